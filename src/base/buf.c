@@ -1,0 +1,66 @@
+#include "base/buf.h"
+
+#include "base/check.h"
+#include "base/mem.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+enum { SMALLEST = 256, DOUBLING_MAX = 1 << 20 };
+
+void hs_buf_deinit(struct hs_buf *buf)
+{
+	hs_mem_free(&buf->data);
+	buf->len = 0;
+	buf->cap = 0;
+}
+
+char *hs_buf_reserve_slow(struct hs_buf *buf, size_t more)
+{
+	size_t need = buf->len + more;
+
+	if (need > buf->cap || !buf->data) {
+		/* Double while small, then grow by the megabyte: a half-gigabyte value must not cost
+		 * a whole one. */
+		size_t cap = buf->cap ? buf->cap : SMALLEST;
+
+		while (cap < need)
+			cap += cap < DOUBLING_MAX ? cap : DOUBLING_MAX + cap / 8;
+		buf->data = hs_mem_realloc(buf->data, cap);
+		buf->cap = cap;
+	}
+	return buf->data + buf->len;
+}
+
+void hs_buf_printf(struct hs_buf *buf, const char *format, ...)
+{
+	va_list args;
+	int len;
+
+	va_start(args, format);
+	len = vsnprintf(NULL, 0, format, args);
+	va_end(args);
+	hs_check(len >= 0);
+
+	char *room = hs_buf_reserve(buf, (size_t)len + 1);
+
+	va_start(args, format);
+	vsnprintf(room, (size_t)len + 1, format, args);
+	va_end(args);
+	buf->len += (size_t)len;
+}
+
+void hs_buf_consume(struct hs_buf *buf, size_t len)
+{
+	hs_check(len <= buf->len);
+	buf->len -= len;
+	if (buf->len && len)
+		memmove(buf->data, buf->data + len, buf->len);
+}
+
+void hs_buf_clear(struct hs_buf *buf, size_t keep)
+{
+	buf->len = 0;
+	if (buf->cap > keep)
+		hs_buf_deinit(buf);
+}

@@ -1,0 +1,38 @@
+/* A borrowed run of bytes: a pointer and a length. It owns nothing; whoever hands one out says
+ * how long it stays valid. Keys, arguments and values travel as this type everywhere. */
+#ifndef HS_BASE_BYTES_H
+#define HS_BASE_BYTES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+struct hs_bytes {
+	const char *data;
+	size_t len;
+};
+
+/* A literal as bytes, its terminating zero left out. */
+#define HS_LIT(text) ((struct hs_bytes){(text), sizeof(text) - 1})
+
+static inline struct hs_bytes hs_bytes_of(const char *text)
+{
+	return (struct hs_bytes){text, strlen(text)};
+}
+
+static inline bool hs_bytes_equal(struct hs_bytes a, struct hs_bytes b)
+{
+	return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
+}
+
+/* Byte order, shorter first on a tie: the order of keys in every tree. */
+int hs_bytes_compare(struct hs_bytes a, struct hs_bytes b);
+
+/* ASCII letters match whatever their case. `word` is a C string: a command or option name. */
+bool hs_bytes_is_word(struct hs_bytes a, const char *word);
+
+/* Writes `a` with everything unprintable, quotes and backslashes escaped as \xHH, \n, \" …, zero
+ * terminated and cut to fit `size` bytes. For logs and error texts. Returns `text`. */
+char *hs_bytes_escape(struct hs_bytes a, char *text, size_t size);
+
+#endif

@@ -1,0 +1,28 @@
+/* Every error code and its text, one row each. Functions return int: 0 is fine, negative is one
+ * of these. Parsers return >0 consumed, 0 need more, <0 error. */
+#ifndef HS_BASE_ERR_H
+#define HS_BASE_ERR_H
+
+#define HS_ERR_TABLE(X)                                                                            \
+	X(HS_EPROTO, -1, "protocol error")                                                         \
+	X(HS_ENOTFOUND, -2, "not found")                                                           \
+	X(HS_EFULL, -3, "store full")                                                              \
+	X(HS_EIO, -4, "input or output failed")                                                    \
+	X(HS_ELIMIT, -5, "limit reached")                                                          \
+	X(HS_EINVAL, -6, "invalid value")                                                          \
+	X(HS_EVERSION, -7, "written by another format version")                                    \
+	X(HS_ECORRUPT, -8, "damaged data")                                                         \
+	X(HS_EBUSY, -9, "in use")                                                                  \
+	X(HS_ERANGE, -10, "out of range")                                                          \
+	X(HS_ECLOSED, -11, "closed")
+
+enum hs_err {
+#define X(name, value, text) name = value,
+	HS_ERR_TABLE(X)
+#undef X
+};
+
+/* The text of a code; never NULL. */
+const char *hs_err_text(int code);
+
+#endif

@@ -1,0 +1,88 @@
+#include "base/num.h"
+
+#include <string.h>
+#include <strings.h>
+
+bool hs_num_parse_uint(struct hs_bytes text, uint64_t *value)
+{
+	uint64_t sum = 0;
+
+	if (text.len == 0 || text.len > 20)
+		return false;
+	if (text.data[0] == '0' && text.len > 1)
+		return false;
+	for (size_t i = 0; i < text.len; i++) {
+		unsigned digit = (unsigned char)text.data[i] - (unsigned)'0';
+
+		if (digit > 9)
+			return false;
+		if (__builtin_mul_overflow(sum, 10u, &sum) || __builtin_add_overflow(sum, digit, &sum))
+			return false;
+	}
+	*value = sum;
+	return true;
+}
+
+bool hs_num_parse_int(struct hs_bytes text, int64_t *value)
+{
+	uint64_t size;
+	bool negative = text.len > 0 && text.data[0] == '-';
+
+	if (negative)
+		text = (struct hs_bytes){text.data + 1, text.len - 1};
+	if (!hs_num_parse_uint(text, &size))
+		return false;
+	if (negative) {
+		if (size == 0 || size > (uint64_t)INT64_MAX + 1)
+			return false;
+		*value = (int64_t)(0 - size);
+		return true;
+	}
+	if (size > INT64_MAX)
+		return false;
+	*value = (int64_t)size;
+	return true;
+}
+
+size_t hs_num_format_int(int64_t value, char text[HS_NUM_TEXT_MAX])
+{
+	char digits[HS_NUM_TEXT_MAX];
+	size_t count = 0, at = 0;
+	uint64_t size = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+
+	do {
+		digits[count++] = (char)('0' + size % 10);
+		size /= 10;
+	} while (size);
+	if (value < 0)
+		text[at++] = '-';
+	while (count)
+		text[at++] = digits[--count];
+	text[at] = '\0';
+	return at;
+}
+
+bool hs_num_parse_bytes(struct hs_bytes text, uint64_t *value)
+{
+	static const struct {
+		const char *name;
+		uint64_t factor;
+	} units[] = {
+		{"", 1},          {"b", 1},          {"k", 1000},       {"kb", 1024},
+		{"m", 1000000},   {"mb", 1u << 20},  {"g", 1000000000}, {"gb", 1u << 30},
+	};
+	size_t digits = 0;
+	uint64_t number;
+
+	while (digits < text.len && text.data[digits] >= '0' && text.data[digits] <= '9')
+		digits++;
+	if (!hs_num_parse_uint((struct hs_bytes){text.data, digits}, &number))
+		return false;
+	for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+		struct hs_bytes unit = {text.data + digits, text.len - digits};
+
+		if (hs_bytes_is_word(unit, units[i].name))
+			return !__builtin_mul_overflow(number, units[i].factor, value);
+	}
+	return false;
+}

@@ -1,0 +1,22 @@
+/* Numbers as Redis reads and writes them. */
+#ifndef HS_BASE_NUM_H
+#define HS_BASE_NUM_H
+
+#include "base/bytes.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { HS_NUM_TEXT_MAX = 24 }; /* the longest int64 with sign and terminating zero, with room */
+
+/* Strict: an optional '-', no leading zeros or '+', no spaces, the whole text, in range. */
+bool hs_num_parse_int(struct hs_bytes text, int64_t *value);
+bool hs_num_parse_uint(struct hs_bytes text, uint64_t *value);
+
+/* Writes the decimal digits (zero terminated) and returns their number. */
+size_t hs_num_format_int(int64_t value, char text[HS_NUM_TEXT_MAX]);
+
+/* "64mb", "1gb", "512k", "100": bytes. Units as in redis.conf: k is 1000, kb is 1024. */
+bool hs_num_parse_bytes(struct hs_bytes text, uint64_t *value);
+
+#endif

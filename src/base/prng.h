@@ -1,0 +1,21 @@
+/* A small random generator (xoshiro256**), its state inside the owner's struct, so that a
+ * simulated world replays from its seed. Not for secrets. */
+#ifndef HS_BASE_PRNG_H
+#define HS_BASE_PRNG_H
+
+#include <stdint.h>
+
+struct hs_prng {
+	uint64_t state[4];
+};
+
+void hs_prng_init(struct hs_prng *prng, uint64_t seed);
+uint64_t hs_prng_next(struct hs_prng *prng);
+
+/* Even over 0 … bound-1; bound is at least 1. */
+uint64_t hs_prng_below(struct hs_prng *prng, uint64_t bound);
+
+/* Even over [0, 1). */
+double hs_prng_unit(struct hs_prng *prng);
+
+#endif

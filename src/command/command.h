@@ -1,0 +1,104 @@
+/* The command table: what heatsink knows about each command, one row each (command/table.c).
+ * COMMAND, ACL-like flags, routing and splitting all come from these rows; a new command is one
+ * row here and one function where it runs. The table is constant and shared by all threads. */
+#ifndef HS_COMMAND_COMMAND_H
+#define HS_COMMAND_COMMAND_H
+
+#include "base/bytes.h"
+#include "base/check.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Where a command runs. */
+enum hs_command_place {
+	HS_PLACE_CORE,      /* the worker's core answers it itself */
+	HS_PLACE_HOST,      /* the process around the workers: CONFIG, INFO, SHUTDOWN */
+	HS_PLACE_WORKERS,   /* every worker's core does its part: CLIENT LIST */
+	HS_PLACE_PARTITION, /* the engine, on the one partition its keys live on */
+	HS_PLACE_SPLIT,     /* the engine, split by key and merged: MGET */
+	HS_PLACE_ALL,       /* the engine, on every partition, merged: DBSIZE */
+	HS_PLACE_CURSOR,    /* the engine, on the partition its cursor names: SCAN */
+	HS_PLACE_PARENT,    /* a container: its subcommands say */
+};
+
+/* How the parts of a split command become one reply. */
+enum hs_command_merge {
+	HS_MERGE_NONE,
+	HS_MERGE_BY_KEY, /* MGET: element i answers key i */
+	HS_MERGE_SUM,    /* DEL, EXISTS, DBSIZE */
+	HS_MERGE_OK,     /* MSET, FLUSHALL: OK when all are */
+	HS_MERGE_CONCAT, /* KEYS */
+	HS_MERGE_FIRST,  /* RANDOMKEY: the first part that is not null */
+};
+
+enum hs_command_flag {
+	/* Redis's flags, shown by COMMAND INFO. */
+	HS_CMD_WRITE = 1 << 0,
+	HS_CMD_READONLY = 1 << 1,
+	HS_CMD_DENYOOM = 1 << 2, /* may grow the store */
+	HS_CMD_ADMIN = 1 << 3,
+	HS_CMD_NOSCRIPT = 1 << 4,
+	HS_CMD_LOADING = 1 << 5,
+	HS_CMD_STALE = 1 << 6,
+	HS_CMD_FAST = 1 << 7,
+	HS_CMD_NO_AUTH = 1 << 8,  /* allowed before AUTH */
+	HS_CMD_NO_MULTI = 1 << 9, /* not allowed inside a transaction */
+	HS_CMD_MOVABLEKEYS = 1 << 10,
+	HS_CMD_SKIP_SLOWLOG = 1 << 11,
+	HS_CMD_SKIP_MONITOR = 1 << 12,
+	HS_CMD_NO_ASYNC_LOADING = 1 << 13,
+	HS_CMD_NO_MANDATORY_KEYS = 1 << 14,
+	HS_CMD_ALLOW_BUSY = 1 << 15,
+};
+
+/* Identifiers of the rows, in table order: HS_CMD_ID_GET, HS_CMD_ID_CLIENT_LIST … They index the
+ * per-command counters and the tables of functions that run commands. */
+#include "command/ids.h"
+
+struct hs_command {
+	const char *name;        /* lower case; a subcommand: "client|list" */
+	enum hs_command_id id;
+	enum hs_command_id parent; /* HS_CMD_ID_NONE for a whole command */
+	enum hs_command_place place;
+	enum hs_command_merge merge;
+	int arity; /* with the name (and the subcommand's); negative: at least that many */
+	unsigned flags;
+	/* Keys: argument positions first, first + step … last (negative: counted from the end);
+	 * first 0 means none. */
+	int key_first;
+	int key_last;
+	int key_step;
+	const char *group;      /* "string", "generic", "connection", "server", "transactions" */
+	const char *categories; /* Redis's ACL categories: "@read @string @fast" */
+	const char *since;      /* the Redis version that brought it */
+	const char *summary;    /* our own words */
+	const char *arguments;  /* syntax, for docs: "key value [NX | XX] …" */
+	const char *complexity;
+};
+
+/* The row of a command, whatever the case of its name; NULL when there is none. For a container
+ * command this is the container: follow with hs_command_sub. O(1), no allocation. */
+const struct hs_command *hs_command_find(struct hs_bytes name);
+
+/* The row of a container's subcommand; NULL when there is none. */
+const struct hs_command *hs_command_sub(const struct hs_command *parent, struct hs_bytes name);
+
+const struct hs_command *hs_command_by_id(enum hs_command_id id);
+
+static inline bool hs_command_arity_fits(const struct hs_command *command, size_t argc)
+{
+	return command->arity >= 0 ? argc == (size_t)command->arity
+				   : argc >= (size_t)-command->arity;
+}
+
+/* The positions of the keys among `argc` arguments, as first, last, step with last resolved.
+ * Returns how many there are; 0 for none. */
+size_t hs_command_keys(const struct hs_command *command, size_t argc, size_t *first, size_t *step);
+
+/* Answers COMMAND and its subcommands (COUNT, INFO, DOCS, LIST, GETKEYS, HELP) from the table. */
+struct hs_reply;
+void hs_command_describe(const struct hs_command *command, struct hs_reply *reply, size_t argc,
+			 const struct hs_bytes *argv);
+
+#endif

@@ -1,0 +1,40 @@
+/* The identifiers of the command rows, in table order. Included by command/command.h only.
+ * X(identifier): the row itself is in command/table.c, and a test checks that none is missing. */
+#ifndef HS_COMMAND_IDS_H
+#define HS_COMMAND_IDS_H
+
+#define HS_COMMAND_IDS(X)                                                                          \
+	/* strings */                                                                              \
+	X(APPEND) X(DECR) X(DECRBY) X(GET) X(GETDEL) X(GETEX) X(GETRANGE) X(GETSET) X(INCR)        \
+	X(INCRBY) X(INCRBYFLOAT) X(LCS) X(MGET) X(MSET) X(MSETNX) X(PSETEX) X(SET) X(SETEX)        \
+	X(SETNX) X(SETRANGE) X(STRLEN) X(SUBSTR)                                                   \
+	/* bits */                                                                                 \
+	X(BITCOUNT) X(BITPOS) X(GETBIT) X(SETBIT)                                                  \
+	/* keys */                                                                                 \
+	X(COPY) X(DEL) X(EXISTS) X(EXPIRE) X(EXPIREAT) X(EXPIRETIME) X(KEYS) X(OBJECT)             \
+	X(OBJECT_ENCODING) X(OBJECT_FREQ) X(OBJECT_HELP) X(OBJECT_IDLETIME) X(OBJECT_REFCOUNT)     \
+	X(PERSIST) X(PEXPIRE) X(PEXPIREAT) X(PEXPIRETIME) X(PTTL) X(RANDOMKEY) X(RENAME)           \
+	X(RENAMENX) X(SCAN) X(TOUCH) X(TTL) X(TYPE) X(UNLINK)                                      \
+	/* transactions */                                                                         \
+	X(DISCARD) X(EXEC) X(MULTI) X(UNWATCH) X(WATCH)                                            \
+	/* connection */                                                                           \
+	X(AUTH) X(CLIENT) X(CLIENT_GETNAME) X(CLIENT_HELP) X(CLIENT_ID) X(CLIENT_INFO)             \
+	X(CLIENT_KILL) X(CLIENT_LIST) X(CLIENT_NO_EVICT) X(CLIENT_REPLY) X(CLIENT_SETINFO)         \
+	X(CLIENT_SETNAME) X(ECHO) X(HELLO) X(PING) X(QUIT) X(RESET) X(SELECT)                      \
+	/* server */                                                                               \
+	X(COMMAND) X(COMMAND_COUNT) X(COMMAND_DOCS) X(COMMAND_GETKEYS) X(COMMAND_HELP)             \
+	X(COMMAND_INFO) X(COMMAND_LIST) X(CONFIG) X(CONFIG_GET) X(CONFIG_HELP)                     \
+	X(CONFIG_RESETSTAT) X(CONFIG_REWRITE) X(CONFIG_SET) X(DBSIZE) X(DEBUG) X(DEBUG_HELP)       \
+	X(DEBUG_SLEEP) X(FLUSHALL) X(FLUSHDB) X(FUNCTION) X(FUNCTION_FLUSH) X(INFO) X(LATENCY)     \
+	X(LATENCY_HELP) X(LATENCY_LATEST) X(LATENCY_RESET) X(SHUTDOWN) X(SLOWLOG) X(SLOWLOG_GET)   \
+	X(SLOWLOG_HELP) X(SLOWLOG_LEN) X(SLOWLOG_RESET) X(TIME)
+
+enum hs_command_id {
+	HS_CMD_ID_NONE,
+#define X(name) HS_CMD_ID_##name,
+	HS_COMMAND_IDS(X)
+#undef X
+	HS_CMD_IDS, /* how many, with NONE */
+};
+
+#endif

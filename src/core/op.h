@@ -1,0 +1,54 @@
+/* One operation for an engine: what the core hands over the I/O line and gets back finished. The
+ * core owns the op and everything it points to, and leaves it alone until it is completed; the
+ * engine writes the reply into op->out and owns `next` and `engine_data` meanwhile. */
+#ifndef HS_CORE_OP_H
+#define HS_CORE_OP_H
+
+#include "base/buf.h"
+#include "base/bytes.h"
+#include "base/now.h"
+#include "command/command.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum hs_op_kind {
+	HS_OP_COMMAND, /* run argv */
+	HS_OP_EXEC,    /* run all of `tx` as one, if `watcher` is clean; drops its watches */
+	HS_OP_WATCH,   /* watch argv[1…] for `watcher` */
+	HS_OP_UNWATCH, /* drop all watches of `watcher` */
+};
+
+struct hs_op_tx_command {
+	const struct hs_command *command;
+	const struct hs_bytes *argv;
+	size_t argc;
+	/* Non-empty: a command that needs no engine (PING, TIME …), answered already. */
+	struct hs_bytes answered;
+};
+
+struct hs_op_tx {
+	const struct hs_op_tx_command *commands;
+	size_t count;
+};
+
+struct hs_op {
+	enum hs_op_kind kind;
+	uint8_t resp;        /* 2 or 3: how the reply is written */
+	bool ordered;        /* must run behind this connection's earlier operations */
+	uint16_t slot;
+	uint16_t partition;
+	const struct hs_command *command;
+	const struct hs_bytes *argv;
+	size_t argc;
+	const struct hs_op_tx *tx; /* HS_OP_EXEC */
+	uint64_t watcher;          /* names the connection; 0: watches nothing */
+	struct hs_now received;    /* expiry is judged at this time */
+	struct hs_buf *out;        /* the reply goes here, behind what is there already */
+
+	struct hs_op *next; /* the engine's, for its queues */
+	void *engine_data;  /* the engine's */
+	uint32_t worker;    /* the driver's: where the completion goes */
+};
+
+#endif

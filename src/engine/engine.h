@@ -1,0 +1,80 @@
+/* The front door of the engines: what executes commands. An engine knows operations, partitions
+ * and where bytes rest; it knows no contract, no heat, no mitigation and no client. Adding one is
+ * one file that fills this table. */
+#ifndef HS_ENGINE_ENGINE_H
+#define HS_ENGINE_ENGINE_H
+
+#include "base/buf.h"
+#include "base/check.h"
+#include "base/log.h"
+#include "core/op.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct hs_engine;
+
+/* Given at start, kept by the engine. `done` is called from the engine's own threads, once for
+ * every op it queued, with its reply (or error reply) in op->out: a chain linked by op->next, all
+ * of the same worker. `wall` is the clock for sweeping and for replies that carry a time. */
+struct hs_engine_host {
+	void *context;
+	void (*done)(void *context, uint32_t worker, struct hs_op *chain);
+	struct hs_now (*now)(void *context);
+	struct hs_log *log;
+	uint32_t workers;
+};
+
+enum hs_submit {
+	HS_SUBMIT_DONE,   /* the reply is in op->out already */
+	HS_SUBMIT_QUEUED, /* `done` will be called */
+};
+
+/* What INFO and the metrics say about one partition. */
+struct hs_engine_partition {
+	uint64_t keys;
+	uint64_t expires;      /* keys with an expiry */
+	uint64_t bytes_used;   /* pages in use */
+	uint64_t bytes_max;
+	uint64_t queued;       /* writes waiting now */
+	uint16_t slot_first, slot_last;
+};
+
+struct hs_engine_stats {
+	uint64_t commits, commit_ops; /* group commits, and the operations they carried */
+	uint64_t commit_us;           /* spent in them, in all */
+	uint64_t syncs;
+	uint64_t checkpoints;
+	int64_t checkpoint_wall_s;  /* when the last one ended */
+	uint64_t log_bytes;         /* in the log, not yet checkpointed */
+	uint64_t hits, misses, expired, changes;
+	uint64_t full_errors;
+	const char *last_error;     /* "" when the last commit went well */
+};
+
+struct hs_engine_calls {
+	const char *name; /* "embedded" */
+	/* Called on worker `op->worker`'s thread. A read that is not `ordered` may be answered at
+	 * once; everything else of one connection to one partition runs in the order submitted. */
+	enum hs_submit (*submit)(struct hs_engine *engine, struct hs_op *op);
+	/* The same thread, when it has submitted all it has for now: queued ops may be sent on. */
+	void (*flush)(struct hs_engine *engine, uint32_t worker);
+	/* The same thread, before each batch of client bytes is handled: reads from now on must see
+	 * everything acknowledged before. */
+	void (*refresh)(struct hs_engine *engine, uint32_t worker);
+	/* The same thread, every 100 ms: give back what an idle worker must not hold. */
+	void (*idle)(struct hs_engine *engine, uint32_t worker);
+	uint16_t (*partitions)(const struct hs_engine *engine);
+	void (*partition_stats)(struct hs_engine *engine, uint16_t id, struct hs_engine_partition *stats);
+	void (*stats)(struct hs_engine *engine, struct hs_engine_stats *stats);
+	void (*reset_stats)(struct hs_engine *engine);
+	/* Runs everything queued, makes it durable, ends its threads, frees. All workers have stopped
+	 * submitting. */
+	void (*destroy)(struct hs_engine **engine);
+};
+
+struct hs_engine {
+	const struct hs_engine_calls *calls;
+};
+
+#endif

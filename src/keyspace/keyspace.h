@@ -1,0 +1,54 @@
+/* What commands do to data: Redis 7.0's string, bit, key and expiry commands as functions over one
+ * store's transaction. Pure: the time and the random state come in with the call, replies go out
+ * through the writer, and nothing here knows a thread, a file, LMDB, a connection or heat. The
+ * embedded engine runs it on LMDB, the simulator on a sorted map.
+ *
+ * Any thread may run a read on its own read transaction; writes run on the store's one writer. */
+#ifndef HS_KEYSPACE_KEYSPACE_H
+#define HS_KEYSPACE_KEYSPACE_H
+
+#include "base/bytes.h"
+#include "base/check.h"
+#include "base/prng.h"
+#include "command/command.h"
+#include "keyspace/kv.h"
+#include "wire/reply.h"
+
+#include <stdint.h>
+
+struct hs_watch_table;
+
+/* Counted by whoever owns the context; INFO adds them up. */
+struct hs_keyspace_counts {
+	uint64_t hits;    /* reads that found their key */
+	uint64_t misses;  /* reads that did not */
+	uint64_t expired; /* keys removed because their time was up */
+};
+
+struct hs_keyspace {
+	struct hs_kv *kv;      /* the open transaction */
+	int64_t now_ms;        /* wall clock */
+	uint64_t hash_seed;    /* of this database, kept with it: places keys within their slot */
+	struct hs_prng *prng;  /* RANDOMKEY */
+	struct hs_watch_table *watch; /* told of every key changed; NULL for readers */
+	struct hs_keyspace_counts *counts;
+	uint64_t changes;      /* keys changed through this context, INFO's dirty */
+};
+
+/* Runs one command (place PARTITION, SPLIT, ALL or CURSOR) and writes its whole reply. argv[0] is
+ * the name; slot is that of its keys (unused without keys). Returns 0 when the reply was written,
+ * be it an error reply; HS_EFULL or HS_EIO when the store failed: then nothing was written to
+ * `reply` by this call, and the transaction must be given up. */
+int hs_keyspace_run(struct hs_keyspace *ks, const struct hs_command *command, uint16_t slot,
+		    size_t argc, const struct hs_bytes *argv, struct hs_reply *reply) HS_MUSTCHECK;
+
+/* Removes up to `limit` keys whose time is up, oldest first. Returns how many, or an error. */
+int hs_keyspace_sweep(struct hs_keyspace *ks, size_t limit) HS_MUSTCHECK;
+
+/* SCAN's cursor: (slot << 48 | hash) of the next key to look at; 0 starts and ends. */
+static inline uint16_t hs_keyspace_cursor_slot(uint64_t cursor)
+{
+	return (uint16_t)(cursor >> 48);
+}
+
+#endif

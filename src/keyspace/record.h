@@ -1,0 +1,73 @@
+/* How keys and values lie in a store.
+ *
+ * A physical key, in HS_KV_KEYS:
+ *
+ *     slot      hash        length   key            member
+ *     2 bytes   6 bytes     1 byte   0…250 bytes    (collections, later; a string has none)
+ *
+ * all big endian, so that a slot is one contiguous range (it can be moved), keys within it come in
+ * hash order (SCAN's cursor is slot and hash, and resumes exactly), and a collection's members
+ * would lie right behind its head. A key longer than 250 bytes has length 255 and 16 bytes of hash
+ * in place of itself; its record holds the whole key.
+ *
+ * A record:
+ *
+ *     type     flags    written   [expiry]       [key length, key]      payload
+ *     1 byte   1 byte   4 bytes   8 bytes, ms    4 bytes + key bytes    the string's value
+ *
+ * little endian, [] when the flags say so. `written` is the wall clock in seconds, for OBJECT
+ * IDLETIME. A type unknown to this version is answered as an error, never overwritten. */
+#ifndef HS_KEYSPACE_RECORD_H
+#define HS_KEYSPACE_RECORD_H
+
+#include "base/bytes.h"
+#include "base/check.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum hs_record_type {
+	HS_TYPE_STRING = 1,
+	HS_TYPE_LIST = 2,
+	HS_TYPE_SET = 3,
+	HS_TYPE_ZSET = 4,
+	HS_TYPE_HASH = 5,
+	HS_TYPE_STREAM = 6,
+};
+
+enum hs_record_flag {
+	HS_RECORD_EXPIRES = 1 << 0,
+	HS_RECORD_LONG_KEY = 1 << 1,
+	/* What OBJECT ENCODING would say in Redis where the value alone does not tell. */
+	HS_RECORD_RAW = 1 << 2,    /* was appended to or written into: "raw" however short */
+	HS_RECORD_NO_INT = 1 << 3, /* looks like a number but Redis keeps it as text: INCRBYFLOAT */
+};
+
+enum { HS_RECORD_KEY_INLINE_MAX = 250, HS_PHYSICAL_KEY_MAX = 2 + 6 + 1 + 250 };
+
+struct hs_physical_key {
+	char data[HS_PHYSICAL_KEY_MAX];
+	size_t len;
+};
+
+struct hs_record {
+	enum hs_record_type type;
+	unsigned flags;
+	uint32_t written_s;
+	int64_t expire_ms;       /* -1: never */
+	struct hs_bytes long_key; /* empty unless HS_RECORD_LONG_KEY */
+	struct hs_bytes payload;
+};
+
+void hs_record_physical(struct hs_physical_key *physical, uint64_t seed, uint16_t slot,
+			struct hs_bytes key);
+
+/* The client's key of an entry, from its physical key or, when long, from its record. */
+int hs_record_key(struct hs_bytes physical, const struct hs_record *record,
+		  struct hs_bytes *key) HS_MUSTCHECK;
+
+int hs_record_decode(struct hs_bytes bytes, struct hs_record *record) HS_MUSTCHECK;
+size_t hs_record_size(const struct hs_record *record);            /* bytes when encoded */
+char *hs_record_encode(const struct hs_record *record, char *room); /* returns where payload goes */
+
+#endif

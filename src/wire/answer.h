@@ -1,0 +1,39 @@
+/* Reads replies: for clients of a Redis endpoint (storm, engines, merges). Finds where a reply
+ * ends and what its outermost element is; elements of an aggregate are read by calling again on
+ * the bytes behind the header. Copies nothing, stops at any byte. */
+#ifndef HS_WIRE_ANSWER_H
+#define HS_WIRE_ANSWER_H
+
+#include "base/bytes.h"
+#include "base/check.h"
+
+#include <stdint.h>
+
+enum hs_answer_type {
+	HS_ANSWER_STATUS,
+	HS_ANSWER_ERROR,
+	HS_ANSWER_INT,
+	HS_ANSWER_BULK, /* bulk, verbatim */
+	HS_ANSWER_NULL,
+	HS_ANSWER_DOUBLE,
+	HS_ANSWER_BOOL,
+	HS_ANSWER_ARRAY, /* array, set */
+	HS_ANSWER_MAP,   /* `count` pairs */
+	HS_ANSWER_PUSH,
+};
+
+struct hs_answer {
+	enum hs_answer_type type;
+	struct hs_bytes text; /* status, error, bulk, double: the bytes, inside the input */
+	int64_t integer;      /* INT and BOOL */
+	int64_t count;        /* ARRAY, MAP, PUSH */
+};
+
+/* The first element of `data`. Returns the bytes read (an aggregate's: its header only), 0 when
+ * more are needed, HS_EPROTO for what is no reply. */
+int64_t hs_answer_head(struct hs_answer *answer, const char *data, size_t len) HS_MUSTCHECK;
+
+/* The bytes of one whole reply with everything inside it; 0 when more are needed, HS_EPROTO. */
+int64_t hs_answer_length(const char *data, size_t len) HS_MUSTCHECK;
+
+#endif
