@@ -4,6 +4,8 @@
 #ifndef HS_BASE_LIMITS_H
 #define HS_BASE_LIMITS_H
 
+#include <stddef.h>
+
 #define HS_KIB ((size_t)1024)
 #define HS_MIB (HS_KIB * 1024)
 #define HS_GIB (HS_MIB * 1024)

@@ -10,7 +10,7 @@ void hs_log(const struct hs_log *log, enum hs_log_level level, const char *forma
 	char line[LINE_MAX_BYTES];
 	va_list args;
 
-	if (!log || !log->sink || level < log->level)
+	if (!log || !log->sink || (int)level < log->level)
 		return;
 	va_start(args, format);
 	vsnprintf(line, sizeof line, format, args);

@@ -3,10 +3,12 @@
 #ifndef HS_BASE_LOG_H
 #define HS_BASE_LOG_H
 
+#include <stdatomic.h>
+
 enum hs_log_level { HS_LOG_DEBUG, HS_LOG_INFO, HS_LOG_WARN, HS_LOG_ERROR };
 
 struct hs_log {
-	enum hs_log_level level; /* lines below it are dropped */
+	_Atomic int level; /* enum hs_log_level: lines below it are dropped */
 	void (*sink)(void *context, enum hs_log_level level, const char *line);
 	void *context;
 };

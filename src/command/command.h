@@ -1,6 +1,7 @@
-/* The command table: what heatsink knows about each command, one row each (command/table.c).
- * COMMAND, ACL-like flags, routing and splitting all come from these rows; a new command is one
- * row here and one function where it runs. The table is constant and shared by all threads. */
+/* The command table: what heatsink knows about each command, one row each (command/rows_*.c).
+ * COMMAND, ACL-like flags, routing and splitting all come from these rows. A new command is an
+ * identifier (command/ids.h), its row, its cell in command/find.c (the unit test says which) and
+ * one function where it runs. The table is constant and shared by all threads. */
 #ifndef HS_COMMAND_COMMAND_H
 #define HS_COMMAND_COMMAND_H
 
@@ -12,12 +13,12 @@
 
 /* Where a command runs. */
 enum hs_command_place {
-	HS_PLACE_CORE,      /* the worker's core answers it itself */
-	HS_PLACE_HOST,      /* the process around the workers: CONFIG, INFO, SHUTDOWN */
+	HS_PLACE_CORE,	    /* the worker's core answers it itself */
+	HS_PLACE_HOST,	    /* the process around the workers: CONFIG, INFO, SHUTDOWN */
 	HS_PLACE_WORKERS,   /* every worker's core does its part: CLIENT LIST */
 	HS_PLACE_PARTITION, /* the engine, on the one partition its keys live on */
-	HS_PLACE_SPLIT,     /* the engine, split by key and merged: MGET */
-	HS_PLACE_ALL,       /* the engine, on every partition, merged: DBSIZE */
+	HS_PLACE_SPLIT,	    /* the engine, split by key and merged: MGET */
+	HS_PLACE_ALL,	    /* the engine, on every partition, merged: DBSIZE */
 	HS_PLACE_CURSOR,    /* the engine, on the partition its cursor names: SCAN */
 	HS_PLACE_PARENT,    /* a container: its subcommands say */
 };
@@ -26,10 +27,10 @@ enum hs_command_place {
 enum hs_command_merge {
 	HS_MERGE_NONE,
 	HS_MERGE_BY_KEY, /* MGET: element i answers key i */
-	HS_MERGE_SUM,    /* DEL, EXISTS, DBSIZE */
-	HS_MERGE_OK,     /* MSET, FLUSHALL: OK when all are */
+	HS_MERGE_SUM,	 /* DEL, EXISTS, DBSIZE */
+	HS_MERGE_OK,	 /* MSET, FLUSHALL: OK when all are */
 	HS_MERGE_CONCAT, /* KEYS */
-	HS_MERGE_FIRST,  /* RANDOMKEY: the first part that is not null */
+	HS_MERGE_FIRST,	 /* RANDOMKEY: the first part that is not null */
 };
 
 enum hs_command_flag {
@@ -57,7 +58,7 @@ enum hs_command_flag {
 #include "command/ids.h"
 
 struct hs_command {
-	const char *name;        /* lower case; a subcommand: "client|list" */
+	const char *name; /* lower case; a subcommand: "client|list" */
 	enum hs_command_id id;
 	enum hs_command_id parent; /* HS_CMD_ID_NONE for a whole command */
 	enum hs_command_place place;
@@ -69,11 +70,17 @@ struct hs_command {
 	int key_first;
 	int key_last;
 	int key_step;
-	const char *group;      /* "string", "generic", "connection", "server", "transactions" */
+	/* What is done to the keys, in Redis's words: "RW access update". Two of them with a comma
+	 * between ("RO access, OW update"): one for the first key, one for the second. */
+	const char *key_access;
+	const char *group;	/* "string", "generic", "connection", "server" … */
 	const char *categories; /* Redis's ACL categories: "@read @string @fast" */
-	const char *since;      /* the Redis version that brought it */
-	const char *summary;    /* our own words */
-	const char *arguments;  /* syntax, for docs: "key value [NX | XX] …" */
+	const char *tips;	/* Redis's hints to clients that route; NULL for none */
+	const char *since;	/* the Redis version that brought it */
+	const char *deprecated; /* the one that advised against it; NULL: none did */
+	const char *replaced_by;
+	const char *summary;   /* our own words */
+	const char *arguments; /* "key value [NX | XX]", see command/syntax.h; NULL for none */
 	const char *complexity;
 };
 
@@ -96,9 +103,14 @@ static inline bool hs_command_arity_fits(const struct hs_command *command, size_
  * Returns how many there are; 0 for none. */
 size_t hs_command_keys(const struct hs_command *command, size_t argc, size_t *first, size_t *step);
 
-/* Answers COMMAND and its subcommands (COUNT, INFO, DOCS, LIST, GETKEYS, HELP) from the table. */
 struct hs_reply;
+
+/* Answers COMMAND itself and its subcommands (COUNT, INFO, DOCS, LIST, GETKEYS, HELP) from the
+ * table. `command` is the row of one of those, and `argc` fits its arity. */
 void hs_command_describe(const struct hs_command *command, struct hs_reply *reply, size_t argc,
 			 const struct hs_bytes *argv);
+
+/* Answers HELP of a container: a line for each subcommand and one that explains it. */
+void hs_command_help(const struct hs_command *parent, struct hs_reply *reply);
 
 #endif

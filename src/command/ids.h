@@ -1,8 +1,9 @@
 /* The identifiers of the command rows, in table order. Included by command/command.h only.
- * X(identifier): the row itself is in command/table.c, and a test checks that none is missing. */
+ * X(identifier): the row itself is in command/rows_*.c; one that is missing does not link. */
 #ifndef HS_COMMAND_IDS_H
 #define HS_COMMAND_IDS_H
 
+/* clang-format off */
 #define HS_COMMAND_IDS(X)                                                                          \
 	/* strings */                                                                              \
 	X(APPEND) X(DECR) X(DECRBY) X(GET) X(GETDEL) X(GETEX) X(GETRANGE) X(GETSET) X(INCR)        \
@@ -36,5 +37,6 @@ enum hs_command_id {
 #undef X
 	HS_CMD_IDS, /* how many, with NONE */
 };
+/* clang-format on */
 
 #endif

@@ -17,6 +17,15 @@ enum hs_op_kind {
 	HS_OP_EXEC,    /* run all of `tx` as one, if `watcher` is clean; drops its watches */
 	HS_OP_WATCH,   /* watch argv[1…] for `watcher` */
 	HS_OP_UNWATCH, /* drop all watches of `watcher` */
+
+	/* Not for engines: the driver carries these to another core, or to the process itself. */
+	HS_OP_PEER, /* worker number `partition` does its part of argv: hs_core_peer */
+	HS_OP_HOST, /* CONFIG, INFO, SHUTDOWN */
+};
+
+enum hs_submit {
+	HS_SUBMIT_DONE,   /* the reply is in op->out already */
+	HS_SUBMIT_QUEUED, /* the op will be completed later, once */
 };
 
 struct hs_op_tx_command {
@@ -48,7 +57,8 @@ struct hs_op {
 
 	struct hs_op *next; /* the engine's, for its queues */
 	void *engine_data;  /* the engine's */
-	uint32_t worker;    /* the driver's: where the completion goes */
+	uint32_t worker;    /* where the completion goes */
+	void *owner;        /* the core's: the request this op is part of */
 };
 
 #endif

@@ -25,11 +25,6 @@ struct hs_engine_host {
 	uint32_t workers;
 };
 
-enum hs_submit {
-	HS_SUBMIT_DONE,   /* the reply is in op->out already */
-	HS_SUBMIT_QUEUED, /* `done` will be called */
-};
-
 /* What INFO and the metrics say about one partition. */
 struct hs_engine_partition {
 	uint64_t keys;

@@ -31,7 +31,7 @@ struct hs_kv_calls {
 	/* Room for `len` bytes of value, to be filled before the next call. */
 	int (*put)(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes key, size_t len, char **room);
 	int (*del)(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes key);
-	/* The first entry at or behind `from`, written back into *key and *value. */
+	/* The first entry at or behind `from` (never empty), written back into *key and *value. */
 	int (*seek)(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes from, struct hs_bytes *key,
 		    struct hs_bytes *value);
 	/* The entry behind the one that seek or next returned last in this tree. Only reads may happen

@@ -41,6 +41,7 @@ enum hs_record_flag {
 	/* What OBJECT ENCODING would say in Redis where the value alone does not tell. */
 	HS_RECORD_RAW = 1 << 2,    /* was appended to or written into: "raw" however short */
 	HS_RECORD_NO_INT = 1 << 3, /* looks like a number but Redis keeps it as text: INCRBYFLOAT */
+	HS_RECORD_UNSHARED = 1 << 4, /* a small number that COPY made: OBJECT REFCOUNT says 1 */
 };
 
 enum { HS_RECORD_KEY_INLINE_MAX = 250, HS_PHYSICAL_KEY_MAX = 2 + 6 + 1 + 250 };

@@ -1,14 +1,11 @@
-/* Keys to slots to partitions. Slots are Redis Cluster's: CRC16 (XMODEM) modulo 16384, of what
- * stands between the first '{' and the next '}' when that is not empty. */
+/* Slots to partitions. */
 #ifndef HS_ROUTE_SLOT_H
 #define HS_ROUTE_SLOT_H
 
-#include "base/bytes.h"
 #include "base/limits.h"
+#include "base/slot.h"
 
 #include <stdint.h>
-
-uint16_t hs_slot_of(struct hs_bytes key);
 
 /* Slots in P contiguous, even ranges. */
 static inline uint16_t hs_slot_partition(uint16_t slot, uint16_t partitions)

@@ -15,18 +15,19 @@ enum hs_answer_type {
 	HS_ANSWER_INT,
 	HS_ANSWER_BULK, /* bulk, verbatim */
 	HS_ANSWER_NULL,
-	HS_ANSWER_DOUBLE,
+	HS_ANSWER_DOUBLE, /* double, big number: as text */
 	HS_ANSWER_BOOL,
 	HS_ANSWER_ARRAY, /* array, set */
-	HS_ANSWER_MAP,   /* `count` pairs */
+	HS_ANSWER_MAP,	 /* `count` pairs */
 	HS_ANSWER_PUSH,
+	HS_ANSWER_ATTRIBUTE, /* `count` pairs about the reply, which follows behind them */
 };
 
 struct hs_answer {
 	enum hs_answer_type type;
-	struct hs_bytes text; /* status, error, bulk, double: the bytes, inside the input */
+	struct hs_bytes text; /* status, error, bulk, double: inside the input */
 	int64_t integer;      /* INT and BOOL */
-	int64_t count;        /* ARRAY, MAP, PUSH */
+	int64_t count;	      /* ARRAY, MAP, PUSH, ATTRIBUTE */
 };
 
 /* The first element of `data`. Returns the bytes read (an aggregate's: its header only), 0 when

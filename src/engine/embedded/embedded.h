@@ -6,11 +6,11 @@
 #include "engine/engine.h"
 
 struct hs_embedded_options {
-	const char *data;        /* folder; made when missing */
-	uint16_t partitions;     /* of a new database; an existing one keeps its own */
-	bool sync;               /* acknowledge only what the disk has */
+	const char *data;	  /* folder; made when missing */
+	uint16_t partitions;	  /* of a new database; an existing one keeps its own */
+	bool sync;		  /* acknowledge only what the disk has */
 	uint64_t store_bytes_max; /* per partition */
-	uint64_t log_bytes;      /* size of each of the two log files */
+	uint64_t log_bytes;	  /* size of each of the two log files */
 };
 
 /* Opens or makes the database, recovers it, starts the committer. On failure returns an error code

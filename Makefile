@@ -1,0 +1,172 @@
+# heatsink's build. `make help` lists what it can do; CONTRIBUTING.md says how to add to it.
+#
+# Sources are found by folder, so a new file needs no line here. All objects but main.o go into one
+# archive that the server, the unit tests and the fuzz targets link. Every compiler and sanitizer
+# has a folder of its own, so switching between them rebuilds nothing.
+
+CC := $(if $(filter default,$(origin CC)),gcc,$(CC))
+SAN ?=
+B ?= build$(if $(SAN)$(filter-out gcc,$(CC)),/$(notdir $(CC))$(SAN:%=-%))
+PREFIX ?= /usr/local
+PYTHON := /usr/bin/python3
+FUZZ_SECONDS ?= 30
+
+ifeq ($(MAKELEVEL),0)
+MAKEFLAGS += -j$(shell nproc)
+endif
+
+# What is linked, by pkg-config name. xxHash is used from its header alone.
+LIBRARIES := libuv lmdb jansson
+HEADERS := libxxhash
+
+WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wvla
+ERRORS := $(if $(filter true 1,$(CI) $(WERROR)),-Werror)
+SAN_address := -fsanitize=address
+SAN_undefined := -fsanitize=undefined -fno-sanitize-recover=all
+SAN_thread := -fsanitize=thread
+SAN_fuzz := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+SANITIZE := $(if $(SAN),$(or $(SAN_$(SAN)),$(error SAN is address, undefined or thread)) -fno-omit-frame-pointer)
+
+CFLAGS ?= -O2 -g
+FLAGS := -std=gnu11 $(CFLAGS) -D_GNU_SOURCE -Isrc -I. -pthread $(WARNINGS) $(SANITIZE) \
+	$(shell pkg-config --cflags $(LIBRARIES) $(HEADERS) 2>/dev/null)
+LINK := $(CFLAGS) $(LDFLAGS) $(SANITIZE) -pthread
+LIBS := $(shell pkg-config --libs $(LIBRARIES) 2>/dev/null) -lm
+
+SOURCES := $(sort $(shell find src sim -name '*.c'))
+HEADS := $(sort $(shell find src sim tests -name '*.h'))
+UNIT := $(sort $(wildcard tests/unit/test_*.c))
+UNIT_LIB := $(sort $(wildcard tests/lib/*.c))
+FUZZ := $(sort $(wildcard fuzz/fuzz_*.c))
+BENCH := $(sort $(wildcard bench/*.c))
+ALL_C := $(SOURCES) $(UNIT) $(UNIT_LIB) $(FUZZ) $(BENCH)
+
+HEATSINK := $(B)/heatsink
+ARCHIVE := $(B)/libheatsink.a
+MAIN := $(B)/obj/src/cli/main.o
+OBJECTS := $(filter-out $(MAIN),$(SOURCES:%.c=$(B)/obj/%.o))
+UNIT_BIN := $(UNIT:tests/unit/%.c=$(B)/tests/%)
+FUZZ_BIN := $(FUZZ:fuzz/%.c=$(B)/fuzz/%)
+BENCH_BIN := $(BENCH:bench/%.c=$(B)/bench/%)
+
+Q := $(if $(V),,@)
+say = @printf '  %-5s %s\n'
+
+.PHONY: all run test check tests fuzz fuzz-run bench format lint tidy docs install clean help packages
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+all: $(HEATSINK) ## build the server: build/heatsink
+
+# --- what people ask for -------------------------------------------------------------------------
+# `run` and `test` call make again, because pkg-config answers only once the packages are there.
+
+run: ## install what is missing, build, start the server in the foreground (ARGS=...)
+	@tools/install-packages run
+	@$(MAKE) --no-print-directory all
+	@$(HEATSINK) serve --data ./data $(ARGS)
+
+test: ## install what tests need, build, run every test
+	@tools/install-packages run test
+	@$(MAKE) --no-print-directory all tests
+	@$(PYTHON) tools/run-tests --build $(B)
+
+check: ## one test: T=test_buf, T=test_house, T=test_one_method
+check: $(if $(filter $(T),$(notdir $(UNIT_BIN))),$(B)/tests/$(T),all tests)
+	@$(if $(T),,$(error say which: make check T=name))$(PYTHON) tools/run-tests --build $(B) $(T)
+
+tests: $(UNIT_BIN)
+
+fuzz: ## run every fuzz target for FUZZ_SECONDS (30)
+	@tools/install-packages run lint
+	@$(MAKE) --no-print-directory CC=clang SAN=fuzz CFLAGS='-O1 -g' fuzz-run
+
+fuzz-run: $(FUZZ_BIN)
+	@tools/run-fuzz $(FUZZ_SECONDS) $(B) $(FUZZ_BIN)
+
+bench: ## the benchmark table: null server, redis-server, heatsink
+	@tools/install-packages run bench
+	@$(MAKE) --no-print-directory all $(BENCH_BIN)
+	@HEATSINK=$(HEATSINK) PATH="$(CURDIR)/build/tools/bin:$$PATH" $(PYTHON) bench/run.py $(ARGS)
+
+format: ## clang-format everything
+	@tools/install-packages lint
+	clang-format -i $(ALL_C) $(HEADS)
+
+lint: ## clang-format, clang-tidy and cppcheck, warnings are errors
+	@tools/install-packages run test lint
+	@$(MAKE) --no-print-directory tidy
+
+tidy: $(ALL_C:%=$(B)/tidy/%)
+	clang-format --dry-run -Werror $(ALL_C) $(HEADS)
+	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr -j $(shell nproc) -Isrc -I. \
+		--enable=warning,portability $(SOURCES) $(BENCH)
+
+docs: ## write docs/COMMANDS.md and docs/heatsink.conf anew from the tables in the source
+	@$(PYTHON) tools/make-docs commands > docs/COMMANDS.md
+	@$(PYTHON) tools/make-docs options > docs/heatsink.conf
+
+install: $(HEATSINK) ## install below DESTDIR and PREFIX (/usr/local)
+	install -D -m 755 $(HEATSINK) $(DESTDIR)$(PREFIX)/bin/heatsink
+	install -D -m 644 README.md $(DESTDIR)$(PREFIX)/share/doc/heatsink/README.md
+	install -D -m 644 LICENSE $(DESTDIR)$(PREFIX)/share/doc/heatsink/LICENSE
+
+packages: ## install every Debian package that any target wants
+	@tools/install-packages run test bench lint
+
+clean: ## remove build/; data stays
+	rm -rf build
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name what; do \
+		printf '  make %-9s %s\n' "$$name" "$$what"; done
+	@echo 'SAN=address|undefined|thread and CC=clang build apart, each in a folder below build/.'
+	@echo 'WERROR=1 makes warnings errors, V=1 shows the commands.'
+
+# --- how things are made -------------------------------------------------------------------------
+
+$(HEATSINK): $(MAIN) $(ARCHIVE)
+	$(say) LINK $@
+	$(Q)$(CC) $(LINK) -o $@ $^ $(LIBS)
+
+$(ARCHIVE): $(OBJECTS)
+	@rm -f $@
+	@ar rcs $@ $^
+
+$(B)/tests/%: $(B)/obj/tests/unit/%.o $(UNIT_LIB:%.c=$(B)/obj/%.o) $(ARCHIVE)
+	@mkdir -p $(@D)
+	$(say) LINK $@
+	$(Q)$(CC) $(LINK) -o $@ $^ -lcmocka $(LIBS)
+
+$(B)/bench/%: $(B)/obj/bench/%.o $(ARCHIVE)
+	@mkdir -p $(@D)
+	$(say) LINK $@
+	$(Q)$(CC) $(LINK) -o $@ $^ $(LIBS)
+
+$(B)/fuzz/%: $(B)/obj/fuzz/%.o $(ARCHIVE)
+	@mkdir -p $(@D)
+	$(say) LINK $@
+	$(Q)$(CC) $(LINK) -fsanitize=fuzzer -o $@ $^ $(LIBS)
+
+$(B)/obj/%.o: %.c $(B)/flags
+	@mkdir -p $(@D)
+	$(say) CC $<
+	$(Q)$(CC) $(FLAGS) $(ERRORS) -MMD -MP -c -o $@ $<
+
+$(B)/tidy/%: % .clang-tidy
+	@mkdir -p $(@D)
+	$(say) TIDY $<
+	$(Q)clang-tidy --quiet --warnings-as-errors='*' $< -- $(FLAGS)
+	@touch $@
+
+# Remembers the flags, so that changed ones rebuild; says which libraries are missing.
+$(B)/flags: .FORCE
+	@pkg-config --exists --print-errors $(LIBRARIES) $(HEADERS) || \
+		{ echo "heatsink: libraries are missing; 'make packages' installs them"; exit 1; } >&2
+	@mkdir -p $(@D)
+	@echo '$(CC) $(FLAGS)' | cmp -s - $@ || echo '$(CC) $(FLAGS)' > $@
+
+.PHONY: .FORCE
+.FORCE:
+
+-include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

@@ -1,0 +1,100 @@
+/* A whole heatsink without a machine: real cores (the very objects that serve clients), a virtual
+ * clock, clients that are byte queues, and the simulated engine. It does what the libuv driver does
+ * between a core and the outside, and everything that is chance comes from one seed: the same
+ * options and the same calls give the same world, byte for byte.
+ *
+ * Two ways of use. A test writes a script: connect, send, settle, look at what came back. The random
+ * load (sim/load.h) plans events of its own and lets hs_sim_world_settle run them. One thread. */
+#ifndef HS_SIM_WORLD_H
+#define HS_SIM_WORLD_H
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "base/now.h"
+#include "base/prng.h"
+#include "core/core.h"
+#include "sim/engine.h"
+#include "sim/events.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct hs_sim_world_options {
+	uint32_t workers;
+	struct hs_sim_engine_options engine; /* its seed is the world's */
+	struct hs_core_options core;
+	uint32_t peer_us_max;   /* from one core to another */
+	uint32_t look_us;       /* what a look at the clock costs: makes commands slow */
+	const struct hs_log *log; /* NULL: nobody listens */
+};
+
+/* One worker, four partitions that answer reads at once, generous limits. */
+struct hs_sim_world_options hs_sim_world_defaults(uint64_t seed);
+
+struct hs_sim_client;
+
+struct hs_sim_world {
+	struct hs_sim_world_options options;
+	struct hs_now now;
+	struct hs_sim_events events;
+	struct hs_prng prng;
+	struct hs_sim_engine *engine;
+	struct hs_core_calls calls;
+	struct hs_log silence;
+	_Atomic uint64_t slowlog_ids;
+	struct hs_sim_worker *workers;
+	struct hs_sim_client *clients; /* newest first */
+	uint64_t client_ids;
+	uint64_t steps; /* counts what happens: finer than the clock */
+};
+
+/* Where the replies of one client go, one call each. NULL: they stay in `received`. */
+typedef void hs_sim_client_hear(void *context, struct hs_sim_client *client, struct hs_bytes reply);
+
+struct hs_sim_client {
+	struct hs_sim_client *next;
+	struct hs_sim_world *world;
+	uint32_t worker;
+	struct hs_session *session; /* NULL: the connection has ended */
+	uint64_t id;                /* the session's */
+	struct hs_buf received;     /* what came back and was not heard yet */
+	struct hs_buf unread;       /* sent, but the core takes no input now */
+	struct hs_buf unsent;       /* replies while the client does not read */
+	bool deaf;                  /* does not read */
+	bool cut;                   /* was cut off, not closed */
+	bool broken;                /* something came that is no reply */
+	hs_sim_client_hear *hear;
+	void *context;
+};
+
+struct hs_sim_world *hs_sim_world_create(const struct hs_sim_world_options *options);
+/* Ends every connection and lets everything under way come to its end first. */
+void hs_sim_world_destroy(struct hs_sim_world **world);
+
+struct hs_core *hs_sim_world_core(struct hs_sim_world *world, uint32_t worker);
+
+/* Runs events until none is left; sleepers sleep out. */
+void hs_sim_world_settle(struct hs_sim_world *world);
+/* Runs the earliest event; false when there is none. */
+bool hs_sim_world_step(struct hs_sim_world *world);
+/* Lets this much time pass, and runs what falls into it, the regular ticks as well. */
+void hs_sim_world_pass(struct hs_sim_world *world, uint64_t us);
+
+/* Plans a call some microseconds from now: where a load's own events come from. */
+void hs_sim_world_plan(struct hs_sim_world *world, uint64_t in_us, hs_sim_event_run *run,
+		       void *context, void *target);
+
+/* Clients live as long as their world. */
+struct hs_sim_client *hs_sim_client_connect(struct hs_sim_world *world, uint32_t worker);
+/* Bytes arrive at the worker now. Without a connection they are lost. */
+void hs_sim_client_send(struct hs_sim_client *client, struct hs_bytes bytes);
+/* One request, from words split at spaces: "SET k v". */
+void hs_sim_client_ask(struct hs_sim_client *client, const char *words);
+void hs_sim_client_disconnect(struct hs_sim_client *client);
+/* A deaf client takes no replies; one that hears again gets what piled up. */
+void hs_sim_client_set_deaf(struct hs_sim_client *client, bool deaf);
+
+/* Appends a request in RESP. */
+void hs_sim_compose(struct hs_buf *bytes, size_t argc, const struct hs_bytes *argv);
+
+#endif

@@ -1,0 +1,98 @@
+/* Where a value lands, with 4 steps instead of 64 to keep the drawing small:
+ *
+ *     values   0 1 2 3 | 4 5 6 7 | 8-9 10-11 12-13 14-15 | 16-19 20-23 24-27 28-31 | …
+ *     buckets  0 1 2 3 | 4 5 6 7 |  8    9    10    11   |  12    13    14    15   | …
+ *
+ * The first two rows hold single values, then the width doubles with each row. The row comes from
+ * the position of the highest bit, the place in it from the bits right behind. */
+#include "base/histo.h"
+
+#include "base/check.h"
+
+static unsigned bucket_of(uint64_t value)
+{
+	if (value < HS_HISTO_STEPS)
+		return (unsigned)value;
+
+	unsigned top = 63 - (unsigned)__builtin_clzll(value);
+
+	if (top >= HS_HISTO_VALUE_BITS)
+		return HS_HISTO_BUCKETS - 1;
+
+	unsigned shift = top - HS_HISTO_STEP_BITS;
+
+	return shift * HS_HISTO_STEPS + (unsigned)(value >> shift);
+}
+
+/* The middle of the values that land there. */
+static uint64_t middle_of(unsigned bucket)
+{
+	if (bucket < 2 * HS_HISTO_STEPS)
+		return bucket;
+
+	unsigned shift = bucket / HS_HISTO_STEPS - 1;
+	uint64_t step = bucket - shift * HS_HISTO_STEPS;
+
+	return (step << shift) + ((uint64_t)1 << shift) / 2;
+}
+
+void hs_histo_add(struct hs_histo *histo, uint64_t value)
+{
+	if (histo->count == 0 || value < histo->min)
+		histo->min = value;
+	if (histo->count == 0 || value > histo->max)
+		histo->max = value;
+	histo->count++;
+	histo->sum += value;
+	histo->buckets[bucket_of(value)]++;
+}
+
+void hs_histo_merge(struct hs_histo *into, const struct hs_histo *from)
+{
+	if (from->count == 0)
+		return;
+	if (into->count == 0 || from->min < into->min)
+		into->min = from->min;
+	if (into->count == 0 || from->max > into->max)
+		into->max = from->max;
+	into->count += from->count;
+	into->sum += from->sum;
+	for (unsigned i = 0; i < HS_HISTO_BUCKETS; i++)
+		into->buckets[i] += from->buckets[i];
+}
+
+uint64_t hs_histo_at(const struct hs_histo *histo, double share)
+{
+	if (histo->count == 0)
+		return 0;
+	hs_check(share >= 0 && share <= 1);
+
+	/* The rank of the value asked for, from 1: the smallest number of values that make up the
+	 * share. A product like 0.07 * 100 lies a hair above 7. Both ends are known exactly. */
+	double values = share * (double)histo->count;
+	uint64_t rank = (uint64_t)values;
+
+	if (values - (double)rank > 1e-6)
+		rank++;
+	if (rank <= 1)
+		return histo->min;
+	if (rank >= histo->count)
+		return histo->max;
+
+	uint64_t seen = 0;
+	unsigned bucket = 0;
+
+	while ((seen += histo->buckets[bucket]) < rank)
+		bucket++;
+
+	uint64_t value = middle_of(bucket);
+
+	if (bucket == HS_HISTO_BUCKETS - 1 || value > histo->max)
+		return histo->max;
+	return value < histo->min ? histo->min : value;
+}
+
+double hs_histo_mean(const struct hs_histo *histo)
+{
+	return histo->count ? (double)histo->sum / (double)histo->count : 0;
+}

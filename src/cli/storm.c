@@ -1,0 +1,239 @@
+/* heatsink storm: a load generator for any Redis endpoint. The run is a row of phases; all workers
+ * finish one before any begins the next. */
+#include "cli/storm.h"
+
+#include "base/mem.h"
+#include "cli/cli.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+struct storm {
+	struct hs_storm_options options;
+	struct sockaddr_storage address;
+	atomic_bool stop;
+	struct hs_storm_worker *workers;
+	unsigned worker_count;
+	struct hs_storm_verify *verify;
+	uv_signal_t signals[2];
+	uint64_t shown_ns; /* the progress line: when it was last drawn, and what it said */
+	uint64_t shown_answers;
+};
+
+static double cpu_seconds(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+	       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+static int resolve(struct storm *storm)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+	uv_getaddrinfo_t request;
+	char port[8];
+	int rc;
+
+	snprintf(port, sizeof port, "%u", (unsigned)storm->options.port);
+	rc = uv_getaddrinfo(&storm->workers[0].loop, &request, NULL, storm->options.host, port,
+			    &hints);
+	if (rc < 0) {
+		fprintf(stderr, "heatsink storm: --target: '%s': %s\n", storm->options.host,
+			uv_strerror(rc));
+		return rc;
+	}
+	memcpy(&storm->address, request.addrinfo->ai_addr, request.addrinfo->ai_addrlen);
+	uv_freeaddrinfo(request.addrinfo);
+	return 0;
+}
+
+/* The first signal ends the sending; after it the default holds again, so a second one kills. */
+static void on_signal(uv_signal_t *handle, int number)
+{
+	struct storm *storm = handle->data;
+
+	(void)number;
+	atomic_store_explicit(&storm->stop, true, memory_order_relaxed);
+	for (int i = 0; i < 2; i++)
+		uv_signal_stop(&storm->signals[i]);
+}
+
+static void on_tick(void *context, struct hs_storm_worker *worker)
+{
+	struct storm *storm = context;
+	uint64_t now_ns = uv_hrtime(), answers = 0;
+
+	if (worker->phase != HS_STORM_PHASE_RUN || now_ns < storm->shown_ns + 500000000)
+		return;
+	for (unsigned i = 0; i < storm->worker_count; i++)
+		answers += atomic_load_explicit(&storm->workers[i].progress, memory_order_relaxed);
+	if (storm->shown_ns)
+		hs_storm_report_progress(stderr, (double)(now_ns - worker->start_ns) / 1e9, answers,
+					 (double)(answers - storm->shown_answers) * 1e9 /
+					     (double)(now_ns - storm->shown_ns));
+	storm->shown_ns = now_ns;
+	storm->shown_answers = answers;
+}
+
+static void thread_main(void *argument)
+{
+	hs_storm_worker_run(argument);
+}
+
+static void run_phase(struct storm *storm, enum hs_storm_phase phase)
+{
+	for (unsigned i = 0; i < storm->worker_count; i++)
+		hs_storm_worker_prepare(&storm->workers[i], phase);
+	for (unsigned i = 1; i < storm->worker_count; i++) {
+		struct hs_storm_worker *worker = &storm->workers[i];
+
+		hs_check(uv_thread_create(&worker->thread, thread_main, worker) == 0);
+	}
+	hs_storm_worker_run(&storm->workers[0]);
+	for (unsigned i = 1; i < storm->worker_count; i++)
+		uv_thread_join(&storm->workers[i].thread);
+}
+
+static bool any_abandoned(const struct storm *storm)
+{
+	for (unsigned i = 0; i < storm->worker_count; i++) {
+		if (storm->workers[i].abandoned)
+			return true;
+	}
+	return false;
+}
+
+static void collect(const struct storm *storm, struct hs_storm_counts *run,
+		    struct hs_storm_counts *side)
+{
+	for (unsigned i = 0; i < storm->worker_count; i++) {
+		hs_storm_counts_merge(run, &storm->workers[i].counts);
+		hs_storm_counts_merge(side, &storm->workers[i].side_counts);
+	}
+}
+
+/* What stood in the way of sending anything, in one line. */
+static void explain_failure(const struct storm *storm, const char *what)
+{
+	struct hs_storm_counts *counts = hs_mem_zalloc(2 * sizeof *counts);
+
+	collect(storm, &counts[0], &counts[1]);
+	hs_storm_counts_merge(&counts[0], &counts[1]);
+	fprintf(stderr, "heatsink storm: %s:%u: %s%s%s\n", storm->options.host,
+		(unsigned)storm->options.port, what, counts->trouble[0] ? ": " : "",
+		counts->trouble);
+	hs_mem_free(&counts);
+}
+
+static int report(const struct storm *storm, double cpu)
+{
+	struct hs_storm_counts *counts = hs_mem_zalloc(2 * sizeof *counts);
+	struct hs_storm_result result = {.options = &storm->options, .counts = counts};
+	int code = 0;
+
+	collect(storm, &counts[0], &counts[1]);
+	result.seconds = (double)(counts->last_ns - counts->first_ns) / 1e9;
+	result.cpu_seconds = cpu;
+	if (counts[1].error_total) /* loading, or reading for verify */
+		fprintf(stderr, "heatsink storm: %llu errors outside the run, such as: %s\n",
+			(unsigned long long)counts[1].error_total, counts[1].errors[0].example);
+	if (storm->verify)
+		result.findings = hs_storm_verify_findings(storm->verify);
+	if (storm->options.json)
+		hs_storm_report_json(&result, stdout);
+	else
+		hs_storm_report_table(&result, stdout);
+	if (counts->answered == 0 || (result.findings && result.findings->failed))
+		code = 1;
+	hs_mem_free(&counts);
+	return code;
+}
+
+static int run(struct storm *storm)
+{
+	double cpu;
+
+	run_phase(storm, HS_STORM_PHASE_CONNECT);
+	if (any_abandoned(storm)) {
+		explain_failure(storm, "could not connect");
+		return 1;
+	}
+	if (storm->options.load) {
+		run_phase(storm, HS_STORM_PHASE_LOAD);
+		if (any_abandoned(storm)) {
+			explain_failure(storm, "the keys could not be loaded");
+			return 1;
+		}
+	}
+	if (storm->verify) {
+		hs_storm_verify_stage(storm->verify, HS_STORM_BASE);
+		run_phase(storm, HS_STORM_PHASE_BASE);
+		hs_storm_verify_stage(storm->verify, HS_STORM_RUN);
+		if (any_abandoned(storm)) {
+			explain_failure(storm, "the counters could not be read");
+			return 1;
+		}
+	}
+	cpu = cpu_seconds();
+	run_phase(storm, HS_STORM_PHASE_RUN);
+	cpu = cpu_seconds() - cpu;
+	if (storm->shown_ns)
+		hs_storm_report_progress_end(stderr);
+	if (storm->verify) {
+		hs_storm_verify_stage(storm->verify, HS_STORM_FINAL);
+		run_phase(storm, HS_STORM_PHASE_FINAL);
+	}
+	return report(storm, cpu);
+}
+
+static void start(struct storm *storm)
+{
+	static const int numbers[2] = {SIGINT, SIGTERM};
+
+	for (int i = 0; i < 2; i++) {
+		uv_signal_init(&storm->workers[0].loop, &storm->signals[i]);
+		storm->signals[i].data = storm;
+		uv_signal_start(&storm->signals[i], on_signal, numbers[i]);
+	}
+	if (isatty(STDERR_FILENO)) {
+		storm->workers[0].on_tick = on_tick;
+		storm->workers[0].on_tick_context = storm;
+	}
+}
+
+int hs_cli_storm(int argc, char **argv)
+{
+	struct storm storm = {0};
+	int code = 1;
+
+	if (hs_storm_options_read(&storm.options, argc, argv, stderr) < 0)
+		return 1;
+	if (storm.options.help) {
+		hs_storm_options_help(stdout);
+		return 0;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	if (storm.options.verify)
+		storm.verify = hs_storm_verify_create(&storm.options,
+						      uv_hrtime() ^ (uint64_t)time(NULL) << 20);
+	storm.worker_count = (unsigned)storm.options.threads;
+	storm.workers = hs_mem_alloc(storm.worker_count * sizeof *storm.workers);
+	for (unsigned i = 0; i < storm.worker_count; i++)
+		hs_storm_worker_init(&storm.workers[i], &storm.options, i, &storm.address,
+				     &storm.stop, storm.verify);
+	start(&storm);
+	if (resolve(&storm) == 0)
+		code = run(&storm);
+	for (int i = 0; i < 2; i++)
+		uv_close((uv_handle_t *)&storm.signals[i], NULL);
+	for (unsigned i = 0; i < storm.worker_count; i++)
+		hs_storm_worker_deinit(&storm.workers[i]);
+	hs_mem_free(&storm.workers);
+	hs_storm_verify_destroy(&storm.verify);
+	return code;
+}

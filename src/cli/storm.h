@@ -1,0 +1,345 @@
+/* What the files of `heatsink storm` share; nobody else includes this. Storm makes load for any
+ * Redis endpoint, measures it and, when asked, checks what comes back.
+ *
+ *     storm.c          entry: phases in order, threads
+ *     storm_options.c  the table of options
+ *     storm_keys.c     which key is next: the shapes of skew
+ *     storm_wire.c     requests as bytes
+ *     storm_conn.c     one connection: connect, send, receive, connect again
+ *     storm_load.c     one worker: what to send when, what a reply means
+ *     storm_verify.c   were the replies possible
+ *     storm_report.c   the table, the JSON, the progress line
+ *
+ * A worker is a thread with a loop, its connections and its counts; workers share only the options
+ * (constant) and the stop flag. */
+#ifndef HS_CLI_STORM_H
+#define HS_CLI_STORM_H
+
+#include "base/buf.h"
+#include "base/histo.h"
+#include "base/prng.h"
+#include "wire/answer.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <uv.h>
+
+/* ---- options ---- */
+
+enum hs_storm_shape_kind {
+	HS_STORM_UNIFORM,
+	HS_STORM_ZIPF,
+	HS_STORM_VIRAL,
+	HS_STORM_MOVING,
+};
+
+struct hs_storm_shape {
+	enum hs_storm_shape_kind kind;
+	double exponent;  /* ZIPF */
+	double share;	  /* VIRAL, MOVING: of all requests, for the viral key */
+	uint64_t move_us; /* MOVING: how long a key stays viral */
+};
+
+enum hs_storm_command {
+	HS_STORM_COMMAND_GET,
+	HS_STORM_COMMAND_SET,
+	HS_STORM_COMMAND_INCR,
+	HS_STORM_COMMAND_MIXED,
+};
+
+enum {
+	HS_STORM_HOST_MAX = 256,
+	HS_STORM_PREFIX_MAX = 256,
+	HS_STORM_VERIFY_KEYS_MAX = 10000000, /* every key costs memory then */
+	HS_STORM_VERIFY_VALUE_MIN = 32,	     /* room for the tag that says which write it was */
+};
+
+struct hs_storm_options {
+	char host[HS_STORM_HOST_MAX];
+	uint64_t port;
+	const char *password; /* "": none */
+	const char *prefix;
+	const char *shape_text; /* as given */
+	struct hs_storm_shape shape;
+	enum hs_storm_command command;
+	double writes; /* share; below 0: the command's own */
+	uint64_t keys;
+	uint64_t value_bytes;
+	uint64_t connections;
+	uint64_t pipeline;
+	uint64_t rate;	      /* requests per second in all; 0: closed loop */
+	uint64_t duration_us; /* 0: no limit */
+	uint64_t count;	      /* requests in all; 0: no limit */
+	uint64_t threads;
+	uint64_t seed;
+	uint64_t retries; /* failed connects in a row before a connection is given up */
+	bool load;
+	bool verify;
+	bool json;
+	bool help;
+};
+
+/* Reads the words into *options. A bad word gets one line on `err` that names it. Returns 0 or
+ * HS_EINVAL. The options point into argv. */
+int hs_storm_options_read(struct hs_storm_options *options, int argc, char **argv,
+			  FILE *err) HS_MUSTCHECK;
+void hs_storm_options_help(FILE *out);
+
+/* "zipf:0.99" and the like; false when it is none. */
+bool hs_storm_shape_read(struct hs_storm_shape *shape, const char *text);
+const char *hs_storm_command_name(enum hs_storm_command command);
+
+/* ---- keys ---- */
+
+/* Draws key numbers 0 … keys-1 in a shape. Key 0 is the hottest of `zipf` and `viral`. */
+struct hs_storm_keys {
+	struct hs_storm_shape shape;
+	uint64_t keys;
+	uint64_t seed; /* the same for every worker: they agree on which key is viral */
+	uint64_t era;  /* MOVING: the stretch of time that `viral` belongs to */
+	uint64_t viral;
+	uint64_t viral_below;			/* a 64-bit draw below this is the viral key */
+	double area_first, area_all, immediate; /* ZIPF: see storm_keys.c */
+};
+
+void hs_storm_keys_init(struct hs_storm_keys *keys, const struct hs_storm_shape *shape,
+			uint64_t key_count, uint64_t seed);
+/* `elapsed_us` is the time since the run began; only MOVING looks at it. */
+uint64_t hs_storm_keys_next(struct hs_storm_keys *keys, struct hs_prng *prng, uint64_t elapsed_us);
+/* The key that is viral at that time (VIRAL, MOVING). */
+uint64_t hs_storm_keys_viral(const struct hs_storm_keys *keys, uint64_t elapsed_us);
+
+/* ---- requests ---- */
+
+enum hs_storm_kind { HS_STORM_GET, HS_STORM_SET, HS_STORM_INCR, HS_STORM_AUTH, HS_STORM_KINDS };
+
+/* A request under way. */
+struct hs_storm_flight {
+	uint64_t due_ns; /* when it was, or should have been, sent */
+	uint64_t key;
+	uint64_t stamp; /* verify: its place in the order of all events */
+	int64_t floor;	/* verify, counters: the highest value known when it was sent */
+	enum hs_storm_kind kind;
+	bool counter; /* the key is a counter */
+};
+
+enum { HS_STORM_KEY_DIGITS = 12 };
+
+/* A request composed once; each use copies it and writes the key's digits over it. */
+struct hs_storm_template {
+	struct hs_buf bytes;
+	size_t digits_at;
+	size_t value_at; /* SET */
+};
+
+struct hs_storm_wire {
+	struct hs_storm_template string_get, string_set, counter_get, counter_incr, counter_zero;
+	struct hs_buf auth;
+	size_t value_bytes;
+};
+
+void hs_storm_wire_init(struct hs_storm_wire *wire, const struct hs_storm_options *options);
+void hs_storm_wire_deinit(struct hs_storm_wire *wire);
+/* Appends the request; a SET's value is at *value (a pointer into `out`) for whoever wants another
+ * one there. */
+void hs_storm_wire_append(const struct hs_storm_wire *wire, const struct hs_storm_flight *flight,
+			  struct hs_buf *out, char **value);
+/* "key:000000000012", zero terminated: for messages. */
+void hs_storm_key_text(const struct hs_storm_options *options, uint64_t key, bool counter,
+		       char *text, size_t size);
+/* Whether the key with that number is a counter under this command. */
+bool hs_storm_key_is_counter(const struct hs_storm_options *options, uint64_t key);
+
+/* ---- verify ---- */
+
+struct hs_storm_verify;
+
+struct hs_storm_verify *hs_storm_verify_create(const struct hs_storm_options *options,
+					       uint64_t run_tag);
+void hs_storm_verify_destroy(struct hs_storm_verify **verify);
+
+/* Before a request is composed: gives it its stamp. */
+void hs_storm_verify_send(struct hs_storm_verify *verify, struct hs_storm_flight *flight);
+/* Writes the value of a SET that was just stamped. */
+void hs_storm_verify_value(const struct hs_storm_verify *verify,
+			   const struct hs_storm_flight *flight, char *value);
+void hs_storm_verify_reply(struct hs_storm_verify *verify, const struct hs_storm_flight *flight,
+			   const struct hs_answer *answer);
+/* The connection died before the answer: the outcome is unknown. */
+void hs_storm_verify_lost(struct hs_storm_verify *verify, const struct hs_storm_flight *flight);
+/* No request stamped before this one is still under way: what only they could have read may be
+ * forgotten. */
+void hs_storm_verify_horizon(struct hs_storm_verify *verify, uint64_t stamp);
+/* True when it is time to call that; *stamp is the newest there is. */
+bool hs_storm_verify_wants_horizon(const struct hs_storm_verify *verify, uint64_t *stamp);
+
+/* What the next replies to GETs of counters mean: the value before the run, any value, the sum. */
+enum hs_storm_verify_stage { HS_STORM_BASE, HS_STORM_RUN, HS_STORM_FINAL };
+void hs_storm_verify_stage(struct hs_storm_verify *verify, enum hs_storm_verify_stage stage);
+/* Whether the run wrote to the key: it is read once more at the end. */
+bool hs_storm_verify_touched(const struct hs_storm_verify *verify, uint64_t key);
+/* A key that could not be read at the end. */
+void hs_storm_verify_unread(struct hs_storm_verify *verify, uint64_t key);
+
+enum { HS_STORM_FINDINGS_MAX = 10, HS_STORM_FINDING_TEXT_MAX = 400 };
+
+struct hs_storm_findings {
+	uint64_t checked; /* replies looked at */
+	uint64_t unknown; /* writes whose outcome is unknown */
+	uint64_t failed;
+	char text[HS_STORM_FINDINGS_MAX][HS_STORM_FINDING_TEXT_MAX]; /* the first ones */
+};
+const struct hs_storm_findings *hs_storm_verify_findings(const struct hs_storm_verify *verify);
+
+/* ---- counts ---- */
+
+enum { HS_STORM_ERRORS_MAX = 16, HS_STORM_ERROR_WORD_MAX = 32 };
+
+/* Errors by their first word; when all rows are taken the last one takes the rest. */
+struct hs_storm_error {
+	char word[HS_STORM_ERROR_WORD_MAX];
+	char example[128]; /* the first text that came */
+	uint64_t count;
+};
+
+struct hs_storm_counts {
+	struct hs_histo reads_ns, writes_ns; /* answered without an error */
+	struct hs_storm_error errors[HS_STORM_ERRORS_MAX];
+	uint64_t sent;
+	uint64_t answered; /* errors included */
+	uint64_t error_total;
+	uint64_t lost;	 /* sent, never answered */
+	uint64_t behind; /* open loop: due, but never sent because the target was too slow */
+	uint64_t disconnects;
+	uint64_t connect_failures;
+	uint64_t given_up; /* connections */
+	uint64_t first_ns, last_ns;
+	char trouble[200]; /* the last connection error */
+};
+
+void hs_storm_counts_error(struct hs_storm_counts *counts, struct hs_bytes text);
+void hs_storm_counts_merge(struct hs_storm_counts *into, const struct hs_storm_counts *from);
+
+/* ---- workers and connections ---- */
+
+enum hs_storm_phase {
+	HS_STORM_PHASE_CONNECT, /* every connection up or given up */
+	HS_STORM_PHASE_LOAD,	/* every key written once */
+	HS_STORM_PHASE_BASE,	/* verify: every counter read once */
+	HS_STORM_PHASE_RUN,
+	HS_STORM_PHASE_FINAL, /* verify: every written key read once */
+};
+
+enum hs_storm_conn_state {
+	HS_STORM_CONN_CONNECTING, /* AUTH included */
+	HS_STORM_CONN_READY,
+	HS_STORM_CONN_WAITING,	/* closed; the timer connects again */
+	HS_STORM_CONN_GIVEN_UP, /* closed for good */
+};
+
+struct hs_storm_worker;
+
+struct hs_storm_conn {
+	struct hs_storm_worker *worker;
+	enum hs_storm_conn_state state;
+	uv_tcp_t tcp;
+	uv_connect_t connect;
+	uv_timer_t again;
+	uv_write_t write;
+	bool tcp_open;	   /* the handle lives: it must be closed before it is used again */
+	bool writing;	   /* `sending` belongs to libuv */
+	uint64_t failures; /* connects in a row that brought no answer */
+	struct hs_buf out; /* composed, not handed over */
+	struct hs_buf sending;
+	struct hs_buf rest;		 /* the beginning of a reply whose end is not here yet */
+	struct hs_storm_flight *flights; /* a ring: head is the oldest */
+	uint32_t flight_head, flight_count, flight_mask;
+};
+
+struct hs_storm_worker {
+	const struct hs_storm_options *options;
+	const struct sockaddr_storage *address;
+	atomic_bool *stop; /* the user wants an end */
+	unsigned index;
+	uv_loop_t loop;
+	uv_timer_t tick;
+	uv_poll_t pace; /* open loop: a timerfd, finer than the loop's own timers */
+	int pace_fd;
+	struct hs_storm_conn *conns;
+	unsigned conn_count;
+	unsigned cursor; /* open loop: who sends next */
+	char *input;	 /* what all connections read into */
+
+	struct hs_storm_wire wire;
+	struct hs_storm_keys keys;
+	struct hs_prng prng;
+	uint64_t write_below; /* a 64-bit draw below this is a write */
+
+	enum hs_storm_phase phase;
+	bool abandoned; /* the phase ended before everything was sent and answered */
+	uint64_t under_way;
+	uint64_t heard_ns;	     /* the last answer, or the beginning of the phase */
+	uint64_t start_ns, end_ns;   /* RUN; end 0: none */
+	uint64_t quota;		     /* RUN: requests to send; UINT64_MAX: no limit */
+	uint64_t stopped_ns;	     /* RUN: when the sending ended; 0: not yet */
+	double interval_ns;	     /* open loop; 0: closed */
+	uint64_t next_key, key_step; /* the other phases: which key is next */
+	uint64_t *again;	     /* keys whose request was lost with its connection */
+	size_t again_count, again_cap;
+
+	struct hs_storm_verify *verify;	    /* NULL: not asked for */
+	struct hs_storm_counts counts;	    /* of RUN */
+	struct hs_storm_counts side_counts; /* of the other phases */
+	_Atomic uint64_t progress;	    /* answers of RUN, for the progress line */
+	void (*on_tick)(void *context, struct hs_storm_worker *worker);
+	void *on_tick_context;
+	uv_thread_t thread;
+};
+
+/* storm_load.c */
+void hs_storm_worker_init(struct hs_storm_worker *worker, const struct hs_storm_options *options,
+			  unsigned index, const struct sockaddr_storage *address, atomic_bool *stop,
+			  struct hs_storm_verify *verify);
+void hs_storm_worker_deinit(struct hs_storm_worker *worker);
+/* Sets the phase up; call it for all workers, then run them. */
+void hs_storm_worker_prepare(struct hs_storm_worker *worker, enum hs_storm_phase phase);
+/* Runs the loop until the phase is over. FINAL: keys left unread are failures of the check. */
+void hs_storm_worker_run(struct hs_storm_worker *worker);
+/* The counts that the phase under way goes to. */
+struct hs_storm_counts *hs_storm_worker_counts(struct hs_storm_worker *worker);
+
+/* storm_load.c, called by a connection */
+void hs_storm_worker_on_answer(struct hs_storm_worker *worker, const struct hs_storm_flight *flight,
+			       const struct hs_answer *answer, uint64_t now_ns);
+/* After all answers of one read, or when the connection became ready, lost or given up. */
+void hs_storm_worker_on_progress(struct hs_storm_worker *worker, struct hs_storm_conn *conn);
+void hs_storm_worker_on_lost(struct hs_storm_worker *worker, const struct hs_storm_flight *flight);
+
+/* storm_conn.c */
+enum { HS_STORM_SIDE_PIPELINE = 64, HS_STORM_INPUT_BYTES = 256 * 1024 };
+void hs_storm_conn_init(struct hs_storm_conn *conn, struct hs_storm_worker *worker);
+void hs_storm_conn_deinit(struct hs_storm_conn *conn); /* after its loop has closed its handles */
+void hs_storm_conn_start(struct hs_storm_conn *conn);
+void hs_storm_conn_stop(struct hs_storm_conn *conn); /* closes its handles; for good */
+/* Drops the connection with what is under way and connects again after a pause. */
+void hs_storm_conn_drop(struct hs_storm_conn *conn, const char *why);
+/* Room for one more request: fill it, compose it into conn->out, then flush. */
+struct hs_storm_flight *hs_storm_conn_add(struct hs_storm_conn *conn);
+void hs_storm_conn_flush(struct hs_storm_conn *conn);
+
+/* storm_report.c */
+struct hs_storm_result {
+	const struct hs_storm_options *options;
+	const struct hs_storm_counts *counts;
+	const struct hs_storm_findings *findings; /* NULL: not verified */
+	double seconds;
+	double cpu_seconds; /* of storm itself during the run */
+};
+void hs_storm_report_table(const struct hs_storm_result *result, FILE *out);
+void hs_storm_report_json(const struct hs_storm_result *result, FILE *out);
+/* One line that overwrites itself. */
+void hs_storm_report_progress(FILE *out, double seconds, uint64_t answered, double per_second);
+void hs_storm_report_progress_end(FILE *out);
+
+#endif

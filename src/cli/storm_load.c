@@ -1,0 +1,483 @@
+/* One worker: what to send when, and what a reply means.
+ *
+ * Closed loop: a connection sends `pipeline` requests in one write, waits for all their answers and
+ * sends the next ones. Open loop: request i of the worker is due at start + i * interval, whatever
+ * the target does; a timer finer than the loop's own sends what is due, taking the connections in
+ * turn, and a request that finds all of them full goes out late with its due time unchanged, so a
+ * stall shows in the latency of everything it held up.
+ *
+ * Beside the run there are phases that go through the keys once: fill them, read the counters'
+ * start values, read everything at the end. A key whose request was lost with its connection is
+ * asked for again there; in the run it is counted as lost. */
+#include "cli/storm.h"
+
+#include "base/mem.h"
+
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+enum { TICK_MS = 100 };
+static const uint64_t DRAIN_NS = 5000000000;	/* the last answers of a run are waited for */
+static const uint64_t SILENCE_NS = 30000000000; /* the other phases give up without an answer */
+static const uint64_t PACE_NS_MIN = 50000;	/* the open loop wakes up no more often */
+
+static void on_tick(uv_timer_t *timer);
+static void on_pace(uv_poll_t *poll, int status, int events);
+
+struct hs_storm_counts *hs_storm_worker_counts(struct hs_storm_worker *worker)
+{
+	return worker->phase == HS_STORM_PHASE_RUN ? &worker->counts : &worker->side_counts;
+}
+
+static uint64_t share_of(uint64_t whole, uint64_t parts, uint64_t index)
+{
+	return whole / parts + (index < whole % parts);
+}
+
+void hs_storm_worker_init(struct hs_storm_worker *worker, const struct hs_storm_options *options,
+			  unsigned index, const struct sockaddr_storage *address, atomic_bool *stop,
+			  struct hs_storm_verify *verify)
+{
+	int rc;
+
+	*worker = (struct hs_storm_worker){
+	    .options = options, .address = address, .stop = stop, .index = index, .verify = verify};
+	rc = uv_loop_init(&worker->loop);
+	hs_check(rc == 0);
+	uv_timer_init(&worker->loop, &worker->tick);
+	worker->tick.data = worker;
+	worker->pace_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	hs_check(worker->pace_fd >= 0);
+	rc = uv_poll_init(&worker->loop, &worker->pace, worker->pace_fd);
+	hs_check(rc == 0);
+	worker->pace.data = worker;
+
+	hs_storm_wire_init(&worker->wire, options);
+	hs_storm_keys_init(&worker->keys, &options->shape, options->keys, options->seed);
+	hs_prng_init(&worker->prng, options->seed * 64 + index);
+	worker->write_below =
+	    options->writes >= 1 ? UINT64_MAX : (uint64_t)(options->writes * 0x1p64);
+	if (options->rate)
+		worker->interval_ns = 1e9 * (double)options->threads / (double)options->rate;
+
+	worker->input = hs_mem_alloc(HS_STORM_INPUT_BYTES);
+	worker->conn_count = (unsigned)share_of(options->connections, options->threads, index);
+	worker->conns = hs_mem_alloc(worker->conn_count * sizeof *worker->conns);
+	for (unsigned i = 0; i < worker->conn_count; i++)
+		hs_storm_conn_init(&worker->conns[i], worker);
+}
+
+void hs_storm_worker_deinit(struct hs_storm_worker *worker)
+{
+	uv_close((uv_handle_t *)&worker->tick, NULL);
+	uv_close((uv_handle_t *)&worker->pace, NULL);
+	for (unsigned i = 0; i < worker->conn_count; i++)
+		hs_storm_conn_stop(&worker->conns[i]);
+	uv_run(&worker->loop, UV_RUN_DEFAULT);
+	hs_check(uv_loop_close(&worker->loop) == 0);
+	close(worker->pace_fd);
+	for (unsigned i = 0; i < worker->conn_count; i++)
+		hs_storm_conn_deinit(&worker->conns[i]);
+	hs_mem_free(&worker->conns);
+	hs_mem_free(&worker->input);
+	hs_mem_free(&worker->again);
+	hs_storm_wire_deinit(&worker->wire);
+}
+
+void hs_storm_worker_prepare(struct hs_storm_worker *worker, enum hs_storm_phase phase)
+{
+	const struct hs_storm_options *options = worker->options;
+
+	worker->phase = phase;
+	worker->abandoned = false;
+	worker->next_key = worker->index;
+	worker->key_step = options->threads;
+	worker->again_count = 0;
+	worker->start_ns = uv_hrtime();
+	worker->heard_ns = worker->start_ns;
+	worker->stopped_ns = 0;
+	if (phase != HS_STORM_PHASE_RUN)
+		return;
+	worker->end_ns = options->duration_us ? worker->start_ns + options->duration_us * 1000 : 0;
+	worker->quota =
+	    options->count ? share_of(options->count, options->threads, worker->index) : UINT64_MAX;
+	worker->counts.first_ns = worker->start_ns;
+	worker->counts.last_ns = worker->start_ns;
+}
+
+/* ---- what is next ---- */
+
+/* The phases that go through the keys: whether this one is asked for. */
+static bool phase_wants(const struct hs_storm_worker *worker, uint64_t key)
+{
+	switch (worker->phase) {
+	case HS_STORM_PHASE_LOAD:
+		return true;
+	case HS_STORM_PHASE_BASE:
+		return hs_storm_key_is_counter(worker->options, key);
+	case HS_STORM_PHASE_FINAL:
+		return hs_storm_verify_touched(worker->verify, key);
+	case HS_STORM_PHASE_CONNECT:
+	case HS_STORM_PHASE_RUN:
+		break;
+	}
+	return false;
+}
+
+static bool next_side_key(struct hs_storm_worker *worker, uint64_t *key)
+{
+	if (worker->again_count) {
+		*key = worker->again[--worker->again_count];
+		return true;
+	}
+	while (worker->next_key < worker->options->keys) {
+		*key = worker->next_key;
+		worker->next_key += worker->key_step;
+		if (phase_wants(worker, *key))
+			return true;
+	}
+	return false;
+}
+
+static bool is_open(const struct hs_storm_worker *worker)
+{
+	return worker->phase == HS_STORM_PHASE_RUN && worker->interval_ns > 0;
+}
+
+/* Open loop: when the next request should go out. */
+static uint64_t due_ns(const struct hs_storm_worker *worker)
+{
+	return worker->start_ns + (uint64_t)((double)worker->counts.sent * worker->interval_ns);
+}
+
+/* A closed loop ends with the clock, an open one with the last request due before the end. */
+static bool run_has_more(const struct hs_storm_worker *worker, uint64_t now_ns)
+{
+	if (worker->stopped_ns || !worker->quota)
+		return false;
+	if (is_open(worker))
+		now_ns = due_ns(worker);
+	return !worker->end_ns || now_ns < worker->end_ns;
+}
+
+/* Whether the phase has something to send. */
+static bool has_more(struct hs_storm_worker *worker, uint64_t now_ns)
+{
+	if (worker->phase != HS_STORM_PHASE_FINAL &&
+	    atomic_load_explicit(worker->stop, memory_order_relaxed))
+		worker->abandoned = true;
+	if (worker->phase == HS_STORM_PHASE_RUN) {
+		if (!worker->abandoned && run_has_more(worker, now_ns))
+			return true;
+		if (!worker->stopped_ns)
+			worker->stopped_ns = now_ns;
+		return false;
+	}
+	return !worker->abandoned && worker->phase != HS_STORM_PHASE_CONNECT &&
+	       (worker->again_count || worker->next_key < worker->options->keys);
+}
+
+static enum hs_storm_kind draw_kind(struct hs_storm_worker *worker, bool counter)
+{
+	bool write = worker->write_below == UINT64_MAX ||
+		     (worker->write_below && hs_prng_next(&worker->prng) < worker->write_below);
+
+	if (!write)
+		return HS_STORM_GET;
+	return counter ? HS_STORM_INCR : HS_STORM_SET;
+}
+
+static void compose(struct hs_storm_worker *worker, struct hs_storm_conn *conn, uint64_t key,
+		    uint64_t due_ns)
+{
+	struct hs_storm_flight *flight = hs_storm_conn_add(conn);
+	char *value;
+
+	flight->key = key;
+	flight->due_ns = due_ns;
+	flight->counter = hs_storm_key_is_counter(worker->options, key);
+	if (worker->phase == HS_STORM_PHASE_RUN)
+		flight->kind = draw_kind(worker, flight->counter);
+	else
+		flight->kind = worker->phase == HS_STORM_PHASE_LOAD ? HS_STORM_SET : HS_STORM_GET;
+	if (worker->verify)
+		hs_storm_verify_send(worker->verify, flight);
+	hs_storm_wire_append(&worker->wire, flight, &conn->out, &value);
+	if (worker->verify && flight->kind == HS_STORM_SET && !flight->counter)
+		hs_storm_verify_value(worker->verify, flight, value);
+	worker->under_way++;
+	hs_storm_worker_counts(worker)->sent++;
+}
+
+/* ---- closed loop, and the phases beside the run ---- */
+
+static void fill(struct hs_storm_worker *worker, struct hs_storm_conn *conn)
+{
+	uint64_t now_ns, key;
+
+	if (conn->state != HS_STORM_CONN_READY || conn->flight_count)
+		return;
+	now_ns = uv_hrtime();
+	if (!has_more(worker, now_ns))
+		return;
+	if (worker->phase == HS_STORM_PHASE_RUN) {
+		uint64_t elapsed_us = (now_ns - worker->start_ns) / 1000;
+		uint64_t batch = worker->options->pipeline;
+
+		if (batch > worker->quota)
+			batch = worker->quota;
+		worker->quota -= batch;
+		while (batch--) {
+			key = hs_storm_keys_next(&worker->keys, &worker->prng, elapsed_us);
+			compose(worker, conn, key, now_ns);
+		}
+	} else {
+		for (int i = 0; i < HS_STORM_SIDE_PIPELINE && next_side_key(worker, &key); i++)
+			compose(worker, conn, key, now_ns);
+	}
+	hs_storm_conn_flush(conn);
+}
+
+/* ---- open loop ---- */
+
+/* The next connection with room, in turn. */
+static struct hs_storm_conn *find_room(struct hs_storm_worker *worker)
+{
+	for (unsigned i = 0; i < worker->conn_count; i++) {
+		struct hs_storm_conn *conn = &worker->conns[worker->cursor];
+
+		worker->cursor = worker->cursor + 1 < worker->conn_count ? worker->cursor + 1 : 0;
+		if (conn->state == HS_STORM_CONN_READY &&
+		    conn->flight_count < worker->options->pipeline)
+			return conn;
+	}
+	return NULL;
+}
+
+static void arm_pace(struct hs_storm_worker *worker, uint64_t wait_ns)
+{
+	struct itimerspec when = {0};
+
+	if (wait_ns < PACE_NS_MIN)
+		wait_ns = PACE_NS_MIN;
+	when.it_value.tv_sec = (time_t)(wait_ns / 1000000000);
+	when.it_value.tv_nsec = (long)(wait_ns % 1000000000);
+	hs_check(timerfd_settime(worker->pace_fd, 0, &when, NULL) == 0);
+	if (!uv_is_active((uv_handle_t *)&worker->pace))
+		uv_poll_start(&worker->pace, UV_READABLE, on_pace);
+}
+
+/* Sends what is due. Without room nothing is armed: the next answer brings us back. What found no
+ * room until the end of the run is not sent any more. */
+static void pump(struct hs_storm_worker *worker)
+{
+	uint64_t now_ns = uv_hrtime();
+	bool any = false;
+
+	while (has_more(worker, now_ns)) {
+		uint64_t due = due_ns(worker);
+		struct hs_storm_conn *conn;
+
+		if (due > now_ns) {
+			arm_pace(worker, due - now_ns);
+			break;
+		}
+		conn = find_room(worker);
+		if (!conn)
+			break;
+		uint64_t elapsed_us = (due - worker->start_ns) / 1000;
+
+		worker->quota--;
+		compose(worker, conn, hs_storm_keys_next(&worker->keys, &worker->prng, elapsed_us),
+			due);
+		any = true;
+	}
+	if (worker->end_ns && now_ns >= worker->end_ns && !worker->stopped_ns)
+		worker->stopped_ns = worker->end_ns;
+	for (unsigned i = 0; any && i < worker->conn_count; i++)
+		hs_storm_conn_flush(&worker->conns[i]);
+}
+
+/* ---- events ---- */
+
+/* Gives everybody who is idle something to do. */
+static void kick(struct hs_storm_worker *worker)
+{
+	if (is_open(worker)) {
+		pump(worker);
+		return;
+	}
+	for (unsigned i = 0; i < worker->conn_count; i++)
+		fill(worker, &worker->conns[i]);
+}
+
+static void check_end(struct hs_storm_worker *worker)
+{
+	bool settled = true, alive = false;
+
+	for (unsigned i = 0; i < worker->conn_count; i++) {
+		enum hs_storm_conn_state state = worker->conns[i].state;
+
+		settled =
+		    settled && (state == HS_STORM_CONN_READY || state == HS_STORM_CONN_GIVEN_UP);
+		alive = alive || state != HS_STORM_CONN_GIVEN_UP;
+	}
+	if (!alive)
+		worker->abandoned = true;
+	if (worker->phase == HS_STORM_PHASE_CONNECT
+		? settled || worker->abandoned
+		: worker->under_way == 0 && !has_more(worker, uv_hrtime()))
+		uv_stop(&worker->loop);
+}
+
+/* What only requests older than all that are under way could read may be forgotten. */
+static void move_horizon(struct hs_storm_worker *worker)
+{
+	uint64_t oldest;
+
+	if (!hs_storm_verify_wants_horizon(worker->verify, &oldest))
+		return;
+	for (unsigned i = 0; i < worker->conn_count; i++) {
+		struct hs_storm_conn *conn = &worker->conns[i];
+		const struct hs_storm_flight *flight =
+		    &conn->flights[conn->flight_head & conn->flight_mask];
+
+		if (conn->flight_count && flight->kind != HS_STORM_AUTH && flight->stamp < oldest)
+			oldest = flight->stamp;
+	}
+	hs_storm_verify_horizon(worker->verify, oldest);
+}
+
+void hs_storm_worker_on_progress(struct hs_storm_worker *worker, struct hs_storm_conn *conn)
+{
+	if (worker->verify)
+		move_horizon(worker);
+	if (is_open(worker))
+		pump(worker);
+	else
+		fill(worker, conn);
+	/* The end is looked for when it may be near, not after every answer of a long run. */
+	if (worker->under_way == 0 || conn->state != HS_STORM_CONN_READY ||
+	    worker->phase == HS_STORM_PHASE_CONNECT)
+		check_end(worker);
+}
+
+void hs_storm_worker_on_answer(struct hs_storm_worker *worker, const struct hs_storm_flight *flight,
+			       const struct hs_answer *answer, uint64_t now_ns)
+{
+	struct hs_storm_counts *counts = hs_storm_worker_counts(worker);
+
+	worker->under_way--;
+	worker->heard_ns = now_ns;
+	counts->answered++;
+	counts->last_ns = now_ns;
+	if (answer->type == HS_ANSWER_ERROR)
+		hs_storm_counts_error(counts, answer->text);
+	else
+		hs_histo_add(flight->kind == HS_STORM_GET ? &counts->reads_ns : &counts->writes_ns,
+			     now_ns > flight->due_ns ? now_ns - flight->due_ns : 0);
+	if (!worker->verify)
+		return;
+	if (answer->type == HS_ANSWER_ERROR && worker->phase == HS_STORM_PHASE_FINAL)
+		hs_storm_verify_unread(worker->verify, flight->key);
+	hs_storm_verify_reply(worker->verify, flight, answer);
+}
+
+void hs_storm_worker_on_lost(struct hs_storm_worker *worker, const struct hs_storm_flight *flight)
+{
+	worker->under_way--;
+	hs_storm_worker_counts(worker)->lost++;
+	if (worker->verify)
+		hs_storm_verify_lost(worker->verify, flight);
+	if (worker->phase == HS_STORM_PHASE_RUN)
+		return;
+	if (worker->again_count == worker->again_cap) {
+		worker->again_cap = worker->again_cap ? worker->again_cap * 2 : 64;
+		worker->again =
+		    hs_mem_realloc(worker->again, worker->again_cap * sizeof *worker->again);
+	}
+	worker->again[worker->again_count++] = flight->key;
+}
+
+static void on_pace(uv_poll_t *poll, int status, int events)
+{
+	struct hs_storm_worker *worker = poll->data;
+	uint64_t expired;
+
+	(void)status;
+	(void)events;
+	if (read(worker->pace_fd, &expired, sizeof expired) != (ssize_t)sizeof expired)
+		return;
+	if (is_open(worker))
+		pump(worker);
+}
+
+/* An answer that does not come must not hold the phase up for ever. */
+static void give_up_waiting(struct hs_storm_worker *worker, const char *why)
+{
+	worker->abandoned = true;
+	for (unsigned i = 0; i < worker->conn_count; i++) {
+		if (worker->conns[i].flight_count)
+			hs_storm_conn_drop(&worker->conns[i], why);
+	}
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+	struct hs_storm_worker *worker = timer->data;
+	uint64_t now_ns = uv_hrtime();
+	bool more = has_more(worker, now_ns);
+
+	atomic_store_explicit(&worker->progress, worker->counts.answered, memory_order_relaxed);
+	if (worker->phase != HS_STORM_PHASE_RUN && now_ns > worker->heard_ns + SILENCE_NS)
+		give_up_waiting(worker, "no answer for 30 s");
+	else if (worker->phase == HS_STORM_PHASE_RUN && !more &&
+		 now_ns > worker->stopped_ns + DRAIN_NS)
+		give_up_waiting(worker, "no answer for 5 s after the run");
+	kick(worker);
+	check_end(worker);
+	if (worker->on_tick)
+		worker->on_tick(worker->on_tick_context, worker);
+}
+
+/* ---- running ---- */
+
+/* Open loop: what was due before the sending ended and never went out. */
+static uint64_t count_behind(const struct hs_storm_worker *worker)
+{
+	uint64_t until = worker->stopped_ns, due;
+
+	if (worker->interval_ns <= 0)
+		return 0;
+	if (worker->end_ns && until > worker->end_ns)
+		until = worker->end_ns;
+	due = (uint64_t)((double)(until - worker->start_ns) / worker->interval_ns);
+	if (worker->options->count && due > worker->counts.sent + worker->quota)
+		due = worker->counts.sent + worker->quota;
+	return due > worker->counts.sent ? due - worker->counts.sent : 0;
+}
+
+static void report_unread(struct hs_storm_worker *worker)
+{
+	uint64_t key;
+
+	while (next_side_key(worker, &key))
+		hs_storm_verify_unread(worker->verify, key);
+}
+
+void hs_storm_worker_run(struct hs_storm_worker *worker)
+{
+	uv_update_time(&worker->loop);
+	uv_timer_start(&worker->tick, on_tick, TICK_MS, TICK_MS);
+	for (unsigned i = 0; worker->phase == HS_STORM_PHASE_CONNECT && i < worker->conn_count; i++)
+		hs_storm_conn_start(&worker->conns[i]);
+	kick(worker);
+	check_end(worker);
+	uv_run(&worker->loop, UV_RUN_DEFAULT);
+	uv_timer_stop(&worker->tick);
+	uv_poll_stop(&worker->pace);
+	if (worker->phase == HS_STORM_PHASE_RUN)
+		worker->counts.behind = count_behind(worker);
+	else if (worker->phase == HS_STORM_PHASE_FINAL)
+		report_unread(worker);
+}

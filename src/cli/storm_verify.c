@@ -1,0 +1,445 @@
+/* Were the replies possible? Two small models, one for strings and one for counters, both judged
+ * from outside: storm knows only when it sent a request and when the reply came. Every such event
+ * gets a stamp from one counter, so "before" means: the reply was in hand when the other was sent.
+ *
+ * Strings. Each SET writes a value that names its stamp, so a read tells which write it saw. For
+ * every key we keep the writes that a read may still see. A request that shows that write W was
+ * the newest at some moment between its two stamps (the SET itself, or a GET that returned W) is a
+ * sighting of W:
+ *
+ *         W1 sighted            W2 sighted               a GET that sees W1 here
+ *     ──[sent   answered]────[sent     answered]───────[sent …                     is a mistake
+ *                     └ before ┘              └ before ┘
+ *
+ * If W1 was sighted before the sighting of W2 began, then W2 came later, and W1 is dead for
+ * everybody who asks after the sighting of W2 has ended. Any read of a dead write, or of one that
+ * was never written or was refused, is a mistake. What was there before the run counts as a write
+ * at stamp 0 that may look like anything. A write whose connection died may happen at any time or
+ * never: it simply stays possible. At the end every written key is read once more, so a lost write
+ * shows even when nobody read it during the run.
+ *
+ * Counters. Replies to INCR must all differ, must be above whatever was known when the request was
+ * sent, and never above the start value plus all increments sent. At the end the value must equal
+ * start plus acknowledged, give or take the increments whose outcome is unknown. */
+#include "cli/storm.h"
+
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/num.h"
+
+#include <stdarg.h>
+
+static const uint64_t NEVER = UINT64_MAX;
+
+enum {
+	HORIZON_EVENTS = 1024,
+	TAG_BYTES = 29,	   /* "hs:" run ":" stamp ":" in hexadecimal */
+	TAG_STAMP_AT = 12, /* where the stamp begins */
+	TAG_STAMP_BYTES = 16,
+};
+
+struct write {
+	uint64_t stamp;	  /* when it was sent; its name */
+	uint64_t sighted; /* the earliest end of a sighting; NEVER: none */
+	uint64_t dead;	  /* who asks after this must not see it; NEVER: alive */
+};
+
+struct string_key {
+	struct write *writes;
+	uint32_t count, cap;
+};
+
+struct counter_key {
+	int64_t base;	 /* before the run */
+	int64_t highest; /* the highest value anybody was told */
+	uint64_t sent;	 /* increments that may have been applied: all but the refused */
+	uint64_t acked;
+	uint64_t *told; /* a bit for every value told, from base + 1 on */
+	size_t told_words;
+};
+
+struct hs_storm_verify {
+	const struct hs_storm_options *options;
+	char run_text[9]; /* tells our values from those of an earlier run */
+	uint64_t stamp;	  /* of the last event */
+	uint64_t horizon; /* nothing older is under way */
+	uint64_t horizon_next;
+	enum hs_storm_verify_stage stage;
+	struct string_key *strings;   /* by key number */
+	struct counter_key *counters; /* by key number */
+	struct hs_storm_findings findings;
+};
+
+struct hs_storm_verify *hs_storm_verify_create(const struct hs_storm_options *options,
+					       uint64_t run_tag)
+{
+	struct hs_storm_verify *verify = hs_mem_zalloc(sizeof *verify);
+
+	verify->options = options;
+	snprintf(verify->run_text, sizeof verify->run_text, "%08x", (unsigned)run_tag);
+	verify->horizon_next = HORIZON_EVENTS;
+	verify->stage = HS_STORM_RUN;
+	verify->strings = hs_mem_zalloc(options->keys * sizeof *verify->strings);
+	verify->counters = hs_mem_zalloc(options->keys * sizeof *verify->counters);
+	return verify;
+}
+
+void hs_storm_verify_destroy(struct hs_storm_verify **verify)
+{
+	if (!*verify)
+		return;
+	for (uint64_t key = 0; key < (*verify)->options->keys; key++) {
+		hs_mem_free(&(*verify)->strings[key].writes);
+		hs_mem_free(&(*verify)->counters[key].told);
+	}
+	hs_mem_free(&(*verify)->strings);
+	hs_mem_free(&(*verify)->counters);
+	hs_mem_free(verify);
+}
+
+const struct hs_storm_findings *hs_storm_verify_findings(const struct hs_storm_verify *verify)
+{
+	return &verify->findings;
+}
+
+void hs_storm_verify_stage(struct hs_storm_verify *verify, enum hs_storm_verify_stage stage)
+{
+	verify->stage = stage;
+}
+
+static void __attribute__((format(printf, 4, 5)))
+fail(struct hs_storm_verify *verify, uint64_t key, bool counter, const char *format, ...)
+{
+	struct hs_storm_findings *findings = &verify->findings;
+
+	if (findings->failed < HS_STORM_FINDINGS_MAX) {
+		char *text = findings->text[findings->failed];
+		size_t len;
+		va_list args;
+
+		hs_storm_key_text(verify->options, key, counter, text, HS_STORM_PREFIX_MAX + 32);
+		len = strlen(text);
+		va_start(args, format);
+		vsnprintf(text + len, HS_STORM_FINDING_TEXT_MAX - len, format, args);
+		va_end(args);
+	}
+	findings->failed++;
+}
+
+void hs_storm_verify_unread(struct hs_storm_verify *verify, uint64_t key)
+{
+	fail(verify, key, hs_storm_key_is_counter(verify->options, key),
+	     ": could not be read at the end");
+}
+
+/* ---- strings ---- */
+
+static struct write *add_write(struct string_key *key, uint64_t stamp)
+{
+	if (key->count == key->cap) {
+		key->cap = key->cap ? key->cap * 2 : 2;
+		key->writes = hs_mem_realloc(key->writes, key->cap * sizeof *key->writes);
+	}
+	key->writes[key->count] = (struct write){stamp, NEVER, NEVER};
+	return &key->writes[key->count++];
+}
+
+static struct write *find_write(struct string_key *key, uint64_t stamp)
+{
+	for (uint32_t i = 0; i < key->count; i++) {
+		if (key->writes[i].stamp == stamp)
+			return &key->writes[i];
+	}
+	return NULL;
+}
+
+static void remove_write(struct string_key *key, struct write *write)
+{
+	*write = key->writes[--key->count];
+}
+
+/* The write was the newest at some moment from `from` to `to`. */
+static void sight(struct hs_storm_verify *verify, struct string_key *key, uint64_t stamp,
+		  uint64_t from, uint64_t to)
+{
+	for (uint32_t i = 0; i < key->count;) {
+		struct write *write = &key->writes[i];
+
+		if (write->stamp == stamp) {
+			if (write->sighted > to)
+				write->sighted = to;
+		} else if (write->sighted < from && write->dead > to) {
+			write->dead = to;
+		}
+		/* Replies that contradict each other can kill every write: one stays, so that the
+		 * key still counts as written and its next read fails. */
+		if (write->dead < verify->horizon && key->count > 1)
+			remove_write(key, write);
+		else
+			i++;
+	}
+}
+
+void hs_storm_verify_value(const struct hs_storm_verify *verify,
+			   const struct hs_storm_flight *flight, char *value)
+{
+	char tag[TAG_BYTES + 1];
+
+	snprintf(tag, sizeof tag, "hs:%s:%016llx:", verify->run_text,
+		 (unsigned long long)flight->stamp);
+	memcpy(value, tag, TAG_BYTES);
+	/* The filling differs from write to write: a value put together from two would show. */
+	memset(value + TAG_BYTES, (int)('a' + flight->stamp % 26),
+	       verify->options->value_bytes - TAG_BYTES);
+}
+
+/* Which write a value names: 0 for what was there before the run, NEVER for a damaged one. */
+static uint64_t stamp_of(const struct hs_storm_verify *verify, struct hs_bytes value)
+{
+	uint64_t stamp = 0;
+
+	if (value.len < TAG_BYTES || memcmp(value.data, "hs:", 3) != 0 ||
+	    memcmp(value.data + 3, verify->run_text, 8) != 0)
+		return 0;
+	if (value.len != verify->options->value_bytes)
+		return NEVER;
+	for (int i = 0; i < TAG_STAMP_BYTES; i++) {
+		char c = value.data[TAG_STAMP_AT + i];
+		unsigned digit = c >= 'a' ? (unsigned)(c - 'a') + 10 : (unsigned)(c - '0');
+
+		if (digit > 15)
+			return NEVER;
+		stamp = stamp << 4 | digit;
+	}
+	for (size_t i = TAG_BYTES; i < value.len; i++) {
+		if (value.data[i] != (char)('a' + stamp % 26))
+			return NEVER;
+	}
+	return stamp;
+}
+
+static void check_get(struct hs_storm_verify *verify, const struct hs_storm_flight *flight,
+		      const struct hs_answer *answer)
+{
+	struct string_key *key = &verify->strings[flight->key];
+	uint64_t stamp = answer->type == HS_ANSWER_NULL ? 0 : stamp_of(verify, answer->text);
+	struct write *write = find_write(key, stamp);
+	const char *again = verify->stage == HS_STORM_FINAL ? " at the end" : "";
+
+	if (stamp == 0 && key->count == 0)
+		return; /* never written by us: anything may be there */
+	if (stamp == NEVER) {
+		fail(verify, flight->key, false, ": a damaged value was read%s", again);
+	} else if (stamp == 0 && (!write || write->dead < flight->stamp)) {
+		fail(verify, flight->key, false, ": an acknowledged SET is lost: %s was read%s",
+		     answer->type == HS_ANSWER_NULL ? "no value" : "a value from before the run",
+		     again);
+	} else if (!write || write->dead < flight->stamp) {
+		fail(verify, flight->key, false, ": SET %llu was read%s, which %s",
+		     (unsigned long long)stamp, again,
+		     write ? "a later acknowledged SET had replaced"
+			   : "was refused, replaced long before, or never sent to this key");
+	} else {
+		sight(verify, key, stamp, flight->stamp, verify->stamp);
+	}
+}
+
+/* ---- counters ---- */
+
+/* Marks the value as told; false when it was already. */
+static bool tell(struct counter_key *counter, int64_t value)
+{
+	uint64_t bit = (uint64_t)(value - counter->base - 1);
+	size_t word = bit / 64;
+
+	if (word >= counter->told_words) {
+		size_t words = counter->told_words ? counter->told_words * 2 : 1;
+
+		while (words <= word)
+			words *= 2;
+		counter->told = hs_mem_realloc(counter->told, words * sizeof *counter->told);
+		memset(counter->told + counter->told_words, 0,
+		       (words - counter->told_words) * sizeof *counter->told);
+		counter->told_words = words;
+	}
+
+	uint64_t mask = (uint64_t)1 << (bit % 64);
+	bool first = !(counter->told[word] & mask);
+
+	counter->told[word] |= mask;
+	return first;
+}
+
+/* Neither below what was known nor above what was asked for. */
+static bool check_range(struct hs_storm_verify *verify, const struct hs_storm_flight *flight,
+			int64_t value, const char *what)
+{
+	struct counter_key *counter = &verify->counters[flight->key];
+	int64_t low = flight->floor + (flight->kind == HS_STORM_INCR);
+	int64_t high = counter->base + (int64_t)counter->sent;
+
+	if (value >= low && value <= high) {
+		if (value > counter->highest)
+			counter->highest = value;
+		return true;
+	}
+	fail(verify, flight->key, true, ": %s answered %lld, possible was %lld to %lld", what,
+	     (long long)value, (long long)low, (long long)high);
+	return false;
+}
+
+static void check_incr(struct hs_storm_verify *verify, const struct hs_storm_flight *flight,
+		       const struct hs_answer *answer)
+{
+	struct counter_key *counter = &verify->counters[flight->key];
+	int64_t value = answer->integer;
+
+	counter->acked++;
+	if (value > counter->base && value <= counter->base + (int64_t)counter->sent &&
+	    !tell(counter, value)) {
+		fail(verify, flight->key, true, ": two INCRs were answered %lld", (long long)value);
+		return;
+	}
+	check_range(verify, flight, value, "INCR");
+}
+
+static void check_counter_get(struct hs_storm_verify *verify, const struct hs_storm_flight *flight,
+			      const struct hs_answer *answer)
+{
+	struct counter_key *counter = &verify->counters[flight->key];
+	int64_t value = 0;
+
+	if (answer->type == HS_ANSWER_BULK && !hs_num_parse_int(answer->text, &value)) {
+		fail(verify, flight->key, true, ": GET answered no number");
+		return;
+	}
+	if (verify->stage == HS_STORM_BASE) {
+		counter->base = value;
+		counter->highest = value;
+		return;
+	}
+	if (verify->stage != HS_STORM_FINAL) {
+		check_range(verify, flight, value, "GET");
+		return;
+	}
+
+	int64_t low = counter->base + (int64_t)counter->acked;
+	int64_t high = counter->base + (int64_t)counter->sent;
+
+	if (value < low || value > high)
+		fail(verify, flight->key, true,
+		     ": the sum is %lld, but start and acknowledged increments give %lld, "
+		     "with unknown ones at most %lld",
+		     (long long)value, (long long)low, (long long)high);
+}
+
+/* ---- events ---- */
+
+void hs_storm_verify_send(struct hs_storm_verify *verify, struct hs_storm_flight *flight)
+{
+	flight->stamp = ++verify->stamp;
+	if (flight->counter) {
+		struct counter_key *counter = &verify->counters[flight->key];
+
+		flight->floor = counter->highest;
+		if (flight->kind == HS_STORM_INCR)
+			counter->sent++;
+	} else if (flight->kind == HS_STORM_SET) {
+		struct string_key *key = &verify->strings[flight->key];
+
+		if (key->count == 0) /* what was there before */
+			add_write(key, 0)->sighted = 0;
+		add_write(key, flight->stamp);
+	}
+}
+
+/* The server says it did not do it. */
+static void refused(struct hs_storm_verify *verify, const struct hs_storm_flight *flight)
+{
+	if (flight->kind == HS_STORM_INCR) {
+		verify->counters[flight->key].sent--;
+	} else if (flight->kind == HS_STORM_SET && !flight->counter) {
+		struct string_key *key = &verify->strings[flight->key];
+		struct write *write = find_write(key, flight->stamp);
+
+		/* A value already read cannot have been refused; it stays, and so does its judge.
+		 */
+		if (write && write->sighted != NEVER)
+			fail(verify, flight->key, false,
+			     ": SET %llu was refused, but it had been read",
+			     (unsigned long long)flight->stamp);
+		else if (write)
+			remove_write(key, write);
+	}
+}
+
+/* An error reply means that nothing was done, unless it says that nobody knows. */
+static bool says_unknown(struct hs_bytes text)
+{
+	return memmem(text.data, text.len, "unknown", 7) != NULL;
+}
+
+static bool fits(const struct hs_storm_flight *flight, const struct hs_answer *answer)
+{
+	switch (flight->kind) {
+	case HS_STORM_GET:
+		return answer->type == HS_ANSWER_BULK || answer->type == HS_ANSWER_NULL;
+	case HS_STORM_SET:
+		return answer->type == HS_ANSWER_STATUS;
+	case HS_STORM_INCR:
+		return answer->type == HS_ANSWER_INT;
+	case HS_STORM_AUTH:
+	case HS_STORM_KINDS:
+		break;
+	}
+	return true;
+}
+
+void hs_storm_verify_reply(struct hs_storm_verify *verify, const struct hs_storm_flight *flight,
+			   const struct hs_answer *answer)
+{
+	verify->stamp++;
+	verify->findings.checked++;
+	if (answer->type == HS_ANSWER_ERROR) {
+		if (says_unknown(answer->text))
+			hs_storm_verify_lost(verify, flight);
+		else
+			refused(verify, flight);
+	} else if (!fits(flight, answer)) {
+		fail(verify, flight->key, flight->counter, ": a reply of the wrong type");
+	} else if (flight->kind == HS_STORM_INCR) {
+		check_incr(verify, flight, answer);
+	} else if (flight->kind == HS_STORM_GET && flight->counter) {
+		check_counter_get(verify, flight, answer);
+	} else if (flight->kind == HS_STORM_GET) {
+		check_get(verify, flight, answer);
+	} else if (!flight->counter) {
+		struct string_key *key = &verify->strings[flight->key];
+
+		sight(verify, key, flight->stamp, flight->stamp, verify->stamp);
+	}
+}
+
+void hs_storm_verify_lost(struct hs_storm_verify *verify, const struct hs_storm_flight *flight)
+{
+	/* Nothing is taken back: the write stays possible, the increment stays counted as sent. */
+	if (flight->kind != HS_STORM_GET)
+		verify->findings.unknown++;
+}
+
+bool hs_storm_verify_wants_horizon(const struct hs_storm_verify *verify, uint64_t *stamp)
+{
+	*stamp = verify->stamp;
+	return verify->stamp >= verify->horizon_next;
+}
+
+void hs_storm_verify_horizon(struct hs_storm_verify *verify, uint64_t stamp)
+{
+	verify->horizon = stamp;
+	verify->horizon_next = verify->stamp + HORIZON_EVENTS;
+}
+
+bool hs_storm_verify_touched(const struct hs_storm_verify *verify, uint64_t key)
+{
+	return verify->strings[key].count > 0 || verify->counters[key].sent > 0;
+}

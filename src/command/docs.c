@@ -1,0 +1,91 @@
+/* Commands explained in words: COMMAND DOCS and the HELP of containers. */
+#include "command/describe.h"
+#include "command/syntax.h"
+
+#include <stdio.h>
+
+static void reply_pair(struct hs_reply *reply, const char *name, const char *text)
+{
+	hs_reply_bulk_text(reply, name);
+	hs_reply_bulk_text(reply, text);
+}
+
+void hs_command_reply_docs(struct hs_reply *reply, const struct hs_command *command)
+{
+	size_t subcommands = command->parent == HS_CMD_ID_NONE ? hs_command_count(command->id) : 0;
+	const struct hs_command *sub = NULL;
+
+	hs_reply_map(reply, 4 + (command->deprecated ? 3u : 0u) + (command->arguments ? 1u : 0u) +
+				(subcommands > 0 ? 1u : 0u));
+	reply_pair(reply, "summary", command->summary);
+	reply_pair(reply, "since", command->since);
+	reply_pair(reply, "group", command->group);
+	reply_pair(reply, "complexity", command->complexity);
+	if (command->deprecated) {
+		hs_reply_bulk_text(reply, "doc_flags");
+		hs_reply_set(reply, 1);
+		hs_reply_status(reply, "deprecated");
+		reply_pair(reply, "deprecated_since", command->deprecated);
+		reply_pair(reply, "replaced_by", command->replaced_by);
+	}
+	if (command->arguments) {
+		hs_reply_bulk_text(reply, "arguments");
+		hs_command_reply_syntax(reply, command);
+	}
+	if (subcommands > 0) {
+		hs_reply_bulk_text(reply, "subcommands");
+		hs_reply_map(reply, subcommands);
+		while ((sub = hs_command_next(command->id, sub))) {
+			hs_reply_bulk_text(reply, sub->name);
+			hs_command_reply_docs(reply, sub);
+		}
+	}
+}
+
+static void capitals(char *text)
+{
+	for (; *text != '\0'; text++)
+		if (*text >= 'a' && *text <= 'z')
+			*text = (char)(*text - 'a' + 'A');
+}
+
+/* "KILL ip:port | …", and what it does. */
+static void reply_help_lines(struct hs_reply *reply, const struct hs_command *sub)
+{
+	char line[256];
+	char name[32];
+
+	snprintf(name, sizeof(name), "%s", strchr(sub->name, '|') + 1);
+	capitals(name);
+	snprintf(line, sizeof(line), "%s%s%s", name, sub->arguments ? " " : "",
+		 sub->arguments ? sub->arguments : "");
+	hs_reply_status(reply, line);
+	snprintf(line, sizeof(line), "    %s.", sub->summary);
+	hs_reply_status(reply, line);
+}
+
+void hs_command_help(const struct hs_command *parent, struct hs_reply *reply)
+{
+	const struct hs_command *help = hs_command_sub(parent, HS_LIT("help"));
+	const struct hs_command *sub = NULL;
+	bool alone = parent->arity == -1; /* it means something without a subcommand */
+	char line[128];
+	char name[32];
+
+	snprintf(name, sizeof(name), "%s", parent->name);
+	capitals(name);
+	hs_reply_array(reply, 1 + (alone ? 2u : 0u) + 2 * hs_command_count(parent->id));
+	snprintf(line, sizeof(line),
+		 "%s <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", name);
+	hs_reply_status(reply, line);
+	if (alone) {
+		hs_reply_status(reply, "(no subcommand)");
+		snprintf(line, sizeof(line), "    %s.", parent->summary);
+		hs_reply_status(reply, line);
+	}
+	while ((sub = hs_command_next(parent->id, sub)))
+		if (sub != help)
+			reply_help_lines(reply, sub);
+	if (help)
+		reply_help_lines(reply, help);
+}

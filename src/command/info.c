@@ -1,0 +1,137 @@
+/* One command in COMMAND INFO's form: ten elements, read by clients that route by key. */
+#include "command/describe.h"
+
+/* In the order in which Redis lists them. */
+static const struct {
+	unsigned flag;
+	const char *name;
+} flag_names[] = {
+    {HS_CMD_WRITE, "write"},
+    {HS_CMD_READONLY, "readonly"},
+    {HS_CMD_DENYOOM, "denyoom"},
+    {HS_CMD_ADMIN, "admin"},
+    {HS_CMD_NOSCRIPT, "noscript"},
+    {HS_CMD_LOADING, "loading"},
+    {HS_CMD_STALE, "stale"},
+    {HS_CMD_SKIP_MONITOR, "skip_monitor"},
+    {HS_CMD_SKIP_SLOWLOG, "skip_slowlog"},
+    {HS_CMD_FAST, "fast"},
+    {HS_CMD_NO_AUTH, "no_auth"},
+    {HS_CMD_NO_MANDATORY_KEYS, "no_mandatory_keys"},
+    {HS_CMD_NO_ASYNC_LOADING, "no_async_loading"},
+    {HS_CMD_NO_MULTI, "no_multi"},
+    {HS_CMD_MOVABLEKEYS, "movablekeys"},
+    {HS_CMD_ALLOW_BUSY, "allow_busy"},
+};
+
+static void reply_flags(struct hs_reply *reply, unsigned flags)
+{
+	hs_reply_set(reply, (size_t)__builtin_popcount(flags));
+	for (size_t i = 0; i < sizeof(flag_names) / sizeof(flag_names[0]); i++)
+		if (flags & flag_names[i].flag)
+			hs_reply_status(reply, flag_names[i].name);
+}
+
+/* A set with the words of a text, as status replies or as bulk strings. */
+static void reply_words(struct hs_reply *reply, struct hs_bytes text, bool as_status)
+{
+	struct hs_bytes rest = text;
+	char status[32];
+	size_t count = 0;
+
+	while (hs_command_word(&rest).len > 0)
+		count++;
+	hs_reply_set(reply, count);
+	rest = text;
+	for (size_t i = 0; i < count; i++) {
+		struct hs_bytes word = hs_command_word(&rest);
+
+		if (!as_status) {
+			hs_reply_bulk(reply, word);
+			continue;
+		}
+		hs_check(word.len < sizeof(status));
+		memcpy(status, word.data, word.len);
+		status[word.len] = '\0';
+		hs_reply_status(reply, status);
+	}
+}
+
+/* Keys at first, first + step …; `last` counts from the first one, or from the end if negative. */
+static void reply_key_spec(struct hs_reply *reply, struct hs_bytes access, int first, int last,
+			   int step)
+{
+	hs_reply_map(reply, 3);
+	hs_reply_bulk_text(reply, "flags");
+	reply_words(reply, access, true);
+
+	hs_reply_bulk_text(reply, "begin_search");
+	hs_reply_map(reply, 2);
+	hs_reply_bulk_text(reply, "type");
+	hs_reply_bulk_text(reply, "index");
+	hs_reply_bulk_text(reply, "spec");
+	hs_reply_map(reply, 1);
+	hs_reply_bulk_text(reply, "index");
+	hs_reply_int(reply, first);
+
+	hs_reply_bulk_text(reply, "find_keys");
+	hs_reply_map(reply, 2);
+	hs_reply_bulk_text(reply, "type");
+	hs_reply_bulk_text(reply, "range");
+	hs_reply_bulk_text(reply, "spec");
+	hs_reply_map(reply, 3);
+	hs_reply_bulk_text(reply, "lastkey");
+	hs_reply_int(reply, last);
+	hs_reply_bulk_text(reply, "keystep");
+	hs_reply_int(reply, step);
+	hs_reply_bulk_text(reply, "limit");
+	hs_reply_int(reply, 0);
+}
+
+static void reply_key_specs(struct hs_reply *reply, const struct hs_command *command)
+{
+	int first = command->key_first;
+	int last = command->key_last;
+	const char *comma;
+
+	if (first == 0) {
+		hs_reply_set(reply, 0);
+		return;
+	}
+	comma = strchr(command->key_access, ',');
+	if (!comma) {
+		hs_reply_set(reply, 1);
+		reply_key_spec(reply, hs_bytes_of(command->key_access), first,
+			       last < 0 ? last : last - first, command->key_step);
+		return;
+	}
+	hs_reply_set(reply, 2);
+	reply_key_spec(
+	    reply, (struct hs_bytes){command->key_access, (size_t)(comma - command->key_access)},
+	    first, 0, 1);
+	reply_key_spec(reply, hs_bytes_of(comma + 1), first + 1, 0, 1);
+}
+
+void hs_command_reply_info(struct hs_reply *reply, const struct hs_command *command)
+{
+	size_t subcommands = command->parent == HS_CMD_ID_NONE ? hs_command_count(command->id) : 0;
+	const struct hs_command *sub = NULL;
+
+	hs_reply_array(reply, 10);
+	hs_reply_bulk_text(reply, command->name);
+	hs_reply_int(reply, command->arity);
+	reply_flags(reply, command->flags);
+	hs_reply_int(reply, command->key_first);
+	hs_reply_int(reply, command->key_last);
+	hs_reply_int(reply, command->key_step);
+	reply_words(reply, hs_bytes_of(command->categories), true);
+	reply_words(reply, hs_bytes_of(command->tips ? command->tips : ""), false);
+	reply_key_specs(reply, command);
+	if (subcommands == 0) {
+		hs_reply_set(reply, 0); /* Redis: none are a set, some are an array */
+		return;
+	}
+	hs_reply_array(reply, subcommands);
+	while ((sub = hs_command_next(command->id, sub)))
+		hs_command_reply_info(reply, sub);
+}

@@ -1,0 +1,320 @@
+/* CLIENT: what connections say about themselves and to each other. */
+#include "core/session.h"
+
+#include "base/mem.h"
+#include "base/num.h"
+
+bool hs_client_name_fits(struct hs_bytes name, struct hs_reply *reply)
+{
+	for (size_t i = 0; i < name.len; i++) {
+		if (name.data[i] < '!' || name.data[i] > '~') {
+			hs_reply_error(reply, "ERR Client names cannot contain spaces, newlines or "
+					      "special characters.");
+			return false;
+		}
+	}
+	if (name.len > HS_CLIENT_NAME_MAX) {
+		hs_reply_errorf(reply, "ERR Client names cannot be longer than %d bytes.",
+				HS_CLIENT_NAME_MAX);
+		return false;
+	}
+	return true;
+}
+
+static void set_text(char **text, struct hs_bytes value)
+{
+	hs_mem_free(text);
+	if (value.len > 0)
+		*text = hs_mem_dup(value.data, value.len);
+}
+
+void hs_client_set_name(struct hs_session *session, struct hs_bytes name)
+{
+	set_text(&session->name, name);
+}
+
+void hs_local_client_setname(struct hs_core *core, struct hs_session *session,
+			     const struct hs_command *command, size_t argc,
+			     const struct hs_bytes *argv, struct hs_reply *reply)
+{
+	(void)core, (void)command, (void)argc;
+	if (!hs_client_name_fits(argv[2], reply))
+		return;
+	hs_client_set_name(session, argv[2]);
+	hs_reply_ok(reply);
+}
+
+void hs_local_client_getname(struct hs_core *core, struct hs_session *session,
+			     const struct hs_command *command, size_t argc,
+			     const struct hs_bytes *argv, struct hs_reply *reply)
+{
+	(void)core, (void)command, (void)argc, (void)argv;
+	if (session->name)
+		hs_reply_bulk_text(reply, session->name);
+	else
+		hs_reply_null(reply);
+}
+
+void hs_local_client_setinfo(struct hs_core *core, struct hs_session *session,
+			     const struct hs_command *command, size_t argc,
+			     const struct hs_bytes *argv, struct hs_reply *reply)
+{
+	bool is_name = hs_bytes_is_word(argv[2], "lib-name");
+
+	(void)core, (void)command, (void)argc;
+	if (!is_name && !hs_bytes_is_word(argv[2], "lib-ver")) {
+		hs_reply_errorf(reply, "ERR Unrecognized option '%.*s'", (int)argv[2].len,
+				argv[2].data);
+		return;
+	}
+	for (size_t i = 0; i < argv[3].len; i++) {
+		if (argv[3].data[i] < '!' || argv[3].data[i] > '~') {
+			hs_reply_errorf(reply,
+					"ERR %s cannot contain spaces, newlines or special "
+					"characters.",
+					is_name ? "lib-name" : "lib-ver");
+			return;
+		}
+	}
+	set_text(is_name ? &session->lib_name : &session->lib_ver, argv[3]);
+	hs_reply_ok(reply);
+}
+
+void hs_local_client_id(struct hs_core *core, struct hs_session *session,
+			const struct hs_command *command, size_t argc,
+			const struct hs_bytes *argv, struct hs_reply *reply)
+{
+	(void)core, (void)command, (void)argc, (void)argv;
+	hs_reply_int(reply, (int64_t)session->id);
+}
+
+void hs_local_client_no_evict(struct hs_core *core, struct hs_session *session,
+			      const struct hs_command *command, size_t argc,
+			      const struct hs_bytes *argv, struct hs_reply *reply)
+{
+	(void)core, (void)command, (void)argc;
+	if (hs_bytes_is_word(argv[2], "on"))
+		session->no_evict = true;
+	else if (hs_bytes_is_word(argv[2], "off"))
+		session->no_evict = false;
+	else {
+		hs_reply_error(reply, "ERR syntax error");
+		return;
+	}
+	hs_reply_ok(reply);
+}
+
+void hs_local_client_reply(struct hs_core *core, struct hs_session *session,
+			   const struct hs_command *command, size_t argc,
+			   const struct hs_bytes *argv, struct hs_reply *reply)
+{
+	(void)core, (void)command, (void)argc;
+	if (hs_bytes_is_word(argv[2], "on")) {
+		session->reply_mode = HS_REPLY_ON;
+		hs_reply_ok(reply);
+	} else if (hs_bytes_is_word(argv[2], "off")) {
+		session->reply_mode = HS_REPLY_OFF;
+	} else if (hs_bytes_is_word(argv[2], "skip")) {
+		if (session->reply_mode != HS_REPLY_OFF)
+			session->reply_mode = HS_REPLY_SKIP_NEXT;
+	} else {
+		hs_reply_error(reply, "ERR syntax error");
+	}
+}
+
+/* One line of CLIENT LIST, in Redis's fields and order, with the worker behind them. */
+static void describe(const struct hs_core *core, const struct hs_session *session,
+		     struct hs_buf *text)
+{
+	const char *flags = session->no_evict ? "e" : session->multi ? "x" : "N";
+	size_t unsent = session->out.len + session->sending_bytes + session->held_bytes;
+
+	hs_buf_printf(text, "id=%llu addr=%s laddr=%s fd=%d name=%s age=%llu idle=%llu flags=%s ",
+		      (unsigned long long)session->id, session->address, session->local_address,
+		      session->fd, session->name ? session->name : "",
+		      (unsigned long long)(core->now.mono_us - session->connected_us) / 1000000,
+		      (unsigned long long)(core->now.mono_us - session->last_active_us) / 1000000,
+		      flags);
+	hs_buf_printf(text, "db=0 sub=0 psub=0 ssub=0 multi=%d qbuf=%zu qbuf-free=%zu argv-mem=0 ",
+		      session->multi ? (int)hs_multi_count(session->multi) : -1, session->in.len,
+		      session->in.cap - session->in.len);
+	hs_buf_printf(text, "multi-mem=0 rbs=%zu rbp=%zu obl=%zu oll=0 omem=%zu tot-mem=%zu ",
+		      session->out.cap, session->out.len, unsent, session->sending_bytes,
+		      sizeof *session + session->in.cap + session->out.cap + unsent);
+	hs_buf_printf(text,
+		      "events=r cmd=%s user=default redir=-1 resp=%d lib-name=%s lib-ver=%s "
+		      "worker=%u\n",
+		      session->last_command ? session->last_command->name : "NULL", session->resp,
+		      session->lib_name ? session->lib_name : "",
+		      session->lib_ver ? session->lib_ver : "", core->world.worker);
+}
+
+void hs_local_client_info(struct hs_core *core, struct hs_session *session,
+			  const struct hs_command *command, size_t argc,
+			  const struct hs_bytes *argv, struct hs_reply *reply)
+{
+	struct hs_buf text = {0};
+
+	(void)command, (void)argc, (void)argv;
+	describe(core, session, &text);
+	hs_reply_verbatim(reply, hs_buf_bytes(&text));
+	hs_buf_deinit(&text);
+}
+
+/* Redis's client types; heatsink has only normal ones. */
+static bool parse_type(struct hs_client_filter *filter, struct hs_bytes word,
+		       struct hs_reply *reply)
+{
+	static const char *const others[] = {"replica", "slave", "pubsub", "master"};
+
+	if (hs_bytes_is_word(word, "normal"))
+		return true;
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+		if (hs_bytes_is_word(word, others[i])) {
+			filter->nobody = true;
+			return true;
+		}
+	}
+	if (reply)
+		hs_reply_errorf(reply, "ERR Unknown client type '%.*s'", (int)word.len, word.data);
+	return false;
+}
+
+static bool refuse(struct hs_reply *reply, const char *text)
+{
+	if (reply)
+		hs_reply_error(reply, text);
+	return false;
+}
+
+bool hs_client_parse_list(struct hs_client_filter *filter, size_t argc,
+			  const struct hs_bytes *argv, struct hs_reply *reply)
+{
+	*filter = (struct hs_client_filter){0};
+	if (argc == 4 && hs_bytes_is_word(argv[2], "type"))
+		return parse_type(filter, argv[3], reply);
+	if (argc > 3 && hs_bytes_is_word(argv[2], "id")) {
+		for (size_t i = 3; i < argc; i++) {
+			int64_t id;
+
+			if (!hs_num_parse_int(argv[i], &id) || id <= 0)
+				return refuse(reply, "ERR Invalid client ID");
+		}
+		filter->ids = argv + 3;
+		filter->ids_count = argc - 3;
+		return true;
+	}
+	return argc == 2 || refuse(reply, "ERR syntax error");
+}
+
+static bool parse_kill_option(struct hs_client_filter *filter, const struct hs_bytes *pair,
+			      uint64_t caller, struct hs_reply *reply)
+{
+	struct hs_bytes value = pair[1];
+	int64_t id;
+
+	if (hs_bytes_is_word(pair[0], "id")) {
+		if (!hs_num_parse_int(value, &id) || id < 1)
+			return refuse(reply, "ERR client-id should be greater than 0");
+		filter->id = (uint64_t)id;
+	} else if (hs_bytes_is_word(pair[0], "type")) {
+		return parse_type(filter, value, reply);
+	} else if (hs_bytes_is_word(pair[0], "addr")) {
+		filter->address = value;
+	} else if (hs_bytes_is_word(pair[0], "laddr")) {
+		filter->local_address = value;
+	} else if (hs_bytes_is_word(pair[0], "user")) {
+		if (!hs_bytes_equal(value, HS_LIT("default"))) {
+			if (reply)
+				hs_reply_errorf(reply, "ERR No such user '%.*s'", (int)value.len,
+						value.data);
+			return false;
+		}
+	} else if (hs_bytes_is_word(pair[0], "skipme")) {
+		if (hs_bytes_is_word(value, "yes"))
+			filter->skip_id = caller;
+		else if (hs_bytes_is_word(value, "no"))
+			filter->skip_id = 0;
+		else
+			return refuse(reply, "ERR syntax error");
+	} else {
+		return refuse(reply, "ERR syntax error");
+	}
+	return true;
+}
+
+bool hs_client_parse_kill(struct hs_client_filter *filter, size_t argc,
+			  const struct hs_bytes *argv, uint64_t caller, struct hs_reply *reply)
+{
+	*filter = (struct hs_client_filter){.skip_id = caller};
+	if (argc == 3) {
+		/* The old form names one client by address, the caller included. */
+		*filter = (struct hs_client_filter){.address = argv[2], .old_form = true};
+		return true;
+	}
+	if (argc % 2 != 0)
+		return refuse(reply, "ERR syntax error");
+	for (size_t i = 2; i < argc; i += 2) {
+		if (!parse_kill_option(filter, argv + i, caller, reply))
+			return false;
+	}
+	return true;
+}
+
+static bool listed(const struct hs_client_filter *filter, uint64_t id)
+{
+	int64_t wanted;
+
+	for (size_t i = 0; i < filter->ids_count; i++) {
+		if (hs_num_parse_int(filter->ids[i], &wanted) && (uint64_t)wanted == id)
+			return true;
+	}
+	return filter->ids_count == 0;
+}
+
+static bool matches(const struct hs_client_filter *filter, const struct hs_session *session)
+{
+	if (session->gone || filter->nobody || !listed(filter, session->id))
+		return false;
+	if (filter->id && filter->id != session->id)
+		return false;
+	if (filter->skip_id && filter->skip_id == session->id)
+		return false;
+	if (filter->address.data &&
+	    !hs_bytes_equal(filter->address, hs_bytes_of(session->address)))
+		return false;
+	return !filter->local_address.data ||
+	       hs_bytes_equal(filter->local_address, hs_bytes_of(session->local_address));
+}
+
+void hs_client_list(struct hs_core *core, const struct hs_client_filter *filter,
+		    struct hs_buf *text)
+{
+	for (struct hs_link *link = core->sessions.next; link != &core->sessions;
+	     link = link->next) {
+		const struct hs_session *session = hs_list_entry(link, struct hs_session, all);
+
+		if (matches(filter, session))
+			describe(core, session, text);
+	}
+}
+
+int64_t hs_client_kill(struct hs_core *core, const struct hs_client_filter *filter,
+		       uint64_t caller)
+{
+	int64_t killed = 0;
+
+	for (struct hs_link *link = core->sessions.next; link != &core->sessions;
+	     link = link->next) {
+		struct hs_session *session = hs_list_entry(link, struct hs_session, all);
+
+		if (!matches(filter, session))
+			continue;
+		killed++;
+		session->cut = session->id != caller; /* who asked still gets the answer */
+		hs_session_close(core, session);
+		if (filter->old_form)
+			break;
+	}
+	return killed;
+}

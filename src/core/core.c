@@ -1,0 +1,285 @@
+/* Events in. Each sets the time, does its work through step.c, and leaves the sessions that have
+ * something to say on the sendable list. */
+#include "core/core.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "core/session.h"
+
+enum { IDLE_SCAN_US = 1000000, READ_ROOM_MAX = 1 << 20 };
+
+struct hs_core *hs_core_create(const struct hs_core_world *world,
+			       const struct hs_core_options *options)
+{
+	struct hs_core *core = hs_mem_zalloc(sizeof *core);
+
+	core->world = *world;
+	core->options = *options;
+	hs_list_init(&core->sessions);
+	hs_list_init(&core->sendable);
+	hs_list_init(&core->sleepers);
+	hs_list_init(&core->request_pool);
+	hs_prng_init(&core->prng, world->seed);
+	core->slowlog = hs_slowlog_create();
+	return core;
+}
+
+void hs_core_destroy(struct hs_core **pointer)
+{
+	struct hs_core *core = *pointer;
+
+	hs_check(hs_list_empty(&core->sessions));
+	hs_request_pool_deinit(core);
+	hs_slowlog_destroy(&core->slowlog);
+	hs_mem_free(pointer);
+}
+
+void hs_core_configure(struct hs_core *core, const struct hs_core_options *options)
+{
+	core->options = *options;
+}
+
+struct hs_core_stats *hs_core_stats(struct hs_core *core)
+{
+	return &core->stats;
+}
+
+struct hs_session *hs_core_connect(struct hs_core *core, struct hs_now now,
+				   const struct hs_core_client *client)
+{
+	core->now = now;
+	return hs_session_create(core, client);
+}
+
+/* Replies that wait somewhere for this client. */
+static size_t unsent_bytes(const struct hs_session *session)
+{
+	return session->out.len + session->sending_bytes + session->held_bytes;
+}
+
+static void cut(struct hs_core *core, struct hs_session *session, struct hs_counter *counter,
+		const char *why)
+{
+	hs_counter_add(counter, 1);
+	hs_log(core->world.log, HS_LOG_WARN, "client %llu at %s cut off: %s",
+	       (unsigned long long)session->id, session->address, why);
+	session->cut = true;
+	session->closing = true;
+	hs_session_mark_sendable(core, session);
+}
+
+static bool may_run(const struct hs_session *session)
+{
+	return !session->closing && !session->gone && session->sleep_until_us == 0 &&
+	       session->inflight < HS_SESSION_INFLIGHT_MAX;
+}
+
+static void protocol_error(struct hs_core *core, struct hs_session *session)
+{
+	struct hs_request *request = NULL;
+	struct hs_reply reply = {.out = &session->out, .resp = session->resp};
+
+	if (!hs_list_empty(&session->requests)) {
+		request = hs_request_get(core, session, NULL);
+		reply.out = &request->reply;
+	}
+	hs_reply_errorf(&reply, "ERR %s", session->parser.error);
+	if (request)
+		hs_request_finish(core, request);
+	hs_counter_add(&core->stats.protocol_errors, 1);
+	hs_log(core->world.log, HS_LOG_DEBUG, "client %llu at %s: %s",
+	       (unsigned long long)session->id, session->address, session->parser.error);
+	hs_session_close(core, session);
+}
+
+/* Runs what `data` holds; returns how much of it is done with. */
+static size_t run_input(struct hs_core *core, struct hs_session *session, const char *data,
+			size_t len)
+{
+	size_t at = 0;
+
+	session->running = true;
+	hs_step_batch_begin(core);
+	while (at < len && may_run(session)) {
+		int64_t used = hs_wire_request_parse(&session->parser, data + at, len - at,
+						     session->authenticated);
+
+		if (used == 0)
+			break;
+		if (used < 0) {
+			protocol_error(core, session);
+			break;
+		}
+		at += (size_t)used;
+		if (session->parser.argc == 0)
+			continue;
+		if (unsent_bytes(session) > core->options.output_bytes_max) {
+			cut(core, session, &core->stats.cut_output,
+			    "its unread replies reached output-limit");
+			break;
+		}
+		hs_step_dispatch(core, session, session->parser.argc, session->parser.argv);
+	}
+	hs_step_batch_end(core);
+	session->running = false;
+	if (session->out.len > 0)
+		hs_session_mark_sendable(core, session);
+	return session->closing ? len : at;
+}
+
+static void run_kept_input(struct hs_core *core, struct hs_session *session)
+{
+	size_t used = run_input(core, session, session->in.data, session->in.len);
+
+	hs_buf_consume(&session->in, used);
+	if (session->in.len == 0)
+		hs_buf_deinit(&session->in);
+}
+
+void hs_core_resume(struct hs_core *core, struct hs_session *session)
+{
+	if (session->gone) {
+		if (session->inflight == 0) {
+			core->orphans--;
+			hs_session_destroy(core, &session);
+		}
+		return;
+	}
+	if (!session->running && session->in.len > 0 && may_run(session))
+		run_kept_input(core, session);
+}
+
+void hs_core_receive(struct hs_core *core, struct hs_session *session, struct hs_now now,
+		     const char *data, size_t len)
+{
+	core->now = now;
+	session->last_active_us = now.mono_us;
+	hs_counter_add(&core->stats.input_bytes, len);
+	if (session->closing)
+		return;
+	if (session->in.data && data == session->in.data + session->in.len) {
+		session->in.len += len; /* read into our own room */
+	} else if (session->in.len > 0 || !may_run(session)) {
+		hs_buf_append(&session->in, data, len);
+	} else {
+		size_t used = run_input(core, session, data, len);
+
+		if (used < len)
+			hs_buf_append(&session->in, data + used, len - used);
+		return;
+	}
+	if (may_run(session))
+		run_kept_input(core, session);
+	if (session->in.len + session->parser.argc * sizeof *session->parser.argv >
+	    HS_QUERY_BYTES_MAX)
+		cut(core, session, &core->stats.cut_query, "its request is larger than 1 GiB");
+}
+
+char *hs_core_read_room(struct hs_session *session, size_t *room)
+{
+	size_t want;
+
+	if (session->in.len == 0 || session->parser.need <= session->in.len) {
+		*room = 0;
+		return NULL;
+	}
+	/* As the bytes come, not as the header promises. */
+	want = session->parser.need - session->in.len;
+	if (want < HS_KEEP_BYTES)
+		want = HS_KEEP_BYTES;
+	if (want > READ_ROOM_MAX)
+		want = READ_ROOM_MAX;
+	*room = want;
+	return hs_buf_reserve(&session->in, want);
+}
+
+bool hs_core_wants_input(const struct hs_session *session)
+{
+	return may_run(session) || session->in.len < HS_READ_BYTES;
+}
+
+void hs_core_disconnect(struct hs_core *core, struct hs_session *session)
+{
+	hs_list_remove(&session->sendable);
+	hs_list_remove(&session->sleeping);
+	hs_multi_unwatch(core, session);
+	session->gone = true;
+	core->orphans++;
+	hs_buf_deinit(&session->in);
+	hs_core_resume(core, session);
+}
+
+static void wake(struct hs_core *core, struct hs_session *session)
+{
+	struct hs_request *request =
+		hs_list_entry(session->requests.prev, struct hs_request, link);
+	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
+
+	hs_list_remove(&session->sleeping);
+	session->sleep_until_us = 0;
+	hs_reply_ok(&reply);
+	hs_request_finish(core, request);
+	hs_core_resume(core, session);
+}
+
+void hs_core_tick(struct hs_core *core, struct hs_now now)
+{
+	struct hs_link *link, *next;
+
+	core->now = now;
+	for (link = core->sleepers.next; link != &core->sleepers; link = next) {
+		struct hs_session *session = hs_list_entry(link, struct hs_session, sleeping);
+
+		next = link->next;
+		if (session->sleep_until_us <= now.mono_us)
+			wake(core, session);
+	}
+	if (now.mono_us < core->idle_scan_us)
+		return;
+	core->idle_scan_us = now.mono_us + IDLE_SCAN_US;
+	for (link = core->sessions.next; link != &core->sessions; link = link->next) {
+		struct hs_session *session = hs_list_entry(link, struct hs_session, all);
+		uint64_t idle_us = now.mono_us - session->last_active_us;
+
+		if (session->gone || session->inflight > 0 || idle_us < IDLE_SCAN_US)
+			continue;
+		if (session->out.len == 0)
+			hs_buf_deinit(&session->out);
+		if (core->options.idle_s_max > 0 &&
+		    idle_us > (uint64_t)core->options.idle_s_max * 1000000)
+			hs_session_close(core, session);
+	}
+}
+
+uint64_t hs_core_deadline(const struct hs_core *core)
+{
+	uint64_t first = 0;
+
+	for (struct hs_link *link = core->sleepers.next; link != &core->sleepers; link = link->next) {
+		struct hs_session *session = hs_list_entry(link, struct hs_session, sleeping);
+
+		if (first == 0 || session->sleep_until_us < first)
+			first = session->sleep_until_us;
+	}
+	return first;
+}
+
+uint32_t hs_core_drain(struct hs_core *core, struct hs_now now, uint64_t quiet_us)
+{
+	uint32_t left = core->orphans;
+
+	core->now = now;
+	for (struct hs_link *link = core->sessions.next; link != &core->sessions;
+	     link = link->next) {
+		struct hs_session *session = hs_list_entry(link, struct hs_session, all);
+		bool waits = session->inflight > 0 || session->in.len > 0;
+
+		if (session->gone)
+			continue;
+		left++;
+		if (quiet_us == 0 ||
+		    (!waits && now.mono_us - session->last_active_us >= quiet_us))
+			hs_session_close(core, session);
+	}
+	return left;
+}

@@ -1,0 +1,142 @@
+/* One worker's whole request path, without a file descriptor, a thread or a clock. Time, client
+ * bytes and finished operations come in as calls; bytes for clients lie in the sessions' out
+ * buffers, and operations go out through struct hs_core_calls. The libuv driver (serve/) is one
+ * caller, the simulated world (sim/) another.
+ *
+ *     connect ─ receive ─┬─ session->out            (answered at once)
+ *                        └─ calls->submit ─ … ─ complete ─ session->out, in order
+ *
+ * After any call that may have answered something the driver walks hs_core_next_sendable.
+ *
+ * One core belongs to one thread. Its counters may be read by any. */
+#ifndef HS_CORE_CORE_H
+#define HS_CORE_CORE_H
+
+#include "base/buf.h"
+#include "base/check.h"
+#include "base/counter.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/now.h"
+#include "command/command.h"
+#include "core/op.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct hs_core;
+struct hs_session;
+
+/* What a core may ask of the world around it. */
+struct hs_core_calls {
+	/* Takes an operation. Ops of one session to one partition keep the order of these calls when
+	 * they are `ordered`. */
+	enum hs_submit (*submit)(void *context, struct hs_op *op);
+	/* The clock again, for timing a batch that goes on: the only time a core pulls. */
+	uint64_t (*mono_us)(void *context);
+};
+
+/* Options that may change while running: a new struct is handed in whole (hs_core_configure). The
+ * strings are the caller's and outlive the core's use of them. */
+struct hs_core_options {
+	const char *requirepass;   /* "": none */
+	uint64_t output_bytes_max; /* unsent bytes at which a client is cut off */
+	int64_t slowlog_us;        /* log commands slower than this; negative: none */
+	uint32_t slowlog_len_max;
+	uint32_t idle_s_max; /* close clients idle for longer; 0: never */
+};
+
+/* What never changes for a core. */
+struct hs_core_world {
+	const struct hs_core_calls *calls;
+	void *context;
+	const struct hs_log *log;
+	uint32_t worker; /* this core's number among `workers` */
+	uint32_t workers;
+	uint16_t partitions;
+	bool reads_at_once;             /* the engine answers unordered reads inside submit */
+	_Atomic uint64_t *slowlog_ids;  /* shared by all cores: entries are numbered over all */
+	uint64_t seed;
+};
+
+struct hs_core_command_stats {
+	struct hs_counter calls;
+	struct hs_counter time_ns;  /* a queued command's: with the commit it waited for */
+	struct hs_counter rejected; /* refused before it ran */
+	struct hs_counter failed;   /* answered with an error */
+};
+
+struct hs_core_stats {
+	struct hs_counter sessions;      /* connected now */
+	struct hs_counter connections;   /* ever accepted */
+	struct hs_counter commands;
+	struct hs_counter input_bytes;
+	struct hs_counter output_bytes;
+	struct hs_counter errors;        /* error replies */
+	struct hs_counter cut_output;    /* clients cut off at their output limit */
+	struct hs_counter cut_query;     /* clients cut off at their query limit */
+	struct hs_counter protocol_errors;
+	struct hs_counter inflight;      /* requests waiting for an engine now */
+	struct hs_core_command_stats command[HS_CMD_IDS];
+};
+
+struct hs_core *hs_core_create(const struct hs_core_world *world,
+			       const struct hs_core_options *options);
+/* All sessions are closed and all operations completed. */
+void hs_core_destroy(struct hs_core **core);
+
+void hs_core_configure(struct hs_core *core, const struct hs_core_options *options);
+struct hs_core_stats *hs_core_stats(struct hs_core *core);
+
+/* Who connected; the texts are copied. */
+struct hs_core_client {
+	uint64_t id; /* unique in the process */
+	const char *address;
+	const char *local_address;
+	int fd; /* shown in CLIENT LIST, otherwise unused */
+};
+
+struct hs_session *hs_core_connect(struct hs_core *core, struct hs_now now,
+				   const struct hs_core_client *client);
+
+/* Bytes of a client. They are used or copied before this returns. */
+void hs_core_receive(struct hs_core *core, struct hs_session *session, struct hs_now now,
+		     const char *data, size_t len);
+
+/* Where the next bytes may be read to, so that a large argument is not copied twice: the session's
+ * own buffer while a request is unfinished, else {NULL, 0}: any buffer will do. What was read there
+ * is then handed to hs_core_receive as it is. */
+char *hs_core_read_room(struct hs_session *session, size_t *room);
+
+/* False while the session has more under way than it may: the driver stops reading from it. */
+bool hs_core_wants_input(const struct hs_session *session);
+
+/* The connection is gone. The session must not be used afterwards. */
+void hs_core_disconnect(struct hs_core *core, struct hs_session *session);
+
+/* An operation that submit queued is finished, its reply in op->out. */
+void hs_core_complete(struct hs_core *core, struct hs_now now, struct hs_op *op);
+
+/* Does this core's part of a command that concerns all workers (HS_OP_PEER), into op->out. */
+void hs_core_peer(struct hs_core *core, struct hs_now now, struct hs_op *op);
+
+/* Time passes: sleepers wake, idle clients go. Call at hs_core_deadline or later, and each 100 ms. */
+void hs_core_tick(struct hs_core *core, struct hs_now now);
+uint64_t hs_core_deadline(const struct hs_core *core); /* mono_us of the next sleeper; 0: none */
+
+/* Shutting down, called again and again: closes every session that has nothing under way and has
+ * been quiet for `quiet_us`. With 0 nothing more is taken from anybody. Returns how many are left. */
+uint32_t hs_core_drain(struct hs_core *core, struct hs_now now, uint64_t quiet_us);
+
+/* The next session with bytes to send or to be closed, each once; NULL when there are no more. */
+struct hs_session *hs_core_next_sendable(struct hs_core *core);
+
+/* The driver's side of a session. */
+struct hs_buf *hs_session_out(struct hs_session *session); /* send and clear it, or swap it away */
+void hs_session_sending(struct hs_session *session, size_t bytes); /* swapped away and unsent */
+bool hs_session_closing(const struct hs_session *session); /* disconnect when all is sent */
+bool hs_session_cut(const struct hs_session *session);     /* disconnect now, unsent or not */
+void hs_session_set_io(struct hs_session *session, void *io);
+void *hs_session_io(const struct hs_session *session);
+
+#endif

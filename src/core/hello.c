@@ -1,0 +1,143 @@
+/* HELLO, AUTH, RESET: who the client is and which dialect it speaks. */
+#include "core/session.h"
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/version.h"
+
+#define NOPASS                                                                                     \
+	"ERR AUTH <password> called without any password configured for the default user. "      \
+	"Are you sure your configuration is correct?"
+#define WRONGPASS "WRONGPASS invalid username-password pair or user is disabled."
+#define HELLO_NOAUTH                                                                               \
+	"NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO "  \
+	"<proto> AUTH <user> <pass> option can be used to authenticate the client and select the " \
+	"RESP protocol version at the same time"
+
+/* Takes as long for a near miss as for a far one. */
+static bool same_secret(struct hs_bytes given, const char *secret)
+{
+	size_t len = strlen(secret);
+	unsigned difference = given.len != len;
+
+	for (size_t i = 0; i < given.len; i++)
+		difference |= (unsigned)(given.data[i] ^ secret[len ? i % len : 0]);
+	return difference == 0;
+}
+
+/* Without a password the default user lets anybody in, whatever they say. */
+static bool admit(struct hs_core *core, struct hs_session *session, struct hs_bytes user,
+		  struct hs_bytes password)
+{
+	const char *secret = core->options.requirepass;
+
+	if (!hs_bytes_equal(user, HS_LIT("default")))
+		return false;
+	if (secret[0] != '\0' && !same_secret(password, secret))
+		return false;
+	session->authenticated = true;
+	return true;
+}
+
+void hs_local_auth(struct hs_core *core, struct hs_session *session,
+		   const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+		   struct hs_reply *reply)
+{
+	struct hs_bytes user = argc == 3 ? argv[1] : HS_LIT("default");
+
+	(void)command;
+	if (argc > 3)
+		hs_reply_error(reply, "ERR syntax error");
+	else if (argc == 2 && core->options.requirepass[0] == '\0')
+		hs_reply_error(reply, NOPASS);
+	else if (!admit(core, session, user, argv[argc - 1]))
+		hs_reply_error(reply, WRONGPASS);
+	else
+		hs_reply_ok(reply);
+}
+
+static void describe_server(const struct hs_session *session, struct hs_reply *reply)
+{
+	hs_reply_map(reply, 7);
+	hs_reply_bulk_text(reply, "server");
+	hs_reply_bulk_text(reply, "redis");
+	hs_reply_bulk_text(reply, "version");
+	hs_reply_bulk_text(reply, HS_REDIS_VERSION);
+	hs_reply_bulk_text(reply, "proto");
+	hs_reply_int(reply, session->resp);
+	hs_reply_bulk_text(reply, "id");
+	hs_reply_int(reply, (int64_t)session->id);
+	hs_reply_bulk_text(reply, "mode");
+	hs_reply_bulk_text(reply, "standalone");
+	hs_reply_bulk_text(reply, "role");
+	hs_reply_bulk_text(reply, "master");
+	hs_reply_bulk_text(reply, "modules");
+	hs_reply_array(reply, 0);
+}
+
+void hs_local_hello(struct hs_core *core, struct hs_session *session,
+		    const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+		    struct hs_reply *reply)
+{
+	int64_t version = session->resp;
+	const struct hs_bytes *name = NULL;
+	size_t at = 1;
+
+	(void)command;
+	if (argc >= 2) {
+		at = 2;
+		if (!hs_num_parse_int(argv[1], &version)) {
+			hs_reply_error(reply,
+				       "ERR Protocol version is not an integer or out of range");
+			return;
+		}
+		if (version < 2 || version > 3) {
+			hs_reply_error(reply, "NOPROTO unsupported protocol version");
+			return;
+		}
+	}
+	for (; at < argc; at++) {
+		size_t more = argc - 1 - at;
+
+		if (hs_bytes_is_word(argv[at], "auth") && more >= 2) {
+			if (!admit(core, session, argv[at + 1], argv[at + 2])) {
+				hs_reply_error(reply, WRONGPASS);
+				return;
+			}
+			at += 2;
+		} else if (hs_bytes_is_word(argv[at], "setname") && more >= 1) {
+			name = &argv[at + 1];
+			if (!hs_client_name_fits(*name, reply))
+				return;
+			at += 1;
+		} else {
+			hs_reply_errorf(reply, "ERR Syntax error in HELLO option '%.*s'",
+					(int)argv[at].len, argv[at].data);
+			return;
+		}
+	}
+	if (!session->authenticated) {
+		hs_reply_error(reply, HELLO_NOAUTH);
+		return;
+	}
+	if (name)
+		hs_client_set_name(session, *name);
+	session->resp = (uint8_t)version;
+	reply->resp = session->resp;
+	describe_server(session, reply);
+}
+
+void hs_local_reset(struct hs_core *core, struct hs_session *session,
+		    const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+		    struct hs_reply *reply)
+{
+	(void)command, (void)argc, (void)argv;
+	hs_multi_drop(&session->multi);
+	session->resp = 2;
+	session->reply_mode = HS_REPLY_ON;
+	session->no_evict = false;
+	session->authenticated = core->options.requirepass[0] == '\0';
+	hs_mem_free(&session->name);
+	hs_reply_status(reply, "RESET");
+	hs_multi_unwatch(core, session);
+}

@@ -1,0 +1,179 @@
+/* Commands the core answers itself: what concerns the connection, the table or the time. One
+ * function each, found by the command's identifier. */
+#include "core/session.h"
+
+#include "base/num.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define UNUSED(core, session, command, argc, argv)                                                 \
+	((void)(core), (void)(session), (void)(command), (void)(argc), (void)(argv))
+
+static void run_ping(struct hs_core *core, struct hs_session *session,
+		     const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+		     struct hs_reply *reply)
+{
+	UNUSED(core, session, command, argc, argv);
+	if (argc > 2)
+		hs_reply_error(reply, "ERR wrong number of arguments for 'ping' command");
+	else if (argc == 2)
+		hs_reply_bulk(reply, argv[1]);
+	else
+		hs_reply_status(reply, "PONG");
+}
+
+static void run_echo(struct hs_core *core, struct hs_session *session,
+		     const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+		     struct hs_reply *reply)
+{
+	UNUSED(core, session, command, argc, argv);
+	hs_reply_bulk(reply, argv[1]);
+}
+
+static void run_time(struct hs_core *core, struct hs_session *session,
+		     const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+		     struct hs_reply *reply)
+{
+	UNUSED(core, session, command, argc, argv);
+	hs_reply_array(reply, 2);
+	hs_reply_bulk_int(reply, core->now.wall_us / 1000000);
+	hs_reply_bulk_int(reply, core->now.wall_us % 1000000);
+}
+
+static void run_select(struct hs_core *core, struct hs_session *session,
+		       const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+		       struct hs_reply *reply)
+{
+	int64_t index;
+
+	UNUSED(core, session, command, argc, argv);
+	if (!hs_num_parse_int(argv[1], &index) || index < INT32_MIN || index > INT32_MAX)
+		hs_reply_error(reply, "ERR value is not an integer or out of range");
+	else if (index != 0)
+		hs_reply_error(reply, "ERR SELECT is not allowed in cluster mode");
+	else
+		hs_reply_ok(reply);
+}
+
+void hs_local_quit(struct hs_core *core, struct hs_session *session,
+		   const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+		   struct hs_reply *reply)
+{
+	UNUSED(core, session, command, argc, argv);
+	hs_reply_ok(reply);
+	hs_session_close(core, session);
+}
+
+static void run_describe(struct hs_core *core, struct hs_session *session,
+			 const struct hs_command *command, size_t argc,
+			 const struct hs_bytes *argv, struct hs_reply *reply)
+{
+	UNUSED(core, session, command, argc, argv);
+	hs_command_describe(command, reply, argc, argv);
+}
+
+static void run_help(struct hs_core *core, struct hs_session *session,
+		     const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+		     struct hs_reply *reply)
+{
+	UNUSED(core, session, command, argc, argv);
+	hs_command_help(hs_command_by_id(command->parent), reply);
+}
+
+/* Sleeps the connection that asks, nobody else. The reply comes when hs_core_tick wakes it. */
+static void run_debug_sleep(struct hs_core *core, struct hs_session *session,
+			    const struct hs_command *command, size_t argc,
+			    const struct hs_bytes *argv, struct hs_reply *reply)
+{
+	char text[64];
+	size_t len = argv[2].len < sizeof text - 1 ? argv[2].len : sizeof text - 1;
+	double seconds;
+
+	UNUSED(core, session, command, argc, argv);
+	memcpy(text, argv[2].data, len);
+	text[len] = '\0';
+	seconds = strtod(text, NULL);
+	if (!isfinite(seconds) || seconds <= 0) {
+		hs_reply_ok(reply);
+		return;
+	}
+	if (seconds > 86400)
+		seconds = 86400;
+	hs_session_sleep(core, session, command, core->now.mono_us + (uint64_t)(seconds * 1e6));
+}
+
+static void run_latency_latest(struct hs_core *core, struct hs_session *session,
+			       const struct hs_command *command, size_t argc,
+			       const struct hs_bytes *argv, struct hs_reply *reply)
+{
+	UNUSED(core, session, command, argc, argv);
+	/* latency-monitor-threshold is 0, as in Redis by default: no event is ever recorded. */
+	hs_reply_array(reply, 0);
+}
+
+static void run_latency_reset(struct hs_core *core, struct hs_session *session,
+			      const struct hs_command *command, size_t argc,
+			      const struct hs_bytes *argv, struct hs_reply *reply)
+{
+	UNUSED(core, session, command, argc, argv);
+	hs_reply_int(reply, 0);
+}
+
+static void run_function_flush(struct hs_core *core, struct hs_session *session,
+			       const struct hs_command *command, size_t argc,
+			       const struct hs_bytes *argv, struct hs_reply *reply)
+{
+	UNUSED(core, session, command, argc, argv);
+	if (argc == 3 && !hs_bytes_is_word(argv[2], "async") && !hs_bytes_is_word(argv[2], "sync"))
+		hs_reply_error(reply, "ERR FUNCTION FLUSH only supports SYNC|ASYNC option");
+	else if (argc > 3)
+		hs_reply_error(reply,
+			       "ERR unknown subcommand or wrong number of arguments for 'flush'. "
+			       "Try FUNCTION HELP.");
+	else
+		hs_reply_ok(reply);
+}
+
+hs_local_run *hs_local_find(enum hs_command_id id)
+{
+	static hs_local_run *const table[HS_CMD_IDS] = {
+		[HS_CMD_ID_AUTH] = hs_local_auth,
+		[HS_CMD_ID_CLIENT_GETNAME] = hs_local_client_getname,
+		[HS_CMD_ID_CLIENT_HELP] = run_help,
+		[HS_CMD_ID_CLIENT_ID] = hs_local_client_id,
+		[HS_CMD_ID_CLIENT_INFO] = hs_local_client_info,
+		[HS_CMD_ID_CLIENT_NO_EVICT] = hs_local_client_no_evict,
+		[HS_CMD_ID_CLIENT_REPLY] = hs_local_client_reply,
+		[HS_CMD_ID_CLIENT_SETINFO] = hs_local_client_setinfo,
+		[HS_CMD_ID_CLIENT_SETNAME] = hs_local_client_setname,
+		[HS_CMD_ID_COMMAND] = run_describe,
+		[HS_CMD_ID_COMMAND_COUNT] = run_describe,
+		[HS_CMD_ID_COMMAND_DOCS] = run_describe,
+		[HS_CMD_ID_COMMAND_GETKEYS] = run_describe,
+		[HS_CMD_ID_COMMAND_HELP] = run_help,
+		[HS_CMD_ID_COMMAND_INFO] = run_describe,
+		[HS_CMD_ID_COMMAND_LIST] = run_describe,
+		[HS_CMD_ID_CONFIG_HELP] = run_help,
+		[HS_CMD_ID_DEBUG_HELP] = run_help,
+		[HS_CMD_ID_DEBUG_SLEEP] = run_debug_sleep,
+		[HS_CMD_ID_DISCARD] = hs_local_discard,
+		[HS_CMD_ID_ECHO] = run_echo,
+		[HS_CMD_ID_FUNCTION_FLUSH] = run_function_flush,
+		[HS_CMD_ID_HELLO] = hs_local_hello,
+		[HS_CMD_ID_LATENCY_HELP] = run_help,
+		[HS_CMD_ID_LATENCY_LATEST] = run_latency_latest,
+		[HS_CMD_ID_LATENCY_RESET] = run_latency_reset,
+		[HS_CMD_ID_MULTI] = hs_local_multi,
+		[HS_CMD_ID_OBJECT_HELP] = run_help,
+		[HS_CMD_ID_PING] = run_ping,
+		[HS_CMD_ID_QUIT] = hs_local_quit,
+		[HS_CMD_ID_RESET] = hs_local_reset,
+		[HS_CMD_ID_SELECT] = run_select,
+		[HS_CMD_ID_SLOWLOG_HELP] = run_help,
+		[HS_CMD_ID_TIME] = run_time,
+		[HS_CMD_ID_UNWATCH] = hs_local_unwatch,
+	};
+
+	return table[id];
+}

@@ -1,0 +1,301 @@
+/* MULTI to EXEC, and WATCH.
+ *
+ * Queued commands are copied into one run of bytes. EXEC hands all of them to the partition that
+ * owns their slot as a single operation; what needs no engine (PING, TIME, CLIENT …) is answered
+ * here at that moment and travels along as finished bytes. A transaction lives on one slot, as in
+ * Redis Cluster. */
+#include "core/session.h"
+
+#include "base/mem.h"
+#include "route/slot.h"
+
+struct queued {
+	const struct hs_command *command;
+	size_t first; /* of its arguments, among all */
+	size_t argc;
+	size_t answered; /* where its finished reply starts, +1; 0: none */
+	size_t answered_len;
+};
+
+struct hs_multi {
+	struct hs_buf bytes;     /* all arguments, one behind the other */
+	struct hs_bytes *args;   /* while queueing: data is an offset into bytes */
+	size_t args_count, args_cap;
+	struct queued *queued;
+	size_t count, cap;
+	int32_t slot;       /* of the keys; -1: none so far */
+	bool several_slots; /* EXEC will refuse */
+	bool spoiled;       /* a command was refused: EXEC will abort */
+
+	/* Made by EXEC. */
+	struct hs_buf answered;
+	struct hs_op_tx_command *commands;
+	struct hs_op_tx tx;
+};
+
+void hs_multi_drop(struct hs_multi **multi)
+{
+	if (!*multi)
+		return;
+	hs_buf_deinit(&(*multi)->bytes);
+	hs_buf_deinit(&(*multi)->answered);
+	hs_mem_free(&(*multi)->args);
+	hs_mem_free(&(*multi)->queued);
+	hs_mem_free(&(*multi)->commands);
+	hs_mem_free(multi);
+}
+
+size_t hs_multi_count(const struct hs_multi *multi)
+{
+	return multi->count;
+}
+
+void hs_multi_spoil(struct hs_session *session)
+{
+	if (session->multi)
+		session->multi->spoiled = true;
+}
+
+static void add(struct hs_multi *multi, const struct hs_command *command, size_t argc,
+		const struct hs_bytes *argv)
+{
+	if (multi->count == multi->cap) {
+		multi->cap = multi->cap ? multi->cap * 2 : 8;
+		multi->queued = hs_mem_realloc(multi->queued, multi->cap * sizeof *multi->queued);
+	}
+	while (multi->args_count + argc > multi->args_cap) {
+		multi->args_cap = multi->args_cap ? multi->args_cap * 2 : 32;
+		multi->args = hs_mem_realloc(multi->args, multi->args_cap * sizeof *multi->args);
+	}
+	multi->queued[multi->count++] =
+		(struct queued){.command = command, .first = multi->args_count, .argc = argc};
+	for (size_t i = 0; i < argc; i++) {
+		/* An offset: the run of bytes still grows. */
+		multi->args[multi->args_count++] = (struct hs_bytes){
+			(const char *)(uintptr_t)multi->bytes.len, argv[i].len};
+		hs_buf_append_bytes(&multi->bytes, argv[i]);
+	}
+}
+
+/* What more than one partition or the whole process must answer has no place in a transaction on
+ * one slot. */
+static bool fits_one_slot(const struct hs_command *command)
+{
+	return command->place == HS_PLACE_PARTITION || command->place == HS_PLACE_SPLIT ||
+	       (command->place == HS_PLACE_CORE && command->id != HS_CMD_ID_DEBUG_SLEEP);
+}
+
+void hs_multi_queue(struct hs_core *core, struct hs_session *session,
+		    const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+		    struct hs_reply *reply)
+{
+	struct hs_multi *multi = session->multi;
+	size_t first, step, bytes = 0;
+
+	(void)core;
+	for (size_t i = 0; i < argc; i++)
+		bytes += argv[i].len;
+	if (!fits_one_slot(command)) {
+		hs_reply_errorf(reply,
+				"ERR '%s' concerns more than one slot and cannot be part of "
+				"a transaction",
+				command->name);
+		multi->spoiled = true;
+		return;
+	}
+	if (multi->count == HS_MULTI_COMMANDS_MAX || multi->bytes.len + bytes > HS_MULTI_BYTES_MAX) {
+		hs_reply_error(reply, "ERR transaction too large: at most 1048576 commands and "
+				      "512 MiB of arguments");
+		multi->spoiled = true;
+		return;
+	}
+	if (hs_command_keys(command, argc, &first, &step) > 0) {
+		uint16_t slot = hs_slot_of(argv[first]);
+
+		if (multi->slot >= 0 && multi->slot != slot)
+			multi->several_slots = true;
+		multi->slot = slot;
+	}
+	add(multi, command, argc, argv);
+	hs_reply_status(reply, "QUEUED");
+}
+
+/* Offsets to pointers, and the commands that need no engine to their replies. */
+static void seal(struct hs_core *core, struct hs_session *session, struct hs_multi *multi)
+{
+	struct hs_reply reply = {.out = &multi->answered, .resp = session->resp};
+
+	for (size_t i = 0; i < multi->args_count; i++)
+		multi->args[i].data = multi->bytes.data + (uintptr_t)multi->args[i].data;
+	for (size_t i = 0; i < multi->count; i++) {
+		struct queued *queued = &multi->queued[i];
+		hs_local_run *local = hs_local_find(queued->command->id);
+		size_t start = multi->answered.len;
+
+		if (queued->command->place != HS_PLACE_CORE)
+			continue;
+		local(core, session, queued->command, queued->argc, multi->args + queued->first,
+		      &reply);
+		queued->answered = start + 1;
+		queued->answered_len = multi->answered.len - start;
+	}
+	multi->commands = hs_mem_zalloc(multi->count * sizeof *multi->commands);
+	for (size_t i = 0; i < multi->count; i++) {
+		const struct queued *queued = &multi->queued[i];
+
+		multi->commands[i] = (struct hs_op_tx_command){
+			.command = queued->command,
+			.argv = multi->args + queued->first,
+			.argc = queued->argc,
+		};
+		if (queued->answered > 0)
+			multi->commands[i].answered = (struct hs_bytes){
+				multi->answered.data + queued->answered - 1, queued->answered_len};
+	}
+	multi->tx = (struct hs_op_tx){.commands = multi->commands, .count = multi->count};
+}
+
+/* Why EXEC cannot run, or NULL. */
+static const char *exec_refused(const struct hs_session *session, const struct hs_multi *multi)
+{
+	if (!multi)
+		return "ERR EXEC without MULTI";
+	if (multi->spoiled)
+		return "EXECABORT Transaction discarded because of previous errors.";
+	if (multi->several_slots || (session->watch_slot >= 0 && multi->slot >= 0 &&
+				     session->watch_slot != multi->slot))
+		return "CROSSSLOT Keys in request don't hash to the same slot";
+	return NULL;
+}
+
+void hs_multi_exec(struct hs_core *core, struct hs_session *session,
+		   const struct hs_command *command)
+{
+	struct hs_request *request = hs_request_get(core, session, command);
+	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
+	const char *refused = exec_refused(session, session->multi);
+	int32_t slot;
+
+	request->multi = session->multi;
+	session->multi = NULL;
+	if (refused) {
+		hs_reply_error(&reply, refused);
+		if (request->multi)
+			hs_multi_unwatch(core, session);
+		hs_step_account(core, session, command, 0, NULL, 0, true);
+		hs_request_finish(core, request);
+		return;
+	}
+	seal(core, session, request->multi);
+	slot = request->multi->slot >= 0 ? request->multi->slot : session->watch_slot;
+	hs_request_keep_args(request, 1, &HS_LIT("EXEC"));
+	hs_request_split(request, 1);
+	request->parts[0].op = (struct hs_op){
+		.kind = HS_OP_EXEC,
+		.command = command,
+		.slot = slot < 0 ? 0 : (uint16_t)slot,
+		.partition = hs_slot_partition(slot < 0 ? 0 : (uint16_t)slot,
+					       core->world.partitions),
+		.argv = request->argv,
+		.argc = 1,
+		.tx = &request->multi->tx,
+		.watcher = session->watch_slot >= 0 ? session->id : 0,
+	};
+	session->watch_slot = -1;
+	session->watch_keys = 0;
+	hs_step_submit(core, request, 0);
+}
+
+void hs_local_multi(struct hs_core *core, struct hs_session *session,
+		    const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+		    struct hs_reply *reply)
+{
+	(void)core, (void)command, (void)argc, (void)argv;
+	if (session->multi) {
+		hs_reply_error(reply, "ERR MULTI calls can not be nested");
+		return;
+	}
+	session->multi = hs_mem_zalloc(sizeof *session->multi);
+	session->multi->slot = -1;
+	hs_reply_ok(reply);
+}
+
+void hs_local_discard(struct hs_core *core, struct hs_session *session,
+		      const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+		      struct hs_reply *reply)
+{
+	(void)command, (void)argc, (void)argv;
+	if (!session->multi) {
+		hs_reply_error(reply, "ERR DISCARD without MULTI");
+		return;
+	}
+	hs_multi_drop(&session->multi);
+	hs_reply_ok(reply);
+	hs_multi_unwatch(core, session);
+}
+
+void hs_local_unwatch(struct hs_core *core, struct hs_session *session,
+		      const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+		      struct hs_reply *reply)
+{
+	(void)command, (void)argc, (void)argv;
+	hs_reply_ok(reply);
+	hs_multi_unwatch(core, session);
+}
+
+/* An operation of its own on the partition of the watched keys, behind what is under way there. */
+static void submit_watch(struct hs_core *core, struct hs_request *request, enum hs_op_kind kind,
+			 uint16_t slot)
+{
+	hs_request_split(request, 1);
+	request->parts[0].op = (struct hs_op){
+		.kind = kind,
+		.command = request->command,
+		.slot = slot,
+		.partition = hs_slot_partition(slot, core->world.partitions),
+		.argv = request->argv,
+		.argc = request->argc,
+		.watcher = request->session->id,
+	};
+	hs_step_submit(core, request, 0);
+}
+
+void hs_multi_unwatch(struct hs_core *core, struct hs_session *session)
+{
+	struct hs_request *request;
+	uint16_t slot = (uint16_t)session->watch_slot;
+
+	if (session->watch_slot < 0)
+		return;
+	session->watch_slot = -1;
+	session->watch_keys = 0;
+	request = hs_request_get(core, session, hs_command_by_id(HS_CMD_ID_UNWATCH));
+	request->muted = true; /* nobody asked: UNWATCH itself was answered */
+	submit_watch(core, request, HS_OP_UNWATCH, slot);
+}
+
+void hs_multi_watch(struct hs_core *core, struct hs_session *session,
+		    const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
+{
+	struct hs_request *request = hs_request_get(core, session, command);
+	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
+	uint16_t slot = hs_slot_of(argv[1]);
+	const char *refused = NULL;
+
+	if (session->multi)
+		refused = "ERR WATCH inside MULTI is not allowed";
+	else if (session->watch_slot >= 0 && session->watch_slot != slot)
+		refused = "CROSSSLOT Keys in request don't hash to the same slot";
+	else if (session->watch_keys + argc - 1 > HS_WATCH_KEYS_MAX)
+		refused = "ERR too many watched keys: at most 1024 for one connection";
+	if (refused) {
+		hs_reply_error(&reply, refused);
+		hs_step_account(core, session, command, argc, argv, 0, true);
+		hs_request_finish(core, request);
+		return;
+	}
+	session->watch_slot = slot;
+	session->watch_keys += (uint32_t)(argc - 1);
+	hs_request_keep_args(request, argc, argv);
+	submit_watch(core, request, HS_OP_WATCH, slot);
+}

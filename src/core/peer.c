@@ -1,0 +1,131 @@
+/* Commands that concern every worker: CLIENT LIST, CLIENT KILL, SLOWLOG. Whoever got the command
+ * asks each worker's core, its own included, for its part, and puts the parts together. */
+#include "core/session.h"
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "wire/answer.h"
+
+#include <stdlib.h>
+
+enum { SLOWLOG_COUNT_DEFAULT = 10 };
+
+static bool check_slowlog_count(size_t argc, const struct hs_bytes *argv, struct hs_reply *reply)
+{
+	int64_t count;
+
+	if (argc < 3)
+		return true;
+	if (hs_num_parse_int(argv[2], &count) && count >= -1 && count <= INT32_MAX)
+		return true;
+	hs_reply_error(reply, "ERR count should be greater than or equal to -1");
+	return false;
+}
+
+bool hs_peer_check(const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+		   struct hs_reply *reply)
+{
+	struct hs_client_filter filter;
+
+	switch (command->id) {
+	case HS_CMD_ID_CLIENT_LIST:
+		return hs_client_parse_list(&filter, argc, argv, reply);
+	case HS_CMD_ID_CLIENT_KILL:
+		return hs_client_parse_kill(&filter, argc, argv, 0, reply);
+	case HS_CMD_ID_SLOWLOG_GET:
+		return check_slowlog_count(argc, argv, reply);
+	default:
+		return true;
+	}
+}
+
+void hs_core_peer(struct hs_core *core, struct hs_now now, struct hs_op *op)
+{
+	struct hs_reply reply = {.out = op->out, .resp = op->resp};
+	struct hs_client_filter filter;
+
+	core->now = now;
+	switch (op->command->id) {
+	case HS_CMD_ID_CLIENT_LIST:
+		hs_client_parse_list(&filter, op->argc, op->argv, NULL);
+		hs_client_list(core, &filter, op->out);
+		break;
+	case HS_CMD_ID_CLIENT_KILL:
+		hs_client_parse_kill(&filter, op->argc, op->argv, op->watcher, NULL);
+		hs_reply_int(&reply, hs_client_kill(core, &filter, op->watcher));
+		break;
+	case HS_CMD_ID_SLOWLOG_LEN:
+		hs_reply_int(&reply, (int64_t)hs_slowlog_len(core->slowlog));
+		break;
+	case HS_CMD_ID_SLOWLOG_RESET:
+		hs_slowlog_reset(core->slowlog);
+		break;
+	case HS_CMD_ID_SLOWLOG_GET:
+		hs_slowlog_export(core->slowlog, op->resp, op->out);
+		break;
+	default:
+		hs_check(op->command->place == HS_PLACE_PARTITION); /* never: not a peer's command */
+	}
+}
+
+static int64_t sum(const struct hs_request *request)
+{
+	int64_t total = 0;
+
+	for (uint32_t i = 0; i < request->parts_count; i++) {
+		const struct hs_buf *out = &request->parts[i].out;
+		struct hs_answer answer;
+
+		if (hs_answer_head(&answer, out->data, out->len) > 0)
+			total += answer.integer;
+	}
+	return total;
+}
+
+static void merge_list(const struct hs_request *request, struct hs_reply *reply)
+{
+	struct hs_buf text = {0};
+
+	for (uint32_t i = 0; i < request->parts_count; i++)
+		hs_buf_append_bytes(&text, hs_buf_bytes(&request->parts[i].out));
+	hs_reply_verbatim(reply, hs_buf_bytes(&text));
+	hs_buf_deinit(&text);
+}
+
+static void merge_slowlog(const struct hs_request *request, struct hs_reply *reply)
+{
+	struct hs_bytes *exports = hs_mem_alloc(request->parts_count * sizeof *exports);
+	int64_t count = SLOWLOG_COUNT_DEFAULT;
+
+	if (request->argc > 2)
+		hs_num_parse_int(request->argv[2], &count);
+	for (uint32_t i = 0; i < request->parts_count; i++)
+		exports[i] = hs_buf_bytes(&request->parts[i].out);
+	hs_slowlog_merge(exports, request->parts_count, count < 0 ? SIZE_MAX : (size_t)count, reply);
+	hs_mem_release(exports);
+}
+
+void hs_peer_merge(struct hs_request *request, struct hs_reply *reply)
+{
+	switch (request->command->id) {
+	case HS_CMD_ID_CLIENT_LIST:
+		merge_list(request, reply);
+		break;
+	case HS_CMD_ID_CLIENT_KILL:
+		if (request->argc > 3)
+			hs_reply_int(reply, sum(request));
+		else if (sum(request) > 0)
+			hs_reply_ok(reply);
+		else
+			hs_reply_error(reply, "ERR No such client");
+		break;
+	case HS_CMD_ID_SLOWLOG_GET:
+		merge_slowlog(request, reply);
+		break;
+	case HS_CMD_ID_SLOWLOG_RESET:
+		hs_reply_ok(reply);
+		break;
+	default:
+		hs_reply_int(reply, sum(request));
+	}
+}

@@ -1,0 +1,148 @@
+/* Requests that wait: taken from a pool, answered in any order, delivered in theirs. */
+#include "core/session.h"
+
+#include "base/mem.h"
+
+enum { POOL_MAX = 4096, POOL_BUF_KEEP = 1024 };
+
+struct hs_request *hs_request_get(struct hs_core *core, struct hs_session *session,
+				  const struct hs_command *command)
+{
+	struct hs_request *request;
+
+	if (hs_list_empty(&core->request_pool)) {
+		request = hs_mem_zalloc(sizeof *request);
+		hs_list_init(&request->link);
+	} else {
+		request = hs_list_entry(core->request_pool.next, struct hs_request, link);
+		hs_list_remove(&request->link);
+		core->request_pool_len--;
+	}
+	request->session = session;
+	request->command = command;
+	request->argv = request->argv_inline;
+	request->argc = 0;
+	request->parts = NULL;
+	request->parts_count = 0;
+	request->parts_left = 0;
+	request->start_us = core->now.mono_us;
+	request->done = false;
+	request->muted = session->reply_mode == HS_REPLY_OFF || session->reply_mode == HS_REPLY_SKIP;
+	hs_list_append(&session->requests, &request->link);
+	session->inflight++;
+	hs_counter_add(&core->stats.inflight, 1);
+	return request;
+}
+
+void hs_request_keep_args(struct hs_request *request, size_t argc, const struct hs_bytes *argv)
+{
+	size_t bytes = 0;
+
+	if (argc > sizeof request->argv_inline / sizeof *request->argv_inline)
+		request->argv = hs_mem_alloc(argc * sizeof *request->argv);
+	for (size_t i = 0; i < argc; i++)
+		bytes += argv[i].len;
+	/* Reserved at once: the pointers below must not move. */
+	hs_buf_reserve(&request->args, bytes + 1);
+	for (size_t i = 0; i < argc; i++) {
+		request->argv[i] =
+			(struct hs_bytes){request->args.data + request->args.len, argv[i].len};
+		hs_buf_append_bytes(&request->args, argv[i]);
+	}
+	request->argc = argc;
+}
+
+void hs_request_split(struct hs_request *request, uint32_t parts)
+{
+	request->parts = parts == 1 ? &request->single : hs_mem_zalloc(parts * sizeof *request->parts);
+	request->parts_count = parts;
+	request->parts_left = parts;
+}
+
+static void drop_parts(struct hs_request *request)
+{
+	for (uint32_t i = 0; i < request->parts_count; i++) {
+		hs_mem_free(&request->parts[i].argv);
+		if (request->parts != &request->single)
+			hs_buf_deinit(&request->parts[i].out);
+		else
+			hs_buf_clear(&request->single.out, POOL_BUF_KEEP);
+	}
+	if (request->parts != &request->single)
+		hs_mem_free(&request->parts);
+	request->parts = NULL;
+	request->parts_count = 0;
+}
+
+static void release(struct hs_request *request)
+{
+	hs_buf_deinit(&request->args);
+	hs_buf_deinit(&request->reply);
+	hs_buf_deinit(&request->single.out);
+	hs_mem_release(request);
+}
+
+void hs_request_put(struct hs_core *core, struct hs_request *request)
+{
+	struct hs_session *session = request->session;
+
+	hs_list_remove(&request->link);
+	session->inflight--;
+	hs_counter_set(&core->stats.inflight, hs_counter_get(&core->stats.inflight) - 1);
+	drop_parts(request);
+	hs_mem_free(&request->key_part);
+	hs_multi_drop(&request->multi);
+	if (request->argv != request->argv_inline)
+		hs_mem_free(&request->argv);
+	hs_buf_clear(&request->args, POOL_BUF_KEEP);
+	hs_buf_clear(&request->reply, POOL_BUF_KEEP);
+	if (core->request_pool_len >= POOL_MAX) {
+		release(request);
+		return;
+	}
+	hs_list_append(&core->request_pool, &request->link);
+	core->request_pool_len++;
+}
+
+static void deliver(struct hs_core *core, struct hs_request *request)
+{
+	struct hs_session *session = request->session;
+
+	session->held_bytes -= request->reply.len;
+	if (!request->muted && !session->gone) {
+		/* A long reply changes hands instead of being copied. */
+		if (session->out.len == 0 && request->reply.len > POOL_BUF_KEEP)
+			hs_buf_swap(&session->out, &request->reply);
+		else
+			hs_buf_append_bytes(&session->out, hs_buf_bytes(&request->reply));
+	}
+	hs_request_put(core, request);
+}
+
+void hs_request_finish(struct hs_core *core, struct hs_request *request)
+{
+	struct hs_session *session = request->session;
+
+	request->done = true;
+	session->held_bytes += request->reply.len;
+	while (!hs_list_empty(&session->requests)) {
+		struct hs_request *head =
+			hs_list_entry(session->requests.next, struct hs_request, link);
+
+		if (!head->done)
+			break;
+		deliver(core, head);
+	}
+	hs_session_mark_sendable(core, session);
+}
+
+void hs_request_pool_deinit(struct hs_core *core)
+{
+	while (!hs_list_empty(&core->request_pool)) {
+		struct hs_request *request =
+			hs_list_entry(core->request_pool.next, struct hs_request, link);
+
+		hs_list_remove(&request->link);
+		release(request);
+	}
+}

@@ -1,0 +1,219 @@
+/* Private to src/core: one connection and the requests it waits for.
+ *
+ * A session keeps its requests in arrival order; replies leave in that order (law 1). A command
+ * that is answered at once while nothing is waiting is written straight to `out` and never becomes
+ * a request at all. */
+#ifndef HS_CORE_SESSION_H
+#define HS_CORE_SESSION_H
+
+#include "base/list.h"
+#include "base/prng.h"
+#include "core/core.h"
+#include "wire/reply.h"
+#include "wire/request.h"
+
+struct hs_multi; /* what MULTI has queued: core/multi.c */
+struct hs_slowlog;
+
+enum hs_session_reply_mode { HS_REPLY_ON, HS_REPLY_OFF, HS_REPLY_SKIP_NEXT, HS_REPLY_SKIP };
+
+struct hs_session {
+	struct hs_link all;      /* in core->sessions */
+	struct hs_link sendable; /* in core->sendable, or alone */
+	struct hs_link sleeping; /* in core->sleepers, or alone */
+	struct hs_link requests; /* waiting or answered out of turn, oldest first */
+	struct hs_wire_request parser;
+	struct hs_buf in;  /* an unfinished request, or what waits while the session is paused */
+	struct hs_buf out; /* replies the driver has not taken yet */
+	size_t sending_bytes;  /* taken by the driver, not sent yet */
+	size_t held_bytes;     /* replies finished out of turn */
+	uint32_t inflight;     /* requests in `requests` */
+	uint16_t lane[HS_LANES]; /* operations under way, by partition modulo HS_LANES */
+
+	uint64_t id;
+	char address[64];
+	char local_address[64];
+	int fd;
+	char *name;     /* CLIENT SETNAME, or NULL */
+	char *lib_name; /* CLIENT SETINFO, or NULL */
+	char *lib_ver;
+	uint64_t connected_us;
+	uint64_t last_active_us;
+	uint64_t sleep_until_us; /* DEBUG SLEEP; 0: awake */
+	const struct hs_command *last_command;
+	struct hs_multi *multi;  /* NULL outside MULTI */
+	int32_t watch_slot;      /* slot of the watched keys; -1: none */
+	uint32_t watch_keys;
+	uint8_t resp;
+	enum hs_session_reply_mode reply_mode;
+	bool authenticated;
+	bool no_evict;
+	bool closing; /* nothing more is read; closed when all is sent */
+	bool cut;     /* closed at once */
+	bool gone;    /* disconnected; waits for its operations */
+	bool running; /* inside hs_core_receive: a completion must not parse on */
+	void *io;
+};
+
+/* One part of a request: an operation and where its reply goes. */
+struct hs_part {
+	struct hs_op op;
+	struct hs_buf out;
+	struct hs_bytes *argv; /* a split command's own arguments, owned; or NULL */
+};
+
+struct hs_request {
+	struct hs_link link; /* in session->requests, or in the core's pool */
+	struct hs_session *session;
+	const struct hs_command *command;
+	struct hs_bytes *argv; /* in argv_inline or owned; the bytes are in `args` */
+	size_t argc;
+	struct hs_bytes argv_inline[8];
+	struct hs_buf args;  /* the arguments' bytes, copied: the client's buffer goes on */
+	struct hs_buf reply; /* filled in turn or out of turn */
+	struct hs_part *parts; /* one: &single; more: owned */
+	struct hs_part single;
+	uint32_t parts_count;
+	uint32_t parts_left;
+	uint32_t *key_part; /* HS_MERGE_BY_KEY: which part answers key i, owned */
+	size_t keys;
+	struct hs_multi *multi; /* EXEC: the commands, owned until it is answered */
+	uint64_t start_us;
+	bool done;
+	bool muted; /* CLIENT REPLY OFF or SKIP */
+};
+
+enum { HS_BATCH_TIMED_MAX = 64 };
+
+struct hs_core {
+	struct hs_core_world world;
+	struct hs_core_options options;
+	struct hs_core_stats stats;
+	struct hs_link sessions;
+	struct hs_link sendable;
+	struct hs_link sleepers;
+	struct hs_link request_pool; /* finished requests, kept for the next */
+	uint32_t request_pool_len;
+	uint32_t orphans; /* sessions gone with operations under way */
+	struct hs_slowlog *slowlog;
+	struct hs_prng prng;
+	struct hs_now now; /* of the event being handled */
+	uint64_t idle_scan_us; /* when idle sessions are looked at next */
+	/* Commands answered in this batch that share its time evenly. */
+	enum hs_command_id batch[HS_BATCH_TIMED_MAX];
+	uint32_t batch_len;
+	uint64_t batch_start_us;
+};
+
+/* session.c */
+struct hs_session *hs_session_create(struct hs_core *core, const struct hs_core_client *client);
+void hs_session_destroy(struct hs_core *core, struct hs_session **session);
+void hs_session_mark_sendable(struct hs_core *core, struct hs_session *session);
+void hs_session_close(struct hs_core *core, struct hs_session *session); /* when all is sent */
+/* Takes nothing more from the session until then, and answers `command` with OK. */
+void hs_session_sleep(struct hs_core *core, struct hs_session *session,
+		      const struct hs_command *command, uint64_t until_us);
+
+/* request.c: the pool, and finishing in order. */
+struct hs_request *hs_request_get(struct hs_core *core, struct hs_session *session,
+				  const struct hs_command *command);
+void hs_request_keep_args(struct hs_request *request, size_t argc, const struct hs_bytes *argv);
+void hs_request_split(struct hs_request *request, uint32_t parts);
+/* Marks it done and moves every reply whose turn has come to the session's out buffer. */
+void hs_request_finish(struct hs_core *core, struct hs_request *request);
+void hs_request_put(struct hs_core *core, struct hs_request *request);
+void hs_request_pool_deinit(struct hs_core *core);
+
+/* step.c: a parsed command to whoever runs it. */
+void hs_step_dispatch(struct hs_core *core, struct hs_session *session, size_t argc,
+		      const struct hs_bytes *argv);
+/* Sends part `index`, ready but for its address; returns whether it was answered at once. */
+bool hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t index);
+/* The common end of every command: counters, slow log. */
+void hs_step_account(struct hs_core *core, struct hs_session *session,
+		     const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+		     uint64_t time_us, bool failed);
+
+void hs_step_batch_begin(struct hs_core *core);
+void hs_step_batch_end(struct hs_core *core);
+
+/* core.c: goes on with the input of a session that had to pause, frees one that is gone. */
+void hs_core_resume(struct hs_core *core, struct hs_session *session);
+
+/* fan.c: commands that concern several partitions or workers. */
+void hs_fan_split(struct hs_core *core, struct hs_session *session,
+		  const struct hs_command *command, size_t argc, const struct hs_bytes *argv);
+void hs_fan_all(struct hs_core *core, struct hs_session *session,
+		const struct hs_command *command, size_t argc, const struct hs_bytes *argv);
+void hs_fan_cursor(struct hs_core *core, struct hs_session *session,
+		   const struct hs_command *command, size_t argc, const struct hs_bytes *argv);
+void hs_fan_merge(struct hs_core *core, struct hs_request *request);
+
+/* multi.c: MULTI to EXEC. */
+void hs_multi_queue(struct hs_core *core, struct hs_session *session,
+		    const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+		    struct hs_reply *reply);
+void hs_multi_spoil(struct hs_session *session); /* a refused command: EXEC will abort */
+void hs_multi_exec(struct hs_core *core, struct hs_session *session,
+		   const struct hs_command *command);
+void hs_multi_watch(struct hs_core *core, struct hs_session *session,
+		    const struct hs_command *command, size_t argc, const struct hs_bytes *argv);
+void hs_multi_drop(struct hs_multi **multi);
+size_t hs_multi_count(const struct hs_multi *multi); /* commands queued */
+void hs_multi_unwatch(struct hs_core *core, struct hs_session *session);
+
+/* local.c, client.c, hello.c: commands the core answers itself, by identifier. */
+typedef void hs_local_run(struct hs_core *core, struct hs_session *session,
+			  const struct hs_command *command, size_t argc,
+			  const struct hs_bytes *argv, struct hs_reply *reply);
+hs_local_run *hs_local_find(enum hs_command_id id);
+hs_local_run hs_local_hello, hs_local_auth, hs_local_reset;
+hs_local_run hs_local_client_info, hs_local_client_reply, hs_local_client_setname,
+	hs_local_client_getname, hs_local_client_id, hs_local_client_no_evict,
+	hs_local_client_setinfo;
+hs_local_run hs_local_multi, hs_local_discard, hs_local_unwatch, hs_local_quit;
+
+/* peer.c: commands to which every worker contributes. */
+/* Checks the arguments once, before all are asked; false: the error is written. */
+bool hs_peer_check(const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+		   struct hs_reply *reply);
+void hs_peer_merge(struct hs_request *request, struct hs_reply *reply);
+
+/* client.c: which sessions CLIENT LIST and CLIENT KILL mean. */
+struct hs_client_filter {
+	const struct hs_bytes *ids; /* LIST ID: arguments that are numbers */
+	size_t ids_count;
+	struct hs_bytes address; /* empty: any */
+	struct hs_bytes local_address;
+	uint64_t id;      /* 0: any */
+	uint64_t skip_id; /* 0: none */
+	bool nobody;      /* a type of which heatsink has no clients */
+	bool old_form;    /* CLIENT KILL ip:port */
+};
+/* False: the error is written. `reply` may be NULL when the arguments were checked before. */
+bool hs_client_parse_list(struct hs_client_filter *filter, size_t argc,
+			  const struct hs_bytes *argv, struct hs_reply *reply);
+bool hs_client_parse_kill(struct hs_client_filter *filter, size_t argc,
+			  const struct hs_bytes *argv, uint64_t caller, struct hs_reply *reply);
+/* Writes the error when a name has a space, a line break or worse in it. */
+bool hs_client_name_fits(struct hs_bytes name, struct hs_reply *reply);
+void hs_client_set_name(struct hs_session *session, struct hs_bytes name); /* empty: none */
+void hs_client_list(struct hs_core *core, const struct hs_client_filter *filter,
+		    struct hs_buf *text);
+int64_t hs_client_kill(struct hs_core *core, const struct hs_client_filter *filter,
+		       uint64_t caller);
+
+/* slowlog.c: the slowest commands of this worker, newest last, bounded. */
+struct hs_slowlog *hs_slowlog_create(void);
+void hs_slowlog_destroy(struct hs_slowlog **slowlog);
+void hs_slowlog_add(struct hs_core *core, const struct hs_session *session, size_t argc,
+		    const struct hs_bytes *argv, uint64_t time_us);
+void hs_slowlog_reset(struct hs_slowlog *slowlog);
+size_t hs_slowlog_len(const struct hs_slowlog *slowlog);
+/* Entries for the worker that asked: each 8 bytes of number, 8 of length, and that much of reply. */
+void hs_slowlog_export(const struct hs_slowlog *slowlog, int resp, struct hs_buf *out);
+/* All workers' exports as one reply, newest first, `count` at most. */
+void hs_slowlog_merge(const struct hs_bytes *exports, size_t exports_count, size_t count,
+		      struct hs_reply *reply);
+
+#endif

@@ -1,0 +1,467 @@
+/* From a parsed command to whoever runs it.
+ *
+ * The order of the checks is Redis's (existence, arity, AUTH, transaction, slots), so that the
+ * first thing wrong with a command is also the first thing said about it.
+ *
+ * A read that nothing stands in front of is answered here and now, straight into the session's out
+ * buffer. Anything else becomes a request: its arguments are copied, its operation handed over, and
+ * its reply delivered in its turn. While a connection has an operation under way on a partition,
+ * its later commands for that partition queue behind it, reads as well: that is what makes a
+ * pipelined SET and GET of one key agree (law 2). */
+#include "core/session.h"
+
+#include "base/err.h"
+#include "route/slot.h"
+
+#include <stdio.h>
+
+static bool may_precede_auth(const struct hs_command *command)
+{
+	return command->flags & HS_CMD_NO_AUTH;
+}
+
+/* Commands that act on the transaction itself and are never queued into it. */
+static bool runs_inside_multi(const struct hs_command *command)
+{
+	switch (command->id) {
+	case HS_CMD_ID_EXEC:
+	case HS_CMD_ID_DISCARD:
+	case HS_CMD_ID_MULTI:
+	case HS_CMD_ID_WATCH:
+	case HS_CMD_ID_QUIT:
+	case HS_CMD_ID_RESET:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Timed one by one: what may be slow, or everything when the slow log wants to know. */
+static bool timed_alone(const struct hs_core *core, const struct hs_command *command)
+{
+	return !(command->flags & HS_CMD_FAST) ||
+	       (core->options.slowlog_us >= 0 && core->options.slowlog_us < 1000);
+}
+
+/* Shares the time since the last look at the clock among the commands answered since. */
+static void settle_batch(struct hs_core *core)
+{
+	uint64_t now_us = core->world.calls->mono_us(core->world.context);
+
+	if (core->batch_len > 0) {
+		uint64_t each_ns = (now_us - core->batch_start_us) * 1000 / core->batch_len;
+
+		for (uint32_t i = 0; i < core->batch_len; i++)
+			hs_counter_add(&core->stats.command[core->batch[i]].time_ns, each_ns);
+	}
+	core->batch_len = 0;
+	core->batch_start_us = now_us;
+}
+
+void hs_step_account(struct hs_core *core, struct hs_session *session,
+		     const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+		     uint64_t time_us, bool failed)
+{
+	struct hs_core_command_stats *stats = &core->stats.command[command->id];
+
+	hs_counter_add(&core->stats.commands, 1);
+	hs_counter_add(&stats->calls, 1);
+	hs_counter_add(&stats->time_ns, time_us * 1000);
+	if (failed) {
+		hs_counter_add(&stats->failed, 1);
+		hs_counter_add(&core->stats.errors, 1);
+	}
+	if (core->options.slowlog_us >= 0 && time_us >= (uint64_t)core->options.slowlog_us &&
+	    !(command->flags & HS_CMD_SKIP_SLOWLOG))
+		hs_slowlog_add(core, session, argc, argv, time_us);
+}
+
+/* Around a command that is answered at once. */
+static void timing_begin(struct hs_core *core, const struct hs_command *command)
+{
+	if (timed_alone(core, command))
+		settle_batch(core);
+}
+
+static void timing_end(struct hs_core *core, struct hs_session *session,
+		       const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+		       bool failed)
+{
+	uint64_t start_us = core->batch_start_us;
+	uint64_t time_us = 0;
+
+	if (timed_alone(core, command)) {
+		settle_batch(core);
+		time_us = core->batch_start_us - start_us;
+	} else {
+		core->batch[core->batch_len++] = command->id;
+		if (core->batch_len == HS_BATCH_TIMED_MAX)
+			settle_batch(core);
+	}
+	hs_step_account(core, session, command, argc, argv, time_us, failed);
+}
+
+/* A reply being written: into the session's out buffer when its turn is now, into a request of its
+ * own when others are waiting. */
+struct answer {
+	struct hs_reply reply;
+	struct hs_request *request;
+	size_t start;
+};
+
+static void answer_begin(struct hs_core *core, struct hs_session *session,
+			 const struct hs_command *command, struct answer *answer)
+{
+	answer->request = NULL;
+	answer->reply = (struct hs_reply){.out = &session->out, .resp = session->resp};
+	if (!hs_list_empty(&session->requests)) {
+		answer->request = hs_request_get(core, session, command);
+		answer->reply.out = &answer->request->reply;
+	}
+	answer->start = answer->reply.out->len;
+}
+
+/* Returns whether the reply was an error. */
+static bool answer_end(struct hs_core *core, struct hs_session *session, struct answer *answer)
+{
+	struct hs_buf *out = answer->reply.out;
+	bool failed = out->len > answer->start && out->data[answer->start] == '-';
+	/* Judged now: CLIENT REPLY ON is heard, CLIENT REPLY OFF is not. */
+	bool muted = session->reply_mode == HS_REPLY_OFF || session->reply_mode == HS_REPLY_SKIP;
+
+	if (answer->request) {
+		answer->request->muted = muted;
+		hs_request_finish(core, answer->request);
+	} else if (muted) {
+		out->len = answer->start;
+	}
+	return failed;
+}
+
+static void reject(struct hs_core *core, struct hs_session *session,
+		   const struct hs_command *command, const char *text)
+{
+	struct answer answer;
+
+	answer_begin(core, session, command, &answer);
+	hs_reply_error(&answer.reply, text);
+	answer_end(core, session, &answer);
+	hs_counter_add(&core->stats.errors, 1);
+	if (command)
+		hs_counter_add(&core->stats.command[command->id].rejected, 1);
+	hs_multi_spoil(session);
+}
+
+static void reject_unknown(struct hs_core *core, struct hs_session *session, size_t argc,
+			   const struct hs_bytes *argv)
+{
+	struct hs_buf text = {0};
+	struct hs_buf args = {0};
+
+	hs_buf_reserve(&args, 1)[0] = '\0';
+	for (size_t i = 1; i < argc && args.len < 128; i++)
+		hs_buf_printf(&args, "'%.*s' ",
+			      (int)(argv[i].len < 128 - args.len ? argv[i].len : 128 - args.len),
+			      argv[i].data);
+	hs_buf_printf(&text, "ERR unknown command '%.*s', with args beginning with: %s",
+		      (int)(argv[0].len < 128 ? argv[0].len : 128), argv[0].data, args.data);
+	reject(core, session, NULL, text.data);
+	hs_buf_deinit(&text);
+	hs_buf_deinit(&args);
+}
+
+static void reject_subcommand(struct hs_core *core, struct hs_session *session,
+			      const struct hs_command *parent, struct hs_bytes name)
+{
+	char text[256];
+	char upper[32];
+	size_t len = 0;
+
+	for (; parent->name[len] && len + 1 < sizeof upper; len++)
+		upper[len] = (char)(parent->name[len] - ('a' - 'A'));
+	upper[len] = '\0';
+	snprintf(text, sizeof text, "ERR unknown subcommand '%.*s'. Try %s HELP.",
+		 (int)(name.len < 128 ? name.len : 128), name.data, upper);
+	reject(core, session, NULL, text);
+}
+
+static void run_local(struct hs_core *core, struct hs_session *session,
+		      const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
+{
+	struct answer answer;
+
+	timing_begin(core, command);
+	answer_begin(core, session, command, &answer);
+	hs_local_find(command->id)(core, session, command, argc, argv, &answer.reply);
+
+	bool failed = answer_end(core, session, &answer);
+
+	timing_end(core, session, command, argc, argv, failed);
+}
+
+/* The parts are all answered: one reply of them, in its turn. */
+static void finish_parts(struct hs_core *core, struct hs_request *request)
+{
+	struct hs_session *session = request->session;
+
+	hs_fan_merge(core, request);
+	hs_step_account(core, session, request->command, request->argc, request->argv,
+			core->now.mono_us - request->start_us,
+			request->reply.len > 0 && request->reply.data[0] == '-');
+	hs_request_finish(core, request);
+}
+
+bool hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t index)
+{
+	struct hs_session *session = request->session;
+	struct hs_part *part = &request->parts[index];
+	struct hs_op *op = &part->op;
+	uint16_t *lane = &session->lane[op->partition % HS_LANES];
+	bool for_engine = op->kind != HS_OP_PEER && op->kind != HS_OP_HOST;
+
+	op->resp = session->resp;
+	op->received = core->now;
+	op->out = &part->out;
+	op->worker = core->world.worker;
+	op->owner = request;
+	op->ordered = *lane > 0;
+	if (for_engine)
+		*lane += 1;
+	if (core->world.calls->submit(core->world.context, op) == HS_SUBMIT_QUEUED)
+		return false;
+	if (for_engine)
+		*lane -= 1;
+	if (--request->parts_left == 0)
+		finish_parts(core, request);
+	return true;
+}
+
+void hs_core_complete(struct hs_core *core, struct hs_now now, struct hs_op *op)
+{
+	struct hs_request *request = op->owner;
+	struct hs_session *session = request->session;
+
+	core->now = now;
+	if (op->kind != HS_OP_PEER && op->kind != HS_OP_HOST)
+		session->lane[op->partition % HS_LANES]--;
+	if (--request->parts_left > 0)
+		return;
+	finish_parts(core, request);
+	hs_core_resume(core, session);
+}
+
+/* The fast way: a read with nothing of its connection in front of it. */
+static void run_read_now(struct hs_core *core, struct hs_session *session,
+			 const struct hs_command *command, uint16_t slot, uint16_t partition,
+			 size_t argc, const struct hs_bytes *argv)
+{
+	size_t start = session->out.len;
+	struct hs_op op = {
+		.kind = HS_OP_COMMAND,
+		.resp = session->resp,
+		.slot = slot,
+		.partition = partition,
+		.command = command,
+		.argv = argv,
+		.argc = argc,
+		.received = core->now,
+		.out = &session->out,
+		.worker = core->world.worker,
+	};
+
+	timing_begin(core, command);
+
+	enum hs_submit submitted = core->world.calls->submit(core->world.context, &op);
+
+	hs_check(submitted == HS_SUBMIT_DONE);
+	timing_end(core, session, command, argc, argv,
+		   session->out.len > start && session->out.data[start] == '-');
+	if (session->reply_mode == HS_REPLY_OFF || session->reply_mode == HS_REPLY_SKIP)
+		session->out.len = start;
+}
+
+static void run_partition(struct hs_core *core, struct hs_session *session,
+			  const struct hs_command *command, uint16_t slot, size_t argc,
+			  const struct hs_bytes *argv)
+{
+	uint16_t partition = hs_slot_partition(slot, core->world.partitions);
+	bool at_once = core->world.reads_at_once && (command->flags & HS_CMD_READONLY) &&
+		       session->lane[partition % HS_LANES] == 0;
+
+	if (at_once && hs_list_empty(&session->requests)) {
+		run_read_now(core, session, command, slot, partition, argc, argv);
+		return;
+	}
+
+	struct hs_request *request = hs_request_get(core, session, command);
+
+	hs_request_keep_args(request, argc, argv);
+	hs_request_split(request, 1);
+	request->parts[0].op = (struct hs_op){
+		.kind = HS_OP_COMMAND,
+		.command = command,
+		.slot = slot,
+		.partition = partition,
+		.argv = request->argv,
+		.argc = argc,
+	};
+	hs_step_submit(core, request, 0);
+}
+
+static void run_host(struct hs_core *core, struct hs_session *session,
+		     const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
+{
+	struct hs_request *request = hs_request_get(core, session, command);
+
+	hs_request_keep_args(request, argc, argv);
+	hs_request_split(request, 1);
+	request->parts[0].op = (struct hs_op){
+		.kind = HS_OP_HOST,
+		.command = command,
+		.argv = request->argv,
+		.argc = argc,
+		.watcher = session->id,
+	};
+	hs_step_submit(core, request, 0);
+}
+
+/* The slot all keys share. HS_ENOTFOUND: no keys. HS_ERANGE: several slots. */
+static int shared_slot(const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+		       uint16_t *slot)
+{
+	size_t first, step;
+	size_t count = hs_command_keys(command, argc, &first, &step);
+
+	if (count == 0)
+		return HS_ENOTFOUND;
+	*slot = hs_slot_of(argv[first]);
+	for (size_t i = 1; i < count; i++) {
+		if (hs_slot_of(argv[first + i * step]) != *slot)
+			return HS_ERANGE;
+	}
+	return 0;
+}
+
+static void run(struct hs_core *core, struct hs_session *session, const struct hs_command *command,
+		int slot_state, uint16_t slot, size_t argc, const struct hs_bytes *argv)
+{
+	switch (command->place) {
+	case HS_PLACE_PARTITION:
+		if (command->id == HS_CMD_ID_WATCH)
+			hs_multi_watch(core, session, command, argc, argv);
+		else
+			run_partition(core, session, command, slot, argc, argv);
+		break;
+	case HS_PLACE_SPLIT:
+		if (slot_state == 0)
+			run_partition(core, session, command, slot, argc, argv);
+		else
+			hs_fan_split(core, session, command, argc, argv);
+		break;
+	case HS_PLACE_ALL:
+	case HS_PLACE_WORKERS:
+		hs_fan_all(core, session, command, argc, argv);
+		break;
+	case HS_PLACE_CURSOR:
+		hs_fan_cursor(core, session, command, argc, argv);
+		break;
+	case HS_PLACE_HOST:
+		run_host(core, session, command, argc, argv);
+		break;
+	case HS_PLACE_CORE:
+		if (command->id == HS_CMD_ID_EXEC)
+			hs_multi_exec(core, session, command);
+		else
+			run_local(core, session, command, argc, argv);
+		break;
+	case HS_PLACE_PARENT: /* COMMAND alone */
+		run_local(core, session, command, argc, argv);
+	}
+}
+
+static void queue_in_multi(struct hs_core *core, struct hs_session *session,
+			   const struct hs_command *command, size_t argc,
+			   const struct hs_bytes *argv)
+{
+	struct answer answer;
+
+	answer_begin(core, session, command, &answer);
+	hs_multi_queue(core, session, command, argc, argv, &answer.reply);
+	answer_end(core, session, &answer);
+}
+
+static void dispatch(struct hs_core *core, struct hs_session *session, size_t argc,
+		     const struct hs_bytes *argv)
+{
+	const struct hs_command *command = hs_command_find(argv[0]);
+	uint16_t slot = 0;
+
+	if (!command) {
+		reject_unknown(core, session, argc, argv);
+		return;
+	}
+	if (command->place == HS_PLACE_PARENT && argc > 1) {
+		const struct hs_command *sub = hs_command_sub(command, argv[1]);
+
+		if (!sub) {
+			reject_subcommand(core, session, command, argv[1]);
+			return;
+		}
+		command = sub;
+	}
+	session->last_command = command;
+	if (!hs_command_arity_fits(command, argc)) {
+		char text[128];
+
+		snprintf(text, sizeof text, "ERR wrong number of arguments for '%s' command",
+			 command->name);
+		reject(core, session, command, text);
+		return;
+	}
+	if (!session->authenticated && !may_precede_auth(command)) {
+		reject(core, session, command, "NOAUTH Authentication required.");
+		return;
+	}
+	if (session->multi && (command->flags & HS_CMD_NO_MULTI)) {
+		reject(core, session, command, "ERR Command not allowed inside a transaction");
+		return;
+	}
+
+	int slot_state = shared_slot(command, argc, argv, &slot);
+
+	/* Only the split commands may name several slots, and not inside a transaction. */
+	if (slot_state == HS_ERANGE && (command->place != HS_PLACE_SPLIT || session->multi)) {
+		reject(core, session, command,
+		       "CROSSSLOT Keys in request don't hash to the same slot");
+		return;
+	}
+	if (session->multi && !runs_inside_multi(command))
+		queue_in_multi(core, session, command, argc, argv);
+	else
+		run(core, session, command, slot_state, slot, argc, argv);
+}
+
+void hs_step_dispatch(struct hs_core *core, struct hs_session *session, size_t argc,
+		      const struct hs_bytes *argv)
+{
+	enum hs_session_reply_mode before = session->reply_mode;
+
+	dispatch(core, session, argc, argv);
+	/* CLIENT REPLY SKIP silences exactly the command behind it. */
+	if (before == HS_REPLY_SKIP && session->reply_mode == HS_REPLY_SKIP)
+		session->reply_mode = HS_REPLY_ON;
+	else if (session->reply_mode == HS_REPLY_SKIP_NEXT)
+		session->reply_mode = HS_REPLY_SKIP;
+}
+
+void hs_step_batch_begin(struct hs_core *core)
+{
+	core->batch_start_us = core->now.mono_us;
+	core->batch_len = 0;
+}
+
+void hs_step_batch_end(struct hs_core *core)
+{
+	if (core->batch_len > 0)
+		settle_batch(core);
+}

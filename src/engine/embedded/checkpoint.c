@@ -1,0 +1,304 @@
+#include "engine/embedded/checkpoint.h"
+
+#include "base/err.h"
+#include "base/hash.h"
+#include "base/limits.h"
+#include "base/mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The file: this head, then for each store a struct part and its two meta pages. */
+struct head {
+	uint64_t magic;
+	uint32_t stores;
+	uint32_t page_bytes;
+	uint64_t lsn;
+	uint64_t checksum; /* of everything, itself taken as 0 */
+};
+
+struct part {
+	uint64_t file_bytes; /* the store's file is at least that long */
+};
+
+#define MAGIC 0x31544e494f504b43ull
+
+static const char *const file_names[2] = {"checkpoint-0", "checkpoint-1"};
+
+static size_t part_bytes(size_t page_bytes)
+{
+	return sizeof(struct part) + 2 * page_bytes;
+}
+
+static uint64_t sum(const char *image, size_t bytes, uint64_t seed)
+{
+	struct head head;
+	uint64_t hash;
+
+	memcpy(&head, image, sizeof head);
+	head.checksum = 0;
+	hash = hs_hash((struct hs_bytes){(const char *)&head, sizeof head}, seed);
+	return hs_hash((struct hs_bytes){image + sizeof head, bytes - sizeof head}, hash);
+}
+
+/* A whole checkpoint, to be freed, or NULL. */
+static char *load(const char *folder, const char *name, uint16_t stores, uint64_t seed)
+{
+	char path[HS_PATH_BYTES_MAX];
+	struct head head;
+	char *image = NULL;
+	size_t bytes;
+	int fd;
+
+	if (!hs_file_path(path, folder, name))
+		return NULL;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return NULL;
+	if (hs_file_read(fd, &head, sizeof head, 0) == 0 && head.magic == MAGIC &&
+	    head.stores == stores && head.page_bytes <= HS_MIB) {
+		bytes = sizeof head + stores * part_bytes(head.page_bytes);
+		image = hs_mem_alloc(bytes);
+		if (hs_file_read(fd, image, bytes, 0) != 0 ||
+		    sum(image, bytes, seed) != head.checksum)
+			hs_mem_free(&image);
+	}
+	close(fd);
+	return image;
+}
+
+static uint64_t lsn_of(const char *image)
+{
+	struct head head;
+
+	memcpy(&head, image, sizeof head);
+	return head.lsn;
+}
+
+static int open_store(const char *folder, uint16_t id, uint64_t bytes_min, int *fd,
+		      struct hs_fault *fault)
+{
+	char name[16], path[HS_PATH_BYTES_MAX];
+	struct stat stat;
+
+	hs_store_name(name, sizeof name, id);
+	if (!hs_file_path(path, folder, name))
+		return hs_fault_set(fault, HS_EINVAL, "the path of '%s' is too long", folder);
+	*fd = open(path, O_RDWR | O_CLOEXEC);
+	if (*fd < 0 || fstat(*fd, &stat) != 0)
+		return hs_fault_set(fault, HS_EIO, "cannot open '%s': %s", path, strerror(errno));
+	if ((uint64_t)stat.st_size < bytes_min)
+		return hs_fault_set(fault, HS_ECORRUPT,
+				    "damaged data: '%s' is shorter than its checkpoint says", path);
+	return 0;
+}
+
+/* Opens every store's file before the first is written to. */
+static int put_back(const char *folder, const char *image, uint16_t stores, struct hs_fault *fault)
+{
+	int fds[HS_PARTITIONS_MAX];
+	const char *at = image + sizeof(struct head);
+	struct head head;
+	int rc = 0;
+
+	memcpy(&head, image, sizeof head);
+	for (uint16_t id = 0; id < stores; id++)
+		fds[id] = -1;
+	for (uint16_t id = 0; id < stores && rc == 0; id++) {
+		struct part part;
+
+		memcpy(&part, at + id * part_bytes(head.page_bytes), sizeof part);
+		rc = open_store(folder, id, part.file_bytes, &fds[id], fault);
+	}
+	for (uint16_t id = 0; id < stores && rc == 0; id++) {
+		const char *metas = at + id * part_bytes(head.page_bytes) + sizeof(struct part);
+		int failed = hs_file_write(fds[id], metas, 2 * (size_t)head.page_bytes, 0);
+
+		if (failed)
+			rc = hs_fault_set(fault, HS_EIO, "cannot write a store in '%s': %s", folder,
+					  strerror(-failed));
+	}
+	for (uint16_t id = 0; id < stores; id++)
+		if (fds[id] >= 0)
+			close(fds[id]);
+	return rc;
+}
+
+int hs_checkpoint_restore(const char *folder, uint16_t stores, uint64_t seed, uint64_t *lsn,
+			  int *file, struct hs_fault *fault)
+{
+	char *images[2];
+	int rc;
+
+	for (int i = 0; i < 2; i++)
+		images[i] = load(folder, file_names[i], stores, seed);
+	if (!images[0] && !images[1])
+		return hs_fault_set(fault, HS_ECORRUPT,
+				    "damaged data: no whole checkpoint file in '%s'", folder);
+	*file = !images[0] || (images[1] && lsn_of(images[1]) > lsn_of(images[0]));
+	*lsn = lsn_of(images[*file]);
+	rc = put_back(folder, images[*file], stores, fault);
+	for (int i = 0; i < 2; i++)
+		hs_mem_free(&images[i]);
+	return rc;
+}
+
+/* The checkpoint thread's work. Returns 0 or a code, with the line in `failure`. */
+static int make(struct hs_checkpoint *checkpoint)
+{
+	struct hs_fault fault = {checkpoint->failure, sizeof checkpoint->failure};
+	int fd = checkpoint->fd[checkpoint->next];
+	struct head head;
+	int rc;
+
+	for (uint16_t id = 0; id < checkpoint->count; id++) {
+		rc = mdb_env_sync(checkpoint->stores[id].env, 1);
+		if (rc != 0)
+			return hs_fault_set(&fault, HS_EIO, "cannot sync '%s': %s",
+					    checkpoint->stores[id].path, mdb_strerror(rc));
+	}
+	memcpy(&head, checkpoint->image, sizeof head);
+	head.checksum = sum(checkpoint->image, checkpoint->image_bytes, checkpoint->seed);
+	memcpy(checkpoint->image, &head, sizeof head);
+	rc = hs_file_write(fd, checkpoint->image, checkpoint->image_bytes, 0);
+	if (rc == 0 && fdatasync(fd) != 0)
+		rc = -errno;
+	if (rc != 0)
+		return hs_fault_set(&fault, HS_EIO, "cannot write '%s': %s",
+				    file_names[checkpoint->next], strerror(-rc));
+	checkpoint->next = !checkpoint->next;
+	return 0;
+}
+
+static void run(void *argument)
+{
+	struct hs_checkpoint *checkpoint = argument;
+
+	uv_mutex_lock(&checkpoint->mutex);
+	for (;;) {
+		while (atomic_load(&checkpoint->state) != HS_CHECKPOINT_RUNNING &&
+		       !checkpoint->stop)
+			uv_cond_wait(&checkpoint->cond, &checkpoint->mutex);
+		if (atomic_load(&checkpoint->state) != HS_CHECKPOINT_RUNNING)
+			break;
+		uv_mutex_unlock(&checkpoint->mutex);
+		checkpoint->result = make(checkpoint);
+		uv_mutex_lock(&checkpoint->mutex);
+		atomic_store(&checkpoint->state, HS_CHECKPOINT_OVER);
+		uv_cond_broadcast(&checkpoint->cond);
+	}
+	uv_mutex_unlock(&checkpoint->mutex);
+}
+
+int hs_checkpoint_start(struct hs_checkpoint *checkpoint, const char *folder,
+			struct hs_store *stores, uint16_t count, uint64_t seed, int next,
+			struct hs_fault *fault)
+{
+	memset(checkpoint, 0, sizeof *checkpoint);
+	checkpoint->fd[0] = checkpoint->fd[1] = -1;
+	checkpoint->stores = stores;
+	checkpoint->count = count;
+	checkpoint->seed = seed;
+	checkpoint->next = next;
+	checkpoint->image_bytes = sizeof(struct head) + count * part_bytes(stores[0].page_bytes);
+	for (int i = 0; i < 2; i++) {
+		char path[HS_PATH_BYTES_MAX];
+		struct stat stat;
+		int rc = 0;
+
+		if (!hs_file_path(path, folder, file_names[i]))
+			return hs_fault_set(fault, HS_EINVAL, "the path of '%s' is too long",
+					    folder);
+		checkpoint->fd[i] = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+		if (checkpoint->fd[i] < 0 || fstat(checkpoint->fd[i], &stat) != 0)
+			rc = -errno;
+		else if ((uint64_t)stat.st_size < checkpoint->image_bytes)
+			rc = hs_file_zero(checkpoint->fd[i], (uint64_t)stat.st_size,
+					  checkpoint->image_bytes);
+		if (rc != 0)
+			return hs_fault_set(fault, HS_EIO, "cannot write '%s': %s", path,
+					    strerror(-rc));
+	}
+	checkpoint->image = hs_mem_alloc(checkpoint->image_bytes);
+	hs_check(uv_mutex_init(&checkpoint->mutex) == 0);
+	hs_check(uv_cond_init(&checkpoint->cond) == 0);
+	hs_check(uv_thread_create(&checkpoint->thread, run, checkpoint) == 0);
+	return 0;
+}
+
+void hs_checkpoint_stop(struct hs_checkpoint *checkpoint)
+{
+	if (checkpoint->image) {
+		uv_mutex_lock(&checkpoint->mutex);
+		checkpoint->stop = true;
+		uv_cond_broadcast(&checkpoint->cond);
+		uv_mutex_unlock(&checkpoint->mutex);
+		uv_thread_join(&checkpoint->thread);
+		uv_cond_destroy(&checkpoint->cond);
+		uv_mutex_destroy(&checkpoint->mutex);
+		hs_mem_free(&checkpoint->image);
+	}
+	for (int i = 0; i < 2; i++)
+		if (checkpoint->stores && checkpoint->fd[i] >= 0)
+			close(checkpoint->fd[i]);
+	checkpoint->stores = NULL;
+}
+
+int hs_checkpoint_begin(struct hs_checkpoint *checkpoint, uint64_t lsn)
+{
+	struct head head = {.magic = MAGIC, .lsn = lsn, .stores = checkpoint->count};
+	char *at = checkpoint->image + sizeof head;
+
+	hs_check(atomic_load(&checkpoint->state) == HS_CHECKPOINT_IDLE);
+	head.page_bytes = (uint32_t)checkpoint->stores[0].page_bytes;
+	memcpy(checkpoint->image, &head, sizeof head);
+	for (uint16_t id = 0; id < checkpoint->count; id++) {
+		struct hs_store *store = &checkpoint->stores[id];
+		struct part part;
+		int rc = hs_store_pin(store, at + sizeof part, &part.file_bytes);
+
+		if (rc != 0) {
+			snprintf(checkpoint->failure, sizeof checkpoint->failure,
+				 "cannot read '%s': %s", store->path, hs_store_failure_text(store));
+			return rc;
+		}
+		memcpy(at, &part, sizeof part);
+		at += part_bytes(store->page_bytes);
+	}
+	uv_mutex_lock(&checkpoint->mutex);
+	atomic_store(&checkpoint->state, HS_CHECKPOINT_RUNNING);
+	uv_cond_broadcast(&checkpoint->cond);
+	uv_mutex_unlock(&checkpoint->mutex);
+	return 0;
+}
+
+bool hs_checkpoint_collect(struct hs_checkpoint *checkpoint, bool wait, int *result)
+{
+	*result = 0;
+	if (wait) {
+		uv_mutex_lock(&checkpoint->mutex);
+		while (atomic_load(&checkpoint->state) == HS_CHECKPOINT_RUNNING)
+			uv_cond_wait(&checkpoint->cond, &checkpoint->mutex);
+		uv_mutex_unlock(&checkpoint->mutex);
+	}
+	switch (atomic_load(&checkpoint->state)) {
+	case HS_CHECKPOINT_IDLE:
+		return true;
+	case HS_CHECKPOINT_RUNNING:
+		return false;
+	default:
+		break;
+	}
+	*result = checkpoint->result;
+	if (*result == 0) {
+		for (uint16_t id = 0; id < checkpoint->count; id++)
+			hs_store_pin_advance(&checkpoint->stores[id]);
+		hs_counter_add(&checkpoint->done, 1);
+		atomic_store(&checkpoint->state, HS_CHECKPOINT_IDLE);
+	}
+	return *result == 0;
+}

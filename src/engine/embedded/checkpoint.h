@@ -1,0 +1,73 @@
+/* Checkpoints: how the log is kept short without ever stopping the writer for the disk.
+ *
+ *     time ──────────────────────────────────────────────────────────────────►
+ *     writer    ─ group ─ group ─┬ group ─ group ─ group ─ group ─┬ group ─
+ *                                │ begin: pin every store,        │ collect: the old pin goes,
+ *                                │ copy its meta pages, turn log  │ the old log may be reused
+ *     thread                     └── sync stores, write file ─────┘
+ *
+ * LMDB's commits are not synced, so after a power cut any page written since may be garbage. But
+ * the pages of a pinned snapshot are not written to, and they were synced before the checkpoint
+ * file said so. The file holds each store's meta pages, that is, the way to the pinned snapshot:
+ * put back, they make LMDB see exactly that snapshot, whatever lies around it. The log has the
+ * rest.
+ *
+ * There are two files, overwritten in turn and big enough from the start: a checkpoint must not
+ * fail for want of disk space. The one that is whole and has the higher lsn counts.
+ *
+ * begin, collect and the pins belong to the writer's thread. */
+#ifndef HS_ENGINE_EMBEDDED_CHECKPOINT_H
+#define HS_ENGINE_EMBEDDED_CHECKPOINT_H
+
+#include "base/check.h"
+#include "base/counter.h"
+#include "engine/embedded/files.h"
+#include "engine/embedded/store.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+enum hs_checkpoint_state { HS_CHECKPOINT_IDLE, HS_CHECKPOINT_RUNNING, HS_CHECKPOINT_OVER };
+
+struct hs_checkpoint {
+	struct hs_store *stores;
+	uint16_t count;
+	int fd[2];
+	int next; /* the file to write next */
+	uint64_t seed;
+	char *image; /* what goes into the file */
+	size_t image_bytes;
+
+	uv_thread_t thread;
+	uv_mutex_t mutex;
+	uv_cond_t cond;
+	bool stop;			       /* under the mutex */
+	_Atomic int state;		       /* changed under the mutex, read anywhere */
+	int result;			       /* of the one that is over */
+	char failure[HS_PATH_BYTES_MAX + 128]; /* one line, when result is not 0 */
+	struct hs_counter done;
+};
+
+/* The last whole checkpoint of a folder, put back into its store files. Nothing is written before
+ * all of them were found fit. HS_ECORRUPT when there is none. */
+int hs_checkpoint_restore(const char *folder, uint16_t stores, uint64_t seed, uint64_t *lsn,
+			  int *file, struct hs_fault *fault) HS_MUSTCHECK;
+
+/* Opens the files, making them when missing, and starts the thread. `next` is the file to be
+ * written first: not the one that was restored. */
+int hs_checkpoint_start(struct hs_checkpoint *checkpoint, const char *folder,
+			struct hs_store *stores, uint16_t count, uint64_t seed, int next,
+			struct hs_fault *fault) HS_MUSTCHECK;
+void hs_checkpoint_stop(struct hs_checkpoint *checkpoint);
+
+/* Pins the stores as they are and lets the thread do the rest. Everything before `lsn` is in them.
+ * None may be running. */
+int hs_checkpoint_begin(struct hs_checkpoint *checkpoint, uint64_t lsn) HS_MUSTCHECK;
+
+/* Is none running any more? Takes in the result of one that is over; waits for it if told to.
+ * True when idle. `result` is set when one was taken in, else 0. */
+bool hs_checkpoint_collect(struct hs_checkpoint *checkpoint, bool wait, int *result);
+
+#endif

@@ -1,0 +1,44 @@
+/* The data folder: everything in it, opened, recovered and consistent. It knows how a folder is
+ * laid out and how it comes back after a crash; it knows no command and starts no writer.
+ *
+ *     lock             held while in use
+ *     format           version, partitions, seed; written last when a database is made
+ *     store-000 …      LMDB, one file per partition (and LMDB's store-000-lock, of no value)
+ *     log-0, log-1     redo.h
+ *     checkpoint-0, -1 checkpoint.h
+ *
+ * Coming back is one path, whether the last process ended well, was killed, or the power went: put
+ * the checkpoint's meta pages back, replay the log from there, make a new checkpoint. */
+#ifndef HS_ENGINE_EMBEDDED_DATABASE_H
+#define HS_ENGINE_EMBEDDED_DATABASE_H
+
+#include "base/log.h"
+#include "engine/embedded/checkpoint.h"
+#include "engine/embedded/embedded.h"
+#include "engine/embedded/files.h"
+#include "engine/embedded/redo.h"
+#include "engine/embedded/store.h"
+
+#include <stdint.h>
+
+struct hs_database {
+	char folder[HS_PATH_BYTES_MAX];
+	int lock_fd;
+	uint16_t partitions;
+	uint64_t seed; /* secret: places keys within slots, seeds checksums */
+	struct hs_store *stores;
+	struct hs_redo redo;
+	struct hs_checkpoint checkpoint;
+};
+
+/* `readers` is how many threads will read. On failure everything is closed again and `fault` says
+ * in one line what is wrong. */
+int hs_database_open(struct hs_database *database, const struct hs_embedded_options *options,
+		     uint32_t readers, struct hs_log *log, struct hs_fault *fault) HS_MUSTCHECK;
+void hs_database_close(struct hs_database *database);
+
+/* Applies what the log holds from `lsn` on (replay.c). Gives the lsn behind the last record. */
+int hs_replay(struct hs_database *database, uint64_t *lsn, struct hs_log *log,
+	      struct hs_fault *fault) HS_MUSTCHECK;
+
+#endif

@@ -1,0 +1,246 @@
+/* The embedded engine keeps the data itself, on this machine, in LMDB.
+ *
+ *     worker ── read ──► reader: a snapshot per store, answered on the spot
+ *        │
+ *        └──── write ──► its own chain ── flush ──► queue ──► committer
+ *                                                               │ 1 run the group in each store's
+ *        ▲                                                      │   write transaction
+ *        │                                                      │ 2 one record to the redo log,
+ * sync └───────────────────── host->done ◄────────────────────┤ 3 commit the stores │ 4 answer
+ *                                             checkpoint thread ┘ now and then: sync the stores, so
+ *                                                                 that the log can start over
+ *
+ * Why a log in front of a database that can commit by itself: a synced LMDB commit writes and waits
+ * for every page that the group touched, all over the file, once per store. The log waits for one
+ * short run of bytes in a file whose blocks are already there, whatever the number of stores.
+ *
+ * Why one committer for all stores: a sync costs the same for one operation or a thousand. One
+ * thread makes the largest groups and needs one sync for all of them.
+ *
+ * Where to read on: group.h for what happens to a write, reader.h for a read, redo.h and
+ * checkpoint.h for what is on disk, database.h for how it comes back. */
+
+#include "engine/embedded/embedded.h"
+
+#include "base/err.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "engine/embedded/committer.h"
+#include "engine/embedded/database.h"
+#include "engine/embedded/reader.h"
+#include "route/slot.h"
+
+#include <string.h>
+#include <uv.h>
+
+#define STORE_BYTES_MIN HS_MIB
+#define LOG_BYTES_MIN (64 * HS_KIB)
+
+/* What one worker's thread touches. The padding keeps two workers off each other's cache lines. */
+struct worker {
+	struct hs_reader reader;
+	struct hs_op *newest, *oldest; /* submitted, not yet flushed */
+	char apart[64];
+};
+
+struct embedded {
+	struct hs_engine engine;
+	struct hs_engine_host host;
+	struct hs_database database;
+	struct hs_committer committer;
+	struct worker *workers;
+	uv_mutex_t mutex;	     /* for the next */
+	struct hs_engine_stats zero; /* what reset_stats takes off */
+};
+
+static struct embedded *of(const struct hs_engine *engine)
+{
+	return (struct embedded *)(uintptr_t)engine;
+}
+
+static enum hs_submit submit(struct hs_engine *engine, struct hs_op *op)
+{
+	struct embedded *embedded = of(engine);
+	struct worker *worker = &embedded->workers[op->worker];
+
+	if (op->kind == HS_OP_COMMAND && !op->ordered && op->command->flags & HS_CMD_READONLY) {
+		hs_reader_run(&worker->reader, op);
+		return HS_SUBMIT_DONE;
+	}
+	atomic_fetch_add_explicit(&embedded->database.stores[op->partition].queued, 1,
+				  memory_order_relaxed);
+	op->next = worker->newest;
+	worker->newest = op;
+	if (!worker->oldest)
+		worker->oldest = op;
+	return HS_SUBMIT_QUEUED;
+}
+
+static void flush(struct hs_engine *engine, uint32_t id)
+{
+	struct embedded *embedded = of(engine);
+	struct worker *worker = &embedded->workers[id];
+	struct hs_op *newest = worker->newest, *oldest = worker->oldest;
+
+	if (!newest)
+		return;
+	worker->newest = NULL;
+	worker->oldest = NULL;
+	hs_committer_push(&embedded->committer, newest, oldest);
+}
+
+static void refresh(struct hs_engine *engine, uint32_t id)
+{
+	hs_reader_refresh(&of(engine)->workers[id].reader);
+}
+
+static void idle(struct hs_engine *engine, uint32_t id)
+{
+	hs_reader_idle(&of(engine)->workers[id].reader);
+}
+
+static uint16_t partitions(const struct hs_engine *engine)
+{
+	return of(engine)->database.partitions;
+}
+
+static void partition_stats(struct hs_engine *engine, uint16_t id,
+			    struct hs_engine_partition *stats)
+{
+	struct embedded *embedded = of(engine);
+	uint16_t count = embedded->database.partitions;
+	struct hs_store *store = &embedded->database.stores[id];
+
+	*stats = (struct hs_engine_partition){
+	    .keys = hs_counter_get(&store->keys),
+	    .expires = hs_counter_get(&store->expires),
+	    .bytes_used = hs_counter_get(&store->bytes_used),
+	    .bytes_max = store->bytes_max,
+	    .queued = atomic_load_explicit(&store->queued, memory_order_relaxed),
+	    .slot_first = (uint16_t)hs_slot_first(id, count),
+	    .slot_last = (uint16_t)(hs_slot_first((uint16_t)(id + 1), count) - 1),
+	};
+}
+
+/* Since the start. */
+static void stats_all(struct embedded *embedded, struct hs_engine_stats *stats)
+{
+	struct hs_group *group = &embedded->committer.group;
+	struct hs_redo *redo = &embedded->database.redo;
+
+	*stats = (struct hs_engine_stats){
+	    .commits = hs_counter_get(&group->commits),
+	    .commit_ops = hs_counter_get(&group->commit_ops),
+	    .commit_us = hs_counter_get(&group->commit_us),
+	    .syncs = hs_counter_get(&redo->syncs),
+	    .checkpoints = hs_counter_get(&embedded->database.checkpoint.done),
+	    .checkpoint_wall_s = (int64_t)hs_counter_get(&group->checkpoint_wall_s),
+	    .log_bytes = hs_counter_get(&redo->used[0]) + hs_counter_get(&redo->used[1]),
+	    .hits = hs_counter_get(&group->hits),
+	    .misses = hs_counter_get(&group->misses),
+	    .expired = hs_counter_get(&group->expired),
+	    .changes = hs_counter_get(&group->changes),
+	    .full_errors = hs_counter_get(&group->full_errors),
+	    .last_error = atomic_load(&group->last_error),
+	};
+	for (uint32_t id = 0; id < embedded->host.workers; id++) {
+		stats->hits += hs_counter_get(&embedded->workers[id].reader.hits);
+		stats->misses += hs_counter_get(&embedded->workers[id].reader.misses);
+	}
+}
+
+static void stats(struct hs_engine *engine, struct hs_engine_stats *now)
+{
+	struct embedded *embedded = of(engine);
+	const struct hs_engine_stats *zero = &embedded->zero;
+
+	stats_all(embedded, now);
+	uv_mutex_lock(&embedded->mutex);
+	now->commits -= zero->commits;
+	now->commit_ops -= zero->commit_ops;
+	now->commit_us -= zero->commit_us;
+	now->syncs -= zero->syncs;
+	now->hits -= zero->hits;
+	now->misses -= zero->misses;
+	now->expired -= zero->expired;
+	now->full_errors -= zero->full_errors;
+	uv_mutex_unlock(&embedded->mutex);
+}
+
+static void reset_stats(struct hs_engine *engine)
+{
+	struct embedded *embedded = of(engine);
+
+	uv_mutex_lock(&embedded->mutex);
+	stats_all(embedded, &embedded->zero);
+	uv_mutex_unlock(&embedded->mutex);
+}
+
+static void destroy(struct hs_engine **engine)
+{
+	struct embedded *embedded = of(*engine);
+
+	for (uint32_t id = 0; id < embedded->host.workers; id++)
+		flush(&embedded->engine, id);
+	hs_committer_stop(&embedded->committer);
+	for (uint32_t id = 0; id < embedded->host.workers; id++)
+		hs_reader_deinit(&embedded->workers[id].reader);
+	hs_database_close(&embedded->database);
+	uv_mutex_destroy(&embedded->mutex);
+	hs_mem_free(&embedded->workers);
+	hs_mem_free(&embedded);
+	*engine = NULL;
+}
+
+static const struct hs_engine_calls calls = {
+    .name = "embedded",
+    .submit = submit,
+    .flush = flush,
+    .refresh = refresh,
+    .idle = idle,
+    .partitions = partitions,
+    .partition_stats = partition_stats,
+    .stats = stats,
+    .reset_stats = reset_stats,
+    .destroy = destroy,
+};
+
+static int check_options(const struct hs_embedded_options *options, struct hs_fault *fault)
+{
+	if (options->partitions < 1 || options->partitions > HS_PARTITIONS_MAX)
+		return hs_fault_set(fault, HS_EINVAL, "partitions must be 1 to %d",
+				    (int)HS_PARTITIONS_MAX);
+	if (options->store_bytes_max < STORE_BYTES_MIN)
+		return hs_fault_set(fault, HS_EINVAL, "a store needs at least %zu bytes",
+				    STORE_BYTES_MIN);
+	if (options->log_bytes < LOG_BYTES_MIN)
+		return hs_fault_set(fault, HS_EINVAL, "a log file needs at least %zu bytes",
+				    LOG_BYTES_MIN);
+	return 0;
+}
+
+int hs_embedded_create(const struct hs_embedded_options *options, const struct hs_engine_host *host,
+		       struct hs_engine **engine, char *error, size_t error_size)
+{
+	struct hs_fault fault = {error, error_size};
+	struct embedded *embedded;
+	int rc = check_options(options, &fault);
+
+	if (rc != 0)
+		return rc;
+	embedded = hs_mem_zalloc(sizeof *embedded);
+	embedded->engine.calls = &calls;
+	embedded->host = *host;
+	rc = hs_database_open(&embedded->database, options, host->workers, host->log, &fault);
+	if (rc != 0) {
+		hs_mem_free(&embedded);
+		return rc;
+	}
+	hs_check(uv_mutex_init(&embedded->mutex) == 0);
+	embedded->workers = hs_mem_zalloc(host->workers * sizeof *embedded->workers);
+	for (uint32_t id = 0; id < host->workers; id++)
+		hs_reader_init(&embedded->workers[id].reader, &embedded->database, id);
+	hs_committer_start(&embedded->committer, &embedded->database, &embedded->host);
+	*engine = &embedded->engine;
+	return 0;
+}

@@ -1,0 +1,40 @@
+/* Files as a database needs them: written whole or reported, made durable with their names, filled
+ * with zeros beforehand. And the one line that says why a start failed. Any thread. */
+#ifndef HS_ENGINE_EMBEDDED_FILES_H
+#define HS_ENGINE_EMBEDDED_FILES_H
+
+#include "base/check.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+enum { HS_PATH_BYTES_MAX = 1024 };
+
+/* Where the one line goes. */
+struct hs_fault {
+	char *text;
+	size_t size;
+};
+
+/* Writes the line and returns `code`, so that a failure is one statement. */
+int hs_fault_set(struct hs_fault *fault, int code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* All return 0 or a negative errno. */
+int hs_file_read(int fd, void *bytes, size_t len, uint64_t at) HS_MUSTCHECK; /* -ENODATA: shorter */
+int hs_file_write(int fd, const void *bytes, size_t len, uint64_t at) HS_MUSTCHECK;
+int hs_file_writev(int fd, struct iovec *parts, int count, uint64_t at) HS_MUSTCHECK;
+int hs_file_zero(int fd, uint64_t from, uint64_t to) HS_MUSTCHECK;
+int hs_file_sync_folder(const char *folder) HS_MUSTCHECK;
+
+/* Writes `name` whole: to a new file beside it, synced, then renamed over it. */
+int hs_file_replace(const char *folder, const char *name, const void *bytes,
+		    size_t len) HS_MUSTCHECK;
+
+/* "folder/name" into `path`; false when that is too long. */
+bool hs_file_path(char path[HS_PATH_BYTES_MAX], const char *folder, const char *name);
+bool hs_file_exists(const char *folder, const char *name);
+
+#endif

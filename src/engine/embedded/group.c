@@ -1,0 +1,405 @@
+#include "engine/embedded/group.h"
+
+#include "base/err.h"
+#include "base/limits.h"
+#include "base/mem.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+enum { DISK_FULL_US = 1000 * 1000 };
+
+#define GROUP_BYTES_MAX (64 * HS_MIB)
+/* Written to stores since the last checkpoint, in all, before the next one is begun: LMDB cannot
+ * use those pages again until then, so this much the files grow beyond their contents. */
+#define CHURN_BYTES_MAX HS_GIB
+#define DISK_ROOM_MIN HS_MIB
+
+void hs_group_init(struct hs_group *group, struct hs_database *database,
+		   const struct hs_engine_host *host)
+{
+	uint16_t count = database->partitions;
+
+	memset(group, 0, sizeof *group);
+	group->database = database;
+	group->host = host;
+	group->parts = hs_mem_zalloc(count * sizeof *group->parts);
+	group->touched = hs_mem_zalloc(count * sizeof *group->touched);
+	group->items = hs_mem_zalloc(HS_GROUP_OPS_MAX * sizeof *group->items);
+	hs_prng_init(&group->prng, database->seed ^ database->redo.lsn);
+	atomic_store(&group->last_error, "");
+	hs_counter_set(&group->checkpoint_wall_s,
+		       (uint64_t)(host->now(host->context).wall_us / 1000000));
+	for (uint16_t id = 0; id < count; id++) {
+		struct hs_keyspace *ks = &group->parts[id].ks;
+
+		ks->kv = &database->stores[id].write.kv;
+		ks->hash_seed = database->seed;
+		ks->prng = &group->prng;
+		ks->watch = hs_watch_create(database->seed);
+		ks->counts = &group->counts;
+	}
+}
+
+void hs_group_deinit(struct hs_group *group)
+{
+	for (uint16_t id = 0; group->parts && id < group->database->partitions; id++)
+		hs_watch_destroy(&group->parts[id].ks.watch);
+	hs_mem_free(&group->parts);
+	hs_mem_free(&group->touched);
+	hs_mem_free(&group->items);
+}
+
+/* Nothing can be written any more: what the disk holds is not known. */
+static void fail(struct hs_group *group, const char *what, const char *why)
+{
+	if (group->failed)
+		return;
+	group->failed = true;
+	snprintf(group->failure, sizeof group->failure, "%s%s%s", what, *why ? ": " : "", why);
+	atomic_store(&group->last_error, group->failure);
+	hs_log(group->host->log, HS_LOG_ERROR, "%s; writes are refused until a restart",
+	       group->failure);
+}
+
+static void collect(struct hs_group *group, bool wait)
+{
+	struct hs_checkpoint *checkpoint = &group->database->checkpoint;
+	uint64_t done = hs_counter_get(&checkpoint->done);
+	int result;
+
+	hs_checkpoint_collect(checkpoint, wait, &result);
+	if (result != 0)
+		fail(group, checkpoint->failure, "");
+	else if (hs_counter_get(&checkpoint->done) != done) {
+		struct hs_redo *redo = &group->database->redo;
+
+		hs_counter_set(&redo->used[!redo->turn], 0);
+		hs_counter_set(
+		    &group->checkpoint_wall_s,
+		    (uint64_t)(group->host->now(group->host->context).wall_us / 1000000));
+	}
+}
+
+/* Begins a checkpoint, after the one before it. Stores may have transactions open: it is of what
+ * they committed, and the log's next record is the first that is not in it. */
+static void begin_checkpoint(struct hs_group *group)
+{
+	struct hs_database *database = group->database;
+
+	collect(group, true);
+	if (group->failed)
+		return;
+	if (hs_checkpoint_begin(&database->checkpoint, database->redo.lsn) != 0)
+		fail(group, database->checkpoint.failure, "");
+	else
+		hs_redo_turn(&database->redo);
+}
+
+void hs_group_checkpoint(struct hs_group *group)
+{
+	collect(group, true);
+	if (group->failed || group->database->redo.at == 0)
+		return;
+	begin_checkpoint(group);
+	collect(group, true);
+}
+
+void hs_group_tend(struct hs_group *group)
+{
+	struct hs_database *database = group->database;
+	uint64_t churn = 0;
+	bool due = false;
+
+	if (group->failed)
+		return;
+	collect(group, false);
+	if (atomic_load(&database->checkpoint.state) != HS_CHECKPOINT_IDLE)
+		return;
+	for (uint16_t id = 0; id < database->partitions; id++) {
+		const struct hs_store *store = &database->stores[id];
+
+		churn += store->churn_bytes;
+		due = due || store->churn_bytes > store->headroom_bytes / 4;
+	}
+	if ((due || churn > CHURN_BYTES_MAX) && database->redo.at > 0)
+		begin_checkpoint(group);
+}
+
+static void break_part(struct hs_group *group, uint16_t id)
+{
+	hs_store_abort(&group->database->stores[id]);
+	group->parts[id].broken = true;
+	group->parts[id].ks.changes = group->parts[id].changes_before;
+}
+
+static int touch(struct hs_group *group, uint16_t id)
+{
+	struct hs_group_part *part = &group->parts[id];
+	int rc;
+
+	if (part->touched)
+		return 0;
+	rc = hs_store_begin(&group->database->stores[id]);
+	if (rc != 0)
+		return rc;
+	part->touched = true;
+	part->changes_before = part->ks.changes;
+	group->touched[group->touched_count++] = id;
+	return 0;
+}
+
+static void run_item(struct hs_group *group, struct hs_group_item *item)
+{
+	uint16_t id = item->op->partition;
+	int rc;
+
+	if (group->parts[id].broken)
+		return;
+	rc = touch(group, id);
+	if (rc == 0)
+		rc = hs_group_run_op(group, item);
+	if (rc != 0)
+		break_part(group, id);
+	else
+		item->ran = true;
+}
+
+/* The stores of the group that have changes, as parts of a record. */
+static int gather(struct hs_group *group, struct iovec *parts, size_t *bytes)
+{
+	int count = 0;
+
+	*bytes = 0;
+	for (uint16_t i = 0; i < group->touched_count; i++) {
+		struct hs_store *store = &group->database->stores[group->touched[i]];
+
+		if (group->parts[store->id].broken || store->write.redo.len == 0)
+			continue;
+		hs_store_settle(store);
+		parts[count++] = (struct iovec){store->write.redo.data, store->write.redo.len};
+		*bytes += store->write.redo.len;
+	}
+	return count;
+}
+
+/* Writes the record. When that fails nothing of the group can be committed. */
+static void log_group(struct hs_group *group)
+{
+	struct hs_redo *redo = &group->database->redo;
+	struct iovec parts[HS_PARTITIONS_MAX];
+	size_t bytes;
+	int count = gather(group, parts, &bytes), rc = 0;
+
+	if (count == 0)
+		return;
+	if (!group->failed && !hs_redo_fits(redo, bytes))
+		begin_checkpoint(group);
+	if (!group->failed)
+		rc = hs_redo_append(redo, HS_REDO_GROUP, parts, count);
+	/* Only a record longer than a whole file can meet a full disk; then the log is as before.
+	 */
+	if (rc != 0 && hs_store_error(-rc) != HS_EFULL)
+		fail(group, "cannot write the log", strerror(-rc));
+	if (rc == 0 && !group->failed)
+		return;
+	for (uint16_t i = 0; i < group->touched_count; i++) {
+		struct hs_store *store = &group->database->stores[group->touched[i]];
+
+		if (store->write.redo.len == 0)
+			continue;
+		store->write.failure = -rc;
+		break_part(group, store->id);
+	}
+}
+
+/* Tells the log that stores did not commit what its last record has for them. */
+static void log_abort(struct hs_group *group, const uint16_t *ids, int count)
+{
+	struct hs_redo *redo = &group->database->redo;
+	uint64_t lsn = redo->lsn - 1;
+	struct iovec parts[2] = {{&lsn, sizeof lsn},
+				 {(void *)(uintptr_t)ids, (size_t)count * sizeof *ids}};
+	int rc;
+
+	/* A checkpoint of what was committed does as well, and needs no room. */
+	if (redo->at > redo->file_bytes || !hs_redo_fits(redo, 0)) {
+		hs_group_checkpoint(group);
+		return;
+	}
+	rc = hs_redo_append(redo, HS_REDO_ABORT, parts, 2);
+	if (rc != 0)
+		fail(group, "cannot write the log", strerror(-rc));
+}
+
+/* A write cut short by a full disk is reported as an input or output error. */
+static void explain(struct hs_group *group, struct hs_store *store)
+{
+	struct statvfs room;
+
+	if (store->write.failure == EIO && statvfs(group->database->folder, &room) == 0 &&
+	    (uint64_t)room.f_bavail * room.f_frsize < DISK_ROOM_MIN)
+		store->write.failure = ENOSPC;
+	hs_log(group->host->log, HS_LOG_WARN, "cannot commit to '%s': %s", store->path,
+	       hs_store_failure_text(store));
+	if (store->write.failure == MDB_PANIC)
+		fail(group, store->path, hs_store_failure_text(store));
+}
+
+/* Log and sync, then commit. Stores that fail are left broken. */
+static void seal(struct hs_group *group)
+{
+	uint16_t aborted[HS_PARTITIONS_MAX];
+	int aborts = 0;
+	bool committed = false;
+
+	log_group(group);
+	for (uint16_t i = 0; i < group->touched_count; i++) {
+		uint16_t id = group->touched[i];
+		struct hs_store *store = &group->database->stores[id];
+		struct hs_group_part *part = &group->parts[id];
+
+		part->touched = false;
+		if (part->broken)
+			continue;
+		if (store->write.redo.len == 0) {
+			hs_store_abort(store);
+		} else if (hs_store_commit(store) != 0) {
+			explain(group, store);
+			break_part(group, id);
+			aborted[aborts++] = id;
+		} else {
+			hs_counter_add(&group->changes, part->ks.changes - part->changes_before);
+			committed = true;
+		}
+	}
+	group->touched_count = 0;
+	if (aborts)
+		log_abort(group, aborted, aborts);
+	if (committed && !group->failed)
+		atomic_store(&group->last_error, "");
+}
+
+/* What broke the store, and what may help: a checkpoint frees the pages that pins keep. */
+static void prepare_retry(struct hs_group *group, struct hs_store *store)
+{
+	int failure = store->write.failure;
+
+	if (failure == MDB_MAP_FULL && store->churn_bytes > store->headroom_bytes / 16)
+		hs_group_checkpoint(group);
+	atomic_store(&group->last_error, hs_store_error(failure) == HS_EFULL
+					     ? "a store or its disk is full"
+					     : "a store could not be written");
+	if (group->failed)
+		atomic_store(&group->last_error, group->failure);
+}
+
+/* An operation failed even alone. If that was the disk, and not because it is so large, the next
+ * ones need not be tried for a while. */
+static void give_up(struct hs_group *group, struct hs_group_item *item)
+{
+	int failure = group->database->stores[item->op->partition].write.failure;
+
+	if (hs_store_error(failure) == HS_EFULL && failure != MDB_MAP_FULL &&
+	    failure != MDB_TXN_FULL && item->bytes < DISK_ROOM_MIN)
+		group->disk_full_until_us =
+		    group->host->now(group->host->context).mono_us + DISK_FULL_US;
+	hs_group_refuse(group, item);
+	group->parts[item->op->partition].refused = true;
+}
+
+/* Runs the operations of a broken store again, each as a group of its own. */
+static void retry(struct hs_group *group, uint16_t id)
+{
+	struct hs_group_part *part = &group->parts[id];
+	struct hs_store *store = &group->database->stores[id];
+
+	prepare_retry(group, store);
+	part->refused = false;
+	for (size_t i = 0; i < group->count; i++) {
+		struct hs_group_item *item = &group->items[i];
+		struct hs_op *op = item->op;
+
+		if (op->partition != id)
+			continue;
+		part->broken = false;
+		/* Watches are not undone with a transaction, so these have happened. */
+		if (item->ran && (op->kind == HS_OP_WATCH || op->kind == HS_OP_UNWATCH))
+			continue;
+		if (op->out)
+			op->out->len = item->out_mark;
+		run_item(group, item);
+		seal(group);
+		if (part->broken)
+			give_up(group, item);
+	}
+	part->broken = false;
+}
+
+static void count_keys(struct hs_group *group)
+{
+	hs_counter_set(&group->hits, group->counts.hits);
+	hs_counter_set(&group->misses, group->counts.misses);
+	hs_counter_set(&group->expired, group->counts.expired);
+}
+
+size_t hs_group_run(struct hs_group *group, struct hs_op *op)
+{
+	uint64_t begun_us = group->host->now(group->host->context).mono_us;
+	uint64_t bytes = 0;
+
+	group->count = 0;
+	for (; op && group->count < HS_GROUP_OPS_MAX && bytes < GROUP_BYTES_MAX; op = op->next) {
+		struct hs_group_item *item = &group->items[group->count++];
+		struct hs_buf *redo = &group->database->stores[op->partition].write.redo;
+		size_t before = redo->len;
+
+		*item = (struct hs_group_item){.op = op, .out_mark = op->out ? op->out->len : 0};
+		run_item(group, item);
+		bytes += redo->len > before ? redo->len - before : 0;
+	}
+	seal(group);
+	for (uint16_t id = 0; id < group->database->partitions; id++)
+		if (group->parts[id].broken)
+			retry(group, id);
+	count_keys(group);
+	hs_counter_add(&group->commits, 1);
+	hs_counter_add(&group->commit_ops, group->count);
+	hs_counter_add(&group->commit_us,
+		       group->host->now(group->host->context).mono_us - begun_us);
+	return group->count;
+}
+
+bool hs_group_sweep(struct hs_group *group, size_t limit)
+{
+	int64_t now_ms = hs_now_wall_ms(group->host->now(group->host->context));
+	bool more = false;
+
+	if (group->failed)
+		return false;
+	for (uint16_t id = 0; id < group->database->partitions; id++) {
+		struct hs_group_part *part = &group->parts[id];
+		int swept;
+
+		if (hs_counter_get(&group->database->stores[id].expires) == 0)
+			continue;
+		if (touch(group, id) != 0)
+			continue;
+		part->ks.now_ms = now_ms;
+		swept = hs_keyspace_sweep(&part->ks, limit);
+		if (swept < 0)
+			break_part(group, id);
+		else
+			more = more || (size_t)swept >= limit;
+	}
+	seal(group);
+	for (uint16_t id = 0; id < group->database->partitions; id++) {
+		if (group->parts[id].broken)
+			prepare_retry(group, &group->database->stores[id]);
+		group->parts[id].broken = false;
+	}
+	count_keys(group);
+	return more;
+}

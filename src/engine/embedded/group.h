@@ -1,0 +1,92 @@
+/* A group: operations of any connections that are run, logged, synced and committed together.
+ *
+ *     run      each operation in its store's write transaction; replies are written, not sent
+ *     seal     one log record with the changes of all stores, one sync
+ *     commit   each store: from here on readers see it
+ *     answer   by the caller, after hs_group_run has returned
+ *
+ * So no reader ever sees what is not durable, and nobody is told of it before.
+ *
+ * A store that fails on the way loses its transaction, not the group: the other stores go on, and
+ * its own operations are run again one by one, so that only those which cannot be done are refused.
+ * When the log or a checkpoint fails, what the disk holds is unknown; then writes are refused for
+ * good, until a restart has read the disk again. Reads go on.
+ *
+ * One thread, the committer's. The counters may be read by any. */
+#ifndef HS_ENGINE_EMBEDDED_GROUP_H
+#define HS_ENGINE_EMBEDDED_GROUP_H
+
+#include "base/counter.h"
+#include "base/prng.h"
+#include "core/op.h"
+#include "engine/embedded/database.h"
+#include "engine/engine.h"
+#include "keyspace/keyspace.h"
+#include "keyspace/watch.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { HS_GROUP_OPS_MAX = 4096 };
+
+struct hs_group_item {
+	struct hs_op *op;
+	size_t out_mark; /* where its reply begins */
+	uint64_t bytes;	 /* of its arguments */
+	bool ran;
+	bool judged, clean; /* an EXEC whose watches were looked at, and what they said */
+};
+
+/* What the group knows of one store. */
+struct hs_group_part {
+	struct hs_keyspace ks;
+	bool touched; /* has a transaction in this group */
+	bool broken;  /* lost it */
+	bool refused; /* one of its operations was refused while it was run again */
+	uint64_t changes_before;
+};
+
+struct hs_group {
+	struct hs_database *database;
+	const struct hs_engine_host *host;
+	struct hs_group_part *parts;
+	uint16_t *touched; /* stores with a transaction, in the order they got it */
+	uint16_t touched_count;
+	struct hs_group_item *items;
+	size_t count;
+	struct hs_prng prng;
+	struct hs_keyspace_counts counts;
+	uint64_t disk_full_until_us; /* growing writes are not even tried before */
+	bool failed;		     /* for good */
+	char failure[HS_PATH_BYTES_MAX + 256];
+
+	struct hs_counter commits, commit_ops, commit_us, full_errors, changes;
+	struct hs_counter hits, misses, expired;
+	struct hs_counter checkpoint_wall_s;
+	_Atomic(const char *) last_error; /* constant text or `failure`; "" when all is well */
+};
+
+void hs_group_init(struct hs_group *group, struct hs_database *database,
+		   const struct hs_engine_host *host);
+void hs_group_deinit(struct hs_group *group);
+
+/* Runs operations of the chain that begins at `op`, as many as make a group, and returns how many.
+ * Their replies are final. */
+size_t hs_group_run(struct hs_group *group, struct hs_op *op);
+
+/* Removes up to `limit` expired keys from each store. True when there are more. */
+bool hs_group_sweep(struct hs_group *group, size_t limit);
+
+/* Between groups: takes in a finished checkpoint, begins one when enough was written. */
+void hs_group_tend(struct hs_group *group);
+/* Waits until everything is in a checkpoint. */
+void hs_group_checkpoint(struct hs_group *group);
+
+/* The parts of the work: group_run.c runs one operation, group.c does the rest. */
+
+/* 0: the reply is written, be it a refusal. Else the store's transaction is lost. */
+int hs_group_run_op(struct hs_group *group, struct hs_group_item *item) HS_MUSTCHECK;
+/* Answers an operation that cannot be done, with the store's failure or the engine's. */
+void hs_group_refuse(struct hs_group *group, struct hs_group_item *item);
+
+#endif

@@ -1,0 +1,249 @@
+/* One operation inside its store's transaction, and what is refused.
+ *
+ * A store has a limit. Commands that may grow it are tried out in a transaction of their own once
+ * it is near: what did not need another page stays, so that room left by deletes inside pages can
+ * be used again; what did is taken back. Commands that delete are never refused for that reason:
+ * they need new pages too, for a moment, and find them behind the limit. */
+
+#include "base/err.h"
+#include "base/limits.h"
+#include "engine/embedded/group.h"
+#include "wire/reply.h"
+
+#include <errno.h>
+
+#define NO_LIMIT UINT64_MAX
+
+static struct hs_store *store_of(struct hs_group *group, const struct hs_op *op)
+{
+	return &group->database->stores[op->partition];
+}
+
+static struct hs_group_part *part_of(struct hs_group *group, const struct hs_op *op)
+{
+	return &group->parts[op->partition];
+}
+
+static bool only_deletes(const struct hs_command *command)
+{
+	switch (command->id) {
+	case HS_CMD_ID_DEL:
+	case HS_CMD_ID_UNLINK:
+	case HS_CMD_ID_GETDEL:
+	case HS_CMD_ID_FLUSHALL:
+	case HS_CMD_ID_FLUSHDB:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static uint64_t command_limit(const struct hs_store *store, const struct hs_command *command)
+{
+	if (command->flags & HS_CMD_DENYOOM)
+		return store->bytes_max;
+	if (!(command->flags & HS_CMD_WRITE) || only_deletes(command))
+		return NO_LIMIT;
+	return hs_store_bytes_hard(store);
+}
+
+/* How large the store may be after the operation, and how many bytes it brings. */
+static uint64_t op_limit(const struct hs_store *store, const struct hs_op *op, uint64_t *bytes)
+{
+	uint64_t limit = NO_LIMIT;
+
+	*bytes = 0;
+	if (op->kind == HS_OP_COMMAND) {
+		for (size_t i = 0; i < op->argc; i++)
+			*bytes += op->argv[i].len;
+		return command_limit(store, op->command);
+	}
+	for (size_t i = 0; op->kind == HS_OP_EXEC && i < op->tx->count; i++) {
+		const struct hs_op_tx_command *command = &op->tx->commands[i];
+		uint64_t one;
+
+		if (command->answered.len)
+			continue;
+		for (size_t j = 0; j < command->argc; j++)
+			*bytes += command->argv[j].len;
+		one = command_limit(store, command->command);
+		limit = one < limit ? one : limit;
+	}
+	return limit;
+}
+
+static bool writes(const struct hs_op *op)
+{
+	if (op->kind == HS_OP_COMMAND)
+		return op->command->flags & HS_CMD_WRITE;
+	for (size_t i = 0; op->kind == HS_OP_EXEC && i < op->tx->count; i++)
+		if (!op->tx->commands[i].answered.len &&
+		    op->tx->commands[i].command->flags & HS_CMD_WRITE)
+			return true;
+	return false;
+}
+
+void hs_group_refuse(struct hs_group *group, struct hs_group_item *item)
+{
+	struct hs_op *op = item->op;
+	struct hs_store *store = store_of(group, op);
+	int failure = store->write.failure;
+	struct hs_reply reply = {op->out, op->resp};
+
+	if (op->kind == HS_OP_EXEC && op->watcher && !item->judged)
+		hs_watch_drop(part_of(group, op)->ks.watch, op->watcher);
+	if (!op->out)
+		return;
+	op->out->len = item->out_mark;
+	if (group->failed) {
+		hs_reply_errorf(&reply, "MISCONF %s; writes are refused until a restart",
+				group->failure);
+		return;
+	}
+	if (hs_store_error(failure) != HS_EFULL) {
+		hs_reply_errorf(&reply, "ERR cannot write '%s': %s", store->path,
+				hs_store_failure_text(store));
+		return;
+	}
+	hs_counter_add(&group->full_errors, 1);
+	if (failure == MDB_MAP_FULL || failure == MDB_TXN_FULL)
+		hs_reply_errorf(&reply,
+				"OOM store full: partition %u is at its limit of %llu bytes; "
+				"delete keys or raise the limit",
+				(unsigned)store->id, (unsigned long long)store->bytes_max);
+	else
+		hs_reply_errorf(
+		    &reply,
+		    "OOM store full: the disk of '%s' has no room for partition %u (%s); "
+		    "make room on the disk or delete keys",
+		    group->database->folder, (unsigned)store->id, hs_store_failure_text(store));
+}
+
+static int run_command(struct hs_group *group, struct hs_group_item *item)
+{
+	struct hs_op *op = item->op;
+	struct hs_reply reply = {op->out, op->resp};
+
+	return hs_keyspace_run(&part_of(group, op)->ks, op->command, op->slot, op->argc, op->argv,
+			       &reply);
+}
+
+static int run_exec(struct hs_group *group, struct hs_group_item *item)
+{
+	struct hs_op *op = item->op;
+	struct hs_keyspace *ks = &part_of(group, op)->ks;
+	struct hs_reply reply = {op->out, op->resp};
+	int rc = 0;
+
+	if (!item->judged) {
+		item->clean = !op->watcher || hs_watch_clean(ks->watch, ks, op->watcher);
+		item->judged = true;
+		if (op->watcher)
+			hs_watch_drop(ks->watch, op->watcher);
+	} else if (op->watcher && part_of(group, op)->refused) {
+		/* Judged when operations before it had run which now have not. To say that a key
+		 * has changed is always allowed; to miss that one has is not. */
+		item->clean = false;
+	}
+	if (!item->clean) {
+		hs_reply_null_array(&reply);
+		return 0;
+	}
+	hs_reply_array(&reply, op->tx->count);
+	for (size_t i = 0; i < op->tx->count && rc == 0; i++) {
+		const struct hs_op_tx_command *command = &op->tx->commands[i];
+
+		if (command->answered.len)
+			hs_buf_append_bytes(op->out, command->answered);
+		else
+			rc = hs_keyspace_run(ks, command->command, op->slot, command->argc,
+					     command->argv, &reply);
+	}
+	return rc;
+}
+
+static int run_watch(struct hs_group *group, struct hs_group_item *item)
+{
+	struct hs_op *op = item->op;
+	struct hs_keyspace *ks = &part_of(group, op)->ks;
+	struct hs_reply reply = {op->out, op->resp};
+	int rc = 0;
+
+	for (size_t i = 1; i < op->argc && rc == 0; i++)
+		rc = hs_watch_add(ks->watch, ks, op->watcher, op->slot, op->argv[i]);
+	if (rc == HS_ELIMIT)
+		hs_reply_errorf(&reply, "ERR a connection can watch at most %d keys",
+				(int)HS_WATCH_KEYS_MAX);
+	else if (rc == 0)
+		hs_reply_ok(&reply);
+	return rc == HS_ELIMIT ? 0 : rc;
+}
+
+static int run_any(struct hs_group *group, struct hs_group_item *item)
+{
+	switch (item->op->kind) {
+	case HS_OP_COMMAND:
+		return run_command(group, item);
+	case HS_OP_EXEC:
+		return run_exec(group, item);
+	case HS_OP_WATCH:
+		return run_watch(group, item);
+	case HS_OP_UNWATCH:
+		hs_watch_drop(part_of(group, item->op)->ks.watch, item->op->watcher);
+		return 0;
+	default: /* no engine sees the other kinds */
+		hs_check(item->op->kind <= HS_OP_UNWATCH);
+		return HS_EINVAL;
+	}
+}
+
+/* Near the limit: keeps the operation only if the store has not grown beyond it. */
+static int try_out(struct hs_group *group, struct hs_group_item *item, uint64_t used,
+		   uint64_t limit)
+{
+	struct hs_store *store = store_of(group, item->op);
+	struct hs_keyspace *ks = &part_of(group, item->op)->ks;
+	uint64_t changes = ks->changes, now;
+	int rc = hs_store_try(store);
+
+	if (rc != 0)
+		return rc;
+	rc = run_any(group, item);
+	now = hs_store_used(store);
+	if (rc == 0 && (now <= used || now <= limit))
+		return hs_store_try_keep(store);
+	hs_store_try_drop(store);
+	ks->changes = changes;
+	if (rc != 0)
+		return rc;
+	store->write.failure = MDB_MAP_FULL;
+	hs_group_refuse(group, item);
+	return 0;
+}
+
+int hs_group_run_op(struct hs_group *group, struct hs_group_item *item)
+{
+	struct hs_op *op = item->op;
+	struct hs_store *store = store_of(group, op);
+	uint64_t used, limit = op_limit(store, op, &item->bytes);
+
+	part_of(group, op)->ks.now_ms = hs_now_wall_ms(op->received);
+	if (group->failed && writes(op)) {
+		hs_group_refuse(group, item);
+		return 0;
+	}
+	if (limit == NO_LIMIT)
+		return run_any(group, item);
+	if (group->disk_full_until_us) {
+		if (group->host->now(group->host->context).mono_us < group->disk_full_until_us) {
+			store->write.failure = ENOSPC;
+			hs_group_refuse(group, item);
+			return 0;
+		}
+		group->disk_full_until_us = 0;
+	}
+	used = hs_store_used(store);
+	if (used + item->bytes <= limit)
+		return run_any(group, item);
+	return try_out(group, item, used, limit);
+}

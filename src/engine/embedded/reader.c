@@ -1,0 +1,82 @@
+#include "engine/embedded/reader.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "wire/reply.h"
+
+#include <string.h>
+
+void hs_reader_init(struct hs_reader *reader, struct hs_database *database, uint32_t worker)
+{
+	memset(reader, 0, sizeof *reader);
+	reader->count = database->partitions;
+	reader->stores = hs_mem_zalloc(reader->count * sizeof *reader->stores);
+	reader->batch = 1;
+	hs_prng_init(&reader->prng, database->seed ^ database->redo.lsn ^ (worker + 1));
+	for (uint16_t id = 0; id < reader->count; id++) {
+		struct hs_reader_store *store = &reader->stores[id];
+
+		hs_store_read_init(&store->read, &database->stores[id]);
+		store->ks.kv = &store->read.kv;
+		store->ks.hash_seed = database->seed;
+		store->ks.prng = &reader->prng;
+		store->ks.counts = &reader->counts;
+	}
+}
+
+void hs_reader_deinit(struct hs_reader *reader)
+{
+	for (uint16_t id = 0; reader->stores && id < reader->count; id++)
+		hs_store_read_deinit(&reader->stores[id].read);
+	hs_mem_free(&reader->stores);
+}
+
+/* Makes sure of a snapshot that is no older than the last refresh. */
+static int look(struct hs_reader *reader, struct hs_reader_store *store)
+{
+	uint64_t commits;
+	int rc;
+
+	store->used = true;
+	if (store->batch == reader->batch && store->read.open)
+		return 0;
+	commits = atomic_load_explicit(&store->read.store->commits, memory_order_acquire);
+	if (!store->read.open || store->commits != commits) {
+		rc = hs_store_read_renew(&store->read);
+		if (rc != 0)
+			return rc;
+		store->commits = commits;
+	}
+	store->batch = reader->batch;
+	return 0;
+}
+
+void hs_reader_run(struct hs_reader *reader, struct hs_op *op)
+{
+	struct hs_reader_store *store = &reader->stores[op->partition];
+	struct hs_reply reply = {op->out, op->resp};
+	size_t mark = op->out->len;
+	int rc = look(reader, store);
+
+	store->ks.now_ms = hs_now_wall_ms(op->received);
+	if (rc == 0)
+		rc = hs_keyspace_run(&store->ks, op->command, op->slot, op->argc, op->argv, &reply);
+	if (rc != 0) {
+		op->out->len = mark;
+		hs_reply_errorf(&reply, "ERR cannot read '%s': %s", store->read.store->path,
+				hs_err_text(rc));
+	}
+	hs_counter_set(&reader->hits, reader->counts.hits);
+	hs_counter_set(&reader->misses, reader->counts.misses);
+}
+
+void hs_reader_idle(struct hs_reader *reader)
+{
+	for (uint16_t id = 0; id < reader->count; id++) {
+		struct hs_reader_store *store = &reader->stores[id];
+
+		if (!store->used)
+			hs_store_read_rest(&store->read);
+		store->used = false;
+	}
+}

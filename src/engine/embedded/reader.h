@@ -1,0 +1,52 @@
+/* The reads of one worker, on its own thread, straight from the stores' maps: no lock, no copy
+ * before the reply, no allocation.
+ *
+ * For each store it keeps one snapshot and uses it for as long as it is the newest. A store's
+ * commit count says so: it goes up after a commit is visible and before anybody is told of it.
+ * Refresh only marks that the counts must be looked at again; each is then read once per batch, at
+ * the first read of its store. The count is read before the snapshot is taken, never after, so a
+ * snapshot is at least as new as the count remembered for it. */
+#ifndef HS_ENGINE_EMBEDDED_READER_H
+#define HS_ENGINE_EMBEDDED_READER_H
+
+#include "base/counter.h"
+#include "base/prng.h"
+#include "core/op.h"
+#include "engine/embedded/database.h"
+#include "keyspace/keyspace.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct hs_reader_store {
+	struct hs_store_read read;
+	struct hs_keyspace ks;
+	uint64_t commits; /* of the store, when the snapshot was taken */
+	uint64_t batch;	  /* the one it was last looked at in */
+	bool used;	  /* since the last idle */
+};
+
+struct hs_reader {
+	struct hs_reader_store *stores;
+	uint16_t count;
+	uint64_t batch;
+	struct hs_prng prng;
+	struct hs_keyspace_counts counts;
+	struct hs_counter hits, misses; /* the same, for other threads */
+};
+
+void hs_reader_init(struct hs_reader *reader, struct hs_database *database, uint32_t worker);
+void hs_reader_deinit(struct hs_reader *reader);
+
+static inline void hs_reader_refresh(struct hs_reader *reader)
+{
+	reader->batch++;
+}
+
+/* Runs a read-only command and writes its reply. */
+void hs_reader_run(struct hs_reader *reader, struct hs_op *op);
+
+/* Gives back snapshots not used since the last call, so that their pages can be used again. */
+void hs_reader_idle(struct hs_reader *reader);
+
+#endif

@@ -1,0 +1,288 @@
+#include "engine/embedded/redo.h"
+
+#include "base/err.h"
+#include "base/hash.h"
+#include "base/limits.h"
+#include "base/mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* On disk, in the machine's byte order: LMDB's files are not portable either. */
+struct entry_head {
+	uint8_t op;
+	uint8_t tree;
+	uint16_t store;
+	uint32_t key_bytes;
+	uint64_t value_bytes;
+};
+
+struct record_head {
+	uint32_t magic;
+	uint32_t kind;
+	uint64_t lsn;
+	uint64_t body_bytes;
+	uint64_t checksum; /* of the four fields above and the body */
+};
+
+_Static_assert(sizeof(struct entry_head) == 16, "no padding on disk");
+_Static_assert(sizeof(struct record_head) == 32, "no padding on disk");
+
+enum {
+	RECORD_MAGIC = 0x6f646572,
+	ALIGN_BYTES = 8,
+	PARTS_MAX = HS_PARTITIONS_MAX + 2,
+	ABORT_BYTES_MAX = sizeof(struct record_head) + 8 + 2 * HS_PARTITIONS_MAX,
+};
+
+static const char *const file_names[2] = {"log-0", "log-1"};
+
+static uint64_t aligned(uint64_t bytes)
+{
+	return (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
+}
+
+size_t hs_redo_entry_append(struct hs_buf *buf, enum hs_redo_op op, uint8_t tree, uint16_t store,
+			    struct hs_bytes key, size_t value_bytes)
+{
+	struct entry_head head = {
+	    .op = (uint8_t)op,
+	    .tree = tree,
+	    .store = store,
+	    .key_bytes = (uint32_t)key.len,
+	    .value_bytes = value_bytes,
+	};
+	char *room = hs_buf_reserve(buf, sizeof head + key.len + value_bytes);
+	size_t value_at = buf->len + sizeof head + key.len;
+
+	memcpy(room, &head, sizeof head);
+	if (key.len)
+		memcpy(room + sizeof head, key.data, key.len);
+	buf->len = value_at + value_bytes;
+	return value_at;
+}
+
+int hs_redo_entry_take(struct hs_bytes *bytes, struct hs_redo_entry *entry)
+{
+	struct entry_head head;
+	size_t rest;
+
+	if (bytes->len == 0)
+		return 0;
+	if (bytes->len < sizeof head)
+		return HS_ECORRUPT;
+	memcpy(&head, bytes->data, sizeof head);
+	rest = bytes->len - sizeof head;
+	if (head.key_bytes > rest || head.value_bytes > rest - head.key_bytes)
+		return HS_ECORRUPT;
+	entry->op = (enum hs_redo_op)head.op;
+	entry->tree = head.tree;
+	entry->store = head.store;
+	entry->key = (struct hs_bytes){bytes->data + sizeof head, head.key_bytes};
+	entry->value = (struct hs_bytes){entry->key.data + head.key_bytes, head.value_bytes};
+	bytes->data = entry->value.data + entry->value.len;
+	bytes->len = rest - head.key_bytes - head.value_bytes;
+	return 1;
+}
+
+/* Brings a file to the size asked for, with zeros on disk behind what it has. */
+static int size_file(int fd, uint64_t bytes)
+{
+	struct stat stat;
+	int rc;
+
+	if (fstat(fd, &stat) != 0)
+		return -errno;
+	if ((uint64_t)stat.st_size == bytes)
+		return 0;
+	if ((uint64_t)stat.st_size > bytes)
+		return ftruncate(fd, (off_t)bytes) != 0 ? -errno : 0;
+	rc = hs_file_zero(fd, (uint64_t)stat.st_size, bytes);
+	if (rc == 0 && fsync(fd) != 0)
+		rc = -errno;
+	return rc;
+}
+
+int hs_redo_open(struct hs_redo *redo, const char *folder, bool make, uint64_t file_bytes,
+		 bool sync, uint64_t seed, struct hs_fault *fault)
+{
+	memset(redo, 0, sizeof *redo);
+	redo->fd[0] = redo->fd[1] = -1;
+	redo->file_bytes = file_bytes;
+	redo->sync = sync;
+	redo->seed = seed;
+	for (int i = 0; i < 2; i++) {
+		char path[HS_PATH_BYTES_MAX];
+
+		if (!hs_file_path(path, folder, file_names[i]))
+			return hs_fault_set(fault, HS_EINVAL, "the path of '%s' is too long",
+					    folder);
+		redo->fd[i] = open(path, O_RDWR | (make ? O_CREAT : 0) | O_CLOEXEC, 0600);
+		if (redo->fd[i] < 0)
+			return hs_fault_set(fault, HS_EIO, "cannot open '%s': %s", path,
+					    strerror(errno));
+	}
+	return 0;
+}
+
+void hs_redo_close(struct hs_redo *redo)
+{
+	for (int i = 0; i < 2; i++) {
+		if (redo->fd[i] >= 0)
+			close(redo->fd[i]);
+		redo->fd[i] = -1;
+	}
+}
+
+int hs_redo_resize(struct hs_redo *redo, struct hs_fault *fault)
+{
+	for (int i = 0; i < 2; i++) {
+		int rc = size_file(redo->fd[i], redo->file_bytes);
+
+		if (rc != 0)
+			return hs_fault_set(fault, HS_EIO, "cannot write %llu bytes to '%s': %s",
+					    (unsigned long long)redo->file_bytes, file_names[i],
+					    strerror(-rc));
+	}
+	return 0;
+}
+
+bool hs_redo_fits(const struct hs_redo *redo, size_t body_bytes)
+{
+	uint64_t bytes = aligned(sizeof(struct record_head) + body_bytes) + ABORT_BYTES_MAX;
+
+	return redo->at == 0 || redo->at + bytes <= redo->file_bytes;
+}
+
+void hs_redo_turn(struct hs_redo *redo)
+{
+	redo->turn = !redo->turn;
+	redo->at = 0;
+	hs_counter_set(&redo->used[redo->turn], 0);
+	/* One that had to be longer than the others gives that back. Failing is no harm. */
+	if (lseek(redo->fd[redo->turn], 0, SEEK_END) > (off_t)redo->file_bytes &&
+	    ftruncate(redo->fd[redo->turn], (off_t)redo->file_bytes) != 0)
+		return;
+}
+
+/* parts[0] is the head. */
+static uint64_t checksum(uint64_t seed, const struct iovec *parts, int count)
+{
+	XXH64_state_t state;
+
+	XXH64_reset(&state, seed);
+	XXH64_update(&state, parts[0].iov_base, offsetof(struct record_head, checksum));
+	for (int i = 1; i < count; i++)
+		XXH64_update(&state, parts[i].iov_base, parts[i].iov_len);
+	return XXH64_digest(&state);
+}
+
+int hs_redo_append(struct hs_redo *redo, enum hs_redo_kind kind, const struct iovec *parts,
+		   int count)
+{
+	struct record_head head = {.magic = RECORD_MAGIC, .kind = kind, .lsn = redo->lsn};
+	struct iovec all[PARTS_MAX];
+	int fd = redo->fd[redo->turn], rc;
+
+	hs_check(count < PARTS_MAX);
+	all[0] = (struct iovec){&head, sizeof head};
+	for (int i = 0; i < count; i++) {
+		all[i + 1] = parts[i];
+		head.body_bytes += parts[i].iov_len;
+	}
+	head.checksum = checksum(redo->seed, all, count + 1);
+
+	rc = hs_file_writev(fd, all, count + 1, redo->at);
+	if (rc == 0 && redo->sync) {
+		if (fdatasync(fd) != 0)
+			rc = -errno;
+		hs_counter_add(&redo->syncs, 1);
+	}
+	if (rc != 0)
+		return rc;
+	redo->at += aligned(sizeof head + head.body_bytes);
+	redo->lsn++;
+	hs_counter_set(&redo->used[redo->turn], redo->at);
+	return 0;
+}
+
+/* The record at `at` of a file, if a whole one with the right number is there. */
+static bool record_at(const struct hs_redo_reader *reader, int file, size_t at,
+		      struct hs_redo_record *record)
+{
+	struct record_head head;
+	struct iovec parts[2];
+	size_t rest = reader->map_bytes[file];
+
+	if (rest < sizeof head || at > rest - sizeof head)
+		return false;
+	rest -= at + sizeof head;
+	memcpy(&head, reader->map[file] + at, sizeof head);
+	if (head.magic != RECORD_MAGIC || head.lsn != reader->lsn || head.body_bytes > rest)
+		return false;
+	record->kind = (enum hs_redo_kind)head.kind;
+	record->lsn = head.lsn;
+	record->body = (struct hs_bytes){reader->map[file] + at + sizeof head, head.body_bytes};
+	parts[0] = (struct iovec){&head, sizeof head};
+	parts[1] = (struct iovec){(void *)(uintptr_t)record->body.data, record->body.len};
+	return head.checksum == checksum(reader->seed, parts, 2);
+}
+
+int hs_redo_reader_open(struct hs_redo_reader *reader, const struct hs_redo *redo, uint64_t lsn,
+			struct hs_fault *fault)
+{
+	struct hs_redo_record record;
+
+	memset(reader, 0, sizeof *reader);
+	reader->seed = redo->seed;
+	reader->lsn = lsn;
+	reader->turn = -1;
+	reader->files_left = 2;
+	for (int i = 0; i < 2; i++) {
+		off_t bytes = lseek(redo->fd[i], 0, SEEK_END);
+		void *map;
+
+		if (bytes <= 0)
+			continue;
+		map = mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED, redo->fd[i], 0);
+		if (map == MAP_FAILED)
+			return hs_fault_set(fault, HS_EIO, "cannot read '%s': %s", file_names[i],
+					    strerror(errno));
+		reader->map[i] = map;
+		reader->map_bytes[i] = (size_t)bytes;
+	}
+	for (int i = 0; i < 2; i++)
+		if (record_at(reader, i, 0, &record))
+			reader->turn = i;
+	return 0;
+}
+
+bool hs_redo_reader_next(struct hs_redo_reader *reader, struct hs_redo_record *record)
+{
+	if (reader->turn < 0)
+		return false;
+	while (!record_at(reader, reader->turn, reader->at, record)) {
+		if (--reader->files_left == 0) {
+			reader->turn = -1;
+			return false;
+		}
+		reader->turn = !reader->turn;
+		reader->at = 0;
+	}
+	reader->at += aligned(sizeof(struct record_head) + record->body.len);
+	reader->lsn++;
+	return true;
+}
+
+void hs_redo_reader_close(struct hs_redo_reader *reader)
+{
+	for (int i = 0; i < 2; i++)
+		if (reader->map[i])
+			munmap((void *)(uintptr_t)reader->map[i], reader->map_bytes[i]);
+	memset(reader, 0, sizeof *reader);
+}

@@ -1,0 +1,106 @@
+/* The redo log: what was changed, written down and synced before any reader sees it. Two files,
+ * used in turn, filled with zeros when they are made, so that syncing one later moves no metadata:
+ * that is what makes a commit cheap.
+ *
+ *     log-0   | 7 | 8 | 9 | 10 |  3 | 4 |  zeros      <- 3 and 4 are left over from an earlier turn
+ *     log-1   | 11 | 12 |  zeros
+ *
+ * Records carry consecutive numbers and a checksum. Reading stops at the first that does not fit:
+ * a torn one, or one left over, whose number is smaller. After each start the numbers leap ahead,
+ * so that nothing from before a crash can ever fit behind what is written after it. The checksum is
+ * seeded with the database's secret: a client cannot write a value that reads as a record.
+ *
+ * A record holds after-images, entry by entry, of all stores that one group touched; applying it
+ * twice is the same as once. Should a store fail to commit what the log already has, an abort
+ * record follows which names it.
+ *
+ * One thread. Nothing here knows LMDB or commands. */
+#ifndef HS_ENGINE_EMBEDDED_REDO_H
+#define HS_ENGINE_EMBEDDED_REDO_H
+
+#include "base/buf.h"
+#include "base/bytes.h"
+#include "base/check.h"
+#include "base/counter.h"
+#include "engine/embedded/files.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+enum hs_redo_op { HS_REDO_PUT = 1, HS_REDO_DEL, HS_REDO_CLEAR };
+
+/* One change. CLEAR empties both trees. */
+struct hs_redo_entry {
+	enum hs_redo_op op;
+	uint8_t tree;
+	uint16_t store;
+	struct hs_bytes key, value; /* borrowed */
+};
+
+/* Appends an entry; the value's bytes are left for the caller to fill: returns where in `buf`. */
+size_t hs_redo_entry_append(struct hs_buf *buf, enum hs_redo_op op, uint8_t tree, uint16_t store,
+			    struct hs_bytes key, size_t value_bytes);
+/* Takes the first entry off `bytes`. 1, 0 at the end, HS_ECORRUPT. */
+int hs_redo_entry_take(struct hs_bytes *bytes, struct hs_redo_entry *entry) HS_MUSTCHECK;
+
+enum hs_redo_kind { HS_REDO_GROUP = 1, HS_REDO_ABORT };
+
+struct hs_redo_record {
+	enum hs_redo_kind kind;
+	uint64_t lsn;
+	struct hs_bytes body; /* GROUP: entries. ABORT: the aborted lsn, then store numbers */
+};
+
+struct hs_redo {
+	int fd[2];
+	uint64_t file_bytes; /* a record that needs more makes its file longer for once */
+	bool sync;
+	uint64_t seed;
+	int turn;     /* the file written now */
+	uint64_t at;  /* where in it the next record goes */
+	uint64_t lsn; /* of the next record */
+	struct hs_counter syncs;
+	struct hs_counter used[2]; /* bytes of records in each file */
+};
+
+/* Opens the two files; makes them if `make`, else they must be there. */
+int hs_redo_open(struct hs_redo *redo, const char *folder, bool make, uint64_t file_bytes,
+		 bool sync, uint64_t seed, struct hs_fault *fault) HS_MUSTCHECK;
+void hs_redo_close(struct hs_redo *redo);
+/* Both files at the size asked for. Only while neither holds anything needed. */
+int hs_redo_resize(struct hs_redo *redo, struct hs_fault *fault) HS_MUSTCHECK;
+
+/* Does a record of so many bytes fit behind the others, with an abort record behind it? An empty
+ * file takes any. */
+bool hs_redo_fits(const struct hs_redo *redo, size_t body_bytes);
+/* The other file, from its start. What it held must be needed no more. */
+void hs_redo_turn(struct hs_redo *redo);
+/* Writes one record and syncs it. 0 or a negative errno: then the log is as before. */
+int hs_redo_append(struct hs_redo *redo, enum hs_redo_kind kind, const struct iovec *parts,
+		   int count) HS_MUSTCHECK;
+
+/* Reads the records from `lsn` on, through both files. */
+struct hs_redo_reader {
+	uint64_t seed;
+	uint64_t lsn; /* the next one expected */
+	int turn;     /* the file being read; -1: none */
+	int files_left;
+	const char *map[2];
+	size_t map_bytes[2];
+	size_t at;
+};
+
+int hs_redo_reader_open(struct hs_redo_reader *reader, const struct hs_redo *redo, uint64_t lsn,
+			struct hs_fault *fault) HS_MUSTCHECK;
+/* The next record, its body borrowed until close; false at the end. */
+bool hs_redo_reader_next(struct hs_redo_reader *reader, struct hs_redo_record *record);
+void hs_redo_reader_close(struct hs_redo_reader *reader);
+
+/* The first number of a new start: beyond all that the last one can have used. */
+static inline uint64_t hs_redo_lsn_leap(uint64_t lsn)
+{
+	return ((lsn >> 40) + 1) << 40;
+}
+
+#endif

@@ -1,0 +1,118 @@
+/* Replaying the log. A record is applied store by store in large transactions: nobody reads yet, so
+ * there is no need for one commit per group, and far fewer pages are written than the first time.
+ * Applying is idempotent, so a crash in here changes nothing: the next start begins again from the
+ * same checkpoint, whose pages are pinned all along. */
+
+#include "base/err.h"
+#include "base/limits.h"
+#include "engine/embedded/database.h"
+
+#include <string.h>
+
+enum { COMMIT_CHANGES = 32768 };
+
+struct replay {
+	struct hs_database *database;
+	struct hs_fault *fault;
+	uint64_t groups, changes;
+	uint64_t pending[HS_PARTITIONS_MAX]; /* bytes in each store's open transaction */
+};
+
+static int store_failed(struct replay *replay, struct hs_store *store, int rc)
+{
+	return hs_fault_set(replay->fault, rc, "cannot replay the log into '%s': %s", store->path,
+			    rc == HS_ECORRUPT ? "damaged record" : hs_store_failure_text(store));
+}
+
+static int commit(struct replay *replay, struct hs_store *store)
+{
+	int rc;
+
+	if (!store->write.txn)
+		return 0;
+	replay->pending[store->id] = 0;
+	rc = hs_store_commit(store);
+	return rc == 0 ? 0 : store_failed(replay, store, rc);
+}
+
+static int apply(struct replay *replay, const struct hs_redo_entry *entry)
+{
+	struct hs_store *store = &replay->database->stores[entry->store];
+	int rc = 0;
+
+	if (!store->write.txn)
+		rc = hs_store_begin(store);
+	if (rc == 0)
+		rc = hs_store_apply(store, entry);
+	if (rc != 0)
+		return store_failed(replay, store, rc);
+	replay->changes++;
+	replay->pending[entry->store] += 1 + entry->value.len / HS_KIB;
+	return replay->pending[entry->store] >= COMMIT_CHANGES ? commit(replay, store) : 0;
+}
+
+/* Does `abort` take back what `record` did to this store? */
+static bool aborted(const struct hs_redo_record *abort, const struct hs_redo_record *record,
+		    uint16_t store)
+{
+	uint64_t lsn;
+
+	if (abort->kind != HS_REDO_ABORT || abort->body.len < sizeof lsn)
+		return false;
+	memcpy(&lsn, abort->body.data, sizeof lsn);
+	if (lsn != record->lsn)
+		return false;
+	for (size_t at = sizeof lsn; at + sizeof store <= abort->body.len; at += sizeof store)
+		if (memcmp(abort->body.data + at, &store, sizeof store) == 0)
+			return true;
+	return false;
+}
+
+/* `after` is the record behind it: an abort follows at once or never. */
+static int apply_record(struct replay *replay, const struct hs_redo_record *record,
+			const struct hs_redo_record *after)
+{
+	struct hs_bytes rest = record->body;
+	struct hs_redo_entry entry;
+	int more, rc = 0;
+
+	if (record->kind != HS_REDO_GROUP)
+		return 0;
+	replay->groups++;
+	while (rc == 0 && (more = hs_redo_entry_take(&rest, &entry)) != 0) {
+		if (more < 0 || entry.store >= replay->database->partitions)
+			return hs_fault_set(replay->fault, HS_ECORRUPT,
+					    "damaged data: record %llu of the log in '%s'",
+					    (unsigned long long)record->lsn,
+					    replay->database->folder);
+		if (!after || !aborted(after, record, entry.store))
+			rc = apply(replay, &entry);
+	}
+	return rc;
+}
+
+int hs_replay(struct hs_database *database, uint64_t *lsn, struct hs_log *log,
+	      struct hs_fault *fault)
+{
+	struct replay replay = {.database = database, .fault = fault};
+	struct hs_redo_record record, after;
+	struct hs_redo_reader reader;
+	bool more;
+	int rc = hs_redo_reader_open(&reader, &database->redo, *lsn, fault);
+
+	if (rc == 0 && hs_redo_reader_next(&reader, &record)) {
+		do {
+			more = hs_redo_reader_next(&reader, &after);
+			rc = apply_record(&replay, &record, more ? &after : NULL);
+			record = after;
+		} while (rc == 0 && more);
+	}
+	for (uint16_t id = 0; id < database->partitions && rc == 0; id++)
+		rc = commit(&replay, &database->stores[id]);
+	*lsn = reader.lsn;
+	hs_redo_reader_close(&reader);
+	if (rc == 0 && replay.groups)
+		hs_log(log, HS_LOG_INFO, "replayed %llu changes in %llu groups from the log",
+		       (unsigned long long)replay.changes, (unsigned long long)replay.groups);
+	return rc;
+}

@@ -1,0 +1,328 @@
+#include "engine/embedded/store.h"
+
+#include "base/err.h"
+#include "base/limits.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum {
+	PINS = 2,	   /* the checkpoint on disk, and the one being made */
+	READERS_SPARE = 2, /* for LMDB's own tools on a running server */
+	REDO_KEEP_BYTES = 1 << 20,
+	/* How many pages a commit writes, from above: each changed entry its leaf and a branch,
+	 * each commit the roots and the list of free pages. */
+	PAGES_PER_CHANGE = 2,
+	PAGES_PER_COMMIT = 8,
+};
+
+#define HEADROOM_BYTES_MIN (64 * HS_MIB)
+
+static const char *const tree_names[HS_KV_TREES] = {
+    [HS_KV_KEYS] = "keys",
+    [HS_KV_EXPIRES] = "expires",
+};
+
+void hs_store_name(char *name, size_t size, uint16_t id)
+{
+	snprintf(name, size, "store-%03u", (unsigned)id);
+}
+
+static int open_trees(struct hs_store *store)
+{
+	MDB_txn *txn;
+	int rc = mdb_txn_begin(store->env, NULL, 0, &txn);
+
+	if (rc != 0)
+		return rc;
+	for (int tree = 0; tree < HS_KV_TREES && rc == 0; tree++)
+		rc = mdb_dbi_open(txn, tree_names[tree], MDB_CREATE, &store->trees[tree]);
+	if (rc != 0) {
+		mdb_txn_abort(txn);
+		return rc;
+	}
+	return mdb_txn_commit(txn);
+}
+
+static int open_env(struct hs_store *store, uint32_t readers)
+{
+	uint64_t map_bytes = store->bytes_max + store->headroom_bytes;
+	MDB_stat stat;
+	int rc = mdb_env_create(&store->env);
+
+	if (rc != 0)
+		return rc;
+	if ((rc = mdb_env_set_maxdbs(store->env, HS_KV_TREES)) != 0 ||
+	    (rc = mdb_env_set_maxreaders(store->env, readers + PINS + READERS_SPARE)) != 0 ||
+	    (rc = mdb_env_set_mapsize(store->env, map_bytes - map_bytes % HS_MIB)) != 0)
+		return rc;
+	/* Not WRITEMAP: there a full disk is a SIGBUS. NORDAHEAD: keys lie in hash order, so what
+	 * is next to the one asked for is of no use. */
+	rc = mdb_env_open(store->env, store->path,
+			  MDB_NOSUBDIR | MDB_NOSYNC | MDB_NOTLS | MDB_NORDAHEAD, 0600);
+	if (rc != 0 || (rc = mdb_env_stat(store->env, &stat)) != 0)
+		return rc;
+	store->page_bytes = stat.ms_psize;
+	return open_trees(store);
+}
+
+static void count(struct hs_store *store, MDB_txn *txn)
+{
+	MDB_stat stat;
+
+	if (mdb_stat(txn, store->trees[HS_KV_KEYS], &stat) == 0)
+		hs_counter_set(&store->keys, stat.ms_entries);
+	if (mdb_stat(txn, store->trees[HS_KV_EXPIRES], &stat) == 0)
+		hs_counter_set(&store->expires, stat.ms_entries);
+	hs_counter_set(&store->bytes_used, hs_store_used(store));
+}
+
+int hs_store_open(struct hs_store *store, uint16_t id, const char *folder, uint64_t bytes_max,
+		  uint32_t readers, struct hs_fault *fault)
+{
+	char name[16];
+	int rc;
+
+	memset(store, 0, sizeof *store);
+	store->id = id;
+	store->bytes_max = bytes_max;
+	store->headroom_bytes = HEADROOM_BYTES_MIN + bytes_max / 4;
+	store->write.kv.calls = &hs_store_write_calls;
+	store->write.store = store;
+	hs_store_name(name, sizeof name, id);
+	if (!hs_file_path(store->path, folder, name))
+		return hs_fault_set(fault, HS_EINVAL, "the path of '%s' is too long", folder);
+
+	rc = open_env(store, readers);
+	if (rc != 0) {
+		hs_fault_set(fault, HS_EIO, "cannot open '%s': %s", store->path, mdb_strerror(rc));
+		if (store->env)
+			mdb_env_close(store->env);
+		store->env = NULL;
+		return HS_EIO;
+	}
+	rc = hs_store_begin(store);
+	if (rc != 0)
+		return hs_fault_set(fault, rc, "cannot read '%s': %s", store->path,
+				    hs_store_failure_text(store));
+	count(store, store->write.txn);
+	hs_store_abort(store);
+	return 0;
+}
+
+void hs_store_close(struct hs_store *store)
+{
+	if (!store->env)
+		return;
+	hs_store_abort(store);
+	if (store->pin)
+		mdb_txn_abort(store->pin);
+	if (store->pin_next)
+		mdb_txn_abort(store->pin_next);
+	mdb_env_close(store->env);
+	hs_buf_deinit(&store->write.redo);
+	memset(store, 0, sizeof *store);
+}
+
+const char *hs_store_failure_text(const struct hs_store *store)
+{
+	return mdb_strerror(store->write.failure);
+}
+
+static int failed(struct hs_store *store, int rc)
+{
+	if (rc != 0)
+		store->write.failure = rc;
+	return hs_store_error(rc);
+}
+
+/* Forgets what belonged to the transaction that has just ended. LMDB has freed its cursors. */
+static void reset(struct hs_store_write *write)
+{
+	write->txn = NULL;
+	write->outer = NULL;
+	memset(write->cursors, 0, sizeof write->cursors);
+	hs_buf_clear(&write->redo, REDO_KEEP_BYTES);
+	write->room = NULL;
+	write->changed = 0;
+}
+
+static void close_cursors(struct hs_store_write *write)
+{
+	for (int tree = 0; tree < HS_KV_TREES; tree++)
+		if (write->cursors[tree])
+			mdb_cursor_close(write->cursors[tree]);
+	memset(write->cursors, 0, sizeof write->cursors);
+}
+
+int hs_store_begin(struct hs_store *store)
+{
+	hs_check(!store->write.txn);
+	return failed(store, mdb_txn_begin(store->env, NULL, 0, &store->write.txn));
+}
+
+int hs_store_commit(struct hs_store *store)
+{
+	struct hs_store_write *write = &store->write;
+	uint64_t churn =
+	    (write->changed * PAGES_PER_CHANGE + PAGES_PER_COMMIT) * store->page_bytes +
+	    write->redo.len;
+	int rc;
+
+	hs_check(write->txn && !write->outer);
+	close_cursors(write);
+	count(store, write->txn);
+	rc = mdb_txn_commit(write->txn);
+	reset(write);
+	/* A commit that failed may have written pages too, but may write to the same ones again. */
+	if (rc == 0) {
+		store->churn_bytes += churn;
+		atomic_fetch_add_explicit(&store->commits, 1, memory_order_release);
+	}
+	return failed(store, rc);
+}
+
+void hs_store_abort(struct hs_store *store)
+{
+	struct hs_store_write *write = &store->write;
+
+	if (write->outer)
+		hs_store_try_drop(store);
+	if (!write->txn)
+		return;
+	close_cursors(write);
+	mdb_txn_abort(write->txn);
+	reset(write);
+}
+
+int hs_store_try(struct hs_store *store)
+{
+	struct hs_store_write *write = &store->write;
+	MDB_txn *inner;
+	int rc;
+
+	hs_check(write->txn && !write->outer);
+	hs_store_settle(store);
+	close_cursors(write);
+	rc = mdb_txn_begin(store->env, write->txn, 0, &inner);
+	if (rc != 0)
+		return failed(store, rc);
+	write->outer = write->txn;
+	write->txn = inner;
+	write->redo_outer = write->redo.len;
+	return 0;
+}
+
+int hs_store_try_keep(struct hs_store *store)
+{
+	struct hs_store_write *write = &store->write;
+	int rc;
+
+	hs_check(write->outer);
+	hs_store_settle(store);
+	close_cursors(write);
+	rc = mdb_txn_commit(write->txn);
+	write->txn = write->outer;
+	write->outer = NULL;
+	return failed(store, rc);
+}
+
+void hs_store_try_drop(struct hs_store *store)
+{
+	struct hs_store_write *write = &store->write;
+
+	hs_check(write->outer);
+	close_cursors(write);
+	mdb_txn_abort(write->txn);
+	write->txn = write->outer;
+	write->outer = NULL;
+	write->room = NULL;
+	write->redo.len = write->redo_outer;
+}
+
+uint64_t hs_store_used(struct hs_store *store)
+{
+	/* LMDB's own two trees, of free pages and of trees, come first. */
+	const MDB_dbi trees[] = {0, 1, store->trees[HS_KV_KEYS], store->trees[HS_KV_EXPIRES]};
+	uint64_t pages = 2;
+
+	for (size_t i = 0; i < sizeof trees / sizeof trees[0]; i++) {
+		MDB_stat stat;
+
+		if (mdb_stat(store->write.txn, trees[i], &stat) == 0)
+			pages += stat.ms_branch_pages + stat.ms_leaf_pages + stat.ms_overflow_pages;
+	}
+	return pages * store->page_bytes;
+}
+
+int hs_store_pin(struct hs_store *store, char *meta, uint64_t *file_bytes)
+{
+	mdb_filehandle_t fd;
+	struct stat stat;
+	int rc;
+
+	hs_check(!store->pin_next);
+	rc = mdb_txn_begin(store->env, NULL, MDB_RDONLY, &store->pin_next);
+	if (rc == 0)
+		rc = mdb_env_get_fd(store->env, &fd);
+	if (rc == 0)
+		rc = -hs_file_read(fd, meta, 2 * store->page_bytes, 0);
+	if (rc == 0 && fstat(fd, &stat) != 0)
+		rc = errno;
+	if (rc == 0)
+		*file_bytes = (uint64_t)stat.st_size;
+	store->churn_bytes = 0;
+	return failed(store, rc);
+}
+
+void hs_store_pin_advance(struct hs_store *store)
+{
+	if (store->pin)
+		mdb_txn_abort(store->pin);
+	store->pin = store->pin_next;
+	store->pin_next = NULL;
+}
+
+void hs_store_read_init(struct hs_store_read *read, struct hs_store *store)
+{
+	memset(read, 0, sizeof *read);
+	read->kv.calls = &hs_store_read_calls;
+	read->store = store;
+}
+
+int hs_store_read_renew(struct hs_store_read *read)
+{
+	int rc;
+
+	if (!read->txn) {
+		rc = mdb_txn_begin(read->store->env, NULL, MDB_RDONLY, &read->txn);
+	} else {
+		hs_store_read_rest(read);
+		rc = mdb_txn_renew(read->txn);
+	}
+	if (rc != 0)
+		return hs_store_error(rc);
+	for (int tree = 0; tree < HS_KV_TREES; tree++)
+		read->cursors_stale[tree] = true;
+	read->open = true;
+	return 0;
+}
+
+void hs_store_read_rest(struct hs_store_read *read)
+{
+	if (read->open)
+		mdb_txn_reset(read->txn);
+	read->open = false;
+}
+
+void hs_store_read_deinit(struct hs_store_read *read)
+{
+	for (int tree = 0; tree < HS_KV_TREES; tree++)
+		if (read->cursors[tree])
+			mdb_cursor_close(read->cursors[tree]);
+	if (read->txn)
+		mdb_txn_abort(read->txn);
+	memset(read, 0, sizeof *read);
+}

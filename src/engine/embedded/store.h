@@ -1,0 +1,125 @@
+/* One store: an LMDB environment with the two trees of a partition, its one writer and its many
+ * readers. It knows pages, transactions and snapshots; it knows no command, no queue and no log
+ * file (it only notes down what was changed, for whoever keeps the log).
+ *
+ * LMDB never overwrites a page that an open snapshot can reach. Everything here leans on that: a
+ * reader is a snapshot, and so is a pin, which keeps the pages of a checkpoint as they are.
+ *
+ * Threads: the writer's calls, pins included, belong to one thread; a hs_store_read to one thread
+ * each; the atomics and counters may be read by any. */
+#ifndef HS_ENGINE_EMBEDDED_STORE_H
+#define HS_ENGINE_EMBEDDED_STORE_H
+
+#include "base/buf.h"
+#include "base/check.h"
+#include "base/counter.h"
+#include "engine/embedded/files.h"
+#include "keyspace/kv.h"
+
+#include <lmdb.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct hs_store;
+
+/* The write transaction, as the keyspace sees it. */
+struct hs_store_write {
+	struct hs_kv kv;
+	struct hs_store *store;
+	MDB_txn *txn;	/* NULL: none is open */
+	MDB_txn *outer; /* while an operation is tried out: the transaction around it */
+	MDB_cursor *cursors[HS_KV_TREES];
+	struct hs_buf redo; /* what was changed, as entries of the log (redo.h) */
+	size_t redo_outer;  /* length of `redo` when the trial began */
+	uint64_t changed;   /* entries changed by this transaction */
+	int failure;	    /* LMDB's or the system's code of the last failure */
+	/* The last put's value, filled by the caller by now or soon; still to be copied to `redo`.
+	 */
+	const char *room;
+	size_t room_at, room_bytes;
+};
+
+/* A read transaction that is kept and renewed. */
+struct hs_store_read {
+	struct hs_kv kv;
+	struct hs_store *store;
+	MDB_txn *txn;
+	MDB_cursor *cursors[HS_KV_TREES];
+	bool cursors_stale[HS_KV_TREES]; /* of an earlier snapshot */
+	bool open;			 /* holds a snapshot now */
+};
+
+struct hs_store {
+	uint16_t id;
+	char path[HS_PATH_BYTES_MAX];
+	MDB_env *env;
+	MDB_dbi trees[HS_KV_TREES];
+	size_t page_bytes;
+	uint64_t bytes_max;	 /* what growing commands may use */
+	uint64_t headroom_bytes; /* behind it: for deletes, and for pages kept by pins */
+
+	/* Two numbers that workers look at all the time, away from what the writer writes. */
+	char apart_commits[64];
+	_Atomic uint64_t commits; /* goes up after each commit: older snapshots are out of date */
+	char apart_queued[64];
+	_Atomic uint64_t queued; /* operations on their way to the writer */
+	char apart_rest[64];
+	struct hs_counter keys, expires, bytes_used;
+
+	struct hs_store_write write;
+	uint64_t churn_bytes; /* pages written since the last pin, estimated from above */
+	MDB_txn *pin;	      /* the snapshot of the checkpoint on disk */
+	MDB_txn *pin_next;    /* of the checkpoint being made */
+};
+
+/* What remains of the room behind bytes_max is for deletes once this much is used. */
+static inline uint64_t hs_store_bytes_hard(const struct hs_store *store)
+{
+	return store->bytes_max + store->headroom_bytes / 2;
+}
+
+/* Opens or makes the environment. `readers` is how many hs_store_reads there may be. */
+int hs_store_open(struct hs_store *store, uint16_t id, const char *folder, uint64_t bytes_max,
+		  uint32_t readers, struct hs_fault *fault) HS_MUSTCHECK;
+void hs_store_close(struct hs_store *store);
+void hs_store_name(char *name, size_t size, uint16_t id);
+
+/* The writer. Errors: HS_EFULL, HS_EIO, with write.failure set. */
+int hs_store_begin(struct hs_store *store) HS_MUSTCHECK;
+int hs_store_commit(struct hs_store *store) HS_MUSTCHECK;
+void hs_store_abort(struct hs_store *store);
+/* An operation tried out inside the transaction: it can be taken back alone. */
+int hs_store_try(struct hs_store *store) HS_MUSTCHECK;
+int hs_store_try_keep(struct hs_store *store) HS_MUSTCHECK;
+void hs_store_try_drop(struct hs_store *store);
+/* Brings `redo` up to date with the last put. */
+void hs_store_settle(struct hs_store *store);
+/* Pages reachable by the transaction, in bytes. */
+uint64_t hs_store_used(struct hs_store *store);
+const char *hs_store_failure_text(const struct hs_store *store);
+
+/* A change from the log, made again. A missing key to delete is fine. */
+struct hs_redo_entry;
+int hs_store_apply(struct hs_store *store, const struct hs_redo_entry *entry) HS_MUSTCHECK;
+
+/* Pins the last commit, as pin_next, and copies the meta pages that lead to it: 2 * page_bytes.
+ * Also says how long the file is. */
+int hs_store_pin(struct hs_store *store, char *meta, uint64_t *file_bytes) HS_MUSTCHECK;
+/* pin_next's checkpoint is on disk: it takes the place of pin. */
+void hs_store_pin_advance(struct hs_store *store);
+
+/* A reader. Renew takes a snapshot of the last commit, rest gives it back. */
+void hs_store_read_init(struct hs_store_read *read, struct hs_store *store);
+int hs_store_read_renew(struct hs_store_read *read) HS_MUSTCHECK;
+void hs_store_read_rest(struct hs_store_read *read);
+void hs_store_read_deinit(struct hs_store_read *read);
+
+/* LMDB's and the system's codes as ours. */
+int hs_store_error(int rc);
+
+/* The two implementations of the keyspace's trees: store_kv.c. */
+extern const struct hs_kv_calls hs_store_read_calls;
+extern const struct hs_kv_calls hs_store_write_calls;
+
+#endif

@@ -1,0 +1,321 @@
+/* The keyspace's trees on LMDB, for readers and for the writer. The writer also notes down every
+ * change for the log. A put's value is filled in by the caller after put has returned, straight
+ * into LMDB's page; it is copied to the note when the next call comes, or when the note is used. */
+
+#include "base/err.h"
+#include "engine/embedded/redo.h"
+#include "engine/embedded/store.h"
+
+#include <errno.h>
+
+int hs_store_error(int rc)
+{
+	switch (rc) {
+	case 0:
+		return 0;
+	case MDB_NOTFOUND:
+		return HS_ENOTFOUND;
+	case MDB_MAP_FULL:
+	case MDB_TXN_FULL:
+	case ENOSPC:
+	case EDQUOT:
+	case EFBIG:
+		return HS_EFULL;
+	default:
+		return HS_EIO;
+	}
+}
+
+static MDB_val val_of(struct hs_bytes bytes)
+{
+	return (MDB_val){bytes.len, (void *)(uintptr_t)bytes.data};
+}
+
+static struct hs_bytes bytes_of(MDB_val val)
+{
+	return (struct hs_bytes){val.mv_data, val.mv_size};
+}
+
+static int cursor_get(MDB_cursor *cursor, MDB_cursor_op op, MDB_val at, struct hs_bytes *key,
+		      struct hs_bytes *value)
+{
+	MDB_val found;
+	int rc = mdb_cursor_get(cursor, &at, &found, op);
+
+	if (rc == 0) {
+		*key = bytes_of(at);
+		*value = bytes_of(found);
+	}
+	return rc;
+}
+
+static int count_in(MDB_txn *txn, MDB_dbi dbi, uint64_t *entries)
+{
+	MDB_stat stat;
+	int rc = mdb_stat(txn, dbi, &stat);
+
+	if (rc == 0)
+		*entries = stat.ms_entries;
+	return rc;
+}
+
+/* Readers. */
+
+static struct hs_store_read *reader(struct hs_kv *kv)
+{
+	return (struct hs_store_read *)kv;
+}
+
+static int read_get(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes key,
+		    struct hs_bytes *value)
+{
+	struct hs_store_read *read = reader(kv);
+	MDB_val at = val_of(key), found;
+	int rc = mdb_get(read->txn, read->store->trees[tree], &at, &found);
+
+	if (rc != 0)
+		return hs_store_error(rc);
+	*value = bytes_of(found);
+	return 0;
+}
+
+static int read_cursor(struct hs_store_read *read, enum hs_kv_tree tree)
+{
+	int rc = 0;
+
+	if (!read->cursors[tree])
+		rc = mdb_cursor_open(read->txn, read->store->trees[tree], &read->cursors[tree]);
+	else if (read->cursors_stale[tree])
+		rc = mdb_cursor_renew(read->txn, read->cursors[tree]);
+	read->cursors_stale[tree] = false;
+	return rc;
+}
+
+static int read_seek(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes from,
+		     struct hs_bytes *key, struct hs_bytes *value)
+{
+	struct hs_store_read *read = reader(kv);
+	int rc = read_cursor(read, tree);
+
+	if (rc == 0)
+		rc = cursor_get(read->cursors[tree], from.len ? MDB_SET_RANGE : MDB_FIRST,
+				val_of(from), key, value);
+	return hs_store_error(rc);
+}
+
+static int read_next(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes *key,
+		     struct hs_bytes *value)
+{
+	struct hs_store_read *read = reader(kv);
+
+	return hs_store_error(
+	    cursor_get(read->cursors[tree], MDB_NEXT, (MDB_val){0, NULL}, key, value));
+}
+
+static int read_count(struct hs_kv *kv, enum hs_kv_tree tree, uint64_t *entries)
+{
+	struct hs_store_read *read = reader(kv);
+
+	return hs_store_error(count_in(read->txn, read->store->trees[tree], entries));
+}
+
+/* A command that writes is never sent to a reader. */
+static int read_put(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes key, size_t len,
+		    char **room)
+{
+	bool reader_may_put = false;
+
+	(void)kv, (void)tree, (void)key, (void)len, (void)room;
+	hs_check(reader_may_put);
+	return HS_EIO;
+}
+
+static int read_del(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes key)
+{
+	bool reader_may_delete = false;
+
+	(void)kv, (void)tree, (void)key;
+	hs_check(reader_may_delete);
+	return HS_EIO;
+}
+
+static int read_clear(struct hs_kv *kv)
+{
+	bool reader_may_clear = false;
+
+	(void)kv;
+	hs_check(reader_may_clear);
+	return HS_EIO;
+}
+
+const struct hs_kv_calls hs_store_read_calls = {
+    .get = read_get,
+    .put = read_put,
+    .del = read_del,
+    .seek = read_seek,
+    .next = read_next,
+    .count = read_count,
+    .clear = read_clear,
+};
+
+/* The writer. */
+
+static struct hs_store_write *writer(struct hs_kv *kv)
+{
+	return (struct hs_store_write *)kv;
+}
+
+static int write_failed(struct hs_store_write *write, int rc)
+{
+	if (rc != 0 && rc != MDB_NOTFOUND)
+		write->failure = rc;
+	return hs_store_error(rc);
+}
+
+void hs_store_settle(struct hs_store *store)
+{
+	struct hs_store_write *write = &store->write;
+
+	if (!write->room)
+		return;
+	memcpy(write->redo.data + write->room_at, write->room, write->room_bytes);
+	write->room = NULL;
+}
+
+static int write_get(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes key,
+		     struct hs_bytes *value)
+{
+	struct hs_store_write *write = writer(kv);
+	MDB_val at = val_of(key), found;
+	int rc = mdb_get(write->txn, write->store->trees[tree], &at, &found);
+
+	if (rc != 0)
+		return write_failed(write, rc);
+	*value = bytes_of(found);
+	return 0;
+}
+
+static int write_put(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes key, size_t len,
+		     char **room)
+{
+	struct hs_store_write *write = writer(kv);
+	MDB_val at = val_of(key), value = {len, NULL};
+	size_t mark;
+	int rc;
+
+	hs_store_settle(write->store);
+	mark = write->redo.len;
+	/* The key may lie in the very page that is about to change: note it down first. */
+	write->room_at = hs_redo_entry_append(&write->redo, HS_REDO_PUT, (uint8_t)tree,
+					      write->store->id, key, len);
+	rc = mdb_put(write->txn, write->store->trees[tree], &at, &value, MDB_RESERVE);
+	if (rc != 0) {
+		write->redo.len = mark;
+		return write_failed(write, rc);
+	}
+	*room = value.mv_data;
+	write->room = len ? value.mv_data : NULL;
+	write->room_bytes = len;
+	write->changed++;
+	return 0;
+}
+
+static int write_del(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes key)
+{
+	struct hs_store_write *write = writer(kv);
+	MDB_val at = val_of(key);
+	size_t mark;
+	int rc;
+
+	hs_store_settle(write->store);
+	mark = write->redo.len;
+	hs_redo_entry_append(&write->redo, HS_REDO_DEL, (uint8_t)tree, write->store->id, key, 0);
+	rc = mdb_del(write->txn, write->store->trees[tree], &at, NULL);
+	if (rc != 0)
+		write->redo.len = mark;
+	else
+		write->changed++;
+	return write_failed(write, rc);
+}
+
+static int write_seek(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes from,
+		      struct hs_bytes *key, struct hs_bytes *value)
+{
+	struct hs_store_write *write = writer(kv);
+	int rc = 0;
+
+	if (!write->cursors[tree])
+		rc = mdb_cursor_open(write->txn, write->store->trees[tree], &write->cursors[tree]);
+	if (rc == 0)
+		rc = cursor_get(write->cursors[tree], from.len ? MDB_SET_RANGE : MDB_FIRST,
+				val_of(from), key, value);
+	return write_failed(write, rc);
+}
+
+static int write_next(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes *key,
+		      struct hs_bytes *value)
+{
+	struct hs_store_write *write = writer(kv);
+
+	return write_failed(
+	    write, cursor_get(write->cursors[tree], MDB_NEXT, (MDB_val){0, NULL}, key, value));
+}
+
+static int write_count(struct hs_kv *kv, enum hs_kv_tree tree, uint64_t *entries)
+{
+	struct hs_store_write *write = writer(kv);
+
+	return write_failed(write, count_in(write->txn, write->store->trees[tree], entries));
+}
+
+static int write_clear(struct hs_kv *kv)
+{
+	struct hs_store_write *write = writer(kv);
+	int rc = 0;
+
+	hs_store_settle(write->store);
+	for (int tree = 0; tree < HS_KV_TREES && rc == 0; tree++)
+		rc = mdb_drop(write->txn, write->store->trees[tree], 0);
+	if (rc != 0)
+		return write_failed(write, rc);
+	hs_redo_entry_append(&write->redo, HS_REDO_CLEAR, 0, write->store->id,
+			     (struct hs_bytes){NULL, 0}, 0);
+	write->changed++;
+	return 0;
+}
+
+const struct hs_kv_calls hs_store_write_calls = {
+    .get = write_get,
+    .put = write_put,
+    .del = write_del,
+    .seek = write_seek,
+    .next = write_next,
+    .count = write_count,
+    .clear = write_clear,
+};
+
+int hs_store_apply(struct hs_store *store, const struct hs_redo_entry *entry)
+{
+	struct hs_store_write *write = &store->write;
+	MDB_val key = val_of(entry->key), value = val_of(entry->value);
+	int rc;
+
+	if (entry->tree >= HS_KV_TREES)
+		return HS_ECORRUPT;
+	switch (entry->op) {
+	case HS_REDO_PUT:
+		rc = mdb_put(write->txn, store->trees[entry->tree], &key, &value, 0);
+		break;
+	case HS_REDO_DEL:
+		rc = mdb_del(write->txn, store->trees[entry->tree], &key, NULL);
+		break;
+	case HS_REDO_CLEAR:
+		rc = mdb_drop(write->txn, store->trees[HS_KV_KEYS], 0);
+		if (rc == 0)
+			rc = mdb_drop(write->txn, store->trees[HS_KV_EXPIRES], 0);
+		break;
+	default:
+		return HS_ECORRUPT;
+	}
+	return rc == MDB_NOTFOUND ? 0 : write_failed(write, rc);
+}

@@ -1,0 +1,261 @@
+/* Keys: looking one up, and changing one with everything that hangs on it.
+ *
+ * Two trees are kept in step here and nowhere else. A key with an expiry has one entry in
+ * HS_KV_EXPIRES under that time; whoever writes, replaces or removes the key moves or removes that
+ * entry in the same transaction. The index is changed first and the key last, because the room
+ * that put hands out for the value must be filled before the store is asked anything more.
+ *
+ * A record past its time is missing for everybody. Readers leave it alone (they may not write),
+ * writers replace it, and the sweep (expire.c) removes what nobody replaces. */
+#include "base/mem.h"
+#include "base/num.h"
+#include "keyspace/expiry.h"
+#include "keyspace/internal.h"
+
+static int fail_record(struct hs_run *run, int err)
+{
+	if (err == HS_EVERSION)
+		return hs_run_fail(run, "ERR the key holds a type this version does not know");
+	return hs_run_fail(run, "ERR the key's record is damaged");
+}
+
+int hs_entry_find(struct hs_run *run, uint16_t slot, struct hs_bytes key, struct hs_entry *entry)
+{
+	struct hs_keyspace *ks = run->ks;
+	struct hs_bytes stored;
+	int err;
+
+	entry->key = key;
+	entry->slot = slot;
+	hs_record_physical(&entry->physical, ks->hash_seed, slot, key);
+	err = ks->kv->calls->get(ks->kv, HS_KV_KEYS,
+				 (struct hs_bytes){entry->physical.data, entry->physical.len},
+				 &stored);
+	if (err) {
+		entry->stored = false;
+		entry->live = false;
+		return err == HS_ENOTFOUND ? 0 : err;
+	}
+	err = hs_record_decode(stored, &entry->record);
+	if (__builtin_expect(err, 0))
+		return fail_record(run, err);
+	/* Of long keys only a hash was compared so far. */
+	if (__builtin_expect(key.len > HS_RECORD_KEY_INLINE_MAX, 0) &&
+	    !hs_bytes_equal(key, entry->record.long_key))
+		return fail_record(run, HS_ECORRUPT);
+	entry->stored = true;
+	entry->live = !hs_expired(ks, entry->record.expire_ms);
+	return 0;
+}
+
+int hs_entry_read(struct hs_run *run, uint16_t slot, struct hs_bytes key, struct hs_entry *entry)
+{
+	int err = hs_entry_find(run, slot, key, entry);
+
+	if (err)
+		return err;
+	if (entry->live)
+		run->ks->counts->hits++;
+	else
+		run->ks->counts->misses++;
+	return 0;
+}
+
+int hs_entry_find_string(struct hs_run *run, struct hs_bytes key, struct hs_entry *entry)
+{
+	int err = hs_entry_find(run, run->slot, key, entry);
+
+	if (!err && entry->live && entry->record.type != HS_TYPE_STRING)
+		return hs_run_fail_type(run);
+	return err;
+}
+
+int hs_entry_read_string(struct hs_run *run, struct hs_bytes key, struct hs_entry *entry)
+{
+	int err = hs_entry_read(run, run->slot, key, entry);
+
+	if (!err && entry->live && entry->record.type != HS_TYPE_STRING)
+		return hs_run_fail_type(run);
+	return err;
+}
+
+/* Moves the entry in HS_KV_EXPIRES from the old record's time to the new one. */
+static int move_expiry(struct hs_keyspace *ks, const struct hs_entry *entry, int64_t expire_ms)
+{
+	int64_t old_ms = entry->stored ? entry->record.expire_ms : HS_EXPIRE_NEVER;
+	struct hs_expiry_key index;
+	char *room;
+	int err;
+
+	if (old_ms == expire_ms)
+		return 0;
+	if (old_ms != HS_EXPIRE_NEVER) {
+		hs_expiry_key(&index, old_ms, &entry->physical);
+		err = ks->kv->calls->del(ks->kv, HS_KV_EXPIRES, hs_expiry_bytes(&index));
+		if (err && err != HS_ENOTFOUND)
+			return err;
+	}
+	if (expire_ms == HS_EXPIRE_NEVER)
+		return 0;
+	hs_expiry_key(&index, expire_ms, &entry->physical);
+	return ks->kv->calls->put(ks->kv, HS_KV_EXPIRES, hs_expiry_bytes(&index), 0, &room);
+}
+
+/* Watchers are told before a write and after a removal: then the store says the right thing about
+ * a key that was already past its time when it was watched (watch.c). */
+static void note_change(struct hs_keyspace *ks, const struct hs_entry *entry)
+{
+	ks->changes++;
+	if (ks->watch)
+		hs_watch_touch(ks->watch, ks, entry->slot, entry->key);
+}
+
+/* Writes the record's header and hands out the room behind it. */
+static int write_record(struct hs_keyspace *ks, struct hs_entry *entry,
+			struct hs_attributes attributes, enum hs_record_type type, size_t len,
+			char **room)
+{
+	struct hs_record record = {
+	    .type = type,
+	    .flags = attributes.flags,
+	    .written_s = (uint32_t)(ks->now_ms / 1000),
+	    .expire_ms = attributes.expire_ms,
+	    .payload = {NULL, len},
+	};
+	int err = move_expiry(ks, entry, attributes.expire_ms);
+
+	if (err)
+		return err;
+	if (attributes.expire_ms != HS_EXPIRE_NEVER)
+		record.flags |= HS_RECORD_EXPIRES;
+	if (entry->key.len > HS_RECORD_KEY_INLINE_MAX) {
+		record.flags |= HS_RECORD_LONG_KEY;
+		record.long_key = entry->key;
+	}
+	err = ks->kv->calls->put(ks->kv, HS_KV_KEYS,
+				 (struct hs_bytes){entry->physical.data, entry->physical.len},
+				 hs_record_size(&record), room);
+	if (err)
+		return err;
+	*room = hs_record_encode(&record, *room);
+	if (entry->stored && !entry->live)
+		ks->counts->expired++;
+	record.payload.data = *room;
+	entry->record = record;
+	entry->stored = true;
+	entry->live = !hs_expired(ks, record.expire_ms);
+	return 0;
+}
+
+/* This version knows strings only: of anything else it could remove the head and would leave the
+ * members behind. */
+static bool is_foreign(const struct hs_entry *entry)
+{
+	return entry->stored && entry->record.type != HS_TYPE_STRING;
+}
+
+int hs_entry_reserve(struct hs_run *run, struct hs_entry *entry, struct hs_attributes attributes,
+		     size_t len, char **room)
+{
+	if (is_foreign(entry))
+		return hs_run_fail_type(run);
+	note_change(run->ks, entry);
+	return write_record(run->ks, entry, attributes, HS_TYPE_STRING, len, room);
+}
+
+int hs_entry_put(struct hs_run *run, struct hs_entry *entry, struct hs_attributes attributes,
+		 struct hs_bytes value)
+{
+	char *room;
+	int err = hs_entry_reserve(run, entry, attributes, value.len, &room);
+
+	if (!err && value.len)
+		memcpy(room, value.data, value.len);
+	return err;
+}
+
+int hs_entry_change_quietly(struct hs_run *run, struct hs_entry *entry,
+			    struct hs_attributes attributes)
+{
+	struct hs_kept kept;
+	char *room;
+	int err;
+
+	hs_check(entry->live);
+	hs_kept_init(&kept, entry->record.payload);
+	err = write_record(run->ks, entry, attributes, entry->record.type, kept.bytes.len, &room);
+	if (!err && kept.bytes.len)
+		memcpy(room, kept.bytes.data, kept.bytes.len);
+	hs_kept_deinit(&kept);
+	return err;
+}
+
+int hs_entry_change(struct hs_run *run, struct hs_entry *entry, struct hs_attributes attributes)
+{
+	note_change(run->ks, entry);
+	return hs_entry_change_quietly(run, entry, attributes);
+}
+
+int hs_entry_remove(struct hs_run *run, struct hs_entry *entry)
+{
+	struct hs_keyspace *ks = run->ks;
+	int err;
+
+	if (!entry->stored)
+		return 0;
+	if (is_foreign(entry))
+		return hs_run_fail_type(run);
+	err = move_expiry(ks, entry, HS_EXPIRE_NEVER);
+	if (!err)
+		err = ks->kv->calls->del(
+		    ks->kv, HS_KV_KEYS,
+		    (struct hs_bytes){entry->physical.data, entry->physical.len});
+	if (err)
+		return err == HS_ENOTFOUND ? HS_EIO : err;
+	if (!entry->live)
+		ks->counts->expired++;
+	entry->stored = false;
+	entry->live = false;
+	note_change(ks, entry);
+	return 0;
+}
+
+const char *hs_record_type_name(enum hs_record_type type)
+{
+	static const char *const names[] = {
+	    [HS_TYPE_STRING] = "string", [HS_TYPE_LIST] = "list", [HS_TYPE_SET] = "set",
+	    [HS_TYPE_ZSET] = "zset",	 [HS_TYPE_HASH] = "hash", [HS_TYPE_STREAM] = "stream",
+	};
+
+	return names[type];
+}
+
+enum hs_encoding hs_record_encoding(const struct hs_record *record)
+{
+	enum { INT_TEXT_MAX = 20, EMBSTR_MAX = 44 }; /* Redis's */
+	int64_t number;
+
+	if (record->flags & HS_RECORD_RAW || record->payload.len > EMBSTR_MAX)
+		return HS_ENCODING_RAW;
+	if (!(record->flags & HS_RECORD_NO_INT) && record->payload.len <= INT_TEXT_MAX &&
+	    hs_num_parse_int(record->payload, &number))
+		return HS_ENCODING_INT;
+	return HS_ENCODING_EMBSTR;
+}
+
+void hs_kept_init(struct hs_kept *kept, struct hs_bytes bytes)
+{
+	kept->heap = NULL;
+	kept->bytes = (struct hs_bytes){kept->small, bytes.len};
+	if (bytes.len > sizeof kept->small) {
+		kept->heap = hs_mem_alloc(bytes.len);
+		kept->bytes.data = kept->heap;
+	}
+	if (bytes.len)
+		memcpy(kept->heap ? kept->heap : kept->small, bytes.data, bytes.len);
+}
+
+void hs_kept_deinit(struct hs_kept *kept)
+{
+	hs_mem_free(&kept->heap);
+}

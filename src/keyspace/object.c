@@ -1,0 +1,110 @@
+/* OBJECT: what Redis would say about how it holds a value. */
+#include "base/num.h"
+#include "keyspace/internal.h"
+
+#include <limits.h>
+
+/* Looks argv[2] up; a missing key is answered. */
+static int find_object(struct hs_run *run, struct hs_entry *entry)
+{
+	int err = hs_entry_read(run, run->slot, run->argv[2], entry);
+
+	if (!err && !entry->live) {
+		hs_reply_null(run->reply);
+		return HS_ANSWERED;
+	}
+	return err;
+}
+
+int hs_run_object_encoding(struct hs_run *run)
+{
+	static const char *const names[] = {
+	    [HS_ENCODING_INT] = "int",
+	    [HS_ENCODING_EMBSTR] = "embstr",
+	    [HS_ENCODING_RAW] = "raw",
+	};
+	struct hs_entry entry;
+	int err = find_object(run, &entry);
+
+	if (err)
+		return err;
+	hs_reply_bulk_text(run->reply, entry.record.type == HS_TYPE_STRING
+					   ? names[hs_record_encoding(&entry.record)]
+					   : "unknown");
+	return 0;
+}
+
+int hs_run_object_freq(struct hs_run *run)
+{
+	struct hs_entry entry;
+	int err = find_object(run, &entry);
+
+	if (err)
+		return err;
+	return hs_run_fail(run, "ERR An LFU maxmemory policy is not selected, access frequency not "
+				"tracked. Please note that when switching between policies at "
+				"runtime LRU and LFU data will take some time to adjust.");
+}
+
+/* Seconds since the key was written; reads leave no trace here. */
+int hs_run_object_idletime(struct hs_run *run)
+{
+	struct hs_entry entry;
+	int err = find_object(run, &entry);
+
+	if (err)
+		return err;
+
+	int64_t idle_s = run->ks->now_ms / 1000 - (int64_t)entry.record.written_s;
+
+	hs_reply_int(run->reply, idle_s > 0 ? idle_s : 0);
+	return 0;
+}
+
+/* Redis keeps one object for each of the small numbers and says so with the largest count. */
+int hs_run_object_refcount(struct hs_run *run)
+{
+	enum { SHARED_NUMBERS = 10000 };
+	struct hs_entry entry;
+	int64_t number;
+	int err = find_object(run, &entry);
+
+	if (err)
+		return err;
+
+	bool shared = entry.record.type == HS_TYPE_STRING &&
+		      !(entry.record.flags & HS_RECORD_UNSHARED) &&
+		      hs_record_encoding(&entry.record) == HS_ENCODING_INT &&
+		      hs_num_parse_int(entry.record.payload, &number) && number >= 0 &&
+		      number < SHARED_NUMBERS;
+
+	hs_reply_int(run->reply, shared ? INT_MAX : 1);
+	return 0;
+}
+
+int hs_run_object_help(struct hs_run *run)
+{
+	static const char *const lines[] = {
+	    "OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+	    "ENCODING <key>",
+	    "    Return the kind of internal representation used in order to store the value",
+	    "    associated with a <key>.",
+	    "FREQ <key>",
+	    "    Return the access frequency index of the <key>. The returned integer is",
+	    "    proportional to the logarithm of the recent access frequency of the key.",
+	    "IDLETIME <key>",
+	    "    Return the idle time of the <key>, that is the approximated number of",
+	    "    seconds elapsed since the last access to the key.",
+	    "REFCOUNT <key>",
+	    "    Return the number of references of the value associated with the specified",
+	    "    <key>.",
+	    "HELP",
+	    "    Prints this help.",
+	};
+	size_t count = sizeof lines / sizeof *lines;
+
+	hs_reply_array(run->reply, count);
+	for (size_t i = 0; i < count; i++)
+		hs_reply_status(run->reply, lines[i]);
+	return 0;
+}

@@ -1,0 +1,137 @@
+#include "keyspace/record.h"
+
+#include "base/err.h"
+#include "base/hash.h"
+
+#include <endian.h>
+
+enum {
+	PREFIX_BYTES = 2 + 6 + 1, /* of a physical key: slot, hash, length */
+	LONG_MARK = 255,	  /* a length no inline key has */
+	LONG_HASH_BYTES = 16,
+	HEADER_BYTES = 1 + 1 + 4, /* of a record: type, flags, written */
+	EXPIRY_BYTES = 8,
+	KEY_LENGTH_BYTES = 4,
+	FLAGS_KNOWN = HS_RECORD_EXPIRES | HS_RECORD_LONG_KEY | HS_RECORD_RAW | HS_RECORD_NO_INT |
+		      HS_RECORD_UNSHARED,
+};
+
+_Static_assert(PREFIX_BYTES + LONG_HASH_BYTES <= (int)HS_PHYSICAL_KEY_MAX, "a long key's hash fits");
+_Static_assert((int)HS_RECORD_KEY_INLINE_MAX < (int)LONG_MARK, "the mark is no length");
+
+void hs_record_physical(struct hs_physical_key *physical, uint64_t seed, uint16_t slot,
+			struct hs_bytes key)
+{
+	/* The upper 48 bits of the hash behind the slot: one big endian word. */
+	uint64_t prefix = htobe64((uint64_t)slot << 48 | hs_hash(key, seed) >> 16);
+
+	memcpy(physical->data, &prefix, sizeof prefix);
+	if (__builtin_expect(key.len <= HS_RECORD_KEY_INLINE_MAX, 1)) {
+		physical->data[8] = (char)key.len;
+		if (key.len)
+			memcpy(physical->data + PREFIX_BYTES, key.data, key.len);
+		physical->len = PREFIX_BYTES + key.len;
+		return;
+	}
+
+	XXH128_canonical_t hash;
+
+	XXH128_canonicalFromHash(&hash, XXH3_128bits_withSeed(key.data, key.len, seed));
+	physical->data[8] = (char)LONG_MARK;
+	memcpy(physical->data + PREFIX_BYTES, hash.digest, LONG_HASH_BYTES);
+	physical->len = PREFIX_BYTES + LONG_HASH_BYTES;
+}
+
+int hs_record_key(struct hs_bytes physical, const struct hs_record *record, struct hs_bytes *key)
+{
+	if (physical.len < PREFIX_BYTES)
+		return HS_ECORRUPT;
+
+	size_t len = (unsigned char)physical.data[8];
+
+	if (len == LONG_MARK) {
+		if (!(record->flags & HS_RECORD_LONG_KEY))
+			return HS_ECORRUPT;
+		*key = record->long_key;
+		return 0;
+	}
+	if (len > HS_RECORD_KEY_INLINE_MAX || physical.len < PREFIX_BYTES + len)
+		return HS_ECORRUPT;
+	*key = (struct hs_bytes){physical.data + PREFIX_BYTES, len};
+	return 0;
+}
+
+int hs_record_decode(struct hs_bytes bytes, struct hs_record *record)
+{
+	const char *at = bytes.data, *end = bytes.data + bytes.len;
+	uint32_t word;
+	uint64_t expiry;
+
+	if (__builtin_expect(bytes.len < HEADER_BYTES, 0))
+		return HS_ECORRUPT;
+	record->type = (enum hs_record_type)(unsigned char)at[0];
+	record->flags = (unsigned char)at[1];
+	if (__builtin_expect(record->type < HS_TYPE_STRING || record->type > HS_TYPE_STREAM, 0))
+		return HS_EVERSION;
+	if (__builtin_expect(record->flags & ~(unsigned)FLAGS_KNOWN, 0))
+		return HS_EVERSION;
+	memcpy(&word, at + 2, sizeof word);
+	record->written_s = le32toh(word);
+	at += HEADER_BYTES;
+	record->expire_ms = -1;
+	if (record->flags & HS_RECORD_EXPIRES) {
+		if (end - at < EXPIRY_BYTES)
+			return HS_ECORRUPT;
+		memcpy(&expiry, at, sizeof expiry);
+		record->expire_ms = (int64_t)le64toh(expiry);
+		at += EXPIRY_BYTES;
+	}
+	record->long_key = (struct hs_bytes){NULL, 0};
+	if (__builtin_expect(record->flags & HS_RECORD_LONG_KEY, 0)) {
+		if (end - at < KEY_LENGTH_BYTES)
+			return HS_ECORRUPT;
+		memcpy(&word, at, sizeof word);
+		word = le32toh(word);
+		at += KEY_LENGTH_BYTES;
+		if ((size_t)(end - at) < word)
+			return HS_ECORRUPT;
+		record->long_key = (struct hs_bytes){at, word};
+		at += word;
+	}
+	record->payload = (struct hs_bytes){at, (size_t)(end - at)};
+	return 0;
+}
+
+size_t hs_record_size(const struct hs_record *record)
+{
+	size_t size = HEADER_BYTES + record->payload.len;
+
+	if (record->flags & HS_RECORD_EXPIRES)
+		size += EXPIRY_BYTES;
+	if (record->flags & HS_RECORD_LONG_KEY)
+		size += KEY_LENGTH_BYTES + record->long_key.len;
+	return size;
+}
+
+char *hs_record_encode(const struct hs_record *record, char *room)
+{
+	uint32_t word = htole32(record->written_s);
+
+	room[0] = (char)record->type;
+	room[1] = (char)record->flags;
+	memcpy(room + 2, &word, sizeof word);
+	room += HEADER_BYTES;
+	if (record->flags & HS_RECORD_EXPIRES) {
+		uint64_t expiry = htole64((uint64_t)record->expire_ms);
+
+		memcpy(room, &expiry, sizeof expiry);
+		room += EXPIRY_BYTES;
+	}
+	if (record->flags & HS_RECORD_LONG_KEY) {
+		word = htole32((uint32_t)record->long_key.len);
+		memcpy(room, &word, sizeof word);
+		memcpy(room + KEY_LENGTH_BYTES, record->long_key.data, record->long_key.len);
+		room += KEY_LENGTH_BYTES + record->long_key.len;
+	}
+	return room;
+}

@@ -1,0 +1,26 @@
+/* One reply out of several: how the parts of a command that went to many partitions are put
+ * together. Works on reply bytes alone; whatever part is an error, the first such is the reply. */
+#ifndef HS_ROUTE_MERGE_H
+#define HS_ROUTE_MERGE_H
+
+#include "base/bytes.h"
+#include "command/command.h"
+#include "wire/reply.h"
+
+#include <stdint.h>
+
+struct hs_merge {
+	enum hs_command_merge how;
+	const struct hs_bytes *parts; /* the reply of each part */
+	uint32_t count;
+	const uint32_t *key_part; /* HS_MERGE_BY_KEY: which part holds the answer to key i */
+	size_t keys;
+	uint32_t first; /* HS_MERGE_FIRST: where to begin looking */
+};
+
+void hs_merge_replies(const struct hs_merge *merge, struct hs_reply *reply);
+
+/* SCAN's reply with another cursor in it when its own is 0 and `next` is not. */
+void hs_merge_cursor(struct hs_bytes part, uint64_t next, struct hs_reply *reply);
+
+#endif

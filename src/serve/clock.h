@@ -1,0 +1,28 @@
+/* The clocks, for the driver: the only place that asks for the time. */
+#ifndef HS_SERVE_CLOCK_H
+#define HS_SERVE_CLOCK_H
+
+#include "base/now.h"
+
+#include <time.h>
+
+static inline uint64_t hs_clock_mono_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+static inline struct hs_now hs_clock_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (struct hs_now){
+		.mono_us = hs_clock_mono_us(),
+		.wall_us = (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000,
+	};
+}
+
+#endif

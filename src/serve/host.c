@@ -1,0 +1,213 @@
+#include "serve/host.h"
+
+#include "base/glob.h"
+#include "base/mem.h"
+#include "wire/reply.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static void config_get(struct hs_host *host, const struct hs_op *op, struct hs_reply *reply)
+{
+	struct hs_buf value = {0};
+	struct hs_buf pairs = {0};
+	struct hs_reply inner = {.out = &pairs, .resp = op->resp};
+	size_t count = 0;
+
+	for (size_t i = 0; i < hs_option_count; i++) {
+		const struct hs_option *option = &hs_option_table[i];
+		bool wanted = false;
+
+		for (size_t j = 2; j < op->argc && !wanted; j++)
+			wanted = hs_glob_match(op->argv[j], hs_bytes_of(option->name), true);
+		if (!wanted)
+			continue;
+		value.len = 0;
+		hs_option_format(host->options, option, &value);
+		hs_reply_bulk_text(&inner, option->name);
+		hs_reply_bulk(&inner, hs_buf_bytes(&value));
+		count++;
+	}
+	hs_reply_map(reply, count);
+	hs_buf_append_bytes(reply->out, hs_buf_bytes(&pairs));
+	hs_buf_deinit(&pairs);
+	hs_buf_deinit(&value);
+}
+
+void hs_host_publish(struct hs_host *host)
+{
+	host->log->level = (int)host->options->log_level;
+	for (uint32_t i = 0; i < host->workers_count; i++) {
+		struct hs_mail *mail = hs_mail_create(HS_MAIL_CONFIGURE);
+
+		hs_worker_core_options(host->options, &mail->options);
+		hs_worker_post(&host->workers[i], mail);
+	}
+}
+
+static void swap_options(struct hs_host *host, struct hs_options *changed)
+{
+	struct hs_options old = *host->options;
+
+	*host->options = *changed;
+	hs_options_deinit(&old);
+	hs_host_publish(host);
+}
+
+/* All or nothing, as Redis 7: the pairs are tried on a copy. */
+static void config_set(struct hs_host *host, const struct hs_op *op, struct hs_reply *reply)
+{
+	struct hs_options changed;
+	const char *failed = NULL;
+	char why[256] = "";
+
+	for (size_t i = 2; i < op->argc; i += 2) {
+		if (i + 1 < op->argc && hs_option_find(op->argv[i]))
+			continue;
+		hs_reply_errorf(reply,
+				"ERR Unknown option or number of arguments for CONFIG SET - '%.*s'",
+				(int)op->argv[i].len, op->argv[i].data);
+		return;
+	}
+	hs_options_copy(&changed, host->options);
+	for (size_t i = 2; i + 1 < op->argc && !failed; i += 2) {
+		const struct hs_option *option = hs_option_find(op->argv[i]);
+
+		if (!option->live && option->kind != HS_OPTION_FIXED) {
+			failed = option->name;
+			snprintf(why, sizeof why, "can't set immutable config");
+		} else if (hs_option_set(&changed, option, op->argv[i + 1], why, sizeof why) < 0) {
+			failed = option->name;
+		}
+	}
+	if (!failed && hs_options_check(&changed, why, sizeof why) < 0)
+		failed = "requirepass";
+	if (failed) {
+		hs_options_deinit(&changed);
+		hs_reply_errorf(reply,
+				"ERR CONFIG SET failed (possibly related to argument '%s') - %s",
+				failed, why);
+		return;
+	}
+	swap_options(host, &changed);
+	hs_reply_ok(reply);
+}
+
+static void config_rewrite(struct hs_host *host, struct hs_reply *reply)
+{
+	char error[512];
+
+	if (host->options->config[0] == '\0')
+		hs_reply_error(reply, "ERR The server is running without a config file");
+	else if (hs_options_rewrite(host->options, error, sizeof error) < 0)
+		hs_reply_errorf(reply, "ERR %s", error);
+	else
+		hs_reply_ok(reply);
+}
+
+static void config_resetstat(struct hs_host *host, struct hs_reply *reply)
+{
+	hs_info_totals(host, &host->baseline);
+	host->engine->calls->stats(host->engine, &host->engine_baseline);
+	hs_reply_ok(reply);
+}
+
+void hs_host_reload(struct hs_host *host)
+{
+	struct hs_options changed, fresh;
+	struct hs_buf old_value = {0}, new_value = {0};
+	char error[512];
+
+	if (host->options->config[0] == '\0') {
+		hs_log(host->log, HS_LOG_WARN, "SIGHUP: no configuration file to reload");
+		return;
+	}
+	hs_options_init(&fresh);
+	if (hs_options_load(&fresh, host->options->config, error, sizeof error) < 0 ||
+	    hs_options_parse(&fresh, host->flags_count, host->flags, error, sizeof error) < 0 ||
+	    hs_options_check(&fresh, error, sizeof error) < 0) {
+		hs_log(host->log, HS_LOG_ERROR, "SIGHUP: nothing changed: %s", error);
+		hs_options_deinit(&fresh);
+		return;
+	}
+	hs_options_copy(&changed, host->options);
+	for (size_t i = 0; i < hs_option_count; i++) {
+		const struct hs_option *option = &hs_option_table[i];
+
+		if (option->kind == HS_OPTION_FIXED)
+			continue;
+		old_value.len = 0;
+		new_value.len = 0;
+		hs_option_format(host->options, option, &old_value);
+		hs_option_format(&fresh, option, &new_value);
+		if (hs_bytes_equal(hs_buf_bytes(&old_value), hs_buf_bytes(&new_value)))
+			continue;
+		if (!option->live)
+			hs_log(host->log, HS_LOG_WARN, "SIGHUP: %s changes only with a restart",
+			       option->name);
+		else if (hs_option_set(&changed, option, hs_buf_bytes(&new_value), error,
+				       sizeof error) == 0)
+			hs_log(host->log, HS_LOG_INFO, "SIGHUP: %s changed", option->name);
+	}
+	swap_options(host, &changed);
+	hs_log(host->log, HS_LOG_INFO, "SIGHUP: reloaded %s", host->options->config);
+	hs_options_deinit(&fresh);
+	hs_buf_deinit(&old_value);
+	hs_buf_deinit(&new_value);
+}
+
+static void run_shutdown(struct hs_host *host, const struct hs_op *op, struct hs_reply *reply)
+{
+	for (size_t i = 1; i < op->argc; i++) {
+		struct hs_bytes word = op->argv[i];
+
+		if (hs_bytes_is_word(word, "abort")) {
+			hs_reply_error(reply, "ERR No shutdown in progress.");
+			return;
+		}
+		if (!hs_bytes_is_word(word, "nosave") && !hs_bytes_is_word(word, "save") &&
+		    !hs_bytes_is_word(word, "now") && !hs_bytes_is_word(word, "force")) {
+			hs_reply_error(reply, "ERR syntax error");
+			return;
+		}
+	}
+	/* No reply, as Redis: the connection closes when all is on disk. */
+	host->stop(host->context, "SHUTDOWN");
+}
+
+static void run_info(struct hs_host *host, const struct hs_op *op, struct hs_reply *reply)
+{
+	struct hs_buf text = {0};
+
+	hs_info_compose(host, op->argc, op->argv, &text);
+	hs_reply_verbatim(reply, hs_buf_bytes(&text));
+	hs_buf_deinit(&text);
+}
+
+void hs_host_answer(struct hs_host *host, struct hs_op *op)
+{
+	struct hs_reply reply = {.out = op->out, .resp = op->resp};
+
+	switch (op->command->id) {
+	case HS_CMD_ID_CONFIG_GET:
+		config_get(host, op, &reply);
+		break;
+	case HS_CMD_ID_CONFIG_SET:
+		config_set(host, op, &reply);
+		break;
+	case HS_CMD_ID_CONFIG_REWRITE:
+		config_rewrite(host, &reply);
+		break;
+	case HS_CMD_ID_CONFIG_RESETSTAT:
+		config_resetstat(host, &reply);
+		break;
+	case HS_CMD_ID_INFO:
+		run_info(host, op, &reply);
+		break;
+	case HS_CMD_ID_SHUTDOWN:
+		run_shutdown(host, op, &reply);
+		break;
+	default:
+		hs_reply_errorf(&reply, "ERR '%s' has nobody to answer it", op->command->name);
+	}
+}

@@ -1,0 +1,349 @@
+#include "serve/options.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/num.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <strings.h>
+
+#define AT(field) offsetof(struct hs_options, field)
+
+const struct hs_option hs_option_table[] = {
+	{.name = "bind", .kind = HS_OPTION_TEXT, .fallback = "127.0.0.1", .offset = AT(bind),
+	 .argument = "ADDRESS", .help = "Addresses to listen on, separated by spaces."},
+	{.name = "port", .kind = HS_OPTION_INT, .fallback = "6380", .offset = AT(port), .min = 0,
+	 .max = 65535, .argument = "N", .help = "Port for Redis clients; 0 takes any free one."},
+	{.name = "http", .kind = HS_OPTION_INT, .fallback = "8380", .offset = AT(http), .min = 0,
+	 .max = 65535, .argument = "N",
+	 .help = "Port reserved for metrics and pages over HTTP; nothing listens on it yet."},
+	{.name = "engine", .kind = HS_OPTION_WORD, .fallback = "embedded", .offset = AT(engine),
+	 .words = "embedded", .argument = "NAME", .help = "What keeps the data: embedded (LMDB)."},
+	{.name = "data", .kind = HS_OPTION_TEXT, .fallback = "./data", .offset = AT(data),
+	 .argument = "FOLDER", .help = "Where the embedded engine keeps its files."},
+	{.name = "workers", .kind = HS_OPTION_INT, .fallback = "0", .offset = AT(workers), .min = 0,
+	 .max = 256, .argument = "N", .help = "Threads that serve clients; 0 means one per core."},
+	{.name = "partitions", .kind = HS_OPTION_INT, .fallback = "8", .offset = AT(partitions),
+	 .min = 1, .max = 256, .argument = "N",
+	 .help = "Stores of a new database; an existing one keeps its number."},
+	{.name = "sync", .kind = HS_OPTION_WORD, .fallback = "always", .offset = AT(sync),
+	 .words = "always off", .argument = "WHEN",
+	 .help = "always: acknowledged means on disk. off: survives a killed process, not a power "
+		 "cut."},
+	{.name = "store-size", .kind = HS_OPTION_BYTES, .fallback = "16gb", .offset = AT(store_size),
+	 .min = 1 << 20, .max = (int64_t)1 << 44, .argument = "BYTES",
+	 .help = "The most one partition may take; writes are refused beyond it."},
+	{.name = "log-size", .kind = HS_OPTION_BYTES, .fallback = "16mb", .offset = AT(log_size),
+	 .min = 1 << 16, .max = (int64_t)1 << 32, .argument = "BYTES",
+	 .help = "Size of each of the two redo log files; a full one starts a checkpoint."},
+	{.name = "requirepass", .kind = HS_OPTION_TEXT, .fallback = "", .offset = AT(requirepass),
+	 .live = true, .argument = "PASSWORD", .help = "Clients must AUTH with it; empty for none."},
+	{.name = "protected-mode", .kind = HS_OPTION_BOOL, .fallback = "yes",
+	 .offset = AT(protected_mode), .argument = "YES|NO",
+	 .help = "Refuse to listen beyond loopback without a password."},
+	{.name = "maxclients", .kind = HS_OPTION_INT, .fallback = "10000", .offset = AT(maxclients),
+	 .min = 1, .max = 1000000, .live = true, .argument = "N",
+	 .help = "Connections at once; one more is told so and closed."},
+	{.name = "output-limit", .kind = HS_OPTION_BYTES, .fallback = "64mb",
+	 .offset = AT(output_limit), .min = 1024, .max = (int64_t)1 << 40, .live = true,
+	 .argument = "BYTES", .help = "A client with more unread replies than this is cut off."},
+	{.name = "timeout", .kind = HS_OPTION_INT, .fallback = "0", .offset = AT(timeout), .min = 0,
+	 .max = 31536000, .live = true, .argument = "SECONDS",
+	 .help = "Close clients idle for this long; 0 for never."},
+	{.name = "tcp-keepalive", .kind = HS_OPTION_INT, .fallback = "300",
+	 .offset = AT(tcp_keepalive), .min = 0, .max = 86400, .argument = "SECONDS",
+	 .help = "Probe silent connections this often; 0 for never."},
+	{.name = "tcp-backlog", .kind = HS_OPTION_INT, .fallback = "511", .offset = AT(tcp_backlog),
+	 .min = 1, .max = 65535, .argument = "N", .help = "Connections waiting to be accepted."},
+	{.name = "shutdown-timeout", .kind = HS_OPTION_INT, .fallback = "10",
+	 .offset = AT(shutdown_timeout), .min = 0, .max = 3600, .live = true, .argument = "SECONDS",
+	 .help = "How long SIGTERM waits for clients that keep sending."},
+	{.name = "slowlog-log-slower-than", .kind = HS_OPTION_INT, .fallback = "10000",
+	 .offset = AT(slowlog_slower_than), .min = -1, .max = INT64_MAX, .live = true,
+	 .argument = "MICROSECONDS", .help = "Commands slower than this go to SLOWLOG; -1: none."},
+	{.name = "slowlog-max-len", .kind = HS_OPTION_INT, .fallback = "128",
+	 .offset = AT(slowlog_max_len), .min = 0, .max = 1000000, .live = true, .argument = "N",
+	 .help = "Entries SLOWLOG keeps for each worker."},
+	{.name = "log-level", .kind = HS_OPTION_WORD, .fallback = "info", .offset = AT(log_level),
+	 .words = "debug info warn error", .live = true, .argument = "LEVEL",
+	 .help = "The least important lines that are still written: debug, info, warn, error."},
+	{.name = "config", .kind = HS_OPTION_TEXT, .fallback = "", .offset = AT(config),
+	 .argument = "FILE", .help = "Read options from this file first; flags win over it."},
+
+	/* Asked for by clients and exporters; constant here. */
+	{.name = "appendonly", .kind = HS_OPTION_FIXED, .fallback = "yes"},
+	{.name = "databases", .kind = HS_OPTION_FIXED, .fallback = "1"},
+	{.name = "latency-monitor-threshold", .kind = HS_OPTION_FIXED, .fallback = "0"},
+	{.name = "maxmemory", .kind = HS_OPTION_FIXED, .fallback = "0"},
+	{.name = "maxmemory-policy", .kind = HS_OPTION_FIXED, .fallback = "noeviction"},
+	{.name = "proto-max-bulk-len", .kind = HS_OPTION_FIXED, .fallback = "536870912"},
+	{.name = "save", .kind = HS_OPTION_FIXED, .fallback = ""},
+};
+const size_t hs_option_count = sizeof hs_option_table / sizeof *hs_option_table;
+
+static int64_t *number_at(const struct hs_options *options, const struct hs_option *option)
+{
+	return (int64_t *)((char *)(uintptr_t)options + option->offset);
+}
+
+static char **text_at(const struct hs_options *options, const struct hs_option *option)
+{
+	return (char **)((char *)(uintptr_t)options + option->offset);
+}
+
+/* `engine` is a word today and will be an address: it is kept as text. */
+static bool holds_text(const struct hs_option *option)
+{
+	return option->kind == HS_OPTION_TEXT || option->offset == AT(engine);
+}
+
+void hs_options_init(struct hs_options *options)
+{
+	char error[128];
+
+	memset(options, 0, sizeof *options);
+	for (size_t i = 0; i < hs_option_count; i++) {
+		const struct hs_option *option = &hs_option_table[i];
+
+		if (option->kind == HS_OPTION_FIXED)
+			continue;
+		hs_check(hs_option_set(options, option, hs_bytes_of(option->fallback), error,
+				       sizeof error) == 0);
+	}
+}
+
+void hs_options_deinit(struct hs_options *options)
+{
+	for (size_t i = 0; i < hs_option_count; i++) {
+		const struct hs_option *option = &hs_option_table[i];
+
+		if (option->kind != HS_OPTION_FIXED && holds_text(option))
+			hs_mem_free(text_at(options, option));
+	}
+}
+
+void hs_options_copy(struct hs_options *to, const struct hs_options *from)
+{
+	*to = *from;
+	for (size_t i = 0; i < hs_option_count; i++) {
+		const struct hs_option *option = &hs_option_table[i];
+
+		if (option->kind != HS_OPTION_FIXED && holds_text(option)) {
+			const char *text = *text_at(from, option);
+
+			*text_at(to, option) = hs_mem_dup(text, strlen(text));
+		}
+	}
+}
+
+const struct hs_option *hs_option_find(struct hs_bytes name)
+{
+	for (size_t i = 0; i < hs_option_count; i++) {
+		if (hs_bytes_is_word(name, hs_option_table[i].name))
+			return &hs_option_table[i];
+	}
+	return NULL;
+}
+
+/* Which of the words it is, or -1. */
+static int64_t word_index(const char *words, struct hs_bytes value)
+{
+	int64_t index = 0;
+
+	while (*words) {
+		size_t len = strcspn(words, " ");
+
+		if (value.len == len && strncasecmp(words, value.data, len) == 0)
+			return index;
+		words += len + (words[len] == ' ');
+		index++;
+	}
+	return -1;
+}
+
+static int set_number(struct hs_options *options, const struct hs_option *option, int64_t number,
+		      char *error, size_t error_size)
+{
+	if (number < option->min || number > option->max) {
+		snprintf(error, error_size, "must be between %lld and %lld", (long long)option->min,
+			 (long long)option->max);
+		return HS_ERANGE;
+	}
+	*number_at(options, option) = number;
+	return 0;
+}
+
+int hs_option_set(struct hs_options *options, const struct hs_option *option,
+		  struct hs_bytes value, char *error, size_t error_size)
+{
+	int64_t number;
+	uint64_t bytes;
+
+	switch (option->kind) {
+	case HS_OPTION_INT:
+		if (!hs_num_parse_int(value, &number)) {
+			snprintf(error, error_size, "must be a whole number");
+			return HS_EINVAL;
+		}
+		return set_number(options, option, number, error, error_size);
+	case HS_OPTION_BYTES:
+		if (!hs_num_parse_bytes(value, &bytes) || bytes > INT64_MAX) {
+			snprintf(error, error_size, "must be a size such as 64mb or 1gb");
+			return HS_EINVAL;
+		}
+		return set_number(options, option, (int64_t)bytes, error, error_size);
+	case HS_OPTION_BOOL:
+		number = word_index("no yes", value);
+		if (number < 0) {
+			snprintf(error, error_size, "must be yes or no");
+			return HS_EINVAL;
+		}
+		*number_at(options, option) = number;
+		return 0;
+	case HS_OPTION_WORD:
+		number = word_index(option->words, value);
+		if (number < 0) {
+			snprintf(error, error_size, "must be one of: %s", option->words);
+			return HS_EINVAL;
+		}
+		if (!holds_text(option)) {
+			*number_at(options, option) = number;
+			return 0;
+		}
+		break;
+	case HS_OPTION_TEXT:
+		if (value.len > 0 && memchr(value.data, '\0', value.len)) {
+			snprintf(error, error_size, "must not contain a zero byte");
+			return HS_EINVAL;
+		}
+		break;
+	case HS_OPTION_FIXED:
+		snprintf(error, error_size, "is always '%s' here", option->fallback);
+		return HS_EINVAL;
+	}
+	hs_mem_free(text_at(options, option));
+	*text_at(options, option) = hs_mem_dup(value.data, value.len);
+	return 0;
+}
+
+static void format_word(const char *words, int64_t index, struct hs_buf *text)
+{
+	while (index-- > 0)
+		words += strcspn(words, " ") + 1;
+	hs_buf_append(text, words, strcspn(words, " "));
+}
+
+void hs_option_format(const struct hs_options *options, const struct hs_option *option,
+		      struct hs_buf *text)
+{
+	switch (option->kind) {
+	case HS_OPTION_INT:
+	case HS_OPTION_BYTES:
+		hs_buf_printf(text, "%lld", (long long)*number_at(options, option));
+		break;
+	case HS_OPTION_BOOL:
+		format_word("no yes", *number_at(options, option), text);
+		break;
+	case HS_OPTION_WORD:
+	case HS_OPTION_TEXT:
+		if (holds_text(option))
+			hs_buf_append_bytes(text, hs_bytes_of(*text_at(options, option)));
+		else
+			format_word(option->words, *number_at(options, option), text);
+		break;
+	case HS_OPTION_FIXED:
+		hs_buf_append_bytes(text, hs_bytes_of(option->fallback));
+	}
+}
+
+/* How many letters must change to get from one word to the other. */
+static size_t distance(struct hs_bytes a, const char *b)
+{
+	enum { LONGEST = 48 };
+	size_t row[LONGEST + 1];
+	size_t len = strlen(b);
+
+	if (len > LONGEST || a.len > LONGEST)
+		return SIZE_MAX;
+	for (size_t j = 0; j <= len; j++)
+		row[j] = j;
+	for (size_t i = 1; i <= a.len; i++) {
+		size_t diagonal = row[0];
+
+		row[0] = i;
+		for (size_t j = 1; j <= len; j++) {
+			size_t change = diagonal + (a.data[i - 1] != b[j - 1]);
+
+			diagonal = row[j];
+			row[j] = row[j] + 1 < row[j - 1] + 1 ? row[j] + 1 : row[j - 1] + 1;
+			if (change < row[j])
+				row[j] = change;
+		}
+	}
+	return row[len];
+}
+
+const char *hs_option_nearest(struct hs_bytes name)
+{
+	const char *nearest = NULL;
+	size_t best = name.len / 2 + 1;
+
+	for (size_t i = 0; i < hs_option_count; i++) {
+		size_t away = distance(name, hs_option_table[i].name);
+
+		if (away < best && hs_option_table[i].kind != HS_OPTION_FIXED) {
+			best = away;
+			nearest = hs_option_table[i].name;
+		}
+	}
+	return nearest;
+}
+
+static bool is_loopback(const char *address)
+{
+	struct in_addr v4;
+	struct in6_addr v6;
+
+	if (inet_pton(AF_INET, address, &v4) == 1)
+		return (ntohl(v4.s_addr) >> 24) == 127;
+	if (inet_pton(AF_INET6, address, &v6) == 1)
+		return IN6_IS_ADDR_LOOPBACK(&v6);
+	return strcmp(address, "localhost") == 0;
+}
+
+int hs_options_check(const struct hs_options *options, char *error, size_t error_size)
+{
+	char list[1024];
+	char *rest = list, *address;
+
+	snprintf(list, sizeof list, "%s", options->bind);
+	while ((address = strsep(&rest, " "))) {
+		if (*address == '\0' || is_loopback(address))
+			continue;
+		if (options->protected_mode && options->requirepass[0] == '\0') {
+			snprintf(error, error_size,
+				 "bind %s would let anybody on the network in: set requirepass, "
+				 "or protected-mode no",
+				 address);
+			return HS_EINVAL;
+		}
+	}
+	return 0;
+}
+
+void hs_options_help(struct hs_buf *text)
+{
+	for (size_t i = 0; i < hs_option_count; i++) {
+		const struct hs_option *option = &hs_option_table[i];
+		char flag[64];
+
+		if (option->kind == HS_OPTION_FIXED)
+			continue;
+		snprintf(flag, sizeof flag, "--%s %s", option->name, option->argument);
+		hs_buf_printf(text, "  %-40s %s", flag, option->help);
+		if (option->fallback[0])
+			hs_buf_printf(text, " [%s]", option->fallback);
+		hs_buf_printf(text, "\n");
+	}
+}

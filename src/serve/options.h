@@ -1,0 +1,99 @@
+/* The options of `heatsink serve`: one row each (options.c). The command line, the configuration
+ * file, CONFIG GET/SET/REWRITE and --help all come from these rows. */
+#ifndef HS_SERVE_OPTIONS_H
+#define HS_SERVE_OPTIONS_H
+
+#include "base/buf.h"
+#include "base/bytes.h"
+#include "base/check.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum hs_sync { HS_SYNC_ALWAYS, HS_SYNC_OFF };
+
+/* Texts are owned by the struct. */
+struct hs_options {
+	char *bind; /* addresses, separated by spaces */
+	int64_t port;
+	int64_t http;
+	char *engine;
+	char *data;
+	int64_t workers; /* 0: one per core */
+	int64_t partitions;
+	int64_t sync; /* enum hs_sync */
+	int64_t store_size;
+	int64_t log_size;
+	char *requirepass;
+	int64_t protected_mode;
+	int64_t maxclients;
+	int64_t output_limit;
+	int64_t timeout;
+	int64_t tcp_keepalive;
+	int64_t tcp_backlog;
+	int64_t shutdown_timeout;
+	int64_t slowlog_slower_than;
+	int64_t slowlog_max_len;
+	int64_t log_level; /* enum hs_log_level */
+	char *config;      /* the file they came from; "" for none */
+};
+
+enum hs_option_kind {
+	HS_OPTION_INT,
+	HS_OPTION_BYTES,
+	HS_OPTION_BOOL, /* yes, no */
+	HS_OPTION_WORD, /* one of `words` */
+	HS_OPTION_TEXT,
+	HS_OPTION_FIXED, /* a name of Redis's that clients ask for; always its default here */
+};
+
+struct hs_option {
+	const char *name;
+	enum hs_option_kind kind;
+	const char *fallback; /* the default, as text */
+	size_t offset;        /* into struct hs_options */
+	int64_t min, max;     /* INT and BYTES */
+	const char *words;    /* WORD: "always off", in the order of their values */
+	bool live;            /* CONFIG SET and SIGHUP may change it */
+	const char *argument; /* shown in help: "N", "ADDRESS" */
+	const char *help;
+};
+
+extern const struct hs_option hs_option_table[];
+extern const size_t hs_option_count;
+
+void hs_options_init(struct hs_options *options); /* all defaults */
+void hs_options_deinit(struct hs_options *options);
+void hs_options_copy(struct hs_options *to, const struct hs_options *from);
+
+const struct hs_option *hs_option_find(struct hs_bytes name);
+
+/* Sets one option. On failure writes why to `error`, without naming the option: "must be a whole
+ * number from 0 to 65535". */
+int hs_option_set(struct hs_options *options, const struct hs_option *option,
+		  struct hs_bytes value, char *error, size_t error_size) HS_MUSTCHECK;
+/* Its value as text, as one would write it in the file. */
+void hs_option_format(const struct hs_options *options, const struct hs_option *option,
+		      struct hs_buf *text);
+
+/* Reads a configuration file over `options`. The error names file, line and word. */
+int hs_options_load(struct hs_options *options, const char *path, char *error,
+		    size_t error_size) HS_MUSTCHECK;
+/* Writes the options back into their file: lines whose directive is there are changed in place,
+ * comments stay, what is new and no default is appended. */
+int hs_options_rewrite(const struct hs_options *options, char *error,
+		       size_t error_size) HS_MUSTCHECK;
+
+/* Command line: --name value, --name=value. Consumes argv; the error names the word. */
+int hs_options_parse(struct hs_options *options, int argc, char **argv, char *error,
+		     size_t error_size) HS_MUSTCHECK;
+/* What is right one by one and wrong together: an open address without a password. */
+int hs_options_check(const struct hs_options *options, char *error, size_t error_size) HS_MUSTCHECK;
+
+/* The name nearest to a mistyped one, or NULL. */
+const char *hs_option_nearest(struct hs_bytes name);
+
+void hs_options_help(struct hs_buf *text);
+
+#endif

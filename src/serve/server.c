@@ -1,0 +1,455 @@
+#include "serve/server.h"
+
+#include "base/mem.h"
+#include "engine/embedded/embedded.h"
+#include "serve/clock.h"
+#include "serve/host.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { LISTENERS_MAX = 16, ACCEPT_BURST = 64, SPARE_FDS = 64 };
+
+struct hs_server {
+	struct hs_host host;
+	struct hs_options *options;
+	struct hs_log *log;
+	uv_loop_t loop;
+	uv_async_t wake;
+	uv_signal_t on_term, on_int, on_hup;
+	uv_poll_t listeners[LISTENERS_MAX];
+	int listener_fds[LISTENERS_MAX];
+	size_t listeners_count;
+	struct hs_mpsc asked; /* CONFIG, INFO … from the workers */
+	struct hs_worker *workers;
+	uint32_t workers_count;
+	uint32_t next_worker; /* who is tried first for the next connection */
+	uint64_t next_client_id;
+	_Atomic uint64_t slowlog_ids;
+	struct hs_engine *engine;
+	bool stopping;
+	_Atomic bool finished; /* workers joined, engine closed */
+};
+
+struct hs_worker *hs_server_worker(struct hs_server *server, uint32_t index)
+{
+	return &server->workers[index];
+}
+
+uint32_t hs_server_workers(const struct hs_server *server)
+{
+	return server->workers_count;
+}
+
+const struct hs_log *hs_server_log(const struct hs_server *server)
+{
+	return server->log;
+}
+
+void hs_server_ask(struct hs_server *server, struct hs_op *op)
+{
+	hs_mpsc_push(&server->asked, op, op, offsetof(struct hs_op, next));
+	uv_async_send(&server->wake);
+}
+
+static void on_wake(uv_async_t *wake)
+{
+	struct hs_server *server = wake->data;
+	struct hs_op *op = hs_mpsc_take(&server->asked, offsetof(struct hs_op, next));
+
+	while (op) {
+		struct hs_op *next = op->next;
+
+		hs_host_answer(&server->host, op);
+		op->next = NULL;
+		hs_worker_complete(&server->workers[op->worker], op);
+		op = next;
+	}
+}
+
+/* The engine's threads call these. */
+static void engine_done(void *context, uint32_t worker, struct hs_op *chain)
+{
+	struct hs_server *server = context;
+
+	hs_worker_complete(&server->workers[worker], chain);
+}
+
+static struct hs_now engine_now(void *context)
+{
+	(void)context;
+	return hs_clock_now();
+}
+
+/* The worker with the fewest connections, in turn among equals: even also when there are few. */
+static struct hs_worker *choose_worker(struct hs_server *server)
+{
+	struct hs_worker *best = NULL;
+	uint32_t fewest = UINT32_MAX;
+
+	for (uint32_t i = 0; i < server->workers_count; i++) {
+		uint32_t index = (server->next_worker + i) % server->workers_count;
+		uint32_t clients = atomic_load(&server->workers[index].clients);
+
+		if (clients < fewest) {
+			fewest = clients;
+			best = &server->workers[index];
+		}
+	}
+	server->next_worker = (best->index + 1) % server->workers_count;
+	return best;
+}
+
+static uint64_t count_clients(const struct hs_server *server)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < server->workers_count; i++)
+		sum += atomic_load(&server->workers[i].clients);
+	return sum;
+}
+
+static void welcome(struct hs_server *server, int fd)
+{
+	static const char full[] = "-ERR max number of clients reached\r\n";
+	struct hs_worker *worker;
+	struct hs_mail *mail;
+
+	if (count_clients(server) >= (uint64_t)server->options->maxclients) {
+		server->host.rejected_connections++;
+		/* A best effort: the socket is new and its buffer empty. */
+		(void)!write(fd, full, sizeof full - 1);
+		close(fd);
+		return;
+	}
+	worker = choose_worker(server);
+	atomic_fetch_add(&worker->clients, 1);
+	mail = hs_mail_create(HS_MAIL_CLIENT);
+	mail->fd = fd;
+	mail->client_id = ++server->next_client_id;
+	hs_worker_post(worker, mail);
+}
+
+static void on_connect(uv_poll_t *poll, int status, int events)
+{
+	struct hs_server *server = poll->data;
+	int listener;
+
+	(void)events;
+	if (status < 0 || uv_fileno((uv_handle_t *)poll, &listener) != 0)
+		return;
+	for (int i = 0; i < ACCEPT_BURST; i++) {
+		int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (fd >= 0) {
+			welcome(server, fd);
+		} else if (errno != EINTR && errno != ECONNABORTED) {
+			if (errno != EAGAIN)
+				hs_log(server->log, HS_LOG_WARN, "cannot accept a connection: %s",
+				       strerror(errno));
+			return;
+		}
+	}
+}
+
+static int listen_on(struct hs_server *server, const char *address, int *port)
+{
+	struct addrinfo hints = {
+		.ai_socktype = SOCK_STREAM,
+		.ai_flags = AI_PASSIVE | AI_NUMERICSERV,
+	};
+	struct addrinfo *found = NULL;
+	char service[16];
+	int one = 1, fd;
+	int status;
+
+	snprintf(service, sizeof service, "%d", *port);
+	status = getaddrinfo(address, service, &hints, &found);
+	if (status != 0) {
+		hs_log(server->log, HS_LOG_ERROR, "cannot listen on %s: %s", address,
+		       gai_strerror(status));
+		return -1;
+	}
+	fd = socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd >= 0) {
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+		if (found->ai_family == AF_INET6)
+			setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
+	}
+	if (fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) != 0 ||
+	    listen(fd, (int)server->options->tcp_backlog) != 0) {
+		hs_log(server->log, HS_LOG_ERROR, "cannot listen on %s:%d: %s", address, *port,
+		       strerror(errno));
+		if (fd >= 0)
+			close(fd);
+		freeaddrinfo(found);
+		return -1;
+	}
+	freeaddrinfo(found);
+
+	struct sockaddr_storage bound;
+	socklen_t len = sizeof bound;
+
+	getsockname(fd, (struct sockaddr *)&bound, &len);
+	*port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
+						  : ((struct sockaddr_in *)&bound)->sin_port);
+	return fd;
+}
+
+/* Before anything else is touched: a port in use is found out first. */
+static int open_listeners(struct hs_server *server)
+{
+	char list[1024];
+	char *rest = list, *address;
+	int port = (int)server->options->port;
+
+	snprintf(list, sizeof list, "%s", server->options->bind);
+	while ((address = strsep(&rest, " "))) {
+		int fd;
+
+		if (*address == '\0')
+			continue;
+		if (server->listeners_count == LISTENERS_MAX) {
+			hs_log(server->log, HS_LOG_ERROR, "bind names more than %d addresses",
+			       LISTENERS_MAX);
+			return -1;
+		}
+		fd = listen_on(server, address, &port);
+		if (fd < 0)
+			return -1;
+		server->listener_fds[server->listeners_count++] = fd;
+	}
+	server->host.port = port;
+	if (server->listeners_count > 0)
+		return 0;
+	hs_log(server->log, HS_LOG_ERROR, "bind names no address");
+	return -1;
+}
+
+static void stop(void *context, const char *why)
+{
+	struct hs_server *server = context;
+
+	if (server->stopping) {
+		hs_log(server->log, HS_LOG_WARN, "%s again: exiting at once", why);
+		_exit(1);
+	}
+	server->stopping = true;
+	hs_log(server->log, HS_LOG_INFO, "%s: answering what is under way, then exiting", why);
+	for (size_t i = 0; i < server->listeners_count; i++) {
+		uv_close((uv_handle_t *)&server->listeners[i], NULL);
+		close(server->listener_fds[i]);
+	}
+	for (uint32_t i = 0; i < server->workers_count; i++) {
+		struct hs_mail *mail = hs_mail_create(HS_MAIL_DRAIN);
+
+		mail->grace_us = (uint64_t)server->options->shutdown_timeout * 1000000;
+		hs_worker_post(&server->workers[i], mail);
+	}
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+	struct hs_server *server = handle->data;
+
+	if (number == SIGHUP)
+		hs_host_reload(&server->host);
+	else
+		stop(server, number == SIGTERM ? "SIGTERM" : "SIGINT");
+}
+
+static void start_loop(struct hs_server *server)
+{
+	struct {
+		uv_signal_t *handle;
+		int number;
+	} signals[] = {
+		{&server->on_term, SIGTERM},
+		{&server->on_int, SIGINT},
+		{&server->on_hup, SIGHUP},
+	};
+
+	for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+		uv_signal_init(&server->loop, signals[i].handle);
+		signals[i].handle->data = server;
+		uv_signal_start(signals[i].handle, on_signal, signals[i].number);
+	}
+	for (size_t i = 0; i < server->listeners_count; i++) {
+		uv_poll_init(&server->loop, &server->listeners[i], server->listener_fds[i]);
+		server->listeners[i].data = server;
+		uv_poll_start(&server->listeners[i], UV_READABLE, on_connect);
+	}
+}
+
+/* Waits for the workers beside the loop, so that a second signal is still heard. */
+static void join_workers(void *argument)
+{
+	struct hs_server *server = argument;
+
+	for (uint32_t i = 0; i < server->workers_count; i++)
+		hs_worker_join(&server->workers[i]);
+	server->engine->calls->destroy(&server->engine);
+	server->finished = true;
+	uv_async_send(&server->wake);
+}
+
+/* maxclients needs file descriptors: ask for them, and say so when the system refuses. */
+static void raise_fd_limit(const struct hs_server *server)
+{
+	rlim_t want = (rlim_t)server->options->maxclients + SPARE_FDS +
+		      (rlim_t)server->options->partitions * 4;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= want)
+		return;
+	limit.rlim_cur = want;
+	if (limit.rlim_max < want)
+		limit.rlim_max = want;
+	if (setrlimit(RLIMIT_NOFILE, &limit) == 0)
+		return;
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	hs_log(server->log, HS_LOG_WARN, "maxclients %lld needs %llu open files; the system allows %llu",
+	       (long long)server->options->maxclients, (unsigned long long)want,
+	       (unsigned long long)limit.rlim_max);
+}
+
+static int open_engine(struct hs_server *server)
+{
+	const struct hs_options *options = server->options;
+	struct hs_embedded_options embedded = {
+		.data = options->data,
+		.partitions = (uint16_t)options->partitions,
+		.sync = options->sync == HS_SYNC_ALWAYS,
+		.store_bytes_max = (uint64_t)options->store_size,
+		.log_bytes = (uint64_t)options->log_size,
+	};
+	struct hs_engine_host host = {
+		.context = server,
+		.done = engine_done,
+		.now = engine_now,
+		.log = server->log,
+		.workers = server->workers_count,
+	};
+	char error[512];
+
+	if (hs_embedded_create(&embedded, &host, &server->engine, error, sizeof error) == 0)
+		return 0;
+	hs_log(server->log, HS_LOG_ERROR, "%s", error);
+	return -1;
+}
+
+static void fill_host(struct hs_server *server, int flags_count, char **flags)
+{
+	struct hs_now now = hs_clock_now();
+	unsigned char random[20];
+
+	server->host.options = server->options;
+	server->host.flags = flags;
+	server->host.flags_count = flags_count;
+	server->host.log = server->log;
+	server->host.engine = server->engine;
+	server->host.workers = server->workers;
+	server->host.workers_count = server->workers_count;
+	server->host.started_wall_us = now.wall_us;
+	server->host.started_mono_us = now.mono_us;
+	server->host.context = server;
+	server->host.stop = stop;
+	hs_check(getrandom(random, sizeof random, 0) == (ssize_t)sizeof random);
+	for (size_t i = 0; i < sizeof random; i++)
+		snprintf(server->host.run_id + 2 * i, 3, "%02x", random[i]);
+}
+
+static void start_workers(struct hs_server *server)
+{
+	for (uint32_t i = 0; i < server->workers_count; i++) {
+		uint64_t seed;
+
+		hs_check(getrandom(&seed, sizeof seed, 0) == (ssize_t)sizeof seed);
+		hs_worker_init(&server->workers[i], server, i, server->options, server->engine,
+			       &server->slowlog_ids, seed);
+	}
+	for (uint32_t i = 0; i < server->workers_count; i++)
+		hs_worker_start(&server->workers[i]);
+}
+
+static void announce(const struct hs_server *server)
+{
+	const struct hs_options *options = server->options;
+	char list[1024];
+	char *rest = list, *address;
+
+	snprintf(list, sizeof list, "%s", options->bind);
+	while ((address = strsep(&rest, " "))) {
+		if (*address)
+			hs_log(server->log, HS_LOG_INFO, "listening on %s:%d", address,
+			       server->host.port);
+	}
+	hs_log(server->log, HS_LOG_INFO, "data in %s, %u partitions, %u workers, %s", options->data,
+	       server->engine->calls->partitions(server->engine), server->workers_count,
+	       options->sync == HS_SYNC_ALWAYS
+		       ? "sync always: acknowledged means on disk"
+		       : "sync off: survives a killed process, not a power cut");
+	hs_log(server->log, HS_LOG_INFO, "try: redis-cli -p %d set hello world", server->host.port);
+}
+
+static void serve(struct hs_server *server)
+{
+	uv_thread_t joiner;
+
+	start_loop(server);
+	announce(server);
+	while (!server->stopping)
+		uv_run(&server->loop, UV_RUN_ONCE);
+	hs_check(uv_thread_create(&joiner, join_workers, server) == 0);
+	while (!server->finished)
+		uv_run(&server->loop, UV_RUN_ONCE);
+	uv_thread_join(&joiner);
+	hs_log(server->log, HS_LOG_INFO, "all data is on disk; goodbye");
+}
+
+static void close_all(uv_handle_t *handle, void *argument)
+{
+	(void)argument;
+	if (!uv_is_closing(handle))
+		uv_close(handle, NULL);
+}
+
+int hs_server_run(struct hs_options *options, int flags_count, char **flags, struct hs_log *log)
+{
+	struct hs_server *server = hs_mem_zalloc(sizeof *server);
+	int code = 1;
+
+	server->options = options;
+	server->log = log;
+	server->workers_count =
+		options->workers ? (uint32_t)options->workers : uv_available_parallelism();
+	signal(SIGPIPE, SIG_IGN);
+	raise_fd_limit(server);
+	server->workers = hs_mem_zalloc(server->workers_count * sizeof *server->workers);
+	uv_loop_init(&server->loop);
+	uv_async_init(&server->loop, &server->wake, on_wake);
+	server->wake.data = server;
+	if (open_listeners(server) == 0 && open_engine(server) == 0) {
+		fill_host(server, flags_count, flags);
+		start_workers(server);
+		serve(server);
+		code = 0;
+	} else {
+		for (size_t i = 0; i < server->listeners_count; i++)
+			close(server->listener_fds[i]);
+	}
+	uv_walk(&server->loop, close_all, NULL);
+	uv_run(&server->loop, UV_RUN_DEFAULT);
+	uv_loop_close(&server->loop);
+	hs_mem_free(&server->workers);
+	hs_mem_free(&server);
+	return code;
+}

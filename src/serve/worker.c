@@ -1,0 +1,244 @@
+#include "serve/worker.h"
+
+#include "base/mem.h"
+#include "serve/clock.h"
+#include "serve/server.h"
+
+enum {
+	TICK_MS = 100,
+	DRAIN_TICK_MS = 10,
+	DRAIN_QUIET_US = 50000, /* a client silent for this long has had its say */
+};
+
+#define OP_NEXT offsetof(struct hs_op, next)
+#define MAIL_NEXT offsetof(struct hs_mail, next)
+
+/* The core's calls: where an operation goes. */
+static enum hs_submit submit(void *context, struct hs_op *op)
+{
+	struct hs_worker *worker = context;
+
+	if (op->kind == HS_OP_PEER) {
+		hs_worker_ask(hs_server_worker(worker->server, op->partition), op);
+		return HS_SUBMIT_QUEUED;
+	}
+	if (op->kind == HS_OP_HOST) {
+		hs_server_ask(worker->server, op);
+		return HS_SUBMIT_QUEUED;
+	}
+	return worker->engine->calls->submit(worker->engine, op);
+}
+
+static uint64_t mono_us(void *context)
+{
+	(void)context;
+	return hs_clock_mono_us();
+}
+
+static const struct hs_core_calls core_calls = {.submit = submit, .mono_us = mono_us};
+
+struct hs_mail *hs_mail_create(enum hs_mail_kind kind)
+{
+	struct hs_mail *mail = hs_mem_zalloc(sizeof *mail);
+
+	mail->kind = kind;
+	return mail;
+}
+
+void hs_worker_post(struct hs_worker *worker, struct hs_mail *mail)
+{
+	hs_mpsc_push(&worker->mail, mail, mail, MAIL_NEXT);
+	uv_async_send(&worker->wake);
+}
+
+void hs_worker_ask(struct hs_worker *worker, struct hs_op *op)
+{
+	hs_mpsc_push(&worker->asked, op, op, OP_NEXT);
+	uv_async_send(&worker->wake);
+}
+
+void hs_worker_complete(struct hs_worker *worker, struct hs_op *chain)
+{
+	struct hs_op *last = chain;
+
+	while (last->next)
+		last = last->next;
+	hs_mpsc_push(&worker->done, chain, last, OP_NEXT);
+	uv_async_send(&worker->wake);
+}
+
+void hs_worker_core_options(const struct hs_options *options, struct hs_core_options *core)
+{
+	*core = (struct hs_core_options){
+		.requirepass = hs_mem_dup(options->requirepass, strlen(options->requirepass)),
+		.output_bytes_max = (uint64_t)options->output_limit,
+		.slowlog_us = options->slowlog_slower_than,
+		.slowlog_len_max = (uint32_t)options->slowlog_max_len,
+		.idle_s_max = (uint32_t)options->timeout,
+	};
+}
+
+/* Sleepers are rare: one timer for the first of them. */
+static void set_alarm(struct hs_worker *worker);
+
+static void on_alarm(uv_timer_t *timer)
+{
+	struct hs_worker *worker = timer->data;
+
+	hs_core_tick(worker->core, hs_clock_now());
+	hs_connection_flush(worker);
+	set_alarm(worker);
+}
+
+static void set_alarm(struct hs_worker *worker)
+{
+	uint64_t deadline_us = hs_core_deadline(worker->core);
+	uint64_t now_us = hs_clock_mono_us();
+
+	if (deadline_us > 0)
+		uv_timer_start(&worker->alarm, on_alarm,
+			       deadline_us > now_us ? (deadline_us - now_us) / 1000 + 1 : 0, 0);
+}
+
+static void on_check(uv_check_t *check)
+{
+	struct hs_worker *worker = check->data;
+
+	worker->engine->calls->flush(worker->engine, worker->index);
+	if (hs_core_deadline(worker->core) > 0)
+		set_alarm(worker);
+}
+
+static void close_handles(struct hs_worker *worker)
+{
+	uv_close((uv_handle_t *)&worker->wake, NULL);
+	uv_close((uv_handle_t *)&worker->tick, NULL);
+	uv_close((uv_handle_t *)&worker->alarm, NULL);
+	uv_close((uv_handle_t *)&worker->check, NULL);
+}
+
+static void on_drain_tick(uv_timer_t *timer)
+{
+	struct hs_worker *worker = timer->data;
+	struct hs_now now = hs_clock_now();
+	bool overdue = now.mono_us >= worker->drain_until_us;
+	uint32_t left = hs_core_drain(worker->core, now, overdue ? 0 : DRAIN_QUIET_US);
+
+	hs_core_tick(worker->core, now);
+	hs_connection_flush(worker);
+	if (left == 0)
+		close_handles(worker);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+	struct hs_worker *worker = timer->data;
+
+	hs_core_tick(worker->core, hs_clock_now());
+	hs_connection_flush(worker);
+	worker->engine->calls->idle(worker->engine, worker->index);
+}
+
+static void open_mail(struct hs_worker *worker, struct hs_mail *mail)
+{
+	switch (mail->kind) {
+	case HS_MAIL_CLIENT:
+		hs_connection_open(worker, mail->fd, mail->client_id);
+		break;
+	case HS_MAIL_CONFIGURE:
+		hs_core_configure(worker->core, &mail->options);
+		hs_mem_free(&worker->requirepass);
+		worker->requirepass = (char *)(uintptr_t)mail->options.requirepass;
+		break;
+	case HS_MAIL_DRAIN:
+		worker->draining = true;
+		worker->drain_until_us = hs_clock_mono_us() + mail->grace_us;
+		uv_timer_start(&worker->tick, on_drain_tick, 0, DRAIN_TICK_MS);
+		break;
+	}
+	hs_mem_free(&mail);
+}
+
+static void on_wake(uv_async_t *wake)
+{
+	struct hs_worker *worker = wake->data;
+	struct hs_now now = hs_clock_now();
+	struct hs_op *op, *next_op;
+	struct hs_mail *mail, *next_mail;
+
+	worker->engine->calls->refresh(worker->engine, worker->index);
+	for (op = hs_mpsc_take(&worker->done, OP_NEXT); op; op = next_op) {
+		next_op = op->next;
+		hs_core_complete(worker->core, now, op);
+	}
+	for (op = hs_mpsc_take(&worker->asked, OP_NEXT); op; op = next_op) {
+		next_op = op->next;
+		hs_core_peer(worker->core, now, op);
+		op->next = NULL;
+		hs_worker_complete(hs_server_worker(worker->server, op->worker), op);
+	}
+	for (mail = hs_mpsc_take(&worker->mail, MAIL_NEXT); mail; mail = next_mail) {
+		next_mail = mail->next;
+		open_mail(worker, mail);
+	}
+	hs_connection_flush(worker);
+}
+
+void hs_worker_init(struct hs_worker *worker, struct hs_server *server, uint32_t index,
+		    const struct hs_options *options, struct hs_engine *engine,
+		    _Atomic uint64_t *slowlog_ids, uint64_t seed)
+{
+	struct hs_core_options core_options;
+	struct hs_core_world world = {
+		.calls = &core_calls,
+		.context = worker,
+		.log = hs_server_log(server),
+		.worker = index,
+		.workers = hs_server_workers(server),
+		.partitions = engine->calls->partitions(engine),
+		.reads_at_once = true,
+		.slowlog_ids = slowlog_ids,
+		.seed = seed,
+	};
+
+	worker->server = server;
+	worker->engine = engine;
+	worker->index = index;
+	worker->tcp_keepalive_s = (uint32_t)options->tcp_keepalive;
+	worker->read_buffer = hs_mem_alloc(HS_READ_BYTES);
+	hs_worker_core_options(options, &core_options);
+	worker->requirepass = (char *)(uintptr_t)core_options.requirepass;
+	worker->core = hs_core_create(&world, &core_options);
+	uv_loop_init(&worker->loop);
+	uv_async_init(&worker->loop, &worker->wake, on_wake);
+	uv_timer_init(&worker->loop, &worker->tick);
+	uv_timer_init(&worker->loop, &worker->alarm);
+	uv_check_init(&worker->loop, &worker->check);
+	worker->wake.data = worker;
+	worker->tick.data = worker;
+	worker->alarm.data = worker;
+	worker->check.data = worker;
+	uv_timer_start(&worker->tick, on_tick, TICK_MS, TICK_MS);
+	uv_check_start(&worker->check, on_check);
+}
+
+static void run(void *argument)
+{
+	struct hs_worker *worker = argument;
+
+	uv_run(&worker->loop, UV_RUN_DEFAULT);
+}
+
+void hs_worker_start(struct hs_worker *worker)
+{
+	hs_check(uv_thread_create(&worker->thread, run, worker) == 0);
+}
+
+void hs_worker_join(struct hs_worker *worker)
+{
+	uv_thread_join(&worker->thread);
+	hs_check(uv_loop_close(&worker->loop) == 0);
+	hs_core_destroy(&worker->core);
+	hs_mem_free(&worker->requirepass);
+	hs_mem_free(&worker->read_buffer);
+}

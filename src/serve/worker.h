@@ -1,0 +1,72 @@
+/* A worker: one thread, one libuv loop, one core. It owns its connections from the moment the
+ * server hands it a socket. Other threads reach it only through its queues:
+ *
+ *     server ──── mail: a socket, new options, drain ────┐
+ *     engine ──── done: finished operations ─────────────┼──▶ one wake-up ──▶ the worker's loop
+ *     workers ─── asked: CLIENT LIST and the like ───────┘
+ */
+#ifndef HS_SERVE_WORKER_H
+#define HS_SERVE_WORKER_H
+
+#include "base/log.h"
+#include "base/mpsc.h"
+#include "core/core.h"
+#include "engine/engine.h"
+#include "serve/options.h"
+
+#include <stdatomic.h>
+#include <uv.h>
+
+struct hs_server;
+
+enum hs_mail_kind { HS_MAIL_CLIENT, HS_MAIL_CONFIGURE, HS_MAIL_DRAIN };
+
+struct hs_mail {
+	struct hs_mail *next;
+	enum hs_mail_kind kind;
+	int fd;              /* CLIENT */
+	uint64_t client_id;  /* CLIENT */
+	struct hs_core_options options; /* CONFIGURE; requirepass is owned by the receiver */
+	uint64_t grace_us;   /* DRAIN: then nothing more is taken from anybody */
+};
+
+struct hs_worker {
+	struct hs_server *server;
+	struct hs_engine *engine;
+	uint32_t index;
+	uv_thread_t thread;
+	uv_loop_t loop;
+	uv_async_t wake;
+	uv_timer_t tick;
+	uv_timer_t alarm; /* the next sleeper */
+	uv_check_t check; /* behind each round of events: what was submitted goes to the engine */
+	struct hs_mpsc mail, done, asked;
+	struct hs_core *core;
+	char *requirepass; /* what the core's options point to */
+	_Atomic uint32_t clients; /* connected or on their way here */
+	uint32_t tcp_keepalive_s;
+	bool draining;
+	uint64_t drain_until_us;
+	char *read_buffer; /* HS_READ_BYTES, shared by all connections that owe us nothing */
+};
+
+void hs_worker_init(struct hs_worker *worker, struct hs_server *server, uint32_t index,
+		    const struct hs_options *options, struct hs_engine *engine,
+		    _Atomic uint64_t *slowlog_ids, uint64_t seed);
+void hs_worker_start(struct hs_worker *worker);
+void hs_worker_join(struct hs_worker *worker); /* after HS_MAIL_DRAIN; frees everything */
+
+/* Any thread. Takes over `mail`, which was made by hs_mail_create. */
+struct hs_mail *hs_mail_create(enum hs_mail_kind kind);
+void hs_worker_post(struct hs_worker *worker, struct hs_mail *mail);
+void hs_worker_complete(struct hs_worker *worker, struct hs_op *chain);
+void hs_worker_ask(struct hs_worker *worker, struct hs_op *op);
+
+/* What of the options concerns a core. requirepass is copied: free it when it is replaced. */
+void hs_worker_core_options(const struct hs_options *options, struct hs_core_options *core);
+
+/* connection.c: sockets of this worker. */
+void hs_connection_open(struct hs_worker *worker, int fd, uint64_t client_id);
+void hs_connection_flush(struct hs_worker *worker); /* everything the core wants sent or closed */
+
+#endif

@@ -1,0 +1,179 @@
+#include "wire/reply.h"
+
+#include "base/check.h"
+#include "base/num.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+/* One type byte, a number, CRLF: the header of most replies. */
+static void header(struct hs_reply *reply, char type, int64_t value)
+{
+	char *room = hs_buf_reserve(reply->out, HS_NUM_TEXT_MAX + 3);
+	size_t len;
+
+	room[0] = type;
+	if (value >= 0 && value <= 9) {
+		room[1] = (char)('0' + value);
+		len = 1;
+	} else {
+		len = hs_num_format_int(value, room + 1);
+	}
+	room[len + 1] = '\r';
+	room[len + 2] = '\n';
+	reply->out->len += len + 3;
+}
+
+static void line(struct hs_reply *reply, char type, const char *text)
+{
+	size_t len = strlen(text);
+	char *room = hs_buf_reserve(reply->out, len + 3);
+
+	room[0] = type;
+	for (size_t i = 0; i < len; i++)
+		room[1 + i] = text[i];
+	room[len + 1] = '\r';
+	room[len + 2] = '\n';
+	reply->out->len += len + 3;
+}
+
+void hs_reply_status(struct hs_reply *reply, const char *text)
+{
+	line(reply, '+', text);
+}
+
+void hs_reply_ok(struct hs_reply *reply)
+{
+	hs_buf_append(reply->out, "+OK\r\n", 5);
+}
+
+void hs_reply_error(struct hs_reply *reply, const char *text)
+{
+	size_t start = reply->out->len + 1;
+
+	line(reply, '-', text);
+	for (size_t i = start; i + 2 < reply->out->len; i++) {
+		if (reply->out->data[i] == '\r' || reply->out->data[i] == '\n')
+			reply->out->data[i] = ' ';
+	}
+}
+
+void hs_reply_errorf(struct hs_reply *reply, const char *format, ...)
+{
+	char text[1024];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	hs_reply_error(reply, text);
+}
+
+void hs_reply_int(struct hs_reply *reply, int64_t value)
+{
+	header(reply, ':', value);
+}
+
+static void counted(struct hs_reply *reply, char type, const char *prefix, struct hs_bytes value)
+{
+	size_t prefix_len = strlen(prefix);
+
+	header(reply, type, (int64_t)(value.len + prefix_len));
+
+	char *room = hs_buf_reserve(reply->out, value.len + prefix_len + 2);
+
+	memcpy(room, prefix, prefix_len);
+	if (value.len)
+		memcpy(room + prefix_len, value.data, value.len);
+	room[prefix_len + value.len] = '\r';
+	room[prefix_len + value.len + 1] = '\n';
+	reply->out->len += prefix_len + value.len + 2;
+}
+
+void hs_reply_bulk(struct hs_reply *reply, struct hs_bytes value)
+{
+	counted(reply, '$', "", value);
+}
+
+void hs_reply_bulk_text(struct hs_reply *reply, const char *text)
+{
+	hs_reply_bulk(reply, hs_bytes_of(text));
+}
+
+void hs_reply_bulk_int(struct hs_reply *reply, int64_t value)
+{
+	char text[HS_NUM_TEXT_MAX];
+	size_t len = hs_num_format_int(value, text);
+
+	hs_reply_bulk(reply, (struct hs_bytes){text, len});
+}
+
+void hs_reply_double(struct hs_reply *reply, double value)
+{
+	char text[64];
+
+	if (isinf(value))
+		snprintf(text, sizeof text, "%s", value > 0 ? "inf" : "-inf");
+	else
+		snprintf(text, sizeof text, "%.17g", value);
+	if (reply->resp == 3)
+		line(reply, ',', text);
+	else
+		hs_reply_bulk_text(reply, text);
+}
+
+void hs_reply_bool(struct hs_reply *reply, bool value)
+{
+	if (reply->resp == 3)
+		line(reply, '#', value ? "t" : "f");
+	else
+		hs_reply_int(reply, value);
+}
+
+void hs_reply_verbatim(struct hs_reply *reply, struct hs_bytes value)
+{
+	if (reply->resp == 3)
+		counted(reply, '=', "txt:", value);
+	else
+		hs_reply_bulk(reply, value);
+}
+
+void hs_reply_null(struct hs_reply *reply)
+{
+	if (reply->resp == 3)
+		hs_buf_append(reply->out, "_\r\n", 3);
+	else
+		hs_buf_append(reply->out, "$-1\r\n", 5);
+}
+
+void hs_reply_null_array(struct hs_reply *reply)
+{
+	if (reply->resp == 3)
+		hs_buf_append(reply->out, "_\r\n", 3);
+	else
+		hs_buf_append(reply->out, "*-1\r\n", 5);
+}
+
+void hs_reply_array(struct hs_reply *reply, size_t count)
+{
+	header(reply, '*', (int64_t)count);
+}
+
+void hs_reply_map(struct hs_reply *reply, size_t pairs)
+{
+	if (reply->resp == 3)
+		header(reply, '%', (int64_t)pairs);
+	else
+		header(reply, '*', (int64_t)pairs * 2);
+}
+
+void hs_reply_set(struct hs_reply *reply, size_t count)
+{
+	header(reply, reply->resp == 3 ? '~' : '*', (int64_t)count);
+}
+
+void hs_reply_push(struct hs_reply *reply, size_t count)
+{
+	header(reply, reply->resp == 3 ? '>' : '*', (int64_t)count);
+}

@@ -1,0 +1,355 @@
+"""Goal: heatsink answers as Redis 7.0 does, to the byte.
+
+Method: random command sequences (tests/lib/generate.py) run side by side against heatsink and a
+redis-server started here, on two connections, in RESP2 and RESP3, pipelined and not; every reply
+is compared (tests/lib/differential.py). The reference runs in cluster mode with all slots, so that
+CROSSSLOT rules agree; what heatsink splits over slots is compared with a plain redis-server.
+
+One half of the seeds is fixed, the other new in every run. A difference prints its seed and the
+shortest sequence found. SEED=n repeats one, SEQUENCES=n sets how many run.
+"""
+
+import os
+import random
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+import differential
+import generate
+import resp
+import servers
+
+SEQUENCES = int(os.environ.get("SEQUENCES", "60"))
+LENGTH = 60
+GUARD_S = 30.0
+
+
+def seeds():
+    if "SEED" in os.environ:
+        return [int(os.environ["SEED"])]
+    fresh = random.SystemRandom().randrange(10 ** 9)
+    return list(range(SEQUENCES // 2)) + list(range(fresh, fresh + SEQUENCES // 2))
+
+
+STARTED = {}  # the servers, started once for the whole module
+
+
+def setUpModule():
+    debug = ("--enable-debug-command", "yes")
+    for name, make in (("cluster", lambda: servers.Redis(*debug, cluster=True)),
+                       ("plain", lambda: servers.Redis(*debug)),
+                       ("heatsink", lambda: servers.Heatsink(
+                           "--sync", "off", "--workers", "2", "--partitions", "4"))):
+        STARTED[name] = make()
+        unittest.addModuleCleanup(STARTED[name].close)
+
+
+class DifferentialCase(unittest.TestCase):
+    profile = "cluster"
+
+    @property
+    def reference(self):
+        return STARTED[self.profile]
+
+    @property
+    def subject(self):
+        return STARTED["heatsink"]
+
+    def both(self, guard_s=resp.GUARD_S):
+        pair = [resp.Connection(self.reference.port, guard_s), resp.Connection(self.subject.port, guard_s)]
+        for connection in pair:
+            self.addCleanup(connection.close)
+        return pair
+
+    def flush(self):
+        for connection in self.both():
+            connection.call("FLUSHALL")
+
+
+class RandomSequences(DifferentialCase):
+    def check(self, protocol, pipelined):
+        for seed in seeds():
+            steps = generate.Generator(seed, self.profile).sequence(LENGTH)
+            ports = self.reference.port, self.subject.port
+            found = differential.first_difference(steps, *ports, protocol, pipelined)
+            if not found:
+                continue
+
+            def fails(shorter):
+                return differential.first_difference(shorter, *ports, protocol, pipelined) is not None
+
+            short = differential.shrink(steps, fails)
+            found = differential.first_difference(short, *ports, protocol, pipelined) or found
+            self.fail("SEED=%d (%s, RESP%d, %s)\n%s\nsequence:\n%s" % (
+                seed, self.profile, protocol, "pipelined" if pipelined else "one by one", found,
+                "\n".join(map(repr, short))))
+
+    def test_resp2_one_by_one(self):
+        self.check(2, False)
+
+    def test_resp2_pipelined(self):
+        self.check(2, True)
+
+    def test_resp3_one_by_one(self):
+        self.check(3, False)
+
+    def test_resp3_pipelined(self):
+        self.check(3, True)
+
+
+class RandomSequencesAcrossSlots(RandomSequences):
+    """MGET, MSET, DEL, UNLINK, EXISTS and TOUCH over any keys, as a plain redis-server answers."""
+
+    profile = "plain"
+
+
+class ProtocolErrors(DifferentialCase):
+    """What is no request: the same text, and the connection closed at the same place."""
+
+    INPUTS = [
+        b"*abc\r\n", b"*\r\n", b"*1\r\nGET\r\n", b"*1\r\n:5\r\n", b"*1\r\n$abc\r\n", b"*1\r\n$\r\n",
+        b"*1\r\n$-1\r\n", b"*1\r\n$-5\r\n", b"*2147483648\r\n", b"*99999999999999999999\r\n",
+        b"*1\r\n$536870913\r\n", b"*1\r\n$629145600\r\n", b"*1\r\n$99999999999999999999\r\n",
+        b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n#1\r\nb\r\n", b"*2\r\n$3\r\nGET\r\n\r\n",
+        b"PING\r\n*1\r\n$4\r\nPING\r\n*x\r\n*1\r\n$4\r\nPING\r\n",
+        b'SET a "unbalanced\r\n', b"SET a 'unbalanced\r\n", b'SET a "b"c\r\n', b'GET "a\\x4\r\n',
+        b"x" * 65537, b"*1" + b"1" * 65537, b"*1\r\n$" + b"1" * 65537, b"x" * 70000 + b"\r\n",
+        b"*0\r\n", b"*-1\r\n", b"*-10\r\n", b"*0\r\n\r\n\n*0\r\n", b"\r\n\r\n", b"\xff\xfe\r\n",
+        b"+OK\r\n", b"$3\r\nGET\r\n", b":1\r\n", b"-ERR\r\n", b"*1 \r\n$4\r\nPING\r\n",
+        b"*+1\r\n$4\r\nPING\r\n", b"*01\r\n$4\r\nPING\r\n", b"*1\r\n$+4\r\nPING\r\n", b"*1\r\n$04\r\nPING\r\n",
+        b"*1\n$4\nPING\n", b"*1\r\n$4\r\nPINGxx", b"*1\r\n$0\r\n\r\n", b"*2\r\n$0\r\n\r\n$0\r\n\r\n",
+    ]
+
+    def test_texts_and_closing(self):
+        for data in self.INPUTS:
+            with self.subTest(data=data[:80]):
+                answers = []
+                for connection in self.both():
+                    try:
+                        connection.send(data + resp.encode("ECHO", "after") + resp.encode("QUIT"))
+                    except OSError:
+                        pass  # closed while sending: what was said before is still to be read
+                    answers.append(connection.read_to_end())
+                self.assertEqual(*answers)
+
+    def test_byte_by_byte(self):
+        """Where the error is found must not depend on how the bytes arrive."""
+        for data in (b"*abc\r\n", b"*1\r\n$abc\r\n", b"*1\r\n:5\r\n", b"*1\r\n$-5\r\n", b"GET 'x\r\n"):
+            with self.subTest(data=data):
+                answers = []
+                for connection in self.both():
+                    for at in range(len(data)):
+                        try:
+                            connection.send(data[at:at + 1])
+                        except OSError:
+                            break
+                    answers.append(connection.read_to_end())
+                self.assertEqual(*answers)
+
+
+class Transactions(DifferentialCase):
+    """Named cases of MULTI, EXEC and WATCH on two connections: (connection, command …)."""
+
+    CASES = {
+        "a watched key changed by another connection": [
+            (0, "SET {t}a 1"), (0, "WATCH {t}a"), (1, "SET {t}a 2"), (0, "MULTI"), (0, "INCR {t}a"),
+            (0, "EXEC"), (0, "GET {t}a"), (0, "MULTI"), (0, "INCR {t}a"), (0, "EXEC")],
+        "set to the same value is a change": [
+            (0, "SET {t}a 1"), (0, "WATCH {t}a"), (1, "SET {t}a 1"), (0, "MULTI"), (0, "PING"), (0, "EXEC")],
+        "a write that changes nothing is none": [
+            (0, "SET {t}a 1"), (0, "WATCH {t}a {t}b"), (1, "SETNX {t}a 2"), (1, "DEL {t}b"),
+            (1, "PERSIST {t}a"), (1, "EXPIRE {t}b 100"), (1, "GETRANGE {t}a 0 -1"), (0, "MULTI"),
+            (0, "GET {t}a"), (0, "EXEC")],
+        "its own change": [
+            (0, "WATCH {t}a"), (0, "SET {t}a 1"), (0, "MULTI"), (0, "GET {t}a"), (0, "EXEC")],
+        "created, then deleted": [
+            (0, "WATCH {t}a"), (1, "SET {t}a 1"), (1, "DEL {t}a"), (0, "MULTI"), (0, "PING"), (0, "EXEC")],
+        "expiry set": [
+            (0, "SET {t}a 1"), (0, "WATCH {t}a"), (1, "EXPIRE {t}a 100"), (0, "MULTI"), (0, "PING"), (0, "EXEC")],
+        "touched by rename": [
+            (0, "SET {t}a 1"), (0, "WATCH {t}b"), (1, "RENAME {t}a {t}b"), (0, "MULTI"), (0, "PING"), (0, "EXEC")],
+        "touched by copy": [
+            (0, "SET {t}a 1"), (0, "WATCH {t}b"), (1, "COPY {t}a {t}b"), (0, "MULTI"), (0, "PING"), (0, "EXEC")],
+        "flushed": [
+            (0, "SET {t}a 1"), (0, "WATCH {t}a"), (1, "FLUSHALL"), (0, "MULTI"), (0, "PING"), (0, "EXEC")],
+        "flushed, but not there": [
+            (0, "WATCH {t}a"), (1, "SET {t}b 1"), (1, "FLUSHALL"), (0, "MULTI"), (0, "PING"), (0, "EXEC")],
+        "unwatched": [
+            (0, "WATCH {t}a"), (1, "SET {t}a 1"), (0, "UNWATCH"), (0, "MULTI"), (0, "PING"), (0, "EXEC")],
+        "discard unwatches": [
+            (0, "WATCH {t}a"), (0, "MULTI"), (0, "DISCARD"), (1, "SET {t}a 1"), (0, "MULTI"), (0, "PING"),
+            (0, "EXEC")],
+        "reset ends the transaction": [
+            (0, "WATCH {t}a"), (0, "MULTI"), (0, "SET {t}a 1"), (0, "RESET"), (0, "EXEC"), (0, "GET {t}a")],
+        "changed after MULTI, before EXEC": [
+            (0, "WATCH {t}a"), (0, "MULTI"), (0, "SET {t}a mine"), (1, "SET {t}a other"), (0, "EXEC"),
+            (1, "GET {t}a")],
+        "an error while queueing": [
+            (0, "MULTI"), (0, "SET {t}a 1"), (0, "GET"), (0, "SET {t}a 2"), (0, "EXEC"), (0, "GET {t}a")],
+        "an unknown command while queueing": [
+            (0, "MULTI"), (0, "NOSUCH x"), (0, "EXEC"), (0, "EXEC")],
+        "an error while running": [
+            (0, "SET {t}s abc"), (0, "MULTI"), (0, "INCR {t}s"), (0, "SET {t}b 1"),
+            (0, "SETRANGE {t}b -1 x"), (0, "INCR {t}b"), (0, "EXEC"), (0, "MGET {t}s {t}b")],
+        "two slots in a transaction": [
+            (0, "MULTI"), (0, "SET a 1"), (0, "SET b 1"), (0, "EXEC"), (0, "GET a"), (0, "EXEC")],
+        "two slots in one queued command": [
+            (0, "MULTI"), (0, "MGET a b"), (0, "SET a 1"), (0, "EXEC"), (0, "EXISTS a")],
+        "one slot, no keys between": [
+            (0, "MULTI"), (0, "SET {t}a 1"), (0, "PING"), (0, "ECHO x"), (0, "TIME"), (0, "TYPE {t}a"), (0, "EXEC")],
+        "watched keys in several slots": [
+            (0, "WATCH a"), (0, "WATCH b"), (0, "MULTI"), (0, "GET a"), (0, "EXEC"),
+            (0, "WATCH a"), (0, "WATCH b"), (1, "SET b 1"), (0, "MULTI"), (0, "GET a"), (0, "EXEC")],
+        "watched key in another slot than the transaction": [
+            (0, "WATCH a"), (1, "SET a 1"), (0, "MULTI"), (0, "SET {t}a 1"), (0, "EXEC"), (0, "GET {t}a")],
+        "two slots in one WATCH": [(0, "WATCH a b"), (0, "MULTI"), (0, "GET a"), (0, "EXEC")],
+        "commands without keys only": [(0, "MULTI"), (0, "PING"), (0, "ECHO x"), (0, "EXEC")],
+        "nothing": [(0, "MULTI"), (0, "EXEC"), (0, "WATCH {t}a"), (0, "MULTI"), (0, "EXEC")],
+        "what spans everything": [
+            (0, "MSET {t}a 1 {t}b 2"), (0, "MULTI"), (0, "DBSIZE"), (0, "KEYS *"), (0, "SET {t}c 3"), (0, "DBSIZE"),
+            (0, "FLUSHALL"), (0, "DBSIZE"), (0, "SET {t}d 4"), (0, "EXEC"), (0, "KEYS *")],
+        "quit inside": [(0, "MULTI"), (0, "SET {t}a 1"), (0, "QUIT"), (1, "GET {t}a")],
+        "not allowed inside": [
+            (0, "MULTI"), (0, "WATCH {t}a"), (0, "MULTI"), (0, "EXEC"), (0, "MULTI"), (0, "UNWATCH"), (0, "HELLO 3"),
+            (0, "CLIENT SETNAME x"), (0, "SELECT 0"), (0, "EXEC"), (0, "CLIENT GETNAME"), (0, "GET {t}nil")],
+        "seen whole": [
+            (0, "MULTI"), (0, "SET {t}a 1"), (0, "INCR {t}a"), (1, "GET {t}a"), (0, "EXEC"), (1, "GET {t}a")],
+    }
+
+    def test_named(self):
+        for name, lines in self.CASES.items():
+            for pipelined in (False, True):
+                with self.subTest(name, pipelined=pipelined):
+                    steps = [generate.Step(conn, [line.encode().split()], joined=True)
+                             for conn, line in lines]
+                    for protocol in (2, 3):
+                        found = differential.first_difference(
+                            steps, self.reference.port, self.subject.port, protocol, pipelined)
+                        self.assertIsNone(found, found)
+
+
+class Expiry(DifferentialCase):
+    """Keys whose time passes while nobody looks: gone for every command at once."""
+
+    COMMANDS = [
+        "GET {k}", "GETDEL {k}", "GETEX {k} PERSIST", "GETSET {k} new", "SET {k} new GET", "SET {k} new XX",
+        "SET {k} new NX", "SET {k} new KEEPTTL", "SETNX {k} new", "APPEND {k} x", "INCR {k}", "STRLEN {k}",
+        "INCRBYFLOAT {k} 1.5", "GETRANGE {k} 0 -1", "SETRANGE {k} 2 x", "GETBIT {k} 1", "SETBIT {k} 1 1",
+        "BITCOUNT {k}", "BITPOS {k} 1", "DEL {k}", "UNLINK {k}", "EXISTS {k} {k}", "TOUCH {k}", "TYPE {k}",
+        "EXPIRE {k} 1000", "PERSIST {k}", "TTL {k}", "PTTL {k}", "EXPIRETIME {k}", "RENAME {k} {{{k}}}b",
+        "RENAMENX {k} {{{k}}}b", "COPY {k} {{{k}}}b", "OBJECT ENCODING {k}", "OBJECT REFCOUNT {k}",
+        "MSETNX {k} new", "MGET {k}", "LCS {k} {k}", "MSET {k} new", "PSETEX {k} 1000000 new",
+    ]
+
+    def test_commands_on_keys_whose_time_is_up(self):
+        self.flush()
+        pair = self.both()
+        keys = ["k%d" % index for index in range(len(self.COMMANDS))]
+        for connection in pair:
+            for key in keys + ["watched", "sentinel"]:
+                connection.call("SET", key, "5", "PX", "60")
+            connection.call("WATCH", "watched")
+        for connection in pair:
+            self.wait_until_gone(connection)
+        for connection in pair:
+            connection.call("MULTI")
+        self.assertEqual(*[connection.call("EXEC").raw for connection in pair])
+        self.assertEqual([connection.call("KEYS", "*").raw for connection in pair], [b"*0\r\n"] * 2)
+        self.assertEqual(pair[1].call("RANDOMKEY").raw, b"$-1\r\n")
+        for key, template in zip(keys, self.COMMANDS):
+            argv = template.format(k=key).split()
+            with self.subTest(argv=argv):
+                one, two = [connection.call(*argv) for connection in pair]
+                self.assertTrue(differential.agree([arg.encode() for arg in argv], one, two), (one, two))
+                for look in (["GET", key], ["PTTL", key], ["OBJECT", "ENCODING", key]):
+                    one, two = [connection.call(*look) for connection in pair]
+                    self.assertTrue(differential.agree([arg.encode() for arg in look], one, two), (look, one, two))
+
+    def wait_until_gone(self, connection):
+        """The sentinel was set last, so when it is gone all are, and nobody has touched them."""
+        guard = time.monotonic() + GUARD_S
+        while connection.call("EXISTS", "sentinel").raw != b":0\r\n":
+            self.assertLess(time.monotonic(), guard, "a key that does not expire")
+
+    def test_swept_without_being_touched(self):
+        """Keys nobody asks for again leave the store: DBSIZE falls, expired_keys counts them."""
+        client = self.subject.client()
+        client.flushall()
+        pipe = client.pipeline(transaction=False)
+        for index in range(500):
+            pipe.set("swept:%d" % index, "x", px=30)
+        pipe.execute()
+        guard = time.monotonic() + GUARD_S
+        while client.dbsize() > 0:
+            self.assertLess(time.monotonic(), guard, "expired keys stay in the store")
+        self.assertGreaterEqual(client.info("stats")["expired_keys"], 500)
+
+
+class Passwords(unittest.TestCase):
+    """Before and after AUTH, and the smaller limits that hold before it."""
+
+    LINES = [
+        [["PING"], ["GET", "a"], ["NOSUCH"], ["GET"], ["MULTI"], ["EXEC"], ["HELLO"], ["HELLO", "3"],
+         ["AUTH", "wrong"], ["AUTH", "default", "wrong"], ["AUTH", "nobody", "secret"], ["AUTH"],
+         ["AUTH", "secret"], ["SET", "a", "1"], ["AUTH", "wrong"], ["GET", "a"], ["RESET"], ["GET", "a"],
+         ["AUTH", "default", "secret"], ["GET", "a"], ["QUIT"]],
+        [["HELLO", "3", "AUTH", "default", "wrong"], ["GET", "a"], ["HELLO", "3", "AUTH", "default", "secret",
+         "SETNAME", "me"], ["CLIENT", "GETNAME"], ["GET", "nil"], ["HELLO", "2"], ["GET", "nil"], ["QUIT"]],
+        [["CLIENT", "SETNAME", "x"], ["COMMAND"], ["SELECT", "0"], ["RESET"], ["CLIENT", "NOSUCH"], ["QUIT"]],
+    ]
+    RAW = [b"*11\r\n", b"*1\r\n$16385\r\n", b"*10\r\n$16384\r\n" + b"x" * 16384 + b"\r\n" + b"$1\r\na\r\n" * 9]
+
+    @classmethod
+    def setUpClass(cls):
+        cls.servers = []
+        for make in (servers.Redis, servers.Heatsink):
+            server = make("--requirepass", "secret")
+            cls.addClassCleanup(server.close)
+            cls.servers.append(server)
+
+    def test_conversations(self):
+        for lines in self.LINES:
+            connections = [server.raw() for server in self.servers]
+            for argv in lines:
+                with self.subTest(argv=argv):
+                    one, two = [connection.call(*argv) for connection in connections]
+                    self.assertTrue(differential.agree([arg.encode() for arg in argv], one, two), (one, two))
+
+    def test_limits_before_auth(self):
+        for data in self.RAW:
+            with self.subTest(data=data[:30]):
+                answers = []
+                for server in self.servers:
+                    connection = server.raw()
+                    connection.send(data + resp.encode("QUIT"))
+                    answers.append(connection.read_to_end())
+                self.assertEqual(*answers)
+
+
+class CommandTable(DifferentialCase):
+    """COMMAND INFO of every command heatsink has: Redis's arity, flags, keys and categories."""
+
+    ABSENT_IN_REDIS = {"client|setinfo"}  # came with Redis 7.2
+
+    def test_rows(self):
+        reference, subject = self.both()
+        names = [item.text.decode() for item in subject.call("COMMAND", "LIST").items]
+        self.assertGreater(len(names), 60)
+        names = sorted(set(names) - self.ABSENT_IN_REDIS)
+        for name in names:
+            with self.subTest(name):
+                one, two = [connection.call("COMMAND", "INFO", name).items[0].items
+                            for connection in (reference, subject)]
+                self.assertIsNotNone(one, "Redis has no such command")
+                self.assertEqual([item.raw for item in one[:2]], [item.raw for item in two[:2]])
+                self.assertEqual([item.raw for item in one[3:6]], [item.raw for item in two[3:6]])
+                for at in (2, 6):
+                    sets = [{item.text for item in row[at].items} for row in (one, two)]
+                    self.assertEqual(*sets)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,140 @@
+"""The runner tells the truth: a failure of any kind is counted, named and reflected in the exit
+status, and nothing that a test leaves behind goes on running.
+
+It is run in small trees that hold nothing but one test program each, all of them misbehaving.
+"""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+HEAD = "import unittest\nclass T(unittest.TestCase):\n"
+
+
+class Runner(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = folder.name
+        for name in ("tools", "tests/unit", "tests/integration", "build/tests"):
+            os.makedirs(os.path.join(self.root, name))
+        shutil.copy(os.path.join(ROOT, "tools/run-tests"), os.path.join(self.root, "tools"))
+
+    def write(self, path, text):
+        path = os.path.join(self.root, path)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(path, 0o755)
+
+    def run_tests(self, *names, timeout_s="600"):
+        """The last line and the exit status; self.output keeps everything."""
+        done = subprocess.run(
+            [sys.executable, os.path.join(self.root, "tools/run-tests"), *names], cwd=self.root,
+            env={**os.environ, "TEST_TIMEOUT_S": timeout_s}, text=True, check=False,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.output = done.stdout
+        return self.output.splitlines()[-1], done.returncode
+
+    def python(self, body):
+        self.write("tests/integration/test_it.py", body)
+
+    def unit(self, script):
+        self.write("tests/unit/test_it.c", "")
+        self.write("build/tests/test_it", "#!/bin/sh\n" + script)
+
+    def test_all_is_well(self):
+        self.python(HEAD + " def test_a(self): pass\n def test_b(self): pass\n")
+        self.write("tests/integration/test_sh.sh", "#!/bin/sh\nexit 0\n")
+        self.assertEqual(self.run_tests(), ("3 passed, 0 failed", 0))
+
+    def test_failing_method(self):
+        self.python(HEAD + " def test_a(self): self.fail('because')\n def test_b(self): pass\n")
+        self.assertEqual(self.run_tests(), ("1 passed, 1 failed", 1))
+        self.assertIn("because", self.output)
+
+    def test_failing_subtests_are_one_failure(self):
+        self.python(HEAD + " def test_a(self):\n  for i in range(4):\n"
+                           "   with self.subTest(i): self.fail()\n def test_b(self): pass\n")
+        self.assertEqual(self.run_tests(), ("1 passed, 1 failed", 1))
+
+    def test_failing_class_setup(self):
+        self.python(HEAD + " @classmethod\n def setUpClass(cls): raise OSError\n"
+                           " def test_a(self): pass\n")
+        self.assertEqual(self.run_tests(), ("0 passed, 1 failed", 1))
+
+    def test_unexpected_success(self):
+        self.python(HEAD + " @unittest.expectedFailure\n def test_a(self): pass\n")
+        self.assertEqual(self.run_tests(), ("0 passed, 1 failed", 1))
+
+    def test_module_that_does_not_load(self):
+        self.python("import no_such_module\n")
+        self.assertEqual(self.run_tests(), ("0 passed, 1 failed", 1))
+
+    def test_module_without_tests(self):
+        self.python("import unittest\n")
+        self.assertEqual(self.run_tests(), ("0 passed, 1 failed", 1))
+
+    def test_module_that_dies_midway(self):
+        self.python("import os\n" + HEAD + " def test_a(self): os._exit(0)\n")
+        self.assertEqual(self.run_tests(), ("0 passed, 1 failed", 1))
+
+    def test_module_that_hangs_is_ended_with_its_children(self):
+        self.python("import subprocess, sys\n" + HEAD + " def test_a(self):\n"
+                    "  child = subprocess.Popen(['sleep', '100000'])\n"
+                    "  open('pid', 'w').write(str(child.pid))\n  child.wait()\n")
+        self.assertEqual(self.run_tests(timeout_s="8"), ("0 passed, 1 failed", 1))
+        with open(os.path.join(self.root, "pid"), encoding="ascii") as file:
+            self.assertFalse(runs(int(file.read())))
+
+    def test_unit_program(self):
+        self.unit("echo '[       OK ] test_a'; echo '[       OK ] test_b'\n")
+        self.assertEqual(self.run_tests(), ("2 passed, 0 failed", 0))
+
+    def test_unit_program_with_a_failure(self):
+        self.unit("echo '[       OK ] test_a'; echo '[  FAILED  ] test_b'\n"
+                  "echo '[  FAILED  ] tests: 1 test(s), listed below:'\n"
+                  "echo '[  FAILED  ] test_b'; exit 1\n")
+        self.assertEqual(self.run_tests(), ("1 passed, 1 failed", 1))
+
+    def test_unit_program_that_crashes(self):
+        self.unit("echo '[       OK ] test_a'; kill -SEGV $$\n")
+        self.assertEqual(self.run_tests(), ("1 passed, 1 failed", 1))
+
+    def test_unit_program_that_leaks(self):
+        self.unit("echo '[       OK ] test_a'; exit 99\n")
+        self.assertEqual(self.run_tests(), ("1 passed, 1 failed", 1))
+
+    def test_unit_program_that_was_not_built(self):
+        self.write("tests/unit/test_it.c", "")
+        self.assertEqual(self.run_tests(), ("0 passed, 1 failed", 1))
+
+    def test_script(self):
+        self.write("tests/integration/test_it.sh", "#!/bin/sh\necho because; exit 3\n")
+        self.assertEqual(self.run_tests(), ("0 passed, 1 failed", 1))
+        self.assertIn("because", self.output)
+
+    def test_names(self):
+        self.python(HEAD + " def test_a(self): pass\n def test_ab(self): pass\n"
+                           "class U(T):\n def test_c(self): pass\n")
+        self.unit("echo '[       OK ] test_a'\n")
+        for name, count in (("test_ab", 2), ("T", 2), ("T.test_a", 1), ("U", 3),
+                            ("test_it.U.test_c", 1), ("test_it.py", 5), ("test_it", 6)):
+            with self.subTest(name):
+                self.assertEqual(self.run_tests(name), (f"{count} passed, 0 failed", 0))
+        self.assertEqual(self.run_tests("test_nothing")[1], 1)
+
+
+def runs(pid):
+    """Whether a process is there and more than a zombie."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,60 @@
+"""The tests' own tools: servers on free ports start, answer, restart with their data and end.
+
+A mistake here would make every other test lie, so the tools are tried on redis-server, whose
+behaviour is known, and on programs that misbehave on purpose.
+"""
+import os
+import signal
+import sys
+import unittest
+
+from servers import Process, Redis
+
+
+class RedisServer(unittest.TestCase):
+    def test_answers_and_stops(self):
+        with Redis() as server:
+            self.assertEqual(server.client().ping(), True)
+            self.assertEqual(server.raw().call("SET", "a", "1").raw, b"+OK\r\n")
+            self.assertEqual(server.raw().call("GET", "a").raw, b"$1\r\n1\r\n")
+            self.assertEqual(server.stop(), 0)
+            self.assertFalse(server.running())
+
+    def test_two_at_once_have_their_own_ports_and_folders(self):
+        with Redis() as one, Redis() as two:
+            self.assertNotEqual(one.port, two.port)
+            self.assertNotEqual(one.data, two.data)
+            one.client().set("a", "1")
+            self.assertIsNone(two.client().get("a"))
+
+    def test_restart_keeps_the_folder_and_close_removes_it(self):
+        with Redis("--appendonly", "yes", "--appendfsync", "always") as server:
+            server.client().set("a", "1")
+            self.assertEqual(server.kill9(), -signal.SIGKILL)
+            server.start()
+            self.assertEqual(server.client().get("a"), b"1")
+        self.assertFalse(os.path.exists(server.data))
+
+    def test_cluster_of_one(self):
+        with Redis(cluster=True) as server:
+            self.assertIn(b"cluster_state:ok", server.raw().call("CLUSTER", "INFO").raw)
+            self.assertEqual(server.raw().call("SET", "a", "1").raw, b"+OK\r\n")
+
+
+class Misbehaving(unittest.TestCase):
+    def test_a_program_that_ends_early_is_told_with_its_output(self):
+        process = Process([sys.executable, "-c", "print('no such option'); raise SystemExit(3)"])
+        with self.assertRaisesRegex(AssertionError, "no such option"):
+            process.wait_log("listening on")
+        self.assertEqual(process.wait(), 3)
+
+    def test_a_line_that_came_before_it_was_asked_for_is_found(self):
+        process = Process([sys.executable, "-c", "print('one'); print('two 42')"])
+        process.wait_log("two")
+        self.assertEqual(process.wait_log(r"two (\d+)").group(1), "42")
+        self.assertEqual(process.wait_log("one").group(), "one")
+        self.assertEqual(process.wait(), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,406 @@
+"""heatsink storm: the load it makes is the load that was asked for, and --verify finds mistakes.
+
+What was sent is judged by what a real redis-server saw. What --verify must find is planted by a
+little server that makes one mistake on purpose; what it must not complain about (lost connections,
+refused writes, unknown outcomes) is made the same way.
+"""
+import json
+import os
+import pty
+import signal
+import subprocess
+import time
+import unittest
+
+from fake import FakeServer, Hangup
+from servers import GUARD_S, Process, Redis, heatsink_path
+
+
+def start(server, *args):
+    return Process([heatsink_path(), "storm", "--target", f"127.0.0.1:{server.port}",
+                    *map(str, args)])
+
+
+def run(server, *args):
+    """The exit code, what it printed, and its complaints."""
+    done = subprocess.run([heatsink_path(), "storm", "--target", f"127.0.0.1:{server.port}",
+                           *map(str, args)], capture_output=True, text=True, timeout=GUARD_S)
+    return done.returncode, done.stdout, done.stderr
+
+
+def run_json(test, server, *args, code=0):
+    got, out, err = run(server, "--json", *args)
+    test.assertEqual(got, code, out + err)
+    return json.loads(out)
+
+
+def calls(server, command):
+    return server.client().info("commandstats").get(f"cmdstat_{command}", {}).get("calls", 0)
+
+
+class Load(unittest.TestCase):
+    """What the server saw is what was asked for."""
+
+    def test_count_and_kinds(self):
+        with Redis() as server:
+            result = run_json(self, server, "--command", "mixed", "--writes", "0.5", "--count",
+                              20000, "--keys", 100, "--pipeline", 7, "--connections", 3)
+            self.assertEqual(result["sent"], 20000)
+            self.assertEqual(result["answered"], 20000)
+            self.assertEqual(result["errors"], {})
+            self.assertEqual(calls(server, "get"), result["reads"]["requests"])
+            writes = calls(server, "set") + calls(server, "incr")
+            self.assertEqual(writes, result["writes"]["requests"])
+            self.assertEqual(writes + calls(server, "get"), 20000)
+            # Half of the requests write, half of the keys are counters.
+            self.assertAlmostEqual(calls(server, "set"), 5000, delta=500)
+            self.assertAlmostEqual(calls(server, "incr"), 5000, delta=500)
+
+    def test_one_command_each(self):
+        for command in ("get", "set", "incr"):
+            with self.subTest(command=command), Redis() as server:
+                run_json(self, server, "--command", command, "--count", 500, "--keys", 10)
+                for name in ("get", "set", "incr"):
+                    self.assertEqual(calls(server, name), 500 if name == command else 0)
+
+    def test_shares_of_keys(self):
+        with Redis() as server:
+            run_json(self, server, "--command", "incr", "--count", 20000, "--keys", 10,
+                     "--shape", "viral:0.4", "--prefix", "s:")
+            client = server.client()
+            counts = [int(client.get(f"s:n:{i:012}")) for i in range(10)]
+            self.assertEqual(sum(counts), 20000)
+            self.assertAlmostEqual(counts[0], 8000, delta=400)
+            for count in counts[1:]:
+                self.assertAlmostEqual(count, 12000 / 9, delta=250)
+
+    def test_same_seed_same_keys(self):
+        seen = []
+        for seed in (3, 3, 4):
+            with Redis() as server:
+                run_json(self, server, "--command", "incr", "--count", 300, "--keys", 1000,
+                         "--connections", 1, "--shape", "zipf:0.99", "--seed", seed)
+                client = server.client()
+                seen.append({key: client.get(key) for key in client.keys()})
+        self.assertEqual(seen[0], seen[1])
+        self.assertNotEqual(seen[0], seen[2])
+
+    def test_load_fills_every_key(self):
+        with Redis() as server:
+            run_json(self, server, "--load", "--command", "get", "--keys", 5000, "--count", 1,
+                     "--value-size", 33, "--threads", 2)
+            client = server.client()
+            self.assertEqual(client.dbsize(), 5000)
+            self.assertEqual(client.strlen("key:000000004999"), 33)
+
+    def test_threads_share_the_count(self):
+        with Redis() as server:
+            result = run_json(self, server, "--threads", 3, "--count", 1001, "--connections", 4,
+                              "--command", "set", "--keys", 10)
+            self.assertEqual(result["answered"], 1001)
+            self.assertEqual(calls(server, "set"), 1001)
+            self.assertEqual(server.client().info("stats")["total_connections_received"], 6)
+
+    def test_large_values(self):
+        with Redis() as server:
+            result = run_json(self, server, "--value-size", "300kb", "--keys", 20, "--writes",
+                              "0.5", "--count", 400, "--pipeline", 4, "--verify")
+            self.assertEqual(result["answered"], 400)
+            self.assertTrue(result["verify"]["ok"])
+
+    def test_open_loop_sends_what_was_asked_for(self):
+        with Redis() as server:
+            result = run_json(self, server, "--rate", 5000, "--count", 1000, "--command", "get")
+            self.assertEqual(result["answered"], 1000)
+            self.assertEqual(calls(server, "get"), 1000)
+
+    def test_a_stall_shows_in_the_open_loop(self):
+        """One pause of 400 ms holds up every request due in it, not only the one it met."""
+        def pause(_server, _connection, number, _args):
+            if number == 10:
+                time.sleep(0.4)
+
+        with FakeServer(pause) as server:
+            result = run_json(self, server, "--rate", 500, "--count", 200, "--connections", 1,
+                              "--command", "get")
+            self.assertGreater(result["all"]["p50_us"], 100000)
+        with FakeServer(pause) as server:
+            result = run_json(self, server, "--count", 200, "--connections", 1, "--command", "get")
+            self.assertGreater(result["all"]["max_us"], 400000)
+            self.assertLess(result["all"]["p50_us"], result["all"]["max_us"] / 2)
+
+    def test_a_target_too_slow_leaves_requests_unsent(self):
+        def slow(_server, _connection, _number, _args):
+            time.sleep(0.02)
+
+        with FakeServer(slow) as server:
+            result = run_json(self, server, "--rate", 1000, "--duration", "300ms",
+                              "--connections", 1, "--command", "get")
+            self.assertGreater(result["behind"], 100)
+            self.assertEqual(result["behind"] + result["sent"], 300)
+
+
+class Words(unittest.TestCase):
+    """What people read and type."""
+
+    def test_table(self):
+        with Redis() as server:
+            code, out, err = run(server, "--count", 1000, "--writes", "0.5", "--keys", 10)
+            self.assertEqual((code, err), (0, ""))
+            for word in ("p50", "p95", "p99", "p99.9", "max", "reads", "writes", "per second"):
+                self.assertIn(word, out)
+
+    def test_errors_by_first_word(self):
+        def refuse(_server, _connection, number, _args):
+            if number % 10 == 0:
+                return b"-OOM store full: 1 of 1 bytes\r\n"
+            return b"-LOADING later\r\n" if number % 10 == 1 else None
+
+        with FakeServer(refuse) as server:
+            result = run_json(self, server, "--count", 100, "--command", "set")
+            self.assertEqual(result["errors"], {"OOM": 10, "LOADING": 10})
+        with FakeServer(refuse) as server:
+            code, out, _ = run(server, "--count", 100, "--command", "get")
+            self.assertEqual(code, 0)
+            self.assertIn("errors OOM, such as: OOM store full", out)
+
+    def test_bad_words(self):
+        for args, complaint in (
+                (["--nonsense"], "unknown option '--nonsense'"),
+                (["storm"], "unknown option 'storm'"),
+                (["--keys"], "--keys needs N"),
+                (["--keys", "0"], "--keys: bad value '0'"),
+                (["--keys=many"], "--keys: bad value 'many'"),
+                (["--shape", "zapf:1"], "--shape: bad value 'zapf:1'"),
+                (["--command", "hget"], "--command: bad value 'hget'"),
+                (["--writes", "1.5"], "--writes: bad value '1.5'"),
+                (["--duration", "5y"], "--duration: bad value '5y'"),
+                (["--target", "somewhere"], "--target: bad value 'somewhere'"),
+                (["--target", "no.such.host.invalid:1"], "no.such.host.invalid"),
+                (["--json=yes"], "--json takes no value"),
+                (["--command", "get", "--writes", "0.5"], "--command get writes nothing"),
+                (["--threads", "2", "--connections", "1"], "--threads"),
+                (["--threads", "2", "--verify"], "--verify works on one thread"),
+                (["--value-size", "10", "--verify"], "--value-size")):
+            with self.subTest(args=args):
+                done = subprocess.run([heatsink_path(), "storm", *args], capture_output=True,
+                                      text=True, timeout=GUARD_S)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn(complaint, done.stderr)
+                self.assertEqual(done.stderr.count("\n"), 1)
+
+    def test_help(self):
+        done = subprocess.run([heatsink_path(), "storm", "--help"], capture_output=True, text=True,
+                              timeout=GUARD_S)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        for name in ("--target", "--shape", "--rate", "--verify", "(default: 127.0.0.1:6380)"):
+            self.assertIn(name, done.stdout)
+        self.assertLessEqual(max(map(len, done.stdout.splitlines())), 80)
+
+    def test_progress_line_on_a_terminal_only(self):
+        with Redis() as server:
+            _, _, err = run(server, "--duration", "1200ms", "--command", "get")
+            self.assertEqual(err, "")
+            ours, theirs = pty.openpty()
+            command = [heatsink_path(), "storm", "--target", f"127.0.0.1:{server.port}",
+                       "--duration", "1200ms", "--command", "get"]
+            with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs) as child:
+                os.close(theirs)
+                shown = b""
+                try:
+                    while more := os.read(ours, 1000):
+                        shown += more
+                except OSError:  # the terminal's other end is closed
+                    pass
+                os.close(ours)
+                self.assertEqual(child.wait(GUARD_S), 0)
+            self.assertIn(b" answers ", shown)
+            self.assertIn(b"\r", shown)
+
+    def test_interrupt_ends_it_with_a_report(self):
+        with Redis() as server:
+            storm = start(server, "--duration", "1h", "--command", "set", "--keys", 10, "--verify")
+            while calls(server, "set") < 100:
+                pass
+            storm.signal(signal.SIGINT)
+            self.assertEqual(storm.wait(), 0)
+            self.assertIn("all as it must be", storm.text())
+
+
+class Connecting(unittest.TestCase):
+    def test_nobody_there(self):
+        with FakeServer() as server:
+            port = server.port
+        done = subprocess.run([heatsink_path(), "storm", "--target", f"127.0.0.1:{port}",
+                               "--retries", "1"], capture_output=True, text=True, timeout=GUARD_S)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("could not connect: connection refused", done.stderr)
+
+    def test_password(self):
+        with Redis("--requirepass", "secret") as server:
+            client = server.client(password="secret")
+            result = run_json(self, server, "--password", "secret", "--count", 100)
+            self.assertEqual((result["answered"], result["errors"]), (100, {}))
+            code, _, err = run(server, "--password", "wrong", "--count", 100)
+            self.assertEqual(code, 1)
+            self.assertIn("AUTH: WRONGPASS", err)
+            result = run_json(self, server, "--count", 100)
+            self.assertEqual(result["errors"], {"NOAUTH": 100})
+            self.assertTrue(client.ping())
+
+    def test_lost_connections_come_back(self):
+        with Redis() as server:
+            storm = start(server, "--count", 60000, "--keys", 50, "--writes", "0.5", "--verify",
+                          "--json", "--connections", 10, "--pipeline", 4)
+            for sets in (100, 1000, 2000, 5000):
+                while storm.child.poll() is None and calls(server, "set") < sets:
+                    pass
+                server.client().client_kill_filter(_type="normal", skipme=True)
+            self.assertEqual(storm.wait(), 0, storm.text())
+            result = json.loads(storm.text())
+            self.assertGreater(result["disconnects"], 0)
+            self.assertEqual(result["answered"] + result["lost"], 60000)
+            self.assertTrue(result["verify"]["ok"])
+
+    def test_server_that_never_comes_back(self):
+        def leave(server, _connection, number, _args):
+            if number > 500:
+                raise Hangup()
+
+        with FakeServer(leave) as server:
+            result = run_json(self, server, "--count", 1000, "--connections", 2, "--retries", 2,
+                              "--verify", "--command", "set", "--keys", 10, code=1)
+            self.assertEqual(result["given_up"], 2)
+            self.assertIn("could not be read at the end", result["verify"]["failures"][0])
+
+    def test_what_is_no_reply(self):
+        def babble(_server, _connection, number, _args):
+            return b"what?\r\n" if number == 50 else None
+
+        with FakeServer(babble) as server:
+            code, out, _ = run(server, "--count", 200, "--command", "get")
+            self.assertEqual(code, 0)
+            self.assertIn("what is no reply", out)
+
+
+class Verify(unittest.TestCase):
+    """Planted mistakes are found; bad luck is not taken for one."""
+
+    def judge(self, mischief, *args, code):
+        with FakeServer(mischief) as server:
+            result = run_json(self, server, "--verify", "--count", 2000, "--keys", 4,
+                              "--connections", 5, "--writes", "0.5", *args, code=code)
+            self.assertEqual(result["verify"]["ok"], code == 0)
+            return "\n".join(result["verify"]["failures"])
+
+    def test_honest_server(self):
+        self.judge(None, "--pipeline", 3, "--load", code=0)
+
+    def test_against_redis(self):
+        with Redis() as server:
+            for shape in ("uniform", "viral:0.7", "zipf:1.2", "moving:50ms"):
+                with self.subTest(shape=shape):
+                    result = run_json(self, server, "--verify", "--shape", shape, "--keys", 30,
+                                      "--writes", "0.5", "--count", 30000, "--pipeline", 8)
+                    self.assertTrue(result["verify"]["ok"])
+                    self.assertGreater(result["verify"]["checked"], 30000)
+
+    def test_write_acknowledged_and_lost(self):
+        def lose(_server, _connection, number, args):
+            return b"+OK\r\n" if args[0] == b"SET" and number > 1900 else None
+
+        self.assertIn("replaced", self.judge(lose, "--command", "set", code=1))
+
+    def test_write_lost_that_nobody_reads_but_the_end(self):
+        def lose(_server, _connection, number, args):
+            return b"+OK\r\n" if args[0] == b"SET" and number == 2000 else None
+
+        found = self.judge(lose, "--command", "set", "--writes", "1", "--connections", "1", code=1)
+        self.assertIn("at the end", found)
+
+    def test_key_vanishes(self):
+        def drop(server, _connection, number, _args):
+            if number == 1000:
+                server.data.clear()
+
+        found = self.judge(drop, "--command", "set", code=1)
+        self.assertIn("an acknowledged SET is lost: no value", found)
+
+    def test_value_cut_short(self):
+        def cut(server, _connection, number, args):
+            if args[0] == b"SET" and number > 1000:
+                server.data[args[1]] = args[2][:60]
+                return b"+OK\r\n"
+            return None
+
+        self.assertIn("a damaged value was read", self.judge(cut, "--command", "set", code=1))
+
+    def test_increment_answered_twice(self):
+        def twice(server, _connection, number, args):
+            if args[0] == b"INCR" and number > 1000 and not server.data.get("done"):
+                server.data["done"] = b"1"
+                return b":%d\r\n" % int(server.data[args[1]])
+            return None
+
+        self.assertIn("two INCRs were answered", self.judge(twice, "--command", "incr", code=1))
+
+    def test_increment_lost(self):
+        """Nobody notices the lost one until the sum is taken."""
+        def lose(server, _connection, number, args):
+            if args[0] == b"INCR" and number == 2001:  # one key was read before the run
+                return b":%d\r\n" % (int(server.data[args[1]]) + 1)
+            return None
+
+        found = self.judge(lose, "--command", "incr", "--writes", "1", "--keys", "1",
+                           "--connections", "1", code=1)
+        self.assertIn("the sum is 1999, but start and acknowledged increments give 2000", found)
+
+    def test_increment_counted_double(self):
+        def double(server, _connection, number, args):
+            if args[0] == b"INCR" and number == 1000:
+                server.serve(args)
+            return None
+
+        self.judge(double, "--command", "incr", "--keys", "1", "--writes", "1", code=1)
+
+    def test_stale_read(self):
+        past = {}
+
+        def stale(server, _connection, number, args):
+            if args[0] == b"SET" and number < 500:
+                past[args[1]] = args[2]
+            if args[0] == b"GET" and number > 1500 and args[1] in past:
+                return b"$%d\r\n%s\r\n" % (len(past[args[1]]), past[args[1]])
+            return None
+
+        self.judge(stale, "--command", "set", code=1)
+
+    def test_connections_lost_before_and_after_the_deed(self):
+        def hang_up(server, _connection, number, args):
+            if number % 97 == 0:
+                if number % 2:
+                    server.serve(args)
+                raise Hangup()
+
+        self.judge(hang_up, "--pipeline", 4, code=0)
+
+    def test_refused_and_unknown(self):
+        def refuse(server, _connection, number, args):
+            if args[0] == b"GET" or number % 7:
+                return None
+            if number % 3 == 0:
+                return b"-OOM store full\r\n"
+            if number % 3 == 1:
+                server.serve(args)
+            return b"-ERR the partition went away, the outcome is unknown\r\n"
+
+        self.judge(refuse, code=0)
+
+    def test_values_from_an_earlier_run_are_no_mistake(self):
+        with FakeServer() as server:
+            for _ in range(2):
+                run_json(self, server, "--verify", "--count", 500, "--keys", 20, "--writes", "0.3")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,316 @@
+"""Runs one sequence against two servers and says where their answers part.
+
+The executor keeps no model of the server. What it knows of a connection (is it inside MULTI, what
+is queued) it reads from the reference's replies. Replies are compared byte for byte; the few that
+cannot be equal (times, sets without order, identifiers) are compared by the rule in RULES, and the
+differences that are meant stand in KNOWN with their reason.
+"""
+
+import generate
+import resp
+
+TIME_SLACK_MS = 20000  # how far apart the two servers may run one step on a busy machine
+
+
+class Invalid(Exception):
+    """The sequence asks for what only one of the two servers is meant to do."""
+
+
+class Difference(Exception):
+    def __init__(self, what, reference, subject):
+        super().__init__("%s\n    redis:    %r\n    heatsink: %r" % (what, reference, subject))
+
+
+def same_time(unit_ms):
+    """Two numbers: equal when not positive, else close to each other."""
+
+    def rule(left, right):
+        if left.kind != ord(":") or right.kind != ord(":"):
+            return False
+        one, two = left.number(), right.number()
+        return one > 0 and two > 0 and abs(one - two) * unit_ms <= TIME_SLACK_MS
+
+    return rule
+
+
+def same_kind(left, right):
+    return left.kind == right.kind and not left.is_error
+
+
+def same_members(left, right):
+    if left.kind != right.kind or left.items is None or right.items is None:
+        return False
+    return sorted(item.raw for item in left.items) == sorted(item.raw for item in right.items)
+
+
+def same_scan(left, right):
+    """Inside EXEC a scan is one piece of an iteration: only its shape can be compared."""
+    return same_kind(left, right) and len(left.items) == len(right.items) == 2
+
+
+def same_seconds(left, right):
+    """OBJECT IDLETIME: whole seconds, a few of which may pass."""
+    return same_kind(left, right) and abs(left.number() - right.number()) * 1000 <= TIME_SLACK_MS
+
+
+def same_hello(left, right):
+    """HELLO names the server: the same fields in the same order and the same protocol."""
+    if left.kind != right.kind or left.items is None or len(left.items) != len(right.items):
+        return False
+    names = [item.raw for item in left.items[0::2]] == [item.raw for item in right.items[0::2]]
+    return names and left.items[5].raw == right.items[5].raw
+
+
+RULES = {
+    b"TTL": same_time(1000), b"PTTL": same_time(1), b"EXPIRETIME": same_time(1000),
+    b"PEXPIRETIME": same_time(1), b"TIME": same_kind, b"INFO": same_kind, b"KEYS": same_members,
+    b"RANDOMKEY": same_kind, b"SCAN": same_scan, b"DBSIZE": same_kind, b"HELLO": same_hello,
+    b"CLIENT ID": same_kind, b"CLIENT LIST": same_kind, b"CLIENT INFO": same_kind,
+    b"COMMAND COUNT": same_kind, b"OBJECT IDLETIME": same_seconds,
+}
+
+
+def refcount_in_exec(argv, left, right, in_exec):
+    return (in_exec and words(argv, 2) == b"OBJECT REFCOUNT" and same_kind(left, right)
+            and right.number() in (1, 2147483647))
+
+
+# Differences that are meant: a predicate and why.
+KNOWN = [
+    (refcount_in_exec, "Redis counts the references its own transaction queue holds"),
+]
+
+
+def words(argv, count):
+    return b" ".join(argv[:count]).upper()
+
+
+def agree(argv, left, right, in_exec=False):
+    if left.raw == right.raw:
+        return True
+    rule = RULES.get(words(argv, 1)) or RULES.get(words(argv, 2))
+    if rule and rule(left, right):
+        return True
+    return any(known(argv, left, right, in_exec) for known, _ in KNOWN)
+
+
+class Side:
+    """One server's two connections."""
+
+    def __init__(self, port):
+        self.port = port
+        self.conns = [resp.Connection(port), resp.Connection(port)]
+
+    def reopen(self, conn):
+        self.conns[conn].close()
+        self.conns[conn] = resp.Connection(self.port)
+
+    def close(self):
+        for conn in self.conns:
+            conn.close()
+
+
+class Run:
+    def __init__(self, reference_port, subject_port, protocol, pipelined):
+        self.left = Side(reference_port)
+        self.right = Side(subject_port)
+        self.pipelined = pipelined
+        self.queued = [None, None]  # commands since MULTI; None outside
+        self.flush()
+        if protocol == 3:
+            for conn in (0, 1):
+                self.call(conn, [b"HELLO", b"3"])
+
+    def close(self):
+        self.left.close()
+        self.right.close()
+
+    def flush(self):
+        for side in (self.left, self.right):
+            assert side.conns[0].call("FLUSHALL").raw == b"+OK\r\n"
+
+    # Sending and reading.
+
+    def exchange(self, conn, data, count):
+        """Sends to both, reads `count` replies of each."""
+        self.left.conns[conn].send(data)
+        self.right.conns[conn].send(data)
+        left = [self.left.conns[conn].read() for _ in range(count)]
+        right = []
+        for reply in left:
+            try:
+                right.append(self.right.conns[conn].read())
+            except (resp.Closed, OSError) as error:
+                raise Difference("no reply (%s)" % error, reply, None) from error
+        return left, right
+
+    def call(self, conn, argv):
+        left, right = self.exchange(conn, resp.encode(*argv), 1)
+        self.compare(conn, argv, left[0], right[0])
+        return left[0], right[0]
+
+    # Comparing, and following MULTI through the reference's replies.
+
+    def compare(self, conn, argv, left, right):
+        name = argv[0].upper() if argv else b""
+        queue = self.queued[conn]
+        if (name in generate.SPLIT and queue is None and left.raw != right.raw
+                and left.raw.startswith(b"-CROSSSLOT")):
+            raise Invalid
+        if name == b"EXEC" and queue is not None and left.items is not None:
+            self.compare_exec(queue, left, right)
+        elif not agree(argv, left, right):
+            raise Difference("%r" % argv, left, right)
+        if left.raw == b"+QUEUED\r\n":
+            queue.append(argv)
+        elif name == b"MULTI" and left.raw == b"+OK\r\n":
+            self.queued[conn] = []
+        elif name in (b"EXEC", b"DISCARD", b"RESET", b"QUIT") and b"wrong number" not in left.raw:
+            self.queued[conn] = None
+
+    def compare_exec(self, queue, left, right):
+        if left.raw == right.raw:
+            return
+        if right.items is None or len(left.items) != len(right.items) or left.kind != right.kind:
+            raise Difference("EXEC", left, right)
+        for argv, one, two in zip(queue, left.items, right.items):
+            if not agree(argv, one, two, in_exec=True):
+                raise Difference("in EXEC: %r" % argv, one, two)
+
+    # Steps.
+
+    def play(self, steps):
+        at = 0
+        while at < len(steps):
+            group = [steps[at]]
+            while (self.pipelined and group[-1].joined and at + len(group) < len(steps)
+                    and steps[at + len(group)].conn == group[0].conn
+                    and not steps[at + len(group)].macro):
+                group.append(steps[at + len(group)])
+            if group[0].macro:
+                getattr(self, "macro_" + group[0].macro)(group[0])
+            else:
+                self.play_group(group)
+            at += len(group)
+        self.audit()
+
+    def play_group(self, group):
+        conn = group[0].conn
+        data, expected = b"", []
+        for step in group:
+            data += step.raw if step.raw is not None else b"".join(
+                resp.encode(*argv) for argv in step.commands)
+            expected += step.commands if step.replies is None else step.commands[:step.replies]
+            if self.quits(step):
+                break
+        left, right = self.exchange(conn, data, len(expected))
+        for argv, one, two in zip(expected, left, right):
+            self.compare(conn, argv, one, two)
+        if self.quits(step):
+            self.check_closed(conn)
+
+    @staticmethod
+    def quits(step):
+        return bool(step.commands[0]) and step.commands[0][0].upper() == b"QUIT"
+
+    def check_closed(self, conn):
+        rest = [side.conns[conn].read_to_end() for side in (self.left, self.right)]
+        if rest[0] != rest[1]:
+            raise Difference("after QUIT", *rest)
+        self.left.reopen(conn)
+        self.right.reopen(conn)
+        self.queued[conn] = None
+
+    def macro_silent(self, step):
+        if self.queued[step.conn] is not None:
+            raise Invalid
+        data = b"".join(resp.encode(*argv) for argv in step.commands)
+        left, right = self.exchange(step.conn, data, step.replies)
+        for one, two in zip(left, right):
+            if one.raw != two.raw:
+                raise Difference("with replies off or skipped: %r" % step.commands, one, two)
+        self.call(step.conn, [b"ECHO", b"still in step"])
+
+    def macro_scan(self, step):
+        argv, conn = list(step.commands[0]), step.conn
+        left, right = self.exchange(conn, resp.encode(*argv), 1)
+        left, right = left[0], right[0]
+        if left.items is None or right.items is None:
+            self.compare(conn, argv, left, right)
+            return
+        one = self.walk(self.left.conns[conn], argv, left)
+        two = self.walk(self.right.conns[conn], argv, right)
+        if one != two:
+            raise Difference("whole scan: %r" % argv, sorted(one), sorted(two))
+
+    @staticmethod
+    def walk(connection, argv, reply):
+        found = set()
+        for _ in range(2000):
+            found.update(item.text for item in reply.items[1].items)
+            argv = argv[:1] + [reply.items[0].text] + argv[2:]
+            if argv[1] == b"0":
+                return found
+            reply = connection.call(*argv)
+        raise AssertionError("a scan that does not end: %r" % argv)
+
+    def macro_dbsize(self, step):
+        """Redis counts keys whose time is up until somebody looks at them: so look first."""
+        if self.queued[step.conn] is not None:
+            raise Invalid
+        looks = b"".join(resp.encode(b"EXISTS", key) for key in generate.KEYS)
+        self.exchange(step.conn, looks, len(generate.KEYS))
+        left, right = self.exchange(step.conn, resp.encode(b"DBSIZE"), 1)
+        if left[0].raw != right[0].raw:
+            raise Difference("DBSIZE", left[0], right[0])
+
+    def macro_randomkey(self, step):
+        left, right = self.exchange(step.conn, resp.encode(b"RANDOMKEY"), 1)
+        left, right = left[0], right[0]
+        if self.queued[step.conn] is not None or left.is_null or right.is_null:
+            self.compare(step.conn, step.commands[0], left, right)
+        elif self.left.conns[step.conn].call(b"EXISTS", right.text).raw != b":1\r\n":
+            raise Difference("RANDOMKEY names a key that is not there", left, right)
+
+    def audit(self):
+        """What is stored in the end, seen by a connection that took no part."""
+        for side in (self.left, self.right):
+            side.reopen(0)
+        self.queued[0] = None
+        for key in generate.KEYS:
+            self.call(0, [b"GET", key])
+            self.call(0, [b"PEXPIRETIME", key])
+            self.call(0, [b"OBJECT", b"ENCODING", key])
+        self.call(0, [b"KEYS", b"*"])
+
+
+def first_difference(steps, reference_port, subject_port, protocol, pipelined):
+    """None when both servers agree, or the Difference."""
+    run = Run(reference_port, subject_port, protocol, pipelined)
+    try:
+        run.play(steps)
+    except Difference as difference:
+        return difference
+    except Invalid:
+        return None
+    finally:
+        run.close()
+    return None
+
+
+def shrink(steps, fails, tries=400):
+    """A shorter sequence that still fails: drops ever smaller pieces while it does."""
+    size = max(1, len(steps) // 2)
+    while tries > 0:
+        at, dropped = 0, False
+        while at < len(steps) and tries > 0:
+            shorter = steps[:at] + steps[at + size:]
+            tries -= 1
+            if shorter and fails(shorter):
+                steps, dropped = shorter, True
+            else:
+                at += size
+        if size == 1 and not dropped:
+            break
+        size = max(1, size // 2)
+    return steps

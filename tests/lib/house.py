@@ -1,0 +1,187 @@
+"""The house's rules as code: which folder may include which, what may stand below the I/O line,
+how long a file may be. Each check takes the tree (or the objects) it looks at and returns a list
+of complaints, empty when all is well, so that a test can try it on a planted mistake.
+"""
+import glob
+import os
+import re
+import subprocess
+
+# From the ground up. A folder includes itself and what stands on lower floors, nothing beside it.
+# serve is the driver that starts engines and the HTTP side, so it stands on them.
+FLOORS = (
+    ("base",),
+    ("wire",),
+    ("command",),
+    ("keyspace",),
+    ("heat", "contract", "route"),
+    ("absorb", "spread", "isolate"),
+    ("control",),
+    ("core",),
+    # ------------------------------ the I/O line ------------------------------
+    ("engine", "http", "sim"),
+    ("serve",),
+    ("cli",),
+)
+FLOOR = {folder: number for number, floor in enumerate(FLOORS) for folder in floor}
+PURE = [folder for floor in FLOORS[:8] for folder in floor]
+
+LINES_MAX = 1000
+
+# All that code below the I/O line may ask of the C library: memory, bytes, text, numbers. None of
+# these reads a clock, a file, a socket, another thread or chance. A new one goes here only if the
+# same is true of it.
+PURE_SYMBOLS = set("""
+    memchr memcmp memcpy memmove memset memrchr memmem bcmp
+    strlen strnlen strcmp strncmp strcasecmp strncasecmp strchr strrchr strstr strspn strcspn
+    strpbrk strcpy strncpy stpcpy strcat memccpy
+    snprintf vsnprintf sscanf __isoc99_sscanf __isoc23_sscanf
+    strtol strtoul strtoll strtoull strtod strtold strtof __errno_location
+    __ctype_b_loc __ctype_tolower_loc __ctype_toupper_loc tolower toupper
+    isalnum isalpha isdigit isxdigit isspace isprint isupper islower
+    qsort bsearch abs labs llabs
+    ceil ceill floor floorl round roundl lround llround trunc truncl rint rintl fabs fabsl
+    exp exp2 expl expm1 log log2 log10 log1p logl pow powl powf sqrt sqrtl ldexp frexp modf modfl
+    fmod fmodl isnan isinf isinfl isnanl __isinfl __isnanl __isinf __isnan __fpclassify
+    __fpclassifyl __signbit __signbitl
+    malloc calloc realloc free
+    __stack_chk_fail __popcountdi2 __udivti3 __umodti3 __divti3 __modti3 __muloti4
+    _GLOBAL_OFFSET_TABLE_
+""".split())
+
+# The two files that end the process when it must not go on say so on standard error.
+LAST_WORDS = {"base/check.c": {"stderr", "fprintf", "fwrite", "abort"},
+              "base/mem.c": {"stderr", "fprintf", "fwrite", "abort"}}
+
+# What a compiler adds when it instruments.
+INSTRUMENTED = re.compile(r"__(asan|ubsan|tsan|sanitizer|gcov|llvm)_|__lsan_")
+
+UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+
+
+def sources(root, folders=("src", "sim")):
+    for folder in folders:
+        for path in sorted(glob.glob(os.path.join(root, folder, "**", "*.[ch]"), recursive=True)):
+            yield os.path.relpath(path, root)
+
+
+def read(root, path):
+    with open(os.path.join(root, path), encoding="utf-8") as file:
+        return file.read()
+
+
+def room(path):
+    """The folder a source belongs to: src/wire/reply.c and wire/reply.h are wire, sim/x.c is sim."""
+    parts = path.split("/")
+    return parts[1] if parts[0] == "src" else parts[0]
+
+
+def include_complaints(root):
+    complaints = []
+    for path in sources(root):
+        here = room(path)
+        if here not in FLOOR:
+            complaints.append(f"{path}: no floor is known for {here}/ (tests/lib/house.py)")
+            continue
+        for included in re.findall(r'^\s*#\s*include\s+"([^"]+)"', read(root, path), re.M):
+            there = room(included)
+            if "/" not in included or ".." in included.split("/"):
+                complaints.append(f'{path}: "{included}" is not written from src/')
+            elif there not in FLOOR:
+                complaints.append(f'{path}: "{included}" is in no known folder')
+            elif there != here and FLOOR[there] >= FLOOR[here]:
+                complaints.append(f'{path}: "{included}" does not go down: '
+                                  f"{here} must not know {there}")
+    return complaints
+
+
+def undefined_symbols(obj):
+    """What an object file asks others for."""
+    listing = subprocess.run(["nm", "-u", "-P", obj], check=True, capture_output=True, text=True)
+    return {line.split()[0].split("@")[0] for line in listing.stdout.splitlines() if line}
+
+
+def impure_symbols(obj, source):
+    """Those that code below the I/O line must not ask for. `source` is its path within src/."""
+    allowed = PURE_SYMBOLS | LAST_WORDS.get(source, set())
+    return sorted(symbol for symbol in undefined_symbols(obj)
+                  if symbol not in allowed and not symbol.startswith("hs_")
+                  and not INSTRUMENTED.match(symbol))
+
+
+def purity_complaints(root, build):
+    """Looks at every object below the I/O line; one that is missing is a complaint too."""
+    complaints, seen = [], 0
+    for path in sources(root, [f"src/{folder}" for folder in PURE]):
+        if not path.endswith(".c"):
+            continue
+        obj = os.path.join(build, "obj", path[:-2] + ".o")
+        if not os.path.exists(obj):
+            complaints.append(f"{path}: {obj} is missing")
+            continue
+        seen += 1
+        bad = impure_symbols(obj, path[len("src/"):])
+        if bad:
+            complaints.append(f"{path}: below the I/O line, and asks for {', '.join(bad)}")
+    if not seen:
+        complaints.append(f"no object found below {build}/obj")
+    return complaints
+
+
+def mutable_globals(obj):
+    """Variables that outlive a call: what lies in .data, .bss and their kin. Constant tables with
+    pointers in them lie in .data.rel.ro and are fine."""
+    listing = subprocess.run(["objdump", "-t", obj], check=True, capture_output=True, text=True)
+    found = re.findall(r" O (\.(?:data|bss|tdata|tbss|data\.rel\.local)|\*COM\*)\s+[0-9a-f]+ (\S+)$",
+                       listing.stdout, re.M)
+    return sorted(name for _section, name in found if not INSTRUMENTED.match(name))
+
+
+def global_complaints(root, build):
+    complaints = []
+    for path in sources(root):
+        obj = os.path.join(build, "obj", path[:-2] + ".o")
+        if path.endswith(".c") and os.path.exists(obj):
+            complaints += [f"{path}: {name} is a global that can change"
+                           for name in mutable_globals(obj)]
+    return complaints
+
+
+def length_complaints(root):
+    folders = ("src", "sim", "tests", "fuzz", "bench")
+    return [f"{path}: {lines} lines; a file over {LINES_MAX} is two files"
+            for path in sources(root, folders)
+            if (lines := read(root, path).count("\n")) > LINES_MAX]
+
+
+def unfinished_complaints(root):
+    return [f"{path}:{number}: {line.strip()}"
+            for path in sources(root, ("src", "sim", "fuzz", "bench"))
+            for number, line in enumerate(read(root, path).splitlines(), 1)
+            if UNFINISHED.search(line)]
+
+
+def mirror_complaints(root):
+    """tests/unit/test_X.c tests a module X: a file X.c or X.h, a folder X, or both as folder_file.
+    Every folder below the I/O line that has code has a test."""
+    names = {}  # what a test may be called, and the folder it then speaks for
+    folders = set()
+    for path in sources(root):
+        folder, stem = room(path), os.path.splitext(os.path.basename(path))[0]
+        below = os.path.basename(os.path.dirname(path))
+        folders.add(folder)
+        names.update({stem: folder, folder: folder, below: folder,
+                      f"{folder}_{stem}": folder, f"{below}_{stem}": folder})
+    complaints, tested = [], set()
+    for path in sources(root, ("tests/unit",)):
+        if not os.path.basename(path).startswith("test_") or not path.endswith(".c"):
+            continue
+        name = os.path.basename(path)[len("test_"):-2]
+        if name in names:
+            tested.add(names[name])
+        else:
+            complaints.append(f"{path}: src/ has no module called {name}")
+    has_code = {room(path) for path in sources(root, ("src",)) if path.endswith(".c")}
+    complaints += [f"src/{folder}: has code and no unit test"
+                   for folder in PURE if folder in has_code - tested]
+    return complaints
