@@ -244,15 +244,18 @@ static void catch_up(struct partition *partition)
 	struct hs_kv *to = hs_memkv_kv(partition->past);
 	struct hs_bytes key, value;
 	char *room;
+	int err;
 
 	hs_memkv_begin(partition->past);
-	hs_check(to->calls->clear(to) == 0);
-	for (int tree = 0; tree < HS_KV_TREES; tree++) {
-		int err = from->calls->seek(from, tree, (struct hs_bytes){0}, &key, &value);
-
+	err = to->calls->clear(to);
+	hs_check(err == 0);
+	for (enum hs_kv_tree tree = 0; tree < HS_KV_TREES; tree++) {
+		err = from->calls->seek(from, tree, (struct hs_bytes){0}, &key, &value);
 		for (; err == 0; err = from->calls->next(from, tree, &key, &value)) {
-			hs_check(to->calls->put(to, tree, key, value.len, &room) == 0);
-			memcpy(room, value.data, value.len);
+			err = to->calls->put(to, tree, key, value.len, &room);
+			hs_check(err == 0);
+			if (value.len > 0)
+				memcpy(room, value.data, value.len);
 		}
 		hs_check(err == HS_ENOTFOUND);
 	}

@@ -166,6 +166,9 @@ void hs_storm_verify_value(const struct hs_storm_verify *verify,
 			   const struct hs_storm_flight *flight, char *value);
 void hs_storm_verify_reply(struct hs_storm_verify *verify, const struct hs_storm_flight *flight,
 			   const struct hs_answer *answer);
+/* What that last reply said about its key: a counter's value, a string's write. A request behind it
+ * on the same connection and key must not see less: raise its floor to this. */
+int64_t hs_storm_verify_seen(const struct hs_storm_verify *verify);
 /* The connection died before the answer: the outcome is unknown. */
 void hs_storm_verify_lost(struct hs_storm_verify *verify, const struct hs_storm_flight *flight);
 /* No request stamped before this one is still under way: what only they could have read may be
@@ -310,8 +313,9 @@ void hs_storm_worker_run(struct hs_storm_worker *worker);
 struct hs_storm_counts *hs_storm_worker_counts(struct hs_storm_worker *worker);
 
 /* storm_load.c, called by a connection */
-void hs_storm_worker_on_answer(struct hs_storm_worker *worker, const struct hs_storm_flight *flight,
-			       const struct hs_answer *answer, uint64_t now_ns);
+void hs_storm_worker_on_answer(struct hs_storm_worker *worker, struct hs_storm_conn *conn,
+			       const struct hs_storm_flight *flight, const struct hs_answer *answer,
+			       uint64_t now_ns);
 /* After all answers of one read, or when the connection became ready, lost or given up. */
 void hs_storm_worker_on_progress(struct hs_storm_worker *worker, struct hs_storm_conn *conn);
 void hs_storm_worker_on_lost(struct hs_storm_worker *worker, const struct hs_storm_flight *flight);

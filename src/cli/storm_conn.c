@@ -216,7 +216,7 @@ static int64_t take_answers(struct hs_storm_conn *conn, const char *data, size_t
 			if (conn->state != HS_STORM_CONN_READY)
 				break;
 		} else {
-			hs_storm_worker_on_answer(conn->worker, flight, &answer, now_ns);
+			hs_storm_worker_on_answer(conn->worker, conn, flight, &answer, now_ns);
 		}
 	}
 	return (int64_t)at;

@@ -362,8 +362,28 @@ void hs_storm_worker_on_progress(struct hs_storm_worker *worker, struct hs_storm
 		check_end(worker);
 }
 
-void hs_storm_worker_on_answer(struct hs_storm_worker *worker, const struct hs_storm_flight *flight,
-			       const struct hs_answer *answer, uint64_t now_ns)
+/* What a connection was told, the requests behind it on that connection must not contradict. */
+static void verify_answer(struct hs_storm_worker *worker, struct hs_storm_conn *conn,
+			  const struct hs_storm_flight *flight, const struct hs_answer *answer)
+{
+	int64_t seen;
+
+	if (answer->type == HS_ANSWER_ERROR && worker->phase == HS_STORM_PHASE_FINAL)
+		hs_storm_verify_unread(worker->verify, flight->key);
+	hs_storm_verify_reply(worker->verify, flight, answer);
+	seen = hs_storm_verify_seen(worker->verify);
+	for (uint32_t i = 0; i < conn->flight_count; i++) {
+		struct hs_storm_flight *later =
+		    &conn->flights[(conn->flight_head + i) & conn->flight_mask];
+
+		if (later->key == flight->key && later->floor < seen)
+			later->floor = seen;
+	}
+}
+
+void hs_storm_worker_on_answer(struct hs_storm_worker *worker, struct hs_storm_conn *conn,
+			       const struct hs_storm_flight *flight, const struct hs_answer *answer,
+			       uint64_t now_ns)
 {
 	struct hs_storm_counts *counts = hs_storm_worker_counts(worker);
 
@@ -376,11 +396,8 @@ void hs_storm_worker_on_answer(struct hs_storm_worker *worker, const struct hs_s
 	else
 		hs_histo_add(flight->kind == HS_STORM_GET ? &counts->reads_ns : &counts->writes_ns,
 			     now_ns > flight->due_ns ? now_ns - flight->due_ns : 0);
-	if (!worker->verify)
-		return;
-	if (answer->type == HS_ANSWER_ERROR && worker->phase == HS_STORM_PHASE_FINAL)
-		hs_storm_verify_unread(worker->verify, flight->key);
-	hs_storm_verify_reply(worker->verify, flight, answer);
+	if (worker->verify)
+		verify_answer(worker, conn, flight, answer);
 }
 
 void hs_storm_worker_on_lost(struct hs_storm_worker *worker, const struct hs_storm_flight *flight)

@@ -13,14 +13,17 @@
  *
  * If W1 was sighted before the sighting of W2 began, then W2 came later, and W1 is dead for
  * everybody who asks after the sighting of W2 has ended. Any read of a dead write, or of one that
- * was never written or was refused, is a mistake. What was there before the run counts as a write
+ * was never written or was refused, is a mistake. So is a read of W1 on a connection that has just
+ * been told of W2, if W1 was sighted before W2 was sent: requests of one connection happen in their
+ * order, even when they were sent together. What was there before the run counts as a write
  * at stamp 0 that may look like anything. A write whose connection died may happen at any time or
  * never: it simply stays possible. At the end every written key is read once more, so a lost write
  * shows even when nobody read it during the run.
  *
  * Counters. Replies to INCR must all differ, must be above whatever was known when the request was
- * sent, and never above the start value plus all increments sent. At the end the value must equal
- * start plus acknowledged, give or take the increments whose outcome is unknown. */
+ * sent or told to its connection before it, and never above the start value plus all increments
+ * sent. At the end the value must equal start plus acknowledged, give or take the increments whose
+ * outcome is unknown. */
 #include "cli/storm.h"
 
 #include "base/limits.h"
@@ -64,6 +67,7 @@ struct hs_storm_verify {
 	uint64_t stamp;	  /* of the last event */
 	uint64_t horizon; /* nothing older is under way */
 	uint64_t horizon_next;
+	int64_t seen; /* by the last reply */
 	enum hs_storm_verify_stage stage;
 	struct string_key *strings;   /* by key number */
 	struct counter_key *counters; /* by key number */
@@ -239,8 +243,13 @@ static void check_get(struct hs_storm_verify *verify, const struct hs_storm_flig
 		     (unsigned long long)stamp, again,
 		     write ? "a later acknowledged SET had replaced"
 			   : "was refused, replaced long before, or never sent to this key");
+	} else if (write->sighted < (uint64_t)flight->floor) {
+		fail(verify, flight->key, false,
+		     ": SET %llu was read, but the connection had already been told of SET %lld",
+		     (unsigned long long)stamp, (long long)flight->floor);
 	} else {
 		sight(verify, key, stamp, flight->stamp, verify->stamp);
+		verify->seen = (int64_t)stamp;
 	}
 }
 
@@ -271,7 +280,7 @@ static bool tell(struct counter_key *counter, int64_t value)
 }
 
 /* Neither below what was known nor above what was asked for. */
-static bool check_range(struct hs_storm_verify *verify, const struct hs_storm_flight *flight,
+static void check_range(struct hs_storm_verify *verify, const struct hs_storm_flight *flight,
 			int64_t value, const char *what)
 {
 	struct counter_key *counter = &verify->counters[flight->key];
@@ -281,11 +290,11 @@ static bool check_range(struct hs_storm_verify *verify, const struct hs_storm_fl
 	if (value >= low && value <= high) {
 		if (value > counter->highest)
 			counter->highest = value;
-		return true;
+		verify->seen = value;
+		return;
 	}
 	fail(verify, flight->key, true, ": %s answered %lld, possible was %lld to %lld", what,
 	     (long long)value, (long long)low, (long long)high);
-	return false;
 }
 
 static void check_incr(struct hs_storm_verify *verify, const struct hs_storm_flight *flight,
@@ -338,6 +347,7 @@ static void check_counter_get(struct hs_storm_verify *verify, const struct hs_st
 void hs_storm_verify_send(struct hs_storm_verify *verify, struct hs_storm_flight *flight)
 {
 	flight->stamp = ++verify->stamp;
+	flight->floor = 0;
 	if (flight->counter) {
 		struct counter_key *counter = &verify->counters[flight->key];
 
@@ -399,6 +409,7 @@ void hs_storm_verify_reply(struct hs_storm_verify *verify, const struct hs_storm
 			   const struct hs_answer *answer)
 {
 	verify->stamp++;
+	verify->seen = INT64_MIN;
 	verify->findings.checked++;
 	if (answer->type == HS_ANSWER_ERROR) {
 		if (says_unknown(answer->text))
@@ -417,7 +428,13 @@ void hs_storm_verify_reply(struct hs_storm_verify *verify, const struct hs_storm
 		struct string_key *key = &verify->strings[flight->key];
 
 		sight(verify, key, flight->stamp, flight->stamp, verify->stamp);
+		verify->seen = (int64_t)flight->stamp;
 	}
+}
+
+int64_t hs_storm_verify_seen(const struct hs_storm_verify *verify)
+{
+	return verify->seen;
 }
 
 void hs_storm_verify_lost(struct hs_storm_verify *verify, const struct hs_storm_flight *flight)

@@ -26,6 +26,9 @@ enum hs_op_kind {
 enum hs_submit {
 	HS_SUBMIT_DONE,   /* the reply is in op->out already */
 	HS_SUBMIT_QUEUED, /* the op will be completed later, once */
+	/* An unordered read that cannot be answered at once after all: nothing was done; submit it
+	 * again as `ordered`. */
+	HS_SUBMIT_REFUSED,
 };
 
 struct hs_op_tx_command {

@@ -127,8 +127,8 @@ void hs_request_pool_deinit(struct hs_core *core);
 /* step.c: a parsed command to whoever runs it. */
 void hs_step_dispatch(struct hs_core *core, struct hs_session *session, size_t argc,
 		      const struct hs_bytes *argv);
-/* Sends part `index`, ready but for its address; returns whether it was answered at once. */
-bool hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t index);
+/* Sends part `index`. When it was the last to be answered, and at once, the request is gone. */
+void hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t index);
 /* The common end of every command: counters, slow log. */
 void hs_step_account(struct hs_core *core, struct hs_session *session,
 		     const struct hs_command *command, size_t argc, const struct hs_bytes *argv,

@@ -211,7 +211,7 @@ static void finish_parts(struct hs_core *core, struct hs_request *request)
 	hs_request_finish(core, request);
 }
 
-bool hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t index)
+void hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t index)
 {
 	struct hs_session *session = request->session;
 	struct hs_part *part = &request->parts[index];
@@ -225,15 +225,21 @@ bool hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t i
 	op->worker = core->world.worker;
 	op->owner = request;
 	op->ordered = *lane > 0;
-	if (for_engine)
-		*lane += 1;
-	if (core->world.calls->submit(core->world.context, op) == HS_SUBMIT_QUEUED)
-		return false;
-	if (for_engine)
-		*lane -= 1;
+
+	enum hs_submit submitted = core->world.calls->submit(core->world.context, op);
+
+	if (submitted == HS_SUBMIT_REFUSED) {
+		op->ordered = true;
+		submitted = core->world.calls->submit(core->world.context, op);
+		hs_check(submitted != HS_SUBMIT_REFUSED);
+	}
+	if (submitted == HS_SUBMIT_QUEUED) {
+		if (for_engine)
+			*lane += 1;
+		return;
+	}
 	if (--request->parts_left == 0)
 		finish_parts(core, request);
-	return true;
 }
 
 void hs_core_complete(struct hs_core *core, struct hs_now now, struct hs_op *op)
@@ -250,8 +256,9 @@ void hs_core_complete(struct hs_core *core, struct hs_now now, struct hs_op *op)
 	hs_core_resume(core, session);
 }
 
-/* The fast way: a read with nothing of its connection in front of it. */
-static void run_read_now(struct hs_core *core, struct hs_session *session,
+/* The fast way: a read with nothing of its connection in front of it. False: the engine wants it
+ * in the queue. */
+static bool run_read_now(struct hs_core *core, struct hs_session *session,
 			 const struct hs_command *command, uint16_t slot, uint16_t partition,
 			 size_t argc, const struct hs_bytes *argv)
 {
@@ -273,11 +280,14 @@ static void run_read_now(struct hs_core *core, struct hs_session *session,
 
 	enum hs_submit submitted = core->world.calls->submit(core->world.context, &op);
 
+	if (submitted == HS_SUBMIT_REFUSED)
+		return false;
 	hs_check(submitted == HS_SUBMIT_DONE);
 	timing_end(core, session, command, argc, argv,
 		   session->out.len > start && session->out.data[start] == '-');
 	if (session->reply_mode == HS_REPLY_OFF || session->reply_mode == HS_REPLY_SKIP)
 		session->out.len = start;
+	return true;
 }
 
 static void run_partition(struct hs_core *core, struct hs_session *session,
@@ -288,10 +298,9 @@ static void run_partition(struct hs_core *core, struct hs_session *session,
 	bool at_once = core->world.reads_at_once && (command->flags & HS_CMD_READONLY) &&
 		       session->lane[partition % HS_LANES] == 0;
 
-	if (at_once && hs_list_empty(&session->requests)) {
-		run_read_now(core, session, command, slot, partition, argc, argv);
+	if (at_once && hs_list_empty(&session->requests) &&
+	    run_read_now(core, session, command, slot, partition, argc, argv))
 		return;
-	}
 
 	struct hs_request *request = hs_request_get(core, session, command);
 

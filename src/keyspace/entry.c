@@ -166,7 +166,7 @@ int hs_entry_reserve(struct hs_run *run, struct hs_entry *entry, struct hs_attri
 int hs_entry_put(struct hs_run *run, struct hs_entry *entry, struct hs_attributes attributes,
 		 struct hs_bytes value)
 {
-	char *room;
+	char *room = NULL;
 	int err = hs_entry_reserve(run, entry, attributes, value.len, &room);
 
 	if (!err && value.len)

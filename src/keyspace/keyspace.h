@@ -20,26 +20,26 @@ struct hs_watch_table;
 
 /* Counted by whoever owns the context; INFO adds them up. */
 struct hs_keyspace_counts {
-	uint64_t hits;    /* reads that found their key */
+	uint64_t hits;	  /* reads that found their key */
 	uint64_t misses;  /* reads that did not */
 	uint64_t expired; /* keys removed because their time was up */
 };
 
 struct hs_keyspace {
-	struct hs_kv *kv;      /* the open transaction */
-	int64_t now_ms;        /* wall clock */
-	uint64_t hash_seed;    /* of this database, kept with it: places keys within their slot */
-	struct hs_prng *prng;  /* RANDOMKEY */
-	struct hs_watch_table *watch; /* told of every key changed; NULL for readers */
+	struct hs_kv *kv;     /* the open transaction */
+	int64_t now_ms;	      /* wall clock */
+	uint64_t hash_seed;   /* of this database, kept with it: places keys within their slot */
+	struct hs_prng *prng; /* RANDOMKEY */
+	struct hs_watch_table *watch;	   /* told of every key changed; NULL for readers */
 	struct hs_keyspace_counts *counts; /* never NULL */
-	uint64_t changes;      /* keys changed through this context, INFO's dirty */
+	uint64_t changes;		   /* keys changed through this context, INFO's dirty */
 };
 
-/* Runs one command (place PARTITION, SPLIT, ALL or CURSOR) and writes its whole reply. argv[0] is
- * the name; slot is that of its keys (unused without keys; the keys of a SPLIT command share a store
- * and not a slot, and it finds theirs itself). Its number of arguments was checked. Returns 0 when the reply was written,
- * be it an error reply; HS_EFULL or HS_EIO when the store failed: then nothing was written to
- * `reply` by this call, and the transaction must be given up. */
+/* Runs one command (place PARTITION, SPLIT, ALL or CURSOR), its number of arguments checked, and
+ * writes its whole reply. argv[0] is the name; slot is that of its keys. (The keys of a SPLIT
+ * command share a store and not a slot: it finds theirs itself.) Returns 0 when the reply was
+ * written, be it an error reply; HS_EFULL or HS_EIO when the store failed: then nothing was written
+ * to `reply` by this call, and the transaction must be given up. */
 int hs_keyspace_run(struct hs_keyspace *ks, const struct hs_command *command, uint16_t slot,
 		    size_t argc, const struct hs_bytes *argv, struct hs_reply *reply) HS_MUSTCHECK;
 

@@ -27,16 +27,19 @@ struct hs_kv {
 /* All return 0, HS_ENOTFOUND, HS_EFULL (the store has no room; the transaction is lost and must be
  * given up) or HS_EIO. */
 struct hs_kv_calls {
-	int (*get)(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes key, struct hs_bytes *value);
+	int (*get)(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes key,
+		   struct hs_bytes *value);
 	/* Room for `len` bytes of value, to be filled before the next call. */
-	int (*put)(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes key, size_t len, char **room);
+	int (*put)(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes key, size_t len,
+		   char **room);
 	int (*del)(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes key);
 	/* The first entry at or behind `from` (never empty), written back into *key and *value. */
-	int (*seek)(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes from, struct hs_bytes *key,
+	int (*seek)(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes from,
+		    struct hs_bytes *key, struct hs_bytes *value);
+	/* The entry behind the one that seek or next returned last in this tree. Only reads may
+	 * happen in between. */
+	int (*next)(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes *key,
 		    struct hs_bytes *value);
-	/* The entry behind the one that seek or next returned last in this tree. Only reads may happen
-	 * in between. */
-	int (*next)(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes *key, struct hs_bytes *value);
 	int (*count)(struct hs_kv *kv, enum hs_kv_tree tree, uint64_t *entries);
 	int (*clear)(struct hs_kv *kv); /* empties both trees */
 };

@@ -16,7 +16,8 @@ enum {
 		      HS_RECORD_UNSHARED,
 };
 
-_Static_assert(PREFIX_BYTES + LONG_HASH_BYTES <= (int)HS_PHYSICAL_KEY_MAX, "a long key's hash fits");
+_Static_assert(PREFIX_BYTES + LONG_HASH_BYTES <= (int)HS_PHYSICAL_KEY_MAX,
+	       "a long key's hash fits");
 _Static_assert((int)HS_RECORD_KEY_INLINE_MAX < (int)LONG_MARK, "the mark is no length");
 
 void hs_record_physical(struct hs_physical_key *physical, uint64_t seed, uint16_t slot,

@@ -39,7 +39,7 @@ enum hs_record_flag {
 	HS_RECORD_EXPIRES = 1 << 0,
 	HS_RECORD_LONG_KEY = 1 << 1,
 	/* What OBJECT ENCODING would say in Redis where the value alone does not tell. */
-	HS_RECORD_RAW = 1 << 2,    /* was appended to or written into: "raw" however short */
+	HS_RECORD_RAW = 1 << 2,	   /* was appended to or written into: "raw" however short */
 	HS_RECORD_NO_INT = 1 << 3, /* looks like a number but Redis keeps it as text: INCRBYFLOAT */
 	HS_RECORD_UNSHARED = 1 << 4, /* a small number that COPY made: OBJECT REFCOUNT says 1 */
 };
@@ -55,7 +55,7 @@ struct hs_record {
 	enum hs_record_type type;
 	unsigned flags;
 	uint32_t written_s;
-	int64_t expire_ms;       /* -1: never */
+	int64_t expire_ms;	  /* -1: never */
 	struct hs_bytes long_key; /* empty unless HS_RECORD_LONG_KEY */
 	struct hs_bytes payload;
 };
@@ -68,7 +68,7 @@ int hs_record_key(struct hs_bytes physical, const struct hs_record *record,
 		  struct hs_bytes *key) HS_MUSTCHECK;
 
 int hs_record_decode(struct hs_bytes bytes, struct hs_record *record) HS_MUSTCHECK;
-size_t hs_record_size(const struct hs_record *record);            /* bytes when encoded */
+size_t hs_record_size(const struct hs_record *record);		    /* bytes when encoded */
 char *hs_record_encode(const struct hs_record *record, char *room); /* returns where payload goes */
 
 #endif

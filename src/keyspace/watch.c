@@ -172,17 +172,19 @@ static int look_up(struct hs_keyspace *ks, uint16_t slot, struct hs_bytes key, b
 static struct watcher *get_watcher(struct hs_watch_table *table, uint64_t id)
 {
 	struct watcher **at = find_watcher(table, id);
+	struct watcher *watcher = *at;
 
-	if (*at)
-		return *at;
+	if (watcher)
+		return watcher;
 	if (table->watchers_count > table->watchers_mask) {
 		grow_watchers(table);
 		at = find_watcher(table, id);
 	}
-	*at = hs_mem_zalloc(sizeof **at);
-	(*at)->id = id;
+	watcher = hs_mem_zalloc(sizeof *watcher);
+	watcher->id = id;
+	*at = watcher;
 	table->watchers_count++;
-	return *at;
+	return watcher;
 }
 
 int hs_watch_add(struct hs_watch_table *table, struct hs_keyspace *ks, uint64_t watcher,

@@ -1,14 +1,14 @@
 """The tests' own tools: servers on free ports start, answer, restart with their data and end.
 
 A mistake here would make every other test lie, so the tools are tried on redis-server, whose
-behaviour is known, and on programs that misbehave on purpose.
+behaviour is known, on heatsink, and on programs that misbehave on purpose.
 """
 import os
 import signal
 import sys
 import unittest
 
-from servers import Process, Redis
+from servers import Heatsink, Process, Redis
 
 
 class RedisServer(unittest.TestCase):
@@ -39,6 +39,38 @@ class RedisServer(unittest.TestCase):
         with Redis(cluster=True) as server:
             self.assertIn(b"cluster_state:ok", server.raw().call("CLUSTER", "INFO").raw)
             self.assertEqual(server.raw().call("SET", "a", "1").raw, b"+OK\r\n")
+
+
+class HeatsinkServer(unittest.TestCase):
+    def test_answers_and_stops(self):
+        with Heatsink() as server:
+            self.assertEqual(server.client().ping(), True)
+            self.assertEqual(server.raw().call("ECHO", "a").raw, b"$1\r\na\r\n")
+            self.assertEqual(server.stop(), 0)
+        self.assertFalse(os.path.exists(server.data))
+
+    def test_restart_keeps_the_data(self):
+        with Heatsink() as server:
+            server.client().set("a", "1")
+            self.assertEqual(server.kill9(), -signal.SIGKILL)
+            server.start()
+            self.assertEqual(server.client().get("a"), b"1")
+            port = server.port
+            self.assertEqual(server.stop(), 0)
+            server.start(same_port=True)
+            self.assertEqual(server.port, port)
+            self.assertEqual(server.client().get("a"), b"1")
+
+    def test_refusing_to_start_is_told_with_its_words(self):
+        with self.assertRaisesRegex(AssertionError, "no-such-option"):
+            Heatsink("--no-such-option", "1")
+
+    def test_an_alarm_in_the_log_fails_the_test(self):
+        server = Heatsink()
+        server.log.append("heatsink: impossible state at x.c:1: a == b")
+        with self.assertRaisesRegex(AssertionError, "impossible state"):
+            server.close()
+        self.assertFalse(server.running())
 
 
 class Misbehaving(unittest.TestCase):

@@ -12,7 +12,7 @@ import subprocess
 import time
 import unittest
 
-from fake import FakeServer, Hangup
+from fake import FakeServer, Hangup, bulk
 from servers import GUARD_S, Process, Redis, heatsink_path
 
 
@@ -323,7 +323,7 @@ class Verify(unittest.TestCase):
             if number == 1000:
                 server.data.clear()
 
-        found = self.judge(drop, "--command", "set", code=1)
+        found = self.judge(drop, "--command", "set", "--keys", "100", code=1)
         self.assertIn("an acknowledged SET is lost: no value", found)
 
     def test_value_cut_short(self):
@@ -374,6 +374,19 @@ class Verify(unittest.TestCase):
             return None
 
         self.judge(stale, "--command", "set", code=1)
+
+    def test_pipelined_read_overtakes_its_write(self):
+        """GETs that answer what was there before the SET in front of them."""
+        last = {}
+
+        def overtake(server, connection, number, args):
+            if args[0] == b"SET":
+                last[connection] = (args[1], server.data.get(args[1]))
+            elif last.get(connection, (None,))[0] == args[1] and number > 1000:
+                return bulk(last[connection][1])
+            return None
+
+        self.judge(overtake, "--command", "set", "--pipeline", "8", "--connections", "1", code=1)
 
     def test_connections_lost_before_and_after_the_deed(self):
         def hang_up(server, _connection, number, args):

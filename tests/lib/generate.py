@@ -15,6 +15,10 @@ import random
 
 SPLIT = {b"MGET", b"MSET", b"DEL", b"UNLINK", b"EXISTS", b"TOUCH"}
 
+# What heatsink keeps out of transactions: it concerns every partition, worker or the whole server.
+SPANNING = {b"KEYS", b"FLUSHALL", b"FLUSHDB", b"DBSIZE", b"RANDOMKEY", b"SCAN", b"CONFIG", b"SLOWLOG",
+            b"DEBUG", b"LATENCY", b"CLIENT KILL", b"CLIENT LIST", b"INFO"}
+
 TAGGED = [b"{t}1", b"{t}2", b"{t}3", b"x{t}y", b"{t}", b"{t}" + b"L" * 600, b"{t}{u}"]
 LONE = [
     b"a", b"b", b"foo", b"", b" ", b"{}t", b"{}{t}", b"{", b"t}", b"\x00\xff\r\n\t", b"key with space",
@@ -318,9 +322,17 @@ class Generator:
 
     def table_command(self, conn):
         rng = self.rng
-        _, words, kinds = rng.choices(COMMANDS, WEIGHTS)[0]
-        name = words.split(b" ")[0] if words else words
-        if self.profile == "plain":
+        while True:
+            _, words, kinds = rng.choices(COMMANDS, WEIGHTS)[0]
+            name = words.split(b" ")[0] if words else words
+            if self.in_multi[conn] and (name in SPANNING or words[:11] in SPANNING):
+                continue
+            if self.profile == "plain" and words == b"SELECT":
+                continue  # other databases are refused as in cluster mode
+            break
+        if name == b"WATCH" or self.in_multi[conn] and self.watching[conn]:
+            arguments = Arguments(rng, True, False)
+        elif self.profile == "plain":
             mixed = name in SPLIT and not self.in_multi[conn]
             arguments = Arguments(rng, self.in_multi[conn] or rng.random() < 0.5, mixed)
         else:

@@ -269,6 +269,24 @@ static void test_wrong_type(void **state)
 	end(world, 1, "wrong type");
 }
 
+/* Requests of one connection, sent together: what an earlier one was told binds the later one. */
+static void test_a_connection_sees_its_own_past(void **state)
+{
+	for (int old = 0; old < 2; old++) {
+		struct world *world = begin();
+		struct hs_storm_flight write, read;
+
+		(void)state;
+		set(world, 1);
+		write = send_set(world, 2);
+		read = ask(world, HS_STORM_GET, STRING);
+		reply_ok(world, write);
+		read.floor = hs_storm_verify_seen(world->verify);
+		reply_value(world, read, old ? 1 : 2);
+		end(world, (uint64_t)old, old ? "already been told" : NULL);
+	}
+}
+
 /* Forgetting what nobody can read any more changes no verdict. */
 static void test_horizon(void **state)
 {

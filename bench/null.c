@@ -1,0 +1,138 @@
+/* A server that does nothing: the ceiling of this machine. It takes bytes from its clients and
+ * answers a constant for every request in them, with the same system calls as any server of one
+ * thread: wait, read, write. What a real server needs beyond this is its own work.
+ *
+ * It parses nothing. A request is an array, so it begins with '*'; as long as no key and no value
+ * has one in it, counting them counts requests, wherever the bytes were cut.
+ *
+ *     null PORT VALUE_BYTES      0 takes any free port; 0 answers +OK, more a value of that size
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { EVENTS = 1024, INPUT_BYTES = 64 * 1024, REPLIES = 1024, VALUE_BYTES_MAX = 64 * 1024 };
+
+struct replies {
+	char *bytes;	/* the reply, REPLIES times */
+	size_t one_len; /* of a single one */
+};
+
+static void die(const char *what)
+{
+	fprintf(stderr, "null: %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static struct replies compose(size_t value_bytes)
+{
+	struct replies replies;
+	char *one = malloc(value_bytes + 32);
+	int head = value_bytes ? sprintf(one, "$%zu\r\n", value_bytes) : sprintf(one, "+OK");
+
+	memset(one + head, 'x', value_bytes);
+	memcpy(one + (size_t)head + value_bytes, "\r\n", 2);
+	replies.one_len = (size_t)head + value_bytes + 2;
+	replies.bytes = malloc(replies.one_len * REPLIES);
+	for (size_t i = 0; i < REPLIES; i++)
+		memcpy(replies.bytes + i * replies.one_len, one, replies.one_len);
+	free(one);
+	return replies;
+}
+
+static int listen_on(int port)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((in_port_t)port)};
+	socklen_t len = sizeof address;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+	if (bind(fd, (struct sockaddr *)&address, len) < 0 || listen(fd, 511) < 0)
+		die("listen");
+	getsockname(fd, (struct sockaddr *)&address, &len);
+	printf("listening on 127.0.0.1:%d\n", ntohs(address.sin_port));
+	fflush(stdout);
+	return fd;
+}
+
+static void watch(int epoll, int fd)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+
+	if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) < 0)
+		die("epoll_ctl");
+}
+
+/* Sends what the bytes ask for. The socket blocks; clients that wait for their answers before they
+ * send more never make it. */
+static int answer(int fd, const char *bytes, size_t len, const struct replies *replies)
+{
+	size_t requests = 0;
+
+	for (size_t i = 0; i < len; i++)
+		requests += bytes[i] == '*';
+	while (requests) {
+		size_t now = requests < REPLIES ? requests : REPLIES;
+		size_t left = now * replies->one_len;
+		const char *at = replies->bytes;
+
+		while (left) {
+			ssize_t sent = send(fd, at, left, MSG_NOSIGNAL);
+
+			if (sent <= 0)
+				return -1;
+			at += sent;
+			left -= (size_t)sent;
+		}
+		requests -= now;
+	}
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static struct epoll_event events[EVENTS];
+	static char input[INPUT_BYTES];
+	int port = argc > 1 ? atoi(argv[1]) : 0, value_bytes = argc > 2 ? atoi(argv[2]) : 0;
+	int listener = listen_on(port), epoll = epoll_create1(EPOLL_CLOEXEC), on = 1;
+
+	if (value_bytes < 0 || value_bytes > VALUE_BYTES_MAX) {
+		fprintf(stderr, "null: values have 0 to %d bytes\n", VALUE_BYTES_MAX);
+		return 1;
+	}
+
+	struct replies replies = compose((size_t)value_bytes);
+
+	watch(epoll, listener);
+	for (;;) {
+		int ready = epoll_wait(epoll, events, EVENTS, -1);
+
+		for (int i = 0; i < ready; i++) {
+			int fd = events[i].data.fd;
+
+			if (fd == listener) {
+				fd = accept(listener, NULL, NULL);
+				if (fd < 0)
+					continue;
+				setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+				watch(epoll, fd);
+				continue;
+			}
+
+			ssize_t got = recv(fd, input, sizeof input, MSG_DONTWAIT);
+
+			if ((got < 0 && errno == EAGAIN) ||
+			    (got > 0 && answer(fd, input, (size_t)got, &replies) == 0))
+				continue;
+			close(fd);
+		}
+	}
+}

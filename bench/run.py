@@ -1,0 +1,323 @@
+"""`make bench`: one table, all candidates taking turns in one run.
+
+  null      answers a constant and parses nothing: the ceiling of this machine
+  redis     redis-server with the same durability
+  heatsink  the server of this repository
+
+Absolute numbers drift on a shared machine, so every row measures the candidates in short turns,
+one after the other, several rounds, and shows medians. What to steer by is the server's CPU time per
+operation and its ratio to the others in the same row. Nothing is saved unless --out says where.
+"""
+import argparse
+import csv
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+from candidates import GUARD_S, HEATSINK, NULL, Heatsink, Null, Redis, first_answer_s
+
+VALUE_BYTES = 100
+CLIENTS = 50
+MIB = 1 << 20
+
+
+class Row:
+    """One line of load. `keys` 1 is the one hot key, None all of them. The targets are the most CPU
+    per operation, and the fewest operations a second, in multiples of redis-server's."""
+
+    def __init__(self, command, keys, pipeline, sync, cpu_max=None, ops_min=None):
+        self.command, self.keys, self.pipeline, self.sync = command, keys, pipeline, sync
+        self.cpu_max, self.ops_min = cpu_max, ops_min
+        self.name = (f"{command.upper()} {'one key' if keys == 1 else 'uniform'} P{pipeline}"
+                     + (" sync" if sync == "always" else ""))
+
+    def verdict(self, cpu, ops):
+        if self.cpu_max:
+            return f"CPU <= {self.cpu_max} redis: {'met' if cpu <= self.cpu_max else 'MISSED'}"
+        if self.ops_min:
+            return f"ops >= {self.ops_min} redis: {'met' if ops >= self.ops_min else 'MISSED'}"
+        return ""
+
+
+ROWS = [
+    Row("get", None, 1, "off", cpu_max=1.1),
+    Row("get", None, 16, "off", cpu_max=1.5),
+    Row("get", 1, 1, "off"),
+    Row("get", 1, 16, "off"),
+    Row("set", None, 1, "off"),
+    Row("set", None, 16, "off"),
+    Row("set", 1, 1, "off"),
+    Row("set", 1, 16, "off"),
+    Row("set", None, 1, "always", ops_min=1.0),
+    Row("set", None, 16, "always"),
+    Row("set", 1, 1, "always"),
+]
+
+
+# ---- load ----
+
+class Storm:
+    """heatsink storm as the source of load."""
+    name = "heatsink storm"
+
+    def _run(self, server, *args):
+        command = [HEATSINK, "storm", "--target", f"127.0.0.1:{server.port}", "--json",
+                   "--connections", str(CLIENTS), "--value-size", str(VALUE_BYTES), *args]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=GUARD_S)
+        if done.returncode != 0:
+            raise SystemExit(f"{' '.join(command)}:\n{done.stderr}")
+        result = json.loads(done.stdout)
+        if result["errors"] or result["lost"]:
+            raise SystemExit(f"{server.name}: {result['errors']}, {result['lost']} lost")
+        return result["answered"], result["seconds"]
+
+    def fill(self, server, keys):
+        self._run(server, "--load", "--command", "get", "--keys", str(keys), "--count", "1")
+
+    def run(self, server, command, keys, pipeline, seconds=None, count=None):
+        """Operations done, and the seconds they took."""
+        limit = ["--count", str(count)] if count else ["--duration", f"{int(seconds * 1000)}ms"]
+        return self._run(server, "--command", command, "--keys", str(keys), "--pipeline",
+                         str(pipeline), *limit)
+
+
+class RedisBenchmark:
+    """redis-benchmark, where storm cannot be used. It counts requests, not seconds, so the count
+    is guessed from the pipeline."""
+    name = "redis-benchmark"
+
+    def _run(self, server, count, pipeline, keys, *words):
+        command = ["redis-benchmark", "-p", str(server.port), "-c", str(CLIENTS), "-n", str(count),
+                   "-P", str(pipeline), "-r", str(keys), "-d", str(VALUE_BYTES), "--csv", *words]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=GUARD_S, check=True)
+        per_second = float(list(csv.reader(done.stdout.splitlines()))[-1][1])
+        return count, count / per_second
+
+    def fill(self, server, keys):
+        value = "x" * VALUE_BYTES
+        feed = b"".join(b"SET key:%012d %s\r\n" % (i, value.encode()) for i in range(keys))
+        subprocess.run(["redis-cli", "-p", str(server.port), "--pipe"], input=feed,
+                       stdout=subprocess.DEVNULL, timeout=GUARD_S, check=True)
+
+    def run(self, server, command, keys, pipeline, seconds=None, count=None):
+        count = count or int(seconds * (300000 if pipeline > 1 else 50000))
+        words = ["get", "key:__rand_int__"] if command == "get" else \
+                ["set", "key:__rand_int__", "x" * VALUE_BYTES]
+        return self._run(server, count, pipeline, keys, *words)
+
+
+# ---- rows of load ----
+
+def measure(load, server, row, options):
+    before = server.cpu_s()
+    done, seconds = load.run(server, row.command, row.keys or options.keys, row.pipeline,
+                             seconds=options.seconds)
+    return done / seconds, (server.cpu_s() - before) * 1e6 / done
+
+
+def measure_row(load, servers, row, options):
+    """{name: (operations a second, CPU µs per operation)}; who begins changes every round."""
+    seen = {server.name: [] for server in servers}
+    for turn in range(options.rounds):
+        first = turn % len(servers)
+        for server in servers[first:] + servers[:first]:
+            seen[server.name].append(measure(load, server, row, options))
+    return {name: tuple(statistics.median(column) for column in zip(*results))
+            for name, results in seen.items()}
+
+
+HEAD = (f"{'':21}{'operations/s':>22}{'server CPU µs/operation':>40}{'heatsink CPU':>19}"
+        f"{'ops':>9}\n"
+        f"{'':21}{'null':>11}{'redis':>11}{'heatsink':>11}   {'null':>9}{'redis':>9}"
+        f"{'heatsink':>9}   {'x redis':>8}{'x null':>8}{'x redis':>9}   target")
+
+
+def ratio(result, one, other, column):
+    if one not in result or other not in result or not result[other][column]:
+        return None
+    return result[one][column] / result[other][column]
+
+
+def show(number, form, width):
+    return f"{'-':>{width}}" if number is None else f"{number:>{width}{form}}"
+
+
+def print_row(row, result):
+    line = f"{row.name:21}"
+    for column, form, width in ((0, ",.0f", 11), (1, ".2f", 9)):
+        for name in ("null", "redis", "heatsink"):
+            line += show(result[name][column] if name in result else None, form, width)
+        line += "   "
+    cpu, ops = ratio(result, "heatsink", "redis", 1), ratio(result, "heatsink", "redis", 0)
+    line += show(cpu, ".2f", 8) + show(ratio(result, "heatsink", "null", 1), ".2f", 8)
+    line += show(ops, ".2f", 9) + "   "
+    if cpu is not None:
+        line += row.verdict(cpu, ops)
+    print(line.rstrip(), flush=True)
+
+
+# ---- facts that are no load ----
+
+def idle_connection_bytes(server, connections):
+    """Own memory per connection that asked once and then sits there."""
+    with server.connect() as warm:  # what the first connection of all costs is not theirs
+        warm.sendall(b"PING\r\n")
+        warm.recv(64)
+    before, _ = server.memory()
+    idle = []
+    for _ in range(connections):
+        connection = server.connect()
+        connection.sendall(b"*1\r\n$4\r\nPING\r\n")
+        connection.recv(64)
+        idle.append(connection)
+    after, _ = server.memory()
+    for connection in idle:
+        connection.close()
+    return max(0, after - before) / connections
+
+
+def memory_growth(load, server, options):
+    """Own memory after a tenth of the requests, and after all of them."""
+    sizes = []
+    for share in (0.1, 0.9):
+        for command in ("set", "get"):
+            load.run(server, command, options.keys, 16, count=int(options.requests * share / 2))
+        sizes.append(server.memory()[0])
+    return sizes
+
+
+def fact(name, values, target):
+    print(f"{name:38}" + "".join(f"{who:>9} {value:<16}" for who, value in values) + target,
+          flush=True)
+
+
+def print_idle(servers, options, saved):
+    values = {server.name: idle_connection_bytes(server, options.idle) for server in servers}
+    saved["idle_connection_bytes"] = values
+    ours = values.get("heatsink")
+    fact("idle connection", [(who, f"{value / 1024:.1f} KiB") for who, value in values.items()],
+         "" if ours is None else f"<= 64 KiB: {'met' if ours <= 65536 else 'MISSED'}")
+
+
+def print_level(load, servers, options, saved):
+    values = {server.name: memory_growth(load, server, options) for server in servers}
+    saved["own_memory_bytes"] = values
+    ours = values.get("heatsink")
+    level = ours and ours[1] - ours[0] <= max(4 * MIB, ours[0] // 20)
+    fact(f"own memory over {options.requests:,} requests",
+         [(who, f"{a / MIB:.0f} -> {b / MIB:.0f} MiB") for who, (a, b) in values.items()],
+         "" if ours is None else f"level: {'met' if level else 'MISSED'}")
+
+
+def restart(servers, sync):
+    """Every server comes back with its data: {name: seconds until it answers}."""
+    seconds = {}
+    for server in servers:
+        server.stop()
+        server.sync = sync
+        seconds[server.name] = first_answer_s(server)
+    return seconds
+
+
+def print_start(values, options, saved):
+    saved["start_s"] = values
+    ours = values.get("heatsink")
+    fact(f"start with {options.keys:,} keys",
+         [(who, f"{value:.2f} s") for who, value in values.items()],
+         "" if ours is None else f"<= 1 s: {'met' if ours <= 1 else 'MISSED'}")
+
+
+# ---- the run ----
+
+def wanted(options, name):
+    return not options.rows or any(word.lower() in name.lower()
+                                   for word in options.rows.split(","))
+
+
+def run_rows(load, servers, sync, options, saved):
+    for row in ROWS:
+        if row.sync != sync or not wanted(options, row.name):
+            continue
+        nulls = [Null(VALUE_BYTES if row.command == "get" else 0).start()] \
+            if "null" in options.candidates else []
+        try:
+            result = measure_row(load, nulls + servers, row, options)
+        finally:
+            for null in nulls:
+                null.close()
+        saved["rows"][row.name] = result
+        print_row(row, result)
+
+
+def run(load, servers, options):
+    saved = {"rows": {}, "load": load.name}
+    for server in servers:
+        server.start()
+        load.fill(server, options.keys)
+    print(HEAD)
+    run_rows(load, servers, "off", options, saved)
+    starts = restart(servers, "always")
+    run_rows(load, servers, "always", options, saved)
+    print()
+    if wanted(options, "start"):
+        print_start(starts, options, saved)
+    if wanted(options, "idle connection"):
+        print_idle(servers, options, saved)
+    if wanted(options, "memory level"):
+        restart(servers, "off")  # ten million requests need not wait for the disk
+        print_level(load, servers, options, saved)
+    return saved
+
+
+def read_options():
+    parser = argparse.ArgumentParser(description="Compare null, redis-server and heatsink.")
+    parser.add_argument("--quick", action="store_true",
+                        help="100,000 keys, shorter turns, fewer requests")
+    parser.add_argument("--rows", help="only rows whose name has one of these words: 'GET,start'")
+    parser.add_argument("--candidates", default="null,redis,heatsink")
+    parser.add_argument("--load", choices=("storm", "redis-benchmark"), default="storm")
+    parser.add_argument("--out", help="write the figures as JSON to this file")
+    parser.add_argument("--keys", type=int)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, help="of one turn")
+    options = parser.parse_args()
+    options.candidates = options.candidates.split(",")
+    options.keys = options.keys or (100_000 if options.quick else 1_000_000)
+    options.seconds = options.seconds or (0.5 if options.quick else 2.0)
+    options.requests = 500_000 if options.quick else 10_000_000
+    options.idle = 200 if options.quick else 1000
+    return options
+
+
+def main():
+    options = read_options()
+    load = Storm()
+    for name, path in (("null", NULL), ("heatsink", HEATSINK)):
+        if name in options.candidates and not os.access(path, os.X_OK):
+            sys.exit(f"{path} is missing: make bench builds it")
+    if options.load == "redis-benchmark" or not os.access(HEATSINK, os.X_OK):
+        load = RedisBenchmark()
+    if "redis" in options.candidates and not shutil.which("redis-server"):
+        sys.exit("redis-server is missing: make bench finds it")
+    kinds = {"redis": Redis, "heatsink": Heatsink}
+    servers = [kinds[name]("off") for name in options.candidates if name in kinds]
+    print(f"load by {load.name}: {CLIENTS} connections, {options.keys:,} keys, values of "
+          f"{VALUE_BYTES} bytes, medians of {options.rounds} rounds of {options.seconds} s; "
+          f"data in {tempfile.gettempdir()}\n"
+          "without 'sync' in its name a row survives a killed process, with it a power cut\n")
+    try:
+        saved = run(load, servers, options)
+    finally:
+        for server in servers:
+            server.close()
+    if options.out:
+        with open(options.out, "w", encoding="utf-8") as out:
+            json.dump(saved, out, indent=2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+/* Whole connections through the simulated world: whatever clients send, in whatever pieces, however
+ * they come and go, nothing breaks, what they get back are replies, and no more of them than there
+ * were requests.
+ *
+ * The first byte chooses the world. If its top bit is clear, the rest is what one client sends, cut
+ * anywhere. If it is set, the rest is a script for three clients:
+ *
+ *     byte   low three bits: what; the next two: which client
+ *       0-3  send as many bytes as the next byte says
+ *       4    let a few things happen
+ *       5    hang up, or connect again
+ *       6    stop reading, or read again
+ *       7    let time pass */
+#include "base/check.h"
+#include "base/mem.h"
+#include "sim/world.h"
+#include "wire/answer.h"
+#include "wire/request.h"
+
+#include <stdint.h>
+
+enum { CLIENTS = 3, STORE_BYTES_MAX = 1 << 18, OUTPUT_BYTES_MAX = 1 << 20 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* A client and what it has sent. */
+struct person {
+	struct hs_sim_client *client;
+	struct hs_buf sent;
+	size_t replies;
+};
+
+static size_t count_requests(const struct hs_buf *sent)
+{
+	struct hs_wire_request request;
+	size_t at = 0, count = 0;
+	int64_t used = 1;
+
+	hs_wire_request_init(&request);
+	while (at < sent->len && used > 0) {
+		used = hs_wire_request_parse(&request, sent->data + at, sent->len - at, true);
+		if (used > 0) {
+			at += (size_t)used;
+			count += request.argc > 0;
+		}
+	}
+	hs_wire_request_deinit(&request);
+	return count + (used < 0); /* a protocol error is answered too */
+}
+
+static void hear(void *context, struct hs_sim_client *client, struct hs_bytes reply)
+{
+	struct person *person = context;
+
+	(void)client, (void)reply;
+	person->replies++;
+}
+
+static void connect(struct hs_sim_world *world, struct person *person, uint32_t number)
+{
+	person->client = hs_sim_client_connect(world, number % world->options.workers);
+	person->client->hear = hear;
+	person->client->context = person;
+	person->replies = 0;
+	person->sent.len = 0;
+}
+
+/* Everything under way has come to its end. */
+static void look_back(struct person *person)
+{
+	const struct hs_sim_client *client = person->client;
+
+	hs_check(!client->broken);
+	hs_check(person->replies <= count_requests(&person->sent));
+	/* Half a reply only when the connection was cut. */
+	hs_check(client->received.len == 0 || client->cut);
+}
+
+static void hang_up(struct person *person)
+{
+	person->client->hear = NULL;
+	hs_sim_client_disconnect(person->client);
+}
+
+static void say(struct person *person, const uint8_t *data, size_t len)
+{
+	struct hs_bytes bytes = {(const char *)data, len};
+
+	if (person->client->session)
+		hs_buf_append_bytes(&person->sent, bytes);
+	hs_sim_client_send(person->client, bytes);
+}
+
+static void play(struct hs_sim_world *world, struct person *people, const uint8_t *data, size_t size)
+{
+	size_t at = 0;
+
+	while (at < size) {
+		uint8_t what = data[at++];
+		struct person *person = &people[(what >> 3) % CLIENTS];
+		size_t len = at < size ? data[at] : 0;
+
+		switch (what & 7) {
+		case 4:
+			for (size_t i = 0; i <= what >> 5; i++)
+				hs_sim_world_step(world);
+			break;
+		case 5:
+			if (person->client->session)
+				hang_up(person);
+			else
+				connect(world, person, what >> 5);
+			break;
+		case 6:
+			hs_sim_client_set_deaf(person->client, !person->client->deaf);
+			break;
+		case 7:
+			hs_sim_world_pass(world, (uint64_t)1000 << (what >> 4));
+			break;
+		default:
+			at += at < size;
+			len = len < size - at ? len : size - at;
+			say(person, data + at, len);
+			at += len;
+		}
+	}
+}
+
+static void send_in_pieces(struct hs_sim_world *world, struct person *person, const uint8_t *data,
+			   size_t size)
+{
+	struct hs_prng prng;
+	size_t at = 0;
+
+	hs_prng_init(&prng, size);
+	while (at < size) {
+		size_t len = 1 + hs_prng_below(&prng, size - at);
+
+		say(person, data + at, len);
+		at += len;
+		if (hs_prng_below(&prng, 2) == 0)
+			hs_sim_world_step(world);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct hs_sim_world_options options = hs_sim_world_defaults(1);
+	struct person people[CLIENTS] = {0};
+	struct hs_sim_world *world;
+
+	if (size < 1)
+		return 0;
+	options.engine.reads_at_once = data[0] & 1;
+	options.engine.partitions = data[0] & 2 ? 3 : 1;
+	options.engine.bytes_max = STORE_BYTES_MAX;
+	options.workers = data[0] & 4 ? 2 : 1;
+	options.core.requirepass = data[0] & 8 ? "secret" : "";
+	options.core.slowlog_us = data[0] & 16 ? 0 : -1;
+	options.core.output_bytes_max = OUTPUT_BYTES_MAX;
+	world = hs_sim_world_create(&options);
+	for (uint32_t i = 0; i < CLIENTS; i++)
+		connect(world, &people[i], i);
+	if (data[0] & 128)
+		play(world, people, data + 1, size - 1);
+	else
+		send_in_pieces(world, &people[0], data + 1, size - 1);
+	for (uint32_t i = 0; i < CLIENTS; i++)
+		hs_sim_client_set_deaf(people[i].client, false);
+	hs_sim_world_settle(world);
+	for (uint32_t i = 0; i < CLIENTS; i++) {
+		if (people[i].client->hear)
+			look_back(&people[i]);
+		people[i].client->hear = NULL;
+	}
+	hs_sim_world_destroy(&world);
+	for (uint32_t i = 0; i < CLIENTS; i++)
+		hs_buf_deinit(&people[i].sent);
+	return 0;
+}

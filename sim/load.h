@@ -1,0 +1,38 @@
+/* Random clients for a simulated world: they pipeline, cut their bytes anywhere, go deaf, hang up
+ * and come back, and write down in a history what they asked and what they were told. Every reply is
+ * held against the request whose turn it is (law 1) on the way. One thread. */
+#ifndef HS_SIM_LOAD_H
+#define HS_SIM_LOAD_H
+
+#include "sim/check.h"
+#include "sim/history.h"
+#include "sim/world.h"
+
+#include <stdint.h>
+
+struct hs_sim_load_options {
+	uint32_t clients;
+	uint32_t requests;  /* of each client, over all its connections */
+	uint32_t depth_max; /* how many requests a client has under way */
+	uint32_t registers; /* keys that are set, read, deleted, counted */
+	uint32_t counters;  /* keys that are only counted up by one, and read */
+	bool hang_ups;      /* connections end in the middle */
+};
+
+struct hs_sim_load;
+
+/* Plans the clients' first events; hs_sim_world_settle runs them all to their end. The world and
+ * the load end separately, the world first. */
+struct hs_sim_load *hs_sim_load_create(const struct hs_sim_load_options *options,
+				       struct hs_sim_world *world);
+void hs_sim_load_destroy(struct hs_sim_load **load);
+
+/* When all has settled: was everything answered? Then reads every key once more, one at a time, and
+ * checks the whole history. Returns 0, HS_EINVAL with the verdict, or HS_ELIMIT when it could not
+ * be decided in reasonable time. */
+int hs_sim_load_check(struct hs_sim_load *load, struct hs_sim_verdict *verdict) HS_MUSTCHECK;
+
+const struct hs_sim_history *hs_sim_load_history(const struct hs_sim_load *load);
+uint64_t hs_sim_load_requests(const struct hs_sim_load *load); /* sent in all */
+
+#endif

@@ -1,0 +1,99 @@
+#include "sim/run.h"
+
+#include "base/err.h"
+#include "base/prng.h"
+#include "sim/load.h"
+#include "sim/world.h"
+
+#include <inttypes.h>
+
+static const char *const mistake_names[HS_SIM_MISTAKES] = {
+	[HS_SIM_NO_MISTAKE] = "none",
+	[HS_SIM_READ_TOO_EARLY] = "read-too-early",
+	[HS_SIM_SWAP_RUNS] = "swap-runs",
+	[HS_SIM_SWAP_REPLIES] = "swap-replies",
+	[HS_SIM_RUN_TWICE] = "run-twice",
+	[HS_SIM_LOSE_COMMIT] = "lose-commit",
+	[HS_SIM_LOSE_REPLY] = "lose-reply",
+	[HS_SIM_STALE_READ] = "stale-read",
+};
+
+const char *hs_sim_mistake_name(enum hs_sim_mistake mistake)
+{
+	return mistake_names[mistake];
+}
+
+enum hs_sim_mistake hs_sim_mistake_find(const char *name)
+{
+	enum hs_sim_mistake mistake = HS_SIM_NO_MISTAKE;
+
+	while (mistake < HS_SIM_MISTAKES && strcmp(mistake_names[mistake], name) != 0)
+		mistake++;
+	return mistake;
+}
+
+/* One of these, evenly. */
+static uint32_t one_of(struct hs_prng *prng, const uint32_t *choices, size_t count)
+{
+	return choices[hs_prng_below(prng, count)];
+}
+
+#define ONE_OF(prng, ...)                                                                          \
+	one_of(prng, (const uint32_t[]){__VA_ARGS__},                                              \
+	       sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
+
+/* Small worlds find mistakes as well as large ones, and faster. */
+static void draw_world(struct hs_prng *prng, struct hs_sim_world_options *world,
+		       struct hs_sim_load_options *load)
+{
+	world->workers = ONE_OF(prng, 1, 2, 3);
+	world->engine.partitions = (uint16_t)ONE_OF(prng, 1, 2, 4, 20);
+	world->engine.reads_at_once = hs_prng_below(prng, 3) > 0;
+	world->engine.commit_us_max = ONE_OF(prng, 0, 50, 500);
+	world->engine.answer_us_max = ONE_OF(prng, 0, 50, 500);
+	world->peer_us_max = ONE_OF(prng, 0, 100);
+	*load = (struct hs_sim_load_options){
+		.clients = ONE_OF(prng, 2, 3, 5),
+		.requests = ONE_OF(prng, 8, 16, 24),
+		.depth_max = ONE_OF(prng, 1, 4, 16),
+		.registers = ONE_OF(prng, 1, 2, 4),
+		.counters = ONE_OF(prng, 0, 1, 2),
+		.hang_ups = hs_prng_below(prng, 2) == 0,
+	};
+}
+
+static void describe(uint64_t seed, const struct hs_sim_world_options *world,
+		     const struct hs_sim_load *load, struct hs_sim_result *result)
+{
+	hs_buf_printf(&result->text, "seed %" PRIu64 ", %u workers, %u partitions, reads %s\n",
+		      seed, world->workers, world->engine.partitions,
+		      world->engine.reads_at_once ? "at once" : "queued");
+	hs_buf_printf(&result->text, "law %d: %s\n", result->verdict.law, result->verdict.text);
+	hs_sim_history_print(hs_sim_load_history(load), &result->text);
+}
+
+int hs_sim_check(uint64_t seed, enum hs_sim_mistake mistake, struct hs_sim_result *result)
+{
+	struct hs_sim_world_options world_options = hs_sim_world_defaults(seed);
+	struct hs_sim_load_options load_options;
+	struct hs_sim_world *world;
+	struct hs_sim_load *load;
+	struct hs_prng prng;
+	int err;
+
+	*result = (struct hs_sim_result){0};
+	hs_prng_init(&prng, seed);
+	draw_world(&prng, &world_options, &load_options);
+	world_options.engine.mistake = mistake;
+	world = hs_sim_world_create(&world_options);
+	load = hs_sim_load_create(&load_options, world);
+	hs_sim_world_settle(world);
+	err = hs_sim_load_check(load, &result->verdict);
+	result->requests = hs_sim_load_requests(load);
+	result->steps = world->steps;
+	if (err == HS_EINVAL)
+		describe(seed, &world_options, load, result);
+	hs_sim_world_destroy(&world);
+	hs_sim_load_destroy(&load);
+	return err;
+}
