@@ -5,8 +5,8 @@
   heatsink  the server of this repository
 
 Absolute numbers drift on a shared machine, so every row measures the candidates in short turns,
-one after the other, several rounds, and shows medians. What to steer by is the server's CPU time per
-operation and its ratio to the others in the same row. Nothing is saved unless --out says where.
+one after the other, several rounds, and shows medians. What to steer by is the server's CPU time
+per operation and its ratio to the others in the same row. Nothing is saved unless --out says where.
 """
 import argparse
 import csv

@@ -91,7 +91,8 @@ static void say(struct person *person, const uint8_t *data, size_t len)
 	hs_sim_client_send(person->client, bytes);
 }
 
-static void play(struct hs_sim_world *world, struct person *people, const uint8_t *data, size_t size)
+static void play(struct hs_sim_world *world, struct person *people, const uint8_t *data,
+		 size_t size)
 {
 	size_t at = 0;
 
@@ -153,6 +154,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	options.engine.reads_at_once = data[0] & 1;
 	options.engine.partitions = data[0] & 2 ? 3 : 1;
+	options.engine.refuses = data[0] & 32;
 	options.engine.bytes_max = STORE_BYTES_MAX;
 	options.workers = data[0] & 4 ? 2 : 1;
 	options.core.requirepass = data[0] & 8 ? "secret" : "";

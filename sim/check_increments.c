@@ -36,13 +36,12 @@ static int check_distinct(const struct hs_sim_history *history, uint32_t key, in
 		if (op->key != key || op->kind != HS_SIM_INCRBY || op->answered == HS_SIM_NEVER)
 			continue;
 		if (op->answer < 1 || op->answer > all || seen[op->answer]) {
-			hs_sim_verdict_set(verdict, 4,
-					   "an increment of key%u was answered with %" PRId64
-					   ", which %s",
-					   key, op->answer,
-					   op->answer < 1 || op->answer > all
-						   ? "cannot be"
-						   : "was answered before");
+			hs_sim_verdict_set(
+			    verdict, 4,
+			    "an increment of key%u was answered with %" PRId64 ", which %s", key,
+			    op->answer,
+			    op->answer < 1 || op->answer > all ? "cannot be"
+							       : "was answered before");
 			err = HS_EINVAL;
 		} else {
 			seen[op->answer] = true;

@@ -45,8 +45,8 @@ enum { NOBODY = UINT32_MAX };
 
 struct step {
 	const struct hs_sim_op *ops; /* ops[0] and ops[0].more behind it */
-	uint32_t before;             /* the same client's step before this one, or NOBODY */
-	bool changes_nothing;        /* its answers say so */
+	uint32_t before;	     /* the same client's step before this one, or NOBODY */
+	bool changes_nothing;	     /* its answers say so */
 	bool taken;
 };
 
@@ -113,7 +113,8 @@ static void relink_mark(struct mark *mark)
 		mark->next->prev = mark;
 }
 
-/* --- sets seen before ---------------------------------------------------------------------------- */
+/* --- sets seen before ----------------------------------------------------------------------------
+ */
 
 static uint64_t *find_seen(const struct search *search, uint64_t *table, size_t cap,
 			   const uint64_t *entry)
@@ -140,8 +141,7 @@ static void grow_seen(struct search *search)
 		const uint64_t *at = search->seen + i * (words + 1);
 
 		if (at[0])
-			memcpy(find_seen(search, table, cap, at + 1), at,
-			       (words + 1) * sizeof *at);
+			memcpy(find_seen(search, table, cap, at + 1), at, (words + 1) * sizeof *at);
 	}
 	hs_mem_free(&search->seen);
 	search->seen = table;
@@ -166,7 +166,8 @@ static bool seen_before(struct search *search, int64_t value)
 	return false;
 }
 
-/* --- the search ---------------------------------------------------------------------------------- */
+/* --- the search ----------------------------------------------------------------------------------
+ */
 
 /* Whether the step's answers are right on a key that holds *value; changes *value. */
 static bool explains(const struct step *step, int64_t *value)
@@ -235,7 +236,8 @@ static bool in_turn(const struct search *search, uint32_t number)
 /* Takes a step that changes nothing, if one fits. */
 static bool take_harmless(struct search *search, int64_t value)
 {
-	for (struct mark *mark = search->marks[0].next; mark && !mark->answered; mark = mark->next) {
+	for (struct mark *mark = search->marks[0].next; mark && !mark->answered;
+	     mark = mark->next) {
 		const struct step *step = &search->steps[mark->step];
 		int64_t after = value;
 
@@ -299,7 +301,8 @@ static int find_order(struct search *search)
 	return 1;
 }
 
-/* --- laying it out ------------------------------------------------------------------------------- */
+/* --- laying it out -------------------------------------------------------------------------------
+ */
 
 static int by_time(const void *a, const void *b)
 {
@@ -315,9 +318,10 @@ static bool changes_nothing(const struct hs_sim_op *ops)
 {
 	for (uint32_t i = 0; i <= ops->more; i++) {
 		const struct hs_sim_op *op = &ops[i];
-		bool vain = op->answered != HS_SIM_NEVER &&
-			    (((op->kind == HS_SIM_DEL || op->kind == HS_SIM_SETNX) && op->answer == 0) ||
-			     (op->kind == HS_SIM_GETDEL && op->answer == HS_SIM_NOTHING));
+		bool vain =
+		    op->answered != HS_SIM_NEVER &&
+		    (((op->kind == HS_SIM_DEL || op->kind == HS_SIM_SETNX) && op->answer == 0) ||
+		     (op->kind == HS_SIM_GETDEL && op->answer == HS_SIM_NOTHING));
 
 		if (op->kind != HS_SIM_GET && !vain)
 			return false;
@@ -333,9 +337,9 @@ static void find_steps(struct search *search, const struct hs_sim_history *histo
 		struct step *step = &search->steps[search->count];
 
 		*step = (struct step){
-			.ops = op,
-			.before = NOBODY,
-			.changes_nothing = changes_nothing(op),
+		    .ops = op,
+		    .before = NOBODY,
+		    .changes_nothing = changes_nothing(op),
 		};
 		if (op->key != key || (step->changes_nothing && !is_answered(step)))
 			continue;
@@ -345,7 +349,8 @@ static void find_steps(struct search *search, const struct hs_sim_history *histo
 			if (!may_be_refused(&search->steps[j]))
 				step->before = j;
 			else
-				step->changes_nothing = false; /* if it comes first, the other is shut out */
+				step->changes_nothing =
+				    false; /* if it comes first, the other is shut out */
 		}
 		search->open += is_answered(step);
 		search->count++;
@@ -365,7 +370,7 @@ static void lay_out(struct search *search)
 		if (!is_answered(&search->steps[i]))
 			continue;
 		*answered_mark(search, i) =
-			(struct mark){.at = op->answered, .step = i, .answered = true};
+		    (struct mark){.at = op->answered, .step = i, .answered = true};
 		line[len++] = answered_mark(search, i);
 	}
 	if (len > 0)

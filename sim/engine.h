@@ -32,10 +32,11 @@ enum hs_sim_mistake {
 struct hs_sim_engine_options {
 	uint64_t seed;
 	uint16_t partitions;
-	bool reads_at_once;     /* unordered reads are answered inside submit */
+	bool reads_at_once;	/* unordered reads are answered inside submit */
+	bool refuses;		/* now and then one of them must be submitted again */
 	uint32_t commit_us_max; /* from the first operation queued to the commit */
 	uint32_t answer_us_max; /* from the commit to the answer */
-	size_t bytes_max;       /* of one partition; 0: no limit */
+	size_t bytes_max;	/* of one partition; 0: no limit */
 	enum hs_sim_mistake mistake;
 };
 

@@ -49,7 +49,8 @@ bool hs_sim_events_take(struct hs_sim_events *events, struct hs_sim_event *event
 	for (;;) {
 		size_t first = at;
 
-		for (size_t child = 2 * at + 1; child <= 2 * at + 2 && child < events->count; child++) {
+		for (size_t child = 2 * at + 1; child <= 2 * at + 2 && child < events->count;
+		     child++) {
 			if (earlier(&heap[child], &heap[first]))
 				first = child;
 		}

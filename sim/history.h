@@ -23,8 +23,8 @@ enum hs_sim_kind {
 	HS_SIM_KINDS,
 };
 
-#define HS_SIM_NOTHING INT64_MIN  /* the value of a key that is not there */
-#define HS_SIM_NEVER UINT64_MAX   /* not answered */
+#define HS_SIM_NOTHING INT64_MIN /* the value of a key that is not there */
+#define HS_SIM_NEVER UINT64_MAX	 /* not answered */
 
 struct hs_sim_op {
 	enum hs_sim_kind kind;

@@ -16,7 +16,7 @@
 
 enum {
 	UNDER_WAY_MAX = 64, /* requests of one client; a power of two */
-	OPS_MAX = 4,        /* operations of one request */
+	OPS_MAX = 4,	    /* operations of one request */
 	COMPOSE_ROOM = 8,   /* requests that one step of composing adds at most */
 	ACT_US_MAX = 300,
 	ORDER_STEPS_MAX = 2000000,
@@ -25,12 +25,12 @@ enum {
 
 enum expect {
 	EXPECT_SILENCE, /* muted by CLIENT REPLY SKIP */
-	EXPECT_STATUS,  /* `text` */
-	EXPECT_NUMBER,  /* any integer, the answer of the operation if there is one */
-	EXPECT_VALUE,   /* a value or nothing: the answer of the operation */
-	EXPECT_VALUES,  /* one for each operation */
-	EXPECT_ECHO,    /* `number` */
-	EXPECT_MAP,     /* HELLO */
+	EXPECT_STATUS,	/* `text` */
+	EXPECT_NUMBER,	/* any integer, the answer of the operation if there is one */
+	EXPECT_VALUE,	/* a value or nothing: the answer of the operation */
+	EXPECT_VALUES,	/* one for each operation */
+	EXPECT_ECHO,	/* `number` */
+	EXPECT_MAP,	/* HELLO */
 	EXPECT_EXEC,
 };
 
@@ -39,10 +39,10 @@ struct ask {
 	enum expect expect;
 	const char *text;
 	uint64_t number;
-	bool watched;     /* EXEC: its first operation stands for the GET behind WATCH */
-	bool refused;     /* EXEC: a watched key had changed */
+	bool watched;	  /* EXEC: its first operation stands for the GET behind WATCH */
+	bool refused;	  /* EXEC: a watched key had changed */
 	bool keeps_watch; /* GET behind WATCH: remembered for EXEC */
-	uint64_t end;     /* its last byte's position in all that the connection sends */
+	uint64_t end;	  /* its last byte's position in all that the connection sends */
 	struct hs_sim_op ops[OPS_MAX];
 	uint32_t ops_count;
 	size_t first; /* of its operations in the history */
@@ -51,7 +51,7 @@ struct ask {
 struct actor {
 	struct hs_sim_load *load;
 	struct hs_sim_client *client; /* NULL: not connected now */
-	uint32_t number;              /* in the history: a new one for every connection */
+	uint32_t number;	      /* in the history: a new one for every connection */
 	uint32_t requests_left;
 	uint32_t depth;
 	struct ask asks[UNDER_WAY_MAX];
@@ -69,7 +69,7 @@ struct hs_sim_load {
 	struct hs_sim_verdict verdict;
 	struct hs_prng prng;
 	uint32_t numbers;  /* of connections */
-	int64_t values;    /* last value set */
+	int64_t values;	   /* last value set */
 	uint64_t requests; /* composed */
 	struct actor *actors;
 };
@@ -79,7 +79,8 @@ static uint64_t draw(struct hs_sim_load *load, uint64_t bound)
 	return hs_prng_below(&load->prng, bound);
 }
 
-/* --- composing ---------------------------------------------------------------------------------- */
+/* --- composing ----------------------------------------------------------------------------------
+ */
 
 static struct ask *add_ask(struct actor *actor, const char *request, enum expect expect)
 {
@@ -111,11 +112,11 @@ static void add_op(struct actor *actor, struct ask *ask, enum hs_sim_kind kind, 
 		   int64_t argument)
 {
 	ask->ops[ask->ops_count++] = (struct hs_sim_op){
-		.kind = kind,
-		.client = actor->number,
-		.key = key,
-		.argument = argument,
-		.answered = HS_SIM_NEVER,
+	    .kind = kind,
+	    .client = actor->number,
+	    .key = key,
+	    .argument = argument,
+	    .answered = HS_SIM_NEVER,
 	};
 }
 
@@ -127,13 +128,13 @@ struct single {
 };
 
 static const struct single singles[] = {
-	{HS_SIM_GET, "GET key%u", EXPECT_VALUE, false},
-	{HS_SIM_SET, "SET key%u %" PRId64, EXPECT_STATUS, true},
-	{HS_SIM_SETNX, "SETNX key%u %" PRId64, EXPECT_NUMBER, true},
-	{HS_SIM_GETSET, "GETSET key%u %" PRId64, EXPECT_VALUE, true},
-	{HS_SIM_DEL, "DEL key%u", EXPECT_NUMBER, false},
-	{HS_SIM_GETDEL, "GETDEL key%u", EXPECT_VALUE, false},
-	{HS_SIM_INCRBY, "INCRBY key%u %" PRId64, EXPECT_NUMBER, true},
+    {HS_SIM_GET, "GET key%u", EXPECT_VALUE, false},
+    {HS_SIM_SET, "SET key%u %" PRId64, EXPECT_STATUS, true},
+    {HS_SIM_SETNX, "SETNX key%u %" PRId64, EXPECT_NUMBER, true},
+    {HS_SIM_GETSET, "GETSET key%u %" PRId64, EXPECT_VALUE, true},
+    {HS_SIM_DEL, "DEL key%u", EXPECT_NUMBER, false},
+    {HS_SIM_GETDEL, "GETDEL key%u", EXPECT_VALUE, false},
+    {HS_SIM_INCRBY, "INCRBY key%u %" PRId64, EXPECT_NUMBER, true},
 };
 
 static void format_single(const struct single *single, uint32_t key, int64_t argument, char *text,
@@ -206,10 +207,11 @@ static void compose_several(struct actor *actor, bool set)
 
 	for (uint32_t i = 0; i < count; i++) {
 		values[i] = set ? (load->values += VALUE_STEP) : 0;
-		len += snprintf(text + len, sizeof text - (size_t)len, " key%u", (first + i) % keys);
+		len +=
+		    snprintf(text + len, sizeof text - (size_t)len, " key%u", (first + i) % keys);
 		if (set)
-			len += snprintf(text + len, sizeof text - (size_t)len, " %" PRId64,
-					values[i]);
+			len +=
+			    snprintf(text + len, sizeof text - (size_t)len, " %" PRId64, values[i]);
 	}
 
 	struct ask *ask = add_ask(actor, text, set ? EXPECT_STATUS : EXPECT_VALUES);
@@ -270,7 +272,7 @@ static void compose_other(struct actor *actor)
 	case 2:
 		add_ask(actor, "CLIENT REPLY SKIP", EXPECT_SILENCE);
 		compose_single(actor, &singles[HS_SIM_SET], pick_register(load))->expect =
-			EXPECT_SILENCE;
+		    EXPECT_SILENCE;
 		break;
 	default:
 		snprintf(text, sizeof text, "ECHO %" PRIu64, load->requests);
@@ -297,7 +299,8 @@ static void compose(struct actor *actor)
 		compose_other(actor);
 }
 
-/* --- hearing ------------------------------------------------------------------------------------- */
+/* --- hearing -------------------------------------------------------------------------------------
+ */
 
 static void complain(struct actor *actor, const struct ask *ask, struct hs_bytes reply)
 {
@@ -431,7 +434,8 @@ static void hear(void *context, struct hs_sim_client *client, struct hs_bytes re
 	plan_act(actor);
 }
 
-/* --- acting -------------------------------------------------------------------------------------- */
+/* --- acting --------------------------------------------------------------------------------------
+ */
 
 static void connect(struct actor *actor)
 {
@@ -529,7 +533,8 @@ static void plan_act(struct actor *actor)
 	hs_sim_world_plan(load->world, in_us, act, load, actor);
 }
 
-/* --- beginning and end ---------------------------------------------------------------------------- */
+/* --- beginning and end
+ * ---------------------------------------------------------------------------- */
 
 struct hs_sim_load *hs_sim_load_create(const struct hs_sim_load_options *options,
 				       struct hs_sim_world *world)

@@ -1,6 +1,6 @@
 /* Random clients for a simulated world: they pipeline, cut their bytes anywhere, go deaf, hang up
- * and come back, and write down in a history what they asked and what they were told. Every reply is
- * held against the request whose turn it is (law 1) on the way. One thread. */
+ * and come back, and write down in a history what they asked and what they were told. Every reply
+ * is held against the request whose turn it is (law 1) on the way. One thread. */
 #ifndef HS_SIM_LOAD_H
 #define HS_SIM_LOAD_H
 
@@ -16,7 +16,7 @@ struct hs_sim_load_options {
 	uint32_t depth_max; /* how many requests a client has under way */
 	uint32_t registers; /* keys that are set, read, deleted, counted */
 	uint32_t counters;  /* keys that are only counted up by one, and read */
-	bool hang_ups;      /* connections end in the middle */
+	bool hang_ups;	    /* connections end in the middle */
 };
 
 struct hs_sim_load;

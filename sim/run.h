@@ -1,5 +1,5 @@
-/* Schedules: a seed makes a world, a load and a fate, runs it to its end and checks the laws on what
- * the clients saw. The same seed gives the same schedule on every machine. */
+/* Schedules: a seed makes a world, a load and a fate, runs it to its end and checks the laws on
+ * what the clients saw. The same seed gives the same schedule on every machine. */
 #ifndef HS_SIM_RUN_H
 #define HS_SIM_RUN_H
 
@@ -13,7 +13,7 @@
 struct hs_sim_result {
 	struct hs_sim_verdict verdict;
 	uint64_t requests;  /* that clients sent */
-	uint64_t steps;     /* that the world took */
+	uint64_t steps;	    /* that the world took */
 	struct hs_buf text; /* of a broken law: what kind of world it was, and the history */
 };
 

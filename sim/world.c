@@ -20,7 +20,8 @@ struct hs_sim_worker {
 
 static void after_core(struct hs_sim_world *world, uint32_t worker);
 
-/* --- what cores ask of the world ---------------------------------------------------------------- */
+/* --- what cores ask of the world ----------------------------------------------------------------
+ */
 
 static void complete(void *context, struct hs_op *op)
 {
@@ -86,7 +87,8 @@ static void drop_line(void *context, enum hs_log_level level, const char *line)
 	(void)context, (void)level, (void)line;
 }
 
-/* --- the driver's side of a connection ----------------------------------------------------------- */
+/* --- the driver's side of a connection -----------------------------------------------------------
+ */
 
 static void hear(struct hs_sim_client *client)
 {
@@ -100,8 +102,7 @@ static void hear(struct hs_sim_client *client)
 			break;
 		client->broken = len < 0;
 		if (len > 0) {
-			client->hear(client->context, client,
-				     (struct hs_bytes){data, (size_t)len});
+			client->hear(client->context, client, (struct hs_bytes){data, (size_t)len});
 			at += (size_t)len;
 		}
 	}
@@ -202,7 +203,8 @@ static void after_core(struct hs_sim_world *world, uint32_t number)
 	plan_tick(world, worker);
 }
 
-/* --- clients ------------------------------------------------------------------------------------ */
+/* --- clients ------------------------------------------------------------------------------------
+ */
 
 struct hs_sim_client *hs_sim_client_connect(struct hs_sim_world *world, uint32_t worker)
 {
@@ -285,26 +287,29 @@ void hs_sim_client_set_deaf(struct hs_sim_client *client, bool deaf)
 	take_output(client);
 }
 
-/* --- the world ---------------------------------------------------------------------------------- */
+/* --- the world ----------------------------------------------------------------------------------
+ */
 
 struct hs_sim_world_options hs_sim_world_defaults(uint64_t seed)
 {
 	return (struct hs_sim_world_options){
-		.workers = 1,
-		.engine = {
-			.seed = seed,
-			.partitions = 4,
-			.reads_at_once = true,
-			.commit_us_max = 200,
-			.answer_us_max = 100,
+	    .workers = 1,
+	    .engine =
+		{
+		    .seed = seed,
+		    .partitions = 4,
+		    .reads_at_once = true,
+		    .commit_us_max = 200,
+		    .answer_us_max = 100,
 		},
-		.core = {
-			.requirepass = "",
-			.output_bytes_max = 64 * HS_MIB,
-			.slowlog_us = 10000,
-			.slowlog_len_max = 128,
+	    .core =
+		{
+		    .requirepass = "",
+		    .output_bytes_max = 64 * HS_MIB,
+		    .slowlog_us = 10000,
+		    .slowlog_len_max = 128,
 		},
-		.peer_us_max = 50,
+	    .peer_us_max = 50,
 	};
 }
 
@@ -312,10 +317,10 @@ struct hs_sim_world *hs_sim_world_create(const struct hs_sim_world_options *opti
 {
 	struct hs_sim_world *world = hs_mem_zalloc(sizeof *world);
 	struct hs_sim_engine_host host = {
-		.events = &world->events,
-		.now = &world->now,
-		.done = complete,
-		.context = world,
+	    .events = &world->events,
+	    .now = &world->now,
+	    .done = complete,
+	    .context = world,
 	};
 
 	world->options = *options;
@@ -328,15 +333,15 @@ struct hs_sim_world *hs_sim_world_create(const struct hs_sim_world_options *opti
 	for (uint32_t i = 0; i < options->workers; i++) {
 		struct hs_sim_worker *worker = &world->workers[i];
 		struct hs_core_world core_world = {
-			.calls = &world->calls,
-			.context = worker,
-			.log = options->log ? options->log : &world->silence,
-			.worker = i,
-			.workers = options->workers,
-			.partitions = options->engine.partitions,
-			.reads_at_once = options->engine.reads_at_once,
-			.slowlog_ids = &world->slowlog_ids,
-			.seed = options->engine.seed + i,
+		    .calls = &world->calls,
+		    .context = worker,
+		    .log = options->log ? options->log : &world->silence,
+		    .worker = i,
+		    .workers = options->workers,
+		    .partitions = options->engine.partitions,
+		    .reads_at_once = options->engine.reads_at_once,
+		    .slowlog_ids = &world->slowlog_ids,
+		    .seed = options->engine.seed + i,
 		};
 
 		worker->world = world;
@@ -390,10 +395,10 @@ void hs_sim_world_plan(struct hs_sim_world *world, uint64_t in_us, hs_sim_event_
 		       void *context, void *target)
 {
 	struct hs_sim_event event = {
-		.at_us = world->now.mono_us + in_us,
-		.run = run,
-		.context = context,
-		.target = target,
+	    .at_us = world->now.mono_us + in_us,
+	    .run = run,
+	    .context = context,
+	    .target = target,
 	};
 
 	hs_sim_events_plan(&world->events, event);

@@ -3,8 +3,9 @@
  * between a core and the outside, and everything that is chance comes from one seed: the same
  * options and the same calls give the same world, byte for byte.
  *
- * Two ways of use. A test writes a script: connect, send, settle, look at what came back. The random
- * load (sim/load.h) plans events of its own and lets hs_sim_world_settle run them. One thread. */
+ * Two ways of use. A test writes a script: connect, send, settle, look at what came back. The
+ * random load (sim/load.h) plans events of its own and lets hs_sim_world_settle run them. One
+ * thread. */
 #ifndef HS_SIM_WORLD_H
 #define HS_SIM_WORLD_H
 
@@ -23,8 +24,8 @@ struct hs_sim_world_options {
 	uint32_t workers;
 	struct hs_sim_engine_options engine; /* its seed is the world's */
 	struct hs_core_options core;
-	uint32_t peer_us_max;   /* from one core to another */
-	uint32_t look_us;       /* what a look at the clock costs: makes commands slow */
+	uint32_t peer_us_max;	  /* from one core to another */
+	uint32_t look_us;	  /* what a look at the clock costs: makes commands slow */
 	const struct hs_log *log; /* NULL: nobody listens */
 };
 
@@ -56,13 +57,13 @@ struct hs_sim_client {
 	struct hs_sim_world *world;
 	uint32_t worker;
 	struct hs_session *session; /* NULL: the connection has ended */
-	uint64_t id;                /* the session's */
-	struct hs_buf received;     /* what came back and was not heard yet */
-	struct hs_buf unread;       /* sent, but the core takes no input now */
-	struct hs_buf unsent;       /* replies while the client does not read */
-	bool deaf;                  /* does not read */
-	bool cut;                   /* was cut off, not closed */
-	bool broken;                /* something came that is no reply */
+	uint64_t id;		    /* the session's */
+	struct hs_buf received;	    /* what came back and was not heard yet */
+	struct hs_buf unread;	    /* sent, but the core takes no input now */
+	struct hs_buf unsent;	    /* replies while the client does not read */
+	bool deaf;		    /* does not read */
+	bool cut;		    /* was cut off, not closed */
+	bool broken;		    /* something came that is no reply */
 	hs_sim_client_hear *hear;
 	void *context;
 };

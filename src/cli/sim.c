@@ -18,16 +18,16 @@ struct options {
 };
 
 static const char usage[] =
-	"usage: heatsink sim check [--seed N] [--schedules N] [--mistake NAME]\n"
-	"\n"
-	"Runs whole servers in simulated time, with clients that pipeline, go deaf and hang up,\n"
-	"and checks what the clients saw: the order of replies, linearizability of every key, no\n"
-	"acknowledged write lost or doubled. A schedule follows from its seed alone.\n"
-	"\n"
-	"  --seed N        the first schedule's seed (1)\n"
-	"  --schedules N   how many, with the seeds that follow (10000)\n"
-	"  --mistake NAME  plants a mistake in the simulated engine, to see it found:\n"
-	"                 ";
+    "usage: heatsink sim check [--seed N] [--schedules N] [--mistake NAME]\n"
+    "\n"
+    "Runs whole servers in simulated time, with clients that pipeline, go deaf and hang up,\n"
+    "and checks what the clients saw: the order of replies, linearizability of every key, no\n"
+    "acknowledged write lost or doubled. A schedule follows from its seed alone.\n"
+    "\n"
+    "  --seed N        the first schedule's seed (1)\n"
+    "  --schedules N   how many, with the seeds that follow (10000)\n"
+    "  --mistake NAME  plants a mistake in the simulated engine, to see it found:\n"
+    "                 ";
 
 static void print_usage(FILE *to)
 {
@@ -41,7 +41,7 @@ static int parse(int argc, char **argv, struct options *options)
 {
 	*options = (struct options){.seed = 1, .schedules = 10000};
 	for (int i = 2; i < argc; i += 2) {
-		uint64_t *number = strcmp(argv[i], "--seed") == 0        ? &options->seed
+		uint64_t *number = strcmp(argv[i], "--seed") == 0	 ? &options->seed
 				   : strcmp(argv[i], "--schedules") == 0 ? &options->schedules
 									 : NULL;
 
@@ -60,7 +60,8 @@ static int parse(int argc, char **argv, struct options *options)
 			fprintf(stderr, "heatsink sim: unknown option %s\n", argv[i]);
 			return HS_EINVAL;
 		} else if (!hs_num_parse_uint(hs_bytes_of(argv[i + 1]), number)) {
-			fprintf(stderr, "heatsink sim: %s %s: not a number\n", argv[i], argv[i + 1]);
+			fprintf(stderr, "heatsink sim: %s %s: not a number\n", argv[i],
+				argv[i + 1]);
 			return HS_EINVAL;
 		}
 	}

@@ -197,7 +197,7 @@ bool hs_client_parse_list(struct hs_client_filter *filter, size_t argc,
 		for (size_t i = 3; i < argc; i++) {
 			int64_t id;
 
-			if (!hs_num_parse_int(argv[i], &id) || id <= 0)
+			if (!hs_num_parse_int(argv[i], &id))
 				return refuse(reply, "ERR Invalid client ID");
 		}
 		filter->ids = argv + 3;

@@ -76,16 +76,11 @@ static bool may_run(const struct hs_session *session)
 
 static void protocol_error(struct hs_core *core, struct hs_session *session)
 {
-	struct hs_request *request = NULL;
-	struct hs_reply reply = {.out = &session->out, .resp = session->resp};
+	struct hs_request *request = hs_request_get(core, session, NULL);
+	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
 
-	if (!hs_list_empty(&session->requests)) {
-		request = hs_request_get(core, session, NULL);
-		reply.out = &request->reply;
-	}
 	hs_reply_errorf(&reply, "ERR %s", session->parser.error);
-	if (request)
-		hs_request_finish(core, request);
+	hs_request_finish(core, request);
 	hs_counter_add(&core->stats.protocol_errors, 1);
 	hs_log(core->world.log, HS_LOG_DEBUG, "client %llu at %s: %s",
 	       (unsigned long long)session->id, session->address, session->parser.error);
@@ -198,18 +193,8 @@ bool hs_core_wants_input(const struct hs_session *session)
 	return may_run(session) || session->in.len < HS_READ_BYTES;
 }
 
-void hs_core_disconnect(struct hs_core *core, struct hs_session *session)
-{
-	hs_list_remove(&session->sendable);
-	hs_list_remove(&session->sleeping);
-	hs_multi_unwatch(core, session);
-	session->gone = true;
-	core->orphans++;
-	hs_buf_deinit(&session->in);
-	hs_core_resume(core, session);
-}
-
-static void wake(struct hs_core *core, struct hs_session *session)
+/* Answers the DEBUG SLEEP that the session waits for: its last request. */
+static void end_sleep(struct hs_core *core, struct hs_session *session)
 {
 	struct hs_request *request =
 		hs_list_entry(session->requests.prev, struct hs_request, link);
@@ -219,6 +204,23 @@ static void wake(struct hs_core *core, struct hs_session *session)
 	session->sleep_until_us = 0;
 	hs_reply_ok(&reply);
 	hs_request_finish(core, request);
+}
+
+void hs_core_disconnect(struct hs_core *core, struct hs_session *session)
+{
+	hs_list_remove(&session->sendable);
+	session->gone = true; /* first: from here on nobody is told about it */
+	core->orphans++;
+	hs_buf_deinit(&session->in);
+	if (session->sleep_until_us > 0)
+		end_sleep(core, session);
+	hs_multi_unwatch(core, session);
+	hs_core_resume(core, session);
+}
+
+static void wake(struct hs_core *core, struct hs_session *session)
+{
+	end_sleep(core, session);
 	hs_core_resume(core, session);
 }
 

@@ -8,7 +8,6 @@
 #include "core/session.h"
 
 #include "base/mem.h"
-#include "base/num.h"
 #include "keyspace/keyspace.h"
 #include "route/merge.h"
 #include "route/slot.h"
@@ -132,7 +131,8 @@ void hs_fan_cursor(struct hs_core *core, struct hs_session *session,
 
 	/* A cursor that is no number, or none of ours, goes to the last partition, which says what is
 	 * wrong with it or finds nothing there. */
-	if (!hs_num_parse_uint(argv[1], &cursor) || hs_keyspace_cursor_slot(cursor) >= HS_SLOTS)
+	if (!hs_keyspace_parse_cursor(argv[1], &cursor) ||
+	    hs_keyspace_cursor_slot(cursor) >= HS_SLOTS)
 		cursor = UINT64_MAX;
 	slot = cursor == UINT64_MAX ? HS_SLOTS - 1 : hs_keyspace_cursor_slot(cursor);
 	hs_request_keep_args(request, argc, argv);

@@ -11,7 +11,7 @@
 #define WRONGPASS "WRONGPASS invalid username-password pair or user is disabled."
 #define HELLO_NOAUTH                                                                               \
 	"NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO "  \
-	"<proto> AUTH <user> <pass> option can be used to authenticate the client and select the " \
+	"AUTH <user> <pass> option can be used to authenticate the client and select the " \
 	"RESP protocol version at the same time"
 
 /* Takes as long for a near miss as for a far one. */

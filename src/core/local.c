@@ -48,8 +48,11 @@ static void run_select(struct hs_core *core, struct hs_session *session,
 	int64_t index;
 
 	UNUSED(core, session, command, argc, argv);
-	if (!hs_num_parse_int(argv[1], &index) || index < INT32_MIN || index > INT32_MAX)
+	if (!hs_num_parse_int(argv[1], &index))
 		hs_reply_error(reply, "ERR value is not an integer or out of range");
+	else if (index < INT32_MIN || index > INT32_MAX)
+		hs_reply_error(reply, "ERR value is out of range, value must between -2147483648 "
+				      "and 2147483647");
 	else if (index != 0)
 		hs_reply_error(reply, "ERR SELECT is not allowed in cluster mode");
 	else

@@ -109,6 +109,11 @@ void hs_multi_queue(struct hs_core *core, struct hs_session *session,
 		multi->spoiled = true;
 		return;
 	}
+	if (multi->spoiled) {
+		/* It will not run: as in Redis, nothing more is kept of it. */
+		hs_reply_status(reply, "QUEUED");
+		return;
+	}
 	if (hs_command_keys(command, argc, &first, &step) > 0) {
 		uint16_t slot = hs_slot_of(argv[first]);
 
@@ -136,6 +141,8 @@ static void seal(struct hs_core *core, struct hs_session *session, struct hs_mul
 			continue;
 		local(core, session, queued->command, queued->argc, multi->args + queued->first,
 		      &reply);
+		if (multi->answered.len == start) /* CLIENT REPLY OFF: every command has its element */
+			hs_reply_ok(&reply);
 		queued->answered = start + 1;
 		queued->answered_len = multi->answered.len - start;
 	}
@@ -160,11 +167,11 @@ static const char *exec_refused(const struct hs_session *session, const struct h
 {
 	if (!multi)
 		return "ERR EXEC without MULTI";
-	if (multi->spoiled)
-		return "EXECABORT Transaction discarded because of previous errors.";
 	if (multi->several_slots || (session->watch_slot >= 0 && multi->slot >= 0 &&
 				     session->watch_slot != multi->slot))
 		return "CROSSSLOT Keys in request don't hash to the same slot";
+	if (multi->spoiled)
+		return "EXECABORT Transaction discarded because of previous errors.";
 	return NULL;
 }
 
@@ -174,7 +181,7 @@ void hs_multi_exec(struct hs_core *core, struct hs_session *session,
 	struct hs_request *request = hs_request_get(core, session, command);
 	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
 	const char *refused = exec_refused(session, session->multi);
-	int32_t slot;
+	int32_t watch_slot, slot;
 
 	request->multi = session->multi;
 	session->multi = NULL;
@@ -186,8 +193,12 @@ void hs_multi_exec(struct hs_core *core, struct hs_session *session,
 		hs_request_finish(core, request);
 		return;
 	}
+	/* EXEC takes the watches with it: an UNWATCH among its commands finds none. */
+	watch_slot = session->watch_slot;
+	session->watch_slot = -1;
+	session->watch_keys = 0;
 	seal(core, session, request->multi);
-	slot = request->multi->slot >= 0 ? request->multi->slot : session->watch_slot;
+	slot = request->multi->slot >= 0 ? request->multi->slot : watch_slot;
 	hs_request_keep_args(request, 1, &HS_LIT("EXEC"));
 	hs_request_split(request, 1);
 	request->parts[0].op = (struct hs_op){
@@ -199,10 +210,8 @@ void hs_multi_exec(struct hs_core *core, struct hs_session *session,
 		.argv = request->argv,
 		.argc = 1,
 		.tx = &request->multi->tx,
-		.watcher = session->watch_slot >= 0 ? session->id : 0,
+		.watcher = watch_slot >= 0 ? session->id : 0,
 	};
-	session->watch_slot = -1;
-	session->watch_keys = 0;
 	hs_step_submit(core, request, 0);
 }
 

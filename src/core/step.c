@@ -143,13 +143,23 @@ static void reject(struct hs_core *core, struct hs_session *session,
 {
 	struct answer answer;
 
+	bool is_exec = command && command->id == HS_CMD_ID_EXEC;
+
 	answer_begin(core, session, command, &answer);
-	hs_reply_error(&answer.reply, text);
+	if (is_exec)
+		hs_reply_errorf(&answer.reply, "EXECABORT Transaction discarded because of: %s",
+				strncmp(text, "ERR ", 4) == 0 ? text + 4 : text);
+	else
+		hs_reply_error(&answer.reply, text);
 	answer_end(core, session, &answer);
 	hs_counter_add(&core->stats.errors, 1);
 	if (command)
 		hs_counter_add(&core->stats.command[command->id].rejected, 1);
 	hs_multi_spoil(session);
+	if (is_exec) {
+		hs_multi_drop(&session->multi);
+		hs_multi_unwatch(core, session);
+	}
 }
 
 static void reject_unknown(struct hs_core *core, struct hs_session *session, size_t argc,
@@ -180,7 +190,9 @@ static void reject_subcommand(struct hs_core *core, struct hs_session *session,
 	for (; parent->name[len] && len + 1 < sizeof upper; len++)
 		upper[len] = (char)(parent->name[len] - ('a' - 'A'));
 	upper[len] = '\0';
-	snprintf(text, sizeof text, "ERR unknown subcommand '%.*s'. Try %s HELP.",
+	/* DEBUG checks its words itself in Redis, and says so in its own way. */
+	snprintf(text, sizeof text, "ERR unknown subcommand%s '%.*s'. Try %s HELP.",
+		 parent->id == HS_CMD_ID_DEBUG ? " or wrong number of arguments for" : "",
 		 (int)(name.len < 128 ? name.len : 128), name.data, upper);
 	reject(core, session, NULL, text);
 }

@@ -169,9 +169,11 @@ int hs_entry_put(struct hs_run *run, struct hs_entry *entry, struct hs_attribute
 	char *room = NULL;
 	int err = hs_entry_reserve(run, entry, attributes, value.len, &room);
 
-	if (!err && value.len)
-		memcpy(room, value.data, value.len);
-	return err;
+	if (err || value.len == 0)
+		return err;
+	hs_check(room);
+	memcpy(room, value.data, value.len);
+	return 0;
 }
 
 int hs_entry_change_quietly(struct hs_run *run, struct hs_entry *entry,

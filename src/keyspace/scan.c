@@ -116,7 +116,7 @@ struct scan {
 };
 
 /* As strtoul reads it, sign, leading zeros and even nothing at all included. */
-static bool parse_cursor(struct hs_bytes text, uint64_t *cursor)
+bool hs_keyspace_parse_cursor(struct hs_bytes text, uint64_t *cursor)
 {
 	char copy[64], *end;
 	size_t len = strnlen(text.data ? text.data : "", text.len);
@@ -134,7 +134,7 @@ static bool parse_cursor(struct hs_bytes text, uint64_t *cursor)
 static int parse_scan(struct hs_run *run, struct scan *scan)
 {
 	*scan = (struct scan){.count = 10};
-	if (!parse_cursor(run->argv[1], &scan->cursor))
+	if (!hs_keyspace_parse_cursor(run->argv[1], &scan->cursor))
 		return hs_run_fail(run, "ERR invalid cursor");
 	for (size_t i = 2; i < run->argc; i += 2) {
 		if (i + 1 == run->argc)

@@ -7,6 +7,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+static bool has_pattern(struct hs_bytes text)
+{
+	for (size_t i = 0; i < text.len; i++) {
+		if (strchr("*?[", text.data[i]))
+			return true;
+	}
+	return false;
+}
+
 static void config_get(struct hs_host *host, const struct hs_op *op, struct hs_reply *reply)
 {
 	struct hs_buf value = {0};
@@ -16,15 +25,20 @@ static void config_get(struct hs_host *host, const struct hs_op *op, struct hs_r
 
 	for (size_t i = 0; i < hs_option_count; i++) {
 		const struct hs_option *option = &hs_option_table[i];
-		bool wanted = false;
+		struct hs_bytes name = hs_bytes_of(option->name);
+		size_t asked = 2;
 
-		for (size_t j = 2; j < op->argc && !wanted; j++)
-			wanted = hs_glob_match(op->argv[j], hs_bytes_of(option->name), true);
-		if (!wanted)
+		while (asked < op->argc && !hs_glob_match(op->argv[asked], name, true))
+			asked++;
+		if (asked == op->argc)
 			continue;
 		value.len = 0;
 		hs_option_format(host->options, option, &value);
-		hs_reply_bulk_text(&inner, option->name);
+		/* A plain name comes back as it was written, as in Redis. */
+		hs_reply_bulk(&inner, op->argv[asked].len == name.len &&
+						      !has_pattern(op->argv[asked])
+					      ? op->argv[asked]
+					      : name);
 		hs_reply_bulk(&inner, hs_buf_bytes(&value));
 		count++;
 	}
@@ -108,7 +122,7 @@ static void config_rewrite(struct hs_host *host, struct hs_reply *reply)
 static void config_resetstat(struct hs_host *host, struct hs_reply *reply)
 {
 	hs_info_totals(host, &host->baseline);
-	host->engine->calls->stats(host->engine, &host->engine_baseline);
+	host->engine->calls->reset_stats(host->engine);
 	hs_reply_ok(reply);
 }
 

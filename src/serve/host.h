@@ -31,7 +31,6 @@ struct hs_host {
 	uint64_t rejected_connections;
 	uint64_t peak_memory_bytes;
 	struct hs_totals baseline; /* CONFIG RESETSTAT: what had been counted until then */
-	struct hs_engine_stats engine_baseline;
 	void *context;
 	void (*stop)(void *context, const char *why); /* SHUTDOWN */
 };

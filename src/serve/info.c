@@ -18,7 +18,6 @@ struct facts {
 	struct hs_totals now;   /* as counted */
 	struct hs_totals since; /* since CONFIG RESETSTAT */
 	struct hs_engine_stats engine;
-	struct hs_engine_stats engine_since;
 	struct hs_now time;
 	struct utsname system;
 	struct rusage usage;
@@ -107,15 +106,15 @@ UINT(total_error_replies, facts->since.errors)
 UINT(protocol_errors, facts->since.protocol_errors)
 UINT(output_limit_disconnections, facts->since.cut_output)
 UINT(query_limit_disconnections, facts->since.cut_query)
-UINT(expired_keys, facts->engine_since.expired)
+UINT(expired_keys, facts->engine.expired)
 UINT(evicted_keys, ((void)facts, 0))
-UINT(keyspace_hits, facts->engine_since.hits)
-UINT(keyspace_misses, facts->engine_since.misses)
-UINT(commits, facts->engine_since.commits)
-UINT(commit_operations, facts->engine_since.commit_ops)
-UINT(commit_microseconds, facts->engine_since.commit_us)
-UINT(disk_syncs, facts->engine_since.syncs)
-UINT(store_full_errors, facts->engine_since.full_errors)
+UINT(keyspace_hits, facts->engine.hits)
+UINT(keyspace_misses, facts->engine.misses)
+UINT(commits, facts->engine.commits)
+UINT(commit_operations, facts->engine.commit_ops)
+UINT(commit_microseconds, facts->engine.commit_us)
+UINT(disk_syncs, facts->engine.syncs)
+UINT(store_full_errors, facts->engine.full_errors)
 
 TEXT(role, "master")
 UINT(connected_slaves, ((void)facts, 0))
@@ -281,7 +280,6 @@ void hs_info_totals(const struct hs_host *host, struct hs_totals *totals)
 static void subtract_baseline(struct facts *facts)
 {
 	const struct hs_totals *base = &facts->host->baseline;
-	const struct hs_engine_stats *engine_base = &facts->host->engine_baseline;
 	struct hs_totals *since = &facts->since;
 
 	*since = facts->now;
@@ -300,15 +298,6 @@ static void subtract_baseline(struct facts *facts)
 		since->command[id].rejected -= base->command[id].rejected;
 		since->command[id].failed -= base->command[id].failed;
 	}
-	facts->engine_since = facts->engine;
-	facts->engine_since.commits -= engine_base->commits;
-	facts->engine_since.commit_ops -= engine_base->commit_ops;
-	facts->engine_since.commit_us -= engine_base->commit_us;
-	facts->engine_since.syncs -= engine_base->syncs;
-	facts->engine_since.hits -= engine_base->hits;
-	facts->engine_since.misses -= engine_base->misses;
-	facts->engine_since.expired -= engine_base->expired;
-	facts->engine_since.full_errors -= engine_base->full_errors;
 }
 
 static uint64_t resident_bytes(void)

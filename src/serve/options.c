@@ -43,7 +43,7 @@ const struct hs_option hs_option_table[] = {
 	 .offset = AT(protected_mode), .argument = "YES|NO",
 	 .help = "Refuse to listen beyond loopback without a password."},
 	{.name = "maxclients", .kind = HS_OPTION_INT, .fallback = "10000", .offset = AT(maxclients),
-	 .min = 1, .max = 1000000, .live = true, .argument = "N",
+	 .min = 1, .max = UINT32_MAX, .live = true, .argument = "N",
 	 .help = "Connections at once; one more is told so and closed."},
 	{.name = "output-limit", .kind = HS_OPTION_BYTES, .fallback = "64mb",
 	 .offset = AT(output_limit), .min = 1024, .max = (int64_t)1 << 40, .live = true,
@@ -162,11 +162,25 @@ static int64_t word_index(const char *words, struct hs_bytes value)
 	return -1;
 }
 
+/* Redis's sentence, since CONFIG SET says it too. */
+static void list_words(const char *words, char *error, size_t error_size)
+{
+	size_t at = (size_t)snprintf(error, error_size,
+				     "argument(s) must be one of the following: ");
+
+	for (; *words && at + 2 < error_size; words++) {
+		error[at++] = *words == ' ' ? ',' : *words;
+		if (*words == ' ')
+			error[at++] = ' ';
+	}
+	error[at] = '\0';
+}
+
 static int set_number(struct hs_options *options, const struct hs_option *option, int64_t number,
 		      char *error, size_t error_size)
 {
 	if (number < option->min || number > option->max) {
-		snprintf(error, error_size, "must be between %lld and %lld", (long long)option->min,
+		snprintf(error, error_size, "argument must be between %lld and %lld inclusive", (long long)option->min,
 			 (long long)option->max);
 		return HS_ERANGE;
 	}
@@ -183,20 +197,20 @@ int hs_option_set(struct hs_options *options, const struct hs_option *option,
 	switch (option->kind) {
 	case HS_OPTION_INT:
 		if (!hs_num_parse_int(value, &number)) {
-			snprintf(error, error_size, "must be a whole number");
+			snprintf(error, error_size, "argument couldn't be parsed into an integer");
 			return HS_EINVAL;
 		}
 		return set_number(options, option, number, error, error_size);
 	case HS_OPTION_BYTES:
 		if (!hs_num_parse_bytes(value, &bytes) || bytes > INT64_MAX) {
-			snprintf(error, error_size, "must be a size such as 64mb or 1gb");
+			snprintf(error, error_size, "argument must be a memory value");
 			return HS_EINVAL;
 		}
 		return set_number(options, option, (int64_t)bytes, error, error_size);
 	case HS_OPTION_BOOL:
 		number = word_index("no yes", value);
 		if (number < 0) {
-			snprintf(error, error_size, "must be yes or no");
+			snprintf(error, error_size, "argument must be 'yes' or 'no'");
 			return HS_EINVAL;
 		}
 		*number_at(options, option) = number;
@@ -204,7 +218,7 @@ int hs_option_set(struct hs_options *options, const struct hs_option *option,
 	case HS_OPTION_WORD:
 		number = word_index(option->words, value);
 		if (number < 0) {
-			snprintf(error, error_size, "must be one of: %s", option->words);
+			list_words(option->words, error, error_size);
 			return HS_EINVAL;
 		}
 		if (!holds_text(option)) {

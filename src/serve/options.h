@@ -69,8 +69,8 @@ void hs_options_copy(struct hs_options *to, const struct hs_options *from);
 
 const struct hs_option *hs_option_find(struct hs_bytes name);
 
-/* Sets one option. On failure writes why to `error`, without naming the option: "must be a whole
- * number from 0 to 65535". */
+/* Sets one option. On failure writes why to `error`, without naming the option: "argument must be
+ * between 0 and 65535 inclusive". */
 int hs_option_set(struct hs_options *options, const struct hs_option *option,
 		  struct hs_bytes value, char *error, size_t error_size) HS_MUSTCHECK;
 /* Its value as text, as one would write it in the file. */

@@ -425,6 +425,7 @@ int main(void)
 	    cmocka_unit_test(test_refused_write_does_not_show),
 	    cmocka_unit_test(test_damaged_value),
 	    cmocka_unit_test(test_wrong_type),
+	    cmocka_unit_test(test_a_connection_sees_its_own_past),
 	    cmocka_unit_test(test_horizon),
 	    cmocka_unit_test(test_counting),
 	    cmocka_unit_test(test_answered_twice),
