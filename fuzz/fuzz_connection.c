@@ -45,7 +45,7 @@ static size_t count_requests(const struct hs_buf *sent)
 		}
 	}
 	hs_wire_request_deinit(&request);
-	return count + (used < 0); /* a protocol error is answered too */
+	return count + 1; /* a protocol error is answered too */
 }
 
 static void hear(void *context, struct hs_sim_client *client, struct hs_bytes reply)
@@ -86,6 +86,7 @@ static void say(struct person *person, const uint8_t *data, size_t len)
 {
 	struct hs_bytes bytes = {(const char *)data, len};
 
+	hs_check(person->client);
 	if (person->client->session)
 		hs_buf_append_bytes(&person->sent, bytes);
 	hs_sim_client_send(person->client, bytes);
@@ -101,6 +102,7 @@ static void play(struct hs_sim_world *world, struct person *people, const uint8_
 		struct person *person = &people[(what >> 3) % CLIENTS];
 		size_t len = at < size ? data[at] : 0;
 
+		hs_check(person->client);
 		switch (what & 7) {
 		case 4:
 			for (size_t i = 0; i <= what >> 5; i++)

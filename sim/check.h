@@ -12,7 +12,7 @@ struct hs_sim_verdict {
 };
 
 void hs_sim_verdict_set(struct hs_sim_verdict *verdict, int law, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+	__attribute__((format(printf, 3, 4)));
 
 /* Law 2, key by key: some order of the operations explains all answers, in which each stands
  * between being asked and being answered, and those of one client in the client's order. A search

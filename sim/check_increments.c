@@ -37,11 +37,11 @@ static int check_distinct(const struct hs_sim_history *history, uint32_t key, in
 			continue;
 		if (op->answer < 1 || op->answer > all || seen[op->answer]) {
 			hs_sim_verdict_set(
-			    verdict, 4,
-			    "an increment of key%u was answered with %" PRId64 ", which %s", key,
-			    op->answer,
-			    op->answer < 1 || op->answer > all ? "cannot be"
-							       : "was answered before");
+				verdict, 4,
+				"an increment of key%u was answered with %" PRId64 ", which %s",
+				key, op->answer,
+				op->answer < 1 || op->answer > all ? "cannot be"
+								   : "was answered before");
 			err = HS_EINVAL;
 		} else {
 			seen[op->answer] = true;

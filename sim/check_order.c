@@ -113,8 +113,7 @@ static void relink_mark(struct mark *mark)
 		mark->next->prev = mark;
 }
 
-/* --- sets seen before ----------------------------------------------------------------------------
- */
+/* --- sets seen before --- */
 
 static uint64_t *find_seen(const struct search *search, uint64_t *table, size_t cap,
 			   const uint64_t *entry)
@@ -166,8 +165,7 @@ static bool seen_before(struct search *search, int64_t value)
 	return false;
 }
 
-/* --- the search ----------------------------------------------------------------------------------
- */
+/* --- the search --- */
 
 /* Whether the step's answers are right on a key that holds *value; changes *value. */
 static bool explains(const struct step *step, int64_t *value)
@@ -273,7 +271,7 @@ static bool try_step(struct search *search, struct mark *mark, int64_t *value)
 static int find_order(struct search *search)
 {
 	struct mark *head = &search->marks[0];
-	struct choice choice = {.mark = head, .value = HS_SIM_NOTHING};
+	struct choice choice;
 	struct mark *mark = NULL;
 	int64_t value = HS_SIM_NOTHING;
 	bool fresh = true; /* nothing was tried behind the steps taken so far */
@@ -301,8 +299,7 @@ static int find_order(struct search *search)
 	return 1;
 }
 
-/* --- laying it out -------------------------------------------------------------------------------
- */
+/* --- laying it out --- */
 
 static int by_time(const void *a, const void *b)
 {
@@ -318,10 +315,10 @@ static bool changes_nothing(const struct hs_sim_op *ops)
 {
 	for (uint32_t i = 0; i <= ops->more; i++) {
 		const struct hs_sim_op *op = &ops[i];
-		bool vain =
-		    op->answered != HS_SIM_NEVER &&
-		    (((op->kind == HS_SIM_DEL || op->kind == HS_SIM_SETNX) && op->answer == 0) ||
-		     (op->kind == HS_SIM_GETDEL && op->answer == HS_SIM_NOTHING));
+		bool vain = op->answered != HS_SIM_NEVER &&
+			    (((op->kind == HS_SIM_DEL || op->kind == HS_SIM_SETNX) &&
+			      op->answer == 0) ||
+			     (op->kind == HS_SIM_GETDEL && op->answer == HS_SIM_NOTHING));
 
 		if (op->kind != HS_SIM_GET && !vain)
 			return false;
@@ -337,9 +334,9 @@ static void find_steps(struct search *search, const struct hs_sim_history *histo
 		struct step *step = &search->steps[search->count];
 
 		*step = (struct step){
-		    .ops = op,
-		    .before = NOBODY,
-		    .changes_nothing = changes_nothing(op),
+			.ops = op,
+			.before = NOBODY,
+			.changes_nothing = changes_nothing(op),
 		};
 		if (op->key != key || (step->changes_nothing && !is_answered(step)))
 			continue;
@@ -350,7 +347,7 @@ static void find_steps(struct search *search, const struct hs_sim_history *histo
 				step->before = j;
 			else
 				step->changes_nothing =
-				    false; /* if it comes first, the other is shut out */
+					false; /* if it comes first, the other is shut out */
 		}
 		search->open += is_answered(step);
 		search->count++;
@@ -370,7 +367,7 @@ static void lay_out(struct search *search)
 		if (!is_answered(&search->steps[i]))
 			continue;
 		*answered_mark(search, i) =
-		    (struct mark){.at = op->answered, .step = i, .answered = true};
+			(struct mark){.at = op->answered, .step = i, .answered = true};
 		line[len++] = answered_mark(search, i);
 	}
 	if (len > 0)

@@ -31,7 +31,7 @@ struct hs_sim_engine *hs_sim_engine_create(const struct hs_sim_engine_options *o
 					   const struct hs_sim_engine_host *host)
 {
 	struct hs_sim_engine *engine =
-	    hs_mem_zalloc(sizeof *engine + options->partitions * sizeof *engine->partitions);
+		hs_mem_zalloc(sizeof *engine + options->partitions * sizeof *engine->partitions);
 
 	engine->options = *options;
 	engine->host = *host;
@@ -74,12 +74,12 @@ static struct hs_keyspace keyspace_of(struct hs_sim_engine *engine, struct hs_me
 				      struct hs_watch_table *watch, const struct hs_op *op)
 {
 	return (struct hs_keyspace){
-	    .kv = hs_memkv_kv(map),
-	    .now_ms = hs_now_wall_ms(op->received),
-	    .hash_seed = engine->options.seed,
-	    .prng = &engine->prng,
-	    .watch = watch,
-	    .counts = &engine->counts,
+		.kv = hs_memkv_kv(map),
+		.now_ms = hs_now_wall_ms(op->received),
+		.hash_seed = engine->options.seed,
+		.prng = &engine->prng,
+		.watch = watch,
+		.counts = &engine->counts,
 	};
 }
 
@@ -91,8 +91,7 @@ static void answer_full(struct hs_op *op, size_t start)
 	hs_reply_error(&reply, "OOM store full: the simulated partition is at its limit");
 }
 
-/* --- running one operation, inside a transaction: 0, or HS_EFULL when it must be undone ----------
- */
+/* --- running one operation, inside a transaction: 0, or HS_EFULL when it must be undone --- */
 
 static int run_command(struct hs_keyspace *ks, struct hs_op *op)
 {
@@ -201,8 +200,7 @@ static void answer_now(struct hs_sim_engine *engine, struct partition *partition
 	hs_check(err == 0);
 }
 
-/* --- the commit --------------------------------------------------------------------------------
- */
+/* --- the commit --- */
 
 static void answer(void *context, void *target, uint64_t number)
 {
@@ -215,10 +213,10 @@ static void answer(void *context, void *target, uint64_t number)
 static void plan(struct hs_sim_engine *engine, hs_sim_event_run *run, void *target, uint32_t us_max)
 {
 	struct hs_sim_event event = {
-	    .at_us = engine->host.now->mono_us + 1 + hs_prng_below(&engine->prng, us_max + 1),
-	    .run = run,
-	    .context = engine,
-	    .target = target,
+		.at_us = engine->host.now->mono_us + 1 + hs_prng_below(&engine->prng, us_max + 1),
+		.run = run,
+		.context = engine,
+		.target = target,
 	};
 
 	hs_sim_events_plan(engine->host.events, event);
@@ -332,8 +330,7 @@ static void plan_commit(struct hs_sim_engine *engine, struct partition *partitio
 	plan(engine, commit, partition, engine->options.commit_us_max);
 }
 
-/* --- what others call ---------------------------------------------------------------------------
- */
+/* --- what others call --- */
 
 enum hs_submit hs_sim_engine_submit(struct hs_sim_engine *engine, struct hs_op *op)
 {

@@ -35,10 +35,10 @@ static void print_op(const struct hs_sim_op *op, struct hs_buf *text)
 		bool has_argument;
 		bool has_answer;
 	} kinds[HS_SIM_KINDS] = {
-	    [HS_SIM_GET] = {"GET", false, true},      [HS_SIM_SET] = {"SET", true, false},
-	    [HS_SIM_SETNX] = {"SETNX", true, true},   [HS_SIM_GETSET] = {"GETSET", true, true},
-	    [HS_SIM_DEL] = {"DEL", false, true},      [HS_SIM_GETDEL] = {"GETDEL", false, true},
-	    [HS_SIM_INCRBY] = {"INCRBY", true, true},
+		[HS_SIM_GET] = {"GET", false, true},	  [HS_SIM_SET] = {"SET", true, false},
+		[HS_SIM_SETNX] = {"SETNX", true, true},	  [HS_SIM_GETSET] = {"GETSET", true, true},
+		[HS_SIM_DEL] = {"DEL", false, true},	  [HS_SIM_GETDEL] = {"GETDEL", false, true},
+		[HS_SIM_INCRBY] = {"INCRBY", true, true},
 	};
 
 	hs_buf_printf(text, "client %-2u %6" PRIu64 " … ", op->client, op->asked);

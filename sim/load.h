@@ -17,6 +17,7 @@ struct hs_sim_load_options {
 	uint32_t registers; /* keys that are set, read, deleted, counted */
 	uint32_t counters;  /* keys that are only counted up by one, and read */
 	bool hang_ups;	    /* connections end in the middle */
+	bool cuts;	    /* the output limit is low: connections may be cut off */
 };
 
 struct hs_sim_load;

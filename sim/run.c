@@ -7,11 +7,13 @@
 
 #include <inttypes.h>
 
+enum { OUTPUT_BYTES_LOW = 60 }; /* a deaf client reaches it soon */
+
 static const char *const mistake_names[HS_SIM_MISTAKES] = {
-    [HS_SIM_NO_MISTAKE] = "none",	[HS_SIM_READ_TOO_EARLY] = "read-too-early",
-    [HS_SIM_SWAP_RUNS] = "swap-runs",	[HS_SIM_SWAP_REPLIES] = "swap-replies",
-    [HS_SIM_RUN_TWICE] = "run-twice",	[HS_SIM_LOSE_COMMIT] = "lose-commit",
-    [HS_SIM_LOSE_REPLY] = "lose-reply", [HS_SIM_STALE_READ] = "stale-read",
+	[HS_SIM_NO_MISTAKE] = "none",	    [HS_SIM_READ_TOO_EARLY] = "read-too-early",
+	[HS_SIM_SWAP_RUNS] = "swap-runs",   [HS_SIM_SWAP_REPLIES] = "swap-replies",
+	[HS_SIM_RUN_TWICE] = "run-twice",   [HS_SIM_LOSE_COMMIT] = "lose-commit",
+	[HS_SIM_LOSE_REPLY] = "lose-reply", [HS_SIM_STALE_READ] = "stale-read",
 };
 
 const char *hs_sim_mistake_name(enum hs_sim_mistake mistake)
@@ -50,13 +52,16 @@ static void draw_world(struct hs_prng *prng, struct hs_sim_world_options *world,
 	world->engine.answer_us_max = ONE_OF(prng, 0, 50, 500);
 	world->peer_us_max = ONE_OF(prng, 0, 100);
 	*load = (struct hs_sim_load_options){
-	    .clients = ONE_OF(prng, 2, 3, 5),
-	    .requests = ONE_OF(prng, 8, 16, 24),
-	    .depth_max = ONE_OF(prng, 1, 4, 16),
-	    .registers = ONE_OF(prng, 1, 2, 4),
-	    .counters = ONE_OF(prng, 0, 1, 2),
-	    .hang_ups = hs_prng_below(prng, 2) == 0,
+		.clients = ONE_OF(prng, 2, 3, 5),
+		.requests = ONE_OF(prng, 8, 16, 24),
+		.depth_max = ONE_OF(prng, 1, 4, 16),
+		.registers = ONE_OF(prng, 1, 2, 4),
+		.counters = ONE_OF(prng, 0, 1, 2),
+		.hang_ups = hs_prng_below(prng, 2) == 0,
+		.cuts = hs_prng_below(prng, 8) == 0,
 	};
+	if (load->cuts)
+		world->core.output_bytes_max = OUTPUT_BYTES_LOW;
 }
 
 static void describe(uint64_t seed, const struct hs_sim_world_options *world,

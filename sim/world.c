@@ -20,8 +20,7 @@ struct hs_sim_worker {
 
 static void after_core(struct hs_sim_world *world, uint32_t worker);
 
-/* --- what cores ask of the world ----------------------------------------------------------------
- */
+/* --- what cores ask of the world --- */
 
 static void complete(void *context, struct hs_op *op)
 {
@@ -87,8 +86,7 @@ static void drop_line(void *context, enum hs_log_level level, const char *line)
 	(void)context, (void)level, (void)line;
 }
 
-/* --- the driver's side of a connection -----------------------------------------------------------
- */
+/* --- the driver's side of a connection --- */
 
 static void hear(struct hs_sim_client *client)
 {
@@ -203,8 +201,7 @@ static void after_core(struct hs_sim_world *world, uint32_t number)
 	plan_tick(world, worker);
 }
 
-/* --- clients ------------------------------------------------------------------------------------
- */
+/* --- clients --- */
 
 struct hs_sim_client *hs_sim_client_connect(struct hs_sim_world *world, uint32_t worker)
 {
@@ -287,29 +284,28 @@ void hs_sim_client_set_deaf(struct hs_sim_client *client, bool deaf)
 	take_output(client);
 }
 
-/* --- the world ----------------------------------------------------------------------------------
- */
+/* --- the world --- */
 
 struct hs_sim_world_options hs_sim_world_defaults(uint64_t seed)
 {
 	return (struct hs_sim_world_options){
-	    .workers = 1,
-	    .engine =
-		{
-		    .seed = seed,
-		    .partitions = 4,
-		    .reads_at_once = true,
-		    .commit_us_max = 200,
-		    .answer_us_max = 100,
-		},
-	    .core =
-		{
-		    .requirepass = "",
-		    .output_bytes_max = 64 * HS_MIB,
-		    .slowlog_us = 10000,
-		    .slowlog_len_max = 128,
-		},
-	    .peer_us_max = 50,
+		.workers = 1,
+		.engine =
+			{
+				.seed = seed,
+				.partitions = 4,
+				.reads_at_once = true,
+				.commit_us_max = 200,
+				.answer_us_max = 100,
+			},
+		.core =
+			{
+				.requirepass = "",
+				.output_bytes_max = 64 * HS_MIB,
+				.slowlog_us = 10000,
+				.slowlog_len_max = 128,
+			},
+		.peer_us_max = 50,
 	};
 }
 
@@ -317,10 +313,10 @@ struct hs_sim_world *hs_sim_world_create(const struct hs_sim_world_options *opti
 {
 	struct hs_sim_world *world = hs_mem_zalloc(sizeof *world);
 	struct hs_sim_engine_host host = {
-	    .events = &world->events,
-	    .now = &world->now,
-	    .done = complete,
-	    .context = world,
+		.events = &world->events,
+		.now = &world->now,
+		.done = complete,
+		.context = world,
 	};
 
 	world->options = *options;
@@ -333,15 +329,15 @@ struct hs_sim_world *hs_sim_world_create(const struct hs_sim_world_options *opti
 	for (uint32_t i = 0; i < options->workers; i++) {
 		struct hs_sim_worker *worker = &world->workers[i];
 		struct hs_core_world core_world = {
-		    .calls = &world->calls,
-		    .context = worker,
-		    .log = options->log ? options->log : &world->silence,
-		    .worker = i,
-		    .workers = options->workers,
-		    .partitions = options->engine.partitions,
-		    .reads_at_once = options->engine.reads_at_once,
-		    .slowlog_ids = &world->slowlog_ids,
-		    .seed = options->engine.seed + i,
+			.calls = &world->calls,
+			.context = worker,
+			.log = options->log ? options->log : &world->silence,
+			.worker = i,
+			.workers = options->workers,
+			.partitions = options->engine.partitions,
+			.reads_at_once = options->engine.reads_at_once,
+			.slowlog_ids = &world->slowlog_ids,
+			.seed = options->engine.seed + i,
 		};
 
 		worker->world = world;
@@ -395,10 +391,10 @@ void hs_sim_world_plan(struct hs_sim_world *world, uint64_t in_us, hs_sim_event_
 		       void *context, void *target)
 {
 	struct hs_sim_event event = {
-	    .at_us = world->now.mono_us + in_us,
-	    .run = run,
-	    .context = context,
-	    .target = target,
+		.at_us = world->now.mono_us + in_us,
+		.run = run,
+		.context = context,
+		.target = target,
 	};
 
 	hs_sim_events_plan(&world->events, event);

@@ -68,6 +68,11 @@ static void cut(struct hs_core *core, struct hs_session *session, struct hs_coun
 	hs_session_mark_sendable(core, session);
 }
 
+static void cut_off_at_output_limit(struct hs_core *core, struct hs_session *session)
+{
+	cut(core, session, &core->stats.cut_output, "its unread replies reached output-limit");
+}
+
 static bool may_run(const struct hs_session *session)
 {
 	return !session->closing && !session->gone && session->sleep_until_us == 0 &&
@@ -109,8 +114,7 @@ static size_t run_input(struct hs_core *core, struct hs_session *session, const 
 		if (session->parser.argc == 0)
 			continue;
 		if (unsent_bytes(session) > core->options.output_bytes_max) {
-			cut(core, session, &core->stats.cut_output,
-			    "its unread replies reached output-limit");
+			cut_off_at_output_limit(core, session);
 			break;
 		}
 		hs_step_dispatch(core, session, session->parser.argc, session->parser.argv);
@@ -140,6 +144,10 @@ void hs_core_resume(struct hs_core *core, struct hs_session *session)
 		}
 		return;
 	}
+	/* One reply may be larger than the limit; one with more behind it may not. */
+	if (!session->cut && (session->inflight > 0 || session->in.len > 0) &&
+	    unsent_bytes(session) > core->options.output_bytes_max)
+		cut_off_at_output_limit(core, session);
 	if (!session->running && session->in.len > 0 && may_run(session))
 		run_kept_input(core, session);
 }

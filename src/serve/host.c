@@ -172,21 +172,27 @@ void hs_host_reload(struct hs_host *host)
 
 static void run_shutdown(struct hs_host *host, const struct hs_op *op, struct hs_reply *reply)
 {
+	bool save = false, nosave = false, abort_it = false, known = true;
+
 	for (size_t i = 1; i < op->argc; i++) {
 		struct hs_bytes word = op->argv[i];
 
-		if (hs_bytes_is_word(word, "abort")) {
-			hs_reply_error(reply, "ERR No shutdown in progress.");
-			return;
-		}
-		if (!hs_bytes_is_word(word, "nosave") && !hs_bytes_is_word(word, "save") &&
-		    !hs_bytes_is_word(word, "now") && !hs_bytes_is_word(word, "force")) {
-			hs_reply_error(reply, "ERR syntax error");
-			return;
-		}
+		if (hs_bytes_is_word(word, "save"))
+			save = true;
+		else if (hs_bytes_is_word(word, "nosave"))
+			nosave = true;
+		else if (hs_bytes_is_word(word, "abort"))
+			abort_it = true;
+		else if (!hs_bytes_is_word(word, "now") && !hs_bytes_is_word(word, "force"))
+			known = false;
 	}
-	/* No reply, as Redis: the connection closes when all is on disk. */
-	host->stop(host->context, "SHUTDOWN");
+	if (!known || (save && nosave) || (abort_it && op->argc > 2))
+		hs_reply_error(reply, "ERR syntax error");
+	else if (abort_it)
+		hs_reply_error(reply, "ERR No shutdown in progress.");
+	else
+		/* No reply, as Redis: the connection closes when all is on disk. */
+		host->stop(host->context, "SHUTDOWN");
 }
 
 static void run_info(struct hs_host *host, const struct hs_op *op, struct hs_reply *reply)

@@ -22,9 +22,9 @@ static const char *as_offset(size_t offset)
 void hs_wire_request_init(struct hs_wire_request *request)
 {
 	*request = (struct hs_wire_request){
-		.args_left = -1,
-		.bulk_left = -1,
-		.argv_cap = HS_ARGC_INLINE,
+	    .args_left = -1,
+	    .bulk_left = -1,
+	    .argv_cap = HS_ARGC_INLINE,
 	};
 	request->argv = request->argv_inline;
 }
@@ -58,7 +58,7 @@ static void add_arg(struct hs_wire_request *request, const char *data, size_t le
 		size_t cap = request->argv_cap * 2;
 		bool was_inline = request->argv == request->argv_inline;
 		struct hs_bytes *grown =
-			hs_mem_realloc(was_inline ? NULL : request->argv, cap * sizeof *grown);
+		    hs_mem_realloc(was_inline ? NULL : request->argv, cap * sizeof *grown);
 
 		if (was_inline)
 			memcpy(grown, request->argv_inline, sizeof request->argv_inline);
@@ -88,7 +88,8 @@ static int64_t read_count(const char *data, size_t len, size_t at, int64_t *coun
 		return len - at > HS_INLINE_BYTES_MAX ? HS_EPROTO : 0;
 	if ((size_t)(end - data) + 1 >= len)
 		return 0;
-	*valid = hs_num_parse_int((struct hs_bytes){data + at + 1, (size_t)(end - data) - at - 1}, count);
+	*valid = hs_num_parse_int((struct hs_bytes){data + at + 1, (size_t)(end - data) - at - 1},
+				  count);
 	return end - data - (int64_t)at + 2;
 }
 
@@ -123,6 +124,12 @@ static char unescape(const char *line, size_t len, size_t *at)
 	}
 }
 
+/* Fewer than separate two words: Redis takes a vertical tab for part of a word it stands in. */
+static bool ends_word(char c)
+{
+	return c == ' ' || c == '\n' || c == '\r' || c == '\t' || c == '\0';
+}
+
 /* One word of an inline command, quotes removed, into `to`. Returns its length or -1 when its
  * quotes do not balance. *at ends behind it. */
 static int64_t unquote_word(const char *line, size_t len, size_t *at, char *to)
@@ -154,7 +161,7 @@ static int64_t unquote_word(const char *line, size_t len, size_t *at, char *to)
 				return -1;
 			return (int64_t)wrote;
 		}
-		if (isspace((unsigned char)c) || c == '\0')
+		if (ends_word(c))
 			return (int64_t)wrote;
 		*at += 1;
 		if (c == '"' || c == '\'')

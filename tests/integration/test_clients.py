@@ -60,7 +60,8 @@ class RedisCli(ClientCase):
     def test_commands_from_standard_input(self):
         lines = "SET a 1\nINCR a\nMULTI\nINCR a\nGET a\nEXEC\nGET 'nil'\nPING\n"
         self.assertEqual(self.cli("--no-raw", data=lines).splitlines(), [
-            "OK", "(integer) 2", "OK", "QUEUED", "QUEUED", "1) (integer) 3", '2) "3"', "(nil)", "PONG"])
+            "OK", "(integer) 2", "OK", "QUEUED", "QUEUED", "1) (integer) 3", '2) "3"', "(nil)",
+            "PONG"])
 
     def test_resp3(self):
         self.assertEqual(self.cli("-3", "--no-raw", "GET", "nil"), "(nil)\n")
@@ -297,7 +298,7 @@ class PythonRedis(ClientCase):
 
 class PrometheusExporter(ClientCase):
     def test_scrape(self):
-        """-check-keys and -export-client-list make it use SCAN, TYPE, STRLEN and CLIENT LIST too."""
+        """-check-keys and -export-client-list make it use SCAN, TYPE and CLIENT LIST too."""
         self.client.mset({"exported:%d" % at: "x" * at for at in range(20)})
         self.client.get("exported:1")
         port = servers.ReservedPort()

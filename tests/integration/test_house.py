@@ -159,9 +159,10 @@ class PlantedMistakes(unittest.TestCase):
     def test_unit_test_of_nothing(self):
         self.write("src/base/buf.c", "")
         self.write("tests/unit/test_buf.c", "")
+        self.write("tests/unit/test_base_buf_growth.c", "")
         self.assertEqual(house.mirror_complaints(self.root), [])
-        self.write("tests/unit/test_fub.c", "")
-        self.assertComplains(house.mirror_complaints(self.root), "no module called fub")
+        self.write("tests/unit/test_bufs.c", "")
+        self.assertComplains(house.mirror_complaints(self.root), "no module called bufs")
 
     def test_folder_without_a_unit_test(self):
         self.write("src/base/buf.c", "")

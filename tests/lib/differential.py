@@ -83,7 +83,8 @@ KNOWN = [
 ]
 
 QUEUED = b"+QUEUED\r\n"
-SPANNING = re.compile(rb"-ERR '[a-z|]+' concerns more than one slot and cannot be part of a transaction\r\n")
+SPANNING = re.compile(rb"-ERR '[a-z|]+' concerns more than one slot and cannot be part of a "
+                      rb"transaction\r\n")
 CROSSSLOT = b"-CROSSSLOT Keys in request don't hash to the same slot\r\n"
 
 
@@ -109,7 +110,8 @@ PARTINGS = [
     (split, "heatsink splits these commands over slots where Redis Cluster refuses"),
     (queued, "but not inside a transaction, which is of one slot"),
     (spanning, "a transaction runs on one partition, so what concerns all of them cannot join"),
-    (watch, "watched keys are in the transaction's slot, where Redis Cluster lets them be anywhere"),
+    (watch,
+     "watched keys are in the transaction's slot, where Redis Cluster lets them be anywhere"),
 ]
 
 
@@ -290,8 +292,8 @@ class Run:
         """Redis counts keys whose time is up until somebody looks at them: so look first."""
         if self.queued[step.conn] is not None:
             raise Invalid
-        looks = b"".join(resp.encode(b"EXISTS", key) for key in generate.KEYS)
-        self.exchange(step.conn, looks, len(generate.KEYS))
+        keys = generate.KEYS + generate.ODD
+        self.exchange(step.conn, b"".join(resp.encode(b"EXISTS", key) for key in keys), len(keys))
         left, right = self.exchange(step.conn, resp.encode(b"DBSIZE"), 1)
         if left[0].raw != right[0].raw:
             raise Difference("DBSIZE", left[0], right[0])
@@ -309,7 +311,7 @@ class Run:
         for side in (self.left, self.right):
             side.reopen(0)
         self.queued[0] = None
-        for key in generate.KEYS:
+        for key in generate.KEYS + generate.ODD:
             self.call(0, [b"GET", key])
             self.call(0, [b"PEXPIRETIME", key])
             self.call(0, [b"OBJECT", b"ENCODING", key])

@@ -55,7 +55,7 @@ const char *hs_test_embedded_reply(struct hs_test_embedded *test, size_t number)
 const char *hs_test_embedded_do(struct hs_test_embedded *test, const char *words);
 const char *hs_test_embedded_set(struct hs_test_embedded *test, const char *key, size_t bytes,
 				 char fill);
-/* The same as a read from a snapshot. */
+/* The same as a read from a snapshot; through the writer when that was refused. */
 const char *hs_test_embedded_read(struct hs_test_embedded *test, const char *words);
 
 /* A file of the folder, whole; freed by the caller. */

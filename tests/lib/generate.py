@@ -17,18 +17,21 @@ SPLIT = {b"MGET", b"MSET", b"DEL", b"UNLINK", b"EXISTS", b"TOUCH"}
 
 # What heatsink keeps out of transactions: it concerns every partition, worker or the whole server.
 # HELLO may join, but then holds for the whole reply of EXEC, where Redis changes in the middle.
-SPANNING = {b"KEYS", b"FLUSHALL", b"FLUSHDB", b"DBSIZE", b"RANDOMKEY", b"SCAN", b"CONFIG", b"SLOWLOG",
+SPANNING = {b"KEYS", b"FLUSHALL", b"FLUSHDB", b"DBSIZE", b"RANDOMKEY", b"SCAN", b"CONFIG",
+            b"SLOWLOG",
             b"DEBUG", b"LATENCY", b"CLIENT KILL", b"CLIENT LIST", b"INFO", b"HELLO"}
 
 TAGGED = [b"{t}1", b"{t}2", b"{t}3", b"x{t}y", b"{t}", b"{t}" + b"L" * 600, b"{t}{u}"]
 LONE = [
-    b"a", b"b", b"foo", b"", b" ", b"{}t", b"{}{t}", b"{", b"t}", b"\x00\xff\r\n\t", b"key with space",
+    b"a", b"b", b"foo", b"", b" ", b"{}t", b"{}{t}", b"{", b"t}", b"\x00\xff\r\n\t",
+    b"key with space",
     b"L" * 250, b"L" * 251, b"L" * 300, b"L" * 300 + b"2", b"M" * 5000, b"\xc3\xa9", b"*", b"[a-c]",
 ]
 KEYS = TAGGED + LONE
 
 VALUES = [
-    b"0", b"1", b"-1", b"10", b"9999", b"10000", b"-5", b"3.14", b"-0.5", b"5e2", b"abc", b"", b" 10",
+    b"0", b"1", b"-1", b"10", b"9999", b"10000", b"-5", b"3.14", b"-0.5", b"5e2", b"abc", b"",
+    b" 10",
     b"10 ", b"+5", b"05", b"-0", b"0x10", b"9223372036854775807", b"-9223372036854775808",
     b"9223372036854775808", b"inf", b"nan", b"1e400", b"hello world", b"ohmytext", b"mynewtext",
     b"\x00\x01\xfe\xff\r\n", b"x" * 20, b"y" * 44, b"y" * 45, b"z" * 300, b"\xff" * 33, b"\x00" * 9,
@@ -37,9 +40,11 @@ VALUES = [
 
 # None of these is a small positive number: as an expiry it would make the outcome a matter of time.
 ODD = [
-    b"", b"abc", b"-1", b"0", b" 5", b"5 ", b"+5", b"05", b"1.5", b"1e3", b"0x10", b"-0", b"nan", b"inf",
+    b"", b"abc", b"-1", b"0", b" 5", b"5 ", b"+5", b"05", b"1.5", b"1e3", b"0x10", b"-0", b"nan",
+    b"inf",
     b"9223372036854775807", b"-9223372036854775808", b"9223372036854775808",
-    b"-9223372036854775809", b"4294967296", b"99999999999999999999999", b"\x00", b"\r\n", b"nx", b"XX",
+    b"-9223372036854775809", b"4294967296", b"99999999999999999999999", b"\x00", b"\r\n", b"nx",
+    b"XX",
     b"GT", b"get", b"KEEPTTL", b"EX", b"{t}1", b"*",
 ]
 
@@ -53,7 +58,8 @@ BAD_TIME = [
     b"9223372036854776", b"-9223372036854775808", b"9223372036854775808", b"1.5",
 ]
 PATTERNS = [
-    b"*", b"a", b"?", b"{t}*", b"*L*", b"[a-c]", b"[^a]", b"\\*", b"k*e", b"", b"*\xff*", b"[", b"[a",
+    b"*", b"a", b"?", b"{t}*", b"*L*", b"[a-c]", b"[^a]", b"\\*", b"k*e", b"", b"*\xff*", b"[",
+    b"[a",
     b"\\[a-c\\]", b"foo", b"f[o]?", b"**", b"[z-a]", b"[a", b"\\",
 ]
 
@@ -113,21 +119,25 @@ class Arguments:
         return [self.rng.choice(VALUES)]
 
     def integer(self):
-        return [self.rng.choice(SMALL + [b"10000", b"9223372036854775807", b"-9223372036854775808", b"abc"])]
+        return [self.rng.choice(SMALL + [b"10000", b"9223372036854775807", b"-9223372036854775808",
+                                         b"abc"])]
 
     def number(self):
         return [self.rng.choice([
-            b"1", b"-1", b"0.1", b"3.0e3", b"-2.5", b"1e18", b"1e-10", b"inf", b"-inf", b"nan", b"1e400",
+            b"1", b"-1", b"0.1", b"3.0e3", b"-2.5", b"1e18", b"1e-10", b"inf", b"-inf", b"nan",
+            b"1e400",
             b"abc", b"", b" 1", b"0x1p3", b"5.", b".5", b"1e5000", b"0.30000000000000004", b"-0",
             b"9007199254740993", b"100000000000000000000",
         ])]
 
     def index(self):
-        return [self.rng.choice(SMALL + [b"20", b"2147483648", b"-2147483649", b"9223372036854775807",
+        return [self.rng.choice(SMALL + [b"20", b"2147483648", b"-2147483649",
+                                         b"9223372036854775807",
                                     b"-9223372036854775808", b"x"])]
 
     def offset(self):
-        return [self.rng.choice([b"0", b"1", b"5", b"44", b"300", b"-1", b"536870912", b"4294967296",
+        return [self.rng.choice([b"0", b"1", b"5", b"44", b"300", b"-1", b"536870912",
+                                 b"4294967296",
                                     b"9223372036854775807", b"a", b""])]
 
     def bit_offset(self):
@@ -214,26 +224,30 @@ class Arguments:
         return self.rng.choice([[], [], [b"ASYNC"], [b"sync"], [b"nosuch"], [b"ASYNC", b"SYNC"]])
 
     def client_name(self):
-        return [self.rng.choice([b"me", b"", b"a b", b"new\nline", b"caf\xc3\xa9", b"x" * 100, b"~!"])]
+        return [self.rng.choice([b"me", b"", b"a b", b"new\nline", b"caf\xc3\xa9", b"x" * 100,
+                                 b"~!"])]
 
     def protocol(self):
         return [self.rng.choice([b"2", b"3", b"3", b"4", b"1", b"0", b"-1", b"abc", b""])]
 
     def hello_options(self):
         return self.rng.choice([
-            [], [], [], [b"SETNAME", b"him"], [b"AUTH", b"default", b"pw"], [b"AUTH", b"nobody", b"pw"],
+            [], [], [], [b"SETNAME", b"him"], [b"AUTH", b"default", b"pw"],
+            [b"AUTH", b"nobody", b"pw"],
             [b"SETNAME", b"a b"], [b"AUTH", b"default"], [b"SETNAME"], [b"NOSUCH"],
             [b"auth", b"default", b"x", b"setname", b"both"],
         ])
 
     def credentials(self):
-        return self.rng.choice([[b"pw"], [b"default", b"pw"], [b"nobody", b"pw"], [b"a", b"b", b"c"], []])
+        return self.rng.choice([[b"pw"], [b"default", b"pw"], [b"nobody", b"pw"],
+                                [b"a", b"b", b"c"], []])
 
     def any_command(self):
         return self.rng.choice([
             [b"GET", b"k"], [b"SET", b"k", b"v", b"EX", b"10"], [b"MSET", b"a", b"1", b"b", b"2"],
             [b"MGET", b"a", b"b", b"c"], [b"PING"], [b"nosuch"], [b"GET"], [b"COPY", b"a", b"b"],
-            [b"OBJECT", b"ENCODING", b"k"], [b"OBJECT", b"HELP"], [b"LCS", b"a", b"b"], [b"TIME"], [],
+            [b"OBJECT", b"ENCODING", b"k"], [b"OBJECT", b"HELP"], [b"LCS", b"a", b"b"], [b"TIME"],
+            [],
             [b"BITPOS", b"k", b"1"], [b"RENAME", b"a", b"b"], [b"WATCH", b"a", b"b"], [b"EXEC"],
             [b"DEL", b"a", b"b"], [b"SCAN", b"0"], [b"CLIENT", b"ID"], [b"client", b"nosuch"],
         ])
@@ -246,9 +260,11 @@ COMMANDS = [
     (2, b"SETNX", "key value"), (2, b"SETEX", "key relative value"),
     (2, b"PSETEX", "key relative value"), (2, b"GETSET", "key value"), (2, b"GETDEL", "key"),
     (4, b"GETEX", "key getex_options"), (4, b"MGET", "few_keys"), (4, b"MSET", "pairs"),
-    (3, b"MSETNX", "pairs"), (4, b"INCR", "key"), (3, b"INCRBY", "key integer"), (2, b"DECR", "key"),
+    (3, b"MSETNX", "pairs"), (4, b"INCR", "key"), (3, b"INCRBY", "key integer"),
+    (2, b"DECR", "key"),
     (3, b"DECRBY", "key integer"), (4, b"INCRBYFLOAT", "key number"), (4, b"APPEND", "key value"),
-    (2, b"STRLEN", "key"), (3, b"GETRANGE", "key index index"), (4, b"SETRANGE", "key offset value"),
+    (2, b"STRLEN", "key"), (3, b"GETRANGE", "key index index"),
+    (4, b"SETRANGE", "key offset value"),
     (1, b"SUBSTR", "key index index"), (4, b"LCS", "two_keys lcs_options"),
     # bits
     (3, b"GETBIT", "key bit_offset"), (4, b"SETBIT", "key bit_offset bit"),
@@ -272,22 +288,26 @@ COMMANDS = [
     (0.5, b"CLIENT GETNAME", ""), (0.3, b"CLIENT ID", ""), (0.3, b"CLIENT NOSUCH", ""),
     (0.3, b"CLIENT NO-EVICT ON", ""), (0.3, b"CLIENT NO-EVICT", "odd"), (0.3, b"CLIENT", ""),
     (0.3, b"CLIENT REPLY", "odd"), (0.3, b"CLIENT KILL", "odd"), (0.3, b"CLIENT KILL", "odd odd"),
-    (0.3, b"CLIENT KILL TYPE", "odd"), (0.3, b"CLIENT KILL SKIPME", "odd"), (0.2, b"CLIENT LIST ID", "odd"),
+    (0.3, b"CLIENT KILL TYPE", "odd"), (0.3, b"CLIENT KILL SKIPME", "odd"),
+    (0.2, b"CLIENT LIST ID", "odd"),
     (0.2, b"CLIENT LIST TYPE", "odd"), (0.2, b"CLIENT LIST", "odd"),
     # server
     (0.5, b"TIME", ""), (0.4, b"FLUSHALL", "flush_mode"), (0.4, b"FLUSHDB", "flush_mode"),
-    (0.4, b"COMMAND GETKEYS", "any_command"), (0.2, b"COMMAND NOSUCH", ""), (0.2, b"COMMAND COUNT", ""),
+    (0.4, b"COMMAND GETKEYS", "any_command"), (0.2, b"COMMAND NOSUCH", ""),
+    (0.2, b"COMMAND COUNT", ""),
     (0.2, b"COMMAND COUNT", "odd"), (0.2, b"COMMAND LIST NOSUCH", ""),
     (0.2, b"CONFIG GET nosuch", ""), (0.2, b"CONFIG GET maxclients", ""),
     (0.2, b"CONFIG SET nosuch", "value"), (0.2, b"CONFIG SET", "odd"),
     (0.2, b"CONFIG SET maxclients", "odd"), (0.2, b"CONFIG NOSUCH", ""), (0.2, b"CONFIG", ""),
     (0.2, b"DEBUG SLEEP 0", ""), (0.2, b"DEBUG NOSUCH", ""), (0.3, b"FUNCTION FLUSH", ""),
-    (0.2, b"FUNCTION FLUSH ASYNC", ""), (0.2, b"FUNCTION FLUSH NOSUCH", ""), (0.2, b"FUNCTION NOSUCH", ""),
+    (0.2, b"FUNCTION FLUSH ASYNC", ""), (0.2, b"FUNCTION FLUSH NOSUCH", ""),
+    (0.2, b"FUNCTION NOSUCH", ""),
     (0.2, b"SLOWLOG LEN", "odd"), (0.2, b"SLOWLOG GET abc", ""), (0.2, b"SLOWLOG GET -5", ""),
     (0.2, b"SLOWLOG NOSUCH", ""), (0.2, b"LATENCY LATEST", ""), (0.2, b"LATENCY RESET", ""),
     (0.2, b"LATENCY NOSUCH", ""), (0.2, b"INFO", ""), (0.2, b"INFO nosuch", ""),
     # nothing that exists
-    (0.5, b"NOSUCH", ""), (0.5, b"NOSUCH", "value value value key"), (0.2, b"", ""), (0.2, b"x" * 200, "value"),
+    (0.5, b"NOSUCH", ""), (0.5, b"NOSUCH", "value value value key"), (0.2, b"", ""),
+    (0.2, b"x" * 200, "value"),
     (0.2, b"no\r\nsuch", "value"), (0.2, b"GET\x00", "key"),
 ]
 WEIGHTS = [row[0] for row in COMMANDS]
@@ -296,9 +316,12 @@ PAIRS = {b"RENAME", b"RENAMENX", b"COPY", b"LCS"}
 UNBENT = {b"DEBUG", b"CLIENT", b"SLOWLOG", b"CONFIG", b"FUNCTION", b"COMMAND"}
 
 INLINE = [
-    b"PING\r\n", b"ping\n", b"  PING  \r\n", b"SET {t}1 value\r\n", b"GET {t}1\r\n", b"\r\n", b"\n", b"   \r\n",
-    b'SET {t}2 "a b\\x41\\n\\"q\\""\r\n', b"GET {t}2\r\n", b"SET {t}3 'single \\' \\n'\r\n", b"GET {t}3\r\n",
-    b'ECHO ""\r\n', b"ECHO 'x'\r\n", b"nosuch a b c\r\n", b"GET\r\n", b"ECHO \t tab\r\n", b"*0\r\n", b"*-1\r\n",
+    b"PING\r\n", b"ping\n", b"  PING  \r\n", b"SET {t}1 value\r\n", b"GET {t}1\r\n", b"\r\n", b"\n",
+    b"   \r\n",
+    b'SET {t}2 "a b\\x41\\n\\"q\\""\r\n', b"GET {t}2\r\n", b"SET {t}3 'single \\' \\n'\r\n",
+    b"GET {t}3\r\n",
+    b'ECHO ""\r\n', b"ECHO 'x'\r\n", b"nosuch a b c\r\n", b"GET\r\n", b"ECHO \t tab\r\n", b"*0\r\n",
+    b"*-1\r\n",
     b"*1\r\n$4\r\nPING\r\n", b"*2\r\n$4\r\nECHO\r\n$0\r\n\r\n",
 ]
 SILENT = {b"\r\n", b"\n", b"   \r\n", b"*0\r\n", b"*-1\r\n"}
@@ -399,7 +422,8 @@ class Generator:
 
     def scan(self):
         rng = self.rng
-        argv = [case(rng, b"SCAN"), rng.choice([b"0"] * 8 + [b"abc", b"", b"99999999999999999999999"])]
+        argv = [case(rng, b"SCAN"), rng.choice([b"0"] * 8 + [b"abc", b"",
+                                                             b"99999999999999999999999"])]
         for _ in range(rng.choice([0, 0, 1, 1, 2, 3])):
             word = rng.choice([b"MATCH", b"COUNT", b"TYPE"])
             value = {
@@ -413,7 +437,8 @@ class Generator:
     def silent_block(self, conn):
         """CLIENT REPLY OFF … ON answers once; SKIP drops one answer."""
         rng = self.rng
-        inner = [[b"INCR", b"{t}1"], [b"SET", b"a", b"quiet"], [b"GET"], [b"nosuch"], [b"APPEND", b"b", b"x"]]
+        inner = [[b"INCR", b"{t}1"], [b"SET", b"a", b"quiet"], [b"GET"], [b"nosuch"],
+                 [b"APPEND", b"b", b"x"]]
         chosen = [rng.choice(inner) for _ in range(rng.choice([1, 2, 3]))]
         if rng.random() < 0.5:
             commands = [[b"CLIENT", b"REPLY", b"OFF"]] + chosen + [[b"CLIENT", b"REPLY", b"ON"]]

@@ -162,14 +162,12 @@ def unfinished_complaints(root):
 
 
 def mirror_complaints(root):
-    """tests/unit/test_X.c tests a module X: a file X.c or X.h, a folder X, or both as folder_file.
-    Every folder below the I/O line that has code has a test."""
+    """tests/unit/test_X.c tests a module X: a file X.c or X.h, a folder X, or both as folder_file;
+    test_X_aspect.c tests an aspect of it. Every folder below the I/O line that has code has a test."""
     names = {}  # what a test may be called, and the folder it then speaks for
-    folders = set()
     for path in sources(root):
         folder, stem = room(path), os.path.splitext(os.path.basename(path))[0]
         below = os.path.basename(os.path.dirname(path))
-        folders.add(folder)
         names.update({stem: folder, folder: folder, below: folder,
                       f"{folder}_{stem}": folder, f"{below}_{stem}": folder})
     complaints, tested = [], set()
@@ -177,8 +175,11 @@ def mirror_complaints(root):
         if not os.path.basename(path).startswith("test_") or not path.endswith(".c"):
             continue
         name = os.path.basename(path)[len("test_"):-2]
-        if name in names:
-            tested.add(names[name])
+        parts = name.split("_")
+        module = next((module for count in range(len(parts), 0, -1)
+                       if (module := "_".join(parts[:count])) in names), None)
+        if module:
+            tested.add(names[module])
         else:
             complaints.append(f"{path}: src/ has no module called {name}")
     has_code = {room(path) for path in sources(root, ("src",)) if path.endswith(".c")}

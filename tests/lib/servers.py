@@ -26,7 +26,7 @@ import redis
 from resp import Connection
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-GUARD_S = 120
+GUARD_S = 60
 
 # A server that printed one of these is broken, whatever it answered.
 ALARMS = re.compile(r"impossible state|Sanitizer|runtime error:|Assertion .* failed")
@@ -94,7 +94,10 @@ class Process:
 
     def wait(self, guard_s=GUARD_S):
         """Its exit status, once it has ended and everything it printed is in the log."""
-        code = self.child.wait(guard_s)
+        try:
+            code = self.child.wait(guard_s)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"{self.child.args[0]} does not end:\n{self.text()}") from None
         self.reader.join(guard_s)
         self.child.stdout.close()
         return code
@@ -189,7 +192,7 @@ class Server:
         if self.process is not None:
             try:
                 self.process.wait()
-            except subprocess.TimeoutExpired:
+            except AssertionError:
                 self.process.kill9()
                 raise
         if self.own_data:

@@ -81,7 +81,8 @@ static void write_group(struct hs_test_embedded *test, struct model *model)
 		versions[i] = ++model->last;
 		snprintf(words, sizeof words, "set key%u", keys[i]);
 		hs_test_embedded_add(
-		    test, words, (struct hs_bytes){value, value_of(keys[i], versions[i], value)});
+			test, words,
+			(struct hs_bytes){value, value_of(keys[i], versions[i], value)});
 	}
 	hs_test_embedded_run(test);
 	for (size_t i = 0; i < count; i++) {
@@ -240,7 +241,8 @@ static void a_power_cut_loses_nothing(void **state)
 
 			for (int i = 0; i < 2; i++)
 				checkpoints[i] = hs_test_file_read(
-				    test->folder, i ? "checkpoint-1" : "checkpoint-0", &bytes[i]);
+					test->folder, i ? "checkpoint-1" : "checkpoint-0",
+					&bytes[i]);
 			while (test->database.redo.turn == turn)
 				write_group(test, &model);
 			for (int i = 0; i < 8; i++)
@@ -462,18 +464,18 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-	    TEST(a_clean_end_needs_no_log),
-	    TEST(a_killed_process_loses_nothing),
-	    TEST(a_power_cut_loses_nothing),
-	    TEST(a_torn_checkpoint_file_does_not_count),
-	    TEST(an_aborted_store_is_not_replayed),
-	    TEST(flushing_is_replayed_too),
-	    TEST(a_folder_in_use_is_refused),
-	    TEST(a_newer_format_is_refused),
-	    TEST(a_folder_that_cannot_be_made_is_named),
-	    TEST(damage_is_told_not_overwritten),
-	    TEST(an_unfinished_making_starts_over),
-	    TEST(partitions_and_log_size_of_another_time),
+		TEST(a_clean_end_needs_no_log),
+		TEST(a_killed_process_loses_nothing),
+		TEST(a_power_cut_loses_nothing),
+		TEST(a_torn_checkpoint_file_does_not_count),
+		TEST(an_aborted_store_is_not_replayed),
+		TEST(flushing_is_replayed_too),
+		TEST(a_folder_in_use_is_refused),
+		TEST(a_newer_format_is_refused),
+		TEST(a_folder_that_cannot_be_made_is_named),
+		TEST(damage_is_told_not_overwritten),
+		TEST(an_unfinished_making_starts_over),
+		TEST(partitions_and_log_size_of_another_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

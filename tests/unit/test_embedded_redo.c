@@ -240,14 +240,16 @@ static void damaged_entries_are_noticed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(records_come_back_in_order, setup, teardown),
-	    cmocka_unit_test_setup_teardown(both_files_are_read, setup, teardown),
-	    cmocka_unit_test_setup_teardown(a_torn_record_ends_it, setup, teardown),
-	    cmocka_unit_test_setup_teardown(records_of_an_earlier_turn_do_not_fit, setup, teardown),
-	    cmocka_unit_test_setup_teardown(numbers_leap_at_a_start, setup, teardown),
-	    cmocka_unit_test_setup_teardown(another_seed_reads_nothing, setup, teardown),
-	    cmocka_unit_test_setup_teardown(a_record_may_be_longer_than_a_file, setup, teardown),
-	    cmocka_unit_test(damaged_entries_are_noticed),
+		cmocka_unit_test_setup_teardown(records_come_back_in_order, setup, teardown),
+		cmocka_unit_test_setup_teardown(both_files_are_read, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_torn_record_ends_it, setup, teardown),
+		cmocka_unit_test_setup_teardown(records_of_an_earlier_turn_do_not_fit, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(numbers_leap_at_a_start, setup, teardown),
+		cmocka_unit_test_setup_teardown(another_seed_reads_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_record_may_be_longer_than_a_file, setup,
+						teardown),
+		cmocka_unit_test(damaged_entries_are_noticed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 
+#include <sched.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -43,18 +44,31 @@ static void take(struct hs_committer *committer)
 	committer->last = chain;
 }
 
-/* Until something is pushed or the next sweep is due. */
+/* Everything that waits; and when the cores are busy, what the others bring when they are let go
+ * first. A sync costs the same for one operation or fifty. */
+static void gather(struct hs_committer *committer)
+{
+	take(committer);
+	if (!committer->first)
+		return;
+	sched_yield();
+	take(committer);
+}
+
+/* Until something is pushed, or the next sweep or commit is due. */
 static void sleep_a_while(struct hs_committer *committer)
 {
 	uint64_t now = now_us(committer);
+	uint64_t until = committer->sweep_at_us < committer->tend_at_us ? committer->sweep_at_us
+									: committer->tend_at_us;
 
-	if (now >= committer->sweep_at_us)
+	if (now >= until)
 		return;
 	uv_mutex_lock(&committer->mutex);
 	atomic_store(&committer->asleep, true);
 	if (hs_mpsc_empty(&committer->queue) && !atomic_load(&committer->stop))
 		uv_cond_timedwait(&committer->cond, &committer->mutex,
-				  (committer->sweep_at_us - now) * 1000);
+				  (until - now) * 1000);
 	atomic_store(&committer->asleep, false);
 	uv_mutex_unlock(&committer->mutex);
 }
@@ -107,7 +121,7 @@ static void run(void *argument)
 	for (;;) {
 		bool stop = atomic_load(&committer->stop);
 
-		take(committer);
+		gather(committer);
 		if (committer->first)
 			answer(committer, hs_group_run(&committer->group, committer->first));
 		else if (stop)
@@ -115,7 +129,7 @@ static void run(void *argument)
 		else
 			sleep_a_while(committer);
 		sweep(committer);
-		hs_group_tend(&committer->group);
+		committer->tend_at_us = hs_group_tend(&committer->group);
 	}
 	hs_group_checkpoint(&committer->group);
 }
@@ -126,6 +140,7 @@ void hs_committer_start(struct hs_committer *committer, struct hs_database *data
 	memset(committer, 0, sizeof *committer);
 	committer->database = database;
 	committer->host = host;
+	committer->tend_at_us = UINT64_MAX;
 	committer->done_first = hs_mem_zalloc(host->workers * sizeof(struct hs_op *));
 	committer->done_last = hs_mem_zalloc(host->workers * sizeof(struct hs_op *));
 	hs_group_init(&committer->group, database, host);

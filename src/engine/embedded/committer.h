@@ -32,6 +32,7 @@ struct hs_committer {
 	struct hs_op *first, *last;		/* taken, not yet run */
 	struct hs_op **done_first, **done_last; /* by worker */
 	uint64_t sweep_at_us;
+	uint64_t tend_at_us; /* when a store must commit what it keeps */
 };
 
 void hs_committer_start(struct hs_committer *committer, struct hs_database *database,

@@ -64,8 +64,7 @@ static enum hs_submit submit(struct hs_engine *engine, struct hs_op *op)
 	struct worker *worker = &embedded->workers[op->worker];
 
 	if (op->kind == HS_OP_COMMAND && !op->ordered && op->command->flags & HS_CMD_READONLY) {
-		hs_reader_run(&worker->reader, op);
-		return HS_SUBMIT_DONE;
+		return hs_reader_run(&worker->reader, op) ? HS_SUBMIT_DONE : HS_SUBMIT_REFUSED;
 	}
 	atomic_fetch_add_explicit(&embedded->database.stores[op->partition].queued, 1,
 				  memory_order_relaxed);

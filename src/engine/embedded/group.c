@@ -7,15 +7,19 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/statvfs.h>
 
-enum { DISK_FULL_US = 1000 * 1000 };
+enum {
+	DISK_FULL_US = 1000 * 1000,
+	KEEP_US = 100 * 1000,  /* how long a store may put off a commit */
+	EAGER_US = 100 * 1000, /* how long it does not after a reader was turned away */
+};
 
 #define GROUP_BYTES_MAX (64 * HS_MIB)
 /* Written to stores since the last checkpoint, in all, before the next one is begun: LMDB cannot
  * use those pages again until then, so this much the files grow beyond their contents. */
 #define CHURN_BYTES_MAX HS_GIB
-#define DISK_ROOM_MIN HS_MIB
+/* An operation smaller than that says something about the disk when it finds no room. */
+#define SMALL_BYTES HS_MIB
 
 void hs_group_init(struct hs_group *group, struct hs_database *database,
 		   const struct hs_engine_host *host)
@@ -83,12 +87,35 @@ static void collect(struct hs_group *group, bool wait)
 	}
 }
 
-/* Begins a checkpoint, after the one before it. Stores may have transactions open: it is of what
- * they committed, and the log's next record is the first that is not in it. */
+static uint64_t now_us(struct hs_group *group)
+{
+	return group->host->now(group->host->context).mono_us;
+}
+
+/* Shows what a store has kept. Room on disk was set aside for it, and it was acknowledged: there is
+ * no way back and no way on without it. The log has it; a restart replays it. */
+static void commit_kept(struct hs_group *group, struct hs_store *store)
+{
+	if (store->write.kept.len == 0)
+		return;
+	if (hs_store_commit(store) == 0)
+		return;
+	hs_log(group->host->log, HS_LOG_WARN, "cannot commit to '%s': %s; trying again",
+	       store->path, hs_store_failure_text(store));
+
+	bool acknowledged_changes_committed = hs_store_rewind(store) == 0;
+
+	hs_check(acknowledged_changes_committed);
+}
+
+/* Begins a checkpoint, after the one before it, with nothing kept and nothing half done: the log's
+ * next record is the first that is not in it. */
 static void begin_checkpoint(struct hs_group *group)
 {
 	struct hs_database *database = group->database;
 
+	for (uint16_t id = 0; id < database->partitions; id++)
+		commit_kept(group, &database->stores[id]);
 	collect(group, true);
 	if (group->failed)
 		return;
@@ -107,16 +134,39 @@ void hs_group_checkpoint(struct hs_group *group)
 	collect(group, true);
 }
 
-void hs_group_tend(struct hs_group *group)
+/* At most one store at a time, so that nobody waits for all of them. Returns when the next is due;
+ * UINT64_MAX when nothing is kept. */
+static uint64_t commit_due(struct hs_group *group)
+{
+	uint64_t now = now_us(group), next = UINT64_MAX;
+	bool committed = false;
+
+	for (uint16_t id = 0; id < group->database->partitions; id++) {
+		struct hs_store *store = &group->database->stores[id];
+		uint64_t at = group->parts[id].commit_at_us;
+
+		if (store->write.kept.len == 0)
+			continue;
+		if (atomic_load_explicit(&store->wanted, memory_order_relaxed))
+			at = now;
+		if (at <= now && !committed) {
+			commit_kept(group, store);
+			committed = true;
+		} else if (at < next) {
+			next = at;
+		}
+	}
+	return next;
+}
+
+static void begin_checkpoint_if_due(struct hs_group *group)
 {
 	struct hs_database *database = group->database;
 	uint64_t churn = 0;
 	bool due = false;
 
-	if (group->failed)
-		return;
 	collect(group, false);
-	if (atomic_load(&database->checkpoint.state) != HS_CHECKPOINT_IDLE)
+	if (group->failed || atomic_load(&database->checkpoint.state) != HS_CHECKPOINT_IDLE)
 		return;
 	for (uint16_t id = 0; id < database->partitions; id++) {
 		const struct hs_store *store = &database->stores[id];
@@ -128,9 +178,30 @@ void hs_group_tend(struct hs_group *group)
 		begin_checkpoint(group);
 }
 
+uint64_t hs_group_tend(struct hs_group *group)
+{
+	uint64_t next = commit_due(group);
+
+	if (!group->failed)
+		begin_checkpoint_if_due(group);
+	return next;
+}
+
+/* Before a group: the log file must have room for it, since turning to the other one in its middle
+ * would lose what it keeps. */
+static void make_log_room(struct hs_group *group)
+{
+	struct hs_redo *redo = &group->database->redo;
+
+	if (!group->failed && redo->at > 0 && !hs_redo_fits(redo, redo->file_bytes / 4))
+		begin_checkpoint(group);
+}
+
 static void break_part(struct hs_group *group, uint16_t id)
 {
-	hs_store_abort(&group->database->stores[id]);
+	bool kept_changes_are_back = hs_store_rewind(&group->database->stores[id]) == 0;
+
+	hs_check(kept_changes_are_back);
 	group->parts[id].broken = true;
 	group->parts[id].ks.changes = group->parts[id].changes_before;
 }
@@ -142,7 +213,10 @@ static int touch(struct hs_group *group, uint16_t id)
 
 	if (part->touched)
 		return 0;
-	rc = hs_store_begin(&group->database->stores[id]);
+	/* What it keeps is in a transaction that is open already. */
+	rc = group->database->stores[id].write.txn
+		 ? 0
+		 : hs_store_begin(&group->database->stores[id]);
 	if (rc != 0)
 		return rc;
 	part->touched = true;
@@ -195,15 +269,14 @@ static void log_group(struct hs_group *group)
 
 	if (count == 0)
 		return;
-	if (!group->failed && !hs_redo_fits(redo, bytes))
-		begin_checkpoint(group);
-	if (!group->failed)
+	group->log_full = !group->failed && !hs_redo_fits(redo, bytes);
+	if (!group->failed && !group->log_full)
 		rc = hs_redo_append(redo, HS_REDO_GROUP, parts, count);
 	/* Only a record longer than a whole file can meet a full disk; then the log is as before.
 	 */
 	if (rc != 0 && hs_store_error(-rc) != HS_EFULL)
 		fail(group, "cannot write the log", strerror(-rc));
-	if (rc == 0 && !group->failed)
+	if (rc == 0 && !group->failed && !group->log_full)
 		return;
 	for (uint16_t i = 0; i < group->touched_count; i++) {
 		struct hs_store *store = &group->database->stores[group->touched[i]];
@@ -234,28 +307,41 @@ static void log_abort(struct hs_group *group, const uint16_t *ids, int count)
 		fail(group, "cannot write the log", strerror(-rc));
 }
 
-/* A write cut short by a full disk is reported as an input or output error. */
 static void explain(struct hs_group *group, struct hs_store *store)
 {
-	struct statvfs room;
-
-	if (store->write.failure == EIO && statvfs(group->database->folder, &room) == 0 &&
-	    (uint64_t)room.f_bavail * room.f_frsize < DISK_ROOM_MIN)
-		store->write.failure = ENOSPC;
+	hs_store_explain(store);
 	hs_log(group->host->log, HS_LOG_WARN, "cannot commit to '%s': %s", store->path,
 	       hs_store_failure_text(store));
 	if (store->write.failure == MDB_PANIC)
 		fail(group, store->path, hs_store_failure_text(store));
 }
 
-/* Log and sync, then commit. Stores that fail are left broken. */
+/* May the store put off its commit? */
+static bool may_keep(struct hs_group *group, struct hs_store *store, uint64_t now)
+{
+	struct hs_group_part *part = &group->parts[store->id];
+
+	if (atomic_load_explicit(&store->wanted, memory_order_relaxed)) {
+		atomic_store_explicit(&store->wanted, false, memory_order_relaxed);
+		part->eager_until_us = now + EAGER_US;
+	}
+	if (now < part->eager_until_us || !hs_store_can_keep(store))
+		return false;
+	if (store->write.kept.len == 0)
+		part->commit_at_us = now + KEEP_US;
+	return true;
+}
+
+/* Log and sync, then commit or keep. Stores that fail are left broken. */
 static void seal(struct hs_group *group)
 {
 	uint16_t aborted[HS_PARTITIONS_MAX];
 	int aborts = 0;
 	bool committed = false;
+	uint64_t now;
 
 	log_group(group);
+	now = now_us(group);
 	for (uint16_t i = 0; i < group->touched_count; i++) {
 		uint16_t id = group->touched[i];
 		struct hs_store *store = &group->database->stores[id];
@@ -265,7 +351,12 @@ static void seal(struct hs_group *group)
 		if (part->broken)
 			continue;
 		if (store->write.redo.len == 0) {
-			hs_store_abort(store);
+			if (store->write.kept.len == 0)
+				hs_store_abort(store);
+		} else if (may_keep(group, store, now)) {
+			hs_store_keep(store);
+			hs_counter_add(&group->changes, part->ks.changes - part->changes_before);
+			committed = true;
 		} else if (hs_store_commit(store) != 0) {
 			explain(group, store);
 			break_part(group, id);
@@ -300,14 +391,26 @@ static void prepare_retry(struct hs_group *group, struct hs_store *store)
  * ones need not be tried for a while. */
 static void give_up(struct hs_group *group, struct hs_group_item *item)
 {
+	struct hs_group_part *part = &group->parts[item->op->partition];
 	int failure = group->database->stores[item->op->partition].write.failure;
 
 	if (hs_store_error(failure) == HS_EFULL && failure != MDB_MAP_FULL &&
-	    failure != MDB_TXN_FULL && item->bytes < DISK_ROOM_MIN)
-		group->disk_full_until_us =
-		    group->host->now(group->host->context).mono_us + DISK_FULL_US;
+	    failure != MDB_TXN_FULL && item->bytes < SMALL_BYTES)
+		part->disk_full_until_us =
+		    now_us(group) + DISK_FULL_US;
 	hs_group_refuse(group, item);
-	group->parts[item->op->partition].refused = true;
+	part->refused = true;
+}
+
+/* The group did not fit into its log file: on to the other, where everything fits. True if so. */
+static bool turn_log(struct hs_group *group)
+{
+	bool full = group->log_full;
+
+	group->log_full = false;
+	if (full)
+		begin_checkpoint(group);
+	return full;
 }
 
 /* Runs the operations of a broken store again, each as a group of its own. */
@@ -316,7 +419,8 @@ static void retry(struct hs_group *group, uint16_t id)
 	struct hs_group_part *part = &group->parts[id];
 	struct hs_store *store = &group->database->stores[id];
 
-	prepare_retry(group, store);
+	if (store->write.failure)
+		prepare_retry(group, store);
 	part->refused = false;
 	for (size_t i = 0; i < group->count; i++) {
 		struct hs_group_item *item = &group->items[i];
@@ -330,8 +434,14 @@ static void retry(struct hs_group *group, uint16_t id)
 			continue;
 		if (op->out)
 			op->out->len = item->out_mark;
+		make_log_room(group);
 		run_item(group, item);
 		seal(group);
+		if (part->broken && turn_log(group)) {
+			part->broken = false;
+			run_item(group, item);
+			seal(group);
+		}
 		if (part->broken)
 			give_up(group, item);
 	}
@@ -347,11 +457,15 @@ static void count_keys(struct hs_group *group)
 
 size_t hs_group_run(struct hs_group *group, struct hs_op *op)
 {
-	uint64_t begun_us = group->host->now(group->host->context).mono_us;
-	uint64_t bytes = 0;
+	uint64_t begun_us = now_us(group);
+	uint64_t bytes = 0, bytes_max = group->database->redo.file_bytes / 8;
+
+	if (bytes_max > GROUP_BYTES_MAX)
+		bytes_max = GROUP_BYTES_MAX;
+	make_log_room(group);
 
 	group->count = 0;
-	for (; op && group->count < HS_GROUP_OPS_MAX && bytes < GROUP_BYTES_MAX; op = op->next) {
+	for (; op && group->count < HS_GROUP_OPS_MAX && bytes < bytes_max; op = op->next) {
 		struct hs_group_item *item = &group->items[group->count++];
 		struct hs_buf *redo = &group->database->stores[op->partition].write.redo;
 		size_t before = redo->len;
@@ -361,14 +475,14 @@ size_t hs_group_run(struct hs_group *group, struct hs_op *op)
 		bytes += redo->len > before ? redo->len - before : 0;
 	}
 	seal(group);
+	turn_log(group);
 	for (uint16_t id = 0; id < group->database->partitions; id++)
 		if (group->parts[id].broken)
 			retry(group, id);
 	count_keys(group);
 	hs_counter_add(&group->commits, 1);
 	hs_counter_add(&group->commit_ops, group->count);
-	hs_counter_add(&group->commit_us,
-		       group->host->now(group->host->context).mono_us - begun_us);
+	hs_counter_add(&group->commit_us, now_us(group) - begun_us);
 	return group->count;
 }
 
@@ -379,6 +493,7 @@ bool hs_group_sweep(struct hs_group *group, size_t limit)
 
 	if (group->failed)
 		return false;
+	make_log_room(group);
 	for (uint16_t id = 0; id < group->database->partitions; id++) {
 		struct hs_group_part *part = &group->parts[id];
 		int swept;
@@ -395,8 +510,9 @@ bool hs_group_sweep(struct hs_group *group, size_t limit)
 			more = more || (size_t)swept >= limit;
 	}
 	seal(group);
+	turn_log(group);
 	for (uint16_t id = 0; id < group->database->partitions; id++) {
-		if (group->parts[id].broken)
+		if (group->parts[id].broken && group->database->stores[id].write.failure)
 			prepare_retry(group, &group->database->stores[id]);
 		group->parts[id].broken = false;
 	}

@@ -7,6 +7,11 @@
  *
  * So no reader ever sees what is not durable, and nobody is told of it before.
  *
+ * Committing costs several pages for every store of every group, so it is put off where nobody
+ * looks: the transaction is kept open (hs_store_keep), more groups run in it, and one commit shows
+ * them all, a few milliseconds later. A read of a key among them is turned away to the queue, where
+ * it runs in that transaction, and for a while afterwards its store commits with every group.
+ *
  * A store that fails on the way loses its transaction, not the group: the other stores go on, and
  * its own operations are run again one by one, so that only those which cannot be done are refused.
  * When the log or a checkpoint fails, what the disk holds is unknown; then writes are refused for
@@ -43,7 +48,10 @@ struct hs_group_part {
 	bool touched; /* has a transaction in this group */
 	bool broken;  /* lost it */
 	bool refused; /* one of its operations was refused while it was run again */
+	uint64_t commit_at_us;   /* when what it keeps must be committed */
+	uint64_t eager_until_us; /* until then it keeps nothing: somebody reads what is written */
 	uint64_t changes_before;
+	uint64_t disk_full_until_us; /* growing writes are not even tried before */
 };
 
 struct hs_group {
@@ -56,8 +64,8 @@ struct hs_group {
 	size_t count;
 	struct hs_prng prng;
 	struct hs_keyspace_counts counts;
-	uint64_t disk_full_until_us; /* growing writes are not even tried before */
-	bool failed;		     /* for good */
+	bool log_full; /* the group did not fit behind the others in its log file */
+	bool failed;   /* for good */
 	char failure[HS_PATH_BYTES_MAX + 256];
 
 	struct hs_counter commits, commit_ops, commit_us, full_errors, changes;
@@ -77,8 +85,9 @@ size_t hs_group_run(struct hs_group *group, struct hs_op *op);
 /* Removes up to `limit` expired keys from each store. True when there are more. */
 bool hs_group_sweep(struct hs_group *group, size_t limit);
 
-/* Between groups: takes in a finished checkpoint, begins one when enough was written. */
-void hs_group_tend(struct hs_group *group);
+/* Between groups: commits what was kept long enough, takes in a finished checkpoint, begins one
+ * when enough was written. Says when to come back at the latest. */
+uint64_t hs_group_tend(struct hs_group *group);
 /* Waits until everything is in a checkpoint. */
 void hs_group_checkpoint(struct hs_group *group);
 

@@ -14,6 +14,8 @@
 
 #define NO_LIMIT UINT64_MAX
 
+enum { SPLIT_PAGES = 8 }; /* what one small change may add to the trees */
+
 static struct hs_store *store_of(struct hs_group *group, const struct hs_op *op)
 {
 	return &group->database->stores[op->partition];
@@ -225,25 +227,26 @@ int hs_group_run_op(struct hs_group *group, struct hs_group_item *item)
 {
 	struct hs_op *op = item->op;
 	struct hs_store *store = store_of(group, op);
+	struct hs_group_part *part = part_of(group, op);
 	uint64_t used, limit = op_limit(store, op, &item->bytes);
 
-	part_of(group, op)->ks.now_ms = hs_now_wall_ms(op->received);
+	part->ks.now_ms = hs_now_wall_ms(op->received);
 	if (group->failed && writes(op)) {
 		hs_group_refuse(group, item);
 		return 0;
 	}
 	if (limit == NO_LIMIT)
 		return run_any(group, item);
-	if (group->disk_full_until_us) {
-		if (group->host->now(group->host->context).mono_us < group->disk_full_until_us) {
+	if (part->disk_full_until_us) {
+		if (group->host->now(group->host->context).mono_us < part->disk_full_until_us) {
 			store->write.failure = ENOSPC;
 			hs_group_refuse(group, item);
 			return 0;
 		}
-		group->disk_full_until_us = 0;
+		part->disk_full_until_us = 0;
 	}
 	used = hs_store_used(store);
-	if (used + item->bytes <= limit)
+	if (used + item->bytes + SPLIT_PAGES * store->page_bytes <= limit)
 		return run_any(group, item);
 	return try_out(group, item, used, limit);
 }

@@ -41,26 +41,30 @@ static int look(struct hs_reader *reader, struct hs_reader_store *store)
 	if (store->batch == reader->batch && store->read.open)
 		return 0;
 	commits = atomic_load_explicit(&store->read.store->commits, memory_order_acquire);
-	if (!store->read.open || store->commits != commits) {
-		rc = hs_store_read_renew(&store->read);
+	if (!store->read.open || store->read.commits != commits) {
+		rc = hs_store_read_renew(&store->read, commits);
 		if (rc != 0)
 			return rc;
-		store->commits = commits;
 	}
 	store->batch = reader->batch;
 	return 0;
 }
 
-void hs_reader_run(struct hs_reader *reader, struct hs_op *op)
+bool hs_reader_run(struct hs_reader *reader, struct hs_op *op)
 {
 	struct hs_reader_store *store = &reader->stores[op->partition];
 	struct hs_reply reply = {op->out, op->resp};
+	struct hs_keyspace_counts counts = reader->counts;
 	size_t mark = op->out->len;
 	int rc = look(reader, store);
 
 	store->ks.now_ms = hs_now_wall_ms(op->received);
 	if (rc == 0)
 		rc = hs_keyspace_run(&store->ks, op->command, op->slot, op->argc, op->argv, &reply);
+	if (rc == HS_EBUSY) {
+		reader->counts = counts;
+		return false;
+	}
 	if (rc != 0) {
 		op->out->len = mark;
 		hs_reply_errorf(&reply, "ERR cannot read '%s': %s", store->read.store->path,
@@ -68,6 +72,7 @@ void hs_reader_run(struct hs_reader *reader, struct hs_op *op)
 	}
 	hs_counter_set(&reader->hits, reader->counts.hits);
 	hs_counter_set(&reader->misses, reader->counts.misses);
+	return true;
 }
 
 void hs_reader_idle(struct hs_reader *reader)

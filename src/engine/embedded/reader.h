@@ -5,7 +5,10 @@
  * commit count says so: it goes up after a commit is visible and before anybody is told of it.
  * Refresh only marks that the counts must be looked at again; each is then read once per batch, at
  * the first read of its store. The count is read before the snapshot is taken, never after, so a
- * snapshot is at least as new as the count remembered for it. */
+ * snapshot is at least as new as the count remembered for it.
+ *
+ * The writer may answer before it commits (hs_store_keep). What it changed so is told by stamps:
+ * a read of such a key is turned away to the writer's queue, and makes it commit soon. */
 #ifndef HS_ENGINE_EMBEDDED_READER_H
 #define HS_ENGINE_EMBEDDED_READER_H
 
@@ -21,7 +24,6 @@
 struct hs_reader_store {
 	struct hs_store_read read;
 	struct hs_keyspace ks;
-	uint64_t commits; /* of the store, when the snapshot was taken */
 	uint64_t batch;	  /* the one it was last looked at in */
 	bool used;	  /* since the last idle */
 };
@@ -43,8 +45,9 @@ static inline void hs_reader_refresh(struct hs_reader *reader)
 	reader->batch++;
 }
 
-/* Runs a read-only command and writes its reply. */
-void hs_reader_run(struct hs_reader *reader, struct hs_op *op);
+/* Runs a read-only command and writes its reply. False, with nothing done, when it wants a key that
+ * only the writer knows yet: then it must queue. */
+bool hs_reader_run(struct hs_reader *reader, struct hs_op *op);
 
 /* Gives back snapshots not used since the last call, so that their pages can be used again. */
 void hs_reader_idle(struct hs_reader *reader);

@@ -9,13 +9,13 @@
 
 #include <string.h>
 
-enum { COMMIT_CHANGES = 32768 };
+enum { COMMIT_CHANGES = 1 << 17 };
 
 struct replay {
 	struct hs_database *database;
 	struct hs_fault *fault;
 	uint64_t groups, changes;
-	uint64_t pending[HS_PARTITIONS_MAX]; /* bytes in each store's open transaction */
+	uint64_t pending; /* changes not yet committed; a large value counts as many */
 };
 
 static int store_failed(struct replay *replay, struct hs_store *store, int rc)
@@ -24,31 +24,44 @@ static int store_failed(struct replay *replay, struct hs_store *store, int rc)
 			    rc == HS_ECORRUPT ? "damaged record" : hs_store_failure_text(store));
 }
 
-static int commit(struct replay *replay, struct hs_store *store)
+static int begin_all(struct replay *replay)
 {
-	int rc;
+	for (uint16_t id = 0; id < replay->database->partitions; id++) {
+		struct hs_store *store = &replay->database->stores[id];
+		int rc = hs_store_begin(store);
 
-	if (!store->write.txn)
-		return 0;
-	replay->pending[store->id] = 0;
-	rc = hs_store_commit(store);
-	return rc == 0 ? 0 : store_failed(replay, store, rc);
+		if (rc != 0)
+			return store_failed(replay, store, rc);
+	}
+	replay->pending = 0;
+	return 0;
+}
+
+static int commit_all(struct replay *replay)
+{
+	for (uint16_t id = 0; id < replay->database->partitions; id++) {
+		struct hs_store *store = &replay->database->stores[id];
+		int rc = hs_store_commit(store);
+
+		if (rc != 0)
+			return store_failed(replay, store, rc);
+	}
+	return 0;
 }
 
 static int apply(struct replay *replay, const struct hs_redo_entry *entry)
 {
 	struct hs_store *store = &replay->database->stores[entry->store];
-	int rc = 0;
+	int rc = hs_store_apply(store, entry);
 
-	if (!store->write.txn)
-		rc = hs_store_begin(store);
-	if (rc == 0)
-		rc = hs_store_apply(store, entry);
 	if (rc != 0)
 		return store_failed(replay, store, rc);
 	replay->changes++;
-	replay->pending[entry->store] += 1 + entry->value.len / HS_KIB;
-	return replay->pending[entry->store] >= COMMIT_CHANGES ? commit(replay, store) : 0;
+	replay->pending += 1 + entry->value.len / HS_KIB;
+	if (replay->pending < COMMIT_CHANGES)
+		return 0;
+	rc = commit_all(replay);
+	return rc == 0 ? begin_all(replay) : rc;
 }
 
 /* Does `abort` take back what `record` did to this store? */
@@ -101,14 +114,14 @@ int hs_replay(struct hs_database *database, uint64_t *lsn, struct hs_log *log,
 	int rc = hs_redo_reader_open(&reader, &database->redo, *lsn, fault);
 
 	if (rc == 0 && hs_redo_reader_next(&reader, &record)) {
-		do {
+		rc = begin_all(&replay);
+		for (more = true; rc == 0 && more; record = after) {
 			more = hs_redo_reader_next(&reader, &after);
 			rc = apply_record(&replay, &record, more ? &after : NULL);
-			record = after;
-		} while (rc == 0 && more);
+		}
+		if (rc == 0)
+			rc = commit_all(&replay);
 	}
-	for (uint16_t id = 0; id < database->partitions && rc == 0; id++)
-		rc = commit(&replay, &database->stores[id]);
 	*lsn = reader.lsn;
 	hs_redo_reader_close(&reader);
 	if (rc == 0 && replay.groups)

@@ -3,7 +3,11 @@
 #include "base/err.h"
 #include "base/limits.h"
 
+#include "base/mem.h"
+#include "engine/embedded/redo.h"
+
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,8 +20,13 @@ enum {
 	 * each commit the roots and the list of free pages. */
 	PAGES_PER_CHANGE = 2,
 	PAGES_PER_COMMIT = 8,
+	/* The same, but never to be exceeded: room on disk is set aside for it. */
+	PAGES_PER_CHANGE_MAX = 4,
+	PAGES_PER_COMMIT_MAX = 64,
+	KEPT_CHANGES_MAX = 4096,
 };
 
+#define KEPT_BYTES_MAX HS_MIB
 #define HEADROOM_BYTES_MIN (64 * HS_MIB)
 
 static const char *const tree_names[HS_KV_TREES] = {
@@ -91,6 +100,7 @@ int hs_store_open(struct hs_store *store, uint16_t id, const char *folder, uint6
 	store->headroom_bytes = HEADROOM_BYTES_MIN + bytes_max / 4;
 	store->write.kv.calls = &hs_store_write_calls;
 	store->write.store = store;
+	store->stamps = hs_mem_zalloc(HS_STORE_STAMPS * sizeof *store->stamps);
 	hs_store_name(name, sizeof name, id);
 	if (!hs_file_path(store->path, folder, name))
 		return hs_fault_set(fault, HS_EINVAL, "the path of '%s' is too long", folder);
@@ -114,6 +124,7 @@ int hs_store_open(struct hs_store *store, uint16_t id, const char *folder, uint6
 
 void hs_store_close(struct hs_store *store)
 {
+	hs_mem_free(&store->stamps);
 	if (!store->env)
 		return;
 	hs_store_abort(store);
@@ -123,6 +134,7 @@ void hs_store_close(struct hs_store *store)
 		mdb_txn_abort(store->pin_next);
 	mdb_env_close(store->env);
 	hs_buf_deinit(&store->write.redo);
+	hs_buf_deinit(&store->write.kept);
 	memset(store, 0, sizeof *store);
 }
 
@@ -145,6 +157,7 @@ static void reset(struct hs_store_write *write)
 	write->outer = NULL;
 	memset(write->cursors, 0, sizeof write->cursors);
 	hs_buf_clear(&write->redo, REDO_KEEP_BYTES);
+	hs_buf_clear(&write->kept, REDO_KEEP_BYTES);
 	write->room = NULL;
 	write->changed = 0;
 }
@@ -168,14 +181,20 @@ int hs_store_commit(struct hs_store *store)
 	struct hs_store_write *write = &store->write;
 	uint64_t churn =
 	    (write->changed * PAGES_PER_CHANGE + PAGES_PER_COMMIT) * store->page_bytes +
-	    write->redo.len;
+	    write->redo.len + write->kept.len;
 	int rc;
 
 	hs_check(write->txn && !write->outer);
 	close_cursors(write);
 	count(store, write->txn);
 	rc = mdb_txn_commit(write->txn);
-	reset(write);
+	if (rc == 0) {
+		reset(write);
+	} else {
+		/* What was kept is still owed: hs_store_rewind pays. */
+		write->txn = NULL;
+		memset(write->cursors, 0, sizeof write->cursors);
+	}
 	/* A commit that failed may have written pages too, but may write to the same ones again. */
 	if (rc == 0) {
 		store->churn_bytes += churn;
@@ -195,6 +214,90 @@ void hs_store_abort(struct hs_store *store)
 	close_cursors(write);
 	mdb_txn_abort(write->txn);
 	reset(write);
+}
+
+/* Blocks for `more` bytes behind the last committed page, from the disk now rather than at the
+ * commit. False when the map or the disk has no room. */
+static bool set_aside(struct hs_store *store, uint64_t more)
+{
+	MDB_envinfo info;
+	mdb_filehandle_t fd;
+	uint64_t end, target;
+
+	if (mdb_env_info(store->env, &info) != 0 || mdb_env_get_fd(store->env, &fd) != 0)
+		return false;
+	end = (info.me_last_pgno + 1) * store->page_bytes + more;
+	if (end > info.me_mapsize)
+		return false;
+	if (end <= store->allocated_bytes)
+		return true;
+	target = end + end / 8;
+	target += HS_MIB - target % HS_MIB;
+	if (target > info.me_mapsize)
+		target = info.me_mapsize;
+	if (fallocate(fd, 0, (off_t)store->allocated_bytes,
+		      (off_t)(target - store->allocated_bytes)) != 0)
+		return false;
+	store->allocated_bytes = target;
+	return true;
+}
+
+bool hs_store_can_keep(struct hs_store *store)
+{
+	const struct hs_store_write *write = &store->write;
+	uint64_t bytes = write->redo.len + write->kept.len;
+
+	return write->changed <= KEPT_CHANGES_MAX && bytes <= KEPT_BYTES_MAX &&
+	       set_aside(store, (write->changed * PAGES_PER_CHANGE_MAX + PAGES_PER_COMMIT_MAX) *
+						store->page_bytes +
+					2 * bytes);
+}
+
+void hs_store_keep(struct hs_store *store)
+{
+	struct hs_store_write *write = &store->write;
+
+	hs_store_settle(store);
+	close_cursors(write);
+	hs_buf_append_bytes(&write->kept, hs_buf_bytes(&write->redo));
+	write->redo.len = 0;
+	count(store, write->txn);
+	/* Before anybody is answered, and behind the stamps: who sees this sees them. */
+	atomic_store_explicit(
+	    &store->exposed,
+	    atomic_load_explicit(&store->commits, memory_order_relaxed) + 1, memory_order_release);
+}
+
+int hs_store_rewind(struct hs_store *store)
+{
+	struct hs_store_write *write = &store->write;
+	struct hs_buf kept = write->kept;
+	struct hs_bytes rest = hs_buf_bytes(&kept);
+	int failure = write->failure, rc;
+
+	write->kept = (struct hs_buf){0};
+	hs_store_abort(store);
+	reset(write);
+	if (kept.len == 0) {
+		hs_buf_deinit(&kept);
+		return 0;
+	}
+	rc = hs_store_begin(store);
+	while (rc == 0) {
+		struct hs_redo_entry entry;
+
+		rc = hs_redo_entry_take(&rest, &entry);
+		if (rc <= 0)
+			break;
+		write->changed++;
+		rc = hs_store_apply(store, &entry);
+	}
+	if (rc == 0)
+		rc = hs_store_commit(store);
+	hs_buf_deinit(&kept);
+	if (rc == 0)
+		write->failure = failure; /* of what was taken back */
+	return rc;
 }
 
 int hs_store_try(struct hs_store *store)
@@ -257,6 +360,22 @@ uint64_t hs_store_used(struct hs_store *store)
 	return pages * store->page_bytes;
 }
 
+void hs_store_explain(struct hs_store *store)
+{
+	static const char byte;
+	mdb_filehandle_t fd;
+	struct stat stat;
+	int rc;
+
+	if (store->write.failure != EIO || mdb_env_get_fd(store->env, &fd) != 0 ||
+	    fstat(fd, &stat) != 0)
+		return;
+	/* Behind its end, in a page that no tree has, nothing can be harmed. */
+	rc = hs_file_write(fd, &byte, 1, (uint64_t)stat.st_size + store->page_bytes - 1);
+	if (rc != 0)
+		store->write.failure = -rc;
+}
+
 int hs_store_pin(struct hs_store *store, char *meta, uint64_t *file_bytes)
 {
 	mdb_filehandle_t fd;
@@ -292,7 +411,7 @@ void hs_store_read_init(struct hs_store_read *read, struct hs_store *store)
 	read->store = store;
 }
 
-int hs_store_read_renew(struct hs_store_read *read)
+int hs_store_read_renew(struct hs_store_read *read, uint64_t commits)
 {
 	int rc;
 
@@ -307,6 +426,7 @@ int hs_store_read_renew(struct hs_store_read *read)
 	for (int tree = 0; tree < HS_KV_TREES; tree++)
 		read->cursors_stale[tree] = true;
 	read->open = true;
+	read->commits = commits;
 	return 0;
 }
 

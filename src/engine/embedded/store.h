@@ -23,6 +23,8 @@
 
 struct hs_store;
 
+enum { HS_STORE_STAMPS = 1 << 16 };
+
 /* The write transaction, as the keyspace sees it. */
 struct hs_store_write {
 	struct hs_kv kv;
@@ -30,7 +32,8 @@ struct hs_store_write {
 	MDB_txn *txn;	/* NULL: none is open */
 	MDB_txn *outer; /* while an operation is tried out: the transaction around it */
 	MDB_cursor *cursors[HS_KV_TREES];
-	struct hs_buf redo; /* what was changed, as entries of the log (redo.h) */
+	struct hs_buf redo; /* what was changed, as entries of the log (redo.h), not logged yet */
+	struct hs_buf kept; /* the same of earlier groups: logged, answered, not committed yet */
 	size_t redo_outer;  /* length of `redo` when the trial began */
 	uint64_t changed;   /* entries changed by this transaction */
 	int failure;	    /* LMDB's or the system's code of the last failure */
@@ -48,6 +51,7 @@ struct hs_store_read {
 	MDB_cursor *cursors[HS_KV_TREES];
 	bool cursors_stale[HS_KV_TREES]; /* of an earlier snapshot */
 	bool open;			 /* holds a snapshot now */
+	uint64_t commits;		 /* the store's count, read before the snapshot was taken */
 };
 
 struct hs_store {
@@ -59,15 +63,22 @@ struct hs_store {
 	uint64_t bytes_max;	 /* what growing commands may use */
 	uint64_t headroom_bytes; /* behind it: for deletes, and for pages kept by pins */
 
-	/* Two numbers that workers look at all the time, away from what the writer writes. */
+	/* Numbers that workers look at all the time, away from what the writer writes. */
 	char apart_commits[64];
 	_Atomic uint64_t commits; /* goes up after each commit: older snapshots are out of date */
+	/* The commit that will show what was kept (hs_store_keep). While it is ahead of `commits`, a
+	 * reader asks `stamps` whether the key it wants is among that. */
+	_Atomic uint64_t exposed;
+	_Atomic uint32_t *stamps;      /* by key hash: the last commit to change such a key */
+	_Atomic uint32_t stamp_of_all; /* the last commit to clear the trees */
+	_Atomic bool wanted;	       /* a reader was turned away: commit soon */
 	char apart_queued[64];
 	_Atomic uint64_t queued; /* operations on their way to the writer */
 	char apart_rest[64];
 	struct hs_counter keys, expires, bytes_used;
 
 	struct hs_store_write write;
+	uint64_t allocated_bytes; /* of the file: the disk has set them aside for us */
 	uint64_t churn_bytes; /* pages written since the last pin, estimated from above */
 	MDB_txn *pin;	      /* the snapshot of the checkpoint on disk */
 	MDB_txn *pin_next;    /* of the checkpoint being made */
@@ -89,6 +100,13 @@ void hs_store_name(char *name, size_t size, uint16_t id);
 int hs_store_begin(struct hs_store *store) HS_MUSTCHECK;
 int hs_store_commit(struct hs_store *store) HS_MUSTCHECK;
 void hs_store_abort(struct hs_store *store);
+/* Leaves the transaction open, its changes logged: they may be answered now, and what comes next
+ * runs on top of them. Readers who want a changed key are turned away until the commit. Only when
+ * hs_store_can_keep says so: the disk must have room for that commit, since it may not fail. */
+void hs_store_keep(struct hs_store *store);
+bool hs_store_can_keep(struct hs_store *store);
+/* Takes back what was not kept. What was is committed. */
+int hs_store_rewind(struct hs_store *store) HS_MUSTCHECK;
 /* An operation tried out inside the transaction: it can be taken back alone. */
 int hs_store_try(struct hs_store *store) HS_MUSTCHECK;
 int hs_store_try_keep(struct hs_store *store) HS_MUSTCHECK;
@@ -97,6 +115,9 @@ void hs_store_try_drop(struct hs_store *store);
 void hs_store_settle(struct hs_store *store);
 /* Pages reachable by the transaction, in bytes. */
 uint64_t hs_store_used(struct hs_store *store);
+/* LMDB reports a write cut short by a full disk as an input or output error, whatever the reason.
+ * Finds out, and sets write.failure. */
+void hs_store_explain(struct hs_store *store);
 const char *hs_store_failure_text(const struct hs_store *store);
 
 /* A change from the log, made again. A missing key to delete is fine. */
@@ -109,9 +130,10 @@ int hs_store_pin(struct hs_store *store, char *meta, uint64_t *file_bytes) HS_MU
 /* pin_next's checkpoint is on disk: it takes the place of pin. */
 void hs_store_pin_advance(struct hs_store *store);
 
-/* A reader. Renew takes a snapshot of the last commit, rest gives it back. */
+/* A reader. Renew takes a snapshot of the last commit, rest gives it back. `commits` is the store's
+ * count, read before. */
 void hs_store_read_init(struct hs_store_read *read, struct hs_store *store);
-int hs_store_read_renew(struct hs_store_read *read) HS_MUSTCHECK;
+int hs_store_read_renew(struct hs_store_read *read, uint64_t commits) HS_MUSTCHECK;
 void hs_store_read_rest(struct hs_store_read *read);
 void hs_store_read_deinit(struct hs_store_read *read);
 

@@ -66,13 +66,50 @@ static struct hs_store_read *reader(struct hs_kv *kv)
 	return (struct hs_store_read *)kv;
 }
 
+/* Where readers and the writer meet over a physical key: by the low bytes of the hash in it. */
+static _Atomic uint32_t *stamp_of(struct hs_store *store, struct hs_bytes key)
+{
+	_Static_assert(HS_STORE_STAMPS == 1 << 16, "two bytes of hash");
+	return &store->stamps[(unsigned char)key.data[6] << 8 | (unsigned char)key.data[7]];
+}
+
+/* Was the key changed by what is kept and not committed? Then only the writer can read it. */
+static bool hidden(struct hs_store_read *read, struct hs_bytes key)
+{
+	struct hs_store *store = read->store;
+	uint32_t commits = (uint32_t)read->commits;
+	uint32_t stamp;
+
+	if (atomic_load_explicit(&store->exposed, memory_order_acquire) <= read->commits)
+		return false;
+	stamp = atomic_load_explicit(stamp_of(store, key), memory_order_relaxed);
+	if ((int32_t)(stamp - commits) <= 0)
+		stamp = atomic_load_explicit(&store->stamp_of_all, memory_order_relaxed);
+	if ((int32_t)(stamp - commits) <= 0)
+		return false;
+	atomic_store_explicit(&store->wanted, true, memory_order_relaxed);
+	return true;
+}
+
+/* Was any key? */
+static bool any_hidden(struct hs_store_read *read)
+{
+	if (atomic_load_explicit(&read->store->exposed, memory_order_acquire) <= read->commits)
+		return false;
+	atomic_store_explicit(&read->store->wanted, true, memory_order_relaxed);
+	return true;
+}
+
 static int read_get(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes key,
 		    struct hs_bytes *value)
 {
 	struct hs_store_read *read = reader(kv);
 	MDB_val at = val_of(key), found;
-	int rc = mdb_get(read->txn, read->store->trees[tree], &at, &found);
+	int rc;
 
+	if (hidden(read, key))
+		return HS_EBUSY;
+	rc = mdb_get(read->txn, read->store->trees[tree], &at, &found);
 	if (rc != 0)
 		return hs_store_error(rc);
 	*value = bytes_of(found);
@@ -95,8 +132,11 @@ static int read_seek(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes fro
 		     struct hs_bytes *key, struct hs_bytes *value)
 {
 	struct hs_store_read *read = reader(kv);
-	int rc = read_cursor(read, tree);
+	int rc;
 
+	if (any_hidden(read))
+		return HS_EBUSY;
+	rc = read_cursor(read, tree);
 	if (rc == 0)
 		rc = cursor_get(read->cursors[tree], from.len ? MDB_SET_RANGE : MDB_FIRST,
 				val_of(from), key, value);
@@ -116,6 +156,8 @@ static int read_count(struct hs_kv *kv, enum hs_kv_tree tree, uint64_t *entries)
 {
 	struct hs_store_read *read = reader(kv);
 
+	if (any_hidden(read))
+		return HS_EBUSY;
 	return hs_store_error(count_in(read->txn, read->store->trees[tree], entries));
 }
 
@@ -182,6 +224,17 @@ void hs_store_settle(struct hs_store *store)
 	write->room = NULL;
 }
 
+static uint32_t next_commit(struct hs_store *store)
+{
+	return (uint32_t)atomic_load_explicit(&store->commits, memory_order_relaxed) + 1;
+}
+
+/* Leaves word which commit changes the key, for readers who come before it. */
+static void stamp(struct hs_store *store, struct hs_bytes key)
+{
+	atomic_store_explicit(stamp_of(store, key), next_commit(store), memory_order_relaxed);
+}
+
 static int write_get(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes key,
 		     struct hs_bytes *value)
 {
@@ -213,6 +266,8 @@ static int write_put(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes key
 		write->redo.len = mark;
 		return write_failed(write, rc);
 	}
+	if (tree == HS_KV_KEYS)
+		stamp(write->store, key);
 	*room = value.mv_data;
 	write->room = len ? value.mv_data : NULL;
 	write->room_bytes = len;
@@ -235,6 +290,8 @@ static int write_del(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes key
 		write->redo.len = mark;
 	else
 		write->changed++;
+	if (rc == 0 && tree == HS_KV_KEYS)
+		stamp(write->store, key);
 	return write_failed(write, rc);
 }
 
@@ -281,6 +338,8 @@ static int write_clear(struct hs_kv *kv)
 	hs_redo_entry_append(&write->redo, HS_REDO_CLEAR, 0, write->store->id,
 			     (struct hs_bytes){NULL, 0}, 0);
 	write->changed++;
+	atomic_store_explicit(&write->store->stamp_of_all, next_commit(write->store),
+			      memory_order_relaxed);
 	return 0;
 }
 

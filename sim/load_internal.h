@@ -1,0 +1,79 @@
+/* Private to sim/load*.c: a random client, and a request of it that is under way. */
+#ifndef HS_SIM_LOAD_INTERNAL_H
+#define HS_SIM_LOAD_INTERNAL_H
+
+#include "sim/load.h"
+
+enum {
+	HS_SIM_UNDER_WAY_MAX = 64, /* requests of one client; a power of two */
+	HS_SIM_ASK_OPS_MAX = 4,	   /* operations of one request */
+	HS_SIM_COMPOSE_MAX = 8,	   /* requests that one step of composing adds at most */
+};
+
+enum hs_sim_expect {
+	HS_SIM_EXPECT_SILENCE, /* muted by CLIENT REPLY SKIP */
+	HS_SIM_EXPECT_STATUS,  /* `text` */
+	HS_SIM_EXPECT_NUMBER,  /* any integer, the answer of the operation if there is one */
+	HS_SIM_EXPECT_VALUE,   /* a value or nothing: the answer of the operation */
+	HS_SIM_EXPECT_VALUES,  /* one for each operation */
+	HS_SIM_EXPECT_ECHO,    /* `number` */
+	HS_SIM_EXPECT_MAP,     /* HELLO */
+	HS_SIM_EXPECT_EXEC,
+};
+
+/* A request under way. */
+struct hs_sim_ask {
+	enum hs_sim_expect expect;
+	const char *text;
+	uint64_t number;
+	bool watched;	  /* EXEC: its first operation stands for the GET behind WATCH */
+	bool refused;	  /* EXEC: a watched key had changed */
+	bool keeps_watch; /* GET behind WATCH: remembered for EXEC */
+	uint64_t end;	  /* its last byte's position in all that the connection sends */
+	struct hs_sim_op ops[HS_SIM_ASK_OPS_MAX];
+	uint32_t ops_count;
+	size_t first; /* of its operations in the history */
+};
+
+struct hs_sim_actor {
+	struct hs_sim_load *load;
+	struct hs_sim_client *client; /* NULL: not connected now */
+	uint32_t number;	      /* in the history: a new one for every connection */
+	uint32_t requests_left;
+	uint32_t depth;
+	struct hs_sim_ask asks[HS_SIM_UNDER_WAY_MAX];
+	uint32_t asks_head, asks_asked, asks_tail; /* oldest, first not sent whole, next free */
+	struct hs_buf outgoing;
+	uint64_t sent;
+	int64_t watch_read; /* what the GET behind WATCH said */
+	bool planned;
+};
+
+struct hs_sim_load {
+	struct hs_sim_load_options options;
+	struct hs_sim_world *world;
+	struct hs_sim_history history;
+	struct hs_sim_verdict verdict;
+	struct hs_prng prng;
+	uint32_t numbers;  /* of connections */
+	int64_t values;	   /* last value set */
+	uint64_t requests; /* composed */
+	struct hs_sim_actor *actors;
+};
+
+static inline uint64_t hs_sim_load_draw(struct hs_sim_load *load, uint64_t bound)
+{
+	return hs_prng_below(&load->prng, bound);
+}
+
+/* load_compose.c: puts a request, words split at spaces, into the outgoing bytes. */
+struct hs_sim_ask *hs_sim_actor_ask(struct hs_sim_actor *actor, const char *request,
+				    enum hs_sim_expect expect);
+/* A random request, or a few that belong together. */
+void hs_sim_actor_compose(struct hs_sim_actor *actor);
+void hs_sim_actor_compose_get(struct hs_sim_actor *actor, uint32_t key);
+
+/* load_hear.c: whether this reply fits the request; its answers go to the history. */
+bool hs_sim_actor_fits(struct hs_sim_actor *actor, struct hs_sim_ask *ask, struct hs_bytes reply);
+
+#endif

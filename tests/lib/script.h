@@ -1,0 +1,40 @@
+/* For tests written as scripts: what clients send and what must have come back. Replies are
+ * compared byte for byte and then forgotten, so that every line of a script says only what is new.
+ */
+#ifndef HS_TESTS_SCRIPT_H
+#define HS_TESTS_SCRIPT_H
+
+#include "sim/world.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* Everything the client has heard since it was looked at last is exactly this. */
+#define heard(client, text) heard_bytes(client, (text), sizeof(text) - 1, __FILE__, __LINE__)
+/* Nothing has come. */
+#define silent(client) heard(client, "")
+
+static inline void heard_bytes(struct hs_sim_client *client, const char *text, size_t len,
+			       const char *file, int line)
+{
+	struct hs_buf *got = &client->received;
+
+	if (got->len != len || (len > 0 && memcmp(got->data, text, len) != 0)) {
+		char mine[4096], theirs[4096];
+
+		hs_bytes_escape((struct hs_bytes){text, len}, mine, sizeof mine);
+		hs_bytes_escape(hs_buf_bytes(got), theirs, sizeof theirs);
+		print_error("expected \"%s\"\n   heard \"%s\"\n", mine, theirs);
+		_fail(file, line);
+	}
+	got->len = 0;
+}
+
+#endif

@@ -1,0 +1,396 @@
+/* MULTI, EXEC, DISCARD, WATCH and UNWATCH as scripts of one or two clients: the replies are
+ * Redis's, a transaction is one step for everybody else, and a watched key that changed stops it.
+ */
+#include "tests/lib/script.h"
+
+#include "base/limits.h"
+
+#define CROSSSLOT "-CROSSSLOT Keys in request don't hash to the same slot\r\n"
+#define EXECABORT "-EXECABORT Transaction discarded because of previous errors.\r\n"
+
+struct two {
+	struct hs_sim_world *world;
+	struct hs_sim_client *a, *b;
+};
+
+/* Two clients on two workers. */
+static struct two open_two(void)
+{
+	struct hs_sim_world_options options = hs_sim_world_defaults(1);
+	struct two two;
+
+	options.workers = 2;
+	two.world = hs_sim_world_create(&options);
+	two.a = hs_sim_client_connect(two.world, 0);
+	two.b = hs_sim_client_connect(two.world, 1);
+	return two;
+}
+
+/* Asks, and lets everything happen. */
+static void ask(struct hs_sim_client *client, const char *words)
+{
+	hs_sim_client_ask(client, words);
+	hs_sim_world_settle(client->world);
+}
+
+static void test_commands_wait_for_exec(void **state)
+{
+	struct two two = open_two();
+
+	(void)state;
+	ask(two.a, "MULTI");
+	ask(two.a, "SET foo 5");
+	ask(two.a, "INCR foo");
+	ask(two.a, "PING");
+	ask(two.a, "ECHO x");
+	ask(two.a, "GET foo");
+	heard(two.a, "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n");
+	ask(two.b, "GET foo");
+	heard(two.b, "$-1\r\n");
+	ask(two.a, "EXEC");
+	heard(two.a, "*5\r\n+OK\r\n:6\r\n+PONG\r\n$1\r\nx\r\n$1\r\n6\r\n");
+	ask(two.a, "EXEC");
+	heard(two.a, "-ERR EXEC without MULTI\r\n");
+	ask(two.a, "MULTI");
+	ask(two.a, "EXEC");
+	heard(two.a, "+OK\r\n*0\r\n");
+	hs_sim_world_destroy(&two.world);
+}
+
+static void test_a_command_that_fails_does_not_stop_the_others(void **state)
+{
+	struct two two = open_two();
+
+	(void)state;
+	ask(two.a, "MULTI");
+	ask(two.a, "SET foo x");
+	ask(two.a, "INCR foo");
+	ask(two.a, "APPEND foo y");
+	ask(two.a, "EXEC");
+	heard(two.a, "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n"
+		     "*3\r\n+OK\r\n-ERR value is not an integer or out of range\r\n:2\r\n");
+	hs_sim_world_destroy(&two.world);
+}
+
+static void test_discard(void **state)
+{
+	struct two two = open_two();
+
+	(void)state;
+	ask(two.a, "DISCARD");
+	heard(two.a, "-ERR DISCARD without MULTI\r\n");
+	ask(two.a, "MULTI");
+	ask(two.a, "SET foo 1");
+	ask(two.a, "DISCARD");
+	ask(two.a, "GET foo");
+	heard(two.a, "+OK\r\n+QUEUED\r\n+OK\r\n$-1\r\n");
+	hs_sim_world_destroy(&two.world);
+}
+
+static void test_what_is_refused_spoils_the_transaction(void **state)
+{
+	static const struct {
+		const char *command;
+		const char *error;
+	} cases[] = {
+		{"NOPE", "-ERR unknown command 'NOPE', with args beginning with: \r\n"},
+		{"GET", "-ERR wrong number of arguments for 'get' command\r\n"},
+		{"CLIENT NOPE", "-ERR unknown subcommand 'NOPE'. Try CLIENT HELP.\r\n"},
+		{"RENAME foo bar", CROSSSLOT},
+		{"MGET foo bar", CROSSSLOT},
+		{"DBSIZE", "-ERR 'dbsize' concerns more than one slot and cannot be part of a "
+			   "transaction\r\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct two two = open_two();
+
+		ask(two.a, "MULTI");
+		ask(two.a, "SET foo 1");
+		heard(two.a, "+OK\r\n+QUEUED\r\n");
+		ask(two.a, cases[i].command);
+		heard_bytes(two.a, cases[i].error, strlen(cases[i].error), __FILE__, __LINE__);
+		ask(two.a, "EXEC");
+		heard(two.a, EXECABORT);
+		ask(two.a, "GET foo");
+		heard(two.a, "$-1\r\n");
+		hs_sim_world_destroy(&two.world);
+	}
+}
+
+/* Refused as in Redis, but without harm to the rest. */
+static void test_nesting(void **state)
+{
+	struct two two = open_two();
+
+	(void)state;
+	ask(two.a, "MULTI");
+	ask(two.a, "MULTI");
+	ask(two.a, "WATCH foo");
+	ask(two.a, "SET foo 1");
+	ask(two.a, "EXEC");
+	heard(two.a, "+OK\r\n-ERR MULTI calls can not be nested\r\n"
+		     "-ERR WATCH inside MULTI is not allowed\r\n+QUEUED\r\n*1\r\n+OK\r\n");
+	hs_sim_world_destroy(&two.world);
+}
+
+static void test_keys_of_several_slots(void **state)
+{
+	struct two two = open_two();
+
+	(void)state;
+	ask(two.a, "MULTI");
+	ask(two.a, "SET foo 1");
+	ask(two.a, "SET bar 1");
+	ask(two.a, "EXEC");
+	heard(two.a, "+OK\r\n+QUEUED\r\n+QUEUED\r\n" CROSSSLOT);
+	ask(two.a, "WATCH foo");
+	ask(two.a, "WATCH bar");
+	heard(two.a, "+OK\r\n" CROSSSLOT);
+	ask(two.a, "MULTI");
+	ask(two.a, "SET bar 1");
+	ask(two.a, "EXEC");
+	heard(two.a, "+OK\r\n+QUEUED\r\n" CROSSSLOT);
+	ask(two.a, "MGET foo bar");
+	heard(two.a, "*2\r\n$-1\r\n$-1\r\n");
+	hs_sim_world_destroy(&two.world);
+}
+
+static void test_a_watched_key_that_changed_stops_it(void **state)
+{
+	struct two two = open_two();
+
+	(void)state;
+	ask(two.a, "WATCH foo");
+	ask(two.b, "SET foo 9");
+	ask(two.a, "MULTI");
+	ask(two.a, "SET foo 1");
+	ask(two.a, "EXEC");
+	heard(two.a, "+OK\r\n+OK\r\n+QUEUED\r\n*-1\r\n");
+	/* EXEC ended the watch: the next one runs. */
+	ask(two.b, "SET foo 10");
+	ask(two.a, "MULTI");
+	ask(two.a, "INCR foo");
+	ask(two.a, "EXEC");
+	heard(two.a, "+OK\r\n+QUEUED\r\n*1\r\n:11\r\n");
+	hs_sim_world_destroy(&two.world);
+}
+
+static void test_a_watched_key_that_did_not_change(void **state)
+{
+	struct two two = open_two();
+
+	(void)state;
+	ask(two.b, "SET foo 9");
+	ask(two.a, "WATCH foo nope{foo}");
+	ask(two.b, "GET foo");
+	ask(two.b, "SET bar 1");
+	ask(two.a, "MULTI");
+	ask(two.a, "INCR foo");
+	ask(two.a, "EXEC");
+	heard(two.a, "+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n:10\r\n");
+	hs_sim_world_destroy(&two.world);
+}
+
+static void test_unwatch_and_its_kin(void **state)
+{
+	static const char *const forget[] = {"UNWATCH", "RESET"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof forget / sizeof *forget; i++) {
+		struct two two = open_two();
+
+		ask(two.a, "WATCH foo");
+		ask(two.b, "SET foo 9");
+		ask(two.a, forget[i]);
+		two.a->received.len = 0;
+		ask(two.a, "MULTI");
+		ask(two.a, "INCR foo");
+		ask(two.a, "EXEC");
+		heard(two.a, "+OK\r\n+QUEUED\r\n*1\r\n:10\r\n");
+		hs_sim_world_destroy(&two.world);
+	}
+}
+
+static void test_discard_unwatches(void **state)
+{
+	struct two two = open_two();
+
+	(void)state;
+	ask(two.a, "WATCH foo");
+	ask(two.b, "SET foo 9");
+	ask(two.a, "MULTI");
+	ask(two.a, "DISCARD");
+	ask(two.a, "MULTI");
+	ask(two.a, "INCR foo");
+	ask(two.a, "EXEC");
+	heard(two.a, "+OK\r\n+OK\r\n+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n:10\r\n");
+	hs_sim_world_destroy(&two.world);
+}
+
+/* EXEC looks at the watched keys before it runs anything, UNWATCH among the rest. */
+static void test_unwatch_inside_comes_too_late(void **state)
+{
+	struct two two = open_two();
+
+	(void)state;
+	ask(two.a, "WATCH foo");
+	ask(two.b, "SET foo 9");
+	ask(two.a, "MULTI");
+	ask(two.a, "UNWATCH");
+	ask(two.a, "SET foo 1");
+	ask(two.a, "EXEC");
+	heard(two.a, "+OK\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n*-1\r\n");
+	ask(two.a, "MULTI");
+	ask(two.a, "UNWATCH");
+	ask(two.a, "EXEC");
+	heard(two.a, "+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n");
+	hs_sim_world_destroy(&two.world);
+}
+
+/* Everything in one packet, while another client's write is under way. */
+static void test_pipelined(void **state)
+{
+	struct two two = open_two();
+
+	(void)state;
+	hs_sim_client_ask(two.a, "WATCH foo");
+	hs_sim_client_ask(two.a, "GET foo");
+	hs_sim_client_ask(two.a, "MULTI");
+	hs_sim_client_ask(two.a, "INCR foo");
+	hs_sim_client_ask(two.a, "GET foo");
+	hs_sim_client_ask(two.a, "EXEC");
+	hs_sim_client_ask(two.a, "GET foo");
+	silent(two.a);
+	hs_sim_world_settle(two.world);
+	heard(two.a,
+	      "+OK\r\n$-1\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:1\r\n$1\r\n1\r\n$1\r\n1\r\n");
+	hs_sim_world_destroy(&two.world);
+}
+
+static void test_resp3(void **state)
+{
+	struct two two = open_two();
+
+	(void)state;
+	ask(two.a, "HELLO 3");
+	two.a->received.len = 0;
+	ask(two.a, "WATCH foo");
+	ask(two.b, "SET foo 9");
+	ask(two.a, "MULTI");
+	ask(two.a, "GET nope");
+	ask(two.a, "EXEC");
+	heard(two.a, "+OK\r\n+OK\r\n+QUEUED\r\n" CROSSSLOT);
+	ask(two.a, "WATCH foo");
+	ask(two.b, "SET foo 10");
+	ask(two.a, "MULTI");
+	ask(two.a, "EXEC");
+	heard(two.a, "+OK\r\n+OK\r\n_\r\n");
+	ask(two.a, "MULTI");
+	ask(two.a, "GET nope");
+	ask(two.a, "EXEC");
+	heard(two.a, "+OK\r\n+QUEUED\r\n*1\r\n_\r\n");
+	hs_sim_world_destroy(&two.world);
+}
+
+/* A reply that is silenced must not leave a hole in the array. */
+static void test_every_command_has_its_element(void **state)
+{
+	struct two two = open_two();
+
+	(void)state;
+	ask(two.a, "MULTI");
+	ask(two.a, "CLIENT REPLY SKIP");
+	ask(two.a, "ECHO x");
+	ask(two.a, "EXEC");
+	heard(two.a, "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n+OK\r\n$1\r\nx\r\n");
+	hs_sim_world_destroy(&two.world);
+}
+
+static void test_watched_keys_are_limited(void **state)
+{
+	struct two two = open_two();
+	char text[32];
+
+	(void)state;
+	for (int i = 0; i < HS_WATCH_KEYS_MAX; i++) {
+		snprintf(text, sizeof text, "WATCH {foo}%d", i);
+		ask(two.a, text);
+		heard(two.a, "+OK\r\n");
+	}
+	ask(two.a, "WATCH {foo}more");
+	heard(two.a, "-ERR too many watched keys: at most 1024 for one connection\r\n");
+	ask(two.a, "UNWATCH");
+	ask(two.a, "WATCH {foo}more");
+	heard(two.a, "+OK\r\n+OK\r\n");
+	hs_sim_world_destroy(&two.world);
+}
+
+static void test_hanging_up_in_the_middle(void **state)
+{
+	static const char *const scripts[][4] = {
+		{"WATCH foo", NULL},
+		{"MULTI", "SET foo 1", NULL},
+		{"WATCH foo", "MULTI", "SET foo 1", NULL},
+		{"WATCH foo", "MULTI", "SET foo 1", "EXEC"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
+		for (int settled = 0; settled < 2; settled++) {
+			struct two two = open_two();
+			bool runs = i == 3;
+
+			for (size_t j = 0; j < 4 && scripts[i][j]; j++)
+				hs_sim_client_ask(two.a, scripts[i][j]);
+			if (settled)
+				hs_sim_world_settle(two.world);
+			hs_sim_client_disconnect(two.a);
+			hs_sim_world_settle(two.world);
+			ask(two.b, "EXISTS foo");
+			heard_bytes(two.b, runs ? ":1\r\n" : ":0\r\n", 4, __FILE__, __LINE__);
+			hs_sim_world_destroy(&two.world);
+		}
+	}
+}
+
+static void test_quit_inside(void **state)
+{
+	struct two two = open_two();
+
+	(void)state;
+	ask(two.a, "MULTI");
+	ask(two.a, "SET foo 1");
+	ask(two.a, "QUIT");
+	heard(two.a, "+OK\r\n+QUEUED\r\n+OK\r\n");
+	assert_null(two.a->session);
+	ask(two.b, "GET foo");
+	heard(two.b, "$-1\r\n");
+	hs_sim_world_destroy(&two.world);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_commands_wait_for_exec),
+		cmocka_unit_test(test_a_command_that_fails_does_not_stop_the_others),
+		cmocka_unit_test(test_discard),
+		cmocka_unit_test(test_what_is_refused_spoils_the_transaction),
+		cmocka_unit_test(test_nesting),
+		cmocka_unit_test(test_keys_of_several_slots),
+		cmocka_unit_test(test_a_watched_key_that_changed_stops_it),
+		cmocka_unit_test(test_a_watched_key_that_did_not_change),
+		cmocka_unit_test(test_unwatch_and_its_kin),
+		cmocka_unit_test(test_discard_unwatches),
+		cmocka_unit_test(test_unwatch_inside_comes_too_late),
+		cmocka_unit_test(test_pipelined),
+		cmocka_unit_test(test_resp3),
+		cmocka_unit_test(test_every_command_has_its_element),
+		cmocka_unit_test(test_watched_keys_are_limited),
+		cmocka_unit_test(test_hanging_up_in_the_middle),
+		cmocka_unit_test(test_quit_inside),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,353 @@
+/* Goal: a group runs its operations in order, each with its own reply, as Redis would one by one;
+ * transactions and watches are exact; expired keys are swept; counters count.
+ * Method: groups put together by hand on a small database. */
+
+#include "base/limits.h"
+#include "base/mem.h"
+#include "tests/lib/embedded.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define NONE ((struct hs_bytes){NULL, 0})
+
+static int setup(void **state)
+{
+	struct hs_test_embedded *test = hs_mem_alloc(sizeof *test);
+
+	hs_test_embedded_init(test);
+	assert_int_equal(hs_test_embedded_open(test), 0);
+	*state = test;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct hs_test_embedded *test = *state;
+
+	hs_test_embedded_kill(test);
+	hs_test_embedded_deinit(test);
+	hs_mem_free(&test);
+	return 0;
+}
+
+/* An EXEC of up to three commands, given as words. */
+struct exec {
+	struct hs_op_tx tx;
+	struct hs_op_tx_command commands[3];
+	struct hs_test_op lines[3];
+};
+
+static size_t add_exec(struct hs_test_embedded *test, struct exec *exec, uint64_t watcher,
+		       const char *const *lines, size_t count)
+{
+	size_t number = hs_test_embedded_add(test, "exec", NONE);
+	struct hs_op *op = &test->ops[number].op;
+
+	exec->tx = (struct hs_op_tx){exec->commands, count};
+	for (size_t i = 0; i < count; i++) {
+		size_t line = hs_test_embedded_add(test, lines[i], NONE);
+
+		/* Taken out of the group again: it only served to split the words. */
+		exec->lines[i] = test->ops[line];
+		memcpy(exec->lines[i].argv, test->ops[line].argv, sizeof exec->lines[i].argv);
+		test->ops[line].text = NULL;
+		test->ops[line].out = (struct hs_buf){NULL, 0, 0};
+		test->count--;
+		exec->commands[i] = (struct hs_op_tx_command){
+			.command = exec->lines[i].op.command,
+			.argv = exec->lines[i].argv,
+			.argc = exec->lines[i].op.argc,
+		};
+		op->slot = exec->lines[i].op.slot;
+		op->partition = exec->lines[i].op.partition;
+	}
+	op->kind = HS_OP_EXEC;
+	op->tx = &exec->tx;
+	op->watcher = watcher;
+	return number;
+}
+
+static void drop_exec(struct exec *exec)
+{
+	for (size_t i = 0; i < exec->tx.count; i++) {
+		hs_mem_free(&exec->lines[i].text);
+		hs_buf_deinit(&exec->lines[i].out);
+	}
+}
+
+static size_t add_watch(struct hs_test_embedded *test, const char *words, uint64_t watcher)
+{
+	size_t number = hs_test_embedded_add(test, words, NONE);
+
+	test->ops[number].op.kind = HS_OP_WATCH;
+	test->ops[number].op.watcher = watcher;
+	return number;
+}
+
+static void operations_run_in_order(void **state)
+{
+	struct hs_test_embedded *test = *state;
+	uint64_t commits = hs_counter_get(&test->group.commits);
+	uint64_t syncs = hs_counter_get(&test->database.redo.syncs);
+
+	hs_test_embedded_add(test, "incr {b}n", NONE);
+	hs_test_embedded_add(test, "set {a}k v", NONE);
+	hs_test_embedded_add(test, "incr {b}n", NONE);
+	hs_test_embedded_add(test, "get {b}n", NONE);
+	hs_test_embedded_add(test, "incr {b}n", NONE);
+	hs_test_embedded_add(test, "incr {a}k", NONE);
+	hs_test_embedded_run(test);
+	assert_string_equal(hs_test_embedded_reply(test, 0), ":1\r\n");
+	assert_string_equal(hs_test_embedded_reply(test, 1), "+OK\r\n");
+	assert_string_equal(hs_test_embedded_reply(test, 2), ":2\r\n");
+	assert_string_equal(hs_test_embedded_reply(test, 3), "$1\r\n2\r\n");
+	assert_string_equal(hs_test_embedded_reply(test, 4), ":3\r\n");
+	assert_string_equal(hs_test_embedded_reply(test, 5),
+			    "-ERR value is not an integer or out of range\r\n");
+	assert_int_equal(hs_counter_get(&test->group.commits), commits + 1);
+	assert_int_equal(hs_counter_get(&test->database.redo.syncs), syncs + 1);
+	assert_int_equal(hs_counter_get(&test->group.changes), 4);
+}
+
+static void reads_alone_touch_no_log(void **state)
+{
+	struct hs_test_embedded *test = *state;
+	uint64_t lsn;
+
+	hs_test_embedded_do(test, "set {b}1 x");
+	lsn = test->database.redo.lsn;
+	assert_string_equal(hs_test_embedded_do(test, "get {b}1"), "$1\r\nx\r\n");
+	assert_string_equal(hs_test_embedded_do(test, "del {b}2"), ":0\r\n");
+	assert_int_equal(test->database.redo.lsn, lsn);
+	hs_test_embedded_do(test, "del {b}1");
+	assert_int_equal(test->database.redo.lsn, lsn + 1);
+}
+
+static void a_transaction_is_one(void **state)
+{
+	struct hs_test_embedded *test = *state;
+	const char *const lines[] = {"set {b}1 x", "incr {b}1", "get {b}1"};
+	struct exec exec;
+	size_t number = add_exec(test, &exec, 0, lines, 3);
+
+	exec.commands[1].answered = HS_LIT("+PONG\r\n");
+	hs_test_embedded_run(test);
+	assert_string_equal(hs_test_embedded_reply(test, number),
+			    "*3\r\n+OK\r\n+PONG\r\n$1\r\nx\r\n");
+	drop_exec(&exec);
+}
+
+static void a_watched_key_that_changed_fails_it(void **state)
+{
+	struct hs_test_embedded *test = *state;
+	const char *const lines[] = {"set {b}2 done"};
+	struct exec first, second, third;
+	size_t watched, clean, dirty, again;
+
+	/* Clean, then dirty, then clean because the watch was dropped: all in one group. */
+	watched = add_watch(test, "watch {b}1", 7);
+	clean = add_exec(test, &first, 7, lines, 1);
+	add_watch(test, "watch {b}1", 7);
+	hs_test_embedded_add(test, "set {b}1 x", NONE);
+	dirty = add_exec(test, &second, 7, lines, 1);
+	again = add_exec(test, &third, 7, lines, 1);
+	hs_test_embedded_run(test);
+	assert_string_equal(hs_test_embedded_reply(test, watched), "+OK\r\n");
+	assert_string_equal(hs_test_embedded_reply(test, clean), "*1\r\n+OK\r\n");
+	assert_string_equal(hs_test_embedded_reply(test, dirty), "*-1\r\n");
+	assert_string_equal(hs_test_embedded_reply(test, again), "*1\r\n+OK\r\n");
+	drop_exec(&first);
+	drop_exec(&second);
+	drop_exec(&third);
+}
+
+static void unwatching_drops_it(void **state)
+{
+	struct hs_test_embedded *test = *state;
+	const char *const lines[] = {"set {b}2 done"};
+	struct exec exec;
+	size_t number;
+
+	add_watch(test, "watch {b}1", 7);
+	hs_test_embedded_add(test, "set {b}1 x", NONE);
+	number = hs_test_embedded_add(test, "unwatch", NONE);
+	test->ops[number].op.kind = HS_OP_UNWATCH;
+	test->ops[number].op.watcher = 7;
+	test->ops[number].op.out = NULL;
+	test->ops[number].op.partition = 0;
+	number = add_exec(test, &exec, 7, lines, 1);
+	hs_test_embedded_run(test);
+	assert_string_equal(hs_test_embedded_reply(test, number), "*1\r\n+OK\r\n");
+	drop_exec(&exec);
+}
+
+/* The store's transaction is lost to a value that does not fit; what ran before is run again, but
+ * the watches it dropped stay dropped and its verdict stays the same. */
+static void a_lost_transaction_runs_again(void **state)
+{
+	struct hs_test_embedded *test = *state;
+	const char *const lines[] = {"append {b}1 b"}, *const large_lines[] = {"append {b}1 c"};
+	struct exec clean_exec, dirty_exec, large_exec;
+	size_t clean, dirty, large, count, watch, bytes = 200 * HS_MIB;
+	char *value = hs_mem_zalloc(bytes);
+
+	test->database.stores[0].bytes_max = HS_GIB; /* more than its map */
+	hs_test_embedded_add(test, "append {b}1 a", NONE);
+	add_watch(test, "watch {b}9", 1);
+	clean = add_exec(test, &clean_exec, 1, lines, 1);
+	add_watch(test, "watch {b}1", 2);
+	hs_test_embedded_add(test, "append {b}1 x", NONE);
+	dirty = add_exec(test, &dirty_exec, 2, lines, 1);
+	watch = add_watch(test, "watch {b}8", 3);
+	large = add_exec(test, &large_exec, 3, large_lines, 1);
+	large_exec.lines[0].argv[2] = (struct hs_bytes){value, bytes};
+	count = hs_test_embedded_add(test, "strlen {b}1", NONE);
+	hs_test_embedded_run(test);
+	assert_string_equal(hs_test_embedded_reply(test, 0), ":1\r\n");
+	assert_string_equal(hs_test_embedded_reply(test, clean), "*1\r\n:2\r\n");
+	assert_string_equal(hs_test_embedded_reply(test, dirty), "*-1\r\n");
+	assert_string_equal(hs_test_embedded_reply(test, watch), "+OK\r\n");
+	assert_true(strncmp(hs_test_embedded_reply(test, large), "-OOM store full", 15) == 0);
+	assert_string_equal(hs_test_embedded_reply(test, count), ":3\r\n");
+	hs_mem_free(&value);
+	drop_exec(&clean_exec);
+	drop_exec(&dirty_exec);
+	drop_exec(&large_exec);
+}
+
+static void expired_keys_are_swept(void **state)
+{
+	struct hs_test_embedded *test = *state;
+	char words[64];
+
+	for (int i = 0; i < 100; i++) {
+		snprintf(words, sizeof words, "set k%d v px %d", i, 1000 + i);
+		assert_string_equal(hs_test_embedded_do(test, words), "+OK\r\n");
+	}
+	hs_test_embedded_do(test, "set {b}stays v");
+	assert_false(hs_group_sweep(&test->group, 10));
+	assert_int_equal(hs_counter_get(&test->group.expired), 0);
+	test->now.wall_us += 2 * 1000 * 1000;
+	assert_string_equal(hs_test_embedded_read(test, "exists k5"), ":0\r\n");
+	assert_true(hs_group_sweep(&test->group, 10));
+	assert_int_equal(hs_counter_get(&test->group.expired), 20);
+	while (hs_group_sweep(&test->group, 10))
+		continue;
+	assert_int_equal(hs_counter_get(&test->group.expired), 100);
+	assert_int_equal(hs_counter_get(&test->database.stores[0].keys) +
+				 hs_counter_get(&test->database.stores[1].keys),
+			 1);
+	/* What was swept stays so. */
+	hs_test_embedded_kill(test);
+	assert_int_equal(hs_test_embedded_open(test), 0);
+	assert_int_equal(hs_counter_get(&test->database.stores[0].keys) +
+				 hs_counter_get(&test->database.stores[1].keys),
+			 1);
+}
+
+/* Lets the time pass after which a store commits what it keeps. */
+static void commit_kept(struct hs_test_embedded *test)
+{
+	test->now.mono_us += 1000000;
+	while (hs_group_tend(&test->group) <= test->now.mono_us)
+		continue;
+}
+
+/* Answered before it is committed: a reader of that very key is turned away, readers of others are
+ * not; the time or the reader makes it commit; and after the reader the next write commits at once.
+ */
+static void what_is_kept_is_never_missed(void **state)
+{
+	struct hs_test_embedded *test = *state;
+	struct hs_store *store = &test->database.stores[0];
+	uint64_t commits = atomic_load(&store->commits);
+
+	hs_test_embedded_do(test, "set {b}1 x");
+	hs_test_embedded_do(test, "set {b}1 y");
+	assert_int_equal(atomic_load(&store->commits), commits);
+	assert_string_equal(hs_test_embedded_read(test, "exists {b}2"), ":0\r\n");
+	assert_int_equal(atomic_load(&store->commits), commits);
+	assert_false(atomic_load(&store->wanted));
+
+	/* The writer answers, and commits. */
+	assert_string_equal(hs_test_embedded_read(test, "get {b}1"), "$1\r\ny\r\n");
+	assert_int_equal(hs_counter_get(&test->reader.hits), 0);
+	assert_int_equal(atomic_load(&store->commits), commits + 1);
+	assert_string_equal(hs_test_embedded_read(test, "get {b}1"), "$1\r\ny\r\n");
+	assert_int_equal(hs_counter_get(&test->reader.hits), 1);
+
+	/* Somebody reads what is written: no more keeping, for a while. */
+	hs_test_embedded_do(test, "set {b}1 z");
+	assert_int_equal(atomic_load(&store->commits), commits + 2);
+	assert_string_equal(hs_test_embedded_read(test, "get {b}1"), "$1\r\nz\r\n");
+	assert_int_equal(hs_counter_get(&test->reader.hits), 2);
+	test->now.mono_us += 1000000;
+	hs_test_embedded_do(test, "set {b}3 z");
+	assert_int_equal(atomic_load(&store->commits), commits + 2);
+
+	/* Whole reads want all of it; a flush changes every key. */
+	assert_non_null(strstr(hs_test_embedded_read(test, "keys {b}*"), "{b}3"));
+	assert_int_equal(atomic_load(&store->commits), commits + 3);
+	test->now.mono_us += 1000000;
+	hs_test_embedded_do(test, "flushall");
+	assert_string_equal(hs_test_embedded_read(test, "exists {b}1"), ":0\r\n");
+
+	/* Killed with changes kept: the log has them. */
+	test->now.mono_us += 1000000;
+	commit_kept(test);
+	hs_test_embedded_do(test, "set {b}4 v");
+	assert_true(store->write.kept.len > 0);
+	hs_test_embedded_kill(test);
+	assert_int_equal(hs_test_embedded_open(test), 0);
+	assert_string_equal(hs_test_embedded_read(test, "get {b}4"), "$1\r\nv\r\n");
+}
+
+/* A snapshot is kept while nothing was committed, renewed at the first read after a refresh when
+ * something was, and given back when idle. */
+static void snapshots_are_as_new_as_the_refresh(void **state)
+{
+	struct hs_test_embedded *test = *state;
+	struct hs_reader_store *store = &test->reader.stores[0];
+	size_t id;
+
+	hs_test_embedded_do(test, "set {b}1 x");
+	commit_kept(test);
+	assert_string_equal(hs_test_embedded_read(test, "get {b}1"), "$1\r\nx\r\n");
+	id = mdb_txn_id(store->read.txn);
+	assert_string_equal(hs_test_embedded_read(test, "get {b}1"), "$1\r\nx\r\n");
+	assert_int_equal(mdb_txn_id(store->read.txn), id);
+	hs_test_embedded_do(test, "set {b}1 y");
+	commit_kept(test);
+	assert_string_equal(hs_test_embedded_read(test, "get {b}1"), "$1\r\ny\r\n");
+	assert_int_not_equal(mdb_txn_id(store->read.txn), id);
+	assert_int_equal(hs_counter_get(&test->reader.hits), 3);
+
+	hs_reader_idle(&test->reader);
+	assert_true(store->read.open);
+	hs_reader_idle(&test->reader);
+	assert_false(store->read.open);
+	assert_string_equal(hs_test_embedded_read(test, "get {b}1"), "$1\r\ny\r\n");
+	assert_non_null(strstr(hs_test_embedded_read(test, "keys {b}*"), "{b}1"));
+	hs_test_embedded_do(test, "set {b}2 y");
+	assert_non_null(strstr(hs_test_embedded_read(test, "keys {b}*"), "{b}2"));
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(operations_run_in_order),	    TEST(reads_alone_touch_no_log),
+		TEST(a_transaction_is_one),	    TEST(a_watched_key_that_changed_fails_it),
+		TEST(unwatching_drops_it),	    TEST(a_lost_transaction_runs_again),
+		TEST(expired_keys_are_swept),	    TEST(snapshots_are_as_new_as_the_refresh),
+		TEST(what_is_kept_is_never_missed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,140 @@
+/* One reply out of several: each way of merging with its parts given as reply bytes, errors first.
+ */
+#include "route/merge.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static void check(const struct hs_merge *merge, int resp, const char *expected)
+{
+	struct hs_buf out = {0};
+	struct hs_reply reply = {.out = &out, .resp = resp};
+
+	hs_merge_replies(merge, &reply);
+	hs_buf_append(&out, "", 1);
+	assert_string_equal(out.data, expected);
+	hs_buf_deinit(&out);
+}
+
+#define MERGE(way, ...)                                                                            \
+	{                                                                                          \
+		.how = (way), .parts = (const struct hs_bytes[]){__VA_ARGS__},                     \
+		.count = sizeof((const struct hs_bytes[]){__VA_ARGS__}) / sizeof(struct hs_bytes)  \
+	}
+#define PART(text)                                                                                 \
+	{                                                                                          \
+		(text), sizeof(text) - 1                                                           \
+	}
+
+static void test_sums(void **state)
+{
+	const struct hs_merge merge =
+		MERGE(HS_MERGE_SUM, PART(":2\r\n"), PART(":0\r\n"), PART(":40\r\n"));
+
+	(void)state;
+	check(&merge, 2, ":42\r\n");
+}
+
+static void test_keys_are_dealt_out_again(void **state)
+{
+	static const uint32_t key_part[] = {1, 0, 1, 2, 0};
+	struct hs_merge merge =
+		MERGE(HS_MERGE_BY_KEY, PART("*2\r\n$1\r\nb\r\n$-1\r\n"),
+		      PART("*2\r\n$1\r\na\r\n$4\r\nx\r\ny\r\n"), PART("*1\r\n*1\r\n:1\r\n"));
+
+	(void)state;
+	merge.key_part = key_part;
+	merge.keys = 5;
+	check(&merge, 2, "*5\r\n$1\r\na\r\n$1\r\nb\r\n$4\r\nx\r\ny\r\n*1\r\n:1\r\n$-1\r\n");
+}
+
+static void test_ok_when_all_are(void **state)
+{
+	const struct hs_merge merge = MERGE(HS_MERGE_OK, PART("+OK\r\n"), PART("+OK\r\n"));
+
+	(void)state;
+	check(&merge, 2, "+OK\r\n");
+}
+
+static void test_arrays_one_behind_the_other(void **state)
+{
+	const struct hs_merge merge = MERGE(HS_MERGE_CONCAT, PART("*1\r\n$1\r\na\r\n"),
+					    PART("*0\r\n"), PART("*2\r\n$1\r\nb\r\n$1\r\nc\r\n"));
+
+	(void)state;
+	check(&merge, 2, "*3\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n");
+}
+
+static void test_the_first_that_is_not_null(void **state)
+{
+	struct hs_merge merge =
+		MERGE(HS_MERGE_FIRST, PART("$1\r\na\r\n"), PART("$-1\r\n"), PART("$1\r\nc\r\n"));
+	const struct hs_merge none = MERGE(HS_MERGE_FIRST, PART("_\r\n"), PART("_\r\n"));
+
+	(void)state;
+	check(&merge, 2, "$1\r\na\r\n");
+	merge.first = 1; /* null there: the next */
+	check(&merge, 2, "$1\r\nc\r\n");
+	merge.first = 2;
+	check(&merge, 2, "$1\r\nc\r\n");
+	check(&none, 3, "_\r\n");
+	check(&none, 2, "$-1\r\n");
+}
+
+static void test_an_error_is_the_reply(void **state)
+{
+	static const enum hs_command_merge ways[] = {HS_MERGE_SUM, HS_MERGE_OK, HS_MERGE_BY_KEY,
+						     HS_MERGE_CONCAT, HS_MERGE_FIRST};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+		const struct hs_merge merge =
+			MERGE(ways[i], PART(":1\r\n"), PART("-OOM no\r\n"), PART("-ERR later\r\n"));
+
+		check(&merge, 2, "-OOM no\r\n");
+	}
+}
+
+static void check_cursor(const char *part, uint64_t next, const char *expected)
+{
+	struct hs_buf out = {0};
+	struct hs_reply reply = {.out = &out, .resp = 2};
+
+	hs_merge_cursor(hs_bytes_of(part), next, &reply);
+	hs_buf_append(&out, "", 1);
+	assert_string_equal(out.data, expected);
+	hs_buf_deinit(&out);
+}
+
+/* SCAN goes on in the next partition when one is through. */
+static void test_cursors(void **state)
+{
+	(void)state;
+	check_cursor("*2\r\n$1\r\n0\r\n*1\r\n$1\r\na\r\n", 77,
+		     "*2\r\n$2\r\n77\r\n*1\r\n$1\r\na\r\n");
+	check_cursor("*2\r\n$1\r\n0\r\n*0\r\n", 0, "*2\r\n$1\r\n0\r\n*0\r\n");
+	check_cursor("*2\r\n$1\r\n5\r\n*0\r\n", 77, "*2\r\n$1\r\n5\r\n*0\r\n");
+	check_cursor("*2\r\n$1\r\n0\r\n*0\r\n", UINT64_MAX,
+		     "*2\r\n$20\r\n18446744073709551615\r\n*0\r\n");
+	check_cursor("-ERR invalid cursor\r\n", 77, "-ERR invalid cursor\r\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_keys_are_dealt_out_again),
+		cmocka_unit_test(test_ok_when_all_are),
+		cmocka_unit_test(test_arrays_one_behind_the_other),
+		cmocka_unit_test(test_the_first_that_is_not_null),
+		cmocka_unit_test(test_an_error_is_the_reply),
+		cmocka_unit_test(test_cursors),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,367 @@
+/* The simulated world and its checkers. Histories written by hand show what the checkers accept and
+ * what they do not; planted mistakes show that whole schedules find them; the same seed gives the
+ * same schedule; and a run of schedules without a mistake finds nothing. */
+#include "base/err.h"
+#include "sim/check.h"
+#include "sim/load.h"
+#include "sim/run.h"
+#include "sim/world.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum {
+	SCHEDULES = 2000,	 /* that must all pass */
+	MISTAKE_SCHEDULES = 200, /* within which a planted mistake must be found */
+};
+
+#define NOTHING HS_SIM_NOTHING
+#define NEVER HS_SIM_NEVER
+
+struct line {
+	uint32_t client;
+	enum hs_sim_kind kind;
+	int64_t argument, answer;
+	uint64_t asked, answered;
+	uint32_t more;
+	bool refusable;
+};
+
+static int check(const struct line *lines, size_t count)
+{
+	struct hs_sim_history history = {0};
+	struct hs_sim_verdict verdict = {0};
+	int err;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct hs_sim_op op = {
+			.kind = lines[i].kind,
+			.client = lines[i].client,
+			.argument = lines[i].argument,
+			.answer = lines[i].answer,
+			.asked = lines[i].asked,
+			.answered = lines[i].answered,
+			.more = lines[i].more,
+			.refusable = lines[i].refusable,
+		};
+
+		hs_sim_history_add(&history, &op);
+	}
+	err = hs_sim_check_order(&history, 0, &verdict);
+	assert_int_equal(verdict.law, err ? 2 : 0);
+	hs_sim_history_deinit(&history);
+	return err;
+}
+
+#define OP(who, what, with, got, from, to)                                                         \
+	{                                                                                          \
+		.client = (who), .kind = (what), .argument = (with), .answer = (got),              \
+		.asked = (from), .answered = (to)                                                  \
+	}
+/* The first of two that are a transaction. */
+#define TX(who, what, with, got, from, to)                                                         \
+	{                                                                                          \
+		.client = (who), .kind = (what), .argument = (with), .answer = (got),              \
+		.asked = (from), .answered = (to), .more = 1                                       \
+	}
+/* Never answered, and perhaps refused. */
+#define REFUSABLE(who, what, with, from)                                                           \
+	{                                                                                          \
+		.client = (who), .kind = (what), .argument = (with), .asked = (from),              \
+		.answered = NEVER, .refusable = true                                               \
+	}
+#define GOOD(...)                                                                                  \
+	assert_int_equal(check((const struct line[]){__VA_ARGS__},                                 \
+			       sizeof((const struct line[]){__VA_ARGS__}) / sizeof(struct line)),  \
+			 0)
+#define BAD(...)                                                                                   \
+	assert_int_equal(check((const struct line[]){__VA_ARGS__},                                 \
+			       sizeof((const struct line[]){__VA_ARGS__}) / sizeof(struct line)),  \
+			 HS_EINVAL)
+
+static void test_orders_in_time(void **state)
+{
+	(void)state;
+	assert_int_equal(check(NULL, 0), 0);
+	/* One behind the other. */
+	GOOD(OP(0, HS_SIM_SET, 5, 0, 1, 2), OP(1, HS_SIM_GET, 0, 5, 3, 4));
+	BAD(OP(0, HS_SIM_SET, 5, 0, 1, 2), OP(1, HS_SIM_GET, 0, NOTHING, 3, 4));
+	/* At the same time: either way, */
+	GOOD(OP(0, HS_SIM_SET, 5, 0, 1, 4), OP(1, HS_SIM_GET, 0, 5, 2, 3));
+	GOOD(OP(0, HS_SIM_SET, 5, 0, 1, 4), OP(1, HS_SIM_GET, 0, NOTHING, 2, 3));
+	/* but not back again. */
+	BAD(OP(0, HS_SIM_SET, 5, 0, 1, 9), OP(1, HS_SIM_GET, 0, 5, 2, 3),
+	    OP(2, HS_SIM_GET, 0, NOTHING, 4, 5));
+	GOOD(OP(0, HS_SIM_SET, 5, 0, 1, 9), OP(1, HS_SIM_GET, 0, NOTHING, 2, 3),
+	     OP(2, HS_SIM_GET, 0, 5, 4, 5));
+	/* Two reads that saw two writes in different orders. */
+	BAD(OP(0, HS_SIM_SET, 5, 0, 1, 9), OP(1, HS_SIM_SET, 6, 0, 1, 9),
+	    OP(2, HS_SIM_GET, 0, 5, 2, 3), OP(2, HS_SIM_GET, 0, 6, 4, 5),
+	    OP(3, HS_SIM_GET, 0, 6, 2, 3), OP(3, HS_SIM_GET, 0, 5, 4, 5));
+	/* A value nobody wrote. */
+	BAD(OP(0, HS_SIM_SET, 5, 0, 1, 2), OP(1, HS_SIM_GET, 0, 7, 3, 4));
+}
+
+static void test_every_kind_of_operation(void **state)
+{
+	(void)state;
+	GOOD(OP(0, HS_SIM_SETNX, 5, 1, 1, 2), OP(0, HS_SIM_SETNX, 6, 0, 3, 4),
+	     OP(0, HS_SIM_GETSET, 7, 5, 5, 6), OP(0, HS_SIM_INCRBY, 3, 10, 7, 8),
+	     OP(0, HS_SIM_GETDEL, 0, 10, 9, 10), OP(0, HS_SIM_DEL, 0, 0, 11, 12),
+	     OP(0, HS_SIM_INCRBY, 2, 2, 13, 14), OP(0, HS_SIM_DEL, 0, 1, 15, 16),
+	     OP(0, HS_SIM_GET, 0, NOTHING, 17, 18));
+	BAD(OP(0, HS_SIM_SETNX, 5, 0, 1, 2));
+	BAD(OP(0, HS_SIM_INCRBY, 1, 2, 1, 2));
+	BAD(OP(0, HS_SIM_DEL, 0, 1, 1, 2));
+	/* Two increments, the same number. */
+	BAD(OP(0, HS_SIM_INCRBY, 1, 1, 1, 4), OP(1, HS_SIM_INCRBY, 1, 1, 2, 3));
+}
+
+static void test_a_pipelining_client_keeps_its_order(void **state)
+{
+	(void)state;
+	/* All under way at once, yet one client's: in its order, */
+	GOOD(OP(0, HS_SIM_SET, 5, 0, 1, 8), OP(0, HS_SIM_GET, 0, 5, 1, 8));
+	BAD(OP(0, HS_SIM_SET, 5, 0, 1, 8), OP(0, HS_SIM_GET, 0, NOTHING, 1, 8));
+	BAD(OP(0, HS_SIM_GET, 0, 5, 1, 8), OP(0, HS_SIM_SET, 5, 0, 1, 8));
+	/* while others' may come in between. */
+	GOOD(OP(0, HS_SIM_SET, 5, 0, 1, 8), OP(1, HS_SIM_DEL, 0, 1, 1, 8),
+	     OP(0, HS_SIM_GET, 0, NOTHING, 1, 8));
+}
+
+static void test_unknown_outcomes(void **state)
+{
+	(void)state;
+	/* It happened, early, late, or never. */
+	GOOD(OP(0, HS_SIM_SET, 5, 0, 1, NEVER), OP(1, HS_SIM_GET, 0, 5, 3, 4));
+	GOOD(OP(0, HS_SIM_SET, 5, 0, 1, NEVER), OP(1, HS_SIM_GET, 0, NOTHING, 3, 4));
+	GOOD(OP(0, HS_SIM_SET, 5, 0, 1, NEVER), OP(1, HS_SIM_GET, 0, NOTHING, 3, 4),
+	     OP(1, HS_SIM_GET, 0, 5, 5, 6));
+	/* But not before it was asked, and once only. */
+	BAD(OP(1, HS_SIM_GET, 0, 5, 1, 2), OP(0, HS_SIM_SET, 5, 0, 3, NEVER));
+	BAD(OP(0, HS_SIM_INCRBY, 1, 0, 1, NEVER), OP(1, HS_SIM_GET, 0, 1, 3, 4),
+	    OP(1, HS_SIM_GET, 0, 2, 5, 6));
+	/* The second of one client happened, so the first did too. */
+	BAD(OP(0, HS_SIM_SET, 5, 0, 1, NEVER), OP(0, HS_SIM_INCRBY, 1, 0, 1, NEVER),
+	    OP(1, HS_SIM_GET, 0, 1, 3, 4));
+	/* Unless the first could be refused; but it cannot come after the second. */
+	GOOD(REFUSABLE(0, HS_SIM_SET, 5, 1), OP(0, HS_SIM_INCRBY, 1, 0, 1, NEVER),
+	     OP(1, HS_SIM_GET, 0, 1, 3, 4));
+	BAD(REFUSABLE(0, HS_SIM_SET, 5, 1), OP(0, HS_SIM_INCRBY, 1, 0, 1, NEVER),
+	    OP(1, HS_SIM_GET, 0, 1, 3, 4), OP(1, HS_SIM_GET, 0, 5, 5, 6));
+}
+
+static void test_transactions_are_one_step(void **state)
+{
+	(void)state;
+	GOOD(TX(0, HS_SIM_SET, 5, 0, 1, 8), OP(0, HS_SIM_INCRBY, 1, 6, 1, 8),
+	     OP(1, HS_SIM_GET, 0, 6, 1, 8));
+	/* Nobody sees the middle, nobody gets in between. */
+	BAD(TX(0, HS_SIM_SET, 5, 0, 1, 8), OP(0, HS_SIM_INCRBY, 1, 6, 1, 8),
+	    OP(1, HS_SIM_GET, 0, 5, 1, 8));
+	BAD(TX(0, HS_SIM_SET, 5, 0, 1, 8), OP(0, HS_SIM_GET, 0, 7, 1, 8),
+	    OP(1, HS_SIM_SET, 7, 0, 1, 8));
+}
+
+static void test_sums(void **state)
+{
+	struct hs_sim_history history = {0};
+	struct hs_sim_verdict verdict;
+	struct hs_sim_op op = {.kind = HS_SIM_INCRBY, .argument = 1, .answered = 9};
+
+	(void)state;
+	for (op.answer = 1; op.answer <= 3; op.answer++)
+		hs_sim_history_add(&history, &op);
+	op.answered = NEVER;
+	hs_sim_history_add(&history, &op);
+	for (int64_t final = 0; final < 7; final++) {
+		verdict = (struct hs_sim_verdict){0};
+		assert_int_equal(hs_sim_check_increments(&history, 0, final, &verdict),
+				 final == 3 || final == 4 ? 0 : HS_EINVAL);
+		assert_int_equal(verdict.law, final == 3 || final == 4 ? 0 : 4);
+	}
+	history.ops[1].answer = 1; /* answered twice with the same */
+	verdict = (struct hs_sim_verdict){0};
+	assert_int_equal(hs_sim_check_increments(&history, 0, 3, &verdict), HS_EINVAL);
+	hs_sim_history_deinit(&history);
+}
+
+static void test_events_run_in_order(void **state)
+{
+	struct hs_sim_events events = {0};
+	struct hs_sim_event event = {0};
+	struct hs_prng prng;
+	uint64_t at = 0, order = 0;
+
+	(void)state;
+	assert_false(hs_sim_events_take(&events, &event));
+	hs_prng_init(&prng, 2);
+	for (int i = 0; i < 1000; i++)
+		hs_sim_events_plan(&events,
+				   (struct hs_sim_event){.at_us = hs_prng_below(&prng, 50)});
+	for (int i = 0; i < 1000; i++) {
+		assert_true(hs_sim_events_take(&events, &event));
+		assert_true(event.at_us > at || (event.at_us == at && event.order >= order));
+		at = event.at_us;
+		order = event.order;
+	}
+	assert_int_equal(hs_sim_events_next_us(&events), UINT64_MAX);
+	hs_sim_events_deinit(&events);
+}
+
+/* --- whole schedules --- */
+
+static void test_every_law_holds(void **state)
+{
+	uint64_t requests = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= SCHEDULES; seed++) {
+		struct hs_sim_result result;
+		int err = hs_sim_check(seed, HS_SIM_NO_MISTAKE, &result);
+
+		if (err)
+			print_error("%.*s", (int)result.text.len, result.text.data);
+		assert_int_equal(err, 0);
+		requests += result.requests;
+		hs_buf_deinit(&result.text);
+	}
+	assert_true(requests > SCHEDULES * 20);
+}
+
+/* The seed of the first schedule that finds the mistake; 0: none did. */
+static uint64_t find_mistake(enum hs_sim_mistake mistake, int *law)
+{
+	for (uint64_t seed = 1; seed <= MISTAKE_SCHEDULES; seed++) {
+		struct hs_sim_result result;
+		int err = hs_sim_check(seed, mistake, &result);
+		bool told = result.text.len > 0;
+
+		hs_buf_deinit(&result.text);
+		*law = result.verdict.law;
+		if (err == HS_EINVAL && told)
+			return seed;
+	}
+	return 0;
+}
+
+static void test_planted_mistakes_are_found(void **state)
+{
+	(void)state;
+	for (int i = HS_SIM_NO_MISTAKE + 1; i < HS_SIM_MISTAKES; i++) {
+		enum hs_sim_mistake mistake = (enum hs_sim_mistake)i;
+		int law;
+		uint64_t seed = find_mistake(mistake, &law);
+
+		if (seed == 0)
+			fail_msg("%s was not found", hs_sim_mistake_name(mistake));
+		assert_in_range(law, 1, 4);
+		assert_int_equal(hs_sim_mistake_find(hs_sim_mistake_name(mistake)), mistake);
+	}
+}
+
+/* A mistake must not only be found by the final reads: the history shows which answers are wrong.
+ */
+static void test_the_same_seed_is_the_same_schedule(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 50; seed++) {
+		struct hs_sim_result a, b;
+
+		assert_int_equal(hs_sim_check(seed, HS_SIM_LOSE_COMMIT, &a),
+				 hs_sim_check(seed, HS_SIM_LOSE_COMMIT, &b));
+		assert_int_equal(a.steps, b.steps);
+		assert_int_equal(a.requests, b.requests);
+		assert_true(hs_bytes_equal(hs_buf_bytes(&a.text), hs_buf_bytes(&b.text)));
+		hs_buf_deinit(&a.text);
+		hs_buf_deinit(&b.text);
+	}
+}
+
+/* A load of another size than run.c draws: many clients on few keys, to keep the search honest. */
+static void test_a_larger_load(void **state)
+{
+	const struct hs_sim_load_options load_options = {
+		.clients = 12,
+		.requests = 60,
+		.depth_max = 8,
+		.registers = 3,
+		.counters = 1,
+		.hang_ups = true,
+	};
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 10; seed++) {
+		struct hs_sim_world_options options = hs_sim_world_defaults(seed);
+		struct hs_sim_verdict verdict = {0};
+		struct hs_sim_world *world;
+		struct hs_sim_load *load;
+
+		options.workers = 3;
+		world = hs_sim_world_create(&options);
+		load = hs_sim_load_create(&load_options, world);
+		hs_sim_world_settle(world);
+		assert_int_equal(hs_sim_load_check(load, &verdict), 0);
+		assert_true(hs_sim_load_requests(load) > 700);
+		hs_sim_world_destroy(&world);
+		hs_sim_load_destroy(&load);
+	}
+}
+
+/* A low output limit: deaf clients are cut off, what they asked is unknown, and all laws hold. */
+static void test_clients_cut_off(void **state)
+{
+	const struct hs_sim_load_options load_options = {
+		.clients = 4,
+		.requests = 40,
+		.depth_max = 8,
+		.registers = 2,
+		.counters = 1,
+		.cuts = true,
+	};
+	uint64_t cut = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		struct hs_sim_world_options options = hs_sim_world_defaults(seed);
+		struct hs_sim_verdict verdict = {0};
+		struct hs_sim_world *world;
+		struct hs_sim_load *load;
+
+		options.core.output_bytes_max = 60;
+		world = hs_sim_world_create(&options);
+		load = hs_sim_load_create(&load_options, world);
+		hs_sim_world_settle(world);
+		assert_int_equal(hs_sim_load_check(load, &verdict), 0);
+		cut += hs_counter_get(&hs_core_stats(hs_sim_world_core(world, 0))->cut_output);
+		hs_sim_world_destroy(&world);
+		hs_sim_load_destroy(&load);
+	}
+	assert_true(cut > 10);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_orders_in_time),
+		cmocka_unit_test(test_every_kind_of_operation),
+		cmocka_unit_test(test_a_pipelining_client_keeps_its_order),
+		cmocka_unit_test(test_unknown_outcomes),
+		cmocka_unit_test(test_transactions_are_one_step),
+		cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_events_run_in_order),
+		cmocka_unit_test(test_every_law_holds),
+		cmocka_unit_test(test_planted_mistakes_are_found),
+		cmocka_unit_test(test_the_same_seed_is_the_same_schedule),
+		cmocka_unit_test(test_a_larger_load),
+		cmocka_unit_test(test_clients_cut_off),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

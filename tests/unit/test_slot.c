@@ -1,0 +1,112 @@
+/* Slots: known CRC16 values, hash tags as Redis Cluster reads them, and the map from slots to
+ * partitions. The fast CRC is compared with one written bit by bit. */
+#include "base/prng.h"
+#include "route/slot.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static uint16_t slot(const char *key)
+{
+	return hs_slot_of(hs_bytes_of(key));
+}
+
+/* The definition: polynomial 0x1021, highest bit first. */
+static unsigned slow_slot(struct hs_bytes key)
+{
+	unsigned crc = 0;
+
+	for (size_t i = 0; i < key.len; i++) {
+		crc ^= (unsigned)(unsigned char)key.data[i] << 8;
+		for (int bit = 0; bit < 8; bit++)
+			crc = (crc << 1 ^ (crc & 0x8000 ? 0x1021 : 0)) & 0xffff;
+	}
+	return crc % HS_SLOTS;
+}
+
+static void test_known_slots(void **state)
+{
+	(void)state;
+	assert_int_equal(slot("123456789"), 0x31c3); /* 12739: the CRC's check value, below 16384 */
+	assert_int_equal(slot("foo"), 12182);
+	assert_int_equal(slot("bar"), 5061);
+	assert_int_equal(slot("hello"), 866);
+	assert_int_equal(slot("somekey"), 11058);
+	assert_int_equal(hs_slot_of((struct hs_bytes){NULL, 0}), 0);
+}
+
+static void test_hash_tags(void **state)
+{
+	(void)state;
+	assert_int_equal(slot("{user1000}.following"), slot("user1000"));
+	assert_int_equal(slot("{user1000}.followers"), slot("user1000"));
+	assert_int_equal(slot("a{b}c"), slot("b"));
+	/* An empty tag is none: the whole key counts. */
+	assert_int_equal(slot("foo{}{bar}"), slow_slot(HS_LIT("foo{}{bar}")));
+	/* The first opening brace and the first closing one behind it. */
+	assert_int_equal(slot("foo{{bar}}zap"), slot("{bar"));
+	assert_int_equal(slot("foo{bar}{zap}"), slot("bar"));
+	/* No closing brace, or only before: the whole key. */
+	assert_int_equal(slot("foo{bar"), slow_slot(HS_LIT("foo{bar")));
+	assert_int_equal(slot("foo}bar{"), slow_slot(HS_LIT("foo}bar{")));
+	assert_int_equal(slot("{}"), slow_slot(HS_LIT("{}")));
+	assert_int_equal(slot("{"), slow_slot(HS_LIT("{")));
+	assert_int_equal(slot("}{x}"), slot("x"));
+}
+
+static void test_the_fast_crc_is_the_slow_one(void **state)
+{
+	struct hs_prng prng;
+	char key[70];
+
+	(void)state;
+	hs_prng_init(&prng, 11);
+	for (int i = 0; i < 20000; i++) {
+		size_t len = hs_prng_below(&prng, sizeof key);
+
+		for (size_t j = 0; j < len; j++) {
+			key[j] = (char)hs_prng_next(&prng);
+			if (key[j] == '{')
+				key[j] = 'x';
+		}
+		assert_int_equal(hs_slot_of((struct hs_bytes){key, len}),
+				 slow_slot((struct hs_bytes){key, len}));
+	}
+}
+
+static void test_partitions_are_even_ranges(void **state)
+{
+	(void)state;
+	for (int number = 1; number <= HS_PARTITIONS_MAX; number++) {
+		uint16_t partitions = (uint16_t)number;
+
+		assert_int_equal(hs_slot_first(0, partitions), 0);
+		assert_int_equal(hs_slot_first(partitions, partitions), HS_SLOTS);
+		for (uint16_t i = 0; i < partitions; i++) {
+			uint32_t first = hs_slot_first(i, partitions);
+			uint32_t end = hs_slot_first((uint16_t)(i + 1), partitions);
+
+			assert_in_range(end - first, HS_SLOTS / partitions,
+					HS_SLOTS / partitions + 1);
+			assert_int_equal(hs_slot_partition((uint16_t)first, partitions), i);
+			assert_int_equal(hs_slot_partition((uint16_t)(end - 1), partitions), i);
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_known_slots),
+		cmocka_unit_test(test_hash_tags),
+		cmocka_unit_test(test_the_fast_crc_is_the_slow_one),
+		cmocka_unit_test(test_partitions_are_even_ranges),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
