@@ -323,7 +323,7 @@ struct hs_sim_world *hs_sim_world_create(const struct hs_sim_world_options *opti
 	world->now = (struct hs_now){.mono_us = 1000000, .wall_us = 1700000000000000};
 	world->calls = (struct hs_core_calls){.submit = submit, .mono_us = look_at_clock};
 	world->silence = (struct hs_log){.level = HS_LOG_ERROR, .sink = drop_line};
-	hs_prng_init(&world->prng, options->engine.seed ^ 0x77);
+	hs_prng_init(&world->prng, ~options->engine.seed); /* the engine draws from its own */
 	world->engine = hs_sim_engine_create(&options->engine, &host);
 	world->workers = hs_mem_zalloc(options->workers * sizeof *world->workers);
 	for (uint32_t i = 0; i < options->workers; i++) {

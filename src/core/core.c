@@ -150,6 +150,16 @@ void hs_core_resume(struct hs_core *core, struct hs_session *session)
 		cut_off_at_output_limit(core, session);
 	if (!session->running && session->in.len > 0 && may_run(session))
 		run_kept_input(core, session);
+	if (session->ended && !session->closing && may_run(session))
+		hs_session_close(core, session);
+}
+
+void hs_core_end(struct hs_core *core, struct hs_session *session)
+{
+	session->ended = true;
+	/* While it is paused there may be whole requests left to run; else only a torn one. */
+	if (may_run(session))
+		hs_session_close(core, session);
 }
 
 void hs_core_receive(struct hs_core *core, struct hs_session *session, struct hs_now now,

@@ -111,6 +111,9 @@ char *hs_core_read_room(struct hs_session *session, size_t *room);
 /* False while the session has more under way than it may: the driver stops reading from it. */
 bool hs_core_wants_input(const struct hs_session *session);
 
+/* The client will send no more, but still reads: what it has sent is answered, then it is closed. */
+void hs_core_end(struct hs_core *core, struct hs_session *session);
+
 /* The connection is gone. The session must not be used afterwards. */
 void hs_core_disconnect(struct hs_core *core, struct hs_session *session);
 

@@ -48,6 +48,7 @@ struct hs_session {
 	enum hs_session_reply_mode reply_mode;
 	bool authenticated;
 	bool no_evict;
+	bool ended;   /* the client sends no more */
 	bool closing; /* nothing more is read; closed when all is sent */
 	bool cut;     /* closed at once */
 	bool gone;    /* disconnected; waits for its operations */

@@ -18,6 +18,7 @@ struct connection {
 	struct hs_buf sending;
 	bool writing;
 	bool reading;
+	bool ended; /* the client sends no more */
 };
 
 static void on_closed(uv_handle_t *handle)
@@ -58,6 +59,14 @@ static void on_read(uv_stream_t *stream, ssize_t len, const uv_buf_t *buffer)
 
 	if (len == 0 || !connection->session)
 		return;
+	if (len == UV_EOF) {
+		uv_read_stop(stream);
+		connection->reading = false;
+		connection->ended = true;
+		hs_core_end(worker->core, connection->session);
+		hs_connection_flush(worker);
+		return;
+	}
 	if (len < 0) {
 		close_connection(connection);
 		return;
@@ -125,7 +134,7 @@ static void send_out(struct connection *connection)
 		close_connection(connection);
 		return;
 	}
-	if (!connection->reading && hs_core_wants_input(session)) {
+	if (!connection->reading && !connection->ended && hs_core_wants_input(session)) {
 		connection->reading = uv_read_start(stream, on_alloc, on_read) == 0;
 	}
 }

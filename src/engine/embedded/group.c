@@ -9,7 +9,8 @@
 #include <string.h>
 
 enum {
-	DISK_FULL_US = 1000 * 1000,
+	FREE_TRIES = 25, /* on a full disk, for what needs no more of it */
+	FREE_TRY_MS = 20,
 	KEEP_US = 100 * 1000,  /* how long a store may put off a commit */
 	EAGER_US = 100 * 1000, /* how long it does not after a reader was turned away */
 };
@@ -378,10 +379,11 @@ static void prepare_retry(struct hs_group *group, struct hs_store *store)
 {
 	int failure = store->write.failure;
 
-	if (failure == MDB_MAP_FULL && store->churn_bytes > store->headroom_bytes / 16)
+	if (hs_store_error(failure) == HS_EFULL &&
+	    (failure != MDB_MAP_FULL || store->churn_bytes > store->headroom_bytes / 16))
 		hs_group_checkpoint(group);
 	atomic_store(&group->last_error, hs_store_error(failure) == HS_EFULL
-					     ? "a store or its disk is full"
+					     ? HS_GROUP_FULL_TEXT
 					     : "a store could not be written");
 	if (group->failed)
 		atomic_store(&group->last_error, group->failure);
@@ -397,7 +399,7 @@ static void give_up(struct hs_group *group, struct hs_group_item *item)
 	if (hs_store_error(failure) == HS_EFULL && failure != MDB_MAP_FULL &&
 	    failure != MDB_TXN_FULL && item->bytes < SMALL_BYTES)
 		part->disk_full_until_us =
-		    now_us(group) + DISK_FULL_US;
+		    now_us(group) + HS_GROUP_DISK_FULL_US;
 	hs_group_refuse(group, item);
 	part->refused = true;
 }
@@ -413,6 +415,21 @@ static bool turn_log(struct hs_group *group)
 	return full;
 }
 
+/* One operation as a group of its own. */
+static void run_alone(struct hs_group *group, struct hs_group_item *item)
+{
+	struct hs_group_part *part = &group->parts[item->op->partition];
+
+	make_log_room(group);
+	do {
+		part->broken = false;
+		if (item->op->out)
+			item->op->out->len = item->out_mark;
+		run_item(group, item);
+		seal(group);
+	} while (part->broken && turn_log(group));
+}
+
 /* Runs the operations of a broken store again, each as a group of its own. */
 static void retry(struct hs_group *group, uint16_t id)
 {
@@ -422,6 +439,7 @@ static void retry(struct hs_group *group, uint16_t id)
 	if (store->write.failure)
 		prepare_retry(group, store);
 	part->refused = false;
+	part->retrying = true;
 	for (size_t i = 0; i < group->count; i++) {
 		struct hs_group_item *item = &group->items[i];
 		struct hs_op *op = item->op;
@@ -432,20 +450,21 @@ static void retry(struct hs_group *group, uint16_t id)
 		/* Watches are not undone with a transaction, so these have happened. */
 		if (item->ran && (op->kind == HS_OP_WATCH || op->kind == HS_OP_UNWATCH))
 			continue;
-		if (op->out)
-			op->out->len = item->out_mark;
-		make_log_room(group);
-		run_item(group, item);
-		seal(group);
-		if (part->broken && turn_log(group)) {
-			part->broken = false;
-			run_item(group, item);
-			seal(group);
+		run_alone(group, item);
+		for (int tries = 0; part->broken && tries < FREE_TRIES &&
+				    (!hs_group_grows(group, op) ||
+				     !hs_store_disk_full(store, item->bytes));
+		     tries++) {
+			/* The pages are there once the readers have let go of them. */
+			uv_sleep(FREE_TRY_MS);
+			prepare_retry(group, store);
+			run_alone(group, item);
 		}
 		if (part->broken)
 			give_up(group, item);
 	}
 	part->broken = false;
+	part->retrying = false;
 }
 
 static void count_keys(struct hs_group *group)

@@ -32,7 +32,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { HS_GROUP_OPS_MAX = 4096 };
+enum {
+	HS_GROUP_OPS_MAX = 4096,
+	/* How long growing writes are not even tried after the disk was found full. */
+	HS_GROUP_DISK_FULL_US = 1000 * 1000,
+};
+
+#define HS_GROUP_FULL_TEXT "a store or its disk is full"
 
 struct hs_group_item {
 	struct hs_op *op;
@@ -47,6 +53,7 @@ struct hs_group_part {
 	struct hs_keyspace ks;
 	bool touched; /* has a transaction in this group */
 	bool broken;  /* lost it */
+	bool retrying; /* its operations are run again, one by one, after a checkpoint */
 	bool refused; /* one of its operations was refused while it was run again */
 	uint64_t commit_at_us;   /* when what it keeps must be committed */
 	uint64_t eager_until_us; /* until then it keeps nothing: somebody reads what is written */
@@ -95,6 +102,8 @@ void hs_group_checkpoint(struct hs_group *group);
 
 /* 0: the reply is written, be it a refusal. Else the store's transaction is lost. */
 int hs_group_run_op(struct hs_group *group, struct hs_group_item *item) HS_MUSTCHECK;
+/* May it make its store larger? */
+bool hs_group_grows(struct hs_group *group, const struct hs_op *op);
 /* Answers an operation that cannot be done, with the store's failure or the engine's. */
 void hs_group_refuse(struct hs_group *group, struct hs_group_item *item);
 

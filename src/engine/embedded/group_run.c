@@ -74,6 +74,13 @@ static uint64_t op_limit(const struct hs_store *store, const struct hs_op *op, u
 	return limit;
 }
 
+bool hs_group_grows(struct hs_group *group, const struct hs_op *op)
+{
+	uint64_t bytes;
+
+	return op_limit(store_of(group, op), op, &bytes) != NO_LIMIT;
+}
+
 static bool writes(const struct hs_op *op)
 {
 	if (op->kind == HS_OP_COMMAND)
@@ -111,7 +118,7 @@ void hs_group_refuse(struct hs_group *group, struct hs_group_item *item)
 	if (failure == MDB_MAP_FULL || failure == MDB_TXN_FULL)
 		hs_reply_errorf(&reply,
 				"OOM store full: partition %u is at its limit of %llu bytes; "
-				"delete keys or raise the limit",
+				"delete keys or raise store-size",
 				(unsigned)store->id, (unsigned long long)store->bytes_max);
 	else
 		hs_reply_errorf(
@@ -235,8 +242,12 @@ int hs_group_run_op(struct hs_group *group, struct hs_group_item *item)
 		hs_group_refuse(group, item);
 		return 0;
 	}
-	if (limit == NO_LIMIT)
+	if (limit == NO_LIMIT) {
+		/* Deletes: there may be room again. */
+		if (writes(op))
+			part->disk_full_until_us = 0;
 		return run_any(group, item);
+	}
 	if (part->disk_full_until_us) {
 		if (group->host->now(group->host->context).mono_us < part->disk_full_until_us) {
 			store->write.failure = ENOSPC;
@@ -244,6 +255,16 @@ int hs_group_run_op(struct hs_group *group, struct hs_group_item *item)
 			return 0;
 		}
 		part->disk_full_until_us = 0;
+	}
+	if (hs_store_disk_full(store, item->bytes)) {
+		/* A checkpoint gives back the pages that only a pin reaches: try again after one. */
+		if (store->churn_bytes > 0 && !part->retrying)
+			return HS_EFULL;
+		part->disk_full_until_us =
+			group->host->now(group->host->context).mono_us + HS_GROUP_DISK_FULL_US;
+		atomic_store(&group->last_error, HS_GROUP_FULL_TEXT);
+		hs_group_refuse(group, item);
+		return 0;
 	}
 	used = hs_store_used(store);
 	if (used + item->bytes + SPLIT_PAGES * store->page_bytes <= limit)

@@ -27,6 +27,8 @@ enum {
 };
 
 #define KEPT_BYTES_MAX HS_MIB
+/* Set aside for deletes, which need pages before they free any. */
+#define DELETE_ROOM_BYTES HS_MIB
 #define HEADROOM_BYTES_MIN (64 * HS_MIB)
 
 static const char *const tree_names[HS_KV_TREES] = {
@@ -173,6 +175,7 @@ static void close_cursors(struct hs_store_write *write)
 int hs_store_begin(struct hs_store *store)
 {
 	hs_check(!store->write.txn);
+	store->write.failure = 0;
 	return failed(store, mdb_txn_begin(store->env, NULL, 0, &store->write.txn));
 }
 
@@ -217,40 +220,64 @@ void hs_store_abort(struct hs_store *store)
 }
 
 /* Blocks for `more` bytes behind the last committed page, from the disk now rather than at the
- * commit. False when the map or the disk has no room. */
-static bool set_aside(struct hs_store *store, uint64_t more)
+ * commit. MDB_MAP_FULL or the system's code when there are none. */
+static int set_aside(struct hs_store *store, uint64_t more)
 {
 	MDB_envinfo info;
 	mdb_filehandle_t fd;
 	uint64_t end, target;
 
 	if (mdb_env_info(store->env, &info) != 0 || mdb_env_get_fd(store->env, &fd) != 0)
-		return false;
+		return EIO;
 	end = (info.me_last_pgno + 1) * store->page_bytes + more;
 	if (end > info.me_mapsize)
-		return false;
+		return MDB_MAP_FULL;
 	if (end <= store->allocated_bytes)
-		return true;
+		return 0;
 	target = end + end / 8;
 	target += HS_MIB - target % HS_MIB;
 	if (target > info.me_mapsize)
 		target = info.me_mapsize;
 	if (fallocate(fd, 0, (off_t)store->allocated_bytes,
 		      (off_t)(target - store->allocated_bytes)) != 0)
-		return false;
+		return errno;
 	store->allocated_bytes = target;
+	return 0;
+}
+
+/* What the commit of the open transaction may write, with `more` bytes of changes to come. */
+static uint64_t commit_bytes_max(const struct hs_store *store, uint64_t more)
+{
+	const struct hs_store_write *write = &store->write;
+
+	return (write->changed * PAGES_PER_CHANGE_MAX + PAGES_PER_COMMIT_MAX) * store->page_bytes +
+	       2 * (write->redo.len + write->kept.len + more);
+}
+
+bool hs_store_disk_full(struct hs_store *store, uint64_t more)
+{
+	uint64_t need = commit_bytes_max(store, more) + DELETE_ROOM_BYTES, used;
+	int rc = set_aside(store, need);
+	MDB_envinfo info;
+
+	if (rc == MDB_MAP_FULL || hs_store_error(rc) != HS_EFULL ||
+	    mdb_env_info(store->env, &info) != 0)
+		return false;
+	/* Pages inside the file that nothing reaches any more, not even a pin, will do as well. */
+	used = store->write.txn ? hs_store_used(store) : hs_counter_get(&store->bytes_used);
+	if ((info.me_last_pgno + 1) * store->page_bytes >= used + store->churn_bytes + need)
+		return false;
+	store->write.failure = ENOSPC;
 	return true;
 }
 
 bool hs_store_can_keep(struct hs_store *store)
 {
 	const struct hs_store_write *write = &store->write;
-	uint64_t bytes = write->redo.len + write->kept.len;
 
-	return write->changed <= KEPT_CHANGES_MAX && bytes <= KEPT_BYTES_MAX &&
-	       set_aside(store, (write->changed * PAGES_PER_CHANGE_MAX + PAGES_PER_COMMIT_MAX) *
-						store->page_bytes +
-					2 * bytes);
+	return write->changed <= KEPT_CHANGES_MAX &&
+	       write->redo.len + write->kept.len <= KEPT_BYTES_MAX &&
+	       set_aside(store, commit_bytes_max(store, 0)) == 0;
 }
 
 void hs_store_keep(struct hs_store *store)

@@ -105,6 +105,8 @@ void hs_store_abort(struct hs_store *store);
  * hs_store_can_keep says so: the disk must have room for that commit, since it may not fail. */
 void hs_store_keep(struct hs_store *store);
 bool hs_store_can_keep(struct hs_store *store);
+/* Is there no room on the disk for `more` bytes of changes, besides what deletes may need? */
+bool hs_store_disk_full(struct hs_store *store, uint64_t more);
 /* Takes back what was not kept. What was is committed. */
 int hs_store_rewind(struct hs_store *store) HS_MUSTCHECK;
 /* An operation tried out inside the transaction: it can be taken back alone. */
