@@ -10,7 +10,7 @@
 
 #include <inttypes.h>
 
-enum { ACT_US_MAX = 300, ORDER_STEPS_MAX = 2000000 };
+enum { ACT_US_MAX = 300, ORDER_STEPS_MAX = 20000000 };
 
 static void plan_act(struct hs_sim_actor *actor);
 

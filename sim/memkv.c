@@ -278,13 +278,13 @@ static int memkv_clear(struct hs_kv *kv)
 }
 
 static const struct hs_kv_calls calls = {
-    .get = memkv_get,
-    .put = memkv_put,
-    .del = memkv_del,
-    .seek = memkv_seek,
-    .next = memkv_next,
-    .count = memkv_count,
-    .clear = memkv_clear,
+	.get = memkv_get,
+	.put = memkv_put,
+	.del = memkv_del,
+	.seek = memkv_seek,
+	.next = memkv_next,
+	.count = memkv_count,
+	.clear = memkv_clear,
 };
 
 struct hs_memkv *hs_memkv_create(void)

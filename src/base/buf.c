@@ -20,8 +20,8 @@ char *hs_buf_reserve_slow(struct hs_buf *buf, size_t more)
 	size_t need = buf->len + more;
 
 	if (need > buf->cap || !buf->data) {
-		/* Double while small, then grow by the megabyte: a half-gigabyte value must not cost
-		 * a whole one. */
+		/* Double while small, then grow by the megabyte: a half-gigabyte value must not
+		 * cost a whole one. */
 		size_t cap = buf->cap ? buf->cap : SMALLEST;
 
 		while (cap < need)

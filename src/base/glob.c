@@ -45,8 +45,8 @@ static bool class_fits(struct hs_bytes pattern, size_t *at, int c, bool ignore_c
 			p++;
 			fits |= byte_at(pattern, p) == c;
 		} else if (left >= 3 && pattern.data[p + 1] == '-') {
-			fits |=
-			    in_range(byte_at(pattern, p), byte_at(pattern, p + 2), c, ignore_case);
+			fits |= in_range(byte_at(pattern, p), byte_at(pattern, p + 2), c,
+					 ignore_case);
 			p += 2;
 		} else {
 			fits |= fold(byte_at(pattern, p), ignore_case) == fold(c, ignore_case);

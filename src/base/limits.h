@@ -11,14 +11,14 @@
 #define HS_GIB (HS_MIB * 1024)
 
 enum {
-	HS_SLOTS = 16384,        /* as in Redis Cluster */
+	HS_SLOTS = 16384,	 /* as in Redis Cluster */
 	HS_PARTITIONS_MAX = 256, /* stores of the embedded engine */
 	HS_WORKERS_MAX = 256,
 	HS_LANES = 16, /* per-session in-flight counters, by partition modulo this */
 
-	HS_SESSION_INFLIGHT_MAX = 1024,  /* pipelined requests of one connection under way at once */
+	HS_SESSION_INFLIGHT_MAX = 1024, /* pipelined requests of one connection under way at once */
 	HS_MULTI_COMMANDS_MAX = 1 << 20, /* commands queued between MULTI and EXEC */
-	HS_WATCH_KEYS_MAX = 1024,        /* keys watched by one connection */
+	HS_WATCH_KEYS_MAX = 1024,	 /* keys watched by one connection */
 	HS_CLIENT_NAME_MAX = 4096,
 	HS_SLOWLOG_ARGS_MAX = 32,
 	HS_SLOWLOG_ARG_BYTES_MAX = 128,
@@ -29,12 +29,12 @@ enum {
 #define HS_INLINE_BYTES_MAX (64 * HS_KIB) /* an inline command, or a length line: Redis's limit */
 #define HS_BULK_BYTES_MAX (512 * HS_MIB)  /* one argument: Redis's proto-max-bulk-len */
 #define HS_ARGC_MAX ((size_t)2147483647)  /* Redis's limit on a request's elements */
-#define HS_QUERY_BYTES_MAX HS_GIB         /* one request in all: Redis's client-query-buffer-limit */
-#define HS_UNAUTH_ARGC_MAX 10             /* before AUTH, as Redis */
+#define HS_QUERY_BYTES_MAX HS_GIB /* one request in all: Redis's client-query-buffer-limit */
+#define HS_UNAUTH_ARGC_MAX 10	  /* before AUTH, as Redis */
 #define HS_UNAUTH_BULK_BYTES_MAX (16 * HS_KIB)
 #define HS_MULTI_BYTES_MAX (512 * HS_MIB) /* all commands of one transaction */
-#define HS_KEEP_BYTES (16 * HS_KIB)       /* what an idle buffer keeps */
-#define HS_READ_BYTES (64 * HS_KIB)       /* one read from a socket */
+#define HS_KEEP_BYTES (16 * HS_KIB)	  /* what an idle buffer keeps */
+#define HS_READ_BYTES (64 * HS_KIB)	  /* one read from a socket */
 
 _Static_assert(HS_BULK_BYTES_MAX < HS_QUERY_BYTES_MAX, "the largest argument must fit a request");
 _Static_assert(HS_MULTI_BYTES_MAX >= HS_BULK_BYTES_MAX, "a transaction takes the largest argument");

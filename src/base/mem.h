@@ -6,8 +6,8 @@
 
 #include <stddef.h>
 
-void *hs_mem_alloc(size_t bytes);         /* uninitialised */
-void *hs_mem_zalloc(size_t bytes);        /* zeroed */
+void *hs_mem_alloc(size_t bytes);  /* uninitialised */
+void *hs_mem_zalloc(size_t bytes); /* zeroed */
 void *hs_mem_realloc(void *old, size_t bytes);
 void *hs_mem_dup(const void *bytes, size_t len); /* zero-terminated copy */
 

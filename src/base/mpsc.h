@@ -37,7 +37,7 @@ static inline void hs_mpsc_push(struct hs_mpsc *queue, void *newest, void *oldes
 	do {
 		hs_mpsc_link(oldest, next_at, top);
 	} while (!atomic_compare_exchange_weak_explicit(
-	    &queue->newest, &top, newest, memory_order_seq_cst, memory_order_relaxed));
+		&queue->newest, &top, newest, memory_order_seq_cst, memory_order_relaxed));
 }
 
 static inline bool hs_mpsc_empty(struct hs_mpsc *queue)

@@ -16,7 +16,8 @@ bool hs_num_parse_uint(struct hs_bytes text, uint64_t *value)
 
 		if (digit > 9)
 			return false;
-		if (__builtin_mul_overflow(sum, 10u, &sum) || __builtin_add_overflow(sum, digit, &sum))
+		if (__builtin_mul_overflow(sum, 10u, &sum) ||
+		    __builtin_add_overflow(sum, digit, &sum))
 			return false;
 	}
 	*value = sum;
@@ -68,8 +69,8 @@ bool hs_num_parse_bytes(struct hs_bytes text, uint64_t *value)
 		const char *name;
 		uint64_t factor;
 	} units[] = {
-		{"", 1},          {"b", 1},          {"k", 1000},       {"kb", 1024},
-		{"m", 1000000},   {"mb", 1u << 20},  {"g", 1000000000}, {"gb", 1u << 30},
+		{"", 1},	{"b", 1},	  {"k", 1000},	     {"kb", 1024},
+		{"m", 1000000}, {"mb", 1u << 20}, {"g", 1000000000}, {"gb", 1u << 30},
 	};
 	size_t digits = 0;
 	uint64_t number;

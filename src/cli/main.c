@@ -40,6 +40,7 @@ int main(int argc, char **argv)
 		if (strcmp(argv[1], subcommands[i].name) == 0)
 			return subcommands[i].run(argc - 1, argv + 1);
 	}
-	fprintf(stderr, "heatsink: '%s' is not a subcommand; heatsink --help lists them\n", argv[1]);
+	fprintf(stderr, "heatsink: '%s' is not a subcommand; heatsink --help lists them\n",
+		argv[1]);
 	return 1;
 }

@@ -75,7 +75,7 @@ static void on_tick(void *context, struct hs_storm_worker *worker)
 	if (storm->shown_ns)
 		hs_storm_report_progress(stderr, (double)(now_ns - worker->start_ns) / 1e9, answers,
 					 (double)(answers - storm->shown_answers) * 1e9 /
-					     (double)(now_ns - storm->shown_ns));
+						 (double)(now_ns - storm->shown_ns));
 	storm->shown_ns = now_ns;
 	storm->shown_answers = answers;
 }

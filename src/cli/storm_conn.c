@@ -81,7 +81,7 @@ static void forget_flights(struct hs_storm_conn *conn)
 {
 	while (conn->flight_count) {
 		struct hs_storm_flight flight =
-		    conn->flights[conn->flight_head & conn->flight_mask];
+			conn->flights[conn->flight_head & conn->flight_mask];
 
 		conn->flight_head++;
 		conn->flight_count--;
@@ -206,7 +206,7 @@ static int64_t take_answers(struct hs_storm_conn *conn, const char *data, size_t
 			break;
 
 		struct hs_storm_flight *flight =
-		    &conn->flights[conn->flight_head++ & conn->flight_mask];
+			&conn->flights[conn->flight_head++ & conn->flight_mask];
 
 		conn->flight_count--;
 		conn->failures = 0;

@@ -80,7 +80,7 @@ static uint64_t draw_zipf(const struct hs_storm_keys *keys, struct hs_prng *prng
 {
 	for (;;) {
 		double a =
-		    keys->area_all + hs_prng_unit(prng) * (keys->area_first - keys->area_all);
+			keys->area_all + hs_prng_unit(prng) * (keys->area_first - keys->area_all);
 		double x = area_inverse(keys, a);
 		double k = floor(x + 0.5);
 

@@ -40,8 +40,11 @@ void hs_storm_worker_init(struct hs_storm_worker *worker, const struct hs_storm_
 {
 	int rc;
 
-	*worker = (struct hs_storm_worker){
-	    .options = options, .address = address, .stop = stop, .index = index, .verify = verify};
+	*worker = (struct hs_storm_worker){.options = options,
+					   .address = address,
+					   .stop = stop,
+					   .index = index,
+					   .verify = verify};
 	rc = uv_loop_init(&worker->loop);
 	hs_check(rc == 0);
 	uv_timer_init(&worker->loop, &worker->tick);
@@ -56,7 +59,7 @@ void hs_storm_worker_init(struct hs_storm_worker *worker, const struct hs_storm_
 	hs_storm_keys_init(&worker->keys, &options->shape, options->keys, options->seed);
 	hs_prng_init(&worker->prng, options->seed * 64 + index);
 	worker->write_below =
-	    options->writes >= 1 ? UINT64_MAX : (uint64_t)(options->writes * 0x1p64);
+		options->writes >= 1 ? UINT64_MAX : (uint64_t)(options->writes * 0x1p64);
 	if (options->rate)
 		worker->interval_ns = 1e9 * (double)options->threads / (double)options->rate;
 
@@ -99,8 +102,8 @@ void hs_storm_worker_prepare(struct hs_storm_worker *worker, enum hs_storm_phase
 	if (phase != HS_STORM_PHASE_RUN)
 		return;
 	worker->end_ns = options->duration_us ? worker->start_ns + options->duration_us * 1000 : 0;
-	worker->quota =
-	    options->count ? share_of(options->count, options->threads, worker->index) : UINT64_MAX;
+	worker->quota = options->count ? share_of(options->count, options->threads, worker->index)
+				       : UINT64_MAX;
 	worker->counts.first_ns = worker->start_ns;
 	worker->counts.last_ns = worker->start_ns;
 }
@@ -318,15 +321,15 @@ static void check_end(struct hs_storm_worker *worker)
 	for (unsigned i = 0; i < worker->conn_count; i++) {
 		enum hs_storm_conn_state state = worker->conns[i].state;
 
-		settled =
-		    settled && (state == HS_STORM_CONN_READY || state == HS_STORM_CONN_GIVEN_UP);
+		settled = settled &&
+			  (state == HS_STORM_CONN_READY || state == HS_STORM_CONN_GIVEN_UP);
 		alive = alive || state != HS_STORM_CONN_GIVEN_UP;
 	}
 	if (!alive)
 		worker->abandoned = true;
 	if (worker->phase == HS_STORM_PHASE_CONNECT
-		? settled || worker->abandoned
-		: worker->under_way == 0 && !has_more(worker, uv_hrtime()))
+		    ? settled || worker->abandoned
+		    : worker->under_way == 0 && !has_more(worker, uv_hrtime()))
 		uv_stop(&worker->loop);
 }
 
@@ -340,7 +343,7 @@ static void move_horizon(struct hs_storm_worker *worker)
 	for (unsigned i = 0; i < worker->conn_count; i++) {
 		struct hs_storm_conn *conn = &worker->conns[i];
 		const struct hs_storm_flight *flight =
-		    &conn->flights[conn->flight_head & conn->flight_mask];
+			&conn->flights[conn->flight_head & conn->flight_mask];
 
 		if (conn->flight_count && flight->kind != HS_STORM_AUTH && flight->stamp < oldest)
 			oldest = flight->stamp;
@@ -374,7 +377,7 @@ static void verify_answer(struct hs_storm_worker *worker, struct hs_storm_conn *
 	seen = hs_storm_verify_seen(worker->verify);
 	for (uint32_t i = 0; i < conn->flight_count; i++) {
 		struct hs_storm_flight *later =
-		    &conn->flights[(conn->flight_head + i) & conn->flight_mask];
+			&conn->flights[(conn->flight_head + i) & conn->flight_mask];
 
 		if (later->key == flight->key && later->floor < seen)
 			later->floor = seen;
@@ -411,7 +414,7 @@ void hs_storm_worker_on_lost(struct hs_storm_worker *worker, const struct hs_sto
 	if (worker->again_count == worker->again_cap) {
 		worker->again_cap = worker->again_cap ? worker->again_cap * 2 : 64;
 		worker->again =
-		    hs_mem_realloc(worker->again, worker->again_cap * sizeof *worker->again);
+			hs_mem_realloc(worker->again, worker->again_cap * sizeof *worker->again);
 	}
 	worker->again[worker->again_count++] = flight->key;
 }

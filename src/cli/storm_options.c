@@ -149,10 +149,10 @@ static const struct {
 	const char *name;
 	double writes; /* the share when --writes is not given */
 } commands[] = {
-    [HS_STORM_COMMAND_GET] = {"get", 0},
-    [HS_STORM_COMMAND_SET] = {"set", 1},
-    [HS_STORM_COMMAND_INCR] = {"incr", 1},
-    [HS_STORM_COMMAND_MIXED] = {"mixed", 0.1},
+	[HS_STORM_COMMAND_GET] = {"get", 0},
+	[HS_STORM_COMMAND_SET] = {"set", 1},
+	[HS_STORM_COMMAND_INCR] = {"incr", 1},
+	[HS_STORM_COMMAND_MIXED] = {"mixed", 0.1},
 };
 
 const char *hs_storm_command_name(enum hs_storm_command command)
@@ -223,44 +223,48 @@ static bool read_shape(const struct row *row, struct hs_storm_options *options, 
 #define FIELD(name) offsetof(struct hs_storm_options, name)
 
 static const struct row rows[] = {
-    {"target", "HOST:PORT", "127.0.0.1:6380", "where the load goes", read_target, 0, 1, 65535},
-    {"password", "WORD", "", "sent with AUTH on every connection", read_text, FIELD(password), 0,
-     0},
-    {"shape", "SHAPE", "uniform",
-     "which keys: uniform, zipf:EXPONENT, viral:SHARE (one key takes that share), "
-     "moving:TIME[:SHARE] (the viral key changes)",
-     read_shape, 0, 0, 0},
-    {"keys", "N", "1000000", "how many keys there are", read_uint, FIELD(keys), 1, 999999999999},
-    {"prefix", "TEXT", "key:", "what every key begins with", read_text, FIELD(prefix), 0, 0},
-    {"command", "WORD", "mixed",
-     "get, set, incr, or mixed (strings and counters: every other key is a counter)", read_command,
-     0, 0, 0},
-    {"writes", "SHARE", "",
-     "share of writes, the rest are GETs (default: mixed 0.1, get 0, set and incr 1)", read_writes,
-     0, 0, 0},
-    {"value-size", "BYTES", "100", "length of the values written", read_bytes, FIELD(value_bytes),
-     0, 512u << 20},
-    {"connections", "N", "50", "connections in all", read_uint, FIELD(connections), 1, 65536},
-    {"pipeline", "N", "1", "requests under way per connection", read_uint, FIELD(pipeline), 1,
-     65536},
-    {"rate", "N", "0",
-     "open loop: requests a second in all, each one's latency counted from when it was due; "
-     "0: closed loop, the next requests follow the last answers",
-     read_uint, FIELD(rate), 0, 1000000000},
-    {"duration", "TIME", "10s", "how long (500ms, 10s, 2m); without limit if only --count is given",
-     read_duration, FIELD(duration_us), 1, UINT64_MAX},
-    {"count", "N", "0", "how many requests; 0: no limit", read_uint, FIELD(count), 0, UINT64_MAX},
-    {"threads", "N", "1", "threads to send from", read_uint, FIELD(threads), 1, 64},
-    {"seed", "N", "1", "the same seed draws the same keys", read_uint, FIELD(seed), 0, UINT64_MAX},
-    {"retries", "N", "20", "failed connects in a row before a connection is given up", read_uint,
-     FIELD(retries), 0, 1000000},
-    {"load", NULL, "no", "write every key once before the run", read_flag, FIELD(load), 0, 0},
-    {"verify", NULL, "no",
-     "check the replies: no acknowledged write lost, no increment answered twice, sums right; "
-     "nobody else may write to the keys",
-     read_flag, FIELD(verify), 0, 0},
-    {"json", NULL, "no", "print the result as JSON", read_flag, FIELD(json), 0, 0},
-    {"help", NULL, "no", "print this", read_flag, FIELD(help), 0, 0},
+	{"target", "HOST:PORT", "127.0.0.1:6380", "where the load goes", read_target, 0, 1, 65535},
+	{"password", "WORD", "", "sent with AUTH on every connection", read_text, FIELD(password),
+	 0, 0},
+	{"shape", "SHAPE", "uniform",
+	 "which keys: uniform, zipf:EXPONENT, viral:SHARE (one key takes that share), "
+	 "moving:TIME[:SHARE] (the viral key changes)",
+	 read_shape, 0, 0, 0},
+	{"keys", "N", "1000000", "how many keys there are", read_uint, FIELD(keys), 1,
+	 999999999999},
+	{"prefix", "TEXT", "key:", "what every key begins with", read_text, FIELD(prefix), 0, 0},
+	{"command", "WORD", "mixed",
+	 "get, set, incr, or mixed (strings and counters: every other key is a counter)",
+	 read_command, 0, 0, 0},
+	{"writes", "SHARE", "",
+	 "share of writes, the rest are GETs (default: mixed 0.1, get 0, set and incr 1)",
+	 read_writes, 0, 0, 0},
+	{"value-size", "BYTES", "100", "length of the values written", read_bytes,
+	 FIELD(value_bytes), 0, 512u << 20},
+	{"connections", "N", "50", "connections in all", read_uint, FIELD(connections), 1, 65536},
+	{"pipeline", "N", "1", "requests under way per connection", read_uint, FIELD(pipeline), 1,
+	 65536},
+	{"rate", "N", "0",
+	 "open loop: requests a second in all, each one's latency counted from when it was due; "
+	 "0: closed loop, the next requests follow the last answers",
+	 read_uint, FIELD(rate), 0, 1000000000},
+	{"duration", "TIME", "10s",
+	 "how long (500ms, 10s, 2m); without limit if only --count is given", read_duration,
+	 FIELD(duration_us), 1, UINT64_MAX},
+	{"count", "N", "0", "how many requests; 0: no limit", read_uint, FIELD(count), 0,
+	 UINT64_MAX},
+	{"threads", "N", "1", "threads to send from", read_uint, FIELD(threads), 1, 64},
+	{"seed", "N", "1", "the same seed draws the same keys", read_uint, FIELD(seed), 0,
+	 UINT64_MAX},
+	{"retries", "N", "20", "failed connects in a row before a connection is given up",
+	 read_uint, FIELD(retries), 0, 1000000},
+	{"load", NULL, "no", "write every key once before the run", read_flag, FIELD(load), 0, 0},
+	{"verify", NULL, "no",
+	 "check the replies: no acknowledged write lost, no increment answered twice, sums right; "
+	 "nobody else may write to the keys",
+	 read_flag, FIELD(verify), 0, 0},
+	{"json", NULL, "no", "print the result as JSON", read_flag, FIELD(json), 0, 0},
+	{"help", NULL, "no", "print this", read_flag, FIELD(help), 0, 0},
 };
 
 enum { ROWS = sizeof rows / sizeof *rows, HELP_AT = 26, HELP_COLUMNS = 78 };
@@ -290,7 +294,7 @@ void hs_storm_options_help(FILE *out)
 		const struct row *row = &rows[i];
 		char text[512], *end = text + sizeof text, *at = text;
 		int width =
-		    fprintf(out, "  --%s %s", row->name, row->argument ? row->argument : "");
+			fprintf(out, "  --%s %s", row->name, row->argument ? row->argument : "");
 
 		at += snprintf(at, (size_t)(end - at), "%s", row->text);
 		if (row->argument && *row->initial)
@@ -339,7 +343,7 @@ static int read_one(struct hs_storm_options *options, int argc, char **argv, int
 		*which = find_row("help", 4);
 	else
 		*which =
-		    len > 2 && strncmp(name, "--", 2) == 0 ? find_row(name + 2, len - 2) : NULL;
+			len > 2 && strncmp(name, "--", 2) == 0 ? find_row(name + 2, len - 2) : NULL;
 	if (!*which) {
 		fprintf(err, "heatsink storm: unknown option '%s' (see --help)\n", name);
 		return HS_EINVAL;

@@ -95,11 +95,11 @@ static void print_trouble(const struct hs_storm_counts *counts, FILE *out)
 		uint64_t count;
 		const char *text;
 	} lines[] = {
-	    {counts->lost, "sent and never answered"},
-	    {counts->behind, "due and never sent: the target was too slow"},
-	    {counts->disconnects, "connections lost"},
-	    {counts->connect_failures, "connects failed"},
-	    {counts->given_up, "connections given up"},
+		{counts->lost, "sent and never answered"},
+		{counts->behind, "due and never sent: the target was too slow"},
+		{counts->disconnects, "connections lost"},
+		{counts->connect_failures, "connects failed"},
+		{counts->given_up, "connections given up"},
 	};
 
 	for (int i = 0; i < HS_STORM_ERRORS_MAX && counts->errors[i].count; i++)
@@ -181,8 +181,8 @@ static json_t *histo_json(const struct hs_storm_result *result, const struct hs_
 
 		snprintf(name, sizeof name, "%s_us", percentiles[i].name);
 		json_object_set_new(
-		    object, name,
-		    json_real((double)hs_histo_at(histo, percentiles[i].share) / 1e3));
+			object, name,
+			json_real((double)hs_histo_at(histo, percentiles[i].share) / 1e3));
 	}
 	return object;
 }

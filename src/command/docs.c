@@ -16,7 +16,7 @@ void hs_command_reply_docs(struct hs_reply *reply, const struct hs_command *comm
 	const struct hs_command *sub = NULL;
 
 	hs_reply_map(reply, 4 + (command->deprecated ? 3u : 0u) + (command->arguments ? 1u : 0u) +
-				(subcommands > 0 ? 1u : 0u));
+				    (subcommands > 0 ? 1u : 0u));
 	reply_pair(reply, "summary", command->summary);
 	reply_pair(reply, "since", command->since);
 	reply_pair(reply, "group", command->group);

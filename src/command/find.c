@@ -27,7 +27,7 @@ struct name {
  * longer, are in no cell. */
 static const char names[HS_CMD_IDS][2 * NAME_BYTES_MAX] = {
 #define X(identifier) [HS_CMD_ID_##identifier] = #identifier,
-    HS_COMMAND_IDS(X)
+	HS_COMMAND_IDS(X)
 #undef X
 };
 

@@ -6,22 +6,22 @@ static const struct {
 	unsigned flag;
 	const char *name;
 } flag_names[] = {
-    {HS_CMD_WRITE, "write"},
-    {HS_CMD_READONLY, "readonly"},
-    {HS_CMD_DENYOOM, "denyoom"},
-    {HS_CMD_ADMIN, "admin"},
-    {HS_CMD_NOSCRIPT, "noscript"},
-    {HS_CMD_LOADING, "loading"},
-    {HS_CMD_STALE, "stale"},
-    {HS_CMD_SKIP_MONITOR, "skip_monitor"},
-    {HS_CMD_SKIP_SLOWLOG, "skip_slowlog"},
-    {HS_CMD_FAST, "fast"},
-    {HS_CMD_NO_AUTH, "no_auth"},
-    {HS_CMD_NO_MANDATORY_KEYS, "no_mandatory_keys"},
-    {HS_CMD_NO_ASYNC_LOADING, "no_async_loading"},
-    {HS_CMD_NO_MULTI, "no_multi"},
-    {HS_CMD_MOVABLEKEYS, "movablekeys"},
-    {HS_CMD_ALLOW_BUSY, "allow_busy"},
+	{HS_CMD_WRITE, "write"},
+	{HS_CMD_READONLY, "readonly"},
+	{HS_CMD_DENYOOM, "denyoom"},
+	{HS_CMD_ADMIN, "admin"},
+	{HS_CMD_NOSCRIPT, "noscript"},
+	{HS_CMD_LOADING, "loading"},
+	{HS_CMD_STALE, "stale"},
+	{HS_CMD_SKIP_MONITOR, "skip_monitor"},
+	{HS_CMD_SKIP_SLOWLOG, "skip_slowlog"},
+	{HS_CMD_FAST, "fast"},
+	{HS_CMD_NO_AUTH, "no_auth"},
+	{HS_CMD_NO_MANDATORY_KEYS, "no_mandatory_keys"},
+	{HS_CMD_NO_ASYNC_LOADING, "no_async_loading"},
+	{HS_CMD_NO_MULTI, "no_multi"},
+	{HS_CMD_MOVABLEKEYS, "movablekeys"},
+	{HS_CMD_ALLOW_BUSY, "allow_busy"},
 };
 
 static void reply_flags(struct hs_reply *reply, unsigned flags)
@@ -107,8 +107,9 @@ static void reply_key_specs(struct hs_reply *reply, const struct hs_command *com
 	}
 	hs_reply_set(reply, 2);
 	reply_key_spec(
-	    reply, (struct hs_bytes){command->key_access, (size_t)(comma - command->key_access)},
-	    first, 0, 1);
+		reply,
+		(struct hs_bytes){command->key_access, (size_t)(comma - command->key_access)},
+		first, 0, 1);
 	reply_key_spec(reply, hs_bytes_of(comma + 1), first + 1, 0, 1);
 }
 

@@ -159,32 +159,32 @@ static const struct {
 	const char *name;
 	const char *type;
 } types[] = {
-    {"key", "key"},
-    {"key1", "key"},
-    {"key2", "key"},
-    {"newkey", "key"},
-    {"source", "key"},
-    {"destination", "key"},
-    {"bit", "integer"},
-    {"client-id", "integer"},
-    {"count", "integer"},
-    {"cursor", "integer"},
-    {"decrement", "integer"},
-    {"destination-db", "integer"},
-    {"end", "integer"},
-    {"increment", "integer"},
-    {"index", "integer"},
-    {"milliseconds", "integer"},
-    {"min-match-len", "integer"},
-    {"offset", "integer"},
-    {"protover", "integer"},
-    {"seconds", "integer"},
-    {"start", "integer"},
-    {"duration", "double"},
-    {"number", "double"},
-    {"pattern", "pattern"},
-    {"unix-time-milliseconds", "unix-time"},
-    {"unix-time-seconds", "unix-time"},
+	{"key", "key"},
+	{"key1", "key"},
+	{"key2", "key"},
+	{"newkey", "key"},
+	{"source", "key"},
+	{"destination", "key"},
+	{"bit", "integer"},
+	{"client-id", "integer"},
+	{"count", "integer"},
+	{"cursor", "integer"},
+	{"decrement", "integer"},
+	{"destination-db", "integer"},
+	{"end", "integer"},
+	{"increment", "integer"},
+	{"index", "integer"},
+	{"milliseconds", "integer"},
+	{"min-match-len", "integer"},
+	{"offset", "integer"},
+	{"protover", "integer"},
+	{"seconds", "integer"},
+	{"start", "integer"},
+	{"duration", "double"},
+	{"number", "double"},
+	{"pattern", "pattern"},
+	{"unix-time-milliseconds", "unix-time"},
+	{"unix-time-seconds", "unix-time"},
 };
 
 static const char *type_of(const struct node *node)
@@ -245,8 +245,8 @@ static void reply_node(struct hs_reply *reply, struct tree *tree, size_t index)
 
 	append_name(tree, index, name, &name_len);
 	hs_reply_map(reply, 2 + (is_key ? 1u : 0u) + (token.len > 0 ? 1u : 0u) +
-				(node->optional || node->multiple ? 1u : 0u) +
-				(node->child != 0 ? 1u : 0u));
+				    (node->optional || node->multiple ? 1u : 0u) +
+				    (node->child != 0 ? 1u : 0u));
 	hs_reply_bulk_text(reply, "name");
 	hs_reply_bulk(reply, (struct hs_bytes){name, name_len});
 	hs_reply_bulk_text(reply, "type");

@@ -3,7 +3,7 @@
 
 const struct hs_command *const hs_command_table[HS_CMD_IDS] = {
 #define X(identifier) [HS_CMD_ID_##identifier] = &hs_command_row_##identifier,
-    HS_COMMAND_IDS(X)
+	HS_COMMAND_IDS(X)
 #undef X
 };
 

@@ -81,8 +81,8 @@ void hs_local_client_setinfo(struct hs_core *core, struct hs_session *session,
 }
 
 void hs_local_client_id(struct hs_core *core, struct hs_session *session,
-			const struct hs_command *command, size_t argc,
-			const struct hs_bytes *argv, struct hs_reply *reply)
+			const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+			struct hs_reply *reply)
 {
 	(void)core, (void)command, (void)argc, (void)argv;
 	hs_reply_int(reply, (int64_t)session->id);
@@ -187,8 +187,8 @@ static bool refuse(struct hs_reply *reply, const char *text)
 	return false;
 }
 
-bool hs_client_parse_list(struct hs_client_filter *filter, size_t argc,
-			  const struct hs_bytes *argv, struct hs_reply *reply)
+bool hs_client_parse_list(struct hs_client_filter *filter, size_t argc, const struct hs_bytes *argv,
+			  struct hs_reply *reply)
 {
 	*filter = (struct hs_client_filter){0};
 	if (argc == 4 && hs_bytes_is_word(argv[2], "type"))
@@ -243,8 +243,8 @@ static bool parse_kill_option(struct hs_client_filter *filter, const struct hs_b
 	return true;
 }
 
-bool hs_client_parse_kill(struct hs_client_filter *filter, size_t argc,
-			  const struct hs_bytes *argv, uint64_t caller, struct hs_reply *reply)
+bool hs_client_parse_kill(struct hs_client_filter *filter, size_t argc, const struct hs_bytes *argv,
+			  uint64_t caller, struct hs_reply *reply)
 {
 	*filter = (struct hs_client_filter){.skip_id = caller};
 	if (argc == 3) {
@@ -280,8 +280,7 @@ static bool matches(const struct hs_client_filter *filter, const struct hs_sessi
 		return false;
 	if (filter->skip_id && filter->skip_id == session->id)
 		return false;
-	if (filter->address.data &&
-	    !hs_bytes_equal(filter->address, hs_bytes_of(session->address)))
+	if (filter->address.data && !hs_bytes_equal(filter->address, hs_bytes_of(session->address)))
 		return false;
 	return !filter->local_address.data ||
 	       hs_bytes_equal(filter->local_address, hs_bytes_of(session->local_address));
@@ -299,8 +298,7 @@ void hs_client_list(struct hs_core *core, const struct hs_client_filter *filter,
 	}
 }
 
-int64_t hs_client_kill(struct hs_core *core, const struct hs_client_filter *filter,
-		       uint64_t caller)
+int64_t hs_client_kill(struct hs_core *core, const struct hs_client_filter *filter, uint64_t caller)
 {
 	int64_t killed = 0;
 

@@ -214,8 +214,7 @@ bool hs_core_wants_input(const struct hs_session *session)
 /* Answers the DEBUG SLEEP that the session waits for: its last request. */
 static void end_sleep(struct hs_core *core, struct hs_session *session)
 {
-	struct hs_request *request =
-		hs_list_entry(session->requests.prev, struct hs_request, link);
+	struct hs_request *request = hs_list_entry(session->requests.prev, struct hs_request, link);
 	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
 
 	hs_list_remove(&session->sleeping);
@@ -275,7 +274,8 @@ uint64_t hs_core_deadline(const struct hs_core *core)
 {
 	uint64_t first = 0;
 
-	for (struct hs_link *link = core->sleepers.next; link != &core->sleepers; link = link->next) {
+	for (struct hs_link *link = core->sleepers.next; link != &core->sleepers;
+	     link = link->next) {
 		struct hs_session *session = hs_list_entry(link, struct hs_session, sleeping);
 
 		if (first == 0 || session->sleep_until_us < first)
@@ -297,8 +297,7 @@ uint32_t hs_core_drain(struct hs_core *core, struct hs_now now, uint64_t quiet_u
 		if (session->gone)
 			continue;
 		left++;
-		if (quiet_us == 0 ||
-		    (!waits && now.mono_us - session->last_active_us >= quiet_us))
+		if (quiet_us == 0 || (!waits && now.mono_us - session->last_active_us >= quiet_us))
 			hs_session_close(core, session);
 	}
 	return left;

@@ -29,8 +29,8 @@ struct hs_session;
 
 /* What a core may ask of the world around it. */
 struct hs_core_calls {
-	/* Takes an operation. Ops of one session to one partition keep the order of these calls when
-	 * they are `ordered`. */
+	/* Takes an operation. Ops of one session to one partition keep the order of these calls
+	 * when they are `ordered`. */
 	enum hs_submit (*submit)(void *context, struct hs_op *op);
 	/* The clock again, for timing a batch that goes on: the only time a core pulls. */
 	uint64_t (*mono_us)(void *context);
@@ -41,7 +41,7 @@ struct hs_core_calls {
 struct hs_core_options {
 	const char *requirepass;   /* "": none */
 	uint64_t output_bytes_max; /* unsent bytes at which a client is cut off */
-	int64_t slowlog_us;        /* log commands slower than this; negative: none */
+	int64_t slowlog_us;	   /* log commands slower than this; negative: none */
 	uint32_t slowlog_len_max;
 	uint32_t idle_s_max; /* close clients idle for longer; 0: never */
 };
@@ -54,8 +54,8 @@ struct hs_core_world {
 	uint32_t worker; /* this core's number among `workers` */
 	uint32_t workers;
 	uint16_t partitions;
-	bool reads_at_once;             /* the engine answers unordered reads inside submit */
-	_Atomic uint64_t *slowlog_ids;  /* shared by all cores: entries are numbered over all */
+	bool reads_at_once;	       /* the engine answers unordered reads inside submit */
+	_Atomic uint64_t *slowlog_ids; /* shared by all cores: entries are numbered over all */
 	uint64_t seed;
 };
 
@@ -67,16 +67,16 @@ struct hs_core_command_stats {
 };
 
 struct hs_core_stats {
-	struct hs_counter sessions;      /* connected now */
-	struct hs_counter connections;   /* ever accepted */
+	struct hs_counter sessions;    /* connected now */
+	struct hs_counter connections; /* ever accepted */
 	struct hs_counter commands;
 	struct hs_counter input_bytes;
 	struct hs_counter output_bytes;
-	struct hs_counter errors;        /* error replies */
-	struct hs_counter cut_output;    /* clients cut off at their output limit */
-	struct hs_counter cut_query;     /* clients cut off at their query limit */
+	struct hs_counter errors;     /* error replies */
+	struct hs_counter cut_output; /* clients cut off at their output limit */
+	struct hs_counter cut_query;  /* clients cut off at their query limit */
 	struct hs_counter protocol_errors;
-	struct hs_counter inflight;      /* requests waiting for an engine now */
+	struct hs_counter inflight; /* requests waiting for an engine now */
 	struct hs_core_command_stats command[HS_CMD_IDS];
 };
 
@@ -111,7 +111,8 @@ char *hs_core_read_room(struct hs_session *session, size_t *room);
 /* False while the session has more under way than it may: the driver stops reading from it. */
 bool hs_core_wants_input(const struct hs_session *session);
 
-/* The client will send no more, but still reads: what it has sent is answered, then it is closed. */
+/* The client will send no more, but still reads: what it has sent is answered, then it is closed.
+ */
 void hs_core_end(struct hs_core *core, struct hs_session *session);
 
 /* The connection is gone. The session must not be used afterwards. */
@@ -123,12 +124,14 @@ void hs_core_complete(struct hs_core *core, struct hs_now now, struct hs_op *op)
 /* Does this core's part of a command that concerns all workers (HS_OP_PEER), into op->out. */
 void hs_core_peer(struct hs_core *core, struct hs_now now, struct hs_op *op);
 
-/* Time passes: sleepers wake, idle clients go. Call at hs_core_deadline or later, and each 100 ms. */
+/* Time passes: sleepers wake, idle clients go. Call at hs_core_deadline or later, and each 100 ms.
+ */
 void hs_core_tick(struct hs_core *core, struct hs_now now);
 uint64_t hs_core_deadline(const struct hs_core *core); /* mono_us of the next sleeper; 0: none */
 
 /* Shutting down, called again and again: closes every session that has nothing under way and has
- * been quiet for `quiet_us`. With 0 nothing more is taken from anybody. Returns how many are left. */
+ * been quiet for `quiet_us`. With 0 nothing more is taken from anybody. Returns how many are left.
+ */
 uint32_t hs_core_drain(struct hs_core *core, struct hs_now now, uint64_t quiet_us);
 
 /* The next session with bytes to send or to be closed, each once; NULL when there are no more. */
@@ -137,8 +140,8 @@ struct hs_session *hs_core_next_sendable(struct hs_core *core);
 /* The driver's side of a session. */
 struct hs_buf *hs_session_out(struct hs_session *session); /* send and clear it, or swap it away */
 void hs_session_sending(struct hs_session *session, size_t bytes); /* swapped away and unsent */
-bool hs_session_closing(const struct hs_session *session); /* disconnect when all is sent */
-bool hs_session_cut(const struct hs_session *session);     /* disconnect now, unsent or not */
+bool hs_session_closing(const struct hs_session *session);	   /* disconnect when all is sent */
+bool hs_session_cut(const struct hs_session *session); /* disconnect now, unsent or not */
 void hs_session_set_io(struct hs_session *session, void *io);
 void *hs_session_io(const struct hs_session *session);
 

@@ -95,8 +95,8 @@ void hs_fan_split(struct hs_core *core, struct hs_session *session,
 	submit_all(core, request);
 }
 
-void hs_fan_all(struct hs_core *core, struct hs_session *session,
-		const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
+void hs_fan_all(struct hs_core *core, struct hs_session *session, const struct hs_command *command,
+		size_t argc, const struct hs_bytes *argv)
 {
 	struct hs_request *request = hs_request_get(core, session, command);
 	bool peers = command->place == HS_PLACE_WORKERS;
@@ -129,8 +129,8 @@ void hs_fan_cursor(struct hs_core *core, struct hs_session *session,
 	uint64_t cursor = 0;
 	uint16_t slot;
 
-	/* A cursor that is no number, or none of ours, goes to the last partition, which says what is
-	 * wrong with it or finds nothing there. */
+	/* A cursor that is no number, or none of ours, goes to the last partition, which says what
+	 * is wrong with it or finds nothing there. */
 	if (!hs_keyspace_parse_cursor(argv[1], &cursor) ||
 	    hs_keyspace_cursor_slot(cursor) >= HS_SLOTS)
 		cursor = UINT64_MAX;

@@ -6,12 +6,12 @@
 #include "base/version.h"
 
 #define NOPASS                                                                                     \
-	"ERR AUTH <password> called without any password configured for the default user. "      \
+	"ERR AUTH <password> called without any password configured for the default user. "        \
 	"Are you sure your configuration is correct?"
 #define WRONGPASS "WRONGPASS invalid username-password pair or user is disabled."
 #define HELLO_NOAUTH                                                                               \
 	"NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO "  \
-	"AUTH <user> <pass> option can be used to authenticate the client and select the " \
+	"AUTH <user> <pass> option can be used to authenticate the client and select the "         \
 	"RESP protocol version at the same time"
 
 /* Takes as long for a near miss as for a far one. */

@@ -69,8 +69,8 @@ void hs_local_quit(struct hs_core *core, struct hs_session *session,
 }
 
 static void run_describe(struct hs_core *core, struct hs_session *session,
-			 const struct hs_command *command, size_t argc,
-			 const struct hs_bytes *argv, struct hs_reply *reply)
+			 const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+			 struct hs_reply *reply)
 {
 	UNUSED(core, session, command, argc, argv);
 	hs_command_describe(command, reply, argc, argv);

@@ -18,14 +18,14 @@ struct queued {
 };
 
 struct hs_multi {
-	struct hs_buf bytes;     /* all arguments, one behind the other */
-	struct hs_bytes *args;   /* while queueing: data is an offset into bytes */
+	struct hs_buf bytes;   /* all arguments, one behind the other */
+	struct hs_bytes *args; /* while queueing: data is an offset into bytes */
 	size_t args_count, args_cap;
 	struct queued *queued;
 	size_t count, cap;
-	int32_t slot;       /* of the keys; -1: none so far */
+	int32_t slot;	    /* of the keys; -1: none so far */
 	bool several_slots; /* EXEC will refuse */
-	bool spoiled;       /* a command was refused: EXEC will abort */
+	bool spoiled;	    /* a command was refused: EXEC will abort */
 
 	/* Made by EXEC. */
 	struct hs_buf answered;
@@ -71,8 +71,8 @@ static void add(struct hs_multi *multi, const struct hs_command *command, size_t
 		(struct queued){.command = command, .first = multi->args_count, .argc = argc};
 	for (size_t i = 0; i < argc; i++) {
 		/* An offset: the run of bytes still grows. */
-		multi->args[multi->args_count++] = (struct hs_bytes){
-			(const char *)(uintptr_t)multi->bytes.len, argv[i].len};
+		multi->args[multi->args_count++] =
+			(struct hs_bytes){(const char *)(uintptr_t)multi->bytes.len, argv[i].len};
 		hs_buf_append_bytes(&multi->bytes, argv[i]);
 	}
 }
@@ -103,7 +103,8 @@ void hs_multi_queue(struct hs_core *core, struct hs_session *session,
 		multi->spoiled = true;
 		return;
 	}
-	if (multi->count == HS_MULTI_COMMANDS_MAX || multi->bytes.len + bytes > HS_MULTI_BYTES_MAX) {
+	if (multi->count == HS_MULTI_COMMANDS_MAX ||
+	    multi->bytes.len + bytes > HS_MULTI_BYTES_MAX) {
 		hs_reply_error(reply, "ERR transaction too large: at most 1048576 commands and "
 				      "512 MiB of arguments");
 		multi->spoiled = true;
@@ -141,7 +142,8 @@ static void seal(struct hs_core *core, struct hs_session *session, struct hs_mul
 			continue;
 		local(core, session, queued->command, queued->argc, multi->args + queued->first,
 		      &reply);
-		if (multi->answered.len == start) /* CLIENT REPLY OFF: every command has its element */
+		if (multi->answered.len ==
+		    start) /* CLIENT REPLY OFF: every command has its element */
 			hs_reply_ok(&reply);
 		queued->answered = start + 1;
 		queued->answered_len = multi->answered.len - start;
@@ -167,8 +169,8 @@ static const char *exec_refused(const struct hs_session *session, const struct h
 {
 	if (!multi)
 		return "ERR EXEC without MULTI";
-	if (multi->several_slots || (session->watch_slot >= 0 && multi->slot >= 0 &&
-				     session->watch_slot != multi->slot))
+	if (multi->several_slots ||
+	    (session->watch_slot >= 0 && multi->slot >= 0 && session->watch_slot != multi->slot))
 		return "CROSSSLOT Keys in request don't hash to the same slot";
 	if (multi->spoiled)
 		return "EXECABORT Transaction discarded because of previous errors.";
@@ -205,8 +207,8 @@ void hs_multi_exec(struct hs_core *core, struct hs_session *session,
 		.kind = HS_OP_EXEC,
 		.command = command,
 		.slot = slot < 0 ? 0 : (uint16_t)slot,
-		.partition = hs_slot_partition(slot < 0 ? 0 : (uint16_t)slot,
-					       core->world.partitions),
+		.partition =
+			hs_slot_partition(slot < 0 ? 0 : (uint16_t)slot, core->world.partitions),
 		.argv = request->argv,
 		.argc = 1,
 		.tx = &request->multi->tx,

@@ -24,7 +24,7 @@ enum hs_op_kind {
 };
 
 enum hs_submit {
-	HS_SUBMIT_DONE,   /* the reply is in op->out already */
+	HS_SUBMIT_DONE,	  /* the reply is in op->out already */
 	HS_SUBMIT_QUEUED, /* the op will be completed later, once */
 	/* An unordered read that cannot be answered at once after all: nothing was done; submit it
 	 * again as `ordered`. */
@@ -46,22 +46,22 @@ struct hs_op_tx {
 
 struct hs_op {
 	enum hs_op_kind kind;
-	uint8_t resp;        /* 2 or 3: how the reply is written */
-	bool ordered;        /* must run behind this connection's earlier operations */
+	uint8_t resp; /* 2 or 3: how the reply is written */
+	bool ordered; /* must run behind this connection's earlier operations */
 	uint16_t slot;
 	uint16_t partition;
 	const struct hs_command *command;
 	const struct hs_bytes *argv;
 	size_t argc;
 	const struct hs_op_tx *tx; /* HS_OP_EXEC */
-	uint64_t watcher;          /* names the connection; 0: watches nothing */
-	struct hs_now received;    /* expiry is judged at this time */
-	struct hs_buf *out;        /* the reply goes here, behind what is there already */
+	uint64_t watcher;	   /* names the connection; 0: watches nothing */
+	struct hs_now received;	   /* expiry is judged at this time */
+	struct hs_buf *out;	   /* the reply goes here, behind what is there already */
 
 	struct hs_op *next; /* the engine's, for its queues */
 	void *engine_data;  /* the engine's */
 	uint32_t worker;    /* where the completion goes */
-	void *owner;        /* the core's: the request this op is part of */
+	void *owner;	    /* the core's: the request this op is part of */
 };
 
 #endif

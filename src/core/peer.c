@@ -64,7 +64,8 @@ void hs_core_peer(struct hs_core *core, struct hs_now now, struct hs_op *op)
 		hs_slowlog_export(core->slowlog, op->resp, op->out);
 		break;
 	default:
-		hs_check(op->command->place == HS_PLACE_PARTITION); /* never: not a peer's command */
+		hs_check(op->command->place ==
+			 HS_PLACE_PARTITION); /* never: not a peer's command */
 	}
 }
 
@@ -101,7 +102,8 @@ static void merge_slowlog(const struct hs_request *request, struct hs_reply *rep
 		hs_num_parse_int(request->argv[2], &count);
 	for (uint32_t i = 0; i < request->parts_count; i++)
 		exports[i] = hs_buf_bytes(&request->parts[i].out);
-	hs_slowlog_merge(exports, request->parts_count, count < 0 ? SIZE_MAX : (size_t)count, reply);
+	hs_slowlog_merge(exports, request->parts_count, count < 0 ? SIZE_MAX : (size_t)count,
+			 reply);
 	hs_mem_release(exports);
 }
 

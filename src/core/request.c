@@ -27,7 +27,8 @@ struct hs_request *hs_request_get(struct hs_core *core, struct hs_session *sessi
 	request->parts_left = 0;
 	request->start_us = core->now.mono_us;
 	request->done = false;
-	request->muted = session->reply_mode == HS_REPLY_OFF || session->reply_mode == HS_REPLY_SKIP;
+	request->muted =
+		session->reply_mode == HS_REPLY_OFF || session->reply_mode == HS_REPLY_SKIP;
 	hs_list_append(&session->requests, &request->link);
 	session->inflight++;
 	hs_counter_add(&core->stats.inflight, 1);
@@ -54,7 +55,8 @@ void hs_request_keep_args(struct hs_request *request, size_t argc, const struct 
 
 void hs_request_split(struct hs_request *request, uint32_t parts)
 {
-	request->parts = parts == 1 ? &request->single : hs_mem_zalloc(parts * sizeof *request->parts);
+	request->parts =
+		parts == 1 ? &request->single : hs_mem_zalloc(parts * sizeof *request->parts);
 	request->parts_count = parts;
 	request->parts_left = parts;
 }

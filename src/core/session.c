@@ -16,7 +16,8 @@ struct hs_session *hs_session_create(struct hs_core *core, const struct hs_core_
 	session->id = client->id;
 	session->fd = client->fd;
 	snprintf(session->address, sizeof session->address, "%s", client->address);
-	snprintf(session->local_address, sizeof session->local_address, "%s", client->local_address);
+	snprintf(session->local_address, sizeof session->local_address, "%s",
+		 client->local_address);
 	session->connected_us = core->now.mono_us;
 	session->last_active_us = core->now.mono_us;
 	session->watch_slot = -1;

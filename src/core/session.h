@@ -18,31 +18,31 @@ struct hs_slowlog;
 enum hs_session_reply_mode { HS_REPLY_ON, HS_REPLY_OFF, HS_REPLY_SKIP_NEXT, HS_REPLY_SKIP };
 
 struct hs_session {
-	struct hs_link all;      /* in core->sessions */
+	struct hs_link all;	 /* in core->sessions */
 	struct hs_link sendable; /* in core->sendable, or alone */
 	struct hs_link sleeping; /* in core->sleepers, or alone */
 	struct hs_link requests; /* waiting or answered out of turn, oldest first */
 	struct hs_wire_request parser;
-	struct hs_buf in;  /* an unfinished request, or what waits while the session is paused */
-	struct hs_buf out; /* replies the driver has not taken yet */
-	size_t sending_bytes;  /* taken by the driver, not sent yet */
-	size_t held_bytes;     /* replies finished out of turn */
-	uint32_t inflight;     /* requests in `requests` */
+	struct hs_buf in;     /* an unfinished request, or what waits while the session is paused */
+	struct hs_buf out;    /* replies the driver has not taken yet */
+	size_t sending_bytes; /* taken by the driver, not sent yet */
+	size_t held_bytes;    /* replies finished out of turn */
+	uint32_t inflight;    /* requests in `requests` */
 	uint16_t lane[HS_LANES]; /* operations under way, by partition modulo HS_LANES */
 
 	uint64_t id;
 	char address[64];
 	char local_address[64];
 	int fd;
-	char *name;     /* CLIENT SETNAME, or NULL */
+	char *name;	/* CLIENT SETNAME, or NULL */
 	char *lib_name; /* CLIENT SETINFO, or NULL */
 	char *lib_ver;
 	uint64_t connected_us;
 	uint64_t last_active_us;
 	uint64_t sleep_until_us; /* DEBUG SLEEP; 0: awake */
 	const struct hs_command *last_command;
-	struct hs_multi *multi;  /* NULL outside MULTI */
-	int32_t watch_slot;      /* slot of the watched keys; -1: none */
+	struct hs_multi *multi; /* NULL outside MULTI */
+	int32_t watch_slot;	/* slot of the watched keys; -1: none */
 	uint32_t watch_keys;
 	uint8_t resp;
 	enum hs_session_reply_mode reply_mode;
@@ -70,8 +70,8 @@ struct hs_request {
 	struct hs_bytes *argv; /* in argv_inline or owned; the bytes are in `args` */
 	size_t argc;
 	struct hs_bytes argv_inline[8];
-	struct hs_buf args;  /* the arguments' bytes, copied: the client's buffer goes on */
-	struct hs_buf reply; /* filled in turn or out of turn */
+	struct hs_buf args;    /* the arguments' bytes, copied: the client's buffer goes on */
+	struct hs_buf reply;   /* filled in turn or out of turn */
 	struct hs_part *parts; /* one: &single; more: owned */
 	struct hs_part single;
 	uint32_t parts_count;
@@ -98,7 +98,7 @@ struct hs_core {
 	uint32_t orphans; /* sessions gone with operations under way */
 	struct hs_slowlog *slowlog;
 	struct hs_prng prng;
-	struct hs_now now; /* of the event being handled */
+	struct hs_now now;     /* of the event being handled */
 	uint64_t idle_scan_us; /* when idle sessions are looked at next */
 	/* Commands answered in this batch that share its time evenly. */
 	enum hs_command_id batch[HS_BATCH_TIMED_MAX];
@@ -144,8 +144,8 @@ void hs_core_resume(struct hs_core *core, struct hs_session *session);
 /* fan.c: commands that concern several partitions or workers. */
 void hs_fan_split(struct hs_core *core, struct hs_session *session,
 		  const struct hs_command *command, size_t argc, const struct hs_bytes *argv);
-void hs_fan_all(struct hs_core *core, struct hs_session *session,
-		const struct hs_command *command, size_t argc, const struct hs_bytes *argv);
+void hs_fan_all(struct hs_core *core, struct hs_session *session, const struct hs_command *command,
+		size_t argc, const struct hs_bytes *argv);
 void hs_fan_cursor(struct hs_core *core, struct hs_session *session,
 		   const struct hs_command *command, size_t argc, const struct hs_bytes *argv);
 void hs_fan_merge(struct hs_core *core, struct hs_request *request);
@@ -186,16 +186,16 @@ struct hs_client_filter {
 	size_t ids_count;
 	struct hs_bytes address; /* empty: any */
 	struct hs_bytes local_address;
-	uint64_t id;      /* 0: any */
+	uint64_t id;	  /* 0: any */
 	uint64_t skip_id; /* 0: none */
-	bool nobody;      /* a type of which heatsink has no clients */
-	bool old_form;    /* CLIENT KILL ip:port */
+	bool nobody;	  /* a type of which heatsink has no clients */
+	bool old_form;	  /* CLIENT KILL ip:port */
 };
 /* False: the error is written. `reply` may be NULL when the arguments were checked before. */
-bool hs_client_parse_list(struct hs_client_filter *filter, size_t argc,
-			  const struct hs_bytes *argv, struct hs_reply *reply);
-bool hs_client_parse_kill(struct hs_client_filter *filter, size_t argc,
-			  const struct hs_bytes *argv, uint64_t caller, struct hs_reply *reply);
+bool hs_client_parse_list(struct hs_client_filter *filter, size_t argc, const struct hs_bytes *argv,
+			  struct hs_reply *reply);
+bool hs_client_parse_kill(struct hs_client_filter *filter, size_t argc, const struct hs_bytes *argv,
+			  uint64_t caller, struct hs_reply *reply);
 /* Writes the error when a name has a space, a line break or worse in it. */
 bool hs_client_name_fits(struct hs_bytes name, struct hs_reply *reply);
 void hs_client_set_name(struct hs_session *session, struct hs_bytes name); /* empty: none */
@@ -211,7 +211,8 @@ void hs_slowlog_add(struct hs_core *core, const struct hs_session *session, size
 		    const struct hs_bytes *argv, uint64_t time_us);
 void hs_slowlog_reset(struct hs_slowlog *slowlog);
 size_t hs_slowlog_len(const struct hs_slowlog *slowlog);
-/* Entries for the worker that asked: each 8 bytes of number, 8 of length, and that much of reply. */
+/* Entries for the worker that asked: each 8 bytes of number, 8 of length, and that much of reply.
+ */
 void hs_slowlog_export(const struct hs_slowlog *slowlog, int resp, struct hs_buf *out);
 /* All workers' exports as one reply, newest first, `count` at most. */
 void hs_slowlog_merge(const struct hs_bytes *exports, size_t exports_count, size_t count,

@@ -28,23 +28,23 @@ struct hs_engine_host {
 /* What INFO and the metrics say about one partition. */
 struct hs_engine_partition {
 	uint64_t keys;
-	uint64_t expires;      /* keys with an expiry */
-	uint64_t bytes_used;   /* pages in use */
+	uint64_t expires;    /* keys with an expiry */
+	uint64_t bytes_used; /* pages in use */
 	uint64_t bytes_max;
-	uint64_t queued;       /* writes waiting now */
+	uint64_t queued; /* writes waiting now */
 	uint16_t slot_first, slot_last;
 };
 
 struct hs_engine_stats {
 	uint64_t commits, commit_ops; /* group commits, and the operations they carried */
-	uint64_t commit_us;           /* spent in them, in all */
+	uint64_t commit_us;	      /* spent in them, in all */
 	uint64_t syncs;
 	uint64_t checkpoints;
-	int64_t checkpoint_wall_s;  /* when the last one ended */
-	uint64_t log_bytes;         /* in the log, not yet checkpointed */
+	int64_t checkpoint_wall_s; /* when the last one ended */
+	uint64_t log_bytes;	   /* in the log, not yet checkpointed */
 	uint64_t hits, misses, expired, changes;
 	uint64_t full_errors;
-	const char *last_error;     /* "" when the last commit went well */
+	const char *last_error; /* "" when the last commit went well */
 };
 
 struct hs_engine_calls {
@@ -60,11 +60,12 @@ struct hs_engine_calls {
 	/* The same thread, every 100 ms: give back what an idle worker must not hold. */
 	void (*idle)(struct hs_engine *engine, uint32_t worker);
 	uint16_t (*partitions)(const struct hs_engine *engine);
-	void (*partition_stats)(struct hs_engine *engine, uint16_t id, struct hs_engine_partition *stats);
+	void (*partition_stats)(struct hs_engine *engine, uint16_t id,
+				struct hs_engine_partition *stats);
 	void (*stats)(struct hs_engine *engine, struct hs_engine_stats *stats);
 	void (*reset_stats)(struct hs_engine *engine);
-	/* Runs everything queued, makes it durable, ends its threads, frees. All workers have stopped
-	 * submitting. */
+	/* Runs everything queued, makes it durable, ends its threads, frees. All workers have
+	 * stopped submitting. */
 	void (*destroy)(struct hs_engine **engine);
 };
 

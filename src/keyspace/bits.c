@@ -58,7 +58,7 @@ static int write_bit(struct hs_run *run, struct hs_entry *entry, size_t offset, 
 		memcpy(room, kept.bytes.data, kept.bytes.len);
 		memset(room + kept.bytes.len, 0, len - kept.bytes.len);
 		room[offset / 8] =
-		    (char)(((unsigned char)room[offset / 8] & ~mask) | (on ? mask : 0));
+			(char)(((unsigned char)room[offset / 8] & ~mask) | (on ? mask : 0));
 	}
 	hs_kept_deinit(&kept);
 	return err;

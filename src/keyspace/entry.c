@@ -116,11 +116,11 @@ static int write_record(struct hs_keyspace *ks, struct hs_entry *entry,
 			char **room)
 {
 	struct hs_record record = {
-	    .type = type,
-	    .flags = attributes.flags,
-	    .written_s = (uint32_t)(ks->now_ms / 1000),
-	    .expire_ms = attributes.expire_ms,
-	    .payload = {NULL, len},
+		.type = type,
+		.flags = attributes.flags,
+		.written_s = (uint32_t)(ks->now_ms / 1000),
+		.expire_ms = attributes.expire_ms,
+		.payload = {NULL, len},
 	};
 	int err = move_expiry(ks, entry, attributes.expire_ms);
 
@@ -210,8 +210,8 @@ int hs_entry_remove(struct hs_run *run, struct hs_entry *entry)
 	err = move_expiry(ks, entry, HS_EXPIRE_NEVER);
 	if (!err)
 		err = ks->kv->calls->del(
-		    ks->kv, HS_KV_KEYS,
-		    (struct hs_bytes){entry->physical.data, entry->physical.len});
+			ks->kv, HS_KV_KEYS,
+			(struct hs_bytes){entry->physical.data, entry->physical.len});
 	if (err)
 		return err == HS_ENOTFOUND ? HS_EIO : err;
 	if (!entry->live)
@@ -225,8 +225,8 @@ int hs_entry_remove(struct hs_run *run, struct hs_entry *entry)
 const char *hs_record_type_name(enum hs_record_type type)
 {
 	static const char *const names[] = {
-	    [HS_TYPE_STRING] = "string", [HS_TYPE_LIST] = "list", [HS_TYPE_SET] = "set",
-	    [HS_TYPE_ZSET] = "zset",	 [HS_TYPE_HASH] = "hash", [HS_TYPE_STREAM] = "stream",
+		[HS_TYPE_STRING] = "string", [HS_TYPE_LIST] = "list", [HS_TYPE_SET] = "set",
+		[HS_TYPE_ZSET] = "zset",     [HS_TYPE_HASH] = "hash", [HS_TYPE_STREAM] = "stream",
 	};
 
 	return names[type];

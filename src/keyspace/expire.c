@@ -54,10 +54,10 @@ static int parse_conditions(struct hs_run *run, unsigned *conditions)
 		const char *word;
 		unsigned condition;
 	} rows[] = {
-	    {"NX", CONDITION_NX},
-	    {"XX", CONDITION_XX},
-	    {"GT", CONDITION_GT},
-	    {"LT", CONDITION_LT},
+		{"NX", CONDITION_NX},
+		{"XX", CONDITION_XX},
+		{"GT", CONDITION_GT},
+		{"LT", CONDITION_LT},
 	};
 
 	*conditions = 0;
@@ -72,7 +72,7 @@ static int parse_conditions(struct hs_run *run, unsigned *conditions)
 	}
 	if (*conditions & CONDITION_NX && *conditions != CONDITION_NX)
 		return hs_run_fail(
-		    run, "ERR NX and XX, GT or LT options at the same time are not compatible");
+			run, "ERR NX and XX, GT or LT options at the same time are not compatible");
 	if (*conditions & CONDITION_GT && *conditions & CONDITION_LT)
 		return hs_run_fail(run,
 				   "ERR GT and LT options at the same time are not compatible");
@@ -177,7 +177,8 @@ int hs_run_persist(struct hs_run *run)
 
 	if (expires)
 		err = hs_entry_change(
-		    run, &entry, (struct hs_attributes){hs_entry_flags(&entry), HS_EXPIRE_NEVER});
+			run, &entry,
+			(struct hs_attributes){hs_entry_flags(&entry), HS_EXPIRE_NEVER});
 	if (!err)
 		hs_reply_int(run->reply, expires);
 	return err;
@@ -194,7 +195,7 @@ static int sweep_one(struct hs_keyspace *ks, const struct hs_expiry_key *index)
 	struct hs_record record;
 	struct hs_kept kept;
 	uint16_t slot =
-	    (uint16_t)((unsigned char)physical.data[0] << 8 | (unsigned char)physical.data[1]);
+		(uint16_t)((unsigned char)physical.data[0] << 8 | (unsigned char)physical.data[1]);
 	int err = calls->get(ks->kv, HS_KV_KEYS, physical, &stored);
 	bool agrees = !err && hs_record_decode(stored, &record) == 0 &&
 		      record.expire_ms == hs_expiry_time(hs_expiry_bytes(index)) &&
@@ -224,7 +225,7 @@ int hs_keyspace_sweep(struct hs_keyspace *ks, size_t limit)
 
 	while ((size_t)swept < limit) {
 		int err =
-		    ks->kv->calls->seek(ks->kv, HS_KV_EXPIRES, HS_LIT("\0"), &found, &nothing);
+			ks->kv->calls->seek(ks->kv, HS_KV_EXPIRES, HS_LIT("\0"), &found, &nothing);
 
 		if (err)
 			return err == HS_ENOTFOUND ? swept : err;

@@ -46,8 +46,8 @@ int hs_keyspace_run(struct hs_keyspace *ks, const struct hs_command *command, ui
 /* Removes up to `limit` keys whose time is up, oldest first. Returns how many, or an error. */
 int hs_keyspace_sweep(struct hs_keyspace *ks, size_t limit) HS_MUSTCHECK;
 
-/* SCAN's cursor: (slot << 48 | hash) of the next key to look at; 0 starts and ends. Read from text as
- * Redis reads it; false when it is none. */
+/* SCAN's cursor: (slot << 48 | hash) of the next key to look at; 0 starts and ends. Read from text
+ * as Redis reads it; false when it is none. */
 bool hs_keyspace_parse_cursor(struct hs_bytes text, uint64_t *cursor);
 static inline uint16_t hs_keyspace_cursor_slot(uint64_t cursor)
 {

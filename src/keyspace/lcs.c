@@ -43,7 +43,7 @@ static void fill(struct table *table, bool walk)
 			} else if (above > left) {
 				if (walk)
 					table->from_above[(i * columns + j) / 8] |=
-					    (uint8_t)(1u << (i * columns + j) % 8);
+						(uint8_t)(1u << (i * columns + j) % 8);
 			} else {
 				row[j + 1] = left;
 			}

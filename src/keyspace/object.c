@@ -19,9 +19,9 @@ static int find_object(struct hs_run *run, struct hs_entry *entry)
 int hs_run_object_encoding(struct hs_run *run)
 {
 	static const char *const names[] = {
-	    [HS_ENCODING_INT] = "int",
-	    [HS_ENCODING_EMBSTR] = "embstr",
-	    [HS_ENCODING_RAW] = "raw",
+		[HS_ENCODING_INT] = "int",
+		[HS_ENCODING_EMBSTR] = "embstr",
+		[HS_ENCODING_RAW] = "raw",
 	};
 	struct hs_entry entry;
 	int err = find_object(run, &entry);
@@ -29,8 +29,8 @@ int hs_run_object_encoding(struct hs_run *run)
 	if (err)
 		return err;
 	hs_reply_bulk_text(run->reply, entry.record.type == HS_TYPE_STRING
-					   ? names[hs_record_encoding(&entry.record)]
-					   : "unknown");
+					       ? names[hs_record_encoding(&entry.record)]
+					       : "unknown");
 	return 0;
 }
 
@@ -85,21 +85,21 @@ int hs_run_object_refcount(struct hs_run *run)
 int hs_run_object_help(struct hs_run *run)
 {
 	static const char *const lines[] = {
-	    "OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-	    "ENCODING <key>",
-	    "    Return the kind of internal representation used in order to store the value",
-	    "    associated with a <key>.",
-	    "FREQ <key>",
-	    "    Return the access frequency index of the <key>. The returned integer is",
-	    "    proportional to the logarithm of the recent access frequency of the key.",
-	    "IDLETIME <key>",
-	    "    Return the idle time of the <key>, that is the approximated number of",
-	    "    seconds elapsed since the last access to the key.",
-	    "REFCOUNT <key>",
-	    "    Return the number of references of the value associated with the specified",
-	    "    <key>.",
-	    "HELP",
-	    "    Prints this help.",
+		"OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+		"ENCODING <key>",
+		"    Return the kind of internal representation used in order to store the value",
+		"    associated with a <key>.",
+		"FREQ <key>",
+		"    Return the access frequency index of the <key>. The returned integer is",
+		"    proportional to the logarithm of the recent access frequency of the key.",
+		"IDLETIME <key>",
+		"    Return the idle time of the <key>, that is the approximated number of",
+		"    seconds elapsed since the last access to the key.",
+		"REFCOUNT <key>",
+		"    Return the number of references of the value associated with the specified",
+		"    <key>.",
+		"HELP",
+		"    Prints this help.",
 	};
 	size_t count = sizeof lines / sizeof *lines;
 

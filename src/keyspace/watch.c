@@ -212,13 +212,13 @@ int hs_watch_add(struct hs_watch_table *table, struct hs_keyspace *ks, uint64_t 
 	struct watch *watch = hs_mem_alloc(sizeof *watch + key.len);
 
 	*watch = (struct watch){
-	    .next = table->keys[hash & table->keys_mask],
-	    .sibling = owner->watches,
-	    .watcher = owner,
-	    .hash = hash,
-	    .slot = slot,
-	    .was_expired = expired,
-	    .key_len = key.len,
+		.next = table->keys[hash & table->keys_mask],
+		.sibling = owner->watches,
+		.watcher = owner,
+		.hash = hash,
+		.slot = slot,
+		.was_expired = expired,
+		.key_len = key.len,
 	};
 	if (key.len)
 		memcpy(watch->key, key.data, key.len);

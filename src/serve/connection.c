@@ -72,7 +72,8 @@ static void on_read(uv_stream_t *stream, ssize_t len, const uv_buf_t *buffer)
 		return;
 	}
 	worker->engine->calls->refresh(worker->engine, worker->index);
-	hs_core_receive(worker->core, connection->session, hs_clock_now(), buffer->base, (size_t)len);
+	hs_core_receive(worker->core, connection->session, hs_clock_now(), buffer->base,
+			(size_t)len);
 	hs_connection_flush(worker);
 	if (connection->session && !hs_core_wants_input(connection->session)) {
 		uv_read_stop(stream);

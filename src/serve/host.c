@@ -35,10 +35,10 @@ static void config_get(struct hs_host *host, const struct hs_op *op, struct hs_r
 		value.len = 0;
 		hs_option_format(host->options, option, &value);
 		/* A plain name comes back as it was written, as in Redis. */
-		hs_reply_bulk(&inner, op->argv[asked].len == name.len &&
-						      !has_pattern(op->argv[asked])
-					      ? op->argv[asked]
-					      : name);
+		hs_reply_bulk(&inner,
+			      op->argv[asked].len == name.len && !has_pattern(op->argv[asked])
+				      ? op->argv[asked]
+				      : name);
 		hs_reply_bulk(&inner, hs_buf_bytes(&value));
 		count++;
 	}

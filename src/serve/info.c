@@ -15,7 +15,7 @@
 /* Everything the rows draw on, gathered once per INFO. */
 struct facts {
 	struct hs_host *host;
-	struct hs_totals now;   /* as counted */
+	struct hs_totals now;	/* as counted */
 	struct hs_totals since; /* since CONFIG RESETSTAT */
 	struct hs_engine_stats engine;
 	struct hs_now time;
@@ -242,11 +242,11 @@ static const struct {
 	bool by_default;
 	void (*write)(const struct facts *facts, const char *section, struct hs_buf *text);
 } sections[] = {
-	{"Server", true, write_fields},          {"Clients", true, write_fields},
-	{"Memory", true, write_fields},          {"Persistence", true, write_fields},
-	{"Stats", true, write_fields},           {"Replication", true, write_fields},
-	{"CPU", true, write_fields},             {"Commandstats", false, write_commandstats},
-	{"Cluster", true, write_fields},         {"Keyspace", true, write_keyspace},
+	{"Server", true, write_fields},	 {"Clients", true, write_fields},
+	{"Memory", true, write_fields},	 {"Persistence", true, write_fields},
+	{"Stats", true, write_fields},	 {"Replication", true, write_fields},
+	{"CPU", true, write_fields},	 {"Commandstats", false, write_commandstats},
+	{"Cluster", true, write_fields}, {"Keyspace", true, write_keyspace},
 };
 
 void hs_info_totals(const struct hs_host *host, struct hs_totals *totals)

@@ -36,7 +36,7 @@ struct hs_options {
 	int64_t slowlog_slower_than;
 	int64_t slowlog_max_len;
 	int64_t log_level; /* enum hs_log_level */
-	char *config;      /* the file they came from; "" for none */
+	char *config;	   /* the file they came from; "" for none */
 };
 
 enum hs_option_kind {
@@ -52,10 +52,10 @@ struct hs_option {
 	const char *name;
 	enum hs_option_kind kind;
 	const char *fallback; /* the default, as text */
-	size_t offset;        /* into struct hs_options */
+	size_t offset;	      /* into struct hs_options */
 	int64_t min, max;     /* INT and BYTES */
 	const char *words;    /* WORD: "always off", in the order of their values */
-	bool live;            /* CONFIG SET and SIGHUP may change it */
+	bool live;	      /* CONFIG SET and SIGHUP may change it */
 	const char *argument; /* shown in help: "N", "ADDRESS" */
 	const char *help;
 };
@@ -71,8 +71,8 @@ const struct hs_option *hs_option_find(struct hs_bytes name);
 
 /* Sets one option. On failure writes why to `error`, without naming the option: "argument must be
  * between 0 and 65535 inclusive". */
-int hs_option_set(struct hs_options *options, const struct hs_option *option,
-		  struct hs_bytes value, char *error, size_t error_size) HS_MUSTCHECK;
+int hs_option_set(struct hs_options *options, const struct hs_option *option, struct hs_bytes value,
+		  char *error, size_t error_size) HS_MUSTCHECK;
 /* Its value as text, as one would write it in the file. */
 void hs_option_format(const struct hs_options *options, const struct hs_option *option,
 		      struct hs_buf *text);

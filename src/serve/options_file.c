@@ -94,8 +94,8 @@ int hs_options_load(struct hs_options *options, const char *path, char *error, s
 		number++;
 		status = split_line(line, &name, &value);
 		if (status < 0)
-			snprintf(error, error_size, "%s:%d: unbalanced quotes in '%s'", path, number,
-				 value);
+			snprintf(error, error_size, "%s:%d: unbalanced quotes in '%s'", path,
+				 number, value);
 		if (status != 1)
 			continue;
 		status = set_named(options, name, value, why, sizeof why);
@@ -214,7 +214,8 @@ int hs_options_parse(struct hs_options *options, int argc, char **argv, char *er
 		int status;
 
 		if (strncmp(argv[i], "--", 2) != 0) {
-			snprintf(error, error_size, "'%s' is no flag: flags start with --", argv[i]);
+			snprintf(error, error_size, "'%s' is no flag: flags start with --",
+				 argv[i]);
 			return HS_EINVAL;
 		}
 		len = equals ? (size_t)(equals - argv[i]) - 2 : strlen(argv[i]) - 2;

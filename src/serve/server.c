@@ -316,7 +316,8 @@ static void raise_fd_limit(const struct hs_server *server)
 	getrlimit(RLIMIT_NOFILE, &limit);
 	limit.rlim_cur = limit.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &limit);
-	hs_log(server->log, HS_LOG_WARN, "maxclients %lld needs %llu open files; the system allows %llu",
+	hs_log(server->log, HS_LOG_WARN,
+	       "maxclients %lld needs %llu open files; the system allows %llu",
 	       (long long)server->options->maxclients, (unsigned long long)want,
 	       (unsigned long long)limit.rlim_max);
 }

@@ -10,8 +10,8 @@
 
 struct hs_server;
 
-/* Starts, serves until told to stop, and returns the process's exit code. `flags` are what came from
- * the command line, for reading the configuration again. */
+/* Starts, serves until told to stop, and returns the process's exit code. `flags` are what came
+ * from the command line, for reading the configuration again. */
 int hs_server_run(struct hs_options *options, int flags_count, char **flags, struct hs_log *log);
 
 /* For workers: any thread. */

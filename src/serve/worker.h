@@ -24,10 +24,10 @@ enum hs_mail_kind { HS_MAIL_CLIENT, HS_MAIL_CONFIGURE, HS_MAIL_DRAIN };
 struct hs_mail {
 	struct hs_mail *next;
 	enum hs_mail_kind kind;
-	int fd;              /* CLIENT */
-	uint64_t client_id;  /* CLIENT */
+	int fd;				/* CLIENT */
+	uint64_t client_id;		/* CLIENT */
 	struct hs_core_options options; /* CONFIGURE; requirepass is owned by the receiver */
-	uint64_t grace_us;   /* DRAIN: then nothing more is taken from anybody */
+	uint64_t grace_us;		/* DRAIN: then nothing more is taken from anybody */
 };
 
 struct hs_worker {
@@ -42,7 +42,7 @@ struct hs_worker {
 	uv_check_t check; /* behind each round of events: what was submitted goes to the engine */
 	struct hs_mpsc mail, done, asked;
 	struct hs_core *core;
-	char *requirepass; /* what the core's options point to */
+	char *requirepass;	  /* what the core's options point to */
 	_Atomic uint32_t clients; /* connected or on their way here */
 	uint32_t tcp_keepalive_s;
 	bool draining;

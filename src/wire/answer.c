@@ -142,14 +142,14 @@ int64_t hs_answer_head(struct hs_answer *answer, const char *data, size_t len)
 	/* The first byte of every element of both dialects; 0 is no type, so they are kept one up.
 	 */
 	static const unsigned char types[256] = {
-	    ['+'] = 1 + HS_ANSWER_STATUS,    ['-'] = 1 + HS_ANSWER_ERROR,
-	    ['!'] = 1 + HS_ANSWER_ERROR,     [':'] = 1 + HS_ANSWER_INT,
-	    ['$'] = 1 + HS_ANSWER_BULK,	     ['='] = 1 + HS_ANSWER_BULK,
-	    ['_'] = 1 + HS_ANSWER_NULL,	     [','] = 1 + HS_ANSWER_DOUBLE,
-	    ['('] = 1 + HS_ANSWER_DOUBLE,    ['#'] = 1 + HS_ANSWER_BOOL,
-	    ['*'] = 1 + HS_ANSWER_ARRAY,     ['~'] = 1 + HS_ANSWER_ARRAY,
-	    ['%'] = 1 + HS_ANSWER_MAP,	     ['>'] = 1 + HS_ANSWER_PUSH,
-	    ['|'] = 1 + HS_ANSWER_ATTRIBUTE,
+		['+'] = 1 + HS_ANSWER_STATUS,	 ['-'] = 1 + HS_ANSWER_ERROR,
+		['!'] = 1 + HS_ANSWER_ERROR,	 [':'] = 1 + HS_ANSWER_INT,
+		['$'] = 1 + HS_ANSWER_BULK,	 ['='] = 1 + HS_ANSWER_BULK,
+		['_'] = 1 + HS_ANSWER_NULL,	 [','] = 1 + HS_ANSWER_DOUBLE,
+		['('] = 1 + HS_ANSWER_DOUBLE,	 ['#'] = 1 + HS_ANSWER_BOOL,
+		['*'] = 1 + HS_ANSWER_ARRAY,	 ['~'] = 1 + HS_ANSWER_ARRAY,
+		['%'] = 1 + HS_ANSWER_MAP,	 ['>'] = 1 + HS_ANSWER_PUSH,
+		['|'] = 1 + HS_ANSWER_ATTRIBUTE,
 	};
 
 	if (len == 0)

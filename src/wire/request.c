@@ -22,9 +22,9 @@ static const char *as_offset(size_t offset)
 void hs_wire_request_init(struct hs_wire_request *request)
 {
 	*request = (struct hs_wire_request){
-	    .args_left = -1,
-	    .bulk_left = -1,
-	    .argv_cap = HS_ARGC_INLINE,
+		.args_left = -1,
+		.bulk_left = -1,
+		.argv_cap = HS_ARGC_INLINE,
 	};
 	request->argv = request->argv_inline;
 }
@@ -58,7 +58,7 @@ static void add_arg(struct hs_wire_request *request, const char *data, size_t le
 		size_t cap = request->argv_cap * 2;
 		bool was_inline = request->argv == request->argv_inline;
 		struct hs_bytes *grown =
-		    hs_mem_realloc(was_inline ? NULL : request->argv, cap * sizeof *grown);
+			hs_mem_realloc(was_inline ? NULL : request->argv, cap * sizeof *grown);
 
 		if (was_inline)
 			memcpy(grown, request->argv_inline, sizeof request->argv_inline);

@@ -19,14 +19,14 @@ struct hs_wire_request {
 	size_t argc;
 
 	const char *error; /* Redis's text after HS_EPROTO, without "-ERR " */
-	size_t need;       /* after 0: how many bytes the request has at least, in all; a hint */
+	size_t need;	   /* after 0: how many bytes the request has at least, in all; a hint */
 
 	/* Where an unfinished request stands; offsets from its first byte. */
-	int64_t args_left;     /* -1: its header is not read yet */
-	int64_t bulk_left;     /* length of the argument being read; -1: its header is next */
-	size_t at;             /* what lies before is parsed */
+	int64_t args_left; /* -1: its header is not read yet */
+	int64_t bulk_left; /* length of the argument being read; -1: its header is next */
+	size_t at;	   /* what lies before is parsed */
 	size_t argv_cap;
-	char *unquoted;        /* an inline command's unquoted text, owned */
+	char *unquoted; /* an inline command's unquoted text, owned */
 	char error_text[64];
 	struct hs_bytes argv_inline[HS_ARGC_INLINE];
 };

@@ -315,7 +315,7 @@ class PrometheusExporter(ClientCase):
         self.assertIn('redis_db_keys{db="db0"} 20', metrics)
         self.assertRegex(metrics, r'(?m)^redis_commands_total\{cmd="get"\} [1-9]')
         self.assertRegex(metrics, r"(?m)^redis_connected_clients [1-9]")
-        self.assertRegex(metrics, r"(?m)^redis_memory_used_bytes [1-9]")
+        self.assertRegex(metrics, r"(?m)^redis_memory_used_bytes \d")
         self.assertRegex(metrics, r"(?m)^redis_uptime_in_seconds \d")
         self.assertRegex(metrics, r"(?m)^redis_instance_info\{.*redis_version=")
         self.assertIn('redis_key_size{db="db0",key="exported:7"} 7', metrics)

@@ -42,10 +42,10 @@ class StoreFull(FolderCase):
             first = self.fill(connection, "a")
             self.assertGreater(first, 100)
             self.check_reads(other, "a", first)
-            # Every write that needs room is refused with the same words; what needs none is not.
-            for words in (["APPEND", "a0", self.VALUE * 3],
-                          ["MSET", "x", self.VALUE * 3, "y", self.VALUE * 3],
-                          ["SETRANGE", "a1", "50000", "x"]):
+            # Every write that needs room is refused with the same words.
+            for words in (["APPEND", "a0", self.VALUE * 300],
+                          ["MSET", "x", self.VALUE * 300, "y", self.VALUE * 300],
+                          ["SETRANGE", "a1", "3000000", "x"]):
                 self.assertTrue(connection.call(*words).raw.startswith(b"-OOM store full: "), words)
             self.check_reads(other, "a", first)
             info = other.call("INFO", "stats").text.decode()

@@ -36,7 +36,7 @@ def heap_bytes(server):
 def memory_slack():
     """Sanitizers keep freed memory for a while: by how much margins are wider there."""
     with open(servers.heatsink_path(), "rb") as binary:
-        return 8 if re.search(rb"__(asan|tsan|msan)_init", binary.read()) else 1
+        return 32 if re.search(rb"__(asan|tsan|msan)_init", binary.read()) else 1
 
 
 def tree(folder):

@@ -18,11 +18,11 @@ void test_store_init(struct test_store *store)
 	*store = (struct test_store){.map = hs_memkv_create(), .resp = 2};
 	hs_prng_init(&store->prng, 1);
 	store->ks = (struct hs_keyspace){
-	    .kv = hs_memkv_kv(store->map),
-	    .now_ms = (int64_t)TEST_NOW_S * 1000,
-	    .hash_seed = 7,
-	    .prng = &store->prng,
-	    .watch = hs_watch_create(3),
+		.kv = hs_memkv_kv(store->map),
+		.now_ms = (int64_t)TEST_NOW_S * 1000,
+		.hash_seed = 7,
+		.prng = &store->prng,
+		.watch = hs_watch_create(3),
 	};
 }
 
@@ -142,7 +142,7 @@ void test_check_expiries(struct test_store *store)
 		physical.len = key.len;
 		hs_expiry_key(&index, record.expire_ms, &physical);
 		assert_int_equal(
-		    kv->calls->get(kv, HS_KV_EXPIRES, hs_expiry_bytes(&index), &nothing), 0);
+			kv->calls->get(kv, HS_KV_EXPIRES, hs_expiry_bytes(&index), &nothing), 0);
 		expected++;
 	}
 	assert_int_equal(kv->calls->count(kv, HS_KV_EXPIRES, &entries), 0);

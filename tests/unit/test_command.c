@@ -54,7 +54,7 @@ static void test_identifiers_spell_names(void **state)
 {
 	static const char *const identifiers[HS_CMD_IDS] = {
 #define X(identifier) [HS_CMD_ID_##identifier] = #identifier,
-	    HS_COMMAND_IDS(X)
+		HS_COMMAND_IDS(X)
 #undef X
 	};
 
@@ -202,20 +202,20 @@ static void test_near_names_find_nothing_wrong(void **state)
 static void test_odd_names_find_nothing(void **state)
 {
 	static const struct hs_bytes odd[] = {
-	    {NULL, 0},
-	    {"", 0},
-	    {"\0", 1},
-	    {"get\0", 4},
-	    {"g\0t", 3},
-	    {"get ", 4},
-	    {" get", 4},
-	    {"incrbyfloat\0\0\0\0\0", 16},
-	    {"incrbyfloatincrbyfloat", 22},
-	    {"\xc7\xc5\xd4", 3}, /* GET with the top bits set */
-	    {"client|id", 9},
-	    {"client_id", 9},
-	    {"object_encoding", 15},
-	    {"config_resetstat", 16},
+		{NULL, 0},
+		{"", 0},
+		{"\0", 1},
+		{"get\0", 4},
+		{"g\0t", 3},
+		{"get ", 4},
+		{" get", 4},
+		{"incrbyfloat\0\0\0\0\0", 16},
+		{"incrbyfloatincrbyfloat", 22},
+		{"\xc7\xc5\xd4", 3}, /* GET with the top bits set */
+		{"client|id", 9},
+		{"client_id", 9},
+		{"object_encoding", 15},
+		{"config_resetstat", 16},
 	};
 
 	(void)state;
@@ -253,37 +253,37 @@ static void test_keys(void **state)
 		size_t argc;
 		size_t count, first, step;
 	} cases[] = {
-	    {"get", NULL, 2, 1, 1, 1},
-	    {"set", NULL, 7, 1, 1, 1}, /* options are no keys */
-	    {"copy", NULL, 3, 2, 1, 1},
-	    {"copy", NULL, 6, 2, 1, 1}, /* copy a b db 0 replace */
-	    {"lcs", NULL, 4, 2, 1, 1},
-	    {"rename", NULL, 3, 2, 1, 1},
-	    {"mget", NULL, 2, 1, 1, 1},
-	    {"mget", NULL, 6, 5, 1, 1},
-	    {"mset", NULL, 3, 1, 1, 2},
-	    {"mset", NULL, 7, 3, 1, 2},
-	    {"mset", NULL, 4, 2, 1, 2}, /* a value is missing: still a key */
-	    {"msetnx", NULL, 5, 2, 1, 2},
-	    {"watch", NULL, 4, 3, 1, 1},
-	    {"object", "encoding", 3, 1, 2, 1},
-	    {"object", "help", 2, 0, 0, 0},
-	    {"ping", NULL, 1, 0, 0, 0},
-	    {"keys", NULL, 2, 0, 0, 0},
-	    {"scan", NULL, 4, 0, 0, 0},
-	    /* too few arguments for the command: nothing out of bounds */
-	    {"get", NULL, 1, 0, 0, 0},
-	    {"get", NULL, 0, 0, 0, 0},
-	    {"mget", NULL, 1, 0, 0, 0},
-	    {"mget", NULL, 0, 0, 0, 0},
-	    {"copy", NULL, 2, 1, 1, 1},
-	    {"object", "encoding", 2, 0, 0, 0},
+		{"get", NULL, 2, 1, 1, 1},
+		{"set", NULL, 7, 1, 1, 1}, /* options are no keys */
+		{"copy", NULL, 3, 2, 1, 1},
+		{"copy", NULL, 6, 2, 1, 1}, /* copy a b db 0 replace */
+		{"lcs", NULL, 4, 2, 1, 1},
+		{"rename", NULL, 3, 2, 1, 1},
+		{"mget", NULL, 2, 1, 1, 1},
+		{"mget", NULL, 6, 5, 1, 1},
+		{"mset", NULL, 3, 1, 1, 2},
+		{"mset", NULL, 7, 3, 1, 2},
+		{"mset", NULL, 4, 2, 1, 2}, /* a value is missing: still a key */
+		{"msetnx", NULL, 5, 2, 1, 2},
+		{"watch", NULL, 4, 3, 1, 1},
+		{"object", "encoding", 3, 1, 2, 1},
+		{"object", "help", 2, 0, 0, 0},
+		{"ping", NULL, 1, 0, 0, 0},
+		{"keys", NULL, 2, 0, 0, 0},
+		{"scan", NULL, 4, 0, 0, 0},
+		/* too few arguments for the command: nothing out of bounds */
+		{"get", NULL, 1, 0, 0, 0},
+		{"get", NULL, 0, 0, 0, 0},
+		{"mget", NULL, 1, 0, 0, 0},
+		{"mget", NULL, 0, 0, 0, 0},
+		{"copy", NULL, 2, 1, 1, 1},
+		{"object", "encoding", 2, 0, 0, 0},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct hs_command *row =
-		    cases[i].sub ? find_sub(cases[i].name, cases[i].sub) : find(cases[i].name);
+			cases[i].sub ? find_sub(cases[i].name, cases[i].sub) : find(cases[i].name);
 		size_t first = 0;
 		size_t step = 0;
 
@@ -356,18 +356,18 @@ static void test_docs(void **state)
 	(void)state;
 	assert_string_equal(answer(3, "command docs nosuch"), "%0\r\n");
 	assert_non_null(
-	    strstr(answer(3, "command docs EXPIRE nosuch"), "%1\r\n$6\r\nexpire\r\n%5"));
+		strstr(answer(3, "command docs EXPIRE nosuch"), "%1\r\n$6\r\nexpire\r\n%5"));
 	assert_non_null(
-	    strstr(answer(2, "command docs expire"),
-		   "$9\r\narguments\r\n*3\r\n"
-		   "*6\r\n$4\r\nname\r\n$3\r\nkey\r\n$4\r\ntype\r\n$3\r\nkey\r\n"
-		   "$14\r\nkey_spec_index\r\n:0\r\n"
-		   "*4\r\n$4\r\nname\r\n$7\r\nseconds\r\n$4\r\ntype\r\n$7\r\ninteger\r\n"
-		   "*8\r\n$4\r\nname\r\n$11\r\nnx_xx_gt_lt\r\n$4\r\ntype\r\n"
-		   "$5\r\noneof\r\n$5\r\nflags\r\n*1\r\n+optional\r\n"
-		   "$9\r\narguments\r\n*4\r\n"
-		   "*6\r\n$4\r\nname\r\n$2\r\nnx\r\n$4\r\ntype\r\n"
-		   "$10\r\npure-token\r\n$5\r\ntoken\r\n$2\r\nNX\r\n"));
+		strstr(answer(2, "command docs expire"),
+		       "$9\r\narguments\r\n*3\r\n"
+		       "*6\r\n$4\r\nname\r\n$3\r\nkey\r\n$4\r\ntype\r\n$3\r\nkey\r\n"
+		       "$14\r\nkey_spec_index\r\n:0\r\n"
+		       "*4\r\n$4\r\nname\r\n$7\r\nseconds\r\n$4\r\ntype\r\n$7\r\ninteger\r\n"
+		       "*8\r\n$4\r\nname\r\n$11\r\nnx_xx_gt_lt\r\n$4\r\ntype\r\n"
+		       "$5\r\noneof\r\n$5\r\nflags\r\n*1\r\n+optional\r\n"
+		       "$9\r\narguments\r\n*4\r\n"
+		       "*6\r\n$4\r\nname\r\n$2\r\nnx\r\n$4\r\ntype\r\n"
+		       "$10\r\npure-token\r\n$5\r\ntoken\r\n$2\r\nNX\r\n"));
 	assert_non_null(strstr(answer(3, "command docs hello"),
 			       "%5\r\n$4\r\nname\r\n$17\r\nusername_password\r\n$4\r\ntype\r\n"
 			       "$5\r\nblock\r\n$5\r\ntoken\r\n$4\r\nAUTH\r\n"
@@ -375,7 +375,7 @@ static void test_docs(void **state)
 	assert_non_null(strstr(answer(3, "command docs info"),
 			       "$5\r\nflags\r\n~2\r\n+optional\r\n+multiple\r\n"));
 	assert_non_null(
-	    strstr(answer(3, "command docs rename"), "$14\r\nkey_spec_index\r\n:1\r\n"));
+		strstr(answer(3, "command docs rename"), "$14\r\nkey_spec_index\r\n:1\r\n"));
 	assert_null(strstr(answer(3, "command docs lcs"), "$14\r\nkey_spec_index\r\n:1\r\n"));
 	assert_null(strstr(answer(3, "command docs dbsize"), "arguments"));
 	assert_non_null(strstr(answer(3, "command docs substr"), "$9\r\ndoc_flags\r\n~1\r\n"));
@@ -427,12 +427,12 @@ static void test_count_and_list(void **state)
 static void test_list_wants_a_whole_filter(void **state)
 {
 	static const char *const wrong[] = {
-	    "command list filterby",
-	    "command list any",
-	    "command list filterby aclcat",
-	    "command list filterby any any",
-	    "command list filterby pattern a b",
-	    "command list filterby pattern a filterby pattern a",
+		"command list filterby",
+		"command list any",
+		"command list filterby aclcat",
+		"command list filterby any any",
+		"command list filterby pattern a b",
+		"command list filterby pattern a filterby pattern a",
 	};
 
 	(void)state;
@@ -459,8 +459,8 @@ static void test_getkeys(void **state)
 static void test_help_of_every_container(void **state)
 {
 	static const char heading[] =
-	    "*15\r\n+COMMAND <subcommand> [<arg> [value] [opt] ...]. Subcommands are:\r\n"
-	    "+(no subcommand)\r\n+    Describes all commands.\r\n";
+		"*15\r\n+COMMAND <subcommand> [<arg> [value] [opt] ...]. Subcommands are:\r\n"
+		"+(no subcommand)\r\n+    Describes all commands.\r\n";
 
 	(void)state;
 	for (unsigned id = 1; id < HS_CMD_IDS; id++) {
@@ -481,29 +481,29 @@ static void test_help_of_every_container(void **state)
 	assert_non_null(strstr(answer(2, "command help"), "\r\n+COUNT\r\n+    "));
 	/* Where Redis has it: at the end. */
 	assert_non_null(
-	    strstr(answer(2, "command help"), "\r\n+HELP\r\n+    Shows this text.\r\n"));
+		strstr(answer(2, "command help"), "\r\n+HELP\r\n+    Shows this text.\r\n"));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_every_id_has_its_row),
-	    cmocka_unit_test(test_identifiers_spell_names),
-	    cmocka_unit_test(test_subcommands_stand_behind_their_container),
-	    cmocka_unit_test(test_places_keys_and_merges_agree),
-	    cmocka_unit_test(test_names_find_their_rows_in_any_case),
-	    cmocka_unit_test(test_names_are_unique),
-	    cmocka_unit_test(test_near_names_find_nothing_wrong),
-	    cmocka_unit_test(test_odd_names_find_nothing),
-	    cmocka_unit_test(test_arity),
-	    cmocka_unit_test(test_keys),
-	    cmocka_unit_test(test_info_of_get),
-	    cmocka_unit_test(test_docs),
-	    cmocka_unit_test(test_all_commands_at_once),
-	    cmocka_unit_test(test_count_and_list),
-	    cmocka_unit_test(test_list_wants_a_whole_filter),
-	    cmocka_unit_test(test_getkeys),
-	    cmocka_unit_test(test_help_of_every_container),
+		cmocka_unit_test(test_every_id_has_its_row),
+		cmocka_unit_test(test_identifiers_spell_names),
+		cmocka_unit_test(test_subcommands_stand_behind_their_container),
+		cmocka_unit_test(test_places_keys_and_merges_agree),
+		cmocka_unit_test(test_names_find_their_rows_in_any_case),
+		cmocka_unit_test(test_names_are_unique),
+		cmocka_unit_test(test_near_names_find_nothing_wrong),
+		cmocka_unit_test(test_odd_names_find_nothing),
+		cmocka_unit_test(test_arity),
+		cmocka_unit_test(test_keys),
+		cmocka_unit_test(test_info_of_get),
+		cmocka_unit_test(test_docs),
+		cmocka_unit_test(test_all_commands_at_once),
+		cmocka_unit_test(test_count_and_list),
+		cmocka_unit_test(test_list_wants_a_whole_filter),
+		cmocka_unit_test(test_getkeys),
+		cmocka_unit_test(test_help_of_every_container),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -119,15 +119,15 @@ static void test_hostile_pattern_ends(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_stars_and_marks),
-	    cmocka_unit_test(test_empty_text_fits_only_the_empty_pattern),
-	    cmocka_unit_test(test_classes),
-	    cmocka_unit_test(test_unclosed_classes_end_with_the_pattern),
-	    cmocka_unit_test(test_escapes),
-	    cmocka_unit_test(test_case_is_ignored_on_request),
-	    cmocka_unit_test(test_bytes_past_127_are_signed),
-	    cmocka_unit_test(test_bytes_of_zero_are_bytes),
-	    cmocka_unit_test(test_hostile_pattern_ends),
+		cmocka_unit_test(test_stars_and_marks),
+		cmocka_unit_test(test_empty_text_fits_only_the_empty_pattern),
+		cmocka_unit_test(test_classes),
+		cmocka_unit_test(test_unclosed_classes_end_with_the_pattern),
+		cmocka_unit_test(test_escapes),
+		cmocka_unit_test(test_case_is_ignored_on_request),
+		cmocka_unit_test(test_bytes_past_127_are_signed),
+		cmocka_unit_test(test_bytes_of_zero_are_bytes),
+		cmocka_unit_test(test_hostile_pattern_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

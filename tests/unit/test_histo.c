@@ -139,12 +139,12 @@ static void test_beyond_the_last_bucket(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_percentiles_are_within_a_hundredth),
-	    cmocka_unit_test(test_around_every_power_of_two),
-	    cmocka_unit_test(test_small_values_are_exact),
-	    cmocka_unit_test(test_merged_is_as_one),
-	    cmocka_unit_test(test_empty_and_single),
-	    cmocka_unit_test(test_beyond_the_last_bucket),
+		cmocka_unit_test(test_percentiles_are_within_a_hundredth),
+		cmocka_unit_test(test_around_every_power_of_two),
+		cmocka_unit_test(test_small_values_are_exact),
+		cmocka_unit_test(test_merged_is_as_one),
+		cmocka_unit_test(test_empty_and_single),
+		cmocka_unit_test(test_beyond_the_last_bucket),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -62,16 +62,18 @@ static void test_bitcount(void **state)
 
 static void test_bitpos(void **state)
 {
-	TEST_SCRIPT(
-	    *state, {"BITPOS a 0", ":0\r\n"}, {"BITPOS a 1", ":-1\r\n"},
-	    {"BITPOS a 2", "-ERR The bit argument must be 1 or 0.\r\n"}, {"BITPOS a x", NOT_INT},
-	    {"BITPOS a 1 x", ":-1\r\n"}, {"SET a \xff\xf0", "+OK\r\n"}, {"BITPOS a 0", ":12\r\n"},
-	    {"BITPOS a 1", ":0\r\n"}, {"BITPOS a 1 1", ":8\r\n"}, {"BITPOS a 0 0 0", ":-1\r\n"},
-	    {"BITPOS a 0 0 -1 BIT", ":12\r\n"}, {"BITPOS a 1 12 15 BIT", ":-1\r\n"},
-	    {"BITPOS a 1 2", ":-1\r\n"}, {"BITPOS a 1 0 1 nosuch", SYNTAX},
-	    {"BITPOS a 1 x", NOT_INT}, {"BITPOS a 1 0 x", NOT_INT}, {"SET a \xff\xff", "+OK\r\n"},
-	    {"BITPOS a 0", ":16\r\n"}, {"BITPOS a 0 1", ":16\r\n"}, {"BITPOS a 0 0 -1", ":-1\r\n"},
-	    {"SET a \"\"", "+OK\r\n"}, {"BITPOS a 0", ":-1\r\n"});
+	TEST_SCRIPT(*state, {"BITPOS a 0", ":0\r\n"}, {"BITPOS a 1", ":-1\r\n"},
+		    {"BITPOS a 2", "-ERR The bit argument must be 1 or 0.\r\n"},
+		    {"BITPOS a x", NOT_INT}, {"BITPOS a 1 x", ":-1\r\n"},
+		    {"SET a \xff\xf0", "+OK\r\n"}, {"BITPOS a 0", ":12\r\n"},
+		    {"BITPOS a 1", ":0\r\n"}, {"BITPOS a 1 1", ":8\r\n"},
+		    {"BITPOS a 0 0 0", ":-1\r\n"}, {"BITPOS a 0 0 -1 BIT", ":12\r\n"},
+		    {"BITPOS a 1 12 15 BIT", ":-1\r\n"}, {"BITPOS a 1 2", ":-1\r\n"},
+		    {"BITPOS a 1 0 1 nosuch", SYNTAX}, {"BITPOS a 1 x", NOT_INT},
+		    {"BITPOS a 1 0 x", NOT_INT}, {"SET a \xff\xff", "+OK\r\n"},
+		    {"BITPOS a 0", ":16\r\n"}, {"BITPOS a 0 1", ":16\r\n"},
+		    {"BITPOS a 0 0 -1", ":-1\r\n"}, {"SET a \"\"", "+OK\r\n"},
+		    {"BITPOS a 0", ":-1\r\n"});
 }
 
 static bool bit(const unsigned char *value, int at)
@@ -153,9 +155,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-	    TEST(test_single_bits), TEST(test_single_bit_errors),     TEST(test_bitcount),
-	    TEST(test_bitpos),	    TEST(test_ranges_of_bits),	      TEST(test_lcs),
-	    TEST(test_lcs_errors),  TEST(test_lcs_is_a_map_in_resp3),
+		TEST(test_single_bits), TEST(test_single_bit_errors),	  TEST(test_bitcount),
+		TEST(test_bitpos),	TEST(test_ranges_of_bits),	  TEST(test_lcs),
+		TEST(test_lcs_errors),	TEST(test_lcs_is_a_map_in_resp3),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -128,13 +128,13 @@ static void test_gone_the_millisecond_after(void **state)
 static void test_writers_replace_what_is_left(void **state)
 {
 	static const struct test_line lines[] = {
-	    {"SET a 7", "+OK\r\n"},	   {"SET a 7 NX KEEPTTL", "+OK\r\n"},
-	    {"SETNX a 7", ":1\r\n"},	   {"GETSET a 7", "$-1\r\n"},
-	    {"INCRBY a 7", ":7\r\n"},	   {"INCRBYFLOAT a 7", "$1\r\n7\r\n"},
-	    {"APPEND a 7", ":1\r\n"},	   {"SETRANGE a 0 7", ":1\r\n"},
-	    {"MSET a 7", "+OK\r\n"},	   {"MSETNX a 7", ":1\r\n"},
-	    {"COPY {a}7 a", ":1\r\n"},	   {"SET a 7 GET", "$-1\r\n"},
-	    {"RENAMENX {a}7 a", ":1\r\n"},
+		{"SET a 7", "+OK\r\n"},	       {"SET a 7 NX KEEPTTL", "+OK\r\n"},
+		{"SETNX a 7", ":1\r\n"},       {"GETSET a 7", "$-1\r\n"},
+		{"INCRBY a 7", ":7\r\n"},      {"INCRBYFLOAT a 7", "$1\r\n7\r\n"},
+		{"APPEND a 7", ":1\r\n"},      {"SETRANGE a 0 7", ":1\r\n"},
+		{"MSET a 7", "+OK\r\n"},       {"MSETNX a 7", ":1\r\n"},
+		{"COPY {a}7 a", ":1\r\n"},     {"SET a 7 GET", "$-1\r\n"},
+		{"RENAMENX {a}7 a", ":1\r\n"},
 	};
 	struct test_store *store = *state;
 
@@ -193,7 +193,7 @@ static void test_long_keys_expire_and_are_swept(void **state)
 	memset(key, 'k', sizeof key);
 	test_run_args(store, 4, setex);
 	assert_int_equal(
-	    hs_watch_add(store->ks.watch, &store->ks, 1, hs_slot_of(setex[1]), setex[1]), 0);
+		hs_watch_add(store->ks.watch, &store->ks, 1, hs_slot_of(setex[1]), setex[1]), 0);
 	store->ks.now_ms += 6;
 	assert_int_equal(sweep(store, 100), 1);
 	assert_int_equal(stored(store), 0);
@@ -204,15 +204,15 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-	    TEST(test_setting_and_reading_times),
-	    TEST(test_times_that_do_not_fit),
-	    TEST(test_conditions),
-	    TEST(test_a_time_not_ahead_removes_the_key),
-	    TEST(test_gone_the_millisecond_after),
-	    TEST(test_writers_replace_what_is_left),
-	    TEST(test_the_sweep_takes_the_oldest_first_and_stops),
-	    TEST(test_the_sweep_spares_a_key_given_more_time),
-	    TEST(test_long_keys_expire_and_are_swept),
+		TEST(test_setting_and_reading_times),
+		TEST(test_times_that_do_not_fit),
+		TEST(test_conditions),
+		TEST(test_a_time_not_ahead_removes_the_key),
+		TEST(test_gone_the_millisecond_after),
+		TEST(test_writers_replace_what_is_left),
+		TEST(test_the_sweep_takes_the_oldest_first_and_stops),
+		TEST(test_the_sweep_spares_a_key_given_more_time),
+		TEST(test_long_keys_expire_and_are_swept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,14 +44,15 @@ static void test_removing_and_counting(void **state)
 
 static void test_rename(void **state)
 {
-	TEST_SCRIPT(
-	    *state, {"RENAME {t}1 {t}2", "-ERR no such key\r\n"},
-	    {"RENAME {t}1 {t}1", "-ERR no such key\r\n"}, {"SET {t}1 one EX 10", "+OK\r\n"},
-	    {"SET {t}2 two", "+OK\r\n"}, {"RENAME {t}1 {t}1", "+OK\r\n"},
-	    {"RENAMENX {t}1 {t}1", ":0\r\n"}, {"RENAMENX {t}1 {t}2", ":0\r\n"},
-	    {"RENAME {t}1 {t}2", "+OK\r\n"}, {"GET {t}2", "$3\r\none\r\n"}, {"TTL {t}2", ":10\r\n"},
-	    {"EXISTS {t}1", ":0\r\n"}, {"RENAMENX {t}2 {t}3", ":1\r\n"}, {"TTL {t}3", ":10\r\n"},
-	    {"SET {t}4 four", "+OK\r\n"}, {"RENAME {t}4 {t}3", "+OK\r\n"}, {"TTL {t}3", ":-1\r\n"});
+	TEST_SCRIPT(*state, {"RENAME {t}1 {t}2", "-ERR no such key\r\n"},
+		    {"RENAME {t}1 {t}1", "-ERR no such key\r\n"}, {"SET {t}1 one EX 10", "+OK\r\n"},
+		    {"SET {t}2 two", "+OK\r\n"}, {"RENAME {t}1 {t}1", "+OK\r\n"},
+		    {"RENAMENX {t}1 {t}1", ":0\r\n"}, {"RENAMENX {t}1 {t}2", ":0\r\n"},
+		    {"RENAME {t}1 {t}2", "+OK\r\n"}, {"GET {t}2", "$3\r\none\r\n"},
+		    {"TTL {t}2", ":10\r\n"}, {"EXISTS {t}1", ":0\r\n"},
+		    {"RENAMENX {t}2 {t}3", ":1\r\n"}, {"TTL {t}3", ":10\r\n"},
+		    {"SET {t}4 four", "+OK\r\n"}, {"RENAME {t}4 {t}3", "+OK\r\n"},
+		    {"TTL {t}3", ":-1\r\n"});
 	test_check_expiries(*state);
 }
 
@@ -73,22 +74,24 @@ static void test_copy(void **state)
 
 static void test_encodings(void **state)
 {
-	TEST_SCRIPT(
-	    *state, {"OBJECT ENCODING a", "$-1\r\n"}, {"SET a 12", "+OK\r\n"},
-	    {"OBJECT ENCODING a", "$3\r\nint\r\n"}, {"SET a -0", "+OK\r\n"},
-	    {"OBJECT ENCODING a", "$6\r\nembstr\r\n"}, {"SET a 9223372036854775808", "+OK\r\n"},
-	    {"OBJECT ENCODING a", "$6\r\nembstr\r\n"}, {"SET a " TEN TEN TEN TEN "1234", "+OK\r\n"},
-	    {"OBJECT ENCODING a", "$6\r\nembstr\r\n"},
-	    {"SET a " TEN TEN TEN TEN "12345", "+OK\r\n"}, {"OBJECT ENCODING a", "$3\r\nraw\r\n"},
-	    {"SET a 1", "+OK\r\n"}, {"APPEND a 2", ":2\r\n"},
-	    {"OBJECT ENCODING a", "$3\r\nraw\r\n"}, {"INCR a", ":13\r\n"},
-	    {"OBJECT ENCODING a", "$3\r\nint\r\n"}, {"INCRBYFLOAT a 1", "$2\r\n14\r\n"},
-	    {"OBJECT ENCODING a", "$6\r\nembstr\r\n"}, {"EXPIRE a 10", ":1\r\n"},
-	    {"OBJECT ENCODING a", "$6\r\nembstr\r\n"}, {"SET a b", "+OK\r\n"},
-	    {"SETBIT a 0 0", ":0\r\n"}, {"OBJECT ENCODING a", "$3\r\nraw\r\n"},
-	    {"RENAME a {a}", "+OK\r\n"}, {"OBJECT ENCODING {a}", "$3\r\nraw\r\n"},
-	    {"APPEND a 5", ":1\r\n"}, {"OBJECT ENCODING a", "$3\r\nint\r\n"},
-	    {"SETRANGE b 0 5", ":1\r\n"}, {"OBJECT ENCODING b", "$3\r\nraw\r\n"});
+	TEST_SCRIPT(*state, {"OBJECT ENCODING a", "$-1\r\n"}, {"SET a 12", "+OK\r\n"},
+		    {"OBJECT ENCODING a", "$3\r\nint\r\n"}, {"SET a -0", "+OK\r\n"},
+		    {"OBJECT ENCODING a", "$6\r\nembstr\r\n"},
+		    {"SET a 9223372036854775808", "+OK\r\n"},
+		    {"OBJECT ENCODING a", "$6\r\nembstr\r\n"},
+		    {"SET a " TEN TEN TEN TEN "1234", "+OK\r\n"},
+		    {"OBJECT ENCODING a", "$6\r\nembstr\r\n"},
+		    {"SET a " TEN TEN TEN TEN "12345", "+OK\r\n"},
+		    {"OBJECT ENCODING a", "$3\r\nraw\r\n"}, {"SET a 1", "+OK\r\n"},
+		    {"APPEND a 2", ":2\r\n"}, {"OBJECT ENCODING a", "$3\r\nraw\r\n"},
+		    {"INCR a", ":13\r\n"}, {"OBJECT ENCODING a", "$3\r\nint\r\n"},
+		    {"INCRBYFLOAT a 1", "$2\r\n14\r\n"}, {"OBJECT ENCODING a", "$6\r\nembstr\r\n"},
+		    {"EXPIRE a 10", ":1\r\n"}, {"OBJECT ENCODING a", "$6\r\nembstr\r\n"},
+		    {"SET a b", "+OK\r\n"}, {"SETBIT a 0 0", ":0\r\n"},
+		    {"OBJECT ENCODING a", "$3\r\nraw\r\n"}, {"RENAME a {a}", "+OK\r\n"},
+		    {"OBJECT ENCODING {a}", "$3\r\nraw\r\n"}, {"APPEND a 5", ":1\r\n"},
+		    {"OBJECT ENCODING a", "$3\r\nint\r\n"}, {"SETRANGE b 0 5", ":1\r\n"},
+		    {"OBJECT ENCODING b", "$3\r\nraw\r\n"});
 }
 
 static void test_refcounts(void **state)
@@ -199,12 +202,13 @@ static void test_earlier_replies_stay(void **state)
 	hs_memkv_limit(store->map, 1);
 	hs_memkv_begin(store->map);
 	assert_int_equal(
-	    hs_keyspace_run(&store->ks, hs_command_by_id(HS_CMD_ID_SET), 0, 4, set, &reply),
-	    HS_EFULL);
+		hs_keyspace_run(&store->ks, hs_command_by_id(HS_CMD_ID_SET), 0, 4, set, &reply),
+		HS_EFULL);
 	hs_memkv_abort(store->map);
 	assert_int_equal(out.len, 7);
 	assert_int_equal(
-	    hs_keyspace_run(&store->ks, hs_command_by_id(HS_CMD_ID_KEYS), 0, 2, keys, &reply), 0);
+		hs_keyspace_run(&store->ks, hs_command_by_id(HS_CMD_ID_KEYS), 0, 2, keys, &reply),
+		0);
 	assert_true(hs_bytes_equal(hs_buf_bytes(&out), HS_LIT("earlier*1\r\n$1\r\nb\r\n")));
 	hs_buf_deinit(&out);
 }
@@ -213,17 +217,17 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-	    TEST(test_removing_and_counting),
-	    TEST(test_rename),
-	    TEST(test_copy),
-	    TEST(test_encodings),
-	    TEST(test_refcounts),
-	    TEST(test_idle_time_is_since_the_last_write),
-	    TEST(test_strings_are_not_lists),
-	    TEST(test_what_is_not_known_is_not_overwritten),
-	    TEST(test_damaged_records_are_errors),
-	    TEST(test_a_full_store_fails_writes_alone),
-	    TEST(test_earlier_replies_stay),
+		TEST(test_removing_and_counting),
+		TEST(test_rename),
+		TEST(test_copy),
+		TEST(test_encodings),
+		TEST(test_refcounts),
+		TEST(test_idle_time_is_since_the_last_write),
+		TEST(test_strings_are_not_lists),
+		TEST(test_what_is_not_known_is_not_overwritten),
+		TEST(test_damaged_records_are_errors),
+		TEST(test_a_full_store_fails_writes_alone),
+		TEST(test_earlier_replies_stay),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -276,18 +276,18 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-	    TEST(test_every_key_once),
-	    TEST(test_every_key_of_one_slot_once),
-	    TEST(test_keys_that_stay_are_seen_once),
-	    TEST(test_scan_filters_and_looks_at_count_keys_all_the_same),
-	    TEST(test_scan_arguments),
-	    TEST(test_keys),
-	    TEST(test_the_empty_key),
-	    TEST(test_randomkey_is_random),
-	    TEST(test_randomkey_is_random_within_one_slot),
-	    TEST(test_randomkey_of_a_few_is_even),
-	    TEST(test_randomkey_finds_the_one_that_lives),
-	    TEST(test_flushing),
+		TEST(test_every_key_once),
+		TEST(test_every_key_of_one_slot_once),
+		TEST(test_keys_that_stay_are_seen_once),
+		TEST(test_scan_filters_and_looks_at_count_keys_all_the_same),
+		TEST(test_scan_arguments),
+		TEST(test_keys),
+		TEST(test_the_empty_key),
+		TEST(test_randomkey_is_random),
+		TEST(test_randomkey_is_random_within_one_slot),
+		TEST(test_randomkey_of_a_few_is_even),
+		TEST(test_randomkey_finds_the_one_that_lives),
+		TEST(test_flushing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

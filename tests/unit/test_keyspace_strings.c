@@ -110,27 +110,28 @@ static void test_many_keys(void **state)
 static void test_integers(void **state)
 {
 	TEST_SCRIPT(
-	    *state, {"INCR a", ":1\r\n"}, {"DECR a", ":0\r\n"}, {"DECR a", ":-1\r\n"},
-	    {"INCRBY a 10", ":9\r\n"}, {"DECRBY a -1", ":10\r\n"}, {"INCRBY a x", NOT_INT},
-	    {"INCRBY a 9223372036854775807", "-ERR increment or decrement would overflow\r\n"},
-	    {"DECRBY a -9223372036854775808", "-ERR decrement would overflow\r\n"},
-	    {"GET a", "$2\r\n10\r\n"}, {"SET a 010", "+OK\r\n"}, {"INCR a", NOT_INT},
-	    {"SET a \"\"", "+OK\r\n"}, {"INCR a", NOT_INT}, {"SET a 1 EX 10", "+OK\r\n"},
-	    {"INCR a", ":2\r\n"}, {"TTL a", ":10\r\n"});
+		*state, {"INCR a", ":1\r\n"}, {"DECR a", ":0\r\n"}, {"DECR a", ":-1\r\n"},
+		{"INCRBY a 10", ":9\r\n"}, {"DECRBY a -1", ":10\r\n"}, {"INCRBY a x", NOT_INT},
+		{"INCRBY a 9223372036854775807", "-ERR increment or decrement would overflow\r\n"},
+		{"DECRBY a -9223372036854775808", "-ERR decrement would overflow\r\n"},
+		{"GET a", "$2\r\n10\r\n"}, {"SET a 010", "+OK\r\n"}, {"INCR a", NOT_INT},
+		{"SET a \"\"", "+OK\r\n"}, {"INCR a", NOT_INT}, {"SET a 1 EX 10", "+OK\r\n"},
+		{"INCR a", ":2\r\n"}, {"TTL a", ":10\r\n"});
 }
 
 static void test_floats(void **state)
 {
-	TEST_SCRIPT(
-	    *state, {"INCRBYFLOAT a 0.1", "$3\r\n0.1\r\n"}, {"INCRBYFLOAT a 0.2", "$3\r\n0.3\r\n"},
-	    {"INCRBYFLOAT a 2.7", "$1\r\n3\r\n"}, {"INCRBYFLOAT a 5e3", "$4\r\n5003\r\n"},
-	    {"INCRBYFLOAT a 0x10", "$4\r\n5019\r\n"}, {"INCRBYFLOAT a nan", NOT_FLOAT},
-	    {"INCRBYFLOAT a 1x", NOT_FLOAT}, {"INCRBYFLOAT a \"\"", NOT_FLOAT},
-	    {"INCRBYFLOAT a 1e5000", NOT_FLOAT},
-	    {"INCRBYFLOAT a inf", "-ERR increment would produce NaN or Infinity\r\n"},
-	    {"SET a -1", "+OK\r\n"}, {"INCRBYFLOAT a 1", "$1\r\n0\r\n"},
-	    {"SET a x EX 10", "+OK\r\n"}, {"INCRBYFLOAT a y", NOT_FLOAT},
-	    {"SET a 1 EX 10", "+OK\r\n"}, {"INCRBYFLOAT a 1", "$1\r\n2\r\n"}, {"TTL a", ":10\r\n"});
+	TEST_SCRIPT(*state, {"INCRBYFLOAT a 0.1", "$3\r\n0.1\r\n"},
+		    {"INCRBYFLOAT a 0.2", "$3\r\n0.3\r\n"}, {"INCRBYFLOAT a 2.7", "$1\r\n3\r\n"},
+		    {"INCRBYFLOAT a 5e3", "$4\r\n5003\r\n"},
+		    {"INCRBYFLOAT a 0x10", "$4\r\n5019\r\n"}, {"INCRBYFLOAT a nan", NOT_FLOAT},
+		    {"INCRBYFLOAT a 1x", NOT_FLOAT}, {"INCRBYFLOAT a \"\"", NOT_FLOAT},
+		    {"INCRBYFLOAT a 1e5000", NOT_FLOAT},
+		    {"INCRBYFLOAT a inf", "-ERR increment would produce NaN or Infinity\r\n"},
+		    {"SET a -1", "+OK\r\n"}, {"INCRBYFLOAT a 1", "$1\r\n0\r\n"},
+		    {"SET a x EX 10", "+OK\r\n"}, {"INCRBYFLOAT a y", NOT_FLOAT},
+		    {"SET a 1 EX 10", "+OK\r\n"}, {"INCRBYFLOAT a 1", "$1\r\n2\r\n"},
+		    {"TTL a", ":10\r\n"});
 }
 
 static void test_appending(void **state)
@@ -155,14 +156,15 @@ static void test_writing_ranges(void **state)
 {
 	struct test_store *store = *state;
 
-	TEST_SCRIPT(
-	    store, {"SETRANGE a 5 \"\"", ":0\r\n"}, {"GET a", "$-1\r\n"},
-	    {"SETRANGE a 2 xy", ":4\r\n"}, {"SET b 0123456789 EX 9", "+OK\r\n"},
-	    {"SETRANGE b 3 xy", ":10\r\n"}, {"GET b", "$10\r\n012xy56789\r\n"},
-	    {"SETRANGE b 9 zz", ":11\r\n"}, {"TTL b", ":9\r\n"}, {"SETRANGE b 0 \"\"", ":11\r\n"},
-	    {"SETRANGE b -1 x", "-ERR offset is out of range\r\n"}, {"SETRANGE b x x", NOT_INT},
-	    {"SETRANGE b 536870912 x", TOO_LONG}, {"SETRANGE nosuch 536870911 xx", TOO_LONG},
-	    {"SETRANGE b 9223372036854775807 x", TOO_LONG});
+	TEST_SCRIPT(store, {"SETRANGE a 5 \"\"", ":0\r\n"}, {"GET a", "$-1\r\n"},
+		    {"SETRANGE a 2 xy", ":4\r\n"}, {"SET b 0123456789 EX 9", "+OK\r\n"},
+		    {"SETRANGE b 3 xy", ":10\r\n"}, {"GET b", "$10\r\n012xy56789\r\n"},
+		    {"SETRANGE b 9 zz", ":11\r\n"}, {"TTL b", ":9\r\n"},
+		    {"SETRANGE b 0 \"\"", ":11\r\n"},
+		    {"SETRANGE b -1 x", "-ERR offset is out of range\r\n"},
+		    {"SETRANGE b x x", NOT_INT}, {"SETRANGE b 536870912 x", TOO_LONG},
+		    {"SETRANGE nosuch 536870911 xx", TOO_LONG},
+		    {"SETRANGE b 9223372036854775807 x", TOO_LONG});
 	assert_memory_equal(test_run(store, "GET a"), "$4\r\n\0\0xy\r\n", 10);
 }
 
@@ -182,7 +184,7 @@ static void test_long_keys_are_keys(void **state)
 	char key[600];
 	struct hs_bytes get[] = {HS_LIT("GET"), {key, sizeof key}};
 	struct hs_bytes set[] = {
-	    HS_LIT("SET"), {key, sizeof key}, HS_LIT("one"), HS_LIT("EX"), HS_LIT("5")};
+		HS_LIT("SET"), {key, sizeof key}, HS_LIT("one"), HS_LIT("EX"), HS_LIT("5")};
 
 	memset(key, 'k', sizeof key);
 	assert_string_equal(test_run_args(store, 5, set), "+OK\r\n");
@@ -209,21 +211,21 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-	    TEST(test_get_and_set),
-	    TEST(test_null_in_resp3),
-	    TEST(test_set_conditions),
-	    TEST(test_set_expiry),
-	    TEST(test_set_expiry_errors),
-	    TEST(test_getex),
-	    TEST(test_many_keys),
-	    TEST(test_integers),
-	    TEST(test_floats),
-	    TEST(test_appending),
-	    TEST(test_ranges),
-	    TEST(test_writing_ranges),
-	    TEST(test_any_bytes_are_a_value),
-	    TEST(test_long_keys_are_keys),
-	    TEST(test_hits_and_misses_are_counted_for_reads),
+		TEST(test_get_and_set),
+		TEST(test_null_in_resp3),
+		TEST(test_set_conditions),
+		TEST(test_set_expiry),
+		TEST(test_set_expiry_errors),
+		TEST(test_getex),
+		TEST(test_many_keys),
+		TEST(test_integers),
+		TEST(test_floats),
+		TEST(test_appending),
+		TEST(test_ranges),
+		TEST(test_writing_ranges),
+		TEST(test_any_bytes_are_a_value),
+		TEST(test_long_keys_are_keys),
+		TEST(test_hits_and_misses_are_counted_for_reads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -159,9 +159,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-	    TEST(test_random_transactions),
-	    TEST(test_trees_are_apart),
-	    TEST(test_full_until_aborted),
+		TEST(test_random_transactions),
+		TEST(test_trees_are_apart),
+		TEST(test_full_until_aborted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,9 +45,9 @@ static void test_keys_of_every_length_come_back(void **state)
 		struct hs_bytes key = {text, lengths[i]}, back;
 		bool is_long = lengths[i] > HS_RECORD_KEY_INLINE_MAX;
 		struct hs_record record = {
-		    .type = HS_TYPE_STRING,
-		    .flags = is_long ? HS_RECORD_LONG_KEY : 0,
-		    .long_key = is_long ? key : (struct hs_bytes){NULL, 0},
+			.type = HS_TYPE_STRING,
+			.flags = is_long ? HS_RECORD_LONG_KEY : 0,
+			.long_key = is_long ? key : (struct hs_bytes){NULL, 0},
 		};
 		struct hs_physical_key physical;
 
@@ -83,11 +83,11 @@ static char *encode(const struct hs_record *record, size_t *len)
 }
 
 static const unsigned flag_sets[] = {
-    0,
-    HS_RECORD_EXPIRES,
-    HS_RECORD_LONG_KEY,
-    HS_RECORD_EXPIRES | HS_RECORD_LONG_KEY | HS_RECORD_RAW,
-    HS_RECORD_NO_INT | HS_RECORD_UNSHARED,
+	0,
+	HS_RECORD_EXPIRES,
+	HS_RECORD_LONG_KEY,
+	HS_RECORD_EXPIRES | HS_RECORD_LONG_KEY | HS_RECORD_RAW,
+	HS_RECORD_NO_INT | HS_RECORD_UNSHARED,
 };
 
 static void test_records_come_back(void **state)
@@ -97,12 +97,12 @@ static void test_records_come_back(void **state)
 		bool expires = flag_sets[i] & HS_RECORD_EXPIRES;
 		bool is_long = flag_sets[i] & HS_RECORD_LONG_KEY;
 		struct hs_record record = {
-		    .type = HS_TYPE_STRING,
-		    .flags = flag_sets[i],
-		    .written_s = 0xfedcba98,
-		    .expire_ms = expires ? 0x1122334455667788 : -1,
-		    .long_key = is_long ? HS_LIT("a key") : (struct hs_bytes){NULL, 0},
-		    .payload = HS_LIT("payload"),
+			.type = HS_TYPE_STRING,
+			.flags = flag_sets[i],
+			.written_s = 0xfedcba98,
+			.expire_ms = expires ? 0x1122334455667788 : -1,
+			.long_key = is_long ? HS_LIT("a key") : (struct hs_bytes){NULL, 0},
+			.payload = HS_LIT("payload"),
 		};
 		struct hs_record back;
 		size_t len;
@@ -122,11 +122,11 @@ static void test_records_come_back(void **state)
 static void test_cut_records_are_refused(void **state)
 {
 	struct hs_record back, record = {
-				   .type = HS_TYPE_STRING,
-				   .flags = HS_RECORD_EXPIRES | HS_RECORD_LONG_KEY,
-				   .expire_ms = 5,
-				   .long_key = HS_LIT("a key"),
-				   .payload = {"", 0},
+				       .type = HS_TYPE_STRING,
+				       .flags = HS_RECORD_EXPIRES | HS_RECORD_LONG_KEY,
+				       .expire_ms = 5,
+				       .long_key = HS_LIT("a key"),
+				       .payload = {"", 0},
 			       };
 	size_t len;
 	char *bytes = encode(&record, &len);
@@ -169,13 +169,13 @@ static void test_damaged_physical_keys_are_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_slot_and_hash_come_first),
-	    cmocka_unit_test(test_keys_of_every_length_come_back),
-	    cmocka_unit_test(test_long_keys_differ_by_hash),
-	    cmocka_unit_test(test_records_come_back),
-	    cmocka_unit_test(test_cut_records_are_refused),
-	    cmocka_unit_test(test_unknown_types_and_flags_are_of_another_version),
-	    cmocka_unit_test(test_damaged_physical_keys_are_refused),
+		cmocka_unit_test(test_slot_and_hash_come_first),
+		cmocka_unit_test(test_keys_of_every_length_come_back),
+		cmocka_unit_test(test_long_keys_differ_by_hash),
+		cmocka_unit_test(test_records_come_back),
+		cmocka_unit_test(test_cut_records_are_refused),
+		cmocka_unit_test(test_unknown_types_and_flags_are_of_another_version),
+		cmocka_unit_test(test_damaged_physical_keys_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

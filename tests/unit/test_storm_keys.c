@@ -165,10 +165,10 @@ static void test_moving_follows_the_seed(void **state)
 static void test_shape_words(void **state)
 {
 	static const char *const wrong[] = {
-	    "",		"unif",	     "uniform:1",  "zipf:",	 "zipf:x",	"zipf:-1",
-	    "zipf:0",	"zipf:0.9x", "zipf0.99",   "viral:1.1",	 "viral:-0.1",	"viral:0.4:2",
-	    "moving:",	"moving:0s", "moving:2s:", "moving:2x",	 "moving:2s:2", "moving:s",
-	    "zipf:1e3", "viral:nan", "moving:inf", "zipf:1.2.3", "viral:.",	"Zipf:1",
+		"",	    "unif",	 "uniform:1",  "zipf:",	     "zipf:x",	    "zipf:-1",
+		"zipf:0",   "zipf:0.9x", "zipf0.99",   "viral:1.1",  "viral:-0.1",  "viral:0.4:2",
+		"moving:",  "moving:0s", "moving:2s:", "moving:2x",  "moving:2s:2", "moving:s",
+		"zipf:1e3", "viral:nan", "moving:inf", "zipf:1.2.3", "viral:.",	    "Zipf:1",
 	};
 	struct hs_storm_shape shape;
 
@@ -186,12 +186,12 @@ static void test_shape_words(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_uniform),
-	    cmocka_unit_test(test_zipf),
-	    cmocka_unit_test(test_viral),
-	    cmocka_unit_test(test_moving),
-	    cmocka_unit_test(test_moving_follows_the_seed),
-	    cmocka_unit_test(test_shape_words),
+		cmocka_unit_test(test_uniform),
+		cmocka_unit_test(test_zipf),
+		cmocka_unit_test(test_viral),
+		cmocka_unit_test(test_moving),
+		cmocka_unit_test(test_moving_follows_the_seed),
+		cmocka_unit_test(test_shape_words),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -67,8 +67,7 @@ static void sleep_a_while(struct hs_committer *committer)
 	uv_mutex_lock(&committer->mutex);
 	atomic_store(&committer->asleep, true);
 	if (hs_mpsc_empty(&committer->queue) && !atomic_load(&committer->stop))
-		uv_cond_timedwait(&committer->cond, &committer->mutex,
-				  (until - now) * 1000);
+		uv_cond_timedwait(&committer->cond, &committer->mutex, (until - now) * 1000);
 	atomic_store(&committer->asleep, false);
 	uv_mutex_unlock(&committer->mutex);
 }

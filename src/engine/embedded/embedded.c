@@ -111,13 +111,13 @@ static void partition_stats(struct hs_engine *engine, uint16_t id,
 	struct hs_store *store = &embedded->database.stores[id];
 
 	*stats = (struct hs_engine_partition){
-	    .keys = hs_counter_get(&store->keys),
-	    .expires = hs_counter_get(&store->expires),
-	    .bytes_used = hs_counter_get(&store->bytes_used),
-	    .bytes_max = store->bytes_max,
-	    .queued = atomic_load_explicit(&store->queued, memory_order_relaxed),
-	    .slot_first = (uint16_t)hs_slot_first(id, count),
-	    .slot_last = (uint16_t)(hs_slot_first((uint16_t)(id + 1), count) - 1),
+		.keys = hs_counter_get(&store->keys),
+		.expires = hs_counter_get(&store->expires),
+		.bytes_used = hs_counter_get(&store->bytes_used),
+		.bytes_max = store->bytes_max,
+		.queued = atomic_load_explicit(&store->queued, memory_order_relaxed),
+		.slot_first = (uint16_t)hs_slot_first(id, count),
+		.slot_last = (uint16_t)(hs_slot_first((uint16_t)(id + 1), count) - 1),
 	};
 }
 
@@ -128,19 +128,19 @@ static void stats_all(struct embedded *embedded, struct hs_engine_stats *stats)
 	struct hs_redo *redo = &embedded->database.redo;
 
 	*stats = (struct hs_engine_stats){
-	    .commits = hs_counter_get(&group->commits),
-	    .commit_ops = hs_counter_get(&group->commit_ops),
-	    .commit_us = hs_counter_get(&group->commit_us),
-	    .syncs = hs_counter_get(&redo->syncs),
-	    .checkpoints = hs_counter_get(&embedded->database.checkpoint.done),
-	    .checkpoint_wall_s = (int64_t)hs_counter_get(&group->checkpoint_wall_s),
-	    .log_bytes = hs_counter_get(&redo->used[0]) + hs_counter_get(&redo->used[1]),
-	    .hits = hs_counter_get(&group->hits),
-	    .misses = hs_counter_get(&group->misses),
-	    .expired = hs_counter_get(&group->expired),
-	    .changes = hs_counter_get(&group->changes),
-	    .full_errors = hs_counter_get(&group->full_errors),
-	    .last_error = atomic_load(&group->last_error),
+		.commits = hs_counter_get(&group->commits),
+		.commit_ops = hs_counter_get(&group->commit_ops),
+		.commit_us = hs_counter_get(&group->commit_us),
+		.syncs = hs_counter_get(&redo->syncs),
+		.checkpoints = hs_counter_get(&embedded->database.checkpoint.done),
+		.checkpoint_wall_s = (int64_t)hs_counter_get(&group->checkpoint_wall_s),
+		.log_bytes = hs_counter_get(&redo->used[0]) + hs_counter_get(&redo->used[1]),
+		.hits = hs_counter_get(&group->hits),
+		.misses = hs_counter_get(&group->misses),
+		.expired = hs_counter_get(&group->expired),
+		.changes = hs_counter_get(&group->changes),
+		.full_errors = hs_counter_get(&group->full_errors),
+		.last_error = atomic_load(&group->last_error),
 	};
 	for (uint32_t id = 0; id < embedded->host.workers; id++) {
 		stats->hits += hs_counter_get(&embedded->workers[id].reader.hits);
@@ -192,16 +192,16 @@ static void destroy(struct hs_engine **engine)
 }
 
 static const struct hs_engine_calls calls = {
-    .name = "embedded",
-    .submit = submit,
-    .flush = flush,
-    .refresh = refresh,
-    .idle = idle,
-    .partitions = partitions,
-    .partition_stats = partition_stats,
-    .stats = stats,
-    .reset_stats = reset_stats,
-    .destroy = destroy,
+	.name = "embedded",
+	.submit = submit,
+	.flush = flush,
+	.refresh = refresh,
+	.idle = idle,
+	.partitions = partitions,
+	.partition_stats = partition_stats,
+	.stats = stats,
+	.reset_stats = reset_stats,
+	.destroy = destroy,
 };
 
 static int check_options(const struct hs_embedded_options *options, struct hs_fault *fault)

@@ -20,7 +20,7 @@ struct hs_fault {
 
 /* Writes the line and returns `code`, so that a failure is one statement. */
 int hs_fault_set(struct hs_fault *fault, int code, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+	__attribute__((format(printf, 3, 4)));
 
 /* All return 0 or a negative errno. */
 int hs_file_read(int fd, void *bytes, size_t len, uint64_t at) HS_MUSTCHECK; /* -ENODATA: shorter */

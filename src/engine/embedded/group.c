@@ -83,8 +83,8 @@ static void collect(struct hs_group *group, bool wait)
 
 		hs_counter_set(&redo->used[!redo->turn], 0);
 		hs_counter_set(
-		    &group->checkpoint_wall_s,
-		    (uint64_t)(group->host->now(group->host->context).wall_us / 1000000));
+			&group->checkpoint_wall_s,
+			(uint64_t)(group->host->now(group->host->context).wall_us / 1000000));
 	}
 }
 
@@ -215,9 +215,8 @@ static int touch(struct hs_group *group, uint16_t id)
 	if (part->touched)
 		return 0;
 	/* What it keeps is in a transaction that is open already. */
-	rc = group->database->stores[id].write.txn
-		 ? 0
-		 : hs_store_begin(&group->database->stores[id]);
+	rc = group->database->stores[id].write.txn ? 0
+						   : hs_store_begin(&group->database->stores[id]);
 	if (rc != 0)
 		return rc;
 	part->touched = true;
@@ -383,8 +382,8 @@ static void prepare_retry(struct hs_group *group, struct hs_store *store)
 	    (failure != MDB_MAP_FULL || store->churn_bytes > store->headroom_bytes / 16))
 		hs_group_checkpoint(group);
 	atomic_store(&group->last_error, hs_store_error(failure) == HS_EFULL
-					     ? HS_GROUP_FULL_TEXT
-					     : "a store could not be written");
+						 ? HS_GROUP_FULL_TEXT
+						 : "a store could not be written");
 	if (group->failed)
 		atomic_store(&group->last_error, group->failure);
 }
@@ -398,8 +397,7 @@ static void give_up(struct hs_group *group, struct hs_group_item *item)
 
 	if (hs_store_error(failure) == HS_EFULL && failure != MDB_MAP_FULL &&
 	    failure != MDB_TXN_FULL && item->bytes < SMALL_BYTES)
-		part->disk_full_until_us =
-		    now_us(group) + HS_GROUP_DISK_FULL_US;
+		part->disk_full_until_us = now_us(group) + HS_GROUP_DISK_FULL_US;
 	hs_group_refuse(group, item);
 	part->refused = true;
 }
@@ -451,9 +449,9 @@ static void retry(struct hs_group *group, uint16_t id)
 		if (item->ran && (op->kind == HS_OP_WATCH || op->kind == HS_OP_UNWATCH))
 			continue;
 		run_alone(group, item);
-		for (int tries = 0; part->broken && tries < FREE_TRIES &&
-				    (!hs_group_grows(group, op) ||
-				     !hs_store_disk_full(store, item->bytes));
+		for (int tries = 0;
+		     part->broken && tries < FREE_TRIES &&
+		     (!hs_group_grows(group, op) || !hs_store_disk_full(store, item->bytes));
 		     tries++) {
 			/* The pages are there once the readers have let go of them. */
 			uv_sleep(FREE_TRY_MS);

@@ -51,11 +51,11 @@ struct hs_group_item {
 /* What the group knows of one store. */
 struct hs_group_part {
 	struct hs_keyspace ks;
-	bool touched; /* has a transaction in this group */
-	bool broken;  /* lost it */
-	bool retrying; /* its operations are run again, one by one, after a checkpoint */
-	bool refused; /* one of its operations was refused while it was run again */
-	uint64_t commit_at_us;   /* when what it keeps must be committed */
+	bool touched;		 /* has a transaction in this group */
+	bool broken;		 /* lost it */
+	bool retrying;		 /* its operations are run again, one by one, after a checkpoint */
+	bool refused;		 /* one of its operations was refused while it was run again */
+	uint64_t commit_at_us;	 /* when what it keeps must be committed */
 	uint64_t eager_until_us; /* until then it keeps nothing: somebody reads what is written */
 	uint64_t changes_before;
 	uint64_t disk_full_until_us; /* growing writes are not even tried before */

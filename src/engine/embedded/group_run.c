@@ -122,10 +122,10 @@ void hs_group_refuse(struct hs_group *group, struct hs_group_item *item)
 				(unsigned)store->id, (unsigned long long)store->bytes_max);
 	else
 		hs_reply_errorf(
-		    &reply,
-		    "OOM store full: the disk of '%s' has no room for partition %u (%s); "
-		    "make room on the disk or delete keys",
-		    group->database->folder, (unsigned)store->id, hs_store_failure_text(store));
+			&reply,
+			"OOM store full: the disk of '%s' has no room for partition %u (%s); "
+			"make room on the disk or delete keys",
+			group->database->folder, (unsigned)store->id, hs_store_failure_text(store));
 }
 
 static int run_command(struct hs_group *group, struct hs_group_item *item)
@@ -257,7 +257,8 @@ int hs_group_run_op(struct hs_group *group, struct hs_group_item *item)
 		part->disk_full_until_us = 0;
 	}
 	if (hs_store_disk_full(store, item->bytes)) {
-		/* A checkpoint gives back the pages that only a pin reaches: try again after one. */
+		/* A checkpoint gives back the pages that only a pin reaches: try again after one.
+		 */
 		if (store->churn_bytes > 0 && !part->retrying)
 			return HS_EFULL;
 		part->disk_full_until_us =

@@ -24,8 +24,8 @@
 struct hs_reader_store {
 	struct hs_store_read read;
 	struct hs_keyspace ks;
-	uint64_t batch;	  /* the one it was last looked at in */
-	bool used;	  /* since the last idle */
+	uint64_t batch; /* the one it was last looked at in */
+	bool used;	/* since the last idle */
 };
 
 struct hs_reader {

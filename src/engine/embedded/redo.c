@@ -51,11 +51,11 @@ size_t hs_redo_entry_append(struct hs_buf *buf, enum hs_redo_op op, uint8_t tree
 			    struct hs_bytes key, size_t value_bytes)
 {
 	struct entry_head head = {
-	    .op = (uint8_t)op,
-	    .tree = tree,
-	    .store = store,
-	    .key_bytes = (uint32_t)key.len,
-	    .value_bytes = value_bytes,
+		.op = (uint8_t)op,
+		.tree = tree,
+		.store = store,
+		.key_bytes = (uint32_t)key.len,
+		.value_bytes = value_bytes,
 	};
 	char *room = hs_buf_reserve(buf, sizeof head + key.len + value_bytes);
 	size_t value_at = buf->len + sizeof head + key.len;

@@ -32,8 +32,8 @@ enum {
 #define HEADROOM_BYTES_MIN (64 * HS_MIB)
 
 static const char *const tree_names[HS_KV_TREES] = {
-    [HS_KV_KEYS] = "keys",
-    [HS_KV_EXPIRES] = "expires",
+	[HS_KV_KEYS] = "keys",
+	[HS_KV_EXPIRES] = "expires",
 };
 
 void hs_store_name(char *name, size_t size, uint16_t id)
@@ -183,8 +183,8 @@ int hs_store_commit(struct hs_store *store)
 {
 	struct hs_store_write *write = &store->write;
 	uint64_t churn =
-	    (write->changed * PAGES_PER_CHANGE + PAGES_PER_COMMIT) * store->page_bytes +
-	    write->redo.len + write->kept.len;
+		(write->changed * PAGES_PER_CHANGE + PAGES_PER_COMMIT) * store->page_bytes +
+		write->redo.len + write->kept.len;
 	int rc;
 
 	hs_check(write->txn && !write->outer);
@@ -290,9 +290,9 @@ void hs_store_keep(struct hs_store *store)
 	write->redo.len = 0;
 	count(store, write->txn);
 	/* Before anybody is answered, and behind the stamps: who sees this sees them. */
-	atomic_store_explicit(
-	    &store->exposed,
-	    atomic_load_explicit(&store->commits, memory_order_relaxed) + 1, memory_order_release);
+	atomic_store_explicit(&store->exposed,
+			      atomic_load_explicit(&store->commits, memory_order_relaxed) + 1,
+			      memory_order_release);
 }
 
 int hs_store_rewind(struct hs_store *store)

@@ -66,8 +66,8 @@ struct hs_store {
 	/* Numbers that workers look at all the time, away from what the writer writes. */
 	char apart_commits[64];
 	_Atomic uint64_t commits; /* goes up after each commit: older snapshots are out of date */
-	/* The commit that will show what was kept (hs_store_keep). While it is ahead of `commits`, a
-	 * reader asks `stamps` whether the key it wants is among that. */
+	/* The commit that will show what was kept (hs_store_keep). While it is ahead of `commits`,
+	 * a reader asks `stamps` whether the key it wants is among that. */
 	_Atomic uint64_t exposed;
 	_Atomic uint32_t *stamps;      /* by key hash: the last commit to change such a key */
 	_Atomic uint32_t stamp_of_all; /* the last commit to clear the trees */
@@ -79,9 +79,9 @@ struct hs_store {
 
 	struct hs_store_write write;
 	uint64_t allocated_bytes; /* of the file: the disk has set them aside for us */
-	uint64_t churn_bytes; /* pages written since the last pin, estimated from above */
-	MDB_txn *pin;	      /* the snapshot of the checkpoint on disk */
-	MDB_txn *pin_next;    /* of the checkpoint being made */
+	uint64_t churn_bytes;	  /* pages written since the last pin, estimated from above */
+	MDB_txn *pin;		  /* the snapshot of the checkpoint on disk */
+	MDB_txn *pin_next;	  /* of the checkpoint being made */
 };
 
 /* What remains of the room behind bytes_max is for deletes once this much is used. */

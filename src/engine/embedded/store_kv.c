@@ -149,7 +149,7 @@ static int read_next(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes *ke
 	struct hs_store_read *read = reader(kv);
 
 	return hs_store_error(
-	    cursor_get(read->cursors[tree], MDB_NEXT, (MDB_val){0, NULL}, key, value));
+		cursor_get(read->cursors[tree], MDB_NEXT, (MDB_val){0, NULL}, key, value));
 }
 
 static int read_count(struct hs_kv *kv, enum hs_kv_tree tree, uint64_t *entries)
@@ -191,13 +191,13 @@ static int read_clear(struct hs_kv *kv)
 }
 
 const struct hs_kv_calls hs_store_read_calls = {
-    .get = read_get,
-    .put = read_put,
-    .del = read_del,
-    .seek = read_seek,
-    .next = read_next,
-    .count = read_count,
-    .clear = read_clear,
+	.get = read_get,
+	.put = read_put,
+	.del = read_del,
+	.seek = read_seek,
+	.next = read_next,
+	.count = read_count,
+	.clear = read_clear,
 };
 
 /* The writer. */
@@ -315,7 +315,7 @@ static int write_next(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes *k
 	struct hs_store_write *write = writer(kv);
 
 	return write_failed(
-	    write, cursor_get(write->cursors[tree], MDB_NEXT, (MDB_val){0, NULL}, key, value));
+		write, cursor_get(write->cursors[tree], MDB_NEXT, (MDB_val){0, NULL}, key, value));
 }
 
 static int write_count(struct hs_kv *kv, enum hs_kv_tree tree, uint64_t *entries)
@@ -344,13 +344,13 @@ static int write_clear(struct hs_kv *kv)
 }
 
 const struct hs_kv_calls hs_store_write_calls = {
-    .get = write_get,
-    .put = write_put,
-    .del = write_del,
-    .seek = write_seek,
-    .next = write_next,
-    .count = write_count,
-    .clear = write_clear,
+	.get = write_get,
+	.put = write_put,
+	.del = write_del,
+	.seek = write_seek,
+	.next = write_next,
+	.count = write_count,
+	.clear = write_clear,
 };
 
 int hs_store_apply(struct hs_store *store, const struct hs_redo_entry *entry)
