@@ -221,6 +221,14 @@ static void a_lost_transaction_runs_again(void **state)
 	drop_exec(&large_exec);
 }
 
+static bool sweep(struct hs_test_embedded *test)
+{
+	bool more = hs_group_sweep(&test->group, 10);
+
+	assert_true(hs_group_finish(&test->group, false));
+	return more;
+}
+
 static void expired_keys_are_swept(void **state)
 {
 	struct hs_test_embedded *test = *state;
@@ -231,13 +239,13 @@ static void expired_keys_are_swept(void **state)
 		assert_string_equal(hs_test_embedded_do(test, words), "+OK\r\n");
 	}
 	hs_test_embedded_do(test, "set {b}stays v");
-	assert_false(hs_group_sweep(&test->group, 10));
+	assert_false(sweep(test));
 	assert_int_equal(hs_counter_get(&test->group.expired), 0);
 	test->now.wall_us += 2 * 1000 * 1000;
 	assert_string_equal(hs_test_embedded_read(test, "exists k5"), ":0\r\n");
-	assert_true(hs_group_sweep(&test->group, 10));
+	assert_true(sweep(test));
 	assert_int_equal(hs_counter_get(&test->group.expired), 20);
-	while (hs_group_sweep(&test->group, 10))
+	while (sweep(test))
 		continue;
 	assert_int_equal(hs_counter_get(&test->group.expired), 100);
 	assert_int_equal(hs_counter_get(&test->database.stores[0].keys) +

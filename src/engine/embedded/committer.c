@@ -13,15 +13,20 @@ enum {
 	SWEEP_BUSY_KEYS = 32, /* per store, when somebody does */
 };
 
-void hs_committer_push(struct hs_committer *committer, struct hs_op *newest, struct hs_op *oldest)
+/* Either this sees that it sleeps, or it sees what happened before it falls asleep. */
+static void wake(struct hs_committer *committer)
 {
-	hs_mpsc_push(&committer->queue, newest, oldest, offsetof(struct hs_op, next));
-	/* Either this sees that it sleeps, or it sees the push before it falls asleep. */
 	if (atomic_load(&committer->asleep) && atomic_exchange(&committer->asleep, false)) {
 		uv_mutex_lock(&committer->mutex);
 		uv_cond_signal(&committer->cond);
 		uv_mutex_unlock(&committer->mutex);
 	}
+}
+
+void hs_committer_push(struct hs_committer *committer, struct hs_op *newest, struct hs_op *oldest)
+{
+	hs_mpsc_push(&committer->queue, newest, oldest, offsetof(struct hs_op, next));
+	wake(committer);
 }
 
 static uint64_t now_us(struct hs_committer *committer)
@@ -66,39 +71,33 @@ static void sleep_a_while(struct hs_committer *committer)
 		return;
 	uv_mutex_lock(&committer->mutex);
 	atomic_store(&committer->asleep, true);
-	if (hs_mpsc_empty(&committer->queue) && !atomic_load(&committer->stop))
+	if (hs_mpsc_empty(&committer->queue) && !atomic_load(&committer->stop) &&
+	    (hs_group_empty(&committer->group) || hs_syncer_busy(&committer->syncer)))
 		uv_cond_timedwait(&committer->cond, &committer->mutex, (until - now) * 1000);
 	atomic_store(&committer->asleep, false);
 	uv_mutex_unlock(&committer->mutex);
 }
 
-/* Hands `count` operations back to their workers, in order. */
-static void answer(struct hs_committer *committer, size_t count)
+/* Moves the first `count` operations that were taken to those of the group. */
+static void move_to_group(struct hs_committer *committer, size_t count)
 {
-	struct hs_op *op = committer->first;
+	struct hs_op *first = committer->first, *last = first;
 
-	for (; count > 0; count--) {
-		struct hs_op *next = op->next;
-		uint32_t worker = op->worker;
-
-		atomic_fetch_sub_explicit(&committer->database->stores[op->partition].queued, 1,
-					  memory_order_relaxed);
-		op->next = NULL;
-		if (committer->done_first[worker])
-			committer->done_last[worker]->next = op;
-		else
-			committer->done_first[worker] = op;
-		committer->done_last[worker] = op;
-		op = next;
+	for (size_t i = 0; i < count; i++) {
+		atomic_fetch_sub_explicit(
+			&committer->database->stores[committer->first->partition].queued, 1,
+			memory_order_relaxed);
+		last = committer->first;
+		committer->first = last->next;
 	}
-	committer->first = op;
-	for (uint32_t worker = 0; worker < committer->host->workers; worker++) {
-		struct hs_op *chain = committer->done_first[worker];
-
-		committer->done_first[worker] = NULL;
-		if (chain)
-			committer->host->done(committer->host->context, worker, chain);
-	}
+	if (count == 0)
+		return;
+	last->next = NULL;
+	if (committer->group_first)
+		committer->group_last->next = first;
+	else
+		committer->group_first = first;
+	committer->group_last = last;
 }
 
 static void sweep(struct hs_committer *committer)
@@ -113,24 +112,60 @@ static void sweep(struct hs_committer *committer)
 	committer->sweep_at_us = now_us(committer) + (!more ? SWEEP_US : busy ? SWEEP_BUSY_US : 0);
 }
 
+/* Ends the group and sees to its answers: now, or behind the disk. */
+static void finish(struct hs_committer *committer)
+{
+	struct hs_op *chain;
+	bool ready;
+
+	/* A failed sync shows in the group as soon as something must be committed. */
+	(void)!hs_syncer_wait(&committer->syncer);
+	ready = hs_group_finish(&committer->group, committer->group_first != NULL);
+	chain = committer->group_first;
+	committer->group_first = NULL;
+	if (!ready)
+		hs_syncer_submit(&committer->syncer, chain);
+	else if (chain)
+		hs_answers_send(&committer->answers, chain);
+}
+
+/* While the disk is busy with one group the next one is run and grows; when it is done, that is
+ * logged and handed over. */
 static void run(void *argument)
 {
 	struct hs_committer *committer = argument;
+	struct hs_group *group = &committer->group;
 
 	for (;;) {
 		bool stop = atomic_load(&committer->stop);
 
 		gather(committer);
 		if (committer->first)
-			answer(committer, hs_group_run(&committer->group, committer->first));
-		else if (stop)
-			break;
-		else
-			sleep_a_while(committer);
+			move_to_group(committer, hs_group_add(group, committer->first));
 		sweep(committer);
-		committer->tend_at_us = hs_group_tend(&committer->group);
+		if (!hs_group_empty(group) &&
+		    (!hs_syncer_busy(&committer->syncer) || hs_group_full(group))) {
+			finish(committer);
+			continue;
+		}
+		if (hs_group_empty(group) && !hs_syncer_busy(&committer->syncer)) {
+			if (stop && !committer->first)
+				break;
+			committer->tend_at_us = hs_group_tend(group);
+		}
+		sleep_a_while(committer);
 	}
-	hs_group_checkpoint(&committer->group);
+	hs_group_checkpoint(group);
+}
+
+static void on_syncer_idle(void *context)
+{
+	wake(context);
+}
+
+static int barrier(void *context)
+{
+	return hs_syncer_wait(&((struct hs_committer *)context)->syncer);
 }
 
 void hs_committer_start(struct hs_committer *committer, struct hs_database *database,
@@ -140,11 +175,13 @@ void hs_committer_start(struct hs_committer *committer, struct hs_database *data
 	committer->database = database;
 	committer->host = host;
 	committer->tend_at_us = UINT64_MAX;
-	committer->done_first = hs_mem_zalloc(host->workers * sizeof(struct hs_op *));
-	committer->done_last = hs_mem_zalloc(host->workers * sizeof(struct hs_op *));
+	hs_answers_init(&committer->answers, host);
 	hs_group_init(&committer->group, database, host);
+	committer->group.barrier = barrier;
+	committer->group.barrier_context = committer;
 	hs_check(uv_mutex_init(&committer->mutex) == 0);
 	hs_check(uv_cond_init(&committer->cond) == 0);
+	hs_syncer_start(&committer->syncer, &database->redo, host, on_syncer_idle, committer);
 	hs_check(uv_thread_create(&committer->thread, run, committer) == 0);
 }
 
@@ -155,9 +192,9 @@ void hs_committer_stop(struct hs_committer *committer)
 	uv_cond_signal(&committer->cond);
 	uv_mutex_unlock(&committer->mutex);
 	uv_thread_join(&committer->thread);
+	hs_syncer_stop(&committer->syncer);
 	uv_cond_destroy(&committer->cond);
 	uv_mutex_destroy(&committer->mutex);
 	hs_group_deinit(&committer->group);
-	hs_mem_free(&committer->done_first);
-	hs_mem_free(&committer->done_last);
+	hs_answers_deinit(&committer->answers);
 }

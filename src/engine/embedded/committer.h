@@ -1,7 +1,8 @@
 /* The committer: the one thread that writes, for all stores. It takes whatever the workers have
- * queued, runs it as a group (group.h), and sends the answers back, one chain per worker. While it
- * is busy the next group gathers by itself: the more load, the larger the groups. In between it
- * sweeps expired keys and keeps checkpoints going. It sleeps when there is nothing to do. */
+ * queued, runs it as part of a group (group.h), and when the disk is free logs that group and leaves
+ * it to the syncer (syncer.h), who answers it. While the disk is busy the next group grows: the more
+ * load, the larger the groups. In between it sweeps expired keys and keeps checkpoints going. It
+ * sleeps when there is nothing to do. */
 #ifndef HS_ENGINE_EMBEDDED_COMMITTER_H
 #define HS_ENGINE_EMBEDDED_COMMITTER_H
 
@@ -9,6 +10,7 @@
 #include "core/op.h"
 #include "engine/embedded/database.h"
 #include "engine/embedded/group.h"
+#include "engine/embedded/syncer.h"
 #include "engine/engine.h"
 
 #include <stdatomic.h>
@@ -20,6 +22,7 @@ struct hs_committer {
 	struct hs_database *database;
 	const struct hs_engine_host *host;
 	struct hs_group group;
+	struct hs_syncer syncer;
 
 	struct hs_mpsc queue; /* of hs_op, by `next` */
 	_Atomic bool asleep;  /* somebody must wake it after pushing */
@@ -29,8 +32,9 @@ struct hs_committer {
 	uv_thread_t thread;
 
 	/* The thread's own. */
-	struct hs_op *first, *last;		/* taken, not yet run */
-	struct hs_op **done_first, **done_last; /* by worker */
+	struct hs_op *first, *last;	        /* taken, not yet run */
+	struct hs_op *group_first, *group_last; /* run, the group not yet ended */
+	struct hs_answers answers;
 	uint64_t sweep_at_us;
 	uint64_t tend_at_us; /* when a store must commit what it keeps */
 };

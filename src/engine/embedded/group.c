@@ -93,12 +93,22 @@ static uint64_t now_us(struct hs_group *group)
 	return group->host->now(group->host->context).mono_us;
 }
 
+/* Until the groups before this one are on disk. */
+static void await_log(struct hs_group *group)
+{
+	int rc = group->barrier ? group->barrier(group->barrier_context) : 0;
+
+	if (rc != 0)
+		fail(group, "cannot sync the log", strerror(-rc));
+}
+
 /* Shows what a store has kept. Room on disk was set aside for it, and it was acknowledged: there is
  * no way back and no way on without it. The log has it; a restart replays it. */
 static void commit_kept(struct hs_group *group, struct hs_store *store)
 {
 	if (store->write.kept.len == 0)
 		return;
+	await_log(group);
 	if (hs_store_commit(store) == 0)
 		return;
 	hs_log(group->host->log, HS_LOG_WARN, "cannot commit to '%s': %s; trying again",
@@ -181,8 +191,10 @@ static void begin_checkpoint_if_due(struct hs_group *group)
 
 uint64_t hs_group_tend(struct hs_group *group)
 {
-	uint64_t next = commit_due(group);
+	uint64_t next;
 
+	hs_check(hs_group_empty(group));
+	next = commit_due(group);
 	if (!group->failed)
 		begin_checkpoint_if_due(group);
 	return next;
@@ -200,6 +212,8 @@ static void make_log_room(struct hs_group *group)
 
 static void break_part(struct hs_group *group, uint16_t id)
 {
+	await_log(group);
+
 	bool kept_changes_are_back = hs_store_rewind(&group->database->stores[id]) == 0;
 
 	hs_check(kept_changes_are_back);
@@ -259,8 +273,21 @@ static int gather(struct hs_group *group, struct iovec *parts, size_t *bytes)
 	return count;
 }
 
-/* Writes the record. When that fails nothing of the group can be committed. */
-static void log_group(struct hs_group *group)
+/* Nothing of the group can be committed. */
+static void break_all(struct hs_group *group, int failure)
+{
+	for (uint16_t i = 0; i < group->touched_count; i++) {
+		struct hs_store *store = &group->database->stores[group->touched[i]];
+
+		if (group->parts[store->id].broken || store->write.redo.len == 0)
+			continue;
+		store->write.failure = failure;
+		break_part(group, store->id);
+	}
+}
+
+/* Writes the record. True if there is one now. */
+static bool log_group(struct hs_group *group)
 {
 	struct hs_redo *redo = &group->database->redo;
 	struct iovec parts[HS_PARTITIONS_MAX];
@@ -268,24 +295,27 @@ static void log_group(struct hs_group *group)
 	int count = gather(group, parts, &bytes), rc = 0;
 
 	if (count == 0)
-		return;
+		return false;
 	group->log_full = !group->failed && !hs_redo_fits(redo, bytes);
 	if (!group->failed && !group->log_full)
 		rc = hs_redo_append(redo, HS_REDO_GROUP, parts, count);
-	/* Only a record longer than a whole file can meet a full disk; then the log is as before.
-	 */
+	/* Only a record longer than a whole file can meet a full disk; then the log is as before. */
 	if (rc != 0 && hs_store_error(-rc) != HS_EFULL)
 		fail(group, "cannot write the log", strerror(-rc));
 	if (rc == 0 && !group->failed && !group->log_full)
-		return;
-	for (uint16_t i = 0; i < group->touched_count; i++) {
-		struct hs_store *store = &group->database->stores[group->touched[i]];
+		return true;
+	break_all(group, -rc);
+	return false;
+}
 
-		if (store->write.redo.len == 0)
-			continue;
-		store->write.failure = -rc;
-		break_part(group, store->id);
-	}
+static void sync_group(struct hs_group *group)
+{
+	int rc = hs_redo_sync(&group->database->redo);
+
+	if (rc == 0)
+		return;
+	fail(group, "cannot sync the log", strerror(-rc));
+	break_all(group, -rc);
 }
 
 /* Tells the log that stores did not commit what its last record has for them. */
@@ -303,6 +333,8 @@ static void log_abort(struct hs_group *group, const uint16_t *ids, int count)
 		return;
 	}
 	rc = hs_redo_append(redo, HS_REDO_ABORT, parts, 2);
+	if (rc == 0)
+		rc = hs_redo_sync(redo);
 	if (rc != 0)
 		fail(group, "cannot write the log", strerror(-rc));
 }
@@ -316,8 +348,9 @@ static void explain(struct hs_group *group, struct hs_store *store)
 		fail(group, store->path, hs_store_failure_text(store));
 }
 
-/* May the store put off its commit? */
-static bool may_keep(struct hs_group *group, struct hs_store *store, uint64_t now)
+/* May the store put off its commit? `due` is how many have been told to commit because their time
+ * has come: one in each group, so that nobody waits for all of them. */
+static bool may_keep(struct hs_group *group, struct hs_store *store, uint64_t now, int *due)
 {
 	struct hs_group_part *part = &group->parts[store->id];
 
@@ -329,19 +362,43 @@ static bool may_keep(struct hs_group *group, struct hs_store *store, uint64_t no
 		return false;
 	if (store->write.kept.len == 0)
 		part->commit_at_us = now + KEEP_US;
+	else if (now >= part->commit_at_us && (*due)++ == 0)
+		return false;
 	return true;
 }
 
-/* Log and sync, then commit or keep. Stores that fail are left broken. */
-static void seal(struct hs_group *group)
+/* Decides for every store of the group that has changes. True if none of them commits. */
+static bool plan(struct hs_group *group)
+{
+	uint64_t now = now_us(group);
+	bool all_keep = true;
+	int due = 0;
+
+	for (uint16_t i = 0; i < group->touched_count; i++) {
+		struct hs_store *store = &group->database->stores[group->touched[i]];
+		struct hs_group_part *part = &group->parts[store->id];
+
+		if (part->broken)
+			all_keep = false;
+		if (part->broken || store->write.redo.len == 0)
+			continue;
+		part->keep = may_keep(group, store, now, &due);
+		all_keep = all_keep && part->keep;
+	}
+	return all_keep;
+}
+
+/* Log and sync, then commit or keep. Stores that fail are left broken. True if the sync was left to
+ * the caller: then all were kept. */
+static bool seal(struct hs_group *group, bool may_defer)
 {
 	uint16_t aborted[HS_PARTITIONS_MAX];
 	int aborts = 0;
-	bool committed = false;
-	uint64_t now;
+	bool logged = log_group(group), done = false;
+	bool defer = plan(group) && logged && may_defer && group->database->redo.sync;
 
-	log_group(group);
-	now = now_us(group);
+	if (logged && !defer)
+		sync_group(group);
 	for (uint16_t i = 0; i < group->touched_count; i++) {
 		uint16_t id = group->touched[i];
 		struct hs_store *store = &group->database->stores[id];
@@ -353,24 +410,25 @@ static void seal(struct hs_group *group)
 		if (store->write.redo.len == 0) {
 			if (store->write.kept.len == 0)
 				hs_store_abort(store);
-		} else if (may_keep(group, store, now)) {
+			continue;
+		}
+		if (part->keep) {
 			hs_store_keep(store);
-			hs_counter_add(&group->changes, part->ks.changes - part->changes_before);
-			committed = true;
 		} else if (hs_store_commit(store) != 0) {
 			explain(group, store);
 			break_part(group, id);
 			aborted[aborts++] = id;
-		} else {
-			hs_counter_add(&group->changes, part->ks.changes - part->changes_before);
-			committed = true;
+			continue;
 		}
+		hs_counter_add(&group->changes, part->ks.changes - part->changes_before);
+		done = true;
 	}
 	group->touched_count = 0;
 	if (aborts)
 		log_abort(group, aborted, aborts);
-	if (committed && !group->failed)
+	if (done && !group->failed)
 		atomic_store(&group->last_error, "");
+	return defer;
 }
 
 /* What broke the store, and what may help: a checkpoint frees the pages that pins keep. */
@@ -424,7 +482,7 @@ static void run_alone(struct hs_group *group, struct hs_group_item *item)
 		if (item->op->out)
 			item->op->out->len = item->out_mark;
 		run_item(group, item);
-		seal(group);
+		seal(group, false);
 	} while (part->broken && turn_log(group));
 }
 
@@ -472,35 +530,72 @@ static void count_keys(struct hs_group *group)
 	hs_counter_set(&group->expired, group->counts.expired);
 }
 
-size_t hs_group_run(struct hs_group *group, struct hs_op *op)
+bool hs_group_empty(const struct hs_group *group)
 {
-	uint64_t begun_us = now_us(group);
-	uint64_t bytes = 0, bytes_max = group->database->redo.file_bytes / 8;
+	return group->count == 0 && !group->swept;
+}
+
+bool hs_group_full(const struct hs_group *group)
+{
+	uint64_t bytes_max = group->database->redo.file_bytes / 8;
 
 	if (bytes_max > GROUP_BYTES_MAX)
 		bytes_max = GROUP_BYTES_MAX;
-	make_log_room(group);
+	return group->count == HS_GROUP_OPS_MAX || group->bytes >= bytes_max;
+}
 
-	group->count = 0;
-	for (; op && group->count < HS_GROUP_OPS_MAX && bytes < bytes_max; op = op->next) {
+/* Where a group begins there is nothing half done: the time for checkpoints. */
+static void begin_group(struct hs_group *group)
+{
+	if (!hs_group_empty(group))
+		return;
+	make_log_room(group);
+	if (!group->failed)
+		begin_checkpoint_if_due(group);
+	group->begun_us = now_us(group);
+}
+
+size_t hs_group_add(struct hs_group *group, struct hs_op *op)
+{
+	size_t count = group->count;
+
+	begin_group(group);
+	for (; op && !hs_group_full(group); op = op->next) {
 		struct hs_group_item *item = &group->items[group->count++];
 		struct hs_buf *redo = &group->database->stores[op->partition].write.redo;
 		size_t before = redo->len;
 
 		*item = (struct hs_group_item){.op = op, .out_mark = op->out ? op->out->len : 0};
 		run_item(group, item);
-		bytes += redo->len > before ? redo->len - before : 0;
+		group->bytes += redo->len > before ? redo->len - before : 0;
 	}
-	seal(group);
+	return group->count - count;
+}
+
+bool hs_group_finish(struct hs_group *group, bool may_defer)
+{
+	bool deferred = seal(group, may_defer);
+
 	turn_log(group);
 	for (uint16_t id = 0; id < group->database->partitions; id++)
 		if (group->parts[id].broken)
 			retry(group, id);
 	count_keys(group);
-	hs_counter_add(&group->commits, 1);
+	hs_counter_add(&group->commits, group->count > 0);
 	hs_counter_add(&group->commit_ops, group->count);
-	hs_counter_add(&group->commit_us, now_us(group) - begun_us);
-	return group->count;
+	hs_counter_add(&group->commit_us, now_us(group) - group->begun_us);
+	group->count = 0;
+	group->bytes = 0;
+	group->swept = false;
+	return !deferred;
+}
+
+size_t hs_group_run(struct hs_group *group, struct hs_op *op)
+{
+	size_t count = hs_group_add(group, op);
+
+	hs_group_finish(group, false);
+	return count;
 }
 
 bool hs_group_sweep(struct hs_group *group, size_t limit)
@@ -510,29 +605,22 @@ bool hs_group_sweep(struct hs_group *group, size_t limit)
 
 	if (group->failed)
 		return false;
-	make_log_room(group);
+	begin_group(group);
 	for (uint16_t id = 0; id < group->database->partitions; id++) {
 		struct hs_group_part *part = &group->parts[id];
 		int swept;
 
-		if (hs_counter_get(&group->database->stores[id].expires) == 0)
+		if (hs_counter_get(&group->database->stores[id].expires) == 0 || part->broken)
 			continue;
 		if (touch(group, id) != 0)
 			continue;
 		part->ks.now_ms = now_ms;
 		swept = hs_keyspace_sweep(&part->ks, limit);
+		group->swept = true;
 		if (swept < 0)
 			break_part(group, id);
 		else
 			more = more || (size_t)swept >= limit;
 	}
-	seal(group);
-	turn_log(group);
-	for (uint16_t id = 0; id < group->database->partitions; id++) {
-		if (group->parts[id].broken && group->database->stores[id].write.failure)
-			prepare_retry(group, &group->database->stores[id]);
-		group->parts[id].broken = false;
-	}
-	count_keys(group);
 	return more;
 }

@@ -52,7 +52,8 @@ struct hs_group_item {
 struct hs_group_part {
 	struct hs_keyspace ks;
 	bool touched;		 /* has a transaction in this group */
-	bool broken;		 /* lost it */
+	bool broken;   /* lost it */
+	bool keep;     /* puts off its commit */
 	bool retrying;		 /* its operations are run again, one by one, after a checkpoint */
 	bool refused;		 /* one of its operations was refused while it was run again */
 	uint64_t commit_at_us;	 /* when what it keeps must be committed */
@@ -73,6 +74,13 @@ struct hs_group {
 	struct hs_keyspace_counts counts;
 	bool log_full; /* the group did not fit behind the others in its log file */
 	bool failed;   /* for good */
+	bool swept;    /* keys were removed as part of the group */
+	uint64_t bytes;    /* of changes in the group */
+	uint64_t begun_us; /* when it began */
+	/* Waits until what was logged before the group is synced; 0 or a negative errno. NULL when it
+	 * always is. */
+	int (*barrier)(void *context);
+	void *barrier_context;
 	char failure[HS_PATH_BYTES_MAX + 256];
 
 	struct hs_counter commits, commit_ops, commit_us, full_errors, changes;
@@ -85,12 +93,21 @@ void hs_group_init(struct hs_group *group, struct hs_database *database,
 		   const struct hs_engine_host *host);
 void hs_group_deinit(struct hs_group *group);
 
-/* Runs operations of the chain that begins at `op`, as many as make a group, and returns how many.
- * Their replies are final. */
-size_t hs_group_run(struct hs_group *group, struct hs_op *op);
-
-/* Removes up to `limit` expired keys from each store. True when there are more. */
+/* Runs operations of the chain that begins at `op`, as many as fit into the group, and returns how
+ * many. Their replies are written, but may still change. */
+size_t hs_group_add(struct hs_group *group, struct hs_op *op);
+/* Removes up to `limit` expired keys from each store, as part of the group. True when there are
+ * more. */
 bool hs_group_sweep(struct hs_group *group, size_t limit);
+bool hs_group_empty(const struct hs_group *group);
+bool hs_group_full(const struct hs_group *group);
+
+/* Ends the group; the next begins empty. Its replies are final. True: they may be sent. False, only
+ * if `may_defer`: first what was logged must be synced, by whoever called this. */
+bool hs_group_finish(struct hs_group *group, bool may_defer);
+
+/* The two together. */
+size_t hs_group_run(struct hs_group *group, struct hs_op *op);
 
 /* Between groups: commits what was kept long enough, takes in a finished checkpoint, begins one
  * when enough was written. Says when to come back at the latest. */

@@ -198,17 +198,20 @@ int hs_redo_append(struct hs_redo *redo, enum hs_redo_kind kind, const struct io
 	head.checksum = checksum(redo->seed, all, count + 1);
 
 	rc = hs_file_writev(fd, all, count + 1, redo->at);
-	if (rc == 0 && redo->sync) {
-		if (fdatasync(fd) != 0)
-			rc = -errno;
-		hs_counter_add(&redo->syncs, 1);
-	}
 	if (rc != 0)
 		return rc;
 	redo->at += aligned(sizeof head + head.body_bytes);
 	redo->lsn++;
 	hs_counter_set(&redo->used[redo->turn], redo->at);
 	return 0;
+}
+
+int hs_redo_sync(struct hs_redo *redo)
+{
+	if (!redo->sync)
+		return 0;
+	hs_counter_add(&redo->syncs, 1);
+	return fdatasync(redo->fd[redo->turn]) != 0 ? -errno : 0;
 }
 
 /* The record at `at` of a file, if a whole one with the right number is there. */

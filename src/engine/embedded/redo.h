@@ -76,9 +76,12 @@ int hs_redo_resize(struct hs_redo *redo, struct hs_fault *fault) HS_MUSTCHECK;
 bool hs_redo_fits(const struct hs_redo *redo, size_t body_bytes);
 /* The other file, from its start. What it held must be needed no more. */
 void hs_redo_turn(struct hs_redo *redo);
-/* Writes one record and syncs it. 0 or a negative errno: then the log is as before. */
+/* Writes one record. 0 or a negative errno: then the log is as before. */
 int hs_redo_append(struct hs_redo *redo, enum hs_redo_kind kind, const struct iovec *parts,
 		   int count) HS_MUSTCHECK;
+/* Brings what was written to disk, unless told not to bother. 0 or a negative errno: then what the
+ * disk holds is unknown. */
+int hs_redo_sync(struct hs_redo *redo) HS_MUSTCHECK;
 
 /* Reads the records from `lsn` on, through both files. */
 struct hs_redo_reader {

@@ -1,0 +1,136 @@
+#include "engine/embedded/syncer.h"
+
+#include "base/mem.h"
+#include "wire/reply.h"
+
+#include <string.h>
+
+void hs_answers_init(struct hs_answers *answers, const struct hs_engine_host *host)
+{
+	answers->host = host;
+	answers->first = hs_mem_zalloc(host->workers * sizeof(struct hs_op *));
+	answers->last = hs_mem_zalloc(host->workers * sizeof(struct hs_op *));
+}
+
+void hs_answers_deinit(struct hs_answers *answers)
+{
+	hs_mem_free(&answers->first);
+	hs_mem_free(&answers->last);
+}
+
+void hs_answers_send(struct hs_answers *answers, struct hs_op *chain)
+{
+	while (chain) {
+		struct hs_op *op = chain;
+		uint32_t worker = op->worker;
+
+		chain = op->next;
+		op->next = NULL;
+		if (answers->first[worker])
+			answers->last[worker]->next = op;
+		else
+			answers->first[worker] = op;
+		answers->last[worker] = op;
+	}
+	for (uint32_t worker = 0; worker < answers->host->workers; worker++) {
+		struct hs_op *ready = answers->first[worker];
+
+		answers->first[worker] = NULL;
+		if (ready)
+			answers->host->done(answers->host->context, worker, ready);
+	}
+}
+
+/* The disk did not take it: nobody knows what it holds now. */
+static void tell_failure(struct hs_op *chain, int rc)
+{
+	for (; chain; chain = chain->next) {
+		struct hs_reply reply = {chain->out, chain->resp};
+
+		if (!chain->out)
+			continue;
+		chain->out->len = 0;
+		hs_reply_errorf(&reply,
+				"MISCONF cannot sync the log: %s; whether this was done is unknown, "
+				"and writes are refused until a restart",
+				strerror(-rc));
+	}
+}
+
+static void run(void *argument)
+{
+	struct hs_syncer *syncer = argument;
+
+	uv_mutex_lock(&syncer->mutex);
+	for (;;) {
+		struct hs_op *chain;
+		int rc;
+
+		while (!syncer->chain && !syncer->stop)
+			uv_cond_wait(&syncer->cond, &syncer->mutex);
+		if (!syncer->chain)
+			break;
+		uv_mutex_unlock(&syncer->mutex);
+		rc = hs_redo_sync(syncer->redo);
+		if (rc != 0) {
+			atomic_store(&syncer->result, rc);
+			tell_failure(syncer->chain, rc);
+		}
+		chain = syncer->chain;
+		syncer->chain = NULL;
+		hs_answers_send(&syncer->answers, chain);
+		uv_mutex_lock(&syncer->mutex);
+		atomic_store_explicit(&syncer->busy, false, memory_order_release);
+		uv_cond_broadcast(&syncer->cond);
+		uv_mutex_unlock(&syncer->mutex);
+		syncer->idle(syncer->context);
+		uv_mutex_lock(&syncer->mutex);
+	}
+	uv_mutex_unlock(&syncer->mutex);
+}
+
+void hs_syncer_start(struct hs_syncer *syncer, struct hs_redo *redo,
+		     const struct hs_engine_host *host, void (*idle)(void *context), void *context)
+{
+	memset(syncer, 0, sizeof *syncer);
+	syncer->redo = redo;
+	syncer->idle = idle;
+	syncer->context = context;
+	hs_answers_init(&syncer->answers, host);
+	hs_check(uv_mutex_init(&syncer->mutex) == 0);
+	hs_check(uv_cond_init(&syncer->cond) == 0);
+	hs_check(uv_thread_create(&syncer->thread, run, syncer) == 0);
+}
+
+void hs_syncer_stop(struct hs_syncer *syncer)
+{
+	uv_mutex_lock(&syncer->mutex);
+	syncer->stop = true;
+	uv_cond_broadcast(&syncer->cond);
+	uv_mutex_unlock(&syncer->mutex);
+	uv_thread_join(&syncer->thread);
+	uv_cond_destroy(&syncer->cond);
+	uv_mutex_destroy(&syncer->mutex);
+	hs_answers_deinit(&syncer->answers);
+}
+
+void hs_syncer_submit(struct hs_syncer *syncer, struct hs_op *chain)
+{
+	hs_check(!hs_syncer_busy(syncer));
+	uv_mutex_lock(&syncer->mutex);
+	syncer->chain = chain;
+	atomic_store_explicit(&syncer->busy, true, memory_order_release);
+	uv_cond_broadcast(&syncer->cond);
+	uv_mutex_unlock(&syncer->mutex);
+}
+
+int hs_syncer_wait(struct hs_syncer *syncer)
+{
+	if (hs_syncer_busy(syncer)) {
+		uv_mutex_lock(&syncer->mutex);
+		while (hs_syncer_busy(syncer))
+			uv_cond_wait(&syncer->cond, &syncer->mutex);
+		uv_mutex_unlock(&syncer->mutex);
+	}
+	return atomic_load(&syncer->result);
+}
