@@ -12,6 +12,7 @@ static const struct {
 } subcommands[] = {
 	{"serve", hs_cli_serve, "run the server (the default)"},
 	{"storm", hs_cli_storm, "send skewed load to a Redis endpoint and measure it"},
+	{"sim", hs_cli_sim, "run the core in a simulated world and check its laws"},
 };
 
 static void help(void)

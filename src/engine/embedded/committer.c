@@ -64,9 +64,12 @@ static void gather(struct hs_committer *committer)
 static void sleep_a_while(struct hs_committer *committer)
 {
 	uint64_t now = now_us(committer);
-	uint64_t until = committer->sweep_at_us < committer->tend_at_us ? committer->sweep_at_us
-									: committer->tend_at_us;
+	uint64_t until = committer->sweep_at_us;
 
+	/* Stores commit with the groups; only when there are none it must be thought of. */
+	if (committer->tend_at_us < until && hs_group_empty(&committer->group) &&
+	    !hs_syncer_busy(&committer->syncer))
+		until = committer->tend_at_us;
 	if (now >= until)
 		return;
 	uv_mutex_lock(&committer->mutex);
@@ -120,7 +123,10 @@ static void finish(struct hs_committer *committer)
 
 	/* A failed sync shows in the group as soon as something must be committed. */
 	(void)!hs_syncer_wait(&committer->syncer);
-	ready = hs_group_finish(&committer->group, committer->group_first != NULL);
+	/* With nobody waiting there is nothing to run meanwhile, and the hand-over would be in
+	 * vain. */
+	ready = hs_group_finish(&committer->group,
+				committer->group_first && !hs_mpsc_empty(&committer->queue));
 	chain = committer->group_first;
 	committer->group_first = NULL;
 	if (!ready)

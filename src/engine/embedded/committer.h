@@ -1,8 +1,8 @@
 /* The committer: the one thread that writes, for all stores. It takes whatever the workers have
- * queued, runs it as part of a group (group.h), and when the disk is free logs that group and leaves
- * it to the syncer (syncer.h), who answers it. While the disk is busy the next group grows: the more
- * load, the larger the groups. In between it sweeps expired keys and keeps checkpoints going. It
- * sleeps when there is nothing to do. */
+ * queued, runs it as part of a group (group.h), and when the disk is free logs that group and
+ * leaves it to the syncer (syncer.h), who answers it. While the disk is busy the next group grows:
+ * the more load, the larger the groups. In between it sweeps expired keys and keeps checkpoints
+ * going. It sleeps when there is nothing to do. */
 #ifndef HS_ENGINE_EMBEDDED_COMMITTER_H
 #define HS_ENGINE_EMBEDDED_COMMITTER_H
 
@@ -32,7 +32,7 @@ struct hs_committer {
 	uv_thread_t thread;
 
 	/* The thread's own. */
-	struct hs_op *first, *last;	        /* taken, not yet run */
+	struct hs_op *first, *last;		/* taken, not yet run */
 	struct hs_op *group_first, *group_last; /* run, the group not yet ended */
 	struct hs_answers answers;
 	uint64_t sweep_at_us;

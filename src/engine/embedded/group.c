@@ -11,7 +11,8 @@
 enum {
 	FREE_TRIES = 25, /* on a full disk, for what needs no more of it */
 	FREE_TRY_MS = 20,
-	KEEP_US = 100 * 1000,  /* how long a store may put off a commit */
+	KEEP_US = 2000 * 1000, /* how long a store may put off a commit */
+	EAGER_WANTED = 4,      /* readers turned away between two commits make a store eager */
 	EAGER_US = 100 * 1000, /* how long it does not after a reader was turned away */
 };
 
@@ -102,6 +103,15 @@ static void await_log(struct hs_group *group)
 		fail(group, "cannot sync the log", strerror(-rc));
 }
 
+/* After a commit: many readers who were turned away make the store commit with every group. */
+static void note_wanted(struct hs_group *group, struct hs_store *store)
+{
+	uint32_t wanted = atomic_exchange_explicit(&store->wanted, 0, memory_order_relaxed);
+
+	if (wanted >= EAGER_WANTED)
+		group->parts[store->id].eager_until_us = now_us(group) + EAGER_US;
+}
+
 /* Shows what a store has kept. Room on disk was set aside for it, and it was acknowledged: there is
  * no way back and no way on without it. The log has it; a restart replays it. */
 static void commit_kept(struct hs_group *group, struct hs_store *store)
@@ -109,8 +119,10 @@ static void commit_kept(struct hs_group *group, struct hs_store *store)
 	if (store->write.kept.len == 0)
 		return;
 	await_log(group);
-	if (hs_store_commit(store) == 0)
+	if (hs_store_commit(store) == 0) {
+		note_wanted(group, store);
 		return;
+	}
 	hs_log(group->host->log, HS_LOG_WARN, "cannot commit to '%s': %s; trying again",
 	       store->path, hs_store_failure_text(store));
 
@@ -299,7 +311,8 @@ static bool log_group(struct hs_group *group)
 	group->log_full = !group->failed && !hs_redo_fits(redo, bytes);
 	if (!group->failed && !group->log_full)
 		rc = hs_redo_append(redo, HS_REDO_GROUP, parts, count);
-	/* Only a record longer than a whole file can meet a full disk; then the log is as before. */
+	/* Only a record longer than a whole file can meet a full disk; then the log is as before.
+	 */
 	if (rc != 0 && hs_store_error(-rc) != HS_EFULL)
 		fail(group, "cannot write the log", strerror(-rc));
 	if (rc == 0 && !group->failed && !group->log_full)
@@ -354,11 +367,10 @@ static bool may_keep(struct hs_group *group, struct hs_store *store, uint64_t no
 {
 	struct hs_group_part *part = &group->parts[store->id];
 
-	if (atomic_load_explicit(&store->wanted, memory_order_relaxed)) {
-		atomic_store_explicit(&store->wanted, false, memory_order_relaxed);
-		part->eager_until_us = now + EAGER_US;
-	}
-	if (now < part->eager_until_us || !hs_store_can_keep(store))
+	bool wanted = atomic_load_explicit(&store->wanted, memory_order_relaxed) > 0;
+
+	note_wanted(group, store);
+	if (wanted || now < part->eager_until_us || !hs_store_can_keep(store))
 		return false;
 	if (store->write.kept.len == 0)
 		part->commit_at_us = now + KEEP_US;

@@ -52,8 +52,8 @@ struct hs_group_item {
 struct hs_group_part {
 	struct hs_keyspace ks;
 	bool touched;		 /* has a transaction in this group */
-	bool broken;   /* lost it */
-	bool keep;     /* puts off its commit */
+	bool broken;		 /* lost it */
+	bool keep;		 /* puts off its commit */
 	bool retrying;		 /* its operations are run again, one by one, after a checkpoint */
 	bool refused;		 /* one of its operations was refused while it was run again */
 	uint64_t commit_at_us;	 /* when what it keeps must be committed */
@@ -72,13 +72,13 @@ struct hs_group {
 	size_t count;
 	struct hs_prng prng;
 	struct hs_keyspace_counts counts;
-	bool log_full; /* the group did not fit behind the others in its log file */
-	bool failed;   /* for good */
-	bool swept;    /* keys were removed as part of the group */
-	uint64_t bytes;    /* of changes in the group */
+	bool log_full;	   /* the group did not fit behind the others in its log file */
+	bool failed;	   /* for good */
+	bool swept;	   /* keys were removed as part of the group */
+	uint64_t bytes;	   /* of changes in the group */
 	uint64_t begun_us; /* when it began */
-	/* Waits until what was logged before the group is synced; 0 or a negative errno. NULL when it
-	 * always is. */
+	/* Waits until what was logged before the group is synced; 0 or a negative errno. NULL when
+	 * it always is. */
 	int (*barrier)(void *context);
 	void *barrier_context;
 	char failure[HS_PATH_BYTES_MAX + 256];

@@ -23,10 +23,10 @@ enum {
 	/* The same, but never to be exceeded: room on disk is set aside for it. */
 	PAGES_PER_CHANGE_MAX = 4,
 	PAGES_PER_COMMIT_MAX = 64,
-	KEPT_CHANGES_MAX = 4096,
+	KEPT_CHANGES_MAX = 32768,
 };
 
-#define KEPT_BYTES_MAX HS_MIB
+#define KEPT_BYTES_MAX (8 * HS_MIB)
 /* Set aside for deletes, which need pages before they free any. */
 #define DELETE_ROOM_BYTES HS_MIB
 #define HEADROOM_BYTES_MIN (64 * HS_MIB)
@@ -249,9 +249,12 @@ static int set_aside(struct hs_store *store, uint64_t more)
 static uint64_t commit_bytes_max(const struct hs_store *store, uint64_t more)
 {
 	const struct hs_store_write *write = &store->write;
+	uint64_t copies = write->changed * PAGES_PER_CHANGE_MAX * store->page_bytes;
+	uint64_t tree = hs_counter_get(&store->bytes_used);
 
-	return (write->changed * PAGES_PER_CHANGE_MAX + PAGES_PER_COMMIT_MAX) * store->page_bytes +
-	       2 * (write->redo.len + write->kept.len + more);
+	/* A commit writes each page of the tree once at most, and pages for what is new. */
+	return (copies < tree ? copies : tree) + PAGES_PER_COMMIT_MAX * store->page_bytes +
+	       4 * (write->redo.len + write->kept.len + more);
 }
 
 bool hs_store_disk_full(struct hs_store *store, uint64_t more)

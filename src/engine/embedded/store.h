@@ -71,7 +71,7 @@ struct hs_store {
 	_Atomic uint64_t exposed;
 	_Atomic uint32_t *stamps;      /* by key hash: the last commit to change such a key */
 	_Atomic uint32_t stamp_of_all; /* the last commit to clear the trees */
-	_Atomic bool wanted;	       /* a reader was turned away: commit soon */
+	_Atomic uint32_t wanted;       /* readers turned away since the last commit: commit soon */
 	char apart_queued[64];
 	_Atomic uint64_t queued; /* operations on their way to the writer */
 	char apart_rest[64];

@@ -87,7 +87,7 @@ static bool hidden(struct hs_store_read *read, struct hs_bytes key)
 		stamp = atomic_load_explicit(&store->stamp_of_all, memory_order_relaxed);
 	if ((int32_t)(stamp - commits) <= 0)
 		return false;
-	atomic_store_explicit(&store->wanted, true, memory_order_relaxed);
+	atomic_fetch_add_explicit(&store->wanted, 1, memory_order_relaxed);
 	return true;
 }
 
@@ -96,7 +96,7 @@ static bool any_hidden(struct hs_store_read *read)
 {
 	if (atomic_load_explicit(&read->store->exposed, memory_order_acquire) <= read->commits)
 		return false;
-	atomic_store_explicit(&read->store->wanted, true, memory_order_relaxed);
+	atomic_fetch_add_explicit(&read->store->wanted, 1, memory_order_relaxed);
 	return true;
 }
 

@@ -50,10 +50,11 @@ static void tell_failure(struct hs_op *chain, int rc)
 		if (!chain->out)
 			continue;
 		chain->out->len = 0;
-		hs_reply_errorf(&reply,
-				"MISCONF cannot sync the log: %s; whether this was done is unknown, "
-				"and writes are refused until a restart",
-				strerror(-rc));
+		hs_reply_errorf(
+			&reply,
+			"MISCONF cannot sync the log: %s; whether this was done is unknown, "
+			"and writes are refused until a restart",
+			strerror(-rc));
 	}
 }
 

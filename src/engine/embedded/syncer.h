@@ -39,7 +39,7 @@ struct hs_syncer {
 	uv_cond_t cond;
 	struct hs_op *chain; /* being synced */
 	_Atomic bool busy;
-	bool stop;          /* under the mutex */
+	bool stop;	    /* under the mutex */
 	_Atomic int result; /* negative errno of the first sync that failed: for good */
 };
 
