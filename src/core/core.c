@@ -297,6 +297,9 @@ uint32_t hs_core_drain(struct hs_core *core, struct hs_now now, uint64_t quiet_u
 		if (session->gone)
 			continue;
 		left++;
+		/* Patience is over: who only sleeps is not waited for. */
+		if (quiet_us == 0 && session->sleep_until_us > 0)
+			session->cut = true;
 		if (quiet_us == 0 || (!waits && now.mono_us - session->last_active_us >= quiet_us))
 			hs_session_close(core, session);
 	}

@@ -26,6 +26,14 @@ class Shutdown(unittest.TestCase):
                 self.assertEqual(connection.read_to_end(), b"")
                 self.assertEqual(server.wait(), 0)
 
+    def test_a_sleeper_is_not_waited_for_beyond_the_timeout(self):
+        with servers.Heatsink("--shutdown-timeout", "0") as server:
+            sleeper, other = server.raw(), server.raw()
+            sleeper.send(resp.encode("DEBUG", "SLEEP", "600"))
+            wait_for(self, "the sleeper", lambda: b"cmd=debug|sleep" in other.call("CLIENT", "LIST").text)
+            server.signal(signal.SIGTERM)
+            self.assertEqual(server.wait(), 0)
+
     def test_shutdown_errors(self):
         with servers.Heatsink() as server:
             connection = server.raw()

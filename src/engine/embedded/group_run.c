@@ -259,7 +259,7 @@ int hs_group_run_op(struct hs_group *group, struct hs_group_item *item)
 	if (hs_store_disk_full(store, item->bytes)) {
 		/* A checkpoint gives back the pages that only a pin reaches: try again after one.
 		 */
-		if (store->churn_bytes > 0 && !part->retrying)
+		if ((store->churn_bytes > 0 || store->write.kept.len > 0) && !part->retrying)
 			return HS_EFULL;
 		part->disk_full_until_us =
 			group->host->now(group->host->context).mono_us + HS_GROUP_DISK_FULL_US;

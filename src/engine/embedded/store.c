@@ -254,7 +254,7 @@ static uint64_t commit_bytes_max(const struct hs_store *store, uint64_t more)
 
 	/* A commit writes each page of the tree once at most, and pages for what is new. */
 	return (copies < tree ? copies : tree) + PAGES_PER_COMMIT_MAX * store->page_bytes +
-	       4 * (write->redo.len + write->kept.len + more);
+	       2 * (write->redo.len + write->kept.len + more);
 }
 
 bool hs_store_disk_full(struct hs_store *store, uint64_t more)
