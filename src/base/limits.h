@@ -16,7 +16,7 @@ enum {
 	HS_WORKERS_MAX = 256,
 	HS_LANES = 16, /* per-session in-flight counters, by partition modulo this */
 
-	HS_SESSION_INFLIGHT_MAX = 1024, /* pipelined requests of one connection under way at once */
+	HS_SESSION_INFLIGHT_MAX = 256, /* pipelined requests of one connection under way at once */
 	HS_MULTI_COMMANDS_MAX = 1 << 20, /* commands queued between MULTI and EXEC */
 	HS_WATCH_KEYS_MAX = 1024,	 /* keys watched by one connection */
 	HS_CLIENT_NAME_MAX = 4096,

@@ -121,8 +121,6 @@ static void finish(struct hs_committer *committer)
 	struct hs_op *chain;
 	bool ready;
 
-	/* A failed sync shows in the group as soon as something must be committed. */
-	(void)!hs_syncer_wait(&committer->syncer);
 	/* With nobody waiting there is nothing to run meanwhile, and the hand-over would be in
 	 * vain. */
 	ready = hs_group_finish(&committer->group,

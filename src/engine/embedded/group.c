@@ -586,8 +586,11 @@ size_t hs_group_add(struct hs_group *group, struct hs_op *op)
 
 bool hs_group_finish(struct hs_group *group, bool may_defer)
 {
-	bool deferred = seal(group, may_defer);
+	bool deferred;
 
+	/* A sync that failed stays failed: the disk may not say so twice. */
+	await_log(group);
+	deferred = seal(group, may_defer);
 	turn_log(group);
 	for (uint16_t id = 0; id < group->database->partitions; id++)
 		if (group->parts[id].broken)
