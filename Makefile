@@ -72,7 +72,7 @@ test: ## install what tests need, build, run every test
 	@$(PYTHON) tools/run-tests --build $(B)
 
 check: ## one test: T=test_buf, T=test_house, T=test_one_method
-check: $(if $(filter $(T),$(notdir $(UNIT_BIN))),$(B)/tests/$(T),all tests)
+check: $(if $(T),$(if $(filter $(T),$(notdir $(UNIT_BIN))),$(B)/tests/$(T),all tests))
 	@$(if $(T),,$(error say which: make check T=name))$(PYTHON) tools/run-tests --build $(B) $(T)
 
 tests: $(UNIT_BIN)
@@ -109,7 +109,8 @@ docs: ## write docs/COMMANDS.md and docs/heatsink.conf anew from the tables in t
 install: $(HEATSINK) ## install below DESTDIR and PREFIX (/usr/local)
 	install -D -m 755 $(HEATSINK) $(DESTDIR)$(PREFIX)/bin/heatsink
 	install -D -m 644 README.md $(DESTDIR)$(PREFIX)/share/doc/heatsink/README.md
-	install -D -m 644 LICENSE $(DESTDIR)$(PREFIX)/share/doc/heatsink/LICENSE
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/heatsink LICENSE CONTRIBUTING.md
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/heatsink/docs $(wildcard docs/*)
 
 packages: ## install every Debian package that any target wants
 	@tools/install-packages run test bench lint

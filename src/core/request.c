@@ -25,7 +25,7 @@ struct hs_request *hs_request_get(struct hs_core *core, struct hs_session *sessi
 	request->parts = NULL;
 	request->parts_count = 0;
 	request->parts_left = 0;
-	request->start_us = core->now.mono_us;
+	request->start_us = session->running ? core->batch_start_us : core->now.mono_us;
 	request->done = false;
 	request->muted =
 		session->reply_mode == HS_REPLY_OFF || session->reply_mode == HS_REPLY_SKIP;

@@ -215,10 +215,16 @@ static void run_local(struct hs_core *core, struct hs_session *session,
 static void finish_parts(struct hs_core *core, struct hs_request *request)
 {
 	struct hs_session *session = request->session;
+	uint64_t now_us = core->now.mono_us;
 
 	hs_fan_merge(core, request);
+	if (session->running) {
+		/* Answered at once: the event's time is from before it ran. */
+		settle_batch(core);
+		now_us = core->batch_start_us;
+	}
 	hs_step_account(core, session, request->command, request->argc, request->argv,
-			core->now.mono_us - request->start_us,
+			now_us - request->start_us,
 			request->reply.len > 0 && request->reply.data[0] == '-');
 	hs_request_finish(core, request);
 }
@@ -374,16 +380,20 @@ static void run(struct hs_core *core, struct hs_session *session, const struct h
 			run_partition(core, session, command, slot, argc, argv);
 		break;
 	case HS_PLACE_SPLIT:
-		if (slot_state == 0)
+		if (slot_state == 0) {
 			run_partition(core, session, command, slot, argc, argv);
-		else
+		} else {
+			timing_begin(core, command);
 			hs_fan_split(core, session, command, argc, argv);
+		}
 		break;
 	case HS_PLACE_ALL:
 	case HS_PLACE_WORKERS:
+		timing_begin(core, command);
 		hs_fan_all(core, session, command, argc, argv);
 		break;
 	case HS_PLACE_CURSOR:
+		timing_begin(core, command);
 		hs_fan_cursor(core, session, command, argc, argv);
 		break;
 	case HS_PLACE_HOST:
@@ -411,12 +421,32 @@ static void queue_in_multi(struct hs_core *core, struct hs_session *session,
 	answer_end(core, session, &answer);
 }
 
+/* The first words of an HTTP request, which a web page can make a browser send here, with commands
+ * in its body. As Redis: no answer, no more. */
+static bool speaks_http(struct hs_bytes name)
+{
+	return hs_bytes_is_word(name, "post") || hs_bytes_is_word(name, "host:");
+}
+
+static void cut_off_browser(struct hs_core *core, struct hs_session *session)
+{
+	hs_log(core->world.log, HS_LOG_WARN,
+	       "client %llu at %s cut off: it speaks HTTP, perhaps a web page that wants to write here",
+	       (unsigned long long)session->id, session->address);
+	session->cut = true;
+	hs_session_close(core, session);
+}
+
 static void dispatch(struct hs_core *core, struct hs_session *session, size_t argc,
 		     const struct hs_bytes *argv)
 {
 	const struct hs_command *command = hs_command_find(argv[0]);
 	uint16_t slot = 0;
 
+	if (!command && speaks_http(argv[0])) {
+		cut_off_browser(core, session);
+		return;
+	}
 	if (!command) {
 		reject_unknown(core, session, argc, argv);
 		return;

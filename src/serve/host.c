@@ -68,6 +68,15 @@ static void swap_options(struct hs_host *host, struct hs_options *changed)
 	hs_host_publish(host);
 }
 
+static bool named_before(const struct hs_op *op, size_t at)
+{
+	for (size_t i = 2; i < at; i += 2) {
+		if (hs_option_find(op->argv[i]) == hs_option_find(op->argv[at]))
+			return true;
+	}
+	return false;
+}
+
 /* All or nothing, as Redis 7: the pairs are tried on a copy. */
 static void config_set(struct hs_host *host, const struct hs_op *op, struct hs_reply *reply)
 {
@@ -87,7 +96,10 @@ static void config_set(struct hs_host *host, const struct hs_op *op, struct hs_r
 	for (size_t i = 2; i + 1 < op->argc && !failed; i += 2) {
 		const struct hs_option *option = hs_option_find(op->argv[i]);
 
-		if (!option->live && option->kind != HS_OPTION_FIXED) {
+		if (named_before(op, i)) {
+			failed = option->name;
+			snprintf(why, sizeof why, "duplicate parameter");
+		} else if (!option->live && option->kind != HS_OPTION_FIXED) {
 			failed = option->name;
 			snprintf(why, sizeof why, "can't set immutable config");
 		} else if (hs_option_set(&changed, option, op->argv[i + 1], why, sizeof why) < 0) {

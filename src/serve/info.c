@@ -60,6 +60,7 @@ UINT(server_time_usec, facts->time.wall_us)
 UINT(uptime_in_seconds, uptime_s(facts))
 UINT(uptime_in_days, uptime_s(facts) / 86400)
 UINT(workers, facts->host->workers_count)
+UINT(partitions, facts->host->options->partitions)
 TEXT(config_file, facts->host->options->config)
 TEXT(engine_name, facts->host->engine->calls->name)
 
@@ -149,6 +150,7 @@ static const struct field fields[] = {
 	{"Server", "uptime_in_seconds", uptime_in_seconds},
 	{"Server", "uptime_in_days", uptime_in_days},
 	{"Server", "workers", workers},
+	{"Server", "partitions", partitions},
 	{"Server", "engine", engine_name},
 	{"Server", "config_file", config_file},
 	{"Clients", "connected_clients", connected_clients},

@@ -346,6 +346,8 @@ int hs_option_set(struct hs_options *options, const struct hs_option *option, st
 		}
 		break;
 	case HS_OPTION_FIXED:
+		if (hs_bytes_equal(value, hs_bytes_of(option->fallback)))
+			return 0;
 		snprintf(error, error_size, "is always '%s' here", option->fallback);
 		return HS_EINVAL;
 	}
@@ -439,6 +441,14 @@ static bool is_loopback(const char *address)
 	return strcmp(address, "localhost") == 0;
 }
 
+static bool is_address(const char *text)
+{
+	struct in_addr v4;
+	struct in6_addr v6;
+
+	return inet_pton(AF_INET, text, &v4) == 1 || inet_pton(AF_INET6, text, &v6) == 1;
+}
+
 int hs_options_check(const struct hs_options *options, char *error, size_t error_size)
 {
 	char list[1024];
@@ -448,6 +458,10 @@ int hs_options_check(const struct hs_options *options, char *error, size_t error
 	while ((address = strsep(&rest, " "))) {
 		if (*address == '\0' || is_loopback(address))
 			continue;
+		if (!is_address(address)) {
+			snprintf(error, error_size, "bind '%s' is not an address", address);
+			return HS_EINVAL;
+		}
 		if (options->protected_mode && options->requirepass[0] == '\0') {
 			snprintf(error, error_size,
 				 "bind %s would let anybody on the network in: set requirepass, "

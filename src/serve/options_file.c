@@ -1,15 +1,17 @@
 /* Options as text: the configuration file, its rewriting, and the command line.
  *
- * A line is `directive value`, the value bare or in double quotes with \" and \\ inside; # starts a
- * comment line. `bind` takes the rest of its line. */
+ * A line is `directive value`, the value bare or in quotes as in redis.conf; # starts a comment line.
+ * Several words are one value with spaces in it. */
 #include "serve/options.h"
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "wire/request.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -17,40 +19,39 @@
 
 enum { LINE_BYTES_MAX = 4096 };
 
-/* Splits a line in place. Returns 1 for a directive, 0 for an empty or comment line, HS_EINVAL for
- * unbalanced quotes. */
-static int split_line(char *line, char **name, char **value)
+/* One line as name and value, the words of a value joined by single spaces. Returns 1 for a
+ * directive, 0 for an empty or comment line, HS_EINVAL for unbalanced quotes. Lines are split as
+ * Redis splits them: by the rules of inline commands. */
+static int split_line(const char *line, struct hs_buf *name, struct hs_buf *value)
 {
-	size_t len;
+	struct hs_wire_request words;
+	int64_t used;
+	int status = 1;
 
 	while (isspace((unsigned char)*line))
 		line++;
 	if (*line == '\0' || *line == '#')
 		return 0;
-	*name = line;
-	line += strcspn(line, " \t\r\n");
-	if (*line)
-		*line++ = '\0';
-	while (isspace((unsigned char)*line))
-		line++;
-	len = strlen(line);
-	while (len > 0 && isspace((unsigned char)line[len - 1]))
-		line[--len] = '\0';
-	*value = line;
-	if (*line != '"')
-		return 1;
-
-	char *to = line, *from = line + 1;
-
-	for (; *from && *from != '"'; from++) {
-		if (*from == '\\' && from[1])
-			from++;
-		*to++ = *from;
+	name->len = 0;
+	value->len = 0;
+	hs_wire_request_init(&words);
+	hs_buf_printf(value, "%s\n", line);
+	used = hs_wire_request_parse(&words, value->data, value->len, true);
+	value->len = 0;
+	if (used <= 0 || words.argc == 0) {
+		status = HS_EINVAL;
+	} else {
+		hs_buf_append_bytes(name, words.argv[0]);
+		for (size_t i = 1; i < words.argc; i++) {
+			if (i > 1)
+				hs_buf_append(value, " ", 1);
+			hs_buf_append_bytes(value, words.argv[i]);
+		}
 	}
-	if (*from != '"' || from[1] != '\0')
-		return HS_EINVAL;
-	*to = '\0';
-	return 1;
+	*hs_buf_reserve(name, 1) = '\0';
+	*hs_buf_reserve(value, 1) = '\0';
+	hs_wire_request_deinit(&words);
+	return status;
 }
 
 static int unknown(const char *name, char *error, size_t error_size)
@@ -62,18 +63,49 @@ static int unknown(const char *name, char *error, size_t error_size)
 	return HS_EINVAL;
 }
 
-static int set_named(struct hs_options *options, const char *name, const char *value, char *error,
-		     size_t error_size)
+static int set_named(struct hs_options *options, const char *name, struct hs_bytes value,
+		     char *error, size_t error_size)
 {
 	const struct hs_option *option = hs_option_find(hs_bytes_of(name));
-	char why[256];
+	char why[256], shown[128];
 	int status;
 
 	if (!option || option->kind == HS_OPTION_FIXED)
 		return unknown(name, error, error_size);
-	status = hs_option_set(options, option, hs_bytes_of(value), why, sizeof why);
+	status = hs_option_set(options, option, value, why, sizeof why);
 	if (status < 0)
-		snprintf(error, error_size, "%s '%s': %s", option->name, value, why);
+		snprintf(error, error_size, "%s '%s': %s", option->name,
+			 hs_bytes_escape(value, shown, sizeof shown), why);
+	return status;
+}
+
+/* Line `number` of a file, and what is wrong with it. */
+static int load_line(struct hs_options *options, const char *path, int number, const char *line,
+		     char *error, size_t error_size)
+{
+	struct hs_buf name = {0}, value = {0};
+	char why[512] = "";
+	int status;
+
+	if (strlen(line) + 1 == LINE_BYTES_MAX && line[LINE_BYTES_MAX - 2] != '\n') {
+		snprintf(why, sizeof why, "the line is longer than %d bytes", LINE_BYTES_MAX - 2);
+		status = HS_ELIMIT;
+	} else {
+		status = split_line(line, &name, &value);
+		if (status < 0)
+			snprintf(why, sizeof why, "unbalanced quotes behind '%.*s'",
+				 (int)strcspn(line, " \t\r\n"), line);
+	}
+	if (status == 1 && strcmp(name.data, "config") == 0) {
+		snprintf(why, sizeof why, "'config' names a file to read, and cannot stand in one");
+		status = HS_EINVAL;
+	} else if (status == 1) {
+		status = set_named(options, name.data, hs_buf_bytes(&value), why, sizeof why);
+	}
+	if (status < 0)
+		snprintf(error, error_size, "%s:%d: %s", path, number, why);
+	hs_buf_deinit(&name);
+	hs_buf_deinit(&value);
 	return status;
 }
 
@@ -83,26 +115,14 @@ int hs_options_load(struct hs_options *options, const char *path, char *error, s
 	char line[LINE_BYTES_MAX];
 	int number = 0, status = 0;
 
-	if (!file) {
+	while (file && status == 0 && fgets(line, sizeof line, file))
+		status = load_line(options, path, ++number, line, error, error_size);
+	if (!file || (status == 0 && ferror(file))) {
 		snprintf(error, error_size, "cannot read %s: %s", path, strerror(errno));
-		return HS_EIO;
+		status = HS_EIO;
 	}
-	while (status == 0 && fgets(line, sizeof line, file)) {
-		char why[512];
-		char *name, *value;
-
-		number++;
-		status = split_line(line, &name, &value);
-		if (status < 0)
-			snprintf(error, error_size, "%s:%d: unbalanced quotes in '%s'", path,
-				 number, value);
-		if (status != 1)
-			continue;
-		status = set_named(options, name, value, why, sizeof why);
-		if (status < 0)
-			snprintf(error, error_size, "%s:%d: %s", path, number, why);
-	}
-	fclose(file);
+	if (file)
+		fclose(file);
 	return status;
 }
 
@@ -110,21 +130,15 @@ static void append_setting(const struct hs_options *options, const struct hs_opt
 			   struct hs_buf *text)
 {
 	struct hs_buf value = {0};
+	char *escaped;
 
 	hs_option_format(options, option, &value);
-	hs_buf_printf(text, "%s ", option->name);
-	if (value.len > 0 && option->kind != HS_OPTION_TEXT) {
-		hs_buf_append_bytes(text, hs_buf_bytes(&value));
-	} else {
-		hs_buf_append(text, "\"", 1);
-		for (size_t i = 0; i < value.len; i++) {
-			if (value.data[i] == '"' || value.data[i] == '\\')
-				hs_buf_append(text, "\\", 1);
-			hs_buf_append(text, value.data + i, 1);
-		}
-		hs_buf_append(text, "\"", 1);
-	}
-	hs_buf_append(text, "\n", 1);
+	/* Four characters for a byte that must be written as a number. */
+	escaped = hs_mem_alloc(value.len * 4 + 1);
+	hs_bytes_escape(hs_buf_bytes(&value), escaped, value.len * 4 + 1);
+	hs_buf_printf(text, option->kind == HS_OPTION_TEXT ? "%s \"%s\"\n" : "%s %s\n",
+		      option->name, escaped);
+	hs_mem_free(&escaped);
 	hs_buf_deinit(&value);
 }
 
@@ -145,59 +159,74 @@ static bool is_default(const struct hs_options *options, const struct hs_option 
 }
 
 /* Writes beside the file and renames over it: the old one is there until the new one is whole. */
-static int replace_file(const char *path, struct hs_bytes text, char *error, size_t error_size)
+static int replace_file(const char *path, struct hs_bytes text)
 {
-	char temporary[LINE_BYTES_MAX];
-	int fd;
+	char temporary[PATH_MAX + 32];
+	struct stat old;
 	bool fine;
+	int fd, mode = stat(path, &old) == 0 ? (int)(old.st_mode & 07777) : 0600;
 
 	snprintf(temporary, sizeof temporary, "%s.%d.tmp", path, (int)getpid());
 	fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	fine = fd >= 0 && write(fd, text.data, text.len) == (ssize_t)text.len && fsync(fd) == 0;
+	fine = fd >= 0 && fchmod(fd, (mode_t)mode) == 0 &&
+	       write(fd, text.data, text.len) == (ssize_t)text.len && fsync(fd) == 0;
 	if (fd >= 0)
 		close(fd);
-	fine = fine && rename(temporary, path) == 0;
-	if (fine)
+	if (fine && rename(temporary, path) == 0)
 		return 0;
-	snprintf(error, error_size, "Rewriting config file %s: %s", path, strerror(errno));
 	unlink(temporary);
 	return HS_EIO;
 }
 
-int hs_options_rewrite(const struct hs_options *options, char *error, size_t error_size)
+/* The file's lines, with the values of now where an option is set. */
+static int rewrite_lines(const struct hs_options *options, FILE *file, bool *written,
+			 struct hs_buf *text)
 {
-	FILE *file = fopen(options->config, "r");
-	bool *written = hs_mem_zalloc(hs_option_count * sizeof *written);
-	struct hs_buf text = {0};
-	char line[LINE_BYTES_MAX], copy[LINE_BYTES_MAX];
-	int status;
+	struct hs_buf name = {0}, value = {0};
+	char line[LINE_BYTES_MAX];
 
-	while (file && fgets(line, sizeof line, file)) {
-		char *name, *value;
+	while (fgets(line, sizeof line, file)) {
 		const struct hs_option *option = NULL;
 
-		memcpy(copy, line, sizeof copy);
-		if (split_line(copy, &name, &value) == 1)
-			option = hs_option_find(hs_bytes_of(name));
+		if (split_line(line, &name, &value) == 1)
+			option = hs_option_find(hs_bytes_of(name.data));
 		if (!option)
-			hs_buf_append_bytes(&text, hs_bytes_of(line));
+			hs_buf_append_bytes(text, hs_bytes_of(line));
 		else if (!written[option - hs_option_table])
-			append_setting(options, option, &text);
+			append_setting(options, option, text);
 		if (option)
 			written[option - hs_option_table] = true;
 	}
-	if (file)
-		fclose(file);
-	if (text.len > 0 && text.data[text.len - 1] != '\n')
-		hs_buf_append(&text, "\n", 1);
-	for (size_t i = 0; i < hs_option_count; i++) {
+	hs_buf_deinit(&name);
+	hs_buf_deinit(&value);
+	if (text->len > 0 && text->data[text->len - 1] != '\n')
+		hs_buf_append(text, "\n", 1);
+	return ferror(file) ? HS_EIO : 0;
+}
+
+int hs_options_rewrite(const struct hs_options *options, char *error, size_t error_size)
+{
+	char path[PATH_MAX];
+	/* Where a link leads, so that it stays one. */
+	FILE *file = realpath(options->config, path) ? fopen(path, "r") : NULL;
+	bool *written = hs_mem_zalloc(hs_option_count * sizeof *written);
+	struct hs_buf text = {0};
+	int status = file ? rewrite_lines(options, file, written, &text) : HS_EIO;
+
+	for (size_t i = 0; i < hs_option_count && status == 0; i++) {
 		const struct hs_option *option = &hs_option_table[i];
 
 		if (!written[i] && option->kind != HS_OPTION_FIXED &&
 		    strcmp(option->name, "config") != 0 && !is_default(options, option))
 			append_setting(options, option, &text);
 	}
-	status = replace_file(options->config, hs_buf_bytes(&text), error, error_size);
+	if (status == 0)
+		status = replace_file(path, hs_buf_bytes(&text));
+	if (status < 0)
+		snprintf(error, error_size, "Rewriting config file %s: %s", options->config,
+			 strerror(errno));
+	if (file)
+		fclose(file);
 	hs_buf_deinit(&text);
 	hs_mem_free(&written);
 	return status;
@@ -229,7 +258,7 @@ int hs_options_parse(struct hs_options *options, int argc, char **argv, char *er
 			snprintf(error, error_size, "--%s needs a value", name);
 			return HS_EINVAL;
 		}
-		status = set_named(options, name, value, error, error_size);
+		status = set_named(options, name, hs_bytes_of(value), error, error_size);
 		if (status < 0)
 			return status;
 	}

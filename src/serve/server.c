@@ -184,8 +184,9 @@ static int listen_on(struct hs_server *server, const char *address, int *port)
 	}
 	if (fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) != 0 ||
 	    listen(fd, (int)server->options->tcp_backlog) != 0) {
-		hs_log(server->log, HS_LOG_ERROR, "cannot listen on %s:%d: %s", address, *port,
-		       strerror(errno));
+		hs_log(server->log, HS_LOG_ERROR, "cannot listen on %s:%d: %s%s", address, *port,
+		       strerror(errno),
+		       errno == EADDRINUSE ? "; choose another with --port" : "");
 		if (fd >= 0)
 			close(fd);
 		freeaddrinfo(found);
@@ -341,8 +342,11 @@ static int open_engine(struct hs_server *server)
 	};
 	char error[512];
 
-	if (hs_embedded_create(&embedded, &host, &server->engine, error, sizeof error) == 0)
+	if (hs_embedded_create(&embedded, &host, &server->engine, error, sizeof error) == 0) {
+		/* An existing database keeps its own number: that is the one in force. */
+		server->options->partitions = server->engine->calls->partitions(server->engine);
 		return 0;
+	}
 	hs_log(server->log, HS_LOG_ERROR, "%s", error);
 	return -1;
 }

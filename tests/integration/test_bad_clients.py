@@ -82,6 +82,14 @@ class BadClients(unittest.TestCase):
             self.assertEqual(connection.read_to_end(),
                              b"-ERR Protocol error: invalid bulk length\r\n")
 
+    def test_a_browser_cannot_write(self):
+        """A web page can make a browser send this to any port of its user's machine."""
+        for head in (b"POST / HTTP/1.1\r\nHost: localhost\r\n\r\n", b"GET x\r\nHost: localhost\r\n"):
+            connection = self.connect()
+            connection.send(head + b"SET planted 1\r\n")
+            self.assertNotIn(b"+OK", connection.read_to_end())
+        self.assertEqual(self.canaries[0].call("EXISTS", "planted").raw, b":0\r\n")
+
     def test_negative_length(self):
         connection = self.connect()
         connection.send(b"*2\r\n$3\r\nGET\r\n$-7\r\n")

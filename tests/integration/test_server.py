@@ -264,6 +264,22 @@ class ConfigFile(unittest.TestCase):
             self.assertEqual(self.get(server, "slowlog-log-slower-than"), "777")
             self.assertEqual(self.get(server, "slowlog-max-len"), "50")
 
+    def test_rewrite_keeps_every_byte_and_the_file_its_mode(self):
+        password = "a \"quote\", a \\, a\nline\tand \x01"
+        os.chmod(self.path, 0o640)
+        link = self.path + ".link"
+        os.symlink(self.path, link)
+        self.addCleanup(os.unlink, link)
+        with servers.Heatsink("--config", link) as server:
+            client = server.client()
+            client.config_set("requirepass", password)
+            server.client(password=password).config_rewrite()
+        self.assertTrue(os.path.islink(link))
+        self.assertEqual(os.stat(self.path).st_mode & 0o777, 0o640)
+        self.assertEqual(sum(line.startswith("protected") for line in self.read().splitlines()), 0)
+        with servers.Heatsink("--config", self.path, "--maxclients", "10") as server:
+            self.assertTrue(server.client(password=password).ping())
+
     def test_rewrite_without_a_file(self):
         with servers.Heatsink() as server:
             self.assertEqual(server.raw().call("CONFIG", "REWRITE").raw,

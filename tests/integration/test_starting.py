@@ -154,6 +154,7 @@ class Starting(FolderCase):
                     said = self.refuse("serve", "--config", path, "--data", self.path("new"),
                                        *extra, words=[word])
                     self.assertRegex(said, re.escape(path) + r"\b.*\b%d\b" % line)
+        self.refuse("serve", "--config", self.path(""), "--check-config", words=["cannot read"])
         self.refuse("serve", "--config", self.path("absent.conf"), words=[self.path("absent.conf")])
         self.assertFalse(os.path.exists(self.path("new")))
 
@@ -170,7 +171,7 @@ class Starting(FolderCase):
     def test_check_config(self):
         path = self.path("good.conf")
         with open(path, "w", encoding="ascii") as file:
-            file.write("# all is well\nport 0\n\nmaxclients 55\nrequirepass \"two words\"\n"
+            file.write("# all is well\nport 0\n\nmaxclients 55\nrequirepass 'two words'\n"
                        "store-size 64mb\n")
         done = self.run_heatsink("serve", "--config", path, "--data", self.path("new"),
                                  "--check-config")
