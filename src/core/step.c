@@ -431,7 +431,8 @@ static bool speaks_http(struct hs_bytes name)
 static void cut_off_browser(struct hs_core *core, struct hs_session *session)
 {
 	hs_log(core->world.log, HS_LOG_WARN,
-	       "client %llu at %s cut off: it speaks HTTP, perhaps a web page that wants to write here",
+	       "client %llu at %s cut off: it speaks HTTP, perhaps a web page that wants to write "
+	       "here",
 	       (unsigned long long)session->id, session->address);
 	session->cut = true;
 	hs_session_close(core, session);

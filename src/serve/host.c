@@ -48,6 +48,16 @@ static void config_get(struct hs_host *host, const struct hs_op *op, struct hs_r
 	hs_buf_deinit(&value);
 }
 
+void hs_host_sample(struct hs_host *host)
+{
+	uint64_t commands = 0;
+
+	for (uint32_t i = 0; i < host->workers_count; i++)
+		commands += hs_counter_get(&hs_core_stats(host->workers[i].core)->commands);
+	host->ops_per_s = commands - host->sampled_commands;
+	host->sampled_commands = commands;
+}
+
 void hs_host_publish(struct hs_host *host)
 {
 	host->log->level = (int)host->options->log_level;

@@ -30,6 +30,8 @@ struct hs_host {
 	uint64_t started_mono_us;
 	uint64_t rejected_connections;
 	uint64_t peak_memory_bytes;
+	uint64_t sampled_commands; /* at the last sample */
+	uint64_t ops_per_s;	   /* between the last two */
 	struct hs_totals baseline; /* CONFIG RESETSTAT: what had been counted until then */
 	void *context;
 	void (*stop)(void *context, const char *why); /* SHUTDOWN */
@@ -37,6 +39,9 @@ struct hs_host {
 
 /* Writes the answer to op->out. */
 void hs_host_answer(struct hs_host *host, struct hs_op *op);
+
+/* Once a second. */
+void hs_host_sample(struct hs_host *host);
 
 /* Hands changed options to every worker. */
 void hs_host_publish(struct hs_host *host);

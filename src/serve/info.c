@@ -100,6 +100,7 @@ TEXT(last_commit_error, facts->engine.last_error)
 
 UINT(total_connections_received, facts->since.connections)
 UINT(total_commands_processed, facts->since.commands)
+UINT(instantaneous_ops_per_sec, facts->host->ops_per_s)
 UINT(total_net_input_bytes, facts->since.input_bytes)
 UINT(total_net_output_bytes, facts->since.output_bytes)
 UINT(rejected_connections, facts->since.rejected_connections)
@@ -176,6 +177,7 @@ static const struct field fields[] = {
 	{"Persistence", "last_commit_error", last_commit_error},
 	{"Stats", "total_connections_received", total_connections_received},
 	{"Stats", "total_commands_processed", total_commands_processed},
+	{"Stats", "instantaneous_ops_per_sec", instantaneous_ops_per_sec},
 	{"Stats", "total_net_input_bytes", total_net_input_bytes},
 	{"Stats", "total_net_output_bytes", total_net_output_bytes},
 	{"Stats", "rejected_connections", rejected_connections},

@@ -1,7 +1,7 @@
 /* Options as text: the configuration file, its rewriting, and the command line.
  *
- * A line is `directive value`, the value bare or in quotes as in redis.conf; # starts a comment line.
- * Several words are one value with spaces in it. */
+ * A line is `directive value`, the value bare or in quotes as in redis.conf; # starts a comment
+ * line. Several words are one value with spaces in it. */
 #include "serve/options.h"
 
 #include "base/err.h"

@@ -23,6 +23,7 @@ struct hs_server {
 	uv_loop_t loop;
 	uv_async_t wake;
 	uv_signal_t on_term, on_int, on_hup;
+	uv_timer_t sampler;
 	uv_poll_t listeners[LISTENERS_MAX];
 	int listener_fds[LISTENERS_MAX];
 	size_t listeners_count;
@@ -185,8 +186,7 @@ static int listen_on(struct hs_server *server, const char *address, int *port)
 	if (fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) != 0 ||
 	    listen(fd, (int)server->options->tcp_backlog) != 0) {
 		hs_log(server->log, HS_LOG_ERROR, "cannot listen on %s:%d: %s%s", address, *port,
-		       strerror(errno),
-		       errno == EADDRINUSE ? "; choose another with --port" : "");
+		       strerror(errno), errno == EADDRINUSE ? "; choose another with --port" : "");
 		if (fd >= 0)
 			close(fd);
 		freeaddrinfo(found);
@@ -265,6 +265,14 @@ static void on_signal(uv_signal_t *handle, int number)
 		stop(server, number == SIGTERM ? "SIGTERM" : "SIGINT");
 }
 
+static void on_sample(uv_timer_t *timer)
+{
+	struct hs_server *server = timer->data;
+
+	if (!server->stopping)
+		hs_host_sample(&server->host);
+}
+
 static void start_loop(struct hs_server *server)
 {
 	struct {
@@ -281,6 +289,9 @@ static void start_loop(struct hs_server *server)
 		signals[i].handle->data = server;
 		uv_signal_start(signals[i].handle, on_signal, signals[i].number);
 	}
+	uv_timer_init(&server->loop, &server->sampler);
+	server->sampler.data = server;
+	uv_timer_start(&server->sampler, on_sample, 1000, 1000);
 	for (size_t i = 0; i < server->listeners_count; i++) {
 		uv_poll_init(&server->loop, &server->listeners[i], server->listener_fds[i]);
 		server->listeners[i].data = server;

@@ -4,7 +4,9 @@
 #include "serve/clock.h"
 #include "serve/server.h"
 
+#include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 
 enum {
 	TICK_MS = 100,
@@ -241,7 +243,10 @@ void hs_worker_init(struct hs_worker *worker, struct hs_server *server, uint32_t
 static void run(void *argument)
 {
 	struct hs_worker *worker = argument;
+	char name[16];
 
+	snprintf(name, sizeof name, "worker-%u", worker->index);
+	pthread_setname_np(pthread_self(), name);
 	uv_run(&worker->loop, UV_RUN_DEFAULT);
 }
 

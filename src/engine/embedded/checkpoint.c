@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -196,6 +197,7 @@ static void run(void *argument)
 {
 	struct hs_checkpoint *checkpoint = argument;
 
+	pthread_setname_np(pthread_self(), "checkpoint");
 	uv_mutex_lock(&checkpoint->mutex);
 	for (;;) {
 		while (atomic_load(&checkpoint->state) != HS_CHECKPOINT_RUNNING &&

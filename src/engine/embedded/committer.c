@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <stddef.h>
 #include <string.h>
@@ -140,6 +141,7 @@ static void run(void *argument)
 	struct hs_committer *committer = argument;
 	struct hs_group *group = &committer->group;
 
+	pthread_setname_np(pthread_self(), "committer");
 	for (;;) {
 		bool stop = atomic_load(&committer->stop);
 

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "wire/reply.h"
 
+#include <pthread.h>
 #include <string.h>
 
 void hs_answers_init(struct hs_answers *answers, const struct hs_engine_host *host)
@@ -62,6 +63,7 @@ static void run(void *argument)
 {
 	struct hs_syncer *syncer = argument;
 
+	pthread_setname_np(pthread_self(), "syncer");
 	uv_mutex_lock(&syncer->mutex);
 	for (;;) {
 		struct hs_op *chain;
