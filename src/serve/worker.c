@@ -90,6 +90,7 @@ static void on_alarm(uv_timer_t *timer)
 {
 	struct hs_worker *worker = timer->data;
 
+	worker->engine->calls->refresh(worker->engine, worker->index);
 	hs_core_tick(worker->core, hs_clock_now());
 	hs_connection_flush(worker);
 	set_alarm(worker);
@@ -142,6 +143,7 @@ static void on_drain_tick(uv_timer_t *timer)
 	bool overdue = now.mono_us >= worker->drain_until_us;
 	uint32_t left = hs_core_drain(worker->core, now, overdue ? 0 : DRAIN_QUIET_US);
 
+	worker->engine->calls->refresh(worker->engine, worker->index);
 	hs_core_tick(worker->core, now);
 	hs_connection_flush(worker);
 	if (left == 0)
@@ -152,6 +154,7 @@ static void on_tick(uv_timer_t *timer)
 {
 	struct hs_worker *worker = timer->data;
 
+	worker->engine->calls->refresh(worker->engine, worker->index);
 	hs_core_tick(worker->core, hs_clock_now());
 	hs_connection_flush(worker);
 	worker->engine->calls->idle(worker->engine, worker->index);

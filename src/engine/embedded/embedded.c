@@ -2,13 +2,14 @@
  *
  *     worker ── read ──► reader: a snapshot per store, answered on the spot
  *        │
- *        └──── write ──► its own chain ── flush ──► queue ──► committer
- *                                                               │ 1 run the group in each store's
- *        ▲                                                      │   write transaction
- *        │                                                      │ 2 one record to the redo log,
- * sync └───────────────────── host->done ◄────────────────────┤ 3 commit the stores │ 4 answer
- *                                             checkpoint thread ┘ now and then: sync the stores, so
- *                                                                 that the log can start over
+ *        └─ write ──► its own chain ── flush ──► queue ──► committer
+ *        ▲                                                    │ 1 runs the group in each store's
+ *        │                                                    │   write transaction
+ *        │                                                    │ 2 one record to the redo log
+ *        └──────────────── host->done ◄── syncer ◄────────────┤ 3 one sync for all of it
+ *                                                             │ 4 commits the stores, later
+ *                                     checkpoint thread ◄─────┘ now and then: syncs the stores,
+ *                                                               so that the log can start over
  *
  * Why a log in front of a database that can commit by itself: a synced LMDB commit writes and waits
  * for every page that the group touched, all over the file, once per store. The log waits for one

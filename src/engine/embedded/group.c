@@ -137,6 +137,7 @@ static void begin_checkpoint(struct hs_group *group)
 {
 	struct hs_database *database = group->database;
 
+	await_log(group);
 	for (uint16_t id = 0; id < database->partitions; id++)
 		commit_kept(group, &database->stores[id]);
 	collect(group, true);
@@ -168,7 +169,8 @@ static uint64_t commit_due(struct hs_group *group)
 		struct hs_store *store = &group->database->stores[id];
 		uint64_t at = group->parts[id].commit_at_us;
 
-		if (store->write.kept.len == 0)
+		/* One that the group has changed is seen to when the group is sealed. */
+		if (store->write.kept.len == 0 || store->write.redo.len > 0)
 			continue;
 		if (atomic_load_explicit(&store->wanted, memory_order_relaxed))
 			at = now;
@@ -469,7 +471,6 @@ static void give_up(struct hs_group *group, struct hs_group_item *item)
 	    failure != MDB_TXN_FULL && item->bytes < SMALL_BYTES)
 		part->disk_full_until_us = now_us(group) + HS_GROUP_DISK_FULL_US;
 	hs_group_refuse(group, item);
-	part->refused = true;
 }
 
 /* The group did not fit into its log file: on to the other, where everything fits. True if so. */
@@ -498,15 +499,28 @@ static void run_alone(struct hs_group *group, struct hs_group_item *item)
 	} while (part->broken && turn_log(group));
 }
 
+/* Is it only that readers still hold the pages it needs? */
+static bool room_will_come(struct hs_group *group, struct hs_store *store,
+			   const struct hs_group_item *item)
+{
+	int failure = store->write.failure;
+
+	if (group->failed || hs_store_error(failure) != HS_EFULL)
+		return false;
+	if (!hs_group_grows(group, item->op))
+		return true;
+	return failure != MDB_MAP_FULL && !hs_store_disk_full(store, item->bytes);
+}
+
 /* Runs the operations of a broken store again, each as a group of its own. */
 static void retry(struct hs_group *group, uint16_t id)
 {
 	struct hs_group_part *part = &group->parts[id];
 	struct hs_store *store = &group->database->stores[id];
+	int tries = FREE_TRIES; /* for all of them: the other stores wait meanwhile */
 
 	if (store->write.failure)
 		prepare_retry(group, store);
-	part->refused = false;
 	part->retrying = true;
 	for (size_t i = 0; i < group->count; i++) {
 		struct hs_group_item *item = &group->items[i];
@@ -519,10 +533,7 @@ static void retry(struct hs_group *group, uint16_t id)
 		if (item->ran && (op->kind == HS_OP_WATCH || op->kind == HS_OP_UNWATCH))
 			continue;
 		run_alone(group, item);
-		for (int tries = 0;
-		     part->broken && tries < FREE_TRIES &&
-		     (!hs_group_grows(group, op) || !hs_store_disk_full(store, item->bytes));
-		     tries++) {
+		while (part->broken && tries-- > 0 && room_will_come(group, store, item)) {
 			/* The pages are there once the readers have let go of them. */
 			uv_sleep(FREE_TRY_MS);
 			prepare_retry(group, store);
@@ -590,11 +601,15 @@ bool hs_group_finish(struct hs_group *group, bool may_defer)
 
 	/* A sync that failed stays failed: the disk may not say so twice. */
 	await_log(group);
+	/* Before the group is logged: what this does must rest on nothing that is not on disk. */
+	commit_due(group);
 	deferred = seal(group, may_defer);
 	turn_log(group);
 	for (uint16_t id = 0; id < group->database->partitions; id++)
 		if (group->parts[id].broken)
 			retry(group, id);
+	for (uint16_t id = 0; id < group->database->partitions; id++)
+		group->parts[id].refused = false;
 	count_keys(group);
 	hs_counter_add(&group->commits, group->count > 0);
 	hs_counter_add(&group->commit_ops, group->count);
@@ -623,14 +638,19 @@ bool hs_group_sweep(struct hs_group *group, size_t limit)
 	begin_group(group);
 	for (uint16_t id = 0; id < group->database->partitions; id++) {
 		struct hs_group_part *part = &group->parts[id];
+		struct hs_store *store = &group->database->stores[id];
+		size_t before = store->write.redo.len;
 		int swept;
 
-		if (hs_counter_get(&group->database->stores[id].expires) == 0 || part->broken)
+		if (hs_group_full(group))
+			return true;
+		if (hs_counter_get(&store->expires) == 0 || part->broken)
 			continue;
 		if (touch(group, id) != 0)
 			continue;
 		part->ks.now_ms = now_ms;
 		swept = hs_keyspace_sweep(&part->ks, limit);
+		group->bytes += store->write.redo.len > before ? store->write.redo.len - before : 0;
 		group->swept = true;
 		if (swept < 0)
 			break_part(group, id);

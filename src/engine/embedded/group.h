@@ -1,15 +1,16 @@
 /* A group: operations of any connections that are run, logged, synced and committed together.
  *
  *     run      each operation in its store's write transaction; replies are written, not sent
- *     seal     one log record with the changes of all stores, one sync
+ *     seal     one log record with the changes of all stores
+ *     sync     once for all of it, here or by the syncer (syncer.h)
  *     commit   each store: from here on readers see it
- *     answer   by the caller, after hs_group_run has returned
+ *     answer   by the caller, when it is synced
  *
  * So no reader ever sees what is not durable, and nobody is told of it before.
  *
  * Committing costs several pages for every store of every group, so it is put off where nobody
  * looks: the transaction is kept open (hs_store_keep), more groups run in it, and one commit shows
- * them all, a few milliseconds later. A read of a key among them is turned away to the queue, where
+ * them all, some time later. A read of a key among them is turned away to the queue, where
  * it runs in that transaction, and for a while afterwards its store commits with every group.
  *
  * A store that fails on the way loses its transaction, not the group: the other stores go on, and

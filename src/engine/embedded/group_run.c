@@ -99,8 +99,12 @@ void hs_group_refuse(struct hs_group *group, struct hs_group_item *item)
 	int failure = store->write.failure;
 	struct hs_reply reply = {op->out, op->resp};
 
-	if (op->kind == HS_OP_EXEC && op->watcher && !item->judged)
+	part_of(group, op)->refused = true; /* what was judged behind it may have rested on it */
+	if (op->kind == HS_OP_EXEC && op->watcher && !item->judged) {
 		hs_watch_drop(part_of(group, op)->ks.watch, op->watcher);
+		item->judged = true;
+		item->clean = false; /* should it be run again: "changed" may always be said */
+	}
 	if (!op->out)
 		return;
 	op->out->len = item->out_mark;
@@ -255,6 +259,11 @@ int hs_group_run_op(struct hs_group *group, struct hs_group_item *item)
 			return 0;
 		}
 		part->disk_full_until_us = 0;
+	}
+	if (op->kind == HS_OP_COMMAND && item->bytes > limit) {
+		store->write.failure = MDB_MAP_FULL; /* it can never fit */
+		hs_group_refuse(group, item);
+		return 0;
 	}
 	if (hs_store_disk_full(store, item->bytes)) {
 		/* A checkpoint gives back the pages that only a pin reaches: try again after one.

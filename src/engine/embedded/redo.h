@@ -14,7 +14,8 @@
  * twice is the same as once. Should a store fail to commit what the log already has, an abort
  * record follows which names it.
  *
- * One thread. Nothing here knows LMDB or commands. */
+ * One thread at a time: the committer's, or the syncer's while that one waits. Nothing here knows
+ * LMDB or commands. */
 #ifndef HS_ENGINE_EMBEDDED_REDO_H
 #define HS_ENGINE_EMBEDDED_REDO_H
 

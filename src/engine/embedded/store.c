@@ -277,7 +277,12 @@ bool hs_store_disk_full(struct hs_store *store, uint64_t more)
 bool hs_store_can_keep(struct hs_store *store)
 {
 	const struct hs_store_write *write = &store->write;
+	uint64_t commits = atomic_load_explicit(&store->commits, memory_order_relaxed);
 
+	/* A clear writes a long list of free pages: committed at once, where failing is allowed. */
+	if (atomic_load_explicit(&store->stamp_of_all, memory_order_relaxed) ==
+	    (uint32_t)commits + 1)
+		return false;
 	return write->changed <= KEPT_CHANGES_MAX &&
 	       write->redo.len + write->kept.len <= KEPT_BYTES_MAX &&
 	       set_aside(store, commit_bytes_max(store, 0)) == 0;

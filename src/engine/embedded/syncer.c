@@ -83,7 +83,7 @@ static void run(void *argument)
 		syncer->chain = NULL;
 		hs_answers_send(&syncer->answers, chain);
 		uv_mutex_lock(&syncer->mutex);
-		atomic_store_explicit(&syncer->busy, false, memory_order_release);
+		atomic_store(&syncer->busy, false);
 		uv_cond_broadcast(&syncer->cond);
 		uv_mutex_unlock(&syncer->mutex);
 		syncer->idle(syncer->context);
@@ -122,7 +122,7 @@ void hs_syncer_submit(struct hs_syncer *syncer, struct hs_op *chain)
 	hs_check(!hs_syncer_busy(syncer));
 	uv_mutex_lock(&syncer->mutex);
 	syncer->chain = chain;
-	atomic_store_explicit(&syncer->busy, true, memory_order_release);
+	atomic_store(&syncer->busy, true);
 	uv_cond_broadcast(&syncer->cond);
 	uv_mutex_unlock(&syncer->mutex);
 }

@@ -49,7 +49,7 @@ void hs_syncer_stop(struct hs_syncer *syncer);
 
 static inline bool hs_syncer_busy(struct hs_syncer *syncer)
 {
-	return atomic_load_explicit(&syncer->busy, memory_order_acquire);
+	return atomic_load(&syncer->busy);
 }
 
 /* Syncs what is logged, then answers the chain. It is not busy. */
