@@ -91,9 +91,10 @@ static struct hs_now engine_now(void *context)
 /* The worker with the fewest connections, in turn among equals: even also when there are few. */
 static struct hs_worker *choose_worker(struct hs_server *server)
 {
-	struct hs_worker *best = NULL;
+	struct hs_worker *best = &server->workers[server->next_worker];
 	uint32_t fewest = UINT32_MAX;
 
+	hs_check(server->workers_count > 0);
 	for (uint32_t i = 0; i < server->workers_count; i++) {
 		uint32_t index = (server->next_worker + i) % server->workers_count;
 		uint32_t clients = atomic_load(&server->workers[index].clients);
@@ -194,12 +195,15 @@ static int listen_on(struct hs_server *server, const char *address, int *port)
 	}
 	freeaddrinfo(found);
 
-	struct sockaddr_storage bound;
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} bound = {.any = {0}};
 	socklen_t len = sizeof bound;
 
-	getsockname(fd, (struct sockaddr *)&bound, &len);
-	*port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
-						  : ((struct sockaddr_in *)&bound)->sin_port);
+	getsockname(fd, &bound.any, &len);
+	*port = ntohs(bound.any.sa_family == AF_INET6 ? bound.v6.sin6_port : bound.v4.sin_port);
 	return fd;
 }
 

@@ -160,10 +160,10 @@ struct image {
 
 static void copy_stores(struct hs_test_embedded *test, struct image *image)
 {
-	for (uint16_t id = 0; id < STORES; id++) {
+	for (unsigned id = 0; id < STORES; id++) {
 		char name[16];
 
-		hs_store_name(name, sizeof name, id);
+		hs_store_name(name, sizeof name, (uint16_t)id);
 		hs_mem_free(&image->data[id]);
 		image->data[id] = hs_test_file_read(test->folder, name, &image->bytes[id]);
 	}
@@ -176,7 +176,7 @@ static size_t cut_power(struct hs_test_embedded *test, const struct image *old,
 {
 	size_t harmed = 0;
 
-	for (uint16_t id = 0; id < STORES; id++) {
+	for (unsigned id = 0; id < STORES; id++) {
 		size_t bytes = new->bytes[id];
 		char name[16], *file = hs_mem_dup(new->data[id], bytes);
 
@@ -206,7 +206,7 @@ static size_t cut_power(struct hs_test_embedded *test, const struct image *old,
 		/* The end of the file may not have come through either. */
 		if (hs_prng_below(prng, 2) && old->bytes[id] < bytes)
 			bytes = old->bytes[id];
-		hs_store_name(name, sizeof name, id);
+		hs_store_name(name, sizeof name, (uint16_t)id);
 		hs_test_file_write(test->folder, name, file, bytes);
 		hs_mem_free(&file);
 	}
@@ -275,7 +275,7 @@ static void a_power_cut_loses_nothing(void **state)
 		hs_test_embedded_kill(test);
 	}
 	assert_true(harmed > 1000);
-	for (uint16_t id = 0; id < STORES; id++) {
+	for (unsigned id = 0; id < STORES; id++) {
 		hs_mem_free(&old.data[id]);
 		hs_mem_free(&new.data[id]);
 	}

@@ -155,8 +155,8 @@ static void records_of_an_earlier_turn_do_not_fit(void **state)
 	struct fixture *f = *state;
 	char fills[64];
 
-	for (char fill = 'a'; fill < 'a' + 10; fill++)
-		append(f, 100, fill); /* 100 to 109 in file 0 */
+	for (int fill = 'a'; fill < 'a' + 10; fill++)
+		append(f, 100, (char)fill); /* 100 to 109 in file 0 */
 	hs_redo_turn(&f->redo);
 	append(f, 100, 'x'); /* 110 in file 1 */
 	hs_redo_turn(&f->redo);

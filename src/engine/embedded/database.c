@@ -91,10 +91,10 @@ static void remove_file(const struct hs_database *database, const char *name)
 /* LMDB keeps its list of readers there, which is of no value once they are gone. */
 static void remove_reader_tables(const struct hs_database *database)
 {
-	for (uint16_t id = 0; id < HS_PARTITIONS_MAX; id++) {
+	for (unsigned id = 0; id < HS_PARTITIONS_MAX; id++) {
 		char store[16], name[32];
 
-		hs_store_name(store, sizeof store, id);
+		hs_store_name(store, sizeof store, (uint16_t)id);
 		snprintf(name, sizeof name, "%s-lock", store);
 		remove_file(database, name);
 	}
@@ -149,8 +149,8 @@ static int make(struct hs_database *database, const struct hs_embedded_options *
 				    database->folder, strerror(-rc));
 
 	/* Left over from a making that was cut short. */
-	for (uint16_t id = 0; id < HS_PARTITIONS_MAX; id++) {
-		hs_store_name(text, sizeof text, id);
+	for (unsigned id = 0; id < HS_PARTITIONS_MAX; id++) {
+		hs_store_name(text, sizeof text, (uint16_t)id);
 		remove_file(database, text);
 	}
 	if ((rc = open_stores(database, options, readers, fault)) != 0 ||
