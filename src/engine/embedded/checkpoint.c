@@ -174,7 +174,8 @@ static int make(struct hs_checkpoint *checkpoint)
 	int rc;
 
 	for (uint16_t id = 0; id < checkpoint->count; id++) {
-		write_back(&checkpoint->stores[id]);
+		if (!checkpoint->hurry)
+			write_back(&checkpoint->stores[id]);
 		rc = mdb_env_sync(checkpoint->stores[id].env, 1);
 		if (rc != 0)
 			return hs_fault_set(&fault, HS_EIO, "cannot sync '%s': %s",

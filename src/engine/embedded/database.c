@@ -122,9 +122,11 @@ static int start_anew(struct hs_database *database, uint64_t lsn, int file, stru
 
 	if (rc != 0)
 		return rc;
+	checkpoint->hurry = true;
 	rc = hs_checkpoint_begin(checkpoint, hs_redo_lsn_leap(lsn));
 	if (rc == 0)
 		hs_checkpoint_collect(checkpoint, true, &rc);
+	checkpoint->hurry = false;
 	if (rc != 0)
 		return hs_fault_set(fault, rc, "%s", checkpoint->failure);
 	database->redo.lsn = hs_redo_lsn_leap(lsn);
