@@ -37,7 +37,7 @@ struct hs_checkpoint {
 	int fd[2];
 	int next; /* the file to write next */
 	uint64_t seed;
-	bool hurry; /* somebody waits for it, and nobody for the log: set while none is running */
+	bool hurry;  /* somebody waits for it, and nobody for the log: set while none is running */
 	char *image; /* what goes into the file */
 	size_t image_bytes;
 
