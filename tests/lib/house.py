@@ -42,7 +42,7 @@ PURE_SYMBOLS = set("""
     qsort bsearch abs labs llabs
     ceil ceill floor floorl round roundl lround llround trunc truncl rint rintl fabs fabsl
     exp exp2 expl expm1 log log2 log10 log1p logl pow powl powf sqrt sqrtl ldexp frexp modf modfl
-    fmod fmodl isnan isinf isinfl isnanl __isinfl __isnanl __isinf __isnan __fpclassify
+    fmod fmodl fmin fmax isnan isinf isinfl isnanl __isinfl __isnanl __isinf __isnan __fpclassify
     __fpclassifyl __signbit __signbitl
     malloc calloc realloc free
     __stack_chk_fail __popcountdi2 __udivti3 __umodti3 __divti3 __modti3 __muloti4

@@ -1,0 +1,313 @@
+/* The worker's side of heat: accesses as they come, and where each is counted. */
+#include "heat/internal.h"
+
+#include "base/hash.h"
+
+uint64_t hs_heat_hash(const struct hs_heat *heat, struct hs_bytes name)
+{
+	return hs_hash(name, heat->seed);
+}
+
+uint64_t hs_heat_slot_hash(const struct hs_heat *heat, uint16_t slot)
+{
+	uint64_t mixed = ((uint64_t)slot + 1) * 0x9e3779b97f4a7c15 ^ heat->seed;
+
+	mixed = (mixed ^ mixed >> 32) * 0xd6e8feb86659fd93;
+	return mixed ^ mixed >> 32;
+}
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a word's first byte is its lowest");
+
+/* Where the ':' are, eight bytes at a time: bit 7 of every byte that is one. */
+static inline uint64_t find_colons(const char *bytes)
+{
+	const uint64_t ones = 0x0101010101010101, tops = ones << 7;
+	uint64_t word;
+
+	memcpy(&word, bytes, sizeof word);
+	word ^= ones * ':';
+	return ~(((word & ~tops) + ~tops) | word) & tops;
+}
+
+/* The same of less than eight. */
+static uint64_t find_few_colons(const char *bytes, uint32_t len)
+{
+	char eight[8] = {0};
+
+	memcpy(eight, bytes, len);
+	return find_colons(eight);
+}
+
+/* The lengths of the key's prefixes; those that it has not stay 0. */
+static inline void find_prefixes(struct hs_heat_pending *note)
+{
+	uint32_t len = note->key_len < HS_HEAT_PREFIX_BYTES ? note->key_len : HS_HEAT_PREFIX_BYTES;
+	uint32_t at = 0, levels = 0;
+
+	for (; at < len && levels < HS_HEAT_PREFIX_LEVELS; at += 8) {
+		uint64_t colons;
+
+		if (at + 8 <= len)
+			colons = find_colons(note->key + at);
+		else if (len >= 8) /* the last eight again, without those seen */
+			colons = find_colons(note->key + len - 8) >> (at + 8 - len) * 8;
+		else
+			colons = find_few_colons(note->key, len);
+		for (; colons && levels < HS_HEAT_PREFIX_LEVELS; colons &= colons - 1)
+			note->prefix_len[levels++] =
+				(uint8_t)(at + (uint32_t)__builtin_ctzll(colons) / 8 + 1);
+	}
+	note->levels = (uint8_t)levels;
+}
+
+static inline void prepare(struct hs_heat *heat, struct hs_heat_pending *note,
+			   const struct hs_heat_access *access)
+{
+	*note = (struct hs_heat_pending){
+		.hash = hs_heat_hash(heat, access->key),
+		.key = access->key.data,
+		.bytes = access->bytes < UINT32_MAX ? (uint32_t)access->bytes : UINT32_MAX,
+		.key_len = (uint32_t)access->key.len,
+		.slot = access->slot,
+		.partition = access->partition,
+		.write = access->write,
+		.failed = access->failed,
+		.missed = access->missed,
+		.conflicted = access->conflicted,
+	};
+	hs_heat_table_prefetch(&heat->tables[HS_HEAT_KEYS], note->hash);
+	find_prefixes(note);
+}
+
+static void count_partition(struct hs_heat *heat, uint16_t id, bool write, bool failed,
+			    uint64_t bytes, uint64_t time_ns, uint32_t step)
+{
+	struct hs_heat_tally *partition = &heat->partitions[id];
+
+	hs_counter_add(&partition->ops[write], 1);
+	hs_counter_add(&partition->bytes, bytes);
+	hs_counter_add(&partition->time_ns, time_ns);
+	hs_counter_add(&partition->ladder[step], 1);
+	if (failed)
+		hs_counter_add(&partition->errors, 1);
+}
+
+static void count_sums(struct hs_heat *heat, uint32_t accesses, uint64_t bytes)
+{
+	hs_heat_add_sum(heat->sum_ops, &heat->clock, accesses);
+	hs_heat_add_sum(heat->sum_bytes, &heat->clock, (double)(int64_t)bytes);
+	heat->epoch_ops += accesses;
+	heat->epoch_bytes += bytes;
+}
+
+/* Times in whole µs, a begun one counts. */
+static uint32_t step_of(uint64_t time_ns)
+{
+	return hs_ladder_step((time_ns + 999) / 1000);
+}
+
+static inline struct hs_heat_touch touch_of(const struct hs_heat_pending *note, uint64_t time_ns,
+					    uint32_t step)
+{
+	return (struct hs_heat_touch){
+		.count = {!note->write, note->write},
+		.bytes = note->bytes,
+		.time_ns = time_ns,
+		.missed = note->missed,
+		.conflicted = note->conflicted,
+		.step = step,
+		.slot = note->slot,
+		.partition = note->partition,
+		.name = {note->key, note->key_len},
+	};
+}
+
+static inline union hs_heat_pair weigh(const struct hs_heat_clock *clock, float count, float bytes)
+{
+	return (union hs_heat_pair){.both = clock->one.both * (count + bytes * clock->per_byte)};
+}
+
+/* Accesses to hot entries, in the order of their notes, to be counted there. */
+struct owed {
+	uint32_t count;
+	uint8_t hots[HS_HEAT_NOTES_MAX];
+	uint8_t which[HS_HEAT_NOTES_MAX];
+};
+
+static inline void pay(struct hs_heat *heat, struct hs_heat_table *table,
+		       const struct hs_heat_pending *notes, uint64_t time_ns, uint32_t step,
+		       struct owed *owed)
+{
+	for (uint32_t i = 0; i < owed->count; i++) {
+		const struct hs_heat_pending *note = &notes[owed->which[i]];
+		struct hs_heat_hot *hot = &table->hots[owed->hots[i]];
+
+		hs_heat_count_one(hot, &heat->clock, note->write, note->bytes, time_ns, step);
+		if (__builtin_expect(note->missed | note->conflicted, 0)) {
+			struct hs_heat_touch touch = touch_of(note, time_ns, step);
+
+			hs_heat_table_fail(hot, &heat->clock, &touch);
+		}
+	}
+	owed->count = 0;
+}
+
+/* Keys, or slots, of all notes. First the scores, which is the same work for all; then what is known
+ * of the hot ones among them, which is paid before a hot changes hands. */
+static inline void count_in_table(struct hs_heat *heat, enum hs_heat_what what,
+				  const struct hs_heat_pending *notes, uint32_t notes_count,
+				  uint64_t time_ns, uint32_t step)
+{
+	struct hs_heat_table *table = &heat->tables[what];
+	struct hs_heat_pass pass = hs_heat_pass_begin(table, &heat->clock);
+	struct owed owed;
+
+	owed.count = 0;
+	for (uint32_t i = 0; i < notes_count; i++) {
+		const struct hs_heat_pending *note = &notes[i];
+		uint64_t hash =
+			what == HS_HEAT_KEYS ? note->hash : hs_heat_slot_hash(heat, note->slot);
+		struct hs_heat_found found = hs_heat_seek(&pass, hash);
+
+		if (__builtin_expect(found.usurps, 0)) {
+			pay(heat, table, notes, time_ns, step, &owed);
+			hs_heat_table_take(table, found.hot);
+			found.hot = 0;
+		}
+		hs_heat_mark(&pass, &found, weigh(&heat->clock, 1, (float)(int64_t)note->bytes));
+		if (__builtin_expect(found.wants, 0)) {
+			struct hs_heat_touch touch = touch_of(note, time_ns, step);
+
+			touch.name.len = what == HS_HEAT_KEYS ? touch.name.len : 0;
+			pay(heat, table, notes, time_ns, step, &owed);
+			found.hot = hs_heat_give(&pass, &found, &touch);
+		}
+		owed.hots[owed.count] = (uint8_t)found.hot;
+		owed.which[owed.count] = (uint8_t)i;
+		owed.count += found.hot != 0;
+	}
+	table->trial_in = pass.trial_in;
+	pay(heat, table, notes, time_ns, step, &owed);
+}
+
+static void count_prefix(struct hs_heat *heat, const struct hs_heat_touch *touch)
+{
+	struct hs_heat_table *table = &heat->tables[HS_HEAT_PREFIXES];
+	struct hs_heat_pass pass = hs_heat_pass_begin(table, &heat->clock);
+	struct hs_heat_found found = hs_heat_seek(&pass, hs_heat_hash(heat, touch->name));
+	float count = (float)(int64_t)(touch->count[0] + touch->count[1]);
+
+	if (__builtin_expect(found.usurps, 0)) {
+		hs_heat_table_take(table, found.hot);
+		found.hot = 0;
+	}
+	hs_heat_mark(&pass, &found, weigh(&heat->clock, count, (float)(int64_t)touch->bytes));
+	if (__builtin_expect(found.wants, 0))
+		found.hot = hs_heat_give(&pass, &found, touch);
+	table->trial_in = pass.trial_in;
+	if (found.hot)
+		hs_heat_count_many(&table->hots[found.hot], &heat->clock, touch);
+}
+
+/* Whether both keys start with the same `len` bytes; neither is shorter. */
+static inline bool same_start(const struct hs_heat_pending *a, const struct hs_heat_pending *b,
+			      uint32_t len)
+{
+	uint64_t x, y, differ = 0;
+
+	if (len < 8 && (a->key_len < 8 || b->key_len < 8))
+		return memcmp(a->key, b->key, len) == 0;
+	for (uint32_t i = 0; i + 8 < len; i += 8) {
+		memcpy(&x, a->key + i, 8);
+		memcpy(&y, b->key + i, 8);
+		differ |= x ^ y;
+	}
+	memcpy(&x, len < 8 ? a->key : a->key + len - 8, 8);
+	memcpy(&y, len < 8 ? b->key : b->key + len - 8, 8);
+	/* Of eight bytes read for less than eight, the first count: the low ones. */
+	return (differ | (x ^ y) << (len < 8 ? 64 - 8 * len : 0)) == 0;
+}
+
+/* The prefixes of one level. Notes in a row that share theirs count as one. */
+static void count_prefixes(struct hs_heat *heat, uint32_t level,
+			   const struct hs_heat_pending *notes, uint32_t notes_count,
+			   uint64_t time_ns, uint32_t step)
+{
+	for (uint32_t i = 0; i < notes_count;) {
+		const struct hs_heat_pending *first = &notes[i];
+		uint32_t len = first->prefix_len[level];
+		struct hs_heat_touch touch = touch_of(first, time_ns, step);
+
+		i++;
+		if (len == 0)
+			continue;
+		for (; i < notes_count; i++) {
+			const struct hs_heat_pending *note = &notes[i];
+
+			if (note->prefix_len[level] != len || !same_start(note, first, len))
+				break;
+			touch.count[note->write]++;
+			touch.bytes += note->bytes;
+			touch.time_ns += time_ns;
+			touch.missed += note->missed;
+			touch.conflicted += note->conflicted;
+		}
+		touch.name.len = len;
+		count_prefix(heat, &touch);
+	}
+}
+
+/* Counts notes that took `time_ns` each. */
+static void count(struct hs_heat *heat, const struct hs_heat_pending *notes, uint32_t notes_count,
+		  uint64_t time_ns)
+{
+	uint32_t step = step_of(time_ns), levels = 0;
+	uint64_t bytes = 0;
+
+	count_in_table(heat, HS_HEAT_KEYS, notes, notes_count, time_ns, step);
+	count_in_table(heat, HS_HEAT_SLOTS, notes, notes_count, time_ns, step);
+	for (uint32_t i = 0; i < notes_count; i++) {
+		const struct hs_heat_pending *note = &notes[i];
+
+		count_partition(heat, note->partition, note->write, note->failed, note->bytes,
+				time_ns, step);
+		hs_counter_add(&heat->ranges[note->slot / (HS_SLOTS / HS_HEAT_RANGES)], 1);
+		bytes += note->bytes;
+		levels = note->levels > levels ? note->levels : levels;
+	}
+	for (uint32_t i = 0; i < levels; i++)
+		count_prefixes(heat, i, notes, notes_count, time_ns, step);
+	count_sums(heat, notes_count, bytes);
+}
+
+void hs_heat_note(struct hs_heat *heat, const struct hs_heat_access *access)
+{
+	hs_check(heat->notes_count < HS_HEAT_NOTES_MAX);
+	prepare(heat, &heat->notes[heat->notes_count++], access);
+}
+
+void hs_heat_settle(struct hs_heat *heat, uint64_t each_ns)
+{
+	if (heat->notes_count > 0)
+		count(heat, heat->notes, heat->notes_count, each_ns);
+	heat->notes_count = 0;
+}
+
+void hs_heat_add(struct hs_heat *heat, const struct hs_heat_access *access, uint64_t time_ns)
+{
+	struct hs_heat_pending note;
+
+	prepare(heat, &note, access);
+	count(heat, &note, 1, time_ns);
+}
+
+void hs_heat_add_keyless(struct hs_heat *heat, uint16_t partition, bool write, bool failed,
+			 uint64_t bytes, uint64_t time_ns)
+{
+	count_partition(heat, partition, write, failed, bytes, time_ns, step_of(time_ns));
+}
+
+void hs_heat_inflight(struct hs_heat *heat, uint16_t partition, int change)
+{
+	hs_counter_add(&heat->partitions[partition].inflight, (uint64_t)(int64_t)change);
+}

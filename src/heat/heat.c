@@ -1,0 +1,236 @@
+#include "heat/heat.h"
+
+#include "base/mem.h"
+#include "heat/internal.h"
+
+#include <math.h>
+
+enum {
+	KEY_SETS = 512,
+	PREFIX_SETS = 128,
+	SLOT_SETS = 64,
+	KEY_HOTS = 254,
+	PREFIX_HOTS = 96,
+	SLOT_HOTS = 48,
+	LINE = 64,
+	UNIT_MIN = 64,
+	UNIT_MAX = 1 << 24,
+	UNIT_START = 512,
+	/* Bytes weigh a quarter of what requests weigh, over all traffic. */
+	UNIT_MEANS = 4,
+	READ_TRIES = 1000,
+};
+
+struct hs_heat *hs_heat_create(const struct hs_heat_options *options)
+{
+	uint32_t key_sets = options->key_sets ? options->key_sets : KEY_SETS;
+	const struct {
+		uint32_t sets, hots;
+	} shape[HS_HEAT_TABLES] = {
+		[HS_HEAT_KEYS] = {key_sets, KEY_HOTS},
+		[HS_HEAT_PREFIXES] = {key_sets < PREFIX_SETS ? key_sets : PREFIX_SETS, PREFIX_HOTS},
+		[HS_HEAT_SLOTS] = {key_sets < SLOT_SETS ? key_sets : SLOT_SETS, SLOT_HOTS},
+	};
+	struct hs_heat *heat = hs_mem_zalloc(sizeof *heat);
+	size_t bytes = LINE + options->partitions * sizeof(struct hs_heat_tally);
+	char *place;
+
+	hs_check(options->partitions > 0);
+	for (int i = 0; i < HS_HEAT_TABLES; i++)
+		bytes += hs_heat_table_bytes(shape[i].sets, shape[i].hots);
+	heat->memory = hs_mem_zalloc(bytes);
+	heat->bytes = bytes + sizeof *heat;
+	place = heat->memory;
+	place += (LINE - (uintptr_t)place % LINE) % LINE;
+	for (int i = 0; i < HS_HEAT_TABLES; i++) {
+		hs_heat_table_init(&heat->tables[i], place, shape[i].sets, shape[i].hots);
+		place += hs_heat_table_bytes(shape[i].sets, shape[i].hots);
+	}
+	heat->partitions = (struct hs_heat_tally *)(void *)place;
+	heat->partitions_count = options->partitions;
+	heat->seed = options->seed;
+	heat->clock.unit = UNIT_START;
+	heat->clock.per_byte = 1.0f / UNIT_START;
+	for (int i = 0; i < HS_HEAT_WINDOWS; i++) {
+		heat->clock.one.window[i] = HS_HEAT_UP;
+		heat->clock.one_exact[i] = 1;
+	}
+	heat->clock.epoch = 1;
+	heat->sum_epoch = 1;
+	return heat;
+}
+
+void hs_heat_destroy(struct hs_heat **pointer)
+{
+	hs_mem_free(&(*pointer)->memory);
+	hs_mem_free(pointer);
+}
+
+size_t hs_heat_bytes(const struct hs_heat *heat)
+{
+	return heat->bytes;
+}
+
+/* ---- time ---- */
+
+/* What the next epoch weighs bytes with: some multiple of the mean request, in powers of two, and
+ * kept while it is not far off. */
+static float choose_unit(const struct hs_heat *heat)
+{
+	double mean, unit = (double)heat->clock.unit;
+
+	if (heat->epoch_ops == 0)
+		return heat->clock.unit;
+	mean = (double)heat->epoch_bytes / (double)heat->epoch_ops * UNIT_MEANS;
+	while (unit > mean * 2 && unit > UNIT_MIN)
+		unit /= 2;
+	while (unit < mean / 2 && unit < UNIT_MAX)
+		unit *= 2;
+	return (float)unit;
+}
+
+static void store_sum(double *place, double value)
+{
+	__atomic_store(place, &value, __ATOMIC_RELEASE);
+}
+
+static void enter_epoch(struct hs_heat *heat, uint32_t epoch)
+{
+	double ms = (double)(epoch - heat->clock.epoch) * (1 << HS_HEAT_EPOCH_BITS);
+	const double factor[HS_HEAT_WINDOWS] = {
+		exp(-ms * 1000 / HS_HEAT_SHORT_US),
+		exp(-ms * 1000 / HS_HEAT_LONG_US),
+	};
+
+	heat->clock.unit = choose_unit(heat);
+	heat->clock.per_byte = 1 / heat->clock.unit;
+	heat->clock.epoch = epoch;
+	heat->epoch_ops = 0;
+	heat->epoch_bytes = 0;
+	__atomic_store_n(&heat->sum_version, heat->sum_version + 1, __ATOMIC_RELEASE);
+	for (int i = 0; i < HS_HEAT_WINDOWS; i++) {
+		store_sum(&heat->sum_ops[i], heat->sum_ops[i] * factor[i]);
+		store_sum(&heat->sum_bytes[i], heat->sum_bytes[i] * factor[i]);
+	}
+	__atomic_store_n(&heat->sum_epoch, epoch, __ATOMIC_RELEASE);
+	__atomic_store_n(&heat->sum_version, heat->sum_version + 1, __ATOMIC_RELEASE);
+}
+
+static void forget(struct hs_heat *heat, uint32_t wanted)
+{
+	for (int i = 0; i < HS_HEAT_TABLES; i++)
+		hs_heat_table_clear(&heat->tables[i]);
+	for (int i = 0; i < HS_HEAT_WINDOWS; i++) {
+		store_sum(&heat->sum_ops[i], 0);
+		store_sum(&heat->sum_bytes[i], 0);
+	}
+	heat->reset_done = wanted;
+}
+
+void hs_heat_now(struct hs_heat *heat, uint64_t mono_us)
+{
+	uint64_t ms = mono_us / 1000;
+	uint32_t epoch, wanted = atomic_load_explicit(&heat->reset_wanted, memory_order_acquire);
+
+	if (__builtin_expect(wanted != heat->reset_done, 0))
+		forget(heat, wanted);
+	if (ms <= heat->clock.ms)
+		return;
+	if (heat->clock.ms == 0)
+		hs_counter_set(&heat->since_us, mono_us);
+	hs_counter_set(&heat->seen_us, mono_us);
+	heat->clock.ms = ms;
+	epoch = (uint32_t)(ms >> HS_HEAT_EPOCH_BITS) + 1;
+	if (epoch != heat->clock.epoch)
+		enter_epoch(heat, epoch);
+	ms &= (1 << HS_HEAT_EPOCH_BITS) - 1;
+	heat->clock.one_exact[HS_HEAT_SHORT] = exp((double)ms * 1000 / HS_HEAT_SHORT_US);
+	heat->clock.one_exact[HS_HEAT_LONG] = exp((double)ms * 1000 / HS_HEAT_LONG_US);
+	/* For upper bounds: not a hair below. */
+	for (int i = 0; i < HS_HEAT_WINDOWS; i++)
+		heat->clock.one.window[i] = (float)heat->clock.one_exact[i] * HS_HEAT_UP;
+	for (int i = 0; i < HS_HEAT_TABLES; i++)
+		hs_heat_table_look(&heat->tables[i], &heat->clock);
+}
+
+/* ---- reading ---- */
+
+void hs_heat_reset(struct hs_heat *heat, uint64_t now_us)
+{
+	hs_counter_set(&heat->since_us, now_us);
+	atomic_fetch_add_explicit(&heat->reset_wanted, 1, memory_order_release);
+}
+
+uint64_t hs_heat_seen_us(const struct hs_heat *heat)
+{
+	return hs_counter_get(&heat->seen_us);
+}
+
+uint64_t hs_heat_since_us(const struct hs_heat *heat)
+{
+	return hs_counter_get(&heat->since_us);
+}
+
+void hs_heat_read_partition(const struct hs_heat *heat, uint16_t id, struct hs_heat_partition *sum)
+{
+	const struct hs_heat_tally *partition = &heat->partitions[id];
+
+	sum->reads += hs_counter_get(&partition->ops[0]);
+	sum->writes += hs_counter_get(&partition->ops[1]);
+	sum->bytes += hs_counter_get(&partition->bytes);
+	sum->errors += hs_counter_get(&partition->errors);
+	sum->time_ns += hs_counter_get(&partition->time_ns);
+	sum->inflight += (int64_t)hs_counter_get(&partition->inflight);
+	for (uint32_t i = 0; i < HS_LADDER_STEPS; i++)
+		sum->ladder[i] += hs_counter_get(&partition->ladder[i]);
+}
+
+void hs_heat_read_ranges(const struct hs_heat *heat, uint64_t sum[HS_HEAT_RANGES])
+{
+	for (uint32_t i = 0; i < HS_HEAT_RANGES; i++)
+		sum[i] += hs_counter_get(&heat->ranges[i]);
+}
+
+static bool is_reset(const struct hs_heat *heat)
+{
+	uint32_t done = atomic_load_explicit(&heat->reset_done, memory_order_acquire);
+
+	return done != atomic_load_explicit(&heat->reset_wanted, memory_order_relaxed);
+}
+
+const struct hs_heat_table *hs_heat_table_of(const struct hs_heat *heat, enum hs_heat_what what)
+{
+	return is_reset(heat) ? NULL : &heat->tables[what];
+}
+
+struct hs_heat_sums hs_heat_read_sums(const struct hs_heat *heat, uint64_t now_us)
+{
+	double ops[HS_HEAT_WINDOWS], bytes[HS_HEAT_WINDOWS];
+	struct hs_heat_sums sums = {.ops = {0}};
+	uint32_t version, epoch = 0;
+	bool whole = false;
+
+	if (is_reset(heat))
+		return sums;
+	for (int i = 0; i < READ_TRIES; i++) {
+		version = __atomic_load_n(&heat->sum_version, __ATOMIC_ACQUIRE);
+		for (int w = 0; w < HS_HEAT_WINDOWS; w++) {
+			__atomic_load(&heat->sum_ops[w], &ops[w], __ATOMIC_ACQUIRE);
+			__atomic_load(&heat->sum_bytes[w], &bytes[w], __ATOMIC_ACQUIRE);
+		}
+		epoch = __atomic_load_n(&heat->sum_epoch, __ATOMIC_ACQUIRE);
+		whole = version % 2 == 0 &&
+			__atomic_load_n(&heat->sum_version, __ATOMIC_ACQUIRE) == version;
+		if (whole)
+			break;
+	}
+	if (!whole) /* its worker was stopped in the middle of a change */
+		return sums;
+	for (int w = 0; w < HS_HEAT_WINDOWS; w++) {
+		double decay = hs_heat_decay(epoch, (enum hs_heat_window)w, now_us);
+
+		sums.ops[w] = ops[w] * decay;
+		sums.bytes[w] = bytes[w] * decay;
+	}
+	return sums;
+}

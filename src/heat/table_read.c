@@ -1,0 +1,131 @@
+/* The reader's side of a table: any thread, at any time, without stopping the writer. */
+#include "heat/table.h"
+
+#include <math.h>
+
+enum { READ_TRIES = 1000 };
+
+#define EPOCH_MS ((double)(1 << HS_HEAT_EPOCH_BITS))
+#define SHORT_MS (HS_HEAT_SHORT_US / 1000.0)
+#define LONG_MS (HS_HEAT_LONG_US / 1000.0)
+
+#define load(place) __atomic_load_n(place, __ATOMIC_ACQUIRE)
+
+double hs_heat_decay(uint32_t epoch, enum hs_heat_window window, uint64_t now_us)
+{
+	double age_ms = (double)now_us / 1000 - ((double)epoch - 1) * EPOCH_MS;
+
+	/* Who reads with a time long past reads nonsense, but finite nonsense. */
+	if (age_ms < -SHORT_MS)
+		age_ms = -SHORT_MS;
+	return exp(-age_ms / (window == HS_HEAT_SHORT ? SHORT_MS : LONG_MS));
+}
+
+static inline double load_float(const float *place)
+{
+	float value;
+
+	__atomic_load(place, &value, __ATOMIC_ACQUIRE);
+	return (double)value;
+}
+
+static void read_sum(const double sum[HS_HEAT_WINDOWS], const double factor[HS_HEAT_WINDOWS],
+		     double values[HS_HEAT_WINDOWS])
+{
+	for (int i = 0; i < HS_HEAT_WINDOWS; i++) {
+		double value;
+
+		__atomic_load(&sum[i], &value, __ATOMIC_ACQUIRE);
+		values[i] = value * factor[i];
+	}
+}
+
+static void read_hot(const struct hs_heat_hot *hot, const double factor[HS_HEAT_WINDOWS],
+		     struct hs_heat_entry *entry)
+{
+	for (size_t i = 0; i < HS_HEAT_NAME_WORDS; i++) {
+		uint64_t word = load(&hot->name[i]);
+
+		memcpy(entry->name + i * sizeof word, &word, sizeof word);
+	}
+	entry->full_len = load(&hot->full_len);
+	entry->slot = load(&hot->slot);
+	entry->partition = load(&hot->partition);
+	read_sum(hot->ops[0], factor, entry->ops[0]);
+	read_sum(hot->ops[1], factor, entry->ops[1]);
+	read_sum(hot->bytes, factor, entry->bytes);
+	read_sum(hot->misses, factor, entry->misses);
+	read_sum(hot->conflicts, factor, entry->conflicts);
+	read_sum(hot->error, factor, entry->error);
+	entry->total_ops[0] = load(&hot->total_ops[0]);
+	entry->total_ops[1] = load(&hot->total_ops[1]);
+	entry->total_bytes = load(&hot->total_bytes);
+	entry->total_ns = load(&hot->total_ns);
+	entry->total_since_us = load(&hot->since_us);
+	for (uint32_t i = 0; i < HS_LADDER_STEPS; i++)
+		entry->ladder[i] = load(&hot->ladder[i]);
+}
+
+static void read_entry(const struct hs_heat_table *table, uint32_t set, uint32_t way, uint32_t tag,
+		       const double factor[HS_HEAT_WINDOWS], double crowd,
+		       struct hs_heat_entry *entry)
+{
+	uint32_t number = load(&table->sides[set].hots[way]);
+	double score = load_float(&table->lines[set].scores[way]) * factor[HS_HEAT_LONG];
+
+	memset(entry, 0, sizeof *entry);
+	entry->id = (uint64_t)tag << 32 | set;
+	entry->hot = number != 0;
+	entry->error[HS_HEAT_SHORT] = crowd;
+	entry->error[HS_HEAT_LONG] = score;
+	if (number)
+		read_hot(&table->hots[number], factor, entry);
+	/* In no window can it have had more than in the longer one. */
+	if (entry->error[HS_HEAT_SHORT] > score)
+		entry->error[HS_HEAT_SHORT] = score;
+}
+
+static void read_once(const struct hs_heat_table *table, uint32_t set, uint64_t now_us,
+		      struct hs_heat_set_view *view)
+{
+	const struct hs_heat_line *line = &table->lines[set];
+	const struct hs_heat_side *side = &table->sides[set];
+	const double factor[HS_HEAT_WINDOWS] = {
+		hs_heat_decay(load(&side->epoch), HS_HEAT_SHORT, now_us),
+		hs_heat_decay(load(&side->epoch), HS_HEAT_LONG, now_us),
+	};
+	double lowest = INFINITY, crowd = load_float(&side->crowd) * factor[HS_HEAT_SHORT];
+
+	view->unit = load_float(&side->unit);
+	view->count = 0;
+	for (uint32_t way = 0; way < HS_HEAT_WAYS; way++) {
+		uint32_t tag = load(&line->tags[way]);
+		double score = load_float(&line->scores[way]) * factor[HS_HEAT_LONG];
+
+		lowest = score < lowest ? score : lowest;
+		if (tag != 0)
+			read_entry(table, set, way, tag, factor, crowd,
+				   &view->entries[view->count++]);
+	}
+	view->absent[HS_HEAT_SHORT] = crowd < lowest ? crowd : lowest;
+	view->absent[HS_HEAT_LONG] = lowest;
+}
+
+void hs_heat_table_read(const struct hs_heat_table *table, uint32_t set, uint64_t now_us,
+			struct hs_heat_set_view *view)
+{
+	for (int i = 0; i < READ_TRIES; i++) {
+		uint32_t version = load(&table->sides[set].version);
+
+		if (version % 2 == 1)
+			continue;
+		read_once(table, set, now_us, view);
+		if (load(&table->sides[set].version) == version)
+			return;
+	}
+	/* Its worker was stopped in the middle of a change: nothing is known of this set. */
+	view->count = 0;
+	view->unit = 1;
+	view->absent[HS_HEAT_SHORT] = INFINITY;
+	view->absent[HS_HEAT_LONG] = INFINITY;
+}
