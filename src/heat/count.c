@@ -180,7 +180,7 @@ static inline void count_in_table(struct hs_heat *heat, enum hs_heat_what what,
 
 			touch.name.len = what == HS_HEAT_KEYS ? touch.name.len : 0;
 			pay(heat, table, notes, time_ns, step, &owed);
-			found.hot = hs_heat_give(&pass, &found, &touch);
+			found.hot = hs_heat_give(&pass, found, &touch);
 		}
 		owed.hots[owed.count] = (uint8_t)found.hot;
 		owed.which[owed.count] = (uint8_t)i;
@@ -203,7 +203,7 @@ static void count_prefix(struct hs_heat *heat, const struct hs_heat_touch *touch
 	}
 	hs_heat_mark(&pass, &found, weigh(&heat->clock, count, (float)(int64_t)touch->bytes));
 	if (__builtin_expect(found.wants, 0))
-		found.hot = hs_heat_give(&pass, &found, touch);
+		found.hot = hs_heat_give(&pass, found, touch);
 	table->trial_in = pass.trial_in;
 	if (found.hot)
 		hs_heat_count_many(&table->hots[found.hot], &heat->clock, touch);

@@ -293,15 +293,16 @@ static inline void hs_heat_mark(struct hs_heat_pass *pass, struct hs_heat_found 
 	found->before[HS_HEAT_LONG] = before;
 }
 
-/* Gives what wants one a hot, and goes on with what that changed. */
-static inline uint32_t hs_heat_give(struct hs_heat_pass *pass, const struct hs_heat_found *found,
+/* Gives what wants one a hot, and goes on with what that changed. Takes a copy, so that the rest of
+ * an access stays in registers. */
+static inline uint32_t hs_heat_give(struct hs_heat_pass *pass, struct hs_heat_found found,
 				    const struct hs_heat_touch *touch)
 {
-	uint32_t hot = found->hot;
+	uint32_t hot = found.hot;
 
 	if (hot)
 		return hot;
-	hot = hs_heat_table_give(pass->table, pass->clock, found, touch);
+	hot = hs_heat_table_give(pass->table, pass->clock, &found, touch);
 	*pass = hs_heat_pass_begin(pass->table, pass->clock);
 	return hot;
 }
