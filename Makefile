@@ -16,7 +16,7 @@ MAKEFLAGS += -j$(shell nproc)
 endif
 
 # What is linked, by pkg-config name. xxHash is used from its header alone.
-LIBRARIES := libuv lmdb jansson
+LIBRARIES := libuv lmdb jansson libmicrohttpd ncursesw
 HEADERS := libxxhash
 
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wvla
@@ -84,10 +84,12 @@ fuzz: ## run every fuzz target for FUZZ_SECONDS (30)
 fuzz-run: $(FUZZ_BIN)
 	@tools/run-fuzz $(FUZZ_SECONDS) $(B) $(FUZZ_BIN)
 
-bench: ## the benchmark table: null server, redis-server, heatsink
+bench: ## the benchmark table: null server, redis-server, heatsink, and what heat costs and finds
 	@tools/install-packages run bench
 	@$(MAKE) --no-print-directory all $(BENCH_BIN)
-	@HEATSINK=$(HEATSINK) PATH="$(CURDIR)/build/tools/bin:$$PATH" $(PYTHON) bench/run.py $(ARGS)
+	@$(MAKE) --no-print-directory all B=$(B)/heat-off CFLAGS='$(CFLAGS) -DHS_HEAT_OFF'
+	@HEATSINK=$(HEATSINK) HEATSINK_HEAT_OFF=$(B)/heat-off/heatsink \
+		PATH="$(CURDIR)/build/tools/bin:$$PATH" $(PYTHON) bench/run.py $(ARGS)
 
 format: ## clang-format everything
 	@tools/install-packages lint
@@ -102,9 +104,12 @@ tidy: $(ALL_C:%=$(B)/tidy/%)
 	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr -j $(shell nproc) -Isrc -I. \
 		--enable=warning,portability $(SOURCES) $(BENCH)
 
-docs: ## write docs/COMMANDS.md and docs/heatsink.conf anew from the tables in the source
+docs: ## write the pages in docs/ that come from the tables in the source anew
+docs: $(HEATSINK)
 	@$(PYTHON) tools/make-docs commands > docs/COMMANDS.md
 	@$(PYTHON) tools/make-docs options > docs/heatsink.conf
+	@$(PYTHON) tools/make-docs heat > $(B)/HEAT.md && cp $(B)/HEAT.md docs/HEAT.md
+	@HEATSINK=$(HEATSINK) $(PYTHON) tools/make-docs metrics > docs/METRICS.md
 
 install: $(HEATSINK) ## install below DESTDIR and PREFIX (/usr/local)
 	install -D -m 755 $(HEATSINK) $(DESTDIR)$(PREFIX)/bin/heatsink

@@ -23,6 +23,8 @@ enum {
 	HS_SLOWLOG_ARGS_MAX = 32,
 	HS_SLOWLOG_ARG_BYTES_MAX = 128,
 
+	HS_HTTP_CONNECTIONS_MAX = 256, /* one more is told so and closed */
+
 	HS_ARGC_INLINE = 16, /* arguments that need no heap */
 };
 
@@ -32,9 +34,12 @@ enum {
 #define HS_QUERY_BYTES_MAX HS_GIB /* one request in all: Redis's client-query-buffer-limit */
 #define HS_UNAUTH_ARGC_MAX 10	  /* before AUTH, as Redis */
 #define HS_UNAUTH_BULK_BYTES_MAX (16 * HS_KIB)
-#define HS_MULTI_BYTES_MAX (512 * HS_MIB) /* all commands of one transaction */
-#define HS_KEEP_BYTES (16 * HS_KIB)	  /* what an idle buffer keeps */
-#define HS_READ_BYTES (64 * HS_KIB)	  /* one read from a socket */
+#define HS_MULTI_BYTES_MAX (512 * HS_MIB)	/* all commands of one transaction */
+#define HS_KEEP_BYTES (16 * HS_KIB)		/* what an idle buffer keeps */
+#define HS_READ_BYTES (64 * HS_KIB)		/* one read from a socket */
+#define HS_HTTP_REQUEST_BYTES_MAX (16 * HS_KIB) /* a request line and its headers */
+#define HS_HTTP_BODY_BYTES_MAX (16 * HS_MIB)	/* one answer */
+#define HS_HTTP_UNREAD_BYTES_MAX (64 * HS_MIB)	/* answers that nobody has read yet */
 
 _Static_assert(HS_BULK_BYTES_MAX < HS_QUERY_BYTES_MAX, "the largest argument must fit a request");
 _Static_assert(HS_MULTI_BYTES_MAX >= HS_BULK_BYTES_MAX, "a transaction takes the largest argument");

@@ -51,6 +51,8 @@ enum hs_command_flag {
 	HS_CMD_NO_ASYNC_LOADING = 1 << 13,
 	HS_CMD_NO_MANDATORY_KEYS = 1 << 14,
 	HS_CMD_ALLOW_BUSY = 1 << 15,
+	/* Our own, not shown. */
+	HS_CMD_CONDITIONAL = 1 << 16, /* a write that may be refused: answered with 0 or null */
 };
 
 /* Identifiers of the rows, in table order: HS_CMD_ID_GET, HS_CMD_ID_CLIENT_LIST … They index the
@@ -76,7 +78,7 @@ struct hs_command {
 	const char *group;	/* "string", "generic", "connection", "server" … */
 	const char *categories; /* Redis's ACL categories: "@read @string @fast" */
 	const char *tips;	/* Redis's hints to clients that route; NULL for none */
-	const char *since;	/* the Redis version that brought it */
+	const char *since;	/* the Redis version that brought it; for our own, ours */
 	const char *deprecated; /* the one that advised against it; NULL: none did */
 	const char *replaced_by;
 	const char *summary;   /* our own words */

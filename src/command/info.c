@@ -26,7 +26,11 @@ static const struct {
 
 static void reply_flags(struct hs_reply *reply, unsigned flags)
 {
-	hs_reply_set(reply, (size_t)__builtin_popcount(flags));
+	size_t count = 0; /* those that are our own have no name */
+
+	for (size_t i = 0; i < sizeof(flag_names) / sizeof(flag_names[0]); i++)
+		count += (flags & flag_names[i].flag) != 0;
+	hs_reply_set(reply, count);
 	for (size_t i = 0; i < sizeof(flag_names) / sizeof(flag_names[0]); i++)
 		if (flags & flag_names[i].flag)
 			hs_reply_status(reply, flag_names[i].name);

@@ -173,7 +173,7 @@ ROW(RENAME,
 ROW(RENAMENX,
 	.name = "renamenx", .place = HS_PLACE_PARTITION,
 	.arity = 3, KEYS(1, 2, 1, "RW access delete, OW insert"),
-	.flags = HS_CMD_WRITE | HS_CMD_FAST, .categories = "@keyspace @write @fast",
+	.flags = HS_CMD_CONDITIONAL | HS_CMD_WRITE | HS_CMD_FAST, .categories = "@keyspace @write @fast",
 	.group = "generic", .since = "1.0.0", .complexity = "O(N), N the size of the value",
 	.arguments = "key newkey",
 	.summary = "Gives a key another name if nothing has it");

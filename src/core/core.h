@@ -20,6 +20,7 @@
 #include "base/now.h"
 #include "command/command.h"
 #include "core/op.h"
+#include "heat/heat.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -57,6 +58,9 @@ struct hs_core_world {
 	bool reads_at_once;	       /* the engine answers unordered reads inside submit */
 	_Atomic uint64_t *slowlog_ids; /* shared by all cores: entries are numbered over all */
 	uint64_t seed;
+	struct hs_heat *heat;	      /* NULL: nothing is counted */
+	struct hs_heat *const *heats; /* all workers', for OBJECT FREQ */
+	size_t heats_count;
 };
 
 struct hs_core_command_stats {

@@ -157,6 +157,9 @@ static void seal(struct hs_core *core, struct hs_session *session, struct hs_mul
 			.argv = multi->args + queued->first,
 			.argc = queued->argc,
 		};
+		if (queued->command->id == HS_CMD_ID_OBJECT_FREQ)
+			multi->commands[i].frequency =
+				hs_count_frequency(core, multi->commands[i].argv[2]);
 		if (queued->answered > 0)
 			multi->commands[i].answered = (struct hs_bytes){
 				multi->answered.data + queued->answered - 1, queued->answered_len};

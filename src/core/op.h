@@ -20,7 +20,7 @@ enum hs_op_kind {
 
 	/* Not for engines: the driver carries these to another core, or to the process itself. */
 	HS_OP_PEER, /* worker number `partition` does its part of argv: hs_core_peer */
-	HS_OP_HOST, /* CONFIG, INFO, SHUTDOWN */
+	HS_OP_HOST, /* CONFIG, INFO, HEAT … */
 };
 
 enum hs_submit {
@@ -37,6 +37,7 @@ struct hs_op_tx_command {
 	size_t argc;
 	/* Non-empty: a command that needs no engine (PING, TIME …), answered already. */
 	struct hs_bytes answered;
+	uint8_t frequency; /* as in struct hs_op */
 };
 
 struct hs_op_tx {
@@ -46,8 +47,9 @@ struct hs_op_tx {
 
 struct hs_op {
 	enum hs_op_kind kind;
-	uint8_t resp; /* 2 or 3: how the reply is written */
-	bool ordered; /* must run behind this connection's earlier operations */
+	uint8_t resp;	   /* 2 or 3: how the reply is written */
+	uint8_t frequency; /* what OBJECT FREQ answers: an engine does not know it */
+	bool ordered;	   /* must run behind this connection's earlier operations */
 	uint16_t slot;
 	uint16_t partition;
 	const struct hs_command *command;

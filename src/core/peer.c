@@ -44,7 +44,7 @@ void hs_core_peer(struct hs_core *core, struct hs_now now, struct hs_op *op)
 	struct hs_reply reply = {.out = op->out, .resp = op->resp};
 	struct hs_client_filter filter;
 
-	core->now = now;
+	hs_core_set_now(core, now);
 	switch (op->command->id) {
 	case HS_CMD_ID_CLIENT_LIST:
 		hs_client_parse_list(&filter, op->argc, op->argv, NULL);

@@ -61,6 +61,7 @@ struct hs_part {
 	struct hs_op op;
 	struct hs_buf out;
 	struct hs_bytes *argv; /* a split command's own arguments, owned; or NULL */
+	uint64_t time_us;      /* from the request's start to this part's answer */
 };
 
 struct hs_request {
@@ -86,6 +87,16 @@ struct hs_request {
 
 enum { HS_BATCH_TIMED_MAX = 64 };
 
+_Static_assert((int)HS_BATCH_TIMED_MAX <= (int)HS_HEAT_NOTES_MAX,
+	       "a batch's heat is noted until it is timed");
+
+/* Compiled without (-DHS_HEAT_OFF) to measure what counting costs. */
+#ifdef HS_HEAT_OFF
+enum { HS_CORE_HEAT = 0 };
+#else
+enum { HS_CORE_HEAT = 1 };
+#endif
+
 struct hs_core {
 	struct hs_core_world world;
 	struct hs_core_options options;
@@ -105,6 +116,14 @@ struct hs_core {
 	uint32_t batch_len;
 	uint64_t batch_start_us;
 };
+
+/* The time of an event. */
+static inline void hs_core_set_now(struct hs_core *core, struct hs_now now)
+{
+	core->now = now;
+	if (HS_CORE_HEAT && core->world.heat)
+		hs_heat_now(core->world.heat, now.mono_us);
+}
 
 /* session.c */
 struct hs_session *hs_session_create(struct hs_core *core, const struct hs_core_client *client);
@@ -137,6 +156,16 @@ void hs_step_account(struct hs_core *core, struct hs_session *session,
 
 void hs_step_batch_begin(struct hs_core *core);
 void hs_step_batch_end(struct hs_core *core);
+
+/* count.c: commands as heat. A read of one key that shares the time of its batch is noted, and
+ * counted with the batch: its arguments stay until then. Others are counted when they are done. */
+void hs_count_note(struct hs_core *core, const struct hs_command *command, uint16_t slot,
+		   uint16_t partition, size_t argc, const struct hs_bytes *argv,
+		   struct hs_bytes reply);
+void hs_count_read(struct hs_core *core, const struct hs_command *command, size_t argc,
+		   const struct hs_bytes *argv, struct hs_bytes reply, uint64_t time_us);
+void hs_count_request(struct hs_core *core, const struct hs_request *request);
+uint8_t hs_count_frequency(const struct hs_core *core, struct hs_bytes key); /* OBJECT FREQ */
 
 /* core.c: goes on with the input of a session that had to pause, frees one that is gone. */
 void hs_core_resume(struct hs_core *core, struct hs_session *session);

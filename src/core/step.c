@@ -36,10 +36,11 @@ static bool runs_inside_multi(const struct hs_command *command)
 	}
 }
 
-/* Timed one by one: what may be slow, or everything when the slow log wants to know. */
+/* Timed one by one: what may be slow or has many keys, or everything when the slow log wants to
+ * know. */
 static bool timed_alone(const struct hs_core *core, const struct hs_command *command)
 {
-	return !(command->flags & HS_CMD_FAST) ||
+	return !(command->flags & HS_CMD_FAST) || command->key_first != command->key_last ||
 	       (core->options.slowlog_us >= 0 && core->options.slowlog_us < 1000);
 }
 
@@ -53,6 +54,8 @@ static void settle_batch(struct hs_core *core)
 
 		for (uint32_t i = 0; i < core->batch_len; i++)
 			hs_counter_add(&core->stats.command[core->batch[i]].time_ns, each_ns);
+		if (HS_CORE_HEAT && core->world.heat)
+			hs_heat_settle(core->world.heat, each_ns);
 	}
 	core->batch_len = 0;
 	core->batch_start_us = now_us;
@@ -83,9 +86,10 @@ static void timing_begin(struct hs_core *core, const struct hs_command *command)
 		settle_batch(core);
 }
 
-static void timing_end(struct hs_core *core, struct hs_session *session,
-		       const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
-		       bool failed)
+/* Returns its time, when it is timed alone. */
+static uint64_t timing_end(struct hs_core *core, struct hs_session *session,
+			   const struct hs_command *command, size_t argc,
+			   const struct hs_bytes *argv, bool failed)
 {
 	uint64_t start_us = core->batch_start_us;
 	uint64_t time_us = 0;
@@ -99,6 +103,7 @@ static void timing_end(struct hs_core *core, struct hs_session *session,
 			settle_batch(core);
 	}
 	hs_step_account(core, session, command, argc, argv, time_us, failed);
+	return time_us;
 }
 
 /* A reply being written: into the session's out buffer when its turn is now, into a request of its
@@ -222,7 +227,10 @@ static void finish_parts(struct hs_core *core, struct hs_request *request)
 		/* Answered at once: the event's time is from before it ran. */
 		settle_batch(core);
 		now_us = core->batch_start_us;
+		for (uint32_t i = 0; i < request->parts_count; i++)
+			request->parts[i].time_us = now_us - request->start_us;
 	}
+	hs_count_request(core, request);
 	hs_step_account(core, session, request->command, request->argc, request->argv,
 			now_us - request->start_us,
 			request->reply.len > 0 && request->reply.data[0] == '-');
@@ -243,6 +251,7 @@ void hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t i
 	op->worker = core->world.worker;
 	op->owner = request;
 	op->ordered = *lane > 0;
+	part->time_us = 0;
 
 	enum hs_submit submitted = core->world.calls->submit(core->world.context, op);
 
@@ -252,8 +261,11 @@ void hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t i
 		hs_check(submitted != HS_SUBMIT_REFUSED);
 	}
 	if (submitted == HS_SUBMIT_QUEUED) {
-		if (for_engine)
+		if (for_engine) {
 			*lane += 1;
+			if (HS_CORE_HEAT && core->world.heat)
+				hs_heat_inflight(core->world.heat, op->partition, 1);
+		}
 		return;
 	}
 	if (--request->parts_left == 0)
@@ -264,10 +276,15 @@ void hs_core_complete(struct hs_core *core, struct hs_now now, struct hs_op *op)
 {
 	struct hs_request *request = op->owner;
 	struct hs_session *session = request->session;
+	struct hs_part *part = hs_list_entry(op, struct hs_part, op);
 
-	core->now = now;
-	if (op->kind != HS_OP_PEER && op->kind != HS_OP_HOST)
+	hs_core_set_now(core, now);
+	part->time_us = now.mono_us - request->start_us;
+	if (op->kind != HS_OP_PEER && op->kind != HS_OP_HOST) {
 		session->lane[op->partition % HS_LANES]--;
+		if (HS_CORE_HEAT && core->world.heat)
+			hs_heat_inflight(core->world.heat, op->partition, -1);
+	}
 	if (--request->parts_left > 0)
 		return;
 	finish_parts(core, request);
@@ -281,6 +298,9 @@ static bool run_read_now(struct hs_core *core, struct hs_session *session,
 			 size_t argc, const struct hs_bytes *argv)
 {
 	size_t start = session->out.len;
+	struct hs_bytes reply;
+	uint64_t time_us;
+	bool alone;
 	struct hs_op op = {
 		.kind = HS_OP_COMMAND,
 		.resp = session->resp,
@@ -294,6 +314,8 @@ static bool run_read_now(struct hs_core *core, struct hs_session *session,
 		.worker = core->world.worker,
 	};
 
+	if (command->id == HS_CMD_ID_OBJECT_FREQ)
+		op.frequency = hs_count_frequency(core, argv[2]);
 	timing_begin(core, command);
 
 	enum hs_submit submitted = core->world.calls->submit(core->world.context, &op);
@@ -301,8 +323,14 @@ static bool run_read_now(struct hs_core *core, struct hs_session *session,
 	if (submitted == HS_SUBMIT_REFUSED)
 		return false;
 	hs_check(submitted == HS_SUBMIT_DONE);
-	timing_end(core, session, command, argc, argv,
-		   session->out.len > start && session->out.data[start] == '-');
+	reply = (struct hs_bytes){session->out.data + start, session->out.len - start};
+	alone = timed_alone(core, command);
+	if (!alone)
+		hs_count_note(core, command, slot, partition, argc, argv, reply);
+	time_us = timing_end(core, session, command, argc, argv,
+			     reply.len > 0 && reply.data[0] == '-');
+	if (alone)
+		hs_count_read(core, command, argc, argv, reply, time_us);
 	if (session->reply_mode == HS_REPLY_OFF || session->reply_mode == HS_REPLY_SKIP)
 		session->out.len = start;
 	return true;
@@ -332,6 +360,8 @@ static void run_partition(struct hs_core *core, struct hs_session *session,
 		.argv = request->argv,
 		.argc = argc,
 	};
+	if (command->id == HS_CMD_ID_OBJECT_FREQ)
+		request->parts[0].op.frequency = hs_count_frequency(core, argv[2]);
 	hs_step_submit(core, request, 0);
 }
 

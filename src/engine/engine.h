@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/check.h"
+#include "base/ladder.h"
 #include "base/log.h"
 #include "core/op.h"
 
@@ -25,14 +26,18 @@ struct hs_engine_host {
 	uint32_t workers;
 };
 
-/* What INFO and the metrics say about one partition. */
+/* What INFO, HEAT and the metrics say about one partition. */
 struct hs_engine_partition {
+	char address[64]; /* where it is, in plain ASCII: a server, or the name of a file */
 	uint64_t keys;
 	uint64_t expires;    /* keys with an expiry */
 	uint64_t bytes_used; /* pages in use */
 	uint64_t bytes_max;
 	uint64_t queued; /* writes waiting now */
 	uint16_t slot_first, slot_last;
+	/* Times of its commits in µs, from the start of a group until those who wait for it can be
+	 * answered. Counted since the start, never reset. */
+	uint64_t commit_ladder[HS_LADDER_STEPS];
 };
 
 struct hs_engine_stats {

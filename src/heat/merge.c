@@ -11,9 +11,6 @@
 /* Less than this many requests in the window have cooled. */
 #define COOLED 0.5
 
-/* Numbers are kept as floats, whose sums are off by a little of themselves. */
-#define ROUNDING 1e-4
-
 static const double tau_s[HS_HEAT_WINDOWS] = {HS_HEAT_SHORT_US / 1e6, HS_HEAT_LONG_US / 1e6};
 
 /* What is the same for all rows of an answer. */
@@ -144,12 +141,6 @@ static double merge_row(const struct frame *frame, uint64_t id, enum hs_heat_win
 		certain += entry->ops[0][window] + entry->ops[1][window];
 		if (entry->hot)
 			add_hot(row, entry, ladder);
-	}
-	for (int w = 0; w < HS_HEAT_WINDOWS; w++) {
-		row->window[w].ops_low *= 1 - ROUNDING;
-		row->window[w].ops_high *= 1 + ROUNDING;
-		row->window[w].bytes_low *= 1 - ROUNDING;
-		row->window[w].bytes_high *= 1 + ROUNDING;
 	}
 	row->p50_us = hs_ladder_at(ladder, 0.5);
 	row->p99_us = hs_ladder_at(ladder, 0.99);

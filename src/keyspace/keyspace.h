@@ -32,6 +32,7 @@ struct hs_keyspace {
 	struct hs_prng *prng; /* RANDOMKEY */
 	struct hs_watch_table *watch;	   /* told of every key changed; NULL for readers */
 	struct hs_keyspace_counts *counts; /* never NULL */
+	uint8_t frequency;		   /* what OBJECT FREQ answers for a key that is there */
 	uint64_t changes;		   /* keys changed through this context, INFO's dirty */
 };
 

@@ -41,9 +41,8 @@ int hs_run_object_freq(struct hs_run *run)
 
 	if (err)
 		return err;
-	return hs_run_fail(run, "ERR An LFU maxmemory policy is not selected, access frequency not "
-				"tracked. Please note that when switching between policies at "
-				"runtime LRU and LFU data will take some time to adjust.");
+	hs_reply_int(run->reply, run->ks->frequency);
+	return 0;
 }
 
 /* Seconds since the key was written; reads leave no trace here. */

@@ -48,19 +48,19 @@ static void config_get(struct hs_host *host, const struct hs_op *op, struct hs_r
 	hs_buf_deinit(&value);
 }
 
-void hs_host_sample(struct hs_host *host)
+void hs_host_publish_live(struct hs_host *host)
 {
-	uint64_t commands = 0;
+	const struct hs_options *options = host->options;
 
-	for (uint32_t i = 0; i < host->workers_count; i++)
-		commands += hs_counter_get(&hs_core_stats(host->workers[i].core)->commands);
-	host->ops_per_s = commands - host->sampled_commands;
-	host->sampled_commands = commands;
+	host->log->level = (int)options->log_level;
+	atomic_store(&host->live.maxclients, (uint64_t)options->maxclients);
+	atomic_store(&host->live.shutdown_timeout_us,
+		     (uint64_t)options->shutdown_timeout * 1000000);
 }
 
 void hs_host_publish(struct hs_host *host)
 {
-	host->log->level = (int)host->options->log_level;
+	hs_host_publish_live(host);
 	for (uint32_t i = 0; i < host->workers_count; i++) {
 		struct hs_mail *mail = hs_mail_create(HS_MAIL_CONFIGURE);
 
@@ -214,7 +214,7 @@ static void run_shutdown(struct hs_host *host, const struct hs_op *op, struct hs
 		hs_reply_error(reply, "ERR No shutdown in progress.");
 	else
 		/* No reply, as Redis: the connection closes when all is on disk. */
-		host->stop(host->context, "SHUTDOWN");
+		host->stop(host->context);
 }
 
 static void run_info(struct hs_host *host, const struct hs_op *op, struct hs_reply *reply)
@@ -242,6 +242,21 @@ void hs_host_answer(struct hs_host *host, struct hs_op *op)
 		break;
 	case HS_CMD_ID_CONFIG_RESETSTAT:
 		config_resetstat(host, &reply);
+		break;
+	case HS_CMD_ID_HEAT_HISTORY:
+	case HS_CMD_ID_HEAT_KEY:
+	case HS_CMD_ID_HEAT_PARTITIONS:
+	case HS_CMD_ID_HEAT_PREFIXES:
+	case HS_CMD_ID_HEAT_RESET:
+	case HS_CMD_ID_HEAT_SLOTS:
+	case HS_CMD_ID_HEAT_TOP:
+		hs_heat_answer(host, op);
+		break;
+	case HS_CMD_ID_HOTKEYS_GET:
+	case HS_CMD_ID_HOTKEYS_RESET:
+	case HS_CMD_ID_HOTKEYS_START:
+	case HS_CMD_ID_HOTKEYS_STOP:
+		hs_hotkeys_answer(host, op);
 		break;
 	case HS_CMD_ID_INFO:
 		run_info(host, op, &reply);

@@ -1,7 +1,9 @@
-/* What the process answers for all its workers: CONFIG, INFO, SHUTDOWN. Main thread only. */
+/* What the process answers for all its workers: CONFIG, INFO, SHUTDOWN. The control thread's
+ * (control.h), but for the few fields that say otherwise. */
 #ifndef HS_SERVE_HOST_H
 #define HS_SERVE_HOST_H
 
+#include "base/counter.h"
 #include "core/op.h"
 #include "engine/engine.h"
 #include "serve/options.h"
@@ -16,6 +18,12 @@ struct hs_totals {
 	} command[HS_CMD_IDS];
 };
 
+/* What the main thread needs of the options that may change: copies, as last published. */
+struct hs_host_live {
+	_Atomic uint64_t maxclients;
+	_Atomic uint64_t shutdown_timeout_us;
+};
+
 struct hs_host {
 	struct hs_options *options;
 	char **flags; /* the command line: it wins over the file, also when that is read again */
@@ -25,28 +33,52 @@ struct hs_host {
 	struct hs_worker *workers;
 	uint32_t workers_count;
 	char run_id[41];
-	int port; /* really listened on */
+	int port;	      /* really listened on */
+	struct hs_http *http; /* http/http.h; NULL: none */
+	int http_port;	      /* really listened on; 0: none */
 	int64_t started_wall_us;
 	uint64_t started_mono_us;
-	uint64_t rejected_connections;
+	struct hs_host_live live;
+	struct hs_counter rejected_connections; /* the main thread adds to it */
+	uint64_t memory_bytes;			/* of the heap, as counted at memory_us */
+	uint64_t memory_us;
 	uint64_t peak_memory_bytes;
-	uint64_t sampled_commands; /* at the last sample */
-	uint64_t ops_per_s;	   /* between the last two */
-	struct hs_totals baseline; /* CONFIG RESETSTAT: what had been counted until then */
+	uint64_t sampled_commands;    /* at the last sample */
+	uint64_t ops_per_s;	      /* between the last two */
+	struct hs_totals baseline;    /* CONFIG RESETSTAT: what had been counted until then */
+	struct hs_heat *const *heats; /* one per worker */
+	struct hs_board *board;	      /* control/board.h */
+	struct hs_board_facts *facts; /* what the engine says of each partition, as last sampled */
+	struct hs_hotkeys *hotkeys;   /* control/hotkeys.h */
+	_Atomic bool stopping;	      /* the main thread sets it when it is told to end it all */
 	void *context;
-	void (*stop)(void *context, const char *why); /* SHUTDOWN */
+	void (*stop)(void *context); /* SHUTDOWN: asks the main thread to end it all */
 };
 
 /* Writes the answer to op->out. */
 void hs_host_answer(struct hs_host *host, struct hs_op *op);
 
-/* Once a second. */
+/* sample.c: the rate of commands, once a second. */
 void hs_host_sample(struct hs_host *host);
+/* The board and HOTKEYS, with the engine's facts of now: every 50 ms, and before each answer that
+ * shows heat. */
+void hs_host_sample_heat(struct hs_host *host);
+/* Whether clients may be sent here. False with a reason while it shuts down, when a worker is stuck
+ * or when the engine's last commit failed. */
+bool hs_host_ready(struct hs_host *host, char *why, size_t why_size);
 
-/* Hands changed options to every worker. */
+/* Hands changed options to every worker and to the main thread. */
 void hs_host_publish(struct hs_host *host);
+void hs_host_publish_live(struct hs_host *host); /* to the main thread alone */
 /* SIGHUP: reads the file again, takes over what may change while running, says what may not. */
 void hs_host_reload(struct hs_host *host);
+
+/* heat_command.c: HEAT. */
+void hs_heat_answer(struct hs_host *host, struct hs_op *op);
+
+/* hotkeys_command.c: HOTKEYS, and its part of each sample. */
+void hs_hotkeys_answer(struct hs_host *host, struct hs_op *op);
+void hs_hotkeys_harvest(struct hs_host *host, struct hs_now now);
 
 /* info.c: the sections asked for (argv[1…]), in INFO's text form. */
 void hs_info_compose(struct hs_host *host, size_t argc, const struct hs_bytes *argv,

@@ -29,10 +29,43 @@ const struct hs_option hs_option_table[] = {
 	 .kind = HS_OPTION_INT,
 	 .fallback = "8380",
 	 .offset = AT(http),
-	 .min = 0,
+	 .min = -1,
 	 .max = 65535,
 	 .argument = "N",
-	 .help = "Port reserved for metrics and pages over HTTP; nothing listens on it yet."},
+	 .help = "Port for metrics and JSON over HTTP; 0 takes any free one, -1: none. Whoever "
+		 "finds the default taken goes without."},
+	{.name = "http-bind",
+	 .kind = HS_OPTION_TEXT,
+	 .fallback = "127.0.0.1",
+	 .offset = AT(http_bind),
+	 .argument = "ADDRESS",
+	 .help = "The address HTTP listens on. It has no password: beyond loopback, anyone who "
+		 "reaches it can read key names."},
+	{.name = "http-timeout",
+	 .kind = HS_OPTION_INT,
+	 .fallback = "10",
+	 .offset = AT(http_timeout),
+	 .min = 1,
+	 .max = 3600,
+	 .argument = "SECONDS",
+	 .help = "Close HTTP connections that take longer for a request and its answer."},
+	{.name = "metrics-keys",
+	 .kind = HS_OPTION_INT,
+	 .fallback = "0",
+	 .offset = AT(metrics_keys),
+	 .min = 0,
+	 .max = 100,
+	 .live = true,
+	 .argument = "N",
+	 .help = "Show this many of the hottest keys in /metrics; 0 for none."},
+	{.name = "metrics-key-names",
+	 .kind = HS_OPTION_WORD,
+	 .fallback = "hash",
+	 .offset = AT(metrics_key_names),
+	 .words = "hash plain",
+	 .live = true,
+	 .argument = "HOW",
+	 .help = "How /metrics names keys: hash, as HEAT KEY shows it, or plain."},
 	{.name = "engine",
 	 .kind = HS_OPTION_WORD,
 	 .fallback = "embedded",
@@ -429,7 +462,7 @@ const char *hs_option_nearest(struct hs_bytes name)
 	return nearest;
 }
 
-static bool is_loopback(const char *address)
+bool hs_options_is_loopback(const char *address)
 {
 	struct in_addr v4;
 	struct in6_addr v6;
@@ -454,9 +487,13 @@ int hs_options_check(const struct hs_options *options, char *error, size_t error
 	char list[1024];
 	char *rest = list, *address;
 
+	if (!hs_options_is_loopback(options->http_bind) && !is_address(options->http_bind)) {
+		snprintf(error, error_size, "http-bind '%s' is not an address", options->http_bind);
+		return HS_EINVAL;
+	}
 	snprintf(list, sizeof list, "%s", options->bind);
 	while ((address = strsep(&rest, " "))) {
-		if (*address == '\0' || is_loopback(address))
+		if (*address == '\0' || hs_options_is_loopback(address))
 			continue;
 		if (!is_address(address)) {
 			snprintf(error, error_size, "bind '%s' is not an address", address);

@@ -12,12 +12,17 @@
 #include <stdint.h>
 
 enum hs_sync { HS_SYNC_ALWAYS, HS_SYNC_OFF };
+enum hs_key_names { HS_KEY_NAMES_HASH, HS_KEY_NAMES_PLAIN };
 
 /* Texts are owned by the struct. */
 struct hs_options {
 	char *bind; /* addresses, separated by spaces */
 	int64_t port;
-	int64_t http;
+	int64_t http; /* -1: none */
+	char *http_bind;
+	int64_t http_timeout;
+	int64_t metrics_keys;
+	int64_t metrics_key_names; /* enum hs_key_names */
 	char *engine;
 	char *data;
 	int64_t workers; /* 0: one per core */
@@ -90,6 +95,9 @@ int hs_options_parse(struct hs_options *options, int argc, char **argv, char *er
 		     size_t error_size) HS_MUSTCHECK;
 /* What is right one by one and wrong together: an open address without a password. */
 int hs_options_check(const struct hs_options *options, char *error, size_t error_size) HS_MUSTCHECK;
+
+/* Whether an address, as written, can be reached from this machine alone. */
+bool hs_options_is_loopback(const char *address);
 
 /* The name nearest to a mistyped one, or NULL. */
 const char *hs_option_nearest(struct hs_bytes name);

@@ -1,12 +1,14 @@
 #include "serve/server.h"
 
+#include "base/err.h"
 #include "base/mem.h"
 #include "engine/embedded/embedded.h"
+#include "heat/heat.h"
 #include "serve/clock.h"
-#include "serve/host.h"
+#include "serve/control.h"
+#include "serve/listen.h"
 
 #include <errno.h>
-#include <netdb.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,25 +19,24 @@
 enum { LISTENERS_MAX = 16, ACCEPT_BURST = 64, SPARE_FDS = 64 };
 
 struct hs_server {
-	struct hs_host host;
-	struct hs_options *options;
+	struct hs_control control;
+	struct hs_options *options; /* the control thread's, once that has started */
 	struct hs_log *log;
 	uv_loop_t loop;
 	uv_async_t wake;
 	uv_signal_t on_term, on_int, on_hup;
-	uv_timer_t sampler;
 	uv_poll_t listeners[LISTENERS_MAX];
 	int listener_fds[LISTENERS_MAX];
 	size_t listeners_count;
-	struct hs_mpsc asked; /* CONFIG, INFO … from the workers */
 	struct hs_worker *workers;
+	struct hs_heat **heats; /* by worker: it counts, the control thread reads */
 	uint32_t workers_count;
 	uint32_t next_worker; /* who is tried first for the next connection */
 	uint64_t next_client_id;
 	_Atomic uint64_t slowlog_ids;
 	struct hs_engine *engine;
-	bool stopping;
-	_Atomic bool finished; /* workers joined, engine closed */
+	_Atomic bool shutdown; /* SHUTDOWN was asked for */
+	_Atomic bool finished; /* all threads joined, engine closed */
 };
 
 struct hs_worker *hs_server_worker(struct hs_server *server, uint32_t index)
@@ -48,30 +49,24 @@ uint32_t hs_server_workers(const struct hs_server *server)
 	return server->workers_count;
 }
 
+struct hs_heat *const *hs_server_heats(const struct hs_server *server)
+{
+	return server->heats;
+}
+
 const struct hs_log *hs_server_log(const struct hs_server *server)
 {
 	return server->log;
 }
 
-void hs_server_ask(struct hs_server *server, struct hs_op *op)
+static bool is_stopping(const struct hs_server *server)
 {
-	hs_mpsc_push(&server->asked, op, op, offsetof(struct hs_op, next));
-	uv_async_send(&server->wake);
+	return atomic_load(&server->control.host.stopping);
 }
 
-static void on_wake(uv_async_t *wake)
+void hs_server_ask(struct hs_server *server, struct hs_op *op)
 {
-	struct hs_server *server = wake->data;
-	struct hs_op *op = hs_mpsc_take(&server->asked, offsetof(struct hs_op, next));
-
-	while (op) {
-		struct hs_op *next = op->next;
-
-		hs_host_answer(&server->host, op);
-		op->next = NULL;
-		hs_worker_complete(&server->workers[op->worker], op);
-		op = next;
-	}
+	hs_control_ask(&server->control, op);
 }
 
 /* The engine's threads call these. */
@@ -120,11 +115,12 @@ static uint64_t count_clients(const struct hs_server *server)
 static void welcome(struct hs_server *server, int fd)
 {
 	static const char full[] = "-ERR max number of clients reached\r\n";
+	struct hs_host *host = &server->control.host;
 	struct hs_worker *worker;
 	struct hs_mail *mail;
 
-	if (count_clients(server) >= (uint64_t)server->options->maxclients) {
-		server->host.rejected_connections++;
+	if (count_clients(server) >= atomic_load(&host->live.maxclients)) {
+		hs_counter_add(&host->rejected_connections, 1);
 		/* A best effort: the socket is new and its buffer empty. */
 		(void)!write(fd, full, sizeof full - 1);
 		close(fd);
@@ -162,48 +158,12 @@ static void on_connect(uv_poll_t *poll, int status, int events)
 
 static int listen_on(struct hs_server *server, const char *address, int *port)
 {
-	struct addrinfo hints = {
-		.ai_socktype = SOCK_STREAM,
-		.ai_flags = AI_PASSIVE | AI_NUMERICSERV,
-	};
-	struct addrinfo *found = NULL;
-	char service[16];
-	int one = 1, fd;
-	int status;
+	char error[256];
+	int fd = hs_listen(address, port, (int)server->options->tcp_backlog, error, sizeof error);
 
-	snprintf(service, sizeof service, "%d", *port);
-	status = getaddrinfo(address, service, &hints, &found);
-	if (status != 0) {
-		hs_log(server->log, HS_LOG_ERROR, "cannot listen on %s: %s", address,
-		       gai_strerror(status));
-		return -1;
-	}
-	fd = socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (fd >= 0) {
-		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-		if (found->ai_family == AF_INET6)
-			setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
-	}
-	if (fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) != 0 ||
-	    listen(fd, (int)server->options->tcp_backlog) != 0) {
-		hs_log(server->log, HS_LOG_ERROR, "cannot listen on %s:%d: %s%s", address, *port,
-		       strerror(errno), errno == EADDRINUSE ? "; choose another with --port" : "");
-		if (fd >= 0)
-			close(fd);
-		freeaddrinfo(found);
-		return -1;
-	}
-	freeaddrinfo(found);
-
-	union {
-		struct sockaddr any;
-		struct sockaddr_in v4;
-		struct sockaddr_in6 v6;
-	} bound = {.any = {0}};
-	socklen_t len = sizeof bound;
-
-	getsockname(fd, &bound.any, &len);
-	*port = ntohs(bound.any.sa_family == AF_INET6 ? bound.v6.sin6_port : bound.v4.sin_port);
+	if (fd < 0)
+		hs_log(server->log, HS_LOG_ERROR, "%s%s", error,
+		       fd == HS_EBUSY ? "; choose another with --port" : "");
 	return fd;
 }
 
@@ -230,22 +190,23 @@ static int open_listeners(struct hs_server *server)
 			return -1;
 		server->listener_fds[server->listeners_count++] = fd;
 	}
-	server->host.port = port;
-	if (server->listeners_count > 0)
-		return 0;
-	hs_log(server->log, HS_LOG_ERROR, "bind names no address");
-	return -1;
+	server->control.host.port = port;
+	if (server->listeners_count == 0) {
+		hs_log(server->log, HS_LOG_ERROR, "bind names no address");
+		return -1;
+	}
+	return hs_http_loop_open(&server->control.http, &server->control.host, server->options,
+				 server->log);
 }
 
-static void stop(void *context, const char *why)
+static void stop(struct hs_server *server, const char *why)
 {
-	struct hs_server *server = context;
+	struct hs_host *host = &server->control.host;
 
-	if (server->stopping) {
+	if (atomic_exchange(&host->stopping, true)) {
 		hs_log(server->log, HS_LOG_WARN, "%s again: exiting at once", why);
 		_exit(1);
 	}
-	server->stopping = true;
 	hs_log(server->log, HS_LOG_INFO, "%s: answering what is under way, then exiting", why);
 	for (size_t i = 0; i < server->listeners_count; i++) {
 		uv_close((uv_handle_t *)&server->listeners[i], NULL);
@@ -254,27 +215,37 @@ static void stop(void *context, const char *why)
 	for (uint32_t i = 0; i < server->workers_count; i++) {
 		struct hs_mail *mail = hs_mail_create(HS_MAIL_DRAIN);
 
-		mail->grace_us = (uint64_t)server->options->shutdown_timeout * 1000000;
+		mail->grace_us = atomic_load(&host->live.shutdown_timeout_us);
 		hs_worker_post(&server->workers[i], mail);
 	}
+}
+
+/* The control thread calls this. */
+static void ask_to_stop(void *context)
+{
+	struct hs_server *server = context;
+
+	atomic_store(&server->shutdown, true);
+	uv_async_send(&server->wake);
+}
+
+/* Two clients may well send SHUTDOWN; that is no reason for hurry. */
+static void on_wake(uv_async_t *wake)
+{
+	struct hs_server *server = wake->data;
+
+	if (atomic_load(&server->shutdown) && !is_stopping(server))
+		stop(server, "SHUTDOWN");
 }
 
 static void on_signal(uv_signal_t *handle, int number)
 {
 	struct hs_server *server = handle->data;
 
-	if (number == SIGHUP)
-		hs_host_reload(&server->host);
-	else
+	if (number != SIGHUP)
 		stop(server, number == SIGTERM ? "SIGTERM" : "SIGINT");
-}
-
-static void on_sample(uv_timer_t *timer)
-{
-	struct hs_server *server = timer->data;
-
-	if (!server->stopping)
-		hs_host_sample(&server->host);
+	else if (!is_stopping(server))
+		hs_control_reload(&server->control);
 }
 
 static void start_loop(struct hs_server *server)
@@ -293,9 +264,6 @@ static void start_loop(struct hs_server *server)
 		signals[i].handle->data = server;
 		uv_signal_start(signals[i].handle, on_signal, signals[i].number);
 	}
-	uv_timer_init(&server->loop, &server->sampler);
-	server->sampler.data = server;
-	uv_timer_start(&server->sampler, on_sample, 1000, 1000);
 	for (size_t i = 0; i < server->listeners_count; i++) {
 		uv_poll_init(&server->loop, &server->listeners[i], server->listener_fds[i]);
 		server->listeners[i].data = server;
@@ -303,14 +271,23 @@ static void start_loop(struct hs_server *server)
 	}
 }
 
-/* Waits for the workers beside the loop, so that a second signal is still heard. */
-static void join_workers(void *argument)
+/* Waits for the other threads beside the loop, so that a second signal is still heard. First those
+ * who ask, then those who answer; what they share is freed when all have ended. */
+static void join_all(void *argument)
 {
 	struct hs_server *server = argument;
 
 	for (uint32_t i = 0; i < server->workers_count; i++)
 		hs_worker_join(&server->workers[i]);
+	hs_control_end(&server->control);
+	hs_control_join(&server->control);
 	server->engine->calls->destroy(&server->engine);
+	for (uint32_t i = 0; i < server->workers_count; i++)
+		hs_worker_deinit(&server->workers[i]);
+	hs_control_deinit(&server->control);
+	for (uint32_t i = 0; i < server->workers_count; i++)
+		hs_heat_destroy(&server->heats[i]);
+	hs_mem_free(&server->heats);
 	server->finished = true;
 	uv_async_send(&server->wake);
 }
@@ -318,7 +295,7 @@ static void join_workers(void *argument)
 /* maxclients needs file descriptors: ask for them, and say so when the system refuses. */
 static void raise_fd_limit(const struct hs_server *server)
 {
-	rlim_t want = (rlim_t)server->options->maxclients + SPARE_FDS +
+	rlim_t want = (rlim_t)server->options->maxclients + SPARE_FDS + HS_HTTP_CONNECTIONS_MAX +
 		      (rlim_t)server->options->partitions * 4;
 	struct rlimit limit;
 
@@ -368,23 +345,39 @@ static int open_engine(struct hs_server *server)
 
 static void fill_host(struct hs_server *server, int flags_count, char **flags)
 {
+	struct hs_host *host = &server->control.host;
 	struct hs_now now = hs_clock_now();
 	unsigned char random[20];
 
-	server->host.options = server->options;
-	server->host.flags = flags;
-	server->host.flags_count = flags_count;
-	server->host.log = server->log;
-	server->host.engine = server->engine;
-	server->host.workers = server->workers;
-	server->host.workers_count = server->workers_count;
-	server->host.started_wall_us = now.wall_us;
-	server->host.started_mono_us = now.mono_us;
-	server->host.context = server;
-	server->host.stop = stop;
+	host->options = server->options;
+	host->flags = flags;
+	host->flags_count = flags_count;
+	host->log = server->log;
+	host->engine = server->engine;
+	host->workers = server->workers;
+	host->workers_count = server->workers_count;
+	host->heats = server->heats;
+	host->started_wall_us = now.wall_us;
+	host->started_mono_us = now.mono_us;
+	host->context = server;
+	host->stop = ask_to_stop;
 	hs_check(getrandom(random, sizeof random, 0) == (ssize_t)sizeof random);
 	for (size_t i = 0; i < sizeof random; i++)
-		snprintf(server->host.run_id + 2 * i, 3, "%02x", random[i]);
+		snprintf(host->run_id + 2 * i, 3, "%02x", random[i]);
+	hs_host_publish_live(host);
+}
+
+/* One seed for all: their tables are merged. A secret one, so that nobody can aim at a set. */
+static void create_heats(struct hs_server *server)
+{
+	struct hs_heat_options options = {
+		.partitions = server->engine->calls->partitions(server->engine),
+	};
+
+	hs_check(getrandom(&options.seed, sizeof options.seed, 0) == (ssize_t)sizeof options.seed);
+	server->heats = hs_mem_zalloc(server->workers_count * sizeof(struct hs_heat *));
+	for (uint32_t i = 0; i < server->workers_count; i++)
+		server->heats[i] = hs_heat_create(&options);
 }
 
 static void start_workers(struct hs_server *server)
@@ -410,14 +403,18 @@ static void announce(const struct hs_server *server)
 	while ((address = strsep(&rest, " "))) {
 		if (*address)
 			hs_log(server->log, HS_LOG_INFO, "listening on %s:%d", address,
-			       server->host.port);
+			       server->control.host.port);
 	}
+	if (server->control.host.http_port)
+		hs_log(server->log, HS_LOG_INFO, "http on %s:%d", options->http_bind,
+		       server->control.host.http_port);
 	hs_log(server->log, HS_LOG_INFO, "data in %s, %u partitions, %u workers, %s", options->data,
 	       server->engine->calls->partitions(server->engine), server->workers_count,
 	       options->sync == HS_SYNC_ALWAYS
 		       ? "sync always: acknowledged means on disk"
 		       : "sync off: survives a killed process, not a power cut");
-	hs_log(server->log, HS_LOG_INFO, "try: redis-cli -p %d set hello world", server->host.port);
+	hs_log(server->log, HS_LOG_INFO, "try: redis-cli -p %d set hello world",
+	       server->control.host.port);
 }
 
 static void serve(struct hs_server *server)
@@ -426,9 +423,10 @@ static void serve(struct hs_server *server)
 
 	start_loop(server);
 	announce(server);
-	while (!server->stopping)
+	hs_control_start(&server->control);
+	while (!is_stopping(server))
 		uv_run(&server->loop, UV_RUN_ONCE);
-	hs_check(uv_thread_create(&joiner, join_workers, server) == 0);
+	hs_check(uv_thread_create(&joiner, join_all, server) == 0);
 	while (!server->finished)
 		uv_run(&server->loop, UV_RUN_ONCE);
 	uv_thread_join(&joiner);
@@ -449,6 +447,7 @@ int hs_server_run(struct hs_options *options, int flags_count, char **flags, str
 
 	server->options = options;
 	server->log = log;
+	server->control.http.fd = -1;
 	server->workers_count =
 		options->workers ? (uint32_t)options->workers : uv_available_parallelism();
 	signal(SIGPIPE, SIG_IGN);
@@ -458,13 +457,16 @@ int hs_server_run(struct hs_options *options, int flags_count, char **flags, str
 	uv_async_init(&server->loop, &server->wake, on_wake);
 	server->wake.data = server;
 	if (open_listeners(server) == 0 && open_engine(server) == 0) {
+		create_heats(server);
 		fill_host(server, flags_count, flags);
+		hs_control_init(&server->control);
 		start_workers(server);
 		serve(server);
 		code = 0;
 	} else {
 		for (size_t i = 0; i < server->listeners_count; i++)
 			close(server->listener_fds[i]);
+		hs_http_loop_close(&server->control.http);
 	}
 	uv_walk(&server->loop, close_all, NULL);
 	uv_run(&server->loop, UV_RUN_DEFAULT);

@@ -1,5 +1,5 @@
-/* The process around the workers: listens, deals connections out evenly, answers what concerns the
- * whole (CONFIG, INFO, SHUTDOWN), and takes signals. Runs on the main thread's loop. */
+/* The process around the workers: starts all threads, listens, deals connections out evenly, takes
+ * signals, and ends everything in order. Runs on the main thread's loop. */
 #ifndef HS_SERVE_SERVER_H
 #define HS_SERVE_SERVER_H
 
@@ -17,6 +17,7 @@ int hs_server_run(struct hs_options *options, int flags_count, char **flags, str
 /* For workers: any thread. */
 struct hs_worker *hs_server_worker(struct hs_server *server, uint32_t index);
 uint32_t hs_server_workers(const struct hs_server *server);
+struct hs_heat *const *hs_server_heats(const struct hs_server *server); /* one per worker */
 const struct hs_log *hs_server_log(const struct hs_server *server);
 void hs_server_ask(struct hs_server *server, struct hs_op *op);
 

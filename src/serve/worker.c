@@ -136,6 +136,16 @@ static void close_handles(struct hs_worker *worker)
 	uv_close((uv_handle_t *)&worker->check, NULL);
 }
 
+/* A worker that ended before the others would leave them waiting for its part of CLIENT LIST. */
+static bool all_drained(const struct hs_worker *worker)
+{
+	for (uint32_t i = 0; i < hs_server_workers(worker->server); i++) {
+		if (!atomic_load(&hs_server_worker(worker->server, i)->drained))
+			return false;
+	}
+	return true;
+}
+
 static void on_drain_tick(uv_timer_t *timer)
 {
 	struct hs_worker *worker = timer->data;
@@ -146,7 +156,10 @@ static void on_drain_tick(uv_timer_t *timer)
 	worker->engine->calls->refresh(worker->engine, worker->index);
 	hs_core_tick(worker->core, now);
 	hs_connection_flush(worker);
-	if (left == 0)
+	if (left > 0)
+		return;
+	atomic_store(&worker->drained, true);
+	if (all_drained(worker))
 		close_handles(worker);
 }
 
@@ -220,6 +233,9 @@ void hs_worker_init(struct hs_worker *worker, struct hs_server *server, uint32_t
 		.reads_at_once = true,
 		.slowlog_ids = slowlog_ids,
 		.seed = seed,
+		.heat = hs_server_heats(server)[index],
+		.heats = hs_server_heats(server),
+		.heats_count = hs_server_workers(server),
 	};
 
 	worker->server = server;
@@ -261,7 +277,26 @@ void hs_worker_start(struct hs_worker *worker)
 void hs_worker_join(struct hs_worker *worker)
 {
 	uv_thread_join(&worker->thread);
+}
+
+/* Options that were changed when nobody was there any more. */
+static void drop_mail(struct hs_worker *worker)
+{
+	struct hs_mail *mail, *next;
+
+	for (mail = hs_mpsc_take(&worker->mail, MAIL_NEXT); mail; mail = next) {
+		char *requirepass = (char *)(uintptr_t)mail->options.requirepass;
+
+		next = mail->next;
+		hs_mem_free(&requirepass);
+		hs_mem_free(&mail);
+	}
+}
+
+void hs_worker_deinit(struct hs_worker *worker)
+{
 	hs_check(uv_loop_close(&worker->loop) == 0);
+	drop_mail(worker);
 	hs_core_destroy(&worker->core);
 	hs_mem_free(&worker->requirepass);
 	hs_mem_free(&worker->read_buffer);

@@ -1,7 +1,8 @@
 /* A worker: one thread, one libuv loop, one core. It owns its connections from the moment the
  * server hands it a socket. Other threads reach it only through its queues:
  *
- *     server ──── mail: a socket, new options, drain ────┐
+ *     main ────── mail: a socket, drain ─────────────────┐
+ *     control ─── mail: new options ─────────────────────┤
  *     engine ──── done: finished operations ─────────────┼──▶ one wake-up ──▶ the worker's loop
  *     workers ─── asked: CLIENT LIST and the like ───────┘
  */
@@ -47,14 +48,17 @@ struct hs_worker {
 	uint32_t tcp_keepalive_s;
 	bool draining;
 	uint64_t drain_until_us;
-	char *read_buffer; /* HS_READ_BYTES, shared by all connections that owe us nothing */
+	_Atomic bool drained; /* has nobody left; still answers the other workers until all are */
+	char *read_buffer;    /* HS_READ_BYTES, shared by all connections that owe us nothing */
 };
 
 void hs_worker_init(struct hs_worker *worker, struct hs_server *server, uint32_t index,
 		    const struct hs_options *options, struct hs_engine *engine,
 		    _Atomic uint64_t *slowlog_ids, uint64_t seed);
 void hs_worker_start(struct hs_worker *worker);
-void hs_worker_join(struct hs_worker *worker); /* after HS_MAIL_DRAIN; frees everything */
+void hs_worker_join(struct hs_worker *worker); /* after HS_MAIL_DRAIN to all of them */
+/* Frees everything. Whoever might still post, ask or complete has ended. */
+void hs_worker_deinit(struct hs_worker *worker);
 
 /* Any thread. Takes over `mail`, which was made by hs_mail_create. */
 struct hs_mail *hs_mail_create(enum hs_mail_kind kind);

@@ -123,6 +123,29 @@ void hs_reply_double(struct hs_reply *reply, double value)
 		hs_reply_bulk_text(reply, text);
 }
 
+void hs_reply_decimal(struct hs_reply *reply, double value, int decimals)
+{
+	char text[64];
+	size_t len;
+
+	if (!(fabs(value) < 1e15)) { /* no decimals are left to cut */
+		hs_reply_double(reply, value);
+		return;
+	}
+	len = (size_t)snprintf(text, sizeof text, "%.*f", decimals, value);
+	while (decimals > 0 && text[len - 1] == '0')
+		len--;
+	if (text[len - 1] == '.')
+		len--;
+	text[len] = '\0';
+	if (strcmp(text, "-0") == 0)
+		snprintf(text, sizeof text, "0");
+	if (reply->resp == 3)
+		line(reply, ',', text);
+	else
+		hs_reply_bulk_text(reply, text);
+}
+
 void hs_reply_bool(struct hs_reply *reply, bool value)
 {
 	if (reply->resp == 3)

@@ -27,7 +27,9 @@ void hs_reply_bulk(struct hs_reply *reply, struct hs_bytes value);
 void hs_reply_bulk_text(struct hs_reply *reply, const char *text);
 void hs_reply_bulk_int(struct hs_reply *reply, int64_t value); /* the number as a bulk string */
 void hs_reply_double(struct hs_reply *reply, double value);    /* RESP2: as a bulk string */
-void hs_reply_bool(struct hs_reply *reply, bool value);	       /* RESP2: as 0 or 1 */
+/* Rounded to so many decimals, without zeros at the end: 0.25, not 0.25000000000000000. */
+void hs_reply_decimal(struct hs_reply *reply, double value, int decimals);
+void hs_reply_bool(struct hs_reply *reply, bool value);		       /* RESP2: as 0 or 1 */
 void hs_reply_verbatim(struct hs_reply *reply, struct hs_bytes value); /* RESP2: as a bulk string */
 
 /* The missing value: $-1 in RESP2, _ in RESP3. */

@@ -47,14 +47,16 @@ class Extraction(unittest.TestCase):
 
 class Links(unittest.TestCase):
     def test_every_linked_file_is_there(self):
-        for page in ("README.md", "CONTRIBUTING.md", "docs/COMMANDS.md"):
+        for page in ("README.md", "CONTRIBUTING.md", "docs/COMMANDS.md", "docs/HEAT.md"):
             for target in re.findall(r"\]\(([^)#:]+)\)", read(page)):
                 path = os.path.join(ROOT, os.path.dirname(page), target)
                 self.assertTrue(os.path.exists(path), f"{page} links to {target}")
 
     def test_pages_say_what_the_tables_say(self):
         for name, page, known in (("commands", "docs/COMMANDS.md", "| `GET key` |"),
-                                  ("options", "docs/heatsink.conf", "\nsync always\n")):
+                                  ("options", "docs/heatsink.conf", "\nsync always\n"),
+                                  ("heat", "docs/HEAT.md", "| `ops_low` | integer |"),
+                                  ("metrics", "docs/METRICS.md", "| `heatsink_build_info` |")):
             made = subprocess.run([os.path.join(ROOT, "tools/make-docs"), name], check=True,
                                   capture_output=True, text=True).stdout
             self.assertIn(known, made)

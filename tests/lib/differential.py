@@ -55,6 +55,14 @@ def same_idle(left, right):
     return same_kind(left, right) and 0 <= right.number() * 1000 <= TIME_SLACK_MS
 
 
+def same_frequency(left, right):
+    """OBJECT FREQ: Redis counts only when it evicts by it, and says so; here the heat is known."""
+    if left.raw == right.raw:
+        return True
+    return (left.raw.startswith(b"-ERR An LFU maxmemory policy is not selected")
+            and right.raw.startswith(b":") and 0 <= right.number() <= 255)
+
+
 def same_hello(left, right):
     """HELLO names the server: the same fields in the same order and the same protocol."""
     if left.kind != right.kind or left.items is None or len(left.items) != len(right.items):
@@ -69,6 +77,7 @@ RULES = {
     b"RANDOMKEY": same_kind, b"SCAN": same_scan, b"DBSIZE": same_kind, b"HELLO": same_hello,
     b"CLIENT ID": same_kind, b"CLIENT LIST": same_kind, b"CLIENT INFO": same_kind,
     b"COMMAND COUNT": same_kind, b"OBJECT IDLETIME": same_idle,
+    b"OBJECT FREQ": same_frequency,
 }
 
 

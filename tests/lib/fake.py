@@ -32,7 +32,7 @@ def read_request(stream):
 
 
 class FakeServer:
-    def __init__(self, mischief=None):
+    def __init__(self, mischief=None, port=0):
         self.mischief = mischief
         self.lock = threading.Lock()
         self.data = {}
@@ -54,9 +54,10 @@ class FakeServer:
 
         class Listener(socketserver.ThreadingTCPServer):
             daemon_threads = True
+            allow_reuse_address = True
             request_queue_size = 128
 
-        self.listener = Listener(("127.0.0.1", 0), Handler)
+        self.listener = Listener(("127.0.0.1", port), Handler)
         self.port = self.listener.server_address[1]
         self.thread = threading.Thread(target=self.listener.serve_forever, args=(0.01,))
         self.thread.start()

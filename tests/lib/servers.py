@@ -201,15 +201,21 @@ class Server:
 
 class Heatsink(Server):
     """heatsink serve with these arguments. start() after stop() or kill9() goes on with the same
-    data, on another port unless asked for the same one."""
+    data, on another port unless asked for the same one. HTTP is on a free port too, `http_port`,
+    unless an argument says otherwise."""
+
+    http_port = None
 
     def start(self, same_port=False):
         port = self.port if same_port and self.port else 0
         wrap = shlex.split(os.environ.get("HEATSINK_WRAP", ""))
         self.process = Process([*wrap, heatsink_path(), "serve", "--port", str(port),
-                                "--data", self.data, *self.args])
+                                "--http", "0", "--data", self.data, *self.args])
         try:
             self.port = int(self.wait_log(r"listening on \S+:(\d+)").group(1))
+            self.wait_log(" data in ")  # what it listens on is all said by then
+            http = re.search(r"http on \S+:(\d+)", self.process.text())
+            self.http_port = int(http.group(1)) if http else None
         except AssertionError:
             self.process.kill9()
             raise

@@ -242,7 +242,8 @@ static void workers_are_answered_exactly(void **state)
 	uv_thread_t threads[WORKERS];
 	struct hs_engine_stats stats;
 	struct hs_engine_partition partition;
-	uint64_t keys = 0;
+	uint64_t keys = 0, commits;
+	char address[16];
 
 	for (uint32_t id = 0; id < WORKERS; id++)
 		assert_int_equal(uv_thread_create(&threads[id], work, &world->workers[id]), 0);
@@ -266,6 +267,13 @@ static void workers_are_answered_exactly(void **state)
 		assert_true(partition.bytes_used > 0 && partition.bytes_used < partition.bytes_max);
 		assert_int_equal(partition.slot_first, id * 8192);
 		assert_int_equal(partition.slot_last, id * 8192 + 8191);
+		snprintf(address, sizeof address, "store-%03u", (unsigned)id);
+		assert_string_equal(partition.address, address);
+		commits = 0;
+		for (uint32_t step = 0; step < HS_LADDER_STEPS; step++)
+			commits += partition.commit_ladder[step];
+		/* Every batch has keys of both partitions, so every synced group does. */
+		assert_int_equal(commits, stats.syncs);
 		keys += partition.keys;
 	}
 	assert_int_equal(keys, WORKERS * (BATCH - 2) + 1);

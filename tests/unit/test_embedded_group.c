@@ -351,6 +351,64 @@ static void snapshots_are_as_new_as_the_refresh(void **state)
 	assert_non_null(strstr(hs_test_embedded_read(test, "keys {b}*"), "{b}2"));
 }
 
+/* One operation whose group takes `us` until it is on disk. True if it was synced here and not left
+ * to the caller. */
+static bool commit_in(struct hs_test_embedded *test, const char *words, uint64_t us, bool may_defer)
+{
+	size_t number = hs_test_embedded_add(test, words, NONE);
+	bool synced;
+
+	assert_int_equal(hs_group_add(&test->group, &test->ops[number].op), 1);
+	test->now.mono_us += us;
+	synced = hs_group_finish(&test->group, may_defer);
+	test->count = 0;
+	return synced;
+}
+
+static uint64_t commits_of(struct hs_test_embedded *test, uint16_t store, uint64_t us)
+{
+	return hs_counter_get(&test->database.stores[store].commit_ladder[hs_ladder_step(us)]);
+}
+
+static uint64_t all_commits_of(struct hs_test_embedded *test, uint16_t store)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t step = 0; step < HS_LADDER_STEPS; step++)
+		sum += hs_counter_get(&test->database.stores[store].commit_ladder[step]);
+	return sum;
+}
+
+static void commits_are_timed_for_the_stores_in_them(void **state)
+{
+	struct hs_test_embedded *test = *state;
+	uint16_t here, other;
+
+	hs_test_embedded_add(test, "set k v", NONE);
+	here = test->ops[0].op.partition;
+	other = !here;
+	test->count = 0;
+	assert_true(commit_in(test, "set k v", 5000, false));
+	assert_int_equal(commits_of(test, here, 5000), 1);
+	assert_true(commit_in(test, "get k", 5000, false)); /* nothing to commit */
+	assert_int_equal(all_commits_of(test, here), 1);
+
+	/* Left to the caller: it is not on disk before he says so, and took until then. */
+	assert_false(commit_in(test, "set k w", 100, true));
+	assert_int_equal(all_commits_of(test, here), 1);
+	test->now.mono_us += 70000;
+	hs_group_durable(&test->group);
+	assert_int_equal(commits_of(test, here, 70100), 1);
+	assert_int_equal(all_commits_of(test, here), 2);
+	assert_int_equal(all_commits_of(test, other), 0);
+
+	/* A caller whose sync failed says nothing: the next group is not counted twice. */
+	assert_false(commit_in(test, "set k x", 100, true));
+	assert_true(commit_in(test, "set k y", 300, false));
+	assert_int_equal(commits_of(test, here, 300), 1);
+	assert_int_equal(all_commits_of(test, here), 3);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -359,7 +417,7 @@ int main(void)
 		TEST(a_transaction_is_one),	    TEST(a_watched_key_that_changed_fails_it),
 		TEST(unwatching_drops_it),	    TEST(a_lost_transaction_runs_again),
 		TEST(expired_keys_are_swept),	    TEST(snapshots_are_as_new_as_the_refresh),
-		TEST(what_is_kept_is_never_missed),
+		TEST(what_is_kept_is_never_missed), TEST(commits_are_timed_for_the_stores_in_them),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

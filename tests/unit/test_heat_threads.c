@@ -33,7 +33,7 @@ enum {
 #ifdef __SANITIZE_THREAD__
 	LISTS = 20, /* read by each reader; writers go on until all are read */
 #else
-	LISTS = 1200,
+	LISTS = 800,
 #endif
 	FIRST = 5000, /* accesses of a worker at least */
 	PER_MS = 200,
@@ -215,12 +215,14 @@ static void check_list(struct shared *shared, struct hs_heat *const *heats, size
 		check_numbers(shared, &rows[i]);
 		if (query->what == HS_HEAT_KEYS)
 			check_key(shared, &rows[i]);
+		for (size_t j = 0; j < i; j++)
+			expect(shared, rows[i].id != rows[j].id);
+		if ((i + now_us / 1000) % 4 != 0)
+			continue; /* a few are enough: lists are what is to be read often */
 		hs_heat_find(heats, count, query->what, name, rows[i].slot, now_us, &same);
 		/* While a reset is on its way to every worker, nobody knows how large tables are. */
 		expect(shared, same.id == rows[i].id || (shared->resets && same.workers == 0));
 		check_numbers(shared, &same);
-		for (size_t j = 0; j < i; j++)
-			expect(shared, rows[i].id != rows[j].id);
 	}
 	shared->answers += found;
 }

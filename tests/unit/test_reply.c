@@ -100,6 +100,16 @@ static void write_doubles(struct hs_reply *reply)
 	hs_reply_double(reply, -INFINITY);
 }
 
+static void write_decimals(struct hs_reply *reply)
+{
+	static const double values[] = {0,	 1,	   0.1,	 0.25,	-0.00001, 0.12345,
+					0.99999, -2.50001, 1200, 12.34, 1e300};
+
+	hs_reply_array(reply, sizeof values / sizeof *values);
+	for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+		hs_reply_decimal(reply, values[i], 4);
+}
+
 static void write_verbatim(struct hs_reply *reply)
 {
 	hs_reply_verbatim(reply, HS_LIT("text"));
@@ -123,6 +133,13 @@ static void test_every_kind_in_both_dialects(void **state)
 	check(write_push, "*1\r\n+OK\r\n", ">1\r\n+OK\r\n");
 	check(write_doubles, "*3\r\n$3\r\n1.5\r\n$3\r\ninf\r\n$4\r\n-inf\r\n",
 	      "*3\r\n,1.5\r\n,inf\r\n,-inf\r\n");
+	check(write_decimals,
+	      "*11\r\n$1\r\n0\r\n$1\r\n1\r\n$3\r\n0.1\r\n$4\r\n0.25\r\n$1\r\n0\r\n$6\r\n0.1235\r\n"
+	      "$1\r\n1\r\n$4\r\n-2.5\r\n$4\r\n1200\r\n$5\r\n12.34\r\n"
+	      "$23\r\n1.0000000000000001e+300\r\n",
+	      "*11\r\n,0\r\n,1\r\n,0.1\r\n,0.25\r\n,0\r\n,0.1235\r\n,1\r\n,-2.5\r\n,1200\r\n,12."
+	      "34\r\n"
+	      ",1.0000000000000001e+300\r\n");
 	check(write_verbatim, "$4\r\ntext\r\n", "=8\r\ntxt:text\r\n");
 }
 

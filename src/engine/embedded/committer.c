@@ -164,6 +164,11 @@ static void run(void *argument)
 	hs_group_checkpoint(group);
 }
 
+static void on_synced(void *context)
+{
+	hs_group_durable(&((struct hs_committer *)context)->group);
+}
+
 static void on_syncer_idle(void *context)
 {
 	wake(context);
@@ -187,7 +192,8 @@ void hs_committer_start(struct hs_committer *committer, struct hs_database *data
 	committer->group.barrier_context = committer;
 	hs_check(uv_mutex_init(&committer->mutex) == 0);
 	hs_check(uv_cond_init(&committer->cond) == 0);
-	hs_syncer_start(&committer->syncer, &database->redo, host, on_syncer_idle, committer);
+	hs_syncer_start(&committer->syncer, &database->redo, host, on_synced, on_syncer_idle,
+			committer);
 	hs_check(uv_thread_create(&committer->thread, run, committer) == 0);
 }
 

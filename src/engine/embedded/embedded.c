@@ -120,6 +120,10 @@ static void partition_stats(struct hs_engine *engine, uint16_t id,
 		.slot_first = (uint16_t)hs_slot_first(id, count),
 		.slot_last = (uint16_t)(hs_slot_first((uint16_t)(id + 1), count) - 1),
 	};
+	/* The file in the data folder: that may have a long name, and one in any bytes. */
+	hs_store_name(stats->address, sizeof stats->address, id);
+	for (uint32_t step = 0; step < HS_LADDER_STEPS; step++)
+		stats->commit_ladder[step] = hs_counter_get(&store->commit_ladder[step]);
 }
 
 /* Since the start. */

@@ -33,6 +33,7 @@ void hs_group_init(struct hs_group *group, struct hs_database *database,
 	group->host = host;
 	group->parts = hs_mem_zalloc(count * sizeof *group->parts);
 	group->touched = hs_mem_zalloc(count * sizeof *group->touched);
+	group->sealed = hs_mem_zalloc(count * sizeof *group->sealed);
 	group->items = hs_mem_zalloc(HS_GROUP_OPS_MAX * sizeof *group->items);
 	hs_prng_init(&group->prng, database->seed ^ database->redo.lsn);
 	atomic_store(&group->last_error, "");
@@ -55,6 +56,7 @@ void hs_group_deinit(struct hs_group *group)
 		hs_watch_destroy(&group->parts[id].ks.watch);
 	hs_mem_free(&group->parts);
 	hs_mem_free(&group->touched);
+	hs_mem_free(&group->sealed);
 	hs_mem_free(&group->items);
 }
 
@@ -402,6 +404,15 @@ static bool plan(struct hs_group *group)
 	return all_keep;
 }
 
+void hs_group_durable(struct hs_group *group)
+{
+	uint32_t step = hs_ladder_step(now_us(group) - group->sealed_begun_us);
+
+	for (uint16_t i = 0; i < group->sealed_count; i++)
+		hs_counter_add(&group->database->stores[group->sealed[i]].commit_ladder[step], 1);
+	group->sealed_count = 0;
+}
+
 /* Log and sync, then commit or keep. Stores that fail are left broken. True if the sync was left to
  * the caller: then all were kept. */
 static bool seal(struct hs_group *group, bool may_defer)
@@ -413,6 +424,7 @@ static bool seal(struct hs_group *group, bool may_defer)
 
 	if (logged && !defer)
 		sync_group(group);
+	group->sealed_count = 0;
 	for (uint16_t i = 0; i < group->touched_count; i++) {
 		uint16_t id = group->touched[i];
 		struct hs_store *store = &group->database->stores[id];
@@ -435,9 +447,13 @@ static bool seal(struct hs_group *group, bool may_defer)
 			continue;
 		}
 		hs_counter_add(&group->changes, part->ks.changes - part->changes_before);
+		group->sealed[group->sealed_count++] = id;
 		done = true;
 	}
 	group->touched_count = 0;
+	group->sealed_begun_us = group->begun_us;
+	if (!defer)
+		hs_group_durable(group);
 	if (aborts)
 		log_abort(group, aborted, aborts);
 	if (done && !group->failed)

@@ -18,7 +18,7 @@
  * When the log or a checkpoint fails, what the disk holds is unknown; then writes are refused for
  * good, until a restart has read the disk again. Reads go on.
  *
- * One thread, the committer's. The counters may be read by any. */
+ * One thread, the committer's, but for hs_group_durable. The counters may be read by any. */
 #ifndef HS_ENGINE_EMBEDDED_GROUP_H
 #define HS_ENGINE_EMBEDDED_GROUP_H
 
@@ -78,6 +78,10 @@ struct hs_group {
 	bool swept;	   /* keys were removed as part of the group */
 	uint64_t bytes;	   /* of changes in the group */
 	uint64_t begun_us; /* when it began */
+	/* The group that was sealed last: its stores with changes, until those are durable. */
+	uint16_t *sealed;
+	uint16_t sealed_count;
+	uint64_t sealed_begun_us;
 	/* Waits until what was logged before the group is synced; 0 or a negative errno. NULL when
 	 * it always is. */
 	int (*barrier)(void *context);
@@ -107,7 +111,12 @@ bool hs_group_full(const struct hs_group *group);
  * if `may_defer`: first what was logged must be synced, by whoever called this. */
 bool hs_group_finish(struct hs_group *group, bool may_defer);
 
-/* The two together. */
+/* What was sealed is on disk: its stores count how long that took. Called by hs_group_finish; when
+ * that left the sync to the caller, by the thread which has done it, before the next group is
+ * finished. */
+void hs_group_durable(struct hs_group *group);
+
+/* Adds and finishes. */
 size_t hs_group_run(struct hs_group *group, struct hs_op *op);
 
 /* Between groups: commits what was kept long enough, takes in a finished checkpoint, begins one

@@ -135,10 +135,11 @@ void hs_group_refuse(struct hs_group *group, struct hs_group_item *item)
 static int run_command(struct hs_group *group, struct hs_group_item *item)
 {
 	struct hs_op *op = item->op;
+	struct hs_keyspace *ks = &part_of(group, op)->ks;
 	struct hs_reply reply = {op->out, op->resp};
 
-	return hs_keyspace_run(&part_of(group, op)->ks, op->command, op->slot, op->argc, op->argv,
-			       &reply);
+	ks->frequency = op->frequency;
+	return hs_keyspace_run(ks, op->command, op->slot, op->argc, op->argv, &reply);
 }
 
 static int run_exec(struct hs_group *group, struct hs_group_item *item)
@@ -166,6 +167,7 @@ static int run_exec(struct hs_group *group, struct hs_group_item *item)
 	for (size_t i = 0; i < op->tx->count && rc == 0; i++) {
 		const struct hs_op_tx_command *command = &op->tx->commands[i];
 
+		ks->frequency = command->frequency;
 		if (command->answered.len)
 			hs_buf_append_bytes(op->out, command->answered);
 		else

@@ -59,6 +59,7 @@ bool hs_reader_run(struct hs_reader *reader, struct hs_op *op)
 	int rc = look(reader, store);
 
 	store->ks.now_ms = hs_now_wall_ms(op->received);
+	store->ks.frequency = op->frequency;
 	if (rc == 0)
 		rc = hs_keyspace_run(&store->ks, op->command, op->slot, op->argc, op->argv, &reply);
 	if (rc == HS_EBUSY) {

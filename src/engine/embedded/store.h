@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/check.h"
 #include "base/counter.h"
+#include "base/ladder.h"
 #include "engine/embedded/files.h"
 #include "keyspace/kv.h"
 
@@ -76,6 +77,7 @@ struct hs_store {
 	_Atomic uint64_t queued; /* operations on their way to the writer */
 	char apart_rest[64];
 	struct hs_counter keys, expires, bytes_used;
+	struct hs_counter commit_ladder[HS_LADDER_STEPS]; /* hs_group_durable */
 
 	struct hs_store_write write;
 	uint64_t allocated_bytes; /* of the file: the disk has set them aside for us */

@@ -75,7 +75,9 @@ static void run(void *argument)
 			break;
 		uv_mutex_unlock(&syncer->mutex);
 		rc = hs_redo_sync(syncer->redo);
-		if (rc != 0) {
+		if (rc == 0) {
+			syncer->synced(syncer->context);
+		} else {
 			atomic_store(&syncer->result, rc);
 			tell_failure(syncer->chain, rc);
 		}
@@ -93,10 +95,12 @@ static void run(void *argument)
 }
 
 void hs_syncer_start(struct hs_syncer *syncer, struct hs_redo *redo,
-		     const struct hs_engine_host *host, void (*idle)(void *context), void *context)
+		     const struct hs_engine_host *host, void (*synced)(void *context),
+		     void (*idle)(void *context), void *context)
 {
 	memset(syncer, 0, sizeof *syncer);
 	syncer->redo = redo;
+	syncer->synced = synced;
 	syncer->idle = idle;
 	syncer->context = context;
 	hs_answers_init(&syncer->answers, host);

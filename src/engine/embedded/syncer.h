@@ -32,7 +32,8 @@ void hs_answers_send(struct hs_answers *answers, struct hs_op *chain);
 struct hs_syncer {
 	struct hs_redo *redo;
 	struct hs_answers answers;
-	void (*idle)(void *context); /* called when it can take another */
+	void (*synced)(void *context); /* called when the disk has a group, before its answers go */
+	void (*idle)(void *context);   /* called when it can take another */
 	void *context;
 	uv_thread_t thread;
 	uv_mutex_t mutex;
@@ -44,7 +45,8 @@ struct hs_syncer {
 };
 
 void hs_syncer_start(struct hs_syncer *syncer, struct hs_redo *redo,
-		     const struct hs_engine_host *host, void (*idle)(void *context), void *context);
+		     const struct hs_engine_host *host, void (*synced)(void *context),
+		     void (*idle)(void *context), void *context);
 void hs_syncer_stop(struct hs_syncer *syncer);
 
 static inline bool hs_syncer_busy(struct hs_syncer *syncer)

@@ -1,0 +1,96 @@
+#include "base/escape.h"
+
+size_t hs_escape_utf8(struct hs_bytes bytes, uint32_t *character)
+{
+	/* The smallest character that a sequence of each length may hold: a shorter one would do
+	 * for less, and two ways of writing one character are one too many. */
+	static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
+	unsigned char first = bytes.len > 0 ? (unsigned char)bytes.data[0] : 0xff;
+	size_t len;
+	uint32_t value;
+
+	if (first < 0x80) {
+		*character = first;
+		return 1;
+	}
+	if (first >= 0xc0 && first < 0xe0)
+		len = 2;
+	else if (first >= 0xe0 && first < 0xf0)
+		len = 3;
+	else if (first >= 0xf0 && first < 0xf8)
+		len = 4;
+	else
+		return 0;
+	if (bytes.len < len)
+		return 0;
+	value = first & (0x7fu >> len);
+	for (size_t i = 1; i < len; i++) {
+		unsigned char next = (unsigned char)bytes.data[i];
+
+		if ((next & 0xc0) != 0x80)
+			return 0;
+		value = value << 6 | (next & 0x3f);
+	}
+	if (value < smallest[len] || value > 0x10ffff || (value >= 0xd800 && value < 0xe000))
+		return 0;
+	*character = value;
+	return len;
+}
+
+/* What moves a cursor, ends a line or turns the direction of writing instead of being seen. */
+static bool is_control(uint32_t character)
+{
+	return character < 0x20 || (character >= 0x7f && character < 0xa0) || character == 0x61c ||
+	       character == 0x200e || character == 0x200f ||
+	       (character >= 0x2028 && character <= 0x202e) ||
+	       (character >= 0x2066 && character <= 0x2069);
+}
+
+/* The letter behind a backslash that stands for this byte, or 0. */
+static char short_form(char byte)
+{
+	switch (byte) {
+	case '\\':
+	case '"':
+		return byte;
+	case '\n':
+		return 'n';
+	case '\r':
+		return 'r';
+	case '\t':
+		return 't';
+	default:
+		return '\0';
+	}
+}
+
+static void append_hex(unsigned char byte, struct hs_buf *text)
+{
+	static const char digits[] = "0123456789abcdef";
+	char escape[HS_ESCAPE_GROWTH] = {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
+
+	hs_buf_append(text, escape, sizeof escape);
+}
+
+void hs_escape(struct hs_bytes bytes, struct hs_buf *text)
+{
+	while (bytes.len > 0) {
+		uint32_t character = 0;
+		size_t len = hs_escape_utf8(bytes, &character);
+		char letter = short_form(bytes.data[0]);
+
+		if (letter) {
+			char escape[2] = {'\\', letter};
+
+			hs_buf_append(text, escape, sizeof escape);
+		} else if (len > 0 && !is_control(character)) {
+			hs_buf_append(text, bytes.data, len);
+		} else {
+			len = len > 0 ? len : 1;
+			for (size_t i = 0; i < len; i++)
+				append_hex((unsigned char)bytes.data[i], text);
+		}
+		bytes.data += len;
+		bytes.len -= len;
+	}
+}

@@ -1,0 +1,245 @@
+/* What a command means as heat: which keys it touched, how many bytes of it and of its reply belong
+ * to each, what came of it.
+ *
+ * Every key of a command counts as one request for that key, its slot and its partition, so that
+ * what the keys of a partition have adds up to what the partition has. A read that is answered at
+ * once is noted here and counted with its batch, when the time is known; the rest is counted when
+ * it is finished. Of a command for several partitions, each has its own time and its own errors: one
+ * that is slow or full does not make the others look so. */
+#include "core/session.h"
+
+#include "route/slot.h"
+#include "wire/answer.h"
+
+#include <math.h>
+
+/* A reply that says that there is nothing. */
+static bool is_null(struct hs_bytes reply)
+{
+	return reply.len >= 3 &&
+	       ((reply.data[0] == '$' && reply.data[1] == '-') ||
+		(reply.data[0] == '*' && reply.data[1] == '-') || reply.data[0] == '_');
+}
+
+static bool is_zero(struct hs_bytes reply)
+{
+	return reply.len == 4 && reply.data[0] == ':' && reply.data[1] == '0';
+}
+
+static bool is_error(struct hs_bytes reply)
+{
+	return reply.len > 0 && reply.data[0] == '-';
+}
+
+/* A conditional write that did not take place. With GET, SET answers what was there before. */
+static bool is_refused(const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+		       struct hs_bytes reply)
+{
+	if (!(command->flags & HS_CMD_CONDITIONAL))
+		return false;
+	if (command->id != HS_CMD_ID_SET)
+		return is_zero(reply);
+	for (size_t i = 3; i < argc; i++) {
+		if (hs_bytes_is_word(argv[i], "get"))
+			return false;
+	}
+	return is_null(reply);
+}
+
+/* The next element of an array reply; empty when there is none. */
+static struct hs_bytes next_element(struct hs_bytes *rest)
+{
+	struct hs_bytes element = {rest->data, 0};
+	int64_t len = hs_answer_length(rest->data, rest->len);
+
+	if (len > 0) {
+		element.len = (size_t)len;
+		rest->data += len;
+		rest->len -= (size_t)len;
+	}
+	return element;
+}
+
+/* The elements of an array reply, its header taken off; all of another reply. */
+static struct hs_bytes elements_of(struct hs_bytes reply)
+{
+	struct hs_answer head;
+	int64_t len = hs_answer_head(&head, reply.data, reply.len);
+
+	if (len > 0 && head.type == HS_ANSWER_ARRAY)
+		return (struct hs_bytes){reply.data + len, reply.len - (size_t)len};
+	return reply;
+}
+
+/* One command, or one of a transaction: told for each of its keys. */
+struct telling {
+	struct hs_core *core;
+	const struct hs_command *command;
+	size_t argc;
+	const struct hs_bytes *argv;
+	struct hs_bytes reply;
+	bool conflicted; /* the transaction it is part of did not take place */
+	uint64_t time_us;
+	const struct hs_request *split; /* its parts have answers of their own; or NULL */
+};
+
+static void tell(const struct telling *telling)
+{
+	const struct hs_command *command = telling->command;
+	size_t first, step, count = hs_command_keys(command, telling->argc, &first, &step);
+	bool by_key = command->merge == HS_MERGE_BY_KEY && !is_error(telling->reply);
+	struct hs_bytes rest = by_key ? elements_of(telling->reply) : telling->reply;
+	struct hs_heat_access access = {
+		.write = (command->flags & HS_CMD_WRITE) != 0,
+		.failed = is_error(telling->reply),
+		.conflicted = telling->conflicted ||
+			      is_refused(command, telling->argc, telling->argv, telling->reply),
+	};
+	uint64_t time_us = telling->time_us;
+
+	for (size_t i = 0; i < count; i++) {
+		struct hs_bytes reply = by_key ? next_element(&rest) : telling->reply;
+		size_t at = first + i * step, end = i + 1 < count ? at + step : telling->argc;
+
+		access.key = telling->argv[at];
+		access.bytes = by_key ? reply.len : reply.len / count;
+		for (; at < end; at++)
+			access.bytes += telling->argv[at].len;
+		access.slot = hs_slot_of(access.key);
+		access.partition = hs_slot_partition(access.slot, telling->core->world.partitions);
+		access.missed = !access.write && is_null(reply);
+		if (telling->split) {
+			const struct hs_request *split = telling->split;
+			const struct hs_part *part = &split->parts[split->key_part[i]];
+
+			access.failed = is_error(hs_buf_bytes(&part->out));
+			time_us = part->time_us;
+		}
+		hs_heat_add(telling->core->world.heat, &access, time_us * 1000);
+	}
+}
+
+void hs_count_note(struct hs_core *core, const struct hs_command *command, uint16_t slot,
+		   uint16_t partition, size_t argc, const struct hs_bytes *argv,
+		   struct hs_bytes reply)
+{
+	struct hs_heat_access access = {
+		.key = argv[command->key_first],
+		.bytes = reply.len,
+		.slot = slot,
+		.partition = partition,
+		.failed = is_error(reply),
+		.missed = is_null(reply),
+	};
+
+	if (!HS_CORE_HEAT || !core->world.heat)
+		return;
+	for (size_t i = 1; i < argc; i++)
+		access.bytes += argv[i].len;
+	hs_heat_note(core->world.heat, &access);
+}
+
+void hs_count_read(struct hs_core *core, const struct hs_command *command, size_t argc,
+		   const struct hs_bytes *argv, struct hs_bytes reply, uint64_t time_us)
+{
+	struct telling telling = {
+		.core = core,
+		.command = command,
+		.argc = argc,
+		.argv = argv,
+		.reply = reply,
+		.time_us = time_us,
+	};
+
+	if (HS_CORE_HEAT && core->world.heat)
+		tell(&telling);
+}
+
+/* A transaction that did not take place concerns the keys it would have written. It read nothing, so
+ * nothing was missed, and its reply is nobody's. */
+static void count_exec(struct hs_core *core, const struct hs_op_tx *tx, struct hs_bytes reply,
+		       uint64_t time_us)
+{
+	bool conflicted = is_null(reply), failed = is_error(reply);
+	struct hs_bytes rest = conflicted || failed ? reply : elements_of(reply);
+
+	if (conflicted)
+		reply.len = 0;
+	for (size_t i = 0; i < tx->count; i++) {
+		const struct hs_op_tx_command *command = &tx->commands[i];
+		struct telling telling = {
+			.core = core,
+			.command = command->command,
+			.argc = command->argc,
+			.argv = command->argv,
+			.reply = conflicted || failed ? reply : next_element(&rest),
+			.conflicted = conflicted && (command->command->flags & HS_CMD_WRITE),
+			.time_us = time_us,
+		};
+
+		tell(&telling);
+	}
+}
+
+static void count_keyless(struct hs_core *core, const struct hs_request *request)
+{
+	for (uint32_t i = 0; i < request->parts_count; i++) {
+		const struct hs_part *part = &request->parts[i];
+		struct hs_bytes reply =
+			hs_buf_bytes(request->parts_count > 1 ? &part->out : &request->reply);
+
+		hs_heat_add_keyless(core->world.heat, part->op.partition,
+				    request->command->flags & HS_CMD_WRITE, is_error(reply),
+				    reply.len, part->time_us * 1000);
+	}
+}
+
+void hs_count_request(struct hs_core *core, const struct hs_request *request)
+{
+	const struct hs_part *part = request->parts_count > 0 ? &request->parts[0] : NULL;
+	struct hs_bytes reply = hs_buf_bytes(&request->reply);
+	struct telling telling = {
+		.core = core,
+		.command = request->command,
+		.argc = request->argc,
+		.argv = request->argv,
+		.reply = reply,
+		.split = request->parts_count > 1 ? request : NULL,
+	};
+
+	if (!HS_CORE_HEAT || !core->world.heat || !part)
+		return;
+	telling.time_us = part->time_us;
+	switch (part->op.kind) {
+	case HS_OP_EXEC:
+		count_exec(core, part->op.tx, reply, part->time_us);
+		break;
+	case HS_OP_COMMAND:
+	case HS_OP_WATCH:
+		if (request->command->key_first == 0)
+			count_keyless(core, request);
+		else
+			tell(&telling);
+		break;
+	case HS_OP_UNWATCH:
+	case HS_OP_PEER:
+	case HS_OP_HOST:
+		break;
+	}
+}
+
+/* Redis's frequency counter is a logarithm that ends at 255, at about a million requests. So is
+ * this one, of the requests that the long window holds, over all workers; or would hold at this pace,
+ * while it is not full yet. */
+uint8_t hs_count_frequency(const struct hs_core *core, struct hs_bytes key)
+{
+	struct hs_heat_row row;
+	double requests;
+
+	if (!core->world.heats || core->world.heats_count == 0)
+		return 0;
+	hs_heat_find(core->world.heats, core->world.heats_count, HS_HEAT_KEYS, key, 0,
+		     core->now.mono_us, &row);
+	requests = row.window[HS_HEAT_LONG].ops_low * (HS_HEAT_LONG_US / 1e6);
+	return (uint8_t)fmin(255, log2(1 + requests) * 255 / 20);
+}

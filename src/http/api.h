@@ -1,0 +1,35 @@
+/* The board as JSON: objects whose members are the fields of HEAT, in an envelope.
+ *
+ *     {"time":1700000000.123456,"window":"short","rows":[{"key":"a","ops":12,…},…]}
+ *
+ * A client's bytes are escaped as everywhere (base/escape.h) before they become a JSON string. The
+ * board has been sampled before; each function returns an HTTP status. */
+#ifndef HS_HTTP_API_H
+#define HS_HTTP_API_H
+
+#include "control/board.h"
+#include "http/route.h"
+
+#define HS_API_TYPE "application/json"
+
+/* Rows of one answer at most: history is asked for less when there are many partitions. */
+enum { HS_API_ROWS_MAX = 20000 };
+
+/* How many parameters each takes. */
+enum {
+	HS_API_HEAT_PARAMETERS = 5,
+	HS_API_PARTITIONS_PARAMETERS = 1,
+	HS_API_HISTORY_PARAMETERS = 2,
+};
+extern const struct hs_http_parameter hs_api_heat_parameters[HS_API_HEAT_PARAMETERS];
+extern const struct hs_http_parameter hs_api_partitions_parameters[HS_API_PARTITIONS_PARAMETERS];
+extern const struct hs_http_parameter hs_api_history_parameters[HS_API_HISTORY_PARAMETERS];
+
+unsigned hs_api_heat(struct hs_board *board, struct hs_now now,
+		     const struct hs_http_request *request, struct hs_buf *body);
+unsigned hs_api_partitions(struct hs_board *board, struct hs_now now,
+			   const struct hs_http_request *request, struct hs_buf *body);
+unsigned hs_api_history(struct hs_board *board, struct hs_now now,
+			const struct hs_http_request *request, struct hs_buf *body);
+
+#endif

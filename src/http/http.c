@@ -1,0 +1,443 @@
+#include "http/http.h"
+
+#include "base/err.h"
+#include "base/list.h"
+#include "base/mem.h"
+
+#include <arpa/inet.h>
+#include <microhttpd.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+/* Several routes are answered by one run of the library; this many connections more than we let in
+ * are its limit, so that ours is the one that counts. */
+enum { SPARE_CONNECTIONS = 8 };
+
+struct hs_http {
+	struct hs_http_options options;
+	struct MHD_Daemon *daemon;
+	struct hs_link connections; /* the one with the nearest deadline first */
+	struct hs_http_stats stats;
+	/* The shared answer of the run under way. */
+	struct MHD_Response *shared;
+	const struct hs_http_route *shared_route;
+	uint64_t now_us; /* of the call under way: the library's callbacks carry none */
+};
+
+struct connection {
+	struct hs_link link;
+	struct MHD_Connection *peer;
+	uint64_t deadline_us;
+	bool late; /* was told to go */
+};
+
+struct answer {
+	struct hs_http *http;
+	struct hs_buf body;
+};
+
+/* ---- answers ---- */
+
+static void free_answer(void *context)
+{
+	struct answer *answer = context;
+
+	answer->http->stats.unread_bytes -= answer->body.len;
+	hs_buf_deinit(&answer->body);
+	hs_mem_free(&answer);
+}
+
+/* Takes over the body's bytes. NULL when the library has no memory. */
+static struct MHD_Response *create_response(struct hs_http *http, const char *type,
+					    struct hs_buf *body)
+{
+	struct answer *answer = hs_mem_zalloc(sizeof *answer);
+	struct MHD_Response *response;
+
+	answer->http = http;
+	hs_buf_swap(&answer->body, body);
+	http->stats.unread_bytes += answer->body.len;
+	response = MHD_create_response_from_buffer_with_free_callback_cls(
+		answer->body.len, answer->body.data ? answer->body.data : "", free_answer, answer);
+	if (!response) {
+		free_answer(answer);
+		return NULL;
+	}
+	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+	MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+	return response;
+}
+
+static enum MHD_Result send_response(struct hs_http *http, struct MHD_Connection *peer,
+				     unsigned status, struct MHD_Response *response)
+{
+	http->stats.requests++;
+	http->stats.errors += status >= MHD_HTTP_BAD_REQUEST;
+	return MHD_queue_response(peer, status, response);
+}
+
+static enum MHD_Result send_text(struct hs_http *http, struct MHD_Connection *peer, unsigned status,
+				 struct hs_buf *text)
+{
+	struct MHD_Response *response = create_response(http, "text/plain; charset=utf-8", text);
+	enum MHD_Result result;
+
+	if (!response)
+		return MHD_NO;
+	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+	result = send_response(http, peer, status, response);
+	MHD_destroy_response(response);
+	return result;
+}
+
+static void forget_shared(struct hs_http *http)
+{
+	if (http->shared)
+		MHD_destroy_response(http->shared);
+	http->shared = NULL;
+	http->shared_route = NULL;
+}
+
+/* A 200 of a route. */
+static enum MHD_Result send_body(struct hs_http *http, struct MHD_Connection *peer,
+				 const struct hs_http_route *route, struct hs_buf *body)
+{
+	struct MHD_Response *response = create_response(http, route->type, body);
+	enum MHD_Result result;
+
+	if (!response)
+		return MHD_NO;
+	result = send_response(http, peer, MHD_HTTP_OK, response);
+	if (!route->shared) {
+		MHD_destroy_response(response);
+		return result;
+	}
+	forget_shared(http);
+	http->shared = response;
+	http->shared_route = route;
+	return result;
+}
+
+/* An answer that memory has no room for is replaced by words that say so. */
+static unsigned bound(const struct hs_http *http, unsigned status, struct hs_buf *body)
+{
+	const struct hs_http_options *options = &http->options;
+	size_t len = body->len;
+
+	if (len > options->body_bytes) {
+		hs_buf_deinit(body);
+		hs_buf_printf(body,
+			      "the answer has %zu bytes, at most %zu are sent: ask for less\n", len,
+			      options->body_bytes);
+		return MHD_HTTP_INTERNAL_SERVER_ERROR;
+	}
+	if (http->stats.unread_bytes + len > options->unread_bytes) {
+		hs_buf_deinit(body);
+		hs_buf_printf(body, "%llu bytes of answers wait to be read: try again\n",
+			      (unsigned long long)http->stats.unread_bytes);
+		return MHD_HTTP_SERVICE_UNAVAILABLE;
+	}
+	return status;
+}
+
+/* ---- requests ---- */
+
+struct query {
+	struct hs_http_request request;
+	struct hs_buf why; /* what is wrong with it; empty: nothing */
+};
+
+static enum MHD_Result take_parameter(void *context, enum MHD_ValueKind kind, const char *name,
+				      size_t name_len, const char *value, size_t value_len)
+{
+	struct query *query = context;
+	struct hs_bytes text = {value, value ? value_len : 0};
+	int status;
+
+	(void)kind;
+	status = hs_http_request_set(&query->request, (struct hs_bytes){name, name_len}, text,
+				     &query->why);
+	return status == 0 ? MHD_YES : MHD_NO;
+}
+
+static bool is_local_name(struct hs_bytes name)
+{
+	char text[INET6_ADDRSTRLEN];
+	struct in_addr v4;
+	struct in6_addr v6;
+
+	if (hs_bytes_is_word(name, "localhost"))
+		return true;
+	if (name.len == 0 || name.len >= sizeof text)
+		return false;
+	memcpy(text, name.data, name.len);
+	text[name.len] = '\0';
+	return inet_pton(AF_INET, text, &v4) == 1 || inet_pton(AF_INET6, text, &v6) == 1;
+}
+
+/* Host: 127.0.0.1:8380, [::1]:8380, localhost. HTTP/1.0 may go without. */
+static bool is_addressed_locally(struct MHD_Connection *peer)
+{
+	const char *host = MHD_lookup_connection_value(peer, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
+	struct hs_bytes name;
+
+	if (!host)
+		return true;
+	if (*host == '[')
+		name = (struct hs_bytes){host + 1, strcspn(host + 1, "]")};
+	else
+		name = (struct hs_bytes){host, strcspn(host, ":")};
+	return is_local_name(name);
+}
+
+static bool is_reading(const char *method)
+{
+	return strcmp(method, MHD_HTTP_METHOD_GET) == 0 ||
+	       strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
+}
+
+/* What is wrong with a request before any route looks at it: its status, or 0. */
+static unsigned refuse(const struct hs_http *http, struct MHD_Connection *peer, const char *method,
+		       const struct hs_http_route *route, struct hs_buf *text)
+{
+	if (http->options.local_names_only && !is_addressed_locally(peer)) {
+		hs_buf_printf(text, "this server listens on loopback only and answers to its IP "
+				    "address or localhost, no other name\n");
+		return MHD_HTTP_MISDIRECTED_REQUEST;
+	}
+	if (!route) {
+		hs_buf_printf(text, "no such page. There are:\n\n");
+		hs_http_routes_describe(&http->options.routes, text);
+		return MHD_HTTP_NOT_FOUND;
+	}
+	if (!is_reading(method)) {
+		hs_buf_printf(text, "%s takes GET and HEAD\n", route->path);
+		return MHD_HTTP_METHOD_NOT_ALLOWED;
+	}
+	return 0;
+}
+
+static enum MHD_Result answer_request(struct hs_http *http, struct MHD_Connection *peer,
+				      const char *url, const char *method)
+{
+	const struct hs_http_route *route =
+		hs_http_route_find(&http->options.routes, hs_bytes_of(url));
+	struct hs_buf body = {0};
+	struct query query;
+	unsigned status = refuse(http, peer, method, route, &body);
+
+	if (status)
+		return send_text(http, peer, status, &body);
+	memset(&query, 0, sizeof query);
+	hs_http_request_init(&query.request, route);
+	MHD_get_connection_values_n(peer, MHD_GET_ARGUMENT_KIND, take_parameter, &query);
+	if (query.why.len > 0)
+		return send_text(http, peer, MHD_HTTP_BAD_REQUEST, &query.why);
+	if (route == http->shared_route)
+		return send_response(http, peer, MHD_HTTP_OK, http->shared);
+	status = bound(http, route->compose(http->options.context, &query.request, &body), &body);
+	if (status != MHD_HTTP_OK)
+		return send_text(http, peer, status, &body);
+	return send_body(http, peer, route, &body);
+}
+
+/* The library calls this with the headers, with each part of a body, and with the end; `state` is
+ * NULL the first time. Whoever is answered before the end is disconnected afterwards, so that is
+ * only done to those who send us something. */
+static enum MHD_Result on_request(void *context, struct MHD_Connection *peer, const char *url,
+				  const char *method, const char *version, const char *upload,
+				  size_t *upload_len, void **state)
+{
+	bool first = *state == NULL;
+
+	(void)version;
+	(void)upload;
+	*state = context;
+	if (first && is_reading(method))
+		return MHD_YES;
+	if (*upload_len > 0) {
+		*upload_len = 0;
+		return MHD_YES;
+	}
+	return answer_request(context, peer, url, method);
+}
+
+/* ---- connections ---- */
+
+static void renew(struct hs_http *http, struct connection *connection)
+{
+	connection->deadline_us = http->now_us + http->options.timeout_us;
+	hs_list_remove(&connection->link);
+	hs_list_append(&http->connections, &connection->link);
+}
+
+static void on_connection(void *context, struct MHD_Connection *peer, void **state,
+			  enum MHD_ConnectionNotificationCode what)
+{
+	struct hs_http *http = context;
+	struct connection *connection = *state;
+
+	if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+		connection = hs_mem_zalloc(sizeof *connection);
+		connection->peer = peer;
+		hs_list_init(&connection->link);
+		renew(http, connection);
+		*state = connection;
+		http->stats.connections++;
+		return;
+	}
+	hs_list_remove(&connection->link);
+	hs_mem_free(&connection);
+	*state = NULL;
+	http->stats.connections--;
+}
+
+static void on_completed(void *context, struct MHD_Connection *peer, void **request,
+			 enum MHD_RequestTerminationCode why)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(peer, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+	(void)request;
+	if (why == MHD_REQUEST_TERMINATED_COMPLETED_OK && info && info->socket_context) {
+		struct connection *connection = info->socket_context;
+
+		if (!connection->late)
+			renew(context, connection);
+	}
+}
+
+/* Shuts late ones down; the library sees that and closes them. */
+static void end_late(struct hs_http *http)
+{
+	struct hs_link *link = http->connections.next, *next;
+
+	for (; link != &http->connections; link = next) {
+		struct connection *connection = hs_list_entry(link, struct connection, link);
+		const union MHD_ConnectionInfo *info;
+
+		if (connection->deadline_us > http->now_us)
+			return;
+		next = link->next;
+		info = MHD_get_connection_info(connection->peer, MHD_CONNECTION_INFO_CONNECTION_FD);
+		if (connection->late || !info)
+			continue;
+		connection->late = true;
+		http->stats.timeouts++;
+		shutdown(info->connect_fd, SHUT_RDWR);
+	}
+}
+
+/* ---- the library's side ---- */
+
+static void on_log(void *context, const char *format, va_list args)
+	__attribute__((format(printf, 2, 0)));
+static void on_log(void *context, const char *format, va_list args)
+{
+	struct hs_http *http = context;
+	char line[256], shown[512];
+
+	vsnprintf(line, sizeof line, format, args);
+	line[strcspn(line, "\r\n")] = '\0';
+	hs_log(http->options.log, HS_LOG_DEBUG, "http: %s",
+	       hs_bytes_escape(hs_bytes_of(line), shown, sizeof shown));
+}
+
+struct hs_http *hs_http_create(const struct hs_http_options *options)
+{
+	struct hs_http *http = hs_mem_zalloc(sizeof *http);
+
+	http->options = *options;
+	hs_list_init(&http->connections);
+	http->daemon = MHD_start_daemon(
+		MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG, 0, NULL, NULL,
+		on_request, http, MHD_OPTION_EXTERNAL_LOGGER, on_log, http,
+		MHD_OPTION_CONNECTION_LIMIT,
+		(unsigned)(options->connections_max + SPARE_CONNECTIONS),
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, options->request_bytes,
+		MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_NOTIFY_COMPLETED,
+		on_completed, http, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+		MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
+	if (!http->daemon) {
+		hs_log(options->log, HS_LOG_ERROR, "http: libmicrohttpd does not start");
+		hs_mem_free(&http);
+	}
+	return http;
+}
+
+void hs_http_destroy(struct hs_http **http)
+{
+	if (!*http)
+		return;
+	forget_shared(*http);
+	MHD_stop_daemon((*http)->daemon);
+	hs_check(hs_list_empty(&(*http)->connections));
+	hs_mem_free(http);
+}
+
+void hs_http_add(struct hs_http *http, int fd, const struct sockaddr *address, socklen_t len,
+		 uint64_t now_us)
+{
+	static const char full[] = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n"
+				   "Content-Length: 21\r\n\r\ntoo many connections\n";
+
+	http->now_us = now_us;
+	if (http->stats.connections >= http->options.connections_max) {
+		http->stats.refused++;
+		/* A best effort: the socket is new and its buffer empty. */
+		(void)!write(fd, full, sizeof full - 1);
+		close(fd);
+		return;
+	}
+	/* Closes the socket when it fails. */
+	if (MHD_add_connection(http->daemon, fd, address, len) != MHD_YES)
+		http->stats.refused++;
+}
+
+int hs_http_fd(const struct hs_http *http)
+{
+	const union MHD_DaemonInfo *info =
+		MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+
+	hs_check(info != NULL);
+	return info->epoll_fd;
+}
+
+void hs_http_run(struct hs_http *http, uint64_t now_us)
+{
+	http->now_us = now_us;
+	end_late(http);
+	MHD_run(http->daemon);
+	forget_shared(http);
+}
+
+int64_t hs_http_wait_ms(const struct hs_http *http, uint64_t now_us)
+{
+	MHD_UNSIGNED_LONG_LONG ms;
+	int64_t wait = -1;
+
+	for (const struct hs_link *link = http->connections.next; link != &http->connections;
+	     link = link->next) {
+		const struct connection *connection = hs_list_entry(link, struct connection, link);
+
+		if (connection->late)
+			continue;
+		wait = connection->deadline_us <= now_us
+			       ? 0
+			       : (int64_t)((connection->deadline_us - now_us) / 1000 + 1);
+		break;
+	}
+	if (MHD_get_timeout(http->daemon, &ms) == MHD_YES && (wait < 0 || (int64_t)ms < wait))
+		wait = (int64_t)ms;
+	return wait;
+}
+
+const struct hs_http_stats *hs_http_stats(const struct hs_http *http)
+{
+	return &http->stats;
+}

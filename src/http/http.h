@@ -1,0 +1,66 @@
+/* HTTP for operators: a table of routes answered by libmicrohttpd, without a thread of its own. It
+ * runs inside somebody's event loop:
+ *
+ *     a socket was accepted ─ hs_http_add
+ *     hs_http_fd is readable, or hs_http_wait_ms has passed ─ hs_http_run
+ *
+ * One thread. GET and HEAD only; nothing can be changed over HTTP.
+ *
+ * Every limit is in struct hs_http_options. A connection beyond the most is refused. One that does
+ * not finish a request and take its answer in time is closed, however busily it trickles: from
+ * connecting to the answer's last byte, and from there to the next. An answer that is too large, or
+ * that would be too much together with those that nobody has read yet, is an error instead. */
+#ifndef HS_HTTP_HTTP_H
+#define HS_HTTP_HTTP_H
+
+#include "base/check.h"
+#include "base/log.h"
+#include "http/route.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+struct hs_http;
+
+struct hs_http_options {
+	struct hs_http_routes routes; /* outlive it */
+	void *context;		      /* for the routes' compose */
+	const struct hs_log *log;
+	/* Answer only who addresses this machine as an IP address or localhost: a page elsewhere
+	 * must not read us through a browser that runs here. */
+	bool local_names_only;
+	uint32_t connections_max;
+	uint64_t timeout_us;  /* for a request and its answer */
+	size_t request_bytes; /* request line, headers and room to send from, per connection */
+	size_t body_bytes;    /* one answer */
+	size_t unread_bytes;  /* all answers not read yet */
+};
+
+struct hs_http_stats {
+	uint32_t connections;  /* now */
+	uint64_t unread_bytes; /* now: in answers that are not sent yet */
+	uint64_t requests;     /* answered, in whatever way */
+	uint64_t errors;       /* of these, with a status of 400 or more */
+	uint64_t refused;      /* connections beyond the most */
+	uint64_t timeouts;     /* connections that took too long */
+};
+
+/* NULL when the library refuses; it says why in the log. */
+struct hs_http *hs_http_create(const struct hs_http_options *options) HS_MUSTCHECK;
+/* Closes every connection, answered or not. */
+void hs_http_destroy(struct hs_http **http);
+
+/* Takes over a connected socket, non-blocking. */
+void hs_http_add(struct hs_http *http, int fd, const struct sockaddr *address, socklen_t len,
+		 uint64_t now_us);
+
+int hs_http_fd(const struct hs_http *http); /* an epoll descriptor: readable means: run */
+void hs_http_run(struct hs_http *http, uint64_t now_us);
+/* Run again after this long at most; negative: not before something is readable. */
+int64_t hs_http_wait_ms(const struct hs_http *http, uint64_t now_us);
+
+const struct hs_http_stats *hs_http_stats(const struct hs_http *http);
+
+#endif

@@ -1,0 +1,312 @@
+/* HEAT on the Redis port. The board has the rows and says what their fields are; here the request is
+ * read, and rows become maps. A word that is not understood is named, with those that are. */
+#include "serve/host.h"
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "control/board.h"
+#include "route/slot.h"
+#include "serve/clock.h"
+#include "wire/reply.h"
+
+#include <stdio.h>
+
+/* ---- the request ---- */
+
+enum { COUNT = 1 << 0, BY = 1 << 1, WINDOW = 1 << 2, PREFIX = 1 << 3, SECONDS = 1 << 4 };
+
+/* What is asked for, with defaults where nothing is said. */
+struct asked {
+	const char *command; /* "HEAT TOP", for errors */
+	unsigned said;	     /* which of the words above */
+	int64_t count;
+	int64_t seconds;
+	size_t by;
+	size_t window;
+	struct hs_bytes prefix;
+	struct hs_reply *reply;
+};
+
+/* In the order of enum hs_heat_by and hs_heat_window. */
+static const char *const by_names[] = {"ops",	  "reads",  "writes",	"bytes",
+				       "latency", "misses", "conflicts"};
+static const char *const window_names[] = {"short", "long"};
+static const char *const history_names[] = {"partitions", "top", "ranges"};
+
+enum history { HISTORY_PARTITIONS, HISTORY_TOP, HISTORY_RANGES };
+
+_Static_assert(sizeof by_names / sizeof *by_names == HS_HEAT_BY_CONFLICTS + 1, "a name for each");
+_Static_assert(sizeof window_names / sizeof *window_names == HS_HEAT_WINDOWS, "a name for each");
+
+#define NAMES(list) (list), sizeof(list) / sizeof *(list)
+
+/* One of some names, by its number. False: the error is in the reply. */
+static bool take_name(struct asked *asked, const char *word, struct hs_bytes value,
+		      const char *const *names, size_t count, size_t *chosen)
+{
+	char known[128], shown[64];
+	size_t len = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (hs_bytes_is_word(value, names[i])) {
+			*chosen = i;
+			return true;
+		}
+		len += (size_t)snprintf(known + len, sizeof known - len, "%s%s",
+					i == 0		 ? ""
+					: i + 1 == count ? " or "
+							 : ", ",
+					names[i]);
+	}
+	hs_reply_errorf(asked->reply, "ERR %s: %s is '%s'; it can be %s", asked->command, word,
+			hs_bytes_escape(value, shown, sizeof shown), known);
+	return false;
+}
+
+static bool take_number(struct asked *asked, const char *word, struct hs_bytes value, int64_t max,
+			int64_t *number)
+{
+	char shown[64];
+
+	if (hs_num_parse_int(value, number) && *number >= 1 && *number <= max)
+		return true;
+	hs_reply_errorf(asked->reply, "ERR %s: %s is '%s'; it can be a number from 1 to %lld",
+			asked->command, word, hs_bytes_escape(value, shown, sizeof shown),
+			(long long)max);
+	return false;
+}
+
+static const struct {
+	unsigned bit;
+	const char *name;
+} words[] = {
+	{COUNT, "COUNT"}, {BY, "BY"}, {WINDOW, "WINDOW"}, {PREFIX, "PREFIX"}, {SECONDS, "SECONDS"},
+};
+
+static bool take_value(struct asked *asked, unsigned bit, const char *word, struct hs_bytes value)
+{
+	switch (bit) {
+	case COUNT:
+		return take_number(asked, word, value, HS_BOARD_TOP_MAX, &asked->count);
+	case BY:
+		return take_name(asked, word, value, NAMES(by_names), &asked->by);
+	case WINDOW:
+		return take_name(asked, word, value, NAMES(window_names), &asked->window);
+	case SECONDS:
+		return take_number(asked, word, value, HS_BOARD_SECONDS, &asked->seconds);
+	default:
+		asked->prefix = value;
+		return true;
+	}
+}
+
+static bool refuse_word(struct asked *asked, struct hs_bytes word, unsigned takes)
+{
+	char known[64] = "", shown[64];
+	size_t len = 0;
+
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+		if (takes & words[i].bit)
+			len += (size_t)snprintf(known + len, sizeof known - len, "%s%s",
+						len > 0 ? ", " : "", words[i].name);
+	}
+	hs_reply_errorf(asked->reply, "ERR %s: '%s' is not known; known are %s", asked->command,
+			hs_bytes_escape(word, shown, sizeof shown), known);
+	return false;
+}
+
+/* Pairs of a word and a value, from argv[from] on. `takes` says which words the command knows. */
+static bool take_words(struct asked *asked, const struct hs_op *op, size_t from, unsigned takes)
+{
+	for (size_t at = from; at < op->argc; at += 2) {
+		size_t i = 0;
+
+		while (i < sizeof words / sizeof *words &&
+		       !((takes & words[i].bit) && hs_bytes_is_word(op->argv[at], words[i].name)))
+			i++;
+		if (i == sizeof words / sizeof *words)
+			return refuse_word(asked, op->argv[at], takes);
+		if (asked->said & words[i].bit) {
+			hs_reply_errorf(asked->reply, "ERR %s: %s is there twice", asked->command,
+					words[i].name);
+			return false;
+		}
+		if (at + 1 == op->argc) {
+			hs_reply_errorf(asked->reply, "ERR %s: a value is missing behind %s",
+					asked->command, words[i].name);
+			return false;
+		}
+		asked->said |= words[i].bit;
+		if (!take_value(asked, words[i].bit, words[i].name, op->argv[at + 1]))
+			return false;
+	}
+	return true;
+}
+
+/* The window asked for, or the one that has most to say. */
+static enum hs_heat_window window_of(const struct hs_host *host, const struct asked *asked)
+{
+	return asked->said & WINDOW ? (enum hs_heat_window)asked->window
+				    : hs_board_window(host->board);
+}
+
+/* ---- the answer ---- */
+
+static void reply_field(struct hs_reply *reply, const struct hs_field *field, const void *row)
+{
+	struct hs_field_value value = field->get(row);
+
+	hs_reply_bulk_text(reply, field->name);
+	switch (field->kind) {
+	case HS_FIELD_INT:
+		hs_reply_int(reply, value.integer);
+		break;
+	case HS_FIELD_REAL:
+		hs_reply_decimal(reply, value.real, HS_FIELD_DECIMALS);
+		break;
+	case HS_FIELD_TEXT:
+	case HS_FIELD_BYTES:
+		hs_reply_bulk(reply, value.bytes);
+	}
+}
+
+static void reply_row(struct hs_reply *reply, const struct hs_fields *fields, const void *row)
+{
+	hs_reply_map(reply, fields->count);
+	for (size_t i = 0; i < fields->count; i++)
+		reply_field(reply, &fields->fields[i], row);
+}
+
+/* An array of maps. `size` is that of a row. */
+static void reply_rows(struct hs_reply *reply, const struct hs_fields *fields, const void *rows,
+		       size_t size, size_t count)
+{
+	hs_reply_array(reply, count);
+	for (size_t i = 0; i < count; i++)
+		reply_row(reply, fields, (const char *)rows + i * size);
+}
+
+static void answer_top(struct hs_host *host, const struct hs_op *op, struct asked *asked,
+		       enum hs_heat_what what)
+{
+	struct hs_heat_query query = {.what = what};
+	struct hs_board_row *rows;
+	size_t count;
+
+	if (!take_words(asked, op, 2, COUNT | BY | WINDOW | (what == HS_HEAT_KEYS ? PREFIX : 0)))
+		return;
+	query.by = (enum hs_heat_by)asked->by;
+	query.window = window_of(host, asked);
+	query.starts = asked->prefix;
+	rows = hs_mem_alloc((size_t)asked->count * sizeof *rows);
+	count = hs_board_top(host->board, &query, rows, (size_t)asked->count);
+	reply_rows(asked->reply, hs_board_fields(what), rows, sizeof *rows, count);
+	hs_mem_free(&rows);
+}
+
+static void answer_partitions(struct hs_host *host, const struct hs_op *op, struct asked *asked)
+{
+	size_t count = hs_board_partitions_count(host->board) + 1u;
+	struct hs_board_partition *rows;
+
+	if (!take_words(asked, op, 2, WINDOW))
+		return;
+	rows = hs_mem_alloc(count * sizeof *rows);
+	hs_board_partitions(host->board, window_of(host, asked), rows);
+	reply_rows(asked->reply, hs_board_partition_fields(), rows, sizeof *rows, count);
+	hs_mem_free(&rows);
+}
+
+static void answer_key(struct hs_host *host, const struct hs_op *op, struct hs_reply *reply)
+{
+	uint16_t slot = hs_slot_of(op->argv[2]);
+	uint16_t partition = hs_slot_partition(slot, hs_board_partitions_count(host->board));
+	struct hs_board_row row;
+
+	hs_board_key(host->board, op->argv[2], slot, partition, &row);
+	reply_row(reply, hs_board_key_fields(), &row);
+}
+
+static void reply_second(const struct hs_host *host, struct hs_reply *reply, enum history history,
+			 const struct hs_board_second *second)
+{
+	hs_reply_map(reply, history == HISTORY_TOP ? 3 : 2);
+	hs_reply_bulk_text(reply, "time");
+	hs_reply_int(reply, second->wall_s);
+	switch (history) {
+	case HISTORY_PARTITIONS:
+		hs_reply_bulk_text(reply, "partitions");
+		reply_rows(reply, hs_board_second_partition_fields(), second->partitions,
+			   sizeof *second->partitions, hs_board_partitions_count(host->board));
+		break;
+	case HISTORY_TOP:
+		hs_reply_bulk_text(reply, "window");
+		hs_reply_bulk_text(reply, window_names[second->window]);
+		hs_reply_bulk_text(reply, "keys");
+		reply_rows(reply, hs_board_fields(HS_HEAT_KEYS), second->keys, sizeof *second->keys,
+			   second->keys_count);
+		break;
+	case HISTORY_RANGES:
+		hs_reply_bulk_text(reply, "ranges");
+		hs_reply_array(reply, HS_HEAT_RANGES);
+		for (size_t i = 0; i < HS_HEAT_RANGES; i++)
+			hs_reply_int(reply, (int64_t)(second->ranges[i] + 0.5f));
+	}
+}
+
+static void answer_history(struct hs_host *host, const struct hs_op *op, struct asked *asked)
+{
+	size_t history, seconds, count;
+
+	if (!take_name(asked, "the first word", op->argv[2], NAMES(history_names), &history) ||
+	    !take_words(asked, op, 3, SECONDS))
+		return;
+	seconds = (size_t)asked->seconds;
+	count = hs_board_seconds(host->board, seconds);
+	hs_reply_array(asked->reply, count);
+	for (size_t i = 0; i < count; i++) {
+		struct hs_board_second second = hs_board_second(host->board, seconds, i);
+
+		reply_second(host, asked->reply, (enum history)history, &second);
+	}
+}
+
+void hs_heat_answer(struct hs_host *host, struct hs_op *op)
+{
+	struct hs_reply reply = {.out = op->out, .resp = op->resp};
+	struct asked asked = {
+		.count = HS_BOARD_TOP_DEFAULT,
+		.seconds = HS_BOARD_SECONDS_DEFAULT,
+		.reply = &reply,
+	};
+
+	hs_host_sample_heat(host);
+	switch (op->command->id) {
+	case HS_CMD_ID_HEAT_TOP:
+		asked.command = "HEAT TOP";
+		answer_top(host, op, &asked, HS_HEAT_KEYS);
+		break;
+	case HS_CMD_ID_HEAT_PREFIXES:
+		asked.command = "HEAT PREFIXES";
+		answer_top(host, op, &asked, HS_HEAT_PREFIXES);
+		break;
+	case HS_CMD_ID_HEAT_SLOTS:
+		asked.command = "HEAT SLOTS";
+		answer_top(host, op, &asked, HS_HEAT_SLOTS);
+		break;
+	case HS_CMD_ID_HEAT_PARTITIONS:
+		asked.command = "HEAT PARTITIONS";
+		answer_partitions(host, op, &asked);
+		break;
+	case HS_CMD_ID_HEAT_KEY:
+		answer_key(host, op, &reply);
+		break;
+	case HS_CMD_ID_HEAT_HISTORY:
+		asked.command = "HEAT HISTORY";
+		answer_history(host, op, &asked);
+		break;
+	default: /* HEAT RESET */
+		hs_board_reset(host->board, hs_clock_now());
+		hs_reply_ok(&reply);
+	}
+}

@@ -1,0 +1,330 @@
+#include "serve/info.h"
+
+#include "base/version.h"
+
+#include <dirent.h>
+#include <unistd.h>
+
+#define UINT(function, expression)                                                                 \
+	static void function(const struct hs_info_facts *facts, struct hs_buf *text)               \
+	{                                                                                          \
+		hs_buf_printf(text, "%llu", (unsigned long long)(expression));                     \
+	}
+#define TEXT(function, expression)                                                                 \
+	static void function(const struct hs_info_facts *facts, struct hs_buf *text)               \
+	{                                                                                          \
+		(void)facts;                                                                       \
+		hs_buf_printf(text, "%s", expression);                                             \
+	}
+
+static uint64_t uptime_s(const struct hs_info_facts *facts)
+{
+	return (facts->time.mono_us - facts->host->started_mono_us) / 1000000;
+}
+
+TEXT(redis_version, HS_REDIS_VERSION)
+TEXT(heatsink_version, HS_VERSION)
+TEXT(redis_mode, "standalone")
+UINT(arch_bits, ((void)facts, sizeof(void *) * 8))
+TEXT(multiplexing_api, "libuv")
+UINT(process_id, ((void)facts, getpid()))
+TEXT(run_id, facts->host->run_id)
+UINT(tcp_port, facts->host->port)
+UINT(server_time_usec, facts->time.wall_us)
+UINT(uptime_in_seconds, uptime_s(facts))
+UINT(uptime_in_days, uptime_s(facts) / 86400)
+UINT(workers, facts->host->workers_count)
+UINT(partitions, facts->host->options->partitions)
+TEXT(config_file, facts->host->options->config)
+TEXT(engine_name, facts->host->engine->calls->name)
+
+static void os(const struct hs_info_facts *facts, struct hs_buf *text)
+{
+	hs_buf_printf(text, "%s %s %s", facts->system.sysname, facts->system.release,
+		      facts->system.machine);
+}
+
+UINT(connected_clients, facts->now.sessions)
+UINT(maxclients, facts->host->options->maxclients)
+UINT(blocked_clients, ((void)facts, 0))
+UINT(requests_inflight, facts->now.inflight)
+
+UINT(used_memory, facts->host->memory_bytes)
+UINT(used_memory_rss, facts->rss_bytes)
+UINT(used_memory_peak, facts->host->peak_memory_bytes)
+UINT(maxmemory, ((void)facts, 0))
+TEXT(maxmemory_policy, "noeviction")
+
+static void used_memory_human(const struct hs_info_facts *facts, struct hs_buf *text)
+{
+	hs_buf_printf(text, "%.2fM", (double)facts->host->memory_bytes / (double)HS_MIB);
+}
+
+UINT(loading, ((void)facts, 0))
+TEXT(persistence_sync, facts->host->options->sync == HS_SYNC_ALWAYS ? "always" : "off")
+UINT(changes_since_start, facts->engine.changes)
+UINT(last_checkpoint_time, facts->engine.checkpoint_wall_s)
+UINT(checkpoints, facts->engine.checkpoints)
+UINT(log_bytes, facts->engine.log_bytes)
+UINT(store_bytes, facts->bytes_used)
+UINT(writes_queued, facts->queued)
+UINT(aof_enabled, ((void)facts, 1))
+TEXT(last_commit_status, facts->engine.last_error[0] ? "err" : "ok")
+TEXT(last_commit_error, facts->engine.last_error)
+
+UINT(total_connections_received, facts->since.connections)
+UINT(total_commands_processed, facts->since.commands)
+UINT(instantaneous_ops_per_sec, facts->host->ops_per_s)
+UINT(total_net_input_bytes, facts->since.input_bytes)
+UINT(total_net_output_bytes, facts->since.output_bytes)
+UINT(rejected_connections, facts->since.rejected_connections)
+UINT(total_error_replies, facts->since.errors)
+UINT(protocol_errors, facts->since.protocol_errors)
+UINT(output_limit_disconnections, facts->since.cut_output)
+UINT(query_limit_disconnections, facts->since.cut_query)
+UINT(expired_keys, facts->engine.expired)
+UINT(evicted_keys, ((void)facts, 0))
+UINT(keyspace_hits, facts->engine.hits)
+UINT(keyspace_misses, facts->engine.misses)
+UINT(commits, facts->engine.commits)
+UINT(commit_operations, facts->engine.commit_ops)
+UINT(commit_microseconds, facts->engine.commit_us)
+UINT(disk_syncs, facts->engine.syncs)
+UINT(store_full_errors, facts->engine.full_errors)
+
+TEXT(role, "master")
+UINT(connected_slaves, ((void)facts, 0))
+UINT(cluster_enabled, ((void)facts, 0))
+
+static void cpu_seconds(struct timeval time, struct hs_buf *text)
+{
+	hs_buf_printf(text, "%ld.%06ld", (long)time.tv_sec, (long)time.tv_usec);
+}
+
+static void used_cpu_sys(const struct hs_info_facts *facts, struct hs_buf *text)
+{
+	cpu_seconds(facts->usage.ru_stime, text);
+}
+
+static void used_cpu_user(const struct hs_info_facts *facts, struct hs_buf *text)
+{
+	cpu_seconds(facts->usage.ru_utime, text);
+}
+
+UINT(http_port, facts->host->http_port)
+UINT(http_connections, facts->http.connections)
+UINT(http_requests, facts->http.requests)
+UINT(http_errors, facts->http.errors)
+UINT(http_refused, facts->http.refused)
+UINT(http_timeouts, facts->http.timeouts)
+
+static uint64_t count_open_files(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	uint64_t count = 0;
+
+	if (!folder)
+		return 0;
+	while (readdir(folder))
+		count++;
+	closedir(folder);
+	return count - 3; /* the folder itself, and the two that every folder has */
+}
+
+static uint64_t limit_of_files(void)
+{
+	struct rlimit limit = {0};
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	return limit.rlim_cur;
+}
+
+UINT(keys, facts->keys)
+UINT(expires, facts->expires)
+UINT(last_commit_failed, facts->engine.last_error[0] != '\0')
+UINT(virtual_memory, facts->virtual_bytes)
+UINT(open_files, ((void)facts, count_open_files()))
+UINT(open_files_max, ((void)facts, limit_of_files()))
+
+static void start_time(const struct hs_info_facts *facts, struct hs_buf *text)
+{
+	int64_t started_us = facts->host->started_wall_us;
+
+	hs_buf_printf(text, "%lld.%06lld", (long long)(started_us / 1000000),
+		      (long long)(started_us % 1000000));
+}
+
+#define SHOW(section_, name_, function) .section = (section_), .name = (name_), .write = (function)
+
+/* clang-format off */
+const struct hs_info_row hs_info_rows[] = {
+	{SHOW("Server", "redis_version", redis_version)},
+	{SHOW("Server", "heatsink_version", heatsink_version)},
+	{SHOW("Server", "redis_mode", redis_mode)},
+	{SHOW("Server", "os", os)},
+	{SHOW("Server", "arch_bits", arch_bits)},
+	{SHOW("Server", "multiplexing_api", multiplexing_api)},
+	{SHOW("Server", "process_id", process_id)},
+	{SHOW("Server", "run_id", run_id)},
+	{SHOW("Server", "tcp_port", tcp_port)},
+	{SHOW("Server", "server_time_usec", server_time_usec)},
+	{SHOW("Server", "uptime_in_seconds", uptime_in_seconds),
+	 .metric = "uptime_seconds", .type = "gauge",
+	 .help = "Time since the start"},
+	{SHOW("Server", "uptime_in_days", uptime_in_days)},
+	{SHOW("Server", "workers", workers),
+	 .metric = "workers", .type = "gauge",
+	 .help = "Threads that serve clients"},
+	{SHOW("Server", "partitions", partitions),
+	 .metric = "partitions", .type = "gauge",
+	 .help = "Partitions of the data"},
+	{SHOW("Server", "engine", engine_name)},
+	{SHOW("Server", "config_file", config_file)},
+	{SHOW("Clients", "connected_clients", connected_clients),
+	 .metric = "connected_clients", .type = "gauge",
+	 .help = "Clients connected now"},
+	{SHOW("Clients", "maxclients", maxclients),
+	 .metric = "maxclients", .type = "gauge",
+	 .help = "The most clients that may be connected"},
+	{SHOW("Clients", "blocked_clients", blocked_clients)},
+	{SHOW("Clients", "requests_inflight", requests_inflight),
+	 .metric = "requests_inflight", .type = "gauge",
+	 .help = "Requests that wait for an engine now"},
+	{SHOW("Memory", "used_memory", used_memory),
+	 .metric = "used_memory_bytes", .type = "gauge",
+	 .help = "Memory in use on the heap"},
+	{SHOW("Memory", "used_memory_human", used_memory_human)},
+	{SHOW("Memory", "used_memory_rss", used_memory_rss),
+	 .metric = "process_resident_memory_bytes", .type = "gauge",
+	 .help = "Memory of the process that is in RAM"},
+	{SHOW("Memory", "used_memory_peak", used_memory_peak),
+	 .metric = "used_memory_peak_bytes", .type = "gauge",
+	 .help = "The most that used_memory_bytes was seen to be"},
+	{SHOW("Memory", "maxmemory", maxmemory)},
+	{SHOW("Memory", "maxmemory_policy", maxmemory_policy)},
+	{SHOW("Persistence", "loading", loading)},
+	{SHOW("Persistence", "sync", persistence_sync)},
+	{SHOW("Persistence", "aof_enabled", aof_enabled)},
+	{SHOW("Persistence", "changes_since_start", changes_since_start),
+	 .metric = "changes_total", .type = "counter",
+	 .help = "Changes to keys since the start"},
+	{SHOW("Persistence", "checkpoints", checkpoints),
+	 .metric = "checkpoints_total", .type = "counter",
+	 .help = "Checkpoints written"},
+	{SHOW("Persistence", "last_checkpoint_time", last_checkpoint_time),
+	 .metric = "last_checkpoint_timestamp_seconds", .type = "gauge",
+	 .help = "When the last checkpoint ended"},
+	{SHOW("Persistence", "log_bytes", log_bytes),
+	 .metric = "log_bytes", .type = "gauge",
+	 .help = "Bytes in the redo log that no checkpoint covers yet"},
+	{SHOW("Persistence", "store_bytes", store_bytes),
+	 .metric = "store_bytes", .type = "gauge",
+	 .help = "Bytes that the data takes on disk"},
+	{SHOW("Persistence", "writes_queued", writes_queued),
+	 .metric = "writes_queued", .type = "gauge",
+	 .help = "Writes that wait for the committer"},
+	{SHOW("Persistence", "last_commit_status", last_commit_status)},
+	{SHOW("Persistence", "last_commit_error", last_commit_error)},
+	{SHOW("Stats", "total_connections_received", total_connections_received),
+	 .metric = "connections_received_total", .type = "counter",
+	 .help = "Client connections accepted"},
+	{SHOW("Stats", "total_commands_processed", total_commands_processed),
+	 .metric = "commands_processed_total", .type = "counter",
+	 .help = "Commands run"},
+	{SHOW("Stats", "instantaneous_ops_per_sec", instantaneous_ops_per_sec)},
+	{SHOW("Stats", "total_net_input_bytes", total_net_input_bytes),
+	 .metric = "net_input_bytes_total", .type = "counter",
+	 .help = "Bytes received from clients"},
+	{SHOW("Stats", "total_net_output_bytes", total_net_output_bytes),
+	 .metric = "net_output_bytes_total", .type = "counter",
+	 .help = "Bytes sent to clients"},
+	{SHOW("Stats", "rejected_connections", rejected_connections),
+	 .metric = "rejected_connections_total", .type = "counter",
+	 .help = "Client connections refused because of maxclients"},
+	{SHOW("Stats", "total_error_replies", total_error_replies),
+	 .metric = "error_replies_total", .type = "counter",
+	 .help = "Commands answered with an error"},
+	{SHOW("Stats", "protocol_errors", protocol_errors),
+	 .metric = "protocol_errors_total", .type = "counter",
+	 .help = "Clients cut off because they did not speak RESP"},
+	{SHOW("Stats", "output_limit_disconnections", output_limit_disconnections),
+	 .metric = "output_limit_disconnections_total", .type = "counter",
+	 .help = "Clients cut off because they did not read their replies"},
+	{SHOW("Stats", "query_limit_disconnections", query_limit_disconnections),
+	 .metric = "query_limit_disconnections_total", .type = "counter",
+	 .help = "Clients cut off because of too large a request"},
+	{SHOW("Stats", "expired_keys", expired_keys),
+	 .metric = "expired_keys_total", .type = "counter",
+	 .help = "Keys removed because their time was over"},
+	{SHOW("Stats", "evicted_keys", evicted_keys)},
+	{SHOW("Stats", "keyspace_hits", keyspace_hits),
+	 .metric = "keyspace_hits_total", .type = "counter",
+	 .help = "Keys looked up and found"},
+	{SHOW("Stats", "keyspace_misses", keyspace_misses),
+	 .metric = "keyspace_misses_total", .type = "counter",
+	 .help = "Keys looked up and not found"},
+	{SHOW("Stats", "commits", commits),
+	 .metric = "commits_total", .type = "counter",
+	 .help = "Group commits"},
+	{SHOW("Stats", "commit_operations", commit_operations),
+	 .metric = "commit_operations_total", .type = "counter",
+	 .help = "Writes that group commits carried"},
+	{SHOW("Stats", "commit_microseconds", commit_microseconds),
+	 .metric = "commit_seconds_total", .type = "counter", .factor = 1e-6,
+	 .help = "Time spent in group commits"},
+	{SHOW("Stats", "disk_syncs", disk_syncs),
+	 .metric = "disk_syncs_total", .type = "counter",
+	 .help = "Waits for the disk to have written the log"},
+	{SHOW("Stats", "store_full_errors", store_full_errors),
+	 .metric = "store_full_errors_total", .type = "counter",
+	 .help = "Writes refused because a store was full"},
+	{SHOW("Http", "http_port", http_port)},
+	{SHOW("Http", "http_connections", http_connections),
+	 .metric = "http_connections", .type = "gauge",
+	 .help = "HTTP connections open now"},
+	{SHOW("Http", "http_requests", http_requests),
+	 .metric = "http_requests_total", .type = "counter",
+	 .help = "HTTP requests answered"},
+	{SHOW("Http", "http_errors", http_errors),
+	 .metric = "http_errors_total", .type = "counter",
+	 .help = "HTTP requests answered with a status of 400 or more"},
+	{SHOW("Http", "http_refused", http_refused),
+	 .metric = "http_refused_connections_total", .type = "counter",
+	 .help = "HTTP connections refused because there were too many"},
+	{SHOW("Http", "http_timeouts", http_timeouts),
+	 .metric = "http_timeouts_total", .type = "counter",
+	 .help = "HTTP connections closed because a request or its answer took too long"},
+	{SHOW("Replication", "role", role)},
+	{SHOW("Replication", "connected_slaves", connected_slaves)},
+	{SHOW("CPU", "used_cpu_sys", used_cpu_sys),
+	 .metric = "process_cpu_seconds_total", .type = "counter", .mode = "system",
+	 .help = "Processor time of the process, by mode"},
+	{SHOW("CPU", "used_cpu_user", used_cpu_user),
+	 .metric = "process_cpu_seconds_total", .type = "counter", .mode = "user",
+	 .help = "Processor time of the process, by mode"},
+	{SHOW("Cluster", "cluster_enabled", cluster_enabled)},
+	/* Sections of their own in INFO, or nothing there. */
+	{SHOW(NULL, "keys", keys),
+	 .metric = "keys", .type = "gauge",
+	 .help = "Keys in all partitions"},
+	{SHOW(NULL, "expires", expires),
+	 .metric = "expiring_keys", .type = "gauge",
+	 .help = "Keys that have an expiry"},
+	{SHOW(NULL, "last_commit_failed", last_commit_failed),
+	 .metric = "last_commit_failed", .type = "gauge",
+	 .help = "1 when the last commit failed, 0 otherwise"},
+	{SHOW(NULL, "start_time", start_time),
+	 .metric = "process_start_time_seconds", .type = "gauge",
+	 .help = "When the process started"},
+	{SHOW(NULL, "virtual_memory", virtual_memory),
+	 .metric = "process_virtual_memory_bytes", .type = "gauge",
+	 .help = "Address space of the process, the mapped stores included"},
+	{SHOW(NULL, "open_files", open_files),
+	 .metric = "process_open_fds", .type = "gauge",
+	 .help = "File descriptors open now"},
+	{SHOW(NULL, "open_files_max", open_files_max),
+	 .metric = "process_max_fds", .type = "gauge",
+	 .help = "The most file descriptors that may be open"},
+};
+/* clang-format on */
+const size_t hs_info_rows_count = sizeof hs_info_rows / sizeof *hs_info_rows;

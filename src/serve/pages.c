@@ -1,0 +1,115 @@
+#include "serve/pages.h"
+
+#include "http/api.h"
+#include "http/metrics.h"
+#include "serve/clock.h"
+
+enum { OK = 200, UNAVAILABLE = 503 };
+
+#define PLAIN_TYPE "text/plain; charset=utf-8"
+
+static unsigned compose_index(void *context, const struct hs_http_request *request,
+			      struct hs_buf *body)
+{
+	(void)context;
+	(void)request;
+	hs_buf_printf(body, "heatsink: what can be asked here\n\n");
+	hs_http_routes_describe(&hs_pages, body);
+	return OK;
+}
+
+static unsigned compose_metrics(void *context, const struct hs_http_request *request,
+				struct hs_buf *body)
+{
+	(void)request;
+	hs_metrics_page(context, body);
+	return OK;
+}
+
+static unsigned compose_heat(void *context, const struct hs_http_request *request,
+			     struct hs_buf *body)
+{
+	struct hs_host *host = context;
+
+	hs_host_sample_heat(host);
+	return hs_api_heat(host->board, hs_clock_now(), request, body);
+}
+
+static unsigned compose_partitions(void *context, const struct hs_http_request *request,
+				   struct hs_buf *body)
+{
+	struct hs_host *host = context;
+
+	hs_host_sample_heat(host);
+	return hs_api_partitions(host->board, hs_clock_now(), request, body);
+}
+
+static unsigned compose_history(void *context, const struct hs_http_request *request,
+				struct hs_buf *body)
+{
+	struct hs_host *host = context;
+
+	hs_host_sample_heat(host);
+	return hs_api_history(host->board, hs_clock_now(), request, body);
+}
+
+/* It answers: so it lives. */
+static unsigned compose_healthz(void *context, const struct hs_http_request *request,
+				struct hs_buf *body)
+{
+	(void)context;
+	(void)request;
+	hs_buf_printf(body, "ok\n");
+	return OK;
+}
+
+static unsigned compose_readyz(void *context, const struct hs_http_request *request,
+			       struct hs_buf *body)
+{
+	char why[512] = "";
+
+	(void)request;
+	if (hs_host_ready(context, why, sizeof why)) {
+		hs_buf_printf(body, "ready\n");
+		return OK;
+	}
+	hs_buf_printf(body, "not ready: %s\n", why);
+	return UNAVAILABLE;
+}
+
+static const struct hs_http_route rows[] = {
+	{.path = "/", .type = PLAIN_TYPE, .compose = compose_index, .help = "This list."},
+	{.path = "/metrics",
+	 .type = HS_METRICS_TYPE,
+	 .shared = true,
+	 .compose = compose_metrics,
+	 .help = "Everything that is counted, for Prometheus."},
+	{.path = "/api/heat",
+	 .type = HS_API_TYPE,
+	 .parameters = hs_api_heat_parameters,
+	 .parameters_count = HS_API_HEAT_PARAMETERS,
+	 .compose = compose_heat,
+	 .help = "The hottest keys, prefixes or slots, as JSON."},
+	{.path = "/api/partitions",
+	 .type = HS_API_TYPE,
+	 .parameters = hs_api_partitions_parameters,
+	 .parameters_count = HS_API_PARTITIONS_PARAMETERS,
+	 .compose = compose_partitions,
+	 .help = "Every partition, and the median of all, as JSON."},
+	{.path = "/api/history",
+	 .type = HS_API_TYPE,
+	 .parameters = hs_api_history_parameters,
+	 .parameters_count = HS_API_HISTORY_PARAMETERS,
+	 .compose = compose_history,
+	 .help = "The last seconds, ten minutes at most, as JSON."},
+	{.path = "/healthz",
+	 .type = PLAIN_TYPE,
+	 .compose = compose_healthz,
+	 .help = "200 while the process lives."},
+	{.path = "/readyz",
+	 .type = PLAIN_TYPE,
+	 .compose = compose_readyz,
+	 .help = "200 when clients may be sent here, otherwise 503 and the reason."},
+};
+
+const struct hs_http_routes hs_pages = {rows, sizeof rows / sizeof *rows};

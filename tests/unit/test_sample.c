@@ -1,0 +1,165 @@
+/* Goal: the control thread's look around: what the engine says of its partitions reaches the board
+ * as it is; the process is ready until it shuts down, a worker is stuck or a commit failed, and says
+ * which. Method: a host around real heats and an engine that only has numbers. */
+
+#include "base/mem.h"
+#include "control/board.h"
+#include "control/hotkeys.h"
+#include "serve/clock.h"
+#include "serve/host.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { WORKERS = 2, PARTITIONS = 2, AGO_US = 3600u * 1000000 };
+
+struct bench {
+	struct hs_engine engine; /* first: the calls get it back */
+	struct hs_engine_partition partitions[PARTITIONS];
+	const char *last_error;
+	struct hs_heat *heats[WORKERS];
+	struct hs_host host;
+	char why[128];
+};
+
+static void partition_stats(struct hs_engine *engine, uint16_t id,
+			    struct hs_engine_partition *stats)
+{
+	*stats = ((struct bench *)engine)->partitions[id];
+}
+
+static void stats(struct hs_engine *engine, struct hs_engine_stats *stats)
+{
+	*stats = (struct hs_engine_stats){.last_error = ((struct bench *)engine)->last_error};
+}
+
+static const struct hs_engine_calls calls = {
+	.name = "numbers",
+	.partition_stats = partition_stats,
+	.stats = stats,
+};
+
+static int setup(void **state)
+{
+	struct bench *bench = hs_mem_zalloc(sizeof *bench);
+	struct hs_heat_options options = {.seed = 7, .partitions = PARTITIONS};
+	struct hs_host *host = &bench->host;
+
+	bench->engine.calls = &calls;
+	bench->last_error = "";
+	for (int i = 0; i < WORKERS; i++)
+		bench->heats[i] = hs_heat_create(&options);
+	host->engine = &bench->engine;
+	host->heats = bench->heats;
+	host->workers_count = WORKERS;
+	host->board = hs_board_create(bench->heats, WORKERS, PARTITIONS);
+	host->facts = hs_mem_zalloc(PARTITIONS * sizeof *host->facts);
+	host->hotkeys = hs_hotkeys_create(bench->heats, WORKERS, PARTITIONS);
+	host->started_mono_us = hs_clock_mono_us();
+	*state = bench;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct bench *bench = *state;
+
+	hs_hotkeys_destroy(&bench->host.hotkeys);
+	hs_board_destroy(&bench->host.board);
+	hs_mem_free(&bench->host.facts);
+	for (int i = 0; i < WORKERS; i++)
+		hs_heat_destroy(&bench->heats[i]);
+	hs_mem_free(&bench);
+	return 0;
+}
+
+static void facts_reach_the_board(void **state)
+{
+	struct bench *bench = *state;
+	struct hs_board_partition rows[PARTITIONS + 1];
+
+	for (unsigned id = 0; id < PARTITIONS; id++) {
+		struct hs_engine_partition *partition = &bench->partitions[id];
+
+		snprintf(partition->address, sizeof partition->address, "place-%u", id);
+		partition->slot_first = (uint16_t)(id * 8192);
+		partition->slot_last = (uint16_t)(id * 8192 + 8191);
+		partition->queued = 5u + id;
+		partition->bytes_used = 1000u + id;
+	}
+	hs_host_sample_heat(&bench->host);
+	bench->partitions[1].commit_ladder[hs_ladder_step(3000)] = 100;
+	hs_host_sample_heat(&bench->host);
+	hs_board_partitions(bench->host.board, HS_HEAT_LONG, rows);
+	assert_string_equal(rows[0].address, "place-0");
+	assert_string_equal(rows[1].address, "place-1");
+	assert_string_equal(rows[0].slots, "0-8191");
+	assert_string_equal(rows[1].slots, "8192-16383");
+	assert_int_equal(rows[0].queued, 5);
+	assert_int_equal(rows[1].queued, 6);
+	assert_int_equal(rows[0].memory, 1000);
+	assert_int_equal(rows[1].memory, 1001);
+	assert_true(rows[0].commit_p99_us == 0);
+	assert_true(rows[1].commit_p99_us >= 2048 && rows[1].commit_p99_us <= 4096);
+}
+
+static bool ready(struct bench *bench)
+{
+	bench->why[0] = '\0';
+	return hs_host_ready(&bench->host, bench->why, sizeof bench->why);
+}
+
+static void a_start_is_ready(void **state)
+{
+	assert_true(ready(*state)); /* no worker has told the time yet */
+}
+
+static void a_stuck_worker_is_named(void **state)
+{
+	struct bench *bench = *state;
+	uint64_t now_us = hs_clock_mono_us();
+
+	bench->host.started_mono_us = now_us < AGO_US ? 0 : now_us - AGO_US;
+	hs_heat_now(bench->heats[0], now_us);
+	assert_false(ready(bench));
+	assert_non_null(strstr(bench->why, "worker 1 has not been seen"));
+	hs_heat_now(bench->heats[1], now_us);
+	assert_true(ready(bench));
+}
+
+static void a_failed_commit_is_told(void **state)
+{
+	struct bench *bench = *state;
+
+	bench->last_error = "cannot sync the log";
+	assert_false(ready(bench));
+	assert_non_null(strstr(bench->why, "cannot sync the log"));
+	bench->last_error = "";
+	assert_true(ready(bench));
+}
+
+static void shutting_down_is_told(void **state)
+{
+	struct bench *bench = *state;
+
+	atomic_store(&bench->host.stopping, true);
+	assert_false(ready(bench));
+	assert_non_null(strstr(bench->why, "shutting down"));
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(facts_reach_the_board),   TEST(a_start_is_ready),
+		TEST(a_stuck_worker_is_named), TEST(a_failed_commit_is_told),
+		TEST(shutting_down_is_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
