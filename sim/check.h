@@ -1,13 +1,18 @@
 /* Checkers: is what the clients saw something that a single Redis could have shown them? Each takes
- * a history and says 0, or HS_EINVAL with a sentence about what is wrong. They know no core. */
+ * a history and says 0, or HS_EINVAL with a sentence about what is wrong. They know no core.
+ *
+ * And one beside them: is the heat of the workers what the clients asked for? */
 #ifndef HS_SIM_CHECK_H
 #define HS_SIM_CHECK_H
 
 #include "base/check.h"
+#include "heat/heat.h"
 #include "sim/history.h"
 
+enum { HS_SIM_LAW_HEAT = 10 }; /* behind the design's laws: every request is heat, once */
+
 struct hs_sim_verdict {
-	int law; /* of the design's laws; 0: none is broken */
+	int law; /* of the design's laws, or HS_SIM_LAW_HEAT; 0: none is broken */
 	char text[240];
 };
 
@@ -25,5 +30,39 @@ int hs_sim_check_order(const struct hs_sim_history *history, uint64_t steps_max,
  * unknown. */
 int hs_sim_check_increments(const struct hs_sim_history *history, uint32_t key, int64_t final,
 			    struct hs_sim_verdict *verdict) HS_MUSTCHECK;
+
+/* A key that a client asked for, or every partition: once for each time it must be counted. */
+struct hs_sim_access {
+	uint32_t key;	 /* its name is key%u; HS_SIM_NO_KEY: every partition once, and no key */
+	uint32_t client; /* its number in the history */
+	bool write;
+	uint64_t asked_us;
+	uint64_t answered_us; /* HS_SIM_NEVER: it may have happened or not */
+};
+
+#define HS_SIM_NO_KEY UINT32_MAX
+
+struct hs_sim_accesses {
+	struct hs_sim_access *all;
+	size_t count;
+	size_t cap;
+};
+
+void hs_sim_accesses_deinit(struct hs_sim_accesses *accesses);
+void hs_sim_accesses_add(struct hs_sim_accesses *accesses, const struct hs_sim_access *access);
+
+/* The workers' heat, and from when to when it was counted. */
+struct hs_sim_heats {
+	struct hs_heat *const *heats;
+	size_t count;
+	uint16_t partitions;
+	uint64_t start_us;
+	uint64_t now_us;
+};
+
+/* Nothing is under way. Each partition has had the reads and writes that were answered, and no more
+ * than are unknown besides; and what is said of each of the first `keys` keys is true. */
+int hs_sim_check_heat(const struct hs_sim_accesses *accesses, const struct hs_sim_heats *heats,
+		      uint32_t keys, struct hs_sim_verdict *verdict) HS_MUSTCHECK;
 
 #endif

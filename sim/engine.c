@@ -97,6 +97,7 @@ static int run_command(struct hs_keyspace *ks, struct hs_op *op)
 {
 	struct hs_reply reply = {.out = op->out, .resp = op->resp};
 
+	ks->frequency = op->frequency;
 	return hs_keyspace_run(ks, op->command, op->slot, op->argc, op->argv, &reply);
 }
 
@@ -120,6 +121,7 @@ static int run_exec(struct hs_keyspace *ks, struct hs_op *op)
 			hs_buf_append_bytes(op->out, command->answered);
 			continue;
 		}
+		ks->frequency = command->frequency;
 		err = hs_keyspace_run(ks, command->command, op->slot, command->argc, command->argv,
 				      &reply);
 		if (err)

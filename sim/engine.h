@@ -26,6 +26,9 @@ enum hs_sim_mistake {
 	HS_SIM_LOSE_COMMIT,    /* what was acknowledged is not there */
 	HS_SIM_LOSE_REPLY,     /* an operation is never answered */
 	HS_SIM_STALE_READ,     /* a read is answered from an earlier commit */
+	/* Not the engine's, but the world's around it. */
+	HS_SIM_COUNT_TWICE, /* an operation is heat twice */
+	HS_SIM_COUNT_NEVER, /* a core does not count at all */
 	HS_SIM_MISTAKES,
 };
 

@@ -52,6 +52,8 @@ static void hear(void *context, struct hs_sim_client *client, struct hs_bytes re
 		complain(actor, ask, reply);
 	for (uint32_t i = 0; i < ask->ops_count && !ask->refused; i++)
 		load->history.ops[ask->first + i].answered = now;
+	for (uint32_t i = 0; i < ask->access_count; i++)
+		load->accesses.all[ask->access_first + i].answered_us = load->world->now.mono_us;
 	plan_act(actor);
 }
 
@@ -74,6 +76,30 @@ static void connect(struct hs_sim_actor *actor)
 		hs_sim_actor_ask(actor, "HELLO 3", HS_SIM_EXPECT_MAP);
 }
 
+/* Every key of a request is heat, once for each time it is named. That a transaction begins with the
+ * GET behind its WATCH is only said in the history. */
+static void add_accesses(struct hs_sim_load *load, struct hs_sim_ask *ask, uint32_t client)
+{
+	struct hs_sim_access access = {
+		.client = client,
+		.asked_us = load->world->now.mono_us,
+		.answered_us = HS_SIM_NEVER,
+	};
+
+	ask->access_first = load->accesses.count;
+	for (uint32_t i = ask->watched ? 1 : 0; i < ask->ops_count; i++) {
+		access.key = ask->ops[i].key;
+		access.write = ask->ops[i].kind != HS_SIM_GET;
+		hs_sim_accesses_add(&load->accesses, &access);
+	}
+	if (ask->touches) {
+		access.key = ask->touched;
+		access.write = false;
+		hs_sim_accesses_add(&load->accesses, &access);
+	}
+	ask->access_count = (uint32_t)(load->accesses.count - ask->access_first);
+}
+
 /* What is wholly sent with the next `len` bytes enters the history. */
 static void mark_asked(struct hs_sim_actor *actor, size_t len)
 {
@@ -91,6 +117,7 @@ static void mark_asked(struct hs_sim_actor *actor, size_t len)
 			ask->ops[i].asked = now;
 			hs_sim_history_add(&load->history, &ask->ops[i]);
 		}
+		add_accesses(load, ask, actor->number);
 	}
 }
 
@@ -187,6 +214,7 @@ void hs_sim_load_destroy(struct hs_sim_load **pointer)
 	for (uint32_t i = 0; i < load->options.clients; i++)
 		hs_buf_deinit(&load->actors[i].outgoing);
 	hs_sim_history_deinit(&load->history);
+	hs_sim_accesses_deinit(&load->accesses);
 	hs_mem_free(&load->actors);
 	hs_mem_free(pointer);
 }
@@ -225,6 +253,42 @@ static void check_limits(struct hs_sim_load *load)
 				   "%" PRIu64 " clients were cut off, %" PRIu64
 				   " were counted; %" PRIu64 " requests are still under way",
 				   cut, counted, under_way);
+}
+
+/* Who is still connected had everything answered, if in silence. */
+static void settle_silent(struct hs_sim_load *load)
+{
+	uint64_t now_us = load->world->now.mono_us;
+
+	for (size_t i = 0; i < load->accesses.count; i++) {
+		struct hs_sim_access *access = &load->accesses.all[i];
+
+		for (uint32_t j = 0; j < load->options.clients; j++) {
+			const struct hs_sim_actor *actor = &load->actors[j];
+
+			if (access->answered_us == HS_SIM_NEVER && actor->client &&
+			    actor->client->session && actor->number == access->client)
+				access->answered_us = now_us;
+		}
+	}
+}
+
+static int check_heat(struct hs_sim_load *load)
+{
+	const struct hs_sim_world *world = load->world;
+	const struct hs_sim_heats heats = {
+		.heats = world->heats,
+		.count = world->options.workers,
+		.partitions = world->options.engine.partitions,
+		.start_us = world->start_us,
+		.now_us = world->now.mono_us,
+	};
+
+	if (!world->heats)
+		return 0;
+	settle_silent(load);
+	return hs_sim_check_heat(&load->accesses, &heats,
+				 load->options.registers + load->options.counters, &load->verdict);
 }
 
 static void send_and_wait(struct hs_sim_actor *actor)
@@ -274,6 +338,8 @@ int hs_sim_load_check(struct hs_sim_load *load, struct hs_sim_verdict *verdict)
 		err = hs_sim_check_increments(&load->history, key, finals[key], &load->verdict);
 	if (err == 0)
 		err = hs_sim_check_order(&load->history, ORDER_STEPS_MAX, &load->verdict);
+	if (err == 0)
+		err = check_heat(load);
 	hs_mem_free(&finals);
 	*verdict = load->verdict;
 	return err;

@@ -30,8 +30,15 @@ struct hs_sim_ask *hs_sim_actor_ask(struct hs_sim_actor *actor, const char *requ
 	ask->keeps_watch = false;
 	ask->end = actor->sent + actor->outgoing.len;
 	ask->ops_count = 0;
+	ask->touches = false;
 	actor->load->requests++;
 	return ask;
+}
+
+static void touch(struct hs_sim_ask *ask, uint32_t key)
+{
+	ask->touches = true;
+	ask->touched = key;
 }
 
 static void add_op(struct hs_sim_actor *actor, struct hs_sim_ask *ask, enum hs_sim_kind kind,
@@ -165,7 +172,7 @@ static void compose_transaction(struct hs_sim_actor *actor)
 
 	if (watched) {
 		snprintf(text, sizeof text, "WATCH key%u", key);
-		hs_sim_actor_ask(actor, text, HS_SIM_EXPECT_STATUS);
+		touch(hs_sim_actor_ask(actor, text, HS_SIM_EXPECT_STATUS), key);
 		compose_single(actor, &singles[HS_SIM_GET], key)->keeps_watch = true;
 	}
 	hs_sim_actor_ask(actor, "MULTI", HS_SIM_EXPECT_STATUS);
@@ -194,7 +201,7 @@ static void compose_other(struct hs_sim_actor *actor)
 
 	switch (hs_sim_load_draw(load, 6)) {
 	case 0:
-		hs_sim_actor_ask(actor, "DBSIZE", HS_SIM_EXPECT_NUMBER);
+		touch(hs_sim_actor_ask(actor, "DBSIZE", HS_SIM_EXPECT_NUMBER), HS_SIM_NO_KEY);
 		break;
 	case 1:
 		hs_sim_actor_ask(actor, "SLOWLOG LEN", HS_SIM_EXPECT_NUMBER);

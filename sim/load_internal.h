@@ -32,7 +32,11 @@ struct hs_sim_ask {
 	uint64_t end;	  /* its last byte's position in all that the connection sends */
 	struct hs_sim_op ops[HS_SIM_ASK_OPS_MAX];
 	uint32_t ops_count;
-	size_t first; /* of its operations in the history */
+	size_t first;	     /* of its operations in the history */
+	bool touches;	     /* WATCH, DBSIZE: `touched`, and no operation says so */
+	uint32_t touched;    /* a key, or HS_SIM_NO_KEY */
+	size_t access_first; /* of its accesses */
+	uint32_t access_count;
 };
 
 struct hs_sim_actor {
@@ -53,6 +57,7 @@ struct hs_sim_load {
 	struct hs_sim_load_options options;
 	struct hs_sim_world *world;
 	struct hs_sim_history history;
+	struct hs_sim_accesses accesses;
 	struct hs_sim_verdict verdict;
 	struct hs_prng prng;
 	uint32_t numbers;  /* of connections */

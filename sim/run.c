@@ -10,10 +10,11 @@
 enum { OUTPUT_BYTES_LOW = 60 }; /* a deaf client reaches it soon */
 
 static const char *const mistake_names[HS_SIM_MISTAKES] = {
-	[HS_SIM_NO_MISTAKE] = "none",	    [HS_SIM_READ_TOO_EARLY] = "read-too-early",
-	[HS_SIM_SWAP_RUNS] = "swap-runs",   [HS_SIM_SWAP_REPLIES] = "swap-replies",
-	[HS_SIM_RUN_TWICE] = "run-twice",   [HS_SIM_LOSE_COMMIT] = "lose-commit",
-	[HS_SIM_LOSE_REPLY] = "lose-reply", [HS_SIM_STALE_READ] = "stale-read",
+	[HS_SIM_NO_MISTAKE] = "none",	      [HS_SIM_READ_TOO_EARLY] = "read-too-early",
+	[HS_SIM_SWAP_RUNS] = "swap-runs",     [HS_SIM_SWAP_REPLIES] = "swap-replies",
+	[HS_SIM_RUN_TWICE] = "run-twice",     [HS_SIM_LOSE_COMMIT] = "lose-commit",
+	[HS_SIM_LOSE_REPLY] = "lose-reply",   [HS_SIM_STALE_READ] = "stale-read",
+	[HS_SIM_COUNT_TWICE] = "count-twice", [HS_SIM_COUNT_NEVER] = "count-never",
 };
 
 const char *hs_sim_mistake_name(enum hs_sim_mistake mistake)
@@ -70,7 +71,11 @@ static void describe(uint64_t seed, const struct hs_sim_world_options *world,
 	hs_buf_printf(&result->text, "seed %" PRIu64 ", %u workers, %u partitions, reads %s\n",
 		      seed, world->workers, world->engine.partitions,
 		      world->engine.reads_at_once ? "at once" : "queued");
-	hs_buf_printf(&result->text, "law %d: %s\n", result->verdict.law, result->verdict.text);
+	if (result->verdict.law == HS_SIM_LAW_HEAT)
+		hs_buf_printf(&result->text, "heat: %s\n", result->verdict.text);
+	else
+		hs_buf_printf(&result->text, "law %d: %s\n", result->verdict.law,
+			      result->verdict.text);
 	hs_sim_history_print(hs_sim_load_history(load), &result->text);
 }
 

@@ -19,7 +19,7 @@ struct hs_sim_result {
 
 /* Runs one schedule. Returns 0 when every law held, HS_EINVAL when one did not (the result says
  * which), HS_ELIMIT when that could not be decided in reasonable time. `mistake` is planted in the
- * simulated engine, to see whether it is noticed. Whoever calls frees result->text. */
+ * simulated world, to see whether it is noticed. Whoever calls frees result->text. */
 int hs_sim_check(uint64_t seed, enum hs_sim_mistake mistake,
 		 struct hs_sim_result *result) HS_MUSTCHECK;
 

@@ -3,12 +3,13 @@
 #include "base/err.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/slot.h"
 #include "wire/answer.h"
 #include "wire/reply.h"
 
 #include <stdio.h>
 
-enum { TICK_US = 100000, WORDS_MAX = 64 };
+enum { TICK_US = 100000, WORDS_MAX = 64, HEAT_SETS = 4, MISTAKE_ONE_IN = 8 };
 
 /* One core and where it stands; the context of its calls. */
 struct hs_sim_worker {
@@ -20,6 +21,26 @@ struct hs_sim_worker {
 
 static void after_core(struct hs_sim_world *world, uint32_t worker);
 
+/* --- mistakes about heat --- */
+
+static bool errs(struct hs_sim_world *world, enum hs_sim_mistake mistake)
+{
+	return world->options.engine.mistake == mistake &&
+	       hs_prng_below(&world->prng, MISTAKE_ONE_IN) == 0;
+}
+
+static void count_again(struct hs_sim_world *world, const struct hs_op *op)
+{
+	struct hs_heat_access access = {.partition = op->partition};
+
+	if (!world->heats || op->kind != HS_OP_COMMAND || op->command->key_first == 0)
+		return;
+	access.key = op->argv[op->command->key_first];
+	access.slot = hs_slot_of(access.key);
+	access.write = (op->command->flags & HS_CMD_WRITE) != 0;
+	hs_heat_add(world->heats[op->worker], &access, 0);
+}
+
 /* --- what cores ask of the world --- */
 
 static void complete(void *context, struct hs_op *op)
@@ -27,6 +48,8 @@ static void complete(void *context, struct hs_op *op)
 	struct hs_sim_world *world = context;
 	uint32_t worker = op->worker;
 
+	if (errs(world, HS_SIM_COUNT_TWICE))
+		count_again(world, op);
 	hs_core_complete(world->workers[worker].core, world->now, op);
 	after_core(world, worker);
 }
@@ -306,7 +329,34 @@ struct hs_sim_world_options hs_sim_world_defaults(uint64_t seed)
 				.slowlog_len_max = 128,
 			},
 		.peer_us_max = 50,
+		.heat_sets = HEAT_SETS,
 	};
+}
+
+static void create_heats(struct hs_sim_world *world)
+{
+	/* One seed for all: they are read as one. */
+	const struct hs_heat_options options = {
+		.seed = world->options.engine.seed,
+		.partitions = world->options.engine.partitions,
+		.key_sets = world->options.heat_sets,
+	};
+
+	world->start_us = world->now.mono_us;
+	if (options.key_sets == 0)
+		return;
+	world->heats = hs_mem_zalloc(world->options.workers * sizeof(struct hs_heat *));
+	for (uint32_t i = 0; i < world->options.workers; i++) {
+		world->heats[i] = hs_heat_create(&options);
+		hs_heat_now(world->heats[i], world->start_us);
+	}
+}
+
+static void destroy_heats(struct hs_sim_world *world)
+{
+	for (uint32_t i = 0; world->heats && i < world->options.workers; i++)
+		hs_heat_destroy(&world->heats[i]);
+	hs_mem_free(&world->heats);
 }
 
 struct hs_sim_world *hs_sim_world_create(const struct hs_sim_world_options *options)
@@ -326,6 +376,7 @@ struct hs_sim_world *hs_sim_world_create(const struct hs_sim_world_options *opti
 	hs_prng_init(&world->prng, ~options->engine.seed); /* the engine draws from its own */
 	world->engine = hs_sim_engine_create(&options->engine, &host);
 	world->workers = hs_mem_zalloc(options->workers * sizeof *world->workers);
+	create_heats(world);
 	for (uint32_t i = 0; i < options->workers; i++) {
 		struct hs_sim_worker *worker = &world->workers[i];
 		struct hs_core_world core_world = {
@@ -338,8 +389,13 @@ struct hs_sim_world *hs_sim_world_create(const struct hs_sim_world_options *opti
 			.reads_at_once = options->engine.reads_at_once,
 			.slowlog_ids = &world->slowlog_ids,
 			.seed = options->engine.seed + i,
+			.heat = world->heats ? world->heats[i] : NULL,
+			.heats = world->heats,
+			.heats_count = world->heats ? options->workers : 0,
 		};
 
+		if (errs(world, HS_SIM_COUNT_NEVER))
+			core_world.heat = NULL;
 		worker->world = world;
 		worker->number = i;
 		worker->core = hs_core_create(&core_world, &options->core);
@@ -369,6 +425,7 @@ void hs_sim_world_destroy(struct hs_sim_world **pointer)
 		hs_mem_free(&client);
 	}
 	hs_sim_engine_destroy(&world->engine);
+	destroy_heats(world);
 	hs_sim_events_deinit(&world->events);
 	hs_mem_free(&world->workers);
 	hs_mem_free(pointer);

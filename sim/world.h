@@ -25,6 +25,7 @@ struct hs_sim_world_options {
 	struct hs_sim_engine_options engine; /* its seed is the world's */
 	struct hs_core_options core;
 	uint32_t peer_us_max;	  /* from one core to another */
+	uint32_t heat_sets;	  /* of each core's heat, for keys; 0: nothing is counted */
 	uint32_t look_us;	  /* what a look at the clock costs: makes commands slow */
 	const struct hs_log *log; /* NULL: nobody listens */
 };
@@ -44,6 +45,8 @@ struct hs_sim_world {
 	struct hs_log silence;
 	_Atomic uint64_t slowlog_ids;
 	struct hs_sim_worker *workers;
+	struct hs_heat **heats;	       /* one of each worker, or NULL */
+	uint64_t start_us;	       /* when they began to count */
 	struct hs_sim_client *clients; /* newest first */
 	uint64_t client_ids;
 	uint64_t steps; /* counts what happens: finer than the clock */

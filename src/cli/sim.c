@@ -22,11 +22,12 @@ static const char usage[] =
 	"\n"
 	"Runs whole servers in simulated time, with clients that pipeline, go deaf and hang up,\n"
 	"and checks what the clients saw: the order of replies, linearizability of every key, no\n"
-	"acknowledged write lost or doubled. A schedule follows from its seed alone.\n"
+	"acknowledged write lost or doubled; and that every request was counted as heat, once. A\n"
+	"schedule follows from its seed alone.\n"
 	"\n"
 	"  --seed N        the first schedule's seed (1)\n"
 	"  --schedules N   how many, with the seeds that follow (10000)\n"
-	"  --mistake NAME  plants a mistake in the simulated engine, to see it found:\n"
+	"  --mistake NAME  plants a mistake in the simulated world, to see it found:\n"
 	"                 ";
 
 static void print_usage(FILE *to)

@@ -33,6 +33,13 @@ class SimTest(unittest.TestCase):
         self.assertIn("client 0", told)
         self.assertTrue(again.startswith(told))
 
+    def test_heat_that_is_counted_wrongly_is_found(self):
+        for mistake in ("count-twice", "count-never"):
+            with self.subTest(mistake=mistake):
+                code, out, _ = sim("check", "--mistake", mistake, "--schedules", 1000)
+                self.assertEqual(code, 1)
+                self.assertRegex(out, r"(?m)^heat: partition \d+ counted \d+ (reads|writes), ")
+
     def test_wrong_words(self):
         for words in ((), ("nope",), ("check", "--seed"), ("check", "--seed", "x"),
                       ("check", "--nope", "1"), ("check", "--mistake", "nope")):
@@ -44,6 +51,8 @@ class SimTest(unittest.TestCase):
         code, out, _ = sim("--help")
         self.assertEqual(code, 0)
         self.assertIn("--schedules", out)
+        self.assertIn(" run-twice ", out)
+        self.assertIn(" count-twice ", out)
 
 
 if __name__ == "__main__":

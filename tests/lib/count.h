@@ -45,12 +45,12 @@ static inline struct town town_open(const struct hs_sim_world_options *options)
 	return town;
 }
 
-static inline struct hs_heat_partition partition_of(const struct town *town, uint16_t id)
+static inline struct hs_heat_partition partition_of(const struct town *town, uint32_t id)
 {
 	struct hs_heat_partition sum = {0};
 
 	for (uint32_t i = 0; i < town->world->options.workers; i++)
-		hs_heat_read_partition(town->world->heats[i], id, &sum);
+		hs_heat_read_partition(town->world->heats[i], (uint16_t)id, &sum);
 	return sum;
 }
 
@@ -159,7 +159,7 @@ static inline void key_counts(const struct town *town, const char *key, struct c
 			 hs_slot_partition(row.slot, town->world->options.engine.partitions));
 }
 
-static inline void partition_counts(const struct town *town, uint16_t id, struct counts wanted,
+static inline void partition_counts(const struct town *town, uint32_t id, struct counts wanted,
 				    const char *file, int line)
 {
 	struct hs_heat_partition partition = partition_of(town, id);
@@ -184,7 +184,7 @@ static inline void partition_counts(const struct town *town, uint16_t id, struct
 /* Nothing was counted anywhere. */
 static inline void nothing_counted(const struct town *town)
 {
-	for (uint16_t id = 0; id < PARTITIONS; id++)
+	for (uint32_t id = 0; id < PARTITIONS; id++)
 		partition_has(town, id, 0);
 	assert_true(hs_heat_total(town->world->heats, town->world->options.workers, HS_HEAT_LONG,
 				  town->world->now.mono_us) == 0);

@@ -178,11 +178,11 @@ static void test_each_partition_has_its_keys(void **state)
 	partition_has(&town, C_PARTITION, .reads = 1, .bytes = 1 + 5);
 	partition_has(&town, D_PARTITION, 0);
 	ask(town.b, "EXISTS a b c d"); /* :2\r\n: a byte each */
-	for (uint16_t id = 0; id < PARTITIONS; id++)
+	for (uint32_t id = 0; id < PARTITIONS; id++)
 		assert_int_equal(partition_of(&town, id).reads, id == D_PARTITION ? 1 : 2);
 	key_has(&town, "d", .reads = 1, .bytes = 1 + 1);
 	ask(town.b, "DEL a b c d d"); /* :2\r\n: less than a byte each */
-	for (uint16_t id = 0; id < PARTITIONS; id++)
+	for (uint32_t id = 0; id < PARTITIONS; id++)
 		assert_int_equal(partition_of(&town, id).errors, 0);
 	key_has(&town, "d", .reads = 1, .writes = 2, .bytes = 2 + 1 + 1);
 	key_has(&town, "a", .reads = 2, .writes = 2, .bytes = 3 + 1 + 7 + 1 + 1 + 1);
@@ -373,14 +373,14 @@ static void test_what_has_no_key_counts_for_partitions(void **state)
 
 	(void)state;
 	ask(town.a, "DBSIZE"); /* :0\r\n of each */
-	for (uint16_t id = 0; id < PARTITIONS; id++)
+	for (uint32_t id = 0; id < PARTITIONS; id++)
 		partition_has(&town, id, .reads = 1, .bytes = 4);
 	ask(town.a, "KEYS *");	  /* *0\r\n */
 	ask(town.a, "RANDOMKEY"); /* $-1\r\n */
-	for (uint16_t id = 0; id < PARTITIONS; id++)
+	for (uint32_t id = 0; id < PARTITIONS; id++)
 		partition_has(&town, id, .reads = 3, .bytes = 4 + 4 + 5);
 	ask(town.a, "FLUSHALL"); /* +OK\r\n */
-	for (uint16_t id = 0; id < PARTITIONS; id++)
+	for (uint32_t id = 0; id < PARTITIONS; id++)
 		partition_has(&town, id, .reads = 3, .writes = 1, .bytes = 13 + 5);
 	town.keyless = 4 * PARTITIONS;
 	/* The cursor says which partition it is. */

@@ -157,9 +157,10 @@ static void test_long_pipelines(void **state)
 	hs_sim_client_send(town.a, hs_buf_bytes(&bytes));
 	hs_buf_deinit(&bytes);
 	key_has(&town, "{a}0", .writes = 1, .reads = 100, .bytes = 10 + 100 * (4 + 7));
-	for (char i = '1'; i <= '9'; i++) {
-		const char key[] = {'{', 'a', '}', i, '\0'};
+	for (int i = 1; i < 10; i++) {
+		char key[16];
 
+		snprintf(key, sizeof key, "{a}%d", i);
 		key_has(&town, key, .reads = 100, .bytes = 100 * (4 + 5), .misses = 100);
 	}
 	key_has(&town, "{b}0", .reads = 10, .bytes = 10 * (4 + 4));
@@ -215,7 +216,7 @@ static void test_many_keys_in_one_command(void **state)
 			key_has(&town, key, .writes = 1, .reads = 1,
 				.bytes = (5 + value) + (5 + value + 6));
 		}
-		for (uint16_t id = 0; id < PARTITIONS; id++)
+		for (uint32_t id = 0; id < PARTITIONS; id++)
 			assert_int_equal(partition_of(&town, id).reads, spread ? KEYS / PARTITIONS
 									: id == A_PARTITION ? KEYS
 											    : 0);

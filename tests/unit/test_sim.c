@@ -2,6 +2,8 @@
  * what they do not; planted mistakes show that whole schedules find them; the same seed gives the
  * same schedule; and a run of schedules without a mistake finds nothing. */
 #include "base/err.h"
+#include "base/slot.h"
+#include "route/slot.h"
 #include "sim/check.h"
 #include "sim/load.h"
 #include "sim/run.h"
@@ -13,6 +15,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -192,6 +195,159 @@ static void test_sums(void **state)
 	hs_sim_history_deinit(&history);
 }
 
+/* --- heat --- */
+
+enum { HEAT_WORKERS = 2, HEAT_PARTITIONS = 4, HEAT_KEYS = 3, HEAT_START_US = 1000000 };
+
+/* Two workers' heat and what clients asked for; a check of the two against each other. */
+struct warmth {
+	struct hs_heat *heats[HEAT_WORKERS];
+	struct hs_sim_accesses accesses;
+	uint64_t now_us;
+};
+
+static struct warmth warmth_begin(void)
+{
+	const struct hs_heat_options options = {
+		.seed = 1, .partitions = HEAT_PARTITIONS, .key_sets = 4};
+	struct warmth warmth = {.now_us = HEAT_START_US};
+
+	for (int i = 0; i < HEAT_WORKERS; i++) {
+		warmth.heats[i] = hs_heat_create(&options);
+		hs_heat_now(warmth.heats[i], HEAT_START_US);
+	}
+	return warmth;
+}
+
+static void pass(struct warmth *warmth, uint64_t us)
+{
+	warmth->now_us += us;
+	for (int i = 0; i < HEAT_WORKERS; i++)
+		hs_heat_now(warmth->heats[i], warmth->now_us);
+}
+
+/* A client asks for the key, and perhaps hears the answer half a millisecond later. */
+static void ask(struct warmth *warmth, uint32_t key, bool write, bool answered)
+{
+	const struct hs_sim_access access = {
+		.key = key,
+		.write = write,
+		.asked_us = warmth->now_us,
+		.answered_us = answered ? warmth->now_us + 500 : NEVER,
+	};
+
+	hs_sim_accesses_add(&warmth->accesses, &access);
+	pass(warmth, 500);
+}
+
+static void count(struct warmth *warmth, uint32_t worker, uint32_t key, bool write)
+{
+	char name[16];
+	struct hs_heat_access access = {.key = {name, 0}, .bytes = 10, .write = write};
+
+	access.key.len = (size_t)snprintf(name, sizeof name, "key%u", key);
+	access.slot = hs_slot_of(access.key);
+	access.partition = hs_slot_partition(access.slot, HEAT_PARTITIONS);
+	hs_heat_add(warmth->heats[worker], &access, 1000);
+}
+
+/* 0, or what is said about it. */
+static int warmth_end(struct warmth *warmth, const char *about)
+{
+	const struct hs_sim_heats heats = {
+		.heats = warmth->heats,
+		.count = HEAT_WORKERS,
+		.partitions = HEAT_PARTITIONS,
+		.start_us = HEAT_START_US,
+		.now_us = warmth->now_us,
+	};
+	struct hs_sim_verdict verdict = {0};
+	int err = hs_sim_check_heat(&warmth->accesses, &heats, HEAT_KEYS, &verdict);
+
+	assert_int_equal(verdict.law, err ? HS_SIM_LAW_HEAT : 0);
+	if (err && !strstr(verdict.text, about))
+		fail_msg("\"%s\" does not speak of %s", verdict.text, about);
+	hs_sim_accesses_deinit(&warmth->accesses);
+	for (int i = 0; i < HEAT_WORKERS; i++)
+		hs_heat_destroy(&warmth->heats[i]);
+	return err;
+}
+
+/* Some time of requests that are all counted, and half a second of silence. */
+static struct warmth warm_up(void)
+{
+	struct warmth warmth = warmth_begin();
+
+	for (uint32_t i = 0; i < 300; i++) {
+		ask(&warmth, i % HEAT_KEYS, i % 4 == 0, true);
+		count(&warmth, i % HEAT_WORKERS, i % HEAT_KEYS, i % 4 == 0);
+	}
+	pass(&warmth, 500000);
+	return warmth;
+}
+
+static void test_heat_that_is_right(void **state)
+{
+	struct warmth warmth = warmth_begin();
+
+	(void)state;
+	assert_int_equal(warmth_end(&warmth, ""), 0);
+	warmth = warm_up();
+	assert_int_equal(warmth_end(&warmth, ""), 0);
+	/* Nobody heard the answer: counted or not. */
+	warmth = warm_up();
+	ask(&warmth, 1, true, false);
+	ask(&warmth, 2, false, false);
+	count(&warmth, 0, 2, false);
+	assert_int_equal(warmth_end(&warmth, ""), 0);
+	warmth = warm_up();
+	ask(&warmth, HS_SIM_NO_KEY, false, true);
+	for (uint32_t id = 0; id < HEAT_PARTITIONS; id++)
+		hs_heat_add_keyless(warmth.heats[0], (uint16_t)id, false, false, 10, 1000);
+	assert_int_equal(warmth_end(&warmth, ""), 0);
+}
+
+static void test_heat_that_is_wrong(void **state)
+{
+	struct warmth warmth = warm_up();
+	struct hs_heat_access access = {.key = HS_LIT("key1")};
+
+	(void)state;
+	count(&warmth, 0, 1, false); /* once too often */
+	assert_int_equal(warmth_end(&warmth, "reads"), HS_EINVAL);
+	warmth = warm_up();
+	ask(&warmth, 1, true, true); /* never */
+	assert_int_equal(warmth_end(&warmth, "writes"), HS_EINVAL);
+	warmth = warm_up();
+	ask(&warmth, 1, true, false); /* twice, of one that is unknown */
+	count(&warmth, 0, 1, true);
+	count(&warmth, 1, 1, true);
+	assert_int_equal(warmth_end(&warmth, "writes"), HS_EINVAL);
+	warmth = warm_up();
+	ask(&warmth, 1, true, true); /* as something else */
+	count(&warmth, 0, 1, false);
+	assert_int_equal(warmth_end(&warmth, "partition"), HS_EINVAL);
+	warmth = warm_up();
+	ask(&warmth, HS_SIM_NO_KEY, false, true); /* for one partition instead of all */
+	hs_heat_add_keyless(warmth.heats[0], 1, false, false, 10, 1000);
+	assert_int_equal(warmth_end(&warmth, "partition 0"), HS_EINVAL);
+	warmth = warm_up();
+	hs_heat_inflight(warmth.heats[1], 2, 1);
+	assert_int_equal(warmth_end(&warmth, "under way"), HS_EINVAL);
+	/* The right partition, the wrong key. */
+	warmth = warm_up();
+	ask(&warmth, 0, false, true);
+	access.partition = hs_slot_partition(hs_slot_of(HS_LIT("key0")), HEAT_PARTITIONS);
+	hs_heat_add(warmth.heats[0], &access, 1000);
+	assert_int_equal(warmth_end(&warmth, "key0"), HS_EINVAL);
+	/* Everything once, but a second too late for the short window. */
+	warmth = warmth_begin();
+	ask(&warmth, 1, false, true);
+	pass(&warmth, 1000000);
+	count(&warmth, 0, 1, false);
+	assert_int_equal(warmth_end(&warmth, "short"), HS_EINVAL);
+}
+
 static void test_events_run_in_order(void **state)
 {
 	struct hs_sim_events events = {0};
@@ -261,7 +417,10 @@ static void test_planted_mistakes_are_found(void **state)
 
 		if (seed == 0)
 			fail_msg("%s was not found", hs_sim_mistake_name(mistake));
-		assert_in_range(law, 1, 4);
+		if (mistake == HS_SIM_COUNT_TWICE || mistake == HS_SIM_COUNT_NEVER)
+			assert_int_equal(law, HS_SIM_LAW_HEAT);
+		else
+			assert_in_range(law, 1, 4);
 		assert_int_equal(hs_sim_mistake_find(hs_sim_mistake_name(mistake)), mistake);
 	}
 }
@@ -355,6 +514,8 @@ int main(void)
 		cmocka_unit_test(test_unknown_outcomes),
 		cmocka_unit_test(test_transactions_are_one_step),
 		cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_heat_that_is_right),
+		cmocka_unit_test(test_heat_that_is_wrong),
 		cmocka_unit_test(test_events_run_in_order),
 		cmocka_unit_test(test_every_law_holds),
 		cmocka_unit_test(test_planted_mistakes_are_found),
