@@ -11,6 +11,7 @@ static const struct {
 	const char *help;
 } subcommands[] = {
 	{"serve", hs_cli_serve, "run the server (the default)"},
+	{"top", hs_cli_top, "show a server's hottest keys and partitions, live"},
 	{"storm", hs_cli_storm, "send skewed load to a Redis endpoint and measure it"},
 	{"sim", hs_cli_sim, "run the core in a simulated world and check its laws"},
 };

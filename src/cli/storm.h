@@ -18,6 +18,7 @@
 #include "base/buf.h"
 #include "base/histo.h"
 #include "base/prng.h"
+#include "cli/flags.h"
 #include "wire/answer.h"
 
 #include <stdatomic.h>
@@ -49,14 +50,13 @@ enum hs_storm_command {
 };
 
 enum {
-	HS_STORM_HOST_MAX = 256,
 	HS_STORM_PREFIX_MAX = 256,
 	HS_STORM_VERIFY_KEYS_MAX = 10000000, /* every key costs memory then */
 	HS_STORM_VERIFY_VALUE_MIN = 32,	     /* room for the tag that says which write it was */
 };
 
 struct hs_storm_options {
-	char host[HS_STORM_HOST_MAX];
+	char host[HS_FLAGS_HOST_MAX];
 	uint64_t port;
 	const char *password; /* "": none */
 	const char *prefix;

@@ -1,5 +1,4 @@
-/* The options of `heatsink storm`, one row each. A row's default is read by the same function as a
- * word from the command line, and the help is printed from the rows. */
+/* The options of `heatsink storm`, one row each. */
 #include "cli/storm.h"
 
 #include "base/err.h"
@@ -8,71 +7,27 @@
 #include <math.h>
 #include <stdlib.h>
 
-struct row {
-	const char *name;
-	const char *argument; /* NULL: a flag */
-	const char *initial;
-	const char *text;
-	bool (*read)(const struct row *row, struct hs_storm_options *options, const char *word);
-	size_t field; /* offset into the options, where `read` needs one */
-	uint64_t min, max;
-};
-
-static void *field_of(const struct row *row, struct hs_storm_options *options)
+static bool read_text(const struct hs_flag *row, void *options, const char *word)
 {
-	return (char *)options + row->field;
-}
-
-static bool read_flag(const struct row *row, struct hs_storm_options *options, const char *word)
-{
-	*(bool *)field_of(row, options) = strcmp(word, "yes") == 0;
-	return true;
-}
-
-static bool read_text(const struct row *row, struct hs_storm_options *options, const char *word)
-{
-	*(const char **)field_of(row, options) = word;
+	*(const char **)hs_flag_field(row, options) = word;
 	return strlen(word) < HS_STORM_PREFIX_MAX;
 }
 
-static bool read_uint(const struct row *row, struct hs_storm_options *options, const char *word)
-{
-	uint64_t value;
-
-	if (!hs_num_parse_uint(hs_bytes_of(word), &value) || value < row->min || value > row->max)
-		return false;
-	*(uint64_t *)field_of(row, options) = value;
-	return true;
-}
-
-static bool read_bytes(const struct row *row, struct hs_storm_options *options, const char *word)
+static bool read_bytes(const struct hs_flag *row, void *options, const char *word)
 {
 	uint64_t value;
 
 	if (!hs_num_parse_bytes(hs_bytes_of(word), &value) || value < row->min || value > row->max)
 		return false;
-	*(uint64_t *)field_of(row, options) = value;
+	*(uint64_t *)hs_flag_field(row, options) = value;
 	return true;
-}
-
-/* A plain decimal number and what stands behind it; no sign, no exponent, no "inf". */
-static bool parse_decimal(const char *word, double *value, const char **behind)
-{
-	size_t digits = strspn(word, "0123456789.");
-	char *end;
-
-	if (digits == 0)
-		return false;
-	*value = strtod(word, &end);
-	*behind = word + digits;
-	return end == *behind;
 }
 
 static bool parse_share(const char *word, double *share)
 {
 	const char *behind;
 
-	return parse_decimal(word, share, &behind) && *behind == '\0' && *share <= 1;
+	return hs_flag_decimal(word, share, &behind) && *behind == '\0' && *share <= 1;
 }
 
 /* "2s", "250ms", "1m"; a bare number is seconds. `stop` ends the text beside its zero. */
@@ -85,7 +40,7 @@ static bool parse_duration(const char *word, char stop, uint64_t *us, const char
 	double value;
 	const char *unit;
 
-	if (!parse_decimal(word, &value, &unit))
+	if (!hs_flag_decimal(word, &value, &unit))
 		return false;
 	for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
 		size_t len = strlen(units[i].name);
@@ -103,19 +58,21 @@ static bool parse_duration(const char *word, char stop, uint64_t *us, const char
 	return false;
 }
 
-static bool read_duration(const struct row *row, struct hs_storm_options *options, const char *word)
+static bool read_duration(const struct hs_flag *row, void *options, const char *word)
 {
 	uint64_t value;
 	const char *behind;
 
 	if (!parse_duration(word, '\0', &value, &behind) || value < row->min || value > row->max)
 		return false;
-	*(uint64_t *)field_of(row, options) = value;
+	*(uint64_t *)hs_flag_field(row, options) = value;
 	return true;
 }
 
-static bool read_writes(const struct row *row, struct hs_storm_options *options, const char *word)
+static bool read_writes(const struct hs_flag *row, void *to, const char *word)
 {
+	struct hs_storm_options *options = to;
+
 	(void)row;
 	if (*word == '\0') { /* the default: the command's own */
 		options->writes = -1;
@@ -124,25 +81,12 @@ static bool read_writes(const struct row *row, struct hs_storm_options *options,
 	return parse_share(word, &options->writes);
 }
 
-/* host:port, [v6]:port, or a port of this machine. */
-static bool read_target(const struct row *row, struct hs_storm_options *options, const char *word)
+static bool read_target(const struct hs_flag *row, void *to, const char *word)
 {
-	const char *colon = strrchr(word, ':');
-	const char *host = colon ? word : "127.0.0.1";
-	size_t host_len = colon ? (size_t)(colon - word) : strlen(host);
+	struct hs_storm_options *options = to;
 
-	if (!hs_num_parse_uint(hs_bytes_of(colon ? colon + 1 : word), &options->port) ||
-	    options->port < row->min || options->port > row->max)
-		return false;
-	if (host_len >= 2 && host[0] == '[' && host[host_len - 1] == ']') {
-		host++;
-		host_len -= 2;
-	}
-	if (host_len == 0 || host_len >= sizeof options->host)
-		return false;
-	memcpy(options->host, host, host_len);
-	options->host[host_len] = '\0';
-	return true;
+	(void)row;
+	return hs_flag_target(word, options->host, &options->port);
 }
 
 static const struct {
@@ -160,8 +104,10 @@ const char *hs_storm_command_name(enum hs_storm_command command)
 	return commands[command].name;
 }
 
-static bool read_command(const struct row *row, struct hs_storm_options *options, const char *word)
+static bool read_command(const struct hs_flag *row, void *to, const char *word)
 {
+	struct hs_storm_options *options = to;
+
 	(void)row;
 	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
 		if (strcmp(word, commands[i].name) == 0) {
@@ -195,7 +141,7 @@ bool hs_storm_shape_read(struct hs_storm_shape *shape, const char *text)
 	}
 	if ((more = behind_name(text, "zipf"))) {
 		shape->kind = HS_STORM_ZIPF;
-		return !*more || (parse_decimal(more, &shape->exponent, &behind) && !*behind &&
+		return !*more || (hs_flag_decimal(more, &shape->exponent, &behind) && !*behind &&
 				  shape->exponent > 0 && shape->exponent <= 20);
 	}
 	if ((more = behind_name(text, "viral"))) {
@@ -213,8 +159,10 @@ bool hs_storm_shape_read(struct hs_storm_shape *shape, const char *text)
 	return false;
 }
 
-static bool read_shape(const struct row *row, struct hs_storm_options *options, const char *word)
+static bool read_shape(const struct hs_flag *row, void *to, const char *word)
 {
+	struct hs_storm_options *options = to;
+
 	(void)row;
 	options->shape_text = word;
 	return hs_storm_shape_read(&options->shape, word);
@@ -222,15 +170,15 @@ static bool read_shape(const struct row *row, struct hs_storm_options *options, 
 
 #define FIELD(name) offsetof(struct hs_storm_options, name)
 
-static const struct row rows[] = {
-	{"target", "HOST:PORT", "127.0.0.1:6380", "where the load goes", read_target, 0, 1, 65535},
+static const struct hs_flag rows[] = {
+	{"target", "HOST:PORT", "127.0.0.1:6380", "where the load goes", read_target, 0, 0, 0},
 	{"password", "WORD", "", "sent with AUTH on every connection", read_text, FIELD(password),
 	 0, 0},
 	{"shape", "SHAPE", "uniform",
 	 "which keys: uniform, zipf:EXPONENT, viral:SHARE (one key takes that share), "
 	 "moving:TIME[:SHARE] (the viral key changes)",
 	 read_shape, 0, 0, 0},
-	{"keys", "N", "1000000", "how many keys there are", read_uint, FIELD(keys), 1,
+	{"keys", "N", "1000000", "how many keys there are", hs_flag_read_uint, FIELD(keys), 1,
 	 999999999999},
 	{"prefix", "TEXT", "key:", "what every key begins with", read_text, FIELD(prefix), 0, 0},
 	{"command", "WORD", "mixed",
@@ -241,77 +189,42 @@ static const struct row rows[] = {
 	 read_writes, 0, 0, 0},
 	{"value-size", "BYTES", "100", "length of the values written", read_bytes,
 	 FIELD(value_bytes), 0, 512u << 20},
-	{"connections", "N", "50", "connections in all", read_uint, FIELD(connections), 1, 65536},
-	{"pipeline", "N", "1", "requests under way per connection", read_uint, FIELD(pipeline), 1,
+	{"connections", "N", "50", "connections in all", hs_flag_read_uint, FIELD(connections), 1,
 	 65536},
+	{"pipeline", "N", "1", "requests under way per connection", hs_flag_read_uint,
+	 FIELD(pipeline), 1, 65536},
 	{"rate", "N", "0",
 	 "open loop: requests a second in all, each one's latency counted from when it was due; "
 	 "0: closed loop, the next requests follow the last answers",
-	 read_uint, FIELD(rate), 0, 1000000000},
+	 hs_flag_read_uint, FIELD(rate), 0, 1000000000},
 	{"duration", "TIME", "10s",
 	 "how long (500ms, 10s, 2m); without limit if only --count is given", read_duration,
 	 FIELD(duration_us), 1, UINT64_MAX},
-	{"count", "N", "0", "how many requests; 0: no limit", read_uint, FIELD(count), 0,
+	{"count", "N", "0", "how many requests; 0: no limit", hs_flag_read_uint, FIELD(count), 0,
 	 UINT64_MAX},
-	{"threads", "N", "1", "threads to send from", read_uint, FIELD(threads), 1, 64},
-	{"seed", "N", "1", "the same seed draws the same keys", read_uint, FIELD(seed), 0,
+	{"threads", "N", "1", "threads to send from", hs_flag_read_uint, FIELD(threads), 1, 64},
+	{"seed", "N", "1", "the same seed draws the same keys", hs_flag_read_uint, FIELD(seed), 0,
 	 UINT64_MAX},
 	{"retries", "N", "20", "failed connects in a row before a connection is given up",
-	 read_uint, FIELD(retries), 0, 1000000},
-	{"load", NULL, "no", "write every key once before the run", read_flag, FIELD(load), 0, 0},
+	 hs_flag_read_uint, FIELD(retries), 0, 1000000},
+	{"load", NULL, "no", "write every key once before the run", hs_flag_read_yes, FIELD(load),
+	 0, 0},
 	{"verify", NULL, "no",
 	 "check the replies: no acknowledged write lost, no increment answered twice, sums right; "
 	 "nobody else may write to the keys",
-	 read_flag, FIELD(verify), 0, 0},
-	{"json", NULL, "no", "print the result as JSON", read_flag, FIELD(json), 0, 0},
-	{"help", NULL, "no", "print this", read_flag, FIELD(help), 0, 0},
+	 hs_flag_read_yes, FIELD(verify), 0, 0},
+	{"json", NULL, "no", "print the result as JSON", hs_flag_read_yes, FIELD(json), 0, 0},
+	{"help", NULL, "no", "print this", hs_flag_read_yes, FIELD(help), 0, 0},
 };
 
-enum { ROWS = sizeof rows / sizeof *rows, HELP_AT = 26, HELP_COLUMNS = 78 };
+enum { ROWS = sizeof rows / sizeof *rows };
 
-/* Prints the text from column HELP_AT on, broken between words. */
-static void print_wrapped(FILE *out, const char *text)
-{
-	int column = HELP_AT;
-
-	while (*text) {
-		int word = (int)strcspn(text, " ");
-
-		if (column > HELP_AT && column + 1 + word > HELP_COLUMNS) {
-			fprintf(out, "\n%*s", HELP_AT, "");
-			column = HELP_AT;
-		}
-		column += fprintf(out, "%s%.*s", column > HELP_AT ? " " : "", word, text);
-		text += word;
-		text += strspn(text, " ");
-	}
-}
+static const struct hs_flags flags = {"heatsink storm", rows, ROWS};
 
 void hs_storm_options_help(FILE *out)
 {
 	fprintf(out, "heatsink storm: a load generator for any Redis endpoint\n\n");
-	for (size_t i = 0; i < ROWS; i++) {
-		const struct row *row = &rows[i];
-		char text[512], *end = text + sizeof text, *at = text;
-		int width =
-			fprintf(out, "  --%s %s", row->name, row->argument ? row->argument : "");
-
-		at += snprintf(at, (size_t)(end - at), "%s", row->text);
-		if (row->argument && *row->initial)
-			snprintf(at, (size_t)(end - at), " (default: %s)", row->initial);
-		fprintf(out, "%*s", width < HELP_AT ? HELP_AT - width : 1, "");
-		print_wrapped(out, text);
-		fputc('\n', out);
-	}
-}
-
-static const struct row *find_row(const char *name, size_t len)
-{
-	for (size_t i = 0; i < ROWS; i++) {
-		if (strlen(rows[i].name) == len && memcmp(rows[i].name, name, len) == 0)
-			return &rows[i];
-	}
-	return NULL;
+	hs_flags_help(&flags, out);
 }
 
 /* What single words cannot tell. */
@@ -330,63 +243,27 @@ static const char *complaint_about(const struct hs_storm_options *options)
 	return NULL;
 }
 
-/* Reads one "--name word" or "--name=word" at argv[*at] and moves *at behind it. */
-static int read_one(struct hs_storm_options *options, int argc, char **argv, int *at,
-		    const struct row **which, FILE *err)
+/* Whether the flag with this name was given. */
+static bool was_given(const bool given[ROWS], const char *name)
 {
-	const char *name = argv[*at];
-	const char *equals = strchr(name, '=');
-	size_t len = equals ? (size_t)(equals - name) : strlen(name);
-	const char *word = "yes";
-
-	if (strcmp(name, "-h") == 0)
-		*which = find_row("help", 4);
-	else
-		*which =
-			len > 2 && strncmp(name, "--", 2) == 0 ? find_row(name + 2, len - 2) : NULL;
-	if (!*which) {
-		fprintf(err, "heatsink storm: unknown option '%s' (see --help)\n", name);
-		return HS_EINVAL;
+	for (size_t i = 0; i < ROWS; i++) {
+		if (given[i] && strcmp(rows[i].name, name) == 0)
+			return true;
 	}
-	++*at;
-	if ((*which)->argument && equals) {
-		word = equals + 1;
-	} else if ((*which)->argument) {
-		if (*at == argc) {
-			fprintf(err, "heatsink storm: %s needs %s\n", name, (*which)->argument);
-			return HS_EINVAL;
-		}
-		word = argv[(*at)++];
-	} else if (equals) {
-		fprintf(err, "heatsink storm: --%s takes no value\n", (*which)->name);
-		return HS_EINVAL;
-	}
-	if (!(*which)->read(*which, options, word)) {
-		fprintf(err, "heatsink storm: --%s: bad value '%s' (%s: %s)\n", (*which)->name,
-			word, (*which)->argument, (*which)->text);
-		return HS_EINVAL;
-	}
-	return 0;
+	return false;
 }
 
 int hs_storm_options_read(struct hs_storm_options *options, int argc, char **argv, FILE *err)
 {
-	const struct row *duration = find_row("duration", 8), *row;
-	bool duration_given = false;
+	bool given[ROWS] = {false};
 	const char *complaint;
+	int rc;
 
 	*options = (struct hs_storm_options){0};
-	for (size_t i = 0; i < ROWS; i++)
-		hs_check(rows[i].read(&rows[i], options, rows[i].initial));
-	for (int at = 1; at < argc;) {
-		int rc = read_one(options, argc, argv, &at, &row, err);
-
-		if (rc < 0)
-			return rc;
-		if (row == duration)
-			duration_given = true;
-	}
-	if (options->count && !duration_given)
+	rc = hs_flags_read(&flags, options, given, argc, argv, err);
+	if (rc < 0)
+		return rc;
+	if (options->count && !was_given(given, "duration"))
 		options->duration_us = 0;
 	if (options->writes < 0)
 		options->writes = commands[options->command].writes;

@@ -204,8 +204,8 @@ def many_partitions():
 
 ODD_KEYS = [b"two\nlines\ttab", b"quote\"back\\slash", b"invalid \xff\xc3( utf-8", b"esc\x1b[2Jape",
             "日本語のとても長いキー:ユーザー:プロフィール".encode(), "é e\u0301 \u200b zero".encode(),
-            "right\u202eleft".encode(), "emoji😀:x".encode(), b"long:" + b"0123456789" * 30 + b":end",
-            b"", b" leading and trailing "]
+            "right\u202eleft".encode(), "emoji😀:x".encode(),
+            b"long:" + b"0123456789" * 30 + b":end", b"", b" leading and trailing "]
 
 
 def odd_keys():

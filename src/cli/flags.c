@@ -1,0 +1,168 @@
+#include "cli/flags.h"
+
+#include "base/bytes.h"
+#include "base/err.h"
+#include "base/num.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { HELP_AT = 26, HELP_COLUMNS = 78 };
+
+/* ---- kinds of words ---- */
+
+bool hs_flag_read_yes(const struct hs_flag *flag, void *options, const char *word)
+{
+	*(bool *)hs_flag_field(flag, options) = strcmp(word, "yes") == 0;
+	return true;
+}
+
+bool hs_flag_read_uint(const struct hs_flag *flag, void *options, const char *word)
+{
+	uint64_t value;
+
+	if (!hs_num_parse_uint(hs_bytes_of(word), &value) || value < flag->min || value > flag->max)
+		return false;
+	*(uint64_t *)hs_flag_field(flag, options) = value;
+	return true;
+}
+
+bool hs_flag_decimal(const char *word, double *value, const char **behind)
+{
+	size_t digits = strspn(word, "0123456789.");
+	char *end;
+
+	if (digits == 0)
+		return false;
+	*value = strtod(word, &end);
+	*behind = word + digits;
+	return end == *behind;
+}
+
+bool hs_flag_target(const char *word, char host[HS_FLAGS_HOST_MAX], uint64_t *port)
+{
+	const char *colon = strrchr(word, ':');
+	const char *name = colon ? word : "127.0.0.1";
+	size_t len = colon ? (size_t)(colon - word) : strlen(name);
+
+	if (!hs_num_parse_uint(hs_bytes_of(colon ? colon + 1 : word), port) || *port < 1 ||
+	    *port > 65535)
+		return false;
+	if (len >= 2 && name[0] == '[' && name[len - 1] == ']') {
+		name++;
+		len -= 2;
+	}
+	if (len == 0 || len >= HS_FLAGS_HOST_MAX)
+		return false;
+	memcpy(host, name, len);
+	host[len] = '\0';
+	return true;
+}
+
+/* ---- help ---- */
+
+/* Prints the text from column HELP_AT on, broken between words. */
+static void print_wrapped(FILE *out, const char *text)
+{
+	int column = HELP_AT;
+
+	while (*text) {
+		int word = (int)strcspn(text, " ");
+
+		if (column > HELP_AT && column + 1 + word > HELP_COLUMNS) {
+			fprintf(out, "\n%*s", HELP_AT, "");
+			column = HELP_AT;
+		}
+		column += fprintf(out, "%s%.*s", column > HELP_AT ? " " : "", word, text);
+		text += word;
+		text += strspn(text, " ");
+	}
+}
+
+void hs_flags_help(const struct hs_flags *flags, FILE *out)
+{
+	for (size_t i = 0; i < flags->count; i++) {
+		const struct hs_flag *row = &flags->rows[i];
+		char text[512], *end = text + sizeof text, *at = text;
+		int width =
+			fprintf(out, "  --%s %s", row->name, row->argument ? row->argument : "");
+
+		at += snprintf(at, (size_t)(end - at), "%s", row->text);
+		if (row->argument && *row->initial)
+			snprintf(at, (size_t)(end - at), " (default: %s)", row->initial);
+		fprintf(out, "%*s", width < HELP_AT ? HELP_AT - width : 1, "");
+		print_wrapped(out, text);
+		fputc('\n', out);
+	}
+}
+
+/* ---- reading ---- */
+
+static const struct hs_flag *find(const struct hs_flags *flags, const char *name, size_t len)
+{
+	for (size_t i = 0; i < flags->count; i++) {
+		const struct hs_flag *row = &flags->rows[i];
+
+		if (strlen(row->name) == len && memcmp(row->name, name, len) == 0)
+			return row;
+	}
+	return NULL;
+}
+
+/* The row that a word such as "--name" or "--name=word" names. */
+static const struct hs_flag *find_named(const struct hs_flags *flags, const char *word)
+{
+	if (strcmp(word, "-h") == 0)
+		return find(flags, "help", 4);
+	if (strncmp(word, "--", 2) != 0)
+		return NULL;
+	return find(flags, word + 2, strcspn(word + 2, "="));
+}
+
+/* Reads the flag at argv[*at] and moves *at behind it. */
+static int read_one(const struct hs_flags *flags, void *options, int argc, char **argv, int *at,
+		    const struct hs_flag **which, FILE *err)
+{
+	const char *name = argv[(*at)++], *equals = strchr(name, '='), *word = "yes";
+	const struct hs_flag *row = *which = find_named(flags, name);
+
+	if (!row) {
+		fprintf(err, "%s: unknown option '%s' (see --help)\n", flags->who, name);
+		return HS_EINVAL;
+	}
+	if (row->argument && equals) {
+		word = equals + 1;
+	} else if (row->argument) {
+		if (*at == argc) {
+			fprintf(err, "%s: %s needs %s\n", flags->who, name, row->argument);
+			return HS_EINVAL;
+		}
+		word = argv[(*at)++];
+	} else if (equals) {
+		fprintf(err, "%s: --%s takes no value\n", flags->who, row->name);
+		return HS_EINVAL;
+	}
+	if (!row->read(row, options, word)) {
+		fprintf(err, "%s: --%s: bad value '%s' (%s: %s)\n", flags->who, row->name, word,
+			row->argument, row->text);
+		return HS_EINVAL;
+	}
+	return 0;
+}
+
+int hs_flags_read(const struct hs_flags *flags, void *options, bool *given, int argc, char **argv,
+		  FILE *err)
+{
+	for (size_t i = 0; i < flags->count; i++)
+		hs_check(flags->rows[i].read(&flags->rows[i], options, flags->rows[i].initial));
+	for (int at = 1; at < argc;) {
+		const struct hs_flag *row;
+		int rc = read_one(flags, options, argc, argv, &at, &row, err);
+
+		if (rc < 0)
+			return rc;
+		if (given)
+			given[row - flags->rows] = true;
+	}
+	return 0;
+}

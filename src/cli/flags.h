@@ -1,0 +1,52 @@
+/* The flags of a subcommand, one row each. A row's default is read by the same function as a word
+ * from the command line, and the help is printed from the rows. */
+#ifndef HS_CLI_FLAGS_H
+#define HS_CLI_FLAGS_H
+
+#include "base/check.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct hs_flag {
+	const char *name;
+	const char *argument; /* what it takes, for the help; NULL: nothing */
+	const char *initial;
+	const char *text;
+	/* Puts the word into the options; false when it is no good. The options may point to it. */
+	bool (*read)(const struct hs_flag *flag, void *options, const char *word);
+	size_t field; /* offset into the options, where `read` needs one */
+	uint64_t min, max;
+};
+
+struct hs_flags {
+	const char *who; /* "heatsink storm": stands before every complaint */
+	const struct hs_flag *rows;
+	size_t count;
+};
+
+/* Reads "--name word" and "--name=word"; -h is --help. `options` is zeroed by the caller. given[i],
+ * where `given` is not NULL, becomes true when row i was on the command line. A bad word gets one
+ * line on `err` that names it. Returns 0 or HS_EINVAL. */
+int hs_flags_read(const struct hs_flags *flags, void *options, bool *given, int argc, char **argv,
+		  FILE *err) HS_MUSTCHECK;
+void hs_flags_help(const struct hs_flags *flags, FILE *out);
+
+enum { HS_FLAGS_HOST_MAX = 256 };
+
+/* Kinds of words. */
+bool hs_flag_read_yes(const struct hs_flag *flag, void *options, const char *word);
+bool hs_flag_read_uint(const struct hs_flag *flag, void *options, const char *word);
+/* A plain decimal number and what stands behind it; no sign, no exponent, no "inf". */
+bool hs_flag_decimal(const char *word, double *value, const char **behind);
+/* host:port, [v6]:port, or a port of this machine. */
+bool hs_flag_target(const char *word, char host[HS_FLAGS_HOST_MAX], uint64_t *port);
+
+static inline void *hs_flag_field(const struct hs_flag *flag, void *options)
+{
+	return (char *)options + flag->field;
+}
+
+#endif

@@ -1,0 +1,309 @@
+/* heatsink top: the hottest keys and partitions of a server, live or once.
+ *
+ * The live loop waits for four things at once: a key, a signal, the server's answer, the time of
+ * the next look. None of them holds up another. Signals come through a descriptor, so that the
+ * terminal is given back by the same few lines however it ends. */
+#include "cli/top.h"
+
+#include "base/num.h"
+#include "cli/cli.h"
+#include "serve/clock.h"
+
+#include <errno.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+enum { ONCE_COLS = 80, SLOW_US = 2000000 }; /* an answer that takes longer gets a line */
+
+struct top {
+	struct hs_top_options options;
+	struct hs_top_client *client;
+	struct hs_top_model model;
+	struct hs_top_view view;
+	struct hs_top_screen *screen;
+	int signals;  /* descriptor */
+	int ended_by; /* a signal's number; 0: none */
+	bool quit;
+	bool ask;	   /* as soon as the client is free */
+	bool changed;	   /* paint */
+	uint64_t next_us;  /* the next look */
+	uint64_t asked_us; /* the last one */
+	char error[HS_TOP_ERROR_MAX];
+};
+
+/* Puts an answer into the model. Returns 0, or -1 with a line in top->error. */
+static int take_answer(struct top *top, enum hs_top_step step)
+{
+	struct hs_top_replies replies;
+
+	if (step == HS_TOP_FAILED) {
+		snprintf(top->error, sizeof top->error, "%s", hs_top_client_error(top->client));
+		return -1;
+	}
+	replies = hs_top_client_replies(top->client);
+	if (hs_top_model_read(&top->model, hs_top_client_question(top->client), &replies) < 0) {
+		snprintf(top->error, sizeof top->error,
+			 "%s answers HEAT in a way this version does not know: use its own "
+			 "heatsink top",
+			 top->options.target);
+		return -1;
+	}
+	top->error[0] = '\0';
+	return 0;
+}
+
+/* Milliseconds until then for poll, rounded up so that it does not wake too early; -1: for ever. */
+static int wait_ms(uint64_t until_us, uint64_t now_us)
+{
+	uint64_t ms;
+
+	if (until_us == UINT64_MAX)
+		return -1;
+	ms = until_us > now_us ? (until_us - now_us + 999) / 1000 : 0;
+	return ms < 3600000 ? (int)ms : 3600000;
+}
+
+/* ---- once ---- */
+
+static size_t once_cols(void)
+{
+	const char *columns = getenv("COLUMNS");
+	struct winsize size;
+	uint64_t cols = ONCE_COLS;
+
+	if (!columns || !hs_num_parse_uint(hs_bytes_of(columns), &cols)) {
+		if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 &&
+		    size.ws_col)
+			cols = size.ws_col;
+	}
+	if (cols < HS_TOP_COLS_MIN)
+		return HS_TOP_COLS_MIN;
+	return cols < HS_TOP_COLS_MAX ? (size_t)cols : HS_TOP_COLS_MAX;
+}
+
+static int run_once(struct top *top)
+{
+	struct hs_top_grid grid;
+	enum hs_top_step step;
+
+	hs_top_client_ask(top->client, &top->options.question, hs_clock_mono_us());
+	while ((step = hs_top_client_step(top->client, hs_clock_mono_us())) == HS_TOP_WAITING) {
+		struct pollfd wait = {.fd = hs_top_client_poll(top->client, &wait.events)};
+
+		(void)poll(&wait, 1,
+			   wait_ms(hs_top_client_deadline_us(top->client), hs_clock_mono_us()));
+	}
+	if (take_answer(top, step) < 0) {
+		fprintf(stderr, "heatsink top: %s\n", top->error);
+		return 1;
+	}
+	hs_top_frame(&grid, &top->view, &top->model, 0, once_cols());
+	hs_top_grid_print(&grid, stdout);
+	hs_top_grid_deinit(&grid);
+	if (fflush(stdout) != 0) {
+		fprintf(stderr, "heatsink top: standard output: %s\n", strerror(errno));
+		return 1;
+	}
+	return 0;
+}
+
+/* ---- live ---- */
+
+static void paint(struct top *top, uint64_t now_us)
+{
+	struct hs_top_grid grid;
+	size_t rows, cols;
+	bool slow = hs_top_client_asking(top->client) && now_us > top->asked_us + SLOW_US;
+
+	hs_top_screen_size(top->screen, &rows, &cols);
+	top->view.error = top->error;
+	top->view.waiting_s = slow ? (double)(now_us - top->asked_us) / 1e6 : 0;
+	hs_top_frame(&grid, &top->view, &top->model, rows, cols);
+	hs_top_screen_show(top->screen, &grid);
+	hs_top_grid_deinit(&grid);
+	top->changed = false;
+}
+
+/* Looks are due at fixed times; those that passed while an answer was late are left out. */
+static void on_time(struct top *top, uint64_t now_us)
+{
+	if (now_us >= top->next_us) {
+		top->next_us += top->view.interval_us;
+		if (top->next_us <= now_us)
+			top->next_us = now_us + top->view.interval_us;
+		top->ask |= !top->view.paused && !hs_top_client_asking(top->client);
+		top->changed = true;
+	}
+	if (top->ask && !hs_top_client_asking(top->client)) {
+		hs_top_client_ask(top->client, &top->view.question, now_us);
+		top->asked_us = now_us;
+		top->ask = false;
+	}
+}
+
+static void on_wish(struct top *top, enum hs_top_wish wish, uint64_t now_us)
+{
+	switch (wish) {
+	case HS_TOP_WISH_QUIT:
+		top->quit = true;
+		break;
+	case HS_TOP_WISH_SORT:
+		if (top->view.paused) {
+			hs_top_model_sort(&top->model, top->view.question.sort);
+			break;
+		}
+		top->ask = true;
+		break;
+	case HS_TOP_WISH_ASK:
+		top->ask = true;
+		break;
+	case HS_TOP_WISH_REDRAW:
+		hs_top_screen_redraw(top->screen);
+		break;
+	case HS_TOP_WISH_RHYTHM:
+		top->next_us = now_us;
+		break;
+	case HS_TOP_WISH_NOTHING:
+		break;
+	}
+	top->changed = true;
+}
+
+static void on_keys(struct top *top, uint64_t now_us)
+{
+	uint32_t key;
+
+	while (!top->quit && (key = hs_top_screen_key(top->screen)) != HS_TOP_KEY_NONE)
+		on_wish(top, hs_top_view_key(&top->view, key, top->model.rows_count), now_us);
+}
+
+/* Ctrl-Z: the terminal is the shell's until it says to go on. A stop that came in the middle of
+ * painting would leave the painting torn, so it waits here for its turn like the others. */
+static void stop(struct top *top)
+{
+	struct sigaction ours, plain = {.sa_handler = SIG_DFL};
+	sigset_t only;
+
+	hs_top_screen_leave(top->screen);
+	sigemptyset(&only);
+	sigaddset(&only, SIGTSTP);
+	sigaction(SIGTSTP, &plain, &ours);
+	raise(SIGTSTP);
+	sigprocmask(SIG_UNBLOCK, &only, NULL); /* stops here */
+	sigprocmask(SIG_BLOCK, &only, NULL);
+	sigaction(SIGTSTP, &ours, NULL);
+}
+
+static void on_signal(struct top *top)
+{
+	struct signalfd_siginfo info;
+
+	while (read(top->signals, &info, sizeof info) == sizeof info) {
+		if (info.ssi_signo == SIGTSTP)
+			stop(top);
+		if (info.ssi_signo == SIGWINCH || info.ssi_signo == SIGTSTP) {
+			hs_top_screen_resize(top->screen);
+			top->changed = true;
+		} else {
+			top->ended_by = (int)info.ssi_signo;
+			top->quit = true;
+		}
+	}
+}
+
+static void on_client(struct top *top, uint64_t now_us)
+{
+	enum hs_top_step step = hs_top_client_step(top->client, now_us);
+
+	if (step == HS_TOP_WAITING)
+		return;
+	(void)take_answer(top, step); /* its error is painted */
+	top->changed = true;
+}
+
+static void wait_for_something(struct top *top, uint64_t now_us)
+{
+	uint64_t deadline_us = hs_top_client_deadline_us(top->client);
+	struct pollfd waits[3] = {{.fd = STDIN_FILENO, .events = POLLIN},
+				  {.fd = top->signals, .events = POLLIN}};
+
+	waits[2].fd = hs_top_client_poll(top->client, &waits[2].events);
+	if (poll(waits, 3,
+		 wait_ms(deadline_us < top->next_us ? deadline_us : top->next_us, now_us)) < 0)
+		return;
+	now_us = hs_clock_mono_us();
+	if (waits[1].revents)
+		on_signal(top);
+	if (waits[0].revents & ~POLLIN) /* the terminal is gone */
+		top->quit = true;
+	else if (waits[0].revents)
+		on_keys(top, now_us);
+}
+
+static int run_live(struct top *top)
+{
+	sigset_t ours;
+
+	/* Before the screen, so that no signal finds the terminal half taken. */
+	sigemptyset(&ours);
+	sigaddset(&ours, SIGINT);
+	sigaddset(&ours, SIGTERM);
+	sigaddset(&ours, SIGHUP);
+	sigaddset(&ours, SIGQUIT);
+	sigaddset(&ours, SIGWINCH);
+	sigaddset(&ours, SIGTSTP);
+	sigprocmask(SIG_BLOCK, &ours, NULL);
+	top->signals = signalfd(-1, &ours, SFD_NONBLOCK | SFD_CLOEXEC);
+	hs_check(top->signals >= 0);
+	top->screen = hs_top_screen_open(top->error);
+	if (!top->screen) {
+		fprintf(stderr, "heatsink top: %s\n", top->error);
+		close(top->signals);
+		return 1;
+	}
+	top->next_us = hs_clock_mono_us();
+	while (!top->quit) {
+		uint64_t now_us = hs_clock_mono_us();
+
+		/* What waits to be asked goes out behind an answer. */
+		on_client(top, now_us);
+		on_time(top, now_us);
+		if (top->changed)
+			paint(top, now_us);
+		wait_for_something(top, now_us);
+	}
+	hs_top_screen_close(&top->screen);
+	close(top->signals);
+	return top->ended_by ? 128 + top->ended_by : 0;
+}
+
+int hs_cli_top(int argc, char **argv)
+{
+	struct top top = {.signals = -1};
+	int code = 1;
+
+	if (hs_top_options_read(&top.options, argc, argv, stderr) < 0)
+		return 1;
+	if (top.options.help) {
+		hs_top_options_help(stdout);
+		return 0;
+	}
+	setlocale(LC_CTYPE, ""); /* numbers keep their point */
+	hs_top_view_init(&top.view, &top.options);
+	top.view.unicode = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+	hs_top_model_init(&top.model);
+	top.client = hs_top_client_create(&top.options, top.error);
+	if (top.client)
+		code = top.options.once ? run_once(&top) : run_live(&top);
+	else
+		fprintf(stderr, "heatsink top: %s\n", top.error);
+	hs_top_client_destroy(&top.client);
+	hs_top_model_deinit(&top.model);
+	return code;
+}

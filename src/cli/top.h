@@ -1,0 +1,356 @@
+/* What the files of `heatsink top` share; nobody else includes this. Top asks a server for its heat
+ * again and again and shows it, or once and prints it.
+ *
+ *     top.c          entry: the one frame, or the loop of keys, ticks and answers
+ *     top_options.c  the table of options, the help
+ *     top_client.c   one connection: what is asked, connecting again; never waits
+ *     top_model.c    replies to rows, by field name
+ *     top_view.c     what the operator chose, and what a key does to it
+ *     top_text.c     numbers for people
+ *     top_grid.c     a rectangle of characters: keys that no terminal can be hurt by
+ *     top_table.c    which columns fit
+ *     top_columns.c  the columns of partitions, keys, prefixes, slots
+ *     top_frame.c    the whole frame: model and view to a grid
+ *     top_screen.c   a grid to the terminal, keys from it; the only file that knows ncurses
+ *
+ *     keys ──▶ view ──▶ question ──▶ client ◀──▶ server
+ *                │                      │ replies
+ *                └──────▶ frame ◀── model
+ *                           │ grid
+ *                           └──▶ screen, or standard output
+ *
+ * One thread. Everything between client and screen is pure: it has no clock, no file descriptor. */
+#ifndef HS_CLI_TOP_H
+#define HS_CLI_TOP_H
+
+#include "base/buf.h"
+#include "base/bytes.h"
+#include "base/check.h"
+#include "cli/flags.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum {
+	HS_TOP_PREFIX_MAX = 256,	   /* bytes of a filter */
+	HS_TOP_ROWS_MAX = 1000,		   /* what HEAT TOP gives at most */
+	HS_TOP_PARTITIONS_MAX = 4096,	   /* rows of HEAT PARTITIONS that are looked at */
+	HS_TOP_PREFIX_ROWS = 5,		   /* hottest prefixes in the line above the keys */
+	HS_TOP_REPLY_BYTES_MAX = 16 << 20, /* of all replies to one question */
+	HS_TOP_ERROR_MAX = 400,
+};
+
+/* ---- what is asked ---- */
+
+enum hs_top_what { HS_TOP_KEYS, HS_TOP_PREFIXES, HS_TOP_SLOTS, HS_TOP_WHATS };
+enum hs_top_sort {
+	HS_TOP_BY_OPS,
+	HS_TOP_BY_READS,
+	HS_TOP_BY_WRITES,
+	HS_TOP_BY_BYTES,
+	HS_TOP_BY_LATENCY,
+	HS_TOP_SORTS,
+};
+/* AUTO leaves it to the server: the short window while enough happens in it. */
+enum hs_top_window { HS_TOP_AUTO, HS_TOP_SHORT, HS_TOP_LONG, HS_TOP_WINDOWS };
+
+struct hs_top_question {
+	enum hs_top_what what;
+	enum hs_top_sort sort;
+	enum hs_top_window window;
+	uint64_t count;
+	char prefix[HS_TOP_PREFIX_MAX]; /* only names that start like this */
+	size_t prefix_len;
+};
+
+/* The words of HEAT and of the flags. */
+const char *hs_top_what_name(enum hs_top_what what);
+const char *hs_top_sort_name(enum hs_top_sort sort);
+const char *hs_top_window_name(enum hs_top_window window);
+
+/* ---- options ---- */
+
+struct hs_top_options {
+	char target[HS_FLAGS_HOST_MAX + 8]; /* host:port, as it is shown */
+	char host[HS_FLAGS_HOST_MAX];
+	uint64_t port;
+	const char *password; /* "": none */
+	uint64_t interval_us;
+	uint64_t timeout_us;
+	struct hs_top_question question;
+	bool once;
+	bool help;
+};
+
+/* Reads the words; a bad one gets one line on `err`. Returns 0 or HS_EINVAL. */
+int hs_top_options_read(struct hs_top_options *options, int argc, char **argv,
+			FILE *err) HS_MUSTCHECK;
+void hs_top_options_help(FILE *out);
+
+/* ---- the client ---- */
+
+/* One connection, made when something is asked and made again after it was lost. Its calls never
+ * wait: poll for what hs_top_client_poll says, until its deadline, and call `step`. */
+struct hs_top_client;
+
+enum hs_top_step { HS_TOP_WAITING, HS_TOP_ANSWERED, HS_TOP_FAILED };
+
+/* Looks the host up, which may wait. Returns NULL with one line in `error`. */
+struct hs_top_client *hs_top_client_create(const struct hs_top_options *options,
+					   char error[HS_TOP_ERROR_MAX]);
+void hs_top_client_destroy(struct hs_top_client **client);
+
+/* Asks; not while it is asking. */
+void hs_top_client_ask(struct hs_top_client *client, const struct hs_top_question *question,
+		       uint64_t now_us);
+bool hs_top_client_asking(const struct hs_top_client *client);
+/* What was asked last. */
+const struct hs_top_question *hs_top_client_question(const struct hs_top_client *client);
+/* The descriptor and events to poll for; -1 when there is none. */
+int hs_top_client_poll(const struct hs_top_client *client, short *events);
+uint64_t hs_top_client_deadline_us(const struct hs_top_client *client);
+/* Goes on as far as it can without waiting. FAILED: the connection is closed, and `error` says what
+ * happened and what to do. ANSWERED: the replies can be taken. */
+enum hs_top_step hs_top_client_step(struct hs_top_client *client, uint64_t now_us);
+const char *hs_top_client_error(const struct hs_top_client *client);
+
+/* The replies to one question, one after the other as they came: INFO, HEAT PARTITIONS, the rows,
+ * HEAT PREFIXES (not when the rows are prefixes). None of them is an error but INFO's may be. */
+enum { HS_TOP_REPLIES_MAX = 4 };
+struct hs_top_replies {
+	struct hs_bytes reply[HS_TOP_REPLIES_MAX];
+	size_t count;
+};
+/* Until the next `ask`. */
+struct hs_top_replies hs_top_client_replies(const struct hs_top_client *client);
+
+/* ---- the model ---- */
+
+/* A number that the server did not send is NAN, a text is empty. Fields that are not known here are
+ * passed over. */
+struct hs_top_row {
+	struct hs_bytes name; /* key or prefix; empty for a slot */
+	double ops, ops_low, reads, writes, bytes, p99_us, share, partition, slot;
+};
+
+struct hs_top_partition {
+	struct hs_bytes id, address, slots, top_key;
+	double ops, reads, writes, bytes, load, inflight, queued, p50_us, p99_us, errors,
+		commit_p99_us, memory, top_key_share;
+};
+
+struct hs_top_model {
+	struct hs_buf bytes; /* the replies; texts point into it */
+	bool filled;	     /* something was read since the start */
+	enum hs_top_what what;
+	struct hs_top_row *rows;
+	size_t rows_count;
+	struct hs_top_row prefixes[HS_TOP_PREFIX_ROWS];
+	size_t prefixes_count;
+	struct hs_top_partition *partitions; /* without the median */
+	size_t partitions_count;
+	struct hs_top_partition median; /* ops NAN: there is none */
+	struct hs_bytes version;
+	double uptime_s;
+};
+
+/* The number at this offset of a row. */
+static inline double hs_top_number(const void *row, size_t field)
+{
+	double value;
+
+	memcpy(&value, (const char *)row + field, sizeof value);
+	return value;
+}
+
+void hs_top_model_init(struct hs_top_model *model);
+void hs_top_model_deinit(struct hs_top_model *model);
+/* Copies the replies and reads them. HS_EPROTO, and the model as it was, when they do not have the
+ * shape of an answer to `question`. */
+int hs_top_model_read(struct hs_top_model *model, const struct hs_top_question *question,
+		      const struct hs_top_replies *replies) HS_MUSTCHECK;
+/* Puts the rows in another order: for a frozen model. The server's own order is by what is certain;
+ * so is this one, where the bound is known. */
+void hs_top_model_sort(struct hs_top_model *model, enum hs_top_sort sort);
+
+/* ---- the view ---- */
+
+/* A key is a character, or one of these, above all characters. */
+enum hs_top_key {
+	HS_TOP_KEY_NONE = 0,
+	HS_TOP_KEY_REDRAW = 12, /* Ctrl-L */
+	HS_TOP_KEY_ENTER = '\r',
+	HS_TOP_KEY_ESCAPE = 27,
+	HS_TOP_KEY_BACKSPACE = 127,
+	HS_TOP_KEY_UP = 0x110000,
+	HS_TOP_KEY_DOWN,
+	HS_TOP_KEY_PAGE_UP,
+	HS_TOP_KEY_PAGE_DOWN,
+	HS_TOP_KEY_HOME,
+	HS_TOP_KEY_END,
+};
+
+struct hs_top_view {
+	const char *target;
+	struct hs_top_question question;
+	uint64_t interval_us;
+	bool paused;
+	bool help;
+	bool editing; /* the filter, in `edit` */
+	char edit[HS_TOP_PREFIX_MAX];
+	size_t edit_len;
+	bool interactive;	 /* a screen: a selected row, a status line */
+	bool unicode;		 /* the terminal shows UTF-8 */
+	size_t selected, scroll; /* rows of the table */
+	size_t lines;		 /* rows of the table that the last frame had room for */
+	const char *error;	 /* one line; "": all is well */
+	double waiting_s;	 /* for an answer that takes long; 0: not */
+};
+
+/* What must happen after a key, beside painting. */
+enum hs_top_wish {
+	HS_TOP_WISH_NOTHING,
+	HS_TOP_WISH_QUIT,
+	HS_TOP_WISH_ASK,  /* another question: at once, even while paused */
+	HS_TOP_WISH_SORT, /* another order: ask, or sort what is there while paused */
+	HS_TOP_WISH_REDRAW,
+	HS_TOP_WISH_RHYTHM, /* another interval, or not paused any more */
+};
+
+void hs_top_view_init(struct hs_top_view *view, const struct hs_top_options *options);
+/* `rows` is how many the model has. */
+enum hs_top_wish hs_top_view_key(struct hs_top_view *view, uint32_t key, size_t rows);
+
+/* ---- numbers for people ---- */
+
+enum { HS_TOP_TEXT_MAX = 16 };
+
+/* At most six characters each, "-" for what is not known: 12.3k 4.50M; 850us 1.20ms; 41% 4.1%
+ * <0.1%; 1.20MB; 2.31x. k is 1000. */
+void hs_top_text_count(double value, char text[HS_TOP_TEXT_MAX]);
+void hs_top_text_bytes(double value, char text[HS_TOP_TEXT_MAX]);
+void hs_top_text_time_us(double value, char text[HS_TOP_TEXT_MAX]); /* 0 is not known */
+void hs_top_text_share(double value, char text[HS_TOP_TEXT_MAX]);
+void hs_top_text_ratio(double value, char text[HS_TOP_TEXT_MAX]);
+void hs_top_text_split(double reads, double writes, char text[HS_TOP_TEXT_MAX]); /* 90:10 */
+void hs_top_text_plain(double value, char text[HS_TOP_TEXT_MAX]);		 /* an integer */
+void hs_top_text_uptime(double seconds, char text[HS_TOP_TEXT_MAX]);		 /* 3d04h */
+/* The UTF-8 of a character; returns its length. */
+size_t hs_top_text_utf8(uint32_t character, char text[4]);
+
+/* ---- the grid ---- */
+
+enum hs_top_style {
+	HS_TOP_PLAIN,
+	HS_TOP_DIM,
+	HS_TOP_STRONG,
+	HS_TOP_HEAD, /* a table's heading */
+	HS_TOP_COOL,
+	HS_TOP_WARM,
+	HS_TOP_HOT,
+	HS_TOP_SELECTED,
+	HS_TOP_TROUBLE,
+	HS_TOP_STYLES,
+};
+
+struct hs_top_cell {
+	uint32_t character; /* 0: the right half of the wide one before it */
+	enum hs_top_style style;
+};
+
+struct hs_top_grid {
+	size_t rows, cols;
+	bool unicode;
+	struct hs_top_cell *cells;
+	size_t cursor_row, cursor_col; /* where to type; SIZE_MAX: nowhere */
+};
+
+enum { HS_TOP_COLS_MIN = 20, HS_TOP_COLS_MAX = 1000, HS_TOP_LINES_MAX = 1000 };
+
+void hs_top_grid_init(struct hs_top_grid *grid, size_t rows, size_t cols, bool unicode);
+void hs_top_grid_deinit(struct hs_top_grid *grid);
+void hs_top_grid_clear(struct hs_top_grid *grid, size_t row);
+void hs_top_grid_style(struct hs_top_grid *grid, size_t row, size_t col, size_t cols,
+		       enum hs_top_style style);
+/* Our own words, plain ASCII or UTF-8 that is known to be one column wide. They end at `col` +
+ * `cols`. Return the column behind them. */
+size_t hs_top_grid_put(struct hs_top_grid *grid, size_t row, size_t col, size_t cols,
+		       enum hs_top_style style, const char *text);
+size_t hs_top_grid_put_right(struct hs_top_grid *grid, size_t row, size_t col, size_t cols,
+			     enum hs_top_style style, const char *text);
+/* A client's bytes, escaped (base/escape.h); besides, what has no width of its own is \xNN, and
+ * without Unicode all that is not ASCII. What is too long loses its middle, where a mark stands. */
+size_t hs_top_grid_put_key(struct hs_top_grid *grid, size_t row, size_t col, size_t cols,
+			   enum hs_top_style style, struct hs_bytes key);
+void hs_top_grid_print(const struct hs_top_grid *grid, FILE *out); /* no blanks at line ends */
+
+/* ---- tables ---- */
+
+struct hs_top_column {
+	const char *title;
+	size_t width;  /* at least */
+	size_t wanted; /* of one that grows: so much before an optional column gets a place */
+	size_t most;   /* of one that grows */
+	size_t grow;   /* its parts of what is left over; 0: it has its width */
+	bool left;     /* set at the left */
+	bool optional; /* only where every other one has what it wants */
+	int rank;      /* the order in which they get a place; 1 is first */
+	/* Writes its cell of this row. */
+	void (*write)(struct hs_top_grid *grid, size_t row, size_t col, size_t cols,
+		      const struct hs_top_column *column, const void *item, const void *context);
+	size_t field; /* offset into the item, where `write` needs one */
+	void (*text)(double value, char text[HS_TOP_TEXT_MAX]);
+	int sort; /* of hs_top_sort: its heading stands out then; -1: of none */
+};
+
+enum { HS_TOP_COLUMNS_MAX = 20 };
+
+struct hs_top_layout {
+	const struct hs_top_column *columns;
+	size_t count;
+	size_t at[HS_TOP_COLUMNS_MAX];
+	size_t width[HS_TOP_COLUMNS_MAX]; /* 0: has no place */
+};
+
+void hs_top_layout_init(struct hs_top_layout *layout, const struct hs_top_column *columns,
+			size_t count, size_t cols);
+void hs_top_layout_head(const struct hs_top_layout *layout, struct hs_top_grid *grid, size_t row,
+			int sort);
+void hs_top_layout_row(const struct hs_top_layout *layout, struct hs_top_grid *grid, size_t row,
+		       const void *item, const void *context);
+
+/* Where the bars of partitions end, and the median that they are held against. */
+struct hs_top_scale {
+	double end, median;
+};
+
+/* The context of a partition's row is the scale; others have none. */
+void hs_top_columns_partitions(struct hs_top_layout *layout, size_t cols);
+void hs_top_columns_rows(struct hs_top_layout *layout, enum hs_top_what what, size_t cols);
+
+/* ---- the frame ---- */
+
+/* Makes a grid of this size; `rows` 0 makes it as high as what is shown. Scrolls the view so that
+ * the selected row is visible. */
+void hs_top_frame(struct hs_top_grid *grid, struct hs_top_view *view,
+		  const struct hs_top_model *model, size_t rows, size_t cols);
+
+/* ---- the screen ---- */
+
+struct hs_top_screen;
+
+/* Takes the terminal; NULL with one line in `error` when it cannot. `close` gives it back as it
+ * was. The process's locale must be set. */
+struct hs_top_screen *hs_top_screen_open(char error[HS_TOP_ERROR_MAX]);
+void hs_top_screen_close(struct hs_top_screen **screen);
+void hs_top_screen_leave(struct hs_top_screen *screen); /* until the next `show` */
+void hs_top_screen_size(const struct hs_top_screen *screen, size_t *rows, size_t *cols);
+void hs_top_screen_resize(struct hs_top_screen *screen); /* the terminal has another size */
+void hs_top_screen_redraw(struct hs_top_screen *screen); /* the next `show` paints everything */
+void hs_top_screen_show(struct hs_top_screen *screen, const struct hs_top_grid *grid);
+/* The next key that was typed; HS_TOP_KEY_NONE: no more for now. */
+uint32_t hs_top_screen_key(struct hs_top_screen *screen);
+
+#endif

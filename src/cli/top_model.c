@@ -1,0 +1,379 @@
+/* Replies to rows. Fields are found by their names: one that is not known here is passed over, one
+ * that is missing stays unknown, so this top reads older and newer servers. Rows are maps in RESP3
+ * and flat arrays of fields and values in RESP2; both are read the same way. */
+#include "cli/top.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "wire/answer.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+struct field {
+	const char *name;
+	bool text;
+	size_t at;
+};
+
+#define NUMBER(of, name)                                                                           \
+	{                                                                                          \
+#name, false, offsetof(struct of, name)                                            \
+	}
+#define TEXT(of, name, member)                                                                     \
+	{                                                                                          \
+		name, true, offsetof(struct of, member)                                            \
+	}
+
+static const struct field row_fields[] = {
+	TEXT(hs_top_row, "key", name), TEXT(hs_top_row, "prefix", name), NUMBER(hs_top_row, ops),
+	NUMBER(hs_top_row, ops_low),   NUMBER(hs_top_row, reads),	 NUMBER(hs_top_row, writes),
+	NUMBER(hs_top_row, bytes),     NUMBER(hs_top_row, p99_us),	 NUMBER(hs_top_row, share),
+	NUMBER(hs_top_row, partition), NUMBER(hs_top_row, slot),
+};
+
+static const struct field partition_fields[] = {
+	TEXT(hs_top_partition, "id", id),	 TEXT(hs_top_partition, "address", address),
+	TEXT(hs_top_partition, "slots", slots),	 TEXT(hs_top_partition, "top_key", top_key),
+	NUMBER(hs_top_partition, ops),		 NUMBER(hs_top_partition, reads),
+	NUMBER(hs_top_partition, writes),	 NUMBER(hs_top_partition, bytes),
+	NUMBER(hs_top_partition, load),		 NUMBER(hs_top_partition, inflight),
+	NUMBER(hs_top_partition, queued),	 NUMBER(hs_top_partition, p50_us),
+	NUMBER(hs_top_partition, p99_us),	 NUMBER(hs_top_partition, errors),
+	NUMBER(hs_top_partition, commit_p99_us), NUMBER(hs_top_partition, memory),
+	NUMBER(hs_top_partition, top_key_share),
+};
+
+struct kind {
+	const struct field *fields;
+	size_t fields_count;
+	size_t bytes; /* of one row */
+};
+
+static const struct kind row_kind = {row_fields, sizeof row_fields / sizeof *row_fields,
+				     sizeof(struct hs_top_row)};
+static const struct kind partition_kind = {partition_fields,
+					   sizeof partition_fields / sizeof *partition_fields,
+					   sizeof(struct hs_top_partition)};
+
+/* ---- walking a reply ---- */
+
+static bool skip(struct hs_bytes *rest)
+{
+	int64_t len = hs_answer_length(rest->data, rest->len);
+
+	if (len <= 0)
+		return false;
+	rest->data += len;
+	rest->len -= (size_t)len;
+	return true;
+}
+
+/* The next element; of an aggregate its header. Attributes are passed over. */
+static bool next(struct hs_bytes *rest, struct hs_answer *answer)
+{
+	for (;;) {
+		int64_t len = hs_answer_head(answer, rest->data, rest->len);
+
+		if (len <= 0)
+			return false;
+		/* A number's own digits are its text. */
+		if (answer->type == HS_ANSWER_INT)
+			answer->text = (struct hs_bytes){rest->data + 1, (size_t)len - 3};
+		rest->data += len;
+		rest->len -= (size_t)len;
+		if (answer->type != HS_ANSWER_ATTRIBUTE)
+			return true;
+		for (int64_t i = 0; i < answer->count * 2; i++) {
+			if (!skip(rest))
+				return false;
+		}
+	}
+}
+
+static double number_of(const struct hs_answer *answer)
+{
+	char text[64], *end;
+	double value;
+
+	if (answer->type == HS_ANSWER_BOOL)
+		return (double)answer->integer;
+	if (answer->text.len == 0 || answer->text.len >= sizeof text)
+		return NAN;
+	memcpy(text, answer->text.data, answer->text.len);
+	text[answer->text.len] = '\0';
+	value = strtod(text, &end);
+	return *end ? NAN : value;
+}
+
+static const struct field *find_field(const struct kind *kind, struct hs_bytes name)
+{
+	for (size_t i = 0; i < kind->fields_count; i++) {
+		if (hs_bytes_equal(name, hs_bytes_of(kind->fields[i].name)))
+			return &kind->fields[i];
+	}
+	return NULL;
+}
+
+static void set_number(void *row, size_t at, double value)
+{
+	memcpy((char *)row + at, &value, sizeof value);
+}
+
+static void clear(const struct kind *kind, void *row)
+{
+	memset(row, 0, kind->bytes);
+	for (size_t i = 0; i < kind->fields_count; i++) {
+		if (!kind->fields[i].text)
+			set_number(row, kind->fields[i].at, NAN);
+	}
+}
+
+/* One name and its value. */
+static bool read_pair(struct hs_bytes *rest, const struct kind *kind, void *row)
+{
+	struct hs_answer name, value;
+	const struct field *field;
+	struct hs_bytes before;
+
+	if (!next(rest, &name) || (name.type != HS_ANSWER_BULK && name.type != HS_ANSWER_STATUS))
+		return false;
+	before = *rest;
+	if (!next(rest, &value))
+		return false;
+	if (value.count) { /* nested: of no use here */
+		*rest = before;
+		return skip(rest);
+	}
+	field = find_field(kind, name.text);
+	if (!field)
+		return true;
+	if (field->text)
+		memcpy((char *)row + field->at, &value.text, sizeof value.text);
+	else
+		set_number(row, field->at, number_of(&value));
+	return true;
+}
+
+static bool read_row(struct hs_bytes *rest, const struct kind *kind, void *row)
+{
+	struct hs_answer head;
+	int64_t pairs;
+
+	if (!next(rest, &head))
+		return false;
+	if (head.type != HS_ANSWER_MAP && (head.type != HS_ANSWER_ARRAY || head.count % 2))
+		return false;
+	pairs = head.type == HS_ANSWER_MAP ? head.count : head.count / 2;
+	clear(kind, row);
+	for (int64_t i = 0; i < pairs; i++) {
+		if (!read_pair(rest, kind, row))
+			return false;
+	}
+	return true;
+}
+
+/* The rows of a reply, at most `max`, into memory of their own. */
+static bool read_rows(struct hs_bytes reply, const struct kind *kind, size_t max, void **rows,
+		      size_t *count)
+{
+	struct hs_answer head;
+
+	if (!next(&reply, &head))
+		return false;
+	if (head.type != HS_ANSWER_ARRAY && head.type != HS_ANSWER_NULL)
+		return false;
+	if ((uint64_t)head.count < max)
+		max = (size_t)head.count;
+	*rows = hs_mem_zalloc((max ? max : 1) * kind->bytes);
+	for (*count = 0; *count < max; ++*count) {
+		if (!read_row(&reply, kind, (char *)*rows + *count * kind->bytes))
+			return false;
+	}
+	return true;
+}
+
+/* ---- the model ---- */
+
+void hs_top_model_init(struct hs_top_model *model)
+{
+	*model = (struct hs_top_model){.uptime_s = NAN};
+	clear(&partition_kind, &model->median);
+}
+
+void hs_top_model_deinit(struct hs_top_model *model)
+{
+	hs_buf_deinit(&model->bytes);
+	hs_mem_free(&model->rows);
+	hs_mem_free(&model->partitions);
+	hs_top_model_init(model);
+}
+
+/* "name:value" on a line of its own; empty when there is none. */
+static struct hs_bytes info_field(struct hs_bytes info, const char *name)
+{
+	size_t len = strlen(name);
+
+	while (info.len > 0) {
+		const char *end = memchr(info.data, '\n', info.len);
+		size_t line = end ? (size_t)(end - info.data) : info.len;
+
+		if (line > len && memcmp(info.data, name, len) == 0 && info.data[len] == ':') {
+			line -= info.data[line - 1] == '\r';
+			return (struct hs_bytes){info.data + len + 1, line - len - 1};
+		}
+		line += end ? 1 : 0;
+		info.data += line;
+		info.len -= line;
+	}
+	return (struct hs_bytes){NULL, 0};
+}
+
+/* A server that keeps INFO to itself can be looked at all the same. */
+static void read_info(struct hs_top_model *model, struct hs_bytes reply)
+{
+	struct hs_answer head;
+
+	if (!next(&reply, &head) || head.type != HS_ANSWER_BULK)
+		return;
+	model->version = info_field(head.text, "heatsink_version");
+	head.text = info_field(head.text, "uptime_in_seconds");
+	model->uptime_s = number_of(&head);
+}
+
+/* The median comes as the last row; here it stands apart. */
+static void take_median(struct hs_top_model *model)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < model->partitions_count; i++) {
+		if (hs_bytes_equal(model->partitions[i].id, HS_LIT("median")))
+			model->median = model->partitions[i];
+		else
+			model->partitions[kept++] = model->partitions[i];
+	}
+	model->partitions_count = kept;
+}
+
+/* HEAT PREFIXES takes no filter; and one that the server has applied does no harm again. */
+static void filter(struct hs_top_model *model, const struct hs_top_question *question)
+{
+	size_t kept = 0, len = question->prefix_len;
+
+	if (question->what == HS_TOP_SLOTS || len == 0)
+		return;
+	for (size_t i = 0; i < model->rows_count; i++) {
+		const struct hs_top_row *row = &model->rows[i];
+
+		if (row->name.len >= len && memcmp(row->name.data, question->prefix, len) == 0)
+			model->rows[kept++] = *row;
+	}
+	model->rows_count = kept;
+}
+
+static bool read_prefixes(struct hs_top_model *model, struct hs_bytes reply)
+{
+	void *rows = NULL;
+	bool fine = read_rows(reply, &row_kind, HS_TOP_PREFIX_ROWS, &rows, &model->prefixes_count);
+
+	if (fine)
+		memcpy(model->prefixes, rows, model->prefixes_count * sizeof *model->prefixes);
+	hs_mem_free(&rows);
+	return fine;
+}
+
+/* The copy of a reply that lies in `bytes`, where it begins at *at. */
+static struct hs_bytes copy_of(const struct hs_buf *bytes, struct hs_bytes reply, size_t *at)
+{
+	struct hs_bytes copy = {bytes->data + *at, reply.len};
+
+	*at += reply.len;
+	return copy;
+}
+
+static bool read_all(struct hs_top_model *model, const struct hs_top_question *question,
+		     const struct hs_top_replies *replies)
+{
+	struct hs_bytes reply[HS_TOP_REPLIES_MAX];
+	size_t at = 0;
+
+	for (size_t i = 0; i < replies->count; i++)
+		hs_buf_append_bytes(&model->bytes, replies->reply[i]);
+	for (size_t i = 0; i < replies->count; i++)
+		reply[i] = copy_of(&model->bytes, replies->reply[i], &at);
+	if (replies->count < 3)
+		return false;
+	read_info(model, reply[0]);
+	if (!read_rows(reply[1], &partition_kind, HS_TOP_PARTITIONS_MAX,
+		       (void **)&model->partitions, &model->partitions_count))
+		return false;
+	take_median(model);
+	if (!read_rows(reply[2], &row_kind, HS_TOP_ROWS_MAX, (void **)&model->rows,
+		       &model->rows_count))
+		return false;
+	filter(model, question);
+	model->what = question->what;
+	model->filled = true;
+	return replies->count < 4 || read_prefixes(model, reply[3]);
+}
+
+int hs_top_model_read(struct hs_top_model *model, const struct hs_top_question *question,
+		      const struct hs_top_replies *replies)
+{
+	struct hs_top_model fresh;
+
+	hs_top_model_init(&fresh);
+	if (!read_all(&fresh, question, replies)) {
+		hs_top_model_deinit(&fresh);
+		return HS_EPROTO;
+	}
+	hs_top_model_deinit(model);
+	*model = fresh;
+	return 0;
+}
+
+/* ---- order ---- */
+
+static double weight(const struct hs_top_row *row, enum hs_top_sort sort)
+{
+	double value = NAN;
+
+	switch (sort) {
+	case HS_TOP_BY_OPS:
+		value = isfinite(row->ops_low) ? row->ops_low : row->ops;
+		break;
+	case HS_TOP_BY_READS:
+		value = row->reads;
+		break;
+	case HS_TOP_BY_WRITES:
+		value = row->writes;
+		break;
+	case HS_TOP_BY_BYTES:
+		value = row->bytes;
+		break;
+	case HS_TOP_BY_LATENCY:
+		value = row->p99_us;
+		break;
+	case HS_TOP_SORTS:
+		break;
+	}
+	return isfinite(value) ? value : -1;
+}
+
+static int compare(const void *a, const void *b, void *context)
+{
+	const struct hs_top_row *left = a, *right = b;
+	enum hs_top_sort sort = *(const enum hs_top_sort *)context;
+	double difference = weight(right, sort) - weight(left, sort);
+	int names = hs_bytes_compare(left->name, right->name);
+
+	if (difference != 0)
+		return difference > 0 ? 1 : -1;
+	return names ? names : (left->slot > right->slot) - (left->slot < right->slot);
+}
+
+void hs_top_model_sort(struct hs_top_model *model, enum hs_top_sort sort)
+{
+	if (model->rows_count)
+		qsort_r(model->rows, model->rows_count, sizeof *model->rows, compare, &sort);
+}

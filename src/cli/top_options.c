@@ -1,0 +1,210 @@
+/* The options of `heatsink top`, one row each, and its help. */
+#include "cli/top.h"
+
+#include "base/err.h"
+
+#include <string.h>
+
+static const char *const whats[HS_TOP_WHATS] = {
+	[HS_TOP_KEYS] = "keys", [HS_TOP_PREFIXES] = "prefixes", [HS_TOP_SLOTS] = "slots"};
+static const char *const sorts[HS_TOP_SORTS] = {
+	[HS_TOP_BY_OPS] = "ops",     [HS_TOP_BY_READS] = "reads",     [HS_TOP_BY_WRITES] = "writes",
+	[HS_TOP_BY_BYTES] = "bytes", [HS_TOP_BY_LATENCY] = "latency",
+};
+static const char *const windows[HS_TOP_WINDOWS] = {
+	[HS_TOP_AUTO] = "auto", [HS_TOP_SHORT] = "short", [HS_TOP_LONG] = "long"};
+
+const char *hs_top_what_name(enum hs_top_what what)
+{
+	return whats[what];
+}
+
+const char *hs_top_sort_name(enum hs_top_sort sort)
+{
+	return sorts[sort];
+}
+
+const char *hs_top_window_name(enum hs_top_window window)
+{
+	return windows[window];
+}
+
+static bool find_word(const char *word, const char *const *words, int count, int *which)
+{
+	for (*which = 0; *which < count; ++*which) {
+		if (strcmp(word, words[*which]) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool read_target(const struct hs_flag *flag, void *to, const char *word)
+{
+	struct hs_top_options *options = to;
+	bool v6;
+
+	(void)flag;
+	if (!hs_flag_target(word, options->host, &options->port))
+		return false;
+	v6 = strchr(options->host, ':') != NULL;
+	snprintf(options->target, sizeof options->target, "%s%s%s:%u", v6 ? "[" : "", options->host,
+		 v6 ? "]" : "", (unsigned)options->port);
+	return true;
+}
+
+static bool read_password(const struct hs_flag *flag, void *to, const char *word)
+{
+	struct hs_top_options *options = to;
+
+	(void)flag;
+	options->password = word;
+	return true;
+}
+
+/* Seconds, between flag->min and flag->max in ms. */
+static bool read_seconds(const struct hs_flag *flag, void *to, const char *word)
+{
+	const char *behind;
+	double value;
+
+	if (!hs_flag_decimal(word, &value, &behind) || (*behind && strcmp(behind, "s") != 0))
+		return false;
+	if (value * 1e3 < (double)flag->min || value * 1e3 > (double)flag->max)
+		return false;
+	*(uint64_t *)hs_flag_field(flag, to) = (uint64_t)(value * 1e6);
+	return true;
+}
+
+static bool read_window(const struct hs_flag *flag, void *to, const char *word)
+{
+	struct hs_top_options *options = to;
+	int which;
+
+	(void)flag;
+	if (!find_word(word, windows, HS_TOP_WINDOWS, &which))
+		return false;
+	options->question.window = (enum hs_top_window)which;
+	return true;
+}
+
+static bool read_sort(const struct hs_flag *flag, void *to, const char *word)
+{
+	struct hs_top_options *options = to;
+	int which;
+
+	(void)flag;
+	if (!find_word(word, sorts, HS_TOP_SORTS, &which))
+		return false;
+	options->question.sort = (enum hs_top_sort)which;
+	return true;
+}
+
+static bool read_show(const struct hs_flag *flag, void *to, const char *word)
+{
+	struct hs_top_options *options = to;
+	int which;
+
+	(void)flag;
+	if (!find_word(word, whats, HS_TOP_WHATS, &which))
+		return false;
+	options->question.what = (enum hs_top_what)which;
+	return true;
+}
+
+static bool read_prefix(const struct hs_flag *flag, void *to, const char *word)
+{
+	struct hs_top_question *question = &((struct hs_top_options *)to)->question;
+	size_t len = strlen(word);
+
+	(void)flag;
+	if (len > sizeof question->prefix)
+		return false;
+	memcpy(question->prefix, word, len);
+	question->prefix_len = len;
+	return true;
+}
+
+#define FIELD(name) offsetof(struct hs_top_options, name)
+
+static const struct hs_flag rows[] = {
+	{"target", "HOST:PORT", "127.0.0.1:6380", "the heatsink server to look at", read_target, 0,
+	 0, 0},
+	{"password", "WORD", "", "sent with AUTH", read_password, 0, 0, 0},
+	{"once", NULL, "no",
+	 "print one frame as text and end: 80 columns, those of the terminal, or $COLUMNS",
+	 hs_flag_read_yes, FIELD(once), 0, 0},
+	{"interval", "SECONDS", "1", "time between two looks, 0.1 to 3600", read_seconds,
+	 FIELD(interval_us), 100, 3600000},
+	{"window", "WORD", "auto",
+	 "what rates are taken over: short (about 100 ms, to react), long (10 s, to look at), "
+	 "auto: the server takes the short one while enough happens in it",
+	 read_window, 0, 0, 0},
+	{"sort", "WORD", "ops", "ops, reads, writes, bytes, or latency", read_sort, 0, 0, 0},
+	{"show", "WORD", "keys", "the table: keys, prefixes, or slots", read_show, 0, 0, 0},
+	{"prefix", "TEXT", "", "only keys and prefixes that start with it", read_prefix, 0, 0, 0},
+	{"count", "N", "0", "rows to ask for, at most 1000; 0: 10 with --once, 100 without",
+	 hs_flag_read_uint, FIELD(question.count), 0, HS_TOP_ROWS_MAX},
+	{"timeout", "SECONDS", "5", "how long an answer may take, 0.1 to 3600", read_seconds,
+	 FIELD(timeout_us), 100, 3600000},
+	{"help", NULL, "no", "print this", hs_flag_read_yes, FIELD(help), 0, 0},
+};
+
+static const struct hs_flags flags = {"heatsink top", rows, sizeof rows / sizeof *rows};
+
+static const char before[] = "heatsink top: which key, which partition, how hot, as it happens\n"
+			     "\n"
+			     "usage: heatsink top [flags]\n"
+			     "\n";
+
+static const char after[] =
+	"\n"
+	"What is shown\n"
+	"\n"
+	"  Partitions, as bars. The mark in each bar is the fleet's median. LOAD is the\n"
+	"  ratio to the mean, QUEUE what waits for the partition, TOP KEY its hottest key\n"
+	"  and that key's share of its requests. All in order when there is room for all,\n"
+	"  otherwise the hottest first.\n"
+	"\n"
+	"  Keys. OPS/S is the most a key can have had, LEAST what it had for certain: the\n"
+	"  closer they are, the surer it is. SHARE is of its partition's requests (of all\n"
+	"  requests, for prefixes), R:W reads and writes in percent, P99 the time that 99\n"
+	"  of 100 requests do not exceed. Wider terminals show more columns. k is 1000,\n"
+	"  MB a million bytes.\n"
+	"\n"
+	"Keys to press\n"
+	"\n"
+	"  o r w b l   sort by ops, reads, writes, bytes, latency\n"
+	"  k p s       show keys, prefixes, slots\n"
+	"  Tab or W    the window: auto, short, long\n"
+	"  /           show only what starts with the text typed, up to Enter; Esc: all\n"
+	"  space       pause and go on; sorting works on the frozen rows\n"
+	"  arrows      move; Page Up, Page Down, Home, End too; the last line has the\n"
+	"              selected key in full\n"
+	"  + -         a longer, a shorter interval\n"
+	"  Ctrl-L      paint everything anew\n"
+	"  h or ?      help          q   quit\n"
+	"\n"
+	"Bytes of a key that are not text are escaped: \\n, \\xNN. Without a UTF-8 locale,\n"
+	"all that is not ASCII is. NO_COLOR set to anything turns colours off. When the\n"
+	"server goes away, top connects again by itself.\n"
+	"\n"
+	"The exit code is 0, 1 when --once got no answer or the terminal is of no use, or\n"
+	"128 and the number of the signal that ended it.\n";
+
+void hs_top_options_help(FILE *out)
+{
+	fputs(before, out);
+	hs_flags_help(&flags, out);
+	fputs(after, out);
+}
+
+int hs_top_options_read(struct hs_top_options *options, int argc, char **argv, FILE *err)
+{
+	int rc;
+
+	*options = (struct hs_top_options){0};
+	rc = hs_flags_read(&flags, options, NULL, argc, argv, err);
+	if (rc == 0 && options->question.count == 0)
+		options->question.count = options->once ? 10 : 100;
+	return rc;
+}

@@ -1,0 +1,210 @@
+/* A grid to the terminal, keys from it: all that knows ncurses. What changed between two frames is
+ * ncurses's to find, so little goes over a slow line. */
+#define NCURSES_NOMACROS
+#include "cli/top.h"
+
+#include "base/mem.h"
+
+#include <ncurses.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+enum { ESCAPE_MS = 25 }; /* longer than that behind an Esc is not part of a key's code */
+
+struct hs_top_screen {
+	SCREEN *screen;
+	attr_t attributes[HS_TOP_STYLES];
+	short pairs[HS_TOP_STYLES];
+};
+
+/* Without colours the shape must do: bold for what matters, reversed for what is chosen. */
+static void set_styles(struct hs_top_screen *screen)
+{
+	attr_t *attributes = screen->attributes;
+
+	attributes[HS_TOP_DIM] = A_DIM;
+	attributes[HS_TOP_STRONG] = A_BOLD;
+	attributes[HS_TOP_HEAD] = A_REVERSE;
+	attributes[HS_TOP_WARM] = A_BOLD;
+	attributes[HS_TOP_HOT] = A_BOLD;
+	attributes[HS_TOP_SELECTED] = A_REVERSE;
+	attributes[HS_TOP_TROUBLE] = A_REVERSE | A_BOLD;
+}
+
+static void set_colours(struct hs_top_screen *screen)
+{
+	static const struct {
+		enum hs_top_style style;
+		short ink;
+	} inks[] = {{HS_TOP_COOL, COLOR_GREEN},
+		    {HS_TOP_WARM, COLOR_YELLOW},
+		    {HS_TOP_HOT, COLOR_RED},
+		    {HS_TOP_HEAD, COLOR_CYAN},
+		    {HS_TOP_TROUBLE, COLOR_RED}};
+	const char *off = getenv("NO_COLOR");
+	short paper;
+
+	if ((off && *off) || !has_colors() || start_color() == ERR)
+		return;
+	paper = use_default_colors() == OK ? -1 : COLOR_BLACK;
+	for (size_t i = 0; i < sizeof inks / sizeof *inks; i++) {
+		short pair = (short)(i + 1);
+
+		if (init_pair(pair, inks[i].ink, paper) == OK)
+			screen->pairs[inks[i].style] = pair;
+	}
+}
+
+struct hs_top_screen *hs_top_screen_open(char error[HS_TOP_ERROR_MAX])
+{
+	const char *term = getenv("TERM");
+	struct hs_top_screen *screen;
+
+	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
+		snprintf(error, HS_TOP_ERROR_MAX,
+			 "this is no terminal; --once prints one frame anywhere");
+		return NULL;
+	}
+	screen = hs_mem_zalloc(sizeof *screen);
+	if (term && *term)
+		screen->screen = newterm(NULL, stdout, stdin);
+	if (!screen->screen) {
+		snprintf(error, HS_TOP_ERROR_MAX,
+			 "no terminal called '%.64s' is known; set TERM (xterm, vt100), or use "
+			 "--once",
+			 term ? term : "");
+		hs_mem_free(&screen);
+		return NULL;
+	}
+	cbreak();
+	noecho();
+	nonl();
+	intrflush(stdscr,
+		  FALSE); /* Ctrl-C and Ctrl-Z must not swallow the end of what is painted */
+	keypad(stdscr, TRUE);
+	define_key("\033[A", KEY_UP); /* from terminals that do not do as TERM says */
+	define_key("\033[B", KEY_DOWN);
+	nodelay(stdscr, TRUE);
+	set_escdelay(ESCAPE_MS);
+	curs_set(0);
+	set_styles(screen);
+	set_colours(screen);
+	return screen;
+}
+
+void hs_top_screen_close(struct hs_top_screen **screen)
+{
+	if (!*screen)
+		return;
+	hs_top_screen_leave(*screen);
+	delscreen((*screen)->screen);
+	hs_mem_free(screen);
+}
+
+void hs_top_screen_leave(struct hs_top_screen *screen)
+{
+	(void)screen;
+	curs_set(1);
+	endwin();
+}
+
+void hs_top_screen_size(const struct hs_top_screen *screen, size_t *rows, size_t *cols)
+{
+	(void)screen;
+	*rows = (size_t)getmaxy(stdscr);
+	*cols = (size_t)getmaxx(stdscr);
+}
+
+void hs_top_screen_redraw(struct hs_top_screen *screen)
+{
+	(void)screen;
+	clearok(curscr, TRUE);
+}
+
+void hs_top_screen_resize(struct hs_top_screen *screen)
+{
+	struct winsize size;
+
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row && size.ws_col)
+		resizeterm(size.ws_row, size.ws_col);
+	hs_top_screen_redraw(screen); /* whatever became of the picture meanwhile */
+}
+
+void hs_top_screen_show(struct hs_top_screen *screen, const struct hs_top_grid *grid)
+{
+	bool cursor = grid->cursor_row < grid->rows && grid->cursor_col < grid->cols;
+
+	erase();
+	for (size_t i = 0; i < grid->rows * grid->cols; i++) {
+		const struct hs_top_cell *cell = &grid->cells[i];
+		wchar_t text[2] = {(wchar_t)cell->character, L'\0'};
+		cchar_t piece;
+
+		if (cell->character == 0)
+			continue;
+		setcchar(&piece, text, screen->attributes[cell->style], screen->pairs[cell->style],
+			 NULL);
+		mvadd_wch((int)(i / grid->cols), (int)(i % grid->cols), &piece);
+	}
+	curs_set(cursor ? 1 : 0);
+	if (cursor)
+		move((int)grid->cursor_row, (int)grid->cursor_col);
+	refresh();
+}
+
+/* Function keys by their ncurses code. */
+static uint32_t function_key(wint_t code)
+{
+	static const struct {
+		wint_t code;
+		uint32_t key;
+	} keys[] = {
+		{KEY_UP, HS_TOP_KEY_UP},	 {KEY_DOWN, HS_TOP_KEY_DOWN},
+		{KEY_PPAGE, HS_TOP_KEY_PAGE_UP}, {KEY_NPAGE, HS_TOP_KEY_PAGE_DOWN},
+		{KEY_HOME, HS_TOP_KEY_HOME},	 {KEY_END, HS_TOP_KEY_END},
+		{KEY_ENTER, HS_TOP_KEY_ENTER},	 {KEY_BACKSPACE, HS_TOP_KEY_BACKSPACE},
+	};
+
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+		if (keys[i].code == code)
+			return keys[i].key;
+	}
+	return HS_TOP_KEY_NONE;
+}
+
+/* Behind an Esc: a code that ncurses does not know is taken whole, so that its letters are not
+ * taken for keys. True when there was none: the Esc was typed by itself. */
+static bool lone_escape(void)
+{
+	wint_t code;
+
+	if (get_wch(&code) == ERR || code == HS_TOP_KEY_ESCAPE)
+		return true;
+	if (code == '[' || code == 'O') {
+		while (get_wch(&code) != ERR && (code < '@' || code > '~'))
+			continue;
+	}
+	return false;
+}
+
+uint32_t hs_top_screen_key(struct hs_top_screen *screen)
+{
+	wint_t code;
+	int kind;
+
+	(void)screen;
+	while ((kind = get_wch(&code)) != ERR) {
+		uint32_t key = kind == KEY_CODE_YES ? function_key(code) : (uint32_t)code;
+
+		if (key == '\n')
+			key = HS_TOP_KEY_ENTER;
+		if (key == '\b')
+			key = HS_TOP_KEY_BACKSPACE;
+		if (key == HS_TOP_KEY_ESCAPE && !lone_escape())
+			continue;
+		if (key != HS_TOP_KEY_NONE)
+			return key;
+	}
+	return HS_TOP_KEY_NONE;
+}

@@ -1,0 +1,107 @@
+/* Columns. Each has a rank; they get a place in that order while there is room, so a narrow
+ * terminal shows what matters most and a wide one shows everything:
+ *
+ *     1. the columns that are not optional, at their least width
+ *     2. the optional ones, once those that grow have the width they want
+ *     3. what is left goes to those that grow, as far as they do */
+#include "cli/top.h"
+
+/* The width a column counts with while places are given out. */
+static size_t claim(const struct hs_top_column *column, bool generous)
+{
+	return generous && column->wanted > column->width ? column->wanted : column->width;
+}
+
+/* The columns in use and the blanks between them. */
+static size_t used(const struct hs_top_layout *layout, bool generous)
+{
+	size_t sum = 0, count = 0;
+
+	for (size_t i = 0; i < layout->count; i++) {
+		if (layout->width[i]) {
+			sum += claim(&layout->columns[i], generous);
+			count++;
+		}
+	}
+	return sum + (count ? count - 1 : 0);
+}
+
+static void place(struct hs_top_layout *layout, size_t i, size_t cols)
+{
+	const struct hs_top_column *column = &layout->columns[i];
+
+	layout->width[i] = column->width;
+	if (used(layout, column->optional) > cols)
+		layout->width[i] = 0;
+}
+
+static void grow(struct hs_top_layout *layout, size_t cols)
+{
+	size_t parts = 0, left = cols - used(layout, false);
+
+	for (size_t i = 0; i < layout->count; i++)
+		parts += layout->width[i] ? layout->columns[i].grow : 0;
+	for (size_t i = 0; i < layout->count && parts; i++) {
+		size_t mine = layout->width[i] ? layout->columns[i].grow : 0;
+		size_t more = left * mine / parts;
+
+		if (mine && more > layout->columns[i].most - layout->width[i])
+			more = layout->columns[i].most - layout->width[i];
+		layout->width[i] += more;
+		left -= more;
+		parts -= mine;
+	}
+}
+
+void hs_top_layout_init(struct hs_top_layout *layout, const struct hs_top_column *columns,
+			size_t count, size_t cols)
+{
+	size_t at = 0;
+
+	hs_check(count <= HS_TOP_COLUMNS_MAX);
+	*layout = (struct hs_top_layout){.columns = columns, .count = count};
+	for (int rank = 1; rank <= HS_TOP_COLUMNS_MAX; rank++) {
+		for (size_t i = 0; i < count; i++) {
+			if (columns[i].rank == rank)
+				place(layout, i, cols);
+		}
+	}
+	if (used(layout, false) < cols)
+		grow(layout, cols);
+	for (size_t i = 0; i < count; i++) {
+		layout->at[i] = at;
+		at += layout->width[i] ? layout->width[i] + 1 : 0;
+	}
+}
+
+void hs_top_layout_head(const struct hs_top_layout *layout, struct hs_top_grid *grid, size_t row,
+			int sort)
+{
+	hs_top_grid_style(grid, row, 0, grid->cols, HS_TOP_HEAD);
+	for (size_t i = 0; i < layout->count; i++) {
+		const struct hs_top_column *column = &layout->columns[i];
+		enum hs_top_style style =
+			column->sort >= 0 && column->sort == sort ? HS_TOP_STRONG : HS_TOP_HEAD;
+
+		if (!layout->width[i])
+			continue;
+		if (column->left)
+			hs_top_grid_put(grid, row, layout->at[i], layout->width[i], style,
+					column->title);
+		else
+			hs_top_grid_put_right(grid, row, layout->at[i], layout->width[i], style,
+					      column->title);
+	}
+}
+
+void hs_top_layout_row(const struct hs_top_layout *layout, struct hs_top_grid *grid, size_t row,
+		       const void *item, const void *context)
+{
+	for (size_t i = 0; i < layout->count; i++) {
+		const struct hs_top_column *column = &layout->columns[i];
+
+		if (layout->width[i])
+			column->write(grid, row, layout->at[i], layout->width[i], column, item,
+				      context);
+	}
+}
