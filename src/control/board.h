@@ -61,7 +61,7 @@ struct hs_board_row {
 	double share; /* keys, slots: of their partition's requests; prefixes: of all */
 	char name[HS_BOARD_NAME_BYTES]; /* as it is shown; empty for slots */
 	uint32_t name_len;
-	char hash[17];	/* heat.id in hexadecimal digits */
+	char hash[17];	/* heat.shown in hexadecimal digits */
 	double total_s; /* how long ago heat.total_… began; 0 when not known */
 };
 
@@ -78,7 +78,7 @@ void hs_board_key(struct hs_board *board, struct hs_bytes key, uint16_t slot, ui
  * Lies inside the row. */
 struct hs_bytes hs_board_name(const struct hs_board_row *row);
 /* The same of what is kept of a key that has no row. Returns its length. */
-uint32_t hs_board_show_name(uint64_t id, struct hs_bytes kept, uint32_t full_len,
+uint32_t hs_board_show_name(uint64_t hash, struct hs_bytes kept, uint32_t full_len,
 			    char name[HS_BOARD_NAME_BYTES]);
 
 /* ---- partitions ---- */

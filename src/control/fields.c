@@ -6,9 +6,9 @@
 
 static struct hs_field_value integer(double value)
 {
-	/* No rate comes near this; what is not a number is shown as none. */
+	/* No rate comes near this; an upper bound that is not known is the largest there is. */
 	if (!(value > -9e18 && value < 9e18))
-		value = 0;
+		value = value > 0 ? 9e18 : 0;
 	return (struct hs_field_value){.integer = (int64_t)value};
 }
 

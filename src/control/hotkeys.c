@@ -118,6 +118,7 @@ static void put_key(struct hs_hotkeys_key *key, const struct hs_heat_row *row)
 {
 	*key = (struct hs_hotkeys_key){
 		.id = row->id,
+		.shown = row->shown,
 		.name_len = row->name_len,
 		.full_len = row->full_len,
 		.slot = row->slot,

@@ -10,7 +10,7 @@ static const struct hs_heat_rates *shown(const struct hs_board_row *row)
 }
 
 /* The beginning of a long key does not say which one it is; its length and its hash do. */
-uint32_t hs_board_show_name(uint64_t id, struct hs_bytes kept, uint32_t full_len,
+uint32_t hs_board_show_name(uint64_t hash, struct hs_bytes kept, uint32_t full_len,
 			    char name[HS_BOARD_NAME_BYTES])
 {
 	char rest[HS_BOARD_NAME_BYTES - HS_HEAT_NAME_BYTES];
@@ -22,7 +22,7 @@ uint32_t hs_board_show_name(uint64_t id, struct hs_bytes kept, uint32_t full_len
 	if (full_len <= kept.len)
 		return (uint32_t)kept.len;
 	more = snprintf(rest, sizeof rest, "…(%lu bytes, #%016llx)", (unsigned long)full_len,
-			(unsigned long long)id);
+			(unsigned long long)hash);
 	hs_check(more > 0);
 	hs_check((size_t)more < sizeof rest);
 	memcpy(name + kept.len, rest, (size_t)more);
@@ -33,8 +33,9 @@ static void fill_name(struct hs_board_row *row)
 {
 	const struct hs_heat_row *heat = &row->heat;
 
-	row->name_len = hs_board_show_name(heat->id, (struct hs_bytes){heat->name, heat->name_len},
-					   heat->full_len, row->name);
+	row->name_len =
+		hs_board_show_name(heat->shown, (struct hs_bytes){heat->name, heat->name_len},
+				   heat->full_len, row->name);
 }
 
 static double whole_of(const struct hs_board *board, enum hs_heat_what what,
@@ -53,7 +54,7 @@ void hs_board_fill(const struct hs_board *board, enum hs_heat_what what, enum hs
 {
 	row->window = window;
 	row->share = hs_board_share(shown(row)->ops_low, whole_of(board, what, row));
-	snprintf(row->hash, sizeof row->hash, "%016llx", (unsigned long long)row->heat.id);
+	snprintf(row->hash, sizeof row->hash, "%016llx", (unsigned long long)row->heat.shown);
 	row->total_s = 0;
 	if (row->heat.total_since_us > 0 && row->heat.total_since_us < board->now.mono_us)
 		row->total_s = (double)(board->now.mono_us - row->heat.total_since_us) / 1e6;

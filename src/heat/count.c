@@ -16,6 +16,14 @@ uint64_t hs_heat_slot_hash(const struct hs_heat *heat, uint16_t slot)
 	return mixed ^ mixed >> 32;
 }
 
+uint64_t hs_heat_shown(const struct hs_heat *heat, struct hs_bytes name)
+{
+	uint64_t hash = hs_hash(name, heat->name_seeds[0]);
+
+	return hs_hash((struct hs_bytes){(const char *)&hash, sizeof hash}, heat->name_seeds[1]) >>
+	       16;
+}
+
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a word's first byte is its lowest");
 
 /* Where the ':' are, eight bytes at a time: bit 7 of every byte that is one. */
@@ -100,10 +108,11 @@ static void count_sums(struct hs_heat *heat, uint32_t accesses, uint64_t bytes)
 	heat->epoch_bytes += bytes;
 }
 
-/* Times in whole µs, a begun one counts. */
+/* Times in whole µs, a begun one counts, and so does what was too short to measure: 0 is for what is
+ * not known. */
 static uint32_t step_of(uint64_t time_ns)
 {
-	return hs_ladder_step((time_ns + 999) / 1000);
+	return hs_ladder_step(time_ns > 0 ? (time_ns + 999) / 1000 : 1);
 }
 
 static inline struct hs_heat_touch touch_of(const struct hs_heat_pending *note, uint64_t time_ns,
@@ -179,6 +188,7 @@ static inline void count_in_table(struct hs_heat *heat, enum hs_heat_what what,
 			struct hs_heat_touch touch = touch_of(note, time_ns, step);
 
 			touch.name.len = what == HS_HEAT_KEYS ? touch.name.len : 0;
+			touch.shown = hs_heat_shown(heat, touch.name);
 			pay(heat, table, notes, time_ns, step, &owed);
 			found.hot = hs_heat_give(&pass, found, &touch);
 		}
@@ -202,8 +212,12 @@ static void count_prefix(struct hs_heat *heat, const struct hs_heat_touch *touch
 		found.hot = 0;
 	}
 	hs_heat_mark(&pass, &found, weigh(&heat->clock, count, (float)(int64_t)touch->bytes));
-	if (__builtin_expect(found.wants, 0))
-		found.hot = hs_heat_give(&pass, found, touch);
+	if (__builtin_expect(found.wants, 0)) {
+		struct hs_heat_touch named = *touch;
+
+		named.shown = hs_heat_shown(heat, touch->name);
+		found.hot = hs_heat_give(&pass, found, &named);
+	}
 	table->trial_in = pass.trial_in;
 	if (found.hot)
 		hs_heat_count_many(&table->hots[found.hot], &heat->clock, touch);

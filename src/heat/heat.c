@@ -49,11 +49,13 @@ struct hs_heat *hs_heat_create(const struct hs_heat_options *options)
 	heat->partitions = (struct hs_heat_tally *)(void *)place;
 	heat->partitions_count = options->partitions;
 	heat->seed = options->seed;
+	memcpy(heat->name_seeds, options->name_seeds, sizeof heat->name_seeds);
 	heat->clock.unit = UNIT_START;
 	heat->clock.per_byte = 1.0f / UNIT_START;
 	for (int i = 0; i < HS_HEAT_WINDOWS; i++) {
 		heat->clock.one.window[i] = HS_HEAT_UP;
 		heat->clock.one_exact[i] = 1;
+		heat->ms_exact[i] = 1;
 	}
 	heat->clock.epoch = 1;
 	heat->sum_epoch = 1;
@@ -127,30 +129,47 @@ static void forget(struct hs_heat *heat, uint32_t wanted)
 	heat->reset_done = wanted;
 }
 
-void hs_heat_now(struct hs_heat *heat, uint64_t mono_us)
+static void enter_ms(struct hs_heat *heat, uint64_t ms)
 {
-	uint64_t ms = mono_us / 1000;
-	uint32_t epoch, wanted = atomic_load_explicit(&heat->reset_wanted, memory_order_acquire);
+	uint32_t epoch = (uint32_t)(ms >> HS_HEAT_EPOCH_BITS) + 1;
 
-	if (__builtin_expect(wanted != heat->reset_done, 0))
-		forget(heat, wanted);
-	if (ms <= heat->clock.ms)
-		return;
-	if (heat->clock.ms == 0)
-		hs_counter_set(&heat->since_us, mono_us);
-	hs_counter_set(&heat->seen_us, mono_us);
 	heat->clock.ms = ms;
-	epoch = (uint32_t)(ms >> HS_HEAT_EPOCH_BITS) + 1;
 	if (epoch != heat->clock.epoch)
 		enter_epoch(heat, epoch);
 	ms &= (1 << HS_HEAT_EPOCH_BITS) - 1;
-	heat->clock.one_exact[HS_HEAT_SHORT] = exp((double)ms * 1000 / HS_HEAT_SHORT_US);
-	heat->clock.one_exact[HS_HEAT_LONG] = exp((double)ms * 1000 / HS_HEAT_LONG_US);
-	/* For upper bounds: not a hair below. */
-	for (int i = 0; i < HS_HEAT_WINDOWS; i++)
+	heat->ms_exact[HS_HEAT_SHORT] = exp((double)ms * 1000 / HS_HEAT_SHORT_US);
+	heat->ms_exact[HS_HEAT_LONG] = exp((double)ms * 1000 / HS_HEAT_LONG_US);
+}
+
+void hs_heat_now(struct hs_heat *heat, uint64_t mono_us)
+{
+	static const double tau_us[] = {HS_HEAT_SHORT_US, HS_HEAT_LONG_US};
+	uint64_t ms = mono_us / 1000;
+	uint32_t wanted = atomic_load_explicit(&heat->reset_wanted, memory_order_acquire);
+	bool new_ms = ms > heat->clock.ms;
+
+	if (__builtin_expect(wanted != heat->reset_done, 0))
+		forget(heat, wanted);
+	if (mono_us <= heat->now_us)
+		return;
+	if (heat->now_us == 0)
+		hs_counter_set(&heat->since_us, mono_us);
+	heat->now_us = mono_us;
+	hs_counter_set(&heat->seen_us, mono_us);
+	if (new_ms)
+		enter_ms(heat, ms);
+	/* The exponential within a millisecond: its first terms are all there is to it. */
+	for (int i = 0; i < HS_HEAT_WINDOWS; i++) {
+		double part = (double)(mono_us % 1000) / tau_us[i];
+
+		heat->clock.one_exact[i] = heat->ms_exact[i] * (1 + part + part * part / 2);
+		/* For upper bounds: not a hair below. */
 		heat->clock.one.window[i] = (float)heat->clock.one_exact[i] * HS_HEAT_UP;
-	for (int i = 0; i < HS_HEAT_TABLES; i++)
-		hs_heat_table_look(&heat->tables[i], &heat->clock);
+	}
+	if (new_ms) {
+		for (int i = 0; i < HS_HEAT_TABLES; i++)
+			hs_heat_table_look(&heat->tables[i], &heat->clock);
+	}
 }
 
 /* ---- reading ---- */
@@ -224,13 +243,12 @@ struct hs_heat_sums hs_heat_read_sums(const struct hs_heat *heat, uint64_t now_u
 		if (whole)
 			break;
 	}
-	if (!whole) /* its worker was stopped in the middle of a change */
-		return sums;
+	/* When its worker was stopped in the middle of a change, there is no limit. */
 	for (int w = 0; w < HS_HEAT_WINDOWS; w++) {
 		double decay = hs_heat_decay(epoch, (enum hs_heat_window)w, now_us);
 
-		sums.ops[w] = ops[w] * decay;
-		sums.bytes[w] = bytes[w] * decay;
+		sums.ops[w] = whole ? ops[w] * decay : INFINITY;
+		sums.bytes[w] = whole ? bytes[w] * decay : INFINITY;
 	}
 	return sums;
 }

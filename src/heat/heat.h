@@ -33,7 +33,7 @@ enum hs_heat_window { HS_HEAT_SHORT, HS_HEAT_LONG, HS_HEAT_WINDOWS };
 enum hs_heat_what { HS_HEAT_KEYS, HS_HEAT_PREFIXES, HS_HEAT_SLOTS, HS_HEAT_TABLES };
 
 enum {
-	HS_HEAT_SHORT_US = 100000, /* a request weighs 1/e after this long */
+	HS_HEAT_SHORT_US = 80000, /* a request weighs 1/e after this long */
 	HS_HEAT_LONG_US = 10000000,
 	HS_HEAT_NAME_BYTES = 80,    /* of a key that are kept; the rest of a longer one is not */
 	HS_HEAT_PREFIX_LEVELS = 3,  /* a:b:c:d counts as a: and a:b: and a:b:c: */
@@ -43,7 +43,8 @@ enum {
 };
 
 struct hs_heat_options {
-	uint64_t seed; /* the same for all workers of a process: their tables must merge */
+	uint64_t seed;		/* the same for all workers of a process: their tables must merge */
+	uint64_t name_seeds[2]; /* for `shown`, likewise; independent of `seed` */
 	uint16_t partitions;
 	uint32_t key_sets; /* of 8; a power of two; 0: the usual 512. Small ones are for tests. */
 };
@@ -111,7 +112,8 @@ struct hs_heat_rates {
 };
 
 struct hs_heat_row {
-	uint64_t id; /* of the key: its hash as the tables know it */
+	uint64_t id;	/* of the key, as the tables know it: a secret, who knows it can aim */
+	uint64_t shown; /* another hash of it, to tell keys apart by */
 	char name[HS_HEAT_NAME_BYTES];
 	uint32_t name_len; /* bytes in `name` */
 	uint32_t full_len; /* of the key: more than name_len when it is cut */
@@ -153,6 +155,10 @@ size_t hs_heat_top(struct hs_heat *const *heats, size_t heats_count,
  * has low bounds of 0 and the upper bounds of what may have been missed, and `workers` 0. */
 void hs_heat_find(struct hs_heat *const *heats, size_t heats_count, enum hs_heat_what what,
 		  struct hs_bytes name, uint16_t slot, uint64_t now_us, struct hs_heat_row *row);
+
+/* The `shown` of a name: a hash of its hash, each with a seed of its own, so that neither can be
+ * computed from pairs of names and hashes. */
+uint64_t hs_heat_shown(const struct hs_heat *heat, struct hs_bytes name);
 
 /* All requests of all keys, per second, exact but for decay: what shares are shares of. */
 double hs_heat_total(struct hs_heat *const *heats, size_t heats_count, enum hs_heat_window window,

@@ -33,6 +33,9 @@ struct hs_heat {
 	struct hs_heat_table tables[HS_HEAT_TABLES];
 	struct hs_heat_tally *partitions;
 	uint64_t seed;
+	uint64_t name_seeds[2];
+	double ms_exact[HS_HEAT_WINDOWS]; /* what an access at the start of this ms weighs */
+	uint64_t now_us;
 	uint32_t notes_count;
 	uint16_t partitions_count;
 	/* All requests and bytes, decayed; `sum_version` is odd while they enter a new epoch. */

@@ -105,6 +105,7 @@ static void add_hot(struct hs_heat_row *row, const struct hs_heat_entry *entry,
 	row->full_len = entry->full_len;
 	row->name_len = entry->full_len < HS_HEAT_NAME_BYTES ? entry->full_len : HS_HEAT_NAME_BYTES;
 	memcpy(row->name, entry->name, row->name_len);
+	row->shown = entry->shown;
 	row->slot = entry->slot;
 	row->partition = entry->partition;
 	row->total_reads += entry->total_ops[0];
@@ -308,6 +309,7 @@ void hs_heat_find(struct hs_heat *const *heats, size_t heats_count, enum hs_heat
 	}
 	frame_read(&frame, set, now_us);
 	merge_row(&frame, id, HS_HEAT_LONG, row);
+	row->shown = hs_heat_shown(heats[0], name);
 	row->full_len = (uint32_t)name.len;
 	row->name_len = name.len < HS_HEAT_NAME_BYTES ? (uint32_t)name.len : HS_HEAT_NAME_BYTES;
 	if (row->name_len > 0)
@@ -325,9 +327,10 @@ double hs_heat_total(struct hs_heat *const *heats, size_t heats_count, enum hs_h
 	for (size_t i = 0; i < heats_count; i++) {
 		uint64_t since_us = hs_heat_since_us(heats[i]);
 		double age_s = now_us > since_us + 1000 ? (double)(now_us - since_us) / 1e6 : 1e-3;
+		double ops = hs_heat_read_sums(heats[i], now_us).ops[window];
 
-		total += hs_heat_read_sums(heats[i], now_us).ops[window] /
-			 (tau_s[window] * -expm1(-age_s / tau_s[window]));
+		if (ops < INFINITY)
+			total += ops / (tau_s[window] * -expm1(-age_s / tau_s[window]));
 	}
 	return total;
 }

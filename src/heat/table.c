@@ -220,6 +220,7 @@ uint32_t hs_heat_table_give(struct hs_heat_table *table, const struct hs_heat_cl
 	store_double(&hot->error[HS_HEAT_SHORT], fmin((double)found->before[HS_HEAT_SHORT], score));
 	store_double(&hot->error[HS_HEAT_LONG], (double)found->before[HS_HEAT_LONG]);
 	store(&hot->since_us, clock->ms * 1000);
+	store(&hot->shown, touch->shown);
 	store(&hot->slot, touch->slot);
 	store(&hot->partition, touch->partition);
 	for (int i = 0; i < 2; i++) {
@@ -330,6 +331,9 @@ void hs_heat_table_enter(struct hs_heat_table *table, const struct hs_heat_clock
 	float least = hs_lanes_smallest(line->scores, &which) * up;
 
 	begin_change(side);
+	hs_heat_store(&side->crowd,
+		      side->crowd * (float)(factor[HS_HEAT_SHORT] * growth) * HS_HEAT_UP);
+	hs_heat_store(&side->unit, clock->unit);
 	for (uint32_t way = 0; way < HS_HEAT_WAYS; way++) {
 		struct hs_heat_hot *hot = &table->hots[side->hots[way]];
 		float score = line->scores[way] * up;
@@ -347,9 +351,6 @@ void hs_heat_table_enter(struct hs_heat_table *table, const struct hs_heat_clock
 		if (line->scores[way] < NOTHING)
 			empty(table, set, way);
 	}
-	hs_heat_store(&side->crowd,
-		      side->crowd * (float)(factor[HS_HEAT_SHORT] * growth) * HS_HEAT_UP);
-	hs_heat_store(&side->unit, clock->unit);
 	store(&side->epoch, clock->epoch);
 	end_change(side);
 }

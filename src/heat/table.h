@@ -86,6 +86,7 @@ struct hs_heat_hot {
 	double misses[HS_HEAT_WINDOWS], conflicts[HS_HEAT_WINDOWS];
 	double error[HS_HEAT_WINDOWS]; /* what it may have had before, as a weight */
 	uint64_t since_us;	       /* when it got its owner */
+	uint64_t shown;		       /* hs_heat_shown of its whole name */
 	uint64_t name[HS_HEAT_NAME_WORDS];
 	uint32_t cell; /* its owner: set × 8 + way, if `owned` */
 	uint32_t full_len;
@@ -135,6 +136,7 @@ struct hs_heat_touch {
 	uint16_t slot;
 	uint16_t partition;
 	struct hs_bytes name;
+	uint64_t shown; /* of it, for a new hot */
 };
 
 size_t hs_heat_table_bytes(uint32_t sets, uint32_t hots);
@@ -357,6 +359,7 @@ struct hs_heat_entry {
 	double misses[HS_HEAT_WINDOWS], conflicts[HS_HEAT_WINDOWS];
 	bool hot; /* what follows is known */
 	uint64_t total_ops[2], total_bytes, total_ns, total_since_us;
+	uint64_t shown;
 	uint32_t full_len;
 	uint16_t slot, partition;
 	char name[HS_HEAT_NAME_BYTES];

@@ -48,6 +48,7 @@ static void read_hot(const struct hs_heat_hot *hot, const double factor[HS_HEAT_
 
 		memcpy(entry->name + i * sizeof word, &word, sizeof word);
 	}
+	entry->shown = load(&hot->shown);
 	entry->full_len = load(&hot->full_len);
 	entry->slot = load(&hot->slot);
 	entry->partition = load(&hot->partition);
@@ -95,16 +96,20 @@ static void read_once(const struct hs_heat_table *table, uint32_t set, uint64_t 
 		hs_heat_decay(load(&side->epoch), HS_HEAT_LONG, now_us),
 	};
 	double lowest = INFINITY, crowd = load_float(&side->crowd) * factor[HS_HEAT_SHORT];
+	uint32_t tags[HS_HEAT_WAYS];
 
 	view->unit = load_float(&side->unit);
 	view->count = 0;
+	/* All tags before any score: an entry that moves meanwhile, and is seen nowhere, had no more
+	 * than the lowest score has become. */
+	for (uint32_t way = 0; way < HS_HEAT_WAYS; way++)
+		tags[way] = load(&line->tags[way]);
 	for (uint32_t way = 0; way < HS_HEAT_WAYS; way++) {
-		uint32_t tag = load(&line->tags[way]);
 		double score = load_float(&line->scores[way]) * factor[HS_HEAT_LONG];
 
 		lowest = score < lowest ? score : lowest;
-		if (tag != 0)
-			read_entry(table, set, way, tag, factor, crowd,
+		if (tags[way] != 0)
+			read_entry(table, set, way, tags[way], factor, crowd,
 				   &view->entries[view->count++]);
 	}
 	view->absent[HS_HEAT_SHORT] = crowd < lowest ? crowd : lowest;

@@ -25,7 +25,8 @@ void hs_metrics_partitions(struct hs_metrics *metrics, struct hs_board *board)
 		}
 	}
 	hs_metrics_family(metrics, "partition_", "request_duration_seconds", "histogram",
-			  "Time from a request to its answer, a write's commit included");
+			  "Time of requests, a write's commit included; reads pipelined together "
+			  "share theirs evenly");
 	for (uint16_t id = 0; id < count; id++) {
 		struct hs_metrics_label label = {"partition", hs_bytes_of(rows[id].id)};
 

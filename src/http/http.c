@@ -14,7 +14,7 @@
 
 /* Several routes are answered by one run of the library; this many connections more than we let in
  * are its limit, so that ours is the one that counts. */
-enum { SPARE_CONNECTIONS = 8 };
+enum { SPARE_CONNECTIONS = 8, SMALL_BODY_BYTES = 4096 };
 
 struct hs_http {
 	struct hs_http_options options;
@@ -136,7 +136,8 @@ static unsigned bound(const struct hs_http *http, unsigned status, struct hs_buf
 			      options->body_bytes);
 		return MHD_HTTP_INTERNAL_SERVER_ERROR;
 	}
-	if (http->stats.unread_bytes + len > options->unread_bytes) {
+	/* Small ones are bounded by the number of connections: a probe is always answered. */
+	if (len > SMALL_BODY_BYTES && http->stats.unread_bytes + len > options->unread_bytes) {
 		hs_buf_deinit(body);
 		hs_buf_printf(body, "%llu bytes of answers wait to be read: try again\n",
 			      (unsigned long long)http->stats.unread_bytes);

@@ -375,6 +375,8 @@ static void create_heats(struct hs_server *server)
 	};
 
 	hs_check(getrandom(&options.seed, sizeof options.seed, 0) == (ssize_t)sizeof options.seed);
+	hs_check(getrandom(options.name_seeds, sizeof options.name_seeds, 0) ==
+		 (ssize_t)sizeof options.name_seeds);
 	server->heats = hs_mem_zalloc(server->workers_count * sizeof(struct hs_heat *));
 	for (uint32_t i = 0; i < server->workers_count; i++)
 		server->heats[i] = hs_heat_create(&options);

@@ -410,7 +410,7 @@ class HotKeys(HttpCase):
 
         def keys():
             rows = self.json("/api/history?what=top&seconds=600")["rows"]
-            return {key["key"] for second in rows for key in second["top"]}
+            return {key["key"] for second in rows for key in second["keys"]}
         wait_for(self, "hot keys in the history",
                  lambda: self.heat_up("plain", 100) or "plain" in keys())
 

@@ -17,6 +17,8 @@
 
 #include <cmocka.h>
 
+#define SHORT_S (HS_HEAT_SHORT_US / 1e6)
+
 enum { PARTITIONS = 8, ROWS = 1000, MS = 1000, SECOND = 1000 * MS, START = 77 * SECOND };
 
 struct fixture {

@@ -248,6 +248,7 @@ static void test_partitions(void **state)
 static void test_history(void **state)
 {
 	static const char *const kinds[] = {"partitions", "top", "ranges"};
+	static const char *const lists[] = {"partitions", "keys", "ranges"};
 	struct world *world = *state;
 
 	live(world);
@@ -264,7 +265,7 @@ static void test_history(void **state)
 		for (size_t i = 0; i < 2; i++) {
 			struct hs_board_second second = hs_board_second(world->board, 2, i);
 			json_t *object = json_array_get(seconds, i);
-			json_t *list = json_object_get(object, kinds[kind]);
+			json_t *list = json_object_get(object, lists[kind]);
 
 			assert_int_equal(json_integer_value(json_object_get(object, "time")),
 					 second.wall_s);
@@ -276,6 +277,8 @@ static void test_history(void **state)
 						   hs_board_second_partition_fields(),
 						   &second.partitions[j]);
 			} else if (kind == 1) {
+				assert_word(object, "window",
+					    second.window == HS_HEAT_SHORT ? "short" : "long");
 				assert_int_equal(json_array_size(list), NAMES);
 				for (size_t j = 0; j < NAMES; j++)
 					assert_row(json_array_get(list, j),

@@ -444,10 +444,12 @@ static void test_the_short_window_when_enough_happens(void **state)
 	(void)state;
 	fleet_init(&fleet, 2);
 	assert_int_equal(hs_board_window(fleet.board), HS_HEAT_LONG);
-	/* The short window holds a tenth of a second. */
-	fleet_run(&fleet, "k", 0, HS_BOARD_SHORT_MIN * 10 * 9 / 10, 2000000, 20000);
+	int enough =
+		HS_BOARD_SHORT_MIN * (1000000 / 1000) / (HS_HEAT_SHORT_US / 1000); /* a second */
+
+	fleet_run(&fleet, "k", 0, enough * 9 / 10, 2000000, 20000);
 	assert_int_equal(hs_board_window(fleet.board), HS_HEAT_LONG);
-	fleet_run(&fleet, "k", 1, HS_BOARD_SHORT_MIN * 10 * 11 / 10, 2000000, 20000);
+	fleet_run(&fleet, "k", 1, enough * 11 / 10, 2000000, 20000);
 	assert_int_equal(hs_board_window(fleet.board), HS_HEAT_SHORT);
 	fleet_pass(&fleet, 200000);
 	assert_int_equal(hs_board_window(fleet.board), HS_HEAT_LONG);

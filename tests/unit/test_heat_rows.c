@@ -202,9 +202,9 @@ static void test_reads_and_writes_apart(void **state)
 	reads_of(fixture, "written", 10);
 	reads_of(fixture, "read", 35);
 	row = find(fixture, HS_HEAT_KEYS, "written");
-	assert_near(row.window[HS_HEAT_SHORT].writes, 300);
-	assert_near(row.window[HS_HEAT_SHORT].reads, 100);
-	assert_near(row.window[HS_HEAT_SHORT].ops_low, 400);
+	assert_near(row.window[HS_HEAT_SHORT].writes, 30 / SHORT_S);
+	assert_near(row.window[HS_HEAT_SHORT].reads, 10 / SHORT_S);
+	assert_near(row.window[HS_HEAT_SHORT].ops_low, 40 / SHORT_S);
 	assert_near(row.window[HS_HEAT_LONG].bytes_low, 3100);
 	assert_int_equal(row.total_writes, 30);
 	assert_int_equal(row.total_reads, 10);
@@ -236,11 +236,11 @@ static void test_misses_and_conflicts(void **state)
 	}
 	top(fixture, HS_HEAT_KEYS, HS_HEAT_BY_MISSES, HS_HEAT_SHORT);
 	assert_true(row_is(&fixture->rows[0], "absent"));
-	assert_near(fixture->rows[0].window[HS_HEAT_SHORT].misses, 200);
+	assert_near(fixture->rows[0].window[HS_HEAT_SHORT].misses, 20 / SHORT_S);
 	assert_near(fixture->rows[0].window[HS_HEAT_SHORT].conflicts, 0);
 	top(fixture, HS_HEAT_KEYS, HS_HEAT_BY_CONFLICTS, HS_HEAT_SHORT);
 	assert_true(row_is(&fixture->rows[0], "fought"));
-	assert_near(fixture->rows[0].window[HS_HEAT_SHORT].conflicts, 50);
+	assert_near(fixture->rows[0].window[HS_HEAT_SHORT].conflicts, 5 / SHORT_S);
 	assert_near(fixture->rows[0].window[HS_HEAT_LONG].conflicts, 0.5);
 	assert_near(fixture->rows[0].window[HS_HEAT_SHORT].misses, 0);
 }
@@ -312,11 +312,11 @@ static void test_workers_add_up(void **state)
 	hs_heat_find(heats, 3, HS_HEAT_KEYS, both.key, 0, START + 100 * SECOND, &row);
 	assert_int_equal(row.workers, 2);
 	assert_int_equal(row.total_reads, 20);
-	assert_near(row.window[HS_HEAT_SHORT].ops_low, 200);
+	assert_near(row.window[HS_HEAT_SHORT].ops_low, 20 / SHORT_S);
 	/* Each may have missed the request with which it began. */
 	assert_true(row.window[HS_HEAT_SHORT].ops_high >= row.window[HS_HEAT_SHORT].ops_low);
-	assert_true(row.window[HS_HEAT_SHORT].ops_high <= 240);
-	assert_near(hs_heat_total(heats, 3, HS_HEAT_SHORT, START + 100 * SECOND), 300);
+	assert_true(row.window[HS_HEAT_SHORT].ops_high <= 24 / SHORT_S);
+	assert_near(hs_heat_total(heats, 3, HS_HEAT_SHORT, START + 100 * SECOND), 30 / SHORT_S);
 	assert_int_equal(hs_heat_top(heats, 3, &query, START + 100 * SECOND, fixture->rows, ROWS),
 			 2);
 	assert_true(row_is(&fixture->rows[0], "both"));
