@@ -38,6 +38,7 @@ struct hs_sim_access {
 	bool write;
 	uint64_t asked_us;
 	uint64_t answered_us; /* HS_SIM_NEVER: it may have happened or not */
+	bool dropped;	      /* the answer says that it did not happen */
 };
 
 #define HS_SIM_NO_KEY UINT32_MAX

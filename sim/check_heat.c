@@ -97,6 +97,8 @@ static void truth_init(struct truth *truth, const struct hs_sim_accesses *access
 		uint16_t first = keyless ? 0 : truth->keys[access->key].partition;
 		uint16_t last = keyless ? (uint16_t)(heats->partitions - 1) : first;
 
+		if (access->dropped)
+			continue;
 		for (uint16_t id = first; id <= last; id++)
 			add(&truth->partitions[id].ops[access->write], sure, 1);
 		if (!keyless)

@@ -96,9 +96,13 @@ static void answer_full(struct hs_op *op, size_t start)
 static int run_command(struct hs_keyspace *ks, struct hs_op *op)
 {
 	struct hs_reply reply = {.out = op->out, .resp = op->resp};
+	struct hs_keyspace_counts counts = *ks->counts;
+	int err;
 
 	ks->frequency = op->frequency;
-	return hs_keyspace_run(ks, op->command, op->slot, op->argc, op->argv, &reply);
+	err = hs_keyspace_run(ks, op->command, op->slot, op->argc, op->argv, &reply);
+	op->missed = err == 0 && hs_keyspace_missed(&counts, ks->counts);
+	return err;
 }
 
 static int run_exec(struct hs_keyspace *ks, struct hs_op *op)
@@ -115,7 +119,8 @@ static int run_exec(struct hs_keyspace *ks, struct hs_op *op)
 	}
 	hs_reply_array(&reply, op->tx->count);
 	for (size_t i = 0; i < op->tx->count; i++) {
-		const struct hs_op_tx_command *command = &op->tx->commands[i];
+		struct hs_op_tx_command *command = &op->tx->commands[i];
+		struct hs_keyspace_counts counts = *ks->counts;
 
 		if (command->answered.len > 0) {
 			hs_buf_append_bytes(op->out, command->answered);
@@ -126,6 +131,7 @@ static int run_exec(struct hs_keyspace *ks, struct hs_op *op)
 				      &reply);
 		if (err)
 			return err;
+		command->missed = hs_keyspace_missed(&counts, ks->counts);
 	}
 	return 0;
 }

@@ -32,6 +32,18 @@ static void pop_silent(struct hs_sim_actor *actor)
 		actor->asks_head++;
 }
 
+/* An answer says when its accesses happened at the latest, and which outcome a transaction had. */
+static void settle_accesses(struct hs_sim_load *load, const struct hs_sim_ask *ask)
+{
+	for (uint32_t i = 0; i < ask->access_count; i++) {
+		struct hs_sim_access *access = &load->accesses.all[ask->access_first + i];
+		bool if_lost = i + 1 == ask->access_count;
+
+		access->answered_us = load->world->now.mono_us;
+		access->dropped = ask->watched && if_lost != ask->refused;
+	}
+}
+
 static void hear(void *context, struct hs_sim_client *client, struct hs_bytes reply)
 {
 	struct hs_sim_actor *actor = context;
@@ -52,8 +64,7 @@ static void hear(void *context, struct hs_sim_client *client, struct hs_bytes re
 		complain(actor, ask, reply);
 	for (uint32_t i = 0; i < ask->ops_count && !ask->refused; i++)
 		load->history.ops[ask->first + i].answered = now;
-	for (uint32_t i = 0; i < ask->access_count; i++)
-		load->accesses.all[ask->access_first + i].answered_us = load->world->now.mono_us;
+	settle_accesses(load, ask);
 	plan_act(actor);
 }
 
@@ -77,7 +88,8 @@ static void connect(struct hs_sim_actor *actor)
 }
 
 /* Every key of a request is heat, once for each time it is named. That a transaction begins with the
- * GET behind its WATCH is only said in the history. */
+ * GET behind its WATCH is only said in the history. One that may lose has both outcomes here: its
+ * commands, and last a write of the key that it watched. */
 static void add_accesses(struct hs_sim_load *load, struct hs_sim_ask *ask, uint32_t client)
 {
 	struct hs_sim_access access = {
@@ -90,6 +102,11 @@ static void add_accesses(struct hs_sim_load *load, struct hs_sim_ask *ask, uint3
 	for (uint32_t i = ask->watched ? 1 : 0; i < ask->ops_count; i++) {
 		access.key = ask->ops[i].key;
 		access.write = ask->ops[i].kind != HS_SIM_GET;
+		hs_sim_accesses_add(&load->accesses, &access);
+	}
+	if (ask->watched) {
+		access.key = ask->ops[0].key;
+		access.write = true;
 		hs_sim_accesses_add(&load->accesses, &access);
 	}
 	if (ask->touches) {

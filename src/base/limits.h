@@ -35,6 +35,7 @@ enum {
 #define HS_UNAUTH_ARGC_MAX 10	  /* before AUTH, as Redis */
 #define HS_UNAUTH_BULK_BYTES_MAX (16 * HS_KIB)
 #define HS_MULTI_BYTES_MAX (512 * HS_MIB)	/* all commands of one transaction */
+#define HS_WATCH_NAMES_BYTES_MAX (4 * HS_KIB)	/* watched keys that a connection remembers */
 #define HS_KEEP_BYTES (16 * HS_KIB)		/* what an idle buffer keeps */
 #define HS_READ_BYTES (64 * HS_KIB)		/* one read from a socket */
 #define HS_HTTP_REQUEST_BYTES_MAX (16 * HS_KIB) /* a request line and its headers */

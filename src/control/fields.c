@@ -155,10 +155,10 @@ static const struct hs_field one_key_fields[] = {
 	{.name = "bytes_high_short", .kind = HS_FIELD_INT, .get = get_bytes_high_short,
 	 .help = "Bytes per second of requests and replies: not more than this"},
 	{.name = "misses_short", .kind = HS_FIELD_INT, .get = get_misses_short,
-	 .help = "Reads per second that found nothing: not fewer than this"},
+	 .help = "Reads per second of a key that was not there: not fewer than this"},
 	{.name = "conflicts_short", .kind = HS_FIELD_INT, .get = get_conflicts_short,
-	 .help = "Conditional writes and transactions per second that did not take place: not "
-		 "fewer than this"},
+	 .help = "Conditional writes per second that did not take place, and transactions that lost "
+		 "while they watched it: not fewer than this"},
 	{.name = "ops_long", .kind = HS_FIELD_INT, .get = get_ops_long,
 	 .help = "The same over the long window, as all that end in _long"},
 	{.name = "ops_low_long", .kind = HS_FIELD_INT, .get = get_ops_low_long,

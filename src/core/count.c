@@ -31,19 +31,30 @@ static bool is_error(struct hs_bytes reply)
 	return reply.len > 0 && reply.data[0] == '-';
 }
 
-/* A conditional write that did not take place. With GET, SET answers what was there before. */
+/* With GET, SET answers what was there before: NX wants nothing there, XX wants something. */
+static bool set_is_refused(size_t argc, const struct hs_bytes *argv, struct hs_bytes reply)
+{
+	bool get = false, nx = false, xx = false;
+
+	for (size_t i = 3; i < argc; i++) {
+		get = get || hs_bytes_is_word(argv[i], "get");
+		nx = nx || hs_bytes_is_word(argv[i], "nx");
+		xx = xx || hs_bytes_is_word(argv[i], "xx");
+	}
+	if (get && nx)
+		return !is_null(reply);
+	return is_null(reply) && (!get || xx);
+}
+
+/* A conditional write that did not take place. */
 static bool is_refused(const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
 		       struct hs_bytes reply)
 {
-	if (!(command->flags & HS_CMD_CONDITIONAL))
+	if (!(command->flags & HS_CMD_CONDITIONAL) || is_error(reply))
 		return false;
-	if (command->id != HS_CMD_ID_SET)
-		return is_zero(reply);
-	for (size_t i = 3; i < argc; i++) {
-		if (hs_bytes_is_word(argv[i], "get"))
-			return false;
-	}
-	return is_null(reply);
+	if (command->id == HS_CMD_ID_SET)
+		return set_is_refused(argc, argv, reply);
+	return is_zero(reply);
 }
 
 /* The next element of an array reply; empty when there is none. */
@@ -78,12 +89,23 @@ struct telling {
 	size_t argc;
 	const struct hs_bytes *argv;
 	struct hs_bytes reply;
-	bool conflicted; /* the transaction it is part of did not take place */
+	bool missed; /* the engine says so */
 	uint64_t time_us;
 	const struct hs_request *split; /* its parts have answers of their own; or NULL */
 };
 
-static void tell(const struct telling *telling)
+/* OBJECT looks at a key and does not use it: whoever asks all keys how hot they are heats none. */
+static void tell_look(const struct telling *telling)
+{
+	uint16_t slot = hs_slot_of(telling->argv[telling->command->key_first]);
+
+	hs_heat_add_keyless(telling->core->world.heat,
+			    hs_slot_partition(slot, telling->core->world.partitions), false,
+			    is_error(telling->reply), telling->reply.len, telling->time_us * 1000);
+}
+
+/* Of several keys that share one answer it is only ever known that all were missing. */
+static void tell_keys(const struct telling *telling)
 {
 	const struct hs_command *command = telling->command;
 	size_t first, step, count = hs_command_keys(command, telling->argc, &first, &step);
@@ -92,10 +114,10 @@ static void tell(const struct telling *telling)
 	struct hs_heat_access access = {
 		.write = (command->flags & HS_CMD_WRITE) != 0,
 		.failed = is_error(telling->reply),
-		.conflicted = telling->conflicted ||
-			      is_refused(command, telling->argc, telling->argv, telling->reply),
+		.conflicted = is_refused(command, telling->argc, telling->argv, telling->reply),
 	};
 	uint64_t time_us = telling->time_us;
+	bool missed = telling->missed;
 
 	for (size_t i = 0; i < count; i++) {
 		struct hs_bytes reply = by_key ? next_element(&rest) : telling->reply;
@@ -107,47 +129,55 @@ static void tell(const struct telling *telling)
 			access.bytes += telling->argv[at].len;
 		access.slot = hs_slot_of(access.key);
 		access.partition = hs_slot_partition(access.slot, telling->core->world.partitions);
-		access.missed = !access.write && is_null(reply);
 		if (telling->split) {
 			const struct hs_request *split = telling->split;
 			const struct hs_part *part = &split->parts[split->key_part[i]];
 
 			access.failed = is_error(hs_buf_bytes(&part->out));
+			missed = part->op.missed;
 			time_us = part->time_us;
 		}
+		access.missed = !access.write && !access.failed && (is_null(reply) || missed);
 		hs_heat_add(telling->core->world.heat, &access, time_us * 1000);
 	}
 }
 
-void hs_count_note(struct hs_core *core, const struct hs_command *command, uint16_t slot,
-		   uint16_t partition, size_t argc, const struct hs_bytes *argv,
-		   struct hs_bytes reply)
+static void tell(const struct telling *telling)
+{
+	if (telling->command->parent == HS_CMD_ID_OBJECT && telling->command->key_first > 0)
+		tell_look(telling);
+	else
+		tell_keys(telling);
+}
+
+void hs_count_note(struct hs_core *core, const struct hs_op *op, struct hs_bytes reply)
 {
 	struct hs_heat_access access = {
-		.key = argv[command->key_first],
+		.key = op->argv[op->command->key_first],
 		.bytes = reply.len,
-		.slot = slot,
-		.partition = partition,
+		.slot = op->slot,
+		.partition = op->partition,
 		.failed = is_error(reply),
-		.missed = is_null(reply),
+		.missed = is_null(reply) || (op->missed && !is_error(reply)),
 	};
 
 	if (!HS_CORE_HEAT || !core->world.heat)
 		return;
-	for (size_t i = 1; i < argc; i++)
-		access.bytes += argv[i].len;
+	for (size_t i = 1; i < op->argc; i++)
+		access.bytes += op->argv[i].len;
 	hs_heat_note(core->world.heat, &access);
 }
 
-void hs_count_read(struct hs_core *core, const struct hs_command *command, size_t argc,
-		   const struct hs_bytes *argv, struct hs_bytes reply, uint64_t time_us)
+void hs_count_read(struct hs_core *core, const struct hs_op *op, struct hs_bytes reply,
+		   uint64_t time_us)
 {
 	struct telling telling = {
 		.core = core,
-		.command = command,
-		.argc = argc,
-		.argv = argv,
+		.command = op->command,
+		.argc = op->argc,
+		.argv = op->argv,
 		.reply = reply,
+		.missed = op->missed,
 		.time_us = time_us,
 	};
 
@@ -155,16 +185,35 @@ void hs_count_read(struct hs_core *core, const struct hs_command *command, size_
 		tell(&telling);
 }
 
-/* A transaction that did not take place concerns the keys it would have written. It read nothing, so
- * nothing was missed, and its reply is nobody's. */
-static void count_exec(struct hs_core *core, const struct hs_op_tx *tx, struct hs_bytes reply,
-		       uint64_t time_us)
+/* A transaction that did not take place: somebody else wrote one of the keys it watched. Which one
+ * nobody says, so each was contended for. Its commands did not run and are nobody's heat. */
+static void count_lost(struct hs_core *core, const struct hs_request *request)
 {
-	bool conflicted = is_null(reply), failed = is_error(reply);
-	struct hs_bytes rest = conflicted || failed ? reply : elements_of(reply);
+	const struct hs_part *part = &request->parts[0];
+	struct hs_heat_access access = {
+		.slot = part->op.slot,
+		.partition = part->op.partition,
+		.write = true,
+		.conflicted = true,
+	};
+	size_t at = 0;
 
-	if (conflicted)
-		reply.len = 0;
+	while (hs_multi_watched(request->multi, &at, &access.key)) {
+		access.bytes = access.key.len;
+		hs_heat_add(core->world.heat, &access, part->time_us * 1000);
+	}
+	if (at == 0) /* no name is remembered: the partition was asked all the same */
+		hs_heat_add_keyless(core->world.heat, part->op.partition, true, false, 0,
+				    part->time_us * 1000);
+}
+
+static void count_exec(struct hs_core *core, const struct hs_request *request)
+{
+	const struct hs_op_tx *tx = request->parts[0].op.tx;
+	struct hs_bytes reply = hs_buf_bytes(&request->reply);
+	bool failed = is_error(reply);
+	struct hs_bytes rest = failed ? reply : elements_of(reply);
+
 	for (size_t i = 0; i < tx->count; i++) {
 		const struct hs_op_tx_command *command = &tx->commands[i];
 		struct telling telling = {
@@ -172,9 +221,9 @@ static void count_exec(struct hs_core *core, const struct hs_op_tx *tx, struct h
 			.command = command->command,
 			.argc = command->argc,
 			.argv = command->argv,
-			.reply = conflicted || failed ? reply : next_element(&rest),
-			.conflicted = conflicted && (command->command->flags & HS_CMD_WRITE),
-			.time_us = time_us,
+			.reply = failed ? reply : next_element(&rest),
+			.missed = command->missed,
+			.time_us = request->parts[0].time_us,
 		};
 
 		tell(&telling);
@@ -210,9 +259,13 @@ void hs_count_request(struct hs_core *core, const struct hs_request *request)
 	if (!HS_CORE_HEAT || !core->world.heat || !part)
 		return;
 	telling.time_us = part->time_us;
+	telling.missed = part->op.missed;
 	switch (part->op.kind) {
 	case HS_OP_EXEC:
-		count_exec(core, part->op.tx, reply, part->time_us);
+		if (is_null(reply))
+			count_lost(core, request);
+		else
+			count_exec(core, request);
 		break;
 	case HS_OP_COMMAND:
 	case HS_OP_WATCH:

@@ -17,6 +17,16 @@ struct queued {
 	size_t answered_len;
 };
 
+/* Names are kept for heat alone, so that a transaction that lost can say over which keys. Those
+ * beyond the limit are watched all the same, and only not remembered. */
+struct hs_watches {
+	uint16_t slot;
+	uint32_t keys;	     /* as often as they were named */
+	struct hs_buf names; /* each once, behind its length in two bytes */
+};
+
+_Static_assert(HS_WATCH_NAMES_BYTES_MAX <= UINT16_MAX, "a name's length takes two bytes");
+
 struct hs_multi {
 	struct hs_buf bytes;   /* all arguments, one behind the other */
 	struct hs_bytes *args; /* while queueing: data is an offset into bytes */
@@ -31,7 +41,16 @@ struct hs_multi {
 	struct hs_buf answered;
 	struct hs_op_tx_command *commands;
 	struct hs_op_tx tx;
+	struct hs_watches *watches; /* what it rests on, or NULL */
 };
+
+static void drop_watches(struct hs_watches **watches)
+{
+	if (!*watches)
+		return;
+	hs_buf_deinit(&(*watches)->names);
+	hs_mem_free(watches);
+}
 
 void hs_multi_drop(struct hs_multi **multi)
 {
@@ -42,6 +61,7 @@ void hs_multi_drop(struct hs_multi **multi)
 	hs_mem_free(&(*multi)->args);
 	hs_mem_free(&(*multi)->queued);
 	hs_mem_free(&(*multi)->commands);
+	drop_watches(&(*multi)->watches);
 	hs_mem_free(multi);
 }
 
@@ -173,7 +193,7 @@ static const char *exec_refused(const struct hs_session *session, const struct h
 	if (!multi)
 		return "ERR EXEC without MULTI";
 	if (multi->several_slots ||
-	    (session->watch_slot >= 0 && multi->slot >= 0 && session->watch_slot != multi->slot))
+	    (session->watches && multi->slot >= 0 && session->watches->slot != multi->slot))
 		return "CROSSSLOT Keys in request don't hash to the same slot";
 	if (multi->spoiled)
 		return "EXECABORT Transaction discarded because of previous errors.";
@@ -186,7 +206,7 @@ void hs_multi_exec(struct hs_core *core, struct hs_session *session,
 	struct hs_request *request = hs_request_get(core, session, command);
 	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
 	const char *refused = exec_refused(session, session->multi);
-	int32_t watch_slot, slot;
+	int32_t slot;
 
 	request->multi = session->multi;
 	session->multi = NULL;
@@ -199,23 +219,23 @@ void hs_multi_exec(struct hs_core *core, struct hs_session *session,
 		return;
 	}
 	/* EXEC takes the watches with it: an UNWATCH among its commands finds none. */
-	watch_slot = session->watch_slot;
-	session->watch_slot = -1;
-	session->watch_keys = 0;
+	request->multi->watches = session->watches;
+	session->watches = NULL;
 	seal(core, session, request->multi);
-	slot = request->multi->slot >= 0 ? request->multi->slot : watch_slot;
+	slot = request->multi->slot;
+	if (slot < 0)
+		slot = request->multi->watches ? request->multi->watches->slot : 0;
 	hs_request_keep_args(request, 1, &HS_LIT("EXEC"));
 	hs_request_split(request, 1);
 	request->parts[0].op = (struct hs_op){
 		.kind = HS_OP_EXEC,
 		.command = command,
-		.slot = slot < 0 ? 0 : (uint16_t)slot,
-		.partition =
-			hs_slot_partition(slot < 0 ? 0 : (uint16_t)slot, core->world.partitions),
+		.slot = (uint16_t)slot,
+		.partition = hs_slot_partition((uint16_t)slot, core->world.partitions),
 		.argv = request->argv,
 		.argc = 1,
 		.tx = &request->multi->tx,
-		.watcher = watch_slot >= 0 ? session->id : 0,
+		.watcher = request->multi->watches ? session->id : 0,
 	};
 	hs_step_submit(core, request, 0);
 }
@@ -277,15 +297,59 @@ static void submit_watch(struct hs_core *core, struct hs_request *request, enum 
 void hs_multi_unwatch(struct hs_core *core, struct hs_session *session)
 {
 	struct hs_request *request;
-	uint16_t slot = (uint16_t)session->watch_slot;
+	uint16_t slot;
 
-	if (session->watch_slot < 0)
+	if (!session->watches)
 		return;
-	session->watch_slot = -1;
-	session->watch_keys = 0;
+	slot = session->watches->slot;
+	drop_watches(&session->watches);
 	request = hs_request_get(core, session, hs_command_by_id(HS_CMD_ID_UNWATCH));
 	request->muted = true; /* nobody asked: UNWATCH itself was answered */
 	submit_watch(core, request, HS_OP_UNWATCH, slot);
+}
+
+static bool next_name(const struct hs_watches *watches, size_t *at, struct hs_bytes *name)
+{
+	uint16_t len;
+
+	if (*at == watches->names.len)
+		return false;
+	memcpy(&len, watches->names.data + *at, sizeof len);
+	*name = (struct hs_bytes){watches->names.data + *at + sizeof len, len};
+	*at += sizeof len + len;
+	return true;
+}
+
+bool hs_multi_watched(const struct hs_multi *multi, size_t *at, struct hs_bytes *name)
+{
+	return multi->watches && next_name(multi->watches, at, name);
+}
+
+static void remember_name(struct hs_watches *watches, struct hs_bytes name)
+{
+	uint16_t len = (uint16_t)name.len;
+	struct hs_bytes known;
+	size_t at = 0;
+
+	if (watches->names.len + sizeof len + name.len > HS_WATCH_NAMES_BYTES_MAX)
+		return;
+	while (next_name(watches, &at, &known)) {
+		if (hs_bytes_equal(known, name))
+			return;
+	}
+	hs_buf_append(&watches->names, &len, sizeof len);
+	hs_buf_append_bytes(&watches->names, name);
+}
+
+static void remember(struct hs_core *core, struct hs_session *session, uint16_t slot, size_t argc,
+		     const struct hs_bytes *argv)
+{
+	if (!session->watches)
+		session->watches = hs_mem_zalloc(sizeof *session->watches);
+	session->watches->slot = slot;
+	session->watches->keys += (uint32_t)(argc - 1);
+	for (size_t i = 1; HS_CORE_HEAT && core->world.heat && i < argc; i++)
+		remember_name(session->watches, argv[i]);
 }
 
 void hs_multi_watch(struct hs_core *core, struct hs_session *session,
@@ -294,13 +358,14 @@ void hs_multi_watch(struct hs_core *core, struct hs_session *session,
 	struct hs_request *request = hs_request_get(core, session, command);
 	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
 	uint16_t slot = hs_slot_of(argv[1]);
+	size_t watched = session->watches ? session->watches->keys : 0;
 	const char *refused = NULL;
 
 	if (session->multi)
 		refused = "ERR WATCH inside MULTI is not allowed";
-	else if (session->watch_slot >= 0 && session->watch_slot != slot)
+	else if (session->watches && session->watches->slot != slot)
 		refused = "CROSSSLOT Keys in request don't hash to the same slot";
-	else if (session->watch_keys + argc - 1 > HS_WATCH_KEYS_MAX)
+	else if (watched + argc - 1 > HS_WATCH_KEYS_MAX)
 		refused = "ERR too many watched keys: at most 1024 for one connection";
 	if (refused) {
 		hs_reply_error(&reply, refused);
@@ -308,8 +373,7 @@ void hs_multi_watch(struct hs_core *core, struct hs_session *session,
 		hs_request_finish(core, request);
 		return;
 	}
-	session->watch_slot = slot;
-	session->watch_keys += (uint32_t)(argc - 1);
+	remember(core, session, slot, argc, argv);
 	hs_request_keep_args(request, argc, argv);
 	submit_watch(core, request, HS_OP_WATCH, slot);
 }

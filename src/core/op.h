@@ -38,10 +38,11 @@ struct hs_op_tx_command {
 	/* Non-empty: a command that needs no engine (PING, TIME …), answered already. */
 	struct hs_bytes answered;
 	uint8_t frequency; /* as in struct hs_op */
+	bool missed;	   /* as in struct hs_op */
 };
 
 struct hs_op_tx {
-	const struct hs_op_tx_command *commands;
+	struct hs_op_tx_command *commands; /* of which an engine sets `missed` */
 	size_t count;
 };
 
@@ -50,6 +51,7 @@ struct hs_op {
 	uint8_t resp;	   /* 2 or 3: how the reply is written */
 	uint8_t frequency; /* what OBJECT FREQ answers: an engine does not know it */
 	bool ordered;	   /* must run behind this connection's earlier operations */
+	bool missed;	   /* set by an engine that knows: none of the keys it read was there */
 	uint16_t slot;
 	uint16_t partition;
 	const struct hs_command *command;

@@ -20,7 +20,6 @@ struct hs_session *hs_session_create(struct hs_core *core, const struct hs_core_
 		 client->local_address);
 	session->connected_us = core->now.mono_us;
 	session->last_active_us = core->now.mono_us;
-	session->watch_slot = -1;
 	session->resp = 2;
 	session->authenticated = core->options.requirepass[0] == '\0';
 	hs_counter_add(&core->stats.connections, 1);

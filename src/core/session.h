@@ -12,7 +12,8 @@
 #include "wire/reply.h"
 #include "wire/request.h"
 
-struct hs_multi; /* what MULTI has queued: core/multi.c */
+struct hs_multi;   /* what MULTI has queued: core/multi.c */
+struct hs_watches; /* what WATCH watches: core/multi.c */
 struct hs_slowlog;
 
 enum hs_session_reply_mode { HS_REPLY_ON, HS_REPLY_OFF, HS_REPLY_SKIP_NEXT, HS_REPLY_SKIP };
@@ -41,9 +42,8 @@ struct hs_session {
 	uint64_t last_active_us;
 	uint64_t sleep_until_us; /* DEBUG SLEEP; 0: awake */
 	const struct hs_command *last_command;
-	struct hs_multi *multi; /* NULL outside MULTI */
-	int32_t watch_slot;	/* slot of the watched keys; -1: none */
-	uint32_t watch_keys;
+	struct hs_multi *multi;	    /* NULL outside MULTI */
+	struct hs_watches *watches; /* NULL: none */
 	uint8_t resp;
 	enum hs_session_reply_mode reply_mode;
 	bool authenticated;
@@ -159,11 +159,9 @@ void hs_step_batch_end(struct hs_core *core);
 
 /* count.c: commands as heat. A read of one key that shares the time of its batch is noted, and
  * counted with the batch: its arguments stay until then. Others are counted when they are done. */
-void hs_count_note(struct hs_core *core, const struct hs_command *command, uint16_t slot,
-		   uint16_t partition, size_t argc, const struct hs_bytes *argv,
-		   struct hs_bytes reply);
-void hs_count_read(struct hs_core *core, const struct hs_command *command, size_t argc,
-		   const struct hs_bytes *argv, struct hs_bytes reply, uint64_t time_us);
+void hs_count_note(struct hs_core *core, const struct hs_op *op, struct hs_bytes reply);
+void hs_count_read(struct hs_core *core, const struct hs_op *op, struct hs_bytes reply,
+		   uint64_t time_us);
 void hs_count_request(struct hs_core *core, const struct hs_request *request);
 uint8_t hs_count_frequency(const struct hs_core *core, struct hs_bytes key); /* OBJECT FREQ */
 
@@ -191,6 +189,9 @@ void hs_multi_watch(struct hs_core *core, struct hs_session *session,
 void hs_multi_drop(struct hs_multi **multi);
 size_t hs_multi_count(const struct hs_multi *multi); /* commands queued */
 void hs_multi_unwatch(struct hs_core *core, struct hs_session *session);
+/* Of a transaction that was sent: the next key it watched, as far as names are remembered. `at`
+ * begins at 0. */
+bool hs_multi_watched(const struct hs_multi *multi, size_t *at, struct hs_bytes *name);
 
 /* local.c, client.c, hello.c: commands the core answers itself, by identifier. */
 typedef void hs_local_run(struct hs_core *core, struct hs_session *session,

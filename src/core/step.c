@@ -268,6 +268,9 @@ void hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t i
 		}
 		return;
 	}
+	/* Others may keep the request waiting: what they take is not this one's time. */
+	if (HS_CORE_HEAT && core->world.heat && request->parts_count > 1)
+		part->time_us = core->world.calls->mono_us(core->world.context) - request->start_us;
 	if (--request->parts_left == 0)
 		finish_parts(core, request);
 }
@@ -326,11 +329,11 @@ static bool run_read_now(struct hs_core *core, struct hs_session *session,
 	reply = (struct hs_bytes){session->out.data + start, session->out.len - start};
 	alone = timed_alone(core, command);
 	if (!alone)
-		hs_count_note(core, command, slot, partition, argc, argv, reply);
+		hs_count_note(core, &op, reply);
 	time_us = timing_end(core, session, command, argc, argv,
 			     reply.len > 0 && reply.data[0] == '-');
 	if (alone)
-		hs_count_read(core, command, argc, argv, reply, time_us);
+		hs_count_read(core, &op, reply, time_us);
 	if (session->reply_mode == HS_REPLY_OFF || session->reply_mode == HS_REPLY_SKIP)
 		session->out.len = start;
 	return true;

@@ -14,6 +14,7 @@
 #include "keyspace/kv.h"
 #include "wire/reply.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct hs_watch_table;
@@ -24,6 +25,13 @@ struct hs_keyspace_counts {
 	uint64_t misses;  /* reads that did not */
 	uint64_t expired; /* keys removed because their time was up */
 };
+
+/* Whether what was read between the two found none of its keys. */
+static inline bool hs_keyspace_missed(const struct hs_keyspace_counts *before,
+				      const struct hs_keyspace_counts *after)
+{
+	return after->misses != before->misses && after->hits == before->hits;
+}
 
 struct hs_keyspace {
 	struct hs_kv *kv;     /* the open transaction */

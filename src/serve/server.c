@@ -442,6 +442,17 @@ static void close_all(uv_handle_t *handle, void *argument)
 		uv_close(handle, NULL);
 }
 
+/* One for each processor, unless told otherwise: a large machine may have more of them than there
+ * can be workers. */
+static uint32_t count_workers(const struct hs_options *options)
+{
+	uint32_t processors = uv_available_parallelism();
+
+	if (options->workers)
+		return (uint32_t)options->workers;
+	return processors < HS_WORKERS_MAX ? processors : HS_WORKERS_MAX;
+}
+
 int hs_server_run(struct hs_options *options, int flags_count, char **flags, struct hs_log *log)
 {
 	struct hs_server *server = hs_mem_zalloc(sizeof *server);
@@ -450,8 +461,7 @@ int hs_server_run(struct hs_options *options, int flags_count, char **flags, str
 	server->options = options;
 	server->log = log;
 	server->control.http.fd = -1;
-	server->workers_count =
-		options->workers ? (uint32_t)options->workers : uv_available_parallelism();
+	server->workers_count = count_workers(options);
 	signal(SIGPIPE, SIG_IGN);
 	raise_fd_limit(server);
 	server->workers = hs_mem_zalloc(server->workers_count * sizeof *server->workers);

@@ -84,7 +84,7 @@ static void count(struct exact_item *item, const struct hs_heat_access *access, 
 		[EXACT_CONFLICTS] = access->conflicted ? ops : 0,
 	};
 
-	for (int window = 0; window < HS_HEAT_WINDOWS; window++) {
+	for (enum hs_heat_window window = 0; window < HS_HEAT_WINDOWS; window++) {
 		double factor = decay(item->at_us, now_us, window);
 
 		for (int i = 0; i < EXACT_COUNTS; i++)
@@ -129,7 +129,7 @@ void exact_add(struct exact *exact, const struct hs_heat_access *access, uint64_
 {
 	size_t levels = 0;
 
-	for (int window = 0; window < HS_HEAT_WINDOWS; window++)
+	for (enum hs_heat_window window = 0; window < HS_HEAT_WINDOWS; window++)
 		exact->largest[window] =
 			fmax(largest(exact, window, now_us), (double)access->bytes);
 	count(&exact->all, access, times, now_us);
@@ -218,7 +218,7 @@ static void check_bounds(const struct exact *exact, const struct exact_item *ite
 void exact_check_row(const struct exact *exact, const struct exact_item *item,
 		     const struct hs_heat_row *row, uint64_t now_us)
 {
-	for (int w = 0; w < HS_HEAT_WINDOWS; w++) {
+	for (enum hs_heat_window w = 0; w < HS_HEAT_WINDOWS; w++) {
 		const struct hs_heat_rates *rates = &row->window[w];
 		double off = fabs(rates->reads + rates->writes - rates->ops_low);
 
@@ -250,7 +250,7 @@ void exact_check(const struct exact *exact, struct hs_heat *const *heats, size_t
 		hs_heat_find(heats, count, item->what, item->name, item->slot, now_us, &row);
 		exact_check_row(exact, item, &row, now_us);
 	}
-	for (int w = 0; w < HS_HEAT_WINDOWS; w++) {
+	for (enum hs_heat_window w = 0; w < HS_HEAT_WINDOWS; w++) {
 		double total = hs_heat_total(heats, count, w, now_us);
 
 		check_bounds(exact, &exact->all, w, EXACT_OPS, total, total, now_us);
@@ -327,10 +327,12 @@ static void check_top(const struct exact *exact, struct hs_heat *const *heats, s
 			item_of(exact, query->what, row, heats, count, now_us);
 		struct hs_heat_row same;
 
-		if (!item)
+		if (!item) {
 			fail_msg("a %s \"%.*s\" (%u bytes, slot %u) that nobody asked for",
 				 what_names[query->what], (int)row->name_len, row->name,
 				 row->full_len, row->slot);
+			return; /* fail_msg does not come back, but does not say so */
+		}
 		if (i > 0)
 			assert_true(certain(row - 1, query) >= certain(row, query));
 		if (query->what != HS_HEAT_PREFIXES) {
@@ -342,6 +344,8 @@ static void check_top(const struct exact *exact, struct hs_heat *const *heats, s
 		exact_check_row(exact, item, row, now_us);
 		hs_heat_find(heats, count, query->what, item->name, item->slot, now_us, &same);
 		assert_true(same.id == row->id);
+		if (query->what != HS_HEAT_SLOTS)
+			assert_true(row->shown == hs_heat_shown(heats[0], item->name));
 		assert_memory_equal(same.window, row->window, sizeof same.window);
 		assert_true(same.p99_us == row->p99_us);
 	}
@@ -370,9 +374,9 @@ void exact_check_tops(const struct exact *exact, struct hs_heat *const *heats, s
 	struct hs_heat_row *rows = hs_mem_alloc(ROWS_MAX * sizeof *rows);
 	struct hs_heat_query query = {0};
 
-	for (int what = 0; what < HS_HEAT_TABLES; what++) {
-		for (int by = 0; by <= HS_HEAT_BY_CONFLICTS; by++) {
-			for (int window = 0; window < HS_HEAT_WINDOWS; window++) {
+	for (enum hs_heat_what what = 0; what < HS_HEAT_TABLES; what++) {
+		for (enum hs_heat_by by = 0; by <= HS_HEAT_BY_CONFLICTS; by++) {
+			for (enum hs_heat_window window = 0; window < HS_HEAT_WINDOWS; window++) {
 				query.what = what;
 				query.by = by;
 				query.window = window;

@@ -143,6 +143,54 @@ static void a_transaction_is_one(void **state)
 	drop_exec(&exec);
 }
 
+/* Lets the time pass after which a store commits what it keeps. */
+static void commit_kept(struct hs_test_embedded *test)
+{
+	test->now.mono_us += 10000000;
+	while (hs_group_tend(&test->group) <= test->now.mono_us)
+		continue;
+}
+
+/* Who counts wants to know of every read that found nothing, also where its answer does not say. */
+static void reads_of_nothing_are_told(void **state)
+{
+	static const struct {
+		const char *words;
+		bool missed;
+	} reads[] = {
+		{"get {b}no", true},	   {"strlen {b}no", true},
+		{"ttl {b}no", true},	   {"get {b}1", false},
+		{"strlen {b}1", false},	   {"getrange {b}1 5 9", false},
+		{"exists {b}no", true},	   {"exists {b}1 {b}no", false},
+		{"getbit {b}no x", false}, {"exists {b}no {b}2", true},
+		{"mget {b}no {b}2", true}, {"keys {b}no", false},
+	};
+	const char *const lines[] = {"type {b}no", "type {b}1", "strlen {b}no"};
+	struct hs_test_embedded *test = *state;
+	struct exec exec;
+
+	hs_test_embedded_do(test, "set {b}1 x");
+	commit_kept(test);
+	for (size_t i = 0; i < sizeof reads / sizeof *reads; i++) {
+		/* Whatever stood there before. */
+		size_t number = hs_test_embedded_add(test, reads[i].words, NONE);
+		struct hs_op *op = &test->ops[number].op;
+
+		op->missed = !reads[i].missed;
+		hs_test_embedded_run(test);
+		assert_int_equal(op->missed, reads[i].missed);
+		op->missed = !reads[i].missed;
+		hs_reader_refresh(&test->reader);
+		assert_true(hs_reader_run(&test->reader, op));
+		assert_int_equal(op->missed, reads[i].missed);
+	}
+	add_exec(test, &exec, 0, lines, 3);
+	hs_test_embedded_run(test);
+	for (size_t i = 0; i < 3; i++)
+		assert_int_equal(exec.commands[i].missed, i != 1);
+	drop_exec(&exec);
+}
+
 static void a_watched_key_that_changed_fails_it(void **state)
 {
 	struct hs_test_embedded *test = *state;
@@ -257,14 +305,6 @@ static void expired_keys_are_swept(void **state)
 	assert_int_equal(hs_counter_get(&test->database.stores[0].keys) +
 				 hs_counter_get(&test->database.stores[1].keys),
 			 1);
-}
-
-/* Lets the time pass after which a store commits what it keeps. */
-static void commit_kept(struct hs_test_embedded *test)
-{
-	test->now.mono_us += 10000000;
-	while (hs_group_tend(&test->group) <= test->now.mono_us)
-		continue;
 }
 
 /* Answered before it is committed: a reader of that very key is turned away, readers of others are
@@ -418,6 +458,7 @@ int main(void)
 		TEST(unwatching_drops_it),	    TEST(a_lost_transaction_runs_again),
 		TEST(expired_keys_are_swept),	    TEST(snapshots_are_as_new_as_the_refresh),
 		TEST(what_is_kept_is_never_missed), TEST(commits_are_timed_for_the_stores_in_them),
+		TEST(reads_of_nothing_are_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,7 @@ static void test_an_even_rate_shows_at_once(void **state)
 		if (ms == 30 || ms == 300 || ms == 5000 || ms == 30000) {
 			struct hs_heat_row row = find(fixture, HS_HEAT_KEYS, "even");
 
-			for (int w = 0; w < HS_HEAT_WINDOWS; w++) {
+			for (enum hs_heat_window w = 0; w < HS_HEAT_WINDOWS; w++) {
 				/* A millisecond at the edge counts as a whole one. */
 				assert_true(fabs(row.window[w].ops_low / 2000 - 1) < 0.01);
 				assert_true(fabs(row.window[w].bytes_low / 200000 - 1) < 0.01);
@@ -157,7 +157,7 @@ static void test_reset_forgets_tables_and_nothing_else(void **state)
 	/* The worker has not looked yet: readers forget at once. */
 	for (int told = 0; told < 2; told++) {
 		fixture->now_us += SECOND;
-		for (int what = 0; what < HS_HEAT_TABLES; what++)
+		for (enum hs_heat_what what = 0; what < HS_HEAT_TABLES; what++)
 			assert_int_equal(top(fixture, what, HS_HEAT_BY_OPS, HS_HEAT_LONG), 0);
 		row = find(fixture, HS_HEAT_KEYS, "user:1");
 		assert_int_equal(row.workers, 0);

@@ -354,6 +354,35 @@ static void test_sizes_that_change(void **state)
 	}
 }
 
+/* Batches in which entries come, become known, are driven out and come again, in a table of eight:
+ * what a note has found must still be so when it is counted. */
+static void test_within_a_batch(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 1 + 20 / SLOWER; seed++) {
+		struct world world;
+
+		world_init(&world, seed, 1, 1, 12 + 4 * seed % 40);
+		for (int i = 0; i < 200; i++) {
+			struct phase phase = {
+				.shape = i % 2 ? UNIFORM : ROTATING,
+				.sizes = i % 3 ? PLAIN : TINY,
+				.dealing = ONE_TABLE,
+				.writes = 0.5,
+				.per_ms = 100,
+				.step_ms = 30,
+				.accesses = 150,
+				.noted = true,
+			};
+
+			run_phase(&world, &phase);
+			check(&world, MS);
+		}
+		exact_check_tops(&world.exact, world.heats, world.count, world.now_us);
+		world_deinit(&world);
+	}
+}
+
 /* More keys than any tag can tell apart go through eight entries; two that look alike to the table
  * must not be taken for each other. */
 static void test_many_distinct_keys(void **state)
@@ -463,7 +492,7 @@ static void test_exact_while_it_fits(void **state)
 		hs_heat_find(world.heats, world.count, item->what, item->name, item->slot,
 			     world.now_us, &row);
 		exact_check_row(&world.exact, item, &row, world.now_us);
-		for (int w = 0; w < HS_HEAT_WINDOWS; w++) {
+		for (enum hs_heat_window w = 0; w < HS_HEAT_WINDOWS; w++) {
 			double ops = exact_rate(&world.exact, item, w, EXACT_OPS, world.now_us);
 			double bytes = exact_rate(&world.exact, item, w, EXACT_BYTES, world.now_us);
 			double more = two_requests(&world, w);
@@ -505,7 +534,7 @@ static void test_tight_where_it_matters(void **state)
 		struct hs_bytes name = {key, (size_t)snprintf(key, sizeof key, "%u", number)};
 
 		hs_heat_find(world.heats, world.count, HS_HEAT_KEYS, name, 0, world.now_us, &row);
-		for (int w = 0; w < HS_HEAT_WINDOWS; w++)
+		for (enum hs_heat_window w = 0; w < HS_HEAT_WINDOWS; w++)
 			assert_true(row.window[w].ops_low >= 0.7 * row.window[w].ops_high);
 	}
 	world_deinit(&world);
@@ -516,6 +545,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_any_stream),
 		cmocka_unit_test(test_sizes_that_change),
+		cmocka_unit_test(test_within_a_batch),
 		cmocka_unit_test(test_many_distinct_keys),
 		cmocka_unit_test(test_a_very_hot_key),
 		cmocka_unit_test(test_small_values_after_a_giant),

@@ -365,7 +365,7 @@ static void test_a_table_much_too_small(void **state)
 		if (i % 100 == 0)
 			pass(fixture, MS);
 	}
-	for (int w = 0; w < HS_HEAT_WINDOWS; w++) {
+	for (enum hs_heat_window w = 0; w < HS_HEAT_WINDOWS; w++) {
 		assert_true(top(fixture, HS_HEAT_KEYS, HS_HEAT_BY_OPS, w) >= 2);
 		assert_true(row_is(&fixture->rows[0], "hot"));
 		assert_true(row_is(&fixture->rows[1], "warm"));
@@ -421,7 +421,7 @@ static void test_newcomers_get_their_name(void **state)
 		if (i % 100 == 0)
 			pass(fixture, MS);
 	}
-	for (int w = 0; w < HS_HEAT_WINDOWS; w++) {
+	for (enum hs_heat_window w = 0; w < HS_HEAT_WINDOWS; w++) {
 		top(fixture, HS_HEAT_KEYS, HS_HEAT_BY_OPS, w);
 		assert_true(row_is(&fixture->rows[0], "newcomer"));
 	}

@@ -31,9 +31,9 @@ enum {
 	KEYS = 2000,
 	PARTITIONS = 8,
 #ifdef __SANITIZE_THREAD__
-	LISTS = 20, /* read by each reader; writers go on until all are read */
+	LISTS = 20, /* read by each reader of large tables; writers go on until all are read */
 #else
-	LISTS = 800,
+	LISTS = 400,
 #endif
 	FIRST = 5000, /* accesses of a worker at least */
 	PER_MS = 200,
@@ -51,6 +51,7 @@ struct shared {
 	_Atomic uint64_t answers;
 	_Atomic uint64_t complaints;
 	const char *_Atomic complaint; /* the last one */
+	int lists;		       /* read by each reader */
 	bool resets;		       /* readers reset now and then */
 };
 
@@ -151,7 +152,7 @@ static void check_numbers(struct shared *shared, const struct hs_heat_row *row)
 	 * has passed, what is counted while the reader looks makes the rate look high. */
 	const double ops_max = shared->resets ? INFINITY : 1000.0 * PER_MS * TABLES * 20;
 
-	for (int w = 0; w < HS_HEAT_WINDOWS; w++) {
+	for (enum hs_heat_window w = 0; w < HS_HEAT_WINDOWS; w++) {
 		const struct hs_heat_rates *rates = &row->window[w];
 
 		expect(shared, rates->ops_low >= 0);
@@ -191,7 +192,7 @@ static void check_key(struct shared *shared, const struct hs_heat_row *row)
 	bytes = (row->total_reads + row->total_writes) * size_of((unsigned)number);
 	expect(shared, row->total_bytes <= bytes + 1000 * 100);
 	expect(shared, bytes <= row->total_bytes + 1000 * 100);
-	for (int w = 0; w < HS_HEAT_WINDOWS; w++) {
+	for (enum hs_heat_window w = 0; w < HS_HEAT_WINDOWS; w++) {
 		double size = (double)size_of((unsigned)number);
 		double mean = row->window[w].bytes_low / row->window[w].ops_low;
 
@@ -235,14 +236,14 @@ static void check_counters(struct shared *shared, uint64_t *seen)
 		struct hs_heat_partition sum = {0};
 		uint64_t ranges[HS_HEAT_RANGES] = {0};
 
-		for (uint16_t id = 0; id < PARTITIONS; id++)
-			hs_heat_read_partition(shared->heats[i], id, &sum);
+		for (int id = 0; id < PARTITIONS; id++)
+			hs_heat_read_partition(shared->heats[i], (uint16_t)id, &sum);
 		hs_heat_read_ranges(shared->heats[i], ranges);
 		all += sum.reads + sum.writes;
 	}
 	expect(shared, all >= *seen);
 	*seen = all;
-	for (int w = 0; w < HS_HEAT_WINDOWS; w++)
+	for (enum hs_heat_window w = 0; w < HS_HEAT_WINDOWS; w++)
 		expect(shared, isfinite(hs_heat_total(shared->heats, TABLES, w, shared->now_us)));
 }
 
@@ -255,7 +256,7 @@ static void *reader(void *argument)
 	uint64_t seen = 0;
 
 	hs_prng_init(&prng, 100 + party->number);
-	for (int i = 0; i < LISTS; i++) {
+	for (int i = 0; i < shared->lists; i++) {
 		struct hs_heat_query query = {
 			.what = (enum hs_heat_what)hs_prng_below(&prng, HS_HEAT_TABLES),
 			.by = (enum hs_heat_by)hs_prng_below(&prng, HS_HEAT_BY_CONFLICTS + 1),
@@ -317,22 +318,32 @@ static void destroy(struct shared *shared)
 
 static void test_reading_while_counting(void **state)
 {
-	struct shared shared = {0};
+	struct shared shared = {.lists = LISTS};
 	struct hs_heat_partition sum = {0};
 
 	(void)state;
 	run(&shared, 4);
 	for (size_t i = 0; i < TABLES; i++) {
-		for (uint16_t id = 0; id < PARTITIONS; id++)
-			hs_heat_read_partition(shared.heats[i], id, &sum);
+		for (int id = 0; id < PARTITIONS; id++)
+			hs_heat_read_partition(shared.heats[i], (uint16_t)id, &sum);
 	}
 	assert_int_equal(sum.reads + sum.writes, shared.written);
 	destroy(&shared);
 }
 
+/* One set, which is all a list has to read, and every new key takes somebody's place in it. */
+static void test_reading_a_single_set(void **state)
+{
+	struct shared shared = {.lists = LISTS * 30};
+
+	(void)state;
+	run(&shared, 1);
+	destroy(&shared);
+}
+
 static void test_resetting_while_counting(void **state)
 {
-	struct shared shared = {.resets = true};
+	struct shared shared = {.lists = LISTS, .resets = true};
 
 	(void)state;
 	run(&shared, 16);
@@ -342,7 +353,7 @@ static void test_resetting_while_counting(void **state)
 /* The stuck worker's last requests fade for readers all the same, and its clock shows it. */
 static void test_a_stuck_worker_cools(void **state)
 {
-	struct shared shared = {0};
+	struct shared shared = {.lists = LISTS};
 	struct hs_heat_query query = {.what = HS_HEAT_KEYS, .window = HS_HEAT_SHORT};
 	static struct hs_heat_row rows[ROWS];
 
@@ -360,6 +371,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_reading_while_counting),
+		cmocka_unit_test(test_reading_a_single_set),
 		cmocka_unit_test(test_resetting_while_counting),
 		cmocka_unit_test(test_a_stuck_worker_cools),
 	};

@@ -137,9 +137,13 @@ static int run_command(struct hs_group *group, struct hs_group_item *item)
 	struct hs_op *op = item->op;
 	struct hs_keyspace *ks = &part_of(group, op)->ks;
 	struct hs_reply reply = {op->out, op->resp};
+	struct hs_keyspace_counts counts = *ks->counts;
+	int rc;
 
 	ks->frequency = op->frequency;
-	return hs_keyspace_run(ks, op->command, op->slot, op->argc, op->argv, &reply);
+	rc = hs_keyspace_run(ks, op->command, op->slot, op->argc, op->argv, &reply);
+	op->missed = rc == 0 && hs_keyspace_missed(&counts, ks->counts);
+	return rc;
 }
 
 static int run_exec(struct hs_group *group, struct hs_group_item *item)
@@ -165,14 +169,17 @@ static int run_exec(struct hs_group *group, struct hs_group_item *item)
 	}
 	hs_reply_array(&reply, op->tx->count);
 	for (size_t i = 0; i < op->tx->count && rc == 0; i++) {
-		const struct hs_op_tx_command *command = &op->tx->commands[i];
+		struct hs_op_tx_command *command = &op->tx->commands[i];
+		struct hs_keyspace_counts counts = *ks->counts;
 
-		ks->frequency = command->frequency;
-		if (command->answered.len)
+		if (command->answered.len) {
 			hs_buf_append_bytes(op->out, command->answered);
-		else
-			rc = hs_keyspace_run(ks, command->command, op->slot, command->argc,
-					     command->argv, &reply);
+			continue;
+		}
+		ks->frequency = command->frequency;
+		rc = hs_keyspace_run(ks, command->command, op->slot, command->argc, command->argv,
+				     &reply);
+		command->missed = rc == 0 && hs_keyspace_missed(&counts, ks->counts);
 	}
 	return rc;
 }

@@ -66,6 +66,7 @@ bool hs_reader_run(struct hs_reader *reader, struct hs_op *op)
 		reader->counts = counts;
 		return false;
 	}
+	op->missed = rc == 0 && hs_keyspace_missed(&counts, &reader->counts);
 	if (rc != 0) {
 		op->out->len = mark;
 		hs_reply_errorf(&reply, "ERR cannot read '%s': %s", store->read.store->path,
