@@ -34,7 +34,7 @@ LINK := $(CFLAGS) $(LDFLAGS) $(SANITIZE) -pthread
 LIBS := $(shell pkg-config --libs $(LIBRARIES) 2>/dev/null) -lm
 
 SOURCES := $(sort $(shell find src sim -name '*.c'))
-HEADS := $(sort $(shell find src sim tests -name '*.h'))
+HEADS := $(sort $(shell find src sim tests bench -name '*.h'))
 UNIT := $(sort $(wildcard tests/unit/test_*.c))
 UNIT_LIB := $(sort $(wildcard tests/lib/*.c))
 FUZZ := $(sort $(wildcard fuzz/fuzz_*.c))

@@ -4,6 +4,8 @@
   redis     redis-server with the same durability
   heatsink  the server of this repository
 
+Behind them comes the heat section: what detection costs, finds and misses (heat.py).
+
 Absolute numbers drift on a shared machine, so every row measures the candidates in short turns,
 one after the other, several rounds, and shows medians. What to steer by is the server's CPU time
 per operation and its ratio to the others in the same row. Nothing is saved unless --out says where.
@@ -18,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 
+import heat
 from candidates import GUARD_S, HEATSINK, NULL, Heatsink, Null, Redis, first_answer_s
 
 VALUE_BYTES = 100
@@ -56,6 +59,9 @@ ROWS = [
     Row("set", None, 16, "always"),
     Row("set", 1, 1, "always"),
 ]
+
+# What is no load, by the names that --rows knows.
+START, IDLE, LEVEL = "start", "idle connection", "memory level"
 
 
 # ---- load ----
@@ -263,11 +269,11 @@ def run(load, servers, options):
     starts = restart(servers, "always")
     run_rows(load, servers, "always", options, saved)
     print()
-    if wanted(options, "start"):
+    if wanted(options, START):
         print_start(starts, options, saved)
-    if wanted(options, "idle connection"):
+    if wanted(options, IDLE):
         print_idle(servers, options, saved)
-    if wanted(options, "memory level"):
+    if wanted(options, LEVEL):
         restart(servers, "off")  # ten million requests need not wait for the disk
         print_level(load, servers, options, saved)
     return saved
@@ -277,9 +283,12 @@ def read_options():
     parser = argparse.ArgumentParser(description="Compare null, redis-server and heatsink.")
     parser.add_argument("--quick", action="store_true",
                         help="100,000 keys, shorter turns, fewer requests")
-    parser.add_argument("--rows", help="only rows whose name has one of these words: 'GET,start'")
+    parser.add_argument("--rows", help="only rows whose name has one of these words: "
+                        "'GET,start', or just 'heat'")
     parser.add_argument("--candidates", default="null,redis,heatsink")
     parser.add_argument("--load", choices=("storm", "redis-benchmark"), default="storm")
+    parser.add_argument("--trace", help="real requests for the heat section: key numbers of 4 "
+                        "bytes, the highest first, or that in .xz")
     parser.add_argument("--out", help="write the figures as JSON to this file")
     parser.add_argument("--keys", type=int)
     parser.add_argument("--rounds", type=int, default=3)
@@ -290,6 +299,7 @@ def read_options():
     options.seconds = options.seconds or (0.5 if options.quick else 2.0)
     options.requests = 500_000 if options.quick else 10_000_000
     options.idle = 200 if options.quick else 1000
+    options.heat_rounds, options.heat_seconds = (4, 0.5) if options.quick else (8, 0.6)
     return options
 
 
@@ -309,11 +319,15 @@ def main():
           f"{VALUE_BYTES} bytes, medians of {options.rounds} rounds of {options.seconds} s; "
           f"data in {tempfile.gettempdir()}\n"
           "without 'sync' in its name a row survives a killed process, with it a power cut\n")
+    saved = {}
     try:
-        saved = run(load, servers, options)
+        if any(wanted(options, name) for name in [row.name for row in ROWS] + [START, IDLE, LEVEL]):
+            saved = run(load, servers, options)
     finally:
         for server in servers:
             server.close()
+    if "heatsink" in options.candidates and any(wanted(options, name) for name in heat.ROWS):
+        saved["heat"] = heat.run(load, options, lambda name: wanted(options, name))
     if options.out:
         with open(options.out, "w", encoding="utf-8") as out:
             json.dump(saved, out, indent=2)
