@@ -152,7 +152,10 @@ static inline uint64_t hs_heat_id(const struct hs_heat_table *table, uint64_t ha
 
 static inline void hs_heat_table_prefetch(const struct hs_heat_table *table, uint64_t hash)
 {
-	__builtin_prefetch(&table->lines[hash & (table->sets_count - 1)], 1);
+	uint64_t set = hash & (table->sets_count - 1);
+
+	__builtin_prefetch(&table->lines[set], 1);
+	__builtin_prefetch(&table->sides[set], 1);
 }
 
 /* Once a millisecond: looks for the weakest owner of a hot when one may be needed. */
