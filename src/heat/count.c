@@ -8,12 +8,9 @@ uint64_t hs_heat_hash(const struct hs_heat *heat, struct hs_bytes name)
 	return hs_hash(name, heat->seed);
 }
 
-uint64_t hs_heat_slot_hash(const struct hs_heat *heat, uint16_t slot)
+uint64_t hs_heat_slot_hash(uint16_t slot)
 {
-	uint64_t mixed = ((uint64_t)slot + 1) * 0x9e3779b97f4a7c15 ^ heat->seed;
-
-	mixed = (mixed ^ mixed >> 32) * 0xd6e8feb86659fd93;
-	return mixed ^ mixed >> 32;
+	return (uint64_t)slot << 33 | slot / (HS_SLOTS / HS_HEAT_RANGES);
 }
 
 uint64_t hs_heat_shown(const struct hs_heat *heat, struct hs_bytes name)
@@ -85,7 +82,8 @@ static inline void prepare(struct hs_heat *heat, struct hs_heat_pending *note,
 	};
 	hs_heat_table_prefetch(&heat->tables[HS_HEAT_KEYS], note->hash);
 	hs_heat_table_prefetch(&heat->tables[HS_HEAT_SLOTS],
-			       hs_heat_slot_hash(heat, access->slot));
+			       access->slot / (HS_SLOTS / HS_HEAT_RANGES));
+	__builtin_prefetch(&heat->tables[HS_HEAT_SLOTS].slot_hots[access->slot]);
 	__builtin_prefetch(&heat->partitions[access->partition], 1);
 	find_prefixes(note);
 }
@@ -164,22 +162,19 @@ static inline void pay(struct hs_heat *heat, struct hs_heat_table *table,
 	owed->count = 0;
 }
 
-/* Keys, or slots, of all notes. First the scores, which is the same work for all; then what is known
- * of the hot ones among them, which is paid before a hot changes hands. */
-static inline void count_in_table(struct hs_heat *heat, enum hs_heat_what what,
-				  const struct hs_heat_pending *notes, uint32_t notes_count,
-				  uint64_t time_ns, uint32_t step)
+/* Keys. First the scores, which is the same work for all; then what is known of the hot ones among
+ * them, which is paid before a hot changes hands. */
+static void count_keys(struct hs_heat *heat, const struct hs_heat_pending *notes,
+		       uint32_t notes_count, uint64_t time_ns, uint32_t step)
 {
-	struct hs_heat_table *table = &heat->tables[what];
+	struct hs_heat_table *table = &heat->tables[HS_HEAT_KEYS];
 	struct hs_heat_pass pass = hs_heat_pass_begin(table, &heat->clock);
 	struct owed owed;
 
 	owed.count = 0;
 	for (uint32_t i = 0; i < notes_count; i++) {
 		const struct hs_heat_pending *note = &notes[i];
-		uint64_t hash =
-			what == HS_HEAT_KEYS ? note->hash : hs_heat_slot_hash(heat, note->slot);
-		struct hs_heat_found found = hs_heat_seek(&pass, hash);
+		struct hs_heat_found found = hs_heat_seek(&pass, note->hash);
 
 		if (__builtin_expect(found.usurps, 0)) {
 			pay(heat, table, notes, time_ns, step, &owed);
@@ -190,7 +185,6 @@ static inline void count_in_table(struct hs_heat *heat, enum hs_heat_what what,
 		if (__builtin_expect(found.wants, 0)) {
 			struct hs_heat_touch touch = touch_of(note, time_ns, step);
 
-			touch.name.len = what == HS_HEAT_KEYS ? touch.name.len : 0;
 			touch.shown = hs_heat_shown(heat, touch.name);
 			pay(heat, table, notes, time_ns, step, &owed);
 			found.hot = hs_heat_give(&pass, found, &touch);
@@ -200,6 +194,54 @@ static inline void count_in_table(struct hs_heat *heat, enum hs_heat_what what,
 		owed.count += found.hot != 0;
 	}
 	table->trial_in = pass.trial_in;
+	pay(heat, table, notes, time_ns, step, &owed);
+}
+
+/* Slots: see heat/slots.c. */
+static void count_slots(struct hs_heat *heat, const struct hs_heat_pending *notes,
+			uint32_t notes_count, uint64_t time_ns, uint32_t step)
+{
+	struct hs_heat_table *table = &heat->tables[HS_HEAT_SLOTS];
+	const struct hs_heat_clock *clock = &heat->clock;
+	uint32_t trial_in = table->trial_in;
+	struct owed owed;
+
+	owed.count = 0;
+	for (uint32_t i = 0; i < notes_count; i++) {
+		const struct hs_heat_pending *note = &notes[i];
+		uint32_t range = note->slot / (HS_SLOTS / HS_HEAT_RANGES);
+		struct hs_heat_side *side = &table->sides[range];
+		float *score = &table->lines[range].scores[0];
+		uint32_t hot = table->slot_hots[note->slot], unknown = hot == 0;
+		union hs_heat_pair more = weigh(clock, 1, (float)(int64_t)note->bytes);
+
+		if (__builtin_expect(side->epoch != clock->epoch, 0))
+			hs_heat_slots_enter(table, clock, range);
+
+		float before[HS_HEAT_WINDOWS] = {side->crowd, *score};
+
+		/* Rounded up, and nothing for who has a hot. */
+		for (int w = 0; w < HS_HEAT_WINDOWS; w++)
+			more.window[w] += before[w] * (HS_HEAT_UP - 1);
+		more.bits &= -(uint64_t)unknown;
+		hs_heat_store(&side->crowd, before[HS_HEAT_SHORT] + more.window[HS_HEAT_SHORT]);
+		hs_heat_store(score, before[HS_HEAT_LONG] + more.window[HS_HEAT_LONG]);
+		trial_in -= unknown;
+		if (__builtin_expect((trial_in == 0) | (unknown & (table->free_count > 0)), 0)) {
+			struct hs_heat_touch touch = touch_of(note, time_ns, step);
+
+			touch.name.len = 0;
+			pay(heat, table, notes, time_ns, step, &owed);
+			if (unknown)
+				hot = hs_heat_slots_give(table, clock, before, &touch);
+			trial_in = HS_HEAT_TRIAL_EVERY / 2 +
+				   ((uint32_t)note->hash & (HS_HEAT_TRIAL_EVERY - 1));
+		}
+		owed.hots[owed.count] = (uint8_t)hot;
+		owed.which[owed.count] = (uint8_t)i;
+		owed.count += hot != 0;
+	}
+	table->trial_in = trial_in;
 	pay(heat, table, notes, time_ns, step, &owed);
 }
 
@@ -281,8 +323,8 @@ static void count(struct hs_heat *heat, const struct hs_heat_pending *notes, uin
 	uint32_t step = step_of(time_ns), levels = 0;
 	uint64_t bytes = 0;
 
-	count_in_table(heat, HS_HEAT_KEYS, notes, notes_count, time_ns, step);
-	count_in_table(heat, HS_HEAT_SLOTS, notes, notes_count, time_ns, step);
+	count_keys(heat, notes, notes_count, time_ns, step);
+	count_slots(heat, notes, notes_count, time_ns, step);
 	for (uint32_t i = 0; i < notes_count; i++) {
 		const struct hs_heat_pending *note = &notes[i];
 

@@ -8,7 +8,6 @@
 enum {
 	KEY_SETS = 512,
 	PREFIX_SETS = 128,
-	SLOT_SETS = 64,
 	KEY_HOTS = 254,
 	PREFIX_HOTS = 96,
 	SLOT_HOTS = 48,
@@ -29,10 +28,10 @@ struct hs_heat *hs_heat_create(const struct hs_heat_options *options)
 	} shape[HS_HEAT_TABLES] = {
 		[HS_HEAT_KEYS] = {key_sets, KEY_HOTS},
 		[HS_HEAT_PREFIXES] = {key_sets < PREFIX_SETS ? key_sets : PREFIX_SETS, PREFIX_HOTS},
-		[HS_HEAT_SLOTS] = {key_sets < SLOT_SETS ? key_sets : SLOT_SETS, SLOT_HOTS},
+		[HS_HEAT_SLOTS] = {HS_HEAT_RANGES, SLOT_HOTS},
 	};
 	struct hs_heat *heat = hs_mem_zalloc(sizeof *heat);
-	size_t bytes = LINE + options->partitions * sizeof(struct hs_heat_tally);
+	size_t bytes = LINE + HS_SLOTS + options->partitions * sizeof(struct hs_heat_tally);
 	char *place;
 
 	hs_check(options->partitions > 0);
@@ -46,6 +45,8 @@ struct hs_heat *hs_heat_create(const struct hs_heat_options *options)
 		hs_heat_table_init(&heat->tables[i], place, shape[i].sets, shape[i].hots);
 		place += hs_heat_table_bytes(shape[i].sets, shape[i].hots);
 	}
+	hs_heat_slots_init(&heat->tables[HS_HEAT_SLOTS], (uint8_t *)place);
+	place += HS_SLOTS;
 	heat->partitions = (struct hs_heat_tally *)(void *)place;
 	heat->partitions_count = options->partitions;
 	heat->seed = options->seed;

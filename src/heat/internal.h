@@ -56,7 +56,7 @@ struct hs_heat {
 /* heat.c, for merge.c: NULL while a reset has not reached the table. */
 const struct hs_heat_table *hs_heat_table_of(const struct hs_heat *heat, enum hs_heat_what what);
 uint64_t hs_heat_hash(const struct hs_heat *heat, struct hs_bytes name);
-uint64_t hs_heat_slot_hash(const struct hs_heat *heat, uint16_t slot);
+uint64_t hs_heat_slot_hash(uint16_t slot);
 /* All requests and bytes in the windows, decayed, and when counting began. */
 struct hs_heat_sums {
 	double ops[HS_HEAT_WINDOWS];

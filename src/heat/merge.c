@@ -296,7 +296,7 @@ void hs_heat_find(struct hs_heat *const *heats, size_t heats_count, enum hs_heat
 		  struct hs_bytes name, uint16_t slot, uint64_t now_us, struct hs_heat_row *row)
 {
 	struct frame frame;
-	uint64_t id = 0, hash = what == HS_HEAT_SLOTS ? hs_heat_slot_hash(heats[0], slot)
+	uint64_t id = 0, hash = what == HS_HEAT_SLOTS ? hs_heat_slot_hash(slot)
 						      : hs_heat_hash(heats[0], name);
 	uint32_t set = 0;
 

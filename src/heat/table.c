@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-enum { LOOK_EVERY_MS = 8, TRIAL_EVERY = 128 };
+enum { LOOK_EVERY_MS = 8 };
 
 #define EPOCH_MS ((double)(1 << HS_HEAT_EPOCH_BITS))
 #define SHORT_MS (HS_HEAT_SHORT_US / 1000.0)
@@ -69,7 +69,7 @@ static void free_all_hots(struct hs_heat_table *table)
 	table->weakness = 0;
 	table->claim = INFINITY;
 	table->room = NOTHING;
-	table->trial_in = TRIAL_EVERY;
+	table->trial_in = HS_HEAT_TRIAL_EVERY;
 }
 
 void hs_heat_table_init(struct hs_heat_table *table, void *memory, uint32_t sets, uint32_t hots)
@@ -115,6 +115,11 @@ static void give_up_hot(struct hs_heat_table *table, struct hs_heat_side *side, 
 	      HS_HEAT_UP;
 	if (had > side->crowd)
 		hs_heat_store(&side->crowd, had);
+	if (table->slot_hots)
+		hs_heat_slots_leave(table, (uint32_t)(side - table->sides), way,
+				    hot->ops[0][HS_HEAT_LONG] + hot->ops[1][HS_HEAT_LONG] +
+					    hot->bytes[HS_HEAT_LONG] / (double)side->unit +
+					    hot->error[HS_HEAT_LONG]);
 	hot->owned = false;
 	if (!hot->trial)
 		table->free[table->free_count++] = side->hots[way];
@@ -147,6 +152,9 @@ static float strength(const struct hs_heat_table *table, const struct hs_heat_cl
 
 	if (!hot->owned)
 		return 0;
+	if (table->slot_hots) /* no scores there */
+		steady = counted +
+			 (float)(hot->bytes[HS_HEAT_LONG] / (double)table->sides[set].unit);
 	steady = steady > counted ? steady : counted;
 	steady /= clock->one.window[HS_HEAT_LONG] * (float)LONG_MS;
 	if (epochs > 0)
@@ -156,7 +164,7 @@ static float strength(const struct hs_heat_table *table, const struct hs_heat_cl
 }
 
 /* The number of a hot without owner; 0 when it is better not given away now. */
-static uint32_t find_hot(struct hs_heat_table *table, const struct hs_heat_clock *clock)
+uint32_t hs_heat_table_find(struct hs_heat_table *table, const struct hs_heat_clock *clock)
 {
 	uint32_t number;
 	struct hs_heat_hot *hot;
@@ -197,28 +205,18 @@ static void write_name(struct hs_heat_hot *hot, struct hs_bytes name)
 	store(&hot->full_len, (uint32_t)name.len);
 }
 
-/* Gives an entry a hot if there is one for it; returns its number, or 0. What the entry had in the
- * short window is not known: at most what the crowd had, of which it was one. */
-uint32_t hs_heat_table_give(struct hs_heat_table *table, const struct hs_heat_clock *clock,
-			    const struct hs_heat_found *found, const struct hs_heat_touch *touch)
+void hs_heat_hot_fill(struct hs_heat_hot *hot, const struct hs_heat_clock *clock, uint32_t cell,
+		      const float before[HS_HEAT_WINDOWS], const struct hs_heat_touch *touch)
 {
-	uint32_t set = found->set, way = found->way;
-	struct hs_heat_side *side = &table->sides[set];
-	uint32_t number = find_hot(table, clock);
-	struct hs_heat_hot *hot = &table->hots[number];
-	/* No window can have had more than the longer one: its score on the scale of the short. */
-	double score = (double)found->before[HS_HEAT_LONG] * clock->one_exact[HS_HEAT_SHORT] /
-		       clock->one_exact[HS_HEAT_LONG];
+	/* No window can have had more than the longer one: that on the scale of the short. */
+	double most = (double)before[HS_HEAT_LONG] * clock->one_exact[HS_HEAT_SHORT] /
+		      clock->one_exact[HS_HEAT_LONG];
 
-	table->trial_in = TRIAL_EVERY / 2 + (table->lines[set].tags[way] & (TRIAL_EVERY - 1));
-	if (number == 0)
-		return 0;
-	hot->cell = set * HS_HEAT_WAYS + way;
+	hot->cell = cell;
 	hot->owned = true;
-	begin_change(side);
 	write_name(hot, touch->name);
-	store_double(&hot->error[HS_HEAT_SHORT], fmin((double)found->before[HS_HEAT_SHORT], score));
-	store_double(&hot->error[HS_HEAT_LONG], (double)found->before[HS_HEAT_LONG]);
+	store_double(&hot->error[HS_HEAT_SHORT], fmin((double)before[HS_HEAT_SHORT], most));
+	store_double(&hot->error[HS_HEAT_LONG], (double)before[HS_HEAT_LONG]);
 	store(&hot->since_us, clock->ms * 1000);
 	store(&hot->shown, touch->shown);
 	store(&hot->slot, touch->slot);
@@ -234,7 +232,23 @@ uint32_t hs_heat_table_give(struct hs_heat_table *table, const struct hs_heat_cl
 	store(&hot->total_ns, (uint64_t)0);
 	for (uint32_t i = 0; i < HS_LADDER_STEPS / 4; i++)
 		store(&hot->ladder_words[i], (uint64_t)0);
-	store(&side->hots[way], (uint8_t)number);
+}
+
+/* Gives an entry a hot if there is one for it; returns its number, or 0. What the entry had in the
+ * short window is not known: at most what the crowd had, of which it was one. */
+uint32_t hs_heat_table_give(struct hs_heat_table *table, const struct hs_heat_clock *clock,
+			    const struct hs_heat_found *found, const struct hs_heat_touch *touch)
+{
+	struct hs_heat_side *side = &table->sides[found->set];
+	uint32_t number = hs_heat_table_find(table, clock);
+
+	table->trial_in = HS_HEAT_TRIAL_EVERY / 2 + (found->tag >> 1 & (HS_HEAT_TRIAL_EVERY - 1));
+	if (number == 0)
+		return 0;
+	begin_change(side);
+	hs_heat_hot_fill(&table->hots[number], clock, found->set * HS_HEAT_WAYS + found->way,
+			 found->before, touch);
+	store(&side->hots[found->way], (uint8_t)number);
 	end_change(side);
 	return number;
 }
@@ -290,7 +304,7 @@ void hs_heat_table_fail(struct hs_heat_hot *hot, const struct hs_heat_clock *clo
 
 /* ---- a new epoch ---- */
 
-static void scale_hot(struct hs_heat_hot *hot, const double factor[HS_HEAT_WINDOWS], double growth)
+void hs_heat_hot_scale(struct hs_heat_hot *hot, const double factor[HS_HEAT_WINDOWS], double growth)
 {
 	scale(hot->ops[0], factor);
 	scale(hot->ops[1], factor);
@@ -308,7 +322,8 @@ static void empty(struct hs_heat_table *table, uint32_t set, uint32_t way)
 {
 	give_up_hot(table, &table->sides[set], way);
 	store(&table->lines[set].tags[way], 0u);
-	hs_heat_store(&table->lines[set].scores[way], 0);
+	if (!table->slot_hots)
+		hs_heat_store(&table->lines[set].scores[way], 0);
 }
 
 /* Brings a set to the scale and the unit of the epoch. A score is so many requests, or so many
@@ -341,7 +356,7 @@ void hs_heat_table_enter(struct hs_heat_table *table, const struct hs_heat_clock
 		if (line->tags[way] == 0)
 			continue;
 		if (side->hots[way]) {
-			scale_hot(hot, factor, growth);
+			hs_heat_hot_scale(hot, factor, growth);
 			score = (float)(hot->ops[0][HS_HEAT_LONG] + hot->ops[1][HS_HEAT_LONG] +
 					hot->bytes[HS_HEAT_LONG] / (double)clock->unit +
 					hot->error[HS_HEAT_LONG]) *
@@ -364,5 +379,7 @@ void hs_heat_table_clear(struct hs_heat_table *table)
 		hs_heat_store(&table->sides[set].crowd, 0);
 		end_change(&table->sides[set]);
 	}
+	if (table->slot_hots)
+		hs_heat_slots_clear(table);
 	free_all_hots(table);
 }

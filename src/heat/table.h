@@ -30,6 +30,8 @@
  * it is first touched in a new one. Scores follow the long window. In the short one, no entry of a set
  * without a hot has had more than `crowd`, and that is the error a hot starts with.
  *
+ * Slots need no scores: see heat/slots.c.
+ *
  * Threads. One writes, any may read. Numbers are stored one by one, a new score before its tag, so
  * that what a reader sees is never less than the truth. What changes the owner of a hot, or the
  * scale of a set, makes the set's version odd first and even afterwards; a reader that saw it change
@@ -44,7 +46,8 @@ enum {
 	HS_HEAT_WAYS = 8,
 	HS_HEAT_HOTS_MAX = 254,
 	HS_HEAT_TRIALS_MAX = 64,
-	HS_HEAT_EPOCH_BITS = 12, /* an epoch is 4096 ms */
+	HS_HEAT_TRIAL_EVERY = 128, /* accesses without a hot */
+	HS_HEAT_EPOCH_BITS = 12,   /* an epoch is 4096 ms */
 	HS_HEAT_NAME_WORDS = HS_HEAT_NAME_BYTES / 8,
 };
 
@@ -124,6 +127,8 @@ struct hs_heat_table {
 	uint8_t trials[HS_HEAT_TRIALS_MAX];
 	uint8_t free[HS_HEAT_HOTS_MAX]; /* hots without owner, but for those of trials */
 	uint64_t looked_ms;
+	/* Of the table of slots only: the number of each slot's hot, 0 for none (heat/slots.c). */
+	uint8_t *slot_hots;
 };
 
 /* One access, or several of the same entry. */
@@ -181,6 +186,12 @@ void hs_heat_table_enter(struct hs_heat_table *table, const struct hs_heat_clock
 /* Gives an entry a hot, if there is one for it; returns its number, or 0. */
 uint32_t hs_heat_table_give(struct hs_heat_table *table, const struct hs_heat_clock *clock,
 			    const struct hs_heat_found *found, const struct hs_heat_touch *touch);
+/* The parts of giving that slots share: a hot without owner, 0 for none; made ready for one. */
+uint32_t hs_heat_table_find(struct hs_heat_table *table, const struct hs_heat_clock *clock);
+void hs_heat_hot_fill(struct hs_heat_hot *hot, const struct hs_heat_clock *clock, uint32_t cell,
+		      const float before[HS_HEAT_WINDOWS], const struct hs_heat_touch *touch);
+void hs_heat_hot_scale(struct hs_heat_hot *hot, const double factor[HS_HEAT_WINDOWS],
+		       double growth);
 /* Takes a hot away from its owner. */
 void hs_heat_table_take(struct hs_heat_table *table, uint32_t hot);
 /* A step of the ladder is full. */
@@ -350,6 +361,17 @@ static inline void hs_heat_count_many(struct hs_heat_hot *hot, const struct hs_h
 	if (touch->missed + touch->conflicted > 0)
 		hs_heat_table_fail(hot, clock, touch);
 }
+
+/* ---- slots: heat/slots.c ---- */
+
+void hs_heat_slots_init(struct hs_heat_table *table, uint8_t *slot_hots);
+void hs_heat_slots_clear(struct hs_heat_table *table);
+void hs_heat_slots_enter(struct hs_heat_table *table, const struct hs_heat_clock *clock,
+			 uint32_t range);
+uint32_t hs_heat_slots_give(struct hs_heat_table *table, const struct hs_heat_clock *clock,
+			    const float before[HS_HEAT_WINDOWS], const struct hs_heat_touch *touch);
+/* Inside a change of the range: the slot in this way gives up its hot. */
+void hs_heat_slots_leave(struct hs_heat_table *table, uint32_t range, uint32_t way, double most);
 
 /* ---- reading ---- */
 

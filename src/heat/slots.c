@@ -1,0 +1,99 @@
+/* The table of slots. There are too many slots to count each in detail, and too few to need scores:
+ * a slot is in one of 256 ranges, and none without a hot has had more than all of those in its range
+ * together. So the range's sum is the bound, and a slot is one look at a map:
+ *
+ *     slot ─ map ─┬─ its hot: counted there
+ *                 └─ none: added to its range's bound; every 128th or so gets a hot on trial
+ *
+ * In the shapes of heat/table.h a range is a set. Its way 0 is nobody's: its score is the bound in
+ * the long window, as `crowd` is in the short one. The other ways are for slots with a hot, and
+ * their scores are infinite. */
+#include "heat/table.h"
+
+#include <math.h>
+
+#define EPOCH_MS ((double)(1 << HS_HEAT_EPOCH_BITS))
+#define NOTHING 1e-4
+
+#define store(place, value) __atomic_store_n(place, value, __ATOMIC_RELEASE)
+
+void hs_heat_slots_init(struct hs_heat_table *table, uint8_t *slot_hots)
+{
+	hs_check(table->sets_count == HS_HEAT_RANGES);
+	table->slot_hots = slot_hots;
+	for (uint32_t range = 0; range < HS_HEAT_RANGES; range++) {
+		for (uint32_t way = 1; way < HS_HEAT_WAYS; way++)
+			hs_heat_store(&table->lines[range].scores[way], INFINITY);
+	}
+}
+
+void hs_heat_slots_leave(struct hs_heat_table *table, uint32_t range, uint32_t way, double most)
+{
+	struct hs_heat_line *line = &table->lines[range];
+	const struct hs_heat_hot *hot = &table->hots[table->sides[range].hots[way]];
+
+	if ((float)most * HS_HEAT_UP > line->scores[0])
+		hs_heat_store(&line->scores[0], (float)most * HS_HEAT_UP);
+	store(&line->tags[way], 0u);
+	table->slot_hots[hot->slot] = 0;
+}
+
+void hs_heat_slots_clear(struct hs_heat_table *table)
+{
+	for (uint32_t range = 0; range < HS_HEAT_RANGES; range++)
+		hs_heat_store(&table->lines[range].scores[0], 0);
+	memset(table->slot_hots, 0, HS_SLOTS);
+}
+
+/* Brings a range to the scale and the unit of the epoch, as a set is brought there. */
+void hs_heat_slots_enter(struct hs_heat_table *table, const struct hs_heat_clock *clock,
+			 uint32_t range)
+{
+	struct hs_heat_line *line = &table->lines[range];
+	struct hs_heat_side *side = &table->sides[range];
+	double ms = (double)(clock->epoch - side->epoch) * EPOCH_MS;
+	const double factor[HS_HEAT_WINDOWS] = {
+		exp(-ms * 1000 / HS_HEAT_SHORT_US),
+		exp(-ms * 1000 / HS_HEAT_LONG_US),
+	};
+	double growth = side->unit > clock->unit ? (double)(side->unit / clock->unit) : 1;
+
+	store(&side->version, side->version + 1);
+	hs_heat_store(&side->crowd,
+		      side->crowd * (float)(factor[HS_HEAT_SHORT] * growth) * HS_HEAT_UP);
+	hs_heat_store(&line->scores[0],
+		      line->scores[0] * (float)(factor[HS_HEAT_LONG] * growth) * HS_HEAT_UP);
+	hs_heat_store(&side->unit, clock->unit);
+	for (uint32_t way = 1; way < HS_HEAT_WAYS; way++) {
+		if (side->hots[way])
+			hs_heat_hot_scale(&table->hots[side->hots[way]], factor, growth);
+	}
+	store(&side->epoch, clock->epoch);
+	store(&side->version, side->version + 1);
+}
+
+uint32_t hs_heat_slots_give(struct hs_heat_table *table, const struct hs_heat_clock *clock,
+			    const float before[HS_HEAT_WINDOWS], const struct hs_heat_touch *touch)
+{
+	uint32_t range = touch->slot / (HS_SLOTS / HS_HEAT_RANGES), way = 1, number;
+	struct hs_heat_side *side = &table->sides[range];
+
+	number = hs_heat_table_find(table, clock);
+	while (way < HS_HEAT_WAYS && side->hots[way])
+		way++;
+	if (number == 0)
+		return 0;
+	if (way == HS_HEAT_WAYS) {
+		/* Seven hot slots in a range are enough of it. */
+		if (!table->hots[number].trial)
+			table->free[table->free_count++] = (uint8_t)number;
+		return 0;
+	}
+	store(&side->version, side->version + 1);
+	hs_heat_hot_fill(&table->hots[number], clock, range * HS_HEAT_WAYS + way, before, touch);
+	store(&side->hots[way], (uint8_t)number);
+	store(&table->lines[range].tags[way], (uint32_t)touch->slot << 1 | 1);
+	table->slot_hots[touch->slot] = (uint8_t)number;
+	store(&side->version, side->version + 1);
+	return number;
+}
