@@ -178,12 +178,19 @@ void hs_board_reset(struct hs_board *board, struct hs_now now)
 
 enum hs_heat_window hs_board_window(const struct hs_board *board)
 {
-	double requests = 0;
+	double requests = 0, expected = 0;
 
 	for (uint16_t id = 0; id < board->partitions; id++) {
 		const struct hs_board_flow *flow = &board->parts[id].flow[HS_HEAT_SHORT];
 
 		requests += flow->reads + flow->writes;
+		expected +=
+			hs_board_partition_ops(board, id, HS_HEAT_LONG) * (HS_HEAT_SHORT_US / 1e6);
 	}
-	return requests >= HS_BOARD_SHORT_MIN ? HS_HEAT_SHORT : HS_HEAT_LONG;
+	if (requests >= HS_BOARD_SHORT_MIN)
+		return HS_HEAT_SHORT;
+	/* A storm that is over would lead the long window for a minute. */
+	return requests >= HS_BOARD_SHORT_FEW && requests * HS_BOARD_SHORT_FEW < expected
+		       ? HS_HEAT_SHORT
+		       : HS_HEAT_LONG;
 }

@@ -21,6 +21,8 @@ enum {
 	HS_BOARD_TOP_DEFAULT = 10,
 	/* Requests in the short window from which on it is shown when no window is asked for. */
 	HS_BOARD_SHORT_MIN = 1000,
+	/* And so many, when the long window promises that many times as much: the storm is over. */
+	HS_BOARD_SHORT_FEW = 5,
 	/* A name as it is shown: what is kept of it, and what is said about the rest. */
 	HS_BOARD_NAME_BYTES = HS_HEAT_NAME_BYTES + 48,
 };
@@ -50,7 +52,8 @@ void hs_board_sample(struct hs_board *board, struct hs_now now, const struct hs_
  * Right behind a sample, so that nothing from before is counted after. */
 void hs_board_reset(struct hs_board *board, struct hs_now now);
 
-/* The short window while enough happens in it to tell, the long one otherwise. */
+/* The short window while enough happens in it to tell, or so much less than before that the long one
+ * speaks of the past; the long one otherwise. */
 enum hs_heat_window hs_board_window(const struct hs_board *board);
 
 /* ---- keys, prefixes, slots ---- */
@@ -68,6 +71,10 @@ struct hs_board_row {
 /* key ops ops_low reads writes bytes p99_us share partition slot; for prefixes and slots the first
  * field is `prefix` or `slot`, and what has no meaning for them is left out. */
 const struct hs_fields *hs_board_fields(enum hs_heat_what what);
+/* The same, and misses or conflicts behind them when that is what rows are sorted by. */
+enum { HS_BOARD_FIELDS_MAX = 16 };
+struct hs_fields hs_board_fields_by(enum hs_heat_what what, enum hs_heat_by by,
+				    struct hs_field room[HS_BOARD_FIELDS_MAX]);
 size_t hs_board_top(struct hs_board *board, const struct hs_heat_query *query,
 		    struct hs_board_row *rows, size_t max);
 /* HEAT KEY: both windows, bounds of everything, misses, conflicts, percentiles, totals. */

@@ -25,7 +25,7 @@ struct hs_field_value hs_board_decimals(double value)
 	return (struct hs_field_value){.real = round(value * scale) / scale};
 }
 
-static struct hs_field_value down(double value)
+struct hs_field_value hs_board_down(double value)
 {
 	return integer(floor(value));
 }
@@ -51,10 +51,12 @@ static struct hs_field_value text(const char *words)
 /* In the window shown. */
 GET(get_name, ((struct hs_field_value){.bytes = hs_board_name(row)}))
 GET(get_ops, up(row->heat.window[row->window].ops_high))
-GET(get_ops_low, down(row->heat.window[row->window].ops_low))
-GET(get_reads, hs_board_whole(row->heat.window[row->window].reads))
-GET(get_writes, hs_board_whole(row->heat.window[row->window].writes))
-GET(get_bytes, hs_board_whole(row->heat.window[row->window].bytes_low))
+GET(get_ops_low, hs_board_down(row->heat.window[row->window].ops_low))
+GET(get_reads, hs_board_down(row->heat.window[row->window].reads))
+GET(get_writes, hs_board_down(row->heat.window[row->window].writes))
+GET(get_bytes, hs_board_down(row->heat.window[row->window].bytes_low))
+GET(get_misses, hs_board_down(row->heat.window[row->window].misses))
+GET(get_conflicts, hs_board_down(row->heat.window[row->window].conflicts))
 GET(get_p50_us, hs_board_whole(row->heat.p50_us))
 GET(get_p99_us, hs_board_whole(row->heat.p99_us))
 GET(get_share, hs_board_decimals(row->share))
@@ -66,13 +68,13 @@ GET(get_slot, ((struct hs_field_value){.integer = row->heat.slot}))
 	GET(function##_short, rounded(row->heat.window[HS_HEAT_SHORT].member))                     \
 	GET(function##_long, rounded(row->heat.window[HS_HEAT_LONG].member))
 GET_BOTH(get_ops, up, ops_high)
-GET_BOTH(get_ops_low, down, ops_low)
-GET_BOTH(get_reads, hs_board_whole, reads)
-GET_BOTH(get_writes, hs_board_whole, writes)
-GET_BOTH(get_bytes, hs_board_whole, bytes_low)
+GET_BOTH(get_ops_low, hs_board_down, ops_low)
+GET_BOTH(get_reads, hs_board_down, reads)
+GET_BOTH(get_writes, hs_board_down, writes)
+GET_BOTH(get_bytes, hs_board_down, bytes_low)
 GET_BOTH(get_bytes_high, up, bytes_high)
-GET_BOTH(get_misses, hs_board_whole, misses)
-GET_BOTH(get_conflicts, hs_board_whole, conflicts)
+GET_BOTH(get_misses, hs_board_down, misses)
+GET_BOTH(get_conflicts, hs_board_down, conflicts)
 
 GET(get_tracked, ((struct hs_field_value){.integer = row->heat.workers > 0}))
 GET(get_window, text(row->window == HS_HEAT_SHORT ? "short" : "long"))
@@ -216,6 +218,32 @@ const struct hs_fields *hs_board_fields(enum hs_heat_what what)
 	};
 
 	return &fields[what];
+}
+
+/* What a list is sorted by is in it. */
+static const struct hs_field sorted_by[] = {
+	[HS_HEAT_BY_MISSES] = {.name = "misses",
+			       .kind = HS_FIELD_INT,
+			       .get = get_misses,
+			       .help = "Reads per second that found nothing"},
+	[HS_HEAT_BY_CONFLICTS] = {.name = "conflicts",
+				  .kind = HS_FIELD_INT,
+				  .get = get_conflicts,
+				  .help = "Conditional writes and transactions per second that did "
+					  "not take place"},
+};
+
+struct hs_fields hs_board_fields_by(enum hs_heat_what what, enum hs_heat_by by,
+				    struct hs_field room[HS_BOARD_FIELDS_MAX])
+{
+	struct hs_fields fields = *hs_board_fields(what);
+
+	if (!sorted_by[by].name)
+		return fields;
+	hs_check(fields.count < HS_BOARD_FIELDS_MAX);
+	memcpy(room, fields.fields, fields.count * sizeof *room);
+	room[fields.count] = sorted_by[by];
+	return (struct hs_fields){room, fields.count + 1};
 }
 
 const struct hs_fields *hs_board_key_fields(void)

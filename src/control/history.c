@@ -168,8 +168,8 @@ struct hs_board_second hs_board_second(const struct hs_board *board, size_t seco
 
 GET(get_id, ((struct hs_field_value){.bytes = hs_bytes_of(second->id)}))
 GET(get_ops, hs_board_whole((double)second->ops))
-GET(get_reads, hs_board_whole((double)second->reads))
-GET(get_writes, hs_board_whole((double)second->writes))
+GET(get_reads, hs_board_down((double)second->reads))
+GET(get_writes, hs_board_down((double)second->writes))
 GET(get_bytes, hs_board_whole((double)second->bytes))
 GET(get_p99_us, hs_board_whole((double)second->p99_us))
 GET(get_errors, hs_board_decimals((double)second->errors))

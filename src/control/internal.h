@@ -72,6 +72,7 @@ void hs_board_fill(const struct hs_board *board, enum hs_heat_what what, enum hs
 
 /* For fields: the nearest whole number, and four decimals. */
 struct hs_field_value hs_board_whole(double value);
+struct hs_field_value hs_board_down(double value); /* what adds up to a rounded sum, or less */
 struct hs_field_value hs_board_decimals(double value);
 
 void hs_history_init(struct hs_board_history *history, uint16_t partitions);

@@ -146,7 +146,8 @@ struct hs_heat_query {
 };
 
 /* The hottest, hottest first, at most `max`. Names that no worker knows (all but the hottest) and
- * what has cooled to less than half a request in the window are left out. Returns how many. */
+ * what has cooled to less than half a request in the window (by bytes, misses and conflicts: less
+ * than a thousandth) are left out. Returns how many. */
 size_t hs_heat_top(struct hs_heat *const *heats, size_t heats_count,
 		   const struct hs_heat_query *query, uint64_t now_us, struct hs_heat_row *rows,
 		   size_t max);

@@ -8,8 +8,10 @@
 
 #include <math.h>
 
-/* Less than this many requests in the window have cooled. */
+/* Less than this many requests in the window have cooled. What is huge, or always missing, may be
+ * asked for less often and matters still. */
 #define COOLED 0.5
+#define COOLED_RARE 1e-3
 
 static const double tau_s[HS_HEAT_WINDOWS] = {HS_HEAT_SHORT_US / 1e6, HS_HEAT_LONG_US / 1e6};
 
@@ -238,6 +240,9 @@ static void put_in_order(struct best *best)
 static void look_at_set(const struct frame *frame, const struct hs_heat_query *query,
 			struct best *best)
 {
+	bool rare = query->by == HS_HEAT_BY_BYTES || query->by == HS_HEAT_BY_MISSES ||
+		    query->by == HS_HEAT_BY_CONFLICTS;
+	double cooled = rare ? COOLED_RARE : COOLED;
 	struct hs_heat_row row;
 
 	for (size_t i = 0; i < frame->heats_count; i++) {
@@ -251,7 +256,7 @@ static void look_at_set(const struct frame *frame, const struct hs_heat_query *q
 
 				seen = other && other->hot;
 			}
-			if (seen || merge_row(frame, entry->id, query->window, &row) < COOLED)
+			if (seen || merge_row(frame, entry->id, query->window, &row) < cooled)
 				continue;
 			if (row.name_len < query->starts.len ||
 			    (query->starts.len > 0 &&

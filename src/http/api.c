@@ -143,6 +143,8 @@ unsigned hs_api_heat(struct hs_board *board, struct hs_now now,
 		.window = window_asked(board, &values[HEAT_WINDOW]),
 		.starts = values[HEAT_PREFIX].text,
 	};
+	struct hs_field room[HS_BOARD_FIELDS_MAX];
+	struct hs_fields fields;
 	struct hs_board_row *rows;
 
 	if (query.what == HS_HEAT_SLOTS && query.starts.len > 0) {
@@ -153,7 +155,8 @@ unsigned hs_api_heat(struct hs_board *board, struct hs_now now,
 	rows = hs_mem_alloc(count * sizeof *rows);
 	count = hs_board_top(board, &query, rows, count);
 	begin_envelope(now, "window", window_word(query.window), body);
-	append_rows(hs_board_fields(query.what), rows, sizeof *rows, count, body);
+	fields = hs_board_fields_by(query.what, query.by, room);
+	append_rows(&fields, rows, sizeof *rows, count, body);
 	end_envelope(body);
 	hs_mem_free(&rows);
 	return OK;

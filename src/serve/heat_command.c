@@ -190,6 +190,8 @@ static void answer_top(struct hs_host *host, const struct hs_op *op, struct aske
 		       enum hs_heat_what what)
 {
 	struct hs_heat_query query = {.what = what};
+	struct hs_field room[HS_BOARD_FIELDS_MAX];
+	struct hs_fields fields;
 	struct hs_board_row *rows;
 	size_t count;
 
@@ -200,7 +202,8 @@ static void answer_top(struct hs_host *host, const struct hs_op *op, struct aske
 	query.starts = asked->prefix;
 	rows = hs_mem_alloc((size_t)asked->count * sizeof *rows);
 	count = hs_board_top(host->board, &query, rows, (size_t)asked->count);
-	reply_rows(asked->reply, hs_board_fields(what), rows, sizeof *rows, count);
+	fields = hs_board_fields_by(what, query.by, room);
+	reply_rows(asked->reply, &fields, rows, sizeof *rows, count);
 	hs_mem_free(&rows);
 }
 

@@ -178,6 +178,10 @@ class Keys(HeatCase):
             for word in (by, by.upper()):
                 self.until("first by " + by, lambda: first("by", word),
                            lambda found: found == key, traffic)
+        for by in ("misses", "conflicts"):
+            found = rows(self.heat("TOP", "COUNT", "1", "WINDOW", "long", "BY", by))
+            self.assertGreater(found[0][by], 0, "what it is sorted by is in it")
+            self.assertNotIn(by, rows(self.heat("TOP", "COUNT", "1", "WINDOW", "long"))[0])
         self.until("one by latency", lambda: first("BY", "latency"),
                    lambda found: found is not None, traffic)
         self.until("the largest of some", lambda: first("PREFIX", "mis"),
@@ -474,7 +478,7 @@ class Words(HeatCase):
 
     def test_no_part_of_a_transaction(self):
         self.watcher.call("MULTI")
-        self.assertEqual(self.heat("TOP").raw, b"-ERR 'heat|top' concerns more than one slot and "
+        self.assertEqual(self.heat("TOP").raw, b"-ERR 'heat|top' concerns the whole server and "
                          b"cannot be part of a transaction\r\n")
         self.assertTrue(self.watcher.call("EXEC").raw.startswith(b"-EXECABORT"))
 

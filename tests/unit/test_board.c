@@ -439,19 +439,25 @@ static void test_a_counter_that_starts_again(void **state)
 
 static void test_the_short_window_when_enough_happens(void **state)
 {
+	/* In a second. */
+	const int enough = HS_BOARD_SHORT_MIN * 1000 / (HS_HEAT_SHORT_US / 1000);
 	struct fleet fleet;
 
 	(void)state;
 	fleet_init(&fleet, 2);
 	assert_int_equal(hs_board_window(fleet.board), HS_HEAT_LONG);
-	int enough =
-		HS_BOARD_SHORT_MIN * (1000000 / 1000) / (HS_HEAT_SHORT_US / 1000); /* a second */
-
 	fleet_run(&fleet, "k", 0, enough * 9 / 10, 2000000, 20000);
 	assert_int_equal(hs_board_window(fleet.board), HS_HEAT_LONG);
 	fleet_run(&fleet, "k", 1, enough * 11 / 10, 2000000, 20000);
 	assert_int_equal(hs_board_window(fleet.board), HS_HEAT_SHORT);
-	fleet_pass(&fleet, 200000);
+	/* Silence: what there was is what there is to see. */
+	fleet_pass(&fleet, 1000000);
+	assert_int_equal(hs_board_window(fleet.board), HS_HEAT_LONG);
+	/* The storm is over and others go on: it must not lead. */
+	fleet_run(&fleet, "other", 0, 200, 1000000, 20000);
+	assert_int_equal(hs_board_window(fleet.board), HS_HEAT_SHORT);
+	/* Until it has faded. */
+	fleet_run(&fleet, "other", 0, 200, 60000000, 20000);
 	assert_int_equal(hs_board_window(fleet.board), HS_HEAT_LONG);
 	fleet_deinit(&fleet);
 }

@@ -218,6 +218,27 @@ static void test_reads_and_writes_apart(void **state)
 	assert_true(row_is(&fixture->rows[0], "written"));
 }
 
+/* What is huge matters also when it is asked for a few times a second. */
+static void test_a_rare_giant_stays_in_sight(void **state)
+{
+	struct fixture *fixture = *state;
+	struct hs_heat_access access = to(HS_LIT("giant"));
+
+	pass(fixture, 100 * SECOND);
+	access.bytes = 3000000;
+	hs_heat_add(fixture->heat, &access, 1000);
+	reads_of(fixture, "small", 100);
+	pass(fixture, 300 * MS);
+	reads_of(fixture, "small", 100);
+	top(fixture, HS_HEAT_KEYS, HS_HEAT_BY_OPS, HS_HEAT_SHORT);
+	assert_null(listed(fixture, "giant"));
+	top(fixture, HS_HEAT_KEYS, HS_HEAT_BY_BYTES, HS_HEAT_SHORT);
+	assert_true(row_is(&fixture->rows[0], "giant"));
+	pass(fixture, SECOND);
+	top(fixture, HS_HEAT_KEYS, HS_HEAT_BY_BYTES, HS_HEAT_SHORT);
+	assert_null(listed(fixture, "giant"));
+}
+
 static void test_misses_and_conflicts(void **state)
 {
 	struct fixture *fixture = *state;
@@ -440,6 +461,7 @@ int main(void)
 		TEST(test_a_tenant_shows_as_one_line),
 		TEST(test_slots),
 		TEST(test_reads_and_writes_apart),
+		TEST(test_a_rare_giant_stays_in_sight),
 		TEST(test_misses_and_conflicts),
 		TEST(test_percentiles),
 		TEST(test_percentiles_of_many),
