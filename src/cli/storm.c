@@ -124,9 +124,8 @@ static void explain_failure(const struct storm *storm, const char *what)
 
 	collect(storm, &counts[0], &counts[1]);
 	hs_storm_counts_merge(&counts[0], &counts[1]);
-	fprintf(stderr, "heatsink storm: %s:%u: %s%s%s\n", storm->options.host,
-		(unsigned)storm->options.port, what, counts->trouble[0] ? ": " : "",
-		counts->trouble);
+	fprintf(stderr, "heatsink storm: %s: %s%s%s\n", storm->options.target, what,
+		counts->trouble[0] ? ": " : "", counts->trouble);
 	hs_mem_free(&counts);
 }
 

@@ -56,6 +56,7 @@ enum {
 };
 
 struct hs_storm_options {
+	char target[HS_FLAGS_HOST_MAX + 8]; /* host:port, as it is shown */
 	char host[HS_FLAGS_HOST_MAX];
 	uint64_t port;
 	const char *password; /* "": none */

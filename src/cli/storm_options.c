@@ -1,6 +1,7 @@
 /* The options of `heatsink storm`, one row each. */
 #include "cli/storm.h"
 
+#include "base/address.h"
 #include "base/err.h"
 #include "base/num.h"
 
@@ -86,7 +87,11 @@ static bool read_target(const struct hs_flag *row, void *to, const char *word)
 	struct hs_storm_options *options = to;
 
 	(void)row;
-	return hs_flag_target(word, options->host, &options->port);
+	if (!hs_flag_target(word, options->host, &options->port))
+		return false;
+	hs_address_text(options->host, (unsigned)options->port, options->target,
+			sizeof options->target);
+	return true;
 }
 
 static const struct {

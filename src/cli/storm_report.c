@@ -138,12 +138,11 @@ void hs_storm_report_table(const struct hs_storm_result *result, FILE *out)
 
 	hs_histo_merge(&all, &counts->writes_ns);
 	fprintf(out,
-		"%s:%llu, %s over %llu keys, %s with %.3g writes, %llu connections, "
+		"%s, %s over %llu keys, %s with %.3g writes, %llu connections, "
 		"pipeline %llu, ",
-		options->host, (unsigned long long)options->port, options->shape_text,
-		(unsigned long long)options->keys, hs_storm_command_name(options->command),
-		options->writes, (unsigned long long)options->connections,
-		(unsigned long long)options->pipeline);
+		options->target, options->shape_text, (unsigned long long)options->keys,
+		hs_storm_command_name(options->command), options->writes,
+		(unsigned long long)options->connections, (unsigned long long)options->pipeline);
 	if (options->rate)
 		fprintf(out, "%llu/s asked for\n\n", (unsigned long long)options->rate);
 	else
@@ -191,8 +190,7 @@ static json_t *options_json(const struct hs_storm_options *options)
 {
 	json_t *object = json_object();
 
-	json_object_set_new(object, "target",
-			    json_sprintf("%s:%d", options->host, (int)options->port));
+	json_object_set_new(object, "target", json_string(options->target));
 	json_object_set_new(object, "shape", json_string(options->shape_text));
 	json_object_set_new(object, "command",
 			    json_string(hs_storm_command_name(options->command)));

@@ -19,7 +19,11 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-enum { ONCE_COLS = 80, SLOW_US = 2000000 }; /* an answer that takes longer gets a line */
+enum {
+	ONCE_COLS = 80,
+	SLOW_US = 2000000, /* an answer that takes longer gets a line */
+	TICK_US = 1000000, /* of the seconds that are counted on the screen */
+};
 
 struct top {
 	struct hs_top_options options;
@@ -34,6 +38,8 @@ struct top {
 	bool changed;	   /* paint */
 	uint64_t next_us;  /* the next look */
 	uint64_t asked_us; /* the last one */
+	uint64_t answered_us;
+	uint64_t painted_us;
 	char error[HS_TOP_ERROR_MAX];
 };
 
@@ -124,10 +130,21 @@ static void paint(struct top *top, uint64_t now_us)
 	hs_top_screen_size(top->screen, &rows, &cols);
 	top->view.error = top->error;
 	top->view.waiting_s = slow ? (double)(now_us - top->asked_us) / 1e6 : 0;
+	top->view.stale = top->model.filled && (slow || top->error[0]);
+	top->view.age_s = (double)(now_us - top->answered_us) / 1e6;
 	hs_top_frame(&grid, &top->view, &top->model, rows, cols);
 	hs_top_screen_show(top->screen, &grid);
 	hs_top_grid_deinit(&grid);
 	top->changed = false;
+	top->painted_us = now_us;
+}
+
+/* When seconds on the screen have grown, whatever the interval is. */
+static uint64_t tick_us(const struct top *top)
+{
+	bool counting = hs_top_client_asking(top->client) || top->error[0];
+
+	return counting ? top->painted_us + TICK_US : UINT64_MAX;
 }
 
 /* Looks are due at fixed times; those that passed while an answer was late are left out. */
@@ -140,6 +157,7 @@ static void on_time(struct top *top, uint64_t now_us)
 		top->ask |= !top->view.paused && !hs_top_client_asking(top->client);
 		top->changed = true;
 	}
+	top->changed |= now_us >= tick_us(top);
 	if (top->ask && !hs_top_client_asking(top->client)) {
 		hs_top_client_ask(top->client, &top->view.question, now_us);
 		top->asked_us = now_us;
@@ -223,19 +241,25 @@ static void on_client(struct top *top, uint64_t now_us)
 
 	if (step == HS_TOP_WAITING)
 		return;
-	(void)take_answer(top, step); /* its error is painted */
+	if (take_answer(top, step) == 0) /* its error is painted */
+		top->answered_us = now_us;
 	top->changed = true;
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
 }
 
 static void wait_for_something(struct top *top, uint64_t now_us)
 {
-	uint64_t deadline_us = hs_top_client_deadline_us(top->client);
+	uint64_t until_us = earlier(hs_top_client_deadline_us(top->client),
+				    earlier(top->next_us, tick_us(top)));
 	struct pollfd waits[3] = {{.fd = STDIN_FILENO, .events = POLLIN},
 				  {.fd = top->signals, .events = POLLIN}};
 
 	waits[2].fd = hs_top_client_poll(top->client, &waits[2].events);
-	if (poll(waits, 3,
-		 wait_ms(deadline_us < top->next_us ? deadline_us : top->next_us, now_us)) < 0)
+	if (poll(waits, 3, wait_ms(until_us, now_us)) < 0)
 		return;
 	now_us = hs_clock_mono_us();
 	if (waits[1].revents)

@@ -207,6 +207,8 @@ struct hs_top_view {
 	size_t lines;		 /* rows of the table that the last frame had room for */
 	const char *error;	 /* one line; "": all is well */
 	double waiting_s;	 /* for an answer that takes long; 0: not */
+	bool stale;		 /* what is shown is old: no answer comes any more */
+	double age_s;		 /* of the last answer */
 };
 
 /* What must happen after a key, beside painting. */

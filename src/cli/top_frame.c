@@ -109,15 +109,29 @@ static void write_filter(const struct area *area, size_t col)
 	hs_top_grid_put_key(area->grid, area->row, col, SIZE_MAX, HS_TOP_STRONG, prefix);
 }
 
+/* Figures that cannot be renewed must not be taken for today's: said in front of them. */
+static size_t write_stale(const struct area *area)
+{
+	char age[HS_TOP_TEXT_MAX], text[64];
+
+	if (!area->view->stale)
+		return 0;
+	hs_top_text_uptime(area->view->age_s, age);
+	snprintf(text, sizeof text, "stale, last answer %s ago", age);
+	if (strlen(text) > area->grid->cols)
+		snprintf(text, sizeof text, "stale %s", age);
+	return put(area, 0, HS_TOP_TROUBLE, text);
+}
+
 static void write_totals(struct area *area)
 {
 	const struct hs_top_model *model = area->model;
 	char text[HS_TOP_TEXT_MAX];
 	double errors = SUM(model, errors);
-	size_t col;
+	size_t col = write_stale(area);
 
 	hs_top_text_count(SUM(model, ops), text);
-	col = put_pair(area, 0, "", text, " ops/s");
+	col = put_pair(area, col, "", text, " ops/s");
 	hs_top_text_count(SUM(model, reads), text);
 	col = put_pair(area, col, "reads ", text, "");
 	hs_top_text_count(SUM(model, writes), text);

@@ -1,6 +1,7 @@
 /* The options of `heatsink top`, one row each, and its help. */
 #include "cli/top.h"
 
+#include "base/address.h"
 #include "base/err.h"
 
 #include <string.h>
@@ -41,14 +42,12 @@ static bool find_word(const char *word, const char *const *words, int count, int
 static bool read_target(const struct hs_flag *flag, void *to, const char *word)
 {
 	struct hs_top_options *options = to;
-	bool v6;
 
 	(void)flag;
 	if (!hs_flag_target(word, options->host, &options->port))
 		return false;
-	v6 = strchr(options->host, ':') != NULL;
-	snprintf(options->target, sizeof options->target, "%s%s%s:%u", v6 ? "[" : "", options->host,
-		 v6 ? "]" : "", (unsigned)options->port);
+	hs_address_text(options->host, (unsigned)options->port, options->target,
+			sizeof options->target);
 	return true;
 }
 
@@ -186,7 +185,8 @@ static const char after[] =
 	"\n"
 	"Bytes of a key that are not text are escaped: \\n, \\xNN. Without a UTF-8 locale,\n"
 	"all that is not ASCII is. NO_COLOR set to anything turns colours off. When the\n"
-	"server goes away, top connects again by itself.\n"
+	"server goes away, top connects again by itself; until then the second line says\n"
+	"how old the figures are.\n"
 	"\n"
 	"The exit code is 0, 1 when --once got no answer or the terminal is of no use, or\n"
 	"128 and the number of the signal that ended it.\n";

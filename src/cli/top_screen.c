@@ -8,6 +8,7 @@
 #include <ncurses.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <term.h>
 #include <unistd.h>
 
 enum { ESCAPE_MS = 25 }; /* longer than that behind an Esc is not part of a key's code */
@@ -56,6 +57,22 @@ static void set_colours(struct hs_top_screen *screen)
 	}
 }
 
+/* On one that only goes forward, such as "dumb", ncurses paints nothing and says nothing. One that
+ * is not known at all is newterm's to refuse. */
+static bool cannot_move(void)
+{
+	const char *move;
+	int why;
+
+	if (setupterm(NULL, STDOUT_FILENO, &why) != OK)
+		return false;
+	move = tigetstr("cup");
+	if (move == (const char *)-1)
+		move = NULL;
+	del_curterm(cur_term);
+	return move == NULL;
+}
+
 struct hs_top_screen *hs_top_screen_open(char error[HS_TOP_ERROR_MAX])
 {
 	const char *term = getenv("TERM");
@@ -64,6 +81,13 @@ struct hs_top_screen *hs_top_screen_open(char error[HS_TOP_ERROR_MAX])
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
 		snprintf(error, HS_TOP_ERROR_MAX,
 			 "this is no terminal; --once prints one frame anywhere");
+		return NULL;
+	}
+	if (term && *term && cannot_move()) {
+		snprintf(error, HS_TOP_ERROR_MAX,
+			 "a terminal called '%.64s' cannot move its cursor; set TERM (xterm, "
+			 "vt100), or use --once",
+			 term);
 		return NULL;
 	}
 	screen = hs_mem_zalloc(sizeof *screen);

@@ -116,10 +116,10 @@ void hs_multi_queue(struct hs_core *core, struct hs_session *session,
 	for (size_t i = 0; i < argc; i++)
 		bytes += argv[i].len;
 	if (!fits_one_slot(command)) {
-		hs_reply_errorf(reply,
-				"ERR '%s' concerns more than one slot and cannot be part of "
-				"a transaction",
-				command->name);
+		bool data = command->place == HS_PLACE_ALL || command->place == HS_PLACE_CURSOR;
+
+		hs_reply_errorf(reply, "ERR '%s' concerns %s and cannot be part of a transaction",
+				command->name, data ? "more than one slot" : "the whole server");
 		multi->spoiled = true;
 		return;
 	}

@@ -6,7 +6,7 @@
  *
  *     access ─ note ─┬─ keys      8-way sets, 4096 entries, lower and upper bounds
  *                    ├─ prefixes  the key up to its first, second and third ':'
- *                    ├─ slots
+ *                    ├─ slots     by a map; the hottest in detail, the others bounded by their range
  *                    ├─ partition exact, with a ladder of times
  *                    └─ range     exact
  *
@@ -14,7 +14,7 @@
  * field is read by itself, and a set whose entries changed hands meanwhile is read again.
  *
  * Knows nothing of RESP, commands, or what anyone does about heat. All of it fits 256 KiB per
- * worker with eight partitions, however many keys there are; a partition more is some 420 bytes. */
+ * worker with eight partitions, however many keys there are; a partition more is 432 bytes. */
 #ifndef HS_HEAT_HEAT_H
 #define HS_HEAT_HEAT_H
 

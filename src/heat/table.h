@@ -19,10 +19,10 @@
  *
  * Hots. Only who has a hot is counted in detail: exactly from then on, reads and writes apart, for
  * both windows, with times and a name. Most belong to the established. Some are lent for a trial: to
- * every 64th or so access of a key without one, and to whoever's score stands out. When its turn
+ * every 128th or so access of a key without one, and to whoever's score stands out. When its turn
  * comes round, a trial is over: if the key turned out clearly hotter than the weakest of the
- * established, the two change places. So a key with one request in a hundred is on trial within a
- * few hundred requests and established a few thousand later, while keys that come once cost little.
+ * established, the two change places. So a key with one request in a hundred is on trial within some
+ * ten thousand requests and established after as many again, while keys that come once cost little.
  *
  * Time. Instead of decaying every number all the time, a new access weighs more than the one before
  * it, by the exponential of the time between (forward decay); a reader divides by what an access

@@ -31,7 +31,8 @@ struct connection {
 	struct hs_link link;
 	struct MHD_Connection *peer;
 	uint64_t deadline_us;
-	bool late; /* was told to go */
+	bool late;	 /* was told to go */
+	bool cut_by_nul; /* the path of the request under way */
 };
 
 struct answer {
@@ -223,11 +224,42 @@ static unsigned refuse(const struct hs_http *http, struct MHD_Connection *peer, 
 	return 0;
 }
 
+static struct connection *connection_of(struct MHD_Connection *peer)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(peer, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+	return info ? info->socket_context : NULL;
+}
+
+/* Before anything is decoded. The decoded path comes as a C string, which ends where the client
+ * wrote %00: what is behind it must not be passed over. Returns what `state` of on_request begins
+ * with. */
+static void *on_target(void *context, const char *target, struct MHD_Connection *peer)
+{
+	struct connection *connection = connection_of(peer);
+	const char *nul = strstr(target, "%00");
+
+	(void)context;
+	if (connection)
+		connection->cut_by_nul = nul && nul < target + strcspn(target, "?");
+	return NULL;
+}
+
+static const struct hs_http_route *find_route(const struct hs_http *http,
+					      struct MHD_Connection *peer, const char *path)
+{
+	const struct connection *connection = connection_of(peer);
+
+	if (connection && connection->cut_by_nul)
+		return NULL;
+	return hs_http_route_find(&http->options.routes, hs_bytes_of(path));
+}
+
 static enum MHD_Result answer_request(struct hs_http *http, struct MHD_Connection *peer,
 				      const char *url, const char *method)
 {
-	const struct hs_http_route *route =
-		hs_http_route_find(&http->options.routes, hs_bytes_of(url));
+	const struct hs_http_route *route = find_route(http, peer, url);
 	struct hs_buf body = {0};
 	struct query query;
 	unsigned status = refuse(http, peer, method, route, &body);
@@ -301,16 +333,11 @@ static void on_connection(void *context, struct MHD_Connection *peer, void **sta
 static void on_completed(void *context, struct MHD_Connection *peer, void **request,
 			 enum MHD_RequestTerminationCode why)
 {
-	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(peer, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	struct connection *connection = connection_of(peer);
 
 	(void)request;
-	if (why == MHD_REQUEST_TERMINATED_COMPLETED_OK && info && info->socket_context) {
-		struct connection *connection = info->socket_context;
-
-		if (!connection->late)
-			renew(context, connection);
-	}
+	if (why == MHD_REQUEST_TERMINATED_COMPLETED_OK && connection && !connection->late)
+		renew(context, connection);
 }
 
 /* Shuts late ones down; the library sees that and closes them. */
@@ -362,8 +389,9 @@ struct hs_http *hs_http_create(const struct hs_http_options *options)
 		(unsigned)(options->connections_max + SPARE_CONNECTIONS),
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, options->request_bytes,
 		MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_NOTIFY_COMPLETED,
-		on_completed, http, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-		MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
+		on_completed, http, MHD_OPTION_URI_LOG_CALLBACK, on_target, http,
+		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
+		MHD_OPTION_END);
 	if (!http->daemon) {
 		hs_log(options->log, HS_LOG_ERROR, "http: libmicrohttpd does not start");
 		hs_mem_free(&http);

@@ -4,6 +4,7 @@
  * `sending` and written as it drains; the core goes on filling its own buffer meanwhile. */
 #include "serve/worker.h"
 
+#include "base/address.h"
 #include "base/mem.h"
 #include "serve/clock.h"
 
@@ -159,12 +160,11 @@ static void describe_address(const uv_tcp_t *tcp, char *text, size_t size,
 	if (ask(tcp, (struct sockaddr *)&address, &len) != 0)
 		return;
 	uv_ip_name((struct sockaddr *)&address, host, sizeof host);
-	if (address.ss_family == AF_INET6)
-		snprintf(text, size, "[%s]:%d", host,
-			 ntohs(((struct sockaddr_in6 *)&address)->sin6_port));
-	else
-		snprintf(text, size, "%s:%d", host,
-			 ntohs(((struct sockaddr_in *)&address)->sin_port));
+	hs_address_text(host,
+			ntohs(address.ss_family == AF_INET6
+				      ? ((struct sockaddr_in6 *)&address)->sin6_port
+				      : ((struct sockaddr_in *)&address)->sin_port),
+			text, size);
 }
 
 void hs_connection_open(struct hs_worker *worker, int fd, uint64_t client_id)

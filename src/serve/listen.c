@@ -1,5 +1,6 @@
 #include "serve/listen.h"
 
+#include "base/address.h"
 #include "base/err.h"
 
 #include <errno.h>
@@ -30,7 +31,7 @@ int hs_listen(const char *address, int *port, int backlog, char *error, size_t e
 		.ai_flags = AI_PASSIVE | AI_NUMERICSERV,
 	};
 	struct addrinfo *found = NULL;
-	char service[16];
+	char service[16], text[HS_ADDRESS_TEXT_MAX];
 	int one = 1, fd;
 	int status;
 
@@ -50,7 +51,8 @@ int hs_listen(const char *address, int *port, int backlog, char *error, size_t e
 	if (fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) != 0 ||
 	    listen(fd, backlog) != 0) {
 		status = errno == EADDRINUSE ? HS_EBUSY : HS_EIO;
-		snprintf(error, error_size, "cannot listen on %s:%d: %s", address, *port,
+		snprintf(error, error_size, "cannot listen on %s: %s",
+			 hs_address_text(address, (unsigned)*port, text, sizeof text),
 			 strerror(errno));
 		if (fd >= 0)
 			close(fd);

@@ -1,5 +1,6 @@
 #include "serve/server.h"
 
+#include "base/address.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "engine/embedded/embedded.h"
@@ -398,18 +399,20 @@ static void start_workers(struct hs_server *server)
 static void announce(const struct hs_server *server)
 {
 	const struct hs_options *options = server->options;
-	char list[1024];
+	char list[1024], text[HS_ADDRESS_TEXT_MAX];
 	char *rest = list, *address;
 
 	snprintf(list, sizeof list, "%s", options->bind);
 	while ((address = strsep(&rest, " "))) {
 		if (*address)
-			hs_log(server->log, HS_LOG_INFO, "listening on %s:%d", address,
-			       server->control.host.port);
+			hs_log(server->log, HS_LOG_INFO, "listening on %s",
+			       hs_address_text(address, (unsigned)server->control.host.port, text,
+					       sizeof text));
 	}
 	if (server->control.host.http_port)
-		hs_log(server->log, HS_LOG_INFO, "http on %s:%d", options->http_bind,
-		       server->control.host.http_port);
+		hs_log(server->log, HS_LOG_INFO, "http on %s",
+		       hs_address_text(options->http_bind, (unsigned)server->control.host.http_port,
+				       text, sizeof text));
 	hs_log(server->log, HS_LOG_INFO, "data in %s, %u partitions, %u workers, %s", options->data,
 	       server->engine->calls->partitions(server->engine), server->workers_count,
 	       options->sync == HS_SYNC_ALWAYS

@@ -254,9 +254,16 @@ class MeantDifferences(DifferentialCase):
             self.assertEqual(connection.call(*line.split()).raw, raw, line)
 
     def test_what_spans_everything_stays_out_of_transactions(self):
-        for line in ("DBSIZE", "KEYS *", "FLUSHALL", "FLUSHDB", "RANDOMKEY", "SCAN 0"):
-            refused = (b"-ERR '%s' concerns more than one slot and cannot be part of a "
-                       b"transaction\r\n" % line.split()[0].lower().encode())
+        slots, server = b"more than one slot", b"the whole server"
+        for line, name, what in (
+                ("DBSIZE", b"dbsize", slots), ("KEYS *", b"keys", slots),
+                ("FLUSHALL", b"flushall", slots), ("FLUSHDB", b"flushdb", slots),
+                ("RANDOMKEY", b"randomkey", slots), ("SCAN 0", b"scan", slots),
+                ("INFO", b"info", server), ("CONFIG GET port", b"config|get", server),
+                ("CLIENT LIST", b"client|list", server), ("SLOWLOG LEN", b"slowlog|len", server)):
+            refused = (b"-ERR '%s' concerns %s and cannot be part of a transaction\r\n"
+                       % (name, what))
+            self.assertTrue(differential.SPANNING.fullmatch(refused))
             self.check(("MULTI", b"+OK\r\n"), (line, refused),
                        ("EXEC",
                         b"-EXECABORT Transaction discarded because of previous errors.\r\n"),

@@ -132,7 +132,8 @@ class Pages(HttpCase):
             self.assertGreater(int(headers["Content-Length"]), 0, path)
 
     def test_what_is_not_there(self):
-        for path in ("/nosuch", "/metrics/", "//", "/api", "/../etc/passwd"):
+        for path in ("/nosuch", "/metrics/", "//", "/api", "/../etc/passwd",
+                     "/api/heat%00", "/api/heat%00?count=1", "/api/heat%0a"):
             status, _, body = self.ask(path)
             self.assertEqual(status, 404, path)
             for route in ROUTES:
@@ -570,6 +571,7 @@ class Starting(FolderCase):
 
     def test_another_address(self):
         with servers.Heatsink("--http-bind", "::1") as server:
+            server.wait_log(rf"http on \[::1\]:{server.http_port}$")
             connection = http.client.HTTPConnection("::1", server.http_port, timeout=GUARD_S)
             connection.request("GET", "/healthz")
             self.assertEqual(connection.getresponse().read(), b"ok\n")

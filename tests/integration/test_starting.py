@@ -57,6 +57,23 @@ class Starting(FolderCase):
             self.refuse("serve", "--port", port, "--data", self.path("new"), words=[str(port)])
             self.assertFalse(os.path.exists(self.path("new")))
 
+    def test_addresses_with_colons_stand_in_brackets(self):
+        with socket.socket(socket.AF_INET6) as taken:
+            taken.bind(("::1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            self.refuse("serve", "--port", port, "--bind", "::1", "--data", self.path("new"),
+                        words=[f"cannot listen on [::1]:{port}: ", "in use"])
+        with servers.Heatsink("--bind", "127.0.0.1 ::1", data=self.path("data")) as server:
+            server.wait_log(rf"listening on 127\.0\.0\.1:{server.port}$")
+            server.wait_log(rf"listening on \[::1\]:{server.port}$")
+            with socket.create_connection(("::1", server.port), GUARD_S) as client:
+                client.sendall(b"CLIENT INFO\r\n")
+                self.assertIn(b" addr=[::1]:%d laddr=[::1]:%d "
+                              % (client.getsockname()[1], server.port), client.recv(1 << 12))
+            storm = self.run_heatsink("storm", "--target", f"[::1]:{server.port}", "--count", 10)
+            self.assertRegex(storm.stdout, rf"(?m)^\[::1\]:{server.port}, ")
+
     def test_data_is_a_file(self):
         with open(self.path("file"), "w", encoding="ascii") as file:
             file.write("mine\n")

@@ -22,6 +22,7 @@ from terminal import Terminal
 
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
 DOWN, UP, HOME, END, PAGE_DOWN = "\x1bOB", "\x1bOA", "\x1bOH", "\x1bOF", "\x1b[6~"
+OLD = re.compile(r"^stale, last answer ([1-9]\d*s|\d+m\d\ds) ago  [\d.]")  # a second or more
 
 
 def command(port, *args):
@@ -261,6 +262,17 @@ class Trouble(unittest.TestCase):
                 self.assertEqual(terminal.end(), 1)
                 self.assertIn("nonsense", terminal.text())
                 self.assertEqual(terminal.restored(), [])
+
+    def test_a_terminal_whose_cursor_cannot_be_moved(self):
+        with FakeHeat(heat.calm()) as server:
+            with Terminal(command(server.port), env={"TERM": "dumb"}) as terminal:
+                self.assertEqual(terminal.end(), 1)
+                self.assertRegex(terminal.seen, r"^heatsink top: [^\x1b]*'dumb' cannot move its "
+                                 r"cursor[^\x1b]*--once\s+$")
+                self.assertEqual(terminal.restored(), [])
+            with Terminal(command(server.port, "--once"), env={"TERM": "dumb"}) as terminal:
+                self.assertEqual(terminal.end(), 0)
+                self.assertIn("user:100", terminal.text())
 
 
 class Live(unittest.TestCase):
@@ -557,11 +569,23 @@ class Live(unittest.TestCase):
             server.hang_up()
             terminal.wait_text("product:8841:stock")
         server.hang_up()
-        # What was seen last stays in sight.
+        # What was seen last stays in sight, and how old it is.
         terminal.wait_text("trying again", "product:8841:stock")
+        terminal.wait(lambda: OLD.search(terminal.text().splitlines()[1]))
+        self.assertIn("1.31M ops/s", terminal.text())
         with FakeHeat(heat.calm(), port=port.number):
-            terminal.wait_text("user:103")
+            terminal.wait_text("user:103", gone="stale")
             self.quit(terminal)
+
+    def test_old_figures_grow_older_between_two_looks(self):
+        with FakeHeat(heat.calm()) as server:
+            terminal = self.watch(server, interval="3600")
+            terminal.wait_text("user:100", gone="stale")
+        server.hang_up()
+        terminal.type("w")  # a question that finds nobody; the next look is an hour away
+        terminal.wait_text("trying again")
+        terminal.wait(lambda: OLD.search(terminal.text().splitlines()[1]))
+        self.quit(terminal)
 
     def test_trouble_is_said(self):
         with Redis() as server:

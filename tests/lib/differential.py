@@ -92,8 +92,8 @@ KNOWN = [
 ]
 
 QUEUED = b"+QUEUED\r\n"
-SPANNING = re.compile(rb"-ERR '[a-z|]+' concerns more than one slot and cannot be part of a "
-                      rb"transaction\r\n")
+SPANNING = re.compile(rb"-ERR '[a-z|]+' concerns (more than one slot|the whole server) and "
+                      rb"cannot be part of a transaction\r\n")
 CROSSSLOT = b"-CROSSSLOT Keys in request don't hash to the same slot\r\n"
 
 

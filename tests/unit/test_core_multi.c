@@ -100,6 +100,12 @@ static void test_what_is_refused_spoils_the_transaction(void **state)
 		{"MGET foo bar", CROSSSLOT},
 		{"DBSIZE", "-ERR 'dbsize' concerns more than one slot and cannot be part of a "
 			   "transaction\r\n"},
+		{"INFO", "-ERR 'info' concerns the whole server and cannot be part of a "
+			 "transaction\r\n"},
+		{"HEAT TOP", "-ERR 'heat|top' concerns the whole server and cannot be part of a "
+			     "transaction\r\n"},
+		{"CLIENT LIST", "-ERR 'client|list' concerns the whole server and cannot be part "
+				"of a transaction\r\n"},
 	};
 
 	(void)state;

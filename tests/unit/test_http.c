@@ -266,6 +266,32 @@ static void test_what_is_not_there(void **state)
 	assert_int_equal(hs_http_stats(world->http)->errors, 3);
 }
 
+/* Nothing that a path decodes to is passed over, a zero byte least of all. */
+static void test_paths_are_compared_whole(void **state)
+{
+	static const char *const wrong[] = {
+		GET("/small%00"), GET("/small%00?size=1"), GET("/small%00/more"), GET("/%00small"),
+		GET("/small%0a"), GET("/small%0D"),	   GET("/small%01"),	  GET("/small%7f"),
+		GET("/small%20"), GET("/small%2500"),	   GET("/small%0"),	  GET("/small%"),
+	};
+	struct world *world = *state;
+	int fd = connect_to(world);
+
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		say(world, fd, wrong[i]);
+		assert_false(hear(world, fd));
+		assert_heard(world, "HTTP/1.1 404 Not Found\r\n");
+		/* The next request is judged by itself. */
+		say(world, fd, GET("/sm%61ll"));
+		assert_false(hear(world, fd));
+		assert_heard(world, "{\"a\":1}");
+	}
+	say(world, fd, GET("/echo?text=%00"));
+	assert_false(hear(world, fd));
+	assert_heard(world, "HTTP/1.1 200 OK\r\n");
+	close(fd);
+}
+
 static void test_queries(void **state)
 {
 	struct world *world = *state;
@@ -557,6 +583,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_many_requests_on_a_connection, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(test_what_is_not_there, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_paths_are_compared_whole, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_queries, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_route_that_says_no, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_names_of_this_machine, setup, teardown),

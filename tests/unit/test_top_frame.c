@@ -399,6 +399,28 @@ static void test_head(void **state)
 	end(world);
 }
 
+static void test_stale_figures(void **state)
+{
+	struct world *world = begin(3, 1);
+
+	(void)state;
+	world->view.error = "host:1 is gone";
+	paint(world, 24, 80);
+	HIDES(world, "stale");
+	world->view.stale = true;
+	paint(world, 24, 80);
+	SHOWS(world, "\nstale, last answer 0s ago  1.10k ops/s  reads ");
+	assert_int_equal(world->grid.cells[80].style, HS_TOP_TROUBLE);
+	world->view.age_s = 72.9;
+	paint(world, 24, 80);
+	SHOWS(world, "\nstale, last answer 1m12s ago  1.10k ops/s ");
+	paint(world, 24, 28);
+	SHOWS(world, "\nstale, last answer 1m12s ago\n");
+	paint(world, 24, 20);
+	SHOWS(world, "\nstale 1m12s ");
+	end(world);
+}
+
 static void test_before_the_first_answer(void **state)
 {
 	struct world *world = begin(0, 0);
@@ -434,6 +456,7 @@ int main(void)
 		cmocka_unit_test(test_selected_row_stands_out),
 		cmocka_unit_test(test_last_line),
 		cmocka_unit_test(test_head),
+		cmocka_unit_test(test_stale_figures),
 		cmocka_unit_test(test_before_the_first_answer),
 	};
 

@@ -1,0 +1,13 @@
+/* Where somebody listens, as people and clients write it. */
+#ifndef HS_BASE_ADDRESS_H
+#define HS_BASE_ADDRESS_H
+
+#include <stddef.h>
+
+enum { HS_ADDRESS_TEXT_MAX = 272 }; /* the longest host name, brackets, a port and the end */
+
+/* host:port; an IPv6 address, which has colons of its own, stands in brackets: [::1]:6380. Zero
+ * terminated and cut to fit `size` bytes. Returns `text`. */
+char *hs_address_text(const char *host, unsigned port, char *text, size_t size);
+
+#endif

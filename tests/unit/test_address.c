@@ -1,0 +1,59 @@
+/* Addresses as text: a port can be told from an address that has colons itself. A table of inputs
+ * and results, and every room that is too small. */
+#include "base/address.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void test_brackets_where_there_are_colons(void **state)
+{
+	static const struct {
+		const char *host;
+		unsigned port;
+		const char *text;
+	} cases[] = {
+		{"127.0.0.1", 6380, "127.0.0.1:6380"},
+		{"localhost", 1, "localhost:1"},
+		{"::1", 39449, "[::1]:39449"},
+		{"::", 0, "[::]:0"},
+		{"fe80::1%eth0", 65535, "[fe80::1%eth0]:65535"},
+	};
+	char text[HS_ADDRESS_TEXT_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		assert_string_equal(
+			hs_address_text(cases[i].host, cases[i].port, text, sizeof text),
+			cases[i].text);
+}
+
+static void test_never_writes_past_its_room(void **state)
+{
+	static const char whole[] = "[::1]:6380";
+	char text[sizeof whole + 1];
+
+	(void)state;
+	for (size_t size = 1; size <= sizeof whole; size++) {
+		memset(text, '#', sizeof text);
+		hs_address_text("::1", 6380, text, size);
+		assert_int_equal(strlen(text), size - 1);
+		assert_memory_equal(text, whole, size - 1);
+		assert_int_equal(text[size], '#');
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_brackets_where_there_are_colons),
+		cmocka_unit_test(test_never_writes_past_its_room),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
