@@ -299,7 +299,7 @@ def read_options():
     options.seconds = options.seconds or (0.5 if options.quick else 2.0)
     options.requests = 500_000 if options.quick else 10_000_000
     options.idle = 200 if options.quick else 1000
-    options.heat_rounds, options.heat_seconds = (4, 0.5) if options.quick else (8, 0.6)
+    options.heat_rounds, options.heat_seconds = (4, 0.5) if options.quick else (12, 1.0)
     return options
 
 
