@@ -57,20 +57,12 @@ static void set_colours(struct hs_top_screen *screen)
 	}
 }
 
-/* On one that only goes forward, such as "dumb", ncurses paints nothing and says nothing. One that
- * is not known at all is newterm's to refuse. */
+/* On one that only goes forward, such as "dumb", ncurses paints nothing and says nothing. */
 static bool cannot_move(void)
 {
-	const char *move;
-	int why;
+	const char *move = tigetstr("cup");
 
-	if (setupterm(NULL, STDOUT_FILENO, &why) != OK)
-		return false;
-	move = tigetstr("cup");
-	if (move == (const char *)-1)
-		move = NULL;
-	del_curterm(cur_term);
-	return move == NULL;
+	return move == NULL || move == (const char *)-1;
 }
 
 struct hs_top_screen *hs_top_screen_open(char error[HS_TOP_ERROR_MAX])
@@ -83,13 +75,6 @@ struct hs_top_screen *hs_top_screen_open(char error[HS_TOP_ERROR_MAX])
 			 "this is no terminal; --once prints one frame anywhere");
 		return NULL;
 	}
-	if (term && *term && cannot_move()) {
-		snprintf(error, HS_TOP_ERROR_MAX,
-			 "a terminal called '%.64s' cannot move its cursor; set TERM (xterm, "
-			 "vt100), or use --once",
-			 term);
-		return NULL;
-	}
 	screen = hs_mem_zalloc(sizeof *screen);
 	if (term && *term)
 		screen->screen = newterm(NULL, stdout, stdin);
@@ -98,6 +83,16 @@ struct hs_top_screen *hs_top_screen_open(char error[HS_TOP_ERROR_MAX])
 			 "no terminal called '%.64s' is known; set TERM (xterm, vt100), or use "
 			 "--once",
 			 term ? term : "");
+		hs_mem_free(&screen);
+		return NULL;
+	}
+	if (cannot_move()) {
+		snprintf(error, HS_TOP_ERROR_MAX,
+			 "a terminal called '%.64s' cannot move its cursor; set TERM (xterm, "
+			 "vt100), or use --once",
+			 term);
+		endwin();
+		delscreen(screen->screen);
 		hs_mem_free(&screen);
 		return NULL;
 	}
