@@ -57,17 +57,25 @@ static void set_colours(struct hs_top_screen *screen)
 	}
 }
 
-/* On one that only goes forward, such as "dumb", ncurses paints nothing and says nothing. */
-static bool cannot_move(void)
+/* Why nothing can be painted on a terminal of this name, or NULL. Asked before ncurses starts: on one
+ * that only goes forward, such as "dumb", it would paint nothing and say nothing. */
+static const char *no_use(const char *term)
 {
-	const char *move = tigetstr("cup");
+	const char *move;
+	int why;
 
-	return move == NULL || move == (const char *)-1;
+	if (!term || !*term || setupterm(NULL, STDOUT_FILENO, &why) != OK)
+		return "is not known";
+	move = tigetstr("cup");
+	if (move == (const char *)-1)
+		move = NULL;
+	del_curterm(cur_term);
+	return move ? NULL : "cannot move its cursor";
 }
 
 struct hs_top_screen *hs_top_screen_open(char error[HS_TOP_ERROR_MAX])
 {
-	const char *term = getenv("TERM");
+	const char *term = getenv("TERM"), *why;
 	struct hs_top_screen *screen;
 
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
@@ -75,24 +83,14 @@ struct hs_top_screen *hs_top_screen_open(char error[HS_TOP_ERROR_MAX])
 			 "this is no terminal; --once prints one frame anywhere");
 		return NULL;
 	}
+	why = no_use(term);
 	screen = hs_mem_zalloc(sizeof *screen);
-	if (term && *term)
+	if (!why)
 		screen->screen = newterm(NULL, stdout, stdin);
 	if (!screen->screen) {
 		snprintf(error, HS_TOP_ERROR_MAX,
-			 "no terminal called '%.64s' is known; set TERM (xterm, vt100), or use "
-			 "--once",
-			 term ? term : "");
-		hs_mem_free(&screen);
-		return NULL;
-	}
-	if (cannot_move()) {
-		snprintf(error, HS_TOP_ERROR_MAX,
-			 "a terminal called '%.64s' cannot move its cursor; set TERM (xterm, "
-			 "vt100), or use --once",
-			 term);
-		endwin();
-		delscreen(screen->screen);
+			 "a terminal called '%.64s' %s; set TERM (xterm, vt100), or use --once",
+			 term ? term : "", why ? why : "cannot be opened");
 		hs_mem_free(&screen);
 		return NULL;
 	}

@@ -267,7 +267,7 @@ class Trouble(unittest.TestCase):
         with FakeHeat(heat.calm()) as server:
             with Terminal(command(server.port), env={"TERM": "dumb"}) as terminal:
                 self.assertEqual(terminal.end(), 1)
-                self.assertRegex(terminal.seen, r"^\r?heatsink top: [^\x1b]*'dumb' cannot move its "
+                self.assertRegex(terminal.seen, r"^heatsink top: [^\x1b]*'dumb' cannot move its "
                                  r"cursor[^\x1b]*--once\s+$")
                 self.assertEqual(terminal.restored(), [])
             with Terminal(command(server.port, "--once"), env={"TERM": "dumb"}) as terminal:
