@@ -81,10 +81,6 @@ static inline void prepare(struct hs_heat *heat, struct hs_heat_pending *note,
 		.conflicted = access->conflicted,
 	};
 	hs_heat_table_prefetch(&heat->tables[HS_HEAT_KEYS], note->hash);
-	hs_heat_table_prefetch(&heat->tables[HS_HEAT_SLOTS],
-			       access->slot / (HS_SLOTS / HS_HEAT_RANGES));
-	__builtin_prefetch(&heat->tables[HS_HEAT_SLOTS].slot_hots[access->slot]);
-	__builtin_prefetch(&heat->partitions[access->partition], 1);
 	find_prefixes(note);
 }
 
