@@ -376,7 +376,7 @@ static void write_help(struct area *area)
 		"",
 		"  o r w b l   sort by ops, reads, writes, bytes, latency",
 		"  k p s       show keys, prefixes, slots",
-		"  Tab or W    the window: auto, short (100 ms), long (10 s)",
+		"  Tab or W    the window: auto, short (80 ms), long (10 s)",
 		"  /           only what starts with the text typed, up to Enter; Esc: all",
 		"  space       pause and go on; sorting works on the frozen rows",
 		"  arrows      move; Page Up, Page Down, Home, End too",

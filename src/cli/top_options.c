@@ -135,7 +135,7 @@ static const struct hs_flag rows[] = {
 	{"interval", "SECONDS", "1", "time between two looks, 0.1 to 3600", read_seconds,
 	 FIELD(interval_us), 100, 3600000},
 	{"window", "WORD", "auto",
-	 "what rates are taken over: short (about 100 ms, to react), long (10 s, to look at), "
+	 "what rates are taken over: short (about 80 ms, to react), long (10 s, to look at), "
 	 "auto: the server takes the short one while enough happens in it",
 	 read_window, 0, 0, 0},
 	{"sort", "WORD", "ops", "ops, reads, writes, bytes, or latency", read_sort, 0, 0, 0},

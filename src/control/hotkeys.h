@@ -12,8 +12,8 @@
  * as time is how long requests took as heatsink measured them.
  *
  * Pure: time and the process's CPU times come in with the calls. One thread, the control thread; it
- * reads the workers' heat while they go on counting. Memory is taken at START, in one size, and
- * given back by RESET. */
+ * reads the workers' heat while they go on counting. Memory is taken at START, all that is
+ * ever needed, and given back by RESET. */
 #ifndef HS_CONTROL_HOTKEYS_H
 #define HS_CONTROL_HOTKEYS_H
 

@@ -88,11 +88,6 @@ void hs_board_key(struct hs_board *board, struct hs_bytes key, uint16_t slot, ui
 
 	hs_heat_find(board->heats, board->heats_count, HS_HEAT_KEYS, key, slot, board->now.mono_us,
 		     heat);
-	/* Whoever asks knows the name, whether a table does or not. */
-	heat->name_len = (uint32_t)(key.len < sizeof heat->name ? key.len : sizeof heat->name);
-	if (key.len > 0)
-		memcpy(heat->name, key.data, heat->name_len);
-	heat->full_len = (uint32_t)key.len;
 	heat->slot = slot;
 	heat->partition = partition;
 	hs_board_fill(board, HS_HEAT_KEYS, hs_board_window(board), row);

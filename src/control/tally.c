@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+_Static_assert((int)HS_TALLY_ROWS >= (int)HS_HEAT_HOTS_MAX, "a reading holds all there can be");
+
 static int by_id(const void *a, const void *b)
 {
 	uint64_t x = ((const struct hs_heat_row *)a)->id, y = ((const struct hs_heat_row *)b)->id;

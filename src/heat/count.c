@@ -17,8 +17,7 @@ uint64_t hs_heat_shown(const struct hs_heat *heat, struct hs_bytes name)
 {
 	uint64_t hash = hs_hash(name, heat->name_seeds[0]);
 
-	return hs_hash((struct hs_bytes){(const char *)&hash, sizeof hash}, heat->name_seeds[1]) >>
-	       16;
+	return hs_hash((struct hs_bytes){(const char *)&hash, sizeof hash}, heat->name_seeds[1]);
 }
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a word's first byte is its lowest");
@@ -89,6 +88,7 @@ static void count_partition(struct hs_heat *heat, uint16_t id, bool write, bool 
 {
 	struct hs_heat_tally *partition = &heat->partitions[id];
 
+	hs_check(id < heat->partitions_count);
 	hs_counter_add(&partition->ops[write], 1);
 	hs_counter_add(&partition->bytes, bytes);
 	hs_counter_add(&partition->time_ns, time_ns);

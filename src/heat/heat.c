@@ -99,12 +99,9 @@ static void store_sum(double *place, double value)
 
 static void enter_epoch(struct hs_heat *heat, uint32_t epoch)
 {
-	double ms = (double)(epoch - heat->clock.epoch) * (1 << HS_HEAT_EPOCH_BITS);
-	const double factor[HS_HEAT_WINDOWS] = {
-		exp(-ms * 1000 / HS_HEAT_SHORT_US),
-		exp(-ms * 1000 / HS_HEAT_LONG_US),
-	};
+	double factor[HS_HEAT_WINDOWS];
 
+	hs_heat_fade(epoch - heat->clock.epoch, factor);
 	heat->clock.unit = choose_unit(heat);
 	heat->clock.per_byte = 1 / heat->clock.unit;
 	heat->clock.epoch = epoch;
@@ -195,6 +192,7 @@ void hs_heat_read_partition(const struct hs_heat *heat, uint16_t id, struct hs_h
 {
 	const struct hs_heat_tally *partition = &heat->partitions[id];
 
+	hs_check(id < heat->partitions_count);
 	sum->reads += hs_counter_get(&partition->ops[0]);
 	sum->writes += hs_counter_get(&partition->ops[1]);
 	sum->bytes += hs_counter_get(&partition->bytes);

@@ -1,8 +1,9 @@
 /* The front door of heat: what one worker has seen of its requests, and the merged view of all.
  *
- * The worker's side counts every access in three tables of one kind (heat/table.h: keys, key
- * prefixes, slots), for its partition, and for one of 256 ranges of slots. All numbers decay
- * exponentially, over two windows at once: a short one to react and a long one to look at.
+ * The worker's side counts every access in three tables (heat/table.h: keys and key prefixes;
+ * heat/slots.c: slots, in the same shapes), for its partition, and for one of 256 ranges of slots.
+ * What the tables hold decays exponentially, over two windows at once: a short one to react and a
+ * long one to look at. What partitions, ranges and totals hold is counted since the start.
  *
  *     access ─ note ─┬─ keys      8-way sets, 4096 entries, lower and upper bounds
  *                    ├─ prefixes  the key up to its first, second and third ':'
@@ -39,6 +40,7 @@ enum {
 	HS_HEAT_PREFIX_LEVELS = 3,  /* a:b:c:d counts as a: and a:b: and a:b:c: */
 	HS_HEAT_PREFIX_BYTES = 128, /* no further into a key is a ':' looked for */
 	HS_HEAT_RANGES = 256,	    /* of HS_SLOTS / 256 slots each */
+	HS_HEAT_HOTS_MAX = 254,	    /* of one table, that have a name */
 	HS_HEAT_NOTES_MAX = 64,	    /* accesses noted and not settled */
 };
 

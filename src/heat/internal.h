@@ -53,16 +53,17 @@ struct hs_heat {
 	struct hs_heat_pending notes[HS_HEAT_NOTES_MAX];
 };
 
-/* heat.c, for merge.c: NULL while a reset has not reached the table. */
+/* heat.c and count.c, for merge.c. The table is NULL while a reset has not reached it. */
 const struct hs_heat_table *hs_heat_table_of(const struct hs_heat *heat, enum hs_heat_what what);
 uint64_t hs_heat_hash(const struct hs_heat *heat, struct hs_bytes name);
 uint64_t hs_heat_slot_hash(uint16_t slot);
-/* All requests and bytes in the windows, decayed, and when counting began. */
+/* All requests and bytes in the windows, decayed. */
 struct hs_heat_sums {
 	double ops[HS_HEAT_WINDOWS];
 	double bytes[HS_HEAT_WINDOWS];
 };
 struct hs_heat_sums hs_heat_read_sums(const struct hs_heat *heat, uint64_t now_us);
+/* When counting began. */
 uint64_t hs_heat_since_us(const struct hs_heat *heat);
 
 #endif

@@ -25,6 +25,16 @@ struct frame {
 	const struct hs_heat_table **tables;
 };
 
+/* From a decayed count to a rate. A window that has not been full yet is no longer than the time since
+ * counting began. */
+static double rate_scale(const struct hs_heat *heat, int window, uint64_t now_us)
+{
+	uint64_t since_us = hs_heat_since_us(heat);
+	double age_s = now_us > since_us + 1000 ? (double)(now_us - since_us) / 1e6 : 1e-3;
+
+	return 1 / (tau_s[window] * -expm1(-age_s / tau_s[window]));
+}
+
 static void frame_init(struct frame *frame, struct hs_heat *const *heats, size_t heats_count,
 		       enum hs_heat_what what, uint64_t now_us)
 {
@@ -34,14 +44,10 @@ static void frame_init(struct frame *frame, struct hs_heat *const *heats, size_t
 	frame->sums = hs_mem_alloc(heats_count * sizeof *frame->sums);
 	frame->tables = hs_mem_alloc(heats_count * sizeof *frame->tables);
 	for (size_t i = 0; i < heats_count; i++) {
-		uint64_t since_us = hs_heat_since_us(heats[i]);
-		/* A window that has not been full yet is no longer than the time since then. */
-		double age_s = now_us > since_us + 1000 ? (double)(now_us - since_us) / 1e6 : 1e-3;
-
 		frame->tables[i] = hs_heat_table_of(heats[i], what);
 		frame->sums[i] = hs_heat_read_sums(heats[i], now_us);
 		for (int w = 0; w < HS_HEAT_WINDOWS; w++)
-			frame->scale[i][w] = 1 / (tau_s[w] * -expm1(-age_s / tau_s[w]));
+			frame->scale[i][w] = rate_scale(heats[i], w, now_us);
 	}
 }
 
@@ -330,12 +336,10 @@ double hs_heat_total(struct hs_heat *const *heats, size_t heats_count, enum hs_h
 	double total = 0;
 
 	for (size_t i = 0; i < heats_count; i++) {
-		uint64_t since_us = hs_heat_since_us(heats[i]);
-		double age_s = now_us > since_us + 1000 ? (double)(now_us - since_us) / 1e6 : 1e-3;
 		double ops = hs_heat_read_sums(heats[i], now_us).ops[window];
 
 		if (ops < INFINITY)
-			total += ops / (tau_s[window] * -expm1(-age_s / tau_s[window]));
+			total += ops * rate_scale(heats[i], (int)window, now_us);
 	}
 	return total;
 }

@@ -12,9 +12,6 @@
 
 #include <math.h>
 
-#define EPOCH_MS ((double)(1 << HS_HEAT_EPOCH_BITS))
-#define NOTHING 1e-4
-
 #define store(place, value) __atomic_store_n(place, value, __ATOMIC_RELEASE)
 
 void hs_heat_slots_init(struct hs_heat_table *table, uint8_t *slot_hots)
@@ -51,14 +48,11 @@ void hs_heat_slots_enter(struct hs_heat_table *table, const struct hs_heat_clock
 {
 	struct hs_heat_line *line = &table->lines[range];
 	struct hs_heat_side *side = &table->sides[range];
-	double ms = (double)(clock->epoch - side->epoch) * EPOCH_MS;
-	const double factor[HS_HEAT_WINDOWS] = {
-		exp(-ms * 1000 / HS_HEAT_SHORT_US),
-		exp(-ms * 1000 / HS_HEAT_LONG_US),
-	};
 	double growth = side->unit > clock->unit ? (double)(side->unit / clock->unit) : 1;
+	double factor[HS_HEAT_WINDOWS];
 
-	store(&side->version, side->version + 1);
+	hs_heat_fade(clock->epoch - side->epoch, factor);
+	hs_heat_begin_change(side);
 	hs_heat_store(&side->crowd,
 		      side->crowd * (float)(factor[HS_HEAT_SHORT] * growth) * HS_HEAT_UP);
 	hs_heat_store(&line->scores[0],
@@ -69,7 +63,7 @@ void hs_heat_slots_enter(struct hs_heat_table *table, const struct hs_heat_clock
 			hs_heat_hot_scale(&table->hots[side->hots[way]], factor, growth);
 	}
 	store(&side->epoch, clock->epoch);
-	store(&side->version, side->version + 1);
+	hs_heat_end_change(side);
 }
 
 uint32_t hs_heat_slots_give(struct hs_heat_table *table, const struct hs_heat_clock *clock,
@@ -89,11 +83,11 @@ uint32_t hs_heat_slots_give(struct hs_heat_table *table, const struct hs_heat_cl
 			table->free[table->free_count++] = (uint8_t)number;
 		return 0;
 	}
-	store(&side->version, side->version + 1);
+	hs_heat_begin_change(side);
 	hs_heat_hot_fill(&table->hots[number], clock, range * HS_HEAT_WAYS + way, before, touch);
 	store(&side->hots[way], (uint8_t)number);
 	store(&table->lines[range].tags[way], (uint32_t)touch->slot << 1 | 1);
 	table->slot_hots[touch->slot] = (uint8_t)number;
-	store(&side->version, side->version + 1);
+	hs_heat_end_change(side);
 	return number;
 }

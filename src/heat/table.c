@@ -6,10 +6,6 @@
 
 enum { LOOK_EVERY_MS = 8 };
 
-#define EPOCH_MS ((double)(1 << HS_HEAT_EPOCH_BITS))
-#define SHORT_MS (HS_HEAT_SHORT_US / 1000.0)
-#define LONG_MS (HS_HEAT_LONG_US / 1000.0)
-
 /* Below this an entry is nothing, and its place is free. */
 #define NOTHING 1e-4f
 /* How much hotter than the weakest of the established one must be to take its place. */
@@ -37,6 +33,12 @@ static void clear(double sum[HS_HEAT_WINDOWS])
 {
 	for (int i = 0; i < HS_HEAT_WINDOWS; i++)
 		store_double(&sum[i], 0);
+}
+
+void hs_heat_fade(uint32_t epochs, double factor[HS_HEAT_WINDOWS])
+{
+	factor[HS_HEAT_SHORT] = exp(-(double)epochs * HS_HEAT_EPOCH_MS / HS_HEAT_SHORT_MS);
+	factor[HS_HEAT_LONG] = exp(-(double)epochs * HS_HEAT_EPOCH_MS / HS_HEAT_LONG_MS);
 }
 
 size_t hs_heat_table_bytes(uint32_t sets, uint32_t hots)
@@ -89,17 +91,14 @@ void hs_heat_table_init(struct hs_heat_table *table, void *memory, uint32_t sets
 	free_all_hots(table);
 }
 
-static void begin_change(struct hs_heat_side *side)
-{
-	store(&side->version, side->version + 1);
-}
-
-static void end_change(struct hs_heat_side *side)
-{
-	store(&side->version, side->version + 1);
-}
-
 /* ---- hots ---- */
+
+/* The most that the owner of a hot may have had, as a weight. */
+static double weight_of(const struct hs_heat_hot *hot, enum hs_heat_window window, float unit)
+{
+	return hot->ops[0][window] + hot->ops[1][window] + hot->bytes[window] / (double)unit +
+	       hot->error[window];
+}
 
 /* Inside a change of the owner's set. The owner is one of the crowd again, of which none had more
  * than `crowd`. */
@@ -110,16 +109,12 @@ static void give_up_hot(struct hs_heat_table *table, struct hs_heat_side *side, 
 
 	if (side->hots[way] == 0)
 		return;
-	had = (float)(hot->ops[0][HS_HEAT_SHORT] + hot->ops[1][HS_HEAT_SHORT] +
-		      hot->bytes[HS_HEAT_SHORT] / (double)side->unit + hot->error[HS_HEAT_SHORT]) *
-	      HS_HEAT_UP;
+	had = (float)weight_of(hot, HS_HEAT_SHORT, side->unit) * HS_HEAT_UP;
 	if (had > side->crowd)
 		hs_heat_store(&side->crowd, had);
 	if (table->slot_hots)
 		hs_heat_slots_leave(table, (uint32_t)(side - table->sides), way,
-				    hot->ops[0][HS_HEAT_LONG] + hot->ops[1][HS_HEAT_LONG] +
-					    hot->bytes[HS_HEAT_LONG] / (double)side->unit +
-					    hot->error[HS_HEAT_LONG]);
+				    weight_of(hot, HS_HEAT_LONG, side->unit));
 	hot->owned = false;
 	if (!hot->trial)
 		table->free[table->free_count++] = side->hots[way];
@@ -133,9 +128,9 @@ void hs_heat_table_take(struct hs_heat_table *table, uint32_t number)
 
 	if (!hot->owned)
 		return;
-	begin_change(side);
+	hs_heat_begin_change(side);
 	give_up_hot(table, side, hot->cell % HS_HEAT_WAYS);
-	end_change(side);
+	hs_heat_end_change(side);
 }
 
 /* What an owner certainly has, in requests per ms, by the window in which it is higher. */
@@ -156,10 +151,10 @@ static float strength(const struct hs_heat_table *table, const struct hs_heat_cl
 		steady = counted +
 			 (float)(hot->bytes[HS_HEAT_LONG] / (double)table->sides[set].unit);
 	steady = steady > counted ? steady : counted;
-	steady /= clock->one.window[HS_HEAT_LONG] * (float)LONG_MS;
+	steady /= clock->one.window[HS_HEAT_LONG] * (float)HS_HEAT_LONG_MS;
 	if (epochs > 0)
-		return steady * (float)exp(-(double)epochs * EPOCH_MS / LONG_MS);
-	recent /= clock->one.window[HS_HEAT_SHORT] * (float)SHORT_MS;
+		return steady * (float)exp(-(double)epochs * HS_HEAT_EPOCH_MS / HS_HEAT_LONG_MS);
+	recent /= clock->one.window[HS_HEAT_SHORT] * (float)HS_HEAT_SHORT_MS;
 	return recent > steady ? recent : steady;
 }
 
@@ -245,17 +240,17 @@ uint32_t hs_heat_table_give(struct hs_heat_table *table, const struct hs_heat_cl
 	table->trial_in = HS_HEAT_TRIAL_EVERY / 2 + (found->tag >> 1 & (HS_HEAT_TRIAL_EVERY - 1));
 	if (number == 0)
 		return 0;
-	begin_change(side);
+	hs_heat_begin_change(side);
 	hs_heat_hot_fill(&table->hots[number], clock, found->set * HS_HEAT_WAYS + found->way,
 			 found->before, touch);
 	store(&side->hots[found->way], (uint8_t)number);
-	end_change(side);
+	hs_heat_end_change(side);
 	return number;
 }
 
 static void set_claim(struct hs_heat_table *table, const struct hs_heat_clock *clock)
 {
-	float claim = table->weakness * CLEARLY * (float)LONG_MS;
+	float claim = table->weakness * CLEARLY * (float)HS_HEAT_LONG_MS;
 
 	claim = claim > MORE_THAN_ONE ? claim : MORE_THAN_ONE;
 	table->claim = claim * clock->one.window[HS_HEAT_LONG];
@@ -335,17 +330,15 @@ void hs_heat_table_enter(struct hs_heat_table *table, const struct hs_heat_clock
 {
 	struct hs_heat_line *line = &table->lines[set];
 	struct hs_heat_side *side = &table->sides[set];
-	double epochs = (double)(clock->epoch - side->epoch);
-	const double factor[HS_HEAT_WINDOWS] = {
-		exp(-epochs * EPOCH_MS / SHORT_MS),
-		exp(-epochs * EPOCH_MS / LONG_MS),
-	};
 	double growth = side->unit > clock->unit ? (double)(side->unit / clock->unit) : 1;
+	double factor[HS_HEAT_WINDOWS];
 	uint32_t which;
-	float up = (float)(factor[HS_HEAT_LONG] * growth) * HS_HEAT_UP;
-	float least = hs_lanes_smallest(line->scores, &which) * up;
+	float up, least;
 
-	begin_change(side);
+	hs_heat_fade(clock->epoch - side->epoch, factor);
+	up = (float)(factor[HS_HEAT_LONG] * growth) * HS_HEAT_UP;
+	least = hs_lanes_smallest(line->scores, &which) * up;
+	hs_heat_begin_change(side);
 	hs_heat_store(&side->crowd,
 		      side->crowd * (float)(factor[HS_HEAT_SHORT] * growth) * HS_HEAT_UP);
 	hs_heat_store(&side->unit, clock->unit);
@@ -357,27 +350,24 @@ void hs_heat_table_enter(struct hs_heat_table *table, const struct hs_heat_clock
 			continue;
 		if (side->hots[way]) {
 			hs_heat_hot_scale(hot, factor, growth);
-			score = (float)(hot->ops[0][HS_HEAT_LONG] + hot->ops[1][HS_HEAT_LONG] +
-					hot->bytes[HS_HEAT_LONG] / (double)clock->unit +
-					hot->error[HS_HEAT_LONG]) *
-				HS_HEAT_UP;
+			score = (float)weight_of(hot, HS_HEAT_LONG, clock->unit) * HS_HEAT_UP;
 		}
 		hs_heat_store(&line->scores[way], score > least ? score : least);
 		if (line->scores[way] < NOTHING)
 			empty(table, set, way);
 	}
 	store(&side->epoch, clock->epoch);
-	end_change(side);
+	hs_heat_end_change(side);
 }
 
 void hs_heat_table_clear(struct hs_heat_table *table)
 {
 	for (uint32_t set = 0; set < table->sets_count; set++) {
-		begin_change(&table->sides[set]);
+		hs_heat_begin_change(&table->sides[set]);
 		for (uint32_t way = 0; way < HS_HEAT_WAYS; way++)
 			empty(table, set, way);
 		hs_heat_store(&table->sides[set].crowd, 0);
-		end_change(&table->sides[set]);
+		hs_heat_end_change(&table->sides[set]);
 	}
 	if (table->slot_hots)
 		hs_heat_slots_clear(table);

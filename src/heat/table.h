@@ -1,5 +1,5 @@
-/* Private to src/heat: a table of the heaviest, in fixed memory. Keys, prefixes and slots each have
- * one.
+/* Private to src/heat: a table of the heaviest, in fixed memory. Keys and prefixes have one each;
+ * slots use its shapes in their own way (heat/slots.c).
  *
  * It is a weighted Space-Saving summary cut into sets of eight, so that an access touches one cache
  * line to find its tag or the lowest score, and another to see whether more is known:
@@ -30,8 +30,6 @@
  * it is first touched in a new one. Scores follow the long window. In the short one, no entry of a set
  * without a hot has had more than `crowd`, and that is the error a hot starts with.
  *
- * Slots need no scores: see heat/slots.c.
- *
  * Threads. One writes, any may read. Numbers are stored one by one, a new score before its tag, so
  * that what a reader sees is never less than the truth. What changes the owner of a hot, or the
  * scale of a set, makes the set's version odd first and even afterwards; a reader that saw it change
@@ -44,12 +42,14 @@
 
 enum {
 	HS_HEAT_WAYS = 8,
-	HS_HEAT_HOTS_MAX = 254,
 	HS_HEAT_TRIALS_MAX = 64,
 	HS_HEAT_TRIAL_EVERY = 128, /* accesses without a hot */
 	HS_HEAT_EPOCH_BITS = 12,   /* an epoch is 4096 ms */
 	HS_HEAT_NAME_WORDS = HS_HEAT_NAME_BYTES / 8,
 };
+
+_Static_assert((1000 << HS_HEAT_EPOCH_BITS) / HS_HEAT_SHORT_US <= 60,
+	       "what an access weighs at the end of an epoch, times counts, fits a float");
 
 typedef float hs_heat_two __attribute__((vector_size(8)));
 
@@ -144,6 +144,13 @@ struct hs_heat_touch {
 	uint64_t shown; /* of it, for a new hot */
 };
 
+#define HS_HEAT_EPOCH_MS ((double)(1 << HS_HEAT_EPOCH_BITS))
+#define HS_HEAT_SHORT_MS (HS_HEAT_SHORT_US / 1000.0)
+#define HS_HEAT_LONG_MS (HS_HEAT_LONG_US / 1000.0)
+
+/* What is left of a number after some epochs, in each window. */
+void hs_heat_fade(uint32_t epochs, double factor[HS_HEAT_WINDOWS]);
+
 size_t hs_heat_table_bytes(uint32_t sets, uint32_t hots);
 /* Lays the table out in `memory`, which is zero and aligned to 64. */
 void hs_heat_table_init(struct hs_heat_table *table, void *memory, uint32_t sets, uint32_t hots);
@@ -211,6 +218,17 @@ static inline void hs_heat_store(float *place, float value)
 static inline void hs_heat_add_word(uint64_t *place, uint64_t more)
 {
 	__atomic_store_n(place, *place + more, __ATOMIC_RELEASE);
+}
+
+/* Around a change of who owns a hot of a set, or of its scale. */
+static inline void hs_heat_begin_change(struct hs_heat_side *side)
+{
+	__atomic_store_n(&side->version, side->version + 1, __ATOMIC_RELEASE);
+}
+
+static inline void hs_heat_end_change(struct hs_heat_side *side)
+{
+	__atomic_store_n(&side->version, side->version + 1, __ATOMIC_RELEASE);
 }
 
 /* Adds so many accesses, or bytes of one, as they weigh now. */

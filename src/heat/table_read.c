@@ -5,20 +5,16 @@
 
 enum { READ_TRIES = 1000 };
 
-#define EPOCH_MS ((double)(1 << HS_HEAT_EPOCH_BITS))
-#define SHORT_MS (HS_HEAT_SHORT_US / 1000.0)
-#define LONG_MS (HS_HEAT_LONG_US / 1000.0)
-
 #define load(place) __atomic_load_n(place, __ATOMIC_ACQUIRE)
 
 double hs_heat_decay(uint32_t epoch, enum hs_heat_window window, uint64_t now_us)
 {
-	double age_ms = (double)now_us / 1000 - ((double)epoch - 1) * EPOCH_MS;
+	double age_ms = (double)now_us / 1000 - ((double)epoch - 1) * HS_HEAT_EPOCH_MS;
 
 	/* Who reads with a time long past reads nonsense, but finite nonsense. */
-	if (age_ms < -SHORT_MS)
-		age_ms = -SHORT_MS;
-	return exp(-age_ms / (window == HS_HEAT_SHORT ? SHORT_MS : LONG_MS));
+	if (age_ms < -HS_HEAT_SHORT_MS)
+		age_ms = -HS_HEAT_SHORT_MS;
+	return exp(-age_ms / (window == HS_HEAT_SHORT ? HS_HEAT_SHORT_MS : HS_HEAT_LONG_MS));
 }
 
 static inline double load_float(const float *place)

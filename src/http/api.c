@@ -220,8 +220,7 @@ static void append_second(const struct hs_board *board, const struct hs_board_se
 			    sizeof *second->partitions, hs_board_partitions_count(board), text);
 		break;
 	case TOP:
-		hs_buf_printf(text, "\"window\":\"%s\",\"keys\":",
-			      second->window == HS_HEAT_SHORT ? "short" : "long");
+		hs_buf_printf(text, "\"window\":\"%s\",\"keys\":", window_word(second->window));
 		append_rows(hs_board_fields(HS_HEAT_KEYS), second->keys, sizeof *second->keys,
 			    second->keys_count, text);
 		break;

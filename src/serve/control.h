@@ -1,7 +1,7 @@
 /* The control thread: a libuv loop beside those of the workers, for what concerns the process as a
  * whole and must be in no request's way. It answers CONFIG, INFO, SHUTDOWN, HEAT and
- * HOTKEYS, reads the configuration again, and samples the heat of workers and partitions. The
- * options are its own from start to join. Others reach it like this:
+ * HOTKEYS, serves HTTP, reads the configuration again, and samples the heat of workers and
+ * partitions. The options are its own from start to join. Others reach it like this:
  *
  *     workers ─── asked: CONFIG, INFO … ───┐
  *     main ────── reload, end ─────────────┴──▶ one wake-up ──▶ the control thread's loop
