@@ -172,10 +172,13 @@ class Terminal(Screen):
         self.decoder = codecs.getincrementaldecoder("utf-8")("strict")
         self.rest = ""
         self.seen = ""  # everything that was sent
+        # What ncurses and top would obey, and the terminal of whoever runs the tests had.
+        inherited = {name: value for name, value in os.environ.items() if name not in
+                     ("LINES", "COLUMNS", "NO_COLOR", "TERMINFO", "ESCDELAY")}
         # setsid makes the pseudo terminal the program's own, so that signals of keys reach it.
         self.child = subprocess.Popen(["setsid", "--ctty", *command], stdin=self.slave,
                                       stdout=self.slave, stderr=self.slave,
-                                      env={**os.environ, "TERM": "xterm",
+                                      env={**inherited, "TERM": "xterm",
                                            "LC_ALL": "C.UTF-8", **(env or {})})
 
     def __enter__(self):

@@ -19,7 +19,7 @@ static void test_an_even_rate_shows_at_once(void **state)
 			struct hs_heat_row row = find(fixture, HS_HEAT_KEYS, "even");
 
 			for (enum hs_heat_window w = 0; w < HS_HEAT_WINDOWS; w++) {
-				/* A millisecond at the edge counts as a whole one. */
+				/* They come in steps of a millisecond. */
 				assert_true(fabs(row.window[w].ops_low / 2000 - 1) < 0.01);
 				assert_true(fabs(row.window[w].bytes_low / 200000 - 1) < 0.01);
 				assert_near(row.window[w].ops_high, row.window[w].ops_low);

@@ -140,7 +140,7 @@ static void *writer(void *argument)
 	struct hs_prng prng;
 
 	hs_prng_init(&prng, party->number + 1);
-	write_some(party->shared, party->number, &prng, FIRST);
+	write_some(party->shared, party->number, &prng, 2 * FIRST);
 	return NULL;
 }
 
@@ -225,7 +225,9 @@ static void check_list(struct shared *shared, struct hs_heat *const *heats, size
 		expect(shared, same.id == rows[i].id || (shared->resets && same.workers == 0));
 		check_numbers(shared, &same);
 	}
-	shared->answers += found;
+	/* The table that nobody writes is easily read. */
+	if (count == 1 && heats[0] != shared->heats[STUCK])
+		shared->answers += found;
 }
 
 static void check_counters(struct shared *shared, uint64_t *seen)

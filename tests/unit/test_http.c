@@ -149,9 +149,11 @@ static void run(struct world *world)
 static int connect_to(struct world *world)
 {
 	struct sockaddr nowhere = {.sa_family = AF_UNIX};
-	int fds[2];
+	int fds[2], small = 64 * 1024;
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+	/* So that a large answer does not fit, however the system is tuned. */
+	assert_int_equal(setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &small, sizeof small), 0);
 	hs_http_add(world->http, fds[1], &nowhere, sizeof nowhere, world->now_us);
 	run(world);
 	return fds[0];
