@@ -373,7 +373,7 @@ class Generator:
     def may_bend(self, conn, name):
         """Not where another argument would be another key: slots have rules, and tests, of their
         own; nor where it could mean a long sleep or a changed server."""
-        if self.profile == "plain" and (self.in_multi[conn] or name in PAIRS):
+        if self.profile == "plain" and (self.in_multi[conn] or name in PAIRS or name == b"SELECT"):
             return False
         return name not in UNBENT
 
