@@ -1,10 +1,12 @@
-/* Slots to partitions. */
+/* Slots to partitions: even ranges that never change (hs_slot_partition), or a map that an engine
+ * may change while it runs (struct hs_slot_map). */
 #ifndef HS_ROUTE_SLOT_H
 #define HS_ROUTE_SLOT_H
 
 #include "base/limits.h"
 #include "base/slot.h"
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 /* Slots in P contiguous, even ranges. */
@@ -17,6 +19,43 @@ static inline uint16_t hs_slot_partition(uint16_t slot, uint16_t partitions)
 static inline uint32_t hs_slot_first(uint16_t partition, uint16_t partitions)
 {
 	return ((uint32_t)partition * HS_SLOTS + partitions - 1) / partitions;
+}
+
+/* Which partition has each slot. One thread writes (the engine's), any thread reads: entries are
+ * relaxed, because a reader that sees the old owner of a slot is as right as one that came a moment
+ * earlier, and whoever is asked by mistake redirects. `count` is one more than the highest partition
+ * in use; a reader may see an entry before the count that covers it, so tables indexed by partition
+ * are sized by a capacity, never by the count. */
+struct hs_slot_map {
+	_Atomic uint16_t partition[HS_SLOTS];
+	_Atomic uint16_t count;
+};
+
+static inline uint16_t hs_slot_map_get(const struct hs_slot_map *map, uint16_t slot)
+{
+	return atomic_load_explicit(&map->partition[slot], memory_order_relaxed);
+}
+
+static inline void hs_slot_map_set(struct hs_slot_map *map, uint16_t slot, uint16_t partition)
+{
+	atomic_store_explicit(&map->partition[slot], partition, memory_order_relaxed);
+}
+
+static inline uint16_t hs_slot_map_count(const struct hs_slot_map *map)
+{
+	return atomic_load_explicit(&map->count, memory_order_relaxed);
+}
+
+static inline void hs_slot_map_set_count(struct hs_slot_map *map, uint16_t count)
+{
+	atomic_store_explicit(&map->count, count, memory_order_relaxed);
+}
+
+static inline void hs_slot_map_fill_even(struct hs_slot_map *map, uint16_t partitions)
+{
+	for (uint32_t slot = 0; slot < HS_SLOTS; slot++)
+		hs_slot_map_set(map, (uint16_t)slot, hs_slot_partition((uint16_t)slot, partitions));
+	hs_slot_map_set_count(map, partitions);
 }
 
 #endif

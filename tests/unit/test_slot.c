@@ -99,6 +99,27 @@ static void test_partitions_are_even_ranges(void **state)
 	}
 }
 
+static void test_a_map_starts_even_and_can_change(void **state)
+{
+	struct hs_slot_map *map = calloc(1, sizeof *map);
+
+	(void)state;
+	assert_non_null(map);
+	for (int number = 1; number <= HS_PARTITIONS_MAX; number++) {
+		hs_slot_map_fill_even(map, (uint16_t)number);
+		assert_int_equal(hs_slot_map_count(map), number);
+		for (uint32_t i = 0; i < HS_SLOTS; i++)
+			assert_int_equal(hs_slot_map_get(map, (uint16_t)i),
+					 hs_slot_partition((uint16_t)i, (uint16_t)number));
+	}
+	hs_slot_map_set(map, HS_SLOTS - 1, 7);
+	hs_slot_map_set_count(map, 8);
+	assert_int_equal(hs_slot_map_get(map, HS_SLOTS - 1), 7);
+	assert_int_equal(hs_slot_map_get(map, HS_SLOTS - 2), HS_PARTITIONS_MAX - 1);
+	assert_int_equal(hs_slot_map_count(map), 8);
+	free(map);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -106,6 +127,7 @@ int main(void)
 		cmocka_unit_test(test_hash_tags),
 		cmocka_unit_test(test_the_fast_crc_is_the_slow_one),
 		cmocka_unit_test(test_partitions_are_even_ranges),
+		cmocka_unit_test(test_a_map_starts_even_and_can_change),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
