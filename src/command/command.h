@@ -52,6 +52,7 @@ enum hs_command_flag {
 	HS_CMD_NO_MANDATORY_KEYS = 1 << 14,
 	HS_CMD_ALLOW_BUSY = 1 << 15,
 	/* Our own, not shown. */
+	HS_CMD_BLOCKING = 1 << 17,    /* Redis's: may wait for what others do */
 	HS_CMD_CONDITIONAL = 1 << 16, /* a write that may be refused: answered with 0 or null */
 };
 
@@ -104,6 +105,9 @@ static inline bool hs_command_arity_fits(const struct hs_command *command, size_
 /* The positions of the keys among `argc` arguments, as first, last, step with last resolved.
  * Returns how many there are; 0 for none. */
 size_t hs_command_keys(const struct hs_command *command, size_t argc, size_t *first, size_t *step);
+
+/* Whether this request may wait for what others do: XREAD does so only with BLOCK. */
+bool hs_command_blocks(const struct hs_command *command, size_t argc, const struct hs_bytes *argv);
 
 struct hs_reply;
 

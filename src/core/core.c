@@ -76,7 +76,8 @@ static void cut_off_at_output_limit(struct hs_core *core, struct hs_session *ses
 static bool may_run(const struct hs_session *session)
 {
 	return !session->closing && !session->gone && session->sleep_until_us == 0 &&
-	       session->inflight < HS_SESSION_INFLIGHT_MAX;
+	       session->inflight < HS_SESSION_INFLIGHT_MAX &&
+	       (!session->alone || session->inflight == 0);
 }
 
 static void protocol_error(struct hs_core *core, struct hs_session *session)
@@ -115,15 +116,20 @@ static size_t run_input(struct hs_core *core, struct hs_session *session, const 
 			protocol_error(core, session);
 			break;
 		}
-		at += (size_t)used;
-		if (session->parser.argc == 0)
+		if (session->parser.argc == 0) {
+			at += (size_t)used;
 			continue;
+		}
 		if (unsent_bytes(session) > core->options.output_bytes_max) {
 			cut_off_at_output_limit(core, session);
 			break;
 		}
-		hs_step_dispatch(core, session, session->parser.argc, session->parser.argv);
+		session->raw = (struct hs_bytes){data + at, data[at] == '*' ? (size_t)used : 0};
+		if (!hs_step_dispatch(core, session, session->parser.argc, session->parser.argv))
+			break;
+		at += (size_t)used;
 	}
+	session->raw = (struct hs_bytes){NULL, 0};
 	hs_step_batch_end(core);
 	session->running = false;
 	if (session->out.len > 0)
@@ -234,6 +240,7 @@ void hs_core_disconnect(struct hs_core *core, struct hs_session *session)
 	session->gone = true; /* first: from here on nobody is told about it */
 	core->orphans++;
 	hs_buf_deinit(&session->in);
+	hs_step_cancel(core, session);
 	if (session->sleep_until_us > 0)
 		end_sleep(core, session);
 	hs_multi_unwatch(core, session);
@@ -297,13 +304,14 @@ uint32_t hs_core_drain(struct hs_core *core, struct hs_now now, uint64_t quiet_u
 	for (struct hs_link *link = core->sessions.next; link != &core->sessions;
 	     link = link->next) {
 		struct hs_session *session = hs_list_entry(link, struct hs_session, all);
-		bool waits = session->inflight > 0 || session->in.len > 0;
+		bool blocked = hs_step_blocked(core, session);
+		bool waits = (session->inflight > 0 && !blocked) || session->in.len > 0;
 
 		if (session->gone)
 			continue;
 		left++;
 		/* Patience is over: who only sleeps is not waited for. */
-		if (quiet_us == 0 && session->sleep_until_us > 0)
+		if (blocked || (quiet_us == 0 && session->sleep_until_us > 0))
 			session->cut = true;
 		if (quiet_us == 0 || (!waits && now.mono_us - session->last_active_us >= quiet_us))
 			hs_session_close(core, session);

@@ -21,6 +21,7 @@
 #include "command/command.h"
 #include "core/op.h"
 #include "heat/heat.h"
+#include "route/slot.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,11 +29,21 @@
 struct hs_core;
 struct hs_session;
 
+/* What may be asked of an engine in one operation. */
+enum hs_together {
+	HS_TOGETHER_PARTITION, /* keys of one partition; whole commands only within a slot */
+	HS_TOGETHER_SLOT,      /* keys of one slot */
+	HS_TOGETHER_ALL,       /* any keys: there is one server */
+};
+
 /* What a core may ask of the world around it. */
 struct hs_core_calls {
 	/* Takes an operation. Ops of one session to one partition keep the order of these calls
 	 * when they are `ordered`. */
 	enum hs_submit (*submit)(void *context, struct hs_op *op);
+	/* Gives up an operation that may wait for ever: its client has gone. It is completed soon,
+	 * with whatever reply. NULL where nothing waits for ever. */
+	void (*cancel)(void *context, struct hs_op *op);
 	/* The clock again, for timing a batch that goes on: the only time a core pulls. */
 	uint64_t (*mono_us)(void *context);
 };
@@ -55,7 +66,14 @@ struct hs_core_world {
 	uint32_t worker; /* this core's number among `workers` */
 	uint32_t workers;
 	uint16_t partitions;
-	bool reads_at_once;	       /* the engine answers unordered reads inside submit */
+	bool reads_at_once; /* the engine answers unordered reads inside submit */
+	enum hs_together together;
+	/* Where slots are; NULL: in even ranges over `partitions`. The engine changes it while the
+	 * core runs. */
+	const struct hs_slot_map *slots;
+	/* The engine is behind connections that clients share: a command that needs one of its own
+	 * (WATCH, BLPOP) runs alone among its client's. */
+	bool shared_connections;
 	_Atomic uint64_t *slowlog_ids; /* shared by all cores: entries are numbered over all */
 	uint64_t seed;
 	struct hs_heat *heat;	      /* NULL: nothing is counted */

@@ -99,9 +99,9 @@ static void tell_look(const struct telling *telling)
 {
 	uint16_t slot = hs_slot_of(telling->argv[telling->command->key_first]);
 
-	hs_heat_add_keyless(telling->core->world.heat,
-			    hs_slot_partition(slot, telling->core->world.partitions), false,
-			    is_error(telling->reply), telling->reply.len, telling->time_us * 1000);
+	hs_heat_add_keyless(telling->core->world.heat, hs_core_partition(telling->core, slot),
+			    false, is_error(telling->reply), telling->reply.len,
+			    telling->time_us * 1000);
 }
 
 /* Of several keys that share one answer it is only ever known that all were missing. */
@@ -128,7 +128,7 @@ static void tell_keys(const struct telling *telling)
 		for (; at < end; at++)
 			access.bytes += telling->argv[at].len;
 		access.slot = hs_slot_of(access.key);
-		access.partition = hs_slot_partition(access.slot, telling->core->world.partitions);
+		access.partition = hs_core_partition(telling->core, access.slot);
 		if (telling->split) {
 			const struct hs_request *split = telling->split;
 			const struct hs_part *part = &split->parts[split->key_part[i]];
@@ -207,10 +207,10 @@ static void count_lost(struct hs_core *core, const struct hs_request *request)
 				    part->time_us * 1000);
 }
 
-static void count_exec(struct hs_core *core, const struct hs_request *request)
+static void count_exec(struct hs_core *core, const struct hs_request *request,
+		       struct hs_bytes reply)
 {
 	const struct hs_op_tx *tx = request->parts[0].op.tx;
-	struct hs_bytes reply = hs_buf_bytes(&request->reply);
 	bool failed = is_error(reply);
 	struct hs_bytes rest = failed ? reply : elements_of(reply);
 
@@ -230,12 +230,12 @@ static void count_exec(struct hs_core *core, const struct hs_request *request)
 	}
 }
 
-static void count_keyless(struct hs_core *core, const struct hs_request *request)
+static void count_keyless(struct hs_core *core, const struct hs_request *request,
+			  struct hs_bytes whole)
 {
 	for (uint32_t i = 0; i < request->parts_count; i++) {
 		const struct hs_part *part = &request->parts[i];
-		struct hs_bytes reply =
-			hs_buf_bytes(request->parts_count > 1 ? &part->out : &request->reply);
+		struct hs_bytes reply = request->parts_count > 1 ? hs_buf_bytes(&part->out) : whole;
 
 		hs_heat_add_keyless(core->world.heat, part->op.partition,
 				    request->command->flags & HS_CMD_WRITE, is_error(reply),
@@ -243,10 +243,9 @@ static void count_keyless(struct hs_core *core, const struct hs_request *request
 	}
 }
 
-void hs_count_request(struct hs_core *core, const struct hs_request *request)
+void hs_count_request(struct hs_core *core, const struct hs_request *request, struct hs_bytes reply)
 {
 	const struct hs_part *part = request->parts_count > 0 ? &request->parts[0] : NULL;
-	struct hs_bytes reply = hs_buf_bytes(&request->reply);
 	struct telling telling = {
 		.core = core,
 		.command = request->command,
@@ -265,12 +264,12 @@ void hs_count_request(struct hs_core *core, const struct hs_request *request)
 		if (is_null(reply))
 			count_lost(core, request);
 		else
-			count_exec(core, request);
+			count_exec(core, request, reply);
 		break;
 	case HS_OP_COMMAND:
 	case HS_OP_WATCH:
 		if (request->command->key_first == 0)
-			count_keyless(core, request);
+			count_keyless(core, request, reply);
 		else
 			tell(&telling);
 		break;

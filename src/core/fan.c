@@ -8,9 +8,13 @@
 #include "core/session.h"
 
 #include "base/mem.h"
+#include "base/num.h"
 #include "keyspace/keyspace.h"
 #include "route/merge.h"
 #include "route/slot.h"
+
+#include <inttypes.h>
+#include <stdio.h>
 
 static void submit_all(struct hs_core *core, struct hs_request *request)
 {
@@ -21,22 +25,53 @@ static void submit_all(struct hs_core *core, struct hs_request *request)
 		hs_step_submit(core, request, i);
 }
 
-/* Which part of a split command each of its keys goes to. */
+/* Which part of a split command each of its keys goes to: a part for what belongs together, a
+ * partition or a slot. */
+struct split_part {
+	uint16_t slot; /* of its first key */
+	uint16_t partition;
+	uint32_t keys;
+};
+
 struct split {
-	uint16_t part_of[HS_PARTITIONS_MAX]; /* partition to part, +1; 0: none yet */
-	uint16_t partition[HS_PARTITIONS_MAX];
-	uint32_t keys[HS_PARTITIONS_MAX];
+	enum hs_together together;
+	uint32_t *cells; /* a hash table: number of a part, +1; 0: none yet */
+	uint32_t mask;
+	struct split_part *parts; /* room for one for each key */
 	uint32_t count;
 };
 
-static uint32_t split_part(struct split *split, uint16_t partition)
+static void split_init(struct split *split, enum hs_together together, size_t keys)
 {
-	if (split->part_of[partition] == 0) {
-		split->partition[split->count] = partition;
-		split->keys[split->count] = 0;
-		split->part_of[partition] = (uint16_t)++split->count;
+	size_t cells = 4;
+
+	while (cells < 2 * keys && cells < 2 * HS_SLOTS)
+		cells *= 2;
+	split->together = together;
+	split->cells = hs_mem_zalloc(cells * sizeof *split->cells);
+	split->mask = (uint32_t)cells - 1;
+	split->parts = hs_mem_alloc((keys < HS_SLOTS ? keys : HS_SLOTS) * sizeof *split->parts);
+	split->count = 0;
+}
+
+static uint32_t split_part(struct split *split, uint16_t slot, uint16_t partition)
+{
+	bool by_slot = split->together == HS_TOGETHER_SLOT;
+
+	for (uint32_t at = by_slot ? slot : partition;; at++) {
+		uint32_t *cell = &split->cells[at & split->mask];
+
+		if (*cell == 0) {
+			split->parts[split->count] = (struct split_part){slot, partition, 0};
+			*cell = ++split->count;
+			return *cell - 1;
+		}
+
+		const struct split_part *there = &split->parts[*cell - 1];
+
+		if (by_slot ? there->slot == slot : there->partition == partition)
+			return *cell - 1;
 	}
-	return split->part_of[partition] - 1u;
 }
 
 static void fill_parts(struct hs_request *request, const struct split *split, size_t first,
@@ -46,12 +81,13 @@ static void fill_parts(struct hs_request *request, const struct split *split, si
 	for (uint32_t i = 0; i < split->count; i++) {
 		struct hs_part *part = &request->parts[i];
 
-		part->argv = hs_mem_alloc((1 + split->keys[i] * step) * sizeof *part->argv);
+		part->argv = hs_mem_alloc((1 + split->parts[i].keys * step) * sizeof *part->argv);
 		part->argv[0] = request->argv[0];
 		part->op = (struct hs_op){
 			.kind = HS_OP_COMMAND,
 			.command = request->command,
-			.partition = split->partition[i],
+			.slot = split->parts[i].slot,
+			.partition = split->parts[i].partition,
 			.argv = part->argv,
 			.argc = 1,
 		};
@@ -68,7 +104,7 @@ void hs_fan_split(struct hs_core *core, struct hs_session *session,
 		  const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
 {
 	struct hs_request *request = hs_request_get(core, session, command);
-	struct split split = {0};
+	struct split split;
 	size_t first, step;
 
 	hs_request_keep_args(request, argc, argv);
@@ -84,14 +120,16 @@ void hs_fan_split(struct hs_core *core, struct hs_session *session,
 		return;
 	}
 	request->key_part = hs_mem_alloc(request->keys * sizeof *request->key_part);
+	split_init(&split, core->world.together, request->keys);
 	for (size_t i = 0; i < request->keys; i++) {
 		uint16_t slot = hs_slot_of(argv[first + i * step]);
 
-		request->key_part[i] =
-			split_part(&split, hs_slot_partition(slot, core->world.partitions));
-		split.keys[request->key_part[i]]++;
+		request->key_part[i] = split_part(&split, slot, hs_core_partition(core, slot));
+		split.parts[request->key_part[i]].keys++;
 	}
 	fill_parts(request, &split, first, step);
+	hs_mem_release(split.cells);
+	hs_mem_release(split.parts);
 	submit_all(core, request);
 }
 
@@ -100,51 +138,91 @@ void hs_fan_all(struct hs_core *core, struct hs_session *session, const struct h
 {
 	struct hs_request *request = hs_request_get(core, session, command);
 	bool peers = command->place == HS_PLACE_WORKERS;
+	uint32_t parts = peers ? core->world.workers : hs_core_partitions(core);
 	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
 
 	hs_request_keep_args(request, argc, argv);
-	if (peers && !hs_peer_check(command, argc, argv, &reply)) {
+	if (parts == 0)
+		hs_reply_error(&reply, HS_CLUSTERDOWN);
+	if (parts == 0 || (peers && !hs_peer_check(command, argc, argv, &reply))) {
 		hs_step_account(core, session, command, argc, argv, 0, true);
 		hs_request_finish(core, request);
 		return;
 	}
-	hs_request_split(request, peers ? core->world.workers : core->world.partitions);
+	hs_request_split(request, parts);
 	for (uint32_t i = 0; i < request->parts_count; i++) {
 		request->parts[i].op = (struct hs_op){
 			.kind = peers ? HS_OP_PEER : HS_OP_COMMAND,
 			.command = command,
+			.slot = HS_SLOT_NONE,
 			.partition = (uint16_t)i,
 			.argv = request->argv,
 			.argc = argc,
 			.watcher = session->id,
+			.raw = hs_request_raw(request),
 		};
 	}
 	submit_all(core, request);
+}
+
+/* An engine whose partitions have cursors of their own: the partition's number rides in the lowest
+ * bits. One of ours alone takes its own as it is. */
+static uint16_t open_partition_cursor(const struct hs_core *core, struct hs_request *request)
+{
+	uint16_t count = hs_core_partitions(core);
+	uint64_t cursor = 0;
+	char text[HS_NUM_TEXT_MAX];
+	struct hs_part *part = &request->parts[0];
+
+	if (count <= 1 || !hs_keyspace_parse_cursor(request->argv[1], &cursor))
+		return 0; /* what is no number is the server's to refuse */
+	snprintf(text, sizeof text, "%" PRIu64, cursor / HS_PARTITIONS_MAX);
+	part->argv = hs_mem_alloc(request->argc * sizeof *part->argv);
+	memcpy(part->argv, request->argv, request->argc * sizeof *part->argv);
+	hs_buf_append(&request->cursor, text, strlen(text));
+	part->argv[1] = hs_buf_bytes(&request->cursor);
+	part->op.argv = part->argv;
+	part->op.raw = (struct hs_bytes){NULL, 0};
+	return (uint16_t)(cursor % HS_PARTITIONS_MAX);
+}
+
+/* A cursor that is no number, or none of ours, goes to the last partition, which says what is wrong
+ * with it or finds nothing there. */
+static uint16_t open_slot_cursor(struct hs_request *request)
+{
+	uint64_t cursor = 0;
+
+	if (!hs_keyspace_parse_cursor(request->argv[1], &cursor) ||
+	    hs_keyspace_cursor_slot(cursor) >= HS_SLOTS)
+		return HS_SLOTS - 1;
+	return hs_keyspace_cursor_slot(cursor);
 }
 
 void hs_fan_cursor(struct hs_core *core, struct hs_session *session,
 		   const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
 {
 	struct hs_request *request = hs_request_get(core, session, command);
-	uint64_t cursor = 0;
-	uint16_t slot;
+	struct hs_op *op;
 
-	/* A cursor that is no number, or none of ours, goes to the last partition, which says what
-	 * is wrong with it or finds nothing there. */
-	if (!hs_keyspace_parse_cursor(argv[1], &cursor) ||
-	    hs_keyspace_cursor_slot(cursor) >= HS_SLOTS)
-		cursor = UINT64_MAX;
-	slot = cursor == UINT64_MAX ? HS_SLOTS - 1 : hs_keyspace_cursor_slot(cursor);
 	hs_request_keep_args(request, argc, argv);
 	hs_request_split(request, 1);
-	request->parts[0].op = (struct hs_op){
+	op = &request->parts[0].op;
+	*op = (struct hs_op){
 		.kind = HS_OP_COMMAND,
 		.command = command,
-		.slot = slot,
-		.partition = hs_slot_partition(slot, core->world.partitions),
+		.slot = HS_SLOT_NONE,
 		.argv = request->argv,
 		.argc = argc,
+		.raw = hs_request_raw(request),
 	};
+	if (core->world.together == HS_TOGETHER_PARTITION) {
+		op->slot = open_slot_cursor(request);
+		op->partition = hs_core_partition(core, op->slot);
+	} else {
+		op->partition = open_partition_cursor(core, request);
+		if (op->partition >= core->world.partitions)
+			op->partition = 0;
+	}
 	hs_step_submit(core, request, 0);
 }
 
@@ -152,11 +230,19 @@ static void merge_cursor(const struct hs_core *core, struct hs_request *request,
 			 struct hs_reply *reply)
 {
 	uint16_t next = (uint16_t)(request->parts[0].op.partition + 1);
+	uint16_t count = hs_core_partitions(core);
+	struct hs_bytes part = hs_buf_bytes(&request->parts[0].out);
 	uint64_t cursor = 0;
 
-	if (next < core->world.partitions)
-		cursor = (uint64_t)hs_slot_first(next, core->world.partitions) << 48;
-	hs_merge_cursor(hs_buf_bytes(&request->parts[0].out), cursor, reply);
+	if (core->world.together == HS_TOGETHER_PARTITION) {
+		if (next < count)
+			cursor = (uint64_t)hs_slot_first(next, core->world.partitions) << 48;
+		hs_merge_cursor(part, cursor, reply);
+	} else if (count <= 1) {
+		hs_buf_append_bytes(reply->out, part);
+	} else {
+		hs_merge_partition_cursor(part, (uint16_t)(next - 1), count, reply);
+	}
 }
 
 void hs_fan_merge(struct hs_core *core, struct hs_request *request)

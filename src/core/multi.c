@@ -99,8 +99,11 @@ static void add(struct hs_multi *multi, const struct hs_command *command, size_t
 
 /* What more than one partition or the whole process must answer has no place in a transaction on
  * one slot. */
-static bool fits_one_slot(const struct hs_command *command)
+static bool fits(const struct hs_core *core, const struct hs_command *command)
 {
+	if (core->world.together == HS_TOGETHER_ALL &&
+	    (command->place == HS_PLACE_ALL || command->place == HS_PLACE_CURSOR))
+		return true;
 	return command->place == HS_PLACE_PARTITION || command->place == HS_PLACE_SPLIT ||
 	       (command->place == HS_PLACE_CORE && command->id != HS_CMD_ID_DEBUG_SLEEP);
 }
@@ -112,10 +115,9 @@ void hs_multi_queue(struct hs_core *core, struct hs_session *session,
 	struct hs_multi *multi = session->multi;
 	size_t first, step, bytes = 0;
 
-	(void)core;
 	for (size_t i = 0; i < argc; i++)
 		bytes += argv[i].len;
-	if (!fits_one_slot(command)) {
+	if (!fits(core, command)) {
 		bool data = command->place == HS_PLACE_ALL || command->place == HS_PLACE_CURSOR;
 
 		hs_reply_errorf(reply, "ERR '%s' concerns %s and cannot be part of a transaction",
@@ -138,7 +140,8 @@ void hs_multi_queue(struct hs_core *core, struct hs_session *session,
 	if (hs_command_keys(command, argc, &first, &step) > 0) {
 		uint16_t slot = hs_slot_of(argv[first]);
 
-		if (multi->slot >= 0 && multi->slot != slot)
+		if (multi->slot >= 0 && multi->slot != slot &&
+		    core->world.together != HS_TOGETHER_ALL)
 			multi->several_slots = true;
 		multi->slot = slot;
 	}
@@ -188,12 +191,15 @@ static void seal(struct hs_core *core, struct hs_session *session, struct hs_mul
 }
 
 /* Why EXEC cannot run, or NULL. */
-static const char *exec_refused(const struct hs_session *session, const struct hs_multi *multi)
+static const char *exec_refused(const struct hs_core *core, const struct hs_session *session,
+				const struct hs_multi *multi)
 {
+	bool apart = core->world.together != HS_TOGETHER_ALL;
+
 	if (!multi)
 		return "ERR EXEC without MULTI";
-	if (multi->several_slots ||
-	    (session->watches && multi->slot >= 0 && session->watches->slot != multi->slot))
+	if (multi->several_slots || (apart && session->watches && multi->slot >= 0 &&
+				     session->watches->slot != multi->slot))
 		return "CROSSSLOT Keys in request don't hash to the same slot";
 	if (multi->spoiled)
 		return "EXECABORT Transaction discarded because of previous errors.";
@@ -205,7 +211,7 @@ void hs_multi_exec(struct hs_core *core, struct hs_session *session,
 {
 	struct hs_request *request = hs_request_get(core, session, command);
 	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
-	const char *refused = exec_refused(session, session->multi);
+	const char *refused = exec_refused(core, session, session->multi);
 	int32_t slot;
 
 	request->multi = session->multi;
@@ -231,7 +237,7 @@ void hs_multi_exec(struct hs_core *core, struct hs_session *session,
 		.kind = HS_OP_EXEC,
 		.command = command,
 		.slot = (uint16_t)slot,
-		.partition = hs_slot_partition((uint16_t)slot, core->world.partitions),
+		.partition = hs_core_partition(core, (uint16_t)slot),
 		.argv = request->argv,
 		.argc = 1,
 		.tx = &request->multi->tx,
@@ -286,7 +292,7 @@ static void submit_watch(struct hs_core *core, struct hs_request *request, enum 
 		.kind = kind,
 		.command = request->command,
 		.slot = slot,
-		.partition = hs_slot_partition(slot, core->world.partitions),
+		.partition = hs_core_partition(core, slot),
 		.argv = request->argv,
 		.argc = request->argc,
 		.watcher = request->session->id,
@@ -363,7 +369,8 @@ void hs_multi_watch(struct hs_core *core, struct hs_session *session,
 
 	if (session->multi)
 		refused = "ERR WATCH inside MULTI is not allowed";
-	else if (session->watches && session->watches->slot != slot)
+	else if (core->world.together != HS_TOGETHER_ALL && session->watches &&
+		 session->watches->slot != slot)
 		refused = "CROSSSLOT Keys in request don't hash to the same slot";
 	else if (watched + argc - 1 > HS_WATCH_KEYS_MAX)
 		refused = "ERR too many watched keys: at most 1024 for one connection";

@@ -31,6 +31,9 @@ enum hs_submit {
 	HS_SUBMIT_REFUSED,
 };
 
+/* The slot of an operation that has no key: its partition says where it goes. */
+enum { HS_SLOT_NONE = 0xffff };
+
 struct hs_op_tx_command {
 	const struct hs_command *command;
 	const struct hs_bytes *argv;
@@ -59,13 +62,26 @@ struct hs_op {
 	size_t argc;
 	const struct hs_op_tx *tx; /* HS_OP_EXEC */
 	uint64_t watcher;	   /* names the connection; 0: watches nothing */
+	uint64_t client;	   /* the connection, for who must keep its order */
 	struct hs_now received;	   /* expiry is judged at this time */
-	struct hs_buf *out;	   /* the reply goes here, behind what is there already */
+	/* The request as the client sent it, to be passed on as it is; empty: compose it of argv.
+	 */
+	struct hs_bytes raw;
+	struct hs_buf *out; /* the reply goes here, behind what is there already */
+	/* Or, of an engine that answers on the worker's own thread, lies here until the completion
+	 * returns: then it is copied once. */
+	struct hs_bytes answer;
 
-	struct hs_op *next; /* the engine's, for its queues */
-	void *engine_data;  /* the engine's */
-	uint32_t worker;    /* where the completion goes */
-	void *owner;	    /* the core's: the request this op is part of */
+	/* The engine's, between submit and completion. */
+	struct hs_op *next; /* for its queues */
+	void *engine_data;
+	uint64_t engine_mark;
+	uint64_t engine_deadline_us;
+	uint32_t engine_replies;
+	uint32_t engine_state;
+
+	uint32_t worker; /* where the completion goes */
+	void *owner;	 /* the core's: the request this op is part of */
 };
 
 #endif

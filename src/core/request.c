@@ -37,10 +37,23 @@ struct hs_request *hs_request_get(struct hs_core *core, struct hs_session *sessi
 
 void hs_request_keep_args(struct hs_request *request, size_t argc, const struct hs_bytes *argv)
 {
+	struct hs_bytes raw = request->session->raw;
 	size_t bytes = 0;
 
+	request->argc = argc;
 	if (argc > sizeof request->argv_inline / sizeof *request->argv_inline)
 		request->argv = hs_mem_alloc(argc * sizeof *request->argv);
+	/* As it came, in one piece, when these are the arguments that came: an engine may pass it
+	 * on like that. */
+	if (raw.len > 0 && argv == request->session->parser.argv) {
+		const char *start = hs_buf_reserve(&request->args, raw.len);
+
+		hs_buf_append_bytes(&request->args, raw);
+		for (size_t i = 0; i < argc; i++)
+			request->argv[i] =
+				(struct hs_bytes){start + (argv[i].data - raw.data), argv[i].len};
+		return;
+	}
 	for (size_t i = 0; i < argc; i++)
 		bytes += argv[i].len;
 	/* Reserved at once: the pointers below must not move. */
@@ -50,7 +63,15 @@ void hs_request_keep_args(struct hs_request *request, size_t argc, const struct 
 			(struct hs_bytes){request->args.data + request->args.len, argv[i].len};
 		hs_buf_append_bytes(&request->args, argv[i]);
 	}
-	request->argc = argc;
+}
+
+struct hs_bytes hs_request_raw(const struct hs_request *request)
+{
+	struct hs_bytes raw = hs_buf_bytes(&request->args);
+
+	return raw.len > 0 && request->argc > 0 && request->argv[0].data != raw.data
+		       ? raw
+		       : (struct hs_bytes){NULL, 0};
 }
 
 void hs_request_split(struct hs_request *request, uint32_t parts)
@@ -98,6 +119,7 @@ void hs_request_put(struct hs_core *core, struct hs_request *request)
 		hs_mem_free(&request->argv);
 	hs_buf_clear(&request->args, POOL_BUF_KEEP);
 	hs_buf_clear(&request->reply, POOL_BUF_KEEP);
+	hs_buf_deinit(&request->cursor);
 	if (core->request_pool_len >= POOL_MAX) {
 		release(request);
 		return;
@@ -121,12 +143,9 @@ static void deliver(struct hs_core *core, struct hs_request *request)
 	hs_request_put(core, request);
 }
 
-void hs_request_finish(struct hs_core *core, struct hs_request *request)
+/* Everything whose turn has come. */
+static void deliver_done(struct hs_core *core, struct hs_session *session)
 {
-	struct hs_session *session = request->session;
-
-	request->done = true;
-	session->held_bytes += request->reply.len;
 	while (!hs_list_empty(&session->requests)) {
 		struct hs_request *head =
 			hs_list_entry(session->requests.next, struct hs_request, link);
@@ -136,6 +155,25 @@ void hs_request_finish(struct hs_core *core, struct hs_request *request)
 		deliver(core, head);
 	}
 	hs_session_mark_sendable(core, session);
+}
+
+void hs_request_finish(struct hs_core *core, struct hs_request *request)
+{
+	struct hs_session *session = request->session;
+
+	request->done = true;
+	session->held_bytes += request->reply.len;
+	deliver_done(core, session);
+}
+
+void hs_request_answer(struct hs_core *core, struct hs_request *request, struct hs_bytes reply)
+{
+	struct hs_session *session = request->session;
+
+	if (!request->muted && !session->gone)
+		hs_buf_append_bytes(&session->out, reply);
+	hs_request_put(core, request);
+	deliver_done(core, session);
 }
 
 void hs_request_pool_deinit(struct hs_core *core)

@@ -48,11 +48,13 @@ struct hs_session {
 	enum hs_session_reply_mode reply_mode;
 	bool authenticated;
 	bool no_evict;
-	bool ended;   /* the client sends no more */
-	bool closing; /* nothing more is read; closed when all is sent */
-	bool cut;     /* closed at once */
-	bool gone;    /* disconnected; waits for its operations */
-	bool running; /* inside hs_core_receive: a completion must not parse on */
+	bool ended;	     /* the client sends no more */
+	bool closing;	     /* nothing more is read; closed when all is sent */
+	bool cut;	     /* closed at once */
+	bool gone;	     /* disconnected; waits for its operations */
+	bool running;	     /* inside hs_core_receive: a completion must not parse on */
+	bool alone;	     /* goes on when nothing of it is under way */
+	struct hs_bytes raw; /* the request being dispatched as it came; empty: an inline one */
 	void *io;
 };
 
@@ -62,6 +64,7 @@ struct hs_part {
 	struct hs_buf out;
 	struct hs_bytes *argv; /* a split command's own arguments, owned; or NULL */
 	uint64_t time_us;      /* from the request's start to this part's answer */
+	bool answered;
 };
 
 struct hs_request {
@@ -79,6 +82,7 @@ struct hs_request {
 	uint32_t parts_left;
 	uint32_t *key_part; /* HS_MERGE_BY_KEY: which part answers key i, owned */
 	size_t keys;
+	struct hs_buf cursor;	/* SCAN: the partition's own cursor */
 	struct hs_multi *multi; /* EXEC: the commands, owned until it is answered */
 	uint64_t start_us;
 	bool done;
@@ -89,6 +93,9 @@ enum { HS_BATCH_TIMED_MAX = 64 };
 
 _Static_assert((int)HS_BATCH_TIMED_MAX <= (int)HS_HEAT_NOTES_MAX,
 	       "a batch's heat is noted until it is timed");
+
+#define HS_CLUSTERDOWN                                                                             \
+	"CLUSTERDOWN the engine's partitions are not known yet: none of its servers has answered"
 
 /* Compiled without (-DHS_HEAT_OFF) to measure what counting costs. */
 #ifdef HS_HEAT_OFF
@@ -125,6 +132,18 @@ static inline void hs_core_set_now(struct hs_core *core, struct hs_now now)
 		hs_heat_now(core->world.heat, now.mono_us);
 }
 
+static inline uint16_t hs_core_partition(const struct hs_core *core, uint16_t slot)
+{
+	return core->world.slots ? hs_slot_map_get(core->world.slots, slot)
+				 : hs_slot_partition(slot, core->world.partitions);
+}
+
+/* How many partitions there are now; 0 while the engine does not know. */
+static inline uint16_t hs_core_partitions(const struct hs_core *core)
+{
+	return core->world.slots ? hs_slot_map_count(core->world.slots) : core->world.partitions;
+}
+
 /* session.c */
 struct hs_session *hs_session_create(struct hs_core *core, const struct hs_core_client *client);
 void hs_session_destroy(struct hs_core *core, struct hs_session **session);
@@ -138,15 +157,22 @@ void hs_session_sleep(struct hs_core *core, struct hs_session *session,
 struct hs_request *hs_request_get(struct hs_core *core, struct hs_session *session,
 				  const struct hs_command *command);
 void hs_request_keep_args(struct hs_request *request, size_t argc, const struct hs_bytes *argv);
+struct hs_bytes hs_request_raw(const struct hs_request *request); /* empty: not kept as it came */
 void hs_request_split(struct hs_request *request, uint32_t parts);
 /* Marks it done and moves every reply whose turn has come to the session's out buffer. */
 void hs_request_finish(struct hs_core *core, struct hs_request *request);
+/* The same for the request whose turn it is, with a reply that lies elsewhere. */
+void hs_request_answer(struct hs_core *core, struct hs_request *request, struct hs_bytes reply);
 void hs_request_put(struct hs_core *core, struct hs_request *request);
 void hs_request_pool_deinit(struct hs_core *core);
 
 /* step.c: a parsed command to whoever runs it. */
-void hs_step_dispatch(struct hs_core *core, struct hs_session *session, size_t argc,
+/* False: not now, but again when nothing of the session is under way. */
+bool hs_step_dispatch(struct hs_core *core, struct hs_session *session, size_t argc,
 		      const struct hs_bytes *argv);
+/* Whether it waits for what may never come; and gives up what a session that is gone waits for. */
+bool hs_step_blocked(const struct hs_core *core, const struct hs_session *session);
+void hs_step_cancel(struct hs_core *core, struct hs_session *session);
 /* Sends part `index`. When it was the last to be answered, and at once, the request is gone. */
 void hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t index);
 /* The common end of every command: counters, slow log. */
@@ -162,7 +188,8 @@ void hs_step_batch_end(struct hs_core *core);
 void hs_count_note(struct hs_core *core, const struct hs_op *op, struct hs_bytes reply);
 void hs_count_read(struct hs_core *core, const struct hs_op *op, struct hs_bytes reply,
 		   uint64_t time_us);
-void hs_count_request(struct hs_core *core, const struct hs_request *request);
+void hs_count_request(struct hs_core *core, const struct hs_request *request,
+		      struct hs_bytes reply);
 uint8_t hs_count_frequency(const struct hs_core *core, struct hs_bytes key); /* OBJECT FREQ */
 
 /* core.c: goes on with the input of a session that had to pause, frees one that is gone. */

@@ -230,11 +230,29 @@ static void finish_parts(struct hs_core *core, struct hs_request *request)
 		for (uint32_t i = 0; i < request->parts_count; i++)
 			request->parts[i].time_us = now_us - request->start_us;
 	}
-	hs_count_request(core, request);
+	hs_count_request(core, request, hs_buf_bytes(&request->reply));
 	hs_step_account(core, session, request->command, request->argc, request->argv,
 			now_us - request->start_us,
 			request->reply.len > 0 && request->reply.data[0] == '-');
 	hs_request_finish(core, request);
+}
+
+/* The usual answer of an engine behind a connection: one reply, lying in what was just read, for
+ * the request whose turn it is. It goes to the session at once. */
+static bool finish_straight(struct hs_core *core, struct hs_request *request,
+			    const struct hs_op *op)
+{
+	struct hs_session *session = request->session;
+	enum hs_command_place place = request->command->place;
+
+	if (request->parts_count != 1 || op->kind != HS_OP_COMMAND || place == HS_PLACE_CURSOR ||
+	    session->requests.next != &request->link)
+		return false;
+	hs_count_request(core, request, op->answer);
+	hs_step_account(core, session, request->command, request->argc, request->argv,
+			request->parts[0].time_us, op->answer.data[0] == '-');
+	hs_request_answer(core, request, op->answer);
+	return true;
 }
 
 void hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t index)
@@ -246,12 +264,14 @@ void hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t i
 	bool for_engine = op->kind != HS_OP_PEER && op->kind != HS_OP_HOST;
 
 	op->resp = session->resp;
+	op->client = session->id;
 	op->received = core->now;
 	op->out = &part->out;
 	op->worker = core->world.worker;
 	op->owner = request;
 	op->ordered = *lane > 0;
 	part->time_us = 0;
+	part->answered = false;
 
 	enum hs_submit submitted = core->world.calls->submit(core->world.context, op);
 
@@ -283,14 +303,21 @@ void hs_core_complete(struct hs_core *core, struct hs_now now, struct hs_op *op)
 
 	hs_core_set_now(core, now);
 	part->time_us = now.mono_us - request->start_us;
+	part->answered = true;
 	if (op->kind != HS_OP_PEER && op->kind != HS_OP_HOST) {
 		session->lane[op->partition % HS_LANES]--;
 		if (HS_CORE_HEAT && core->world.heat)
 			hs_heat_inflight(core->world.heat, op->partition, -1);
 	}
-	if (--request->parts_left > 0)
-		return;
-	finish_parts(core, request);
+	if (op->answer.len > 0 && !finish_straight(core, request, op)) {
+		hs_buf_append_bytes(&part->out, op->answer);
+		op->answer.len = 0;
+	}
+	if (op->answer.len == 0) {
+		if (--request->parts_left > 0)
+			return;
+		finish_parts(core, request);
+	}
 	hs_core_resume(core, session);
 }
 
@@ -343,7 +370,7 @@ static void run_partition(struct hs_core *core, struct hs_session *session,
 			  const struct hs_command *command, uint16_t slot, size_t argc,
 			  const struct hs_bytes *argv)
 {
-	uint16_t partition = hs_slot_partition(slot, core->world.partitions);
+	uint16_t partition = hs_core_partition(core, slot);
 	bool at_once = core->world.reads_at_once && (command->flags & HS_CMD_READONLY) &&
 		       session->lane[partition % HS_LANES] == 0;
 
@@ -362,6 +389,7 @@ static void run_partition(struct hs_core *core, struct hs_session *session,
 		.partition = partition,
 		.argv = request->argv,
 		.argc = argc,
+		.raw = hs_request_raw(request),
 	};
 	if (command->id == HS_CMD_ID_OBJECT_FREQ)
 		request->parts[0].op.frequency = hs_count_frequency(core, argv[2]);
@@ -413,7 +441,7 @@ static void run(struct hs_core *core, struct hs_session *session, const struct h
 			run_partition(core, session, command, slot, argc, argv);
 		break;
 	case HS_PLACE_SPLIT:
-		if (slot_state == 0) {
+		if (slot_state == 0 || core->world.together == HS_TOGETHER_ALL) {
 			run_partition(core, session, command, slot, argc, argv);
 		} else {
 			timing_begin(core, command);
@@ -471,7 +499,52 @@ static void cut_off_browser(struct hs_core *core, struct hs_session *session)
 	hs_session_close(core, session);
 }
 
-static void dispatch(struct hs_core *core, struct hs_session *session, size_t argc,
+/* Whether a command needs a connection to the engine for itself, or may change the one its client
+ * shares: it must be the only one of its client under way. */
+static bool must_be_alone(const struct hs_core *core, const struct hs_session *session,
+			  const struct hs_command *command, size_t argc,
+			  const struct hs_bytes *argv)
+{
+	if (!core->world.shared_connections)
+		return false;
+	switch (command->id) {
+	case HS_CMD_ID_EXEC:
+		return session->watches != NULL;
+	case HS_CMD_ID_WATCH:
+	case HS_CMD_ID_HELLO: /* replies in another dialect come on another connection */
+	case HS_CMD_ID_RESET:
+		return true;
+	default:
+		return !session->multi && hs_command_blocks(command, argc, argv);
+	}
+}
+
+bool hs_step_blocked(const struct hs_core *core, const struct hs_session *session)
+{
+	const struct hs_request *request;
+
+	if (!core->world.shared_connections || !session->alone || hs_list_empty(&session->requests))
+		return false;
+	request = hs_list_entry(session->requests.prev, struct hs_request, link);
+	return request->command &&
+	       hs_command_blocks(request->command, request->argc, request->argv);
+}
+
+void hs_step_cancel(struct hs_core *core, struct hs_session *session)
+{
+	struct hs_request *request;
+
+	if (!hs_step_blocked(core, session))
+		return;
+	request = hs_list_entry(session->requests.prev, struct hs_request, link);
+	for (uint32_t i = 0; i < request->parts_count; i++) {
+		if (!request->parts[i].answered)
+			core->world.calls->cancel(core->world.context, &request->parts[i].op);
+	}
+}
+
+/* False: not now, its client has others under way. */
+static bool dispatch(struct hs_core *core, struct hs_session *session, size_t argc,
 		     const struct hs_bytes *argv)
 {
 	const struct hs_command *command = hs_command_find(argv[0]);
@@ -479,18 +552,18 @@ static void dispatch(struct hs_core *core, struct hs_session *session, size_t ar
 
 	if (!command && speaks_http(argv[0])) {
 		cut_off_browser(core, session);
-		return;
+		return true;
 	}
 	if (!command) {
 		reject_unknown(core, session, argc, argv);
-		return;
+		return true;
 	}
 	if (command->place == HS_PLACE_PARENT && argc > 1) {
 		const struct hs_command *sub = hs_command_sub(command, argv[1]);
 
 		if (!sub) {
 			reject_subcommand(core, session, command, argv[1]);
-			return;
+			return true;
 		}
 		command = sub;
 	}
@@ -501,42 +574,49 @@ static void dispatch(struct hs_core *core, struct hs_session *session, size_t ar
 		snprintf(text, sizeof text, "ERR wrong number of arguments for '%s' command",
 			 command->name);
 		reject(core, session, command, text);
-		return;
+		return true;
 	}
 	if (!session->authenticated && !may_precede_auth(command)) {
 		reject(core, session, command, "NOAUTH Authentication required.");
-		return;
+		return true;
 	}
+	session->alone = must_be_alone(core, session, command, argc, argv);
+	if (session->alone && session->inflight > 0)
+		return false;
 	if (session->multi && (command->flags & HS_CMD_NO_MULTI)) {
 		reject(core, session, command, "ERR Command not allowed inside a transaction");
-		return;
+		return true;
 	}
 
 	int slot_state = shared_slot(command, argc, argv, &slot);
 
 	/* Only the split commands may name several slots, and not inside a transaction. */
-	if (slot_state == HS_ERANGE && (command->place != HS_PLACE_SPLIT || session->multi)) {
+	if (slot_state == HS_ERANGE && core->world.together != HS_TOGETHER_ALL &&
+	    (command->place != HS_PLACE_SPLIT || session->multi)) {
 		reject(core, session, command,
 		       "CROSSSLOT Keys in request don't hash to the same slot");
-		return;
+		return true;
 	}
 	if (session->multi && !runs_inside_multi(command))
 		queue_in_multi(core, session, command, argc, argv);
 	else
 		run(core, session, command, slot_state, slot, argc, argv);
+	return true;
 }
 
-void hs_step_dispatch(struct hs_core *core, struct hs_session *session, size_t argc,
+bool hs_step_dispatch(struct hs_core *core, struct hs_session *session, size_t argc,
 		      const struct hs_bytes *argv)
 {
 	enum hs_session_reply_mode before = session->reply_mode;
 
-	dispatch(core, session, argc, argv);
+	if (!dispatch(core, session, argc, argv))
+		return false;
 	/* CLIENT REPLY SKIP silences exactly the command behind it. */
 	if (before == HS_REPLY_SKIP && session->reply_mode == HS_REPLY_SKIP)
 		session->reply_mode = HS_REPLY_ON;
 	else if (session->reply_mode == HS_REPLY_SKIP_NEXT)
 		session->reply_mode = HS_REPLY_SKIP;
+	return true;
 }
 
 void hs_step_batch_begin(struct hs_core *core)

@@ -1,6 +1,7 @@
 #include "route/merge.h"
 
 #include "base/check.h"
+#include "base/limits.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "wire/answer.h"
@@ -141,4 +142,38 @@ void hs_merge_cursor(struct hs_bytes part, uint64_t next, struct hs_reply *reply
 	hs_reply_array(reply, 2);
 	hs_reply_bulk_text(reply, text);
 	hs_buf_append(reply->out, part.data + at, part.len - at);
+}
+
+void hs_merge_partition_cursor(struct hs_bytes part, uint16_t partition, uint16_t count,
+			       struct hs_reply *reply)
+{
+	struct hs_answer array, cursor;
+	int64_t head_len, cursor_len;
+	uint64_t theirs;
+	char text[HS_NUM_TEXT_MAX];
+
+	if (part.len > 0 && part.data[0] == '-') {
+		hs_buf_append_bytes(reply->out, part);
+		return;
+	}
+	head_len = hs_answer_head(&array, part.data, part.len);
+	cursor_len = head_len > 0 ? hs_answer_head(&cursor, part.data + head_len,
+						   part.len - (size_t)head_len)
+				  : 0;
+	if (cursor_len <= 0 || array.type != HS_ANSWER_ARRAY || array.count != 2 ||
+	    cursor.type != HS_ANSWER_BULK || !hs_num_parse_uint(cursor.text, &theirs) ||
+	    theirs > UINT64_MAX / HS_PARTITIONS_MAX - 1) {
+		hs_reply_error(reply, "ERR SCAN: the server's cursor is not one that can be passed "
+				      "on");
+		return;
+	}
+	if (theirs != 0)
+		theirs = theirs * HS_PARTITIONS_MAX + partition;
+	else if (partition + 1 < count)
+		theirs = partition + 1u;
+	snprintf(text, sizeof text, "%" PRIu64, theirs);
+	hs_reply_array(reply, 2);
+	hs_reply_bulk_text(reply, text);
+	hs_buf_append(reply->out, part.data + head_len + cursor_len,
+		      part.len - (size_t)head_len - (size_t)cursor_len);
 }

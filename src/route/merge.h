@@ -23,4 +23,9 @@ void hs_merge_replies(const struct hs_merge *merge, struct hs_reply *reply);
 /* SCAN's reply with another cursor in it when its own is 0 and `next` is not. */
 void hs_merge_cursor(struct hs_bytes part, uint64_t next, struct hs_reply *reply);
 
+/* SCAN's reply of partition number `partition` of `count`, each with cursors of its own: ours is
+ * theirs times HS_PARTITIONS_MAX and the number; behind its last key comes the next partition. */
+void hs_merge_partition_cursor(struct hs_bytes part, uint16_t partition, uint16_t count,
+			       struct hs_reply *reply);
+
 #endif
