@@ -166,6 +166,12 @@ static int run_op(struct hs_keyspace *ks, struct hs_op *op)
 		hs_watch_drop(ks->watch, op->watcher);
 		hs_reply_ok(&reply);
 		return 0;
+	case HS_OP_LISTEN:
+	case HS_OP_UNLISTEN:
+	case HS_OP_TRACK:
+	case HS_OP_UNTRACK:
+		hs_reply_ok(&reply); /* all there is to know passes through the cores */
+		return 0;
 	case HS_OP_PEER:
 	case HS_OP_HOST:
 		break;

@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/now.h"
 #include "command/command.h"
+#include "core/news.h"
 #include "core/op.h"
 #include "heat/heat.h"
 #include "route/slot.h"
@@ -145,6 +146,9 @@ void hs_core_complete(struct hs_core *core, struct hs_now now, struct hs_op *op)
 
 /* Does this core's part of a command that concerns all workers (HS_OP_PEER), into op->out. */
 void hs_core_peer(struct hs_core *core, struct hs_now now, struct hs_op *op);
+
+/* News of the engine; `news` is the caller's. */
+void hs_core_news(struct hs_core *core, struct hs_now now, const struct hs_news *news);
 
 /* Time passes: sleepers wake, idle clients go. Call at hs_core_deadline or later, and each 100 ms.
  */

@@ -17,6 +17,14 @@ enum hs_op_kind {
 	HS_OP_EXEC,    /* run all of `tx` as one, if `watcher` is clean; drops its watches */
 	HS_OP_WATCH,   /* watch argv[1…] for `watcher` */
 	HS_OP_UNWATCH, /* drop all watches of `watcher` */
+	/* News (core/news.h): argv is SUBSCRIBE, PSUBSCRIBE or SSUBSCRIBE and one channel or pattern.
+	 * Sent for the first of a worker's clients that wants it and done when nothing published
+	 * from then on is missed; and for the last one that does not want it any more. */
+	HS_OP_LISTEN,
+	HS_OP_UNLISTEN,
+	/* Keys that change: for the first of a worker's clients that tracks, and for the last. */
+	HS_OP_TRACK,
+	HS_OP_UNTRACK,
 
 	/* Not for engines: the driver carries these to another core, or to the process itself. */
 	HS_OP_PEER, /* worker number `partition` does its part of argv: hs_core_peer */

@@ -8,12 +8,13 @@
 #include "base/check.h"
 #include "base/ladder.h"
 #include "base/log.h"
-#include "core/op.h"
+#include "core/core.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 struct hs_engine;
+struct uv_loop_s;
 
 /* Given at start, kept by the engine. `done` is called from the engine's own threads, once for
  * every op it queued, with its reply (or error reply) in op->out: a chain linked by op->next, all
@@ -21,6 +22,13 @@ struct hs_engine;
 struct hs_engine_host {
 	void *context;
 	void (*done)(void *context, uint32_t worker, struct hs_op *chain);
+	/* On worker `worker`'s own thread, for an engine that lives on the worker's loop: one op is
+	 * finished, its reply in op->out or op->answer. The core may submit more from inside. */
+	void (*finished)(void *context, uint32_t worker, struct hs_now now, struct hs_op *op);
+	/* The same thread, behind a run of `finished`: replies may go out. */
+	void (*answered)(void *context, uint32_t worker);
+	/* Any thread: every worker is told. Takes over the reference. */
+	void (*news)(void *context, struct hs_news *news);
 	struct hs_now (*now)(void *context);
 	struct hs_log *log;
 	uint32_t workers;
@@ -57,6 +65,13 @@ struct hs_engine_calls {
 	/* Called on worker `op->worker`'s thread. A read that is not `ordered` may be answered at
 	 * once; everything else of one connection to one partition runs in the order submitted. */
 	enum hs_submit (*submit)(struct hs_engine *engine, struct hs_op *op);
+	/* The same thread: gives up a queued op that may wait for ever. May be NULL. */
+	void (*cancel)(struct hs_engine *engine, struct hs_op *op);
+	/* The same thread, before its first op and behind its last: an engine with connections has
+	 * them on the worker's loop. Handles are closed when the loop has run once more. May be
+	 * NULL. */
+	void (*attach)(struct hs_engine *engine, uint32_t worker, struct uv_loop_s *loop);
+	void (*detach)(struct hs_engine *engine, uint32_t worker);
 	/* The same thread, when it has submitted all it has for now: queued ops may be sent on. */
 	void (*flush)(struct hs_engine *engine, uint32_t worker);
 	/* The same thread, before each batch of client bytes is handled: reads from now on must see
@@ -76,6 +91,11 @@ struct hs_engine_calls {
 
 struct hs_engine {
 	const struct hs_engine_calls *calls;
+	/* What the cores are told about it (struct hs_core_world). */
+	bool reads_at_once;
+	bool shared_connections;
+	enum hs_together together;
+	const struct hs_slot_map *slots; /* NULL: even ranges that never change */
 };
 
 #endif

@@ -78,6 +78,30 @@ static void engine_done(void *context, uint32_t worker, struct hs_op *chain)
 	hs_worker_complete(&server->workers[worker], chain);
 }
 
+static void engine_finished(void *context, uint32_t worker, struct hs_now now, struct hs_op *op)
+{
+	struct hs_server *server = context;
+
+	hs_worker_finish(&server->workers[worker], now, op);
+}
+
+static void engine_answered(void *context, uint32_t worker)
+{
+	struct hs_server *server = context;
+
+	hs_worker_flush(&server->workers[worker]);
+}
+
+static void engine_news(void *context, struct hs_news *news)
+{
+	struct hs_server *server = context;
+
+	hs_news_ref(news, server->workers_count);
+	for (uint32_t i = 0; i < server->workers_count; i++)
+		hs_worker_tell(&server->workers[i], news);
+	hs_news_unref(&news);
+}
+
 static struct hs_now engine_now(void *context)
 {
 	(void)context;
@@ -329,6 +353,9 @@ static int open_engine(struct hs_server *server)
 	struct hs_engine_host host = {
 		.context = server,
 		.done = engine_done,
+		.finished = engine_finished,
+		.answered = engine_answered,
+		.news = engine_news,
 		.now = engine_now,
 		.log = server->log,
 		.workers = server->workers_count,

@@ -34,13 +34,24 @@ static enum hs_submit submit(void *context, struct hs_op *op)
 	return worker->engine->calls->submit(worker->engine, op);
 }
 
+static void cancel(void *context, struct hs_op *op)
+{
+	struct hs_worker *worker = context;
+
+	worker->engine->calls->cancel(worker->engine, op);
+}
+
 static uint64_t mono_us(void *context)
 {
 	(void)context;
 	return hs_clock_mono_us();
 }
 
-static const struct hs_core_calls core_calls = {.submit = submit, .mono_us = mono_us};
+static const struct hs_core_calls core_calls = {
+	.submit = submit,
+	.cancel = cancel,
+	.mono_us = mono_us,
+};
 
 struct hs_mail *hs_mail_create(enum hs_mail_kind kind)
 {
@@ -70,6 +81,44 @@ void hs_worker_complete(struct hs_worker *worker, struct hs_op *chain)
 		last = last->next;
 	hs_mpsc_push(&worker->done, chain, last, OP_NEXT);
 	uv_async_send(&worker->wake);
+}
+
+/* News on its way to one worker: the piece itself is shared by all. */
+struct note {
+	struct note *next;
+	struct hs_news *news;
+};
+
+void hs_worker_tell(struct hs_worker *worker, struct hs_news *news)
+{
+	struct note *note = hs_mem_alloc(sizeof *note);
+
+	*note = (struct note){.news = news};
+	hs_mpsc_push(&worker->news, note, note, offsetof(struct note, next));
+	uv_async_send(&worker->wake);
+}
+
+static void read_news(struct hs_worker *worker, struct hs_now now, bool tell)
+{
+	struct note *note, *next;
+
+	for (note = hs_mpsc_take(&worker->news, offsetof(struct note, next)); note; note = next) {
+		next = note->next;
+		if (tell)
+			hs_core_news(worker->core, now, note->news);
+		hs_news_unref(&note->news);
+		hs_mem_free(&note);
+	}
+}
+
+void hs_worker_finish(struct hs_worker *worker, struct hs_now now, struct hs_op *op)
+{
+	hs_core_complete(worker->core, now, op);
+}
+
+void hs_worker_flush(struct hs_worker *worker)
+{
+	hs_connection_flush(worker);
 }
 
 void hs_worker_core_options(const struct hs_options *options, struct hs_core_options *core)
@@ -130,6 +179,8 @@ static void on_check(uv_check_t *check)
 
 static void close_handles(struct hs_worker *worker)
 {
+	if (worker->engine->calls->detach)
+		worker->engine->calls->detach(worker->engine, worker->index);
 	uv_close((uv_handle_t *)&worker->wake, NULL);
 	uv_close((uv_handle_t *)&worker->tick, NULL);
 	uv_close((uv_handle_t *)&worker->alarm, NULL);
@@ -211,6 +262,7 @@ static void on_wake(uv_async_t *wake)
 		op->next = NULL;
 		hs_worker_complete(hs_server_worker(worker->server, op->worker), op);
 	}
+	read_news(worker, now, true);
 	for (mail = hs_mpsc_take(&worker->mail, MAIL_NEXT); mail; mail = next_mail) {
 		next_mail = mail->next;
 		open_mail(worker, mail);
@@ -230,7 +282,10 @@ void hs_worker_init(struct hs_worker *worker, struct hs_server *server, uint32_t
 		.worker = index,
 		.workers = hs_server_workers(server),
 		.partitions = engine->calls->partitions(engine),
-		.reads_at_once = true,
+		.reads_at_once = engine->reads_at_once,
+		.together = engine->together,
+		.slots = engine->slots,
+		.shared_connections = engine->shared_connections,
 		.slowlog_ids = slowlog_ids,
 		.seed = seed,
 		.heat = hs_server_heats(server)[index],
@@ -257,6 +312,8 @@ void hs_worker_init(struct hs_worker *worker, struct hs_server *server, uint32_t
 	worker->check.data = worker;
 	uv_timer_start(&worker->tick, on_tick, TICK_MS, TICK_MS);
 	uv_check_start(&worker->check, on_check);
+	if (engine->calls->attach)
+		engine->calls->attach(engine, index, &worker->loop);
 }
 
 static void run(void *argument)
@@ -297,6 +354,7 @@ void hs_worker_deinit(struct hs_worker *worker)
 {
 	hs_check(uv_loop_close(&worker->loop) == 0);
 	drop_mail(worker);
+	read_news(worker, (struct hs_now){0}, false);
 	hs_core_destroy(&worker->core);
 	hs_mem_free(&worker->requirepass);
 	hs_mem_free(&worker->read_buffer);

@@ -41,7 +41,7 @@ struct hs_worker {
 	uv_timer_t tick;
 	uv_timer_t alarm; /* the next sleeper */
 	uv_check_t check; /* behind each round of events: what was submitted goes to the engine */
-	struct hs_mpsc mail, done, asked;
+	struct hs_mpsc mail, done, asked, news;
 	struct hs_core *core;
 	char *requirepass;	  /* what the core's options point to */
 	_Atomic uint32_t clients; /* connected or on their way here */
@@ -65,6 +65,10 @@ struct hs_mail *hs_mail_create(enum hs_mail_kind kind);
 void hs_worker_post(struct hs_worker *worker, struct hs_mail *mail);
 void hs_worker_complete(struct hs_worker *worker, struct hs_op *chain);
 void hs_worker_ask(struct hs_worker *worker, struct hs_op *op);
+void hs_worker_tell(struct hs_worker *worker, struct hs_news *news); /* takes a reference over */
+/* The worker's own thread: an engine on its loop has finished one; and has nothing more for now. */
+void hs_worker_finish(struct hs_worker *worker, struct hs_now now, struct hs_op *op);
+void hs_worker_flush(struct hs_worker *worker);
 
 /* What of the options concerns a core. requirepass is copied: free it when it is replaced. */
 void hs_worker_core_options(const struct hs_options *options, struct hs_core_options *core);

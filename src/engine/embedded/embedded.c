@@ -234,6 +234,8 @@ int hs_embedded_create(const struct hs_embedded_options *options, const struct h
 		return rc;
 	embedded = hs_mem_zalloc(sizeof *embedded);
 	embedded->engine.calls = &calls;
+	embedded->engine.reads_at_once = true;
+	embedded->engine.together = HS_TOGETHER_PARTITION;
 	embedded->host = *host;
 	rc = hs_database_open(&embedded->database, options, host->workers, host->log, &fault);
 	if (rc != 0) {

@@ -1,0 +1,36 @@
+/* What an engine tells without being asked: messages of channels somebody listens to, keys that
+ * changed. A piece of news is immutable, handed to every worker, and freed by the last. */
+#ifndef HS_CORE_NEWS_H
+#define HS_CORE_NEWS_H
+
+#include "base/bytes.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+enum hs_news_kind {
+	HS_NEWS_MESSAGE,     /* channel, payload: for those who subscribed the channel */
+	HS_NEWS_PATTERN,     /* pattern, channel, payload: for those who subscribed the pattern */
+	HS_NEWS_SHARD,	     /* channel, payload: for those who subscribed it as a shard's */
+	HS_NEWS_UNLISTENED,  /* channel, of kind `was`: the engine dropped the subscription itself
+				 * (a shard channel whose slot moved away) */
+	HS_NEWS_CHANGED,     /* keys */
+	HS_NEWS_CHANGED_ALL, /* everything may have: FLUSHALL, or news may have been lost */
+};
+
+struct hs_news {
+	_Atomic uint32_t refs;
+	enum hs_news_kind kind;
+	enum hs_news_kind was; /* UNLISTENED */
+	struct hs_bytes pattern, channel, payload;
+	const struct hs_bytes *keys; /* CHANGED */
+	uint32_t keys_count;
+	/* Everything it points to lies behind it. */
+};
+
+/* Copies what `news` points to. It begins with one reference. */
+struct hs_news *hs_news_create(const struct hs_news *news);
+void hs_news_ref(struct hs_news *news, uint32_t more);
+void hs_news_unref(struct hs_news **news); /* frees with the last one */
+
+#endif
