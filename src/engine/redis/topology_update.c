@@ -1,0 +1,218 @@
+/* Finds shards again. Each shard of before can be found by one shard of after at most; the surest
+ * signs come first, over all shards, so that a weaker one never takes what a surer one would have:
+ *
+ *     1. the same master
+ *     2. its master was a replica of it: a failover
+ *     3. most of the slots: new machines in the place of old ones
+ *
+ * What is found keeps its number, what is not gets the lowest free one. */
+#include "engine/redis/topology.h"
+
+#include "base/mem.h"
+
+struct match {
+	const struct hs_topology *before;
+	struct hs_topology *after;
+	bool *found;	/* shards of before */
+	uint16_t *mate; /* of each shard of after, a shard of before or HS_TOPOLOGY_NOBODY */
+};
+
+static bool has_replica(const struct hs_topology_shard *shard, const struct hs_topology_node *node)
+{
+	for (uint16_t i = 0; i < shard->replicas_count; i++) {
+		if (hs_topology_same_node(&shard->replicas[i], node))
+			return true;
+	}
+	return false;
+}
+
+static bool has_node(const struct hs_topology_shard *shard, const struct hs_topology_node *node)
+{
+	return hs_topology_same_node(&shard->master, node) || has_replica(shard, node);
+}
+
+static void pair(struct match *match, uint16_t after, uint16_t before)
+{
+	match->mate[after] = before;
+	match->found[before] = true;
+}
+
+static void match_masters(struct match *match, bool failover)
+{
+	for (uint16_t i = 0; i < match->after->shards_count; i++) {
+		const struct hs_topology_node *master = &match->after->shards[i].master;
+
+		for (uint16_t j = 0;
+		     j < match->before->shards_count && match->mate[i] == HS_TOPOLOGY_NOBODY; j++) {
+			const struct hs_topology_shard *was = &match->before->shards[j];
+
+			if (!match->found[j] &&
+			    (failover ? has_replica(was, master)
+				      : hs_topology_same_node(&was->master, master)))
+				pair(match, i, j);
+		}
+	}
+}
+
+static void match_slots(struct match *match)
+{
+	uint16_t count = match->before->shards_count;
+	uint16_t *shared = hs_mem_alloc(count * sizeof *shared);
+
+	for (uint16_t i = 0; i < match->after->shards_count; i++) {
+		uint16_t best = HS_TOPOLOGY_NOBODY;
+
+		if (match->mate[i] != HS_TOPOLOGY_NOBODY)
+			continue;
+		memset(shared, 0, count * sizeof *shared);
+		for (uint32_t slot = 0; slot < HS_SLOTS; slot++) {
+			uint16_t was = match->before->owner[slot];
+
+			if (match->after->owner[slot] == i && was != HS_TOPOLOGY_NOBODY)
+				shared[was]++;
+		}
+		for (uint16_t j = 0; j < count; j++) {
+			if (!match->found[j] &&
+			    shared[j] * 2u > match->before->shards[j].slots_count &&
+			    (best == HS_TOPOLOGY_NOBODY || shared[j] > shared[best]))
+				best = j;
+		}
+		if (best != HS_TOPOLOGY_NOBODY)
+			pair(match, i, best);
+	}
+	hs_mem_free(&shared);
+}
+
+/* ---- numbers ---- */
+
+static uint16_t lowest_free(const bool *taken, uint16_t capacity)
+{
+	uint16_t id = 0;
+
+	while (id < capacity && taken[id])
+		id++;
+	return id;
+}
+
+static void number(struct match *match)
+{
+	struct hs_topology *after = match->after;
+	bool *taken = hs_mem_zalloc(after->capacity * sizeof *taken);
+
+	/* Of several that shared the last number, one may keep it: there may be room by now. */
+	for (uint16_t i = 0; i < after->shards_count; i++) {
+		uint16_t mate = match->mate[i];
+		uint16_t id = mate == HS_TOPOLOGY_NOBODY ? after->capacity
+							 : match->before->shards[mate].partition;
+
+		if (id >= after->capacity || taken[id])
+			id = after->capacity;
+		else
+			taken[id] = true;
+		after->shards[i].partition = id;
+	}
+	after->crowded = false;
+	after->count = 0;
+	for (uint16_t i = 0; i < after->shards_count; i++) {
+		uint16_t *id = &after->shards[i].partition;
+
+		if (*id == after->capacity)
+			*id = lowest_free(taken, after->capacity);
+		if (*id == after->capacity) {
+			*id = (uint16_t)(after->capacity - 1);
+			after->crowded = true;
+		}
+		taken[*id] = true;
+		if (after->count <= *id)
+			after->count = (uint16_t)(*id + 1);
+	}
+	hs_mem_free(&taken);
+}
+
+/* ---- news ---- */
+
+static bool in_common(const struct hs_topology *before, const struct hs_topology_node *node)
+{
+	for (uint16_t i = 0; i < before->shards_count; i++) {
+		if (has_node(&before->shards[i], node))
+			return true;
+	}
+	return false;
+}
+
+static bool is_foreign(const struct hs_topology *before, const struct hs_topology *after)
+{
+	for (uint16_t i = 0; i < after->shards_count; i++) {
+		const struct hs_topology_shard *shard = &after->shards[i];
+
+		if (in_common(before, &shard->master))
+			return false;
+		for (uint16_t j = 0; j < shard->replicas_count; j++) {
+			if (in_common(before, &shard->replicas[j]))
+				return false;
+		}
+	}
+	return true;
+}
+
+static bool same_place(const struct hs_topology_node *a, const struct hs_topology_node *b)
+{
+	return strcmp(a->id, b->id) == 0 && hs_redis_same_address(&a->address, &b->address);
+}
+
+/* Replicas may be told in another order. */
+static bool same_shard(const struct hs_topology_shard *a, const struct hs_topology_shard *b)
+{
+	if (a->partition != b->partition || a->replicas_count != b->replicas_count ||
+	    !same_place(&a->master, &b->master))
+		return false;
+	for (uint16_t i = 0; i < a->replicas_count; i++) {
+		bool found = false;
+
+		for (uint16_t j = 0; j < b->replicas_count && !found; j++)
+			found = same_place(&a->replicas[i], &b->replicas[j]);
+		if (!found)
+			return false;
+	}
+	return true;
+}
+
+/* Shards stand by their lowest slots: the same ones stand in the same places. */
+static bool is_same(const struct hs_topology *before, const struct hs_topology *after)
+{
+	if (before->shards_count != after->shards_count || before->crowded != after->crowded ||
+	    memcmp(before->owner, after->owner, sizeof before->owner) != 0)
+		return false;
+	for (uint16_t i = 0; i < before->shards_count; i++) {
+		if (!same_shard(&before->shards[i], &after->shards[i]))
+			return false;
+	}
+	return true;
+}
+
+enum hs_topology_news hs_topology_update(const struct hs_topology *before,
+					 struct hs_topology *after)
+{
+	struct match match = {
+		.before = before,
+		.after = after,
+		.mate = hs_mem_alloc(after->shards_count * sizeof *match.mate),
+	};
+
+	for (uint16_t i = 0; i < after->shards_count; i++)
+		match.mate[i] = HS_TOPOLOGY_NOBODY;
+	if (before) {
+		match.found = hs_mem_zalloc(before->shards_count * sizeof *match.found);
+		match_masters(&match, false);
+		match_masters(&match, true);
+		match_slots(&match);
+	}
+	number(&match);
+	hs_mem_free(&match.mate);
+	hs_mem_free(&match.found);
+	if (!before)
+		return HS_TOPOLOGY_CHANGED;
+	if (is_foreign(before, after))
+		return HS_TOPOLOGY_FOREIGN;
+	return is_same(before, after) ? HS_TOPOLOGY_SAME : HS_TOPOLOGY_CHANGED;
+}
