@@ -1,0 +1,153 @@
+/* What a server says of itself and of its cluster, and what an operator writes about where it is:
+ * whatever the bytes, the parsers read inside them only, and what they make of them holds together.
+ *
+ * The first byte says who reads the rest. For topologies the rest is two replies, one behind the
+ * other: a cluster before and after. Every call gets a copy of its own of just the right size, so
+ * that the address sanitizer sees a read too far. */
+#include "base/check.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "engine/redis/node_info.h"
+#include "engine/redis/slot_stats.h"
+#include "engine/redis/topology.h"
+#include "wire/answer.h"
+
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_why(int code, const char *why)
+{
+	if (code < 0) {
+		hs_check(why[0] != '\0');
+		hs_check(strchr(why, '\n') == NULL);
+	}
+}
+
+/* What is shown of a URL can be read again and means the same. */
+static void run_url(struct hs_bytes text)
+{
+	struct hs_redis_url url, again;
+	char why[HS_REDIS_WHY_BYTES] = "", shown[HS_REDIS_URL_TEXT_BYTES];
+	int code = hs_redis_url_parse(&url, text, why, sizeof why);
+
+	check_why(code, why);
+	if (code < 0)
+		return;
+	hs_redis_url_text(&url, shown, sizeof shown);
+	hs_check(hs_redis_url_parse(&again, hs_bytes_of(shown), why, sizeof why) == 0);
+	hs_check(again.kind == url.kind && again.tls == url.tls && again.auth == url.auth);
+	hs_check(again.db == url.db && again.seeds_count == url.seeds_count);
+	hs_check(strcmp(again.user, url.user) == 0);
+	hs_check(!url.auth || strcmp(again.pass, "***") == 0);
+	for (size_t i = 0; i < url.seeds_count; i++)
+		hs_check(hs_redis_same_address(&again.seeds[i], &url.seeds[i]));
+}
+
+static void check_topology(const struct hs_topology *topology)
+{
+	struct hs_slot_map *map = hs_mem_zalloc(sizeof *map);
+	uint32_t slots = 0;
+	char text[32];
+
+	hs_check(topology->shards_count > 0);
+	hs_check(topology->count <= topology->capacity);
+	for (uint16_t i = 0; i < topology->shards_count; i++) {
+		const struct hs_topology_shard *shard = &topology->shards[i];
+
+		slots += shard->slots_count;
+		hs_check(shard->slots_count > 0);
+		hs_check(shard->partition < topology->count);
+		hs_check(shard->master.address.port > 0);
+		hs_check(shard->master.address.host[0] != '\0');
+		for (uint16_t j = 0; j < i && !topology->crowded; j++)
+			hs_check(topology->shards[j].partition != shard->partition);
+		hs_topology_slots_text(topology, shard->partition, text, sizeof text);
+		hs_check(text[0] != '\0');
+		hs_check(strlen(text) < sizeof text);
+	}
+	hs_check(slots == topology->slots_count);
+	hs_topology_fill(topology, map);
+	for (uint32_t slot = 0; slot < HS_SLOTS; slot++) {
+		uint16_t owner = topology->owner[slot];
+
+		if (owner != HS_TOPOLOGY_NOBODY)
+			hs_check(hs_slot_map_get(map, (uint16_t)slot) ==
+				 topology->shards[owner].partition);
+	}
+	hs_mem_free(&map);
+}
+
+static void run_topology(struct hs_bytes replies, uint16_t capacity)
+{
+	struct hs_topology *before = NULL, *after = NULL;
+	int64_t len = hs_answer_length(replies.data, replies.len);
+	struct hs_bytes first = {replies.data, len > 0 ? (size_t)len : replies.len};
+	struct hs_bytes second = {replies.data + first.len, replies.len - first.len};
+	char why[HS_REDIS_WHY_BYTES] = "";
+	int code = hs_topology_parse(&before, first, "asked", capacity, why, sizeof why);
+
+	check_why(code, why);
+	if (code == 0) {
+		hs_check(hs_topology_update(NULL, before) == HS_TOPOLOGY_CHANGED);
+		check_topology(before);
+		code = hs_topology_parse(&after, second, "asked", capacity, why, sizeof why);
+		check_why(code, why);
+	}
+	if (code == 0) {
+		(void)hs_topology_update(before, after);
+		check_topology(after);
+		hs_topology_destroy(&before);
+		hs_check(hs_topology_parse(&before, second, "asked", capacity, why, sizeof why) ==
+			 0);
+		/* What is the same stays the same. */
+		hs_check(after->crowded || hs_topology_update(after, before) == HS_TOPOLOGY_SAME);
+	}
+	hs_topology_destroy(&before);
+	hs_topology_destroy(&after);
+}
+
+static void run_slot_stats(struct hs_bytes reply)
+{
+	struct hs_slot_stats *table = hs_mem_zalloc(HS_SLOTS * sizeof *table);
+	char why[HS_REDIS_WHY_BYTES] = "";
+	int code = hs_slot_stats_parse(table, reply, why, sizeof why);
+
+	check_why(code, why);
+	hs_check(code <= HS_SLOTS);
+	for (uint32_t slot = 0; slot < HS_SLOTS && code < 0; slot++)
+		hs_check(table[slot].keys == 0);
+	hs_mem_free(&table);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct hs_node_info info;
+	struct hs_bytes bytes;
+	char *copy;
+
+	if (size < 1)
+		return 0;
+	copy = hs_mem_alloc(size - 1 ? size - 1 : 1);
+	memcpy(copy, data + 1, size - 1);
+	bytes = (struct hs_bytes){copy, size - 1};
+	switch (data[0] % 4) {
+	case 0:
+		run_topology(bytes, (uint16_t)(1 + data[0] / 4 % 8));
+		break;
+	case 1:
+		run_url(bytes);
+		break;
+	case 2:
+		if (hs_node_info_parse(&info, bytes) == 0) {
+			hs_check(strlen(info.version) < sizeof info.version);
+			hs_check(info.replicas_online <= info.replicas);
+		}
+		break;
+	case 3:
+		run_slot_stats(bytes);
+		break;
+	}
+	hs_mem_free(&copy);
+	return 0;
+}
