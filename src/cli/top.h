@@ -138,7 +138,7 @@ struct hs_top_row {
 struct hs_top_partition {
 	struct hs_bytes id, address, slots, top_key;
 	double ops, reads, writes, bytes, load, inflight, queued, p50_us, p99_us, errors,
-		commit_p99_us, memory, top_key_share;
+		commit_p99_us, memory, top_key_share, cpu, replica_lag;
 };
 
 struct hs_top_model {

@@ -189,6 +189,10 @@ static const struct hs_top_column partition_columns[] = {
 	 .text = hs_top_text_bytes, .sort = -1},
 	{.title = "SLOTS", .rank = 16, .optional = true, .width = 12, .left = true, .write = write_text,
 	 OF(slots), .sort = -1},
+	{.title = "CPU", .rank = 17, .optional = true, .width = 4, .write = write_number, OF(cpu),
+	 .text = hs_top_text_share, .sort = -1},
+	{.title = "LAG", .rank = 18, .optional = true, .width = 4, .write = write_number,
+	 OF(replica_lag), .text = hs_top_text_count, .sort = -1},
 	{.title = "  TOP KEY", .rank = 7, .width = 16, .wanted = 26, .most = 66, .grow = 1, .left = true,
 	 .write = write_top_key, .sort = -1},
 };

@@ -41,7 +41,8 @@ static const struct field partition_fields[] = {
 	NUMBER(hs_top_partition, queued),	 NUMBER(hs_top_partition, p50_us),
 	NUMBER(hs_top_partition, p99_us),	 NUMBER(hs_top_partition, errors),
 	NUMBER(hs_top_partition, commit_p99_us), NUMBER(hs_top_partition, memory),
-	NUMBER(hs_top_partition, top_key_share),
+	NUMBER(hs_top_partition, top_key_share), NUMBER(hs_top_partition, cpu),
+	NUMBER(hs_top_partition, replica_lag),
 };
 
 struct kind {

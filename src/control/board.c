@@ -84,9 +84,18 @@ double hs_board_partition_ops(const struct hs_board *board, uint16_t id, enum hs
 	return hs_board_rate(board, window, flow->reads + flow->writes);
 }
 
-uint16_t hs_board_partitions_count(const struct hs_board *board)
+uint16_t hs_board_capacity(const struct hs_board *board)
 {
 	return board->partitions;
+}
+
+uint16_t hs_board_partitions_count(const struct hs_board *board)
+{
+	uint16_t count = 0;
+
+	for (uint16_t id = 0; id < board->partitions; id++)
+		count += !board->parts[id].facts.absent;
+	return count;
 }
 
 /* Time passes: the weights of what is there and of what came meanwhile. */

@@ -31,14 +31,17 @@ struct hs_board;
 
 /* What the engine says of one partition, handed in with each sample. */
 struct hs_board_facts {
+	bool absent; /* nothing has this number now: it is counted, and not shown */
 	char address[64];
 	char slots[64]; /* "0-2047" */
 	uint64_t queued;
 	uint64_t memory_bytes;
+	double cpu; /* against one core */
+	uint64_t clients, replicas, replica_lag_s, replica_lag_bytes;
 	uint64_t commit_ladder[HS_LADDER_STEPS]; /* µs, counted since the start */
 };
 
-/* The heats outlive the board; the array of them is copied. */
+/* The heats outlive the board; the array of them is copied. `partitions` is how many there can be. */
 struct hs_board *hs_board_create(struct hs_heat *const *heats, size_t heats_count,
 				 uint16_t partitions);
 void hs_board_destroy(struct hs_board **board);
@@ -103,6 +106,8 @@ struct hs_board_partition {
 	char top_key[HS_BOARD_NAME_BYTES];
 	uint32_t top_key_len;
 	double top_key_share;
+	double cpu;
+	uint64_t clients, replicas, replica_lag_s, replica_lag_bytes;
 	/* Counted since the start, for metrics. */
 	uint64_t total_reads, total_writes, total_bytes, total_errors;
 	uint64_t total_ns; /* struct hs_heat_partition's time_ns */
@@ -110,10 +115,13 @@ struct hs_board_partition {
 };
 
 const struct hs_fields *hs_board_partition_fields(void);
-/* One row for each partition and the fleet's median behind them: partitions + 1 rows. */
+/* One row for each partition there is, and the fleet's median behind them: hs_board_partitions_count
+ * + 1 rows. */
 void hs_board_partitions(struct hs_board *board, enum hs_heat_window window,
 			 struct hs_board_partition *rows);
+/* How many there are, at the last sample, and how many there can be. */
 uint16_t hs_board_partitions_count(const struct hs_board *board);
+uint16_t hs_board_capacity(const struct hs_board *board);
 
 /* ---- history ---- */
 
@@ -127,7 +135,8 @@ struct hs_board_second_partition {
  * while too little happens for that (hs_board_window) in the long one. */
 struct hs_board_second {
 	int64_t wall_s; /* when it began; the clock may have been set since */
-	const struct hs_board_second_partition *partitions;
+	const struct hs_board_second_partition *partitions; /* that there were */
+	uint16_t partitions_count;
 	const float *ranges;		 /* ops of each of HS_HEAT_RANGES */
 	const struct hs_board_row *keys; /* the hottest of that second */
 	size_t keys_count;
@@ -138,6 +147,8 @@ struct hs_board_second {
 size_t hs_board_seconds(const struct hs_board *board, size_t seconds);
 /* Number `i` of the latest `seconds`, 0 the oldest. Valid until the next sample. */
 struct hs_board_second hs_board_second(const struct hs_board *board, size_t seconds, size_t i);
+/* The most partitions that any second has, the one under way with them; at least 1. */
+uint16_t hs_board_second_partitions_max(const struct hs_board *board);
 /* As the partitions' fields: id ops reads writes bytes p99_us errors. */
 const struct hs_fields *hs_board_second_partition_fields(void);
 

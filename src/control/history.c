@@ -27,6 +27,8 @@ void hs_history_init(struct hs_board_history *history, uint16_t partitions)
 
 	history->wall_s = hs_mem_zalloc(HS_BOARD_SECONDS * sizeof *history->wall_s);
 	history->partitions = hs_mem_zalloc(cells * sizeof *history->partitions);
+	history->partitions_count =
+		hs_mem_zalloc(HS_BOARD_SECONDS * sizeof *history->partitions_count);
 	history->ranges =
 		hs_mem_zalloc((size_t)HS_BOARD_SECONDS * HS_HEAT_RANGES * sizeof *history->ranges);
 	history->keys = hs_mem_zalloc((size_t)HS_BOARD_SECONDS * HS_BOARD_HISTORY_KEYS *
@@ -40,6 +42,7 @@ void hs_history_deinit(struct hs_board_history *history)
 {
 	hs_mem_free(&history->wall_s);
 	hs_mem_free(&history->partitions);
+	hs_mem_free(&history->partitions_count);
 	hs_mem_free(&history->ranges);
 	hs_mem_free(&history->keys);
 	hs_mem_free(&history->keys_count);
@@ -70,6 +73,7 @@ void hs_history_restart(struct hs_board *board)
 
 	board->history.count = 0;
 	board->history.next = 0;
+	board->history.partitions_max = 0;
 	read_ranges(board, ranges);
 	begin(board, ranges);
 }
@@ -92,6 +96,21 @@ static void close_partition(const struct hs_board *board, uint16_t id, double el
 	second->p99_us = (float)hs_board_ladder_at(times, 0.99);
 }
 
+static void close_partitions(struct hs_board *board, size_t at, double elapsed_s)
+{
+	struct hs_board_history *history = &board->history;
+	uint16_t count = 0;
+
+	for (uint16_t id = 0; id < board->partitions; id++) {
+		if (!board->parts[id].facts.absent)
+			close_partition(board, id, elapsed_s,
+					&history->partitions[at * board->partitions + count++]);
+	}
+	history->partitions_count[at] = count;
+	if (history->partitions_max < count)
+		history->partitions_max = count;
+}
+
 static void close_second(struct hs_board *board, double elapsed_s)
 {
 	struct hs_board_history *history = &board->history;
@@ -105,9 +124,7 @@ static void close_second(struct hs_board *board, double elapsed_s)
 	uint64_t ranges[HS_HEAT_RANGES];
 
 	history->wall_s[at] = wall_s(history->begin);
-	for (uint16_t id = 0; id < board->partitions; id++)
-		close_partition(board, id, elapsed_s,
-				&history->partitions[at * board->partitions + id]);
+	close_partitions(board, at, elapsed_s);
 	read_ranges(board, ranges);
 	for (size_t i = 0; i < HS_HEAT_RANGES; i++)
 		averages[i] = (float)((double)hs_board_delta(history->begin_ranges[i], ranges[i]) /
@@ -149,11 +166,21 @@ struct hs_board_second hs_board_second(const struct hs_board *board, size_t seco
 	return (struct hs_board_second){
 		.wall_s = history->wall_s[at],
 		.partitions = &history->partitions[at * board->partitions],
+		.partitions_count = history->partitions_count[at],
 		.ranges = &history->ranges[at * HS_HEAT_RANGES],
 		.keys = &history->keys[at * HS_BOARD_HISTORY_KEYS],
 		.keys_count = history->keys_count[at],
 		.window = history->window[at],
 	};
+}
+
+uint16_t hs_board_second_partitions_max(const struct hs_board *board)
+{
+	uint16_t max = board->history.partitions_max, now = hs_board_partitions_count(board);
+
+	if (max < now)
+		max = now;
+	return max ? max : 1;
 }
 
 /* ---- fields ---- */

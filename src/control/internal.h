@@ -29,7 +29,9 @@ struct hs_board_history {
 	size_t count;
 	size_t next;
 	int64_t *wall_s;
-	struct hs_board_second_partition *partitions; /* as many for each as there are */
+	struct hs_board_second_partition *partitions; /* as many for each as there can be */
+	uint16_t *partitions_count;		      /* as there were */
+	uint16_t partitions_max;		      /* the most of these */
 	float *ranges;				      /* HS_HEAT_RANGES for each */
 	struct hs_board_row *keys;		      /* HS_BOARD_HISTORY_KEYS for each */
 	size_t *keys_count;

@@ -26,6 +26,11 @@ static void fill(const struct hs_board *board, uint16_t id, enum hs_heat_window 
 		.p99_us = hs_board_ladder_at(flow->times, 0.99),
 		.commit_p99_us = hs_board_ladder_at(flow->commits, 0.99),
 		.memory = part->facts.memory_bytes,
+		.cpu = part->facts.cpu,
+		.clients = part->facts.clients,
+		.replicas = part->facts.replicas,
+		.replica_lag_s = part->facts.replica_lag_s,
+		.replica_lag_bytes = part->facts.replica_lag_bytes,
 		.total_reads = part->counted.reads,
 		.total_writes = part->counted.writes,
 		.total_bytes = part->counted.bytes,
@@ -41,27 +46,29 @@ static void fill(const struct hs_board *board, uint16_t id, enum hs_heat_window 
 }
 
 /* The hottest keys of all, hottest first: the first one on a partition is its hottest. A partition
- * that none of them is on has none worth naming. */
+ * that none of them is on has none worth naming. `row_of` has each partition's row, NULL for one that
+ * has none, or has its key. */
 static void fill_top_keys(struct hs_board *board, enum hs_heat_window window,
-			  struct hs_board_partition *rows)
+			  struct hs_board_partition **row_of)
 {
 	struct hs_heat_query query = {.what = HS_HEAT_KEYS, .by = HS_HEAT_BY_OPS, .window = window};
 	size_t count = hs_heat_top(board->heats, board->heats_count, &query, board->now.mono_us,
 				   board->scratch, HS_BOARD_SCRATCH);
-	bool named[HS_PARTITIONS_MAX] = {false};
 
 	for (size_t i = 0; i < count; i++) {
 		uint16_t id = board->scratch[i].partition;
+		struct hs_board_partition *row;
 		struct hs_board_row top;
 
-		if (id >= board->partitions || named[id])
+		if (id >= board->partitions || !row_of[id])
 			continue;
-		named[id] = true;
+		row = row_of[id];
+		row_of[id] = NULL;
 		top.heat = board->scratch[i];
 		hs_board_fill(board, HS_HEAT_KEYS, window, &top);
-		memcpy(rows[id].top_key, top.name, top.name_len);
-		rows[id].top_key_len = top.name_len;
-		rows[id].top_key_share = top.share;
+		memcpy(row->top_key, top.name, top.name_len);
+		row->top_key_len = top.name_len;
+		row->top_key_share = top.share;
 	}
 }
 
@@ -69,10 +76,10 @@ static void fill_loads(struct hs_board_partition *rows, uint16_t count)
 {
 	double all = 0;
 
-	for (uint16_t id = 0; id < count; id++)
-		all += rows[id].ops;
-	for (uint16_t id = 0; id < count && all > 0; id++)
-		rows[id].load = rows[id].ops * count / all;
+	for (uint16_t i = 0; i < count; i++)
+		all += rows[i].ops;
+	for (uint16_t i = 0; i < count && all > 0; i++)
+		rows[i].load = rows[i].ops * count / all;
 }
 
 /* ---- the median ---- */
@@ -90,9 +97,12 @@ static const struct number {
 	size_t at;
 	bool whole; /* 64 bits and never negative; otherwise a double */
 } numbers[] = {
-	NUMBER(ops),	       NUMBER(reads), NUMBER(writes),	     NUMBER(bytes),  NUMBER(load),
-	WHOLE(inflight),       WHOLE(queued), NUMBER(p50_us),	     NUMBER(p99_us), NUMBER(errors),
-	NUMBER(commit_p99_us), WHOLE(memory), NUMBER(top_key_share),
+	NUMBER(ops),	       NUMBER(reads),	      NUMBER(writes),
+	NUMBER(bytes),	       NUMBER(load),	      WHOLE(inflight),
+	WHOLE(queued),	       NUMBER(p50_us),	      NUMBER(p99_us),
+	NUMBER(errors),	       NUMBER(commit_p99_us), WHOLE(memory),
+	NUMBER(top_key_share), NUMBER(cpu),	      WHOLE(clients),
+	WHOLE(replicas),       WHOLE(replica_lag_s),  WHOLE(replica_lag_bytes),
 };
 
 static double get(const struct hs_board_partition *row, const struct number *number)
@@ -133,9 +143,11 @@ static void fill_median(const struct hs_board_partition *rows, uint16_t count,
 	double values[HS_PARTITIONS_MAX] = {0};
 
 	*median = (struct hs_board_partition){.id = "median"};
+	if (count == 0)
+		return;
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-		for (uint16_t id = 0; id < count; id++)
-			values[id] = get(&rows[id], &numbers[i]);
+		for (uint16_t j = 0; j < count; j++)
+			values[j] = get(&rows[j], &numbers[i]);
 		qsort(values, count, sizeof *values, compare);
 		set(median, &numbers[i], (values[(count - 1) / 2] + values[count / 2]) / 2);
 	}
@@ -144,11 +156,18 @@ static void fill_median(const struct hs_board_partition *rows, uint16_t count,
 void hs_board_partitions(struct hs_board *board, enum hs_heat_window window,
 			 struct hs_board_partition *rows)
 {
-	for (uint16_t id = 0; id < board->partitions; id++)
-		fill(board, id, window, &rows[id]);
-	fill_loads(rows, board->partitions);
-	fill_top_keys(board, window, rows);
-	fill_median(rows, board->partitions, &rows[board->partitions]);
+	struct hs_board_partition *row_of[HS_PARTITIONS_MAX] = {NULL};
+	uint16_t count = 0;
+
+	for (uint16_t id = 0; id < board->partitions; id++) {
+		if (board->parts[id].facts.absent)
+			continue;
+		row_of[id] = &rows[count++];
+		fill(board, id, window, row_of[id]);
+	}
+	fill_loads(rows, count);
+	fill_top_keys(board, window, row_of);
+	fill_median(rows, count, &rows[count]);
 }
 
 /* ---- fields ---- */
@@ -182,6 +201,12 @@ GET(get_memory, ((struct hs_field_value){.integer = (int64_t)ROW(data)->memory})
 GET(get_slots, ((struct hs_field_value){.bytes = hs_bytes_of(ROW(data)->slots)}))
 GET(get_top_key, ((struct hs_field_value){.bytes = {ROW(data)->top_key, ROW(data)->top_key_len}}))
 GET(get_top_key_share, hs_board_decimals(ROW(data)->top_key_share))
+GET(get_cpu, hs_board_decimals(ROW(data)->cpu))
+GET(get_clients, ((struct hs_field_value){.integer = (int64_t)ROW(data)->clients}))
+GET(get_replicas, ((struct hs_field_value){.integer = (int64_t)ROW(data)->replicas}))
+GET(get_replica_lag, ((struct hs_field_value){.integer = (int64_t)ROW(data)->replica_lag_s}))
+GET(get_replica_lag_bytes,
+    ((struct hs_field_value){.integer = (int64_t)ROW(data)->replica_lag_bytes}))
 
 GET_TOTAL(total_ops, ROW(data)->total_reads + ROW(data)->total_writes)
 GET_TOTAL(total_reads, ROW(data)->total_reads)
@@ -253,6 +278,30 @@ static const struct hs_field partition_fields[] = {
 	 .metric = "top_key_share_ratio", .metric_type = "gauge",
 	 .metric_help = "Part of the partition's requests that its hottest key takes, at least, 0 to 1",
 	 .help = "That key's requests, at least, as a part of all of the partition's, 0 to 1"},
+	{.name = "cpu", .kind = HS_FIELD_REAL, .get = get_cpu,
+	 .metric = "cpu_ratio", .metric_type = "gauge",
+	 .metric_help = "Processor time that the partition's server takes, against one core; 0 where "
+		 "it has none of its own",
+	 .help = "Processor time that its server takes: 1 is a whole core; 0 where it has none of its "
+		 "own"},
+	{.name = "clients", .kind = HS_FIELD_INT, .get = get_clients,
+	 .metric = "clients", .metric_type = "gauge",
+	 .metric_help = "Connections to the partition's server, heatsink's own among them",
+	 .help = "Connections to its server, heatsink's own among them"},
+	{.name = "replicas", .kind = HS_FIELD_INT, .get = get_replicas,
+	 .metric = "replicas", .metric_type = "gauge",
+	 .metric_help = "Replicas that follow the partition's server",
+	 .help = "Replicas that follow its server"},
+	{.name = "replica_lag", .kind = HS_FIELD_INT, .get = get_replica_lag,
+	 .metric = "replica_lag_seconds", .metric_type = "gauge",
+	 .metric_help = "Seconds since the partition's replica that is furthest behind was last heard "
+		 "of; up to 1 is none",
+	 .help = "Seconds since the replica that is furthest behind was last heard of; up to 1 is "
+		 "none"},
+	{.name = "replica_lag_bytes", .kind = HS_FIELD_INT, .get = get_replica_lag_bytes,
+	 .metric = "replica_lag_bytes", .metric_type = "gauge",
+	 .metric_help = "Bytes of writes that the partition's replica furthest behind has not yet",
+	 .help = "Bytes of writes that the replica furthest behind has not yet"},
 };
 /* clang-format on */
 

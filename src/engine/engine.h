@@ -36,13 +36,22 @@ struct hs_engine_host {
 
 /* What INFO, HEAT and the metrics say about one partition. */
 struct hs_engine_partition {
+	/* No partition has this number now, and it is not shown. Numbers stay with what they stand
+	 * for, so that there may be some between others that nothing stands for. */
+	bool absent;
 	char address[64]; /* where it is, in plain ASCII: a server, or the name of a file */
+	char slots[64];	  /* those it has, "0-5460 8000"; cut with "…" */
 	uint64_t keys;
 	uint64_t expires;    /* keys with an expiry */
 	uint64_t bytes_used; /* pages in use */
 	uint64_t bytes_max;
 	uint64_t queued; /* writes waiting now */
-	uint16_t slot_first, slot_last;
+	/* Of a server with replicas, as it last told; 0 where there is none. */
+	double cpu; /* processor time against one core: 1 is a whole one */
+	uint64_t clients;
+	uint64_t replicas;	    /* that follow it */
+	uint64_t replica_lag_s;	    /* of the one furthest behind */
+	uint64_t replica_lag_bytes; /* the same */
 	/* Times of its commits in µs, from the start of a group until those who wait for it can be
 	 * answered. Counted since the start, never reset. */
 	uint64_t commit_ladder[HS_LADDER_STEPS];

@@ -209,15 +209,14 @@ static void append_ranges(const float *ranges, struct hs_buf *text)
 	append_value(array, text);
 }
 
-static void append_second(const struct hs_board *board, const struct hs_board_second *second,
-			  int64_t what, struct hs_buf *text)
+static void append_second(const struct hs_board_second *second, int64_t what, struct hs_buf *text)
 {
 	hs_buf_printf(text, "{\"time\":%lld,", (long long)second->wall_s);
 	switch (what) {
 	case PARTITIONS:
 		hs_buf_printf(text, "\"partitions\":");
 		append_rows(hs_board_second_partition_fields(), second->partitions,
-			    sizeof *second->partitions, hs_board_partitions_count(board), text);
+			    sizeof *second->partitions, second->partitions_count, text);
 		break;
 	case TOP:
 		hs_buf_printf(text, "\"window\":\"%s\",\"keys\":", window_word(second->window));
@@ -234,7 +233,7 @@ static void append_second(const struct hs_board *board, const struct hs_board_se
 /* How many seconds of it fit an answer. */
 static size_t seconds_max(const struct hs_board *board, int64_t what)
 {
-	size_t rows = what == PARTITIONS ? hs_board_partitions_count(board)
+	size_t rows = what == PARTITIONS ? hs_board_second_partitions_max(board)
 		      : what == TOP	 ? (size_t)HS_BOARD_HISTORY_KEYS
 					 : 1;
 	size_t most = HS_API_ROWS_MAX / rows;
@@ -251,7 +250,7 @@ unsigned hs_api_history(struct hs_board *board, struct hs_now now,
 
 	if (asked > most) {
 		hs_buf_printf(body, "seconds=%zu: with %u partitions an answer holds %zu at most\n",
-			      asked, hs_board_partitions_count(board), most);
+			      asked, hs_board_second_partitions_max(board), most);
 		return BAD_REQUEST;
 	}
 	count = hs_board_seconds(board, asked);
@@ -260,7 +259,7 @@ unsigned hs_api_history(struct hs_board *board, struct hs_now now,
 		struct hs_board_second second = hs_board_second(board, asked, i);
 
 		hs_buf_append(body, i == 0 ? "[" : ",", 1);
-		append_second(board, &second, what, body);
+		append_second(&second, what, body);
 	}
 	hs_buf_printf(body, "%s]", count == 0 ? "[" : "");
 	end_envelope(body);

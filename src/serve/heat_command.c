@@ -223,14 +223,16 @@ static void answer_partitions(struct hs_host *host, const struct hs_op *op, stru
 static void answer_key(struct hs_host *host, const struct hs_op *op, struct hs_reply *reply)
 {
 	uint16_t slot = hs_slot_of(op->argv[2]);
-	uint16_t partition = hs_slot_partition(slot, hs_board_partitions_count(host->board));
+	const struct hs_slot_map *slots = host->engine->slots;
+	uint16_t partition = slots ? hs_slot_map_get(slots, slot)
+				   : hs_slot_partition(slot, hs_board_capacity(host->board));
 	struct hs_board_row row;
 
 	hs_board_key(host->board, op->argv[2], slot, partition, &row);
 	reply_row(reply, hs_board_key_fields(), &row);
 }
 
-static void reply_second(const struct hs_host *host, struct hs_reply *reply, enum history history,
+static void reply_second(struct hs_reply *reply, enum history history,
 			 const struct hs_board_second *second)
 {
 	hs_reply_map(reply, history == HISTORY_TOP ? 3 : 2);
@@ -240,7 +242,7 @@ static void reply_second(const struct hs_host *host, struct hs_reply *reply, enu
 	case HISTORY_PARTITIONS:
 		hs_reply_bulk_text(reply, "partitions");
 		reply_rows(reply, hs_board_second_partition_fields(), second->partitions,
-			   sizeof *second->partitions, hs_board_partitions_count(host->board));
+			   sizeof *second->partitions, second->partitions_count);
 		break;
 	case HISTORY_TOP:
 		hs_reply_bulk_text(reply, "window");
@@ -270,7 +272,7 @@ static void answer_history(struct hs_host *host, const struct hs_op *op, struct 
 	for (size_t i = 0; i < count; i++) {
 		struct hs_board_second second = hs_board_second(host->board, seconds, i);
 
-		reply_second(host, asked->reply, (enum history)history, &second);
+		reply_second(asked->reply, (enum history)history, &second);
 	}
 }
 

@@ -28,16 +28,22 @@ static void gather(struct hs_engine *engine, uint16_t id, struct hs_board_facts 
 	engine->calls->partition_stats(engine, id, &partition);
 	_Static_assert(sizeof facts->address == sizeof partition.address, "an address fits");
 	memcpy(facts->address, partition.address, sizeof facts->address);
-	snprintf(facts->slots, sizeof facts->slots, "%u-%u", (unsigned)partition.slot_first,
-		 (unsigned)partition.slot_last);
+	_Static_assert(sizeof facts->slots == sizeof partition.slots, "slots fit");
+	memcpy(facts->slots, partition.slots, sizeof facts->slots);
+	facts->absent = partition.absent;
 	facts->queued = partition.queued;
 	facts->memory_bytes = partition.bytes_used;
+	facts->cpu = partition.cpu;
+	facts->clients = partition.clients;
+	facts->replicas = partition.replicas;
+	facts->replica_lag_s = partition.replica_lag_s;
+	facts->replica_lag_bytes = partition.replica_lag_bytes;
 	memcpy(facts->commit_ladder, partition.commit_ladder, sizeof facts->commit_ladder);
 }
 
 void hs_host_sample_heat(struct hs_host *host)
 {
-	uint16_t partitions = hs_board_partitions_count(host->board);
+	uint16_t partitions = hs_board_capacity(host->board);
 	struct hs_now now = hs_clock_now();
 
 	for (uint16_t id = 0; id < partitions; id++)

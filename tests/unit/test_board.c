@@ -178,6 +178,11 @@ static void give_facts(struct fleet *fleet)
 		snprintf(facts->slots, sizeof facts->slots, "%u-%u", id * 10, id * 10 + 9);
 		facts->queued = 10 + id;
 		facts->memory_bytes = 1000 + 100 * (uint64_t)id;
+		facts->cpu = 0.25 * (1 + id);
+		facts->clients = 20u + id;
+		facts->replicas = 2u + id;
+		facts->replica_lag_s = 3u + 2u * id;
+		facts->replica_lag_bytes = 5000u + 10u * id;
 		facts->commit_ladder[hs_ladder_step(1000 + 1000 * (uint64_t)id)] += 100;
 		for (int i = 0; i <= 3 * id; i++)
 			hs_heat_inflight(fleet->heats[i % FLEET_WORKERS], id, 1);
@@ -212,6 +217,9 @@ static void test_the_median_of_an_odd_and_an_even_number(void **state)
 		assert_near(median->reads, wanted_ops[partitions - 1], 0.001);
 		assert_int_equal(median->inflight, wanted_inflight[partitions - 1]);
 		assert_int_equal(median->memory, wanted_memory[partitions - 1]);
+		assert_near(median->cpu, 0.125 * (1 + partitions), 0.001);
+		assert_int_equal(median->replica_lag_s, 2 + partitions);
+		assert_int_equal(median->replica_lag_bytes, 4995 + 5 * partitions);
 		assert_true(median->p99_us > 0);
 		fleet_deinit(&fleet);
 	}
@@ -235,7 +243,57 @@ static void test_what_the_engine_says_is_shown(void **state)
 	assert_true(fleet_number(fields, &row, "queued") == 12);
 	assert_true(fleet_number(fields, &row, "inflight") == 7);
 	assert_true(fleet_number(fields, &row, "memory") == 1200);
+	assert_true(fleet_number(fields, &row, "cpu") == 0.75);
+	assert_true(fleet_number(fields, &row, "clients") == 22);
+	assert_true(fleet_number(fields, &row, "replicas") == 4);
+	assert_true(fleet_number(fields, &row, "replica_lag") == 7);
+	assert_true(fleet_number(fields, &row, "replica_lag_bytes") == 5020);
 	assert_near(fleet_number(fields, &row, "commit_p99_us"), 3500, 0.2);
+	fleet_deinit(&fleet);
+}
+
+/* Numbers that nothing stands for are between others; only those that are there are shown, compared
+ * and counted, and each with its own facts and keys. */
+static void test_partitions_that_are_not_there(void **state)
+{
+	struct hs_board_partition rows[FLEET_PARTITIONS_MAX + 1];
+	struct fleet fleet;
+
+	(void)state;
+	fleet_init(&fleet, 5);
+	give_facts(&fleet);
+	fleet.facts[0].absent = fleet.facts[2].absent = fleet.facts[4].absent = true;
+	fleet_hit(&fleet, "a", 1, 300);
+	fleet_hit(&fleet, "b", 2, 5000);
+	fleet_hit(&fleet, "c", 3, 100);
+	fleet_pass(&fleet, 50000);
+	assert_int_equal(hs_board_partitions_count(fleet.board), 2);
+	assert_int_equal(hs_board_capacity(fleet.board), 5);
+	hs_board_partitions(fleet.board, HS_HEAT_SHORT, rows);
+	assert_string_equal(rows[0].id, "1");
+	assert_string_equal(rows[0].address, "store 1");
+	assert_near(rows[0].load, 1.5, 0.0001);
+	assert_int_equal(rows[0].top_key_len, 1);
+	assert_int_equal(rows[0].top_key[0], 'a');
+	assert_string_equal(rows[1].id, "3");
+	assert_near(rows[1].load, 0.5, 0.0001);
+	assert_int_equal(rows[1].top_key[0], 'c');
+	assert_string_equal(rows[2].id, "median");
+	assert_near(rows[2].ops, (rows[0].ops + rows[1].ops) / 2, 0.0001);
+	assert_int_equal(rows[2].memory, 1200); /* of 1100 and 1300 */
+
+	fleet.facts[2].absent = false; /* it has come: what was counted is there */
+	fleet_pass(&fleet, 50000);
+	hs_board_partitions(fleet.board, HS_HEAT_LONG, rows);
+	assert_string_equal(rows[1].id, "2");
+	assert_true(rows[1].ops > rows[0].ops);
+	for (int id = 0; id < 5; id++)
+		fleet.facts[id].absent = true;
+	fleet_pass(&fleet, 50000);
+	assert_int_equal(hs_board_partitions_count(fleet.board), 0);
+	hs_board_partitions(fleet.board, HS_HEAT_LONG, rows);
+	assert_string_equal(rows[0].id, "median");
+	assert_true(rows[0].ops == 0);
 	fleet_deinit(&fleet);
 }
 
@@ -477,7 +535,8 @@ static void test_fields_have_names_words_and_metrics(void **state)
 	(void)state;
 	assert_string_equal(fleet_names(fields),
 			    "id address ops reads writes bytes load inflight queued p50_us p99_us "
-			    "errors commit_p99_us memory slots top_key top_key_share");
+			    "errors commit_p99_us memory slots top_key top_key_share cpu clients "
+			    "replicas replica_lag replica_lag_bytes");
 	for (size_t i = 0; i < fields->count; i++) {
 		const struct hs_field *field = &fields->fields[i];
 
@@ -544,6 +603,7 @@ int main(void)
 		cmocka_unit_test(test_load_is_to_the_mean),
 		cmocka_unit_test(test_the_median_of_an_odd_and_an_even_number),
 		cmocka_unit_test(test_what_the_engine_says_is_shown),
+		cmocka_unit_test(test_partitions_that_are_not_there),
 		cmocka_unit_test(test_percentiles_are_of_the_window),
 		cmocka_unit_test(test_reads_writes_errors_apart),
 		cmocka_unit_test(test_each_partition_names_its_hottest_key),

@@ -35,6 +35,32 @@ static void test_each_second_has_its_averages(void **state)
 	fleet_deinit(&fleet);
 }
 
+static void test_each_second_has_the_partitions_there_were(void **state)
+{
+	struct hs_board_second second;
+	struct fleet fleet;
+
+	(void)state;
+	fleet_init(&fleet, 3);
+	assert_int_equal(hs_board_second_partitions_max(fleet.board), 3);
+	fleet.facts[0].absent = true;
+	fleet_hit(&fleet, "k", 2, 500);
+	fleet_pass(&fleet, 1000000);
+	fleet.facts[1].absent = true;
+	fleet_pass(&fleet, 1000000);
+	assert_int_equal(hs_board_seconds(fleet.board, 10), 2);
+	second = hs_board_second(fleet.board, 10, 0);
+	assert_int_equal(second.partitions_count, 2);
+	assert_string_equal(second.partitions[0].id, "1");
+	assert_string_equal(second.partitions[1].id, "2");
+	assert_near((double)second.partitions[1].ops, 500, 0.001);
+	second = hs_board_second(fleet.board, 10, 1);
+	assert_int_equal(second.partitions_count, 1);
+	assert_string_equal(second.partitions[0].id, "2");
+	assert_int_equal(hs_board_second_partitions_max(fleet.board), 2);
+	fleet_deinit(&fleet);
+}
+
 static void test_writes_and_errors(void **state)
 {
 	struct hs_board_second second;
@@ -279,6 +305,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_second_has_its_averages),
+		cmocka_unit_test(test_each_second_has_the_partitions_there_were),
 		cmocka_unit_test(test_writes_and_errors),
 		cmocka_unit_test(test_ranges_of_slots),
 		cmocka_unit_test(test_the_hottest_keys_of_each_second),

@@ -265,8 +265,8 @@ static void workers_are_answered_exactly(void **state)
 		world->engine->calls->partition_stats(world->engine, id, &partition);
 		assert_int_equal(partition.queued, 0);
 		assert_true(partition.bytes_used > 0 && partition.bytes_used < partition.bytes_max);
-		assert_int_equal(partition.slot_first, id * 8192);
-		assert_int_equal(partition.slot_last, id * 8192 + 8191);
+		assert_string_equal(partition.slots, id == 0 ? "0-8191" : "8192-16383");
+		assert_false(partition.absent);
 		snprintf(address, sizeof address, "store-%03u", (unsigned)id);
 		assert_string_equal(partition.address, address);
 		commits = 0;

@@ -87,10 +87,15 @@ static void facts_reach_the_board(void **state)
 		struct hs_engine_partition *partition = &bench->partitions[id];
 
 		snprintf(partition->address, sizeof partition->address, "place-%u", id);
-		partition->slot_first = (uint16_t)(id * 8192);
-		partition->slot_last = (uint16_t)(id * 8192 + 8191);
+		snprintf(partition->slots, sizeof partition->slots, "%u-%u", id * 8192,
+			 id * 8192 + 8191);
 		partition->queued = 5u + id;
 		partition->bytes_used = 1000u + id;
+		partition->cpu = 0.5 + id;
+		partition->clients = 30u + id;
+		partition->replicas = 2u + id;
+		partition->replica_lag_s = 4u + id;
+		partition->replica_lag_bytes = 600u + id;
 	}
 	hs_host_sample_heat(&bench->host);
 	bench->partitions[1].commit_ladder[hs_ladder_step(3000)] = 100;
@@ -104,8 +109,20 @@ static void facts_reach_the_board(void **state)
 	assert_int_equal(rows[1].queued, 6);
 	assert_int_equal(rows[0].memory, 1000);
 	assert_int_equal(rows[1].memory, 1001);
+	assert_true(rows[1].cpu == 1.5);
+	assert_int_equal(rows[1].clients, 31);
+	assert_int_equal(rows[1].replicas, 3);
+	assert_int_equal(rows[1].replica_lag_s, 5);
+	assert_int_equal(rows[1].replica_lag_bytes, 601);
 	assert_true(rows[0].commit_p99_us == 0);
 	assert_true(rows[1].commit_p99_us >= 2048 && rows[1].commit_p99_us <= 4096);
+	assert_int_equal(hs_board_partitions_count(bench->host.board), PARTITIONS);
+	bench->partitions[0].absent = true;
+	hs_host_sample_heat(&bench->host);
+	assert_int_equal(hs_board_partitions_count(bench->host.board), PARTITIONS - 1);
+	bench->partitions[0].absent = false; /* sampled on, to be seen when it comes back */
+	hs_host_sample_heat(&bench->host);
+	assert_int_equal(hs_board_partitions_count(bench->host.board), PARTITIONS);
 }
 
 static bool ready(struct bench *bench)

@@ -117,9 +117,9 @@ static void partition_stats(struct hs_engine *engine, uint16_t id,
 		.bytes_used = hs_counter_get(&store->bytes_used),
 		.bytes_max = store->bytes_max,
 		.queued = atomic_load_explicit(&store->queued, memory_order_relaxed),
-		.slot_first = (uint16_t)hs_slot_first(id, count),
-		.slot_last = (uint16_t)(hs_slot_first((uint16_t)(id + 1), count) - 1),
 	};
+	snprintf(stats->slots, sizeof stats->slots, "%u-%u", (unsigned)hs_slot_first(id, count),
+		 (unsigned)hs_slot_first((uint16_t)(id + 1), count) - 1);
 	/* The file in the data folder: that may have a long name, and one in any bytes. */
 	hs_store_name(stats->address, sizeof stats->address, id);
 	for (uint32_t step = 0; step < HS_LADDER_STEPS; step++)
