@@ -16,7 +16,7 @@ MAKEFLAGS += -j$(shell nproc)
 endif
 
 # What is linked, by pkg-config name. xxHash is used from its header alone.
-LIBRARIES := libuv lmdb jansson libmicrohttpd ncursesw
+LIBRARIES := libuv lmdb jansson libmicrohttpd ncursesw openssl
 HEADERS := libxxhash
 
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wvla

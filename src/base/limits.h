@@ -42,6 +42,9 @@ enum {
 #define HS_HTTP_BODY_BYTES_MAX (16 * HS_MIB)	/* one answer */
 #define HS_HTTP_UNREAD_BYTES_MAX (64 * HS_MIB)	/* answers that nobody has read yet */
 
+/* What a side of a TLS handshake may send in all, before it has shown who it is. */
+#define HS_TLS_HANDSHAKE_BYTES_MAX (128 * HS_KIB)
+
 _Static_assert(HS_BULK_BYTES_MAX < HS_QUERY_BYTES_MAX, "the largest argument must fit a request");
 _Static_assert(HS_MULTI_BYTES_MAX >= HS_BULK_BYTES_MAX, "a transaction takes the largest argument");
 
