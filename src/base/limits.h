@@ -23,6 +23,11 @@ enum {
 	HS_SLOWLOG_ARGS_MAX = 32,
 	HS_SLOWLOG_ARG_BYTES_MAX = 128,
 
+	HS_LEARNED_MAX = 1024, /* commands learned from a server that have counters of their own */
+	HS_LEARNED_ROWS_MAX = 16384, /* descriptions of commands, of all the times of asking */
+	HS_LEARNED_NAME_BYTES_MAX = 96,
+	HS_LEARNED_SPECS_MAX = 16, /* of one command's keys */
+
 	HS_HTTP_CONNECTIONS_MAX = 256, /* one more is told so and closed */
 
 	HS_ARGC_INLINE = 16, /* arguments that need no heap */

@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/check.h"
+#include "base/limits.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,6 +22,8 @@ enum hs_command_place {
 	HS_PLACE_ALL,	    /* the engine, on every partition, merged: DBSIZE */
 	HS_PLACE_CURSOR,    /* the engine, on the partition its cursor names: SCAN */
 	HS_PLACE_PARENT,    /* a container: its subcommands say */
+	HS_PLACE_ANY,	    /* the engine, on any one partition: PUBLISH */
+	HS_PLACE_REFUSED,   /* nowhere: `refused` says why */
 };
 
 /* How the parts of a split command become one reply. */
@@ -31,6 +34,13 @@ enum hs_command_merge {
 	HS_MERGE_OK,	 /* MSET, FLUSHALL: OK when all are */
 	HS_MERGE_CONCAT, /* KEYS */
 	HS_MERGE_FIRST,	 /* RANDOMKEY: the first part that is not null */
+	/* Of numbers, and of arrays of numbers element by element. */
+	HS_MERGE_MIN, /* WAIT */
+	HS_MERGE_MAX,
+	HS_MERGE_AND, /* SCRIPT EXISTS */
+	HS_MERGE_OR,
+	HS_MERGE_ALL_SUCCEEDED, /* SCRIPT LOAD: the first part, when none is an error */
+	HS_MERGE_ONE_SUCCEEDED, /* SCRIPT KILL: the first part that is no error */
 };
 
 enum hs_command_flag {
@@ -51,14 +61,18 @@ enum hs_command_flag {
 	HS_CMD_NO_ASYNC_LOADING = 1 << 13,
 	HS_CMD_NO_MANDATORY_KEYS = 1 << 14,
 	HS_CMD_ALLOW_BUSY = 1 << 15,
+	HS_CMD_BLOCKING = 1 << 17, /* may wait for what others do */
+	HS_CMD_PUBSUB = 1 << 18,
 	/* Our own, not shown. */
-	HS_CMD_BLOCKING = 1 << 17,    /* Redis's: may wait for what others do */
 	HS_CMD_CONDITIONAL = 1 << 16, /* a write that may be refused: answered with 0 or null */
+	HS_CMD_CONTAINER = 1 << 19,   /* learned: its first argument may name a row of its own */
+	HS_CMD_STAND_IN = 1 << 20,    /* ours as long as no server has one to learn */
 };
 
 /* Identifiers of the rows, in table order: HS_CMD_ID_GET, HS_CMD_ID_CLIENT_LIST … They index the
  * per-command counters and the tables of functions that run commands. */
 #include "command/ids.h"
+#include "command/keys.h"
 
 struct hs_command {
 	const char *name; /* lower case; a subcommand: "client|list" */
@@ -76,6 +90,9 @@ struct hs_command {
 	/* What is done to the keys, in Redis's words: "RW access update". Two of them with a comma
 	 * between ("RO access, OW update"): one for the first key, one for the second. */
 	const char *key_access;
+	/* Learned rows whose keys three numbers cannot say; key_first is 0 then. NULL: none. */
+	const struct hs_key_spec *key_specs;
+	uint8_t key_specs_count;
 	const char *group;	/* "string", "generic", "connection", "server" … */
 	const char *categories; /* Redis's ACL categories: "@read @string @fast" */
 	const char *tips;	/* Redis's hints to clients that route; NULL for none */
@@ -85,6 +102,7 @@ struct hs_command {
 	const char *summary;   /* our own words */
 	const char *arguments; /* "key value [NX | XX]", see command/syntax.h; NULL for none */
 	const char *complexity;
+	const char *refused; /* HS_PLACE_REFUSED: why, in words that go on behind a colon */
 };
 
 /* The row of a command, whatever the case of its name; NULL when there is none. For a container
@@ -102,8 +120,53 @@ static inline bool hs_command_arity_fits(const struct hs_command *command, size_
 				   : argc >= (size_t)-command->arity;
 }
 
-/* The positions of the keys among `argc` arguments, as first, last, step with last resolved.
- * Returns how many there are; 0 for none. */
+static inline bool hs_command_has_keys(const struct hs_command *command)
+{
+	return command->key_first != 0 || command->key_specs;
+}
+
+/* The walk over the keys of a request: see command/keys.h. */
+static inline void hs_keys_begin(struct hs_key_walk *walk, const struct hs_command *command,
+				 size_t argc, const struct hs_bytes *argv)
+{
+	size_t first = (size_t)command->key_first, last;
+
+	if (command->key_last >= 0) {
+		last = (size_t)command->key_last;
+		if (last >= argc)
+			last = argc - 1; /* wraps for 0 arguments: the check below sees it */
+	} else {
+		last = argc - (size_t)-command->key_last; /* so may this */
+	}
+	if (first == 0 || last >= argc) {
+		first = 1;
+		last = 0;
+	}
+	*walk = (struct hs_key_walk){
+		.command = command,
+		.argv = argv,
+		.argc = argc,
+		.next = first,
+		.last = last,
+		.step = (size_t)command->key_step,
+	};
+}
+
+static inline size_t hs_keys_next(struct hs_key_walk *walk)
+{
+	walk->at = walk->next;
+	if (walk->next <= walk->last) {
+		walk->next += walk->step;
+		return walk->at;
+	}
+	if (!walk->command->key_specs)
+		return 0;
+	return hs_keys_next_spec(walk);
+}
+
+/* The positions of the keys among `argc` arguments, as first, last, step with last resolved, for
+ * commands that are split by key: their rows have the three numbers. Returns how many there are; 0
+ * for none. */
 size_t hs_command_keys(const struct hs_command *command, size_t argc, size_t *first, size_t *step);
 
 /* Whether this request may wait for what others do: XREAD does so only with BLOCK. */

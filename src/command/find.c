@@ -11,21 +11,14 @@
  * C cannot compute the cells while compiling, so they are written down below. A name whose cell
  * is taken goes to the next free one, and the search walks on until an empty cell. A new command
  * needs an entry here; the unit test checks all of them and prints where a missing one belongs. */
+#include "command/name.h"
 #include "command/rows.h"
 
-#include <endian.h>
 #include <stdint.h>
-
-enum { NAME_BYTES_MAX = 16 }; /* of a whole command */
-
-struct name {
-	uint64_t head; /* bytes 0-7, the first one lowest; zeros behind the end */
-	uint64_t tail; /* bytes 8-15 */
-};
 
 /* The names in capitals: the identifiers of whole commands. Those of subcommands, which may be
  * longer, are in no cell. */
-static const char names[HS_CMD_IDS][2 * NAME_BYTES_MAX] = {
+static const char names[HS_CMD_IDS][2 * HS_NAME_BYTES_MAX] = {
 #define X(identifier) [HS_CMD_ID_##identifier] = #identifier,
 	HS_COMMAND_IDS(X)
 #undef X
@@ -54,63 +47,7 @@ static const uint16_t cells[HS_COMMAND_CELLS] = {
 /* clang-format on */
 #undef C
 
-static inline uint64_t load_8(const char *data)
-{
-	uint64_t word;
-
-	memcpy(&word, data, sizeof(word));
-	return le64toh(word);
-}
-
-static inline uint64_t load_4(const char *data)
-{
-	uint32_t word;
-
-	memcpy(&word, data, sizeof(word));
-	return le32toh(word);
-}
-
-static inline uint64_t load_1(const char *data, size_t at)
-{
-	return (uint64_t)(unsigned char)data[at] << (8 * at);
-}
-
-/* Small ASCII letters to capitals, all eight bytes at once. Adding to the lower seven bits of a
- * byte sets its top bit when they are large enough, and never carries into the next byte. */
-static inline uint64_t capitals(uint64_t word)
-{
-	const uint64_t each = 0x0101010101010101;
-	uint64_t low = word & (0x7f * each);
-	uint64_t from_a = low + (0x80 - 'a') * each;
-	uint64_t past_z = low + (0x7f - 'z') * each;
-	uint64_t small = from_a & ~past_z & ~word & (0x80 * each);
-
-	return word ^ (small >> 2);
-}
-
-/* The bytes of a name of 1 to 16 bytes; reads none beyond it. Where two loads overlap they agree,
- * so putting them together with "or" does no harm. */
-static inline struct name pack(struct hs_bytes text)
-{
-	struct name name = {0, 0};
-	const char *data = text.data;
-	size_t len = text.len;
-
-	if (len >= 8) {
-		name.head = load_8(data);
-		if (len > 8)
-			name.tail = load_8(data + len - 8) >> (8 * (16 - len));
-	} else if (len >= 4) {
-		name.head = load_4(data) | load_4(data + len - 4) << (8 * (len - 4));
-	} else {
-		name.head = load_1(data, 0) | load_1(data, len / 2) | load_1(data, len - 1);
-	}
-	name.head = capitals(name.head);
-	name.tail = capitals(name.tail);
-	return name;
-}
-
-static inline size_t cell_of(struct name name)
+static inline size_t cell_of(struct hs_name name)
 {
 	uint64_t mixed = (name.head ^ name.tail * 0x9e3779b97f4a7c15) * 0xe1988ad9f06c144b;
 
@@ -120,24 +57,25 @@ static inline size_t cell_of(struct name name)
 size_t hs_command_cell(struct hs_bytes name)
 {
 	hs_check(name.len > 0);
-	hs_check(name.len <= NAME_BYTES_MAX);
-	return cell_of(pack(name));
+	hs_check(name.len <= HS_NAME_BYTES_MAX);
+	return cell_of(hs_name_pack(name));
 }
 
 const struct hs_command *hs_command_find(struct hs_bytes name)
 {
-	struct name wanted;
+	struct hs_name wanted;
 	size_t cell;
 
-	if (name.len - 1 >= NAME_BYTES_MAX) /* an empty name wraps */
+	if (name.len - 1 >= HS_NAME_BYTES_MAX) /* an empty name wraps */
 		return NULL;
 	if (name.data[name.len - 1] == '\0') /* it would look like the name without it */
 		return NULL;
-	wanted = pack(name);
+	wanted = hs_name_pack(name);
 	for (cell = cell_of(wanted); cells[cell] != 0; cell = (cell + 1) % HS_COMMAND_CELLS) {
 		const char *found = names[cells[cell]];
 
-		if (load_8(found) == wanted.head && load_8(found + 8) == wanted.tail)
+		if (hs_name_load_8(found) == wanted.head &&
+		    hs_name_load_8(found + 8) == wanted.tail)
 			return hs_command_table[cells[cell]];
 	}
 	return NULL;

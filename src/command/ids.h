@@ -39,6 +39,9 @@ enum hs_command_id {
 	HS_COMMAND_IDS(X)
 #undef X
 	HS_CMD_IDS, /* how many, with NONE */
+	/* Behind them come the commands that are learned from a server (command/learned.h). What is
+	 * counted by identifier has this many cells. */
+	HS_CMD_IDS_ALL = HS_CMD_IDS + HS_LEARNED_MAX,
 };
 /* clang-format on */
 

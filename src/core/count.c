@@ -104,11 +104,23 @@ static void tell_look(const struct telling *telling)
 			    telling->time_us * 1000);
 }
 
+static size_t count_keys(const struct telling *telling)
+{
+	struct hs_key_walk walk;
+	size_t count = 0;
+
+	hs_keys_begin(&walk, telling->command, telling->argc, telling->argv);
+	while (hs_keys_next(&walk) > 0)
+		count++;
+	return count;
+}
+
 /* Of several keys that share one answer it is only ever known that all were missing. */
 static void tell_keys(const struct telling *telling)
 {
 	const struct hs_command *command = telling->command;
-	size_t first, step, count = hs_command_keys(command, telling->argc, &first, &step);
+	struct hs_key_walk walk;
+	size_t count = count_keys(telling), at, next;
 	bool by_key = command->merge == HS_MERGE_BY_KEY && !is_error(telling->reply);
 	struct hs_bytes rest = by_key ? elements_of(telling->reply) : telling->reply;
 	struct hs_heat_access access = {
@@ -119,14 +131,16 @@ static void tell_keys(const struct telling *telling)
 	uint64_t time_us = telling->time_us;
 	bool missed = telling->missed;
 
-	for (size_t i = 0; i < count; i++) {
+	hs_keys_begin(&walk, command, telling->argc, telling->argv);
+	at = hs_keys_next(&walk);
+	for (size_t i = 0; i < count; i++, at = next) {
 		struct hs_bytes reply = by_key ? next_element(&rest) : telling->reply;
-		size_t at = first + i * step, end = i + 1 < count ? at + step : telling->argc;
 
+		next = hs_keys_next(&walk);
 		access.key = telling->argv[at];
 		access.bytes = by_key ? reply.len : reply.len / count;
-		for (; at < end; at++)
-			access.bytes += telling->argv[at].len;
+		for (size_t j = at; j < (next > 0 ? next : telling->argc); j++)
+			access.bytes += telling->argv[j].len;
 		access.slot = hs_slot_of(access.key);
 		access.partition = hs_core_partition(telling->core, access.slot);
 		if (telling->split) {
@@ -243,6 +257,15 @@ static void count_keyless(struct hs_core *core, const struct hs_request *request
 	}
 }
 
+/* A row may have keys and the request none: EVAL with a number of 0. */
+static bool has_keys(const struct hs_request *request)
+{
+	struct hs_key_walk walk;
+
+	hs_keys_begin(&walk, request->command, request->argc, request->argv);
+	return hs_keys_next(&walk) > 0;
+}
+
 void hs_count_request(struct hs_core *core, const struct hs_request *request, struct hs_bytes reply)
 {
 	const struct hs_part *part = request->parts_count > 0 ? &request->parts[0] : NULL;
@@ -268,7 +291,7 @@ void hs_count_request(struct hs_core *core, const struct hs_request *request, st
 		break;
 	case HS_OP_COMMAND:
 	case HS_OP_WATCH:
-		if (request->command->key_first == 0)
+		if (!has_keys(request))
 			count_keyless(core, request, reply);
 		else
 			tell(&telling);

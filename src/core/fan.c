@@ -269,6 +269,7 @@ void hs_fan_merge(struct hs_core *core, struct hs_request *request)
 
 	struct hs_merge merge = {
 		.how = request->command->merge,
+		.name = request->command->name,
 		.parts = parts,
 		.count = request->parts_count,
 		.key_part = request->key_part,

@@ -105,6 +105,7 @@ static bool fits(const struct hs_core *core, const struct hs_command *command)
 	    (command->place == HS_PLACE_ALL || command->place == HS_PLACE_CURSOR))
 		return true;
 	return command->place == HS_PLACE_PARTITION || command->place == HS_PLACE_SPLIT ||
+	       command->place == HS_PLACE_ANY ||
 	       (command->place == HS_PLACE_CORE && command->id != HS_CMD_ID_DEBUG_SLEEP);
 }
 
@@ -113,7 +114,8 @@ void hs_multi_queue(struct hs_core *core, struct hs_session *session,
 		    struct hs_reply *reply)
 {
 	struct hs_multi *multi = session->multi;
-	size_t first, step, bytes = 0;
+	struct hs_key_walk walk;
+	size_t at, bytes = 0;
 
 	for (size_t i = 0; i < argc; i++)
 		bytes += argv[i].len;
@@ -137,8 +139,10 @@ void hs_multi_queue(struct hs_core *core, struct hs_session *session,
 		hs_reply_status(reply, "QUEUED");
 		return;
 	}
-	if (hs_command_keys(command, argc, &first, &step) > 0) {
-		uint16_t slot = hs_slot_of(argv[first]);
+	hs_keys_begin(&walk, command, argc, argv);
+	at = hs_keys_next(&walk);
+	if (at > 0) {
+		uint16_t slot = hs_slot_of(argv[at]);
 
 		if (multi->slot >= 0 && multi->slot != slot &&
 		    core->world.together != HS_TOGETHER_ALL)
@@ -158,13 +162,12 @@ static void seal(struct hs_core *core, struct hs_session *session, struct hs_mul
 		multi->args[i].data = multi->bytes.data + (uintptr_t)multi->args[i].data;
 	for (size_t i = 0; i < multi->count; i++) {
 		struct queued *queued = &multi->queued[i];
-		hs_local_run *local = hs_local_find(queued->command->id);
 		size_t start = multi->answered.len;
 
 		if (queued->command->place != HS_PLACE_CORE)
 			continue;
-		local(core, session, queued->command, queued->argc, multi->args + queued->first,
-		      &reply);
+		hs_local_find(queued->command->id)(core, session, queued->command, queued->argc,
+						   multi->args + queued->first, &reply);
 		if (multi->answered.len ==
 		    start) /* CLIENT REPLY OFF: every command has its element */
 			hs_reply_ok(&reply);

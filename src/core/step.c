@@ -41,6 +41,7 @@ static bool runs_inside_multi(const struct hs_command *command)
 static bool timed_alone(const struct hs_core *core, const struct hs_command *command)
 {
 	return !(command->flags & HS_CMD_FAST) || command->key_first != command->key_last ||
+	       command->key_specs ||
 	       (core->options.slowlog_us >= 0 && core->options.slowlog_us < 1000);
 }
 
@@ -417,14 +418,16 @@ static void run_host(struct hs_core *core, struct hs_session *session,
 static int shared_slot(const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
 		       uint16_t *slot)
 {
-	size_t first, step;
-	size_t count = hs_command_keys(command, argc, &first, &step);
+	struct hs_key_walk walk;
+	size_t at;
 
-	if (count == 0)
+	hs_keys_begin(&walk, command, argc, argv);
+	at = hs_keys_next(&walk);
+	if (at == 0)
 		return HS_ENOTFOUND;
-	*slot = hs_slot_of(argv[first]);
-	for (size_t i = 1; i < count; i++) {
-		if (hs_slot_of(argv[first + i * step]) != *slot)
+	*slot = hs_slot_of(argv[at]);
+	while ((at = hs_keys_next(&walk)) > 0) {
+		if (hs_slot_of(argv[at]) != *slot)
 			return HS_ERANGE;
 	}
 	return 0;
@@ -435,6 +438,7 @@ static void run(struct hs_core *core, struct hs_session *session, const struct h
 {
 	switch (command->place) {
 	case HS_PLACE_PARTITION:
+	case HS_PLACE_ANY:
 		if (command->id == HS_CMD_ID_WATCH)
 			hs_multi_watch(core, session, command, argc, argv);
 		else
@@ -468,6 +472,9 @@ static void run(struct hs_core *core, struct hs_session *session, const struct h
 		break;
 	case HS_PLACE_PARENT: /* COMMAND alone */
 		run_local(core, session, command, argc, argv);
+		break;
+	case HS_PLACE_REFUSED:
+		hs_check(false); /* dispatch said so */
 	}
 }
 

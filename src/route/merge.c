@@ -1,6 +1,5 @@
 #include "route/merge.h"
 
-#include "base/check.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -9,19 +8,28 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* The head of a part. Parts are whole replies of our own engines: they always parse. */
-static int64_t head(struct hs_bytes part, struct hs_answer *answer)
-{
-	int64_t used = hs_answer_head(answer, part.data, part.len);
+/* The merges below return whether the parts were what they expect: servers of many versions and
+ * modules answer, so nothing is taken for granted of what they send. */
 
-	hs_check(used > 0);
-	return used;
+static bool is_error(struct hs_bytes part)
+{
+	return part.len > 0 && (part.data[0] == '-' || part.data[0] == '!');
+}
+
+static bool is_whole(struct hs_bytes part)
+{
+	return part.len > 0 && hs_answer_length(part.data, part.len) == (int64_t)part.len;
+}
+
+static struct hs_bytes behind(struct hs_bytes part, int64_t used)
+{
+	return (struct hs_bytes){part.data + used, part.len - (size_t)used};
 }
 
 static bool pass_on_error(const struct hs_merge *merge, struct hs_reply *reply)
 {
 	for (uint32_t i = 0; i < merge->count; i++) {
-		if (merge->parts[i].len > 0 && merge->parts[i].data[0] == '-') {
+		if (is_error(merge->parts[i])) {
 			hs_buf_append_bytes(reply->out, merge->parts[i]);
 			return true;
 		}
@@ -29,96 +37,212 @@ static bool pass_on_error(const struct hs_merge *merge, struct hs_reply *reply)
 	return false;
 }
 
-static void merge_sum(const struct hs_merge *merge, struct hs_reply *reply)
+static bool fold(enum hs_command_merge how, int64_t *all, int64_t one)
+{
+	switch (how) {
+	case HS_MERGE_SUM:
+		return !__builtin_add_overflow(*all, one, all);
+	case HS_MERGE_MIN:
+		*all = one < *all ? one : *all;
+		return true;
+	case HS_MERGE_MAX:
+		*all = one > *all ? one : *all;
+		return true;
+	case HS_MERGE_AND:
+		*all = *all && one;
+		return true;
+	case HS_MERGE_OR:
+		*all = *all || one;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Takes a number off the front of what is left of each part and writes what comes of them. */
+static bool fold_next(const struct hs_merge *merge, struct hs_bytes *rest, struct hs_reply *reply)
 {
 	struct hs_answer answer;
-	int64_t sum = 0;
+	int64_t all = 0;
+	bool boolean = false;
 
 	for (uint32_t i = 0; i < merge->count; i++) {
-		head(merge->parts[i], &answer);
-		sum += answer.integer;
+		int64_t used = hs_answer_head(&answer, rest[i].data, rest[i].len);
+
+		if (used <= 0 || (answer.type != HS_ANSWER_INT && answer.type != HS_ANSWER_BOOL))
+			return false;
+		rest[i] = behind(rest[i], used);
+		boolean = answer.type == HS_ANSWER_BOOL;
+		if (i == 0)
+			all = answer.integer;
+		else if (!fold(merge->how, &all, answer.integer))
+			return false;
 	}
-	hs_reply_int(reply, sum);
+	if (boolean)
+		hs_reply_bool(reply, all != 0);
+	else
+		hs_reply_int(reply, all);
+	return true;
+}
+
+/* Numbers, or arrays of as many numbers each. */
+static bool merge_numbers(const struct hs_merge *merge, struct hs_reply *reply)
+{
+	struct hs_bytes *rest = hs_mem_dup(merge->parts, merge->count * sizeof *rest);
+	struct hs_answer answer;
+	int64_t numbers = -1; /* in each array; -1: they are no arrays */
+	bool fine = true;
+
+	for (uint32_t i = 0; i < merge->count && fine; i++) {
+		int64_t used = hs_answer_head(&answer, rest[i].data, rest[i].len);
+		bool array = used > 0 && answer.type == HS_ANSWER_ARRAY;
+
+		if (i == 0 && array)
+			numbers = answer.count;
+		fine = used > 0 && (array ? answer.count : -1) == numbers;
+		if (fine && array)
+			rest[i] = behind(rest[i], used);
+	}
+	if (fine && numbers < 0)
+		fine = fold_next(merge, rest, reply);
+	else if (fine)
+		hs_reply_array(reply, (size_t)numbers);
+	for (int64_t i = 0; i < numbers && fine; i++)
+		fine = fold_next(merge, rest, reply);
+	for (uint32_t i = 0; i < merge->count && fine; i++)
+		fine = rest[i].len == 0;
+	hs_mem_release(rest);
+	return fine;
 }
 
 /* Each part is an array of answers to its own keys, in order: deal them out again. */
-static void merge_by_key(const struct hs_merge *merge, struct hs_reply *reply)
+static bool merge_by_key(const struct hs_merge *merge, struct hs_reply *reply)
 {
-	size_t *at = hs_mem_alloc(merge->count * sizeof *at);
+	struct hs_bytes *rest = hs_mem_dup(merge->parts, merge->count * sizeof *rest);
 	struct hs_answer answer;
+	bool fine = true;
 
-	for (uint32_t i = 0; i < merge->count; i++)
-		at[i] = (size_t)head(merge->parts[i], &answer);
-	hs_reply_array(reply, merge->keys);
-	for (size_t i = 0; i < merge->keys; i++) {
-		uint32_t part = merge->key_part[i];
-		const char *data = merge->parts[part].data + at[part];
-		int64_t len = hs_answer_length(data, merge->parts[part].len - at[part]);
+	for (uint32_t i = 0; i < merge->count && fine; i++) {
+		int64_t used = hs_answer_head(&answer, rest[i].data, rest[i].len);
 
-		hs_check(len > 0);
-		hs_buf_append(reply->out, data, (size_t)len);
-		at[part] += (size_t)len;
+		fine = used > 0 && answer.type == HS_ANSWER_ARRAY;
+		if (fine)
+			rest[i] = behind(rest[i], used);
 	}
-	hs_mem_release(at);
+	hs_reply_array(reply, merge->keys);
+	for (size_t i = 0; i < merge->keys && fine; i++) {
+		struct hs_bytes *part = &rest[merge->key_part[i]];
+		int64_t len = hs_answer_length(part->data, part->len);
+
+		fine = len > 0;
+		if (fine) {
+			hs_buf_append(reply->out, part->data, (size_t)len);
+			*part = behind(*part, len);
+		}
+	}
+	hs_mem_release(rest);
+	return fine;
 }
 
-static void merge_concat(const struct hs_merge *merge, struct hs_reply *reply)
+/* Arrays, sets or maps, all of one kind. */
+static bool merge_concat(const struct hs_merge *merge, struct hs_reply *reply)
 {
+	char type = merge->parts[0].len > 0 ? merge->parts[0].data[0] : '\0';
 	struct hs_answer answer;
 	int64_t count = 0;
 
 	for (uint32_t i = 0; i < merge->count; i++) {
-		head(merge->parts[i], &answer);
+		struct hs_bytes part = merge->parts[i];
+
+		if (!is_whole(part) || part.data[0] != type ||
+		    hs_answer_head(&answer, part.data, part.len) <= 0 ||
+		    (answer.type != HS_ANSWER_ARRAY && answer.type != HS_ANSWER_MAP))
+			return false;
 		count += answer.count;
 	}
-	hs_reply_array(reply, (size_t)count);
+	hs_buf_printf(reply->out, "%c%" PRId64 "\r\n", type, count);
 	for (uint32_t i = 0; i < merge->count; i++) {
 		struct hs_bytes part = merge->parts[i];
-		size_t skip = (size_t)head(part, &answer);
+		int64_t used = hs_answer_head(&answer, part.data, part.len);
 
-		hs_buf_append(reply->out, part.data + skip, part.len - skip);
+		hs_buf_append_bytes(reply->out, behind(part, used));
 	}
+	return true;
 }
 
-static void merge_first(const struct hs_merge *merge, struct hs_reply *reply)
+static bool merge_first(const struct hs_merge *merge, struct hs_reply *reply)
 {
 	struct hs_answer answer;
 
 	for (uint32_t i = 0; i < merge->count; i++) {
 		struct hs_bytes part = merge->parts[(merge->first + i) % merge->count];
 
-		head(part, &answer);
+		if (!is_whole(part) || hs_answer_head(&answer, part.data, part.len) <= 0)
+			return false;
 		if (answer.type != HS_ANSWER_NULL) {
 			hs_buf_append_bytes(reply->out, part);
-			return;
+			return true;
 		}
 	}
 	hs_reply_null(reply);
+	return true;
+}
+
+/* The first part that is no error, or if there is none the first that is one. */
+static bool merge_succeeded(const struct hs_merge *merge, struct hs_reply *reply)
+{
+	struct hs_bytes part = merge->parts[0];
+
+	for (uint32_t i = 0; i < merge->count && is_error(part); i++)
+		if (!is_error(merge->parts[i]))
+			part = merge->parts[i];
+	if (!is_whole(part))
+		return false;
+	hs_buf_append_bytes(reply->out, part);
+	return true;
+}
+
+static bool merge_parts(const struct hs_merge *merge, struct hs_reply *reply)
+{
+	switch (merge->how) {
+	case HS_MERGE_SUM:
+	case HS_MERGE_MIN:
+	case HS_MERGE_MAX:
+	case HS_MERGE_AND:
+	case HS_MERGE_OR:
+		return merge_numbers(merge, reply);
+	case HS_MERGE_BY_KEY:
+		return merge_by_key(merge, reply);
+	case HS_MERGE_CONCAT:
+		return merge_concat(merge, reply);
+	case HS_MERGE_FIRST:
+		return merge_first(merge, reply);
+	case HS_MERGE_OK:
+		hs_reply_ok(reply);
+		return true;
+	case HS_MERGE_ALL_SUCCEEDED:
+	case HS_MERGE_ONE_SUCCEEDED:
+	case HS_MERGE_NONE: /* of a command that is not made to be split */
+		return merge_succeeded(merge, reply);
+	}
+	return false;
+}
+
+static void refuse(const char *name, struct hs_reply *reply)
+{
+	hs_reply_errorf(reply, "ERR the replies of the partitions to '%s' cannot be made one",
+			name ? name : "?");
 }
 
 void hs_merge_replies(const struct hs_merge *merge, struct hs_reply *reply)
 {
-	if (pass_on_error(merge, reply))
+	size_t start = reply->out->len;
+
+	if (merge->how != HS_MERGE_ONE_SUCCEEDED && pass_on_error(merge, reply))
 		return;
-	switch (merge->how) {
-	case HS_MERGE_SUM:
-		merge_sum(merge, reply);
-		break;
-	case HS_MERGE_BY_KEY:
-		merge_by_key(merge, reply);
-		break;
-	case HS_MERGE_CONCAT:
-		merge_concat(merge, reply);
-		break;
-	case HS_MERGE_FIRST:
-		merge_first(merge, reply);
-		break;
-	case HS_MERGE_OK:
-		hs_reply_ok(reply);
-		break;
-	case HS_MERGE_NONE:
-		hs_check(merge->count == 1);
-		hs_buf_append_bytes(reply->out, merge->parts[0]);
+	if (!merge_parts(merge, reply)) {
+		reply->out->len = start;
+		refuse(merge->name, reply);
 	}
 }
 
@@ -126,14 +250,22 @@ void hs_merge_cursor(struct hs_bytes part, uint64_t next, struct hs_reply *reply
 {
 	struct hs_answer array, cursor;
 	char text[HS_NUM_TEXT_MAX];
-	size_t at;
+	struct hs_bytes rest = part;
+	int64_t used;
 
-	if (part.len == 0 || part.data[0] == '-') {
+	if (is_error(part)) {
 		hs_buf_append_bytes(reply->out, part);
 		return;
 	}
-	at = (size_t)head(part, &array);
-	at += (size_t)head((struct hs_bytes){part.data + at, part.len - at}, &cursor);
+	used = is_whole(part) ? hs_answer_head(&array, part.data, part.len) : 0;
+	if (used > 0 && array.type == HS_ANSWER_ARRAY && array.count == 2) {
+		rest = behind(rest, used);
+		used = hs_answer_head(&cursor, rest.data, rest.len);
+	}
+	if (rest.data == part.data || used <= 0 || cursor.type != HS_ANSWER_BULK) {
+		refuse("scan", reply);
+		return;
+	}
 	if (next == 0 || !hs_bytes_equal(cursor.text, HS_LIT("0"))) {
 		hs_buf_append_bytes(reply->out, part);
 		return;
@@ -141,7 +273,7 @@ void hs_merge_cursor(struct hs_bytes part, uint64_t next, struct hs_reply *reply
 	snprintf(text, sizeof text, "%" PRIu64, next);
 	hs_reply_array(reply, 2);
 	hs_reply_bulk_text(reply, text);
-	hs_buf_append(reply->out, part.data + at, part.len - at);
+	hs_buf_append_bytes(reply->out, behind(rest, used));
 }
 
 void hs_merge_partition_cursor(struct hs_bytes part, uint16_t partition, uint16_t count,

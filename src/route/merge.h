@@ -1,5 +1,7 @@
 /* One reply out of several: how the parts of a command that went to many partitions are put
- * together. Works on reply bytes alone; whatever part is an error, the first such is the reply. */
+ * together. Works on reply bytes alone. Whatever part is an error, the first such is the reply
+ * (unless one success is enough); parts that do not fit together, or are no replies, become an error
+ * that names the command. */
 #ifndef HS_ROUTE_MERGE_H
 #define HS_ROUTE_MERGE_H
 
@@ -11,6 +13,7 @@
 
 struct hs_merge {
 	enum hs_command_merge how;
+	const char *name;	      /* of the command, for errors */
 	const struct hs_bytes *parts; /* the reply of each part */
 	uint32_t count;
 	const uint32_t *key_part; /* HS_MERGE_BY_KEY: which part holds the answer to key i */
