@@ -1,0 +1,173 @@
+/* Tables of what servers do not say about their commands: where those go that have no tips (before
+ * Redis 7 none had), where the keys are that no spec describes, and which commands are not for
+ * clients of heatsink at all. Our own rows come first everywhere: what is one of them needs no line
+ * here, and a line becomes idle when its command becomes one of ours. */
+#include "command/learned_row.h"
+
+#define ALL(name, how)                                                                             \
+	{                                                                                          \
+		name, HS_PLACE_ALL, HS_MERGE_##how                                                 \
+	}
+static const struct hs_known_route routes[] = {
+	ALL("bgrewriteaof", ALL_SUCCEEDED),
+	ALL("bgsave", ALL_SUCCEEDED),
+	ALL("function|delete", ALL_SUCCEEDED),
+	ALL("function|flush", ALL_SUCCEEDED),
+	ALL("function|kill", ONE_SUCCEEDED),
+	ALL("function|load", ALL_SUCCEEDED),
+	ALL("function|restore", ALL_SUCCEEDED),
+	ALL("lastsave", MIN), /* since when all of it is saved */
+	ALL("memory|purge", ALL_SUCCEEDED),
+	{"memory|usage", HS_PLACE_PARTITION, HS_MERGE_NONE},
+	ALL("pubsub|channels", CONCAT),
+	ALL("pubsub|shardchannels", CONCAT),
+	ALL("save", ALL_SUCCEEDED),
+	ALL("script|exists", AND),
+	ALL("script|flush", ALL_SUCCEEDED),
+	ALL("script|kill", ONE_SUCCEEDED),
+	ALL("script|load", ALL_SUCCEEDED),
+	ALL("wait", MIN),
+	ALL("waitaof", MIN),
+};
+#undef ALL
+
+#define SHARED "it changes the connection to the server, which many clients share"
+#define STREAM "it turns the connection to the server into a stream, and many clients share that"
+#define TOPOLOGY "who is whose replica is between the servers; ask them directly"
+#define USERS "the server's users are not heatsink's; ask the server directly"
+#define NODES "the cluster's nodes stand behind heatsink; ask them directly"
+
+static const struct {
+	const char *name; /* of a container: all its subcommands */
+	const char *why;
+} refusals[] = {
+	{"acl", USERS},
+	{"asking", SHARED},
+	{"client", SHARED},
+	{"cluster", NODES},
+	{"config", "it would be one server's alone; ask the server directly"},
+	{"debug", "it can stop the server for everybody; ask the server directly"},
+	{"failover", TOPOLOGY},
+	{"latency", "LATENCY speaks of heatsink itself here; ask the server directly"},
+	{"module|load", "what a server runs is decided where it stands"},
+	{"module|loadex", "what a server runs is decided where it stands"},
+	{"module|unload", "what a server runs is decided where it stands"},
+	{"monitor", STREAM},
+	{"psubscribe", STREAM},
+	{"psync", STREAM},
+	{"punsubscribe", SHARED},
+	{"readonly", SHARED},
+	{"readwrite", SHARED},
+	{"replconf", STREAM},
+	{"replicaof", TOPOLOGY},
+	{"restore-asking", "it is for the moving of slots between servers"},
+	{"script|debug", SHARED},
+	{"sentinel", NODES},
+	{"slaveof", TOPOLOGY},
+	{"ssubscribe", STREAM},
+	{"subscribe", STREAM},
+	{"sunsubscribe", SHARED},
+	{"sync", STREAM},
+	{"unsubscribe", SHARED},
+};
+
+#define RANGE(from, to, what)                                                                      \
+	{                                                                                          \
+		.search = HS_KEY_SEARCH_INDEX, .index = (from), .find = HS_KEY_FIND_RANGE,         \
+		.last = (to), .step = 1, .flags = (what)                                           \
+	}
+#define NUMBER(from, what)                                                                         \
+	{                                                                                          \
+		.search = HS_KEY_SEARCH_INDEX, .index = (from), .find = HS_KEY_FIND_KEYNUM,        \
+		.first = 1, .step = 1, .flags = (what)                                             \
+	}
+#define BEHIND(word, from, to, part, what)                                                         \
+	{                                                                                          \
+		.search = HS_KEY_SEARCH_KEYWORD, .keyword = (word), .index = (from),               \
+		.find = HS_KEY_FIND_RANGE, .last = (to), .limit = (part), .step = 1,               \
+		.flags = (what)                                                                    \
+	}
+#define SPECIAL(how, what)                                                                         \
+	{                                                                                          \
+		.search = (how), .step = 1, .flags = (what)                                        \
+	}
+
+enum {
+	READ = HS_KEY_RO | HS_KEY_ACCESS,
+	STORE = HS_KEY_OW | HS_KEY_UPDATE,
+	BOTH = HS_KEY_RW | HS_KEY_ACCESS | HS_KEY_UPDATE,
+	TAKE = HS_KEY_RW | HS_KEY_ACCESS | HS_KEY_DELETE,
+};
+
+static const struct {
+	const char *name;
+	bool always; /* also when the server has specs: they do not say everything */
+	uint8_t count;
+	struct hs_key_spec specs[3];
+} keys[] = {
+	{"eval", false, 1, {NUMBER(2, BOTH)}},
+	{"evalsha", false, 1, {NUMBER(2, BOTH)}},
+	{"georadius",
+	 false,
+	 3,
+	 {RANGE(1, 0, READ), BEHIND("store", 6, 0, 0, STORE), BEHIND("storedist", 6, 0, 0, STORE)}},
+	{"georadiusbymember",
+	 false,
+	 3,
+	 {RANGE(1, 0, READ), BEHIND("store", 5, 0, 0, STORE), BEHIND("storedist", 5, 0, 0, STORE)}},
+	{"memory|usage", false, 1, {RANGE(2, 0, HS_KEY_RO)}},
+	{"migrate", true, 1, {SPECIAL(HS_KEY_SEARCH_MIGRATE, TAKE)}},
+	{"sort", true, 2, {RANGE(1, 0, READ), SPECIAL(HS_KEY_SEARCH_SORT, STORE)}},
+	{"stralgo", false, 1, {BEHIND("keys", 2, 1, 0, READ)}},
+	{"xread", false, 1, {BEHIND("streams", 1, -1, 2, READ)}},
+	{"xreadgroup", false, 1, {BEHIND("streams", 4, -1, 2, READ)}},
+	{"zdiff", false, 1, {NUMBER(1, READ)}},
+	{"zdiffstore", false, 2, {RANGE(1, 0, STORE), NUMBER(2, READ)}},
+	{"zinter", false, 1, {NUMBER(1, READ)}},
+	{"zinterstore", false, 2, {RANGE(1, 0, STORE), NUMBER(2, READ)}},
+	{"zunion", false, 1, {NUMBER(1, READ)}},
+	{"zunionstore", false, 2, {RANGE(1, 0, STORE), NUMBER(2, READ)}},
+};
+
+#define COUNT(table) (sizeof(table) / sizeof(table)[0])
+
+const struct hs_known_route *hs_known_route(const char *name)
+{
+	for (size_t i = 0; i < COUNT(routes); i++)
+		if (strcmp(routes[i].name, name) == 0)
+			return &routes[i];
+	return NULL;
+}
+
+const struct hs_known_route *hs_known_sub(const char *parent, const struct hs_known_route *route)
+{
+	size_t len = strlen(parent);
+
+	for (size_t i = route ? (size_t)(route - routes) + 1 : 0; i < COUNT(routes); i++)
+		if (strncmp(routes[i].name, parent, len) == 0 && routes[i].name[len] == '|')
+			return &routes[i];
+	return NULL;
+}
+
+const char *hs_known_refused(const char *name)
+{
+	size_t container = strcspn(name, "|");
+
+	for (size_t i = 0; i < COUNT(refusals); i++)
+		if (strcmp(refusals[i].name, name) == 0 ||
+		    (strlen(refusals[i].name) == container &&
+		     strncmp(refusals[i].name, name, container) == 0))
+			return refusals[i].why;
+	return NULL;
+}
+
+const struct hs_key_spec *hs_known_keys(const char *name, bool specs, uint8_t *count)
+{
+	for (size_t i = 0; i < COUNT(keys); i++) {
+		if (strcmp(keys[i].name, name) != 0 || (specs && !keys[i].always))
+			continue;
+		*count = keys[i].count;
+		return keys[i].specs;
+	}
+	return NULL;
+}

@@ -1,0 +1,417 @@
+/* One entry of COMMAND's reply, read and made a row.
+ *
+ *     name arity {flags} first last step {categories} {tips} {key specs} [subcommands]
+ *
+ * Redis 6 has the first seven. RESP3 has sets where RESP2 has arrays, and maps where RESP2 has
+ * arrays of twice as many elements; here that makes no difference. A server may say anything, so
+ * whatever is not where it should be is left out, and nothing is trusted to be in bounds. */
+#include "command/learned_row.h"
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "wire/answer.h"
+
+#include <stdio.h>
+
+enum { ELEMENTS_SAID = 9, ELEMENTS_MIN = 6, POSITION_MAX = 1 << 20 };
+
+bool hs_learned_entry_next(struct hs_bytes *rest, struct hs_bytes *element)
+{
+	int64_t len = rest->len > 0 ? hs_answer_length(rest->data, rest->len) : 0;
+
+	if (len <= 0)
+		return false;
+	*element = (struct hs_bytes){rest->data, (size_t)len};
+	rest->data += len;
+	rest->len -= (size_t)len;
+	return true;
+}
+
+struct hs_bytes hs_learned_entry_elements(struct hs_bytes aggregate)
+{
+	struct hs_answer head;
+	int64_t used = hs_answer_head(&head, aggregate.data, aggregate.len);
+
+	if (used <= 0 || (head.type != HS_ANSWER_ARRAY && head.type != HS_ANSWER_MAP))
+		return (struct hs_bytes){aggregate.data, 0};
+	return (struct hs_bytes){aggregate.data + used, aggregate.len - (size_t)used};
+}
+
+/* A status or bulk string; empty for anything else. */
+static struct hs_bytes text_of(struct hs_bytes element)
+{
+	struct hs_answer head;
+
+	if (hs_answer_head(&head, element.data, element.len) <= 0 ||
+	    (head.type != HS_ANSWER_STATUS && head.type != HS_ANSWER_BULK))
+		return (struct hs_bytes){"", 0};
+	return head.text;
+}
+
+/* An integer; 0 for anything else, and for one that can be no position. */
+static int64_t number_of(struct hs_bytes element)
+{
+	struct hs_answer head;
+
+	if (hs_answer_head(&head, element.data, element.len) <= 0 || head.type != HS_ANSWER_INT ||
+	    head.integer > POSITION_MAX || head.integer < -POSITION_MAX)
+		return 0;
+	return head.integer;
+}
+
+/* The name in lower case with its container's before it; false when it can be no name. */
+static bool take_name(struct hs_learned_entry *entry, struct hs_bytes text, const char *parent)
+{
+	const char *bar = text.len > 0 ? memchr(text.data, '|', text.len) : NULL;
+	size_t at = 0;
+
+	if (bar) { /* Redis says it with the container's */
+		text.len -= (size_t)(bar + 1 - text.data);
+		text.data = bar + 1;
+	}
+	if (parent) {
+		at = strlen(parent);
+		if (at + 1 > HS_LEARNED_NAME_BYTES_MAX)
+			return false;
+		memcpy(entry->name, parent, at);
+		entry->name[at++] = '|';
+	}
+	if (text.len == 0 || at + text.len > HS_LEARNED_NAME_BYTES_MAX || (bar && !parent))
+		return false;
+	for (size_t i = 0; i < text.len; i++) {
+		char c = text.data[i];
+
+		if (c <= ' ' || c > '~' || c == '|')
+			return false;
+		entry->name[at++] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+	}
+	entry->name[at] = '\0';
+	return true;
+}
+
+int hs_learned_entry_read(struct hs_learned_entry *entry, struct hs_bytes *rest, const char *parent)
+{
+	struct hs_bytes whole, elements, element[ELEMENTS_SAID + 1], one;
+	size_t count = 0;
+
+	*entry = (struct hs_learned_entry){0};
+	if (!hs_learned_entry_next(rest, &whole))
+		return HS_EPROTO;
+	elements = hs_learned_entry_elements(whole);
+	entry->said = elements;
+	while (count <= ELEMENTS_SAID && hs_learned_entry_next(&elements, &element[count])) {
+		count++;
+		if (count <= ELEMENTS_SAID)
+			entry->said.len = (size_t)(elements.data - entry->said.data);
+	}
+	if (count < ELEMENTS_MIN || !take_name(entry, text_of(element[0]), parent))
+		return 0;
+	entry->elements = (uint8_t)(count < ELEMENTS_SAID ? count : ELEMENTS_SAID);
+	entry->arity = number_of(element[1]);
+	entry->flags = element[2];
+	entry->key_first = number_of(element[3]);
+	entry->key_last = number_of(element[4]);
+	entry->key_step = number_of(element[5]);
+	if (count > 6)
+		entry->categories = element[6];
+	if (count > 7)
+		entry->tips = element[7];
+	if (count > 8)
+		entry->key_specs = element[8];
+	if (count > 9 && !parent) {
+		entry->subcommands = element[9];
+		elements = hs_learned_entry_elements(element[9]);
+		entry->container = hs_learned_entry_next(&elements, &one);
+	}
+	return 1;
+}
+
+static const struct {
+	const char *word;
+	unsigned flag;
+} flag_words[] = {
+	{"write", HS_CMD_WRITE},
+	{"readonly", HS_CMD_READONLY},
+	{"denyoom", HS_CMD_DENYOOM},
+	{"admin", HS_CMD_ADMIN},
+	{"noscript", HS_CMD_NOSCRIPT},
+	{"loading", HS_CMD_LOADING},
+	{"stale", HS_CMD_STALE},
+	{"fast", HS_CMD_FAST},
+	{"no_auth", HS_CMD_NO_AUTH},
+	{"no_multi", HS_CMD_NO_MULTI},
+	{"movablekeys", HS_CMD_MOVABLEKEYS},
+	{"skip_slowlog", HS_CMD_SKIP_SLOWLOG},
+	{"skip_monitor", HS_CMD_SKIP_MONITOR},
+	{"no_async_loading", HS_CMD_NO_ASYNC_LOADING},
+	{"no_mandatory_keys", HS_CMD_NO_MANDATORY_KEYS},
+	{"allow_busy", HS_CMD_ALLOW_BUSY},
+	{"blocking", HS_CMD_BLOCKING},
+	{"@blocking", HS_CMD_BLOCKING}, /* Redis 6 has the category alone */
+	{"pubsub", HS_CMD_PUBSUB},
+};
+
+static unsigned flags_of(struct hs_bytes words)
+{
+	struct hs_bytes rest = hs_learned_entry_elements(words), word;
+	unsigned flags = 0;
+
+	while (hs_learned_entry_next(&rest, &word))
+		for (size_t i = 0; i < sizeof flag_words / sizeof *flag_words; i++)
+			if (hs_bytes_is_word(text_of(word), flag_words[i].word))
+				flags |= flag_words[i].flag;
+	return flags;
+}
+
+/* The words of a set with spaces between. */
+static const char *words_of(struct hs_bytes words, struct hs_arena *arena)
+{
+	struct hs_bytes rest = hs_learned_entry_elements(words), word;
+	struct hs_buf text = {0};
+	char *kept;
+
+	while (hs_learned_entry_next(&rest, &word)) {
+		word = text_of(word);
+		if (word.len == 0 || memchr(word.data, ' ', word.len))
+			continue;
+		if (text.len > 0)
+			hs_buf_append(&text, " ", 1);
+		hs_buf_append_bytes(&text, word);
+	}
+	kept = hs_arena_text(arena, hs_buf_bytes(&text));
+	hs_buf_deinit(&text);
+	return kept;
+}
+
+/* The value of a name in a map; empty when it is not there. */
+static struct hs_bytes value_of(struct hs_bytes map, const char *name)
+{
+	struct hs_bytes rest = hs_learned_entry_elements(map), key, value;
+
+	while (hs_learned_entry_next(&rest, &key) && hs_learned_entry_next(&rest, &value))
+		if (hs_bytes_is_word(text_of(key), name))
+			return value;
+	return (struct hs_bytes){"", 0};
+}
+
+static void read_spec(struct hs_key_spec *spec, struct hs_bytes map, struct hs_arena *arena)
+{
+	struct hs_bytes search = value_of(map, "begin_search"), find = value_of(map, "find_keys");
+	struct hs_bytes begin = value_of(search, "spec"), go_on = value_of(find, "spec");
+	struct hs_bytes rest = hs_learned_entry_elements(value_of(map, "flags")), word;
+	unsigned flags = 0;
+
+	*spec = (struct hs_key_spec){0};
+	while (hs_learned_entry_next(&rest, &word))
+		flags |= hs_key_flag_of(text_of(word));
+	spec->flags = (uint16_t)flags;
+	if (hs_bytes_is_word(text_of(value_of(search, "type")), "index")) {
+		spec->search = HS_KEY_SEARCH_INDEX;
+		spec->index = (int32_t)number_of(value_of(begin, "index"));
+	} else if (hs_bytes_is_word(text_of(value_of(search, "type")), "keyword")) {
+		spec->search = HS_KEY_SEARCH_KEYWORD;
+		spec->keyword = hs_arena_text(arena, text_of(value_of(begin, "keyword")));
+		spec->index = (int32_t)number_of(value_of(begin, "startfrom"));
+	}
+	if (hs_bytes_is_word(text_of(value_of(find, "type")), "range")) {
+		spec->find = HS_KEY_FIND_RANGE;
+		spec->last = (int32_t)number_of(value_of(go_on, "lastkey"));
+		spec->limit = (int32_t)number_of(value_of(go_on, "limit"));
+	} else if (hs_bytes_is_word(text_of(value_of(find, "type")), "keynum")) {
+		spec->find = HS_KEY_FIND_KEYNUM;
+		spec->number = (int32_t)number_of(value_of(go_on, "keynumidx"));
+		spec->first = (int32_t)number_of(value_of(go_on, "firstkey"));
+	}
+	spec->step = (int32_t)number_of(value_of(go_on, "keystep"));
+	if (spec->step < 1)
+		spec->step = 1;
+}
+
+static const char *access_text(struct hs_arena *arena, unsigned first, unsigned more)
+{
+	char text[256] = "";
+	size_t len = 0;
+
+	for (unsigned both = 0; both < 2; both++) {
+		if (both == 1 && first == more)
+			break;
+		if (both == 1)
+			len += (size_t)snprintf(text + len, sizeof text - len, ",");
+		for (unsigned flag = 1; flag <= HS_KEY_VARIABLE; flag <<= 1)
+			if ((both ? more : first) & flag)
+				len += (size_t)snprintf(text + len, sizeof text - len, "%s%s",
+							len > 0 ? " " : "", hs_key_flag_word(flag));
+	}
+	return hs_arena_text(arena, (struct hs_bytes){text, len});
+}
+
+static bool is_plain(const struct hs_key_spec *spec)
+{
+	return spec->search == HS_KEY_SEARCH_INDEX && spec->index > 0 &&
+	       spec->find == HS_KEY_FIND_RANGE && spec->limit <= 1 &&
+	       !(spec->flags & (HS_KEY_NOT_KEY | HS_KEY_INCOMPLETE));
+}
+
+/* What most commands have is said with three numbers after all: one run of keys, or one key and a
+ * run right behind it ("OW update, RO access": BITOP). That is the fast way through the core. */
+static bool say_plainly(struct hs_command *row, const struct hs_key_spec *specs, size_t count,
+			struct hs_arena *arena)
+{
+	const struct hs_key_spec *end = &specs[count - 1];
+
+	if (count > 2 || !is_plain(&specs[0]) || !is_plain(end))
+		return false;
+	if (count == 2 &&
+	    (specs[0].last != 0 || end->step != 1 || end->index != specs[0].index + 1))
+		return false;
+	row->key_first = specs[0].index;
+	row->key_last = end->last < 0 ? end->last : end->index + end->last;
+	row->key_step = end->step;
+	row->key_access = access_text(arena, specs[0].flags, end->flags);
+	return true;
+}
+
+static void fill_keys(struct hs_command *row, const struct hs_learned_entry *entry,
+		      struct hs_arena *arena)
+{
+	struct hs_key_spec specs[HS_LEARNED_SPECS_MAX];
+	struct hs_bytes rest = hs_learned_entry_elements(entry->key_specs), map;
+	uint8_t count = 0;
+	const struct hs_key_spec *known;
+
+	while (count < HS_LEARNED_SPECS_MAX && hs_learned_entry_next(&rest, &map))
+		read_spec(&specs[count++], map, arena);
+	known = hs_known_keys(row->name, count > 0, &row->key_specs_count);
+	if (known) {
+		row->key_specs = known;
+	} else if (count > 0 && !say_plainly(row, specs, count, arena)) {
+		struct hs_key_spec *kept = hs_arena_take(arena, count * sizeof *kept);
+
+		memcpy(kept, specs, count * sizeof *kept);
+		row->key_specs = kept;
+		row->key_specs_count = count;
+	} else if (count == 0 && entry->key_first > 0) {
+		row->key_first = (int)entry->key_first;
+		row->key_last = (int)entry->key_last;
+		row->key_step = entry->key_step > 0 ? (int)entry->key_step : 1;
+	}
+}
+
+static bool has_real_keys(const struct hs_command *row)
+{
+	for (uint8_t i = 0; i < row->key_specs_count; i++)
+		if (!(row->key_specs[i].flags & HS_KEY_NOT_KEY))
+			return true;
+	return row->key_first > 0;
+}
+
+/* "request_policy:all_shards" -> "all_shards"; empty when there is no such tip. */
+static struct hs_bytes policy_of(const struct hs_learned_entry *entry, const char *name)
+{
+	struct hs_bytes rest = hs_learned_entry_elements(entry->tips), tip;
+	size_t len = strlen(name);
+
+	while (hs_learned_entry_next(&rest, &tip)) {
+		tip = text_of(tip);
+		if (tip.len > len && memcmp(tip.data, name, len) == 0)
+			return (struct hs_bytes){tip.data + len, tip.len - len};
+	}
+	return (struct hs_bytes){"", 0};
+}
+
+/* How the replies of all shards are merged; HS_MERGE_NONE: nobody but the command's author knows. */
+static enum hs_command_merge merge_of(struct hs_bytes policy)
+{
+	static const struct {
+		const char *policy;
+		enum hs_command_merge merge;
+	} merges[] = {
+		{"agg_sum", HS_MERGE_SUM},
+		{"agg_min", HS_MERGE_MIN},
+		{"agg_max", HS_MERGE_MAX},
+		{"agg_logical_and", HS_MERGE_AND},
+		{"agg_logical_or", HS_MERGE_OR},
+		{"all_succeeded", HS_MERGE_ALL_SUCCEEDED},
+		{"one_succeeded", HS_MERGE_ONE_SUCCEEDED},
+		{"", HS_MERGE_CONCAT}, /* Redis's rule for commands without a key */
+	};
+
+	for (size_t i = 0; i < sizeof merges / sizeof *merges; i++)
+		if (hs_bytes_is_word(policy, merges[i].policy))
+			return merges[i].merge;
+	return HS_MERGE_NONE;
+}
+
+static void fill_place(struct hs_command *row, const struct hs_learned_entry *entry)
+{
+	struct hs_bytes request = policy_of(entry, "request_policy:");
+	const struct hs_known_route *known = request.len > 0 ? NULL : hs_known_route(row->name);
+	bool everywhere =
+		hs_bytes_is_word(request, "all_shards") || hs_bytes_is_word(request, "all_nodes");
+
+	row->refused = hs_known_refused(row->name);
+	if (entry->container)
+		row->place = HS_PLACE_PARENT;
+	else if (row->refused)
+		row->place = HS_PLACE_REFUSED;
+	else if (known) {
+		row->place = known->place;
+		row->merge = known->merge;
+	} else {
+		row->place = hs_command_has_keys(row) ? HS_PLACE_PARTITION : HS_PLACE_ANY;
+		if (everywhere)
+			row->merge = merge_of(policy_of(entry, "response_policy:"));
+		if (row->merge != HS_MERGE_NONE)
+			row->place = HS_PLACE_ALL;
+	}
+}
+
+/* The group that COMMAND DOCS would say, as far as a category tells. */
+static const char *group_of(const char *categories)
+{
+	static const char *const groups[][2] = {
+		{"@string", "string"},
+		{"@hash", "hash"},
+		{"@list", "list"},
+		{"@set", "set"},
+		{"@sortedset", "sorted-set"},
+		{"@stream", "stream"},
+		{"@bitmap", "bitmap"},
+		{"@hyperloglog", "hyperloglog"},
+		{"@geo", "geo"},
+		{"@pubsub", "pubsub"},
+		{"@scripting", "scripting"},
+		{"@transaction", "transactions"},
+		{"@connection", "connection"},
+		{"@keyspace", "generic"},
+		{"@admin", "server"},
+	};
+
+	for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
+		const char *found = strstr(categories, groups[i][0]);
+		char behind = found ? found[strlen(groups[i][0])] : 'x';
+
+		if (behind == '\0' || behind == ' ')
+			return groups[i][1];
+	}
+	return NULL;
+}
+
+void hs_learned_fill(struct hs_command *row, const struct hs_learned_entry *entry,
+		     struct hs_arena *arena)
+{
+	row->name = hs_arena_text(arena, hs_bytes_of(entry->name));
+	row->arity = entry->arity != 0 ? (int)entry->arity : -1;
+	row->flags = flags_of(entry->flags) | flags_of(entry->categories);
+	row->categories = words_of(entry->categories, arena);
+	row->tips = words_of(entry->tips, arena);
+	row->group = group_of(row->categories);
+	row->key_step = 1;
+	fill_keys(row, entry, arena);
+	fill_place(row, entry);
+	if (entry->container || (row->place != HS_PLACE_PARENT && hs_known_sub(row->name, NULL)))
+		row->flags |= HS_CMD_CONTAINER;
+	/* Whoever does not say what it does to its keys writes them (law 8). */
+	if (has_real_keys(row) && !(row->flags & (HS_CMD_WRITE | HS_CMD_READONLY)))
+		row->flags |= HS_CMD_WRITE;
+}

@@ -1,0 +1,65 @@
+/* How learned rows are made. For command/learned*.c only. */
+#ifndef HS_COMMAND_LEARNED_ROW_H
+#define HS_COMMAND_LEARNED_ROW_H
+
+#include "command/command.h"
+
+/* Memory that is only given back all at once. */
+struct hs_arena_chunk;
+struct hs_arena {
+	struct hs_arena_chunk *chunks;
+};
+void *hs_arena_take(struct hs_arena *arena, size_t bytes);
+char *hs_arena_text(struct hs_arena *arena, struct hs_bytes text); /* zero-terminated */
+void hs_arena_deinit(struct hs_arena *arena);
+
+/* A row with what it was made from. */
+struct hs_learned_row {
+	struct hs_command command; /* first: whoever has the row has this */
+	struct hs_bytes said;	   /* as hs_learned_said */
+	uint8_t elements;
+	uint64_t hash; /* of the name and what was said: the same again is the same row */
+};
+
+/* One entry of COMMAND's reply, split into its elements; all point into the reply. */
+struct hs_learned_entry {
+	char name[HS_LEARNED_NAME_BYTES_MAX +
+		  1]; /* lower case, a subcommand's with its container */
+	struct hs_bytes said;
+	uint8_t elements;
+	int64_t arity, key_first, key_last, key_step;
+	struct hs_bytes flags, categories, tips, key_specs; /* whole replies, or empty */
+	struct hs_bytes subcommands;
+	bool container; /* it has some */
+};
+
+/* Reads the entry at the front of `rest` and takes it off. 1: read; 0: passed over, because it
+ * describes no command that could have a row; negative: not a reply, or not of this kind. `parent`
+ * is the name of the container whose subcommand it is, or NULL. */
+int hs_learned_entry_read(struct hs_learned_entry *entry, struct hs_bytes *rest,
+			  const char *parent);
+
+/* Takes the next element off the front of an aggregate's elements; false at the end. */
+bool hs_learned_entry_next(struct hs_bytes *rest, struct hs_bytes *element);
+/* The elements of an aggregate; empty for anything else. */
+struct hs_bytes hs_learned_entry_elements(struct hs_bytes aggregate);
+
+/* Fills in everything but the identifiers. */
+void hs_learned_fill(struct hs_command *row, const struct hs_learned_entry *entry,
+		     struct hs_arena *arena);
+
+/* What is known of commands of which servers say too little. learned_known.c. */
+struct hs_known_route {
+	const char *name;
+	enum hs_command_place place;
+	enum hs_command_merge merge;
+};
+const struct hs_known_route *hs_known_route(const char *name);
+/* The routes of the subcommands of a container, from the one behind `route` on; NULL: no more. */
+const struct hs_known_route *hs_known_sub(const char *parent, const struct hs_known_route *route);
+/* Why a command, or its whole container, is not for clients of heatsink; NULL: it is. */
+const char *hs_known_refused(const char *name);
+/* Key specs; NULL when the server's own words will do. `specs` says whether it gave some. */
+const struct hs_key_spec *hs_known_keys(const char *name, bool specs, uint8_t *count);
+
+#endif
