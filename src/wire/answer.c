@@ -160,16 +160,34 @@ int64_t hs_answer_head(struct hs_answer *answer, const char *data, size_t len)
 	return type ? read_as(answer, (enum hs_answer_type)(type - 1), data, len) : HS_EPROTO;
 }
 
-int64_t hs_answer_length(const char *data, size_t len)
+/* How many bytes an unfinished bulk has, when its length is there already. */
+static size_t bulk_bytes(const char *data, size_t len)
 {
-	size_t at = 0;
-	int64_t owed = 1;
+	int64_t size;
+	int64_t used;
+
+	if (len == 0 || (data[0] != '$' && data[0] != '=' && data[0] != '!'))
+		return 0;
+	used = read_number(&size, data, len);
+	return used > 0 && size >= 0 ? (size_t)used + (size_t)size + 2 : 0;
+}
+
+int64_t hs_answer_scan(struct hs_answer_scan *scan, const char *data, size_t len)
+{
+	size_t at = scan->at;
+	int64_t owed = scan->owed + 1;
 
 	while (owed > 0) {
 		struct hs_answer answer;
 		int64_t used = hs_answer_head(&answer, data + at, len - at);
 
-		if (used <= 0)
+		if (used == 0) {
+			scan->at = at;
+			scan->owed = owed - 1;
+			scan->need = at + bulk_bytes(data + at, len - at);
+			return 0;
+		}
+		if (used < 0)
 			return used;
 		at += (size_t)used;
 		if (answer.type == HS_ANSWER_MAP || answer.type == HS_ANSWER_ATTRIBUTE)
@@ -179,5 +197,13 @@ int64_t hs_answer_length(const char *data, size_t len)
 		if (__builtin_add_overflow(owed, answer.count, &owed))
 			return HS_EPROTO;
 	}
+	*scan = (struct hs_answer_scan){0};
 	return (int64_t)at;
+}
+
+int64_t hs_answer_length(const char *data, size_t len)
+{
+	struct hs_answer_scan scan = {0};
+
+	return hs_answer_scan(&scan, data, len);
 }

@@ -37,4 +37,15 @@ int64_t hs_answer_head(struct hs_answer *answer, const char *data, size_t len) H
 /* The bytes of one whole reply with everything inside it; 0 when more are needed, HS_EPROTO. */
 int64_t hs_answer_length(const char *data, size_t len) HS_MUSTCHECK;
 
+/* Looks for the end of one whole reply that comes in pieces, each byte once. Begins as zeros. */
+struct hs_answer_scan {
+	size_t at;    /* what lies before is read */
+	int64_t owed; /* elements still to come, less the one it begins with */
+	size_t need;  /* after 0: how many bytes the reply has at least, in all; a hint */
+};
+
+/* `data` starts at the reply's first byte, moved or not, with more behind it than last time.
+ * Returns as hs_answer_length; behind a whole reply the scan is as new. */
+int64_t hs_answer_scan(struct hs_answer_scan *scan, const char *data, size_t len) HS_MUSTCHECK;
+
 #endif

@@ -1,0 +1,118 @@
+/* One worker's side of the redis engine, without a socket or a clock: operations come in, requests
+ * for pipes go out, replies come back, and what they say is done about: redirects, retries, waits.
+ * The driver (redis.c with conn.h) is one caller, unit tests are another.
+ *
+ *     submit ──► slot ──┬─ free ──► node's pipe ──► … ──► reply ──┬─ an answer ──► finished
+ *                       └─ held: parked ◄──── moved, not now ─────┘
+ *
+ * The order of one client's operations on a slot is the order in which they run, whatever happens to
+ * the slot (law 2). While a slot's operations are under way at one node and its owner is another by
+ * now, later ones are parked until the earlier ones are back: those that were turned away go first.
+ *
+ * What may be sent twice (law 4): what a server says it did not run; what was not wholly handed to
+ * the kernel; and reads, unless a later write of the same client was lost with them, which the read
+ * must not see. Everything else ends in an error that says that the outcome is unknown. */
+#ifndef HS_ENGINE_REDIS_FLOW_H
+#define HS_ENGINE_REDIS_FLOW_H
+
+#include "base/limits.h"
+#include "base/now.h"
+#include "engine/redis/pipe.h"
+
+#include <stdatomic.h>
+
+enum { HS_NODE_NONE = 0xffff, HS_HOST_BYTES_MAX = 256, HS_NODE_ID_BYTES = 41 };
+
+/* Which node has which slot. Immutable and shared by the workers; the last to let go frees it. */
+struct hs_routes {
+	_Atomic uint32_t refs;
+	bool cluster; /* false: one server, which has everything */
+	uint16_t nodes_count;
+	uint16_t node_of_slot[HS_SLOTS];		  /* or HS_NODE_NONE */
+	uint16_t node_of_partition[HS_PARTITIONS_MAX + 1]; /* or HS_NODE_NONE */
+	struct hs_route_node {
+		char host[HS_HOST_BYTES_MAX];
+		uint16_t port;
+		char id[HS_NODE_ID_BYTES]; /* "": not known */
+		uint16_t partition;
+	} nodes[];
+};
+
+/* A server that has or had slots. */
+struct hs_node {
+	struct hs_route_node at;
+	char text[HS_HOST_BYTES_MAX + 16]; /* host:port */
+	bool listed;			   /* in the routes */
+	struct hs_pipe pipes[2];	   /* RESP2, RESP3 */
+	struct hs_link idle;		   /* pipes for one client, free */
+	uint32_t idle_count;
+	uint64_t down_since_us; /* 0: it was well when last heard of */
+	uint64_t open_at_us;	/* not before */
+	uint32_t failures;
+	char down_why[160];
+};
+
+struct hs_flow_options {
+	bool cluster;
+	uint64_t timeout_us;  /* an operation may wait so long for its reply */
+	uint32_t flying_max;  /* operations under way on one pipe */
+	uint32_t waiting_max; /* and waiting for it, or for a slot */
+	uint32_t own_max;     /* pipes for one client */
+	uint64_t seed;
+};
+
+struct hs_flow_calls {
+	/* One is done: its reply in op->out, or in op->answer until this returns. More may be
+	 * submitted from inside. */
+	void (*finished)(void *context, struct hs_op *op);
+	/* Connect: hs_flow_up or hs_flow_down follows, not from inside. */
+	void (*open)(void *context, struct hs_pipe *pipe);
+	void (*close)(void *context, struct hs_pipe *pipe); /* at once, and no word more about it */
+	void (*send)(void *context, struct hs_pipe *pipe);  /* pipe->out has something */
+	void (*surprise)(void *context);		    /* the cluster is not what the routes say */
+	/* The text of a script by its digest, for a server that has lost it; {NULL, 0}: not known. */
+	struct hs_bytes (*script)(void *context, struct hs_bytes digest);
+};
+
+struct hs_flow;
+
+struct hs_flow *hs_flow_create(const struct hs_flow_options *options,
+			       const struct hs_flow_calls *calls, void *context);
+/* Everything was finished, or is now, with an error. */
+void hs_flow_destroy(struct hs_flow **flow);
+
+/* Where everything is from now on; the caller keeps its own reference. */
+void hs_flow_route(struct hs_flow *flow, struct hs_now now, const struct hs_routes *routes);
+
+enum hs_submit hs_flow_submit(struct hs_flow *flow, struct hs_op *op);
+void hs_flow_cancel(struct hs_flow *flow, struct hs_op *op);
+/* CLIENT UNBLOCK: has the server end the wait of an operation; false: it does not wait. */
+bool hs_flow_unblock(struct hs_flow *flow, struct hs_op *op, bool error);
+
+/* All of a round has been submitted: send. */
+void hs_flow_flush(struct hs_flow *flow, struct hs_now now);
+/* Every 100 ms or so. */
+void hs_flow_tick(struct hs_flow *flow, struct hs_now now);
+
+/* What happened to a pipe. */
+void hs_flow_up(struct hs_flow *flow, struct hs_now now, struct hs_pipe *pipe);
+void hs_flow_down(struct hs_flow *flow, struct hs_now now, struct hs_pipe *pipe, const char *why);
+void hs_flow_receive(struct hs_flow *flow, struct hs_now now, struct hs_pipe *pipe,
+		     const char *data, size_t len);
+
+/* For INFO and HEAT; any thread. */
+struct hs_flow_stats {
+	_Atomic uint64_t moved, asked, again; /* redirects followed, and tries again */
+	_Atomic uint64_t unknown, refused;    /* outcomes unknown; not sent at all */
+	_Atomic uint64_t connections;	      /* open now */
+	_Atomic uint64_t own;		      /* of them for one client */
+	_Atomic uint64_t connects, failures;  /* ever */
+	_Atomic uint32_t waiting[HS_PARTITIONS_MAX + 1]; /* by partition */
+};
+const struct hs_flow_stats *hs_flow_stats(const struct hs_flow *flow);
+
+struct hs_routes *hs_routes_create(uint16_t nodes);
+void hs_routes_ref(const struct hs_routes *routes, uint32_t more);
+void hs_routes_unref(const struct hs_routes **routes);
+
+#endif

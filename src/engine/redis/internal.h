@@ -1,0 +1,133 @@
+/* Private to the flow: its state, and what its files ask of each other. */
+#ifndef HS_ENGINE_REDIS_INTERNAL_H
+#define HS_ENGINE_REDIS_INTERNAL_H
+
+#include "base/prng.h"
+#include "engine/redis/flow.h"
+
+#include <stdarg.h>
+
+enum {
+	HS_NODES_MAX = 1024,
+	HS_OWN_IDLE_MAX = 8, /* kept open for the next, for each node */
+};
+#define HS_PIPE_OUT_MAX (64 * HS_MIB)	   /* composed and unsent: more waits */
+#define HS_ENGINE_REPLY_MAX (2 * HS_GIB)   /* one reply */
+#define HS_AGAIN_US 20000		   /* before what was not run is tried again */
+#define HS_OWN_IDLE_US 30000000		   /* an idle connection is kept so long */
+#define HS_OPEN_US_MAX 1000000		   /* between two tries to connect */
+
+/* op->engine_state */
+enum {
+	HS_STATE_RETURNED = 1 << 0, /* was turned away: op->out holds what the server said */
+	HS_STATE_HEALED = 1 << 1,   /* a lost script was sent in full */
+	HS_STATE_OURS = 1 << 2,	    /* made by the flow itself; nobody waits for the reply */
+	HS_STATE_COUNTED = 1 << 3,  /* in its slot's count */
+};
+
+/* The parked operations of one slot. */
+struct hs_hold {
+	uint16_t slot;
+	struct hs_ops back;  /* turned away by a server: they go first */
+	struct hs_ops fresh; /* came since */
+	uint64_t until_us;   /* not before */
+};
+
+struct hs_slot_state {
+	uint16_t node;	   /* its owner, or HS_NODE_NONE */
+	uint16_t sent_to;  /* where those under way went */
+	uint16_t hold;	   /* number of its hold, +1; 0: free */
+	uint32_t underway; /* sent, or waiting for a node's pipe */
+};
+
+struct hs_flow {
+	struct hs_flow_options options;
+	const struct hs_flow_calls *calls;
+	void *context;
+	struct hs_now now; /* of the event being handled */
+	struct hs_prng prng;
+	struct hs_node *nodes[HS_NODES_MAX];
+	uint16_t nodes_count; /* of the array in use; with gaps */
+	uint16_t node_of_partition[HS_PARTITIONS_MAX + 1];
+	bool routed; /* knows where anything is */
+	struct hs_slot_state slots[HS_SLOTS];
+	struct hs_hold **holds; /* with gaps */
+	uint16_t holds_count, holds_cap;
+	uint32_t parked;
+	struct hs_link dirty; /* pipes */
+	struct hs_link owned; /* pipes that serve one client now */
+	uint32_t own_count;   /* with those idle */
+	struct hs_flow_stats stats;
+};
+
+static inline void hs_flow_count(_Atomic uint64_t *counter, int64_t more)
+{
+	atomic_store_explicit(counter,
+			      atomic_load_explicit(counter, memory_order_relaxed) + (uint64_t)more,
+			      memory_order_relaxed);
+}
+
+static inline bool hs_op_is_read(const struct hs_op *op)
+{
+	return op->kind == HS_OP_COMMAND && (op->command->flags & HS_CMD_READONLY) &&
+	       !(op->command->flags & HS_CMD_WRITE);
+}
+
+/* Where the order of an operation is kept: its slot; with one server all of them together. */
+static inline uint16_t hs_flow_slot(const struct hs_flow *flow, const struct hs_op *op)
+{
+	return flow->options.cluster ? op->slot : 0;
+}
+
+/* flow.c */
+/* Sends an operation to whom it concerns now, or parks it. False: refused, the error is in op->out.
+ */
+bool hs_flow_place(struct hs_flow *flow, struct hs_op *op);
+bool hs_flow_send(struct hs_flow *flow, struct hs_node *node, struct hs_op *op, bool asking);
+/* Takes an operation out of its slot's count, and lets those go that waited for it. */
+void hs_flow_leave(struct hs_flow *flow, struct hs_op *op);
+void hs_flow_finish(struct hs_flow *flow, struct hs_op *op);
+/* Finishes with an error; the text may be of any length. */
+void hs_flow_fail(struct hs_flow *flow, struct hs_op *op, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* Writes the error that hs_flow_place's false stands for. */
+bool hs_flow_refuse(struct hs_flow *flow, struct hs_op *op, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* Parks it among those that were turned away, for `delay_us` at least. */
+void hs_flow_park_back(struct hs_flow *flow, struct hs_op *op, uint64_t delay_us);
+void hs_flow_release(struct hs_flow *flow, uint16_t slot);
+void hs_flow_pump(struct hs_flow *flow, struct hs_pipe *pipe); /* from waiting to flying */
+void hs_flow_touch(struct hs_flow *flow, struct hs_pipe *pipe); /* it goes on with the next flush */
+/* Has it closed with the next flush; `blameless`: its node is well. */
+void hs_flow_doom(struct hs_flow *flow, struct hs_pipe *pipe, const char *why, bool blameless);
+void hs_flow_count_waiting(struct hs_flow *flow, const struct hs_pipe *pipe, int more);
+void hs_flow_open(struct hs_flow *flow, struct hs_pipe *pipe);
+struct hs_node *hs_flow_node(struct hs_flow *flow, const char *host, size_t host_len,
+			     uint16_t port); /* NULL: too many */
+struct hs_node *hs_flow_owner(struct hs_flow *flow, uint16_t slot); /* NULL: nobody */
+uint16_t hs_flow_number(const struct hs_flow *flow, const struct hs_node *node);
+
+/* replies.c */
+struct hs_redirect {
+	bool ask; /* this once only */
+	struct hs_bytes host;
+	uint16_t port;
+};
+/* Whether an error is "-MOVED 3999 host:port" or "-ASK …". */
+bool hs_flow_read_redirect(struct hs_bytes reply, struct hs_redirect *redirect);
+/* The node it names; what was moved is known to be there from now on. NULL: too many nodes. */
+struct hs_node *hs_flow_redirected(struct hs_flow *flow, const struct hs_pipe *pipe, uint16_t slot,
+				   const struct hs_redirect *redirect);
+
+/* own.c: pipes for one client */
+enum hs_submit hs_own_submit(struct hs_flow *flow, struct hs_op *op);
+bool hs_own_is_for(const struct hs_op *op);
+/* An answer of a pipe for one client; true: dealt with. */
+bool hs_own_reply(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
+		  struct hs_bytes reply);
+void hs_own_down(struct hs_flow *flow, struct hs_pipe *pipe, const char *why);
+void hs_own_tick(struct hs_flow *flow);
+void hs_own_deinit(struct hs_flow *flow);
+void hs_own_close(struct hs_flow *flow, struct hs_pipe *pipe);
+
+#endif

@@ -1,0 +1,68 @@
+/* One connection to a node as a pipeline, without the socket: requests composed into `out`, the
+ * operations that wait for their replies in order, and where the reply being read stands. The flow
+ * (flow.h) owns pipes and decides; the driver (conn.h) moves their bytes. One worker's thread. */
+#ifndef HS_ENGINE_REDIS_PIPE_H
+#define HS_ENGINE_REDIS_PIPE_H
+
+#include "base/buf.h"
+#include "base/list.h"
+#include "core/op.h"
+#include "wire/answer.h"
+
+struct hs_node;
+
+/* Operations in a row, linked by op->next. */
+struct hs_ops {
+	struct hs_op *first, *last;
+	uint32_t count;
+};
+
+void hs_ops_push(struct hs_ops *ops, struct hs_op *op);
+struct hs_op *hs_ops_pop(struct hs_ops *ops); /* NULL: empty */
+
+enum hs_pipe_state { HS_PIPE_DOWN, HS_PIPE_OPENING, HS_PIPE_UP };
+
+struct hs_pipe {
+	struct hs_node *node;
+	uint8_t resp; /* the dialect its replies come in */
+	enum hs_pipe_state state;
+	bool own;	       /* serves one client for a while: WATCH, BLPOP */
+	bool closing;	       /* the flow wants it closed with the next flush */
+	bool blameless;	       /* and that is no fault of the node's */
+	bool idle;	       /* own: nobody's now */
+	bool asking;	       /* own: what waits is to be asked for */
+	struct hs_link dirty;  /* in the flow's list while it has bytes to send or is to be closed */
+	struct hs_ops waiting; /* not composed yet */
+	struct hs_ops flying;  /* composed; their replies come in this order */
+	struct hs_buf out;     /* what the driver has not taken yet */
+	uint64_t composed;     /* bytes ever, on this connection */
+	uint64_t sent;	       /* of them in the kernel's hands; the driver counts */
+	struct hs_buf partial; /* the beginning of a reply, and its scan */
+	struct hs_answer_scan scan;
+	uint64_t opened_us;   /* or last used, of one that is kept for the next */
+	const char *doom;     /* why it is closed */
+	int64_t server_id;    /* own: the connection's number at the server; 0: not known */
+
+	/* Of its own clients: who watches through it. */
+	uint64_t watcher;
+	struct hs_link owns; /* in the flow's list of those in use, or its node's of those idle */
+
+	void *io; /* the driver's */
+};
+
+void hs_pipe_init(struct hs_pipe *pipe, struct hs_node *node, uint8_t resp, bool own);
+void hs_pipe_deinit(struct hs_pipe *pipe); /* nothing waits or flies any more */
+void hs_pipe_reset(struct hs_pipe *pipe);  /* a new connection begins */
+
+/* Where the next bytes may be read to, so that a long reply is copied once; {NULL, 0}: anywhere. */
+char *hs_pipe_room(struct hs_pipe *pipe, size_t *room);
+
+/* Writes the request of an operation behind what is there, and has it fly. With `asking` the node
+ * is told that it is to answer for a slot that is just moving there. */
+void hs_pipe_compose(struct hs_pipe *pipe, struct hs_op *op, bool asking);
+
+/* A transaction's reply with the elements that needed no engine put in their places. False: what
+ * came is no such reply. */
+bool hs_pipe_splice(const struct hs_op *op, struct hs_bytes reply, struct hs_buf *out);
+
+#endif
