@@ -102,7 +102,8 @@ class Connection:
                 return line
             self._fill()
 
-    def _exactly(self, count):
+    def exactly(self, count):
+        """The next bytes, whatever they are."""
         while len(self.buffer) - self.at < count:
             self._fill()
         data = self.buffer[self.at:self.at + count]
@@ -115,7 +116,7 @@ class Connection:
         kind = line[0]
         if kind in b"$!=":
             length = int(line[1:])
-            return Reply(line + (self._exactly(length + 2) if length >= 0 else b""), kind)
+            return Reply(line + (self.exactly(length + 2) if length >= 0 else b""), kind)
         if kind in b"*~>%|":
             count = max(0, int(line[1:]))
             items = [self.read() for _ in range(count * 2 if kind in b"%|" else count)]
@@ -133,6 +134,11 @@ class Connection:
         """One request and its reply."""
         self.send(encode(*args))
         return self.read()
+
+    def call_all(self, requests):
+        """Requests sent together, and their replies."""
+        self.send(b"".join(encode(*request) for request in requests))
+        return [self.read() for _ in requests]
 
     def read_to_end(self):
         """Everything up to the server's close."""

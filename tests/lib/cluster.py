@@ -1,0 +1,516 @@
+"""A real Redis Cluster for tests: redis-server processes on loopback, ended with the test.
+
+    with Cluster(masters=3, replicas=1) as cluster:
+        cluster.url()                               # cluster://127.0.0.1:…,…: for heatsink --engine
+        cluster.direct("key").set("key", "1")       # a client of the node that owns it
+        cluster.master_of("key").kill9()            # also freeze, thaw, restart
+        cluster.move_slots(range(0, 100), to=cluster.nodes[1])
+
+The nodes do not meet: each one starts with a nodes.conf that names all of them, as if the cluster
+had been there before. So ids, slots and epochs are the same in every node from its first moment,
+and all there is to wait for is what Redis insists on: two seconds before a master that starts says
+ok. Ports, bus ports included, are held for as long as the cluster lives: nobody else gets one, and
+a node that was killed comes back where it was.
+
+`node_timeout_ms` is long, so that a busy machine fails nobody over by mistake; a test in which a
+replica must take over wants 1000. Data is in memory; args=("--appendonly", "yes") keeps it over a
+restart. What is asked of a cluster here comes from the nodes that run, each about itself.
+"""
+import os
+import shutil
+import signal
+import tempfile
+import threading
+import time
+
+import redis
+from redis.crc import key_slot
+
+import certificates
+from relay import Relay
+from resp import Closed, Connection
+from servers import GUARD_S, Process, ReservedPort, Server
+
+SLOTS = 16384
+POLL_S = 0.01
+KEYS_A_BATCH = 100
+MIGRATE_TIMEOUT_MS = GUARD_S * 1000
+
+
+def slot_of(key):
+    return key_slot(key.encode() if isinstance(key, str) else key)
+
+
+class Row:
+    """One line of CLUSTER NODES."""
+
+    def __init__(self, line):
+        words = line.split(" ")
+        self.id, self.address = words[0], words[1]
+        self.flags = set(words[2].split(","))
+        self.master = None if words[3] == "-" else words[3]
+        self.epoch, self.linked = int(words[6]), words[7] == "connected"
+        self.slots, self.moving = set(), []
+        for word in words[8:]:
+            if word.startswith("["):
+                self.moving.append(word)  # [93-<-ID] or [93->-ID]
+            else:
+                first, _, last = word.partition("-")
+                self.slots.update(range(int(first), int(last or first) + 1))
+
+    @property
+    def is_master(self):
+        return "master" in self.flags
+
+    @property
+    def is_well(self):
+        return not self.flags & {"fail", "fail?", "handshake", "noaddr"}
+
+
+class Node(Server):
+    """One redis-server of a cluster. `port` is where it listens, `public_port` where the others
+    and clients are told to find it: that is its relay's, if it has one."""
+
+    def __init__(self, cluster, name):
+        self.cluster, self.name = cluster, name
+        self.id = os.urandom(20).hex()
+        self.reserved, self.reserved_bus = ReservedPort(), ReservedPort()
+        self.relay = Relay(self.reserved.number, parse=not cluster.tls) if cluster.relays else None
+        self.frozen = False
+        self.lock = threading.Lock()
+        self.control = None  # a connection for what is asked here, under the lock
+        folder = os.path.join(cluster.folder, name)
+        os.mkdir(folder)
+        super().__init__(*cluster.args, data=folder)
+
+    def __repr__(self):
+        return f"{self.name} (127.0.0.1:{self.port}, {self.id[:8]})"
+
+    @property
+    def public_port(self):
+        return self.relay.port if self.relay else self.port
+
+    @property
+    def address(self):
+        return f"127.0.0.1:{self.public_port}"
+
+    @property
+    def bus_port(self):
+        return self.reserved_bus.number
+
+    def start(self):
+        """Nothing yet: the cluster starts its nodes when all have their ports."""
+        self.port = self.reserved.number
+
+    # ---- its process ----
+
+    def write_configuration(self):
+        own = "port 0\ntls-port" if self.cluster.tls else "port"
+        announce = "cluster-announce-tls-port" if self.cluster.tls else "cluster-announce-port"
+        lines = [f"{own} {self.port}", "bind 127.0.0.1", f"dir {self.data}", 'save ""',
+                 "cluster-enabled yes", "cluster-config-file nodes.conf",
+                 f"cluster-port {self.bus_port}",
+                 f"cluster-node-timeout {self.cluster.node_timeout_ms}",
+                 # Replicas wait for nobody: they sync at once, and may always take over.
+                 "repl-diskless-sync-delay 0", "cluster-replica-validity-factor 0",
+                 # Who was given what stays so, also when a master has no slot left.
+                 "cluster-allow-replica-migration no",
+                 *self.cluster.configuration]
+        if self.relay:
+            lines.append(f"{announce} {self.relay.port}")
+        self._write("redis.conf", lines)
+
+    def write_nodes(self, roles):
+        """The cluster as this node knows it when it starts for the first time. `roles` has, for
+        each node, its kind, its master, its epoch and its slots."""
+        lines = [f"{node.id} {node.address}@{node.bus_port} {'myself,' if node is self else ''}"
+                 f"{kind} {master.id if master else '-'} 0 0 {epoch} connected {slots}".rstrip()
+                 for node, (kind, master, epoch, slots) in roles.items()]
+        self._write("nodes.conf", lines + [f"vars currentEpoch {len(roles)} lastVoteEpoch 0"])
+
+    def _write(self, name, lines):
+        with open(os.path.join(self.data, name), "w", encoding="ascii") as file:
+            file.write("\n".join(lines) + "\n")
+
+    def launch(self):
+        self.frozen = False
+        self.process = Process(["redis-server", os.path.join(self.data, "redis.conf"), *self.args])
+
+    def wait_listening(self):
+        self.wait_log("Ready to accept connections")
+
+    def restart(self):
+        """Starts it again after kill9() or stop(), or ends and starts it. It comes back as what it
+        was, and finds out from the others what it is now."""
+        if self.running():
+            self.kill9()
+        self.launch()
+        self.wait_listening()
+
+    def freeze(self):
+        """SIGSTOP: connections stay, nothing is answered."""
+        self.frozen = True
+        self.signal(signal.SIGSTOP)
+
+    def thaw(self):
+        self.signal(signal.SIGCONT)
+        self.frozen = False
+
+    def answers(self):
+        return self.running() and not self.frozen
+
+    def _close_clients(self):
+        super()._close_clients()
+        with self.lock:
+            if self.control:
+                self.control.close()
+                self.control = None
+
+    def close(self):
+        """In any state, at once: nothing of it is kept."""
+        self._close_clients()
+        if self.relay:
+            self.relay.close()
+        if self.process:
+            self.process.kill9()
+        self.reserved.release()
+        self.reserved_bus.release()
+
+    # ---- its clients ----
+
+    def client(self, **options):
+        options = {**self.cluster.client_options(), "socket_timeout": GUARD_S, **options}
+        client = redis.Redis(host="127.0.0.1", port=self.port, **options)
+        self.clients.append(client)
+        return client
+
+    def connect(self):
+        """A resp.Connection, logged in."""
+        connection = Connection(self.port, guard_s=GUARD_S)
+        if self.cluster.tls:
+            context = self.cluster.tls.context()
+            connection.socket = context.wrap_socket(connection.socket, server_hostname="127.0.0.1")
+        if self.cluster.password:
+            connection.call("AUTH", self.cluster.password)
+        return connection
+
+    def raw(self):
+        self.clients.append(self.connect())
+        return self.clients[-1]
+
+    def call_all(self, requests):
+        """Replies to these requests, sent together, from any thread. An error reply fails the
+        test."""
+        with self.lock:
+            self.control = self.control or self.connect()
+            try:
+                replies = self.control.call_all(requests)
+            except (OSError, Closed):
+                self.control.close()
+                self.control = None
+                raise
+        for request, reply in zip(requests, replies):
+            if reply.is_error:
+                raise AssertionError(f"{self}: {request}: {reply.text.decode()}")
+        return replies
+
+    def call(self, *args):
+        return self.call_all([args])[0]
+
+    # ---- what it says ----
+
+    def rows(self):
+        """CLUSTER NODES, as this node sees it."""
+        return [Row(line) for line in self.call("CLUSTER", "NODES").text.decode().splitlines()]
+
+    def myself(self):
+        return next(row for row in self.rows() if "myself" in row.flags)
+
+    def is_master(self):
+        return self.myself().is_master
+
+    def info(self, section):
+        lines = self.call("INFO", section).text.decode().splitlines()
+        return dict(line.split(":", 1) for line in lines if ":" in line)
+
+    def state(self):
+        """ok or fail."""
+        lines = self.call("CLUSTER", "INFO").text.decode().split("\r\n")
+        return dict(line.split(":", 1) for line in lines if line)["cluster_state"]
+
+
+class Cluster:
+    """masters × (1 + replicas) nodes: nodes[0:masters] start as masters with equal shares of the
+    slots, and nodes[masters + i * replicas] follows nodes[i].
+
+    password  everybody needs it, for the default user; the nodes log in with it among themselves
+    users     ACL rules: ["app on >secret ~app:* +@all"]
+    tls       clients, replication and the bus by TLS; the certificates are in `tls`
+    relays    a relay.Relay in front of every node, which the cluster names to its clients
+    args      for every redis-server"""
+
+    def __init__(self, masters=3, replicas=1, node_timeout_ms=10000, password=None, users=(),
+                 tls=False, relays=False, args=()):
+        self.node_timeout_ms, self.password, self.relays = node_timeout_ms, password, relays
+        self.args, self.configuration = args, [f"user {user}" for user in users]
+        self.folder = tempfile.mkdtemp(prefix="heatsink-cluster-")
+        self.nodes, self.tls = [], None
+        try:
+            self._configure(tls)
+            for number in range(masters * (1 + replicas)):
+                self.nodes.append(Node(self, f"node-{number}"))
+            self._start(masters, replicas)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def _configure(self, tls):
+        if self.password:
+            self.configuration += [f"requirepass {self.password}", f"masterauth {self.password}"]
+        if tls:
+            self.tls = certificates.make(self.folder)
+            self.configuration += ["tls-cluster yes", "tls-replication yes",
+                                   f"tls-cert-file {self.tls.cert}", f"tls-key-file {self.tls.key}",
+                                   f"tls-ca-cert-file {self.tls.ca}", "tls-auth-clients optional"]
+
+    def _start(self, masters, replicas):
+        roles = {}
+        for i, node in enumerate(self.nodes[:masters]):
+            share = f"{SLOTS * i // masters}-{SLOTS * (i + 1) // masters - 1}"
+            roles[node] = ("master", None, i + 1, share)
+        for i, node in enumerate(self.nodes[masters:]):
+            roles[node] = ("slave", self.nodes[i // replicas], i // replicas + 1, "")
+        for node in self.nodes:
+            node.write_configuration()
+            node.write_nodes(roles)
+            node.launch()
+        for node in self.nodes:
+            node.wait_listening()
+        self.wait_ready()
+
+    def close(self):
+        """Ends every node, whatever its state."""
+        for node in self.nodes:
+            node.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def client_options(self):
+        options = {"password": self.password} if self.password else {}
+        if self.tls:
+            options.update(ssl=True, ssl_ca_certs=self.tls.ca)
+        return options
+
+    def url(self, *nodes, user=None, password=None):
+        """What heatsink is told: these nodes, or all. The password is the cluster's own unless
+        another is given; an empty one leaves it out."""
+        password = self.password if password is None else password
+        login = f"{user or ''}:{password}@" if password else ""
+        where = ",".join(node.address for node in nodes or self.nodes)
+        return f"{'clusters' if self.tls else 'cluster'}://{login}{where}"
+
+    # ---- waiting ----
+
+    def wait(self, what, condition, guard_s=GUARD_S):
+        """Asks until the condition holds, and returns what it said. A node that goes away while it
+        is asked has not fulfilled it."""
+        guard = time.monotonic() + guard_s
+        while True:
+            try:
+                if found := condition():
+                    return found
+            except (OSError, Closed, redis.ConnectionError):
+                pass
+            if time.monotonic() > guard:
+                raise AssertionError(f"never happened: {what}\n{self.describe()}")
+            time.sleep(POLL_S)
+
+    def wait_ready(self):
+        """Until every node that answers says ok, agrees with the others about the slots, and
+        replicas are in sync."""
+        self.wait("every node says ok", lambda: all(n.state() == "ok" for n in self.answering()))
+        self.wait_agreed()
+        self.wait_synced()
+
+    def wait_agreed(self):
+        """Until all that answer name the same owners, and call none of each other ill."""
+        self.wait("the nodes agree", self._agreed)
+
+    def _agreed(self):
+        answering = self.answering()
+        known = {node.id for node in answering}
+        views = [node.rows() for node in answering]
+        owners = [{row.id: row.slots for row in view if row.slots} for view in views]
+        return all(view == owners[0] for view in owners) and \
+            all(row.is_well for view in views for row in view if row.id in known)
+
+    def wait_synced(self):
+        """Until every replica whose master answers has all of it."""
+        self.wait("replicas are in sync", lambda: all(map(self._synced, self.answering())))
+
+    def _synced(self, node):
+        mine = node.myself()
+        if mine.is_master or not self.node(mine.master).answers():
+            return True
+        wanted = self.node(mine.master).info("replication")
+        have = node.info("replication")
+        return have["master_link_status"] == "up" and \
+            wanted["role"] == "master" and \
+            int(have["slave_repl_offset"]) >= int(wanted["master_repl_offset"])
+
+    def describe(self):
+        """For a failed test: what everybody thinks."""
+        words = []
+        for node in self.nodes:
+            if not node.answers():
+                words.append(f"{node}: {'frozen' if node.running() else 'not running'}")
+                continue
+            try:
+                rows = node.call("CLUSTER", "NODES").text.decode()
+                words.append(f"{node}: {node.state()}\n{rows}")
+            except (OSError, Closed, AssertionError) as error:
+                words.append(f"{node}: {error!r}")
+        return "\n".join(words)
+
+    # ---- who is who ----
+
+    def answering(self):
+        return [node for node in self.nodes if node.answers()]
+
+    def node(self, identity):
+        return next(node for node in self.nodes if node.id == identity)
+
+    def masters(self):
+        """Those that own slots, by their own word."""
+        return [node for node in self.answering() if node.myself().slots]
+
+    def replicas_of(self, master):
+        return [node for node in self.answering() if node.myself().master == master.id]
+
+    def owners(self):
+        """[node] by slot; None where nobody who answers claims it. Of two that do, the one with
+        the greater epoch is right."""
+        owners, epochs = [None] * SLOTS, [-1] * SLOTS
+        for node in self.answering():
+            mine = node.myself()
+            for slot in mine.slots if mine.is_master else ():
+                if mine.epoch > epochs[slot]:
+                    owners[slot], epochs[slot] = node, mine.epoch
+        return owners
+
+    def master_of(self, key):
+        """The node that owns a key, or a slot given as a number; None when nobody does."""
+        return self.owners()[key if isinstance(key, int) else slot_of(key)]
+
+    def direct(self, key, **options):
+        """A python3-redis client of the node that owns the key."""
+        return self.master_of(key).client(**options)
+
+    # ---- change ----
+
+    def fail_over(self, node, how=None):
+        """A replica takes over: this one, or the first one of this master. `how` is FORCE (the
+        master is gone) or TAKEOVER (so are the others). Returns the new master."""
+        if node not in self.answering() or node.is_master():
+            node = self.replicas_of(node)[0]
+        node.call("CLUSTER", "FAILOVER", *([how] if how else []))
+        self.wait(f"{node} takes over", node.is_master)
+        self.wait_agreed()
+        return node
+
+    def begin_move(self, slots, to):
+        """The slots are on their way: their owner answers ASK for keys it has not, the node they
+        go to serves who says ASKING, and commands on keys here and there get TRYAGAIN."""
+        for source, part in self._by_owner(slots):
+            self._begin(source, part, to)
+
+    def move_keys(self, slots, to, keys=None, count=None):
+        """Moves these keys, or at most so many, or all there are in these slots; how many."""
+        moved = 0
+        for source, part in self._by_owner(slots):
+            if keys is None:
+                left = None if count is None else count - moved
+                moved += self._move(source, part, to, left)
+            else:
+                moved += self._migrate(source, [k for k in keys if slot_of(k) in part], to)
+        return moved
+
+    def end_move(self, slots, to):
+        """The slots are `to`'s, and everybody is told. No key may be left behind."""
+        masters = self.masters()
+        for source, part in self._by_owner(slots):
+            self._end(source, part, to, masters)
+        self.wait_agreed()
+
+    def move_slots(self, slots, to, a_time=1):
+        """Resharding, so many slots at a time, under traffic or not; how many keys moved."""
+        masters, moved = self.masters(), 0
+        for source, part in self._by_owner(slots):
+            for at in range(0, len(part), a_time):
+                few = part[at:at + a_time]
+                self._begin(source, few, to)
+                moved += self._move(source, few, to, None)
+                self._end(source, few, to, masters)
+        self.wait_agreed()
+        return moved
+
+    def _by_owner(self, slots):
+        owners, parts = self.owners(), {}
+        for slot in slots:
+            parts.setdefault(owners[slot], []).append(slot)
+        return list(parts.items())
+
+    def _begin(self, source, slots, to):
+        to.call_all([("CLUSTER", "SETSLOT", slot, "IMPORTING", source.id) for slot in slots])
+        source.call_all([("CLUSTER", "SETSLOT", slot, "MIGRATING", to.id) for slot in slots])
+
+    def _move(self, source, slots, to, limit):
+        moved = 0
+        sizes = source.call_all([("CLUSTER", "COUNTKEYSINSLOT", slot) for slot in slots])
+        for slot in (slot for slot, size in zip(slots, sizes) if size.number()):
+            while limit is None or moved < limit:
+                batch = KEYS_A_BATCH if limit is None else min(KEYS_A_BATCH, limit - moved)
+                found = source.call("CLUSTER", "GETKEYSINSLOT", slot, batch).items
+                if not found:
+                    break
+                moved += self._migrate(source, [key.text for key in found], to)
+        return moved
+
+    def _migrate(self, source, keys, to):
+        login = ["AUTH", self.password] if self.password else []
+        if keys:
+            source.call("MIGRATE", "127.0.0.1", to.port, "", 0, MIGRATE_TIMEOUT_MS, *login,
+                        "KEYS", *keys)
+        return len(keys)
+
+    def _end(self, source, slots, to, masters):
+        others = [node for node in masters if node not in (source, to)]
+        for node in [to, source, *others]:  # at no time does nobody own a slot
+            node.call_all([("CLUSTER", "SETSLOT", slot, "NODE", to.id) for slot in slots])
+
+    def end_moves(self):
+        """Moves under way are called off; keys stay where they are."""
+        for node in self.answering():
+            slots = [word[1:].split("-")[0] for word in node.myself().moving]
+            if slots:
+                node.call_all([("CLUSTER", "SETSLOT", slot, "STABLE") for slot in slots])
+
+    def reset(self):
+        """Everybody runs, nothing is on the move, and all is empty: for the next test of a module
+        that shares a cluster. Slots and roles stay as they are."""
+        for node in self.nodes:
+            if not node.running():
+                node.restart()
+            elif node.frozen:
+                node.thaw()
+        self.wait_ready()
+        self.end_moves()
+        for node in self.answering():
+            if node.is_master():
+                node.call_all([("FLUSHALL",), ("SCRIPT", "FLUSH"), ("FUNCTION", "FLUSH")])
+        self.wait_synced()
