@@ -14,7 +14,8 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TOOLS = "bash sh env awk sort comm dirname basename mkdir mktemp touch rm cp ln".split()
 SERVICES = {"redis-server": "redis-server",  # packages that would start one, and what we want of them
-            "prometheus-redis-exporter": "prometheus-redis-exporter", "prometheus": "promtool"}
+            "prometheus-redis-exporter": "prometheus-redis-exporter", "prometheus": "promtool",
+            "nutcracker": "nutcracker"}
 
 APT = """#!/bin/sh
 echo "apt-get $*" >> "$CALLS"
@@ -31,7 +32,9 @@ for name; do echo "installed $name"; done
 """
 DPKG_DEB = """#!/bin/sh
 name=$(basename "$2" .deb)
-mkdir -p "$3/usr/bin" && echo program > "$3/usr/bin/$name" && echo program > "$3/usr/bin/promtool"
+bin=usr/bin
+[ "$name" = nutcracker ] && bin=usr/sbin
+mkdir -p "$3/$bin" && echo program > "$3/$bin/$name" && echo program > "$3/$bin/promtool"
 """
 
 
@@ -107,7 +110,7 @@ class Packages(unittest.TestCase):
         self.assertEqual(self.install("bench"), 0)
         self.assertEqual(os.readlink(self.path("build/tools/bin/redis-server")),
                          os.path.join(self.bin, "redis-check-rdb"))
-        self.assertEqual(self.calls, [])
+        self.assertNotIn("redis-server", "\n".join(self.calls))
 
     def test_old_package_lists_are_read_anew_once(self):
         self.mark("broken")
