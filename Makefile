@@ -84,7 +84,7 @@ fuzz: ## run every fuzz target for FUZZ_SECONDS (30)
 fuzz-run: $(FUZZ_BIN)
 	@tools/run-fuzz $(FUZZ_SECONDS) $(B) $(FUZZ_BIN)
 
-bench: ## the benchmark table: null server, redis-server, heatsink, and what heat costs and finds
+bench: ## the benchmark table: null server, redis-server, heatsink, heat, and heatsink as a proxy
 	@tools/install-packages run bench
 	@$(MAKE) --no-print-directory all $(BENCH_BIN)
 	@$(MAKE) --no-print-directory all B=$(B)/heat-off CFLAGS='$(CFLAGS) -DHS_HEAT_OFF'

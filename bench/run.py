@@ -4,7 +4,8 @@
   redis     redis-server with the same durability
   heatsink  the server of this repository
 
-Behind them comes the heat section: what detection costs, finds and misses (heat.py).
+Behind them come the heat section: what detection costs, finds and misses (heat.py), and the proxy
+section: heatsink in front of redis-server and of a cluster, against nutcracker (proxy.py).
 
 Absolute numbers drift on a shared machine, so every row measures the candidates in short turns,
 one after the other, several rounds, and shows medians. What to steer by is the server's CPU time
@@ -21,6 +22,7 @@ import sys
 import tempfile
 
 import heat
+import proxy
 from candidates import GUARD_S, HEATSINK, NULL, Heatsink, Null, Redis, first_answer_s
 
 VALUE_BYTES = 100
@@ -70,7 +72,8 @@ class Storm:
     """heatsink storm as the source of load."""
     name = "heatsink storm"
 
-    def _run(self, server, *args):
+    def figures(self, server, *args):
+        """Everything that storm says about a run; a later argument wins."""
         command = [HEATSINK, "storm", "--target", f"127.0.0.1:{server.port}", "--json",
                    "--connections", str(CLIENTS), "--value-size", str(VALUE_BYTES), *args]
         done = subprocess.run(command, capture_output=True, text=True, timeout=GUARD_S)
@@ -79,16 +82,17 @@ class Storm:
         result = json.loads(done.stdout)
         if result["errors"] or result["lost"]:
             raise SystemExit(f"{server.name}: {result['errors']}, {result['lost']} lost")
-        return result["answered"], result["seconds"]
+        return result
 
     def fill(self, server, keys):
-        self._run(server, "--load", "--command", "get", "--keys", str(keys), "--count", "1")
+        self.figures(server, "--load", "--command", "get", "--keys", str(keys), "--count", "1")
 
     def run(self, server, command, keys, pipeline, seconds=None, count=None):
         """Operations done, and the seconds they took."""
         limit = ["--count", str(count)] if count else ["--duration", f"{int(seconds * 1000)}ms"]
-        return self._run(server, "--command", command, "--keys", str(keys), "--pipeline",
-                         str(pipeline), *limit)
+        result = self.figures(server, "--command", command, "--keys", str(keys), "--pipeline",
+                              str(pipeline), *limit)
+        return result["answered"], result["seconds"]
 
 
 class RedisBenchmark:
@@ -284,11 +288,15 @@ def read_options():
     parser.add_argument("--quick", action="store_true",
                         help="100,000 keys, shorter turns, fewer requests")
     parser.add_argument("--rows", help="only rows whose name has one of these words: "
-                        "'GET,start', or just 'heat'")
+                        "'GET,start', or just 'heat', or 'proxy'")
     parser.add_argument("--candidates", default="null,redis,heatsink")
     parser.add_argument("--load", choices=("storm", "redis-benchmark"), default="storm")
     parser.add_argument("--trace", help="real requests for the heat section: key numbers of 4 "
                         "bytes, the highest first, or that in .xz")
+    parser.add_argument("--workers", type=int, default=0,
+                        help="of heatsink as a proxy; 0: one per core")
+    parser.add_argument("--stand-in", action="store_true", help="in the proxy section, heatsink's "
+                        "own engine instead of the servers behind it: to try the section itself")
     parser.add_argument("--out", help="write the figures as JSON to this file")
     parser.add_argument("--keys", type=int)
     parser.add_argument("--rounds", type=int, default=3)
@@ -328,6 +336,8 @@ def main():
             server.close()
     if "heatsink" in options.candidates and any(wanted(options, name) for name in heat.ROWS):
         saved["heat"] = heat.run(load, options, lambda name: wanted(options, name))
+    if "heatsink" in options.candidates and any(wanted(options, name) for name in proxy.ROWS):
+        saved["proxy"] = proxy.run(Storm(), options, lambda name: wanted(options, name))
     if options.out:
         with open(options.out, "w", encoding="utf-8") as out:
             json.dump(saved, out, indent=2)
