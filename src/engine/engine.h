@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 struct hs_engine;
+struct hs_learned;
 struct uv_loop_s;
 
 /* Given at start, kept by the engine. `done` is called from the engine's own threads, once for
@@ -29,6 +30,8 @@ struct hs_engine_host {
 	void (*answered)(void *context, uint32_t worker);
 	/* Any thread: every worker is told. Takes over the reference. */
 	void (*news)(void *context, struct hs_news *news);
+	/* Any thread: the commands a server has beside ours. The server's from now on. */
+	void (*learned)(void *context, struct hs_learned *learned);
 	struct hs_now (*now)(void *context);
 	struct hs_log *log;
 	uint32_t workers;
@@ -66,6 +69,10 @@ struct hs_engine_stats {
 	uint64_t log_bytes;	   /* in the log, not yet checkpointed */
 	uint64_t hits, misses, expired, changes;
 	uint64_t full_errors;
+	/* Of an engine behind connections: redirects followed, tries again, outcomes unknown, requests
+	 * not sent at all; connections now, those for one client, ever opened, failed. */
+	uint64_t moved, asked, again, unknown, refused;
+	uint64_t connections, own, connects, failures;
 	const char *last_error; /* "" when the last commit went well */
 };
 

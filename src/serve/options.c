@@ -67,12 +67,69 @@ const struct hs_option hs_option_table[] = {
 	 .argument = "HOW",
 	 .help = "How /metrics names keys: hash, as HEAT KEY shows it, or plain."},
 	{.name = "engine",
-	 .kind = HS_OPTION_WORD,
+	 .kind = HS_OPTION_TEXT,
 	 .fallback = "embedded",
 	 .offset = AT(engine),
-	 .words = "embedded",
+	 .argument = "ENGINE",
+	 .help = "What keeps the data: embedded (LMDB, on this machine); or "
+		 "redis://[user:pass@]host[:port][/db], one server; or "
+		 "cluster://[user:pass@]host:port[,host:port...], a Redis or Valkey Cluster; rediss:// "
+		 "and clusters:// the same over TLS."},
+	{.name = "engine-user",
+	 .kind = HS_OPTION_TEXT,
+	 .fallback = "",
+	 .offset = AT(engine_user),
 	 .argument = "NAME",
-	 .help = "What keeps the data: embedded (LMDB)."},
+	 .help = "Who heatsink is to the servers behind it, unless the URL says; empty: the default "
+		 "user."},
+	{.name = "engine-password",
+	 .kind = HS_OPTION_TEXT,
+	 .fallback = "",
+	 .offset = AT(engine_password),
+	 .argument = "PASSWORD",
+	 .help = "The password for the servers behind heatsink, unless the URL has one."},
+	{.name = "engine-timeout",
+	 .kind = HS_OPTION_INT,
+	 .fallback = "5000",
+	 .offset = AT(engine_timeout),
+	 .min = 100,
+	 .max = 3600000,
+	 .argument = "MS",
+	 .help = "A request waits so many milliseconds for a server: through failovers and slots on "
+		 "the move, and for its reply. Blocking commands wait as long as they say."},
+	{.name = "engine-inflight",
+	 .kind = HS_OPTION_INT,
+	 .fallback = "4096",
+	 .offset = AT(engine_inflight),
+	 .min = 1,
+	 .max = 1000000,
+	 .argument = "N",
+	 .help = "Requests under way on one connection to a server; more wait."},
+	{.name = "engine-queue",
+	 .kind = HS_OPTION_INT,
+	 .fallback = "16384",
+	 .offset = AT(engine_queue),
+	 .min = 1,
+	 .max = 10000000,
+	 .argument = "N",
+	 .help = "Requests of one worker that wait for a server; more are refused with BUSY."},
+	{.name = "engine-private-connections",
+	 .kind = HS_OPTION_INT,
+	 .fallback = "512",
+	 .offset = AT(engine_private_connections),
+	 .min = 1,
+	 .max = 100000,
+	 .argument = "N",
+	 .help = "Connections of one worker for clients that block (BLPOP) or WATCH; more are refused "
+		 "with BUSY."},
+	{.name = "engine-refresh",
+	 .kind = HS_OPTION_INT,
+	 .fallback = "10000",
+	 .offset = AT(engine_refresh),
+	 .min = 100,
+	 .max = 3600000,
+	 .argument = "MS",
+	 .help = "Looks at a cluster's topology this often, about; on surprise at once."},
 	{.name = "data",
 	 .kind = HS_OPTION_TEXT,
 	 .fallback = "./data",
@@ -238,12 +295,6 @@ static char **text_at(const struct hs_options *options, const struct hs_option *
 	return (char **)((char *)(uintptr_t)options + option->offset);
 }
 
-/* `engine` is a word today and will be an address: it is kept as text. */
-static bool holds_text(const struct hs_option *option)
-{
-	return option->kind == HS_OPTION_TEXT || option->offset == AT(engine);
-}
-
 void hs_options_init(struct hs_options *options)
 {
 	char error[128];
@@ -264,7 +315,7 @@ void hs_options_deinit(struct hs_options *options)
 	for (size_t i = 0; i < hs_option_count; i++) {
 		const struct hs_option *option = &hs_option_table[i];
 
-		if (option->kind != HS_OPTION_FIXED && holds_text(option))
+		if (option->kind != HS_OPTION_FIXED && option->kind == HS_OPTION_TEXT)
 			hs_mem_free(text_at(options, option));
 	}
 }
@@ -275,7 +326,7 @@ void hs_options_copy(struct hs_options *to, const struct hs_options *from)
 	for (size_t i = 0; i < hs_option_count; i++) {
 		const struct hs_option *option = &hs_option_table[i];
 
-		if (option->kind != HS_OPTION_FIXED && holds_text(option)) {
+		if (option->kind != HS_OPTION_FIXED && option->kind == HS_OPTION_TEXT) {
 			const char *text = *text_at(from, option);
 
 			*text_at(to, option) = hs_mem_dup(text, strlen(text));
@@ -367,7 +418,7 @@ int hs_option_set(struct hs_options *options, const struct hs_option *option, st
 			list_words(option->words, error, error_size);
 			return HS_EINVAL;
 		}
-		if (!holds_text(option)) {
+		if (option->kind != HS_OPTION_TEXT) {
 			*number_at(options, option) = number;
 			return 0;
 		}
@@ -409,7 +460,7 @@ void hs_option_format(const struct hs_options *options, const struct hs_option *
 		break;
 	case HS_OPTION_WORD:
 	case HS_OPTION_TEXT:
-		if (holds_text(option))
+		if (option->kind == HS_OPTION_TEXT)
 			hs_buf_append_bytes(text, hs_bytes_of(*text_at(options, option)));
 		else
 			format_word(option->words, *number_at(options, option), text);

@@ -23,7 +23,11 @@ struct hs_options {
 	int64_t http_timeout;
 	int64_t metrics_keys;
 	int64_t metrics_key_names; /* enum hs_key_names */
-	char *engine;
+	char *engine; /* "embedded", or a URL */
+	char *engine_user;
+	char *engine_password;
+	int64_t engine_timeout, engine_refresh; /* ms */
+	int64_t engine_inflight, engine_queue, engine_private_connections;
 	char *data;
 	int64_t workers; /* 0: one per core */
 	int64_t partitions;

@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "engine/embedded/embedded.h"
+#include "engine/redis/redis.h"
 #include "heat/heat.h"
 #include "serve/clock.h"
 #include "serve/control.h"
@@ -36,6 +37,8 @@ struct hs_server {
 	uint64_t next_client_id;
 	_Atomic uint64_t slowlog_ids;
 	struct hs_engine *engine;
+	_Atomic(struct hs_learned *) learned; /* the latest; NULL: none */
+	_Atomic bool started;		      /* the workers are there */
 	_Atomic bool shutdown; /* SHUTDOWN was asked for */
 	_Atomic bool finished; /* all threads joined, engine closed */
 };
@@ -100,6 +103,23 @@ static void engine_news(void *context, struct hs_news *news)
 	for (uint32_t i = 0; i < server->workers_count; i++)
 		hs_worker_tell(&server->workers[i], news);
 	hs_news_unref(&news);
+}
+
+/* Sets live as long as the process: they are few, a server is asked again only when it was away. */
+static void engine_learned(void *context, struct hs_learned *learned)
+{
+	struct hs_server *server = context;
+
+	atomic_store(&server->learned, learned);
+	for (uint32_t i = 0; i < server->workers_count; i++) {
+		struct hs_mail *mail = hs_mail_create(HS_MAIL_LEARN);
+
+		mail->learned = learned;
+		if (atomic_load(&server->started))
+			hs_worker_post(&server->workers[i], mail);
+		else
+			hs_mem_free(&mail);
+	}
 }
 
 static struct hs_now engine_now(void *context)
@@ -340,7 +360,28 @@ static void raise_fd_limit(const struct hs_server *server)
 	       (unsigned long long)limit.rlim_max);
 }
 
-static int open_engine(struct hs_server *server)
+static int open_redis(struct hs_server *server, const struct hs_engine_host *host)
+{
+	const struct hs_options *options = server->options;
+	struct hs_redis_options redis = {
+		.url = options->engine,
+		.user = options->engine_user,
+		.password = options->engine_password,
+		.timeout_ms = (uint64_t)options->engine_timeout,
+		.flying_max = (uint32_t)options->engine_inflight,
+		.waiting_max = (uint32_t)options->engine_queue,
+		.own_max = (uint32_t)options->engine_private_connections,
+		.refresh_ms = (uint64_t)options->engine_refresh,
+	};
+	char error[512];
+
+	if (hs_redis_create(&redis, host, &server->engine, error, sizeof error) == 0)
+		return 0;
+	hs_log(server->log, HS_LOG_ERROR, "engine: %s", error);
+	return -1;
+}
+
+static int open_embedded(struct hs_server *server, const struct hs_engine_host *host)
 {
 	const struct hs_options *options = server->options;
 	struct hs_embedded_options embedded = {
@@ -350,24 +391,40 @@ static int open_engine(struct hs_server *server)
 		.store_bytes_max = (uint64_t)options->store_size,
 		.log_bytes = (uint64_t)options->log_size,
 	};
+	char error[512];
+
+	if (hs_embedded_create(&embedded, host, &server->engine, error, sizeof error) == 0) {
+		/* An existing database keeps its own number: that is the one in force. */
+		server->options->partitions = server->engine->calls->partitions(server->engine);
+		return 0;
+	}
+	hs_log(server->log, HS_LOG_ERROR, "%s", error);
+	return -1;
+}
+
+static int open_engine(struct hs_server *server)
+{
+	const char *engine = server->options->engine;
 	struct hs_engine_host host = {
 		.context = server,
 		.done = engine_done,
 		.finished = engine_finished,
 		.answered = engine_answered,
 		.news = engine_news,
+		.learned = engine_learned,
 		.now = engine_now,
 		.log = server->log,
 		.workers = server->workers_count,
 	};
-	char error[512];
 
-	if (hs_embedded_create(&embedded, &host, &server->engine, error, sizeof error) == 0) {
-		/* An existing database keeps its own number: that is the one in force. */
-		server->options->partitions = server->engine->calls->partitions(server->engine);
-		return 0;
-	}
-	hs_log(server->log, HS_LOG_ERROR, "%s", error);
+	if (hs_redis_is_url(engine))
+		return open_redis(server, &host);
+	if (strcmp(engine, "embedded") == 0)
+		return open_embedded(server, &host);
+	hs_log(server->log, HS_LOG_ERROR,
+	       "engine '%s' is neither embedded nor a URL like redis://127.0.0.1:6379 or "
+	       "cluster://127.0.0.1:7000",
+	       engine);
 	return -1;
 }
 

@@ -235,6 +235,8 @@ static void open_mail(struct hs_worker *worker, struct hs_mail *mail)
 		hs_mem_free(&worker->requirepass);
 		worker->requirepass = (char *)(uintptr_t)mail->options.requirepass;
 		break;
+	case HS_MAIL_LEARN:
+		break;
 	case HS_MAIL_DRAIN:
 		worker->draining = true;
 		worker->drain_until_us = hs_clock_mono_us() + mail->grace_us;

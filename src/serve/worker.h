@@ -20,7 +20,7 @@
 
 struct hs_server;
 
-enum hs_mail_kind { HS_MAIL_CLIENT, HS_MAIL_CONFIGURE, HS_MAIL_DRAIN };
+enum hs_mail_kind { HS_MAIL_CLIENT, HS_MAIL_CONFIGURE, HS_MAIL_LEARN, HS_MAIL_DRAIN };
 
 struct hs_mail {
 	struct hs_mail *next;
@@ -28,6 +28,7 @@ struct hs_mail {
 	int fd;				/* CLIENT */
 	uint64_t client_id;		/* CLIENT */
 	struct hs_core_options options; /* CONFIGURE; requirepass is owned by the receiver */
+	const struct hs_learned *learned; /* LEARN */
 	uint64_t grace_us;		/* DRAIN: then nothing more is taken from anybody */
 };
 

@@ -32,7 +32,7 @@ bool hs_flow_refuse(struct hs_flow *flow, struct hs_op *op, const char *format, 
 	va_start(args, format);
 	write_error(op, format, args);
 	va_end(args);
-	hs_flow_count(&flow->stats.refused, 1);
+	hs_flow_count(&flow->stats->refused, 1);
 	return false;
 }
 
@@ -45,7 +45,7 @@ void hs_flow_finish(struct hs_flow *flow, struct hs_op *op)
 		hs_mem_release(op);
 		return;
 	}
-	flow->calls->finished(flow->context, op);
+	flow->calls->finished(flow->context, flow->now, op);
 }
 
 void hs_flow_fail(struct hs_flow *flow, struct hs_op *op, const char *format, ...)
@@ -135,7 +135,7 @@ void hs_flow_open(struct hs_flow *flow, struct hs_pipe *pipe)
 	pipe->state = HS_PIPE_OPENING;
 	pipe->opened_us = flow->now.mono_us;
 	hs_pipe_reset(pipe);
-	hs_flow_count(&flow->stats.connects, 1);
+	hs_flow_count(&flow->stats->connects, 1);
 	flow->calls->open(flow->context, pipe);
 }
 
@@ -143,7 +143,7 @@ void hs_flow_open(struct hs_flow *flow, struct hs_pipe *pipe)
 
 void hs_flow_count_waiting(struct hs_flow *flow, const struct hs_pipe *pipe, int more)
 {
-	_Atomic uint32_t *waiting = &flow->stats.waiting[pipe->node->at.partition];
+	_Atomic uint32_t *waiting = &flow->stats->waiting[pipe->node->at.partition];
 
 	atomic_store_explicit(waiting,
 			      atomic_load_explicit(waiting, memory_order_relaxed) + (uint32_t)more,
@@ -459,7 +459,7 @@ static void expire(struct hs_flow *flow, struct hs_pipe *pipe)
 
 		hs_flow_count_waiting(flow, pipe, -1);
 		hs_flow_leave(flow, op);
-		hs_flow_count(&flow->stats.refused, 1);
+		hs_flow_count(&flow->stats->refused, 1);
 		hs_flow_fail(flow, op, "CLUSTERDOWN %s does not answer (%s); not sent", node->text,
 			     node->down_since_us ? node->down_why : "too busy");
 	}
@@ -520,13 +520,15 @@ void hs_flow_tick(struct hs_flow *flow, struct hs_now now)
 /* ---- the beginning and the end ---- */
 
 struct hs_flow *hs_flow_create(const struct hs_flow_options *options,
-			       const struct hs_flow_calls *calls, void *context)
+			       const struct hs_flow_calls *calls, void *context,
+			       struct hs_flow_stats *stats)
 {
 	struct hs_flow *flow = hs_mem_zalloc(sizeof *flow);
 
 	flow->options = *options;
 	flow->calls = calls;
 	flow->context = context;
+	flow->stats = stats;
 	hs_prng_init(&flow->prng, options->seed);
 	hs_list_init(&flow->dirty);
 	hs_list_init(&flow->owned);
@@ -573,7 +575,7 @@ void hs_flow_destroy(struct hs_flow **pointer)
 	hs_mem_free(pointer);
 }
 
-const struct hs_flow_stats *hs_flow_stats(const struct hs_flow *flow)
+bool hs_flow_needs_flush(const struct hs_flow *flow)
 {
-	return &flow->stats;
+	return !hs_list_empty(&flow->dirty);
 }

@@ -64,7 +64,7 @@ struct hs_flow_options {
 struct hs_flow_calls {
 	/* One is done: its reply in op->out, or in op->answer until this returns. More may be
 	 * submitted from inside. */
-	void (*finished)(void *context, struct hs_op *op);
+	void (*finished)(void *context, struct hs_now now, struct hs_op *op);
 	/* Connect: hs_flow_up or hs_flow_down follows, not from inside. */
 	void (*open)(void *context, struct hs_pipe *pipe);
 	void (*close)(void *context, struct hs_pipe *pipe); /* at once, and no word more about it */
@@ -74,10 +74,21 @@ struct hs_flow_calls {
 	struct hs_bytes (*script)(void *context, struct hs_bytes digest);
 };
 
+/* For INFO and HEAT; any thread. */
+struct hs_flow_stats {
+	_Atomic uint64_t moved, asked, again; /* redirects followed, and tries again */
+	_Atomic uint64_t unknown, refused;    /* outcomes unknown; not sent at all */
+	_Atomic uint64_t connections;	      /* open now */
+	_Atomic uint64_t own;		      /* of them for one client */
+	_Atomic uint64_t connects, failures;  /* ever */
+	_Atomic uint32_t waiting[HS_PARTITIONS_MAX + 1]; /* by partition */
+};
+
 struct hs_flow;
 
 struct hs_flow *hs_flow_create(const struct hs_flow_options *options,
-			       const struct hs_flow_calls *calls, void *context);
+			       const struct hs_flow_calls *calls, void *context,
+			       struct hs_flow_stats *stats); /* outlives the flow */
 /* Everything was finished, or is now, with an error. */
 void hs_flow_destroy(struct hs_flow **flow);
 
@@ -91,6 +102,7 @@ bool hs_flow_unblock(struct hs_flow *flow, struct hs_op *op, bool error);
 
 /* All of a round has been submitted: send. */
 void hs_flow_flush(struct hs_flow *flow, struct hs_now now);
+bool hs_flow_needs_flush(const struct hs_flow *flow);
 /* Every 100 ms or so. */
 void hs_flow_tick(struct hs_flow *flow, struct hs_now now);
 
@@ -99,17 +111,6 @@ void hs_flow_up(struct hs_flow *flow, struct hs_now now, struct hs_pipe *pipe);
 void hs_flow_down(struct hs_flow *flow, struct hs_now now, struct hs_pipe *pipe, const char *why);
 void hs_flow_receive(struct hs_flow *flow, struct hs_now now, struct hs_pipe *pipe,
 		     const char *data, size_t len);
-
-/* For INFO and HEAT; any thread. */
-struct hs_flow_stats {
-	_Atomic uint64_t moved, asked, again; /* redirects followed, and tries again */
-	_Atomic uint64_t unknown, refused;    /* outcomes unknown; not sent at all */
-	_Atomic uint64_t connections;	      /* open now */
-	_Atomic uint64_t own;		      /* of them for one client */
-	_Atomic uint64_t connects, failures;  /* ever */
-	_Atomic uint32_t waiting[HS_PARTITIONS_MAX + 1]; /* by partition */
-};
-const struct hs_flow_stats *hs_flow_stats(const struct hs_flow *flow);
 
 struct hs_routes *hs_routes_create(uint16_t nodes);
 void hs_routes_ref(const struct hs_routes *routes, uint32_t more);

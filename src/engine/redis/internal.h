@@ -57,7 +57,7 @@ struct hs_flow {
 	struct hs_link dirty; /* pipes */
 	struct hs_link owned; /* pipes that serve one client now */
 	uint32_t own_count;   /* with those idle */
-	struct hs_flow_stats stats;
+	struct hs_flow_stats *stats;
 };
 
 static inline void hs_flow_count(_Atomic uint64_t *counter, int64_t more)

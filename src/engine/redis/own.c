@@ -45,7 +45,7 @@ static void drop(struct hs_flow *flow, struct hs_pipe *pipe)
 	if (pipe->idle)
 		pipe->node->idle_count--;
 	flow->own_count--;
-	hs_flow_count(&flow->stats.own, -1);
+	hs_flow_count(&flow->stats->own, -1);
 	hs_pipe_deinit(pipe);
 	hs_mem_release(pipe);
 }
@@ -53,7 +53,7 @@ static void drop(struct hs_flow *flow, struct hs_pipe *pipe)
 void hs_own_close(struct hs_flow *flow, struct hs_pipe *pipe)
 {
 	if (pipe->state == HS_PIPE_UP)
-		hs_flow_count(&flow->stats.connections, -1);
+		hs_flow_count(&flow->stats->connections, -1);
 	if (pipe->state != HS_PIPE_DOWN)
 		flow->calls->close(flow->context, pipe);
 	drop(flow, pipe);
@@ -95,7 +95,7 @@ static struct hs_pipe *get(struct hs_flow *flow, struct hs_node *node, uint8_t r
 	hs_pipe_init(pipe, node, resp, true);
 	hs_list_append(&flow->owned, &pipe->owns);
 	flow->own_count++;
-	hs_flow_count(&flow->stats.own, 1);
+	hs_flow_count(&flow->stats->own, 1);
 	return pipe;
 }
 
@@ -143,7 +143,7 @@ static void send(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op, b
 	if (pipe->state == HS_PIPE_DOWN) {
 		pipe->state = HS_PIPE_OPENING;
 		hs_pipe_reset(pipe);
-		hs_flow_count(&flow->stats.connects, 1);
+		hs_flow_count(&flow->stats->connects, 1);
 		flow->calls->open(flow->context, pipe);
 	}
 }
@@ -248,7 +248,7 @@ void hs_own_down(struct hs_flow *flow, struct hs_pipe *pipe, const char *why)
 			answer_lost(op);
 			hs_flow_finish(flow, op);
 		} else {
-			hs_flow_count(&flow->stats.unknown, 1);
+			hs_flow_count(&flow->stats->unknown, 1);
 			hs_flow_fail(flow, op,
 				     "UNKNOWN the connection to %s was lost before it answered "
 				     "(%s): the command may or may not have run; it was not sent "
@@ -333,7 +333,7 @@ static void end(struct hs_flow *flow, struct hs_link *list)
 		if (pipe->state != HS_PIPE_DOWN)
 			flow->calls->close(flow->context, pipe);
 		if (pipe->state == HS_PIPE_UP)
-			hs_flow_count(&flow->stats.connections, -1);
+			hs_flow_count(&flow->stats->connections, -1);
 		pipe->state = HS_PIPE_DOWN;
 		hs_own_down(flow, pipe, "shutting down");
 	}

@@ -47,7 +47,7 @@ struct hs_pipe {
 	uint64_t watcher;
 	struct hs_link owns; /* in the flow's list of those in use, or its node's of those idle */
 
-	void *io; /* the driver's */
+	void *driver, *io; /* the driver's */
 };
 
 void hs_pipe_init(struct hs_pipe *pipe, struct hs_node *node, uint8_t resp, bool own);

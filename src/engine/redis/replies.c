@@ -76,10 +76,10 @@ struct hs_node *hs_flow_redirected(struct hs_flow *flow, const struct hs_pipe *p
 		host = (struct hs_bytes){pipe->node->at.host, strlen(pipe->node->at.host)};
 	node = hs_flow_node(flow, host.data, host.len, redirect->port);
 	if (redirect->ask) {
-		hs_flow_count(&flow->stats.asked, 1);
+		hs_flow_count(&flow->stats->asked, 1);
 		return node;
 	}
-	hs_flow_count(&flow->stats.moved, 1);
+	hs_flow_count(&flow->stats->moved, 1);
 	flow->calls->surprise(flow->context);
 	if (node && slot != HS_SLOT_NONE) {
 		if (!node->listed)
@@ -246,7 +246,7 @@ static bool handle_error(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_o
 		    flow->now.mono_us > op->engine_deadline_us ||
 		    is_followed(flow, op, pipe->flying.first, false))
 			return false;
-		hs_flow_count(&flow->stats.again, 1);
+		hs_flow_count(&flow->stats->again, 1);
 		hs_flow_leave(flow, op);
 		keep_words(op, reply);
 		hs_flow_park_back(flow, op, HS_AGAIN_US);
@@ -362,7 +362,7 @@ void hs_flow_up(struct hs_flow *flow, struct hs_now now, struct hs_pipe *pipe)
 	node->down_since_us = 0;
 	node->failures = 0;
 	node->open_at_us = 0;
-	hs_flow_count(&flow->stats.connections, 1);
+	hs_flow_count(&flow->stats->connections, 1);
 	if (pipe->own) {
 		while (pipe->waiting.first)
 			hs_pipe_compose(pipe, hs_ops_pop(&pipe->waiting), pipe->asking);
@@ -375,7 +375,7 @@ static void note_down(struct hs_flow *flow, struct hs_node *node, bool was_up, c
 {
 	uint64_t delay_us = 25000u << (node->failures < 6 ? node->failures : 6);
 
-	hs_flow_count(&flow->stats.failures, 1);
+	hs_flow_count(&flow->stats->failures, 1);
 	if (node->down_since_us == 0)
 		node->down_since_us = flow->now.mono_us;
 	snprintf(node->down_why, sizeof node->down_why, "%s", why);
@@ -414,7 +414,7 @@ void hs_flow_down(struct hs_flow *flow, struct hs_now now, struct hs_pipe *pipe,
 	pipe->state = HS_PIPE_DOWN;
 	hs_list_remove(&pipe->dirty);
 	if (was_up)
-		hs_flow_count(&flow->stats.connections, -1);
+		hs_flow_count(&flow->stats->connections, -1);
 	if (!pipe->blameless)
 		note_down(flow, pipe->node, was_up, reason);
 	if (pipe->own) {
@@ -444,7 +444,7 @@ void hs_flow_down(struct hs_flow *flow, struct hs_now now, struct hs_pipe *pipe,
 			hs_flow_finish(flow, op);
 	}
 	while ((op = hs_ops_pop(&lost))) {
-		hs_flow_count(&flow->stats.unknown, 1);
+		hs_flow_count(&flow->stats->unknown, 1);
 		hs_flow_fail(flow, op, UNKNOWN, pipe->node->text, reason);
 	}
 	for (uint16_t i = 0; i < flow->holds_count; i++) {

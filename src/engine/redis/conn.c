@@ -1,0 +1,474 @@
+#include "engine/redis/conn.h"
+
+#include "base/limits.h"
+#include "base/mem.h"
+#include "wire/answer.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <uv.h>
+
+enum { WHY_BYTES_MAX = 256, HELLO_BYTES_MAX = 1 << 16 };
+
+struct hs_conn {
+	uv_tcp_t tcp;
+	uv_timer_t timer; /* ends an opening that takes too long */
+	uv_connect_t connect;
+	uv_getaddrinfo_t lookup;
+	uv_write_t write;
+	struct hs_conn_options options;
+	char host[256];
+	char port[8];
+	char expected_id[48];
+	struct addrinfo *addresses, *address; /* found; tried now */
+	struct hs_tls *tls;
+	struct hs_buf plain; /* TLS: decrypted */
+	struct hs_buf hello; /* replies to who we are */
+	uint32_t hello_left; /* of them still to come */
+	int64_t server_id;
+	struct hs_buf sending; /* on its way */
+	struct hs_buf cipher;  /* TLS: encrypted, for the next write */
+	struct hs_buf *out;    /* what waits behind it; the caller's */
+	uint64_t *sent;
+	size_t sending_plain; /* bytes of the caller's that `sending` stands for */
+	int handles;	      /* still to be closed */
+	bool up, ended, writing, looking_up, started;
+	char why[WHY_BYTES_MAX];
+};
+
+/* ---- the end ---- */
+
+static void release(struct hs_conn *conn)
+{
+	if (conn->handles > 0 || conn->looking_up)
+		return;
+	if (conn->addresses)
+		uv_freeaddrinfo(conn->addresses);
+	hs_tls_destroy(&conn->tls);
+	hs_buf_deinit(&conn->plain);
+	hs_buf_deinit(&conn->hello);
+	hs_buf_deinit(&conn->sending);
+	hs_buf_deinit(&conn->cipher);
+	hs_mem_release(conn);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+	struct hs_conn *conn = handle->data;
+
+	conn->handles--;
+	release(conn);
+}
+
+static void end(struct hs_conn *conn)
+{
+	if (conn->ended)
+		return;
+	conn->ended = true;
+	conn->out = NULL;
+	if (conn->looking_up)
+		uv_cancel((uv_req_t *)&conn->lookup);
+	if (!uv_is_closing((uv_handle_t *)&conn->tcp))
+		uv_close((uv_handle_t *)&conn->tcp, on_closed);
+	uv_close((uv_handle_t *)&conn->timer, on_closed);
+}
+
+void hs_conn_close(struct hs_conn **conn)
+{
+	end(*conn);
+	*conn = NULL;
+}
+
+static void fail(struct hs_conn *conn, const char *why)
+{
+	char text[WHY_BYTES_MAX];
+
+	if (conn->ended)
+		return;
+	snprintf(text, sizeof text, "%s", why);
+	end(conn);
+	conn->options.calls->down(conn->options.context, text);
+}
+
+static void fail_uv(struct hs_conn *conn, int code)
+{
+	fail(conn, code == UV_EOF ? "it closed the connection" : uv_strerror(code));
+}
+
+/* ---- bytes out ---- */
+
+static void on_written(uv_write_t *write, int status);
+
+/* Writes `sending`, from `at` on. */
+static void write_on(struct hs_conn *conn, size_t at)
+{
+	uv_buf_t buffer =
+		uv_buf_init(conn->sending.data + at, (unsigned)(conn->sending.len - at));
+
+	conn->writing = true;
+	if (uv_write(&conn->write, (uv_stream_t *)&conn->tcp, &buffer, 1, on_written) != 0)
+		conn->writing = false;
+}
+
+/* Encrypted bytes go out whenever there are any: handshakes, and what the caller said. */
+static void send_cipher(struct hs_conn *conn)
+{
+	if (conn->writing || conn->cipher.len == 0)
+		return;
+	hs_buf_swap(&conn->sending, &conn->cipher);
+	write_on(conn, 0);
+}
+
+static void send_plain(struct hs_conn *conn, struct hs_buf *out, uint64_t *sent)
+{
+	uv_buf_t buffer = uv_buf_init(out->data, (unsigned)out->len);
+	int took = uv_try_write((uv_stream_t *)&conn->tcp, &buffer, 1);
+
+	if (took < 0 && took != UV_EAGAIN)
+		return; /* reading will say why */
+	if (took < 0)
+		took = 0;
+	*sent += (uint64_t)took;
+	if ((size_t)took == out->len) {
+		hs_buf_clear(out, HS_READ_BYTES);
+		return;
+	}
+	hs_buf_swap(out, &conn->sending);
+	conn->sending_plain = conn->sending.len - (size_t)took;
+	write_on(conn, (size_t)took);
+}
+
+void hs_conn_send(struct hs_conn *conn, struct hs_buf *out, uint64_t *sent)
+{
+	conn->out = out;
+	conn->sent = sent;
+	if (out->len == 0 || conn->writing)
+		return;
+	if (!conn->tls) {
+		send_plain(conn, out, sent);
+		return;
+	}
+	/* Counted as handed over the moment it is encrypted: rather unknown than sent twice. */
+	*sent += out->len;
+	if (hs_tls_send(conn->tls, out->data, out->len, &conn->cipher) != 0)
+		return;
+	hs_buf_clear(out, HS_READ_BYTES);
+	send_cipher(conn);
+}
+
+static void on_written(uv_write_t *write, int status)
+{
+	struct hs_conn *conn = write->data;
+
+	conn->writing = false;
+	hs_buf_clear(&conn->sending, HS_KEEP_BYTES);
+	if (conn->ended)
+		return;
+	if (status < 0) {
+		fail_uv(conn, status);
+		return;
+	}
+	if (conn->sent)
+		*conn->sent += conn->sending_plain;
+	conn->sending_plain = 0;
+	send_cipher(conn);
+	if (conn->out && conn->up)
+		hs_conn_send(conn, conn->out, conn->sent);
+}
+
+/* ---- who we are ---- */
+
+static void append_args(struct hs_buf *out, size_t argc, const char *const *argv)
+{
+	hs_buf_printf(out, "*%zu\r\n", argc);
+	for (size_t i = 0; i < argc; i++) {
+		hs_buf_printf(out, "$%zu\r\n", strlen(argv[i]));
+		hs_buf_append(out, argv[i], strlen(argv[i]));
+		hs_buf_append(out, "\r\n", 2);
+	}
+}
+
+static void say_hello(struct hs_conn *conn)
+{
+	const struct hs_conn_identity *identity = conn->options.identity;
+	const char *hello[8] = {"HELLO", conn->options.resp == 3 ? "3" : "2"};
+	size_t argc = 2;
+	struct hs_buf out = {0};
+	char number[16];
+
+	if (identity->password[0]) {
+		hello[argc++] = "AUTH";
+		hello[argc++] = identity->user[0] ? identity->user : "default";
+		hello[argc++] = identity->password;
+	}
+	hello[argc++] = "SETNAME";
+	hello[argc++] = "heatsink";
+	append_args(&out, argc, hello);
+	conn->hello_left = 1;
+	if (identity->db != 0) {
+		snprintf(number, sizeof number, "%d", identity->db);
+		append_args(&out, 2, (const char *[]){"SELECT", number});
+		conn->hello_left++;
+	}
+	if (conn->expected_id[0]) {
+		append_args(&out, 2, (const char *[]){"CLUSTER", "MYID"});
+		conn->hello_left++;
+	}
+	if (conn->tls) {
+		if (hs_tls_send(conn->tls, out.data, out.len, &conn->cipher) == 0)
+			send_cipher(conn);
+	} else {
+		hs_buf_swap(&conn->sending, &out);
+		write_on(conn, 0);
+	}
+	hs_buf_deinit(&out);
+}
+
+/* HELLO's map says "id". */
+static int64_t read_id(struct hs_bytes reply)
+{
+	struct hs_answer head, field;
+	int64_t at = hs_answer_head(&head, reply.data, reply.len);
+
+	while (at > 0 && (size_t)at < reply.len) {
+		int64_t used =
+			hs_answer_head(&field, reply.data + at, reply.len - (size_t)at);
+
+		if (used <= 0)
+			break;
+		at += used;
+		if (field.type == HS_ANSWER_BULK && hs_bytes_equal(field.text, HS_LIT("id")) &&
+		    hs_answer_head(&field, reply.data + at, reply.len - (size_t)at) > 0 &&
+		    field.type == HS_ANSWER_INT)
+			return field.integer;
+	}
+	return 0;
+}
+
+/* False: it is over. */
+static bool hear_hello(struct hs_conn *conn, struct hs_bytes reply)
+{
+	struct hs_answer head;
+
+	if (hs_answer_head(&head, reply.data, reply.len) <= 0)
+		return false;
+	if (head.type == HS_ANSWER_ERROR) {
+		snprintf(conn->why, sizeof conn->why, "it refuses us: %.*s", (int)head.text.len,
+			 head.text.data);
+		fail(conn, conn->why);
+		return false;
+	}
+	if (head.type == HS_ANSWER_MAP || head.type == HS_ANSWER_ARRAY)
+		conn->server_id = read_id(reply);
+	conn->hello_left--;
+	if (conn->hello_left == 0 && conn->expected_id[0] &&
+	    !hs_bytes_equal(head.text, hs_bytes_of(conn->expected_id))) {
+		snprintf(conn->why, sizeof conn->why,
+			 "another node is there than the cluster says: %.*s", (int)head.text.len,
+			 head.text.data);
+		fail(conn, conn->why);
+		return false;
+	}
+	return true;
+}
+
+/* Takes replies until we are known; returns how many of the bytes that were. */
+static size_t take_hello(struct hs_conn *conn, const char *data, size_t len)
+{
+	size_t before = conn->hello.len, at = 0;
+
+	hs_buf_append(&conn->hello, data, len);
+	while (conn->hello_left > 0) {
+		int64_t used = hs_answer_length(conn->hello.data + at, conn->hello.len - at);
+
+		if (used < 0 || conn->hello.len > HELLO_BYTES_MAX) {
+			fail(conn, "it does not speak RESP");
+			return len;
+		}
+		if (used == 0)
+			break;
+		if (!hear_hello(conn, (struct hs_bytes){conn->hello.data + at, (size_t)used}))
+			return len;
+		at += (size_t)used;
+	}
+	if (conn->hello_left > 0) {
+		hs_buf_consume(&conn->hello, at);
+		return len;
+	}
+	hs_buf_deinit(&conn->hello);
+	conn->up = true;
+	uv_timer_stop(&conn->timer);
+	conn->options.calls->up(conn->options.context, conn->server_id);
+	return at - before;
+}
+
+/* ---- bytes in ---- */
+
+static void take_bytes(struct hs_conn *conn, const char *data, size_t len)
+{
+	if (!conn->up) {
+		size_t used = take_hello(conn, data, len);
+
+		data += used;
+		len -= used;
+	}
+	if (len > 0 && !conn->ended)
+		conn->options.calls->receive(conn->options.context, data, len);
+}
+
+static void take_cipher(struct hs_conn *conn, const char *data, size_t len)
+{
+	bool was_ready = hs_tls_ready(conn->tls);
+	int rc = hs_tls_receive(conn->tls, data, len, &conn->plain, &conn->cipher);
+
+	send_cipher(conn);
+	if (rc != 0) {
+		snprintf(conn->why, sizeof conn->why, "TLS: %s", hs_tls_error(conn->tls));
+		fail(conn, conn->why);
+		return;
+	}
+	if (!was_ready && hs_tls_ready(conn->tls))
+		say_hello(conn);
+	if (conn->plain.len > 0)
+		take_bytes(conn, conn->plain.data, conn->plain.len);
+	if (!conn->ended)
+		hs_buf_clear(&conn->plain, HS_READ_BYTES);
+}
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
+{
+	struct hs_conn *conn = handle->data;
+	size_t room = 0;
+	char *own = NULL;
+
+	(void)suggested;
+	if (conn->up && !conn->tls && conn->options.calls->room)
+		own = conn->options.calls->room(conn->options.context, &room);
+	buffer->base = own ? own : conn->options.buffer;
+	buffer->len = own ? room : HS_READ_BYTES;
+}
+
+static void on_read(uv_stream_t *stream, ssize_t len, const uv_buf_t *buffer)
+{
+	struct hs_conn *conn = stream->data;
+
+	if (len == 0 || conn->ended)
+		return;
+	if (len < 0) {
+		fail_uv(conn, (int)len);
+	} else if (conn->tls) {
+		take_cipher(conn, buffer->base, (size_t)len);
+	} else {
+		take_bytes(conn, buffer->base, (size_t)len);
+	}
+}
+
+/* ---- opening ---- */
+
+static void try_next(struct hs_conn *conn, int last_error);
+
+static void on_reopened(uv_handle_t *handle)
+{
+	struct hs_conn *conn = handle->data;
+
+	if (conn->ended) {
+		on_closed(handle);
+		return;
+	}
+	uv_tcp_init(conn->options.loop, &conn->tcp);
+	conn->tcp.data = conn;
+	try_next(conn, UV_ECONNREFUSED);
+}
+
+static void on_connected(uv_connect_t *connect, int status)
+{
+	struct hs_conn *conn = connect->data;
+
+	if (conn->ended)
+		return;
+	if (status < 0) {
+		/* A handle that failed to connect is of no further use. */
+		if (conn->address->ai_next) {
+			conn->address = conn->address->ai_next;
+			uv_close((uv_handle_t *)&conn->tcp, on_reopened);
+		} else {
+			fail_uv(conn, status);
+		}
+		return;
+	}
+	conn->started = true;
+	uv_tcp_nodelay(&conn->tcp, 1);
+	uv_tcp_keepalive(&conn->tcp, 1, 15);
+	uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read);
+	if (!conn->tls) {
+		say_hello(conn);
+	} else if (hs_tls_start(conn->tls, &conn->cipher) == 0) {
+		send_cipher(conn);
+	} else {
+		fail(conn, hs_tls_error(conn->tls));
+	}
+}
+
+static void try_next(struct hs_conn *conn, int last_error)
+{
+	int code = conn->address ? uv_tcp_connect(&conn->connect, &conn->tcp,
+						  conn->address->ai_addr, on_connected)
+				 : last_error;
+
+	if (code != 0)
+		fail_uv(conn, code);
+}
+
+static void on_found(uv_getaddrinfo_t *lookup, int status, struct addrinfo *addresses)
+{
+	struct hs_conn *conn = lookup->data;
+
+	conn->looking_up = false;
+	conn->addresses = addresses;
+	conn->address = addresses;
+	if (conn->ended) {
+		release(conn);
+		return;
+	}
+	if (status < 0) {
+		snprintf(conn->why, sizeof conn->why, "its name is not known: %s",
+			 uv_strerror(status));
+		fail(conn, conn->why);
+		return;
+	}
+	try_next(conn, UV_EAI_NODATA);
+}
+
+static void on_slow(uv_timer_t *timer)
+{
+	struct hs_conn *conn = timer->data;
+
+	fail(conn, conn->started ? "it does not answer" : "it cannot be reached in time");
+}
+
+struct hs_conn *hs_conn_open(const struct hs_conn_options *options)
+{
+	struct hs_conn *conn = hs_mem_zalloc(sizeof *conn);
+	struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+
+	conn->options = *options;
+	snprintf(conn->host, sizeof conn->host, "%s", options->host);
+	snprintf(conn->port, sizeof conn->port, "%u", options->port);
+	snprintf(conn->expected_id, sizeof conn->expected_id, "%s", options->expected_id);
+	if (options->identity->tls)
+		conn->tls = hs_tls_create(options->identity->tls, conn->host);
+	uv_tcp_init(options->loop, &conn->tcp);
+	uv_timer_init(options->loop, &conn->timer);
+	conn->handles = 2;
+	conn->tcp.data = conn;
+	conn->timer.data = conn;
+	conn->connect.data = conn;
+	conn->lookup.data = conn;
+	conn->write.data = conn;
+	uv_timer_start(&conn->timer, on_slow, options->identity->open_ms_max, 0);
+	conn->looking_up = true;
+	if (uv_getaddrinfo(options->loop, &conn->lookup, on_found, conn->host, conn->port,
+			   &hints) != 0)
+		conn->looking_up = false; /* the timer will end it */
+	return conn;
+}

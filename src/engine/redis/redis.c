@@ -1,0 +1,547 @@
+/* The redis engine in front of other servers.
+ *
+ *     worker ── submit ──► flow ──► pipes ──► connections on the worker's own loop ──► servers
+ *        ▲                   ▲ │                                                         │
+ *        └──── finished ─────┴─┼─────────────────────────── replies ─────────────────────┘
+ *                              │ surprise
+ *                      routes  ▼
+ *              scout: topology, commands, telemetry, news; a thread and connections of its own
+ *
+ * Every worker has a flow (flow.h), which decides, and connections (conn.h), which move its bytes;
+ * workers share nothing but the routes, which are immutable. Where to read on: flow.h for what
+ * happens to a request, own.c for WATCH and BLPOP, scout.h for the rest. */
+#include "engine/redis/redis.h"
+
+#include "base/err.h"
+#include "base/list.h"
+#include "base/mem.h"
+#include "base/mpsc.h"
+#include "engine/redis/conn.h"
+#include "engine/redis/flow.h"
+#include "engine/redis/scout.h"
+#include "engine/redis/scripts.h"
+#include "engine/redis/url.h"
+#include "tls/tls.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <uv.h>
+
+enum { START_MS_MAX = 2000, OPEN_MS_MAX = 2000 };
+
+/* Routes on their way to one worker. */
+struct letter {
+	struct letter *next;
+	const struct hs_routes *routes;
+};
+
+struct worker {
+	struct redis *redis;
+	uint32_t index;
+	struct hs_flow *flow;
+	uv_loop_t *loop;
+	uv_async_t wake;
+	struct hs_mpsc letters;
+	struct hs_buf script; /* the last one that was asked for */
+	char *buffer;	      /* HS_READ_BYTES, for all connections */
+	_Atomic bool attached;
+	struct hs_flow_stats *stats; /* read by other threads, also when the flow is gone */
+	char apart[64];
+};
+
+struct redis {
+	struct hs_engine engine;
+	struct hs_engine_host host;
+	struct hs_redis_url url;
+	char *user, *password; /* where the URL has none */
+	struct hs_conn_identity identity;
+	struct hs_scout *scout;
+	struct hs_scripts *scripts;
+	struct hs_slot_map *slots;
+	struct worker *workers;
+	uv_mutex_t mutex; /* for the next */
+	struct hs_engine_stats zero;
+	char trouble[HS_REDIS_WHY_BYTES];
+};
+
+static struct redis *of(const struct hs_engine *engine)
+{
+	return (struct redis *)(uintptr_t)engine;
+}
+
+static struct hs_now now_of(const struct worker *worker)
+{
+	return worker->redis->host.now(worker->redis->host.context);
+}
+
+/* ---- connections, for the flow ---- */
+
+static void answered(struct worker *worker)
+{
+	worker->redis->host.answered(worker->redis->host.context, worker->index);
+}
+
+static struct worker *worker_of(const struct hs_pipe *pipe)
+{
+	return pipe->driver;
+}
+
+static void on_up(void *context, int64_t server_id)
+{
+	struct hs_pipe *pipe = context;
+	struct worker *worker = worker_of(pipe);
+
+	pipe->server_id = server_id;
+	hs_flow_up(worker->flow, now_of(worker), pipe);
+	hs_flow_flush(worker->flow, now_of(worker));
+}
+
+static void on_down(void *context, const char *why)
+{
+	struct hs_pipe *pipe = context;
+	struct worker *worker = worker_of(pipe);
+
+	hs_log(worker->redis->host.log, pipe->state == HS_PIPE_UP ? HS_LOG_WARN : HS_LOG_DEBUG,
+	       "%s: %s", pipe->node->text, why);
+	pipe->io = NULL;
+	hs_flow_down(worker->flow, now_of(worker), pipe, why);
+	answered(worker);
+}
+
+static char *on_room(void *context, size_t *room)
+{
+	return hs_pipe_room(context, room);
+}
+
+static void on_receive(void *context, const char *data, size_t len)
+{
+	struct hs_pipe *pipe = context;
+	struct worker *worker = worker_of(pipe);
+
+	hs_flow_receive(worker->flow, now_of(worker), pipe, data, len);
+	answered(worker);
+}
+
+static const struct hs_conn_calls conn_calls = {
+	.up = on_up,
+	.down = on_down,
+	.room = on_room,
+	.receive = on_receive,
+};
+
+/* ---- the flow's calls ---- */
+
+static void flow_finished(void *context, struct hs_now now, struct hs_op *op)
+{
+	struct worker *worker = context;
+
+	worker->redis->host.finished(worker->redis->host.context, worker->index, now, op);
+}
+
+static void flow_open(void *context, struct hs_pipe *pipe)
+{
+	struct worker *worker = context;
+	struct hs_conn_options options = {
+		.loop = worker->loop,
+		.identity = &worker->redis->identity,
+		.host = pipe->node->at.host,
+		.port = pipe->node->at.port,
+		.resp = pipe->resp,
+		.expected_id = pipe->node->at.id,
+		.calls = &conn_calls,
+		.context = pipe,
+		.buffer = worker->buffer,
+	};
+
+	pipe->driver = worker;
+	pipe->io = hs_conn_open(&options);
+}
+
+static void flow_close(void *context, struct hs_pipe *pipe)
+{
+	struct hs_conn *conn = pipe->io;
+
+	(void)context;
+	pipe->io = NULL;
+	if (conn)
+		hs_conn_close(&conn);
+}
+
+static void flow_send(void *context, struct hs_pipe *pipe)
+{
+	(void)context;
+	hs_conn_send(pipe->io, &pipe->out, &pipe->sent);
+}
+
+static void flow_surprise(void *context)
+{
+	struct worker *worker = context;
+
+	hs_scout_surprise(worker->redis->scout);
+}
+
+static struct hs_bytes flow_script(void *context, struct hs_bytes digest)
+{
+	struct worker *worker = context;
+
+	worker->script.len = 0;
+	hs_scripts_find(worker->redis->scripts, digest, &worker->script);
+	return hs_buf_bytes(&worker->script);
+}
+
+static const struct hs_flow_calls flow_calls = {
+	.finished = flow_finished,
+	.open = flow_open,
+	.close = flow_close,
+	.send = flow_send,
+	.surprise = flow_surprise,
+	.script = flow_script,
+};
+
+/* ---- the engine's calls ---- */
+
+static enum hs_submit submit(struct hs_engine *engine, struct hs_op *op)
+{
+	struct redis *redis = of(engine);
+
+	switch (op->kind) {
+	case HS_OP_LISTEN:
+	case HS_OP_UNLISTEN:
+	case HS_OP_TRACK:
+	case HS_OP_UNTRACK:
+		hs_scout_ask(redis->scout, op);
+		return HS_SUBMIT_QUEUED;
+	default:
+		hs_scripts_note(redis->scripts, op);
+		return hs_flow_submit(redis->workers[op->worker].flow, op);
+	}
+}
+
+static void cancel(struct hs_engine *engine, struct hs_op *op)
+{
+	hs_flow_cancel(of(engine)->workers[op->worker].flow, op);
+}
+
+static void flush(struct hs_engine *engine, uint32_t id)
+{
+	struct worker *worker = &of(engine)->workers[id];
+
+	if (hs_flow_needs_flush(worker->flow))
+		hs_flow_flush(worker->flow, now_of(worker));
+}
+
+static void refresh(struct hs_engine *engine, uint32_t id)
+{
+	(void)engine, (void)id; /* nothing is remembered between requests */
+}
+
+static void idle(struct hs_engine *engine, uint32_t id)
+{
+	struct worker *worker = &of(engine)->workers[id];
+
+	hs_flow_tick(worker->flow, now_of(worker));
+	answered(worker);
+}
+
+static void on_wake(uv_async_t *wake)
+{
+	struct worker *worker = wake->data;
+	struct letter *letter, *next;
+
+	for (letter = hs_mpsc_take(&worker->letters, offsetof(struct letter, next)); letter;
+	     letter = next) {
+		next = letter->next;
+		hs_flow_route(worker->flow, now_of(worker), letter->routes);
+		hs_routes_unref(&letter->routes);
+		hs_mem_release(letter);
+	}
+	hs_flow_flush(worker->flow, now_of(worker));
+	answered(worker);
+}
+
+static void attach(struct hs_engine *engine, uint32_t id, struct uv_loop_s *loop)
+{
+	struct worker *worker = &of(engine)->workers[id];
+	const struct hs_routes *routes = hs_scout_routes(of(engine)->scout);
+
+	worker->loop = loop;
+	hs_check(uv_async_init(loop, &worker->wake, on_wake) == 0);
+	worker->wake.data = worker;
+	if (routes) {
+		hs_flow_route(worker->flow, now_of(worker), routes);
+		hs_routes_unref(&routes);
+	}
+	atomic_store(&worker->attached, true);
+	uv_async_send(&worker->wake);
+}
+
+static void detach(struct hs_engine *engine, uint32_t id)
+{
+	struct worker *worker = &of(engine)->workers[id];
+
+	atomic_store(&worker->attached, false);
+	hs_flow_destroy(&worker->flow);
+	uv_close((uv_handle_t *)&worker->wake, NULL);
+}
+
+static uint16_t partitions(const struct hs_engine *engine)
+{
+	return hs_scout_capacity(of(engine)->scout);
+}
+
+static void partition_stats(struct hs_engine *engine, uint16_t id, struct hs_engine_partition *stats)
+{
+	struct redis *redis = of(engine);
+
+	*stats = (struct hs_engine_partition){0};
+	hs_scout_partition(redis->scout, id, stats);
+	for (uint32_t i = 0; i < redis->host.workers; i++) {
+		const struct hs_flow_stats *flow = redis->workers[i].stats;
+
+		stats->queued +=
+			atomic_load_explicit(&flow->waiting[id], memory_order_relaxed);
+	}
+}
+
+static void stats_all(struct redis *redis, struct hs_engine_stats *stats)
+{
+	*stats = (struct hs_engine_stats){.last_error = ""};
+	for (uint32_t i = 0; i < redis->host.workers; i++) {
+		const struct hs_flow_stats *flow = redis->workers[i].stats;
+
+		stats->moved += flow->moved;
+		stats->asked += flow->asked;
+		stats->again += flow->again;
+		stats->unknown += flow->unknown;
+		stats->refused += flow->refused;
+		stats->connections += flow->connections;
+		stats->own += flow->own;
+		stats->connects += flow->connects;
+		stats->failures += flow->failures;
+	}
+}
+
+static void stats(struct hs_engine *engine, struct hs_engine_stats *now)
+{
+	struct redis *redis = of(engine);
+
+	stats_all(redis, now);
+	uv_mutex_lock(&redis->mutex);
+	now->moved -= redis->zero.moved;
+	now->asked -= redis->zero.asked;
+	now->again -= redis->zero.again;
+	now->unknown -= redis->zero.unknown;
+	now->refused -= redis->zero.refused;
+	now->connects -= redis->zero.connects;
+	now->failures -= redis->zero.failures;
+	hs_scout_trouble(redis->scout, redis->trouble, sizeof redis->trouble);
+	now->last_error = redis->trouble;
+	uv_mutex_unlock(&redis->mutex);
+}
+
+static void reset_stats(struct hs_engine *engine)
+{
+	struct redis *redis = of(engine);
+
+	uv_mutex_lock(&redis->mutex);
+	stats_all(redis, &redis->zero);
+	uv_mutex_unlock(&redis->mutex);
+}
+
+static void drop_letters(struct worker *worker)
+{
+	struct letter *letter, *next;
+
+	for (letter = hs_mpsc_take(&worker->letters, offsetof(struct letter, next)); letter;
+	     letter = next) {
+		next = letter->next;
+		hs_routes_unref(&letter->routes);
+		hs_mem_release(letter);
+	}
+}
+
+static void destroy(struct hs_engine **engine)
+{
+	struct redis *redis = of(*engine);
+
+	hs_scout_destroy(&redis->scout);
+	for (uint32_t i = 0; i < redis->host.workers; i++) {
+		struct worker *worker = &redis->workers[i];
+
+		drop_letters(worker);
+		if (worker->flow)
+			hs_flow_destroy(&worker->flow);
+		hs_buf_deinit(&worker->script);
+		hs_mem_free(&worker->buffer);
+		hs_mem_free(&worker->stats);
+	}
+	hs_scripts_destroy(&redis->scripts);
+	hs_tls_context_release(&redis->identity.tls);
+	uv_mutex_destroy(&redis->mutex);
+	hs_mem_free(&redis->workers);
+	hs_mem_free(&redis->slots);
+	hs_mem_free(&redis->user);
+	hs_mem_free(&redis->password);
+	hs_mem_free(&redis);
+	*engine = NULL;
+}
+
+static const struct hs_engine_calls calls = {
+	.name = "redis",
+	.submit = submit,
+	.cancel = cancel,
+	.attach = attach,
+	.detach = detach,
+	.flush = flush,
+	.refresh = refresh,
+	.idle = idle,
+	.partitions = partitions,
+	.partition_stats = partition_stats,
+	.stats = stats,
+	.reset_stats = reset_stats,
+	.destroy = destroy,
+};
+
+/* ---- what the scout says ---- */
+
+static void scout_routes(void *context, const struct hs_routes *routes)
+{
+	struct redis *redis = context;
+
+	for (uint32_t i = 0; i < redis->host.workers; i++) {
+		struct worker *worker = &redis->workers[i];
+		struct letter *letter = hs_mem_alloc(sizeof *letter);
+
+		hs_routes_ref(routes, 1);
+		*letter = (struct letter){.routes = routes};
+		hs_mpsc_push(&worker->letters, letter, letter, offsetof(struct letter, next));
+		if (atomic_load(&worker->attached))
+			uv_async_send(&worker->wake);
+	}
+	hs_routes_unref(&routes);
+}
+
+static void scout_learned(void *context, struct hs_learned *learned)
+{
+	struct redis *redis = context;
+
+	redis->host.learned(redis->host.context, learned);
+}
+
+static void scout_news(void *context, struct hs_news *news)
+{
+	struct redis *redis = context;
+
+	redis->host.news(redis->host.context, news);
+}
+
+static void scout_done(void *context, struct hs_op *op)
+{
+	struct redis *redis = context;
+
+	op->next = NULL;
+	redis->host.done(redis->host.context, op->worker, op);
+}
+
+/* ---- the beginning ---- */
+
+bool hs_redis_is_url(const char *name)
+{
+	return strstr(name, "://") != NULL;
+}
+
+static int make_identity(struct redis *redis, const struct hs_redis_options *options, char *error,
+			 size_t error_size)
+{
+	struct hs_tls_options tls = {
+		.role = HS_TLS_CLIENT,
+		.verify = options->tls_skip_verify ? HS_TLS_VERIFY_NONE : HS_TLS_VERIFY_REQUIRED,
+		.cert_file = options->tls_cert_file,
+		.key_file = options->tls_key_file,
+		.ca_cert_file = options->tls_ca_cert_file,
+		.ca_cert_dir = options->tls_ca_cert_dir,
+	};
+
+	redis->user = hs_mem_dup(options->user, strlen(options->user));
+	redis->password = hs_mem_dup(options->password, strlen(options->password));
+	redis->identity = (struct hs_conn_identity){
+		.user = redis->url.auth ? redis->url.user : redis->user,
+		.password = redis->url.auth ? redis->url.pass : redis->password,
+		.db = (int)redis->url.db,
+		.open_ms_max = OPEN_MS_MAX,
+	};
+	return redis->url.tls ? hs_tls_context_create(&tls, &redis->identity.tls, error, error_size)
+			      : 0;
+}
+
+static void start_workers(struct redis *redis, const struct hs_redis_options *options)
+{
+	struct hs_flow_options flow = {
+		.cluster = redis->url.kind == HS_REDIS_CLUSTER,
+		.timeout_us = options->timeout_ms * 1000,
+		.flying_max = options->flying_max,
+		.waiting_max = options->waiting_max,
+		.own_max = options->own_max,
+	};
+
+	redis->workers = hs_mem_zalloc(redis->host.workers * sizeof *redis->workers);
+	for (uint32_t i = 0; i < redis->host.workers; i++) {
+		struct worker *worker = &redis->workers[i];
+
+		hs_check(getrandom(&flow.seed, sizeof flow.seed, 0) == (ssize_t)sizeof flow.seed);
+		worker->redis = redis;
+		worker->index = i;
+		worker->buffer = hs_mem_alloc(HS_READ_BYTES);
+		worker->stats = hs_mem_zalloc(sizeof *worker->stats);
+		worker->flow = hs_flow_create(&flow, &flow_calls, worker, worker->stats);
+	}
+}
+
+int hs_redis_create(const struct hs_redis_options *options, const struct hs_engine_host *host,
+		    struct hs_engine **engine, char *error, size_t error_size)
+{
+	struct redis *redis = hs_mem_zalloc(sizeof *redis);
+	int rc = hs_redis_url_parse(&redis->url, hs_bytes_of(options->url), error, error_size);
+
+	redis->host = *host;
+	if (rc == 0)
+		rc = make_identity(redis, options, error, error_size);
+	if (rc != 0) {
+		hs_mem_free(&redis->user);
+		hs_mem_free(&redis->password);
+		hs_mem_free(&redis);
+		return rc;
+	}
+	hs_check(uv_mutex_init(&redis->mutex) == 0);
+	redis->slots = hs_mem_zalloc(sizeof *redis->slots);
+	redis->engine = (struct hs_engine){
+		.calls = &calls,
+		.shared_connections = true,
+		.together = redis->url.kind == HS_REDIS_CLUSTER ? HS_TOGETHER_SLOT
+								: HS_TOGETHER_ALL,
+		.slots = redis->slots,
+	};
+	redis->scripts = hs_scripts_create(host->workers);
+	start_workers(redis, options);
+
+	struct hs_scout_options scout = {
+		.url = redis->url,
+		.identity = redis->identity,
+		.log = host->log,
+		.slots = redis->slots,
+		.refresh_ms = options->refresh_ms,
+		.start_ms_max = START_MS_MAX,
+	};
+	struct hs_scout_host scout_host = {
+		.context = redis,
+		.routes = scout_routes,
+		.learned = scout_learned,
+		.news = scout_news,
+		.done = scout_done,
+	};
+
+	redis->scout = hs_scout_create(&scout, &scout_host);
+	*engine = &redis->engine;
+	return 0;
+}

@@ -1,0 +1,150 @@
+#include "engine/redis/scripts.h"
+
+#include "base/hash.h"
+#include "base/limits.h"
+#include "base/mem.h"
+
+#include <ctype.h>
+#include <openssl/evp.h>
+#include <string.h>
+#include <uv.h>
+
+enum {
+	SCRIPTS_MAX = 4096,
+	SEEN = 1024, /* scripts that a worker need not look up, by a few bits of their hash */
+	DIGEST_BYTES = 20,
+	DIGEST_DIGITS = 2 * DIGEST_BYTES,
+};
+#define SCRIPTS_BYTES_MAX (64 * HS_MIB)
+
+struct script {
+	unsigned char digest[DIGEST_BYTES];
+	char *text;
+	size_t len;
+};
+
+/* What one worker has noted lately; nobody else looks at it. */
+struct seen {
+	uint64_t hash[SEEN];
+};
+
+struct hs_scripts {
+	uv_mutex_t mutex;
+	struct script ring[SCRIPTS_MAX]; /* from the oldest on; written over */
+	uint32_t oldest, count;
+	size_t bytes;
+	struct seen *seen;
+};
+
+struct hs_scripts *hs_scripts_create(uint32_t workers)
+{
+	struct hs_scripts *scripts = hs_mem_zalloc(sizeof *scripts);
+
+	hs_check(uv_mutex_init(&scripts->mutex) == 0);
+	scripts->seen = hs_mem_zalloc(workers * sizeof *scripts->seen);
+	return scripts;
+}
+
+static void drop_oldest(struct hs_scripts *scripts)
+{
+	struct script *script = &scripts->ring[scripts->oldest];
+
+	scripts->bytes -= script->len;
+	hs_mem_free(&script->text);
+	scripts->oldest = (scripts->oldest + 1) % SCRIPTS_MAX;
+	scripts->count--;
+}
+
+void hs_scripts_destroy(struct hs_scripts **pointer)
+{
+	struct hs_scripts *scripts = *pointer;
+
+	while (scripts->count > 0)
+		drop_oldest(scripts);
+	uv_mutex_destroy(&scripts->mutex);
+	hs_mem_free(&scripts->seen);
+	hs_mem_free(pointer);
+}
+
+static struct script *find(struct hs_scripts *scripts, const unsigned char *digest)
+{
+	for (uint32_t i = 0; i < scripts->count; i++) {
+		struct script *script = &scripts->ring[(scripts->oldest + i) % SCRIPTS_MAX];
+
+		if (memcmp(script->digest, digest, DIGEST_BYTES) == 0)
+			return script;
+	}
+	return NULL;
+}
+
+static void keep(struct hs_scripts *scripts, struct hs_bytes text)
+{
+	unsigned char digest[EVP_MAX_MD_SIZE];
+
+	if (EVP_Digest(text.data, text.len, digest, NULL, EVP_sha1(), NULL) != 1)
+		return;
+	uv_mutex_lock(&scripts->mutex);
+	if (!find(scripts, digest)) {
+		while (scripts->count == SCRIPTS_MAX ||
+		       (scripts->count > 0 && scripts->bytes + text.len > SCRIPTS_BYTES_MAX))
+			drop_oldest(scripts);
+
+		struct script *script =
+			&scripts->ring[(scripts->oldest + scripts->count) % SCRIPTS_MAX];
+
+		memcpy(script->digest, digest, DIGEST_BYTES);
+		script->text = hs_mem_dup(text.data, text.len);
+		script->len = text.len;
+		scripts->bytes += text.len;
+		scripts->count++;
+	}
+	uv_mutex_unlock(&scripts->mutex);
+}
+
+void hs_scripts_note(struct hs_scripts *scripts, const struct hs_op *op)
+{
+	const char *name = op->command->name;
+	struct hs_bytes text;
+	uint64_t hash, *seen;
+
+	if (op->command->id < HS_CMD_IDS || op->kind != HS_OP_COMMAND)
+		return; /* none of our own rows has a script */
+	if (name[0] == 'e' && op->argc >= 2 &&
+	    (strcmp(name, "eval") == 0 || strcmp(name, "eval_ro") == 0))
+		text = op->argv[1];
+	else if (name[0] == 's' && op->argc == 3 && strcmp(name, "script|load") == 0)
+		text = op->argv[2];
+	else
+		return;
+	if (text.len == 0 || text.len > SCRIPTS_BYTES_MAX)
+		return;
+	hash = hs_hash(text, 0);
+	seen = &scripts->seen[op->worker].hash[hash % SEEN];
+	if (*seen == hash)
+		return;
+	*seen = hash;
+	keep(scripts, text);
+}
+
+bool hs_scripts_find(struct hs_scripts *scripts, struct hs_bytes digest, struct hs_buf *script)
+{
+	unsigned char wanted[DIGEST_BYTES] = {0};
+	const struct script *found;
+
+	if (digest.len != DIGEST_DIGITS)
+		return false;
+	for (size_t i = 0; i < DIGEST_DIGITS; i++) {
+		int digit = tolower((unsigned char)digest.data[i]);
+
+		if (!isxdigit(digit))
+			return false;
+		digit = digit <= '9' ? digit - '0' : digit - 'a' + 10;
+		wanted[i / 2] = (unsigned char)(wanted[i / 2] << 4 | digit);
+	}
+	uv_mutex_lock(&scripts->mutex);
+	found = find(scripts, wanted);
+	if (found)
+		hs_buf_append(script, found->text, found->len);
+	uv_mutex_unlock(&scripts->mutex);
+	return found != NULL;
+}
