@@ -164,6 +164,14 @@ static inline size_t hs_keys_next(struct hs_key_walk *walk)
 	return hs_keys_next_spec(walk);
 }
 
+/* The position of the key of a command that always has just one; 0 for others. */
+static inline size_t hs_keys_only(const struct hs_command *command, size_t argc)
+{
+	size_t at = (size_t)command->key_first;
+
+	return command->key_first == command->key_last && at < argc ? at : 0;
+}
+
 /* The positions of the keys among `argc` arguments, as first, last, step with last resolved, for
  * commands that are split by key: their rows have the three numbers. Returns how many there are; 0
  * for none. */
@@ -173,11 +181,13 @@ size_t hs_command_keys(const struct hs_command *command, size_t argc, size_t *fi
 bool hs_command_blocks(const struct hs_command *command, size_t argc, const struct hs_bytes *argv);
 
 struct hs_reply;
+struct hs_learned;
 
-/* Answers COMMAND itself and its subcommands (COUNT, INFO, DOCS, LIST, GETKEYS, HELP) from the
- * table. `command` is the row of one of those, and `argc` fits its arity. */
-void hs_command_describe(const struct hs_command *command, struct hs_reply *reply, size_t argc,
-			 const struct hs_bytes *argv);
+/* Answers COMMAND itself and its subcommands (COUNT, INFO, DOCS, LIST, GETKEYS, GETKEYSANDFLAGS,
+ * HELP) from the table and from what is learned from a server (NULL: nothing), but for what is
+ * refused anyway. `command` is the row of one of those, and `argc` fits its arity. */
+void hs_command_describe(const struct hs_command *command, const struct hs_learned *learned,
+			 struct hs_reply *reply, size_t argc, const struct hs_bytes *argv);
 
 /* Answers HELP of a container: a line for each subcommand and one that explains it. */
 void hs_command_help(const struct hs_command *parent, struct hs_reply *reply);

@@ -4,21 +4,62 @@
 #include "base/glob.h"
 #include "command/rows.h"
 
-const struct hs_command *hs_command_next(enum hs_command_id parent,
-					 const struct hs_command *command)
+/* Whether a row is shown: what is refused, or was made up for a server that does not know it by
+ * itself, is not; nor what only stands in for a server's own. */
+static bool is_shown(const struct hs_learned *learned, const struct hs_command *command)
 {
-	for (size_t id = (command ? command->id : parent) + 1; id < HS_CMD_IDS; id++)
-		if (hs_command_table[id]->parent == parent)
-			return hs_command_table[id];
+	size_t elements;
+
+	if (command->id >= HS_CMD_IDS) {
+		hs_learned_said(command, &elements);
+		return elements > 0 && !command->refused;
+	}
+	return !(command->flags & HS_CMD_STAND_IN) ||
+	       !hs_learned_sub(learned, hs_command_by_id(command->parent),
+			       hs_bytes_of(strchr(command->name, '|') + 1));
+}
+
+/* All rows one behind the other: our own from 1 on, then those of the set; NULL at the end. */
+static const struct hs_command *row_at(const struct hs_learned *learned, size_t index)
+{
+	if (index < HS_CMD_IDS - 1)
+		return hs_command_table[index + 1];
+	index -= HS_CMD_IDS - 1;
+	return index < hs_learned_count(learned) ? hs_learned_at(learned, index) : NULL;
+}
+
+static bool is_below(const struct hs_command *command, const struct hs_command *parent)
+{
+	size_t len;
+
+	if (!parent)
+		return command->parent == HS_CMD_ID_NONE;
+	if (command->parent != parent->id)
+		return false;
+	len = strlen(parent->name); /* identifiers may be shared */
+	return strncmp(command->name, parent->name, len) == 0 && command->name[len] == '|';
+}
+
+const struct hs_command *hs_command_walk_next(struct hs_command_walk *walk)
+{
+	const struct hs_command *command;
+
+	if (walk->parent && walk->parent->place != HS_PLACE_PARENT)
+		return NULL;
+	while ((command = row_at(walk->learned, walk->next))) {
+		walk->next++;
+		if (is_below(command, walk->parent) && is_shown(walk->learned, command))
+			return command;
+	}
 	return NULL;
 }
 
-size_t hs_command_count(enum hs_command_id parent)
+size_t hs_command_walk_count(const struct hs_command_walk *walk)
 {
-	const struct hs_command *command = NULL;
+	struct hs_command_walk rest = *walk;
 	size_t count = 0;
 
-	while ((command = hs_command_next(parent, command)))
+	while (hs_command_walk_next(&rest))
 		count++;
 	return count;
 }
@@ -40,67 +81,74 @@ struct hs_bytes hs_command_word(struct hs_bytes *rest)
 	return word;
 }
 
-/* A command by its full name: "get", "client|id". */
-static const struct hs_command *find_full(struct hs_bytes name)
+/* A command by its full name: "get", "client|id". NULL for one that is not shown. */
+static const struct hs_command *find_full(const struct hs_learned *learned, struct hs_bytes name)
 {
 	const char *bar = name.len > 0 ? memchr(name.data, '|', name.len) : NULL;
-	struct hs_bytes head = name;
-	const struct hs_command *command;
+	struct hs_bytes words[2] = {name, {"", 0}};
+	const struct hs_command *command, *parent;
 
-	if (bar)
-		head.len = (size_t)(bar - name.data);
-	command = hs_command_find(head);
-	if (!command || !bar)
-		return command;
-	return hs_command_sub(command, (struct hs_bytes){bar + 1, name.len - head.len - 1});
+	if (bar) {
+		words[0].len = (size_t)(bar - name.data);
+		words[1] = (struct hs_bytes){bar + 1, name.len - words[0].len - 1};
+	}
+	command = hs_learned_resolve(learned, bar ? 2 : 1, words, &parent);
+	if (!command || !is_shown(learned, command) || (bar && command->parent == HS_CMD_ID_NONE))
+		return NULL;
+	return command;
 }
 
-static void reply_info(struct hs_reply *reply, size_t names, const struct hs_bytes *name)
+static void reply_info(struct hs_reply *reply, const struct hs_learned *learned, size_t names,
+		       const struct hs_bytes *name)
 {
-	const struct hs_command *command = NULL;
+	struct hs_command_walk walk = {learned, NULL, 0};
+	const struct hs_command *command;
 
 	if (names == 0) {
-		hs_reply_array(reply, hs_command_count(HS_CMD_ID_NONE));
-		while ((command = hs_command_next(HS_CMD_ID_NONE, command)))
-			hs_command_reply_info(reply, command);
+		hs_reply_array(reply, hs_command_walk_count(&walk));
+		while ((command = hs_command_walk_next(&walk)))
+			hs_command_reply_info(reply, command, learned);
 		return;
 	}
 	hs_reply_array(reply, names);
 	for (size_t i = 0; i < names; i++) {
-		command = find_full(name[i]);
+		command = find_full(learned, name[i]);
 		if (command)
-			hs_command_reply_info(reply, command);
+			hs_command_reply_info(reply, command, learned);
 		else
 			hs_reply_null(reply);
 	}
 }
 
-static void reply_named_docs(struct hs_reply *reply, const struct hs_command *command)
+static void reply_named_docs(struct hs_reply *reply, const struct hs_learned *learned,
+			     const struct hs_command *command)
 {
 	hs_reply_bulk_text(reply, command->name);
-	hs_command_reply_docs(reply, command);
+	hs_command_reply_docs(reply, command, learned);
 }
 
 /* Unlike INFO, DOCS leaves out the names it does not know. */
-static void reply_docs(struct hs_reply *reply, size_t names, const struct hs_bytes *name)
+static void reply_docs(struct hs_reply *reply, const struct hs_learned *learned, size_t names,
+		       const struct hs_bytes *name)
 {
-	const struct hs_command *command = NULL;
+	struct hs_command_walk walk = {learned, NULL, 0};
+	const struct hs_command *command;
 	size_t known = 0;
 
 	if (names == 0) {
-		hs_reply_map(reply, hs_command_count(HS_CMD_ID_NONE));
-		while ((command = hs_command_next(HS_CMD_ID_NONE, command)))
-			reply_named_docs(reply, command);
+		hs_reply_map(reply, hs_command_walk_count(&walk));
+		while ((command = hs_command_walk_next(&walk)))
+			reply_named_docs(reply, learned, command);
 		return;
 	}
 	for (size_t i = 0; i < names; i++)
-		if (find_full(name[i]))
+		if (find_full(learned, name[i]))
 			known++;
 	hs_reply_map(reply, known);
 	for (size_t i = 0; i < names; i++) {
-		command = find_full(name[i]);
+		command = find_full(learned, name[i]);
 		if (command)
-			reply_named_docs(reply, command);
+			reply_named_docs(reply, learned, command);
 	}
 }
 
@@ -111,10 +159,11 @@ static bool has_category(const struct hs_command *command, struct hs_bytes wante
 {
 	struct hs_bytes rest = hs_bytes_of(command->categories);
 	struct hs_bytes word;
-	char category[32];
+	char category[64];
 
 	for (word = hs_command_word(&rest); word.len > 0; word = hs_command_word(&rest)) {
-		hs_check(word.len < sizeof(category));
+		if (word.len > sizeof category) /* a server may say what it likes */
+			continue;
 		memcpy(category, word.data + 1, word.len - 1);
 		category[word.len - 1] = '\0';
 		if (hs_bytes_is_word(wanted, category))
@@ -123,12 +172,15 @@ static bool has_category(const struct hs_command *command, struct hs_bytes wante
 	return false;
 }
 
-static bool listed(const struct hs_command *command, enum list_filter filter, struct hs_bytes value)
+static bool listed(const struct hs_learned *learned, const struct hs_command *command,
+		   enum list_filter filter, struct hs_bytes value)
 {
+	if (!is_shown(learned, command))
+		return false;
 	switch (filter) {
 	case LIST_ALL:
 		return true;
-	case LIST_MODULE: /* there are no modules, so no command comes from one */
+	case LIST_MODULE: /* which command comes from one a server does not say */
 		return false;
 	case LIST_ACLCAT:
 		return has_category(command, value);
@@ -153,10 +205,12 @@ static bool parse_filter(size_t argc, const struct hs_bytes *argv, enum list_fil
 	return true;
 }
 
-static void reply_list(struct hs_reply *reply, size_t argc, const struct hs_bytes *argv)
+static void reply_list(struct hs_reply *reply, const struct hs_learned *learned, size_t argc,
+		       const struct hs_bytes *argv)
 {
 	enum list_filter filter = LIST_ALL;
 	struct hs_bytes value = {NULL, 0};
+	const struct hs_command *command;
 	size_t count = 0;
 
 	if (argc > 0) {
@@ -166,27 +220,56 @@ static void reply_list(struct hs_reply *reply, size_t argc, const struct hs_byte
 		}
 		value = argv[2];
 	}
-	for (size_t id = 1; id < HS_CMD_IDS; id++)
-		if (listed(hs_command_table[id], filter, value))
+	for (size_t i = 0; (command = row_at(learned, i)); i++)
+		if (listed(learned, command, filter, value))
 			count++;
 	hs_reply_array(reply, count);
-	for (size_t id = 1; id < HS_CMD_IDS; id++)
-		if (listed(hs_command_table[id], filter, value))
-			hs_reply_bulk_text(reply, hs_command_table[id]->name);
+	for (size_t i = 0; (command = row_at(learned, i)); i++)
+		if (listed(learned, command, filter, value))
+			hs_reply_bulk_text(reply, command->name);
 }
 
-static void reply_keys(struct hs_reply *reply, size_t argc, const struct hs_bytes *argv)
+static bool names_keys(const struct hs_command *command)
 {
-	const struct hs_command *command = hs_command_find(argv[0]);
-	size_t first, step, count;
+	for (uint8_t i = 0; i < command->key_specs_count; i++)
+		if (!(command->key_specs[i].flags & HS_KEY_NOT_KEY))
+			return true;
+	return command->key_first != 0;
+}
 
-	if (command && command->place == HS_PLACE_PARENT && argc > 1)
-		command = hs_command_sub(command, argv[1]);
+static void reply_key(struct hs_reply *reply, const struct hs_key_walk *walk, bool with_flags)
+{
+	unsigned flags = hs_keys_flags(walk);
+	size_t count = 0;
+
+	if (!with_flags) {
+		hs_reply_bulk(reply, walk->argv[walk->at]);
+		return;
+	}
+	for (unsigned flag = 1; hs_key_flag_word(flag); flag <<= 1)
+		count += (flags & flag) != 0;
+	hs_reply_array(reply, 2);
+	hs_reply_bulk(reply, walk->argv[walk->at]);
+	hs_reply_set(reply, count);
+	for (unsigned flag = 1; hs_key_flag_word(flag); flag <<= 1)
+		if (flags & flag)
+			hs_reply_status(reply, hs_key_flag_word(flag));
+}
+
+/* GETKEYS, and GETKEYSANDFLAGS. */
+static void reply_keys(struct hs_reply *reply, const struct hs_learned *learned, size_t argc,
+		       const struct hs_bytes *argv, bool with_flags)
+{
+	const struct hs_command *parent;
+	const struct hs_command *command = hs_learned_resolve(learned, argc, argv, &parent);
+	struct hs_key_walk walk;
+	size_t count = 0;
+
 	if (!command) {
 		hs_reply_error(reply, "ERR Invalid command specified");
 		return;
 	}
-	if (command->key_first == 0) {
+	if (!names_keys(command)) {
 		hs_reply_error(reply, "ERR The command has no key arguments");
 		return;
 	}
@@ -194,33 +277,47 @@ static void reply_keys(struct hs_reply *reply, size_t argc, const struct hs_byte
 		hs_reply_error(reply, "ERR Invalid number of arguments specified for command");
 		return;
 	}
-	count = hs_command_keys(command, argc, &first, &step);
+	hs_keys_begin(&walk, command, argc, argv);
+	while (hs_keys_next(&walk) > 0)
+		count += !(hs_keys_flags(&walk) & HS_KEY_NOT_KEY);
+	if (walk.wrong)
+		count = 0;
+	if (count == 0 && !(command->flags & HS_CMD_NO_MANDATORY_KEYS)) {
+		hs_reply_error(reply, "ERR Invalid arguments specified for command");
+		return;
+	}
 	hs_reply_array(reply, count);
-	for (size_t i = 0; i < count; i++)
-		hs_reply_bulk(reply, argv[first + i * step]);
+	hs_keys_begin(&walk, command, argc, argv);
+	while (count > 0 && hs_keys_next(&walk) > 0)
+		if (!(hs_keys_flags(&walk) & HS_KEY_NOT_KEY))
+			reply_key(reply, &walk, with_flags);
 }
 
-void hs_command_describe(const struct hs_command *command, struct hs_reply *reply, size_t argc,
-			 const struct hs_bytes *argv)
+void hs_command_describe(const struct hs_command *command, const struct hs_learned *learned,
+			 struct hs_reply *reply, size_t argc, const struct hs_bytes *argv)
 {
+	struct hs_command_walk whole = {learned, NULL, 0};
+
 	switch (command->id) {
 	case HS_CMD_ID_COMMAND:
-		reply_info(reply, 0, NULL);
+		reply_info(reply, learned, 0, NULL);
 		return;
 	case HS_CMD_ID_COMMAND_COUNT:
-		hs_reply_int(reply, (int64_t)hs_command_count(HS_CMD_ID_NONE));
+		hs_reply_int(reply, (int64_t)hs_command_walk_count(&whole));
 		return;
 	case HS_CMD_ID_COMMAND_INFO:
-		reply_info(reply, argc - 2, argv + 2);
+		reply_info(reply, learned, argc - 2, argv + 2);
 		return;
 	case HS_CMD_ID_COMMAND_DOCS:
-		reply_docs(reply, argc - 2, argv + 2);
+		reply_docs(reply, learned, argc - 2, argv + 2);
 		return;
 	case HS_CMD_ID_COMMAND_LIST:
-		reply_list(reply, argc - 2, argv + 2);
+		reply_list(reply, learned, argc - 2, argv + 2);
 		return;
 	case HS_CMD_ID_COMMAND_GETKEYS:
-		reply_keys(reply, argc - 2, argv + 2);
+	case HS_CMD_ID_COMMAND_GETKEYSANDFLAGS:
+		reply_keys(reply, learned, argc - 2, argv + 2,
+			   command->id == HS_CMD_ID_COMMAND_GETKEYSANDFLAGS);
 		return;
 	default:
 		hs_check(command->id == HS_CMD_ID_COMMAND_HELP);

@@ -10,11 +10,19 @@ static void reply_pair(struct hs_reply *reply, const char *name, const char *tex
 	hs_reply_bulk_text(reply, text);
 }
 
-void hs_command_reply_docs(struct hs_reply *reply, const struct hs_command *command)
+/* The server has more to say, but it is not asked for each command. */
+static void reply_learned(struct hs_reply *reply, const struct hs_command *command,
+			  size_t subcommands)
 {
-	size_t subcommands = command->parent == HS_CMD_ID_NONE ? hs_command_count(command->id) : 0;
-	const struct hs_command *sub = NULL;
+	hs_reply_map(reply, 3 + (subcommands > 0 ? 1u : 0u));
+	reply_pair(reply, "summary", "A command of the server behind heatsink");
+	reply_pair(reply, "group", command->group ? command->group : "generic");
+	hs_reply_bulk_text(reply, "arity");
+	hs_reply_int(reply, command->arity);
+}
 
+static void reply_own(struct hs_reply *reply, const struct hs_command *command, size_t subcommands)
+{
 	hs_reply_map(reply, 4 + (command->deprecated ? 3u : 0u) + (command->arguments ? 1u : 0u) +
 				    (subcommands > 0 ? 1u : 0u));
 	reply_pair(reply, "summary", command->summary);
@@ -32,13 +40,26 @@ void hs_command_reply_docs(struct hs_reply *reply, const struct hs_command *comm
 		hs_reply_bulk_text(reply, "arguments");
 		hs_command_reply_syntax(reply, command);
 	}
-	if (subcommands > 0) {
-		hs_reply_bulk_text(reply, "subcommands");
-		hs_reply_map(reply, subcommands);
-		while ((sub = hs_command_next(command->id, sub))) {
-			hs_reply_bulk_text(reply, sub->name);
-			hs_command_reply_docs(reply, sub);
-		}
+}
+
+void hs_command_reply_docs(struct hs_reply *reply, const struct hs_command *command,
+			   const struct hs_learned *learned)
+{
+	struct hs_command_walk walk = {learned, command, 0};
+	size_t subcommands = hs_command_walk_count(&walk);
+	const struct hs_command *sub;
+
+	if (command->id < HS_CMD_IDS)
+		reply_own(reply, command, subcommands);
+	else
+		reply_learned(reply, command, subcommands);
+	if (subcommands == 0)
+		return;
+	hs_reply_bulk_text(reply, "subcommands");
+	hs_reply_map(reply, subcommands);
+	while ((sub = hs_command_walk_next(&walk))) {
+		hs_reply_bulk_text(reply, sub->name);
+		hs_command_reply_docs(reply, sub, learned);
 	}
 }
 
@@ -67,14 +88,15 @@ static void reply_help_lines(struct hs_reply *reply, const struct hs_command *su
 void hs_command_help(const struct hs_command *parent, struct hs_reply *reply)
 {
 	const struct hs_command *help = hs_command_sub(parent, HS_LIT("help"));
-	const struct hs_command *sub = NULL;
+	struct hs_command_walk walk = {NULL, parent, 0};
+	const struct hs_command *sub;
 	bool alone = parent->arity == -1; /* it means something without a subcommand */
 	char line[128];
 	char name[32];
 
 	snprintf(name, sizeof(name), "%s", parent->name);
 	capitals(name);
-	hs_reply_array(reply, 1 + (alone ? 2u : 0u) + 2 * hs_command_count(parent->id));
+	hs_reply_array(reply, 1 + (alone ? 2u : 0u) + 2 * hs_command_walk_count(&walk));
 	snprintf(line, sizeof(line),
 		 "%s <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", name);
 	hs_reply_status(reply, line);
@@ -83,7 +105,7 @@ void hs_command_help(const struct hs_command *parent, struct hs_reply *reply)
 		snprintf(line, sizeof(line), "    %s.", parent->summary);
 		hs_reply_status(reply, line);
 	}
-	while ((sub = hs_command_next(parent->id, sub)))
+	while ((sub = hs_command_walk_next(&walk)))
 		if (sub != help)
 			reply_help_lines(reply, sub);
 	if (help)

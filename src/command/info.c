@@ -22,6 +22,8 @@ static const struct {
 	{HS_CMD_NO_MULTI, "no_multi"},
 	{HS_CMD_MOVABLEKEYS, "movablekeys"},
 	{HS_CMD_ALLOW_BUSY, "allow_busy"},
+	{HS_CMD_BLOCKING, "blocking"},
+	{HS_CMD_PUBSUB, "pubsub"},
 };
 
 static void reply_flags(struct hs_reply *reply, unsigned flags)
@@ -117,11 +119,8 @@ static void reply_key_specs(struct hs_reply *reply, const struct hs_command *com
 	reply_key_spec(reply, hs_bytes_of(comma + 1), first + 1, 0, 1);
 }
 
-void hs_command_reply_info(struct hs_reply *reply, const struct hs_command *command)
+static void reply_own(struct hs_reply *reply, const struct hs_command *command)
 {
-	size_t subcommands = command->parent == HS_CMD_ID_NONE ? hs_command_count(command->id) : 0;
-	const struct hs_command *sub = NULL;
-
 	hs_reply_array(reply, 10);
 	hs_reply_bulk_text(reply, command->name);
 	hs_reply_int(reply, command->arity);
@@ -132,11 +131,24 @@ void hs_command_reply_info(struct hs_reply *reply, const struct hs_command *comm
 	reply_words(reply, hs_bytes_of(command->categories), true);
 	reply_words(reply, hs_bytes_of(command->tips ? command->tips : ""), false);
 	reply_key_specs(reply, command);
+}
+
+void hs_command_reply_info(struct hs_reply *reply, const struct hs_command *command,
+			   const struct hs_learned *learned)
+{
+	struct hs_command_walk walk = {learned, command, 0};
+	size_t subcommands = hs_command_walk_count(&walk);
+	const struct hs_command *sub;
+
+	if (command->id < HS_CMD_IDS)
+		reply_own(reply, command);
+	else if (!hs_learned_reply_said(reply, command))
+		return;
 	if (subcommands == 0) {
 		hs_reply_set(reply, 0); /* Redis: none are a set, some are an array */
 		return;
 	}
 	hs_reply_array(reply, subcommands);
-	while ((sub = hs_command_next(command->id, sub)))
-		hs_command_reply_info(reply, sub);
+	while ((sub = hs_command_walk_next(&walk)))
+		hs_command_reply_info(reply, sub, learned);
 }

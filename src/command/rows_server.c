@@ -36,6 +36,14 @@ ROW(COMMAND_GETKEYS,
 	.arguments = "command-name [arg ...]",
 	.summary = "Finds the keys in a request");
 
+ROW(COMMAND_GETKEYSANDFLAGS,
+	.name = "command|getkeysandflags", .parent = HS_CMD_ID_COMMAND, .place = HS_PLACE_CORE,
+	.arity = -4,
+	.flags = HS_CMD_LOADING | HS_CMD_STALE, .categories = "@slow @connection",
+	.group = "server", .since = "7.0.0", .complexity = "O(N), N the number of arguments",
+	.arguments = "command-name [arg ...]",
+	.summary = "Finds the keys in a request, and what it does to each");
+
 ROW(COMMAND_HELP,
 	.name = "command|help", .parent = HS_CMD_ID_COMMAND, .place = HS_PLACE_CORE,
 	.arity = 2,

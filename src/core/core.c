@@ -39,6 +39,11 @@ void hs_core_configure(struct hs_core *core, const struct hs_core_options *optio
 	core->options = *options;
 }
 
+void hs_core_learn(struct hs_core *core, const struct hs_learned *learned)
+{
+	core->learned = learned;
+}
+
 struct hs_core_stats *hs_core_stats(struct hs_core *core)
 {
 	return &core->stats;

@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/now.h"
 #include "command/command.h"
+#include "command/learned.h"
 #include "core/news.h"
 #include "core/op.h"
 #include "heat/heat.h"
@@ -100,7 +101,7 @@ struct hs_core_stats {
 	struct hs_counter cut_query;  /* clients cut off at their query limit */
 	struct hs_counter protocol_errors;
 	struct hs_counter inflight; /* requests waiting for an engine now */
-	struct hs_core_command_stats command[HS_CMD_IDS];
+	struct hs_core_command_stats command[HS_CMD_IDS_ALL]; /* by identifier */
 };
 
 struct hs_core *hs_core_create(const struct hs_core_world *world,
@@ -109,6 +110,10 @@ struct hs_core *hs_core_create(const struct hs_core_world *world,
 void hs_core_destroy(struct hs_core **core);
 
 void hs_core_configure(struct hs_core *core, const struct hs_core_options *options);
+
+/* The commands of the server behind the engine, from now on; NULL: none. The caller keeps the set
+ * that was there before until this has returned in all cores. */
+void hs_core_learn(struct hs_core *core, const struct hs_learned *learned);
 struct hs_core_stats *hs_core_stats(struct hs_core *core);
 
 /* Who connected; the texts are copied. */

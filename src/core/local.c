@@ -73,7 +73,7 @@ static void run_describe(struct hs_core *core, struct hs_session *session,
 			 struct hs_reply *reply)
 {
 	UNUSED(core, session, command, argc, argv);
-	hs_command_describe(command, reply, argc, argv);
+	hs_command_describe(command, core->learned, reply, argc, argv);
 }
 
 static void run_help(struct hs_core *core, struct hs_session *session,
@@ -154,6 +154,7 @@ hs_local_run *hs_local_find(enum hs_command_id id)
 		[HS_CMD_ID_COMMAND_COUNT] = run_describe,
 		[HS_CMD_ID_COMMAND_DOCS] = run_describe,
 		[HS_CMD_ID_COMMAND_GETKEYS] = run_describe,
+		[HS_CMD_ID_COMMAND_GETKEYSANDFLAGS] = run_describe,
 		[HS_CMD_ID_COMMAND_HELP] = run_help,
 		[HS_CMD_ID_COMMAND_INFO] = run_describe,
 		[HS_CMD_ID_COMMAND_LIST] = run_describe,
@@ -180,5 +181,6 @@ hs_local_run *hs_local_find(enum hs_command_id id)
 		[HS_CMD_ID_UNWATCH] = hs_local_unwatch,
 	};
 
+	hs_check(id < HS_CMD_IDS);
 	return table[id];
 }

@@ -107,6 +107,7 @@ enum { HS_CORE_HEAT = 1 };
 struct hs_core {
 	struct hs_core_world world;
 	struct hs_core_options options;
+	const struct hs_learned *learned; /* the commands of a server behind it; or NULL */
 	struct hs_core_stats stats;
 	struct hs_link sessions;
 	struct hs_link sendable;

@@ -193,14 +193,27 @@ static void reject_subcommand(struct hs_core *core, struct hs_session *session,
 	char upper[32];
 	size_t len = 0;
 
-	for (; parent->name[len] && len + 1 < sizeof upper; len++)
-		upper[len] = (char)(parent->name[len] - ('a' - 'A'));
+	for (; parent->name[len] && len + 1 < sizeof upper; len++) {
+		char c = parent->name[len];
+
+		upper[len] = c >= 'a' && c <= 'z' ? (char)(c - ('a' - 'A')) : c;
+	}
 	upper[len] = '\0';
 	/* DEBUG checks its words itself in Redis, and says so in its own way. */
 	snprintf(text, sizeof text, "ERR unknown subcommand%s '%.*s'. Try %s HELP.",
 		 parent->id == HS_CMD_ID_DEBUG ? " or wrong number of arguments for" : "",
 		 (int)(name.len < 128 ? name.len : 128), name.data, upper);
 	reject(core, session, NULL, text);
+}
+
+static void reject_refused(struct hs_core *core, struct hs_session *session,
+			   const struct hs_command *command)
+{
+	char text[256];
+
+	snprintf(text, sizeof text, "ERR '%s' is not for clients of heatsink: %s", command->name,
+		 command->refused);
+	reject(core, session, command, text);
 }
 
 static void run_local(struct hs_core *core, struct hs_session *session,
@@ -418,9 +431,13 @@ static void run_host(struct hs_core *core, struct hs_session *session,
 static int shared_slot(const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
 		       uint16_t *slot)
 {
+	size_t at = hs_keys_only(command, argc);
 	struct hs_key_walk walk;
-	size_t at;
 
+	if (at > 0) {
+		*slot = hs_slot_of(argv[at]);
+		return 0;
+	}
 	hs_keys_begin(&walk, command, argc, argv);
 	at = hs_keys_next(&walk);
 	if (at == 0)
@@ -470,8 +487,11 @@ static void run(struct hs_core *core, struct hs_session *session, const struct h
 		else
 			run_local(core, session, command, argc, argv);
 		break;
-	case HS_PLACE_PARENT: /* COMMAND alone */
-		run_local(core, session, command, argc, argv);
+	case HS_PLACE_PARENT: /* alone: COMMAND, or what a server makes of it */
+		if (command->id < HS_CMD_IDS)
+			run_local(core, session, command, argc, argv);
+		else
+			run_partition(core, session, command, slot, argc, argv);
 		break;
 	case HS_PLACE_REFUSED:
 		hs_check(false); /* dispatch said so */
@@ -550,30 +570,37 @@ void hs_step_cancel(struct hs_core *core, struct hs_session *session)
 	}
 }
 
+/* The row of a request: ours, or one that is learned. NULL: there is none, and that is said. */
+static const struct hs_command *find_row(struct hs_core *core, struct hs_session *session,
+					 size_t argc, const struct hs_bytes *argv)
+{
+	const struct hs_command *command = hs_command_find(argv[0]), *parent;
+
+	if (!command)
+		command = hs_learned_find(core->learned, argv[0]);
+	if (command && command->place != HS_PLACE_PARENT && !(command->flags & HS_CMD_CONTAINER))
+		return command;
+	command = hs_learned_resolve(core->learned, argc, argv, &parent);
+	if (command)
+		return command;
+	if (parent)
+		reject_subcommand(core, session, parent, argv[1]);
+	else if (speaks_http(argv[0]))
+		cut_off_browser(core, session);
+	else
+		reject_unknown(core, session, argc, argv);
+	return NULL;
+}
+
 /* False: not now, its client has others under way. */
 static bool dispatch(struct hs_core *core, struct hs_session *session, size_t argc,
 		     const struct hs_bytes *argv)
 {
-	const struct hs_command *command = hs_command_find(argv[0]);
+	const struct hs_command *command = find_row(core, session, argc, argv);
 	uint16_t slot = 0;
 
-	if (!command && speaks_http(argv[0])) {
-		cut_off_browser(core, session);
+	if (!command)
 		return true;
-	}
-	if (!command) {
-		reject_unknown(core, session, argc, argv);
-		return true;
-	}
-	if (command->place == HS_PLACE_PARENT && argc > 1) {
-		const struct hs_command *sub = hs_command_sub(command, argv[1]);
-
-		if (!sub) {
-			reject_subcommand(core, session, command, argv[1]);
-			return true;
-		}
-		command = sub;
-	}
 	session->last_command = command;
 	if (!hs_command_arity_fits(command, argc)) {
 		char text[128];
@@ -585,6 +612,10 @@ static bool dispatch(struct hs_core *core, struct hs_session *session, size_t ar
 	}
 	if (!session->authenticated && !may_precede_auth(command)) {
 		reject(core, session, command, "NOAUTH Authentication required.");
+		return true;
+	}
+	if (command->place == HS_PLACE_REFUSED) {
+		reject_refused(core, session, command);
 		return true;
 	}
 	session->alone = must_be_alone(core, session, command, argc, argv);

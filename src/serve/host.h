@@ -15,7 +15,7 @@ struct hs_totals {
 	uint64_t errors, cut_output, cut_query, protocol_errors, inflight;
 	struct {
 		uint64_t calls, time_ns, rejected, failed;
-	} command[HS_CMD_IDS];
+	} command[HS_CMD_IDS_ALL];
 };
 
 /* What the main thread needs of the options that may change: copies, as last published. */
@@ -30,6 +30,7 @@ struct hs_host {
 	int flags_count;
 	struct hs_log *log;
 	struct hs_engine *engine;
+	const struct hs_learned *learned; /* the commands of a server behind it; or NULL */
 	struct hs_worker *workers;
 	uint32_t workers_count;
 	char run_id[41];

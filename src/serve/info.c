@@ -25,11 +25,21 @@ static void write_fields(const struct hs_info_facts *facts, const char *section,
 	}
 }
 
+const char *hs_info_command_name(const struct hs_host *host, int id)
+{
+	const char *learned;
+
+	if (id < HS_CMD_IDS)
+		return hs_command_by_id((enum hs_command_id)id)->name;
+	learned = hs_learned_name(host->learned, (unsigned)id);
+	return learned ? learned : "unknown";
+}
+
 static void write_commandstats(const struct hs_info_facts *facts, const char *section,
 			       struct hs_buf *text)
 {
 	(void)section;
-	for (int id = HS_CMD_ID_NONE + 1; id < HS_CMD_IDS; id++) {
+	for (int id = HS_CMD_ID_NONE + 1; id < HS_CMD_IDS_ALL; id++) {
 		uint64_t calls = facts->since.command[id].calls;
 		uint64_t rejected = facts->since.command[id].rejected;
 		uint64_t usec = facts->since.command[id].time_ns / 1000;
@@ -39,9 +49,8 @@ static void write_commandstats(const struct hs_info_facts *facts, const char *se
 		hs_buf_printf(text,
 			      "cmdstat_%s:calls=%llu,usec=%llu,usec_per_call=%.2f,"
 			      "rejected_calls=%llu,failed_calls=%llu\r\n",
-			      hs_command_by_id((enum hs_command_id)id)->name,
-			      (unsigned long long)calls, (unsigned long long)usec,
-			      calls ? (double)usec / (double)calls : 0.0,
+			      hs_info_command_name(facts->host, id), (unsigned long long)calls,
+			      (unsigned long long)usec, calls ? (double)usec / (double)calls : 0.0,
 			      (unsigned long long)rejected,
 			      (unsigned long long)facts->since.command[id].failed);
 	}
@@ -92,7 +101,7 @@ void hs_info_totals(const struct hs_host *host, struct hs_totals *totals)
 		totals->cut_query += hs_counter_get(&stats->cut_query);
 		totals->protocol_errors += hs_counter_get(&stats->protocol_errors);
 		totals->inflight += hs_counter_get(&stats->inflight);
-		for (int id = 0; id < HS_CMD_IDS; id++) {
+		for (int id = 0; id < HS_CMD_IDS_ALL; id++) {
 			const struct hs_core_command_stats *command = &stats->command[id];
 
 			totals->command[id].calls += hs_counter_get(&command->calls);
@@ -119,7 +128,7 @@ static void subtract_baseline(struct hs_info_facts *facts)
 	since->cut_output -= base->cut_output;
 	since->cut_query -= base->cut_query;
 	since->protocol_errors -= base->protocol_errors;
-	for (int id = 0; id < HS_CMD_IDS; id++) {
+	for (int id = 0; id < HS_CMD_IDS_ALL; id++) {
 		since->command[id].calls -= base->command[id].calls;
 		since->command[id].time_ns -= base->command[id].time_ns;
 		since->command[id].rejected -= base->command[id].rejected;

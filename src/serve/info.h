@@ -36,6 +36,9 @@ struct hs_info_row {
 extern const struct hs_info_row hs_info_rows[];
 extern const size_t hs_info_rows_count;
 
+/* The name of a command that is counted, ours or a server's. */
+const char *hs_info_command_name(const struct hs_host *host, int id);
+
 void hs_info_gather(struct hs_host *host, struct hs_info_facts *facts);
 
 #endif

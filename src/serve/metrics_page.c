@@ -76,7 +76,8 @@ static double failed(const struct hs_totals *totals, int id)
 }
 
 /* What INFO's commandstats has in one line is a family each. */
-static void write_commands(struct hs_metrics *metrics, const struct hs_totals *totals)
+static void write_commands(struct hs_metrics *metrics, const struct hs_host *host,
+			   const struct hs_totals *totals)
 {
 	static const struct {
 		const char *name, *help;
@@ -91,12 +92,12 @@ static void write_commands(struct hs_metrics *metrics, const struct hs_totals *t
 
 	for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
 		hs_metrics_family(metrics, "", families[i].name, "counter", families[i].help);
-		for (int id = HS_CMD_ID_NONE + 1; id < HS_CMD_IDS; id++) {
-			const struct hs_command *command = hs_command_by_id((enum hs_command_id)id);
-			struct hs_metrics_label label = {"command", hs_bytes_of(command->name)};
+		for (int id = HS_CMD_ID_NONE + 1; id < HS_CMD_IDS_ALL; id++) {
+			struct hs_metrics_label label = {"command", {NULL, 0}};
 
 			if (totals->command[id].calls == 0 && totals->command[id].rejected == 0)
 				continue;
+			label.value = hs_bytes_of(hs_info_command_name(host, id));
 			hs_metrics_value(metrics, (struct hs_metrics_labels){&label, 1},
 					 families[i].get(totals, id));
 		}
@@ -112,7 +113,7 @@ void hs_metrics_page(struct hs_host *host, struct hs_buf *text)
 	hs_host_sample_heat(host);
 	write_build(&metrics, host);
 	write_rows(&metrics, &facts);
-	write_commands(&metrics, &facts.since);
+	write_commands(&metrics, host, &facts.since);
 	hs_metrics_partitions(&metrics, host->board);
 	if (host->options->metrics_keys > 0)
 		hs_metrics_keys(&metrics, host->board, (size_t)host->options->metrics_keys,

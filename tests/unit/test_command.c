@@ -320,7 +320,7 @@ static const char *answer(int resp, const char *request)
 		command = hs_command_sub(command, argv[1]);
 	assert_non_null(command);
 	assert_true(hs_command_arity_fits(command, argc));
-	hs_command_describe(command, &reply, argc, argv);
+	hs_command_describe(command, NULL, &reply, argc, argv);
 	assert_true(out.len < sizeof(text));
 	memcpy(text, out.data, out.len);
 	text[out.len] = '\0';
@@ -459,7 +459,7 @@ static void test_getkeys(void **state)
 static void test_help_of_every_container(void **state)
 {
 	static const char heading[] =
-		"*15\r\n+COMMAND <subcommand> [<arg> [value] [opt] ...]. Subcommands are:\r\n"
+		"*17\r\n+COMMAND <subcommand> [<arg> [value] [opt] ...]. Subcommands are:\r\n"
 		"+(no subcommand)\r\n+    Describes all commands.\r\n";
 
 	(void)state;

@@ -443,8 +443,53 @@ static void test_odd_entries(void **state)
 	}
 }
 
-int main(void)
+/* --- for tests/integration/test_learned_commands.py -----------------------------------------------------
+ */
+
+/* Answers COMMAND over what a real server said: the reply to COMMAND is in the file, the questions
+ * are lines on standard input, a dialect and words with tabs between, and the answers go to
+ * standard output as they would to a client. */
+static int answer_questions(const char *path)
 {
+	static char reply_bytes[4 << 20], line[64 << 10];
+	struct hs_learned *learned;
+	char error[256];
+	FILE *file = fopen(path, "rb");
+	size_t len = file ? fread(reply_bytes, 1, sizeof reply_bytes, file) : 0;
+
+	learned = hs_learned_create((struct hs_bytes){reply_bytes, len}, NULL, error, sizeof error);
+	if (file)
+		fclose(file);
+	if (!learned) {
+		fprintf(stderr, "%s\n", error);
+		return 1;
+	}
+	while (fgets(line, sizeof line, stdin)) {
+		struct hs_buf out = {0};
+		struct hs_reply reply = {&out, atoi(line)};
+		struct hs_bytes argv[64];
+		size_t argc = 0;
+		const struct hs_command *parent;
+
+		line[strcspn(line, "\n")] = '\0';
+		for (char *word = strchr(line, '\t'); word && argc < 64; argc++) {
+			argv[argc] = (struct hs_bytes){word + 1, strcspn(word + 1, "\t")};
+			word = strchr(word + 1, '\t');
+		}
+		hs_command_describe(hs_learned_resolve(learned, argc, argv, &parent), learned,
+				    &reply, argc, argv);
+		fwrite(out.data, 1, out.len, stdout);
+		hs_buf_deinit(&out);
+	}
+	hs_learned_destroy(&learned);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 2)
+		return answer_questions(argv[1]);
+
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows),
 		cmocka_unit_test(test_places_and_merges),

@@ -1,0 +1,108 @@
+/* What a server said of a command, said again in the client's dialect. The two have the same facts;
+ * where RESP3 has sets and maps, RESP2 has arrays. Which is which nobody reading RESP2 can see, so
+ * it is known here by position and name. */
+#include "command/describe.h"
+#include "command/learned_row.h"
+#include "wire/answer.h"
+
+enum { ELEMENTS_BEFORE_SUBCOMMANDS = 9, DEPTH_MAX = 4 };
+
+static size_t count_elements(struct hs_bytes rest)
+{
+	struct hs_bytes element;
+	size_t count = 0;
+
+	while (hs_learned_entry_next(&rest, &element))
+		count++;
+	return count;
+}
+
+/* A number or a text is the same in both; nothing else is expected. */
+static void reply_scalar(struct hs_reply *reply, struct hs_bytes element)
+{
+	struct hs_answer head;
+
+	if (hs_answer_head(&head, element.data, element.len) > 0 &&
+	    (head.type == HS_ANSWER_INT || head.type == HS_ANSWER_STATUS ||
+	     (head.type == HS_ANSWER_BULK && element.data[0] == '$')))
+		hs_buf_append_bytes(reply->out, element);
+	else
+		hs_reply_null(reply);
+}
+
+static void reply_set(struct hs_reply *reply, struct hs_bytes set)
+{
+	struct hs_bytes rest = hs_learned_entry_elements(set), element;
+
+	hs_reply_set(reply, count_elements(rest));
+	while (hs_learned_entry_next(&rest, &element))
+		reply_scalar(reply, element);
+}
+
+static bool is_aggregate(struct hs_bytes element)
+{
+	struct hs_answer head;
+
+	return hs_answer_head(&head, element.data, element.len) > 0 &&
+	       (head.type == HS_ANSWER_ARRAY || head.type == HS_ANSWER_MAP);
+}
+
+static bool is_flags(struct hs_bytes element)
+{
+	struct hs_answer head;
+
+	return hs_answer_head(&head, element.data, element.len) > 0 &&
+	       hs_bytes_is_word(head.text, "flags");
+}
+
+static void reply_map(struct hs_reply *reply, struct hs_bytes map, int depth)
+{
+	struct hs_bytes rest = hs_learned_entry_elements(map), key, value;
+	size_t pairs = depth < DEPTH_MAX ? count_elements(rest) / 2 : 0;
+
+	hs_reply_map(reply, pairs);
+	for (; pairs > 0; pairs--) {
+		if (!hs_learned_entry_next(&rest, &key) || !hs_learned_entry_next(&rest, &value))
+			return; /* they were counted */
+		reply_scalar(reply, key);
+		if (is_flags(key))
+			reply_set(reply, value);
+		else if (is_aggregate(value))
+			reply_map(reply, value, depth + 1);
+		else
+			reply_scalar(reply, value);
+	}
+}
+
+static void reply_element(struct hs_reply *reply, size_t index, struct hs_bytes element)
+{
+	struct hs_bytes rest, map;
+
+	switch (index) {
+	case 2: /* flags */
+	case 6: /* categories */
+	case 7: /* tips */
+		reply_set(reply, element);
+		return;
+	case 8: /* key specs */
+		rest = hs_learned_entry_elements(element);
+		hs_reply_set(reply, count_elements(rest));
+		while (hs_learned_entry_next(&rest, &map))
+			reply_map(reply, map, 0);
+		return;
+	default:
+		reply_scalar(reply, element);
+	}
+}
+
+bool hs_learned_reply_said(struct hs_reply *reply, const struct hs_command *row)
+{
+	size_t elements;
+	struct hs_bytes rest = hs_learned_said(row, &elements), element;
+	bool more = elements == ELEMENTS_BEFORE_SUBCOMMANDS;
+
+	hs_reply_array(reply, elements + more);
+	for (size_t i = 0; i < elements && hs_learned_entry_next(&rest, &element); i++)
+		reply_element(reply, i, element);
+	return more;
+}
