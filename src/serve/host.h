@@ -30,7 +30,8 @@ struct hs_host {
 	int flags_count;
 	struct hs_log *log;
 	struct hs_engine *engine;
-	const struct hs_learned *learned; /* the commands of a server behind it; or NULL */
+	/* The commands of a server behind it; or NULL. */
+	_Atomic(const struct hs_learned *) learned;
 	struct hs_worker *workers;
 	uint32_t workers_count;
 	char run_id[41];

@@ -73,14 +73,16 @@ const struct hs_option hs_option_table[] = {
 	 .argument = "ENGINE",
 	 .help = "What keeps the data: embedded (LMDB, on this machine); or "
 		 "redis://[user:pass@]host[:port][/db], one server; or "
-		 "cluster://[user:pass@]host:port[,host:port...], a Redis or Valkey Cluster; rediss:// "
+		 "cluster://[user:pass@]host:port[,host:port...], a Redis or Valkey Cluster; "
+		 "rediss:// "
 		 "and clusters:// the same over TLS."},
 	{.name = "engine-user",
 	 .kind = HS_OPTION_TEXT,
 	 .fallback = "",
 	 .offset = AT(engine_user),
 	 .argument = "NAME",
-	 .help = "Who heatsink is to the servers behind it, unless the URL says; empty: the default "
+	 .help = "Who heatsink is to the servers behind it, unless the URL says; empty: the "
+		 "default "
 		 "user."},
 	{.name = "engine-password",
 	 .kind = HS_OPTION_TEXT,
@@ -95,7 +97,8 @@ const struct hs_option hs_option_table[] = {
 	 .min = 100,
 	 .max = 3600000,
 	 .argument = "MS",
-	 .help = "A request waits so many milliseconds for a server: through failovers and slots on "
+	 .help = "A request waits so many milliseconds for a server: through failovers and slots "
+		 "on "
 		 "the move, and for its reply. Blocking commands wait as long as they say."},
 	{.name = "engine-inflight",
 	 .kind = HS_OPTION_INT,
@@ -120,7 +123,8 @@ const struct hs_option hs_option_table[] = {
 	 .min = 1,
 	 .max = 100000,
 	 .argument = "N",
-	 .help = "Connections of one worker for clients that block (BLPOP) or WATCH; more are refused "
+	 .help = "Connections of one worker for clients that block (BLPOP) or WATCH; more are "
+		 "refused "
 		 "with BUSY."},
 	{.name = "engine-refresh",
 	 .kind = HS_OPTION_INT,

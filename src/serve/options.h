@@ -23,7 +23,7 @@ struct hs_options {
 	int64_t http_timeout;
 	int64_t metrics_keys;
 	int64_t metrics_key_names; /* enum hs_key_names */
-	char *engine; /* "embedded", or a URL */
+	char *engine;		   /* "embedded", or a URL */
 	char *engine_user;
 	char *engine_password;
 	int64_t engine_timeout, engine_refresh; /* ms */

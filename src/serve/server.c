@@ -37,8 +37,11 @@ struct hs_server {
 	uint64_t next_client_id;
 	_Atomic uint64_t slowlog_ids;
 	struct hs_engine *engine;
-	_Atomic(struct hs_learned *) learned; /* the latest; NULL: none */
-	_Atomic bool started;		      /* the workers are there */
+	/* All sets ever learned, the engine's thread's: requests under way may go on with rows of an
+	 * old one. They are few: a set comes only when a server has other commands than before. */
+	struct hs_learned **learned;
+	size_t learned_count;
+	_Atomic bool started;  /* the workers are there */
 	_Atomic bool shutdown; /* SHUTDOWN was asked for */
 	_Atomic bool finished; /* all threads joined, engine closed */
 };
@@ -105,12 +108,14 @@ static void engine_news(void *context, struct hs_news *news)
 	hs_news_unref(&news);
 }
 
-/* Sets live as long as the process: they are few, a server is asked again only when it was away. */
 static void engine_learned(void *context, struct hs_learned *learned)
 {
 	struct hs_server *server = context;
 
-	atomic_store(&server->learned, learned);
+	server->learned = hs_mem_realloc(server->learned,
+					 (server->learned_count + 1) * sizeof(struct hs_learned *));
+	server->learned[server->learned_count++] = learned;
+	atomic_store(&server->control.host.learned, learned);
 	for (uint32_t i = 0; i < server->workers_count; i++) {
 		struct hs_mail *mail = hs_mail_create(HS_MAIL_LEARN);
 
@@ -333,6 +338,9 @@ static void join_all(void *argument)
 	for (uint32_t i = 0; i < server->workers_count; i++)
 		hs_heat_destroy(&server->heats[i]);
 	hs_mem_free(&server->heats);
+	while (server->learned_count > 0)
+		hs_learned_destroy(&server->learned[--server->learned_count]);
+	hs_mem_free(&server->learned);
 	server->finished = true;
 	uv_async_send(&server->wake);
 }
@@ -476,8 +484,14 @@ static void start_workers(struct hs_server *server)
 		hs_worker_init(&server->workers[i], server, i, server->options, server->engine,
 			       &server->slowlog_ids, seed);
 	}
-	for (uint32_t i = 0; i < server->workers_count; i++)
+	atomic_store(&server->started, true);
+	for (uint32_t i = 0; i < server->workers_count; i++) {
+		struct hs_mail *mail = hs_mail_create(HS_MAIL_LEARN);
+
+		mail->learned = atomic_load(&server->control.host.learned);
+		hs_worker_post(&server->workers[i], mail);
 		hs_worker_start(&server->workers[i]);
+	}
 }
 
 static void announce(const struct hs_server *server)

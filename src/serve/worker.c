@@ -236,6 +236,7 @@ static void open_mail(struct hs_worker *worker, struct hs_mail *mail)
 		worker->requirepass = (char *)(uintptr_t)mail->options.requirepass;
 		break;
 	case HS_MAIL_LEARN:
+		hs_core_learn(worker->core, mail->learned);
 		break;
 	case HS_MAIL_DRAIN:
 		worker->draining = true;

@@ -102,8 +102,7 @@ static void on_written(uv_write_t *write, int status);
 /* Writes `sending`, from `at` on. */
 static void write_on(struct hs_conn *conn, size_t at)
 {
-	uv_buf_t buffer =
-		uv_buf_init(conn->sending.data + at, (unsigned)(conn->sending.len - at));
+	uv_buf_t buffer = uv_buf_init(conn->sending.data + at, (unsigned)(conn->sending.len - at));
 
 	conn->writing = true;
 	if (uv_write(&conn->write, (uv_stream_t *)&conn->tcp, &buffer, 1, on_written) != 0)
@@ -231,8 +230,7 @@ static int64_t read_id(struct hs_bytes reply)
 	int64_t at = hs_answer_head(&head, reply.data, reply.len);
 
 	while (at > 0 && (size_t)at < reply.len) {
-		int64_t used =
-			hs_answer_head(&field, reply.data + at, reply.len - (size_t)at);
+		int64_t used = hs_answer_head(&field, reply.data + at, reply.len - (size_t)at);
 
 		if (used <= 0)
 			break;

@@ -16,7 +16,7 @@ struct uv_loop_s;
 
 /* How servers are met; outlives the connections. */
 struct hs_conn_identity {
-	const char *user; /* "": the default user */
+	const char *user;     /* "": the default user */
 	const char *password; /* "": none */
 	int db;
 	struct hs_tls_context *tls; /* NULL: plain */
@@ -24,7 +24,8 @@ struct hs_conn_identity {
 };
 
 struct hs_conn_calls {
-	void (*up)(void *context, int64_t server_id); /* our number in its CLIENT LIST; 0: not said */
+	void (*up)(void *context,
+		   int64_t server_id); /* our number in its CLIENT LIST; 0: not said */
 	void (*down)(void *context, const char *why);
 	/* Where to read to; NULL in `*room` 0: any buffer. May be NULL. */
 	char *(*room)(void *context, size_t *room);

@@ -187,9 +187,9 @@ bool hs_flow_send(struct hs_flow *flow, struct hs_node *node, struct hs_op *op, 
 				      node->text, node->down_why);
 	}
 	if (pipe->waiting.count >= flow->options.waiting_max)
-		return hs_flow_refuse(flow, op,
-				      "BUSY %u requests wait for %s already (engine-queue); not sent",
-				      pipe->waiting.count, node->text);
+		return hs_flow_refuse(
+			flow, op, "BUSY %u requests wait for %s already (engine-queue); not sent",
+			pipe->waiting.count, node->text);
 	hs_ops_push(&pipe->waiting, op);
 	hs_flow_count_waiting(flow, pipe, 1);
 	hs_flow_open(flow, pipe);
@@ -210,8 +210,8 @@ static struct hs_hold *hold_of(struct hs_flow *flow, uint16_t slot)
 	if (at == flow->holds_count) {
 		if (flow->holds_count == flow->holds_cap) {
 			flow->holds_cap = flow->holds_cap ? (uint16_t)(flow->holds_cap * 2) : 16;
-			flow->holds = hs_mem_realloc(flow->holds,
-						     flow->holds_cap * sizeof *flow->holds);
+			flow->holds =
+				hs_mem_realloc(flow->holds, flow->holds_cap * sizeof *flow->holds);
 		}
 		flow->holds_count++;
 	}
@@ -432,8 +432,7 @@ void hs_flow_flush(struct hs_flow *flow, struct hs_now now)
 {
 	flow->now = now;
 	while (!hs_list_empty(&flow->dirty)) {
-		struct hs_pipe *pipe =
-			hs_list_entry(flow->dirty.next, struct hs_pipe, dirty);
+		struct hs_pipe *pipe = hs_list_entry(flow->dirty.next, struct hs_pipe, dirty);
 
 		hs_list_remove(&pipe->dirty);
 		if (pipe->closing) {
@@ -477,7 +476,8 @@ static void expire_hold(struct hs_flow *flow, struct hs_ops *ops, uint16_t slot)
 		if (op->out->len > 0) /* what the server said last */
 			hs_flow_finish(flow, op);
 		else
-			hs_flow_fail(flow, op, "CLUSTERDOWN slot %u is on the move; not sent", slot);
+			hs_flow_fail(flow, op, "CLUSTERDOWN slot %u is on the move; not sent",
+				     slot);
 	}
 }
 

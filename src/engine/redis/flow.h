@@ -28,7 +28,7 @@ struct hs_routes {
 	_Atomic uint32_t refs;
 	bool cluster; /* false: one server, which has everything */
 	uint16_t nodes_count;
-	uint16_t node_of_slot[HS_SLOTS];		  /* or HS_NODE_NONE */
+	uint16_t node_of_slot[HS_SLOTS];		   /* or HS_NODE_NONE */
 	uint16_t node_of_partition[HS_PARTITIONS_MAX + 1]; /* or HS_NODE_NONE */
 	struct hs_route_node {
 		char host[HS_HOST_BYTES_MAX];
@@ -69,18 +69,18 @@ struct hs_flow_calls {
 	void (*open)(void *context, struct hs_pipe *pipe);
 	void (*close)(void *context, struct hs_pipe *pipe); /* at once, and no word more about it */
 	void (*send)(void *context, struct hs_pipe *pipe);  /* pipe->out has something */
-	void (*surprise)(void *context);		    /* the cluster is not what the routes say */
+	void (*surprise)(void *context); /* the cluster is not what the routes say */
 	/* The text of a script by its digest, for a server that has lost it; {NULL, 0}: not known. */
 	struct hs_bytes (*script)(void *context, struct hs_bytes digest);
 };
 
 /* For INFO and HEAT; any thread. */
 struct hs_flow_stats {
-	_Atomic uint64_t moved, asked, again; /* redirects followed, and tries again */
-	_Atomic uint64_t unknown, refused;    /* outcomes unknown; not sent at all */
-	_Atomic uint64_t connections;	      /* open now */
-	_Atomic uint64_t own;		      /* of them for one client */
-	_Atomic uint64_t connects, failures;  /* ever */
+	_Atomic uint64_t moved, asked, again;		 /* redirects followed, and tries again */
+	_Atomic uint64_t unknown, refused;		 /* outcomes unknown; not sent at all */
+	_Atomic uint64_t connections;			 /* open now */
+	_Atomic uint64_t own;				 /* of them for one client */
+	_Atomic uint64_t connects, failures;		 /* ever */
 	_Atomic uint32_t waiting[HS_PARTITIONS_MAX + 1]; /* by partition */
 };
 

@@ -11,11 +11,11 @@ enum {
 	HS_NODES_MAX = 1024,
 	HS_OWN_IDLE_MAX = 8, /* kept open for the next, for each node */
 };
-#define HS_PIPE_OUT_MAX (64 * HS_MIB)	   /* composed and unsent: more waits */
-#define HS_ENGINE_REPLY_MAX (2 * HS_GIB)   /* one reply */
-#define HS_AGAIN_US 20000		   /* before what was not run is tried again */
-#define HS_OWN_IDLE_US 30000000		   /* an idle connection is kept so long */
-#define HS_OPEN_US_MAX 1000000		   /* between two tries to connect */
+#define HS_PIPE_OUT_MAX (64 * HS_MIB)	 /* composed and unsent: more waits */
+#define HS_ENGINE_REPLY_MAX (2 * HS_GIB) /* one reply */
+#define HS_AGAIN_US 20000		 /* before what was not run is tried again */
+#define HS_OWN_IDLE_US 30000000		 /* an idle connection is kept so long */
+#define HS_OPEN_US_MAX 1000000		 /* between two tries to connect */
 
 /* op->engine_state */
 enum {
@@ -96,14 +96,14 @@ bool hs_flow_refuse(struct hs_flow *flow, struct hs_op *op, const char *format, 
 /* Parks it among those that were turned away, for `delay_us` at least. */
 void hs_flow_park_back(struct hs_flow *flow, struct hs_op *op, uint64_t delay_us);
 void hs_flow_release(struct hs_flow *flow, uint16_t slot);
-void hs_flow_pump(struct hs_flow *flow, struct hs_pipe *pipe); /* from waiting to flying */
+void hs_flow_pump(struct hs_flow *flow, struct hs_pipe *pipe);	/* from waiting to flying */
 void hs_flow_touch(struct hs_flow *flow, struct hs_pipe *pipe); /* it goes on with the next flush */
 /* Has it closed with the next flush; `blameless`: its node is well. */
 void hs_flow_doom(struct hs_flow *flow, struct hs_pipe *pipe, const char *why, bool blameless);
 void hs_flow_count_waiting(struct hs_flow *flow, const struct hs_pipe *pipe, int more);
 void hs_flow_open(struct hs_flow *flow, struct hs_pipe *pipe);
 struct hs_node *hs_flow_node(struct hs_flow *flow, const char *host, size_t host_len,
-			     uint16_t port); /* NULL: too many */
+			     uint16_t port);			    /* NULL: too many */
 struct hs_node *hs_flow_owner(struct hs_flow *flow, uint16_t slot); /* NULL: nobody */
 uint16_t hs_flow_number(const struct hs_flow *flow, const struct hs_node *node);
 

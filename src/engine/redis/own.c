@@ -170,10 +170,11 @@ static bool start(struct hs_flow *flow, struct hs_node *node, struct hs_op *op, 
 				      node->text, node->down_why);
 	pipe = get(flow, node, op->resp);
 	if (!pipe)
-		return hs_flow_refuse(flow, op,
-				      "BUSY all %u connections for blocking commands and WATCH are in "
-				      "use (engine-private-connections); not sent",
-				      flow->options.own_max);
+		return hs_flow_refuse(
+			flow, op,
+			"BUSY all %u connections for blocking commands and WATCH are in "
+			"use (engine-private-connections); not sent",
+			flow->options.own_max);
 	pipe->watcher = op->kind == HS_OP_WATCH ? op->watcher : 0;
 	send(flow, pipe, op, asking);
 	return true;
@@ -241,8 +242,9 @@ void hs_own_down(struct hs_flow *flow, struct hs_pipe *pipe, const char *why)
 	while ((op = hs_ops_pop(&pipe->flying))) {
 		op->engine_data = NULL;
 		if (op->engine_mark > sent || op->kind == HS_OP_WATCH) {
-			hs_flow_fail(flow, op, "CLUSTERDOWN the connection to %s was lost (%s); not "
-					       "sent",
+			hs_flow_fail(flow, op,
+				     "CLUSTERDOWN the connection to %s was lost (%s); not "
+				     "sent",
 				     node->text, why);
 		} else if (op->kind == HS_OP_UNWATCH) {
 			answer_lost(op);
@@ -281,7 +283,7 @@ bool hs_flow_unblock(struct hs_flow *flow, struct hs_op *op, bool error)
 		struct hs_op op;
 		struct hs_buf out;
 		char text[96];
-	} *request;
+	} * request;
 
 	if (!pipe || !pipe->own || pipe->server_id == 0 || pipe->flying.first != op)
 		return false;
@@ -315,8 +317,7 @@ void hs_own_tick(struct hs_flow *flow)
 		struct hs_node *node = flow->nodes[i];
 
 		while (node && !hs_list_empty(&node->idle)) {
-			struct hs_pipe *pipe =
-				hs_list_entry(node->idle.next, struct hs_pipe, owns);
+			struct hs_pipe *pipe = hs_list_entry(node->idle.next, struct hs_pipe, owns);
 
 			if (node->listed && flow->now.mono_us - pipe->opened_us < HS_OWN_IDLE_US)
 				break;

@@ -26,12 +26,12 @@ struct hs_pipe {
 	struct hs_node *node;
 	uint8_t resp; /* the dialect its replies come in */
 	enum hs_pipe_state state;
-	bool own;	       /* serves one client for a while: WATCH, BLPOP */
-	bool closing;	       /* the flow wants it closed with the next flush */
-	bool blameless;	       /* and that is no fault of the node's */
-	bool idle;	       /* own: nobody's now */
-	bool asking;	       /* own: what waits is to be asked for */
-	struct hs_link dirty;  /* in the flow's list while it has bytes to send or is to be closed */
+	bool own;	      /* serves one client for a while: WATCH, BLPOP */
+	bool closing;	      /* the flow wants it closed with the next flush */
+	bool blameless;	      /* and that is no fault of the node's */
+	bool idle;	      /* own: nobody's now */
+	bool asking;	      /* own: what waits is to be asked for */
+	struct hs_link dirty; /* in the flow's list while it has bytes to send or is to be closed */
 	struct hs_ops waiting; /* not composed yet */
 	struct hs_ops flying;  /* composed; their replies come in this order */
 	struct hs_buf out;     /* what the driver has not taken yet */
@@ -39,9 +39,9 @@ struct hs_pipe {
 	uint64_t sent;	       /* of them in the kernel's hands; the driver counts */
 	struct hs_buf partial; /* the beginning of a reply, and its scan */
 	struct hs_answer_scan scan;
-	uint64_t opened_us;   /* or last used, of one that is kept for the next */
-	const char *doom;     /* why it is closed */
-	int64_t server_id;    /* own: the connection's number at the server; 0: not known */
+	uint64_t opened_us; /* or last used, of one that is kept for the next */
+	const char *doom;   /* why it is closed */
+	int64_t server_id;  /* own: the connection's number at the server; 0: not known */
 
 	/* Of its own clients: who watches through it. */
 	uint64_t watcher;

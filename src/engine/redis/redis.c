@@ -290,7 +290,8 @@ static uint16_t partitions(const struct hs_engine *engine)
 	return hs_scout_capacity(of(engine)->scout);
 }
 
-static void partition_stats(struct hs_engine *engine, uint16_t id, struct hs_engine_partition *stats)
+static void partition_stats(struct hs_engine *engine, uint16_t id,
+			    struct hs_engine_partition *stats)
 {
 	struct redis *redis = of(engine);
 
@@ -299,8 +300,7 @@ static void partition_stats(struct hs_engine *engine, uint16_t id, struct hs_eng
 	for (uint32_t i = 0; i < redis->host.workers; i++) {
 		const struct hs_flow_stats *flow = redis->workers[i].stats;
 
-		stats->queued +=
-			atomic_load_explicit(&flow->waiting[id], memory_order_relaxed);
+		stats->queued += atomic_load_explicit(&flow->waiting[id], memory_order_relaxed);
 	}
 }
 
@@ -518,8 +518,8 @@ int hs_redis_create(const struct hs_redis_options *options, const struct hs_engi
 	redis->engine = (struct hs_engine){
 		.calls = &calls,
 		.shared_connections = true,
-		.together = redis->url.kind == HS_REDIS_CLUSTER ? HS_TOGETHER_SLOT
-								: HS_TOGETHER_ALL,
+		.together =
+			redis->url.kind == HS_REDIS_CLUSTER ? HS_TOGETHER_SLOT : HS_TOGETHER_ALL,
 		.slots = redis->slots,
 	};
 	redis->scripts = hs_scripts_create(host->workers);

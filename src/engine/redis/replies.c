@@ -136,8 +136,9 @@ static void finish_exec(struct hs_flow *flow, struct hs_op *op, struct hs_bytes 
 	}
 	if (!hs_pipe_splice(op, reply, &whole)) {
 		hs_buf_deinit(&whole);
-		hs_flow_fail(flow, op, "ERR the engine's reply to EXEC has the wrong number of "
-				       "elements; the transaction ran");
+		hs_flow_fail(flow, op,
+			     "ERR the engine's reply to EXEC has the wrong number of "
+			     "elements; the transaction ran");
 		return;
 	}
 	hs_buf_swap(op->out, &whole);
@@ -204,7 +205,8 @@ static bool heal_script(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op
 	bool read_only = op->kind == HS_OP_COMMAND && op->argc >= 3 &&
 			 hs_bytes_is_word(op->argv[0], "evalsha_ro");
 
-	if (op->kind != HS_OP_COMMAND || op->argc < 3 || is_followed(flow, op, pipe->flying.first, false) ||
+	if (op->kind != HS_OP_COMMAND || op->argc < 3 ||
+	    is_followed(flow, op, pipe->flying.first, false) ||
 	    !(read_only || hs_bytes_is_word(op->argv[0], "evalsha")))
 		return false;
 	script = flow->calls->script(flow->context, op->argv[1]);
@@ -257,7 +259,8 @@ static bool handle_error(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_o
 	return false;
 }
 
-static void take_reply(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_bytes reply, bool owned)
+static void take_reply(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_bytes reply,
+		       bool owned)
 {
 	struct hs_op *op = pipe->flying.first;
 

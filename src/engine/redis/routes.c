@@ -3,8 +3,7 @@
 
 struct hs_routes *hs_routes_create(uint16_t nodes)
 {
-	struct hs_routes *routes =
-		hs_mem_zalloc(sizeof *routes + nodes * sizeof *routes->nodes);
+	struct hs_routes *routes = hs_mem_zalloc(sizeof *routes + nodes * sizeof *routes->nodes);
 
 	atomic_init(&routes->refs, 1);
 	routes->nodes_count = nodes;
@@ -30,7 +29,6 @@ void hs_routes_unref(const struct hs_routes **pointer)
 	struct hs_routes *routes = counted(*pointer);
 
 	*pointer = NULL;
-	if (routes &&
-	    atomic_fetch_sub_explicit(&routes->refs, 1, memory_order_acq_rel) == 1)
+	if (routes && atomic_fetch_sub_explicit(&routes->refs, 1, memory_order_acq_rel) == 1)
 		hs_mem_release(routes);
 }

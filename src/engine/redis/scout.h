@@ -23,9 +23,10 @@ struct hs_scout;
 /* Called on the scout's thread. */
 struct hs_scout_host {
 	void *context;
-	void (*routes)(void *context, const struct hs_routes *routes); /* the caller's own reference */
-	void (*learned)(void *context, struct hs_learned *learned);	/* handed over */
-	void (*news)(void *context, struct hs_news *news);		/* the reference is handed over */
+	void (*routes)(void *context,
+		       const struct hs_routes *routes);		    /* the caller's own reference */
+	void (*learned)(void *context, struct hs_learned *learned); /* handed over */
+	void (*news)(void *context, struct hs_news *news); /* the reference is handed over */
 	void (*done)(void *context, struct hs_op *op); /* of hs_scout_ask; its reply in op->out */
 };
 
