@@ -183,7 +183,7 @@ static void test_a_replica_without_an_address_is_left_out(void **state)
 
 static void test_ranges_of_a_master_are_one_shard(void **state)
 {
-	struct hs_topology *topology = make("9-10 c d, 5-8 a b, 100 c d, 0-4 c d");
+	struct hs_topology *topology = make("9-10 c d, 5-8 a b, 100 c e f, 0-4 c d");
 	char text[64];
 
 	(void)state;
@@ -342,6 +342,8 @@ static void test_shards_keep_their_numbers(void **state)
 		/* d was promoted while its slots went elsewhere: its past says more than they do. */
 		{"failover and slots moved", "0-9 a b, 10-19 c d", "0-4 d, 5-9 a b, 10-19 a b",
 		 "d1 a0", HS_TOPOLOGY_CHANGED},
+		{"failover, and the slots of another", "0-9 a b, 10-19 c d, 20-29 e",
+		 "0-19 a b, 20-29 d", "a0 d1", HS_TOPOLOGY_CHANGED},
 		{"a new shard in front", "10-19 a, 20-29 c", "0-9 e, 10-19 a, 20-29 c", "e2 a0 c1",
 		 HS_TOPOLOGY_CHANGED},
 		{"a new shard out of two", "0-9 a, 10-19 c", "0-6 a, 7-12 e, 13-19 c", "a0 e2 c1",

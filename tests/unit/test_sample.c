@@ -117,10 +117,10 @@ static void facts_reach_the_board(void **state)
 	assert_true(rows[0].commit_p99_us == 0);
 	assert_true(rows[1].commit_p99_us >= 2048 && rows[1].commit_p99_us <= 4096);
 	assert_int_equal(hs_board_partitions_count(bench->host.board), PARTITIONS);
-	bench->partitions[0].absent = true;
+	bench->partitions[1].absent = true;
 	hs_host_sample_heat(&bench->host);
 	assert_int_equal(hs_board_partitions_count(bench->host.board), PARTITIONS - 1);
-	bench->partitions[0].absent = false; /* sampled on, to be seen when it comes back */
+	bench->partitions[1].absent = false; /* sampled on, to be seen when it comes back */
 	hs_host_sample_heat(&bench->host);
 	assert_int_equal(hs_board_partitions_count(bench->host.board), PARTITIONS);
 }
