@@ -84,6 +84,7 @@ struct hs_op {
 	struct hs_op *next; /* for its queues */
 	void *engine_data;
 	uint64_t engine_mark;
+	uint64_t engine_order;
 	uint64_t engine_deadline_us;
 	uint32_t engine_replies;
 	uint32_t engine_state;

@@ -205,8 +205,9 @@ static struct hs_hold *hold_of(struct hs_flow *flow, uint16_t slot)
 
 	if (state->hold > 0)
 		return flow->holds[state->hold - 1];
-	for (at = 0; at < flow->holds_count && flow->holds[at]; at++)
+	for (at = flow->holds_hint; at < flow->holds_count && flow->holds[at]; at++)
 		continue;
+	flow->holds_hint = (uint16_t)(at + 1);
 	if (at == flow->holds_count) {
 		if (flow->holds_count == flow->holds_cap) {
 			flow->holds_cap = flow->holds_cap ? (uint16_t)(flow->holds_cap * 2) : 16;
@@ -233,35 +234,98 @@ static bool park(struct hs_flow *flow, struct hs_op *op, uint16_t slot)
 	return true;
 }
 
+/* In the order in which they were submitted. */
+static void insert(struct hs_ops *ops, struct hs_op *op)
+{
+	struct hs_op **at = &ops->first;
+
+	if (!ops->last || ops->last->engine_order < op->engine_order) {
+		hs_ops_push(ops, op);
+		return;
+	}
+	while ((*at)->engine_order < op->engine_order)
+		at = &(*at)->next;
+	op->next = *at;
+	*at = op;
+	ops->count++;
+}
+
 void hs_flow_park_back(struct hs_flow *flow, struct hs_op *op, uint64_t delay_us)
 {
 	struct hs_hold *hold = hold_of(flow, hs_flow_slot(flow, op));
 	uint64_t until_us = flow->now.mono_us + delay_us;
 
-	hs_ops_push(&hold->back, op);
+	insert(&hold->back, op);
 	flow->parked++;
 	if (delay_us > 0 && hold->until_us < until_us)
 		hold->until_us = until_us;
 }
 
-/* Sends what was parked, if the slot is ready for it. */
+static bool place_in_slot(struct hs_flow *flow, struct hs_op *op, uint16_t slot)
+{
+	struct hs_slot_state *state = &flow->slots[slot];
+
+	if (state->node == HS_NODE_NONE)
+		return hs_flow_refuse(flow, op, "CLUSTERDOWN Hash slot not served: %u; not sent",
+				      slot);
+	if (!hs_flow_send(flow, flow->nodes[state->node], op, false))
+		return false;
+	state->sent_to = state->node;
+	state->underway++;
+	op->engine_state |= HS_STATE_COUNTED;
+	return true;
+}
+
+/* Sends what was parked, if the slot is ready for it. The hold stays until it is empty: what is
+ * submitted meanwhile queues up in it. */
 void hs_flow_release(struct hs_flow *flow, uint16_t slot)
 {
 	struct hs_slot_state *state = &flow->slots[slot];
 	struct hs_hold *hold = state->hold ? flow->holds[state->hold - 1] : NULL;
 	struct hs_op *op;
 
-	if (!hold || state->underway > 0 || flow->now.mono_us < hold->until_us)
+	if (!hold || hold->releasing || state->underway > 0 || flow->now.mono_us < hold->until_us)
 		return;
-	flow->holds[state->hold - 1] = NULL;
-	state->hold = 0;
-	flow->parked -= hold->back.count + hold->fresh.count;
+	hold->releasing = true;
 	while ((op = hs_ops_pop(&hold->back)) || (op = hs_ops_pop(&hold->fresh))) {
+		flow->parked--;
 		op->out->len = 0;
-		if (!hs_flow_place(flow, op))
+		if (!place_in_slot(flow, op, slot))
 			hs_flow_finish(flow, op);
 	}
+	flow->holds[state->hold - 1] = NULL;
+	if (flow->holds_hint > state->hold - 1)
+		flow->holds_hint = (uint16_t)(state->hold - 1);
+	state->hold = 0;
 	hs_mem_free(&hold);
+}
+
+void hs_flow_overtaken(struct hs_flow *flow, const struct hs_op *by)
+{
+	uint16_t slot = hs_flow_slot(flow, by);
+	struct hs_hold *hold;
+	struct hs_ops back;
+	struct hs_op *op;
+
+	if (slot == HS_SLOT_NONE || flow->slots[slot].hold == 0)
+		return;
+	hold = flow->holds[flow->slots[slot].hold - 1];
+	back = hold->back;
+	hold->back = (struct hs_ops){0};
+	while ((op = hs_ops_pop(&back))) {
+		if (op->client != by->client || op->engine_order > by->engine_order) {
+			insert(&hold->back, op);
+			continue;
+		}
+		flow->parked--;
+		if (op->out->len > 0)
+			hs_flow_finish(flow, op);
+		else
+			hs_flow_fail(flow, op,
+				     "CLUSTERDOWN a later command of this client ran while "
+				     "slot %u was on the move; not sent",
+				     slot);
+	}
 }
 
 void hs_flow_leave(struct hs_flow *flow, struct hs_op *op)
@@ -308,15 +372,18 @@ bool hs_flow_place(struct hs_flow *flow, struct hs_op *op)
 	state = &flow->slots[slot];
 	if (state->hold > 0 || (state->underway > 0 && state->sent_to != state->node))
 		return park(flow, op, slot);
-	if (state->node == HS_NODE_NONE)
-		return hs_flow_refuse(flow, op, "CLUSTERDOWN Hash slot not served: %u; not sent",
-				      slot);
-	if (!hs_flow_send(flow, flow->nodes[state->node], op, false))
-		return false;
-	state->sent_to = state->node;
-	state->underway++;
-	op->engine_state |= HS_STATE_COUNTED;
-	return true;
+	return place_in_slot(flow, op, slot);
+}
+
+void hs_flow_place_again(struct hs_flow *flow, struct hs_op *op)
+{
+	uint16_t slot = hs_flow_slot(flow, op);
+	const struct hs_slot_state *state = slot == HS_SLOT_NONE ? NULL : &flow->slots[slot];
+
+	if (state && (state->hold > 0 || (state->underway > 0 && state->sent_to != state->node)))
+		hs_flow_park_back(flow, op, 0);
+	else if (!hs_flow_place(flow, op))
+		hs_flow_finish(flow, op);
 }
 
 enum hs_submit hs_flow_submit(struct hs_flow *flow, struct hs_op *op)
@@ -324,6 +391,7 @@ enum hs_submit hs_flow_submit(struct hs_flow *flow, struct hs_op *op)
 	flow->now = op->received;
 	op->engine_data = NULL;
 	op->engine_state = 0;
+	op->engine_order = ++flow->order;
 	op->engine_deadline_us = op->received.mono_us + flow->options.timeout_us;
 	if (hs_own_is_for(op))
 		return hs_own_submit(flow, op);
@@ -344,10 +412,8 @@ static void replace_waiting(struct hs_flow *flow, struct hs_pipe *pipe)
 	hs_flow_count_waiting(flow, pipe, -(int)waiting.count);
 	for (op = waiting.first; op; op = op->next)
 		hs_flow_leave(flow, op);
-	while ((op = hs_ops_pop(&waiting))) {
-		if (!hs_flow_place(flow, op))
-			hs_flow_finish(flow, op);
-	}
+	while ((op = hs_ops_pop(&waiting)))
+		hs_flow_place_again(flow, op);
 }
 
 static bool is_unused(const struct hs_node *node)

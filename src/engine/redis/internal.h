@@ -28,9 +28,10 @@ enum {
 /* The parked operations of one slot. */
 struct hs_hold {
 	uint16_t slot;
-	struct hs_ops back;  /* turned away by a server: they go first */
+	struct hs_ops back;  /* turned away by a server, or lost: they go first, as they came */
 	struct hs_ops fresh; /* came since */
 	uint64_t until_us;   /* not before */
+	bool releasing;	     /* being emptied */
 };
 
 struct hs_slot_state {
@@ -53,7 +54,9 @@ struct hs_flow {
 	struct hs_slot_state slots[HS_SLOTS];
 	struct hs_hold **holds; /* with gaps */
 	uint16_t holds_count, holds_cap;
+	uint16_t holds_hint; /* none is free before this one */
 	uint32_t parked;
+	uint64_t order;	      /* of the last that was submitted */
 	struct hs_link dirty; /* pipes */
 	struct hs_link owned; /* pipes that serve one client now */
 	uint32_t own_count;   /* with those idle */
@@ -95,7 +98,12 @@ bool hs_flow_refuse(struct hs_flow *flow, struct hs_op *op, const char *format, 
 	__attribute__((format(printf, 3, 4)));
 /* Parks it among those that were turned away, for `delay_us` at least. */
 void hs_flow_park_back(struct hs_flow *flow, struct hs_op *op, uint64_t delay_us);
+/* Places one that was placed before, ahead of those that came since. */
+void hs_flow_place_again(struct hs_flow *flow, struct hs_op *op);
 void hs_flow_release(struct hs_flow *flow, uint16_t slot);
+/* One has run: those of its client that came before it and were turned away cannot be tried again,
+ * they would come behind it. They are told what the server said. */
+void hs_flow_overtaken(struct hs_flow *flow, const struct hs_op *by);
 void hs_flow_pump(struct hs_flow *flow, struct hs_pipe *pipe);	/* from waiting to flying */
 void hs_flow_touch(struct hs_flow *flow, struct hs_pipe *pipe); /* it goes on with the next flush */
 /* Has it closed with the next flush; `blameless`: its node is well. */

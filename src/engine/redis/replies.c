@@ -155,6 +155,8 @@ static void answer(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
 	bool counted = op->engine_state & HS_STATE_COUNTED;
 
 	hs_flow_leave(flow, op);
+	if (counted && flow->slots[slot].hold > 0)
+		hs_flow_overtaken(flow, op);
 	if (op->kind == HS_OP_EXEC) {
 		finish_exec(flow, op, reply);
 	} else {
@@ -185,7 +187,7 @@ static bool follow(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
 
 	if (!node || op->slot == HS_SLOT_NONE || flow->now.mono_us > op->engine_deadline_us)
 		return false;
-	if (redirect->ask && hs_flow_send(flow, node, op, true))
+	if (redirect->ask && flow->slots[op->slot].hold == 0 && hs_flow_send(flow, node, op, true))
 		return true; /* still counted in its slot */
 	/* Sent to and fro between two that disagree: not in circles as fast as they answer. */
 	if (op->engine_state & HS_STATE_RETURNED)
@@ -245,8 +247,7 @@ static bool handle_error(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_o
 	case LATER:
 		flow->calls->surprise(flow->context);
 		if (hs_flow_slot(flow, op) == HS_SLOT_NONE ||
-		    flow->now.mono_us > op->engine_deadline_us ||
-		    is_followed(flow, op, pipe->flying.first, false))
+		    flow->now.mono_us > op->engine_deadline_us)
 			return false;
 		hs_flow_count(&flow->stats->again, 1);
 		hs_flow_leave(flow, op);
@@ -442,11 +443,16 @@ void hs_flow_down(struct hs_flow *flow, struct hs_now now, struct hs_pipe *pipe,
 		hs_ops_push(&again, op);
 	}
 	hs_pipe_reset(pipe);
+	/* Behind whatever of their slots is under way elsewhere, before what came since. */
 	while ((op = hs_ops_pop(&again))) {
-		if (!hs_flow_place(flow, op))
-			hs_flow_finish(flow, op);
+		if (hs_flow_slot(flow, op) != HS_SLOT_NONE)
+			hs_flow_park_back(flow, op, 0);
+		else
+			hs_flow_place_again(flow, op);
 	}
 	while ((op = hs_ops_pop(&lost))) {
+		if (!hs_op_is_read(op))
+			hs_flow_overtaken(flow, op);
 		hs_flow_count(&flow->stats->unknown, 1);
 		hs_flow_fail(flow, op, UNKNOWN, pipe->node->text, reason);
 	}

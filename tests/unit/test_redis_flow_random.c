@@ -1,0 +1,393 @@
+/* Laws 2 and 4 for the flow of operations to Redis servers, over random schedules: slots move, with
+ * and without the routes knowing, servers refuse, connections end at any byte; clients pipeline.
+ *
+ * The test is the cluster. Servers run whole requests in the order they come, if the slot is theirs,
+ * and write down what they ran. Afterwards: every operation was finished once; a write ran once if it
+ * was answered, not at all if the answer says so, and at most once if the outcome is unknown; and what
+ * one client did to one slot ran in the order in which it was asked for. */
+#include "tests/lib/flow.h"
+
+#include <stdlib.h>
+
+enum { NODES = 3, SLOTS_USED = 3, CLIENTS = 3, STEPS = 400, WANTED = 60, RAN_MAX = 4096 };
+
+struct ran {
+	int op;
+	uint64_t at; /* when, over all servers */
+};
+
+/* A request that a server has whole, or its reply that is not yet delivered. */
+struct server {
+	struct hs_pipe *pipe; /* whose bytes these are; NULL: nobody's */
+	struct hs_buf in, out;
+	bool asking;
+};
+
+struct world {
+	struct town *town;
+	struct hs_prng prng;
+	struct server servers[PIPES_MAX];
+	uint16_t owner[SLOTS_USED];  /* port */
+	uint16_t moving[SLOTS_USED]; /* to which port; 0: not moving */
+	bool there[SLOTS_USED];	     /* while it moves: the key is at the new place */
+	bool migrated[SLOTS_USED];   /* that was its last change */
+	struct ran ran[RAN_MAX];
+	int ran_count;
+	uint64_t clock;
+	int executed[OPS_MAX];
+	uint64_t last_ran[OPS_MAX];
+};
+
+static uint64_t below(struct world *world, uint64_t n)
+{
+	return hs_prng_below(&world->prng, n);
+}
+
+static uint16_t slot_number(int slot)
+{
+	return (uint16_t)(slot + 1);
+}
+
+static struct server *server_of(struct world *world, struct hs_pipe *pipe)
+{
+	struct server *free = NULL;
+
+	for (int i = 0; i < PIPES_MAX; i++) {
+		if (world->servers[i].pipe == pipe)
+			return &world->servers[i];
+		if (!world->servers[i].pipe && !free)
+			free = &world->servers[i];
+	}
+	assert_non_null(free);
+	free->pipe = pipe;
+	free->in.len = 0;
+	free->out.len = 0;
+	free->asking = false;
+	return free;
+}
+
+static void forget_server(struct server *server)
+{
+	server->pipe = NULL;
+	hs_buf_deinit(&server->in);
+	hs_buf_deinit(&server->out);
+}
+
+/* TRACE=1 with SEED=n shows what happens. */
+static void trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void trace(const char *format, ...)
+{
+	va_list args;
+
+	if (!getenv("TRACE"))
+		return;
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+}
+
+static void run(struct world *world, int op, struct hs_buf *out)
+{
+	assert_true(world->ran_count < RAN_MAX);
+	world->ran[world->ran_count++] = (struct ran){op, ++world->clock};
+	world->executed[op]++;
+	world->last_ran[op] = world->clock;
+	hs_buf_printf(out, ":%d\r\n", op);
+}
+
+/* "W 17": operation 17. */
+static void serve(struct world *world, struct server *server, int op)
+{
+	uint16_t port = server->pipe->node->at.port;
+	int slot = world->town->ops[op].op.slot - 1;
+	bool asking = server->asking;
+
+	size_t start = server->out.len;
+
+	server->asking = false;
+	if (below(world, 40) == 0) {
+		hs_buf_printf(&server->out, "-LOADING wait\r\n");
+	} else if (world->moving[slot] == port && asking) {
+		run(world, op, &server->out);
+	} else if (world->owner[slot] != port) {
+		hs_buf_printf(&server->out, "-MOVED %d h:%u\r\n", slot + 1, world->owner[slot]);
+	} else if (world->moving[slot] && world->there[slot]) {
+		hs_buf_printf(&server->out, "-ASK %d h:%u\r\n", slot + 1, world->moving[slot]);
+	} else if (world->moving[slot] && below(world, 8) == 0) {
+		hs_buf_printf(&server->out, "-TRYAGAIN wait\r\n");
+	} else {
+		run(world, op, &server->out);
+	}
+	trace("port %u: op%d%s -> %.*s", port, op, asking ? " asking" : "",
+	      (int)(server->out.len - start), server->out.data + start);
+}
+
+/* Runs the whole requests that have come. */
+static void serve_all(struct world *world, struct server *server)
+{
+	while (server->in.len > 0) {
+		int64_t used = hs_answer_length(server->in.data, server->in.len);
+		char *number;
+
+		assert_true(used >= 0);
+		if (used == 0)
+			return;
+		number = memmem(server->in.data, (size_t)used, "op", 2);
+		if (number) {
+			serve(world, server, atoi(number + 2));
+		} else {
+			server->asking = true;
+			hs_buf_printf(&server->out, "+OK\r\n");
+		}
+		hs_buf_consume(&server->in, (size_t)used);
+	}
+}
+
+/* Some of what the flow composed reaches the server. */
+static void carry(struct world *world, struct hs_pipe *pipe)
+{
+	struct server *server = server_of(world, pipe);
+	size_t len = (size_t)below(world, pipe->out.len + 1);
+
+	if (below(world, 2) == 0)
+		len = pipe->out.len;
+	hs_buf_append(&server->in, pipe->out.data, len);
+	hs_buf_consume(&pipe->out, len);
+	pipe->sent += len;
+	serve_all(world, server);
+}
+
+static void deliver(struct world *world, struct hs_pipe *pipe)
+{
+	struct server *server = server_of(world, pipe);
+	size_t len = (size_t)below(world, server->out.len + 1);
+	char bytes[4096];
+
+	if (below(world, 2) == 0)
+		len = server->out.len;
+	if (len == 0 || len > sizeof bytes)
+		return;
+	memcpy(bytes, server->out.data, len);
+	hs_buf_consume(&server->out, len);
+	hs_flow_receive(world->town->flow, world->town->now, pipe, bytes, len);
+	hs_flow_flush(world->town->flow, world->town->now);
+}
+
+static void cut(struct world *world, struct hs_pipe *pipe)
+{
+	trace("cut port %u\n", pipe->node->at.port);
+	forget_server(server_of(world, pipe));
+	town_forget(world->town, pipe);
+	hs_flow_down(world->town->flow, world->town->now, pipe, "cut");
+}
+
+static void tell_routes(struct world *world)
+{
+	trace("routes: %u %u %u\n", world->owner[0], world->owner[1], world->owner[2]);
+
+	struct hs_routes *routes = hs_routes_create(NODES);
+	const struct hs_routes *given = routes;
+
+	for (uint16_t i = 0; i < NODES; i++) {
+		snprintf(routes->nodes[i].host, sizeof routes->nodes[i].host, "h");
+		routes->nodes[i].port = (uint16_t)(i + 1);
+		routes->nodes[i].partition = i;
+		routes->node_of_partition[i] = i;
+	}
+	for (int slot = 0; slot < SLOTS_USED; slot++)
+		routes->node_of_slot[slot_number(slot)] = (uint16_t)(world->owner[slot] - 1);
+	hs_flow_route(world->town->flow, world->town->now, given);
+	hs_routes_unref(&given);
+}
+
+static void ask(struct world *world)
+{
+	struct town *town = world->town;
+	int number = town->ops_count;
+	struct asked *asked;
+	bool read = below(world, 2) == 0;
+
+	if (number == WANTED)
+		return;
+	asked = make(town, 1 + below(world, CLIENTS), read ? HS_CMD_ID_GET : HS_CMD_ID_INCR,
+		     slot_number((int)below(world, SLOTS_USED)), "x");
+	hs_buf_printf(&asked->request, "*2\r\n$1\r\n%c\r\n$4\r\nop%02d\r\n", read ? 'R' : 'W',
+		      number);
+	asked->op.raw = hs_buf_bytes(&asked->request);
+	trace("client %d asks op%d (%c, slot %d)\n", (int)asked->op.client, number,
+	      read ? 'R' : 'W', asked->op.slot);
+	submit(town, asked);
+}
+
+/* A slot that has moved with its keys does not move back before those are answered that were sent
+ * after it: that takes as many messages again, and real ones are slower than real replies. */
+static bool has_moved_just_now(const struct world *world, int slot)
+{
+	const struct hs_slot_state *state = &world->town->flow->slots[slot_number(slot)];
+
+	return world->migrated[slot] && (state->underway > 0 || state->hold > 0);
+}
+
+static void move_something(struct world *world)
+{
+	int slot = (int)below(world, SLOTS_USED);
+
+	if (!world->moving[slot] && has_moved_just_now(world, slot))
+		return;
+	if (world->moving[slot] && world->there[slot]) {
+		world->owner[slot] = world->moving[slot];
+		world->moving[slot] = 0;
+		world->there[slot] = false;
+		world->migrated[slot] = true;
+	} else if (world->moving[slot]) {
+		world->there[slot] = true;
+	} else {
+		uint16_t to = (uint16_t)(1 + below(world, NODES));
+
+		world->migrated[slot] = false;
+		if (to != world->owner[slot] && below(world, 2) == 0)
+			world->owner[slot] = to; /* a failover: at once */
+		else if (to != world->owner[slot])
+			world->moving[slot] = to;
+	}
+}
+
+static void step(struct world *world, bool calm)
+{
+	struct town *town = world->town;
+	struct hs_pipe *pipe = town->pipes_count > 0
+				       ? town->pipes[below(world, (uint64_t)town->pipes_count)]
+				       : NULL;
+
+	switch (below(world, calm ? 12 : 16)) {
+	case 0:
+	case 1:
+	case 2:
+		ask(world);
+		break;
+	case 3:
+		town->now.mono_us += 20000;
+		hs_flow_tick(town->flow, town->now);
+		break;
+	case 4:
+		tell_routes(world);
+		break;
+	case 12:
+	case 13:
+		move_something(world);
+		break;
+	case 14:
+		if (pipe && below(world, 3) == 0)
+			cut(world, pipe);
+		break;
+	default:
+		if (!pipe)
+			break;
+		if (pipe->state == HS_PIPE_OPENING) {
+			hs_flow_up(town->flow, town->now, pipe);
+			hs_flow_flush(town->flow, town->now);
+		} else if (below(world, 2) == 0) {
+			carry(world, pipe);
+		} else {
+			deliver(world, pipe);
+		}
+	}
+}
+
+static bool is_error(const struct asked *asked, const char *word)
+{
+	return asked->reply.len > strlen(word) &&
+	       memcmp(asked->reply.data, word, strlen(word)) == 0;
+}
+
+static void check_once(const struct world *world, int op, uint64_t seed)
+{
+	const struct asked *asked = &world->town->ops[op];
+	bool write = asked->op.command->id == HS_CMD_ID_INCR;
+	int least = 0, most = RAN_MAX;
+
+	if (!asked->done)
+		fail_msg("seed %llu: operation %d was never finished", (unsigned long long)seed,
+			 op);
+	if (asked->reply.data[0] == ':')
+		least = 1;
+	if (write && asked->reply.data[0] == '-' && !is_error(asked, "-UNKNOWN"))
+		most = 0;
+	else if (write)
+		most = 1;
+	if (world->executed[op] < least || world->executed[op] > most)
+		fail_msg("seed %llu: operation %d (%s) ran %d times and was answered %.*s",
+			 (unsigned long long)seed, op, write ? "write" : "read",
+			 world->executed[op], (int)asked->reply.len, asked->reply.data);
+}
+
+/* What one client did to one slot, in the order it was asked for: those that count are answered, or
+ * are writes that ran all the same. */
+static void check_order(const struct world *world, uint64_t seed)
+{
+	for (int later = 0; later < world->town->ops_count; later++) {
+		const struct asked *b = &world->town->ops[later];
+
+		if (world->executed[later] == 0)
+			continue;
+		for (int earlier = 0; earlier < later; earlier++) {
+			const struct asked *a = &world->town->ops[earlier];
+
+			if (a->op.client != b->op.client || a->op.slot != b->op.slot ||
+			    world->executed[earlier] == 0 || a->reply.data[0] == '-' ||
+			    (b->reply.data[0] == '-' && b->op.command->id == HS_CMD_ID_GET))
+				continue;
+			if (world->last_ran[earlier] > world->last_ran[later])
+				fail_msg("seed %llu: operation %d ran before %d, which its client "
+					 "sent first",
+					 (unsigned long long)seed, later, earlier);
+		}
+	}
+}
+
+static void run_schedule(uint64_t seed)
+{
+	struct world *world = hs_mem_zalloc(sizeof *world);
+
+	hs_prng_init(&world->prng, seed);
+	world->town = town_create(true, NULL);
+	for (int slot = 0; slot < SLOTS_USED; slot++)
+		world->owner[slot] = (uint16_t)(1 + below(world, NODES));
+	tell_routes(world);
+	for (int i = 0; i < STEPS; i++)
+		step(world, false);
+	/* Calm, until all is answered. */
+	for (int i = 0; i < 100 * STEPS && world->town->finished_count < world->town->ops_count;
+	     i++) {
+		for (int slot = 0; slot < SLOTS_USED; slot++) {
+			if (world->moving[slot])
+				move_something(world);
+		}
+		step(world, true);
+	}
+	for (int op = 0; op < world->town->ops_count; op++)
+		check_once(world, op, seed);
+	check_order(world, seed);
+	for (int i = 0; i < PIPES_MAX; i++)
+		forget_server(&world->servers[i]);
+	town_destroy(&world->town);
+	hs_mem_free(&world);
+}
+
+static void test_schedules(void **state)
+{
+	const char *first = getenv("SEED"), *count = getenv("SCHEDULES");
+	uint64_t seed = first ? strtoull(first, NULL, 10) : 1;
+	uint64_t end = seed + (count ? strtoull(count, NULL, 10) : first ? 1 : 3000);
+
+	(void)state;
+	for (; seed < end; seed++)
+		run_schedule(seed);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_schedules)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
