@@ -153,6 +153,8 @@ static bool read_word(struct hs_node_info *info, struct hs_bytes name, struct hs
 		info->loading = !hs_bytes_is_word(value, "0");
 	} else if (hs_bytes_equal(name, HS_LIT("master_link_status"))) {
 		info->link_down = !hs_bytes_is_word(value, "up");
+	} else if (hs_bytes_equal(name, HS_LIT("cluster_enabled"))) {
+		info->cluster = hs_bytes_is_word(value, "1");
 	} else if (hs_bytes_equal(name, HS_LIT("run_id"))) {
 		set_text(value, info->run_id, sizeof info->run_id);
 	} else if (hs_bytes_equal(name, HS_LIT("valkey_version"))) {

@@ -1,0 +1,181 @@
+/* Private to the scout: its state, and what its files ask of each other. All of it belongs to the
+ * scout's thread, but for what stands under the mutex.
+ *
+ *     scout.c        the thread, its clock, and the calls from others
+ *     scout_node.c   a node: its connection, one request at a time
+ *     scout_look.c   looking for the topology, and what follows from a new one
+ *     scout_watch.c  commands and telemetry
+ *     scout_tell.c   what an operator is told of a topology */
+#ifndef HS_ENGINE_REDIS_SCOUT_INTERNAL_H
+#define HS_ENGINE_REDIS_SCOUT_INTERNAL_H
+
+#include "base/address.h"
+#include "base/list.h"
+#include "base/mpsc.h"
+#include "base/prng.h"
+#include "engine/redis/node_info.h"
+#include "engine/redis/scout.h"
+
+#include <uv.h>
+
+enum {
+	HS_SCOUT_TICK_MS = 100,
+	HS_SCOUT_WATCH_MS = 1000,     /* between two INFOs */
+	HS_SCOUT_REPLY_MS_MAX = 2000, /* a node that takes longer is as good as away */
+	HS_SCOUT_HEDGE_MS = 200,      /* another node is asked beside one that takes so long */
+	HS_SCOUT_IDLE_MS = 5000,   /* a connection that is only there for looking is kept so long */
+	HS_SCOUT_GAP_MS_MIN = 50,  /* between two looks that somebody wants */
+	HS_SCOUT_GAP_MS_MAX = 400, /* the same, while nothing changes */
+	HS_SCOUT_RETRY_MS_MIN = 100, /* while nobody answers */
+	HS_SCOUT_RETRY_MS_MAX = 1000,
+	HS_SCOUT_SHARDS_ROOM = 16,    /* partitions there can be, at least */
+	HS_SCOUT_SHARDS_UNKNOWN = 64, /* when nobody has answered at the start */
+};
+#define HS_SCOUT_REPLY_BYTES_MAX (64 * HS_MIB) /* CLUSTER SLOTS of the largest cluster: 10 MB */
+
+/* What a node is asked, the most urgent first. */
+enum hs_scout_ask {
+	HS_ASK_EPOCH,	/* CLUSTER INFO */
+	HS_ASK_SLOTS,	/* CLUSTER SLOTS */
+	HS_ASK_COMMAND, /* COMMAND */
+	HS_ASK_INFO,	/* INFO */
+	HS_ASKS,
+	HS_ASK_NOTHING = HS_ASKS,
+};
+
+enum hs_scout_state { HS_SCOUT_DOWN, HS_SCOUT_OPENING, HS_SCOUT_UP };
+
+struct hs_scout_node {
+	struct hs_scout *scout;
+	struct hs_link link;
+	struct hs_redis_address address;
+	char text[HS_ADDRESS_TEXT_MAX];
+	bool seed;   /* of the URL: never forgotten */
+	bool listed; /* in the topology */
+	bool master; /* there, of this partition */
+	uint16_t partition;
+
+	enum hs_scout_state state;
+	struct hs_conn *conn;
+	unsigned wants;		 /* bits of enum hs_scout_ask */
+	enum hs_scout_ask asked; /* under way */
+	uint64_t asked_ms, used_ms;
+	struct hs_buf out, in;
+	uint64_t sent;
+	struct hs_answer_scan scan;
+
+	uint64_t epoch; /* the cluster's, as it says; 0: not said */
+	bool looked_at; /* asked for the topology in this look */
+	bool away;	/* it was told that it does not answer */
+	bool met;	/* has answered ever */
+	bool lost;	/* was met and has gone since: it may come back as something newer */
+	bool informed;	/* the rest is there */
+	struct hs_node_info info;
+	uint64_t info_us;
+	double cpu;
+};
+
+/* One look: nodes are asked one by one until an answer is good. */
+struct hs_scout_look {
+	bool running;
+	struct hs_scout_node **order;
+	size_t count, next;
+	uint32_t underway;
+	uint64_t asked_ms;	    /* when the last one was */
+	struct hs_topology *behind; /* the best of the answers that are older than what is known */
+	uint64_t behind_epoch;
+	size_t failed;
+	char why[2 * HS_REDIS_WHY_BYTES + HS_ADDRESS_TEXT_MAX]; /* of the first that failed */
+};
+
+struct hs_scout {
+	struct hs_scout_options options;
+	struct hs_scout_host host;
+	uv_thread_t thread;
+	uv_loop_t loop;
+	uv_async_t wake;
+	uv_timer_t tick;
+	uv_timer_t look_timer;
+	char *buffer; /* HS_READ_BYTES, for all connections */
+	struct hs_prng prng;
+
+	struct hs_link nodes;
+	size_t nodes_count;
+	struct hs_topology *topology; /* NULL: not known; of one server never */
+	uint64_t epoch;		      /* the highest that the topology was taken from */
+	struct hs_scout_look look;
+	uint64_t look_ended_ms;
+	uint64_t gap_ms, retry_ms;
+	uint64_t watch_ms; /* when INFO was last asked */
+
+	struct hs_learned *learned; /* the host's; the last one */
+	uint64_t learned_hash;
+	struct hs_scout_node *learner; /* who is asked; NULL: nobody */
+	bool learn_refused;	       /* said */
+	bool contact;		       /* said */
+	bool foreign;		       /* said */
+	bool waiting;		       /* said that nobody answers */
+	bool not_single;	       /* said */
+
+	/* From any thread. */
+	_Atomic bool stopping, surprised;
+	struct hs_mpsc asked; /* ops */
+
+	uv_mutex_t mutex; /* for the rest */
+	uv_cond_t settle;
+	bool settled;	   /* creation need not wait any more */
+	uint16_t capacity; /* 0: not fixed yet */
+	const struct hs_routes *routes;
+	char trouble[HS_REDIS_WHY_BYTES];
+	struct hs_engine_partition partitions[HS_PARTITIONS_MAX];
+};
+
+static inline bool hs_scout_is_single(const struct hs_scout *scout)
+{
+	return scout->options.url.kind == HS_REDIS_SINGLE;
+}
+
+static inline uint64_t hs_scout_now_ms(const struct hs_scout *scout)
+{
+	return uv_now(&scout->loop);
+}
+
+/* scout.c */
+void hs_scout_settle(struct hs_scout *scout); /* creation may go on */
+__attribute__((format(printf, 2, 3))) void hs_scout_set_trouble(struct hs_scout *scout,
+								const char *format, ...);
+
+/* scout_node.c */
+struct hs_scout_node *hs_scout_node(struct hs_scout *scout, const struct hs_redis_address *address);
+void hs_scout_node_want(struct hs_scout_node *node, enum hs_scout_ask ask);
+void hs_scout_node_tick(struct hs_scout_node *node); /* may be freed by it */
+void hs_scout_node_destroy(struct hs_scout_node **node);
+
+/* scout_look.c */
+void hs_scout_look_start(struct hs_scout *scout);
+void hs_scout_look_soon(struct hs_scout *scout); /* somebody was surprised */
+void hs_scout_look_tick(struct hs_scout *scout);
+void hs_scout_look_epoch(struct hs_scout_node *node, struct hs_bytes reply);
+void hs_scout_look_slots(struct hs_scout_node *node, struct hs_bytes reply);
+/* The node that was asked for the topology does not tell. */
+void hs_scout_look_failed(struct hs_scout_node *node, const char *why);
+void hs_scout_look_deinit(struct hs_scout *scout);
+void hs_scout_route_single(struct hs_scout *scout);
+
+/* scout_watch.c */
+void hs_scout_watch_tick(struct hs_scout *scout);
+void hs_scout_watch_all(struct hs_scout *scout); /* now */
+void hs_scout_watch_info(struct hs_scout_node *node, struct hs_bytes reply);
+void hs_scout_watch_command(struct hs_scout_node *node, struct hs_bytes reply);
+void hs_scout_watch_up(struct hs_scout_node *node);
+void hs_scout_watch_down(struct hs_scout_node *node, const char *why);
+void hs_scout_watch_publish(struct hs_scout *scout); /* partitions, for other threads */
+
+/* scout_tell.c: pure */
+/* What is different, in one line. */
+void hs_scout_tell_change(const struct hs_topology *before, const struct hs_topology *after,
+			  struct hs_buf *text);
+/* A number that two replies to COMMAND have in common when they say the same, in whichever order. */
+uint64_t hs_scout_command_hash(struct hs_bytes reply);
+
+#endif
