@@ -74,6 +74,7 @@ struct hs_engine_stats {
 	uint64_t moved, asked, again, unknown, refused;
 	uint64_t connections, own, connects, failures;
 	const char *last_error; /* "" when the last commit went well */
+	const char *trouble;	/* why nothing can be served now; "" when all is well */
 };
 
 struct hs_engine_calls {
@@ -111,6 +112,7 @@ struct hs_engine {
 	bool reads_at_once;
 	bool shared_connections;
 	enum hs_together together;
+	const char *where; /* the servers behind it, for people and without passwords; NULL: none */
 	const struct hs_slot_map *slots; /* NULL: even ranges that never change */
 };
 

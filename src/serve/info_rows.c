@@ -24,6 +24,13 @@ static uint64_t uptime_s(const struct hs_info_facts *facts)
 	return (facts->time.mono_us - facts->host->started_mono_us) / 1000000;
 }
 
+static uint64_t partitions_of(const struct hs_host *host)
+{
+	const struct hs_slot_map *slots = host->engine->slots;
+
+	return slots ? hs_slot_map_count(slots) : (uint64_t)host->options->partitions;
+}
+
 TEXT(redis_version, HS_REDIS_VERSION)
 TEXT(heatsink_version, HS_VERSION)
 TEXT(redis_mode, "standalone")
@@ -36,7 +43,7 @@ UINT(server_time_usec, facts->time.wall_us)
 UINT(uptime_in_seconds, uptime_s(facts))
 UINT(uptime_in_days, uptime_s(facts) / 86400)
 UINT(workers, facts->host->workers_count)
-UINT(partitions, facts->host->options->partitions)
+UINT(partitions, partitions_of(facts->host))
 TEXT(config_file, facts->host->options->config)
 TEXT(engine_name, facts->host->engine->calls->name)
 
@@ -93,6 +100,19 @@ UINT(commit_operations, facts->engine.commit_ops)
 UINT(commit_microseconds, facts->engine.commit_us)
 UINT(disk_syncs, facts->engine.syncs)
 UINT(store_full_errors, facts->engine.full_errors)
+
+TEXT(engine_where, facts->host->engine->where ? facts->host->engine->where : "")
+TEXT(engine_trouble, facts->engine.trouble)
+UINT(engine_troubled, facts->engine.trouble[0] != '\0')
+UINT(engine_connections, facts->engine.connections)
+UINT(engine_private_connections, facts->engine.own)
+UINT(engine_connects, facts->engine.connects)
+UINT(engine_failures, facts->engine.failures)
+UINT(engine_moved, facts->engine.moved)
+UINT(engine_asked, facts->engine.asked)
+UINT(engine_again, facts->engine.again)
+UINT(engine_unknown, facts->engine.unknown)
+UINT(engine_refused, facts->engine.refused)
 
 TEXT(role, "master")
 UINT(connected_slaves, ((void)facts, 0))
@@ -296,6 +316,35 @@ const struct hs_info_row hs_info_rows[] = {
 	{SHOW("Stats", "store_full_errors", store_full_errors),
 	 .metric = "store_full_errors_total", .type = "counter",
 	 .help = "Writes refused because a store was full"},
+	{SHOW("Engine", "engine_where", engine_where)},
+	{SHOW("Engine", "engine_trouble", engine_trouble)},
+	{SHOW("Engine", "engine_connections", engine_connections),
+	 .metric = "engine_connections", .type = "gauge",
+	 .help = "Connections to the servers behind heatsink, open now"},
+	{SHOW("Engine", "engine_private_connections", engine_private_connections),
+	 .metric = "engine_private_connections", .type = "gauge",
+	 .help = "Those of them for one client each: WATCH, blocking commands"},
+	{SHOW("Engine", "engine_connects", engine_connects),
+	 .metric = "engine_connects_total", .type = "counter",
+	 .help = "Connections to servers begun"},
+	{SHOW("Engine", "engine_failures", engine_failures),
+	 .metric = "engine_failures_total", .type = "counter",
+	 .help = "Connections to servers that failed or were lost"},
+	{SHOW("Engine", "engine_moved", engine_moved),
+	 .metric = "engine_moved_total", .type = "counter",
+	 .help = "Requests sent on because their slot has moved (MOVED)"},
+	{SHOW("Engine", "engine_asked", engine_asked),
+	 .metric = "engine_asked_total", .type = "counter",
+	 .help = "Requests sent on because their slot is on the move (ASK)"},
+	{SHOW("Engine", "engine_again", engine_again),
+	 .metric = "engine_again_total", .type = "counter",
+	 .help = "Requests sent once more: not run the first time, or reads whose reply was lost"},
+	{SHOW("Engine", "engine_unknown", engine_unknown),
+	 .metric = "engine_unknown_total", .type = "counter",
+	 .help = "Requests whose outcome is unknown: the connection was lost, and they may have run"},
+	{SHOW("Engine", "engine_refused", engine_refused),
+	 .metric = "engine_refused_total", .type = "counter",
+	 .help = "Requests that were not sent: no server for them, or too many waiting"},
 	{SHOW("Http", "http_port", http_port)},
 	{SHOW("Http", "http_connections", http_connections),
 	 .metric = "http_connections", .type = "gauge",
@@ -331,6 +380,9 @@ const struct hs_info_row hs_info_rows[] = {
 	{SHOW(NULL, "last_commit_failed", last_commit_failed),
 	 .metric = "last_commit_failed", .type = "gauge",
 	 .help = "1 when the last commit failed, 0 otherwise"},
+	{SHOW(NULL, "engine_troubled", engine_troubled),
+	 .metric = "engine_trouble", .type = "gauge",
+	 .help = "1 when the engine can serve nothing, 0 otherwise"},
 	{SHOW(NULL, "start_time", start_time),
 	 .metric = "process_start_time_seconds", .type = "gauge",
 	 .help = "When the process started"},

@@ -78,5 +78,9 @@ bool hs_host_ready(struct hs_host *host, char *why, size_t why_size)
 		snprintf(why, why_size, "the last commit failed: %s", stats.last_error);
 		return false;
 	}
+	if (stats.trouble[0]) {
+		snprintf(why, why_size, "%s", stats.trouble);
+		return false;
+	}
 	return true;
 }

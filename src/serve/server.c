@@ -494,6 +494,28 @@ static void start_workers(struct hs_server *server)
 	}
 }
 
+static void announce_engine(const struct hs_server *server)
+{
+	const struct hs_options *options = server->options;
+	const struct hs_engine *engine = server->engine;
+	uint32_t workers = server->workers_count;
+
+	if (!engine->where) {
+		hs_log(server->log, HS_LOG_INFO, "data in %s, %u partitions, %u workers, %s",
+		       options->data, engine->calls->partitions(engine), workers,
+		       options->sync == HS_SYNC_ALWAYS
+			       ? "sync always: acknowledged means on disk"
+			       : "sync off: survives a killed process, not a power cut");
+	} else if (hs_slot_map_count(engine->slots) == 0) {
+		hs_log(server->log, HS_LOG_INFO, "in front of %s, %u workers", engine->where,
+		       workers);
+	} else {
+		hs_log(server->log, HS_LOG_INFO, "in front of %s, %u partition%s, %u workers",
+		       engine->where, hs_slot_map_count(engine->slots),
+		       hs_slot_map_count(engine->slots) == 1 ? "" : "s", workers);
+	}
+}
+
 static void announce(const struct hs_server *server)
 {
 	const struct hs_options *options = server->options;
@@ -511,11 +533,7 @@ static void announce(const struct hs_server *server)
 		hs_log(server->log, HS_LOG_INFO, "http on %s",
 		       hs_address_text(options->http_bind, (unsigned)server->control.host.http_port,
 				       text, sizeof text));
-	hs_log(server->log, HS_LOG_INFO, "data in %s, %u partitions, %u workers, %s", options->data,
-	       server->engine->calls->partitions(server->engine), server->workers_count,
-	       options->sync == HS_SYNC_ALWAYS
-		       ? "sync always: acknowledged means on disk"
-		       : "sync off: survives a killed process, not a power cut");
+	announce_engine(server);
 	hs_log(server->log, HS_LOG_INFO, "try: redis-cli -p %d set hello world",
 	       server->control.host.port);
 }
@@ -533,7 +551,8 @@ static void serve(struct hs_server *server)
 	while (!server->finished)
 		uv_run(&server->loop, UV_RUN_ONCE);
 	uv_thread_join(&joiner);
-	hs_log(server->log, HS_LOG_INFO, "all data is on disk; goodbye");
+	hs_log(server->log, HS_LOG_INFO, "%sgoodbye",
+	       hs_redis_is_url(server->options->engine) ? "" : "all data is on disk; ");
 }
 
 static void close_all(uv_handle_t *handle, void *argument)

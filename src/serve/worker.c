@@ -206,6 +206,7 @@ static void on_drain_tick(uv_timer_t *timer)
 
 	worker->engine->calls->refresh(worker->engine, worker->index);
 	hs_core_tick(worker->core, now);
+	worker->engine->calls->idle(worker->engine, worker->index); /* it has deadlines */
 	hs_connection_flush(worker);
 	if (left > 0)
 		return;

@@ -16,7 +16,7 @@ struct hs_node_info {
 	bool loading;	/* its data, from disk: it answers nothing else meanwhile */
 	bool link_down; /* a replica that has lost its master */
 	bool valkey;
-	bool cluster; /* it is a node of one */
+	bool cluster;	  /* it is a node of one */
 	char run_id[48];  /* another one is another process: counters start again */
 	char version[32]; /* Valkey's own where it is one */
 	uint64_t cpu_us;  /* used since the start, by all its threads */

@@ -63,6 +63,7 @@ struct redis {
 	uv_mutex_t mutex; /* for the next */
 	struct hs_engine_stats zero;
 	char trouble[HS_REDIS_WHY_BYTES];
+	char where[HS_REDIS_URL_TEXT_BYTES];
 };
 
 static struct redis *of(const struct hs_engine *engine)
@@ -102,8 +103,8 @@ static void on_down(void *context, const char *why)
 	struct hs_pipe *pipe = context;
 	struct worker *worker = worker_of(pipe);
 
-	hs_log(worker->redis->host.log, pipe->state == HS_PIPE_UP ? HS_LOG_WARN : HS_LOG_DEBUG,
-	       "%s: %s", pipe->node->text, why);
+	/* The scout tells of it once, for all workers. */
+	hs_log(worker->redis->host.log, HS_LOG_DEBUG, "%s: %s", pipe->node->text, why);
 	pipe->io = NULL;
 	hs_flow_down(worker->flow, now_of(worker), pipe, why);
 	answered(worker);
@@ -306,7 +307,7 @@ static void partition_stats(struct hs_engine *engine, uint16_t id,
 
 static void stats_all(struct redis *redis, struct hs_engine_stats *stats)
 {
-	*stats = (struct hs_engine_stats){.last_error = ""};
+	*stats = (struct hs_engine_stats){.last_error = "", .trouble = ""};
 	for (uint32_t i = 0; i < redis->host.workers; i++) {
 		const struct hs_flow_stats *flow = redis->workers[i].stats;
 
@@ -336,7 +337,7 @@ static void stats(struct hs_engine *engine, struct hs_engine_stats *now)
 	now->connects -= redis->zero.connects;
 	now->failures -= redis->zero.failures;
 	hs_scout_trouble(redis->scout, redis->trouble, sizeof redis->trouble);
-	now->last_error = redis->trouble;
+	now->trouble = redis->trouble;
 	uv_mutex_unlock(&redis->mutex);
 }
 
@@ -521,6 +522,7 @@ int hs_redis_create(const struct hs_redis_options *options, const struct hs_engi
 		.together =
 			redis->url.kind == HS_REDIS_CLUSTER ? HS_TOGETHER_SLOT : HS_TOGETHER_ALL,
 		.slots = redis->slots,
+		.where = hs_redis_url_text(&redis->url, redis->where, sizeof redis->where),
 	};
 	redis->scripts = hs_scripts_create(host->workers);
 	start_workers(redis, options);
