@@ -213,7 +213,7 @@ class Heatsink(Server):
                                 "--http", "0", "--data", self.data, *self.args])
         try:
             self.port = int(self.wait_log(r"listening on \S+:(\d+)").group(1))
-            self.wait_log(" data in ")  # what it listens on is all said by then
+            self.wait_log(" try: ")  # what it listens on is all said by then
             http = re.search(r"http on \S+:(\d+)", self.process.text())
             self.http_port = int(http.group(1)) if http else None
         except AssertionError:
