@@ -103,6 +103,7 @@ static void test_rows(void **state)
 		assert_null(find(learned, "hge"));
 		assert_null(find(learned, "hgets"));
 		assert_null(find(learned, ""));
+		assert_null(hs_learned_find(learned, HS_LIT("hget\0")));
 		assert_ptr_equal(row, find(learned, "HGet"));
 		assert_string_equal(row->name, "hget");
 		assert_int_equal(row->arity, 3);
@@ -232,6 +233,8 @@ static void test_keys(void **state)
 		{"sort a by store get store limit 0 1 STORE b", "a:r b:w", 6},
 		{"sort a store b store c", "a:r c:w", 6},
 		{"sort a limit store 1", "a:r", 6},
+		{"sort a get store desc", "a:r", 6},
+		{"sort a by store desc", "a:r", 6},
 		{"sort a store", "a:r", 6},
 		{"migrate h 1 a 0 10", "a:rw", 6},
 		{"migrate h 1 keys 0 10 auth keys", "keys:rw", 6},
@@ -297,6 +300,27 @@ static void test_odd_specs(void **state)
 		}
 		hs_learned_destroy(&learned);
 	}
+}
+
+/* Names are compared to their end, and specs that only look like a run stay apart. */
+static void test_long_names_and_two_keys(void **state)
+{
+	static const char *const lines[] = {
+		"module.with-a-long-name1 1 - 0 0 0 - - -",
+		"module.with-a-long-name2 1 - 0 0 0 - - -",
+		"two -4 write 1 3 2 - - OW,update:1:0/1/0;RO,access:3:0/1/0",
+		"far -2 - 0 0 0 - - RO:4294967297:0/1/0", /* would be 1 in 32 bits */
+	};
+	struct hs_learned *learned = learn_lines(lines, 4, 2, 7, NULL);
+
+	(void)state;
+	assert_string_equal(find(learned, "MODULE.with-a-long-name2")->name,
+			    "module.with-a-long-name2");
+	assert_null(find(learned, "module.with-a-long-name3"));
+	assert_null(find(learned, "module.with-a-long-name"));
+	assert_string_equal(keys_of(learned, "two a b c d"), "a:w c:r");
+	assert_string_equal(keys_of(learned, "far a"), "");
+	hs_learned_destroy(&learned);
 }
 
 static void test_asking_again(void **state)
@@ -369,20 +393,43 @@ static void test_more_than_identifiers(void **state)
 	hs_learned_destroy(&learned);
 }
 
-static void test_too_many_rows(void **state)
+/* So many commands with numbers for names; each the same when `step` is 0. */
+static struct hs_learned *learn_numbers(int first, int count, int step, struct hs_learned *before)
 {
 	struct hs_buf reply = {0};
 	struct hs_learned *learned;
-	char error[128];
+	char error[128] = "";
+
+	hs_buf_printf(&reply, "*%d\r\n", count);
+	for (int i = 0; i < count; i++)
+		hs_buf_printf(&reply, "*6\r\n+c%d\r\n:1\r\n*0\r\n:0\r\n:0\r\n:0\r\n",
+			      first + i * step);
+	learned = hs_learned_create(hs_buf_bytes(&reply), before, error, sizeof error);
+	assert_string_equal(error,
+			    learned ? "" : "the server's commands are too many: at most 16384");
+	hs_buf_deinit(&reply);
+	return learned;
+}
+
+static void test_too_many_rows(void **state)
+{
+	enum { HALF = HS_LEARNED_ROWS_MAX / 2 };
+	struct hs_learned *first, *second;
 
 	(void)state;
-	hs_buf_printf(&reply, "*%d\r\n", HS_LEARNED_ROWS_MAX + 1);
-	for (int i = 0; i <= HS_LEARNED_ROWS_MAX; i++)
-		hs_buf_printf(&reply, "*6\r\n+c%d\r\n:1\r\n*0\r\n:0\r\n:0\r\n:0\r\n", i);
-	learned = hs_learned_create(hs_buf_bytes(&reply), NULL, error, sizeof error);
-	assert_null(learned);
-	assert_string_equal(error, "the server's commands are too many: at most 16384");
-	hs_buf_deinit(&reply);
+	assert_null(learn_numbers(0, HS_LEARNED_ROWS_MAX + 1, 1, NULL));
+	assert_null(learn_numbers(0, HS_LEARNED_ROWS_MAX + 1, 0, NULL));
+	/* Over all sets, those that were forgotten included. */
+	first = learn_numbers(0, HALF, 1, NULL);
+	second = learn_numbers(HALF, HALF, 1, first);
+	assert_non_null(second);
+	assert_null(learn_numbers(2 * HALF, 1, 1, second));
+	hs_learned_destroy(&first);
+	assert_null(learn_numbers(2 * HALF, 1, 1, second));
+	first = learn_numbers(0, HALF, 1, second); /* known already */
+	assert_non_null(first);
+	hs_learned_destroy(&first);
+	hs_learned_destroy(&second);
 }
 
 static void test_what_is_no_table(void **state)
@@ -496,6 +543,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_what_nobody_knows),
 		cmocka_unit_test(test_keys),
 		cmocka_unit_test(test_odd_specs),
+		cmocka_unit_test(test_long_names_and_two_keys),
 		cmocka_unit_test(test_asking_again),
 		cmocka_unit_test(test_more_than_identifiers),
 		cmocka_unit_test(test_too_many_rows),
