@@ -266,6 +266,29 @@ static bool has_keys(const struct hs_request *request)
 	return hs_keys_next(&walk) > 0;
 }
 
+/* The usual command, with one key: what is known of it is not worked out again. */
+static void count_one(struct hs_core *core, const struct hs_request *request, size_t at,
+		      struct hs_bytes reply)
+{
+	const struct hs_command *command = request->command;
+	const struct hs_part *part = &request->parts[0];
+	struct hs_heat_access access = {
+		.key = request->argv[at],
+		.bytes = reply.len,
+		.slot = part->op.slot,
+		.partition = part->op.partition,
+		.write = (command->flags & HS_CMD_WRITE) != 0,
+		.failed = is_error(reply),
+		.conflicted = is_refused(command, request->argc, request->argv, reply),
+	};
+
+	for (size_t i = at; i < request->argc; i++)
+		access.bytes += request->argv[i].len;
+	access.missed =
+		!access.write && !access.failed && (is_null(reply) || part->op.missed);
+	hs_heat_add(core->world.heat, &access, part->time_us * 1000);
+}
+
 void hs_count_request(struct hs_core *core, const struct hs_request *request, struct hs_bytes reply)
 {
 	const struct hs_part *part = request->parts_count > 0 ? &request->parts[0] : NULL;
@@ -290,6 +313,14 @@ void hs_count_request(struct hs_core *core, const struct hs_request *request, st
 			count_exec(core, request, reply);
 		break;
 	case HS_OP_COMMAND:
+		if (request->parts_count == 1 && request->command->merge != HS_MERGE_BY_KEY &&
+		    request->command->parent != HS_CMD_ID_OBJECT &&
+		    hs_keys_only(request->command, request->argc) > 0) {
+			count_one(core, request, hs_keys_only(request->command, request->argc),
+				  reply);
+			break;
+		}
+		/* fall through */
 	case HS_OP_WATCH:
 		if (!has_keys(request))
 			count_keyless(core, request, reply);
