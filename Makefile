@@ -39,7 +39,8 @@ UNIT := $(sort $(wildcard tests/unit/test_*.c))
 UNIT_LIB := $(sort $(wildcard tests/lib/*.c))
 FUZZ := $(sort $(wildcard fuzz/fuzz_*.c))
 BENCH := $(sort $(wildcard bench/*.c))
-ALL_C := $(SOURCES) $(UNIT) $(UNIT_LIB) $(FUZZ) $(BENCH)
+CLIENTS := $(sort $(wildcard tests/clients/*.c))
+ALL_C := $(SOURCES) $(UNIT) $(UNIT_LIB) $(FUZZ) $(BENCH) $(CLIENTS)
 
 HEATSINK := $(B)/heatsink
 ARCHIVE := $(B)/libheatsink.a

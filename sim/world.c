@@ -387,6 +387,7 @@ struct hs_sim_world *hs_sim_world_create(const struct hs_sim_world_options *opti
 			.workers = options->workers,
 			.partitions = options->engine.partitions,
 			.reads_at_once = options->engine.reads_at_once,
+			.node_id = "6865617473696e6b20696e206120647265616d21",
 			.slowlog_ids = &world->slowlog_ids,
 			.seed = options->engine.seed + i,
 			.heat = world->heats ? world->heats[i] : NULL,

@@ -20,6 +20,8 @@ enum {
 	HS_MULTI_COMMANDS_MAX = 1 << 20, /* commands queued between MULTI and EXEC */
 	HS_WATCH_KEYS_MAX = 1024,	 /* keys watched by one connection */
 	HS_CLIENT_NAME_MAX = 4096,
+	HS_HOST_NAME_MAX = 253,
+	HS_NODE_ID_LEN = 40, /* hex digits, as in Redis Cluster */
 	HS_SLOWLOG_ARGS_MAX = 32,
 	HS_SLOWLOG_ARG_BYTES_MAX = 128,
 

@@ -21,6 +21,7 @@ enum hs_command_place {
 	HS_PLACE_SPLIT,	    /* the engine, split by key and merged: MGET */
 	HS_PLACE_ALL,	    /* the engine, on every partition, merged: DBSIZE */
 	HS_PLACE_CURSOR,    /* the engine, on the partition its cursor names: SCAN */
+	HS_PLACE_SLOT,	    /* the engine, on the partition of the slot it names: CLUSTER … */
 	HS_PLACE_PARENT,    /* a container: its subcommands say */
 	HS_PLACE_ANY,	    /* the engine, on any one partition: PUBLISH */
 	HS_PLACE_REFUSED,   /* nowhere: `refused` says why */

@@ -122,20 +122,41 @@ void hs_local_client_reply(struct hs_core *core, struct hs_session *session,
 	}
 }
 
+/* A letter for each thing to know about a client, in Redis's order; N for none. */
+static void describe_flags(const struct hs_session *session, struct hs_buf *text)
+{
+	const struct {
+		bool set;
+		char letter;
+	} flags[] = {
+		{session->multi != NULL, 'x'},
+		{session->closing, 'c'},
+		{session->readonly, 'r'},
+		{session->no_evict, 'e'},
+	};
+	size_t before = text->len;
+
+	for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+		if (flags[i].set)
+			hs_buf_append(text, &flags[i].letter, 1);
+	}
+	if (text->len == before)
+		hs_buf_append(text, "N", 1);
+}
+
 /* One line of CLIENT LIST, in Redis's fields and order, with the worker behind them. */
 static void describe(const struct hs_core *core, const struct hs_session *session,
 		     struct hs_buf *text)
 {
-	const char *flags = session->no_evict ? "e" : session->multi ? "x" : "N";
 	size_t unsent = session->out.len + session->sending_bytes + session->held_bytes;
 
-	hs_buf_printf(text, "id=%llu addr=%s laddr=%s fd=%d name=%s age=%llu idle=%llu flags=%s ",
+	hs_buf_printf(text, "id=%llu addr=%s laddr=%s fd=%d name=%s age=%llu idle=%llu flags=",
 		      (unsigned long long)session->id, session->address, session->local_address,
 		      session->fd, session->name ? session->name : "",
 		      (unsigned long long)(core->now.mono_us - session->connected_us) / 1000000,
-		      (unsigned long long)(core->now.mono_us - session->last_active_us) / 1000000,
-		      flags);
-	hs_buf_printf(text, "db=0 sub=0 psub=0 ssub=0 multi=%d qbuf=%zu qbuf-free=%zu argv-mem=0 ",
+		      (unsigned long long)(core->now.mono_us - session->last_active_us) / 1000000);
+	describe_flags(session, text);
+	hs_buf_printf(text, " db=0 sub=0 psub=0 ssub=0 multi=%d qbuf=%zu qbuf-free=%zu argv-mem=0 ",
 		      session->multi ? (int)hs_multi_count(session->multi) : -1, session->in.len,
 		      session->in.cap - session->in.len);
 	hs_buf_printf(text, "multi-mem=0 rbs=%zu rbp=%zu obl=%zu oll=0 omem=%zu tot-mem=%zu ",

@@ -58,6 +58,9 @@ struct hs_core_options {
 	int64_t slowlog_us;	   /* log commands slower than this; negative: none */
 	uint32_t slowlog_len_max;
 	uint32_t idle_s_max; /* close clients idle for longer; 0: never */
+	/* What CLUSTER says where clients reach us; "" and 0: where they are connected. */
+	char announce_host[HS_HOST_NAME_MAX + 1];
+	uint16_t announce_port, announce_tls_port;
 };
 
 /* What never changes for a core. */
@@ -76,6 +79,7 @@ struct hs_core_world {
 	/* The engine is behind connections that clients share: a command that needs one of its own
 	 * (WATCH, BLPOP) runs alone among its client's. */
 	bool shared_connections;
+	const char *node_id; /* HS_NODE_ID_LEN hex digits: who we are among a cluster's nodes */
 	_Atomic uint64_t *slowlog_ids; /* shared by all cores: entries are numbered over all */
 	uint64_t seed;
 	struct hs_heat *heat;	      /* NULL: nothing is counted */
@@ -121,7 +125,8 @@ struct hs_core_client {
 	uint64_t id; /* unique in the process */
 	const char *address;
 	const char *local_address;
-	int fd; /* shown in CLIENT LIST, otherwise unused */
+	int fd;	  /* shown in CLIENT LIST, otherwise unused */
+	bool tls; /* which port is announced to it */
 };
 
 struct hs_session *hs_core_connect(struct hs_core *core, struct hs_now now,

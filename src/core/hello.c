@@ -68,7 +68,7 @@ static void describe_server(const struct hs_session *session, struct hs_reply *r
 	hs_reply_bulk_text(reply, "id");
 	hs_reply_int(reply, (int64_t)session->id);
 	hs_reply_bulk_text(reply, "mode");
-	hs_reply_bulk_text(reply, "standalone");
+	hs_reply_bulk_text(reply, "cluster");
 	hs_reply_bulk_text(reply, "role");
 	hs_reply_bulk_text(reply, "master");
 	hs_reply_bulk_text(reply, "modules");
@@ -136,6 +136,7 @@ void hs_local_reset(struct hs_core *core, struct hs_session *session,
 	session->resp = 2;
 	session->reply_mode = HS_REPLY_ON;
 	session->no_evict = false;
+	session->readonly = false;
 	session->authenticated = core->options.requirepass[0] == '\0';
 	hs_mem_free(&session->name);
 	hs_reply_status(reply, "RESET");

@@ -15,6 +15,7 @@ struct hs_session *hs_session_create(struct hs_core *core, const struct hs_core_
 	hs_wire_request_init(&session->parser);
 	session->id = client->id;
 	session->fd = client->fd;
+	session->tls = client->tls;
 	snprintf(session->address, sizeof session->address, "%s", client->address);
 	snprintf(session->local_address, sizeof session->local_address, "%s",
 		 client->local_address);

@@ -48,6 +48,8 @@ struct hs_session {
 	enum hs_session_reply_mode reply_mode;
 	bool authenticated;
 	bool no_evict;
+	bool readonly; /* READONLY: it would take a replica's word */
+	bool tls;
 	bool ended;	     /* the client sends no more */
 	bool closing;	     /* nothing more is read; closed when all is sent */
 	bool cut;	     /* closed at once */
@@ -221,7 +223,7 @@ void hs_multi_unwatch(struct hs_core *core, struct hs_session *session);
  * begins at 0. */
 bool hs_multi_watched(const struct hs_multi *multi, size_t *at, struct hs_bytes *name);
 
-/* local.c, client.c, hello.c: commands the core answers itself, by identifier. */
+/* local.c, client.c, hello.c, cluster.c: commands the core answers itself, by identifier. */
 typedef void hs_local_run(struct hs_core *core, struct hs_session *session,
 			  const struct hs_command *command, size_t argc,
 			  const struct hs_bytes *argv, struct hs_reply *reply);
@@ -230,7 +232,13 @@ hs_local_run hs_local_hello, hs_local_auth, hs_local_reset;
 hs_local_run hs_local_client_info, hs_local_client_reply, hs_local_client_setname,
 	hs_local_client_getname, hs_local_client_id, hs_local_client_no_evict,
 	hs_local_client_setinfo;
+hs_local_run hs_local_cluster, hs_local_readonly;
 hs_local_run hs_local_multi, hs_local_discard, hs_local_unwatch, hs_local_quit;
+
+/* cluster.c: the slot that CLUSTER COUNTKEYSINSLOT or GETKEYSINSLOT names. Returns what is wrong with
+ * the arguments, or NULL. */
+const char *hs_cluster_slot(const struct hs_command *command, const struct hs_bytes *argv,
+			    uint16_t *slot);
 
 /* peer.c: commands to which every worker contributes. */
 /* Checks the arguments once, before all are asked; false: the error is written. */

@@ -410,6 +410,24 @@ static void run_partition(struct hs_core *core, struct hs_session *session,
 	hs_step_submit(core, request, 0);
 }
 
+/* A command that names its slot itself. */
+static void run_slot(struct hs_core *core, struct hs_session *session,
+		     const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
+{
+	struct answer answer;
+	uint16_t slot;
+	const char *refused = hs_cluster_slot(command, argv, &slot);
+
+	if (!refused) {
+		run_partition(core, session, command, slot, argc, argv);
+		return;
+	}
+	answer_begin(core, session, command, &answer);
+	hs_reply_error(&answer.reply, refused);
+	answer_end(core, session, &answer);
+	hs_step_account(core, session, command, argc, argv, 0, true);
+}
+
 static void run_host(struct hs_core *core, struct hs_session *session,
 		     const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
 {
@@ -477,6 +495,9 @@ static void run(struct hs_core *core, struct hs_session *session, const struct h
 	case HS_PLACE_CURSOR:
 		timing_begin(core, command);
 		hs_fan_cursor(core, session, command, argc, argv);
+		break;
+	case HS_PLACE_SLOT:
+		run_slot(core, session, command, argc, argv);
 		break;
 	case HS_PLACE_HOST:
 		run_host(core, session, command, argc, argv);

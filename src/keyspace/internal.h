@@ -154,6 +154,7 @@ hs_run_function hs_run_del, hs_run_exists, hs_run_type, hs_run_rename, hs_run_co
 hs_run_function hs_run_object_encoding, hs_run_object_freq, hs_run_object_help,
 	hs_run_object_idletime, hs_run_object_refcount;
 hs_run_function hs_run_expire, hs_run_ttl, hs_run_persist;
-hs_run_function hs_run_keys, hs_run_scan, hs_run_randomkey, hs_run_dbsize, hs_run_flush;
+hs_run_function hs_run_keys, hs_run_scan, hs_run_randomkey, hs_run_dbsize, hs_run_flush,
+	hs_run_countkeysinslot, hs_run_getkeysinslot;
 
 #endif

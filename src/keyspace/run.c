@@ -62,6 +62,8 @@ static hs_run_function *const functions[HS_CMD_IDS] = {
 	[HS_CMD_ID_PEXPIRETIME] = hs_run_ttl,
 	[HS_CMD_ID_PERSIST] = hs_run_persist,
 	/* scan.c */
+	[HS_CMD_ID_CLUSTER_COUNTKEYSINSLOT] = hs_run_countkeysinslot,
+	[HS_CMD_ID_CLUSTER_GETKEYSINSLOT] = hs_run_getkeysinslot,
 	[HS_CMD_ID_KEYS] = hs_run_keys,
 	[HS_CMD_ID_SCAN] = hs_run_scan,
 	[HS_CMD_ID_RANDOMKEY] = hs_run_randomkey,

@@ -1,4 +1,5 @@
-/* The whole store: KEYS, SCAN, RANDOMKEY, DBSIZE, FLUSHALL, FLUSHDB.
+/* The whole store, or a slot of it: KEYS, SCAN, RANDOMKEY, DBSIZE, FLUSHALL, FLUSHDB, CLUSTER
+ * COUNTKEYSINSLOT, CLUSTER GETKEYSINSLOT.
  *
  * SCAN's cursor is the front of a physical key, slot and hash, of the next key to look at. Keys
  * keep their place for as long as they live, so a scan sees every key that is there from its
@@ -103,6 +104,52 @@ int hs_run_keys(struct hs_run *run)
 		return err;
 	end = out->len;
 	hs_reply_array(run->reply, count);
+	move_to_front(out, run->reply_start, out->len - end);
+	return 0;
+}
+
+/* A slot is one run of keys. Those whose time is up are passed over. */
+static int walk_slot(struct hs_run *run, int64_t most, bool names, int64_t *count)
+{
+	struct walk walk;
+	int err = walk_seek(&walk, run->ks, (uint64_t)run->slot << 48);
+
+	*count = 0;
+	for (; !err && *count < most; err = walk_next(&walk)) {
+		if (prefix_of(walk.physical) >> 48 != run->slot)
+			break;
+		if (!walk.live)
+			continue;
+		if (names)
+			hs_reply_bulk(run->reply, walk.key);
+		++*count;
+	}
+	return err == HS_ENOTFOUND ? 0 : err;
+}
+
+int hs_run_countkeysinslot(struct hs_run *run)
+{
+	int64_t count;
+	int err = walk_slot(run, INT64_MAX, false, &count);
+
+	if (!err)
+		hs_reply_int(run->reply, count);
+	return err;
+}
+
+int hs_run_getkeysinslot(struct hs_run *run)
+{
+	struct hs_buf *out = run->reply->out;
+	int64_t most, count;
+	size_t end;
+	int err = hs_run_integer(run, 3, NULL, &most);
+
+	if (!err)
+		err = walk_slot(run, most, true, &count);
+	if (err)
+		return err;
+	end = out->len;
+	hs_reply_array(run->reply, (size_t)count);
 	move_to_front(out, run->reply_start, out->len - end);
 	return 0;
 }

@@ -117,7 +117,7 @@ static void config_set(struct hs_host *host, const struct hs_op *op, struct hs_r
 		}
 	}
 	if (!failed && hs_options_check(&changed, why, sizeof why) < 0)
-		failed = "requirepass";
+		failed = hs_option_find(op->argv[2])->name;
 	if (failed) {
 		hs_options_deinit(&changed);
 		hs_reply_errorf(reply,

@@ -33,7 +33,7 @@ static uint64_t partitions_of(const struct hs_host *host)
 
 TEXT(redis_version, HS_REDIS_VERSION)
 TEXT(heatsink_version, HS_VERSION)
-TEXT(redis_mode, "standalone")
+TEXT(redis_mode, "cluster")
 UINT(arch_bits, ((void)facts, sizeof(void *) * 8))
 TEXT(multiplexing_api, "libuv")
 UINT(process_id, ((void)facts, getpid()))
@@ -116,7 +116,7 @@ UINT(engine_refused, facts->engine.refused)
 
 TEXT(role, "master")
 UINT(connected_slaves, ((void)facts, 0))
-UINT(cluster_enabled, ((void)facts, 0))
+UINT(cluster_enabled, ((void)facts, 1))
 
 static void cpu_seconds(struct timeval time, struct hs_buf *text)
 {

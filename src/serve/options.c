@@ -1,6 +1,7 @@
 #include "serve/options.h"
 
 #include "base/err.h"
+#include "base/limits.h"
 #include "base/mem.h"
 #include "base/num.h"
 
@@ -271,6 +272,31 @@ const struct hs_option hs_option_table[] = {
 	 .live = true,
 	 .argument = "LEVEL",
 	 .help = "The least important lines that are still written: debug, info, warn, error."},
+	{.name = "cluster-announce-ip",
+	 .kind = HS_OPTION_TEXT,
+	 .fallback = "",
+	 .offset = AT(cluster_announce_ip),
+	 .live = true,
+	 .argument = "ADDRESS",
+	 .help = "Where CLUSTER sends cluster-aware clients; empty: the address they reached."},
+	{.name = "cluster-announce-port",
+	 .kind = HS_OPTION_INT,
+	 .fallback = "0",
+	 .offset = AT(cluster_announce_port),
+	 .min = 0,
+	 .max = 65535,
+	 .live = true,
+	 .argument = "N",
+	 .help = "The port CLUSTER names; 0: the one they reached."},
+	{.name = "cluster-announce-tls-port",
+	 .kind = HS_OPTION_INT,
+	 .fallback = "0",
+	 .offset = AT(cluster_announce_tls_port),
+	 .min = 0,
+	 .max = 65535,
+	 .live = true,
+	 .argument = "N",
+	 .help = "The port CLUSTER names to clients that came over TLS; 0: the one they reached."},
 	{.name = "config",
 	 .kind = HS_OPTION_TEXT,
 	 .fallback = "",
@@ -280,6 +306,8 @@ const struct hs_option hs_option_table[] = {
 
 	/* Asked for by clients and exporters; constant here. */
 	{.name = "appendonly", .kind = HS_OPTION_FIXED, .fallback = "yes"},
+	{.name = "cluster-enabled", .kind = HS_OPTION_FIXED, .fallback = "yes"},
+	{.name = "cluster-require-full-coverage", .kind = HS_OPTION_FIXED, .fallback = "yes"},
 	{.name = "databases", .kind = HS_OPTION_FIXED, .fallback = "1"},
 	{.name = "latency-monitor-threshold", .kind = HS_OPTION_FIXED, .fallback = "0"},
 	{.name = "maxmemory", .kind = HS_OPTION_FIXED, .fallback = "0"},
@@ -537,11 +565,25 @@ static bool is_address(const char *text)
 	return inet_pton(AF_INET, text, &v4) == 1 || inet_pton(AF_INET6, text, &v6) == 1;
 }
 
+/* What clients can be told to connect to: it stands in lines that they take apart. */
+static bool is_host(const char *text)
+{
+	return is_address(text) ||
+	       (strlen(text) <= HS_HOST_NAME_MAX &&
+		text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				  "0123456789.-_")] == '\0');
+}
+
 int hs_options_check(const struct hs_options *options, char *error, size_t error_size)
 {
 	char list[1024];
 	char *rest = list, *address;
 
+	if (!is_host(options->cluster_announce_ip)) {
+		snprintf(error, error_size, "cluster-announce-ip '%s' is no address or host name",
+			 options->cluster_announce_ip);
+		return HS_EINVAL;
+	}
 	if (!hs_options_is_loopback(options->http_bind) && !is_address(options->http_bind)) {
 		snprintf(error, error_size, "http-bind '%s' is not an address", options->http_bind);
 		return HS_EINVAL;

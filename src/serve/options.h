@@ -45,7 +45,10 @@ struct hs_options {
 	int64_t slowlog_slower_than;
 	int64_t slowlog_max_len;
 	int64_t log_level; /* enum hs_log_level */
-	char *config;	   /* the file they came from; "" for none */
+	char *cluster_announce_ip;
+	int64_t cluster_announce_port;
+	int64_t cluster_announce_tls_port;
+	char *config; /* the file they came from; "" for none */
 };
 
 enum hs_option_kind {

@@ -61,6 +61,11 @@ struct hs_heat *const *hs_server_heats(const struct hs_server *server)
 	return server->heats;
 }
 
+const char *hs_server_run_id(const struct hs_server *server)
+{
+	return server->control.host.run_id;
+}
+
 const struct hs_log *hs_server_log(const struct hs_server *server)
 {
 	return server->log;

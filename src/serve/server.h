@@ -18,6 +18,7 @@ int hs_server_run(struct hs_options *options, int flags_count, char **flags, str
 struct hs_worker *hs_server_worker(struct hs_server *server, uint32_t index);
 uint32_t hs_server_workers(const struct hs_server *server);
 struct hs_heat *const *hs_server_heats(const struct hs_server *server); /* one per worker */
+const char *hs_server_run_id(const struct hs_server *server);		/* 40 hex digits */
 const struct hs_log *hs_server_log(const struct hs_server *server);
 void hs_server_ask(struct hs_server *server, struct hs_op *op);
 

@@ -129,7 +129,11 @@ void hs_worker_core_options(const struct hs_options *options, struct hs_core_opt
 		.slowlog_us = options->slowlog_slower_than,
 		.slowlog_len_max = (uint32_t)options->slowlog_max_len,
 		.idle_s_max = (uint32_t)options->timeout,
+		.announce_port = (uint16_t)options->cluster_announce_port,
+		.announce_tls_port = (uint16_t)options->cluster_announce_tls_port,
 	};
+	snprintf(core->announce_host, sizeof core->announce_host, "%s",
+		 options->cluster_announce_ip);
 }
 
 /* Sleepers are rare: one timer for the first of them. */
@@ -290,6 +294,7 @@ void hs_worker_init(struct hs_worker *worker, struct hs_server *server, uint32_t
 		.together = engine->together,
 		.slots = engine->slots,
 		.shared_connections = engine->shared_connections,
+		.node_id = hs_server_run_id(server),
 		.slowlog_ids = slowlog_ids,
 		.seed = seed,
 		.heat = hs_server_heats(server)[index],

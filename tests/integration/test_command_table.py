@@ -15,8 +15,9 @@ import unittest
 from servers import GUARD_S, Heatsink, Redis
 
 # In heatsink's table and not in Redis 7.0's: our own, newer, or no rows of their own there.
-OURS = {"client|setinfo", "debug|help", "debug|sleep", "heat", "heat|help", "heat|history",
-        "heat|key", "heat|partitions", "heat|prefixes", "heat|reset", "heat|slots", "heat|top",
+OURS = {"client|setinfo", "cluster|myshardid", "debug|help", "debug|sleep", "heat", "heat|help",
+        "heat|history", "heat|key", "heat|partitions", "heat|prefixes", "heat|reset", "heat|slots",
+        "heat|top",
         "hotkeys", "hotkeys|get", "hotkeys|help", "hotkeys|reset", "hotkeys|start", "hotkeys|stop"}
 
 ARGUMENT_TYPES = {"string", "integer", "double", "key", "pattern", "unix-time", "pure-token",
@@ -46,7 +47,7 @@ class CommandTable(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.heatsink = cls.enterClassContext(Heatsink())
-        cls.redis = cls.enterClassContext(Redis())
+        cls.redis = cls.enterClassContext(Redis(cluster=True))
 
     def both(self, resp):
         """A function that asks both servers, in one dialect."""
@@ -173,7 +174,7 @@ class CommandTable(unittest.TestCase):
 
     def test_help_has_redis_layout(self):
         ask = self.both("2")
-        for container in ("CLIENT", "COMMAND", "CONFIG", "LATENCY", "OBJECT", "SLOWLOG"):
+        for container in ("CLIENT", "CLUSTER", "COMMAND", "CONFIG", "LATENCY", "OBJECT", "SLOWLOG"):
             with self.subTest(container):
                 ours, theirs = ask(container, "HELP")
                 self.assertEqual(ours[1][0], theirs[1][0])

@@ -208,8 +208,8 @@ class Starting(FolderCase):
         flags = set(re.findall(r"(?m)^\s+--([a-z-]+)", done.stdout))
         with servers.Heatsink() as server:
             options = set(server.client(decode_responses=True).config_get("*"))
-        fixed = {"appendonly", "databases", "latency-monitor-threshold", "maxmemory",
-                 "maxmemory-policy",
+        fixed = {"appendonly", "cluster-enabled", "cluster-require-full-coverage", "databases",
+                 "latency-monitor-threshold", "maxmemory", "maxmemory-policy",
                  "proto-max-bulk-len", "save"}  # answered for clients' sake, no options
         self.assertEqual(flags - {"check-config", "version", "help"}, options - fixed)
 

@@ -48,10 +48,45 @@ static void test_never_writes_past_its_room(void **state)
 	}
 }
 
+static void test_text_is_taken_apart(void **state)
+{
+	static const struct {
+		const char *text, *host; /* no host: it is no address */
+		unsigned port;
+	} cases[] = {
+		{"127.0.0.1:6380", "127.0.0.1", 6380},
+		{"sim:0", "sim", 0},
+		{"[::1]:65535", "::1", 65535},
+		{"[fe80::1%eth0]:1", "fe80::1%eth0", 1},
+		{"", NULL, 0},
+		{"host", NULL, 0},
+		{":1", NULL, 0},
+		{"[]:1", "[]", 1},
+		{"host:", NULL, 0},
+		{"host:65536", NULL, 0},
+		{"host:-1", NULL, 0},
+		{"host:1x", NULL, 0},
+		{"::1", NULL, 0},
+		{"fe80::1:6380", NULL, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hs_bytes host = HS_LIT("untouched");
+		unsigned port = 7;
+		bool taken = hs_address_split(cases[i].text, &host, &port);
+
+		assert_int_equal(taken, cases[i].host != NULL);
+		assert_true(hs_bytes_equal(host, hs_bytes_of(taken ? cases[i].host : "untouched")));
+		assert_int_equal(port, taken ? cases[i].port : 7);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_brackets_where_there_are_colons),
+		cmocka_unit_test(test_text_is_taken_apart),
 		cmocka_unit_test(test_never_writes_past_its_room),
 	};
 

@@ -4,12 +4,12 @@
 
 #define HELLO2                                                                                     \
 	"*14\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$5\r\nproto\r\n"   \
-	":2\r\n$2\r\nid\r\n:1\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$"               \
+	":2\r\n$2\r\nid\r\n:1\r\n$4\r\nmode\r\n$7\r\ncluster\r\n$4\r\nrole\r\n$"                   \
 	"6\r\nmaster\r\n"                                                                          \
 	"$7\r\nmodules\r\n*0\r\n"
 #define HELLO3                                                                                     \
 	"%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$5\r\nproto\r\n"    \
-	":3\r\n$2\r\nid\r\n:1\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$"               \
+	":3\r\n$2\r\nid\r\n:1\r\n$4\r\nmode\r\n$7\r\ncluster\r\n$4\r\nrole\r\n$"                   \
 	"6\r\nmaster\r\n"                                                                          \
 	"$7\r\nmodules\r\n*0\r\n"
 #define NOAUTH "-NOAUTH Authentication required.\r\n"
