@@ -5,6 +5,7 @@
 #define HS_BASE_LIMITS_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #define HS_KIB ((size_t)1024)
 #define HS_MIB (HS_KIB * 1024)
@@ -35,6 +36,7 @@ enum {
 	HS_ARGC_INLINE = 16, /* arguments that need no heap */
 };
 
+#define HS_PAUSE_MS_MAX INT64_C(3153600000000) /* CLIENT PAUSE: a hundred years are enough */
 #define HS_INLINE_BYTES_MAX (64 * HS_KIB) /* an inline command, or a length line: Redis's limit */
 #define HS_BULK_BYTES_MAX (512 * HS_MIB)  /* one argument: Redis's proto-max-bulk-len */
 #define HS_ARGC_MAX ((size_t)2147483647)  /* Redis's limit on a request's elements */

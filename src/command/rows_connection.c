@@ -79,6 +79,23 @@ ROW(CLIENT_NO_EVICT,
 	.arguments = "ON | OFF",
 	.summary = "Keeps this connection when others are closed for their memory");
 
+ROW(CLIENT_NO_TOUCH,
+	.name = "client|no-touch", .parent = HS_CMD_ID_CLIENT, .place = HS_PLACE_CORE,
+	.arity = 3,
+	.flags = HS_CMD_NOSCRIPT | HS_CMD_LOADING | HS_CMD_STALE, .categories = "@slow @connection",
+	.group = "connection", .since = "7.2.0", .complexity = "O(1)",
+	.arguments = "ON | OFF",
+	.summary = "Marks this connection as one that only looks; engines are not told");
+
+ROW(CLIENT_PAUSE,
+	.name = "client|pause", .parent = HS_CMD_ID_CLIENT, .place = HS_PLACE_WORKERS,
+	.arity = -3,
+	.flags = HS_CMD_ADMIN | HS_CMD_NOSCRIPT | HS_CMD_LOADING | HS_CMD_STALE,
+	.categories = "@admin @slow @dangerous @connection",
+	.group = "connection", .since = "2.9.50", .complexity = "O(1)",
+	.arguments = "timeout [WRITE | ALL]",
+	.summary = "Lets commands wait, those that write or all, for this many milliseconds");
+
 ROW(CLIENT_REPLY,
 	.name = "client|reply", .parent = HS_CMD_ID_CLIENT, .place = HS_PLACE_CORE,
 	.arity = 3,
@@ -102,6 +119,23 @@ ROW(CLIENT_SETNAME,
 	.group = "connection", .since = "2.6.9", .complexity = "O(1)",
 	.arguments = "connection-name",
 	.summary = "Names this connection");
+
+ROW(CLIENT_UNBLOCK,
+	.name = "client|unblock", .parent = HS_CMD_ID_CLIENT, .place = HS_PLACE_WORKERS,
+	.arity = -3,
+	.flags = HS_CMD_ADMIN | HS_CMD_NOSCRIPT | HS_CMD_LOADING | HS_CMD_STALE,
+	.categories = "@admin @slow @dangerous @connection",
+	.group = "connection", .since = "5.0.0", .complexity = "O(N), N the number of connections",
+	.arguments = "client-id [TIMEOUT | ERROR]",
+	.summary = "Ends what another connection waits for");
+
+ROW(CLIENT_UNPAUSE,
+	.name = "client|unpause", .parent = HS_CMD_ID_CLIENT, .place = HS_PLACE_WORKERS,
+	.arity = 2,
+	.flags = HS_CMD_ADMIN | HS_CMD_NOSCRIPT | HS_CMD_LOADING | HS_CMD_STALE,
+	.categories = "@admin @slow @dangerous @connection",
+	.group = "connection", .since = "6.2.0", .complexity = "O(N), N the number of connections",
+	.summary = "Ends CLIENT PAUSE; while it keeps all commands, it keeps this one too");
 
 ROW(ECHO,
 	.name = "echo", .place = HS_PLACE_CORE,

@@ -88,20 +88,32 @@ void hs_local_client_id(struct hs_core *core, struct hs_session *session,
 	hs_reply_int(reply, (int64_t)session->id);
 }
 
+static void turn(bool *flag, struct hs_bytes word, struct hs_reply *reply)
+{
+	bool on = hs_bytes_is_word(word, "on");
+
+	if (!on && !hs_bytes_is_word(word, "off")) {
+		hs_reply_error(reply, "ERR syntax error");
+		return;
+	}
+	*flag = on;
+	hs_reply_ok(reply);
+}
+
 void hs_local_client_no_evict(struct hs_core *core, struct hs_session *session,
 			      const struct hs_command *command, size_t argc,
 			      const struct hs_bytes *argv, struct hs_reply *reply)
 {
 	(void)core, (void)command, (void)argc;
-	if (hs_bytes_is_word(argv[2], "on"))
-		session->no_evict = true;
-	else if (hs_bytes_is_word(argv[2], "off"))
-		session->no_evict = false;
-	else {
-		hs_reply_error(reply, "ERR syntax error");
-		return;
-	}
-	hs_reply_ok(reply);
+	turn(&session->no_evict, argv[2], reply);
+}
+
+void hs_local_client_no_touch(struct hs_core *core, struct hs_session *session,
+			      const struct hs_command *command, size_t argc,
+			      const struct hs_bytes *argv, struct hs_reply *reply)
+{
+	(void)core, (void)command, (void)argc;
+	turn(&session->no_touch, argv[2], reply);
 }
 
 void hs_local_client_reply(struct hs_core *core, struct hs_session *session,
@@ -123,16 +135,19 @@ void hs_local_client_reply(struct hs_core *core, struct hs_session *session,
 }
 
 /* A letter for each thing to know about a client, in Redis's order; N for none. */
-static void describe_flags(const struct hs_session *session, struct hs_buf *text)
+static void describe_flags(const struct hs_core *core, const struct hs_session *session,
+			   struct hs_buf *text)
 {
 	const struct {
 		bool set;
 		char letter;
 	} flags[] = {
 		{session->multi != NULL, 'x'},
+		{session->paused || hs_step_blocked(core, session), 'b'},
 		{session->closing, 'c'},
 		{session->readonly, 'r'},
 		{session->no_evict, 'e'},
+		{session->no_touch, 'T'},
 	};
 	size_t before = text->len;
 
@@ -155,7 +170,7 @@ static void describe(const struct hs_core *core, const struct hs_session *sessio
 		      session->fd, session->name ? session->name : "",
 		      (unsigned long long)(core->now.mono_us - session->connected_us) / 1000000,
 		      (unsigned long long)(core->now.mono_us - session->last_active_us) / 1000000);
-	describe_flags(session, text);
+	describe_flags(core, session, text);
 	hs_buf_printf(text, " db=0 sub=0 psub=0 ssub=0 multi=%d qbuf=%zu qbuf-free=%zu argv-mem=0 ",
 		      session->multi ? (int)hs_multi_count(session->multi) : -1, session->in.len,
 		      session->in.cap - session->in.len);
@@ -205,6 +220,16 @@ static bool refuse(struct hs_reply *reply, const char *text)
 {
 	if (reply)
 		hs_reply_error(reply, text);
+	return false;
+}
+
+bool hs_client_refuse_count(struct hs_bytes name, struct hs_reply *reply)
+{
+	if (reply)
+		hs_reply_errorf(reply,
+				"ERR unknown subcommand or wrong number of arguments for '%.*s'. "
+				"Try CLIENT HELP.",
+				(int)(name.len < 128 ? name.len : 128), name.data);
 	return false;
 }
 
@@ -336,4 +361,29 @@ int64_t hs_client_kill(struct hs_core *core, const struct hs_client_filter *filt
 			break;
 	}
 	return killed;
+}
+
+bool hs_client_parse_unblock(size_t argc, const struct hs_bytes *argv, int64_t *id, bool *error,
+			     struct hs_reply *reply)
+{
+	*error = argc == 4 && hs_bytes_is_word(argv[3], "error");
+	if (argc > 4)
+		return hs_client_refuse_count(argv[1], reply);
+	if (argc == 4 && !*error && !hs_bytes_is_word(argv[3], "timeout"))
+		return refuse(reply, "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR");
+	if (!hs_num_parse_int(argv[2], id))
+		return refuse(reply, "ERR value is not an integer or out of range");
+	return true;
+}
+
+bool hs_client_unblock(struct hs_core *core, int64_t id, bool error)
+{
+	for (struct hs_link *link = core->sessions.next; link != &core->sessions;
+	     link = link->next) {
+		struct hs_session *session = hs_list_entry(link, struct hs_session, all);
+
+		if (!session->gone && (int64_t)session->id == id)
+			return hs_step_unblock(core, session, error);
+	}
+	return false;
 }

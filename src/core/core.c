@@ -80,8 +80,8 @@ static void cut_off_at_output_limit(struct hs_core *core, struct hs_session *ses
 
 static bool may_run(const struct hs_session *session)
 {
-	return !session->closing && !session->gone && session->sleep_until_us == 0 &&
-	       session->inflight < HS_SESSION_INFLIGHT_MAX &&
+	return !session->closing && !session->gone && !session->paused &&
+	       session->sleep_until_us == 0 && session->inflight < HS_SESSION_INFLIGHT_MAX &&
 	       (!session->alone || session->inflight == 0);
 }
 
@@ -245,6 +245,7 @@ void hs_core_disconnect(struct hs_core *core, struct hs_session *session)
 	session->gone = true; /* first: from here on nobody is told about it */
 	core->orphans++;
 	hs_buf_deinit(&session->in);
+	hs_pause_release(core, session);
 	hs_step_cancel(core, session);
 	if (session->sleep_until_us > 0)
 		end_sleep(core, session);
@@ -270,6 +271,8 @@ void hs_core_tick(struct hs_core *core, struct hs_now now)
 		if (session->sleep_until_us <= now.mono_us)
 			wake(core, session);
 	}
+	if (core->pause.mode != HS_PAUSE_NONE && core->pause.until_us <= now.mono_us)
+		hs_pause_end(core);
 	if (now.mono_us < core->idle_scan_us)
 		return;
 	core->idle_scan_us = now.mono_us + IDLE_SCAN_US;
@@ -277,7 +280,8 @@ void hs_core_tick(struct hs_core *core, struct hs_now now)
 		struct hs_session *session = hs_list_entry(link, struct hs_session, all);
 		uint64_t idle_us = now.mono_us - session->last_active_us;
 
-		if (session->gone || session->inflight > 0 || idle_us < IDLE_SCAN_US)
+		if (session->gone || session->inflight > 0 || session->paused ||
+		    idle_us < IDLE_SCAN_US)
 			continue;
 		if (session->out.len == 0)
 			hs_buf_deinit(&session->out);
@@ -289,7 +293,7 @@ void hs_core_tick(struct hs_core *core, struct hs_now now)
 
 uint64_t hs_core_deadline(const struct hs_core *core)
 {
-	uint64_t first = 0;
+	uint64_t first = core->pause.sessions > 0 ? core->pause.until_us : 0;
 
 	for (struct hs_link *link = core->sleepers.next; link != &core->sleepers;
 	     link = link->next) {
@@ -310,7 +314,9 @@ uint32_t hs_core_drain(struct hs_core *core, struct hs_now now, uint64_t quiet_u
 	     link = link->next) {
 		struct hs_session *session = hs_list_entry(link, struct hs_session, all);
 		bool blocked = hs_step_blocked(core, session);
-		bool waits = (session->inflight > 0 && !blocked) || session->in.len > 0;
+		/* What a pause keeps from running will not run any more: nobody was told it did. */
+		bool waits = (session->inflight > 0 && !blocked) ||
+			     (session->in.len > 0 && !session->paused);
 
 		if (session->gone)
 			continue;

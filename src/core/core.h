@@ -46,6 +46,9 @@ struct hs_core_calls {
 	/* Gives up an operation that may wait for ever: its client has gone. It is completed soon,
 	 * with whatever reply. NULL where nothing waits for ever. */
 	void (*cancel)(void *context, struct hs_op *op);
+	/* Ends the wait of such an operation as if its time were over, or with an error (CLIENT
+	 * UNBLOCK). False: it does not wait. NULL where nothing does. */
+	bool (*unblock)(void *context, struct hs_op *op, bool error);
 	/* The clock again, for timing a batch that goes on: the only time a core pulls. */
 	uint64_t (*mono_us)(void *context);
 };
@@ -105,6 +108,7 @@ struct hs_core_stats {
 	struct hs_counter cut_query;  /* clients cut off at their query limit */
 	struct hs_counter protocol_errors;
 	struct hs_counter inflight; /* requests waiting for an engine now */
+	struct hs_counter blocked;  /* clients waiting for what others do, or for a pause to end */
 	struct hs_core_command_stats command[HS_CMD_IDS_ALL]; /* by identifier */
 };
 
@@ -160,10 +164,10 @@ void hs_core_peer(struct hs_core *core, struct hs_now now, struct hs_op *op);
 /* News of the engine; `news` is the caller's. */
 void hs_core_news(struct hs_core *core, struct hs_now now, const struct hs_news *news);
 
-/* Time passes: sleepers wake, idle clients go. Call at hs_core_deadline or later, and each 100 ms.
+/* Time passes: sleepers wake, pauses end, idle clients go. Call at hs_core_deadline or later, and each 100 ms.
  */
 void hs_core_tick(struct hs_core *core, struct hs_now now);
-uint64_t hs_core_deadline(const struct hs_core *core); /* mono_us of the next sleeper; 0: none */
+uint64_t hs_core_deadline(const struct hs_core *core); /* mono_us of the next of them; 0: none */
 
 /* Shutting down, called again and again: closes every session that has nothing under way and has
  * been quiet for `quiet_us`. With 0 nothing more is taken from anybody. Returns how many are left.

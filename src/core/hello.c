@@ -136,6 +136,7 @@ void hs_local_reset(struct hs_core *core, struct hs_session *session,
 	session->resp = 2;
 	session->reply_mode = HS_REPLY_ON;
 	session->no_evict = false;
+	session->no_touch = false;
 	session->readonly = false;
 	session->authenticated = core->options.requirepass[0] == '\0';
 	hs_mem_free(&session->name);

@@ -148,6 +148,7 @@ hs_local_run *hs_local_find(enum hs_command_id id)
 		[HS_CMD_ID_CLIENT_ID] = hs_local_client_id,
 		[HS_CMD_ID_CLIENT_INFO] = hs_local_client_info,
 		[HS_CMD_ID_CLIENT_NO_EVICT] = hs_local_client_no_evict,
+		[HS_CMD_ID_CLIENT_NO_TOUCH] = hs_local_client_no_touch,
 		[HS_CMD_ID_CLIENT_REPLY] = hs_local_client_reply,
 		[HS_CMD_ID_CLIENT_SETINFO] = hs_local_client_setinfo,
 		[HS_CMD_ID_CLIENT_SETNAME] = hs_local_client_setname,

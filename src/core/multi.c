@@ -36,6 +36,7 @@ struct hs_multi {
 	int32_t slot;	    /* of the keys; -1: none so far */
 	bool several_slots; /* EXEC will refuse */
 	bool spoiled;	    /* a command was refused: EXEC will abort */
+	bool writes;	    /* a command may */
 
 	/* Made by EXEC. */
 	struct hs_buf answered;
@@ -68,6 +69,11 @@ void hs_multi_drop(struct hs_multi **multi)
 size_t hs_multi_count(const struct hs_multi *multi)
 {
 	return multi->count;
+}
+
+bool hs_multi_writes(const struct hs_multi *multi)
+{
+	return multi->writes;
 }
 
 void hs_multi_spoil(struct hs_session *session)
@@ -149,6 +155,7 @@ void hs_multi_queue(struct hs_core *core, struct hs_session *session,
 			multi->several_slots = true;
 		multi->slot = slot;
 	}
+	multi->writes = multi->writes || hs_pause_is_write(command);
 	add(multi, command, argc, argv);
 	hs_reply_status(reply, "QUEUED");
 }

@@ -1,4 +1,4 @@
-/* Commands that concern every worker: CLIENT LIST, CLIENT KILL, SLOWLOG. Whoever got the command
+/* Commands that concern every worker: CLIENT LIST, KILL, PAUSE, UNBLOCK, SLOWLOG. Whoever got the command
  * asks each worker's core, its own included, for its part, and puts the parts together. */
 #include "core/session.h"
 
@@ -26,12 +26,20 @@ bool hs_peer_check(const struct hs_command *command, size_t argc, const struct h
 		   struct hs_reply *reply)
 {
 	struct hs_client_filter filter;
+	enum hs_pause_mode mode;
+	uint64_t timeout_us;
+	int64_t id;
+	bool error;
 
 	switch (command->id) {
 	case HS_CMD_ID_CLIENT_LIST:
 		return hs_client_parse_list(&filter, argc, argv, reply);
 	case HS_CMD_ID_CLIENT_KILL:
 		return hs_client_parse_kill(&filter, argc, argv, 0, reply);
+	case HS_CMD_ID_CLIENT_PAUSE:
+		return hs_pause_parse(argc, argv, &mode, &timeout_us, reply);
+	case HS_CMD_ID_CLIENT_UNBLOCK:
+		return hs_client_parse_unblock(argc, argv, &id, &error, reply);
 	case HS_CMD_ID_SLOWLOG_GET:
 		return check_slowlog_count(argc, argv, reply);
 	default:
@@ -43,6 +51,10 @@ void hs_core_peer(struct hs_core *core, struct hs_now now, struct hs_op *op)
 {
 	struct hs_reply reply = {.out = op->out, .resp = op->resp};
 	struct hs_client_filter filter;
+	enum hs_pause_mode mode;
+	uint64_t timeout_us;
+	int64_t id;
+	bool error;
 
 	hs_core_set_now(core, now);
 	switch (op->command->id) {
@@ -53,6 +65,17 @@ void hs_core_peer(struct hs_core *core, struct hs_now now, struct hs_op *op)
 	case HS_CMD_ID_CLIENT_KILL:
 		hs_client_parse_kill(&filter, op->argc, op->argv, op->watcher, NULL);
 		hs_reply_int(&reply, hs_client_kill(core, &filter, op->watcher));
+		break;
+	case HS_CMD_ID_CLIENT_PAUSE:
+		hs_pause_parse(op->argc, op->argv, &mode, &timeout_us, NULL);
+		hs_pause_begin(core, mode, op->received.mono_us + timeout_us);
+		break;
+	case HS_CMD_ID_CLIENT_UNPAUSE:
+		hs_pause_end(core);
+		break;
+	case HS_CMD_ID_CLIENT_UNBLOCK:
+		hs_client_parse_unblock(op->argc, op->argv, &id, &error, NULL);
+		hs_reply_int(&reply, hs_client_unblock(core, id, error));
 		break;
 	case HS_CMD_ID_SLOWLOG_LEN:
 		hs_reply_int(&reply, (int64_t)hs_slowlog_len(core->slowlog));
@@ -124,6 +147,8 @@ void hs_peer_merge(struct hs_request *request, struct hs_reply *reply)
 	case HS_CMD_ID_SLOWLOG_GET:
 		merge_slowlog(request, reply);
 		break;
+	case HS_CMD_ID_CLIENT_PAUSE:
+	case HS_CMD_ID_CLIENT_UNPAUSE:
 	case HS_CMD_ID_SLOWLOG_RESET:
 		hs_reply_ok(reply);
 		break;

@@ -27,6 +27,7 @@ struct hs_request *hs_request_get(struct hs_core *core, struct hs_session *sessi
 	request->parts_left = 0;
 	request->start_us = session->running ? core->batch_start_us : core->now.mono_us;
 	request->done = false;
+	request->blocks = false;
 	request->muted =
 		session->reply_mode == HS_REPLY_OFF || session->reply_mode == HS_REPLY_SKIP;
 	hs_list_append(&session->requests, &request->link);
@@ -112,6 +113,8 @@ void hs_request_put(struct hs_core *core, struct hs_request *request)
 	hs_list_remove(&request->link);
 	session->inflight--;
 	hs_counter_set(&core->stats.inflight, hs_counter_get(&core->stats.inflight) - 1);
+	if (request->blocks)
+		hs_counter_set(&core->stats.blocked, hs_counter_get(&core->stats.blocked) - 1);
 	drop_parts(request);
 	hs_mem_free(&request->key_part);
 	hs_multi_drop(&request->multi);

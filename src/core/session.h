@@ -48,6 +48,8 @@ struct hs_session {
 	enum hs_session_reply_mode reply_mode;
 	bool authenticated;
 	bool no_evict;
+	bool no_touch;
+	bool paused;   /* a command of it waits for the end of CLIENT PAUSE */
 	bool readonly; /* READONLY: it would take a replica's word */
 	bool tls;
 	bool ended;	     /* the client sends no more */
@@ -88,7 +90,8 @@ struct hs_request {
 	struct hs_multi *multi; /* EXEC: the commands, owned until it is answered */
 	uint64_t start_us;
 	bool done;
-	bool muted; /* CLIENT REPLY OFF or SKIP */
+	bool blocks; /* waits for what others do */
+	bool muted;  /* CLIENT REPLY OFF or SKIP */
 };
 
 enum { HS_BATCH_TIMED_MAX = 64 };
@@ -106,6 +109,14 @@ enum { HS_CORE_HEAT = 0 };
 enum { HS_CORE_HEAT = 1 };
 #endif
 
+enum hs_pause_mode { HS_PAUSE_NONE, HS_PAUSE_WRITES, HS_PAUSE_ALL };
+
+struct hs_pause {
+	enum hs_pause_mode mode;
+	uint64_t until_us; /* mono */
+	uint32_t sessions; /* that wait for it to end */
+};
+
 struct hs_core {
 	struct hs_core_world world;
 	struct hs_core_options options;
@@ -118,6 +129,7 @@ struct hs_core {
 	uint32_t request_pool_len;
 	uint32_t orphans; /* sessions gone with operations under way */
 	struct hs_slowlog *slowlog;
+	struct hs_pause pause;
 	struct hs_prng prng;
 	struct hs_now now;     /* of the event being handled */
 	uint64_t idle_scan_us; /* when idle sessions are looked at next */
@@ -170,12 +182,14 @@ void hs_request_put(struct hs_core *core, struct hs_request *request);
 void hs_request_pool_deinit(struct hs_core *core);
 
 /* step.c: a parsed command to whoever runs it. */
-/* False: not now, but again when nothing of the session is under way. */
+/* False: not now, but again when nothing of the session is under way, or no pause keeps it. */
 bool hs_step_dispatch(struct hs_core *core, struct hs_session *session, size_t argc,
 		      const struct hs_bytes *argv);
 /* Whether it waits for what may never come; and gives up what a session that is gone waits for. */
 bool hs_step_blocked(const struct hs_core *core, const struct hs_session *session);
 void hs_step_cancel(struct hs_core *core, struct hs_session *session);
+/* CLIENT UNBLOCK: false when it does not wait. */
+bool hs_step_unblock(struct hs_core *core, struct hs_session *session, bool error);
 /* Sends part `index`. When it was the last to be answered, and at once, the request is gone. */
 void hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t index);
 /* The common end of every command: counters, slow log. */
@@ -218,6 +232,7 @@ void hs_multi_watch(struct hs_core *core, struct hs_session *session,
 		    const struct hs_command *command, size_t argc, const struct hs_bytes *argv);
 void hs_multi_drop(struct hs_multi **multi);
 size_t hs_multi_count(const struct hs_multi *multi); /* commands queued */
+bool hs_multi_writes(const struct hs_multi *multi);  /* one of them may */
 void hs_multi_unwatch(struct hs_core *core, struct hs_session *session);
 /* Of a transaction that was sent: the next key it watched, as far as names are remembered. `at`
  * begins at 0. */
@@ -231,7 +246,7 @@ hs_local_run *hs_local_find(enum hs_command_id id);
 hs_local_run hs_local_hello, hs_local_auth, hs_local_reset;
 hs_local_run hs_local_client_info, hs_local_client_reply, hs_local_client_setname,
 	hs_local_client_getname, hs_local_client_id, hs_local_client_no_evict,
-	hs_local_client_setinfo;
+	hs_local_client_no_touch, hs_local_client_setinfo;
 hs_local_run hs_local_cluster, hs_local_readonly;
 hs_local_run hs_local_multi, hs_local_discard, hs_local_unwatch, hs_local_quit;
 
@@ -239,6 +254,18 @@ hs_local_run hs_local_multi, hs_local_discard, hs_local_unwatch, hs_local_quit;
  * the arguments, or NULL. */
 const char *hs_cluster_slot(const struct hs_command *command, const struct hs_bytes *argv,
 			    uint16_t *slot);
+
+/* pause.c: CLIENT PAUSE. */
+/* False: the error is written. `reply` may be NULL when the arguments were checked before. */
+bool hs_pause_parse(size_t argc, const struct hs_bytes *argv, enum hs_pause_mode *mode,
+		    uint64_t *timeout_us, struct hs_reply *reply);
+void hs_pause_begin(struct hs_core *core, enum hs_pause_mode mode, uint64_t until_us);
+void hs_pause_end(struct hs_core *core);
+/* While there is a pause: whether this command must wait; the session then waits with it. */
+bool hs_pause_holds(struct hs_core *core, struct hs_session *session,
+		    const struct hs_command *command);
+void hs_pause_release(struct hs_core *core, struct hs_session *session); /* it waits no more */
+bool hs_pause_is_write(const struct hs_command *command);
 
 /* peer.c: commands to which every worker contributes. */
 /* Checks the arguments once, before all are asked; false: the error is written. */
@@ -269,6 +296,13 @@ void hs_client_list(struct hs_core *core, const struct hs_client_filter *filter,
 		    struct hs_buf *text);
 int64_t hs_client_kill(struct hs_core *core, const struct hs_client_filter *filter,
 		       uint64_t caller);
+/* Too many arguments for a subcommand that takes several numbers of them. Returns false. */
+bool hs_client_refuse_count(struct hs_bytes name, struct hs_reply *reply);
+/* CLIENT UNBLOCK. False: the error is written; `reply` may be NULL as above. */
+bool hs_client_parse_unblock(size_t argc, const struct hs_bytes *argv, int64_t *id, bool *error,
+			     struct hs_reply *reply);
+bool hs_client_unblock(struct hs_core *core, int64_t id,
+		       bool error); /* whether it is one of ours and waited */
 
 /* slowlog.c: the slowest commands of this worker, newest last, bounded. */
 struct hs_slowlog *hs_slowlog_create(void);

@@ -295,6 +295,11 @@ void hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t i
 		hs_check(submitted != HS_SUBMIT_REFUSED);
 	}
 	if (submitted == HS_SUBMIT_QUEUED) {
+		if (op->kind == HS_OP_COMMAND && !request->blocks &&
+		    hs_command_blocks(request->command, request->argc, request->argv)) {
+			request->blocks = true;
+			hs_counter_add(&core->stats.blocked, 1);
+		}
 		if (for_engine) {
 			*lane += 1;
 			if (HS_CORE_HEAT && core->world.heat)
@@ -569,13 +574,15 @@ static bool must_be_alone(const struct hs_core *core, const struct hs_session *s
 
 bool hs_step_blocked(const struct hs_core *core, const struct hs_session *session)
 {
-	const struct hs_request *request;
+	return core->world.shared_connections && session->alone &&
+	       !hs_list_empty(&session->requests) &&
+	       hs_list_entry(session->requests.prev, struct hs_request, link)->blocks;
+}
 
-	if (!core->world.shared_connections || !session->alone || hs_list_empty(&session->requests))
-		return false;
-	request = hs_list_entry(session->requests.prev, struct hs_request, link);
-	return request->command &&
-	       hs_command_blocks(request->command, request->argc, request->argv);
+/* What a session that is blocked waits for. */
+static struct hs_request *blocking_request(const struct hs_session *session)
+{
+	return hs_list_entry(session->requests.prev, struct hs_request, link);
 }
 
 void hs_step_cancel(struct hs_core *core, struct hs_session *session)
@@ -584,11 +591,29 @@ void hs_step_cancel(struct hs_core *core, struct hs_session *session)
 
 	if (!hs_step_blocked(core, session))
 		return;
-	request = hs_list_entry(session->requests.prev, struct hs_request, link);
+	request = blocking_request(session);
 	for (uint32_t i = 0; i < request->parts_count; i++) {
 		if (!request->parts[i].answered)
 			core->world.calls->cancel(core->world.context, &request->parts[i].op);
 	}
+}
+
+bool hs_step_unblock(struct hs_core *core, struct hs_session *session, bool error)
+{
+	struct hs_request *request;
+	bool waited = false;
+
+	if (!hs_step_blocked(core, session))
+		return false;
+	request = blocking_request(session);
+	for (uint32_t i = 0; i < request->parts_count; i++) {
+		struct hs_part *part = &request->parts[i];
+
+		if (!part->answered &&
+		    core->world.calls->unblock(core->world.context, &part->op, error))
+			waited = true;
+	}
+	return waited;
 }
 
 /* The row of a request: ours, or one that is learned. NULL: there is none, and that is said. */
@@ -613,7 +638,7 @@ static const struct hs_command *find_row(struct hs_core *core, struct hs_session
 	return NULL;
 }
 
-/* False: not now, its client has others under way. */
+/* False: not now, its client has others under way, or clients are paused. */
 static bool dispatch(struct hs_core *core, struct hs_session *session, size_t argc,
 		     const struct hs_bytes *argv)
 {
@@ -656,6 +681,8 @@ static bool dispatch(struct hs_core *core, struct hs_session *session, size_t ar
 		       "CROSSSLOT Keys in request don't hash to the same slot");
 		return true;
 	}
+	if (core->pause.mode != HS_PAUSE_NONE && hs_pause_holds(core, session, command))
+		return false;
 	if (session->multi && !runs_inside_multi(command))
 		queue_in_multi(core, session, command, argc, argv);
 	else

@@ -84,6 +84,9 @@ struct hs_engine_calls {
 	enum hs_submit (*submit)(struct hs_engine *engine, struct hs_op *op);
 	/* The same thread: gives up a queued op that may wait for ever. May be NULL. */
 	void (*cancel)(struct hs_engine *engine, struct hs_op *op);
+	/* The same thread, CLIENT UNBLOCK: ends the wait of a queued op as if its time were over, or
+	 * with an error; it is completed soon. False: it does not wait. May be NULL. */
+	bool (*unblock)(struct hs_engine *engine, struct hs_op *op, bool error);
 	/* The same thread, before its first op and behind its last: an engine with connections has
 	 * them on the worker's loop. Handles are closed when the loop has run once more. May be
 	 * NULL. */

@@ -12,7 +12,7 @@
 /* All counters of all workers, added up. */
 struct hs_totals {
 	uint64_t sessions, connections, rejected_connections, commands, input_bytes, output_bytes;
-	uint64_t errors, cut_output, cut_query, protocol_errors, inflight;
+	uint64_t errors, cut_output, cut_query, protocol_errors, inflight, blocked;
 	struct {
 		uint64_t calls, time_ns, rejected, failed;
 	} command[HS_CMD_IDS_ALL];

@@ -101,6 +101,7 @@ void hs_info_totals(const struct hs_host *host, struct hs_totals *totals)
 		totals->cut_query += hs_counter_get(&stats->cut_query);
 		totals->protocol_errors += hs_counter_get(&stats->protocol_errors);
 		totals->inflight += hs_counter_get(&stats->inflight);
+		totals->blocked += hs_counter_get(&stats->blocked);
 		for (int id = 0; id < HS_CMD_IDS_ALL; id++) {
 			const struct hs_core_command_stats *command = &stats->command[id];
 

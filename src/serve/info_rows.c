@@ -55,7 +55,7 @@ static void os(const struct hs_info_facts *facts, struct hs_buf *text)
 
 UINT(connected_clients, facts->now.sessions)
 UINT(maxclients, facts->host->options->maxclients)
-UINT(blocked_clients, ((void)facts, 0))
+UINT(blocked_clients, facts->now.blocked)
 UINT(requests_inflight, facts->now.inflight)
 
 UINT(used_memory, facts->host->memory_bytes)
@@ -224,7 +224,9 @@ const struct hs_info_row hs_info_rows[] = {
 	{SHOW("Clients", "maxclients", maxclients),
 	 .metric = "maxclients", .type = "gauge",
 	 .help = "The most clients that may be connected"},
-	{SHOW("Clients", "blocked_clients", blocked_clients)},
+	{SHOW("Clients", "blocked_clients", blocked_clients),
+	 .metric = "blocked_clients", .type = "gauge",
+	 .help = "Clients that wait for what others do, or for CLIENT PAUSE to end"},
 	{SHOW("Clients", "requests_inflight", requests_inflight),
 	 .metric = "requests_inflight", .type = "gauge",
 	 .help = "Requests that wait for an engine now"},

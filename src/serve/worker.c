@@ -41,6 +41,14 @@ static void cancel(void *context, struct hs_op *op)
 	worker->engine->calls->cancel(worker->engine, op);
 }
 
+static bool unblock(void *context, struct hs_op *op, bool error)
+{
+	struct hs_worker *worker = context;
+	const struct hs_engine_calls *calls = worker->engine->calls;
+
+	return calls->unblock && calls->unblock(worker->engine, op, error);
+}
+
 static uint64_t mono_us(void *context)
 {
 	(void)context;
@@ -50,6 +58,7 @@ static uint64_t mono_us(void *context)
 static const struct hs_core_calls core_calls = {
 	.submit = submit,
 	.cancel = cancel,
+	.unblock = unblock,
 	.mono_us = mono_us,
 };
 

@@ -15,7 +15,7 @@ import unittest
 from servers import GUARD_S, Heatsink, Redis
 
 # In heatsink's table and not in Redis 7.0's: our own, newer, or no rows of their own there.
-OURS = {"client|setinfo", "cluster|myshardid", "debug|help", "debug|sleep", "heat", "heat|help",
+OURS = {"client|no-touch", "client|setinfo", "cluster|myshardid", "debug|help", "debug|sleep", "heat", "heat|help",
         "heat|history", "heat|key", "heat|partitions", "heat|prefixes", "heat|reset", "heat|slots",
         "heat|top",
         "hotkeys", "hotkeys|get", "hotkeys|help", "hotkeys|reset", "hotkeys|start", "hotkeys|stop"}

@@ -1,0 +1,104 @@
+/* CLIENT PAUSE: commands of clients wait until its time is over or CLIENT UNPAUSE comes. What was
+ * handed to an engine before goes on. Every worker keeps the pause for its own sessions; who asked
+ * is answered when all of them do.
+ *
+ * A command that must wait stays where it came from, unread in its session's input, and the session
+ * is not read any further: so a pause costs what an unfinished request may cost, and no more. */
+#include "core/session.h"
+
+#include "base/num.h"
+
+bool hs_pause_parse(size_t argc, const struct hs_bytes *argv, enum hs_pause_mode *mode,
+		    uint64_t *timeout_us, struct hs_reply *reply)
+{
+	const char *wrong = NULL;
+	int64_t timeout_ms = 0;
+
+	*mode = argc == 4 && hs_bytes_is_word(argv[3], "write") ? HS_PAUSE_WRITES : HS_PAUSE_ALL;
+	if (argc > 4)
+		return hs_client_refuse_count(argv[1], reply);
+	if (argc == 4 && *mode == HS_PAUSE_ALL && !hs_bytes_is_word(argv[3], "all"))
+		wrong = "ERR CLIENT PAUSE mode must be WRITE or ALL";
+	else if (!hs_num_parse_int(argv[2], &timeout_ms))
+		wrong = "ERR timeout is not an integer or out of range";
+	else if (timeout_ms < 0)
+		wrong = "ERR timeout is negative";
+	else if (timeout_ms > HS_PAUSE_MS_MAX)
+		wrong = "ERR timeout is out of range";
+	if (wrong && reply)
+		hs_reply_error(reply, wrong);
+	*timeout_us = (uint64_t)timeout_ms * 1000;
+	return !wrong;
+}
+
+/* A pause during a pause: the stricter of the two until the later end, as in Redis. */
+void hs_pause_begin(struct hs_core *core, enum hs_pause_mode mode, uint64_t until_us)
+{
+	struct hs_pause *pause = &core->pause;
+
+	if (pause->mode != HS_PAUSE_NONE && pause->until_us <= core->now.mono_us)
+		hs_pause_end(core);
+	if (until_us <= core->now.mono_us)
+		return;
+	if (pause->mode < mode)
+		pause->mode = mode;
+	if (pause->until_us < until_us)
+		pause->until_us = until_us;
+}
+
+void hs_pause_end(struct hs_core *core)
+{
+	struct hs_link *link, *next;
+
+	core->pause.mode = HS_PAUSE_NONE;
+	core->pause.until_us = 0;
+	for (link = core->sessions.next; core->pause.sessions > 0 && link != &core->sessions;
+	     link = next) {
+		struct hs_session *session = hs_list_entry(link, struct hs_session, all);
+
+		next = link->next;
+		if (!session->paused)
+			continue;
+		hs_pause_release(core, session);
+		hs_core_resume(core, session);
+	}
+}
+
+void hs_pause_release(struct hs_core *core, struct hs_session *session)
+{
+	if (!session->paused)
+		return;
+	session->paused = false;
+	core->pause.sessions--;
+	hs_counter_set(&core->stats.blocked, hs_counter_get(&core->stats.blocked) - 1);
+}
+
+/* One that is not ours and says nothing may write (law 8). */
+static bool may_write(const struct hs_session *session, const struct hs_command *command)
+{
+	if (command->id == HS_CMD_ID_EXEC)
+		return session->multi && hs_multi_writes(session->multi);
+	return hs_pause_is_write(command);
+}
+
+bool hs_pause_is_write(const struct hs_command *command)
+{
+	return (command->flags & HS_CMD_WRITE) ||
+	       ((unsigned)command->id >= HS_CMD_IDS && !(command->flags & HS_CMD_READONLY));
+}
+
+bool hs_pause_holds(struct hs_core *core, struct hs_session *session,
+		    const struct hs_command *command)
+{
+	struct hs_pause *pause = &core->pause;
+
+	if (pause->until_us <= core->now.mono_us || command->id == HS_CMD_ID_QUIT)
+		return false;
+	if (pause->mode == HS_PAUSE_WRITES && !may_write(session, command))
+		return false;
+	hs_check(!session->paused); /* it would not have been read */
+	session->paused = true;
+	pause->sessions++;
+	hs_counter_add(&core->stats.blocked, 1);
+	return true;
+}

@@ -1,0 +1,156 @@
+"""Goal: CLIENT PAUSE, UNPAUSE, UNBLOCK and NO-TOUCH, on real sockets and several workers, are those of
+Redis.
+
+Method: the same steps on heatsink and on a redis-server, each with connections of its own, and the
+same replies and flags from both. That a command is kept waiting is seen from outside, in CLIENT LIST
+and INFO, before the pause is ended. How long a pause lasts is a matter of tests/unit, with a clock
+of their own.
+"""
+
+import os
+import re
+import socket
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+import servers
+from resp import encode
+
+LONG = "100000"  # ms: no test lasts that long
+
+
+class Pause(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.heatsink = cls.enterClassContext(servers.Heatsink("--workers", "3", "--sync", "off"))
+        cls.redis = cls.enterClassContext(servers.Redis(cluster=True))
+
+    def setUp(self):
+        for server in (self.heatsink, self.redis):
+            server.raw().call("FLUSHALL")
+
+    def on_both(self, steps):
+        """What `steps`, given a server, says for each of them; it must be the same."""
+        said = [steps(server) for server in (self.heatsink, self.redis)]
+        self.assertEqual(*said)
+        return said[0]
+
+    def flags(self, asker, number):
+        listed = asker.call("CLIENT", "LIST", "ID", number).text
+        return re.search(rb" flags=(\w+) ", listed).group(1)
+
+    def wait_blocked(self, asker, number):
+        """Asked again and again, until the other connection's command has come and waits."""
+        guard = time.monotonic() + servers.GUARD_S
+        while b"b" not in self.flags(asker, number):
+            self.assertLess(time.monotonic(), guard, "the command does not wait")
+
+    def start(self, server):
+        connection = server.raw()
+        return connection, connection.call("CLIENT", "ID").text
+
+    def silent(self, connection):
+        """Nothing has come so far."""
+        connection.socket.setblocking(False)
+        try:
+            came = connection.socket.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            came = b""
+        connection.socket.settimeout(servers.GUARD_S)
+        return came == b"" and connection.buffer[connection.at:] == b""
+
+    def test_writes_wait(self):
+        def steps(server):
+            asker = server.raw()
+            writers = [self.start(server) for _ in range(6)]  # on every worker
+            said = [asker.call("CLIENT", "PAUSE", LONG, "WRITE").raw]
+            for at, (writer, _) in enumerate(writers):
+                writer.send(encode("SET", f"key:{at}", at) + encode("GET", f"key:{at}"))
+            for writer, number in writers:
+                self.wait_blocked(asker, number)
+                self.assertTrue(self.silent(writer))
+            info = asker.call("INFO", "clients").text
+            said.append(re.search(rb"blocked_clients:(\d+)", info).group(1))
+            said += [asker.call("GET", "key:0").raw, asker.call("EXISTS", "key:1").raw,
+                     asker.call("CLIENT", "UNPAUSE").raw]
+            said += [writer.read().raw for writer, _ in writers for _ in range(2)]
+            said += [self.flags(asker, number) for _, number in writers]
+            info = asker.call("INFO", "clients").text
+            said.append(re.search(rb"blocked_clients:(\d+)", info).group(1))
+            return said
+        self.assertEqual(self.on_both(steps)[:3], [b"+OK\r\n", b"6", b"$-1\r\n"])
+
+    def test_transactions(self):
+        def steps(server):
+            asker = server.raw()
+            (writes, number), (reads, _) = self.start(server), self.start(server)
+            said = [writes.call("MULTI").raw, writes.call("SET", "a", 1).raw,
+                    reads.call("MULTI").raw, reads.call("GET", "a").raw,
+                    asker.call("CLIENT", "PAUSE", LONG, "WRITE").raw]
+            writes.send(encode("EXEC"))
+            self.wait_blocked(asker, number)
+            said += [self.flags(asker, number), reads.call("EXEC").raw,
+                     asker.call("CLIENT", "UNPAUSE").raw, writes.read().raw]
+            return said
+        self.assertIn(b"xb", self.on_both(steps))
+
+    def test_all_waits_and_ends(self):
+        """Also UNPAUSE, so nobody can look; only what is refused at once is answered at once."""
+        def steps(server):
+            asker, other = server.raw(), server.raw()
+            said = [asker.call("CLIENT", "PAUSE", "300").raw]
+            other.send(encode("NOSUCH") + encode("PING"))
+            asker.send(encode("CLIENT", "UNPAUSE") + encode("SET", "a", 1))
+            said += [other.read().raw, other.read().raw, asker.read().raw, asker.read().raw]
+            return said
+        self.on_both(steps)
+
+    def test_arguments(self):
+        asked = """CLIENT PAUSE|CLIENT PAUSE x|CLIENT PAUSE -1|CLIENT PAUSE 1.5|CLIENT PAUSE 0
+            CLIENT PAUSE 9223372036854775808|CLIENT PAUSE x y|CLIENT PAUSE 0 all|CLIENT PAUSE 0 all x
+            CLIENT PAUSE 0 WRITE|CLIENT UNPAUSE|CLIENT UNPAUSE x|CLIENT UNBLOCK|CLIENT UNBLOCK x
+            CLIENT UNBLOCK x y|CLIENT UNBLOCK 0|CLIENT UNBLOCK -5|CLIENT UNBLOCK 99999 ERROR
+            CLIENT UNBLOCK 99999 timeout|CLIENT UNBLOCK 1 ERROR x|CLIENT NO-EVICT x
+            CLIENT NO-EVICT ON|CLIENT NO-EVICT OFF"""
+        ours, theirs = self.heatsink.raw(), self.redis.raw()
+        for words in asked.replace("\n", "|").split("|"):
+            with self.subTest(words.strip()):
+                self.assertEqual(ours.call(*words.split()).raw, theirs.call(*words.split()).raw)
+
+    def test_nobody_to_unblock(self):
+        """Oneself and others that do not wait."""
+        def steps(server):
+            (first, number), (_, other) = self.start(server), self.start(server)
+            return [first.call("CLIENT", "UNBLOCK", number).raw,
+                    first.call("CLIENT", "UNBLOCK", other).raw]
+        self.assertEqual(self.on_both(steps), [b":0\r\n", b":0\r\n"])
+
+    def test_no_touch(self):
+        """Redis 7.2's."""
+        connection, number = self.start(self.heatsink)
+        asker = self.heatsink.raw()
+        self.assertEqual(connection.call("CLIENT", "NO-TOUCH", "on").raw, b"+OK\r\n")
+        self.assertEqual(self.flags(asker, number), b"T")
+        connection.call("CLIENT", "NO-EVICT", "on")
+        self.assertEqual(self.flags(asker, number), b"eT")
+        self.assertEqual(connection.call("CLIENT", "NO-TOUCH", "x").raw, b"-ERR syntax error\r\n")
+        connection.call("CLIENT", "NO-TOUCH", "off")
+        self.assertEqual(self.flags(asker, number), b"e")
+
+    def test_shutdown_does_not_wait_for_a_pause(self):
+        """What was kept was never acknowledged, and is not done."""
+        with servers.Heatsink("--workers", "2", "--shutdown-timeout", "3600") as server:
+            asker, (writer, number) = server.raw(), self.start(server)
+            asker.call("CLIENT", "PAUSE", LONG, "WRITE")
+            writer.send(encode("SET", "a", 1))
+            self.wait_blocked(asker, number)
+            self.assertEqual(server.stop(), 0)
+            server.start()
+            self.assertEqual(server.raw().call("GET", "a").raw, b"$-1\r\n")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,347 @@
+/* Goal: CLIENT PAUSE keeps what it must on every worker, nothing else, and gives all of it back in
+ * order. Method: scripts against the simulated world, whose clock tells when something came. */
+#include "core/session.h"
+#include "tests/lib/script.h"
+
+#define SECOND 1000000
+
+static struct hs_sim_world *open_world(void)
+{
+	struct hs_sim_world_options options = hs_sim_world_defaults(1);
+
+	options.workers = 2;
+	return hs_sim_world_create(&options);
+}
+
+/* Asks, and lets what takes no waiting happen. */
+static void ask(struct hs_sim_client *client, const char *words)
+{
+	hs_sim_client_ask(client, words);
+	hs_sim_world_pass(client->world, 50000);
+}
+
+static uint64_t blocked(struct hs_sim_world *world)
+{
+	return hs_counter_get(&hs_core_stats(hs_sim_world_core(world, 0))->blocked) +
+	       hs_counter_get(&hs_core_stats(hs_sim_world_core(world, 1))->blocked);
+}
+
+static void test_everything_waits_everywhere(void **state)
+{
+	struct hs_sim_world *world = open_world();
+	struct hs_sim_client *a = hs_sim_client_connect(world, 0);
+	struct hs_sim_client *b = hs_sim_client_connect(world, 1);
+
+	(void)state;
+	ask(a, "CLIENT PAUSE 1000");
+	heard(a, "+OK\r\n");
+	ask(a, "PING");
+	ask(b, "SET foo 1");
+	ask(b, "GET foo");
+	silent(a);
+	silent(b);
+	assert_int_equal(blocked(world), 2);
+	hs_sim_world_pass(world, SECOND - 300000);
+	silent(a);
+	silent(b);
+	hs_sim_world_pass(world, 300000);
+	heard(a, "+PONG\r\n");
+	heard(b, "+OK\r\n$1\r\n1\r\n");
+	assert_int_equal(blocked(world), 0);
+	ask(b, "PING");
+	heard(b, "+PONG\r\n");
+	hs_sim_world_destroy(&world);
+}
+
+/* It ends when its time is over, not with the next regular tick. */
+static void test_the_end_is_a_deadline(void **state)
+{
+	struct hs_sim_world *world = open_world();
+	struct hs_sim_client *a = hs_sim_client_connect(world, 0);
+	struct hs_core *core = hs_sim_world_core(world, 0);
+	uint64_t start_us = world->now.mono_us;
+
+	(void)state;
+	ask(a, "CLIENT PAUSE 1000");
+	assert_int_equal(hs_core_deadline(core), 0); /* nobody waits for it */
+	ask(a, "PING");
+	assert_int_equal(hs_core_deadline(core), start_us + SECOND);
+	hs_sim_world_destroy(&world);
+}
+
+static void test_only_writes_wait(void **state)
+{
+	struct hs_sim_world *world = open_world();
+	struct hs_sim_client *a = hs_sim_client_connect(world, 0);
+	struct hs_sim_client *b = hs_sim_client_connect(world, 1);
+
+	(void)state;
+	ask(a, "SET foo 1");
+	ask(a, "CLIENT PAUSE 100000 write");
+	ask(b, "GET foo");
+	ask(b, "PING");
+	ask(b, "MGET foo bar");
+	heard(a, "+OK\r\n+OK\r\n");
+	heard(b, "$1\r\n1\r\n+PONG\r\n*2\r\n$1\r\n1\r\n$-1\r\n");
+	ask(b, "INCR foo");
+	ask(b, "GET foo"); /* behind a write of its own, it waits as well */
+	silent(b);
+	ask(a, "GET foo");
+	heard(a, "$1\r\n1\r\n");
+	ask(a, "CLIENT UNPAUSE");
+	heard(a, "+OK\r\n");
+	heard(b, ":2\r\n$1\r\n2\r\n");
+	hs_sim_world_destroy(&world);
+}
+
+static void test_transactions(void **state)
+{
+	struct hs_sim_world *world = open_world();
+	struct hs_sim_client *a = hs_sim_client_connect(world, 0);
+	struct hs_sim_client *writes = hs_sim_client_connect(world, 1);
+	struct hs_sim_client *reads = hs_sim_client_connect(world, 1);
+	struct hs_sim_client *late = hs_sim_client_connect(world, 1);
+
+	(void)state;
+	ask(writes, "MULTI");
+	ask(writes, "SET foo 1");
+	ask(reads, "MULTI");
+	ask(reads, "GET foo");
+	ask(late, "MULTI");
+	ask(a, "CLIENT PAUSE 100000 WRITE");
+	heard(a, "+OK\r\n");
+	heard(writes, "+OK\r\n+QUEUED\r\n");
+	heard(reads, "+OK\r\n+QUEUED\r\n");
+	heard(late, "+OK\r\n");
+	ask(writes, "EXEC");
+	ask(reads, "EXEC");
+	ask(late, "SET foo 2"); /* is not even queued */
+	silent(writes);
+	heard(reads, "*1\r\n$-1\r\n");
+	silent(late);
+	ask(a, "CLIENT UNPAUSE");
+	heard(writes, "*1\r\n+OK\r\n");
+	heard(late, "+QUEUED\r\n");
+	hs_sim_world_destroy(&world);
+}
+
+/* As in Redis: whoever paused everything waits for the end like everybody. */
+static void test_unpause_waits_for_the_end_of_all(void **state)
+{
+	struct hs_sim_world *world = open_world();
+	struct hs_sim_client *a = hs_sim_client_connect(world, 0);
+
+	(void)state;
+	ask(a, "CLIENT PAUSE 1000 ALL");
+	heard(a, "+OK\r\n");
+	ask(a, "CLIENT UNPAUSE");
+	silent(a);
+	hs_sim_world_pass(world, SECOND);
+	heard(a, "+OK\r\n");
+	hs_sim_world_destroy(&world);
+}
+
+static void test_what_never_waits(void **state)
+{
+	struct hs_sim_world *world = open_world();
+	struct hs_sim_client *a = hs_sim_client_connect(world, 0);
+	struct hs_sim_client *b = hs_sim_client_connect(world, 1);
+
+	(void)state;
+	ask(a, "CLIENT PAUSE 100000");
+	ask(b, "NOPE");
+	ask(b, "GET");
+	heard(b, "-ERR unknown command 'NOPE', with args beginning with: \r\n"
+		 "-ERR wrong number of arguments for 'get' command\r\n");
+	ask(b, "QUIT");
+	heard(b, "+OK\r\n");
+	assert_null(b->session);
+	hs_sim_world_destroy(&world);
+}
+
+static void test_the_stricter_and_the_longer(void **state)
+{
+	struct hs_sim_world *world = open_world();
+	struct hs_sim_client *a = hs_sim_client_connect(world, 0);
+	struct hs_sim_client *b = hs_sim_client_connect(world, 1);
+
+	(void)state;
+	ask(a, "CLIENT PAUSE 3000 WRITE");
+	ask(a, "CLIENT PAUSE 0 ALL"); /* over before it began */
+	heard(a, "+OK\r\n+OK\r\n");
+	ask(b, "PING");
+	heard(b, "+PONG\r\n");
+	ask(a, "CLIENT PAUSE 1000 ALL");
+	heard(a, "+OK\r\n");
+	ask(b, "PING");
+	hs_sim_world_pass(world, 2 * SECOND);
+	silent(b);
+	hs_sim_world_pass(world, SECOND);
+	heard(b, "+PONG\r\n");
+	/* What is over leaves nothing behind. */
+	ask(a, "CLIENT PAUSE 1000 WRITE");
+	ask(b, "PING");
+	heard(b, "+PONG\r\n");
+	hs_sim_world_destroy(&world);
+}
+
+static void test_mistakes(void **state)
+{
+	struct hs_sim_world *world = open_world();
+	struct hs_sim_client *a = hs_sim_client_connect(world, 0);
+
+	(void)state;
+	ask(a, "CLIENT PAUSE x");
+	ask(a, "CLIENT PAUSE -1");
+	ask(a, "CLIENT PAUSE 3153600000001");
+	ask(a, "CLIENT PAUSE 9223372036854775808");
+	ask(a, "CLIENT PAUSE x y");
+	ask(a, "CLIENT PAUSE 1 ALL x");
+	ask(a, "CLIENT PAUSE 0");
+	ask(a, "CLIENT UNPAUSE");
+	heard(a, "-ERR timeout is not an integer or out of range\r\n"
+		 "-ERR timeout is negative\r\n"
+		 "-ERR timeout is out of range\r\n"
+		 "-ERR timeout is not an integer or out of range\r\n"
+		 "-ERR CLIENT PAUSE mode must be WRITE or ALL\r\n"
+		 "-ERR unknown subcommand or wrong number of arguments for 'PAUSE'. Try CLIENT "
+		 "HELP.\r\n"
+		 "+OK\r\n+OK\r\n");
+	ask(a, "CLIENT PAUSE 3153600000000 WRITE");
+	ask(a, "SET foo 1");
+	heard(a, "+OK\r\n");
+	hs_sim_world_destroy(&world);
+}
+
+/* Those who wait may go, be killed, or send too much; nobody else is concerned. */
+static void test_ends_of_those_who_wait(void **state)
+{
+	struct hs_sim_world *world = open_world();
+	struct hs_sim_client *a = hs_sim_client_connect(world, 0);
+	struct hs_sim_client *goes = hs_sim_client_connect(world, 1);
+	struct hs_sim_client *killed = hs_sim_client_connect(world, 1);
+	struct hs_sim_client *ended = hs_sim_client_connect(world, 1);
+
+	(void)state;
+	ask(a, "CLIENT PAUSE 100000 WRITE");
+	ask(goes, "SET foo gone");
+	ask(killed, "SET foo killed");
+	ask(ended, "SET bar ended");
+	assert_int_equal(blocked(world), 3);
+	hs_sim_client_disconnect(goes);
+	hs_core_end(hs_sim_world_core(world, 1), ended->session);
+	a->received.len = 0;
+	ask(a, "CLIENT KILL ID 3");
+	heard(a, ":1\r\n");
+	assert_null(killed->session);
+	assert_int_equal(blocked(world), 1);
+	ask(a, "CLIENT UNPAUSE");
+	assert_int_equal(blocked(world), 0);
+	heard(ended, "+OK\r\n"); /* it sends no more, but still reads */
+	assert_null(ended->session);
+	ask(a, "MGET foo bar");
+	heard(a, "+OK\r\n*2\r\n$-1\r\n$5\r\nended\r\n");
+	hs_sim_world_destroy(&world);
+}
+
+static void test_input_stops(void **state)
+{
+	struct hs_sim_world *world = open_world();
+	struct hs_sim_client *a = hs_sim_client_connect(world, 0);
+	struct hs_sim_client *b = hs_sim_client_connect(world, 0);
+	uint32_t sent = 0;
+	char last[32];
+
+	(void)state;
+	ask(a, "CLIENT PAUSE 100000 WRITE");
+	while (hs_core_wants_input(b->session)) {
+		hs_sim_client_ask(b, "INCR foo");
+		sent++;
+		assert_true(sent < 100000);
+	}
+	assert_true(b->session->in.len < 2 * HS_READ_BYTES);
+	silent(b);
+	ask(a, "CLIENT UNPAUSE");
+	hs_sim_world_settle(world);
+	assert_true(hs_core_wants_input(b->session));
+	a->received.len = 0;
+	ask(a, "GET foo");
+	snprintf(last, sizeof last, "%u\r\n", sent);
+	assert_non_null(memmem(a->received.data, a->received.len, last, strlen(last)));
+	snprintf(last, sizeof last, ":%u\r\n", sent);
+	assert_memory_equal(b->received.data + b->received.len - strlen(last), last, strlen(last));
+	hs_sim_world_destroy(&world);
+}
+
+static void test_flags(void **state)
+{
+	struct hs_sim_world *world = open_world();
+	struct hs_sim_client *a = hs_sim_client_connect(world, 0);
+	struct hs_sim_client *b = hs_sim_client_connect(world, 1);
+
+	(void)state;
+	ask(a, "CLIENT PAUSE 100000 WRITE");
+	ask(b, "CLIENT NO-TOUCH ON");
+	ask(b, "CLIENT NO-TOUCH perhaps");
+	heard(b, "+OK\r\n-ERR syntax error\r\n");
+	ask(b, "SET foo 1");
+	a->received.len = 0;
+	ask(a, "CLIENT LIST ID 2");
+	assert_non_null(memmem(a->received.data, a->received.len, " flags=bT ", 10));
+	ask(a, "CLIENT UNPAUSE");
+	a->received.len = 0;
+	ask(a, "CLIENT LIST ID 2");
+	assert_non_null(memmem(a->received.data, a->received.len, " flags=T ", 9));
+	ask(b, "RESET");
+	a->received.len = 0;
+	ask(a, "CLIENT LIST ID 2");
+	assert_non_null(memmem(a->received.data, a->received.len, " flags=N ", 9));
+	hs_sim_world_destroy(&world);
+}
+
+/* Who waits is not idle; and is not waited for when everything ends. */
+static void test_idle_and_draining(void **state)
+{
+	struct hs_sim_world_options options = hs_sim_world_defaults(1);
+	struct hs_sim_world *world;
+	struct hs_sim_client *a, *b;
+	struct hs_core *core;
+
+	(void)state;
+	options.core.idle_s_max = 5;
+	world = hs_sim_world_create(&options);
+	core = hs_sim_world_core(world, 0);
+	a = hs_sim_client_connect(world, 0);
+	b = hs_sim_client_connect(world, 0);
+	ask(a, "CLIENT PAUSE 100000 WRITE");
+	ask(b, "SET foo 1");
+	hs_sim_world_pass(world, 20 * SECOND);
+	assert_null(a->session);
+	assert_non_null(b->session);
+	assert_int_equal(hs_core_drain(core, world->now, SECOND), 1);
+	hs_sim_world_pass(world, 200000);
+	assert_null(b->session);
+	silent(b);
+	assert_int_equal(hs_core_drain(core, world->now, SECOND), 0);
+	hs_sim_world_destroy(&world);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_everything_waits_everywhere),
+		cmocka_unit_test(test_the_end_is_a_deadline),
+		cmocka_unit_test(test_only_writes_wait),
+		cmocka_unit_test(test_transactions),
+		cmocka_unit_test(test_unpause_waits_for_the_end_of_all),
+		cmocka_unit_test(test_what_never_waits),
+		cmocka_unit_test(test_the_stricter_and_the_longer),
+		cmocka_unit_test(test_mistakes),
+		cmocka_unit_test(test_ends_of_those_who_wait),
+		cmocka_unit_test(test_input_stops),
+		cmocka_unit_test(test_flags),
+		cmocka_unit_test(test_idle_and_draining),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
