@@ -185,6 +185,33 @@ static void test_the_stricter_and_the_longer(void **state)
 	hs_sim_world_destroy(&world);
 }
 
+/* Two that were asked for at once, which reach each worker in an order of its own. */
+static void test_two_at_once(void **state)
+{
+	static const char *const pauses[] = {"CLIENT PAUSE 1000 ALL", "CLIENT PAUSE 2000 WRITE"};
+
+	(void)state;
+	for (int first = 0; first < 2; first++) {
+		struct hs_sim_world *world = open_world();
+		struct hs_sim_client *a = hs_sim_client_connect(world, 0);
+		struct hs_sim_client *b = hs_sim_client_connect(world, 1);
+		uint64_t start_us = world->now.mono_us;
+
+		hs_sim_client_ask(a, pauses[first]);
+		hs_sim_client_ask(b, pauses[1 - first]);
+		hs_sim_world_pass(world, 50000);
+		heard(a, "+OK\r\n");
+		heard(b, "+OK\r\n");
+		for (uint32_t worker = 0; worker < 2; worker++) {
+			const struct hs_pause *pause = &hs_sim_world_core(world, worker)->pause;
+
+			assert_int_equal(pause->mode, HS_PAUSE_ALL);
+			assert_int_equal(pause->until_us, start_us + 2 * SECOND);
+		}
+		hs_sim_world_destroy(&world);
+	}
+}
+
 static void test_mistakes(void **state)
 {
 	struct hs_sim_world *world = open_world();
@@ -336,6 +363,7 @@ int main(void)
 		cmocka_unit_test(test_unpause_waits_for_the_end_of_all),
 		cmocka_unit_test(test_what_never_waits),
 		cmocka_unit_test(test_the_stricter_and_the_longer),
+		cmocka_unit_test(test_two_at_once),
 		cmocka_unit_test(test_mistakes),
 		cmocka_unit_test(test_ends_of_those_who_wait),
 		cmocka_unit_test(test_input_stops),
