@@ -224,6 +224,11 @@ static void cancel(struct hs_engine *engine, struct hs_op *op)
 	hs_flow_cancel(of(engine)->workers[op->worker].flow, op);
 }
 
+static bool unblock(struct hs_engine *engine, struct hs_op *op, bool error)
+{
+	return hs_flow_unblock(of(engine)->workers[op->worker].flow, op, error);
+}
+
 static void flush(struct hs_engine *engine, uint32_t id)
 {
 	struct worker *worker = &of(engine)->workers[id];
@@ -392,6 +397,7 @@ static const struct hs_engine_calls calls = {
 	.name = "redis",
 	.submit = submit,
 	.cancel = cancel,
+	.unblock = unblock,
 	.attach = attach,
 	.detach = detach,
 	.flush = flush,
