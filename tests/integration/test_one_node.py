@@ -20,6 +20,7 @@ import redis
 from redis.cluster import RedisCluster
 
 import servers
+from cluster import Cluster
 from servers import GUARD_S, ROOT
 
 ANNOUNCE = ("--cluster-announce-ip", "10.1.2.3", "--cluster-announce-port", "7007")
@@ -27,12 +28,14 @@ NODE_ID = re.compile(rb"\b[0-9a-f]{40}\b")
 
 
 class OneNodeCase(unittest.TestCase):
-    args = ("--workers", "2", "--partitions", "4", "--sync", "off")
+    @classmethod
+    def engine(cls):
+        """Arguments that name the engine; what it needs is started, and ended with the class."""
+        return "--partitions", "4", "--sync", "off"
 
     @classmethod
     def setUpClass(cls):
-        cls.server = servers.Heatsink(*cls.args)
-        cls.addClassCleanup(cls.server.close)
+        cls.server = cls.enterClassContext(servers.Heatsink("--workers", "2", *cls.engine()))
 
     def setUp(self):
         self.client = self.server.client(decode_responses=True)
@@ -40,6 +43,20 @@ class OneNodeCase(unittest.TestCase):
 
     def ask(self, *words, server=None):
         return (server or self.server).raw().call(*words)
+
+
+class BeforeCluster:
+    """In front of a cluster of three nodes, which its clients do not see."""
+
+    @classmethod
+    def engine(cls):
+        return "--engine", cls.enterClassContext(Cluster(masters=3, replicas=0)).url()
+
+
+class BeforeServer:
+    @classmethod
+    def engine(cls):
+        return "--engine", f"redis://127.0.0.1:{cls.enterClassContext(servers.Redis()).port}"
 
 
 class SameReplies(unittest.TestCase):
@@ -202,14 +219,6 @@ class KeysInSlots(OneNodeCase):
             self.assertEqual(len(found), min(most, 20))
             self.assertEqual(len({item.text for item in found}), len(found))
 
-    def test_expired_keys_are_not_there(self):
-        self.client.set("{tag}a", 1)
-        self.client.set("{tag}b", 1, pxat=1)
-        self.client.set("{tag}c", 1, ex=1000)
-        slot = self.ask("CLUSTER", "KEYSLOT", "tag").number()
-        self.assertEqual(self.ask("CLUSTER", "COUNTKEYSINSLOT", slot).number(), 2)
-        self.assertEqual(len(self.ask("CLUSTER", "GETKEYSINSLOT", slot, 9).items), 2)
-
     def test_behind_pipelined_writes(self):
         """The count is of the time of asking, though the write in front is still under way."""
         slot = self.ask("CLUSTER", "KEYSLOT", "tag").number()
@@ -230,6 +239,27 @@ class KeysInSlots(OneNodeCase):
         for words in (("MULTI",), ("CLUSTER", "KEYSLOT", "a"), ("READONLY",), ("ASKING",)):
             connection.call(*words)
         self.assertEqual(connection.call("EXEC").raw, b"*3\r\n:15495\r\n+OK\r\n+OK\r\n")
+
+
+class ExpiredKeysInSlots(OneNodeCase):
+    """Of our own store: Redis counts them until somebody looks at them."""
+
+    def test_expired_keys_are_not_there(self):
+        self.client.set("{tag}a", 1)
+        self.client.set("{tag}b", 1, pxat=1)
+        self.client.set("{tag}c", 1, ex=1000)
+        slot = self.ask("CLUSTER", "KEYSLOT", "tag").number()
+        self.assertEqual(self.ask("CLUSTER", "COUNTKEYSINSLOT", slot).number(), 2)
+        self.assertEqual(len(self.ask("CLUSTER", "GETKEYSINSLOT", slot, 9).items), 2)
+
+
+class KeysInSlotsBeforeCluster(BeforeCluster, KeysInSlots):
+    pass
+
+
+class KeysInSlotsBeforeServer(BeforeServer, OneNodeCase):
+    def test_the_server_says_that_it_has_no_slots(self):
+        self.assertIn(b"cluster support disabled", self.ask("CLUSTER", "COUNTKEYSINSLOT", 1).raw)
 
 
 class PythonRedisCluster(OneNodeCase):
@@ -301,6 +331,14 @@ class PythonRedisCluster(OneNodeCase):
                 self.assertIn(b" laddr=127.0.0.2:", server.raw().call("CLIENT", "LIST").raw)
 
 
+class PythonRedisClusterBeforeCluster(BeforeCluster, PythonRedisCluster):
+    pass
+
+
+class PythonRedisClusterBeforeServer(BeforeServer, PythonRedisCluster):
+    pass
+
+
 class Tools(OneNodeCase):
     def run_tool(self, *command, status=0):
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True,
@@ -349,6 +387,10 @@ class Tools(OneNodeCase):
             self.run_tool("gcc", os.path.join(ROOT, "tests/clients/hiredis.c"), "-o", program,
                           *flags)
             self.assertEqual(self.run_tool(program, self.server.port), "")
+
+
+class ToolsBeforeCluster(BeforeCluster, Tools):
+    pass
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 """Goal: CLIENT PAUSE, UNPAUSE, UNBLOCK and NO-TOUCH, on real sockets and several workers, are those of
 Redis.
 
-Method: the same steps on heatsink and on a redis-server, each with connections of its own, and the
-same replies and flags from both. That a command is kept waiting is seen from outside, in CLIENT LIST
-and INFO, before the pause is ended. How long a pause lasts is a matter of tests/unit, with a clock
-of their own.
+Method: the same steps on heatsink (alone, in front of a redis-server and of a cluster) and on a
+redis-server, each with connections of its own, and the same replies and flags from both. That a
+command is kept waiting is seen from outside, in CLIENT LIST and INFO, before the pause is ended. How
+long a pause lasts is a matter of tests/unit, with a clock of their own.
 """
 
 import os
@@ -17,15 +17,20 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
 import servers
+from cluster import Cluster
 from resp import encode
 
 LONG = "100000"  # ms: no test lasts that long
 
 
-class Pause(unittest.TestCase):
+class PauseCase(unittest.TestCase):
+    @classmethod
+    def engine(cls):
+        return "--sync", "off"
+
     @classmethod
     def setUpClass(cls):
-        cls.heatsink = cls.enterClassContext(servers.Heatsink("--workers", "3", "--sync", "off"))
+        cls.heatsink = cls.enterClassContext(servers.Heatsink("--workers", "3", *cls.engine()))
         cls.redis = cls.enterClassContext(servers.Redis(cluster=True))
 
     def setUp(self):
@@ -62,6 +67,9 @@ class Pause(unittest.TestCase):
         connection.socket.settimeout(servers.GUARD_S)
         return came == b"" and connection.buffer[connection.at:] == b""
 
+
+
+class Pause(PauseCase):
     def test_writes_wait(self):
         def steps(server):
             asker = server.raw()
@@ -150,6 +158,61 @@ class Pause(unittest.TestCase):
             self.assertEqual(server.stop(), 0)
             server.start()
             self.assertEqual(server.raw().call("GET", "a").raw, b"$-1\r\n")
+
+
+class PauseBeforeServer(Pause):
+    @classmethod
+    def engine(cls):
+        cls.behind = [cls.enterClassContext(servers.Redis())]
+        return "--engine", f"redis://127.0.0.1:{cls.behind[0].port}"
+
+    def wait_in_engine(self):
+        """Until the server behind heatsink has the blocking command too."""
+        guard = time.monotonic() + servers.GUARD_S
+        while not any(b"blocked_clients:1\r" in node.raw().call("INFO", "clients").text
+                      for node in self.behind):
+            self.assertLess(time.monotonic(), guard, "no server has it")
+
+    def test_unblock(self):
+        def steps(server):
+            asker, said = server.raw(), []
+            waiters = [self.start(server) for _ in range(3)]
+            for reason in ((), ("TIMEOUT",), ("error",)):
+                for waiter, number in waiters:
+                    waiter.send(encode("BLPOP", "{t}a", "{t}b", "0") + encode("PING"))
+                    self.wait_blocked(asker, number)
+                    if server is self.heatsink:
+                        self.wait_in_engine()
+                    said += [self.flags(asker, number),
+                             asker.call("CLIENT", "UNBLOCK", number, *reason).raw,
+                             waiter.read().raw, waiter.read().raw, self.flags(asker, number)]
+            return said
+        self.assertEqual(self.on_both(steps)[-4:], [
+            b":1\r\n", b"-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n", b"+PONG\r\n", b"N"])
+
+    def test_blocking_commands_and_scripts_write(self):
+        """Those of the server that say that they write, and those that do not say that they read."""
+        def steps(server):
+            asker, (waiter, number), said = server.raw(), self.start(server), []
+            for words in (("BLPOP", "a", "0"), ("EVAL", "return redis.call('SET', KEYS[1], 1)", 1, "k"),
+                          ("LPUSH", "b", "1"), ("PUBLISH", "channel", "1")):
+                asker.call("RPUSH", "a", "1")
+                said.append(asker.call("CLIENT", "PAUSE", LONG, "WRITE").raw)
+                waiter.send(encode(*words))
+                self.wait_blocked(asker, number)
+                said += [asker.call("LLEN", "a").raw, asker.call("CLIENT", "UNBLOCK", number).raw
+                         if server is self.heatsink else b":0\r\n",
+                         asker.call("CLIENT", "UNPAUSE").raw, waiter.read().raw]
+            return said
+        self.on_both(steps)
+
+
+class PauseBeforeCluster(PauseBeforeServer):
+    @classmethod
+    def engine(cls):
+        cluster = cls.enterClassContext(Cluster(masters=3, replicas=0))
+        cls.behind = cluster.nodes
+        return "--engine", cluster.url()
 
 
 if __name__ == "__main__":
