@@ -77,6 +77,7 @@ static const struct {
 	{"Stats", true, write_fields},
 	{"Replication", true, write_fields},
 	{"CPU", true, write_fields},
+	{"Engine", true, write_fields},
 	{"Http", true, write_fields},
 	{"Commandstats", false, write_commandstats},
 	{"Cluster", true, write_fields},

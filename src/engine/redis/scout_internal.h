@@ -148,6 +148,8 @@ __attribute__((format(printf, 2, 3))) void hs_scout_set_trouble(struct hs_scout 
 /* scout_node.c */
 struct hs_scout_node *hs_scout_node(struct hs_scout *scout, const struct hs_redis_address *address);
 void hs_scout_node_want(struct hs_scout_node *node, enum hs_scout_ask ask);
+void hs_scout_node_hang_up(
+	struct hs_scout_node *node);		     /* the next one who wants something connects */
 void hs_scout_node_tick(struct hs_scout_node *node); /* may be freed by it */
 void hs_scout_node_destroy(struct hs_scout_node **node);
 

@@ -293,6 +293,7 @@ static void refuse_foreign(struct hs_scout_node *node)
 		       foreign_text);
 	scout->foreign = true;
 	note_failure(node, foreign_text);
+	hs_scout_node_hang_up(node); /* the next time the address may lead back to the right one */
 }
 
 static void nobody(struct hs_scout *scout)

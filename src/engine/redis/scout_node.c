@@ -34,10 +34,12 @@ struct hs_scout_node *hs_scout_node(struct hs_scout *scout, const struct hs_redi
 	return node;
 }
 
-static void forget_connection(struct hs_scout_node *node)
+void hs_scout_node_hang_up(struct hs_scout_node *node)
 {
 	if (node->conn)
 		hs_conn_close(&node->conn);
+	if (node->scout->learner == node)
+		node->scout->learner = NULL;
 	node->state = HS_SCOUT_DOWN;
 	node->asked = HS_ASK_NOTHING;
 	node->wants = 0;
@@ -48,9 +50,7 @@ static void forget_connection(struct hs_scout_node *node)
 
 void hs_scout_node_destroy(struct hs_scout_node **node)
 {
-	forget_connection(*node);
-	if ((*node)->scout->learner == *node)
-		(*node)->scout->learner = NULL;
+	hs_scout_node_hang_up(*node);
 	hs_list_remove(&(*node)->link);
 	(*node)->scout->nodes_count--;
 	hs_mem_free(node);
@@ -84,7 +84,7 @@ static void failed(struct hs_scout_node *node, const char *why)
 		      wants(node, HS_ASK_EPOCH) || wants(node, HS_ASK_SLOTS);
 
 	node->lost |= node->met;
-	forget_connection(node);
+	hs_scout_node_hang_up(node);
 	hs_scout_watch_down(node, why);
 	if (looked)
 		hs_scout_look_failed(node, why);
@@ -208,6 +208,6 @@ void hs_scout_node_tick(struct hs_scout_node *node)
 		hs_scout_node_destroy(&node);
 	} else if (!busy && node->state == HS_SCOUT_UP && !node->master &&
 		   now_ms - node->used_ms > HS_SCOUT_IDLE_MS) {
-		forget_connection(node);
+		hs_scout_node_hang_up(node);
 	}
 }

@@ -274,8 +274,6 @@ void hs_scout_watch_down(struct hs_scout_node *node, const char *why)
 {
 	struct hs_scout *scout = node->scout;
 
-	if (scout->learner == node)
-		scout->learner = NULL;
 	node->informed = false;
 	if (!node->master) {
 		hs_log(scout->options.log, HS_LOG_DEBUG, "%s: %s", node->text, why);

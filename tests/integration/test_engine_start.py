@@ -1,0 +1,253 @@
+"""heatsink looks for the servers behind it.
+
+Goal: whatever is or is not where the URL says, an operator is told in one line, clients are told
+with each request, /readyz says the same, and everything is well by itself as soon as the servers
+are. Only what can never become right ends heatsink at the start.
+
+Method: real servers that are there, away, asleep, behind a password, of another kind or of another
+cluster than heatsink believes.
+"""
+import subprocess
+import time
+import unittest
+import urllib.error
+import urllib.request
+
+import redis
+
+from cluster import POLL_S, Cluster
+from relay import Relay
+from servers import GUARD_S, Heatsink, Redis, ReservedPort, heatsink_path
+
+cluster = None
+
+
+def setUpModule():
+    global cluster
+    cluster = Cluster(masters=3, replicas=0)
+
+
+def tearDownModule():
+    cluster.close()
+
+
+def wait(what, condition):
+    guard = time.monotonic() + GUARD_S
+    while True:
+        try:
+            if found := condition():
+                return found
+        except redis.RedisError:
+            pass
+        if time.monotonic() > guard:
+            raise AssertionError(f"never happened: {what}")
+        time.sleep(POLL_S)
+
+
+class Case(unittest.TestCase):
+    def serve(self, url, *args):
+        server = Heatsink("--engine", url, "--workers", "2", *args)
+        self.addCleanup(server.close)
+        return server
+
+    def ready(self, server):
+        """None, or why not."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{server.http_port}/readyz") as answer:
+                self.assertEqual(answer.read(), b"ready\n")
+                return None
+        except urllib.error.HTTPError as error:
+            with error:
+                self.assertEqual(error.code, 503)
+                return error.read().decode().strip()
+
+    def assert_works(self, server):
+        client = server.client()
+        wait("it works", lambda: client.set("key", "value"))
+        self.assertEqual(client.get("key"), b"value")
+        wait("it says so", lambda: self.ready(server) is None)
+
+    def count(self, server, text):
+        return sum(text in line for line in server.log)
+
+
+class TestWrong(Case):
+    def refused(self, *args):
+        done = subprocess.run([heatsink_path(), "serve", "--port", "0", "--http", "0", *args],
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=GUARD_S,
+                              check=False, text=True)
+        self.assertEqual(done.returncode, 1)
+        lines = (done.stdout + done.stderr).splitlines()
+        self.assertEqual(len(lines), 1, lines)
+        return lines[0]
+
+    def test_a_wrong_url_ends_it(self):
+        for url, said in (("cluster://127.0.0.1:70000", "port"), ("http://127.0.0.1", "must start with redis://"),
+                          ("redis://a,b", "one"), ("cluster://:secret@", "host")):
+            line = self.refused("--engine", url)
+            self.assertIn("engine: ", line)
+            self.assertRegex(line, said)
+            self.assertNotIn("secret", line)
+
+    def test_a_wrong_engine_ends_it(self):
+        self.assertIn("neither embedded nor a URL", self.refused("--engine", "redis"))
+
+
+class TestCluster(Case):
+    def setUp(self):
+        cluster.reset()
+
+    def test_one_seed_is_enough(self):
+        server = self.serve(cluster.url(cluster.nodes[1]))
+        self.assert_works(server)
+        server.wait_log(r"cluster: 3 shards, 0 replicas, Redis \d")
+        server.wait_log(r"in front of cluster://127.0.0.1:\d+, 3 partitions, 2 workers")
+        self.assertEqual(server.stop(), 0)
+        self.assertIn("goodbye", server.log[-1])
+        self.assertNotIn("disk", server.process.text())
+
+    def test_seeds_that_are_away_are_passed_over(self):
+        gone = ReservedPort()
+        self.addCleanup(gone.release)
+        url = f"cluster://127.0.0.1:{gone.number},{cluster.nodes[0].address}"
+        server = self.serve(url)
+        self.assert_works(server)
+        self.assertEqual(self.count(server, "waiting"), 0)
+
+    def test_all_seeds_gone_and_started_later(self):
+        for node in cluster.nodes:
+            node.kill9()
+        server = self.serve(cluster.url(), "--engine-timeout", "1000")
+        server.wait_log(r"none of 3 seeds answers .*127.0.0.1:\d+: connection refused, and 2 more"
+                        r".*: waiting")
+        client = server.client()
+        with self.assertRaisesRegex(redis.ResponseError, "CLUSTERDOWN .*not sent"):
+            client.get("key")
+        self.assertIn("none of 3 nodes answers", self.ready(server))
+        self.assertIn("none of 3 nodes", client.info("engine")["engine_trouble"])
+        for node in cluster.nodes:
+            node.restart()
+        cluster.wait_ready()
+        self.assert_works(server)
+        self.assertEqual(client.info("engine")["engine_trouble"], "")
+        self.assertEqual(self.count(server, "waiting"), 1)  # told once, however often it was tried
+
+    def test_all_gone_for_a_while(self):
+        server = self.serve(cluster.url(cluster.nodes[0]), "--engine-timeout", "1000")
+        self.assert_works(server)
+        for node in cluster.nodes:
+            node.kill9()
+        server.wait_log("none of 3 nodes answers")
+        self.assertIn("none of 3 nodes", self.ready(server))
+        for node in cluster.nodes:
+            node.restart()
+        cluster.wait_ready()
+        self.assert_works(server)
+        server.wait_log(r"127.0.0.1:\d+ answers again")
+
+    def test_a_server_without_a_cluster(self):
+        with Redis() as single:
+            server = self.serve(f"cluster://127.0.0.1:{single.port}")
+            server.wait_log("without a cluster: use redis://")
+            self.assertIn("use redis://", self.ready(server))
+
+    def test_another_cluster_at_the_seed(self):
+        """What answered there has gone, and another cluster has come to its address."""
+        relays = [Relay(node.port) for node in cluster.nodes]
+        for relay in relays:
+            self.addCleanup(relay.close)
+        with Cluster(masters=3, replicas=0, relays=True) as mine:
+            server = self.serve(mine.url(), "--engine-timeout", "1000")
+            self.assert_works(server)
+            for node, other in zip(mine.nodes, cluster.nodes):
+                node.kill9()
+                node.relay.target = other.port
+            server.wait_log("another cluster answers there than the one known so far")
+            wait("it says so", lambda: "another cluster" in (self.ready(server) or ""))
+            with self.assertRaises(redis.ResponseError):
+                server.client().set("key", "theirs")
+            self.assertEqual(self.count(server, "it is left alone"), 1)
+            self.assertEqual([node.call("DBSIZE").number() for node in cluster.nodes], [0, 0, 0])
+            for node in mine.nodes:
+                node.relay.target = node.port
+                node.restart()
+            mine.wait_ready()
+            self.assert_works(server)
+
+    def test_ends_while_it_waits(self):
+        """Whatever state it is in: nobody there, somebody who says nothing, nobody asked yet."""
+        gone = ReservedPort()
+        self.addCleanup(gone.release)
+        with Redis() as single, Relay(single.port) as silent:
+            silent.pause()
+            for url in (f"cluster://127.0.0.1:{gone.number}", f"cluster://127.0.0.1:{silent.port}",
+                        f"redis://127.0.0.1:{silent.port}", "cluster://nobody.invalid"):
+                self.assertEqual(self.serve(url).stop(), 0)
+
+
+class TestPassword(Case):
+    def test_the_right_one_and_a_wrong_one(self):
+        with Cluster(masters=1, replicas=0, password="open/sesame") as guarded:
+            servers = [self.serve(guarded.url(password="open%2Fsesame"))]
+            self.assert_works(servers[-1])
+            servers.append(self.serve(guarded.url(password="shut-sesame")))
+            servers[-1].wait_log("none of 1 seeds answers .*WRONGPASS.*: waiting")
+            self.assertIn("WRONGPASS", self.ready(servers[-1]))
+            servers.append(self.serve(guarded.url(password="")))
+            servers[-1].wait_log("NOAUTH")
+            servers.append(self.serve(guarded.url(password=""), "--engine-password",
+                                      "open/sesame"))
+            self.assert_works(servers[-1])
+            for server in servers:
+                self.assertNotIn("sesame", server.process.text())
+
+
+class TestSingle(Case):
+    def test_it_is_there(self):
+        with Redis() as single:
+            server = self.serve(f"redis://127.0.0.1:{single.port}")
+            self.assert_works(server)
+            server.wait_log(rf"127.0.0.1:{single.port}: Redis \d")
+            server.wait_log(r"in front of redis://127.0.0.1:\d+, 1 partition, 2 workers")
+            self.assertEqual(single.client().get("key"), b"value")
+
+    def test_it_comes_later_and_goes_and_comes(self):
+        with Redis() as single:
+            port = single.port
+            single.stop()
+            relay = Relay(port)
+            self.addCleanup(relay.close)
+            server = self.serve(f"redis://127.0.0.1:{relay.port}", "--engine-timeout", "1000")
+            server.wait_log(r"127.0.0.1:\d+: .*: waiting")
+            self.assertIn(f"127.0.0.1:{relay.port}: ", self.ready(server))
+            single.start()
+            relay.target = single.port
+            self.assert_works(server)
+            server.wait_log("answers again")
+            single.kill9()
+            wait("it is missed", lambda: self.ready(server))
+            single.start()
+            relay.target = single.port
+            self.assert_works(server)
+
+    def test_it_is_of_a_cluster(self):
+        server = self.serve(f"redis://{cluster.nodes[0].address}")
+        server.wait_log("is a node of a cluster, .*: use cluster://")
+        self.assertEqual(self.count(server, "use cluster://"), 1)
+
+    def test_commands_are_learned_again(self):
+        """Another server has come to the place: it has more commands."""
+        with Redis("--rename-command", "LPUSH", "") as first, Redis() as second, \
+                Relay(first.port) as relay:
+            server = self.serve(f"redis://127.0.0.1:{relay.port}")
+            client = server.client()
+            with self.assertRaisesRegex(redis.ResponseError, "unknown command"):
+                client.lpush("list", "x")
+            relay.target = second.port
+            relay.cut_all()
+            wait("it is known", lambda: client.lpush("list", "x"))
+            server.wait_log("has other commands than before")
+
+
+if __name__ == "__main__":
+    unittest.main()
