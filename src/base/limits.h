@@ -33,6 +33,8 @@ enum {
 
 	HS_HTTP_CONNECTIONS_MAX = 256, /* one more is told so and closed */
 
+	HS_LOOKUPS_MAX = 64, /* names of servers being looked up */
+
 	HS_ARGC_INLINE = 16, /* arguments that need no heap */
 };
 

@@ -230,6 +230,12 @@ class TestSingle(Case):
             relay.target = single.port
             self.assert_works(server)
 
+    def test_it_has_a_name(self):
+        with Redis() as single:
+            self.assert_works(self.serve(f"redis://localhost:{single.port}"))
+        server = self.serve("redis://nobody.invalid")
+        server.wait_log("nobody.invalid:6379: its name is not known: .*: waiting")
+
     def test_it_is_of_a_cluster(self):
         server = self.serve(f"redis://{cluster.nodes[0].address}")
         server.wait_log("is a node of a cluster, .*: use cluster://")

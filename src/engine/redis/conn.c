@@ -2,25 +2,27 @@
 
 #include "base/limits.h"
 #include "base/mem.h"
+#include "engine/redis/names.h"
 #include "wire/answer.h"
 
+#include <netdb.h>
 #include <stdio.h>
 #include <string.h>
 #include <uv.h>
 
-enum { WHY_BYTES_MAX = 256, HELLO_BYTES_MAX = 1 << 16 };
+enum { WHY_BYTES_MAX = 256, HELLO_BYTES_MAX = 1 << 16, KEEPALIVE_S = 15 };
 
 struct hs_conn {
 	uv_tcp_t tcp;
 	uv_timer_t timer; /* ends an opening that takes too long */
 	uv_connect_t connect;
-	uv_getaddrinfo_t lookup;
 	uv_write_t write;
 	struct hs_conn_options options;
 	char host[256];
-	char port[8];
 	char expected_id[48];
+	struct hs_lookup *lookup;
 	struct addrinfo *addresses, *address; /* found; tried now */
+	uint64_t addresses_count;
 	struct hs_tls *tls;
 	struct hs_buf plain; /* TLS: decrypted */
 	struct hs_buf hello; /* replies to who we are */
@@ -32,7 +34,7 @@ struct hs_conn {
 	uint64_t *sent;
 	size_t sending_plain; /* bytes of the caller's that `sending` stands for */
 	int handles;	      /* still to be closed */
-	bool up, ended, writing, looking_up, started;
+	bool up, ended, writing, connected;
 	char why[WHY_BYTES_MAX];
 };
 
@@ -40,10 +42,10 @@ struct hs_conn {
 
 static void release(struct hs_conn *conn)
 {
-	if (conn->handles > 0 || conn->looking_up)
+	if (conn->handles > 0)
 		return;
 	if (conn->addresses)
-		uv_freeaddrinfo(conn->addresses);
+		freeaddrinfo(conn->addresses);
 	hs_tls_destroy(&conn->tls);
 	hs_buf_deinit(&conn->plain);
 	hs_buf_deinit(&conn->hello);
@@ -66,8 +68,8 @@ static void end(struct hs_conn *conn)
 		return;
 	conn->ended = true;
 	conn->out = NULL;
-	if (conn->looking_up)
-		uv_cancel((uv_req_t *)&conn->lookup);
+	if (conn->lookup)
+		hs_lookup_cancel(&conn->lookup);
 	if (!uv_is_closing((uv_handle_t *)&conn->tcp))
 		uv_close((uv_handle_t *)&conn->tcp, on_closed);
 	uv_close((uv_handle_t *)&conn->timer, on_closed);
@@ -363,7 +365,21 @@ static void on_read(uv_stream_t *stream, ssize_t len, const uv_buf_t *buffer)
 
 /* ---- opening ---- */
 
-static void try_next(struct hs_conn *conn, int last_error);
+static void connect_to(struct hs_conn *conn);
+
+static void on_slow(uv_timer_t *timer)
+{
+	struct hs_conn *conn = timer->data;
+
+	fail(conn, conn->connected ? "it does not answer" : "it cannot be reached in time");
+}
+
+static void on_failed_soon(uv_timer_t *timer)
+{
+	struct hs_conn *conn = timer->data;
+
+	fail(conn, conn->why);
+}
 
 static void on_reopened(uv_handle_t *handle)
 {
@@ -375,28 +391,46 @@ static void on_reopened(uv_handle_t *handle)
 	}
 	uv_tcp_init(conn->options.loop, &conn->tcp);
 	conn->tcp.data = conn;
-	try_next(conn, UV_ECONNREFUSED);
+	connect_to(conn);
+}
+
+/* A handle that failed to connect is of no further use. */
+static void try_next(struct hs_conn *conn, int code)
+{
+	conn->address = conn->address->ai_next;
+	uv_timer_stop(&conn->timer);
+	if (conn->address) {
+		uv_close((uv_handle_t *)&conn->tcp, on_reopened);
+		return;
+	}
+	snprintf(conn->why, sizeof conn->why, "%s", uv_strerror(code));
+	uv_timer_start(&conn->timer, on_failed_soon, 0, 0);
+}
+
+static void on_slow_connect(uv_timer_t *timer)
+{
+	struct hs_conn *conn = timer->data;
+
+	if (conn->address && conn->address->ai_next)
+		try_next(conn, UV_ETIMEDOUT);
+	else
+		on_slow(timer);
 }
 
 static void on_connected(uv_connect_t *connect, int status)
 {
 	struct hs_conn *conn = connect->data;
 
-	if (conn->ended)
+	if (conn->ended || status == UV_ECANCELED)
 		return;
 	if (status < 0) {
-		/* A handle that failed to connect is of no further use. */
-		if (conn->address->ai_next) {
-			conn->address = conn->address->ai_next;
-			uv_close((uv_handle_t *)&conn->tcp, on_reopened);
-		} else {
-			fail_uv(conn, status);
-		}
+		try_next(conn, status);
 		return;
 	}
-	conn->started = true;
+	conn->connected = true;
+	uv_timer_start(&conn->timer, on_slow, conn->options.identity->open_ms_max, 0);
 	uv_tcp_nodelay(&conn->tcp, 1);
-	uv_tcp_keepalive(&conn->tcp, 1, 15);
+	uv_tcp_keepalive(&conn->tcp, 1, KEEPALIVE_S);
 	uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read);
 	if (!conn->tls) {
 		say_hello(conn);
@@ -407,51 +441,64 @@ static void on_connected(uv_connect_t *connect, int status)
 	}
 }
 
-static void try_next(struct hs_conn *conn, int last_error)
+static void connect_to(struct hs_conn *conn)
 {
-	int code = conn->address ? uv_tcp_connect(&conn->connect, &conn->tcp,
-						  conn->address->ai_addr, on_connected)
-				 : last_error;
+	uint64_t ms = conn->options.identity->open_ms_max / conn->addresses_count;
+	int code = uv_tcp_connect(&conn->connect, &conn->tcp, conn->address->ai_addr, on_connected);
 
+	uv_timer_start(&conn->timer, on_slow_connect, ms, 0);
 	if (code != 0)
-		fail_uv(conn, code);
+		try_next(conn, code);
 }
 
-static void on_found(uv_getaddrinfo_t *lookup, int status, struct addrinfo *addresses)
+static void start(struct hs_conn *conn, struct addrinfo *addresses)
 {
-	struct hs_conn *conn = lookup->data;
-
-	conn->looking_up = false;
 	conn->addresses = addresses;
 	conn->address = addresses;
-	if (conn->ended) {
-		release(conn);
-		return;
-	}
-	if (status < 0) {
-		snprintf(conn->why, sizeof conn->why, "its name is not known: %s",
-			 uv_strerror(status));
-		fail(conn, conn->why);
-		return;
-	}
-	try_next(conn, UV_EAI_NODATA);
+	conn->addresses_count = 0;
+	for (struct addrinfo *at = addresses; at; at = at->ai_next)
+		conn->addresses_count++;
+	connect_to(conn);
 }
 
-static void on_slow(uv_timer_t *timer)
+static void on_found(void *context, struct addrinfo *addresses, const char *why)
 {
-	struct hs_conn *conn = timer->data;
+	struct hs_conn *conn = context;
 
-	fail(conn, conn->started ? "it does not answer" : "it cannot be reached in time");
+	conn->lookup = NULL;
+	if (addresses) {
+		start(conn, addresses);
+		return;
+	}
+	snprintf(conn->why, sizeof conn->why, "its name is not known: %s", why);
+	fail(conn, conn->why);
+}
+
+/* An address needs no lookup. */
+static void look_up(struct hs_conn *conn)
+{
+	struct addrinfo hints = {.ai_family = AF_UNSPEC,
+				 .ai_socktype = SOCK_STREAM,
+				 .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV};
+	struct addrinfo *found;
+	char port[8];
+
+	snprintf(port, sizeof port, "%u", conn->options.port);
+	if (getaddrinfo(conn->host, port, &hints, &found) == 0) {
+		start(conn, found);
+		return;
+	}
+	uv_timer_start(&conn->timer, on_slow, conn->options.identity->open_ms_max, 0);
+	conn->lookup = hs_lookup_start(conn->options.identity->names, conn->options.loop,
+				       conn->host, conn->options.port, on_found, conn);
 }
 
 struct hs_conn *hs_conn_open(const struct hs_conn_options *options)
 {
 	struct hs_conn *conn = hs_mem_zalloc(sizeof *conn);
-	struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
 
 	conn->options = *options;
 	snprintf(conn->host, sizeof conn->host, "%s", options->host);
-	snprintf(conn->port, sizeof conn->port, "%u", options->port);
 	snprintf(conn->expected_id, sizeof conn->expected_id, "%s", options->expected_id);
 	if (options->identity->tls)
 		conn->tls = hs_tls_create(options->identity->tls, conn->host);
@@ -461,12 +508,7 @@ struct hs_conn *hs_conn_open(const struct hs_conn_options *options)
 	conn->tcp.data = conn;
 	conn->timer.data = conn;
 	conn->connect.data = conn;
-	conn->lookup.data = conn;
 	conn->write.data = conn;
-	uv_timer_start(&conn->timer, on_slow, options->identity->open_ms_max, 0);
-	conn->looking_up = true;
-	if (uv_getaddrinfo(options->loop, &conn->lookup, on_found, conn->host, conn->port,
-			   &hints) != 0)
-		conn->looking_up = false; /* the timer will end it */
+	look_up(conn);
 	return conn;
 }

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 struct hs_conn;
+struct hs_names;
 struct uv_loop_s;
 
 /* How servers are met; outlives the connections. */
@@ -20,7 +21,9 @@ struct hs_conn_identity {
 	const char *password; /* "": none */
 	int db;
 	struct hs_tls_context *tls; /* NULL: plain */
-	uint64_t open_ms_max;	    /* for all of the opening */
+	struct hs_names *names;	    /* who looks up names */
+	/* To connect, over all addresses of a name; and then to get acquainted. */
+	uint64_t open_ms_max;
 };
 
 struct hs_conn_calls {

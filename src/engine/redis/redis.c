@@ -18,11 +18,13 @@
 #include "base/mpsc.h"
 #include "engine/redis/conn.h"
 #include "engine/redis/flow.h"
+#include "engine/redis/names.h"
 #include "engine/redis/scout.h"
 #include "engine/redis/scripts.h"
 #include "engine/redis/url.h"
 #include "tls/tls.h"
 
+#include <netdb.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -384,6 +386,7 @@ static void destroy(struct hs_engine **engine)
 	}
 	hs_scripts_destroy(&redis->scripts);
 	hs_tls_context_release(&redis->identity.tls);
+	hs_names_release(&redis->identity.names);
 	uv_mutex_destroy(&redis->mutex);
 	hs_mem_free(&redis->workers);
 	hs_mem_free(&redis->slots);
@@ -476,6 +479,7 @@ static int make_identity(struct redis *redis, const struct hs_redis_options *opt
 		.user = redis->url.auth ? redis->url.user : redis->user,
 		.password = redis->url.auth ? redis->url.pass : redis->password,
 		.db = (int)redis->url.db,
+		.names = hs_names_create(getaddrinfo),
 		.open_ms_max = OPEN_MS_MAX,
 	};
 	return redis->url.tls ? hs_tls_context_create(&tls, &redis->identity.tls, error, error_size)
@@ -515,6 +519,7 @@ int hs_redis_create(const struct hs_redis_options *options, const struct hs_engi
 	if (rc == 0)
 		rc = make_identity(redis, options, error, error_size);
 	if (rc != 0) {
+		hs_names_release(&redis->identity.names);
 		hs_mem_free(&redis->user);
 		hs_mem_free(&redis->password);
 		hs_mem_free(&redis);

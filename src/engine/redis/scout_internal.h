@@ -21,6 +21,7 @@
 enum {
 	HS_SCOUT_TICK_MS = 100,
 	HS_SCOUT_WATCH_MS = 1000,     /* between two INFOs */
+	HS_SCOUT_COUNT_EACH = 10,     /* of them, commands are counted too */
 	HS_SCOUT_REPLY_MS_MAX = 2000, /* a node that takes longer is as good as away */
 	HS_SCOUT_HEDGE_MS = 200,      /* another node is asked beside one that takes so long */
 	HS_SCOUT_IDLE_MS = 5000,   /* a connection that is only there for looking is kept so long */
@@ -38,6 +39,7 @@ enum hs_scout_ask {
 	HS_ASK_EPOCH,	/* CLUSTER INFO */
 	HS_ASK_SLOTS,	/* CLUSTER SLOTS */
 	HS_ASK_COMMAND, /* COMMAND */
+	HS_ASK_COUNT,	/* COMMAND COUNT */
 	HS_ASK_INFO,	/* INFO */
 	HS_ASKS,
 	HS_ASK_NOTHING = HS_ASKS,
@@ -107,9 +109,11 @@ struct hs_scout {
 	uint64_t look_ended_ms;
 	uint64_t gap_ms, retry_ms;
 	uint64_t watch_ms; /* when INFO was last asked */
+	uint32_t watches;  /* how often */
 
 	struct hs_learned *learned; /* the host's; the last one */
 	uint64_t learned_hash;
+	int64_t learned_count;	       /* commands in the reply it was made from */
 	struct hs_scout_node *learner; /* who is asked; NULL: nobody */
 	bool learn_refused;	       /* said */
 	bool contact;		       /* said */
@@ -169,6 +173,7 @@ void hs_scout_watch_tick(struct hs_scout *scout);
 void hs_scout_watch_all(struct hs_scout *scout); /* now */
 void hs_scout_watch_info(struct hs_scout_node *node, struct hs_bytes reply);
 void hs_scout_watch_command(struct hs_scout_node *node, struct hs_bytes reply);
+void hs_scout_watch_count(struct hs_scout_node *node, struct hs_bytes reply);
 void hs_scout_watch_up(struct hs_scout_node *node);
 void hs_scout_watch_down(struct hs_scout_node *node, const char *why);
 void hs_scout_watch_publish(struct hs_scout *scout); /* partitions, for other threads */

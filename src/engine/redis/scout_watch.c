@@ -6,9 +6,6 @@
 
 #include <stdio.h>
 
-#define each_node(scout, node)                                                                     \
-	for (struct hs_scout_node *node = first_node(scout); node; node = next_node(scout, node))
-
 static struct hs_scout_node *node_at(struct hs_scout *scout, struct hs_link *link)
 {
 	return link == &scout->nodes ? NULL : hs_list_entry(link, struct hs_scout_node, link);
@@ -85,6 +82,8 @@ static void learn(struct hs_scout_node *node, struct hs_bytes reply)
 	struct hs_scout *scout = node->scout;
 	uint64_t hash = hs_scout_command_hash(reply);
 	struct hs_learned *learned;
+	struct hs_answer head;
+	int64_t count = hs_answer_head(&head, reply.data, reply.len) > 0 ? head.count : 0;
 	char error[HS_REDIS_WHY_BYTES];
 
 	if (scout->learned && hash == scout->learned_hash)
@@ -100,6 +99,7 @@ static void learn(struct hs_scout_node *node, struct hs_bytes reply)
 		       hs_learned_count(learned));
 	scout->learned = learned;
 	scout->learned_hash = hash;
+	scout->learned_count = count;
 	scout->learn_refused = false;
 	scout->host.learned(scout->host.context, learned);
 }
@@ -120,6 +120,16 @@ void hs_scout_watch_command(struct hs_scout_node *node, struct hs_bytes reply)
 	settle_if_known(scout);
 }
 
+/* A module that was loaded while the server ran has brought commands. */
+void hs_scout_watch_count(struct hs_scout_node *node, struct hs_bytes reply)
+{
+	struct hs_answer head;
+
+	if (hs_answer_head(&head, reply.data, reply.len) > 0 && head.type == HS_ANSWER_INT &&
+	    head.integer != node->scout->learned_count)
+		learn_from(node);
+}
+
 /* ---- how they are ---- */
 
 static bool has_silent_replicas(const struct hs_scout_node *master)
@@ -136,8 +146,8 @@ static bool is_silent_replica(struct hs_scout_node *node)
 {
 	if (!node->listed || node->master)
 		return false;
-	each_node(node->scout, master)
-	{
+	for (struct hs_scout_node *master = first_node(node->scout); master;
+	     master = next_node(node->scout, master)) {
 		if (master->master && master->partition == node->partition)
 			return has_silent_replicas(master);
 	}
@@ -148,8 +158,7 @@ static struct hs_engine_partition sum_of(struct hs_scout *scout, uint16_t partit
 {
 	struct hs_engine_partition sum = {0};
 
-	each_node(scout, node)
-	{
+	for (struct hs_scout_node *node = first_node(scout); node; node = next_node(scout, node)) {
 		const struct hs_node_info *info = &node->info;
 
 		if (!node->listed || !node->informed || node->partition != partition)
@@ -298,9 +307,14 @@ void hs_scout_watch_down(struct hs_scout_node *node, const char *why)
 
 void hs_scout_watch_all(struct hs_scout *scout)
 {
+	bool count = scout->learned && ++scout->watches % HS_SCOUT_COUNT_EACH == 0;
+
 	scout->watch_ms = hs_scout_now_ms(scout);
-	each_node(scout, node)
-	{
+	for (struct hs_scout_node *node = first_node(scout); node; node = next_node(scout, node)) {
+		if (count && node->master && node->state == HS_SCOUT_UP) {
+			hs_scout_node_want(node, HS_ASK_COUNT);
+			count = false;
+		}
 		if (node->master || is_silent_replica(node))
 			hs_scout_node_want(node, HS_ASK_INFO);
 		if (!scout->learned && !scout->learn_refused && node->state == HS_SCOUT_UP)

@@ -1,0 +1,309 @@
+/* Goal: names become addresses, and nobody has to wait for a lookup that takes long; a connection
+ * tries all addresses of a name.
+ * Method: a lookup that waits until the test lets it go, in the place of the system's; a listener on
+ * loopback that answers as a server does to HELLO. */
+#include "engine/redis/names.h"
+
+#include "base/bytes.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "engine/redis/conn.h"
+
+#include <netdb.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <uv.h>
+
+#include <cmocka.h>
+
+/* The test's own lookup: "slow" waits, "two" has two addresses of which the first is nobody's. */
+static uv_sem_t gate, passed;
+
+static int find(const char *host, const char *port, const struct addrinfo *hints,
+		struct addrinfo **found)
+{
+	int code;
+
+	if (strcmp(host, "slow") == 0) {
+		uv_sem_wait(&gate);
+		code = getaddrinfo("127.0.0.1", port, hints, found);
+		uv_sem_post(&passed);
+		return code;
+	}
+	if (strcmp(host, "two") != 0)
+		return EAI_NONAME;
+	code = getaddrinfo("127.0.0.2", port, hints, found);
+	return code ? code : getaddrinfo("127.0.0.1", port, hints, &(*found)->ai_next);
+}
+
+struct heard {
+	int count;
+	bool found;
+	char why[128];
+};
+
+static void on_done(void *context, struct addrinfo *found, const char *why)
+{
+	struct heard *heard = context;
+
+	heard->count++;
+	heard->found = found != NULL;
+	snprintf(heard->why, sizeof heard->why, "%s", why ? why : "");
+	if (found)
+		freeaddrinfo(found);
+}
+
+static void close_loop(uv_loop_t *loop)
+{
+	uv_run(loop, UV_RUN_DEFAULT);
+	assert_int_equal(uv_loop_close(loop), 0);
+}
+
+static void test_found_and_not(void **state)
+{
+	struct hs_names *names = hs_names_create(find);
+	struct heard two = {0}, none = {0};
+	uv_loop_t loop;
+
+	(void)state;
+	uv_loop_init(&loop);
+	hs_lookup_start(names, &loop, "two", 1, on_done, &two);
+	hs_lookup_start(names, &loop, "none", 1, on_done, &none);
+	assert_int_equal(two.count + none.count, 0);
+	close_loop(&loop);
+	assert_true(two.found);
+	assert_int_equal(none.count, 1);
+	assert_false(none.found);
+	assert_string_equal(none.why, gai_strerror(EAI_NONAME));
+	hs_names_release(&names);
+}
+
+/* The loop ends and everything is let go of while the lookup still waits. */
+static void test_cancelled_while_it_waits(void **state)
+{
+	struct hs_names *names = hs_names_create(find);
+	struct heard heard = {0};
+	struct hs_lookup *lookup;
+	uv_loop_t loop;
+
+	(void)state;
+	uv_loop_init(&loop);
+	lookup = hs_lookup_start(names, &loop, "slow", 1, on_done, &heard);
+	hs_lookup_cancel(&lookup);
+	assert_null(lookup);
+	close_loop(&loop);
+	hs_names_release(&names);
+	assert_int_equal(heard.count, 0);
+	uv_sem_post(&gate);
+	uv_sem_wait(&passed);
+}
+
+static void test_limit(void **state)
+{
+	struct hs_names *names = hs_names_create(find);
+	struct heard slow = {0}, more = {0};
+	uv_loop_t loop;
+
+	(void)state;
+	uv_loop_init(&loop);
+	for (int i = 0; i < HS_LOOKUPS_MAX; i++)
+		hs_lookup_start(names, &loop, "slow", 1, on_done, &slow);
+	hs_lookup_start(names, &loop, "two", 1, on_done, &more);
+	while (more.count == 0)
+		uv_run(&loop, UV_RUN_ONCE);
+	assert_false(more.found);
+	assert_non_null(strstr(more.why, "too many"));
+	for (int i = 0; i < HS_LOOKUPS_MAX; i++)
+		uv_sem_post(&gate);
+	while (slow.count < HS_LOOKUPS_MAX)
+		uv_run(&loop, UV_RUN_ONCE);
+	hs_lookup_start(names, &loop, "two", 1, on_done, &more);
+	close_loop(&loop);
+	assert_true(more.found);
+	hs_names_release(&names);
+	for (int i = 0; i < HS_LOOKUPS_MAX; i++)
+		uv_sem_wait(&passed);
+}
+
+/* ---- a connection to a name ---- */
+
+struct server {
+	uv_tcp_t listener, peer;
+	uv_write_t write;
+	char buffer[256];
+};
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
+{
+	struct server *server = handle->data;
+
+	(void)suggested;
+	*buffer = uv_buf_init(server->buffer, sizeof server->buffer);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t len, const uv_buf_t *buffer)
+{
+	struct server *server = stream->data;
+	char text[] = "*2\r\n$2\r\nid\r\n:7\r\n";
+	uv_buf_t hello = uv_buf_init(text, sizeof text - 1);
+
+	(void)buffer;
+	if (len > 0)
+		assert_int_equal(uv_try_write(stream, &hello, 1), hello.len);
+	else
+		uv_close((uv_handle_t *)&server->peer, NULL);
+}
+
+static void on_connection(uv_stream_t *listener, int status)
+{
+	struct server *server = listener->data;
+
+	assert_int_equal(status, 0);
+	uv_tcp_init(listener->loop, &server->peer);
+	server->peer.data = server;
+	assert_int_equal(uv_accept(listener, (uv_stream_t *)&server->peer), 0);
+	uv_read_start((uv_stream_t *)&server->peer, on_alloc, on_read);
+}
+
+static uint16_t listen_on(struct server *server, uv_loop_t *loop)
+{
+	struct sockaddr_in address;
+	int len = sizeof address;
+
+	uv_ip4_addr("127.0.0.1", 0, &address);
+	uv_tcp_init(loop, &server->listener);
+	server->listener.data = server;
+	assert_int_equal(uv_tcp_bind(&server->listener, (struct sockaddr *)&address, 0), 0);
+	assert_int_equal(uv_listen((uv_stream_t *)&server->listener, 8, on_connection), 0);
+	assert_int_equal(uv_tcp_getsockname(&server->listener, (struct sockaddr *)&address, &len),
+			 0);
+	return ntohs(address.sin_port);
+}
+
+struct said {
+	int64_t server_id;
+	char why[256];
+	bool over;
+};
+
+static void on_up(void *context, int64_t server_id)
+{
+	struct said *said = context;
+
+	said->server_id = server_id;
+	said->over = true;
+}
+
+static void on_down(void *context, const char *why)
+{
+	struct said *said = context;
+
+	snprintf(said->why, sizeof said->why, "%s", why);
+	said->over = true;
+}
+
+static const struct hs_conn_calls calls = {.up = on_up, .down = on_down};
+
+static struct hs_conn *connect_to(uv_loop_t *loop, struct hs_names *names, const char *host,
+				  uint16_t port, struct said *said)
+{
+	static char buffer[HS_READ_BYTES];
+	static struct hs_conn_identity identity;
+	struct hs_conn_options options = {
+		.loop = loop,
+		.identity = &identity,
+		.host = host,
+		.port = port,
+		.resp = 2,
+		.expected_id = "",
+		.calls = &calls,
+		.context = said,
+		.buffer = buffer,
+	};
+
+	identity = (struct hs_conn_identity){
+		.user = "", .password = "", .names = names, .open_ms_max = 60000};
+	return hs_conn_open(&options);
+}
+
+static void test_every_address_is_tried(void **state)
+{
+	struct hs_names *names = hs_names_create(find);
+	struct server server = {0};
+	struct said said = {0};
+	struct hs_conn *conn;
+	uv_loop_t loop;
+
+	(void)state;
+	uv_loop_init(&loop);
+	conn = connect_to(&loop, names, "two", listen_on(&server, &loop), &said);
+	while (!said.over)
+		uv_run(&loop, UV_RUN_ONCE);
+	assert_string_equal(said.why, "");
+	assert_int_equal(said.server_id, 7);
+	hs_conn_close(&conn);
+	uv_close((uv_handle_t *)&server.listener, NULL);
+	close_loop(&loop);
+	hs_names_release(&names);
+}
+
+static void test_nobody_at_any_address(void **state)
+{
+	struct hs_names *names = hs_names_create(find);
+	struct said said = {0};
+	struct server server = {0};
+	uv_loop_t loop;
+	uint16_t port;
+
+	(void)state;
+	uv_loop_init(&loop);
+	port = listen_on(&server, &loop);
+	uv_close((uv_handle_t *)&server.listener, NULL);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	connect_to(&loop, names, "two", port, &said);
+	close_loop(&loop);
+	assert_string_equal(said.why, uv_strerror(UV_ECONNREFUSED));
+	hs_names_release(&names);
+}
+
+/* Closed at any time, without a word. */
+static void test_closed_while_it_looks_up(void **state)
+{
+	struct hs_names *names = hs_names_create(find);
+	struct said said = {0};
+	struct hs_conn *conn;
+	uv_loop_t loop;
+
+	(void)state;
+	uv_loop_init(&loop);
+	conn = connect_to(&loop, names, "slow", 1, &said);
+	uv_run(&loop, UV_RUN_NOWAIT);
+	hs_conn_close(&conn);
+	close_loop(&loop);
+	assert_false(said.over);
+	hs_names_release(&names);
+	uv_sem_post(&gate);
+	uv_sem_wait(&passed);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	return uv_sem_init(&gate, 0) || uv_sem_init(&passed, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_found_and_not),
+		cmocka_unit_test(test_cancelled_while_it_waits),
+		cmocka_unit_test(test_limit),
+		cmocka_unit_test(test_every_address_is_tried),
+		cmocka_unit_test(test_nobody_at_any_address),
+		cmocka_unit_test(test_closed_while_it_looks_up),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, NULL);
+}
