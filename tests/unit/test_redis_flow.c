@@ -342,6 +342,23 @@ static void test_limits(void **state)
 	town_destroy(&town);
 }
 
+static void test_what_waits_is_counted_where_its_node_is(void **state)
+{
+	struct town *town = town_create(true, NULL);
+
+	(void)state;
+	get(town, 1, 1, "GET a");
+	assert_int_equal(town->stats.waiting[0], 1);
+	route(town, 2, 1); /* the two have changed places */
+	assert_int_equal(town->stats.waiting[0], 1);
+	assert_int_equal(town->stats.waiting[1], 0);
+	up(town, 2);
+	sent(town, 2, "GET a");
+	assert_int_equal(town->stats.waiting[0], 0);
+	assert_int_equal(town->stats.waiting[1], 0);
+	town_destroy(&town);
+}
+
 static void test_parked_are_limited_too(void **state)
 {
 	struct hs_flow_options options = {
@@ -647,6 +664,7 @@ int main(void)
 		cmocka_unit_test(test_half_a_request_is_none),
 		cmocka_unit_test(test_retried_go_before_those_that_waited),
 		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_what_waits_is_counted_where_its_node_is),
 		cmocka_unit_test(test_parked_are_limited_too),
 		cmocka_unit_test(test_no_reply_in_time),
 		cmocka_unit_test(test_garbage_and_what_nobody_asked),

@@ -150,6 +150,15 @@ void hs_flow_count_waiting(struct hs_flow *flow, const struct hs_pipe *pipe, int
 			      memory_order_relaxed);
 }
 
+void hs_flow_set_partition(struct hs_flow *flow, struct hs_node *node, uint16_t partition)
+{
+	for (int i = 0; i < 2; i++)
+		hs_flow_count_waiting(flow, &node->pipes[i], -(int)node->pipes[i].waiting.count);
+	node->at.partition = partition;
+	for (int i = 0; i < 2; i++)
+		hs_flow_count_waiting(flow, &node->pipes[i], (int)node->pipes[i].waiting.count);
+}
+
 void hs_flow_pump(struct hs_flow *flow, struct hs_pipe *pipe)
 {
 	while (pipe->state == HS_PIPE_UP && pipe->waiting.first &&
@@ -459,6 +468,7 @@ void hs_flow_route(struct hs_flow *flow, struct hs_now now, const struct hs_rout
 		number[i] = HS_NODE_NONE;
 		if (!node)
 			continue;
+		hs_flow_set_partition(flow, node, at->partition);
 		node->at = *at;
 		node->listed = true;
 		number[i] = hs_flow_number(flow, node);

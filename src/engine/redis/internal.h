@@ -109,6 +109,8 @@ void hs_flow_touch(struct hs_flow *flow, struct hs_pipe *pipe); /* it goes on wi
 /* Has it closed with the next flush; `blameless`: its node is well. */
 void hs_flow_doom(struct hs_flow *flow, struct hs_pipe *pipe, const char *why, bool blameless);
 void hs_flow_count_waiting(struct hs_flow *flow, const struct hs_pipe *pipe, int more);
+/* What waits for it is counted there from now on. */
+void hs_flow_set_partition(struct hs_flow *flow, struct hs_node *node, uint16_t partition);
 void hs_flow_open(struct hs_flow *flow, struct hs_pipe *pipe);
 struct hs_node *hs_flow_node(struct hs_flow *flow, const char *host, size_t host_len,
 			     uint16_t port);			    /* NULL: too many */

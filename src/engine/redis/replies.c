@@ -83,7 +83,7 @@ struct hs_node *hs_flow_redirected(struct hs_flow *flow, const struct hs_pipe *p
 	flow->calls->surprise(flow->context);
 	if (node && slot != HS_SLOT_NONE) {
 		if (!node->listed)
-			node->at.partition = pipe->node->at.partition;
+			hs_flow_set_partition(flow, node, pipe->node->at.partition);
 		flow->slots[slot].node = hs_flow_number(flow, node);
 	}
 	return node;
