@@ -3,6 +3,7 @@
 #include "base/version.h"
 #include "cli/cli.h"
 #include "serve/options.h"
+#include "serve/secure.h"
 #include "serve/server.h"
 
 #include <stdio.h>
@@ -67,6 +68,21 @@ static int read_options(struct hs_options *options, int argc, char **argv, char 
 	return status;
 }
 
+/* Says whether a server would start with these options, as far as they alone can tell. */
+static int check_config(const struct hs_options *options)
+{
+	struct hs_tls_context *context = NULL;
+	char error[640];
+
+	if (options->tls_port && hs_secure_read(options, &context, error, sizeof error) < 0) {
+		fprintf(stderr, "heatsink: %s\n", error);
+		return 1;
+	}
+	hs_tls_context_release(&context);
+	printf("the configuration is fine\n");
+	return 0;
+}
+
 int hs_cli_serve(int argc, char **argv)
 {
 	struct hs_log log = {.sink = print_line};
@@ -91,8 +107,7 @@ int hs_cli_serve(int argc, char **argv)
 		fprintf(stderr, "heatsink: %s\n", error);
 		code = 1;
 	} else if (check_only) {
-		printf("the configuration is fine\n");
-		code = 0;
+		code = check_config(&options);
 	} else {
 		log.level = (int)options.log_level;
 		code = hs_server_run(&options, argc, argv, &log);

@@ -1,153 +1,49 @@
 /* A client's socket on a worker's loop: bytes to the core, replies back.
  *
  * Replies are written at once with one system call. What the kernel does not take is swapped into
- * `sending` and written as it drains; the core goes on filling its own buffer meanwhile. */
+ * `sending` and written as it drains; the core goes on filling its own buffer meanwhile.
+ *
+ * A connection on the TLS port has a filter between the two (`secure`). Large replies are encrypted
+ * piece by piece as the kernel takes them: they are never in memory twice. */
 #include "serve/worker.h"
 
 #include "base/address.h"
 #include "base/mem.h"
 #include "serve/clock.h"
+#include "serve/server.h"
 
 #include <stdio.h>
 #include <unistd.h>
+
+enum {
+	PIECE_BYTES = 64 * 1024, /* encrypted at a time: four records */
+	SCRATCH_KEEP_BYTES = 128 * 1024,
+};
+
+/* What a connection on the TLS port has besides. */
+struct secure {
+	struct hs_tls *tls;
+	struct hs_link shaking; /* in worker->handshakes, or alone */
+	uint64_t opened_us;
+	const char *why; /* we give up, if it is our own decision */
+	struct connection *connection;
+	bool spoke;	     /* the client has sent anything */
+	struct hs_buf plain; /* of the core, encrypted up to plain_at */
+	size_t plain_at;
+	struct hs_buf late; /* TLS's own messages, made while a write was under way */
+};
 
 struct connection {
 	uv_tcp_t tcp;
 	uv_write_t write;
 	struct hs_worker *worker;
 	struct hs_session *session; /* NULL once it is being closed */
+	struct secure *secure;	    /* NULL: plain */
 	struct hs_buf sending;
 	bool writing;
 	bool reading;
 	bool ended; /* the client sends no more */
 };
-
-static void on_closed(uv_handle_t *handle)
-{
-	struct connection *connection = handle->data;
-
-	hs_buf_deinit(&connection->sending);
-	hs_mem_free(&connection);
-}
-
-static void close_connection(struct connection *connection)
-{
-	if (!connection->session)
-		return;
-	hs_core_disconnect(connection->worker->core, connection->session);
-	connection->session = NULL;
-	atomic_fetch_sub(&connection->worker->clients, 1);
-	uv_close((uv_handle_t *)&connection->tcp, on_closed);
-}
-
-static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
-{
-	struct connection *connection = handle->data;
-	size_t room = 0;
-	char *own = NULL;
-
-	(void)suggested;
-	if (connection->session)
-		own = hs_core_read_room(connection->session, &room);
-	buffer->base = own ? own : connection->worker->read_buffer;
-	buffer->len = own ? room : HS_READ_BYTES;
-}
-
-static void on_read(uv_stream_t *stream, ssize_t len, const uv_buf_t *buffer)
-{
-	struct connection *connection = stream->data;
-	struct hs_worker *worker = connection->worker;
-
-	if (len == 0 || !connection->session)
-		return;
-	if (len == UV_EOF) {
-		uv_read_stop(stream);
-		connection->reading = false;
-		connection->ended = true;
-		hs_core_end(worker->core, connection->session);
-		hs_connection_flush(worker);
-		return;
-	}
-	if (len < 0) {
-		close_connection(connection);
-		return;
-	}
-	worker->engine->calls->refresh(worker->engine, worker->index);
-	hs_core_receive(worker->core, connection->session, hs_clock_now(), buffer->base,
-			(size_t)len);
-	hs_connection_flush(worker);
-	if (connection->session && !hs_core_wants_input(connection->session)) {
-		uv_read_stop(stream);
-		connection->reading = false;
-	}
-}
-
-static void send_out(struct connection *connection);
-
-static void on_written(uv_write_t *write, int status)
-{
-	struct connection *connection = write->data;
-
-	connection->writing = false;
-	hs_buf_clear(&connection->sending, 0);
-	if (!connection->session)
-		return;
-	hs_session_sending(connection->session, 0);
-	if (status < 0)
-		close_connection(connection);
-	else
-		send_out(connection);
-}
-
-/* Sends what the core has for this connection, and closes it when the core wants that. */
-static void send_out(struct connection *connection)
-{
-	struct hs_session *session = connection->session;
-	struct hs_buf *out = hs_session_out(session);
-	uv_stream_t *stream = (uv_stream_t *)&connection->tcp;
-
-	if (hs_session_cut(session)) {
-		close_connection(connection);
-		return;
-	}
-	if (out->len > 0 && !connection->writing) {
-		uv_buf_t buffer = uv_buf_init(out->data, (unsigned)out->len);
-		int sent = uv_try_write(stream, &buffer, 1);
-
-		hs_counter_add(&hs_core_stats(connection->worker->core)->output_bytes, out->len);
-		if (sent < 0 && sent != UV_EAGAIN) {
-			close_connection(connection);
-			return;
-		}
-		if (sent < 0)
-			sent = 0;
-		if ((size_t)sent == out->len) {
-			hs_buf_clear(out, HS_KEEP_BYTES);
-		} else {
-			hs_buf_swap(out, &connection->sending);
-			buffer = uv_buf_init(connection->sending.data + sent,
-					     (unsigned)(connection->sending.len - (size_t)sent));
-			connection->writing = true;
-			hs_session_sending(session, buffer.len);
-			uv_write(&connection->write, stream, &buffer, 1, on_written);
-		}
-	}
-	if (hs_session_closing(session) && !connection->writing && out->len == 0) {
-		close_connection(connection);
-		return;
-	}
-	if (!connection->reading && !connection->ended && hs_core_wants_input(session)) {
-		connection->reading = uv_read_start(stream, on_alloc, on_read) == 0;
-	}
-}
-
-void hs_connection_flush(struct hs_worker *worker)
-{
-	struct hs_session *session;
-
-	while ((session = hs_core_next_sendable(worker->core)))
-		send_out(hs_session_io(session));
-}
 
 static void describe_address(const uv_tcp_t *tcp, char *text, size_t size,
 			     int (*ask)(const uv_tcp_t *, struct sockaddr *, int *))
@@ -167,7 +63,333 @@ static void describe_address(const uv_tcp_t *tcp, char *text, size_t size,
 			text, size);
 }
 
-void hs_connection_open(struct hs_worker *worker, int fd, uint64_t client_id)
+static void on_closed(uv_handle_t *handle)
+{
+	struct connection *connection = handle->data;
+	struct secure *secure = connection->secure;
+
+	if (secure) {
+		hs_tls_destroy(&secure->tls);
+		hs_buf_deinit(&secure->plain);
+		hs_buf_deinit(&secure->late);
+		hs_mem_free(&connection->secure);
+	}
+	hs_buf_deinit(&connection->sending);
+	hs_mem_free(&connection);
+}
+
+/* Counts how it ended. Who looks whether the port is open, and says nothing, is no failure. */
+static void leave_secure(struct connection *connection)
+{
+	struct hs_worker *worker = connection->worker;
+	struct secure *secure = connection->secure;
+	bool ready = hs_tls_ready(secure->tls);
+	const char *why = secure->why ? secure->why : hs_tls_error(secure->tls);
+	char address[64];
+
+	hs_list_remove(&secure->shaking);
+	if (!ready && secure->spoke && why[0] == '\0')
+		why = "the connection ended";
+	if (ready)
+		hs_counter_set(&worker->tls_clients, hs_counter_get(&worker->tls_clients) - 1);
+	else if (why[0])
+		hs_counter_add(&worker->tls_failures, 1);
+	if (why[0] == '\0')
+		return;
+	describe_address(&connection->tcp, address, sizeof address, uv_tcp_getpeername);
+	hs_log(hs_server_log(worker->server), HS_LOG_INFO, "TLS with %s failed: %s", address, why);
+}
+
+static void close_connection(struct connection *connection)
+{
+	if (!connection->session)
+		return;
+	if (connection->secure)
+		leave_secure(connection);
+	hs_core_disconnect(connection->worker->core, connection->session);
+	connection->session = NULL;
+	atomic_fetch_sub(&connection->worker->clients, 1);
+	uv_close((uv_handle_t *)&connection->tcp, on_closed);
+}
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
+{
+	struct connection *connection = handle->data;
+	size_t room = 0;
+	char *own = NULL;
+
+	(void)suggested;
+	if (connection->session && !connection->secure)
+		own = hs_core_read_room(connection->session, &room);
+	buffer->base = own ? own : connection->worker->read_buffer;
+	buffer->len = own ? room : HS_READ_BYTES;
+}
+
+static void stop_reading(struct connection *connection)
+{
+	uv_read_stop((uv_stream_t *)&connection->tcp);
+	connection->reading = false;
+}
+
+/* Plain bytes of the client. */
+static void take(struct connection *connection, const char *data, size_t len)
+{
+	struct hs_worker *worker = connection->worker;
+
+	worker->engine->calls->refresh(worker->engine, worker->index);
+	hs_core_receive(worker->core, connection->session, hs_clock_now(), data, len);
+	hs_connection_flush(worker);
+	if (connection->session && !hs_core_wants_input(connection->session))
+		stop_reading(connection);
+}
+
+static void take_end(struct connection *connection)
+{
+	stop_reading(connection);
+	connection->ended = true;
+	hs_core_end(connection->worker->core, connection->session);
+	hs_connection_flush(connection->worker);
+}
+
+static void take_secure(struct connection *connection, const char *data, size_t len);
+
+static void on_read(uv_stream_t *stream, ssize_t len, const uv_buf_t *buffer)
+{
+	struct connection *connection = stream->data;
+
+	if (len == 0 || !connection->session)
+		return;
+	if (len == UV_EOF)
+		take_end(connection);
+	else if (len < 0)
+		close_connection(connection);
+	else if (connection->secure)
+		take_secure(connection, buffer->base, (size_t)len);
+	else
+		take(connection, buffer->base, (size_t)len);
+}
+
+static void start_reading(struct connection *connection)
+{
+	connection->reading =
+		uv_read_start((uv_stream_t *)&connection->tcp, on_alloc, on_read) == 0;
+}
+
+static void send_out(struct connection *connection);
+
+static void on_written(uv_write_t *write, int status)
+{
+	struct connection *connection = write->data;
+
+	connection->writing = false;
+	hs_buf_clear(&connection->sending, 0);
+	if (!connection->session)
+		return;
+	hs_session_sending(connection->session, 0);
+	if (status < 0)
+		close_connection(connection);
+	else
+		send_out(connection);
+}
+
+/* Hands `bytes` to the kernel; what it does not take goes on from `sending`. Returns how much that
+ * is, or UV_E… when there is nobody to send to. `bytes` is empty afterwards. */
+static ssize_t write_out(struct connection *connection, struct hs_buf *bytes, size_t keep)
+{
+	uv_stream_t *stream = (uv_stream_t *)&connection->tcp;
+	uv_buf_t buffer = uv_buf_init(bytes->data, (unsigned)bytes->len);
+	int sent = uv_try_write(stream, &buffer, 1);
+
+	if (sent == UV_EAGAIN)
+		sent = 0;
+	if (sent < 0 || (size_t)sent == bytes->len) {
+		hs_buf_clear(bytes, keep);
+		return sent < 0 ? sent : 0;
+	}
+	hs_buf_swap(bytes, &connection->sending);
+	buffer = uv_buf_init(connection->sending.data + sent,
+			     (unsigned)(connection->sending.len - (size_t)sent));
+	connection->writing = true;
+	uv_write(&connection->write, stream, &buffer, 1, on_written);
+	return (ssize_t)buffer.len;
+}
+
+static ssize_t send_plain(struct connection *connection, struct hs_buf *out)
+{
+	ssize_t left;
+
+	hs_counter_add(&hs_core_stats(connection->worker->core)->output_bytes, out->len);
+	left = write_out(connection, out, HS_KEEP_BYTES);
+	if (left > 0)
+		hs_session_sending(connection->session, (size_t)left);
+	return left;
+}
+
+/* Encrypts the next piece of what the core has to say, if there is one. */
+static int seal(struct connection *connection, struct hs_buf *out, struct hs_buf *net)
+{
+	struct secure *secure = connection->secure;
+	size_t len;
+	int status;
+
+	if (!hs_tls_ready(secure->tls))
+		return 0;
+	if (secure->plain.len == 0) {
+		hs_counter_add(&hs_core_stats(connection->worker->core)->output_bytes, out->len);
+		if (out->len <= PIECE_BYTES) {
+			status = hs_tls_send(secure->tls, out->data, out->len, net);
+			hs_buf_clear(out, HS_KEEP_BYTES);
+			return status;
+		}
+		hs_buf_swap(out, &secure->plain);
+	}
+	len = secure->plain.len - secure->plain_at;
+	if (len > PIECE_BYTES)
+		len = PIECE_BYTES;
+	status = hs_tls_send(secure->tls, secure->plain.data + secure->plain_at, len, net);
+	secure->plain_at += len;
+	if (secure->plain_at == secure->plain.len) {
+		hs_buf_clear(&secure->plain, 0);
+		secure->plain_at = 0;
+	}
+	return status;
+}
+
+static ssize_t send_secure(struct connection *connection, struct hs_buf *out)
+{
+	struct secure *secure = connection->secure;
+	struct hs_buf *net = &connection->worker->sealed;
+	ssize_t left = 0;
+
+	hs_buf_append_bytes(net, hs_buf_bytes(&secure->late));
+	hs_buf_clear(&secure->late, 0);
+	while (left == 0) {
+		if (seal(connection, out, net) < 0) {
+			hs_buf_clear(net, SCRATCH_KEEP_BYTES);
+			return -1;
+		}
+		if (net->len == 0)
+			break;
+		left = write_out(connection, net, SCRATCH_KEEP_BYTES);
+	}
+	if (left >= 0)
+		hs_session_sending(connection->session,
+				   (size_t)left + secure->plain.len - secure->plain_at);
+	return left;
+}
+
+/* The last word, if the kernel takes it at once: a closing connection waits for nothing. */
+static void send_last(struct connection *connection, struct hs_buf *net)
+{
+	uv_buf_t buffer = uv_buf_init(net->data, (unsigned)net->len);
+
+	if (net->len > 0 && !connection->writing)
+		uv_try_write((uv_stream_t *)&connection->tcp, &buffer, 1);
+	hs_buf_clear(net, SCRATCH_KEEP_BYTES);
+}
+
+/* Sends what the core has for this connection, and closes it when the core wants that. */
+static void send_out(struct connection *connection)
+{
+	struct hs_session *session = connection->session;
+	struct hs_buf *out = hs_session_out(session);
+	ssize_t left = 0;
+
+	if (hs_session_cut(session)) {
+		close_connection(connection);
+		return;
+	}
+	if (!connection->writing) {
+		if (connection->secure)
+			left = send_secure(connection, out);
+		else if (out->len > 0)
+			left = send_plain(connection, out);
+		if (left < 0) {
+			close_connection(connection);
+			return;
+		}
+	}
+	if (hs_session_closing(session) && !connection->writing && out->len == 0) {
+		if (connection->secure) {
+			hs_tls_close(connection->secure->tls, &connection->worker->sealed);
+			send_last(connection, &connection->worker->sealed);
+		}
+		close_connection(connection);
+		return;
+	}
+	if (!connection->reading && !connection->ended && hs_core_wants_input(session) &&
+	    !(connection->secure && connection->secure->late.len > 0))
+		start_reading(connection);
+}
+
+/* Encrypted bytes of the client. */
+static void take_secure(struct connection *connection, const char *data, size_t len)
+{
+	struct hs_worker *worker = connection->worker;
+	struct secure *secure = connection->secure;
+	struct hs_buf *plain = &worker->opened;
+	struct hs_buf *net = connection->writing ? &secure->late : &worker->sealed;
+	bool was_ready = hs_tls_ready(secure->tls);
+	int status = hs_tls_receive(secure->tls, data, len, plain, net);
+
+	secure->spoke = true;
+	if (hs_tls_ready(secure->tls) && !was_ready) {
+		hs_list_remove(&secure->shaking);
+		hs_counter_add(&worker->tls_clients, 1);
+	}
+	if (status < 0) {
+		send_last(connection, net);
+		close_connection(connection);
+	} else if (!connection->writing && net->len > 0 &&
+		   write_out(connection, net, SCRATCH_KEEP_BYTES) < 0) {
+		close_connection(connection);
+	}
+	if (connection->session && plain->len > 0)
+		take(connection, plain->data, plain->len);
+	hs_buf_clear(plain, SCRATCH_KEEP_BYTES);
+	if (connection->session && hs_tls_ended(secure->tls))
+		take_end(connection);
+	/* Who does not read what TLS itself has to answer is not asked for more. */
+	if (connection->session && secure->late.len > 0)
+		stop_reading(connection);
+}
+
+void hs_connection_tick(struct hs_worker *worker)
+{
+	uint64_t now_us = hs_clock_mono_us();
+
+	while (!hs_list_empty(&worker->handshakes)) {
+		struct secure *oldest =
+			hs_list_entry(worker->handshakes.next, struct secure, shaking);
+
+		if (now_us - oldest->opened_us < worker->tls_patience_us)
+			break;
+		oldest->why = "it took too long";
+		close_connection(oldest->connection);
+	}
+}
+
+void hs_connection_flush(struct hs_worker *worker)
+{
+	struct hs_session *session;
+
+	while ((session = hs_core_next_sendable(worker->core)))
+		send_out(hs_session_io(session));
+}
+
+static struct secure *open_secure(struct connection *connection)
+{
+	struct hs_worker *worker = connection->worker;
+	struct secure *secure = hs_mem_zalloc(sizeof *secure);
+
+	secure->connection = connection;
+	secure->tls = hs_tls_create(worker->tls, NULL);
+	secure->opened_us = hs_clock_mono_us();
+	hs_list_append(&worker->handshakes, &secure->shaking);
+	return secure;
+}
+
+void hs_connection_open(struct hs_worker *worker, int fd, uint64_t client_id, bool tls)
 {
 	struct connection *connection = hs_mem_zalloc(sizeof *connection);
 	char address[64], local[64];
@@ -182,6 +404,8 @@ void hs_connection_open(struct hs_worker *worker, int fd, uint64_t client_id)
 		uv_close((uv_handle_t *)&connection->tcp, on_closed);
 		return;
 	}
+	if (tls)
+		connection->secure = open_secure(connection);
 	uv_tcp_nodelay(&connection->tcp, 1);
 	if (worker->tcp_keepalive_s > 0)
 		uv_tcp_keepalive(&connection->tcp, 1, worker->tcp_keepalive_s);
@@ -197,6 +421,5 @@ void hs_connection_open(struct hs_worker *worker, int fd, uint64_t client_id)
 
 	connection->session = hs_core_connect(worker->core, hs_clock_now(), &client);
 	hs_session_set_io(connection->session, connection);
-	connection->reading =
-		uv_read_start((uv_stream_t *)&connection->tcp, on_alloc, on_read) == 0;
+	start_reading(connection);
 }

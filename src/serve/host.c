@@ -2,6 +2,7 @@
 
 #include "base/glob.h"
 #include "base/mem.h"
+#include "serve/secure.h"
 #include "wire/reply.h"
 
 #include <stdio.h>
@@ -65,8 +66,19 @@ void hs_host_publish(struct hs_host *host)
 		struct hs_mail *mail = hs_mail_create(HS_MAIL_CONFIGURE);
 
 		hs_worker_core_options(host->options, &mail->options);
+		mail->context = hs_tls_context_hold(host->tls);
 		hs_worker_post(&host->workers[i], mail);
 	}
+}
+
+/* New certificates, if there are any; the next hs_host_publish takes them to the workers. */
+static void use_context(struct hs_host *host, struct hs_tls_context *context)
+{
+	if (!context)
+		return;
+	hs_tls_context_release(&host->tls);
+	host->tls = context;
+	hs_log(host->log, HS_LOG_INFO, "TLS: read the certificates for new connections");
 }
 
 static void swap_options(struct hs_host *host, struct hs_options *changed)
@@ -87,12 +99,25 @@ static bool named_before(const struct hs_op *op, size_t at)
 	return false;
 }
 
+/* The first of the options named that concerns the TLS port; NULL: none does. */
+static const char *named_for_tls(const struct hs_op *op)
+{
+	for (size_t i = 2; i < op->argc; i += 2) {
+		const struct hs_option *option = hs_option_find(op->argv[i]);
+
+		if (strncmp(option->name, "tls-", 4) == 0)
+			return option->name;
+	}
+	return NULL;
+}
+
 /* All or nothing, as Redis 7: the pairs are tried on a copy. */
 static void config_set(struct hs_host *host, const struct hs_op *op, struct hs_reply *reply)
 {
 	struct hs_options changed;
+	struct hs_tls_context *context = NULL;
 	const char *failed = NULL;
-	char why[256] = "";
+	char why[640] = "";
 
 	for (size_t i = 2; i < op->argc; i += 2) {
 		if (i + 1 < op->argc && hs_option_find(op->argv[i]))
@@ -118,6 +143,9 @@ static void config_set(struct hs_host *host, const struct hs_op *op, struct hs_r
 	}
 	if (!failed && hs_options_check(&changed, why, sizeof why) < 0)
 		failed = hs_option_find(op->argv[2])->name;
+	if (!failed && host->tls && named_for_tls(op) &&
+	    hs_secure_read(&changed, &context, why, sizeof why) < 0)
+		failed = named_for_tls(op);
 	if (failed) {
 		hs_options_deinit(&changed);
 		hs_reply_errorf(reply,
@@ -125,6 +153,7 @@ static void config_set(struct hs_host *host, const struct hs_op *op, struct hs_r
 				failed, why);
 		return;
 	}
+	use_context(host, context);
 	swap_options(host, &changed);
 	hs_reply_ok(reply);
 }
@@ -148,25 +177,30 @@ static void config_resetstat(struct hs_host *host, struct hs_reply *reply)
 	hs_reply_ok(reply);
 }
 
-void hs_host_reload(struct hs_host *host)
+/* The options as they would be after a restart. They are the caller's either way. */
+static int read_again(struct hs_host *host, struct hs_options *fresh,
+		      struct hs_tls_context **context, char *error, size_t error_size)
 {
-	struct hs_options changed, fresh;
+	int status;
+
+	hs_options_init(fresh);
+	status = hs_options_load(fresh, host->options->config, error, error_size);
+	if (status == 0)
+		status = hs_options_parse(fresh, host->flags_count, host->flags, error, error_size);
+	if (status == 0)
+		status = hs_options_check(fresh, error, error_size);
+	if (status == 0 && host->tls)
+		status = hs_secure_read(fresh, context, error, error_size);
+	return status;
+}
+
+/* Takes over what may change, and says so; says what may not. */
+static void take_over(struct hs_host *host, const struct hs_options *fresh,
+		      struct hs_options *changed)
+{
 	struct hs_buf old_value = {0}, new_value = {0};
 	char error[512];
 
-	if (host->options->config[0] == '\0') {
-		hs_log(host->log, HS_LOG_WARN, "SIGHUP: no configuration file to reload");
-		return;
-	}
-	hs_options_init(&fresh);
-	if (hs_options_load(&fresh, host->options->config, error, sizeof error) < 0 ||
-	    hs_options_parse(&fresh, host->flags_count, host->flags, error, sizeof error) < 0 ||
-	    hs_options_check(&fresh, error, sizeof error) < 0) {
-		hs_log(host->log, HS_LOG_ERROR, "SIGHUP: nothing changed: %s", error);
-		hs_options_deinit(&fresh);
-		return;
-	}
-	hs_options_copy(&changed, host->options);
 	for (size_t i = 0; i < hs_option_count; i++) {
 		const struct hs_option *option = &hs_option_table[i];
 
@@ -175,21 +209,57 @@ void hs_host_reload(struct hs_host *host)
 		old_value.len = 0;
 		new_value.len = 0;
 		hs_option_format(host->options, option, &old_value);
-		hs_option_format(&fresh, option, &new_value);
+		hs_option_format(fresh, option, &new_value);
 		if (hs_bytes_equal(hs_buf_bytes(&old_value), hs_buf_bytes(&new_value)))
 			continue;
 		if (!option->live)
 			hs_log(host->log, HS_LOG_WARN, "SIGHUP: %s changes only with a restart",
 			       option->name);
-		else if (hs_option_set(&changed, option, hs_buf_bytes(&new_value), error,
+		else if (hs_option_set(changed, option, hs_buf_bytes(&new_value), error,
 				       sizeof error) == 0)
 			hs_log(host->log, HS_LOG_INFO, "SIGHUP: %s changed", option->name);
 	}
+	hs_buf_deinit(&old_value);
+	hs_buf_deinit(&new_value);
+}
+
+/* Without a configuration file there are still certificates to read again. */
+static void reload_certificates(struct hs_host *host)
+{
+	struct hs_tls_context *context = NULL;
+	char error[640];
+
+	if (!host->tls) {
+		hs_log(host->log, HS_LOG_WARN, "SIGHUP: no configuration file to reload");
+	} else if (hs_secure_read(host->options, &context, error, sizeof error) < 0) {
+		hs_log(host->log, HS_LOG_ERROR, "SIGHUP: nothing changed: %s", error);
+	} else {
+		use_context(host, context);
+		hs_host_publish(host);
+	}
+}
+
+void hs_host_reload(struct hs_host *host)
+{
+	struct hs_options changed, fresh;
+	struct hs_tls_context *context = NULL;
+	char error[1024];
+
+	if (host->options->config[0] == '\0') {
+		reload_certificates(host);
+		return;
+	}
+	if (read_again(host, &fresh, &context, error, sizeof error) < 0) {
+		hs_log(host->log, HS_LOG_ERROR, "SIGHUP: nothing changed: %s", error);
+		hs_options_deinit(&fresh);
+		return;
+	}
+	hs_options_copy(&changed, host->options);
+	take_over(host, &fresh, &changed);
+	use_context(host, context);
 	swap_options(host, &changed);
 	hs_log(host->log, HS_LOG_INFO, "SIGHUP: reloaded %s", host->options->config);
 	hs_options_deinit(&fresh);
-	hs_buf_deinit(&old_value);
-	hs_buf_deinit(&new_value);
 }
 
 static void run_shutdown(struct hs_host *host, const struct hs_op *op, struct hs_reply *reply)

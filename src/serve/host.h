@@ -12,6 +12,7 @@
 /* All counters of all workers, added up. */
 struct hs_totals {
 	uint64_t sessions, connections, rejected_connections, commands, input_bytes, output_bytes;
+	uint64_t tls_clients, tls_failures;
 	uint64_t errors, cut_output, cut_query, protocol_errors, inflight, blocked;
 	struct {
 		uint64_t calls, time_ns, rejected, failed;
@@ -35,9 +36,11 @@ struct hs_host {
 	struct hs_worker *workers;
 	uint32_t workers_count;
 	char run_id[41];
-	int port;	      /* really listened on */
-	struct hs_http *http; /* http/http.h; NULL: none */
-	int http_port;	      /* really listened on; 0: none */
+	int port;		    /* really listened on; 0: none */
+	int tls_port;		    /* the same */
+	struct hs_tls_context *tls; /* for new clients of tls_port; NULL: there is none */
+	struct hs_http *http;	    /* http/http.h; NULL: none */
+	int http_port;		    /* really listened on; 0: none */
 	int64_t started_wall_us;
 	uint64_t started_mono_us;
 	struct hs_host_live live;

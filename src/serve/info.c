@@ -103,6 +103,8 @@ void hs_info_totals(const struct hs_host *host, struct hs_totals *totals)
 		totals->protocol_errors += hs_counter_get(&stats->protocol_errors);
 		totals->inflight += hs_counter_get(&stats->inflight);
 		totals->blocked += hs_counter_get(&stats->blocked);
+		totals->tls_clients += hs_counter_get(&host->workers[i].tls_clients);
+		totals->tls_failures += hs_counter_get(&host->workers[i].tls_failures);
 		for (int id = 0; id < HS_CMD_IDS_ALL; id++) {
 			const struct hs_core_command_stats *command = &stats->command[id];
 
@@ -130,6 +132,7 @@ static void subtract_baseline(struct hs_info_facts *facts)
 	since->cut_output -= base->cut_output;
 	since->cut_query -= base->cut_query;
 	since->protocol_errors -= base->protocol_errors;
+	since->tls_failures -= base->tls_failures;
 	for (int id = 0; id < HS_CMD_IDS_ALL; id++) {
 		since->command[id].calls -= base->command[id].calls;
 		since->command[id].time_ns -= base->command[id].time_ns;

@@ -38,7 +38,9 @@ UINT(arch_bits, ((void)facts, sizeof(void *) * 8))
 TEXT(multiplexing_api, "libuv")
 UINT(process_id, ((void)facts, getpid()))
 TEXT(run_id, facts->host->run_id)
-UINT(tcp_port, facts->host->port)
+/* As Redis: where it can be reached. */
+UINT(tcp_port, facts->host->port ? facts->host->port : facts->host->tls_port)
+UINT(tls_port, facts->host->tls_port)
 UINT(server_time_usec, facts->time.wall_us)
 UINT(uptime_in_seconds, uptime_s(facts))
 UINT(uptime_in_days, uptime_s(facts) / 86400)
@@ -54,6 +56,7 @@ static void os(const struct hs_info_facts *facts, struct hs_buf *text)
 }
 
 UINT(connected_clients, facts->now.sessions)
+UINT(tls_clients, facts->now.tls_clients)
 UINT(maxclients, facts->host->options->maxclients)
 UINT(blocked_clients, facts->now.blocked)
 UINT(requests_inflight, facts->now.inflight)
@@ -89,6 +92,7 @@ UINT(total_net_output_bytes, facts->since.output_bytes)
 UINT(rejected_connections, facts->since.rejected_connections)
 UINT(total_error_replies, facts->since.errors)
 UINT(protocol_errors, facts->since.protocol_errors)
+UINT(tls_handshake_failures, facts->since.tls_failures)
 UINT(output_limit_disconnections, facts->since.cut_output)
 UINT(query_limit_disconnections, facts->since.cut_query)
 UINT(expired_keys, facts->engine.expired)
@@ -205,6 +209,7 @@ const struct hs_info_row hs_info_rows[] = {
 	{SHOW("Server", "process_id", process_id)},
 	{SHOW("Server", "run_id", run_id)},
 	{SHOW("Server", "tcp_port", tcp_port)},
+	{SHOW("Server", "tls_port", tls_port)},
 	{SHOW("Server", "server_time_usec", server_time_usec)},
 	{SHOW("Server", "uptime_in_seconds", uptime_in_seconds),
 	 .metric = "uptime_seconds", .type = "gauge",
@@ -221,6 +226,9 @@ const struct hs_info_row hs_info_rows[] = {
 	{SHOW("Clients", "connected_clients", connected_clients),
 	 .metric = "connected_clients", .type = "gauge",
 	 .help = "Clients connected now"},
+	{SHOW("Clients", "tls_clients", tls_clients),
+	 .metric = "tls_clients", .type = "gauge",
+	 .help = "Clients connected now that speak TLS"},
 	{SHOW("Clients", "maxclients", maxclients),
 	 .metric = "maxclients", .type = "gauge",
 	 .help = "The most clients that may be connected"},
@@ -287,6 +295,9 @@ const struct hs_info_row hs_info_rows[] = {
 	{SHOW("Stats", "protocol_errors", protocol_errors),
 	 .metric = "protocol_errors_total", .type = "counter",
 	 .help = "Clients cut off because they did not speak RESP"},
+	{SHOW("Stats", "tls_handshake_failures", tls_handshake_failures),
+	 .metric = "tls_handshake_failures_total", .type = "counter",
+	 .help = "TLS handshakes of clients that came to nothing"},
 	{SHOW("Stats", "output_limit_disconnections", output_limit_disconnections),
 	 .metric = "output_limit_disconnections_total", .type = "counter",
 	 .help = "Clients cut off because they did not read their replies"},

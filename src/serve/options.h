@@ -18,6 +18,18 @@ enum hs_key_names { HS_KEY_NAMES_HASH, HS_KEY_NAMES_PLAIN };
 struct hs_options {
 	char *bind; /* addresses, separated by spaces */
 	int64_t port;
+	int64_t tls_port; /* 0: none */
+	char *tls_cert_file;
+	char *tls_key_file;
+	char *tls_key_file_pass;
+	char *tls_ca_cert_file;
+	char *tls_ca_cert_dir;
+	int64_t tls_auth_clients; /* enum hs_tls_verify */
+	char *tls_protocols;
+	char *tls_ciphers;
+	char *tls_ciphersuites;
+	int64_t tls_prefer_server_ciphers;
+	int64_t tls_handshake_timeout;
 	int64_t http; /* -1: none */
 	char *http_bind;
 	int64_t http_timeout;

@@ -9,6 +9,7 @@
 #include "serve/clock.h"
 #include "serve/control.h"
 #include "serve/listen.h"
+#include "serve/secure.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -20,6 +21,13 @@
 
 enum { LISTENERS_MAX = 16, ACCEPT_BURST = 64, SPARE_FDS = 64 };
 
+struct listener {
+	uv_poll_t poll;
+	struct hs_server *server;
+	int fd;
+	bool tls;
+};
+
 struct hs_server {
 	struct hs_control control;
 	struct hs_options *options; /* the control thread's, once that has started */
@@ -27,8 +35,7 @@ struct hs_server {
 	uv_loop_t loop;
 	uv_async_t wake;
 	uv_signal_t on_term, on_int, on_hup;
-	uv_poll_t listeners[LISTENERS_MAX];
-	int listener_fds[LISTENERS_MAX];
+	struct listener listeners[LISTENERS_MAX * 2]; /* on each address: plain, TLS, or both */
 	size_t listeners_count;
 	struct hs_worker *workers;
 	struct hs_heat **heats; /* by worker: it counts, the control thread reads */
@@ -167,7 +174,7 @@ static uint64_t count_clients(const struct hs_server *server)
 	return sum;
 }
 
-static void welcome(struct hs_server *server, int fd)
+static void welcome(struct hs_server *server, int fd, bool tls)
 {
 	static const char full[] = "-ERR max number of clients reached\r\n";
 	struct hs_host *host = &server->control.host;
@@ -176,8 +183,10 @@ static void welcome(struct hs_server *server, int fd)
 
 	if (count_clients(server) >= atomic_load(&host->live.maxclients)) {
 		hs_counter_add(&host->rejected_connections, 1);
-		/* A best effort: the socket is new and its buffer empty. */
-		(void)!write(fd, full, sizeof full - 1);
+		/* A best effort: the socket is new and its buffer empty. Who waits for a handshake
+		 * would not understand it. */
+		if (!tls)
+			(void)!write(fd, full, sizeof full - 1);
 		close(fd);
 		return;
 	}
@@ -185,23 +194,24 @@ static void welcome(struct hs_server *server, int fd)
 	atomic_fetch_add(&worker->clients, 1);
 	mail = hs_mail_create(HS_MAIL_CLIENT);
 	mail->fd = fd;
+	mail->tls = tls;
 	mail->client_id = ++server->next_client_id;
 	hs_worker_post(worker, mail);
 }
 
 static void on_connect(uv_poll_t *poll, int status, int events)
 {
-	struct hs_server *server = poll->data;
-	int listener;
+	struct listener *listener = poll->data;
+	struct hs_server *server = listener->server;
 
 	(void)events;
-	if (status < 0 || uv_fileno((uv_handle_t *)poll, &listener) != 0)
+	if (status < 0)
 		return;
 	for (int i = 0; i < ACCEPT_BURST; i++) {
-		int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 		if (fd >= 0) {
-			welcome(server, fd);
+			welcome(server, fd, listener->tls);
 		} else if (errno != EINTR && errno != ECONNABORTED) {
 			if (errno != EAGAIN)
 				hs_log(server->log, HS_LOG_WARN, "cannot accept a connection: %s",
@@ -211,47 +221,76 @@ static void on_connect(uv_poll_t *poll, int status, int events)
 	}
 }
 
-static int listen_on(struct hs_server *server, const char *address, int *port)
+static int listen_on(struct hs_server *server, const char *address, int *port, bool tls)
 {
 	char error[256];
 	int fd = hs_listen(address, port, (int)server->options->tcp_backlog, error, sizeof error);
 
 	if (fd < 0)
-		hs_log(server->log, HS_LOG_ERROR, "%s%s", error,
-		       fd == HS_EBUSY ? "; choose another with --port" : "");
+		hs_log(server->log, HS_LOG_ERROR, "%s%s%s", error,
+		       fd == HS_EBUSY ? "; choose another with " : "",
+		       fd != HS_EBUSY ? ""
+		       : tls	      ? "--tls-port"
+				      : "--port");
+	else
+		server->listeners[server->listeners_count++] =
+			(struct listener){.server = server, .fd = fd, .tls = tls};
 	return fd;
+}
+
+/* On every address of `bind`. */
+static int open_port(struct hs_server *server, int *port, bool tls)
+{
+	char list[1024];
+	char *rest = list, *address;
+	int addresses = 0;
+
+	snprintf(list, sizeof list, "%s", server->options->bind);
+	while ((address = strsep(&rest, " "))) {
+		if (*address == '\0')
+			continue;
+		if (addresses++ == LISTENERS_MAX) {
+			hs_log(server->log, HS_LOG_ERROR, "bind names more than %d addresses",
+			       LISTENERS_MAX);
+			return -1;
+		}
+		if (listen_on(server, address, port, tls) < 0)
+			return -1;
+	}
+	if (addresses == 0) {
+		hs_log(server->log, HS_LOG_ERROR, "bind names no address");
+		return -1;
+	}
+	return 0;
+}
+
+static int read_certificates(struct hs_server *server)
+{
+	char error[640];
+
+	if (server->options->tls_port == 0 ||
+	    hs_secure_read(server->options, &server->control.host.tls, error, sizeof error) == 0)
+		return 0;
+	hs_log(server->log, HS_LOG_ERROR, "%s", error);
+	return -1;
 }
 
 /* Before anything else is touched: a port in use is found out first. */
 static int open_listeners(struct hs_server *server)
 {
-	char list[1024];
-	char *rest = list, *address;
-	int port = (int)server->options->port;
+	const struct hs_options *options = server->options;
+	struct hs_host *host = &server->control.host;
 
-	snprintf(list, sizeof list, "%s", server->options->bind);
-	while ((address = strsep(&rest, " "))) {
-		int fd;
-
-		if (*address == '\0')
-			continue;
-		if (server->listeners_count == LISTENERS_MAX) {
-			hs_log(server->log, HS_LOG_ERROR, "bind names more than %d addresses",
-			       LISTENERS_MAX);
-			return -1;
-		}
-		fd = listen_on(server, address, &port);
-		if (fd < 0)
-			return -1;
-		server->listener_fds[server->listeners_count++] = fd;
-	}
-	server->control.host.port = port;
-	if (server->listeners_count == 0) {
-		hs_log(server->log, HS_LOG_ERROR, "bind names no address");
+	host->port = (int)options->port;
+	host->tls_port = (int)options->tls_port;
+	if (read_certificates(server) < 0)
 		return -1;
-	}
-	return hs_http_loop_open(&server->control.http, &server->control.host, server->options,
-				 server->log);
+	/* As in Redis: `port 0` beside a TLS port means that there is no other. */
+	if ((host->port || !host->tls_port) && open_port(server, &host->port, false) < 0)
+		return -1;
+	if (host->tls_port && open_port(server, &host->tls_port, true) < 0)
+		return -1;
+	return hs_http_loop_open(&server->control.http, host, options, server->log);
 }
 
 static void stop(struct hs_server *server, const char *why)
@@ -264,8 +303,8 @@ static void stop(struct hs_server *server, const char *why)
 	}
 	hs_log(server->log, HS_LOG_INFO, "%s: answering what is under way, then exiting", why);
 	for (size_t i = 0; i < server->listeners_count; i++) {
-		uv_close((uv_handle_t *)&server->listeners[i], NULL);
-		close(server->listener_fds[i]);
+		uv_close((uv_handle_t *)&server->listeners[i].poll, NULL);
+		close(server->listeners[i].fd);
 	}
 	for (uint32_t i = 0; i < server->workers_count; i++) {
 		struct hs_mail *mail = hs_mail_create(HS_MAIL_DRAIN);
@@ -320,9 +359,11 @@ static void start_loop(struct hs_server *server)
 		uv_signal_start(signals[i].handle, on_signal, signals[i].number);
 	}
 	for (size_t i = 0; i < server->listeners_count; i++) {
-		uv_poll_init(&server->loop, &server->listeners[i], server->listener_fds[i]);
-		server->listeners[i].data = server;
-		uv_poll_start(&server->listeners[i], UV_READABLE, on_connect);
+		struct listener *listener = &server->listeners[i];
+
+		uv_poll_init(&server->loop, &listener->poll, listener->fd);
+		listener->poll.data = listener;
+		uv_poll_start(&listener->poll, UV_READABLE, on_connect);
 	}
 }
 
@@ -488,6 +529,7 @@ static void start_workers(struct hs_server *server)
 		hs_check(getrandom(&seed, sizeof seed, 0) == (ssize_t)sizeof seed);
 		hs_worker_init(&server->workers[i], server, i, server->options, server->engine,
 			       &server->slowlog_ids, seed);
+		server->workers[i].tls = hs_tls_context_hold(server->control.host.tls);
 	}
 	atomic_store(&server->started, true);
 	for (uint32_t i = 0; i < server->workers_count; i++) {
@@ -521,26 +563,39 @@ static void announce_engine(const struct hs_server *server)
 	}
 }
 
-static void announce(const struct hs_server *server)
+static void announce_port(const struct hs_server *server, const char *what, int port)
 {
-	const struct hs_options *options = server->options;
 	char list[1024], text[HS_ADDRESS_TEXT_MAX];
 	char *rest = list, *address;
 
-	snprintf(list, sizeof list, "%s", options->bind);
-	while ((address = strsep(&rest, " "))) {
+	snprintf(list, sizeof list, "%s", server->options->bind);
+	while (port && (address = strsep(&rest, " "))) {
 		if (*address)
-			hs_log(server->log, HS_LOG_INFO, "listening on %s",
-			       hs_address_text(address, (unsigned)server->control.host.port, text,
-					       sizeof text));
+			hs_log(server->log, HS_LOG_INFO, "%s on %s", what,
+			       hs_address_text(address, (unsigned)port, text, sizeof text));
 	}
-	if (server->control.host.http_port)
+}
+
+static void announce(const struct hs_server *server)
+{
+	const struct hs_options *options = server->options;
+	const struct hs_host *host = &server->control.host;
+	char text[HS_ADDRESS_TEXT_MAX];
+
+	announce_port(server, "listening", host->port);
+	announce_port(server, "tls", host->tls_port);
+	if (host->http_port)
 		hs_log(server->log, HS_LOG_INFO, "http on %s",
-		       hs_address_text(options->http_bind, (unsigned)server->control.host.http_port,
-				       text, sizeof text));
+		       hs_address_text(options->http_bind, (unsigned)host->http_port, text,
+				       sizeof text));
 	announce_engine(server);
-	hs_log(server->log, HS_LOG_INFO, "try: redis-cli -p %d set hello world",
-	       server->control.host.port);
+	if (host->port)
+		hs_log(server->log, HS_LOG_INFO, "try: redis-cli -p %d set hello world",
+		       host->port);
+	else
+		hs_log(server->log, HS_LOG_INFO,
+		       "try: redis-cli --tls -p %d set hello world (--help tells of --cacert)",
+		       host->tls_port);
 }
 
 static void serve(struct hs_server *server)
@@ -602,12 +657,13 @@ int hs_server_run(struct hs_options *options, int flags_count, char **flags, str
 		code = 0;
 	} else {
 		for (size_t i = 0; i < server->listeners_count; i++)
-			close(server->listener_fds[i]);
+			close(server->listeners[i].fd);
 		hs_http_loop_close(&server->control.http);
 	}
 	uv_walk(&server->loop, close_all, NULL);
 	uv_run(&server->loop, UV_RUN_DEFAULT);
 	uv_loop_close(&server->loop);
+	hs_tls_context_release(&server->control.host.tls);
 	hs_mem_free(&server->workers);
 	hs_mem_free(&server);
 	return code;

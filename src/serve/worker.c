@@ -234,6 +234,7 @@ static void on_tick(uv_timer_t *timer)
 
 	worker->engine->calls->refresh(worker->engine, worker->index);
 	hs_core_tick(worker->core, hs_clock_now());
+	hs_connection_tick(worker);
 	hs_connection_flush(worker);
 	worker->engine->calls->idle(worker->engine, worker->index);
 }
@@ -242,12 +243,14 @@ static void open_mail(struct hs_worker *worker, struct hs_mail *mail)
 {
 	switch (mail->kind) {
 	case HS_MAIL_CLIENT:
-		hs_connection_open(worker, mail->fd, mail->client_id);
+		hs_connection_open(worker, mail->fd, mail->client_id, mail->tls);
 		break;
 	case HS_MAIL_CONFIGURE:
 		hs_core_configure(worker->core, &mail->options);
 		hs_mem_free(&worker->requirepass);
 		worker->requirepass = (char *)(uintptr_t)mail->options.requirepass;
+		hs_tls_context_release(&worker->tls);
+		worker->tls = mail->context;
 		break;
 	case HS_MAIL_LEARN:
 		hs_core_learn(worker->core, mail->learned);
@@ -316,6 +319,8 @@ void hs_worker_init(struct hs_worker *worker, struct hs_server *server, uint32_t
 	worker->index = index;
 	worker->tcp_keepalive_s = (uint32_t)options->tcp_keepalive;
 	worker->read_buffer = hs_mem_alloc(HS_READ_BYTES);
+	worker->tls_patience_us = (uint64_t)options->tls_handshake_timeout * 1000000;
+	hs_list_init(&worker->handshakes);
 	hs_worker_core_options(options, &core_options);
 	worker->requirepass = (char *)(uintptr_t)core_options.requirepass;
 	worker->core = hs_core_create(&world, &core_options);
@@ -364,6 +369,7 @@ static void drop_mail(struct hs_worker *worker)
 
 		next = mail->next;
 		hs_mem_free(&requirepass);
+		hs_tls_context_release(&mail->context);
 		hs_mem_free(&mail);
 	}
 }
@@ -376,4 +382,7 @@ void hs_worker_deinit(struct hs_worker *worker)
 	hs_core_destroy(&worker->core);
 	hs_mem_free(&worker->requirepass);
 	hs_mem_free(&worker->read_buffer);
+	hs_tls_context_release(&worker->tls);
+	hs_buf_deinit(&worker->opened);
+	hs_buf_deinit(&worker->sealed);
 }

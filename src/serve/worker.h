@@ -9,11 +9,13 @@
 #ifndef HS_SERVE_WORKER_H
 #define HS_SERVE_WORKER_H
 
+#include "base/list.h"
 #include "base/log.h"
 #include "base/mpsc.h"
 #include "core/core.h"
 #include "engine/engine.h"
 #include "serve/options.h"
+#include "tls/tls.h"
 
 #include <stdatomic.h>
 #include <uv.h>
@@ -26,8 +28,10 @@ struct hs_mail {
 	struct hs_mail *next;
 	enum hs_mail_kind kind;
 	int fd;				  /* CLIENT */
+	bool tls;			  /* CLIENT: it came in on the TLS port */
 	uint64_t client_id;		  /* CLIENT */
 	struct hs_core_options options;	  /* CONFIGURE; requirepass is owned by the receiver */
+	struct hs_tls_context *context;	  /* CONFIGURE: for new clients; the receiver releases it */
 	const struct hs_learned *learned; /* LEARN */
 	uint64_t grace_us;		  /* DRAIN: then nothing more is taken from anybody */
 };
@@ -51,6 +55,14 @@ struct hs_worker {
 	uint64_t drain_until_us;
 	_Atomic bool drained; /* has nobody left; still answers the other workers until all are */
 	char *read_buffer;    /* HS_READ_BYTES, shared by all connections that owe us nothing */
+
+	struct hs_tls_context *tls;    /* of new clients on the TLS port; NULL: there is none */
+	uint64_t tls_patience_us;      /* for a handshake */
+	struct hs_link handshakes;     /* connections that are still at it, oldest first */
+	struct hs_buf opened;	       /* what was just decrypted */
+	struct hs_buf sealed;	       /* what is just being sent encrypted; empty between events */
+	struct hs_counter tls_clients; /* with a finished handshake, now */
+	struct hs_counter tls_failures; /* handshakes that came to nothing */
 };
 
 void hs_worker_init(struct hs_worker *worker, struct hs_server *server, uint32_t index,
@@ -75,7 +87,9 @@ void hs_worker_flush(struct hs_worker *worker);
 void hs_worker_core_options(const struct hs_options *options, struct hs_core_options *core);
 
 /* connection.c: sockets of this worker. */
-void hs_connection_open(struct hs_worker *worker, int fd, uint64_t client_id);
+void hs_connection_open(struct hs_worker *worker, int fd, uint64_t client_id, bool tls);
+/* Ends handshakes that take too long. Call every now and then. */
+void hs_connection_tick(struct hs_worker *worker);
 void hs_connection_flush(struct hs_worker *worker); /* everything the core wants sent or closed */
 
 #endif

@@ -24,7 +24,7 @@ struct hs_tls {
 	const char *in;
 	size_t in_len;
 	struct hs_buf *net;
-	size_t handshake_bytes; /* received before it was ready */
+	size_t handshake_bytes; /* that the handshake was shown */
 	bool ready;
 	bool ended;
 	char error[256];
@@ -162,23 +162,28 @@ static int settle(struct hs_tls *tls, int result)
 	}
 }
 
-static int shake(struct hs_tls *tls, size_t len)
+/* Goes on with the handshake, which sees no more of the bytes than it may have in all. */
+static int shake(struct hs_tls *tls)
 {
-	int result = SSL_do_handshake(tls->ssl);
+	size_t allowed = HS_TLS_HANDSHAKE_BYTES_MAX - tls->handshake_bytes;
+	size_t held = tls->in_len > allowed ? tls->in_len - allowed : 0;
+	int result;
 
+	tls->in_len -= held;
+	tls->handshake_bytes += tls->in_len;
+	result = SSL_do_handshake(tls->ssl);
+	tls->in_len += held;
 	if (result == 1) {
 		tls->ready = true;
 		return 0;
 	}
-	tls->handshake_bytes += len;
 	if (settle(tls, result) < 0)
 		return HS_EPROTO;
-	if (tls->handshake_bytes > HS_TLS_HANDSHAKE_BYTES_MAX) {
-		snprintf(tls->error, sizeof tls->error, "the handshake is longer than %zu bytes",
-			 HS_TLS_HANDSHAKE_BYTES_MAX);
-		return HS_EPROTO;
-	}
-	return 0;
+	if (held == 0)
+		return 0;
+	snprintf(tls->error, sizeof tls->error, "the handshake is longer than %zu bytes",
+		 HS_TLS_HANDSHAKE_BYTES_MAX);
+	return HS_EPROTO;
 }
 
 static int read_plain(struct hs_tls *tls, struct hs_buf *plain)
@@ -215,7 +220,7 @@ int hs_tls_receive(struct hs_tls *tls, const char *data, size_t len, struct hs_b
 	tls->in_len = len;
 	tls->net = net;
 	if (!tls->ready)
-		status = shake(tls, len);
+		status = shake(tls);
 	if (status == 0 && tls->ready && tls->in_len > 0)
 		status = read_plain(tls, plain);
 	tls->in = NULL;

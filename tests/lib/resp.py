@@ -103,9 +103,14 @@ class Connection:
             self._fill()
 
     def exactly(self, count):
-        """The next bytes, whatever they are."""
-        while len(self.buffer) - self.at < count:
+        """The next bytes, whatever they are. Many of them are joined once, not with each read."""
+        parts, have = [], len(self.buffer) - self.at
+        while have < count:
+            parts.append(self.buffer[self.at:])
+            self.buffer, self.at = b"", 0
             self._fill()
+            have += len(self.buffer)
+        self.buffer = b"".join([*parts, self.buffer]) if parts else self.buffer
         data = self.buffer[self.at:self.at + count]
         self.at += count
         return data

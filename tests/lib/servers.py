@@ -202,9 +202,10 @@ class Server:
 class Heatsink(Server):
     """heatsink serve with these arguments. start() after stop() or kill9() goes on with the same
     data, on another port unless asked for the same one. HTTP is on a free port too, `http_port`,
-    unless an argument says otherwise."""
+    unless an argument says otherwise. With --tls-port there is a `tls_port`, and no `port` unless
+    --port is there too (lib/tls.py)."""
 
-    http_port = None
+    http_port = tls_port = None
 
     def start(self, same_port=False):
         port = self.port if same_port and self.port else 0
@@ -212,10 +213,11 @@ class Heatsink(Server):
         self.process = Process([*wrap, heatsink_path(), "serve", "--port", str(port),
                                 "--http", "0", "--data", self.data, *self.args])
         try:
-            self.port = int(self.wait_log(r"listening on \S+:(\d+)").group(1))
-            self.wait_log(" try: ")  # what it listens on is all said by then
-            http = re.search(r"http on \S+:(\d+)", self.process.text())
-            self.http_port = int(http.group(1)) if http else None
+            self.wait_log(" try: redis-cli ")  # the last it says of itself
+            self.port, self.tls_port, self.http_port = (
+                int(found.group(1)) if (found := re.search(rf" {what} on \S+:(\d+)",
+                                                           self.process.text())) else None
+                for what in ("listening", "tls", "http"))
         except AssertionError:
             self.process.kill9()
             raise

@@ -477,27 +477,48 @@ static void test_damaged_on_the_way(void **state)
 	part(&pair);
 }
 
-/* A first message that announces the largest size OpenSSL accepts, and comes in slowly. */
-static void test_a_handshake_has_an_end(void **state)
+/* As much as one likes may come with the end of a handshake. */
+static void test_much_behind_the_handshake(void **state)
 {
-	static const char head[] = "\x16\x03\x01\x40\x00\x01\x02\x01\x00";
-	struct hs_tls_context *context = context_of(server_options());
-	struct side side = {.tls = hs_tls_create(context, NULL)};
-	char record[5 + 16384] = {0};
-	size_t sent = 0;
+	enum { BYTES = 2 * HS_TLS_HANDSHAKE_BYTES_MAX };
+	static const char zeros[BYTES];
+	struct pair pair;
 
 	(void)state;
-	memcpy(record, head, 9);
-	while (side.status == 0) {
-		assert_true(sent <= HS_TLS_HANDSHAKE_BYTES_MAX);
-		side.status =
-			hs_tls_receive(side.tls, record, sizeof record, &side.plain, &side.net);
-		sent += sizeof record;
-		memcpy(record + 5, "\0\0\0", 4);
+	connect_pair(&pair, server_options(), client_options(), "localhost");
+	carry(&pair.client, &pair.server, SIZE_MAX);
+	carry(&pair.server, &pair.client, SIZE_MAX);
+	assert_int_equal(hs_tls_send(pair.client.tls, zeros, BYTES, &pair.client.net), 0);
+	carry(&pair.client, &pair.server, SIZE_MAX);
+	assert_int_equal(pair.server.status, 0);
+	assert_int_equal(pair.server.plain.len, BYTES);
+	part(&pair);
+}
+
+/* A first message that announces the largest size OpenSSL accepts, whole or in pieces. */
+static void test_a_handshake_has_an_end(void **state)
+{
+	enum { RECORDS = 9, RECORD = 5 + 16384 };
+	static const size_t sizes[] = {1000, RECORD, 65536, SIZE_MAX};
+	struct hs_tls_context *context = context_of(server_options());
+
+	(void)state;
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		struct side side = {.tls = hs_tls_create(context, NULL)}, sender = {0};
+
+		for (int r = 0; r < RECORDS; r++) {
+			char record[RECORD] = "\x16\x03\x01\x40";
+
+			if (r == 0)
+				memcpy(record + 5, "\x01\x02\x01\x00", 4);
+			hs_buf_append(&sender.net, record, sizeof record);
+		}
+		carry(&sender, &side, sizes[i]);
+		assert_non_null(strstr(hs_tls_error(side.tls), "longer than 131072 bytes"));
+		assert_int_equal(side.net.len, 0);
+		hs_tls_destroy(&side.tls);
+		hs_buf_deinit(&side.plain);
 	}
-	assert_non_null(strstr(hs_tls_error(side.tls), "longer than 131072 bytes"));
-	assert_int_equal(side.net.len, 0);
-	hs_tls_destroy(&side.tls);
 	hs_tls_context_release(&context);
 }
 
@@ -625,6 +646,7 @@ int main(void)
 		cmocka_unit_test(test_no_common_ground),
 		cmocka_unit_test(test_garbage),
 		cmocka_unit_test(test_damaged_on_the_way),
+		cmocka_unit_test(test_much_behind_the_handshake),
 		cmocka_unit_test(test_a_handshake_has_an_end),
 		cmocka_unit_test(test_wrong_files_and_rules),
 		cmocka_unit_test(test_a_context_is_for_all_threads),

@@ -1,0 +1,41 @@
+#include "serve/secure.h"
+
+#include "base/err.h"
+
+#include <stdio.h>
+
+int hs_secure_read(const struct hs_options *options, struct hs_tls_context **context, char *error,
+		   size_t error_size)
+{
+	struct hs_tls_options tls = {
+		.role = HS_TLS_SERVER,
+		.verify = (enum hs_tls_verify)options->tls_auth_clients,
+		.cert_file = options->tls_cert_file,
+		.key_file = options->tls_key_file,
+		.key_file_pass = options->tls_key_file_pass,
+		.ca_cert_file = options->tls_ca_cert_file,
+		.ca_cert_dir = options->tls_ca_cert_dir,
+		.protocols = options->tls_protocols,
+		.ciphers = options->tls_ciphers,
+		.ciphersuites = options->tls_ciphersuites,
+		.prefer_server_ciphers = options->tls_prefer_server_ciphers,
+	};
+	char why[512];
+
+	if (tls.cert_file[0] == '\0' || tls.key_file[0] == '\0') {
+		snprintf(error, error_size, "tls-port needs tls-cert-file and tls-key-file");
+		return HS_EINVAL;
+	}
+	if (tls.verify != HS_TLS_VERIFY_NONE && tls.ca_cert_file[0] == '\0' &&
+	    tls.ca_cert_dir[0] == '\0') {
+		snprintf(error, error_size,
+			 "tls-auth-clients %s needs tls-ca-cert-file or tls-ca-cert-dir",
+			 tls.verify == HS_TLS_VERIFY_REQUIRED ? "yes" : "optional");
+		return HS_EINVAL;
+	}
+	if (hs_tls_context_create(&tls, context, why, sizeof why) < 0) {
+		snprintf(error, error_size, "TLS: %s", why);
+		return HS_EINVAL;
+	}
+	return 0;
+}

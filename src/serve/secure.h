@@ -1,0 +1,14 @@
+/* What of the options concerns the TLS port: its certificates and rules, as a context. */
+#ifndef HS_SERVE_SECURE_H
+#define HS_SERVE_SECURE_H
+
+#include "base/check.h"
+#include "serve/options.h"
+#include "tls/tls.h"
+
+/* Reads the files that the tls- options name. The error is one line, with the file and the reason.
+ */
+int hs_secure_read(const struct hs_options *options, struct hs_tls_context **context, char *error,
+		   size_t error_size) HS_MUSTCHECK;
+
+#endif
