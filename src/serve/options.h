@@ -40,6 +40,11 @@ struct hs_options {
 	char *engine_password;
 	int64_t engine_timeout, engine_refresh; /* ms */
 	int64_t engine_inflight, engine_queue, engine_private_connections;
+	char *engine_tls_ca_cert_file;
+	char *engine_tls_ca_cert_dir;
+	char *engine_tls_cert_file;
+	char *engine_tls_key_file;
+	int64_t engine_tls_skip_verify;
 	char *data;
 	int64_t workers; /* 0: one per core */
 	int64_t partitions;

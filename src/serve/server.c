@@ -426,9 +426,17 @@ static int open_redis(struct hs_server *server, const struct hs_engine_host *hos
 		.waiting_max = (uint32_t)options->engine_queue,
 		.own_max = (uint32_t)options->engine_private_connections,
 		.refresh_ms = (uint64_t)options->engine_refresh,
+		.tls_ca_cert_file = options->engine_tls_ca_cert_file,
+		.tls_ca_cert_dir = options->engine_tls_ca_cert_dir,
+		.tls_cert_file = options->engine_tls_cert_file,
+		.tls_key_file = options->engine_tls_key_file,
+		.tls_skip_verify = options->engine_tls_skip_verify,
 	};
 	char error[512];
 
+	if (options->engine_tls_skip_verify)
+		hs_log(server->log, HS_LOG_WARN,
+		       "engine-tls-skip-verify: anybody may pass for the servers behind");
 	if (hs_redis_create(&redis, host, &server->engine, error, sizeof error) == 0)
 		return 0;
 	hs_log(server->log, HS_LOG_ERROR, "engine: %s", error);
