@@ -31,6 +31,8 @@ enum {
 	HS_LEARNED_NAME_BYTES_MAX = 96,
 	HS_LEARNED_SPECS_MAX = 16, /* of one command's keys */
 
+	HS_CHANNELS_MAX = 1 << 20, /* channels and patterns listened to at a server, in all */
+
 	HS_HTTP_CONNECTIONS_MAX = 256, /* one more is told so and closed */
 
 	HS_LOOKUPS_MAX = 64, /* names of servers being looked up */
@@ -53,10 +55,16 @@ enum {
 #define HS_HTTP_BODY_BYTES_MAX (16 * HS_MIB)	/* one answer */
 #define HS_HTTP_UNREAD_BYTES_MAX (64 * HS_MIB)	/* answers that nobody has read yet */
 
+/* News. */
+#define HS_CHANNEL_NAMES_BYTES_MAX (256 * HS_MIB)      /* of all HS_CHANNELS_MAX */
+#define HS_NEWS_BYTES_MAX (HS_BULK_BYTES_MAX + HS_MIB) /* one message of a server, names and all */
+#define HS_NEWSBOX_BYTES_MAX (64 * HS_MIB)	       /* what a worker has not read yet */
+
 /* What a side of a TLS handshake may send in all, before it has shown who it is. */
 #define HS_TLS_HANDSHAKE_BYTES_MAX (128 * HS_KIB)
 
 _Static_assert(HS_BULK_BYTES_MAX < HS_QUERY_BYTES_MAX, "the largest argument must fit a request");
+_Static_assert(HS_NEWS_BYTES_MAX > HS_BULK_BYTES_MAX, "the largest value can be published");
 _Static_assert(HS_MULTI_BYTES_MAX >= HS_BULK_BYTES_MAX, "a transaction takes the largest argument");
 
 #endif
