@@ -3,7 +3,6 @@
 
 #include "base/limits.h"
 #include "base/mem.h"
-#include "wire/reply.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -77,18 +76,54 @@ void hs_scout_ask(struct hs_scout *scout, struct hs_op *op)
 
 /* ---- the thread ---- */
 
-static void answer_asked(struct hs_scout *scout)
+static void pass_asked(struct hs_scout *scout)
 {
 	struct hs_op *op = hs_mpsc_take(&scout->asked, offsetof(struct hs_op, next));
 
 	while (op) {
 		struct hs_op *next = op->next;
-		struct hs_reply reply = {.out = op->out, .resp = op->resp};
 
-		hs_reply_error(&reply, "ERR the engine does not tell news");
-		scout->host.done(scout->host.context, op);
+		hs_herald_ask(scout->herald, op);
 		op = next;
 	}
+}
+
+static void herald_news(void *context, struct hs_news *news)
+{
+	struct hs_scout *scout = context;
+
+	scout->host.news(scout->host.context, news);
+}
+
+static void herald_done(void *context, struct hs_op *op)
+{
+	struct hs_scout *scout = context;
+
+	scout->host.done(scout->host.context, op);
+}
+
+static void herald_surprise(void *context)
+{
+	hs_scout_surprise(context);
+}
+
+static void create_herald(struct hs_scout *scout)
+{
+	struct hs_herald_options options = {
+		.identity = &scout->options.identity,
+		.log = scout->options.log,
+		.cluster = !hs_scout_is_single(scout),
+	};
+	struct hs_herald_host host = {
+		.context = scout,
+		.news = herald_news,
+		.done = herald_done,
+		.surprise = herald_surprise,
+	};
+
+	scout->herald = hs_herald_create(&scout->loop, &options, &host);
+	if (scout->routes) /* of one server: known before anybody was asked */
+		hs_herald_route(scout->herald, scout->routes);
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -114,6 +149,7 @@ static void close_handle(uv_handle_t *handle)
 
 static void stop(struct hs_scout *scout)
 {
+	hs_herald_destroy(&scout->herald);
 	hs_scout_look_deinit(scout);
 	while (!hs_list_empty(&scout->nodes)) {
 		struct hs_scout_node *node =
@@ -130,7 +166,7 @@ static void on_wake(uv_async_t *wake)
 {
 	struct hs_scout *scout = wake->data;
 
-	answer_asked(scout);
+	pass_asked(scout);
 	if (atomic_load(&scout->stopping))
 		stop(scout);
 	else if (atomic_load(&scout->surprised))
@@ -142,6 +178,7 @@ static void run(void *argument)
 	struct hs_scout *scout = argument;
 
 	uv_update_time(&scout->loop);
+	create_herald(scout);
 	uv_timer_start(&scout->tick, on_tick, HS_SCOUT_TICK_MS, HS_SCOUT_TICK_MS);
 	if (hs_scout_is_single(scout))
 		hs_scout_watch_all(scout);

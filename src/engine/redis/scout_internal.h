@@ -13,6 +13,7 @@
 #include "base/list.h"
 #include "base/mpsc.h"
 #include "base/prng.h"
+#include "engine/redis/herald.h"
 #include "engine/redis/node_info.h"
 #include "engine/redis/scout.h"
 
@@ -100,6 +101,7 @@ struct hs_scout {
 	uv_timer_t look_timer;
 	char *buffer; /* HS_READ_BYTES, for all connections */
 	struct hs_prng prng;
+	struct hs_herald *herald; /* news */
 
 	struct hs_link nodes;
 	size_t nodes_count;

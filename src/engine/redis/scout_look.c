@@ -150,6 +150,7 @@ static void publish_routes(struct hs_scout *scout, const struct hs_routes *route
 	hs_routes_unref(&old);
 	hs_routes_ref(routes, 1);
 	scout->host.routes(scout->host.context, routes);
+	hs_herald_route(scout->herald, routes);
 }
 
 void hs_scout_route_single(struct hs_scout *scout)
