@@ -14,17 +14,23 @@ static struct hs_bytes keep(char **at, struct hs_bytes bytes)
 	return kept;
 }
 
+size_t hs_news_bytes(const struct hs_news *news)
+{
+	size_t bytes = sizeof *news + news->pattern.len + news->channel.len + news->payload.len;
+
+	for (uint32_t i = 0; i < news->keys_count; i++)
+		bytes += sizeof *news->keys + news->keys[i].len;
+	return bytes;
+}
+
 struct hs_news *hs_news_create(const struct hs_news *from)
 {
 	size_t list = from->keys_count * sizeof *from->keys;
-	size_t bytes =
-		sizeof *from + list + from->pattern.len + from->channel.len + from->payload.len;
+	size_t bytes = hs_news_bytes(from);
 	struct hs_news *news;
 	struct hs_bytes *keys;
 	char *at;
 
-	for (uint32_t i = 0; i < from->keys_count; i++)
-		bytes += from->keys[i].len;
 	news = hs_mem_alloc(bytes);
 	*news = (struct hs_news){.kind = from->kind, .was = from->was};
 	atomic_init(&news->refs, 1);

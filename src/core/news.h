@@ -30,6 +30,7 @@ struct hs_news {
 
 /* Copies what `news` points to. It begins with one reference. */
 struct hs_news *hs_news_create(const struct hs_news *news);
+size_t hs_news_bytes(const struct hs_news *news); /* of memory, with everything behind it */
 void hs_news_ref(struct hs_news *news, uint32_t more);
 void hs_news_unref(struct hs_news **news); /* frees with the last one */
 

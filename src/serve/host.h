@@ -14,6 +14,7 @@ struct hs_totals {
 	uint64_t sessions, connections, rejected_connections, commands, input_bytes, output_bytes;
 	uint64_t tls_clients, tls_failures;
 	uint64_t errors, cut_output, cut_query, protocol_errors, inflight, blocked;
+	uint64_t news_dropped;
 	struct {
 		uint64_t calls, time_ns, rejected, failed;
 	} command[HS_CMD_IDS_ALL];

@@ -102,6 +102,8 @@ void hs_info_totals(const struct hs_host *host, struct hs_totals *totals)
 		totals->cut_query += hs_counter_get(&stats->cut_query);
 		totals->protocol_errors += hs_counter_get(&stats->protocol_errors);
 		totals->inflight += hs_counter_get(&stats->inflight);
+		totals->news_dropped +=
+			atomic_load_explicit(&host->workers[i].news.dropped, memory_order_relaxed);
 		totals->blocked += hs_counter_get(&stats->blocked);
 		totals->tls_clients += hs_counter_get(&host->workers[i].tls_clients);
 		totals->tls_failures += hs_counter_get(&host->workers[i].tls_failures);
@@ -131,6 +133,7 @@ static void subtract_baseline(struct hs_info_facts *facts)
 	since->errors -= base->errors;
 	since->cut_output -= base->cut_output;
 	since->cut_query -= base->cut_query;
+	since->news_dropped -= base->news_dropped;
 	since->protocol_errors -= base->protocol_errors;
 	since->tls_failures -= base->tls_failures;
 	for (int id = 0; id < HS_CMD_IDS_ALL; id++) {

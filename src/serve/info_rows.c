@@ -95,6 +95,7 @@ UINT(protocol_errors, facts->since.protocol_errors)
 UINT(tls_handshake_failures, facts->since.tls_failures)
 UINT(output_limit_disconnections, facts->since.cut_output)
 UINT(query_limit_disconnections, facts->since.cut_query)
+UINT(news_dropped, facts->since.news_dropped)
 UINT(expired_keys, facts->engine.expired)
 UINT(evicted_keys, ((void)facts, 0))
 UINT(keyspace_hits, facts->engine.hits)
@@ -304,6 +305,9 @@ const struct hs_info_row hs_info_rows[] = {
 	{SHOW("Stats", "query_limit_disconnections", query_limit_disconnections),
 	 .metric = "query_limit_disconnections_total", .type = "counter",
 	 .help = "Clients cut off because of too large a request"},
+	{SHOW("Stats", "news_dropped", news_dropped),
+	 .metric = "news_dropped_total", .type = "counter",
+	 .help = "Messages and changes of keys dropped because a worker did not keep up"},
 	{SHOW("Stats", "expired_keys", expired_keys),
 	 .metric = "expired_keys_total", .type = "counter",
 	 .help = "Keys removed because their time was over"},

@@ -92,31 +92,23 @@ void hs_worker_complete(struct hs_worker *worker, struct hs_op *chain)
 	uv_async_send(&worker->wake);
 }
 
-/* News on its way to one worker: the piece itself is shared by all. */
-struct note {
-	struct note *next;
-	struct hs_news *news;
-};
-
 void hs_worker_tell(struct hs_worker *worker, struct hs_news *news)
 {
-	struct note *note = hs_mem_alloc(sizeof *note);
-
-	*note = (struct note){.news = news};
-	hs_mpsc_push(&worker->news, note, note, offsetof(struct note, next));
+	if (hs_newsbox_put(&worker->news, news) == HS_NEWSBOX_FULL)
+		hs_log(hs_server_log(worker->server), HS_LOG_WARN,
+		       "worker %u does not keep up with the news: messages are dropped until it "
+		       "has read the %zu MiB that wait",
+		       worker->index, HS_NEWSBOX_BYTES_MAX / HS_MIB);
 	uv_async_send(&worker->wake);
 }
 
 static void read_news(struct hs_worker *worker, struct hs_now now, bool tell)
 {
-	struct note *note, *next;
+	struct hs_note *note = hs_newsbox_take(&worker->news);
 
-	for (note = hs_mpsc_take(&worker->news, offsetof(struct note, next)); note; note = next) {
-		next = note->next;
+	for (; note; note = hs_newsbox_done(&worker->news, note)) {
 		if (tell)
 			hs_core_news(worker->core, now, note->news);
-		hs_news_unref(&note->news);
-		hs_mem_free(&note);
 	}
 }
 

@@ -14,6 +14,7 @@
 #include "base/mpsc.h"
 #include "core/core.h"
 #include "engine/engine.h"
+#include "serve/newsbox.h"
 #include "serve/options.h"
 #include "tls/tls.h"
 
@@ -46,7 +47,8 @@ struct hs_worker {
 	uv_timer_t tick;
 	uv_timer_t alarm; /* the next sleeper */
 	uv_check_t check; /* behind each round of events: what was submitted goes to the engine */
-	struct hs_mpsc mail, done, asked, news;
+	struct hs_mpsc mail, done, asked;
+	struct hs_newsbox news;
 	struct hs_core *core;
 	char *requirepass;	  /* what the core's options point to */
 	_Atomic uint32_t clients; /* connected or on their way here */
