@@ -465,7 +465,7 @@ static void test_a_lost_line_is_had_back(void **state)
 	push(&world, "a", "message x back");
 	expect(&world, "a> SUBSCRIBE x\nmessage x back\n");
 	down(&world, "a"); /* lost again at once: not told again, and not tried at once */
-	assert_string_equal(world.line_logged, "a:1: news are heard again");
+	assert_string_equal(world.line_logged, "a:1: its news are heard again");
 	expect(&world, "");
 	pass(&world, HS_HERALD_OPEN_MS_MAX);
 	expect(&world, "open a\n");

@@ -303,6 +303,19 @@ static void settle_lines(struct hs_herald_book *book)
 	}
 }
 
+/* All that was asked for is there again. */
+static void note_return(struct hs_herald_book *book, struct hs_herald_line *line)
+{
+	bool all = line->tracks ? line->watching
+				: hs_list_empty(&line->seats[HS_SEAT_WANTED]) &&
+					  hs_list_empty(&line->seats[HS_SEAT_ASKED]);
+
+	if (!line->returns || !all || line->state != HS_LINE_UP)
+		return;
+	line->returns = false;
+	hs_log(book->options.log, HS_LOG_INFO, "%s: its news are heard again", line->text);
+}
+
 /* The end of every event: what follows from it. */
 static void conclude(struct hs_herald_book *book)
 {
@@ -487,8 +500,7 @@ void hs_herald_book_up(struct hs_herald_book *book, uint64_t now_ms, struct hs_h
 	line->up_ms = now_ms;
 	line->heard_ms = now_ms;
 	line->why[0] = '\0';
-	if (line->failures > 0)
-		hs_log(book->options.log, HS_LOG_INFO, "%s: news are heard again", line->text);
+	line->returns = line->failures > 0;
 	if (line->tracks)
 		hs_herald_line_track(book, line);
 	else
@@ -510,6 +522,7 @@ void hs_herald_book_receive(struct hs_herald_book *book, uint64_t now_ms,
 {
 	book->now_ms = now_ms;
 	hs_herald_line_take(book, line, data, len);
+	note_return(book, line);
 	if (line->doom)
 		book->unsettled = true;
 	conclude(book);

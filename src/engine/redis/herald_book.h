@@ -83,6 +83,7 @@ struct hs_herald_line {
 	struct hs_buf partial;
 	struct hs_answer_scan scan;
 	uint32_t failures; /* in a row */
+	bool returns;	   /* it was lost, and not everything is there again */
 	uint64_t up_ms, open_at_ms, needed_ms, heard_ms, ping_ms;
 	const char *doom; /* why it is to be closed */
 	char why[160];	  /* it was lost or could not be opened, or refuses */
