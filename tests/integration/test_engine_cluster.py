@@ -20,6 +20,8 @@ from servers import Heatsink
 
 TIMEOUT_MS = 60000  # a busy machine takes its time for a failover; nobody is turned away meanwhile
 
+REFRESH_MS = 600000  # longer than any test: what changes is found out because somebody is surprised
+
 cluster = None
 
 
@@ -88,7 +90,7 @@ class ClusterCase(unittest.TestCase):
     def setUp(self):
         cluster.reset()
         self.server = Heatsink("--engine", cluster.url(cluster.nodes[0]), "--workers", "2",
-                               "--engine-timeout", TIMEOUT_MS)
+                               "--engine-timeout", TIMEOUT_MS, "--engine-refresh", REFRESH_MS)
         self.addCleanup(self.server.close)
         self.client = self.server.client()
 
@@ -281,6 +283,29 @@ class TestChange(ClusterCase):
         cluster.end_move([7], to=away)
         for key in keys:
             self.assertEqual(self.client.get(key), key.encode())
+
+
+class TestLooking(unittest.TestCase):
+    """Without clients: nobody is surprised, the topology is looked at now and then."""
+
+    def test_who_knows_less_is_not_believed(self):
+        """Unless everybody does. Two of three nodes tell what was before slots moved."""
+        with Cluster(masters=3, replicas=0, relays=True) as own:
+            first, second, third = own.nodes
+            old = {words: first.call(*words.split()).raw
+                   for words in ("CLUSTER INFO", "CLUSTER SLOTS")}
+            with Heatsink("--engine", own.url(), "--engine-refresh", "100") as server:
+                own.move_slots([1], to=second)
+                server.wait_log("1 slot moved")
+                for node in (first, second):
+                    tales = [node.relay.answer(text, words, times=None)
+                             for words, text in old.items()]
+                    tales[1].wait(hits=3)
+                self.assertEqual(sum("moved" in line for line in server.log), 1)
+                for words, text in old.items():
+                    third.relay.answer(text, words, times=None)
+                server.wait_log("1 slot moved.*")
+                own.wait("it is believed", lambda: sum("moved" in line for line in server.log) == 2)
 
 
 class TestTelemetry(ClusterCase):

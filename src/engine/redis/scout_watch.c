@@ -264,6 +264,9 @@ void hs_scout_watch_info(struct hs_scout_node *node, struct hs_bytes reply)
 		publish_numbers(scout, node->partition);
 	if (hs_scout_is_single(scout))
 		single_is(node);
+	else if (node->master && info.role == HS_NODE_REPLICA)
+		hs_scout_look_soon(
+			scout); /* it was replaced, and nobody has asked it anything since */
 	tell_contact(node);
 	settle_if_known(scout);
 }
