@@ -9,10 +9,14 @@
 #include "heat/heat.h"
 #include "sim/history.h"
 
-enum { HS_SIM_LAW_HEAT = 10 }; /* behind the design's laws: every request is heat, once */
+enum {
+	/* Behind the design's laws: */
+	HS_SIM_LAW_HEAT = 10, /* every request is heat, once */
+	HS_SIM_LAW_CACHES,    /* what clients keep is what is there, or they are being told */
+};
 
 struct hs_sim_verdict {
-	int law; /* of the design's laws, or HS_SIM_LAW_HEAT; 0: none is broken */
+	int law; /* of the design's laws, or one of ours; 0: none is broken */
 	char text[240];
 };
 

@@ -2,6 +2,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "keyspace/changed.h"
 #include "keyspace/keyspace.h"
 #include "keyspace/watch.h"
 #include "sim/memkv.h"
@@ -24,6 +25,8 @@ struct hs_sim_engine {
 	struct hs_prng prng;
 	struct hs_keyspace_counts counts;
 	struct hs_op *lost;
+	uint32_t trackers; /* workers that are told of changes */
+	struct hs_changed changed;
 	struct partition partitions[];
 };
 
@@ -61,6 +64,7 @@ void hs_sim_engine_destroy(struct hs_sim_engine **pointer)
 		hs_memkv_destroy(&partition->past);
 		hs_watch_destroy(&partition->watch);
 	}
+	hs_changed_deinit(&engine->changed);
 	hs_mem_free(pointer);
 }
 
@@ -68,6 +72,13 @@ static bool errs(struct hs_sim_engine *engine, enum hs_sim_mistake mistake)
 {
 	return engine->options.mistake == mistake &&
 	       hs_prng_below(&engine->prng, MISTAKE_ONE_IN) == 0;
+}
+
+/* HS_SIM_NEWS_TOO_EARLY: its keys are told when it is submitted. */
+static bool told_early(const struct hs_sim_engine *engine, const struct hs_op *op)
+{
+	return engine->options.mistake == HS_SIM_NEWS_TOO_EARLY && op->kind == HS_OP_COMMAND &&
+	       op->command->key_first > 0 && (op->command->flags & HS_CMD_WRITE);
 }
 
 static struct hs_keyspace keyspace_of(struct hs_sim_engine *engine, struct hs_memkv *map,
@@ -79,8 +90,51 @@ static struct hs_keyspace keyspace_of(struct hs_sim_engine *engine, struct hs_me
 		.hash_seed = engine->options.seed,
 		.prng = &engine->prng,
 		.watch = watch,
+		.changed = watch && engine->trackers > 0 && !told_early(engine, op)
+				   ? &engine->changed
+				   : NULL,
 		.counts = &engine->counts,
 	};
+}
+
+/* --- news --- */
+
+static void tell_keys(struct hs_sim_engine *engine, const struct hs_changed *changed)
+{
+	if (changed->count > 0)
+		engine->host.news(engine->host.context, hs_news_create_changed(changed));
+}
+
+/* What has just been committed. */
+static void tell(struct hs_sim_engine *engine)
+{
+	struct hs_changed *changed = &engine->changed;
+
+	if (hs_changed_empty(changed))
+		return;
+	if (!errs(engine, HS_SIM_NEWS_LOST)) {
+		if (changed->all)
+			engine->host.news(
+				engine->host.context,
+				hs_news_create(&(struct hs_news){.kind = HS_NEWS_CHANGED_ALL}));
+		tell_keys(engine, changed);
+	}
+	hs_changed_clear(changed);
+}
+
+/* What will be committed. */
+static void tell_early(struct hs_sim_engine *engine, const struct hs_op *op)
+{
+	struct hs_changed keys = {.client = op->client};
+	size_t first, step, count;
+
+	if (engine->trackers == 0 || !told_early(engine, op))
+		return;
+	count = hs_command_keys(op->command, op->argc, &first, &step);
+	for (size_t i = 0; i < count; i++)
+		hs_changed_add(&keys, op->argv[first + i * step]);
+	tell_keys(engine, &keys);
+	hs_changed_deinit(&keys);
 }
 
 static void answer_full(struct hs_op *op, size_t start)
@@ -168,9 +222,11 @@ static int run_op(struct hs_keyspace *ks, struct hs_op *op)
 		return 0;
 	case HS_OP_LISTEN:
 	case HS_OP_UNLISTEN:
-	case HS_OP_TRACK:
-	case HS_OP_UNTRACK:
 		hs_reply_ok(&reply); /* all there is to know passes through the cores */
+		return 0;
+	case HS_OP_TRACK:
+	case HS_OP_UNTRACK: /* the engine counts them itself */
+		hs_reply_ok(&reply);
 		return 0;
 	case HS_OP_PEER:
 	case HS_OP_HOST:
@@ -186,6 +242,9 @@ static void run_in(struct hs_sim_engine *engine, struct hs_memkv *map, struct hs
 	struct hs_keyspace ks = keyspace_of(engine, map, watch, op);
 	size_t start = op->out->len;
 
+	engine->changed.client = op->client;
+	if (op->kind == HS_OP_TRACK || op->kind == HS_OP_UNTRACK)
+		engine->trackers += op->kind == HS_OP_TRACK ? 1 : UINT32_MAX;
 	hs_memkv_begin(map);
 
 	int err = run_op(&ks, op);
@@ -337,6 +396,7 @@ static void commit(void *context, void *target, uint64_t number)
 			hs_buf_swap(before->out, op->out);
 		before = op;
 	}
+	tell(engine);
 	if (partition->past && hs_prng_below(&engine->prng, 2) == 0)
 		catch_up(partition);
 	if (partition->first)
@@ -369,6 +429,7 @@ enum hs_submit hs_sim_engine_submit(struct hs_sim_engine *engine, struct hs_op *
 		answer_now(engine, partition, op);
 		return HS_SUBMIT_DONE;
 	}
+	tell_early(engine, op);
 	op->next = NULL;
 	*partition->last = op;
 	partition->last = &op->next;
@@ -386,6 +447,11 @@ void hs_sim_engine_go_on(struct hs_sim_engine *engine, uint16_t partition)
 	engine->partitions[partition].stalled = false;
 	if (engine->partitions[partition].first)
 		plan_commit(engine, &engine->partitions[partition]);
+}
+
+uint32_t hs_sim_engine_trackers(const struct hs_sim_engine *engine)
+{
+	return engine->trackers;
 }
 
 void hs_sim_engine_find_lost(struct hs_sim_engine *engine)

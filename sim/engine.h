@@ -10,6 +10,7 @@
 
 #include "base/now.h"
 #include "base/prng.h"
+#include "core/news.h"
 #include "core/op.h"
 #include "sim/events.h"
 
@@ -26,9 +27,13 @@ enum hs_sim_mistake {
 	HS_SIM_LOSE_COMMIT,    /* what was acknowledged is not there */
 	HS_SIM_LOSE_REPLY,     /* an operation is never answered */
 	HS_SIM_STALE_READ,     /* a read is answered from an earlier commit */
+	HS_SIM_NEWS_LOST,      /* a change is not told */
+	HS_SIM_NEWS_TOO_EARLY, /* a change is told before it can be seen */
 	/* Not the engine's, but the world's around it. */
-	HS_SIM_COUNT_TWICE, /* an operation is heat twice */
-	HS_SIM_COUNT_NEVER, /* a core does not count at all */
+	HS_SIM_COUNT_TWICE,	     /* an operation is heat twice */
+	HS_SIM_COUNT_NEVER,	     /* a core does not count at all */
+	HS_SIM_READ_REMEMBERED_LATE, /* news of a key finds nobody whose read is under way */
+	HS_SIM_NEWS_OVERTAKE, /* what a client is told overtakes replies that were under way */
 	HS_SIM_MISTAKES,
 };
 
@@ -50,6 +55,8 @@ struct hs_sim_engine_host {
 	struct hs_sim_events *events;
 	const struct hs_now *now;
 	void (*done)(void *context, struct hs_op *op);
+	/* As an engine's (engine/engine.h): takes over the reference. */
+	void (*news)(void *context, struct hs_news *news);
 	void *context;
 };
 
@@ -63,6 +70,9 @@ enum hs_submit hs_sim_engine_submit(struct hs_sim_engine *engine, struct hs_op *
 /* A partition that takes operations and runs none, until it is told to go on. */
 void hs_sim_engine_stall(struct hs_sim_engine *engine, uint16_t partition);
 void hs_sim_engine_go_on(struct hs_sim_engine *engine, uint16_t partition);
+
+/* How many workers want to know which keys change. */
+uint32_t hs_sim_engine_trackers(const struct hs_sim_engine *engine);
 
 /* Answers what HS_SIM_LOSE_REPLY kept, so that a world can end. */
 void hs_sim_engine_find_lost(struct hs_sim_engine *engine);

@@ -1,7 +1,9 @@
 #include "sim/run.h"
 
 #include "base/err.h"
+#include "base/limits.h"
 #include "base/prng.h"
+#include "sim/caches.h"
 #include "sim/load.h"
 #include "sim/world.h"
 
@@ -10,11 +12,20 @@
 enum { OUTPUT_BYTES_LOW = 60 }; /* a deaf client reaches it soon */
 
 static const char *const mistake_names[HS_SIM_MISTAKES] = {
-	[HS_SIM_NO_MISTAKE] = "none",	      [HS_SIM_READ_TOO_EARLY] = "read-too-early",
-	[HS_SIM_SWAP_RUNS] = "swap-runs",     [HS_SIM_SWAP_REPLIES] = "swap-replies",
-	[HS_SIM_RUN_TWICE] = "run-twice",     [HS_SIM_LOSE_COMMIT] = "lose-commit",
-	[HS_SIM_LOSE_REPLY] = "lose-reply",   [HS_SIM_STALE_READ] = "stale-read",
-	[HS_SIM_COUNT_TWICE] = "count-twice", [HS_SIM_COUNT_NEVER] = "count-never",
+	[HS_SIM_NO_MISTAKE] = "none",
+	[HS_SIM_READ_TOO_EARLY] = "read-too-early",
+	[HS_SIM_SWAP_RUNS] = "swap-runs",
+	[HS_SIM_SWAP_REPLIES] = "swap-replies",
+	[HS_SIM_RUN_TWICE] = "run-twice",
+	[HS_SIM_LOSE_COMMIT] = "lose-commit",
+	[HS_SIM_LOSE_REPLY] = "lose-reply",
+	[HS_SIM_STALE_READ] = "stale-read",
+	[HS_SIM_NEWS_LOST] = "news-lost",
+	[HS_SIM_NEWS_TOO_EARLY] = "news-too-early",
+	[HS_SIM_COUNT_TWICE] = "count-twice",
+	[HS_SIM_COUNT_NEVER] = "count-never",
+	[HS_SIM_READ_REMEMBERED_LATE] = "read-remembered-late",
+	[HS_SIM_NEWS_OVERTAKE] = "news-overtake",
 };
 
 const char *hs_sim_mistake_name(enum hs_sim_mistake mistake)
@@ -66,17 +77,56 @@ static void draw_world(struct hs_prng *prng, struct hs_sim_world_options *world,
 }
 
 static void describe(uint64_t seed, const struct hs_sim_world_options *world,
-		     const struct hs_sim_load *load, struct hs_sim_result *result)
+		     struct hs_sim_result *result)
 {
 	hs_buf_printf(&result->text, "seed %" PRIu64 ", %u workers, %u partitions, reads %s\n",
 		      seed, world->workers, world->engine.partitions,
 		      world->engine.reads_at_once ? "at once" : "queued");
 	if (result->verdict.law == HS_SIM_LAW_HEAT)
 		hs_buf_printf(&result->text, "heat: %s\n", result->verdict.text);
+	else if (result->verdict.law == HS_SIM_LAW_CACHES)
+		hs_buf_printf(&result->text, "caches: %s\n", result->verdict.text);
 	else
 		hs_buf_printf(&result->text, "law %d: %s\n", result->verdict.law,
 			      result->verdict.text);
-	hs_sim_history_print(hs_sim_load_history(load), &result->text);
+}
+
+/* A world of its own, with clients that keep what they read. */
+static int check_caches(uint64_t seed, enum hs_sim_mistake mistake, struct hs_sim_result *result)
+{
+	struct hs_sim_world_options world_options = hs_sim_world_defaults(seed);
+	struct hs_sim_load_options unused;
+	struct hs_sim_caches_options options;
+	struct hs_sim_world *world;
+	struct hs_prng prng;
+	int err;
+
+	hs_prng_init(&prng, seed);
+	draw_world(&prng, &world_options, &unused);
+	world_options.core.output_bytes_max = 64 * HS_MIB;
+	world_options.core.tracking_keys_max = ONE_OF(&prng, 0, 1, 3, 1000);
+	world_options.news_us_max = ONE_OF(&prng, 0, 50, 500);
+	world_options.engine.mistake = mistake;
+	options = (struct hs_sim_caches_options){
+		.clients = ONE_OF(&prng, 2, 4),
+		.keys = ONE_OF(&prng, 1, 2, 4),
+		.rounds = 3,
+		.requests = ONE_OF(&prng, 4, 8),
+	};
+	world = hs_sim_world_create(&world_options);
+	err = hs_sim_check_caches(&options, world, &result->verdict, &result->requests);
+	result->steps += world->steps;
+	if (err)
+		describe(seed, &world_options, result);
+	hs_sim_world_destroy(&world);
+	return err;
+}
+
+static bool about_caches(enum hs_sim_mistake mistake)
+{
+	return mistake == HS_SIM_NO_MISTAKE || mistake == HS_SIM_NEWS_LOST ||
+	       mistake == HS_SIM_NEWS_TOO_EARLY || mistake == HS_SIM_READ_REMEMBERED_LATE ||
+	       mistake == HS_SIM_NEWS_OVERTAKE;
 }
 
 int hs_sim_check(uint64_t seed, enum hs_sim_mistake mistake, struct hs_sim_result *result)
@@ -98,9 +148,13 @@ int hs_sim_check(uint64_t seed, enum hs_sim_mistake mistake, struct hs_sim_resul
 	err = hs_sim_load_check(load, &result->verdict);
 	result->requests = hs_sim_load_requests(load);
 	result->steps = world->steps;
-	if (err == HS_EINVAL)
-		describe(seed, &world_options, load, result);
+	if (err == HS_EINVAL) {
+		describe(seed, &world_options, result);
+		hs_sim_history_print(hs_sim_load_history(load), &result->text);
+	}
 	hs_sim_world_destroy(&world);
 	hs_sim_load_destroy(&load);
+	if (err == 0 && about_caches(mistake))
+		err = check_caches(seed, mistake, result);
 	return err;
 }

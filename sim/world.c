@@ -17,6 +17,7 @@ struct hs_sim_worker {
 	struct hs_core *core;
 	uint32_t number;
 	uint64_t tick_us; /* when a tick is planned for its sleepers; 0: none */
+	uint64_t news_us; /* when the last piece of news gets there: they keep their order */
 };
 
 static void after_core(struct hs_sim_world *world, uint32_t worker);
@@ -41,6 +42,96 @@ static void count_again(struct hs_sim_world *world, const struct hs_op *op)
 	hs_heat_add(world->heats[op->worker], &access, 0);
 }
 
+/* --- mistakes about news --- */
+
+static void note_read(struct hs_sim_world *world, struct hs_op *op)
+{
+	if (world->options.engine.mistake != HS_SIM_READ_REMEMBERED_LATE ||
+	    op->kind != HS_OP_COMMAND || !(op->command->flags & HS_CMD_READONLY))
+		return;
+	if (world->reads_count == world->reads_cap) {
+		world->reads_cap = world->reads_cap ? 2 * world->reads_cap : 16;
+		world->reads =
+			hs_mem_realloc(world->reads, world->reads_cap * sizeof(struct hs_op *));
+	}
+	world->reads[world->reads_count++] = op;
+}
+
+static void forget_read(struct hs_sim_world *world, const struct hs_op *op)
+{
+	for (size_t i = 0; i < world->reads_count; i++) {
+		if (world->reads[i] == op)
+			world->reads[i--] = world->reads[--world->reads_count];
+	}
+}
+
+static bool is_being_read(const struct hs_sim_world *world, uint32_t worker, struct hs_bytes key)
+{
+	for (size_t i = 0; i < world->reads_count; i++) {
+		const struct hs_op *op = world->reads[i];
+
+		for (size_t j = 1; op->worker == worker && j < op->argc; j++) {
+			if (hs_bytes_equal(op->argv[j], key))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* What a core hears that remembers keys when their replies come. */
+static void tell_late(struct hs_sim_world *world, uint32_t worker, const struct hs_news *news)
+{
+	struct hs_bytes *keys = hs_mem_alloc((news->keys_count + 1) * sizeof *keys);
+	struct hs_news less = {.kind = news->kind, .keys = keys};
+
+	for (uint32_t i = 0; i < news->keys_count; i++) {
+		if (!is_being_read(world, worker, news->keys[i]))
+			keys[less.keys_count++] = news->keys[i];
+	}
+	hs_core_news(world->workers[worker].core, world->now, &less);
+	hs_mem_free(&keys);
+}
+
+/* --- what the engine tells --- */
+
+static void hand_over_news(void *context, void *target, uint64_t number)
+{
+	struct hs_sim_world *world = context;
+	struct hs_news *news = target;
+	uint32_t worker = (uint32_t)number;
+
+	if (world->options.engine.mistake == HS_SIM_READ_REMEMBERED_LATE)
+		tell_late(world, worker, news);
+	else
+		hs_core_news(world->workers[worker].core, world->now, news);
+	hs_news_unref(&news);
+	after_core(world, worker);
+}
+
+/* To every worker, each in its own time, in the order told. */
+static void tell(void *context, struct hs_news *news)
+{
+	struct hs_sim_world *world = context;
+
+	for (uint32_t i = 0; i < world->options.workers; i++) {
+		struct hs_sim_worker *worker = &world->workers[i];
+		uint64_t at_us = world->now.mono_us;
+
+		if (world->options.news_us_max > 0)
+			at_us += hs_prng_below(&world->prng, world->options.news_us_max + 1);
+		if (at_us < worker->news_us)
+			at_us = worker->news_us;
+		worker->news_us = at_us;
+		hs_news_ref(news, 1);
+		hs_sim_events_plan(&world->events, (struct hs_sim_event){.at_us = at_us,
+									 .run = hand_over_news,
+									 .context = world,
+									 .target = news,
+									 .number = i});
+	}
+	hs_news_unref(&news);
+}
+
 /* --- what cores ask of the world --- */
 
 static void complete(void *context, struct hs_op *op)
@@ -48,6 +139,7 @@ static void complete(void *context, struct hs_op *op)
 	struct hs_sim_world *world = context;
 	uint32_t worker = op->worker;
 
+	forget_read(world, op);
 	if (errs(world, HS_SIM_COUNT_TWICE))
 		count_again(world, op);
 	hs_core_complete(world->workers[worker].core, world->now, op);
@@ -91,8 +183,14 @@ static enum hs_submit submit(void *context, struct hs_op *op)
 		hs_sim_world_plan(world, delay_us, visit_peer, world, op);
 		return HS_SUBMIT_QUEUED;
 	default:
-		return hs_sim_engine_submit(world->engine, op);
+		break;
 	}
+
+	enum hs_submit submitted = hs_sim_engine_submit(world->engine, op);
+
+	if (submitted == HS_SUBMIT_QUEUED)
+		note_read(world, op);
+	return submitted;
 }
 
 static uint64_t look_at_clock(void *context)
@@ -130,9 +228,31 @@ static void hear(struct hs_sim_client *client)
 	hs_buf_consume(&client->received, at);
 }
 
+/* HS_SIM_NEWS_OVERTAKE: what was told comes first. */
+static void put_pushes_first(struct hs_buf *out)
+{
+	struct hs_buf turned = {0};
+
+	for (int round = 0; round < 2; round++) {
+		for (size_t at = 0; at < out->len;) {
+			int64_t len = hs_answer_length(out->data + at, out->len - at);
+
+			hs_check(len > 0);
+			if ((out->data[at] == '>') == (round == 0))
+				hs_buf_append(&turned, out->data + at, (size_t)len);
+			at += (size_t)len;
+		}
+	}
+	hs_buf_swap(out, &turned);
+	hs_buf_deinit(&turned);
+}
+
 static void take_output(struct hs_sim_client *client)
 {
 	struct hs_buf *out = hs_session_out(client->session);
+
+	if (client->world->options.engine.mistake == HS_SIM_NEWS_OVERTAKE)
+		put_pushes_first(out);
 
 	if (client->deaf) {
 		hs_buf_append_bytes(&client->unsent, hs_buf_bytes(out));
@@ -329,6 +449,7 @@ struct hs_sim_world_options hs_sim_world_defaults(uint64_t seed)
 				.slowlog_len_max = 128,
 			},
 		.peer_us_max = 50,
+		.news_us_max = 50,
 		.heat_sets = HEAT_SETS,
 	};
 }
@@ -366,6 +487,7 @@ struct hs_sim_world *hs_sim_world_create(const struct hs_sim_world_options *opti
 		.events = &world->events,
 		.now = &world->now,
 		.done = complete,
+		.news = tell,
 		.context = world,
 	};
 
@@ -428,6 +550,7 @@ void hs_sim_world_destroy(struct hs_sim_world **pointer)
 	hs_sim_engine_destroy(&world->engine);
 	destroy_heats(world);
 	hs_sim_events_deinit(&world->events);
+	hs_mem_free(&world->reads);
 	hs_mem_free(&world->workers);
 	hs_mem_free(pointer);
 }

@@ -25,6 +25,7 @@ struct hs_sim_world_options {
 	struct hs_sim_engine_options engine; /* its seed is the world's */
 	struct hs_core_options core;
 	uint32_t peer_us_max;	  /* from one core to another */
+	uint32_t news_us_max;	  /* from the engine to a core */
 	uint32_t heat_sets;	  /* of each core's heat, for keys; 0: nothing is counted */
 	uint32_t look_us;	  /* what a look at the clock costs: makes commands slow */
 	const struct hs_log *log; /* NULL: nobody listens */
@@ -49,7 +50,9 @@ struct hs_sim_world {
 	uint64_t start_us;	       /* when they began to count */
 	struct hs_sim_client *clients; /* newest first */
 	uint64_t client_ids;
-	uint64_t steps; /* counts what happens: finer than the clock */
+	uint64_t steps;	      /* counts what happens: finer than the clock */
+	struct hs_op **reads; /* HS_SIM_READ_REMEMBERED_LATE: under way */
+	size_t reads_count, reads_cap;
 };
 
 /* Where the replies of one client go, one call each. NULL: they stay in `received`. */

@@ -20,6 +20,11 @@ enum {
 	HS_SESSION_INFLIGHT_MAX = 256, /* pipelined requests of one connection under way at once */
 	HS_MULTI_COMMANDS_MAX = 1 << 20, /* commands queued between MULTI and EXEC */
 	HS_WATCH_KEYS_MAX = 1024,	 /* keys watched by one connection */
+	HS_TRACKING_PREFIXES_MAX = 256, /* of one connection, CLIENT TRACKING ON BCAST PREFIX … */
+	/* Connections that may wait for news of keys, for each key that may be tracked: beyond that
+	 * keys are forgotten. */
+	HS_TRACKING_CLIENTS_A_KEY = 8,
+	HS_CHANGED_KEYS_MAX = 1 << 20, /* names in one piece of news; more are told as "all" */
 	HS_CLIENT_NAME_MAX = 4096,
 	HS_HOST_NAME_MAX = 253,
 	HS_NODE_ID_LEN = 40, /* hex digits, as in Redis Cluster */
@@ -47,13 +52,16 @@ enum {
 #define HS_QUERY_BYTES_MAX HS_GIB /* one request in all: Redis's client-query-buffer-limit */
 #define HS_UNAUTH_ARGC_MAX 10	  /* before AUTH, as Redis */
 #define HS_UNAUTH_BULK_BYTES_MAX (16 * HS_KIB)
-#define HS_MULTI_BYTES_MAX (512 * HS_MIB)	/* all commands of one transaction */
-#define HS_WATCH_NAMES_BYTES_MAX (4 * HS_KIB)	/* watched keys that a connection remembers */
-#define HS_KEEP_BYTES (16 * HS_KIB)		/* what an idle buffer keeps */
-#define HS_READ_BYTES (64 * HS_KIB)		/* one read from a socket */
-#define HS_HTTP_REQUEST_BYTES_MAX (16 * HS_KIB) /* a request line and its headers */
-#define HS_HTTP_BODY_BYTES_MAX (16 * HS_MIB)	/* one answer */
-#define HS_HTTP_UNREAD_BYTES_MAX (64 * HS_MIB)	/* answers that nobody has read yet */
+#define HS_MULTI_BYTES_MAX (512 * HS_MIB)	   /* all commands of one transaction */
+#define HS_WATCH_NAMES_BYTES_MAX (4 * HS_KIB)	   /* watched keys that a connection remembers */
+#define HS_TRACKING_PREFIX_BYTES_MAX (64 * HS_KIB) /* all of one connection's prefixes */
+#define HS_TRACKING_TABLE_BYTES_MAX (256 * HS_MIB) /* names of tracked keys, of one worker */
+#define HS_CHANGED_NAMES_BYTES_MAX (16 * HS_MIB)   /* in one piece of news */
+#define HS_KEEP_BYTES (16 * HS_KIB)		   /* what an idle buffer keeps */
+#define HS_READ_BYTES (64 * HS_KIB)		   /* one read from a socket */
+#define HS_HTTP_REQUEST_BYTES_MAX (16 * HS_KIB)	   /* a request line and its headers */
+#define HS_HTTP_BODY_BYTES_MAX (16 * HS_MIB)	   /* one answer */
+#define HS_HTTP_UNREAD_BYTES_MAX (64 * HS_MIB)	   /* answers that nobody has read yet */
 
 /* News. */
 #define HS_CHANNEL_NAMES_BYTES_MAX (256 * HS_MIB)      /* of all HS_CHANNELS_MAX */

@@ -19,9 +19,10 @@
 	/* transactions */                                                                         \
 	X(DISCARD) X(EXEC) X(MULTI) X(UNWATCH) X(WATCH)                                            \
 	/* connection */                                                                           \
-	X(AUTH) X(CLIENT) X(CLIENT_GETNAME) X(CLIENT_HELP) X(CLIENT_ID) X(CLIENT_INFO)             \
-	X(CLIENT_KILL) X(CLIENT_LIST) X(CLIENT_NO_EVICT) X(CLIENT_NO_TOUCH) X(CLIENT_PAUSE)        \
-	X(CLIENT_REPLY) X(CLIENT_SETINFO) X(CLIENT_SETNAME) X(CLIENT_UNBLOCK) X(CLIENT_UNPAUSE)    \
+	X(AUTH) X(CLIENT) X(CLIENT_CACHING) X(CLIENT_GETNAME) X(CLIENT_GETREDIR) X(CLIENT_HELP)    \
+	X(CLIENT_ID) X(CLIENT_INFO) X(CLIENT_KILL) X(CLIENT_LIST) X(CLIENT_NO_EVICT)               \
+	X(CLIENT_NO_TOUCH) X(CLIENT_PAUSE) X(CLIENT_REPLY) X(CLIENT_SETINFO) X(CLIENT_SETNAME)     \
+	X(CLIENT_TRACKING) X(CLIENT_TRACKINGINFO) X(CLIENT_UNBLOCK) X(CLIENT_UNPAUSE)              \
 	X(ECHO) X(HELLO) X(PING) X(QUIT) X(RESET) X(SELECT)                                        \
 	/* cluster */                                                                              \
 	X(ASKING) X(CLUSTER) X(CLUSTER_ADDSLOTS) X(CLUSTER_ADDSLOTSRANGE)                          \

@@ -21,12 +21,27 @@ ROW(CLIENT,
 	.group = "connection", .since = "2.4.0", .complexity = "That of the subcommand",
 	.summary = "Looks after connections");
 
+ROW(CLIENT_CACHING,
+	.name = "client|caching", .parent = HS_CMD_ID_CLIENT, .place = HS_PLACE_CORE,
+	.arity = 3,
+	.flags = HS_CMD_NOSCRIPT | HS_CMD_LOADING | HS_CMD_STALE, .categories = "@slow @connection",
+	.group = "connection", .since = "6.0.0", .complexity = "O(1)",
+	.arguments = "YES | NO",
+	.summary = "Says whether the keys of the next command are tracked");
+
 ROW(CLIENT_GETNAME,
 	.name = "client|getname", .parent = HS_CMD_ID_CLIENT, .place = HS_PLACE_CORE,
 	.arity = 2,
 	.flags = HS_CMD_NOSCRIPT | HS_CMD_LOADING | HS_CMD_STALE, .categories = "@slow @connection",
 	.group = "connection", .since = "2.6.9", .complexity = "O(1)",
 	.summary = "Answers the name of this connection");
+
+ROW(CLIENT_GETREDIR,
+	.name = "client|getredir", .parent = HS_CMD_ID_CLIENT, .place = HS_PLACE_CORE,
+	.arity = 2,
+	.flags = HS_CMD_NOSCRIPT | HS_CMD_LOADING | HS_CMD_STALE, .categories = "@slow @connection",
+	.group = "connection", .since = "6.0.0", .complexity = "O(1)",
+	.summary = "Answers which connection is told in place of this one");
 
 ROW(CLIENT_HELP,
 	.name = "client|help", .parent = HS_CMD_ID_CLIENT, .place = HS_PLACE_CORE,
@@ -119,6 +134,22 @@ ROW(CLIENT_SETNAME,
 	.group = "connection", .since = "2.6.9", .complexity = "O(1)",
 	.arguments = "connection-name",
 	.summary = "Names this connection");
+
+ROW(CLIENT_TRACKING,
+	.name = "client|tracking", .parent = HS_CMD_ID_CLIENT, .place = HS_PLACE_CORE,
+	.arity = -3,
+	.flags = HS_CMD_NOSCRIPT | HS_CMD_LOADING | HS_CMD_STALE, .categories = "@slow @connection",
+	.group = "connection", .since = "6.0.0", .complexity = "O(1), and with prefixes O(N), N their number",
+	.arguments = "(ON | OFF) [REDIRECT client-id] [PREFIX prefix ...] [BCAST] "
+	             "[OPTIN] [OPTOUT] [NOLOOP]",
+	.summary = "Tells this connection of changes to keys it has read, so that it may keep their values");
+
+ROW(CLIENT_TRACKINGINFO,
+	.name = "client|trackinginfo", .parent = HS_CMD_ID_CLIENT, .place = HS_PLACE_CORE,
+	.arity = 2,
+	.flags = HS_CMD_NOSCRIPT | HS_CMD_LOADING | HS_CMD_STALE, .categories = "@slow @connection",
+	.group = "connection", .since = "6.2.0", .complexity = "O(1)",
+	.summary = "Describes what this connection tracks");
 
 ROW(CLIENT_UNBLOCK,
 	.name = "client|unblock", .parent = HS_CMD_ID_CLIENT, .place = HS_PLACE_WORKERS,

@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "core/tracking.h"
 
 bool hs_client_name_fits(struct hs_bytes name, struct hs_reply *reply)
 {
@@ -144,6 +145,9 @@ static void describe_flags(const struct hs_core *core, const struct hs_session *
 	} flags[] = {
 		{session->multi != NULL, 'x'},
 		{session->paused || hs_step_blocked(core, session), 'b'},
+		{session->tracker != NULL, 't'},
+		{session->tracker && session->tracker->broken, 'R'},
+		{session->tracker && session->tracker->bcast, 'B'},
 		{session->closing, 'c'},
 		{session->readonly, 'r'},
 		{session->no_evict, 'e'},
@@ -178,10 +182,11 @@ static void describe(const struct hs_core *core, const struct hs_session *sessio
 		      session->out.cap, session->out.len, unsent, session->sending_bytes,
 		      sizeof *session + session->in.cap + session->out.cap + unsent);
 	hs_buf_printf(text,
-		      "events=r cmd=%s user=default redir=-1 resp=%d lib-name=%s lib-ver=%s "
+		      "events=r cmd=%s user=default redir=%lld resp=%d lib-name=%s lib-ver=%s "
 		      "worker=%u\n",
-		      session->last_command ? session->last_command->name : "NULL", session->resp,
-		      session->lib_name ? session->lib_name : "",
+		      session->last_command ? session->last_command->name : "NULL",
+		      session->tracker ? (long long)session->tracker->redirect : -1LL,
+		      session->resp, session->lib_name ? session->lib_name : "",
 		      session->lib_ver ? session->lib_ver : "", core->world.worker);
 }
 

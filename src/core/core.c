@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "core/session.h"
+#include "core/tracking.h"
 
 enum { IDLE_SCAN_US = 1000000, READ_ROOM_MAX = 1 << 20 };
 
@@ -21,6 +22,8 @@ struct hs_core *hs_core_create(const struct hs_core_world *world,
 	hs_list_init(&core->request_pool);
 	hs_prng_init(&core->prng, world->seed);
 	core->slowlog = hs_slowlog_create();
+	core->self = hs_session_create_self();
+	core->tracking = hs_tracking_create(world->seed);
 	return core;
 }
 
@@ -29,7 +32,11 @@ void hs_core_destroy(struct hs_core **pointer)
 	struct hs_core *core = *pointer;
 
 	hs_check(hs_list_empty(&core->sessions));
+	hs_check(hs_list_empty(&core->self->requests));
+	hs_tracking_destroy(&core->tracking);
 	hs_request_pool_deinit(core);
+	hs_mem_free(&core->self);
+	hs_mem_free(&core->ids);
 	hs_slowlog_destroy(&core->slowlog);
 	hs_mem_free(pointer);
 }
@@ -76,6 +83,12 @@ static void cut(struct hs_core *core, struct hs_session *session, struct hs_coun
 static void cut_off_at_output_limit(struct hs_core *core, struct hs_session *session)
 {
 	cut(core, session, &core->stats.cut_output, "its unread replies reached output-limit");
+}
+
+void hs_core_check_output(struct hs_core *core, struct hs_session *session)
+{
+	if (!session->cut && unsent_bytes(session) > core->options.output_bytes_max)
+		cut_off_at_output_limit(core, session);
 }
 
 static bool may_run(const struct hs_session *session)
@@ -154,7 +167,7 @@ static void run_kept_input(struct hs_core *core, struct hs_session *session)
 void hs_core_resume(struct hs_core *core, struct hs_session *session)
 {
 	if (session->gone) {
-		if (session->inflight == 0) {
+		if (session->inflight == 0 && session != core->self) {
 			core->orphans--;
 			hs_session_destroy(core, &session);
 		}
@@ -230,7 +243,7 @@ bool hs_core_wants_input(const struct hs_session *session)
 /* Answers the DEBUG SLEEP that the session waits for: its last request. */
 static void end_sleep(struct hs_core *core, struct hs_session *session)
 {
-	struct hs_request *request = hs_list_entry(session->requests.prev, struct hs_request, link);
+	struct hs_request *request = hs_session_last_request(session);
 	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
 
 	hs_list_remove(&session->sleeping);
@@ -243,6 +256,7 @@ void hs_core_disconnect(struct hs_core *core, struct hs_session *session)
 {
 	hs_list_remove(&session->sendable);
 	session->gone = true; /* first: from here on nobody is told about it */
+	hs_session_forget_id(core, session);
 	core->orphans++;
 	hs_buf_deinit(&session->in);
 	hs_pause_release(core, session);
@@ -250,6 +264,7 @@ void hs_core_disconnect(struct hs_core *core, struct hs_session *session)
 	if (session->sleep_until_us > 0)
 		end_sleep(core, session);
 	hs_multi_unwatch(core, session);
+	hs_tracking_stop(core, session);
 	hs_core_resume(core, session);
 }
 
@@ -264,6 +279,7 @@ void hs_core_tick(struct hs_core *core, struct hs_now now)
 	struct hs_link *link, *next;
 
 	hs_core_set_now(core, now);
+	hs_tracking_tick(core);
 	for (link = core->sleepers.next; link != &core->sleepers; link = next) {
 		struct hs_session *session = hs_list_entry(link, struct hs_session, sleeping);
 
@@ -307,7 +323,7 @@ uint64_t hs_core_deadline(const struct hs_core *core)
 
 uint32_t hs_core_drain(struct hs_core *core, struct hs_now now, uint64_t quiet_us)
 {
-	uint32_t left = core->orphans;
+	uint32_t left = core->orphans + core->self->inflight;
 
 	hs_core_set_now(core, now);
 	for (struct hs_link *link = core->sessions.next; link != &core->sessions;

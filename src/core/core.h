@@ -60,7 +60,8 @@ struct hs_core_options {
 	uint64_t output_bytes_max; /* unsent bytes at which a client is cut off */
 	int64_t slowlog_us;	   /* log commands slower than this; negative: none */
 	uint32_t slowlog_len_max;
-	uint32_t idle_s_max; /* close clients idle for longer; 0: never */
+	uint32_t idle_s_max;	    /* close clients idle for longer; 0: never */
+	uint64_t tracking_keys_max; /* of all workers, who share it evenly; 0: no limit */
 	/* What CLUSTER says where clients reach us; "" and 0: where they are connected. */
 	char announce_host[HS_HOST_NAME_MAX + 1];
 	uint16_t announce_port, announce_tls_port;
@@ -109,6 +110,14 @@ struct hs_core_stats {
 	struct hs_counter protocol_errors;
 	struct hs_counter inflight; /* requests waiting for an engine now */
 	struct hs_counter blocked;  /* clients waiting for what others do, or for a pause to end */
+	/* CLIENT TRACKING. The first is above 0 from before an engine is asked to tell of changes
+	 * until it need not any more. */
+	struct hs_counter tracking_clients;
+	struct hs_counter tracking_keys;     /* remembered now */
+	struct hs_counter tracking_items;    /* connections that wait for them, over all */
+	struct hs_counter tracking_prefixes; /* different ones, of BCAST */
+	struct hs_counter tracking_messages; /* sent */
+	struct hs_counter tracking_evicted;  /* keys forgotten for want of room */
 	struct hs_core_command_stats command[HS_CMD_IDS_ALL]; /* by identifier */
 };
 

@@ -1,5 +1,6 @@
 /* HELLO, AUTH, RESET: who the client is and which dialect it speaks. */
 #include "core/session.h"
+#include "core/tracking.h"
 
 #include "base/mem.h"
 #include "base/num.h"
@@ -142,4 +143,5 @@ void hs_local_reset(struct hs_core *core, struct hs_session *session,
 	hs_mem_free(&session->name);
 	hs_reply_status(reply, "RESET");
 	hs_multi_unwatch(core, session);
+	hs_tracking_stop(core, session);
 }

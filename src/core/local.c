@@ -143,7 +143,9 @@ hs_local_run *hs_local_find(enum hs_command_id id)
 	static hs_local_run *const table[HS_CMD_IDS] = {
 		[HS_CMD_ID_ASKING] = hs_local_readonly,
 		[HS_CMD_ID_AUTH] = hs_local_auth,
+		[HS_CMD_ID_CLIENT_CACHING] = hs_local_client_caching,
 		[HS_CMD_ID_CLIENT_GETNAME] = hs_local_client_getname,
+		[HS_CMD_ID_CLIENT_GETREDIR] = hs_local_client_getredir,
 		[HS_CMD_ID_CLIENT_HELP] = run_help,
 		[HS_CMD_ID_CLIENT_ID] = hs_local_client_id,
 		[HS_CMD_ID_CLIENT_INFO] = hs_local_client_info,
@@ -152,6 +154,7 @@ hs_local_run *hs_local_find(enum hs_command_id id)
 		[HS_CMD_ID_CLIENT_REPLY] = hs_local_client_reply,
 		[HS_CMD_ID_CLIENT_SETINFO] = hs_local_client_setinfo,
 		[HS_CMD_ID_CLIENT_SETNAME] = hs_local_client_setname,
+		[HS_CMD_ID_CLIENT_TRACKINGINFO] = hs_local_client_trackinginfo,
 		[HS_CMD_ID_CLUSTER_ADDSLOTSRANGE] = hs_local_cluster,
 		[HS_CMD_ID_CLUSTER_ADDSLOTS] = hs_local_cluster,
 		[HS_CMD_ID_CLUSTER_BUMPEPOCH] = hs_local_cluster,

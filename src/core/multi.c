@@ -7,6 +7,7 @@
 #include "core/session.h"
 
 #include "base/mem.h"
+#include "core/tracking.h"
 #include "route/slot.h"
 
 struct queued {
@@ -112,7 +113,8 @@ static bool fits(const struct hs_core *core, const struct hs_command *command)
 		return true;
 	return command->place == HS_PLACE_PARTITION || command->place == HS_PLACE_SPLIT ||
 	       command->place == HS_PLACE_ANY ||
-	       (command->place == HS_PLACE_CORE && command->id != HS_CMD_ID_DEBUG_SLEEP);
+	       (command->place == HS_PLACE_CORE && command->id != HS_CMD_ID_DEBUG_SLEEP &&
+		command->id != HS_CMD_ID_CLIENT_TRACKING);
 }
 
 void hs_multi_queue(struct hs_core *core, struct hs_session *session,
@@ -171,8 +173,12 @@ static void seal(struct hs_core *core, struct hs_session *session, struct hs_mul
 		struct queued *queued = &multi->queued[i];
 		size_t start = multi->answered.len;
 
-		if (queued->command->place != HS_PLACE_CORE)
+		if (queued->command->place != HS_PLACE_CORE) {
+			if (session->tracker)
+				hs_tracking_read(core, session, queued->command, queued->argc,
+						 multi->args + queued->first);
 			continue;
+		}
 		hs_local_find(queued->command->id)(core, session, queued->command, queued->argc,
 						   multi->args + queued->first, &reply);
 		if (multi->answered.len ==

@@ -1,6 +1,7 @@
 #include "core/news.h"
 
 #include "base/mem.h"
+#include "keyspace/changed.h"
 
 #include <string.h>
 
@@ -20,12 +21,15 @@ size_t hs_news_bytes(const struct hs_news *news)
 
 	for (uint32_t i = 0; i < news->keys_count; i++)
 		bytes += sizeof *news->keys + news->keys[i].len;
+	if (news->by)
+		bytes += news->keys_count * sizeof *news->by;
 	return bytes;
 }
 
 struct hs_news *hs_news_create(const struct hs_news *from)
 {
 	size_t list = from->keys_count * sizeof *from->keys;
+	size_t by_list = from->by ? from->keys_count * sizeof *from->by : 0;
 	size_t bytes = hs_news_bytes(from);
 	struct hs_news *news;
 	struct hs_bytes *keys;
@@ -36,6 +40,11 @@ struct hs_news *hs_news_create(const struct hs_news *from)
 	atomic_init(&news->refs, 1);
 	keys = (struct hs_bytes *)(news + 1);
 	at = (char *)keys + list;
+	if (by_list > 0) {
+		memcpy(at, from->by, by_list);
+		news->by = (const uint64_t *)at;
+		at += by_list;
+	}
 	news->pattern = keep(&at, from->pattern);
 	news->channel = keep(&at, from->channel);
 	news->payload = keep(&at, from->payload);
@@ -43,6 +52,27 @@ struct hs_news *hs_news_create(const struct hs_news *from)
 		keys[i] = keep(&at, from->keys[i]);
 	news->keys = keys;
 	news->keys_count = from->keys_count;
+	return news;
+}
+
+struct hs_news *hs_news_create_changed(const struct hs_changed *changed)
+{
+	struct hs_bytes *keys = hs_mem_alloc(changed->count * sizeof *keys);
+	uint64_t *by = hs_mem_alloc(changed->count * sizeof *by);
+	struct hs_news *news;
+
+	for (uint32_t i = 0; i < changed->count; i++) {
+		keys[i] = hs_changed_name(changed, i);
+		by[i] = changed->keys[i].by;
+	}
+	news = hs_news_create(&(struct hs_news){
+		.kind = HS_NEWS_CHANGED,
+		.keys = keys,
+		.by = by,
+		.keys_count = changed->count,
+	});
+	hs_mem_release(keys);
+	hs_mem_release(by);
 	return news;
 }
 

@@ -14,7 +14,7 @@ enum hs_news_kind {
 	HS_NEWS_SHARD,	     /* channel, payload: for those who subscribed it as a shard's */
 	HS_NEWS_UNLISTENED,  /* channel, of kind `was`: the engine dropped the subscription itself
 				 * (a shard channel whose slot moved away) */
-	HS_NEWS_CHANGED,     /* keys */
+	HS_NEWS_CHANGED,     /* keys, and perhaps by whom */
 	HS_NEWS_CHANGED_ALL, /* everything may have: FLUSHALL, or news may have been lost */
 };
 
@@ -24,6 +24,9 @@ struct hs_news {
 	enum hs_news_kind was; /* UNLISTENED */
 	struct hs_bytes pattern, channel, payload;
 	const struct hs_bytes *keys; /* CHANGED */
+	/* CHANGED: the connection (hs_op.client) that alone changed key i; 0: not known, or several
+	 * did. NULL: nothing is known. */
+	const uint64_t *by;
 	uint32_t keys_count;
 	/* Everything it points to lies behind it. */
 };
@@ -31,6 +34,11 @@ struct hs_news {
 /* Copies what `news` points to. It begins with one reference. */
 struct hs_news *hs_news_create(const struct hs_news *news);
 size_t hs_news_bytes(const struct hs_news *news); /* of memory, with everything behind it */
+
+/* The keys of a collection, which is not empty, as CHANGED; what is `all` in it the caller tells
+ * before. */
+struct hs_changed;
+struct hs_news *hs_news_create_changed(const struct hs_changed *changed);
 void hs_news_ref(struct hs_news *news, uint32_t more);
 void hs_news_unref(struct hs_news **news); /* frees with the last one */
 

@@ -22,7 +22,11 @@ enum hs_op_kind {
 	 * from then on is missed; and for the last one that does not want it any more. */
 	HS_OP_LISTEN,
 	HS_OP_UNLISTEN,
-	/* Keys that change: for the first of a worker's clients that tracks, and for the last. */
+	/* Keys that change: TRACK for the first of a worker's clients that tracks, UNTRACK for the
+	 * last; they come in turn and take effect in the order submitted. They name no key, and
+	 * partition 0. From a TRACK that is done on, the engine tells of changes as engine/engine.h
+	 * says, until every worker that tracked has said UNTRACK. An error in reply to TRACK is the
+	 * client's answer, and nothing is tracked then. */
 	HS_OP_TRACK,
 	HS_OP_UNTRACK,
 

@@ -1,6 +1,7 @@
 /* Commands that concern every worker: CLIENT LIST, KILL, PAUSE, UNBLOCK, SLOWLOG. Whoever got the command
  * asks each worker's core, its own included, for its part, and puts the parts together. */
 #include "core/session.h"
+#include "core/tracking.h"
 
 #include "base/mem.h"
 #include "base/num.h"
@@ -76,6 +77,9 @@ void hs_core_peer(struct hs_core *core, struct hs_now now, struct hs_op *op)
 	case HS_CMD_ID_CLIENT_UNBLOCK:
 		hs_client_parse_unblock(op->argc, op->argv, &id, &error, NULL);
 		hs_reply_int(&reply, hs_client_unblock(core, id, error));
+		break;
+	case HS_CMD_ID_CLIENT_TRACKING:
+		hs_reply_int(&reply, hs_tracking_peer(core, op));
 		break;
 	case HS_CMD_ID_SLOWLOG_LEN:
 		hs_reply_int(&reply, (int64_t)hs_slowlog_len(core->slowlog));

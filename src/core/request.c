@@ -2,6 +2,7 @@
 #include "core/session.h"
 
 #include "base/mem.h"
+#include "core/tracking.h"
 
 enum { POOL_MAX = 4096, POOL_BUF_KEEP = 1024 };
 
@@ -28,6 +29,9 @@ struct hs_request *hs_request_get(struct hs_core *core, struct hs_session *sessi
 	request->start_us = session->running ? core->batch_start_us : core->now.mono_us;
 	request->done = false;
 	request->blocks = false;
+	request->push = false;
+	request->letter_to = 0;
+	request->then = NULL;
 	request->muted =
 		session->reply_mode == HS_REPLY_OFF || session->reply_mode == HS_REPLY_SKIP;
 	hs_list_append(&session->requests, &request->link);
@@ -83,7 +87,7 @@ void hs_request_split(struct hs_request *request, uint32_t parts)
 	request->parts_left = parts;
 }
 
-static void drop_parts(struct hs_request *request)
+void hs_request_drop_parts(struct hs_request *request)
 {
 	for (uint32_t i = 0; i < request->parts_count; i++) {
 		hs_mem_free(&request->parts[i].argv);
@@ -115,7 +119,7 @@ void hs_request_put(struct hs_core *core, struct hs_request *request)
 	hs_counter_set(&core->stats.inflight, hs_counter_get(&core->stats.inflight) - 1);
 	if (request->blocks)
 		hs_counter_set(&core->stats.blocked, hs_counter_get(&core->stats.blocked) - 1);
-	drop_parts(request);
+	hs_request_drop_parts(request);
 	hs_mem_free(&request->key_part);
 	hs_multi_drop(&request->multi);
 	if (request->argv != request->argv_inline)
@@ -136,7 +140,11 @@ static void deliver(struct hs_core *core, struct hs_request *request)
 	struct hs_session *session = request->session;
 
 	session->held_bytes -= request->reply.len;
-	if (!request->muted && !session->gone) {
+	if (request->letter_to > 0) {
+		hs_session_mark_sendable(core, session); /* its replies are sent first */
+		hs_tracking_forward(core, session->id, request->letter_to, request->letter_worker,
+				    hs_buf_bytes(&request->reply));
+	} else if (!request->muted && !session->gone) {
 		/* A long reply changes hands instead of being copied. */
 		if (session->out.len == 0 && request->reply.len > POOL_BUF_KEEP)
 			hs_buf_swap(&session->out, &request->reply);

@@ -4,6 +4,81 @@
 
 #include <stdio.h>
 
+enum { IDS_MIN = 64 };
+
+static struct hs_session **id_bucket(const struct hs_core *core, uint64_t id)
+{
+	return &core->ids[(size_t)id & core->ids_mask]; /* numbers are given out in a row */
+}
+
+static void grow_ids(struct hs_core *core)
+{
+	size_t count = core->ids ? (core->ids_mask + 1) * 2 : IDS_MIN;
+	struct hs_session **old = core->ids;
+	size_t old_count = old ? core->ids_mask + 1 : 0;
+
+	core->ids = hs_mem_zalloc(count * sizeof(struct hs_session *));
+	core->ids_mask = count - 1;
+	for (size_t i = 0; i < old_count; i++) {
+		while (old[i]) {
+			struct hs_session *session = old[i];
+			struct hs_session **bucket = id_bucket(core, session->id);
+
+			old[i] = session->same_id;
+			session->same_id = *bucket;
+			*bucket = session;
+		}
+	}
+	hs_mem_free(&old);
+}
+
+static void remember_id(struct hs_core *core, struct hs_session *session)
+{
+	struct hs_session **bucket;
+
+	if (!core->ids || core->ids_count > core->ids_mask)
+		grow_ids(core);
+	bucket = id_bucket(core, session->id);
+	session->same_id = *bucket;
+	*bucket = session;
+	core->ids_count++;
+}
+
+void hs_session_forget_id(struct hs_core *core, struct hs_session *session)
+{
+	struct hs_session **at = id_bucket(core, session->id);
+
+	while (*at && *at != session)
+		at = &(*at)->same_id;
+	if (!*at)
+		return;
+	*at = session->same_id;
+	core->ids_count--;
+}
+
+struct hs_session *hs_session_find(const struct hs_core *core, uint64_t id)
+{
+	struct hs_session *session = core->ids ? *id_bucket(core, id) : NULL;
+
+	while (session && session->id != id)
+		session = session->same_id;
+	return session;
+}
+
+/* It has no number, no client and no end: whatever is said to it is lost. */
+struct hs_session *hs_session_create_self(void)
+{
+	struct hs_session *self = hs_mem_zalloc(sizeof *self);
+
+	hs_list_init(&self->all);
+	hs_list_init(&self->sendable);
+	hs_list_init(&self->sleeping);
+	hs_list_init(&self->requests);
+	self->resp = 2;
+	self->gone = true;
+	return self;
+}
+
 struct hs_session *hs_session_create(struct hs_core *core, const struct hs_core_client *client)
 {
 	struct hs_session *session = hs_mem_zalloc(sizeof *session);
@@ -14,6 +89,7 @@ struct hs_session *hs_session_create(struct hs_core *core, const struct hs_core_
 	hs_list_append(&core->sessions, &session->all);
 	hs_wire_request_init(&session->parser);
 	session->id = client->id;
+	remember_id(core, session);
 	session->fd = client->fd;
 	session->tls = client->tls;
 	snprintf(session->address, sizeof session->address, "%s", client->address);

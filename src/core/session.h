@@ -15,6 +15,8 @@
 struct hs_multi;   /* what MULTI has queued: core/multi.c */
 struct hs_watches; /* what WATCH watches: core/multi.c */
 struct hs_slowlog;
+struct hs_tracker;  /* what a connection that tracks wants: core/tracking.h */
+struct hs_tracking; /* what a worker knows of all that do */
 
 enum hs_session_reply_mode { HS_REPLY_ON, HS_REPLY_OFF, HS_REPLY_SKIP_NEXT, HS_REPLY_SKIP };
 
@@ -44,6 +46,9 @@ struct hs_session {
 	const struct hs_command *last_command;
 	struct hs_multi *multi;	    /* NULL outside MULTI */
 	struct hs_watches *watches; /* NULL: none */
+	struct hs_tracker *tracker; /* CLIENT TRACKING; NULL: off */
+	struct hs_session *same_id; /* in core->ids: the next of its bucket */
+	uint32_t subscriptions;	    /* channels and patterns it hears */
 	uint8_t resp;
 	enum hs_session_reply_mode reply_mode;
 	bool authenticated;
@@ -92,6 +97,14 @@ struct hs_request {
 	bool done;
 	bool blocks; /* waits for what others do */
 	bool muted;  /* CLIENT REPLY OFF or SKIP */
+	/* Nobody's request but a place in the order of replies: what must not come before those of
+	 * the requests ahead of it (push.c). */
+	bool push;
+	uint64_t letter_to;	/* a push for another connection, of this number; 0: for this one */
+	uint32_t letter_worker; /* where that one is */
+	struct hs_request *next; /* in a list of those who wait for the same thing */
+	/* What is done when all parts are answered, instead of merging them; NULL: nothing else. */
+	void (*then)(struct hs_core *core, struct hs_request *request);
 };
 
 enum { HS_BATCH_TIMED_MAX = 64 };
@@ -125,6 +138,11 @@ struct hs_core {
 	struct hs_link sessions;
 	struct hs_link sendable;
 	struct hs_link sleepers;
+	struct hs_session **ids; /* who is connected, by number: a hash table */
+	size_t ids_mask;
+	size_t ids_count;
+	struct hs_session *self; /* nobody: owns the requests that are the core's own */
+	struct hs_tracking *tracking;
 	struct hs_link request_pool; /* finished requests, kept for the next */
 	uint32_t request_pool_len;
 	uint32_t orphans; /* sessions gone with operations under way */
@@ -162,6 +180,10 @@ static inline uint16_t hs_core_partitions(const struct hs_core *core)
 /* session.c */
 struct hs_session *hs_session_create(struct hs_core *core, const struct hs_core_client *client);
 void hs_session_destroy(struct hs_core *core, struct hs_session **session);
+/* The one with that number, if it is connected here. */
+struct hs_session *hs_session_find(const struct hs_core *core, uint64_t id);
+void hs_session_forget_id(struct hs_core *core, struct hs_session *session);
+struct hs_session *hs_session_create_self(void);
 void hs_session_mark_sendable(struct hs_core *core, struct hs_session *session);
 void hs_session_close(struct hs_core *core, struct hs_session *session); /* when all is sent */
 /* Takes nothing more from the session until then, and answers `command` with OK. */
@@ -174,6 +196,7 @@ struct hs_request *hs_request_get(struct hs_core *core, struct hs_session *sessi
 void hs_request_keep_args(struct hs_request *request, size_t argc, const struct hs_bytes *argv);
 struct hs_bytes hs_request_raw(const struct hs_request *request); /* empty: not kept as it came */
 void hs_request_split(struct hs_request *request, uint32_t parts);
+void hs_request_drop_parts(struct hs_request *request); /* to split it anew */
 /* Marks it done and moves every reply whose turn has come to the session's out buffer. */
 void hs_request_finish(struct hs_core *core, struct hs_request *request);
 /* The same for the request whose turn it is, with a reply that lies elsewhere. */
@@ -208,6 +231,19 @@ void hs_count_read(struct hs_core *core, const struct hs_op *op, struct hs_bytes
 void hs_count_request(struct hs_core *core, const struct hs_request *request,
 		      struct hs_bytes reply);
 uint8_t hs_count_frequency(const struct hs_core *core, struct hs_bytes key); /* OBJECT FREQ */
+
+/* push.c: what a connection is told without having asked, behind everything that is under way for
+ * it; at once if nothing is, or if that may wait for ever. */
+void hs_push(struct hs_core *core, struct hs_session *session, struct hs_bytes bytes);
+/* The same for another connection, on this worker or another: it leaves when all replies of
+ * `session` that are under way now have gone out. */
+void hs_push_letter(struct hs_core *core, struct hs_session *session, uint64_t to, uint32_t worker,
+		    struct hs_bytes letter);
+/* The last that somebody asked for; NULL: none. */
+struct hs_request *hs_session_last_request(const struct hs_session *session);
+
+/* core.c: who has too much unread is cut off. */
+void hs_core_check_output(struct hs_core *core, struct hs_session *session);
 
 /* core.c: goes on with the input of a session that had to pause, frees one that is gone. */
 void hs_core_resume(struct hs_core *core, struct hs_session *session);
@@ -246,7 +282,8 @@ hs_local_run *hs_local_find(enum hs_command_id id);
 hs_local_run hs_local_hello, hs_local_auth, hs_local_reset;
 hs_local_run hs_local_client_info, hs_local_client_reply, hs_local_client_setname,
 	hs_local_client_getname, hs_local_client_id, hs_local_client_no_evict,
-	hs_local_client_no_touch, hs_local_client_setinfo;
+	hs_local_client_no_touch, hs_local_client_setinfo, hs_local_client_caching,
+	hs_local_client_getredir, hs_local_client_trackinginfo;
 hs_local_run hs_local_cluster, hs_local_readonly;
 hs_local_run hs_local_multi, hs_local_discard, hs_local_unwatch, hs_local_quit;
 

@@ -11,6 +11,7 @@
 #include "core/session.h"
 
 #include "base/err.h"
+#include "core/tracking.h"
 #include "route/slot.h"
 
 #include <stdio.h>
@@ -236,6 +237,10 @@ static void finish_parts(struct hs_core *core, struct hs_request *request)
 	struct hs_session *session = request->session;
 	uint64_t now_us = core->now.mono_us;
 
+	if (request->then) {
+		request->then(core, request);
+		return;
+	}
 	hs_fan_merge(core, request);
 	if (session->running) {
 		/* Answered at once: the event's time is from before it ran. */
@@ -476,6 +481,8 @@ static int shared_slot(const struct hs_command *command, size_t argc, const stru
 static void run(struct hs_core *core, struct hs_session *session, const struct hs_command *command,
 		int slot_state, uint16_t slot, size_t argc, const struct hs_bytes *argv)
 {
+	if (session->tracker)
+		hs_tracking_read(core, session, command, argc, argv);
 	switch (command->place) {
 	case HS_PLACE_PARTITION:
 	case HS_PLACE_ANY:
@@ -510,6 +517,8 @@ static void run(struct hs_core *core, struct hs_session *session, const struct h
 	case HS_PLACE_CORE:
 		if (command->id == HS_CMD_ID_EXEC)
 			hs_multi_exec(core, session, command);
+		else if (command->id == HS_CMD_ID_CLIENT_TRACKING)
+			hs_tracking_run(core, session, command, argc, argv);
 		else
 			run_local(core, session, command, argc, argv);
 		break;
@@ -558,6 +567,9 @@ static bool must_be_alone(const struct hs_core *core, const struct hs_session *s
 			  const struct hs_command *command, size_t argc,
 			  const struct hs_bytes *argv)
 {
+	/* What is read behind it may be kept by the client: not before changes are told. */
+	if (command->id == HS_CMD_ID_CLIENT_TRACKING)
+		return !session->multi;
 	if (!core->world.shared_connections)
 		return false;
 	switch (command->id) {
@@ -574,15 +586,12 @@ static bool must_be_alone(const struct hs_core *core, const struct hs_session *s
 
 bool hs_step_blocked(const struct hs_core *core, const struct hs_session *session)
 {
-	return core->world.shared_connections && session->alone &&
-	       !hs_list_empty(&session->requests) &&
-	       hs_list_entry(session->requests.prev, struct hs_request, link)->blocks;
-}
+	const struct hs_request *request;
 
-/* What a session that is blocked waits for. */
-static struct hs_request *blocking_request(const struct hs_session *session)
-{
-	return hs_list_entry(session->requests.prev, struct hs_request, link);
+	if (!core->world.shared_connections || !session->alone)
+		return false;
+	request = hs_session_last_request(session);
+	return request && request->blocks;
 }
 
 void hs_step_cancel(struct hs_core *core, struct hs_session *session)
@@ -591,7 +600,7 @@ void hs_step_cancel(struct hs_core *core, struct hs_session *session)
 
 	if (!hs_step_blocked(core, session))
 		return;
-	request = blocking_request(session);
+	request = hs_session_last_request(session);
 	for (uint32_t i = 0; i < request->parts_count; i++) {
 		if (!request->parts[i].answered)
 			core->world.calls->cancel(core->world.context, &request->parts[i].op);
@@ -605,7 +614,7 @@ bool hs_step_unblock(struct hs_core *core, struct hs_session *session, bool erro
 
 	if (!hs_step_blocked(core, session))
 		return false;
-	request = blocking_request(session);
+	request = hs_session_last_request(session);
 	for (uint32_t i = 0; i < request->parts_count; i++) {
 		struct hs_part *part = &request->parts[i];
 
@@ -697,6 +706,8 @@ bool hs_step_dispatch(struct hs_core *core, struct hs_session *session, size_t a
 
 	if (!dispatch(core, session, argc, argv))
 		return false;
+	if (session->tracker)
+		hs_tracking_settle(core, session, argc, argv);
 	/* CLIENT REPLY SKIP silences exactly the command behind it. */
 	if (before == HS_REPLY_SKIP && session->reply_mode == HS_REPLY_SKIP)
 		session->reply_mode = HS_REPLY_ON;

@@ -28,7 +28,18 @@ struct hs_engine_host {
 	void (*finished)(void *context, uint32_t worker, struct hs_now now, struct hs_op *op);
 	/* The same thread, behind a run of `finished`: replies may go out. */
 	void (*answered)(void *context, uint32_t worker);
-	/* Any thread: every worker is told. Takes over the reference. */
+	/* Any thread: every worker is told. Takes over the reference.
+	 *
+	 * Of changes (after HS_OP_TRACK): every change of a key, by whomever, is told as
+	 * HS_NEWS_CHANGED, in batches of any size,
+	 *   - not before it can be seen: a read submitted after the news was heard sees the change
+	 *     or a later one (an engine that answers reads at once: after the next refresh);
+	 *   - no later than who made the change is told that it is done, where the engine knows;
+	 *     else as soon as it hears of it.
+	 * HS_NEWS_CHANGED_ALL is told whenever everything changed, and whenever a change may have
+	 * been missed: a connection that was lost, a slot that moved. Telling too much does no harm;
+	 * a change that is not told is a wrong value in somebody's hands for ever. A key that
+	 * expired counts as changed when it is removed. */
 	void (*news)(void *context, struct hs_news *news);
 	/* Any thread: the commands a server has beside ours. The server's from now on. */
 	void (*learned)(void *context, struct hs_learned *learned);

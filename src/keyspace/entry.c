@@ -9,6 +9,7 @@
  * writers replace it, and the sweep (expire.c) removes what nobody replaces. */
 #include "base/mem.h"
 #include "base/num.h"
+#include "keyspace/changed.h"
 #include "keyspace/expiry.h"
 #include "keyspace/internal.h"
 
@@ -108,6 +109,8 @@ static void note_change(struct hs_keyspace *ks, const struct hs_entry *entry)
 	ks->changes++;
 	if (ks->watch)
 		hs_watch_touch(ks->watch, ks, entry->slot, entry->key);
+	if (ks->changed)
+		hs_changed_add(ks->changed, entry->key);
 }
 
 /* Writes the record's header and hands out the room behind it. */

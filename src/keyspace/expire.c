@@ -4,6 +4,7 @@
  * Setting a time that is not ahead of the clock removes the key at once: Redis's rule for
  * writing. The one millisecond between the two is Redis's too. */
 #include "base/mem.h"
+#include "keyspace/changed.h"
 #include "keyspace/expiry.h"
 #include "keyspace/internal.h"
 
@@ -212,6 +213,8 @@ static int sweep_one(struct hs_keyspace *ks, const struct hs_expiry_key *index)
 		ks->changes++;
 		if (ks->watch)
 			hs_watch_touch(ks->watch, ks, slot, kept.bytes);
+		if (ks->changed)
+			hs_changed_add(ks->changed, kept.bytes);
 	}
 	hs_kept_deinit(&kept);
 	return err == HS_ENOTFOUND ? HS_EIO : err;

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 struct hs_watch_table;
+struct hs_changed;
 
 /* Counted by whoever owns the context; INFO adds them up. */
 struct hs_keyspace_counts {
@@ -39,6 +40,7 @@ struct hs_keyspace {
 	uint64_t hash_seed;   /* of this database, kept with it: places keys within their slot */
 	struct hs_prng *prng; /* RANDOMKEY */
 	struct hs_watch_table *watch;	   /* told of every key changed; NULL for readers */
+	struct hs_changed *changed;	   /* gets their names; NULL: nobody asks */
 	struct hs_keyspace_counts *counts; /* never NULL */
 	uint8_t frequency;		   /* what OBJECT FREQ answers for a key that is there */
 	uint64_t changes;		   /* keys changed through this context, INFO's dirty */

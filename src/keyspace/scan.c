@@ -9,6 +9,7 @@
 #include "base/limits.h"
 #include "base/num.h"
 #include "base/prng.h"
+#include "keyspace/changed.h"
 #include "keyspace/expiry.h"
 #include "keyspace/internal.h"
 
@@ -362,6 +363,8 @@ int hs_run_flush(struct hs_run *run)
 		return err;
 	if (ks->watch)
 		hs_watch_touch_all(ks->watch, ks);
+	if (ks->changed)
+		hs_changed_add_all(ks->changed);
 	err = ks->kv->calls->clear(ks->kv);
 	if (err)
 		return err;

@@ -15,6 +15,8 @@ struct hs_totals {
 	uint64_t tls_clients, tls_failures;
 	uint64_t errors, cut_output, cut_query, protocol_errors, inflight, blocked;
 	uint64_t news_dropped;
+	uint64_t tracking_clients, tracking_keys, tracking_items, tracking_prefixes;
+	uint64_t tracking_messages, tracking_evicted;
 	struct {
 		uint64_t calls, time_ns, rejected, failed;
 	} command[HS_CMD_IDS_ALL];

@@ -100,6 +100,12 @@ void hs_info_totals(const struct hs_host *host, struct hs_totals *totals)
 		totals->errors += hs_counter_get(&stats->errors);
 		totals->cut_output += hs_counter_get(&stats->cut_output);
 		totals->cut_query += hs_counter_get(&stats->cut_query);
+		totals->tracking_clients += hs_counter_get(&stats->tracking_clients);
+		totals->tracking_keys += hs_counter_get(&stats->tracking_keys);
+		totals->tracking_items += hs_counter_get(&stats->tracking_items);
+		totals->tracking_prefixes += hs_counter_get(&stats->tracking_prefixes);
+		totals->tracking_messages += hs_counter_get(&stats->tracking_messages);
+		totals->tracking_evicted += hs_counter_get(&stats->tracking_evicted);
 		totals->protocol_errors += hs_counter_get(&stats->protocol_errors);
 		totals->inflight += hs_counter_get(&stats->inflight);
 		totals->news_dropped +=
@@ -134,6 +140,8 @@ static void subtract_baseline(struct hs_info_facts *facts)
 	since->cut_output -= base->cut_output;
 	since->cut_query -= base->cut_query;
 	since->news_dropped -= base->news_dropped;
+	since->tracking_messages -= base->tracking_messages;
+	since->tracking_evicted -= base->tracking_evicted;
 	since->protocol_errors -= base->protocol_errors;
 	since->tls_failures -= base->tls_failures;
 	for (int id = 0; id < HS_CMD_IDS_ALL; id++) {

@@ -96,6 +96,12 @@ UINT(tls_handshake_failures, facts->since.tls_failures)
 UINT(output_limit_disconnections, facts->since.cut_output)
 UINT(query_limit_disconnections, facts->since.cut_query)
 UINT(news_dropped, facts->since.news_dropped)
+UINT(tracking_clients, facts->now.tracking_clients)
+UINT(tracking_total_keys, facts->now.tracking_keys)
+UINT(tracking_total_items, facts->now.tracking_items)
+UINT(tracking_total_prefixes, facts->now.tracking_prefixes)
+UINT(tracking_messages, facts->since.tracking_messages)
+UINT(tracking_evicted_keys, facts->since.tracking_evicted)
 UINT(expired_keys, facts->engine.expired)
 UINT(evicted_keys, ((void)facts, 0))
 UINT(keyspace_hits, facts->engine.hits)
@@ -236,6 +242,9 @@ const struct hs_info_row hs_info_rows[] = {
 	{SHOW("Clients", "blocked_clients", blocked_clients),
 	 .metric = "blocked_clients", .type = "gauge",
 	 .help = "Clients that wait for what others do, or for CLIENT PAUSE to end"},
+	{SHOW("Clients", "tracking_clients", tracking_clients),
+	 .metric = "tracking_clients", .type = "gauge",
+	 .help = "Clients that track keys (CLIENT TRACKING)"},
 	{SHOW("Clients", "requests_inflight", requests_inflight),
 	 .metric = "requests_inflight", .type = "gauge",
 	 .help = "Requests that wait for an engine now"},
@@ -312,6 +321,21 @@ const struct hs_info_row hs_info_rows[] = {
 	 .metric = "expired_keys_total", .type = "counter",
 	 .help = "Keys removed because their time was over"},
 	{SHOW("Stats", "evicted_keys", evicted_keys)},
+	{SHOW("Stats", "tracking_total_keys", tracking_total_keys),
+	 .metric = "tracking_keys", .type = "gauge",
+	 .help = "Keys remembered for clients that track them"},
+	{SHOW("Stats", "tracking_total_items", tracking_total_items),
+	 .metric = "tracking_items", .type = "gauge",
+	 .help = "Clients that wait for news of a tracked key, summed over the keys"},
+	{SHOW("Stats", "tracking_total_prefixes", tracking_total_prefixes),
+	 .metric = "tracking_prefixes", .type = "gauge",
+	 .help = "Prefixes that clients track (BCAST), summed over the workers"},
+	{SHOW("Stats", "tracking_messages", tracking_messages),
+	 .metric = "tracking_messages_total", .type = "counter",
+	 .help = "Messages to clients that a tracked key changed"},
+	{SHOW("Stats", "tracking_evicted_keys", tracking_evicted_keys),
+	 .metric = "tracking_evicted_keys_total", .type = "counter",
+	 .help = "Tracked keys forgotten because there were too many"},
 	{SHOW("Stats", "keyspace_hits", keyspace_hits),
 	 .metric = "keyspace_hits_total", .type = "counter",
 	 .help = "Keys looked up and found"},

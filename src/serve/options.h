@@ -61,6 +61,7 @@ struct hs_options {
 	int64_t shutdown_timeout;
 	int64_t slowlog_slower_than;
 	int64_t slowlog_max_len;
+	int64_t tracking_table_max_keys;
 	int64_t log_level; /* enum hs_log_level */
 	char *cluster_announce_ip;
 	int64_t cluster_announce_port;

@@ -110,13 +110,25 @@ static void engine_answered(void *context, uint32_t worker)
 	hs_worker_flush(&server->workers[worker]);
 }
 
+/* A worker where nobody tracks need not hear of keys. It counts its first one before it asks the
+ * engine, so an engine that has been asked finds it counted. */
+static bool concerns(const struct hs_news *news, struct hs_worker *worker)
+{
+	bool changes = news->kind == HS_NEWS_CHANGED || news->kind == HS_NEWS_CHANGED_ALL;
+
+	return !changes || hs_counter_get(&hs_core_stats(worker->core)->tracking_clients) > 0;
+}
+
 static void engine_news(void *context, struct hs_news *news)
 {
 	struct hs_server *server = context;
 
-	hs_news_ref(news, server->workers_count);
-	for (uint32_t i = 0; i < server->workers_count; i++)
+	for (uint32_t i = 0; i < server->workers_count; i++) {
+		if (!concerns(news, &server->workers[i]))
+			continue;
+		hs_news_ref(news, 1);
 		hs_worker_tell(&server->workers[i], news);
+	}
 	hs_news_unref(&news);
 }
 

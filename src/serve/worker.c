@@ -106,6 +106,9 @@ static void read_news(struct hs_worker *worker, struct hs_now now, bool tell)
 {
 	struct hs_note *note = hs_newsbox_take(&worker->news);
 
+	/* Reads from here on must see what the news says has changed. */
+	if (note && tell)
+		worker->engine->calls->refresh(worker->engine, worker->index);
 	for (; note; note = hs_newsbox_done(&worker->news, note)) {
 		if (tell)
 			hs_core_news(worker->core, now, note->news);
@@ -132,6 +135,7 @@ void hs_worker_core_options(const struct hs_options *options, struct hs_core_opt
 		.idle_s_max = (uint32_t)options->timeout,
 		.announce_port = (uint16_t)options->cluster_announce_port,
 		.announce_tls_port = (uint16_t)options->cluster_announce_tls_port,
+		.tracking_keys_max = (uint64_t)options->tracking_table_max_keys,
 	};
 	snprintf(core->announce_host, sizeof core->announce_host, "%s",
 		 options->cluster_announce_ip);

@@ -40,6 +40,13 @@ class SimTest(unittest.TestCase):
                 self.assertEqual(code, 1)
                 self.assertRegex(out, r"(?m)^heat: partition \d+ counted \d+ (reads|writes), ")
 
+    def test_old_values_that_clients_keep_are_found(self):
+        for mistake in ("news-lost", "news-too-early", "read-remembered-late", "news-overtake"):
+            with self.subTest(mistake=mistake):
+                code, out, _ = sim("check", "--mistake", mistake, "--schedules", 1000)
+                self.assertEqual(code, 1)
+                self.assertRegex(out, r"(?m)^caches: client \d+ .* keeps -?\d+ for key\d+, which is ")
+
     def test_wrong_words(self):
         for words in ((), ("nope",), ("check", "--seed"), ("check", "--seed", "x"),
                       ("check", "--nope", "1"), ("check", "--mistake", "nope")):

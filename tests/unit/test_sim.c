@@ -419,6 +419,9 @@ static void test_planted_mistakes_are_found(void **state)
 			fail_msg("%s was not found", hs_sim_mistake_name(mistake));
 		if (mistake == HS_SIM_COUNT_TWICE || mistake == HS_SIM_COUNT_NEVER)
 			assert_int_equal(law, HS_SIM_LAW_HEAT);
+		else if (mistake == HS_SIM_NEWS_LOST || mistake == HS_SIM_NEWS_TOO_EARLY ||
+			 mistake == HS_SIM_READ_REMEMBERED_LATE || mistake == HS_SIM_NEWS_OVERTAKE)
+			assert_int_equal(law, HS_SIM_LAW_CACHES);
 		else
 			assert_in_range(law, 1, 4);
 		assert_int_equal(hs_sim_mistake_find(hs_sim_mistake_name(mistake)), mistake);

@@ -116,6 +116,22 @@ static void sweep(struct hs_committer *committer)
 	committer->sweep_at_us = now_us(committer) + (!more ? SWEEP_US : busy ? SWEEP_BUSY_US : 0);
 }
 
+/* Who tracks hears of what the group changed: from here on readers see it, or are sent here. */
+static void tell(struct hs_committer *committer)
+{
+	const struct hs_engine_host *host = committer->host;
+	struct hs_changed *changed = &committer->group.changed;
+
+	if (hs_changed_empty(changed))
+		return;
+	if (changed->all)
+		host->news(host->context,
+			   hs_news_create(&(struct hs_news){.kind = HS_NEWS_CHANGED_ALL}));
+	if (changed->count > 0)
+		host->news(host->context, hs_news_create_changed(changed));
+	hs_changed_clear(changed);
+}
+
 /* Ends the group and sees to its answers: now, or behind the disk. */
 static void finish(struct hs_committer *committer)
 {
@@ -126,6 +142,7 @@ static void finish(struct hs_committer *committer)
 	 * vain. */
 	ready = hs_group_finish(&committer->group,
 				committer->group_first && !hs_mpsc_empty(&committer->queue));
+	tell(committer);
 	chain = committer->group_first;
 	committer->group_first = NULL;
 	if (!ready)

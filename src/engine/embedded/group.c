@@ -3,6 +3,7 @@
 #include "base/err.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "wire/reply.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -35,6 +36,7 @@ void hs_group_init(struct hs_group *group, struct hs_database *database,
 	group->touched = hs_mem_zalloc(count * sizeof *group->touched);
 	group->sealed = hs_mem_zalloc(count * sizeof *group->sealed);
 	group->items = hs_mem_zalloc(HS_GROUP_OPS_MAX * sizeof *group->items);
+	group->changed.seed = database->seed;
 	hs_prng_init(&group->prng, database->seed ^ database->redo.lsn);
 	atomic_store(&group->last_error, "");
 	hs_counter_set(&group->checkpoint_wall_s,
@@ -58,6 +60,7 @@ void hs_group_deinit(struct hs_group *group)
 	hs_mem_free(&group->touched);
 	hs_mem_free(&group->sealed);
 	hs_mem_free(&group->items);
+	hs_changed_deinit(&group->changed);
 }
 
 /* Nothing can be written any more: what the disk holds is not known. */
@@ -255,11 +258,34 @@ static int touch(struct hs_group *group, uint16_t id)
 	return 0;
 }
 
+/* TRACK and UNTRACK concern no store: what runs behind them is told, or is not. */
+static void run_track(struct hs_group *group, struct hs_group_item *item)
+{
+	struct hs_reply reply = {item->op->out, item->op->resp};
+
+	hs_check(item->op->kind == HS_OP_TRACK || group->trackers > 0);
+	group->trackers += item->op->kind == HS_OP_TRACK ? 1 : UINT32_MAX;
+	for (uint16_t id = 0; id < group->database->partitions; id++)
+		group->parts[id].ks.changed = group->trackers > 0 ? &group->changed : NULL;
+	hs_reply_ok(&reply);
+	item->ran = true;
+}
+
+static bool is_track(const struct hs_op *op)
+{
+	return op->kind == HS_OP_TRACK || op->kind == HS_OP_UNTRACK;
+}
+
 static void run_item(struct hs_group *group, struct hs_group_item *item)
 {
 	uint16_t id = item->op->partition;
 	int rc;
 
+	if (is_track(item->op)) {
+		run_track(group, item);
+		return;
+	}
+	group->changed.client = item->op->client;
 	if (group->parts[id].broken)
 		return;
 	rc = touch(group, id);
@@ -546,7 +572,8 @@ static void retry(struct hs_group *group, uint16_t id)
 			continue;
 		part->broken = false;
 		/* Watches are not undone with a transaction, so these have happened. */
-		if (item->ran && (op->kind == HS_OP_WATCH || op->kind == HS_OP_UNWATCH))
+		if (item->ran &&
+		    (op->kind == HS_OP_WATCH || op->kind == HS_OP_UNWATCH || is_track(op)))
 			continue;
 		run_alone(group, item);
 		while (part->broken && tries-- > 0 && room_will_come(group, store, item)) {
@@ -652,6 +679,7 @@ bool hs_group_sweep(struct hs_group *group, size_t limit)
 	if (group->failed)
 		return false;
 	begin_group(group);
+	group->changed.client = 0;
 	for (uint16_t id = 0; id < group->database->partitions; id++) {
 		struct hs_group_part *part = &group->parts[id];
 		struct hs_store *store = &group->database->stores[id];

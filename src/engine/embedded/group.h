@@ -27,6 +27,7 @@
 #include "core/op.h"
 #include "engine/embedded/database.h"
 #include "engine/engine.h"
+#include "keyspace/changed.h"
 #include "keyspace/keyspace.h"
 #include "keyspace/watch.h"
 
@@ -76,6 +77,10 @@ struct hs_group {
 	bool log_full;	   /* the group did not fit behind the others in its log file */
 	bool failed;	   /* for good */
 	bool swept;	   /* keys were removed as part of the group */
+	uint32_t trackers; /* workers that want to know which keys change */
+	/* Which did in this group and are not told yet, while there are trackers. Told by the
+	 * caller when the group is finished, before its answers. */
+	struct hs_changed changed;
 	uint64_t bytes;	   /* of changes in the group */
 	uint64_t begun_us; /* when it began */
 	/* The group that was sealed last: its stores with changes, until those are durable. */

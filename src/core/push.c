@@ -1,0 +1,77 @@
+/* What a connection is told without having asked, in its place among the replies.
+ *
+ * A connection that has nothing under way is told at once. Else a request that nobody made is put
+ * at the end of its list, finished already: it leaves behind the replies of all that were there,
+ * and ahead of all that come. More of the same is added to it, so that a connection has at most one
+ * such place for each reply it waits for, and what lies there counts against its output limit.
+ *
+ * A command that may wait for ever (BLPOP) holds nothing up: it is alone, and its reply is nothing
+ * that a client keeps. */
+#include "core/session.h"
+
+#include "core/tracking.h"
+
+static struct hs_request *last_of(const struct hs_session *session)
+{
+	return hs_list_entry(session->requests.prev, struct hs_request, link);
+}
+
+struct hs_request *hs_session_last_request(const struct hs_session *session)
+{
+	for (struct hs_link *link = session->requests.prev; link != &session->requests;
+	     link = link->prev) {
+		struct hs_request *request = hs_list_entry(link, struct hs_request, link);
+
+		if (!request->push)
+			return request;
+	}
+	return NULL;
+}
+
+/* Something of the session is under way. */
+static void keep(struct hs_core *core, struct hs_session *session, uint64_t to, uint32_t worker,
+		 struct hs_bytes bytes)
+{
+	struct hs_request *last = last_of(session);
+
+	if (!last->push || last->letter_to != to) {
+		last = hs_request_get(core, session, NULL);
+		last->muted = false; /* CLIENT REPLY OFF is about replies */
+		last->push = true;
+		last->done = true;
+		last->letter_to = to;
+		last->letter_worker = worker;
+	}
+	hs_buf_append_bytes(&last->reply, bytes);
+	session->held_bytes += bytes.len;
+}
+
+static bool nothing_under_way(const struct hs_core *core, const struct hs_session *session)
+{
+	return hs_list_empty(&session->requests) || hs_step_blocked(core, session);
+}
+
+void hs_push(struct hs_core *core, struct hs_session *session, struct hs_bytes bytes)
+{
+	if (session->gone || session->closing || bytes.len == 0)
+		return;
+	if (nothing_under_way(core, session)) {
+		hs_buf_append_bytes(&session->out, bytes);
+		hs_session_mark_sendable(core, session);
+	} else {
+		keep(core, session, 0, 0, bytes);
+	}
+	hs_core_check_output(core, session);
+}
+
+void hs_push_letter(struct hs_core *core, struct hs_session *session, uint64_t to, uint32_t worker,
+		    struct hs_bytes letter)
+{
+	if (nothing_under_way(core, session)) {
+		hs_session_mark_sendable(core, session); /* its replies are sent first */
+		hs_tracking_forward(core, session->id, to, worker, letter);
+	} else {
+		keep(core, session, to, worker, letter);
+	}
+	hs_core_check_output(core, session);
+}

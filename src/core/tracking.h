@@ -1,0 +1,85 @@
+/* CLIENT TRACKING: clients that keep what they have read, and must be told when it changes.
+ *
+ *     tracking.c          which reads are remembered, and who is told of a change, in which order
+ *     tracking_command.c  CLIENT TRACKING, CACHING, GETREDIR, TRACKINGINFO
+ *     tracking_table.c    key to connections
+ *
+ * Changes come as news of the engine (core/news.h), from whoever made them: this knows no command
+ * that writes. Private to src/core. */
+#ifndef HS_CORE_TRACKING_H
+#define HS_CORE_TRACKING_H
+
+#include "core/session.h"
+#include "core/tracking_table.h"
+
+/* A prefix that somebody wants to hear about (BCAST). */
+struct hs_prefix {
+	struct hs_link link;	/* in tracking->prefixes, ordered */
+	struct hs_link members; /* those who do */
+	struct hs_bytes bytes;	/* behind the struct */
+};
+
+struct hs_prefix_member {
+	struct hs_link link; /* in prefix->members */
+	struct hs_prefix *prefix;
+	struct hs_session *session;
+	struct hs_prefix_member *next; /* of the same session, ordered by prefix */
+};
+
+/* What one connection asked for. */
+struct hs_tracker {
+	bool bcast, optin, optout, noloop;
+	bool caching; /* CLIENT CACHING was said: about the next command */
+	bool broken;  /* whom it redirects to has gone */
+	/* Whom to tell instead; 0: the connection itself. */
+	uint64_t redirect;
+	uint32_t redirect_worker;
+	struct hs_prefix_member *prefixes;
+	uint32_t prefixes_count;
+	size_t prefixes_bytes;
+};
+
+enum hs_tracking_engine { HS_TRACKING_OFF, HS_TRACKING_STARTING, HS_TRACKING_ON };
+
+/* What a worker knows. */
+struct hs_tracking {
+	struct hs_tracking_table *table;
+	uint64_t table_bytes_max; /* HS_TRACKING_TABLE_BYTES_MAX; less in tests */
+	struct hs_link prefixes;
+	uint32_t trackers;		/* connections that track, or wait for it */
+	uint32_t prefixes_count;	/* different ones */
+	enum hs_tracking_engine engine; /* whether it tells of changes */
+	struct hs_request *waiting;	/* until it does: CLIENT TRACKING ON, linked by next */
+	struct hs_buf body, message;	/* room to write in */
+};
+
+struct hs_tracking *hs_tracking_create(uint64_t seed);
+void hs_tracking_destroy(struct hs_tracking **tracking);
+
+/* tracking.c */
+
+/* A command of a connection that tracks is about to be handed over: its keys are remembered, if
+ * it reads. */
+void hs_tracking_read(struct hs_core *core, struct hs_session *session,
+		      const struct hs_command *command, size_t argc, const struct hs_bytes *argv);
+/* It was handed over, or answered. */
+void hs_tracking_settle(struct hs_core *core, struct hs_session *session, size_t argc,
+			const struct hs_bytes *argv);
+void hs_tracking_news(struct hs_core *core, const struct hs_news *news);
+/* A letter of `from` to a connection of some worker. */
+void hs_tracking_forward(struct hs_core *core, uint64_t from, uint64_t to, uint32_t worker,
+			 struct hs_bytes letter);
+/* Another worker asks for a connection of this one, or has a letter for it: 1 if it is here. */
+int64_t hs_tracking_peer(struct hs_core *core, const struct hs_op *op);
+void hs_tracking_tick(struct hs_core *core);
+void hs_tracking_count(struct hs_core *core); /* the figures of INFO */
+
+/* tracking_command.c */
+
+/* CLIENT TRACKING, with nothing else of the session under way. */
+void hs_tracking_run(struct hs_core *core, struct hs_session *session,
+		     const struct hs_command *command, size_t argc, const struct hs_bytes *argv);
+/* The connection tracks no more; it may never have. */
+void hs_tracking_stop(struct hs_core *core, struct hs_session *session);
+
+#endif

@@ -1,0 +1,689 @@
+/* CLIENT TRACKING in the core: which reads are remembered, who is told of a change, and above all
+ * where the message stands among the replies. What Redis answers to which words is compared with a
+ * real one in tests/integration/test_tracking.py; schedules by the thousand are in sim/caches.c.
+ *
+ * Scripts against the simulated world. foo and bar live on different partitions of four: 2 and 1.
+ */
+#include "tests/lib/script.h"
+
+#include "base/mem.h"
+#include "core/session.h"
+#include "core/tracking.h"
+
+enum { FOO_PARTITION = 2, BAR_PARTITION = 1 };
+
+#define TOLD(length, key) ">2\r\n$10\r\ninvalidate\r\n*1\r\n$" #length "\r\n" key "\r\n"
+#define TOLD_FOO TOLD(3, "foo")
+#define TOLD_BAR TOLD(3, "bar")
+#define TOLD_ALL ">2\r\n$10\r\ninvalidate\r\n_\r\n"
+
+static struct hs_sim_world *open_world(uint32_t workers, uint16_t partitions)
+{
+	struct hs_sim_world_options options = hs_sim_world_defaults(1);
+
+	options.workers = workers;
+	options.engine.partitions = partitions;
+	return hs_sim_world_create(&options);
+}
+
+static struct hs_core_stats *stats(struct hs_sim_world *world)
+{
+	return hs_core_stats(hs_sim_world_core(world, 0));
+}
+
+/* Sends and waits. */
+static void ask(struct hs_sim_client *client, const char *words)
+{
+	hs_sim_client_ask(client, words);
+	hs_sim_world_settle(client->world);
+}
+
+static void forget(struct hs_sim_client *client)
+{
+	client->received.len = 0;
+}
+
+/* A connection that speaks RESP3 and has said this. */
+static struct hs_sim_client *tracking(struct hs_sim_world *world, uint32_t worker,
+				      const char *words)
+{
+	struct hs_sim_client *client = hs_sim_client_connect(world, worker);
+
+	ask(client, "HELLO 3");
+	forget(client);
+	ask(client, words);
+	heard(client, "+OK\r\n");
+	return client;
+}
+
+static void test_a_read_is_told_once(void **state)
+{
+	struct hs_sim_world *world = open_world(2, 4);
+	struct hs_sim_client *reader = tracking(world, 0, "CLIENT TRACKING ON");
+	struct hs_sim_client *writer = hs_sim_client_connect(world, 1);
+
+	(void)state;
+	ask(reader, "GET foo");
+	heard(reader, "_\r\n");
+	ask(writer, "SET bar 1"); /* which it has not read */
+	silent(reader);
+	ask(writer, "SET foo 1");
+	heard(reader, TOLD_FOO);
+	ask(writer, "SET foo 2"); /* which it has not read since */
+	silent(reader);
+	ask(reader, "MGET foo bar");
+	heard(reader, "*2\r\n$1\r\n2\r\n$1\r\n1\r\n");
+	ask(writer, "DEL foo bar");
+	assert_int_equal(reader->received.len, 2 * strlen(TOLD_FOO));
+	forget(reader);
+	ask(reader, "STRLEN foo");
+	ask(reader, "SETNX foo 3"); /* its own: behind the reply */
+	heard(reader, ":0\r\n:1\r\n" TOLD_FOO);
+	ask(reader, "GETDEL foo"); /* what writes does not track */
+	ask(writer, "SET foo 4");
+	heard(reader, "$1\r\n3\r\n");
+	assert_int_equal(hs_counter_get(&stats(world)->tracking_messages), 4);
+	assert_int_equal(hs_counter_get(&stats(world)->tracking_keys), 0);
+	hs_sim_world_destroy(&world);
+}
+
+/* The heart of it: the old value first, then the message, whatever is finished first. */
+static void test_a_message_stays_behind_replies_under_way(void **state)
+{
+	struct hs_sim_world *world = open_world(1, 4);
+	struct hs_sim_client *reader = tracking(world, 0, "CLIENT TRACKING ON");
+	struct hs_sim_client *idle = tracking(world, 0, "CLIENT TRACKING ON");
+	struct hs_sim_client *writer = hs_sim_client_connect(world, 0);
+
+	(void)state;
+	ask(idle, "GET bar");
+	forget(idle);
+	hs_sim_engine_stall(world->engine, FOO_PARTITION);
+	hs_sim_client_ask(reader, "SET foo 1"); /* stuck */
+	hs_sim_client_ask(reader, "GET bar");	/* answered, but not yet delivered */
+	ask(writer, "SET bar 1");
+	heard(idle, TOLD_BAR); /* has nothing under way: at once */
+	silent(reader);
+	ask(reader, "ECHO x"); /* comes behind the message */
+	ask(reader, "GET bar");
+	ask(writer, "SET bar 2"); /* read again, told again */
+	silent(reader);
+	hs_sim_engine_go_on(world->engine, FOO_PARTITION);
+	hs_sim_world_settle(world);
+	heard(reader, "+OK\r\n_\r\n" TOLD_BAR "$1\r\nx\r\n$1\r\n1\r\n" TOLD_BAR);
+	hs_sim_world_destroy(&world);
+}
+
+/* Reads that wait in the engine are remembered from the moment they are sent. */
+static void test_a_read_under_way_is_remembered(void **state)
+{
+	struct hs_sim_world_options options = hs_sim_world_defaults(1);
+	struct hs_sim_world *world;
+	struct hs_sim_client *reader;
+	struct hs_core *core;
+
+	(void)state;
+	options.engine.reads_at_once = false;
+	world = hs_sim_world_create(&options);
+	reader = tracking(world, 0, "CLIENT TRACKING ON");
+	core = hs_sim_world_core(world, 0);
+	hs_sim_client_ask(reader, "GET foo"); /* not run yet */
+	hs_core_news(core, world->now,
+		     &(struct hs_news){
+			     .kind = HS_NEWS_CHANGED, .keys = &HS_LIT("foo"), .keys_count = 1});
+	silent(reader);
+	hs_sim_world_settle(world);
+	heard(reader, "_\r\n" TOLD_FOO);
+	hs_sim_client_ask(reader, "MULTI");
+	hs_sim_client_ask(reader, "GET foo");
+	hs_core_news(core, world->now,
+		     &(struct hs_news){
+			     .kind = HS_NEWS_CHANGED, .keys = &HS_LIT("foo"), .keys_count = 1});
+	hs_sim_client_ask(reader, "EXEC");
+	hs_core_news(core, world->now,
+		     &(struct hs_news){
+			     .kind = HS_NEWS_CHANGED, .keys = &HS_LIT("foo"), .keys_count = 1});
+	hs_sim_world_settle(world);
+	heard(reader, "+OK\r\n+QUEUED\r\n*1\r\n_\r\n" TOLD_FOO);
+	hs_sim_world_destroy(&world);
+}
+
+/* What is read behind CLIENT TRACKING ON does not run before changes are told. */
+static void test_on_waits_for_the_engine(void **state)
+{
+	struct hs_sim_world *world = open_world(1, 4);
+	struct hs_sim_client *first = hs_sim_client_connect(world, 0);
+	struct hs_sim_client *second = hs_sim_client_connect(world, 0);
+	struct hs_sim_client *gone = hs_sim_client_connect(world, 0);
+
+	(void)state;
+	ask(first, "HELLO 3");
+	ask(second, "HELLO 3");
+	forget(first);
+	forget(second);
+	hs_sim_engine_stall(world->engine, 0); /* where it is asked to tell */
+	ask(first, "SET foo 1");
+	heard(first, "+OK\r\n");
+	ask(first, "CLIENT TRACKING ON");
+	ask(first, "GET foo");
+	ask(second, "CLIENT TRACKING ON BCAST");
+	ask(gone, "CLIENT TRACKING ON");
+	silent(first);
+	silent(second);
+	assert_int_equal(hs_sim_engine_trackers(world->engine), 0);
+	hs_sim_client_disconnect(gone); /* while it waits */
+	hs_sim_engine_go_on(world->engine, 0);
+	hs_sim_world_settle(world);
+	heard(first, "+OK\r\n$1\r\n1\r\n");
+	heard(second, "+OK\r\n");
+	assert_int_equal(hs_sim_engine_trackers(world->engine), 1);
+	assert_int_equal(hs_counter_get(&stats(world)->tracking_clients), 2);
+	hs_sim_world_destroy(&world);
+}
+
+/* The engine tells as long as one connection of one worker tracks, and no longer. */
+static void test_first_and_last(void **state)
+{
+	struct hs_sim_world *world = open_world(2, 4);
+	struct hs_sim_client *a = tracking(world, 0, "CLIENT TRACKING ON");
+	struct hs_sim_client *b = tracking(world, 0, "CLIENT TRACKING ON BCAST PREFIX x PREFIX y");
+	struct hs_sim_client *c = tracking(world, 1, "CLIENT TRACKING ON NOLOOP");
+
+	(void)state;
+	assert_int_equal(hs_sim_engine_trackers(world->engine), 2);
+	assert_int_equal(hs_counter_get(&stats(world)->tracking_prefixes), 2);
+	ask(a, "GET foo");
+	ask(a, "CLIENT TRACKING OFF");
+	ask(a, "CLIENT TRACKING OFF");
+	heard(a, "_\r\n+OK\r\n+OK\r\n");
+	assert_int_equal(hs_sim_engine_trackers(world->engine), 2);
+	assert_int_equal(hs_counter_get(&stats(world)->tracking_keys), 1); /* means nobody now */
+	ask(b, "SET foo 1");
+	heard(b, "+OK\r\n");
+	silent(a);
+	ask(b, "RESET");
+	assert_int_equal(hs_sim_engine_trackers(world->engine), 1);
+	assert_int_equal(hs_counter_get(&stats(world)->tracking_prefixes), 0);
+	hs_sim_client_disconnect(c);
+	hs_sim_world_settle(world);
+	assert_int_equal(hs_sim_engine_trackers(world->engine), 0);
+	ask(a, "CLIENT TRACKING ON");
+	ask(a, "CLIENT TRACKING ON NOLOOP"); /* changes its mind, is counted once */
+	heard(a, "+OK\r\n+OK\r\n");
+	assert_int_equal(hs_counter_get(&stats(world)->tracking_clients), 1);
+	assert_int_equal(hs_sim_engine_trackers(world->engine), 1);
+	hs_sim_client_ask(a, "CLIENT TRACKING OFF"); /* off and on again, without a pause */
+	hs_sim_client_ask(a, "CLIENT TRACKING ON");
+	ask(a, "GET foo");
+	ask(b, "SET foo 2");
+	heard(a, "+OK\r\n+OK\r\n$1\r\n1\r\n" TOLD_FOO);
+	assert_int_equal(hs_sim_engine_trackers(world->engine), 1);
+	hs_sim_world_destroy(&world);
+}
+
+static void test_prefixes(void **state)
+{
+	struct hs_sim_world *world = open_world(2, 1);
+	struct hs_sim_client *some =
+		tracking(world, 0, "CLIENT TRACKING ON BCAST PREFIX user: PREFIX x");
+	struct hs_sim_client *all = tracking(world, 0, "CLIENT TRACKING ON BCAST");
+	struct hs_sim_client *loud = tracking(world, 0, "CLIENT TRACKING ON BCAST NOLOOP");
+	struct hs_sim_client *writer = hs_sim_client_connect(world, 1);
+
+	(void)state;
+	ask(writer, "MSET user:1 1 user:2 2 use 3"); /* nobody has read any of them */
+	heard(some, ">2\r\n$10\r\ninvalidate\r\n*2\r\n$6\r\nuser:1\r\n$6\r\nuser:2\r\n");
+	heard(all,
+	      ">2\r\n$10\r\ninvalidate\r\n*3\r\n$6\r\nuser:1\r\n$6\r\nuser:2\r\n$3\r\nuse\r\n");
+	heard(loud,
+	      ">2\r\n$10\r\ninvalidate\r\n*3\r\n$6\r\nuser:1\r\n$6\r\nuser:2\r\n$3\r\nuse\r\n");
+	ask(writer, "SET user:1 1"); /* and again */
+	heard(some, TOLD(6, "user:1"));
+	ask(loud, "SET x 1");
+	heard(some, TOLD(1, "x"));
+	heard(loud, TOLD(6, "user:1") "+OK\r\n");
+	forget(all);
+	ask(writer, "FLUSHALL");
+	heard(some, TOLD_ALL);
+	heard(loud, TOLD_ALL);
+	hs_sim_client_disconnect(all);
+	ask(writer, "SET y 1");
+	silent(some);
+	heard(loud, TOLD(1, "y"));
+	hs_sim_world_destroy(&world);
+}
+
+/* One who changed a key and wants to hear nothing of it is told of the next change by another. */
+static void test_noloop(void **state)
+{
+	struct hs_sim_world *world = open_world(1, 4);
+	struct hs_sim_client *own = tracking(world, 0, "CLIENT TRACKING ON NOLOOP");
+	struct hs_sim_client *other = tracking(world, 0, "CLIENT TRACKING ON NOLOOP");
+
+	(void)state;
+	ask(own, "GET foo");
+	ask(other, "GET foo");
+	forget(own);
+	forget(other);
+	ask(own, "SET foo 1");
+	heard(own, "+OK\r\n");
+	heard(other, TOLD_FOO);
+	ask(other, "SET foo 2");
+	heard(own, TOLD_FOO);
+	heard(other, "+OK\r\n");
+	/* Both at once, in one batch: in doubt it is told. */
+	ask(own, "GET foo");
+	forget(own);
+	hs_core_news(hs_sim_world_core(world, 0), world->now,
+		     &(struct hs_news){
+			     .kind = HS_NEWS_CHANGED, .keys = &HS_LIT("foo"), .keys_count = 1});
+	hs_sim_client_ask(own, "PING");
+	heard(own, TOLD_FOO "+PONG\r\n");
+	ask(own, "GET foo");
+	ask(own, "FLUSHALL"); /* everything is told, as in Redis */
+	assert_true(own->received.len > strlen("$1\r\n2\r\n+OK\r\n"));
+	hs_sim_world_destroy(&world);
+}
+
+static void test_optin_and_optout(void **state)
+{
+	struct hs_sim_world *world = open_world(1, 4);
+	struct hs_sim_client *in = tracking(world, 0, "CLIENT TRACKING ON OPTIN");
+	struct hs_sim_client *out = tracking(world, 0, "CLIENT TRACKING ON OPTOUT");
+	struct hs_sim_client *writer = hs_sim_client_connect(world, 0);
+
+	(void)state;
+	ask(in, "GET foo");
+	ask(out, "CLIENT CACHING NO");
+	ask(out, "GET foo");
+	ask(writer, "SET foo 1");
+	heard(in, "_\r\n");
+	heard(out, "+OK\r\n_\r\n");
+	ask(in, "CLIENT CACHING YES");
+	ask(in, "CLIENT ID"); /* CLIENT and its kin do not use it up */
+	ask(in, "GET foo");
+	ask(in, "GET bar"); /* for this one it is not said any more */
+	ask(out, "GET foo");
+	forget(in);
+	forget(out);
+	ask(writer, "MSET foo 2 bar 2");
+	heard(in, TOLD_FOO);
+	heard(out, TOLD_FOO);
+	ask(in, "CLIENT CACHING YES"); /* about a whole transaction */
+	ask(in, "MULTI");
+	ask(in, "GET foo");
+	ask(in, "STRLEN foo");
+	ask(in, "EXEC");
+	ask(in, "CLIENT CACHING YES");
+	ask(in, "NOPE"); /* uses it up */
+	ask(in, "GET bar");
+	forget(in);
+	ask(writer, "MSET foo 3 bar 3");
+	heard(in, TOLD_FOO);
+	ask(in, "MULTI");
+	ask(in, "GET {bar}x");
+	ask(in, "CLIENT CACHING YES"); /* about what comes behind it */
+	ask(in, "STRLEN bar");
+	ask(in, "EXEC");
+	forget(in);
+	ask(writer, "MSET {bar}x 4 bar 4");
+	heard(in, TOLD_BAR);
+	hs_sim_world_destroy(&world);
+}
+
+static void test_silenced(void **state)
+{
+	struct hs_sim_world *world = open_world(1, 1);
+	struct hs_sim_client *reader = tracking(world, 0, "CLIENT TRACKING ON");
+	struct hs_sim_client *writer = hs_sim_client_connect(world, 0);
+
+	(void)state;
+	ask(reader, "GET foo");
+	ask(reader, "CLIENT REPLY OFF");
+	forget(reader);
+	ask(writer, "SET foo 1"); /* no reply, so it is said */
+	heard(reader, TOLD_FOO);
+	ask(reader, "GET foo");
+	ask(writer, "FLUSHALL");
+	heard(reader, TOLD_ALL);
+	ask(writer, "SET foo 1"); /* everything was told: nothing is remembered */
+	silent(reader);
+	hs_sim_world_destroy(&world);
+}
+
+static void test_silenced_and_stuck(void **state)
+{
+	struct hs_sim_world *world = open_world(1, 4);
+	struct hs_sim_client *reader = tracking(world, 0, "CLIENT TRACKING ON");
+	struct hs_sim_client *writer = hs_sim_client_connect(world, 0);
+
+	(void)state;
+	ask(reader, "CLIENT REPLY OFF");
+	hs_sim_engine_stall(world->engine, FOO_PARTITION);
+	ask(reader, "SET foo 1");
+	ask(reader, "GET bar");
+	ask(writer, "SET bar 1");
+	silent(reader);
+	hs_sim_engine_go_on(world->engine, FOO_PARTITION);
+	hs_sim_world_settle(world);
+	heard(reader, TOLD_BAR);
+	hs_sim_world_destroy(&world);
+}
+
+static void test_asleep_and_in_other_dialects(void **state)
+{
+	struct hs_sim_world *world = open_world(1, 1);
+	struct hs_sim_client *reader = tracking(world, 0, "CLIENT TRACKING ON");
+	struct hs_sim_client *writer = hs_sim_client_connect(world, 0);
+
+	(void)state;
+	ask(reader, "GET foo");
+	forget(reader);
+	hs_sim_client_ask(reader, "DEBUG SLEEP 0.001");
+	hs_sim_client_ask(writer, "SET foo 1");
+	hs_sim_world_settle(world);
+	heard(reader, "+OK\r\n" TOLD_FOO); /* asleep: behind its reply, which still finds its way */
+	ask(reader, "GET foo");
+	ask(reader, "HELLO 2"); /* cannot be told in RESP2 */
+	forget(reader);
+	ask(writer, "SET foo 2");
+	silent(reader);
+	ask(reader, "HELLO 3");
+	ask(reader, "GET foo");
+	ask(reader, "RESET");
+	forget(reader);
+	ask(writer, "SET foo 3");
+	silent(reader);
+	assert_int_equal(hs_sim_engine_trackers(world->engine), 0);
+	hs_sim_world_destroy(&world);
+}
+
+/* A core with an operation of its own under way is not done. */
+static void test_shutting_down_waits_for_the_engine(void **state)
+{
+	struct hs_sim_world *world = open_world(1, 4);
+	struct hs_sim_client *client = tracking(world, 0, "CLIENT TRACKING ON");
+	struct hs_core *core = hs_sim_world_core(world, 0);
+
+	(void)state;
+	hs_sim_engine_stall(world->engine, 0);
+	hs_sim_client_disconnect(client);
+	hs_sim_world_settle(world);
+	assert_int_equal(hs_core_drain(core, world->now, 0), 1);
+	hs_sim_engine_go_on(world->engine, 0);
+	hs_sim_world_settle(world);
+	assert_int_equal(hs_core_drain(core, world->now, 0), 0);
+	hs_sim_world_destroy(&world);
+}
+
+static void redirect(struct hs_sim_client *from, const struct hs_sim_client *to)
+{
+	char words[64];
+
+	snprintf(words, sizeof words, "CLIENT TRACKING ON REDIRECT %llu",
+		 (unsigned long long)to->id);
+	ask(from, words);
+	heard(from, "+OK\r\n");
+}
+
+static void check_redirect(uint32_t worker)
+{
+	struct hs_sim_world *world = open_world(2, 4);
+	struct hs_sim_client *reader = tracking(world, 0, "CLIENT TRACKING OFF");
+	struct hs_sim_client *listener = hs_sim_client_connect(world, worker);
+	struct hs_sim_client *writer = hs_sim_client_connect(world, 0);
+	char broken[64];
+
+	redirect(reader, listener);
+	ask(reader, "GET foo");
+	forget(reader);
+	ask(writer, "SET foo 1");
+	silent(listener); /* speaks RESP2, and hears no messages */
+	listener->session->subscriptions = 1;
+	ask(reader, "MGET foo bar");
+	ask(writer, "SET foo 2");
+	heard(listener,
+	      "*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n*1\r\n$3\r\nfoo\r\n");
+	listener->session->subscriptions = 0;
+	ask(listener, "HELLO 3");
+	forget(listener);
+	ask(writer, "SET bar 1");
+	heard(listener, TOLD_BAR);
+	heard(reader, "*2\r\n$1\r\n1\r\n_\r\n");
+	/* Not before the one who read has its old value. */
+	hs_sim_engine_stall(world->engine, FOO_PARTITION);
+	hs_sim_client_ask(reader, "SET foo 9");
+	hs_sim_client_ask(reader, "GET bar");
+	ask(writer, "SET bar 2");
+	silent(listener);
+	hs_sim_engine_go_on(world->engine, FOO_PARTITION);
+	hs_sim_world_settle(world);
+	heard(listener, TOLD_BAR);
+	heard(reader, "+OK\r\n$1\r\n1\r\n");
+	/* Gone: told when there is something to tell. */
+	ask(reader, "GET foo");
+	forget(reader);
+	hs_sim_client_disconnect(listener);
+	silent(reader);
+	ask(writer, "SET foo 3");
+	snprintf(broken, sizeof broken, ">2\r\n$21\r\ntracking-redir-broken\r\n:%llu\r\n",
+		 (unsigned long long)listener->id);
+	heard_bytes(reader, broken, strlen(broken), __FILE__, __LINE__);
+	assert_true(reader->session->tracker->broken);
+	redirect(reader, writer);
+	assert_false(reader->session->tracker->broken);
+	ask(reader, "CLIENT TRACKING ON REDIRECT 12345");
+	heard(reader, "-ERR The client ID you want redirect to does not exist\r\n");
+	hs_sim_world_destroy(&world);
+}
+
+static void test_redirect(void **state)
+{
+	(void)state;
+	check_redirect(0);
+	check_redirect(1);
+}
+
+static void test_redirect_to_oneself(void **state)
+{
+	struct hs_sim_world *world = open_world(1, 4);
+	struct hs_sim_client *reader = tracking(world, 0, "CLIENT TRACKING OFF");
+	struct hs_sim_client *writer = hs_sim_client_connect(world, 0);
+
+	(void)state;
+	redirect(reader, reader);
+	ask(reader, "GET foo");
+	ask(writer, "SET foo 1");
+	heard(reader, "_\r\n" TOLD_FOO);
+	hs_sim_world_destroy(&world);
+}
+
+/* Over the limit keys are forgotten and told; never before the reply that brings their value. */
+static void test_the_table_is_bounded(void **state)
+{
+	struct hs_sim_world_options options = hs_sim_world_defaults(1);
+	struct hs_sim_world *world;
+	struct hs_sim_client *reader;
+
+	(void)state;
+	options.core.tracking_keys_max = 4;
+	options.workers = 2; /* two for each */
+	world = hs_sim_world_create(&options);
+	reader = tracking(world, 0, "CLIENT TRACKING ON");
+	ask(reader, "GET a");
+	ask(reader, "GET b");
+	ask(reader, "GET b");
+	heard(reader, "_\r\n_\r\n_\r\n");
+	ask(reader, "GET c");
+	assert_memory_equal(reader->received.data, "_\r\n>2", 5);
+	assert_int_equal(reader->received.len, strlen("_\r\n" TOLD(1, "a")));
+	forget(reader);
+	assert_int_equal(hs_counter_get(&stats(world)->tracking_keys), 2);
+	assert_int_equal(hs_counter_get(&stats(world)->tracking_evicted), 1);
+	ask(reader, "MGET d e f g h");
+	assert_memory_equal(reader->received.data, "*5\r\n_\r\n_\r\n_\r\n_\r\n_\r\n>2", 21);
+	assert_int_equal(hs_counter_get(&stats(world)->tracking_keys), 2);
+	assert_int_equal(hs_counter_get(&stats(world)->tracking_evicted), 6);
+	hs_sim_world_destroy(&world);
+}
+
+static void test_clients_of_a_key_are_bounded(void **state)
+{
+	struct hs_sim_world_options options = hs_sim_world_defaults(1);
+	struct hs_sim_world *world;
+
+	(void)state;
+	options.core.tracking_keys_max = 1;
+	world = hs_sim_world_create(&options);
+	for (int i = 0; i < 2 * HS_TRACKING_CLIENTS_A_KEY; i++)
+		ask(tracking(world, 0, "CLIENT TRACKING ON"), "GET foo");
+	assert_int_equal(hs_counter_get(&stats(world)->tracking_keys), 0);
+	assert_int_equal(hs_counter_get(&stats(world)->tracking_items), 0);
+	assert_int_equal(hs_counter_get(&stats(world)->tracking_evicted), 1);
+	assert_int_equal(hs_counter_get(&stats(world)->tracking_messages),
+			 2 * HS_TRACKING_CLIENTS_A_KEY);
+	hs_sim_world_destroy(&world);
+}
+
+static void test_names_are_bounded(void **state)
+{
+	struct hs_sim_world *world = open_world(1, 1);
+	struct hs_sim_client *reader = tracking(world, 0, "CLIENT TRACKING ON");
+	struct hs_tracking *tracking = hs_sim_world_core(world, 0)->tracking;
+
+	(void)state;
+	assert_int_equal(tracking->table_bytes_max, HS_TRACKING_TABLE_BYTES_MAX);
+	tracking->table_bytes_max = 2 * sizeof(struct hs_tracked) + 6;
+	ask(reader, "MGET foo bar");
+	assert_int_equal(hs_counter_get(&stats(world)->tracking_evicted), 0);
+	ask(reader, "GET fo");
+	assert_int_equal(hs_counter_get(&stats(world)->tracking_keys), 2);
+	assert_int_equal(hs_counter_get(&stats(world)->tracking_evicted), 1);
+	ask(reader, "FLUSHALL");
+	assert_int_equal(hs_counter_get(&stats(world)->tracking_keys), 0);
+	hs_sim_world_destroy(&world);
+}
+
+static void test_prefixes_are_bounded(void **state)
+{
+	static const char refused[] =
+		"-ERR too many prefixes: at most 256 and 64 KiB in all for one connection\r\n";
+	struct hs_sim_world *world = open_world(1, 1);
+	struct hs_sim_client *client = tracking(world, 0, "CLIENT TRACKING OFF");
+	char words[64];
+	struct hs_buf bytes = {0};
+	char *name = hs_mem_alloc(HS_TRACKING_PREFIX_BYTES_MAX + 1);
+	struct hs_bytes argv[] = {HS_LIT("CLIENT"), HS_LIT("TRACKING"),
+				  HS_LIT("ON"),	    HS_LIT("BCAST"),
+				  HS_LIT("PREFIX"), {name, HS_TRACKING_PREFIX_BYTES_MAX + 1}};
+
+	(void)state;
+	memset(name, 'x', HS_TRACKING_PREFIX_BYTES_MAX + 1);
+	hs_sim_compose(&bytes, 6, argv);
+	hs_sim_client_send(client, hs_buf_bytes(&bytes));
+	heard(client, refused);
+	for (int i = 0; i < HS_TRACKING_PREFIXES_MAX; i++) {
+		snprintf(words, sizeof words, "CLIENT TRACKING ON BCAST PREFIX %03d", i);
+		ask(client, words);
+		heard(client, "+OK\r\n");
+	}
+	ask(client, "CLIENT TRACKING ON BCAST PREFIX more");
+	heard(client, refused);
+	ask(client, "SET 255 1");
+	heard(client, "+OK\r\n" TOLD(3, "255"));
+	hs_buf_deinit(&bytes);
+	hs_mem_free(&name);
+	hs_sim_world_destroy(&world);
+}
+
+/* Messages count against the output limit: those that wait for a reply as well as unread ones. */
+static void test_messages_reach_the_output_limit(void **state)
+{
+	struct hs_sim_world_options options = hs_sim_world_defaults(1);
+	struct hs_sim_world *world;
+	struct hs_sim_client *deaf, *stuck, *writer;
+
+	(void)state;
+	options.core.output_bytes_max = 4096;
+	world = hs_sim_world_create(&options);
+	deaf = tracking(world, 0, "CLIENT TRACKING ON BCAST");
+	stuck = tracking(world, 0, "CLIENT TRACKING ON BCAST");
+	writer = hs_sim_client_connect(world, 0);
+	hs_sim_client_set_deaf(deaf, true);
+	hs_sim_engine_stall(world->engine, FOO_PARTITION);
+	hs_sim_client_ask(stuck, "SET foo 1");
+	for (int i = 0; i < 200; i++)
+		ask(writer, "SET bar 1");
+	assert_null(deaf->session);
+	assert_null(stuck->session);
+	assert_true(deaf->cut);
+	assert_true(stuck->cut);
+	assert_non_null(writer->session);
+	assert_int_equal(hs_counter_get(&stats(world)->cut_output), 2);
+	hs_sim_engine_go_on(world->engine, FOO_PARTITION);
+	hs_sim_world_destroy(&world);
+}
+
+/* An engine that cannot tell says so, and nothing is tracked. */
+static enum hs_submit refuse(void *context, struct hs_op *op)
+{
+	struct hs_reply reply = {.out = op->out, .resp = op->resp};
+
+	(void)context;
+	hs_reply_error(&reply, "ERR not now");
+	return HS_SUBMIT_DONE;
+}
+
+static uint64_t no_time(void *context)
+{
+	(void)context;
+	return 1;
+}
+
+static void test_an_engine_that_refuses(void **state)
+{
+	static const struct hs_core_calls calls = {.submit = refuse, .mono_us = no_time};
+	static const char request[] = "CLIENT TRACKING ON BCAST\r\nCLIENT GETREDIR\r\n";
+	struct hs_core_world world = {.calls = &calls, .workers = 1, .partitions = 1};
+	struct hs_core_options options = {.requirepass = "", .output_bytes_max = 1000};
+	struct hs_core *core = hs_core_create(&world, &options);
+	struct hs_core_client who = {.id = 1, .address = "", .local_address = ""};
+	struct hs_now now = {.mono_us = 1};
+	struct hs_session *session = hs_core_connect(core, now, &who);
+
+	(void)state;
+	hs_core_receive(core, session, now, request, strlen(request));
+	assert_int_equal(hs_session_out(session)->len, strlen("-ERR not now\r\n:-1\r\n"));
+	assert_memory_equal(hs_session_out(session)->data, "-ERR not now\r\n:-1\r\n", 19);
+	assert_int_equal(hs_counter_get(&hs_core_stats(core)->tracking_clients), 0);
+	hs_core_disconnect(core, session);
+	hs_core_destroy(&core);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_read_is_told_once),
+		cmocka_unit_test(test_a_message_stays_behind_replies_under_way),
+		cmocka_unit_test(test_a_read_under_way_is_remembered),
+		cmocka_unit_test(test_on_waits_for_the_engine),
+		cmocka_unit_test(test_first_and_last),
+		cmocka_unit_test(test_prefixes),
+		cmocka_unit_test(test_noloop),
+		cmocka_unit_test(test_optin_and_optout),
+		cmocka_unit_test(test_silenced),
+		cmocka_unit_test(test_silenced_and_stuck),
+		cmocka_unit_test(test_asleep_and_in_other_dialects),
+		cmocka_unit_test(test_shutting_down_waits_for_the_engine),
+		cmocka_unit_test(test_redirect),
+		cmocka_unit_test(test_redirect_to_oneself),
+		cmocka_unit_test(test_the_table_is_bounded),
+		cmocka_unit_test(test_clients_of_a_key_are_bounded),
+		cmocka_unit_test(test_names_are_bounded),
+		cmocka_unit_test(test_prefixes_are_bounded),
+		cmocka_unit_test(test_messages_reach_the_output_limit),
+		cmocka_unit_test(test_an_engine_that_refuses),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
