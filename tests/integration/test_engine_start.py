@@ -7,6 +7,7 @@ are. Only what can never become right ends heatsink at the start.
 Method: real servers that are there, away, asleep, behind a password, of another kind or of another
 cluster than heatsink believes.
 """
+import socket
 import subprocess
 import time
 import unittest
@@ -130,7 +131,15 @@ class TestCluster(Case):
         cluster.wait_ready()
         self.assert_works(server)
         self.assertEqual(client.info("engine")["engine_trouble"], "")
-        self.assertEqual(self.count(server, "waiting"), 1)  # told once, however often it was tried
+
+    def test_told_once_however_often_it_is_tried(self):
+        with socket.create_server(("127.0.0.1", 0)) as nobody:
+            for kind in ("cluster", "redis"):
+                server = self.serve(f"{kind}://127.0.0.1:{nobody.getsockname()[1]}")
+                for _ in range(4):
+                    nobody.accept()[0].close()
+                self.assertEqual(self.count(server, ": waiting"), 1)
+                self.assertEqual(server.stop(), 0)
 
     def test_all_gone_for_a_while(self):
         server = self.serve(cluster.url(cluster.nodes[0]), "--engine-timeout", "1000")
@@ -242,9 +251,9 @@ class TestSingle(Case):
         self.assertEqual(self.count(server, "use cluster://"), 1)
 
     def test_commands_are_learned_again(self):
-        """Another server has come to the place: it has more commands."""
-        with Redis("--rename-command", "LPUSH", "") as first, Redis() as second, \
-                Relay(first.port) as relay:
+        """Another server has come to the place: it has another command, though not more."""
+        with Redis("--rename-command", "LPUSH", "") as first, \
+                Redis("--rename-command", "RPUSH", "") as second, Relay(first.port) as relay:
             server = self.serve(f"redis://127.0.0.1:{relay.port}")
             client = server.client()
             with self.assertRaisesRegex(redis.ResponseError, "unknown command"):
@@ -253,6 +262,14 @@ class TestSingle(Case):
             relay.cut_all()
             wait("it is known", lambda: client.lpush("list", "x"))
             server.wait_log("has other commands than before")
+
+    def test_commands_that_come_while_it_runs(self):
+        """As when a module is loaded. The first time, the relay has COMMAND answered without any."""
+        with Redis() as single, Relay(single.port) as relay:
+            none = relay.answer(b"*0\r\n", lambda args: args == [b"COMMAND"])
+            server = self.serve(f"redis://127.0.0.1:{relay.port}")
+            none.wait()
+            wait("it is known", lambda: server.client().lpush("list", "x"))
 
 
 if __name__ == "__main__":

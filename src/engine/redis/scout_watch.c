@@ -310,7 +310,7 @@ void hs_scout_watch_down(struct hs_scout_node *node, const char *why)
 
 void hs_scout_watch_all(struct hs_scout *scout)
 {
-	bool count = scout->learned && ++scout->watches % HS_SCOUT_COUNT_EACH == 0;
+	bool count = ++scout->watches % HS_SCOUT_COUNT_EACH == 0;
 
 	scout->watch_ms = hs_scout_now_ms(scout);
 	for (struct hs_scout_node *node = first_node(scout); node; node = next_node(scout, node)) {
