@@ -73,6 +73,11 @@ const char *hs_server_run_id(const struct hs_server *server)
 	return server->control.host.run_id;
 }
 
+const struct hs_learned *hs_server_learned(const struct hs_server *server)
+{
+	return atomic_load(&server->control.host.learned);
+}
+
 const struct hs_log *hs_server_log(const struct hs_server *server)
 {
 	return server->log;
@@ -140,15 +145,8 @@ static void engine_learned(void *context, struct hs_learned *learned)
 					 (server->learned_count + 1) * sizeof(struct hs_learned *));
 	server->learned[server->learned_count++] = learned;
 	atomic_store(&server->control.host.learned, learned);
-	for (uint32_t i = 0; i < server->workers_count; i++) {
-		struct hs_mail *mail = hs_mail_create(HS_MAIL_LEARN);
-
-		mail->learned = learned;
-		if (atomic_load(&server->started))
-			hs_worker_post(&server->workers[i], mail);
-		else
-			hs_mem_free(&mail);
-	}
+	for (uint32_t i = 0; i < server->workers_count && atomic_load(&server->started); i++)
+		hs_worker_post(&server->workers[i], hs_mail_create(HS_MAIL_LEARN));
 }
 
 static struct hs_now engine_now(void *context)
@@ -553,10 +551,7 @@ static void start_workers(struct hs_server *server)
 	}
 	atomic_store(&server->started, true);
 	for (uint32_t i = 0; i < server->workers_count; i++) {
-		struct hs_mail *mail = hs_mail_create(HS_MAIL_LEARN);
-
-		mail->learned = atomic_load(&server->control.host.learned);
-		hs_worker_post(&server->workers[i], mail);
+		hs_worker_post(&server->workers[i], hs_mail_create(HS_MAIL_LEARN));
 		hs_worker_start(&server->workers[i]);
 	}
 }

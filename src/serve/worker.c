@@ -249,7 +249,7 @@ static void open_mail(struct hs_worker *worker, struct hs_mail *mail)
 		worker->tls = mail->context;
 		break;
 	case HS_MAIL_LEARN:
-		hs_core_learn(worker->core, mail->learned);
+		hs_core_learn(worker->core, hs_server_learned(worker->server));
 		break;
 	case HS_MAIL_DRAIN:
 		worker->draining = true;

@@ -28,13 +28,12 @@ enum hs_mail_kind { HS_MAIL_CLIENT, HS_MAIL_CONFIGURE, HS_MAIL_LEARN, HS_MAIL_DR
 struct hs_mail {
 	struct hs_mail *next;
 	enum hs_mail_kind kind;
-	int fd;				  /* CLIENT */
-	bool tls;			  /* CLIENT: it came in on the TLS port */
-	uint64_t client_id;		  /* CLIENT */
-	struct hs_core_options options;	  /* CONFIGURE; requirepass is owned by the receiver */
-	struct hs_tls_context *context;	  /* CONFIGURE: for new clients; the receiver releases it */
-	const struct hs_learned *learned; /* LEARN */
-	uint64_t grace_us;		  /* DRAIN: then nothing more is taken from anybody */
+	int fd;				/* CLIENT */
+	bool tls;			/* CLIENT: it came in on the TLS port */
+	uint64_t client_id;		/* CLIENT */
+	struct hs_core_options options; /* CONFIGURE; requirepass is owned by the receiver */
+	struct hs_tls_context *context; /* CONFIGURE: for new clients; the receiver releases it */
+	uint64_t grace_us;		/* DRAIN: then nothing more is taken from anybody */
 };
 
 struct hs_worker {

@@ -211,6 +211,23 @@ class TestPassword(Case):
                 self.assertNotIn("sesame", server.process.text())
 
 
+class TestTls(Case):
+    def test_a_cluster_by_tls(self):
+        """Its nodes are known by their addresses, which their certificates must have."""
+        with Cluster(masters=2, replicas=0, tls=True) as secret:
+            server = self.serve(secret.url(), "--engine-tls-ca-cert-file", secret.tls.ca)
+            self.assert_works(server)
+            client = server.client()
+            client.mset({f"k{number}": "x" * number for number in range(0, 70000, 1000)})
+            self.assertEqual(len(client.get("k69000")), 69000)
+            self.assertEqual(client.dbsize(), 71)
+            server = self.serve(secret.url())  # nobody vouches for them
+            server.wait_log("none of 2 seeds answers .*TLS: .*: waiting")
+            self.assertIn("TLS: ", self.ready(server))
+            server = self.serve(secret.url(), "--engine-tls-skip-verify", "yes")
+            self.assert_works(server)
+
+
 class TestSingle(Case):
     def test_it_is_there(self):
         with Redis() as single:

@@ -265,8 +265,7 @@ void hs_scout_watch_info(struct hs_scout_node *node, struct hs_bytes reply)
 	if (hs_scout_is_single(scout))
 		single_is(node);
 	else if (node->master && info.role == HS_NODE_REPLICA)
-		hs_scout_look_soon(
-			scout); /* it was replaced, and nobody has asked it anything since */
+		hs_scout_look_soon(scout); /* replaced, and no client has found out yet */
 	tell_contact(node);
 	settle_if_known(scout);
 }
