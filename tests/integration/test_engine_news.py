@@ -58,8 +58,14 @@ class Listening(unittest.TestCase):
         while (told := self.changed(client)) != keys:
             self.assertIsNone(told)
 
-    def hear_of(self, client, connection, key):
-        """Changes a key until that is heard as such: then everything is watched."""
+    def watchers(self, connection):
+        """The connections that the server tells of keys, by their numbers there."""
+        return {row["id"] for row in client_rows(connection) if "t" in row["flags"]}
+
+    def hear_of(self, client, connection, key, but=()):
+        """A key that changes is told, as soon as the server has somebody to tell, other than
+        these."""
+        wait_for(self, "it is watched", lambda: self.watchers(connection) - set(but))
         connection.call("SET", key, "1")
         self.changed_until(client, [key])
 
@@ -163,17 +169,14 @@ class KeysOfOneServer(Listening):
         self.server = self.heatsink(f"redis://127.0.0.1:{self.relay.port}")
         self.direct = self.redis.raw()
 
-    def watchers(self):
-        return [row for row in client_rows(self.direct) if "t" in row["flags"]]
-
     def test_every_change_of_anybody(self):
         clients = [self.tracker(self.server) for _ in range(4)]
-        self.assertEqual(len(self.watchers()), 1)
+        self.assertEqual(len(self.watchers(self.direct)), 1)
         for client in clients:
             self.hear_of(client, self.direct, "a")
         for client in clients:
             client.close()
-        wait_for(self, "nobody watches", lambda: not self.watchers())
+        wait_for(self, "nobody watches", lambda: not self.watchers(self.direct))
 
     def test_all_keys_at_once(self):
         client = self.tracker(self.server)
@@ -183,19 +186,21 @@ class KeysOfOneServer(Listening):
 
     def test_a_lost_connection(self):
         client = self.tracker(self.server)
+        old = self.watchers(self.direct)
         self.relay.cut_all()
         self.assertIsNone(self.changed(client))  # lost
         self.assertIsNone(self.changed(client))  # and there again
-        self.hear_of(client, self.direct, "a")
+        self.hear_of(client, self.direct, "a", but=old)
 
     def test_nobody_there(self):
         client = self.tracker(self.server)
+        old = self.watchers(self.direct)
         self.relay.refuse()
         self.relay.cut_all()
         for _ in range(3):  # again and again
             self.assertIsNone(self.changed(client))
         self.relay.listen()
-        self.hear_of(client, self.direct, "a")
+        self.hear_of(client, self.direct, "a", but=old)
 
     def test_a_connection_that_says_nothing(self):
         client = self.tracker(self.server)
@@ -295,16 +300,11 @@ class ACluster(Listening):
             harm(old)
             self.assertIsNone(self.changed(client))
             new = self.cluster.wait("another has it", lambda old=old: self.another(old))
-            # Until it is watched nobody can know; from then on every change is told.
-            self.cluster.wait("it is watched", lambda new=new: self.watches(new))
             self.hear_of(client, new.raw(), CHANNEL)
 
     def another(self, old):
         new = self.cluster.master_of(CHANNEL)
         return new if new is not old else None
-
-    def watches(self, node):
-        return any("t" in row["flags"] for row in client_rows(node.raw()))
 
     def test_keys_of_a_slot_that_moves(self):
         client = self.tracker(self.server)
