@@ -333,15 +333,17 @@ void hs_core_complete(struct hs_core *core, struct hs_now now, struct hs_op *op)
 		if (HS_CORE_HEAT && core->world.heat)
 			hs_heat_inflight(core->world.heat, op->partition, -1);
 	}
-	if (op->answer.len > 0 && !finish_straight(core, request, op)) {
+	if (op->answer.len > 0 && finish_straight(core, request, op)) {
+		hs_core_resume(core, session); /* the request has gone, and with it the op */
+		return;
+	}
+	if (op->answer.len > 0) {
 		hs_buf_append_bytes(&part->out, op->answer);
 		op->answer.len = 0;
 	}
-	if (op->answer.len == 0) {
-		if (--request->parts_left > 0)
-			return;
-		finish_parts(core, request);
-	}
+	if (--request->parts_left > 0)
+		return;
+	finish_parts(core, request);
 	hs_core_resume(core, session);
 }
 
