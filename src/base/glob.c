@@ -86,6 +86,8 @@ bool hs_glob_match(struct hs_bytes pattern, struct hs_bytes text, bool ignore_ca
 	while (t < text.len) {
 		if (p < pattern.len && pattern.data[p] == '*') {
 			p++;
+			if (p == pattern.len) /* it takes all the rest: prefix* is the usual one */
+				return true;
 			star = true;
 			star_p = p;
 			star_t = t;

@@ -1,0 +1,14 @@
+/* SHA-256 of bytes in memory (FIPS 180-4): what passwords of users are kept as. It is no way to
+ * slow a guesser down; Redis keeps them like this, and files must be readable by both. */
+#ifndef HS_BASE_SHA256_H
+#define HS_BASE_SHA256_H
+
+#include "base/bytes.h"
+
+#include <stdint.h>
+
+enum { HS_SHA256_BYTES = 32 };
+
+void hs_sha256(struct hs_bytes text, uint8_t digest[HS_SHA256_BYTES]);
+
+#endif
