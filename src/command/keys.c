@@ -73,7 +73,7 @@ static size_t migrated(const struct hs_key_walk *walk, size_t *last)
 			return i + 1;
 		}
 	}
-	return 0;
+	return one; /* the empty key itself */
 }
 
 /* A run of keys; empty when last < first. */

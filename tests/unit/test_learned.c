@@ -239,7 +239,7 @@ static void test_keys(void **state)
 		{"migrate h 1 a 0 10", "a:rw", 6},
 		{"migrate h 1 keys 0 10 auth keys", "keys:rw", 6},
 		{"migrate h 1 ~ 0 10 auth2 keys keys keys a b", "a:rw b:rw", 6},
-		{"migrate h 1 ~ 0 10", "", 6},
+		{"migrate h 1 ~ 0 10", ":rw", 6},
 		{"migrate h 1", "", 6},
 		{"xread count 1 streams a b 0 0", "a:r b:r", 6},
 		{"xread streams a 0", "a:r", 6},
