@@ -38,6 +38,9 @@ enum {
 
 	HS_CHANNELS_MAX = 1 << 20, /* channels and patterns listened to at a server, in all */
 
+	HS_ACL_USERS_MAX = 10000,   /* with the default one */
+	HS_ACL_LOG_BYTES_MAX = 512, /* of a key or a name in ACL LOG */
+
 	HS_HTTP_CONNECTIONS_MAX = 256, /* one more is told so and closed */
 
 	HS_LOOKUPS_MAX = 64, /* names of servers being looked up */
@@ -54,6 +57,7 @@ enum {
 #define HS_UNAUTH_BULK_BYTES_MAX (16 * HS_KIB)
 #define HS_MULTI_BYTES_MAX (512 * HS_MIB)	   /* all commands of one transaction */
 #define HS_WATCH_NAMES_BYTES_MAX (4 * HS_KIB)	   /* watched keys that a connection remembers */
+#define HS_ACL_USER_BYTES_MAX (8 * HS_KIB)	   /* one user's rules, as ACL LIST shows them */
 #define HS_TRACKING_PREFIX_BYTES_MAX (64 * HS_KIB) /* all of one connection's prefixes */
 #define HS_TRACKING_TABLE_BYTES_MAX (256 * HS_MIB) /* names of tracked keys, of one worker */
 #define HS_CHANGED_NAMES_BYTES_MAX (16 * HS_MIB)   /* in one piece of news */
@@ -74,5 +78,8 @@ enum {
 _Static_assert(HS_BULK_BYTES_MAX < HS_QUERY_BYTES_MAX, "the largest argument must fit a request");
 _Static_assert(HS_NEWS_BYTES_MAX > HS_BULK_BYTES_MAX, "the largest value can be published");
 _Static_assert(HS_MULTI_BYTES_MAX >= HS_BULK_BYTES_MAX, "a transaction takes the largest argument");
+_Static_assert(
+	HS_ACL_USER_BYTES_MAX * 4 < HS_INLINE_BYTES_MAX,
+	"a user's line in the file, every byte of it escaped, is read like an inline command");
 
 #endif

@@ -14,7 +14,7 @@ FLOORS = (
     ("wire",),
     ("command",),
     ("keyspace",),
-    ("heat", "contract", "route"),
+    ("acl", "heat", "contract", "route"),
     ("absorb", "spread", "isolate"),
     ("control",),
     ("core",),

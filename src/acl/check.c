@@ -1,0 +1,326 @@
+/* May a user run this? What a request pays for; the rest of the folder prepares it. */
+#include "acl/internal.h"
+
+#include "base/glob.h"
+
+#include <strings.h>
+
+/* In Redis's order; a category's bit is 1 shifted by its place. */
+static const char *const categories[] = {
+	"keyspace", "read",   "write",	     "set",	  "sortedset",	"list",	       "hash",
+	"string",   "bitmap", "hyperloglog", "geo",	  "stream",	"pubsub",      "admin",
+	"fast",	    "slow",   "blocking",    "dangerous", "connection", "transaction", "scripting",
+};
+enum { CATEGORIES = sizeof categories / sizeof *categories };
+
+const char *hs_acl_category_name(size_t index)
+{
+	return index < CATEGORIES ? categories[index] : NULL;
+}
+
+const char *hs_acl_category_of(uint32_t bit)
+{
+	return categories[__builtin_ctz(bit)];
+}
+
+uint32_t hs_acl_category_bits(const char *text)
+{
+	uint32_t bits = 0;
+
+	while (text && *text) {
+		size_t len = strcspn(text, " ");
+
+		for (uint32_t i = 0; i < CATEGORIES; i++) {
+			if (len == strlen(categories[i]) + 1 && text[0] == '@' &&
+			    memcmp(text + 1, categories[i], len - 1) == 0)
+				bits |= UINT32_C(1) << i;
+		}
+		text += len + (text[len] == ' ');
+	}
+	return bits;
+}
+
+bool hs_acl_category_has(size_t index, const struct hs_command *command)
+{
+	return hs_acl_category_bits(command->categories) >> index & 1;
+}
+
+/* DEBUG has no rows for its subcommands in Redis: there they are first arguments. */
+static bool is_first_argument(const struct hs_command *command)
+{
+	return command->parent == HS_CMD_ID_DEBUG;
+}
+
+const char *hs_acl_command_name(const struct hs_command *command)
+{
+	return is_first_argument(command) ? "debug" : command->name;
+}
+
+/* "config" concerns config and config|get; "config|get" the latter; "select|0" SELECT 0. */
+static bool rule_names(const struct hs_acl_rule *rule, const struct hs_command *command,
+		       size_t argc, const struct hs_bytes *argv)
+{
+	const char *bar = strchr(rule->name, '|');
+	size_t len = bar ? (size_t)(bar - rule->name) : strlen(rule->name);
+	size_t base = strcspn(command->name, "|");
+
+	if (len != base || memcmp(rule->name, command->name, len) != 0)
+		return false;
+	if (!bar)
+		return true;
+	if (command->name[base] == '|' && !is_first_argument(command))
+		return strcasecmp(bar + 1, command->name + base + 1) == 0;
+	return argc > 1 && hs_bytes_is_word(argv[1], bar + 1);
+}
+
+bool hs_acl_rules_allow(const struct hs_acl_selector *selector, const struct hs_command *command,
+			size_t argc, const struct hs_bytes *argv)
+{
+	uint32_t bits = hs_acl_category_bits(command->categories);
+	bool allowed = selector->starts_with_all;
+
+	for (size_t i = 0; i < selector->rules_count; i++) {
+		const struct hs_acl_rule *rule = &selector->rules[i];
+
+		if (rule->category ? (rule->category & bits) != 0
+				   : rule_names(rule, command, argc, argv))
+			allowed = rule->allow;
+	}
+	return allowed;
+}
+
+static bool command_allowed(const struct hs_acl_selector *selector,
+			    const struct hs_command *command, size_t argc,
+			    const struct hs_bytes *argv)
+{
+	if (selector->all_commands || (command->flags & HS_CMD_NO_AUTH))
+		return true;
+	if (hs_acl_is_ours(command)) {
+		if (selector->allowed[command->id / 64] >> (command->id % 64) & 1)
+			return true;
+		if (!selector->has_arguments)
+			return false;
+	}
+	return hs_acl_rules_allow(selector, command, argc, argv);
+}
+
+/* --- keys --- */
+
+uint8_t hs_acl_access_of(const struct hs_command *command)
+{
+	struct hs_key_walk walk = {.command = command, .at = (size_t)command->key_first};
+	unsigned access;
+
+	/* The other arguments decide, or the spec that found the key. */
+	if (command->key_specs || (hs_keys_flags(&walk) & HS_KEY_VARIABLE) ||
+	    command->id == HS_CMD_ID_SET)
+		return HS_ACL_ASK;
+	access = hs_keys_access(&walk);
+	walk.at++;
+	return (uint8_t)(access | hs_keys_access(&walk) << HS_ACL_OTHERS);
+}
+
+/* What the walk's key is asked for. */
+static unsigned access_at(const struct hs_acl_user *user, const struct hs_key_walk *walk)
+{
+	const struct hs_command *command = walk->command;
+	unsigned access = hs_acl_is_ours(command) ? user->access[command->id] : HS_ACL_ASK;
+
+	if (access == HS_ACL_ASK)
+		return hs_keys_access(walk);
+	return walk->at == (size_t)command->key_first ? access & (HS_ACL_READ | HS_ACL_WRITE)
+						      : access >> HS_ACL_OTHERS;
+}
+
+static bool key_allowed(const struct hs_acl_selector *selector, struct hs_bytes key,
+			unsigned access)
+{
+	for (size_t i = 0; i < selector->keys.count; i++) {
+		const struct hs_acl_pattern *pattern = &selector->keys.at[i];
+
+		if ((pattern->access & access) == access &&
+		    hs_glob_match((struct hs_bytes){pattern->text, pattern->len}, key, false))
+			return true;
+	}
+	return false;
+}
+
+static bool all_keys_allowed(const struct hs_acl_selector *selector, unsigned access)
+{
+	for (size_t i = 0; i < selector->keys.count; i++) {
+		const struct hs_acl_pattern *pattern = &selector->keys.at[i];
+
+		if ((pattern->access & access) == access && strcmp(pattern->text, "*") == 0)
+			return true;
+	}
+	return selector->all_keys;
+}
+
+static bool is_sort(const struct hs_command *command)
+{
+	return strcmp(command->name, "sort") == 0 || strcmp(command->name, "sort_ro") == 0;
+}
+
+/* Does the row say where all keys are, if the arguments are what it expects? SORT's patterns are
+ * looked at elsewhere. */
+static bool is_clear(const struct hs_command *command)
+{
+	for (size_t i = 0; i < command->key_specs_count; i++) {
+		const struct hs_key_spec *spec = &command->key_specs[i];
+		bool searched = spec->search == HS_KEY_SEARCH_INDEX ||
+				spec->search == HS_KEY_SEARCH_KEYWORD;
+
+		if (spec->search == HS_KEY_SEARCH_UNKNOWN || (spec->flags & HS_KEY_INCOMPLETE) ||
+		    (searched && spec->find == HS_KEY_FIND_UNKNOWN))
+			return is_sort(command);
+	}
+	return !(command->flags & HS_CMD_MOVABLEKEYS) || hs_command_has_keys(command);
+}
+
+/* What is routed like a key and is none, a shard's channel, is no key that could be missed. */
+static bool has_true_keys(const struct hs_command *command)
+{
+	for (size_t i = 0; i < command->key_specs_count; i++) {
+		if (!(command->key_specs[i].flags & HS_KEY_NOT_KEY))
+			return true;
+	}
+	return false;
+}
+
+/* Whether every key is allowed; `at` is the first one that is not. What keys a request has that
+ * cannot be read as its row says, nobody knows: it takes the right to all of them. */
+static bool keys_allowed(const struct hs_acl_user *user, const struct hs_acl_selector *selector,
+			 const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+			 size_t *at)
+{
+	struct hs_key_walk walk;
+	bool clear;
+
+	hs_keys_begin(&walk, command, argc, argv);
+	while ((*at = hs_keys_next(&walk)) > 0) {
+		if (key_allowed(selector, argv[*at], access_at(user, &walk)))
+			continue;
+		if (!(hs_keys_flags(&walk) & HS_KEY_NOT_KEY))
+			return false;
+	}
+	clear = walk.wrong ? !has_true_keys(command) : hs_acl_is_ours(command) || is_clear(command);
+	return clear || all_keys_allowed(selector, HS_ACL_READ | HS_ACL_WRITE);
+}
+
+/* --- channels --- */
+
+static bool channel_allowed(const struct hs_acl_selector *selector, struct hs_bytes channel,
+			    bool is_pattern)
+{
+	if (selector->all_channels)
+		return true;
+	for (size_t i = 0; i < selector->channels.count; i++) {
+		struct hs_bytes pattern = {selector->channels.at[i].text,
+					   selector->channels.at[i].len};
+
+		if (is_pattern ? hs_bytes_equal(pattern, channel)
+			       : hs_glob_match(pattern, channel, false))
+			return true;
+	}
+	return false;
+}
+
+bool hs_acl_may_channel(const struct hs_acl_user *user, struct hs_bytes channel, bool is_pattern)
+{
+	for (size_t i = 0; i < user->selectors_count; i++) {
+		if (channel_allowed(&user->selectors[i], channel, is_pattern))
+			return true;
+	}
+	return false;
+}
+
+/* The commands that say something to a channel or want to hear it; giving one up is free. */
+static const struct {
+	const char *name;
+	bool is_pattern;
+	bool all; /* every argument is a channel, not just the first */
+} speakers[] = {
+	{"publish", false, false},   {"spublish", false, false}, {"subscribe", false, true},
+	{"ssubscribe", false, true}, {"psubscribe", true, true},
+};
+
+static size_t forbidden_channel(const struct hs_acl_selector *selector,
+				const struct hs_command *command, size_t argc,
+				const struct hs_bytes *argv)
+{
+	size_t i = 0;
+
+	/* Only a few commands begin with these letters. */
+	if (command->name[0] != 'p' && command->name[0] != 's')
+		return 0;
+	while (strcmp(speakers[i].name, command->name) != 0) {
+		if (++i == sizeof speakers / sizeof *speakers)
+			return 0;
+	}
+	for (size_t at = 1; at < (speakers[i].all ? argc : 2); at++) {
+		if (!channel_allowed(selector, argv[at], speakers[i].is_pattern))
+			return at;
+	}
+	return 0;
+}
+
+/* --- all of it --- */
+
+/* SORT follows patterns to other keys: that takes the right to read them all. */
+static enum hs_acl_verdict check_sort(size_t argc, const struct hs_bytes *argv, size_t *at)
+{
+	for (size_t i = 2; i + 1 < argc; i++) {
+		*at = i + 1;
+		if (hs_bytes_is_word(argv[i], "by") &&
+		    memchr(argv[i + 1].data, '*', argv[i + 1].len))
+			return HS_ACL_SORT_BY;
+		if (hs_bytes_is_word(argv[i], "get"))
+			return HS_ACL_SORT_GET;
+		if (hs_bytes_is_word(argv[i], "by") || hs_bytes_is_word(argv[i], "store"))
+			i++;
+		else if (hs_bytes_is_word(argv[i], "limit"))
+			i += 2;
+	}
+	return HS_ACL_OK;
+}
+
+static enum hs_acl_verdict check_one(const struct hs_acl_user *user,
+				     const struct hs_acl_selector *selector,
+				     const struct hs_command *command, size_t argc,
+				     const struct hs_bytes *argv, size_t *at)
+{
+	*at = 0;
+	if (!command_allowed(selector, command, argc, argv))
+		return HS_ACL_COMMAND;
+	if (!selector->all_keys && !keys_allowed(user, selector, command, argc, argv, at))
+		return HS_ACL_KEY;
+	if (!selector->all_channels) {
+		*at = forbidden_channel(selector, command, argc, argv);
+		if (*at > 0)
+			return HS_ACL_CHANNEL;
+	}
+	if (selector->all_keys || !is_sort(command) || all_keys_allowed(selector, HS_ACL_READ))
+		return HS_ACL_OK;
+	return check_sort(argc, argv, at);
+}
+
+enum hs_acl_verdict hs_acl_check(const struct hs_acl_user *user, const struct hs_command *command,
+				 size_t argc, const struct hs_bytes *argv, size_t *at)
+{
+	enum hs_acl_verdict heaviest = HS_ACL_COMMAND;
+
+	*at = 0;
+	for (size_t i = 0; i < user->selectors_count; i++) {
+		size_t here;
+		enum hs_acl_verdict verdict =
+			check_one(user, &user->selectors[i], command, argc, argv, &here);
+
+		if (verdict == HS_ACL_OK)
+			return HS_ACL_OK;
+		if (verdict > heaviest || (verdict == heaviest && here > *at)) {
+			heaviest = verdict;
+			*at = here;
+		}
+	}
+	return heaviest;
+}
