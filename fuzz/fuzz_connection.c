@@ -151,6 +151,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct hs_sim_world_options options = hs_sim_world_defaults(1);
 	struct person people[CLIENTS] = {0};
 	struct hs_sim_world *world;
+	struct hs_acl *users;
 
 	if (size < 1)
 		return 0;
@@ -159,10 +160,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	options.engine.refuses = data[0] & 32;
 	options.engine.bytes_max = STORE_BYTES_MAX;
 	options.workers = data[0] & 4 ? 2 : 1;
-	options.core.requirepass = data[0] & 8 ? "secret" : "";
+	users = hs_acl_create_open(data[0] & 8 ? "secret" : "");
+	options.core.acl = users;
 	options.core.slowlog_us = data[0] & 16 ? 0 : -1;
 	options.core.output_bytes_max = OUTPUT_BYTES_MAX;
 	world = hs_sim_world_create(&options);
+	hs_acl_drop(&users);
 	for (uint32_t i = 0; i < CLIENTS; i++)
 		connect(world, &people[i], i);
 	if (data[0] & 128)

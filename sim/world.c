@@ -443,10 +443,10 @@ struct hs_sim_world_options hs_sim_world_defaults(uint64_t seed)
 			},
 		.core =
 			{
-				.requirepass = "",
 				.output_bytes_max = 64 * HS_MIB,
 				.slowlog_us = 10000,
 				.slowlog_len_max = 128,
+				.acllog_len_max = 128,
 			},
 		.peer_us_max = 50,
 		.news_us_max = 50,

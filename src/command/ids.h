@@ -34,6 +34,9 @@
 	X(CLUSTER_REPLICATE) X(CLUSTER_RESET) X(CLUSTER_SAVECONFIG)                                \
 	X(CLUSTER_SET_CONFIG_EPOCH) X(CLUSTER_SETSLOT) X(CLUSTER_SHARDS) X(CLUSTER_SLAVES)         \
 	X(CLUSTER_SLOTS) X(READONLY) X(READWRITE)                                                  \
+	/* users */                                                                                \
+	X(ACL) X(ACL_CAT) X(ACL_DELUSER) X(ACL_DRYRUN) X(ACL_GENPASS) X(ACL_GETUSER) X(ACL_HELP)   \
+	X(ACL_LIST) X(ACL_LOAD) X(ACL_LOG) X(ACL_SAVE) X(ACL_SETUSER) X(ACL_USERS) X(ACL_WHOAMI)   \
 	/* server */                                                                               \
 	X(COMMAND) X(COMMAND_COUNT) X(COMMAND_DOCS) X(COMMAND_GETKEYS)                             \
 	X(COMMAND_GETKEYSANDFLAGS) X(COMMAND_HELP) X(COMMAND_INFO) X(COMMAND_LIST) X(CONFIG) X(CONFIG_GET) X(CONFIG_HELP)                     \

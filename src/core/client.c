@@ -164,8 +164,8 @@ static void describe_flags(const struct hs_core *core, const struct hs_session *
 }
 
 /* One line of CLIENT LIST, in Redis's fields and order, with the worker behind them. */
-static void describe(const struct hs_core *core, const struct hs_session *session,
-		     struct hs_buf *text)
+void hs_client_describe(const struct hs_core *core, const struct hs_session *session,
+			struct hs_buf *text)
 {
 	size_t unsent = session->out.len + session->sending_bytes + session->held_bytes;
 
@@ -182,9 +182,10 @@ static void describe(const struct hs_core *core, const struct hs_session *sessio
 		      session->out.cap, session->out.len, unsent, session->sending_bytes,
 		      sizeof *session + session->in.cap + session->out.cap + unsent);
 	hs_buf_printf(text,
-		      "events=r cmd=%s user=default redir=%lld resp=%d lib-name=%s lib-ver=%s "
+		      "events=r cmd=%s user=%s redir=%lld resp=%d lib-name=%s lib-ver=%s "
 		      "worker=%u\n",
 		      session->last_command ? session->last_command->name : "NULL",
+		      hs_acl_user_name(session->user).data,
 		      session->tracker ? (long long)session->tracker->redirect : -1LL,
 		      session->resp, session->lib_name ? session->lib_name : "",
 		      session->lib_ver ? session->lib_ver : "", core->world.worker);
@@ -197,7 +198,7 @@ void hs_local_client_info(struct hs_core *core, struct hs_session *session,
 	struct hs_buf text = {0};
 
 	(void)command, (void)argc, (void)argv;
-	describe(core, session, &text);
+	hs_client_describe(core, session, &text);
 	hs_reply_verbatim(reply, hs_buf_bytes(&text));
 	hs_buf_deinit(&text);
 }
@@ -258,8 +259,8 @@ bool hs_client_parse_list(struct hs_client_filter *filter, size_t argc, const st
 	return argc == 2 || refuse(reply, "ERR syntax error");
 }
 
-static bool parse_kill_option(struct hs_client_filter *filter, const struct hs_bytes *pair,
-			      uint64_t caller, struct hs_reply *reply)
+static bool parse_kill_option(const struct hs_core *core, struct hs_client_filter *filter,
+			      const struct hs_bytes *pair, uint64_t caller, struct hs_reply *reply)
 {
 	struct hs_bytes value = pair[1];
 	int64_t id;
@@ -275,10 +276,11 @@ static bool parse_kill_option(struct hs_client_filter *filter, const struct hs_b
 	} else if (hs_bytes_is_word(pair[0], "laddr")) {
 		filter->local_address = value;
 	} else if (hs_bytes_is_word(pair[0], "user")) {
-		if (!hs_bytes_equal(value, HS_LIT("default"))) {
-			if (reply)
-				hs_reply_errorf(reply, "ERR No such user '%.*s'", (int)value.len,
-						value.data);
+		filter->user = value;
+		/* Whoever is asked later finds nobody, should the user be gone by then. */
+		if (reply && !hs_acl_find(core->acl, value)) {
+			hs_reply_errorf(reply, "ERR No such user '%.*s'", (int)value.len,
+					value.data);
 			return false;
 		}
 	} else if (hs_bytes_is_word(pair[0], "skipme")) {
@@ -294,8 +296,8 @@ static bool parse_kill_option(struct hs_client_filter *filter, const struct hs_b
 	return true;
 }
 
-bool hs_client_parse_kill(struct hs_client_filter *filter, size_t argc, const struct hs_bytes *argv,
-			  uint64_t caller, struct hs_reply *reply)
+bool hs_client_parse_kill(const struct hs_core *core, struct hs_client_filter *filter, size_t argc,
+			  const struct hs_bytes *argv, uint64_t caller, struct hs_reply *reply)
 {
 	*filter = (struct hs_client_filter){.skip_id = caller};
 	if (argc == 3) {
@@ -306,7 +308,7 @@ bool hs_client_parse_kill(struct hs_client_filter *filter, size_t argc, const st
 	if (argc % 2 != 0)
 		return refuse(reply, "ERR syntax error");
 	for (size_t i = 2; i < argc; i += 2) {
-		if (!parse_kill_option(filter, argv + i, caller, reply))
+		if (!parse_kill_option(core, filter, argv + i, caller, reply))
 			return false;
 	}
 	return true;
@@ -333,6 +335,8 @@ static bool matches(const struct hs_client_filter *filter, const struct hs_sessi
 		return false;
 	if (filter->address.data && !hs_bytes_equal(filter->address, hs_bytes_of(session->address)))
 		return false;
+	if (filter->user.data && !hs_bytes_equal(filter->user, hs_acl_user_name(session->user)))
+		return false;
 	return !filter->local_address.data ||
 	       hs_bytes_equal(filter->local_address, hs_bytes_of(session->local_address));
 }
@@ -345,7 +349,7 @@ void hs_client_list(struct hs_core *core, const struct hs_client_filter *filter,
 		const struct hs_session *session = hs_list_entry(link, struct hs_session, all);
 
 		if (matches(filter, session))
-			describe(core, session, text);
+			hs_client_describe(core, session, text);
 	}
 }
 

@@ -24,6 +24,8 @@ struct hs_core *hs_core_create(const struct hs_core_world *world,
 	core->slowlog = hs_slowlog_create();
 	core->self = hs_session_create_self();
 	core->tracking = hs_tracking_create(world->seed);
+	core->acl_log = hs_acl_log_create();
+	hs_users_adopt(core, options->acl);
 	return core;
 }
 
@@ -38,12 +40,15 @@ void hs_core_destroy(struct hs_core **pointer)
 	hs_mem_free(&core->self);
 	hs_mem_free(&core->ids);
 	hs_slowlog_destroy(&core->slowlog);
+	hs_acl_log_destroy(&core->acl_log);
+	hs_acl_drop(&core->acl);
 	hs_mem_free(pointer);
 }
 
 void hs_core_configure(struct hs_core *core, const struct hs_core_options *options)
 {
 	core->options = *options;
+	hs_users_adopt(core, options->acl);
 }
 
 void hs_core_learn(struct hs_core *core, const struct hs_learned *learned)
@@ -126,7 +131,7 @@ static size_t run_input(struct hs_core *core, struct hs_session *session, const 
 			hs_step_batch_end(core);
 
 		int64_t used = hs_wire_request_parse(&session->parser, data + at, len - at,
-						     session->authenticated);
+						     hs_users_let_in(core, session));
 
 		if (used == 0)
 			break;

@@ -12,6 +12,7 @@
 #ifndef HS_CORE_CORE_H
 #define HS_CORE_CORE_H
 
+#include "acl/acl.h"
 #include "base/buf.h"
 #include "base/check.h"
 #include "base/counter.h"
@@ -54,12 +55,13 @@ struct hs_core_calls {
 };
 
 /* Options that may change while running: a new struct is handed in whole (hs_core_configure). The
- * strings are the caller's and outlive the core's use of them. */
+ * core holds the users as long as it needs them. */
 struct hs_core_options {
-	const char *requirepass;   /* "": none */
+	const struct hs_acl *acl;  /* the users; NULL: whoever comes may do everything */
 	uint64_t output_bytes_max; /* unsent bytes at which a client is cut off */
 	int64_t slowlog_us;	   /* log commands slower than this; negative: none */
 	uint32_t slowlog_len_max;
+	uint32_t acllog_len_max;    /* entries of ACL LOG */
 	uint32_t idle_s_max;	    /* close clients idle for longer; 0: never */
 	uint64_t tracking_keys_max; /* of all workers, who share it evenly; 0: no limit */
 	/* What CLUSTER says where clients reach us; "" and 0: where they are connected. */

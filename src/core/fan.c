@@ -144,7 +144,7 @@ void hs_fan_all(struct hs_core *core, struct hs_session *session, const struct h
 	hs_request_keep_args(request, argc, argv);
 	if (parts == 0)
 		hs_reply_error(&reply, HS_CLUSTERDOWN);
-	if (parts == 0 || (peers && !hs_peer_check(command, argc, argv, &reply))) {
+	if (parts == 0 || (peers && !hs_peer_check(core, command, argc, argv, &reply))) {
 		hs_step_account(core, session, command, argc, argv, 0, true);
 		hs_request_finish(core, request);
 		return;

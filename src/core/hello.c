@@ -15,31 +15,6 @@
 	"AUTH <user> <pass> option can be used to authenticate the client and select the "         \
 	"RESP protocol version at the same time"
 
-/* Takes as long for a near miss as for a far one. */
-static bool same_secret(struct hs_bytes given, const char *secret)
-{
-	size_t len = strlen(secret);
-	unsigned difference = given.len != len;
-
-	for (size_t i = 0; i < given.len; i++)
-		difference |= (unsigned)(given.data[i] ^ secret[len ? i % len : 0]);
-	return difference == 0;
-}
-
-/* Without a password the default user lets anybody in, whatever they say. */
-static bool admit(struct hs_core *core, struct hs_session *session, struct hs_bytes user,
-		  struct hs_bytes password)
-{
-	const char *secret = core->options.requirepass;
-
-	if (!hs_bytes_equal(user, HS_LIT("default")))
-		return false;
-	if (secret[0] != '\0' && !same_secret(password, secret))
-		return false;
-	session->authenticated = true;
-	return true;
-}
-
 void hs_local_auth(struct hs_core *core, struct hs_session *session,
 		   const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
 		   struct hs_reply *reply)
@@ -49,9 +24,9 @@ void hs_local_auth(struct hs_core *core, struct hs_session *session,
 	(void)command;
 	if (argc > 3)
 		hs_reply_error(reply, "ERR syntax error");
-	else if (argc == 2 && core->options.requirepass[0] == '\0')
+	else if (argc == 2 && hs_acl_user_has_nopass(hs_acl_find(core->acl, HS_LIT("default"))))
 		hs_reply_error(reply, NOPASS);
-	else if (!admit(core, session, user, argv[argc - 1]))
+	else if (!hs_users_login(core, session, user, argv[argc - 1], argv[0]))
 		hs_reply_error(reply, WRONGPASS);
 	else
 		hs_reply_ok(reply);
@@ -101,7 +76,7 @@ void hs_local_hello(struct hs_core *core, struct hs_session *session,
 		size_t more = argc - 1 - at;
 
 		if (hs_bytes_is_word(argv[at], "auth") && more >= 2) {
-			if (!admit(core, session, argv[at + 1], argv[at + 2])) {
+			if (!hs_users_login(core, session, argv[at + 1], argv[at + 2], argv[0])) {
 				hs_reply_error(reply, WRONGPASS);
 				return;
 			}
@@ -117,7 +92,7 @@ void hs_local_hello(struct hs_core *core, struct hs_session *session,
 			return;
 		}
 	}
-	if (!session->authenticated) {
+	if (!hs_users_let_in(core, session)) {
 		hs_reply_error(reply, HELLO_NOAUTH);
 		return;
 	}
@@ -139,7 +114,7 @@ void hs_local_reset(struct hs_core *core, struct hs_session *session,
 	session->no_evict = false;
 	session->no_touch = false;
 	session->readonly = false;
-	session->authenticated = core->options.requirepass[0] == '\0';
+	hs_users_reset(core, session);
 	hs_mem_free(&session->name);
 	hs_reply_status(reply, "RESET");
 	hs_multi_unwatch(core, session);

@@ -141,6 +141,15 @@ static void run_function_flush(struct hs_core *core, struct hs_session *session,
 hs_local_run *hs_local_find(enum hs_command_id id)
 {
 	static hs_local_run *const table[HS_CMD_IDS] = {
+		[HS_CMD_ID_ACL_CAT] = hs_local_acl_cat,
+		[HS_CMD_ID_ACL_DRYRUN] = hs_local_acl_dryrun,
+		[HS_CMD_ID_ACL_GETUSER] = hs_local_acl_getuser,
+		[HS_CMD_ID_ACL_HELP] = run_help,
+		[HS_CMD_ID_ACL_LIST] = hs_local_acl_users,
+		[HS_CMD_ID_ACL_LOAD] = hs_local_acl_file,
+		[HS_CMD_ID_ACL_SAVE] = hs_local_acl_file,
+		[HS_CMD_ID_ACL_USERS] = hs_local_acl_users,
+		[HS_CMD_ID_ACL_WHOAMI] = hs_local_acl_whoami,
 		[HS_CMD_ID_ASKING] = hs_local_readonly,
 		[HS_CMD_ID_AUTH] = hs_local_auth,
 		[HS_CMD_ID_CLIENT_CACHING] = hs_local_client_caching,

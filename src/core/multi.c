@@ -162,7 +162,8 @@ void hs_multi_queue(struct hs_core *core, struct hs_session *session,
 	hs_reply_status(reply, "QUEUED");
 }
 
-/* Offsets to pointers, and the commands that need no engine to their replies. */
+/* Offsets to pointers, and the commands that need no engine, or may no longer run, to their replies.
+ */
 static void seal(struct hs_core *core, struct hs_session *session, struct hs_multi *multi)
 {
 	struct hs_reply reply = {.out = &multi->answered, .resp = session->resp};
@@ -173,17 +174,21 @@ static void seal(struct hs_core *core, struct hs_session *session, struct hs_mul
 		struct queued *queued = &multi->queued[i];
 		size_t start = multi->answered.len;
 
-		if (queued->command->place != HS_PLACE_CORE) {
-			if (session->tracker)
-				hs_tracking_read(core, session, queued->command, queued->argc,
-						 multi->args + queued->first);
-			continue;
+		if (!hs_users_refuse_queued(core, session, queued->command, queued->argc,
+					    multi->args + queued->first, &reply)) {
+			if (queued->command->place != HS_PLACE_CORE) {
+				if (session->tracker)
+					hs_tracking_read(core, session, queued->command,
+							 queued->argc, multi->args + queued->first);
+				continue;
+			}
+			hs_local_find(queued->command->id)(core, session, queued->command,
+							   queued->argc,
+							   multi->args + queued->first, &reply);
+			if (multi->answered.len ==
+			    start) /* CLIENT REPLY OFF: every command has its element */
+				hs_reply_ok(&reply);
 		}
-		hs_local_find(queued->command->id)(core, session, queued->command, queued->argc,
-						   multi->args + queued->first, &reply);
-		if (multi->answered.len ==
-		    start) /* CLIENT REPLY OFF: every command has its element */
-			hs_reply_ok(&reply);
 		queued->answered = start + 1;
 		queued->answered_len = multi->answered.len - start;
 	}

@@ -1,5 +1,5 @@
-/* Commands that concern every worker: CLIENT LIST, KILL, PAUSE, UNBLOCK, SLOWLOG. Whoever got the command
- * asks each worker's core, its own included, for its part, and puts the parts together. */
+/* Commands that concern every worker: CLIENT LIST, KILL, PAUSE, UNBLOCK, SLOWLOG, ACL LOG. Whoever got
+ * the command asks each worker's core, its own included, for its part, and puts the parts together. */
 #include "core/session.h"
 #include "core/tracking.h"
 
@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-enum { SLOWLOG_COUNT_DEFAULT = 10 };
+enum { LOG_COUNT_DEFAULT = 10 };
 
 static bool check_slowlog_count(size_t argc, const struct hs_bytes *argv, struct hs_reply *reply)
 {
@@ -23,8 +23,23 @@ static bool check_slowlog_count(size_t argc, const struct hs_bytes *argv, struct
 	return false;
 }
 
-bool hs_peer_check(const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
-		   struct hs_reply *reply)
+/* ACL LOG [count | RESET] */
+static bool check_acl_log(size_t argc, const struct hs_bytes *argv, struct hs_reply *reply)
+{
+	int64_t count;
+
+	if (argc > 3) {
+		hs_users_reply_arity(argv, reply);
+		return false;
+	}
+	if (argc < 3 || hs_bytes_is_word(argv[2], "reset") || hs_num_parse_int(argv[2], &count))
+		return true;
+	hs_reply_error(reply, "ERR value is not an integer or out of range");
+	return false;
+}
+
+bool hs_peer_check(const struct hs_core *core, const struct hs_command *command, size_t argc,
+		   const struct hs_bytes *argv, struct hs_reply *reply)
 {
 	struct hs_client_filter filter;
 	enum hs_pause_mode mode;
@@ -33,10 +48,12 @@ bool hs_peer_check(const struct hs_command *command, size_t argc, const struct h
 	bool error;
 
 	switch (command->id) {
+	case HS_CMD_ID_ACL_LOG:
+		return check_acl_log(argc, argv, reply);
 	case HS_CMD_ID_CLIENT_LIST:
 		return hs_client_parse_list(&filter, argc, argv, reply);
 	case HS_CMD_ID_CLIENT_KILL:
-		return hs_client_parse_kill(&filter, argc, argv, 0, reply);
+		return hs_client_parse_kill(core, &filter, argc, argv, 0, reply);
 	case HS_CMD_ID_CLIENT_PAUSE:
 		return hs_pause_parse(argc, argv, &mode, &timeout_us, reply);
 	case HS_CMD_ID_CLIENT_UNBLOCK:
@@ -59,12 +76,18 @@ void hs_core_peer(struct hs_core *core, struct hs_now now, struct hs_op *op)
 
 	hs_core_set_now(core, now);
 	switch (op->command->id) {
+	case HS_CMD_ID_ACL_LOG:
+		if (op->argc > 2 && hs_bytes_is_word(op->argv[2], "reset"))
+			hs_acl_log_reset(core->acl_log);
+		else
+			hs_acl_log_export(core, op->resp, op->out);
+		break;
 	case HS_CMD_ID_CLIENT_LIST:
 		hs_client_parse_list(&filter, op->argc, op->argv, NULL);
 		hs_client_list(core, &filter, op->out);
 		break;
 	case HS_CMD_ID_CLIENT_KILL:
-		hs_client_parse_kill(&filter, op->argc, op->argv, op->watcher, NULL);
+		hs_client_parse_kill(core, &filter, op->argc, op->argv, op->watcher, NULL);
 		hs_reply_int(&reply, hs_client_kill(core, &filter, op->watcher));
 		break;
 	case HS_CMD_ID_CLIENT_PAUSE:
@@ -120,13 +143,10 @@ static void merge_list(const struct hs_request *request, struct hs_reply *reply)
 	hs_buf_deinit(&text);
 }
 
-static void merge_slowlog(const struct hs_request *request, struct hs_reply *reply)
+static void merge_log(const struct hs_request *request, int64_t count, struct hs_reply *reply)
 {
 	struct hs_bytes *exports = hs_mem_alloc(request->parts_count * sizeof *exports);
-	int64_t count = SLOWLOG_COUNT_DEFAULT;
 
-	if (request->argc > 2)
-		hs_num_parse_int(request->argv[2], &count);
 	for (uint32_t i = 0; i < request->parts_count; i++)
 		exports[i] = hs_buf_bytes(&request->parts[i].out);
 	hs_slowlog_merge(exports, request->parts_count, count < 0 ? SIZE_MAX : (size_t)count,
@@ -134,9 +154,31 @@ static void merge_slowlog(const struct hs_request *request, struct hs_reply *rep
 	hs_mem_release(exports);
 }
 
+static int64_t count_wanted(const struct hs_request *request)
+{
+	int64_t count = LOG_COUNT_DEFAULT;
+
+	if (request->argc > 2)
+		hs_num_parse_int(request->argv[2], &count);
+	return count;
+}
+
+static void merge_acl_log(const struct hs_request *request, struct hs_reply *reply)
+{
+	int64_t count = count_wanted(request);
+
+	if (request->argc > 2 && hs_bytes_is_word(request->argv[2], "reset"))
+		hs_reply_ok(reply);
+	else
+		merge_log(request, count < 0 ? 0 : count, reply);
+}
+
 void hs_peer_merge(struct hs_request *request, struct hs_reply *reply)
 {
 	switch (request->command->id) {
+	case HS_CMD_ID_ACL_LOG:
+		merge_acl_log(request, reply);
+		break;
 	case HS_CMD_ID_CLIENT_LIST:
 		merge_list(request, reply);
 		break;
@@ -149,7 +191,7 @@ void hs_peer_merge(struct hs_request *request, struct hs_reply *reply)
 			hs_reply_error(reply, "ERR No such client");
 		break;
 	case HS_CMD_ID_SLOWLOG_GET:
-		merge_slowlog(request, reply);
+		merge_log(request, count_wanted(request), reply);
 		break;
 	case HS_CMD_ID_CLIENT_PAUSE:
 	case HS_CMD_ID_CLIENT_UNPAUSE:

@@ -98,7 +98,7 @@ struct hs_session *hs_session_create(struct hs_core *core, const struct hs_core_
 	session->connected_us = core->now.mono_us;
 	session->last_active_us = core->now.mono_us;
 	session->resp = 2;
-	session->authenticated = core->options.requirepass[0] == '\0';
+	hs_users_reset(core, session);
 	hs_counter_add(&core->stats.connections, 1);
 	hs_counter_add(&core->stats.sessions, 1);
 	return session;

@@ -17,6 +17,7 @@ struct hs_watches; /* what WATCH watches: core/multi.c */
 struct hs_slowlog;
 struct hs_tracker;  /* what a connection that tracks wants: core/tracking.h */
 struct hs_tracking; /* what a worker knows of all that do */
+struct hs_acl_log;
 
 enum hs_session_reply_mode { HS_REPLY_ON, HS_REPLY_OFF, HS_REPLY_SKIP_NEXT, HS_REPLY_SKIP };
 
@@ -51,6 +52,8 @@ struct hs_session {
 	uint32_t subscriptions;	    /* channels and patterns it hears */
 	uint8_t resp;
 	enum hs_session_reply_mode reply_mode;
+	const struct hs_acl_user *user;	  /* in the core's set */
+	const struct hs_acl_user *limits; /* the same; NULL: it may do everything */
 	bool authenticated;
 	bool no_evict;
 	bool no_touch;
@@ -146,8 +149,11 @@ struct hs_core {
 	struct hs_link request_pool; /* finished requests, kept for the next */
 	uint32_t request_pool_len;
 	uint32_t orphans; /* sessions gone with operations under way */
+	struct hs_acl *acl;
+	bool open; /* the default user is on and has no password: nobody has to say who it is */
 	struct hs_slowlog *slowlog;
 	struct hs_pause pause;
+	struct hs_acl_log *acl_log;
 	struct hs_prng prng;
 	struct hs_now now;     /* of the event being handled */
 	uint64_t idle_scan_us; /* when idle sessions are looked at next */
@@ -287,6 +293,39 @@ hs_local_run hs_local_client_info, hs_local_client_reply, hs_local_client_setnam
 hs_local_run hs_local_cluster, hs_local_readonly;
 hs_local_run hs_local_multi, hs_local_discard, hs_local_unwatch, hs_local_quit;
 
+hs_local_run hs_local_acl_whoami, hs_local_acl_users, hs_local_acl_getuser, hs_local_acl_cat,
+	hs_local_acl_dryrun, hs_local_acl_file;
+
+/* users.c: who a connection is, and what it may. */
+static inline bool hs_users_let_in(const struct hs_core *core, const struct hs_session *session)
+{
+	return session->authenticated || core->open;
+}
+void hs_users_adopt(struct hs_core *core, const struct hs_acl *acl);
+void hs_users_reset(struct hs_core *core, struct hs_session *session); /* as it came */
+/* False: not with this password. `how` is the command that tried. */
+bool hs_users_login(struct hs_core *core, struct hs_session *session, struct hs_bytes name,
+		    struct hs_bytes password, struct hs_bytes how);
+/* Of a session with limits: why it may not run this, perhaps written to `text`; NULL: it may. */
+const char *hs_users_refuse(struct hs_core *core, struct hs_session *session,
+			    const struct hs_command *command, size_t argc,
+			    const struct hs_bytes *argv, char *text, size_t text_size);
+/* The same at EXEC: rules may have changed since the command was queued. True: the error is
+ * written. */
+bool hs_users_refuse_queued(struct hs_core *core, struct hs_session *session,
+			    const struct hs_command *command, size_t argc,
+			    const struct hs_bytes *argv, struct hs_reply *reply);
+void hs_users_reply_arity(const struct hs_bytes *argv, struct hs_reply *reply);
+
+/* acl_log.c: who was refused. `reason` and `context` are literals. */
+struct hs_acl_log *hs_acl_log_create(void);
+void hs_acl_log_destroy(struct hs_acl_log **log);
+void hs_acl_log_add(struct hs_core *core, const struct hs_session *session, const char *reason,
+		    const char *context, struct hs_bytes object, struct hs_bytes user);
+void hs_acl_log_reset(struct hs_acl_log *log);
+void hs_acl_log_export(const struct hs_core *core, int resp,
+		       struct hs_buf *out); /* as slowlog.c's */
+
 /* cluster.c: the slot that CLUSTER COUNTKEYSINSLOT or GETKEYSINSLOT names. Returns what is wrong with
  * the arguments, or NULL. */
 const char *hs_cluster_slot(const struct hs_command *command, const struct hs_bytes *argv,
@@ -306,8 +345,8 @@ bool hs_pause_is_write(const struct hs_command *command);
 
 /* peer.c: commands to which every worker contributes. */
 /* Checks the arguments once, before all are asked; false: the error is written. */
-bool hs_peer_check(const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
-		   struct hs_reply *reply);
+bool hs_peer_check(const struct hs_core *core, const struct hs_command *command, size_t argc,
+		   const struct hs_bytes *argv, struct hs_reply *reply);
 void hs_peer_merge(struct hs_request *request, struct hs_reply *reply);
 
 /* client.c: which sessions CLIENT LIST and CLIENT KILL mean. */
@@ -316,6 +355,7 @@ struct hs_client_filter {
 	size_t ids_count;
 	struct hs_bytes address; /* empty: any */
 	struct hs_bytes local_address;
+	struct hs_bytes user;
 	uint64_t id;	  /* 0: any */
 	uint64_t skip_id; /* 0: none */
 	bool nobody;	  /* a type of which heatsink has no clients */
@@ -324,8 +364,11 @@ struct hs_client_filter {
 /* False: the error is written. `reply` may be NULL when the arguments were checked before. */
 bool hs_client_parse_list(struct hs_client_filter *filter, size_t argc, const struct hs_bytes *argv,
 			  struct hs_reply *reply);
-bool hs_client_parse_kill(struct hs_client_filter *filter, size_t argc, const struct hs_bytes *argv,
-			  uint64_t caller, struct hs_reply *reply);
+bool hs_client_parse_kill(const struct hs_core *core, struct hs_client_filter *filter, size_t argc,
+			  const struct hs_bytes *argv, uint64_t caller, struct hs_reply *reply);
+/* One line of CLIENT LIST. */
+void hs_client_describe(const struct hs_core *core, const struct hs_session *session,
+			struct hs_buf *text);
 /* Writes the error when a name has a space, a line break or worse in it. */
 bool hs_client_name_fits(struct hs_bytes name, struct hs_reply *reply);
 void hs_client_set_name(struct hs_session *session, struct hs_bytes name); /* empty: none */

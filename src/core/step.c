@@ -1,6 +1,6 @@
 /* From a parsed command to whoever runs it.
  *
- * The order of the checks is Redis's (existence, arity, AUTH, transaction, slots), so that the
+ * The order of the checks is Redis's (existence, arity, AUTH, transaction, users' rules, slots), so that the
  * first thing wrong with a command is also the first thing said about it.
  *
  * A read that nothing stands in front of is answered here and now, straight into the session's out
@@ -563,8 +563,9 @@ static void cut_off_browser(struct hs_core *core, struct hs_session *session)
 	hs_session_close(core, session);
 }
 
-/* Whether a command needs a connection to the engine for itself, or may change the one its client
- * shares: it must be the only one of its client under way. */
+/* Whether a command must be the only one of its client under way: because it changes who may do
+ * what, also for what stands behind it; because it needs a connection to the engine for itself, or
+ * may change the one its client shares. */
 static bool must_be_alone(const struct hs_core *core, const struct hs_session *session,
 			  const struct hs_command *command, size_t argc,
 			  const struct hs_bytes *argv)
@@ -572,6 +573,8 @@ static bool must_be_alone(const struct hs_core *core, const struct hs_session *s
 	/* What is read behind it may be kept by the client: not before changes are told. */
 	if (command->id == HS_CMD_ID_CLIENT_TRACKING)
 		return !session->multi;
+	if (command->id == HS_CMD_ID_ACL_SETUSER || command->id == HS_CMD_ID_ACL_DELUSER)
+		return true;
 	if (!core->world.shared_connections)
 		return false;
 	switch (command->id) {
@@ -649,6 +652,19 @@ static const struct hs_command *find_row(struct hs_core *core, struct hs_session
 	return NULL;
 }
 
+/* False: the user's rules forbid it, and it was told so. */
+static bool may_run_it(struct hs_core *core, struct hs_session *session,
+		       const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
+{
+	char text[128];
+	const char *refused =
+		hs_users_refuse(core, session, command, argc, argv, text, sizeof text);
+
+	if (refused)
+		reject(core, session, command, refused);
+	return !refused;
+}
+
 /* False: not now, its client has others under way, or clients are paused. */
 static bool dispatch(struct hs_core *core, struct hs_session *session, size_t argc,
 		     const struct hs_bytes *argv)
@@ -667,7 +683,7 @@ static bool dispatch(struct hs_core *core, struct hs_session *session, size_t ar
 		reject(core, session, command, text);
 		return true;
 	}
-	if (!session->authenticated && !may_precede_auth(command)) {
+	if (!hs_users_let_in(core, session) && !may_precede_auth(command)) {
 		reject(core, session, command, "NOAUTH Authentication required.");
 		return true;
 	}
@@ -682,6 +698,9 @@ static bool dispatch(struct hs_core *core, struct hs_session *session, size_t ar
 		reject(core, session, command, "ERR Command not allowed inside a transaction");
 		return true;
 	}
+
+	if (session->limits && !may_run_it(core, session, command, argc, argv))
+		return true;
 
 	int slot_state = shared_slot(command, argc, argv, &slot);
 

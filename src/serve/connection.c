@@ -159,6 +159,8 @@ static void on_read(uv_stream_t *stream, ssize_t len, const uv_buf_t *buffer)
 
 	if (len == 0 || !connection->session)
 		return;
+	if (!hs_mpsc_empty(&connection->worker->mail))
+		hs_worker_read_mail(connection->worker);
 	if (len == UV_EOF)
 		take_end(connection);
 	else if (len < 0)

@@ -31,7 +31,8 @@ static void config_get(struct hs_host *host, const struct hs_op *op, struct hs_r
 
 		while (asked < op->argc && !hs_glob_match(op->argv[asked], name, true))
 			asked++;
-		if (asked == op->argc)
+		/* As in Redis, users are ACL's to show. */
+		if (asked == op->argc || option->kind == HS_OPTION_USERS)
 			continue;
 		value.len = 0;
 		hs_option_format(host->options, option, &value);
@@ -111,6 +112,13 @@ static const char *named_for_tls(const struct hs_op *op)
 	return NULL;
 }
 
+static bool may_name(struct hs_bytes name)
+{
+	const struct hs_option *option = hs_option_find(name);
+
+	return option && option->kind != HS_OPTION_USERS;
+}
+
 /* All or nothing, as Redis 7: the pairs are tried on a copy. */
 static void config_set(struct hs_host *host, const struct hs_op *op, struct hs_reply *reply)
 {
@@ -120,7 +128,7 @@ static void config_set(struct hs_host *host, const struct hs_op *op, struct hs_r
 	char why[640] = "";
 
 	for (size_t i = 2; i < op->argc; i += 2) {
-		if (i + 1 < op->argc && hs_option_find(op->argv[i]))
+		if (i + 1 < op->argc && may_name(op->argv[i]))
 			continue;
 		hs_reply_errorf(reply,
 				"ERR Unknown option or number of arguments for CONFIG SET - '%.*s'",
@@ -139,6 +147,8 @@ static void config_set(struct hs_host *host, const struct hs_op *op, struct hs_r
 			snprintf(why, sizeof why, "can't set immutable config");
 		} else if (hs_option_set(&changed, option, op->argv[i + 1], why, sizeof why) < 0) {
 			failed = option->name;
+		} else if (strcmp(option->name, "requirepass") == 0) {
+			hs_options_secure_default(&changed);
 		}
 	}
 	if (!failed && hs_options_check(&changed, why, sizeof why) < 0)
@@ -177,6 +187,16 @@ static void config_resetstat(struct hs_host *host, struct hs_reply *reply)
 	hs_reply_ok(reply);
 }
 
+/* As the file has them: what ACL SETUSER changed and CONFIG REWRITE did not keep is gone. */
+static void reload_users(struct hs_host *host, struct hs_options *changed,
+			 const struct hs_options *fresh)
+{
+	if (hs_acl_same(changed->users, fresh->users))
+		return;
+	hs_options_set_users(changed, hs_acl_hold(fresh->users));
+	hs_log(host->log, HS_LOG_INFO, "SIGHUP: users changed");
+}
+
 /* The options as they would be after a restart. They are the caller's either way. */
 static int read_again(struct hs_host *host, struct hs_options *fresh,
 		      struct hs_tls_context **context, char *error, size_t error_size)
@@ -206,6 +226,10 @@ static void take_over(struct hs_host *host, const struct hs_options *fresh,
 
 		if (option->kind == HS_OPTION_FIXED)
 			continue;
+		if (option->kind == HS_OPTION_USERS) {
+			reload_users(host, changed, fresh);
+			continue;
+		}
 		old_value.len = 0;
 		new_value.len = 0;
 		hs_option_format(host->options, option, &old_value);
@@ -301,6 +325,11 @@ void hs_host_answer(struct hs_host *host, struct hs_op *op)
 	struct hs_reply reply = {.out = op->out, .resp = op->resp};
 
 	switch (op->command->id) {
+	case HS_CMD_ID_ACL_DELUSER:
+	case HS_CMD_ID_ACL_GENPASS:
+	case HS_CMD_ID_ACL_SETUSER:
+		hs_acl_answer(host, op);
+		break;
 	case HS_CMD_ID_CONFIG_GET:
 		config_get(host, op, &reply);
 		break;

@@ -1,4 +1,4 @@
-/* What the process answers for all its workers: CONFIG, INFO, SHUTDOWN. The control thread's
+/* What the process answers for all its workers: CONFIG, INFO, SHUTDOWN, changes of users. The control thread's
  * (control.h), but for the few fields that say otherwise. */
 #ifndef HS_SERVE_HOST_H
 #define HS_SERVE_HOST_H
@@ -80,6 +80,9 @@ void hs_host_publish(struct hs_host *host);
 void hs_host_publish_live(struct hs_host *host); /* to the main thread alone */
 /* SIGHUP: reads the file again, takes over what may change while running, says what may not. */
 void hs_host_reload(struct hs_host *host);
+
+/* acl_command.c: ACL SETUSER, DELUSER, GENPASS. */
+void hs_acl_answer(struct hs_host *host, struct hs_op *op);
 
 /* heat_command.c: HEAT. */
 void hs_heat_answer(struct hs_host *host, struct hs_op *op);

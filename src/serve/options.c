@@ -309,6 +309,14 @@ const struct hs_option hs_option_table[] = {
 	 .live = true,
 	 .argument = "PASSWORD",
 	 .help = "Clients must AUTH with it; empty for none."},
+	{.name = "user",
+	 .kind = HS_OPTION_USERS,
+	 .fallback = "",
+	 .offset = AT(users),
+	 .live = true,
+	 .argument = "NAME RULE...",
+	 .help = "A user and what it may do, in the rules of Redis's ACL; once for each user. See "
+		 "docs/ACL.md."},
 	{.name = "protected-mode",
 	 .kind = HS_OPTION_BOOL,
 	 .fallback = "yes",
@@ -395,6 +403,15 @@ const struct hs_option hs_option_table[] = {
 	 .argument = "N",
 	 .help = "Keys that CLIENT TRACKING remembers in all, shared evenly by the workers; beyond "
 		 "it keys are forgotten and their readers told so. 0: no limit."},
+	{.name = "acllog-max-len",
+	 .kind = HS_OPTION_INT,
+	 .fallback = "128",
+	 .offset = AT(acllog_max_len),
+	 .min = 0,
+	 .max = 1000000,
+	 .live = true,
+	 .argument = "N",
+	 .help = "Entries ACL LOG keeps for each worker."},
 	{.name = "log-level",
 	 .kind = HS_OPTION_WORD,
 	 .fallback = "info",
@@ -463,10 +480,11 @@ void hs_options_init(struct hs_options *options)
 	char error[128];
 
 	memset(options, 0, sizeof *options);
+	options->users = hs_acl_create();
 	for (size_t i = 0; i < hs_option_count; i++) {
 		const struct hs_option *option = &hs_option_table[i];
 
-		if (option->kind == HS_OPTION_FIXED)
+		if (option->kind == HS_OPTION_FIXED || option->kind == HS_OPTION_USERS)
 			continue;
 		hs_check(hs_option_set(options, option, hs_bytes_of(option->fallback), error,
 				       sizeof error) == 0);
@@ -481,11 +499,13 @@ void hs_options_deinit(struct hs_options *options)
 		if (option->kind != HS_OPTION_FIXED && option->kind == HS_OPTION_TEXT)
 			hs_mem_free(text_at(options, option));
 	}
+	hs_acl_drop(&options->users);
 }
 
 void hs_options_copy(struct hs_options *to, const struct hs_options *from)
 {
 	*to = *from;
+	to->users = hs_acl_hold(from->users);
 	for (size_t i = 0; i < hs_option_count; i++) {
 		const struct hs_option *option = &hs_option_table[i];
 
@@ -592,6 +612,9 @@ int hs_option_set(struct hs_options *options, const struct hs_option *option, st
 			return HS_EINVAL;
 		}
 		break;
+	case HS_OPTION_USERS:
+		snprintf(error, error_size, "users are changed one by one: ACL SETUSER");
+		return HS_EINVAL;
 	case HS_OPTION_FIXED:
 		if (hs_bytes_equal(value, hs_bytes_of(option->fallback)))
 			return 0;
@@ -627,6 +650,8 @@ void hs_option_format(const struct hs_options *options, const struct hs_option *
 			hs_buf_append_bytes(text, hs_bytes_of(*text_at(options, option)));
 		else
 			format_word(option->words, *number_at(options, option), text);
+		break;
+	case HS_OPTION_USERS:
 		break;
 	case HS_OPTION_FIXED:
 		hs_buf_append_bytes(text, hs_bytes_of(option->fallback));
@@ -705,6 +730,17 @@ static bool is_host(const char *text)
 				  "0123456789.-_")] == '\0');
 }
 
+/* Whoever connects is let in. */
+static bool lets_anybody_in(const struct hs_options *options)
+{
+	struct hs_acl *acl = hs_options_acl(options);
+	const struct hs_acl_user *user = hs_acl_find(acl, HS_LIT("default"));
+	bool open = hs_acl_user_is_on(user) && hs_acl_user_has_nopass(user);
+
+	hs_acl_drop(&acl);
+	return open;
+}
+
 int hs_options_check(const struct hs_options *options, char *error, size_t error_size)
 {
 	char list[1024];
@@ -727,7 +763,7 @@ int hs_options_check(const struct hs_options *options, char *error, size_t error
 			snprintf(error, error_size, "bind '%s' is not an address", address);
 			return HS_EINVAL;
 		}
-		if (options->protected_mode && options->requirepass[0] == '\0') {
+		if (options->protected_mode && lets_anybody_in(options)) {
 			snprintf(error, error_size,
 				 "bind %s would let anybody on the network in: set requirepass, "
 				 "or protected-mode no",

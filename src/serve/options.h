@@ -3,6 +3,7 @@
 #ifndef HS_SERVE_OPTIONS_H
 #define HS_SERVE_OPTIONS_H
 
+#include "acl/acl.h"
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/check.h"
@@ -52,6 +53,7 @@ struct hs_options {
 	int64_t store_size;
 	int64_t log_size;
 	char *requirepass;
+	struct hs_acl *users; /* of `user` lines and ACL SETUSER; held */
 	int64_t protected_mode;
 	int64_t maxclients;
 	int64_t output_limit;
@@ -62,6 +64,7 @@ struct hs_options {
 	int64_t slowlog_slower_than;
 	int64_t slowlog_max_len;
 	int64_t tracking_table_max_keys;
+	int64_t acllog_max_len;
 	int64_t log_level; /* enum hs_log_level */
 	char *cluster_announce_ip;
 	int64_t cluster_announce_port;
@@ -75,6 +78,7 @@ enum hs_option_kind {
 	HS_OPTION_BOOL, /* yes, no */
 	HS_OPTION_WORD, /* one of `words` */
 	HS_OPTION_TEXT,
+	HS_OPTION_USERS, /* a line for each user: options_users.c. No text of its own */
 	HS_OPTION_FIXED, /* a name of Redis's that clients ask for; always its default here */
 };
 
@@ -120,6 +124,20 @@ int hs_options_parse(struct hs_options *options, int argc, char **argv, char *er
 		     size_t error_size) HS_MUSTCHECK;
 /* What is right one by one and wrong together: an open address without a password. */
 int hs_options_check(const struct hs_options *options, char *error, size_t error_size) HS_MUSTCHECK;
+
+/* options_users.c: users. */
+struct hs_acl *hs_options_acl(const struct hs_options *options); /* all; the caller holds it */
+void hs_options_set_users(struct hs_options *options, struct hs_acl *users);	/* takes it over */
+void hs_options_put_user(struct hs_options *options, struct hs_acl_user *user); /* likewise */
+/* The options' requirepass for a default user that has a line of its own. */
+void hs_options_secure_default(struct hs_options *options);
+/* The engine may have commands that our table has not. */
+bool hs_options_any_command(const struct hs_options *options);
+/* "alice on >secret +@all": adds to `users`, in which each name is once. */
+int hs_options_add_user(const struct hs_options *options, struct hs_acl **users, const char *line,
+			char *error, size_t error_size) HS_MUSTCHECK;
+void hs_options_overlay_users(struct hs_options *options, const struct hs_acl *users);
+void hs_options_format_user(const struct hs_acl_user *user, struct hs_buf *text); /* a line */
 
 /* Whether an address, as written, can be reached from this machine alone. */
 bool hs_options_is_loopback(const char *address);

@@ -5,6 +5,7 @@
 #include "serve/options.h"
 
 #include "base/err.h"
+#include "base/limits.h"
 #include "base/mem.h"
 #include "wire/request.h"
 
@@ -17,7 +18,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LINE_BYTES_MAX = 4096 };
+/* A user with the longest rules, every byte of them escaped, has room. */
+enum { LINE_BYTES_MAX = 36 * 1024 };
+
+_Static_assert((size_t)LINE_BYTES_MAX > HS_ACL_USER_BYTES_MAX * 4 + 64, "a user is one line");
 
 /* One line as name and value, the words of a value joined by single spaces. Returns 1 for a
  * directive, 0 for an empty or comment line, HS_EINVAL for unbalanced quotes. Lines are split as
@@ -79,9 +83,58 @@ static int set_named(struct hs_options *options, const char *name, struct hs_byt
 	return status;
 }
 
+/* Lines about users wait for those about everything else: the engine says which commands there may
+ * be. */
+struct waiting {
+	struct hs_buf lines; /* each: its number, as an int; the text; a zero */
+};
+
+static void put_off(struct waiting *waiting, int number, const char *line)
+{
+	hs_buf_append(&waiting->lines, &number, sizeof number);
+	hs_buf_append(&waiting->lines, line, strlen(line) + 1);
+}
+
+/* The value of a line whose name stands at its beginning. */
+static const char *behind_name(const char *line)
+{
+	line += strspn(line, " \t\r\n\v\f");
+	return line + strcspn(line, " \t\r\n\v\f");
+}
+
+static int load_users(struct hs_options *options, const char *path, const struct waiting *waiting,
+		      char *error, size_t error_size)
+{
+	struct hs_acl *users = hs_acl_create();
+	char why[512];
+	int status = 0;
+
+	for (size_t at = 0; at < waiting->lines.len && status == 0;) {
+		const char *line = waiting->lines.data + at + sizeof(int);
+		int number;
+
+		memcpy(&number, waiting->lines.data + at, sizeof number);
+		status = hs_options_add_user(options, &users, behind_name(line), why, sizeof why);
+		if (status < 0)
+			snprintf(error, error_size, "%s:%d: %s", path, number, why);
+		at += sizeof number + strlen(line) + 1;
+	}
+	if (status == 0)
+		hs_options_overlay_users(options, users);
+	hs_acl_drop(&users);
+	return status;
+}
+
+static bool is_user(const char *name)
+{
+	const struct hs_option *option = hs_option_find(hs_bytes_of(name));
+
+	return option && option->kind == HS_OPTION_USERS;
+}
+
 /* Line `number` of a file, and what is wrong with it. */
 static int load_line(struct hs_options *options, const char *path, int number, const char *line,
-		     char *error, size_t error_size)
+		     struct waiting *waiting, char *error, size_t error_size)
 {
 	struct hs_buf name = {0}, value = {0};
 	char why[512] = "";
@@ -99,6 +152,8 @@ static int load_line(struct hs_options *options, const char *path, int number, c
 	if (status == 1 && strcmp(name.data, "config") == 0) {
 		snprintf(why, sizeof why, "'config' names a file to read, and cannot stand in one");
 		status = HS_EINVAL;
+	} else if (status == 1 && is_user(name.data)) {
+		put_off(waiting, number, line);
 	} else if (status == 1) {
 		status = set_named(options, name.data, hs_buf_bytes(&value), why, sizeof why);
 	}
@@ -106,23 +161,27 @@ static int load_line(struct hs_options *options, const char *path, int number, c
 		snprintf(error, error_size, "%s:%d: %s", path, number, why);
 	hs_buf_deinit(&name);
 	hs_buf_deinit(&value);
-	return status;
+	return status < 0 ? status : 0;
 }
 
 int hs_options_load(struct hs_options *options, const char *path, char *error, size_t error_size)
 {
 	FILE *file = fopen(path, "r");
+	struct waiting waiting = {0};
 	char line[LINE_BYTES_MAX];
 	int number = 0, status = 0;
 
 	while (file && status == 0 && fgets(line, sizeof line, file))
-		status = load_line(options, path, ++number, line, error, error_size);
+		status = load_line(options, path, ++number, line, &waiting, error, error_size);
 	if (!file || (status == 0 && ferror(file))) {
 		snprintf(error, error_size, "cannot read %s: %s", path, strerror(errno));
 		status = HS_EIO;
 	}
+	if (status == 0)
+		status = load_users(options, path, &waiting, error, error_size);
 	if (file)
 		fclose(file);
+	hs_buf_deinit(&waiting.lines);
 	return status;
 }
 
@@ -178,9 +237,28 @@ static int replace_file(const char *path, struct hs_bytes text)
 	return HS_EIO;
 }
 
+/* A user's line becomes the user of now, or goes when there is none any more. */
+static void rewrite_user(struct hs_acl **left, const char *line, struct hs_buf *text)
+{
+	struct hs_buf name = {0}, value = {0};
+	const struct hs_acl_user *user = NULL;
+
+	if (split_line(behind_name(line), &name, &value) == 1)
+		user = hs_acl_find(*left, hs_buf_bytes(&name));
+	if (user) {
+		struct hs_acl *others = hs_acl_without(*left, hs_buf_bytes(&name));
+
+		hs_options_format_user(user, text);
+		hs_acl_drop(left);
+		*left = others;
+	}
+	hs_buf_deinit(&name);
+	hs_buf_deinit(&value);
+}
+
 /* The file's lines, with the values of now where an option is set. */
 static int rewrite_lines(const struct hs_options *options, FILE *file, bool *written,
-			 struct hs_buf *text)
+			 struct hs_acl **users, struct hs_buf *text)
 {
 	struct hs_buf name = {0}, value = {0};
 	char line[LINE_BYTES_MAX];
@@ -190,7 +268,9 @@ static int rewrite_lines(const struct hs_options *options, FILE *file, bool *wri
 
 		if (split_line(line, &name, &value) == 1)
 			option = hs_option_find(hs_bytes_of(name.data));
-		if (!option)
+		if (option && option->kind == HS_OPTION_USERS)
+			rewrite_user(users, line, text);
+		else if (!option)
 			hs_buf_append_bytes(text, hs_bytes_of(line));
 		else if (!written[option - hs_option_table])
 			append_setting(options, option, text);
@@ -210,16 +290,20 @@ int hs_options_rewrite(const struct hs_options *options, char *error, size_t err
 	/* Where a link leads, so that it stays one. */
 	FILE *file = realpath(options->config, path) ? fopen(path, "r") : NULL;
 	bool *written = hs_mem_zalloc(hs_option_count * sizeof *written);
+	struct hs_acl *users = hs_acl_hold(options->users); /* those not written yet */
 	struct hs_buf text = {0};
-	int status = file ? rewrite_lines(options, file, written, &text) : HS_EIO;
+	int status = file ? rewrite_lines(options, file, written, &users, &text) : HS_EIO;
 
 	for (size_t i = 0; i < hs_option_count && status == 0; i++) {
 		const struct hs_option *option = &hs_option_table[i];
 
 		if (!written[i] && option->kind != HS_OPTION_FIXED &&
-		    strcmp(option->name, "config") != 0 && !is_default(options, option))
+		    option->kind != HS_OPTION_USERS && strcmp(option->name, "config") != 0 &&
+		    !is_default(options, option))
 			append_setting(options, option, &text);
 	}
+	for (size_t i = 0; i < hs_acl_count(users); i++)
+		hs_options_format_user(hs_acl_at(users, i), &text);
 	if (status == 0)
 		status = replace_file(path, hs_buf_bytes(&text));
 	if (status < 0)
@@ -228,19 +312,21 @@ int hs_options_rewrite(const struct hs_options *options, char *error, size_t err
 	if (file)
 		fclose(file);
 	hs_buf_deinit(&text);
+	hs_acl_drop(&users);
 	hs_mem_free(&written);
 	return status;
 }
 
-int hs_options_parse(struct hs_options *options, int argc, char **argv, char *error,
-		     size_t error_size)
+/* One pass over the flags: those that are about users, or all others. */
+static int parse_flags(struct hs_options *options, int argc, char **argv, struct hs_acl **users,
+		       char *error, size_t error_size)
 {
 	for (int i = 0; i < argc; i++) {
 		char name[64];
 		const char *equals = strchr(argv[i], '=');
 		const char *value;
 		size_t len;
-		int status;
+		int status = 0;
 
 		if (strncmp(argv[i], "--", 2) != 0) {
 			snprintf(error, error_size, "'%s' is no flag: flags start with --",
@@ -249,18 +335,33 @@ int hs_options_parse(struct hs_options *options, int argc, char **argv, char *er
 		}
 		len = equals ? (size_t)(equals - argv[i]) - 2 : strlen(argv[i]) - 2;
 		snprintf(name, sizeof name, "%.*s", (int)len, argv[i] + 2);
-		if (!hs_option_find(hs_bytes_of(name))) {
-			snprintf(name, sizeof name, "%.*s", (int)len, argv[i] + 2);
+		if (!hs_option_find(hs_bytes_of(name)))
 			return unknown(name, error, error_size);
-		}
 		value = equals ? equals + 1 : i + 1 < argc ? argv[++i] : NULL;
 		if (!value) {
 			snprintf(error, error_size, "--%s needs a value", name);
 			return HS_EINVAL;
 		}
-		status = set_named(options, name, hs_bytes_of(value), error, error_size);
+		if (users && is_user(name))
+			status = hs_options_add_user(options, users, value, error, error_size);
+		else if (!users && !is_user(name))
+			status = set_named(options, name, hs_bytes_of(value), error, error_size);
 		if (status < 0)
 			return status;
 	}
 	return 0;
+}
+
+int hs_options_parse(struct hs_options *options, int argc, char **argv, char *error,
+		     size_t error_size)
+{
+	struct hs_acl *users = hs_acl_create();
+	int status = parse_flags(options, argc, argv, NULL, error, error_size);
+
+	if (status == 0)
+		status = parse_flags(options, argc, argv, &users, error, error_size);
+	if (status == 0)
+		hs_options_overlay_users(options, users);
+	hs_acl_drop(&users);
+	return status;
 }

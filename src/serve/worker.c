@@ -128,10 +128,11 @@ void hs_worker_flush(struct hs_worker *worker)
 void hs_worker_core_options(const struct hs_options *options, struct hs_core_options *core)
 {
 	*core = (struct hs_core_options){
-		.requirepass = hs_mem_dup(options->requirepass, strlen(options->requirepass)),
+		.acl = hs_options_acl(options),
 		.output_bytes_max = (uint64_t)options->output_limit,
 		.slowlog_us = options->slowlog_slower_than,
 		.slowlog_len_max = (uint32_t)options->slowlog_max_len,
+		.acllog_len_max = (uint32_t)options->acllog_max_len,
 		.idle_s_max = (uint32_t)options->timeout,
 		.announce_port = (uint16_t)options->cluster_announce_port,
 		.announce_tls_port = (uint16_t)options->cluster_announce_tls_port,
@@ -139,6 +140,14 @@ void hs_worker_core_options(const struct hs_options *options, struct hs_core_opt
 	};
 	snprintf(core->announce_host, sizeof core->announce_host, "%s",
 		 options->cluster_announce_ip);
+}
+
+static void drop_users(struct hs_core_options *core)
+{
+	struct hs_acl *acl = (struct hs_acl *)(uintptr_t)core->acl;
+
+	hs_acl_drop(&acl);
+	core->acl = NULL;
 }
 
 /* Sleepers are rare: one timer for the first of them. */
@@ -243,8 +252,7 @@ static void open_mail(struct hs_worker *worker, struct hs_mail *mail)
 		break;
 	case HS_MAIL_CONFIGURE:
 		hs_core_configure(worker->core, &mail->options);
-		hs_mem_free(&worker->requirepass);
-		worker->requirepass = (char *)(uintptr_t)mail->options.requirepass;
+		drop_users(&mail->options);
 		hs_tls_context_release(&worker->tls);
 		worker->tls = mail->context;
 		break;
@@ -260,14 +268,25 @@ static void open_mail(struct hs_worker *worker, struct hs_mail *mail)
 	hs_mem_free(&mail);
 }
 
+void hs_worker_read_mail(struct hs_worker *worker)
+{
+	struct hs_mail *mail, *next;
+
+	for (mail = hs_mpsc_take(&worker->mail, MAIL_NEXT); mail; mail = next) {
+		next = mail->next;
+		open_mail(worker, mail);
+	}
+}
+
 static void on_wake(uv_async_t *wake)
 {
 	struct hs_worker *worker = wake->data;
 	struct hs_now now = hs_clock_now();
 	struct hs_op *op, *next_op;
-	struct hs_mail *mail, *next_mail;
 
 	worker->engine->calls->refresh(worker->engine, worker->index);
+	/* First: what was answered with OK holds before anybody hears of it. */
+	hs_worker_read_mail(worker);
 	for (op = hs_mpsc_take(&worker->done, OP_NEXT); op; op = next_op) {
 		next_op = op->next;
 		hs_core_complete(worker->core, now, op);
@@ -279,10 +298,6 @@ static void on_wake(uv_async_t *wake)
 		hs_worker_complete(hs_server_worker(worker->server, op->worker), op);
 	}
 	read_news(worker, now, true);
-	for (mail = hs_mpsc_take(&worker->mail, MAIL_NEXT); mail; mail = next_mail) {
-		next_mail = mail->next;
-		open_mail(worker, mail);
-	}
 	hs_connection_flush(worker);
 }
 
@@ -318,8 +333,8 @@ void hs_worker_init(struct hs_worker *worker, struct hs_server *server, uint32_t
 	worker->tls_patience_us = (uint64_t)options->tls_handshake_timeout * 1000000;
 	hs_list_init(&worker->handshakes);
 	hs_worker_core_options(options, &core_options);
-	worker->requirepass = (char *)(uintptr_t)core_options.requirepass;
 	worker->core = hs_core_create(&world, &core_options);
+	drop_users(&core_options);
 	uv_loop_init(&worker->loop);
 	uv_async_init(&worker->loop, &worker->wake, on_wake);
 	uv_timer_init(&worker->loop, &worker->tick);
@@ -361,10 +376,8 @@ static void drop_mail(struct hs_worker *worker)
 	struct hs_mail *mail, *next;
 
 	for (mail = hs_mpsc_take(&worker->mail, MAIL_NEXT); mail; mail = next) {
-		char *requirepass = (char *)(uintptr_t)mail->options.requirepass;
-
 		next = mail->next;
-		hs_mem_free(&requirepass);
+		drop_users(&mail->options);
 		hs_tls_context_release(&mail->context);
 		hs_mem_free(&mail);
 	}
@@ -376,7 +389,6 @@ void hs_worker_deinit(struct hs_worker *worker)
 	drop_mail(worker);
 	read_news(worker, (struct hs_now){0}, false);
 	hs_core_destroy(&worker->core);
-	hs_mem_free(&worker->requirepass);
 	hs_mem_free(&worker->read_buffer);
 	hs_tls_context_release(&worker->tls);
 	hs_buf_deinit(&worker->opened);

@@ -31,7 +31,7 @@ struct hs_mail {
 	int fd;				/* CLIENT */
 	bool tls;			/* CLIENT: it came in on the TLS port */
 	uint64_t client_id;		/* CLIENT */
-	struct hs_core_options options; /* CONFIGURE; requirepass is owned by the receiver */
+	struct hs_core_options options; /* CONFIGURE; the receiver holds the users */
 	struct hs_tls_context *context; /* CONFIGURE: for new clients; the receiver releases it */
 	uint64_t grace_us;		/* DRAIN: then nothing more is taken from anybody */
 };
@@ -49,7 +49,6 @@ struct hs_worker {
 	struct hs_mpsc mail, done, asked;
 	struct hs_newsbox news;
 	struct hs_core *core;
-	char *requirepass;	  /* what the core's options point to */
 	_Atomic uint32_t clients; /* connected or on their way here */
 	uint32_t tcp_keepalive_s;
 	bool draining;
@@ -84,8 +83,13 @@ void hs_worker_tell(struct hs_worker *worker, struct hs_news *news); /* takes a 
 void hs_worker_finish(struct hs_worker *worker, struct hs_now now, struct hs_op *op);
 void hs_worker_flush(struct hs_worker *worker);
 
-/* What of the options concerns a core. requirepass is copied: free it when it is replaced. */
+/* What of the options concerns a core. The caller holds the users: drop them when
+ * the core has them. */
 void hs_worker_core_options(const struct hs_options *options, struct hs_core_options *core);
+
+/* The worker's own thread: everything posted so far. Before requests are taken from a socket, so that
+ * one that was sent after a change was acknowledged elsewhere finds it made. */
+void hs_worker_read_mail(struct hs_worker *worker);
 
 /* connection.c: sockets of this worker. */
 void hs_connection_open(struct hs_worker *worker, int fd, uint64_t client_id, bool tls);

@@ -52,7 +52,6 @@ static char *answer(const struct setting *setting, const char *request, char *te
 		.slowlog_ids = &slowlog_ids,
 	};
 	struct hs_core_options options = {
-		.requirepass = "",
 		.output_bytes_max = 1 << 20,
 		.slowlog_us = -1,
 		.announce_port = setting->announce_port,

@@ -18,10 +18,14 @@
 static struct hs_sim_world *open_world(const char *password)
 {
 	struct hs_sim_world_options options = hs_sim_world_defaults(1);
+	struct hs_acl *users = hs_acl_create_open(password);
+	struct hs_sim_world *world;
 
 	options.workers = 2;
-	options.core.requirepass = password;
-	return hs_sim_world_create(&options);
+	options.core.acl = users;
+	world = hs_sim_world_create(&options);
+	hs_acl_drop(&users);
+	return world;
 }
 
 static struct hs_core_stats *stats(struct hs_sim_world *world, uint32_t worker)

@@ -350,11 +350,13 @@ static void test_errors(void **state)
 static void test_what_is_refused_is_not_counted(void **state)
 {
 	struct hs_sim_world_options options = town_defaults();
+	struct hs_acl *users = hs_acl_create_open("secret");
 	struct town town;
 
 	(void)state;
-	options.core.requirepass = "secret";
+	options.core.acl = users;
 	town = town_open(&options);
+	hs_acl_drop(&users);
 	ask(town.a, "GET a"); /* NOAUTH */
 	ask(town.a, "AUTH secret");
 	ask(town.a, "GET");

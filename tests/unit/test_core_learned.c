@@ -61,8 +61,7 @@ static uint64_t mono_us(void *context)
 static void town_open(struct town *town)
 {
 	static const struct hs_core_calls calls = {.submit = submit, .mono_us = mono_us};
-	struct hs_core_options options = {
-		.requirepass = "", .output_bytes_max = 1 << 20, .slowlog_us = -1};
+	struct hs_core_options options = {.output_bytes_max = 1 << 20, .slowlog_us = -1};
 	struct hs_core_world world = {.calls = &calls,
 				      .context = town,
 				      .log = &town->log,

@@ -645,7 +645,7 @@ static void test_an_engine_that_refuses(void **state)
 	static const struct hs_core_calls calls = {.submit = refuse, .mono_us = no_time};
 	static const char request[] = "CLIENT TRACKING ON BCAST\r\nCLIENT GETREDIR\r\n";
 	struct hs_core_world world = {.calls = &calls, .workers = 1, .partitions = 1};
-	struct hs_core_options options = {.requirepass = "", .output_bytes_max = 1000};
+	struct hs_core_options options = {.output_bytes_max = 1000};
 	struct hs_core *core = hs_core_create(&world, &options);
 	struct hs_core_client who = {.id = 1, .address = "", .local_address = ""};
 	struct hs_now now = {.mono_us = 1};

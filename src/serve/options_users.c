@@ -1,0 +1,153 @@
+/* `user` lines: users as options. A line is `user NAME RULE…`, as often as there are users; each
+ * makes its user anew, from one who may do nothing. What counts in the end is the set of all of
+ * them, and the default user as requirepass makes it unless a line says otherwise. */
+#include "serve/options.h"
+
+#include "base/err.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "wire/request.h"
+
+#include <stdio.h>
+
+struct hs_acl *hs_options_acl(const struct hs_options *options)
+{
+	struct hs_acl *open, *all;
+	const struct hs_acl_user *user;
+
+	if (hs_acl_find(options->users, HS_LIT("default")))
+		return hs_acl_hold(options->users);
+	open = hs_acl_create_open(options->requirepass);
+	user = hs_acl_find(open, HS_LIT("default"));
+	all = hs_acl_with(options->users, hs_acl_user_hold(user));
+	hs_acl_drop(&open);
+	return all;
+}
+
+void hs_options_set_users(struct hs_options *options, struct hs_acl *users)
+{
+	hs_acl_drop(&options->users);
+	options->users = users;
+}
+
+void hs_options_put_user(struct hs_options *options, struct hs_acl_user *user)
+{
+	hs_options_set_users(options, hs_acl_with(options->users, user));
+}
+
+void hs_options_secure_default(struct hs_options *options)
+{
+	const struct hs_acl_user *user = hs_acl_find(options->users, HS_LIT("default"));
+
+	if (user)
+		hs_options_put_user(options, hs_acl_user_secure(user, options->requirepass));
+}
+
+bool hs_options_any_command(const struct hs_options *options)
+{
+	return strcmp(options->engine, "embedded") != 0;
+}
+
+/* The words of a line behind its first: a name and rules. */
+static int add(const struct hs_options *options, struct hs_acl **users, size_t count,
+	       const struct hs_bytes *words, char *error, size_t error_size)
+{
+	struct hs_acl_rules rules = {.any_command = hs_options_any_command(options)};
+	struct hs_acl_error wrong;
+	struct hs_acl_user *user;
+	struct hs_acl *more;
+	char name[64], shown[256];
+
+	if (count == 0) {
+		snprintf(error, error_size, "user needs a name and rules");
+		return HS_EINVAL;
+	}
+	hs_bytes_escape(words[0], name, sizeof name);
+	if (!hs_acl_name_fits(words[0])) {
+		snprintf(error, error_size, "user '%s': a name has no spaces in it", name);
+		return HS_EINVAL;
+	}
+	if (hs_acl_find(*users, words[0])) {
+		snprintf(error, error_size, "user '%s' is there twice", name);
+		return HS_EINVAL;
+	}
+	if (hs_acl_count(*users) + 1 >= HS_ACL_USERS_MAX) {
+		snprintf(error, error_size, "user '%s': there may be %d users", name,
+			 HS_ACL_USERS_MAX);
+		return HS_ELIMIT;
+	}
+	rules.count = count - 1;
+	rules.words = words + 1;
+	user = hs_acl_user_change(NULL, words[0], &rules, &wrong);
+	if (!user) {
+		snprintf(error, error_size, "user '%s': '%s': %s", name,
+			 hs_bytes_escape(hs_bytes_of(wrong.word), shown, sizeof shown), wrong.why);
+		return HS_EINVAL;
+	}
+	more = hs_acl_with(*users, user);
+	hs_acl_drop(users);
+	*users = more;
+	return 0;
+}
+
+int hs_options_add_user(const struct hs_options *options, struct hs_acl **users, const char *line,
+			char *error, size_t error_size)
+{
+	struct hs_wire_request words;
+	struct hs_buf text = {0};
+	int64_t used;
+	int status = HS_EINVAL;
+
+	hs_wire_request_init(&words);
+	hs_buf_printf(&text, "%s\n", line);
+	used = hs_wire_request_parse(&words, text.data, text.len, true);
+	if (used <= 0)
+		snprintf(error, error_size, "user: unbalanced quotes");
+	else
+		status = add(options, users, words.argc, words.argv, error, error_size);
+	hs_wire_request_deinit(&words);
+	hs_buf_deinit(&text);
+	return status;
+}
+
+void hs_options_overlay_users(struct hs_options *options, const struct hs_acl *users)
+{
+	if (hs_acl_count(options->users) == 0) {
+		hs_options_set_users(options, hs_acl_hold(users));
+		return;
+	}
+	for (size_t i = 0; i < hs_acl_count(users); i++)
+		hs_options_put_user(options, hs_acl_user_hold(hs_acl_at(users, i)));
+}
+
+/* Bare where that says the same, in quotes else. */
+static void append_word(struct hs_bytes word, struct hs_buf *text)
+{
+	char *escaped = hs_mem_alloc(word.len * 4 + 1);
+	bool plain;
+
+	hs_bytes_escape(word, escaped, word.len * 4 + 1);
+	plain = word.len > 0 && strlen(escaped) == word.len && !memchr(word.data, '\'', word.len);
+	hs_buf_printf(text, plain ? " %s" : " \"%s\"", escaped);
+	hs_mem_free(&escaped);
+}
+
+void hs_options_format_user(const struct hs_acl_user *user, struct hs_buf *text)
+{
+	struct hs_bytes name = hs_acl_user_name(user);
+	struct hs_buf rules = {0};
+	size_t at = name.len + 1; /* behind the name, which may be empty */
+
+	hs_acl_user_describe(user, &rules);
+	hs_buf_printf(text, "user");
+	append_word(name, text);
+	while (at < rules.len) {
+		const char *space = memchr(rules.data + at, ' ', rules.len - at);
+		size_t end = space ? (size_t)(space - rules.data) : rules.len;
+
+		append_word((struct hs_bytes){rules.data + at, end - at}, text);
+		at = end + 1;
+	}
+	hs_buf_printf(text, "\n");
+	hs_buf_deinit(&rules);
+}
