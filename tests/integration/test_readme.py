@@ -47,8 +47,8 @@ class Extraction(unittest.TestCase):
 
 class Links(unittest.TestCase):
     def test_every_linked_file_is_there(self):
-        for page in ("README.md", "CONTRIBUTING.md", "docs/COMMANDS.md", "docs/HEAT.md",
-                     "docs/METRICS.md"):
+        for page in ("README.md", "CONTRIBUTING.md", "docs/ACL.md", "docs/COMMANDS.md",
+                     "docs/HEAT.md", "docs/METRICS.md"):
             for target in re.findall(r"\]\(([^)#:]+)\)", read(page)):
                 path = os.path.join(ROOT, os.path.dirname(page), target)
                 self.assertTrue(os.path.exists(path), f"{page} links to {target}")

@@ -211,7 +211,8 @@ class Starting(FolderCase):
         fixed = {"appendonly", "cluster-enabled", "cluster-require-full-coverage", "databases",
                  "latency-monitor-threshold", "maxmemory", "maxmemory-policy",
                  "proto-max-bulk-len", "save"}  # answered for clients' sake, no options
-        self.assertEqual(flags - {"check-config", "version", "help"}, options - fixed)
+        # Users are ACL's to show.
+        self.assertEqual(flags - {"check-config", "version", "help", "user"}, options - fixed)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,328 @@
+"""Users of a running server: from the configuration file and flags, changed while it runs, kept.
+
+Method: servers with two workers and configuration files of their own. What ACL's rules mean is
+compared with Redis in test_acl_differential; here is where users come from, that a change holds on
+every worker from the moment it is acknowledged, for connections that are there already too, and
+what happens to connections whose user goes.
+"""
+import os
+import signal
+import subprocess
+import unittest
+
+import resp
+from cases import FolderCase, ServerCase
+from servers import Heatsink, Redis, heatsink_path
+
+OK = b"+OK\r\n"
+WRONGPASS = b"-WRONGPASS invalid username-password pair or user is disabled.\r\n"
+
+
+def noperm(command):
+    return b"-NOPERM this user has no permissions to run the '%s' command\r\n" % command.encode()
+
+
+class Files(FolderCase):
+    """Users in the configuration file and in flags."""
+
+    def write(self, text):
+        with open(self.path("conf"), "w", encoding="utf-8") as file:
+            file.write(text)
+        return self.path("conf")
+
+    def read(self):
+        with open(self.path("conf"), encoding="utf-8") as file:
+            return file.read()
+
+    def serve(self, *flags):
+        server = Heatsink("--sync", "off", "--workers", "2", *flags)
+        self.addCleanup(server.close)
+        return server
+
+    def listed(self, connection):
+        return [item.text.decode() for item in connection.call("ACL", "LIST").items]
+
+    def test_lines_and_flags(self):
+        self.write("# people\nuser alice on >secret ~app:* +@read\n\nsync off\n"
+                   "USER bob on '>two words' allkeys +@all (~x +get)\n")
+        server = self.serve("--config", self.path("conf"), "--user", "carol on nopass +ping",
+                            "--user=dave off +get|a")
+        connection = server.raw()
+        self.assertEqual([line.split()[1] for line in self.listed(connection)],
+                         ["alice", "bob", "carol", "dave", "default"])
+        for name, password in (("alice", "secret"), ("bob", "two words"), ("carol", "any")):
+            self.assertEqual(connection.call("AUTH", name, password).raw, OK)
+            self.assertEqual(connection.call("AUTH", "dave", password).raw, WRONGPASS)
+        self.assertEqual(connection.call("PING").raw, b"+PONG\r\n")
+        self.assertEqual(connection.call("GET", "a").raw, noperm("get"))
+
+    def test_a_flag_wins_over_a_line(self):
+        self.write("user alice on nopass +get\nuser default on >file ~* &* +@all\n")
+        server = self.serve("--config", self.path("conf"), "--user", "alice on nopass +set",
+                            "--requirepass", "flag")
+        connection = server.raw()
+        # A line about the default user is more than requirepass, as in Redis.
+        self.assertEqual(connection.call("AUTH", "flag").raw, WRONGPASS)
+        self.assertEqual(connection.call("AUTH", "file").raw, OK)
+        self.assertEqual(self.listed(connection)[0],
+                         "user alice on nopass resetchannels -@all +set")
+
+    def test_wrong_lines(self):
+        """File, line and word are named; the exit status is 1."""
+        cases = [("user", 1, "name"), ("\nuser alice on +nosuch", 2, "'+nosuch'"),
+                 ("user alice blah", 1, "'blah'"), ("user alice (+get", 1, "'(+get'"),
+                 ("user alice on\n# again\nuser alice off", 3, "'alice' is there twice"),
+                 ("user 'a b' on", 1, "'a b'"), ("user alice +@nosuch", 1, "+@nosuch"),
+                 ('user alice "on', 1, "quotes"), ("user alice #12", 1, "64 characters")]
+        for text, line, word in cases:
+            with self.subTest(text):
+                path = self.write(text + "\n")
+                run = subprocess.run([heatsink_path(), "serve", "--check-config", "--config", path],
+                                     capture_output=True, text=True, check=False)
+                self.assertEqual(run.returncode, 1)
+                self.assertEqual(len(run.stderr.splitlines()), 1, run.stderr)
+                self.assertIn(f"{path}:{line}:", run.stderr)
+                self.assertIn(word, run.stderr)
+        for flag in ("alice +nosuch", "", "alice (", "alice ~a ~* ~b"):
+            run = subprocess.run([heatsink_path(), "serve", "--check-config", "--user", flag],
+                                 capture_output=True, text=True, check=False)
+            self.assertEqual(run.returncode, 1, flag)
+            self.assertIn("user", run.stderr)
+
+    def test_unknown_commands_with_a_server_behind(self):
+        """What that server has is not known when the file is read: the name is kept."""
+        path = self.write("user alice on +hget +xgroup|create\nengine redis://127.0.0.1:1\n")
+        run = subprocess.run([heatsink_path(), "serve", "--check-config", "--config", path],
+                             capture_output=True, text=True, check=False)
+        self.assertEqual(run.returncode, 0, run.stderr)
+
+    def test_rewrite_keeps_users(self):
+        self.write("# first\nuser alice on >secret ~* +get\nuser gone on\n# last\n")
+        server = self.serve("--config", self.path("conf"))
+        connection = server.raw()
+        odd = ["on", ">pass word", "~it's", '~"q"', "~b\\s", "~\x01", "&c*", "+@all", "-@dangerous",
+               "(~x +get)"]
+        self.assertEqual(connection.call("ACL", "SETUSER", "odd", *odd).raw, OK)
+        self.assertEqual(connection.call("ACL", "SETUSER", "alice", "+set").raw, OK)
+        self.assertEqual(connection.call("ACL", "DELUSER", "gone").raw, b":1\r\n")
+        self.assertEqual(connection.call("CONFIG", "REWRITE").raw, OK)
+        lines = self.read().splitlines()
+        self.assertEqual((lines[0], lines[2]), ("# first", "# last"))
+        self.assertRegex(lines[1], r"^user alice on #[0-9a-f]{64} ~\* resetchannels -@all \+get \+set$")
+        self.assertNotIn("gone", self.read())
+        self.assertNotIn("default", self.read())  # as requirepass makes it
+        before = self.listed(connection)
+        connection.call("CONFIG", "SET", "requirepass", "x")
+        connection.call("CONFIG", "REWRITE")
+        self.assertNotIn("user default", self.read())
+        again = self.serve("--config", self.path("conf"))
+        connection = again.raw()
+        self.assertEqual(connection.call("AUTH", "x").raw, OK)
+        after = self.listed(connection)
+        self.assertEqual([line for line in after if "default" not in line],
+                         [line for line in before if "default" not in line])
+        self.assertEqual(connection.call("ACL", "SETUSER", "default", "-keys").raw, OK)
+        self.assertEqual(connection.call("CONFIG", "REWRITE").raw, OK)
+        self.assertIn("user default on #", self.read())
+        self.assertEqual(self.serve("--config", self.path("conf")).raw().call("AUTH", "x").raw, OK)
+
+    def test_redis_reads_what_was_written(self):
+        """The lines are Redis's: it starts with them, and has the same users."""
+        self.write("user alice on >secret ~app:* %R~r &news +@read +set (~x +get)\n")
+        server = self.serve("--config", self.path("conf"))
+        server.raw().call("CONFIG", "REWRITE")
+        line = next(line for line in self.read().splitlines() if line.startswith("user"))
+        # As one argument of the command line each word would be a directive: a file it is.
+        with open(self.path("redis.conf"), "w", encoding="utf-8") as file:
+            file.write(line + "\n")
+        with Redis("--include", self.path("redis.conf")) as redis:
+            self.assertEqual(redis.raw().call("ACL", "GETUSER", "alice").raw,
+                             server.raw().call("ACL", "GETUSER", "alice").raw)
+
+    def test_reload(self):
+        """SIGHUP makes the users those of the file; a file that is wrong changes nothing."""
+        self.write("user alice on nopass +get ~*\nuser bob on nopass +@all\n")
+        server = self.serve("--config", self.path("conf"))
+        alice, bob, admin = server.raw(), server.raw(), server.raw()
+        self.assertEqual(alice.call("AUTH", "alice", "x").raw, OK)
+        self.assertEqual(bob.call("AUTH", "bob", "x").raw, OK)
+        admin.call("ACL", "SETUSER", "carol", "on")
+        self.write("user alice on nopass +nosuch\n")
+        server.signal(signal.SIGHUP)
+        server.wait_log(r"nothing changed: .*conf:1: .*\+nosuch")
+        self.assertEqual(alice.call("GET", "a").raw, b"$-1\r\n")
+        self.write("user alice on nopass +set ~*\nuser dave on\n")
+        server.signal(signal.SIGHUP)
+        server.wait_log("SIGHUP: reloaded")
+        self.assertTrue(bob.is_closed())
+        self.assertEqual(alice.call("GET", "a").raw, noperm("get"))
+        self.assertEqual(alice.call("SET", "a", "1").raw, OK)
+        self.assertEqual([item.text for item in admin.call("ACL", "USERS").items],
+                         [b"alice", b"dave", b"default"])
+
+    def test_protected_mode_knows_users(self):
+        def starts(*flags):
+            return subprocess.run([heatsink_path(), "serve", "--check-config", "--bind", "0.0.0.0",
+                                   *flags], capture_output=True, check=False).returncode == 0
+        self.assertFalse(starts())
+        self.assertFalse(starts("--user", "alice on >secret"))
+        self.assertTrue(starts("--user", "default off"))
+        self.assertTrue(starts("--user", "default on >secret ~* +@all"))
+        self.assertFalse(starts("--requirepass", "x", "--user", "default on nopass +@all"))
+
+
+class Live(ServerCase):
+    args = ("--sync", "off", "--workers", "2")
+
+    def setUp(self):
+        self.admin = self.connect()
+        by_worker = {}
+        while len(by_worker) < 2:  # they are dealt out evenly
+            connection = self.connect()
+            info = connection.call("CLIENT", "INFO").text.rstrip()
+            by_worker.setdefault(info.split(b"worker=")[1], connection)
+        self.both = list(by_worker.values())
+
+    def tearDown(self):
+        users = [item.text for item in self.admin.call("ACL", "USERS").items]
+        self.admin.call("ACL", "DELUSER", "nobody", *(set(users) - {b"default"}))
+
+    def set_user(self, *rules):
+        self.assert_reply(self.admin, OK, "ACL", "SETUSER", *rules)
+
+    def log_in(self, name):
+        for connection in self.both:
+            self.assert_reply(connection, OK, "AUTH", name, "x")
+
+    def test_a_change_holds_at_once_everywhere(self):
+        """Acknowledged is in force: on every worker, however busy, with the very next request."""
+        self.set_user("alice", "on", "nopass", "~*", "+get")
+        self.log_in("alice")
+        for _ in range(200):
+            self.set_user("alice", "-get", "+set")
+            for connection in self.both:
+                self.assert_reply(connection, noperm("get"), "GET", "a")
+            self.set_user("alice", "-set", "+get")
+            for connection in self.both:
+                self.assert_reply(connection, noperm("set"), "SET", "a", "1")
+
+    def test_a_pipeline_sees_its_own_changes(self):
+        self.admin.send(resp.encode("ACL", "SETUSER", "alice", "on", ">one", "+@all", "~*", "&*")
+                        + resp.encode("AUTH", "alice", "one") + resp.encode("ACL", "WHOAMI")
+                        + resp.encode("ACL", "SETUSER", "alice", "-get") + resp.encode("GET", "a")
+                        + resp.encode("SET", "a", "1") + resp.encode("RESET"))
+        for wanted in (OK, OK, b"$5\r\nalice\r\n", OK, noperm("get"), OK, b"+RESET\r\n"):
+            self.assertEqual(self.admin.read().raw, wanted)
+
+    def test_deleted_users_are_closed(self):
+        self.set_user("alice", "on", "nopass", "+@all", "~*")
+        self.set_user("bob", "on", "nopass", "+@all", "~*")
+        self.log_in("alice")
+        waiting = self.connect()
+        self.assert_reply(waiting, OK, "AUTH", "alice", "x")
+        waiting.send(resp.encode("DEBUG", "SLEEP", "600"))
+        bob = self.connect()
+        self.assert_reply(bob, OK, "AUTH", "bob", "x")
+        self.assert_reply(self.admin, b":1\r\n", "ACL", "DELUSER", "alice", "nobody")
+        for connection in (*self.both, waiting):
+            self.assertTrue(connection.is_closed())
+        self.assert_reply(bob, b"+PONG\r\n", "PING")
+        self.assert_reply(bob, WRONGPASS, "AUTH", "alice", "x")
+        # Who deletes itself still hears of it.
+        bob.send(resp.encode("ACL", "DELUSER", "bob") + resp.encode("PING"))
+        self.assertEqual(bob.read_to_end(), b":1\r\n")
+
+    def test_clients_show_their_user(self):
+        self.set_user("alice", "on", "nopass", "+@all")
+        self.log_in("alice")
+        lines = self.admin.call("CLIENT", "LIST").text.decode().splitlines()
+        self.assertEqual(sum(" user=alice " in line for line in lines), 2)
+        self.assertEqual(sum(" user=default " in line for line in lines), len(lines) - 2)
+        self.assert_reply(self.admin, b"-ERR No such user 'nobody'\r\n", "CLIENT", "KILL", "USER",
+                          "nobody")
+        self.assert_reply(self.admin, b":2\r\n", "CLIENT", "KILL", "USER", "alice")
+        for connection in self.both:
+            self.assertTrue(connection.is_closed())
+
+    def test_the_log_is_that_of_all_workers(self):
+        self.set_user("alice", "on", "nopass", "+get", "~a")
+        self.log_in("alice")
+        self.assert_reply(self.admin, OK, "ACL", "LOG", "RESET")
+        for key, connection in zip("bc", self.both):
+            self.assertTrue(connection.call("GET", key).is_error)
+        self.assertTrue(self.both[1].call("AUTH", "mallory", "x").is_error)
+        entries = [{name.text: value.text for name, value in zip(entry.items[::2], entry.items[1::2])}
+                   for entry in self.admin.call("ACL", "LOG").items]
+        self.assertEqual([(entry[b"reason"], entry[b"object"], entry[b"username"])
+                          for entry in entries],
+                         [(b"auth", b"AUTH", b"mallory"), (b"key", b"c", b"alice"),
+                          (b"key", b"b", b"alice")])
+        for entry in entries:
+            self.assertLess(float(entry[b"age-seconds"]), 3600)
+            self.assertIn(b" user=alice ", entry[b"client-info"])
+        self.assertEqual(len(self.admin.call("ACL", "LOG", "2").items), 2)
+        self.assert_reply(self.admin, OK, "CONFIG", "SET", "acllog-max-len", "0")
+        self.assert_reply(self.admin, OK, "ACL", "LOG", "RESET")
+        self.assertTrue(self.both[0].call("GET", "b").is_error)
+        self.assert_reply(self.admin, b"*0\r\n", "ACL", "LOG")
+        self.assert_reply(self.admin, OK, "CONFIG", "SET", "acllog-max-len", "128")
+
+    def test_the_default_user_and_requirepass(self):
+        self.assert_reply(self.admin, OK, "CONFIG", "SET", "requirepass", "one")
+        self.assert_reply(self.connect(), WRONGPASS, "AUTH", "two")
+        self.set_user("default", ">two")
+        fresh = self.connect()
+        self.assert_reply(fresh, b"-NOAUTH Authentication required.\r\n", "PING")
+        self.assert_reply(fresh, OK, "AUTH", "two")
+        self.assert_reply(self.connect(), OK, "AUTH", "one")
+        # requirepass is the default user's only password, also when it has rules of its own.
+        self.assert_reply(self.admin, OK, "CONFIG", "SET", "requirepass", "three")
+        self.assert_reply(self.connect(), WRONGPASS, "AUTH", "two")
+        self.assert_reply(self.connect(), OK, "AUTH", "three")
+        self.set_user("default", "-keys")
+        self.assert_reply(self.admin, noperm("keys"), "KEYS", "*")
+        self.set_user("default", "reset", "on", "nopass", "~*", "&*", "+@all")
+        self.assert_reply(self.connect(), b"+PONG\r\n", "PING")
+        self.assert_reply(self.admin, OK, "CONFIG", "SET", "requirepass", "")
+
+    def test_the_default_user_may_be_off(self):
+        self.set_user("alice", "on", "nopass", "+@all", "~*", "&*")
+        self.set_user("default", "off")
+        fresh = self.connect()
+        self.assert_reply(fresh, b"-NOAUTH Authentication required.\r\n", "PING")
+        self.assert_reply(fresh, WRONGPASS, "AUTH", "default", "x")
+        self.assert_reply(fresh, OK, "AUTH", "alice", "x")
+        self.assert_reply(fresh, OK, "ACL", "SETUSER", "default", "on")
+
+    def test_a_wrong_rule_changes_nothing(self):
+        self.set_user("alice", "on", "nopass", "+get", "~*")
+        before = self.admin.call("ACL", "GETUSER", "alice").raw
+        self.assertTrue(self.admin.call("ACL", "SETUSER", "alice", "-get", "+nosuch").is_error)
+        self.assertTrue(self.admin.call("ACL", "SETUSER", "bob", "+nosuch").is_error)
+        self.assertEqual(self.admin.call("ACL", "GETUSER", "alice").raw, before)
+        self.assertTrue(self.admin.call("ACL", "GETUSER", "bob").is_null)
+        long = ["~%d%s" % (i, "x" * 1000) for i in range(9)]
+        self.assertIn(b"at most 8192 bytes", self.admin.call("ACL", "SETUSER", "bob", *long).raw)
+
+
+class Many(FolderCase):
+    def test_users_are_bounded(self):
+        with open(self.path("conf"), "w", encoding="utf-8") as file:
+            file.writelines(f"user u{i} on nopass +ping\n" for i in range(9998))
+        with Heatsink("--sync", "off", "--config", self.path("conf")) as server:
+            connection = server.raw()
+            self.assertEqual(connection.call("ACL", "SETUSER", "last", "on").raw, OK)
+            self.assertEqual(connection.call("ACL", "SETUSER", "more", "on").raw,
+                             b"-ERR there may be 10000 users\r\n")
+            self.assertEqual(connection.call("ACL", "SETUSER", "u5", "off").raw, OK)
+            self.assertEqual(connection.call("AUTH", "u9997", "x").raw, OK)
+        with open(self.path("conf"), "a", encoding="utf-8") as file:
+            file.write("user a on\nuser b on\n")
+        run = subprocess.run([heatsink_path(), "serve", "--check-config", "--config",
+                              self.path("conf")], capture_output=True, text=True, check=False)
+        self.assertEqual(run.returncode, 1)
+        self.assertIn(os.path.basename(self.path("conf")) + ":10000: user 'b'", run.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
