@@ -68,6 +68,7 @@ enum hs_command_flag {
 	HS_CMD_CONDITIONAL = 1 << 16, /* a write that may be refused: answered with 0 or null */
 	HS_CMD_CONTAINER = 1 << 19,   /* learned: its first argument may name a row of its own */
 	HS_CMD_STAND_IN = 1 << 20,    /* ours as long as no server has one to learn */
+	HS_CMD_UNSURE = 1 << 21,      /* learned: may read its keys as well as write them (EVAL) */
 };
 
 /* Identifiers of the rows, in table order: HS_CMD_ID_GET, HS_CMD_ID_CLIENT_LIST … They index the

@@ -413,5 +413,5 @@ void hs_learned_fill(struct hs_command *row, const struct hs_learned_entry *entr
 		row->flags |= HS_CMD_CONTAINER;
 	/* Whoever does not say what it does to its keys writes them (law 8). */
 	if (has_real_keys(row) && !(row->flags & (HS_CMD_WRITE | HS_CMD_READONLY)))
-		row->flags |= HS_CMD_WRITE;
+		row->flags |= HS_CMD_WRITE | HS_CMD_UNSURE;
 }

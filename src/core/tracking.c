@@ -206,12 +206,11 @@ static bool wants_keys(const struct hs_tracker *tracker)
 	return (!tracker->optin || tracker->caching) && (!tracker->optout || !tracker->caching);
 }
 
-/* What writes tracks nothing. Of a server's own commands that say neither, scripts among them, it is
- * not known what they read. */
+/* As in Redis, what writes tracks nothing; a script tracks what it reads, which may be any of its
+ * keys. */
 static bool may_read(const struct hs_command *command)
 {
-	return command->flags & HS_CMD_READONLY ||
-	       (command->id >= HS_CMD_IDS && !(command->flags & HS_CMD_WRITE));
+	return command->flags & (HS_CMD_READONLY | HS_CMD_UNSURE);
 }
 
 void hs_tracking_read(struct hs_core *core, struct hs_session *session,

@@ -334,10 +334,13 @@ class NobodyKeepsAnOldValue(ServerCase):
     KEYS = [b"key%d" % i for i in range(5)]
     MODES = ((), (), ("NOLOOP",), ("BCAST",), ("BCAST", "PREFIX", "key"))
 
+    def writer_port(self, _seed):
+        return self.server.port
+
     def write(self, seed, failures):
         rng = random.Random(seed)
         try:
-            with resp.Connection(self.server.port) as connection:
+            with resp.Connection(self.writer_port(seed)) as connection:
                 for number in range(400):
                     key = rng.choice(self.KEYS)
                     connection.call(*rng.choice((
@@ -392,6 +395,50 @@ class NobodyKeepsAnOldValue(ServerCase):
             for key, value in cache.kept.items():
                 if key in self.KEYS:
                     self.assertEqual(value, plain.call("GET", key).text, key)
+
+
+class NobodyKeepsAnOldValueOfAnotherServer(NobodyKeepsAnOldValue):
+    """The same with a redis-server behind heatsink, which is written to behind heatsink's back."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.redis = servers.Redis()
+        cls.addClassCleanup(cls.redis.close)
+        cls.args = ("--workers", "3", "--engine", f"redis://127.0.0.1:{cls.redis.port}")
+        super().setUpClass()
+
+    def writer_port(self, seed):
+        return self.redis.port if seed % 2 else self.server.port
+
+    def test_who_waits_is_told(self):
+        """BLPOP may wait for ever, and holds no message up."""
+        waiting, plain = self.connect(), self.connect()
+        waiting.call("HELLO", "3")
+        waiting.call("CLIENT", "TRACKING", "ON")
+        waiting.call("GET", "k")
+        waiting.send(resp.encode("BLPOP", "queue", "0"))
+        plain.call("SET", "k", "1")
+        self.assertEqual(waiting.read().raw, b">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n")
+        plain.call("RPUSH", "queue", "x")
+        self.assertEqual(waiting.read().kind, ord("*"))
+
+    def test_other_types_and_scripts(self):
+        tracker, direct = self.connect(), resp.Connection(self.redis.port)
+        self.addCleanup(direct.close)
+        tracker.call("HELLO", "3")
+        tracker.call("CLIENT", "TRACKING", "ON")
+        for read, write in ((("LRANGE", "l", "0", "-1"), ("RPUSH", "l", "1")),
+                            (("HGET", "h", "f"), ("HSET", "h", "f", "1")),
+                            (("ZRANGE", "z", "0", "-1"), ("ZADD", "z", "1", "a")),
+                            (("SUNION", "s1", "s2"), ("SADD", "s2", "a")),
+                            (("XREAD", "STREAMS", "x", "0"), ("XADD", "x", "*", "a", "1")),
+                            (("EVAL", "return redis.call('get', KEYS[1])", "1", "e"),
+                             ("SET", "e", "1"))):
+            self.assertFalse(tracker.call(*read).is_error)
+            direct.call(*write)
+            push = tracker.read()
+            self.assertEqual(push.items[1].items[0].text.decode(),
+                             {"SADD": "s2", "XADD": "x"}.get(write[0], write[1]))
 
 
 class OneServer(ServerCase):

@@ -182,8 +182,8 @@ static void test_refused(void **state)
 	says(&town, "MONITOR", "",
 	     "-ERR 'monitor' is not for clients of heatsink: it turns the connection to the server "
 	     "into a stream, and many clients share that\r\n");
-	says(&town, "CLIENT TRACKING ON", "",
-	     "-ERR 'client|tracking' is not for clients of heatsink: it changes the connection to "
+	says(&town, "SCRIPT DEBUG YES", "",
+	     "-ERR 'script|debug' is not for clients of heatsink: it changes the connection to "
 	     "the server, which many clients share\r\n");
 	says(&town, "MULTI", "", "+OK\r\n");
 	says(&town, "MONITOR x", "", "-ERR wrong number of arguments for 'monitor' command\r\n");
