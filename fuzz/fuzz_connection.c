@@ -1,6 +1,6 @@
 /* Whole connections through the simulated world: whatever clients send, in whatever pieces, however
  * they come and go, nothing breaks, what they get back are replies, and no more of them than there
- * were requests.
+ * were requests: or words, because SUBSCRIBE answers for each channel. Messages are not counted.
  *
  * The first byte chooses the world. If its top bit is clear, the rest is what one client sends, cut
  * anywhere. If it is set, the rest is a script for three clients:
@@ -30,7 +30,7 @@ struct person {
 	size_t replies;
 };
 
-static size_t count_requests(const struct hs_buf *sent)
+static size_t count_words(const struct hs_buf *sent)
 {
 	struct hs_wire_request request;
 	size_t at = 0, count = 0;
@@ -41,7 +41,7 @@ static size_t count_requests(const struct hs_buf *sent)
 		used = hs_wire_request_parse(&request, sent->data + at, sent->len - at, true);
 		if (used > 0) {
 			at += (size_t)used;
-			count += request.argc > 0;
+			count += request.argc;
 		}
 	}
 	hs_wire_request_deinit(&request);
@@ -51,8 +51,12 @@ static size_t count_requests(const struct hs_buf *sent)
 static void hear(void *context, struct hs_sim_client *client, struct hs_bytes reply)
 {
 	struct person *person = context;
+	size_t head = sizeof "*3\r\n$7\r\n" - 1;
 
-	(void)client, (void)reply;
+	(void)client;
+	/* message, pmessage, smessage */
+	if (reply.len > head + 8 && memmem(reply.data + head, 8, "message", 7))
+		return;
 	person->replies++;
 }
 
@@ -71,7 +75,7 @@ static void look_back(struct person *person)
 	const struct hs_sim_client *client = person->client;
 
 	hs_check(!client->broken);
-	hs_check(person->replies <= count_requests(&person->sent));
+	hs_check(person->replies <= count_words(&person->sent));
 	/* Half a reply only when the connection was cut. */
 	hs_check(client->received.len == 0 || client->cut);
 }

@@ -419,6 +419,13 @@ enum hs_submit hs_sim_engine_submit(struct hs_sim_engine *engine, struct hs_op *
 	bool read = plain(op) && (op->command->flags & HS_CMD_READONLY);
 
 	hs_check(op->partition < engine->options.partitions);
+	if (!engine->options.listens_late &&
+	    (op->kind == HS_OP_LISTEN || op->kind == HS_OP_UNLISTEN)) {
+		struct hs_reply reply = {.out = op->out, .resp = op->resp};
+
+		hs_reply_ok(&reply);
+		return HS_SUBMIT_DONE;
+	}
 	if (read && engine->options.reads_at_once && !op->ordered) {
 		if (engine->options.refuses && hs_prng_below(&engine->prng, REFUSED_ONE_IN) == 0)
 			return HS_SUBMIT_REFUSED;

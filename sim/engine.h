@@ -41,6 +41,7 @@ struct hs_sim_engine_options {
 	uint64_t seed;
 	uint16_t partitions;
 	bool reads_at_once;	/* unordered reads are answered inside submit */
+	bool listens_late;	/* LISTEN and UNLISTEN take their time, as behind a connection */
 	bool refuses;		/* now and then one of them must be submitted again */
 	uint32_t commit_us_max; /* from the first operation queued to the commit */
 	uint32_t answer_us_max; /* from the commit to the answer */

@@ -25,6 +25,8 @@ enum {
 	 * keys are forgotten. */
 	HS_TRACKING_CLIENTS_A_KEY = 8,
 	HS_CHANGED_KEYS_MAX = 1 << 20, /* names in one piece of news; more are told as "all" */
+	HS_SESSION_SUBSCRIPTIONS_MAX = 1 << 18, /* channels and patterns of one connection */
+	HS_WORKER_SUBSCRIPTIONS_MAX = 1 << 20,	/* of all connections of one worker */
 	HS_CLIENT_NAME_MAX = 4096,
 	HS_HOST_NAME_MAX = 253,
 	HS_NODE_ID_LEN = 40, /* hex digits, as in Redis Cluster */
@@ -61,6 +63,7 @@ enum {
 #define HS_TRACKING_PREFIX_BYTES_MAX (64 * HS_KIB) /* all of one connection's prefixes */
 #define HS_TRACKING_TABLE_BYTES_MAX (256 * HS_MIB) /* names of tracked keys, of one worker */
 #define HS_CHANGED_NAMES_BYTES_MAX (16 * HS_MIB)   /* in one piece of news */
+#define HS_WORKER_TOPIC_BYTES_MAX (256 * HS_MIB)   /* names of what a worker's clients listen to */
 #define HS_KEEP_BYTES (16 * HS_KIB)		   /* what an idle buffer keeps */
 #define HS_READ_BYTES (64 * HS_KIB)		   /* one read from a socket */
 #define HS_HTTP_REQUEST_BYTES_MAX (16 * HS_KIB)	   /* a request line and its headers */

@@ -122,6 +122,13 @@ static inline bool hs_command_arity_fits(const struct hs_command *command, size_
 				   : argc >= (size_t)-command->arity;
 }
 
+/* PUBLISH, SUBSCRIBE … as they are answered here. What stands where keys would is names of shard
+ * channels. */
+static inline bool hs_command_is_pubsub(const struct hs_command *command)
+{
+	return (command->flags & HS_CMD_PUBSUB) && command->id < HS_CMD_IDS;
+}
+
 static inline bool hs_command_has_keys(const struct hs_command *command)
 {
 	return command->key_first != 0 || command->key_specs;

@@ -234,7 +234,7 @@ static bool names_keys(const struct hs_command *command)
 	for (uint8_t i = 0; i < command->key_specs_count; i++)
 		if (!(command->key_specs[i].flags & HS_KEY_NOT_KEY))
 			return true;
-	return command->key_first != 0;
+	return command->key_first != 0 && !hs_command_is_pubsub(command);
 }
 
 static void reply_key(struct hs_reply *reply, const struct hs_key_walk *walk, bool with_flags)

@@ -18,6 +18,10 @@
 	X(RENAMENX) X(SCAN) X(TOUCH) X(TTL) X(TYPE) X(UNLINK)                                      \
 	/* transactions */                                                                         \
 	X(DISCARD) X(EXEC) X(MULTI) X(UNWATCH) X(WATCH)                                            \
+	/* publish and subscribe */                                                                \
+	X(PSUBSCRIBE) X(PUBLISH) X(PUBSUB) X(PUBSUB_CHANNELS) X(PUBSUB_HELP) X(PUBSUB_NUMPAT)      \
+	X(PUBSUB_NUMSUB) X(PUBSUB_SHARDCHANNELS) X(PUBSUB_SHARDNUMSUB) X(PUNSUBSCRIBE)             \
+	X(SPUBLISH) X(SSUBSCRIBE) X(SUBSCRIBE) X(SUNSUBSCRIBE) X(UNSUBSCRIBE)                      \
 	/* connection */                                                                           \
 	X(AUTH) X(CLIENT) X(CLIENT_CACHING) X(CLIENT_GETNAME) X(CLIENT_GETREDIR) X(CLIENT_HELP)    \
 	X(CLIENT_ID) X(CLIENT_INFO) X(CLIENT_KILL) X(CLIENT_LIST) X(CLIENT_NO_EVICT)               \

@@ -10,6 +10,7 @@ static const struct {
 	{HS_CMD_READONLY, "readonly"},
 	{HS_CMD_DENYOOM, "denyoom"},
 	{HS_CMD_ADMIN, "admin"},
+	{HS_CMD_PUBSUB, "pubsub"},
 	{HS_CMD_NOSCRIPT, "noscript"},
 	{HS_CMD_LOADING, "loading"},
 	{HS_CMD_STALE, "stale"},
@@ -23,7 +24,6 @@ static const struct {
 	{HS_CMD_MOVABLEKEYS, "movablekeys"},
 	{HS_CMD_ALLOW_BUSY, "allow_busy"},
 	{HS_CMD_BLOCKING, "blocking"},
-	{HS_CMD_PUBSUB, "pubsub"},
 };
 
 static void reply_flags(struct hs_reply *reply, unsigned flags)

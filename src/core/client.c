@@ -143,6 +143,7 @@ static void describe_flags(const struct hs_core *core, const struct hs_session *
 		bool set;
 		char letter;
 	} flags[] = {
+		{hs_session_subscribed(session), 'P'},
 		{session->multi != NULL, 'x'},
 		{session->paused || hs_step_blocked(core, session), 'b'},
 		{session->tracker != NULL, 't'},
@@ -175,7 +176,10 @@ void hs_client_describe(const struct hs_core *core, const struct hs_session *ses
 		      (unsigned long long)(core->now.mono_us - session->connected_us) / 1000000,
 		      (unsigned long long)(core->now.mono_us - session->last_active_us) / 1000000);
 	describe_flags(core, session, text);
-	hs_buf_printf(text, " db=0 sub=0 psub=0 ssub=0 multi=%d qbuf=%zu qbuf-free=%zu argv-mem=0 ",
+	hs_buf_printf(
+		text, " db=0 sub=%u psub=%u ssub=%u ", session->listens_heard[HS_TOPIC_CHANNEL],
+		session->listens_heard[HS_TOPIC_PATTERN], session->listens_heard[HS_TOPIC_SHARD]);
+	hs_buf_printf(text, "multi=%d qbuf=%zu qbuf-free=%zu argv-mem=0 ",
 		      session->multi ? (int)hs_multi_count(session->multi) : -1, session->in.len,
 		      session->in.cap - session->in.len);
 	hs_buf_printf(text, "multi-mem=0 rbs=%zu rbp=%zu obl=%zu oll=0 omem=%zu tot-mem=%zu ",
@@ -203,17 +207,22 @@ void hs_local_client_info(struct hs_core *core, struct hs_session *session,
 	hs_buf_deinit(&text);
 }
 
-/* Redis's client types; heatsink has only normal ones. */
+/* Redis's client types; heatsink has normal ones, and those that listen. */
 static bool parse_type(struct hs_client_filter *filter, struct hs_bytes word,
 		       struct hs_reply *reply)
 {
-	static const char *const others[] = {"replica", "slave", "pubsub", "master"};
+	static const struct {
+		const char *name;
+		enum hs_client_type type;
+	} types[] = {
+		{"normal", HS_CLIENT_NORMAL}, {"pubsub", HS_CLIENT_PUBSUB},
+		{"replica", HS_CLIENT_NONE},  {"slave", HS_CLIENT_NONE},
+		{"master", HS_CLIENT_NONE},
+	};
 
-	if (hs_bytes_is_word(word, "normal"))
-		return true;
-	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-		if (hs_bytes_is_word(word, others[i])) {
-			filter->nobody = true;
+	for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+		if (hs_bytes_is_word(word, types[i].name)) {
+			filter->type = types[i].type;
 			return true;
 		}
 	}
@@ -327,7 +336,12 @@ static bool listed(const struct hs_client_filter *filter, uint64_t id)
 
 static bool matches(const struct hs_client_filter *filter, const struct hs_session *session)
 {
-	if (session->gone || filter->nobody || !listed(filter, session->id))
+	enum hs_client_type type =
+		hs_session_subscribed(session) ? HS_CLIENT_PUBSUB : HS_CLIENT_NORMAL;
+
+	if (filter->type != HS_CLIENT_ANY && filter->type != type)
+		return false;
+	if (session->gone || !listed(filter, session->id))
 		return false;
 	if (filter->id && filter->id != session->id)
 		return false;

@@ -21,6 +21,7 @@ struct hs_core *hs_core_create(const struct hs_core_world *world,
 	hs_list_init(&core->sleepers);
 	hs_list_init(&core->request_pool);
 	hs_prng_init(&core->prng, world->seed);
+	hs_topics_init(&core->topics, world->seed);
 	core->slowlog = hs_slowlog_create();
 	core->self = hs_session_create_self();
 	core->tracking = hs_tracking_create(world->seed);
@@ -36,6 +37,8 @@ void hs_core_destroy(struct hs_core **pointer)
 	hs_check(hs_list_empty(&core->sessions));
 	hs_check(hs_list_empty(&core->self->requests));
 	hs_tracking_destroy(&core->tracking);
+	hs_topics_deinit(&core->topics);
+	hs_buf_deinit(&core->message);
 	hs_request_pool_deinit(core);
 	hs_mem_free(&core->self);
 	hs_mem_free(&core->ids);
@@ -71,7 +74,9 @@ struct hs_session *hs_core_connect(struct hs_core *core, struct hs_now now,
 /* Replies that wait somewhere for this client. */
 static size_t unsent_bytes(const struct hs_session *session)
 {
-	return session->out.len + session->sending_bytes + session->held_bytes;
+	size_t behind = session->late ? hs_late_behind(session->late->late)->len : 0;
+
+	return session->out.len + session->sending_bytes + session->held_bytes + behind;
 }
 
 static void cut(struct hs_core *core, struct hs_session *session, struct hs_counter *counter,
@@ -94,6 +99,30 @@ void hs_core_check_output(struct hs_core *core, struct hs_session *session)
 {
 	if (!session->cut && unsent_bytes(session) > core->options.output_bytes_max)
 		cut_off_at_output_limit(core, session);
+}
+
+bool hs_core_message(struct hs_core *core, struct hs_session *session, struct hs_bytes message,
+		     struct hs_request *publisher)
+{
+	struct hs_buf *out = &session->out;
+	size_t unsent = unsent_bytes(session);
+
+	if (session->closing || session->gone)
+		return false;
+	/* One message may be larger than the limit; one behind others may not. */
+	if (unsent > 0 && unsent + message.len > core->options.output_bytes_max) {
+		cut_off_at_output_limit(core, session);
+		return false;
+	}
+	if (publisher && publisher->session == session && !publisher->muted)
+		out = &publisher->reply; /* in front of the number that it answers */
+	else if (session->late)
+		out = hs_late_behind(session->late->late);
+	hs_buf_append_bytes(out, message);
+	if (session->resp == 3)
+		out->data[out->len - message.len] = '>';
+	hs_session_mark_sendable(core, session);
+	return true;
 }
 
 static bool may_run(const struct hs_session *session)
@@ -268,6 +297,7 @@ void hs_core_disconnect(struct hs_core *core, struct hs_session *session)
 	hs_step_cancel(core, session);
 	if (session->sleep_until_us > 0)
 		end_sleep(core, session);
+	hs_pubsub_drop(core, session);
 	hs_multi_unwatch(core, session);
 	hs_tracking_stop(core, session);
 	hs_core_resume(core, session);
@@ -306,7 +336,8 @@ void hs_core_tick(struct hs_core *core, struct hs_now now)
 			continue;
 		if (session->out.len == 0)
 			hs_buf_deinit(&session->out);
-		if (core->options.idle_s_max > 0 &&
+		/* Who listens is expected to be silent. */
+		if (core->options.idle_s_max > 0 && !hs_session_subscribed(session) &&
 		    idle_us > (uint64_t)core->options.idle_s_max * 1000000)
 			hs_session_close(core, session);
 	}
@@ -328,7 +359,7 @@ uint64_t hs_core_deadline(const struct hs_core *core)
 
 uint32_t hs_core_drain(struct hs_core *core, struct hs_now now, uint64_t quiet_us)
 {
-	uint32_t left = core->orphans + core->self->inflight;
+	uint32_t left = core->orphans + core->self->inflight + core->topics.under_way;
 
 	hs_core_set_now(core, now);
 	for (struct hs_link *link = core->sessions.next; link != &core->sessions;

@@ -110,8 +110,10 @@ struct hs_core_stats {
 	struct hs_counter cut_output; /* clients cut off at their output limit */
 	struct hs_counter cut_query;  /* clients cut off at their query limit */
 	struct hs_counter protocol_errors;
-	struct hs_counter inflight; /* requests waiting for an engine now */
-	struct hs_counter blocked;  /* clients waiting for what others do, or for a pause to end */
+	struct hs_counter subscriptions; /* of clients to channels and patterns now */
+	struct hs_counter messages;	 /* that clients got because they had subscribed */
+	struct hs_counter inflight;	 /* requests waiting for an engine now */
+	struct hs_counter blocked; /* clients waiting for what others do, or for a pause to end */
 	/* CLIENT TRACKING. The first is above 0 from before an engine is asked to tell of changes
 	 * until it need not any more. */
 	struct hs_counter tracking_clients;

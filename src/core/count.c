@@ -158,6 +158,8 @@ static void tell_keys(const struct telling *telling)
 
 static void tell(const struct telling *telling)
 {
+	if (hs_command_is_pubsub(telling->command))
+		return; /* channels are no keys */
 	if (telling->command->parent == HS_CMD_ID_OBJECT && telling->command->key_first > 0)
 		tell_look(telling);
 	else
@@ -251,6 +253,8 @@ static void count_keyless(struct hs_core *core, const struct hs_request *request
 		const struct hs_part *part = &request->parts[i];
 		struct hs_bytes reply = request->parts_count > 1 ? hs_buf_bytes(&part->out) : whole;
 
+		if (part->op.kind == HS_OP_PEER)
+			continue; /* PUBLISH has parts of both kinds */
 		hs_heat_add_keyless(core->world.heat, part->op.partition,
 				    request->command->flags & HS_CMD_WRITE, is_error(reply),
 				    reply.len, part->time_us * 1000);
@@ -262,6 +266,8 @@ static bool has_keys(const struct hs_request *request)
 {
 	struct hs_key_walk walk;
 
+	if (hs_command_is_pubsub(request->command))
+		return false;
 	hs_keys_begin(&walk, request->command, request->argc, request->argv);
 	return hs_keys_next(&walk) > 0;
 }
@@ -284,8 +290,7 @@ static void count_one(struct hs_core *core, const struct hs_request *request, si
 
 	for (size_t i = at; i < request->argc; i++)
 		access.bytes += request->argv[i].len;
-	access.missed =
-		!access.write && !access.failed && (is_null(reply) || part->op.missed);
+	access.missed = !access.write && !access.failed && (is_null(reply) || part->op.missed);
 	hs_heat_add(core->world.heat, &access, part->time_us * 1000);
 }
 

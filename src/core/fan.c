@@ -251,6 +251,10 @@ void hs_fan_merge(struct hs_core *core, struct hs_request *request)
 	struct hs_reply reply = {.out = &request->reply, .resp = request->parts[0].op.resp};
 	struct hs_bytes *parts;
 
+	if (hs_command_is_pubsub(request->command)) {
+		hs_publish_merge(core, request, &reply);
+		return;
+	}
 	if (request->command->place == HS_PLACE_CURSOR) {
 		merge_cursor(core, request, &reply);
 		return;

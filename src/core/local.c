@@ -10,6 +10,14 @@
 #define UNUSED(core, session, command, argc, argv)                                                 \
 	((void)(core), (void)(session), (void)(command), (void)(argc), (void)(argv))
 
+/* To a client that waits for messages: it looks like one. */
+static void reply_ping_as_message(struct hs_reply *reply, struct hs_bytes text)
+{
+	hs_reply_array(reply, 2);
+	hs_reply_bulk_text(reply, "pong");
+	hs_reply_bulk(reply, text);
+}
+
 static void run_ping(struct hs_core *core, struct hs_session *session,
 		     const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
 		     struct hs_reply *reply)
@@ -17,6 +25,8 @@ static void run_ping(struct hs_core *core, struct hs_session *session,
 	UNUSED(core, session, command, argc, argv);
 	if (argc > 2)
 		hs_reply_error(reply, "ERR wrong number of arguments for 'ping' command");
+	else if (session->resp == 2 && hs_session_subscribed(session))
+		reply_ping_as_message(reply, argc == 2 ? argv[1] : (struct hs_bytes){"", 0});
 	else if (argc == 2)
 		hs_reply_bulk(reply, argv[1]);
 	else
@@ -213,6 +223,7 @@ hs_local_run *hs_local_find(enum hs_command_id id)
 		[HS_CMD_ID_MULTI] = hs_local_multi,
 		[HS_CMD_ID_OBJECT_HELP] = run_help,
 		[HS_CMD_ID_PING] = run_ping,
+		[HS_CMD_ID_PUBSUB_HELP] = run_help,
 		[HS_CMD_ID_QUIT] = hs_local_quit,
 		[HS_CMD_ID_READONLY] = hs_local_readonly,
 		[HS_CMD_ID_READWRITE] = hs_local_readonly,

@@ -38,6 +38,7 @@ struct hs_multi {
 	bool several_slots; /* EXEC will refuse */
 	bool spoiled;	    /* a command was refused: EXEC will abort */
 	bool writes;	    /* a command may */
+	bool late;	    /* some of it runs behind the commit */
 
 	/* Made by EXEC. */
 	struct hs_buf answered;
@@ -77,6 +78,11 @@ bool hs_multi_writes(const struct hs_multi *multi)
 	return multi->writes;
 }
 
+bool hs_multi_is_late(const struct hs_multi *multi)
+{
+	return multi->late;
+}
+
 void hs_multi_spoil(struct hs_session *session)
 {
 	if (session->multi)
@@ -111,8 +117,8 @@ static bool fits(const struct hs_core *core, const struct hs_command *command)
 	if (core->world.together == HS_TOGETHER_ALL &&
 	    (command->place == HS_PLACE_ALL || command->place == HS_PLACE_CURSOR))
 		return true;
-	return command->place == HS_PLACE_PARTITION || command->place == HS_PLACE_SPLIT ||
-	       command->place == HS_PLACE_ANY ||
+	return hs_command_is_pubsub(command) || command->place == HS_PLACE_PARTITION ||
+	       command->place == HS_PLACE_SPLIT || command->place == HS_PLACE_ANY ||
 	       (command->place == HS_PLACE_CORE && command->id != HS_CMD_ID_DEBUG_SLEEP &&
 		command->id != HS_CMD_ID_CLIENT_TRACKING);
 }
@@ -159,38 +165,63 @@ void hs_multi_queue(struct hs_core *core, struct hs_session *session,
 	}
 	multi->writes = multi->writes || hs_pause_is_write(command);
 	add(multi, command, argc, argv);
+	multi->late = multi->late || hs_command_is_pubsub(command);
 	hs_reply_status(reply, "QUEUED");
+}
+
+/* The reply of a command that needs no engine; or what keeps the place of one that runs later. */
+static void answer_queued(struct hs_core *core, struct hs_session *session, struct hs_multi *multi,
+			  struct queued *queued, bool late)
+{
+	struct hs_reply reply = {.out = &multi->answered, .resp = session->resp};
+	size_t start = multi->answered.len;
+
+	if (late)
+		hs_reply_status(&reply, "LATER");
+	else
+		hs_local_find(queued->command->id)(core, session, queued->command, queued->argc,
+						   multi->args + queued->first, &reply);
+	if (multi->answered.len == start) /* CLIENT REPLY OFF: every command has its element */
+		hs_reply_ok(&reply);
+	queued->answered = start + 1;
+	queued->answered_len = multi->answered.len - start;
+}
+
+/* What its user may no longer do since it was queued: then its reply is that. */
+static bool refuse_queued(struct hs_core *core, struct hs_session *session, struct hs_multi *multi,
+			  struct queued *queued)
+{
+	struct hs_reply reply = {.out = &multi->answered, .resp = session->resp};
+	size_t start = multi->answered.len;
+
+	if (!hs_users_refuse_queued(core, session, queued->command, queued->argc,
+				    multi->args + queued->first, &reply))
+		return false;
+	queued->answered = start + 1;
+	queued->answered_len = multi->answered.len - start;
+	return true;
 }
 
 /* Offsets to pointers, and the commands that need no engine, or may no longer run, to their replies.
  */
 static void seal(struct hs_core *core, struct hs_session *session, struct hs_multi *multi)
 {
-	struct hs_reply reply = {.out = &multi->answered, .resp = session->resp};
+	bool begun = false;
 
 	for (size_t i = 0; i < multi->args_count; i++)
 		multi->args[i].data = multi->bytes.data + (uintptr_t)multi->args[i].data;
 	for (size_t i = 0; i < multi->count; i++) {
 		struct queued *queued = &multi->queued[i];
-		size_t start = multi->answered.len;
+		bool late = hs_late_is(queued->command, &begun);
 
-		if (!hs_users_refuse_queued(core, session, queued->command, queued->argc,
-					    multi->args + queued->first, &reply)) {
-			if (queued->command->place != HS_PLACE_CORE) {
-				if (session->tracker)
-					hs_tracking_read(core, session, queued->command,
-							 queued->argc, multi->args + queued->first);
-				continue;
-			}
-			hs_local_find(queued->command->id)(core, session, queued->command,
-							   queued->argc,
-							   multi->args + queued->first, &reply);
-			if (multi->answered.len ==
-			    start) /* CLIENT REPLY OFF: every command has its element */
-				hs_reply_ok(&reply);
-		}
-		queued->answered = start + 1;
-		queued->answered_len = multi->answered.len - start;
+		if (refuse_queued(core, session, multi, queued))
+			continue;
+		if (late ? !hs_late_counted(core, queued->command)
+			 : queued->command->place == HS_PLACE_CORE)
+			answer_queued(core, session, multi, queued, late);
+		else if (session->tracker)
+			hs_tracking_read(core, session, queued->command, queued->argc,
+					 multi->args + queued->first);
 	}
 	multi->commands = hs_mem_zalloc(multi->count * sizeof *multi->commands);
 	for (size_t i = 0; i < multi->count; i++) {

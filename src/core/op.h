@@ -19,7 +19,10 @@ enum hs_op_kind {
 	HS_OP_UNWATCH, /* drop all watches of `watcher` */
 	/* News (core/news.h): argv is SUBSCRIBE, PSUBSCRIBE or SSUBSCRIBE and one channel or pattern.
 	 * Sent for the first of a worker's clients that wants it and done when nothing published
-	 * from then on is missed; and for the last one that does not want it any more. */
+	 * from then on is missed; and for the last one that does not want it any more. A worker
+	 * has at most one of them under way for a name. An engine keeps what a worker listens to
+	 * as a set: to ask twice, or to leave what is not there, is fine. An error reply to LISTEN
+	 * goes to the clients that wait. */
 	HS_OP_LISTEN,
 	HS_OP_UNLISTEN,
 	/* Keys that change: TRACK for the first of a worker's clients that tracks, UNTRACK for the

@@ -83,7 +83,8 @@ static bool may_write(const struct hs_session *session, const struct hs_command 
 
 bool hs_pause_is_write(const struct hs_command *command)
 {
-	return (command->flags & HS_CMD_WRITE) ||
+	return (command->flags & HS_CMD_WRITE) || command->id == HS_CMD_ID_PUBLISH ||
+	       command->id == HS_CMD_ID_SPUBLISH || /* as Redis, whose replicas would hear it */
 	       ((unsigned)command->id >= HS_CMD_IDS && !(command->flags & HS_CMD_READONLY));
 }
 

@@ -75,6 +75,10 @@ void hs_core_peer(struct hs_core *core, struct hs_now now, struct hs_op *op)
 	bool error;
 
 	hs_core_set_now(core, now);
+	if (hs_command_is_pubsub(op->command)) {
+		hs_publish_part(core, op);
+		return;
+	}
 	switch (op->command->id) {
 	case HS_CMD_ID_ACL_LOG:
 		if (op->argc > 2 && hs_bytes_is_word(op->argv[2], "reset"))

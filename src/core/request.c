@@ -23,6 +23,7 @@ struct hs_request *hs_request_get(struct hs_core *core, struct hs_session *sessi
 	request->command = command;
 	request->argv = request->argv_inline;
 	request->argc = 0;
+	request->exec = NULL;
 	request->parts = NULL;
 	request->parts_count = 0;
 	request->parts_left = 0;
@@ -125,6 +126,10 @@ void hs_request_put(struct hs_core *core, struct hs_request *request)
 	if (request->argv != request->argv_inline)
 		hs_mem_free(&request->argv);
 	hs_buf_clear(&request->args, POOL_BUF_KEEP);
+	if (request->wishes)
+		hs_mem_free(&request->wishes);
+	if (request->late)
+		hs_late_drop(&request->late);
 	hs_buf_clear(&request->reply, POOL_BUF_KEEP);
 	hs_buf_deinit(&request->cursor);
 	if (core->request_pool_len >= POOL_MAX) {
@@ -172,6 +177,10 @@ void hs_request_finish(struct hs_core *core, struct hs_request *request)
 {
 	struct hs_session *session = request->session;
 
+	if (request->exec) {
+		hs_late_finished(core, request);
+		return;
+	}
 	request->done = true;
 	session->held_bytes += request->reply.len;
 	deliver_done(core, session);

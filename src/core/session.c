@@ -86,6 +86,8 @@ struct hs_session *hs_session_create(struct hs_core *core, const struct hs_core_
 	hs_list_init(&session->sendable);
 	hs_list_init(&session->sleeping);
 	hs_list_init(&session->requests);
+	for (int kind = 0; kind < HS_TOPIC_KINDS; kind++)
+		hs_list_init(&session->listens[kind]);
 	hs_list_append(&core->sessions, &session->all);
 	hs_wire_request_init(&session->parser);
 	session->id = client->id;

@@ -9,6 +9,7 @@
 #include "base/list.h"
 #include "base/prng.h"
 #include "core/core.h"
+#include "core/topics.h"
 #include "wire/reply.h"
 #include "wire/request.h"
 
@@ -18,6 +19,8 @@ struct hs_slowlog;
 struct hs_tracker;  /* what a connection that tracks wants: core/tracking.h */
 struct hs_tracking; /* what a worker knows of all that do */
 struct hs_acl_log;
+struct hs_wish; /* a topic of SUBSCRIBE or UNSUBSCRIBE: core/pubsub.c */
+struct hs_late; /* what EXEC does behind its commit: core/late.c */
 
 enum hs_session_reply_mode { HS_REPLY_ON, HS_REPLY_OFF, HS_REPLY_SKIP_NEXT, HS_REPLY_SKIP };
 
@@ -45,11 +48,14 @@ struct hs_session {
 	uint64_t last_active_us;
 	uint64_t sleep_until_us; /* DEBUG SLEEP; 0: awake */
 	const struct hs_command *last_command;
-	struct hs_multi *multi;	    /* NULL outside MULTI */
-	struct hs_watches *watches; /* NULL: none */
-	struct hs_tracker *tracker; /* CLIENT TRACKING; NULL: off */
-	struct hs_session *same_id; /* in core->ids: the next of its bucket */
-	uint32_t subscriptions;	    /* channels and patterns it hears */
+	struct hs_multi *multi;			/* NULL outside MULTI */
+	struct hs_watches *watches;		/* NULL: none */
+	struct hs_tracker *tracker;		/* CLIENT TRACKING; NULL: off */
+	struct hs_session *same_id;		/* in core->ids: the next of its bucket */
+	struct hs_link listens[HS_TOPIC_KINDS]; /* subscriptions, oldest first */
+	uint32_t listens_heard[HS_TOPIC_KINDS];
+	uint32_t listens_held;	 /* all of them, with those the engine is still asked about */
+	struct hs_request *late; /* an EXEC that has committed and goes on, or NULL */
 	uint8_t resp;
 	enum hs_session_reply_mode reply_mode;
 	const struct hs_acl_user *user;	  /* in the core's set */
@@ -94,8 +100,11 @@ struct hs_request {
 	uint32_t parts_left;
 	uint32_t *key_part; /* HS_MERGE_BY_KEY: which part answers key i, owned */
 	size_t keys;
-	struct hs_buf cursor;	/* SCAN: the partition's own cursor */
-	struct hs_multi *multi; /* EXEC: the commands, owned until it is answered */
+	struct hs_buf cursor;	 /* SCAN: the partition's own cursor */
+	struct hs_multi *multi;	 /* EXEC: the commands, owned until it is answered */
+	struct hs_wish *wishes;	 /* SUBSCRIBE, UNSUBSCRIBE: one for each topic, owned */
+	struct hs_late *late;	 /* EXEC: what is left behind its commit, owned; or NULL */
+	struct hs_request *exec; /* the EXEC this is a part of: its reply goes there; or NULL */
 	uint64_t start_us;
 	bool done;
 	bool blocks; /* waits for what others do */
@@ -115,6 +124,7 @@ enum { HS_BATCH_TIMED_MAX = 64 };
 _Static_assert((int)HS_BATCH_TIMED_MAX <= (int)HS_HEAT_NOTES_MAX,
 	       "a batch's heat is noted until it is timed");
 
+#define HS_UNHEARD "ERR the engine does not listen to this channel any more; try again"
 #define HS_CLUSTERDOWN                                                                             \
 	"CLUSTERDOWN the engine's partitions are not known yet: none of its servers has answered"
 
@@ -154,6 +164,8 @@ struct hs_core {
 	struct hs_slowlog *slowlog;
 	struct hs_pause pause;
 	struct hs_acl_log *acl_log;
+	struct hs_topics topics;
+	struct hs_buf message; /* one being composed, for all who hear it */
 	struct hs_prng prng;
 	struct hs_now now;     /* of the event being handled */
 	uint64_t idle_scan_us; /* when idle sessions are looked at next */
@@ -181,6 +193,14 @@ static inline uint16_t hs_core_partition(const struct hs_core *core, uint16_t sl
 static inline uint16_t hs_core_partitions(const struct hs_core *core)
 {
 	return core->world.slots ? hs_slot_map_count(core->world.slots) : core->world.partitions;
+}
+
+/* Listens to something: in RESP2 it may do little else. */
+static inline bool hs_session_subscribed(const struct hs_session *session)
+{
+	return session->listens_heard[HS_TOPIC_CHANNEL] > 0 ||
+	       session->listens_heard[HS_TOPIC_PATTERN] > 0 ||
+	       session->listens_heard[HS_TOPIC_SHARD] > 0;
 }
 
 /* session.c */
@@ -221,6 +241,8 @@ void hs_step_cancel(struct hs_core *core, struct hs_session *session);
 bool hs_step_unblock(struct hs_core *core, struct hs_session *session, bool error);
 /* Sends part `index`. When it was the last to be answered, and at once, the request is gone. */
 void hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t index);
+/* The end of a request whose reply is written: accounted for, and delivered in its turn. */
+void hs_step_finish(struct hs_core *core, struct hs_request *request);
 /* The common end of every command: counters, slow log. */
 void hs_step_account(struct hs_core *core, struct hs_session *session,
 		     const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
@@ -253,6 +275,51 @@ void hs_core_check_output(struct hs_core *core, struct hs_session *session);
 
 /* core.c: goes on with the input of a session that had to pause, frees one that is gone. */
 void hs_core_resume(struct hs_core *core, struct hs_session *session);
+/* Something the client did not ask for now, composed for RESP2: RESP3 differs in the first byte. A
+ * client that reads too slowly is cut off instead. `publisher`: the request that causes it, of this
+ * worker; or NULL. False: the client does not get it. */
+bool hs_core_message(struct hs_core *core, struct hs_session *session, struct hs_bytes message,
+		     struct hs_request *publisher);
+
+/* pubsub.c: SUBSCRIBE and its like; what others publish. */
+enum hs_topic_kind hs_pubsub_kind(const struct hs_command *command);
+bool hs_pubsub_subscribes(const struct hs_command *command);
+bool hs_pubsub_unsubscribes(const struct hs_command *command);
+/* `exec`: the transaction that asks, or NULL. */
+void hs_pubsub_run(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
+		   const struct hs_command *command, size_t argc, const struct hs_bytes *argv);
+void hs_pubsub_told(struct hs_core *core, struct hs_op *op); /* a LISTEN or UNLISTEN is done */
+void hs_pubsub_drop(struct hs_core *core, struct hs_session *session); /* all, silently */
+/* RESET of a client that listens. */
+void hs_pubsub_reset(struct hs_core *core, struct hs_session *session,
+		     const struct hs_command *command, size_t argc, const struct hs_bytes *argv);
+/* To all who hear the topic; how many. */
+int64_t hs_pubsub_deliver(struct hs_core *core, const struct hs_topic *topic,
+			  struct hs_bytes channel, struct hs_bytes payload,
+			  struct hs_request *publisher);
+
+/* publish.c: PUBLISH, SPUBLISH and PUBSUB, to which every worker contributes, and an engine behind
+ * connections as well. `counted`: what the engine answered to it in `exec`, or empty. */
+void hs_publish_run(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
+		    const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+		    struct hs_bytes counted);
+void hs_publish_part(struct hs_core *core, struct hs_op *op); /* this worker's */
+void hs_publish_merge(const struct hs_core *core, const struct hs_request *request,
+		      struct hs_reply *reply);
+/* Whether it must wait for what its client has under way. */
+bool hs_publish_waits(const struct hs_core *core, const struct hs_session *session,
+		      const struct hs_command *command, uint16_t slot);
+
+/* late.c: commands of a transaction that run when it has committed. */
+/* Whether this one does, behind those before it (`*begun` begins as false). */
+bool hs_late_is(const struct hs_command *command, bool *begun);
+/* Whether the engine runs it and it is only corrected afterwards. */
+bool hs_late_counted(const struct hs_core *core, const struct hs_command *command);
+/* The engine has answered EXEC. True: it is finished later. */
+bool hs_late_begin(struct hs_core *core, struct hs_request *exec);
+void hs_late_finished(struct hs_core *core, struct hs_request *request); /* one of its commands */
+struct hs_buf *hs_late_behind(struct hs_late *late); /* where messages of others go meanwhile */
+void hs_late_drop(struct hs_late **late);
 
 /* fan.c: commands that concern several partitions or workers. */
 void hs_fan_split(struct hs_core *core, struct hs_session *session,
@@ -275,6 +342,7 @@ void hs_multi_watch(struct hs_core *core, struct hs_session *session,
 void hs_multi_drop(struct hs_multi **multi);
 size_t hs_multi_count(const struct hs_multi *multi); /* commands queued */
 bool hs_multi_writes(const struct hs_multi *multi);  /* one of them may */
+bool hs_multi_is_late(const struct hs_multi *multi); /* some run behind its commit: late.c */
 void hs_multi_unwatch(struct hs_core *core, struct hs_session *session);
 /* Of a transaction that was sent: the next key it watched, as far as names are remembered. `at`
  * begins at 0. */
@@ -350,6 +418,13 @@ bool hs_peer_check(const struct hs_core *core, const struct hs_command *command,
 void hs_peer_merge(struct hs_request *request, struct hs_reply *reply);
 
 /* client.c: which sessions CLIENT LIST and CLIENT KILL mean. */
+enum hs_client_type {
+	HS_CLIENT_ANY,
+	HS_CLIENT_NORMAL,
+	HS_CLIENT_PUBSUB, /* listens to something */
+	HS_CLIENT_NONE,	  /* a type of which heatsink has no clients */
+};
+
 struct hs_client_filter {
 	const struct hs_bytes *ids; /* LIST ID: arguments that are numbers */
 	size_t ids_count;
@@ -358,8 +433,8 @@ struct hs_client_filter {
 	struct hs_bytes user;
 	uint64_t id;	  /* 0: any */
 	uint64_t skip_id; /* 0: none */
-	bool nobody;	  /* a type of which heatsink has no clients */
-	bool old_form;	  /* CLIENT KILL ip:port */
+	enum hs_client_type type;
+	bool old_form; /* CLIENT KILL ip:port */
 };
 /* False: the error is written. `reply` may be NULL when the arguments were checked before. */
 bool hs_client_parse_list(struct hs_client_filter *filter, size_t argc, const struct hs_bytes *argv,

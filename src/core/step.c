@@ -231,6 +231,14 @@ static void run_local(struct hs_core *core, struct hs_session *session,
 	timing_end(core, session, command, argc, argv, failed);
 }
 
+static void finish_at(struct hs_core *core, struct hs_request *request, uint64_t now_us)
+{
+	hs_step_account(core, request->session, request->command, request->argc, request->argv,
+			now_us - request->start_us,
+			request->reply.len > 0 && request->reply.data[0] == '-');
+	hs_request_finish(core, request);
+}
+
 /* The parts are all answered: one reply of them, in its turn. */
 static void finish_parts(struct hs_core *core, struct hs_request *request)
 {
@@ -250,10 +258,16 @@ static void finish_parts(struct hs_core *core, struct hs_request *request)
 			request->parts[i].time_us = now_us - request->start_us;
 	}
 	hs_count_request(core, request, hs_buf_bytes(&request->reply));
-	hs_step_account(core, session, request->command, request->argc, request->argv,
-			now_us - request->start_us,
-			request->reply.len > 0 && request->reply.data[0] == '-');
-	hs_request_finish(core, request);
+	if (!hs_late_begin(core, request))
+		finish_at(core, request, now_us);
+}
+
+void hs_step_finish(struct hs_core *core, struct hs_request *request)
+{
+	if (request->session->running)
+		settle_batch(core);
+	finish_at(core, request,
+		  request->session->running ? core->batch_start_us : core->now.mono_us);
 }
 
 /* The usual answer of an engine behind a connection: one reply, lying in what was just read, for
@@ -319,13 +333,13 @@ void hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t i
 		finish_parts(core, request);
 }
 
-void hs_core_complete(struct hs_core *core, struct hs_now now, struct hs_op *op)
+/* Of a request, or of a part of one. */
+static void complete(struct hs_core *core, struct hs_now now, struct hs_op *op)
 {
 	struct hs_request *request = op->owner;
 	struct hs_session *session = request->session;
 	struct hs_part *part = hs_list_entry(op, struct hs_part, op);
 
-	hs_core_set_now(core, now);
 	part->time_us = now.mono_us - request->start_us;
 	part->answered = true;
 	if (op->kind != HS_OP_PEER && op->kind != HS_OP_HOST) {
@@ -345,6 +359,15 @@ void hs_core_complete(struct hs_core *core, struct hs_now now, struct hs_op *op)
 		return;
 	finish_parts(core, request);
 	hs_core_resume(core, session);
+}
+
+void hs_core_complete(struct hs_core *core, struct hs_now now, struct hs_op *op)
+{
+	hs_core_set_now(core, now);
+	if (op->kind == HS_OP_LISTEN || op->kind == HS_OP_UNLISTEN)
+		hs_pubsub_told(core, op);
+	else
+		complete(core, now, op);
 }
 
 /* The fast way: a read with nothing of its connection in front of it. False: the engine wants it
@@ -485,6 +508,15 @@ static void run(struct hs_core *core, struct hs_session *session, const struct h
 {
 	if (session->tracker)
 		hs_tracking_read(core, session, command, argc, argv);
+	if (hs_command_is_pubsub(command)) {
+		timing_begin(core, command);
+		if (hs_pubsub_subscribes(command) || hs_pubsub_unsubscribes(command))
+			hs_pubsub_run(core, session, NULL, command, argc, argv);
+		else
+			hs_publish_run(core, session, NULL, command, argc, argv,
+				       (struct hs_bytes){NULL, 0});
+		return;
+	}
 	switch (command->place) {
 	case HS_PLACE_PARTITION:
 	case HS_PLACE_ANY:
@@ -521,6 +553,8 @@ static void run(struct hs_core *core, struct hs_session *session, const struct h
 			hs_multi_exec(core, session, command);
 		else if (command->id == HS_CMD_ID_CLIENT_TRACKING)
 			hs_tracking_run(core, session, command, argc, argv);
+		else if (command->id == HS_CMD_ID_RESET && session->listens_held > 0)
+			hs_pubsub_reset(core, session, command, argc, argv);
 		else
 			run_local(core, session, command, argc, argv);
 		break;
@@ -563,9 +597,29 @@ static void cut_off_browser(struct hs_core *core, struct hs_session *session)
 	hs_session_close(core, session);
 }
 
+/* What a client that listens may say in RESP2, where messages and replies look alike. */
+static bool runs_subscribed(const struct hs_command *command)
+{
+	return hs_pubsub_subscribes(command) || hs_pubsub_unsubscribes(command) ||
+	       command->id == HS_CMD_ID_PING || command->id == HS_CMD_ID_QUIT ||
+	       command->id == HS_CMD_ID_RESET;
+}
+
+static void reject_subscribed(struct hs_core *core, struct hs_session *session,
+			      const struct hs_command *command)
+{
+	char text[256];
+
+	snprintf(text, sizeof text,
+		 "ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / "
+		 "RESET are allowed in this context",
+		 command->name);
+	reject(core, session, command, text);
+}
+
 /* Whether a command must be the only one of its client under way: because it changes who may do
- * what, also for what stands behind it; because it needs a connection to the engine for itself, or
- * may change the one its client shares. */
+ * what, or what its client hears, also for what stands behind it; because it needs a connection to the
+ * engine for itself, or may change the one its client shares. */
 static bool must_be_alone(const struct hs_core *core, const struct hs_session *session,
 			  const struct hs_command *command, size_t argc,
 			  const struct hs_bytes *argv)
@@ -574,6 +628,16 @@ static bool must_be_alone(const struct hs_core *core, const struct hs_session *s
 	if (command->id == HS_CMD_ID_CLIENT_TRACKING)
 		return !session->multi;
 	if (command->id == HS_CMD_ID_ACL_SETUSER || command->id == HS_CMD_ID_ACL_DELUSER)
+		return true;
+	/* Subscriptions change at one point of the connection's stream, and with them what may come
+	 * in between; the dialect of that as well. */
+	if (hs_command_is_pubsub(command))
+		return !session->multi &&
+		       (hs_pubsub_subscribes(command) || hs_pubsub_unsubscribes(command));
+	if (command->id == HS_CMD_ID_EXEC && session->multi && hs_multi_is_late(session->multi))
+		return true;
+	if (session->listens_held > 0 &&
+	    (command->id == HS_CMD_ID_HELLO || command->id == HS_CMD_ID_RESET))
 		return true;
 	if (!core->world.shared_connections)
 		return false;
@@ -711,8 +775,18 @@ static bool dispatch(struct hs_core *core, struct hs_session *session, size_t ar
 		       "CROSSSLOT Keys in request don't hash to the same slot");
 		return true;
 	}
+	if (session->listens_held > 0 && session->resp == 2 && hs_session_subscribed(session) &&
+	    !runs_subscribed(command)) {
+		reject_subscribed(core, session, command);
+		return true;
+	}
 	if (core->pause.mode != HS_PAUSE_NONE && hs_pause_holds(core, session, command))
 		return false;
+	if (hs_command_is_pubsub(command) && !session->multi &&
+	    hs_publish_waits(core, session, command, slot)) {
+		session->alone = true; /* asked again when the others are done */
+		return false;
+	}
 	if (session->multi && !runs_inside_multi(command))
 		queue_in_multi(core, session, command, argc, argv);
 	else

@@ -78,7 +78,7 @@ static void write_message(const struct hs_session *session, bool redirected, str
 	if (session->resp > 2) {
 		hs_reply_push(&reply, 2);
 		hs_reply_bulk_text(&reply, "invalidate");
-	} else if (redirected && session->subscriptions > 0) {
+	} else if (redirected && hs_session_subscribed(session)) {
 		hs_reply_array(&reply, 3);
 		hs_reply_bulk_text(&reply, "message");
 		hs_reply_bulk_text(&reply, "__redis__:invalidate");

@@ -107,6 +107,8 @@ void hs_info_totals(const struct hs_host *host, struct hs_totals *totals)
 		totals->tracking_messages += hs_counter_get(&stats->tracking_messages);
 		totals->tracking_evicted += hs_counter_get(&stats->tracking_evicted);
 		totals->protocol_errors += hs_counter_get(&stats->protocol_errors);
+		totals->subscriptions += hs_counter_get(&stats->subscriptions);
+		totals->messages += hs_counter_get(&stats->messages);
 		totals->inflight += hs_counter_get(&stats->inflight);
 		totals->news_dropped +=
 			atomic_load_explicit(&host->workers[i].news.dropped, memory_order_relaxed);
@@ -144,6 +146,7 @@ static void subtract_baseline(struct hs_info_facts *facts)
 	since->tracking_evicted -= base->tracking_evicted;
 	since->protocol_errors -= base->protocol_errors;
 	since->tls_failures -= base->tls_failures;
+	since->messages -= base->messages;
 	for (int id = 0; id < HS_CMD_IDS_ALL; id++) {
 		since->command[id].calls -= base->command[id].calls;
 		since->command[id].time_ns -= base->command[id].time_ns;

@@ -102,6 +102,8 @@ UINT(tracking_total_items, facts->now.tracking_items)
 UINT(tracking_total_prefixes, facts->now.tracking_prefixes)
 UINT(tracking_messages, facts->since.tracking_messages)
 UINT(tracking_evicted_keys, facts->since.tracking_evicted)
+UINT(pubsub_subscriptions, facts->now.subscriptions)
+UINT(pubsub_messages, facts->since.messages)
 UINT(expired_keys, facts->engine.expired)
 UINT(evicted_keys, ((void)facts, 0))
 UINT(keyspace_hits, facts->engine.hits)
@@ -317,6 +319,12 @@ const struct hs_info_row hs_info_rows[] = {
 	{SHOW("Stats", "news_dropped", news_dropped),
 	 .metric = "news_dropped_total", .type = "counter",
 	 .help = "Messages and changes of keys dropped because a worker did not keep up"},
+	{SHOW("Stats", "pubsub_subscriptions", pubsub_subscriptions),
+	 .metric = "pubsub_subscriptions", .type = "gauge",
+	 .help = "Subscriptions of clients to channels, shard channels and patterns"},
+	{SHOW("Stats", "pubsub_messages", pubsub_messages),
+	 .metric = "pubsub_messages_total", .type = "counter",
+	 .help = "Messages sent to clients that had subscribed"},
 	{SHOW("Stats", "expired_keys", expired_keys),
 	 .metric = "expired_keys_total", .type = "counter",
 	 .help = "Keys removed because their time was over"},

@@ -136,8 +136,7 @@ static void test_places(void **state)
 	says(&town, "EVAL s 1 a", "eval@3 ", ":3\r\n");
 	says(&town, "EVAL s 0 a", "eval@0 ", ":0\r\n");
 	says(&town, "MEMORY USAGE a", "memory|usage@3 ", ":3\r\n");
-	says(&town, "PUBLISH a m", "publish@0 ", ":0\r\n");
-	says(&town, "SPUBLISH a m", "spublish@3 ", ":3\r\n");
+	says(&town, "SWAPDB 0 1", "swapdb@0 ", ":0\r\n");
 	says(&town, "WAIT 0 0", "wait@0 wait@1 wait@2 wait@3 ", ":0\r\n");
 	says(&town, "HGET a", "", "-ERR wrong number of arguments for 'hget' command\r\n");
 	says(&town, "LMOVE a b LEFT LEFT", "",
@@ -200,8 +199,8 @@ static void test_transactions(void **state)
 	hs_core_learn(town.core, town.learned);
 	says(&town, "MULTI", "", "+OK\r\n");
 	says(&town, "HGET a f", "", "+QUEUED\r\n");
-	says(&town, "PUBLISH c m", "", "+QUEUED\r\n");
-	says(&town, "EXEC", "hget@x publish@x ", "*2\r\n+hget\r\n+publish\r\n");
+	says(&town, "SWAPDB 0 1", "", "+QUEUED\r\n");
+	says(&town, "EXEC", "hget@x swapdb@x ", "*2\r\n+hget\r\n+swapdb\r\n");
 	says(&town, "MULTI", "", "+OK\r\n");
 	says(&town, "SCRIPT LOAD x", "",
 	     "-ERR 'script|load' concerns more than one slot and cannot be part of a "

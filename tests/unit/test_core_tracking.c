@@ -439,12 +439,13 @@ static void check_redirect(uint32_t worker)
 	forget(reader);
 	ask(writer, "SET foo 1");
 	silent(listener); /* speaks RESP2, and hears no messages */
-	listener->session->subscriptions = 1;
+	ask(listener, "SUBSCRIBE __redis__:invalidate");
+	forget(listener);
 	ask(reader, "MGET foo bar");
 	ask(writer, "SET foo 2");
 	heard(listener,
 	      "*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n*1\r\n$3\r\nfoo\r\n");
-	listener->session->subscriptions = 0;
+	ask(listener, "UNSUBSCRIBE");
 	ask(listener, "HELLO 3");
 	forget(listener);
 	ask(writer, "SET bar 1");

@@ -35,7 +35,8 @@ static void partition_stats(struct hs_engine *engine, uint16_t id,
 
 static void stats(struct hs_engine *engine, struct hs_engine_stats *stats)
 {
-	*stats = (struct hs_engine_stats){.last_error = ((struct bench *)engine)->last_error};
+	*stats = (struct hs_engine_stats){.last_error = ((struct bench *)engine)->last_error,
+					  .trouble = ""};
 }
 
 static const struct hs_engine_calls calls = {

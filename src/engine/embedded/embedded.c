@@ -30,6 +30,7 @@
 #include "engine/embedded/database.h"
 #include "engine/embedded/reader.h"
 #include "route/slot.h"
+#include "wire/reply.h"
 
 #include <string.h>
 #include <uv.h>
@@ -64,6 +65,12 @@ static enum hs_submit submit(struct hs_engine *engine, struct hs_op *op)
 	struct embedded *embedded = of(engine);
 	struct worker *worker = &embedded->workers[op->worker];
 
+	if (op->kind == HS_OP_LISTEN || op->kind == HS_OP_UNLISTEN) {
+		struct hs_reply reply = {.out = op->out, .resp = op->resp};
+
+		hs_reply_ok(&reply); /* all that is published passes through the cores */
+		return HS_SUBMIT_DONE;
+	}
 	if (op->kind == HS_OP_COMMAND && !op->ordered && op->command->flags & HS_CMD_READONLY) {
 		return hs_reader_run(&worker->reader, op) ? HS_SUBMIT_DONE : HS_SUBMIT_REFUSED;
 	}

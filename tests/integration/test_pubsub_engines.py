@@ -1,0 +1,202 @@
+"""Goal: in front of real servers publish and subscribe look as on one Redis with all the clients, those
+of heatsink and those that are connected to the servers themselves.
+
+Method: heatsink in front of a redis-server and of a Cluster. Listeners stand on both sides and on
+both workers; what is published through heatsink or past it reaches all of them, and the numbers are
+those of a single server. Then random sequences (test_pubsub.py) against a plain server: each step's
+numbers and messages must agree, though messages come in their own time here.
+"""
+import random
+import unittest
+
+import test_pubsub
+from cluster import Cluster
+from resp import Connection, encode
+from servers import GUARD_S, Heatsink, Redis
+
+TRIES_MAX = 20000  # turns what never becomes true into a failure
+
+
+def await_answer(connection, wanted, *request):
+    """Asks until the answer is this: what the server lets go of, it lets go of in its own time."""
+    for _ in range(TRIES_MAX):
+        answer = connection.call(*request).raw
+        if answer == wanted:
+            return
+    raise AssertionError(f"{request} is answered with {answer!r}, never with {wanted!r}")
+
+
+def parts(replies):
+    return sorted(part for reply in replies for part in test_pubsub.flat(reply))
+
+
+class Engine:
+    """What holds for both kinds of engine. The class has `heatsink` and `servers`: a way to connect
+    to each server, the one that PUBLISH goes to among them."""
+
+    def listen(self, connection, *commands):
+        for command in commands:
+            self.assertIn(b"subscribe\r\n", connection.call(*command.split()).raw)
+
+    def expect(self, connection, *texts):
+        for text in texts:
+            self.assertEqual([item.text.decode() for item in connection.read().items],
+                             text.split())
+
+    def setUp(self):
+        self.here = [self.heatsink.raw() for _ in range(4)]
+        self.there = [connect() for connect in self.servers]
+        self.speaker = self.heatsink.raw()
+        for connection in self.there:
+            self.addCleanup(connection.close)
+        for connection in self.here + [self.speaker]:
+            self.addCleanup(connection.close)
+        await_answer(self.speaker, b"*0\r\n", "PUBSUB", "CHANNELS")  # the last test's have gone
+        await_answer(self.speaker, b":0\r\n", "PUBSUB", "NUMPAT")
+        self.here[3].call("HELLO", "3")
+
+    def test_all_hear_and_all_are_counted(self):
+        one, two, three, four = self.here
+        self.listen(one, "SUBSCRIBE a")
+        self.listen(two, "SUBSCRIBE a")
+        self.listen(three, "PSUBSCRIBE a*")
+        self.listen(four, "PSUBSCRIBE a* ?", "SUBSCRIBE a")
+        four.read()
+        for connection in self.there:
+            self.listen(connection, "SUBSCRIBE a")
+        # Six here, and the one at the server that is asked.
+        self.assertEqual(self.speaker.call("PUBLISH", "a", "1").raw, b":7\r\n")
+        direct = self.servers[-1]()
+        self.addCleanup(direct.close)
+        direct.call("PUBLISH", "a", "2")
+        for text in "12":
+            self.expect(one, f"message a {text}")
+            self.expect(two, f"message a {text}")
+            self.expect(three, f"pmessage a* a {text}")
+            got = sorted(four.read().raw for _ in range(3))
+            self.assertEqual(got, sorted([
+                b">3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\n%s\r\n" % text.encode(),
+                b">4\r\n$8\r\npmessage\r\n$2\r\na*\r\n$1\r\na\r\n$1\r\n%s\r\n" % text.encode(),
+                b">4\r\n$8\r\npmessage\r\n$1\r\n?\r\n$1\r\na\r\n$1\r\n%s\r\n" % text.encode()]))
+            for connection in self.there:
+                self.expect(connection, f"message a {text}")
+        self.assertEqual(self.speaker.call("PUBSUB", "NUMSUB", "a", "b").raw,
+                         b"*4\r\n$1\r\na\r\n:%d\r\n$1\r\nb\r\n:0\r\n" % (3 + len(self.there)))
+        self.assertEqual(self.speaker.call("PUBSUB", "CHANNELS").raw, b"*1\r\n$1\r\na\r\n")
+        self.assertEqual(self.speaker.call("PUBSUB", "NUMPAT").raw, b":2\r\n")
+        # All of heatsink's leave: the servers have only their own.
+        for connection in self.here:
+            connection.close()
+        await_answer(self.speaker, b":0\r\n", "PUBSUB", "NUMPAT")
+        await_answer(self.speaker, b":1\r\n", "PUBLISH", "a", "3")
+
+    def test_one_subscription_for_many(self):
+        for connection in self.here:
+            self.listen(connection, "SUBSCRIBE many")
+        total = 0
+        for connect in self.servers:
+            with connect() as direct:
+                total += direct.call("PUBSUB", "NUMSUB", "many").items[1].number()
+        self.assertEqual(total, 1)
+        self.assertEqual(self.speaker.call("PUBLISH", "many", "x").raw, b":4\r\n")
+
+    def test_shard_channels(self):
+        self.listen(self.here[0], "SSUBSCRIBE {s}1 {s}2")
+        self.here[0].read()
+        self.listen(self.here[1], "SSUBSCRIBE {s}1")
+        self.assertEqual(self.speaker.call("SPUBLISH", "{s}1", "x").raw, b":2\r\n")
+        self.assertEqual(self.speaker.call("PUBLISH", "{s}1", "x").raw, b":0\r\n")
+        for connection in self.here[:2]:
+            self.expect(connection, "smessage {s}1 x")
+        self.assertEqual(self.speaker.call("PUBSUB", "SHARDNUMSUB", "{s}1", "{s}2").raw,
+                         b"*4\r\n$4\r\n{s}1\r\n:2\r\n$4\r\n{s}2\r\n:1\r\n")
+
+    def test_transactions(self):
+        self.listen(self.here[0], "SUBSCRIBE a")
+        self.speaker.send(b"".join(encode(*line.split()) for line in (
+            "MULTI", "SET key 1", "PUBLISH a x", "PSUBSCRIBE a*", "GET key", "EXEC")))
+        self.assertEqual([self.speaker.read().raw for _ in range(5)],
+                         [b"+OK\r\n"] + [b"+QUEUED\r\n"] * 4)
+        self.assertEqual(self.speaker.read().raw,
+                         b"*4\r\n+OK\r\n:1\r\n*3\r\n$10\r\npsubscribe\r\n$2\r\na*\r\n:1\r\n"
+                         b"$1\r\n1\r\n")
+        self.expect(self.here[0], "message a x")
+
+    def test_what_a_message_speaks_of_is_there(self):
+        self.listen(self.here[0], "SUBSCRIBE changes")
+        for i in range(200):
+            self.speaker.send(encode("SET", f"k{i}", i) + encode("PUBLISH", "changes", f"k{i}"))
+            key = self.here[0].read().items[2].text
+            self.assertEqual(self.here[3].call("GET", key).text, b"%d" % i)
+
+    def test_random_sequences(self):
+        """What comes on a connection is read until there is as much as on the plain server: messages
+        have no fixed place here. Transactions are left out, because they have one there."""
+        with Redis() as plain:
+            for seed in range(15):
+                self.run_one(seed, plain)
+
+    def run_one(self, seed, plain):
+        rng = random.Random(seed)
+        theirs = test_pubsub.Side(plain.port)
+        ours = [Connection(self.heatsink.port, GUARD_S) for _ in theirs.connections]
+        for connection in theirs.connections + ours:
+            self.addCleanup(connection.close)
+        for index, connection in enumerate(ours):
+            if rng.random() < 0.5:
+                connection.call("HELLO", "3")
+                theirs.connections[index].call("HELLO", "3")
+        done = []
+        for _ in range(test_pubsub.LENGTH):
+            index, commands = test_pubsub.draw(rng)
+            if commands[0] == ["MULTI"] or any("elsewhere" in words or words[0] == "EXEC"
+                                               for words in commands):
+                continue
+            done.append(f"  {index} {commands}")
+            wanted = theirs.step(index, commands)
+            data = b"".join(encode(*[word.encode("latin-1") for word in words])
+                            for words in commands)
+            with self.subTest(seed=seed, steps="\n".join(done)):
+                if commands[0][0] == "PUBSUB":
+                    self.look(ours[index], data, wanted[index][0])
+                    continue
+                ours[index].send(data)
+                for each, replies in wanted.items():
+                    got = [ours[each].read() for _ in replies]
+                    self.assertEqual(parts(got), parts(replies), each)
+        for connection in theirs.connections + ours:
+            connection.close()
+        await_answer(self.speaker, b"*0\r\n", "PUBSUB", "CHANNELS")
+        await_answer(self.speaker, b"*0\r\n", "PUBSUB", "SHARDCHANNELS")
+        await_answer(self.speaker, b":0\r\n", "PUBSUB", "NUMPAT")
+
+    def look(self, connection, data, wanted):
+        """Lists and numbers of what the servers know, who let go of it in their own time."""
+        for _ in range(TRIES_MAX):
+            connection.send(data)
+            got = connection.read()
+            if parts([got]) == parts([wanted]):
+                return
+        self.assertEqual(parts([got]), parts([wanted]))
+
+
+class OneServer(Engine, unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        server = cls.enterClassContext(Redis())
+        cls.servers = [server.raw]
+        cls.heatsink = cls.enterClassContext(
+            Heatsink("--engine", f"redis://127.0.0.1:{server.port}", "--workers", "2"))
+
+
+class SeveralServers(Engine, unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cluster = cls.enterClassContext(Cluster(masters=3, replicas=0))
+        cls.servers = [node.raw for node in cluster.nodes]
+        cls.heatsink = cls.enterClassContext(
+            Heatsink("--engine", cluster.url(), "--workers", "2"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,721 @@
+/* Publish and subscribe as clients see it, where the data is kept here: who gets which message, in
+ * which shape and order, what PUBLISH answers, what a client that listens may still say, and the
+ * limits.
+ *
+ * Scripts against the simulated world, two workers. Replies were read off redis-server 7.0. */
+#include "tests/lib/script.h"
+
+#include "base/mem.h"
+#include "core/session.h"
+
+enum { FOO_PARTITION = 2 };
+
+#define SUBSCRIBED(name, len, count)                                                               \
+	"*3\r\n$9\r\nsubscribe\r\n$" #len "\r\n" name "\r\n:" #count "\r\n"
+#define UNSUBSCRIBED(name, len, count)                                                             \
+	"*3\r\n$11\r\nunsubscribe\r\n$" #len "\r\n" name "\r\n:" #count "\r\n"
+#define PSUBSCRIBED(name, len, count)                                                              \
+	"*3\r\n$10\r\npsubscribe\r\n$" #len "\r\n" name "\r\n:" #count "\r\n"
+#define SSUBSCRIBED(name, len, count)                                                              \
+	"*3\r\n$10\r\nssubscribe\r\n$" #len "\r\n" name "\r\n:" #count "\r\n"
+#define MESSAGE(text) "*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\n" text "\r\n"
+#define MESSAGE3(text) ">3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\n" text "\r\n"
+#define PMESSAGE(text) "*4\r\n$8\r\npmessage\r\n$2\r\na*\r\n$1\r\na\r\n$1\r\n" text "\r\n"
+#define SMESSAGE(text) "*3\r\n$8\r\nsmessage\r\n$1\r\na\r\n$1\r\n" text "\r\n"
+
+static struct hs_sim_world *open_world(void)
+{
+	struct hs_sim_world_options options = hs_sim_world_defaults(1);
+
+	options.workers = 2;
+	return hs_sim_world_create(&options);
+}
+
+/* At the end nobody listens to anything, and nothing is left of it. */
+static void close_world(struct hs_sim_world **world)
+{
+	for (struct hs_sim_client *client = (*world)->clients; client; client = client->next)
+		hs_sim_client_disconnect(client);
+	hs_sim_world_settle(*world);
+	for (uint32_t i = 0; i < (*world)->options.workers; i++) {
+		struct hs_core *core = hs_sim_world_core(*world, i);
+
+		assert_int_equal(core->topics.count, 0);
+		assert_int_equal(core->topics.name_bytes, 0);
+		assert_int_equal(hs_counter_get(&core->stats.subscriptions), 0);
+	}
+	hs_sim_world_destroy(world);
+}
+
+static void ask(struct hs_sim_client *client, const char *words)
+{
+	hs_sim_client_ask(client, words);
+	hs_sim_world_settle(client->world);
+}
+
+static struct hs_sim_client *connect_resp3(struct hs_sim_world *world, uint32_t worker)
+{
+	struct hs_sim_client *client = hs_sim_client_connect(world, worker);
+
+	ask(client, "HELLO 3");
+	client->received.len = 0;
+	return client;
+}
+
+static void test_messages_reach_listeners_of_all_workers(void **state)
+{
+	struct hs_sim_world *world = open_world();
+	struct hs_sim_client *here = hs_sim_client_connect(world, 0);
+	struct hs_sim_client *there = hs_sim_client_connect(world, 1);
+	struct hs_sim_client *modern = connect_resp3(world, 1);
+	struct hs_sim_client *speaker = hs_sim_client_connect(world, 1);
+
+	(void)state;
+	ask(speaker, "PUBLISH a 0");
+	heard(speaker, ":0\r\n");
+	ask(here, "SUBSCRIBE a b a");
+	heard(here, SUBSCRIBED("a", 1, 1) SUBSCRIBED("b", 1, 2) SUBSCRIBED("a", 1, 2));
+	ask(there, "SUBSCRIBE a");
+	ask(there, "PSUBSCRIBE a* x?");
+	heard(there, SUBSCRIBED("a", 1, 1) PSUBSCRIBED("a*", 2, 2) PSUBSCRIBED("x?", 2, 3));
+	ask(modern, "SUBSCRIBE a");
+	heard(modern, ">3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n");
+	ask(speaker, "PUBLISH a 1");
+	ask(speaker, "PUBLISH b 2");
+	ask(speaker, "SPUBLISH a 3");
+	heard(speaker, ":4\r\n:1\r\n:0\r\n");
+	heard(here, MESSAGE("1") "*3\r\n$7\r\nmessage\r\n$1\r\nb\r\n$1\r\n2\r\n");
+	heard(there, MESSAGE("1") PMESSAGE("1"));
+	heard(modern, MESSAGE3("1"));
+	assert_int_equal(hs_counter_get(&hs_sim_world_core(world, 1)->stats.messages), 3);
+	assert_int_equal(hs_counter_get(&hs_sim_world_core(world, 1)->stats.subscriptions), 4);
+	close_world(&world);
+}
+
+static void test_shard_channels_are_apart(void **state)
+{
+	struct hs_sim_world *world = open_world();
+	struct hs_sim_client *client = hs_sim_client_connect(world, 0);
+	struct hs_sim_client *speaker = hs_sim_client_connect(world, 1);
+
+	(void)state;
+	ask(client, "SUBSCRIBE a");
+	ask(client, "SSUBSCRIBE a");
+	ask(client, "SSUBSCRIBE a b");
+	heard(client,
+	      SUBSCRIBED("a", 1, 1) SSUBSCRIBED(
+		      "a", 1, 1) "-CROSSSLOT Keys in request don't hash to the same slot\r\n");
+	ask(speaker, "SPUBLISH a s");
+	ask(speaker, "PUBLISH a m");
+	heard(speaker, ":1\r\n:1\r\n");
+	heard(client, SMESSAGE("s") MESSAGE("m"));
+	ask(client, "SUNSUBSCRIBE");
+	heard(client, "*3\r\n$12\r\nsunsubscribe\r\n$1\r\na\r\n:0\r\n");
+	ask(client, "GET x"); /* still listens to a channel */
+	assert_memory_equal(client->received.data, "-ERR Can't execute 'get': only (P|S)", 36);
+	client->received.len = 0;
+	close_world(&world);
+}
+
+static void test_leaving(void **state)
+{
+	struct hs_sim_world *world = open_world();
+	struct hs_sim_client *client = hs_sim_client_connect(world, 0);
+	struct hs_sim_client *speaker = hs_sim_client_connect(world, 0);
+
+	(void)state;
+	ask(client, "UNSUBSCRIBE");
+	ask(client, "PUNSUBSCRIBE x");
+	heard(client, "*3\r\n$11\r\nunsubscribe\r\n$-1\r\n:0\r\n"
+		      "*3\r\n$12\r\npunsubscribe\r\n$1\r\nx\r\n:0\r\n");
+	ask(client, "SUBSCRIBE a b c");
+	client->received.len = 0;
+	ask(client, "UNSUBSCRIBE x a");
+	heard(client, UNSUBSCRIBED("x", 1, 3) UNSUBSCRIBED("a", 1, 2));
+	ask(speaker, "PUBLISH a 1");
+	ask(client, "UNSUBSCRIBE");
+	heard(client, UNSUBSCRIBED("b", 1, 1) UNSUBSCRIBED("c", 1, 0));
+	ask(client, "PING");
+	heard(client, "+PONG\r\n");
+	ask(client, "SUBSCRIBE a");
+	ask(client, "RESET");
+	ask(client, "PING");
+	heard(client, SUBSCRIBED("a", 1, 1) "+RESET\r\n+PONG\r\n");
+	ask(speaker, "PUBLISH a 2");
+	ask(client, "SUBSCRIBE a");
+	ask(client, "QUIT");
+	heard(client, SUBSCRIBED("a", 1, 1) "+OK\r\n");
+	assert_null(client->session);
+	ask(speaker, "PUBLISH a 3");
+	heard(speaker, ":0\r\n:0\r\n:0\r\n");
+	close_world(&world);
+}
+
+static void test_what_a_listener_may_say(void **state)
+{
+	struct hs_sim_world *world = open_world();
+	struct hs_sim_client *client = hs_sim_client_connect(world, 0);
+	struct hs_sim_client *modern = connect_resp3(world, 0);
+
+	(void)state;
+	ask(client, "SUBSCRIBE a");
+	ask(client, "PING");
+	ask(client, "PING x");
+	ask(client, "PING x y");
+	ask(client, "HELLO 3");
+	ask(client, "CLIENT ID");
+	ask(client, "EXEC");
+	heard(client,
+	      SUBSCRIBED(
+		      "a", 1,
+		      1) "*2\r\n$4\r\npong\r\n$0\r\n\r\n*2\r\n$4\r\npong\r\n$1\r\nx\r\n"
+			 "-ERR wrong number of arguments for 'ping' command\r\n"
+			 "-ERR Can't execute 'hello': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / "
+			 "PING / "
+			 "QUIT / RESET are allowed in this context\r\n"
+			 "-ERR Can't execute 'client|id': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / "
+			 "PING / QUIT / RESET are allowed in this context\r\n"
+			 "-EXECABORT Transaction discarded because of: Can't execute 'exec': only "
+			 "(P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in "
+			 "this "
+			 "context\r\n");
+	ask(modern, "SUBSCRIBE a");
+	modern->received.len = 0;
+	ask(modern, "PING");
+	ask(modern, "GET nope");
+	ask(modern, "PUBLISH a x");
+	/* Its own message comes in front of the number. */
+	heard(modern, "+PONG\r\n_\r\n" MESSAGE3("x") ":2\r\n");
+	close_world(&world);
+}
+
+/* Confirmations and messages are pushes: silence does not concern them. */
+static void test_client_reply_off(void **state)
+{
+	struct hs_sim_world *world = open_world();
+	struct hs_sim_client *client = hs_sim_client_connect(world, 0);
+	struct hs_sim_client *speaker = hs_sim_client_connect(world, 1);
+
+	(void)state;
+	ask(client, "CLIENT REPLY OFF");
+	ask(client, "SUBSCRIBE a");
+	ask(client, "PING");
+	ask(speaker, "PUBLISH a x");
+	ask(client, "UNSUBSCRIBE a");
+	heard(client, SUBSCRIBED("a", 1, 1) MESSAGE("x") UNSUBSCRIBED("a", 1, 0));
+	ask(client, "CLIENT REPLY ON");
+	ask(client, "CLIENT REPLY SKIP");
+	ask(client, "SUBSCRIBE a");
+	ask(client, "PING");
+	heard(client, "+OK\r\n" SUBSCRIBED("a", 1, 1) "*2\r\n$4\r\npong\r\n$0\r\n\r\n");
+	close_world(&world);
+}
+
+static void test_client_list_and_kill(void **state)
+{
+	struct hs_sim_world *world = open_world();
+	struct hs_sim_client *client = hs_sim_client_connect(world, 0);
+	struct hs_sim_client *other = hs_sim_client_connect(world, 1);
+	const char *text;
+
+	(void)state;
+	ask(client, "SUBSCRIBE a b");
+	ask(client, "PSUBSCRIBE p");
+	ask(client, "SSUBSCRIBE s");
+	ask(other, "CLIENT LIST TYPE pubsub");
+	hs_buf_append(&other->received, "", 1);
+	text = strstr(other->received.data, "id=");
+	assert_non_null(strstr(text, " flags=P db=0 sub=2 psub=1 ssub=1 multi=-1 "));
+	assert_null(strstr(text + 3, "\nid=")); /* one line */
+	other->received.len = 0;
+	ask(other, "CLIENT LIST TYPE normal");
+	hs_buf_append(&other->received, "", 1);
+	assert_non_null(strstr(other->received.data, " flags=N db=0 sub=0 psub=0 ssub=0 "));
+	assert_null(strstr(other->received.data, "flags=P"));
+	other->received.len = 0;
+	ask(other, "CLIENT KILL TYPE replica");
+	ask(other, "CLIENT KILL TYPE pubsub");
+	heard(other, ":0\r\n:1\r\n");
+	assert_true(client->cut);
+	close_world(&world);
+}
+
+static void test_pubsub_looks_at_all_workers(void **state)
+{
+	struct hs_sim_world *world = open_world();
+	struct hs_sim_client *one = hs_sim_client_connect(world, 0);
+	struct hs_sim_client *two = hs_sim_client_connect(world, 1);
+	struct hs_sim_client *asks = hs_sim_client_connect(world, 0);
+
+	(void)state;
+	ask(asks, "PUBSUB CHANNELS");
+	ask(asks, "PUBSUB NUMSUB");
+	ask(asks, "PUBSUB NUMPAT");
+	heard(asks, "*0\r\n*0\r\n:0\r\n");
+	ask(one, "SUBSCRIBE news {n}1");
+	ask(one, "PSUBSCRIBE p* q*");
+	ask(two, "SUBSCRIBE news x");
+	ask(two, "PSUBSCRIBE p*");
+	ask(two, "SSUBSCRIBE shard");
+	ask(asks, "PUBSUB CHANNELS");
+	heard(asks, "*3\r\n$4\r\nnews\r\n$1\r\nx\r\n$4\r\n{n}1\r\n");
+	ask(asks, "PUBSUB CHANNELS n*");
+	heard(asks, "*1\r\n$4\r\nnews\r\n");
+	ask(asks, "PUBSUB NUMSUB news nope x");
+	heard(asks, "*6\r\n$4\r\nnews\r\n:2\r\n$4\r\nnope\r\n:0\r\n$1\r\nx\r\n:1\r\n");
+	ask(asks, "PUBSUB NUMPAT");
+	ask(asks, "PUBSUB SHARDCHANNELS");
+	ask(asks, "PUBSUB SHARDNUMSUB shard news");
+	heard(asks, ":2\r\n*1\r\n$5\r\nshard\r\n*4\r\n$5\r\nshard\r\n:1\r\n$4\r\nnews\r\n:0\r\n");
+	ask(asks, "PUBSUB Channels a b");
+	heard(asks, "-ERR unknown subcommand or wrong number of arguments for 'Channels'. Try "
+		    "PUBSUB HELP.\r\n");
+	close_world(&world);
+}
+
+/* ---- order ---- */
+
+/* Who hears of a change finds it done. */
+static void test_a_message_waits_for_the_writes_before_it(void **state)
+{
+	struct hs_sim_world *world = open_world();
+	struct hs_sim_client *client = hs_sim_client_connect(world, 0);
+	struct hs_sim_client *speaker = hs_sim_client_connect(world, 1);
+
+	(void)state;
+	ask(client, "SUBSCRIBE a");
+	client->received.len = 0;
+	hs_sim_engine_stall(world->engine, FOO_PARTITION);
+	hs_sim_client_ask(speaker, "SET foo 1");
+	hs_sim_client_ask(speaker, "PUBLISH a 1");
+	hs_sim_client_ask(speaker, "PUBLISH a 2");
+	hs_sim_client_ask(speaker, "GET bar");
+	hs_sim_world_settle(world);
+	silent(client);
+	silent(speaker);
+	hs_sim_engine_go_on(world->engine, FOO_PARTITION);
+	hs_sim_world_settle(world);
+	heard(client, MESSAGE("1") MESSAGE("2"));
+	heard(speaker, "+OK\r\n:1\r\n:1\r\n$-1\r\n");
+	close_world(&world);
+}
+
+static void test_a_pause_of_writes_is_one_of_messages(void **state)
+{
+	struct hs_sim_world *world = open_world();
+	struct hs_sim_client *client = hs_sim_client_connect(world, 0);
+	struct hs_sim_client *speaker = hs_sim_client_connect(world, 1);
+
+	(void)state;
+	ask(client, "SUBSCRIBE a");
+	client->received.len = 0;
+	ask(speaker, "CLIENT PAUSE 1000000 WRITE");
+	ask(speaker, "PUBSUB NUMSUB a");
+	heard(speaker, "+OK\r\n*2\r\n$1\r\na\r\n:1\r\n");
+	hs_sim_client_ask(speaker, "PUBLISH a x");
+	hs_sim_world_pass(world, 1000);
+	silent(client);
+	ask(hs_sim_client_connect(world, 0), "CLIENT UNPAUSE");
+	heard(client, MESSAGE("x"));
+	heard(speaker, ":1\r\n");
+	close_world(&world);
+}
+
+/* A confirmation has its place among the replies, and nothing is heard before it. */
+static void test_subscribe_waits_for_what_is_under_way(void **state)
+{
+	struct hs_sim_world *world = open_world();
+	struct hs_sim_client *client = connect_resp3(world, 0);
+	struct hs_sim_client *speaker = hs_sim_client_connect(world, 0);
+
+	(void)state;
+	hs_sim_engine_stall(world->engine, FOO_PARTITION);
+	hs_sim_client_ask(client, "SET foo 1");
+	hs_sim_client_ask(client, "SUBSCRIBE a");
+	hs_sim_client_ask(client, "PUBLISH a x"); /* its own: it hears it */
+	hs_sim_world_settle(world);
+	ask(speaker, "PUBLISH a y");
+	heard(speaker, ":0\r\n");
+	silent(client);
+	hs_sim_engine_go_on(world->engine, FOO_PARTITION);
+	hs_sim_world_settle(world);
+	heard(client, "+OK\r\n>3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n" MESSAGE3("x") ":1\r\n");
+	/* Another dialect, when what is under way in the old one is done. */
+	hs_sim_engine_stall(world->engine, FOO_PARTITION);
+	hs_sim_client_ask(client, "GETDEL foo");
+	hs_sim_client_ask(client, "HELLO 2");
+	ask(speaker, "PUBLISH a z");
+	heard(client, MESSAGE3("z"));
+	hs_sim_engine_go_on(world->engine, FOO_PARTITION);
+	hs_sim_world_settle(world);
+	assert_memory_equal(client->received.data, "$1\r\n1\r\n*14\r\n", 12);
+	client->received.len = 0;
+	ask(speaker, "PUBLISH a z");
+	heard(client, MESSAGE("z"));
+	close_world(&world);
+}
+
+/* ---- transactions ---- */
+
+static void test_publish_in_a_transaction(void **state)
+{
+	struct hs_sim_world *world = open_world();
+	struct hs_sim_client *client = hs_sim_client_connect(world, 0);
+	struct hs_sim_client *speaker = hs_sim_client_connect(world, 1);
+
+	(void)state;
+	ask(client, "SUBSCRIBE a");
+	client->received.len = 0;
+	hs_sim_engine_stall(world->engine, FOO_PARTITION);
+	hs_sim_client_ask(speaker, "MULTI");
+	hs_sim_client_ask(speaker, "PUBLISH a 1");
+	hs_sim_client_ask(speaker, "SET foo 1");
+	hs_sim_client_ask(speaker, "PUBLISH b 0");
+	hs_sim_client_ask(speaker, "PUBLISH a 2");
+	hs_sim_client_ask(speaker, "PUBSUB NUMSUB a");
+	hs_sim_client_ask(speaker, "EXEC");
+	hs_sim_client_ask(speaker, "PUBLISH a 3");
+	hs_sim_world_settle(world);
+	silent(client); /* it has not happened yet */
+	hs_sim_engine_go_on(world->engine, FOO_PARTITION);
+	hs_sim_world_settle(world);
+	heard(client, MESSAGE("1") MESSAGE("2") MESSAGE("3"));
+	heard(speaker, "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n"
+		       "*5\r\n:1\r\n+OK\r\n:0\r\n:1\r\n*2\r\n$1\r\na\r\n:1\r\n:1\r\n");
+	close_world(&world);
+}
+
+/* Whenever it comes: between the commit and the last of the transaction's messages as well. */
+static void test_messages_behind_a_transaction_come_behind_its_own(void **state)
+{
+	bool over = false;
+
+	(void)state;
+	for (int steps = 0; !over; steps++) {
+		struct hs_sim_world *world = open_world();
+		struct hs_sim_client *client = hs_sim_client_connect(world, 0);
+		struct hs_sim_client *speaker = hs_sim_client_connect(world, 1);
+
+		ask(client, "SUBSCRIBE a");
+		ask(speaker, "MULTI");
+		ask(speaker, "PUBLISH a 1");
+		ask(speaker, "PUBLISH a 2");
+		client->received.len = 0;
+		hs_sim_client_ask(speaker, "EXEC");
+		for (int i = 0; i < steps && !over; i++)
+			over = !hs_sim_world_step(world);
+		hs_sim_client_ask(speaker, "PUBLISH a 3");
+		hs_sim_world_settle(world);
+		heard(client, MESSAGE("1") MESSAGE("2") MESSAGE("3"));
+		close_world(&world);
+	}
+}
+
+static void test_a_transaction_that_lost_says_nothing(void **state)
+{
+	struct hs_sim_world *world = open_world();
+	struct hs_sim_client *client = hs_sim_client_connect(world, 0);
+	struct hs_sim_client *speaker = hs_sim_client_connect(world, 1);
+
+	(void)state;
+	ask(client, "SUBSCRIBE a");
+	client->received.len = 0;
+	ask(speaker, "WATCH foo");
+	ask(speaker, "MULTI");
+	ask(speaker, "PUBLISH a 1");
+	ask(speaker, "SUBSCRIBE a");
+	ask(hs_sim_client_connect(world, 0), "SET foo 1");
+	speaker->received.len = 0;
+	ask(speaker, "EXEC");
+	ask(speaker, "PING");
+	heard(speaker, "*-1\r\n+PONG\r\n");
+	silent(client);
+	ask(speaker, "MULTI");
+	ask(speaker, "SUBSCRIBE a");
+	ask(speaker, "PUBLISH");
+	ask(speaker, "EXEC");
+	ask(speaker, "PING");
+	heard(speaker, "+OK\r\n+QUEUED\r\n-ERR wrong number of arguments for 'publish' command\r\n"
+		       "-EXECABORT Transaction discarded because of previous errors.\r\n"
+		       "+PONG\r\n");
+	close_world(&world);
+}
+
+/* As Redis: a confirmation for each channel, its own messages inside, what others say behind. */
+static void test_subscribe_in_a_transaction(void **state)
+{
+	struct hs_sim_world *world = open_world();
+	struct hs_sim_client *client = hs_sim_client_connect(world, 0);
+	struct hs_sim_client *speaker = hs_sim_client_connect(world, 1);
+
+	(void)state;
+	ask(client, "MULTI");
+	ask(client, "PING");
+	ask(client, "SET foo 1");
+	ask(client, "SUBSCRIBE a b");
+	ask(client, "PUBLISH a x");
+	ask(client, "GET foo");
+	ask(client, "SSUBSCRIBE {foo}q");
+	ask(client, "UNSUBSCRIBE b");
+	ask(client, "PING");
+	client->received.len = 0;
+	ask(client, "EXEC");
+	heard(client,
+	      "*8\r\n+PONG\r\n+OK\r\n" SUBSCRIBED("a", 1, 1) SUBSCRIBED("b", 1, 2) MESSAGE(
+		      "x") ":1\r\n$1\r\n1\r\n"
+			   "-ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING "
+			   "client\r\n" UNSUBSCRIBED("b", 1, 1) "*2\r\n$4\r\npong\r\n$0\r\n\r\n");
+	ask(speaker, "PUBLISH a y");
+	heard(client, MESSAGE("y"));
+	close_world(&world);
+}
+
+static void test_messages_of_others_come_behind_the_transaction(void **state)
+{
+	struct hs_sim_world_options options = hs_sim_world_defaults(1);
+	struct hs_sim_world *world;
+	struct hs_sim_client *client, *speaker;
+
+	(void)state;
+	options.workers = 2;
+	options.peer_us_max = 1000; /* the workers take their time */
+	world = hs_sim_world_create(&options);
+	client = hs_sim_client_connect(world, 0);
+	speaker = hs_sim_client_connect(world, 0);
+	ask(client, "MULTI");
+	ask(client, "SUBSCRIBE a");
+	ask(client, "PUBLISH b x");
+	client->received.len = 0;
+	hs_sim_client_ask(client, "EXEC");
+	/* Until it has subscribed, and waits for the workers' parts of PUBLISH. */
+	while (hs_sim_world_core(world, 0)->topics.count == 0)
+		assert_true(hs_sim_world_step(world));
+	silent(client);
+	hs_sim_client_ask(speaker, "PUBLISH a y");
+	hs_sim_world_settle(world);
+	heard(client, "*2\r\n" SUBSCRIBED("a", 1, 1) ":0\r\n" MESSAGE("y"));
+	heard(speaker, ":1\r\n");
+	close_world(&world);
+}
+
+static void test_who_has_gone_still_publishes(void **state)
+{
+	struct hs_sim_world *world = open_world();
+	struct hs_sim_client *client = hs_sim_client_connect(world, 0);
+	struct hs_sim_client *speaker = hs_sim_client_connect(world, 1);
+
+	(void)state;
+	ask(client, "SUBSCRIBE a");
+	client->received.len = 0;
+	hs_sim_client_ask(speaker, "MULTI");
+	hs_sim_client_ask(speaker, "SET foo 1");
+	hs_sim_client_ask(speaker, "SUBSCRIBE a");
+	hs_sim_client_ask(speaker, "PUBLISH a 1");
+	hs_sim_client_ask(speaker, "PING");
+	hs_sim_client_ask(speaker, "EXEC");
+	hs_sim_client_disconnect(speaker);
+	hs_sim_world_settle(world);
+	heard(client, MESSAGE("1"));
+	close_world(&world);
+}
+
+/* ---- limits ---- */
+
+static void test_a_slow_listener_is_cut_off(void **state)
+{
+	struct hs_sim_world_options options = hs_sim_world_defaults(1);
+	struct hs_sim_world *world;
+	struct hs_sim_client *deaf, *client, *speaker;
+	struct hs_buf text = {0};
+
+	(void)state;
+	options.core.output_bytes_max = 10000;
+	world = hs_sim_world_create(&options);
+	deaf = hs_sim_client_connect(world, 0);
+	client = hs_sim_client_connect(world, 0);
+	speaker = hs_sim_client_connect(world, 0);
+	ask(deaf, "SUBSCRIBE a");
+	ask(client, "SUBSCRIBE a");
+	hs_sim_client_set_deaf(deaf, true);
+	hs_buf_printf(&text, "PUBLISH a %03000d", 1);
+	for (int i = 0; i < 3; i++)
+		ask(speaker, text.data);
+	assert_non_null(deaf->session); /* three fit */
+	ask(speaker, text.data);
+	assert_null(deaf->session);
+	assert_true(deaf->cut);
+	heard(speaker, ":2\r\n:2\r\n:2\r\n:1\r\n"); /* the last one did not reach it */
+	assert_int_equal(hs_counter_get(&hs_sim_world_core(world, 0)->stats.cut_output), 1);
+	assert_non_null(client->session);
+	/* One that is larger than all that may wait is fine when nothing waits. */
+	client->received.len = 0;
+	text.len = 0;
+	hs_buf_printf(&text, "PUBLISH a %030000d", 1);
+	ask(speaker, text.data);
+	heard(speaker, ":1\r\n");
+	assert_true(client->received.len > 30000);
+	client->received.len = 0;
+	hs_buf_deinit(&text);
+	close_world(&world);
+}
+
+/* Subscribes to `count` channels with names of `len` bytes; numbers from `first` on. The bytes go to
+ * the core in one piece: the world's way in small ones takes its time with so many. */
+static void subscribe_many(struct hs_sim_client *client, uint32_t first, uint32_t count, size_t len)
+{
+	struct hs_core *core = hs_sim_world_core(client->world, client->worker);
+	struct hs_buf bytes = {0};
+
+	hs_buf_printf(&bytes, "*%u\r\n$9\r\nSUBSCRIBE\r\n", count + 1);
+	for (uint32_t i = 0; i < count; i++) {
+		size_t at = len;
+		char *name;
+
+		hs_buf_printf(&bytes, "$%zu\r\n", len);
+		name = hs_buf_reserve(&bytes, len);
+		memset(name, '0', len);
+		bytes.len += len;
+		for (uint32_t number = first + i; number > 0; number /= 10)
+			name[--at] = (char)('0' + number % 10);
+		hs_buf_append(&bytes, "\r\n", 2);
+	}
+	hs_core_receive(core, client->session, client->world->now, bytes.data, bytes.len);
+	hs_sim_client_set_deaf(client, false); /* takes what was answered */
+	hs_buf_deinit(&bytes);
+}
+
+#define ENDS_WITH(client, text)                                                                    \
+	((client)->received.len >= sizeof(text) - 1 &&                                             \
+	 memcmp((client)->received.data + (client)->received.len - (sizeof(text) - 1), text,       \
+		sizeof(text) - 1) == 0)
+
+static void test_subscriptions_are_limited(void **state)
+{
+	struct hs_sim_world *world = open_world();
+	struct hs_sim_client *clients[5];
+	struct hs_core *core = hs_sim_world_core(world, 0);
+
+	(void)state;
+	for (int i = 0; i < 5; i++)
+		clients[i] = hs_sim_client_connect(world, 0);
+	for (int i = 0; i < 4; i++) {
+		subscribe_many(clients[i], 0, HS_SESSION_SUBSCRIPTIONS_MAX, 8);
+		assert_true(ENDS_WITH(clients[i], ":262144\r\n"));
+		clients[i]->received.len = 0;
+	}
+	ask(clients[0], "SUBSCRIBE 00000000"); /* it has that one */
+	assert_true(ENDS_WITH(clients[0], ":262144\r\n"));
+	clients[0]->received.len = 0;
+	ask(clients[0], "PSUBSCRIBE more");
+	heard(clients[0], "-ERR too many subscriptions: at most 262144 for one connection\r\n");
+	ask(clients[4], "SUBSCRIBE 00000000");
+	heard(clients[4], "-ERR too many subscriptions: at most 1048576 for one worker\r\n");
+	assert_int_equal(core->topics.count, HS_SESSION_SUBSCRIPTIONS_MAX);
+	assert_int_equal(core->topics.pairs_count, HS_WORKER_SUBSCRIPTIONS_MAX);
+	/* Room for one is room for one, whoever comes first. */
+	ask(clients[3], "UNSUBSCRIBE 00000000");
+	ask(clients[4], "SUBSCRIBE x y");
+	heard(clients[4],
+	      SUBSCRIBED("x", 1,
+			 1) "-ERR too many subscriptions: at most 1048576 for one worker\r\n");
+	assert_int_equal(hs_counter_get(&core->stats.errors), 3);
+	ask(clients[4], "PING");
+	heard(clients[4], "*2\r\n$4\r\npong\r\n$0\r\n\r\n");
+	close_world(&world);
+}
+
+static void test_names_are_limited(void **state)
+{
+	enum { MANY = 8 };
+	struct hs_sim_world *world = open_world();
+	struct hs_sim_client *client = hs_sim_client_connect(world, 0);
+	struct hs_core *core = hs_sim_world_core(world, 0);
+
+	(void)state;
+	for (uint32_t i = 0; i < MANY; i++) {
+		client->received.len = 0;
+		subscribe_many(client, i, 1, HS_WORKER_TOPIC_BYTES_MAX / MANY);
+	}
+	assert_true(ENDS_WITH(client, ":8\r\n"));
+	assert_int_equal(core->topics.name_bytes, HS_WORKER_TOPIC_BYTES_MAX);
+	hs_buf_deinit(&client->received);
+	ask(client, "SUBSCRIBE x");
+	heard(client, "-ERR too many subscriptions: names of at most 256 MiB for one worker\r\n");
+	hs_sim_client_disconnect(client);
+	assert_int_equal(core->topics.name_bytes, 0);
+	close_world(&world);
+}
+
+static void test_who_listens_may_be_silent(void **state)
+{
+	struct hs_sim_world_options options = hs_sim_world_defaults(1);
+	struct hs_sim_world *world;
+	struct hs_sim_client *client, *idle;
+
+	(void)state;
+	options.core.idle_s_max = 10;
+	world = hs_sim_world_create(&options);
+	client = hs_sim_client_connect(world, 0);
+	idle = hs_sim_client_connect(world, 0);
+	ask(client, "SUBSCRIBE a");
+	hs_sim_world_pass(world, 30000000);
+	assert_null(idle->session);
+	assert_non_null(client->session);
+	ask(client, "UNSUBSCRIBE");
+	hs_sim_world_pass(world, 30000000);
+	assert_null(client->session);
+	close_world(&world);
+}
+
+/* ---- channels are no keys ---- */
+
+static void test_channels_are_not_heat(void **state)
+{
+	struct hs_sim_world *world = open_world();
+	struct hs_sim_client *client = hs_sim_client_connect(world, 0);
+
+	(void)state;
+	ask(client, "SPUBLISH a x");
+	ask(client, "PUBLISH a x");
+	ask(client, "MULTI");
+	ask(client, "SPUBLISH a x");
+	ask(client, "EXEC");
+	ask(client, "SSUBSCRIBE a");
+	for (uint16_t id = 0; id < world->options.engine.partitions; id++) {
+		struct hs_heat_partition partition = {0};
+
+		hs_heat_read_partition(world->heats[0], id, &partition);
+		assert_int_equal(partition.reads + partition.writes, 0);
+		assert_int_equal(partition.inflight, 0);
+	}
+	close_world(&world);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_messages_reach_listeners_of_all_workers),
+		cmocka_unit_test(test_shard_channels_are_apart),
+		cmocka_unit_test(test_leaving),
+		cmocka_unit_test(test_what_a_listener_may_say),
+		cmocka_unit_test(test_client_reply_off),
+		cmocka_unit_test(test_client_list_and_kill),
+		cmocka_unit_test(test_pubsub_looks_at_all_workers),
+		cmocka_unit_test(test_a_message_waits_for_the_writes_before_it),
+		cmocka_unit_test(test_a_pause_of_writes_is_one_of_messages),
+		cmocka_unit_test(test_subscribe_waits_for_what_is_under_way),
+		cmocka_unit_test(test_publish_in_a_transaction),
+		cmocka_unit_test(test_messages_behind_a_transaction_come_behind_its_own),
+		cmocka_unit_test(test_a_transaction_that_lost_says_nothing),
+		cmocka_unit_test(test_subscribe_in_a_transaction),
+		cmocka_unit_test(test_messages_of_others_come_behind_the_transaction),
+		cmocka_unit_test(test_who_has_gone_still_publishes),
+		cmocka_unit_test(test_a_slow_listener_is_cut_off),
+		cmocka_unit_test(test_subscriptions_are_limited),
+		cmocka_unit_test(test_names_are_limited),
+		cmocka_unit_test(test_who_listens_may_be_silent),
+		cmocka_unit_test(test_channels_are_not_heat),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
