@@ -65,6 +65,7 @@ static void write_keyspace(const struct hs_info_facts *facts, const char *sectio
 			      (unsigned long long)facts->keys, (unsigned long long)facts->expires);
 }
 
+/* clang-format off */
 static const struct {
 	const char *name;
 	bool by_default;
@@ -83,6 +84,7 @@ static const struct {
 	{"Cluster", true, write_fields},
 	{"Keyspace", true, write_keyspace},
 };
+/* clang-format on */
 
 void hs_info_totals(const struct hs_host *host, struct hs_totals *totals)
 {

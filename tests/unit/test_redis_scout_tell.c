@@ -152,15 +152,16 @@ static void test_everything_else_counts(void **state)
 
 static void test_what_is_no_reply_has_no_number(void **state)
 {
-	char deep[256] = "";
+	struct hs_buf deep = {0};
 
 	(void)state;
 	assert_int_equal(hs_scout_command_hash(hs_bytes_of("*2\r\n" GET)), 0);
 	assert_int_equal(hs_scout_command_hash(hs_bytes_of("")), 0);
 	for (int i = 0; i < 40; i++)
-		strcat(deep, "*1\r\n");
-	strcat(deep, ":1\r\n");
-	assert_int_equal(hs_scout_command_hash(hs_bytes_of(deep)), 0);
+		hs_buf_printf(&deep, "*1\r\n");
+	hs_buf_printf(&deep, ":1\r\n");
+	assert_int_equal(hs_scout_command_hash(hs_buf_bytes(&deep)), 0);
+	hs_buf_deinit(&deep);
 }
 
 int main(void)

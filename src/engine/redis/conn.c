@@ -173,7 +173,7 @@ static void on_written(uv_write_t *write, int status)
 		*conn->sent += conn->sending_plain;
 	conn->sending_plain = 0;
 	send_cipher(conn);
-	if (conn->out && conn->up)
+	if (conn->out && conn->sent && conn->up)
 		hs_conn_send(conn, conn->out, conn->sent);
 }
 
@@ -443,10 +443,10 @@ static void on_connected(uv_connect_t *connect, int status)
 
 static void connect_to(struct hs_conn *conn)
 {
-	uint64_t ms = conn->options.identity->open_ms_max / conn->addresses_count;
+	uint64_t ms_max = conn->options.identity->open_ms_max;
 	int code = uv_tcp_connect(&conn->connect, &conn->tcp, conn->address->ai_addr, on_connected);
 
-	uv_timer_start(&conn->timer, on_slow_connect, ms, 0);
+	uv_timer_start(&conn->timer, on_slow_connect, ms_max / conn->addresses_count, 0);
 	if (code != 0)
 		try_next(conn, code);
 }
@@ -455,8 +455,8 @@ static void start(struct hs_conn *conn, struct addrinfo *addresses)
 {
 	conn->addresses = addresses;
 	conn->address = addresses;
-	conn->addresses_count = 0;
-	for (struct addrinfo *at = addresses; at; at = at->ai_next)
+	conn->addresses_count = 1;
+	for (struct addrinfo *at = addresses->ai_next; at; at = at->ai_next)
 		conn->addresses_count++;
 	connect_to(conn);
 }

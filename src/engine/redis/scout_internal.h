@@ -3,7 +3,8 @@
  *
  *     scout.c        the thread, its clock, and the calls from others
  *     scout_node.c   a node: its connection, one request at a time
- *     scout_look.c   looking for the topology, and what follows from a new one
+ *     scout_look.c   looking for the topology
+ *     scout_route.c  what follows from a new one
  *     scout_watch.c  commands and telemetry
  *     scout_tell.c   what an operator is told of a topology */
 #ifndef HS_ENGINE_REDIS_SCOUT_INTERNAL_H
@@ -168,7 +169,10 @@ void hs_scout_look_slots(struct hs_scout_node *node, struct hs_bytes reply);
 /* The node that was asked for the topology does not tell. */
 void hs_scout_look_failed(struct hs_scout_node *node, const char *why);
 void hs_scout_look_deinit(struct hs_scout *scout);
+
+/* scout_route.c */
 void hs_scout_route_single(struct hs_scout *scout);
+void hs_scout_install(struct hs_scout *scout, struct hs_topology *topology); /* takes it over */
 
 /* scout_watch.c */
 void hs_scout_watch_tick(struct hs_scout *scout);

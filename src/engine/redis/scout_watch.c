@@ -219,7 +219,9 @@ static void place_partition(struct hs_scout *scout, uint16_t partition)
 
 void hs_scout_watch_publish(struct hs_scout *scout)
 {
-	for (uint16_t i = 0; i < HS_PARTITIONS_MAX; i++) {
+	for (uint32_t id = 0; id < HS_PARTITIONS_MAX; id++) {
+		uint16_t i = (uint16_t)id;
+
 		place_partition(scout, i);
 		if (!scout->partitions[i].absent)
 			publish_numbers(scout, i);
