@@ -91,6 +91,7 @@ static void test_many_changes(void **state)
 	hs_buf_append(&text, "", 1);
 	assert_non_null(strstr(text.data, "partition 8 is gone; and more"));
 	assert_null(strstr(text.data, "partition 9"));
+	assert_string_equal(strstr(text.data, "and more"), "and more"); /* the end */
 	assert_null(memchr(text.data, '\n', text.len));
 	hs_buf_deinit(&many);
 	hs_buf_deinit(&one);
