@@ -337,7 +337,7 @@ void hs_local_unwatch(struct hs_core *core, struct hs_session *session,
 
 /* An operation of its own on the partition of the watched keys, behind what is under way there. */
 static void submit_watch(struct hs_core *core, struct hs_request *request, enum hs_op_kind kind,
-			 uint16_t slot)
+			 uint16_t slot, bool watching)
 {
 	hs_request_split(request, 1);
 	request->parts[0].op = (struct hs_op){
@@ -348,6 +348,7 @@ static void submit_watch(struct hs_core *core, struct hs_request *request, enum 
 		.argv = request->argv,
 		.argc = request->argc,
 		.watcher = request->session->id,
+		.watching = watching,
 	};
 	hs_step_submit(core, request, 0);
 }
@@ -363,7 +364,7 @@ void hs_multi_unwatch(struct hs_core *core, struct hs_session *session)
 	drop_watches(&session->watches);
 	request = hs_request_get(core, session, hs_command_by_id(HS_CMD_ID_UNWATCH));
 	request->muted = true; /* nobody asked: UNWATCH itself was answered */
-	submit_watch(core, request, HS_OP_UNWATCH, slot);
+	submit_watch(core, request, HS_OP_UNWATCH, slot, true);
 }
 
 static bool next_name(const struct hs_watches *watches, size_t *at, struct hs_bytes *name)
@@ -434,5 +435,5 @@ void hs_multi_watch(struct hs_core *core, struct hs_session *session,
 	}
 	remember(core, session, slot, argc, argv);
 	hs_request_keep_args(request, argc, argv);
-	submit_watch(core, request, HS_OP_WATCH, slot);
+	submit_watch(core, request, HS_OP_WATCH, slot, watched > 0);
 }

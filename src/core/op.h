@@ -77,6 +77,7 @@ struct hs_op {
 	size_t argc;
 	const struct hs_op_tx *tx; /* HS_OP_EXEC */
 	uint64_t watcher;	   /* names the connection; 0: watches nothing */
+	bool watching;		   /* HS_OP_WATCH: other keys are watched already */
 	uint64_t client;	   /* the connection, for who must keep its order */
 	struct hs_now received;	   /* expiry is judged at this time */
 	/* The request as the client sent it, to be passed on as it is; empty: compose it of argv.

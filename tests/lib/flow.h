@@ -40,6 +40,7 @@ struct town {
 	int finished[OPS_MAX]; /* their numbers, in order */
 	int finished_count;
 	const char *script;
+	struct hs_op *then; /* submitted from inside the next `finished` */
 };
 
 static inline void town_finished(void *context, struct hs_now now, struct hs_op *op)
@@ -52,6 +53,13 @@ static inline void town_finished(void *context, struct hs_now now, struct hs_op 
 	asked->done = true;
 	hs_buf_append_bytes(&asked->reply, op->answer.len > 0 ? op->answer : hs_buf_bytes(op->out));
 	town->finished[town->finished_count++] = (int)(asked - town->ops);
+	if (town->then) {
+		struct hs_op *then = town->then;
+
+		town->then = NULL;
+		if (hs_flow_submit(town->flow, then) == HS_SUBMIT_DONE)
+			town_finished(town, town->now, then);
+	}
 }
 
 static inline void town_open(void *context, struct hs_pipe *pipe)

@@ -10,7 +10,12 @@
 #include <string.h>
 #include <uv.h>
 
-enum { WHY_BYTES_MAX = 256, HELLO_BYTES_MAX = 1 << 16, KEEPALIVE_S = 15 };
+enum {
+	WHY_BYTES_MAX = 256,
+	HELLO_BYTES_MAX = 1 << 16,
+	KEEPALIVE_S = 15,
+	WRITE_BYTES_MAX = 4 << 20, /* of a long request, at once */
+};
 
 struct hs_conn {
 	uv_tcp_t tcp;
@@ -32,8 +37,10 @@ struct hs_conn {
 	struct hs_buf cipher;  /* TLS: encrypted, for the next write */
 	struct hs_buf *out;    /* what waits behind it; the caller's */
 	uint64_t *sent;
-	size_t sending_plain; /* bytes of the caller's that `sending` stands for */
-	int handles;	      /* still to be closed */
+	size_t sending_at;  /* so much of it is in the kernel's hands */
+	size_t writing_len; /* on its way there */
+	bool sending_plain; /* and these are the caller's bytes */
+	int handles;	    /* still to be closed */
 	bool up, ended, writing, connected;
 	char why[WHY_BYTES_MAX];
 };
@@ -101,14 +108,30 @@ static void fail_uv(struct hs_conn *conn, int code)
 
 static void on_written(uv_write_t *write, int status);
 
-/* Writes `sending`, from `at` on. */
-static void write_on(struct hs_conn *conn, size_t at)
-{
-	uv_buf_t buffer = uv_buf_init(conn->sending.data + at, (unsigned)(conn->sending.len - at));
+static void on_failed_soon(uv_timer_t *timer);
 
-	conn->writing = true;
-	if (uv_write(&conn->write, (uv_stream_t *)&conn->tcp, &buffer, 1, on_written) != 0)
-		conn->writing = false;
+/* Writes the rest of `sending`, piece by piece: so that it can be told how far it has come. */
+static void write_on(struct hs_conn *conn)
+{
+	size_t left = conn->sending.len - conn->sending_at;
+	uv_buf_t buffer;
+	int code;
+
+	conn->writing_len = left < WRITE_BYTES_MAX ? left : WRITE_BYTES_MAX;
+	buffer = uv_buf_init(conn->sending.data + conn->sending_at, (unsigned)conn->writing_len);
+	conn->writing = true; /* also if that fails: nothing may be sent behind what is lost */
+	code = uv_write(&conn->write, (uv_stream_t *)&conn->tcp, &buffer, 1, on_written);
+	if (code != 0) {
+		snprintf(conn->why, sizeof conn->why, "%s", uv_strerror(code));
+		uv_timer_start(&conn->timer, on_failed_soon, 0, 0);
+	}
+}
+
+static void write_all(struct hs_conn *conn, size_t from, bool plain)
+{
+	conn->sending_at = from;
+	conn->sending_plain = plain;
+	write_on(conn);
 }
 
 /* Encrypted bytes go out whenever there are any: handshakes, and what the caller said. */
@@ -117,12 +140,13 @@ static void send_cipher(struct hs_conn *conn)
 	if (conn->writing || conn->cipher.len == 0)
 		return;
 	hs_buf_swap(&conn->sending, &conn->cipher);
-	write_on(conn, 0);
+	write_all(conn, 0, false);
 }
 
 static void send_plain(struct hs_conn *conn, struct hs_buf *out, uint64_t *sent)
 {
-	uv_buf_t buffer = uv_buf_init(out->data, (unsigned)out->len);
+	size_t piece = out->len < WRITE_BYTES_MAX ? out->len : WRITE_BYTES_MAX;
+	uv_buf_t buffer = uv_buf_init(out->data, (unsigned)piece);
 	int took = uv_try_write((uv_stream_t *)&conn->tcp, &buffer, 1);
 
 	if (took < 0 && took != UV_EAGAIN)
@@ -135,8 +159,7 @@ static void send_plain(struct hs_conn *conn, struct hs_buf *out, uint64_t *sent)
 		return;
 	}
 	hs_buf_swap(out, &conn->sending);
-	conn->sending_plain = conn->sending.len - (size_t)took;
-	write_on(conn, (size_t)took);
+	write_all(conn, (size_t)took, true);
 }
 
 void hs_conn_send(struct hs_conn *conn, struct hs_buf *out, uint64_t *sent)
@@ -162,16 +185,20 @@ static void on_written(uv_write_t *write, int status)
 	struct hs_conn *conn = write->data;
 
 	conn->writing = false;
-	hs_buf_clear(&conn->sending, HS_KEEP_BYTES);
 	if (conn->ended)
 		return;
 	if (status < 0) {
 		fail_uv(conn, status);
 		return;
 	}
-	if (conn->sent)
-		*conn->sent += conn->sending_plain;
-	conn->sending_plain = 0;
+	conn->sending_at += conn->writing_len;
+	if (conn->sending_plain)
+		*conn->sent += conn->writing_len;
+	if (conn->sending_at < conn->sending.len) {
+		write_on(conn);
+		return;
+	}
+	hs_buf_clear(&conn->sending, HS_KEEP_BYTES);
 	send_cipher(conn);
 	if (conn->out && conn->sent && conn->up)
 		hs_conn_send(conn, conn->out, conn->sent);
@@ -220,7 +247,7 @@ static void say_hello(struct hs_conn *conn)
 			send_cipher(conn);
 	} else {
 		hs_buf_swap(&conn->sending, &out);
-		write_on(conn, 0);
+		write_all(conn, 0, false);
 	}
 	hs_buf_deinit(&out);
 }

@@ -169,17 +169,23 @@ void hs_flow_pump(struct hs_flow *flow, struct hs_pipe *pipe)
 	}
 }
 
-/* A node that has been away for longer than anybody waits keeps nobody waiting. */
+/* A node that has been away for longer than anybody waits keeps nobody waiting, as long as it is
+ * tried again and again. One that nobody has wanted anything of since it closed a connection, or
+ * failed to open one, may be well. */
 static bool is_given_up(const struct hs_flow *flow, const struct hs_node *node)
 {
-	return node->down_since_us > 0 &&
-	       flow->now.mono_us - node->down_since_us > flow->options.timeout_us;
+	return node->failures > 1 && node->down_since_us > 0 &&
+	       flow->now.mono_us - node->down_since_us > flow->options.timeout_us &&
+	       flow->now.mono_us < node->open_at_us + HS_OPEN_US_MAX;
 }
 
 bool hs_flow_send(struct hs_flow *flow, struct hs_node *node, struct hs_op *op, bool asking)
 {
 	struct hs_pipe *pipe = &node->pipes[op->resp == 3];
 
+	op->engine_state &= ~(unsigned)(HS_STATE_HEALED | HS_STATE_ASKED);
+	if (asking)
+		op->engine_state |= HS_STATE_ASKED;
 	if (pipe->state == HS_PIPE_UP && !pipe->waiting.first &&
 	    pipe->flying.count < flow->options.flying_max && pipe->out.len < HS_PIPE_OUT_MAX) {
 		hs_pipe_compose(pipe, op, asking);
@@ -389,7 +395,10 @@ void hs_flow_place_again(struct hs_flow *flow, struct hs_op *op)
 	uint16_t slot = hs_flow_slot(flow, op);
 	const struct hs_slot_state *state = slot == HS_SLOT_NONE ? NULL : &flow->slots[slot];
 
-	if (state && (state->hold > 0 || (state->underway > 0 && state->sent_to != state->node)))
+	if (op->engine_state & HS_STATE_OURS) /* for that one node alone */
+		hs_flow_finish(flow, op);
+	else if (state &&
+		 (state->hold > 0 || (state->underway > 0 && state->sent_to != state->node)))
 		hs_flow_park_back(flow, op, 0);
 	else if (!hs_flow_place(flow, op))
 		hs_flow_finish(flow, op);
@@ -525,6 +534,21 @@ static bool is_late(const struct hs_flow *flow, const struct hs_op *op)
 	return flow->now.mono_us > op->engine_deadline_us;
 }
 
+bool hs_flow_is_overdue(struct hs_flow *flow, struct hs_pipe *pipe)
+{
+	const struct hs_op *op = pipe->flying.first;
+
+	/* A long request goes out piece by piece; a long reply is noted where it comes in. */
+	if (op && pipe->sent != pipe->sent_seen && op->engine_mark > pipe->sent)
+		pipe->moved_us = flow->now.mono_us;
+	pipe->sent_seen = pipe->sent;
+	if (!op && pipe->own)
+		op = pipe->waiting.first;
+	return op && is_late(flow, op) && !pipe->closing &&
+	       (pipe->moved_us == 0 ||
+		flow->now.mono_us - pipe->moved_us > flow->options.timeout_us);
+}
+
 /* Those who have waited for so long that they are told. */
 static void expire(struct hs_flow *flow, struct hs_pipe *pipe)
 {
@@ -538,9 +562,8 @@ static void expire(struct hs_flow *flow, struct hs_pipe *pipe)
 		hs_flow_fail(flow, op, "CLUSTERDOWN %s does not answer (%s); not sent", node->text,
 			     node->down_since_us ? node->down_why : "too busy");
 	}
-	if (pipe->flying.first && is_late(flow, pipe->flying.first)) {
+	if (hs_flow_is_overdue(flow, pipe))
 		hs_flow_doom(flow, pipe, "no reply within engine-timeout", false);
-	}
 }
 
 static void expire_hold(struct hs_flow *flow, struct hs_ops *ops, uint16_t slot)

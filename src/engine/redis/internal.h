@@ -23,6 +23,7 @@ enum {
 	HS_STATE_HEALED = 1 << 1,   /* a lost script was sent in full */
 	HS_STATE_OURS = 1 << 2,	    /* made by the flow itself; nobody waits for the reply */
 	HS_STATE_COUNTED = 1 << 3,  /* in its slot's count */
+	HS_STATE_ASKED = 1 << 4,    /* was asked for, at a node that its slot is moving to */
 };
 
 /* The parked operations of one slot. */
@@ -104,7 +105,10 @@ void hs_flow_release(struct hs_flow *flow, uint16_t slot);
 /* One has run: those of its client that came before it and were turned away cannot be tried again,
  * they would come behind it. They are told what the server said. */
 void hs_flow_overtaken(struct hs_flow *flow, const struct hs_op *by);
-void hs_flow_pump(struct hs_flow *flow, struct hs_pipe *pipe);	/* from waiting to flying */
+void hs_flow_pump(struct hs_flow *flow, struct hs_pipe *pipe); /* from waiting to flying */
+/* Asked with every tick: whether the one whose turn it is has waited for too long. Something long
+ * that is on its way may take its time, as long as more of it comes or goes. */
+bool hs_flow_is_overdue(struct hs_flow *flow, struct hs_pipe *pipe);
 void hs_flow_touch(struct hs_flow *flow, struct hs_pipe *pipe); /* it goes on with the next flush */
 /* Has it closed with the next flush; `blameless`: its node is well. */
 void hs_flow_doom(struct hs_flow *flow, struct hs_pipe *pipe, const char *why, bool blameless);
@@ -120,13 +124,14 @@ uint16_t hs_flow_number(const struct hs_flow *flow, const struct hs_node *node);
 /* replies.c */
 struct hs_redirect {
 	bool ask; /* this once only */
+	uint16_t slot;
 	struct hs_bytes host;
 	uint16_t port;
 };
 /* Whether an error is "-MOVED 3999 host:port" or "-ASK …". */
 bool hs_flow_read_redirect(struct hs_bytes reply, struct hs_redirect *redirect);
 /* The node it names; what was moved is known to be there from now on. NULL: too many nodes. */
-struct hs_node *hs_flow_redirected(struct hs_flow *flow, const struct hs_pipe *pipe, uint16_t slot,
+struct hs_node *hs_flow_redirected(struct hs_flow *flow, const struct hs_pipe *pipe,
 				   const struct hs_redirect *redirect);
 
 /* own.c: pipes for one client */

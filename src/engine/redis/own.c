@@ -59,7 +59,8 @@ void hs_own_close(struct hs_flow *flow, struct hs_pipe *pipe)
 	drop(flow, pipe);
 }
 
-/* Closes an idle one of any node to make room. */
+/* Has an idle one of any node closed to make room: with the next flush, because what it was given
+ * back with may be just being read. */
 static bool make_room(struct hs_flow *flow)
 {
 	if (flow->own_count < flow->options.own_max)
@@ -69,7 +70,14 @@ static bool make_room(struct hs_flow *flow)
 
 		if (!node || hs_list_empty(&node->idle))
 			continue;
-		hs_own_close(flow, hs_list_entry(node->idle.next, struct hs_pipe, owns));
+
+		struct hs_pipe *pipe = hs_list_entry(node->idle.next, struct hs_pipe, owns);
+
+		pipe->idle = false;
+		node->idle_count--;
+		hs_list_remove(&pipe->owns);
+		hs_list_append(&flow->owned, &pipe->owns);
+		hs_flow_doom(flow, pipe, "another one is needed", true);
 		return true;
 	}
 	return false;
@@ -107,7 +115,7 @@ static void put(struct hs_flow *flow, struct hs_pipe *pipe)
 	pipe->watcher = 0;
 	pipe->asking = false;
 	if (pipe->state != HS_PIPE_UP || pipe->doom || node->idle_count >= HS_OWN_IDLE_MAX ||
-	    !node->listed) {
+	    !node->listed || pipe->unblocked) {
 		hs_flow_doom(flow, pipe, "not needed any more", true);
 		return;
 	}
@@ -118,6 +126,7 @@ static void put(struct hs_flow *flow, struct hs_pipe *pipe)
 	node->idle_count++;
 }
 
+/* What it watches cannot be told any more: EXEC will find no pipe, and answer that it changed. */
 static enum hs_submit answer_lost(struct hs_op *op)
 {
 	struct hs_reply reply = {.out = op->out, .resp = op->resp};
@@ -142,6 +151,7 @@ static void send(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op, b
 	hs_ops_push(&pipe->waiting, op);
 	if (pipe->state == HS_PIPE_DOWN) {
 		pipe->state = HS_PIPE_OPENING;
+		pipe->opened_us = flow->now.mono_us;
 		hs_pipe_reset(pipe);
 		hs_flow_count(&flow->stats->connects, 1);
 		flow->calls->open(flow->context, pipe);
@@ -180,6 +190,13 @@ static bool start(struct hs_flow *flow, struct hs_node *node, struct hs_op *op, 
 	return true;
 }
 
+/* Whether it rests on what the same client watched before. */
+static bool watches_already(const struct hs_op *op)
+{
+	return op->kind == HS_OP_EXEC || op->kind == HS_OP_UNWATCH ||
+	       (op->kind == HS_OP_WATCH && op->watching);
+}
+
 enum hs_submit hs_own_submit(struct hs_flow *flow, struct hs_op *op)
 {
 	struct hs_pipe *pipe = NULL;
@@ -188,19 +205,17 @@ enum hs_submit hs_own_submit(struct hs_flow *flow, struct hs_op *op)
 		op->engine_deadline_us = UINT64_MAX;
 	else
 		pipe = find(flow, op->watcher);
-	if (!pipe && (op->kind == HS_OP_EXEC || op->kind == HS_OP_UNWATCH))
+	if (!pipe && watches_already(op))
 		return answer_lost(op);
 	if (!pipe)
 		return start(flow, node_for(flow, op), op, false) ? HS_SUBMIT_QUEUED
 								  : HS_SUBMIT_DONE;
-	/* The slot is elsewhere by now, and with it whoever may change the keys. */
-	if (flow->options.cluster && node_for(flow, op) != pipe->node) {
-		hs_flow_doom(flow, pipe, "its slot moved", true);
+	/* The slot is elsewhere by now, and with it whoever may change the keys; or the client wants
+	 * another dialect than the pipe has. */
+	if ((flow->options.cluster && node_for(flow, op) != pipe->node) || pipe->resp != op->resp) {
+		hs_flow_doom(flow, pipe, "its slot or its client moved", true);
 		pipe->watcher = 0;
-		if (op->kind != HS_OP_WATCH)
-			return answer_lost(op);
-		return start(flow, node_for(flow, op), op, false) ? HS_SUBMIT_QUEUED
-								  : HS_SUBMIT_DONE;
+		return answer_lost(op);
 	}
 	send(flow, pipe, op, false);
 	return HS_SUBMIT_QUEUED;
@@ -223,8 +238,8 @@ bool hs_own_reply(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
 	}
 	hs_flow_doom(flow, pipe, "its slot moved", true); /* with whatever it watches */
 	pipe->watcher = 0;
-	node = hs_flow_redirected(flow, pipe, op->slot, &redirect);
-	if (op->kind == HS_OP_EXEC || op->kind == HS_OP_UNWATCH)
+	node = hs_flow_redirected(flow, pipe, &redirect);
+	if (watches_already(op))
 		answer_lost(op);
 	else if (start(flow, node, op, redirect.ask))
 		return true;
@@ -308,11 +323,25 @@ bool hs_flow_unblock(struct hs_flow *flow, struct hs_op *op, bool error)
 		hs_flow_finish(flow, &request->op);
 		return false;
 	}
+	/* It may come when the wait is over already: nobody else may wait there then. */
+	pipe->unblocked = true;
 	return true;
+}
+
+/* WATCH, EXEC and UNWATCH wait as long as anything; what blocks has no deadline. */
+static void expire(struct hs_flow *flow)
+{
+	for (struct hs_link *link = flow->owned.next; link != &flow->owned; link = link->next) {
+		struct hs_pipe *pipe = hs_list_entry(link, struct hs_pipe, owns);
+
+		if (hs_flow_is_overdue(flow, pipe))
+			hs_flow_doom(flow, pipe, "no reply within engine-timeout", false);
+	}
 }
 
 void hs_own_tick(struct hs_flow *flow)
 {
+	expire(flow);
 	for (uint16_t i = 0; i < flow->nodes_count; i++) {
 		struct hs_node *node = flow->nodes[i];
 

@@ -47,6 +47,8 @@ void hs_pipe_reset(struct hs_pipe *pipe)
 	pipe->scan = (struct hs_answer_scan){0};
 	pipe->composed = 0;
 	pipe->sent = 0;
+	pipe->sent_seen = 0;
+	pipe->moved_us = 0;
 	pipe->closing = false;
 	pipe->blameless = false;
 	pipe->doom = NULL;
@@ -104,24 +106,22 @@ static void append_word(struct hs_buf *out, const char *word)
 }
 
 /* MULTI, the commands that need the engine, EXEC, in one run of bytes: nobody's command can come
- * between them. Every command of a slot on the move has to be asked for by itself. */
+ * between them. Asked for once, before MULTI: the server keeps that in mind until EXEC. */
 static uint32_t compose_exec(struct hs_buf *out, const struct hs_op_tx *tx, bool asking)
 {
-	uint32_t replies = 1;
+	uint32_t replies = asking ? 2 : 1;
 
+	if (asking)
+		append_word(out, "ASKING");
 	append_word(out, "MULTI");
 	for (size_t i = 0; i < tx->count; i++) {
 		if (tx->commands[i].answered.len > 0)
 			continue;
-		if (asking)
-			append_word(out, "ASKING");
 		append_request(out, tx->commands[i].argc, tx->commands[i].argv);
-		replies += asking ? 2 : 1;
+		replies++;
 	}
-	if (asking)
-		append_word(out, "ASKING");
 	append_word(out, "EXEC");
-	return replies + (asking ? 1 : 0);
+	return replies;
 }
 
 static bool is_wait(const struct hs_command *command)

@@ -31,6 +31,7 @@ struct hs_pipe {
 	bool blameless;	      /* and that is no fault of the node's */
 	bool idle;	      /* own: nobody's now */
 	bool asking;	      /* own: what waits is to be asked for */
+	bool unblocked;	      /* own: the server was told to end a wait on it */
 	struct hs_link dirty; /* in the flow's list while it has bytes to send or is to be closed */
 	struct hs_ops waiting; /* not composed yet */
 	struct hs_ops flying;  /* composed; their replies come in this order */
@@ -40,6 +41,8 @@ struct hs_pipe {
 	struct hs_buf partial; /* the beginning of a reply, and its scan */
 	struct hs_answer_scan scan;
 	uint64_t opened_us; /* or last used, of one that is kept for the next */
+	uint64_t moved_us;  /* when more came of something long, or went: 0: nothing is long */
+	uint64_t sent_seen; /* `sent`, when it was last looked at */
 	const char *doom;   /* why it is closed */
 	int64_t server_id;  /* own: the connection's number at the server; 0: not known */
 

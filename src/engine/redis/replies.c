@@ -30,26 +30,32 @@ static bool starts(struct hs_bytes reply, const char *word)
 	       (reply.data[1 + len] == ' ' || reply.data[1 + len] == '\r');
 }
 
-/* The words of an error line behind the first two: {NULL, 0} when there are none. */
-static struct hs_bytes third_word(struct hs_bytes reply)
+/* An error line's second word, and all behind it. False: there is no such thing. */
+static bool split_words(struct hs_bytes reply, struct hs_bytes *second, struct hs_bytes *rest)
 {
 	const char *end = reply.data + reply.len - 2; /* before the line end */
 	const char *at = memchr(reply.data, ' ', reply.len - 2);
+	const char *next = at ? memchr(at + 1, ' ', (size_t)(end - at - 1)) : NULL;
 
-	at = at ? memchr(at + 1, ' ', (size_t)(end - at - 1)) : NULL;
-	return at ? (struct hs_bytes){at + 1, (size_t)(end - at - 1)} : (struct hs_bytes){NULL, 0};
+	if (!next)
+		return false;
+	*second = (struct hs_bytes){at + 1, (size_t)(next - at - 1)};
+	*rest = (struct hs_bytes){next + 1, (size_t)(end - next - 1)};
+	return true;
 }
 
 bool hs_flow_read_redirect(struct hs_bytes reply, struct hs_redirect *redirect)
 {
-	struct hs_bytes address;
+	struct hs_bytes number, address;
 	const char *colon;
-	uint64_t port;
+	uint64_t slot, port;
 
 	redirect->ask = starts(reply, "ASK");
 	if (!redirect->ask && !starts(reply, "MOVED"))
 		return false;
-	address = third_word(reply);
+	if (!split_words(reply, &number, &address) || !hs_num_parse_uint(number, &slot) ||
+	    slot >= HS_SLOTS)
+		return false;
 	colon = address.len > 0 ? memrchr(address.data, ':', address.len) : NULL;
 	if (!colon)
 		return false;
@@ -59,12 +65,13 @@ bool hs_flow_read_redirect(struct hs_bytes reply, struct hs_redirect *redirect)
 	if (!hs_num_parse_uint((struct hs_bytes){colon + 1, address.len - host_len - 1}, &port) ||
 	    port == 0 || port > UINT16_MAX)
 		return false;
+	redirect->slot = (uint16_t)slot;
 	redirect->host = (struct hs_bytes){address.data, host_len};
 	redirect->port = (uint16_t)port;
 	return true;
 }
 
-struct hs_node *hs_flow_redirected(struct hs_flow *flow, const struct hs_pipe *pipe, uint16_t slot,
+struct hs_node *hs_flow_redirected(struct hs_flow *flow, const struct hs_pipe *pipe,
 				   const struct hs_redirect *redirect)
 {
 	struct hs_bytes host = redirect->host;
@@ -81,24 +88,54 @@ struct hs_node *hs_flow_redirected(struct hs_flow *flow, const struct hs_pipe *p
 	}
 	hs_flow_count(&flow->stats->moved, 1);
 	flow->calls->surprise(flow->context);
-	if (node && slot != HS_SLOT_NONE) {
+	if (node) {
 		if (!node->listed)
 			hs_flow_set_partition(flow, node, pipe->node->at.partition);
-		flow->slots[slot].node = hs_flow_number(flow, node);
+		flow->slots[redirect->slot].node = hs_flow_number(flow, node);
 	}
 	return node;
+}
+
+/* A script may have written before it ended with an error of its own making, in whatever words. Only
+ * those that the server itself uses, before it runs anything, say that it did not run. */
+static bool is_script_s_own(const struct hs_op *op, struct hs_bytes reply)
+{
+	static const char *const names[] = {"eval", "evalsha", "fcall"};
+	static const char *const words[] = {
+		"-TRYAGAIN Multiple keys request during rehashing of slot",
+		"-CLUSTERDOWN Hash slot not served",
+		"-CLUSTERDOWN The cluster is down",
+		"-READONLY You can't write against a read only replica.",
+		"-MASTERDOWN Link with MASTER is down",
+		"-LOADING Redis is loading the dataset in memory",
+		"-LOADING Valkey is loading the dataset in memory",
+		"-NOSCRIPT No matching script.",
+	};
+	bool script = false;
+
+	for (size_t i = 0; i < sizeof names / sizeof *names && op->kind == HS_OP_COMMAND; i++)
+		script = script || strcmp(op->command->name, names[i]) == 0;
+	if (!script)
+		return false;
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+		size_t len = strlen(words[i]);
+
+		if (reply.len > len && memcmp(reply.data, words[i], len) == 0)
+			return false;
+	}
+	return true;
 }
 
 static enum verdict judge(const struct hs_flow *flow, const struct hs_op *op, struct hs_bytes reply,
 			  struct hs_redirect *redirect)
 {
-	if (flow->options.cluster) {
-		if (hs_flow_read_redirect(reply, redirect))
-			return REDIRECT;
-		if (starts(reply, "TRYAGAIN") || starts(reply, "CLUSTERDOWN") ||
-		    starts(reply, "READONLY") || starts(reply, "MASTERDOWN"))
-			return LATER;
-	}
+	if (flow->options.cluster && hs_flow_read_redirect(reply, redirect))
+		return REDIRECT;
+	if (is_script_s_own(op, reply))
+		return PASS;
+	if (flow->options.cluster && (starts(reply, "TRYAGAIN") || starts(reply, "CLUSTERDOWN") ||
+				      starts(reply, "READONLY") || starts(reply, "MASTERDOWN")))
+		return LATER;
 	if (starts(reply, "LOADING"))
 		return LATER;
 	if (starts(reply, "NOSCRIPT") && !(op->engine_state & HS_STATE_HEALED))
@@ -178,25 +215,44 @@ static void keep_words(struct hs_op *op, struct hs_bytes reply)
 	op->engine_state |= HS_STATE_RETURNED;
 }
 
-/* False: it cannot be followed, what the server said is the answer. */
-static bool follow(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
+/* A redirect is not for clients: those who know of clusters would follow it, past heatsink. */
+static void keep_redirect(struct hs_op *op, struct hs_bytes reply)
+{
+	op->out->len = 0;
+	hs_buf_printf(op->out, "-CLUSTERDOWN slot on the move (%.*s); not run\r\n",
+		      (int)(reply.len - 3), reply.data + 1);
+	op->engine_state |= HS_STATE_RETURNED;
+}
+
+static void follow(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
 		   const struct hs_redirect *redirect, struct hs_bytes reply)
 {
-	struct hs_node *node = hs_flow_redirected(flow, pipe, op->slot, redirect);
+	struct hs_node *node = hs_flow_redirected(flow, pipe, redirect);
 	uint64_t delay_us = redirect->ask ? HS_AGAIN_US : 0;
 
-	if (!node || op->slot == HS_SLOT_NONE || flow->now.mono_us > op->engine_deadline_us)
-		return false;
-	if (redirect->ask && flow->slots[op->slot].hold == 0 && hs_flow_send(flow, node, op, true))
-		return true; /* still counted in its slot */
+	if (!node || flow->now.mono_us > op->engine_deadline_us) {
+		struct hs_buf words = {0};
+
+		keep_redirect(op, reply);
+		hs_buf_swap(&words, op->out);
+		answer(flow, pipe, op, hs_buf_bytes(&words), false);
+		hs_buf_deinit(&words);
+		return;
+	}
+	if (redirect->slot != op->slot) { /* nobody but the server knows where its keys are */
+		hs_flow_leave(flow, op);
+		op->slot = redirect->slot;
+	} else if (redirect->ask && flow->slots[op->slot].hold == 0 &&
+		   hs_flow_send(flow, node, op, true)) {
+		return; /* still counted in its slot */
+	}
 	/* Sent to and fro between two that disagree: not in circles as fast as they answer. */
 	if (op->engine_state & HS_STATE_RETURNED)
 		delay_us = HS_AGAIN_US;
 	hs_flow_leave(flow, op);
-	keep_words(op, reply);
+	keep_redirect(op, reply);
 	hs_flow_park_back(flow, op, delay_us);
 	hs_flow_release(flow, op->slot);
-	return true;
 }
 
 /* EVALSHA of a script that the server does not have: the script itself, if it is known here. */
@@ -226,7 +282,7 @@ static bool heal_script(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op
 	op->engine_state |= HS_STATE_HEALED;
 	/* Composed at once, so the request need not outlive this. */
 	op->raw = hs_buf_bytes(&request);
-	hs_pipe_compose(pipe, op, false);
+	hs_pipe_compose(pipe, op, op->engine_state & HS_STATE_ASKED);
 	op->raw = (struct hs_bytes){NULL, 0};
 	hs_buf_deinit(&request);
 	hs_flow_touch(flow, pipe);
@@ -243,7 +299,8 @@ static bool handle_error(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_o
 	case PASS:
 		break;
 	case REDIRECT:
-		return follow(flow, pipe, op, &redirect, reply);
+		follow(flow, pipe, op, &redirect, reply);
+		return true;
 	case LATER:
 		flow->calls->surprise(flow->context);
 		if (hs_flow_slot(flow, op) == HS_SLOT_NONE ||
@@ -346,10 +403,13 @@ void hs_flow_receive(struct hs_flow *flow, struct hs_now now, struct hs_pipe *pi
 		if (pipe->partial.len == 0)
 			hs_buf_clear(&pipe->partial, HS_KEEP_BYTES);
 	}
+	if (pipe->partial.len > HS_READ_BYTES)
+		pipe->moved_us = now.mono_us;
 	if (!pipe->doom && pipe->partial.len > HS_ENGINE_REPLY_MAX)
 		pipe->doom = "its reply is larger than 2 GiB";
 	if (pipe->doom) {
-		hs_flow_doom(flow, pipe, pipe->doom, false);
+		if (!pipe->closing) /* else it is doomed already, and not by its node's fault */
+			hs_flow_doom(flow, pipe, pipe->doom, false);
 		return;
 	}
 	hs_flow_pump(flow, pipe);
@@ -364,7 +424,6 @@ void hs_flow_up(struct hs_flow *flow, struct hs_now now, struct hs_pipe *pipe)
 	flow->now = now;
 	pipe->state = HS_PIPE_UP;
 	node->down_since_us = 0;
-	node->failures = 0;
 	node->open_at_us = 0;
 	hs_flow_count(&flow->stats->connections, 1);
 	if (pipe->own) {
@@ -375,11 +434,23 @@ void hs_flow_up(struct hs_flow *flow, struct hs_now now, struct hs_pipe *pipe)
 	hs_flow_pump(flow, pipe);
 }
 
-static void note_down(struct hs_flow *flow, struct hs_node *node, bool was_up, const char *why)
+static void note_down(struct hs_flow *flow, const struct hs_pipe *pipe, bool was_up,
+		      const char *why)
 {
-	uint64_t delay_us = 25000u << (node->failures < 6 ? node->failures : 6);
+	struct hs_node *node = pipe->node;
+	uint64_t delay_us;
 
 	hs_flow_count(&flow->stats->failures, 1);
+	/* One for one client is no reason to think ill of a node that others talk to. */
+	if (pipe->own &&
+	    (node->pipes[0].state == HS_PIPE_UP || node->pipes[1].state == HS_PIPE_UP)) {
+		flow->calls->surprise(flow->context);
+		return;
+	}
+	/* One that lets everybody in and throws them out again is as good as away. */
+	if (was_up && flow->now.mono_us - pipe->opened_us >= HS_OPEN_US_MAX)
+		node->failures = 0;
+	delay_us = 25000u << (node->failures < 6 ? node->failures : 6);
 	if (node->down_since_us == 0)
 		node->down_since_us = flow->now.mono_us;
 	snprintf(node->down_why, sizeof node->down_why, "%s", why);
@@ -420,7 +491,7 @@ void hs_flow_down(struct hs_flow *flow, struct hs_now now, struct hs_pipe *pipe,
 	if (was_up)
 		hs_flow_count(&flow->stats->connections, -1);
 	if (!pipe->blameless)
-		note_down(flow, pipe->node, was_up, reason);
+		note_down(flow, pipe, was_up, reason);
 	if (pipe->own) {
 		hs_own_down(flow, pipe, reason);
 		return;
@@ -440,7 +511,7 @@ void hs_flow_down(struct hs_flow *flow, struct hs_now now, struct hs_pipe *pipe,
 	}
 	while ((op = hs_ops_pop(&waiting))) {
 		hs_flow_leave(flow, op);
-		hs_ops_push(&again, op);
+		hs_ops_push(op->engine_state & HS_STATE_OURS ? &lost : &again, op);
 	}
 	hs_pipe_reset(pipe);
 	/* Behind whatever of their slots is under way elsewhere, before what came since. */

@@ -1,0 +1,466 @@
+/* Goal: the flow to Redis servers does the right thing also where two rare things meet: pipes for
+ * one client that end while they are read, watches that are lost in between, a server's word that
+ * is a script's, requests and replies that take longer than a timeout, servers that come and go.
+ *
+ * Method: scripts against the flow alone (tests/lib/flow.h). Each was a mistake once. */
+#include "tests/lib/flow.h"
+
+static struct asked *make_blpop(struct town *town, struct hs_command *row, uint16_t slot)
+{
+	struct asked *asked = make(town, 5, HS_CMD_ID_GET, slot, "BLPOP a 0");
+
+	*row = *hs_command_by_id(HS_CMD_ID_GETDEL);
+	row->name = "blpop";
+	row->flags |= HS_CMD_BLOCKING;
+	asked->op.command = row;
+	return asked;
+}
+
+static struct asked *make_watch(struct town *town, enum hs_op_kind kind, bool watching)
+{
+	struct asked *asked = make(town, 7, HS_CMD_ID_WATCH, 1, "WATCH a");
+
+	asked->op.kind = kind;
+	asked->op.watcher = 7;
+	asked->op.watching = watching;
+	return asked;
+}
+
+static struct asked *make_exec(struct town *town, uint64_t watcher,
+			       struct hs_op_tx_command *commands, size_t count)
+{
+	struct asked *asked = make(town, 7, HS_CMD_ID_EXEC, 1, "EXEC");
+
+	asked->op.kind = HS_OP_EXEC;
+	asked->op.watcher = watcher;
+	asked->tx = (struct hs_op_tx){commands, count};
+	asked->op.tx = &asked->tx;
+	return asked;
+}
+
+static struct asked *make_script(struct town *town, struct hs_command *row, const char *name,
+				 const char *text)
+{
+	struct asked *asked = make(town, 1, HS_CMD_ID_GET, 1, text);
+
+	*row = *hs_command_by_id(HS_CMD_ID_GETDEL);
+	row->name = name;
+	asked->op.command = row;
+	return asked;
+}
+
+/* The answer gives the pipe back, and the same client's next command, sent from inside, needs the
+ * place it takes: it must not be freed while its replies are read. */
+static void test_a_pipe_makes_room_while_it_is_read(void **state)
+{
+	struct hs_flow_options options = {.cluster = true,
+					  .timeout_us = 1000000,
+					  .flying_max = 10,
+					  .waiting_max = 10,
+					  .own_max = 1};
+	struct town *town = town_create(true, &options);
+	struct hs_command row, other;
+	struct asked *first = submit(town, make_blpop(town, &row, 1));
+	struct asked *second = make_blpop(town, &other, 9000);
+
+	(void)state;
+	up(town, 1);
+	sent(town, 1, "BLPOP a 0");
+	town->then = &second->op;
+	reply(town, 1, "$1\r\nx\r\n");
+	got(first, "$1\r\nx\r\n");
+	up(town, 2);
+	sent(town, 2, "BLPOP a 0");
+	assert_int_equal(town->pipes_count, 1);
+	assert_int_equal(town->stats.own, 1);
+	assert_int_equal(town->stats.failures, 0);
+	town_destroy(&town);
+}
+
+static void test_closing_what_is_not_needed_blames_nobody(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct hs_command row;
+	struct asked *moved = submit(town, make_blpop(town, &row, 1));
+
+	(void)state;
+	up(town, 1);
+	sent(town, 1, "BLPOP a 0");
+	reply(town, 1, "-MOVED 1 h:2\r\n");
+	assert_int_equal(town->closed, 1);
+	assert_int_equal(town->stats.failures, 0);
+	up(town, 2);
+	reply(town, 2, "$1\r\nx\r\n");
+	got(moved, "$1\r\nx\r\n");
+	town_destroy(&town);
+}
+
+static void test_watch_and_exec_have_a_deadline(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct asked *watching = submit(town, make_watch(town, HS_OP_WATCH, false)), *exec;
+
+	(void)state;
+	up(town, 1);
+	sent(town, 1, "WATCH a");
+	pass(town, 1100);
+	failed(watching, "-CLUSTERDOWN the connection to h:1 was lost (no reply within");
+	pass(town, 1000);
+	watching = submit(town, make_watch(town, HS_OP_WATCH, false));
+	up(town, 1);
+	sent(town, 1, "WATCH a");
+	reply(town, 1, "+OK\r\n");
+	pass(town, 2000); /* a watch may last */
+	exec = submit(town, make_exec(town, 7, NULL, 0));
+	sent(town, 1, "MULTI|EXEC");
+	pass(town, 1100);
+	failed(exec, "-UNKNOWN");
+	assert_int_equal(town->pipes_count, 0);
+	town_destroy(&town);
+}
+
+/* WATCH a, which is lost; WATCH b; EXEC: nobody knows whether a has changed. */
+static void test_a_lost_watch_is_not_forgotten_over_the_next(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct asked *more, *exec;
+
+	(void)state;
+	submit(town, make_watch(town, HS_OP_WATCH, false));
+	up(town, 1);
+	sent(town, 1, "WATCH a");
+	reply(town, 1, "+OK\r\n");
+	down(town, 1);
+	more = submit(town, make_watch(town, HS_OP_WATCH, true));
+	got(more, "+OK\r\n");
+	assert_int_equal(town->pipes_count, 0);
+	exec = submit(town, make_exec(town, 7, NULL, 0));
+	got(exec, "*-1\r\n");
+	/* The same when the slot moves between the two. */
+	pass(town, 1000);
+	submit(town, make_watch(town, HS_OP_WATCH, false));
+	up(town, 1);
+	sent(town, 1, "WATCH a");
+	reply(town, 1, "+OK\r\n");
+	more = submit(town, make_watch(town, HS_OP_WATCH, true));
+	sent(town, 1, "WATCH a");
+	reply(town, 1, "-MOVED 1 h:2\r\n");
+	got(more, "+OK\r\n");
+	exec = submit(town, make_exec(town, 7, NULL, 0));
+	got(exec, "*-1\r\n");
+	town_destroy(&town);
+}
+
+static void test_another_dialect_loses_the_watch(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct asked *exec;
+
+	(void)state;
+	submit(town, make_watch(town, HS_OP_WATCH, false));
+	up(town, 1);
+	sent(town, 1, "WATCH a");
+	reply(town, 1, "+OK\r\n");
+	exec = make_exec(town, 7, NULL, 0);
+	exec->op.resp = 3; /* HELLO 3 came between */
+	submit(town, exec);
+	got(exec, "_\r\n");
+	assert_int_equal(town->pipes_count, 0);
+	town_destroy(&town);
+}
+
+/* The server may be told too late, when the wait is over: the pipe must not be another's then. */
+static void test_a_pipe_that_was_unblocked_is_not_used_again(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct hs_command row;
+	struct asked *blocked = submit(town, make_blpop(town, &row, 1));
+	struct hs_pipe *pipe;
+
+	(void)state;
+	up(town, 1);
+	sent(town, 1, "BLPOP a 0");
+	pipe = pipe_to(town, 1);
+	pipe->server_id = 42;
+	assert_true(hs_flow_unblock(town->flow, &blocked->op, false));
+	hs_flow_receive(town->flow, town->now, pipe, "*-1\r\n", 5);
+	hs_flow_flush(town->flow, town->now);
+	got(blocked, "*-1\r\n");
+	assert_int_equal(town->closed, 1);
+	up(town, 1);
+	sent(town, 1, "CLIENT UNBLOCK 42 TIMEOUT");
+	reply(town, 1, ":0\r\n");
+	town_destroy(&town);
+}
+
+/* It is for the server that has the connection, and for no other. */
+static void test_unblocking_goes_nowhere_else(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct hs_command row;
+	struct asked *blocked = submit(town, make_blpop(town, &row, 9000));
+
+	(void)state;
+	up(town, 2);
+	sent(town, 2, "BLPOP a 0");
+	pipe_to(town, 2)->server_id = 42;
+	assert_true(hs_flow_unblock(town->flow, &blocked->op, false));
+	hs_flow_flush(town->flow, town->now);
+	down(town, 2); /* that which would have said it */
+	assert_int_equal(town->pipes_count, 1);
+	pass(town, 100);
+	assert_int_equal(town->pipes_count, 1);
+	town_destroy(&town);
+}
+
+static void test_a_transaction_is_asked_for_once(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct hs_bytes incr[] = {HS_LIT("INCR"), HS_LIT("a")};
+	struct hs_op_tx_command commands[] = {
+		{.command = hs_command_by_id(HS_CMD_ID_INCR), .argv = incr, .argc = 2},
+		{.command = hs_command_by_id(HS_CMD_ID_INCR), .argv = incr, .argc = 2},
+	};
+	struct asked *exec;
+
+	(void)state;
+	get(town, 1, 9000, "GET z");
+	up(town, 2);
+	sent(town, 2, "GET z");
+	reply(town, 2, "$-1\r\n");
+	exec = submit(town, make_exec(town, 0, commands, 2));
+	up(town, 1);
+	sent(town, 1, "MULTI|INCR a|INCR a|EXEC");
+	reply(town, 1, "+OK\r\n-ASK 1 h:2\r\n-ASK 1 h:2\r\n-EXECABORT Transaction discarded\r\n");
+	sent(town, 2, "ASKING|MULTI|INCR a|INCR a|EXEC");
+	reply(town, 2, "+OK\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:1\r\n:2\r\n");
+	got(exec, "*2\r\n:1\r\n:2\r\n");
+	town_destroy(&town);
+}
+
+/* A script that wrote and then said TRYAGAIN has run. */
+static void test_what_a_script_says_is_an_answer(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct hs_command row;
+	struct asked *a = submit(town, make_script(town, &row, "eval", "EVAL x 1 k")), *b;
+
+	(void)state;
+	up(town, 1);
+	sent(town, 1, "EVAL x 1 k");
+	reply(town, 1, "-TRYAGAIN no stock\r\n");
+	got(a, "-TRYAGAIN no stock\r\n");
+	b = submit(town, make_script(town, &row, "eval", "EVAL x 1 k"));
+	sent(town, 1, "EVAL x 1 k");
+	reply(town, 1, "-TRYAGAIN Multiple keys request during rehashing of slot\r\n");
+	assert_false(b->done);
+	pass(town, 100);
+	sent(town, 1, "EVAL x 1 k");
+	reply(town, 1, ":1\r\n");
+	got(b, ":1\r\n");
+	town_destroy(&town);
+}
+
+static void test_a_script_is_healed_where_it_was_asked_for(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct hs_command row;
+	struct asked *a;
+
+	(void)state;
+	town->script = "return 1";
+	get(town, 1, 9000, "GET z");
+	up(town, 2);
+	sent(town, 2, "GET z");
+	reply(town, 2, "$-1\r\n");
+	a = submit(town, make_script(town, &row, "evalsha", "EVALSHA abc 1 k"));
+	up(town, 1);
+	sent(town, 1, "EVALSHA abc 1 k");
+	reply(town, 1, "-ASK 1 h:2\r\n");
+	sent(town, 2, "ASKING|EVALSHA abc 1 k");
+	reply(town, 2, "+OK\r\n-NOSCRIPT No matching script. Please use EVAL.\r\n");
+	sent(town, 2, "ASKING|EVAL return 1 1 k");
+	reply(town, 2, "+OK\r\n-MOVED 1 h:1\r\n"); /* the move was called off: all from the start */
+	sent(town, 1, "EVALSHA abc 1 k");
+	reply(town, 1, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+	sent(town, 1, "EVAL return 1 1 k");
+	reply(town, 1, ":1\r\n");
+	got(a, ":1\r\n");
+	town_destroy(&town);
+}
+
+/* Keys that only the server finds: what it says is believed of the slot it names, not of the one
+ * that was guessed. */
+static void test_moved_says_which_slot(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct asked *a = set(town, 1, 1, "MODULE.SET x"), *b;
+
+	(void)state;
+	up(town, 1);
+	sent(town, 1, "MODULE.SET x");
+	reply(town, 1, "-MOVED 9000 h:2\r\n");
+	up(town, 2);
+	sent(town, 2, "MODULE.SET x");
+	reply(town, 2, "+OK\r\n");
+	got(a, "+OK\r\n");
+	b = get(town, 1, 1, "GET a");
+	sent(town, 1, "GET a");
+	reply(town, 1, "$-1\r\n");
+	got(b, "$-1\r\n");
+	town_destroy(&town);
+}
+
+static void test_a_long_reply_may_take_its_time(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct asked *a = get(town, 1, 1, "GET a"), *b = get(town, 2, 2, "GET b");
+	enum { PIECE = 100000, PIECES = 20 };
+	char *piece = hs_mem_zalloc(PIECE);
+	char head[32];
+
+	(void)state;
+	up(town, 1);
+	sent(town, 1, "GET a|GET b");
+	snprintf(head, sizeof head, "$%d\r\n", PIECE * PIECES);
+	reply(town, 1, head);
+	for (int i = 0; i < PIECES; i++) {
+		pass(town, 500);
+		hs_flow_receive(town->flow, town->now, pipe_to(town, 1), piece, PIECE);
+	}
+	reply(town, 1, "\r\n");
+	assert_true(a->done);
+	assert_int_equal(a->reply.data[0], '$');
+	pass(town, 900); /* who stood behind it has had no time yet */
+	assert_false(b->done);
+	pass(town, 200);
+	assert_int_equal(town->closed, 1);
+	hs_mem_release(piece);
+	town_destroy(&town);
+}
+
+static void test_a_long_reply_that_stops_is_given_up(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct asked *a = set(town, 1, 1, "GETDEL a");
+	char *piece = hs_mem_zalloc(100000);
+
+	(void)state;
+	up(town, 1);
+	sent(town, 1, "GETDEL a");
+	reply(town, 1, "$200000\r\n");
+	pass(town, 900);
+	hs_flow_receive(town->flow, town->now, pipe_to(town, 1), piece, 100000);
+	pass(town, 900);
+	assert_false(a->done);
+	pass(town, 200);
+	failed(a, "-UNKNOWN");
+	hs_mem_release(piece);
+	town_destroy(&town);
+}
+
+static void test_a_long_request_may_take_its_time(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct asked *a = set(town, 1, 1, "SET a 1234567890");
+
+	(void)state;
+	up(town, 1);
+	for (int i = 0; i < 20; i++) {
+		pass(town, 300);
+		pipe_to(town, 1)->sent++; /* byte by byte */
+	}
+	assert_false(a->done);
+	pass(town, 100);
+	pass(town, 1100);
+	pass(town, 100);
+	/* It was not sent, and waits no longer. */
+	failed(a, "-CLUSTERDOWN h:1 does not answer");
+	assert_int_equal(town->closed, 1);
+	town_destroy(&town);
+}
+
+/* A server that closes idle connections is well, however long ago that was. */
+static void test_a_connection_that_was_closed_long_ago(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct asked *a = get(town, 1, 1, "GET a");
+
+	(void)state;
+	up(town, 1);
+	sent(town, 1, "GET a");
+	reply(town, 1, "$-1\r\n");
+	got(a, "$-1\r\n");
+	pass(town, 300000);
+	down(town, 1);
+	pass(town, 300000);
+	a = get(town, 1, 1, "GET a");
+	assert_false(a->done);
+	up(town, 1);
+	sent(town, 1, "GET a");
+	reply(town, 1, "$-1\r\n");
+	got(a, "$-1\r\n");
+	/* And one that was away for a long time may be back. */
+	down(town, 1);
+	a = get(town, 1, 1, "GET a");
+	for (int i = 0; i < 30 && !a->done; i++) {
+		pass(town, 100);
+		if (town->pipes_count > 0)
+			down(town, 1);
+	}
+	failed(a, "-CLUSTERDOWN");
+	a = get(town, 1, 1, "GET a");
+	failed(a, "-CLUSTERDOWN"); /* at once: it was tried a moment ago */
+	pass(town, 300000);
+	a = get(town, 1, 1, "GET a");
+	assert_false(a->done);
+	up(town, 1);
+	sent(town, 1, "GET a");
+	town_destroy(&town);
+}
+
+/* A server that lets everybody in and throws them out at the first word. */
+static void test_reconnecting_slows_down(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct asked *a = get(town, 1, 1, "GET a");
+	int opened = 0;
+
+	(void)state;
+	for (int ms = 0; ms < 900; ms++) {
+		while (town->pipes_count > 0 && opened < 1000) {
+			opened++;
+			up(town, 1);
+			sent(town, 1, "GET a");
+			down(town, 1);
+		}
+		pass(town, 1);
+	}
+	assert_in_range(opened, 3, 10);
+	assert_false(a->done);
+	town_destroy(&town);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_pipe_makes_room_while_it_is_read),
+		cmocka_unit_test(test_closing_what_is_not_needed_blames_nobody),
+		cmocka_unit_test(test_watch_and_exec_have_a_deadline),
+		cmocka_unit_test(test_a_lost_watch_is_not_forgotten_over_the_next),
+		cmocka_unit_test(test_another_dialect_loses_the_watch),
+		cmocka_unit_test(test_a_pipe_that_was_unblocked_is_not_used_again),
+		cmocka_unit_test(test_unblocking_goes_nowhere_else),
+		cmocka_unit_test(test_a_transaction_is_asked_for_once),
+		cmocka_unit_test(test_what_a_script_says_is_an_answer),
+		cmocka_unit_test(test_a_script_is_healed_where_it_was_asked_for),
+		cmocka_unit_test(test_moved_says_which_slot),
+		cmocka_unit_test(test_a_long_reply_may_take_its_time),
+		cmocka_unit_test(test_a_long_reply_that_stops_is_given_up),
+		cmocka_unit_test(test_a_long_request_may_take_its_time),
+		cmocka_unit_test(test_a_connection_that_was_closed_long_ago),
+		cmocka_unit_test(test_reconnecting_slows_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
