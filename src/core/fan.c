@@ -133,12 +133,24 @@ void hs_fan_split(struct hs_core *core, struct hs_session *session,
 	submit_all(core, request);
 }
 
+/* The partitions that are there; returns how many. */
+static uint32_t list_partitions(const struct hs_core *core, uint16_t ids[HS_PARTITIONS_MAX])
+{
+	uint32_t count = 0;
+
+	for (uint16_t i = hs_core_partition_from(core, 0); i < HS_PARTITIONS_MAX;
+	     i = hs_core_partition_from(core, (uint16_t)(i + 1)))
+		ids[count++] = i;
+	return count;
+}
+
 void hs_fan_all(struct hs_core *core, struct hs_session *session, const struct hs_command *command,
 		size_t argc, const struct hs_bytes *argv)
 {
 	struct hs_request *request = hs_request_get(core, session, command);
 	bool peers = command->place == HS_PLACE_WORKERS;
-	uint32_t parts = peers ? core->world.workers : hs_core_partitions(core);
+	uint16_t ids[HS_PARTITIONS_MAX];
+	uint32_t parts = peers ? core->world.workers : list_partitions(core, ids);
 	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
 
 	hs_request_keep_args(request, argc, argv);
@@ -155,7 +167,7 @@ void hs_fan_all(struct hs_core *core, struct hs_session *session, const struct h
 			.kind = peers ? HS_OP_PEER : HS_OP_COMMAND,
 			.command = command,
 			.slot = HS_SLOT_NONE,
-			.partition = (uint16_t)i,
+			.partition = peers ? (uint16_t)i : ids[i],
 			.argv = request->argv,
 			.argc = argc,
 			.watcher = session->id,
@@ -166,24 +178,33 @@ void hs_fan_all(struct hs_core *core, struct hs_session *session, const struct h
 }
 
 /* An engine whose partitions have cursors of their own: the partition's number rides in the lowest
- * bits. One of ours alone takes its own as it is. */
+ * bits. A single server takes its own as it is. A partition that has gone since is passed over: what
+ * it had is with the others. HS_PARTITIONS_MAX: there is none left. */
 static uint16_t open_partition_cursor(const struct hs_core *core, struct hs_request *request)
 {
-	uint16_t count = hs_core_partitions(core);
 	uint64_t cursor = 0;
 	char text[HS_NUM_TEXT_MAX];
 	struct hs_part *part = &request->parts[0];
+	uint16_t wanted, found;
 
-	if (count <= 1 || !hs_keyspace_parse_cursor(request->argv[1], &cursor))
-		return 0; /* what is no number is the server's to refuse */
-	snprintf(text, sizeof text, "%" PRIu64, cursor / HS_PARTITIONS_MAX);
+	if (core->world.together == HS_TOGETHER_ALL)
+		return 0;
+	if (!hs_keyspace_parse_cursor(request->argv[1], &cursor)) {
+		found = hs_core_partition_from(core, 0);
+		return found < HS_PARTITIONS_MAX ? found : 0; /* it is the server's to refuse */
+	}
+	wanted = (uint16_t)(cursor % HS_PARTITIONS_MAX);
+	found = hs_core_partition_from(core, wanted);
+	if (cursor == 0 && found == HS_PARTITIONS_MAX)
+		return 0; /* nobody is there yet, and that will be said */
+	snprintf(text, sizeof text, "%" PRIu64, found == wanted ? cursor / HS_PARTITIONS_MAX : 0);
 	part->argv = hs_mem_alloc(request->argc * sizeof *part->argv);
 	memcpy(part->argv, request->argv, request->argc * sizeof *part->argv);
 	hs_buf_append(&request->cursor, text, strlen(text));
 	part->argv[1] = hs_buf_bytes(&request->cursor);
 	part->op.argv = part->argv;
 	part->op.raw = (struct hs_bytes){NULL, 0};
-	return (uint16_t)(cursor % HS_PARTITIONS_MAX);
+	return found;
 }
 
 /* A cursor that is no number, or none of ours, goes to the last partition, which says what is wrong
@@ -220,8 +241,16 @@ void hs_fan_cursor(struct hs_core *core, struct hs_session *session,
 		op->partition = hs_core_partition(core, op->slot);
 	} else {
 		op->partition = open_partition_cursor(core, request);
-		if (op->partition >= core->world.partitions)
-			op->partition = 0;
+	}
+	if (op->partition == HS_PARTITIONS_MAX) {
+		struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
+
+		hs_reply_array(&reply, 2);
+		hs_reply_bulk_text(&reply, "0");
+		hs_reply_array(&reply, 0);
+		hs_step_account(core, session, command, argc, argv, 0, false);
+		hs_request_finish(core, request);
+		return;
 	}
 	hs_step_submit(core, request, 0);
 }
@@ -238,7 +267,7 @@ static void merge_cursor(const struct hs_core *core, struct hs_request *request,
 		if (next < count)
 			cursor = (uint64_t)hs_slot_first(next, core->world.partitions) << 48;
 		hs_merge_cursor(part, cursor, reply);
-	} else if (count <= 1) {
+	} else if (core->world.together == HS_TOGETHER_ALL) {
 		hs_buf_append_bytes(reply->out, part);
 	} else {
 		hs_merge_partition_cursor(part, (uint16_t)(next - 1), count, reply);

@@ -203,6 +203,17 @@ static inline bool hs_session_subscribed(const struct hs_session *session)
 	       session->listens_heard[HS_TOPIC_SHARD] > 0;
 }
 
+/* The first partition that is there from number `from` on; HS_PARTITIONS_MAX: none is. */
+static inline uint16_t hs_core_partition_from(const struct hs_core *core, uint16_t from)
+{
+	const struct hs_slot_map *slots = core->world.slots;
+
+	while (from < HS_PARTITIONS_MAX &&
+	       !(slots ? hs_slot_map_has(slots, from) : from < core->world.partitions))
+		from++;
+	return from;
+}
+
 /* session.c */
 struct hs_session *hs_session_create(struct hs_core *core, const struct hs_core_client *client);
 void hs_session_destroy(struct hs_core *core, struct hs_session **session);

@@ -419,7 +419,7 @@ static void run_partition(struct hs_core *core, struct hs_session *session,
 			  const struct hs_command *command, uint16_t slot, size_t argc,
 			  const struct hs_bytes *argv)
 {
-	uint16_t partition = hs_core_partition(core, slot);
+	uint16_t partition = hs_core_partition(core, slot == HS_SLOT_NONE ? 0 : slot);
 	bool at_once = core->world.reads_at_once && (command->flags & HS_CMD_READONLY) &&
 		       session->lane[partition % HS_LANES] == 0;
 
@@ -520,6 +520,9 @@ static void run(struct hs_core *core, struct hs_session *session, const struct h
 	switch (command->place) {
 	case HS_PLACE_PARTITION:
 	case HS_PLACE_ANY:
+		/* Whoever is there will do, so that it need not wait for a slot that nobody serves. */
+		if (command->place == HS_PLACE_ANY && slot_state == HS_ENOTFOUND)
+			slot = HS_SLOT_NONE;
 		if (command->id == HS_CMD_ID_WATCH)
 			hs_multi_watch(core, session, command, argc, argv);
 		else

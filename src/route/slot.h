@@ -7,6 +7,7 @@
 #include "base/slot.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Slots in P contiguous, even ranges. */
@@ -25,10 +26,12 @@ static inline uint32_t hs_slot_first(uint16_t partition, uint16_t partitions)
  * relaxed, because a reader that sees the old owner of a slot is as right as one that came a moment
  * earlier, and whoever is asked by mistake redirects. `count` is one more than the highest partition
  * in use; a reader may see an entry before the count that covers it, so tables indexed by partition
- * are sized by a capacity, never by the count. */
+ * are sized by a capacity, never by the count. Below it there may be numbers that nothing stands for
+ * any more: `present` tells them apart. */
 struct hs_slot_map {
 	_Atomic uint16_t partition[HS_SLOTS];
 	_Atomic uint16_t count;
+	_Atomic bool present[HS_PARTITIONS_MAX];
 };
 
 static inline uint16_t hs_slot_map_get(const struct hs_slot_map *map, uint16_t slot)
@@ -51,10 +54,24 @@ static inline void hs_slot_map_set_count(struct hs_slot_map *map, uint16_t count
 	atomic_store_explicit(&map->count, count, memory_order_relaxed);
 }
 
+static inline bool hs_slot_map_has(const struct hs_slot_map *map, uint16_t partition)
+{
+	return partition < HS_PARTITIONS_MAX &&
+	       atomic_load_explicit(&map->present[partition], memory_order_relaxed);
+}
+
+static inline void hs_slot_map_set_present(struct hs_slot_map *map, uint16_t partition,
+					   bool present)
+{
+	atomic_store_explicit(&map->present[partition], present, memory_order_relaxed);
+}
+
 static inline void hs_slot_map_fill_even(struct hs_slot_map *map, uint16_t partitions)
 {
 	for (uint32_t slot = 0; slot < HS_SLOTS; slot++)
 		hs_slot_map_set(map, (uint16_t)slot, hs_slot_partition((uint16_t)slot, partitions));
+	for (uint16_t i = 0; i < HS_PARTITIONS_MAX; i++)
+		hs_slot_map_set_present(map, i, i < partitions);
 	hs_slot_map_set_count(map, partitions);
 }
 

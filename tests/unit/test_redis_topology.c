@@ -463,6 +463,13 @@ static void test_the_map(void **state)
 	hs_slot_map_set(map, 10, 77);		       /* but never what cannot be */
 	hs_topology_fill(topology, map);
 	assert_int_equal(hs_slot_map_get(map, 10), 0);
+	assert_true(hs_slot_map_has(map, 0) && hs_slot_map_has(map, 1) && hs_slot_map_has(map, 2));
+	topology = step(topology, "0-9 e, 10-16383 c", CAPACITY); /* a has no slots any more */
+	hs_topology_fill(topology, map);
+	assert_int_equal(hs_slot_map_count(map), 3);
+	assert_false(hs_slot_map_has(map, 0));
+	assert_true(hs_slot_map_has(map, 1) && hs_slot_map_has(map, 2));
+	assert_false(hs_slot_map_has(map, 3));
 	hs_topology_destroy(&topology);
 	hs_mem_free(&map);
 }

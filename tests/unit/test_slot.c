@@ -108,6 +108,8 @@ static void test_a_map_starts_even_and_can_change(void **state)
 	for (int number = 1; number <= HS_PARTITIONS_MAX; number++) {
 		hs_slot_map_fill_even(map, (uint16_t)number);
 		assert_int_equal(hs_slot_map_count(map), number);
+		assert_true(hs_slot_map_has(map, (uint16_t)(number - 1)));
+		assert_false(hs_slot_map_has(map, (uint16_t)number));
 		for (uint32_t i = 0; i < HS_SLOTS; i++)
 			assert_int_equal(hs_slot_map_get(map, (uint16_t)i),
 					 hs_slot_partition((uint16_t)i, (uint16_t)number));

@@ -174,7 +174,7 @@ void hs_flow_pump(struct hs_flow *flow, struct hs_pipe *pipe)
  * failed to open one, may be well. */
 static bool is_given_up(const struct hs_flow *flow, const struct hs_node *node)
 {
-	return node->failures > 1 && node->down_since_us > 0 &&
+	return node->unreachable && node->down_since_us > 0 &&
 	       flow->now.mono_us - node->down_since_us > flow->options.timeout_us &&
 	       flow->now.mono_us < node->open_at_us + HS_OPEN_US_MAX;
 }

@@ -49,6 +49,7 @@ struct hs_node {
 	uint64_t down_since_us; /* 0: it was well when last heard of */
 	uint64_t open_at_us;	/* not before */
 	uint32_t failures;
+	bool unreachable; /* the last try to connect failed */
 	char down_why[160];
 };
 

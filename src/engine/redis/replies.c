@@ -425,6 +425,7 @@ void hs_flow_up(struct hs_flow *flow, struct hs_now now, struct hs_pipe *pipe)
 	pipe->state = HS_PIPE_UP;
 	node->down_since_us = 0;
 	node->open_at_us = 0;
+	node->unreachable = false;
 	hs_flow_count(&flow->stats->connections, 1);
 	if (pipe->own) {
 		while (pipe->waiting.first)
@@ -447,6 +448,7 @@ static void note_down(struct hs_flow *flow, const struct hs_pipe *pipe, bool was
 		flow->calls->surprise(flow->context);
 		return;
 	}
+	node->unreachable = !was_up;
 	/* One that lets everybody in and throws them out again is as good as away. */
 	if (was_up && flow->now.mono_us - pipe->opened_us >= HS_OPEN_US_MAX)
 		node->failures = 0;

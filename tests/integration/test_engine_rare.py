@@ -1,0 +1,128 @@
+"""Goal: what is rare behind heatsink goes well too: a transaction on a slot that is moving, a shard that
+leaves the cluster, a server that stands still under WATCH, requests and replies that take longer than
+engine-timeout, connections that a server has closed for idleness.
+
+Method: a real Redis Cluster (tests/lib/cluster.py) or a redis-server, heatsink in front of it, and
+clients that see nothing of all that.
+"""
+
+import os
+import signal
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+import resp
+import servers
+from cluster import Cluster, slot_of
+
+
+class Rare(unittest.TestCase):
+    def heatsink(self, *args):
+        server = servers.Heatsink("--workers", "1", *args)
+        self.addCleanup(server.close)
+        return server
+
+    def connect(self, server):
+        connection = resp.Connection(server.port, servers.GUARD_S)
+        self.addCleanup(connection.close)
+        return connection
+
+
+class OfClusters(Rare):
+    def start(self, **options):
+        cluster = Cluster(**options)
+        self.addCleanup(cluster.close)
+        return cluster, self.heatsink("--engine", cluster.url())
+
+    def test_a_transaction_on_a_slot_that_moves(self):
+        cluster, server = self.start(masters=2, replicas=0)
+        key = "counter"
+        to = next(node for node in cluster.masters() if node is not cluster.master_of(key))
+        client = self.connect(server)
+        cluster.begin_move([slot_of(key)], to)  # the key is not there yet: asked for at the new one
+        for expected in (1, 3):
+            for args in (("MULTI",), ("INCR", key), ("PING",), ("INCR", key)):
+                client.call(*args)
+            self.assertEqual(client.call("EXEC").raw,
+                             f"*3\r\n:{expected}\r\n+PONG\r\n:{expected + 1}\r\n".encode())
+        cluster.end_move([slot_of(key)], to)
+        self.assertEqual(client.call("GET", key).text, b"4")
+
+    def test_a_shard_that_leaves(self):
+        cluster, server = self.start(masters=3, replicas=0)
+        leaving, stays = cluster.nodes[1], cluster.nodes[2]
+        client = self.connect(server)
+        names = {b"key:%d" % i for i in range(100)}
+        for name in names:
+            self.assertEqual(client.call("SET", name, "1").raw, b"+OK\r\n")
+        cluster.move_slots([slot for slot, node in enumerate(cluster.owners()) if node is leaving],
+                           to=stays, a_time=1000)
+        server.wait_log("partition 1 is gone")
+        self.assertEqual(client.call("DBSIZE").number(), len(names))
+        self.assertEqual({item.text for item in client.call("KEYS", "*").items}, names)
+        self.assertIn(client.call("RANDOMKEY").text, names)
+        found, cursor = set(), b"0"
+        while True:
+            reply = client.call("SCAN", cursor)
+            cursor = reply.items[0].text
+            found.update(item.text for item in reply.items[1].items)
+            if cursor == b"0":
+                break
+        self.assertEqual(found, names)
+        self.assertEqual(client.call("FLUSHALL").raw, b"+OK\r\n")
+        self.assertEqual(client.call("DBSIZE").number(), 0)
+
+
+class OfOneServer(Rare):
+    def start(self, *args):
+        redis = servers.Redis()
+        self.addCleanup(redis.close)
+        return redis, self.heatsink("--engine", f"redis://127.0.0.1:{redis.port}", *args)
+
+    def test_watch_does_not_wait_for_ever(self):
+        redis, server = self.start("--engine-timeout", "500")
+        client = self.connect(server)
+        self.assertEqual(client.call("WATCH", "a").raw, b"+OK\r\n")
+        client.call("MULTI")
+        client.call("INCR", "a")
+        os.kill(redis.pid, signal.SIGSTOP)
+        self.addCleanup(os.kill, redis.pid, signal.SIGCONT)
+        self.assertTrue(client.call("EXEC").raw.startswith(b"-UNKNOWN"))
+        self.assertTrue(client.call("WATCH", "a").raw.startswith(b"-CLUSTERDOWN"))
+
+    def test_shutdown_under_watch(self):
+        redis, server = self.start("--engine-timeout", "500", "--shutdown-timeout", "1")
+        watching, client, blocked = (self.connect(server) for _ in range(3))
+        self.assertEqual(watching.call("WATCH", "a").raw, b"+OK\r\n")
+        os.kill(redis.pid, signal.SIGSTOP)
+        self.addCleanup(os.kill, redis.pid, signal.SIGCONT)
+        client.send(resp.encode("WATCH", "b"))
+        blocked.send(resp.encode("BLPOP", "c", "0"))
+        watching.close()
+        server.signal(signal.SIGTERM)
+        self.assertEqual(server.wait(), 0)
+
+    def test_what_is_long_may_take_longer_than_the_timeout(self):
+        _, server = self.start("--engine-timeout", "200")
+        client = self.connect(server)
+        self.assertEqual(client.call("GET", "long").raw, b"$-1\r\n")  # connected
+        size = 300 << 20
+        self.assertEqual(client.call("SET", "long", b"x" * size).raw, b"+OK\r\n")
+        self.assertEqual(len(client.call("GET", "long").raw), size + len(f"${size}\r\n\r\n"))
+        self.assertEqual(client.call("DEL", "long").raw, b":1\r\n")
+
+    def test_connections_closed_for_idleness(self):
+        redis, server = self.start("--engine-timeout", "100")
+        client = self.connect(server)
+        self.assertEqual(client.call("SET", "a", "1").raw, b"+OK\r\n")
+        for _ in range(3):
+            redis.client().execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+            # Longer than anybody waits for a server that is away.
+            self.assertEqual(client.call("DEBUG", "SLEEP", "0.3").raw, b"+OK\r\n")
+            self.assertEqual(client.call("GET", "a").text, b"1")
+
+
+if __name__ == "__main__":
+    unittest.main()
