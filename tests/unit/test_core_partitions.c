@@ -52,8 +52,7 @@ static const struct hs_now now = {.mono_us = 1};
 
 static void open_world(struct world *world)
 {
-	struct hs_core_options options = {
-		.requirepass = "", .output_bytes_max = 1 << 20, .slowlog_us = -1};
+	struct hs_core_options options = {.output_bytes_max = 1 << 20, .slowlog_us = -1};
 	struct hs_core_world core_world = {
 		.calls = &world->calls,
 		.context = world,
