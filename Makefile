@@ -70,7 +70,7 @@ run: ## install what is missing, build, start the server in the foreground (ARGS
 test: ## install what tests need, build, run every test
 	@tools/install-packages run test
 	@$(MAKE) --no-print-directory all tests
-	@$(PYTHON) tools/run-tests --build $(B)
+	@$(PYTHON) tools/run-tests --build $(B) $(if $(SAN),--again)
 
 check: ## one test: T=test_buf, T=test_house, T=test_one_method
 check: $(if $(T),$(if $(filter $(T),$(notdir $(UNIT_BIN))),$(B)/tests/$(T),all tests))

@@ -14,6 +14,8 @@ from resp import Connection, encode
 
 TAG = "{moving}"
 
+RUN_ONCE = True
+
 
 class Shared(unittest.TestCase):
     """One cluster, mended and emptied before each test."""

@@ -15,6 +15,8 @@ import house
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("HEATSINK_BUILD") or os.path.join(ROOT, "build")
 
+RUN_ONCE = True
+
 
 class House(unittest.TestCase):
     def assertStands(self, complaints):

@@ -37,6 +37,8 @@ bin=usr/bin
 mkdir -p "$3/$bin" && echo program > "$3/$bin/$name" && echo program > "$3/$bin/promtool"
 """
 
+RUN_ONCE = True
+
 
 class Packages(unittest.TestCase):
     def setUp(self):

@@ -23,6 +23,8 @@ from servers import GUARD_S, Process
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 INSTRUMENTED = re.search("-(address|undefined|thread)$", os.environ.get("HEATSINK_BUILD", ""))
 
+RUN_ONCE = True
+
 
 def read(name):
     with open(os.path.join(ROOT, name), encoding="utf-8") as file:

@@ -13,6 +13,8 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 HEAD = "import unittest\nclass T(unittest.TestCase):\n"
 
+RUN_ONCE = True
+
 
 class Runner(unittest.TestCase):
     def setUp(self):
@@ -125,6 +127,14 @@ class Runner(unittest.TestCase):
             with self.subTest(name):
                 self.assertEqual(self.run_tests(name), (f"{count} passed, 0 failed", 0))
         self.assertEqual(self.run_tests("test_nothing")[1], 1)
+
+    def test_another_build(self):
+        """What says so runs once, not again with every build; unless it is asked for by name."""
+        self.python(HEAD + " def test_a(self): pass\nRUN_ONCE = True\n")
+        self.unit("echo '[       OK ] test_a'\n")
+        self.assertEqual(self.run_tests(), ("2 passed, 0 failed", 0))
+        self.assertEqual(self.run_tests("--again"), ("1 passed, 0 failed", 0))
+        self.assertEqual(self.run_tests("--again", "test_it"), ("2 passed, 0 failed", 0))
 
 
 def runs(pid):
