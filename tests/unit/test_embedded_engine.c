@@ -259,7 +259,7 @@ static void workers_are_answered_exactly(void **state)
 		    WORKERS * BATCHES * BATCH); /* and reads that were refused */
 	assert_int_equal(stats.changes, WORKERS * BATCHES * (BATCH - 1));
 	assert_int_equal(stats.hits, WORKERS * BATCHES * (BATCH - 1));
-	assert_true(stats.commits > 0 && stats.syncs > 0 && stats.checkpoints > 1);
+	assert_true(stats.commits > 0 && stats.syncs > 0 && stats.checkpoints > 0);
 	assert_string_equal(stats.last_error, "");
 	for (uint16_t id = 0; id < world->engine->calls->partitions(world->engine); id++) {
 		world->engine->calls->partition_stats(world->engine, id, &partition);
