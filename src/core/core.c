@@ -198,6 +198,14 @@ static void run_kept_input(struct hs_core *core, struct hs_session *session)
 		hs_buf_deinit(&session->in);
 }
 
+/* Who sends no more has most likely gone: what it would wait for, and pop, would be lost. As in Redis,
+ * only that the answers to what came before are still sent. */
+static void give_up_wait(struct hs_core *core, struct hs_session *session)
+{
+	if (session->ended)
+		hs_step_cancel(core, session);
+}
+
 void hs_core_resume(struct hs_core *core, struct hs_session *session)
 {
 	if (session->gone) {
@@ -215,6 +223,7 @@ void hs_core_resume(struct hs_core *core, struct hs_session *session)
 		run_kept_input(core, session);
 	if (session->ended && !session->closing && may_run(session))
 		hs_session_close(core, session);
+	give_up_wait(core, session);
 }
 
 void hs_core_end(struct hs_core *core, struct hs_session *session)
@@ -223,6 +232,7 @@ void hs_core_end(struct hs_core *core, struct hs_session *session)
 	/* While it is paused there may be whole requests left to run; else only a torn one. */
 	if (may_run(session))
 		hs_session_close(core, session);
+	give_up_wait(core, session);
 }
 
 void hs_core_receive(struct hs_core *core, struct hs_session *session, struct hs_now now,

@@ -1,5 +1,5 @@
 """Goal: what is rare behind heatsink goes well too: a transaction on a slot that is moving, a shard that
-leaves the cluster, a server that stands still under WATCH, requests and replies that are longer than
+leaves the cluster, a blocked client that leaves, a server that stands still under WATCH, requests and replies that are longer than
 one write, connections that a server has closed for idleness.
 
 Method: a real Redis Cluster (tests/lib/cluster.py) or a redis-server, heatsink in front of it, and
@@ -8,7 +8,9 @@ clients that see nothing of all that.
 
 import os
 import signal
+import socket
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -103,6 +105,32 @@ class OfOneServer(Rare):
         watching.close()
         server.signal(signal.SIGTERM)
         self.assertEqual(server.wait(), 0)
+
+    def wait_blocked(self, wanted, *clients):
+        give_up = time.monotonic() + servers.GUARD_S
+        line = b"blocked_clients:%d\r\n" % wanted
+        while any(line not in client.call("INFO", "clients").text for client in clients):
+            self.assertLess(time.monotonic(), give_up, "blocked_clients does not change")
+
+    def test_a_blocked_client_that_leaves_takes_nothing(self):
+        redis, server = self.start()
+        client, direct = self.connect(server), self.connect(redis)
+        for leave in ("close", "shutdown", "pipeline"):
+            waiting = self.connect(server)
+            if leave == "pipeline":  # it has gone before the wait begins
+                waiting.send(resp.encode("GET", "a") + resp.encode("BLPOP", "list", "0"))
+                waiting.socket.shutdown(socket.SHUT_WR)
+                self.assertEqual(waiting.read().raw, b"$-1\r\n")
+            else:
+                waiting.send(resp.encode("BLPOP", "list", "0"))
+                self.wait_blocked(1, client, direct)
+            if leave == "close":
+                waiting.close()
+            elif leave == "shutdown":
+                waiting.socket.shutdown(socket.SHUT_WR)
+            self.wait_blocked(0, client, direct)
+            self.assertEqual(client.call("RPUSH", "list", "x").raw, b":1\r\n")
+            self.assertEqual(client.call("LPOP", "list").text, b"x", leave)
 
     def test_what_is_long_goes_through_in_pieces(self):
         _, server = self.start("--engine-timeout", "60000")
