@@ -221,9 +221,7 @@ static int run_op(struct hs_keyspace *ks, struct hs_op *op)
 		hs_reply_ok(&reply);
 		return 0;
 	case HS_OP_LISTEN:
-	case HS_OP_UNLISTEN:
-		hs_reply_ok(&reply); /* all there is to know passes through the cores */
-		return 0;
+	case HS_OP_UNLISTEN: /* all there is to know passes through the cores */
 	case HS_OP_TRACK:
 	case HS_OP_UNTRACK: /* the engine counts them itself */
 		hs_reply_ok(&reply);

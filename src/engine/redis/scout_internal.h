@@ -31,6 +31,7 @@ enum {
 	HS_SCOUT_GAP_MS_MAX = 400, /* the same, while nothing changes */
 	HS_SCOUT_RETRY_MS_MIN = 100, /* while nobody answers */
 	HS_SCOUT_RETRY_MS_MAX = 1000,
+	HS_SCOUT_BEHIND_LOOKS = 3,    /* before what is older than known is believed */
 	HS_SCOUT_SHARDS_ROOM = 16,    /* partitions there can be, at least */
 	HS_SCOUT_SHARDS_UNKNOWN = 64, /* when nobody has answered at the start */
 };
@@ -108,6 +109,7 @@ struct hs_scout {
 	size_t nodes_count;
 	struct hs_topology *topology; /* NULL: not known; of one server never */
 	uint64_t epoch;		      /* the highest that the topology was taken from */
+	uint32_t behind_looks;	      /* in a row in which nobody knew as much */
 	struct hs_scout_look look;
 	uint64_t look_ended_ms;
 	uint64_t gap_ms, retry_ms;

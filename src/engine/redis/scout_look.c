@@ -155,6 +155,7 @@ static void take(struct hs_scout *scout, struct hs_topology *topology, uint64_t 
 	bool changed = hs_topology_update(scout->topology, topology) == HS_TOPOLOGY_CHANGED;
 
 	scout->epoch = epoch;
+	scout->behind_looks = 0;
 	if (changed)
 		hs_scout_install(scout, topology);
 	else
@@ -212,10 +213,16 @@ static void conclude(struct hs_scout *scout)
 	struct hs_topology *behind = look->behind;
 
 	look->behind = NULL;
-	if (behind)
-		take(scout, behind, look->behind_epoch);
-	else
+	if (!behind) {
 		nobody(scout);
+	} else if (++scout->behind_looks < HS_SCOUT_BEHIND_LOOKS) {
+		/* Those who know better may only be slow. */
+		hs_topology_destroy(&behind);
+		end(scout);
+		schedule(scout, scout->retry_ms);
+	} else {
+		take(scout, behind, look->behind_epoch);
+	}
 }
 
 static void ask_another(struct hs_scout *scout)
