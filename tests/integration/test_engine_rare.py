@@ -1,6 +1,7 @@
-"""Goal: what is rare behind heatsink goes well too: a transaction on a slot that is moving, a shard that
-leaves the cluster, a blocked client that leaves, a server that stands still under WATCH, requests and replies that are longer than
-one write, connections that a server has closed for idleness.
+"""Goal: what is rare behind heatsink goes well too: a transaction on a slot that is moving, a shard
+that leaves the cluster, a blocked client that leaves, scripts that are flushed, a server that stands
+still under WATCH, requests and replies that are longer than one write, connections that a server
+has closed for idleness.
 
 Method: a real Redis Cluster (tests/lib/cluster.py) or a redis-server, heatsink in front of it, and
 clients that see nothing of all that.
@@ -105,6 +106,17 @@ class OfOneServer(Rare):
         watching.close()
         server.signal(signal.SIGTERM)
         self.assertEqual(server.wait(), 0)
+
+    def test_scripts_that_were_flushed_are_not_there(self):
+        redis, server = self.start()
+        client = self.connect(server)
+        digest = client.call("SCRIPT", "LOAD", "return 7").text
+        for _ in range(2):
+            redis.client().script_flush()  # behind heatsink's back: healed
+            self.assertEqual(client.call("EVALSHA", digest, "0").raw, b":7\r\n")
+            self.assertEqual(client.call("SCRIPT", "FLUSH").raw, b"+OK\r\n")
+            self.assertTrue(client.call("EVALSHA", digest, "0").raw.startswith(b"-NOSCRIPT"))
+            self.assertEqual(client.call("EVAL", "return 7", "0").raw, b":7\r\n")
 
     def wait_blocked(self, wanted, *clients):
         give_up = time.monotonic() + servers.GUARD_S

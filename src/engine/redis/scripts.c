@@ -6,6 +6,7 @@
 
 #include <ctype.h>
 #include <openssl/evp.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <uv.h>
 
@@ -34,6 +35,7 @@ struct hs_scripts {
 	uint32_t oldest, count;
 	size_t bytes;
 	struct seen *seen;
+	_Atomic uint64_t flushes; /* what was seen before the last one is to be looked at again */
 };
 
 struct hs_scripts *hs_scripts_create(uint32_t workers)
@@ -101,6 +103,16 @@ static void keep(struct hs_scripts *scripts, struct hs_bytes text)
 	uv_mutex_unlock(&scripts->mutex);
 }
 
+/* SCRIPT FLUSH: a client that has it done wants to be told that they are not there. */
+static void forget(struct hs_scripts *scripts)
+{
+	uv_mutex_lock(&scripts->mutex);
+	while (scripts->count > 0)
+		drop_oldest(scripts);
+	uv_mutex_unlock(&scripts->mutex);
+	atomic_fetch_add(&scripts->flushes, 1);
+}
+
 void hs_scripts_note(struct hs_scripts *scripts, const struct hs_op *op)
 {
 	const char *name = op->command->name;
@@ -114,11 +126,14 @@ void hs_scripts_note(struct hs_scripts *scripts, const struct hs_op *op)
 		text = op->argv[1];
 	else if (name[0] == 's' && op->argc == 3 && strcmp(name, "script|load") == 0)
 		text = op->argv[2];
-	else
+	else if (name[0] == 's' && strcmp(name, "script|flush") == 0) {
+		forget(scripts);
+		return;
+	} else
 		return;
 	if (text.len == 0 || text.len > SCRIPTS_BYTES_MAX)
 		return;
-	hash = hs_hash(text, 0);
+	hash = hs_hash(text, atomic_load_explicit(&scripts->flushes, memory_order_relaxed));
 	seen = &scripts->seen[op->worker].hash[hash % SEEN];
 	if (*seen == hash)
 		return;

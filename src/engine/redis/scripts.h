@@ -14,7 +14,7 @@ struct hs_scripts;
 struct hs_scripts *hs_scripts_create(uint32_t workers);
 void hs_scripts_destroy(struct hs_scripts **scripts);
 
-/* Looks at what is about to be sent: EVAL and SCRIPT LOAD carry scripts. */
+/* Looks at what is about to be sent: EVAL and SCRIPT LOAD carry scripts, SCRIPT FLUSH ends them all. */
 void hs_scripts_note(struct hs_scripts *scripts, const struct hs_op *op);
 
 /* Appends the script of a digest in 40 hexadecimal digits of either case. */
