@@ -109,15 +109,23 @@ static void run_topology(struct hs_bytes replies, uint16_t capacity)
 
 static void run_slot_stats(struct hs_bytes reply)
 {
-	struct hs_slot_stats *table = hs_mem_zalloc(HS_SLOTS * sizeof *table);
+	struct hs_slot_looks *looks = hs_mem_zalloc(sizeof *looks);
+	struct hs_slot_look last = {0};
+	struct hs_slot_sums sums = {0};
 	char why[HS_REDIS_WHY_BYTES] = "";
-	int code = hs_slot_stats_parse(table, reply, why, sizeof why);
+	int code = hs_slot_stats_look(looks, &last, reply, 1, &sums, why, sizeof why);
 
 	check_why(code, why);
 	hs_check(code <= HS_SLOTS);
+	hs_check(sums.cpu == 0 && sums.keys <= INT64_MAX);
 	for (uint32_t slot = 0; slot < HS_SLOTS && code < 0; slot++)
-		hs_check(table[slot].keys == 0);
-	hs_mem_free(&table);
+		hs_check(looks->slots[slot].look == 0);
+	if (code >= 0) { /* the same again: nothing has grown */
+		hs_check(hs_slot_stats_look(looks, &last, reply, 2, &sums, why, sizeof why) ==
+			 code);
+		hs_check(sums.cpu == 0 && sums.bytes_in == 0 && sums.bytes_out == 0);
+	}
+	hs_mem_free(&looks);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

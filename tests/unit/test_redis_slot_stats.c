@@ -1,10 +1,14 @@
-/* Goal: what servers count for slots is read in both dialects, added up by partition, and a reply
- * that is none changes nothing.
- * Method: replies in the forms of Valkey 8 and Redis 8.2, whole, wrong and cut at every byte. */
+/* Goal: what servers count for slots is read in both dialects and added up; rates are what the
+ * counters of the same slot at the same server grew by, never less than nothing; and a reply that is
+ * none changes nothing.
+ * Method: replies in the forms of Valkey 8 and Redis 8.2, whole, wrong and cut at every byte, and
+ * looks at two servers whose slots restart and move. */
 #include "engine/redis/slot_stats.h"
 
+#include "base/buf.h"
 #include "base/err.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,9 +30,14 @@
 	"*1\r\n*2\r\n:6\r\n%3\r\n" NAME("key-count", "9") ":3\r\n" NAME(                           \
 		"memory-bytes", "12") ":64\r\n" NAME("new-count", "9") "*1\r\n+x\r\n"
 
+enum { SECOND = 1000000 };
+
 struct bench {
-	struct hs_slot_stats table[HS_SLOTS];
-	struct hs_slot_map map;
+	struct hs_slot_looks looks;
+	struct hs_slot_look last; /* of one server */
+	uint64_t now_us;
+	struct hs_slot_sums sums; /* of the last look */
+	struct hs_buf reply;
 	char why[256];
 };
 
@@ -40,13 +49,22 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	free(*state);
+	struct bench *bench = *state;
+
+	hs_buf_deinit(&bench->reply);
+	free(bench);
 	return 0;
 }
 
 static int parse(struct bench *bench, const char *reply)
 {
-	return hs_slot_stats_parse(bench->table, hs_bytes_of(reply), bench->why, sizeof bench->why);
+	return hs_slot_stats_look(&bench->looks, &bench->last, hs_bytes_of(reply), bench->now_us,
+				  &bench->sums, bench->why, sizeof bench->why);
+}
+
+static const struct hs_slot_stats *slot(const struct bench *bench, uint16_t number)
+{
+	return &bench->looks.slots[number].stats;
 }
 
 static void test_both_dialects(void **state)
@@ -54,36 +72,170 @@ static void test_both_dialects(void **state)
 	struct bench *bench = *state;
 
 	assert_int_equal(parse(bench, RESP2), 2);
+	assert_int_equal(bench->sums.keys, 8);
 	assert_int_equal(parse(bench, RESP3), 1);
-	assert_int_equal(bench->table[5].keys, 7);
-	assert_int_equal(bench->table[5].cpu_us, 12);
-	assert_int_equal(bench->table[5].bytes_in, 100);
-	assert_int_equal(bench->table[5].bytes_out, 200);
-	assert_int_equal(bench->table[6].keys, 3);
-	assert_int_equal(bench->table[6].memory_bytes, 64);
-	assert_int_equal(bench->table[16383].keys, 1);
-	assert_int_equal(bench->table[16383].cpu_us, 0);
+	assert_int_equal(bench->sums.keys, 3);
+	assert_int_equal(slot(bench, 5)->keys, 7);
+	assert_int_equal(slot(bench, 5)->cpu_us, 12);
+	assert_int_equal(slot(bench, 5)->bytes_in, 100);
+	assert_int_equal(slot(bench, 5)->bytes_out, 200);
+	assert_int_equal(slot(bench, 6)->keys, 3);
+	assert_int_equal(slot(bench, 6)->memory_bytes, 64);
+	assert_int_equal(slot(bench, 16383)->keys, 1);
+	assert_int_equal(slot(bench, 16383)->cpu_us, 0);
 	assert_int_equal(parse(bench, "*0\r\n"), 0);
+	assert_int_equal(bench->sums.keys, 0);
 }
 
-static void test_sums(void **state)
+/* ---- rates ---- */
+
+struct count {
+	int slot;
+	uint64_t keys, cpu_us, in, out;
+};
+
+/* A look at a server, so much later, that finds this. */
+static void look(struct bench *bench, struct hs_slot_look *last, uint64_t after_us,
+		 const struct count *counts, size_t count)
+{
+	bench->now_us += after_us;
+	hs_buf_clear(&bench->reply, HS_KEEP_BYTES);
+	hs_buf_printf(&bench->reply, "*%zu\r\n", count);
+	for (size_t i = 0; i < count; i++)
+		hs_buf_printf(
+			&bench->reply,
+			"*2\r\n:%d\r\n*8\r\n" NAME("key-count", "9") ":%llu\r\n" NAME(
+				"cpu-usec",
+				"8") ":%llu\r\n" NAME("network-bytes-in",
+						      "16") ":%llu\r\n" NAME("network-bytes-out",
+									     "17") ":%llu\r\n",
+			counts[i].slot, (unsigned long long)counts[i].keys,
+			(unsigned long long)counts[i].cpu_us, (unsigned long long)counts[i].in,
+			(unsigned long long)counts[i].out);
+	assert_int_equal(hs_slot_stats_look(&bench->looks, last,
+					    (struct hs_bytes){bench->reply.data, bench->reply.len},
+					    bench->now_us, &bench->sums, bench->why,
+					    sizeof bench->why),
+			 count);
+}
+
+#define LOOK(last, after_us, ...)                                                                  \
+	look(bench, last, after_us, (const struct count[]){__VA_ARGS__},                           \
+	     sizeof((const struct count[]){__VA_ARGS__}) / sizeof(struct count))
+
+static void assert_rates(const struct bench *bench, double cpu, double in, double out)
+{
+	assert_true(fabs(bench->sums.cpu - cpu) < 1e-9);
+	assert_true(fabs(bench->sums.bytes_in - in) < 1e-6);
+	assert_true(fabs(bench->sums.bytes_out - out) < 1e-6);
+}
+
+static void test_rates_are_between_two_looks(void **state)
 {
 	struct bench *bench = *state;
-	struct hs_slot_stats sums[2];
 
-	assert_int_equal(parse(bench, RESP2), 2);
-	assert_int_equal(parse(bench, RESP3), 1);
-	hs_slot_map_fill_even(&bench->map, 2);
-	hs_slot_stats_sum(bench->table, &bench->map, sums, 2);
-	assert_int_equal(sums[0].keys, 10);
-	assert_int_equal(sums[0].cpu_us, 12);
-	assert_int_equal(sums[0].memory_bytes, 64);
-	assert_int_equal(sums[0].bytes_in, 100);
-	assert_int_equal(sums[0].bytes_out, 200);
-	assert_int_equal(sums[1].keys, 1);
-	hs_slot_stats_sum(bench->table, &bench->map, sums, 1); /* the second one's are left out */
-	assert_int_equal(sums[0].keys, 10);
-	assert_int_equal(sums[1].keys, 1); /* as it was */
+	LOOK(&bench->last, SECOND, {1, 10, 5 * SECOND, 7000, 9000}, {2, 20, SECOND, 100, 200});
+	assert_int_equal(bench->sums.keys, 30);
+	assert_rates(bench, 0, 0, 0);
+	LOOK(&bench->last, 4 * SECOND, {1, 11, 6 * SECOND, 7400, 9800},
+	     {2, 20, 2 * SECOND, 500, 200});
+	assert_int_equal(bench->sums.keys, 31);
+	assert_rates(bench, 0.5, 200, 200);
+	LOOK(&bench->last, SECOND, {1, 11, 6 * SECOND, 7400, 9800}, {2, 20, 2 * SECOND, 500, 201});
+	assert_rates(bench, 0, 0, 1);
+}
+
+static void test_two_servers_do_not_mix(void **state)
+{
+	struct bench *bench = *state;
+	struct hs_slot_look other = {0};
+
+	LOOK(&bench->last, SECOND, {1, 1, 1000, 10, 20});
+	LOOK(&other, SECOND, {2, 1, 500000, 5000, 6000});
+	assert_rates(bench, 0, 0, 0);
+	LOOK(&bench->last, SECOND, {1, 1, 1000, 30, 60}); /* two seconds after its first */
+	assert_rates(bench, 0, 10, 20);
+	LOOK(&other, SECOND, {2, 1, 1500000, 5200, 6000});
+	assert_rates(bench, 0.5, 100, 0);
+}
+
+/* Whichever counter it is, the slot is another count from there on; the others are still right. */
+static void test_counters_that_went_back(void **state)
+{
+	static const struct count back[] = {
+		{1, 1, 999, 9000, 9000}, {1, 1, 9000, 999, 9000}, {1, 1, 9000, 9000, 999}};
+	struct bench *bench = *state;
+
+	for (size_t i = 0; i < sizeof back / sizeof *back; i++) {
+		LOOK(&bench->last, SECOND, {1, 1, 1000, 1000, 1000}, {2, 1, 1000, 1000, 1000});
+		LOOK(&bench->last, SECOND, back[i], {2, 1, 1000, 1010, 1020});
+		assert_rates(bench, 0, 10, 20);
+		LOOK(&bench->last, SECOND, {1, 1, back[i].cpu_us, back[i].in + 5, back[i].out + 6},
+		     {2, 1, 1000, 1010, 1020});
+		assert_rates(bench, 0, 5, 6);
+		bench->last = (struct hs_slot_look){0};
+	}
+}
+
+static void test_slots_that_move(void **state)
+{
+	struct bench *bench = *state;
+	struct hs_slot_look other = {0};
+
+	LOOK(&bench->last, SECOND, {1, 5, 10, 1000, 1000}, {2, 5, 10, 1000, 1000});
+	LOOK(&other, 0, {3, 5, 10, 1000, 1000});
+	LOOK(&bench->last, SECOND, {2, 5, 10, 1100, 1000});
+	assert_rates(bench, 0, 100, 0);
+	/* Where it came to, nobody knows what it had before. */
+	LOOK(&other, 0, {1, 5, 9000000, 9000000, 9000000}, {3, 5, 10, 1000, 1300});
+	assert_rates(bench, 0, 0, 300);
+	assert_int_equal(bench->sums.keys, 10);
+	/* And back, before the first one was looked at with it: what it has is from long ago. */
+	LOOK(&bench->last, SECOND, {1, 5, 9900000, 9900000, 9900000}, {2, 5, 10, 1100, 1000});
+	assert_rates(bench, 0, 0, 0);
+}
+
+/* Away for one look, and nobody else has seen it meanwhile. */
+static void test_a_slot_that_was_left_out_once(void **state)
+{
+	struct bench *bench = *state;
+
+	LOOK(&bench->last, SECOND, {1, 1, 10, 10, 10}, {2, 1, 10, 10, 10});
+	LOOK(&bench->last, SECOND, {2, 1, 10, 10, 10});
+	LOOK(&bench->last, SECOND, {1, 1, 999999, 999999, 999999}, {2, 1, 10, 10, 10});
+	assert_rates(bench, 0, 0, 0);
+}
+
+static void test_a_server_that_was_away_starts_anew(void **state)
+{
+	struct bench *bench = *state;
+
+	LOOK(&bench->last, SECOND, {1, 1, 10, 10, 10});
+	bench->last = (struct hs_slot_look){0};
+	LOOK(&bench->last, SECOND, {1, 1, 999999, 999999, 999999});
+	assert_rates(bench, 0, 0, 0);
+	LOOK(&bench->last, SECOND, {1, 1, 999999, 1000000, 999999});
+	assert_rates(bench, 0, 1, 0);
+}
+
+static void test_odd_replies_give_no_odd_numbers(void **state)
+{
+	const uint64_t most = INT64_MAX;
+	struct bench *bench = *state;
+
+	LOOK(&bench->last, SECOND, {1, most, 0, 0, 0}, {1, 7, 5, 5, 5}, {2, most, 0, 0, 0});
+	assert_true(bench->sums.keys == most);
+	LOOK(&bench->last, 0, {1, 1, 10, 10, 10}); /* no time has passed */
+	assert_rates(bench, 0, 0, 0);
+	LOOK(&bench->last, SECOND, {1, 1, 20, 20, 20}, {1, 1, 90, 90, 90}); /* the first counts */
+	assert_rates(bench, 0.00001, 10, 10);
+	assert_int_equal(bench->sums.keys, 1);
+	LOOK(&bench->last, SECOND, {1, 1, most, most, most}, {2, 1, most, most, most});
+	assert_true(isfinite(bench->sums.cpu) && bench->sums.cpu > 0);
+	LOOK(&bench->last, SECOND, {1, 1, 0, 0, 0});
+	bench->now_us -= 2 * SECOND;
+	LOOK(&bench->last, SECOND, {1, 1, most, most, most}); /* before the last one */
+	assert_rates(bench, 0, 0, 0);
 }
 
 static void test_wrong_ones_change_nothing(void **state)
@@ -105,23 +257,30 @@ static void test_wrong_ones_change_nothing(void **state)
 		"*2147483647\r\n",
 	};
 	struct bench *bench = *state;
-	const struct hs_slot_stats none[1] = {{0}};
+	const struct hs_slot_look first = {1, SECOND};
+	const struct hs_slot_stats *stats = slot(bench, 5);
 
+	bench->now_us = SECOND;
+	assert_int_equal(parse(bench, RESP2), 2);
+	bench->now_us += SECOND;
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		assert_int_equal(parse(bench, wrong[i]), HS_EPROTO);
-		assert_memory_equal(&bench->table[5], none, sizeof *none);
+		assert_int_equal(stats->keys, 7);
+		assert_memory_equal(&bench->last, &first, sizeof first);
 	}
 	for (size_t len = 0; len < sizeof RESP2 - 1; len++) {
 		char *copy = malloc(len ? len : 1);
 
 		assert_non_null(copy);
 		memcpy(copy, RESP2, len);
-		assert_int_equal(hs_slot_stats_parse(bench->table, (struct hs_bytes){copy, len},
-						     bench->why, sizeof bench->why),
+		assert_int_equal(hs_slot_stats_look(&bench->looks, &bench->last,
+						    (struct hs_bytes){copy, len}, bench->now_us,
+						    &bench->sums, bench->why, sizeof bench->why),
 				 HS_EPROTO);
 		free(copy);
 	}
-	assert_memory_equal(&bench->table[5], none, sizeof *none);
+	assert_int_equal(bench->looks.count, 1);
+	assert_int_equal(bench->sums.keys, 8);
 }
 
 static void test_a_refusal_is_told(void **state)
@@ -140,7 +299,13 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(test_both_dialects),
-		TEST(test_sums),
+		TEST(test_rates_are_between_two_looks),
+		TEST(test_two_servers_do_not_mix),
+		TEST(test_counters_that_went_back),
+		TEST(test_slots_that_move),
+		TEST(test_a_slot_that_was_left_out_once),
+		TEST(test_a_server_that_was_away_starts_anew),
+		TEST(test_odd_replies_give_no_odd_numbers),
 		TEST(test_wrong_ones_change_nothing),
 		TEST(test_a_refusal_is_told),
 	};

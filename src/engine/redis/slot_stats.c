@@ -45,8 +45,33 @@ static int parse_values(struct hs_walk *walk, struct hs_slot_stats *stats)
 	return 0;
 }
 
-/* `table` is NULL the first time. */
-static int parse_slots(struct hs_walk walk, struct hs_slot_stats *table)
+/* What a slot's counters grew by, if they did. */
+static void add_growth(struct hs_slot_sums *sums, const struct hs_slot_stats *before,
+		       const struct hs_slot_stats *after)
+{
+	if (after->cpu_us < before->cpu_us || after->bytes_in < before->bytes_in ||
+	    after->bytes_out < before->bytes_out)
+		return;
+	sums->cpu += (double)(after->cpu_us - before->cpu_us);
+	sums->bytes_in += (double)(after->bytes_in - before->bytes_in);
+	sums->bytes_out += (double)(after->bytes_out - before->bytes_out);
+}
+
+static void take(struct hs_slot_looks *looks, uint64_t last, uint16_t slot,
+		 const struct hs_slot_stats *stats, struct hs_slot_sums *sums)
+{
+	if (looks->slots[slot].look == looks->count)
+		return; /* told twice */
+	if (last > 0 && looks->slots[slot].look == last)
+		add_growth(sums, &looks->slots[slot].stats, stats);
+	sums->keys += stats->keys < INT64_MAX - sums->keys ? stats->keys : INT64_MAX - sums->keys;
+	looks->slots[slot].look = looks->count;
+	looks->slots[slot].stats = *stats;
+}
+
+/* `looks` is NULL the first time. */
+static int parse_slots(struct hs_walk walk, struct hs_slot_looks *looks, uint64_t last,
+		       struct hs_slot_sums *sums)
 {
 	int64_t count, fields, slot;
 
@@ -59,17 +84,34 @@ static int parse_slots(struct hs_walk walk, struct hs_slot_stats *table)
 		    hs_walk_int(&walk, 0, HS_SLOTS - 1, &slot) < 0 ||
 		    parse_values(&walk, &stats) < 0)
 			return HS_EPROTO;
-		if (table)
-			table[slot] = stats;
+		if (looks)
+			take(looks, last, (uint16_t)slot, &stats, sums);
 	}
 	return walk.len == 0 ? (int)count : HS_EPROTO;
 }
 
-int hs_slot_stats_parse(struct hs_slot_stats table[HS_SLOTS], struct hs_bytes reply, char *why,
-			size_t why_size)
+/* Growth becomes growth per second. */
+static void make_rates(struct hs_slot_sums *sums, uint64_t elapsed_us)
+{
+	double elapsed = (double)elapsed_us;
+
+	if (elapsed_us == 0) {
+		*sums = (struct hs_slot_sums){.keys = sums->keys};
+		return;
+	}
+	sums->cpu /= elapsed;
+	sums->bytes_in *= 1e6 / elapsed;
+	sums->bytes_out *= 1e6 / elapsed;
+}
+
+int hs_slot_stats_look(struct hs_slot_looks *looks, struct hs_slot_look *last,
+		       struct hs_bytes reply, uint64_t now_us, struct hs_slot_sums *sums, char *why,
+		       size_t why_size)
 {
 	struct hs_walk walk = {reply.data, reply.len}, head = walk;
+	struct hs_slot_look before = *last;
 	struct hs_answer answer;
+	int count;
 
 	if (hs_walk_next(&head, &answer) == 0 && answer.type == HS_ANSWER_ERROR) {
 		char text[128];
@@ -78,29 +120,15 @@ int hs_slot_stats_parse(struct hs_slot_stats table[HS_SLOTS], struct hs_bytes re
 			 hs_bytes_escape(answer.text, text, sizeof text));
 		return HS_EINVAL;
 	}
-	if (parse_slots(walk, NULL) < 0) {
+	if (parse_slots(walk, NULL, 0, NULL) < 0) {
 		snprintf(why, why_size,
 			 "the reply to CLUSTER SLOT-STATS is none: it must be slots from 0 to "
 			 "16383 with their counters");
 		return HS_EPROTO;
 	}
-	return parse_slots(walk, table);
-}
-
-void hs_slot_stats_sum(const struct hs_slot_stats table[HS_SLOTS], const struct hs_slot_map *map,
-		       struct hs_slot_stats *sums, uint16_t partitions)
-{
-	memset(sums, 0, partitions * sizeof *sums);
-	for (uint32_t slot = 0; slot < HS_SLOTS; slot++) {
-		uint16_t partition = hs_slot_map_get(map, (uint16_t)slot);
-		struct hs_slot_stats *sum = &sums[partition];
-
-		if (partition >= partitions)
-			continue;
-		sum->keys += table[slot].keys;
-		sum->cpu_us += table[slot].cpu_us;
-		sum->memory_bytes += table[slot].memory_bytes;
-		sum->bytes_in += table[slot].bytes_in;
-		sum->bytes_out += table[slot].bytes_out;
-	}
+	*sums = (struct hs_slot_sums){0};
+	*last = (struct hs_slot_look){++looks->count, now_us};
+	count = parse_slots(walk, looks, before.number, sums);
+	make_rates(sums, before.number > 0 && now_us > before.at_us ? now_us - before.at_us : 0);
+	return count;
 }

@@ -1,13 +1,16 @@
 /* What servers count for each slot themselves: the reply of CLUSTER SLOT-STATS SLOTSRANGE, which
- * Redis has from 8.2 and Valkey from 8.0 on. A server tells of its own slots alone; replies of all
- * masters are read into the same table. Counters run since a server's start, and start again when a
- * slot moves. Only the number of keys is there unless the server has cluster-slot-stats-enabled.
- * Pure. */
+ * Redis has from 8.2 and Valkey from 8.0 on. A server tells of its own slots alone, so that one table
+ * does for the looks at all masters. Counters run since a server's start, and start again when a slot
+ * moves; rates are what they grew by between two looks. Only the number of keys is there unless the
+ * server has cluster-slot-stats-enabled. Pure. */
 #ifndef HS_ENGINE_REDIS_SLOT_STATS_H
 #define HS_ENGINE_REDIS_SLOT_STATS_H
 
+#include "base/bytes.h"
 #include "base/check.h"
-#include "route/slot.h"
+#include "base/limits.h"
+
+#include <stdint.h>
 
 struct hs_slot_stats {
 	uint64_t keys;
@@ -16,14 +19,36 @@ struct hs_slot_stats {
 	uint64_t bytes_in, bytes_out;
 };
 
-/* One whole reply of either dialect. Replaces what the table says of the slots that the reply is
- * about and returns how many those are. HS_EINVAL (the server refused: it is too old, or this user
- * may not ask) or HS_EPROTO with one line about it in `why`; then the table is as it was. */
-int hs_slot_stats_parse(struct hs_slot_stats table[HS_SLOTS], struct hs_bytes reply, char *why,
-			size_t why_size) HS_MUSTCHECK;
+/* Of all slots, what the last look that saw them found. Starts as zeros. */
+struct hs_slot_looks {
+	uint64_t count; /* looks so far; the first one is number 1 */
+	struct {
+		uint64_t look; /* its number; 0: none */
+		struct hs_slot_stats stats;
+	} slots[HS_SLOTS];
+};
 
-/* Sums for each of `partitions`; slots of others are left out. */
-void hs_slot_stats_sum(const struct hs_slot_stats table[HS_SLOTS], const struct hs_slot_map *map,
-		       struct hs_slot_stats *sums, uint16_t partitions);
+/* The last look at one server. Zeros: there was none, or it is to be forgotten because the server was
+ * away since. */
+struct hs_slot_look {
+	uint64_t number;
+	uint64_t at_us;
+};
+
+/* All slots of one server. */
+struct hs_slot_sums {
+	uint64_t keys;
+	double cpu; /* time their commands took, against one core: 1 is a whole one */
+	double bytes_in, bytes_out; /* per second */
+};
+
+/* Takes one whole reply of either dialect, which came at `now_us`, and returns how many slots it is
+ * about. `last` becomes this look. A slot has a part in the rates when the look before at the same
+ * server saw it too and none of its counters has gone back since: otherwise it is another count.
+ * HS_EINVAL (the server refused: it is too old, or this user may not ask) or HS_EPROTO with one line
+ * about it in `why`; then nothing has changed. */
+int hs_slot_stats_look(struct hs_slot_looks *looks, struct hs_slot_look *last,
+		       struct hs_bytes reply, uint64_t now_us, struct hs_slot_sums *sums, char *why,
+		       size_t why_size) HS_MUSTCHECK;
 
 #endif
