@@ -407,10 +407,12 @@ class Relay:
         return fault
 
     def answer(self, data, match=None, times=1):
-        """These bytes come instead of the server's reply. The server has done the request."""
+        """These bytes, or what this function returns, come instead of the server's reply. The server
+        has done the request."""
         def answered(link, _):
-            fault.sent += len(data)
-            link.ends[0].sendall(data)
+            reply = data() if callable(data) else data
+            fault.sent += len(reply)
+            link.ends[0].sendall(reply)
             fault.hit()
         fault = self._fault(match, times, answered=answered)
         return fault
