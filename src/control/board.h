@@ -38,6 +38,7 @@ struct hs_board_facts {
 	uint64_t memory_bytes;
 	double cpu; /* against one core */
 	uint64_t clients, replicas, replica_lag_s, replica_lag_bytes;
+	double slots_cpu, net_in, net_out; /* the server's own counts: a core, bytes per second */
 	uint64_t commit_ladder[HS_LADDER_STEPS]; /* µs, counted since the start */
 };
 
@@ -108,6 +109,7 @@ struct hs_board_partition {
 	double top_key_share;
 	double cpu;
 	uint64_t clients, replicas, replica_lag_s, replica_lag_bytes;
+	double slots_cpu, net_in, net_out;
 	/* Counted since the start, for metrics. */
 	uint64_t total_reads, total_writes, total_bytes, total_errors;
 	uint64_t total_ns; /* struct hs_heat_partition's time_ns */

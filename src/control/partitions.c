@@ -31,6 +31,9 @@ static void fill(const struct hs_board *board, uint16_t id, enum hs_heat_window 
 		.replicas = part->facts.replicas,
 		.replica_lag_s = part->facts.replica_lag_s,
 		.replica_lag_bytes = part->facts.replica_lag_bytes,
+		.slots_cpu = part->facts.slots_cpu,
+		.net_in = part->facts.net_in,
+		.net_out = part->facts.net_out,
 		.total_reads = part->counted.reads,
 		.total_writes = part->counted.writes,
 		.total_bytes = part->counted.bytes,
@@ -103,6 +106,7 @@ static const struct number {
 	NUMBER(errors),	       NUMBER(commit_p99_us), WHOLE(memory),
 	NUMBER(top_key_share), NUMBER(cpu),	      WHOLE(clients),
 	WHOLE(replicas),       WHOLE(replica_lag_s),  WHOLE(replica_lag_bytes),
+	NUMBER(slots_cpu),     NUMBER(net_in),	      NUMBER(net_out),
 };
 
 static double get(const struct hs_board_partition *row, const struct number *number)
@@ -207,6 +211,9 @@ GET(get_replicas, ((struct hs_field_value){.integer = (int64_t)ROW(data)->replic
 GET(get_replica_lag, ((struct hs_field_value){.integer = (int64_t)ROW(data)->replica_lag_s}))
 GET(get_replica_lag_bytes,
     ((struct hs_field_value){.integer = (int64_t)ROW(data)->replica_lag_bytes}))
+GET(get_slots_cpu, hs_board_decimals(ROW(data)->slots_cpu))
+GET(get_net_in, hs_board_whole(ROW(data)->net_in))
+GET(get_net_out, hs_board_whole(ROW(data)->net_out))
 
 GET_TOTAL(total_ops, ROW(data)->total_reads + ROW(data)->total_writes)
 GET_TOTAL(total_reads, ROW(data)->total_reads)
@@ -302,6 +309,24 @@ static const struct hs_field partition_fields[] = {
 	 .metric = "replica_lag_bytes", .metric_type = "gauge",
 	 .metric_help = "Bytes of writes that the partition's replica furthest behind has not yet",
 	 .help = "Bytes of writes that the replica furthest behind has not yet"},
+	{.name = "slots_cpu", .kind = HS_FIELD_REAL, .get = get_slots_cpu,
+	 .metric = "slots_cpu_ratio", .metric_type = "gauge",
+	 .metric_help = "Time that the commands on the partition's slots took, as its server counts it, "
+		 "against one core; 0 where it does not tell",
+	 .help = "Time that the commands on its slots took, as its server counts it (CLUSTER "
+		 "SLOT-STATS): 1 is a whole core; 0 where it does not tell"},
+	{.name = "net_in", .kind = HS_FIELD_INT, .get = get_net_in,
+	 .metric = "net_in_bytes_per_second", .metric_type = "gauge",
+	 .metric_help = "Bytes per second that the partition's server received for its slots, from "
+		 "everybody; 0 where it does not tell",
+	 .help = "Bytes per second that its server received for its slots, from everybody; 0 where it "
+		 "does not tell"},
+	{.name = "net_out", .kind = HS_FIELD_INT, .get = get_net_out,
+	 .metric = "net_out_bytes_per_second", .metric_type = "gauge",
+	 .metric_help = "Bytes per second that the partition's server sent for its slots, to everybody; "
+		 "0 where it does not tell",
+	 .help = "Bytes per second that its server sent for its slots, to everybody; 0 where it does "
+		 "not tell"},
 };
 /* clang-format on */
 

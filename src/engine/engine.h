@@ -66,6 +66,9 @@ struct hs_engine_partition {
 	uint64_t replicas;	    /* that follow it */
 	uint64_t replica_lag_s;	    /* of the one furthest behind */
 	uint64_t replica_lag_bytes; /* the same */
+	/* What the server counts for its slots; 0 where it does not tell. */
+	double slots_cpu;	/* time their commands took, against one core */
+	double net_in, net_out; /* bytes per second of requests and replies, whoever sent them */
 	/* Times of its commits in µs, from the start of a group until those who wait for it can be
 	 * answered. Counted since the start, never reset. */
 	uint64_t commit_ladder[HS_LADDER_STEPS];

@@ -38,6 +38,9 @@ static void gather(struct hs_engine *engine, uint16_t id, struct hs_board_facts 
 	facts->replicas = partition.replicas;
 	facts->replica_lag_s = partition.replica_lag_s;
 	facts->replica_lag_bytes = partition.replica_lag_bytes;
+	facts->slots_cpu = partition.slots_cpu;
+	facts->net_in = partition.net_in;
+	facts->net_out = partition.net_out;
 	memcpy(facts->commit_ladder, partition.commit_ladder, sizeof facts->commit_ladder);
 }
 

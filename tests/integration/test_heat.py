@@ -24,9 +24,9 @@ PREFIX = "prefix ops ops_low reads writes bytes p99_us share".split()
 SLOT = "slot ops ops_low reads writes bytes p99_us share partition".split()
 PARTITION = ("id address ops reads writes bytes load inflight queued p50_us p99_us errors "
              "commit_p99_us memory slots top_key top_key_share cpu clients replicas replica_lag "
-             "replica_lag_bytes").split()
+             "replica_lag_bytes slots_cpu net_in net_out").split()
 SECOND = "id ops reads writes bytes p99_us errors".split()
-REAL = {"share", "load", "errors", "top_key_share", "total_s", "cpu"}
+REAL = {"share", "load", "errors", "top_key_share", "total_s", "cpu", "slots_cpu"}
 TEXT = {"key", "prefix", "id", "address", "slots", "top_key", "window", "hash"}
 
 CONNECTIONS = 4

@@ -183,6 +183,9 @@ static void give_facts(struct fleet *fleet)
 		facts->replicas = 2u + id;
 		facts->replica_lag_s = 3u + 2u * id;
 		facts->replica_lag_bytes = 5000u + 10u * id;
+		facts->slots_cpu = 0.5 * (1 + id);
+		facts->net_in = 600 + 4 * id;
+		facts->net_out = 700 + 6 * id;
 		facts->commit_ladder[hs_ladder_step(1000 + 1000 * (uint64_t)id)] += 100;
 		for (int i = 0; i <= 3 * id; i++)
 			hs_heat_inflight(fleet->heats[i % FLEET_WORKERS], id, 1);
@@ -220,6 +223,9 @@ static void test_the_median_of_an_odd_and_an_even_number(void **state)
 		assert_near(median->cpu, 0.125 * (1 + partitions), 0.001);
 		assert_int_equal(median->replica_lag_s, 2 + partitions);
 		assert_int_equal(median->replica_lag_bytes, 4995 + 5 * partitions);
+		assert_near(median->slots_cpu, 0.25 * (1 + partitions), 0.001);
+		assert_near(median->net_in, 598 + 2 * partitions, 0.001);
+		assert_near(median->net_out, 697 + 3 * partitions, 0.001);
 		assert_true(median->p99_us > 0);
 		fleet_deinit(&fleet);
 	}
@@ -248,6 +254,9 @@ static void test_what_the_engine_says_is_shown(void **state)
 	assert_true(fleet_number(fields, &row, "replicas") == 4);
 	assert_true(fleet_number(fields, &row, "replica_lag") == 7);
 	assert_true(fleet_number(fields, &row, "replica_lag_bytes") == 5020);
+	assert_true(fleet_number(fields, &row, "slots_cpu") == 1.5);
+	assert_true(fleet_number(fields, &row, "net_in") == 608);
+	assert_true(fleet_number(fields, &row, "net_out") == 712);
 	assert_near(fleet_number(fields, &row, "commit_p99_us"), 3500, 0.2);
 	fleet_deinit(&fleet);
 }
@@ -536,7 +545,7 @@ static void test_fields_have_names_words_and_metrics(void **state)
 	assert_string_equal(fleet_names(fields),
 			    "id address ops reads writes bytes load inflight queued p50_us p99_us "
 			    "errors commit_p99_us memory slots top_key top_key_share cpu clients "
-			    "replicas replica_lag replica_lag_bytes");
+			    "replicas replica_lag replica_lag_bytes slots_cpu net_in net_out");
 	for (size_t i = 0; i < fields->count; i++) {
 		const struct hs_field *field = &fields->fields[i];
 

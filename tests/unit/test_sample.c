@@ -97,6 +97,9 @@ static void facts_reach_the_board(void **state)
 		partition->replicas = 2u + id;
 		partition->replica_lag_s = 4u + id;
 		partition->replica_lag_bytes = 600u + id;
+		partition->slots_cpu = 0.25 + id;
+		partition->net_in = 7000u + id;
+		partition->net_out = 8000u + id;
 	}
 	hs_host_sample_heat(&bench->host);
 	bench->partitions[1].commit_ladder[hs_ladder_step(3000)] = 100;
@@ -115,6 +118,9 @@ static void facts_reach_the_board(void **state)
 	assert_int_equal(rows[1].replicas, 3);
 	assert_int_equal(rows[1].replica_lag_s, 5);
 	assert_int_equal(rows[1].replica_lag_bytes, 601);
+	assert_true(rows[1].slots_cpu == 1.25);
+	assert_true(rows[1].net_in == 7001);
+	assert_true(rows[1].net_out == 8001);
 	assert_true(rows[0].commit_p99_us == 0);
 	assert_true(rows[1].commit_p99_us >= 2048 && rows[1].commit_p99_us <= 4096);
 	assert_int_equal(hs_board_partitions_count(bench->host.board), PARTITIONS);

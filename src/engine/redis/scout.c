@@ -139,6 +139,7 @@ static void on_tick(uv_timer_t *timer)
 	}
 	hs_scout_look_tick(scout);
 	hs_scout_watch_tick(scout);
+	hs_scout_stats_tick(scout);
 }
 
 static void close_handle(uv_handle_t *handle)
@@ -254,6 +255,7 @@ void hs_scout_destroy(struct hs_scout **pointer)
 	hs_routes_unref(&scout->routes);
 	uv_cond_destroy(&scout->settle);
 	uv_mutex_destroy(&scout->mutex);
+	hs_mem_free(&scout->looks);
 	hs_mem_free(&scout->buffer);
 	hs_mem_free(pointer);
 }

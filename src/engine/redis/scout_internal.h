@@ -6,6 +6,7 @@
  *     scout_look.c   looking for the topology
  *     scout_route.c  what follows from a new one
  *     scout_watch.c  commands and telemetry
+ *     scout_stats.c  telemetry of slots, where a server has it
  *     scout_tell.c   what an operator is told of a topology */
 #ifndef HS_ENGINE_REDIS_SCOUT_INTERNAL_H
 #define HS_ENGINE_REDIS_SCOUT_INTERNAL_H
@@ -17,6 +18,7 @@
 #include "engine/redis/herald.h"
 #include "engine/redis/node_info.h"
 #include "engine/redis/scout.h"
+#include "engine/redis/slot_stats.h"
 
 #include <uv.h>
 
@@ -24,6 +26,7 @@ enum {
 	HS_SCOUT_TICK_MS = 100,
 	HS_SCOUT_WATCH_MS = 1000,     /* between two INFOs */
 	HS_SCOUT_COUNT_EACH = 10,     /* of them, commands are counted too */
+	HS_SCOUT_STATS_MS = 5000,     /* between two CLUSTER SLOT-STATS: up to 2 MB each */
 	HS_SCOUT_REPLY_MS_MAX = 2000, /* a node that takes longer is as good as away */
 	HS_SCOUT_HEDGE_MS = 200,      /* another node is asked beside one that takes so long */
 	HS_SCOUT_IDLE_MS = 5000,   /* a connection that is only there for looking is kept so long */
@@ -44,6 +47,7 @@ enum hs_scout_ask {
 	HS_ASK_COMMAND, /* COMMAND */
 	HS_ASK_COUNT,	/* COMMAND COUNT */
 	HS_ASK_INFO,	/* INFO */
+	HS_ASK_STATS,	/* CLUSTER SLOT-STATS */
 	HS_ASKS,
 	HS_ASK_NOTHING = HS_ASKS,
 };
@@ -78,6 +82,10 @@ struct hs_scout_node {
 	struct hs_node_info info;
 	uint64_t info_us;
 	double cpu;
+	bool stats_refused;	   /* it has no CLUSTER SLOT-STATS, or not for this user */
+	uint64_t stats_ms;	   /* when it was last asked; 0: not yet */
+	struct hs_slot_look stats; /* its last answer */
+	struct hs_slot_sums sums;  /* what came of it */
 };
 
 /* One look: nodes are asked one by one until an answer is good. */
@@ -113,8 +121,9 @@ struct hs_scout {
 	struct hs_scout_look look;
 	uint64_t look_ended_ms;
 	uint64_t gap_ms, retry_ms;
-	uint64_t watch_ms; /* when INFO was last asked */
-	uint32_t watches;  /* how often */
+	uint64_t watch_ms;	     /* when INFO was last asked */
+	uint32_t watches;	     /* how often */
+	struct hs_slot_looks *looks; /* NULL until a server tells of its slots */
 
 	struct hs_learned *learned; /* the host's; the last one */
 	uint64_t learned_hash;
@@ -185,6 +194,13 @@ void hs_scout_watch_count(struct hs_scout_node *node, struct hs_bytes reply);
 void hs_scout_watch_up(struct hs_scout_node *node);
 void hs_scout_watch_down(struct hs_scout_node *node, const char *why);
 void hs_scout_watch_publish(struct hs_scout *scout); /* partitions, for other threads */
+
+void hs_scout_watch_numbers(struct hs_scout *scout, uint16_t partition); /* of one, the same */
+
+/* scout_stats.c */
+void hs_scout_stats_tick(struct hs_scout *scout);
+void hs_scout_stats_told(struct hs_scout_node *node, struct hs_bytes reply);
+void hs_scout_stats_forget(struct hs_scout_node *node); /* it is away, or no master any more */
 
 /* scout_tell.c: pure */
 /* What is different, in one line. */

@@ -14,6 +14,8 @@ static const char *const requests[HS_ASKS] = {
 	[HS_ASK_COMMAND] = "*1\r\n$7\r\nCOMMAND\r\n",
 	[HS_ASK_COUNT] = "*2\r\n$7\r\nCOMMAND\r\n$5\r\nCOUNT\r\n",
 	[HS_ASK_INFO] = "*1\r\n$4\r\nINFO\r\n",
+	[HS_ASK_STATS] = "*5\r\n$7\r\nCLUSTER\r\n$10\r\nSLOT-STATS\r\n$10\r\nSLOTSRANGE\r\n"
+			 "$1\r\n0\r\n$5\r\n16383\r\n",
 };
 
 struct hs_scout_node *hs_scout_node(struct hs_scout *scout, const struct hs_redis_address *address)
@@ -108,6 +110,9 @@ static void answered(struct hs_scout_node *node, enum hs_scout_ask ask, struct h
 		break;
 	case HS_ASK_INFO:
 		hs_scout_watch_info(node, reply);
+		break;
+	case HS_ASK_STATS:
+		hs_scout_stats_told(node, reply);
 		break;
 	case HS_ASK_NOTHING:
 		break;

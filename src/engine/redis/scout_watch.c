@@ -169,17 +169,21 @@ static struct hs_engine_partition sum_of(struct hs_scout *scout, uint16_t partit
 			sum.replica_lag_bytes = info->lag_bytes;
 		if (!node->master)
 			continue;
-		sum.keys += info->keys;
+		/* One that does not tell INFO may still tell of its slots. */
+		sum.keys += info->role == HS_NODE_UNKNOWN ? node->sums.keys : info->keys;
 		sum.expires += info->expires;
 		sum.bytes_used += info->memory_bytes;
 		sum.clients += info->clients;
 		sum.replicas += info->replicas_online;
 		sum.cpu += node->cpu;
+		sum.slots_cpu += node->sums.cpu;
+		sum.net_in += node->sums.bytes_in;
+		sum.net_out += node->sums.bytes_out;
 	}
 	return sum;
 }
 
-static void publish_numbers(struct hs_scout *scout, uint16_t partition)
+void hs_scout_watch_numbers(struct hs_scout *scout, uint16_t partition)
 {
 	struct hs_engine_partition sum = sum_of(scout, partition);
 	struct hs_engine_partition *stats = &scout->partitions[partition];
@@ -224,7 +228,7 @@ void hs_scout_watch_publish(struct hs_scout *scout)
 
 		place_partition(scout, i);
 		if (!scout->partitions[i].absent)
-			publish_numbers(scout, i);
+			hs_scout_watch_numbers(scout, i);
 	}
 }
 
@@ -263,7 +267,7 @@ void hs_scout_watch_info(struct hs_scout_node *node, struct hs_bytes reply)
 	node->info_us = now_us;
 	node->informed = true;
 	if (node->listed)
-		publish_numbers(scout, node->partition);
+		hs_scout_watch_numbers(scout, node->partition);
 	if (hs_scout_is_single(scout))
 		single_is(node);
 	else if (node->master && info.role == HS_NODE_REPLICA)
@@ -288,6 +292,8 @@ void hs_scout_watch_down(struct hs_scout_node *node, const char *why)
 	struct hs_scout *scout = node->scout;
 
 	node->informed = false;
+	node->stats_refused = false; /* it may come back as something newer */
+	hs_scout_stats_forget(node);
 	if (!node->master) {
 		hs_log(scout->options.log, HS_LOG_DEBUG, "%s: %s", node->text, why);
 		return;
@@ -298,7 +304,7 @@ void hs_scout_watch_down(struct hs_scout_node *node, const char *why)
 	else if (!node->away)
 		hs_log(scout->options.log, HS_LOG_WARN, "%s: %s: waiting", node->text, why);
 	node->away = true;
-	publish_numbers(scout, node->partition);
+	hs_scout_watch_numbers(scout, node->partition);
 	if (hs_scout_is_single(scout)) {
 		hs_scout_set_trouble(scout, "%s: %s", node->text, why);
 		hs_scout_settle(scout);
