@@ -198,12 +198,15 @@ static void run_kept_input(struct hs_core *core, struct hs_session *session)
 		hs_buf_deinit(&session->in);
 }
 
-/* Who sends no more has most likely gone: what it would wait for, and pop, would be lost. As in Redis,
- * only that the answers to what came before are still sent. */
-static void give_up_wait(struct hs_core *core, struct hs_session *session)
+/* Who sends no more is closed when it is answered. While it is paused there may be whole requests
+ * left to run; else only a torn one. But who waits for others has most likely gone: what it would
+ * pop would be lost. As in Redis nothing more is run or answered then; only the answers to what came
+ * before are still sent. */
+static void close_when_answered(struct hs_core *core, struct hs_session *session)
 {
-	if (session->ended)
-		hs_step_cancel(core, session);
+	session->gives_up = hs_step_blocked(core, session);
+	if (session->gives_up || may_run(session))
+		hs_session_close(core, session);
 }
 
 void hs_core_resume(struct hs_core *core, struct hs_session *session)
@@ -221,18 +224,14 @@ void hs_core_resume(struct hs_core *core, struct hs_session *session)
 		cut_off_at_output_limit(core, session);
 	if (!session->running && session->in.len > 0 && may_run(session))
 		run_kept_input(core, session);
-	if (session->ended && !session->closing && may_run(session))
-		hs_session_close(core, session);
-	give_up_wait(core, session);
+	if (session->ended && !session->closing)
+		close_when_answered(core, session);
 }
 
 void hs_core_end(struct hs_core *core, struct hs_session *session)
 {
 	session->ended = true;
-	/* While it is paused there may be whole requests left to run; else only a torn one. */
-	if (may_run(session))
-		hs_session_close(core, session);
-	give_up_wait(core, session);
+	close_when_answered(core, session);
 }
 
 void hs_core_receive(struct hs_core *core, struct hs_session *session, struct hs_now now,

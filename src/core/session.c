@@ -169,7 +169,7 @@ void hs_session_sending(struct hs_session *session, size_t bytes)
 
 bool hs_session_closing(const struct hs_session *session)
 {
-	return session->closing && hs_list_empty(&session->requests);
+	return session->closing && (session->gives_up || hs_list_empty(&session->requests));
 }
 
 bool hs_session_cut(const struct hs_session *session)

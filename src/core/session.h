@@ -68,6 +68,7 @@ struct hs_session {
 	bool tls;
 	bool ended;	     /* the client sends no more */
 	bool closing;	     /* nothing more is read; closed when all is sent */
+	bool gives_up;	     /* closed without the answer to what it waits for */
 	bool cut;	     /* closed at once */
 	bool gone;	     /* disconnected; waits for its operations */
 	bool running;	     /* inside hs_core_receive: a completion must not parse on */

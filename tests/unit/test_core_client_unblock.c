@@ -37,6 +37,7 @@ struct world {
 	size_t asked_count;
 	struct hs_op *held;	 /* what the engine has */
 	struct hs_op *unblocked; /* what it was told to end */
+	struct hs_op *cancelled;
 	bool with_error;
 	bool waits; /* what unblock answers */
 };
@@ -63,7 +64,9 @@ static bool unblock(void *context, struct hs_op *op, bool error)
 
 static void cancel(void *context, struct hs_op *op)
 {
-	(void)context, (void)op;
+	struct world *world = context;
+
+	world->cancelled = op;
 }
 
 static uint64_t mono_us(void *context)
@@ -227,6 +230,41 @@ static void test_who_does_not_wait(void **state)
 	close_world(&world);
 }
 
+/* A client that hangs up while it waits: what it was answered before is still sent, then the
+ * connection closes, and with it the wait: nothing is taken for somebody who has gone. */
+static void test_who_hangs_up_does_not_wait(void **state)
+{
+	struct world world;
+	struct hs_session *waits, *asks;
+
+	(void)state;
+	open_world(&world);
+	waits = connect_to(&world, 0, 4);
+	block(&world, 0, waits);
+	assert_false(hs_session_closing(waits));
+	hs_core_end(world.cores[0], waits);
+	assert_true(hs_session_closing(waits));
+	assert_false(hs_session_cut(waits));
+	assert_null(world.cancelled);
+	hs_core_disconnect(world.cores[0], waits); /* as the driver does when all is sent */
+	assert_ptr_equal(world.cancelled, world.held);
+	hs_buf_append(world.held->out, "-GONE\r\n", 7);
+	hs_core_complete(world.cores[0], now, world.held);
+	assert_int_equal(blocked(&world, 0), 0);
+	world.cancelled = NULL;
+	/* Who waits for no others is answered first. */
+	asks = connect_to(&world, 0, 5);
+	assert_string_equal(ask(&world, asks, "GET a"), "");
+	hs_core_end(world.cores[0], asks);
+	assert_false(hs_session_closing(asks));
+	assert_null(world.cancelled);
+	hs_buf_append(world.held->out, "$-1\r\n", 5);
+	hs_core_complete(world.cores[0], now, world.held);
+	assert_true(hs_session_closing(asks));
+	assert_int_equal(hs_session_out(asks)->len, 5);
+	close_world(&world);
+}
+
 static void test_mistakes(void **state)
 {
 	struct world world;
@@ -252,6 +290,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_on_any_worker),
 		cmocka_unit_test(test_who_does_not_wait),
+		cmocka_unit_test(test_who_hangs_up_does_not_wait),
 		cmocka_unit_test(test_mistakes),
 	};
 
