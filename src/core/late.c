@@ -1,5 +1,6 @@
 /* Commands of a transaction that run when it has committed: those about channels, and behind the
- * first of them everything that the core answers itself.
+ * first of them everything that the core answers itself; all of that from the beginning, if it may
+ * turn out that the transaction does not take place.
  *
  *     EXEC ── engine: all that is data ── committed ── SUBSCRIBE a ── PUBLISH a x ── PING ── reply
  *
@@ -129,13 +130,15 @@ bool hs_late_begin(struct hs_core *core, struct hs_request *exec)
 {
 	struct hs_answer head;
 	int64_t len;
+	bool all;
 
-	if (!exec->multi || !hs_multi_is_late(exec->multi))
+	if (!exec->multi || !hs_multi_is_late(exec->multi, &all))
 		return false;
 	len = hs_answer_head(&head, exec->reply.data, exec->reply.len);
 	if (len <= 0 || head.type != HS_ANSWER_ARRAY)
 		return false; /* it did not take place */
 	exec->late = hs_mem_zalloc(sizeof *exec->late);
+	exec->late->begun = all;
 	hs_buf_swap(&exec->late->engine, &exec->reply);
 	hs_buf_append(&exec->late->reply, exec->late->engine.data, (size_t)len);
 	exec->late->rest = (struct hs_bytes){exec->late->engine.data + len,

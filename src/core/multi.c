@@ -2,8 +2,9 @@
  *
  * Queued commands are copied into one run of bytes. EXEC hands all of them to the partition that
  * owns their slot as a single operation; what needs no engine (PING, TIME, CLIENT …) is answered
- * here at that moment and travels along as finished bytes. A transaction lives on one slot, as in
- * Redis Cluster. */
+ * here at that moment and travels along as finished bytes. If the transaction may turn out not to
+ * run, because it rests on a watch, that waits until it has (core/late.c): CLIENT SETNAME in one that
+ * did not names nobody. A transaction lives on one slot, as in Redis Cluster. */
 #include "core/session.h"
 
 #include "base/mem.h"
@@ -38,7 +39,9 @@ struct hs_multi {
 	bool several_slots; /* EXEC will refuse */
 	bool spoiled;	    /* a command was refused: EXEC will abort */
 	bool writes;	    /* a command may */
+	bool local;	    /* has commands that need no engine */
 	bool late;	    /* some of it runs behind the commit */
+	bool late_all;	    /* all that needs no engine does */
 
 	/* Made by EXEC. */
 	struct hs_buf answered;
@@ -78,9 +81,17 @@ bool hs_multi_writes(const struct hs_multi *multi)
 	return multi->writes;
 }
 
-bool hs_multi_is_late(const struct hs_multi *multi)
+bool hs_multi_is_late(const struct hs_multi *multi, bool *all)
 {
+	*all = multi->late_all;
 	return multi->late;
+}
+
+bool hs_multi_would_be_late(const struct hs_session *session)
+{
+	const struct hs_multi *multi = session->multi;
+
+	return multi && (multi->late || (multi->local && session->watches));
 }
 
 void hs_multi_spoil(struct hs_session *session)
@@ -166,6 +177,7 @@ void hs_multi_queue(struct hs_core *core, struct hs_session *session,
 	multi->writes = multi->writes || hs_pause_is_write(command);
 	add(multi, command, argc, argv);
 	multi->late = multi->late || hs_command_is_pubsub(command);
+	multi->local = multi->local || command->place == HS_PLACE_CORE;
 	hs_reply_status(reply, "QUEUED");
 }
 
@@ -206,7 +218,7 @@ static bool refuse_queued(struct hs_core *core, struct hs_session *session, stru
  */
 static void seal(struct hs_core *core, struct hs_session *session, struct hs_multi *multi)
 {
-	bool begun = false;
+	bool begun = multi->late_all;
 
 	for (size_t i = 0; i < multi->args_count; i++)
 		multi->args[i].data = multi->bytes.data + (uintptr_t)multi->args[i].data;
@@ -279,6 +291,8 @@ void hs_multi_exec(struct hs_core *core, struct hs_session *session,
 	/* EXEC takes the watches with it: an UNWATCH among its commands finds none. */
 	request->multi->watches = session->watches;
 	session->watches = NULL;
+	request->multi->late_all = request->multi->local && request->multi->watches;
+	request->multi->late = request->multi->late || request->multi->late_all;
 	seal(core, session, request->multi);
 	slot = request->multi->slot;
 	if (slot < 0)

@@ -323,7 +323,7 @@ bool hs_publish_waits(const struct hs_core *core, const struct hs_session *sessi
 		      const struct hs_command *command, uint16_t slot);
 
 /* late.c: commands of a transaction that run when it has committed. */
-/* Whether this one does, behind those before it (`*begun` begins as false). */
+/* Whether this one does, behind those before it (`*begun` begins as false, or as true for all). */
 bool hs_late_is(const struct hs_command *command, bool *begun);
 /* Whether the engine runs it and it is only corrected afterwards. */
 bool hs_late_counted(const struct hs_core *core, const struct hs_command *command);
@@ -354,7 +354,9 @@ void hs_multi_watch(struct hs_core *core, struct hs_session *session,
 void hs_multi_drop(struct hs_multi **multi);
 size_t hs_multi_count(const struct hs_multi *multi); /* commands queued */
 bool hs_multi_writes(const struct hs_multi *multi);  /* one of them may */
-bool hs_multi_is_late(const struct hs_multi *multi); /* some run behind its commit: late.c */
+/* Whether some run behind its commit (late.c), and whether that is all that needs no engine. */
+bool hs_multi_is_late(const struct hs_multi *multi, bool *all);
+bool hs_multi_would_be_late(const struct hs_session *session); /* if EXEC came now */
 void hs_multi_unwatch(struct hs_core *core, struct hs_session *session);
 /* Of a transaction that was sent: the next key it watched, as far as names are remembered. `at`
  * begins at 0. */

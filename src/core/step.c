@@ -637,7 +637,7 @@ static bool must_be_alone(const struct hs_core *core, const struct hs_session *s
 	if (hs_command_is_pubsub(command))
 		return !session->multi &&
 		       (hs_pubsub_subscribes(command) || hs_pubsub_unsubscribes(command));
-	if (command->id == HS_CMD_ID_EXEC && session->multi && hs_multi_is_late(session->multi))
+	if (command->id == HS_CMD_ID_EXEC && hs_multi_would_be_late(session))
 		return true;
 	if (session->listens_held > 0 &&
 	    (command->id == HS_CMD_ID_HELLO || command->id == HS_CMD_ID_RESET))

@@ -72,6 +72,36 @@ static void test_a_command_that_fails_does_not_stop_the_others(void **state)
 	hs_sim_world_destroy(&two.world);
 }
 
+/* CLIENT SETNAME and its like take part in a transaction: if that does not run, neither do they. What
+ * comes behind EXEC in the same packet finds things as EXEC left them. */
+static void test_what_needs_no_engine_runs_with_the_others_or_not_at_all(void **state)
+{
+	static const char *const transaction[] = {"WATCH foo",	  "MULTI", "CLIENT SETNAME later",
+						  "SET foo mine", "PING",  "CLIENT GETNAME"};
+
+	(void)state;
+	for (int lost = 0; lost < 2; lost++) {
+		struct two two = open_two();
+
+		ask(two.a, "CLIENT SETNAME first");
+		for (size_t i = 0; i < sizeof transaction / sizeof *transaction; i++)
+			ask(two.a, transaction[i]);
+		if (lost)
+			ask(two.b, "SET foo theirs");
+		hs_sim_client_ask(two.a, "EXEC");
+		hs_sim_client_ask(two.a, "CLIENT GETNAME");
+		ask(two.a, "GET foo");
+		if (lost)
+			heard(two.a, "+OK\r\n+OK\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n"
+				     "+QUEUED\r\n*-1\r\n$5\r\nfirst\r\n$6\r\ntheirs\r\n");
+		else
+			heard(two.a, "+OK\r\n+OK\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n"
+				     "+QUEUED\r\n*4\r\n+OK\r\n+OK\r\n+PONG\r\n$5\r\nlater\r\n"
+				     "$5\r\nlater\r\n$4\r\nmine\r\n");
+		hs_sim_world_destroy(&two.world);
+	}
+}
+
 static void test_discard(void **state)
 {
 	struct two two = open_two();
@@ -381,6 +411,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_commands_wait_for_exec),
 		cmocka_unit_test(test_a_command_that_fails_does_not_stop_the_others),
+		cmocka_unit_test(test_what_needs_no_engine_runs_with_the_others_or_not_at_all),
 		cmocka_unit_test(test_discard),
 		cmocka_unit_test(test_what_is_refused_spoils_the_transaction),
 		cmocka_unit_test(test_nesting),
