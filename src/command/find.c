@@ -100,17 +100,25 @@ const struct hs_command *hs_command_sub(const struct hs_command *parent, struct 
 	return NULL;
 }
 
-bool hs_command_blocks(const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
+/* XREAD and XREADGROUP: the words before STREAMS, of which some have a value of any kind. */
+static bool reads_blocking(size_t argc, const struct hs_bytes *argv)
 {
-	if (!(command->flags & HS_CMD_BLOCKING))
-		return false;
-	if (strncmp(command->name, "xread", strlen("xread")) != 0)
-		return true;
 	for (size_t i = 1; i < argc; i++) {
 		if (hs_bytes_is_word(argv[i], "block"))
 			return true;
 		if (hs_bytes_is_word(argv[i], "streams"))
 			return false;
+		if (hs_bytes_is_word(argv[i], "group"))
+			i += 2;
+		else if (hs_bytes_is_word(argv[i], "count"))
+			i++;
 	}
 	return false;
+}
+
+bool hs_command_blocks(const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
+{
+	if (!(command->flags & HS_CMD_BLOCKING))
+		return false;
+	return strncmp(command->name, "xread", strlen("xread")) != 0 || reads_blocking(argc, argv);
 }

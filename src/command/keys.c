@@ -92,16 +92,44 @@ static bool find_range(const struct hs_key_spec *spec, int64_t argc, struct run 
 	return run->last >= run->first && run->last < argc;
 }
 
+/* A number as C's atoi reads it: that is how servers count keys to find out whose a request is, before
+ * they look at it more closely and refuse "1.5" or "+1". */
+static int64_t loose_number(struct hs_bytes text)
+{
+	size_t at = 0;
+	int64_t number = 0;
+	bool negative;
+
+	while (at < text.len &&
+	       (text.data[at] == ' ' || (text.data[at] >= '\t' && text.data[at] <= '\r')))
+		at++;
+	negative = at < text.len && text.data[at] == '-';
+	if (at < text.len && (text.data[at] == '-' || text.data[at] == '+'))
+		at++;
+	for (; at < text.len && text.data[at] >= '0' && text.data[at] <= '9'; at++) {
+		int digit = text.data[at] - '0';
+
+		if (number > (INT64_MAX - digit) / 10)
+			return negative ? 0 : -1; /* what the ends of a long become as an int */
+		number = number * 10 + digit;
+	}
+	number = (int64_t)((uint64_t)(negative ? -number : number) & UINT32_MAX);
+	return number > INT32_MAX ? number - ((int64_t)UINT32_MAX + 1) : number;
+}
+
 static bool find_keynum(const struct hs_key_spec *spec, const struct hs_key_walk *walk,
 			struct run *run)
 {
 	int64_t argc = (int64_t)walk->argc, number, at = run->first + spec->number;
 
-	if (at < 1 || at >= argc || !hs_num_parse_int(walk->argv[at], &number) || number < 0)
+	if (at < 1 || at >= argc)
 		return false;
+	if (!hs_num_parse_int(walk->argv[at], &number) || number < 0 || number > argc) {
+		number = loose_number(walk->argv[at]);
+		if (number < 1 || number > argc) /* before it is multiplied */
+			return false;
+	}
 	run->first += spec->first;
-	if (number > argc) /* before it is multiplied */
-		return false;
 	run->last = run->first + (number - 1) * spec->step;
 	return number == 0 || (run->first >= 1 && run->last < argc);
 }

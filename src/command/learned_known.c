@@ -71,6 +71,9 @@ static const struct {
 	{"unsubscribe", SHARED},
 };
 
+/* Commands that wait for others although no server says so of them. */
+static const char *const waits[] = {"wait", "waitaof"};
+
 #define RANGE(from, to, what)                                                                      \
 	{                                                                                          \
 		.search = HS_KEY_SEARCH_INDEX, .index = (from), .find = HS_KEY_FIND_RANGE,         \
@@ -147,6 +150,14 @@ const struct hs_known_route *hs_known_sub(const char *parent, const struct hs_kn
 		if (strncmp(routes[i].name, parent, len) == 0 && routes[i].name[len] == '|')
 			return &routes[i];
 	return NULL;
+}
+
+bool hs_known_waits(const char *name)
+{
+	for (size_t i = 0; i < COUNT(waits); i++)
+		if (strcmp(waits[i], name) == 0)
+			return true;
+	return false;
 }
 
 const char *hs_known_refused(const char *name)

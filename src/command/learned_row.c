@@ -403,6 +403,8 @@ void hs_learned_fill(struct hs_command *row, const struct hs_learned_entry *entr
 	row->name = hs_arena_text(arena, hs_bytes_of(entry->name));
 	row->arity = entry->arity != 0 ? (int)entry->arity : -1;
 	row->flags = flags_of(entry->flags) | flags_of(entry->categories);
+	if (hs_known_waits(row->name))
+		row->flags |= HS_CMD_BLOCKING;
 	row->categories = words_of(entry->categories, arena);
 	row->tips = words_of(entry->tips, arena);
 	row->group = group_of(row->categories);

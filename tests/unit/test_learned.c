@@ -172,6 +172,47 @@ static void test_places_and_merges(void **state)
 	}
 }
 
+/* Which requests need a connection to the server for themselves. */
+static void test_what_waits(void **state)
+{
+	static const struct {
+		const char *request;
+		bool blocks;
+	} cases[] = {
+		{"blpop a 0", true},
+		{"wait 1 0", true}, /* no server says so */
+		{"hget a b", false},
+		{"get a", false},
+		{"xread streams a 0", false},
+		{"xread count 1 block 0 streams a 0", true},
+		{"XREAD BLOCK 0 STREAMS a 0", true},
+		{"xread streams block 0", false},
+		{"xread count block streams a 0", false}, /* a count of that name */
+		{"xreadgroup group g c streams a 0", false},
+		{"xreadgroup group g c block 0 streams a 0", true},
+		{"xreadgroup block 0 group g c streams a 0", true},
+		{"xreadgroup group block c streams a 0", false},
+		{"xreadgroup group streams streams block 0 streams a 0", true},
+		{"xreadgroup group g block", false},
+		{"xreadgroup", false},
+	};
+
+	(void)state;
+	for (int version = 6; version <= 7; version++) {
+		struct hs_learned *learned = learn(3, version);
+
+		for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+			struct request request = words(cases[i].request);
+			const struct hs_command *row = resolve(learned, cases[i].request);
+
+			assert_non_null(row);
+			if (hs_command_blocks(row, request.argc, request.argv) != cases[i].blocks)
+				fail_msg("%s", cases[i].request);
+		}
+		hs_learned_destroy(&learned);
+	}
+}
+
 static void test_what_nobody_knows(void **state)
 {
 	struct hs_learned *learned = learn(2, 7);
@@ -222,6 +263,12 @@ static void test_keys(void **state)
 		{"eval s -1 a b", "", 6},
 		{"eval s 9223372036854775807 a b", "", 6},
 		{"eval s x a b", "", 6},
+		{"eval s 1.5 a b", "a:rw", 6}, /* as servers look for keys; then they refuse it */
+		{"eval s +2x a b", "a:rw b:rw", 6},
+		{"eval s -1x a b", "", 6},
+		{"eval s 4294967297 a b", "a:rw", 6},
+		{"eval s 99999999999999999999 a b", "", 6},
+		{"eval s -99999999999999999999 a b", "", 6},
 		{"eval s", "", 6},
 		{"blmpop 0 2 a b left", "a:rw b:rw", 7},
 		{"zunionstore d 2 a b weights 1 2", "d:w a:r b:r", 6},
@@ -540,6 +587,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows),
 		cmocka_unit_test(test_places_and_merges),
+		cmocka_unit_test(test_what_waits),
 		cmocka_unit_test(test_what_nobody_knows),
 		cmocka_unit_test(test_keys),
 		cmocka_unit_test(test_odd_specs),
