@@ -139,6 +139,7 @@ static void flow_finished(void *context, struct hs_now now, struct hs_op *op)
 {
 	struct worker *worker = context;
 
+	hs_scripts_note(worker->redis->scripts, op);
 	worker->redis->host.finished(worker->redis->host.context, worker->index, now, op);
 }
 
@@ -216,7 +217,6 @@ static enum hs_submit submit(struct hs_engine *engine, struct hs_op *op)
 		hs_scout_ask(redis->scout, op);
 		return HS_SUBMIT_QUEUED;
 	default:
-		hs_scripts_note(redis->scripts, op);
 		return hs_flow_submit(redis->workers[op->worker].flow, op);
 	}
 }

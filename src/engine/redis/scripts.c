@@ -34,8 +34,8 @@ struct hs_scripts {
 	struct script ring[SCRIPTS_MAX]; /* from the oldest on; written over */
 	uint32_t oldest, count;
 	size_t bytes;
-	struct seen *seen;
 	_Atomic uint64_t flushes; /* what was seen before the last one is to be looked at again */
+	struct seen *seen;
 };
 
 struct hs_scripts *hs_scripts_create(uint32_t workers)
@@ -113,32 +113,55 @@ static void forget(struct hs_scripts *scripts)
 	atomic_fetch_add(&scripts->flushes, 1);
 }
 
-void hs_scripts_note(struct hs_scripts *scripts, const struct hs_op *op)
+static bool is_flush(const struct hs_command *command)
+{
+	return command->name[0] == 's' && strcmp(command->name, "script|flush") == 0;
+}
+
+/* The script that a request carries; empty for none. */
+static struct hs_bytes script_of(const struct hs_op *op)
 {
 	const char *name = op->command->name;
-	struct hs_bytes text;
-	uint64_t hash, *seen;
 
-	if (op->command->id < HS_CMD_IDS || op->kind != HS_OP_COMMAND)
-		return; /* none of our own rows has a script */
 	if (name[0] == 'e' && op->argc >= 2 &&
 	    (strcmp(name, "eval") == 0 || strcmp(name, "eval_ro") == 0))
-		text = op->argv[1];
-	else if (name[0] == 's' && op->argc == 3 && strcmp(name, "script|load") == 0)
-		text = op->argv[2];
-	else if (name[0] == 's' && strcmp(name, "script|flush") == 0) {
-		forget(scripts);
-		return;
-	} else
-		return;
-	if (text.len == 0 || text.len > SCRIPTS_BYTES_MAX)
-		return;
-	hash = hs_hash(text, atomic_load_explicit(&scripts->flushes, memory_order_relaxed));
-	seen = &scripts->seen[op->worker].hash[hash % SEEN];
+		return op->argv[1];
+	if (name[0] == 's' && op->argc == 3 && strcmp(name, "script|load") == 0)
+		return op->argv[2];
+	return (struct hs_bytes){NULL, 0};
+}
+
+static void note_text(struct hs_scripts *scripts, uint32_t worker, struct hs_bytes text)
+{
+	uint64_t flushes = atomic_load_explicit(&scripts->flushes, memory_order_relaxed);
+	uint64_t hash = hs_hash(text, flushes), *seen = &scripts->seen[worker].hash[hash % SEEN];
+
 	if (*seen == hash)
 		return;
 	*seen = hash;
 	keep(scripts, text);
+}
+
+void hs_scripts_note(struct hs_scripts *scripts, const struct hs_op *op)
+{
+	struct hs_bytes reply, text;
+
+	if (op->kind == HS_OP_EXEC) {
+		for (size_t i = 0; i < op->tx->count; i++)
+			if (is_flush(op->tx->commands[i].command))
+				forget(scripts);
+		return;
+	}
+	if (op->kind != HS_OP_COMMAND || op->command->id < HS_CMD_IDS)
+		return; /* none of our own rows has a script */
+	reply = op->answer.len > 0 ? op->answer : hs_buf_bytes(op->out);
+	if (reply.len == 0 || reply.data[0] == '-')
+		return;
+	text = script_of(op);
+	if (text.len > 0 && text.len <= SCRIPTS_BYTES_MAX)
+		note_text(scripts, op->worker, text);
+	else if (is_flush(op->command))
+		forget(scripts);
 }
 
 bool hs_scripts_find(struct hs_scripts *scripts, struct hs_bytes digest, struct hs_buf *script)

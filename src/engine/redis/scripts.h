@@ -14,7 +14,8 @@ struct hs_scripts;
 struct hs_scripts *hs_scripts_create(uint32_t workers);
 void hs_scripts_destroy(struct hs_scripts **scripts);
 
-/* Looks at what is about to be sent: EVAL and SCRIPT LOAD carry scripts, SCRIPT FLUSH ends them all. */
+/* Looks at what was answered: EVAL and SCRIPT LOAD carry scripts, which the server has if it did not
+ * refuse them, and SCRIPT FLUSH has it forget all of them, which is meant for us as well. */
 void hs_scripts_note(struct hs_scripts *scripts, const struct hs_op *op);
 
 /* Appends the script of a digest in 40 hexadecimal digits of either case. */
