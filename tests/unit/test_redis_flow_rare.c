@@ -151,7 +151,8 @@ static void test_a_lost_watch_is_not_forgotten_over_the_next(void **state)
 	town_destroy(&town);
 }
 
-static void test_another_dialect_loses_the_watch(void **state)
+/* HELLO 3 between WATCH and EXEC: the pipe changes with it, and the watch stays. */
+static void test_another_dialect_keeps_the_watch(void **state)
 {
 	struct town *town = town_create(true, NULL);
 	struct asked *exec;
@@ -162,10 +163,15 @@ static void test_another_dialect_loses_the_watch(void **state)
 	sent(town, 1, "WATCH a");
 	reply(town, 1, "+OK\r\n");
 	exec = make_exec(town, 7, NULL, 0);
-	exec->op.resp = 3; /* HELLO 3 came between */
+	exec->op.resp = 3;
 	submit(town, exec);
+	sent(town, 1, "HELLO 3|MULTI|EXEC");
+	reply(town, 1, "%1\r\n$5\r\nproto\r\n:3\r\n+OK\r\n_\r\n");
 	got(exec, "_\r\n");
-	assert_int_equal(town->pipes_count, 0);
+	/* It is kept as one of the dialect that it has now. */
+	assert_int_equal(town->pipes_count, 1);
+	submit(town, make_watch(town, HS_OP_WATCH, false));
+	assert_int_equal(town->pipes_count, 2);
 	town_destroy(&town);
 }
 
@@ -448,7 +454,7 @@ int main(void)
 		cmocka_unit_test(test_closing_what_is_not_needed_blames_nobody),
 		cmocka_unit_test(test_watch_and_exec_have_a_deadline),
 		cmocka_unit_test(test_a_lost_watch_is_not_forgotten_over_the_next),
-		cmocka_unit_test(test_another_dialect_loses_the_watch),
+		cmocka_unit_test(test_another_dialect_keeps_the_watch),
 		cmocka_unit_test(test_a_pipe_that_was_unblocked_is_not_used_again),
 		cmocka_unit_test(test_unblocking_goes_nowhere_else),
 		cmocka_unit_test(test_a_transaction_is_asked_for_once),

@@ -210,10 +210,9 @@ enum hs_submit hs_own_submit(struct hs_flow *flow, struct hs_op *op)
 	if (!pipe)
 		return start(flow, node_for(flow, op), op, false) ? HS_SUBMIT_QUEUED
 								  : HS_SUBMIT_DONE;
-	/* The slot is elsewhere by now, and with it whoever may change the keys; or the client wants
-	 * another dialect than the pipe has. */
-	if ((flow->options.cluster && node_for(flow, op) != pipe->node) || pipe->resp != op->resp) {
-		hs_flow_doom(flow, pipe, "its slot or its client moved", true);
+	/* The slot is elsewhere by now, and with it whoever may change the keys. */
+	if (flow->options.cluster && node_for(flow, op) != pipe->node) {
+		hs_flow_doom(flow, pipe, "its slot moved", true);
 		pipe->watcher = 0;
 		return answer_lost(op);
 	}

@@ -129,18 +129,30 @@ static bool is_wait(const struct hs_command *command)
 	return strncmp(command->name, "wait", strlen("wait")) == 0;
 }
 
+/* A client that watches may choose the other dialect meanwhile. Returns how many replies that adds. */
+static uint32_t change_dialect(struct hs_pipe *pipe, const struct hs_op *op)
+{
+	const struct hs_bytes argv[] = {HS_LIT("HELLO"), op->resp == 3 ? HS_LIT("3") : HS_LIT("2")};
+
+	if (!pipe->own || pipe->resp == op->resp || op->kind == HS_OP_UNWATCH)
+		return 0;
+	append_request(&pipe->out, 2, argv);
+	pipe->resp = op->resp;
+	return 1;
+}
+
 void hs_pipe_compose(struct hs_pipe *pipe, struct hs_op *op, bool asking)
 {
 	struct hs_buf *out = &pipe->out;
 	size_t start = out->len;
 
-	op->engine_replies = 0;
+	op->engine_replies = change_dialect(pipe, op);
 	if (op->kind == HS_OP_EXEC) {
-		op->engine_replies = compose_exec(out, op->tx, asking);
+		op->engine_replies += compose_exec(out, op->tx, asking);
 	} else {
 		if (asking) {
 			append_word(out, "ASKING");
-			op->engine_replies = 1;
+			op->engine_replies++;
 		}
 		/* WAIT looks at the last command of its own connection: one that comes behind all
 		 * its client's writes, which have been answered. */

@@ -24,7 +24,7 @@ enum hs_pipe_state { HS_PIPE_DOWN, HS_PIPE_OPENING, HS_PIPE_UP };
 
 struct hs_pipe {
 	struct hs_node *node;
-	uint8_t resp; /* the dialect its replies come in */
+	uint8_t resp; /* the dialect its replies come in; own: may change */
 	enum hs_pipe_state state;
 	bool own;	      /* serves one client for a while: WATCH, BLPOP */
 	bool closing;	      /* the flow wants it closed with the next flush */
