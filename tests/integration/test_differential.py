@@ -22,6 +22,7 @@ import differential
 import generate
 import resp
 import servers
+import transactions
 
 SEQUENCES = int(os.environ.get("SEQUENCES", "120"))
 LENGTH = 60
@@ -159,88 +160,10 @@ class ProtocolErrors(DifferentialCase):
 
 
 class Transactions(DifferentialCase):
-    """Named cases of MULTI, EXEC and WATCH on two connections: (connection, command …)."""
-
-    CASES = {
-        "a watched key changed by another connection": [
-            (0, "SET {t}a 1"), (0, "WATCH {t}a"), (1, "SET {t}a 2"), (0, "MULTI"), (0, "INCR {t}a"),
-            (0, "EXEC"), (0, "GET {t}a"), (0, "MULTI"), (0, "INCR {t}a"), (0, "EXEC")],
-        "set to the same value is a change": [
-            (0, "SET {t}a 1"), (0, "WATCH {t}a"), (1, "SET {t}a 1"), (0, "MULTI"), (0, "PING"),
-            (0, "EXEC")],
-        "a write that changes nothing is none": [
-            (0, "SET {t}a 1"), (0, "WATCH {t}a {t}b"), (1, "SETNX {t}a 2"), (1, "DEL {t}b"),
-            (1, "PERSIST {t}a"), (1, "EXPIRE {t}b 100"), (1, "GETRANGE {t}a 0 -1"), (0, "MULTI"),
-            (0, "GET {t}a"), (0, "EXEC")],
-        "its own change": [
-            (0, "WATCH {t}a"), (0, "SET {t}a 1"), (0, "MULTI"), (0, "GET {t}a"), (0, "EXEC")],
-        "created, then deleted": [
-            (0, "WATCH {t}a"), (1, "SET {t}a 1"), (1, "DEL {t}a"), (0, "MULTI"), (0, "PING"),
-            (0, "EXEC")],
-        "expiry set": [
-            (0, "SET {t}a 1"), (0, "WATCH {t}a"), (1, "EXPIRE {t}a 100"), (0, "MULTI"), (0, "PING"),
-            (0, "EXEC")],
-        "touched by rename": [
-            (0, "SET {t}a 1"), (0, "WATCH {t}b"), (1, "RENAME {t}a {t}b"), (0, "MULTI"),
-            (0, "PING"), (0, "EXEC")],
-        "touched by copy": [
-            (0, "SET {t}a 1"), (0, "WATCH {t}b"), (1, "COPY {t}a {t}b"), (0, "MULTI"), (0, "PING"),
-            (0, "EXEC")],
-        "flushed": [
-            (0, "SET {t}a 1"), (0, "WATCH {t}a"), (1, "FLUSHALL"), (0, "MULTI"), (0, "PING"),
-            (0, "EXEC")],
-        "flushed, but not there": [
-            (0, "WATCH {t}a"), (1, "SET {t}b 1"), (1, "FLUSHALL"), (0, "MULTI"), (0, "PING"),
-            (0, "EXEC")],
-        "unwatched": [
-            (0, "WATCH {t}a"), (1, "SET {t}a 1"), (0, "UNWATCH"), (0, "MULTI"), (0, "PING"),
-            (0, "EXEC")],
-        "discard unwatches": [
-            (0, "WATCH {t}a"), (0, "MULTI"), (0, "DISCARD"), (1, "SET {t}a 1"), (0, "MULTI"),
-            (0, "PING"),
-            (0, "EXEC")],
-        "reset ends the transaction": [
-            (0, "WATCH {t}a"), (0, "MULTI"), (0, "SET {t}a 1"), (0, "RESET"), (0, "EXEC"),
-            (0, "GET {t}a")],
-        "changed after MULTI, before EXEC": [
-            (0, "WATCH {t}a"), (0, "MULTI"), (0, "SET {t}a mine"), (1, "SET {t}a other"),
-            (0, "EXEC"),
-            (1, "GET {t}a")],
-        "an error while queueing": [
-            (0, "MULTI"), (0, "SET {t}a 1"), (0, "GET"), (0, "SET {t}a 2"), (0, "EXEC"),
-            (0, "GET {t}a")],
-        "an unknown command while queueing": [
-            (0, "MULTI"), (0, "NOSUCH x"), (0, "EXEC"), (0, "EXEC")],
-        "an error while running": [
-            (0, "SET {t}s abc"), (0, "MULTI"), (0, "INCR {t}s"), (0, "SET {t}b 1"),
-            (0, "SETRANGE {t}b -1 x"), (0, "INCR {t}b"), (0, "EXEC"), (0, "MGET {t}s {t}b")],
-        "two slots in a transaction": [
-            (0, "MULTI"), (0, "SET a 1"), (0, "SET b 1"), (0, "EXEC"), (0, "GET a"), (0, "EXEC")],
-        "two slots in one queued command": [
-            (0, "MULTI"), (0, "MGET a b"), (0, "SET a 1"), (0, "EXEC"), (0, "EXISTS a")],
-        "one slot, no keys between": [
-            (0, "MULTI"), (0, "SET {t}a 1"), (0, "PING"), (0, "ECHO x"), (0, "TIME"),
-            (0, "TYPE {t}a"), (0, "EXEC")],
-        "two slots in one WATCH": [(0, "WATCH a b"), (0, "MULTI"), (0, "GET a"), (0, "EXEC")],
-        "commands without keys only": [(0, "MULTI"), (0, "PING"), (0, "ECHO x"), (0, "EXEC")],
-        "nothing": [(0, "MULTI"), (0, "EXEC"), (0, "WATCH {t}a"), (0, "MULTI"), (0, "EXEC")],
-        "quit inside": [(0, "MULTI"), (0, "SET {t}a 1"), (0, "QUIT"), (1, "GET {t}a")],
-        "not allowed inside": [
-            (0, "MULTI"), (0, "WATCH {t}a"), (0, "MULTI"), (0, "EXEC"), (0, "MULTI"),
-            (0, "UNWATCH"), (0, "HELLO 3"),
-            (0, "CLIENT SETNAME x"), (0, "SELECT 0"), (0, "EXEC"), (0, "CLIENT GETNAME"),
-            (0, "GET {t}nil")],
-        "seen whole": [
-            (0, "MULTI"), (0, "SET {t}a 1"), (0, "INCR {t}a"), (1, "GET {t}a"), (0, "EXEC"),
-            (1, "GET {t}a")],
-    }
-
     def test_named(self):
-        for name, lines in self.CASES.items():
+        for name, steps in transactions.steps(transactions.CASES):
             for pipelined in (False, True):
                 with self.subTest(name, pipelined=pipelined):
-                    steps = [generate.Step(conn, [line.encode().split()], joined=True)
-                             for conn, line in lines]
                     for protocol in (2, 3):
                         found = differential.first_difference(
                             steps, self.reference.port, self.subject.port, protocol, pipelined)

@@ -45,6 +45,62 @@ def same_members(left, right):
     return sorted(item.raw for item in left.items) == sorted(item.raw for item in right.items)
 
 
+def tree(reply):
+    """A reply whose elements have no order, as nested tuples that can be compared."""
+    if reply.items is None:
+        return reply.raw
+    return reply.kind, sorted(map(repr, map(tree, reply.items)))
+
+
+def same_tree(left, right):
+    return tree(left) == tree(right)
+
+
+def same_pairs(left, right):
+    """Fields and values, or members and scores, in any order."""
+    if left.kind != right.kind or left.items is None or right.items is None:
+        return False
+    pairs = [sorted(zip(*[iter(item.raw for item in side.items)] * 2)) for side in (left, right)]
+    return len(left.items) == len(right.items) and pairs[0] == pairs[1]
+
+
+def same_shape(left, right):
+    """What chance picked: as many, of the same kinds."""
+    def shape(reply):
+        return (reply.kind, None if reply.items is None else [shape(item) for item in reply.items])
+    return not left.is_null and not right.is_null and shape(left) == shape(right)
+
+
+IDLE = {b"idle", b"seen-time", b"active-time"}
+
+
+def timeless(reply, known=False):
+    """A reply about a stream's consumers without what the clock says: how long an entry waits, and
+    since when."""
+    if reply.items is None:
+        clock = reply.kind == ord(":") and (known or reply.number() > 10 ** 11)
+        return b"time" if clock else reply.raw
+    before = [None] + [item.text if item.items is None else None for item in reply.items]
+    return reply.kind, [timeless(item, name in IDLE) for name, item in zip(before, reply.items)]
+
+
+def same_timeless(left, right):
+    return timeless(left) == timeless(right)
+
+
+def same_pending(left, right):
+    """XPENDING: each entry with its consumer, how long it waits, and how often it was given."""
+    if left.items is None or right.items is None or len(left.items) != len(right.items):
+        return False
+    for one, two in zip(left.items, right.items):
+        if one.items is None or two.items is None or len(one.items) != 4 or len(two.items) != 4:
+            return False
+        for at in (0, 1, 3):
+            if one.items[at].raw != two.items[at].raw:
+                return False
+    return True
+
+
 def same_scan(left, right):
     """Inside EXEC a scan is one piece of an iteration: only its shape can be compared."""
     return same_kind(left, right) and len(left.items) == len(right.items) == 2
@@ -78,6 +134,19 @@ RULES = {
     b"CLIENT ID": same_kind, b"CLIENT LIST": same_kind, b"CLIENT INFO": same_kind,
     b"COMMAND COUNT": same_kind, b"OBJECT IDLETIME": same_idle,
     b"OBJECT FREQ": same_frequency,
+    # Collections whose order is the server's own, and what chance picks.
+    b"HGETALL": same_pairs, b"HKEYS": same_members, b"HVALS": same_members,
+    b"SMEMBERS": same_members, b"SUNION": same_members, b"SINTER": same_members,
+    b"SDIFF": same_members, b"SORT": same_members, b"SORT_RO": same_members, b"SPOP": same_members,
+    b"HSCAN": same_scan, b"SSCAN": same_scan, b"ZSCAN": same_scan, b"SRANDMEMBER": same_shape,
+    b"HRANDFIELD": same_shape, b"ZRANDMEMBER": same_shape, b"FUNCTION LIST": same_tree,
+    b"EVAL": same_tree, b"EVAL_RO": same_tree, b"EVALSHA": same_tree, b"EVALSHA_RO": same_tree,
+    b"FCALL": same_tree, b"FCALL_RO": same_tree,
+    # The same, as bytes: sets and large hashes as they lie in memory.
+    b"DUMP": same_kind, b"FUNCTION DUMP": same_kind,
+    b"MEMORY USAGE": same_kind, b"MEMORY DOCTOR": same_kind, b"MEMORY STATS": same_kind,
+    b"MEMORY MALLOC-STATS": same_kind, b"LASTSAVE": same_kind,
+    b"XPENDING": same_pending, b"XINFO STREAM": same_timeless, b"XINFO CONSUMERS": same_timeless,
 }
 
 
@@ -128,13 +197,14 @@ def words(argv, count):
     return b" ".join(argv[:count]).upper()
 
 
-def agree(argv, left, right, in_exec=False):
+def agree(argv, left, right, in_exec=False, rules=None, known=tuple(KNOWN)):
     if left.raw == right.raw:
         return True
-    rule = RULES.get(words(argv, 1)) or RULES.get(words(argv, 2))
+    rules = rules or RULES
+    rule = rules.get(words(argv, 1)) or rules.get(words(argv, 2))
     if rule and rule(left, right):
         return True
-    return any(known(argv, left, right, in_exec) for known, _ in KNOWN)
+    return any(meant(argv, left, right, in_exec) for meant, _ in known)
 
 
 class Side:
@@ -154,6 +224,9 @@ class Side:
 
 
 class Run:
+    keys = generate.KEYS + generate.ODD  # all that a sequence may have stored something under
+    rules, known, partings = RULES, KNOWN, PARTINGS
+
     def __init__(self, reference_port, subject_port, protocol, pipelined):
         self.left = Side(reference_port)
         self.right = Side(subject_port)
@@ -192,17 +265,28 @@ class Run:
         self.compare(conn, argv, left[0], right[0])
         return left[0], right[0]
 
+    def call_all(self, conn, requests):
+        """Sent together; the replies of the reference."""
+        left, right = self.exchange(conn, b"".join(resp.encode(*argv) for argv in requests),
+                                    len(requests))
+        for argv, one, two in zip(requests, left, right):
+            self.compare(conn, argv, one, two)
+        return left
+
     # Comparing, and following MULTI through the reference's replies.
+
+    def agree(self, argv, left, right, in_exec=False):
+        return agree(argv, left, right, in_exec, self.rules, self.known)
 
     def compare(self, conn, argv, left, right):
         name = argv[0].upper() if argv else b""
         queue = self.queued[conn]
         if left.raw != right.raw:
-            if any(parting(name, left, right, queue is not None) for parting, _ in PARTINGS):
+            if any(parting(name, left, right, queue is not None) for parting, _ in self.partings):
                 raise Invalid
         if name == b"EXEC" and queue is not None and left.items is not None:
             self.compare_exec(queue, left, right)
-        elif not agree(argv, left, right):
+        elif not self.agree(argv, left, right):
             raise Difference("%r" % argv, left, right)
         if left.raw == QUEUED:
             queue.append(argv)
@@ -217,7 +301,7 @@ class Run:
         if right.items is None or len(left.items) != len(right.items) or left.kind != right.kind:
             raise Difference("EXEC", left, right)
         for argv, one, two in zip(queue, left.items, right.items):
-            if not agree(argv, one, two, in_exec=True):
+            if not self.agree(argv, one, two, in_exec=True):
                 raise Difference("in EXEC: %r" % argv, one, two)
 
     # Steps.
@@ -289,10 +373,11 @@ class Run:
     @staticmethod
     def walk(connection, argv, reply):
         found = set()
+        argv, at = list(argv), 1 if argv[0].upper() == b"SCAN" else 2  # where the cursor is
         for _ in range(2000):
             found.update(item.text for item in reply.items[1].items)
-            argv = argv[:1] + [reply.items[0].text] + argv[2:]
-            if argv[1] == b"0":
+            argv[at] = reply.items[0].text
+            if argv[at] == b"0":
                 return found
             reply = connection.call(*argv)
         raise AssertionError("a scan that does not end: %r" % argv)
@@ -301,8 +386,8 @@ class Run:
         """Redis counts keys whose time is up until somebody looks at them: so look first."""
         if self.queued[step.conn] is not None:
             raise Invalid
-        keys = generate.KEYS + generate.ODD
-        self.exchange(step.conn, b"".join(resp.encode(b"EXISTS", key) for key in keys), len(keys))
+        looks = b"".join(resp.encode(b"EXISTS", key) for key in self.keys)
+        self.exchange(step.conn, looks, len(self.keys))
         left, right = self.exchange(step.conn, resp.encode(b"DBSIZE"), 1)
         if left[0].raw != right[0].raw:
             raise Difference("DBSIZE", left[0], right[0])
@@ -320,16 +405,17 @@ class Run:
         for side in (self.left, self.right):
             side.reopen(0)
         self.queued[0] = None
-        for key in generate.KEYS + generate.ODD:
-            self.call(0, [b"GET", key])
-            self.call(0, [b"PEXPIRETIME", key])
-            self.call(0, [b"OBJECT", b"ENCODING", key])
+        self.audit_keys()
         self.call(0, [b"KEYS", b"*"])
 
+    def audit_keys(self):
+        self.call_all(0, [[*look, key] for key in self.keys for look in (
+            [b"GET"], [b"PEXPIRETIME"], [b"OBJECT", b"ENCODING"])])
 
-def first_difference(steps, reference_port, subject_port, protocol, pipelined):
+
+def first_difference(steps, reference_port, subject_port, protocol, pipelined, make=Run):
     """None when both servers agree, or the Difference."""
-    run = Run(reference_port, subject_port, protocol, pipelined)
+    run = make(reference_port, subject_port, protocol, pipelined)
     try:
         run.play(steps)
     except Difference as difference:

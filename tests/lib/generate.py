@@ -310,7 +310,6 @@ COMMANDS = [
     (0.2, b"x" * 200, "value"),
     (0.2, b"no\r\nsuch", "value"), (0.2, b"GET\x00", "key"),
 ]
-WEIGHTS = [row[0] for row in COMMANDS]
 
 PAIRS = {b"RENAME", b"RENAMENX", b"COPY", b"LCS"}
 UNBENT = {b"DEBUG", b"CLIENT", b"SLOWLOG", b"CONFIG", b"FUNCTION", b"COMMAND"}
@@ -328,9 +327,14 @@ SILENT = {b"\r\n", b"\n", b"   \r\n", b"*0\r\n", b"*-1\r\n"}
 
 
 class Generator:
+    rows = COMMANDS
+    quiet = [[b"INCR", b"{t}1"], [b"SET", b"a", b"quiet"], [b"GET"], [b"nosuch"],
+             [b"APPEND", b"b", b"x"]]  # while no answers are wanted
+
     def __init__(self, seed, profile):
         self.rng = random.Random("%s %s" % (profile, seed))
         self.profile = profile
+        self.weights = [row[0] for row in self.rows]
         self.in_multi = [False, False]
         self.watching = [False, False]
         self.one_slot = [True, True]  # the transaction keeps to one slot
@@ -347,28 +351,39 @@ class Generator:
     def table_command(self, conn):
         rng = self.rng
         while True:
-            _, words, kinds = rng.choices(COMMANDS, WEIGHTS)[0]
+            _, words, kinds = rng.choices(self.rows, self.weights)[0]
             name = words.split(b" ")[0] if words else words
-            if self.in_multi[conn] and (name in SPANNING or words[:11] in SPANNING):
-                continue
-            if self.profile == "plain" and words == b"SELECT":
-                continue  # other databases are refused as in cluster mode
-            break
-        if name == b"WATCH" or self.in_multi[conn] and self.watching[conn]:
-            arguments = Arguments(rng, True, False)
-        elif self.profile == "plain":
-            mixed = name in SPLIT and not self.in_multi[conn]
-            arguments = Arguments(rng, self.in_multi[conn] or rng.random() < 0.5, mixed)
-        else:
-            splits = name in SPLIT and not self.in_multi[conn]
-            tagged = self.in_multi[conn] and self.one_slot[conn] or self.watching[1 - conn]
-            arguments = Arguments(rng, tagged, not splits and not tagged and rng.random() < 0.25)
+            if not self.skips(conn, name, words):
+                break
+        arguments = self.arguments(conn, name)
         argv = [case(rng, word) for word in words.split(b" ")]
         for kind in kinds.split():
-            argv += [rng.choice(ODD)] if kind == "odd" else getattr(arguments, kind)()
+            argv += self.draw(arguments, kind)
         if rng.random() < (0.02 if self.in_multi[conn] else 0.07) and self.may_bend(conn, name):
             self.bend(argv)
         return argv
+
+    def skips(self, conn, name, words):
+        """What has no place here now."""
+        if self.in_multi[conn] and (name in SPANNING or words[:11] in SPANNING):
+            return True
+        # Other databases are refused as in cluster mode.
+        return self.profile == "plain" and words == b"SELECT"
+
+    def arguments(self, conn, name):
+        """Who draws the arguments: that says which keys may be mixed."""
+        rng = self.rng
+        if name == b"WATCH" or self.in_multi[conn] and self.watching[conn]:
+            return Arguments(rng, True, False)
+        if self.profile == "plain":
+            mixed = name in SPLIT and not self.in_multi[conn]
+            return Arguments(rng, self.in_multi[conn] or rng.random() < 0.5, mixed)
+        splits = name in SPLIT and not self.in_multi[conn]
+        tagged = self.in_multi[conn] and self.one_slot[conn] or self.watching[1 - conn]
+        return Arguments(rng, tagged, not splits and not tagged and rng.random() < 0.25)
+
+    def draw(self, arguments, kind):
+        return [self.rng.choice(ODD)] if kind == "odd" else getattr(arguments, kind)()
 
     def may_bend(self, conn, name):
         """Not where another argument would be another key: slots have rules, and tests, of their
@@ -396,17 +411,10 @@ class Generator:
         rng = self.rng
         conn = 0 if rng.random() < (0.5 if any(self.watching) else 0.8) else 1
         joined = rng.random() < 0.6
-        kind = rng.random()
-        if not self.in_multi[conn]:
-            if kind < 0.015:
-                return Step(conn, [self.scan()], macro="scan")
-            if kind < 0.03:
-                return Step(conn, [[b"DBSIZE"]], macro="dbsize")
-            if kind < 0.04:
-                return Step(conn, [[b"RANDOMKEY"]], macro="randomkey")
-            if kind < 0.05:
-                return self.silent_block(conn)
-        if kind > 0.985:
+        special = None if self.in_multi[conn] else self.special(conn)
+        if special:
+            return special
+        if rng.random() > 0.985:
             raw = rng.choice(INLINE)
             return Step(conn, [raw.split()], raw=raw, replies=0 if raw in SILENT else 1)
         argv = self.command(conn)
@@ -419,6 +427,17 @@ class Generator:
         elif name in (b"EXEC", b"DISCARD", b"RESET", b"QUIT"):
             self.in_multi[conn] = self.watching[conn] = False
         return Step(conn, [argv], joined=joined and name != b"QUIT")
+
+    def special(self, conn):
+        """Now and then a step that is more than a command, or None."""
+        kind = self.rng.random()
+        if kind < 0.015:
+            return Step(conn, [self.scan()], macro="scan")
+        if kind < 0.03:
+            return Step(conn, [[b"DBSIZE"]], macro="dbsize")
+        if kind < 0.04:
+            return Step(conn, [[b"RANDOMKEY"]], macro="randomkey")
+        return self.silent_block(conn) if kind < 0.05 else None
 
     def scan(self):
         rng = self.rng
@@ -437,9 +456,7 @@ class Generator:
     def silent_block(self, conn):
         """CLIENT REPLY OFF … ON answers once; SKIP drops one answer."""
         rng = self.rng
-        inner = [[b"INCR", b"{t}1"], [b"SET", b"a", b"quiet"], [b"GET"], [b"nosuch"],
-                 [b"APPEND", b"b", b"x"]]
-        chosen = [rng.choice(inner) for _ in range(rng.choice([1, 2, 3]))]
+        chosen = [rng.choice(self.quiet) for _ in range(rng.choice([1, 2, 3]))]
         if rng.random() < 0.5:
             commands = [[b"CLIENT", b"REPLY", b"OFF"]] + chosen + [[b"CLIENT", b"REPLY", b"ON"]]
             return Step(conn, commands, replies=1, macro="silent")

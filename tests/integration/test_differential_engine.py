@@ -1,0 +1,285 @@
+"""Goal: heatsink in front of a Redis server answers as that server does, to the byte.
+
+Method: random sequences over everything a server has (tests/lib/generate_types.py) run side by side
+against heatsink in front of a redis-server (redis://) and against a redis-server, on two
+connections, in RESP2 and RESP3, pipelined and not; every reply is compared
+(tests/lib/differential.py, differential_types.py). The same in front of a Cluster (cluster://)
+against one node with all slots, and for the commands that heatsink splits against a plain server.
+
+The seeds are fixed. SEED=n repeats one, SEED=new hunts from a new one, SEQUENCES=n sets how many
+run.
+"""
+
+import functools
+import hashlib
+import os
+import random
+import signal
+import socket
+import time
+import unittest
+
+import differential
+import differential_types
+import generate
+import generate_types
+import resp
+import servers
+import transactions
+from cluster import Cluster
+
+SEQUENCES = int(os.environ.get("SEQUENCES", "40"))
+LENGTH = 60
+
+STARTED = {}  # the servers, started once for the whole module
+
+
+def setUpModule():
+    def start(name, server):
+        STARTED[name] = server
+        unittest.addModuleCleanup(server.close)
+        return server
+
+    debug = ("--enable-debug-command", "yes")
+    start("plain", servers.Redis(*debug))
+    start("one node", servers.Redis(*debug, cluster=True))
+    behind = start("behind", servers.Redis())
+    cluster = start("cluster", Cluster(masters=3, replicas=0))
+    for name, url in (("redis", "redis://127.0.0.1:%d" % behind.port), ("split", cluster.url())):
+        start(name, servers.Heatsink("--engine", url, "--workers", "2"))
+
+
+# What random sequences found once, at its shortest.
+FOUND = {
+    "scripts that were flushed": [
+        (0, "EVAL return(1) 0"), (0, "EVALSHA 930269f31393d0be681588b6ab08dccee7d6bb67 0"),
+        (0, "SCRIPT FLUSH"), (0, "EVALSHA 930269f31393d0be681588b6ab08dccee7d6bb67 0")],
+    "a script that was refused": [
+        (0, "EVAL return(1) x"), (0, "EVALSHA 930269f31393d0be681588b6ab08dccee7d6bb67 0"),
+        (0, "EVAL return( 0"), (0, "EVALSHA a33f1d65a8f3995e86b6bee044233440ce1d37b4 0")],
+    "nearly a number of keys": [
+        (0, "EVAL return(1) 1.5 weight_*"), (0, "GET {}t"), (0, "EVAL return(1) +1 a"),
+        (0, "GET {}t"), (0, "EVAL return(1) 1x b"), (0, "GET {}t")],
+    "another dialect between WATCH and EXEC": [
+        (0, "WATCH {t}h"), (0, "HELLO 3"), (1, "HSET {t}h f v"), (0, "MULTI"), (0, "EXEC"),
+        (0, "WATCH {t}h"), (0, "HELLO 2"), (0, "MULTI"), (0, "HGETALL {t}h"), (0, "EXEC")],
+}
+
+
+def seeds(count):
+    if os.environ.get("SEED") == "new":
+        first = random.SystemRandom().randrange(10 ** 9)
+        return list(range(first, first + count))
+    if "SEED" in os.environ:
+        return [int(os.environ["SEED"])]
+    return list(range(count))
+
+
+class Sequences(unittest.TestCase):
+    """In front of one server."""
+
+    profile, reference, subject = "engine", "plain", "redis"
+    make, runs = generate_types.Generator, differential_types.Run
+    sequences = SEQUENCES
+
+    def behind(self):
+        return [[STARTED[self.reference].port], [STARTED["behind"].port]]
+
+    def run_class(self):
+        return functools.partial(self.runs, self.behind())
+
+    def difference(self, steps, protocol, pipelined):
+        return differential.first_difference(steps, STARTED[self.reference].port,
+                                             STARTED[self.subject].port, protocol, pipelined,
+                                             self.run_class())
+
+    def check(self, protocol, pipelined):
+        for seed in seeds(self.sequences):
+            steps = self.make(seed, self.profile).sequence(LENGTH)
+            found = self.difference(steps, protocol, pipelined)
+            if not found:
+                continue
+            short = differential.shrink(
+                steps, lambda some: self.difference(some, protocol, pipelined) is not None)
+            found = self.difference(short, protocol, pipelined) or found
+            self.fail("SEED=%d (%s, RESP%d, %s)\n%s\nsequence:\n%s" % (
+                seed, self.profile, protocol, "pipelined" if pipelined else "one by one", found,
+                "\n".join(map(repr, short))))
+
+    def check_named(self, *cases):
+        for name, steps in transactions.steps({name: lines for some in cases
+                                               for name, lines in some.items()}):
+            for protocol, pipelined in ((2, False), (2, True), (3, False), (3, True)):
+                with self.subTest(name, protocol=protocol, pipelined=pipelined):
+                    found = self.difference(steps, protocol, pipelined)
+                    self.assertIsNone(found, found)
+
+    def test_found(self):
+        self.check_named(FOUND)
+
+    def test_transactions(self):
+        self.check_named(transactions.CASES, transactions.MORE, transactions.TOGETHER)
+
+    def test_resp2_one_by_one(self):
+        self.check(2, False)
+
+    def test_resp2_pipelined(self):
+        self.check(2, True)
+
+    def test_resp3_one_by_one(self):
+        self.check(3, False)
+
+    def test_resp3_pipelined(self):
+        self.check(3, True)
+
+
+class SequencesInCluster(Sequences):
+    """In front of a Cluster, keys of one slot together."""
+
+    profile, reference, subject = "engine-cluster", "one node", "split"
+    runs = differential_types.ClusterRun
+    sequences = SEQUENCES // 2
+
+    def behind(self):
+        return [[STARTED[self.reference].port], [node.port for node in STARTED["cluster"].nodes]]
+
+    def test_transactions(self):
+        self.check_named(transactions.CASES, transactions.MORE)
+
+
+class SequencesAcrossSlots(SequencesInCluster):
+    """In front of a Cluster, MGET, MSET, DEL, UNLINK, EXISTS and TOUCH over any keys."""
+
+    profile, reference = "plain", "plain"
+    make = generate.Generator
+
+    def run_class(self):
+        return differential.Run
+
+    test_found = test_transactions = None  # within one slot: above
+
+
+class Waits(unittest.TestCase):
+    """Commands that wait, in front of a server of their own."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = cls.enterClassContext(servers.Redis("--repl-diskless-sync-delay", "0"))
+        cls.heatsink = cls.enterClassContext(servers.Heatsink(
+            "--engine", "redis://127.0.0.1:%d" % cls.server.port, "--workers", "1"))
+
+    def test_others_go_on(self):
+        """Nobody else of the same worker waits with them, and who hangs up waits no more."""
+        server, other = self.server.raw(), self.heatsink.raw()
+        server.call("XGROUP", "CREATE", "stream", "streams", "0", "MKSTREAM")
+        for line in ("WAIT 1 0", "BLPOP nosuch 0", "BZMPOP 0 1 nosuch MIN",
+                     "XREAD BLOCK 0 STREAMS nosuch $",
+                     "XREADGROUP GROUP streams alice BLOCK 0 STREAMS stream >"):
+            with self.subTest(line):
+                waiting = resp.Connection(self.heatsink.port)
+                waiting.send(resp.encode(*line.split()))
+                self.wait_blocked(server, 1)
+                self.assertEqual(other.call("GET", "nosuch").raw, b"$-1\r\n")
+                waiting.close()
+                self.wait_blocked(server, 0)
+
+    def wait_blocked(self, server, count):
+        guard = time.monotonic() + servers.GUARD_S
+        while b"blocked_clients:%d\r\n" % count not in server.call("INFO", "clients").raw:
+            self.assertLess(time.monotonic(), guard, "not %d clients wait" % count)
+
+    def test_who_hangs_up_is_given_nothing(self):
+        """Behind other commands, which are answered first; also when it stops in the middle."""
+        server = self.server.raw()
+        for data in (resp.encode("SET", "a", "1") + resp.encode("BLPOP", "list", "0"),
+                     resp.encode("BLPOP", "list", "0") + resp.encode("SET", "b", "1"),
+                     resp.encode("BLPOP", "list", "0") + b"*2\r\n$3\r\nGE"):
+            connection = resp.Connection(self.heatsink.port)
+            connection.send(data)
+            connection.socket.shutdown(socket.SHUT_WR)
+            heard = connection.read_to_end()
+            self.assertEqual(heard, b"+OK\r\n" if b"SET" in data[:15] else b"")
+            connection.close()
+            self.wait_blocked(server, 0)
+            self.assertEqual(server.call("RPUSH", "list", "kept").raw, b":1\r\n")
+            self.assertEqual(server.call("LPOP", "list").text, b"kept")
+        self.assertEqual(server.call("GET", "b").raw, b"$-1\r\n")
+
+    def test_wait_counts_replicas_that_have_the_write(self):
+        """WAIT comes over another connection than the write it asks for."""
+        replica = self.enterContext(servers.Redis("--replicaof", "127.0.0.1 %d" % self.server.port))
+        connection = self.heatsink.raw()
+        for number in range(3):
+            self.assertEqual(connection.call("SET", "waited", number).raw, b"+OK\r\n")
+            self.assertEqual(connection.call("WAIT", "1", "0").raw, b":1\r\n")
+            self.assertEqual(replica.raw().call("GET", "waited").text, b"%d" % number)
+        replica.signal(signal.SIGSTOP)
+        try:
+            self.assertEqual(connection.call("SET", "waited", "more").raw, b"+OK\r\n")
+            self.assertEqual(connection.call("WAIT", "1", "10").raw, b":0\r\n")
+        finally:
+            replica.signal(signal.SIGCONT)
+        self.assertEqual(connection.call("WAIT", "1", "0").raw, b":1\r\n")
+
+
+class MeantDifferences(unittest.TestCase):
+    """What heatsink answers where it means to differ from the server behind it."""
+
+    def check(self, name, lines):
+        connection = STARTED[name].raw()
+        for line, words in lines:
+            with self.subTest(line):
+                self.assertIn(words, connection.call(*line.split()).raw)
+
+    def test_databases(self):
+        """Connections to the server are shared, and SELECT would change them for everybody."""
+        self.check("redis", [("SELECT 1", b"-ERR SELECT is not allowed"), ("SELECT 0", b"+OK")])
+
+    def test_what_is_about_heatsink(self):
+        self.check("redis", [
+            ("LATENCY HISTOGRAM", b"-ERR 'latency|histogram' is not for clients of heatsink"),
+            ("DEBUG OBJECT a", b"-ERR unknown subcommand"), ("HELLO", b"cluster"),
+            ("INFO server", b"heatsink_version"), ("CLUSTER KEYSLOT a", b":15495"),
+            ("CLIENT INFO", b"lib-name")])
+
+    def test_what_would_change_a_shared_connection(self):
+        self.check("redis", [(line, b"is not for clients of heatsink") for line in (
+            "MONITOR", "SYNC", "PSYNC ? -1", "REPLCONF ACK 0", "SCRIPT DEBUG YES",
+            "REPLICAOF NO ONE", "FAILOVER", "MODULE LOAD x", "RESTORE-ASKING a 0 x")])
+
+    def test_what_concerns_heatsink_stays_out_of_transactions(self):
+        for line in ("INFO", "CONFIG GET port", "CLIENT LIST", "SLOWLOG LEN", "CLIENT KILL ID 1"):
+            self.check("redis", [("MULTI", b"+OK"), (line, b"concerns the whole server"),
+                                 ("EXEC", b"-EXECABORT"), ("PING", b"+PONG")])
+
+    def test_what_concerns_all_of_a_cluster_stays_out_of_transactions(self):
+        for line in ("DBSIZE", "FLUSHALL", "SCAN 0", "SCRIPT LOAD x", "WAIT 0 0"):
+            self.check("split", [("MULTI", b"+OK"), (line, b"concerns more than one slot"),
+                                 ("EXEC", b"-EXECABORT"), ("PING", b"+PONG")])
+
+    def test_the_dialect_of_a_transaction_is_one(self):
+        """HELLO in a transaction holds for the whole reply; Redis changes in the middle."""
+        connection = STARTED["redis"].raw()
+        connection.call_all([["DEL", "h"], ["HSET", "h", "f", "v"], ["MULTI"], ["HGETALL", "h"],
+                             ["HELLO", "3"], ["HGETALL", "h"]])
+        items = connection.call("EXEC").items
+        self.assertEqual([chr(item.kind) for item in items], ["%", "%", "%"])
+
+    def test_a_script_is_where_it_ran(self):
+        """In a Cluster EVAL brings it to one node, so not all have it; EVALSHA finds it all the
+        same."""
+        connection, script = STARTED["split"].raw(), b"return 'everywhere'"
+        digest = hashlib.sha1(script).hexdigest()
+        connection.call("SCRIPT", "FLUSH")
+        connection.call("EVAL", script, "1", "a")
+        self.assertEqual(connection.call("SCRIPT", "EXISTS", digest).raw, b"*1\r\n:0\r\n")
+        for key in ("a", "b", "c", "d", "e", "f", "g"):
+            self.assertEqual(connection.call("EVALSHA", digest, "1", key).text, b"everywhere")
+        connection.call("SCRIPT", "LOAD", script)
+        self.assertEqual(connection.call("SCRIPT", "EXISTS", digest).raw, b"*1\r\n:1\r\n")
+        connection.call("SCRIPT", "FLUSH")
+        self.assertIn(b"-NOSCRIPT", connection.call("EVALSHA", digest, "1", "a").raw)
+
+
+if __name__ == "__main__":
+    unittest.main()
