@@ -134,6 +134,7 @@ RULES = {
     b"CLIENT ID": same_kind, b"CLIENT LIST": same_kind, b"CLIENT INFO": same_kind,
     b"COMMAND COUNT": same_kind, b"OBJECT IDLETIME": same_idle,
     b"OBJECT FREQ": same_frequency,
+    b"PUBSUB HELP": same_kind,  # in words of our own
     # Collections whose order is the server's own, and what chance picks.
     b"HGETALL": same_pairs, b"HKEYS": same_members, b"HVALS": same_members,
     b"SMEMBERS": same_members, b"SUNION": same_members, b"SINTER": same_members,
