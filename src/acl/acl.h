@@ -42,6 +42,9 @@ void hs_acl_drop(struct hs_acl **acl); /* NULL is fine */
 /* A copy of the set in which this user takes the place of one with the same name, or is new. Takes
  * over the caller's hold of the user, not that of the set. */
 struct hs_acl *hs_acl_with(const struct hs_acl *acl, struct hs_acl_user *user);
+/* The same in the set itself, of which the caller has the only hold: for reading many at once. The
+ * name must be new. */
+void hs_acl_add(struct hs_acl **acl, struct hs_acl_user *user);
 /* A copy without the user of this name. */
 struct hs_acl *hs_acl_without(const struct hs_acl *acl, struct hs_bytes name);
 bool hs_acl_same(const struct hs_acl *a, const struct hs_acl *b); /* as their rules read */

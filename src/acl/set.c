@@ -98,6 +98,22 @@ struct hs_acl *hs_acl_with(const struct hs_acl *acl, struct hs_acl_user *user)
 	return changed;
 }
 
+void hs_acl_add(struct hs_acl **pointer, struct hs_acl_user *user)
+{
+	bool there;
+	size_t at = place_of(*pointer, hs_bytes_of(user->name), &there);
+	struct hs_acl *acl;
+
+	hs_check(!there);
+	hs_check((*pointer)->holds == 1);
+	acl = hs_mem_realloc(*pointer,
+			     sizeof *acl + ((*pointer)->count + 1) * sizeof *acl->users);
+	memmove(&acl->users[at + 1], &acl->users[at], (acl->count - at) * sizeof *acl->users);
+	acl->users[at] = user;
+	acl->count++;
+	*pointer = acl;
+}
+
 struct hs_acl *hs_acl_without(const struct hs_acl *acl, struct hs_bytes name)
 {
 	bool there;

@@ -55,7 +55,6 @@ static int add(const struct hs_options *options, struct hs_acl **users, size_t c
 	struct hs_acl_rules rules = {.any_command = hs_options_any_command(options)};
 	struct hs_acl_error wrong;
 	struct hs_acl_user *user;
-	struct hs_acl *more;
 	char name[64], shown[256];
 
 	if (count == 0) {
@@ -84,9 +83,7 @@ static int add(const struct hs_options *options, struct hs_acl **users, size_t c
 			 hs_bytes_escape(hs_bytes_of(wrong.word), shown, sizeof shown), wrong.why);
 		return HS_EINVAL;
 	}
-	more = hs_acl_with(*users, user);
-	hs_acl_drop(users);
-	*users = more;
+	hs_acl_add(users, user);
 	return 0;
 }
 
