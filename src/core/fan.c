@@ -274,6 +274,37 @@ static void merge_cursor(const struct hs_core *core, struct hs_request *request,
 	}
 }
 
+/* Whether a write that went to several servers failed at one and ran, or may have, at another. */
+static bool ran_in_part(const struct hs_core *core, const struct hs_request *request,
+			const struct hs_bytes *parts)
+{
+	static const struct hs_bytes unknown = HS_LIT("-UNKNOWN");
+	bool ran = false;
+
+	if (!core->world.shared_connections || request->command->flags & HS_CMD_READONLY ||
+	    request->reply.len == 0 || request->reply.data[0] != '-')
+		return false;
+	for (uint32_t i = 0; i < request->parts_count; i++)
+		ran = ran || parts[i].len == 0 || parts[i].data[0] != '-' ||
+		      (parts[i].len > unknown.len &&
+		       memcmp(parts[i].data, unknown.data, unknown.len) == 0);
+	return ran;
+}
+
+/* One server's words are not the whole truth. */
+static void say_in_part(struct hs_request *request)
+{
+	struct hs_buf words = {0};
+
+	hs_buf_swap(&words, &request->reply);
+	hs_buf_append(&request->reply, "-", 1);
+	hs_buf_printf(&request->reply,
+		      "UNKNOWN it ran, or may have, at some of the servers it concerns; another "
+		      "says: ");
+	hs_buf_append(&request->reply, words.data + 1, words.len - 1);
+	hs_buf_deinit(&words);
+}
+
 void hs_fan_merge(struct hs_core *core, struct hs_request *request)
 {
 	/* The dialect of the time of asking: HELLO may have come since. */
@@ -311,5 +342,7 @@ void hs_fan_merge(struct hs_core *core, struct hs_request *request)
 	};
 
 	hs_merge_replies(&merge, &reply);
+	if (ran_in_part(core, request, parts))
+		say_in_part(request);
 	hs_mem_release(parts);
 }

@@ -127,7 +127,7 @@ _Static_assert((int)HS_BATCH_TIMED_MAX <= (int)HS_HEAT_NOTES_MAX,
 
 #define HS_UNHEARD "ERR the engine does not listen to this channel any more; try again"
 #define HS_CLUSTERDOWN                                                                             \
-	"CLUSTERDOWN the engine's partitions are not known yet: none of its servers has answered"
+	"CLUSTERDOWN the engine's servers are not known yet: none of them has answered; not sent"
 
 /* Compiled without (-DHS_HEAT_OFF) to measure what counting costs. */
 #ifdef HS_HEAT_OFF

@@ -169,12 +169,23 @@ static void reject(struct hs_core *core, struct hs_session *session,
 	}
 }
 
+/* Until a server has said which commands there are, nobody knows that one is unknown. */
+static bool reject_unlearned(struct hs_core *core, struct hs_session *session)
+{
+	if (!core->world.shared_connections || core->learned)
+		return false;
+	reject(core, session, NULL, HS_CLUSTERDOWN);
+	return true;
+}
+
 static void reject_unknown(struct hs_core *core, struct hs_session *session, size_t argc,
 			   const struct hs_bytes *argv)
 {
 	struct hs_buf text = {0};
 	struct hs_buf args = {0};
 
+	if (reject_unlearned(core, session))
+		return;
 	hs_buf_reserve(&args, 1)[0] = '\0';
 	for (size_t i = 1; i < argc && args.len < 128; i++)
 		hs_buf_printf(&args, "'%.*s' ",
@@ -194,6 +205,8 @@ static void reject_subcommand(struct hs_core *core, struct hs_session *session,
 	char upper[32];
 	size_t len = 0;
 
+	if (reject_unlearned(core, session))
+		return;
 	for (; parent->name[len] && len + 1 < sizeof upper; len++) {
 		char c = parent->name[len];
 

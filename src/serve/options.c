@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "engine/redis/url.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -741,11 +742,33 @@ static bool lets_anybody_in(const struct hs_options *options)
 	return open;
 }
 
+static int check_engine(const char *engine, char *error, size_t error_size)
+{
+	struct hs_redis_url url;
+	char why[HS_REDIS_WHY_BYTES];
+
+	if (strcmp(engine, "embedded") == 0)
+		return 0;
+	if (strstr(engine, "://")) {
+		if (hs_redis_url_parse(&url, hs_bytes_of(engine), why, sizeof why) == 0)
+			return 0;
+		snprintf(error, error_size, "engine: %s", why);
+		return HS_EINVAL;
+	}
+	snprintf(error, error_size,
+		 "engine '%s' is neither embedded nor a URL like redis://127.0.0.1:6379 or "
+		 "cluster://127.0.0.1:7000",
+		 engine);
+	return HS_EINVAL;
+}
+
 int hs_options_check(const struct hs_options *options, char *error, size_t error_size)
 {
 	char list[1024];
 	char *rest = list, *address;
 
+	if (check_engine(options->engine, error, error_size) < 0)
+		return HS_EINVAL;
 	if (!is_host(options->cluster_announce_ip)) {
 		snprintf(error, error_size, "cluster-announce-ip '%s' is no address or host name",
 			 options->cluster_announce_ip);

@@ -489,15 +489,7 @@ static int open_engine(struct hs_server *server)
 		.workers = server->workers_count,
 	};
 
-	if (hs_redis_is_url(engine))
-		return open_redis(server, &host);
-	if (strcmp(engine, "embedded") == 0)
-		return open_embedded(server, &host);
-	hs_log(server->log, HS_LOG_ERROR,
-	       "engine '%s' is neither embedded nor a URL like redis://127.0.0.1:6379 or "
-	       "cluster://127.0.0.1:7000",
-	       engine);
-	return -1;
+	return hs_redis_is_url(engine) ? open_redis(server, &host) : open_embedded(server, &host);
 }
 
 static void fill_host(struct hs_server *server, int flags_count, char **flags)

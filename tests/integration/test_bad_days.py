@@ -203,6 +203,21 @@ class ClusterDays(BadDay):
             self.assertEqual((counting.unknown[name], counting.refused[name]), (0, 0), name)
         self.check_counters(counting, cluster_reader(server))
 
+    def test_a_command_that_ran_in_part(self):
+        """One server's "not sent" is not the whole truth about a command for several."""
+        cluster, server = self.start("--engine-timeout", "500", replicas=0,
+                                     args=("--cluster-require-full-coverage", "no"))
+        good = names_on(cluster, cluster.nodes[0], 1)[0]
+        bad = names_on(cluster, cluster.nodes[1], 1)[0]
+        connection = server.raw()
+        self.assertEqual(connection.call("MSET", good, "old", bad, "old").raw, b"+OK\r\n")
+        cluster.nodes[1].kill9()
+        for request in (("MSET", good, "new", bad, "new"), ("DEL", good, bad), ("FLUSHALL",)):
+            reply = connection.call(*request)
+            self.assertTrue(reply.raw.startswith(b"-UNKNOWN it ran"), (request, reply.raw))
+        reply = connection.call("MGET", good, bad)  # a read has no part that matters
+        self.assertTrue(reply.raw.startswith(b"-CLUSTERDOWN"), reply.raw)
+
     def test_all_nodes_gone_and_back(self):
         with Cluster(replicas=0) as cluster:
             url = cluster.url()
@@ -210,6 +225,8 @@ class ClusterDays(BadDay):
                 node.kill9()
             server = self.heatsink("--engine", url)
             reply = server.raw().call("SET", "a", "1")
+            self.assertTrue(reply.raw.startswith(b"-CLUSTERDOWN"), reply.raw)
+            reply = server.raw().call("HSET", "h", "a", "1")  # nobody knows yet that there is one
             self.assertTrue(reply.raw.startswith(b"-CLUSTERDOWN"), reply.raw)
             self.assertIn("waiting", server.process.text())
             for node in cluster.nodes:

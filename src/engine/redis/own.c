@@ -267,8 +267,8 @@ void hs_own_down(struct hs_flow *flow, struct hs_pipe *pipe, const char *why)
 			hs_flow_count(&flow->stats->unknown, 1);
 			hs_flow_fail(flow, op,
 				     "UNKNOWN the connection to %s was lost before it answered "
-				     "(%s): the command may or may not have run; it was not sent "
-				     "again",
+				     "(%s): the command may or may not have run; heatsink "
+				     "does not repeat it",
 				     node->text, why);
 		}
 	}

@@ -11,7 +11,7 @@ enum { SWAP_BYTES_MIN = 4096 };
 
 #define UNKNOWN                                                                                    \
 	"UNKNOWN the connection to %s was lost before it answered (%s): the command may or may "   \
-	"not have run; it was not sent again"
+	"not have run; heatsink does not repeat it"
 
 /* ---- what an error means ---- */
 
