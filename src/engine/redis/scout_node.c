@@ -14,8 +14,8 @@ static const char *const requests[HS_ASKS] = {
 	[HS_ASK_COMMAND] = "*1\r\n$7\r\nCOMMAND\r\n",
 	[HS_ASK_COUNT] = "*2\r\n$7\r\nCOMMAND\r\n$5\r\nCOUNT\r\n",
 	[HS_ASK_INFO] = "*1\r\n$4\r\nINFO\r\n",
-	[HS_ASK_STATS] = "*5\r\n$7\r\nCLUSTER\r\n$10\r\nSLOT-STATS\r\n$10\r\nSLOTSRANGE\r\n"
-			 "$1\r\n0\r\n$5\r\n16383\r\n",
+	[HS_ASK_STATS] = ("*5\r\n$7\r\nCLUSTER\r\n$10\r\nSLOT-STATS\r\n"
+			  "$10\r\nSLOTSRANGE\r\n$1\r\n0\r\n$5\r\n16383\r\n"),
 };
 
 struct hs_scout_node *hs_scout_node(struct hs_scout *scout, const struct hs_redis_address *address)
