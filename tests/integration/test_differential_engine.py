@@ -28,7 +28,7 @@ import servers
 import transactions
 from cluster import Cluster
 
-SEQUENCES = int(os.environ.get("SEQUENCES", "40"))
+SEQUENCES = int(os.environ.get("SEQUENCES", "30"))
 LENGTH = 60
 
 STARTED = {}  # the servers, started once for the whole module

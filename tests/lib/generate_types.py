@@ -160,7 +160,7 @@ COMMANDS = {
         (0.2, b"PFDEBUG ENCODING", "hll_key"), (0.2, b"MEMORY STATS", ""),
         (0.2, b"MEMORY MALLOC-STATS", ""), (0.2, b"MEMORY PURGE", ""), (0.2, b"MODULE LIST", ""),
         (0.2, b"XINFO HELP", ""), (0.2, b"XGROUP HELP", ""), (0.2, b"SCRIPT HELP", ""),
-        (0.2, b"MEMORY HELP", ""), (0.2, b"FUNCTION HELP", ""), (0.2, b"PUBSUB HELP", ""),
+        (0.2, b"MEMORY HELP", ""), (0.2, b"FUNCTION HELP", ""),
         (0.5, b"COMMAND GETKEYS", "any_command"), (0.5, b"COMMAND GETKEYSANDFLAGS", "any_command"),
         (0.5, b"COMMAND INFO", "command_names"), (0.2, b"CLIENT UNBLOCK 999999", ""),
         (0.2, b"PUBSUB NUMSUB", "members"), (0.2, b"PUBSUB CHANNELS", ""),
