@@ -375,8 +375,8 @@ static void test_asking_again(void **state)
 	static const char *const later[] = {
 		"brandnew 1 - 0 0 0 - - -",
 		"hget -3 readonly 1 1 1 @read - RO,access:1:0/1/0", /* changed */
-		"lmove 5 write,denyoom 1 2 1 @write,@list,@slow - "
-		"RW,access,delete:1:0/1/0;RW,insert:2:0/1/0",
+		("lmove 5 write,denyoom 1 2 1 @write,@list,@slow - "
+		 "RW,access,delete:1:0/1/0;RW,insert:2:0/1/0"),
 	};
 	struct hs_learned *first = learn(2, 7), *second, *third;
 	const struct hs_command *old = find(first, "hget"), *now;
