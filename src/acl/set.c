@@ -106,8 +106,7 @@ void hs_acl_add(struct hs_acl **pointer, struct hs_acl_user *user)
 
 	hs_check(!there);
 	hs_check((*pointer)->holds == 1);
-	acl = hs_mem_realloc(*pointer,
-			     sizeof *acl + ((*pointer)->count + 1) * sizeof *acl->users);
+	acl = hs_mem_realloc(*pointer, sizeof *acl + ((*pointer)->count + 1) * sizeof *acl->users);
 	memmove(&acl->users[at + 1], &acl->users[at], (acl->count - at) * sizeof *acl->users);
 	acl->users[at] = user;
 	acl->count++;

@@ -138,9 +138,9 @@ static uint32_t list_partitions(const struct hs_core *core, uint16_t ids[HS_PART
 {
 	uint32_t count = 0;
 
-	for (uint16_t i = hs_core_partition_from(core, 0); i < HS_PARTITIONS_MAX;
+	for (uint32_t i = hs_core_partition_from(core, 0); i < HS_PARTITIONS_MAX;
 	     i = hs_core_partition_from(core, (uint16_t)(i + 1)))
-		ids[count++] = i;
+		ids[count++] = (uint16_t)i;
 	return count;
 }
 

@@ -371,7 +371,7 @@ bool hs_publish_waits(const struct hs_core *core, const struct hs_session *sessi
 
 	if (!publishes(command))
 		return false;
-	for (uint16_t i = 0; i < HS_LANES; i++) {
+	for (uint32_t i = 0; i < HS_LANES; i++) {
 		if (session->lane[i] > 0 && (apart || i != to % HS_LANES))
 			return true;
 	}

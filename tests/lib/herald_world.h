@@ -269,7 +269,7 @@ static inline void push(struct world *world, const char *name, const char *words
 		words += len;
 		words += *words == ' ';
 	}
-	if (strstr(body.data, "subscribe")) {
+	if (body.len > 0 && strstr(body.data, "subscribe")) {
 		hs_buf_printf(&body, ":1\r\n");
 		count++;
 	}

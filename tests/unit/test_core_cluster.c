@@ -68,7 +68,8 @@ static char *answer(const struct setting *setting, const char *request, char *te
 	struct hs_core *core;
 	struct hs_buf *out;
 
-	strcpy(options.announce_host, setting->announce_host ? setting->announce_host : "");
+	snprintf(options.announce_host, sizeof options.announce_host, "%s",
+		 setting->announce_host ? setting->announce_host : "");
 	core = hs_core_create(&world, &options);
 	session = hs_core_connect(core, now, &client);
 	hs_core_receive(core, session, now, request, strlen(request));

@@ -337,7 +337,7 @@ static void test_odd_specs(void **state)
 		struct hs_learned *learned =
 			learn_lines(lines, sizeof lines / sizeof *lines, 2, version, NULL);
 
-		for (char name = 'a'; name <= 'n'; name++) {
+		for (int name = 'a'; name <= 'n'; name++) {
 			static const char *const rests[] = {"", " 2 x y", " x x 1 2", " x"};
 
 			for (size_t i = 0; i < sizeof rests / sizeof *rests; i++) {

@@ -51,7 +51,7 @@ static const char *read_all(struct hs_newsbox *box)
 
 static void test_in_order(void **state)
 {
-	struct hs_newsbox box = {0};
+	struct hs_newsbox box = {.bytes = 0};
 
 	(void)state;
 	assert_string_equal(read_all(&box), "");
@@ -67,7 +67,7 @@ static void test_in_order(void **state)
 
 static void test_full_of_messages(void **state)
 {
-	struct hs_newsbox box = {0};
+	struct hs_newsbox box = {.bytes = 0};
 
 	(void)state;
 	for (size_t bytes = 0; bytes < HS_NEWSBOX_BYTES_MAX; bytes += LARGE)
@@ -84,7 +84,7 @@ static void test_full_of_messages(void **state)
 
 static void test_full_and_keys_change(void **state)
 {
-	struct hs_newsbox box = {0};
+	struct hs_newsbox box = {.bytes = 0};
 
 	(void)state;
 	for (enum hs_news_kind kind = HS_NEWS_CHANGED; kind <= HS_NEWS_CHANGED_ALL; kind++) {
@@ -100,7 +100,7 @@ static void test_full_and_keys_change(void **state)
 /* Dropped while the worker was reading: told with the next wake-up, for which nothing else came. */
 static void test_dropped_while_reading(void **state)
 {
-	struct hs_newsbox box = {0};
+	struct hs_newsbox box = {.bytes = 0};
 	struct hs_note *note;
 
 	(void)state;

@@ -107,13 +107,11 @@ static void serve(struct world *world, struct server *server, int op)
 	server->asking = false;
 	if (below(world, 40) == 0) {
 		hs_buf_printf(&server->out, "-LOADING wait\r\n");
-	} else if (world->moving[slot] == port && asking) {
-		run(world, op, &server->out);
-	} else if (world->owner[slot] != port) {
+	} else if (world->owner[slot] != port && !(asking && world->moving[slot] == port)) {
 		hs_buf_printf(&server->out, "-MOVED %d h:%u\r\n", slot + 1, world->owner[slot]);
-	} else if (world->moving[slot] && world->there[slot]) {
+	} else if (world->owner[slot] == port && world->moving[slot] && world->there[slot]) {
 		hs_buf_printf(&server->out, "-ASK %d h:%u\r\n", slot + 1, world->moving[slot]);
-	} else if (world->moving[slot] && below(world, 8) == 0) {
+	} else if (world->owner[slot] == port && world->moving[slot] && below(world, 8) == 0) {
 		hs_buf_printf(&server->out, "-TRYAGAIN wait\r\n");
 	} else {
 		run(world, op, &server->out);
@@ -188,11 +186,11 @@ static void tell_routes(struct world *world)
 	struct hs_routes *routes = hs_routes_create(NODES);
 	const struct hs_routes *given = routes;
 
-	for (uint16_t i = 0; i < NODES; i++) {
+	for (uint32_t i = 0; i < NODES; i++) {
 		snprintf(routes->nodes[i].host, sizeof routes->nodes[i].host, "h");
 		routes->nodes[i].port = (uint16_t)(i + 1);
-		routes->nodes[i].partition = i;
-		routes->node_of_partition[i] = i;
+		routes->nodes[i].partition = (uint16_t)i;
+		routes->node_of_partition[i] = (uint16_t)i;
 	}
 	for (int slot = 0; slot < SLOTS_USED; slot++)
 		routes->node_of_slot[slot_number(slot)] = (uint16_t)(world->owner[slot] - 1);

@@ -110,6 +110,7 @@ static void test_watch_and_exec_have_a_deadline(void **state)
 	up(town, 1);
 	sent(town, 1, "WATCH a");
 	reply(town, 1, "+OK\r\n");
+	got(watching, "+OK\r\n");
 	pass(town, 2000); /* a watch may last */
 	exec = submit(town, make_exec(town, 7, NULL, 0));
 	sent(town, 1, "MULTI|EXEC");

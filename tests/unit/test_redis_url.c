@@ -191,12 +191,13 @@ static void test_limits(void **state)
 				 HS_ELIMIT);
 		assert_non_null(strstr(why, cases[i].what));
 	}
-	strcpy(text, "cluster://h");
+	size_t len = (size_t)snprintf(text, sizeof text, "cluster://h");
+
 	for (int i = 1; i < HS_REDIS_SEEDS_MAX; i++)
-		strcat(text, ",h");
+		len += (size_t)snprintf(text + len, sizeof text - len, ",h");
 	url = parse(text);
 	assert_int_equal(url.seeds_count, HS_REDIS_SEEDS_MAX);
-	strcat(text, ",h");
+	snprintf(text + len, sizeof text - len, ",h");
 	assert_int_equal(hs_redis_url_parse(&url, hs_bytes_of(text), why, sizeof why), HS_ELIMIT);
 	assert_non_null(strstr(why, "more than 16 nodes"));
 }

@@ -65,7 +65,7 @@ static void test_like_a_plain_array(void **state)
 		struct hs_tracked **place = hs_tracking_table_find(table, bytes);
 
 		if (hs_prng_below(&prng, 3) > 0) {
-			hs_tracking_table_add(table, bytes, (uint64_t)(100 + id));
+			hs_tracking_table_add(table, bytes, 100 + (uint64_t)id);
 			model[key][id] = true;
 		} else if (*place) {
 			uint64_t keep = hs_prng_below(&prng, 2) ? (uint64_t)(100 + id) : 0;

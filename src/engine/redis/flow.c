@@ -359,7 +359,7 @@ static struct hs_node *node_without_slot(struct hs_flow *flow, const struct hs_o
 
 	if (op->command->place != HS_PLACE_ANY || (node && node->down_since_us == 0))
 		return node;
-	for (uint16_t i = 0; i <= HS_PARTITIONS_MAX; i++) {
+	for (uint32_t i = 0; i <= HS_PARTITIONS_MAX; i++) {
 		uint16_t other = flow->node_of_partition[i];
 
 		if (other != HS_NODE_NONE && flow->nodes[other]->down_since_us == 0)
@@ -395,12 +395,12 @@ void hs_flow_place_again(struct hs_flow *flow, struct hs_op *op)
 	uint16_t slot = hs_flow_slot(flow, op);
 	const struct hs_slot_state *state = slot == HS_SLOT_NONE ? NULL : &flow->slots[slot];
 
-	if (op->engine_state & HS_STATE_OURS) /* for that one node alone */
-		hs_flow_finish(flow, op);
-	else if (state &&
-		 (state->hold > 0 || (state->underway > 0 && state->sent_to != state->node)))
+	bool ours = op->engine_state & HS_STATE_OURS; /* for that one node alone */
+
+	if (!ours && state &&
+	    (state->hold > 0 || (state->underway > 0 && state->sent_to != state->node)))
 		hs_flow_park_back(flow, op, 0);
-	else if (!hs_flow_place(flow, op))
+	else if (ours || !hs_flow_place(flow, op))
 		hs_flow_finish(flow, op);
 }
 

@@ -381,7 +381,8 @@ void hs_topology_fill(const struct hs_topology *topology, struct hs_slot_map *ma
 		if (is != was)
 			hs_slot_map_set(map, (uint16_t)slot, is);
 	}
-	for (uint16_t i = 0; i < HS_PARTITIONS_MAX; i++)
-		hs_slot_map_set_present(map, i, hs_topology_shard(topology, i) != NULL);
+	for (uint32_t i = 0; i < HS_PARTITIONS_MAX; i++)
+		hs_slot_map_set_present(map, (uint16_t)i,
+					hs_topology_shard(topology, (uint16_t)i) != NULL);
 	hs_slot_map_set_count(map, topology->count);
 }
