@@ -21,7 +21,7 @@ HEADERS := libxxhash
 
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wvla
 ERRORS := $(if $(filter true 1,$(CI) $(WERROR)),-Werror)
-SAN_address := -fsanitize=address
+SAN_address := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 SAN_undefined := -fsanitize=undefined -fno-sanitize-recover=all
 SAN_thread := -fsanitize=thread
 SAN_fuzz := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
@@ -127,7 +127,7 @@ clean: ## remove build/; data stays
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name what; do \
 		printf '  make %-9s %s\n' "$$name" "$$what"; done
-	@echo 'SAN=address|undefined|thread and CC=clang build apart, each in a folder below build/.'
+	@echo 'SAN=address (with undefined), undefined, thread and CC=clang build apart, each in a folder below build/.'
 	@echo 'WERROR=1 makes warnings errors, V=1 shows the commands.'
 
 # --- how things are made -------------------------------------------------------------------------
