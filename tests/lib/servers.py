@@ -26,7 +26,7 @@ import redis
 from resp import Connection
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-GUARD_S = 60
+GUARD_S = 120
 
 # A server that printed one of these is broken, whatever it answered.
 ALARMS = re.compile(r"impossible state|Sanitizer|runtime error:|Assertion .* failed")
