@@ -67,6 +67,17 @@ struct hs_core_options {
 	/* What CLUSTER says where clients reach us; "" and 0: where they are connected. */
 	char announce_host[HS_HOST_NAME_MAX + 1];
 	uint16_t announce_port, announce_tls_port;
+	bool fold;		   /* requests that wait for one hot key become few (absorb/fold.h) */
+	uint32_t fold_waiters_max; /* of one key; one more is told BUSY */
+};
+
+/* From when on a key is folded: what it has of this worker's requests, over the short window of
+ * heat, for certain. It is folded until it has had less than `share_least` for `cool_us`. */
+struct hs_core_hot {
+	double share; /* of all keys' requests */
+	double share_least;
+	double requests; /* and at least so many: fewer prove nothing */
+	uint64_t cool_us;
 };
 
 /* What never changes for a core. */
@@ -91,6 +102,7 @@ struct hs_core_world {
 	struct hs_heat *heat;	      /* NULL: nothing is counted */
 	struct hs_heat *const *heats; /* all workers', for OBJECT FREQ */
 	size_t heats_count;
+	struct hs_core_hot hot; /* without heat nothing is folded */
 };
 
 struct hs_core_command_stats {
@@ -122,6 +134,12 @@ struct hs_core_stats {
 	struct hs_counter tracking_prefixes; /* different ones, of BCAST */
 	struct hs_counter tracking_messages; /* sent */
 	struct hs_counter tracking_evicted;  /* keys forgotten for want of room */
+	struct hs_counter fold_keys;	     /* folded now */
+	struct hs_counter fold_waiting;	     /* requests that wait for them now */
+	struct hs_counter fold_requests;     /* answered together with others */
+	struct hs_counter fold_commands;     /* sent to the engine for those */
+	struct hs_counter fold_again;	     /* of them run by themselves after all */
+	struct hs_counter fold_busy;	     /* refused: too many were waiting */
 	struct hs_core_command_stats command[HS_CMD_IDS_ALL]; /* by identifier */
 };
 

@@ -1,0 +1,128 @@
+/* Folding: many requests for one hot key that wait at the same time become one or two requests to the
+ * engine, and each caller is answered exactly as if it had been alone (law 2).
+ *
+ *     ask ─ waiting ─ plan ─┬─ step: GET k          for all who read it
+ *                           ├─ step: INCRBY k 7     for seven INCRs; each gets its own number
+ *                           └─ step: SET k last     for SETs, and what was asked between them
+ *                                      └─ reply ─ answer, one by one ─ the next plan
+ *
+ * The caller (core/fold.c) keeps at most one flight under way for a key: while its steps are out, asks
+ * wait here; none ever joins a step that was sent. A step is linearized where the engine runs it, and
+ * everybody in it asked before it was sent and is answered after, so each answer is one that a single
+ * Redis could have given. Asks of one client keep their order: within a step because a step is
+ * evaluated in the order asked, between steps because a client is in at most one step of a flight;
+ * what else it asked waits for the next.
+ *
+ * What a step may hold, always in the order asked:
+ *   read  equal arguments and dialect: one reply for all. Nothing is derived.
+ *   add   INCR, DECR, INCRBY, DECRBY of one sign, so that the sum overflows exactly when one of them
+ *         would: the engine adds the sum, and counting back gives the number before them. GET, STRLEN
+ *         and EXISTS behind the first of them are answered from it.
+ *   set   SET of a value, plain or with EX or PX. Everything behind it that follows from the value is
+ *         worked out here; the last value goes to the engine with the last SET's expiry.
+ *
+ * When the engine refuses a step, nothing was done (an outcome that is unknown is an error that says
+ * so): who would have got that error alone gets it, the others are run again, each by itself.
+ *
+ * Knows commands and replies; no session, no engine, no threshold. One thread. Asks and what they
+ * point to are the caller's; steps are ours. Who counts waiters and limits them is the caller. */
+#ifndef HS_ABSORB_FOLD_H
+#define HS_ABSORB_FOLD_H
+
+#include "base/buf.h"
+#include "base/bytes.h"
+#include "base/list.h"
+#include "base/num.h"
+#include "command/command.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum hs_fold_kind {
+	HS_FOLD_NOT, /* not to be folded: it goes its own way */
+	HS_FOLD_GET,
+	HS_FOLD_STRLEN,
+	HS_FOLD_EXISTS, /* of one key */
+	HS_FOLD_TTL,
+	HS_FOLD_READ, /* another read of one key whose answer follows from its data alone */
+	HS_FOLD_ADD,
+	HS_FOLD_SET,
+};
+
+struct hs_fold_step;
+
+/* Where a client's asks are in the flight being planned; zero at first. One for each client and queue
+ * it may be in at a time. */
+struct hs_fold_client {
+	uint64_t flight;
+	const struct hs_fold_step *step;
+};
+
+/* One request that waits: part of the caller's own struct. */
+struct hs_fold_ask {
+	struct hs_link link; /* in the queue or in a step; alone when in neither */
+	enum hs_fold_kind kind;
+	uint8_t resp; /* how it is answered */
+	const struct hs_command *command;
+	const struct hs_bytes *argv; /* until it is answered */
+	size_t argc;
+	struct hs_bytes raw; /* the same as it came; empty: not kept */
+	struct hs_fold_client *client;
+	/* Filled by hs_fold_classify. */
+	uint64_t signature; /* a read's: of all its arguments */
+	int64_t number;	    /* what is added; the time of a SET in ms, 0: for ever */
+};
+
+/* The kind of a request, as far as command and arguments say; from `command`, `argv`, `argc` and
+ * `resp`. Arguments that the engine would find wrong make it HS_FOLD_NOT: the engine says so. */
+enum hs_fold_kind hs_fold_classify(struct hs_fold_ask *ask);
+
+/* The asks of one key that wait, oldest first. */
+struct hs_fold {
+	struct hs_link waiting;
+	uint64_t flights; /* planned so far */
+};
+
+/* One request to the engine. */
+struct hs_fold_step {
+	struct hs_link link; /* in a plan */
+	struct hs_link asks; /* whom it answers, in the order asked */
+	uint32_t count;	     /* of them */
+	enum hs_fold_kind kind; /* READ, ADD or SET */
+	/* What is sent. The arguments are the first ask's, or composed; they stay until the step is
+	 * answered. */
+	const struct hs_command *command;
+	const struct hs_bytes *argv;
+	size_t argc;
+	struct hs_bytes raw; /* may be empty */
+	uint8_t resp;
+	/* Ours. */
+	int64_t sum;
+	struct hs_bytes composed[5];
+	char text[2][HS_NUM_TEXT_MAX];
+};
+
+void hs_fold_init(struct hs_fold *fold);
+void hs_fold_add(struct hs_fold *fold, struct hs_fold_ask *ask); /* behind those who wait */
+void hs_fold_remove(struct hs_fold_ask *ask); /* one that waits: its caller has gone */
+
+/* The next flight: moves asks from the queue into steps, which are appended to the list `plan`. Takes
+ * what waits up to the first ask whose client has one in another step already. A step of one ask is
+ * that ask as it came: the caller may send it itself and free the step. Empty when nothing waits. */
+void hs_fold_plan(struct hs_fold *fold, struct hs_link *plan);
+
+struct hs_fold_calls {
+	/* The reply of one of them, valid until the call returns. */
+	void (*answer)(void *context, struct hs_fold_ask *ask, struct hs_bytes reply);
+	/* It was not run: send it by itself. */
+	void (*again)(void *context, struct hs_fold_ask *ask);
+};
+
+/* The engine's reply to a step: calls back once for every ask, in the order asked, each taken out of
+ * the step first. `scratch` is emptied and filled along the way. */
+void hs_fold_answer(struct hs_fold_step *step, struct hs_bytes reply, struct hs_buf *scratch,
+		    const struct hs_fold_calls *calls, void *context);
+void hs_fold_free(struct hs_fold_step **step); /* none of its asks is left in it */
+
+#endif
