@@ -52,10 +52,9 @@ enum hs_fold_kind {
 
 struct hs_fold_step;
 
-/* Where a client's asks are in the flight being planned; zero at first. One for each client and queue
- * it may be in at a time. */
+/* Which step has a client's asks, while a flight is planned; zero at first and after every call. One
+ * for each client and queue it may be in at a time. */
 struct hs_fold_client {
-	uint64_t flight;
 	const struct hs_fold_step *step;
 };
 
@@ -86,9 +85,9 @@ struct hs_fold {
 
 /* One request to the engine. */
 struct hs_fold_step {
-	struct hs_link link; /* in a plan */
-	struct hs_link asks; /* whom it answers, in the order asked */
-	uint32_t count;	     /* of them */
+	struct hs_link link;	/* in a plan */
+	struct hs_link asks;	/* whom it answers, in the order asked */
+	uint32_t count;		/* of them */
 	enum hs_fold_kind kind; /* READ, ADD or SET */
 	/* What is sent. The arguments are the first ask's, or composed; they stay until the step is
 	 * answered. */
@@ -100,12 +99,14 @@ struct hs_fold_step {
 	/* Ours. */
 	int64_t sum;
 	struct hs_bytes composed[5];
-	char text[2][HS_NUM_TEXT_MAX];
+	char text[HS_NUM_TEXT_MAX];
 };
 
 void hs_fold_init(struct hs_fold *fold);
 void hs_fold_add(struct hs_fold *fold, struct hs_fold_ask *ask); /* behind those who wait */
-void hs_fold_remove(struct hs_fold_ask *ask); /* one that waits: its caller has gone */
+/* One that waits, when its caller has gone. One in a step stays until it is answered: others' answers
+ * may follow from it. */
+void hs_fold_remove(struct hs_fold_ask *ask);
 
 /* The next flight: moves asks from the queue into steps, which are appended to the list `plan`. Takes
  * what waits up to the first ask whose client has one in another step already. A step of one ask is
@@ -119,8 +120,11 @@ struct hs_fold_calls {
 	void (*again)(void *context, struct hs_fold_ask *ask);
 };
 
-/* The engine's reply to a step: calls back once for every ask, in the order asked, each taken out of
- * the step first. `scratch` is emptied and filled along the way. */
+/* The engine's reply to a step: calls back once for every ask, each taken out of the step first: those
+ * that are answered in the order asked, then those to be run again in the order asked. What a client
+ * asked behind something that is run again is run again too, so its order is kept. A reply that
+ * belongs to no outcome becomes an error that begins with UNKNOWN. `scratch` is emptied and filled
+ * along the way. */
 void hs_fold_answer(struct hs_fold_step *step, struct hs_bytes reply, struct hs_buf *scratch,
 		    const struct hs_fold_calls *calls, void *context);
 void hs_fold_free(struct hs_fold_step **step); /* none of its asks is left in it */

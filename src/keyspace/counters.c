@@ -1,5 +1,6 @@
 /* Numbers: INCR, DECR, INCRBY, DECRBY, INCRBYFLOAT. */
 #include "base/num.h"
+#include "command/texts.h"
 #include "keyspace/internal.h"
 
 #include <errno.h>
@@ -18,9 +19,9 @@ static int add(struct hs_run *run, int64_t by)
 	if (err)
 		return err;
 	if (entry.live && !hs_num_parse_int(entry.record.payload, &value))
-		return hs_run_fail(run, "ERR value is not an integer or out of range");
+		return hs_run_fail(run, HS_TEXT_NOT_INTEGER);
 	if (__builtin_add_overflow(value, by, &value))
-		return hs_run_fail(run, "ERR increment or decrement would overflow");
+		return hs_run_fail(run, HS_TEXT_ADD_OVERFLOW);
 	attributes.expire_ms = hs_entry_expiry(&entry);
 	err = hs_entry_put(run, &entry, attributes,
 			   (struct hs_bytes){text, hs_num_format_int(value, text)});

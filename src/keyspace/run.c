@@ -2,6 +2,7 @@
  * replies and arguments. */
 #include "base/num.h"
 #include "base/slot.h"
+#include "command/texts.h"
 #include "keyspace/internal.h"
 
 static hs_run_function *const functions[HS_CMD_IDS] = {
@@ -132,7 +133,7 @@ int hs_run_integer(struct hs_run *run, size_t index, const char *error, int64_t 
 {
 	if (hs_num_parse_int(run->argv[index], value))
 		return 0;
-	return hs_run_fail(run, error ? error : "ERR value is not an integer or out of range");
+	return hs_run_fail(run, error ? error : HS_TEXT_NOT_INTEGER);
 }
 
 uint16_t hs_run_slot(const struct hs_run *run, struct hs_bytes key)

@@ -1,0 +1,257 @@
+/* The queue of a key, and the plan of a flight. The walk goes over those who wait, oldest first, and
+ * asks of each which step it could be in. There are two candidates at most: the last step, when that
+ * is a write from which the answer follows; and a read of the same, when no write came in between.
+ *
+ *     GET k  TTL k  GET k  INCR k  GET k  INCR k  TTL k  INCR k
+ *     └ 1 ── 2 ──── 1      └ 3 ─── 3 ──── 3       4      5
+ *
+ * Between two writes of a plan is an epoch: reads in it may change places. A small table finds the step
+ * of an equal read; it is bounded, and reads beyond it are steps of their own. */
+#include "absorb/fold.h"
+
+#include "absorb/fold_value.h"
+#include "base/check.h"
+#include "base/mem.h"
+
+enum {
+	CELLS = 64,	 /* a power of two */
+	CELLS_USED = 48, /* the rest stays empty, so that searches end soon */
+};
+
+struct planner {
+	struct hs_link *plan;
+	struct hs_fold_step *last; /* NULL before the first */
+	uint32_t epoch;		   /* a cell of another one is empty; 0 is none */
+	uint32_t used;
+	struct {
+		uint32_t epoch;
+		struct hs_fold_step *step;
+	} cells[CELLS];
+};
+
+static struct hs_fold_ask *ask_of(struct hs_link *link)
+{
+	return hs_list_entry(link, struct hs_fold_ask, link);
+}
+
+void hs_fold_init(struct hs_fold *fold)
+{
+	*fold = (struct hs_fold){0};
+	hs_list_init(&fold->waiting);
+}
+
+void hs_fold_add(struct hs_fold *fold, struct hs_fold_ask *ask)
+{
+	hs_check(ask->kind != HS_FOLD_NOT);
+	hs_check(ask->client);
+	hs_list_append(&fold->waiting, &ask->link);
+}
+
+void hs_fold_remove(struct hs_fold_ask *ask)
+{
+	hs_list_remove(&ask->link);
+}
+
+/* The name may be written in any case; all else decides. The hash only saves looking. */
+static bool is_same_read(const struct hs_fold_ask *a, const struct hs_fold_ask *b)
+{
+	if (a->signature != b->signature || a->command != b->command || a->resp != b->resp ||
+	    a->argc != b->argc)
+		return false;
+	for (size_t i = 1; i < a->argc; i++)
+		if (!hs_bytes_equal(a->argv[i], b->argv[i]))
+			return false;
+	return true;
+}
+
+/* The cell of an equal read in this epoch, or the empty one it would be in. */
+static size_t find_cell(const struct planner *planner, const struct hs_fold_ask *ask)
+{
+	size_t at = (size_t)ask->signature % CELLS;
+
+	while (planner->cells[at].epoch == planner->epoch &&
+	       !is_same_read(ask_of(planner->cells[at].step->asks.next), ask))
+		at = (at + 1) % CELLS;
+	return at;
+}
+
+static bool adds_up(const struct hs_fold_step *step, int64_t number)
+{
+	int64_t sum;
+
+	if ((step->sum < 0 && number > 0) || (step->sum > 0 && number < 0))
+		return false;
+	return !__builtin_add_overflow(step->sum, number, &sum);
+}
+
+/* Whether the answer follows from what the plan's last step knows. */
+static bool follows(const struct hs_fold_step *last, const struct hs_fold_ask *ask)
+{
+	if (!last || last->kind == HS_FOLD_READ)
+		return false;
+	switch (ask->kind) {
+	case HS_FOLD_GET:
+	case HS_FOLD_STRLEN:
+	case HS_FOLD_EXISTS:
+		return true;
+	case HS_FOLD_TTL:
+	case HS_FOLD_SET:
+		return last->kind == HS_FOLD_SET;
+	case HS_FOLD_ADD:
+		return last->kind == HS_FOLD_SET || adds_up(last, ask->number);
+	case HS_FOLD_READ:
+	case HS_FOLD_NOT:
+		break;
+	}
+	return false;
+}
+
+static bool is_write(const struct hs_fold_ask *ask)
+{
+	return ask->kind == HS_FOLD_ADD || ask->kind == HS_FOLD_SET;
+}
+
+/* The step it may join; NULL: it needs a new one. */
+static struct hs_fold_step *find_step(const struct planner *planner, const struct hs_fold_ask *ask)
+{
+	size_t cell;
+
+	if (follows(planner->last, ask))
+		return planner->last;
+	if (is_write(ask))
+		return NULL;
+	cell = find_cell(planner, ask);
+	return planner->cells[cell].epoch == planner->epoch ? planner->cells[cell].step : NULL;
+}
+
+static struct hs_fold_step *new_step(struct planner *planner, const struct hs_fold_ask *ask)
+{
+	struct hs_fold_step *step = hs_mem_zalloc(sizeof *step);
+	size_t cell;
+
+	step->kind = is_write(ask) ? ask->kind : HS_FOLD_READ;
+	hs_list_init(&step->asks);
+	hs_list_append(planner->plan, &step->link);
+	planner->last = step;
+	if (is_write(ask)) {
+		planner->epoch++;
+		planner->used = 0;
+	} else if (planner->used < CELLS_USED) {
+		cell = find_cell(planner, ask);
+		planner->cells[cell].epoch = planner->epoch;
+		planner->cells[cell].step = step;
+		planner->used++;
+	}
+	return step;
+}
+
+static void join(struct hs_fold_step *step, struct hs_fold_ask *ask)
+{
+	hs_list_remove(&ask->link);
+	hs_list_append(&step->asks, &ask->link);
+	step->count++;
+	if (step->kind == HS_FOLD_ADD && ask->kind == HS_FOLD_ADD)
+		step->sum += ask->number;
+	ask->client->step = step;
+}
+
+static void send_ask(struct hs_fold_step *step, const struct hs_fold_ask *ask)
+{
+	step->command = ask->command;
+	step->argv = ask->argv;
+	step->argc = ask->argc;
+	step->raw = ask->raw;
+	step->resp = ask->resp;
+}
+
+/* Of what composed[] and text[] hold. */
+static void send_composed(struct hs_fold_step *step, enum hs_command_id id, struct hs_bytes name,
+			  const struct hs_fold_ask *ask)
+{
+	send_ask(step, ask);
+	step->command = hs_command_by_id(id);
+	step->raw = (struct hs_bytes){0};
+	step->composed[0] = name;
+	step->composed[1] = ask->argv[1];
+	step->argv = step->composed;
+}
+
+static struct hs_bytes write_number(char text[HS_NUM_TEXT_MAX], int64_t number)
+{
+	return (struct hs_bytes){text, hs_num_format_int(number, text)};
+}
+
+static void finish_add(struct hs_fold_step *step, const struct hs_fold_ask *first)
+{
+	send_composed(step, HS_CMD_ID_INCRBY, HS_LIT("INCRBY"), first);
+	step->composed[2] = write_number(step->text, step->sum);
+	step->argc = 3;
+}
+
+/* The last SET as it came, unless something was added to its value; its expiry stays in any case. */
+static void finish_set(struct hs_fold_step *step)
+{
+	const struct hs_fold_ask *set = NULL;
+	struct hs_fold_value value = {0};
+
+	for (struct hs_link *link = step->asks.next; link != &step->asks; link = link->next) {
+		const struct hs_fold_ask *ask = ask_of(link);
+
+		if (ask->kind == HS_FOLD_SET) {
+			set = ask;
+			hs_fold_value_set(&value, ask);
+		} else if (ask->kind == HS_FOLD_ADD) {
+			(void)hs_fold_value_add(&value, ask->number);
+		}
+	}
+	hs_check(set); /* it begins with one */
+	if (!value.changed) {
+		send_ask(step, set);
+		return;
+	}
+	send_composed(step, HS_CMD_ID_SET, HS_LIT("SET"), set);
+	step->composed[2] = write_number(step->text, value.number);
+	for (size_t i = 3; i < set->argc; i++)
+		step->composed[i] = set->argv[i];
+}
+
+static void finish(struct hs_fold_step *step)
+{
+	for (struct hs_link *link = step->asks.next; link != &step->asks; link = link->next)
+		ask_of(link)->client->step = NULL;
+	if (step->count == 1 || step->kind == HS_FOLD_READ)
+		send_ask(step, ask_of(step->asks.next));
+	else if (step->kind == HS_FOLD_ADD)
+		finish_add(step, ask_of(step->asks.next));
+	else
+		finish_set(step);
+}
+
+void hs_fold_plan(struct hs_fold *fold, struct hs_link *plan)
+{
+	struct planner planner = {.plan = plan, .epoch = 1};
+	struct hs_link *before = plan->prev;
+
+	if (hs_list_empty(&fold->waiting))
+		return;
+	fold->flights++;
+	while (!hs_list_empty(&fold->waiting)) {
+		struct hs_fold_ask *ask = ask_of(fold->waiting.next);
+		struct hs_fold_step *step = find_step(&planner, ask);
+
+		if (ask->client->step && ask->client->step != step)
+			break;
+		join(step ? step : new_step(&planner, ask), ask);
+	}
+	for (struct hs_link *link = before->next; link != plan; link = link->next)
+		finish(hs_list_entry(link, struct hs_fold_step, link));
+}
+
+void hs_fold_free(struct hs_fold_step **step)
+{
+	if (!*step)
+		return;
+	hs_check(hs_list_empty(&(*step)->asks));
+	hs_list_remove(&(*step)->link);
+	hs_mem_free(step);
+}

@@ -1,0 +1,289 @@
+/* Answers: from the engine's one reply to what each ask of a step gets.
+ *
+ * When the step was done, its asks are gone through in order with the value as it was before the first
+ * of them: each changes it or looks at it, as the engine would have done. When it was refused, nothing
+ * was done, and the error belongs to some: to those for whom it would have been the same alone. */
+#include "absorb/fold.h"
+#include "absorb/fold_value.h"
+#include "base/check.h"
+#include "wire/answer.h"
+#include "wire/reply.h"
+
+struct answers {
+	struct hs_fold_step *step;
+	struct hs_bytes reply;
+	struct hs_buf *scratch;
+	const struct hs_fold_calls *calls;
+	void *context;
+	struct hs_fold_value value;
+	/* The value as a reply lies at the front of scratch: composed once for all who read it, and a
+	 * copy, since the SET it came with goes when it is answered. 0: it is not there. */
+	size_t bulk_len;
+};
+
+/* To whom the engine's error belongs. */
+enum share {
+	SHARE_ALL,    /* and none is ever run again, for some may have been done */
+	SHARE_WRITES, /* those of the step's kind */
+	SHARE_TYPE,   /* those for whom the value must be a string */
+	SHARE_NONE,
+};
+
+static struct hs_fold_ask *first_of(struct hs_link *asks)
+{
+	return hs_list_entry(asks->next, struct hs_fold_ask, link);
+}
+
+static struct hs_fold_ask *take(struct hs_fold_step *step)
+{
+	struct hs_fold_ask *ask = first_of(&step->asks);
+
+	hs_list_remove(&ask->link);
+	step->count--;
+	return ask;
+}
+
+static void answer_all(const struct answers *answers, struct hs_bytes reply)
+{
+	while (!hs_list_empty(&answers->step->asks))
+		answers->calls->answer(answers->context, take(answers->step), reply);
+}
+
+/* ---- done: one by one ---- */
+
+static struct hs_bytes compose_int(struct answers *answers, int64_t number)
+{
+	struct hs_reply reply = {answers->scratch, 2};
+
+	answers->scratch->len = answers->bulk_len;
+	hs_reply_int(&reply, number);
+	return (struct hs_bytes){answers->scratch->data + answers->bulk_len,
+				 answers->scratch->len - answers->bulk_len};
+}
+
+static struct hs_bytes compose_error(struct answers *answers, const char *text)
+{
+	struct hs_reply reply = {answers->scratch, 2};
+
+	answers->scratch->len = answers->bulk_len;
+	hs_reply_error(&reply, text);
+	return (struct hs_bytes){answers->scratch->data + answers->bulk_len,
+				 answers->scratch->len - answers->bulk_len};
+}
+
+static void compose_bulk(struct answers *answers, struct hs_bytes text)
+{
+	struct hs_reply reply = {answers->scratch, 2};
+
+	answers->scratch->len = 0;
+	hs_reply_bulk(&reply, text);
+	answers->bulk_len = answers->scratch->len;
+}
+
+static struct hs_bytes answer_set(struct answers *answers, const struct hs_fold_ask *ask)
+{
+	struct hs_link *behind = &answers->step->asks;
+
+	hs_fold_value_set(&answers->value, ask);
+	answers->bulk_len = 0;
+	if (!answers->value.is_number && !hs_list_empty(behind) &&
+	    first_of(behind)->kind != HS_FOLD_SET)
+		compose_bulk(answers, ask->argv[2]);
+	return answers->reply;
+}
+
+static struct hs_bytes answer_add(struct answers *answers, const struct hs_fold_ask *ask)
+{
+	const char *error = hs_fold_value_add(&answers->value, ask->number);
+
+	if (error)
+		return compose_error(answers, error);
+	answers->bulk_len = 0;
+	return compose_int(answers, answers->value.number);
+}
+
+static struct hs_bytes answer_get(struct answers *answers)
+{
+	char text[HS_NUM_TEXT_MAX];
+
+	if (answers->bulk_len == 0) {
+		hs_check(answers->value.is_number);
+		compose_bulk(
+			answers,
+			(struct hs_bytes){text, hs_num_format_int(answers->value.number, text)});
+	}
+	return (struct hs_bytes){answers->scratch->data, answers->bulk_len};
+}
+
+/* Rounded as Redis does. */
+static int64_t ttl_of(const struct hs_fold_value *value)
+{
+	return value->ttl_ms > 0 ? (value->ttl_ms + 500) / 1000 : -1;
+}
+
+/* What one ask gets, which is the same in both dialects: there are no nulls among them. */
+static struct hs_bytes answer_one(struct answers *answers, const struct hs_fold_ask *ask)
+{
+	switch (ask->kind) {
+	case HS_FOLD_SET:
+		return answer_set(answers, ask);
+	case HS_FOLD_ADD:
+		return answer_add(answers, ask);
+	case HS_FOLD_GET:
+		return answer_get(answers);
+	case HS_FOLD_STRLEN:
+		return compose_int(answers, (int64_t)hs_fold_value_len(&answers->value));
+	case HS_FOLD_EXISTS:
+		return compose_int(answers, 1);
+	case HS_FOLD_TTL:
+		return compose_int(answers, ttl_of(&answers->value));
+	case HS_FOLD_READ:
+	case HS_FOLD_NOT:
+		break;
+	}
+	hs_check(!"an ask that does not belong in this step");
+	return answers->reply;
+}
+
+static void answer_done(struct answers *answers)
+{
+	while (!hs_list_empty(&answers->step->asks)) {
+		struct hs_fold_ask *ask = take(answers->step);
+		struct hs_bytes reply = answer_one(answers, ask);
+
+		answers->calls->answer(answers->context, ask, reply);
+	}
+}
+
+/* ---- refused: to each its own ---- */
+
+static bool starts(struct hs_bytes text, const char *with)
+{
+	size_t len = strlen(with);
+
+	return text.len >= len && memcmp(text.data, with, len) == 0;
+}
+
+static bool has(struct hs_bytes text, const char *part)
+{
+	return text.len > 0 && memmem(text.data, text.len, part, strlen(part));
+}
+
+static enum share share_of(const struct hs_fold_step *step, struct hs_bytes error)
+{
+	/* Writes are refused, reads are not. */
+	static const char *const refused[] = {"OOM ", "MISCONF ", "READONLY ", "NOREPLICAS "};
+	bool add = step->kind == HS_FOLD_ADD;
+
+	if (starts(error, "UNKNOWN") || has(error, "is unknown"))
+		return SHARE_ALL;
+	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+		if (starts(error, refused[i]))
+			return SHARE_WRITES;
+	/* Who may not use INCRBY, or has none, may still have INCR. */
+	if (starts(error, "NOPERM ") || starts(error, "ERR unknown command"))
+		return add ? SHARE_NONE : SHARE_WRITES;
+	if (add && starts(error, "WRONGTYPE "))
+		return SHARE_TYPE;
+	if (add && has(error, "value is not an integer"))
+		return SHARE_WRITES;
+	if (add && has(error, "would overflow")) /* the sum; the first of them may not */
+		return SHARE_NONE;
+	return SHARE_ALL;
+}
+
+static bool has_share(enum share share, const struct hs_fold_step *step,
+		      const struct hs_fold_ask *ask)
+{
+	switch (share) {
+	case SHARE_ALL:
+		return true;
+	case SHARE_WRITES:
+		return ask->kind == step->kind;
+	case SHARE_TYPE:
+		return ask->kind != HS_FOLD_EXISTS;
+	case SHARE_NONE:
+		break;
+	}
+	return false;
+}
+
+/* What is run again is run later than what is answered now. So whatever a client asked behind such a
+ * one is run again too: else its answers would come from an earlier time than those before them. */
+static void part(const struct answers *answers, enum share share, struct hs_bytes error)
+{
+	struct hs_fold_step *step = answers->step;
+	struct hs_link again, *next;
+
+	hs_list_init(&again);
+	for (struct hs_link *link = step->asks.next; link != &step->asks; link = next) {
+		struct hs_fold_ask *ask = hs_list_entry(link, struct hs_fold_ask, link);
+
+		next = link->next;
+		if (ask->client->step != step && has_share(share, step, ask))
+			continue;
+		ask->client->step = step;
+		hs_list_remove(link);
+		hs_list_append(&again, link);
+		step->count--;
+	}
+	for (struct hs_link *link = again.next; link != &again; link = link->next)
+		hs_list_entry(link, struct hs_fold_ask, link)->client->step = NULL;
+	answer_all(answers, error);
+	while (!hs_list_empty(&again)) {
+		struct hs_fold_ask *ask = first_of(&again);
+
+		hs_list_remove(&ask->link);
+		answers->calls->again(answers->context, ask);
+	}
+}
+
+/* An error as both dialects have it: one line. RESP3 also has errors with a length. */
+static struct hs_bytes plain_error(struct answers *answers, struct hs_bytes text)
+{
+	struct hs_buf *out = answers->scratch;
+
+	if (answers->reply.data[0] == '-')
+		return answers->reply;
+	out->len = 0;
+	hs_buf_append(out, "-", 1);
+	hs_buf_append_bytes(out, text);
+	for (size_t i = 1; i < out->len; i++)
+		if (out->data[i] == '\r' || out->data[i] == '\n')
+			out->data[i] = ' ';
+	hs_buf_append(out, "\r\n", 2);
+	return hs_buf_bytes(out);
+}
+
+/* Whether the reply says that the step was done; fills the value before its first ask. */
+static bool is_done(struct answers *answers, const struct hs_answer *head)
+{
+	if (answers->step->kind == HS_FOLD_SET)
+		return head->type == HS_ANSWER_STATUS;
+	answers->value.is_number = true;
+	return head->type == HS_ANSWER_INT &&
+	       !__builtin_sub_overflow(head->integer, answers->step->sum, &answers->value.number);
+}
+
+void hs_fold_answer(struct hs_fold_step *step, struct hs_bytes reply, struct hs_buf *scratch,
+		    const struct hs_fold_calls *calls, void *context)
+{
+	static const char senseless[] = "UNKNOWN the engine's reply to a folded request makes no "
+					"sense: the command may or may not have run";
+	struct answers answers = {step, reply, scratch, calls, context, {0}, 0};
+	struct hs_answer head;
+	bool whole;
+
+	scratch->len = 0;
+	if (step->count <= 1 || step->kind == HS_FOLD_READ) {
+		answer_all(&answers, reply);
+		return;
+	}
+	whole = hs_answer_head(&head, reply.data, reply.len) > 0;
+	if (whole && head.type == HS_ANSWER_ERROR)
+		part(&answers, share_of(step, head.text), plain_error(&answers, head.text));
+	else if (whole && is_done(&answers, &head))
+		answer_done(&answers);
+	else
+		answer_all(&answers, compose_error(&answers, senseless));
+}
