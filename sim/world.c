@@ -335,6 +335,7 @@ static void after_core(struct hs_sim_world *world, uint32_t number)
 
 	do {
 		fed = false;
+		hs_core_flush(worker->core, world->now);
 		send_all(worker->core);
 		for (struct hs_sim_client *client = world->clients; client; client = client->next) {
 			if (client->worker == number && feed(client))

@@ -45,6 +45,8 @@ enum {
 
 	HS_HTTP_CONNECTIONS_MAX = 256, /* one more is told so and closed */
 
+	HS_FOLD_KEYS_MAX = 128, /* hot keys that one worker folds at a time */
+
 	HS_LOOKUPS_MAX = 64, /* names of servers being looked up */
 
 	HS_ARGC_INLINE = 16, /* arguments that need no heap */
@@ -64,6 +66,7 @@ enum {
 #define HS_TRACKING_TABLE_BYTES_MAX (256 * HS_MIB) /* names of tracked keys, of one worker */
 #define HS_CHANGED_NAMES_BYTES_MAX (16 * HS_MIB)   /* in one piece of news */
 #define HS_WORKER_TOPIC_BYTES_MAX (256 * HS_MIB)   /* names of what a worker's clients listen to */
+#define HS_FOLD_KEY_BYTES_MAX (64 * HS_KIB)	   /* a longer key is not folded */
 #define HS_KEEP_BYTES (16 * HS_KIB)		   /* what an idle buffer keeps */
 #define HS_READ_BYTES (64 * HS_KIB)		   /* one read from a socket */
 #define HS_HTTP_REQUEST_BYTES_MAX (16 * HS_KIB)	   /* a request line and its headers */

@@ -25,6 +25,7 @@ struct hs_core *hs_core_create(const struct hs_core_world *world,
 	core->slowlog = hs_slowlog_create();
 	core->self = hs_session_create_self();
 	core->tracking = hs_tracking_create(world->seed);
+	core->folds = hs_folds_create();
 	core->acl_log = hs_acl_log_create();
 	hs_users_adopt(core, options->acl);
 	return core;
@@ -37,6 +38,7 @@ void hs_core_destroy(struct hs_core **pointer)
 	hs_check(hs_list_empty(&core->sessions));
 	hs_check(hs_list_empty(&core->self->requests));
 	hs_tracking_destroy(&core->tracking);
+	hs_folds_destroy(core);
 	hs_topics_deinit(&core->topics);
 	hs_buf_deinit(&core->message);
 	hs_request_pool_deinit(core);
@@ -304,6 +306,7 @@ void hs_core_disconnect(struct hs_core *core, struct hs_session *session)
 	hs_buf_deinit(&session->in);
 	hs_pause_release(core, session);
 	hs_step_cancel(core, session);
+	hs_folds_drop(core, session);
 	if (session->sleep_until_us > 0)
 		end_sleep(core, session);
 	hs_pubsub_drop(core, session);
@@ -324,6 +327,7 @@ void hs_core_tick(struct hs_core *core, struct hs_now now)
 
 	hs_core_set_now(core, now);
 	hs_tracking_tick(core);
+	hs_folds_tick(core);
 	for (link = core->sleepers.next; link != &core->sleepers; link = next) {
 		struct hs_session *session = hs_list_entry(link, struct hs_session, sleeping);
 

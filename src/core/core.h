@@ -67,7 +67,7 @@ struct hs_core_options {
 	/* What CLUSTER says where clients reach us; "" and 0: where they are connected. */
 	char announce_host[HS_HOST_NAME_MAX + 1];
 	uint16_t announce_port, announce_tls_port;
-	bool fold;		   /* requests that wait for one hot key become few (absorb/fold.h) */
+	bool fold; /* requests that wait for one hot key become few (absorb/fold.h) */
 	uint32_t fold_waiters_max; /* of one key; one more is told BUSY */
 };
 
@@ -188,6 +188,10 @@ void hs_core_disconnect(struct hs_core *core, struct hs_session *session);
 
 /* An operation that submit queued is finished, its reply in op->out. */
 void hs_core_complete(struct hs_core *core, struct hs_now now, struct hs_op *op);
+
+/* The events of a round are handled: what they gathered for hot keys is submitted. Call it before the
+ * engine is flushed. True: something was, and replies may have come of it already. */
+bool hs_core_flush(struct hs_core *core, struct hs_now now);
 
 /* Does this core's part of a command that concerns all workers (HS_OP_PEER), into op->out. */
 void hs_core_peer(struct hs_core *core, struct hs_now now, struct hs_op *op);

@@ -130,6 +130,7 @@ static void tell_keys(const struct telling *telling)
 	};
 	uint64_t time_us = telling->time_us;
 	bool missed = telling->missed;
+	struct hs_heat_warmth warmth = {0};
 
 	hs_keys_begin(&walk, command, telling->argc, telling->argv);
 	at = hs_keys_next(&walk);
@@ -152,8 +153,10 @@ static void tell_keys(const struct telling *telling)
 			time_us = part->time_us;
 		}
 		access.missed = !access.write && !access.failed && (is_null(reply) || missed);
-		hs_heat_add(telling->core->world.heat, &access, time_us * 1000);
+		warmth = hs_heat_add(telling->core->world.heat, &access, time_us * 1000);
 	}
+	if (count == 1)
+		hs_folds_heat(telling->core, &access, warmth);
 }
 
 static void tell(const struct telling *telling)
@@ -291,7 +294,7 @@ static void count_one(struct hs_core *core, const struct hs_request *request, si
 	for (size_t i = at; i < request->argc; i++)
 		access.bytes += request->argv[i].len;
 	access.missed = !access.write && !access.failed && (is_null(reply) || part->op.missed);
-	hs_heat_add(core->world.heat, &access, part->time_us * 1000);
+	hs_folds_heat(core, &access, hs_heat_add(core->world.heat, &access, part->time_us * 1000));
 }
 
 void hs_count_request(struct hs_core *core, const struct hs_request *request, struct hs_bytes reply)

@@ -33,6 +33,9 @@ struct hs_request *hs_request_get(struct hs_core *core, struct hs_session *sessi
 	request->push = false;
 	request->letter_to = 0;
 	request->then = NULL;
+	request->queue = NULL;
+	request->step = NULL;
+	request->folding = NULL;
 	request->muted =
 		session->reply_mode == HS_REPLY_OFF || session->reply_mode == HS_REPLY_SKIP;
 	hs_list_append(&session->requests, &request->link);

@@ -73,6 +73,7 @@ struct hs_session *hs_session_create_self(void)
 	hs_list_init(&self->all);
 	hs_list_init(&self->sendable);
 	hs_list_init(&self->sleeping);
+	hs_list_init(&self->resuming);
 	hs_list_init(&self->requests);
 	self->resp = 2;
 	self->gone = true;
@@ -85,6 +86,7 @@ struct hs_session *hs_session_create(struct hs_core *core, const struct hs_core_
 
 	hs_list_init(&session->sendable);
 	hs_list_init(&session->sleeping);
+	hs_list_init(&session->resuming);
 	hs_list_init(&session->requests);
 	for (int kind = 0; kind < HS_TOPIC_KINDS; kind++)
 		hs_list_init(&session->listens[kind]);
@@ -118,6 +120,7 @@ void hs_session_destroy(struct hs_core *core, struct hs_session **pointer)
 	hs_buf_deinit(&session->in);
 	hs_buf_deinit(&session->out);
 	hs_multi_drop(&session->multi);
+	hs_mem_free(&session->folding);
 	hs_mem_free(&session->name);
 	hs_mem_free(&session->lib_name);
 	hs_mem_free(&session->lib_ver);

@@ -6,6 +6,7 @@
 #ifndef HS_CORE_SESSION_H
 #define HS_CORE_SESSION_H
 
+#include "absorb/fold.h"
 #include "base/list.h"
 #include "base/prng.h"
 #include "core/core.h"
@@ -19,8 +20,11 @@ struct hs_slowlog;
 struct hs_tracker;  /* what a connection that tracks wants: core/tracking.h */
 struct hs_tracking; /* what a worker knows of all that do */
 struct hs_acl_log;
-struct hs_wish; /* a topic of SUBSCRIBE or UNSUBSCRIBE: core/pubsub.c */
-struct hs_late; /* what EXEC does behind its commit: core/late.c */
+struct hs_folds;
+struct hs_wish;	   /* a topic of SUBSCRIBE or UNSUBSCRIBE: core/pubsub.c */
+struct hs_late;	   /* what EXEC does behind its commit: core/late.c */
+struct hs_queue;   /* of a hot key: core/folds.c */
+struct hs_folding; /* what a session has in such queues */
 
 enum hs_session_reply_mode { HS_REPLY_ON, HS_REPLY_OFF, HS_REPLY_SKIP_NEXT, HS_REPLY_SKIP };
 
@@ -28,6 +32,7 @@ struct hs_session {
 	struct hs_link all;	 /* in core->sessions */
 	struct hs_link sendable; /* in core->sendable, or alone */
 	struct hs_link sleeping; /* in core->sleepers, or alone */
+	struct hs_link resuming; /* among those that go on soon, or alone */
 	struct hs_link requests; /* waiting or answered out of turn, oldest first */
 	struct hs_wire_request parser;
 	struct hs_buf in;     /* an unfinished request, or what waits while the session is paused */
@@ -36,6 +41,9 @@ struct hs_session {
 	size_t held_bytes;    /* replies finished out of turn */
 	uint32_t inflight;    /* requests in `requests` */
 	uint16_t lane[HS_LANES]; /* operations under way, by partition modulo HS_LANES */
+	uint32_t
+		folded; /* of its requests: those that wait for a hot key, or were sent with others */
+	struct hs_folding *folding; /* by lane; NULL: nothing ever was */
 
 	uint64_t id;
 	char address[64];
@@ -116,6 +124,13 @@ struct hs_request {
 	uint64_t letter_to;	/* a push for another connection, of this number; 0: for this one */
 	uint32_t letter_worker; /* where that one is */
 	struct hs_request *next; /* in a list of those who wait for the same thing */
+	/* In the queue of a hot key; NULL: in none. Its operation is not submitted then, unless it goes
+	 * by itself; or it is the core's own, sent for all asks of `step`. */
+	struct hs_queue *queue;
+	struct hs_fold_step *step;
+	struct hs_folding *folding; /* where its session counts it, or NULL */
+	struct hs_fold_ask ask;
+	bool waiting; /* not planned yet */
 	/* What is done when all parts are answered, instead of merging them; NULL: nothing else. */
 	void (*then)(struct hs_core *core, struct hs_request *request);
 };
@@ -157,6 +172,7 @@ struct hs_core {
 	size_t ids_count;
 	struct hs_session *self; /* nobody: owns the requests that are the core's own */
 	struct hs_tracking *tracking;
+	struct hs_folds *folds;
 	struct hs_link request_pool; /* finished requests, kept for the next */
 	uint32_t request_pool_len;
 	uint32_t orphans; /* sessions gone with operations under way */
@@ -175,6 +191,26 @@ struct hs_core {
 	uint32_t batch_len;
 	uint64_t batch_start_us;
 };
+
+/* folds.c: the queues of hot keys. */
+struct hs_folds *hs_folds_create(void);
+void hs_folds_destroy(struct hs_core *core); /* nothing is in them */
+/* The queue a command goes through, NULL for none. False: not now, but when the session's others are
+ * answered. */
+bool hs_folds_admit(struct hs_core *core, const struct hs_session *session,
+		    const struct hs_command *command, int slot_state, uint16_t slot, size_t argc,
+		    const struct hs_bytes *argv, struct hs_queue **queue);
+/* The request goes through a queue it was admitted to: to the engine if nothing is ahead of it. */
+void hs_folds_take(struct hs_core *core, struct hs_queue *queue, struct hs_request *request);
+/* A request of a queue was answered by the engine, and is about to be finished; then, that is done. */
+void hs_folds_leave(struct hs_core *core, struct hs_request *request);
+void hs_folds_landed(struct hs_core *core, struct hs_queue *queue);
+/* A client has gone: what it has waiting is not sent. */
+void hs_folds_drop(struct hs_core *core, struct hs_session *session);
+/* How warm a key is, as counted just now. */
+void hs_folds_heat(struct hs_core *core, const struct hs_heat_access *access,
+		   struct hs_heat_warmth warmth);
+void hs_folds_tick(struct hs_core *core); /* keys that have cooled are folded no more */
 
 /* The time of an event. */
 static inline void hs_core_set_now(struct hs_core *core, struct hs_now now)

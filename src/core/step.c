@@ -292,7 +292,7 @@ static bool finish_straight(struct hs_core *core, struct hs_request *request,
 	enum hs_command_place place = request->command->place;
 
 	if (request->parts_count != 1 || op->kind != HS_OP_COMMAND || place == HS_PLACE_CURSOR ||
-	    session->requests.next != &request->link)
+	    request->then || session->requests.next != &request->link)
 		return false;
 	hs_count_request(core, request, op->answer);
 	hs_step_account(core, session, request->command, request->argc, request->argv,
@@ -309,13 +309,13 @@ void hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t i
 	uint16_t *lane = &session->lane[op->partition % HS_LANES];
 	bool for_engine = op->kind != HS_OP_PEER && op->kind != HS_OP_HOST;
 
-	op->resp = session->resp;
+	op->resp = request->queue ? request->ask.resp : session->resp;
 	op->client = session->id;
 	op->received = core->now;
 	op->out = &part->out;
 	op->worker = core->world.worker;
 	op->owner = request;
-	op->ordered = *lane > 0;
+	op->ordered = *lane > 0 || request->queue;
 	part->time_us = 0;
 	part->answered = false;
 
@@ -342,8 +342,15 @@ void hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t i
 	/* Others may keep the request waiting: what they take is not this one's time. */
 	if (HS_CORE_HEAT && core->world.heat && request->parts_count > 1)
 		part->time_us = core->world.calls->mono_us(core->world.context) - request->start_us;
-	if (--request->parts_left == 0)
+	if (--request->parts_left == 0) {
+		struct hs_queue *queue = request->queue;
+
+		if (queue)
+			hs_folds_leave(core, request);
 		finish_parts(core, request);
+		if (queue)
+			hs_folds_landed(core, queue);
+	}
 }
 
 /* Of a request, or of a part of one. */
@@ -352,6 +359,7 @@ static void complete(struct hs_core *core, struct hs_now now, struct hs_op *op)
 	struct hs_request *request = op->owner;
 	struct hs_session *session = request->session;
 	struct hs_part *part = hs_list_entry(op, struct hs_part, op);
+	struct hs_queue *queue = request->queue;
 
 	part->time_us = now.mono_us - request->start_us;
 	part->answered = true;
@@ -360,18 +368,19 @@ static void complete(struct hs_core *core, struct hs_now now, struct hs_op *op)
 		if (HS_CORE_HEAT && core->world.heat)
 			hs_heat_inflight(core->world.heat, op->partition, -1);
 	}
-	if (op->answer.len > 0 && finish_straight(core, request, op)) {
-		hs_core_resume(core, session); /* the request has gone, and with it the op */
-		return;
-	}
-	if (op->answer.len > 0) {
+	if (queue)
+		hs_folds_leave(core, request);
+	if (op->answer.len == 0 || !finish_straight(core, request, op)) {
 		hs_buf_append_bytes(&part->out, op->answer);
 		op->answer.len = 0;
+		if (--request->parts_left > 0)
+			return;
+		finish_parts(core, request);
 	}
-	if (--request->parts_left > 0)
-		return;
-	finish_parts(core, request);
+	/* The request has gone, and with it the op. */
 	hs_core_resume(core, session);
+	if (queue)
+		hs_folds_landed(core, queue);
 }
 
 void hs_core_complete(struct hs_core *core, struct hs_now now, struct hs_op *op)
@@ -428,16 +437,18 @@ static bool run_read_now(struct hs_core *core, struct hs_session *session,
 	return true;
 }
 
+/* `queue`: of a hot key, to go through; or NULL. */
 static void run_partition(struct hs_core *core, struct hs_session *session,
-			  const struct hs_command *command, uint16_t slot, size_t argc,
-			  const struct hs_bytes *argv)
+			  const struct hs_command *command, uint16_t slot, struct hs_queue *queue,
+			  size_t argc, const struct hs_bytes *argv)
 {
 	uint16_t partition = hs_core_partition(core, slot == HS_SLOT_NONE ? 0 : slot);
 	bool at_once = core->world.reads_at_once && (command->flags & HS_CMD_READONLY) &&
 		       session->lane[partition % HS_LANES] == 0;
 
-	if (at_once && hs_list_empty(&session->requests) &&
-	    run_read_now(core, session, command, slot, partition, argc, argv))
+	if (at_once && !hs_list_empty(&session->requests))
+		queue = NULL; /* only its reply has to wait */
+	else if (at_once && run_read_now(core, session, command, slot, partition, argc, argv))
 		return;
 
 	struct hs_request *request = hs_request_get(core, session, command);
@@ -455,7 +466,10 @@ static void run_partition(struct hs_core *core, struct hs_session *session,
 	};
 	if (command->id == HS_CMD_ID_OBJECT_FREQ)
 		request->parts[0].op.frequency = hs_count_frequency(core, argv[2]);
-	hs_step_submit(core, request, 0);
+	if (queue)
+		hs_folds_take(core, queue, request);
+	else
+		hs_step_submit(core, request, 0);
 }
 
 /* A command that names its slot itself. */
@@ -467,7 +481,7 @@ static void run_slot(struct hs_core *core, struct hs_session *session,
 	const char *refused = hs_cluster_slot(command, argv, &slot);
 
 	if (!refused) {
-		run_partition(core, session, command, slot, argc, argv);
+		run_partition(core, session, command, slot, NULL, argc, argv);
 		return;
 	}
 	answer_begin(core, session, command, &answer);
@@ -517,7 +531,8 @@ static int shared_slot(const struct hs_command *command, size_t argc, const stru
 }
 
 static void run(struct hs_core *core, struct hs_session *session, const struct hs_command *command,
-		int slot_state, uint16_t slot, size_t argc, const struct hs_bytes *argv)
+		int slot_state, uint16_t slot, struct hs_queue *queue, size_t argc,
+		const struct hs_bytes *argv)
 {
 	if (session->tracker)
 		hs_tracking_read(core, session, command, argc, argv);
@@ -539,11 +554,11 @@ static void run(struct hs_core *core, struct hs_session *session, const struct h
 		if (command->id == HS_CMD_ID_WATCH)
 			hs_multi_watch(core, session, command, argc, argv);
 		else
-			run_partition(core, session, command, slot, argc, argv);
+			run_partition(core, session, command, slot, queue, argc, argv);
 		break;
 	case HS_PLACE_SPLIT:
 		if (slot_state == 0 || core->world.together == HS_TOGETHER_ALL) {
-			run_partition(core, session, command, slot, argc, argv);
+			run_partition(core, session, command, slot, queue, argc, argv);
 		} else {
 			timing_begin(core, command);
 			hs_fan_split(core, session, command, argc, argv);
@@ -578,7 +593,7 @@ static void run(struct hs_core *core, struct hs_session *session, const struct h
 		if (command->id < HS_CMD_IDS)
 			run_local(core, session, command, argc, argv);
 		else
-			run_partition(core, session, command, slot, argc, argv);
+			run_partition(core, session, command, slot, NULL, argc, argv);
 		break;
 	case HS_PLACE_REFUSED:
 		hs_check(false); /* dispatch said so */
@@ -750,6 +765,7 @@ static bool dispatch(struct hs_core *core, struct hs_session *session, size_t ar
 		     const struct hs_bytes *argv)
 {
 	const struct hs_command *command = find_row(core, session, argc, argv);
+	struct hs_queue *queue = NULL;
 	uint16_t slot = 0;
 
 	if (!command)
@@ -803,10 +819,15 @@ static bool dispatch(struct hs_core *core, struct hs_session *session, size_t ar
 		session->alone = true; /* asked again when the others are done */
 		return false;
 	}
-	if (session->multi && !runs_inside_multi(command))
+	if (session->multi && !runs_inside_multi(command)) {
 		queue_in_multi(core, session, command, argc, argv);
-	else
-		run(core, session, command, slot_state, slot, argc, argv);
+		return true;
+	}
+	if (!hs_folds_admit(core, session, command, slot_state, slot, argc, argv, &queue)) {
+		session->alone = true;
+		return false;
+	}
+	run(core, session, command, slot_state, slot, queue, argc, argv);
 	return true;
 }
 

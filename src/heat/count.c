@@ -159,12 +159,13 @@ static inline void pay(struct hs_heat *heat, struct hs_heat_table *table,
 }
 
 /* Keys. First the scores, which is the same work for all; then what is known of the hot ones among
- * them, which is paid before a hot changes hands. */
-static void count_keys(struct hs_heat *heat, const struct hs_heat_pending *notes,
-		       uint32_t notes_count, uint64_t time_ns, uint32_t step)
+ * them, which is paid before a hot changes hands. Returns the hot of the last one, 0 for none. */
+static uint32_t count_keys(struct hs_heat *heat, const struct hs_heat_pending *notes,
+			   uint32_t notes_count, uint64_t time_ns, uint32_t step)
 {
 	struct hs_heat_table *table = &heat->tables[HS_HEAT_KEYS];
 	struct hs_heat_pass pass = hs_heat_pass_begin(table, &heat->clock);
+	uint32_t last = 0;
 	struct owed owed;
 
 	owed.count = 0;
@@ -188,9 +189,11 @@ static void count_keys(struct hs_heat *heat, const struct hs_heat_pending *notes
 		owed.hots[owed.count] = (uint8_t)found.hot;
 		owed.which[owed.count] = (uint8_t)i;
 		owed.count += found.hot != 0;
+		last = found.hot;
 	}
 	table->trial_in = pass.trial_in;
 	pay(heat, table, notes, time_ns, step, &owed);
+	return last;
 }
 
 /* Slots: see heat/slots.c. */
@@ -312,14 +315,14 @@ static void count_prefixes(struct hs_heat *heat, uint32_t level,
 	}
 }
 
-/* Counts notes that took `time_ns` each. */
-static void count(struct hs_heat *heat, const struct hs_heat_pending *notes, uint32_t notes_count,
-		  uint64_t time_ns)
+/* Counts notes that took `time_ns` each. Returns the hot of the last one's key, 0 for none. */
+static uint32_t count(struct hs_heat *heat, const struct hs_heat_pending *notes,
+		      uint32_t notes_count, uint64_t time_ns)
 {
 	uint32_t step = step_of(time_ns), levels = 0;
+	uint32_t last = count_keys(heat, notes, notes_count, time_ns, step);
 	uint64_t bytes = 0;
 
-	count_keys(heat, notes, notes_count, time_ns, step);
 	count_slots(heat, notes, notes_count, time_ns, step);
 	for (uint32_t i = 0; i < notes_count; i++) {
 		const struct hs_heat_pending *note = &notes[i];
@@ -333,6 +336,18 @@ static void count(struct hs_heat *heat, const struct hs_heat_pending *notes, uin
 	for (uint32_t i = 0; i < levels; i++)
 		count_prefixes(heat, i, notes, notes_count, time_ns, step);
 	count_sums(heat, notes_count, bytes);
+	return last;
+}
+
+static struct hs_heat_warmth warmth_of(const struct hs_heat *heat, uint32_t number)
+{
+	const struct hs_heat_hot *hot = &heat->tables[HS_HEAT_KEYS].hots[number];
+	double weight = number > 0 ? hot->ops[0][HS_HEAT_SHORT] + hot->ops[1][HS_HEAT_SHORT] : 0;
+
+	return (struct hs_heat_warmth){
+		.requests = weight / heat->clock.one_exact[HS_HEAT_SHORT],
+		.share = weight / heat->sum_ops[HS_HEAT_SHORT],
+	};
 }
 
 void hs_heat_note(struct hs_heat *heat, const struct hs_heat_access *access)
@@ -348,12 +363,13 @@ void hs_heat_settle(struct hs_heat *heat, uint64_t each_ns)
 	heat->notes_count = 0;
 }
 
-void hs_heat_add(struct hs_heat *heat, const struct hs_heat_access *access, uint64_t time_ns)
+struct hs_heat_warmth hs_heat_add(struct hs_heat *heat, const struct hs_heat_access *access,
+				  uint64_t time_ns)
 {
 	struct hs_heat_pending note;
 
 	prepare(heat, &note, access);
-	count(heat, &note, 1, time_ns);
+	return warmth_of(heat, count(heat, &note, 1, time_ns));
 }
 
 void hs_heat_add_keyless(struct hs_heat *heat, uint16_t partition, bool write, bool failed,

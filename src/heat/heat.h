@@ -75,8 +75,15 @@ void hs_heat_now(struct hs_heat *heat, uint64_t mono_us);
  * `each_ns`. A note beyond HS_HEAT_NOTES_MAX must not happen: settle first. */
 void hs_heat_note(struct hs_heat *heat, const struct hs_heat_access *access);
 void hs_heat_settle(struct hs_heat *heat, uint64_t each_ns);
+/* What a key has had for certain over the short window, this access included; 0 of one that is not
+ * among the hottest. */
+struct hs_heat_warmth {
+	double requests;
+	double share; /* of all that were counted */
+};
 /* Counts one access now. */
-void hs_heat_add(struct hs_heat *heat, const struct hs_heat_access *access, uint64_t time_ns);
+struct hs_heat_warmth hs_heat_add(struct hs_heat *heat, const struct hs_heat_access *access,
+				  uint64_t time_ns);
 /* Counts what concerns a partition and no key: SCAN, DBSIZE. */
 void hs_heat_add_keyless(struct hs_heat *heat, uint16_t partition, bool write, bool failed,
 			 uint64_t bytes, uint64_t time_ns);

@@ -108,6 +108,12 @@ void hs_info_totals(const struct hs_host *host, struct hs_totals *totals)
 		totals->tracking_prefixes += hs_counter_get(&stats->tracking_prefixes);
 		totals->tracking_messages += hs_counter_get(&stats->tracking_messages);
 		totals->tracking_evicted += hs_counter_get(&stats->tracking_evicted);
+		totals->fold_keys += hs_counter_get(&stats->fold_keys);
+		totals->fold_waiting += hs_counter_get(&stats->fold_waiting);
+		totals->fold_requests += hs_counter_get(&stats->fold_requests);
+		totals->fold_commands += hs_counter_get(&stats->fold_commands);
+		totals->fold_again += hs_counter_get(&stats->fold_again);
+		totals->fold_busy += hs_counter_get(&stats->fold_busy);
 		totals->protocol_errors += hs_counter_get(&stats->protocol_errors);
 		totals->subscriptions += hs_counter_get(&stats->subscriptions);
 		totals->messages += hs_counter_get(&stats->messages);
@@ -146,6 +152,10 @@ static void subtract_baseline(struct hs_info_facts *facts)
 	since->news_dropped -= base->news_dropped;
 	since->tracking_messages -= base->tracking_messages;
 	since->tracking_evicted -= base->tracking_evicted;
+	since->fold_requests -= base->fold_requests;
+	since->fold_commands -= base->fold_commands;
+	since->fold_again -= base->fold_again;
+	since->fold_busy -= base->fold_busy;
 	since->protocol_errors -= base->protocol_errors;
 	since->tls_failures -= base->tls_failures;
 	since->messages -= base->messages;

@@ -102,6 +102,12 @@ UINT(tracking_total_items, facts->now.tracking_items)
 UINT(tracking_total_prefixes, facts->now.tracking_prefixes)
 UINT(tracking_messages, facts->since.tracking_messages)
 UINT(tracking_evicted_keys, facts->since.tracking_evicted)
+UINT(fold_keys, facts->now.fold_keys)
+UINT(fold_waiting, facts->now.fold_waiting)
+UINT(fold_requests, facts->since.fold_requests)
+UINT(fold_commands, facts->since.fold_commands)
+UINT(fold_again, facts->since.fold_again)
+UINT(fold_busy, facts->since.fold_busy)
 UINT(pubsub_subscriptions, facts->now.subscriptions)
 UINT(pubsub_messages, facts->since.messages)
 UINT(expired_keys, facts->engine.expired)
@@ -344,6 +350,24 @@ const struct hs_info_row hs_info_rows[] = {
 	{SHOW("Stats", "tracking_evicted_keys", tracking_evicted_keys),
 	 .metric = "tracking_evicted_keys_total", .type = "counter",
 	 .help = "Tracked keys forgotten because there were too many"},
+	{SHOW("Stats", "fold_keys", fold_keys),
+	 .metric = "fold_keys", .type = "gauge",
+	 .help = "Hot keys that are folded now, summed over the workers"},
+	{SHOW("Stats", "fold_waiting", fold_waiting),
+	 .metric = "fold_waiting", .type = "gauge",
+	 .help = "Requests that wait for a hot key now"},
+	{SHOW("Stats", "fold_requests", fold_requests),
+	 .metric = "fold_requests_total", .type = "counter",
+	 .help = "Requests answered together with others for the same hot key"},
+	{SHOW("Stats", "fold_commands", fold_commands),
+	 .metric = "fold_commands_total", .type = "counter",
+	 .help = "Commands sent to the engine for those requests"},
+	{SHOW("Stats", "fold_again", fold_again),
+	 .metric = "fold_again_total", .type = "counter",
+	 .help = "Requests run by themselves after the engine refused what they were part of"},
+	{SHOW("Stats", "fold_busy", fold_busy),
+	 .metric = "fold_busy_total", .type = "counter",
+	 .help = "Requests refused because fold-waiters-max were waiting"},
 	{SHOW("Stats", "keyspace_hits", keyspace_hits),
 	 .metric = "keyspace_hits_total", .type = "counter",
 	 .help = "Keys looked up and found"},

@@ -64,6 +64,8 @@ struct hs_options {
 	int64_t slowlog_slower_than;
 	int64_t slowlog_max_len;
 	int64_t tracking_table_max_keys;
+	bool fold;
+	int64_t fold_waiters_max;
 	int64_t acllog_max_len;
 	int64_t log_level; /* enum hs_log_level */
 	char *cluster_announce_ip;

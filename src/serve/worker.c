@@ -137,6 +137,8 @@ void hs_worker_core_options(const struct hs_options *options, struct hs_core_opt
 		.announce_port = (uint16_t)options->cluster_announce_port,
 		.announce_tls_port = (uint16_t)options->cluster_announce_tls_port,
 		.tracking_keys_max = (uint64_t)options->tracking_table_max_keys,
+		.fold = options->fold,
+		.fold_waiters_max = (uint32_t)options->fold_waiters_max,
 	};
 	snprintf(core->announce_host, sizeof core->announce_host, "%s",
 		 options->cluster_announce_ip);
@@ -150,6 +152,14 @@ static void drop_users(struct hs_core_options *core)
 	core->acl = NULL;
 }
 
+/* What was submitted in this round of events goes to the engine. */
+static void end_round(struct hs_worker *worker)
+{
+	if (hs_core_flush(worker->core, hs_clock_now()))
+		hs_connection_flush(worker);
+	worker->engine->calls->flush(worker->engine, worker->index);
+}
+
 /* Sleepers are rare: one timer for the first of them. */
 static void set_alarm(struct hs_worker *worker);
 
@@ -160,6 +170,7 @@ static void on_alarm(uv_timer_t *timer)
 	worker->engine->calls->refresh(worker->engine, worker->index);
 	hs_core_tick(worker->core, hs_clock_now());
 	hs_connection_flush(worker);
+	end_round(worker);
 	set_alarm(worker);
 }
 
@@ -191,7 +202,7 @@ static void on_check(uv_check_t *check)
 {
 	struct hs_worker *worker = check->data;
 
-	worker->engine->calls->flush(worker->engine, worker->index);
+	end_round(worker);
 	step_aside(worker);
 	if (hs_core_deadline(worker->core) > 0)
 		set_alarm(worker);
@@ -243,6 +254,7 @@ static void on_tick(uv_timer_t *timer)
 	hs_core_tick(worker->core, hs_clock_now());
 	hs_connection_tick(worker);
 	hs_connection_flush(worker);
+	end_round(worker);
 	worker->engine->calls->idle(worker->engine, worker->index);
 }
 
@@ -325,6 +337,7 @@ void hs_worker_init(struct hs_worker *worker, struct hs_server *server, uint32_t
 		.heat = hs_server_heats(server)[index],
 		.heats = hs_server_heats(server),
 		.heats_count = hs_server_workers(server),
+		.hot = {.share = 0.01, .share_least = 0.0025, .requests = 8, .cool_us = 1000000},
 	};
 
 	worker->server = server;

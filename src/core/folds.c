@@ -1,0 +1,619 @@
+/* The queues of hot keys: where requests meet absorb/fold.h.
+ *
+ *     admit ─┬─ no queue: straight to the engine
+ *            ├─ joins: waits ─ … ─ the round ends, nothing is under way ─ planned ─ sent
+ *            └─ not now: the session has others under way that it must not overtake
+ *
+ * A queue has one flight under way at most. Everything that waits is planned and sent together when
+ * its last reply is in, at the end of the round of events: what is handed to the engine leaves then
+ * anyway, so that an uncontended key waits for nobody, and what came in the same round shares a flight
+ * at no cost.
+ *
+ * Order (law 2). Only what can be folded goes through a queue, and it goes by what other clients ask:
+ * the engine takes one thing after the other, whoever sends them. A client's own order is kept by
+ * making it wait: while it has requests in a queue (waiting, or sent together with others'), what
+ * else it asks of that lane is not taken from its input until they are answered; and while it has
+ * others under way in a lane, it does not join a queue there. So whatever a folded request needs, a
+ * second try by itself included, nothing of its client can have come in between.
+ *
+ * Nobody waits in vain. Requests of one client alone are sent as they came when it goes on to other
+ * keys; one that has others in front of it goes straight, in its lane's order, if nothing is under way
+ * for the key (and keeps the queue busy: it is `lone`). And who has many others under way would lose
+ * more by waiting than the key gains: its request goes straight, too.
+ *
+ * A key turns hot when its heat is counted (core/count.c), with what is under way for it left as it
+ * is: those are the "others" above. It is folded no more when it has been cool for a while and
+ * nothing is in its queue. */
+#include "core/session.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "route/slot.h"
+
+enum {
+	BUCKETS = 256,
+	BEHIND_MAX = 8,	      /* others under way: with more the request is not folded */
+	READS_APART = 1024,   /* so many go straight when folding them did not help */
+	READS_JUDGED_MIN = 8, /* a flight of fewer says nothing about that */
+};
+
+struct hs_queue {
+	struct hs_link link;   /* in folds->queues */
+	struct hs_link ready;  /* in folds->ready, or alone */
+	struct hs_queue *next; /* in its bucket */
+	struct hs_fold fold;
+	uint32_t waiting;   /* in `fold` */
+	uint32_t under_way; /* operations sent */
+	uint32_t reads_apart;
+	uint16_t slot;
+	uint64_t hot_us; /* when it was last seen hot */
+	size_t key_len;
+	char key[];
+};
+
+/* What a session has in the queue of one lane. */
+struct hs_folding {
+	struct hs_queue *queue; /* NULL: nothing */
+	uint16_t members;	/* requests under way through it */
+	uint16_t joined;	/* of them waiting, or sent with others */
+	struct hs_fold_client client;
+};
+
+struct hs_folds {
+	struct hs_link queues;
+	struct hs_link ready; /* those whose waiters may go at the end of the round */
+	uint32_t count;
+	struct hs_buf scratch;
+	struct hs_queue *buckets[BUCKETS]; /* by slot */
+};
+
+struct hs_folds *hs_folds_create(void)
+{
+	struct hs_folds *folds = hs_mem_zalloc(sizeof *folds);
+
+	hs_list_init(&folds->queues);
+	hs_list_init(&folds->ready);
+	return folds;
+}
+
+static void remove_queue(struct hs_core *core, struct hs_queue *queue)
+{
+	struct hs_queue **at = &core->folds->buckets[queue->slot % BUCKETS];
+
+	while (*at != queue)
+		at = &(*at)->next;
+	*at = queue->next;
+	hs_list_remove(&queue->link);
+	hs_list_remove(&queue->ready);
+	hs_mem_free(&queue);
+	hs_counter_set(&core->stats.fold_keys, --core->folds->count);
+}
+
+void hs_folds_destroy(struct hs_core *core)
+{
+	struct hs_folds *folds = core->folds;
+
+	while (!hs_list_empty(&folds->queues))
+		remove_queue(core, hs_list_entry(folds->queues.next, struct hs_queue, link));
+	hs_buf_deinit(&folds->scratch);
+	hs_mem_free(&core->folds);
+}
+
+static struct hs_queue *find(const struct hs_core *core, uint16_t slot, struct hs_bytes key)
+{
+	struct hs_queue *queue = core->folds->buckets[slot % BUCKETS];
+
+	while (queue && (queue->slot != slot ||
+			 !hs_bytes_equal((struct hs_bytes){queue->key, queue->key_len}, key)))
+		queue = queue->next;
+	return queue;
+}
+
+/* --- which keys --- */
+
+static void add_queue(struct hs_core *core, uint16_t slot, struct hs_bytes key)
+{
+	struct hs_folds *folds = core->folds;
+	struct hs_queue *queue;
+
+	if (folds->count == HS_FOLD_KEYS_MAX || key.len > HS_FOLD_KEY_BYTES_MAX)
+		return;
+	queue = hs_mem_zalloc(sizeof *queue + key.len);
+	hs_fold_init(&queue->fold);
+	hs_list_init(&queue->ready);
+	queue->slot = slot;
+	queue->hot_us = core->now.mono_us;
+	queue->key_len = key.len;
+	memcpy(queue->key, key.data, key.len);
+	queue->next = folds->buckets[slot % BUCKETS];
+	folds->buckets[slot % BUCKETS] = queue;
+	hs_list_append(&folds->queues, &queue->link);
+	hs_counter_set(&core->stats.fold_keys, ++folds->count);
+}
+
+void hs_folds_heat(struct hs_core *core, const struct hs_heat_access *access,
+		   struct hs_heat_warmth warmth)
+{
+	const struct hs_core_hot *hot = &core->world.hot;
+	struct hs_queue *queue;
+
+	if (warmth.share < hot->share_least || warmth.requests < hot->requests ||
+	    !core->options.fold)
+		return;
+	queue = find(core, access->slot, access->key);
+	if (queue)
+		queue->hot_us = core->now.mono_us;
+	else if (warmth.share >= hot->share)
+		add_queue(core, access->slot, access->key);
+}
+
+void hs_folds_tick(struct hs_core *core)
+{
+	struct hs_link *link, *next;
+
+	for (link = core->folds->queues.next; link != &core->folds->queues; link = next) {
+		struct hs_queue *queue = hs_list_entry(link, struct hs_queue, link);
+		bool cool = core->now.mono_us - queue->hot_us > core->world.hot.cool_us;
+
+		next = link->next;
+		if (queue->under_way == 0 && queue->waiting == 0 && (cool || !core->options.fold))
+			remove_queue(core, queue);
+	}
+}
+
+/* --- who may go where --- */
+
+/* What a session has in this queue, or NULL. */
+static struct hs_folding *folding_in(const struct hs_session *session, const struct hs_queue *queue)
+{
+	for (uint32_t i = 0; session->folding && i < HS_LANES; i++) {
+		if (session->folding[i].queue == queue)
+			return &session->folding[i];
+	}
+	return NULL;
+}
+
+/* The position of the only key of a request; 0: it has none, or several. */
+static size_t only_key(const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
+{
+	size_t at = hs_keys_only(command, argc);
+	struct hs_key_walk walk;
+
+	if (at > 0)
+		return at;
+	hs_keys_begin(&walk, command, argc, argv);
+	at = hs_keys_next(&walk);
+	return at > 0 && hs_keys_next(&walk) == 0 ? at : 0;
+}
+
+/* The queue for a command on a slot, if its key has one and it can be folded. */
+static struct hs_queue *queue_for(struct hs_core *core, const struct hs_session *session,
+				  const struct hs_command *command, uint16_t slot, size_t argc,
+				  const struct hs_bytes *argv)
+{
+	struct hs_fold_ask ask = {
+		.command = command, .argv = argv, .argc = argc, .resp = session->resp};
+	struct hs_queue *queue = core->folds->buckets[slot % BUCKETS];
+	size_t at;
+
+	if (!queue || !core->options.fold)
+		return NULL;
+	at = only_key(command, argc, argv);
+	queue = at > 0 ? find(core, slot, argv[at]) : NULL;
+	if (!queue || hs_fold_classify(&ask) == HS_FOLD_NOT)
+		return NULL;
+	/* Who made a change matters to a client that does not want to hear of its own (NOLOOP). */
+	if (session->tracker && (command->flags & HS_CMD_WRITE))
+		return NULL;
+	if (queue->reads_apart > 0 && (command->flags & HS_CMD_READONLY)) {
+		queue->reads_apart--;
+		return NULL;
+	}
+	return queue;
+}
+
+/* Sends what waits as it came. */
+static void release(struct hs_core *core, struct hs_queue *queue);
+
+/* Whether a command must wait for what its session has in queues other than its own. */
+static bool overtakes(struct hs_core *core, const struct hs_session *session,
+		      const struct hs_command *command, int slot_state, uint16_t slot,
+		      const struct hs_queue *queue)
+{
+	uint32_t lane;
+
+	switch (command->place) {
+	case HS_PLACE_CORE:
+		return command->id == HS_CMD_ID_EXEC;
+	case HS_PLACE_HOST:
+	case HS_PLACE_WORKERS:
+		return false;
+	default:
+		break;
+	}
+	if (hs_command_is_pubsub(command))
+		return false; /* waits for all lanes by itself: hs_publish_waits */
+	if (slot_state != 0)
+		return true;
+	lane = hs_core_partition(core, slot) % HS_LANES;
+	for (uint32_t i = 0; i < HS_LANES; i++) {
+		const struct hs_folding *folding = &session->folding[i];
+
+		if (folding->joined == 0 || folding->queue == queue ||
+		    (i != lane && folding->queue->slot != slot))
+			continue;
+		if (folding->queue->under_way > 0 || folding->queue->waiting > folding->joined)
+			return true;
+		release(core, folding->queue);
+	}
+	return false;
+}
+
+/* Operations of the session under way in the lane that are not in the queue. */
+static uint32_t others_of(const struct hs_session *session, uint32_t lane,
+			  const struct hs_queue *queue)
+{
+	const struct hs_folding *folding = session->folding ? &session->folding[lane] : NULL;
+
+	return session->lane[lane] -
+	       (uint32_t)(folding && folding->queue == queue ? folding->members : 0);
+}
+
+bool hs_folds_admit(struct hs_core *core, const struct hs_session *session,
+		    const struct hs_command *command, int slot_state, uint16_t slot, size_t argc,
+		    const struct hs_bytes *argv, struct hs_queue **queue)
+{
+	const struct hs_folding *folding;
+	uint32_t others;
+
+	*queue = NULL;
+	if (core->folds->count == 0)
+		return true;
+	if (slot_state == 0)
+		*queue = queue_for(core, session, command, slot, argc, argv);
+	if (session->folded > 0 && overtakes(core, session, command, slot_state, slot, *queue))
+		return false;
+	if (!*queue)
+		return true;
+	others = others_of(session, hs_core_partition(core, slot) % HS_LANES, *queue);
+	if (others > 0 && (*queue)->under_way > 0) {
+		folding = folding_in(session, *queue);
+		if (others < BEHIND_MAX || (folding && folding->joined > 0))
+			return false;
+		*queue = NULL;
+	}
+	return true;
+}
+
+/* --- a request's way through a queue --- */
+
+static uint32_t lane_of(const struct hs_request *request)
+{
+	return request->parts[0].op.partition % HS_LANES;
+}
+
+/* Remembers that the session has one more in the queue. A lone request in a lane where it has one in
+ * another queue is not remembered: it is one of the "others". */
+static void become_member(struct hs_request *request)
+{
+	struct hs_session *session = request->session;
+	struct hs_folding *folding;
+
+	if (!session->folding)
+		session->folding = hs_mem_zalloc(HS_LANES * sizeof *session->folding);
+	folding = folding_in(session, request->queue);
+	if (!folding)
+		folding = &session->folding[lane_of(request)];
+	if (folding->queue && folding->queue != request->queue)
+		folding = NULL;
+	request->folding = folding;
+	if (!folding)
+		return;
+	folding->queue = request->queue;
+	folding->members++;
+}
+
+static void end_membership(struct hs_request *request)
+{
+	struct hs_folding *folding = request->folding;
+
+	request->folding = NULL;
+	if (folding && --folding->members == 0)
+		folding->queue = NULL;
+}
+
+static void make_ready(struct hs_core *core, struct hs_queue *queue)
+{
+	if (queue->under_way == 0 && hs_list_empty(&queue->ready))
+		hs_list_append(&core->folds->ready, &queue->ready);
+}
+
+/* A request that waits, or is sent with others, is under way for its session like any other. */
+static void join(struct hs_core *core, struct hs_request *request)
+{
+	struct hs_session *session = request->session;
+
+	become_member(request);
+	hs_check(request->folding);
+	request->folding->joined++;
+	session->folded++;
+	session->lane[lane_of(request)]++;
+	request->ask.client = &request->folding->client;
+	request->waiting = true;
+	hs_fold_add(&request->queue->fold, &request->ask);
+	request->queue->waiting++;
+	hs_counter_add(&core->stats.fold_waiting, 1);
+	make_ready(core, request->queue);
+}
+
+static void leave_fold(struct hs_request *request)
+{
+	struct hs_session *session = request->session;
+
+	request->folding->joined--;
+	session->folded--;
+	session->lane[lane_of(request)]--;
+}
+
+static void end_wait(struct hs_core *core, struct hs_request *request)
+{
+	request->waiting = false;
+	request->queue->waiting--;
+	hs_counter_set(&core->stats.fold_waiting, hs_counter_get(&core->stats.fold_waiting) - 1);
+}
+
+/* To the engine as it came. The request may be gone when this returns. */
+static void send_lone(struct hs_core *core, struct hs_request *request)
+{
+	request->queue->under_way++;
+	hs_step_submit(core, request, 0);
+}
+
+static void refuse(struct hs_core *core, struct hs_request *request)
+{
+	struct hs_reply reply = {.out = &request->reply, .resp = request->ask.resp};
+
+	request->queue = NULL;
+	hs_reply_errorf(&reply,
+			"BUSY %u requests wait for this key already (fold-waiters-max); not run",
+			core->options.fold_waiters_max);
+	hs_counter_add(&core->stats.fold_busy, 1);
+	request->parts[0].time_us = 0;
+	hs_count_request(core, request, hs_buf_bytes(&request->reply));
+	hs_step_finish(core, request);
+}
+
+void hs_folds_take(struct hs_core *core, struct hs_queue *queue, struct hs_request *request)
+{
+	request->queue = queue;
+	request->waiting = false;
+	request->ask = (struct hs_fold_ask){
+		.resp = request->session->resp,
+		.command = request->command,
+		.argv = request->argv,
+		.argc = request->argc,
+		.raw = hs_request_raw(request),
+	};
+	hs_fold_classify(&request->ask);
+	hs_list_init(&request->ask.link);
+	if (others_of(request->session, lane_of(request), queue) > 0) {
+		become_member(request);
+		send_lone(core, request);
+	} else if (queue->waiting < core->options.fold_waiters_max) {
+		join(core, request);
+	} else {
+		refuse(core, request);
+	}
+}
+
+/* --- flights --- */
+
+/* What one answered step is about. */
+struct landing {
+	struct hs_core *core;
+	struct hs_link resuming; /* sessions that may go on, when all are answered */
+};
+
+static void resume_later(struct landing *landing, struct hs_session *session)
+{
+	if (hs_list_empty(&session->resuming))
+		hs_list_append(&landing->resuming, &session->resuming);
+}
+
+static void answer(void *context, struct hs_fold_ask *ask, struct hs_bytes reply)
+{
+	struct landing *landing = context;
+	struct hs_core *core = landing->core;
+	struct hs_request *request = hs_list_entry(ask, struct hs_request, ask);
+	struct hs_session *session = request->session;
+	uint64_t time_us = core->now.mono_us - request->start_us;
+
+	leave_fold(request);
+	end_membership(request);
+	resume_later(landing, session);
+	request->parts[0].time_us = time_us;
+	hs_count_request(core, request, reply);
+	hs_step_account(core, session, request->command, request->argc, request->argv, time_us,
+			reply.len > 0 && reply.data[0] == '-');
+	hs_counter_add(&core->stats.fold_requests, 1);
+	if (session->requests.next == &request->link) {
+		hs_request_answer(core, request, reply);
+	} else {
+		hs_buf_append_bytes(&request->reply, reply);
+		hs_request_finish(core, request);
+	}
+}
+
+static void again(void *context, struct hs_fold_ask *ask)
+{
+	struct landing *landing = context;
+	struct hs_request *request = hs_list_entry(ask, struct hs_request, ask);
+
+	leave_fold(request);
+	resume_later(landing, request->session);
+	hs_counter_add(&landing->core->stats.fold_again, 1);
+	if (!request->session->gone) {
+		send_lone(landing->core, request);
+		return;
+	}
+	end_membership(request);
+	hs_request_finish(landing->core, request);
+}
+
+/* The engine's reply to a step for many. */
+static void land(struct hs_core *core, struct hs_request *own)
+{
+	static const struct hs_fold_calls calls = {.answer = answer, .again = again};
+	struct landing landing = {.core = core};
+
+	hs_list_init(&landing.resuming);
+	hs_fold_answer(own->step, hs_buf_bytes(&own->parts[0].out), &core->folds->scratch, &calls,
+		       &landing);
+	hs_fold_free(&own->step);
+	hs_request_put(core, own);
+	while (!hs_list_empty(&landing.resuming)) {
+		struct hs_session *session =
+			hs_list_entry(landing.resuming.next, struct hs_session, resuming);
+
+		hs_list_remove(&session->resuming);
+		hs_core_resume(core, session);
+	}
+}
+
+/* A step for many is a request of the core's own. */
+static void send_together(struct hs_core *core, struct hs_queue *queue, struct hs_fold_step *step)
+{
+	struct hs_request *own = hs_request_get(core, core->self, step->command);
+
+	for (struct hs_link *link = step->asks.next; link != &step->asks; link = link->next)
+		end_wait(core, hs_list_entry(link, struct hs_request, ask.link));
+	own->queue = queue;
+	own->step = step;
+	own->then = land;
+	own->ask.resp = step->resp;
+	hs_request_split(own, 1);
+	own->parts[0].op = (struct hs_op){
+		.kind = HS_OP_COMMAND,
+		.command = step->command,
+		.slot = queue->slot,
+		.partition = hs_core_partition(core, queue->slot),
+		.argv = step->argv,
+		.argc = step->argc,
+		.raw = step->raw,
+	};
+	queue->under_way++;
+	hs_counter_add(&core->stats.fold_commands, 1);
+	hs_step_submit(core, own, 0);
+}
+
+/* The one that waits, by itself. */
+static void send_ask(struct hs_core *core, struct hs_fold_ask *ask)
+{
+	struct hs_request *request = hs_list_entry(ask, struct hs_request, ask);
+
+	hs_list_remove(&ask->link);
+	end_wait(core, request);
+	leave_fold(request);
+	send_lone(core, request);
+}
+
+static void release(struct hs_core *core, struct hs_queue *queue)
+{
+	struct hs_link *waiting = &queue->fold.waiting;
+
+	for (uint32_t left = queue->waiting; left > 0; left--)
+		send_ask(core, hs_list_entry(waiting->next, struct hs_fold_ask, link));
+}
+
+static void send_step(struct hs_core *core, struct hs_queue *queue, struct hs_fold_step *step)
+{
+	struct hs_fold_ask *ask;
+
+	if (step->count > 1) {
+		send_together(core, queue, step);
+		return;
+	}
+	ask = hs_list_entry(step->asks.next, struct hs_fold_ask, link);
+	hs_list_remove(&ask->link);
+	hs_fold_free(&step);
+	send_ask(core, ask);
+}
+
+static void launch(struct hs_core *core, struct hs_queue *queue)
+{
+	uint32_t reads = 0, read_steps = 0;
+	struct hs_link plan;
+
+	if (queue->waiting == 1) {
+		release(core, queue);
+		return;
+	}
+	hs_list_init(&plan);
+	hs_fold_plan(&queue->fold, &plan);
+	while (!hs_list_empty(&plan)) {
+		struct hs_fold_step *step = hs_list_entry(plan.next, struct hs_fold_step, link);
+
+		if (step->kind == HS_FOLD_READ) {
+			reads += step->count;
+			read_steps++;
+		}
+		hs_list_remove(&step->link);
+		send_step(core, queue, step);
+	}
+	/* All different, a hash read field by field: waiting for each other brings nothing. */
+	if (reads >= READS_JUDGED_MIN && reads < 2 * read_steps)
+		queue->reads_apart = READS_APART;
+}
+
+bool hs_core_flush(struct hs_core *core, struct hs_now now)
+{
+	struct hs_link *ready = &core->folds->ready;
+
+	if (hs_list_empty(ready))
+		return false;
+	hs_core_set_now(core, now);
+	while (!hs_list_empty(ready)) {
+		struct hs_queue *queue = hs_list_entry(ready->next, struct hs_queue, ready);
+
+		hs_list_remove(&queue->ready);
+		if (queue->under_way == 0)
+			launch(core, queue);
+	}
+	return true;
+}
+
+void hs_folds_leave(struct hs_core *core, struct hs_request *request)
+{
+	(void)core;
+	if (!request->step)
+		end_membership(request);
+}
+
+void hs_folds_landed(struct hs_core *core, struct hs_queue *queue)
+{
+	queue->under_way--;
+	if (queue->waiting > 0)
+		make_ready(core, queue);
+}
+
+void hs_folds_drop(struct hs_core *core, struct hs_session *session)
+{
+	struct hs_request *last = NULL;
+
+	for (struct hs_link *link = session->requests.next; link != &session->requests;
+	     link = link->next) {
+		struct hs_request *request = hs_list_entry(link, struct hs_request, link);
+
+		if (!request->queue || !request->waiting)
+			continue;
+		hs_fold_remove(&request->ask);
+		end_wait(core, request);
+		leave_fold(request);
+		end_membership(request);
+		request->queue = NULL;
+		request->done = true;
+		last = request;
+	}
+	if (last)
+		hs_request_finish(core, last);
+}
