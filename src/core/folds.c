@@ -63,6 +63,7 @@ struct hs_folds {
 	struct hs_link queues;
 	struct hs_link ready; /* those whose waiters may go at the end of the round */
 	uint32_t count;
+	uint64_t sent; /* steps for many, ever */
 	struct hs_buf scratch;
 	struct hs_queue *buckets[BUCKETS]; /* by slot */
 };
@@ -500,6 +501,8 @@ static void send_together(struct hs_core *core, struct hs_queue *queue, struct h
 		.argv = step->argv,
 		.argc = step->argc,
 		.raw = step->raw,
+		/* Of nobody who has anything else under way. Connections have small numbers. */
+		.client = UINT64_MAX - core->folds->sent++,
 	};
 	queue->under_way++;
 	hs_counter_add(&core->stats.fold_commands, 1);

@@ -310,7 +310,8 @@ void hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t i
 	bool for_engine = op->kind != HS_OP_PEER && op->kind != HS_OP_HOST;
 
 	op->resp = request->queue ? request->ask.resp : session->resp;
-	op->client = session->id;
+	if (session != core->self)
+		op->client = session->id;
 	op->received = core->now;
 	op->out = &part->out;
 	op->worker = core->world.worker;
