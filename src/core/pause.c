@@ -1,5 +1,5 @@
 /* CLIENT PAUSE: commands of clients wait until its time is over or CLIENT UNPAUSE comes. What was
- * handed to an engine before goes on. Every worker keeps the pause for its own sessions; who asked
+ * handed to an engine before goes on, and what waits for a hot key (core/folds.c). Every worker keeps the pause for its own sessions; who asked
  * is answered when all of them do.
  *
  * A command that must wait stays where it came from, unread in its session's input, and the session

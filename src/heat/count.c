@@ -342,8 +342,11 @@ static uint32_t count(struct hs_heat *heat, const struct hs_heat_pending *notes,
 static struct hs_heat_warmth warmth_of(const struct hs_heat *heat, uint32_t number)
 {
 	const struct hs_heat_hot *hot = &heat->tables[HS_HEAT_KEYS].hots[number];
-	double weight = number > 0 ? hot->ops[0][HS_HEAT_SHORT] + hot->ops[1][HS_HEAT_SHORT] : 0;
+	double weight;
 
+	if (number == 0)
+		return (struct hs_heat_warmth){0};
+	weight = hot->ops[0][HS_HEAT_SHORT] + hot->ops[1][HS_HEAT_SHORT];
 	return (struct hs_heat_warmth){
 		.requests = weight / heat->clock.one_exact[HS_HEAT_SHORT],
 		.share = weight / heat->sum_ops[HS_HEAT_SHORT],
