@@ -22,7 +22,9 @@
  *         worked out here; the last value goes to the engine with the last SET's expiry.
  *
  * When the engine refuses a step, nothing was done (an outcome that is unknown is an error that says
- * so): who would have got that error alone gets it, the others are run again, each by itself.
+ * so): who would have got that error alone gets it, the others are run again, each by itself. What is
+ * worked out here never reaches the engine: whether a server has that command too, and lets heatsink's
+ * user have it, is not asked.
  *
  * Knows commands and replies; no session, no engine, no threshold. One thread. Asks and what they
  * point to are the caller's; steps are ours. Who counts waiters and limits them is the caller. */

@@ -1,0 +1,130 @@
+/* Folding, whatever is asked and whatever the engine replies.
+ *
+ * The first byte says which of two. Either the rest is a source of choices for a whole world
+ * (tests/lib/fold_world.h): folded, everybody must be answered as alone. Or it is lines: requests to
+ * one key up to an empty line, and behind it the engine's replies, one for each step and a line each
+ * with \r\n behind it; then everybody is called back once, and what is composed is a whole reply. */
+#include "tests/lib/fold_world.h"
+
+#include "wire/answer.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { ASKS_MAX = 64, WORDS_MAX = 8 };
+
+struct guest {
+	struct hs_fold_ask ask; /* first */
+	struct hs_bytes argv[WORDS_MAX];
+	int called;
+	bool alone; /* in its step: it gets whatever comes */
+};
+
+static struct hs_bytes next_line(struct hs_bytes *rest)
+{
+	const char *end = rest->len ? memchr(rest->data, '\n', rest->len) : NULL;
+	struct hs_bytes line = {rest->data, end ? (size_t)(end - rest->data) : rest->len};
+	size_t used = end ? line.len + 1 : line.len;
+
+	*rest = (struct hs_bytes){rest->data + used, rest->len - used};
+	return line;
+}
+
+/* "cGET k": the first byte says which client it is and which dialect it speaks. */
+static bool read_guest(struct guest *guest, struct hs_bytes line, struct hs_fold_client *clients)
+{
+	struct hs_fold_ask *ask = &guest->ask;
+	size_t at = 1;
+
+	if (line.len < 2)
+		return false;
+	*ask = (struct hs_fold_ask){.argv = guest->argv, .resp = line.data[0] & 8 ? 3 : 2};
+	ask->client = &clients[line.data[0] & 7];
+	while (at <= line.len && ask->argc < WORDS_MAX) {
+		const char *end = at < line.len ? memchr(line.data + at, ' ', line.len - at) : NULL;
+		size_t stop = end ? (size_t)(end - line.data) : line.len;
+
+		guest->argv[ask->argc++] = (struct hs_bytes){line.data + at, stop - at};
+		at = stop + 1;
+	}
+	ask->command = hs_command_find(guest->argv[0]);
+	return ask->command && hs_fold_classify(ask) != HS_FOLD_NOT;
+}
+
+static void on_answer(void *context, struct hs_fold_ask *ask, struct hs_bytes reply)
+{
+	struct guest *guest = (struct guest *)ask;
+
+	(void)context;
+	hs_check(guest->called++ == 0);
+	if (!guest->alone)
+		hs_check(hs_answer_length(reply.data, reply.len) == (int64_t)reply.len);
+}
+
+static void on_again(void *context, struct hs_fold_ask *ask)
+{
+	(void)context;
+	hs_check(((struct guest *)ask)->called++ == 0);
+}
+
+static void answer_step(struct hs_fold_step *step, struct hs_bytes line, struct hs_buf *scratch)
+{
+	static const struct hs_fold_calls calls = {on_answer, on_again};
+	size_t len = line.len + 2;
+	char *reply = hs_mem_alloc(len); /* of just the right size */
+
+	if (line.len)
+		memcpy(reply, line.data, line.len);
+	memcpy(reply + line.len, "\r\n", 2);
+	for (struct hs_link *link = step->asks.next; link != &step->asks; link = link->next)
+		((struct guest *)hs_list_entry(link, struct hs_fold_ask, link))->alone =
+			step->count == 1 || step->kind == HS_FOLD_READ;
+	hs_fold_answer(step, (struct hs_bytes){reply, len}, scratch, &calls, NULL);
+	hs_mem_free(&reply);
+}
+
+static void run_lines(struct hs_bytes rest)
+{
+	struct guest *guests = hs_mem_zalloc(ASKS_MAX * sizeof *guests);
+	struct hs_fold_client clients[8] = {0};
+	struct hs_buf scratch = {0};
+	struct hs_fold fold;
+	struct hs_link plan;
+	struct hs_bytes line;
+	size_t count = 0;
+
+	hs_fold_init(&fold);
+	hs_list_init(&plan);
+	while (count < ASKS_MAX && (line = next_line(&rest)).len > 0)
+		if (read_guest(&guests[count], line, clients))
+			hs_fold_add(&fold, &guests[count++].ask);
+	while (!hs_list_empty(&fold.waiting)) {
+		hs_fold_plan(&fold, &plan);
+		hs_check(!hs_list_empty(&plan));
+		while (!hs_list_empty(&plan)) {
+			struct hs_fold_step *step =
+				hs_list_entry(plan.next, struct hs_fold_step, link);
+
+			hs_check(hs_command_arity_fits(step->command, step->argc));
+			answer_step(step, next_line(&rest), &scratch);
+			hs_fold_free(&step);
+		}
+	}
+	for (size_t i = 0; i < count; i++)
+		hs_check(guests[i].called == 1);
+	hs_buf_deinit(&scratch);
+	hs_mem_free(&guests);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	size_t asks = 0, steps = 0, folded = 0;
+
+	if (size < 1)
+		return 0;
+	if (data[0] % 2)
+		run_lines((struct hs_bytes){(const char *)data + 1, size - 1});
+	else
+		hs_check(!fold_world_run((struct fold_choices){.data = data + 1, .left = size - 1},
+					 &asks, &steps, &folded));
+	return 0;
+}
