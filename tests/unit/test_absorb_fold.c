@@ -459,11 +459,12 @@ static void test_bytes_decide_not_their_hash(void **state)
 	struct desk desk;
 
 	(void)state;
-	desk_init(&desk, "a:GETRANGE k 0 1; b:GETRANGE k 0 2; c:GETRANGE k 0 1; d:GETBIT k 1");
+	desk_init(&desk, "a:GETRANGE k 0 1; b:GETRANGE k 0 2; c:GETRANGE k 0 1; d:GETBIT k 1; "
+			 "e3:GETBIT k 1");
 	for (size_t i = 0; i < desk.count; i++)
 		desk.asks[i].signature = 63;
 	assert_string_equal(plan(&desk), "GETRANGE k 0 1 for a c | GETRANGE k 0 2 for b | "
-					 "GETBIT k 1 for d");
+					 "GETBIT k 1 for d | GETBIT k 1 for e");
 	drop_plan(&desk);
 }
 
