@@ -510,7 +510,7 @@ static inline void fold_run_steps(struct fold_world *world, struct hs_link *plan
 static inline void fold_compare(struct fold_world *world, struct fold_key *key, size_t index)
 {
 	struct fold_asker *asker = &world->askers[index];
-	struct hs_bytes argv[FOLD_ARGS_MAX];
+	struct hs_bytes argv[FOLD_ARGS_MAX] = {{NULL, 0}};
 	struct hs_buf reply = {0};
 
 	for (size_t i = 0; i < asker->argc; i++)
