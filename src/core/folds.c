@@ -471,6 +471,7 @@ static void land(struct hs_core *core, struct hs_request *own)
 	hs_fold_answer(own->step, hs_buf_bytes(&own->parts[0].out), &core->folds->scratch, &calls,
 		       &landing);
 	hs_fold_free(&own->step);
+	hs_buf_clear(&core->folds->scratch, HS_KEEP_BYTES);
 	hs_request_put(core, own);
 	while (!hs_list_empty(&landing.resuming)) {
 		struct hs_session *session =
