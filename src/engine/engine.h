@@ -77,6 +77,7 @@ struct hs_engine_partition {
 struct hs_engine_stats {
 	uint64_t commits, commit_ops; /* group commits, and the operations they carried */
 	uint64_t commit_us;	      /* spent in them, in all */
+	uint64_t store_writes; /* entries they wrote: several changes of a key in one are one */
 	uint64_t syncs;
 	uint64_t checkpoints;
 	int64_t checkpoint_wall_s; /* when the last one ended */

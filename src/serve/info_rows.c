@@ -117,6 +117,7 @@ UINT(keyspace_misses, facts->engine.misses)
 UINT(commits, facts->engine.commits)
 UINT(commit_operations, facts->engine.commit_ops)
 UINT(commit_microseconds, facts->engine.commit_us)
+UINT(store_writes, facts->engine.store_writes)
 UINT(disk_syncs, facts->engine.syncs)
 UINT(store_full_errors, facts->engine.full_errors)
 
@@ -383,6 +384,9 @@ const struct hs_info_row hs_info_rows[] = {
 	{SHOW("Stats", "commit_microseconds", commit_microseconds),
 	 .metric = "commit_seconds_total", .type = "counter", .factor = 1e-6,
 	 .help = "Time spent in group commits"},
+	{SHOW("Stats", "store_writes", store_writes),
+	 .metric = "store_writes_total", .type = "counter",
+	 .help = "Entries that group commits wrote; several changes of one key in a commit are one"},
 	{SHOW("Stats", "disk_syncs", disk_syncs),
 	 .metric = "disk_syncs_total", .type = "counter",
 	 .help = "Waits for the disk to have written the log"},

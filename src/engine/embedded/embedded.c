@@ -143,6 +143,7 @@ static void stats_all(struct embedded *embedded, struct hs_engine_stats *stats)
 		.commits = hs_counter_get(&group->commits),
 		.commit_ops = hs_counter_get(&group->commit_ops),
 		.commit_us = hs_counter_get(&group->commit_us),
+		.store_writes = hs_counter_get(&group->store_writes),
 		.syncs = hs_counter_get(&redo->syncs),
 		.checkpoints = hs_counter_get(&embedded->database.checkpoint.done),
 		.checkpoint_wall_s = (int64_t)hs_counter_get(&group->checkpoint_wall_s),
@@ -171,6 +172,7 @@ static void stats(struct hs_engine *engine, struct hs_engine_stats *now)
 	now->commits -= zero->commits;
 	now->commit_ops -= zero->commit_ops;
 	now->commit_us -= zero->commit_us;
+	now->store_writes -= zero->store_writes;
 	now->syncs -= zero->syncs;
 	now->hits -= zero->hits;
 	now->misses -= zero->misses;

@@ -175,7 +175,7 @@ static uint64_t commit_due(struct hs_group *group)
 		uint64_t at = group->parts[id].commit_at_us;
 
 		/* One that the group has changed is seen to when the group is sealed. */
-		if (store->write.kept.len == 0 || store->write.redo.len > 0)
+		if (store->write.kept.len == 0 || store->write.notes.entries > 0)
 			continue;
 		if (atomic_load_explicit(&store->wanted, memory_order_relaxed))
 			at = now;
@@ -305,12 +305,14 @@ static int gather(struct hs_group *group, struct iovec *parts, size_t *bytes)
 	*bytes = 0;
 	for (uint16_t i = 0; i < group->touched_count; i++) {
 		struct hs_store *store = &group->database->stores[group->touched[i]];
+		struct hs_bytes entries;
 
-		if (group->parts[store->id].broken || store->write.redo.len == 0)
+		if (group->parts[store->id].broken || store->write.notes.entries == 0)
 			continue;
 		hs_store_settle(store);
-		parts[count++] = (struct iovec){store->write.redo.data, store->write.redo.len};
-		*bytes += store->write.redo.len;
+		entries = hs_notes_pack(&store->write.notes);
+		parts[count++] = (struct iovec){(void *)(uintptr_t)entries.data, entries.len};
+		*bytes += entries.len;
 	}
 	return count;
 }
@@ -321,7 +323,7 @@ static void break_all(struct hs_group *group, int failure)
 	for (uint16_t i = 0; i < group->touched_count; i++) {
 		struct hs_store *store = &group->database->stores[group->touched[i]];
 
-		if (group->parts[store->id].broken || store->write.redo.len == 0)
+		if (group->parts[store->id].broken || store->write.notes.entries == 0)
 			continue;
 		store->write.failure = failure;
 		break_part(group, store->id);
@@ -422,7 +424,7 @@ static bool plan(struct hs_group *group)
 
 		if (part->broken)
 			all_keep = false;
-		if (part->broken || store->write.redo.len == 0)
+		if (part->broken || store->write.notes.entries == 0)
 			continue;
 		part->keep = may_keep(group, store, now, &due);
 		all_keep = all_keep && part->keep;
@@ -455,15 +457,17 @@ static bool seal(struct hs_group *group, bool may_defer)
 		uint16_t id = group->touched[i];
 		struct hs_store *store = &group->database->stores[id];
 		struct hs_group_part *part = &group->parts[id];
+		uint64_t entries;
 
 		part->touched = false;
 		if (part->broken)
 			continue;
-		if (store->write.redo.len == 0) {
+		if (store->write.notes.entries == 0) {
 			if (store->write.kept.len == 0)
 				hs_store_abort(store);
 			continue;
 		}
+		entries = store->write.notes.entries;
 		if (part->keep) {
 			hs_store_keep(store);
 		} else if (hs_store_commit(store) != 0) {
@@ -473,6 +477,7 @@ static bool seal(struct hs_group *group, bool may_defer)
 			continue;
 		}
 		hs_counter_add(&group->changes, part->ks.changes - part->changes_before);
+		hs_counter_add(&group->store_writes, entries);
 		group->sealed[group->sealed_count++] = id;
 		done = true;
 	}
@@ -628,12 +633,13 @@ size_t hs_group_add(struct hs_group *group, struct hs_op *op)
 	begin_group(group);
 	for (; op && !hs_group_full(group); op = op->next) {
 		struct hs_group_item *item = &group->items[group->count++];
-		struct hs_buf *redo = &group->database->stores[op->partition].write.redo;
-		size_t before = redo->len;
+		const struct hs_store_write *write = &group->database->stores[op->partition].write;
+		uint64_t before = hs_store_write_bytes(write), after;
 
 		*item = (struct hs_group_item){.op = op, .out_mark = op->out ? op->out->len : 0};
 		run_item(group, item);
-		group->bytes += redo->len > before ? redo->len - before : 0;
+		after = hs_store_write_bytes(write);
+		group->bytes += after > before ? after - before : 0;
 	}
 	return group->count - count;
 }
@@ -683,7 +689,7 @@ bool hs_group_sweep(struct hs_group *group, size_t limit)
 	for (uint16_t id = 0; id < group->database->partitions; id++) {
 		struct hs_group_part *part = &group->parts[id];
 		struct hs_store *store = &group->database->stores[id];
-		size_t before = store->write.redo.len;
+		uint64_t before = hs_store_write_bytes(&store->write), after;
 		int swept;
 
 		if (hs_group_full(group))
@@ -694,7 +700,8 @@ bool hs_group_sweep(struct hs_group *group, size_t limit)
 			continue;
 		part->ks.now_ms = now_ms;
 		swept = hs_keyspace_sweep(&part->ks, limit);
-		group->bytes += store->write.redo.len > before ? store->write.redo.len - before : 0;
+		after = hs_store_write_bytes(&store->write);
+		group->bytes += after > before ? after - before : 0;
 		group->swept = true;
 		if (swept < 0)
 			break_part(group, id);

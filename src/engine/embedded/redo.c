@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -65,6 +66,11 @@ size_t hs_redo_entry_append(struct hs_buf *buf, enum hs_redo_op op, uint8_t tree
 		memcpy(room + sizeof head, key.data, key.len);
 	buf->len = value_at + value_bytes;
 	return value_at;
+}
+
+void hs_redo_entry_void(struct hs_buf *buf, size_t at)
+{
+	buf->data[at + offsetof(struct entry_head, op)] = HS_REDO_VOID;
 }
 
 int hs_redo_entry_take(struct hs_bytes *bytes, struct hs_redo_entry *entry)

@@ -29,7 +29,8 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-enum hs_redo_op { HS_REDO_PUT = 1, HS_REDO_DEL, HS_REDO_CLEAR };
+/* VOID never reaches a log: an entry that was overtaken by another (notes.h). */
+enum hs_redo_op { HS_REDO_VOID, HS_REDO_PUT, HS_REDO_DEL, HS_REDO_CLEAR };
 
 /* One change. CLEAR empties both trees. */
 struct hs_redo_entry {
@@ -42,6 +43,8 @@ struct hs_redo_entry {
 /* Appends an entry; the value's bytes are left for the caller to fill: returns where in `buf`. */
 size_t hs_redo_entry_append(struct hs_buf *buf, enum hs_redo_op op, uint8_t tree, uint16_t store,
 			    struct hs_bytes key, size_t value_bytes);
+/* Makes the entry that begins at `at` a void one. */
+void hs_redo_entry_void(struct hs_buf *buf, size_t at);
 /* Takes the first entry off `bytes`. 1, 0 at the end, HS_ECORRUPT. */
 int hs_redo_entry_take(struct hs_bytes *bytes, struct hs_redo_entry *entry) HS_MUSTCHECK;
 

@@ -15,7 +15,7 @@
 enum {
 	PINS = 2,	   /* the checkpoint on disk, and the one being made */
 	READERS_SPARE = 2, /* for LMDB's own tools on a running server */
-	REDO_KEEP_BYTES = 1 << 20,
+	NOTES_KEEP_BYTES = 1 << 20,
 	/* How many pages a commit writes, from above: each changed entry its leaf and a branch,
 	 * each commit the roots and the list of free pages. */
 	PAGES_PER_CHANGE = 2,
@@ -102,6 +102,7 @@ int hs_store_open(struct hs_store *store, uint16_t id, const char *folder, uint6
 	store->headroom_bytes = HEADROOM_BYTES_MIN + bytes_max / 4;
 	store->write.kv.calls = &hs_store_write_calls;
 	store->write.store = store;
+	hs_notes_init(&store->write.notes, id);
 	store->stamps = hs_mem_zalloc(HS_STORE_STAMPS * sizeof *store->stamps);
 	hs_store_name(name, sizeof name, id);
 	if (!hs_file_path(store->path, folder, name))
@@ -127,6 +128,7 @@ int hs_store_open(struct hs_store *store, uint16_t id, const char *folder, uint6
 void hs_store_close(struct hs_store *store)
 {
 	hs_mem_free(&store->stamps);
+	hs_notes_deinit(&store->write.notes);
 	if (!store->env)
 		return;
 	hs_store_abort(store);
@@ -135,7 +137,6 @@ void hs_store_close(struct hs_store *store)
 	if (store->pin_next)
 		mdb_txn_abort(store->pin_next);
 	mdb_env_close(store->env);
-	hs_buf_deinit(&store->write.redo);
 	hs_buf_deinit(&store->write.kept);
 	memset(store, 0, sizeof *store);
 }
@@ -158,8 +159,9 @@ static void reset(struct hs_store_write *write)
 	write->txn = NULL;
 	write->outer = NULL;
 	memset(write->cursors, 0, sizeof write->cursors);
-	hs_buf_clear(&write->redo, REDO_KEEP_BYTES);
-	hs_buf_clear(&write->kept, REDO_KEEP_BYTES);
+	hs_notes_reset(&write->notes, NOTES_KEEP_BYTES);
+	hs_buf_clear(&write->kept, NOTES_KEEP_BYTES);
+	write->kept_gone_bytes = 0;
 	write->room = NULL;
 	write->changed = 0;
 }
@@ -184,7 +186,7 @@ int hs_store_commit(struct hs_store *store)
 	struct hs_store_write *write = &store->write;
 	uint64_t churn =
 		(write->changed * PAGES_PER_CHANGE + PAGES_PER_COMMIT) * store->page_bytes +
-		write->redo.len + write->kept.len;
+		hs_store_write_bytes(write);
 	int rc;
 
 	hs_check(write->txn && !write->outer);
@@ -254,7 +256,7 @@ static uint64_t commit_bytes_max(const struct hs_store *store, uint64_t more)
 
 	/* A commit writes each page of the tree once at most, and pages for what is new. */
 	return (copies < tree ? copies : tree) + PAGES_PER_COMMIT_MAX * store->page_bytes +
-	       2 * (write->redo.len + write->kept.len + more);
+	       2 * (hs_store_write_bytes(write) + more);
 }
 
 bool hs_store_disk_full(struct hs_store *store, uint64_t more)
@@ -284,7 +286,7 @@ bool hs_store_can_keep(struct hs_store *store)
 	    (uint32_t)commits + 1)
 		return false;
 	return write->changed <= KEPT_CHANGES_MAX &&
-	       write->redo.len + write->kept.len <= KEPT_BYTES_MAX &&
+	       hs_store_write_bytes(write) <= KEPT_BYTES_MAX &&
 	       set_aside(store, commit_bytes_max(store, 0)) == 0;
 }
 
@@ -294,8 +296,9 @@ void hs_store_keep(struct hs_store *store)
 
 	hs_store_settle(store);
 	close_cursors(write);
-	hs_buf_append_bytes(&write->kept, hs_buf_bytes(&write->redo));
-	write->redo.len = 0;
+	hs_buf_append_bytes(&write->kept, hs_notes_pack(&write->notes));
+	write->kept_gone_bytes += write->notes.gone_bytes;
+	hs_notes_reset(&write->notes, KEPT_BYTES_MAX);
 	count(store, write->txn);
 	/* Before anybody is answered, and behind the stamps: who sees this sees them. */
 	atomic_store_explicit(&store->exposed,
@@ -349,7 +352,7 @@ int hs_store_try(struct hs_store *store)
 		return failed(store, rc);
 	write->outer = write->txn;
 	write->txn = inner;
-	write->redo_outer = write->redo.len;
+	hs_notes_try(&write->notes);
 	return 0;
 }
 
@@ -364,6 +367,7 @@ int hs_store_try_keep(struct hs_store *store)
 	rc = mdb_txn_commit(write->txn);
 	write->txn = write->outer;
 	write->outer = NULL;
+	hs_notes_try_keep(&write->notes);
 	return failed(store, rc);
 }
 
@@ -377,7 +381,7 @@ void hs_store_try_drop(struct hs_store *store)
 	write->txn = write->outer;
 	write->outer = NULL;
 	write->room = NULL;
-	write->redo.len = write->redo_outer;
+	hs_notes_try_drop(&write->notes);
 }
 
 uint64_t hs_store_used(struct hs_store *store)

@@ -15,6 +15,7 @@
 #include "base/counter.h"
 #include "base/ladder.h"
 #include "engine/embedded/files.h"
+#include "engine/embedded/notes.h"
 #include "keyspace/kv.h"
 
 #include <lmdb.h>
@@ -33,12 +34,12 @@ struct hs_store_write {
 	MDB_txn *txn;	/* NULL: none is open */
 	MDB_txn *outer; /* while an operation is tried out: the transaction around it */
 	MDB_cursor *cursors[HS_KV_TREES];
-	struct hs_buf redo; /* what was changed, as entries of the log (redo.h), not logged yet */
-	struct hs_buf kept; /* the same of earlier groups: logged, answered, not committed yet */
-	size_t redo_outer;  /* length of `redo` when the trial began */
-	uint64_t changed;   /* entries changed by this transaction */
-	int failure;	    /* LMDB's or the system's code of the last failure */
-	/* The last put's value, filled by the caller by now or soon; still to be copied to `redo`.
+	struct hs_notes notes;	  /* what was changed, not logged yet */
+	struct hs_buf kept;	  /* the same of earlier groups: logged, answered, not committed */
+	uint64_t kept_gone_bytes; /* noted in those groups and replaced: pages it may have cost */
+	uint64_t changed;	  /* entries changed by this transaction */
+	int failure;		  /* LMDB's or the system's code of the last failure */
+	/* The last put's value, filled by the caller by now or soon; still to be copied to `notes`.
 	 */
 	const char *room;
 	size_t room_at, room_bytes;
@@ -86,6 +87,12 @@ struct hs_store {
 	MDB_txn *pin_next;	  /* of the checkpoint being made */
 };
 
+/* Everything that the open transaction was told to change, in bytes. */
+static inline uint64_t hs_store_write_bytes(const struct hs_store_write *write)
+{
+	return hs_notes_bytes(&write->notes) + write->kept.len + write->kept_gone_bytes;
+}
+
 /* What remains of the room behind bytes_max is for deletes once this much is used. */
 static inline uint64_t hs_store_bytes_hard(const struct hs_store *store)
 {
@@ -115,7 +122,7 @@ int hs_store_rewind(struct hs_store *store) HS_MUSTCHECK;
 int hs_store_try(struct hs_store *store) HS_MUSTCHECK;
 int hs_store_try_keep(struct hs_store *store) HS_MUSTCHECK;
 void hs_store_try_drop(struct hs_store *store);
-/* Brings `redo` up to date with the last put. */
+/* Brings `notes` up to date with the last put. */
 void hs_store_settle(struct hs_store *store);
 /* Pages reachable by the transaction, in bytes. */
 uint64_t hs_store_used(struct hs_store *store);

@@ -220,7 +220,7 @@ void hs_store_settle(struct hs_store *store)
 
 	if (!write->room)
 		return;
-	memcpy(write->redo.data + write->room_at, write->room, write->room_bytes);
+	memcpy(write->notes.buf.data + write->room_at, write->room, write->room_bytes);
 	write->room = NULL;
 }
 
@@ -248,51 +248,57 @@ static int write_get(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes key
 	return 0;
 }
 
+/* A key handed in may lie in the very page that is about to change, and is noted down after. */
+static struct hs_bytes copy_key(char copy[HS_KV_KEY_MAX], struct hs_bytes key)
+{
+	hs_check(key.len <= HS_KV_KEY_MAX);
+	memcpy(copy, key.data, key.len);
+	return (struct hs_bytes){copy, key.len};
+}
+
 static int write_put(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes key, size_t len,
 		     char **room)
 {
 	struct hs_store_write *write = writer(kv);
-	MDB_val at = val_of(key), value = {len, NULL};
-	size_t mark;
+	MDB_val at, value = {len, NULL};
+	char copy[HS_KV_KEY_MAX];
 	int rc;
 
 	hs_store_settle(write->store);
-	mark = write->redo.len;
-	/* The key may lie in the very page that is about to change: note it down first. */
-	write->room_at = hs_redo_entry_append(&write->redo, HS_REDO_PUT, (uint8_t)tree,
-					      write->store->id, key, len);
+	key = copy_key(copy, key);
+	at = val_of(key);
 	rc = mdb_put(write->txn, write->store->trees[tree], &at, &value, MDB_RESERVE);
-	if (rc != 0) {
-		write->redo.len = mark;
+	if (rc != 0)
 		return write_failed(write, rc);
-	}
+	/* In place of as many bytes of the same key: the pages it needs are this transaction's. */
+	if (hs_notes_put(&write->notes, (uint8_t)tree, key, len, &write->room_at))
+		write->changed++;
 	if (tree == HS_KV_KEYS)
 		stamp(write->store, key);
 	*room = value.mv_data;
 	write->room = len ? value.mv_data : NULL;
 	write->room_bytes = len;
-	write->changed++;
 	return 0;
 }
 
 static int write_del(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes key)
 {
 	struct hs_store_write *write = writer(kv);
-	MDB_val at = val_of(key);
-	size_t mark;
+	char copy[HS_KV_KEY_MAX];
+	MDB_val at;
 	int rc;
 
 	hs_store_settle(write->store);
-	mark = write->redo.len;
-	hs_redo_entry_append(&write->redo, HS_REDO_DEL, (uint8_t)tree, write->store->id, key, 0);
+	key = copy_key(copy, key);
+	at = val_of(key);
 	rc = mdb_del(write->txn, write->store->trees[tree], &at, NULL);
 	if (rc != 0)
-		write->redo.len = mark;
-	else
-		write->changed++;
-	if (rc == 0 && tree == HS_KV_KEYS)
+		return write_failed(write, rc);
+	hs_notes_del(&write->notes, (uint8_t)tree, key);
+	write->changed++;
+	if (tree == HS_KV_KEYS)
 		stamp(write->store, key);
-	return write_failed(write, rc);
+	return 0;
 }
 
 static int write_seek(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes from,
@@ -335,8 +341,7 @@ static int write_clear(struct hs_kv *kv)
 		rc = mdb_drop(write->txn, write->store->trees[tree], 0);
 	if (rc != 0)
 		return write_failed(write, rc);
-	hs_redo_entry_append(&write->redo, HS_REDO_CLEAR, 0, write->store->id,
-			     (struct hs_bytes){NULL, 0}, 0);
+	hs_notes_clear(&write->notes);
 	write->changed++;
 	atomic_store_explicit(&write->store->stamp_of_all, next_commit(write->store),
 			      memory_order_relaxed);
