@@ -213,7 +213,7 @@ static struct hs_queue *queue_for(struct hs_core *core, const struct hs_session 
 	return queue;
 }
 
-/* Sends what waits as it came. */
+/* Sends what waits as it came: all of it is of the session that is being served. */
 static void release(struct hs_core *core, struct hs_queue *queue);
 
 /* Whether a command must wait for what its session has in queues other than its own. */
@@ -409,16 +409,28 @@ void hs_folds_take(struct hs_core *core, struct hs_queue *queue, struct hs_reque
 
 /* --- flights --- */
 
-/* What one answered step is about. */
+/* While replies are handed out, or requests sent that may be refused at once: sessions that may go on
+ * when that is done. */
 struct landing {
 	struct hs_core *core;
-	struct hs_link resuming; /* sessions that may go on, when all are answered */
+	struct hs_link resuming;
 };
 
 static void resume_later(struct landing *landing, struct hs_session *session)
 {
 	if (hs_list_empty(&session->resuming))
 		hs_list_append(&landing->resuming, &session->resuming);
+}
+
+static void resume_all(struct landing *landing)
+{
+	while (!hs_list_empty(&landing->resuming)) {
+		struct hs_session *session =
+			hs_list_entry(landing->resuming.next, struct hs_session, resuming);
+
+		hs_list_remove(&session->resuming);
+		hs_core_resume(landing->core, session);
+	}
 }
 
 static void answer(void *context, struct hs_fold_ask *ask, struct hs_bytes reply)
@@ -473,13 +485,7 @@ static void land(struct hs_core *core, struct hs_request *own)
 	hs_fold_free(&own->step);
 	hs_buf_clear(&core->folds->scratch, HS_KEEP_BYTES);
 	hs_request_put(core, own);
-	while (!hs_list_empty(&landing.resuming)) {
-		struct hs_session *session =
-			hs_list_entry(landing.resuming.next, struct hs_session, resuming);
-
-		hs_list_remove(&session->resuming);
-		hs_core_resume(core, session);
-	}
+	resume_all(&landing);
 }
 
 /* A step for many is a request of the core's own. */
@@ -529,27 +535,34 @@ static void release(struct hs_core *core, struct hs_queue *queue)
 		send_ask(core, hs_list_entry(waiting->next, struct hs_fold_ask, link));
 }
 
-static void send_step(struct hs_core *core, struct hs_queue *queue, struct hs_fold_step *step)
+static void send_alone(struct landing *landing, struct hs_fold_ask *ask)
+{
+	resume_later(landing, hs_list_entry(ask, struct hs_request, ask)->session);
+	send_ask(landing->core, ask);
+}
+
+static void send_step(struct landing *landing, struct hs_queue *queue, struct hs_fold_step *step)
 {
 	struct hs_fold_ask *ask;
 
 	if (step->count > 1) {
-		send_together(core, queue, step);
+		send_together(landing->core, queue, step);
 		return;
 	}
 	ask = hs_list_entry(step->asks.next, struct hs_fold_ask, link);
 	hs_list_remove(&ask->link);
 	hs_fold_free(&step);
-	send_ask(core, ask);
+	send_alone(landing, ask);
 }
 
-static void launch(struct hs_core *core, struct hs_queue *queue)
+static void launch(struct landing *landing, struct hs_queue *queue)
 {
 	uint32_t reads = 0, read_steps = 0;
 	struct hs_link plan;
 
 	if (queue->waiting == 1) {
-		release(core, queue);
+		send_alone(landing,
+			   hs_list_entry(queue->fold.waiting.next, struct hs_fold_ask, link));
 		return;
 	}
 	hs_list_init(&plan);
@@ -562,7 +575,7 @@ static void launch(struct hs_core *core, struct hs_queue *queue)
 			read_steps++;
 		}
 		hs_list_remove(&step->link);
-		send_step(core, queue, step);
+		send_step(landing, queue, step);
 	}
 	/* All different, a hash read field by field: waiting for each other brings nothing. */
 	if (reads >= READS_JUDGED_MIN && reads < 2 * read_steps)
@@ -572,16 +585,19 @@ static void launch(struct hs_core *core, struct hs_queue *queue)
 bool hs_core_flush(struct hs_core *core, struct hs_now now)
 {
 	struct hs_link *ready = &core->folds->ready;
+	struct landing landing = {.core = core};
 
 	if (hs_list_empty(ready))
 		return false;
+	hs_list_init(&landing.resuming);
 	hs_core_set_now(core, now);
 	while (!hs_list_empty(ready)) {
 		struct hs_queue *queue = hs_list_entry(ready->next, struct hs_queue, ready);
 
 		hs_list_remove(&queue->ready);
-		if (queue->under_way == 0)
-			launch(core, queue);
+		if (queue->under_way == 0 && queue->waiting > 0)
+			launch(&landing, queue);
+		resume_all(&landing);
 	}
 	return true;
 }

@@ -116,6 +116,7 @@ void hs_session_destroy(struct hs_core *core, struct hs_session **pointer)
 	hs_list_remove(&session->all);
 	hs_list_remove(&session->sendable);
 	hs_list_remove(&session->sleeping);
+	hs_list_remove(&session->resuming);
 	hs_wire_request_deinit(&session->parser);
 	hs_buf_deinit(&session->in);
 	hs_buf_deinit(&session->out);
