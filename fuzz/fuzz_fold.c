@@ -117,7 +117,7 @@ static void run_lines(struct hs_bytes rest)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	size_t asks = 0, steps = 0, folded = 0;
+	struct fold_tally tally = {0};
 
 	if (size < 1)
 		return 0;
@@ -125,6 +125,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		run_lines((struct hs_bytes){(const char *)data + 1, size - 1});
 	else
 		hs_check(!fold_world_run((struct fold_choices){.data = data + 1, .left = size - 1},
-					 &asks, &steps, &folded));
+					 &tally));
 	return 0;
 }

@@ -75,13 +75,18 @@ static size_t find_cell(const struct planner *planner, const struct hs_fold_ask 
 	return at;
 }
 
-static bool adds_up(const struct hs_fold_step *step, int64_t number)
+static uint64_t magnitude(int64_t number)
 {
-	int64_t sum;
+	return number < 0 ? -(uint64_t)number : (uint64_t)number;
+}
 
-	if ((step->sum < 0 && number > 0) || (step->sum > 0 && number < 0))
+static bool adds_up(const struct hs_fold_step *step, const struct hs_fold_ask *ask)
+{
+	uint64_t more = magnitude(ask->number);
+
+	if (ask->client->sign * hs_fold_sign(ask->number) < 0)
 		return false;
-	return !__builtin_add_overflow(step->sum, number, &sum);
+	return more < HS_FOLD_REACH_MAX && step->reach < HS_FOLD_REACH_MAX - more;
 }
 
 /* Whether the answer follows from what the plan's last step knows. */
@@ -98,7 +103,7 @@ static bool follows(const struct hs_fold_step *last, const struct hs_fold_ask *a
 	case HS_FOLD_SET:
 		return last->kind == HS_FOLD_SET;
 	case HS_FOLD_ADD:
-		return last->kind == HS_FOLD_SET || adds_up(last, ask->number);
+		return last->kind == HS_FOLD_SET || adds_up(last, ask);
 	case HS_FOLD_READ:
 	case HS_FOLD_NOT:
 		break;
@@ -150,8 +155,12 @@ static void join(struct hs_fold_step *step, struct hs_fold_ask *ask)
 	hs_list_remove(&ask->link);
 	hs_list_append(&step->asks, &ask->link);
 	step->count++;
-	if (step->kind == HS_FOLD_ADD && ask->kind == HS_FOLD_ADD)
+	if (step->kind == HS_FOLD_ADD && ask->kind == HS_FOLD_ADD) {
 		step->sum += ask->number;
+		step->reach += magnitude(ask->number);
+		if (ask->number != 0)
+			ask->client->sign = hs_fold_sign(ask->number);
+	}
 	ask->client->step = step;
 }
 
@@ -218,7 +227,7 @@ static void finish_set(struct hs_fold_step *step)
 static void finish(struct hs_fold_step *step)
 {
 	for (struct hs_link *link = step->asks.next; link != &step->asks; link = link->next)
-		ask_of(link)->client->step = NULL;
+		*ask_of(link)->client = (struct hs_fold_client){0};
 	if (step->count == 1 || step->kind == HS_FOLD_READ)
 		send_ask(step, ask_of(step->asks.next));
 	else if (step->kind == HS_FOLD_ADD)

@@ -9,17 +9,28 @@
  * The caller (core/fold.c) keeps at most one flight under way for a key: while its steps are out, asks
  * wait here; none ever joins a step that was sent. A step is linearized where the engine runs it, and
  * everybody in it asked before it was sent and is answered after, so each answer is one that a single
- * Redis could have given. Asks of one client keep their order: within a step because a step is
- * evaluated in the order asked, between steps because a client is in at most one step of a flight;
- * what else it asked waits for the next.
+ * Redis could have given. Asks of one client keep their order: within a step because whatever order
+ * its asks are evaluated in keeps each client's, between steps because a client is in at most one
+ * step of a flight; what else it asked waits for the next.
  *
- * What a step may hold, always in the order asked:
+ * What a step may hold, in the order asked:
  *   read  equal arguments and dialect: one reply for all. Nothing is derived.
- *   add   INCR, DECR, INCRBY, DECRBY of one sign, so that the sum overflows exactly when one of them
- *         would: the engine adds the sum, and counting back gives the number before them. GET, STRLEN
- *         and EXISTS behind the first of them are answered from it.
+ *   add   INCR, DECR, INCRBY, DECRBY, each client's of one sign (0 is of either), their magnitudes
+ *         below 2^62 in sum unless there is but one. The engine adds the net, 0 included: the key is
+ *         made, an error is told. Counting back gives the number before them. GET, STRLEN and EXISTS
+ *         behind the first of them are answered from it.
  *   set   SET of a value, plain or with EX or PX. Everything behind it that follows from the value is
  *         worked out here; the last value goes to the engine with the last SET's expiry.
+ *
+ * Adds near a limit. The net can fit where the order asked does not: at the highest number, one
+ * client's INCR before another's DECR. Such a step is evaluated in another order: at the upper limit
+ * all asks of clients that take away, as they were asked, then all others, as they were asked; at the
+ * lower limit clients that add are first. The number so moves away from the limit, by less than 2^62
+ * and thus not to the other one, and then back to the number that the engine has. A single Redis could
+ * have taken that order: nobody in the step was answered before everybody in it had asked, and no
+ * client has asks in both parts. Who reads before anything is added there finds the key: a missing one
+ * counts from 0, which is near no limit. Where the net does not fit either, the engine says so, and
+ * nothing was done.
  *
  * When the engine refuses a step, nothing was done (an outcome that is unknown is an error that says
  * so): who would have got that error alone gets it, the others are run again, each by itself. What is
@@ -58,6 +69,7 @@ struct hs_fold_step;
  * for each client and queue it may be in at a time. */
 struct hs_fold_client {
 	const struct hs_fold_step *step;
+	int sign; /* of what it adds in an add step: 1, -1; 0: nothing so far */
 };
 
 /* One request that waits: part of the caller's own struct. */
@@ -99,7 +111,8 @@ struct hs_fold_step {
 	struct hs_bytes raw; /* may be empty */
 	uint8_t resp;
 	/* Ours. */
-	int64_t sum;
+	int64_t sum;	/* of an add: the net */
+	uint64_t reach; /* of all its magnitudes: no number on the way is farther off */
 	struct hs_bytes composed[5];
 	char text[HS_NUM_TEXT_MAX];
 };
@@ -123,8 +136,9 @@ struct hs_fold_calls {
 };
 
 /* The engine's reply to a step: calls back once for every ask, each taken out of the step first: those
- * that are answered in the order asked, then those to be run again in the order asked. What a client
- * asked behind something that is run again is run again too, so its order is kept. A reply that
+ * that are answered in the order in which they were evaluated (the order asked, but for adds near a
+ * limit; a client's own always), then those to be run again in the order asked. What a client asked
+ * behind something that is run again is run again too, so its order is kept. A reply that
  * belongs to no outcome becomes an error that begins with UNKNOWN. `scratch` is emptied and filled
  * along the way. */
 void hs_fold_answer(struct hs_fold_step *step, struct hs_bytes reply, struct hs_buf *scratch,

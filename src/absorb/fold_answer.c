@@ -1,7 +1,9 @@
 /* Answers: from the engine's one reply to what each ask of a step gets.
  *
  * When the step was done, its asks are gone through in order with the value as it was before the first
- * of them: each changes it or looks at it, as the engine would have done. When it was refused, nothing
+ * of them: each changes it or looks at it, as the engine would have done. In order means as asked; adds
+ * that would leave the numbers on that way are put in the order that fold.h gives for them first. When
+ * the step was refused, nothing
  * was done, and the error belongs to some: to those for whom it would have been the same alone. */
 #include "absorb/fold.h"
 #include "absorb/fold_value.h"
@@ -144,8 +146,55 @@ static struct hs_bytes answer_one(struct answers *answers, const struct hs_fold_
 	return compose_int(answers, ttl_of(&answers->value));
 }
 
+/* The sign of the first add behind which the number is none, going as asked; 0: there is none. */
+static int find_overflow(const struct answers *answers)
+{
+	const struct hs_link *asks = &answers->step->asks;
+	int64_t number = answers->value.number;
+
+	if (number > -(int64_t)HS_FOLD_REACH_MAX && number < (int64_t)HS_FOLD_REACH_MAX)
+		return 0; /* nothing reaches a limit from there */
+	for (struct hs_link *link = asks->next; link != asks; link = link->next) {
+		int64_t by = hs_list_entry(link, struct hs_fold_ask, link)->number;
+
+		if (__builtin_add_overflow(number, by, &number))
+			return hs_fold_sign(by);
+	}
+	return 0;
+}
+
+/* Those of clients whose adds have the sign to the front; all else stays as it was. */
+static void put_first(struct hs_fold_step *step, int sign)
+{
+	struct hs_link *asks = &step->asks, *next = asks->next;
+
+	for (struct hs_link *link = asks->next; link != asks; link = link->next) {
+		struct hs_fold_ask *ask = hs_list_entry(link, struct hs_fold_ask, link);
+
+		if (ask->number != 0)
+			ask->client->sign = hs_fold_sign(ask->number);
+	}
+	for (uint32_t left = step->count; left > 0; left--) {
+		struct hs_link *link = next;
+
+		next = link->next;
+		if (hs_list_entry(link, struct hs_fold_ask, link)->client->sign == sign)
+			continue;
+		hs_list_remove(link);
+		hs_list_append(asks, link);
+	}
+	for (struct hs_link *link = asks->next; link != asks; link = link->next)
+		hs_list_entry(link, struct hs_fold_ask, link)->client->sign = 0;
+}
+
 static void answer_done(struct answers *answers)
 {
+	if (answers->step->kind == HS_FOLD_ADD) {
+		int sign = find_overflow(answers);
+
+		if (sign != 0)
+			put_first(answers->step, -sign);
+	}
 	while (!hs_list_empty(&answers->step->asks)) {
 		struct hs_fold_ask *ask = take(answers->step);
 		struct hs_bytes reply = answer_one(answers, ask);

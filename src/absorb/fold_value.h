@@ -6,6 +6,9 @@
 #include "absorb/fold.h"
 #include "command/texts.h"
 
+/* Magnitudes in one add step stay below it in sum: a number is then never near both limits. */
+#define HS_FOLD_REACH_MAX (UINT64_C(1) << 62)
+
 struct hs_fold_value {
 	bool is_number;
 	bool changed;	/* added to since it was set */
@@ -30,6 +33,11 @@ static inline const char *hs_fold_value_add(struct hs_fold_value *value, int64_t
 	value->number = by;
 	value->changed = true;
 	return NULL;
+}
+
+static inline int hs_fold_sign(int64_t number)
+{
+	return (number > 0) - (number < 0);
 }
 
 static inline size_t hs_fold_value_len(const struct hs_fold_value *value)

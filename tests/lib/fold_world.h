@@ -4,8 +4,12 @@
  * fold_world_run draws a world from a source of choices, sends everything through the fold, and notes
  * the order in which things happened: a step's asks one behind the other where the step ran. Then it
  * runs the same, one by one in that order, on a second key that knows no folding. Every answer and the
- * key itself must be the same, and a client's asks must be in the order asked. When nobody else wrote
- * and nothing was run again, the order asked itself must give the same answers too. */
+ * key itself must be the same, and a client's asks must be in the order asked.
+ *
+ * No order will do but the one that fold.h gives: as asked, or as the adds of a step near a limit must
+ * be taken. It is worked out here from the key as it is before the step runs, in wider numbers. When
+ * nobody else wrote and nothing was run again, everything asked, one by one with only those steps in
+ * their own order, must give the same answers too. */
 #ifndef HS_TESTS_FOLD_WORLD_H
 #define HS_TESTS_FOLD_WORLD_H
 
@@ -16,6 +20,8 @@
 #include "wire/reply.h"
 
 #include <stdio.h>
+
+__extension__ typedef __int128 fold_wide;
 
 /* ---- the key ---- */
 
@@ -217,6 +223,15 @@ struct fold_event {
 	enum fold_mood mood;
 };
 
+/* What many worlds were like: those in which nothing happens would prove nothing. */
+struct fold_tally {
+	size_t asks, steps;
+	size_t folded; /* asks that shared a step */
+	size_t mixed;  /* steps that add and take away */
+	size_t turned; /* of them those whose order is not the order asked, at either limit */
+	size_t turned_low;
+};
+
 struct fold_world {
 	struct fold_choices choices;
 	struct hs_fold fold;
@@ -228,8 +243,10 @@ struct fold_world {
 	size_t events_count;
 	struct hs_link again;
 	bool strangers, ran_again;
-	unsigned moods;	      /* up to which the server may come into */
-	size_t steps, folded; /* all of them; asks that shared one */
+	unsigned moods;		     /* up to which the server may come into */
+	size_t order[FOLD_ASKS_MAX]; /* of all asks: as asked, but for steps with their own */
+	size_t due[FOLD_ASKS_MAX];   /* the order of the step that runs */
+	struct fold_tally tally;
 	const char *wrong;
 };
 
@@ -244,6 +261,10 @@ static const char *const fold_values[] = {
 	"9223372036854775806",
 	"-9223372036854775808",
 	"-9223372036854775807",
+	"9223372036854775805",
+	"-9223372036854775806",
+	"4611686018427387905",
+	"-4611686018427387906",
 	"9223372036854775808",
 	"",
 	"abc",
@@ -266,8 +287,26 @@ static const char *const fold_numbers[] = {
 	"-9223372036854775807",
 	"4611686018427387904",
 	"-4611686018427387905",
+	"4611686018427387902",
+	"-4611686018427387901",
+	"2305843009213693952",
 	"9223372036854775800",
 };
+
+/* Where a number starts that many move up and down, and by how much. */
+static const char *const fold_brinks[] = {
+	"9223372036854775807",
+	"9223372036854775805",
+	"-9223372036854775808",
+	"-9223372036854775806",
+	"4611686018427387905",
+	"-4611686018427387906",
+	"0",
+	"9223372036854775790",
+};
+static const char *const fold_moves[] = {"0", "1",  "-1", "2",
+					 "5", "-5", "-3", "2305843009213693951"};
+enum { FOLD_TASTE_GAUGE = 16, FOLD_TASTES = 32 };
 
 static inline void fold_say(struct fold_asker *asker, size_t argc, const char *name,
 			    const char *third, const char *fourth, const char *fifth)
@@ -286,15 +325,17 @@ static inline void fold_draw_ask(struct fold_choices *choices, struct fold_asker
 	static const char *const reads[] = {"GET",  "get",  "STRLEN", "EXISTS",	 "TTL",
 					    "PTTL", "MGET", "TYPE",   "GETRANGE"};
 	static const char *const times[] = {"1", "499", "500", "1500", "100000"};
+	bool gauge = taste & FOLD_TASTE_GAUGE;
 	unsigned kind = fold_draw(choices, 10);
-	const char *number = fold_numbers[fold_draw(choices, FOLD_COUNT(fold_numbers))];
+	const char *number = gauge ? fold_moves[fold_draw(choices, FOLD_COUNT(fold_moves))]
+				   : fold_numbers[fold_draw(choices, FOLD_COUNT(fold_numbers))];
 
 	if (kind < 2 + taste % 3 * 2) {
 		const char *name = reads[fold_draw(choices, taste & 4 ? 4 : FOLD_COUNT(reads))];
 		bool range = strcmp(name, "GETRANGE") == 0;
 
 		fold_say(asker, range ? 4 : 2, name, "0", "1", NULL);
-	} else if (kind < 8) {
+	} else if (kind < 8 || gauge) {
 		switch (fold_draw(choices, taste & 8 ? 2 : 4) & (by ? 3 : 2)) {
 		case 0:
 			fold_say(asker, 2, "INCR", NULL, NULL, NULL);
@@ -427,25 +468,68 @@ static inline void fold_stranger(struct fold_world *world)
 
 /* ---- what a plan must be ---- */
 
+static inline struct fold_asker *fold_asker_of(struct hs_link *link)
+{
+	return (struct fold_asker *)hs_list_entry(link, struct hs_fold_ask, link);
+}
+
+static inline bool fold_fits(fold_wide number)
+{
+	return number >= INT64_MIN && number <= INT64_MAX;
+}
+
+/* The adds of a step: each client's of one sign, not too much in all; and none that had room in the
+ * step before, which is an add's too and has this much in it, or is not (-1). Returns how much. */
+static inline fold_wide fold_check_adds(struct fold_world *world, struct hs_fold_step *step,
+					fold_wide before)
+{
+	const fold_wide limit = (fold_wide)1 << 62;
+	fold_wide all = 0, first = -1;
+	int signs[FOLD_CLIENTS_MAX] = {0};
+	unsigned adds = 0, seen = 0;
+
+	for (struct hs_link *link = step->asks.next; link != &step->asks; link = link->next) {
+		struct fold_asker *asker = fold_asker_of(link);
+		fold_wide by = asker->ask.number;
+
+		if (asker->ask.kind != HS_FOLD_ADD)
+			continue;
+		adds++;
+		all += by < 0 ? -by : by;
+		first = first < 0 ? all : first;
+		signs[asker->client] |= by < 0 ? 2 : by > 0;
+		seen |= by < 0 ? 2 : by > 0;
+		if (signs[asker->client] == 3)
+			fold_complain(world, "a client with both signs in one step");
+	}
+	if (adds > 1 && all >= limit)
+		fold_complain(world, "a step reaches too far");
+	if (before >= 0 && before + first < limit)
+		fold_complain(world, "two steps of adds that could be one");
+	world->tally.mixed += seen == 3;
+	return all;
+}
+
 static inline void fold_check_plan(struct fold_world *world, struct hs_link *plan)
 {
 	const struct hs_fold_step *where[FOLD_CLIENTS_MAX] = {0};
+	fold_wide added = -1;
 	size_t last = 0, taken = 0;
 
 	for (struct hs_link *at = plan->next; at != plan; at = at->next) {
 		struct hs_fold_step *step = hs_list_entry(at, struct hs_fold_step, link);
 		size_t count = 0;
 
-		world->steps++;
+		world->tally.steps++;
+		added = step->kind == HS_FOLD_ADD ? fold_check_adds(world, step, added) : -1;
 		for (struct hs_link *link = step->asks.next; link != &step->asks;
 		     link = link->next) {
-			struct fold_asker *asker =
-				(struct fold_asker *)hs_list_entry(link, struct hs_fold_ask, link);
+			struct fold_asker *asker = fold_asker_of(link);
 
 			if (where[asker->client] && where[asker->client] != step)
 				fold_complain(world, "a client in two steps of a flight");
 			where[asker->client] = step;
-			if (asker->ask.client->step)
+			if (asker->ask.client->step || asker->ask.client->sign)
 				fold_complain(world, "a client's place outlives the plan");
 			if (count > 0 && (size_t)(asker - world->askers) < last)
 				fold_complain(world, "a step's asks are not in order");
@@ -453,18 +537,83 @@ static inline void fold_check_plan(struct fold_world *world, struct hs_link *pla
 			count++;
 		}
 		taken += count;
-		world->folded += count > 1 ? count : 0;
+		world->tally.folded += count > 1 ? count : 0;
 		if (count != step->count || count == 0)
 			fold_complain(world, "a step's count is not that of its asks");
 	}
 	if (taken == 0)
 		fold_complain(world, "a plan without asks although some wait");
 	if (!hs_list_empty(&world->fold.waiting)) {
-		struct fold_asker *first = (struct fold_asker *)hs_list_entry(
-			world->fold.waiting.next, struct hs_fold_ask, link);
+		struct fold_asker *first = fold_asker_of(world->fold.waiting.next);
 
 		if (!where[first->client])
 			fold_complain(world, "an ask was left although its client is in no step");
+	}
+}
+
+/* ---- the order that is due ---- */
+
+/* The limit that a step's adds pass in the order asked, 1 or -1, when all together they do not; 0:
+ * none, or the step will be refused. */
+static inline int fold_limit_passed(const struct fold_world *world, struct hs_fold_step *step)
+{
+	fold_wide number, passed = 0;
+	int64_t value = 0;
+
+	if (step->kind != HS_FOLD_ADD || fold_key_refusal(&world->key, step->command->id) ||
+	    world->key.type == FOLD_LIST)
+		return 0;
+	if (world->key.type == FOLD_STRING &&
+	    !hs_num_parse_int((struct hs_bytes){world->key.text, world->key.len}, &value))
+		return 0;
+	number = value;
+	for (struct hs_link *link = step->asks.next; link != &step->asks; link = link->next) {
+		number += fold_asker_of(link)->ask.number;
+		if (!fold_fits(number))
+			passed = number;
+	}
+	return !fold_fits(number) || passed == 0 ? 0 : passed > 0 ? 1 : -1;
+}
+
+/* Fills `due`: first the asks of clients who move the number away from the limit, if there is one. */
+static inline void fold_work_out_order(struct fold_world *world, struct hs_fold_step *step)
+{
+	int passed = fold_limit_passed(world, step);
+	bool away[FOLD_CLIENTS_MAX] = {false};
+	size_t count = 0, lowest = FOLD_ASKS_MAX;
+
+	for (struct hs_link *link = step->asks.next; link != &step->asks; link = link->next) {
+		struct fold_asker *asker = fold_asker_of(link);
+		size_t index = (size_t)(asker - world->askers);
+
+		lowest = index < lowest ? index : lowest;
+		if (passed > 0 ? asker->ask.number < 0 : passed < 0 && asker->ask.number > 0)
+			away[asker->client] = true;
+	}
+	for (int turn = 1; turn >= 0; turn--)
+		for (struct hs_link *link = step->asks.next; link != &step->asks; link = link->next)
+			if (away[fold_asker_of(link)->client] == turn)
+				world->due[count++] = (size_t)(fold_asker_of(link) - world->askers);
+	if (passed == 0)
+		return;
+	world->tally.turned++;
+	world->tally.turned_low += passed < 0;
+	/* The asks of an add step stand together. */
+	memcpy(world->order + lowest, world->due, count * sizeof *world->due);
+}
+
+/* What was answered, from that event on, is in the order due; something else may run again. */
+static inline void fold_check_order(struct fold_world *world, size_t event, size_t count)
+{
+	size_t at = 0;
+
+	for (; event < world->events_count; event++, at++) {
+		while (at < count && world->due[at] != (size_t)world->events[event].asker)
+			at++;
+		if (at == count) {
+			fold_complain(world, "a step's asks were not run in the order due");
+			return;
+		}
 	}
 }
 
@@ -477,15 +626,19 @@ static inline void fold_run_steps(struct fold_world *world, struct hs_link *plan
 
 	while (!hs_list_empty(plan)) {
 		struct hs_fold_step *step = hs_list_entry(plan->next, struct hs_fold_step, link);
+		size_t count = step->count, event;
 
 		if (world->strangers && fold_draw(&world->choices, 4) == 0)
 			fold_stranger(world);
 		if (world->asked < world->count && fold_draw(&world->choices, 2))
 			fold_ask_next(world);
 		reply.len = 0;
+		event = world->events_count;
+		fold_work_out_order(world, step);
 		fold_key_run(&world->key, step->command, step->argc, step->argv, step->resp,
 			     &reply);
 		hs_fold_answer(step, hs_buf_bytes(&reply), &scratch, &calls, world);
+		fold_check_order(world, event, count);
 		if (!hs_list_empty(&step->asks) || step->count != 0)
 			fold_complain(world, "asks are left in an answered step");
 		hs_list_init(&step->asks);
@@ -545,15 +698,16 @@ static inline void fold_replay(struct fold_world *world)
 		return;
 	key = world->before;
 	for (size_t i = 0; i < world->count; i++)
-		fold_compare(world, &key, i);
+		fold_compare(world, &key, world->order[i]);
 	if (!fold_key_same(&key, &world->key))
-		fold_complain(world, "the key is not what the order asked makes of it");
+		fold_complain(world, "the key is not what the order due makes of it");
 }
 
 static inline void fold_world_draw(struct fold_world *world)
 {
 	struct fold_choices *choices = &world->choices;
-	unsigned clients = 1 + fold_draw(choices, FOLD_CLIENTS_MAX), taste = fold_draw(choices, 16);
+	unsigned clients = 1 + fold_draw(choices, FOLD_CLIENTS_MAX),
+		 taste = fold_draw(choices, FOLD_TASTES);
 	struct fold_event first = {-1, fold_draw(choices, 12), NULL, FOLD_WELL};
 
 	hs_fold_init(&world->fold);
@@ -562,21 +716,25 @@ static inline void fold_world_draw(struct fold_world *world)
 	world->strangers = fold_draw(choices, 3) == 0;
 	world->moods = fold_draw(choices, 4) ? FOLD_NO_INCRBY : FOLD_MOODS;
 	first.text = fold_values[fold_draw(choices, FOLD_COUNT(fold_values))];
+	if (taste & FOLD_TASTE_GAUGE) {
+		first.what = 4;
+		first.text = fold_brinks[fold_draw(choices, FOLD_COUNT(fold_brinks))];
+	}
 	if (first.what < 8)
 		fold_stranger_writes(&world->key, &first);
 	if (fold_draw(choices, 8) == 0)
 		world->key.mood = (enum fold_mood)fold_draw(choices, world->moods);
 	world->before = world->key;
 	for (size_t i = 0; i < world->count; i++) {
+		world->order[i] = i;
 		world->askers[i].client = fold_draw(choices, clients);
 		hs_list_init(&world->askers[i].again);
 		fold_draw_ask(choices, &world->askers[i], taste, world->moods == FOLD_NO_INCRBY);
 	}
 }
 
-/* NULL when all was well, or what was wrong. Adds to steps and folded. */
-static inline const char *fold_world_run(struct fold_choices choices, size_t *asks, size_t *steps,
-					 size_t *folded)
+/* NULL when all was well, or what was wrong. Adds to the tally. */
+static inline const char *fold_world_run(struct fold_choices choices, struct fold_tally *tally)
 {
 	struct fold_world *world = hs_mem_zalloc(sizeof *world);
 	const char *wrong;
@@ -606,9 +764,12 @@ static inline const char *fold_world_run(struct fold_choices choices, size_t *as
 		fold_replay(world);
 	for (size_t i = 0; i < world->count; i++)
 		hs_buf_deinit(&world->askers[i].answer);
-	*asks += world->count;
-	*steps += world->steps;
-	*folded += world->folded;
+	tally->asks += world->count;
+	tally->steps += world->tally.steps;
+	tally->folded += world->tally.folded;
+	tally->mixed += world->tally.mixed;
+	tally->turned += world->tally.turned;
+	tally->turned_low += world->tally.turned_low;
 	wrong = world->wrong;
 	hs_mem_free(&world);
 	return wrong;

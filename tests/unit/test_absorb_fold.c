@@ -156,7 +156,7 @@ static const char *answer(struct desk *desk, const char *reply)
 	hs_fold_free(&step);
 	hs_buf_deinit(&scratch);
 	for (size_t i = 0; i < sizeof desk->clients / sizeof *desk->clients; i++)
-		assert_null(desk->clients[i].step);
+		assert_true(!desk->clients[i].step && desk->clients[i].sign == 0);
 	return desk->shown;
 }
 
@@ -336,18 +336,18 @@ static void test_equal_reads_share_a_step(void **state)
 		    "TTL k for a | INCR k for b | TTL k for c d");
 }
 
-static void test_adds_of_one_sign_are_one(void **state)
+static void test_adds_are_one(void **state)
 {
 	(void)state;
 	assert_plan("a:INCR k", "INCR k for a");
 	assert_plan("a:INCR k; b:INCRBY k 5; c:DECRBY k -1; d:INCRBY k 0",
 		    "INCRBY k 7 for a b c d");
 	assert_plan("a:INCRBY k 0; b:DECR k; c:DECR k", "INCRBY k -2 for a b c");
-	assert_plan("a:INCR k; b:DECR k; c:INCR k", "INCR k for a | DECR k for b | INCR k for c");
-	assert_plan("a:INCRBY k 9223372036854775807; b:INCRBY k 0; c:INCR k",
-		    "INCRBY k 9223372036854775807 for a b | INCR k for c");
-	assert_plan("a:INCRBY k -9223372036854775808; b:DECR k",
-		    "INCRBY k -9223372036854775808 for a | DECR k for b");
+	assert_plan("a:INCR k; b:DECR k; c:INCR k", "INCRBY k 1 for a b c");
+	assert_plan("a:INCRBY k 3; b:DECRBY k 10; c:INCR k; b:DECR k", "INCRBY k -7 for a b c b");
+	/* Nothing in sum is still asked: whether there is a number, and which. */
+	assert_plan("a:INCR k; b:DECR k", "INCRBY k 0 for a b");
+	assert_plan("a:INCRBY k 0; b:INCRBY k 0", "INCRBY k 0 for a b");
 	assert_plan("a:INCR k; b:GET k; c:STRLEN k; d:EXISTS k; e:INCR k",
 		    "INCRBY k 2 for a b c d e");
 	/* A step that is not the last one takes no more. */
@@ -355,6 +355,51 @@ static void test_adds_of_one_sign_are_one(void **state)
 		    "INCR k for a | TTL k for b | GET k for c | INCR k for d");
 	/* What was read before the first of them does not follow from it. */
 	assert_plan("a:GET k; b:INCR k; c:GET k", "GET k for a | INCRBY k 1 for b c");
+}
+
+/* However the signs are: a number is never near both limits. */
+static void test_adds_reach_so_far(void **state)
+{
+	(void)state;
+	assert_plan("a:INCRBY k 4611686018427387902; b:INCR k; c:INCRBY k 0; d:GET k",
+		    "INCRBY k 4611686018427387903 for a b c d");
+	assert_plan("a:INCRBY k 4611686018427387903; b:DECR k",
+		    "INCRBY k 4611686018427387903 for a | DECR k for b");
+	assert_plan("a:DECR k; b:DECRBY k 4611686018427387902; c:INCR k; d:DECR k",
+		    "INCRBY k -4611686018427387903 for a b | INCRBY k 0 for c d");
+	assert_plan("a:INCRBY k 2305843009213693952; b:DECRBY k 2305843009213693951; c:DECR k",
+		    "INCRBY k 1 for a b | DECR k for c");
+	/* What is as large by itself has those behind it that add nothing. */
+	assert_plan("a:INCRBY k 4611686018427387904; b:GET k; c:INCRBY k 0; d:INCR k",
+		    "INCRBY k 4611686018427387904 for a b | INCRBY k 1 for c d");
+	assert_plan("a:INCRBY k 9223372036854775807; b:INCR k",
+		    "INCRBY k 9223372036854775807 for a | INCR k for b");
+	assert_plan("a:INCRBY k -9223372036854775808; b:INCRBY k -9223372036854775808",
+		    "INCRBY k -9223372036854775808 for a | INCRBY k -9223372036854775808 for b");
+	assert_plan("a:INCR k; b:INCRBY k -9223372036854775808",
+		    "INCR k for a | INCRBY k -9223372036854775808 for b");
+}
+
+/* The other sign needs another step, and a client is in one only. */
+static void test_a_client_has_one_sign(void **state)
+{
+	struct desk desk;
+
+	(void)state;
+	desk_init(&desk, "a:INCR k; b:DECR k; a:GET k; a:INCRBY k 0; a:DECR k; c:INCR k; a:DECR k; "
+			 "b:DECR k; b:INCR k; a:INCR k");
+	assert_string_equal(plan(&desk), "INCRBY k 0 for a b a a");
+	drop_plan(&desk);
+	assert_string_equal(plan(&desk), "INCRBY k -2 for a c a b");
+	drop_plan(&desk);
+	assert_string_equal(plan(&desk), "INCRBY k 2 for b a");
+	drop_plan(&desk);
+	/* Behind 0 comes either. */
+	assert_plan("a:INCRBY k 0; a:INCR k; b:INCRBY k 0; b:DECR k", "INCRBY k 0 for a a b b");
+	/* Where the value is known the order asked is the order. */
+	assert_plan("a:SET k 5; a:INCR k; a:DECRBY k 3; b:INCR k", "SET k 4 for a a a b");
+	/* A sign that does not suit is no reason for those of others. */
+	assert_plan("b:GET k; a:INCR k; c:DECR k", "GET k for b | INCRBY k 0 for a c");
 }
 
 static void test_sets_become_the_last(void **state)
@@ -555,11 +600,78 @@ static void test_answers_of_adds(void **state)
 	assert_answers("a:INCR k; b:INCRBY k 5; c:INCR k", ":7\r\n", "a:1, b:6, c:7");
 	assert_answers("a:DECR k; b:GET k; c3:GET k; d:STRLEN k; e:EXISTS k; f:DECRBY k 9; g:GET k",
 		       ":-5\r\n", "a:4, b$1/4, c$1/4, d:1, e:1, f:-5, g$2/-5");
-	assert_answers("a:INCRBY k 9223372036854775806; b:INCR k; c:STRLEN k",
+	assert_answers("a:INCRBY k 4611686018427387902; b:INCR k; c:STRLEN k",
 		       ":9223372036854775807\r\n",
 		       "a:9223372036854775806, b:9223372036854775807, c:19");
-	assert_answers("a:INCRBY k -9223372036854775807; b:DECR k", ":-9223372036854775808\r\n",
+	assert_answers("a:INCRBY k -4611686018427387902; b:DECR k", ":-9223372036854775808\r\n",
 		       "a:-9223372036854775807, b:-9223372036854775808");
+	assert_answers("a:INCRBY k 9223372036854775807; b:GET k", ":9223372036854775807\r\n",
+		       "a:9223372036854775807, b$19/9223372036854775807");
+	assert_answers("a:INCRBY k -9223372036854775808; b:STRLEN k", ":-1\r\n", "a:-1, b:2");
+	/* Up and down; from nothing to nothing the key is there. */
+	assert_answers("a:INCR k; b:GET k; c:DECRBY k 5; d:STRLEN k; e:INCRBY k 2; c:GET k",
+		       ":98\r\n", "a:101, b$3/101, c:96, d:2, e:98, c$2/98");
+	assert_answers("a:INCR k; b:DECR k; c:GET k; d:EXISTS k; e:STRLEN k", ":0\r\n",
+		       "a:1, b:0, c$1/0, d:1, e:1");
+	assert_answers("a:DECR k; b:EXISTS k; c:INCR k", ":0\r\n", "a:-1, b:1, c:0");
+}
+
+/* Adds that leave the numbers in the order asked, and do not in another. */
+static void test_adds_near_the_upper_limit(void **state)
+{
+	(void)state;
+	assert_answers("a:INCR k; b:DECR k", ":9223372036854775807\r\n",
+		       "b:9223372036854775806, a:9223372036854775807");
+	/* As asked it is well, if only just. */
+	assert_answers("a:DECR k; b:INCR k", ":9223372036854775807\r\n",
+		       "a:9223372036854775806, b:9223372036854775807");
+	assert_answers("a:INCR k; b:DECR k; c:INCR k; d:DECR k", ":9223372036854775806\r\n",
+		       "a:9223372036854775807, b:9223372036854775806, c:9223372036854775807, "
+		       "d:9223372036854775806");
+	assert_answers("a:INCRBY k 5; b:DECRBY k 3; a:INCR k; b:DECRBY k 4; c:INCRBY k 0",
+		       ":9223372036854775806\r\n",
+		       "b:9223372036854775804, b:9223372036854775800, a:9223372036854775805, "
+		       "a:9223372036854775806, c:9223372036854775806");
+	/* With all that was asked by clients who add, take away, do neither. The number was at the
+	 * limit. */
+	assert_answers(
+		"a:INCR k; b:GET k; c:GET k; a:STRLEN k; b:EXISTS k; b:DECRBY k 2; d:DECR k; "
+		"c:EXISTS k; b:GET k; e3:STRLEN k; a:GET k",
+		":9223372036854775805\r\n",
+		"b$19/9223372036854775807, b:1, b:9223372036854775805, "
+		"d:9223372036854775804, b$19/9223372036854775804, a:9223372036854775805, "
+		"c$19/9223372036854775805, a:19, c:1, e:19, a$19/9223372036854775805");
+	/* From the nearest number that is near, 2^62 + 2, and from the one before it. */
+	assert_answers("a:INCRBY k 2305843009213693952; b:INCRBY k 2305843009213693950; c:DECR k",
+		       ":9223372036854775806\r\n",
+		       "a:6917529027641081857, b:9223372036854775807, c:9223372036854775806");
+	assert_answers("a:INCRBY k 2305843009213693952; b:INCRBY k 2305843009213693950; c:DECR k",
+		       ":9223372036854775807\r\n",
+		       "c:4611686018427387905, a:6917529027641081857, b:9223372036854775807");
+}
+
+static void test_adds_near_the_lower_limit(void **state)
+{
+	(void)state;
+	assert_answers("a:DECR k; b:INCR k", ":-9223372036854775808\r\n",
+		       "b:-9223372036854775807, a:-9223372036854775808");
+	assert_answers("a:INCR k; b:DECR k", ":-9223372036854775808\r\n",
+		       "a:-9223372036854775807, b:-9223372036854775808");
+	assert_answers("a:DECRBY k 5; b:INCRBY k 3; a:DECR k; b:INCRBY k 4; c:INCRBY k 0",
+		       ":-9223372036854775807\r\n",
+		       "b:-9223372036854775805, b:-9223372036854775801, a:-9223372036854775806, "
+		       "a:-9223372036854775807, c:-9223372036854775807");
+	assert_answers(
+		"a:DECR k; b:GET k; c:GET k; a:STRLEN k; b:EXISTS k; b:INCRBY k 2; d:INCR k; "
+		"c:EXISTS k; b:GET k; e3:STRLEN k; a:GET k",
+		":-9223372036854775806\r\n",
+		"b$20/-9223372036854775808, b:1, b:-9223372036854775806, "
+		"d:-9223372036854775805, b$20/-9223372036854775805, "
+		"a:-9223372036854775806, c$20/-9223372036854775806, a:20, c:1, e:20, "
+		"a$20/-9223372036854775806");
+	assert_answers("a:DECRBY k 2305843009213693952; b:DECRBY k 2305843009213693950; c:INCR k",
+		       ":-9223372036854775808\r\n",
+		       "c:-4611686018427387906, a:-6917529027641081858, b:-9223372036854775808");
 }
 
 static void test_answers_of_sets(void **state)
@@ -593,6 +705,11 @@ static void test_adds_refused(void **state)
 		       "a-WRONGTYPE no, b-WRONGTYPE no, c-WRONGTYPE no, e-WRONGTYPE no, d again");
 	assert_answers(queue, "-ERR increment or decrement would overflow\r\n",
 		       "a again, b again, c again, d again, e again");
+	assert_answers("a:INCR k; b:INCR k; c:DECR k; b:GET k",
+		       "-ERR increment or decrement would overflow\r\n",
+		       "a again, b again, c again, b again");
+	assert_answers("a:INCR k; b:DECR k; c:GET k", "-ERR value is not an integer\r\n",
+		       "a-ERR value is not an integer, b-ERR value is not an integer, c again");
 	assert_answers(queue, "-OOM full\r\n", "a-OOM full, e-OOM full, b again, c again, d again");
 	assert_answers("a:INCR k; b:GET k", "-MISCONF x\r\n", "a-MISCONF x, b again");
 	assert_answers("a:INCR k; b:GET k", "-READONLY x\r\n", "a-READONLY x, b again");
@@ -690,7 +807,9 @@ int main(void)
 		cmocka_unit_test(test_kinds),
 		cmocka_unit_test(test_kinds_of_learned_commands),
 		cmocka_unit_test(test_equal_reads_share_a_step),
-		cmocka_unit_test(test_adds_of_one_sign_are_one),
+		cmocka_unit_test(test_adds_are_one),
+		cmocka_unit_test(test_adds_reach_so_far),
+		cmocka_unit_test(test_a_client_has_one_sign),
 		cmocka_unit_test(test_sets_become_the_last),
 		cmocka_unit_test(test_a_client_is_in_one_step),
 		cmocka_unit_test(test_a_caller_may_go_while_it_waits),
@@ -699,6 +818,8 @@ int main(void)
 		cmocka_unit_test(test_crowds),
 		cmocka_unit_test(test_answers_of_reads),
 		cmocka_unit_test(test_answers_of_adds),
+		cmocka_unit_test(test_adds_near_the_upper_limit),
+		cmocka_unit_test(test_adds_near_the_lower_limit),
 		cmocka_unit_test(test_answers_of_sets),
 		cmocka_unit_test(test_adds_refused),
 		cmocka_unit_test(test_sets_refused),

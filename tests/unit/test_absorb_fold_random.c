@@ -1,10 +1,11 @@
 /* Folding against a key that knows none.
  *
  * Tens of thousands of worlds are drawn from seeds (tests/lib/fold_world.h): queues of every mixture,
- * numbers at both ends, values that are no numbers, keys that are missing or of another type, servers
- * that refuse, clients with several asks and of both dialects, strangers who write in between. Each
- * world is run folded and then one by one in the order in which the fold says things happened. A seed
- * that fails is printed; give it to the test that runs one. */
+ * numbers at both ends that many move up and down, values that are no numbers, keys that are missing
+ * or of another type, servers that refuse, clients with several asks and of both dialects, strangers
+ * who write in between. Each world is run folded and then one by one in the order in which the fold
+ * says things happened, which must be the one that is due. A seed that fails is printed; give it to
+ * the test that runs one. */
 #include "tests/lib/fold_world.h"
 
 #include <setjmp.h>
@@ -21,27 +22,31 @@ enum { WORLDS = 10000 };
 enum { WORLDS = 60000 };
 #endif
 
-static void run_seed(uint64_t seed, size_t *asks, size_t *steps, size_t *folded)
+static void run_seed(uint64_t seed, struct fold_tally *tally)
 {
 	struct fold_choices choices = {.data = NULL};
 	const char *wrong;
 
 	hs_prng_init(&choices.prng, seed);
-	wrong = fold_world_run(choices, asks, steps, folded);
+	wrong = fold_world_run(choices, tally);
 	if (wrong)
 		fail_msg("seed %llu: %s", (unsigned long long)seed, wrong);
 }
 
 static void test_folded_is_as_one_by_one(void **state)
 {
-	size_t asks = 0, steps = 0, folded = 0;
+	struct fold_tally tally = {0};
 
 	(void)state;
 	for (uint64_t seed = 1; seed <= WORLDS; seed++)
-		run_seed(seed, &asks, &steps, &folded);
+		run_seed(seed, &tally);
 	/* Worlds in which nothing is folded would prove nothing. */
-	assert_true(steps < asks * 3 / 4);
-	assert_true(folded > asks / 4);
+	assert_true(tally.steps < tally.asks * 3 / 4);
+	assert_true(tally.folded > tally.asks / 4);
+	assert_true(tally.mixed > tally.asks / 50);
+	assert_true(tally.turned > tally.asks / 2000);
+	assert_true(tally.turned_low > tally.turned / 4);
+	assert_true(tally.turned_low < tally.turned / 4 * 3);
 }
 
 int main(void)
