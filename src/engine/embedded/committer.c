@@ -24,10 +24,13 @@ static void wake(struct hs_committer *committer)
 	}
 }
 
-void hs_committer_push(struct hs_committer *committer, struct hs_op *newest, struct hs_op *oldest)
+void hs_committer_push(struct hs_committer *committer, struct hs_op *newest, struct hs_op *oldest,
+		       size_t count)
 {
 	hs_mpsc_push(&committer->queue, newest, oldest, offsetof(struct hs_op, next));
-	wake(committer);
+	if (atomic_load(&committer->asleep) &&
+	    atomic_fetch_sub(&committer->missing, (int64_t)count) <= (int64_t)count)
+		wake(committer);
 }
 
 static uint64_t now_us(struct hs_committer *committer)
@@ -35,19 +38,22 @@ static uint64_t now_us(struct hs_committer *committer)
 	return committer->host->now(committer->host->context).mono_us;
 }
 
-static void take(struct hs_committer *committer)
+/* Returns how many there were. */
+static size_t take(struct hs_committer *committer)
 {
 	struct hs_op *chain = hs_mpsc_take(&committer->queue, offsetof(struct hs_op, next));
+	size_t count = 1;
 
 	if (!chain)
-		return;
+		return 0;
 	if (committer->first)
 		committer->last->next = chain;
 	else
 		committer->first = chain;
-	while (chain->next)
+	for (; chain->next; count++)
 		chain = chain->next;
 	committer->last = chain;
+	return count;
 }
 
 /* Everything that waits; and when the cores are busy, what the others bring when they are let go
@@ -61,9 +67,10 @@ static void gather(struct hs_committer *committer)
 	take(committer);
 }
 
-/* Until something is pushed, or the next sweep or commit is due. */
-static void sleep_a_while(struct hs_committer *committer)
+/* Until something is pushed, or what patience waits for, or the next sweep or commit is due. */
+static void sleep_a_while(struct hs_committer *committer, bool patient)
 {
+	const struct hs_patience *patience = &committer->patience;
 	uint64_t now = now_us(committer);
 	uint64_t until = committer->sweep_at_us;
 
@@ -71,12 +78,16 @@ static void sleep_a_while(struct hs_committer *committer)
 	if (committer->tend_at_us < until && hs_group_empty(&committer->group) &&
 	    !hs_syncer_busy(&committer->syncer))
 		until = committer->tend_at_us;
+	if (patient && patience->until_us < until)
+		until = patience->until_us;
 	if (now >= until)
 		return;
 	uv_mutex_lock(&committer->mutex);
+	atomic_store(&committer->missing,
+		     patient ? (int64_t)(patience->around - committer->group.count) : 0);
 	atomic_store(&committer->asleep, true);
 	if (hs_mpsc_empty(&committer->queue) && !atomic_load(&committer->stop) &&
-	    (hs_group_empty(&committer->group) || hs_syncer_busy(&committer->syncer)))
+	    (patient || hs_group_empty(&committer->group) || hs_syncer_busy(&committer->syncer)))
 		uv_cond_timedwait(&committer->cond, &committer->mutex, (until - now) * 1000);
 	atomic_store(&committer->asleep, false);
 	uv_mutex_unlock(&committer->mutex);
@@ -135,6 +146,7 @@ static void tell(struct hs_committer *committer)
 /* Ends the group and sees to its answers: now, or behind the disk. */
 static void finish(struct hs_committer *committer)
 {
+	size_t count = committer->group.count;
 	struct hs_op *chain;
 	bool ready;
 
@@ -145,10 +157,24 @@ static void finish(struct hs_committer *committer)
 	tell(committer);
 	chain = committer->group_first;
 	committer->group_first = NULL;
-	if (!ready)
+	hs_patience_answer(&committer->patience, count, take(committer));
+	if (!ready) {
+		committer->syncing = count;
 		hs_syncer_submit(&committer->syncer, chain);
-	else if (chain)
+	} else if (chain) {
 		hs_answers_send(&committer->answers, chain);
+	}
+}
+
+/* Is the group to wait for more before it is logged? */
+static bool is_patient(struct hs_committer *committer, bool stop)
+{
+	struct hs_group *group = &committer->group;
+
+	if (stop || !committer->group_first || hs_group_full(group) || !group->database->redo.sync)
+		return false;
+	return hs_patience_wait(&committer->patience, group->count, hs_counter_get(&group->sync_us),
+				now_us(committer));
 }
 
 /* While the disk is busy with one group the next one is run and grows; when it is done, that is
@@ -160,7 +186,7 @@ static void run(void *argument)
 
 	pthread_setname_np(pthread_self(), "committer");
 	for (;;) {
-		bool stop = atomic_load(&committer->stop);
+		bool stop = atomic_load(&committer->stop), patient = false;
 
 		gather(committer);
 		if (committer->first)
@@ -168,15 +194,20 @@ static void run(void *argument)
 		sweep(committer);
 		if (!hs_group_empty(group) &&
 		    (!hs_syncer_busy(&committer->syncer) || hs_group_full(group))) {
-			finish(committer);
-			continue;
+			patient = is_patient(committer, stop);
+			if (!patient) {
+				finish(committer);
+				continue;
+			}
 		}
 		if (hs_group_empty(group) && !hs_syncer_busy(&committer->syncer)) {
 			if (stop && !committer->first)
 				break;
 			committer->tend_at_us = hs_group_tend(group);
 		}
-		sleep_a_while(committer);
+		if (hs_syncer_busy(&committer->syncer))
+			hs_patience_answer(&committer->patience, committer->syncing, group->count);
+		sleep_a_while(committer, patient);
 	}
 	hs_group_checkpoint(group);
 }

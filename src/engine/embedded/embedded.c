@@ -42,6 +42,7 @@
 struct worker {
 	struct hs_reader reader;
 	struct hs_op *newest, *oldest; /* submitted, not yet flushed */
+	size_t count;		       /* of them */
 	char apart[64];
 };
 
@@ -80,6 +81,7 @@ static enum hs_submit submit(struct hs_engine *engine, struct hs_op *op)
 	worker->newest = op;
 	if (!worker->oldest)
 		worker->oldest = op;
+	worker->count++;
 	return HS_SUBMIT_QUEUED;
 }
 
@@ -88,12 +90,14 @@ static void flush(struct hs_engine *engine, uint32_t id)
 	struct embedded *embedded = of(engine);
 	struct worker *worker = &embedded->workers[id];
 	struct hs_op *newest = worker->newest, *oldest = worker->oldest;
+	size_t count = worker->count;
 
 	if (!newest)
 		return;
 	worker->newest = NULL;
 	worker->oldest = NULL;
-	hs_committer_push(&embedded->committer, newest, oldest);
+	worker->count = 0;
+	hs_committer_push(&embedded->committer, newest, oldest, count);
 }
 
 static void refresh(struct hs_engine *engine, uint32_t id)

@@ -14,6 +14,7 @@ enum {
 	FREE_TRY_MS = 20,
 	KEEP_US = 2000 * 1000, /* how long a store may put off a commit */
 	EAGER_WANTED = 4,      /* readers turned away between two commits make a store eager */
+	SYNCS_MEAN = 16,       /* syncs that count for what one takes */
 	EAGER_US = 100 * 1000, /* how long it does not after a reader was turned away */
 };
 
@@ -434,8 +435,13 @@ static bool plan(struct hs_group *group)
 
 void hs_group_durable(struct hs_group *group)
 {
-	uint32_t step = hs_ladder_step(now_us(group) - group->sealed_begun_us);
+	uint64_t now = now_us(group), took = now - group->logged_us;
+	uint64_t before = hs_counter_get(&group->sync_us);
+	uint32_t step = hs_ladder_step(now - group->sealed_begun_us);
 
+	if (group->logged_us)
+		hs_counter_set(&group->sync_us,
+			       before ? (before * (SYNCS_MEAN - 1) + took) / SYNCS_MEAN : took);
 	for (uint16_t i = 0; i < group->sealed_count; i++)
 		hs_counter_add(&group->database->stores[group->sealed[i]].commit_ladder[step], 1);
 	group->sealed_count = 0;
@@ -450,6 +456,7 @@ static bool seal(struct hs_group *group, bool may_defer)
 	bool logged = log_group(group), done = false;
 	bool defer = plan(group) && logged && may_defer && group->database->redo.sync;
 
+	group->logged_us = logged ? now_us(group) : 0;
 	if (logged && !defer)
 		sync_group(group);
 	group->sealed_count = 0;

@@ -87,6 +87,7 @@ struct hs_group {
 	uint16_t *sealed;
 	uint16_t sealed_count;
 	uint64_t sealed_begun_us;
+	uint64_t logged_us; /* when its sync began */
 	/* Waits until what was logged before the group is synced; 0 or a negative errno. NULL when
 	 * it always is. */
 	int (*barrier)(void *context);
@@ -97,6 +98,7 @@ struct hs_group {
 	struct hs_counter store_writes; /* entries of the log: one for each key and group */
 	struct hs_counter hits, misses, expired;
 	struct hs_counter checkpoint_wall_s;
+	struct hs_counter sync_us;	  /* what a sync takes these days */
 	_Atomic(const char *) last_error; /* constant text or `failure`; "" when all is well */
 };
 
@@ -117,7 +119,7 @@ bool hs_group_full(const struct hs_group *group);
  * if `may_defer`: first what was logged must be synced, by whoever called this. */
 bool hs_group_finish(struct hs_group *group, bool may_defer);
 
-/* What was sealed is on disk: its stores count how long that took. Called by hs_group_finish; when
+/* What was sealed is on disk: that took how long, and its stores count it. Called by hs_group_finish; when
  * that left the sync to the caller, by the thread which has done it, before the next group is
  * finished. */
 void hs_group_durable(struct hs_group *group);

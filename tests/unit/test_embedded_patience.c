@@ -1,0 +1,236 @@
+/* Goal: a group waits for those who are likely to come, never longer than a sync, never for nobody,
+ * and ever more rarely where it is in vain.
+ * Method: counts and times by hand; then small worlds of clients around one disk, in virtual time,
+ * with and without patience. */
+
+#include "base/prng.h"
+#include "engine/embedded/patience.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { SYNC_US = 1000 };
+
+static void who_is_alone_is_not_waited_for(void **state)
+{
+	struct hs_patience patience = {0};
+
+	(void)state;
+	assert_false(hs_patience_wait(&patience, 1, SYNC_US, 5000));
+	for (int i = 0; i < 10; i++) {
+		hs_patience_answer(&patience, 1, 0);
+		assert_false(hs_patience_wait(&patience, 1, SYNC_US, 5000));
+	}
+	/* A pipeline is more than one, and comes as it went. */
+	hs_patience_answer(&patience, 16, 0);
+	assert_false(hs_patience_wait(&patience, 16, SYNC_US, 5000));
+	assert_false(hs_patience_wait(&patience, 17, SYNC_US, 5000));
+}
+
+static void those_under_way_are_waited_for(void **state)
+{
+	struct hs_patience patience = {0};
+
+	(void)state;
+	/* One is answered while another waits: that one waits for the first to come back. */
+	hs_patience_answer(&patience, 1, 1);
+	assert_true(hs_patience_wait(&patience, 1, SYNC_US, 5000));
+	assert_int_equal(patience.until_us, 5000 + SYNC_US);
+	assert_true(hs_patience_wait(&patience, 1, SYNC_US, 5500));
+	assert_false(hs_patience_wait(&patience, 2, SYNC_US, 5600));
+	/* From then on they come together. */
+	hs_patience_answer(&patience, 2, 0);
+	assert_true(hs_patience_wait(&patience, 1, SYNC_US, 6000));
+	/* No longer than a sync takes. */
+	assert_false(hs_patience_wait(&patience, 1, SYNC_US, 6000 + SYNC_US));
+	hs_patience_answer(&patience, 1, 0);
+	assert_false(hs_patience_wait(&patience, 1, SYNC_US, 8000));
+	/* Nor longer than the limit, nor at all before anything was synced. */
+	hs_patience_answer(&patience, 2, 0);
+	assert_true(hs_patience_wait(&patience, 1, 1000 * 1000, 9000));
+	assert_int_equal(patience.until_us, 9000 + HS_PATIENCE_US_MAX);
+	hs_patience_answer(&patience, 2, 0);
+	assert_false(hs_patience_wait(&patience, 1, 0, 9000));
+}
+
+/* One in vain, and whether the next group would wait again. */
+static unsigned groups_until_next_try(struct hs_patience *patience)
+{
+	for (unsigned groups = 0; groups < 1000; groups++) {
+		hs_patience_answer(patience, 2, 0);
+		if (hs_patience_wait(patience, 1, SYNC_US, 5000))
+			return groups;
+	}
+	return 1000;
+}
+
+static void waiting_in_vain_is_tried_ever_more_rarely(void **state)
+{
+	static const unsigned rests[] = {0, 0, 1, 2, 4, 8, 16, 32, 64, 64, 64};
+	struct hs_patience patience = {0};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rests / sizeof *rests; i++) {
+		assert_int_equal(groups_until_next_try(&patience), rests[i]);
+		assert_false(hs_patience_wait(&patience, 1, SYNC_US, 5000 + SYNC_US));
+	}
+	/* When it was not it is tried at once again, but has yet to earn its name. */
+	assert_int_equal(groups_until_next_try(&patience), HS_PATIENCE_REST_MAX);
+	assert_false(hs_patience_wait(&patience, 2, SYNC_US, 5100));
+	assert_int_equal(groups_until_next_try(&patience), 0);
+	assert_false(hs_patience_wait(&patience, 1, SYNC_US, 5000 + SYNC_US));
+	assert_int_equal(groups_until_next_try(&patience), HS_PATIENCE_REST_MAX / 2);
+	for (int i = 0; i < 10; i++) {
+		assert_false(hs_patience_wait(&patience, 2, SYNC_US, 5100));
+		assert_int_equal(groups_until_next_try(&patience), 0);
+	}
+	assert_false(hs_patience_wait(&patience, 1, SYNC_US, 5000 + SYNC_US));
+	assert_int_equal(groups_until_next_try(&patience), 0);
+}
+
+/* A disk and clients, each either away until its time comes, or waiting for an answer. */
+enum { CLIENTS_MAX = 64 };
+
+struct world {
+	struct hs_prng prng;
+	size_t clients;
+	uint64_t back_us[CLIENTS_MAX];	/* when each asks next */
+	uint64_t asked_us[CLIENTS_MAX]; /* when it did; 0: it has no question */
+	uint64_t away_us;		/* how long an answered client stays away */
+	bool by_chance;			/* or, instead, as long on average, but at random */
+	uint64_t syncs, answers, wait_us;
+};
+
+static size_t arrive(struct world *world, uint64_t now)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < world->clients; i++) {
+		if (!world->asked_us[i] && world->back_us[i] <= now)
+			world->asked_us[i] = world->back_us[i];
+		count += world->asked_us[i] != 0;
+	}
+	return count;
+}
+
+static uint64_t next_arrival(const struct world *world)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (size_t i = 0; i < world->clients; i++)
+		if (!world->asked_us[i] && world->back_us[i] < next)
+			next = world->back_us[i];
+	return next;
+}
+
+/* Syncs everything that was asked by `now`, and answers it. */
+static size_t sync_all(struct world *world, uint64_t *now)
+{
+	uint64_t begun = *now;
+	size_t answered = 0;
+
+	*now += SYNC_US;
+	world->syncs++;
+	for (size_t i = 0; i < world->clients; i++) {
+		uint64_t away = world->away_us;
+
+		if (!world->asked_us[i] || world->asked_us[i] > begun)
+			continue;
+		if (world->by_chance)
+			away = 1 + hs_prng_below(&world->prng, 2 * world->away_us);
+		world->wait_us += *now - world->asked_us[i];
+		world->asked_us[i] = 0;
+		world->back_us[i] = *now + away;
+		answered++;
+	}
+	world->answers += answered;
+	return answered;
+}
+
+static void play(struct world *world, bool with)
+{
+	struct hs_patience patience = {0};
+	uint64_t now = 1;
+
+	hs_prng_init(&world->prng, 7);
+	memset(world->asked_us, 0, sizeof world->asked_us);
+	world->syncs = world->answers = world->wait_us = 0;
+	for (size_t i = 0; i < world->clients; i++)
+		world->back_us[i] = 1 + hs_prng_below(&world->prng, 2 * SYNC_US);
+	while (now < 1000 * SYNC_US) {
+		size_t count = arrive(world, now), answered;
+		uint64_t next = next_arrival(world);
+
+		if (count == 0) {
+			now = next;
+			continue;
+		}
+		if (with && hs_patience_wait(&patience, count, SYNC_US, now)) {
+			now = next < patience.until_us ? next : patience.until_us;
+			continue;
+		}
+		answered = sync_all(world, &now);
+		/* Those who came meanwhile wait already. */
+		hs_patience_answer(&patience, answered, arrive(world, now));
+	}
+}
+
+static void two_halves_become_one(void **state)
+{
+	struct world world = {.clients = 50, .away_us = SYNC_US / 5};
+	uint64_t syncs, answers;
+
+	(void)state;
+	play(&world, false);
+	syncs = world.syncs;
+	answers = world.answers;
+	assert_true(answers / syncs < 40);
+	play(&world, true);
+	assert_true(world.answers / world.syncs >= 48);
+	assert_true(world.answers > answers * 5 / 4);
+}
+
+static void one_client_notices_nothing(void **state)
+{
+	struct world world = {.clients = 1, .away_us = SYNC_US / 5};
+	uint64_t answers, wait_us;
+
+	(void)state;
+	play(&world, false);
+	answers = world.answers;
+	wait_us = world.wait_us;
+	play(&world, true);
+	assert_int_equal(world.answers, answers);
+	assert_int_equal(world.wait_us, wait_us);
+}
+
+/* Clients that stay away for long and come by chance: nobody is there to be waited for. */
+static void chance_is_not_waited_for(void **state)
+{
+	struct world world = {.clients = 20, .away_us = 20 * SYNC_US, .by_chance = true};
+	uint64_t mean_us;
+
+	(void)state;
+	play(&world, false);
+	mean_us = world.wait_us / world.answers;
+	play(&world, true);
+	assert_true(world.wait_us / world.answers < mean_us * 11 / 10);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_is_alone_is_not_waited_for),
+		cmocka_unit_test(those_under_way_are_waited_for),
+		cmocka_unit_test(waiting_in_vain_is_tried_ever_more_rarely),
+		cmocka_unit_test(two_halves_become_one),
+		cmocka_unit_test(one_client_notices_nothing),
+		cmocka_unit_test(chance_is_not_waited_for),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
