@@ -198,10 +198,37 @@ static void step_aside(struct hs_worker *worker)
 		sched_yield();
 }
 
+static void on_again(uv_idle_t *again)
+{
+	(void)again;
+}
+
+/* Answers have just gone out to clients of hot keys, and others wait for the same keys. Whoever is
+ * back at once shares the next flight, if that leaves one round later: otherwise they would fall
+ * into two halves that take turns, and each of them would wait for two syncs of the disk. Costs the
+ * others one look at the sockets. Not in front of servers, see step_aside. */
+static bool linger(struct hs_worker *worker)
+{
+	bool wanted = worker->landed && !worker->lingers && !worker->engine->shared_connections &&
+		      hs_counter_get(&hs_core_stats(worker->core)->fold_waiting) > 0;
+
+	worker->landed = false;
+	if (wanted) {
+		uv_idle_start(&worker->again, on_again);
+		sched_yield();
+	} else if (worker->lingers) {
+		uv_idle_stop(&worker->again);
+	}
+	worker->lingers = wanted;
+	return wanted;
+}
+
 static void on_check(uv_check_t *check)
 {
 	struct hs_worker *worker = check->data;
 
+	if (linger(worker))
+		return;
 	end_round(worker);
 	step_aside(worker);
 	if (hs_core_deadline(worker->core) > 0)
@@ -216,6 +243,7 @@ static void close_handles(struct hs_worker *worker)
 	uv_close((uv_handle_t *)&worker->tick, NULL);
 	uv_close((uv_handle_t *)&worker->alarm, NULL);
 	uv_close((uv_handle_t *)&worker->check, NULL);
+	uv_close((uv_handle_t *)&worker->again, NULL);
 }
 
 /* A worker that ended before the others would leave them waiting for its part of CLIENT LIST. */
@@ -303,6 +331,7 @@ static void on_wake(uv_async_t *wake)
 	hs_worker_read_mail(worker);
 	for (op = hs_mpsc_take(&worker->done, OP_NEXT); op; op = next_op) {
 		next_op = op->next;
+		worker->landed = true;
 		hs_core_complete(worker->core, now, op);
 	}
 	for (op = hs_mpsc_take(&worker->asked, OP_NEXT); op; op = next_op) {
@@ -355,6 +384,7 @@ void hs_worker_init(struct hs_worker *worker, struct hs_server *server, uint32_t
 	uv_timer_init(&worker->loop, &worker->tick);
 	uv_timer_init(&worker->loop, &worker->alarm);
 	uv_check_init(&worker->loop, &worker->check);
+	uv_idle_init(&worker->loop, &worker->again);
 	worker->wake.data = worker;
 	worker->tick.data = worker;
 	worker->alarm.data = worker;

@@ -45,6 +45,9 @@ struct hs_worker {
 	uv_async_t wake;
 	uv_timer_t tick;
 	uv_timer_t alarm; /* the next sleeper */
+	uv_idle_t again;  /* while on, the loop looks for events but waits for none */
+	bool landed;	  /* the engine has finished something in this round */
+	bool lingers;	  /* what hot keys have gathered is held back for one round */
 	uv_check_t check; /* behind each round of events: what was submitted goes to the engine */
 	struct hs_mpsc mail, done, asked;
 	struct hs_newsbox news;
