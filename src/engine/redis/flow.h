@@ -11,7 +11,11 @@
  *
  * What may be sent twice (law 4): what a server says it did not run; what was not wholly handed to
  * the kernel; and reads, unless a later write of the same client was lost with them, which the read
- * must not see. Everything else ends in an error that says that the outcome is unknown. */
+ * must not see. Everything else ends in an error that says that the outcome is unknown.
+ *
+ * Nobody waits for what has not come for longer than anybody may wait: a node that cannot be reached
+ * is given up, and so is one that has turned everybody away for so long. Everything is still sent to
+ * the latter, and what it says is the answer: so the first one that it serves again is served. */
 #ifndef HS_ENGINE_REDIS_FLOW_H
 #define HS_ENGINE_REDIS_FLOW_H
 
@@ -38,6 +42,11 @@ struct hs_routes {
 	} nodes[];
 };
 
+/* Since when everybody who asked was told "not now", and when last; 0: somebody was served since. */
+struct hs_refusals {
+	uint64_t since_us, last_us;
+};
+
 /* A server that has or had slots. */
 struct hs_node {
 	struct hs_route_node at;
@@ -50,6 +59,9 @@ struct hs_node {
 	uint64_t open_at_us;	/* not before */
 	uint32_t failures;
 	bool unreachable; /* the last try to connect failed */
+	/* It is there, and says that it serves nothing: the cluster is down, its data is loading. Of
+	 * writes and of reads, which a cluster may go on serving. */
+	struct hs_refusals refused_writes, refused_reads;
 	char down_why[160];
 };
 

@@ -16,6 +16,7 @@ enum {
 #define HS_AGAIN_US 20000		 /* before what was not run is tried again */
 #define HS_OWN_IDLE_US 30000000		 /* an idle connection is kept so long */
 #define HS_OPEN_US_MAX 1000000		 /* between two tries to connect */
+#define HS_REFUSED_US_MAX 60000000	 /* what was refused so long ago tells nothing of now */
 
 /* op->engine_state */
 enum {
@@ -53,6 +54,9 @@ struct hs_flow {
 	uint16_t node_of_partition[HS_PARTITIONS_MAX + 1];
 	bool routed; /* knows where anything is */
 	struct hs_slot_state slots[HS_SLOTS];
+	/* Slots that their owners do not serve, whatever they do with others: rare, so it stands apart. */
+	struct hs_refusals refused[HS_SLOTS];
+	bool any_refused;	/* some were, ever */
 	struct hs_hold **holds; /* with gaps */
 	uint16_t holds_count, holds_cap;
 	uint16_t holds_hint; /* none is free before this one */

@@ -289,6 +289,56 @@ static bool heal_script(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op
 	return true;
 }
 
+/* ---- those who serve nothing ---- */
+
+static bool note_refusal(const struct hs_flow *flow, struct hs_refusals *refused)
+{
+	uint64_t now_us = flow->now.mono_us;
+
+	if (refused->since_us == 0 || now_us - refused->last_us > HS_REFUSED_US_MAX)
+		refused->since_us = now_us;
+	refused->last_us = now_us;
+	return now_us - refused->since_us > flow->options.timeout_us;
+}
+
+static bool begins(struct hs_bytes reply, const char *words)
+{
+	return reply.len >= strlen(words) && memcmp(reply.data, words, strlen(words)) == 0;
+}
+
+/* Whether one that was told "not now" has nothing to wait for: everybody has been told so for longer
+ * than anybody waits. TRYAGAIN and the like end with a move or a failover, and are waited for. */
+static bool is_hopeless(struct hs_flow *flow, struct hs_node *node, const struct hs_op *op,
+			struct hs_bytes reply)
+{
+	bool down = begins(reply, "-CLUSTERDOWN The cluster is down");
+	bool reads = begins(reply, "-CLUSTERDOWN The cluster is down and only accepts read");
+	bool writes_hopeless, reads_hopeless;
+
+	if (!down && !starts(reply, "LOADING")) {
+		flow->any_refused = true;
+		return starts(reply, "CLUSTERDOWN") &&
+		       note_refusal(flow, &flow->refused[hs_flow_slot(flow, op)]);
+	}
+	writes_hopeless = note_refusal(flow, &node->refused_writes);
+	reads_hopeless = !reads && note_refusal(flow, &node->refused_reads);
+	return hs_op_is_read(op) ? reads_hopeless : writes_hopeless;
+}
+
+/* One with a key was served. */
+static void note_served(struct hs_flow *flow, struct hs_node *node, const struct hs_op *op)
+{
+	/* Reads are never refused alone. */
+	if (node->refused_writes.since_us == 0 && !flow->any_refused)
+		return;
+	flow->refused[hs_flow_slot(flow, op)].since_us = 0;
+	node->refused_reads.since_us = 0;
+	if (!hs_op_is_read(op))
+		node->refused_writes.since_us = 0;
+}
+
+/* ---- errors ---- */
+
 /* True: dealt with, it is not the answer. */
 static bool handle_error(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
 			 struct hs_bytes reply)
@@ -303,9 +353,13 @@ static bool handle_error(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_o
 		return true;
 	case LATER:
 		flow->calls->surprise(flow->context);
-		if (hs_flow_slot(flow, op) == HS_SLOT_NONE ||
-		    flow->now.mono_us > op->engine_deadline_us)
+		if (hs_flow_slot(flow, op) == HS_SLOT_NONE)
 			return false;
+		if (is_hopeless(flow, pipe->node, op, reply) ||
+		    flow->now.mono_us > op->engine_deadline_us) {
+			answer(flow, pipe, op, reply, false); /* of EXEC too: this is why */
+			return true;
+		}
 		hs_flow_count(&flow->stats->again, 1);
 		hs_flow_leave(flow, op);
 		keep_words(op, reply);
@@ -352,7 +406,9 @@ static void take_reply(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_byt
 			answer(flow, pipe, op, reply, owned);
 		return;
 	}
-	if (reply.data[0] == '-' && handle_error(flow, pipe, op, reply))
+	if (reply.data[0] != '-' && op->slot != HS_SLOT_NONE)
+		note_served(flow, pipe->node, op);
+	else if (reply.data[0] == '-' && handle_error(flow, pipe, op, reply))
 		return;
 	answer(flow, pipe, op, reply, owned);
 }
