@@ -136,7 +136,7 @@ struct hs_top_row {
 };
 
 struct hs_top_partition {
-	struct hs_bytes id, address, slots, top_key;
+	struct hs_bytes id, address, state, trouble, slots, top_key;
 	double ops, reads, writes, bytes, load, inflight, queued, p50_us, p99_us, errors,
 		commit_p99_us, memory, top_key_share, cpu, replica_lag;
 };
@@ -155,6 +155,12 @@ struct hs_top_model {
 	struct hs_bytes version;
 	double uptime_s;
 };
+
+/* It has said so, as servers from before there was a state do not. */
+static inline bool hs_top_is_ill(const struct hs_top_partition *partition)
+{
+	return partition->state.len > 0 && !hs_bytes_equal(partition->state, HS_LIT("ok"));
+}
 
 /* The number at this offset of a row. */
 static inline double hs_top_number(const void *row, size_t field)

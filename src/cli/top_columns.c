@@ -134,6 +134,19 @@ static size_t cells_of(double value, double end, size_t cols)
 	return value >= end ? cols : (size_t)lround(value / end * (double)cols);
 }
 
+/* What is wrong with it, instead of its bar: that says more. */
+static void write_ill(struct hs_top_grid *grid, size_t row, size_t col, size_t cols,
+		      const struct hs_top_partition *of)
+{
+	size_t end = col + cols;
+
+	col = hs_top_grid_put_key(grid, row, col, cols, HS_TOP_HOT, of->state);
+	if (of->trouble.len > 0 && col + 3 < end) {
+		col = hs_top_grid_put(grid, row, col, 2, HS_TOP_HOT, ": ");
+		hs_top_grid_put_key(grid, row, col, end - col, HS_TOP_PLAIN, of->trouble);
+	}
+}
+
 static void write_bar(struct hs_top_grid *grid, size_t row, size_t col, size_t cols,
 		      const struct hs_top_column *column, const void *item, const void *context)
 {
@@ -144,6 +157,10 @@ static void write_bar(struct hs_top_grid *grid, size_t row, size_t col, size_t c
 	size_t mark = cells_of(scale->median, scale->end, cols);
 
 	(void)column;
+	if (hs_top_is_ill(of)) {
+		write_ill(grid, row, col, cols, of);
+		return;
+	}
 	for (size_t i = 0; i < len; i++)
 		hs_top_grid_put(grid, row, col + i, 1, load_style(of->load),
 				grid->unicode ? "█" : "#");

@@ -123,6 +123,22 @@ static size_t write_stale(const struct area *area)
 	return put(area, 0, HS_TOP_TROUBLE, text);
 }
 
+static size_t write_ill(const struct area *area, size_t col)
+{
+	const struct hs_top_model *model = area->model;
+	size_t from = col, ill = 0;
+	char text[HS_TOP_TEXT_MAX];
+
+	for (size_t i = 0; i < model->partitions_count; i++)
+		ill += hs_top_is_ill(&model->partitions[i]);
+	if (ill == 0)
+		return col;
+	hs_top_text_count((double)ill, text);
+	col = put_pair(area, col, "", text, ill == 1 ? " partition not ok" : " partitions not ok");
+	hs_top_grid_style(area->grid, area->row, from, col - from, HS_TOP_HOT);
+	return col;
+}
+
 static void write_totals(struct area *area)
 {
 	const struct hs_top_model *model = area->model;
@@ -145,19 +161,27 @@ static void write_totals(struct area *area)
 		col = put_pair(area, col, "errors ", text, "/s");
 		hs_top_grid_style(area->grid, area->row, from, col - from, HS_TOP_HOT);
 	}
+	col = write_ill(area, col);
 	write_filter(area, col);
 	area->row++;
 }
 
 /* ---- partitions ---- */
 
+static double known(double ops)
+{
+	return isfinite(ops) ? ops : -1;
+}
+
+/* Those that are not well come first. */
 static int hotter(const void *a, const void *b)
 {
 	const struct hs_top_partition *left = *(const struct hs_top_partition *const *)a;
 	const struct hs_top_partition *right = *(const struct hs_top_partition *const *)b;
-	double more =
-		(isfinite(right->ops) ? right->ops : -1) - (isfinite(left->ops) ? left->ops : -1);
+	double more = known(right->ops) - known(left->ops);
 
+	if (hs_top_is_ill(left) != hs_top_is_ill(right))
+		return hs_top_is_ill(left) ? -1 : 1;
 	if (more != 0)
 		return more > 0 ? 1 : -1;
 	return (left > right) - (left < right);
@@ -177,16 +201,21 @@ static struct hs_top_scale scale_of(const struct hs_top_model *model)
 	return scale;
 }
 
-static void write_more(struct area *area, size_t more, const struct hs_top_partition *next)
+static void write_more(struct area *area, size_t more, const struct hs_top_partition **rest)
 {
 	char text[96], ops[HS_TOP_TEXT_MAX];
+	double most = rest[0]->ops;
 
-	hs_top_text_count(next->ops, ops);
+	for (size_t i = 1; i < more; i++) {
+		if (known(rest[i]->ops) > known(most))
+			most = rest[i]->ops;
+	}
+	hs_top_text_count(most, ops);
 	snprintf(text, sizeof text, "%zu more partitions, none above %s ops/s", more, ops);
 	hs_top_grid_put(area->grid, area->row++, 0, SIZE_MAX, HS_TOP_DIM, text);
 }
 
-/* All in their order when they fit in so many lines, otherwise the hottest. */
+/* All in their order when they fit in so many lines, otherwise those not well and the hottest. */
 static void write_partitions(struct area *area, size_t lines)
 {
 	const struct hs_top_model *model = area->model;
@@ -207,7 +236,7 @@ static void write_partitions(struct area *area, size_t lines)
 	for (size_t i = 0; i < shown; i++)
 		hs_top_layout_row(&layout, area->grid, area->row++, order[i], &scale);
 	if (shown < count)
-		write_more(area, count - shown, order[shown]);
+		write_more(area, count - shown, order + shown);
 	if (median)
 		hs_top_layout_row(&layout, area->grid, area->row++, &model->median, &scale);
 	hs_mem_free(&order);

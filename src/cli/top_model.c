@@ -34,6 +34,7 @@ static const struct field row_fields[] = {
 
 static const struct field partition_fields[] = {
 	TEXT(hs_top_partition, "id", id),	 TEXT(hs_top_partition, "address", address),
+	TEXT(hs_top_partition, "state", state),	 TEXT(hs_top_partition, "trouble", trouble),
 	TEXT(hs_top_partition, "slots", slots),	 TEXT(hs_top_partition, "top_key", top_key),
 	NUMBER(hs_top_partition, ops),		 NUMBER(hs_top_partition, reads),
 	NUMBER(hs_top_partition, writes),	 NUMBER(hs_top_partition, bytes),

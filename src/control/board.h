@@ -10,6 +10,7 @@
 #include "base/now.h"
 #include "control/field.h"
 #include "heat/heat.h"
+#include "route/state.h"
 
 #include <stdbool.h>
 
@@ -34,6 +35,8 @@ struct hs_board_facts {
 	bool absent; /* nothing has this number now: it is counted, and not shown */
 	char address[64];
 	char slots[64]; /* "0-2047" */
+	enum hs_partition_state state;
+	char trouble[HS_PARTITION_TROUBLE_BYTES]; /* "" when it is ok */
 	uint64_t queued;
 	uint64_t memory_bytes;
 	double cpu; /* against one core */
@@ -97,6 +100,9 @@ uint32_t hs_board_show_name(uint64_t hash, struct hs_bytes kept, uint32_t full_l
 struct hs_board_partition {
 	char id[8]; /* "0" …, or "median" */
 	char address[64];
+	const char *state; /* "" of the median */
+	bool up;	   /* something is served there */
+	char trouble[HS_PARTITION_TROUBLE_BYTES];
 	double ops, reads, writes, bytes; /* per second */
 	double load;			  /* to the fleet's mean */
 	int64_t inflight, queued;

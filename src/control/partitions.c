@@ -40,11 +40,15 @@ static void fill(const struct hs_board *board, uint16_t id, enum hs_heat_window 
 		.total_errors = part->counted.errors,
 		.total_ns = part->counted.time_ns,
 	};
+	row->state = hs_partition_state_name(part->facts.state);
+	row->up = hs_partition_is_up(part->facts.state);
 	snprintf(row->id, sizeof row->id, "%u", id);
 	memcpy(row->address, part->facts.address, sizeof row->address);
 	memcpy(row->slots, part->facts.slots, sizeof row->slots);
+	memcpy(row->trouble, part->facts.trouble, sizeof row->trouble);
 	row->address[sizeof row->address - 1] = '\0';
 	row->slots[sizeof row->slots - 1] = '\0';
+	row->trouble[sizeof row->trouble - 1] = '\0';
 	memcpy(row->ladder, part->counted.ladder, sizeof row->ladder);
 }
 
@@ -146,7 +150,7 @@ static void fill_median(const struct hs_board_partition *rows, uint16_t count,
 {
 	double values[HS_PARTITIONS_MAX] = {0};
 
-	*median = (struct hs_board_partition){.id = "median"};
+	*median = (struct hs_board_partition){.id = "median", .state = ""};
 	if (count == 0)
 		return;
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
@@ -190,6 +194,8 @@ void hs_board_partitions(struct hs_board *board, enum hs_heat_window window,
 
 GET(get_id, ((struct hs_field_value){.bytes = hs_bytes_of(ROW(data)->id)}))
 GET(get_address, ((struct hs_field_value){.bytes = hs_bytes_of(ROW(data)->address)}))
+GET(get_state, ((struct hs_field_value){.bytes = hs_bytes_of(ROW(data)->state)}))
+GET(get_trouble, ((struct hs_field_value){.bytes = hs_bytes_of(ROW(data)->trouble)}))
 GET(get_ops, hs_board_whole(ROW(data)->ops))
 GET(get_reads, hs_board_down(ROW(data)->reads))
 GET(get_writes, hs_board_down(ROW(data)->writes))
@@ -215,6 +221,7 @@ GET(get_slots_cpu, hs_board_decimals(ROW(data)->slots_cpu))
 GET(get_net_in, hs_board_whole(ROW(data)->net_in))
 GET(get_net_out, hs_board_whole(ROW(data)->net_out))
 
+GET_TOTAL(is_up, ROW(data)->up)
 GET_TOTAL(total_ops, ROW(data)->total_reads + ROW(data)->total_writes)
 GET_TOTAL(total_reads, ROW(data)->total_reads)
 GET_TOTAL(total_writes, ROW(data)->total_writes)
@@ -228,6 +235,12 @@ static const struct hs_field partition_fields[] = {
 		 "of all"},
 	{.name = "address", .kind = HS_FIELD_TEXT, .get = get_address,
 	 .help = "Where it is"},
+	{.name = "state", .kind = HS_FIELD_TEXT, .get = get_state,
+	 .metric = "up", .metric_type = "gauge", .metric_get = is_up,
+	 .metric_help = "1 while the partition is served, reads at least; 0 while it is down, loads its "
+		 "data, or has not been heard of",
+	 .help = "`ok`; `full`: what needs room is refused; `readonly`: writes are; `unknown`: its server "
+		 "has not told yet; `loading`: its server loads its data; `down`: nothing is served there"},
 	{.name = "ops", .kind = HS_FIELD_INT, .get = get_ops,
 	 .metric = "ops_total", .metric_type = "counter", .metric_get = total_ops,
 	 .metric_help = "Requests that came to the partition",
@@ -327,6 +340,8 @@ static const struct hs_field partition_fields[] = {
 		 "0 where it does not tell",
 	 .help = "Bytes per second that its server sent for its slots, to everybody; 0 where it does "
 		 "not tell"},
+	{.name = "trouble", .kind = HS_FIELD_TEXT, .get = get_trouble,
+	 .help = "Why its state is not `ok`; empty when it is"},
 };
 /* clang-format on */
 

@@ -100,9 +100,19 @@ static void reply_nodes(struct hs_core *core, struct hs_session *session, struct
 	hs_buf_deinit(&text);
 }
 
+/* Slots that cannot be served now. All of them, as long as nothing is known of the engine. */
+static int slots_failed(const struct hs_core *core)
+{
+	if (hs_core_partitions(core) == 0)
+		return HS_SLOTS;
+	return core->world.slots ? hs_slot_map_failed(core->world.slots) : 0;
+}
+
+/* One slot that fails is a cluster that fails, as with servers that want all of them covered; unlike
+ * those, heatsink goes on serving the others. */
 static void reply_info(struct hs_core *core, struct hs_reply *reply)
 {
-	bool well = hs_core_partitions(core) > 0;
+	int failed = slots_failed(core);
 	struct hs_buf text = {0};
 
 	hs_buf_printf(&text,
@@ -118,8 +128,8 @@ static void reply_info(struct hs_core *core, struct hs_reply *reply)
 		      "cluster_stats_messages_sent:0\r\n"
 		      "cluster_stats_messages_received:0\r\n"
 		      "total_cluster_links_buffer_limit_exceeded:0\r\n",
-		      well ? "ok" : "fail", HS_SLOTS, well ? HS_SLOTS : 0, well ? 0 : HS_SLOTS,
-		      EPOCH, EPOCH);
+		      failed == 0 ? "ok" : "fail", HS_SLOTS, HS_SLOTS - failed, failed, EPOCH,
+		      EPOCH);
 	hs_reply_verbatim(reply, hs_buf_bytes(&text));
 	hs_buf_deinit(&text);
 }

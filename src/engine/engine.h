@@ -9,6 +9,7 @@
 #include "base/ladder.h"
 #include "base/log.h"
 #include "core/core.h"
+#include "route/state.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -55,6 +56,8 @@ struct hs_engine_partition {
 	bool absent;
 	char address[64]; /* where it is, in plain ASCII: a server, or the name of a file */
 	char slots[64];	  /* those it has, "0-5460 8000"; cut with "…" */
+	enum hs_partition_state state;
+	char trouble[HS_PARTITION_TROUBLE_BYTES]; /* why it is not ok; "" when it is */
 	uint64_t keys;
 	uint64_t expires;    /* keys with an expiry */
 	uint64_t bytes_used; /* pages in use */

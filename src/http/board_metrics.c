@@ -3,6 +3,22 @@
 #include "base/escape.h"
 #include "base/mem.h"
 
+/* Numbers stay with partitions, addresses come and go: so they stand apart, to be joined. */
+static void write_addresses(struct hs_metrics *metrics, const struct hs_board_partition *rows,
+			    uint16_t count)
+{
+	hs_metrics_family(metrics, "partition_", "info", "gauge",
+			  "Always 1; its labels say where the partition is");
+	for (uint16_t id = 0; id < count; id++) {
+		struct hs_metrics_label labels[] = {
+			{"partition", hs_bytes_of(rows[id].id)},
+			{"address", hs_bytes_of(rows[id].address)},
+		};
+
+		hs_metrics_value(metrics, (struct hs_metrics_labels){labels, 2}, 1);
+	}
+}
+
 void hs_metrics_partitions(struct hs_metrics *metrics, struct hs_board *board)
 {
 	const struct hs_fields *fields = hs_board_partition_fields();
@@ -10,6 +26,7 @@ void hs_metrics_partitions(struct hs_metrics *metrics, struct hs_board *board)
 	struct hs_board_partition *rows = hs_mem_alloc(((size_t)count + 1) * sizeof *rows);
 
 	hs_board_partitions(board, HS_HEAT_LONG, rows);
+	write_addresses(metrics, rows, count);
 	for (size_t i = 0; i < fields->count; i++) {
 		const struct hs_field *field = &fields->fields[i];
 

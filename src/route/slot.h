@@ -27,10 +27,12 @@ static inline uint32_t hs_slot_first(uint16_t partition, uint16_t partitions)
  * earlier, and whoever is asked by mistake redirects. `count` is one more than the highest partition
  * in use; a reader may see an entry before the count that covers it, so tables indexed by partition
  * are sized by a capacity, never by the count. Below it there may be numbers that nothing stands for
- * any more: `present` tells them apart. */
+ * any more: `present` tells them apart. `failed` is how many slots cannot be served now: nobody has
+ * them, or who does is down. */
 struct hs_slot_map {
 	_Atomic uint16_t partition[HS_SLOTS];
 	_Atomic uint16_t count;
+	_Atomic uint16_t failed;
 	_Atomic bool present[HS_PARTITIONS_MAX];
 };
 
@@ -52,6 +54,16 @@ static inline uint16_t hs_slot_map_count(const struct hs_slot_map *map)
 static inline void hs_slot_map_set_count(struct hs_slot_map *map, uint16_t count)
 {
 	atomic_store_explicit(&map->count, count, memory_order_relaxed);
+}
+
+static inline uint16_t hs_slot_map_failed(const struct hs_slot_map *map)
+{
+	return atomic_load_explicit(&map->failed, memory_order_relaxed);
+}
+
+static inline void hs_slot_map_set_failed(struct hs_slot_map *map, uint16_t failed)
+{
+	atomic_store_explicit(&map->failed, failed, memory_order_relaxed);
 }
 
 static inline bool hs_slot_map_has(const struct hs_slot_map *map, uint16_t partition)

@@ -73,9 +73,10 @@ void hs_host_sample(struct hs_host *host);
 /* The board and HOTKEYS, with the engine's facts of now: every 50 ms, and before each answer that
  * shows heat. */
 void hs_host_sample_heat(struct hs_host *host);
-/* Whether clients may be sent here. False with a reason while it shuts down, when a worker is stuck
- * or when the engine's last commit failed. */
-bool hs_host_ready(struct hs_host *host, char *why, size_t why_size);
+/* Whether clients may be sent here: not while it shuts down, when a worker is stuck, when the engine's
+ * last commit failed, or when not one partition is served. Lines of text say why not, and which
+ * partitions are not well in any case. */
+bool hs_host_ready(struct hs_host *host, struct hs_buf *why);
 
 /* Hands changed options to every worker and to the main thread. */
 void hs_host_publish(struct hs_host *host);

@@ -66,15 +66,14 @@ static unsigned compose_healthz(void *context, const struct hs_http_request *req
 static unsigned compose_readyz(void *context, const struct hs_http_request *request,
 			       struct hs_buf *body)
 {
-	char why[512] = "";
+	struct hs_buf why = {0};
+	bool ready = hs_host_ready(context, &why);
 
 	(void)request;
-	if (hs_host_ready(context, why, sizeof why)) {
-		hs_buf_printf(body, "ready\n");
-		return OK;
-	}
-	hs_buf_printf(body, "not ready: %s\n", why);
-	return UNAVAILABLE;
+	hs_buf_printf(body, "%s", ready ? "ready\n" : "not ready: ");
+	hs_buf_append_bytes(body, hs_buf_bytes(&why));
+	hs_buf_deinit(&why);
+	return ready ? OK : UNAVAILABLE;
 }
 
 static const struct hs_http_route rows[] = {
@@ -109,7 +108,8 @@ static const struct hs_http_route rows[] = {
 	{.path = "/readyz",
 	 .type = PLAIN_TYPE,
 	 .compose = compose_readyz,
-	 .help = "200 when clients may be sent here, otherwise 503 and the reason."},
+	 .help = "200 when clients may be sent here, otherwise 503 and the reason; then a line for "
+		 "each partition that is not well."},
 };
 
 const struct hs_http_routes hs_pages = {rows, sizeof rows / sizeof *rows};

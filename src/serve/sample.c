@@ -5,11 +5,11 @@
 #include "control/board.h"
 #include "serve/clock.h"
 
-#include <stdio.h>
-
 enum {
-	SEEN_US_MAX = 5000000
-}; /* a worker silent for longer is stuck: it tells the time each 100 ms */
+	SEEN_US_MAX =
+		5000000, /* a worker silent for longer is stuck: it tells the time each 100 ms */
+	TOLD_MAX = 16,	 /* partitions that are not well: lines on a page */
+};
 
 void hs_host_sample(struct hs_host *host)
 {
@@ -30,7 +30,10 @@ static void gather(struct hs_engine *engine, uint16_t id, struct hs_board_facts 
 	memcpy(facts->address, partition.address, sizeof facts->address);
 	_Static_assert(sizeof facts->slots == sizeof partition.slots, "slots fit");
 	memcpy(facts->slots, partition.slots, sizeof facts->slots);
+	_Static_assert(sizeof facts->trouble == sizeof partition.trouble, "trouble fits");
+	memcpy(facts->trouble, partition.trouble, sizeof facts->trouble);
 	facts->absent = partition.absent;
+	facts->state = partition.state;
 	facts->queued = partition.queued;
 	facts->memory_bytes = partition.bytes_used;
 	facts->cpu = partition.cpu;
@@ -55,15 +58,12 @@ void hs_host_sample_heat(struct hs_host *host)
 	hs_hotkeys_harvest(host, now);
 }
 
-bool hs_host_ready(struct hs_host *host, char *why, size_t why_size)
+/* ---- may clients be sent here ---- */
+
+static bool workers_alive(struct hs_host *host, struct hs_buf *why)
 {
 	uint64_t now_us = hs_clock_mono_us();
-	struct hs_engine_stats stats;
 
-	if (atomic_load(&host->stopping)) {
-		snprintf(why, why_size, "shutting down");
-		return false;
-	}
 	for (uint32_t i = 0; i < host->workers_count; i++) {
 		uint64_t seen_us = hs_heat_seen_us(host->heats[i]);
 
@@ -71,19 +71,63 @@ bool hs_host_ready(struct hs_host *host, char *why, size_t why_size)
 		if (seen_us < host->started_mono_us)
 			seen_us = host->started_mono_us;
 		if (now_us > seen_us + SEEN_US_MAX) {
-			snprintf(why, why_size, "worker %u has not been seen for %llu s",
-				 (unsigned)i, (unsigned long long)(now_us - seen_us) / 1000000);
+			hs_buf_printf(why, "worker %u has not been seen for %llu s\n", (unsigned)i,
+				      (unsigned long long)(now_us - seen_us) / 1000000);
 			return false;
 		}
 	}
-	host->engine->calls->stats(host->engine, &stats);
-	if (stats.last_error[0]) {
-		snprintf(why, why_size, "the last commit failed: %s", stats.last_error);
-		return false;
-	}
-	if (stats.trouble[0]) {
-		snprintf(why, why_size, "%s", stats.trouble);
-		return false;
-	}
 	return true;
+}
+
+/* A line for each partition that is not well, and what is served of all. One that has not been heard
+ * of yet may be as well as any. */
+static bool partitions_served(struct hs_host *host, struct hs_buf *lines)
+{
+	uint32_t present = 0, down = 0, told = 0;
+
+	for (uint16_t id = 0; id < hs_board_capacity(host->board); id++) {
+		struct hs_engine_partition partition;
+
+		host->engine->calls->partition_stats(host->engine, id, &partition);
+		if (partition.absent)
+			continue;
+		present++;
+		down += hs_partition_is_down(partition.state);
+		if (partition.state == HS_PARTITION_OK || partition.state == HS_PARTITION_UNKNOWN)
+			continue;
+		if (told++ < TOLD_MAX)
+			hs_buf_printf(lines, "partition %u (%s) is %s: %s\n", (unsigned)id,
+				      partition.address, hs_partition_state_name(partition.state),
+				      partition.trouble);
+	}
+	if (told > TOLD_MAX)
+		hs_buf_printf(lines, "and %u more\n", (unsigned)(told - TOLD_MAX));
+	return present == 0 || down < present;
+}
+
+static bool engine_serves(struct hs_host *host, struct hs_buf *why)
+{
+	struct hs_engine_stats stats;
+	struct hs_buf lines = {0};
+	bool served = partitions_served(host, &lines);
+
+	host->engine->calls->stats(host->engine, &stats);
+	if (stats.last_error[0])
+		hs_buf_printf(why, "the last commit failed: %s\n", stats.last_error);
+	else if (stats.trouble[0])
+		hs_buf_printf(why, "%s\n", stats.trouble);
+	else if (!served)
+		hs_buf_printf(why, "no partition is served\n");
+	hs_buf_append_bytes(why, hs_buf_bytes(&lines));
+	hs_buf_deinit(&lines);
+	return served && !stats.last_error[0] && !stats.trouble[0];
+}
+
+bool hs_host_ready(struct hs_host *host, struct hs_buf *why)
+{
+	if (atomic_load(&host->stopping)) {
+		hs_buf_printf(why, "shutting down\n");
+		return false;
+	}
+	return workers_alive(host, why) && engine_serves(host, why);
 }

@@ -90,6 +90,28 @@ class StoreFull(FolderCase):
             replies = [connection.call("SET", name, self.VALUE).raw for name in names]
             self.assertIn(b"+OK\r\n", replies)
 
+    def states(self, connection):
+        """By partition, as HEAT PARTITIONS tells; and whether there is a reason."""
+        rows = [dict(zip((name.text for name in row.items[0::2]), row.items[1::2]))
+                for row in connection.call("HEAT", "PARTITIONS").items[:-1]]
+        return [(row[b"state"].text, row[b"trouble"].text != b"") for row in rows]
+
+    def test_it_is_seen(self):
+        ok, full = (b"ok", False), (b"full", True)
+        with servers.Heatsink("--partitions", "2", "--store-size", "2mb") as server:
+            connection = server.raw()
+            self.assertEqual(self.states(connection), [ok, ok])
+            # What could never fit says nothing of the room there is.
+            self.assertTrue(connection.call("SET", "{a}", b"x" * 3 * MIB).raw.startswith(b"-OOM"))
+            self.assertEqual(self.states(connection), [ok, ok])
+            self.fill(connection, "{a}")
+            self.assertEqual(self.states(connection), [ok, full])  # {a} is slot 15495
+            self.assertEqual(connection.call("SET", "{b}", "1").raw, b"+OK\r\n")  # 3300
+            self.assertEqual(connection.call("GET", "{a}0").text, self.VALUE)
+            self.assertEqual(self.states(connection), [ok, full])
+            self.assertEqual(connection.call("DEL", "{a}0").raw, b":1\r\n")
+            self.assertEqual(self.states(connection), [ok, ok])
+
     def test_disk_full(self):
         """A disk of 24 MB with 8 MB of somebody else's files on it."""
         disk = self.path("disk")

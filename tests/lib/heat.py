@@ -116,14 +116,15 @@ class FakeHeat(FakeServer):
 
 
 def partition(number, ops, writes=0.1, p99_us=300.0, queued=0, top_key=b"", share=0.0, errors=0.0):
-    return {"id": str(number), "address": f"127.0.0.1:{7000 + number}", "ops": float(ops),
+    return {"id": str(number), "address": f"127.0.0.1:{7000 + number}", "state": "ok", "ops": float(ops),
             "reads": ops * (1 - writes), "writes": float(ops * writes), "bytes": ops * 120.0,
             "load": 1.0, "inflight": queued // 2, "queued": queued, "p50_us": p99_us / 4,
             "p99_us": p99_us, "errors": errors, "commit_p99_us": 900.0,
             "memory": 64_000_000 + number, "slots": f"{number * 2048}-{number * 2048 + 2047}",
             "top_key": top_key, "top_key_share": share, "cpu": ops / 1_000_000,
             "clients": 12, "replicas": 1, "replica_lag": 1, "replica_lag_bytes": 140,
-            "slots_cpu": ops / 1_250_000, "net_in": ops * 50, "net_out": ops * 70}
+            "slots_cpu": ops / 1_250_000, "net_in": ops * 50, "net_out": ops * 70,
+            "trouble": ""}
 
 
 def with_median(rows):

@@ -176,6 +176,8 @@ static void give_facts(struct fleet *fleet)
 
 		snprintf(facts->address, sizeof facts->address, "store %u", id);
 		snprintf(facts->slots, sizeof facts->slots, "%u-%u", id * 10, id * 10 + 9);
+		facts->state = id == 2 ? HS_PARTITION_DOWN : HS_PARTITION_OK;
+		snprintf(facts->trouble, sizeof facts->trouble, "%s", id == 2 ? "it is away" : "");
 		facts->queued = 10 + id;
 		facts->memory_bytes = 1000 + 100 * (uint64_t)id;
 		facts->cpu = 0.25 * (1 + id);
@@ -245,6 +247,15 @@ static void test_what_the_engine_says_is_shown(void **state)
 	assert_string_equal(fleet_text(fields, &row, "id"), "2");
 	assert_string_equal(fleet_text(fields, &row, "address"), "store 2");
 	assert_string_equal(fleet_text(fields, &row, "slots"), "20-29");
+	assert_string_equal(fleet_text(fields, &row, "state"), "down");
+	assert_string_equal(fleet_text(fields, &row, "trouble"), "it is away");
+	row = fleet_partition(&fleet, 1, HS_HEAT_LONG);
+	assert_string_equal(fleet_text(fields, &row, "state"), "ok");
+	assert_string_equal(fleet_text(fields, &row, "trouble"), "");
+	row = fleet_partition(&fleet, 3, HS_HEAT_LONG);
+	assert_string_equal(fleet_text(fields, &row, "id"), "median");
+	assert_string_equal(fleet_text(fields, &row, "state"), "");
+	row = fleet_partition(&fleet, 2, HS_HEAT_LONG);
 	assert_string_equal(fleet_text(fields, &row, "top_key"), "");
 	assert_true(fleet_number(fields, &row, "queued") == 12);
 	assert_true(fleet_number(fields, &row, "inflight") == 7);
@@ -542,10 +553,11 @@ static void test_fields_have_names_words_and_metrics(void **state)
 	};
 
 	(void)state;
-	assert_string_equal(fleet_names(fields),
-			    "id address ops reads writes bytes load inflight queued p50_us p99_us "
-			    "errors commit_p99_us memory slots top_key top_key_share cpu clients "
-			    "replicas replica_lag replica_lag_bytes slots_cpu net_in net_out");
+	assert_string_equal(
+		fleet_names(fields),
+		"id address state ops reads writes bytes load inflight queued p50_us p99_us "
+		"errors commit_p99_us memory slots top_key top_key_share cpu clients "
+		"replicas replica_lag replica_lag_bytes slots_cpu net_in net_out trouble");
 	for (size_t i = 0; i < fields->count; i++) {
 		const struct hs_field *field = &fields->fields[i];
 
@@ -553,7 +565,8 @@ static void test_fields_have_names_words_and_metrics(void **state)
 		assert_true(field->help[strlen(field->help) - 1] != '.');
 		if (!field->metric)
 			continue;
-		assert_true(field->kind == HS_FIELD_INT || field->kind == HS_FIELD_REAL);
+		assert_true(field->kind == HS_FIELD_INT || field->kind == HS_FIELD_REAL ||
+			    field->metric_get);
 		assert_int_equal(strcmp(field->metric_type, "counter") == 0,
 				 strstr(field->metric, "_total") != NULL);
 		assert_true(isfinite(hs_field_metric(field, &row)));

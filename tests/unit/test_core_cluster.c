@@ -153,11 +153,33 @@ static void test_no_partitions_yet(void **state)
 	assert_non_null(strstr(text, "cluster_slots_fail:0\r\n"));
 }
 
+/* Some slots cannot be served: that is said, however many others are. */
+static void test_slots_that_fail(void **state)
+{
+	static struct hs_slot_map slots;
+	struct setting setting = {.local_address = "10.0.0.1:6380", .slots = &slots};
+	char text[1024];
+
+	(void)state;
+	hs_slot_map_fill_even(&slots, 3);
+	hs_slot_map_set_failed(&slots, 5461);
+	answer(&setting, "CLUSTER INFO\r\n", text, sizeof text);
+	assert_non_null(strstr(text, "cluster_state:fail\r\ncluster_slots_assigned:16384\r\n"
+				     "cluster_slots_ok:10923\r\n"));
+	assert_non_null(strstr(text, "cluster_slots_fail:5461\r\n"));
+	hs_slot_map_set_failed(&slots, HS_SLOTS);
+	answer(&setting, "CLUSTER INFO\r\n", text, sizeof text);
+	assert_non_null(strstr(text, "cluster_state:fail\r\n"));
+	assert_non_null(strstr(text, "cluster_slots_ok:0\r\n"));
+	assert_non_null(strstr(text, "cluster_slots_fail:16384\r\n"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_no_partitions_yet),
+		cmocka_unit_test(test_slots_that_fail),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* Goal: the embedded engine behind its front door, with its threads: answers come back to the
  * worker that asked, in order; a read after an acknowledged write sees it; no increment is lost or
- * doubled; what was queued at the end is done. Method: worker threads with a mailbox each, as the
+ * doubled; what was queued at the end is done; a partition says how it is. Method: worker threads with a mailbox each, as the
  * driver has them, and a database in /tmp. */
 
 #include "base/limits.h"
@@ -11,11 +11,13 @@
 #include "tests/lib/embedded.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include <uv.h>
 
 #include <cmocka.h>
@@ -332,6 +334,57 @@ static void the_committer_sweeps_by_itself(void **state)
 	assert_int_equal(stats.expired, 1);
 }
 
+/* The log's files become something that cannot be synced. */
+static int break_log(const struct world *world)
+{
+	char path[64], link[512];
+	int pipes[2], broken = 0;
+
+	assert_int_equal(pipe(pipes), 0);
+	for (int fd = 3; fd < 256; fd++) {
+		ssize_t len;
+
+		snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+		len = readlink(path, link, sizeof link - 1);
+		if (len < 0)
+			continue;
+		link[len] = '\0';
+		if (strstr(link, world->folder.folder) && strstr(link, "/log-")) {
+			assert_int_equal(dup2(pipes[1], fd), fd);
+			broken++;
+		}
+	}
+	close(pipes[0]);
+	close(pipes[1]);
+	return broken;
+}
+
+/* What cannot be made durable is refused from then on, and every partition says so. */
+static void a_log_that_fails_is_told(void **state)
+{
+	struct world *world = *state;
+	struct worker *worker = &world->workers[0];
+	struct hs_engine_partition partition;
+
+	signal(SIGPIPE, SIG_IGN);
+	world->engine->calls->partition_stats(world->engine, 1, &partition);
+	assert_int_equal(partition.state, HS_PARTITION_OK);
+	assert_string_equal(partition.trouble, "");
+	assert_int_equal(break_log(world), 2);
+	for (int i = 0; i < 2; i++) {
+		compose(worker, i, "set", "key", "value");
+		world->engine->calls->submit(world->engine, &worker->ops[i].op);
+		world->engine->calls->flush(world->engine, 0);
+		assert_true(await(worker, i, 1));
+	}
+	assert_memory_equal(worker->ops[1].out.data, "-MISCONF cannot", 15);
+	for (uint16_t id = 0; id < 2; id++) {
+		world->engine->calls->partition_stats(world->engine, id, &partition);
+		assert_int_equal(partition.state, HS_PARTITION_READONLY);
+		assert_memory_equal(partition.trouble, "cannot ", 7);
+	}
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -339,6 +392,7 @@ int main(void)
 		TEST(workers_are_answered_exactly),
 		TEST(what_is_queued_at_the_end_is_done),
 		TEST(the_committer_sweeps_by_itself),
+		TEST(a_log_that_fails_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* Goal: the control thread's look around: what the engine says of its partitions reaches the board
- * as it is; the process is ready until it shuts down, a worker is stuck or a commit failed, and says
- * which. Method: a host around real heats and an engine that only has numbers. */
+ * as it is; the process is ready until it shuts down, a worker is stuck, a commit failed or nothing is
+ * served, and says which. Method: a host around real heats and an engine that only has numbers. */
 
 #include "base/mem.h"
 #include "control/board.h"
@@ -24,7 +24,7 @@ struct bench {
 	const char *last_error;
 	struct hs_heat *heats[WORKERS];
 	struct hs_host host;
-	char why[128];
+	struct hs_buf why;
 };
 
 static void partition_stats(struct hs_engine *engine, uint16_t id,
@@ -73,6 +73,7 @@ static int teardown(void **state)
 	hs_hotkeys_destroy(&bench->host.hotkeys);
 	hs_board_destroy(&bench->host.board);
 	hs_mem_free(&bench->host.facts);
+	hs_buf_deinit(&bench->why);
 	for (int i = 0; i < WORKERS; i++)
 		hs_heat_destroy(&bench->heats[i]);
 	hs_mem_free(&bench);
@@ -90,6 +91,9 @@ static void facts_reach_the_board(void **state)
 		snprintf(partition->address, sizeof partition->address, "place-%u", id);
 		snprintf(partition->slots, sizeof partition->slots, "%u-%u", id * 8192,
 			 id * 8192 + 8191);
+		partition->state = id == 0 ? HS_PARTITION_OK : HS_PARTITION_DOWN;
+		snprintf(partition->trouble, sizeof partition->trouble, "%s",
+			 id == 0 ? "" : "it is away");
 		partition->queued = 5u + id;
 		partition->bytes_used = 1000u + id;
 		partition->cpu = 0.5 + id;
@@ -109,6 +113,12 @@ static void facts_reach_the_board(void **state)
 	assert_string_equal(rows[1].address, "place-1");
 	assert_string_equal(rows[0].slots, "0-8191");
 	assert_string_equal(rows[1].slots, "8192-16383");
+	assert_string_equal(rows[0].state, "ok");
+	assert_true(rows[0].up);
+	assert_string_equal(rows[0].trouble, "");
+	assert_string_equal(rows[1].state, "down");
+	assert_false(rows[1].up);
+	assert_string_equal(rows[1].trouble, "it is away");
 	assert_int_equal(rows[0].queued, 5);
 	assert_int_equal(rows[1].queued, 6);
 	assert_int_equal(rows[0].memory, 1000);
@@ -134,8 +144,12 @@ static void facts_reach_the_board(void **state)
 
 static bool ready(struct bench *bench)
 {
-	bench->why[0] = '\0';
-	return hs_host_ready(&bench->host, bench->why, sizeof bench->why);
+	bool ready;
+
+	bench->why.len = 0;
+	ready = hs_host_ready(&bench->host, &bench->why);
+	hs_buf_append(&bench->why, "", 1);
+	return ready;
 }
 
 static void a_start_is_ready(void **state)
@@ -151,7 +165,7 @@ static void a_stuck_worker_is_named(void **state)
 	bench->host.started_mono_us = now_us < AGO_US ? 0 : now_us - AGO_US;
 	hs_heat_now(bench->heats[0], now_us);
 	assert_false(ready(bench));
-	assert_non_null(strstr(bench->why, "worker 1 has not been seen"));
+	assert_non_null(strstr(bench->why.data, "worker 1 has not been seen"));
 	hs_heat_now(bench->heats[1], now_us);
 	assert_true(ready(bench));
 }
@@ -162,9 +176,47 @@ static void a_failed_commit_is_told(void **state)
 
 	bench->last_error = "cannot sync the log";
 	assert_false(ready(bench));
-	assert_non_null(strstr(bench->why, "cannot sync the log"));
+	assert_non_null(strstr(bench->why.data, "cannot sync the log"));
 	bench->last_error = "";
 	assert_true(ready(bench));
+}
+
+static void set_state(struct bench *bench, int id, enum hs_partition_state state, const char *why)
+{
+	struct hs_engine_partition *partition = &bench->partitions[id];
+
+	partition->state = state;
+	snprintf(partition->address, sizeof partition->address, "place-%d", id);
+	snprintf(partition->trouble, sizeof partition->trouble, "%s", why);
+}
+
+static void partitions_that_are_not_well_are_named(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_true(ready(bench));
+	assert_string_equal(bench->why.data, "");
+	/* One is served: clients may be sent here, and it is said that not all is well. */
+	set_state(bench, 1, HS_PARTITION_DOWN, "refused");
+	assert_true(ready(bench));
+	assert_string_equal(bench->why.data, "partition 1 (place-1) is down: refused\n");
+	set_state(bench, 0, HS_PARTITION_UNKNOWN, "not heard of"); /* it may be well */
+	assert_true(ready(bench));
+	assert_string_equal(bench->why.data, "partition 1 (place-1) is down: refused\n");
+	set_state(bench, 0, HS_PARTITION_FULL, "no room"); /* reads are served */
+	assert_true(ready(bench));
+	assert_string_equal(bench->why.data, "partition 0 (place-0) is full: no room\n"
+					     "partition 1 (place-1) is down: refused\n");
+	set_state(bench, 0, HS_PARTITION_LOADING, "it loads");
+	assert_false(ready(bench));
+	assert_string_equal(bench->why.data, "no partition is served\n"
+					     "partition 0 (place-0) is loading: it loads\n"
+					     "partition 1 (place-1) is down: refused\n");
+	/* Nothing stands for that number any more: what is left is down. */
+	set_state(bench, 0, HS_PARTITION_OK, "");
+	assert_true(ready(bench));
+	bench->partitions[0].absent = true;
+	assert_false(ready(bench));
 }
 
 static void shutting_down_is_told(void **state)
@@ -173,15 +225,18 @@ static void shutting_down_is_told(void **state)
 
 	atomic_store(&bench->host.stopping, true);
 	assert_false(ready(bench));
-	assert_non_null(strstr(bench->why, "shutting down"));
+	assert_non_null(strstr(bench->why.data, "shutting down"));
 }
 
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(facts_reach_the_board),   TEST(a_start_is_ready),
-		TEST(a_stuck_worker_is_named), TEST(a_failed_commit_is_told),
+		TEST(facts_reach_the_board),
+		TEST(a_start_is_ready),
+		TEST(a_stuck_worker_is_named),
+		TEST(a_failed_commit_is_told),
+		TEST(partitions_that_are_not_well_are_named),
 		TEST(shutting_down_is_told),
 	};
 

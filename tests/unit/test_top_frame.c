@@ -244,6 +244,42 @@ static void test_partitions_in_order_or_hottest_first(void **state)
 	end(world);
 }
 
+static void test_partitions_that_are_not_well(void **state)
+{
+	struct world *world = begin(4, 1);
+
+	(void)state;
+	paint(world, 24, 80);
+	HIDES(world, "not ok");
+	world->model.partitions[1].state = HS_LIT("ok");
+	world->model.partitions[3].state = HS_LIT("down");
+	world->model.partitions[3].trouble = HS_LIT("connection refused");
+	paint(world, 24, 80);
+	SHOWS(world, "  1 partition not ok");
+	SHOWS(world, "\n0003   0.70x down: conn");
+	HIDES(world, "\n0003   0.70x █");
+	world->model.partitions[0].state = HS_LIT("full");
+	paint(world, 24, 60);
+	SHOWS(world, "\n0000   0.70x full");
+	paint(world, 24, 120);
+	SHOWS(world, "  2 partitions not ok");
+	end(world);
+
+	world = begin(100, 1);
+	world->model.partitions[90].state = HS_LIT("down");
+	world->model.partitions[90].ops = 0;
+	paint(world, 24, 80);
+	assert_true(strstr(world->text, "\n0090") < strstr(world->text, "\n0002"));
+	SHOWS(world, "93 more partitions, none above 100 ops/s");
+	for (size_t i = 50; i < 70; i++) {
+		world->model.partitions[i].state = HS_LIT("down");
+		world->model.partitions[i].ops = 0;
+	}
+	paint(world, 24, 80);
+	SHOWS(world, "93 more partitions, none above 900 ops/s");
+	end(world);
+}
+
 static void test_bars_and_the_median(void **state)
 {
 	struct world *world = begin(4, 1);
@@ -449,6 +485,7 @@ int main(void)
 		cmocka_unit_test(test_columns_give_way_in_order),
 		cmocka_unit_test(test_columns_fit_every_width),
 		cmocka_unit_test(test_partitions_in_order_or_hottest_first),
+		cmocka_unit_test(test_partitions_that_are_not_well),
 		cmocka_unit_test(test_bars_and_the_median),
 		cmocka_unit_test(test_numbers_that_cannot_be),
 		cmocka_unit_test(test_every_size),

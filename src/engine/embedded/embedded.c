@@ -115,6 +115,21 @@ static uint16_t partitions(const struct hs_engine *engine)
 	return of(engine)->database.partitions;
 }
 
+static void partition_state(struct embedded *embedded, const struct hs_store *store,
+			    struct hs_engine_partition *stats)
+{
+	const struct hs_group *group = &embedded->committer.group;
+
+	if (atomic_load(&group->last_error) == group->failure) {
+		stats->state = HS_PARTITION_READONLY;
+		hs_bytes_escape(hs_bytes_of(group->failure), stats->trouble, sizeof stats->trouble);
+	} else if (atomic_load_explicit(&store->full, memory_order_relaxed)) {
+		stats->state = HS_PARTITION_FULL;
+		snprintf(stats->trouble, sizeof stats->trouble, "the last write was refused: %s",
+			 HS_GROUP_FULL_TEXT);
+	}
+}
+
 static void partition_stats(struct hs_engine *engine, uint16_t id,
 			    struct hs_engine_partition *stats)
 {
@@ -133,6 +148,7 @@ static void partition_stats(struct hs_engine *engine, uint16_t id,
 		 (unsigned)hs_slot_first((uint16_t)(id + 1), count) - 1);
 	/* The file in the data folder: that may have a long name, and one in any bytes. */
 	hs_store_name(stats->address, sizeof stats->address, id);
+	partition_state(embedded, store, stats);
 	for (uint32_t step = 0; step < HS_LADDER_STEPS; step++)
 		stats->commit_ladder[step] = hs_counter_get(&store->commit_ladder[step]);
 }

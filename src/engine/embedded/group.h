@@ -47,6 +47,7 @@ struct hs_group_item {
 	size_t out_mark; /* where its reply begins */
 	uint64_t bytes;	 /* of its arguments */
 	bool ran;
+	bool refused;	    /* when it was last run */
 	bool judged, clean; /* an EXEC whose watches were looked at, and what they said */
 };
 

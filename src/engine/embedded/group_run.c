@@ -99,6 +99,7 @@ void hs_group_refuse(struct hs_group *group, struct hs_group_item *item)
 	int failure = store->write.failure;
 	struct hs_reply reply = {op->out, op->resp};
 
+	item->refused = true;
 	part_of(group, op)->refused = true; /* what was judged behind it may have rested on it */
 	if (op->kind == HS_OP_EXEC && op->watcher && !item->judged) {
 		hs_watch_drop(part_of(group, op)->ks.watch, op->watcher);
@@ -119,6 +120,8 @@ void hs_group_refuse(struct hs_group *group, struct hs_group_item *item)
 		return;
 	}
 	hs_counter_add(&group->full_errors, 1);
+	if (item->bytes <= store->bytes_max) /* what could never fit tells nothing of the room */
+		atomic_store_explicit(&store->full, true, memory_order_relaxed);
 	if (failure == MDB_MAP_FULL || failure == MDB_TXN_FULL)
 		hs_reply_errorf(&reply,
 				"OOM store full: partition %u is at its limit of %llu bytes; "
@@ -243,7 +246,7 @@ static int try_out(struct hs_group *group, struct hs_group_item *item, uint64_t 
 	return 0;
 }
 
-int hs_group_run_op(struct hs_group *group, struct hs_group_item *item)
+static int run_op(struct hs_group *group, struct hs_group_item *item)
 {
 	struct hs_op *op = item->op;
 	struct hs_store *store = store_of(group, op);
@@ -289,4 +292,17 @@ int hs_group_run_op(struct hs_group *group, struct hs_group_item *item)
 	if (used + item->bytes + SPLIT_PAGES * store->page_bytes <= limit)
 		return run_any(group, item);
 	return try_out(group, item, used, limit);
+}
+
+int hs_group_run_op(struct hs_group *group, struct hs_group_item *item)
+{
+	struct hs_store *store = store_of(group, item->op);
+	int rc;
+
+	item->refused = false;
+	rc = run_op(group, item);
+	if (rc == 0 && !item->refused && writes(item->op) &&
+	    atomic_load_explicit(&store->full, memory_order_relaxed))
+		atomic_store_explicit(&store->full, false, memory_order_relaxed);
+	return rc;
 }

@@ -76,6 +76,7 @@ struct hs_store {
 	_Atomic uint32_t wanted;       /* readers turned away since the last commit: commit soon */
 	char apart_queued[64];
 	_Atomic uint64_t queued; /* operations on their way to the writer */
+	_Atomic bool full;	 /* the last write was refused for want of room */
 	char apart_rest[64];
 	struct hs_counter keys, expires, bytes_used;
 	struct hs_counter commit_ladder[HS_LADDER_STEPS]; /* hs_group_durable */

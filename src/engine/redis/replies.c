@@ -315,11 +315,12 @@ static bool is_hopeless(struct hs_flow *flow, struct hs_node *node, const struct
 	bool reads = begins(reply, "-CLUSTERDOWN The cluster is down and only accepts read");
 	bool writes_hopeless, reads_hopeless;
 
-	if (!down && !starts(reply, "LOADING")) {
+	if (!down && starts(reply, "CLUSTERDOWN")) {
 		flow->any_refused = true;
-		return starts(reply, "CLUSTERDOWN") &&
-		       note_refusal(flow, &flow->refused[hs_flow_slot(flow, op)]);
+		return note_refusal(flow, &flow->refused[hs_flow_slot(flow, op)]);
 	}
+	if (!down && !starts(reply, "LOADING"))
+		return false;
 	writes_hopeless = note_refusal(flow, &node->refused_writes);
 	reads_hopeless = !reads && note_refusal(flow, &node->refused_reads);
 	return hs_op_is_read(op) ? reads_hopeless : writes_hopeless;

@@ -42,10 +42,11 @@ enum {
 
 /* What a node is asked, the most urgent first. */
 enum hs_scout_ask {
-	HS_ASK_EPOCH,	/* CLUSTER INFO */
+	HS_ASK_EPOCH,	/* CLUSTER INFO, for how much it knows */
 	HS_ASK_SLOTS,	/* CLUSTER SLOTS */
 	HS_ASK_COMMAND, /* COMMAND */
 	HS_ASK_COUNT,	/* COMMAND COUNT */
+	HS_ASK_STATE,	/* CLUSTER INFO, for how it is */
 	HS_ASK_INFO,	/* INFO */
 	HS_ASK_STATS,	/* CLUSTER SLOT-STATS */
 	HS_ASKS,
@@ -78,7 +79,9 @@ struct hs_scout_node {
 	bool away;	/* it was told that it does not answer */
 	bool met;	/* has answered ever */
 	bool lost;	/* was met and has gone since: it may come back as something newer */
-	bool informed;	/* the rest is there */
+	bool refuses;	/* it says that the cluster is down */
+	char why[HS_PARTITION_TROUBLE_BYTES]; /* of `away` */
+	bool informed;			      /* the rest is there */
 	struct hs_node_info info;
 	uint64_t info_us;
 	double cpu;
@@ -189,6 +192,7 @@ void hs_scout_install(struct hs_scout *scout, struct hs_topology *topology); /* 
 void hs_scout_watch_tick(struct hs_scout *scout);
 void hs_scout_watch_all(struct hs_scout *scout); /* now */
 void hs_scout_watch_info(struct hs_scout_node *node, struct hs_bytes reply);
+void hs_scout_watch_state(struct hs_scout_node *node, struct hs_bytes reply);
 void hs_scout_watch_command(struct hs_scout_node *node, struct hs_bytes reply);
 void hs_scout_watch_count(struct hs_scout_node *node, struct hs_bytes reply);
 void hs_scout_watch_up(struct hs_scout_node *node);

@@ -12,6 +12,7 @@ static const char *const requests[HS_ASKS] = {
 	[HS_ASK_EPOCH] = "*2\r\n$7\r\nCLUSTER\r\n$4\r\nINFO\r\n",
 	[HS_ASK_SLOTS] = "*2\r\n$7\r\nCLUSTER\r\n$5\r\nSLOTS\r\n",
 	[HS_ASK_COMMAND] = "*1\r\n$7\r\nCOMMAND\r\n",
+	[HS_ASK_STATE] = "*2\r\n$7\r\nCLUSTER\r\n$4\r\nINFO\r\n",
 	[HS_ASK_COUNT] = "*2\r\n$7\r\nCOMMAND\r\n$5\r\nCOUNT\r\n",
 	[HS_ASK_INFO] = "*1\r\n$4\r\nINFO\r\n",
 	[HS_ASK_STATS] = ("*5\r\n$7\r\nCLUSTER\r\n$10\r\nSLOT-STATS\r\n"
@@ -107,6 +108,9 @@ static void answered(struct hs_scout_node *node, enum hs_scout_ask ask, struct h
 		break;
 	case HS_ASK_COUNT:
 		hs_scout_watch_count(node, reply);
+		break;
+	case HS_ASK_STATE:
+		hs_scout_watch_state(node, reply);
 		break;
 	case HS_ASK_INFO:
 		hs_scout_watch_info(node, reply);

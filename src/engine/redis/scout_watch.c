@@ -154,6 +154,43 @@ static bool is_silent_replica(struct hs_scout_node *node)
 	return false;
 }
 
+/* What is known of the server that serves a partition, and why in `why` unless it is well. */
+static enum hs_partition_state state_of(const struct hs_scout_node *node, const char **why)
+{
+	if (node->away) {
+		*why = node->why;
+		return HS_PARTITION_DOWN;
+	}
+	if (node->refuses) {
+		*why = "it says that the cluster is down";
+		return HS_PARTITION_DOWN;
+	}
+	if (!node->informed) {
+		*why = "it has not answered yet";
+		return HS_PARTITION_UNKNOWN;
+	}
+	if (node->info.loading) {
+		*why = "it is loading its data";
+		return HS_PARTITION_LOADING;
+	}
+	if (hs_scout_is_single(node->scout) && node->info.role == HS_NODE_REPLICA) {
+		*why = "it is a replica";
+		return HS_PARTITION_READONLY;
+	}
+	return HS_PARTITION_OK;
+}
+
+static void add_state(struct hs_engine_partition *sum, const struct hs_scout_node *node)
+{
+	const char *why = "";
+	enum hs_partition_state state = state_of(node, &why);
+
+	if (state <= sum->state)
+		return;
+	sum->state = state;
+	hs_bytes_escape(hs_bytes_of(why), sum->trouble, sizeof sum->trouble);
+}
+
 static struct hs_engine_partition sum_of(struct hs_scout *scout, uint16_t partition)
 {
 	struct hs_engine_partition sum = {0};
@@ -161,7 +198,11 @@ static struct hs_engine_partition sum_of(struct hs_scout *scout, uint16_t partit
 	for (struct hs_scout_node *node = first_node(scout); node; node = next_node(scout, node)) {
 		const struct hs_node_info *info = &node->info;
 
-		if (!node->listed || !node->informed || node->partition != partition)
+		if (!node->listed || node->partition != partition)
+			continue;
+		if (node->master)
+			add_state(&sum, node);
+		if (!node->informed)
 			continue;
 		if (info->lag_s > sum.replica_lag_s)
 			sum.replica_lag_s = info->lag_s;
@@ -183,10 +224,28 @@ static struct hs_engine_partition sum_of(struct hs_scout *scout, uint16_t partit
 	return sum;
 }
 
+/* How many slots cannot be served, for CLUSTER INFO. */
+static void count_failed(struct hs_scout *scout)
+{
+	const struct hs_topology *topology = scout->topology;
+	uint32_t failed = topology ? HS_SLOTS - topology->slots_count : 0;
+
+	for (uint16_t i = 0; topology && i < topology->shards_count; i++) {
+		const struct hs_topology_shard *shard = &topology->shards[i];
+
+		if (hs_partition_is_down(scout->partitions[shard->partition].state))
+			failed += shard->slots_count;
+	}
+	if (hs_scout_is_single(scout) && hs_partition_is_down(scout->partitions[0].state))
+		failed = HS_SLOTS;
+	hs_slot_map_set_failed(scout->options.slots, (uint16_t)failed);
+}
+
 void hs_scout_watch_numbers(struct hs_scout *scout, uint16_t partition)
 {
 	struct hs_engine_partition sum = sum_of(scout, partition);
 	struct hs_engine_partition *stats = &scout->partitions[partition];
+	bool changed = sum.state != stats->state;
 
 	uv_mutex_lock(&scout->mutex);
 	sum.absent = stats->absent;
@@ -194,6 +253,8 @@ void hs_scout_watch_numbers(struct hs_scout *scout, uint16_t partition)
 	memcpy(sum.slots, stats->slots, sizeof sum.slots);
 	*stats = sum;
 	uv_mutex_unlock(&scout->mutex);
+	if (changed)
+		count_failed(scout);
 }
 
 static void place_partition(struct hs_scout *scout, uint16_t partition)
@@ -230,6 +291,7 @@ void hs_scout_watch_publish(struct hs_scout *scout)
 		if (!scout->partitions[i].absent)
 			hs_scout_watch_numbers(scout, i);
 	}
+	count_failed(scout);
 }
 
 static void single_is(struct hs_scout_node *node)
@@ -276,6 +338,23 @@ void hs_scout_watch_info(struct hs_scout_node *node, struct hs_bytes reply)
 	settle_if_known(scout);
 }
 
+/* A node that does not see enough of the others, or of the slots, serves nobody. */
+void hs_scout_watch_state(struct hs_scout_node *node, struct hs_bytes reply)
+{
+	static const char words[] = "cluster_state:fail";
+	bool refuses = memmem(reply.data, reply.len, words, sizeof words - 1) != NULL;
+
+	if (refuses == node->refuses)
+		return;
+	node->refuses = refuses;
+	if (!node->master)
+		return;
+	hs_log(node->scout->options.log, refuses ? HS_LOG_WARN : HS_LOG_INFO,
+	       "%s, master of partition %u: it says that the cluster is %s", node->text,
+	       node->partition, refuses ? "down" : "well again");
+	hs_scout_watch_numbers(node->scout, node->partition);
+}
+
 void hs_scout_watch_up(struct hs_scout_node *node)
 {
 	struct hs_scout *scout = node->scout;
@@ -292,6 +371,7 @@ void hs_scout_watch_down(struct hs_scout_node *node, const char *why)
 	struct hs_scout *scout = node->scout;
 
 	node->informed = false;
+	node->refuses = false;
 	node->stats_refused = false; /* it may come back as something newer */
 	hs_scout_stats_forget(node);
 	if (!node->master) {
@@ -304,6 +384,7 @@ void hs_scout_watch_down(struct hs_scout_node *node, const char *why)
 	else if (!node->away)
 		hs_log(scout->options.log, HS_LOG_WARN, "%s: %s: waiting", node->text, why);
 	node->away = true;
+	snprintf(node->why, sizeof node->why, "%s", why);
 	hs_scout_watch_numbers(scout, node->partition);
 	if (hs_scout_is_single(scout)) {
 		hs_scout_set_trouble(scout, "%s: %s", node->text, why);
@@ -325,6 +406,8 @@ void hs_scout_watch_all(struct hs_scout *scout)
 			hs_scout_node_want(node, HS_ASK_COUNT);
 			count = false;
 		}
+		if (node->master && !hs_scout_is_single(scout))
+			hs_scout_node_want(node, HS_ASK_STATE);
 		if (node->master || is_silent_replica(node))
 			hs_scout_node_want(node, HS_ASK_INFO);
 		if (!scout->learned && !scout->learn_refused && node->state == HS_SCOUT_UP)
