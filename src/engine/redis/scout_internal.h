@@ -6,6 +6,7 @@
  *     scout_look.c   looking for the topology
  *     scout_route.c  what follows from a new one
  *     scout_watch.c  commands and telemetry
+ *     scout_state.c  whether partitions are served
  *     scout_stats.c  telemetry of slots, where a server has it
  *     scout_tell.c   what an operator is told of a topology */
 #ifndef HS_ENGINE_REDIS_SCOUT_INTERNAL_H
@@ -192,7 +193,6 @@ void hs_scout_install(struct hs_scout *scout, struct hs_topology *topology); /* 
 void hs_scout_watch_tick(struct hs_scout *scout);
 void hs_scout_watch_all(struct hs_scout *scout); /* now */
 void hs_scout_watch_info(struct hs_scout_node *node, struct hs_bytes reply);
-void hs_scout_watch_state(struct hs_scout_node *node, struct hs_bytes reply);
 void hs_scout_watch_command(struct hs_scout_node *node, struct hs_bytes reply);
 void hs_scout_watch_count(struct hs_scout_node *node, struct hs_bytes reply);
 void hs_scout_watch_up(struct hs_scout_node *node);
@@ -200,6 +200,12 @@ void hs_scout_watch_down(struct hs_scout_node *node, const char *why);
 void hs_scout_watch_publish(struct hs_scout *scout); /* partitions, for other threads */
 
 void hs_scout_watch_numbers(struct hs_scout *scout, uint16_t partition); /* of one, the same */
+
+/* scout_state.c */
+void hs_scout_state_told(struct hs_scout_node *node, struct hs_bytes reply); /* CLUSTER INFO */
+/* A master of the partition: the worst of them counts. */
+void hs_scout_state_add(struct hs_engine_partition *sum, const struct hs_scout_node *node);
+void hs_scout_state_slots(struct hs_scout *scout); /* how many cannot be served, for CLUSTER INFO */
 
 /* scout_stats.c */
 void hs_scout_stats_tick(struct hs_scout *scout);

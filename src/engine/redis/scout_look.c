@@ -291,7 +291,7 @@ static uint64_t read_epoch(struct hs_bytes reply)
 
 void hs_scout_look_epoch(struct hs_scout_node *node, struct hs_bytes reply)
 {
-	hs_scout_watch_state(node, reply);
+	hs_scout_state_told(node, reply);
 	node->epoch = read_epoch(reply); /* 0 when it may not be asked: then the answer counts */
 	hs_scout_node_want(node, HS_ASK_SLOTS);
 }

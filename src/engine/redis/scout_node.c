@@ -110,7 +110,7 @@ static void answered(struct hs_scout_node *node, enum hs_scout_ask ask, struct h
 		hs_scout_watch_count(node, reply);
 		break;
 	case HS_ASK_STATE:
-		hs_scout_watch_state(node, reply);
+		hs_scout_state_told(node, reply);
 		break;
 	case HS_ASK_INFO:
 		hs_scout_watch_info(node, reply);
