@@ -307,6 +307,19 @@ static void expired_keys_are_swept(void **state)
 			 1);
 }
 
+/* A write that waited for its group finds expired what a read found expired before it. */
+static void expiry_is_judged_when_it_runs(void **state)
+{
+	struct hs_test_embedded *test = *state;
+	size_t waits;
+
+	hs_test_embedded_do(test, "set k v px 1000");
+	waits = hs_test_embedded_add(test, "getset k w", (struct hs_bytes){NULL, 0});
+	test->now.wall_us += 2 * 1000 * 1000;
+	hs_test_embedded_run(test);
+	assert_string_equal(hs_test_embedded_reply(test, waits), "$-1\r\n");
+}
+
 /* Answered before it is committed: a reader of that very key is turned away, readers of others are
  * not; the time or the reader makes it commit; and after the reader the next write commits at once.
  */
@@ -458,7 +471,7 @@ int main(void)
 		TEST(unwatching_drops_it),	    TEST(a_lost_transaction_runs_again),
 		TEST(expired_keys_are_swept),	    TEST(snapshots_are_as_new_as_the_refresh),
 		TEST(what_is_kept_is_never_missed), TEST(commits_are_timed_for_the_stores_in_them),
-		TEST(reads_of_nothing_are_told),
+		TEST(reads_of_nothing_are_told),    TEST(expiry_is_judged_when_it_runs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

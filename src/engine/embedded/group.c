@@ -638,6 +638,7 @@ size_t hs_group_add(struct hs_group *group, struct hs_op *op)
 	size_t count = group->count;
 
 	begin_group(group);
+	group->now_ms = hs_now_wall_ms(group->host->now(group->host->context));
 	for (; op && !hs_group_full(group); op = op->next) {
 		struct hs_group_item *item = &group->items[group->count++];
 		const struct hs_store_write *write = &group->database->stores[op->partition].write;

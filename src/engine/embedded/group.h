@@ -84,6 +84,9 @@ struct hs_group {
 	struct hs_changed changed;
 	uint64_t bytes;	   /* of changes in the group */
 	uint64_t begun_us; /* when it began */
+	/* The time at which its operations run. Not when they were asked: a read in between may have
+	 * found a key expired that they must not find alive. */
+	int64_t now_ms;
 	/* The group that was sealed last: its stores with changes, until those are durable. */
 	uint16_t *sealed;
 	uint16_t sealed_count;

@@ -253,7 +253,7 @@ static int run_op(struct hs_group *group, struct hs_group_item *item)
 	struct hs_group_part *part = part_of(group, op);
 	uint64_t used, limit = op_limit(store, op, &item->bytes);
 
-	part->ks.now_ms = hs_now_wall_ms(op->received);
+	part->ks.now_ms = group->now_ms;
 	if (group->failed && writes(op)) {
 		hs_group_refuse(group, item);
 		return 0;
