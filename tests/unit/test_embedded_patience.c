@@ -70,7 +70,7 @@ static unsigned groups_until_next_try(struct hs_patience *patience)
 
 static void waiting_in_vain_is_tried_ever_more_rarely(void **state)
 {
-	static const unsigned rests[] = {0, 0, 1, 2, 4, 8, 16, 32, 64, 64, 64};
+	static const unsigned rests[] = {0, 0, 1, 9, 64, 64, 64};
 	struct hs_patience patience = {0};
 
 	(void)state;

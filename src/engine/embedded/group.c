@@ -14,7 +14,8 @@ enum {
 	FREE_TRY_MS = 20,
 	KEEP_US = 2000 * 1000, /* how long a store may put off a commit */
 	EAGER_WANTED = 4,      /* readers turned away between two commits make a store eager */
-	SYNCS_MEAN = 16,       /* syncs that count for what one takes */
+	SYNC_MEAN = 16,	       /* syncs that count for what one takes, */
+	SYNC_ODD = 4,	       /* each for so many times the usual at most */
 	EAGER_US = 100 * 1000, /* how long it does not after a reader was turned away */
 };
 
@@ -433,15 +434,26 @@ static bool plan(struct hs_group *group)
 	return all_keep;
 }
 
+/* The mean of the last ones, more or less; one that had to wait for somebody else's does not count
+ * in full. */
+static void note_sync(struct hs_group *group, uint64_t us)
+{
+	uint64_t usual = hs_counter_get(&group->sync_us);
+
+	if (usual == 0)
+		usual = us;
+	if (us > SYNC_ODD * usual)
+		us = SYNC_ODD * usual;
+	hs_counter_set(&group->sync_us, (usual * (SYNC_MEAN - 1) + us) / SYNC_MEAN);
+}
+
 void hs_group_durable(struct hs_group *group)
 {
-	uint64_t now = now_us(group), took = now - group->logged_us;
-	uint64_t before = hs_counter_get(&group->sync_us);
+	uint64_t now = now_us(group);
 	uint32_t step = hs_ladder_step(now - group->sealed_begun_us);
 
 	if (group->logged_us)
-		hs_counter_set(&group->sync_us,
-			       before ? (before * (SYNCS_MEAN - 1) + took) / SYNCS_MEAN : took);
+		note_sync(group, now - group->logged_us);
 	for (uint16_t i = 0; i < group->sealed_count; i++)
 		hs_counter_add(&group->database->stores[group->sealed[i]].commit_ladder[step], 1);
 	group->sealed_count = 0;

@@ -6,10 +6,12 @@ void hs_patience_answer(struct hs_patience *patience, size_t answered, size_t wa
 	patience->until_us = 0;
 }
 
+/* One in vain weighs as much as three that were not: clients in a closed loop come back nine times
+ * of ten, those who come by chance are there in time about every other time. */
 static void in_vain(struct hs_patience *patience)
 {
 	patience->rest = patience->rest_next;
-	patience->rest_next = patience->rest_next ? 2 * patience->rest_next : 1;
+	patience->rest_next = 8 * patience->rest_next + 1;
 	if (patience->rest_next > HS_PATIENCE_REST_MAX)
 		patience->rest_next = HS_PATIENCE_REST_MAX;
 }
