@@ -221,27 +221,25 @@ static bool overtakes(struct hs_core *core, const struct hs_session *session,
 		      const struct hs_command *command, int slot_state, uint16_t slot,
 		      const struct hs_queue *queue)
 {
-	uint32_t lane;
+	bool anywhere = slot_state != 0; /* no key, or several; a transaction's are not told here */
+	uint32_t lane = hs_core_partition(core, slot) % HS_LANES;
 
 	switch (command->place) {
 	case HS_PLACE_CORE:
-		return command->id == HS_CMD_ID_EXEC;
+		if (command->id != HS_CMD_ID_EXEC)
+			return false;
+		break;
 	case HS_PLACE_HOST:
 	case HS_PLACE_WORKERS:
 		return false;
 	default:
 		break;
 	}
-	if (hs_command_is_pubsub(command))
-		return false; /* waits for all lanes by itself: hs_publish_waits */
-	if (slot_state != 0)
-		return true;
-	lane = hs_core_partition(core, slot) % HS_LANES;
 	for (uint32_t i = 0; i < HS_LANES; i++) {
 		const struct hs_folding *folding = &session->folding[i];
 
 		if (folding->joined == 0 || folding->queue == queue ||
-		    (i != lane && folding->queue->slot != slot))
+		    (!anywhere && i != lane && folding->queue->slot != slot))
 			continue;
 		if (folding->queue->under_way > 0 || folding->queue->waiting > folding->joined)
 			return true;
