@@ -17,8 +17,9 @@
  * second try by itself included, nothing of its client can have come in between.
  *
  * Nobody waits in vain. Requests of one client alone are sent as they came when it goes on to other
- * keys; one that has others in front of it goes straight, in its lane's order, if nothing is under way
- * for the key (and keeps the queue busy: it is `lone`). And who has many others under way would lose
+ * keys; one that has others in front of it goes straight, in its lane's order, if nobody waits for the
+ * key and nothing is under way for it (and keeps the queue busy: it is `lone`). It never goes by those
+ * who wait: they would not get their turn as long as such come, and among them may be its client's own. And who has many others under way would lose
  * more by waiting than the key gains: its request goes straight, too.
  *
  * A key turns hot when its heat is counted (core/count.c), with what is under way for it left as it
@@ -164,6 +165,12 @@ void hs_folds_tick(struct hs_core *core)
 
 /* --- who may go where --- */
 
+/* Nobody is in it. */
+static bool is_idle(const struct hs_queue *queue)
+{
+	return queue->under_way == 0 && queue->waiting == 0;
+}
+
 /* What a session has in this queue, or NULL. */
 static struct hs_folding *folding_in(const struct hs_session *session, const struct hs_queue *queue)
 {
@@ -275,7 +282,7 @@ bool hs_folds_admit(struct hs_core *core, const struct hs_session *session,
 	if (!*queue)
 		return true;
 	others = others_of(session, hs_core_partition(core, slot) % HS_LANES, *queue);
-	if (others > 0 && (*queue)->under_way > 0) {
+	if (others > 0 && !is_idle(*queue)) {
 		folding = folding_in(session, *queue);
 		if (others < BEHIND_MAX || (folding && folding->joined > 0))
 			return false;

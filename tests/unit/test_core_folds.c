@@ -544,6 +544,70 @@ static void test_own_ones_are_released(void **state)
 	close_world(&world);
 }
 
+/* Those who come by with others in front of them must not keep those away who wait. */
+static void test_nobody_goes_by_those_who_wait(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world);
+	say(&world, 'B', "INCR {a}k");
+	end_round(&world);
+	sent(&world, "INCR {a}k");
+	say(&world, 'C', "INCR {a}k");
+	reply(&world, "INCR", ":1\r\n");
+	say(&world, 'A', "GET {a}x");
+	say(&world, 'A', "INCR {a}k"); /* in the round in which C may go */
+	sent(&world, "GET {a}x");
+	end_round(&world);
+	sent(&world, "INCR {a}k");
+	reply(&world, "INCR", ":2\r\n");
+	heard(&world, 'B', ":1\r\n");
+	heard(&world, 'C', ":2\r\n");
+	reply(&world, "GET", "$-1\r\n");
+	end_round(&world);
+	sent(&world, "INCR {a}k");
+	reply(&world, "INCR", ":3\r\n");
+	heard(&world, 'A', "$-1\r\n:3\r\n");
+	close_world(&world);
+}
+
+/* UNWATCH is answered at once, and still has something for the engine to do. */
+static void test_own_ones_are_not_overtaken_behind_unwatch(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world);
+	say(&world, 'A', "WATCH {a}x");
+	sent(&world, "WATCH {a}x");
+	reply(&world, "WATCH", "+OK\r\n");
+	heard(&world, 'A', "+OK\r\n");
+	say(&world, 'A', "SET {a}k 1");
+	say(&world, 'A', "UNWATCH");
+	say(&world, 'A', "GET {a}k");
+	end_round(&world);
+	look(&world);
+	while (world.count > 0) {
+		char text[64];
+
+		describe(world.ops[0], text, sizeof text);
+		assert_string_not_equal(text, "GET {a}k");
+		if (strncmp(text, "SET", 3) == 0)
+			break;
+		reply(&world, "", "+OK\r\n");
+	}
+	assert_true(world.count > 0);
+	while (world.count > 0) {
+		reply(&world, "",
+		      world.ops[0]->command->id == HS_CMD_ID_GET ? "$1\r\n1\r\n" : "+OK\r\n");
+		end_round(&world);
+		look(&world);
+	}
+	heard(&world, 'A', "+OK\r\n+OK\r\n$1\r\n1\r\n");
+	close_world(&world);
+}
+
 /* ---- reads at once ---- */
 
 static void test_reads_at_once_do_not_wait(void **state)
@@ -724,6 +788,50 @@ static void test_refused_at_once(void **state)
 
 /* ---- hot and cool ---- */
 
+static void test_hot_and_cool(void **state)
+{
+	static struct world world;
+	struct hs_core_stats *stats;
+
+	(void)state;
+	open_empty_world(&world, false);
+	stats = hs_core_stats(world.core);
+	say(&world, 'A', "INCR {a}k");
+	say(&world, 'B', "INCR {a}k");
+	sent(&world, "INCR {a}k | INCR {a}k"); /* not hot: straight */
+	make_hot(&world, "{a}k");
+	say(&world, 'C', "INCR {a}k");
+	say(&world, 'A', "INCR {a}k"); /* waits for what it had under way */
+	end_round(&world);
+	sent(&world, "INCR {a}k");
+	for (int i = 0; i < 3; i++)
+		reply(&world, "INCR", ":1\r\n");
+	end_round(&world);
+	sent(&world, "INCR {a}k");
+	reply(&world, "INCR", ":2\r\n");
+	/* One request now and then is less than it takes to turn hot, and enough to stay so. */
+	for (int i = 0; i < 20; i++) {
+		say(&world, 'A', "APPEND {a}k x");
+		look(&world);
+		reply(&world, "APPEND", ":1\r\n");
+		hs_core_tick(world.core, later(&world, 10000));
+	}
+	assert_int_equal(counted(&stats->fold_keys), 1);
+	/* Not while somebody is in its queue. */
+	say(&world, 'B', "GET {a}k");
+	end_round(&world);
+	sent(&world, "GET {a}k");
+	hs_core_tick(world.core, later(&world, 1500000));
+	assert_int_equal(counted(&stats->fold_keys), 1);
+	reply(&world, "GET", "$-1\r\n");
+	hs_core_tick(world.core, later(&world, 900000));
+	hs_core_tick(world.core, later(&world, 1500000));
+	assert_int_equal(counted(&stats->fold_keys), 0);
+	for (char who = 'A'; who <= 'C'; who++)
+		listen(&world, who);
+	close_world(&world);
+}
+
 static void test_fold_no_while_some_wait(void **state)
 {
 	static struct world world;
@@ -771,12 +879,15 @@ int main(void)
 		cmocka_unit_test(test_folded_ones_wait_behind_others),
 		cmocka_unit_test(test_one_with_many_others_is_not_folded),
 		cmocka_unit_test(test_own_ones_are_released),
+		cmocka_unit_test(test_nobody_goes_by_those_who_wait),
+		cmocka_unit_test(test_own_ones_are_not_overtaken_behind_unwatch),
 		cmocka_unit_test(test_reads_at_once_do_not_wait),
 		cmocka_unit_test(test_busy_at_the_limit),
 		cmocka_unit_test(test_who_goes_while_waiting_is_left_out),
 		cmocka_unit_test(test_who_goes_before_a_second_try_has_none),
 		cmocka_unit_test(test_an_unknown_outcome_is_told_to_all),
 		cmocka_unit_test(test_refused_at_once),
+		cmocka_unit_test(test_hot_and_cool),
 		cmocka_unit_test(test_fold_no_while_some_wait),
 	};
 
