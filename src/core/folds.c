@@ -52,7 +52,7 @@ struct hs_queue {
 	char key[];
 };
 
-/* What a session has in the queue of one lane. */
+/* What a session has in the queue of one lane, all of it counted in that lane. */
 struct hs_folding {
 	struct hs_queue *queue; /* NULL: nothing */
 	uint16_t members;	/* requests under way through it */
@@ -270,7 +270,7 @@ bool hs_folds_admit(struct hs_core *core, const struct hs_session *session,
 		    const struct hs_bytes *argv, struct hs_queue **queue)
 {
 	const struct hs_folding *folding;
-	uint32_t others;
+	uint32_t lane, others;
 
 	*queue = NULL;
 	if (core->folds->count == 0)
@@ -281,9 +281,13 @@ bool hs_folds_admit(struct hs_core *core, const struct hs_session *session,
 		return false;
 	if (!*queue)
 		return true;
-	others = others_of(session, hs_core_partition(core, slot) % HS_LANES, *queue);
+	lane = hs_core_partition(core, slot) % HS_LANES;
+	folding = folding_in(session, *queue);
+	/* What it has there belongs to another lane, since the slot has moved: not both at a time. */
+	if (folding && folding != &session->folding[lane])
+		return false;
+	others = others_of(session, lane, *queue);
 	if (others > 0 && !is_idle(*queue)) {
-		folding = folding_in(session, *queue);
 		if (others < BEHIND_MAX || (folding && folding->joined > 0))
 			return false;
 		*queue = NULL;
@@ -307,9 +311,7 @@ static void become_member(struct hs_request *request)
 
 	if (!session->folding)
 		session->folding = hs_mem_zalloc(HS_LANES * sizeof *session->folding);
-	folding = folding_in(session, request->queue);
-	if (!folding)
-		folding = &session->folding[lane_of(request)];
+	folding = &session->folding[lane_of(request)];
 	if (folding->queue && folding->queue != request->queue)
 		folding = NULL;
 	request->folding = folding;

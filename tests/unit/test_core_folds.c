@@ -608,6 +608,64 @@ static void test_own_ones_are_not_overtaken_behind_unwatch(void **state)
 	close_world(&world);
 }
 
+/* What a client asks of a key is run in that order also when its slot has moved meanwhile. */
+static void test_slots_that_move(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world);
+	say(&world, 'A', "SET {a}k 1");
+	hs_slot_map_set(&world.map, hs_slot_of(HS_LIT("{a}k")), 2);
+	say(&world, 'A', "SET {a}k 2");
+	say(&world, 'A', "GET {a}k");
+	end_round(&world);
+	sent(&world, "SET {a}k 1");
+	reply(&world, "SET", "+OK\r\n");
+	end_round(&world);
+	sent(&world, "SET {a}k 2"); /* and all that follows from it */
+	reply(&world, "SET", "+OK\r\n");
+	heard(&world, 'A', "+OK\r\n+OK\r\n$1\r\n2\r\n");
+	/* Others go where it is now, behind what is on its way to where it was. */
+	say(&world, 'A', "INCR {a}k");
+	say(&world, 'B', "INCR {a}k");
+	hs_slot_map_set(&world.map, hs_slot_of(HS_LIT("{a}k")), A_PARTITION);
+	say(&world, 'A', "DEL {a}k");
+	end_round(&world);
+	sent(&world, "INCRBY {a}k 2");
+	reply(&world, "INCRBY", ":4\r\n");
+	sent(&world, "DEL {a}k");
+	reply(&world, "DEL", ":1\r\n");
+	heard(&world, 'A', ":3\r\n:1\r\n");
+	heard(&world, 'B', ":4\r\n");
+	close_world(&world);
+}
+
+static void test_a_queue_that_has_moved_leaves_room_for_others(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world);
+	/* {b}k comes to where {a}k was. */
+	say(&world, 'A', "INCR {a}k");
+	end_round(&world);
+	sent(&world, "INCR {a}k");
+	hs_slot_map_set(&world.map, hs_slot_of(HS_LIT("{a}k")), 2);
+	say(&world, 'A', "INCR {a}k");
+	reply(&world, "INCR", ":1\r\n");
+	end_round(&world);
+	sent(&world, "INCR {a}k");
+	hs_slot_map_set(&world.map, hs_slot_of(HS_LIT("{b}k")), A_PARTITION);
+	say(&world, 'A', "INCR {b}k");
+	end_round(&world);
+	sent(&world, "INCR {b}k");
+	reply(&world, "INCR {a}k", ":2\r\n");
+	reply(&world, "INCR {b}k", ":1\r\n");
+	heard(&world, 'A', ":1\r\n:2\r\n:1\r\n");
+	close_world(&world);
+}
+
 /* ---- reads at once ---- */
 
 static void test_reads_at_once_do_not_wait(void **state)
@@ -881,6 +939,8 @@ int main(void)
 		cmocka_unit_test(test_own_ones_are_released),
 		cmocka_unit_test(test_nobody_goes_by_those_who_wait),
 		cmocka_unit_test(test_own_ones_are_not_overtaken_behind_unwatch),
+		cmocka_unit_test(test_slots_that_move),
+		cmocka_unit_test(test_a_queue_that_has_moved_leaves_room_for_others),
 		cmocka_unit_test(test_reads_at_once_do_not_wait),
 		cmocka_unit_test(test_busy_at_the_limit),
 		cmocka_unit_test(test_who_goes_while_waiting_is_left_out),
