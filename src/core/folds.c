@@ -19,8 +19,9 @@
  * Nobody waits in vain. Requests of one client alone are sent as they came when it goes on to other
  * keys; one that has others in front of it goes straight, in its lane's order, if nobody waits for the
  * key and nothing is under way for it (and keeps the queue busy: it is `lone`). It never goes by those
- * who wait: they would not get their turn as long as such come, and among them may be its client's own. And who has many others under way would lose
- * more by waiting than the key gains: its request goes straight, too.
+ * who wait: they would not get their turn as long as such come, and among them may be its client's own.
+ * Who has many others under way would lose more by waiting than the key gains, and where nobody else
+ * is there the key gains nothing at all: such a request goes straight, too, and not through the queue.
  *
  * A key turns hot when its heat is counted (core/count.c), with what is under way for it left as it
  * is: those are the "others" above. It is folded no more when it has been cool for a while and
@@ -45,6 +46,7 @@ struct hs_queue {
 	struct hs_fold fold;
 	uint32_t waiting;   /* in `fold` */
 	uint32_t under_way; /* operations sent */
+	uint64_t alone;	    /* all of them of this connection, each by itself; 0: not so */
 	uint32_t reads_apart;
 	uint16_t slot;
 	uint64_t hot_us; /* when it was last seen hot */
@@ -171,6 +173,12 @@ static bool is_idle(const struct hs_queue *queue)
 	return queue->under_way == 0 && queue->waiting == 0;
 }
 
+/* The session has something under way for the key, and nobody else has, nor waits. */
+static bool has_for_itself(const struct hs_session *session, const struct hs_queue *queue)
+{
+	return queue->alone == session->id && queue->waiting == 0;
+}
+
 /* What a session has in this queue, or NULL. */
 static struct hs_folding *folding_in(const struct hs_session *session, const struct hs_queue *queue)
 {
@@ -287,11 +295,13 @@ bool hs_folds_admit(struct hs_core *core, const struct hs_session *session,
 	if (folding && folding != &session->folding[lane])
 		return false;
 	others = others_of(session, lane, *queue);
-	if (others > 0 && !is_idle(*queue)) {
-		if (others < BEHIND_MAX || (folding && folding->joined > 0))
-			return false;
-		*queue = NULL;
-	}
+	if (others == 0 || is_idle(*queue))
+		return true;
+	if (folding && folding->joined > 0)
+		return false;
+	if (others < BEHIND_MAX && !has_for_itself(session, *queue))
+		return false;
+	*queue = NULL;
 	return true;
 }
 
@@ -373,7 +383,11 @@ static void end_wait(struct hs_core *core, struct hs_request *request)
 /* To the engine as it came. The request may be gone when this returns. */
 static void send_lone(struct hs_core *core, struct hs_request *request)
 {
-	request->queue->under_way++;
+	struct hs_queue *queue = request->queue;
+	uint64_t id = request->session->id;
+
+	queue->alone = queue->under_way == 0 || queue->alone == id ? id : 0;
+	queue->under_way++;
 	hs_step_submit(core, request, 0);
 }
 
@@ -519,6 +533,7 @@ static void send_together(struct hs_core *core, struct hs_queue *queue, struct h
 		.client = UINT64_MAX - core->folds->sent++,
 	};
 	queue->under_way++;
+	queue->alone = 0;
 	hs_counter_add(&core->stats.fold_commands, 1);
 	hs_step_submit(core, own, 0);
 }

@@ -461,6 +461,34 @@ static void test_a_message_waits_behind_folded_ones(void **state)
 	close_world(&world);
 }
 
+static void test_a_transaction_waits_behind_folded_ones(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world);
+	say(&world, 'A', "INCR {a}k");
+	say(&world, 'B', "INCR {a}k");
+	say(&world, 'A', "MULTI");
+	say(&world, 'A', "GET {a}k");
+	say(&world, 'A', "EXEC");
+	end_round(&world);
+	sent(&world, "INCRBY {a}k 2");
+	reply(&world, "INCRBY", ":2\r\n");
+	sent(&world, "EXEC");
+	say(&world, 'A',
+	    "INCR {a}k"); /* nothing is under way for the key itself: in the lane's order */
+	sent(&world, "INCR {a}k");
+	say(&world, 'A', "INCR {a}k"); /* now there is: its own, so it goes behind that */
+	sent(&world, "INCR {a}k");
+	reply(&world, "EXEC", "*1\r\n$1\r\n2\r\n");
+	reply(&world, "INCR", ":3\r\n");
+	reply(&world, "INCR", ":4\r\n");
+	heard(&world, 'A', ":1\r\n+OK\r\n+QUEUED\r\n*1\r\n$1\r\n2\r\n:3\r\n:4\r\n");
+	heard(&world, 'B', ":2\r\n");
+	close_world(&world);
+}
+
 static void test_folded_ones_wait_behind_others(void **state)
 {
 	static struct world world;
@@ -541,6 +569,31 @@ static void test_own_ones_are_released(void **state)
 	reply(&world, "GET", "$-1\r\n");
 	heard(&world, 'A', ":1\r\n:2\r\n:1\r\n");
 	heard(&world, 'B', ":1\r\n$-1\r\n");
+	close_world(&world);
+}
+
+/* Several hot keys in turn, and nobody else there: nothing to gain by waiting. */
+static void test_a_client_alone_is_not_held_up(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world);
+	for (int i = 0; i < 3; i++) {
+		say(&world, 'A', "INCR {a}k");
+		say(&world, 'A', "INCR {a}l");
+	}
+	sent(&world, "INCR {a}k | INCR {a}l | INCR {a}k | INCR {a}l | INCR {a}k | INCR {a}l");
+	say(&world, 'B', "GET {a}k");
+	end_round(&world);
+	sent(&world, "");
+	for (int i = 0; i < 6; i++)
+		reply(&world, "INCR", ":1\r\n");
+	end_round(&world);
+	sent(&world, "GET {a}k");
+	reply(&world, "GET", "$1\r\n3\r\n");
+	heard(&world, 'A', ":1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n");
+	heard(&world, 'B', "$1\r\n3\r\n");
 	close_world(&world);
 }
 
@@ -934,9 +987,11 @@ int main(void)
 		cmocka_unit_test(test_replies_in_turn),
 		cmocka_unit_test(test_others_wait_behind_folded_ones),
 		cmocka_unit_test(test_a_message_waits_behind_folded_ones),
+		cmocka_unit_test(test_a_transaction_waits_behind_folded_ones),
 		cmocka_unit_test(test_folded_ones_wait_behind_others),
 		cmocka_unit_test(test_one_with_many_others_is_not_folded),
 		cmocka_unit_test(test_own_ones_are_released),
+		cmocka_unit_test(test_a_client_alone_is_not_held_up),
 		cmocka_unit_test(test_nobody_goes_by_those_who_wait),
 		cmocka_unit_test(test_own_ones_are_not_overtaken_behind_unwatch),
 		cmocka_unit_test(test_slots_that_move),
