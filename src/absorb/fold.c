@@ -5,6 +5,10 @@
  *     GET k  TTL k  GET k  INCR k  GET k  INCR k  TTL k  INCR k
  *     └ 1 ── 2 ──── 1      └ 3 ─── 3 ──── 3       4      5
  *
+ * A client that needs a second step waits with it for the next flight, and with all it asked behind;
+ * the others go by. So where many ask for INCR and TTL at a time, a flight has all INCRs and the next
+ * all TTLs, and not one client each.
+ *
  * Between two writes of a plan is an epoch: reads in it may change places. A small table finds the step
  * of an equal read; it is bounded, and reads beyond it are steps of their own. */
 #include "absorb/fold.h"
@@ -239,20 +243,22 @@ static void finish(struct hs_fold_step *step)
 void hs_fold_plan(struct hs_fold *fold, struct hs_link *plan)
 {
 	struct planner planner = {.plan = plan, .epoch = 1};
-	struct hs_link *before = plan->prev;
+	struct hs_link *before = plan->prev, *link, *next;
 
 	if (hs_list_empty(&fold->waiting))
 		return;
 	fold->flights++;
-	while (!hs_list_empty(&fold->waiting)) {
-		struct hs_fold_ask *ask = ask_of(fold->waiting.next);
-		struct hs_fold_step *step = find_step(&planner, ask);
+	for (link = fold->waiting.next; link != &fold->waiting; link = next) {
+		struct hs_fold_ask *ask = ask_of(link);
+		struct hs_fold_step *step = ask->client->waits ? NULL : find_step(&planner, ask);
 
+		next = link->next;
 		if (ask->client->step && ask->client->step != step)
-			break;
-		join(step ? step : new_step(&planner, ask), ask);
+			ask->client->waits = true;
+		else
+			join(step ? step : new_step(&planner, ask), ask);
 	}
-	for (struct hs_link *link = before->next; link != plan; link = link->next)
+	for (link = before->next; link != plan; link = link->next)
 		finish(hs_list_entry(link, struct hs_fold_step, link));
 }
 

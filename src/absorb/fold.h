@@ -70,6 +70,7 @@ struct hs_fold_step;
 struct hs_fold_client {
 	const struct hs_fold_step *step;
 	int sign; /* of what it adds in an add step: 1, -1; 0: nothing so far */
+	bool waits; /* with what it asked behind, for the next flight */
 };
 
 /* One request that waits: part of the caller's own struct. */
@@ -124,7 +125,7 @@ void hs_fold_add(struct hs_fold *fold, struct hs_fold_ask *ask); /* behind those
 void hs_fold_remove(struct hs_fold_ask *ask);
 
 /* The next flight: moves asks from the queue into steps, which are appended to the list `plan`. Takes
- * what waits up to the first ask whose client has one in another step already. A step of one ask is
+ * all that waits, except what a client asked behind one that is in another step already. A step of one ask is
  * that ask as it came: the caller may send it itself and free the step. Empty when nothing waits. */
 void hs_fold_plan(struct hs_fold *fold, struct hs_link *plan);
 

@@ -242,7 +242,7 @@ struct fold_world {
 	struct fold_event events[FOLD_EVENTS_MAX];
 	size_t events_count;
 	struct hs_link again;
-	bool strangers, ran_again;
+	bool strangers, ran_again, went_by;
 	unsigned moods;		     /* up to which the server may come into */
 	size_t order[FOLD_ASKS_MAX]; /* of all asks: as asked, but for steps with their own */
 	size_t due[FOLD_ASKS_MAX];   /* the order of the step that runs */
@@ -543,11 +543,15 @@ static inline void fold_check_plan(struct fold_world *world, struct hs_link *pla
 	}
 	if (taken == 0)
 		fold_complain(world, "a plan without asks although some wait");
-	if (!hs_list_empty(&world->fold.waiting)) {
-		struct fold_asker *first = fold_asker_of(world->fold.waiting.next);
+	for (struct hs_link *link = world->fold.waiting.next; link != &world->fold.waiting;
+	     link = link->next) {
+		struct fold_asker *asker = fold_asker_of(link);
 
-		if (!where[first->client])
+		world->went_by = true;
+		if (!where[asker->client])
 			fold_complain(world, "an ask was left although its client is in no step");
+		if (asker->ask.client->waits)
+			fold_complain(world, "a client waits longer than for the plan");
 	}
 }
 
@@ -694,7 +698,8 @@ static inline void fold_replay(struct fold_world *world)
 	}
 	if (!fold_key_same(&key, &world->key))
 		fold_complain(world, "the key is not what it would have been");
-	if (world->strangers || world->ran_again)
+	/* The order asked is only one's own. But where nobody had to wait it is everybody's. */
+	if (world->strangers || world->ran_again || world->went_by)
 		return;
 	key = world->before;
 	for (size_t i = 0; i < world->count; i++)
