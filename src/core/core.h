@@ -192,6 +192,7 @@ void hs_core_complete(struct hs_core *core, struct hs_now now, struct hs_op *op)
 /* The events of a round are handled: what they gathered for hot keys is submitted. Call it before the
  * engine is flushed. True: something was, and replies may have come of it already. */
 bool hs_core_flush(struct hs_core *core, struct hs_now now);
+bool hs_core_needs_flush(const struct hs_core *core); /* else it would do nothing */
 
 /* Does this core's part of a command that concerns all workers (HS_OP_PEER), into op->out. */
 void hs_core_peer(struct hs_core *core, struct hs_now now, struct hs_op *op);

@@ -604,12 +604,17 @@ static void launch(struct landing *landing, struct hs_queue *queue)
 		queue->reads_apart = READS_APART;
 }
 
+bool hs_core_needs_flush(const struct hs_core *core)
+{
+	return !hs_list_empty(&core->folds->ready);
+}
+
 bool hs_core_flush(struct hs_core *core, struct hs_now now)
 {
 	struct hs_link *ready = &core->folds->ready;
 	struct landing landing = {.core = core};
 
-	if (hs_list_empty(ready))
+	if (!hs_core_needs_flush(core))
 		return false;
 	hs_list_init(&landing.resuming);
 	hs_core_set_now(core, now);

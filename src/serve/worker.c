@@ -152,12 +152,17 @@ static void drop_users(struct hs_core_options *core)
 	core->acl = NULL;
 }
 
-/* What was submitted in this round of events goes to the engine. */
+/* What was submitted in this round of events goes to the engine. That may end a connection to a server,
+ * and what waited for it: then there is more. */
 static void end_round(struct hs_worker *worker)
 {
-	if (hs_core_flush(worker->core, hs_clock_now()))
-		hs_connection_flush(worker);
-	worker->engine->calls->flush(worker->engine, worker->index);
+	do {
+		if (hs_core_needs_flush(worker->core)) {
+			hs_core_flush(worker->core, hs_clock_now());
+			hs_connection_flush(worker);
+		}
+		worker->engine->calls->flush(worker->engine, worker->index);
+	} while (hs_core_needs_flush(worker->core));
 }
 
 /* Sleepers are rare: one timer for the first of them. */
@@ -265,8 +270,9 @@ static void on_drain_tick(uv_timer_t *timer)
 
 	worker->engine->calls->refresh(worker->engine, worker->index);
 	hs_core_tick(worker->core, now);
-	worker->engine->calls->idle(worker->engine, worker->index); /* it has deadlines */
+	worker->engine->calls->idle(worker->engine, worker->index);
 	hs_connection_flush(worker);
+	end_round(worker);
 	if (left > 0)
 		return;
 	atomic_store(&worker->drained, true);
@@ -282,8 +288,8 @@ static void on_tick(uv_timer_t *timer)
 	hs_core_tick(worker->core, hs_clock_now());
 	hs_connection_tick(worker);
 	hs_connection_flush(worker);
+	worker->engine->calls->idle(worker->engine, worker->index); /* it has deadlines */
 	end_round(worker);
-	worker->engine->calls->idle(worker->engine, worker->index);
 }
 
 static void open_mail(struct hs_worker *worker, struct hs_mail *mail)
