@@ -179,6 +179,7 @@ static size_t run_input(struct hs_core *core, struct hs_session *session, const 
 			break;
 		}
 		session->raw = (struct hs_bytes){data + at, data[at] == '*' ? (size_t)used : 0};
+		session->behind = len - at - (size_t)used;
 		if (!hs_step_dispatch(core, session, session->parser.argc, session->parser.argv))
 			break;
 		at += (size_t)used;

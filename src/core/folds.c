@@ -22,6 +22,8 @@
  * who wait: they would not get their turn as long as such come, and among them may be its client's own.
  * Who has many others under way would lose more by waiting than the key gains, and where nobody else
  * is there the key gains nothing at all: such a request goes straight, too, and not through the queue.
+ * So do the next ones of a client that was held up while it had sent much more: it pipelines several
+ * keys, and would pay a round trip for nearly each of its requests.
  *
  * A key turns hot when its heat is counted (core/count.c), with what is under way for it left as it
  * is: those are the "others" above. It is folded no more when it has been cool for a while and
@@ -37,6 +39,8 @@ enum {
 	BEHIND_MAX = 8,	      /* others under way: with more the request is not folded */
 	READS_APART = 1024,   /* so many go straight when folding them did not help */
 	READS_JUDGED_MIN = 8, /* a flight of fewer says nothing about that */
+	DEEP_BYTES = 128, /* more input than that: its client does not wait for single answers */
+	UNFOLDED = 64,	  /* so many of such a client go straight when it was held up */
 };
 
 struct hs_queue {
@@ -203,7 +207,7 @@ static size_t only_key(const struct hs_command *command, size_t argc, const stru
 }
 
 /* The queue for a command on a slot, if its key has one and it can be folded. */
-static struct hs_queue *queue_for(struct hs_core *core, const struct hs_session *session,
+static struct hs_queue *queue_for(struct hs_core *core, struct hs_session *session,
 				  const struct hs_command *command, uint16_t slot, size_t argc,
 				  const struct hs_bytes *argv)
 {
@@ -221,6 +225,10 @@ static struct hs_queue *queue_for(struct hs_core *core, const struct hs_session 
 	/* Who made a change matters to a client that does not want to hear of its own (NOLOOP). */
 	if (session->tracker && (command->flags & HS_CMD_WRITE))
 		return NULL;
+	if (session->unfolded > 0) {
+		session->unfolded--;
+		return NULL;
+	}
 	if (queue->reads_apart > 0 && (command->flags & HS_CMD_READONLY)) {
 		queue->reads_apart--;
 		return NULL;
@@ -273,9 +281,9 @@ static uint32_t others_of(const struct hs_session *session, uint32_t lane,
 	       (uint32_t)(folding && folding->queue == queue ? folding->members : 0);
 }
 
-bool hs_folds_admit(struct hs_core *core, const struct hs_session *session,
-		    const struct hs_command *command, int slot_state, uint16_t slot, size_t argc,
-		    const struct hs_bytes *argv, struct hs_queue **queue)
+static bool admit(struct hs_core *core, struct hs_session *session,
+		  const struct hs_command *command, int slot_state, uint16_t slot, size_t argc,
+		  const struct hs_bytes *argv, struct hs_queue **queue)
 {
 	const struct hs_folding *folding;
 	uint32_t lane, others;
@@ -303,6 +311,17 @@ bool hs_folds_admit(struct hs_core *core, const struct hs_session *session,
 		return false;
 	*queue = NULL;
 	return true;
+}
+
+bool hs_folds_admit(struct hs_core *core, struct hs_session *session,
+		    const struct hs_command *command, int slot_state, uint16_t slot, size_t argc,
+		    const struct hs_bytes *argv, struct hs_queue **queue)
+{
+	if (admit(core, session, command, slot_state, slot, argc, argv, queue))
+		return true;
+	if (session->behind > DEEP_BYTES)
+		session->unfolded = UNFOLDED;
+	return false;
 }
 
 /* --- a request's way through a queue --- */

@@ -44,6 +44,9 @@ struct hs_session {
 	uint32_t
 		folded; /* of its requests: those that wait for a hot key, or were sent with others */
 	struct hs_folding *folding; /* by lane; NULL: nothing ever was */
+	uint32_t
+		unfolded; /* so many that could be folded are not: it was held up with much to do */
+	size_t behind;	  /* input behind the request that is being served */
 
 	uint64_t id;
 	char address[64];
@@ -197,7 +200,7 @@ struct hs_folds *hs_folds_create(void);
 void hs_folds_destroy(struct hs_core *core); /* nothing is in them */
 /* The queue a command goes through, NULL for none. False: not now, but when the session's others are
  * answered. */
-bool hs_folds_admit(struct hs_core *core, const struct hs_session *session,
+bool hs_folds_admit(struct hs_core *core, struct hs_session *session,
 		    const struct hs_command *command, int slot_state, uint16_t slot, size_t argc,
 		    const struct hs_bytes *argv, struct hs_queue **queue);
 /* The request goes through a queue it was admitted to: to the engine if nothing is ahead of it. */

@@ -22,7 +22,7 @@
 
 #include <cmocka.h>
 
-enum { CLIENTS = 8, OPS_MAX = 64, A_PARTITION = 1, B_PARTITION = 3, WAITERS = 16 };
+enum { CLIENTS = 8, OPS_MAX = 128, A_PARTITION = 1, B_PARTITION = 3, WAITERS = 16 };
 
 struct world {
 	struct hs_core_calls calls;
@@ -597,6 +597,42 @@ static void test_a_client_alone_is_not_held_up(void **state)
 	close_world(&world);
 }
 
+/* Who pipelines several hot keys among others is held up once, and then goes straight for a while. */
+static void test_a_long_pipeline_is_held_up_once(void **state)
+{
+	static struct world world;
+	char words[2048] = "INCR {a}k";
+
+	(void)state;
+	open_world(&world);
+	say(&world, 'B', "INCR {a}k");
+	end_round(&world);
+	sent(&world, "INCR {a}k");
+	for (int i = 0; i < 64; i++)
+		strcat(words, i % 2 ? "\r\nINCR {a}k" : "\r\nINCR {a}l");
+	say(&world, 'A', words);
+	end_round(&world);
+	sent(&world, "");
+	reply(&world, "INCR", ":1\r\n");
+	end_round(&world);
+	sent(&world, "INCR {a}k");
+	reply(&world, "INCR", ":2\r\n"); /* A's first: all others leave */
+	assert_int_equal(world.count, 64);
+	look(&world);
+	while (world.count > 0)
+		reply(&world, "INCR", ":3\r\n");
+	listen(&world, 'A');
+	/* From now on it is as before. */
+	say(&world, 'A', "INCR {a}k");
+	say(&world, 'B', "INCR {a}k");
+	end_round(&world);
+	sent(&world, "INCRBY {a}k 2");
+	reply(&world, "INCRBY", ":36\r\n");
+	heard(&world, 'A', ":35\r\n");
+	heard(&world, 'B', ":1\r\n:36\r\n");
+	close_world(&world);
+}
+
 /* Those who come by with others in front of them must not keep those away who wait. */
 static void test_nobody_goes_by_those_who_wait(void **state)
 {
@@ -992,6 +1028,7 @@ int main(void)
 		cmocka_unit_test(test_one_with_many_others_is_not_folded),
 		cmocka_unit_test(test_own_ones_are_released),
 		cmocka_unit_test(test_a_client_alone_is_not_held_up),
+		cmocka_unit_test(test_a_long_pipeline_is_held_up_once),
 		cmocka_unit_test(test_nobody_goes_by_those_who_wait),
 		cmocka_unit_test(test_own_ones_are_not_overtaken_behind_unwatch),
 		cmocka_unit_test(test_slots_that_move),
