@@ -495,6 +495,9 @@ static void answer(void *context, struct hs_fold_ask *ask, struct hs_bytes reply
 		hs_buf_append_bytes(&request->reply, reply);
 		hs_request_finish(core, request);
 	}
+	/* One reply may be larger than the limit; one with more behind it may not. */
+	if (session->inflight > 0)
+		hs_core_check_output(core, session);
 }
 
 static void again(void *context, struct hs_fold_ask *ask)

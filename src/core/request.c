@@ -152,7 +152,7 @@ static void deliver(struct hs_core *core, struct hs_request *request)
 		hs_session_mark_sendable(core, session); /* its replies are sent first */
 		hs_tracking_forward(core, session->id, request->letter_to, request->letter_worker,
 				    hs_buf_bytes(&request->reply));
-	} else if (!request->muted && !session->gone) {
+	} else if (!request->muted && !session->gone && !session->cut) {
 		/* A long reply changes hands instead of being copied. */
 		if (session->out.len == 0 && request->reply.len > POOL_BUF_KEEP)
 			hs_buf_swap(&session->out, &request->reply);
@@ -193,7 +193,7 @@ void hs_request_answer(struct hs_core *core, struct hs_request *request, struct 
 {
 	struct hs_session *session = request->session;
 
-	if (!request->muted && !session->gone)
+	if (!request->muted && !session->gone && !session->cut)
 		hs_buf_append_bytes(&session->out, reply);
 	hs_request_put(core, request);
 	deliver_done(core, session);
