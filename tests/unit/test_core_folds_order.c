@@ -1,0 +1,385 @@
+/* Goal: folding keeps the order of what one client asks, whatever stands beside a folded request and
+ * wherever its slot moves (law 2); and makes nobody wait in vain for that.
+ *
+ * Method: scripts against a core whose engine is the test (tests/lib/folds_world.h). */
+#include "tests/lib/folds_world.h"
+
+/* ---- a client's own order ---- */
+
+static void test_others_wait_behind_folded_ones(void **state)
+{
+	static const char *const words[] = {
+		"DEL {a}k",	 "GETDEL {a}k", "GET {a}x",  "MGET {a}k {b}k",	"DEL {a}k {b}k",
+		"EVAL s 1 {a}k", "EVAL s 0",	"INCR {a}l", "SPUBLISH {a}c m", "FLUSHALL",
+	};
+	static struct world world;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+		print_message("%s\n", words[i]);
+		open_world(&world);
+		say(&world, 'A', "INCR {a}k");
+		say(&world, 'B', "INCR {a}k");
+		say(&world, 'A', words[i]);
+		sent(&world, ""); /* while it waits */
+		end_round(&world);
+		sent(&world, "INCRBY {a}k 2");
+		say(&world, 'B', words[i]); /* and while it is under way */
+		end_round(&world);
+		sent(&world, "");
+		reply(&world, "INCRBY", ":2\r\n");
+		heard(&world, 'A', ":1\r\n");
+		heard(&world, 'B', ":2\r\n");
+		end_round(&world);
+		assert_true(strncmp(look(&world), words[i], strcspn(words[i], " ")) == 0);
+		while (world.count > 0) {
+			reply(&world, "", ":1\r\n");
+			end_round(&world);
+			look(&world);
+		}
+		listen(&world, 'A');
+		listen(&world, 'B');
+		close_world(&world);
+	}
+}
+
+/* Who hears of a change must find it. The message goes to partition 0, where the key is. */
+static void test_a_message_waits_behind_folded_ones(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world);
+	hs_slot_map_set(&world.map, hs_slot_of(HS_LIT("{a}k")), 0);
+	say(&world, 'A', "SET {a}k 1");
+	say(&world, 'B', "SET {a}k 2");
+	say(&world, 'A', "PUBLISH c {a}k");
+	end_round(&world);
+	sent(&world, "SET {a}k 2");
+	reply(&world, "SET", "+OK\r\n");
+	sent(&world, "PUBLISH c {a}k");
+	/* With nobody else there it goes right behind. */
+	say(&world, 'B', "SET {a}k 3");
+	say(&world, 'B', "PUBLISH c {a}k");
+	sent(&world, "SET {a}k 3 | PUBLISH c {a}k");
+	reply(&world, "PUBLISH", ":0\r\n");
+	reply(&world, "SET", "+OK\r\n");
+	reply(&world, "PUBLISH", ":0\r\n");
+	heard(&world, 'A', "+OK\r\n:0\r\n");
+	heard(&world, 'B', "+OK\r\n+OK\r\n:0\r\n");
+	close_world(&world);
+}
+
+static void test_a_transaction_waits_behind_folded_ones(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world);
+	say(&world, 'A', "INCR {a}k");
+	say(&world, 'B', "INCR {a}k");
+	say(&world, 'A', "MULTI");
+	say(&world, 'A', "GET {a}k");
+	say(&world, 'A', "EXEC");
+	end_round(&world);
+	sent(&world, "INCRBY {a}k 2");
+	reply(&world, "INCRBY", ":2\r\n");
+	sent(&world, "EXEC");
+	say(&world, 'A',
+	    "INCR {a}k"); /* nothing is under way for the key itself: in the lane's order */
+	sent(&world, "INCR {a}k");
+	say(&world, 'A', "INCR {a}k"); /* now there is: its own, so it goes behind that */
+	sent(&world, "INCR {a}k");
+	reply(&world, "EXEC", "*1\r\n$1\r\n2\r\n");
+	reply(&world, "INCR", ":3\r\n");
+	reply(&world, "INCR", ":4\r\n");
+	heard(&world, 'A', ":1\r\n+OK\r\n+QUEUED\r\n*1\r\n$1\r\n2\r\n:3\r\n:4\r\n");
+	heard(&world, 'B', ":2\r\n");
+	close_world(&world);
+}
+
+static void test_folded_ones_wait_behind_others(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world);
+	say(&world, 'B', "INCR {a}k");
+	say(&world, 'C', "INCR {a}k");
+	end_round(&world);
+	sent(&world, "INCRBY {a}k 2");
+	say(&world, 'A', "DEL {a}k");
+	say(&world, 'A', "INCR {a}k"); /* waits for DEL */
+	say(&world, 'A', "PING");
+	say(&world, 'D', "INCR {a}k");
+	sent(&world, "DEL {a}k");
+	reply(&world, "INCRBY", ":2\r\n");
+	end_round(&world);
+	sent(&world, "INCR {a}k"); /* D's */
+	reply(&world, "DEL", ":1\r\n");
+	end_round(&world);
+	sent(&world, "");
+	reply(&world, "INCR", ":1\r\n");
+	end_round(&world);
+	sent(&world, "INCR {a}k");
+	reply(&world, "INCR", ":2\r\n");
+	heard(&world, 'A', ":1\r\n:2\r\n+PONG\r\n");
+	heard(&world, 'B', ":1\r\n");
+	heard(&world, 'C', ":2\r\n");
+	heard(&world, 'D', ":1\r\n");
+	close_world(&world);
+}
+
+static void test_one_with_many_others_is_not_folded(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world);
+	say(&world, 'B', "INCR {a}k");
+	say(&world, 'C', "INCR {a}k");
+	end_round(&world);
+	sent(&world, "INCRBY {a}k 2");
+	for (int i = 0; i < 8; i++)
+		say(&world, 'A', "GET {a}x");
+	look(&world);
+	say(&world, 'A', "INCR {a}k");
+	sent(&world, "INCR {a}k");
+	reply(&world, "INCRBY", ":2\r\n");
+	while (world.count > 0)
+		reply(&world, "", ":3\r\n");
+	listen(&world, 'A');
+	heard(&world, 'B', ":1\r\n");
+	heard(&world, 'C', ":2\r\n");
+	close_world(&world);
+}
+
+static void test_own_ones_are_released(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world);
+	/* Nobody else is there: all as it came, and nothing waits. */
+	say(&world, 'A', "INCR {a}k");
+	say(&world, 'A', "INCR {a}k");
+	say(&world, 'A', "DEL {a}k");
+	sent(&world, "INCR {a}k | INCR {a}k | DEL {a}k");
+	/* Other partitions have nothing to do with it. */
+	say(&world, 'B', "INCR {b}k");
+	say(&world, 'B', "GET {a}x");
+	sent(&world, "GET {a}x");
+	end_round(&world);
+	sent(&world, "INCR {b}k");
+	reply(&world, "INCR {a}k", ":1\r\n");
+	reply(&world, "INCR {a}k", ":2\r\n");
+	reply(&world, "DEL", ":1\r\n");
+	reply(&world, "INCR {b}k", ":1\r\n");
+	reply(&world, "GET", "$-1\r\n");
+	heard(&world, 'A', ":1\r\n:2\r\n:1\r\n");
+	heard(&world, 'B', ":1\r\n$-1\r\n");
+	close_world(&world);
+}
+
+/* Several hot keys in turn, and nobody else there: nothing to gain by waiting. */
+static void test_a_client_alone_is_not_held_up(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world);
+	for (int i = 0; i < 3; i++) {
+		say(&world, 'A', "INCR {a}k");
+		say(&world, 'A', "INCR {a}l");
+	}
+	sent(&world, "INCR {a}k | INCR {a}l | INCR {a}k | INCR {a}l | INCR {a}k | INCR {a}l");
+	say(&world, 'B', "GET {a}k");
+	end_round(&world);
+	sent(&world, "");
+	for (int i = 0; i < 6; i++)
+		reply(&world, "INCR", ":1\r\n");
+	end_round(&world);
+	sent(&world, "GET {a}k");
+	reply(&world, "GET", "$1\r\n3\r\n");
+	heard(&world, 'A', ":1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n");
+	heard(&world, 'B', "$1\r\n3\r\n");
+	close_world(&world);
+}
+
+/* Who pipelines several hot keys among others is held up once, and then goes straight for a while. */
+static void test_a_long_pipeline_is_held_up_once(void **state)
+{
+	static struct world world;
+	char words[2048] = "INCR {a}k";
+
+	(void)state;
+	open_world(&world);
+	say(&world, 'B', "INCR {a}k");
+	end_round(&world);
+	sent(&world, "INCR {a}k");
+	for (int i = 0; i < 64; i++)
+		strcat(words, i % 2 ? "\r\nINCR {a}k" : "\r\nINCR {a}l");
+	say(&world, 'A', words);
+	end_round(&world);
+	sent(&world, "");
+	reply(&world, "INCR", ":1\r\n");
+	end_round(&world);
+	sent(&world, "INCR {a}k");
+	reply(&world, "INCR", ":2\r\n"); /* A's first: all others leave */
+	assert_int_equal(world.count, 64);
+	look(&world);
+	while (world.count > 0)
+		reply(&world, "INCR", ":3\r\n");
+	listen(&world, 'A');
+	/* From now on it is as before. */
+	say(&world, 'A', "INCR {a}k");
+	say(&world, 'B', "INCR {a}k");
+	end_round(&world);
+	sent(&world, "INCRBY {a}k 2");
+	reply(&world, "INCRBY", ":36\r\n");
+	heard(&world, 'A', ":35\r\n");
+	heard(&world, 'B', ":1\r\n:36\r\n");
+	close_world(&world);
+}
+
+/* Those who come by with others in front of them must not keep those away who wait. */
+static void test_nobody_goes_by_those_who_wait(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world);
+	say(&world, 'B', "INCR {a}k");
+	end_round(&world);
+	sent(&world, "INCR {a}k");
+	say(&world, 'C', "INCR {a}k");
+	reply(&world, "INCR", ":1\r\n");
+	say(&world, 'A', "GET {a}x");
+	say(&world, 'A', "INCR {a}k"); /* in the round in which C may go */
+	sent(&world, "GET {a}x");
+	end_round(&world);
+	sent(&world, "INCR {a}k");
+	reply(&world, "INCR", ":2\r\n");
+	heard(&world, 'B', ":1\r\n");
+	heard(&world, 'C', ":2\r\n");
+	reply(&world, "GET", "$-1\r\n");
+	end_round(&world);
+	sent(&world, "INCR {a}k");
+	reply(&world, "INCR", ":3\r\n");
+	heard(&world, 'A', "$-1\r\n:3\r\n");
+	close_world(&world);
+}
+
+/* UNWATCH is answered at once, and still has something for the engine to do. */
+static void test_own_ones_are_not_overtaken_behind_unwatch(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world);
+	say(&world, 'A', "WATCH {a}x");
+	sent(&world, "WATCH {a}x");
+	reply(&world, "WATCH", "+OK\r\n");
+	heard(&world, 'A', "+OK\r\n");
+	say(&world, 'A', "SET {a}k 1");
+	say(&world, 'A', "UNWATCH");
+	say(&world, 'A', "GET {a}k");
+	end_round(&world);
+	look(&world);
+	while (world.count > 0) {
+		char text[64];
+
+		describe(world.ops[0], text, sizeof text);
+		assert_string_not_equal(text, "GET {a}k");
+		if (strncmp(text, "SET", 3) == 0)
+			break;
+		reply(&world, "", "+OK\r\n");
+	}
+	assert_true(world.count > 0);
+	while (world.count > 0) {
+		reply(&world, "",
+		      world.ops[0]->command->id == HS_CMD_ID_GET ? "$1\r\n1\r\n" : "+OK\r\n");
+		end_round(&world);
+		look(&world);
+	}
+	heard(&world, 'A', "+OK\r\n+OK\r\n$1\r\n1\r\n");
+	close_world(&world);
+}
+
+/* What a client asks of a key is run in that order also when its slot has moved meanwhile. */
+static void test_slots_that_move(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world);
+	say(&world, 'A', "SET {a}k 1");
+	hs_slot_map_set(&world.map, hs_slot_of(HS_LIT("{a}k")), 2);
+	say(&world, 'A', "SET {a}k 2");
+	say(&world, 'A', "GET {a}k");
+	end_round(&world);
+	sent(&world, "SET {a}k 1");
+	reply(&world, "SET", "+OK\r\n");
+	end_round(&world);
+	sent(&world, "SET {a}k 2"); /* and all that follows from it */
+	reply(&world, "SET", "+OK\r\n");
+	heard(&world, 'A', "+OK\r\n+OK\r\n$1\r\n2\r\n");
+	/* Others go where it is now, behind what is on its way to where it was. */
+	say(&world, 'A', "INCR {a}k");
+	say(&world, 'B', "INCR {a}k");
+	hs_slot_map_set(&world.map, hs_slot_of(HS_LIT("{a}k")), A_PARTITION);
+	say(&world, 'A', "DEL {a}k");
+	end_round(&world);
+	sent(&world, "INCRBY {a}k 2");
+	reply(&world, "INCRBY", ":4\r\n");
+	sent(&world, "DEL {a}k");
+	reply(&world, "DEL", ":1\r\n");
+	heard(&world, 'A', ":3\r\n:1\r\n");
+	heard(&world, 'B', ":4\r\n");
+	close_world(&world);
+}
+
+static void test_a_queue_that_has_moved_leaves_room_for_others(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world);
+	/* {b}k comes to where {a}k was. */
+	say(&world, 'A', "INCR {a}k");
+	end_round(&world);
+	sent(&world, "INCR {a}k");
+	hs_slot_map_set(&world.map, hs_slot_of(HS_LIT("{a}k")), 2);
+	say(&world, 'A', "INCR {a}k");
+	reply(&world, "INCR", ":1\r\n");
+	end_round(&world);
+	sent(&world, "INCR {a}k");
+	hs_slot_map_set(&world.map, hs_slot_of(HS_LIT("{b}k")), A_PARTITION);
+	say(&world, 'A', "INCR {b}k");
+	end_round(&world);
+	sent(&world, "INCR {b}k");
+	reply(&world, "INCR {a}k", ":2\r\n");
+	reply(&world, "INCR {b}k", ":1\r\n");
+	heard(&world, 'A', ":1\r\n:2\r\n:1\r\n");
+	close_world(&world);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_others_wait_behind_folded_ones),
+		cmocka_unit_test(test_a_message_waits_behind_folded_ones),
+		cmocka_unit_test(test_a_transaction_waits_behind_folded_ones),
+		cmocka_unit_test(test_folded_ones_wait_behind_others),
+		cmocka_unit_test(test_one_with_many_others_is_not_folded),
+		cmocka_unit_test(test_own_ones_are_released),
+		cmocka_unit_test(test_a_client_alone_is_not_held_up),
+		cmocka_unit_test(test_a_long_pipeline_is_held_up_once),
+		cmocka_unit_test(test_nobody_goes_by_those_who_wait),
+		cmocka_unit_test(test_own_ones_are_not_overtaken_behind_unwatch),
+		cmocka_unit_test(test_slots_that_move),
+		cmocka_unit_test(test_a_queue_that_has_moved_leaves_room_for_others),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
