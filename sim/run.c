@@ -11,37 +11,6 @@
 
 enum { OUTPUT_BYTES_LOW = 60 }; /* a deaf client reaches it soon */
 
-static const char *const mistake_names[HS_SIM_MISTAKES] = {
-	[HS_SIM_NO_MISTAKE] = "none",
-	[HS_SIM_READ_TOO_EARLY] = "read-too-early",
-	[HS_SIM_SWAP_RUNS] = "swap-runs",
-	[HS_SIM_SWAP_REPLIES] = "swap-replies",
-	[HS_SIM_RUN_TWICE] = "run-twice",
-	[HS_SIM_LOSE_COMMIT] = "lose-commit",
-	[HS_SIM_LOSE_REPLY] = "lose-reply",
-	[HS_SIM_STALE_READ] = "stale-read",
-	[HS_SIM_NEWS_LOST] = "news-lost",
-	[HS_SIM_NEWS_TOO_EARLY] = "news-too-early",
-	[HS_SIM_COUNT_TWICE] = "count-twice",
-	[HS_SIM_COUNT_NEVER] = "count-never",
-	[HS_SIM_READ_REMEMBERED_LATE] = "read-remembered-late",
-	[HS_SIM_NEWS_OVERTAKE] = "news-overtake",
-};
-
-const char *hs_sim_mistake_name(enum hs_sim_mistake mistake)
-{
-	return mistake_names[mistake];
-}
-
-enum hs_sim_mistake hs_sim_mistake_find(const char *name)
-{
-	enum hs_sim_mistake mistake = HS_SIM_NO_MISTAKE;
-
-	while (mistake < HS_SIM_MISTAKES && strcmp(mistake_names[mistake], name) != 0)
-		mistake++;
-	return mistake;
-}
-
 /* One of these, evenly. */
 static uint32_t one_of(struct hs_prng *prng, const uint32_t *choices, size_t count)
 {

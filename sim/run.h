@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "base/check.h"
 #include "sim/check.h"
-#include "sim/engine.h"
+#include "sim/mistake.h"
 
 #include <stdint.h>
 
@@ -22,9 +22,5 @@ struct hs_sim_result {
  * simulated world, to see whether it is noticed. Whoever calls frees result->text. */
 int hs_sim_check(uint64_t seed, enum hs_sim_mistake mistake,
 		 struct hs_sim_result *result) HS_MUSTCHECK;
-
-/* The mistake's name on the command line, and the other way round (HS_SIM_MISTAKES: none such). */
-const char *hs_sim_mistake_name(enum hs_sim_mistake mistake);
-enum hs_sim_mistake hs_sim_mistake_find(const char *name);
 
 #endif

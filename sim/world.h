@@ -14,16 +14,22 @@
 #include "base/now.h"
 #include "base/prng.h"
 #include "core/core.h"
+#include "sim/check.h"
 #include "sim/engine.h"
 #include "sim/events.h"
+#include "sim/links.h"
+#include "sim/tamper.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 struct hs_sim_world_options {
 	uint32_t workers;
-	struct hs_sim_engine_options engine; /* its seed is the world's */
+	struct hs_sim_engine_options engine; /* its seed, partitions and mistake are the world's */
+	struct hs_sim_links_options links;   /* when they are on: instead of the engine */
+	enum hs_together together;	     /* behind links */
 	struct hs_core_options core;
+	struct hs_core_hot hot;	  /* from when on keys are folded */
 	uint32_t peer_us_max;	  /* from one core to another */
 	uint32_t news_us_max;	  /* from the engine to a core */
 	uint32_t heat_sets;	  /* of each core's heat, for keys; 0: nothing is counted */
@@ -41,7 +47,10 @@ struct hs_sim_world {
 	struct hs_now now;
 	struct hs_sim_events events;
 	struct hs_prng prng;
+	struct hs_sim_store *store;
 	struct hs_sim_engine *engine;
+	struct hs_sim_links *links;   /* instead of the engine, or NULL */
+	struct hs_sim_tamper *tamper; /* in front of either, or NULL */
 	struct hs_core_calls calls;
 	struct hs_log silence;
 	_Atomic uint64_t slowlog_ids;
@@ -53,6 +62,7 @@ struct hs_sim_world {
 	uint64_t steps;	      /* counts what happens: finer than the clock */
 	struct hs_op **reads; /* HS_SIM_READ_REMEMBERED_LATE: under way */
 	size_t reads_count, reads_cap;
+	struct hs_sim_verdict broken; /* of the limits that must hold at every moment: law 6 */
 };
 
 /* Where the replies of one client go, one call each. NULL: they stay in `received`. */
@@ -79,6 +89,11 @@ struct hs_sim_world *hs_sim_world_create(const struct hs_sim_world_options *opti
 void hs_sim_world_destroy(struct hs_sim_world **world);
 
 struct hs_core *hs_sim_world_core(struct hs_sim_world *world, uint32_t worker);
+
+/* From now on nothing goes wrong any more. */
+void hs_sim_world_calm(struct hs_sim_world *world);
+/* Everybody hangs up, and everything under way comes to its end. */
+void hs_sim_world_hang_up(struct hs_sim_world *world);
 
 /* Runs events until none is left; sleepers sleep out. */
 void hs_sim_world_settle(struct hs_sim_world *world);

@@ -170,13 +170,13 @@ static void test_on_waits_for_the_engine(void **state)
 	ask(gone, "CLIENT TRACKING ON");
 	silent(first);
 	silent(second);
-	assert_int_equal(hs_sim_engine_trackers(world->engine), 0);
+	assert_int_equal(hs_sim_store_trackers(world->store), 0);
 	hs_sim_client_disconnect(gone); /* while it waits */
 	hs_sim_engine_go_on(world->engine, 0);
 	hs_sim_world_settle(world);
 	heard(first, "+OK\r\n$1\r\n1\r\n");
 	heard(second, "+OK\r\n");
-	assert_int_equal(hs_sim_engine_trackers(world->engine), 1);
+	assert_int_equal(hs_sim_store_trackers(world->store), 1);
 	assert_int_equal(hs_counter_get(&stats(world)->tracking_clients), 2);
 	hs_sim_world_destroy(&world);
 }
@@ -190,34 +190,34 @@ static void test_first_and_last(void **state)
 	struct hs_sim_client *c = tracking(world, 1, "CLIENT TRACKING ON NOLOOP");
 
 	(void)state;
-	assert_int_equal(hs_sim_engine_trackers(world->engine), 2);
+	assert_int_equal(hs_sim_store_trackers(world->store), 2);
 	assert_int_equal(hs_counter_get(&stats(world)->tracking_prefixes), 2);
 	ask(a, "GET foo");
 	ask(a, "CLIENT TRACKING OFF");
 	ask(a, "CLIENT TRACKING OFF");
 	heard(a, "_\r\n+OK\r\n+OK\r\n");
-	assert_int_equal(hs_sim_engine_trackers(world->engine), 2);
+	assert_int_equal(hs_sim_store_trackers(world->store), 2);
 	assert_int_equal(hs_counter_get(&stats(world)->tracking_keys), 1); /* means nobody now */
 	ask(b, "SET foo 1");
 	heard(b, "+OK\r\n");
 	silent(a);
 	ask(b, "RESET");
-	assert_int_equal(hs_sim_engine_trackers(world->engine), 1);
+	assert_int_equal(hs_sim_store_trackers(world->store), 1);
 	assert_int_equal(hs_counter_get(&stats(world)->tracking_prefixes), 0);
 	hs_sim_client_disconnect(c);
 	hs_sim_world_settle(world);
-	assert_int_equal(hs_sim_engine_trackers(world->engine), 0);
+	assert_int_equal(hs_sim_store_trackers(world->store), 0);
 	ask(a, "CLIENT TRACKING ON");
 	ask(a, "CLIENT TRACKING ON NOLOOP"); /* changes its mind, is counted once */
 	heard(a, "+OK\r\n+OK\r\n");
 	assert_int_equal(hs_counter_get(&stats(world)->tracking_clients), 1);
-	assert_int_equal(hs_sim_engine_trackers(world->engine), 1);
+	assert_int_equal(hs_sim_store_trackers(world->store), 1);
 	hs_sim_client_ask(a, "CLIENT TRACKING OFF"); /* off and on again, without a pause */
 	hs_sim_client_ask(a, "CLIENT TRACKING ON");
 	ask(a, "GET foo");
 	ask(b, "SET foo 2");
 	heard(a, "+OK\r\n+OK\r\n$1\r\n1\r\n" TOLD_FOO);
-	assert_int_equal(hs_sim_engine_trackers(world->engine), 1);
+	assert_int_equal(hs_sim_store_trackers(world->store), 1);
 	hs_sim_world_destroy(&world);
 }
 
@@ -394,7 +394,7 @@ static void test_asleep_and_in_other_dialects(void **state)
 	forget(reader);
 	ask(writer, "SET foo 3");
 	silent(reader);
-	assert_int_equal(hs_sim_engine_trackers(world->engine), 0);
+	assert_int_equal(hs_sim_store_trackers(world->store), 0);
 	hs_sim_world_destroy(&world);
 }
 

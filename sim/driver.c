@@ -1,0 +1,258 @@
+/* The driver's side of connections: what the libuv driver does between a core and its clients. */
+#include "sim/world_internal.h"
+
+#include "base/err.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "wire/answer.h"
+#include "wire/reply.h"
+
+#include <stdio.h>
+
+enum {
+	WORDS_MAX = 64,
+	REPLY_BYTES_MAX = 1024, /* no simulated client asks for more at once */
+};
+
+static void hear(struct hs_sim_client *client)
+{
+	size_t at = 0;
+
+	while (client->hear && at < client->received.len && !client->broken) {
+		const char *data = client->received.data + at;
+		int64_t len = hs_answer_length(data, client->received.len - at);
+
+		if (len == 0)
+			break;
+		client->broken = len < 0;
+		if (len > 0) {
+			client->hear(client->context, client, (struct hs_bytes){data, (size_t)len});
+			at += (size_t)len;
+		}
+	}
+	hs_buf_consume(&client->received, at);
+}
+
+/* HS_SIM_NEWS_OVERTAKE: what was told comes first. */
+static void put_pushes_first(struct hs_buf *out)
+{
+	struct hs_buf turned = {0};
+
+	for (int round = 0; round < 2; round++) {
+		for (size_t at = 0; at < out->len;) {
+			int64_t len = hs_answer_length(out->data + at, out->len - at);
+
+			hs_check(len > 0);
+			if ((out->data[at] == '>') == (round == 0))
+				hs_buf_append(&turned, out->data + at, (size_t)len);
+			at += (size_t)len;
+		}
+	}
+	hs_buf_swap(out, &turned);
+	hs_buf_deinit(&turned);
+}
+
+static void take_output(struct hs_sim_client *client)
+{
+	struct hs_buf *out = hs_session_out(client->session);
+
+	if (client->world->options.engine.mistake == HS_SIM_NEWS_OVERTAKE)
+		put_pushes_first(out);
+
+	if (client->deaf) {
+		hs_buf_append_bytes(&client->unsent, hs_buf_bytes(out));
+		hs_session_sending(client->session, client->unsent.len);
+	} else {
+		hs_buf_append_bytes(&client->received, hs_buf_bytes(out));
+	}
+	if (out->len + client->unsent.len >
+	    client->world->options.core.output_bytes_max + REPLY_BYTES_MAX)
+		hs_sim_verdict_set(
+			&client->world->broken, 6,
+			"client %llu has %zu bytes unsent, with a limit of %llu",
+			(unsigned long long)client->id, out->len + client->unsent.len,
+			(unsigned long long)client->world->options.core.output_bytes_max);
+	hs_buf_clear(out, HS_KEEP_BYTES);
+	if (hs_session_cut(client->session)) {
+		client->cut = true;
+		hs_sim_client_disconnect(client);
+	} else if (hs_session_closing(client->session) && client->unsent.len == 0) {
+		hs_sim_client_disconnect(client);
+	}
+	hear(client);
+}
+
+/* As much of the unread bytes as the core wants, where it wants them. */
+static bool feed(struct hs_sim_client *client)
+{
+	struct hs_sim_world *world = client->world;
+	struct hs_core *core = world->workers[client->worker].core;
+	struct hs_bytes bytes = hs_buf_bytes(&client->unread);
+	size_t room_len;
+	char *room;
+
+	if (bytes.len == 0 || !client->session || !hs_core_wants_input(client->session))
+		return false;
+	room = hs_core_read_room(client->session, &room_len);
+	if (bytes.len > HS_READ_BYTES)
+		bytes.len = HS_READ_BYTES;
+	if (room && hs_prng_below(&world->prng, 2) == 0) {
+		if (bytes.len > room_len)
+			bytes.len = room_len;
+		memcpy(room, bytes.data, bytes.len);
+		hs_core_receive(core, client->session, world->now, room, bytes.len);
+	} else {
+		hs_core_receive(core, client->session, world->now, bytes.data, bytes.len);
+	}
+	hs_buf_consume(&client->unread, bytes.len);
+	return true;
+}
+
+static void tick(void *context, void *target, uint64_t number)
+{
+	struct hs_sim_world *world = context;
+	struct hs_sim_worker *worker = target;
+
+	(void)number;
+	worker->tick_us = 0;
+	hs_core_tick(worker->core, world->now);
+	hs_sim_after_core(world, worker->number);
+}
+
+static void plan_tick(struct hs_sim_world *world, struct hs_sim_worker *worker)
+{
+	uint64_t deadline_us = hs_core_deadline(worker->core);
+	uint64_t now_us = world->now.mono_us;
+
+	if (deadline_us == 0 || (worker->tick_us > 0 && worker->tick_us <= deadline_us))
+		return;
+	worker->tick_us = deadline_us;
+	hs_sim_world_plan(world, deadline_us > now_us ? deadline_us - now_us : 0, tick, world,
+			  worker);
+}
+
+static void send_all(struct hs_core *core)
+{
+	struct hs_session *session;
+
+	while ((session = hs_core_next_sendable(core)))
+		take_output(hs_session_io(session));
+}
+
+/* What must be true at every moment. */
+static void check_limits(struct hs_sim_world *world, const struct hs_sim_worker *worker)
+{
+	const struct hs_core_stats *stats = hs_core_stats(worker->core);
+	uint64_t waiting = hs_counter_get(&stats->fold_waiting);
+	uint64_t keys = hs_counter_get(&stats->fold_keys);
+	uint64_t most = world->options.core.fold_waiters_max;
+
+	if (waiting > 0 && (keys == 0 || (waiting + keys - 1) / keys > most))
+		hs_sim_verdict_set(
+			&world->broken, 6,
+			"%llu requests wait for %llu hot keys of worker %u, with a limit "
+			"of %llu each",
+			(unsigned long long)waiting, (unsigned long long)keys, worker->number,
+			(unsigned long long)most);
+}
+
+void hs_sim_after_core(struct hs_sim_world *world, uint32_t number)
+{
+	struct hs_sim_worker *worker = &world->workers[number];
+	bool fed;
+
+	do {
+		fed = false;
+		hs_core_flush(worker->core, world->now);
+		send_all(worker->core);
+		for (struct hs_sim_client *client = world->clients; client; client = client->next) {
+			if (client->worker == number && feed(client))
+				fed = true;
+		}
+	} while (fed);
+	check_limits(world, worker);
+	plan_tick(world, worker);
+}
+
+/* --- clients --- */
+
+struct hs_sim_client *hs_sim_client_connect(struct hs_sim_world *world, uint32_t worker)
+{
+	struct hs_sim_client *client = hs_mem_zalloc(sizeof *client);
+	char address[32];
+	struct hs_core_client who = {.address = address, .local_address = "sim:0"};
+
+	client->id = ++world->client_ids;
+	client->world = world;
+	client->worker = worker;
+	client->next = world->clients;
+	world->clients = client;
+	snprintf(address, sizeof address, "sim:%llu", (unsigned long long)client->id);
+	who.id = client->id;
+	who.fd = (int)client->id;
+	client->session = hs_core_connect(world->workers[worker].core, world->now, &who);
+	hs_session_set_io(client->session, client);
+	return client;
+}
+
+void hs_sim_client_send(struct hs_sim_client *client, struct hs_bytes bytes)
+{
+	client->world->steps++;
+	if (!client->session || bytes.len == 0)
+		return;
+	hs_buf_append_bytes(&client->unread, bytes);
+	hs_sim_after_core(client->world, client->worker);
+}
+
+void hs_sim_compose(struct hs_buf *bytes, size_t argc, const struct hs_bytes *argv)
+{
+	struct hs_reply request = {.out = bytes, .resp = 2};
+
+	/* A request is an array of bulk strings, the same bytes as in a reply. */
+	hs_reply_array(&request, argc);
+	for (size_t i = 0; i < argc; i++)
+		hs_reply_bulk(&request, argv[i]);
+}
+
+void hs_sim_client_ask(struct hs_sim_client *client, const char *words)
+{
+	struct hs_bytes argv[WORDS_MAX];
+	struct hs_buf bytes = {0};
+	size_t argc = 0;
+
+	while (*words) {
+		size_t len = strcspn(words, " ");
+
+		hs_check(argc < WORDS_MAX);
+		if (len > 0)
+			argv[argc++] = (struct hs_bytes){words, len};
+		words += len + (words[len] == ' ');
+	}
+	hs_sim_compose(&bytes, argc, argv);
+	hs_sim_client_send(client, hs_buf_bytes(&bytes));
+	hs_buf_deinit(&bytes);
+}
+
+void hs_sim_client_disconnect(struct hs_sim_client *client)
+{
+	struct hs_session *session = client->session;
+
+	if (!session)
+		return;
+	client->session = NULL;
+	client->world->steps++;
+	hs_buf_deinit(&client->unread);
+	hs_buf_deinit(&client->unsent);
+	hs_core_disconnect(client->world->workers[client->worker].core, session);
+}
+
+void hs_sim_client_set_deaf(struct hs_sim_client *client, bool deaf)
+{
+	client->deaf = deaf;
+	if (deaf || !client->session)
+		return;
+	hs_buf_append_bytes(&client->received, hs_buf_bytes(&client->unsent));
+	hs_buf_deinit(&client->unsent);
+	hs_session_sending(client->session, 0);
+	take_output(client);
+}

@@ -1,0 +1,49 @@
+#include "sim/mistake.h"
+
+#include <string.h>
+
+static const struct {
+	const char *name;
+	enum hs_sim_mistake_where where;
+} mistakes[HS_SIM_MISTAKES] = {
+	[HS_SIM_NO_MISTAKE] = {"none", HS_SIM_ANYWHERE},
+	[HS_SIM_READ_TOO_EARLY] = {"read-too-early", HS_SIM_IN_ENGINE},
+	[HS_SIM_SWAP_RUNS] = {"swap-runs", HS_SIM_IN_ENGINE},
+	[HS_SIM_SWAP_REPLIES] = {"swap-replies", HS_SIM_IN_ENGINE},
+	[HS_SIM_RUN_TWICE] = {"run-twice", HS_SIM_IN_ENGINE},
+	[HS_SIM_LOSE_COMMIT] = {"lose-commit", HS_SIM_IN_ENGINE},
+	[HS_SIM_LOSE_REPLY] = {"lose-reply", HS_SIM_IN_ENGINE},
+	[HS_SIM_STALE_READ] = {"stale-read", HS_SIM_IN_ENGINE},
+	[HS_SIM_NEWS_LOST] = {"news-lost", HS_SIM_IN_CACHES},
+	[HS_SIM_NEWS_TOO_EARLY] = {"news-too-early", HS_SIM_IN_CACHES},
+	[HS_SIM_COUNT_TWICE] = {"count-twice", HS_SIM_ANYWHERE},
+	[HS_SIM_COUNT_NEVER] = {"count-never", HS_SIM_ANYWHERE},
+	[HS_SIM_READ_REMEMBERED_LATE] = {"read-remembered-late", HS_SIM_IN_CACHES},
+	[HS_SIM_NEWS_OVERTAKE] = {"news-overtake", HS_SIM_IN_CACHES},
+	[HS_SIM_JOIN_FLIGHT] = {"join-flight", HS_SIM_ANYWHERE},
+	[HS_SIM_TWO_QUEUES] = {"two-queues", HS_SIM_ANYWHERE},
+	[HS_SIM_RESEND_LOST] = {"resend-lost", HS_SIM_IN_LINKS},
+	[HS_SIM_DROP_ORDER] = {"drop-order", HS_SIM_ANYWHERE},
+	[HS_SIM_MISSING_AS_ZERO] = {"missing-as-zero", HS_SIM_ANYWHERE},
+	[HS_SIM_REFUSED_BUT_RUN] = {"refused-but-run", HS_SIM_IN_LINKS},
+	[HS_SIM_WAITERS_UNCOUNTED] = {"waiters-uncounted", HS_SIM_IN_FOLD},
+};
+
+const char *hs_sim_mistake_name(enum hs_sim_mistake mistake)
+{
+	return mistakes[mistake].name;
+}
+
+enum hs_sim_mistake_where hs_sim_mistake_where(enum hs_sim_mistake mistake)
+{
+	return mistakes[mistake].where;
+}
+
+enum hs_sim_mistake hs_sim_mistake_find(const char *name)
+{
+	enum hs_sim_mistake mistake = HS_SIM_NO_MISTAKE;
+
+	while (mistake < HS_SIM_MISTAKES && strcmp(mistakes[mistake].name, name) != 0)
+		mistake++;
+	return mistake;
+}

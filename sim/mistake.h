@@ -1,0 +1,49 @@
+/* Ways of being wrong, to be planted in a simulated world: each breaks one of the laws, and the
+ * checkers must notice. None of this is in the product. Every one strikes now and then, not always.
+ */
+#ifndef HS_SIM_MISTAKE_H
+#define HS_SIM_MISTAKE_H
+
+enum hs_sim_mistake {
+	HS_SIM_NO_MISTAKE,
+	/* Of the engine that is like the embedded one (sim/engine.c). */
+	HS_SIM_READ_TOO_EARLY, /* a read overtakes its connection's own writes */
+	HS_SIM_SWAP_RUNS,      /* two operations of one partition run in the other order */
+	HS_SIM_SWAP_REPLIES,   /* two operations get each other's reply */
+	HS_SIM_RUN_TWICE,      /* an operation is applied twice */
+	HS_SIM_LOSE_COMMIT,    /* what was acknowledged is not there */
+	HS_SIM_LOSE_REPLY,     /* an operation is never answered */
+	HS_SIM_STALE_READ,     /* a read is answered from an earlier commit */
+	HS_SIM_NEWS_LOST,      /* a change is not told */
+	HS_SIM_NEWS_TOO_EARLY, /* a change is told before it can be seen */
+	/* Of the world around it (sim/news.c, sim/driver.c, sim/world.c). */
+	HS_SIM_COUNT_TWICE,	     /* an operation is heat twice */
+	HS_SIM_COUNT_NEVER,	     /* a core does not count at all */
+	HS_SIM_READ_REMEMBERED_LATE, /* news of a key finds nobody whose read is under way */
+	HS_SIM_NEWS_OVERTAKE, /* what a client is told overtakes replies that were under way */
+	/* Between core and engine: what one does who thinks that a hot key is easy (sim/tamper.c). */
+	HS_SIM_JOIN_FLIGHT,	  /* a read takes the answer of one like it that is under way */
+	HS_SIM_TWO_QUEUES,	  /* a key's reads queue apart from its writes */
+	HS_SIM_RESEND_LOST,	  /* an increment whose outcome is unknown is sent again */
+	HS_SIM_DROP_ORDER,	  /* a key turns hot: what comes overtakes what is under way */
+	HS_SIM_MISSING_AS_ZERO,	  /* a GET of a missing key beside an INCR is answered "0" */
+	HS_SIM_REFUSED_BUT_RUN,	  /* told that it was not sent, though it ran */
+	HS_SIM_WAITERS_UNCOUNTED, /* more may wait for a key than the limit says */
+	HS_SIM_MISTAKES,
+};
+
+/* The mistake's name on the command line, and the other way round (HS_SIM_MISTAKES: none such). */
+const char *hs_sim_mistake_name(enum hs_sim_mistake mistake);
+enum hs_sim_mistake hs_sim_mistake_find(const char *name);
+
+/* Where it can strike at all. */
+enum hs_sim_mistake_where {
+	HS_SIM_ANYWHERE,
+	HS_SIM_IN_ENGINE, /* like the embedded one */
+	HS_SIM_IN_LINKS,  /* behind connections that fail */
+	HS_SIM_IN_CACHES, /* with clients that keep what they read */
+	HS_SIM_IN_FOLD,	  /* where requests wait for a hot key */
+};
+enum hs_sim_mistake_where hs_sim_mistake_where(enum hs_sim_mistake mistake);
+
+#endif

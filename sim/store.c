@@ -1,0 +1,292 @@
+#include "sim/store.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/prng.h"
+#include "keyspace/changed.h"
+#include "keyspace/keyspace.h"
+#include "keyspace/watch.h"
+#include "sim/memkv.h"
+
+enum { MISTAKE_ONE_IN = 8 };
+
+struct partition {
+	struct hs_memkv *map;
+	struct hs_memkv *past; /* HS_SIM_STALE_READ: what readers see instead */
+	struct hs_watch_table *watch;
+};
+
+struct hs_sim_store {
+	struct hs_sim_store_options options;
+	struct hs_prng prng;
+	struct hs_keyspace_counts counts;
+	uint32_t trackers; /* workers that are told of changes */
+	struct hs_changed changed;
+	struct partition partitions[];
+};
+
+struct hs_sim_store *hs_sim_store_create(const struct hs_sim_store_options *options)
+{
+	struct hs_sim_store *store =
+		hs_mem_zalloc(sizeof *store + options->partitions * sizeof *store->partitions);
+
+	store->options = *options;
+	hs_prng_init(&store->prng, options->seed);
+	for (uint16_t i = 0; i < options->partitions; i++) {
+		struct partition *partition = &store->partitions[i];
+
+		partition->map = hs_memkv_create();
+		hs_memkv_limit(partition->map, options->bytes_max);
+		if (options->mistake == HS_SIM_STALE_READ)
+			partition->past = hs_memkv_create();
+		partition->watch = hs_watch_create(options->seed);
+	}
+	return store;
+}
+
+void hs_sim_store_destroy(struct hs_sim_store **pointer)
+{
+	struct hs_sim_store *store = *pointer;
+
+	for (uint16_t i = 0; i < store->options.partitions; i++) {
+		struct partition *partition = &store->partitions[i];
+
+		hs_memkv_destroy(&partition->map);
+		hs_memkv_destroy(&partition->past);
+		hs_watch_destroy(&partition->watch);
+	}
+	hs_changed_deinit(&store->changed);
+	hs_mem_free(pointer);
+}
+
+uint32_t hs_sim_store_trackers(const struct hs_sim_store *store)
+{
+	return store->trackers;
+}
+
+/* HS_SIM_NEWS_TOO_EARLY: its keys are told when it is submitted. */
+static bool told_early(const struct hs_sim_store *store, const struct hs_op *op)
+{
+	return store->options.mistake == HS_SIM_NEWS_TOO_EARLY && op->kind == HS_OP_COMMAND &&
+	       op->command->key_first > 0 && (op->command->flags & HS_CMD_WRITE);
+}
+
+static struct hs_keyspace keyspace_of(struct hs_sim_store *store, struct hs_memkv *map,
+				      struct hs_watch_table *watch, const struct hs_op *op,
+				      int64_t now_ms)
+{
+	return (struct hs_keyspace){
+		.kv = hs_memkv_kv(map),
+		.now_ms = now_ms,
+		.hash_seed = store->options.seed,
+		.prng = &store->prng,
+		.watch = watch,
+		.changed = watch && store->trackers > 0 && !told_early(store, op) ? &store->changed
+										  : NULL,
+		.counts = &store->counts,
+	};
+}
+
+/* --- news --- */
+
+static void tell_keys(struct hs_sim_store *store, const struct hs_changed *changed)
+{
+	if (changed->count > 0)
+		store->options.news(store->options.context, hs_news_create_changed(changed));
+}
+
+void hs_sim_store_tell(struct hs_sim_store *store)
+{
+	struct hs_changed *changed = &store->changed;
+	bool lost = store->options.mistake == HS_SIM_NEWS_LOST &&
+		    hs_prng_below(&store->prng, MISTAKE_ONE_IN) == 0;
+
+	if (hs_changed_empty(changed))
+		return;
+	if (!lost) {
+		if (changed->all)
+			store->options.news(
+				store->options.context,
+				hs_news_create(&(struct hs_news){.kind = HS_NEWS_CHANGED_ALL}));
+		tell_keys(store, changed);
+	}
+	hs_changed_clear(changed);
+}
+
+void hs_sim_store_tell_early(struct hs_sim_store *store, const struct hs_op *op)
+{
+	struct hs_changed keys = {.client = op->client};
+	size_t first, step, count;
+
+	if (store->trackers == 0 || !told_early(store, op))
+		return;
+	count = hs_command_keys(op->command, op->argc, &first, &step);
+	for (size_t i = 0; i < count; i++)
+		hs_changed_add(&keys, op->argv[first + i * step]);
+	tell_keys(store, &keys);
+	hs_changed_deinit(&keys);
+}
+
+static void answer_full(struct hs_op *op, size_t start)
+{
+	struct hs_reply reply = {.out = op->out, .resp = op->resp};
+
+	op->out->len = start;
+	hs_reply_error(&reply, "OOM store full: the simulated partition is at its limit");
+}
+
+/* --- running one operation, inside a transaction: 0, or HS_EFULL when it must be undone --- */
+
+static int run_command(struct hs_keyspace *ks, struct hs_op *op)
+{
+	struct hs_reply reply = {.out = op->out, .resp = op->resp};
+	struct hs_keyspace_counts counts = *ks->counts;
+	int err;
+
+	ks->frequency = op->frequency;
+	err = hs_keyspace_run(ks, op->command, op->slot, op->argc, op->argv, &reply);
+	op->missed = err == 0 && hs_keyspace_missed(&counts, ks->counts);
+	return err;
+}
+
+static int run_exec(struct hs_keyspace *ks, struct hs_op *op)
+{
+	struct hs_reply reply = {.out = op->out, .resp = op->resp};
+	bool clean = op->watcher == 0 || hs_watch_clean(ks->watch, ks, op->watcher);
+	int err;
+
+	if (op->watcher != 0)
+		hs_watch_drop(ks->watch, op->watcher);
+	if (!clean) {
+		hs_reply_null_array(&reply);
+		return 0;
+	}
+	hs_reply_array(&reply, op->tx->count);
+	for (size_t i = 0; i < op->tx->count; i++) {
+		struct hs_op_tx_command *command = &op->tx->commands[i];
+		struct hs_keyspace_counts counts = *ks->counts;
+
+		if (command->answered.len > 0) {
+			hs_buf_append_bytes(op->out, command->answered);
+			continue;
+		}
+		ks->frequency = command->frequency;
+		err = hs_keyspace_run(ks, command->command, op->slot, command->argc, command->argv,
+				      &reply);
+		if (err)
+			return err;
+		command->missed = hs_keyspace_missed(&counts, ks->counts);
+	}
+	return 0;
+}
+
+static int run_watch(struct hs_keyspace *ks, struct hs_op *op)
+{
+	struct hs_reply reply = {.out = op->out, .resp = op->resp};
+
+	for (size_t i = 1; i < op->argc; i++) {
+		int err = hs_watch_add(ks->watch, ks, op->watcher, op->slot, op->argv[i]);
+
+		hs_check(err != HS_ELIMIT); /* the core counts them */
+		if (err)
+			return err;
+	}
+	hs_reply_ok(&reply);
+	return 0;
+}
+
+static int run_op(struct hs_keyspace *ks, struct hs_op *op)
+{
+	struct hs_reply reply = {.out = op->out, .resp = op->resp};
+
+	switch (op->kind) {
+	case HS_OP_COMMAND:
+		return run_command(ks, op);
+	case HS_OP_EXEC:
+		return run_exec(ks, op);
+	case HS_OP_WATCH:
+		return run_watch(ks, op);
+	case HS_OP_UNWATCH:
+		hs_watch_drop(ks->watch, op->watcher);
+		hs_reply_ok(&reply);
+		return 0;
+	case HS_OP_LISTEN:
+	case HS_OP_UNLISTEN: /* all there is to know passes through the cores */
+	case HS_OP_TRACK:
+	case HS_OP_UNTRACK: /* the engine counts them itself */
+		hs_reply_ok(&reply);
+		return 0;
+	case HS_OP_PEER:
+	case HS_OP_HOST:
+		break;
+	}
+	hs_check(op->kind == HS_OP_COMMAND); /* never: the world keeps the others */
+	return HS_EINVAL;
+}
+
+void hs_sim_store_run(struct hs_sim_store *store, struct hs_op *op, int64_t now_ms, bool keep)
+{
+	struct partition *partition = &store->partitions[op->partition];
+	struct hs_keyspace ks = keyspace_of(store, partition->map, partition->watch, op, now_ms);
+	size_t start = op->out->len;
+
+	store->changed.client = op->client;
+	if (op->kind == HS_OP_TRACK || op->kind == HS_OP_UNTRACK)
+		store->trackers += op->kind == HS_OP_TRACK ? 1 : UINT32_MAX;
+	hs_memkv_begin(partition->map);
+
+	int err = run_op(&ks, op);
+
+	if (err == 0 && keep) {
+		hs_memkv_commit(partition->map);
+		return;
+	}
+	hs_memkv_abort(partition->map);
+	if (err) {
+		hs_check(err == HS_EFULL);
+		answer_full(op, start);
+	}
+}
+
+void hs_sim_store_read(struct hs_sim_store *store, struct hs_op *op, int64_t now_ms)
+{
+	const struct partition *partition = &store->partitions[op->partition];
+	struct hs_memkv *map = partition->past ? partition->past : partition->map;
+	struct hs_keyspace ks = keyspace_of(store, map, NULL, op, now_ms);
+	int err = run_command(&ks, op);
+
+	hs_check(err == 0);
+}
+
+void hs_sim_store_catch_up(struct hs_sim_store *store, uint16_t number)
+{
+	const struct partition *partition = &store->partitions[number];
+	struct hs_bytes key, value;
+	struct hs_kv *from, *to;
+	char *room;
+	int err;
+
+	if (!partition->past)
+		return;
+	from = hs_memkv_kv(partition->map);
+	to = hs_memkv_kv(partition->past);
+	hs_memkv_begin(partition->past);
+	err = to->calls->clear(to);
+	hs_check(err == 0);
+	for (enum hs_kv_tree tree = 0; tree < HS_KV_TREES; tree++) {
+		err = from->calls->seek(from, tree, (struct hs_bytes){0}, &key, &value);
+		for (; err == 0; err = from->calls->next(from, tree, &key, &value)) {
+			err = to->calls->put(to, tree, key, value.len, &room);
+			hs_check(err == 0);
+			if (value.len > 0)
+				memcpy(room, value.data, value.len);
+		}
+		hs_check(err == HS_ENOTFOUND);
+	}
+	hs_memkv_commit(partition->past);
+}
+
+void hs_sim_store_unwatch(struct hs_sim_store *store, uint16_t partition, uint64_t watcher)
+{
+	hs_watch_drop(store->partitions[partition].watch, watcher);
+}

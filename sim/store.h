@@ -1,0 +1,48 @@
+/* What the partitions of a simulated engine hold, and how one operation runs there: the commands of
+ * keyspace/ over maps in memory. It knows no time and no order: engines around it (sim/engine.h,
+ * sim/links.h) say what runs when. One thread. */
+#ifndef HS_SIM_STORE_H
+#define HS_SIM_STORE_H
+
+#include "core/news.h"
+#include "core/op.h"
+#include "sim/mistake.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct hs_sim_store_options {
+	uint64_t seed;
+	uint16_t partitions;
+	size_t bytes_max; /* of one partition; 0: no limit */
+	enum hs_sim_mistake mistake;
+	void (*news)(void *context, struct hs_news *news); /* takes over the reference */
+	void *context;
+};
+
+struct hs_sim_store;
+
+struct hs_sim_store *hs_sim_store_create(const struct hs_sim_store_options *options);
+void hs_sim_store_destroy(struct hs_sim_store **store);
+
+/* Runs an operation as a transaction of its own, judging expiry at `now_ms`; the reply goes to
+ * op->out. Without `keep` nothing stays of it but the reply. */
+void hs_sim_store_run(struct hs_sim_store *store, struct hs_op *op, int64_t now_ms, bool keep);
+/* A read, from what readers see. */
+void hs_sim_store_read(struct hs_sim_store *store, struct hs_op *op, int64_t now_ms);
+
+/* Readers of the partition see from now on what is there. They always do, but for
+ * HS_SIM_STALE_READ. */
+void hs_sim_store_catch_up(struct hs_sim_store *store, uint16_t partition);
+/* Tells which keys have been changed since the last time; and those that an operation will. */
+void hs_sim_store_tell(struct hs_sim_store *store);
+void hs_sim_store_tell_early(struct hs_sim_store *store, const struct hs_op *op);
+
+/* A watcher's connection is gone, and with it what it watched. */
+void hs_sim_store_unwatch(struct hs_sim_store *store, uint16_t partition, uint64_t watcher);
+
+/* How many workers want to know which keys change. */
+uint32_t hs_sim_store_trackers(const struct hs_sim_store *store);
+
+#endif

@@ -1,0 +1,280 @@
+#include "sim/tamper.h"
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/prng.h"
+#include "wire/reply.h"
+
+enum {
+	DELAY_US_MAX = 200,
+	STRIKE_ONE_IN = 8,
+	CELLS = 64,	   /* of keys, to tell the hot ones */
+	HOT_FROM = 3,	   /* requests */
+	COLD_AGAIN_AT = 9, /* so that it happens more than once */
+};
+
+/* An operation on its way. */
+struct flight {
+	struct hs_op *op;
+	struct flight *leader; /* whose answer it takes; NULL: it has its own */
+	struct flight *next;
+};
+
+struct hs_sim_tamper {
+	enum hs_sim_mistake mistake;
+	struct hs_sim_tamper_host host;
+	struct hs_prng prng;
+	struct flight *flights; /* newest first */
+	/* Those that are held back, in order. */
+	struct hs_op *held;
+	struct hs_op **held_last;
+	uint64_t held_us; /* until when the last one is */
+	uint32_t asked[CELLS];
+};
+
+struct hs_sim_tamper *hs_sim_tamper_create(enum hs_sim_mistake mistake, uint64_t seed,
+					   const struct hs_sim_tamper_host *host)
+{
+	struct hs_sim_tamper *tamper = hs_mem_zalloc(sizeof *tamper);
+
+	tamper->mistake = mistake;
+	tamper->host = *host;
+	tamper->held_last = &tamper->held;
+	hs_prng_init(&tamper->prng, seed);
+	return tamper;
+}
+
+void hs_sim_tamper_destroy(struct hs_sim_tamper **pointer)
+{
+	if (!*pointer)
+		return;
+	hs_check(!(*pointer)->flights);
+	hs_mem_free(pointer);
+}
+
+/* --- what operations are --- */
+
+static bool is_read(const struct hs_op *op)
+{
+	return op->kind == HS_OP_COMMAND && (op->command->flags & HS_CMD_READONLY);
+}
+
+static bool is_increment(const struct hs_op *op)
+{
+	return op->kind == HS_OP_COMMAND &&
+	       (op->command->id == HS_CMD_ID_INCR || op->command->id == HS_CMD_ID_DECR ||
+		op->command->id == HS_CMD_ID_INCRBY || op->command->id == HS_CMD_ID_DECRBY);
+}
+
+static bool same_request(const struct hs_op *a, const struct hs_op *b)
+{
+	bool same = a->worker == b->worker && a->resp == b->resp && a->argc == b->argc &&
+		    a->command == b->command && a->partition == b->partition;
+
+	for (size_t i = 1; same && i < a->argc; i++)
+		same = hs_bytes_equal(a->argv[i], b->argv[i]);
+	return same;
+}
+
+static struct hs_bytes reply_of(const struct hs_op *op)
+{
+	return op->answer.len > 0 ? op->answer : hs_buf_bytes(op->out);
+}
+
+static void replace_reply(struct hs_op *op, const char *text)
+{
+	op->answer = (struct hs_bytes){NULL, 0};
+	op->out->len = 0;
+	hs_buf_append(op->out, text, strlen(text));
+}
+
+static bool begins(struct hs_bytes reply, const char *word)
+{
+	return reply.len >= strlen(word) && memcmp(reply.data, word, strlen(word)) == 0;
+}
+
+static bool strikes(struct hs_sim_tamper *tamper)
+{
+	return hs_prng_below(&tamper->prng, STRIKE_ONE_IN) == 0;
+}
+
+/* --- flights --- */
+
+static struct flight *add_flight(struct hs_sim_tamper *tamper, struct hs_op *op)
+{
+	struct flight *flight = hs_mem_zalloc(sizeof *flight);
+
+	flight->op = op;
+	flight->next = tamper->flights;
+	tamper->flights = flight;
+	return flight;
+}
+
+static void unlink_flight(struct hs_sim_tamper *tamper, const struct flight *flight)
+{
+	struct flight **link = &tamper->flights;
+
+	while (*link != flight)
+		link = &(*link)->next;
+	*link = flight->next;
+}
+
+static struct flight *find_flight(const struct hs_sim_tamper *tamper, const struct hs_op *op)
+{
+	struct flight *flight = tamper->flights;
+
+	while (flight && flight->op != op)
+		flight = flight->next;
+	return flight;
+}
+
+/* One like it that has its own answer coming. */
+static struct flight *find_like(const struct hs_sim_tamper *tamper, const struct hs_op *op)
+{
+	struct flight *flight = tamper->flights;
+
+	while (flight && (flight->leader || !same_request(flight->op, op)))
+		flight = flight->next;
+	return flight;
+}
+
+static bool is_being_incremented(const struct hs_sim_tamper *tamper, struct hs_bytes key)
+{
+	for (const struct flight *flight = tamper->flights; flight; flight = flight->next) {
+		if (is_increment(flight->op) && hs_bytes_equal(flight->op->argv[1], key))
+			return true;
+	}
+	return false;
+}
+
+/* --- to the engine --- */
+
+static void send(struct hs_sim_tamper *tamper, struct hs_op *op)
+{
+	if (tamper->host.submit(tamper->host.context, op) == HS_SUBMIT_DONE)
+		hs_sim_tamper_done(tamper, op);
+}
+
+static void let_go(void *context, void *target, uint64_t number)
+{
+	struct hs_sim_tamper *tamper = context;
+	struct hs_op *op = tamper->held;
+
+	(void)target, (void)number;
+	tamper->held = op->next;
+	if (!tamper->held)
+		tamper->held_last = &tamper->held;
+	op->ordered = true; /* it was told that it waits: no answer at once */
+	send(tamper, op);
+}
+
+static enum hs_submit hold(struct hs_sim_tamper *tamper, struct hs_op *op)
+{
+	uint64_t at_us = tamper->host.now->mono_us + hs_prng_below(&tamper->prng, DELAY_US_MAX);
+
+	if (at_us < tamper->held_us)
+		at_us = tamper->held_us;
+	tamper->held_us = at_us;
+	op->next = NULL;
+	*tamper->held_last = op;
+	tamper->held_last = &op->next;
+	add_flight(tamper, op);
+	hs_sim_events_plan(tamper->host.events,
+			   (struct hs_sim_event){.at_us = at_us, .run = let_go, .context = tamper});
+	return HS_SUBMIT_QUEUED;
+}
+
+/* Whether the key has just become hot, by this simpleton's count. */
+static bool is_hot(struct hs_sim_tamper *tamper, const struct hs_op *op)
+{
+	uint32_t *asked;
+
+	if (op->kind != HS_OP_COMMAND || op->command->key_first == 0)
+		return false;
+	asked = &tamper->asked[hs_hash(op->argv[op->command->key_first], 0) % CELLS];
+	*asked = (*asked + 1) % COLD_AGAIN_AT;
+	return *asked >= HOT_FROM;
+}
+
+enum hs_submit hs_sim_tamper_submit(struct hs_sim_tamper *tamper, struct hs_op *op)
+{
+	struct flight *leader = NULL;
+	enum hs_submit submitted;
+
+	if (!op->owner) /* a read that must be answered at once */
+		return tamper->host.submit(tamper->host.context, op);
+	if (tamper->mistake == HS_SIM_JOIN_FLIGHT && is_read(op))
+		leader = find_like(tamper, op);
+	if (leader) {
+		add_flight(tamper, op)->leader = leader;
+		return HS_SUBMIT_QUEUED;
+	}
+	if (tamper->mistake == HS_SIM_TWO_QUEUES && !is_read(op))
+		return hold(tamper, op);
+	if (tamper->mistake == HS_SIM_DROP_ORDER && !is_hot(tamper, op))
+		return hold(tamper, op);
+	submitted = tamper->host.submit(tamper->host.context, op);
+	if (submitted == HS_SUBMIT_QUEUED)
+		add_flight(tamper, op);
+	return submitted;
+}
+
+/* --- and back --- */
+
+static void answer_likes(struct hs_sim_tamper *tamper, const struct flight *leader,
+			 struct hs_bytes reply)
+{
+	struct flight *flight = tamper->flights;
+
+	while (flight) {
+		struct hs_op *op = flight->op;
+
+		if (flight->leader != leader) {
+			flight = flight->next;
+			continue;
+		}
+		hs_buf_append_bytes(op->out, reply);
+		unlink_flight(tamper, flight);
+		hs_mem_free(&flight);
+		tamper->host.done(tamper->host.context, op);
+		flight = tamper->flights; /* anything may have come since */
+	}
+}
+
+/* False: it is under way again. */
+static bool spoil(struct hs_sim_tamper *tamper, struct hs_op *op)
+{
+	struct hs_bytes reply = reply_of(op);
+	bool null = begins(reply, "$-1") || begins(reply, "_");
+
+	if (tamper->mistake == HS_SIM_RESEND_LOST && is_increment(op) &&
+	    begins(reply, "-UNKNOWN")) {
+		replace_reply(op, "");
+		send(tamper, op);
+		return false;
+	}
+	if (tamper->mistake == HS_SIM_MISSING_AS_ZERO && op->command->id == HS_CMD_ID_GET && null &&
+	    is_being_incremented(tamper, op->argv[1]))
+		replace_reply(op, "$1\r\n0\r\n");
+	if (tamper->mistake == HS_SIM_REFUSED_BUT_RUN && op->kind == HS_OP_COMMAND &&
+	    !is_read(op) && !begins(reply, "-") && strikes(tamper))
+		replace_reply(op,
+			      "-CLUSTERDOWN the simulated server does not answer; not sent\r\n");
+	return true;
+}
+
+void hs_sim_tamper_done(struct hs_sim_tamper *tamper, struct hs_op *op)
+{
+	struct flight *flight = find_flight(tamper, op);
+	struct hs_buf reply = {0};
+
+	if (!spoil(tamper, op))
+		return;
+	if (tamper->mistake == HS_SIM_JOIN_FLIGHT)
+		hs_buf_append_bytes(&reply, reply_of(op));
+	unlink_flight(tamper, flight);
+	tamper->host.done(tamper->host.context, op);
+	answer_likes(tamper, flight, hs_buf_bytes(&reply));
+	hs_buf_deinit(&reply);
+	hs_mem_free(&flight);
+}

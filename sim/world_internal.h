@@ -1,0 +1,34 @@
+/* Private to sim/world.c, news.c and driver.c: one core and where it stands. */
+#ifndef HS_SIM_WORLD_INTERNAL_H
+#define HS_SIM_WORLD_INTERNAL_H
+
+#include "sim/world.h"
+
+enum { HS_SIM_MISTAKE_ONE_IN = 8 };
+
+/* The context of a core's calls. */
+struct hs_sim_worker {
+	struct hs_sim_world *world;
+	struct hs_core *core;
+	uint32_t number;
+	uint64_t tick_us; /* when a tick is planned for its sleepers; 0: none */
+	uint64_t news_us; /* when the last piece of news gets there: they keep their order */
+};
+
+static inline bool hs_sim_world_errs(struct hs_sim_world *world, enum hs_sim_mistake mistake)
+{
+	return world->options.engine.mistake == mistake &&
+	       hs_prng_below(&world->prng, HS_SIM_MISTAKE_ONE_IN) == 0;
+}
+
+/* driver.c: after every call into a core, replies go out, and who had to wait with its bytes goes
+ * on. */
+void hs_sim_after_core(struct hs_sim_world *world, uint32_t worker);
+
+/* news.c: to every worker, each in its own time, in the order told. */
+void hs_sim_news_tell(void *context, struct hs_news *news);
+/* For HS_SIM_READ_REMEMBERED_LATE: a read is under way; it is answered. */
+void hs_sim_news_note_read(struct hs_sim_world *world, struct hs_op *op);
+void hs_sim_news_forget_read(struct hs_sim_world *world, const struct hs_op *op);
+
+#endif
