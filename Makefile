@@ -53,7 +53,7 @@ BENCH_BIN := $(BENCH:bench/%.c=$(B)/bench/%)
 Q := $(if $(V),,@)
 say = @printf '  %-5s %s\n'
 
-.PHONY: all run test check tests fuzz fuzz-run bench format lint tidy docs install clean help packages
+.PHONY: all run test check tests fuzz fuzz-run sim bench format lint tidy docs install clean help packages
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -84,6 +84,10 @@ fuzz: ## run every fuzz target for FUZZ_SECONDS (30)
 
 fuzz-run: $(FUZZ_BIN)
 	@tools/run-fuzz $(FUZZ_SECONDS) $(B) $(FUZZ_BIN)
+
+sim: ## simulated schedules until told to stop (^C), on all processors; SEED=N to begin with (the time)
+sim: $(HEATSINK)
+	@exec $(HEATSINK) sim check --jobs 0 --schedules 0 --seed $(or $(SEED),$(shell date +%s)000) $(ARGS)
 
 bench: ## the benchmark table: null server, redis-server, heatsink, heat, and heatsink as a proxy
 	@tools/install-packages run bench

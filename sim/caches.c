@@ -279,6 +279,8 @@ static int64_t read_plainly(struct caches *caches, struct hs_sim_client *reader,
 
 static void check_kept(struct caches *caches, struct hs_sim_client *reader, uint32_t round)
 {
+	char kept[HS_SIM_VALUE_TEXT_MAX], there[HS_SIM_VALUE_TEXT_MAX];
+
 	for (uint32_t key = 0; key < caches->options->keys; key++) {
 		int64_t value = read_plainly(caches, reader, key);
 
@@ -288,11 +290,12 @@ static void check_kept(struct caches *caches, struct hs_sim_client *reader, uint
 			if (cacher->kept[key] != NOT_KEPT && cacher->kept[key] != value)
 				hs_sim_verdict_set(
 					caches->verdict, HS_SIM_LAW_CACHES,
-					"client %u (mode %d%s, worker %u) keeps %" PRId64
-					" for key%u, which is %" PRId64 ", after round %u",
+					"client %u (mode %d%s, worker %u) keeps %s for key%u, "
+					"which is %s, after round %u",
 					i, (int)cacher->mode, cacher->noloop ? ", noloop" : "",
-					cacher->client->worker, cacher->kept[key], key, value,
-					round);
+					cacher->client->worker,
+					hs_sim_value_text(cacher->kept[key], kept), key,
+					hs_sim_value_text(value, there), round);
 		}
 	}
 }

@@ -1,11 +1,11 @@
 /* Is there an order? The search of Wing and Gong with the memory of Lowe's, for one key at a time
  * (a history is linearizable exactly when it is for each key by itself).
  *
- * Steps are laid out on a line by the moments at which they were asked and answered. Only a step
- * that was asked before the first answer still on the line can come next; taking it removes both
- * its marks and changes the value. When the first mark is an answer, its step came too late: the
- * last choice is undone and another tried. A set of steps taken together with the value they left
- * is never tried twice.
+ * Steps are laid out on lines by the moments at which they were asked and answered. Only a step
+ * that was asked before the first answer that is left can come next; taking it removes both its
+ * marks and changes the state of the key. When no step that may come next fits, the last choice is
+ * undone and another tried. A set of steps taken together with the state they left is never tried
+ * twice.
  *
  *     asked A ─ asked B ─ answered A ─ asked C ─ answered B ─ answered C
  *     └── A or B may come first ──┘
@@ -13,80 +13,78 @@
  * Redis promises more than that to a pipelining client: its requests run in its order though all
  * are under way at once. So a step also waits for the ones its client asked before.
  *
- * A step with an unknown outcome has no answer on the line: it may be taken, and need not be.
+ * A step with an unknown outcome is never answered: it may be taken, and need not be. These stand on a
+ * line of their own, and are tried when nothing that was answered fits.
+ *
+ * A key that expires vanishes between two steps, which is a choice like the others: not before the
+ * first moment at which it may be gone can have come, and nobody sees it when the last one at which it
+ * may be there has passed.
  *
  * What keeps the search short: a step whose answer says that it changed nothing (a read, a DEL of
  * nothing) is taken as soon as it fits, and never reconsidered. If it fits later as well, nothing
- * in between would notice that it came earlier. */
+ * in between would notice that it came earlier. And of unknown steps that are alike the first is
+ * taken first. */
 #include "sim/check.h"
 
 #include "base/err.h"
-#include "base/hash.h"
 #include "base/mem.h"
+#include "sim/seen.h"
 
-#include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 
-void hs_sim_verdict_set(struct hs_sim_verdict *verdict, int law, const char *format, ...)
-{
-	va_list args;
-
-	if (verdict->law != 0)
-		return; /* the first one counts */
-	verdict->law = law;
-	va_start(args, format);
-	vsnprintf(verdict->text, sizeof verdict->text, format, args);
-	va_end(args);
-}
-
-enum { NOBODY = UINT32_MAX };
+enum { NOBODY = UINT32_MAX, STATE_WORDS = 2 };
 
 struct step {
 	const struct hs_sim_op *ops; /* ops[0] and ops[0].more behind it */
-	uint32_t before;	     /* the same client's step before this one, or NOBODY */
-	bool changes_nothing;	     /* its answers say so */
+	uint32_t before; /* what must be taken before this one, or NOBODY: the same client's, */
+	uint32_t bit;	 /* in the row of the search */
+	uint32_t alike;	 /* or, of those with unknown outcomes, one that does the same */
+	bool changes_nothing; /* its answers say so */
 	bool taken;
 };
 
 /* An asking or an answering, on a doubly linked line. */
 struct mark {
 	uint64_t at;
+	uint64_t first_asked; /* answered: the earliest asking of this step and those behind it */
 	uint32_t step;
-	bool answered;
 	struct mark *next, *prev;
 };
 
+/* Where the lines begin. */
+enum line { ASKED, ANSWERED, UNKNOWN, LINES };
+
 struct choice {
-	struct mark *mark;
-	int64_t value; /* before it */
-	bool final;    /* there is no point in trying another */
+	struct mark *mark;	   /* NULL: the key vanished */
+	struct hs_sim_state state; /* before it */
+	int64_t floor_us;	   /* the same */
+	bool final;		   /* there is no point in trying another */
 };
 
 struct search {
+	const struct hs_sim_history *history;
+	struct hs_sim_state state;
+	int64_t floor_us; /* when the last of the steps taken was asked: it is not earlier now */
 	struct step *steps;
 	uint32_t count;
-	struct mark *marks;   /* asked: 2 i + 1, answered: 2 i + 2; the first is the line's head */
+	struct mark *marks;   /* the lines' heads; asked: LINES + 2 i, answered: LINES + 2 i + 1 */
 	struct choice *taken; /* in order */
 	uint32_t taken_count;
 	uint32_t open; /* answered steps still on the line */
-	uint64_t *set; /* bits of the steps taken */
-	size_t set_words;
-	/* Sets and values tried: open addressing over set_words + 1 words each. */
-	uint64_t *seen;
-	size_t seen_cap, seen_count;
+	/* Bits of the steps taken that were answered; the state; bits of the others taken. */
+	uint64_t *row;
+	struct hs_sim_seen seen; /* sets and states tried */
 	uint64_t steps_left;
 };
 
 static struct mark *asked_mark(struct search *search, uint32_t step)
 {
-	return &search->marks[2 * step + 1];
+	return &search->marks[LINES + 2 * step];
 }
 
 static struct mark *answered_mark(struct search *search, uint32_t step)
 {
-	return &search->marks[2 * step + 2];
+	return &search->marks[LINES + 2 * step + 1];
 }
 
 static bool is_answered(const struct step *step)
@@ -97,6 +95,18 @@ static bool is_answered(const struct step *step)
 static bool may_be_refused(const struct step *step)
 {
 	return !is_answered(step) && step->ops->refusable;
+}
+
+/* Nobody waits for it. */
+static bool is_optional(const struct step *step)
+{
+	return !is_answered(step) && (step->ops->refusable || step->ops->loose);
+}
+
+/* May happen whenever it likes. */
+static bool is_loose(const struct step *step)
+{
+	return !is_answered(step) && step->ops->loose;
 }
 
 static void unlink_mark(struct mark *mark)
@@ -113,69 +123,30 @@ static void relink_mark(struct mark *mark)
 		mark->next->prev = mark;
 }
 
-/* --- sets seen before --- */
-
-static uint64_t *find_seen(const struct search *search, uint64_t *table, size_t cap,
-			   const uint64_t *entry)
-{
-	size_t words = search->set_words + 1;
-	uint64_t hash = hs_hash((struct hs_bytes){(const char *)entry, words * 8}, 0);
-
-	for (size_t i = hash & (cap - 1);; i = (i + 1) & (cap - 1)) {
-		uint64_t *at = table + i * (words + 1);
-
-		/* The word in front says whether the place is taken. */
-		if (at[0] == 0 || memcmp(at + 1, entry, words * 8) == 0)
-			return at;
-	}
-}
-
-static void grow_seen(struct search *search)
-{
-	size_t words = search->set_words + 1;
-	size_t cap = search->seen_cap ? search->seen_cap * 2 : 64;
-	uint64_t *table = hs_mem_zalloc(cap * (words + 1) * sizeof *table);
-
-	for (size_t i = 0; i < search->seen_cap; i++) {
-		const uint64_t *at = search->seen + i * (words + 1);
-
-		if (at[0])
-			memcpy(find_seen(search, table, cap, at + 1), at, (words + 1) * sizeof *at);
-	}
-	hs_mem_free(&search->seen);
-	search->seen = table;
-	search->seen_cap = cap;
-}
-
-/* Whether the set of steps now taken was there before with this value; from now on it was. The
- * value goes into the word behind the set. */
-static bool seen_before(struct search *search, int64_t value)
-{
-	uint64_t *at;
-
-	if (search->seen_count * 2 >= search->seen_cap)
-		grow_seen(search);
-	search->set[search->set_words] = (uint64_t)value;
-	at = find_seen(search, search->seen, search->seen_cap, search->set);
-	if (at[0])
-		return true;
-	at[0] = 1;
-	memcpy(at + 1, search->set, (search->set_words + 1) * sizeof *at);
-	search->seen_count++;
-	return false;
-}
-
 /* --- the search --- */
 
-/* Whether the step's answers are right on a key that holds *value; changes *value. */
-static bool explains(const struct step *step, int64_t *value)
+/* Whether the steps now taken were so before with this state, and as many of those with unknown
+ * outcomes still to come, or more; from now on they were. */
+static bool seen_before(struct search *search, struct hs_sim_state state)
 {
-	for (uint32_t i = 0; i <= step->ops->more; i++) {
-		const struct hs_sim_op *op = &step->ops[i];
-		int64_t answer;
+	uint64_t *words = search->row + search->seen.place_words - STATE_WORDS;
 
-		*value = hs_sim_op_apply(op, *value, &answer);
-		if (is_answered(step) && answer != op->answer)
+	words[0] = (uint64_t)state.value;
+	words[1] = state.expires ? 1 + (uint64_t)(state.expires - search->history->ops) : 0;
+	return hs_sim_seen_before(&search->seen, search->row);
+}
+
+/* Whether the step's answers are right on a key in this state, which changes. */
+static bool explains(const struct search *search, const struct step *step,
+		     struct hs_sim_state *state)
+{
+	int64_t now_us =
+		step->ops->asked_us > search->floor_us ? step->ops->asked_us : search->floor_us;
+
+	if (state->expires && now_us / 1000 > hs_sim_op_expires_last(state->expires))
+		return false; /* it is not there any more */
+	for (uint32_t i = 0; i <= step->ops->more; i++) {
+		if (!hs_sim_op_apply(&step->ops[i], state))
 			return false;
 	}
 	return true;
@@ -183,14 +154,21 @@ static bool explains(const struct step *step, int64_t *value)
 
 static void flip(struct search *search, uint32_t step)
 {
-	search->set[step / 64] ^= 1ull << (step % 64);
+	uint32_t bit = search->steps[step].bit;
+
+	search->row[bit / 64] ^= 1ull << (bit % 64);
 }
 
-static void take_step(struct search *search, struct mark *mark, struct choice choice)
+static void take_step(struct search *search, struct mark *mark, struct hs_sim_state after,
+		      bool final)
 {
 	struct step *step = &search->steps[mark->step];
 
-	search->taken[search->taken_count++] = choice;
+	search->taken[search->taken_count++] =
+		(struct choice){mark, search->state, search->floor_us, final};
+	search->state = after;
+	if (step->ops->asked_us > search->floor_us)
+		search->floor_us = step->ops->asked_us;
 	step->taken = true;
 	unlink_mark(mark);
 	if (is_answered(step)) {
@@ -202,8 +180,13 @@ static void take_step(struct search *search, struct mark *mark, struct choice ch
 static struct choice give_back(struct search *search)
 {
 	struct choice choice = search->taken[--search->taken_count];
-	struct step *step = &search->steps[choice.mark->step];
+	struct step *step;
 
+	search->state = choice.state;
+	search->floor_us = choice.floor_us;
+	if (!choice.mark)
+		return choice;
+	step = &search->steps[choice.mark->step];
 	if (is_answered(step)) {
 		relink_mark(answered_mark(search, choice.mark->step));
 		search->open++;
@@ -214,14 +197,17 @@ static struct choice give_back(struct search *search)
 	return choice;
 }
 
-/* Whether the step's turn can be now, as far as its client's other steps are concerned. */
+/* Whether the step's turn can be now, as far as other steps are concerned. */
 static bool in_turn(const struct search *search, uint32_t number)
 {
 	const struct step *step = &search->steps[number];
 
 	if (step->before != NOBODY && !search->steps[step->before].taken)
 		return false;
-	if (!may_be_refused(step))
+	if (step->alike != NOBODY && !search->steps[step->alike].taken &&
+	    in_turn(search, step->alike))
+		return false;
+	if (!may_be_refused(step) || is_loose(step))
 		return true;
 	/* Nobody waits for this one, but it cannot come after those that came behind it. */
 	for (uint32_t i = number + 1; i < search->count; i++) {
@@ -231,70 +217,159 @@ static bool in_turn(const struct search *search, uint32_t number)
 	return true;
 }
 
-/* Takes a step that changes nothing, if one fits. */
-static bool take_harmless(struct search *search, int64_t value)
+/* What is asked later cannot come next: the first answer that is left. */
+static uint64_t limit_of(const struct search *search)
 {
-	for (struct mark *mark = search->marks[0].next; mark && !mark->answered;
+	const struct mark *first = search->marks[ANSWERED].next;
+
+	return first ? first->at : UINT64_MAX;
+}
+
+/* Takes a step that changes nothing, if one fits. */
+static bool take_harmless(struct search *search)
+{
+	uint64_t limit = limit_of(search);
+
+	for (struct mark *mark = search->marks[ASKED].next; mark && mark->at <= limit;
 	     mark = mark->next) {
 		const struct step *step = &search->steps[mark->step];
-		int64_t after = value;
+		struct hs_sim_state after = search->state;
 
 		if (!step->changes_nothing || !in_turn(search, mark->step) ||
-		    !explains(step, &after))
+		    !explains(search, step, &after))
 			continue;
 		flip(search, mark->step);
-		take_step(search, mark, (struct choice){mark, value, true});
+		take_step(search, mark, after, true);
 		return true;
 	}
 	return false;
 }
 
+/* Leaves the same whatever was there, and says nothing about it. */
+static bool is_blind(const struct step *step)
+{
+	enum hs_sim_kind kind = step->ops->kind;
+
+	return step->ops->more == 0 &&
+	       (kind == HS_SIM_SET ||
+		(!is_answered(step) &&
+		 (kind == HS_SIM_GETSET || kind == HS_SIM_DEL || kind == HS_SIM_GETDEL)));
+}
+
+/* The last step taken need not have been. */
+static bool last_is_optional(const struct search *search)
+{
+	const struct choice *last =
+		search->taken_count > 0 ? &search->taken[search->taken_count - 1] : NULL;
+
+	return last && last->mark && is_optional(&search->steps[last->mark->step]);
+}
+
 /* Takes the step if it may come now, its answers fit, and this was not tried before. */
-static bool try_step(struct search *search, struct mark *mark, int64_t *value)
+static bool try_step(struct search *search, struct mark *mark)
 {
 	const struct step *step = &search->steps[mark->step];
-	int64_t after = *value;
+	struct hs_sim_state after = search->state;
 
-	if (step->changes_nothing || !in_turn(search, mark->step) || !explains(step, &after))
+	if (step->changes_nothing || !in_turn(search, mark->step) ||
+	    !explains(search, step, &after))
 		return false;
+	if (is_optional(step) && after.value == search->state.value &&
+	    after.expires == search->state.expires)
+		return false; /* nobody would notice */
+	if (is_blind(step) && last_is_optional(search))
+		return false; /* nobody would notice the last one */
 	flip(search, mark->step);
 	if (seen_before(search, after)) {
 		flip(search, mark->step);
 		return false;
 	}
-	take_step(search, mark, (struct choice){mark, *value, false});
-	*value = after;
+	take_step(search, mark, after, false);
 	return true;
+}
+
+static bool try_vanish(struct search *search)
+{
+	const struct hs_sim_state nothing = {.value = HS_SIM_NOTHING};
+	const struct mark *first = search->marks[ANSWERED].next;
+
+	if (!search->state.expires)
+		return false;
+	if (first && search->steps[first->step].ops->answered_us / 1000 <=
+			     hs_sim_op_expires_first(search->state.expires))
+		return false;
+	if (seen_before(search, nothing))
+		return false;
+	search->taken[search->taken_count++] =
+		(struct choice){NULL, search->state, search->floor_us, false};
+	search->state = nothing;
+	return true;
+}
+
+/* From this mark on, in the order of the answers: most likely that is how they came. */
+static bool try_answered(struct search *search, const struct mark *mark)
+{
+	uint64_t limit = limit_of(search);
+
+	for (; mark && mark->first_asked <= limit; mark = mark->next) {
+		struct mark *asked = asked_mark(search, mark->step);
+
+		if (asked->at <= limit && try_step(search, asked))
+			return true;
+	}
+	return false;
+}
+
+static bool try_unknown(struct search *search, struct mark *mark)
+{
+	uint64_t limit = limit_of(search);
+
+	for (; mark && mark->at <= limit; mark = mark->next) {
+		if (try_step(search, mark))
+			return true;
+	}
+	return false;
+}
+
+/* What may come next: what was answered, what is unknown, the end of the key's time. */
+static bool try_any(struct search *search)
+{
+	return try_answered(search, search->marks[ANSWERED].next) ||
+	       try_unknown(search, search->marks[UNKNOWN].next) || try_vanish(search);
+}
+
+/* Undoes the last choices until another one is found. */
+static bool try_another(struct search *search)
+{
+	while (search->taken_count > 0 && search->steps_left > 0) {
+		struct choice choice = give_back(search);
+		uint32_t step;
+
+		search->steps_left--;
+		if (choice.final || !choice.mark)
+			continue;
+		step = choice.mark->step;
+		if (is_answered(&search->steps[step])
+			    ? try_answered(search, answered_mark(search, step)->next) ||
+				      try_unknown(search, search->marks[UNKNOWN].next)
+			    : try_unknown(search, choice.mark->next))
+			return true;
+		if (try_vanish(search))
+			return true;
+	}
+	return false;
 }
 
 /* 1: there is an order. 0: there is none. HS_ELIMIT. */
 static int find_order(struct search *search)
 {
-	struct mark *head = &search->marks[0];
-	struct choice choice;
-	struct mark *mark = NULL;
-	int64_t value = HS_SIM_NOTHING;
-	bool fresh = true; /* nothing was tried behind the steps taken so far */
-
+	search->state = (struct hs_sim_state){.value = HS_SIM_NOTHING};
+	search->floor_us = INT64_MIN;
 	while (search->open > 0) {
-		if (search->steps_left-- == 0)
-			return HS_ELIMIT;
-		if (fresh && take_harmless(search, value))
+		if (take_harmless(search) || try_any(search))
 			continue;
-		mark = fresh ? head->next : mark;
-		fresh = false;
-		if (mark && !mark->answered) {
-			fresh = try_step(search, mark, &value);
-			mark = mark->next;
-			continue;
-		}
-		do {
-			if (search->taken_count == 0)
-				return 0;
-			choice = give_back(search);
-		} while (choice.final);
-		value = choice.value;
-		mark = choice.mark->next;
+		if (!try_another(search))
+			return search->steps_left > 0 ? 0 : HS_ELIMIT;
 	}
 	return 1;
 }
@@ -307,23 +382,66 @@ static int by_time(const void *a, const void *b)
 
 	if ((*left)->at != (*right)->at)
 		return (*left)->at < (*right)->at ? -1 : 1;
-	/* At the same moment: asked first, so that the two count as under way together. */
-	return (int)(*left)->answered - (int)(*right)->answered;
+	/* At the same moment: in the order asked. */
+	return (*left)->step < (*right)->step ? -1 : 1;
+}
+
+/* What an answer says that it did not do. */
+static bool was_vain(const struct hs_sim_op *op)
+{
+	switch (op->kind) {
+	case HS_SIM_DEL:
+	case HS_SIM_SETNX:
+	case HS_SIM_SETXX:
+	case HS_SIM_PEXPIRE:
+	case HS_SIM_PERSIST:
+		return op->answer == 0;
+	case HS_SIM_GETDEL:
+	case HS_SIM_SETXXGET:
+		return op->answer == HS_SIM_NOTHING;
+	case HS_SIM_SETNXGET:
+		return op->answer != HS_SIM_NOTHING;
+	case HS_SIM_INCRBY:
+		return op->answer == HS_SIM_NOT_INTEGER || op->answer == HS_SIM_OVERFLOW;
+	default:
+		return false;
+	}
 }
 
 static bool changes_nothing(const struct hs_sim_op *ops)
 {
 	for (uint32_t i = 0; i <= ops->more; i++) {
-		const struct hs_sim_op *op = &ops[i];
-		bool vain = op->answered != HS_SIM_NEVER &&
-			    (((op->kind == HS_SIM_DEL || op->kind == HS_SIM_SETNX) &&
-			      op->answer == 0) ||
-			     (op->kind == HS_SIM_GETDEL && op->answer == HS_SIM_NOTHING));
-
-		if (op->kind != HS_SIM_GET && !vain)
+		if (!hs_sim_kind_reads(ops[i].kind) &&
+		    (ops[i].answered == HS_SIM_NEVER || !was_vain(&ops[i])))
 			return false;
 	}
 	return true;
+}
+
+/* Which steps a new one waits for. */
+static void find_earlier(const struct search *search, struct step *step)
+{
+	const struct hs_sim_op *op = step->ops;
+
+	for (uint32_t j = search->count; j-- > 0 && step->before == NOBODY;) {
+		const struct step *other = &search->steps[j];
+
+		if (other->ops->client != op->client || is_loose(other))
+			continue;
+		if (!may_be_refused(other))
+			step->before = j;
+		else
+			step->changes_nothing =
+				false; /* if it comes first, the other is shut out */
+	}
+	for (uint32_t j = search->count; j-- > 0 && step->alike == NOBODY && is_loose(step);) {
+		const struct hs_sim_op *other = search->steps[j].ops;
+
+		if (is_loose(&search->steps[j]) && other->kind == op->kind && op->more == 0 &&
+		    other->more == 0 && other->argument == op->argument && other->ttl_ms == 0 &&
+		    op->ttl_ms == 0)
+			step->alike = j;
+	}
 }
 
 /* The steps on one key, in the order asked. Of a read without an answer there is nothing to say. */
@@ -333,71 +451,105 @@ static void find_steps(struct search *search, const struct hs_sim_history *histo
 		const struct hs_sim_op *op = &history->ops[i];
 		struct step *step = &search->steps[search->count];
 
+		if (op->key != key)
+			continue;
 		*step = (struct step){
 			.ops = op,
 			.before = NOBODY,
+			.alike = NOBODY,
 			.changes_nothing = changes_nothing(op),
 		};
-		if (op->key != key || (step->changes_nothing && !is_answered(step)))
+		if (step->changes_nothing && !is_answered(step))
 			continue;
-		for (uint32_t j = search->count; j-- > 0 && step->before == NOBODY;) {
-			if (search->steps[j].ops->client != op->client)
-				continue;
-			if (!may_be_refused(&search->steps[j]))
-				step->before = j;
-			else
-				step->changes_nothing =
-					false; /* if it comes first, the other is shut out */
-		}
+		find_earlier(search, step);
 		search->open += is_answered(step);
 		search->count++;
 	}
 }
 
+/* The marks of a line, in the order of time. */
+static void link_line(struct mark *head, struct mark **line, size_t len)
+{
+	if (len > 0)
+		qsort(line, len, sizeof(struct mark *), by_time);
+	*head = (struct mark){.next = NULL};
+	for (size_t i = 0; i < len; i++) {
+		line[i]->prev = i > 0 ? line[i - 1] : head;
+		line[i]->prev->next = line[i];
+	}
+}
+
 static void lay_out(struct search *search)
 {
-	struct mark **line = hs_mem_alloc((2 * search->count + 1) * sizeof *line);
-	size_t len = 0;
+	struct mark **marks = hs_mem_alloc((LINES * (size_t)search->count + 1) * sizeof *marks);
+	struct mark **line[LINES];
+	size_t len[LINES] = {0};
+	uint64_t first_asked = UINT64_MAX;
 
+	for (int i = 0; i < LINES; i++)
+		line[i] = marks + (size_t)i * search->count;
 	for (uint32_t i = 0; i < search->count; i++) {
 		const struct hs_sim_op *op = search->steps[i].ops;
 
 		*asked_mark(search, i) = (struct mark){.at = op->asked, .step = i};
-		line[len++] = asked_mark(search, i);
-		if (!is_answered(&search->steps[i]))
+		if (!is_answered(&search->steps[i])) {
+			line[UNKNOWN][len[UNKNOWN]++] = asked_mark(search, i);
 			continue;
-		*answered_mark(search, i) =
-			(struct mark){.at = op->answered, .step = i, .answered = true};
-		line[len++] = answered_mark(search, i);
+		}
+		*answered_mark(search, i) = (struct mark){.at = op->answered, .step = i};
+		line[ASKED][len[ASKED]++] = asked_mark(search, i);
+		line[ANSWERED][len[ANSWERED]++] = answered_mark(search, i);
 	}
-	if (len > 0)
-		qsort(line, len, sizeof(struct mark *), by_time);
-	search->marks[0] = (struct mark){.next = NULL};
-	for (size_t i = 0; i < len; i++) {
-		line[i]->prev = i > 0 ? line[i - 1] : &search->marks[0];
-		line[i]->prev->next = line[i];
+	for (int i = 0; i < LINES; i++)
+		link_line(&search->marks[i], line[i], len[i]);
+	for (size_t i = len[ANSWERED]; i-- > 0;) {
+		struct mark *mark = line[ANSWERED][i];
+
+		if (asked_mark(search, mark->step)->at < first_asked)
+			first_asked = asked_mark(search, mark->step)->at;
+		mark->first_asked = first_asked;
 	}
-	hs_mem_free(&line);
+	hs_mem_free(&marks);
+}
+
+/* Which bit is whose. */
+static void lay_out_row(struct search *search)
+{
+	uint32_t known = 0, unknown = 0;
+
+	for (uint32_t i = 0; i < search->count; i++)
+		search->steps[i].bit = is_optional(&search->steps[i]) ? unknown++ : known++;
+	search->seen.place_words = (known + 63) / 64 + STATE_WORDS;
+	search->seen.used_words = (unknown + 63) / 64;
+	for (uint32_t i = 0; i < search->count; i++) {
+		if (is_optional(&search->steps[i]))
+			search->steps[i].bit += 64 * (uint32_t)search->seen.place_words;
+	}
+	search->row = hs_mem_zalloc((search->seen.place_words + search->seen.used_words) *
+				    sizeof *search->row);
 }
 
 static int check_key(const struct hs_sim_history *history, uint32_t key, uint64_t steps_max)
 {
-	struct search search = {.steps_left = steps_max ? steps_max : UINT64_MAX};
+	struct search search = {
+		.history = history,
+		.steps_left = steps_max ? steps_max : UINT64_MAX,
+	};
 	int found;
 
 	search.steps = hs_mem_alloc(history->count * sizeof *search.steps);
 	find_steps(&search, history, key);
-	search.marks = hs_mem_alloc((2 * (size_t)search.count + 1) * sizeof *search.marks);
+	search.marks = hs_mem_alloc((LINES + 2 * (size_t)search.count) * sizeof *search.marks);
 	lay_out(&search);
-	search.taken = hs_mem_alloc((search.count + 1) * sizeof *search.taken);
-	search.set_words = (search.count + 63) / 64;
-	search.set = hs_mem_zalloc((search.set_words + 1) * sizeof *search.set);
+	/* Each step, and for each one that makes the key expire that it does. */
+	search.taken = hs_mem_alloc((2 * (size_t)search.count + 1) * sizeof *search.taken);
+	lay_out_row(&search);
 	found = find_order(&search);
 	hs_mem_free(&search.steps);
 	hs_mem_free(&search.marks);
 	hs_mem_free(&search.taken);
-	hs_mem_free(&search.set);
-	hs_mem_free(&search.seen);
+	hs_mem_free(&search.row);
+	hs_sim_seen_deinit(&search.seen);
 	return found;
 }
 

@@ -7,11 +7,13 @@
 #include "wire/answer.h"
 #include "wire/reply.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 enum {
 	WORDS_MAX = 64,
-	REPLY_BYTES_MAX = 1024, /* no simulated client asks for more at once */
+	OWN_OPS_MAX = 64,      /* of a core, for one hot key */
+	REPLY_BYTES_MAX = 256, /* no simulated client asks for more at once */
 };
 
 static void hear(struct hs_sim_client *client)
@@ -52,6 +54,18 @@ static void put_pushes_first(struct hs_buf *out)
 	hs_buf_deinit(&turned);
 }
 
+/* One reply may be longer than the limit; one behind others may not. */
+static void check_output(const struct hs_sim_client *client, size_t bytes)
+{
+	uint64_t most = client->world->options.core.output_bytes_max;
+
+	if (bytes > most + REPLY_BYTES_MAX)
+		hs_sim_verdict_set(&client->world->broken, 6,
+				   "client %" PRIu64 " has %zu bytes unsent, with a limit of "
+				   "%" PRIu64,
+				   client->id, bytes, most);
+}
+
 static void take_output(struct hs_sim_client *client)
 {
 	struct hs_buf *out = hs_session_out(client->session);
@@ -65,13 +79,7 @@ static void take_output(struct hs_sim_client *client)
 	} else {
 		hs_buf_append_bytes(&client->received, hs_buf_bytes(out));
 	}
-	if (out->len + client->unsent.len >
-	    client->world->options.core.output_bytes_max + REPLY_BYTES_MAX)
-		hs_sim_verdict_set(
-			&client->world->broken, 6,
-			"client %llu has %zu bytes unsent, with a limit of %llu",
-			(unsigned long long)client->id, out->len + client->unsent.len,
-			(unsigned long long)client->world->options.core.output_bytes_max);
+	check_output(client, client->deaf ? client->unsent.len : out->len);
 	hs_buf_clear(out, HS_KEEP_BYTES);
 	if (hs_session_cut(client->session)) {
 		client->cut = true;
@@ -145,31 +153,61 @@ static void check_limits(struct hs_sim_world *world, const struct hs_sim_worker 
 	const struct hs_core_stats *stats = hs_core_stats(worker->core);
 	uint64_t waiting = hs_counter_get(&stats->fold_waiting);
 	uint64_t keys = hs_counter_get(&stats->fold_keys);
-	uint64_t most = world->options.core.fold_waiters_max;
+	uint64_t under_way = hs_counter_get(&stats->inflight);
+	uint32_t most = world->options.core.fold_waiters_max;
 
 	if (waiting > 0 && (keys == 0 || (waiting + keys - 1) / keys > most))
-		hs_sim_verdict_set(
-			&world->broken, 6,
-			"%llu requests wait for %llu hot keys of worker %u, with a limit "
-			"of %llu each",
-			(unsigned long long)waiting, (unsigned long long)keys, worker->number,
-			(unsigned long long)most);
+		hs_sim_verdict_set(&world->broken, 6,
+				   "%" PRIu64 " requests wait for %" PRIu64
+				   " hot keys of worker %u, with a limit of %u each",
+				   waiting, keys, worker->number, most);
+	/* Those of clients that ever were, and a few of the core's own for each hot key. */
+	if (under_way > world->client_ids * HS_SESSION_INFLIGHT_MAX + OWN_OPS_MAX * keys)
+		hs_sim_verdict_set(&world->broken, 6,
+				   "%" PRIu64 " requests of %" PRIu64
+				   " clients are under way on worker %u",
+				   under_way, world->client_ids, worker->number);
+}
+
+/* What the round has gathered for hot keys is submitted. */
+static void end_round(void *context, void *target, uint64_t number)
+{
+	struct hs_sim_world *world = context;
+	struct hs_sim_worker *worker = target;
+
+	(void)number;
+	worker->round_planned = false;
+	if (hs_core_flush(worker->core, world->now))
+		hs_sim_after_core(world, worker->number);
+}
+
+static void plan_round(struct hs_sim_world *world, struct hs_sim_worker *worker)
+{
+	uint64_t in_us = hs_prng_below(&world->prng, world->options.round_us_max + 1);
+
+	if (!worker->round_planned)
+		hs_sim_world_plan(world, in_us, end_round, world, worker);
+	worker->round_planned = true;
 }
 
 void hs_sim_after_core(struct hs_sim_world *world, uint32_t number)
 {
 	struct hs_sim_worker *worker = &world->workers[number];
+	bool rounds = world->options.round_us_max > 0;
 	bool fed;
 
 	do {
 		fed = false;
-		hs_core_flush(worker->core, world->now);
+		if (!rounds)
+			hs_core_flush(worker->core, world->now);
 		send_all(worker->core);
 		for (struct hs_sim_client *client = world->clients; client; client = client->next) {
 			if (client->worker == number && feed(client))
 				fed = true;
 		}
 	} while (fed);
+	if (rounds)
+		plan_round(world, worker);
 	check_limits(world, worker);
 	plan_tick(world, worker);
 }

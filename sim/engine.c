@@ -54,10 +54,11 @@ static bool errs(struct hs_sim_engine *engine, enum hs_sim_mistake mistake)
 	       hs_prng_below(&engine->prng, MISTAKE_ONE_IN) == 0;
 }
 
-/* As the embedded engine: a command is judged at the time it came. */
+/* Judged when it runs: who has waited for the commit must not see what others, who have not, saw
+ * expire. */
 static void run_op(struct hs_sim_engine *engine, struct hs_op *op, bool keep)
 {
-	hs_sim_store_run(engine->host.store, op, hs_now_wall_ms(op->received), keep);
+	hs_sim_store_run(engine->host.store, op, hs_now_wall_ms(*engine->host.now), keep);
 }
 
 static void answer_now(struct hs_sim_engine *engine, struct hs_op *op)

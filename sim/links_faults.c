@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 
-enum { GIVE_UP_ONE_IN = 4, TRIES_MAX = 3 };
+enum { GIVE_UP_ONE_IN = 4, TRIES_MAX = 2 };
 
 #define UNKNOWN                                                                                    \
 	"UNKNOWN the connection to the simulated server was lost before it answered: the command " \

@@ -10,7 +10,7 @@
 
 #include <inttypes.h>
 
-enum { ACT_US_MAX = 300, ORDER_STEPS_MAX = 20000000 };
+enum { ACT_US_MAX = 300, TICK_ONE_IN = 24, FLIP_ONE_IN = 64 };
 
 static void plan_act(struct hs_sim_actor *actor);
 
@@ -25,7 +25,7 @@ static void complain(struct hs_sim_actor *actor, const struct hs_sim_ask *ask,
 			   (int)ask->expect);
 }
 
-static void pop_silent(struct hs_sim_actor *actor)
+void hs_sim_actor_pop_silent(struct hs_sim_actor *actor)
 {
 	while (actor->asks_head != actor->asks_asked &&
 	       actor->asks[actor->asks_head % HS_SIM_UNDER_WAY_MAX].expect == HS_SIM_EXPECT_SILENCE)
@@ -40,7 +40,7 @@ static void settle_accesses(struct hs_sim_load *load, const struct hs_sim_ask *a
 		bool if_lost = i + 1 == ask->access_count;
 
 		access->answered_us = load->world->now.mono_us;
-		access->dropped = ask->watched && if_lost != ask->refused;
+		access->dropped = ask->watched && if_lost != ask->lost;
 	}
 }
 
@@ -48,10 +48,10 @@ static void hear(void *context, struct hs_sim_client *client, struct hs_bytes re
 {
 	struct hs_sim_actor *actor = context;
 	struct hs_sim_load *load = actor->load;
-	uint64_t now = ++load->world->steps;
 
+	load->world->steps++;
 	(void)client;
-	pop_silent(actor);
+	hs_sim_actor_pop_silent(actor);
 	if (actor->asks_head == actor->asks_asked) {
 		hs_sim_verdict_set(&load->verdict, 1, "client %u got a reply it did not ask for",
 				   actor->number);
@@ -62,15 +62,13 @@ static void hear(void *context, struct hs_sim_client *client, struct hs_bytes re
 
 	if (!hs_sim_actor_fits(actor, ask, reply))
 		complain(actor, ask, reply);
-	for (uint32_t i = 0; i < ask->ops_count && !ask->refused; i++)
-		load->history.ops[ask->first + i].answered = now;
 	settle_accesses(load, ask);
 	plan_act(actor);
 }
 
 /* --- acting --- */
 
-static void connect(struct hs_sim_actor *actor)
+void hs_sim_actor_connect(struct hs_sim_actor *actor)
 {
 	struct hs_sim_load *load = actor->load;
 	uint32_t worker = (uint32_t)hs_sim_load_draw(load, load->world->options.workers);
@@ -82,6 +80,7 @@ static void connect(struct hs_sim_actor *actor)
 	actor->depth = 1 + (uint32_t)hs_sim_load_draw(load, load->options.depth_max);
 	actor->asks_head = actor->asks_asked = actor->asks_tail = 0;
 	actor->sent = 0;
+	actor->watch_known = false;
 	hs_buf_clear(&actor->outgoing, HS_KEEP_BYTES);
 	if (hs_sim_load_draw(load, 3) == 0)
 		hs_sim_actor_ask(actor, "HELLO 3", HS_SIM_EXPECT_MAP);
@@ -101,7 +100,7 @@ static void add_accesses(struct hs_sim_load *load, struct hs_sim_ask *ask, uint3
 	ask->access_first = load->accesses.count;
 	for (uint32_t i = ask->watched ? 1 : 0; i < ask->ops_count; i++) {
 		access.key = ask->ops[i].key;
-		access.write = ask->ops[i].kind != HS_SIM_GET;
+		access.write = !hs_sim_kind_reads(ask->ops[i].kind);
 		hs_sim_accesses_add(&load->accesses, &access);
 	}
 	if (ask->watched) {
@@ -132,13 +131,14 @@ static void mark_asked(struct hs_sim_actor *actor, size_t len)
 		ask->first = load->history.count;
 		for (uint32_t i = 0; i < ask->ops_count; i++) {
 			ask->ops[i].asked = now;
+			ask->ops[i].asked_us = load->world->now.wall_us;
 			hs_sim_history_add(&load->history, &ask->ops[i]);
 		}
 		add_accesses(load, ask, actor->number);
 	}
 }
 
-static void send_piece(struct hs_sim_actor *actor)
+void hs_sim_actor_send(struct hs_sim_actor *actor)
 {
 	struct hs_sim_load *load = actor->load;
 	size_t len = actor->outgoing.len;
@@ -154,9 +154,20 @@ static void send_piece(struct hs_sim_actor *actor)
 }
 
 /* Cut off, and rightly so: what was under way is unknown. */
-static bool was_cut(const struct hs_sim_actor *actor)
+bool hs_sim_actor_was_cut(const struct hs_sim_actor *actor)
 {
 	return actor->load->options.cuts && actor->client->cut;
+}
+
+/* What goes on beside the clients. */
+static void meddle(struct hs_sim_load *load)
+{
+	if (load->options.flips && hs_sim_load_draw(load, FLIP_ONE_IN) == 0) {
+		load->fold = !load->fold;
+		hs_sim_world_set_fold(load->world, load->fold);
+	}
+	if (load->options.ticks && hs_sim_load_draw(load, TICK_ONE_IN) == 0)
+		hs_sim_world_tick(load->world);
 }
 
 static void act(void *context, void *target, uint64_t number)
@@ -166,10 +177,11 @@ static void act(void *context, void *target, uint64_t number)
 
 	(void)number;
 	actor->planned = false;
-	if (actor->client && was_cut(actor))
+	meddle(load);
+	if (actor->client && hs_sim_actor_was_cut(actor))
 		actor->client = NULL;
 	if (!actor->client)
-		connect(actor);
+		hs_sim_actor_connect(actor);
 	if (!actor->client->session)
 		return; /* closed by the server: the check will ask why */
 	if (load->options.hang_ups && actor->asks_tail > 0 && hs_sim_load_draw(load, 24) == 0) {
@@ -182,12 +194,12 @@ static void act(void *context, void *target, uint64_t number)
 	}
 	if (hs_sim_load_draw(load, 8) == 0)
 		hs_sim_client_set_deaf(actor->client, !actor->client->deaf);
-	pop_silent(actor);
+	hs_sim_actor_pop_silent(actor);
 	while (actor->requests_left > 0 && actor->asks_tail - actor->asks_head < actor->depth &&
 	       actor->asks_tail - actor->asks_head + HS_SIM_COMPOSE_MAX <= HS_SIM_UNDER_WAY_MAX)
 		hs_sim_actor_compose(actor);
-	send_piece(actor);
-	pop_silent(actor);
+	hs_sim_actor_send(actor);
+	hs_sim_actor_pop_silent(actor);
 	/* Who only waits for replies is woken by them. */
 	if (actor->outgoing.len > 0 || actor->client->deaf ||
 	    (actor->requests_left > 0 && actor->asks_tail - actor->asks_head < actor->depth))
@@ -197,7 +209,8 @@ static void act(void *context, void *target, uint64_t number)
 static void plan_act(struct hs_sim_actor *actor)
 {
 	struct hs_sim_load *load = actor->load;
-	uint64_t in_us = hs_sim_load_draw(load, 4) == 0 ? 0 : hs_sim_load_draw(load, ACT_US_MAX);
+	uint32_t most = load->options.act_us_max ? load->options.act_us_max : ACT_US_MAX;
+	uint64_t in_us = hs_sim_load_draw(load, 4) == 0 ? 0 : hs_sim_load_draw(load, most);
 
 	if (actor->planned)
 		return;
@@ -214,6 +227,7 @@ struct hs_sim_load *hs_sim_load_create(const struct hs_sim_load_options *options
 
 	load->options = *options;
 	load->world = world;
+	load->fold = world->options.core.fold;
 	hs_prng_init(&load->prng, hs_prng_next(&world->prng));
 	load->actors = hs_mem_zalloc(options->clients * sizeof *load->actors);
 	for (uint32_t i = 0; i < options->clients; i++) {
@@ -234,132 +248,6 @@ void hs_sim_load_destroy(struct hs_sim_load **pointer)
 	hs_sim_accesses_deinit(&load->accesses);
 	hs_mem_free(&load->actors);
 	hs_mem_free(pointer);
-}
-
-static void check_answered(struct hs_sim_load *load, struct hs_sim_actor *actor)
-{
-	if (!actor->client || was_cut(actor))
-		return;
-	pop_silent(actor);
-	if (actor->client->broken)
-		hs_sim_verdict_set(&load->verdict, 1, "client %u got bytes that are no reply",
-				   actor->number);
-	if (!actor->client->session)
-		hs_sim_verdict_set(&load->verdict, 6, "client %u was hung up on", actor->number);
-	if (actor->asks_head != actor->asks_tail)
-		hs_sim_verdict_set(&load->verdict, 1, "client %u: %u requests were never answered",
-				   actor->number, actor->asks_tail - actor->asks_head);
-}
-
-/* Law 6: who is cut off is counted, and nothing stays behind of what was under way. */
-static void check_limits(struct hs_sim_load *load)
-{
-	struct hs_sim_world *world = load->world;
-	uint64_t cut = 0, counted = 0, under_way = 0;
-
-	for (struct hs_sim_client *client = world->clients; client; client = client->next)
-		cut += client->cut;
-	for (uint32_t i = 0; i < world->options.workers; i++) {
-		struct hs_core_stats *stats = hs_core_stats(hs_sim_world_core(world, i));
-
-		counted += hs_counter_get(&stats->cut_output);
-		under_way += hs_counter_get(&stats->inflight);
-	}
-	if (cut != counted || under_way > 0)
-		hs_sim_verdict_set(&load->verdict, 6,
-				   "%" PRIu64 " clients were cut off, %" PRIu64
-				   " were counted; %" PRIu64 " requests are still under way",
-				   cut, counted, under_way);
-}
-
-/* Who is still connected had everything answered, if in silence. */
-static void settle_silent(struct hs_sim_load *load)
-{
-	uint64_t now_us = load->world->now.mono_us;
-
-	for (size_t i = 0; i < load->accesses.count; i++) {
-		struct hs_sim_access *access = &load->accesses.all[i];
-
-		for (uint32_t j = 0; j < load->options.clients; j++) {
-			const struct hs_sim_actor *actor = &load->actors[j];
-
-			if (access->answered_us == HS_SIM_NEVER && actor->client &&
-			    actor->client->session && actor->number == access->client)
-				access->answered_us = now_us;
-		}
-	}
-}
-
-static int check_heat(struct hs_sim_load *load)
-{
-	const struct hs_sim_world *world = load->world;
-	const struct hs_sim_heats heats = {
-		.heats = world->heats,
-		.count = world->options.workers,
-		.partitions = world->options.engine.partitions,
-		.start_us = world->start_us,
-		.now_us = world->now.mono_us,
-	};
-
-	if (!world->heats)
-		return 0;
-	settle_silent(load);
-	return hs_sim_check_heat(&load->accesses, &heats,
-				 load->options.registers + load->options.counters, &load->verdict);
-}
-
-static void send_and_wait(struct hs_sim_actor *actor)
-{
-	while (actor->outgoing.len > 0)
-		send_piece(actor);
-	hs_sim_world_settle(actor->load->world);
-}
-
-/* One client, one key after the other, each answered before the next is asked. */
-static void read_all(struct hs_sim_load *load, int64_t *finals)
-{
-	struct hs_sim_actor *reader = hs_mem_zalloc(sizeof *reader);
-	uint32_t keys = load->options.registers + load->options.counters;
-
-	reader->load = load;
-	reader->planned = true; /* it does not act by itself */
-	connect(reader);
-	send_and_wait(reader); /* HELLO, perhaps */
-	for (uint32_t key = 0; key < keys; key++) {
-		hs_sim_actor_compose_get(reader, key);
-		send_and_wait(reader);
-		if (reader->asks_head == reader->asks_tail)
-			finals[key] = load->history.ops[load->history.count - 1].answer;
-	}
-	check_answered(load, reader);
-	reader->client->hear = NULL;
-	hs_sim_client_disconnect(reader->client);
-	hs_buf_deinit(&reader->outgoing);
-	hs_mem_free(&reader);
-}
-
-int hs_sim_load_check(struct hs_sim_load *load, struct hs_sim_verdict *verdict)
-{
-	uint32_t keys = load->options.registers + load->options.counters;
-	int64_t *finals = hs_mem_zalloc(keys * sizeof *finals);
-	int err = 0;
-
-	for (uint32_t i = 0; i < load->options.clients; i++)
-		check_answered(load, &load->actors[i]);
-	check_limits(load);
-	if (load->verdict.law == 0)
-		read_all(load, finals);
-	if (load->verdict.law != 0)
-		err = HS_EINVAL;
-	for (uint32_t key = load->options.registers; key < keys && err == 0; key++)
-		err = hs_sim_check_increments(&load->history, key, finals[key], &load->verdict);
-	if (err == 0)
-		err = hs_sim_check_order(&load->history, ORDER_STEPS_MAX, &load->verdict);
-	if (err == 0)
-		err = check_heat(load);
-	hs_mem_free(&finals);
-	*verdict = load->verdict;
-	return err;
 }
 
 const struct hs_sim_history *hs_sim_load_history(const struct hs_sim_load *load)

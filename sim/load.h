@@ -12,12 +12,21 @@
 
 struct hs_sim_load_options {
 	uint32_t clients;
-	uint32_t requests;  /* of each client, over all its connections */
-	uint32_t depth_max; /* how many requests a client has under way */
-	uint32_t registers; /* keys that are set, read, deleted, counted */
-	uint32_t counters;  /* keys that are only counted up by one, and read */
-	bool hang_ups;	    /* connections end in the middle */
-	bool cuts;	    /* the output limit is low: connections may be cut off */
+	uint32_t requests;   /* of each client, over all its connections */
+	uint32_t act_us_max; /* between two things a client does; 0: the usual */
+	uint32_t depth_max;  /* how many requests a client has under way */
+	uint32_t registers;  /* keys that are set, read, deleted, counted */
+	uint32_t counters;   /* keys that are only counted up by one, and read */
+	bool hang_ups;	     /* connections end in the middle */
+	bool cuts;	     /* the output limit is low: connections may be cut off */
+	bool narrow;	     /* what can be folded, above all */
+	bool extremes;	     /* values near the limits of numbers, and texts that are none */
+	uint32_t ttl_ms_max; /* keys expire after so long at most; 0: never */
+	bool ticks;	     /* now and then regular work is done in between: keys cool */
+	bool flips;	     /* folding is turned off and on again */
+	bool faults; /* of the engine: requests may be refused, or their outcome not known */
+	bool busy;   /* too many may wait for a key */
+	bool full;   /* partitions are small: writes may be refused */
 };
 
 struct hs_sim_load;

@@ -5,7 +5,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { VALUE_STEP = 1000 }; /* apart from each other, so that a few increments do not meet */
+enum {
+	TEXT_MAX = 96,
+	VALUE_BYTES_MAX = 32,
+	RANGES = 16,	   /* names for the same one: reads that are not alike */
+	VALUE_STEP = 1000, /* apart from each other, so that a few increments do not meet */
+};
 
 struct hs_sim_ask *hs_sim_actor_ask(struct hs_sim_actor *actor, const char *request,
 				    enum hs_sim_expect expect)
@@ -26,7 +31,7 @@ struct hs_sim_ask *hs_sim_actor_ask(struct hs_sim_actor *actor, const char *requ
 	ask->text = "OK";
 	ask->number = 0;
 	ask->watched = false;
-	ask->refused = false;
+	ask->lost = false;
 	ask->keeps_watch = false;
 	ask->end = actor->sent + actor->outgoing.len;
 	ask->ops_count = 0;
@@ -41,57 +46,170 @@ static void touch(struct hs_sim_ask *ask, uint32_t key)
 	ask->touched = key;
 }
 
-static void add_op(struct hs_sim_actor *actor, struct hs_sim_ask *ask, enum hs_sim_kind kind,
-		   uint32_t key, int64_t argument)
+static void add_op(struct hs_sim_actor *actor, struct hs_sim_ask *ask, const struct hs_sim_op *op)
 {
-	ask->ops[ask->ops_count++] = (struct hs_sim_op){
-		.kind = kind,
-		.client = actor->number,
-		.key = key,
-		.argument = argument,
-		.answered = HS_SIM_NEVER,
-	};
+	struct hs_sim_op *added = &ask->ops[ask->ops_count++];
+
+	*added = *op;
+	added->client = actor->number;
+	added->answered = HS_SIM_NEVER;
+	added->refusable = actor->load->options.busy || actor->load->options.full;
+	added->loose = actor->load->options.faults;
 }
 
-struct single {
-	enum hs_sim_kind kind;
-	const char *format; /* of key and argument */
-	enum hs_sim_expect expect;
-	bool has_argument;
+/* --- single operations --- */
+
+/* How often each is drawn. What can be folded, above all: */
+static const uint8_t narrow[HS_SIM_KINDS] = {
+	[HS_SIM_GETRANGE] = 2, [HS_SIM_GET] = 6,    [HS_SIM_SET] = 4,	 [HS_SIM_SETNX] = 1,
+	[HS_SIM_GETSET] = 1,   [HS_SIM_DEL] = 1,    [HS_SIM_GETDEL] = 1, [HS_SIM_INCRBY] = 8,
+	[HS_SIM_STRLEN] = 1,   [HS_SIM_EXISTS] = 1, [HS_SIM_PTTL] = 1,	 [HS_SIM_PEXPIRE] = 1,
+};
+/* Everything: */
+static const uint8_t wide[HS_SIM_KINDS] = {
+	[HS_SIM_GETRANGE] = 1, [HS_SIM_GET] = 6,      [HS_SIM_SET] = 6,	     [HS_SIM_SETNX] = 2,
+	[HS_SIM_GETSET] = 2,   [HS_SIM_DEL] = 2,      [HS_SIM_GETDEL] = 2,   [HS_SIM_INCRBY] = 3,
+	[HS_SIM_SETXX] = 1,    [HS_SIM_SETNXGET] = 1, [HS_SIM_SETXXGET] = 1, [HS_SIM_STRLEN] = 1,
+	[HS_SIM_EXISTS] = 1,   [HS_SIM_PTTL] = 1,     [HS_SIM_TTL] = 1,	     [HS_SIM_PEXPIRE] = 1,
+	[HS_SIM_PERSIST] = 1,
 };
 
-static const struct single singles[] = {
-	{HS_SIM_GET, "GET key%u", HS_SIM_EXPECT_VALUE, false},
-	{HS_SIM_SET, "SET key%u %" PRId64, HS_SIM_EXPECT_STATUS, true},
-	{HS_SIM_SETNX, "SETNX key%u %" PRId64, HS_SIM_EXPECT_NUMBER, true},
-	{HS_SIM_GETSET, "GETSET key%u %" PRId64, HS_SIM_EXPECT_VALUE, true},
-	{HS_SIM_DEL, "DEL key%u", HS_SIM_EXPECT_NUMBER, false},
-	{HS_SIM_GETDEL, "GETDEL key%u", HS_SIM_EXPECT_VALUE, false},
-	{HS_SIM_INCRBY, "INCRBY key%u %" PRId64, HS_SIM_EXPECT_NUMBER, true},
-};
-
-static void format_single(const struct single *single, uint32_t key, int64_t argument, char *text,
-			  size_t size)
+static enum hs_sim_kind pick_kind(struct hs_sim_load *load)
 {
-	/* GET, DEL and GETDEL take no argument; the format then does not ask for it. */
-	snprintf(text, size, single->format, key, argument);
+	const uint8_t *often = load->options.narrow ? narrow : wide;
+	uint64_t sum = 0, number;
+	int kind = 0;
+
+	for (int i = 0; i < HS_SIM_KINDS; i++)
+		sum += often[i];
+	number = hs_sim_load_draw(load, sum);
+	while (number >= often[kind])
+		number -= often[kind++];
+	if (kind == HS_SIM_PEXPIRE && load->options.ttl_ms_max == 0)
+		kind = HS_SIM_GET;
+	return (enum hs_sim_kind)kind;
 }
 
-/* GET and SET are half of it. */
-static const struct single *pick_single(struct hs_sim_load *load)
+static bool sets(enum hs_sim_kind kind)
 {
-	uint64_t number = hs_sim_load_draw(load, 2 * HS_SIM_KINDS);
-
-	return number < HS_SIM_KINDS ? &singles[number] : &singles[number % 2];
+	return kind == HS_SIM_SET || kind == HS_SIM_SETNX || kind == HS_SIM_SETXX ||
+	       kind == HS_SIM_GETSET || kind == HS_SIM_SETNXGET || kind == HS_SIM_SETXXGET;
 }
 
-static int64_t pick_argument(struct hs_sim_load *load, const struct single *single)
+/* Nobody sets a value twice, but for those at the limits. */
+static int64_t pick_value(struct hs_sim_load *load)
 {
-	if (!single->has_argument)
+	int64_t value = load->values += VALUE_STEP;
+
+	if (!load->options.extremes)
+		return value;
+	switch (hs_sim_load_draw(load, 8)) {
+	case 0:
+		return HS_SIM_TEXT + value;
+	case 1:
+		return INT64_MAX - (int64_t)hs_sim_load_draw(load, 4);
+	case 2:
+		return INT64_MIN + (int64_t)hs_sim_load_draw(load, 4);
+	default:
+		return value;
+	}
+}
+
+static int64_t pick_increment(struct hs_sim_load *load)
+{
+	int64_t by = 1 + (int64_t)hs_sim_load_draw(load, 3);
+
+	if (load->options.extremes && hs_sim_load_draw(load, 16) == 0)
+		by = INT64_MAX / 2;
+	return hs_sim_load_draw(load, 3) == 0 ? -by : by;
+}
+
+static int64_t pick_ttl(struct hs_sim_load *load, enum hs_sim_kind kind)
+{
+	uint32_t most = load->options.ttl_ms_max;
+
+	if (most == 0 || (kind != HS_SIM_PEXPIRE && hs_sim_load_draw(load, 3) > 0))
 		return 0;
-	if (single->kind == HS_SIM_INCRBY)
-		return 1 + (int64_t)hs_sim_load_draw(load, 3);
-	return load->values += VALUE_STEP;
+	if (hs_sim_load_draw(load, 8) == 0)
+		return 1000; /* for those who count in seconds */
+	return 1 + (int64_t)hs_sim_load_draw(load, most);
+}
+
+static struct hs_sim_op pick_op(struct hs_sim_load *load, enum hs_sim_kind kind, uint32_t key)
+{
+	struct hs_sim_op op = {.kind = kind, .key = key};
+
+	if (sets(kind))
+		op.argument = pick_value(load);
+	if (kind == HS_SIM_INCRBY)
+		op.argument = pick_increment(load);
+	if (sets(kind) || kind == HS_SIM_PEXPIRE)
+		op.ttl_ms = pick_ttl(load, kind);
+	return op;
+}
+
+static void write_set(struct hs_sim_load *load, const struct hs_sim_op *op, char *text, size_t size)
+{
+	const char *words = op->kind == HS_SIM_SETNX	  ? " NX"
+			    : op->kind == HS_SIM_SETXX	  ? " XX"
+			    : op->kind == HS_SIM_GETSET	  ? " GET"
+			    : op->kind == HS_SIM_SETNXGET ? " NX GET"
+			    : op->kind == HS_SIM_SETXXGET ? " XX GET"
+							  : "";
+	bool old = op->ttl_ms == 0 && hs_sim_load_draw(load, 2) == 0;
+	bool is_text = op->argument >= HS_SIM_TEXT && op->argument < HS_SIM_TEXT_END;
+	char value[32];
+	int len;
+
+	snprintf(value, sizeof value, "%s%" PRId64, is_text ? "t" : "",
+		 is_text ? op->argument - HS_SIM_TEXT : op->argument);
+	if (old && (op->kind == HS_SIM_SETNX || op->kind == HS_SIM_GETSET)) {
+		snprintf(text, size, "%s key%u %s", op->kind == HS_SIM_SETNX ? "SETNX" : "GETSET",
+			 op->key, value);
+		return;
+	}
+	len = snprintf(text, size, "SET key%u %s%s", op->key, value, words);
+	if (op->ttl_ms == 1000)
+		snprintf(text + len, size - (size_t)len, " EX 1");
+	else if (op->ttl_ms > 0)
+		snprintf(text + len, size - (size_t)len, " PX %" PRId64, op->ttl_ms);
+}
+
+static void write_increment(struct hs_sim_load *load, const struct hs_sim_op *op, char *text,
+			    size_t size)
+{
+	bool shortly = (op->argument == 1 || op->argument == -1) && hs_sim_load_draw(load, 4) > 0;
+	bool down = op->argument < 0 && hs_sim_load_draw(load, 4) > 0;
+
+	if (shortly)
+		snprintf(text, size, "%s key%u", op->argument < 0 ? "DECR" : "INCR", op->key);
+	else
+		snprintf(text, size, "%s key%u %" PRId64, down ? "DECRBY" : "INCRBY", op->key,
+			 down ? -op->argument : op->argument);
+}
+
+static void write_op(struct hs_sim_load *load, const struct hs_sim_op *op, char *text, size_t size)
+{
+	static const char *const names[HS_SIM_KINDS] = {
+		[HS_SIM_GET] = "GET",	    [HS_SIM_DEL] = "DEL",
+		[HS_SIM_GETDEL] = "GETDEL", [HS_SIM_STRLEN] = "STRLEN",
+		[HS_SIM_EXISTS] = "EXISTS", [HS_SIM_PTTL] = "PTTL",
+		[HS_SIM_TTL] = "TTL",	    [HS_SIM_PERSIST] = "PERSIST",
+	};
+
+	if (sets(op->kind))
+		write_set(load, op, text, size);
+	else if (op->kind == HS_SIM_INCRBY)
+		write_increment(load, op, text, size);
+	else if (op->kind == HS_SIM_GETRANGE)
+		snprintf(text, size, "GETRANGE key%u 0 %d", op->key,
+			 hs_sim_load_draw(load, 2) == 0
+				 ? -1
+				 : VALUE_BYTES_MAX + (int)hs_sim_load_draw(load, RANGES));
+	else if (op->kind == HS_SIM_PEXPIRE)
+		snprintf(text, size, "PEXPIRE key%u %" PRId64, op->key, op->ttl_ms);
+	else
+		snprintf(text, size, "%s key%u", names[op->kind], op->key);
 }
 
 static uint32_t pick_register(struct hs_sim_load *load)
@@ -99,17 +217,23 @@ static uint32_t pick_register(struct hs_sim_load *load)
 	return (uint32_t)hs_sim_load_draw(load, load->options.registers);
 }
 
-static struct hs_sim_ask *compose_single(struct hs_sim_actor *actor, const struct single *single,
+static struct hs_sim_ask *compose_op(struct hs_sim_actor *actor, const struct hs_sim_op *op)
+{
+	struct hs_sim_ask *ask;
+	char text[TEXT_MAX];
+
+	write_op(actor->load, op, text, sizeof text);
+	ask = hs_sim_actor_ask(actor, text, HS_SIM_EXPECT_ANSWER);
+	add_op(actor, ask, op);
+	return ask;
+}
+
+static struct hs_sim_ask *compose_single(struct hs_sim_actor *actor, enum hs_sim_kind kind,
 					 uint32_t key)
 {
-	int64_t argument = pick_argument(actor->load, single);
-	char text[64];
-	struct hs_sim_ask *ask;
+	struct hs_sim_op op = pick_op(actor->load, kind, key);
 
-	format_single(single, key, argument, text, sizeof text);
-	ask = hs_sim_actor_ask(actor, text, single->expect);
-	add_op(actor, ask, single->kind, key, argument);
-	return ask;
+	return compose_op(actor, &op);
 }
 
 static void compose_counter(struct hs_sim_actor *actor)
@@ -117,17 +241,14 @@ static void compose_counter(struct hs_sim_actor *actor)
 	struct hs_sim_load *load = actor->load;
 	uint32_t key =
 		load->options.registers + (uint32_t)hs_sim_load_draw(load, load->options.counters);
-	struct hs_sim_ask *ask;
-	char text[64];
+	struct hs_sim_op op = {.kind = HS_SIM_INCRBY, .key = key, .argument = 1};
 
-	if (hs_sim_load_draw(load, 4) == 0) {
-		compose_single(actor, &singles[HS_SIM_GET], key);
-		return;
-	}
-	snprintf(text, sizeof text, "INCR key%u", key);
-	ask = hs_sim_actor_ask(actor, text, HS_SIM_EXPECT_NUMBER);
-	add_op(actor, ask, HS_SIM_INCRBY, key, 1);
+	if (hs_sim_load_draw(load, 4) == 0)
+		op.kind = HS_SIM_GET;
+	compose_op(actor, &op);
 }
+
+/* --- several at once --- */
 
 /* MGET or MSET of a few different keys. */
 static void compose_several(struct hs_sim_actor *actor, bool set)
@@ -151,10 +272,17 @@ static void compose_several(struct hs_sim_actor *actor, bool set)
 	}
 
 	struct hs_sim_ask *ask =
-		hs_sim_actor_ask(actor, text, set ? HS_SIM_EXPECT_STATUS : HS_SIM_EXPECT_VALUES);
+		hs_sim_actor_ask(actor, text, set ? HS_SIM_EXPECT_STATUS : HS_SIM_EXPECT_ANSWERS);
 
-	for (uint32_t i = 0; i < count; i++)
-		add_op(actor, ask, set ? HS_SIM_SET : HS_SIM_GET, (first + i) % keys, values[i]);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct hs_sim_op op = {
+			.kind = set ? HS_SIM_SET : HS_SIM_GET,
+			.key = (first + i) % keys,
+			.argument = values[i],
+		};
+
+		add_op(actor, ask, &op);
+	}
 }
 
 /* [WATCH key, GET key,] MULTI, one to three commands, EXEC. That a watched transaction ran means
@@ -165,31 +293,29 @@ static void compose_transaction(struct hs_sim_actor *actor)
 	uint32_t key = pick_register(load);
 	bool watched = hs_sim_load_draw(load, 2) == 0;
 	uint32_t count = 1 + (uint32_t)hs_sim_load_draw(load, HS_SIM_ASK_OPS_MAX - 1);
-	const struct single *parts[HS_SIM_ASK_OPS_MAX];
-	int64_t arguments[HS_SIM_ASK_OPS_MAX];
+	struct hs_sim_op ops[HS_SIM_ASK_OPS_MAX];
 	struct hs_sim_ask *exec;
-	char text[64];
+	char text[TEXT_MAX];
 
 	if (watched) {
 		snprintf(text, sizeof text, "WATCH key%u", key);
 		touch(hs_sim_actor_ask(actor, text, HS_SIM_EXPECT_STATUS), key);
-		compose_single(actor, &singles[HS_SIM_GET], key)->keeps_watch = true;
+		compose_single(actor, HS_SIM_GET, key)->keeps_watch = true;
 	}
 	hs_sim_actor_ask(actor, "MULTI", HS_SIM_EXPECT_STATUS);
 	for (uint32_t i = 0; i < count; i++) {
-		parts[i] = pick_single(load);
-		arguments[i] = pick_argument(load, parts[i]);
-		format_single(parts[i], key, arguments[i], text, sizeof text);
+		ops[i] = pick_op(load, pick_kind(load), key);
+		write_op(load, &ops[i], text, sizeof text);
 		hs_sim_actor_ask(actor, text, HS_SIM_EXPECT_STATUS)->text = "QUEUED";
 	}
 	exec = hs_sim_actor_ask(actor, "EXEC", HS_SIM_EXPECT_EXEC);
 	exec->watched = watched;
 	if (watched)
-		add_op(actor, exec, HS_SIM_GET, key, 0);
+		add_op(actor, exec, &(struct hs_sim_op){.kind = HS_SIM_GET, .key = key});
 	for (uint32_t i = 0; i < count; i++)
-		add_op(actor, exec, parts[i]->kind, key, arguments[i]);
+		add_op(actor, exec, &ops[i]);
 	exec->ops[0].more = exec->ops_count - 1;
-	exec->ops[0].refusable = watched;
+	exec->ops[0].refusable = exec->ops[0].refusable || watched;
 }
 
 /* What says nothing about data, but has its place in the order of replies. */
@@ -208,7 +334,7 @@ static void compose_other(struct hs_sim_actor *actor)
 		break;
 	case 2:
 		hs_sim_actor_ask(actor, "CLIENT REPLY SKIP", HS_SIM_EXPECT_SILENCE);
-		compose_single(actor, &singles[HS_SIM_SET], pick_register(load))->expect =
+		compose_single(actor, HS_SIM_SET, pick_register(load))->expect =
 			HS_SIM_EXPECT_SILENCE;
 		break;
 	default:
@@ -220,7 +346,7 @@ static void compose_other(struct hs_sim_actor *actor)
 
 void hs_sim_actor_compose_get(struct hs_sim_actor *actor, uint32_t key)
 {
-	compose_single(actor, &singles[HS_SIM_GET], key);
+	compose_single(actor, HS_SIM_GET, key);
 }
 
 void hs_sim_actor_compose(struct hs_sim_actor *actor)
@@ -228,14 +354,17 @@ void hs_sim_actor_compose(struct hs_sim_actor *actor)
 	struct hs_sim_load *load = actor->load;
 	uint64_t choice = hs_sim_load_draw(load, 20);
 
+	/* What can be folded, above all: */
+	if (load->options.narrow && choice < 18)
+		choice /= 2;
 	actor->requests_left--;
-	if (choice < 9)
-		compose_single(actor, pick_single(load), pick_register(load));
-	else if (choice < 12 && load->options.counters > 0)
+	if (choice < 6 || (choice < 9 && load->options.counters == 0))
+		compose_single(actor, pick_kind(load), pick_register(load));
+	else if (choice < 9)
 		compose_counter(actor);
-	else if (choice < 15)
+	else if (choice < 12)
 		compose_several(actor, hs_sim_load_draw(load, 2) == 0);
-	else if (choice < 17)
+	else if (choice < 16 || load->options.narrow)
 		compose_transaction(actor);
 	else
 		compose_other(actor);

@@ -1,25 +1,111 @@
-/* Is a reply the answer to the request whose turn it is? */
+/* Is a reply the answer to the request whose turn it is? And what does it say about what happened? */
 #include "sim/load_internal.h"
 
 #include "base/num.h"
 #include "wire/answer.h"
 
-/* A bulk string that holds a number, a number itself, or nothing. */
+/* --- errors --- */
+
+static bool has(struct hs_bytes text, const char *word)
+{
+	return memmem(text.data, text.len, word, strlen(word)) != NULL;
+}
+
+static bool begins(struct hs_bytes text, const char *word)
+{
+	return text.len >= strlen(word) && memcmp(text.data, word, strlen(word)) == 0;
+}
+
+/* Whether an error is one that this world may give: then it says that nothing happened, or that
+ * nobody knows. */
+static bool read_trouble(const struct hs_sim_load *load, struct hs_bytes text,
+			 struct hs_sim_ask *ask)
+{
+	if (begins(text, "UNKNOWN ")) {
+		ask->outcome = HS_SIM_OUTCOME_UNKNOWN;
+		return load->options.faults || load->options.full;
+	}
+	ask->outcome = HS_SIM_OUTCOME_REFUSED;
+	if (begins(text, "OOM ")) {
+		/* Of MSET, what other partitions hold may be set all the same. */
+		if (ask->expect == HS_SIM_EXPECT_STATUS && ask->ops_count > 1)
+			ask->outcome = HS_SIM_OUTCOME_UNKNOWN;
+		return load->options.full;
+	}
+	if (begins(text, "BUSY ") && has(text, "fold-waiters-max"))
+		return load->options.busy && has(text, "not run");
+	return load->options.faults && has(text, "not sent");
+}
+
+/* --- answers --- */
+
+/* A bulk string that holds a number or one of our texts, or nothing. */
 static bool read_value(const struct hs_answer *answer, int64_t *value)
 {
+	struct hs_bytes text = answer->text;
+
 	*value = HS_SIM_NOTHING;
 	if (answer->type == HS_ANSWER_NULL)
 		return true;
-	if (answer->type == HS_ANSWER_INT) {
-		*value = answer->integer;
-		return true;
+	if (answer->type != HS_ANSWER_BULK)
+		return false;
+	if (text.len == 0 || text.data[0] != 't')
+		return hs_num_parse_int(text, value);
+	if (!hs_num_parse_int((struct hs_bytes){text.data + 1, text.len - 1}, value))
+		return false;
+	*value += HS_SIM_TEXT;
+	return true;
+}
+
+/* An increment may fail for what the key holds. */
+static bool read_failure(struct hs_bytes text, int64_t *value)
+{
+	if (begins(text, "ERR value is not an integer or out of range"))
+		*value = HS_SIM_NOT_INTEGER;
+	else if (begins(text, "ERR increment or decrement would overflow"))
+		*value = HS_SIM_OVERFLOW;
+	else
+		return false;
+	return true;
+}
+
+/* What one operation was answered with. */
+static bool read_answer(struct hs_sim_op *op, const struct hs_answer *answer)
+{
+	switch (op->kind) {
+	case HS_SIM_SET:
+		return answer->type == HS_ANSWER_STATUS;
+	case HS_SIM_GETRANGE:
+		if (answer->type == HS_ANSWER_BULK && answer->text.len == 0) {
+			op->answer = HS_SIM_NOTHING;
+			return true;
+		}
+		return answer->type == HS_ANSWER_BULK && read_value(answer, &op->answer);
+	case HS_SIM_GET:
+	case HS_SIM_GETSET:
+	case HS_SIM_GETDEL:
+	case HS_SIM_SETNXGET:
+	case HS_SIM_SETXXGET:
+		return read_value(answer, &op->answer);
+	case HS_SIM_SETNX: /* SETNX answers a number, SET NX whether it was done */
+	case HS_SIM_SETXX:
+		op->answer = answer->type == HS_ANSWER_INT ? answer->integer
+							   : answer->type == HS_ANSWER_STATUS;
+		return answer->type == HS_ANSWER_INT || answer->type == HS_ANSWER_STATUS ||
+		       answer->type == HS_ANSWER_NULL;
+	case HS_SIM_INCRBY:
+		if (answer->type == HS_ANSWER_ERROR)
+			return read_failure(answer->text, &op->answer);
+		/* fall through */
+	default:
+		op->answer = answer->integer;
+		return answer->type == HS_ANSWER_INT;
 	}
-	return answer->type == HS_ANSWER_BULK && hs_num_parse_int(answer->text, value);
 }
 
 /* The elements of an array, one for each operation from `skip` on. */
-static bool read_values(struct hs_sim_actor *actor, struct hs_sim_ask *ask, uint32_t skip,
-			struct hs_bytes reply)
+static bool read_answers(struct hs_sim_actor *actor, struct hs_sim_ask *ask, uint32_t skip,
+			 struct hs_bytes reply)
 {
 	struct hs_answer answer;
 	int64_t used = hs_answer_head(&answer, reply.data, reply.len);
@@ -28,13 +114,10 @@ static bool read_values(struct hs_sim_actor *actor, struct hs_sim_ask *ask, uint
 	if (answer.type != HS_ANSWER_ARRAY || answer.count != ask->ops_count - skip)
 		return false;
 	for (uint32_t i = skip; i < ask->ops_count; i++) {
-		struct hs_sim_op *op = &actor->load->history.ops[ask->first + i];
-
 		used = hs_answer_head(&answer, reply.data + at, reply.len - at);
 		hs_check(used > 0); /* the whole reply was found to be one */
 		at += (size_t)used;
-		if (op->kind == HS_SIM_SET ? answer.type != HS_ANSWER_STATUS
-					   : !read_value(&answer, &op->answer))
+		if (!read_answer(&actor->load->history.ops[ask->first + i], &answer))
 			return false;
 	}
 	return true;
@@ -46,51 +129,93 @@ static bool read_exec(struct hs_sim_actor *actor, struct hs_sim_ask *ask, struct
 	struct hs_answer answer;
 
 	if (hs_answer_head(&answer, reply.data, reply.len) > 0 && answer.type == HS_ANSWER_NULL) {
-		/* Nothing happened: reads without an answer say just that. */
-		for (uint32_t i = 0; i < ask->ops_count; i++)
-			ops[i].kind = HS_SIM_GET;
-		ask->refused = true;
+		ask->outcome = HS_SIM_OUTCOME_REFUSED;
+		ask->lost = true;
 		return ask->watched;
 	}
-	if (ask->watched)
+	if (ask->watched && actor->watch_known)
 		ops[0].answer = actor->watch_read;
-	return read_values(actor, ask, ask->watched ? 1 : 0, reply);
+	else if (ask->watched)
+		ops[0].kind = HS_SIM_NONE; /* the GET behind WATCH said nothing */
+	return read_answers(actor, ask, ask->watched ? 1 : 0, reply);
 }
 
-bool hs_sim_actor_fits(struct hs_sim_actor *actor, struct hs_sim_ask *ask, struct hs_bytes reply)
+static bool read_single(struct hs_sim_actor *actor, struct hs_sim_ask *ask,
+			const struct hs_answer *answer)
 {
-	struct hs_sim_op *op = ask->ops_count > 0 ? &actor->load->history.ops[ask->first] : NULL;
-	struct hs_answer answer;
-	int64_t value;
-	int64_t used = hs_answer_head(&answer, reply.data, reply.len);
+	struct hs_sim_op *op = &actor->load->history.ops[ask->first];
 
-	hs_check(used > 0);
+	if (!read_answer(op, answer))
+		return false;
+	if (ask->keeps_watch)
+		actor->watch_read = op->answer;
+	actor->watch_known = actor->watch_known || ask->keeps_watch;
+	return true;
+}
+
+static bool fits(struct hs_sim_actor *actor, struct hs_sim_ask *ask, struct hs_bytes reply,
+		 const struct hs_answer *answer)
+{
+	int64_t value;
+
 	switch (ask->expect) {
 	case HS_SIM_EXPECT_SILENCE:
 		return false;
 	case HS_SIM_EXPECT_STATUS:
-		return answer.type == HS_ANSWER_STATUS &&
-		       hs_bytes_equal(answer.text, hs_bytes_of(ask->text));
+		return answer->type == HS_ANSWER_STATUS &&
+		       hs_bytes_equal(answer->text, hs_bytes_of(ask->text));
 	case HS_SIM_EXPECT_NUMBER:
-		if (op)
-			op->answer = answer.integer;
-		return answer.type == HS_ANSWER_INT;
-	case HS_SIM_EXPECT_VALUE:
-		hs_check(op);
-		if (!read_value(&answer, &op->answer) || answer.type == HS_ANSWER_INT)
-			return false;
-		if (ask->keeps_watch)
-			actor->watch_read = op->answer;
-		return true;
-	case HS_SIM_EXPECT_VALUES:
-		return read_values(actor, ask, 0, reply);
+		return answer->type == HS_ANSWER_INT;
+	case HS_SIM_EXPECT_ANSWER:
+		return read_single(actor, ask, answer);
+	case HS_SIM_EXPECT_ANSWERS:
+		return read_answers(actor, ask, 0, reply);
 	case HS_SIM_EXPECT_ECHO:
-		return answer.type == HS_ANSWER_BULK && read_value(&answer, &value) &&
+		return answer->type == HS_ANSWER_BULK && read_value(answer, &value) &&
 		       (uint64_t)value == ask->number;
 	case HS_SIM_EXPECT_MAP:
-		return answer.type == HS_ANSWER_MAP;
+		return answer->type == HS_ANSWER_MAP;
 	case HS_SIM_EXPECT_EXEC:
 		return read_exec(actor, ask, reply);
 	}
 	return false;
+}
+
+/* Writes down what the outcome means for the operations. */
+static void settle(struct hs_sim_load *load, const struct hs_sim_ask *ask)
+{
+	for (uint32_t i = 0; i < ask->ops_count; i++) {
+		struct hs_sim_op *op = &load->history.ops[ask->first + i];
+
+		switch (ask->outcome) {
+		case HS_SIM_OUTCOME_ANSWERED:
+			op->answered = load->world->steps;
+			op->answered_us = load->world->now.wall_us;
+			break;
+		case HS_SIM_OUTCOME_REFUSED:
+			op->kind = HS_SIM_NONE;
+			break;
+		case HS_SIM_OUTCOME_UNKNOWN:
+			op->loose = true;
+			break;
+		}
+	}
+}
+
+bool hs_sim_actor_fits(struct hs_sim_actor *actor, struct hs_sim_ask *ask, struct hs_bytes reply)
+{
+	struct hs_answer answer;
+	int64_t used = hs_answer_head(&answer, reply.data, reply.len);
+	bool engine = ask->ops_count > 0 || ask->touches; /* others cannot fail */
+	bool fit;
+
+	hs_check(used > 0);
+	ask->outcome = HS_SIM_OUTCOME_ANSWERED;
+	fit = fits(actor, ask, reply, &answer);
+	if (!fit && engine && answer.type == HS_ANSWER_ERROR)
+		fit = read_trouble(actor->load, answer.text, ask);
+	if (ask->expect == HS_SIM_EXPECT_EXEC)
+		actor->watch_known = false;
+	settle(actor->load, ask);
+	return fit;
 }

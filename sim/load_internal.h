@@ -13,13 +13,15 @@ enum {
 enum hs_sim_expect {
 	HS_SIM_EXPECT_SILENCE, /* muted by CLIENT REPLY SKIP */
 	HS_SIM_EXPECT_STATUS,  /* `text` */
-	HS_SIM_EXPECT_NUMBER,  /* any integer, the answer of the operation if there is one */
-	HS_SIM_EXPECT_VALUE,   /* a value or nothing: the answer of the operation */
-	HS_SIM_EXPECT_VALUES,  /* one for each operation */
+	HS_SIM_EXPECT_NUMBER,  /* any integer */
+	HS_SIM_EXPECT_ANSWER,  /* what the operation answers */
+	HS_SIM_EXPECT_ANSWERS, /* one for each operation */
 	HS_SIM_EXPECT_ECHO,    /* `number` */
 	HS_SIM_EXPECT_MAP,     /* HELLO */
 	HS_SIM_EXPECT_EXEC,
 };
+
+enum hs_sim_outcome { HS_SIM_OUTCOME_ANSWERED, HS_SIM_OUTCOME_REFUSED, HS_SIM_OUTCOME_UNKNOWN };
 
 /* A request under way. */
 struct hs_sim_ask {
@@ -27,9 +29,10 @@ struct hs_sim_ask {
 	const char *text;
 	uint64_t number;
 	bool watched;	  /* EXEC: its first operation stands for the GET behind WATCH */
-	bool refused;	  /* EXEC: a watched key had changed */
 	bool keeps_watch; /* GET behind WATCH: remembered for EXEC */
-	uint64_t end;	  /* its last byte's position in all that the connection sends */
+	enum hs_sim_outcome outcome;
+	bool lost;    /* EXEC: a watched key had changed */
+	uint64_t end; /* its last byte's position in all that the connection sends */
 	struct hs_sim_op ops[HS_SIM_ASK_OPS_MAX];
 	uint32_t ops_count;
 	size_t first;	     /* of its operations in the history */
@@ -50,6 +53,7 @@ struct hs_sim_actor {
 	struct hs_buf outgoing;
 	uint64_t sent;
 	int64_t watch_read; /* what the GET behind WATCH said */
+	bool watch_known;   /* it said something */
 	bool planned;
 };
 
@@ -63,6 +67,7 @@ struct hs_sim_load {
 	uint32_t numbers;  /* of connections */
 	int64_t values;	   /* last value set */
 	uint64_t requests; /* composed */
+	bool fold;	   /* as it is now */
 	struct hs_sim_actor *actors;
 };
 
@@ -71,6 +76,12 @@ static inline uint64_t hs_sim_load_draw(struct hs_sim_load *load, uint64_t bound
 	return hs_prng_below(&load->prng, bound);
 }
 
+/* load.c: a client for the last reads, which does not act by itself. */
+void hs_sim_actor_connect(struct hs_sim_actor *actor);
+void hs_sim_actor_send(struct hs_sim_actor *actor); /* some of what it has composed */
+void hs_sim_actor_pop_silent(struct hs_sim_actor *actor);
+bool hs_sim_actor_was_cut(const struct hs_sim_actor *actor);
+
 /* load_compose.c: puts a request, words split at spaces, into the outgoing bytes. */
 struct hs_sim_ask *hs_sim_actor_ask(struct hs_sim_actor *actor, const char *request,
 				    enum hs_sim_expect expect);
@@ -78,7 +89,7 @@ struct hs_sim_ask *hs_sim_actor_ask(struct hs_sim_actor *actor, const char *requ
 void hs_sim_actor_compose(struct hs_sim_actor *actor);
 void hs_sim_actor_compose_get(struct hs_sim_actor *actor, uint32_t key);
 
-/* load_hear.c: whether this reply fits the request; its answers go to the history. */
+/* load_hear.c: whether this reply fits the request; what it says goes to the history. */
 bool hs_sim_actor_fits(struct hs_sim_actor *actor, struct hs_sim_ask *ask, struct hs_bytes reply);
 
 #endif

@@ -3,24 +3,45 @@
 #ifndef HS_SIM_RUN_H
 #define HS_SIM_RUN_H
 
+#include "acl/acl.h"
 #include "base/buf.h"
 #include "base/check.h"
 #include "sim/check.h"
 #include "sim/mistake.h"
+#include "sim/plan.h"
 
 #include <stdint.h>
+
+/* What schedules share, so that each need not make it anew. */
+struct hs_sim_runner {
+	enum hs_sim_mistake
+		mistake; /* planted in the simulated world, to see whether it is noticed */
+	struct hs_acl *acl;
+};
+
+void hs_sim_runner_init(struct hs_sim_runner *runner, enum hs_sim_mistake mistake);
+void hs_sim_runner_deinit(struct hs_sim_runner *runner);
 
 struct hs_sim_result {
 	struct hs_sim_verdict verdict;
 	uint64_t requests;  /* that clients sent */
+	uint64_t folded;    /* of them answered together with others */
 	uint64_t steps;	    /* that the world took */
 	struct hs_buf text; /* of a broken law: what kind of world it was, and the history */
 };
 
 /* Runs one schedule. Returns 0 when every law held, HS_EINVAL when one did not (the result says
- * which), HS_ELIMIT when that could not be decided in reasonable time. `mistake` is planted in the
- * simulated world, to see whether it is noticed. Whoever calls frees result->text. */
-int hs_sim_check(uint64_t seed, enum hs_sim_mistake mistake,
+ * which), HS_ELIMIT when that could not be decided in reasonable time. Whoever calls frees
+ * result->text. */
+int hs_sim_check(const struct hs_sim_runner *runner, uint64_t seed,
 		 struct hs_sim_result *result) HS_MUSTCHECK;
+/* The same of a plan. */
+int hs_sim_check_plan(const struct hs_sim_runner *runner, const struct hs_sim_plan *plan,
+		      struct hs_sim_result *result) HS_MUSTCHECK;
+
+/* Of a seed that breaks a law: looks for a smaller schedule that breaks the same law, with at most
+ * `tries_max` tries, and tells it in the result as hs_sim_check does. Returns how many it took. */
+uint32_t hs_sim_shrink(const struct hs_sim_runner *runner, uint64_t seed, uint32_t tries_max,
+		       struct hs_sim_result *result);
 
 #endif

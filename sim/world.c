@@ -346,6 +346,21 @@ void hs_sim_world_settle(struct hs_sim_world *world)
 	}
 }
 
+void hs_sim_world_tick(struct hs_sim_world *world)
+{
+	for (uint32_t i = 0; i < world->options.workers; i++) {
+		hs_core_tick(world->workers[i].core, world->now);
+		hs_sim_after_core(world, i);
+	}
+}
+
+void hs_sim_world_set_fold(struct hs_sim_world *world, bool fold)
+{
+	world->options.core.fold = fold;
+	for (uint32_t i = 0; i < world->options.workers; i++)
+		hs_core_configure(world->workers[i].core, &world->options.core);
+}
+
 void hs_sim_world_pass(struct hs_sim_world *world, uint64_t us)
 {
 	uint64_t end_us = world->now.mono_us + us;
@@ -361,10 +376,7 @@ void hs_sim_world_pass(struct hs_sim_world *world, uint64_t us)
 		if (tick_us > end_us)
 			break;
 		set_time(world, tick_us);
-		for (uint32_t i = 0; i < world->options.workers; i++) {
-			hs_core_tick(world->workers[i].core, world->now);
-			hs_sim_after_core(world, i);
-		}
+		hs_sim_world_tick(world);
 		tick_us += TICK_US;
 	}
 	set_time(world, end_us);

@@ -29,11 +29,12 @@ struct hs_sim_world_options {
 	struct hs_sim_links_options links;   /* when they are on: instead of the engine */
 	enum hs_together together;	     /* behind links */
 	struct hs_core_options core;
-	struct hs_core_hot hot;	  /* from when on keys are folded */
-	uint32_t peer_us_max;	  /* from one core to another */
-	uint32_t news_us_max;	  /* from the engine to a core */
-	uint32_t heat_sets;	  /* of each core's heat, for keys; 0: nothing is counted */
-	uint32_t look_us;	  /* what a look at the clock costs: makes commands slow */
+	struct hs_core_hot hot; /* from when on keys are folded */
+	uint32_t peer_us_max;	/* from one core to another */
+	uint32_t news_us_max;	/* from the engine to a core */
+	uint32_t heat_sets;	/* of each core's heat, for keys; 0: nothing is counted */
+	uint32_t round_us_max;	/* how long a round of events lasts: what waits leaves behind it */
+	uint32_t look_us;	/* what a look at the clock costs: makes commands slow */
 	const struct hs_log *log; /* NULL: nobody listens */
 };
 
@@ -90,6 +91,10 @@ void hs_sim_world_destroy(struct hs_sim_world **world);
 
 struct hs_core *hs_sim_world_core(struct hs_sim_world *world, uint32_t worker);
 
+/* The regular work of every core. */
+void hs_sim_world_tick(struct hs_sim_world *world);
+/* As CONFIG SET fold: every core is told. */
+void hs_sim_world_set_fold(struct hs_sim_world *world, bool fold);
 /* From now on nothing goes wrong any more. */
 void hs_sim_world_calm(struct hs_sim_world *world);
 /* Everybody hangs up, and everything under way comes to its end. */

@@ -12,6 +12,7 @@ struct hs_sim_worker {
 	struct hs_core *core;
 	uint32_t number;
 	uint64_t tick_us; /* when a tick is planned for its sleepers; 0: none */
+	bool round_planned;
 	uint64_t news_us; /* when the last piece of news gets there: they keep their order */
 };
 

@@ -1,12 +1,17 @@
-"""heatsink sim check: schedules pass, a planted mistake is found and told with its seed, the seed
-brings it back, and wrong words are refused. What the checkers can see is tested in
-tests/unit/test_sim.c; here it is the command that people type.
+"""heatsink sim check: schedules pass, in one process or several; a planted mistake is found, told with its
+seed and as a short history, and the seed brings it back; a run without end ends when it is told to;
+and wrong words are refused. What the checkers can see is tested in tests/unit/test_sim.c; here it is the
+command that people type.
 """
 import re
+import signal
 import subprocess
 import unittest
 
 from servers import GUARD_S, heatsink_path
+
+SUMMARY = (r"(?m)^every law held: (\d+) schedules, seeds (\d+) to (\d+), \d+ requests, \d+ folded, "
+           r"0 undecided, [\d.]+ s, \d+ schedules/s$")
 
 
 def sim(*args):
@@ -17,21 +22,56 @@ def sim(*args):
 
 class SimTest(unittest.TestCase):
     def test_schedules_pass(self):
-        code, out, _ = sim("check", "--seed", 1000, "--schedules", 300)
-        self.assertEqual(code, 0)
-        self.assertRegex(out, r"^every law held: 300 schedules from seed 1000, \d+ requests, "
-                              r"0 undecided, [\d.]+ s, \d+ schedules/s\n$")
+        for jobs in (1, 3):
+            with self.subTest(jobs=jobs):
+                code, out, _ = sim("check", "--seed", 1000, "--schedules", 301, "--jobs", jobs)
+                self.assertEqual(code, 0)
+                self.assertRegex(out, SUMMARY)
+                self.assertEqual(re.search(SUMMARY, out).groups(), ("301", "1000", "1300"))
+
+    def test_a_run_without_end_is_told_to_stop(self):
+        process = subprocess.Popen([heatsink_path(), "sim", "check", "--schedules", "0", "--jobs", "2",
+                                    "--seed", "500"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   text=True)
+        try:
+            # Its children begin when it has set the handlers: then it can be told.
+            children = f"/proc/{process.pid}/task/{process.pid}/children"
+            while True:
+                self.assertIsNone(process.poll())
+                with open(children, encoding="ascii") as file:
+                    if len(file.read().split()) == 2:
+                        break
+            process.send_signal(signal.SIGINT)
+            out, _ = process.communicate(timeout=GUARD_S)
+        finally:
+            process.kill()
+            process.wait()
+        self.assertEqual(process.returncode, 0)
+        self.assertRegex(out, SUMMARY)
+        done, first, last = map(int, re.search(SUMMARY, out).groups())
+        self.assertEqual(first, 500)
+        self.assertEqual(last - first + 1, max(done, 1))
 
     def test_a_mistake_is_found_and_its_seed_brings_it_back(self):
         code, out, _ = sim("check", "--mistake", "run-twice", "--schedules", 1000)
         self.assertEqual(code, 1)
         self.assertIn("a law was broken", out)
-        seed = re.match(r"seed (\d+), ", out).group(1)
+        seed = re.match(r"seed (\d+) breaks a law\n", out).group(1)
         code, again, _ = sim("check", "--mistake", "run-twice", "--schedules", 1, "--seed", seed)
         self.assertEqual(code, 1)
         told = out[:out.index("a law was broken")]
-        self.assertIn("client 0", told)
+        self.assertRegex(told, r"(?m)^law \d: ")
+        history = re.findall(r"(?m)^client \d+ .*$", told)
+        self.assertTrue(0 < len(history) <= 12, told)
         self.assertTrue(again.startswith(told))
+
+    def test_mistakes_about_hot_keys_are_found(self):
+        for mistake in ("join-flight", "two-queues", "resend-lost", "drop-order", "missing-as-zero",
+                        "refused-but-run", "waiters-uncounted"):
+            with self.subTest(mistake=mistake):
+                code, out, _ = sim("check", "--mistake", mistake, "--schedules", 1000)
+                self.assertEqual(code, 1)
+                self.assertRegex(out, r"(?m)^law [1246]: ")
 
     def test_heat_that_is_counted_wrongly_is_found(self):
         for mistake in ("count-twice", "count-never"):
@@ -45,11 +85,12 @@ class SimTest(unittest.TestCase):
             with self.subTest(mistake=mistake):
                 code, out, _ = sim("check", "--mistake", mistake, "--schedules", 1000)
                 self.assertEqual(code, 1)
-                self.assertRegex(out, r"(?m)^caches: client \d+ .* keeps -?\d+ for key\d+, which is ")
+                self.assertRegex(out, r"(?m)^caches: client \d+ .* keeps \S+ for key\d+, which is ")
 
     def test_wrong_words(self):
         for words in ((), ("nope",), ("check", "--seed"), ("check", "--seed", "x"),
-                      ("check", "--nope", "1"), ("check", "--mistake", "nope")):
+                      ("check", "--nope", "1"), ("check", "--mistake", "nope"),
+                      ("check", "--jobs", "-1")):
             with self.subTest(words=words):
                 code, out, err = sim(*words)
                 self.assertEqual(code, 2)
@@ -59,7 +100,7 @@ class SimTest(unittest.TestCase):
         self.assertEqual(code, 0)
         self.assertIn("--schedules", out)
         self.assertIn(" run-twice ", out)
-        self.assertIn(" count-twice ", out)
+        self.assertIn(" join-flight ", out)
 
 
 if __name__ == "__main__":

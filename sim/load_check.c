@@ -1,0 +1,188 @@
+/* When all has settled: was everything answered, is nothing left behind, and do the laws hold on what
+ * the clients saw? */
+#include "base/err.h"
+#include "base/mem.h"
+#include "sim/load_internal.h"
+
+#include <inttypes.h>
+
+enum { ORDER_STEPS_MAX = 5000000 };
+
+static void check_answered(struct hs_sim_load *load, struct hs_sim_actor *actor)
+{
+	if (!actor->client || hs_sim_actor_was_cut(actor))
+		return;
+	hs_sim_actor_pop_silent(actor);
+	if (actor->client->broken)
+		hs_sim_verdict_set(&load->verdict, 1, "client %u got bytes that are no reply",
+				   actor->number);
+	if (!actor->client->session)
+		hs_sim_verdict_set(&load->verdict, 6, "client %u was hung up on", actor->number);
+	if (actor->asks_head != actor->asks_tail)
+		hs_sim_verdict_set(&load->verdict, 1, "client %u: %u requests were never answered",
+				   actor->number, actor->asks_tail - actor->asks_head);
+}
+
+/* Law 6: who is cut off is counted, and nothing stays behind of what was under way. */
+static void check_limits(struct hs_sim_load *load)
+{
+	struct hs_sim_world *world = load->world;
+	uint64_t cut = 0, counted = 0, under_way = 0;
+
+	for (struct hs_sim_client *client = world->clients; client; client = client->next)
+		cut += client->cut;
+	for (uint32_t i = 0; i < world->options.workers; i++) {
+		struct hs_core_stats *stats = hs_core_stats(hs_sim_world_core(world, i));
+
+		counted += hs_counter_get(&stats->cut_output);
+		under_way += hs_counter_get(&stats->inflight);
+	}
+	if (world->broken.law != 0)
+		load->verdict = world->broken;
+	if (cut != counted || under_way > 0)
+		hs_sim_verdict_set(&load->verdict, 6,
+				   "%" PRIu64 " clients were cut off, %" PRIu64
+				   " were counted; %" PRIu64 " requests are still under way",
+				   cut, counted, under_way);
+}
+
+/* Who is still connected had everything answered, if in silence. */
+static void settle_silent(struct hs_sim_load *load)
+{
+	uint64_t now_us = load->world->now.mono_us;
+
+	for (size_t i = 0; i < load->accesses.count; i++) {
+		struct hs_sim_access *access = &load->accesses.all[i];
+
+		for (uint32_t j = 0; j < load->options.clients; j++) {
+			const struct hs_sim_actor *actor = &load->actors[j];
+
+			if (access->answered_us == HS_SIM_NEVER && actor->client &&
+			    actor->client->session && actor->number == access->client)
+				access->answered_us = now_us;
+		}
+	}
+}
+
+static int check_heat(struct hs_sim_load *load)
+{
+	const struct hs_sim_world *world = load->world;
+	const struct hs_sim_heats heats = {
+		.heats = world->heats,
+		.count = world->options.workers,
+		.partitions = world->options.engine.partitions,
+		.start_us = world->start_us,
+		.now_us = world->now.mono_us,
+	};
+
+	if (!world->heats)
+		return 0;
+	settle_silent(load);
+	return hs_sim_check_heat(&load->accesses, &heats,
+				 load->options.registers + load->options.counters, &load->verdict);
+}
+
+static void send_and_wait(struct hs_sim_actor *actor)
+{
+	while (actor->outgoing.len > 0)
+		hs_sim_actor_send(actor);
+	hs_sim_world_settle(actor->load->world);
+}
+
+/* One client, one key after the other, each answered before the next is asked. */
+static void read_all(struct hs_sim_load *load, int64_t *finals)
+{
+	struct hs_sim_actor *reader = hs_mem_zalloc(sizeof *reader);
+	uint32_t keys = load->options.registers + load->options.counters;
+
+	reader->load = load;
+	reader->planned = true; /* it does not act by itself */
+	hs_sim_actor_connect(reader);
+	send_and_wait(reader); /* HELLO, perhaps */
+	for (uint32_t key = 0; key < keys; key++) {
+		hs_sim_actor_compose_get(reader, key);
+		send_and_wait(reader);
+		if (reader->asks_head == reader->asks_tail)
+			finals[key] = load->history.ops[load->history.count - 1].answer;
+	}
+	check_answered(load, reader);
+	reader->client->hear = NULL;
+	hs_sim_client_disconnect(reader->client);
+	hs_buf_deinit(&reader->outgoing);
+	hs_mem_free(&reader);
+}
+
+/* Everybody has hung up, and what was hot has cooled: nothing must be left of anything. */
+static void check_left(struct hs_sim_load *load)
+{
+	struct hs_sim_world *world = load->world;
+
+	hs_sim_world_hang_up(world);
+	hs_sim_world_pass(world, world->options.hot.cool_us + 1);
+	hs_sim_world_tick(world);
+	for (uint32_t i = 0; i < world->options.workers; i++) {
+		const struct hs_core_stats *stats = hs_core_stats(hs_sim_world_core(world, i));
+		const struct {
+			const char *what;
+			const struct hs_counter *left;
+		} counters[] = {
+			{"connections", &stats->sessions},
+			{"requests under way", &stats->inflight},
+			{"blocked clients", &stats->blocked},
+			{"subscriptions", &stats->subscriptions},
+			{"clients that track", &stats->tracking_clients},
+			{"requests that wait for hot keys", &stats->fold_waiting},
+			{"hot keys", &stats->fold_keys},
+		};
+
+		for (size_t j = 0; j < sizeof counters / sizeof *counters; j++) {
+			if (hs_counter_get(counters[j].left) > 0)
+				hs_sim_verdict_set(
+					&load->verdict, 6,
+					"when all have gone, worker %u has %" PRIu64 " %s left", i,
+					hs_counter_get(counters[j].left), counters[j].what);
+		}
+	}
+}
+
+/* The laws, on what was seen. */
+static int check_laws(struct hs_sim_load *load, const int64_t *finals)
+{
+	uint32_t keys = load->options.registers + load->options.counters;
+	int err = 0;
+
+	for (uint32_t key = load->options.registers; key < keys && err == 0; key++)
+		err = hs_sim_check_increments(&load->history, key, finals[key], &load->verdict);
+	if (err == 0)
+		err = hs_sim_check_order(&load->history, ORDER_STEPS_MAX, &load->verdict);
+	if (err == 0)
+		err = check_heat(load);
+	return err;
+}
+
+int hs_sim_load_check(struct hs_sim_load *load, struct hs_sim_verdict *verdict)
+{
+	uint32_t keys = load->options.registers + load->options.counters;
+	int64_t *finals = hs_mem_zalloc(keys * sizeof *finals);
+	int err = HS_EINVAL;
+
+	for (uint32_t i = 0; i < load->options.clients; i++)
+		check_answered(load, &load->actors[i]);
+	check_limits(load);
+	hs_sim_world_calm(load->world);
+	if (load->verdict.law == 0)
+		read_all(load, finals);
+	if (load->verdict.law == 0)
+		err = check_laws(load, finals);
+	for (uint32_t i = 0; i < load->options.clients; i++) {
+		if (load->actors[i].client)
+			load->actors[i].client->hear = NULL;
+	}
+	if (err == 0)
+		check_left(load);
+	if (err == 0 && load->verdict.law != 0)
+		err = HS_EINVAL;
+	hs_mem_free(&finals);
+	*verdict = load->verdict;
+	return err;
+}

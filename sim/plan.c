@@ -1,0 +1,320 @@
+#include "sim/plan.h"
+
+#include "base/limits.h"
+
+#include <inttypes.h>
+
+enum { OUTPUT_BYTES_LOW = 60 }; /* a deaf client reaches it soon */
+
+/* One of these, evenly. */
+static uint32_t one_of(struct hs_prng *prng, const uint32_t *choices, size_t count)
+{
+	return choices[hs_prng_below(prng, count)];
+}
+
+#define ONE_OF(prng, ...)                                                                          \
+	one_of(prng, (const uint32_t[]){__VA_ARGS__},                                              \
+	       sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
+
+static bool one_in(struct hs_prng *prng, uint64_t of)
+{
+	return hs_prng_below(prng, of) == 0;
+}
+
+/* --- drawing --- */
+
+/* Small worlds find mistakes as well as large ones, and faster. */
+static void draw_world(struct hs_prng *prng, struct hs_sim_world_options *world)
+{
+	world->workers = ONE_OF(prng, 1, 1, 1, 2, 3);
+	world->engine.partitions = (uint16_t)ONE_OF(prng, 1, 1, 2, 4, 20);
+	world->engine.reads_at_once = !one_in(prng, 3);
+	world->engine.refuses = one_in(prng, 2);
+	world->engine.commit_us_max = ONE_OF(prng, 0, 50, 500, 500);
+	world->engine.answer_us_max = ONE_OF(prng, 0, 50, 500, 500);
+	world->peer_us_max = ONE_OF(prng, 0, 100);
+}
+
+/* Keys that turn hot soon, and cool again. */
+static void draw_fold(struct hs_prng *prng, struct hs_sim_world_options *world)
+{
+	world->core.fold = !one_in(prng, 8);
+	world->core.fold_waiters_max = ONE_OF(prng, 1, 2, 4, 1000, 1000, 1000, 1000, 1000);
+	world->round_us_max = ONE_OF(prng, 0, 20, 200);
+	world->hot = (struct hs_core_hot){
+		.share = ONE_OF(prng, 0, 0, 5, 30) / 100.0,
+		.share_least = ONE_OF(prng, 0, 0, 5, 30) / 100.0,
+		.requests = ONE_OF(prng, 1, 1, 2, 3),
+		.cool_us = ONE_OF(prng, 0, 500, 5000),
+	};
+	if (world->hot.share_least > world->hot.share)
+		world->hot.share_least = world->hot.share;
+}
+
+static void draw_links(struct hs_prng *prng, struct hs_sim_plan *plan, bool faults)
+{
+	struct hs_sim_links_options *links = &plan->world.links;
+
+	*links = (struct hs_sim_links_options){
+		.on = true,
+		.latency_us_max = ONE_OF(prng, 0, 50, 500, 500),
+		.slow_us = ONE_OF(prng, 0, 0, 1000),
+		.flying_max = ONE_OF(prng, 1, 4, 1000, 1000),
+		.waiting_max = 1000,
+		.down_us_max = ONE_OF(prng, 50, 500),
+		.timeout_us = ONE_OF(prng, 500, 2000),
+	};
+	plan->world.together =
+		plan->world.engine.partitions == 1 ? HS_TOGETHER_ALL : HS_TOGETHER_SLOT;
+	if (!faults)
+		return;
+	plan->load.faults = true;
+	if (plan->load.depth_max > 4) /* what is lost together takes long to judge */
+		plan->load.depth_max = 4;
+	if (plan->load.clients * plan->load.requests > 36)
+		plan->load.requests = 36 / plan->load.clients;
+	links->waiting_max = ONE_OF(prng, 2, 1000, 1000);
+	links->lose_one_in = ONE_OF(prng, 0, 10, 30, 100);
+	links->mute_one_in = ONE_OF(prng, 0, 50, 200);
+	links->stall_one_in = ONE_OF(prng, 0, 0, 30, 100);
+	links->crash_one_in = ONE_OF(prng, 0, 0, 50, 200);
+}
+
+static void draw_load(struct hs_prng *prng, struct hs_sim_plan *plan)
+{
+	struct hs_sim_load_options *load = &plan->load;
+	bool narrow = !one_in(prng, 4);
+
+	*load = (struct hs_sim_load_options){
+		.clients = ONE_OF(prng, 2, 3, 4, 5),
+		.requests = ONE_OF(prng, 4, 8, 12),
+		.act_us_max = narrow ? ONE_OF(prng, 10, 100) : ONE_OF(prng, 50, 300),
+		.depth_max = narrow ? ONE_OF(prng, 1, 3, 6) : ONE_OF(prng, 1, 4, 16),
+		.registers = narrow ? 1 : ONE_OF(prng, 1, 2, 4),
+		.counters = narrow ? ONE_OF(prng, 0, 0, 1) : ONE_OF(prng, 0, 1, 2),
+		.hang_ups = one_in(prng, 2),
+		.cuts = one_in(prng, 8),
+		.narrow = narrow,
+		.extremes = one_in(prng, 4),
+		.ttl_ms_max = ONE_OF(prng, 0, 0, 2, 5),
+		.ticks = true,
+		.flips = one_in(prng, 8),
+	};
+	/* A crowd, of which each says little: much more takes long to judge. */
+	if (one_in(prng, 8)) {
+		load->clients = ONE_OF(prng, 8, 12);
+		load->requests = ONE_OF(prng, 2, 4);
+		load->depth_max = ONE_OF(prng, 1, 3);
+	}
+	if (load->cuts)
+		plan->world.core.output_bytes_max = OUTPUT_BYTES_LOW;
+	load->busy = plan->world.core.fold_waiters_max < 1000;
+	if (one_in(prng, 16)) {
+		load->full = true;
+		plan->world.engine.bytes_max = ONE_OF(prng, 30, 60, 100);
+	}
+}
+
+static void draw_caches(struct hs_prng *prng, struct hs_sim_plan *plan)
+{
+	plan->world.core.tracking_keys_max = ONE_OF(prng, 0, 1, 3, 1000);
+	plan->world.core.fold_waiters_max = 1000;
+	plan->world.news_us_max = ONE_OF(prng, 0, 50, 500);
+	plan->caches = (struct hs_sim_caches_options){
+		.clients = ONE_OF(prng, 2, 3),
+		.keys = ONE_OF(prng, 1, 2, 4),
+		.rounds = 2,
+		.requests = ONE_OF(prng, 4, 8),
+	};
+}
+
+void hs_sim_plan_draw(struct hs_sim_plan *plan, uint64_t seed, enum hs_sim_mistake mistake)
+{
+	enum hs_sim_mistake_where where = hs_sim_mistake_where(mistake);
+	bool faults, links;
+	struct hs_prng prng;
+
+	*plan = (struct hs_sim_plan){.seed = seed, .world = hs_sim_world_defaults(seed)};
+	hs_prng_init(&prng, seed);
+	plan->world.engine.mistake = mistake;
+	draw_world(&prng, &plan->world);
+	draw_fold(&prng, &plan->world);
+	plan->has_caches = one_in(&prng, 6);
+	links = hs_prng_below(&prng, 2) == 0;
+	faults = !one_in(&prng, 3);
+	if (where != HS_SIM_ANYWHERE || mistake != HS_SIM_NO_MISTAKE)
+		plan->has_caches = where == HS_SIM_IN_CACHES;
+	if (where == HS_SIM_IN_ENGINE || plan->has_caches)
+		links = false;
+	if (where == HS_SIM_IN_LINKS)
+		links = faults = true;
+	if (where == HS_SIM_IN_FOLD)
+		plan->world.core.fold_waiters_max = 1;
+	if (plan->has_caches)
+		draw_caches(&prng, plan);
+	else
+		draw_load(&prng, plan);
+	if (links)
+		draw_links(&prng, plan, faults);
+}
+
+/* --- for people --- */
+
+static void describe_links(const struct hs_sim_plan *plan, struct hs_buf *text)
+{
+	const struct hs_sim_links_options *links = &plan->world.links;
+	const struct {
+		const char *name;
+		uint32_t one_in;
+	} faults[] = {
+		{"lost", links->lose_one_in},
+		{"silent", links->mute_one_in},
+		{"stalled", links->stall_one_in},
+		{"crashed", links->crash_one_in},
+	};
+
+	hs_buf_printf(text, "behind connections");
+	for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+		if (faults[i].one_in > 0)
+			hs_buf_printf(text, ", %s 1 in %u", faults[i].name, faults[i].one_in);
+	}
+}
+
+void hs_sim_plan_describe(const struct hs_sim_plan *plan, struct hs_buf *text)
+{
+	const struct hs_sim_world_options *world = &plan->world;
+	const struct hs_sim_load_options *load = &plan->load;
+
+	hs_buf_printf(text, "seed %" PRIu64 ", %u workers, %u partitions, ", plan->seed,
+		      world->workers, world->engine.partitions);
+	if (world->links.on)
+		describe_links(plan, text);
+	else
+		hs_buf_printf(text, "reads %s", world->engine.reads_at_once ? "at once" : "queued");
+	if (world->core.fold)
+		hs_buf_printf(text, ", fold from %.0f requests and %.0f %%, %u waiters",
+			      world->hot.requests, world->hot.share * 100,
+			      world->core.fold_waiters_max);
+	if (plan->has_caches)
+		hs_buf_printf(text, "; %u clients that keep what they read, %u keys\n",
+			      plan->caches.clients, plan->caches.keys);
+	else
+		hs_buf_printf(text, "; %u clients, %u requests each, %u under way, %u keys\n",
+			      load->clients, load->requests, load->depth_max,
+			      load->registers + load->counters);
+}
+
+/* --- simpler --- */
+
+static void less(uint32_t *number, uint32_t least)
+{
+	*number = *number / 2 > least ? *number / 2 : least;
+}
+
+static void one_less(uint32_t *number, uint32_t least)
+{
+	*number = *number > least ? *number - 1 : least;
+}
+
+static void simplify_world(struct hs_sim_plan *plan, uint32_t number)
+{
+	struct hs_sim_world_options *world = &plan->world;
+
+	switch (number) {
+	case 0:
+		world->workers = 1;
+		break;
+	case 1:
+		world->engine.partitions = 1;
+		if (world->links.on)
+			world->together = HS_TOGETHER_ALL;
+		break;
+	case 2:
+		world->links.lose_one_in = 0;
+		break;
+	case 3:
+		world->links.mute_one_in = 0;
+		break;
+	case 4:
+		world->links.stall_one_in = 0;
+		break;
+	case 5:
+		world->links.crash_one_in = 0;
+		break;
+	case 6:
+		world->links.slow_us = 0;
+		break;
+	case 7:
+		world->round_us_max = 0;
+		break;
+	case 8:
+		world->core.fold = false;
+		break;
+	default:
+		world->engine.refuses = false;
+	}
+}
+
+static void simplify_load(struct hs_sim_plan *plan, uint32_t number)
+{
+	struct hs_sim_load_options *load = &plan->load;
+
+	switch (number) {
+	case 0:
+		less(&load->clients, 1);
+		break;
+	case 1:
+		less(&load->requests, 1);
+		break;
+	case 2:
+		one_less(&load->clients, 1);
+		break;
+	case 3:
+		one_less(&load->requests, 1);
+		break;
+	case 4:
+		less(&load->registers, 1);
+		break;
+	case 5:
+		load->counters = 0;
+		break;
+	case 6:
+		load->hang_ups = false;
+		break;
+	case 7:
+		load->extremes = false;
+		break;
+	case 8:
+		load->ttl_ms_max = 0;
+		break;
+	case 9:
+		load->flips = false;
+		break;
+	case 10:
+		load->ticks = false;
+		break;
+	case 11:
+		plan->load.full = false;
+		plan->world.engine.bytes_max = 0;
+		break;
+	default:
+		one_less(&load->depth_max, 1);
+	}
+}
+
+bool hs_sim_plan_simplify(struct hs_sim_plan *plan, uint32_t number)
+{
+	enum { LOAD_WAYS = 13, WORLD_WAYS = 10 };
+
+	if (number < LOAD_WAYS && !plan->has_caches)
+		simplify_load(plan, number);
+	else if (number == 0)
+		less(&plan->caches.clients, 1);
+	else if (number == 1)
+		less(&plan->caches.requests, 1);
+	else if (number == 2)
+		less(&plan->caches.keys, 1);
+	else if (number >= LOAD_WAYS)
+		simplify_world(plan, number - LOAD_WAYS);
+	return number + 1 < LOAD_WAYS + WORLD_WAYS;
+}

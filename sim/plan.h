@@ -1,0 +1,28 @@
+/* What a schedule is made of: which world, which load, which clients. Drawn from a seed, told to
+ * people, and made smaller while it still shows what it showed. */
+#ifndef HS_SIM_PLAN_H
+#define HS_SIM_PLAN_H
+
+#include "sim/caches.h"
+#include "sim/load.h"
+#include "sim/mistake.h"
+#include "sim/world.h"
+
+struct hs_sim_plan {
+	uint64_t seed;
+	bool has_caches; /* clients that keep what they read, instead of a load */
+	struct hs_sim_world_options world;
+	struct hs_sim_load_options load;
+	struct hs_sim_caches_options caches;
+};
+
+/* The same seed draws the same on every machine. With a mistake: one in which it can strike. */
+void hs_sim_plan_draw(struct hs_sim_plan *plan, uint64_t seed, enum hs_sim_mistake mistake);
+
+void hs_sim_plan_describe(const struct hs_sim_plan *plan, struct hs_buf *text);
+
+/* The `number`th way to make a plan simpler; false: there are no more. One that changes nothing
+ * leaves the plan as it is. */
+bool hs_sim_plan_simplify(struct hs_sim_plan *plan, uint32_t number);
+
+#endif

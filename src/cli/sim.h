@@ -1,0 +1,30 @@
+/* Private to src/cli/sim*.c: many schedules, in several processes. */
+#ifndef HS_CLI_SIM_H
+#define HS_CLI_SIM_H
+
+#include "sim/mistake.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct hs_sim_job_options {
+	uint64_t seed;	    /* of the first schedule */
+	uint64_t schedules; /* 0: until told to stop */
+	uint64_t jobs;	    /* processes */
+	enum hs_sim_mistake mistake;
+};
+
+struct hs_sim_job_sums {
+	uint64_t schedules;
+	uint64_t requests, folded;
+	uint64_t undecided;
+	bool failed;
+	uint64_t failed_seed; /* the lowest that broke a law */
+};
+
+/* Runs them all: seeds in order, a few at a time to whoever is free. Ends early at the first broken
+ * law, and when SIGINT or SIGTERM comes; all seeds below the last one given out have been run then.
+ * Negative: processes could not be started. */
+int hs_sim_jobs_run(const struct hs_sim_job_options *options, struct hs_sim_job_sums *sums);
+
+#endif

@@ -1,0 +1,157 @@
+/* Processes that share one piece of memory: the next seed, the sums, and whether to stop. A schedule
+ * needs nothing else from the others. */
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "cli/sim.h"
+#include "sim/run.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { BLOCK = 32 }; /* schedules taken at a time */
+
+struct board {
+	_Atomic bool stop;
+	_Atomic uint64_t given; /* schedules given out so far */
+	_Atomic uint64_t schedules, requests, folded, undecided;
+	_Atomic uint64_t failed;    /* the lowest seed that broke a law, +1; 0: none */
+	_Atomic uint64_t current[]; /* of each process: the seed it is at */
+};
+
+/* A signal handler has no other way to find it. */
+static struct board *stopped;
+
+static void stop(int number)
+{
+	(void)number;
+	atomic_store(&stopped->stop, true);
+}
+
+static void note_failed(struct board *board, uint64_t seed)
+{
+	uint64_t before = atomic_load(&board->failed);
+
+	while ((before == 0 || seed + 1 < before) &&
+	       !atomic_compare_exchange_weak(&board->failed, &before, seed + 1)) {
+	}
+}
+
+static void run_one(struct board *board, const struct hs_sim_runner *runner, uint64_t seed)
+{
+	struct hs_sim_result result;
+	int err = hs_sim_check(runner, seed, &result);
+
+	atomic_fetch_add(&board->schedules, 1);
+	atomic_fetch_add(&board->requests, result.requests);
+	atomic_fetch_add(&board->folded, result.folded);
+	if (err == HS_EINVAL)
+		note_failed(board, seed);
+	if (err == HS_ELIMIT) {
+		atomic_fetch_add(&board->undecided, 1);
+		fprintf(stderr, "seed %" PRIu64 ": not decided in reasonable time\n", seed);
+	}
+	hs_buf_deinit(&result.text);
+}
+
+/* One process's part. A block that was begun is finished, so that nothing is left out. */
+static void work(struct board *board, const struct hs_sim_job_options *options, uint64_t job)
+{
+	struct hs_sim_runner runner;
+
+	hs_sim_runner_init(&runner, options->mistake);
+	while (!atomic_load(&board->stop) && atomic_load(&board->failed) == 0) {
+		uint64_t first = atomic_fetch_add(&board->given, BLOCK);
+		uint64_t last = first + BLOCK;
+
+		if (options->schedules > 0 && last > options->schedules)
+			last = options->schedules;
+		for (uint64_t i = first; i < last; i++) {
+			atomic_store(&board->current[job], options->seed + i);
+			run_one(board, &runner, options->seed + i);
+		}
+		if (first + BLOCK > last)
+			break;
+	}
+	hs_sim_runner_deinit(&runner);
+}
+
+/* An assertion that fails ends its process: that is a broken law, too. */
+static void look_at(struct board *board, const pid_t *children, uint64_t jobs, pid_t child,
+		    int status)
+{
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return;
+	for (uint64_t job = 0; job < jobs; job++) {
+		uint64_t seed = atomic_load(&board->current[job]);
+
+		if (children[job] != child)
+			continue;
+		fprintf(stderr, "seed %" PRIu64 ": its process ended, status %d\n", seed, status);
+		note_failed(board, seed);
+	}
+}
+
+static int run(struct board *board, const struct hs_sim_job_options *options, pid_t *children)
+{
+	uint64_t started = 0;
+
+	while (started < options->jobs) {
+		pid_t child = fork();
+
+		if (child == 0) {
+			work(board, options, started);
+			fflush(NULL);
+			_exit(0);
+		}
+		if (child < 0)
+			break;
+		children[started++] = child;
+	}
+	for (uint64_t left = started; left > 0;) {
+		int status;
+		pid_t child = wait(&status);
+
+		if (child < 0)
+			continue; /* a signal came */
+		look_at(board, children, started, child, status);
+		left--;
+	}
+	return started > 0 ? 0 : HS_ELIMIT;
+}
+
+int hs_sim_jobs_run(const struct hs_sim_job_options *options, struct hs_sim_job_sums *sums)
+{
+	struct sigaction action = {.sa_handler = stop}, interrupt, terminate;
+	size_t bytes = sizeof(struct board) + options->jobs * sizeof(uint64_t);
+	struct board *board =
+		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t *children = hs_mem_zalloc(options->jobs * sizeof *children);
+	int err = HS_ELIMIT;
+
+	if (board != MAP_FAILED) {
+		fflush(NULL);
+		stopped = board;
+		sigaction(SIGINT, &action, &interrupt);
+		sigaction(SIGTERM, &action, &terminate);
+		err = run(board, options, children);
+		sigaction(SIGINT, &interrupt, NULL);
+		sigaction(SIGTERM, &terminate, NULL);
+		*sums = (struct hs_sim_job_sums){
+			.schedules = board->schedules,
+			.requests = board->requests,
+			.folded = board->folded,
+			.undecided = board->undecided,
+			.failed = board->failed > 0,
+			.failed_seed = board->failed > 0 ? board->failed - 1 : 0,
+		};
+		munmap(board, bytes);
+	}
+	hs_mem_free(&children);
+	return err;
+}
