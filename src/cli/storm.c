@@ -1,6 +1,6 @@
 /* heatsink storm: a load generator for any Redis endpoint. The run is a row of phases; all workers
  * finish one before any begins the next. */
-#include "cli/storm.h"
+#include "cli/storm_history.h"
 
 #include "base/mem.h"
 #include "cli/cli.h"
@@ -18,6 +18,7 @@ struct storm {
 	struct hs_storm_worker *workers;
 	unsigned worker_count;
 	struct hs_storm_verify *verify;
+	struct hs_storm_history *history; /* verify, --command all */
 	uv_signal_t signals[2];
 	uint64_t shown_ns; /* the progress line: when it was last drawn, and what it said */
 	uint64_t shown_answers;
@@ -143,12 +144,16 @@ static int report(const struct storm *storm, double cpu)
 			(unsigned long long)counts[1].error_total, counts[1].errors[0].example);
 	if (storm->verify)
 		result.findings = hs_storm_verify_findings(storm->verify);
+	else if (storm->history)
+		result.findings = hs_storm_history_findings(storm->history);
 	if (storm->options.json)
 		hs_storm_report_json(&result, stdout);
 	else
 		hs_storm_report_table(&result, stdout);
 	if (counts->answered == 0 || (result.findings && result.findings->failed))
 		code = 1;
+	else if (result.findings && result.findings->undecided)
+		code = 2;
 	hs_mem_free(&counts);
 	return code;
 }
@@ -186,6 +191,9 @@ static int run(struct storm *storm)
 	if (storm->verify) {
 		hs_storm_verify_stage(storm->verify, HS_STORM_FINAL);
 		run_phase(storm, HS_STORM_PHASE_FINAL);
+	} else if (storm->history) {
+		run_phase(storm, HS_STORM_PHASE_FINAL);
+		hs_storm_history_close(storm->history);
 	}
 	return report(storm, cpu);
 }
@@ -205,6 +213,27 @@ static void start(struct storm *storm)
 	}
 }
 
+static void create_judge(struct storm *storm)
+{
+	uint64_t run_tag = uv_hrtime() ^ (uint64_t)time(NULL) << 20;
+
+	if (!storm->options.verify)
+		return;
+	if (storm->options.command == HS_STORM_COMMAND_ALL)
+		storm->history = hs_storm_history_create(&storm->options, run_tag);
+	else
+		storm->verify = hs_storm_verify_create(&storm->options, run_tag);
+}
+
+static void start_worker(struct storm *storm, unsigned index)
+{
+	struct hs_storm_worker *worker = &storm->workers[index];
+
+	hs_storm_worker_init(worker, &storm->options, index, &storm->address, &storm->stop);
+	worker->verify = storm->verify;
+	worker->history = storm->history;
+}
+
 int hs_cli_storm(int argc, char **argv)
 {
 	struct storm storm = {0};
@@ -217,14 +246,11 @@ int hs_cli_storm(int argc, char **argv)
 		return 0;
 	}
 	signal(SIGPIPE, SIG_IGN);
-	if (storm.options.verify)
-		storm.verify = hs_storm_verify_create(&storm.options,
-						      uv_hrtime() ^ (uint64_t)time(NULL) << 20);
+	create_judge(&storm);
 	storm.worker_count = (unsigned)storm.options.threads;
 	storm.workers = hs_mem_alloc(storm.worker_count * sizeof *storm.workers);
 	for (unsigned i = 0; i < storm.worker_count; i++)
-		hs_storm_worker_init(&storm.workers[i], &storm.options, i, &storm.address,
-				     &storm.stop, storm.verify);
+		start_worker(&storm, i);
 	start(&storm);
 	if (resolve(&storm) == 0)
 		code = run(&storm);
@@ -234,5 +260,6 @@ int hs_cli_storm(int argc, char **argv)
 		hs_storm_worker_deinit(&storm.workers[i]);
 	hs_mem_free(&storm.workers);
 	hs_storm_verify_destroy(&storm.verify);
+	hs_storm_history_destroy(&storm.history);
 	return code;
 }

@@ -7,7 +7,9 @@
  *     storm_wire.c     requests as bytes
  *     storm_conn.c     one connection: connect, send, receive, connect again
  *     storm_load.c     one worker: what to send when, what a reply means
+ *     storm_acts.c     `--command all`: every command on few keys, and what their replies mean
  *     storm_verify.c   were the replies possible
+ *     storm_history.c  the same for `--command all`: everything that was seen, checked in windows
  *     storm_report.c   the table, the JSON, the progress line
  *
  * A worker is a thread with a loop, its connections and its counts; workers share only the options
@@ -47,12 +49,14 @@ enum hs_storm_command {
 	HS_STORM_COMMAND_SET,
 	HS_STORM_COMMAND_INCR,
 	HS_STORM_COMMAND_MIXED,
+	HS_STORM_COMMAND_ALL,
 };
 
 enum {
 	HS_STORM_PREFIX_MAX = 256,
 	HS_STORM_VERIFY_KEYS_MAX = 10000000, /* every key costs memory then */
 	HS_STORM_VERIFY_VALUE_MIN = 32,	     /* room for the tag that says which write it was */
+	HS_STORM_HISTORY_KEYS_MAX = 1000,    /* --command all is for few keys */
 };
 
 struct hs_storm_options {
@@ -74,7 +78,9 @@ struct hs_storm_options {
 	uint64_t count;	      /* requests in all; 0: no limit */
 	uint64_t threads;
 	uint64_t seed;
-	uint64_t retries; /* failed connects in a row before a connection is given up */
+	uint64_t retries;    /* failed connects in a row before a connection is given up */
+	uint64_t window;     /* verify, ALL: operations from one quiet moment to the next */
+	const char *request; /* sent instead of a command; "": none */
 	bool load;
 	bool verify;
 	bool json;
@@ -113,7 +119,15 @@ uint64_t hs_storm_keys_viral(const struct hs_storm_keys *keys, uint64_t elapsed_
 
 /* ---- requests ---- */
 
-enum hs_storm_kind { HS_STORM_GET, HS_STORM_SET, HS_STORM_INCR, HS_STORM_AUTH, HS_STORM_KINDS };
+enum hs_storm_kind {
+	HS_STORM_GET,
+	HS_STORM_SET,
+	HS_STORM_INCR,
+	HS_STORM_REQUEST, /* --request */
+	HS_STORM_ACT,	  /* --command all: storm_acts.c knows more */
+	HS_STORM_AUTH,
+	HS_STORM_KINDS,
+};
 
 /* A request under way. */
 struct hs_storm_flight {
@@ -122,7 +136,12 @@ struct hs_storm_flight {
 	uint64_t stamp; /* verify: its place in the order of all events */
 	int64_t floor;	/* verify, counters: the highest value known when it was sent */
 	enum hs_storm_kind kind;
-	bool counter; /* the key is a counter */
+	bool counter;		  /* the key is a counter */
+	bool read;		  /* ACT: it is counted with the reads */
+	bool watched;		  /* ACT: the GET behind a WATCH, or the EXEC that depends on it */
+	uint8_t act;		  /* ACT: its row */
+	uint8_t heard;		  /* ACT: enum hs_storm_heard */
+	uint32_t record, records; /* ACT, verify: the first it put into the history, and how many */
 };
 
 enum { HS_STORM_KEY_DIGITS = 12 };
@@ -137,6 +156,7 @@ struct hs_storm_template {
 struct hs_storm_wire {
 	struct hs_storm_template string_get, string_set, counter_get, counter_incr, counter_zero;
 	struct hs_buf auth;
+	struct hs_buf request; /* --request */
 	size_t value_bytes;
 };
 
@@ -153,6 +173,9 @@ void hs_storm_key_text(const struct hs_storm_options *options, uint64_t key, boo
 bool hs_storm_key_is_counter(const struct hs_storm_options *options, uint64_t key);
 
 /* ---- verify ---- */
+
+/* An error reply means that nothing was done, unless it says that nobody knows. */
+bool hs_storm_says_unknown(struct hs_bytes text);
 
 struct hs_storm_verify;
 
@@ -189,12 +212,24 @@ void hs_storm_verify_unread(struct hs_storm_verify *verify, uint64_t key);
 enum { HS_STORM_FINDINGS_MAX = 10, HS_STORM_FINDING_TEXT_MAX = 400 };
 
 struct hs_storm_findings {
-	uint64_t checked; /* replies looked at */
-	uint64_t unknown; /* writes whose outcome is unknown */
+	uint64_t checked;   /* replies looked at */
+	uint64_t unknown;   /* writes whose outcome is unknown */
+	uint64_t windows;   /* ALL: judged, each of one key */
+	uint64_t undecided; /* of them: the search took too long, nothing wrong was found */
 	uint64_t failed;
 	char text[HS_STORM_FINDINGS_MAX][HS_STORM_FINDING_TEXT_MAX]; /* the first ones */
 };
 const struct hs_storm_findings *hs_storm_verify_findings(const struct hs_storm_verify *verify);
+
+/* How the reply to a request of `all` belongs to what the request put into the history. */
+enum hs_storm_heard {
+	HS_STORM_HEARD_ONE,  /* it answers the one record */
+	HS_STORM_HEARD_EACH, /* an array with an element for each record: MGET, EXEC */
+	HS_STORM_HEARD_SAME, /* one +OK for all of them: MSET */
+	HS_STORM_HEARD_NONE, /* it put nothing there: MULTI, WATCH */
+};
+
+struct hs_storm_history; /* storm_history.h */
 
 /* ---- counts ---- */
 
@@ -227,11 +262,18 @@ void hs_storm_counts_merge(struct hs_storm_counts *into, const struct hs_storm_c
 
 /* ---- workers and connections ---- */
 
+/* ALL: what a worker remembers of its acts. */
+struct hs_storm_acts {
+	uint64_t missing;   /* a bit for each act that the server does not know */
+	int64_t value_last; /* of the values written */
+};
+
 enum hs_storm_phase {
 	HS_STORM_PHASE_CONNECT, /* every connection up or given up */
 	HS_STORM_PHASE_LOAD,	/* every key written once */
 	HS_STORM_PHASE_BASE,	/* verify: every counter read once */
 	HS_STORM_PHASE_RUN,
+	HS_STORM_PHASE_PROBE, /* ALL, verify: inside RUN, the keys read between two windows */
 	HS_STORM_PHASE_FINAL, /* verify: every written key read once */
 };
 
@@ -243,6 +285,16 @@ enum hs_storm_conn_state {
 };
 
 struct hs_storm_worker;
+
+/* ALL: a key that the connection watches. What it holds is known when the GET behind the WATCH is
+ * answered; the next requests begin with the transaction that builds on it. */
+struct hs_storm_watch {
+	bool on;
+	bool known;
+	uint64_t key;
+	uint64_t window; /* of the history */
+	int64_t value;
+};
 
 struct hs_storm_conn {
 	struct hs_storm_worker *worker;
@@ -259,6 +311,8 @@ struct hs_storm_conn {
 	struct hs_buf rest;		 /* the beginning of a reply whose end is not here yet */
 	struct hs_storm_flight *flights; /* a ring: head is the oldest */
 	uint32_t flight_head, flight_count, flight_mask;
+	struct hs_storm_watch watch;
+	uint32_t client; /* ALL, verify: its number in the history */
 };
 
 struct hs_storm_worker {
@@ -292,7 +346,12 @@ struct hs_storm_worker {
 	uint64_t *again;	     /* keys whose request was lost with its connection */
 	size_t again_count, again_cap;
 
-	struct hs_storm_verify *verify;	    /* NULL: not asked for */
+	struct hs_storm_verify *verify;	  /* NULL: not asked for */
+	struct hs_storm_history *history; /* verify, ALL; NULL: not asked for */
+	struct hs_storm_acts acts;
+	bool resting;			    /* ALL: a key could not be read; wait for the tick */
+	unsigned unread;		    /* times that happened in this phase */
+	struct hs_buf same;		    /* the last long reply: an equal one needs no reading */
 	struct hs_storm_counts counts;	    /* of RUN */
 	struct hs_storm_counts side_counts; /* of the other phases */
 	_Atomic uint64_t progress;	    /* answers of RUN, for the progress line */
@@ -303,8 +362,8 @@ struct hs_storm_worker {
 
 /* storm_load.c */
 void hs_storm_worker_init(struct hs_storm_worker *worker, const struct hs_storm_options *options,
-			  unsigned index, const struct sockaddr_storage *address, atomic_bool *stop,
-			  struct hs_storm_verify *verify);
+			  unsigned index, const struct sockaddr_storage *address,
+			  atomic_bool *stop);
 void hs_storm_worker_deinit(struct hs_storm_worker *worker);
 /* Sets the phase up; call it for all workers, then run them. */
 void hs_storm_worker_prepare(struct hs_storm_worker *worker, enum hs_storm_phase phase);
@@ -316,10 +375,22 @@ struct hs_storm_counts *hs_storm_worker_counts(struct hs_storm_worker *worker);
 /* storm_load.c, called by a connection */
 void hs_storm_worker_on_answer(struct hs_storm_worker *worker, struct hs_storm_conn *conn,
 			       const struct hs_storm_flight *flight, const struct hs_answer *answer,
-			       uint64_t now_ns);
+			       struct hs_bytes body, uint64_t now_ns);
 /* After all answers of one read, or when the connection became ready, lost or given up. */
 void hs_storm_worker_on_progress(struct hs_storm_worker *worker, struct hs_storm_conn *conn);
 void hs_storm_worker_on_lost(struct hs_storm_worker *worker, const struct hs_storm_flight *flight);
+
+/* storm_acts.c */
+enum { HS_STORM_ACT_REQUESTS_MAX = 8 }; /* one act is at most so many requests */
+/* Composes acts until there are `count` requests, or a few more. Returns how many. */
+uint64_t hs_storm_acts_fill(struct hs_storm_worker *worker, struct hs_storm_conn *conn,
+			    uint64_t count, uint64_t now_ns);
+/* The GET that pins the key's value before a window is closed. */
+void hs_storm_acts_probe(struct hs_storm_worker *worker, struct hs_storm_conn *conn, uint64_t key,
+			 uint64_t now_ns);
+void hs_storm_acts_answer(struct hs_storm_worker *worker, struct hs_storm_conn *conn,
+			  const struct hs_storm_flight *flight, const struct hs_answer *answer,
+			  struct hs_bytes body);
 
 /* storm_conn.c */
 enum { HS_STORM_SIDE_PIPELINE = 64, HS_STORM_INPUT_BYTES = 256 * 1024 };

@@ -8,13 +8,13 @@
  *
  * Requests composed during one event leave in one write. libuv is asked to write at once; only what
  * the socket does not take is handed over to wait. */
-#include "cli/storm.h"
+#include "cli/storm_history.h"
 
 #include "base/err.h"
 #include "base/limits.h"
 #include "base/mem.h"
 
-enum { PAUSE_FIRST_MS = 10, PAUSE_MAX_MS = 1000 };
+enum { PAUSE_FIRST_MS = 10, PAUSE_MAX_MS = 1000, SAME_BYTES_MIN = 1024 };
 
 static void on_again(uv_timer_t *timer);
 
@@ -25,7 +25,7 @@ void hs_storm_conn_init(struct hs_storm_conn *conn, struct hs_storm_worker *work
 
 	if (depth < HS_STORM_SIDE_PIPELINE)
 		depth = HS_STORM_SIDE_PIPELINE;
-	while (slots < depth + 1) /* one more: AUTH */
+	while (slots < depth + HS_STORM_ACT_REQUESTS_MAX) /* more: AUTH, or the end of an act */
 		slots *= 2;
 	*conn = (struct hs_storm_conn){.worker = worker, .flight_mask = slots - 1};
 	conn->flights = hs_mem_alloc(slots * sizeof *conn->flights);
@@ -105,6 +105,7 @@ void hs_storm_conn_drop(struct hs_storm_conn *conn, const char *why)
 	conn->state = HS_STORM_CONN_WAITING;
 	hs_buf_clear(&conn->out, HS_KEEP_BYTES);
 	hs_buf_clear(&conn->rest, HS_KEEP_BYTES);
+	conn->watch.on = false;
 	forget_flights(conn);
 	uv_close((uv_handle_t *)&conn->tcp, on_closed);
 }
@@ -188,6 +189,27 @@ static void on_auth_answer(struct hs_storm_conn *conn, const struct hs_answer *a
 	hs_storm_conn_drop(conn, why);
 }
 
+/* The length of the reply at `data`, its head in *answer and the head's length in *head. Many long
+ * replies of a run are equal; one that equals the last is not gone through again. */
+static int64_t measure(struct hs_storm_worker *worker, const char *data, size_t len,
+		       struct hs_answer *answer, size_t *head)
+{
+	struct hs_buf *same = &worker->same;
+	int64_t used = hs_answer_head(answer, data, len);
+
+	*head = used > 0 ? (size_t)used : 0;
+	if (used <= 0 || !answer->count)
+		return used;
+	if (same->len && len >= same->len && memcmp(data, same->data, same->len) == 0)
+		return (int64_t)same->len;
+	used = hs_answer_length(data, len);
+	if (used >= SAME_BYTES_MIN && used <= (int64_t)HS_MIB) {
+		hs_buf_clear(same, HS_MIB);
+		hs_buf_append(same, data, (size_t)used);
+	}
+	return used;
+}
+
 /* Takes the replies in `data`. Returns the bytes used, or HS_EPROTO. */
 static int64_t take_answers(struct hs_storm_conn *conn, const char *data, size_t len)
 {
@@ -196,10 +218,8 @@ static int64_t take_answers(struct hs_storm_conn *conn, const char *data, size_t
 
 	while (at < len) {
 		struct hs_answer answer;
-		int64_t used = hs_answer_head(&answer, data + at, len - at);
-
-		if (used > 0 && answer.count)
-			used = hs_answer_length(data + at, len - at);
+		size_t head;
+		int64_t used = measure(conn->worker, data + at, len - at, &answer, &head);
 		if (used < 0 || (used > 0 && !conn->flight_count))
 			return HS_EPROTO;
 		if (used == 0)
@@ -207,6 +227,8 @@ static int64_t take_answers(struct hs_storm_conn *conn, const char *data, size_t
 
 		struct hs_storm_flight *flight =
 			&conn->flights[conn->flight_head++ & conn->flight_mask];
+
+		struct hs_bytes body = {data + at + head, (size_t)used - head};
 
 		conn->flight_count--;
 		conn->failures = 0;
@@ -216,7 +238,8 @@ static int64_t take_answers(struct hs_storm_conn *conn, const char *data, size_t
 			if (conn->state != HS_STORM_CONN_READY)
 				break;
 		} else {
-			hs_storm_worker_on_answer(conn->worker, conn, flight, &answer, now_ns);
+			hs_storm_worker_on_answer(conn->worker, conn, flight, &answer, body,
+						  now_ns);
 		}
 	}
 	return (int64_t)at;
@@ -265,6 +288,8 @@ static void on_connected(uv_connect_t *connect, int status)
 		hs_storm_conn_drop(conn, uv_strerror(status));
 		return;
 	}
+	if (conn->worker->history)
+		conn->client = hs_storm_history_client(conn->worker->history);
 	uv_tcp_nodelay(&conn->tcp, 1);
 	uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read);
 	if (!*conn->worker->options->password) {

@@ -8,15 +8,18 @@
  *
  * Beside the run there are phases that go through the keys once: fill them, read the counters'
  * start values, read everything at the end. A key whose request was lost with its connection is
- * asked for again there; in the run it is counted as lost. */
-#include "cli/storm.h"
+ * asked for again there; in the run it is counted as lost.
+ *
+ * A verified run of `--command all` is cut into windows (storm_history.h): when one is full nobody sends
+ * until all answers are there, then a short phase inside the run reads the keys, and the run goes on. */
+#include "cli/storm_history.h"
 
 #include "base/mem.h"
 
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-enum { TICK_MS = 100 };
+enum { TICK_MS = 100, UNREAD_MAX = 100 };
 static const uint64_t DRAIN_NS = 5000000000;	/* the last answers of a run are waited for */
 static const uint64_t SILENCE_NS = 30000000000; /* the other phases give up without an answer */
 static const uint64_t PACE_NS_MIN = 50000;	/* the open loop wakes up no more often */
@@ -35,16 +38,12 @@ static uint64_t share_of(uint64_t whole, uint64_t parts, uint64_t index)
 }
 
 void hs_storm_worker_init(struct hs_storm_worker *worker, const struct hs_storm_options *options,
-			  unsigned index, const struct sockaddr_storage *address, atomic_bool *stop,
-			  struct hs_storm_verify *verify)
+			  unsigned index, const struct sockaddr_storage *address, atomic_bool *stop)
 {
 	int rc;
 
-	*worker = (struct hs_storm_worker){.options = options,
-					   .address = address,
-					   .stop = stop,
-					   .index = index,
-					   .verify = verify};
+	*worker = (struct hs_storm_worker){
+		.options = options, .address = address, .stop = stop, .index = index};
 	rc = uv_loop_init(&worker->loop);
 	hs_check(rc == 0);
 	uv_timer_init(&worker->loop, &worker->tick);
@@ -84,20 +83,29 @@ void hs_storm_worker_deinit(struct hs_storm_worker *worker)
 	hs_mem_free(&worker->conns);
 	hs_mem_free(&worker->input);
 	hs_mem_free(&worker->again);
+	hs_buf_deinit(&worker->same);
 	hs_storm_wire_deinit(&worker->wire);
+}
+
+/* A phase that goes through the keys; so may PROBE, which leaves the run's own state alone. */
+static void begin_keys(struct hs_storm_worker *worker, enum hs_storm_phase phase)
+{
+	worker->phase = phase;
+	worker->next_key = worker->index;
+	worker->key_step = worker->options->threads;
+	worker->again_count = 0;
+	worker->unread = 0;
+	worker->resting = false;
+	worker->heard_ns = uv_hrtime();
 }
 
 void hs_storm_worker_prepare(struct hs_storm_worker *worker, enum hs_storm_phase phase)
 {
 	const struct hs_storm_options *options = worker->options;
 
-	worker->phase = phase;
+	begin_keys(worker, phase);
 	worker->abandoned = false;
-	worker->next_key = worker->index;
-	worker->key_step = options->threads;
-	worker->again_count = 0;
-	worker->start_ns = uv_hrtime();
-	worker->heard_ns = worker->start_ns;
+	worker->start_ns = worker->heard_ns;
 	worker->stopped_ns = 0;
 	if (phase != HS_STORM_PHASE_RUN)
 		return;
@@ -118,8 +126,11 @@ static bool phase_wants(const struct hs_storm_worker *worker, uint64_t key)
 		return true;
 	case HS_STORM_PHASE_BASE:
 		return hs_storm_key_is_counter(worker->options, key);
+	case HS_STORM_PHASE_PROBE:
+		return hs_storm_history_touched(worker->history, key);
 	case HS_STORM_PHASE_FINAL:
-		return hs_storm_verify_touched(worker->verify, key);
+		return worker->history ? hs_storm_history_touched(worker->history, key)
+				       : hs_storm_verify_touched(worker->verify, key);
 	case HS_STORM_PHASE_CONNECT:
 	case HS_STORM_PHASE_RUN:
 		break;
@@ -196,10 +207,11 @@ static void compose(struct hs_storm_worker *worker, struct hs_storm_conn *conn, 
 	struct hs_storm_flight *flight = hs_storm_conn_add(conn);
 	char *value;
 
-	flight->key = key;
-	flight->due_ns = due_ns;
+	*flight = (struct hs_storm_flight){.key = key, .due_ns = due_ns};
 	flight->counter = hs_storm_key_is_counter(worker->options, key);
-	if (worker->phase == HS_STORM_PHASE_RUN)
+	if (worker->wire.request.len)
+		flight->kind = HS_STORM_REQUEST;
+	else if (worker->phase == HS_STORM_PHASE_RUN)
 		flight->kind = draw_kind(worker, flight->counter);
 	else
 		flight->kind = worker->phase == HS_STORM_PHASE_LOAD ? HS_STORM_SET : HS_STORM_GET;
@@ -214,30 +226,58 @@ static void compose(struct hs_storm_worker *worker, struct hs_storm_conn *conn, 
 
 /* ---- closed loop, and the phases beside the run ---- */
 
+/* Requests of the run, as many as are asked for at once. */
+static void fill_run(struct hs_storm_worker *worker, struct hs_storm_conn *conn, uint64_t now_ns)
+{
+	uint64_t elapsed_us = (now_ns - worker->start_ns) / 1000;
+	uint64_t batch = worker->options->pipeline;
+
+	if (batch > worker->quota)
+		batch = worker->quota;
+	if (worker->options->command == HS_STORM_COMMAND_ALL) {
+		batch = hs_storm_acts_fill(worker, conn, batch, now_ns);
+		worker->quota -= batch < worker->quota ? batch : worker->quota;
+		return;
+	}
+	worker->quota -= batch;
+	while (batch--)
+		compose(worker, conn, hs_storm_keys_next(&worker->keys, &worker->prng, elapsed_us),
+			now_ns);
+}
+
+/* Requests of a phase that goes through the keys. */
+static void fill_side(struct hs_storm_worker *worker, struct hs_storm_conn *conn, uint64_t now_ns)
+{
+	uint64_t key;
+
+	for (int i = 0; i < HS_STORM_SIDE_PIPELINE && next_side_key(worker, &key); i++) {
+		if (worker->history)
+			hs_storm_acts_probe(worker, conn, key, now_ns);
+		else
+			compose(worker, conn, key, now_ns);
+	}
+}
+
+/* Whether there is a reason not to send anything now. */
+static bool must_wait(const struct hs_storm_worker *worker)
+{
+	return worker->resting || (worker->phase == HS_STORM_PHASE_RUN && worker->history &&
+				   hs_storm_history_is_full(worker->history));
+}
+
 static void fill(struct hs_storm_worker *worker, struct hs_storm_conn *conn)
 {
-	uint64_t now_ns, key;
+	uint64_t now_ns;
 
-	if (conn->state != HS_STORM_CONN_READY || conn->flight_count)
+	if (conn->state != HS_STORM_CONN_READY || conn->flight_count || must_wait(worker))
 		return;
 	now_ns = uv_hrtime();
 	if (!has_more(worker, now_ns))
 		return;
-	if (worker->phase == HS_STORM_PHASE_RUN) {
-		uint64_t elapsed_us = (now_ns - worker->start_ns) / 1000;
-		uint64_t batch = worker->options->pipeline;
-
-		if (batch > worker->quota)
-			batch = worker->quota;
-		worker->quota -= batch;
-		while (batch--) {
-			key = hs_storm_keys_next(&worker->keys, &worker->prng, elapsed_us);
-			compose(worker, conn, key, now_ns);
-		}
-	} else {
-		for (int i = 0; i < HS_STORM_SIDE_PIPELINE && next_side_key(worker, &key); i++)
-			compose(worker, conn, key, now_ns);
-	}
+	if (worker->phase == HS_STORM_PHASE_RUN)
+		fill_run(worker, conn, now_ns);
+	else
+		fill_side(worker, conn, now_ns);
 	hs_storm_conn_flush(conn);
 }
 
@@ -314,6 +354,24 @@ static void kick(struct hs_storm_worker *worker)
 		fill(worker, &worker->conns[i]);
 }
 
+/* Nothing is under way. From a full window to the reading of its keys, and on to the next one. False:
+ * there is nothing of that to do. */
+static bool turn_window(struct hs_storm_worker *worker)
+{
+	if (!worker->history || worker->under_way || worker->abandoned)
+		return false;
+	if (worker->phase == HS_STORM_PHASE_RUN && hs_storm_history_is_full(worker->history)) {
+		begin_keys(worker, HS_STORM_PHASE_PROBE);
+	} else if (worker->phase == HS_STORM_PHASE_PROBE && !has_more(worker, 0)) {
+		hs_storm_history_close(worker->history);
+		worker->phase = HS_STORM_PHASE_RUN;
+	} else {
+		return false;
+	}
+	kick(worker);
+	return true;
+}
+
 static void check_end(struct hs_storm_worker *worker)
 {
 	bool settled = true, alive = false;
@@ -327,6 +385,8 @@ static void check_end(struct hs_storm_worker *worker)
 	}
 	if (!alive)
 		worker->abandoned = true;
+	while (turn_window(worker)) {
+	}
 	if (worker->phase == HS_STORM_PHASE_CONNECT
 		    ? settled || worker->abandoned
 		    : worker->under_way == 0 && !has_more(worker, uv_hrtime()))
@@ -365,6 +425,27 @@ void hs_storm_worker_on_progress(struct hs_storm_worker *worker, struct hs_storm
 		check_end(worker);
 }
 
+static void add_again(struct hs_storm_worker *worker, uint64_t key)
+{
+	if (worker->again_count == worker->again_cap) {
+		worker->again_cap = worker->again_cap ? worker->again_cap * 2 : 64;
+		worker->again =
+			hs_mem_realloc(worker->again, worker->again_cap * sizeof *worker->again);
+	}
+	worker->again[worker->again_count++] = key;
+}
+
+/* A key that could not be read is asked for again after a while, for some time. */
+static void probe_again(struct hs_storm_worker *worker, uint64_t key)
+{
+	if (++worker->unread > UNREAD_MAX) {
+		hs_storm_history_unread(worker->history, key);
+		return;
+	}
+	add_again(worker, key);
+	worker->resting = true;
+}
+
 /* What a connection was told, the requests behind it on that connection must not contradict. */
 static void verify_answer(struct hs_storm_worker *worker, struct hs_storm_conn *conn,
 			  const struct hs_storm_flight *flight, const struct hs_answer *answer)
@@ -384,9 +465,14 @@ static void verify_answer(struct hs_storm_worker *worker, struct hs_storm_conn *
 	}
 }
 
+static bool is_read(const struct hs_storm_flight *flight)
+{
+	return flight->kind == HS_STORM_GET || flight->kind == HS_STORM_REQUEST || flight->read;
+}
+
 void hs_storm_worker_on_answer(struct hs_storm_worker *worker, struct hs_storm_conn *conn,
 			       const struct hs_storm_flight *flight, const struct hs_answer *answer,
-			       uint64_t now_ns)
+			       struct hs_bytes body, uint64_t now_ns)
 {
 	struct hs_storm_counts *counts = hs_storm_worker_counts(worker);
 
@@ -397,8 +483,13 @@ void hs_storm_worker_on_answer(struct hs_storm_worker *worker, struct hs_storm_c
 	if (answer->type == HS_ANSWER_ERROR)
 		hs_storm_counts_error(counts, answer->text);
 	else
-		hs_histo_add(flight->kind == HS_STORM_GET ? &counts->reads_ns : &counts->writes_ns,
+		hs_histo_add(is_read(flight) ? &counts->reads_ns : &counts->writes_ns,
 			     now_ns > flight->due_ns ? now_ns - flight->due_ns : 0);
+	if (flight->kind == HS_STORM_ACT) {
+		hs_storm_acts_answer(worker, conn, flight, answer, body);
+		if (worker->phase != HS_STORM_PHASE_RUN && answer->type == HS_ANSWER_ERROR)
+			probe_again(worker, flight->key);
+	}
 	if (worker->verify)
 		verify_answer(worker, conn, flight, answer);
 }
@@ -409,14 +500,10 @@ void hs_storm_worker_on_lost(struct hs_storm_worker *worker, const struct hs_sto
 	hs_storm_worker_counts(worker)->lost++;
 	if (worker->verify)
 		hs_storm_verify_lost(worker->verify, flight);
-	if (worker->phase == HS_STORM_PHASE_RUN)
-		return;
-	if (worker->again_count == worker->again_cap) {
-		worker->again_cap = worker->again_cap ? worker->again_cap * 2 : 64;
-		worker->again =
-			hs_mem_realloc(worker->again, worker->again_cap * sizeof *worker->again);
-	}
-	worker->again[worker->again_count++] = flight->key;
+	if (worker->history)
+		hs_storm_history_lost(worker->history, flight);
+	if (worker->phase != HS_STORM_PHASE_RUN)
+		add_again(worker, flight->key);
 }
 
 static void on_pace(uv_poll_t *poll, int status, int events)
@@ -448,6 +535,7 @@ static void on_tick(uv_timer_t *timer)
 	uint64_t now_ns = uv_hrtime();
 	bool more = has_more(worker, now_ns);
 
+	worker->resting = false;
 	atomic_store_explicit(&worker->progress, worker->counts.answered, memory_order_relaxed);
 	if (worker->phase != HS_STORM_PHASE_RUN && now_ns > worker->heard_ns + SILENCE_NS)
 		give_up_waiting(worker, "no answer for 30 s");
@@ -481,8 +569,12 @@ static void report_unread(struct hs_storm_worker *worker)
 {
 	uint64_t key;
 
-	while (next_side_key(worker, &key))
-		hs_storm_verify_unread(worker->verify, key);
+	while (next_side_key(worker, &key)) {
+		if (worker->history)
+			hs_storm_history_unread(worker->history, key);
+		else
+			hs_storm_verify_unread(worker->verify, key);
+	}
 }
 
 void hs_storm_worker_run(struct hs_storm_worker *worker)

@@ -98,10 +98,9 @@ static const struct {
 	const char *name;
 	double writes; /* the share when --writes is not given */
 } commands[] = {
-	[HS_STORM_COMMAND_GET] = {"get", 0},
-	[HS_STORM_COMMAND_SET] = {"set", 1},
-	[HS_STORM_COMMAND_INCR] = {"incr", 1},
-	[HS_STORM_COMMAND_MIXED] = {"mixed", 0.1},
+	[HS_STORM_COMMAND_GET] = {"get", 0},   [HS_STORM_COMMAND_SET] = {"set", 1},
+	[HS_STORM_COMMAND_INCR] = {"incr", 1}, [HS_STORM_COMMAND_MIXED] = {"mixed", 0.1},
+	[HS_STORM_COMMAND_ALL] = {"all", 0.6},
 };
 
 const char *hs_storm_command_name(enum hs_storm_command command)
@@ -187,10 +186,15 @@ static const struct hs_flag rows[] = {
 	 999999999999},
 	{"prefix", "TEXT", "key:", "what every key begins with", read_text, FIELD(prefix), 0, 0},
 	{"command", "WORD", "mixed",
-	 "get, set, incr, or mixed (strings and counters: every other key is a counter)",
+	 "get, set, incr, mixed (strings and counters: every other key is a counter), or all "
+	 "(every command that a key with a number understands, transactions and scripts too)",
 	 read_command, 0, 0, 0},
+	{"request", "WORDS", "",
+	 "send this request, again and again, instead of a command: 'HGETALL big'", read_text,
+	 FIELD(request), 0, 0},
 	{"writes", "SHARE", "",
-	 "share of writes, the rest are GETs (default: mixed 0.1, get 0, set and incr 1)",
+	 "share of writes, the rest are GETs (default: mixed 0.1, get 0, set and incr 1; all has "
+	 "shares of its own)",
 	 read_writes, 0, 0, 0},
 	{"value-size", "BYTES", "100", "length of the values written", read_bytes,
 	 FIELD(value_bytes), 0, 512u << 20},
@@ -216,8 +220,15 @@ static const struct hs_flag rows[] = {
 	 0, 0},
 	{"verify", NULL, "no",
 	 "check the replies: no acknowledged write lost, no increment answered twice, sums right; "
-	 "nobody else may write to the keys",
+	 "with --command all, an order of the requests that explains every answer; nobody else may "
+	 "write to the keys. The exit status is 1 when something is wrong, 2 when nothing is but "
+	 "not "
+	 "all could be decided",
 	 hs_flag_read_yes, FIELD(verify), 0, 0},
+	{"window", "N", "4000",
+	 "--command all --verify: after so many operations wait for all answers and look for their "
+	 "order",
+	 hs_flag_read_uint, FIELD(window), 1, 100000},
 	{"json", NULL, "no", "print the result as JSON", hs_flag_read_yes, FIELD(json), 0, 0},
 	{"help", NULL, "no", "print this", hs_flag_read_yes, FIELD(help), 0, 0},
 };
@@ -237,6 +248,14 @@ static const char *complaint_about(const struct hs_storm_options *options)
 {
 	if (options->command == HS_STORM_COMMAND_GET && options->writes > 0)
 		return "--command get writes nothing: use --command set or mixed with --writes";
+	if (options->command == HS_STORM_COMMAND_ALL && (options->rate || options->load))
+		return "--command all is a closed loop on keys that begin empty: no --rate, no "
+		       "--load";
+	if (*options->request && (options->verify || options->load))
+		return "--request: what it does is not known: no --verify, no --load";
+	if (options->verify && options->command == HS_STORM_COMMAND_ALL &&
+	    options->keys > HS_STORM_HISTORY_KEYS_MAX)
+		return "--command all --verify is for few keys: at most 1000 --keys";
 	if (options->threads > options->connections)
 		return "--threads: every thread needs a connection, raise --connections";
 	if (options->verify && options->threads > 1)

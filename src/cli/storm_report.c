@@ -117,9 +117,13 @@ static void print_trouble(const struct hs_storm_counts *counts, FILE *out)
 
 static void print_findings(const struct hs_storm_findings *findings, FILE *out)
 {
-	fprintf(out, "verify: %llu replies checked, %llu writes of unknown outcome, %s",
-		(unsigned long long)findings->checked, (unsigned long long)findings->unknown,
-		findings->failed ? "FAILED" : "all as it must be\n");
+	fprintf(out, "verify: %llu replies checked, %llu writes of unknown outcome, ",
+		(unsigned long long)findings->checked, (unsigned long long)findings->unknown);
+	if (findings->windows)
+		fprintf(out, "%llu windows, %llu of them not decided, ",
+			(unsigned long long)findings->windows,
+			(unsigned long long)findings->undecided);
+	fputs(findings->failed ? "FAILED" : "all as it must be\n", out);
 	if (!findings->failed)
 		return;
 	fprintf(out, " %llu times:\n", (unsigned long long)findings->failed);
@@ -213,6 +217,8 @@ static json_t *findings_json(const struct hs_storm_findings *findings)
 	json_object_set_new(object, "ok", json_boolean(findings->failed == 0));
 	set_count(object, "checked", findings->checked);
 	set_count(object, "unknown", findings->unknown);
+	set_count(object, "windows", findings->windows);
+	set_count(object, "undecided", findings->undecided);
 	set_count(object, "failed", findings->failed);
 	for (uint64_t i = 0; i < findings->failed && i < HS_STORM_FINDINGS_MAX; i++)
 		json_array_append_new(texts, json_string(findings->text[i]));

@@ -383,10 +383,10 @@ static void refused(struct hs_storm_verify *verify, const struct hs_storm_flight
 	}
 }
 
-/* An error reply means that nothing was done, unless it says that nobody knows. */
-static bool says_unknown(struct hs_bytes text)
+bool hs_storm_says_unknown(struct hs_bytes text)
 {
-	return memmem(text.data, text.len, "unknown", 7) != NULL;
+	return (text.len >= 8 && memcmp(text.data, "UNKNOWN ", 8) == 0) ||
+	       memmem(text.data, text.len, "outcome is unknown", 18) != NULL;
 }
 
 static bool fits(const struct hs_storm_flight *flight, const struct hs_answer *answer)
@@ -398,6 +398,8 @@ static bool fits(const struct hs_storm_flight *flight, const struct hs_answer *a
 		return answer->type == HS_ANSWER_STATUS;
 	case HS_STORM_INCR:
 		return answer->type == HS_ANSWER_INT;
+	case HS_STORM_REQUEST:
+	case HS_STORM_ACT:
 	case HS_STORM_AUTH:
 	case HS_STORM_KINDS:
 		break;
@@ -412,7 +414,7 @@ void hs_storm_verify_reply(struct hs_storm_verify *verify, const struct hs_storm
 	verify->seen = INT64_MIN;
 	verify->findings.checked++;
 	if (answer->type == HS_ANSWER_ERROR) {
-		if (says_unknown(answer->text))
+		if (hs_storm_says_unknown(answer->text))
 			hs_storm_verify_lost(verify, flight);
 		else
 			refused(verify, flight);

@@ -27,6 +27,25 @@ static void compose(struct hs_storm_template *template, const char *command, con
 	}
 }
 
+/* The words of --request, between blanks. */
+static void compose_request(struct hs_buf *out, const char *words)
+{
+	static const char blanks[] = " \t\n";
+	size_t count = 0;
+
+	for (const char *at = words + strspn(words, blanks); *at; at += strspn(at, blanks)) {
+		at += strcspn(at, blanks);
+		count++;
+	}
+	hs_buf_printf(out, "*%zu\r\n", count);
+	for (const char *at = words + strspn(words, blanks); *at; at += strspn(at, blanks)) {
+		size_t len = strcspn(at, blanks);
+
+		append_bulk(out, (struct hs_bytes){at, len});
+		at += len;
+	}
+}
+
 void hs_storm_wire_init(struct hs_storm_wire *wire, const struct hs_storm_options *options)
 {
 	const struct hs_bytes none = {NULL, 0};
@@ -44,6 +63,7 @@ void hs_storm_wire_init(struct hs_storm_wire *wire, const struct hs_storm_option
 	hs_buf_deinit(&value);
 	hs_buf_append(&wire->auth, "*2\r\n$4\r\nAUTH\r\n", 14);
 	append_bulk(&wire->auth, hs_bytes_of(options->password));
+	compose_request(&wire->request, options->request);
 }
 
 void hs_storm_wire_deinit(struct hs_storm_wire *wire)
@@ -54,6 +74,7 @@ void hs_storm_wire_deinit(struct hs_storm_wire *wire)
 	hs_buf_deinit(&wire->counter_incr.bytes);
 	hs_buf_deinit(&wire->counter_zero.bytes);
 	hs_buf_deinit(&wire->auth);
+	hs_buf_deinit(&wire->request);
 }
 
 static const struct hs_storm_template *template_of(const struct hs_storm_wire *wire,
@@ -66,6 +87,8 @@ static const struct hs_storm_template *template_of(const struct hs_storm_wire *w
 		return flight->counter ? &wire->counter_zero : &wire->string_set;
 	case HS_STORM_INCR:
 		return &wire->counter_incr;
+	case HS_STORM_REQUEST:
+	case HS_STORM_ACT:
 	case HS_STORM_AUTH:
 	case HS_STORM_KINDS:
 		break;
@@ -86,6 +109,11 @@ void hs_storm_wire_append(const struct hs_storm_wire *wire, const struct hs_stor
 {
 	if (flight->kind == HS_STORM_AUTH) {
 		hs_buf_append_bytes(out, hs_buf_bytes(&wire->auth));
+		return;
+	}
+
+	if (flight->kind == HS_STORM_REQUEST) {
+		hs_buf_append_bytes(out, hs_buf_bytes(&wire->request));
 		return;
 	}
 

@@ -1,0 +1,397 @@
+/* `--command all`: every command that a key with a whole number understands, drawn from a table and
+ * mixed on few keys. Most are one request and one operation. MGET and MSET take two keys, which the
+ * history sees as two operations. A transaction is two to three operations on one key that happen as
+ * one. A watched increment reads a key it watches, and builds on what it read in a transaction with
+ * its next requests:
+ *
+ *     … WATCH k, GET k ─ answers ─ MULTI, SET k value+1, EXEC, …
+ *
+ * An EXEC that is done says that the key still held what was read; one that answers null did nothing.
+ *
+ * A value is written once only and lies far from the others, so that an answer tells which write and
+ * how many increments behind it it saw. */
+#include "cli/storm_history.h"
+
+#include "base/num.h"
+
+#include <inttypes.h>
+
+/* What the words of a request stand for. */
+#define SCRIPT "return(redis.call('incrby',KEYS[1],ARGV[1]))"
+enum { VALUE_STEP = 1000, DELTA_MAX = 9, NAME_BYTES = HS_STORM_PREFIX_MAX + 64 };
+
+struct act {
+	const char *words; /* k: the key, v: a new value, d: what is added */
+	bool read;
+	bool single; /* it does not go into a transaction */
+	enum hs_sim_kind kind;
+	enum hs_storm_form form;
+	int sign; /* of what is added; 0: nothing is */
+};
+
+/* The last four are more than one operation and have no row. */
+enum {
+	ACT_GET,
+	ACT_EXISTS,
+	ACT_STRLEN,
+	ACT_TTL,
+	ACT_SET,
+	ACT_SET_EX,
+	ACT_SET_PX,
+	ACT_SET_NX,
+	ACT_SET_XX,
+	ACT_GETSET,
+	ACT_GETDEL,
+	ACT_DEL,
+	ACT_INCR,
+	ACT_DECR,
+	ACT_INCRBY,
+	ACT_DECRBY,
+	ACT_EVAL,
+	ACTS,
+	ACT_MGET = ACTS,
+	ACT_MSET,
+	ACT_TRANSACTION,
+	ACT_WATCHED,
+	ACTS_ALL,
+};
+
+static const struct act acts[ACTS] = {
+	[ACT_GET] = {"GET k", true, false, HS_SIM_GET, HS_STORM_FORM_VALUE, 0},
+	[ACT_EXISTS] = {"EXISTS k", true, false, HS_SIM_EXISTS, HS_STORM_FORM_COUNT, 0},
+	[ACT_STRLEN] = {"STRLEN k", true, false, HS_SIM_STRLEN, HS_STORM_FORM_NUMBER, 0},
+	[ACT_TTL] = {"TTL k", true, false, HS_SIM_EXISTS, HS_STORM_FORM_TTL, 0},
+	[ACT_SET] = {"SET k v", false, false, HS_SIM_SET, HS_STORM_FORM_OK, 0},
+	[ACT_SET_EX] = {"SET k v EX 10000", false, false, HS_SIM_SET, HS_STORM_FORM_OK, 0},
+	[ACT_SET_PX] = {"SET k v PX 10000000", false, false, HS_SIM_SET, HS_STORM_FORM_OK, 0},
+	[ACT_SET_NX] = {"SET k v NX", false, false, HS_SIM_SETNX, HS_STORM_FORM_OK_NOT, 0},
+	[ACT_SET_XX] = {"SET k v XX", false, false, HS_SIM_SETXX, HS_STORM_FORM_OK_NOT, 0},
+	[ACT_GETSET] = {"GETSET k v", false, false, HS_SIM_GETSET, HS_STORM_FORM_VALUE, 0},
+	[ACT_GETDEL] = {"GETDEL k", false, false, HS_SIM_GETDEL, HS_STORM_FORM_VALUE, 0},
+	[ACT_DEL] = {"DEL k", false, false, HS_SIM_DEL, HS_STORM_FORM_COUNT, 0},
+	[ACT_INCR] = {"INCR k", false, false, HS_SIM_INCRBY, HS_STORM_FORM_NUMBER, 1},
+	[ACT_DECR] = {"DECR k", false, false, HS_SIM_INCRBY, HS_STORM_FORM_NUMBER, -1},
+	[ACT_INCRBY] = {"INCRBY k d", false, false, HS_SIM_INCRBY, HS_STORM_FORM_NUMBER, 1},
+	[ACT_DECRBY] = {"DECRBY k d", false, false, HS_SIM_INCRBY, HS_STORM_FORM_NUMBER, -1},
+	[ACT_EVAL] = {"EVAL " SCRIPT " 1 k d", false, true, HS_SIM_INCRBY, HS_STORM_FORM_NUMBER, 1},
+};
+
+/* How often each is drawn. */
+static const unsigned weights[ACTS_ALL] = {
+	[ACT_GET] = 20,	   [ACT_EXISTS] = 4, [ACT_STRLEN] = 4, [ACT_TTL] = 2,
+	[ACT_SET] = 5,	   [ACT_SET_EX] = 2, [ACT_SET_PX] = 2, [ACT_SET_NX] = 2,
+	[ACT_SET_XX] = 2,  [ACT_GETSET] = 2, [ACT_GETDEL] = 1, [ACT_DEL] = 2,
+	[ACT_INCR] = 20,   [ACT_DECR] = 5,   [ACT_INCRBY] = 8, [ACT_DECRBY] = 4,
+	[ACT_EVAL] = 4,	   [ACT_MGET] = 4,   [ACT_MSET] = 2,   [ACT_TRANSACTION] = 4,
+	[ACT_WATCHED] = 4,
+};
+
+/* ---- drawing ---- */
+
+static unsigned draw(struct hs_storm_worker *worker)
+{
+	unsigned all = 0, act = 0;
+	uint64_t at;
+
+	for (unsigned i = 0; i < ACTS_ALL; i++)
+		all += weights[i];
+	for (at = hs_prng_below(&worker->prng, all); at >= weights[act]; act++)
+		at -= weights[act];
+	return worker->acts.missing >> act & 1 ? ACT_GET : act;
+}
+
+static bool is_blind(unsigned act)
+{
+	return acts[act].kind == HS_SIM_SET || acts[act].kind == HS_SIM_SETXX ||
+	       acts[act].kind == HS_SIM_DEL;
+}
+
+/* ---- composing ---- */
+
+static void key_name(const struct hs_storm_worker *worker, uint64_t key, char *name)
+{
+	if (worker->history)
+		hs_storm_history_name(worker->history, key, name, NAME_BYTES);
+	else
+		hs_storm_key_text(worker->options, key, false, name, NAME_BYTES);
+}
+
+static void append_word(struct hs_buf *out, const char *word)
+{
+	hs_buf_printf(out, "$%zu\r\n%s\r\n", strlen(word), word);
+}
+
+static void append_number(struct hs_buf *out, int64_t number)
+{
+	char text[HS_NUM_TEXT_MAX];
+
+	hs_num_format_int(number, text);
+	append_word(out, text);
+}
+
+/* `number` stands for v and d. */
+static void append(struct hs_buf *out, const char *words, const char *name, int64_t number)
+{
+	char text[128], *rest = text, *word;
+	unsigned count = 1;
+
+	snprintf(text, sizeof text, "%s", words);
+	for (const char *at = words; *at; at++)
+		count += *at == ' ';
+	hs_buf_printf(out, "*%u\r\n", count);
+	while ((word = strsep(&rest, " "))) {
+		if (strcmp(word, "k") == 0)
+			append_word(out, name);
+		else if (strcmp(word, "v") == 0 || strcmp(word, "d") == 0)
+			append_number(out, number);
+		else
+			append_word(out, word);
+	}
+}
+
+struct composing {
+	struct hs_storm_worker *worker;
+	struct hs_storm_conn *conn;
+	uint64_t now_ns;
+	uint64_t requests;
+};
+
+static struct hs_storm_flight *add_flight(struct composing *to, uint64_t key, unsigned act,
+					  enum hs_storm_heard heard)
+{
+	struct hs_storm_flight *flight = hs_storm_conn_add(to->conn);
+
+	*flight = (struct hs_storm_flight){.kind = HS_STORM_ACT,
+					   .due_ns = to->now_ns,
+					   .key = key,
+					   .act = (uint8_t)act,
+					   .heard = (uint8_t)heard};
+	to->requests++;
+	to->worker->under_way++;
+	hs_storm_worker_counts(to->worker)->sent++;
+	return flight;
+}
+
+/* A request that does nothing to a key. */
+static void add_plain(struct composing *to, uint64_t key, const char *words, const char *name)
+{
+	add_flight(to, key, 0, HS_STORM_HEARD_NONE)->read = true;
+	append(&to->conn->out, words, name, 0);
+}
+
+static int64_t new_value(struct hs_storm_worker *worker)
+{
+	worker->acts.value_last += VALUE_STEP;
+	return hs_prng_below(&worker->prng, 4) ? worker->acts.value_last : -worker->acts.value_last;
+}
+
+/* Puts one operation of the flight into the history; returns the number for its words. */
+static int64_t add_op(struct composing *to, struct hs_storm_flight *flight, uint64_t key,
+		      unsigned act, uint32_t more)
+{
+	struct hs_storm_worker *worker = to->worker;
+	const struct act *row = &acts[act];
+	int64_t number = row->sign ? 1 : new_value(worker);
+	struct hs_sim_op op = {
+		.kind = row->kind, .client = to->conn->client, .key = (uint32_t)key, .more = more};
+	uint32_t record;
+
+	if (strchr(row->words, 'd'))
+		number += (int64_t)hs_prng_below(&worker->prng, DELTA_MAX);
+	op.argument = row->sign ? row->sign * number : number;
+	if (!worker->history)
+		return number;
+	record = hs_storm_history_add(worker->history, &op, row->form);
+	if (flight->records++ == 0)
+		flight->record = record;
+	return number;
+}
+
+/* One operation by itself. */
+static struct hs_storm_flight *add_single(struct composing *to, uint64_t key, unsigned act)
+{
+	struct hs_storm_flight *flight;
+	char name[NAME_BYTES];
+
+	if (to->worker->history && is_blind(act) &&
+	    hs_storm_history_is_blind(to->worker->history, key))
+		act = acts[act].kind == HS_SIM_DEL ? ACT_GETDEL : ACT_GETSET;
+	flight = add_flight(to, key, act, HS_STORM_HEARD_ONE);
+	flight->read = acts[act].read;
+	key_name(to->worker, key, name);
+	append(&to->conn->out, acts[act].words, name, add_op(to, flight, key, act, 0));
+	return flight;
+}
+
+/* Two keys, which may be the same one for MGET. */
+static void add_pair(struct composing *to, uint64_t key, unsigned number)
+{
+	struct hs_storm_worker *worker = to->worker;
+	unsigned act = number == ACT_MGET ? ACT_GET : ACT_SET; /* as two of them */
+	uint64_t keys[2] = {key, hs_prng_below(&worker->prng, worker->options->keys)};
+	struct hs_storm_flight *flight;
+
+	if (number == ACT_MSET &&
+	    (keys[0] == keys[1] ||
+	     (worker->history && (hs_storm_history_is_blind(worker->history, keys[0]) ||
+				  hs_storm_history_is_blind(worker->history, keys[1]))))) {
+		add_single(to, key, act);
+		return;
+	}
+	flight = add_flight(to, key, number,
+			    number == ACT_MGET ? HS_STORM_HEARD_EACH : HS_STORM_HEARD_SAME);
+	flight->read = number == ACT_MGET;
+	hs_buf_printf(&to->conn->out, "*%d\r\n", number == ACT_MGET ? 3 : 5);
+	append_word(&to->conn->out, number == ACT_MGET ? "MGET" : "MSET");
+	for (int i = 0; i < 2; i++) {
+		char name[NAME_BYTES];
+		int64_t value = add_op(to, flight, keys[i], act, 0);
+
+		key_name(worker, keys[i], name);
+		append_word(&to->conn->out, name);
+		if (number == ACT_MSET)
+			append_number(&to->conn->out, value);
+	}
+}
+
+/* MULTI, two or three operations, EXEC. */
+static void add_transaction(struct composing *to, uint64_t key)
+{
+	struct hs_storm_worker *worker = to->worker;
+	unsigned count = 2 + (unsigned)hs_prng_below(&worker->prng, 2);
+	struct hs_storm_flight exec = {0}, *flight;
+	char name[NAME_BYTES];
+
+	key_name(worker, key, name);
+	add_plain(to, key, "MULTI", name);
+	for (unsigned i = 0; i < count; i++) {
+		unsigned act = (unsigned)hs_prng_below(&worker->prng, ACTS);
+
+		/* The first says what was there, so that a place can be found for all. */
+		if (acts[act].single || i == 0)
+			act = ACT_GET;
+		add_flight(to, key, act, HS_STORM_HEARD_NONE)->read = true;
+		append(&to->conn->out, acts[act].words, name,
+		       add_op(to, &exec, key, act, i == 0 ? count - 1 : 0));
+	}
+	flight = add_flight(to, key, ACT_TRANSACTION, HS_STORM_HEARD_EACH);
+	flight->record = exec.record;
+	flight->records = exec.records;
+	append(&to->conn->out, "EXEC", name, 0);
+}
+
+/* The first half of a watched increment; nothing may follow it before its answer. */
+static void add_watch(struct composing *to, uint64_t key)
+{
+	struct hs_storm_watch *watch = &to->conn->watch;
+	char name[NAME_BYTES];
+
+	key_name(to->worker, key, name);
+	add_plain(to, key, "WATCH k", name);
+	add_single(to, key, ACT_GET)->watched = true;
+	*watch = (struct hs_storm_watch){.on = true, .key = key};
+	if (to->worker->history)
+		watch->window = hs_storm_history_windows(to->worker->history);
+}
+
+/* The second half. */
+static void add_watched(struct composing *to)
+{
+	struct hs_storm_worker *worker = to->worker;
+	struct hs_storm_history *history = worker->history;
+	struct hs_storm_watch watch = to->conn->watch;
+	int64_t next = watch.value == HS_SIM_NOTHING ? 1 : watch.value + 1;
+	struct hs_storm_flight *flight;
+	char name[NAME_BYTES];
+
+	to->conn->watch.on = false;
+	key_name(worker, watch.key, name);
+	if (!watch.known || (history && watch.window != hs_storm_history_windows(history))) {
+		add_plain(to, watch.key, "UNWATCH", name); /* the key has another name by now */
+		return;
+	}
+	add_plain(to, watch.key, "MULTI", name);
+	add_flight(to, watch.key, 0, HS_STORM_HEARD_NONE);
+	append(&to->conn->out, "SET k v", name, next);
+	flight = add_flight(to, watch.key, ACT_WATCHED, HS_STORM_HEARD_EACH);
+	flight->watched = true;
+	append(&to->conn->out, "EXEC", name, 0);
+	if (!history)
+		return;
+
+	struct hs_sim_op op = {.kind = HS_SIM_GET,
+			       .client = to->conn->client,
+			       .key = (uint32_t)watch.key,
+			       .more = 1};
+
+	flight->record = hs_storm_history_add(history, &op, HS_STORM_FORM_VALUE);
+	hs_storm_history_tell(history, flight->record, watch.value);
+	op = (struct hs_sim_op){.kind = HS_SIM_SET,
+				.client = to->conn->client,
+				.key = (uint32_t)watch.key,
+				.argument = next};
+	hs_storm_history_add(history, &op, HS_STORM_FORM_OK);
+	flight->records = 2;
+}
+
+uint64_t hs_storm_acts_fill(struct hs_storm_worker *worker, struct hs_storm_conn *conn,
+			    uint64_t count, uint64_t now_ns)
+{
+	struct composing to = {.worker = worker, .conn = conn, .now_ns = now_ns};
+	uint64_t elapsed_us = (now_ns - worker->start_ns) / 1000;
+
+	if (conn->watch.on)
+		add_watched(&to);
+	while (to.requests < count && !conn->watch.on) {
+		uint64_t key = hs_storm_keys_next(&worker->keys, &worker->prng, elapsed_us);
+		unsigned act = draw(worker);
+
+		if (act == ACT_MGET || act == ACT_MSET)
+			add_pair(&to, key, act);
+		else if (act == ACT_TRANSACTION)
+			add_transaction(&to, key);
+		else if (act == ACT_WATCHED)
+			add_watch(&to, key);
+		else
+			add_single(&to, key, act);
+	}
+	return to.requests;
+}
+
+void hs_storm_acts_probe(struct hs_storm_worker *worker, struct hs_storm_conn *conn, uint64_t key,
+			 uint64_t now_ns)
+{
+	struct composing to = {.worker = worker, .conn = conn, .now_ns = now_ns};
+
+	add_single(&to, key, ACT_GET);
+}
+
+/* ---- hearing ---- */
+
+static void hear_watched(struct hs_storm_conn *conn, const struct hs_answer *answer)
+{
+	struct hs_storm_watch *watch = &conn->watch;
+
+	if (answer->type == HS_ANSWER_NULL) {
+		watch->known = true;
+		watch->value = HS_SIM_NOTHING;
+	} else if (answer->type == HS_ANSWER_BULK) {
+		watch->known = hs_num_parse_int(answer->text, &watch->value);
+	}
+}
+
+void hs_storm_acts_answer(struct hs_storm_worker *worker, struct hs_storm_conn *conn,
+			  const struct hs_storm_flight *flight, const struct hs_answer *answer,
+			  struct hs_bytes body)
+{
+	static const struct hs_bytes unknown = HS_LIT("ERR unknown command");
+
+	if (flight->watched && flight->heard == HS_STORM_HEARD_ONE)
+		hear_watched(conn, answer);
+	if (answer->type == HS_ANSWER_ERROR && answer->text.len >= unknown.len &&
+	    memcmp(answer->text.data, unknown.data, unknown.len) == 0 &&
+	    flight->heard == HS_STORM_HEARD_ONE)
+		worker->acts.missing |= UINT64_C(1) << flight->act;
+	if (worker->history)
+		hs_storm_history_answer(worker->history, flight, answer, body);
+}

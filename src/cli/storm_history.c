@@ -1,0 +1,384 @@
+#include "cli/storm_history.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "sim/check.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+
+enum {
+	BLIND_MAX = 4,
+	SHOWN = 24, /* operations of a window that cannot be explained */
+};
+static const uint64_t STEPS_MAX = 1000000;
+
+enum state { OPEN, DONE, DROPPED };
+
+struct record {
+	struct hs_sim_op op;
+	uint8_t form;
+	uint8_t state;
+	bool told; /* the answer was known before: the reply has nothing of it */
+};
+
+struct key {
+	uint32_t name;	  /* how often it had to be renamed */
+	bool renamed;	  /* it has to, when the window is closed */
+	uint32_t records; /* in this window */
+	uint32_t blind;	  /* of them: writes that could stand anywhere, not answered yet */
+	int64_t base;	  /* what it held when the window began */
+	int64_t last;	  /* what the last GET answered */
+};
+
+struct hs_storm_history {
+	const struct hs_storm_options *options;
+	uint32_t run_tag;
+	uint32_t clients;
+	uint64_t stamp; /* of the last event */
+	uint64_t windows;
+	struct record *records; /* of this window, in the order asked */
+	uint32_t count, cap;
+	struct key *keys;
+	struct hs_sim_history judged; /* what the checker sees: one key's records */
+	struct hs_storm_findings findings;
+};
+
+struct hs_storm_history *hs_storm_history_create(const struct hs_storm_options *options,
+						 uint64_t run_tag)
+{
+	struct hs_storm_history *history = hs_mem_zalloc(sizeof *history);
+
+	history->options = options;
+	history->run_tag = (uint32_t)run_tag;
+	history->keys = hs_mem_zalloc(options->keys * sizeof *history->keys);
+	for (uint64_t i = 0; i < options->keys; i++)
+		history->keys[i].base = HS_SIM_NOTHING;
+	return history;
+}
+
+void hs_storm_history_destroy(struct hs_storm_history **history)
+{
+	if (!*history)
+		return;
+	hs_sim_history_deinit(&(*history)->judged);
+	hs_mem_free(&(*history)->records);
+	hs_mem_free(&(*history)->keys);
+	hs_mem_free(history);
+}
+
+void hs_storm_history_name(const struct hs_storm_history *history, uint64_t key, char *text,
+			   size_t size)
+{
+	/* No run meets what another has left behind. */
+	snprintf(text, size, "%s%08" PRIx32 ":%" PRIu64 ":%" PRIu32, history->options->prefix,
+		 history->run_tag, key, history->keys[key].name);
+}
+
+uint32_t hs_storm_history_client(struct hs_storm_history *history)
+{
+	return ++history->clients;
+}
+
+const struct hs_storm_findings *hs_storm_history_findings(const struct hs_storm_history *history)
+{
+	return &history->findings;
+}
+
+uint64_t hs_storm_history_windows(const struct hs_storm_history *history)
+{
+	return history->windows;
+}
+
+bool hs_storm_history_is_full(const struct hs_storm_history *history)
+{
+	return history->count >= history->options->window;
+}
+
+bool hs_storm_history_touched(const struct hs_storm_history *history, uint64_t key)
+{
+	return history->keys[key].records > 0;
+}
+
+static void __attribute__((format(printf, 3, 4)))
+fail(struct hs_storm_history *history, uint64_t key, const char *format, ...)
+{
+	struct hs_storm_findings *findings = &history->findings;
+
+	if (findings->failed < HS_STORM_FINDINGS_MAX) {
+		char *text = findings->text[findings->failed];
+		size_t len;
+		va_list args;
+
+		hs_storm_history_name(history, key, text, HS_STORM_FINDING_TEXT_MAX);
+		len = strlen(text);
+		va_start(args, format);
+		vsnprintf(text + len, HS_STORM_FINDING_TEXT_MAX - len, format, args);
+		va_end(args);
+	}
+	findings->failed++;
+}
+
+void hs_storm_history_unread(struct hs_storm_history *history, uint64_t key)
+{
+	fail(history, key, ": could not be read at the end");
+	history->keys[key].renamed = true;
+}
+
+/* ---- what is asked ---- */
+
+static bool is_blind(const struct hs_sim_op *op)
+{
+	return op->kind == HS_SIM_SET || op->kind == HS_SIM_SETXX || op->kind == HS_SIM_DEL;
+}
+
+static bool is_read(const struct hs_sim_op *op)
+{
+	return op->kind == HS_SIM_GET || op->kind == HS_SIM_EXISTS || op->kind == HS_SIM_STRLEN;
+}
+
+bool hs_storm_history_is_blind(const struct hs_storm_history *history, uint64_t key)
+{
+	return history->keys[key].blind >= BLIND_MAX;
+}
+
+uint32_t hs_storm_history_add(struct hs_storm_history *history, const struct hs_sim_op *op,
+			      enum hs_storm_form form)
+{
+	struct key *key = &history->keys[op->key];
+
+	if (history->count == history->cap) {
+		history->cap = history->cap ? history->cap * 2 : 256;
+		history->records =
+			hs_mem_realloc(history->records, history->cap * sizeof *history->records);
+	}
+	history->records[history->count] =
+		(struct record){.op = *op, .form = (uint8_t)form, .state = OPEN};
+	history->records[history->count].op.asked = ++history->stamp;
+	history->records[history->count].op.answered = HS_SIM_NEVER;
+	key->records++;
+	key->blind += is_blind(op);
+	return history->count++;
+}
+
+void hs_storm_history_tell(struct hs_storm_history *history, uint32_t record, int64_t answer)
+{
+	history->records[record].op.answer = answer;
+	history->records[record].told = true;
+}
+
+/* ---- what is answered ---- */
+
+static void settle(struct hs_storm_history *history, struct record *record, enum state state)
+{
+	struct key *key = &history->keys[record->op.key];
+
+	record->state = (uint8_t)state;
+	key->blind -= is_blind(&record->op);
+	if (state != DONE)
+		return;
+	record->op.answered = history->stamp;
+	if (record->op.kind == HS_SIM_GET && !record->told)
+		key->last = record->op.answer;
+}
+
+static void drop(struct hs_storm_history *history, const struct hs_storm_flight *flight)
+{
+	for (uint32_t i = 0; i < flight->records; i++)
+		settle(history, &history->records[flight->record + i], DROPPED);
+}
+
+/* It may happen, as one if the request is a transaction that was one, at any time from its asking on. */
+static void leave_open(struct hs_storm_history *history, const struct hs_storm_flight *flight,
+		       bool apart)
+{
+	bool as_one = flight->records > 0 && history->records[flight->record].op.more > 0 && !apart;
+
+	for (uint32_t i = 0; i < flight->records; i++) {
+		struct record *record = &history->records[flight->record + i];
+
+		record->op.client = hs_storm_history_client(history);
+		if (!as_one)
+			record->op.more = 0;
+		if (is_read(&record->op) && !as_one) {
+			settle(history, record, DROPPED);
+			continue;
+		}
+		history->keys[record->op.key].renamed = true;
+		history->findings.unknown += !is_read(&record->op);
+	}
+}
+
+void hs_storm_history_lost(struct hs_storm_history *history, const struct hs_storm_flight *flight)
+{
+	history->stamp++;
+	leave_open(history, flight, false);
+}
+
+/* False when the answer is none that the request could have. */
+static bool read_answer(struct record *record, const struct hs_answer *answer)
+{
+	int64_t *to = &record->op.answer;
+
+	switch ((enum hs_storm_form)record->form) {
+	case HS_STORM_FORM_VALUE:
+		*to = HS_SIM_NOTHING;
+		return answer->type == HS_ANSWER_NULL ||
+		       (answer->type == HS_ANSWER_BULK && hs_num_parse_int(answer->text, to));
+	case HS_STORM_FORM_OK:
+		return answer->type == HS_ANSWER_STATUS;
+	case HS_STORM_FORM_OK_NOT:
+		*to = answer->type == HS_ANSWER_STATUS;
+		return answer->type == HS_ANSWER_STATUS || answer->type == HS_ANSWER_NULL;
+	case HS_STORM_FORM_NUMBER:
+	case HS_STORM_FORM_COUNT:
+		*to = answer->integer;
+		return answer->type == HS_ANSWER_INT;
+	case HS_STORM_FORM_TTL:
+		*to = answer->integer != -2;
+		return answer->type == HS_ANSWER_INT && answer->integer >= -2;
+	}
+	return false;
+}
+
+static void hear(struct hs_storm_history *history, struct record *record,
+		 const struct hs_answer *answer)
+{
+	if (read_answer(record, answer)) {
+		settle(history, record, DONE);
+		return;
+	}
+	fail(history, record->op.key, ": a reply of the wrong type");
+	settle(history, record, DROPPED);
+}
+
+static bool begins(struct hs_bytes text, const char *word)
+{
+	return text.len >= strlen(word) && memcmp(text.data, word, strlen(word)) == 0;
+}
+
+static void hear_error(struct hs_storm_history *history, const struct hs_storm_flight *flight,
+		       struct hs_bytes text)
+{
+	/* MSET may have done a part. An EXEC whose MULTI was refused has been preceded by commands
+	 * that were not queued but done. */
+	if (begins(text, "ERR EXEC without MULTI"))
+		leave_open(history, flight, true);
+	else if (hs_storm_says_unknown(text) || flight->heard == HS_STORM_HEARD_SAME)
+		leave_open(history, flight, false);
+	else
+		drop(history, flight);
+}
+
+/* The elements of an array, one for each record that waits for one. */
+static void hear_each(struct hs_storm_history *history, const struct hs_storm_flight *flight,
+		      const struct hs_answer *answer, struct hs_bytes body)
+{
+	struct record *records = &history->records[flight->record];
+	int64_t wanted = 0;
+
+	if (answer->type == HS_ANSWER_NULL && flight->watched) {
+		drop(history, flight);
+		return;
+	}
+	for (uint32_t i = 0; i < flight->records; i++)
+		wanted += !records[i].told;
+	if (answer->type != HS_ANSWER_ARRAY || answer->count != wanted) {
+		fail(history, flight->key,
+		     answer->type == HS_ANSWER_NULL ? ": EXEC did nothing, and nothing was watched"
+						    : ": a reply of the wrong type");
+		drop(history, flight);
+		return;
+	}
+	for (uint32_t i = 0; i < flight->records; i++) {
+		struct hs_answer element;
+		int64_t used;
+
+		if (records[i].told) {
+			settle(history, &records[i], DONE);
+			continue;
+		}
+		used = hs_answer_head(&element, body.data, body.len);
+		hs_check(used > 0); /* the reply is whole */
+		body = (struct hs_bytes){body.data + used, body.len - (size_t)used};
+		hear(history, &records[i], &element);
+	}
+}
+
+void hs_storm_history_answer(struct hs_storm_history *history, const struct hs_storm_flight *flight,
+			     const struct hs_answer *answer, struct hs_bytes body)
+{
+	history->stamp++;
+	history->findings.checked++;
+	if (flight->heard == HS_STORM_HEARD_NONE)
+		return;
+	if (answer->type == HS_ANSWER_ERROR) {
+		hear_error(history, flight, answer->text);
+	} else if (flight->heard == HS_STORM_HEARD_EACH) {
+		hear_each(history, flight, answer, body);
+	} else {
+		for (uint32_t i = 0; i < flight->records; i++)
+			hear(history, &history->records[flight->record + i], answer);
+	}
+}
+
+/* ---- what is judged ---- */
+
+/* One key's records as the checker wants them; what was there before is a SET before all others. */
+static void gather(struct hs_storm_history *history, uint32_t key)
+{
+	struct hs_sim_history *judged = &history->judged;
+	const struct hs_sim_op base = {.kind = HS_SIM_SET, .argument = history->keys[key].base};
+
+	judged->count = 0;
+	if (history->keys[key].base != HS_SIM_NOTHING)
+		hs_sim_history_add(judged, &base);
+	for (uint32_t i = 0; i < history->count; i++) {
+		const struct record *record = &history->records[i];
+
+		if (record->op.key != key || record->state == DROPPED)
+			continue;
+		struct hs_sim_op op = record->op;
+
+		op.key = 0;
+		hs_sim_history_add(judged, &op);
+	}
+}
+
+static void judge(struct hs_storm_history *history, uint32_t key)
+{
+	struct hs_sim_verdict verdict = {0};
+	int rc;
+
+	gather(history, key);
+	history->findings.windows++;
+	rc = hs_sim_check_order(&history->judged, STEPS_MAX, &verdict);
+	if (rc == HS_ELIMIT)
+		history->findings.undecided++;
+	if (rc != HS_EINVAL)
+		return;
+	fail(history, key, ": no order of %zu operations explains what they answered",
+	     history->judged.count);
+	history->keys[key].renamed = true;
+}
+
+void hs_storm_history_close(struct hs_storm_history *history)
+{
+	for (uint32_t i = 0; i < history->options->keys; i++) {
+		struct key *key = &history->keys[i];
+
+		if (key->records == 0)
+			continue;
+		judge(history, i);
+		key->base = key->last;
+		if (key->renamed) {
+			key->name++;
+			key->base = HS_SIM_NOTHING;
+		}
+		key->renamed = false;
+		key->records = key->blind = 0;
+	}
+	history->count = 0;
+	history->windows++;
+}
