@@ -23,22 +23,26 @@
  * What keeps the search short: a step whose answer says that it changed nothing (a read, a DEL of
  * nothing) is taken as soon as it fits, and never reconsidered. If it fits later as well, nothing
  * in between would notice that it came earlier. And of unknown steps that are alike the first is
- * taken first. */
+ * taken first. What may come next is tried by rank (sim/zones.h), and what would leave behind values
+ * that others must still find, last or not at all. */
 #include "sim/check.h"
 
 #include "base/err.h"
 #include "base/mem.h"
 #include "sim/seen.h"
+#include "sim/zones.h"
 
 #include <stdlib.h>
 
 enum { NOBODY = UINT32_MAX, STATE_WORDS = 2 };
+enum { ZONES_STEPS_MIN = 64 }; /* for fewer they are not worth their while */
 
 struct step {
 	const struct hs_sim_op *ops; /* ops[0] and ops[0].more behind it */
 	uint32_t before; /* what must be taken before this one, or NOBODY: the same client's, */
 	uint32_t bit;	 /* in the row of the search */
 	uint32_t alike;	 /* or, of those with unknown outcomes, one that does the same */
+	struct hs_sim_hint hint;
 	bool changes_nothing; /* its answers say so */
 	bool taken;
 };
@@ -46,7 +50,6 @@ struct step {
 /* An asking or an answering, on a doubly linked line. */
 struct mark {
 	uint64_t at;
-	uint64_t first_asked; /* answered: the earliest asking of this step and those behind it */
 	uint32_t step;
 	struct mark *next, *prev;
 };
@@ -59,6 +62,13 @@ struct choice {
 	struct hs_sim_state state; /* before it */
 	int64_t floor_us;	   /* the same */
 	bool final;		   /* there is no point in trying another */
+	bool early;		   /* it was one of the last to be tried */
+};
+
+/* Of a zone, among the steps that are not taken. */
+struct left {
+	uint32_t found; /* how many say that they found one of its values */
+	uint32_t ways;	/* how many lead into it from elsewhere */
 };
 
 struct search {
@@ -74,6 +84,9 @@ struct search {
 	/* Bits of the steps taken that were answered; the state; bits of the others taken. */
 	uint64_t *row;
 	struct hs_sim_seen seen; /* sets and states tried */
+	struct hs_sim_zones zones;
+	struct left *left; /* of each zone */
+	uint32_t wild;	   /* steps not taken that may lead anywhere */
 	uint64_t steps_left;
 };
 
@@ -159,13 +172,29 @@ static void flip(struct search *search, uint32_t step)
 	search->row[bit / 64] ^= 1ull << (bit % 64);
 }
 
+/* The step is taken (-1), or not any more (1). */
+static void count_left(struct search *search, const struct step *step, int change)
+{
+	const struct hs_sim_hint *hint = &step->hint;
+
+	if (hint->found != HS_SIM_NO_ZONE)
+		search->left[hint->found].found += (uint32_t)change;
+	if (hint->made != HS_SIM_NO_ZONE && hint->made != hint->found)
+		search->left[hint->made].ways += (uint32_t)change;
+	if (hint->wild)
+		search->wild += (uint32_t)change;
+}
+
 static void take_step(struct search *search, struct mark *mark, struct hs_sim_state after,
-		      bool final)
+		      struct choice choice)
 {
 	struct step *step = &search->steps[mark->step];
 
-	search->taken[search->taken_count++] =
-		(struct choice){mark, search->state, search->floor_us, final};
+	choice.mark = mark;
+	choice.state = search->state;
+	choice.floor_us = search->floor_us;
+	search->taken[search->taken_count++] = choice;
+	count_left(search, step, -1);
 	search->state = after;
 	if (step->ops->asked_us > search->floor_us)
 		search->floor_us = step->ops->asked_us;
@@ -192,6 +221,7 @@ static struct choice give_back(struct search *search)
 		search->open++;
 	}
 	relink_mark(choice.mark);
+	count_left(search, step, 1);
 	step->taken = false;
 	flip(search, choice.mark->step);
 	return choice;
@@ -239,7 +269,7 @@ static bool take_harmless(struct search *search)
 		    !explains(search, step, &after))
 			continue;
 		flip(search, mark->step);
-		take_step(search, mark, after, true);
+		take_step(search, mark, after, (struct choice){.final = true});
 		return true;
 	}
 	return false;
@@ -265,14 +295,29 @@ static bool last_is_optional(const struct search *search)
 	return last && last->mark && is_optional(&search->steps[last->mark->step]);
 }
 
-/* Takes the step if it may come now, its answers fit, and this was not tried before. */
-static bool try_step(struct search *search, struct mark *mark)
+/* Whether the step leaves a zone that others must still find, and only what may lead anywhere could
+ * lead back. */
+static bool is_early(const struct search *search, const struct step *step, int64_t value)
+{
+	uint32_t from = hs_sim_zones_at(&search->zones, search->state.value);
+	const struct left *left = &search->left[from];
+
+	if (from == HS_SIM_NO_ZONE || hs_sim_zones_at(&search->zones, value) == from)
+		return false;
+	return left->ways == 0 && left->found > (step->hint.found == from);
+}
+
+/* Takes the step if it may come now, its answers fit, and this was not tried before. `early`: only if
+ * it seems too early, else only if it does not. */
+static bool try_step(struct search *search, struct mark *mark, bool early)
 {
 	const struct step *step = &search->steps[mark->step];
 	struct hs_sim_state after = search->state;
 
 	if (step->changes_nothing || !in_turn(search, mark->step) ||
 	    !explains(search, step, &after))
+		return false;
+	if (is_early(search, step, after.value) != early)
 		return false;
 	if (is_optional(step) && after.value == search->state.value &&
 	    after.expires == search->state.expires)
@@ -284,7 +329,7 @@ static bool try_step(struct search *search, struct mark *mark)
 		flip(search, mark->step);
 		return false;
 	}
-	take_step(search, mark, after, false);
+	take_step(search, mark, after, (struct choice){.early = early});
 	return true;
 }
 
@@ -301,41 +346,80 @@ static bool try_vanish(struct search *search)
 	if (seen_before(search, nothing))
 		return false;
 	search->taken[search->taken_count++] =
-		(struct choice){NULL, search->state, search->floor_us, false};
+		(struct choice){.state = search->state, .floor_us = search->floor_us};
 	search->state = nothing;
 	return true;
 }
 
-/* From this mark on, in the order of the answers: most likely that is how they came. */
-static bool try_answered(struct search *search, const struct mark *mark)
+/* Of the answered steps that may come next, the one with the lowest rank that is not below `from`. */
+static struct mark *next_answered(struct search *search, uint32_t from)
+{
+	uint64_t limit = limit_of(search);
+	struct mark *best = NULL;
+
+	for (struct mark *mark = search->marks[ASKED].next; mark && mark->at <= limit;
+	     mark = mark->next) {
+		const struct step *step = &search->steps[mark->step];
+		struct hs_sim_state after = search->state;
+
+		if (step->changes_nothing || step->hint.rank < from ||
+		    (best && step->hint.rank > search->steps[best->step].hint.rank))
+			continue;
+		if (in_turn(search, mark->step) && explains(search, step, &after))
+			best = mark;
+	}
+	return best;
+}
+
+static bool try_answered(struct search *search, uint32_t rank, bool early)
+{
+	struct mark *mark;
+
+	while ((mark = next_answered(search, rank))) {
+		if (try_step(search, mark, early))
+			return true;
+		rank = search->steps[mark->step].hint.rank + 1;
+	}
+	return false;
+}
+
+static bool try_unknown(struct search *search, struct mark *mark, bool early)
 {
 	uint64_t limit = limit_of(search);
 
-	for (; mark && mark->first_asked <= limit; mark = mark->next) {
-		struct mark *asked = asked_mark(search, mark->step);
-
-		if (asked->at <= limit && try_step(search, asked))
+	for (; mark && mark->at <= limit; mark = mark->next) {
+		if (try_step(search, mark, early))
 			return true;
 	}
 	return false;
 }
 
-static bool try_unknown(struct search *search, struct mark *mark)
+/* What seems too early. Nothing that leads back can be there unless it is wild. */
+static bool try_early(struct search *search)
 {
-	uint64_t limit = limit_of(search);
-
-	for (; mark && mark->at <= limit; mark = mark->next) {
-		if (try_step(search, mark))
-			return true;
-	}
-	return false;
+	return search->wild > 0 && (try_answered(search, 0, true) ||
+				    try_unknown(search, search->marks[UNKNOWN].next, true));
 }
 
 /* What may come next: what was answered, what is unknown, the end of the key's time. */
 static bool try_any(struct search *search)
 {
-	return try_answered(search, search->marks[ANSWERED].next) ||
-	       try_unknown(search, search->marks[UNKNOWN].next) || try_vanish(search);
+	return try_answered(search, 0, false) ||
+	       try_unknown(search, search->marks[UNKNOWN].next, false) || try_early(search) ||
+	       try_vanish(search);
+}
+
+/* What comes behind this choice in that order. */
+static bool try_behind(struct search *search, const struct choice *choice)
+{
+	const struct step *step = &search->steps[choice->mark->step];
+
+	if (is_answered(step)
+		    ? try_answered(search, step->hint.rank + 1, choice->early) ||
+			      try_unknown(search, search->marks[UNKNOWN].next, choice->early)
+		    : try_unknown(search, choice->mark->next, choice->early))
+		return true;
+	return (!choice->early && try_early(search)) || try_vanish(search);
 }
 
 /* Undoes the last choices until another one is found. */
@@ -343,18 +427,9 @@ static bool try_another(struct search *search)
 {
 	while (search->taken_count > 0 && search->steps_left > 0) {
 		struct choice choice = give_back(search);
-		uint32_t step;
 
 		search->steps_left--;
-		if (choice.final || !choice.mark)
-			continue;
-		step = choice.mark->step;
-		if (is_answered(&search->steps[step])
-			    ? try_answered(search, answered_mark(search, step)->next) ||
-				      try_unknown(search, search->marks[UNKNOWN].next)
-			    : try_unknown(search, choice.mark->next))
-			return true;
-		if (try_vanish(search))
+		if (!choice.final && choice.mark && try_behind(search, &choice))
 			return true;
 	}
 	return false;
@@ -484,7 +559,6 @@ static void lay_out(struct search *search)
 	struct mark **marks = hs_mem_alloc((LINES * (size_t)search->count + 1) * sizeof *marks);
 	struct mark **line[LINES];
 	size_t len[LINES] = {0};
-	uint64_t first_asked = UINT64_MAX;
 
 	for (int i = 0; i < LINES; i++)
 		line[i] = marks + (size_t)i * search->count;
@@ -502,14 +576,42 @@ static void lay_out(struct search *search)
 	}
 	for (int i = 0; i < LINES; i++)
 		link_line(&search->marks[i], line[i], len[i]);
-	for (size_t i = len[ANSWERED]; i-- > 0;) {
-		struct mark *mark = line[ANSWERED][i];
-
-		if (asked_mark(search, mark->step)->at < first_asked)
-			first_asked = asked_mark(search, mark->step)->at;
-		mark->first_asked = first_asked;
-	}
 	hs_mem_free(&marks);
+}
+
+/* In the order of the answers: most likely that is how a few came. */
+static void rank_by_answer(struct search *search)
+{
+	const struct hs_sim_hint none = {.found = HS_SIM_NO_ZONE, .made = HS_SIM_NO_ZONE};
+	uint32_t rank = 0;
+
+	for (uint32_t i = 0; i < search->count; i++)
+		search->steps[i].hint = none;
+	for (struct mark *mark = search->marks[ANSWERED].next; mark; mark = mark->next)
+		search->steps[mark->step].hint.rank = rank++;
+}
+
+static void find_hints(struct search *search)
+{
+	const struct hs_sim_op **ops;
+	struct hs_sim_hint *hints;
+
+	if (search->count < ZONES_STEPS_MIN) {
+		rank_by_answer(search);
+		return;
+	}
+	ops = hs_mem_alloc(search->count * sizeof *ops);
+	hints = hs_mem_alloc(search->count * sizeof *hints);
+	for (uint32_t i = 0; i < search->count; i++)
+		ops[i] = search->steps[i].ops;
+	hs_sim_zones_init(&search->zones, ops, search->count, hints);
+	search->left = hs_mem_zalloc((search->zones.count + 1) * sizeof *search->left);
+	for (uint32_t i = 0; i < search->count; i++) {
+		search->steps[i].hint = hints[i];
+		count_left(search, &search->steps[i], 1);
+	}
+	hs_mem_free(&ops);
+	hs_mem_free(&hints);
 }
 
 /* Which bit is whose. */
@@ -541,6 +643,7 @@ static int check_key(const struct hs_sim_history *history, uint32_t key, uint64_
 	find_steps(&search, history, key);
 	search.marks = hs_mem_alloc((LINES + 2 * (size_t)search.count) * sizeof *search.marks);
 	lay_out(&search);
+	find_hints(&search);
 	/* Each step, and for each one that makes the key expire that it does. */
 	search.taken = hs_mem_alloc((2 * (size_t)search.count + 1) * sizeof *search.taken);
 	lay_out_row(&search);
@@ -550,6 +653,8 @@ static int check_key(const struct hs_sim_history *history, uint32_t key, uint64_
 	hs_mem_free(&search.taken);
 	hs_mem_free(&search.row);
 	hs_sim_seen_deinit(&search.seen);
+	hs_sim_zones_deinit(&search.zones);
+	hs_mem_free(&search.left);
 	return found;
 }
 

@@ -18,7 +18,7 @@
 
 /* What the words of a request stand for. */
 #define SCRIPT "return(redis.call('incrby',KEYS[1],ARGV[1]))"
-enum { VALUE_STEP = 1000, DELTA_MAX = 9, NAME_BYTES = HS_STORM_PREFIX_MAX + 64 };
+enum { VALUE_STEP = 1000000, DELTA_MAX = 999, NAME_BYTES = HS_STORM_PREFIX_MAX + 64 };
 
 struct act {
 	const char *words; /* k: the key, v: a new value, d: what is added */
@@ -80,8 +80,8 @@ static const struct act acts[ACTS] = {
 static const unsigned weights[ACTS_ALL] = {
 	[ACT_GET] = 20,	   [ACT_EXISTS] = 4, [ACT_STRLEN] = 4, [ACT_TTL] = 2,
 	[ACT_SET] = 5,	   [ACT_SET_EX] = 2, [ACT_SET_PX] = 2, [ACT_SET_NX] = 2,
-	[ACT_SET_XX] = 2,  [ACT_GETSET] = 2, [ACT_GETDEL] = 1, [ACT_DEL] = 2,
-	[ACT_INCR] = 20,   [ACT_DECR] = 5,   [ACT_INCRBY] = 8, [ACT_DECRBY] = 4,
+	[ACT_SET_XX] = 2,  [ACT_GETSET] = 2, [ACT_GETDEL] = 1, [ACT_DEL] = 1,
+	[ACT_INCR] = 20,   [ACT_DECR] = 3,   [ACT_INCRBY] = 8, [ACT_DECRBY] = 4,
 	[ACT_EVAL] = 4,	   [ACT_MGET] = 4,   [ACT_MSET] = 2,   [ACT_TRANSACTION] = 4,
 	[ACT_WATCHED] = 4,
 };

@@ -12,7 +12,7 @@ enum {
 	BLIND_MAX = 4,
 	SHOWN = 24, /* operations of a window that cannot be explained */
 };
-static const uint64_t STEPS_MAX = 1000000;
+static const uint64_t STEPS_MAX = 50000;
 
 enum state { OPEN, DONE, DROPPED };
 
@@ -198,7 +198,7 @@ static void leave_open(struct hs_storm_history *history, const struct hs_storm_f
 	for (uint32_t i = 0; i < flight->records; i++) {
 		struct record *record = &history->records[flight->record + i];
 
-		record->op.client = hs_storm_history_client(history);
+		record->op.loose = true;
 		if (!as_one)
 			record->op.more = 0;
 		if (is_read(&record->op) && !as_one) {
@@ -337,10 +337,10 @@ static void gather(struct hs_storm_history *history, uint32_t key)
 	for (uint32_t i = 0; i < history->count; i++) {
 		const struct record *record = &history->records[i];
 
-		if (record->op.key != key || record->state == DROPPED)
-			continue;
 		struct hs_sim_op op = record->op;
 
+		if (op.key != key || record->state == DROPPED)
+			continue;
 		op.key = 0;
 		hs_sim_history_add(judged, &op);
 	}
