@@ -26,7 +26,8 @@ struct act {
 	bool single; /* it does not go into a transaction */
 	enum hs_sim_kind kind;
 	enum hs_storm_form form;
-	int sign; /* of what is added; 0: nothing is */
+	int sign;	 /* of what is added; 0: nothing is */
+	unsigned ttl_ms; /* of what is set; 0: for ever */
 };
 
 /* The last four are more than one operation and have no row. */
@@ -35,6 +36,7 @@ enum {
 	ACT_EXISTS,
 	ACT_STRLEN,
 	ACT_TTL,
+	ACT_PTTL,
 	ACT_SET,
 	ACT_SET_EX,
 	ACT_SET_PX,
@@ -57,33 +59,37 @@ enum {
 };
 
 static const struct act acts[ACTS] = {
-	[ACT_GET] = {"GET k", true, false, HS_SIM_GET, HS_STORM_FORM_VALUE, 0},
-	[ACT_EXISTS] = {"EXISTS k", true, false, HS_SIM_EXISTS, HS_STORM_FORM_COUNT, 0},
-	[ACT_STRLEN] = {"STRLEN k", true, false, HS_SIM_STRLEN, HS_STORM_FORM_NUMBER, 0},
-	[ACT_TTL] = {"TTL k", true, false, HS_SIM_EXISTS, HS_STORM_FORM_TTL, 0},
-	[ACT_SET] = {"SET k v", false, false, HS_SIM_SET, HS_STORM_FORM_OK, 0},
-	[ACT_SET_EX] = {"SET k v EX 10000", false, false, HS_SIM_SET, HS_STORM_FORM_OK, 0},
-	[ACT_SET_PX] = {"SET k v PX 10000000", false, false, HS_SIM_SET, HS_STORM_FORM_OK, 0},
-	[ACT_SET_NX] = {"SET k v NX", false, false, HS_SIM_SETNX, HS_STORM_FORM_OK_NOT, 0},
-	[ACT_SET_XX] = {"SET k v XX", false, false, HS_SIM_SETXX, HS_STORM_FORM_OK_NOT, 0},
-	[ACT_GETSET] = {"GETSET k v", false, false, HS_SIM_GETSET, HS_STORM_FORM_VALUE, 0},
-	[ACT_GETDEL] = {"GETDEL k", false, false, HS_SIM_GETDEL, HS_STORM_FORM_VALUE, 0},
-	[ACT_DEL] = {"DEL k", false, false, HS_SIM_DEL, HS_STORM_FORM_COUNT, 0},
-	[ACT_INCR] = {"INCR k", false, false, HS_SIM_INCRBY, HS_STORM_FORM_NUMBER, 1},
-	[ACT_DECR] = {"DECR k", false, false, HS_SIM_INCRBY, HS_STORM_FORM_NUMBER, -1},
-	[ACT_INCRBY] = {"INCRBY k d", false, false, HS_SIM_INCRBY, HS_STORM_FORM_NUMBER, 1},
-	[ACT_DECRBY] = {"DECRBY k d", false, false, HS_SIM_INCRBY, HS_STORM_FORM_NUMBER, -1},
-	[ACT_EVAL] = {"EVAL " SCRIPT " 1 k d", false, true, HS_SIM_INCRBY, HS_STORM_FORM_NUMBER, 1},
+	[ACT_GET] = {"GET k", true, false, HS_SIM_GET, HS_STORM_FORM_VALUE, 0, 0},
+	[ACT_EXISTS] = {"EXISTS k", true, false, HS_SIM_EXISTS, HS_STORM_FORM_COUNT, 0, 0},
+	[ACT_STRLEN] = {"STRLEN k", true, false, HS_SIM_STRLEN, HS_STORM_FORM_NUMBER, 0, 0},
+	[ACT_TTL] = {"TTL k", true, false, HS_SIM_TTL, HS_STORM_FORM_NUMBER, 0, 0},
+	[ACT_PTTL] = {"PTTL k", true, false, HS_SIM_PTTL, HS_STORM_FORM_NUMBER, 0, 0},
+	[ACT_SET] = {"SET k v", false, false, HS_SIM_SET, HS_STORM_FORM_OK, 0, 0},
+	[ACT_SET_EX] = {"SET k v EX 10000", false, false, HS_SIM_SET, HS_STORM_FORM_OK, 0,
+			10000000},
+	[ACT_SET_PX] = {"SET k v PX 20000000", false, false, HS_SIM_SET, HS_STORM_FORM_OK, 0,
+			20000000},
+	[ACT_SET_NX] = {"SET k v NX", false, false, HS_SIM_SETNX, HS_STORM_FORM_OK_NOT, 0, 0},
+	[ACT_SET_XX] = {"SET k v XX", false, false, HS_SIM_SETXX, HS_STORM_FORM_OK_NOT, 0, 0},
+	[ACT_GETSET] = {"GETSET k v", false, false, HS_SIM_GETSET, HS_STORM_FORM_VALUE, 0, 0},
+	[ACT_GETDEL] = {"GETDEL k", false, false, HS_SIM_GETDEL, HS_STORM_FORM_VALUE, 0, 0},
+	[ACT_DEL] = {"DEL k", false, false, HS_SIM_DEL, HS_STORM_FORM_COUNT, 0, 0},
+	[ACT_INCR] = {"INCR k", false, false, HS_SIM_INCRBY, HS_STORM_FORM_NUMBER, 1, 0},
+	[ACT_DECR] = {"DECR k", false, false, HS_SIM_INCRBY, HS_STORM_FORM_NUMBER, -1, 0},
+	[ACT_INCRBY] = {"INCRBY k d", false, false, HS_SIM_INCRBY, HS_STORM_FORM_NUMBER, 1, 0},
+	[ACT_DECRBY] = {"DECRBY k d", false, false, HS_SIM_INCRBY, HS_STORM_FORM_NUMBER, -1, 0},
+	[ACT_EVAL] = {"EVAL " SCRIPT " 1 k d", false, true, HS_SIM_INCRBY, HS_STORM_FORM_NUMBER, 1,
+		      0},
 };
 
 /* How often each is drawn. */
 static const unsigned weights[ACTS_ALL] = {
-	[ACT_GET] = 20,	   [ACT_EXISTS] = 4, [ACT_STRLEN] = 4, [ACT_TTL] = 2,
-	[ACT_SET] = 5,	   [ACT_SET_EX] = 2, [ACT_SET_PX] = 2, [ACT_SET_NX] = 2,
-	[ACT_SET_XX] = 2,  [ACT_GETSET] = 2, [ACT_GETDEL] = 1, [ACT_DEL] = 1,
-	[ACT_INCR] = 20,   [ACT_DECR] = 3,   [ACT_INCRBY] = 8, [ACT_DECRBY] = 4,
-	[ACT_EVAL] = 4,	   [ACT_MGET] = 4,   [ACT_MSET] = 2,   [ACT_TRANSACTION] = 4,
-	[ACT_WATCHED] = 4,
+	[ACT_GET] = 20,	       [ACT_EXISTS] = 4,  [ACT_STRLEN] = 4, [ACT_TTL] = 2,
+	[ACT_PTTL] = 1,	       [ACT_SET] = 5,	  [ACT_SET_EX] = 2, [ACT_SET_PX] = 2,
+	[ACT_SET_NX] = 2,      [ACT_SET_XX] = 2,  [ACT_GETSET] = 2, [ACT_GETDEL] = 1,
+	[ACT_DEL] = 1,	       [ACT_INCR] = 20,	  [ACT_DECR] = 3,   [ACT_INCRBY] = 8,
+	[ACT_DECRBY] = 4,      [ACT_EVAL] = 4,	  [ACT_MGET] = 4,   [ACT_MSET] = 2,
+	[ACT_TRANSACTION] = 4, [ACT_WATCHED] = 4,
 };
 
 /* ---- drawing ---- */
@@ -192,8 +198,11 @@ static int64_t add_op(struct composing *to, struct hs_storm_flight *flight, uint
 	struct hs_storm_worker *worker = to->worker;
 	const struct act *row = &acts[act];
 	int64_t number = row->sign ? 1 : new_value(worker);
-	struct hs_sim_op op = {
-		.kind = row->kind, .client = to->conn->client, .key = (uint32_t)key, .more = more};
+	struct hs_sim_op op = {.kind = row->kind,
+			       .client = to->conn->client,
+			       .key = (uint32_t)key,
+			       .more = more,
+			       .ttl_ms = row->ttl_ms};
 	uint32_t record;
 
 	if (strchr(row->words, 'd'))
@@ -364,6 +373,7 @@ void hs_storm_acts_probe(struct hs_storm_worker *worker, struct hs_storm_conn *c
 	struct composing to = {.worker = worker, .conn = conn, .now_ns = now_ns};
 
 	add_single(&to, key, ACT_GET);
+	add_single(&to, key, ACT_PTTL);
 }
 
 /* ---- hearing ---- */

@@ -10,7 +10,8 @@
 
 enum {
 	BLIND_MAX = 4,
-	SHOWN = 24, /* operations of a window that cannot be explained */
+	CLOCK_US = 100000, /* how far a server's clock may be from ours */
+	SHOWN = 24,	   /* operations of a window that cannot be explained */
 };
 static const uint64_t STEPS_MAX = 50000;
 
@@ -24,12 +25,12 @@ struct record {
 };
 
 struct key {
-	uint32_t name;	  /* how often it had to be renamed */
-	bool renamed;	  /* it has to, when the window is closed */
-	uint32_t records; /* in this window */
-	uint32_t blind;	  /* of them: writes that could stand anywhere, not answered yet */
-	int64_t base;	  /* what it held when the window began */
-	int64_t last;	  /* what the last GET answered */
+	uint32_t name;	       /* how often it had to be renamed */
+	bool renamed;	       /* it has to, when the window is closed */
+	uint32_t records;      /* in this window */
+	uint32_t blind;	       /* of them: writes that could stand anywhere, not answered yet */
+	struct hs_sim_op base; /* a SET of what it held when the window began */
+	struct hs_sim_op last; /* a SET of what the last GET and PTTL answered */
 };
 
 struct hs_storm_history {
@@ -45,6 +46,11 @@ struct hs_storm_history {
 	struct hs_storm_findings findings;
 };
 
+static void forget(struct hs_sim_op *set)
+{
+	*set = (struct hs_sim_op){.kind = HS_SIM_SET, .argument = HS_SIM_NOTHING};
+}
+
 struct hs_storm_history *hs_storm_history_create(const struct hs_storm_options *options,
 						 uint64_t run_tag)
 {
@@ -53,8 +59,10 @@ struct hs_storm_history *hs_storm_history_create(const struct hs_storm_options *
 	history->options = options;
 	history->run_tag = (uint32_t)run_tag;
 	history->keys = hs_mem_zalloc(options->keys * sizeof *history->keys);
-	for (uint64_t i = 0; i < options->keys; i++)
-		history->keys[i].base = HS_SIM_NOTHING;
+	for (uint64_t i = 0; i < options->keys; i++) {
+		forget(&history->keys[i].base);
+		forget(&history->keys[i].last);
+	}
 	return history;
 }
 
@@ -120,10 +128,11 @@ fail(struct hs_storm_history *history, uint64_t key, const char *format, ...)
 	findings->failed++;
 }
 
-void hs_storm_history_unread(struct hs_storm_history *history, uint64_t key)
+void hs_storm_history_unread(struct hs_storm_history *history, uint64_t key, bool at_end)
 {
-	fail(history, key, ": could not be read at the end");
 	history->keys[key].renamed = true;
+	if (at_end)
+		fail(history, key, ": could not be read at the end");
 }
 
 /* ---- what is asked ---- */
@@ -135,12 +144,17 @@ static bool is_blind(const struct hs_sim_op *op)
 
 static bool is_read(const struct hs_sim_op *op)
 {
-	return op->kind == HS_SIM_GET || op->kind == HS_SIM_EXISTS || op->kind == HS_SIM_STRLEN;
+	return hs_sim_kind_reads(op->kind);
 }
 
 bool hs_storm_history_is_blind(const struct hs_storm_history *history, uint64_t key)
 {
 	return history->keys[key].blind >= BLIND_MAX;
+}
+
+static int64_t now_us(void)
+{
+	return (int64_t)(uv_hrtime() / 1000);
 }
 
 uint32_t hs_storm_history_add(struct hs_storm_history *history, const struct hs_sim_op *op,
@@ -157,6 +171,7 @@ uint32_t hs_storm_history_add(struct hs_storm_history *history, const struct hs_
 		(struct record){.op = *op, .form = (uint8_t)form, .state = OPEN};
 	history->records[history->count].op.asked = ++history->stamp;
 	history->records[history->count].op.answered = HS_SIM_NEVER;
+	history->records[history->count].op.asked_us = now_us() - CLOCK_US;
 	key->records++;
 	key->blind += is_blind(op);
 	return history->count++;
@@ -179,8 +194,14 @@ static void settle(struct hs_storm_history *history, struct record *record, enum
 	if (state != DONE)
 		return;
 	record->op.answered = history->stamp;
-	if (record->op.kind == HS_SIM_GET && !record->told)
-		key->last = record->op.answer;
+	record->op.answered_us = now_us() + CLOCK_US;
+	if (record->op.kind == HS_SIM_GET && !record->told) {
+		key->last.argument = record->op.answer;
+	} else if (record->op.kind == HS_SIM_PTTL) {
+		key->last.ttl_ms = record->op.answer > 0 ? record->op.answer : 0;
+		key->last.asked_us = record->op.asked_us;
+		key->last.answered_us = record->op.answered_us;
+	}
 }
 
 static void drop(struct hs_storm_history *history, const struct hs_storm_flight *flight)
@@ -235,9 +256,6 @@ static bool read_answer(struct record *record, const struct hs_answer *answer)
 	case HS_STORM_FORM_COUNT:
 		*to = answer->integer;
 		return answer->type == HS_ANSWER_INT;
-	case HS_STORM_FORM_TTL:
-		*to = answer->integer != -2;
-		return answer->type == HS_ANSWER_INT && answer->integer >= -2;
 	}
 	return false;
 }
@@ -325,41 +343,73 @@ void hs_storm_history_answer(struct hs_storm_history *history, const struct hs_s
 
 /* ---- what is judged ---- */
 
-/* One key's records as the checker wants them; what was there before is a SET before all others. */
-static void gather(struct hs_storm_history *history, uint32_t key)
+/* One key's records as the checker wants them, as they were known at that moment; what was there before
+ * is a SET before all others. */
+static void gather(struct hs_storm_history *history, uint32_t key, uint64_t until)
 {
 	struct hs_sim_history *judged = &history->judged;
-	const struct hs_sim_op base = {.kind = HS_SIM_SET, .argument = history->keys[key].base};
 
 	judged->count = 0;
-	if (history->keys[key].base != HS_SIM_NOTHING)
-		hs_sim_history_add(judged, &base);
+	if (history->keys[key].base.argument != HS_SIM_NOTHING)
+		hs_sim_history_add(judged, &history->keys[key].base);
 	for (uint32_t i = 0; i < history->count; i++) {
 		const struct record *record = &history->records[i];
 
 		struct hs_sim_op op = record->op;
 
-		if (op.key != key || record->state == DROPPED)
+		if (op.key != key || record->state == DROPPED || op.asked > until)
 			continue;
+		if (op.answered > until)
+			op.answered = HS_SIM_NEVER;
 		op.key = 0;
 		hs_sim_history_add(judged, &op);
 	}
 }
 
-static void judge(struct hs_storm_history *history, uint32_t key)
+static int check(struct hs_storm_history *history, uint32_t key, uint64_t until)
 {
 	struct hs_sim_verdict verdict = {0};
-	int rc;
 
-	gather(history, key);
+	gather(history, key, until);
+	return hs_sim_check_order(&history->judged, STEPS_MAX, &verdict);
+}
+
+/* There is no order. The first moment at which there was none, and the answer that came then. */
+static void explain(struct hs_storm_history *history, uint32_t key)
+{
+	uint64_t good = history->records[0].op.asked - 1, bad = history->stamp;
+	struct hs_sim_history last = {.count = 1};
+	struct hs_buf text = {0};
+
+	while (bad - good > 1) {
+		uint64_t middle = good + (bad - good) / 2;
+
+		if (check(history, key, middle) == HS_EINVAL)
+			bad = middle;
+		else
+			good = middle;
+	}
+	gather(history, key, bad);
+	for (size_t i = 0; i < history->judged.count; i++) {
+		last.ops = &history->judged.ops[i];
+		if (last.ops->answered == bad)
+			hs_sim_history_print(&last, &text);
+	}
+	fail(history, key, ": no order of %zu operations explains this answer: %.*s",
+	     history->judged.count, (int)text.len, text.data);
+	hs_buf_deinit(&text);
+}
+
+static void judge(struct hs_storm_history *history, uint32_t key)
+{
+	int rc = check(history, key, UINT64_MAX - 1);
+
 	history->findings.windows++;
-	rc = hs_sim_check_order(&history->judged, STEPS_MAX, &verdict);
 	if (rc == HS_ELIMIT)
 		history->findings.undecided++;
 	if (rc != HS_EINVAL)
 		return;
-	fail(history, key, ": no order of %zu operations explains what they answered",
-	     history->judged.count);
+	explain(history, key);
 	history->keys[key].renamed = true;
 }
 
@@ -374,7 +424,7 @@ void hs_storm_history_close(struct hs_storm_history *history)
 		key->base = key->last;
 		if (key->renamed) {
 			key->name++;
-			key->base = HS_SIM_NOTHING;
+			forget(&key->base);
 		}
 		key->renamed = false;
 		key->records = key->blind = 0;

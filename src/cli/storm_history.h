@@ -20,6 +20,8 @@
  * storm sends: of the writes that are answered with a mere OK, which could stand anywhere, only a few
  * are under way on a key at once (is_blind).
  *
+ * Times to live are far longer than a run; the clocks on both sides are given some room.
+ *
  * One thread. Memory: two arrays of a window's operations, and a few words for every key. */
 #ifndef HS_CLI_STORM_HISTORY_H
 #define HS_CLI_STORM_HISTORY_H
@@ -34,7 +36,6 @@ enum hs_storm_form {
 	HS_STORM_FORM_OK_NOT, /* +OK, or null: it was not done */
 	HS_STORM_FORM_NUMBER,
 	HS_STORM_FORM_COUNT, /* 0 or 1 */
-	HS_STORM_FORM_TTL,   /* -2: there is none */
 };
 
 struct hs_storm_history *hs_storm_history_create(const struct hs_storm_options *options,
@@ -61,8 +62,8 @@ void hs_storm_history_lost(struct hs_storm_history *history, const struct hs_sto
  * touched, then close it. */
 bool hs_storm_history_is_full(const struct hs_storm_history *history);
 bool hs_storm_history_touched(const struct hs_storm_history *history, uint64_t key);
-/* The key could not be read before the window is closed. */
-void hs_storm_history_unread(struct hs_storm_history *history, uint64_t key);
+/* The key could not be read before the window is closed; at the end of the run that is a failure. */
+void hs_storm_history_unread(struct hs_storm_history *history, uint64_t key, bool at_end);
 /* Nothing is under way: judges the window and begins the next one. */
 void hs_storm_history_close(struct hs_storm_history *history);
 /* How many were closed. */

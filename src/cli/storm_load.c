@@ -439,7 +439,8 @@ static void add_again(struct hs_storm_worker *worker, uint64_t key)
 static void probe_again(struct hs_storm_worker *worker, uint64_t key)
 {
 	if (++worker->unread > UNREAD_MAX) {
-		hs_storm_history_unread(worker->history, key);
+		hs_storm_history_unread(worker->history, key,
+					worker->phase == HS_STORM_PHASE_FINAL);
 		return;
 	}
 	add_again(worker, key);
@@ -571,7 +572,7 @@ static void report_unread(struct hs_storm_worker *worker)
 
 	while (next_side_key(worker, &key)) {
 		if (worker->history)
-			hs_storm_history_unread(worker->history, key);
+			hs_storm_history_unread(worker->history, key, true);
 		else
 			hs_storm_verify_unread(worker->verify, key);
 	}
