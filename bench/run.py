@@ -4,8 +4,9 @@
   redis     redis-server with the same durability
   heatsink  the server of this repository
 
-Behind them come the heat section: what detection costs, finds and misses (heat.py), and the proxy
-section: heatsink in front of redis-server and of a cluster, against nutcracker (proxy.py).
+Behind them come the heat section: what detection costs, finds and misses (heat.py), the fold section:
+one hot key, folded and not (fold.py), and the proxy section: heatsink in front of redis-server and of a
+cluster, against nutcracker (proxy.py).
 
 Absolute numbers drift on a shared machine, so every row measures the candidates in short turns,
 one after the other, several rounds, and shows medians. What to steer by is the server's CPU time
@@ -21,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 
+import fold
 import heat
 import proxy
 from candidates import GUARD_S, HEATSINK, NULL, Heatsink, Null, Redis, first_answer_s
@@ -288,7 +290,7 @@ def read_options():
     parser.add_argument("--quick", action="store_true",
                         help="100,000 keys, shorter turns, fewer requests")
     parser.add_argument("--rows", help="only rows whose name has one of these words: "
-                        "'GET,start', or just 'heat', or 'proxy'")
+                        "'GET,start', or just 'heat', 'fold' or 'proxy'")
     parser.add_argument("--candidates", default="null,redis,heatsink")
     parser.add_argument("--load", choices=("storm", "redis-benchmark"), default="storm")
     parser.add_argument("--trace", help="real requests for the heat section: key numbers of 4 "
@@ -336,6 +338,8 @@ def main():
             server.close()
     if "heatsink" in options.candidates and any(wanted(options, name) for name in heat.ROWS):
         saved["heat"] = heat.run(load, options, lambda name: wanted(options, name))
+    if "heatsink" in options.candidates and any(wanted(options, name) for name in fold.ROWS):
+        saved["fold"] = fold.run(Storm(), options, lambda name: wanted(options, name))
     if "heatsink" in options.candidates and any(wanted(options, name) for name in proxy.ROWS):
         saved["proxy"] = proxy.run(Storm(), options, lambda name: wanted(options, name))
     if options.out:
