@@ -63,7 +63,8 @@ void hs_storm_wire_init(struct hs_storm_wire *wire, const struct hs_storm_option
 	hs_buf_deinit(&value);
 	hs_buf_append(&wire->auth, "*2\r\n$4\r\nAUTH\r\n", 14);
 	append_bulk(&wire->auth, hs_bytes_of(options->password));
-	compose_request(&wire->request, options->request);
+	if (options->request && *options->request)
+		compose_request(&wire->request, options->request);
 }
 
 void hs_storm_wire_deinit(struct hs_storm_wire *wire)
