@@ -13,7 +13,8 @@ ends that (SUBSCRIBE, MONITOR, PSYNC) a connection is passed on unread. So are a
 parse=False, for TLS: then only what concerns connections is left.
 
 For a connection or all of them, at any time: cut_all, pause and resume (a network that drops
-packets), refuse and listen (a port where nobody is). `requests` is what came by.
+packets), refuse and listen (a port where nobody is). `requests` is what came by last, `passed` how many
+ever did.
 
 It is told what to do from the test's thread; two threads a connection do it.
 """
@@ -243,7 +244,7 @@ class Relay:
         self.parse = parse
         self.change = threading.Condition()
         self.faults, self.links = [], set()
-        self.accepted = 0
+        self.accepted = self.passed = 0  # connections, requests
         self.requests = collections.deque(maxlen=REQUESTS_KEPT)  # (connection's number, arguments)
         self.running, self.closed = True, False
         self.reserved = ReservedPort()
@@ -331,6 +332,11 @@ class Relay:
             if not self.change.wait_for(lambda: condition(self), guard_s):
                 raise AssertionError("never happened at the relay: " + what)
 
+    def wait_change(self, seconds=0.05):
+        """Until something happens here, or for a moment: for those who also watch something else."""
+        with self.change:
+            self.change.wait(seconds)
+
     def count(self, match):
         """How many of the requests kept match."""
         matches = _matcher(match)
@@ -358,6 +364,7 @@ class Relay:
         """The fault for this request, if there is one."""
         with self.change:
             self.requests.append((link.number, args))
+            self.passed += 1
             self.change.notify_all()
             for fault in self.faults:
                 if fault.taken != fault.times and fault.matches(args):
