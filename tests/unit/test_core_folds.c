@@ -189,6 +189,29 @@ static void test_busy_at_the_limit(void **state)
 	close_world(&world);
 }
 
+/* One reply may be larger than the limit, one with more behind it may not. */
+static void test_many_replies_at_once_keep_the_output_limit(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world);
+	world.options.output_bytes_max = 8;
+	hs_core_configure(world.core, &world.options);
+	for (int i = 0; i < 3; i++)
+		say(&world, 'A', "GET {a}k");
+	say(&world, 'B', "GET {a}k");
+	end_round(&world);
+	sent(&world, "GET {a}k");
+	reply(&world, "GET", "$10\r\n0123456789\r\n");
+	assert_true(hs_session_cut(world.client[0]));
+	assert_int_equal(hs_session_out(world.client[0])->len, strlen("$10\r\n0123456789\r\n"));
+	assert_int_equal(counted(&hs_core_stats(world.core)->cut_output), 1);
+	assert_false(hs_session_cut(world.client[1]));
+	heard(&world, 'B', "$10\r\n0123456789\r\n");
+	close_world(&world);
+}
+
 static void test_who_goes_while_waiting_is_left_out(void **state)
 {
 	static struct world world;
@@ -403,6 +426,7 @@ int main(void)
 		cmocka_unit_test(test_replies_in_turn),
 		cmocka_unit_test(test_reads_at_once_do_not_wait),
 		cmocka_unit_test(test_busy_at_the_limit),
+		cmocka_unit_test(test_many_replies_at_once_keep_the_output_limit),
 		cmocka_unit_test(test_who_goes_while_waiting_is_left_out),
 		cmocka_unit_test(test_who_goes_before_a_second_try_has_none),
 		cmocka_unit_test(test_an_unknown_outcome_is_told_to_all),
