@@ -6,7 +6,7 @@
 
 #include <inttypes.h>
 
-enum { ORDER_STEPS_MAX = 5000000 };
+enum { ORDER_STEPS_MAX = 1000000 };
 
 static void check_answered(struct hs_sim_load *load, struct hs_sim_actor *actor)
 {

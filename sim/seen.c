@@ -80,4 +80,5 @@ bool hs_sim_seen_before(struct hs_sim_seen *seen, const uint64_t *row)
 void hs_sim_seen_deinit(struct hs_sim_seen *seen)
 {
 	hs_mem_free(&seen->table);
+	seen->cap = seen->count = 0;
 }

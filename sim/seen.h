@@ -19,6 +19,6 @@ struct hs_sim_seen {
 
 /* Whether it was tried before; from now on it was. */
 bool hs_sim_seen_before(struct hs_sim_seen *seen, const uint64_t *row);
-void hs_sim_seen_deinit(struct hs_sim_seen *seen);
+void hs_sim_seen_deinit(struct hs_sim_seen *seen); /* nothing was: it may begin again */
 
 #endif

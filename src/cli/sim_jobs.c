@@ -24,15 +24,6 @@ struct board {
 	_Atomic uint64_t current[]; /* of each process: the seed it is at */
 };
 
-/* A signal handler has no other way to find it. */
-static struct board *stopped;
-
-static void stop(int number)
-{
-	(void)number;
-	atomic_store(&stopped->stop, true);
-}
-
 static void note_failed(struct board *board, uint64_t seed)
 {
 	uint64_t before = atomic_load(&board->failed);
@@ -97,9 +88,25 @@ static void look_at(struct board *board, const pid_t *children, uint64_t jobs, p
 	}
 }
 
-static int run(struct board *board, const struct hs_sim_job_options *options, pid_t *children)
+/* All that have ended; returns how many. */
+static uint64_t reap(struct board *board, const pid_t *children, uint64_t jobs)
 {
-	uint64_t started = 0;
+	uint64_t ended = 0;
+	int status;
+	pid_t child;
+
+	while ((child = waitpid(-1, &status, WNOHANG)) > 0) {
+		look_at(board, children, jobs, child, status);
+		ended++;
+	}
+	return ended;
+}
+
+/* The signals are blocked, here and in the children: they are read, not handled. */
+static int run(struct board *board, const struct hs_sim_job_options *options, pid_t *children,
+	       const sigset_t *signals)
+{
+	uint64_t started = 0, ended = 0;
 
 	while (started < options->jobs) {
 		pid_t child = fork();
@@ -113,35 +120,32 @@ static int run(struct board *board, const struct hs_sim_job_options *options, pi
 			break;
 		children[started++] = child;
 	}
-	for (uint64_t left = started; left > 0;) {
-		int status;
-		pid_t child = wait(&status);
-
-		if (child < 0)
-			continue; /* a signal came */
-		look_at(board, children, started, child, status);
-		left--;
+	while (ended < started) {
+		if (sigwaitinfo(signals, NULL) != SIGCHLD)
+			atomic_store(&board->stop, true);
+		ended += reap(board, children, started);
 	}
 	return started > 0 ? 0 : HS_ELIMIT;
 }
 
 int hs_sim_jobs_run(const struct hs_sim_job_options *options, struct hs_sim_job_sums *sums)
 {
-	struct sigaction action = {.sa_handler = stop}, interrupt, terminate;
 	size_t bytes = sizeof(struct board) + options->jobs * sizeof(uint64_t);
 	struct board *board =
 		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pid_t *children = hs_mem_zalloc(options->jobs * sizeof *children);
+	sigset_t signals, before;
 	int err = HS_ELIMIT;
 
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGCHLD);
 	if (board != MAP_FAILED) {
 		fflush(NULL);
-		stopped = board;
-		sigaction(SIGINT, &action, &interrupt);
-		sigaction(SIGTERM, &action, &terminate);
-		err = run(board, options, children);
-		sigaction(SIGINT, &interrupt, NULL);
-		sigaction(SIGTERM, &terminate, NULL);
+		sigprocmask(SIG_BLOCK, &signals, &before);
+		err = run(board, options, children, &signals);
+		sigprocmask(SIG_SETMASK, &before, NULL);
 		*sums = (struct hs_sim_job_sums){
 			.schedules = board->schedules,
 			.requests = board->requests,

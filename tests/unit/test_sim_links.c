@@ -38,7 +38,8 @@ static void assert_heard(struct hs_sim_client *client, const char *text)
 
 static bool heard(const struct hs_sim_client *client, const char *text)
 {
-	return memmem(client->received.data, client->received.len, text, strlen(text)) != NULL;
+	return client->received.len > 0 &&
+	       memmem(client->received.data, client->received.len, text, strlen(text));
 }
 
 static void test_one_connection_keeps_the_order(void **state)
