@@ -415,5 +415,234 @@ class Verify(unittest.TestCase):
                 run_json(self, server, "--verify", "--count", 500, "--keys", 20, "--writes", "0.3")
 
 
+class All(unittest.TestCase):
+    """`--command all --verify`: an order explains every answer, or it is found that none does."""
+
+    def judge(self, mischief, *args, code, count=4000):
+        with FakeServer(mischief) as server:
+            result = run_json(self, server, "--verify", "--command", "all", "--count", count, "--keys",
+                              3, "--connections", 6, "--pipeline", 4, "--window", 1000, *args,
+                              code=code)
+            self.assertEqual(result["verify"]["ok"], code == 0)
+            self.assertEqual(result["verify"]["undecided"], 0)
+            return "\n".join(result["verify"]["failures"])
+
+    def test_honest_server(self):
+        self.judge(None, code=0)
+        self.judge(None, "--pipeline", 1, code=0)
+
+    def test_against_redis(self):
+        with Redis() as server:
+            result = run_json(self, server, "--verify", "--command", "all", "--keys", 3, "--count",
+                              30000, "--pipeline", 4)
+            self.assertEqual(result["errors"], {})
+            self.assertTrue(result["verify"]["ok"])
+            self.assertGreater(result["verify"]["windows"], 10)
+            for command in ("get", "set", "getset", "getdel", "del", "incr", "decr", "incrby", "decrby",
+                            "exists", "strlen", "ttl", "pttl", "mget", "mset", "eval", "multi", "exec",
+                            "watch"):
+                self.assertGreater(calls(server, command), 0, command)
+
+    def test_keys_of_another_run_are_not_met(self):
+        with Redis() as server:
+            for _ in range(2):
+                run_json(self, server, "--verify", "--command", "all", "--keys", 2, "--count", 2000)
+
+    def test_without_verify(self):
+        with Redis() as server:
+            result = run_json(self, server, "--command", "all", "--keys", 3, "--count", 5000,
+                              "--pipeline", 3)
+            self.assertGreaterEqual(result["answered"], 5000)
+            self.assertEqual(result["errors"], {})
+
+    def often(self, names, deed):
+        """A mischief that happens to every fifth of these commands, from the middle on: once might be
+        covered up by a SET before anybody looks."""
+        met = []
+
+        def mischief(server, connection, number, args):
+            if number < 2000 or args[0] not in names or connection.queue is not None:
+                return None
+            met.append(number)
+            return deed(server, connection, args) if len(met) % 5 == 0 else None
+
+        return mischief
+
+    def test_stale_read(self):
+        past = {}
+
+        def stale(server, _connection, number, args):
+            if args[0] == b"GET" and number > 2000 and past.get(args[1]):
+                return bulk(past[args[1]])
+            if number % 50 == 0:
+                past.update(server.data)
+            return None
+
+        self.assertIn("no order", self.judge(stale, code=1))
+
+    def test_read_overtakes_a_write_of_its_connection(self):
+        """GETs that answer what was there before the write in front of them."""
+        before = {}
+
+        def overtake(server, connection, number, args):
+            if connection.queue is not None or len(args) < 2:
+                return None
+            if args[0] in (b"SET", b"INCR"):
+                before[connection] = (args[1], server.data.get(args[1]))
+            elif args[0] == b"GET" and before.get(connection, (None,))[0] == args[1] and number > 1000:
+                return bulk(before[connection][1])
+            return None
+
+        self.assertIn("GET", self.judge(overtake, code=1))
+
+    def test_increment_lost(self):
+        def lose(server, _connection, args):
+            return b":%d\r\n" % (int(server.data.get(args[1], b"0")) + 1)
+
+        self.judge(self.often([b"INCR"], lose), code=1)
+
+    def test_increment_counted_double(self):
+        def double(server, _connection, args):
+            server.serve(args)
+
+        self.judge(self.often([b"INCR", b"INCRBY"], double), code=1)
+
+    def test_increment_answered_twice(self):
+        def repeat(server, _connection, args):
+            return b":%d\r\n" % int(server.data.get(args[1], b"7"))
+
+        self.judge(self.often([b"INCR"], repeat), code=1)
+
+    def test_lost_with_its_connection_and_done_twice(self):
+        """May have happened is not: may have happened twice."""
+        def twice(server, _connection, args):
+            for _ in range(2):
+                server.serve(args)
+            raise Hangup()
+
+        self.judge(self.often([b"INCRBY"], twice), code=1)
+
+    def test_refused_and_done(self):
+        def lie(server, _connection, args):
+            server.serve(args)
+            return b"-BUSY too many wait\r\n"
+
+        self.judge(self.often([b"INCRBY"], lie), code=1)
+
+    def test_delete_that_did_nothing(self):
+        def lie(server, _connection, args):
+            return b":1\r\n" if args[1] in server.data else None
+
+        self.judge(self.often([b"DEL"], lie), code=1)
+
+    def test_condition_not_looked_at(self):
+        def force(server, _connection, args):
+            if b"NX" in args and args[1] in server.data:
+                server.put(args[1], args[2])
+                return b"+OK\r\n"
+            return None
+
+        self.judge(lambda server, connection, number, args:
+                   force(server, connection, args) if args[0] == b"SET" else None, code=1)
+
+    def test_time_to_live_forgotten(self):
+        def forget(server, _connection, number, args):
+            if args[0] == b"SET" and b"EX" in args and number > 1000:
+                return server.serve(args[:3])
+            return None
+
+        self.assertIn("TTL", self.judge(forget, code=1))
+
+    def test_missing_answered_as_zero(self):
+        def zero(server, connection, number, args):
+            if args[0] == b"GET" and args[1] not in server.data and connection.queue is None:
+                return bulk(b"0")
+            return None
+
+        self.judge(zero, code=1)
+
+    def test_transaction_in_two_pieces(self):
+        """What others write between its commands is seen by them."""
+        def tear(server, connection, number, args):
+            if args[0] == b"EXEC" and number > 1000 and connection.queue and \
+                    len(connection.queue) > 1 and len(connection.queue[0]) > 1:
+                first = server.serve(connection.queue[0])
+                server.add(connection.queue[0][1], 1000000)
+                rest = b"".join(map(server.serve, connection.queue[1:]))
+                count, connection.queue = len(connection.queue), None
+                return b"*%d\r\n" % count + first + rest
+            return None
+
+        self.judge(tear, code=1)
+
+    def test_watch_not_kept(self):
+        def ignore(_server, connection, _number, args):
+            if args[0] == b"EXEC":
+                connection.watched = {}
+
+        self.judge(ignore, "--keys", 1, code=1)
+
+    def test_bad_luck_is_no_mistake(self):
+        """Connections that end before and after the deed, unknown outcomes, refusals."""
+        def trouble(server, connection, number, args):
+            if number % 201 == 0:
+                if number % 2:
+                    server.serve_transaction(connection, args)
+                raise Hangup()
+            if connection.queue is not None or args[0] in (b"MULTI", b"WATCH", b"UNWATCH"):
+                return None
+            if number % 43 == 0:
+                if number % 2:
+                    server.serve(args)
+                return b"-UNKNOWN the connection was lost before it answered\r\n"
+            if number % 19 == 0:
+                return (b"-BUSY too many wait\r\n", b"-CLUSTERDOWN nobody there; not sent\r\n",
+                        b"-TRYAGAIN later\r\n")[number % 3] if args[0] != b"MSET" else None
+            return None
+
+        self.judge(trouble, "--window", 300, code=0)
+
+    def test_lost_last_write(self):
+        """Nobody but the reading at the end notices."""
+        def lose(server, _connection, number, args):
+            return b"+OK\r\n" if args[0] == b"SET" and len(args) == 3 and number > 2000 and \
+                args[1] in server.data else None
+
+        self.judge(lose, "--connections", 1, "--pipeline", 1, code=1)
+
+    def test_options(self):
+        for args in (["--rate", "100"], ["--load"], ["--verify", "--keys", "2000"]):
+            done = subprocess.run([heatsink_path(), "storm", "--command", "all", *args],
+                                  capture_output=True, text=True, timeout=GUARD_S)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("--command all", done.stderr)
+
+
+class Requests(unittest.TestCase):
+    """--request: any words, again and again."""
+
+    def test_what_the_server_saw(self):
+        with Redis() as server:
+            server.client().hset("big", mapping={f"field:{i}": i for i in range(1000)})
+            result = run_json(self, server, "--request", " HGETALL  big ", "--count", 500)
+            self.assertEqual((result["answered"], result["errors"]), (500, {}))
+            self.assertEqual(calls(server, "hgetall"), 500)
+
+    def test_replies_that_differ_are_told_apart(self):
+        """Long replies that equal the last one are not read again; these do not."""
+        with Redis() as server:
+            server.client().rpush("list", *[f"element:{i}" for i in range(300)])
+            for request in ("LRANGE list 0 -1", "LPOP list 3", "LRANGE list 0 -1"):
+                result = run_json(self, server, "--request", request, "--count", 90, "--pipeline", 3,
+                                  "--connections", 2)
+                self.assertEqual((result["answered"], result["lost"]), (90, 0))
+
+    def test_not_with_verify(self):
+        done = subprocess.run([heatsink_path(), "storm", "--request", "PING", "--verify"],
+                              capture_output=True, text=True, timeout=GUARD_S)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("--request", done.stderr)
+
+
 if __name__ == "__main__":
     unittest.main()

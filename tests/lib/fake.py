@@ -3,12 +3,13 @@
     with FakeServer(mischief) as server:     # mischief(server, connection, number, args) -> reply
         ... server.port ...
 
-It keeps strings in a dict and answers GET, SET, INCR, AUTH and PING, one request at a time.
-`mischief` is asked first, under the lock, with a running number from 1; it returns the bytes to
+It keeps strings in a dict and answers, one request at a time, what `heatsink storm` sends: reads and
+writes of strings, times to live, MULTI and WATCH; no scripts. `mischief` is asked first, under the lock, with a running number from 1; it returns the bytes to
 answer with, None to let the request be served as usual, or raises Hangup to drop the connection.
 """
 import socketserver
 import threading
+import time
 
 
 class Hangup(Exception):
@@ -36,6 +37,8 @@ class FakeServer:
         self.mischief = mischief
         self.lock = threading.Lock()
         self.data = {}
+        self.ends = {}     # of keys that have a time to live: when that is over
+        self.versions = {}  # how often a key was written
         self.requests = 0
         self.connections = 0
         fake = self
@@ -44,6 +47,8 @@ class FakeServer:
             disable_nagle_algorithm = True
 
             def handle(self):
+                self.queue = None  # inside MULTI: the requests so far
+                self.watched = {}  # keys, and their versions then
                 with fake.lock:
                     fake.connections += 1
                 try:
@@ -77,19 +82,85 @@ class FakeServer:
                 reply = self.mischief(self, connection, self.requests, args)
                 if reply is not None:
                     return reply
+            return self.serve_transaction(connection, args)
+
+    def serve_transaction(self, connection, args):
+        """What an honest server does, for one that may be inside MULTI."""
+        name = args[0].upper()
+        if name == b"MULTI":
+            connection.queue = []
+        elif name == b"WATCH":
+            connection.watched.update((key, self.versions.get(key)) for key in args[1:])
+        elif name == b"UNWATCH":
+            connection.watched = {}
+        elif name == b"EXEC":
+            queue, watched = connection.queue, connection.watched
+            connection.queue, connection.watched = None, {}
+            if any(self.versions.get(key) != version for key, version in watched.items()):
+                return b"*-1\r\n"
+            return b"*%d\r\n" % len(queue) + b"".join(map(self.serve, queue))
+        elif connection.queue is not None:
+            connection.queue.append(args)
+            return b"+QUEUED\r\n"
+        else:
             return self.serve(args)
+        return b"+OK\r\n"
+
+    def put(self, key, value, seconds=None):
+        """None: it is gone."""
+        self.versions[key] = self.versions.get(key, 0) + 1
+        self.ends.pop(key, None)
+        if value is None:
+            self.data.pop(key, None)
+            return
+        self.data[key] = value
+        if seconds:
+            self.ends[key] = time.monotonic() + seconds
+
+    def add(self, key, number):
+        value = b"%d" % (int(self.data.get(key, b"0")) + number)
+        self.data[key] = value  # and lives as long as before
+        self.versions[key] = self.versions.get(key, 0) + 1
+        return b":%s\r\n" % value
+
+    def left(self, key, factor):
+        if key not in self.data:
+            return -2
+        return round((self.ends[key] - time.monotonic()) * factor) if key in self.ends else -1
+
+    def serve_set(self, key, value, options):
+        if (b"NX" in options and key in self.data) or (b"XX" in options and key not in self.data):
+            return bulk(None)
+        units = {b"EX": 1, b"PX": 1000}
+        seconds = [int(options[i + 1]) / units[word] for i, word in enumerate(options) if word in units]
+        self.put(key, value, *seconds)
+        return b"+OK\r\n"
 
     def serve(self, args):
         """What an honest server does."""
-        name = args[0].upper()
+        name, key = args[0].upper(), args[1] if len(args) > 1 else None
+        old = self.data.get(key)
         if name == b"GET":
-            return bulk(self.data.get(args[1]))
+            return bulk(old)
         if name == b"SET":
-            self.data[args[1]] = args[2]
-        elif name == b"INCR":
-            value = int(self.data.get(args[1], b"0")) + 1
-            self.data[args[1]] = b"%d" % value
-            return b":%d\r\n" % value
+            return self.serve_set(key, args[2], args[3:])
+        if name in (b"INCR", b"DECR", b"INCRBY", b"DECRBY"):
+            number = int(args[2]) if len(args) > 2 else 1
+            return self.add(key, number if name.startswith(b"INCR") else -number)
+        if name in (b"EXISTS", b"STRLEN", b"TTL", b"PTTL"):
+            return b":%d\r\n" % {b"EXISTS": old is not None, b"STRLEN": len(old or b""),
+                                 b"TTL": self.left(key, 1), b"PTTL": self.left(key, 1000)}[name]
+        if name in (b"GETSET", b"GETDEL"):
+            self.put(key, args[2] if name == b"GETSET" else None)
+            return bulk(old)
+        if name == b"DEL":
+            self.put(key, None)
+            return b":%d\r\n" % (old is not None)
+        if name == b"MGET":
+            return b"*%d\r\n" % len(args[1:]) + b"".join(bulk(self.data.get(k)) for k in args[1:])
+        if name == b"MSET":
+            for i in range(1, len(args), 2):
+                self.put(args[i], args[i + 1])
         elif name == b"PING":
             return b"+PONG\r\n"
         elif name != b"AUTH":
