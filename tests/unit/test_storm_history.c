@@ -1,0 +1,493 @@
+/* The recorder of `storm --command all --verify`: what was asked and answered becomes a history that is
+ * judged as it should be; refusals, lost connections and half-known outcomes leave what they must.
+ *
+ * Each test plays a few requests by hand on one or two keys, closes the window and looks at what was
+ * found. Whether an order exists is the checker's business, which has tests of its own. */
+#include "cli/storm_history.h"
+
+#include "base/mem.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct world {
+	struct hs_storm_options options;
+	struct hs_storm_history *history;
+};
+
+static struct world *begin(void)
+{
+	struct world *world = hs_mem_zalloc(sizeof *world);
+
+	world->options.keys = 2;
+	world->options.window = 1000;
+	world->options.prefix = "key:";
+	world->history = hs_storm_history_create(&world->options, 0x1234);
+	return world;
+}
+
+static void end(struct world *world, uint64_t failures, const char *text)
+{
+	const struct hs_storm_findings *findings;
+
+	hs_storm_history_close(world->history);
+	findings = hs_storm_history_findings(world->history);
+	if (findings->failed != failures)
+		print_message("%s\n", findings->text[0]);
+	assert_int_equal(findings->failed, failures);
+	assert_int_equal(findings->undecided, 0);
+	if (text)
+		assert_non_null(strstr(findings->text[0], text));
+	hs_storm_history_destroy(&world->history);
+	hs_mem_free(&world);
+}
+
+static void name_is(const struct world *world, uint64_t key, const char *expected)
+{
+	char name[100];
+
+	hs_storm_history_name(world->history, key, name, sizeof name);
+	assert_string_equal(name, expected);
+}
+
+/* ---- asking ---- */
+
+static struct hs_storm_flight ask_of(struct world *world, uint32_t client, struct hs_sim_op op,
+				     enum hs_storm_form form)
+{
+	op.client = client;
+	return (struct hs_storm_flight){
+		.kind = HS_STORM_ACT,
+		.key = op.key,
+		.heard = HS_STORM_HEARD_ONE,
+		.record = hs_storm_history_add(world->history, &op, form),
+		.records = 1,
+	};
+}
+
+static struct hs_storm_flight ask_get(struct world *world, uint32_t client)
+{
+	return ask_of(world, client, (struct hs_sim_op){.kind = HS_SIM_GET}, HS_STORM_FORM_VALUE);
+}
+
+static struct hs_storm_flight ask_set(struct world *world, uint32_t client, int64_t value)
+{
+	return ask_of(world, client, (struct hs_sim_op){.kind = HS_SIM_SET, .argument = value},
+		      HS_STORM_FORM_OK);
+}
+
+static struct hs_storm_flight ask_add(struct world *world, uint32_t client, int64_t number)
+{
+	return ask_of(world, client, (struct hs_sim_op){.kind = HS_SIM_INCRBY, .argument = number},
+		      HS_STORM_FORM_NUMBER);
+}
+
+/* Several operations of one request; `as_one`: a transaction on one key, else one key each. */
+static struct hs_storm_flight ask_both(struct world *world, enum hs_sim_kind kind,
+				       enum hs_storm_heard heard, bool as_one)
+{
+	struct hs_storm_flight flight = {
+		.kind = HS_STORM_ACT, .heard = (uint8_t)heard, .records = 2};
+
+	for (uint32_t i = 0; i < 2; i++) {
+		struct hs_sim_op op = {.kind = kind,
+				       .client = 1,
+				       .key = as_one ? 0 : i,
+				       .more = as_one && i == 0,
+				       .argument = 100 + i};
+		uint32_t record = hs_storm_history_add(world->history, &op,
+						       kind == HS_SIM_SET ? HS_STORM_FORM_OK
+									  : HS_STORM_FORM_VALUE);
+
+		if (i == 0)
+			flight.record = record;
+	}
+	return flight;
+}
+
+/* ---- answering ---- */
+
+/* As it stands on the wire. */
+static void reply(struct world *world, struct hs_storm_flight flight, const char *wire)
+{
+	struct hs_answer answer;
+	int64_t head = hs_answer_head(&answer, wire, strlen(wire));
+
+	assert_true(head > 0);
+	hs_storm_history_answer(world->history, &flight, &answer, hs_bytes_of(wire + head));
+}
+
+static void get(struct world *world, const char *wire)
+{
+	reply(world, ask_get(world, 9), wire);
+}
+
+/* ---- what is answered ---- */
+
+static void test_an_honest_window(void **state)
+{
+	struct world *world = begin();
+
+	(void)state;
+	reply(world, ask_set(world, 1, 5), "+OK\r\n");
+	reply(world, ask_add(world, 2, 3), ":8\r\n");
+	get(world, "$1\r\n8\r\n");
+	reply(world,
+	      ask_of(world, 1, (struct hs_sim_op){.kind = HS_SIM_EXISTS}, HS_STORM_FORM_COUNT),
+	      ":1\r\n");
+	reply(world,
+	      ask_of(world, 1, (struct hs_sim_op){.kind = HS_SIM_SETNX, .argument = 1},
+		     HS_STORM_FORM_OK_NOT),
+	      "$-1\r\n");
+	reply(world, ask_of(world, 1, (struct hs_sim_op){.kind = HS_SIM_TTL}, HS_STORM_FORM_NUMBER),
+	      ":-1\r\n");
+	end(world, 0, NULL);
+}
+
+static void test_a_stale_read_is_named(void **state)
+{
+	struct world *world = begin();
+
+	(void)state;
+	reply(world, ask_set(world, 1, 5), "+OK\r\n");
+	reply(world, ask_set(world, 1, 6), "+OK\r\n");
+	get(world, "$1\r\n5\r\n");
+	get(world, "$1\r\n6\r\n");
+	end(world, 1, "GET key0 → 5");
+}
+
+static void test_pipelined_requests_keep_their_order(void **state)
+{
+	struct world *world = begin();
+	struct hs_storm_flight first, second;
+
+	(void)state;
+	first = ask_set(world, 1, 5);
+	second = ask_get(world, 1);
+	reply(world, first, "+OK\r\n");
+	reply(world, second, "$-1\r\n");
+	end(world, 1, "no order");
+
+	world = begin();
+	first = ask_set(world, 1, 5);
+	second = ask_get(world, 2); /* another client may come first */
+	reply(world, first, "+OK\r\n");
+	reply(world, second, "$-1\r\n");
+	end(world, 0, NULL);
+}
+
+static void test_replies_of_the_wrong_type(void **state)
+{
+	struct world *world = begin();
+
+	(void)state;
+	reply(world, ask_set(world, 1, 5), ":1\r\n");
+	get(world, "$4\r\nword\r\n");
+	reply(world, ask_both(world, HS_SIM_GET, HS_STORM_HEARD_EACH, false), "*1\r\n$-1\r\n");
+	end(world, 3, "a reply of the wrong type");
+}
+
+static void test_what_a_server_said_of_several_keys(void **state)
+{
+	struct world *world = begin();
+
+	(void)state;
+	reply(world, ask_both(world, HS_SIM_SET, HS_STORM_HEARD_SAME, false), "+OK\r\n");
+	reply(world, ask_both(world, HS_SIM_GET, HS_STORM_HEARD_EACH, false),
+	      "*2\r\n$3\r\n100\r\n$3\r\n101\r\n");
+	end(world, 0, NULL);
+
+	world = begin();
+	reply(world, ask_both(world, HS_SIM_SET, HS_STORM_HEARD_SAME, false), "+OK\r\n");
+	reply(world, ask_both(world, HS_SIM_GET, HS_STORM_HEARD_EACH, false),
+	      "*2\r\n$3\r\n100\r\n$3\r\n100\r\n");
+	end(world, 1, ":1:0: no order");
+}
+
+static void test_transactions_are_one(void **state)
+{
+	struct world *world = begin();
+	struct hs_storm_flight exec;
+
+	(void)state;
+	exec = ask_both(world, HS_SIM_GETSET, HS_STORM_HEARD_EACH, true);
+	reply(world, ask_set(world, 2, 7), "+OK\r\n"); /* under way together, but not in between */
+	reply(world, exec, "*2\r\n$-1\r\n$1\r\n7\r\n");
+	end(world, 1, "no order");
+}
+
+static void test_a_watched_transaction(void **state)
+{
+	struct world *world = begin();
+	struct hs_storm_flight exec;
+
+	(void)state;
+	/* Nothing was done: nothing is known. */
+	exec = ask_both(world, HS_SIM_SET, HS_STORM_HEARD_EACH, true);
+	exec.watched = true;
+	reply(world, exec, "*-1\r\n");
+	get(world, "$-1\r\n");
+	end(world, 0, NULL);
+
+	/* It was not watched: then it must be done. */
+	world = begin();
+	exec = ask_both(world, HS_SIM_SET, HS_STORM_HEARD_EACH, true);
+	reply(world, exec, "*-1\r\n");
+	end(world, 1, "nothing was watched");
+}
+
+static void test_what_was_told_before_counts(void **state)
+{
+	struct world *world = begin();
+	struct hs_sim_op op = {.kind = HS_SIM_GET, .client = 1, .more = 1};
+	struct hs_storm_flight exec = {.heard = HS_STORM_HEARD_EACH, .records = 2, .watched = true};
+
+	(void)state;
+	reply(world, ask_set(world, 2, 7), "+OK\r\n");
+	exec.record = hs_storm_history_add(world->history, &op, HS_STORM_FORM_VALUE);
+	hs_storm_history_tell(world->history, exec.record, 6);
+	op = (struct hs_sim_op){.kind = HS_SIM_SET, .client = 1, .argument = 8};
+	hs_storm_history_add(world->history, &op, HS_STORM_FORM_OK);
+	reply(world, exec,
+	      "*1\r\n+OK\r\n"); /* it held 7 by then: this EXEC should not have been done */
+	end(world, 1, "no order");
+}
+
+/* ---- what is not answered ---- */
+
+static void test_refused_is_not_done(void **state)
+{
+	static const char *const refusals[] = {"-BUSY too many wait\r\n",
+					       "-CLUSTERDOWN nobody; not sent\r\n",
+					       "-TRYAGAIN later\r\n", "-OOM store full\r\n"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+		struct world *world = begin();
+
+		reply(world, ask_set(world, 1, 5), refusals[i]);
+		get(world, "$-1\r\n");
+		name_is(world, 0, "key:00001234:0:0");
+		end(world, 0, NULL);
+
+		world = begin();
+		reply(world, ask_set(world, 1, 5), refusals[i]);
+		get(world, "$1\r\n5\r\n");
+		end(world, 1, "no order");
+	}
+}
+
+static void test_unknown_may_be_done_once(void **state)
+{
+	static const char unknown[] = "-UNKNOWN the connection was lost\r\n";
+	static const char *const seen[] = {"$-1\r\n", "$1\r\n1\r\n", "$1\r\n2\r\n"};
+
+	(void)state;
+	for (int lost = 0; lost < 2; lost++) {
+		for (int i = 0; i < 3; i++) {
+			struct world *world = begin();
+			struct hs_storm_flight flight = ask_add(world, 1, 1);
+
+			if (lost)
+				hs_storm_history_lost(world->history, &flight);
+			else
+				reply(world, flight, unknown);
+			get(world, seen[i]);
+			end(world, i == 2, i == 2 ? "no order" : NULL);
+		}
+	}
+}
+
+static void test_unknown_may_be_late(void **state)
+{
+	struct world *world = begin();
+	struct hs_storm_flight flight = ask_add(world, 1, 1);
+
+	(void)state;
+	reply(world, flight, "-UNKNOWN the connection was lost\r\n");
+	reply(world, ask_add(world, 1, 10), ":10\r\n"); /* the same client goes on */
+	get(world, "$2\r\n10\r\n");
+	get(world, "$2\r\n11\r\n"); /* and only now it happens */
+	end(world, 0, NULL);
+}
+
+static void test_a_key_with_unknown_writes_is_left(void **state)
+{
+	struct world *world = begin();
+	struct hs_storm_flight flight = ask_add(world, 1, 1);
+
+	(void)state;
+	hs_storm_history_lost(world->history, &flight);
+	assert_true(hs_storm_history_touched(world->history, 0));
+	assert_false(hs_storm_history_touched(world->history, 1));
+	get(world, "$1\r\n1\r\n");
+	hs_storm_history_close(world->history);
+	name_is(world, 0, "key:00001234:0:1");
+	name_is(world, 1, "key:00001234:1:0");
+	assert_int_equal(hs_storm_history_findings(world->history)->unknown, 1);
+	get(world, "$-1\r\n"); /* the new one begins empty */
+	end(world, 0, NULL);
+}
+
+static void test_reads_without_an_answer_say_nothing(void **state)
+{
+	struct world *world = begin();
+	struct hs_storm_flight flight = ask_get(world, 1);
+
+	(void)state;
+	hs_storm_history_lost(world->history, &flight);
+	flight = ask_both(world, HS_SIM_GET, HS_STORM_HEARD_EACH, false);
+	hs_storm_history_lost(world->history, &flight);
+	hs_storm_history_close(world->history);
+	name_is(world, 0, "key:00001234:0:0");
+	end(world, 0, NULL);
+}
+
+static void test_a_write_of_several_keys_may_be_done_in_part(void **state)
+{
+	struct world *world = begin();
+
+	(void)state;
+	reply(world, ask_both(world, HS_SIM_SET, HS_STORM_HEARD_SAME, false),
+	      "-CLUSTERDOWN nobody\r\n");
+	reply(world, ask_both(world, HS_SIM_GET, HS_STORM_HEARD_EACH, false),
+	      "*2\r\n$3\r\n100\r\n$-1\r\n");
+	end(world, 0, NULL);
+}
+
+static void test_a_transaction_that_was_none(void **state)
+{
+	struct world *world = begin();
+
+	(void)state;
+	/* MULTI was refused, so the two were done, or not, each by itself. */
+	reply(world, ask_both(world, HS_SIM_SET, HS_STORM_HEARD_EACH, true),
+	      "-ERR EXEC without MULTI\r\n");
+	get(world, "$3\r\n100\r\n");
+	get(world, "$3\r\n101\r\n");
+	end(world, 0, NULL);
+}
+
+/* ---- windows ---- */
+
+static void test_the_next_window_begins_where_the_last_ended(void **state)
+{
+	struct world *world = begin();
+
+	(void)state;
+	reply(world, ask_set(world, 1, 5), "+OK\r\n");
+	get(world, "$1\r\n5\r\n");
+	hs_storm_history_close(world->history);
+	assert_int_equal(hs_storm_history_windows(world->history), 1);
+	reply(world, ask_add(world, 1, 1), ":6\r\n");
+	end(world, 0, NULL);
+
+	world = begin();
+	reply(world, ask_set(world, 1, 5), "+OK\r\n");
+	get(world, "$1\r\n5\r\n");
+	hs_storm_history_close(world->history);
+	reply(world, ask_add(world, 1, 1), ":1\r\n");
+	end(world, 1, "no order");
+}
+
+static void test_times_to_live_go_over_to_the_next(void **state)
+{
+	const struct hs_sim_op pttl = {.kind = HS_SIM_PTTL};
+
+	(void)state;
+	for (int forgotten = 0; forgotten < 2; forgotten++) {
+		struct world *world = begin();
+		const struct hs_sim_op set = {
+			.kind = HS_SIM_SET, .argument = 5, .ttl_ms = 10000000};
+
+		reply(world, ask_of(world, 1, set, HS_STORM_FORM_OK), "+OK\r\n");
+		get(world, "$1\r\n5\r\n");
+		reply(world, ask_of(world, 1, pttl, HS_STORM_FORM_NUMBER), ":9999999\r\n");
+		hs_storm_history_close(world->history);
+		reply(world, ask_of(world, 1, pttl, HS_STORM_FORM_NUMBER),
+		      forgotten ? ":-1\r\n" : ":9999998\r\n");
+		end(world, (uint64_t)forgotten, forgotten ? "PTTL" : NULL);
+	}
+}
+
+static void test_a_window_is_full(void **state)
+{
+	struct world *world = begin();
+
+	(void)state;
+	world->options.window = 3;
+	for (int i = 0; i < 3; i++) {
+		assert_false(hs_storm_history_is_full(world->history));
+		get(world, "$-1\r\n");
+	}
+	assert_true(hs_storm_history_is_full(world->history));
+	hs_storm_history_close(world->history);
+	assert_false(hs_storm_history_is_full(world->history));
+	end(world, 0, NULL);
+}
+
+static void test_few_writes_are_blind(void **state)
+{
+	struct world *world = begin();
+	struct hs_storm_flight flights[100];
+	int count = 0;
+
+	(void)state;
+	while (!hs_storm_history_is_blind(world->history, 0)) {
+		assert_true(count < 100);
+		flights[count] = ask_set(world, (uint32_t)count, count);
+		count++;
+	}
+	assert_false(hs_storm_history_is_blind(world->history, 1));
+	reply(world, flights[0], "+OK\r\n");
+	assert_false(hs_storm_history_is_blind(world->history, 0));
+	for (int i = 1; i < count; i++)
+		reply(world, flights[i], "+OK\r\n");
+	end(world, 0, NULL);
+}
+
+static void test_a_key_that_cannot_be_read(void **state)
+{
+	struct world *world = begin();
+
+	(void)state;
+	reply(world, ask_set(world, 1, 5), "+OK\r\n");
+	hs_storm_history_unread(world->history, 0, false);
+	hs_storm_history_close(world->history);
+	name_is(world, 0, "key:00001234:0:1"); /* nobody knows what it holds */
+	hs_storm_history_unread(world->history, 0, true);
+	end(world, 1, "could not be read at the end");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_an_honest_window),
+		cmocka_unit_test(test_a_stale_read_is_named),
+		cmocka_unit_test(test_pipelined_requests_keep_their_order),
+		cmocka_unit_test(test_replies_of_the_wrong_type),
+		cmocka_unit_test(test_what_a_server_said_of_several_keys),
+		cmocka_unit_test(test_transactions_are_one),
+		cmocka_unit_test(test_a_watched_transaction),
+		cmocka_unit_test(test_what_was_told_before_counts),
+		cmocka_unit_test(test_refused_is_not_done),
+		cmocka_unit_test(test_unknown_may_be_done_once),
+		cmocka_unit_test(test_unknown_may_be_late),
+		cmocka_unit_test(test_a_key_with_unknown_writes_is_left),
+		cmocka_unit_test(test_reads_without_an_answer_say_nothing),
+		cmocka_unit_test(test_a_write_of_several_keys_may_be_done_in_part),
+		cmocka_unit_test(test_a_transaction_that_was_none),
+		cmocka_unit_test(test_the_next_window_begins_where_the_last_ended),
+		cmocka_unit_test(test_times_to_live_go_over_to_the_next),
+		cmocka_unit_test(test_a_window_is_full),
+		cmocka_unit_test(test_few_writes_are_blind),
+		cmocka_unit_test(test_a_key_that_cannot_be_read),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
