@@ -3,6 +3,7 @@ status, and nothing that a test leaves behind goes on running.
 
 It is run in small trees that hold nothing but one test program each, all of them misbehaving.
 """
+import json
 import os
 import shutil
 import subprocess
@@ -127,6 +128,21 @@ class Runner(unittest.TestCase):
             with self.subTest(name):
                 self.assertEqual(self.run_tests(name), (f"{count} passed, 0 failed", 0))
         self.assertEqual(self.run_tests("test_nothing")[1], 1)
+
+    def test_the_longest_begin_first(self):
+        """As they were the last time; what was never seen may be longer still."""
+        for name in ("test_quick", "test_new", "test_slow"):
+            self.write(f"tests/integration/{name}.sh", "#!/bin/sh\n")
+        self.write("build/test-times.json", '{"test_quick": 1.5, "test_slow": 100000, "test_old": 3}')
+        self.assertEqual(self.run_tests("--jobs", "1"), ("3 passed, 0 failed", 0))
+        self.assertEqual([line.split()[1] for line in self.output.splitlines()[:-1]],
+                         ["test_new", "test_slow", "test_quick"])
+        with open(os.path.join(self.root, "build/test-times.json"), encoding="ascii") as file:
+            times = json.load(file)
+        self.assertEqual(set(times), {"test_quick", "test_new", "test_slow", "test_old"})
+        self.assertLess(times["test_slow"], 100000)
+        self.write("build/test-times.json", "nonsense")
+        self.assertEqual(self.run_tests(), ("3 passed, 0 failed", 0))
 
     def test_another_build(self):
         """What says so runs once, not again with every build; unless it is asked for by name."""
