@@ -318,3 +318,42 @@ bool hs_sim_plan_simplify(struct hs_sim_plan *plan, uint32_t number)
 		simplify_world(plan, number - LOAD_WAYS);
 	return number + 1 < LOAD_WAYS + WORLD_WAYS;
 }
+
+uint64_t hs_sim_plan_weight(const struct hs_sim_plan *plan)
+{
+	const struct hs_sim_world_options *world = &plan->world;
+	const struct hs_sim_links_options *links = &world->links;
+	const struct hs_sim_load_options *load = &plan->load;
+	const struct hs_sim_caches_options *caches = &plan->caches;
+	const uint64_t parts[] = {
+		load->clients,
+		load->requests,
+		load->depth_max,
+		load->registers,
+		load->counters,
+		load->hang_ups,
+		load->extremes,
+		load->ttl_ms_max,
+		load->ticks,
+		load->flips,
+		load->full,
+		caches->clients,
+		caches->keys,
+		caches->requests,
+		world->workers,
+		world->core.fold,
+		world->engine.refuses,
+		world->engine.partitions,
+		world->round_us_max,
+		links->slow_us,
+		links->lose_one_in > 0,
+		links->mute_one_in > 0,
+		links->stall_one_in > 0,
+		links->crash_one_in > 0,
+	};
+	uint64_t weight = 0;
+
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+		weight += parts[i];
+	return weight;
+}

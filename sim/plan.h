@@ -24,5 +24,7 @@ void hs_sim_plan_describe(const struct hs_sim_plan *plan, struct hs_buf *text);
 /* The `number`th way to make a plan simpler; false: there are no more. One that changes nothing
  * leaves the plan as it is. */
 bool hs_sim_plan_simplify(struct hs_sim_plan *plan, uint32_t number);
+/* A simpler one weighs less. */
+uint64_t hs_sim_plan_weight(const struct hs_sim_plan *plan);
 
 #endif

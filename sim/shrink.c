@@ -53,7 +53,7 @@ static bool try_all_ways(struct shrinking *shrinking)
 		struct hs_sim_plan plan = shrinking->best;
 
 		more = hs_sim_plan_simplify(&plan, way);
-		if (memcmp(&plan, &shrinking->best, sizeof plan) != 0)
+		if (hs_sim_plan_weight(&plan) < hs_sim_plan_weight(&shrinking->best))
 			better = try_seeds(shrinking, &plan) || better;
 	}
 	return better;
