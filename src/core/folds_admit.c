@@ -1,0 +1,149 @@
+/* Who may join the queue of a hot key, who goes straight, and who has to wait with its input: see the
+ * head of folds.c for why. */
+#include "core/folds.h"
+
+enum {
+	BEHIND_MAX = 8,	  /* others under way: with more the request is not folded */
+	DEEP_BYTES = 128, /* more input than that: its client does not wait for single answers */
+	UNFOLDED = 64,	  /* so many of such a client go straight when it was held up */
+};
+
+/* Nobody is in it. */
+static bool is_idle(const struct hs_queue *queue)
+{
+	return queue->under_way == 0 && queue->waiting == 0;
+}
+
+/* The session has something under way for the key, and nobody else has, nor waits. */
+static bool has_for_itself(const struct hs_session *session, const struct hs_queue *queue)
+{
+	return queue->alone == session->id && queue->waiting == 0;
+}
+
+/* What a session has in this queue, or NULL. */
+static struct hs_folding *folding_in(const struct hs_session *session, const struct hs_queue *queue)
+{
+	for (uint32_t i = 0; session->folding && i < HS_LANES; i++) {
+		if (session->folding[i].queue == queue)
+			return &session->folding[i];
+	}
+	return NULL;
+}
+
+/* The position of the only key of a request; 0: it has none, or several. */
+static size_t only_key(const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
+{
+	size_t at = hs_keys_only(command, argc);
+	struct hs_key_walk walk;
+
+	if (at > 0)
+		return at;
+	hs_keys_begin(&walk, command, argc, argv);
+	at = hs_keys_next(&walk);
+	return at > 0 && hs_keys_next(&walk) == 0 ? at : 0;
+}
+
+/* The queue for a command on a slot, if its key has one and it can be folded. */
+static struct hs_queue *queue_for(struct hs_core *core, struct hs_session *session,
+				  const struct hs_command *command, uint16_t slot, size_t argc,
+				  const struct hs_bytes *argv)
+{
+	struct hs_fold_ask ask = {
+		.command = command, .argv = argv, .argc = argc, .resp = session->resp};
+	struct hs_queue *queue = core->folds->buckets[slot % HS_FOLDS_BUCKETS];
+	size_t at;
+
+	if (!queue || !core->options.fold)
+		return NULL;
+	at = only_key(command, argc, argv);
+	queue = at > 0 ? hs_folds_find(core, slot, argv[at]) : NULL;
+	if (!queue || hs_fold_classify(&ask) == HS_FOLD_NOT)
+		return NULL;
+	/* Who made a change matters to a client that does not want to hear of its own (NOLOOP). */
+	if (session->tracker && (command->flags & HS_CMD_WRITE))
+		return NULL;
+	if (session->unfolded > 0) {
+		session->unfolded--;
+		return NULL;
+	}
+	if (queue->reads_apart > 0 && (command->flags & HS_CMD_READONLY)) {
+		queue->reads_apart--;
+		return NULL;
+	}
+	return queue;
+}
+
+/* Whether a command must wait for what its session has in queues other than its own. */
+static bool overtakes(struct hs_core *core, const struct hs_session *session,
+		      const struct hs_command *command, int slot_state, uint16_t slot,
+		      const struct hs_queue *queue)
+{
+	bool anywhere = slot_state != 0; /* no key, or several; a transaction's are not told here */
+	uint32_t lane = hs_core_partition(core, slot) % HS_LANES;
+
+	switch (command->place) {
+	case HS_PLACE_CORE:
+		if (command->id != HS_CMD_ID_EXEC)
+			return false;
+		break;
+	case HS_PLACE_HOST:
+	case HS_PLACE_WORKERS:
+		return false;
+	default:
+		break;
+	}
+	for (uint32_t i = 0; i < HS_LANES; i++) {
+		const struct hs_folding *folding = &session->folding[i];
+
+		if (folding->joined == 0 || folding->queue == queue ||
+		    (!anywhere && i != lane && folding->queue->slot != slot))
+			continue;
+		if (folding->queue->under_way > 0 || folding->queue->waiting > folding->joined)
+			return true;
+		hs_folds_release(core, folding->queue);
+	}
+	return false;
+}
+
+static bool admit(struct hs_core *core, struct hs_session *session,
+		  const struct hs_command *command, int slot_state, uint16_t slot, size_t argc,
+		  const struct hs_bytes *argv, struct hs_queue **queue)
+{
+	const struct hs_folding *folding;
+	uint32_t lane, others;
+
+	*queue = NULL;
+	if (core->folds->count == 0)
+		return true;
+	if (slot_state == 0)
+		*queue = queue_for(core, session, command, slot, argc, argv);
+	if (session->folded > 0 && overtakes(core, session, command, slot_state, slot, *queue))
+		return false;
+	if (!*queue)
+		return true;
+	lane = hs_core_partition(core, slot) % HS_LANES;
+	folding = folding_in(session, *queue);
+	/* What it has there belongs to another lane, since the slot has moved: not both at a time. */
+	if (folding && folding != &session->folding[lane])
+		return false;
+	others = hs_folds_others(session, lane, *queue);
+	if (others == 0 || is_idle(*queue))
+		return true;
+	if (folding && folding->joined > 0)
+		return false;
+	if (others < BEHIND_MAX && !has_for_itself(session, *queue))
+		return false;
+	*queue = NULL;
+	return true;
+}
+
+bool hs_folds_admit(struct hs_core *core, struct hs_session *session,
+		    const struct hs_command *command, int slot_state, uint16_t slot, size_t argc,
+		    const struct hs_bytes *argv, struct hs_queue **queue)
+{
+	if (admit(core, session, command, slot_state, slot, argc, argv, queue))
+		return true;
+	if (session->behind > DEEP_BYTES)
+		session->unfolded = UNFOLDED;
+	return false;
+}
