@@ -395,8 +395,10 @@ static void explain(struct hs_storm_history *history, uint32_t key)
 		if (last.ops->answered == bad)
 			hs_sim_history_print(&last, &text);
 	}
+	for (size_t i = 0; i + 1 < text.len; i++)
+		text.data[i] = text.data[i] == '\n' ? ';' : text.data[i];
 	fail(history, key, ": no order of %zu operations explains this answer: %.*s",
-	     history->judged.count, (int)text.len, text.data);
+	     history->judged.count, (int)(text.len - (text.len > 0)), text.data);
 	hs_buf_deinit(&text);
 }
 

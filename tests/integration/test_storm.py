@@ -471,8 +471,8 @@ class All(unittest.TestCase):
     def test_stale_read(self):
         past = {}
 
-        def stale(server, _connection, number, args):
-            if args[0] == b"GET" and number > 2000 and past.get(args[1]):
+        def stale(server, connection, number, args):
+            if args[0] == b"GET" and number > 2000 and past.get(args[1]) and connection.queue is None:
                 return bulk(past[args[1]])
             if number % 50 == 0:
                 past.update(server.data)
@@ -543,11 +543,12 @@ class All(unittest.TestCase):
             return None
 
         self.judge(lambda server, connection, number, args:
-                   force(server, connection, args) if args[0] == b"SET" else None, code=1)
+                   force(server, connection, args)
+                   if args[0] == b"SET" and connection.queue is None else None, code=1)
 
     def test_time_to_live_forgotten(self):
-        def forget(server, _connection, number, args):
-            if args[0] == b"SET" and b"EX" in args and number > 1000:
+        def forget(server, connection, number, args):
+            if args[0] == b"SET" and b"EX" in args and number > 1000 and connection.queue is None:
                 return server.serve(args[:3])
             return None
 
@@ -604,9 +605,9 @@ class All(unittest.TestCase):
 
     def test_lost_last_write(self):
         """Nobody but the reading at the end notices."""
-        def lose(server, _connection, number, args):
+        def lose(server, connection, number, args):
             return b"+OK\r\n" if args[0] == b"SET" and len(args) == 3 and number > 2000 and \
-                args[1] in server.data else None
+                args[1] in server.data and connection.queue is None else None
 
         self.judge(lose, "--connections", 1, "--pipeline", 1, code=1)
 
