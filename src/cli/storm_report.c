@@ -123,7 +123,10 @@ static void print_findings(const struct hs_storm_findings *findings, FILE *out)
 		fprintf(out, "%llu windows, %llu of them not decided, ",
 			(unsigned long long)findings->windows,
 			(unsigned long long)findings->undecided);
-	fputs(findings->failed ? "FAILED" : "all as it must be\n", out);
+	fputs(findings->failed	    ? "FAILED"
+	      : findings->undecided ? "nothing wrong was found\n"
+				    : "all as it must be\n",
+	      out);
 	if (!findings->failed)
 		return;
 	fprintf(out, " %llu times:\n", (unsigned long long)findings->failed);
