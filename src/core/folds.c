@@ -209,7 +209,7 @@ static void answer(void *context, struct hs_fold_ask *ask, struct hs_bytes reply
 		hs_request_finish(core, request);
 	}
 	/* One reply may be larger than the limit; one with more behind it may not. */
-	if (session->inflight > 0)
+	if (session->inflight > 0 && !session->gone)
 		hs_core_check_output(core, session);
 }
 
