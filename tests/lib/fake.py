@@ -4,8 +4,9 @@
         ... server.port ...
 
 It keeps strings in a dict and answers, one request at a time, what `heatsink storm` sends: reads and
-writes of strings, times to live, MULTI and WATCH; no scripts. `mischief` is asked first, under the lock, with a running number from 1; it returns the bytes to
-answer with, None to let the request be served as usual, or raises Hangup to drop the connection.
+writes of strings, times to live, MULTI and WATCH; no scripts. `mischief` is asked first, under the lock,
+with a running number from 1; it returns the bytes to answer with, None to let the request be served as
+usual, or raises Hangup to drop the connection.
 """
 import socketserver
 import threading
