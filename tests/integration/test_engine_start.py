@@ -52,11 +52,12 @@ class Case(unittest.TestCase):
         return server
 
     def ready(self, server):
-        """None, or why not."""
+        """None, or what is not well."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{server.http_port}/readyz") as answer:
-                self.assertEqual(answer.read(), b"ready\n")
-                return None
+                ready, *lines = answer.read().decode().splitlines()
+                self.assertEqual(ready, "ready")
+                return "\n".join(lines) or None
         except urllib.error.HTTPError as error:
             with error:
                 self.assertEqual(error.code, 503)

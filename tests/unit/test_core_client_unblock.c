@@ -125,7 +125,8 @@ static const char *ask(struct world *world, struct hs_session *session, const ch
 	}
 	world->asked_count = 0;
 	assert_true(out->len < sizeof heard);
-	memcpy(heard, out->data, out->len);
+	if (out->len > 0)
+		memcpy(heard, out->data, out->len);
 	heard[out->len] = '\0';
 	out->len = 0;
 	return heard;
