@@ -93,8 +93,8 @@ static void test_both_dialects(void **state)
 	say(&world, 'D', "HELLO 3");
 	listen(&world, 'C');
 	listen(&world, 'D');
-	for (char who = 'A'; who <= 'D'; who++)
-		say(&world, who, "GET {a}k");
+	for (int who = 'A'; who <= 'D'; who++)
+		say(&world, (char)who, "GET {a}k");
 	end_round(&world);
 	sent(&world, "GET {a}k | GET {a}k");
 	assert_int_equal(world.ops[0]->resp, 2);
@@ -377,8 +377,8 @@ static void test_hot_and_cool(void **state)
 	hs_core_tick(world.core, later(&world, 900000));
 	hs_core_tick(world.core, later(&world, 1500000));
 	assert_int_equal(counted(&stats->fold_keys), 0);
-	for (char who = 'A'; who <= 'C'; who++)
-		listen(&world, who);
+	for (int who = 'A'; who <= 'C'; who++)
+		listen(&world, (char)who);
 	close_world(&world);
 }
 

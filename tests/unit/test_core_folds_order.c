@@ -211,6 +211,7 @@ static void test_a_long_pipeline_is_held_up_once(void **state)
 {
 	static struct world world;
 	char words[2048] = "INCR {a}k";
+	size_t len = strlen(words);
 
 	(void)state;
 	open_world(&world);
@@ -218,7 +219,8 @@ static void test_a_long_pipeline_is_held_up_once(void **state)
 	end_round(&world);
 	sent(&world, "INCR {a}k");
 	for (int i = 0; i < 64; i++)
-		strcat(words, i % 2 ? "\r\nINCR {a}k" : "\r\nINCR {a}l");
+		len += (size_t)snprintf(words + len, sizeof words - len, "\r\nINCR {a}%c",
+					i % 2 ? 'k' : 'l');
 	say(&world, 'A', words);
 	end_round(&world);
 	sent(&world, "");

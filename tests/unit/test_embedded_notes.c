@@ -57,7 +57,7 @@ static void put(struct world *world, uint8_t tree, size_t key)
 static void clear(struct world *world)
 {
 	hs_notes_clear(&world->notes);
-	for (uint8_t tree = 0; tree < TREES; tree++)
+	for (size_t tree = 0; tree < TREES; tree++)
 		for (size_t key = 0; key < world->keys; key++)
 			world->expected[tree][key] = GONE;
 	world->all_one = false;
@@ -130,7 +130,7 @@ static void check(struct world *world)
 	}
 	assert_int_equal(more, 0);
 	assert_int_equal(entries, world->notes.entries);
-	for (uint8_t tree = 0; tree < TREES; tree++) {
+	for (size_t tree = 0; tree < TREES; tree++) {
 		for (size_t key = 0; key < world->keys; key++) {
 			assert_int_equal(replayed[tree][key], world->expected[tree][key]);
 			touched += world->expected[tree][key] != UNTOUCHED;
