@@ -1,12 +1,15 @@
 """The fold section of `make bench`: requests for one hot key, folded and not.
 
-  engine    heatsink in front of one redis-server, with `fold yes` and with `fold no`, taking turns
+  engine    heatsink in front of one redis-server, with `fold yes` and with `fold no`, taking turns; and
+            clients at that server without heatsink, where that tells something
   embedded  the same on heatsink's own engine, and redis-server with the same durability
 
 What was asked for stands beside what was measured. Figures of the engine (its commands and its CPU
-time) are redis-server's own, per request of a client. Who begins changes every round, ratios are taken
+time) are redis-server's own, per request of a client. A key is hot before its turn is measured: what
+comes before is the same with and without folding. Who begins changes every round, ratios are taken
 round by round: the median, and in brackets their range.
 """
+import argparse
 import os
 import re
 import sys
@@ -17,6 +20,7 @@ from proxy import Plain, median, ranged, ratios, turns, verdict
 
 CLIENTS = 200
 FIELDS = 1000  # of the costly hash
+WARM_UP = argparse.Namespace(seconds=0.3)
 VERIFIED = 200_000  # requests whose replies are checked one by one
 COMMANDS_MIN, CPU_MIN, COSTLY_MIN = 50, 20, 5
 LATENCY_MAX, COLD_MAX = 1.05, 1.03
@@ -126,12 +130,17 @@ def one_key(load, server, command, options):
     return storm(load, server, options, "--command", command, "--keys", "1")
 
 
+def warm_up(load, server, *args):
+    storm(load, server, WARM_UP, *args)
+
+
 def line(name, asked, measured, met):
     print(f"{name:30}{asked:44}{measured}: {verdict(met)}", flush=True)
 
 
 def run_incr(load, redis, servers, options, saved):
     def measure(server):
+        warm_up(load, server, "--command", "incr", "--keys", "1")
         before = calls(redis, "incr", "incrby"), cpu_us(redis), server.cpu_s()
         done = one_key(load, server, "incr", options)
         answered = done["answered"]
@@ -139,8 +148,8 @@ def run_incr(load, redis, servers, options, saved):
                 (calls(redis, "incr", "incrby") - before[0]) / answered,
                 (cpu_us(redis) - before[1]) / answered,
                 (server.cpu_s() - before[2]) * 1e6 / answered)
-    seen = turns(servers, options.rounds, measure)
-    folded, unfolded = (list(zip(*seen[name])) for name in ("folded", "unfolded"))
+    seen = turns([*servers, redis], options.rounds, measure)
+    folded, unfolded, direct = (list(zip(*seen[name])) for name in ("folded", "unfolded", "direct"))
     checked = load.figures(servers[0], "--connections", str(CLIENTS), "--command", "incr",
                            "--keys", "1", "--prefix", "exact:", "--count", str(VERIFIED), "--verify")
     saved[INCR] = {"seen": seen, "verify": checked["verify"]}
@@ -154,7 +163,9 @@ def run_incr(load, redis, servers, options, saved):
     line("", "requests a second x unfolded >= 1",
          f"{ranged(ops)}, {median(folded[0]):,.0f} / {median(unfolded[0]):,.0f}", median(ops) >= 1)
     print(f"{'':74}(heatsink's own CPU per request {median(folded[3]):.2f} / "
-          f"{median(unfolded[3]):.2f} µs)")
+          f"{median(unfolded[3]):.2f} µs; without heatsink {median(direct[0]):,.0f} requests a second,\n"
+          f"{'':74} {median(direct[2]):.2f} µs of the engine's CPU each, x folded "
+          f"{ranged(ratios(direct[2], folded[2]))})", flush=True)
     line("", f"{VERIFIED:,} replies distinct and exact", f"{checked['verify']['failed']} were not",
          checked["verify"]["ok"])
 
@@ -164,6 +175,7 @@ def run_costly(load, redis, servers, options, saved):
     ask(redis, "HSET", "big", *fields)
 
     def measure(server):
+        warm_up(load, server, "--request", "HGETALL big")
         before = calls(redis, "hgetall")
         done = storm(load, server, options, "--request", "HGETALL big")
         return done["answered"] / done["seconds"], \
@@ -189,7 +201,7 @@ def run_reads(load, redis, options, saved):
     counting = Counting(redis.port)
     server = Folding(True, options.workers, f"redis://127.0.0.1:{counting.relay.port}").start()
     try:
-        one_key(load, server, "get", options)  # it is hot from here on
+        warm_up(load, server, "--command", "get", "--keys", "1")
         counting.most = counting.total = 0
         answered = one_key(load, server, "get", options)["answered"]
     finally:
