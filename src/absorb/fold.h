@@ -69,7 +69,7 @@ struct hs_fold_step;
  * for each client and queue it may be in at a time. */
 struct hs_fold_client {
 	const struct hs_fold_step *step;
-	int sign; /* of what it adds in an add step: 1, -1; 0: nothing so far */
+	int sign;   /* of what it adds in an add step: 1, -1; 0: nothing so far */
 	bool waits; /* with what it asked behind, for the next flight */
 };
 
