@@ -255,6 +255,7 @@ static void send_together(struct hs_core *core, struct hs_queue *queue, struct h
 	own->step = step;
 	own->then = land;
 	own->ask.resp = step->resp;
+	own->start_us = hs_list_entry(step->asks.next, struct hs_request, ask.link)->start_us;
 	hs_request_split(own, 1);
 	own->parts[0].op = (struct hs_op){
 		.kind = HS_OP_COMMAND,

@@ -79,8 +79,8 @@ struct hs_op {
 	uint64_t watcher;	   /* names the connection; 0: watches nothing */
 	bool watching;		   /* HS_OP_WATCH: other keys are watched already */
 	uint64_t client;	   /* the connection, for who must keep its order */
-	struct hs_now
-		received; /* a read at once judges expiry at this time, others when they run */
+	struct hs_now received;	   /* a read at once judges expiry by it, others when they run */
+	uint64_t since_us;	   /* when its wait began, if before `received`; or 0 */
 	/* The request as the client sent it, to be passed on as it is; empty: compose it of argv.
 	 */
 	struct hs_bytes raw;

@@ -313,6 +313,7 @@ void hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t i
 	if (session != core->self)
 		op->client = session->id;
 	op->received = core->now;
+	op->since_us = request->queue ? request->start_us : 0;
 	op->out = &part->out;
 	op->worker = core->world.worker;
 	op->owner = request;

@@ -384,6 +384,24 @@ static void test_parked_are_limited_too(void **state)
 	town_destroy(&town);
 }
 
+/* What it waited before counts; a fifth of the time is left to it in any case. */
+static void test_time_spent_waiting_is_spent(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct asked *a;
+
+	(void)state;
+	town->now.mono_us += 10000000;
+	a = make(town, 1, HS_CMD_ID_SET, 1, "SET a 1");
+	a->op.since_us = town->now.mono_us - 950000;
+	submit(town, a);
+	pass(town, 150);
+	assert_false(a->done);
+	pass(town, 100);
+	assert_true(a->done);
+	town_destroy(&town);
+}
+
 static void test_no_reply_in_time(void **state)
 {
 	struct town *town = town_create(true, NULL);
@@ -668,6 +686,7 @@ int main(void)
 		cmocka_unit_test(test_what_waits_is_counted_where_its_node_is),
 		cmocka_unit_test(test_parked_are_limited_too),
 		cmocka_unit_test(test_no_reply_in_time),
+		cmocka_unit_test(test_time_spent_waiting_is_spent),
 		cmocka_unit_test(test_garbage_and_what_nobody_asked),
 		cmocka_unit_test(test_waiting_follow_a_failover),
 		cmocka_unit_test(test_a_transaction),
