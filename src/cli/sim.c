@@ -64,6 +64,10 @@ static int parse(int argc, char **argv, struct hs_sim_job_options *options)
 	for (int i = 2; i < argc; i += 2) {
 		uint64_t *number = find_number(options, argv[i]);
 
+		if (!number && strcmp(argv[i], "--mistake") != 0) {
+			fprintf(stderr, "heatsink sim: unknown option %s\n", argv[i]);
+			return HS_EINVAL;
+		}
 		if (i + 1 == argc) {
 			fprintf(stderr, "heatsink sim: %s: a value is missing\n", argv[i]);
 			return HS_EINVAL;
@@ -75,9 +79,6 @@ static int parse(int argc, char **argv, struct hs_sim_job_options *options)
 					argv[i + 1]);
 				return HS_EINVAL;
 			}
-		} else if (!number) {
-			fprintf(stderr, "heatsink sim: unknown option %s\n", argv[i]);
-			return HS_EINVAL;
 		} else if (!hs_num_parse_uint(hs_bytes_of(argv[i + 1]), number)) {
 			fprintf(stderr, "heatsink sim: %s %s: not a number\n", argv[i],
 				argv[i + 1]);
@@ -89,8 +90,11 @@ static int parse(int argc, char **argv, struct hs_sim_job_options *options)
 
 		options->jobs = processors > 0 ? (uint64_t)processors : 1;
 	}
-	if (options->jobs > JOBS_MAX)
-		options->jobs = JOBS_MAX;
+	if (options->jobs > JOBS_MAX) {
+		fprintf(stderr, "heatsink sim: --jobs %" PRIu64 ": at most %d\n", options->jobs,
+			JOBS_MAX);
+		return HS_EINVAL;
+	}
 	return 0;
 }
 
@@ -142,9 +146,11 @@ int hs_cli_sim(int argc, char **argv)
 {
 	struct hs_sim_job_options options;
 
-	if (argc >= 2 && strcmp(argv[1], "--help") == 0) {
-		print_usage(stdout);
-		return 0;
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+			print_usage(stdout);
+			return 0;
+		}
 	}
 	if (argc < 2 || strcmp(argv[1], "check") != 0) {
 		print_usage(stderr);

@@ -398,7 +398,7 @@ static void on_slow(uv_timer_t *timer)
 {
 	struct hs_conn *conn = timer->data;
 
-	fail(conn, conn->connected ? "it does not answer" : "it cannot be reached in time");
+	fail(conn, conn->connected ? "nothing came back in time" : "it cannot be reached in time");
 }
 
 static void on_failed_soon(uv_timer_t *timer)
