@@ -78,6 +78,9 @@ struct hs_core_hot {
 	double share_least;
 	double requests; /* and at least so many: fewer prove nothing */
 	uint64_t cool_us;
+	/* Requests for each command that is sent for them: with fewer, folding rests for a while. 0: it
+	 * never does. */
+	uint32_t worth;
 };
 
 /* What never changes for a core. */

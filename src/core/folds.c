@@ -35,6 +35,8 @@
 enum {
 	READS_APART = 1024,   /* so many go straight when folding them did not help */
 	READS_JUDGED_MIN = 8, /* a flight of fewer says nothing about that */
+	STEPS_JUDGED = 32,    /* after so many it is seen whether folding was worth it */
+	RESTS = 1024,	      /* so many requests go straight when it was not */
 };
 
 /* --- a request's way through a queue --- */
@@ -313,12 +315,26 @@ static void send_step(struct landing *landing, struct hs_queue *queue, struct hs
 	send_alone(landing, ask);
 }
 
+/* A few clients that rarely meet pay more for the queue than the engine gains. */
+static void judge(const struct hs_core *core, struct hs_queue *queue, uint32_t asks, uint32_t steps)
+{
+	queue->judged_asks += asks;
+	queue->judged_steps += steps;
+	if (queue->judged_steps < STEPS_JUDGED)
+		return;
+	if (queue->judged_asks < core->world.hot.worth * queue->judged_steps)
+		queue->resting = RESTS;
+	queue->judged_asks = 0;
+	queue->judged_steps = 0;
+}
+
 static void launch(struct landing *landing, struct hs_queue *queue)
 {
-	uint32_t reads = 0, read_steps = 0;
+	uint32_t asks = 0, steps = 0, reads = 0, read_steps = 0;
 	struct hs_link plan;
 
 	if (queue->waiting == 1) {
+		judge(landing->core, queue, 1, 1);
 		send_alone(landing,
 			   hs_list_entry(queue->fold.waiting.next, struct hs_fold_ask, link));
 		return;
@@ -328,6 +344,8 @@ static void launch(struct landing *landing, struct hs_queue *queue)
 	while (!hs_list_empty(&plan)) {
 		struct hs_fold_step *step = hs_list_entry(plan.next, struct hs_fold_step, link);
 
+		asks += step->count;
+		steps++;
 		if (step->kind == HS_FOLD_READ) {
 			reads += step->count;
 			read_steps++;
@@ -335,6 +353,7 @@ static void launch(struct landing *landing, struct hs_queue *queue)
 		hs_list_remove(&step->link);
 		send_step(landing, queue, step);
 	}
+	judge(landing->core, queue, asks, steps);
 	/* All different, a hash read field by field: waiting for each other brings nothing. */
 	if (reads >= READS_JUDGED_MIN && reads < 2 * read_steps)
 		queue->reads_apart = READS_APART;

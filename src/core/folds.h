@@ -12,10 +12,12 @@ struct hs_queue {
 	struct hs_link ready;  /* in folds->ready, or alone */
 	struct hs_queue *next; /* in its bucket */
 	struct hs_fold fold;
-	uint32_t waiting;   /* in `fold` */
-	uint32_t under_way; /* operations sent */
-	uint64_t alone;	    /* all of them of this connection, each by itself; 0: not so */
-	uint32_t reads_apart;
+	uint32_t waiting;     /* in `fold` */
+	uint32_t under_way;   /* operations sent */
+	uint64_t alone;	      /* all of them of this connection, each by itself; 0: not so */
+	uint32_t reads_apart; /* reads that go straight now: folding them did not help */
+	uint32_t resting;     /* requests of all kinds that do */
+	uint32_t judged_asks, judged_steps;
 	uint16_t slot;
 	uint64_t hot_us; /* when it was last seen hot */
 	size_t key_len;

@@ -57,6 +57,10 @@ static struct hs_queue *queue_for(struct hs_core *core, struct hs_session *sessi
 		return NULL;
 	at = only_key(command, argc, argv);
 	queue = at > 0 ? hs_folds_find(core, slot, argv[at]) : NULL;
+	if (queue && queue->resting > 0) {
+		queue->resting--;
+		return NULL;
+	}
 	if (!queue || hs_fold_classify(&ask) == HS_FOLD_NOT)
 		return NULL;
 	/* Who made a change matters to a client that does not want to hear of its own (NOLOOP). */

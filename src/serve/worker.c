@@ -372,7 +372,11 @@ void hs_worker_init(struct hs_worker *worker, struct hs_server *server, uint32_t
 		.heat = hs_server_heats(server)[index],
 		.heats = hs_server_heats(server),
 		.heats_count = hs_server_workers(server),
-		.hot = {.share = 0.01, .share_least = 0.0025, .requests = 8, .cool_us = 1000000},
+		.hot = {.share = 0.01,
+			.share_least = 0.0025,
+			.requests = 8,
+			.cool_us = 1000000,
+			.worth = 3},
 	};
 
 	worker->server = server;

@@ -471,12 +471,13 @@ static void test_a_caller_may_go_while_it_waits(void **state)
 
 static void test_bytes_as_they_came(void **state)
 {
+	static const char raw[] = "raw0raw1raw2raw3";
 	struct desk desk;
 
 	(void)state;
 	desk_init(&desk, "a:SET k 1; b:SET k 2; c3:GET k; d:TTL k");
 	for (size_t i = 0; i < desk.count; i++)
-		desk.asks[i].raw = (struct hs_bytes){"raw0raw1raw2raw3" + 4 * i, 4};
+		desk.asks[i].raw = (struct hs_bytes){raw + 4 * i, 4};
 	plan(&desk);
 	assert_memory_equal(first_step(&desk)->raw.data, "raw1", 4);
 	assert_ptr_equal(first_step(&desk)->argv, desk.argv[1]);

@@ -59,6 +59,38 @@ static void test_one_flight_at_a_time(void **state)
 	close_world(&world);
 }
 
+/* Two requests for a command are not worth it when three are wanted; folding is tried again later. */
+static void test_what_does_not_pay_rests(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world);
+	world.core->world.hot.worth = 3;
+	for (int i = 0; i < 32; i++) {
+		say(&world, 'A', "INCR {a}k");
+		say(&world, 'B', "INCR {a}k");
+		end_round(&world);
+		sent(&world, "INCRBY {a}k 2");
+		reply(&world, "INCRBY", ":2\r\n");
+		listen(&world, 'A');
+		listen(&world, 'B');
+	}
+	for (int i = 0; i < 1024; i++) {
+		say(&world, 'A', "INCR {a}k");
+		sent(&world, "INCR {a}k");
+		reply(&world, "INCR", ":1\r\n");
+		listen(&world, 'A');
+	}
+	say(&world, 'A', "INCR {a}k");
+	sent(&world, "");
+	end_round(&world);
+	sent(&world, "INCR {a}k");
+	reply(&world, "INCR", ":1\r\n");
+	heard(&world, 'A', ":1\r\n");
+	close_world(&world);
+}
+
 static void test_a_read_joins_none_that_was_sent(void **state)
 {
 	static struct world world;
@@ -421,6 +453,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_by_itself_goes_as_it_came),
 		cmocka_unit_test(test_one_flight_at_a_time),
+		cmocka_unit_test(test_what_does_not_pay_rests),
 		cmocka_unit_test(test_a_read_joins_none_that_was_sent),
 		cmocka_unit_test(test_both_dialects),
 		cmocka_unit_test(test_replies_in_turn),
