@@ -144,6 +144,24 @@ class Runner(unittest.TestCase):
         self.write("build/test-times.json", "nonsense")
         self.assertEqual(self.run_tests(), ("3 passed, 0 failed", 0))
 
+    def test_programs_without_threads(self):
+        """The thread sanitizer is not asked about what has none; unless it is asked for by name."""
+        makers = {"test_pthread": ("#include <pthread.h>", "pthread_create"),
+                  "test_none": ("#include <stdlib.h>", "calloc")}
+        for name, (include, function) in makers.items():
+            self.write(f"tests/unit/{name}.c", f"#define _GNU_SOURCE\n{include}\n#include <stdio.h>\n"
+                       f"void *volatile used = (void *){function};\n"
+                       'int main(void) { puts("[       OK ] test_a"); return !used; }\n')
+            subprocess.run(["gcc", "-o", os.path.join(self.root, "build/tests", name), "-pthread",
+                            os.path.join(self.root, "tests/unit", f"{name}.c")], check=True)
+        self.python(HEAD + " def test_a(self): pass\n")
+        self.assertEqual(self.run_tests(), ("3 passed, 0 failed", 0))
+        self.assertEqual(self.run_tests("--threads"), ("2 passed, 0 failed", 0))
+        self.assertNotIn("test_none", self.output)
+        self.assertEqual(self.run_tests("--threads", "test_none"), ("1 passed, 0 failed", 0))
+        os.unlink(os.path.join(self.root, "build/tests/test_none"))  # not built: that is a failure
+        self.assertEqual(self.run_tests("--threads"), ("2 passed, 1 failed", 1))
+
     def test_another_build(self):
         """What says so runs once, not again with every build; unless it is asked for by name."""
         self.python(HEAD + " def test_a(self): pass\nRUN_ONCE = True\n")

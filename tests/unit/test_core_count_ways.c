@@ -211,7 +211,7 @@ static void test_many_keys_in_one_command(void **state)
 		hs_sim_world_settle(town.world);
 		for (int i = 0; i < KEYS; i++) {
 			uint64_t value = (uint64_t)i % 9 + 1;
-			char key[8];
+			char key[16];
 
 			snprintf(key, sizeof key, "{%c}%02d", spread ? "abcd"[i % 4] : 'a', i);
 			key_has(&town, key, .writes = 1, .reads = 1,
@@ -242,7 +242,7 @@ static void test_a_long_transaction(void **state)
 	hs_buf_deinit(&bytes);
 	hs_sim_world_settle(town.world);
 	for (int i = 0; i < 50; i++) {
-		char key[8];
+		char key[16];
 
 		snprintf(key, sizeof key, "{a}%02d", i);
 		key_has(&town, key, .writes = 4, .bytes = 4 * (5 + 4));

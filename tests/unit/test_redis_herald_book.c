@@ -470,7 +470,7 @@ static void test_subscriptions_go_out_in_portions(void **state)
 {
 	enum { TOPICS = HS_HERALD_TURNS_MAX + 10 };
 	struct world world;
-	char name[16];
+	char name[24];
 
 	(void)state;
 	start(&world, false);
