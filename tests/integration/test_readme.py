@@ -80,7 +80,9 @@ class Commands(unittest.TestCase):
         self.server = Process(["sh", "-c", f'exec {command} ARGS="--port 0"'], cwd=self.tree)
         self.addCleanup(self.server.wait)
         self.addCleanup(self.server.signal, signal.SIGTERM)
-        self.port = self.server.wait_log(r"listening on 127\.0\.0\.1:(\d+)").group(1)
+        # Everything is built first, beside other tests.
+        self.port = self.server.wait_log(r"listening on 127\.0\.0\.1:(\d+)",
+                                         guard_s=5 * GUARD_S).group(1)
 
     def run_line(self, command, promise):
         if self.port:
