@@ -350,8 +350,12 @@ void hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t i
 		if (queue)
 			hs_folds_leave(core, request);
 		finish_parts(core, request);
-		if (queue)
+		if (queue) {
 			hs_folds_landed(core, queue);
+			/* Of those that waited, several may be refused in a row. */
+			if (session->inflight > 0 && !session->gone)
+				hs_core_check_output(core, session);
+		}
 	}
 }
 

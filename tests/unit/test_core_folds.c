@@ -244,6 +244,25 @@ static void test_many_replies_at_once_keep_the_output_limit(void **state)
 	close_world(&world);
 }
 
+/* Its own waiters are sent for what comes behind them, and all are refused from inside. */
+static void test_refusals_in_a_row_keep_the_output_limit(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world);
+	world.options.output_bytes_max = 8;
+	hs_core_configure(world.core, &world.options);
+	for (int i = 0; i < 3; i++)
+		say(&world, 'A', "INCR {a}k");
+	world.refusal = "-CLUSTERDOWN not sent\r\n";
+	say(&world, 'A', "SET {a}other 1");
+	assert_true(hs_session_cut(world.client[0]));
+	assert_int_equal(hs_session_out(world.client[0])->len, strlen(world.refusal));
+	world.refusal = NULL;
+	close_world(&world);
+}
+
 static void test_who_goes_while_waiting_is_left_out(void **state)
 {
 	static struct world world;
@@ -460,6 +479,7 @@ int main(void)
 		cmocka_unit_test(test_reads_at_once_do_not_wait),
 		cmocka_unit_test(test_busy_at_the_limit),
 		cmocka_unit_test(test_many_replies_at_once_keep_the_output_limit),
+		cmocka_unit_test(test_refusals_in_a_row_keep_the_output_limit),
 		cmocka_unit_test(test_who_goes_while_waiting_is_left_out),
 		cmocka_unit_test(test_who_goes_before_a_second_try_has_none),
 		cmocka_unit_test(test_an_unknown_outcome_is_told_to_all),
