@@ -376,7 +376,7 @@ void hs_worker_init(struct hs_worker *worker, struct hs_server *server, uint32_t
 			.share_least = 0.0025,
 			.requests = 8,
 			.cool_us = 1000000,
-			.worth = 3},
+			.worth = 2},
 	};
 
 	worker->server = server;
