@@ -419,6 +419,17 @@ class All(unittest.TestCase):
     """`--command all --verify`: an order explains every answer, or it is found that none does."""
 
     def judge(self, mischief, *args, code, count=4000):
+        """What writes of others cover up before anybody looks is no mistake that can be seen: a
+        mischief has to be found in one of three runs."""
+        for seed in ("1", "2"):
+            try:
+                return self.judge_once(mischief, "--seed", seed, *args, code=code, count=count)
+            except AssertionError:
+                if code == 0:
+                    raise
+        return self.judge_once(mischief, "--seed", "3", *args, code=code, count=count)
+
+    def judge_once(self, mischief, *args, code, count):
         with FakeServer(mischief) as server:
             result = run_json(self, server, "--verify", "--command", "all", "--count", count, "--keys",
                               3, "--connections", 6, "--pipeline", 4, "--window", 1000, *args,
