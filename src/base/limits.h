@@ -47,6 +47,8 @@ enum {
 
 	HS_FOLD_KEYS_MAX = 128, /* hot keys that one worker folds at a time */
 
+	HS_RULES_MAX = 1024, /* contracts */
+
 	HS_LOOKUPS_MAX = 64, /* names of servers being looked up */
 
 	HS_ARGC_INLINE = 16, /* arguments that need no heap */

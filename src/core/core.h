@@ -200,6 +200,11 @@ bool hs_core_needs_flush(const struct hs_core *core); /* else it would do nothin
 /* Does this core's part of a command that concerns all workers (HS_OP_PEER), into op->out. */
 void hs_core_peer(struct hs_core *core, struct hs_now now, struct hs_op *op);
 
+/* What `vouch` vouches for of a key has changed; no key: everything has. On the core's thread, before any
+ * later reply under that vouch is completed. */
+void hs_core_changed(struct hs_core *core, struct hs_now now, const struct hs_vouch *vouch,
+		     const struct hs_bytes *key);
+
 /* News of the engine; `news` is the caller's. */
 void hs_core_news(struct hs_core *core, struct hs_now now, const struct hs_news *news);
 

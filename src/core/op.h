@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/now.h"
+#include "base/vouch.h"
 #include "command/command.h"
 
 #include <stdbool.h>
@@ -70,6 +71,9 @@ struct hs_op {
 	uint8_t frequency; /* what OBJECT FREQ answers: an engine does not know it */
 	bool ordered;	   /* must run behind this connection's earlier operations */
 	bool missed;	   /* set by an engine that knows: none of the keys it read was there */
+	/* What is read, or what a plain SET leaves behind, is to be kept (a command with one key, in
+	 * RESP3): the engine has itself told when it changes, and says in `vouch` who would tell. */
+	bool track;
 	uint16_t slot;
 	uint16_t partition;
 	const struct hs_command *command;
@@ -88,6 +92,10 @@ struct hs_op {
 	/* Or, of an engine that answers on the worker's own thread, lies here until the completion
 	 * returns: then it is copied once. */
 	struct hs_bytes answer;
+	/* Set by an engine, of `track`: hears of every change of the key from this reply on, as long as its
+	 * epoch is this one; NULL: nobody does. */
+	struct hs_vouch *vouch;
+	uint64_t vouch_epoch;
 
 	/* The engine's, between submit and completion. */
 	struct hs_op *next; /* for its queues */

@@ -29,6 +29,11 @@ struct hs_engine_host {
 	void (*finished)(void *context, uint32_t worker, struct hs_now now, struct hs_op *op);
 	/* The same thread, behind a run of `finished`: replies may go out. */
 	void (*answered)(void *context, uint32_t worker);
+	/* The same thread: of what this vouch vouched for (hs_op.track), the key has changed; NULL: all
+	 * may have. Told in the order in which the vouch hears it: a reply that came behind it is
+	 * finished behind it. */
+	void (*changed)(void *context, uint32_t worker, struct hs_now now,
+			const struct hs_vouch *vouch, const struct hs_bytes *key);
 	/* Any thread: every worker is told. Takes over the reference.
 	 *
 	 * Of changes (after HS_OP_TRACK): every change of a key, by whomever, is told as
@@ -117,6 +122,9 @@ struct hs_engine_calls {
 	void (*refresh)(struct hs_engine *engine, uint32_t worker);
 	/* The same thread, every 100 ms: give back what an idle worker must not hold. */
 	void (*idle)(struct hs_engine *engine, uint32_t worker);
+	/* Any thread: values are kept from now on (hs_op.track), and who vouches for them proves itself
+	 * every so often while that is wanted; 0: none are. NULL where vouches need no proof. */
+	void (*prove_every)(struct hs_engine *engine, uint64_t us);
 	uint16_t (*partitions)(const struct hs_engine *engine);
 	void (*partition_stats)(struct hs_engine *engine, uint16_t id,
 				struct hs_engine_partition *stats);

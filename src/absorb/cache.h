@@ -1,0 +1,88 @@
+/* One worker's cache: keys that are admitted, and for each the replies that are kept of it. Which keys
+ * those are, whether a reply may be given, and who reads it again, is decided elsewhere (core/cached.c,
+ * kept.h); here is room, and what has to go.
+ *
+ * S3-FIFO over keys, by bytes: new ones in a small queue, those used again in a large one, and the hashes
+ * of those that had to go remembered for a while. A key with something pinned stays.
+ *
+ * A reply that this worker read itself is dead when its key has to go: who would hear of its changes has
+ * forgotten it. One thread; bounded by `bytes_max`, a reply by `entry_bytes_max`. */
+#ifndef HS_ABSORB_CACHE_H
+#define HS_ABSORB_CACHE_H
+
+#include "absorb/kept.h"
+#include "base/list.h"
+
+enum { HS_CACHE_VARIANTS_MAX = 32 }; /* replies kept of one key; one more: the oldest goes */
+
+struct hs_cache_limits {
+	uint64_t bytes_max;
+	uint64_t entry_bytes_max;
+};
+
+struct hs_cache_counts {
+	uint64_t keys, replies, bytes; /* now */
+	uint64_t evicted;	       /* keys, ever */
+	uint64_t too_large;	       /* replies, ever */
+};
+
+/* A key that is admitted. The fields below `pins` are the core's to use. */
+struct hs_cached {
+	struct hs_link queue;	/* in the small or the large one */
+	struct hs_cached *next; /* in its bucket */
+	uint64_t key_hash;
+	uint32_t bytes; /* of the key and its replies */
+	uint8_t uses;	/* since it was last looked at, a few at most */
+	bool large;	/* in the large queue */
+	uint16_t replies_count;
+	struct hs_kept **replies; /* owned references */
+	struct hs_bytes key;	  /* lies behind */
+	uint32_t pins;		  /* it stays */
+
+	const struct hs_rule *rule;
+	uint16_t slot;
+	struct hs_link fills;	     /* reads under way */
+	uint64_t hits, misses, read; /* of this key: answered, not answered, read from the engine */
+	uint64_t hot_us;
+	uint32_t unused_writes; /* values left behind by writes in a row that nobody read */
+};
+
+struct hs_cache *hs_cache_create(uint32_t worker, uint64_t seed,
+				 const struct hs_cache_limits *limits);
+void hs_cache_destroy(struct hs_cache **cache); /* nothing is pinned */
+void hs_cache_limit(struct hs_cache *cache, const struct hs_cache_limits *limits);
+
+/* NULL: not admitted. Does not count as a use. */
+struct hs_cached *hs_cache_find(struct hs_cache *cache, uint64_t key_hash, struct hs_bytes key);
+/* Makes room for it. NULL: there is none, everything is pinned or the key is too long. */
+struct hs_cached *hs_cache_admit(struct hs_cache *cache, uint64_t key_hash, struct hs_bytes key);
+static inline void hs_cache_use(struct hs_cached *cached)
+{
+	if (cached->uses < 3)
+		cached->uses++;
+}
+
+/* The reply kept for an ask, in whatever state; NULL: none. */
+struct hs_kept *hs_cached_reply(const struct hs_cached *cached, const struct hs_ask *ask);
+/* Keeps it (a reference of its own), instead of an earlier one for the same ask. False: it is too large,
+ * or everything else is pinned. */
+bool hs_cache_keep(struct hs_cache *cache, struct hs_cached *cached, struct hs_kept *kept);
+/* Lets go of one. */
+void hs_cache_forget(struct hs_cache *cache, struct hs_cached *cached, struct hs_kept *kept);
+
+/* The key changed behind us, as this vouch says: what was read under it is dead. How many were. */
+uint32_t hs_cache_changed(struct hs_cache *cache, uint64_t key_hash, struct hs_bytes key,
+			  const struct hs_vouch *vouch);
+/* Everything it vouches for did. */
+uint32_t hs_cache_changed_all(struct hs_cache *cache, const struct hs_vouch *vouch);
+
+/* Takes a key out, unless it is pinned. */
+bool hs_cache_remove(struct hs_cache *cache, struct hs_cached *cached);
+/* Empties every key, and takes those out that are not pinned. */
+void hs_cache_clear(struct hs_cache *cache);
+
+/* Every key, in no order; `at` starts as 0 and ends with NULL. Nothing may be admitted meanwhile. */
+struct hs_cached *hs_cache_each(const struct hs_cache *cache, size_t *at);
+struct hs_cache_counts hs_cache_counts(const struct hs_cache *cache);
+
+#endif

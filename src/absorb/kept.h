@@ -1,0 +1,83 @@
+/* A reply that is kept, and whether it may still be given. It does not change but for two marks, is
+ * shared by the workers of a process, and is freed by the last to let go.
+ *
+ * Three things can end it, and all are looked at when it is used, so that nobody has to be told:
+ *
+ *     a write through this process     its key's stamp is another (absorb/shelf.h)
+ *     a write behind it                `dead`, set by the worker that read it, who hears of changes;
+ *                                      or the one who vouched is gone
+ *     time                             its proof is older than `stale`, its time to live is over, or
+ *                                      the key's own */
+#ifndef HS_ABSORB_KEPT_H
+#define HS_ABSORB_KEPT_H
+
+#include "base/buf.h"
+#include "base/bytes.h"
+#include "base/vouch.h"
+#include "command/command.h"
+#include "contract/contract.h"
+
+#include <stdatomic.h>
+
+/* A read of one key, as the cache sees it: what is asked, not by whom or in which dialect. */
+struct hs_ask {
+	const struct hs_command *command;
+	const struct hs_bytes *argv;
+	size_t argc;
+	struct hs_bytes key;
+	uint64_t key_hash;  /* hs_shelf_hash */
+	uint64_t signature; /* of the command and all arguments */
+};
+
+/* Whether replies of a command can be kept: a read of one key whose answer follows from the value of
+ * that key alone, and which can be written in both dialects. Sets key and signature. Of MGET each key
+ * is a GET of its own: see hs_ask_get. */
+bool hs_ask_init(struct hs_ask *ask, const struct hs_command *command, size_t argc,
+		 const struct hs_bytes *argv);
+/* "GET key" in `argv`, which has room for two and outlives the ask. */
+void hs_ask_get(struct hs_ask *ask, struct hs_bytes key, struct hs_bytes argv[2]);
+
+enum { HS_KEPT_EXPIRY_UNKNOWN = 0 };
+
+struct hs_kept {
+	_Atomic uint32_t refs;
+	_Atomic bool dead; /* it changed behind us, or who would hear of that has forgotten it */
+	uint32_t worker;   /* who read it, and hears of changes */
+	uint32_t done;	   /* of its key's stamp, when it was read */
+	uint64_t signature, key_hash;
+	struct hs_vouch *vouch; /* NULL: nobody would say; it is as old as its reading */
+	uint64_t vouch_epoch;
+	uint64_t read_us;  /* mono: no older than that when it was read */
+	uint64_t cost_us;  /* what reading it took */
+	uint64_t until_us; /* its time to live ends, jitter included; UINT64_MAX: never */
+	/* The key's own end; UINT64_MAX: it has none; HS_KEPT_EXPIRY_UNKNOWN: nobody asked yet. */
+	_Atomic uint64_t expires_us;
+	_Atomic uint64_t seen_us; /* the latest proof it was used under */
+	bool missing;		  /* there is no such key */
+	/* Everything below lies behind the struct. */
+	struct hs_bytes key;
+	const struct hs_command *command;
+	const struct hs_bytes *argv; /* as asked: signatures may collide */
+	size_t argc;
+	struct hs_bytes reply[2]; /* in RESP2 and RESP3; often the same bytes */
+	size_t bytes;		  /* of memory */
+};
+
+/* Of a reply in RESP3; NULL when it cannot be written in RESP2, or is an error. The times, vouch and
+ * stamp are the caller's to fill in. One reference. */
+struct hs_kept *hs_kept_create(const struct hs_ask *ask, struct hs_bytes resp3);
+void hs_kept_ref(struct hs_kept *kept);
+void hs_kept_unref(struct hs_kept **kept);
+bool hs_kept_is(const struct hs_kept *kept, const struct hs_ask *ask);
+
+enum hs_kept_state {
+	HS_KEPT_FRESH,
+	HS_KEPT_AGED,	 /* not known to have changed, but its time is over */
+	HS_KEPT_CHANGED, /* written since, or what vouched for it forgot it */
+};
+
+/* `done`: of its key's stamp now. `age_us`: how old it may be, known for FRESH and AGED. */
+enum hs_kept_state hs_kept_state(struct hs_kept *kept, const struct hs_rule *rule, uint32_t done,
+				 uint64_t now_us, uint64_t *age_us);
+
+#endif
