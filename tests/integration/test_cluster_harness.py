@@ -4,9 +4,12 @@ What the harness claims (who owns a slot, that a move is half done, that a repli
 asked of the nodes directly, by plain commands and their replies. A wrong claim here would make
 every test of the distributed engine lie.
 """
+import contextlib
+import io
 import os
 import threading
 import unittest
+from unittest import mock
 
 from cluster import Cluster, slot_of
 from redis.exceptions import NoPermissionError, ResponseError
@@ -125,9 +128,44 @@ class Shared(unittest.TestCase):
             self.assertEqual(node.myself().moving, [])
             self.assertEqual(node.raw().call("DBSIZE").raw, b":0\r\n")
 
+    def test_a_failover_that_is_given_up_is_asked_for_again(self):
+        """The master hears of it too late: not before its replica has given up."""
+        old = self.cluster.master_of("a")
+        replica, = self.cluster.replicas_of(old)
+        old.freeze()
+        thread = threading.Thread(target=self.cluster.fail_over, args=(replica,))
+        thread.start()
+        replica.wait_log("Manual failover timed out")
+        old.thaw()
+        thread.join()
+        self.assertIs(self.cluster.master_of("a"), replica)
+
+    def test_reset_starts_a_cluster_anew_that_does_not_mend(self):
+        """Slots that nobody remembers are nobody's for good."""
+        self.cluster.fail_over(self.cluster.nodes[0])
+        epoch = max(row.epoch for row in self.cluster.nodes[0].rows())
+        for node in self.cluster.nodes:
+            node.call("CLUSTER", "DELSLOTS", *range(100, 200))
+        with mock.patch("cluster.RESET_S", 1), \
+                contextlib.redirect_stderr(io.StringIO()) as said:
+            self.cluster.reset()
+        self.assertRegex(said.getvalue(), r"started anew.*every node says ok\n"
+                         r"node-\d .*: fail\n.*100 slots are nobody's: \[100, 101, ")
+        self.assertEqual(self.cluster.masters(), self.cluster.nodes[:3])
+        self.assertNotIn(None, self.cluster.owners())
+        for node in self.cluster.nodes[:3]:
+            self.assertGreater(node.myself().epoch, epoch)
+        self.assertTrue(self.cluster.direct("a").set("a", "1"))
+
     def test_a_wait_for_what_never_comes_says_what_the_nodes_think(self):
-        with self.assertRaisesRegex(AssertionError, "pigs fly(.|\n)*node-5 .*: ok"):
+        """The one that is not well first, and what all others think, once."""
+        with mock.patch.object(self.cluster.nodes[4], "frozen", True), \
+                self.assertRaises(AssertionError) as caught:
             self.cluster.wait("pigs fly", lambda: False, guard_s=0)
+        said = str(caught.exception)
+        self.assertRegex(said, r"pigs fly\nnode-4 .*: frozen\n  \| (.|\n)*"
+                         r"node-0 .*: ok\n(.|\n)*node-5 .*: ok\n  as node-0$")
+        self.assertEqual(said.count("myself,"), 1)
 
 
 class Apart(unittest.TestCase):

@@ -15,10 +15,15 @@ a node that was killed comes back where it was.
 `node_timeout_ms` is long, so that a busy machine fails nobody over by mistake; a test in which a
 replica must take over wants 1000. Data is in memory; args=("--appendonly", "yes") keeps it over a
 restart. What is asked of a cluster here comes from the nodes that run, each about itself.
+
+What Redis may refuse, forget or give up is asked for again until it is done; and a cluster that
+does not come to terms with itself is started anew between tests, which stderr is told.
 """
+import collections
 import os
 import shutil
 import signal
+import sys
 import tempfile
 import threading
 import time
@@ -35,6 +40,10 @@ SLOTS = 16384
 POLL_S = 0.01
 KEYS_A_BATCH = 100
 MIGRATE_TIMEOUT_MS = GUARD_S * 1000
+FAILOVER_S = 6    # Redis gives up a failover it was asked for after five, and says so to nobody
+RESET_S = 45      # a reset that takes longer starts the nodes anew
+EPOCHS = 1000000  # of nodes that were started anew: above all that came before
+LAST_LINES = 20   # of the log of a node that is not well
 
 
 def slot_of(key):
@@ -65,6 +74,11 @@ class Row:
     @property
     def is_well(self):
         return not self.flags & {"fail", "fail?", "handshake", "noaddr"}
+
+    def said(self):
+        """What two nodes that agree both say."""
+        return self.id, " ".join(sorted(self.flags - {"myself"})), self.master, self.epoch, \
+            frozenset(self.slots)
 
 
 class Node(Server):
@@ -126,7 +140,16 @@ class Node(Server):
         lines = [f"{node.id} {node.address}@{node.bus_port} {'myself,' if node is self else ''}"
                  f"{kind} {master.id if master else '-'} 0 0 {epoch} connected {slots}".rstrip()
                  for node, (kind, master, epoch, slots) in roles.items()]
-        self._write("nodes.conf", lines + [f"vars currentEpoch {len(roles)} lastVoteEpoch 0"])
+        highest = max(epoch for _, _, epoch, _ in roles.values())
+        self._write("nodes.conf", lines + [f"vars currentEpoch {highest} lastVoteEpoch 0"])
+
+    def forget(self):
+        """Nothing is left of what it knew and held. It must not run."""
+        for entry in os.scandir(self.data):
+            if entry.is_dir():
+                shutil.rmtree(entry)
+            else:
+                os.unlink(entry)
 
     def _write(self, name, lines):
         with open(os.path.join(self.data, name), "w", encoding="ascii") as file:
@@ -201,14 +224,7 @@ class Node(Server):
     def call_all(self, requests):
         """Replies to these requests, sent together, from any thread. An error reply fails the
         test."""
-        with self.lock:
-            self.control = self.control or self.connect()
-            try:
-                replies = self.control.call_all(requests)
-            except (OSError, Closed):
-                self.control.close()
-                self.control = None
-                raise
+        replies = self._exchange(requests)
         for request, reply in zip(requests, replies):
             if reply.is_error:
                 raise AssertionError(f"{self}: {request}: {reply.text.decode()}")
@@ -216,6 +232,20 @@ class Node(Server):
 
     def call(self, *args):
         return self.call_all([args])[0]
+
+    def ask(self, *args):
+        """The reply, or an error: for what may be refused today and granted tomorrow."""
+        return self._exchange([args])[0]
+
+    def _exchange(self, requests):
+        with self.lock:
+            self.control = self.control or self.connect()
+            try:
+                return self.control.call_all(requests)
+            except (OSError, Closed):
+                self.control.close()
+                self.control = None
+                raise
 
     # ---- what it says ----
 
@@ -233,10 +263,13 @@ class Node(Server):
         lines = self.call("INFO", section).text.decode().splitlines()
         return dict(line.split(":", 1) for line in lines if ":" in line)
 
+    def cluster_info(self):
+        lines = self.call("CLUSTER", "INFO").text.decode().split("\r\n")
+        return dict(line.split(":", 1) for line in lines if line)
+
     def state(self):
         """ok or fail."""
-        lines = self.call("CLUSTER", "INFO").text.decode().split("\r\n")
-        return dict(line.split(":", 1) for line in lines if line)["cluster_state"]
+        return self.cluster_info()["cluster_state"]
 
 
 class Cluster:
@@ -254,12 +287,12 @@ class Cluster:
         self.node_timeout_ms, self.password, self.relays = node_timeout_ms, password, relays
         self.args, self.configuration = args, [f"user {user}" for user in users]
         self.folder = tempfile.mkdtemp(prefix="heatsink-cluster-")
-        self.nodes, self.tls = [], None
+        self.nodes, self.tls, self.shape, self.beginnings = [], None, (masters, replicas), 0
         try:
             self._configure(tls)
             for number in range(masters * (1 + replicas)):
                 self.nodes.append(Node(self, f"node-{number}"))
-            self._start(masters, replicas)
+            self._start()
         except BaseException:
             self.close()
             raise
@@ -279,13 +312,15 @@ class Cluster:
                                    f"tls-cert-file {self.tls.cert}", f"tls-key-file {self.tls.key}",
                                    f"tls-ca-cert-file {self.tls.ca}", "tls-auth-clients optional"]
 
-    def _start(self, masters, replicas):
+    def _start(self):
+        (masters, replicas), epoch = self.shape, self.beginnings * EPOCHS + 1
+        self.beginnings += 1
         roles = {}
         for i, node in enumerate(self.nodes[:masters]):
             share = f"{SLOTS * i // masters}-{SLOTS * (i + 1) // masters - 1}"
-            roles[node] = ("master", None, i + 1, share)
+            roles[node] = ("master", None, epoch + i, share)
         for i, node in enumerate(self.nodes[masters:]):
-            roles[node] = ("slave", self.nodes[i // replicas], i // replicas + 1, "")
+            roles[node] = ("slave", self.nodes[i // replicas], epoch + i // replicas, "")
         for node in self.nodes:
             node.write_configuration()
             node.write_nodes(roles)
@@ -330,28 +365,33 @@ class Cluster:
                 raise AssertionError(f"never happened: {what}\n{self.describe()}")
             time.sleep(POLL_S)
 
-    def wait_ready(self):
-        """Until every node that answers says ok, agrees with the others about the slots, and
-        replicas are in sync."""
-        self.wait("every node says ok", lambda: all(n.state() == "ok" for n in self.answering()))
-        self.wait_agreed()
-        self.wait_synced()
+    def wait_ready(self, guard_s=GUARD_S):
+        """Until every node that answers says ok, agrees with the others, and replicas are in
+        sync."""
+        self.wait("every node says ok", lambda: all(n.state() == "ok" for n in self.answering()),
+                  guard_s)
+        self.wait_agreed(guard_s)
+        self.wait_synced(guard_s)
 
-    def wait_agreed(self):
-        """Until all that answer name the same owners, and call none of each other ill."""
-        self.wait("the nodes agree", self._agreed)
+    def wait_agreed(self, guard_s=GUARD_S):
+        """Until all that answer name the same owners and the same replicas of each other, and call
+        none of each other ill. A master knows of a replica after the replica knows of it, and
+        until then hears no request for a failover."""
+        self.wait("the nodes agree", self._agreed, guard_s)
 
     def _agreed(self):
         answering = self.answering()
         known = {node.id for node in answering}
         views = [node.rows() for node in answering]
         owners = [{row.id: row.slots for row in view if row.slots} for view in views]
+        roles = [{row.id: row.master for row in view if row.id in known} for view in views]
         return all(view == owners[0] for view in owners) and \
+            all(view == roles[0] for view in roles) and \
             all(row.is_well for view in views for row in view if row.id in known)
 
-    def wait_synced(self):
+    def wait_synced(self, guard_s=GUARD_S):
         """Until every replica whose master answers has all of it."""
-        self.wait("replicas are in sync", lambda: all(map(self._synced, self.answering())))
+        self.wait("replicas are in sync", lambda: all(map(self._synced, self.answering())), guard_s)
 
     def _synced(self, node):
         mine = node.myself()
@@ -364,18 +404,41 @@ class Cluster:
             int(have["slave_repl_offset"]) >= int(wanted["master_repl_offset"])
 
     def describe(self):
-        """For a failed test: what everybody thinks."""
-        words = []
-        for node in self.nodes:
-            if not node.answers():
-                words.append(f"{node}: {'frozen' if node.running() else 'not running'}")
-                continue
-            try:
-                rows = node.call("CLUSTER", "NODES").text.decode()
-                words.append(f"{node}: {node.state()}\n{rows}")
-            except (OSError, Closed, AssertionError) as error:
-                words.append(f"{node}: {error!r}")
+        """For a failed test: what everybody thinks. First come nodes that are not well, with the
+        end of their logs, then those alone with what they think; a view that several have is there
+        once."""
+        told = [self._ask(node) for node in self.nodes]
+        shared = collections.Counter(view for _, _, _, view in told)
+        told.sort(key=lambda one: (one[1] == "ok", shared[one[3]]))
+        words, shown = [], {}
+        for node, state, text, view in told:
+            if view in shown:
+                text = f"\n  as {shown[view]}"
+            elif view:
+                shown[view] = node.name
+            words.append(f"{node}: {state}{text}")
+            if state != "ok":
+                words += [f"  | {line}" for line in (node.log if node.process else [])[-LAST_LINES:]]
         return "\n".join(words)
+
+    @staticmethod
+    def _ask(node):
+        """The node, its state, and what it knows: as text, and to compare."""
+        if not node.answers():
+            return node, "frozen" if node.running() else "not running", "", None
+        try:
+            info, rows = node.cluster_info(), node.rows()
+            text = node.call("CLUSTER", "NODES").text.decode().rstrip()
+        except (OSError, Closed, AssertionError) as error:
+            return node, repr(error), "", None
+        owned = set().union(*(row.slots for row in rows))
+        counts = " ".join(f"{name} {info['cluster_' + name]}" for name in (
+            "current_epoch", "size", "slots_assigned", "slots_pfail", "slots_fail"))
+        lost = sorted(set(range(SLOTS)) - owned)
+        missing = f", {len(lost)} slots are nobody's: {lost[:10]}" if lost else ""
+        return node, info["cluster_state"], "".join(
+            f"\n  {line}" for line in [counts + missing, *text.splitlines()]), \
+            frozenset(row.said() for row in rows)
 
     # ---- who is who ----
 
@@ -417,9 +480,19 @@ class Cluster:
         """A replica takes over: this one, or the first one of this master. `how` is FORCE (the
         master is gone) or TAKEOVER (so are the others). Returns the new master."""
         if node not in self.answering() or node.is_master():
-            node = self.replicas_of(node)[0]
-        node.call("CLUSTER", "FAILOVER", *([how] if how else []))
-        self.wait(f"{node} takes over", node.is_master)
+            master = node
+            node = self.wait(f"{master} has a replica", lambda: self.replicas_of(master))[0]
+        asked = -FAILOVER_S
+
+        def taken_over():
+            nonlocal asked
+            if node.is_master():
+                return True
+            if time.monotonic() > asked + FAILOVER_S:
+                asked = time.monotonic()
+                node.ask("CLUSTER", "FAILOVER", *([how] if how else []))
+            return False
+        self.wait(f"{node} takes over", taken_over)
         self.wait_agreed()
         return node
 
@@ -495,22 +568,43 @@ class Cluster:
 
     def end_moves(self):
         """Moves under way are called off; keys stay where they are."""
+        self.wait("no slot is on its way", self._call_off)
+
+    def _call_off(self):
+        """Whether there was nothing to call off. A node that turns into a replica refuses, and
+        forgets by itself."""
+        moving = False
         for node in self.answering():
-            slots = [word[1:].split("-")[0] for word in node.myself().moving]
-            if slots:
-                node.call_all([("CLUSTER", "SETSLOT", slot, "STABLE") for slot in slots])
+            for word in node.myself().moving:
+                moving = True
+                node.ask("CLUSTER", "SETSLOT", word[1:].split("-")[0], "STABLE")
+        return not moving
 
     def reset(self):
         """Everybody runs, nothing is on the move, and all is empty: for the next test of a module
-        that shares a cluster. Slots and roles stay as they are."""
-        for node in self.nodes:
-            if not node.running():
-                node.restart()
-            elif node.frozen:
-                node.thaw()
-        self.wait_ready()
-        self.end_moves()
+        that shares a cluster. Slots and roles stay as they are, unless the nodes do not come to
+        terms: then all is as it was in the beginning."""
+        try:
+            for node in self.nodes:
+                if not node.running():
+                    node.restart()
+                elif node.frozen:
+                    node.thaw()
+            self.end_moves()  # first: a slot on its way is one that no news is believed about
+            self.wait_ready(RESET_S)
+        except AssertionError as error:
+            print(f"a cluster is started anew: {error}", file=sys.stderr, flush=True)
+            self.start_anew()
         for node in self.answering():
             if node.is_master():
                 node.call_all([("FLUSHALL",), ("SCRIPT", "FLUSH"), ("FUNCTION", "FLUSH")])
         self.wait_synced()
+
+    def start_anew(self):
+        """All nodes with the slots and roles of the beginning, and empty, where they were. Their
+        epochs are higher than any before, so that whoever has seen them believes them."""
+        for node in self.nodes:
+            if node.running():
+                node.kill9()
+            node.forget()
+        self._start()
