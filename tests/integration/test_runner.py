@@ -58,6 +58,15 @@ class Runner(unittest.TestCase):
         self.assertEqual(self.run_tests(), ("1 passed, 1 failed", 1))
         self.assertIn("because", self.output)
 
+    def test_the_first_of_many_failures_is_shown(self):
+        self.python(HEAD + " def test_a(self): self.fail('the cause\\n' + 'x\\n' * 1000)\n"
+                           " def test_b(self): self.fail('y\\n' * 1000 + 'the end')\n")
+        self.assertEqual(self.run_tests(), ("0 passed, 2 failed", 1))
+        self.assertIn("the first failure:", self.output)
+        self.assertIn("the cause", self.output)
+        self.assertIn("the end", self.output)
+        self.assertLess(self.output.count("\n"), 200)
+
     def test_failing_subtests_are_one_failure(self):
         self.python(HEAD + " def test_a(self):\n  for i in range(4):\n"
                            "   with self.subTest(i): self.fail()\n def test_b(self): pass\n")
