@@ -149,8 +149,8 @@ class Shared(unittest.TestCase):
         with mock.patch("cluster.RESET_S", 1), \
                 contextlib.redirect_stderr(io.StringIO()) as said:
             self.cluster.reset()
-        self.assertRegex(said.getvalue(), r"started anew.*every node says ok\n"
-                         r"node-\d .*: fail\n.*100 slots are nobody's: \[100, 101, ")
+        self.assertRegex(said.getvalue(), r"\nnote: .*started anew.*every node says ok\n"
+                         r"note: node-\d .*: fail\n.*100 slots are nobody's: \[100, 101, ")
         self.assertEqual(self.cluster.masters(), self.cluster.nodes[:3])
         self.assertNotIn(None, self.cluster.owners())
         for node in self.cluster.nodes[:3]:

@@ -67,6 +67,13 @@ class Runner(unittest.TestCase):
         self.assertIn("the end", self.output)
         self.assertLess(self.output.count("\n"), 200)
 
+    def test_notes_of_what_passes_are_shown(self):
+        self.python("import sys\n" + HEAD + " def test_a(self): print('\\nnote: odd\\nodder', "
+                    "file=sys.stderr)\n")
+        self.assertEqual(self.run_tests(), ("1 passed, 0 failed", 0))
+        self.assertIn("\nnote: odd\n", self.output)
+        self.assertNotIn("odder", self.output)
+
     def test_failing_subtests_are_one_failure(self):
         self.python(HEAD + " def test_a(self):\n  for i in range(4):\n"
                            "   with self.subTest(i): self.fail()\n def test_b(self): pass\n")

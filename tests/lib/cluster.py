@@ -17,7 +17,8 @@ replica must take over wants 1000. Data is in memory; args=("--appendonly", "yes
 restart. What is asked of a cluster here comes from the nodes that run, each about itself.
 
 What Redis may refuse, forget or give up is asked for again until it is done; and a cluster that
-does not come to terms with itself is started anew between tests, which stderr is told.
+does not come to terms with itself is started anew between tests, which the report of the tests has
+as a note.
 """
 import collections
 import os
@@ -25,6 +26,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import textwrap
 import threading
 import time
 
@@ -499,6 +501,7 @@ class Cluster:
     def begin_move(self, slots, to):
         """The slots are on their way: their owner answers ASK for keys it has not, the node they
         go to serves who says ASKING, and commands on keys here and there get TRYAGAIN."""
+        self.wait_agreed()  # who has not heard of a failover refuses
         for source, part in self._by_owner(slots):
             self._begin(source, part, to)
 
@@ -522,6 +525,7 @@ class Cluster:
 
     def move_slots(self, slots, to, a_time=1):
         """Resharding, so many slots at a time, under traffic or not; how many keys moved."""
+        self.wait_agreed()
         masters, moved = self.masters(), 0
         for source, part in self._by_owner(slots):
             for at in range(0, len(part), a_time):
@@ -593,7 +597,8 @@ class Cluster:
             self.end_moves()  # first: a slot on its way is one that no news is believed about
             self.wait_ready(RESET_S)
         except AssertionError as error:
-            print(f"a cluster is started anew: {error}", file=sys.stderr, flush=True)
+            said = f"a cluster is started anew: {error}"
+            print("\n" + textwrap.indent(said, "note: "), file=sys.stderr, flush=True)
             self.start_anew()
         for node in self.answering():
             if node.is_master():
