@@ -1,5 +1,7 @@
 #include "base/escape.h"
 
+#include "base/mem.h"
+
 size_t hs_escape_utf8(struct hs_bytes bytes, uint32_t *character)
 {
 	/* The smallest character that a sequence of each length may hold: a shorter one would do
@@ -93,4 +95,17 @@ void hs_escape(struct hs_bytes bytes, struct hs_buf *text)
 		bytes.data += len;
 		bytes.len -= len;
 	}
+}
+
+void hs_escape_word(struct hs_bytes bytes, struct hs_buf *text)
+{
+	size_t size = bytes.len * HS_ESCAPE_GROWTH + 1;
+	char *escaped = hs_mem_alloc(size);
+	bool plain;
+
+	hs_bytes_escape(bytes, escaped, size);
+	/* What is escaped is longer; a space and a single quote are not escaped. */
+	plain = bytes.len > 0 && strlen(escaped) == bytes.len && !strpbrk(escaped, " '");
+	hs_buf_printf(text, plain ? "%s" : "\"%s\"", escaped);
+	hs_mem_free(&escaped);
 }

@@ -19,6 +19,10 @@ enum { HS_ESCAPE_GROWTH = 4 }; /* bytes of text that one byte becomes at most */
 /* Appends the text. */
 void hs_escape(struct hs_bytes bytes, struct hs_buf *text);
 
+/* Appends them as a word of a line that is split like an inline command, a line of the configuration
+ * file: bare where that says the same, in quotes else. Plain ASCII. */
+void hs_escape_word(struct hs_bytes bytes, struct hs_buf *text);
+
 /* The length of the valid UTF-8 sequence that `bytes` starts with, 1 to 4, and its character; 0 when
  * it starts with none. */
 size_t hs_escape_utf8(struct hs_bytes bytes, uint32_t *character);

@@ -1,0 +1,22 @@
+/* "Did you mean …?": of some names, the one nearest to a mistyped word. Nothing is held but what the
+ * caller hands in; the names stay the caller's. */
+#ifndef HS_BASE_NEAREST_H
+#define HS_BASE_NEAREST_H
+
+#include "base/bytes.h"
+
+struct hs_nearest {
+	struct hs_bytes word;
+	const char *name; /* the nearest so far; NULL: none is near enough to be meant */
+	size_t away;	  /* letters that it differs in */
+};
+
+static inline struct hs_nearest hs_nearest_to(struct hs_bytes word)
+{
+	/* Half of its letters may be wrong. */
+	return (struct hs_nearest){.word = word, .away = word.len / 2 + 1};
+}
+
+void hs_nearest_try(struct hs_nearest *nearest, const char *name);
+
+#endif
