@@ -64,6 +64,7 @@ enum {
 #define HS_MULTI_BYTES_MAX (512 * HS_MIB)	   /* all commands of one transaction */
 #define HS_WATCH_NAMES_BYTES_MAX (4 * HS_KIB)	   /* watched keys that a connection remembers */
 #define HS_ACL_USER_BYTES_MAX (8 * HS_KIB)	   /* one user's rules, as ACL LIST shows them */
+#define HS_RULE_GLOB_BYTES_MAX HS_KIB		   /* of the keys that a rule is for */
 #define HS_TRACKING_PREFIX_BYTES_MAX (64 * HS_KIB) /* all of one connection's prefixes */
 #define HS_TRACKING_TABLE_BYTES_MAX (256 * HS_MIB) /* names of tracked keys, of one worker */
 #define HS_CHANGED_NAMES_BYTES_MAX (16 * HS_MIB)   /* in one piece of news */

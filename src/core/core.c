@@ -28,6 +28,8 @@ struct hs_core *hs_core_create(const struct hs_core_world *world,
 	core->folds = hs_folds_create();
 	core->acl_log = hs_acl_log_create();
 	hs_users_adopt(core, options->acl);
+	if (options->rules)
+		hs_rules_ref(options->rules);
 	return core;
 }
 
@@ -47,12 +49,18 @@ void hs_core_destroy(struct hs_core **pointer)
 	hs_slowlog_destroy(&core->slowlog);
 	hs_acl_log_destroy(&core->acl_log);
 	hs_acl_drop(&core->acl);
+	hs_rules_unref(&core->options.rules);
 	hs_mem_free(pointer);
 }
 
 void hs_core_configure(struct hs_core *core, const struct hs_core_options *options)
 {
+	const struct hs_rules *old = core->options.rules;
+
+	if (options->rules)
+		hs_rules_ref(options->rules);
 	core->options = *options;
+	hs_rules_unref(&old);
 	hs_users_adopt(core, options->acl);
 }
 

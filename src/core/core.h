@@ -21,6 +21,7 @@
 #include "base/now.h"
 #include "command/command.h"
 #include "command/learned.h"
+#include "contract/contract.h"
 #include "core/news.h"
 #include "core/op.h"
 #include "heat/heat.h"
@@ -54,8 +55,15 @@ struct hs_core_calls {
 	uint64_t (*mono_us)(void *context);
 };
 
+/* Whether what the rules allow is done. */
+enum hs_mitigate {
+	HS_MITIGATE_ON,
+	HS_MITIGATE_OBSERVE, /* nothing changes; what would have been saved is counted */
+	HS_MITIGATE_OFF,
+};
+
 /* Options that may change while running: a new struct is handed in whole (hs_core_configure). The
- * core holds the users as long as it needs them. */
+ * core holds the users and the rules as long as it needs them. */
 struct hs_core_options {
 	const struct hs_acl *acl;  /* the users; NULL: whoever comes may do everything */
 	uint64_t output_bytes_max; /* unsent bytes at which a client is cut off */
@@ -68,7 +76,11 @@ struct hs_core_options {
 	char announce_host[HS_HOST_NAME_MAX + 1];
 	uint16_t announce_port, announce_tls_port;
 	bool fold; /* requests that wait for one hot key become few (absorb/fold.h) */
-	uint32_t fold_waiters_max; /* of one key; one more is told BUSY */
+	uint32_t fold_waiters_max;    /* of one key; one more is told BUSY */
+	const struct hs_rules *rules; /* contracts; NULL: every key is strict */
+	enum hs_mitigate mitigate;
+	uint64_t cache_bytes; /* of all workers together; 0: nothing is kept */
+	uint64_t cache_entry_bytes;
 };
 
 /* From when on a key is folded: what it has of this worker's requests, over the short window of

@@ -197,6 +197,16 @@ static void reload_users(struct hs_host *host, struct hs_options *changed,
 	hs_log(host->log, HS_LOG_INFO, "SIGHUP: users changed");
 }
 
+/* The same for rules and HEAT RULE. */
+static void reload_rules(struct hs_host *host, struct hs_options *changed,
+			 const struct hs_options *fresh)
+{
+	if (hs_rules_same(changed->rules, fresh->rules))
+		return;
+	hs_options_set_rules(changed, hs_rules_renumber(fresh->rules, changed->rules));
+	hs_log(host->log, HS_LOG_INFO, "SIGHUP: rules changed");
+}
+
 /* The options as they would be after a restart. They are the caller's either way. */
 static int read_again(struct hs_host *host, struct hs_options *fresh,
 		      struct hs_tls_context **context, char *error, size_t error_size)
@@ -228,6 +238,10 @@ static void take_over(struct hs_host *host, const struct hs_options *fresh,
 			continue;
 		if (option->kind == HS_OPTION_USERS) {
 			reload_users(host, changed, fresh);
+			continue;
+		}
+		if (option->kind == HS_OPTION_RULES) {
+			reload_rules(host, changed, fresh);
 			continue;
 		}
 		old_value.len = 0;

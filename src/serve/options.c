@@ -3,6 +3,7 @@
 #include "base/err.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/nearest.h"
 #include "base/num.h"
 #include "engine/redis/url.h"
 
@@ -422,6 +423,42 @@ const struct hs_option hs_option_table[] = {
 	 .argument = "N",
 	 .help = "Requests that may wait for one hot key on each worker; one more is answered with "
 		 "BUSY and not run."},
+	{.name = "rule",
+	 .kind = HS_OPTION_RULES,
+	 .fallback = "",
+	 .offset = AT(rules),
+	 .live = true,
+	 .argument = "GLOB CONTRACT OPTION=VALUE...",
+	 .help = "What may be done to the keys that fit the glob: strict, or cache with its "
+		 "options; once for each rule, and the longest literal prefix wins. See "
+		 "docs/CONTRACTS.md."},
+	{.name = "mitigate",
+	 .kind = HS_OPTION_WORD,
+	 .fallback = "on",
+	 .offset = AT(mitigate),
+	 .words = "on observe off",
+	 .live = true,
+	 .argument = "HOW",
+	 .help = "on: does to keys what their rules allow. observe: changes nothing, and counts "
+		 "what would have been saved. off: neither."},
+	{.name = "cache-bytes",
+	 .kind = HS_OPTION_BYTES,
+	 .fallback = "64mb",
+	 .offset = AT(cache_bytes),
+	 .min = 0,
+	 .max = (int64_t)1 << 44,
+	 .live = true,
+	 .argument = "BYTES",
+	 .help = "What is kept under cache rules, of all workers together; 0: nothing is."},
+	{.name = "cache-entry-bytes",
+	 .kind = HS_OPTION_BYTES,
+	 .fallback = "1mb",
+	 .offset = AT(cache_entry_bytes),
+	 .min = 0,
+	 .max = (int64_t)1 << 30,
+	 .live = true,
+	 .argument = "BYTES",
+	 .help = "A larger reply is not kept."},
 	{.name = "acllog-max-len",
 	 .kind = HS_OPTION_INT,
 	 .fallback = "128",
@@ -500,10 +537,12 @@ void hs_options_init(struct hs_options *options)
 
 	memset(options, 0, sizeof *options);
 	options->users = hs_acl_create();
+	options->rules = hs_rules_create();
 	for (size_t i = 0; i < hs_option_count; i++) {
 		const struct hs_option *option = &hs_option_table[i];
 
-		if (option->kind == HS_OPTION_FIXED || option->kind == HS_OPTION_USERS)
+		if (option->kind == HS_OPTION_FIXED || option->kind == HS_OPTION_USERS ||
+		    option->kind == HS_OPTION_RULES)
 			continue;
 		hs_check(hs_option_set(options, option, hs_bytes_of(option->fallback), error,
 				       sizeof error) == 0);
@@ -519,12 +558,14 @@ void hs_options_deinit(struct hs_options *options)
 			hs_mem_free(text_at(options, option));
 	}
 	hs_acl_drop(&options->users);
+	hs_rules_unref(&options->rules);
 }
 
 void hs_options_copy(struct hs_options *to, const struct hs_options *from)
 {
 	*to = *from;
 	to->users = hs_acl_hold(from->users);
+	hs_rules_ref(to->rules);
 	for (size_t i = 0; i < hs_option_count; i++) {
 		const struct hs_option *option = &hs_option_table[i];
 
@@ -634,6 +675,10 @@ int hs_option_set(struct hs_options *options, const struct hs_option *option, st
 	case HS_OPTION_USERS:
 		snprintf(error, error_size, "users are changed one by one: ACL SETUSER");
 		return HS_EINVAL;
+	case HS_OPTION_RULES:
+		snprintf(error, error_size,
+			 "rules are changed one by one: HEAT RULE SET, HEAT RULE DEL");
+		return HS_EINVAL;
 	case HS_OPTION_FIXED:
 		if (hs_bytes_equal(value, hs_bytes_of(option->fallback)))
 			return 0;
@@ -672,52 +717,27 @@ void hs_option_format(const struct hs_options *options, const struct hs_option *
 		break;
 	case HS_OPTION_USERS:
 		break;
+	case HS_OPTION_RULES:
+		for (size_t i = 0; i < hs_rules_count(options->rules); i++) {
+			if (i > 0)
+				hs_buf_append(text, "\n", 1);
+			hs_rule_describe(hs_rules_at(options->rules, i), text);
+		}
+		break;
 	case HS_OPTION_FIXED:
 		hs_buf_append_bytes(text, hs_bytes_of(option->fallback));
 	}
 }
 
-/* How many letters must change to get from one word to the other. */
-static size_t distance(struct hs_bytes a, const char *b)
-{
-	enum { LONGEST = 48 };
-	size_t row[LONGEST + 1];
-	size_t len = strlen(b);
-
-	if (len > LONGEST || a.len > LONGEST)
-		return SIZE_MAX;
-	for (size_t j = 0; j <= len; j++)
-		row[j] = j;
-	for (size_t i = 1; i <= a.len; i++) {
-		size_t diagonal = row[0];
-
-		row[0] = i;
-		for (size_t j = 1; j <= len; j++) {
-			size_t change = diagonal + (a.data[i - 1] != b[j - 1]);
-
-			diagonal = row[j];
-			row[j] = row[j] + 1 < row[j - 1] + 1 ? row[j] + 1 : row[j - 1] + 1;
-			if (change < row[j])
-				row[j] = change;
-		}
-	}
-	return row[len];
-}
-
 const char *hs_option_nearest(struct hs_bytes name)
 {
-	const char *nearest = NULL;
-	size_t best = name.len / 2 + 1;
+	struct hs_nearest nearest = hs_nearest_to(name);
 
 	for (size_t i = 0; i < hs_option_count; i++) {
-		size_t away = distance(name, hs_option_table[i].name);
-
-		if (away < best && hs_option_table[i].kind != HS_OPTION_FIXED) {
-			best = away;
-			nearest = hs_option_table[i].name;
-		}
+		if (hs_option_table[i].kind != HS_OPTION_FIXED)
+			hs_nearest_try(&nearest, hs_option_table[i].name);
 	}
-	return nearest;
+	return nearest.name;
 }
 
 bool hs_options_is_loopback(const char *address)

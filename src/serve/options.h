@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/check.h"
+#include "contract/contract.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -66,6 +67,9 @@ struct hs_options {
 	int64_t tracking_table_max_keys;
 	bool fold;
 	int64_t fold_waiters_max;
+	const struct hs_rules *rules; /* of `rule` lines and HEAT RULE SET; held */
+	int64_t mitigate;	      /* enum hs_mitigate */
+	int64_t cache_bytes, cache_entry_bytes;
 	int64_t acllog_max_len;
 	int64_t log_level; /* enum hs_log_level */
 	char *cluster_announce_ip;
@@ -81,6 +85,7 @@ enum hs_option_kind {
 	HS_OPTION_WORD, /* one of `words` */
 	HS_OPTION_TEXT,
 	HS_OPTION_USERS, /* a line for each user: options_users.c. No text of its own */
+	HS_OPTION_RULES, /* a line for each rule: options_rules.c */
 	HS_OPTION_FIXED, /* a name of Redis's that clients ask for; always its default here */
 };
 
@@ -140,6 +145,16 @@ int hs_options_add_user(const struct hs_options *options, struct hs_acl **users,
 			char *error, size_t error_size) HS_MUSTCHECK;
 void hs_options_overlay_users(struct hs_options *options, const struct hs_acl *users);
 void hs_options_format_user(const struct hs_acl_user *user, struct hs_buf *text); /* a line */
+
+/* options_rules.c: contracts. */
+void hs_options_set_rules(struct hs_options *options, struct hs_rules *rules); /* takes it over */
+/* "user:* cache stale=1s": one more. */
+int hs_options_add_rule(struct hs_options *options, const char *line, char *error,
+			size_t error_size) HS_MUSTCHECK;
+void hs_options_format_rule(const struct hs_rule *rule, struct hs_buf *text); /* a line */
+/* For rewriting a file: which rule is to stand where this line stood, so that the same rules win as
+ * before; hs_rules_count: none. `written`: those that stand somewhere already. */
+size_t hs_options_rule_for(const struct hs_rules *rules, const bool *written, const char *line);
 
 /* Whether an address, as written, can be reached from this machine alone. */
 bool hs_options_is_loopback(const char *address);

@@ -125,11 +125,11 @@ static int load_users(struct hs_options *options, const char *path, const struct
 	return status;
 }
 
-static bool is_user(const char *name)
+static bool is_kind(const char *name, enum hs_option_kind kind)
 {
 	const struct hs_option *option = hs_option_find(hs_bytes_of(name));
 
-	return option && option->kind == HS_OPTION_USERS;
+	return option && option->kind == kind;
 }
 
 /* Line `number` of a file, and what is wrong with it. */
@@ -152,8 +152,10 @@ static int load_line(struct hs_options *options, const char *path, int number, c
 	if (status == 1 && strcmp(name.data, "config") == 0) {
 		snprintf(why, sizeof why, "'config' names a file to read, and cannot stand in one");
 		status = HS_EINVAL;
-	} else if (status == 1 && is_user(name.data)) {
+	} else if (status == 1 && is_kind(name.data, HS_OPTION_USERS)) {
 		put_off(waiting, number, line);
+	} else if (status == 1 && is_kind(name.data, HS_OPTION_RULES)) {
+		status = hs_options_add_rule(options, behind_name(line), why, sizeof why);
 	} else if (status == 1) {
 		status = set_named(options, name.data, hs_buf_bytes(&value), why, sizeof why);
 	}
@@ -256,9 +258,28 @@ static void rewrite_user(struct hs_acl **left, const char *line, struct hs_buf *
 	hs_buf_deinit(&value);
 }
 
+/* A rule's line becomes a rule of now, or goes. */
+static void rewrite_rule(const struct hs_rules *rules, bool *written, const char *line,
+			 struct hs_buf *text)
+{
+	size_t at = hs_options_rule_for(rules, written, behind_name(line));
+
+	if (at == hs_rules_count(rules))
+		return;
+	hs_options_format_rule(hs_rules_at(rules, at), text);
+	written[at] = true;
+}
+
+/* What of the options stands in the new file already, or need not. */
+struct rewritten {
+	bool *options; /* by row */
+	bool *rules;
+	struct hs_acl *users; /* those that do not */
+};
+
 /* The file's lines, with the values of now where an option is set. */
-static int rewrite_lines(const struct hs_options *options, FILE *file, bool *written,
-			 struct hs_acl **users, struct hs_buf *text)
+static int rewrite_lines(const struct hs_options *options, FILE *file, struct rewritten *written,
+			 struct hs_buf *text)
 {
 	struct hs_buf name = {0}, value = {0};
 	char line[LINE_BYTES_MAX];
@@ -269,13 +290,15 @@ static int rewrite_lines(const struct hs_options *options, FILE *file, bool *wri
 		if (split_line(line, &name, &value) == 1)
 			option = hs_option_find(hs_bytes_of(name.data));
 		if (option && option->kind == HS_OPTION_USERS)
-			rewrite_user(users, line, text);
+			rewrite_user(&written->users, line, text);
+		else if (option && option->kind == HS_OPTION_RULES)
+			rewrite_rule(options->rules, written->rules, line, text);
 		else if (!option)
 			hs_buf_append_bytes(text, hs_bytes_of(line));
-		else if (!written[option - hs_option_table])
+		else if (!written->options[option - hs_option_table])
 			append_setting(options, option, text);
 		if (option)
-			written[option - hs_option_table] = true;
+			written->options[option - hs_option_table] = true;
 	}
 	hs_buf_deinit(&name);
 	hs_buf_deinit(&value);
@@ -284,40 +307,57 @@ static int rewrite_lines(const struct hs_options *options, FILE *file, bool *wri
 	return ferror(file) ? HS_EIO : 0;
 }
 
+/* What no line of the old file was about. */
+static void append_unwritten(const struct hs_options *options, const struct rewritten *written,
+			     struct hs_buf *text)
+{
+	for (size_t i = 0; i < hs_option_count; i++) {
+		const struct hs_option *option = &hs_option_table[i];
+
+		if (!written->options[i] && option->kind != HS_OPTION_FIXED &&
+		    option->kind != HS_OPTION_USERS && option->kind != HS_OPTION_RULES &&
+		    strcmp(option->name, "config") != 0 && !is_default(options, option))
+			append_setting(options, option, text);
+	}
+	for (size_t i = 0; i < hs_rules_count(options->rules); i++) {
+		if (!written->rules[i])
+			hs_options_format_rule(hs_rules_at(options->rules, i), text);
+	}
+	for (size_t i = 0; i < hs_acl_count(written->users); i++)
+		hs_options_format_user(hs_acl_at(written->users, i), text);
+}
+
 int hs_options_rewrite(const struct hs_options *options, char *error, size_t error_size)
 {
 	char path[PATH_MAX];
 	/* Where a link leads, so that it stays one. */
 	FILE *file = realpath(options->config, path) ? fopen(path, "r") : NULL;
-	bool *written = hs_mem_zalloc(hs_option_count * sizeof *written);
-	struct hs_acl *users = hs_acl_hold(options->users); /* those not written yet */
+	struct rewritten written = {
+		.options = hs_mem_zalloc(hs_option_count * sizeof *written.options),
+		.rules =
+			hs_mem_zalloc((hs_rules_count(options->rules) + 1) * sizeof *written.rules),
+		.users = hs_acl_hold(options->users),
+	};
 	struct hs_buf text = {0};
-	int status = file ? rewrite_lines(options, file, written, &users, &text) : HS_EIO;
+	int status = file ? rewrite_lines(options, file, &written, &text) : HS_EIO;
 
-	for (size_t i = 0; i < hs_option_count && status == 0; i++) {
-		const struct hs_option *option = &hs_option_table[i];
-
-		if (!written[i] && option->kind != HS_OPTION_FIXED &&
-		    option->kind != HS_OPTION_USERS && strcmp(option->name, "config") != 0 &&
-		    !is_default(options, option))
-			append_setting(options, option, &text);
-	}
-	for (size_t i = 0; i < hs_acl_count(users); i++)
-		hs_options_format_user(hs_acl_at(users, i), &text);
-	if (status == 0)
+	if (status == 0) {
+		append_unwritten(options, &written, &text);
 		status = replace_file(path, hs_buf_bytes(&text));
+	}
 	if (status < 0)
 		snprintf(error, error_size, "Rewriting config file %s: %s", options->config,
 			 strerror(errno));
 	if (file)
 		fclose(file);
 	hs_buf_deinit(&text);
-	hs_acl_drop(&users);
-	hs_mem_free(&written);
+	hs_acl_drop(&written.users);
+	hs_mem_free(&written.options);
+	hs_mem_free(&written.rules);
 	return status;
 }
 
-/* One pass over the flags: those that are about users, or all others. */
+/* One pass over the flags: those that are about users (`users` is there), or all others. */
 static int parse_flags(struct hs_options *options, int argc, char **argv, struct hs_acl **users,
 		       char *error, size_t error_size)
 {
@@ -342,9 +382,15 @@ static int parse_flags(struct hs_options *options, int argc, char **argv, struct
 			snprintf(error, error_size, "--%s needs a value", name);
 			return HS_EINVAL;
 		}
-		if (users && is_user(name))
-			status = hs_options_add_user(options, users, value, error, error_size);
-		else if (!users && !is_user(name))
+		if (is_kind(name, HS_OPTION_USERS))
+			status = users ? hs_options_add_user(options, users, value, error,
+							     error_size)
+				       : 0;
+		else if (users)
+			continue;
+		else if (is_kind(name, HS_OPTION_RULES))
+			status = hs_options_add_rule(options, value, error, error_size);
+		else
 			status = set_named(options, name, hs_bytes_of(value), error, error_size);
 		if (status < 0)
 			return status;

@@ -4,6 +4,7 @@
 #include "serve/options.h"
 
 #include "base/err.h"
+#include "base/escape.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "wire/request.h"
@@ -117,18 +118,6 @@ void hs_options_overlay_users(struct hs_options *options, const struct hs_acl *u
 		hs_options_put_user(options, hs_acl_user_hold(hs_acl_at(users, i)));
 }
 
-/* Bare where that says the same, in quotes else. */
-static void append_word(struct hs_bytes word, struct hs_buf *text)
-{
-	char *escaped = hs_mem_alloc(word.len * 4 + 1);
-	bool plain;
-
-	hs_bytes_escape(word, escaped, word.len * 4 + 1);
-	plain = word.len > 0 && strlen(escaped) == word.len && !memchr(word.data, '\'', word.len);
-	hs_buf_printf(text, plain ? " %s" : " \"%s\"", escaped);
-	hs_mem_free(&escaped);
-}
-
 void hs_options_format_user(const struct hs_acl_user *user, struct hs_buf *text)
 {
 	struct hs_bytes name = hs_acl_user_name(user);
@@ -137,12 +126,14 @@ void hs_options_format_user(const struct hs_acl_user *user, struct hs_buf *text)
 
 	hs_acl_user_describe(user, &rules);
 	hs_buf_printf(text, "user");
-	append_word(name, text);
+	hs_buf_append(text, " ", 1);
+	hs_escape_word(name, text);
 	while (at < rules.len) {
 		const char *space = memchr(rules.data + at, ' ', rules.len - at);
 		size_t end = space ? (size_t)(space - rules.data) : rules.len;
 
-		append_word((struct hs_bytes){rules.data + at, end - at}, text);
+		hs_buf_append(text, " ", 1);
+		hs_escape_word((struct hs_bytes){rules.data + at, end - at}, text);
 		at = end + 1;
 	}
 	hs_buf_printf(text, "\n");

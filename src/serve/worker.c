@@ -139,17 +139,24 @@ void hs_worker_core_options(const struct hs_options *options, struct hs_core_opt
 		.tracking_keys_max = (uint64_t)options->tracking_table_max_keys,
 		.fold = options->fold,
 		.fold_waiters_max = (uint32_t)options->fold_waiters_max,
+		.rules = options->rules,
+		.mitigate = (enum hs_mitigate)options->mitigate,
+		.cache_bytes = (uint64_t)options->cache_bytes,
+		.cache_entry_bytes = (uint64_t)options->cache_entry_bytes,
 	};
+	hs_rules_ref(core->rules);
 	snprintf(core->announce_host, sizeof core->announce_host, "%s",
 		 options->cluster_announce_ip);
 }
 
-static void drop_users(struct hs_core_options *core)
+/* What the struct holds: the core has holds of its own. */
+static void drop_held(struct hs_core_options *core)
 {
 	struct hs_acl *acl = (struct hs_acl *)(uintptr_t)core->acl;
 
 	hs_acl_drop(&acl);
 	core->acl = NULL;
+	hs_rules_unref(&core->rules);
 }
 
 /* What was submitted in this round of events goes to the engine. That may end a connection to a server,
@@ -300,7 +307,7 @@ static void open_mail(struct hs_worker *worker, struct hs_mail *mail)
 		break;
 	case HS_MAIL_CONFIGURE:
 		hs_core_configure(worker->core, &mail->options);
-		drop_users(&mail->options);
+		drop_held(&mail->options);
 		hs_tls_context_release(&worker->tls);
 		worker->tls = mail->context;
 		break;
@@ -388,7 +395,7 @@ void hs_worker_init(struct hs_worker *worker, struct hs_server *server, uint32_t
 	hs_list_init(&worker->handshakes);
 	hs_worker_core_options(options, &core_options);
 	worker->core = hs_core_create(&world, &core_options);
-	drop_users(&core_options);
+	drop_held(&core_options);
 	uv_loop_init(&worker->loop);
 	uv_async_init(&worker->loop, &worker->wake, on_wake);
 	uv_timer_init(&worker->loop, &worker->tick);
@@ -432,7 +439,7 @@ static void drop_mail(struct hs_worker *worker)
 
 	for (mail = hs_mpsc_take(&worker->mail, MAIL_NEXT); mail; mail = next) {
 		next = mail->next;
-		drop_users(&mail->options);
+		drop_held(&mail->options);
 		hs_tls_context_release(&mail->context);
 		hs_mem_free(&mail);
 	}

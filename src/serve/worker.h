@@ -31,7 +31,7 @@ struct hs_mail {
 	int fd;				/* CLIENT */
 	bool tls;			/* CLIENT: it came in on the TLS port */
 	uint64_t client_id;		/* CLIENT */
-	struct hs_core_options options; /* CONFIGURE; the receiver holds the users */
+	struct hs_core_options options; /* CONFIGURE; the receiver holds users and rules */
 	struct hs_tls_context *context; /* CONFIGURE: for new clients; the receiver releases it */
 	uint64_t grace_us;		/* DRAIN: then nothing more is taken from anybody */
 };

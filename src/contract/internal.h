@@ -1,0 +1,65 @@
+/* Private to src/contract. */
+#ifndef HS_CONTRACT_INTERNAL_H
+#define HS_CONTRACT_INTERNAL_H
+
+#include "contract/contract.h"
+
+#include "base/limits.h"
+
+#include <stdatomic.h>
+
+/* options.c: values go by as whole numbers of the option's unit: µs, thousandths, an index. */
+bool hs_rule_option_parse(const struct hs_rule_option *option, struct hs_bytes text,
+			  uint64_t *value); /* whatever its bounds */
+bool hs_rule_option_fits(const struct hs_rule_option *option, uint64_t value);
+void hs_rule_option_put(struct hs_rule *rule, const struct hs_rule_option *option, uint64_t value);
+uint64_t hs_rule_option_get(const struct hs_rule *rule, const struct hs_rule_option *option);
+/* The default, in a rule whose `stale` is said already. */
+uint64_t hs_rule_option_fallback(const struct hs_rule *rule, const struct hs_rule_option *option);
+
+/* parse.c: one rule out of its words; its glob is the first of them. */
+int hs_rule_parse(struct hs_rule *rule, size_t count, const struct hs_bytes *words, char *error,
+		  size_t error_size) HS_MUSTCHECK;
+
+/* match.c: from a key to its rule. */
+
+struct hs_rules_candidate {
+	const char *glob;
+	uint16_t prefix_len;
+	uint16_t glob_len;
+	uint16_t rule;	/* its place in the set */
+	bool takes_all; /* nothing but a star behind the prefix: the usual one */
+};
+
+/* Candidates whose prefixes begin with the same bytes. */
+struct hs_rules_bucket {
+	uint32_t tag;	/* of those bytes' hash */
+	uint16_t first; /* among the candidates */
+	uint16_t count; /* 0: nobody */
+};
+
+struct hs_rules_index {
+	uint64_t levels_short; /* that have a rule, of those too short for `levels` */
+	uint64_t *levels;      /* by a hash of the first bytes: those that have a rule */
+	unsigned levels_shift;
+	struct hs_rules_bucket *buckets; /* a hash table */
+	uint32_t buckets_mask;
+	struct hs_rules_bucket bare; /* without a prefix */
+	struct hs_rules_candidate *candidates;
+};
+
+struct hs_rules {
+	_Atomic uint32_t holds;
+	uint32_t count;
+	uint32_t next_number; /* where to look for a free one */
+	bool has[HS_CONTRACT_CACHE + 1];
+	uint64_t stale_min_us;
+	struct hs_rule *rules; /* as they were given */
+	char *globs;	       /* of all of them */
+	struct hs_rules_index index;
+};
+
+void hs_rules_index_init(struct hs_rules *rules);
+void hs_rules_index_deinit(struct hs_rules *rules);
+
+#endif

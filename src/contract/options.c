@@ -1,0 +1,339 @@
+/* The options of the contract `cache`, a row each: what they are called, their default and bounds,
+ * what they do. Parsing, HEAT RULE and docs/CONTRACTS.md go by these rows. */
+#include "contract/internal.h"
+
+#include "base/num.h"
+
+#include <math.h>
+#include <strings.h>
+
+#define AT(field) offsetof(struct hs_rule, field)
+
+const struct hs_rule_option hs_rule_option_table[] = {
+	{.name = "stale",
+	 .kind = HS_RULE_TIME,
+	 .fallback = "100ms",
+	 .offset = AT(stale_us),
+	 .min = "1ms",
+	 .max = "1d",
+	 .argument = "TIME",
+	 .help = "The bound: no answer shows a value that was overwritten longer ago than this, "
+		 "whoever wrote. `swr` and `stale-if-error` allow more."},
+	{.name = "ttl",
+	 .kind = HS_RULE_TIME,
+	 .fallback = "1m",
+	 .offset = AT(ttl_us),
+	 .min = "1ms",
+	 .max = "30d",
+	 .argument = "TIME",
+	 .help = "A value is kept so long at most, then read again, changed or not."},
+	{.name = "negative",
+	 .kind = HS_RULE_TIME,
+	 .fallback = "1s",
+	 .at_most_stale = true,
+	 .offset = AT(negative_us),
+	 .min = "0",
+	 .max = "1d",
+	 .argument = "TIME",
+	 .help = "The same for a key that is missing. 0: that it is missing is not kept."},
+	{.name = "swr",
+	 .kind = HS_RULE_TIME,
+	 .fallback = "0",
+	 .offset = AT(swr_us),
+	 .min = "0",
+	 .max = "1d",
+	 .argument = "TIME",
+	 .help = "Stale while revalidate: so long behind its end a value is still served while one "
+		 "request reads it again. 0: readers wait."},
+	{.name = "stale-if-error",
+	 .kind = HS_RULE_TIME,
+	 .fallback = "0",
+	 .offset = AT(stale_if_error_us),
+	 .min = "0",
+	 .max = "30d",
+	 .argument = "TIME",
+	 .help = "So long behind its end a value is still served while it cannot be read again. 0: "
+		 "readers get the error."},
+	{.name = "jitter",
+	 .kind = HS_RULE_PERCENT,
+	 .fallback = "10%",
+	 .offset = AT(jitter),
+	 .min = "0%",
+	 .max = "90%",
+	 .argument = "SHARE",
+	 .help = "`ttl` and `negative` are shorter by up to this share, by chance, so that what "
+		 "was "
+		 "read together does not end together."},
+	{.name = "ahead",
+	 .kind = HS_RULE_REAL,
+	 .fallback = "1",
+	 .offset = AT(ahead),
+	 .min = "0",
+	 .max = "10",
+	 .argument = "NUMBER",
+	 .help = "Read again before the end, by chance: the more likely the nearer the end, the "
+		 "longer a read takes and the larger this number. 0: only at the end."},
+	{.name = "admit",
+	 .kind = HS_RULE_WORD,
+	 .fallback = "hot",
+	 .offset = AT(admit_all),
+	 .words = "hot all",
+	 .argument = "HOT|ALL",
+	 .help = "Which of the keys are kept: those that are hot, or all that are read."},
+	{.name = "copies",
+	 .kind = HS_RULE_COPIES,
+	 .fallback = "0",
+	 .offset = AT(copies),
+	 .min = "2",
+	 .max = "64",
+	 .argument = "N|AUTO|0",
+	 .help = "A hot key is kept as so many keys on different partitions, and reads are spread "
+		 "over them. auto: as many as it takes. 0: none."},
+	{.name = "replica-reads",
+	 .kind = HS_RULE_WORD,
+	 .fallback = "no",
+	 .offset = AT(replica_reads),
+	 .words = "no yes",
+	 .argument = "YES|NO",
+	 .help = "On a Cluster, reads may go to replicas."},
+	{.name = "public",
+	 .kind = HS_RULE_WORD,
+	 .fallback = "no",
+	 .offset = AT(is_public),
+	 .words = "no yes",
+	 .argument = "YES|NO",
+	 .help = "Anybody who reaches the HTTP port may read these keys there."},
+};
+const size_t hs_rule_option_count = sizeof hs_rule_option_table / sizeof *hs_rule_option_table;
+
+_Static_assert(HS_COPIES_MAX == 64, "as its row says");
+
+/* ---- numbers and units ---- */
+
+static const struct {
+	const char *name;
+	uint64_t us;
+} units[] = {
+	{"d", UINT64_C(86400000000)},
+	{"h", UINT64_C(3600000000)},
+	{"m", 60000000},
+	{"s", 1000000},
+	{"ms", 1000},
+	{"us", 1},
+};
+
+enum { UNITS = sizeof units / sizeof *units, THOUSAND = 1000, PERCENT_THOUSANDTHS = 100000 };
+
+static size_t digits_of(struct hs_bytes text)
+{
+	size_t digits = 0;
+
+	while (digits < text.len && text.data[digits] >= '0' && text.data[digits] <= '9')
+		digits++;
+	return digits;
+}
+
+static bool parse_time(struct hs_bytes text, uint64_t *us)
+{
+	size_t digits = digits_of(text);
+	struct hs_bytes unit = {text.data + digits, text.len - digits};
+	uint64_t number;
+
+	if (!hs_num_parse_uint((struct hs_bytes){text.data, digits}, &number))
+		return false;
+	*us = 0;
+	if (number == 0 && unit.len == 0)
+		return true;
+	for (size_t i = 0; i < UNITS; i++) {
+		if (hs_bytes_is_word(unit, units[i].name))
+			return !__builtin_mul_overflow(number, units[i].us, us);
+	}
+	return false;
+}
+
+/* In the largest unit that says it without a fraction. */
+static void format_time(uint64_t us, struct hs_buf *text)
+{
+	size_t i = 0;
+
+	if (us == 0) {
+		hs_buf_printf(text, "0");
+		return;
+	}
+	while (us % units[i].us != 0)
+		i++;
+	hs_buf_printf(text, "%llu%s", (unsigned long long)(us / units[i].us), units[i].name);
+}
+
+/* A number with up to three decimals, in thousandths: so that it is written as it was read. */
+static bool parse_decimal(struct hs_bytes text, uint64_t *thousandths)
+{
+	size_t whole = digits_of(text), decimals;
+	struct hs_bytes behind = {text.data + whole, text.len - whole};
+	uint64_t number;
+
+	if (!hs_num_parse_uint((struct hs_bytes){text.data, whole}, &number) ||
+	    __builtin_mul_overflow(number, (uint64_t)THOUSAND, thousandths))
+		return false;
+	if (behind.len == 0)
+		return true;
+	behind = (struct hs_bytes){behind.data + 1, behind.len - 1};
+	decimals = digits_of(behind);
+	if (text.data[whole] != '.' || decimals == 0 || decimals > 3 || decimals < behind.len)
+		return false;
+	number = 0;
+	for (size_t i = 0; i < 3; i++)
+		number = number * 10 + (i < decimals ? (uint64_t)(behind.data[i] - '0') : 0);
+	return !__builtin_add_overflow(*thousandths, number, thousandths);
+}
+
+static void format_decimal(uint64_t thousandths, struct hs_buf *text)
+{
+	hs_buf_printf(text, "%llu", (unsigned long long)(thousandths / THOUSAND));
+	if (thousandths % THOUSAND == 0)
+		return;
+	hs_buf_printf(text, ".%03u", (unsigned)(thousandths % THOUSAND));
+	while (text->data[text->len - 1] == '0')
+		text->len--;
+}
+
+static bool parse_percent(struct hs_bytes text, uint64_t *value)
+{
+	if (text.len > 1 && text.data[text.len - 1] == '%')
+		return parse_decimal((struct hs_bytes){text.data, text.len - 1}, value);
+	return parse_decimal(text, value) && *value == 0;
+}
+
+/* "no yes": which of the two. */
+static bool parse_word(const char *words, struct hs_bytes text, uint64_t *value)
+{
+	size_t first = strcspn(words, " ");
+
+	*value = hs_bytes_is_word(text, words + first + 1);
+	return *value == 1 || (text.len == first && strncasecmp(text.data, words, first) == 0);
+}
+
+static bool parse_copies(struct hs_bytes text, uint64_t *value)
+{
+	*value = HS_COPIES_AUTO;
+	return hs_bytes_is_word(text, "auto") ||
+	       (hs_num_parse_uint(text, value) && *value < HS_COPIES_AUTO);
+}
+
+bool hs_rule_option_parse(const struct hs_rule_option *option, struct hs_bytes text,
+			  uint64_t *value)
+{
+	switch (option->kind) {
+	case HS_RULE_TIME:
+		return parse_time(text, value);
+	case HS_RULE_PERCENT:
+		return parse_percent(text, value);
+	case HS_RULE_REAL:
+		return parse_decimal(text, value);
+	case HS_RULE_WORD:
+		return parse_word(option->words, text, value);
+	case HS_RULE_COPIES:
+		return parse_copies(text, value);
+	}
+	return false;
+}
+
+bool hs_rule_option_fits(const struct hs_rule_option *option, uint64_t value)
+{
+	uint64_t min, max;
+
+	if (option->kind == HS_RULE_WORD ||
+	    (option->kind == HS_RULE_COPIES && (value == 0 || value == HS_COPIES_AUTO)))
+		return true;
+	hs_check(hs_rule_option_parse(option, hs_bytes_of(option->min), &min));
+	hs_check(hs_rule_option_parse(option, hs_bytes_of(option->max), &max));
+	return value >= min && value <= max;
+}
+
+/* ---- in a rule ---- */
+
+static void *field_of(const struct hs_rule *rule, const struct hs_rule_option *option)
+{
+	return (char *)(uintptr_t)rule + option->offset;
+}
+
+void hs_rule_option_put(struct hs_rule *rule, const struct hs_rule_option *option, uint64_t value)
+{
+	void *field = field_of(rule, option);
+
+	switch (option->kind) {
+	case HS_RULE_TIME:
+		*(uint64_t *)field = value;
+		break;
+	case HS_RULE_PERCENT:
+		*(double *)field = (double)value / PERCENT_THOUSANDTHS;
+		break;
+	case HS_RULE_REAL:
+		*(double *)field = (double)value / THOUSAND;
+		break;
+	case HS_RULE_WORD:
+		*(bool *)field = value == 1;
+		break;
+	case HS_RULE_COPIES:
+		*(uint8_t *)field = (uint8_t)value;
+		break;
+	}
+}
+
+uint64_t hs_rule_option_get(const struct hs_rule *rule, const struct hs_rule_option *option)
+{
+	const void *field = field_of(rule, option);
+
+	switch (option->kind) {
+	case HS_RULE_TIME:
+		return *(const uint64_t *)field;
+	case HS_RULE_PERCENT:
+		return (uint64_t)llround(*(const double *)field * PERCENT_THOUSANDTHS);
+	case HS_RULE_REAL:
+		return (uint64_t)llround(*(const double *)field * THOUSAND);
+	case HS_RULE_WORD:
+		return *(const bool *)field;
+	case HS_RULE_COPIES:
+		return *(const uint8_t *)field;
+	}
+	return 0;
+}
+
+uint64_t hs_rule_option_fallback(const struct hs_rule *rule, const struct hs_rule_option *option)
+{
+	uint64_t value;
+
+	hs_check(hs_rule_option_parse(option, hs_bytes_of(option->fallback), &value));
+	return option->at_most_stale && rule->stale_us < value ? rule->stale_us : value;
+}
+
+void hs_rule_option_format(const struct hs_rule *rule, const struct hs_rule_option *option,
+			   struct hs_buf *text)
+{
+	uint64_t value = hs_rule_option_get(rule, option);
+	size_t first;
+
+	switch (option->kind) {
+	case HS_RULE_TIME:
+		format_time(value, text);
+		break;
+	case HS_RULE_PERCENT:
+		format_decimal(value, text);
+		hs_buf_printf(text, "%%");
+		break;
+	case HS_RULE_REAL:
+		format_decimal(value, text);
+		break;
+	case HS_RULE_WORD:
+		first = strcspn(option->words, " ");
+		hs_buf_append_bytes(text, value ? hs_bytes_of(option->words + first + 1)
+						: (struct hs_bytes){option->words, first});
+		break;
+	case HS_RULE_COPIES:
+		if (value == HS_COPIES_AUTO)
+			hs_buf_printf(text, "auto");
+		else
+			hs_buf_printf(text, "%u", (unsigned)value);
+		break;
+	}
+}

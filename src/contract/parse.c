@@ -1,0 +1,232 @@
+/* One rule out of its words. What is wrong is said with the rule it is in, the word's number and the
+ * word itself, what would be right, and the nearest of that. */
+#include "contract/internal.h"
+
+#include "base/err.h"
+#include "base/escape.h"
+#include "base/nearest.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <strings.h>
+
+static const char *const contracts[] = {
+	[HS_CONTRACT_STRICT] = "strict",
+	[HS_CONTRACT_CACHE] = "cache",
+};
+
+enum { CONTRACTS = sizeof contracts / sizeof *contracts };
+
+const char *hs_contract_name(enum hs_contract contract)
+{
+	return contracts[contract];
+}
+
+struct parse {
+	struct hs_rule *rule;
+	const struct hs_bytes *words;
+	uint64_t said; /* a bit for each option */
+	char *error;
+	size_t error_size;
+};
+
+static int wrong(struct parse *parse, size_t at, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static int wrong(struct parse *parse, size_t at, const char *format, ...)
+{
+	char glob[72], word[72], why[256];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(why, sizeof why, format, arguments);
+	va_end(arguments);
+	snprintf(parse->error, parse->error_size, "rule '%s', word %zu '%s': %s",
+		 hs_bytes_escape(parse->words[0], glob, sizeof glob), at + 1,
+		 hs_bytes_escape(parse->words[at], word, sizeof word), why);
+	return HS_EINVAL;
+}
+
+/* "; did you mean 'x'?", or when nothing is near, what there is. */
+static const char *hint(const struct hs_nearest *nearest, const char *known, char *text,
+			size_t size)
+{
+	if (nearest->name)
+		snprintf(text, size, "; did you mean '%s'?", nearest->name);
+	else
+		snprintf(text, size, "; there are %s", known);
+	return text;
+}
+
+static int take_contract(struct parse *parse)
+{
+	struct hs_nearest nearest = hs_nearest_to(parse->words[1]);
+	char text[128];
+
+	for (size_t i = 0; i < CONTRACTS; i++) {
+		if (hs_bytes_is_word(parse->words[1], contracts[i])) {
+			parse->rule->contract = (enum hs_contract)i;
+			return 0;
+		}
+		hs_nearest_try(&nearest, contracts[i]);
+	}
+	return wrong(parse, 1, "no such contract%s",
+		     hint(&nearest, "strict and cache", text, sizeof text));
+}
+
+static int refuse_option(struct parse *parse, size_t at, struct hs_bytes name)
+{
+	struct hs_nearest nearest = hs_nearest_to(name);
+	char known[160], text[200];
+	size_t len = 0;
+
+	for (size_t i = 0; i < hs_rule_option_count; i++) {
+		const char *other = hs_rule_option_table[i].name;
+
+		hs_nearest_try(&nearest, other);
+		len += (size_t)snprintf(known + len, sizeof known - len, "%s%s",
+					i == 0				? ""
+					: i + 1 == hs_rule_option_count ? " and "
+									: ", ",
+					other);
+	}
+	return wrong(parse, at, "no such option of cache%s",
+		     hint(&nearest, known, text, sizeof text));
+}
+
+/* What the option's value can be, said when it is something else. */
+static int refuse_value(struct parse *parse, size_t at, const struct hs_rule_option *option,
+			struct hs_bytes value)
+{
+	struct hs_nearest nearest = hs_nearest_to(value);
+	char first[16], known[48], text[96];
+
+	switch (option->kind) {
+	case HS_RULE_TIME:
+		return wrong(parse, at,
+			     "a time is a whole number and us, ms, s, m, h or d, as in 100ms; "
+			     "%s is from %s to %s",
+			     option->name, option->min, option->max);
+	case HS_RULE_PERCENT:
+		return wrong(parse, at,
+			     "a share is a number and %%, as in 10%%; %s is from %s to %s",
+			     option->name, option->min, option->max);
+	case HS_RULE_REAL:
+		return wrong(parse, at,
+			     "a number has up to three decimals, as in 1.5; %s is from %s to %s",
+			     option->name, option->min, option->max);
+	case HS_RULE_COPIES:
+		hs_nearest_try(&nearest, "auto");
+		snprintf(known, sizeof known, "0, %s to %s, and auto", option->min, option->max);
+		break;
+	case HS_RULE_WORD:
+		snprintf(first, sizeof first, "%.*s", (int)strcspn(option->words, " "),
+			 option->words);
+		hs_nearest_try(&nearest, first);
+		hs_nearest_try(&nearest, strchr(option->words, ' ') + 1);
+		snprintf(known, sizeof known, "%s and %s", first, strchr(option->words, ' ') + 1);
+		break;
+	}
+	return wrong(parse, at, "no such value%s", hint(&nearest, known, text, sizeof text));
+}
+
+static const struct hs_rule_option *find_option(struct hs_bytes name)
+{
+	for (size_t i = 0; i < hs_rule_option_count; i++) {
+		if (hs_bytes_is_word(name, hs_rule_option_table[i].name))
+			return &hs_rule_option_table[i];
+	}
+	return NULL;
+}
+
+static int take_option(struct parse *parse, size_t at)
+{
+	struct hs_bytes word = parse->words[at], name = word, text = {0};
+	const char *equals = word.len > 0 ? memchr(word.data, '=', word.len) : NULL;
+	const struct hs_rule_option *option;
+	uint64_t value, bit;
+
+	if (equals) {
+		name.len = (size_t)(equals - word.data);
+		text = (struct hs_bytes){equals + 1, word.len - name.len - 1};
+	}
+	option = find_option(name);
+	if (!option)
+		return refuse_option(parse, at, name);
+	if (!equals && option->kind == HS_RULE_WORD && strcmp(option->words, "no yes") == 0)
+		text = HS_LIT("yes"); /* a bare word says that it is so */
+	else if (!equals)
+		return wrong(parse, at, "a value is missing: %s=%s", option->name,
+			     option->fallback);
+	bit = UINT64_C(1) << (option - hs_rule_option_table);
+	if (parse->said & bit)
+		return wrong(parse, at, "%s is there twice", option->name);
+	if (!hs_rule_option_parse(option, text, &value) ||
+	    (option->kind == HS_RULE_COPIES && !hs_rule_option_fits(option, value)))
+		return refuse_value(parse, at, option, text);
+	if (!hs_rule_option_fits(option, value))
+		return wrong(parse, at, "out of bounds: %s is from %s to %s", option->name,
+			     option->min, option->max);
+	parse->said |= bit;
+	hs_rule_option_put(parse->rule, option, value);
+	return 0;
+}
+
+/* Rows whose default leans on `stale` stand behind it. */
+static void fill_in(struct parse *parse)
+{
+	for (size_t i = 0; i < hs_rule_option_count; i++) {
+		const struct hs_rule_option *option = &hs_rule_option_table[i];
+
+		if (!(parse->said & UINT64_C(1) << i))
+			hs_rule_option_put(parse->rule, option,
+					   hs_rule_option_fallback(parse->rule, option));
+	}
+}
+
+int hs_rule_parse(struct hs_rule *rule, size_t count, const struct hs_bytes *words, char *error,
+		  size_t error_size)
+{
+	struct parse parse = {
+		.rule = rule, .words = words, .error = error, .error_size = error_size};
+	int status;
+
+	*rule = (struct hs_rule){0};
+	if (count < 2) {
+		snprintf(error, error_size,
+			 "a rule needs a glob and a contract: user:* cache stale=100ms");
+		return HS_EINVAL;
+	}
+	rule->glob = words[0];
+	if (rule->glob.len == 0)
+		return wrong(&parse, 0, "a glob has a character at least; all keys are *");
+	if (rule->glob.len > HS_RULE_GLOB_BYTES_MAX)
+		return wrong(&parse, 0, "a glob has %zu bytes at most", HS_RULE_GLOB_BYTES_MAX);
+	status = take_contract(&parse);
+	if (status == 0 && rule->contract == HS_CONTRACT_STRICT) {
+		if (count > 2)
+			return wrong(&parse, 2, "strict takes no options");
+		return 0;
+	}
+	for (size_t at = 2; at < count && status == 0; at++)
+		status = take_option(&parse, at);
+	if (status == 0)
+		fill_in(&parse);
+	return status;
+}
+
+void hs_rule_describe(const struct hs_rule *rule, struct hs_buf *out)
+{
+	hs_escape_word(rule->glob, out);
+	hs_buf_printf(out, " %s", contracts[rule->contract]);
+	if (rule->contract == HS_CONTRACT_STRICT)
+		return;
+	for (size_t i = 0; i < hs_rule_option_count; i++) {
+		const struct hs_rule_option *option = &hs_rule_option_table[i];
+
+		if (hs_rule_option_get(rule, option) == hs_rule_option_fallback(rule, option))
+			continue;
+		hs_buf_printf(out, " %s=", option->name);
+		hs_rule_option_format(rule, option, out);
+	}
+}
