@@ -13,7 +13,10 @@
 #include "absorb/kept.h"
 #include "base/list.h"
 
-enum { HS_CACHE_VARIANTS_MAX = 32 }; /* replies kept of one key; one more: the oldest goes */
+enum {
+	HS_CACHE_VARIANTS_MAX = 32, /* replies kept of one key; one more: the oldest goes */
+	HS_CACHE_USES_MAX = 15,
+};
 
 struct hs_cache_limits {
 	uint64_t bytes_max;
@@ -31,13 +34,15 @@ struct hs_cached {
 	struct hs_link queue;	/* in the small or the large one */
 	struct hs_cached *next; /* in its bucket */
 	uint64_t key_hash;
-	uint32_t bytes; /* of the key and its replies */
-	uint8_t uses;	/* since it was last looked at, a few at most */
+	uint64_t bytes; /* of the key and its replies */
+	uint8_t uses;	/* fewer each time it is passed over, HS_CACHE_USES_MAX at most */
 	bool large;	/* in the large queue */
-	uint16_t replies_count;
-	struct hs_kept **replies; /* owned references */
-	struct hs_bytes key;	  /* lies behind */
-	uint32_t pins;		  /* it stays */
+	uint16_t replies_count, replies_cap;
+	struct hs_kept *
+		*replies; /* owned references, the oldest first; `only` while there is one */
+	struct hs_kept *only;
+	struct hs_bytes key; /* lies behind */
+	uint32_t pins;	     /* it stays */
 
 	const struct hs_rule *rule;
 	uint16_t slot;
@@ -47,8 +52,7 @@ struct hs_cached {
 	uint32_t unused_writes; /* values left behind by writes in a row that nobody read */
 };
 
-struct hs_cache *hs_cache_create(uint32_t worker, uint64_t seed,
-				 const struct hs_cache_limits *limits);
+struct hs_cache *hs_cache_create(uint32_t worker, const struct hs_cache_limits *limits);
 void hs_cache_destroy(struct hs_cache **cache); /* nothing is pinned */
 void hs_cache_limit(struct hs_cache *cache, const struct hs_cache_limits *limits);
 
@@ -58,7 +62,7 @@ struct hs_cached *hs_cache_find(struct hs_cache *cache, uint64_t key_hash, struc
 struct hs_cached *hs_cache_admit(struct hs_cache *cache, uint64_t key_hash, struct hs_bytes key);
 static inline void hs_cache_use(struct hs_cached *cached)
 {
-	if (cached->uses < 3)
+	if (cached->uses < HS_CACHE_USES_MAX)
 		cached->uses++;
 }
 
@@ -81,7 +85,8 @@ bool hs_cache_remove(struct hs_cache *cache, struct hs_cached *cached);
 /* Empties every key, and takes those out that are not pinned. */
 void hs_cache_clear(struct hs_cache *cache);
 
-/* Every key, in no order; `at` starts as 0 and ends with NULL. Nothing may be admitted meanwhile. */
+/* Every key, in no order; `at` starts as 0 and ends with NULL. Nothing may be admitted or kept meanwhile; the
+ * key that was given last may be removed. */
 struct hs_cached *hs_cache_each(const struct hs_cache *cache, size_t *at);
 struct hs_cache_counts hs_cache_counts(const struct hs_cache *cache);
 

@@ -26,16 +26,17 @@ struct hs_ask {
 	size_t argc;
 	struct hs_bytes key;
 	uint64_t key_hash;  /* hs_shelf_hash */
-	uint64_t signature; /* of the command and all arguments */
+	uint64_t signature; /* of the command and all arguments, their lengths included */
 };
 
 /* Whether replies of a command can be kept: a read of one key whose answer follows from the value of
- * that key alone, and which can be written in both dialects. Sets key and signature. Of MGET each key
- * is a GET of its own: see hs_ask_get. */
-bool hs_ask_init(struct hs_ask *ask, const struct hs_command *command, size_t argc,
+ * that key alone, and which can be written in both dialects (enum hs_command_keep). Of MGET each key is
+ * a GET of its own: see hs_ask_get. Fills in everything; `seed` is the shelf's (hs_shelf_seed). What it
+ * points to is the caller's. */
+bool hs_ask_init(struct hs_ask *ask, uint64_t seed, const struct hs_command *command, size_t argc,
 		 const struct hs_bytes *argv);
 /* "GET key" in `argv`, which has room for two and outlives the ask. */
-void hs_ask_get(struct hs_ask *ask, struct hs_bytes key, struct hs_bytes argv[2]);
+void hs_ask_get(struct hs_ask *ask, uint64_t seed, struct hs_bytes key, struct hs_bytes argv[2]);
 
 enum { HS_KEPT_EXPIRY_UNKNOWN = 0 };
 
@@ -53,7 +54,7 @@ struct hs_kept {
 	/* The key's own end; UINT64_MAX: it has none; HS_KEPT_EXPIRY_UNKNOWN: nobody asked yet. */
 	_Atomic uint64_t expires_us;
 	_Atomic uint64_t seen_us; /* the latest proof it was used under */
-	bool missing;		  /* there is no such key */
+	bool missing; /* there is no such key, as far as the reply tells; it has no expiry then */
 	/* Everything below lies behind the struct. */
 	struct hs_bytes key;
 	const struct hs_command *command;
@@ -76,7 +77,9 @@ enum hs_kept_state {
 	HS_KEPT_CHANGED, /* written since, or what vouched for it forgot it */
 };
 
-/* `done`: of its key's stamp now. `age_us`: how old it may be, known for FRESH and AGED. */
+/* `done`: of its key's stamp now. `age_us`: how old it may be, known for FRESH and AGED. What was kept
+ * under another epoch of its vouch is AGED, and so is, `stale` after it was read, what may have expired
+ * because nobody asked when it does. */
 enum hs_kept_state hs_kept_state(struct hs_kept *kept, const struct hs_rule *rule, uint32_t done,
 				 uint64_t now_us, uint64_t *age_us);
 

@@ -10,6 +10,8 @@
  *   - What was read while a write began or was done is not kept at all.
  *   - What a write leaves behind is kept only if no other was under way with it.
  *
+ *   - A write of everything is a write of each key.
+ *
  * The shelf. A table of values by signature hash, one in a cell, the newest. A worker that has read a
  * value puts it there; one that misses looks there first. Only then is a cell locked, by spinning, for a
  * few instructions. A cell also says who is just reading: others wait for that.
@@ -32,6 +34,7 @@ struct hs_shelf *hs_shelf_create(uint64_t seed, uint64_t bytes_max);
 void hs_shelf_destroy(struct hs_shelf **shelf);
 
 uint64_t hs_shelf_hash(const struct hs_shelf *shelf, struct hs_bytes key);
+uint64_t hs_shelf_seed(const struct hs_shelf *shelf); /* for hs_ask_init */
 
 struct hs_stamp hs_shelf_stamp(const struct hs_shelf *shelf, uint64_t key_hash);
 /* A write of the key goes to an engine, or everything may be written; returns the stamp before. */
@@ -47,7 +50,8 @@ void hs_shelf_put(struct hs_shelf *shelf, struct hs_kept *kept); /* takes a refe
 void hs_shelf_clear(struct hs_shelf *shelf);
 
 /* Claims the right to read what a signature stands for. False: worker `*by` is at it, and will tell when
- * it is done (hs_shelf_release says that somebody waits). */
+ * it is done (hs_shelf_release says that somebody waits). Signatures that share a cell share its claim:
+ * that worker may be at another one, and may be this worker itself, which then reads without a claim. */
 bool hs_shelf_claim(struct hs_shelf *shelf, uint64_t signature, uint32_t worker, uint32_t *by);
 /* Of who claimed it: done, after the value was put on the shelf, or not. True: others wait for it. */
 bool hs_shelf_release(struct hs_shelf *shelf, uint64_t signature, uint32_t worker);

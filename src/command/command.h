@@ -71,6 +71,16 @@ enum hs_command_flag {
 	HS_CMD_UNSURE = 1 << 21,      /* learned: may read its keys as well as write them (EVAL) */
 };
 
+/* Of a read of one key whose answer follows from that key's value alone, not from the time, chance, other
+ * keys or who asks: its replies can be kept (absorb/kept.h), and are written in both dialects. */
+enum hs_command_keep {
+	HS_KEEP_YES = 1 << 0,
+	HS_KEEP_PAIRS = 1 << 1,	      /* RESP3 has pairs where RESP2 has one array: scores */
+	HS_KEEP_NULL_ARRAYS = 1 << 2, /* what is missing is a missing array in RESP2 */
+	HS_KEEP_WHOLE = 1 << 3,	      /* nothing, 0 or null means that there is no such key */
+	HS_KEEP_SHORT = 1 << 4,	      /* only without options: they change what is answered */
+};
+
 /* Identifiers of the rows, in table order: HS_CMD_ID_GET, HS_CMD_ID_CLIENT_LIST … They index the
  * per-command counters and the tables of functions that run commands. */
 #include "command/ids.h"
@@ -84,6 +94,7 @@ struct hs_command {
 	enum hs_command_merge merge;
 	int arity; /* with the name (and the subcommand's); negative: at least that many */
 	unsigned flags;
+	unsigned keep; /* enum hs_command_keep; 0: replies are not to be kept */
 	/* Keys: argument positions first, first + step … last (negative: counted from the end);
 	 * first 0 means none. */
 	int key_first;

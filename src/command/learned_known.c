@@ -74,6 +74,55 @@ static const struct {
 /* Commands that wait for others although no server says so of them. */
 static const char *const waits[] = {"wait", "waitaof"};
 
+/* Reads whose answers follow from the value of their one key alone. Left out: what depends on the time
+ * (TTL, OBJECT, XINFO, XPENDING), on chance (SRANDMEMBER), on a cursor (SSCAN), on other keys (SORT), what
+ * writes on the side (PFCOUNT), and what has both missing strings and missing arrays (LMPOP's kin). Checked
+ * against a server by tests/integration/test_dialect.py. */
+static const struct {
+	const char *name;
+	unsigned keep;
+} keeps[] = {
+	{"bitfield_ro", HS_KEEP_YES},
+	{"geodist", HS_KEEP_YES},
+	{"geohash", HS_KEEP_YES},
+	{"geopos", HS_KEEP_YES | HS_KEEP_NULL_ARRAYS},
+	{"georadius_ro", HS_KEEP_YES},
+	{"georadiusbymember_ro", HS_KEEP_YES},
+	{"geosearch", HS_KEEP_YES},
+	{"hexists", HS_KEEP_YES},
+	{"hget", HS_KEEP_YES},
+	{"hgetall", HS_KEEP_YES | HS_KEEP_WHOLE},
+	{"hkeys", HS_KEEP_YES | HS_KEEP_WHOLE},
+	{"hlen", HS_KEEP_YES | HS_KEEP_WHOLE},
+	{"hmget", HS_KEEP_YES},
+	{"hstrlen", HS_KEEP_YES},
+	{"hvals", HS_KEEP_YES | HS_KEEP_WHOLE},
+	{"lindex", HS_KEEP_YES},
+	{"llen", HS_KEEP_YES | HS_KEEP_WHOLE},
+	{"lpos", HS_KEEP_YES},
+	{"lrange", HS_KEEP_YES},
+	{"scard", HS_KEEP_YES | HS_KEEP_WHOLE},
+	{"sismember", HS_KEEP_YES},
+	{"smembers", HS_KEEP_YES | HS_KEEP_WHOLE},
+	{"smismember", HS_KEEP_YES},
+	{"xlen", HS_KEEP_YES},
+	{"xrange", HS_KEEP_YES | HS_KEEP_NULL_ARRAYS},
+	{"xrevrange", HS_KEEP_YES | HS_KEEP_NULL_ARRAYS},
+	{"zcard", HS_KEEP_YES | HS_KEEP_WHOLE},
+	{"zcount", HS_KEEP_YES},
+	{"zlexcount", HS_KEEP_YES},
+	{"zmscore", HS_KEEP_YES},
+	{"zrange", HS_KEEP_YES | HS_KEEP_PAIRS},
+	{"zrangebylex", HS_KEEP_YES},
+	{"zrangebyscore", HS_KEEP_YES | HS_KEEP_PAIRS},
+	{"zrank", HS_KEEP_YES | HS_KEEP_SHORT},
+	{"zrevrange", HS_KEEP_YES | HS_KEEP_PAIRS},
+	{"zrevrangebylex", HS_KEEP_YES},
+	{"zrevrangebyscore", HS_KEEP_YES | HS_KEEP_PAIRS},
+	{"zrevrank", HS_KEEP_YES | HS_KEEP_SHORT},
+	{"zscore", HS_KEEP_YES},
+};
+
 #define RANGE(from, to, what)                                                                      \
 	{                                                                                          \
 		.search = HS_KEY_SEARCH_INDEX, .index = (from), .find = HS_KEY_FIND_RANGE,         \
@@ -158,6 +207,14 @@ bool hs_known_waits(const char *name)
 		if (strcmp(waits[i], name) == 0)
 			return true;
 	return false;
+}
+
+unsigned hs_known_keep(const char *name)
+{
+	for (size_t i = 0; i < COUNT(keeps); i++)
+		if (strcmp(keeps[i].name, name) == 0)
+			return keeps[i].keep;
+	return 0;
 }
 
 const char *hs_known_refused(const char *name)

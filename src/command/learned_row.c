@@ -416,4 +416,8 @@ void hs_learned_fill(struct hs_command *row, const struct hs_learned_entry *entr
 	/* Whoever does not say what it does to its keys writes them (law 8). */
 	if (has_real_keys(row) && !(row->flags & (HS_CMD_WRITE | HS_CMD_READONLY)))
 		row->flags |= HS_CMD_WRITE | HS_CMD_UNSURE;
+	/* What a command is known for holds only if the server says that it is such a one. */
+	if (row->flags & HS_CMD_READONLY && !(row->flags & (HS_CMD_WRITE | HS_CMD_BLOCKING)) &&
+	    row->key_first == 1 && row->key_last == 1 && row->place == HS_PLACE_PARTITION)
+		row->keep = hs_known_keep(row->name);
 }

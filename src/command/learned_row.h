@@ -58,6 +58,7 @@ const struct hs_known_route *hs_known_route(const char *name);
 /* The routes of the subcommands of a container, from the one behind `route` on; NULL: no more. */
 const struct hs_known_route *hs_known_sub(const char *parent, const struct hs_known_route *route);
 bool hs_known_waits(const char *name);
+unsigned hs_known_keep(const char *name); /* enum hs_command_keep; 0: replies are not to be kept */
 /* Why a command, or its whole container, is not for clients of heatsink; NULL: it is. */
 const char *hs_known_refused(const char *name);
 /* Key specs; NULL when the server's own words will do. `specs` says whether it gave some. */

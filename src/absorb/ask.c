@@ -1,0 +1,54 @@
+/* What is asked, as a number to look it up by. On the way of every read under a contract: a look at the
+ * row and one hash of the key; other arguments cost a hash each. */
+#include "absorb/kept.h"
+#include "base/hash.h"
+
+/* Signatures pick cells and buckets: close numbers must end far apart. */
+static uint64_t mix(uint64_t number)
+{
+	number ^= number >> 32;
+	number *= UINT64_C(0xd6e8feb86659fd93);
+	number ^= number >> 32;
+	number *= UINT64_C(0xd6e8feb86659fd93);
+	return number ^ number >> 32;
+}
+
+/* Lengths are part of it, so that the same bytes cut elsewhere are something else. The name is not: its
+ * letters may be large or small. */
+static void sign(struct hs_ask *ask, uint64_t seed)
+{
+	uint64_t hash = hs_hash(ask->key, seed);
+
+	ask->key_hash = hash;
+	for (size_t i = 2; i < ask->argc; i++)
+		hash = hs_hash(ask->argv[i], mix(hash + ask->argv[i].len));
+	ask->signature = mix(hash + ask->command->id);
+}
+
+bool hs_ask_init(struct hs_ask *ask, uint64_t seed, const struct hs_command *command, size_t argc,
+		 const struct hs_bytes *argv)
+{
+	size_t least = (size_t)(command->arity < 0 ? -command->arity : command->arity);
+
+	if (!command->keep || !hs_command_arity_fits(command, argc))
+		return false;
+	if (command->keep & HS_KEEP_SHORT && argc != least)
+		return false;
+	/* Of all that are kept, the key is the first argument. */
+	*ask = (struct hs_ask){.command = command, .argv = argv, .argc = argc, .key = argv[1]};
+	sign(ask, seed);
+	return true;
+}
+
+void hs_ask_get(struct hs_ask *ask, uint64_t seed, struct hs_bytes key, struct hs_bytes argv[2])
+{
+	argv[0] = HS_LIT("GET");
+	argv[1] = key;
+	*ask = (struct hs_ask){
+		.command = hs_command_by_id(HS_CMD_ID_GET),
+		.argv = argv,
+		.argc = 2,
+		.key = key,
+	};
+	sign(ask, seed);
+}

@@ -1,0 +1,410 @@
+/* Room, and what has to go.
+ *
+ *     admit ──> small ──> used again? ── yes ──> large ──> used since? ── yes: passed over, a use less
+ *        │     (a few %)      └─ no: gone, its hash   └─ no: gone
+ *        │                             │
+ *        └── its hash is remembered? <─┘ ── yes: to large at once
+ *
+ * So keys that are read once pass through a small part of the memory, however many they are, and do not
+ * push out those that are read again and again. How small that part is, how often a use counts and how
+ * many hashes are remembered was tried out with requests as skewed as they are in practice: see
+ * bench/cache.c. */
+#include "absorb/cache.h"
+
+#include "absorb/cache_table.h"
+#include "absorb/ghosts.h"
+#include "base/check.h"
+#include "base/mem.h"
+
+enum {
+	SMALL_PART = 20, /* the small queue has this part of all bytes */
+	LOOKS_MAX =
+		128, /* at keys in use before the least used of them goes: nobody waits for more */
+	/* What a key needs besides itself: the heap, the table, the remembered hashes. */
+	KEY_BYTES = 16 + 8 + 32,
+};
+
+struct hs_cache {
+	uint32_t worker;
+	struct hs_cache_limits limits;
+	struct hs_cache_table table;
+	struct hs_ghosts ghosts;
+	struct hs_link small, large; /* the oldest first */
+	size_t small_count;
+	uint64_t small_bytes;
+	struct hs_cache_counts counts;
+};
+
+struct hs_cache *hs_cache_create(uint32_t worker, const struct hs_cache_limits *limits)
+{
+	struct hs_cache *cache = hs_mem_zalloc(sizeof *cache);
+
+	cache->worker = worker;
+	cache->limits = *limits;
+	hs_cache_table_init(&cache->table);
+	hs_list_init(&cache->small);
+	hs_list_init(&cache->large);
+	return cache;
+}
+
+/* ---- queues and bytes ---- */
+
+static struct hs_cached *cached_of(struct hs_link *link)
+{
+	return hs_list_entry(link, struct hs_cached, queue);
+}
+
+static void add_bytes(struct hs_cache *cache, struct hs_cached *cached, uint64_t bytes)
+{
+	cached->bytes += bytes;
+	cache->counts.bytes += bytes;
+	if (!cached->large)
+		cache->small_bytes += bytes;
+}
+
+static void take_bytes(struct hs_cache *cache, struct hs_cached *cached, uint64_t bytes)
+{
+	cached->bytes -= bytes;
+	cache->counts.bytes -= bytes;
+	if (!cached->large)
+		cache->small_bytes -= bytes;
+}
+
+static void enter(struct hs_cache *cache, struct hs_cached *cached, bool large)
+{
+	cached->large = large;
+	hs_list_append(large ? &cache->large : &cache->small, &cached->queue);
+	if (!large) {
+		cache->small_count++;
+		cache->small_bytes += cached->bytes;
+	}
+}
+
+static void leave(struct hs_cache *cache, struct hs_cached *cached)
+{
+	hs_list_remove(&cached->queue);
+	if (!cached->large) {
+		cache->small_count--;
+		cache->small_bytes -= cached->bytes;
+	}
+}
+
+static void rotate(struct hs_link *queue)
+{
+	struct hs_link *first = queue->next;
+
+	hs_list_remove(first);
+	hs_list_append(queue, first);
+}
+
+/* ---- replies ---- */
+
+/* What this worker read, and has vouched for, is for others too as long as it would hear of changes; it
+ * finds whom they concern among its own replies. */
+static bool bury(const struct hs_cache *cache, struct hs_kept *kept)
+{
+	return kept->worker == cache->worker && kept->vouch &&
+	       !atomic_exchange_explicit(&kept->dead, true, memory_order_acq_rel);
+}
+
+static void drop(struct hs_cache *cache, struct hs_cached *cached, size_t index)
+{
+	struct hs_kept *kept = cached->replies[index];
+
+	bury(cache, kept);
+	take_bytes(cache, cached, kept->bytes);
+	cache->counts.replies--;
+	cached->replies_count--;
+	memmove(&cached->replies[index], &cached->replies[index + 1],
+		(cached->replies_count - index) * sizeof *cached->replies);
+	hs_kept_unref(&kept);
+	if (cached->replies_count > 0 || cached->replies == &cached->only)
+		return;
+	take_bytes(cache, cached, cached->replies_cap * sizeof *cached->replies);
+	hs_mem_free(&cached->replies);
+	cached->replies = &cached->only;
+	cached->replies_cap = 1;
+}
+
+static void drop_all(struct hs_cache *cache, struct hs_cached *cached)
+{
+	while (cached->replies_count > 0)
+		drop(cache, cached, cached->replies_count - 1u);
+}
+
+static void append(struct hs_cache *cache, struct hs_cached *cached, struct hs_kept *kept)
+{
+	if (cached->replies_count == cached->replies_cap) {
+		uint16_t cap = (uint16_t)(cached->replies_cap * 2);
+		bool first = cached->replies == &cached->only;
+
+		cached->replies = hs_mem_realloc(first ? NULL : cached->replies,
+						 cap * sizeof *cached->replies);
+		if (first)
+			cached->replies[0] = cached->only;
+		add_bytes(cache, cached,
+			  (cap - (first ? 0u : cached->replies_cap)) * sizeof *cached->replies);
+		cached->replies_cap = cap;
+	}
+	hs_kept_ref(kept);
+	cached->replies[cached->replies_count++] = kept;
+	add_bytes(cache, cached, kept->bytes);
+	cache->counts.replies++;
+}
+
+/* ---- what has to go ---- */
+
+static void take_out(struct hs_cache *cache, struct hs_cached *cached)
+{
+	hs_check(cached->pins == 0);
+	drop_all(cache, cached);
+	hs_cache_table_remove(&cache->table, cached);
+	leave(cache, cached);
+	cache->counts.bytes -= cached->bytes;
+	hs_mem_free(&cached);
+}
+
+static void evict(struct hs_cache *cache, struct hs_cached *cached)
+{
+	cache->counts.evicted++;
+	take_out(cache, cached);
+}
+
+static bool small_is_full(const struct hs_cache *cache)
+{
+	return cache->small_bytes > cache->limits.bytes_max / SMALL_PART;
+}
+
+/* Looks at each key of the small queue once at most; at none behind the first that leaves room for others
+ * in it, unless `any`. */
+static bool evict_small(struct hs_cache *cache, bool any)
+{
+	for (size_t i = cache->small_count; i > 0 && (any || small_is_full(cache)); i--) {
+		struct hs_cached *cached = cached_of(cache->small.next);
+
+		if (cached->pins > 0) {
+			rotate(&cache->small);
+		} else if (cached->uses > 0) {
+			leave(cache, cached);
+			cached->uses = 0;
+			enter(cache, cached, true);
+		} else {
+			hs_ghosts_add(&cache->ghosts, cached->key_hash, cache->table.count);
+			evict(cache, cached);
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool evict_large(struct hs_cache *cache)
+{
+	size_t count = cache->table.count - cache->small_count, pinned = 0;
+	struct hs_cached *least = NULL;
+
+	for (size_t looks = 0; looks < LOOKS_MAX && pinned < count;) {
+		struct hs_cached *cached = cached_of(cache->large.next);
+
+		if (cached->pins > 0) {
+			pinned++;
+			rotate(&cache->large);
+			continue;
+		}
+		if (cached->uses == 0) {
+			least = cached;
+			break;
+		}
+		cached->uses--;
+		if (!least || cached->uses < least->uses)
+			least = cached;
+		looks++;
+		rotate(&cache->large);
+	}
+	if (least)
+		evict(cache, least);
+	return least;
+}
+
+/* False: there is no more to be had. */
+static bool make_room(struct hs_cache *cache, uint64_t bytes)
+{
+	while (cache->counts.bytes + bytes > cache->limits.bytes_max)
+		if (!evict_small(cache, false) && !evict_large(cache) && !evict_small(cache, true))
+			return false;
+	return true;
+}
+
+/* ---- keys ---- */
+
+struct hs_cached *hs_cache_find(struct hs_cache *cache, uint64_t key_hash, struct hs_bytes key)
+{
+	return hs_cache_table_find(&cache->table, key_hash, key);
+}
+
+struct hs_cached *hs_cache_admit(struct hs_cache *cache, uint64_t key_hash, struct hs_bytes key)
+{
+	uint64_t bytes = sizeof(struct hs_cached) + key.len + KEY_BYTES;
+	struct hs_cached *cached = hs_cache_find(cache, key_hash, key);
+	char *copy;
+
+	if (cached)
+		return cached;
+	if (bytes > cache->limits.entry_bytes_max || bytes > cache->limits.bytes_max ||
+	    !make_room(cache, bytes))
+		return NULL;
+	cached = hs_mem_zalloc(sizeof *cached + key.len);
+	copy = (char *)(cached + 1);
+	if (key.len > 0)
+		memcpy(copy, key.data, key.len);
+	cached->key = (struct hs_bytes){copy, key.len};
+	cached->key_hash = key_hash;
+	cached->bytes = bytes;
+	cached->replies = &cached->only;
+	cached->replies_cap = 1;
+	hs_list_init(&cached->fills);
+	hs_cache_table_add(&cache->table, cached);
+	cache->counts.bytes += bytes;
+	enter(cache, cached, hs_ghosts_take(&cache->ghosts, key_hash, cache->table.count));
+	return cached;
+}
+
+bool hs_cache_remove(struct hs_cache *cache, struct hs_cached *cached)
+{
+	if (cached->pins > 0)
+		return false;
+	take_out(cache, cached);
+	return true;
+}
+
+void hs_cache_limit(struct hs_cache *cache, const struct hs_cache_limits *limits)
+{
+	cache->limits = *limits;
+	(void)make_room(cache, 0); /* what is pinned goes later */
+}
+
+/* ---- replies, from outside ---- */
+
+struct hs_kept *hs_cached_reply(const struct hs_cached *cached, const struct hs_ask *ask)
+{
+	for (size_t i = cached->replies_count; i-- > 0;)
+		if (hs_kept_is(cached->replies[i], ask))
+			return cached->replies[i];
+	return NULL;
+}
+
+void hs_cache_forget(struct hs_cache *cache, struct hs_cached *cached, struct hs_kept *kept)
+{
+	for (size_t i = 0; i < cached->replies_count; i++) {
+		if (cached->replies[i] != kept)
+			continue;
+		drop(cache, cached, i);
+		return;
+	}
+}
+
+bool hs_cache_keep(struct hs_cache *cache, struct hs_cached *cached, struct hs_kept *kept)
+{
+	struct hs_ask ask = {
+		.command = kept->command,
+		.argv = kept->argv,
+		.argc = kept->argc,
+		.signature = kept->signature,
+	};
+	struct hs_kept *old = hs_cached_reply(cached, &ask);
+	uint64_t bytes = kept->bytes + HS_CACHE_VARIANTS_MAX * sizeof *cached->replies;
+	bool room;
+
+	if (old == kept)
+		return true;
+	if (old)
+		hs_cache_forget(cache, cached, old);
+	if (kept->bytes > cache->limits.entry_bytes_max ||
+	    cached->bytes + bytes > cache->limits.bytes_max) {
+		cache->counts.too_large++;
+		return false;
+	}
+	if (cached->replies_count == HS_CACHE_VARIANTS_MAX)
+		drop(cache, cached, 0);
+	cached->pins++;
+	room = make_room(cache, bytes);
+	cached->pins--;
+	if (room)
+		append(cache, cached, kept);
+	return room;
+}
+
+static uint32_t changed(struct hs_cache *cache, struct hs_cached *cached,
+			const struct hs_vouch *vouch)
+{
+	uint32_t dead = 0;
+
+	for (size_t i = cached->replies_count; i-- > 0;) {
+		if (cached->replies[i]->vouch != vouch)
+			continue;
+		dead += bury(cache, cached->replies[i]);
+		drop(cache, cached, i);
+	}
+	return dead;
+}
+
+uint32_t hs_cache_changed(struct hs_cache *cache, uint64_t key_hash, struct hs_bytes key,
+			  const struct hs_vouch *vouch)
+{
+	struct hs_cached *cached = hs_cache_find(cache, key_hash, key);
+
+	return cached ? changed(cache, cached, vouch) : 0;
+}
+
+/* ---- all of it ---- */
+
+struct hs_cached *hs_cache_each(const struct hs_cache *cache, size_t *at)
+{
+	const struct hs_link *link = *at ? (const struct hs_link *)*at : cache->small.next;
+
+	if (link == &cache->small)
+		link = cache->large.next;
+	if (link == &cache->large)
+		return NULL;
+	*at = (size_t)link->next;
+	return cached_of((struct hs_link *)link);
+}
+
+uint32_t hs_cache_changed_all(struct hs_cache *cache, const struct hs_vouch *vouch)
+{
+	struct hs_cached *cached;
+	size_t at = 0;
+	uint32_t dead = 0;
+
+	while ((cached = hs_cache_each(cache, &at)))
+		dead += changed(cache, cached, vouch);
+	return dead;
+}
+
+void hs_cache_clear(struct hs_cache *cache)
+{
+	struct hs_cached *cached;
+	size_t at = 0;
+
+	while ((cached = hs_cache_each(cache, &at))) {
+		drop_all(cache, cached);
+		(void)hs_cache_remove(cache, cached);
+	}
+}
+
+void hs_cache_destroy(struct hs_cache **cache)
+{
+	if (!*cache)
+		return;
+	hs_cache_clear(*cache);
+	hs_cache_table_deinit(&(*cache)->table);
+	hs_ghosts_deinit(&(*cache)->ghosts);
+	hs_mem_free(cache);
+}
+
+struct hs_cache_counts hs_cache_counts(const struct hs_cache *cache)
+{
+	struct hs_cache_counts counts = cache->counts;
+
+	counts.keys = cache->table.count;
+	return counts;
+}

@@ -1,0 +1,80 @@
+#include "absorb/ghosts.h"
+
+#include "base/mem.h"
+
+enum { WAYS = 4, SETS_MIN = 64 };
+
+void hs_ghosts_deinit(struct hs_ghosts *ghosts)
+{
+	hs_mem_free(&ghosts->cells);
+	*ghosts = (struct hs_ghosts){0};
+}
+
+/* Twice as many cells as keys, up to four times, so that sets seldom overflow. What was remembered is not
+ * carried over: it matters little while a cache grows, and is there again soon. */
+static void fit(struct hs_ghosts *ghosts, size_t keys)
+{
+	size_t sets = ghosts->sets ? ghosts->sets : SETS_MIN;
+
+	while (sets * WAYS < keys * 2)
+		sets *= 2;
+	while (sets > SETS_MIN && sets * WAYS > keys * 16)
+		sets /= 2;
+	if (sets == ghosts->sets)
+		return;
+	hs_mem_free(&ghosts->cells);
+	ghosts->cells = hs_mem_zalloc(sets * WAYS * sizeof *ghosts->cells);
+	ghosts->sets = sets;
+}
+
+/* The lower bits say where, so others are kept; never 0. */
+static uint32_t part_of(uint64_t hash)
+{
+	return (uint32_t)(hash >> 32) | 1;
+}
+
+static uint64_t *set_of(struct hs_ghosts *ghosts, uint64_t hash)
+{
+	return &ghosts->cells[(hash & (ghosts->sets - 1)) * WAYS];
+}
+
+static uint32_t age_of(const struct hs_ghosts *ghosts, uint64_t cell)
+{
+	return ghosts->now - (uint32_t)cell;
+}
+
+void hs_ghosts_add(struct hs_ghosts *ghosts, uint64_t hash, size_t keys)
+{
+	uint64_t *set, *oldest;
+
+	fit(ghosts, keys);
+	set = oldest = set_of(ghosts, hash);
+	for (size_t i = 0; i < WAYS; i++) {
+		if (set[i] == 0 || (uint32_t)(set[i] >> 32) == part_of(hash)) {
+			oldest = &set[i];
+			break;
+		}
+		if (age_of(ghosts, set[i]) > age_of(ghosts, *oldest))
+			oldest = &set[i];
+	}
+	*oldest = (uint64_t)part_of(hash) << 32 | ++ghosts->now;
+}
+
+bool hs_ghosts_take(struct hs_ghosts *ghosts, uint64_t hash, size_t keys)
+{
+	uint64_t *set;
+
+	if (!ghosts->sets)
+		return false;
+	set = set_of(ghosts, hash);
+	for (size_t i = 0; i < WAYS; i++) {
+		bool recent;
+
+		if ((uint32_t)(set[i] >> 32) != part_of(hash))
+			continue;
+		recent = age_of(ghosts, set[i]) < keys;
+		set[i] = 0;
+		return recent;
+	}
+	return false;
+}

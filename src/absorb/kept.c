@@ -1,0 +1,204 @@
+/* Replies that are kept. All of one lies in one piece of memory:
+ *
+ *     struct hs_kept │ argv[] │ bytes of the arguments │ reply in RESP3 │ reply in RESP2, if it differs
+ */
+#include "absorb/kept.h"
+
+#include "base/mem.h"
+#include "wire/answer.h"
+#include "wire/dialect.h"
+
+enum {
+	MALLOC_BYTES = 16, /* what the heap adds to a piece, about */
+	WANT_PART = 4,	   /* of `stale`: a proof older than that is to be renewed */
+	SEEN_PART = 8,	   /* of `stale`: a newer proof is noted after that */
+};
+
+static bool is_same_command(const struct hs_command *a, const struct hs_command *b)
+{
+	/* Rows that were learned again are others with the same name; identifiers may be shared. */
+	return a == b || (a->id == b->id && strcmp(a->name, b->name) == 0);
+}
+
+bool hs_kept_is(const struct hs_kept *kept, const struct hs_ask *ask)
+{
+	if (kept->signature != ask->signature || kept->argc != ask->argc ||
+	    !is_same_command(kept->command, ask->command))
+		return false;
+	for (size_t i = 1; i < ask->argc; i++)
+		if (!hs_bytes_equal(kept->argv[i], ask->argv[i]))
+			return false;
+	return true;
+}
+
+/* Whether the outermost element says that nothing is there. Of commands that speak of the whole key it
+ * means that there is no such key. */
+static bool is_nothing(const struct hs_answer *answer)
+{
+	switch (answer->type) {
+	case HS_ANSWER_NULL:
+		return true;
+	case HS_ANSWER_INT:
+		return answer->integer == 0;
+	case HS_ANSWER_ARRAY:
+	case HS_ANSWER_MAP:
+		return answer->count == 0;
+	case HS_ANSWER_STATUS: /* TYPE */
+		return hs_bytes_equal(answer->text, HS_LIT("none"));
+	default:
+		return false;
+	}
+}
+
+static unsigned dialect_of(const struct hs_command *command)
+{
+	return (command->keep & HS_KEEP_PAIRS ? HS_DIALECT_PAIRS : 0u) |
+	       (command->keep & HS_KEEP_NULL_ARRAYS ? HS_DIALECT_NULL_ARRAYS : 0u);
+}
+
+static struct hs_bytes copy(char **room, struct hs_bytes bytes)
+{
+	struct hs_bytes copied = {*room, bytes.len};
+
+	if (bytes.len > 0)
+		memcpy(*room, bytes.data, bytes.len);
+	*room += bytes.len;
+	return copied;
+}
+
+static struct hs_kept *create(const struct hs_ask *ask, struct hs_bytes resp3,
+			      struct hs_bytes resp2, bool differ)
+{
+	size_t bytes = sizeof(struct hs_kept) + ask->argc * sizeof(struct hs_bytes) + resp3.len +
+		       (differ ? resp2.len : 0);
+	struct hs_kept *kept;
+	struct hs_bytes *argv;
+	char *room;
+
+	for (size_t i = 0; i < ask->argc; i++)
+		bytes += ask->argv[i].len;
+	kept = hs_mem_alloc(bytes);
+	argv = (struct hs_bytes *)(kept + 1);
+	room = (char *)(argv + ask->argc);
+	*kept = (struct hs_kept){
+		.refs = 1,
+		.signature = ask->signature,
+		.key_hash = ask->key_hash,
+		.until_us = UINT64_MAX,
+		.expires_us = HS_KEPT_EXPIRY_UNKNOWN,
+		.command = ask->command,
+		.argv = argv,
+		.argc = ask->argc,
+		.bytes = bytes + MALLOC_BYTES,
+	};
+	for (size_t i = 0; i < ask->argc; i++)
+		argv[i] = copy(&room, ask->argv[i]);
+	kept->key = argv[1];
+	kept->reply[1] = copy(&room, resp3);
+	kept->reply[0] = differ ? copy(&room, resp2) : kept->reply[1];
+	return kept;
+}
+
+struct hs_kept *hs_kept_create(const struct hs_ask *ask, struct hs_bytes resp3)
+{
+	struct hs_buf resp2 = {0};
+	struct hs_answer answer;
+	struct hs_kept *kept;
+	int64_t used = hs_answer_head(&answer, resp3.data, resp3.len);
+	int differ;
+
+	/* Words about an answer are for who asked at the time. */
+	if (used <= 0 || answer.type == HS_ANSWER_ERROR || answer.type == HS_ANSWER_ATTRIBUTE)
+		return NULL;
+	differ = hs_dialect_resp2(resp3, dialect_of(ask->command), &resp2);
+	if (differ < 0)
+		return NULL;
+	kept = create(ask, resp3, hs_buf_bytes(&resp2), differ > 0);
+	kept->missing = ask->command->keep & HS_KEEP_WHOLE && is_nothing(&answer);
+	if (kept->missing) /* what is not there does not expire */
+		kept->expires_us = UINT64_MAX;
+	hs_buf_deinit(&resp2);
+	return kept;
+}
+
+void hs_kept_ref(struct hs_kept *kept)
+{
+	atomic_fetch_add_explicit(&kept->refs, 1, memory_order_relaxed);
+}
+
+void hs_kept_unref(struct hs_kept **kept)
+{
+	/* What others did with it comes before the end of it. */
+	if (*kept && atomic_fetch_sub_explicit(&(*kept)->refs, 1, memory_order_acq_rel) == 1)
+		hs_mem_free(kept);
+	*kept = NULL;
+}
+
+/* The time up to which it is known to be as it is: it was read then, or who vouches for it had told of
+ * everything by then. False: nobody vouches for it any more.
+ *
+ * The order of the looks matters. Who vouches marks what changed dead, and raises its epoch when it lost
+ * its connection, before it proves itself again. So who has seen a proof must look at those two behind
+ * it: they are then at least as new. */
+static bool known_until(struct hs_kept *kept, uint64_t now_us, uint64_t *until_us)
+{
+	uint64_t proved_us;
+
+	*until_us = kept->read_us;
+	if (!kept->vouch)
+		return true;
+	proved_us = hs_vouch_proved_us(kept->vouch);
+	if (hs_vouch_epoch(kept->vouch) != kept->vouch_epoch) {
+		uint64_t seen_us = atomic_load_explicit(&kept->seen_us, memory_order_relaxed);
+
+		if (seen_us > *until_us)
+			*until_us = seen_us;
+		return false;
+	}
+	if (proved_us == UINT64_MAX)
+		proved_us = now_us;
+	if (proved_us > *until_us)
+		*until_us = proved_us;
+	return true;
+}
+
+/* Remembers under which proof it was used, for the day on which there is nobody to ask; not at every hit,
+ * as all workers read this line. An older one written over a newer makes it seem older, no more. */
+static void note_proof(struct hs_kept *kept, const struct hs_rule *rule, uint64_t until_us)
+{
+	uint64_t seen_us = atomic_load_explicit(&kept->seen_us, memory_order_relaxed);
+
+	if (until_us > kept->read_us && until_us > seen_us &&
+	    until_us - seen_us > rule->stale_us / SEEN_PART)
+		atomic_store_explicit(&kept->seen_us, until_us, memory_order_relaxed);
+}
+
+static uint64_t since(uint64_t then_us, uint64_t now_us)
+{
+	return now_us > then_us ? now_us - then_us : 0; /* another worker's clock may be ahead */
+}
+
+enum hs_kept_state hs_kept_state(struct hs_kept *kept, const struct hs_rule *rule, uint32_t done,
+				 uint64_t now_us, uint64_t *age_us)
+{
+	uint64_t until_us, expires_us;
+	bool vouched = known_until(kept, now_us, &until_us);
+
+	if (kept->done != done || atomic_load_explicit(&kept->dead, memory_order_acquire))
+		return HS_KEPT_CHANGED;
+	expires_us = atomic_load_explicit(&kept->expires_us, memory_order_relaxed);
+	if (expires_us != HS_KEPT_EXPIRY_UNKNOWN && now_us >= expires_us)
+		return HS_KEPT_CHANGED; /* it is gone by itself */
+	*age_us = since(until_us, now_us);
+	if (kept->vouch && vouched) {
+		note_proof(kept, rule, until_us);
+		if (*age_us > rule->stale_us / WANT_PART)
+			hs_vouch_want(kept->vouch);
+	}
+	/* It may have gone by itself, and nobody would have said so. */
+	if (expires_us == HS_KEPT_EXPIRY_UNKNOWN)
+		*age_us = since(kept->read_us, now_us);
+	if (!vouched || *age_us > rule->stale_us || now_us >= kept->until_us)
+		return HS_KEPT_AGED;
+	return HS_KEPT_FRESH;
+}
