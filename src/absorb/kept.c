@@ -182,12 +182,13 @@ enum hs_kept_state hs_kept_state(struct hs_kept *kept, const struct hs_rule *rul
 				 uint64_t now_us, uint64_t *age_us)
 {
 	uint64_t until_us, expires_us;
-	bool vouched = known_until(kept, now_us, &until_us);
+	bool vouched = known_until(kept, now_us, &until_us), unknown;
 
 	if (kept->done != done || atomic_load_explicit(&kept->dead, memory_order_acquire))
 		return HS_KEPT_CHANGED;
 	expires_us = atomic_load_explicit(&kept->expires_us, memory_order_relaxed);
-	if (expires_us != HS_KEPT_EXPIRY_UNKNOWN && now_us >= expires_us)
+	unknown = expires_us == HS_KEPT_EXPIRY_UNKNOWN || expires_us == HS_KEPT_EXPIRY_ASKED;
+	if (!unknown && now_us >= expires_us)
 		return HS_KEPT_CHANGED; /* it is gone by itself */
 	*age_us = since(until_us, now_us);
 	if (kept->vouch && vouched) {
@@ -196,7 +197,7 @@ enum hs_kept_state hs_kept_state(struct hs_kept *kept, const struct hs_rule *rul
 			hs_vouch_want(kept->vouch);
 	}
 	/* It may have gone by itself, and nobody would have said so. */
-	if (expires_us == HS_KEPT_EXPIRY_UNKNOWN)
+	if (unknown)
 		*age_us = since(kept->read_us, now_us);
 	if (!vouched || *age_us > rule->stale_us || now_us >= kept->until_us)
 		return HS_KEPT_AGED;

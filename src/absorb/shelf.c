@@ -43,6 +43,7 @@ struct cell {
 struct hs_shelf {
 	uint64_t seed;
 	uint64_t bytes_max;
+	_Atomic bool in_use;
 	_Atomic uint64_t everything; /* the stamp of writes of everything */
 	char apart[64];		     /* what is above is read at every hit, what is below changes */
 	_Atomic uint64_t bytes;	     /* on the shelf */
@@ -68,6 +69,16 @@ void hs_shelf_destroy(struct hs_shelf **shelf)
 		return;
 	hs_shelf_clear(*shelf);
 	hs_mem_free(shelf);
+}
+
+void hs_shelf_use(struct hs_shelf *shelf, bool use)
+{
+	atomic_store(&shelf->in_use, use);
+}
+
+bool hs_shelf_in_use(const struct hs_shelf *shelf)
+{
+	return atomic_load(&shelf->in_use);
 }
 
 uint64_t hs_shelf_hash(const struct hs_shelf *shelf, struct hs_bytes key)

@@ -33,6 +33,10 @@ struct hs_stamp {
 struct hs_shelf *hs_shelf_create(uint64_t seed, uint64_t bytes_max);
 void hs_shelf_destroy(struct hs_shelf **shelf);
 
+/* Whether writes have to be stamped: somebody may keep something. Set before anybody does. */
+void hs_shelf_use(struct hs_shelf *shelf, bool use);
+bool hs_shelf_in_use(const struct hs_shelf *shelf);
+
 uint64_t hs_shelf_hash(const struct hs_shelf *shelf, struct hs_bytes key);
 uint64_t hs_shelf_seed(const struct hs_shelf *shelf); /* for hs_ask_init */
 

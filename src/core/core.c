@@ -26,6 +26,7 @@ struct hs_core *hs_core_create(const struct hs_core_world *world,
 	core->self = hs_session_create_self();
 	core->tracking = hs_tracking_create(world->seed);
 	core->folds = hs_folds_create();
+	hs_cached_create(core);
 	core->acl_log = hs_acl_log_create();
 	hs_users_adopt(core, options->acl);
 	if (options->rules)
@@ -41,6 +42,7 @@ void hs_core_destroy(struct hs_core **pointer)
 	hs_check(hs_list_empty(&core->self->requests));
 	hs_tracking_destroy(&core->tracking);
 	hs_folds_destroy(core);
+	hs_cached_destroy(core);
 	hs_topics_deinit(&core->topics);
 	hs_buf_deinit(&core->message);
 	hs_request_pool_deinit(core);
@@ -62,6 +64,7 @@ void hs_core_configure(struct hs_core *core, const struct hs_core_options *optio
 	core->options = *options;
 	hs_rules_unref(&old);
 	hs_users_adopt(core, options->acl);
+	hs_cached_configure(core);
 }
 
 void hs_core_learn(struct hs_core *core, const struct hs_learned *learned)
@@ -337,6 +340,7 @@ void hs_core_tick(struct hs_core *core, struct hs_now now)
 	hs_core_set_now(core, now);
 	hs_tracking_tick(core);
 	hs_folds_tick(core);
+	hs_fill_tick(core);
 	for (link = core->sleepers.next; link != &core->sleepers; link = next) {
 		struct hs_session *session = hs_list_entry(link, struct hs_session, sleeping);
 

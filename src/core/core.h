@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "base/check.h"
 #include "base/counter.h"
+#include "base/ladder.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/now.h"
@@ -32,6 +33,7 @@
 
 struct hs_core;
 struct hs_session;
+struct hs_shelf;
 
 /* What may be asked of an engine in one operation. */
 enum hs_together {
@@ -51,6 +53,9 @@ struct hs_core_calls {
 	/* Ends the wait of such an operation as if its time were over, or with an error (CLIENT
 	 * UNBLOCK). False: it does not wait. NULL where nothing does. */
 	bool (*unblock)(void *context, struct hs_op *op, bool error);
+	/* Tells all cores of the process, this one included, and takes the news over. NULL: this one is
+	 * alone. */
+	void (*tell)(void *context, struct hs_news *news);
 	/* The clock again, for timing a batch that goes on: the only time a core pulls. */
 	uint64_t (*mono_us)(void *context);
 };
@@ -58,7 +63,7 @@ struct hs_core_calls {
 /* Whether what the rules allow is done. */
 enum hs_mitigate {
 	HS_MITIGATE_ON,
-	HS_MITIGATE_OBSERVE, /* nothing changes; what would have been saved is counted */
+	HS_MITIGATE_OBSERVE, /* nothing is changed; what would have been saved is counted */
 	HS_MITIGATE_OFF,
 };
 
@@ -77,10 +82,10 @@ struct hs_core_options {
 	uint16_t announce_port, announce_tls_port;
 	bool fold; /* requests that wait for one hot key become few (absorb/fold.h) */
 	uint32_t fold_waiters_max;    /* of one key; one more is told BUSY */
-	const struct hs_rules *rules; /* contracts; NULL: every key is strict */
+	const struct hs_rules *rules; /* contracts; NULL: there are none */
 	enum hs_mitigate mitigate;
-	uint64_t cache_bytes; /* of all workers together; 0: nothing is kept */
-	uint64_t cache_entry_bytes;
+	uint64_t cache_bytes;	    /* of all workers, who share it evenly; 0: nothing is kept */
+	uint64_t cache_entry_bytes; /* a larger reply is not kept */
 };
 
 /* From when on a key is folded: what it has of this worker's requests, over the short window of
@@ -118,6 +123,7 @@ struct hs_core_world {
 	struct hs_heat *const *heats; /* all workers', for OBJECT FREQ */
 	size_t heats_count;
 	struct hs_core_hot hot; /* without heat nothing is folded */
+	struct hs_shelf *shelf; /* shared by all cores of the process; NULL: nothing is kept */
 };
 
 struct hs_core_command_stats {
@@ -158,6 +164,23 @@ struct hs_core_stats {
 	struct hs_core_command_stats command[HS_CMD_IDS_ALL]; /* by identifier */
 };
 
+/* Of the keys of a rule. */
+struct hs_core_rule_stats {
+	struct hs_counter hits;	     /* reads answered with what was kept */
+	struct hs_counter misses;    /* reads that waited for the engine */
+	struct hs_counter fills;     /* reads of the engine, to be kept */
+	struct hs_counter refreshes; /* of them: before anybody had to wait */
+	struct hs_counter left;	     /* values that SETs left behind */
+	struct hs_counter raced;     /* fills thrown away: the key was written meanwhile */
+	struct hs_counter stale;     /* hits on what was older than `stale` (swr, stale-if-error) */
+	/* What was kept and found to be over: written through us, told by the server, because the one
+	 * who would have told was lost, too old. */
+	struct hs_counter ended_written, ended_told, ended_lost, ended_aged;
+	struct hs_counter would_hit, would_miss; /* while observing */
+	struct hs_counter age[HS_LADDER_STEPS];	 /* of hits, µs: how old they may have been */
+	struct hs_counter age_max_us;
+};
+
 struct hs_core *hs_core_create(const struct hs_core_world *world,
 			       const struct hs_core_options *options);
 /* All sessions are closed and all operations completed. */
@@ -169,6 +192,8 @@ void hs_core_configure(struct hs_core *core, const struct hs_core_options *optio
  * that was there before until this has returned in all cores. */
 void hs_core_learn(struct hs_core *core, const struct hs_learned *learned);
 struct hs_core_stats *hs_core_stats(struct hs_core *core);
+/* By the number of a rule; any thread. */
+const struct hs_core_rule_stats *hs_core_rule_stats(const struct hs_core *core, uint32_t number);
 
 /* Who connected; the texts are copied. */
 struct hs_core_client {

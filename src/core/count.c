@@ -155,8 +155,10 @@ static void tell_keys(const struct telling *telling)
 		access.missed = !access.write && !access.failed && (is_null(reply) || missed);
 		warmth = hs_heat_add(telling->core->world.heat, &access, time_us * 1000);
 	}
-	if (count == 1)
+	if (count == 1) {
 		hs_folds_heat(telling->core, &access, warmth);
+		hs_cached_heat(telling->core, warmth);
+	}
 }
 
 static void tell(const struct telling *telling)
@@ -290,11 +292,14 @@ static void count_one(struct hs_core *core, const struct hs_request *request, si
 		.failed = is_error(reply),
 		.conflicted = is_refused(command, request->argc, request->argv, reply),
 	};
+	struct hs_heat_warmth warmth;
 
 	for (size_t i = at; i < request->argc; i++)
 		access.bytes += request->argv[i].len;
 	access.missed = !access.write && !access.failed && (is_null(reply) || part->op.missed);
-	hs_folds_heat(core, &access, hs_heat_add(core->world.heat, &access, part->time_us * 1000));
+	warmth = hs_heat_add(core->world.heat, &access, part->time_us * 1000);
+	hs_folds_heat(core, &access, warmth);
+	hs_cached_heat(core, warmth);
 }
 
 void hs_count_request(struct hs_core *core, const struct hs_request *request, struct hs_bytes reply)

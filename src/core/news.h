@@ -16,6 +16,9 @@ enum hs_news_kind {
 				 * (a shard channel whose slot moved away) */
 	HS_NEWS_CHANGED,     /* keys, and perhaps by whom */
 	HS_NEWS_CHANGED_ALL, /* everything may have: FLUSHALL, or news may have been lost */
+	/* From a core to the others of its process: what it was reading for all of them is read
+	 * (absorb/shelf.h). To lose it does no harm. */
+	HS_NEWS_FILLED,
 };
 
 struct hs_news {

@@ -516,6 +516,9 @@ void hs_core_news(struct hs_core *core, struct hs_now now, const struct hs_news 
 		if (topic)
 			unlistened(core, topic);
 		break;
+	case HS_NEWS_FILLED:
+		hs_fill_told(core);
+		break;
 	case HS_NEWS_CHANGED:
 	case HS_NEWS_CHANGED_ALL:
 		hs_tracking_news(core, news);

@@ -36,6 +36,9 @@ struct hs_request *hs_request_get(struct hs_core *core, struct hs_session *sessi
 	request->queue = NULL;
 	request->step = NULL;
 	request->folding = NULL;
+	request->resp = 0;
+	request->fenced = false;
+	request->fill = NULL;
 	request->muted =
 		session->reply_mode == HS_REPLY_OFF || session->reply_mode == HS_REPLY_SKIP;
 	hs_list_append(&session->requests, &request->link);
@@ -89,6 +92,7 @@ void hs_request_split(struct hs_request *request, uint32_t parts)
 		parts == 1 ? &request->single : hs_mem_zalloc(parts * sizeof *request->parts);
 	request->parts_count = parts;
 	request->parts_left = parts;
+	request->single.stamped = 0;
 }
 
 void hs_request_drop_parts(struct hs_request *request)

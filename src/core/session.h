@@ -7,6 +7,7 @@
 #define HS_CORE_SESSION_H
 
 #include "absorb/fold.h"
+#include "absorb/shelf.h"
 #include "base/list.h"
 #include "base/prng.h"
 #include "core/core.h"
@@ -25,6 +26,8 @@ struct hs_wish;	   /* a topic of SUBSCRIBE or UNSUBSCRIBE: core/pubsub.c */
 struct hs_late;	   /* what EXEC does behind its commit: core/late.c */
 struct hs_queue;   /* of a hot key: core/folds.c */
 struct hs_folding; /* what a session has in such queues */
+struct hs_caching; /* what a core keeps of replies: core/cached.c */
+struct hs_fill;	   /* a reply being read to be kept */
 
 enum hs_session_reply_mode { HS_REPLY_ON, HS_REPLY_OFF, HS_REPLY_SKIP_NEXT, HS_REPLY_SKIP };
 
@@ -47,6 +50,11 @@ struct hs_session {
 	uint32_t
 		unfolded; /* so many that could be folded are not: it was held up with much to do */
 	size_t behind;	  /* input behind the request that is being served */
+	uint32_t
+		writing; /* operations under way that are in the stamps of keys: core/cached_write.c */
+	uint32_t filling; /* requests that wait for a reply that is read to be kept */
+	uint32_t fenced;  /* requests under way on another way than usual: others wait for them */
+	uint64_t barrier_us; /* what is kept must have been proved since then; 0: no matter when */
 
 	uint64_t id;
 	char address[64];
@@ -95,6 +103,8 @@ struct hs_part {
 	struct hs_bytes *argv; /* a split command's own arguments, owned; or NULL */
 	uint64_t time_us;      /* from the request's start to this part's answer */
 	bool answered;
+	uint8_t stamped;	/* its keys' stamps say that it is under way */
+	struct hs_stamp before; /* what that of its last key was */
 };
 
 struct hs_request {
@@ -133,7 +143,12 @@ struct hs_request {
 	struct hs_fold_step *step;
 	struct hs_folding *folding; /* where its session counts it, or NULL */
 	struct hs_fold_ask ask;
-	bool waiting; /* not planned yet */
+	bool waiting;		  /* not planned yet */
+	uint8_t resp;		  /* the dialect of its reply; 0: as its session has it */
+	bool fenced;		  /* counted in session->fenced */
+	struct hs_link fill_link; /* among those who wait for a reply that is read to be kept */
+	struct hs_fill *fill;	  /* the core's own: what it reads; NULL: nothing */
+	struct hs_kept *kept;	  /* the core's own: what it asks about, a reference; or NULL */
 	/* What is done when all parts are answered, instead of merging them; NULL: nothing else. */
 	void (*then)(struct hs_core *core, struct hs_request *request);
 };
@@ -176,6 +191,7 @@ struct hs_core {
 	struct hs_session *self; /* nobody: owns the requests that are the core's own */
 	struct hs_tracking *tracking;
 	struct hs_folds *folds;
+	struct hs_caching *caching;
 	struct hs_link request_pool; /* finished requests, kept for the next */
 	uint32_t request_pool_len;
 	uint32_t orphans; /* sessions gone with operations under way */
@@ -214,6 +230,32 @@ void hs_folds_drop(struct hs_core *core, struct hs_session *session);
 void hs_folds_heat(struct hs_core *core, const struct hs_heat_access *access,
 		   struct hs_heat_warmth warmth);
 void hs_folds_tick(struct hs_core *core); /* keys that have cooled are folded no more */
+
+/* cached.c: replies that are kept, where rules allow it. */
+void hs_cached_create(struct hs_core *core);
+void hs_cached_destroy(struct hs_core *core);
+void hs_cached_configure(struct hs_core *core); /* the options are others */
+/* Answers a read from what is kept, or has it wait for that. False: it goes its ordinary way. */
+bool hs_cached_read(struct hs_core *core, struct hs_session *session,
+		    const struct hs_command *command, uint16_t slot, size_t argc,
+		    const struct hs_bytes *argv);
+/* How warm a key is, as counted just now. */
+void hs_cached_heat(struct hs_core *core, struct hs_heat_warmth warmth);
+void hs_fill_tick(struct hs_core *core);
+void hs_fill_told(struct hs_core *core); /* another worker has read something */
+
+/* cached_write.c: a part is about to be handed to the engine; it is answered, its client not yet. */
+void hs_cached_begin(struct hs_core *core, struct hs_session *session, struct hs_part *part);
+void hs_cached_end(struct hs_core *core, struct hs_session *session, struct hs_part *part);
+/* Sends a plain SET so that what it leaves behind can be kept. False: it goes its ordinary way. */
+bool hs_cached_set(struct hs_core *core, struct hs_session *session,
+		   const struct hs_command *command, uint16_t slot, size_t argc,
+		   const struct hs_bytes *argv);
+/* Whether a command must wait for what its session has under way on other ways. */
+bool hs_cached_holds(const struct hs_core *core, const struct hs_session *session,
+		     const struct hs_command *command);
+/* Unknown means write. */
+bool hs_cached_only_reads(const struct hs_command *command);
 
 /* The time of an event. */
 static inline void hs_core_set_now(struct hs_core *core, struct hs_now now)
@@ -298,6 +340,11 @@ void hs_step_finish(struct hs_core *core, struct hs_request *request);
 void hs_step_account(struct hs_core *core, struct hs_session *session,
 		     const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
 		     uint64_t time_us, bool failed);
+
+/* Answers a read with a reply that lies elsewhere, and counts it like one that an engine answered at once. */
+void hs_step_answer(struct hs_core *core, struct hs_session *session,
+		    const struct hs_command *command, uint16_t slot, size_t argc,
+		    const struct hs_bytes *argv, struct hs_bytes reply);
 
 void hs_step_batch_begin(struct hs_core *core);
 void hs_step_batch_end(struct hs_core *core);

@@ -11,6 +11,7 @@
 #include "core/session.h"
 
 #include "base/err.h"
+#include "core/cached.h"
 #include "core/tracking.h"
 #include "route/slot.h"
 
@@ -57,7 +58,7 @@ static void settle_batch(struct hs_core *core)
 		for (uint32_t i = 0; i < core->batch_len; i++)
 			hs_counter_add(&core->stats.command[core->batch[i]].time_ns, each_ns);
 		if (HS_CORE_HEAT && core->world.heat)
-			hs_heat_settle(core->world.heat, each_ns);
+			hs_cached_heat(core, hs_heat_settle(core->world.heat, each_ns));
 	}
 	core->batch_len = 0;
 	core->batch_start_us = now_us;
@@ -301,6 +302,17 @@ static bool finish_straight(struct hs_core *core, struct hs_request *request,
 	return true;
 }
 
+/* A part is answered, and nobody was told yet: who asks from here on sees what it wrote. */
+static void written(struct hs_core *core, struct hs_request *request, struct hs_part *part)
+{
+	if (hs_core_keeps(core) || part->stamped)
+		hs_cached_end(core, request->session, part);
+	if (request->fenced) {
+		request->fenced = false;
+		request->session->fenced--;
+	}
+}
+
 void hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t index)
 {
 	struct hs_session *session = request->session;
@@ -310,6 +322,8 @@ void hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t i
 	bool for_engine = op->kind != HS_OP_PEER && op->kind != HS_OP_HOST;
 
 	op->resp = request->queue ? request->ask.resp : session->resp;
+	if (request->resp > 0)
+		op->resp = request->resp;
 	if (session != core->self)
 		op->client = session->id;
 	op->received = core->now;
@@ -320,6 +334,8 @@ void hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t i
 	op->ordered = *lane > 0 || request->queue;
 	part->time_us = 0;
 	part->answered = false;
+	if (hs_core_keeps(core))
+		hs_cached_begin(core, session, part);
 
 	enum hs_submit submitted = core->world.calls->submit(core->world.context, op);
 
@@ -341,6 +357,7 @@ void hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t i
 		}
 		return;
 	}
+	written(core, request, part);
 	/* Others may keep the request waiting: what they take is not this one's time. */
 	if (HS_CORE_HEAT && core->world.heat && request->parts_count > 1)
 		part->time_us = core->world.calls->mono_us(core->world.context) - request->start_us;
@@ -374,6 +391,7 @@ static void complete(struct hs_core *core, struct hs_now now, struct hs_op *op)
 		if (HS_CORE_HEAT && core->world.heat)
 			hs_heat_inflight(core->world.heat, op->partition, -1);
 	}
+	written(core, request, part);
 	if (queue)
 		hs_folds_leave(core, request);
 	if (op->answer.len == 0 || !finish_straight(core, request, op)) {
@@ -396,6 +414,32 @@ void hs_core_complete(struct hs_core *core, struct hs_now now, struct hs_op *op)
 		hs_pubsub_told(core, op);
 	else
 		complete(core, now, op);
+}
+
+void hs_step_answer(struct hs_core *core, struct hs_session *session,
+		    const struct hs_command *command, uint16_t slot, size_t argc,
+		    const struct hs_bytes *argv, struct hs_bytes reply)
+{
+	struct hs_op op = {
+		.slot = slot,
+		.partition = hs_core_partition(core, slot),
+		.command = command,
+		.argv = argv,
+		.argc = argc,
+	};
+	struct answer answer;
+	uint64_t time_us;
+	bool alone = timed_alone(core, command);
+
+	timing_begin(core, command);
+	answer_begin(core, session, command, &answer);
+	hs_buf_append_bytes(answer.reply.out, reply);
+	answer_end(core, session, &answer);
+	if (!alone)
+		hs_count_note(core, &op, reply);
+	time_us = timing_end(core, session, command, argc, argv, false);
+	if (alone)
+		hs_count_read(core, &op, reply, time_us);
 }
 
 /* The fast way: a read with nothing of its connection in front of it. False: the engine wants it
@@ -829,6 +873,17 @@ static bool dispatch(struct hs_core *core, struct hs_session *session, size_t ar
 		queue_in_multi(core, session, command, argc, argv);
 		return true;
 	}
+	if (core->caching->any && !session->multi && slot_state != HS_ENOTFOUND &&
+	    command->flags & HS_CMD_READONLY &&
+	    hs_cached_read(core, session, command, slot, argc, argv))
+		return true;
+	if (hs_cached_holds(core, session, command)) {
+		session->alone = true;
+		return false;
+	}
+	if (core->caching->any && command->id == HS_CMD_ID_SET && !session->multi &&
+	    hs_cached_set(core, session, command, slot, argc, argv))
+		return true;
 	if (!hs_folds_admit(core, session, command, slot_state, slot, argc, argv, &queue)) {
 		session->alone = true;
 		return false;

@@ -359,20 +359,30 @@ void hs_heat_note(struct hs_heat *heat, const struct hs_heat_access *access)
 	prepare(heat, &heat->notes[heat->notes_count++], access);
 }
 
-void hs_heat_settle(struct hs_heat *heat, uint64_t each_ns)
+struct hs_heat_warmth hs_heat_settle(struct hs_heat *heat, uint64_t each_ns)
 {
-	if (heat->notes_count > 0)
-		count(heat, heat->notes, heat->notes_count, each_ns);
+	struct hs_heat_warmth warmth = {0};
+	const struct hs_heat_pending *last;
+
+	if (heat->notes_count == 0)
+		return warmth;
+	last = &heat->notes[heat->notes_count - 1];
+	warmth = warmth_of(heat, count(heat, heat->notes, heat->notes_count, each_ns));
+	warmth.key = (struct hs_bytes){last->key, last->key_len};
 	heat->notes_count = 0;
+	return warmth;
 }
 
 struct hs_heat_warmth hs_heat_add(struct hs_heat *heat, const struct hs_heat_access *access,
 				  uint64_t time_ns)
 {
 	struct hs_heat_pending note;
+	struct hs_heat_warmth warmth;
 
 	prepare(heat, &note, access);
-	return warmth_of(heat, count(heat, &note, 1, time_ns));
+	warmth = warmth_of(heat, count(heat, &note, 1, time_ns));
+	warmth.key = access->key;
+	return warmth;
 }
 
 void hs_heat_add_keyless(struct hs_heat *heat, uint16_t partition, bool write, bool failed,

@@ -74,13 +74,15 @@ void hs_heat_now(struct hs_heat *heat, uint64_t mono_us);
 /* Counts accesses whose time is known only together: noted one by one, settled at once, each with
  * `each_ns`. A note beyond HS_HEAT_NOTES_MAX must not happen: settle first. */
 void hs_heat_note(struct hs_heat *heat, const struct hs_heat_access *access);
-void hs_heat_settle(struct hs_heat *heat, uint64_t each_ns);
 /* What a key has had for certain over the short window, this access included; 0 of one that is not
  * among the hottest. */
 struct hs_heat_warmth {
 	double requests;
-	double share; /* of all that were counted */
+	double share;	     /* of all that were counted */
+	struct hs_bytes key; /* of the access */
 };
+/* That of the last one that was noted. */
+struct hs_heat_warmth hs_heat_settle(struct hs_heat *heat, uint64_t each_ns);
 /* Counts one access now. */
 struct hs_heat_warmth hs_heat_add(struct hs_heat *heat, const struct hs_heat_access *access,
 				  uint64_t time_ns);

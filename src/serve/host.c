@@ -1,5 +1,6 @@
 #include "serve/host.h"
 
+#include "absorb/shelf.h"
 #include "base/glob.h"
 #include "base/mem.h"
 #include "serve/secure.h"
@@ -7,6 +8,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+
+enum { PROOFS = 4 }; /* of the shortest `stale` of a rule */
 
 static bool has_pattern(struct hs_bytes text)
 {
@@ -60,9 +63,26 @@ void hs_host_publish_live(struct hs_host *host)
 		     (uint64_t)options->shutdown_timeout * 1000000);
 }
 
+void hs_host_publish_keeping(struct hs_host *host)
+{
+	const struct hs_options *options = host->options;
+	const struct hs_engine_calls *engine = host->engine->calls;
+	const struct hs_rules *rules = options->rules;
+	bool keeps = options->mitigate == HS_MITIGATE_ON && hs_rules_any(rules, HS_CONTRACT_CACHE);
+
+	/* Once there was a reason to, writes are stamped for good: a worker that has not heard yet that
+	 * nothing is kept any more may still answer with what it has. */
+	if (options->mitigate != HS_MITIGATE_OFF && hs_rules_any(rules, HS_CONTRACT_CACHE))
+		hs_shelf_use(host->shelf, true);
+	if (engine->prove_every)
+		engine->prove_every(host->engine,
+				    keeps ? hs_rules_stale_min_us(rules) / PROOFS : 0);
+}
+
 void hs_host_publish(struct hs_host *host)
 {
 	hs_host_publish_live(host);
+	hs_host_publish_keeping(host);
 	for (uint32_t i = 0; i < host->workers_count; i++) {
 		struct hs_mail *mail = hs_mail_create(HS_MAIL_CONFIGURE);
 

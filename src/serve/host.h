@@ -57,6 +57,7 @@ struct hs_host {
 	uint64_t ops_per_s;	      /* between the last two */
 	struct hs_totals baseline;    /* CONFIG RESETSTAT: what had been counted until then */
 	struct hs_heat *const *heats; /* one per worker */
+	struct hs_shelf *shelf;	      /* absorb/shelf.h */
 	struct hs_board *board;	      /* control/board.h */
 	struct hs_board_facts *facts; /* what the engine says of each partition, as last sampled */
 	struct hs_hotkeys *hotkeys;   /* control/hotkeys.h */
@@ -81,6 +82,8 @@ bool hs_host_ready(struct hs_host *host, struct hs_buf *why);
 /* Hands changed options to every worker and to the main thread. */
 void hs_host_publish(struct hs_host *host);
 void hs_host_publish_live(struct hs_host *host); /* to the main thread alone */
+/* Whether anything is kept: to the shelf and the engine, before any worker keeps something. */
+void hs_host_publish_keeping(struct hs_host *host);
 /* SIGHUP: reads the file again, takes over what may change while running, says what may not. */
 void hs_host_reload(struct hs_host *host);
 

@@ -1,6 +1,7 @@
 #include "serve/server.h"
 
 #include "base/address.h"
+#include "absorb/shelf.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "engine/embedded/embedded.h"
@@ -68,6 +69,11 @@ struct hs_heat *const *hs_server_heats(const struct hs_server *server)
 	return server->heats;
 }
 
+struct hs_shelf *hs_server_shelf(const struct hs_server *server)
+{
+	return server->control.host.shelf;
+}
+
 const char *hs_server_run_id(const struct hs_server *server)
 {
 	return server->control.host.run_id;
@@ -124,10 +130,16 @@ static bool concerns(const struct hs_news *news, struct hs_worker *worker)
 	return !changes || hs_counter_get(&hs_core_stats(worker->core)->tracking_clients) > 0;
 }
 
-static void engine_news(void *context, struct hs_news *news)
+static void engine_changed(void *context, uint32_t worker, struct hs_now now,
+			   const struct hs_vouch *vouch, const struct hs_bytes *key)
 {
 	struct hs_server *server = context;
 
+	hs_core_changed(server->workers[worker].core, now, vouch, key);
+}
+
+void hs_server_tell(struct hs_server *server, struct hs_news *news)
+{
 	for (uint32_t i = 0; i < server->workers_count; i++) {
 		if (!concerns(news, &server->workers[i]))
 			continue;
@@ -135,6 +147,11 @@ static void engine_news(void *context, struct hs_news *news)
 		hs_worker_tell(&server->workers[i], news);
 	}
 	hs_news_unref(&news);
+}
+
+static void engine_news(void *context, struct hs_news *news)
+{
+	hs_server_tell(context, news);
 }
 
 static void engine_learned(void *context, struct hs_learned *learned)
@@ -394,6 +411,7 @@ static void join_all(void *argument)
 	for (uint32_t i = 0; i < server->workers_count; i++)
 		hs_heat_destroy(&server->heats[i]);
 	hs_mem_free(&server->heats);
+	hs_shelf_destroy(&server->control.host.shelf);
 	while (server->learned_count > 0)
 		hs_learned_destroy(&server->learned[--server->learned_count]);
 	hs_mem_free(&server->learned);
@@ -482,6 +500,7 @@ static int open_engine(struct hs_server *server)
 		.done = engine_done,
 		.finished = engine_finished,
 		.answered = engine_answered,
+		.changed = engine_changed,
 		.news = engine_news,
 		.learned = engine_learned,
 		.now = engine_now,
@@ -529,6 +548,17 @@ static void create_heats(struct hs_server *server)
 	server->heats = hs_mem_zalloc(server->workers_count * sizeof(struct hs_heat *));
 	for (uint32_t i = 0; i < server->workers_count; i++)
 		server->heats[i] = hs_heat_create(&options);
+}
+
+/* What may lie there is bounded by what the workers may keep. */
+static void create_shelf(struct hs_server *server)
+{
+	struct hs_host *host = &server->control.host;
+	uint64_t seed;
+
+	hs_check(getrandom(&seed, sizeof seed, 0) == (ssize_t)sizeof seed);
+	host->shelf = hs_shelf_create(seed, (uint64_t)server->options->cache_bytes);
+	hs_host_publish_keeping(host);
 }
 
 static void start_workers(struct hs_server *server)
@@ -658,6 +688,7 @@ int hs_server_run(struct hs_options *options, int flags_count, char **flags, str
 	if (open_listeners(server) == 0 && open_engine(server) == 0) {
 		create_heats(server);
 		fill_host(server, flags_count, flags);
+		create_shelf(server);
 		hs_control_init(&server->control);
 		start_workers(server);
 		serve(server);

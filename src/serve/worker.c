@@ -55,10 +55,18 @@ static uint64_t mono_us(void *context)
 	return hs_clock_mono_us();
 }
 
+static void tell(void *context, struct hs_news *news)
+{
+	struct hs_worker *worker = context;
+
+	hs_server_tell(worker->server, news);
+}
+
 static const struct hs_core_calls core_calls = {
 	.submit = submit,
 	.cancel = cancel,
 	.unblock = unblock,
+	.tell = tell,
 	.mono_us = mono_us,
 };
 
@@ -384,6 +392,7 @@ void hs_worker_init(struct hs_worker *worker, struct hs_server *server, uint32_t
 			.requests = 8,
 			.cool_us = 1000000,
 			.worth = 2},
+		.shelf = hs_server_shelf(server),
 	};
 
 	worker->server = server;

@@ -6,6 +6,8 @@
 const char *const described_redis[] = {
 	"get 2 readonly,fast 1 1 1 @read,@string,@fast - RO,access:1:0/1/0",
 	"hget 3 readonly,fast 1 1 1 @read,@hash,@fast - RO,access:1:0/1/0",
+	"hgetall 2 readonly 1 1 1 @read,@hash,@slow nondeterministic_output_order "
+	"RO,access:1:0/1/0",
 	"hlen 2 readonly,fast 1 1 1 @read,@hash,@fast - RO:1:0/1/0",
 	"lpush -3 write,denyoom,fast 1 1 1 @write,@list,@fast - RW,insert:1:0/1/0",
 	"lmove 5 write,denyoom 1 2 1 @write,@list,@slow - "

@@ -1,0 +1,504 @@
+/* Replies that are kept, where a key's contract allows it: the way of a read.
+ *
+ *     read ─┬─ kept and fresh: answered here
+ *           ├─ kept, its time is over, the rule has swr: answered here, and read again
+ *           ├─ on the shelf: another worker has read it (absorb/shelf.h)
+ *           └─ else it waits for a read of it, one for all who ask (cached_fill.c)
+ *
+ * What makes an answer right (law 3). It is as old as the last proof of who would have told of a change
+ * (base/vouch.h), so never older than the rule's `stale`. A write through any worker of this process
+ * changes the key's stamp before its client is answered (cached_write.c): so everybody who asks after that
+ * sees it. A connection's own writes that are under way are not in the stamps yet: it reads such keys from
+ * the engine, behind them. And who watches keys, or keeps values itself (CLIENT TRACKING), reads from the
+ * engine always: what it does with an old value would outlive every bound.
+ *
+ * Order. A read that waits for a fill takes another way than its connection's other requests. Its reply
+ * comes in its turn like any; what the connection writes behind it waits until it is answered (hs_cached_holds),
+ * so that no read sees a later write.
+ *
+ * Which keys: those of a rule, when they are hot (hs_cached_heat), or all of them with admit=all. */
+#include "core/cached.h"
+
+#include "base/mem.h"
+#include "route/slot.h"
+
+#include <math.h>
+
+enum {
+	OWN_WRITES_SEEN =
+		32, /* requests under way that are looked through; with more it counts as found */
+	AHEAD_MAX = 20, /* times cost_us: before that nothing is read ahead */
+};
+
+/* --- rules --- */
+
+/* Keys that are pinned have lost their replies and their rule: whoever pins them lets go soon. */
+static void void_fills(struct hs_link *fills)
+{
+	for (struct hs_link *link = fills->next; link != fills; link = link->next) {
+		struct hs_fill *fill = hs_list_entry(link, struct hs_fill, link);
+
+		fill->is_void = true;
+		fill->cached->rule = NULL;
+	}
+}
+
+void hs_cached_configure(struct hs_core *core)
+{
+	struct hs_caching *caching = core->caching;
+	const struct hs_core_options *options = &core->options;
+	struct hs_cache_limits limits = {
+		.bytes_max = options->cache_bytes / core->world.workers,
+		.entry_bytes_max = options->cache_entry_bytes,
+	};
+	bool any = core->world.shelf && options->rules && options->mitigate != HS_MITIGATE_OFF &&
+		   hs_rules_any(options->rules, HS_CONTRACT_CACHE) && limits.bytes_max > 0;
+
+	hs_cache_limit(caching->cache, &limits);
+	if (options->rules == caching->rules && options->mitigate == caching->mitigate &&
+	    any == caching->any)
+		return;
+	void_fills(&caching->sent);
+	void_fills(&caching->foreign);
+	hs_cache_clear(caching->cache);
+	if (options->rules)
+		hs_rules_ref(options->rules);
+	hs_rules_unref(&caching->rules);
+	caching->rules = options->rules;
+	caching->mitigate = options->mitigate;
+	caching->any = any;
+}
+
+void hs_cached_create(struct hs_core *core)
+{
+	struct hs_caching *caching = hs_mem_zalloc(sizeof *caching);
+	struct hs_cache_limits limits = {0};
+
+	caching->cache = hs_cache_create(core->world.worker, &limits);
+	caching->stats = hs_mem_zalloc(HS_RULES_MAX * sizeof *caching->stats);
+	atomic_init(&caching->believed.proved_us, UINT64_MAX);
+	hs_list_init(&caching->foreign);
+	hs_list_init(&caching->sent);
+	core->caching = caching;
+	hs_cached_configure(core);
+}
+
+void hs_cached_destroy(struct hs_core *core)
+{
+	struct hs_caching *caching = core->caching;
+
+	hs_check(hs_list_empty(&caching->sent) && hs_list_empty(&caching->foreign));
+	hs_cache_destroy(&caching->cache);
+	hs_rules_unref(&caching->rules);
+	hs_buf_deinit(&caching->scratch);
+	hs_mem_free(&caching->stats);
+	hs_mem_free(&core->caching);
+}
+
+const struct hs_core_rule_stats *hs_core_rule_stats(const struct hs_core *core, uint32_t number)
+{
+	return &core->caching->stats[number];
+}
+
+struct hs_core_rule_stats *hs_cached_stats(const struct hs_core *core,
+					   const struct hs_cached *cached)
+{
+	return &core->caching->stats[cached->rule->number];
+}
+
+uint64_t hs_cached_until(struct hs_core *core, const struct hs_rule *rule, bool missing,
+			 uint64_t read_us)
+{
+	uint64_t ttl_us = missing ? rule->negative_us : rule->ttl_us;
+	uint64_t most = (uint64_t)((double)ttl_us * rule->jitter);
+
+	return read_us + ttl_us - (most > 0 ? hs_prng_below(&core->prng, most + 1) : 0);
+}
+
+/* --- which keys --- */
+
+static struct hs_cached *admit(struct hs_core *core, const struct hs_rule *rule, uint64_t key_hash,
+			       struct hs_bytes key)
+{
+	struct hs_cached *cached = hs_cache_admit(core->caching->cache, key_hash, key);
+
+	if (!cached)
+		return NULL;
+	cached->rule = rule;
+	cached->slot = hs_slot_of(key);
+	hs_list_init(&cached->fills);
+	return cached;
+}
+
+/* The key of an ask, if its replies are kept; NULL: it goes its ordinary way. */
+static struct hs_cached *find_key(struct hs_core *core, const struct hs_ask *ask)
+{
+	struct hs_caching *caching = core->caching;
+	struct hs_cached *cached = hs_cache_find(caching->cache, ask->key_hash, ask->key);
+	const struct hs_rule *rule;
+
+	if (cached)
+		return cached->rule ? cached : NULL;
+	rule = hs_rules_match(caching->rules, ask->key);
+	if (!rule || rule->contract != HS_CONTRACT_CACHE || !rule->admit_all)
+		return NULL;
+	return admit(core, rule, ask->key_hash, ask->key);
+}
+
+void hs_cached_heat(struct hs_core *core, struct hs_heat_warmth warmth)
+{
+	struct hs_caching *caching = core->caching;
+	const struct hs_core_hot *hot = &core->world.hot;
+	const struct hs_rule *rule;
+	uint64_t hash;
+
+	if (!caching->any || warmth.share < hot->share || warmth.requests < hot->requests)
+		return;
+	rule = hs_rules_match(caching->rules, warmth.key);
+	if (!rule || rule->contract != HS_CONTRACT_CACHE || rule->admit_all)
+		return;
+	hash = hs_shelf_hash(core->world.shelf, warmth.key);
+	if (!hs_cache_find(caching->cache, hash, warmth.key))
+		admit(core, rule, hash, warmth.key);
+}
+
+/* --- whether it may be given to this one --- */
+
+/* A write of the session that is not answered and may concern the key. */
+static bool has_write_under_way(const struct hs_session *session, struct hs_bytes key)
+{
+	uint32_t seen = 0;
+
+	if (session->writing == 0)
+		return false;
+	for (const struct hs_link *link = session->requests.next; link != &session->requests;
+	     link = link->next) {
+		const struct hs_request *request = hs_list_entry(link, struct hs_request, link);
+		size_t at;
+
+		if (request->done || !request->command || hs_cached_only_reads(request->command))
+			continue;
+		at = hs_keys_only(request->command, request->argc);
+		if (at == 0 || ++seen > OWN_WRITES_SEEN || hs_bytes_equal(request->argv[at], key))
+			return true;
+	}
+	return false;
+}
+
+/* What it reads may have been written by something of its own that does not name its keys, a script: only
+ * what was proved since then is certain to have that in it. */
+static bool is_since(const struct hs_kept *kept, uint64_t barrier_us)
+{
+	return kept->read_us > barrier_us ||
+	       (kept->vouch && hs_vouch_epoch(kept->vouch) == kept->vouch_epoch &&
+		hs_vouch_proved_us(kept->vouch) > barrier_us);
+}
+
+static bool may_get(const struct hs_session *session, const struct hs_kept *kept,
+		    struct hs_bytes key)
+{
+	return (session->barrier_us == 0 || is_since(kept, session->barrier_us)) &&
+	       !has_write_under_way(session, key);
+}
+
+/* Watches, keeps values itself, or has folded requests under way that may be writes. */
+static bool reads_from_engine(const struct hs_session *session)
+{
+	return session->tracker || session->watches || session->folded > 0;
+}
+
+/* --- a hit --- */
+
+/* The nearer the end, the more likely, so that one of many reads it again before (XFetch). */
+static bool is_time(struct hs_core *core, const struct hs_rule *rule, const struct hs_kept *kept)
+{
+	uint64_t end_us = kept->until_us;
+	uint64_t now_us = core->now.mono_us;
+	double span_us = (double)kept->cost_us * rule->ahead;
+
+	if (!kept->vouch && kept->read_us + rule->stale_us < end_us)
+		end_us = kept->read_us + rule->stale_us;
+	if (rule->ahead <= 0 || end_us == UINT64_MAX ||
+	    (double)now_us + span_us * AHEAD_MAX < (double)end_us)
+		return false;
+	return (double)now_us - span_us * log(1 - hs_prng_unit(&core->prng)) >= (double)end_us;
+}
+
+/* What is to be done when the reply has been given. */
+enum { READ_AGAIN = 1 << 0, ASK_EXPIRY = 1 << 1 };
+
+static unsigned note_hit(struct hs_core *core, struct hs_cached *cached, struct hs_kept *kept,
+			 uint64_t age_us)
+{
+	struct hs_core_rule_stats *stats = hs_cached_stats(core, cached);
+	const struct hs_rule *rule = cached->rule;
+	unsigned then = 0;
+
+	hs_counter_add(&stats->hits, 1);
+	hs_counter_add(&stats->age[hs_ladder_step(age_us)], 1);
+	if (age_us > hs_counter_get(&stats->age_max_us))
+		hs_counter_set(&stats->age_max_us, age_us);
+	cached->hits++;
+	cached->unused_writes = 0;
+	hs_cache_use(cached);
+	if (atomic_load_explicit(&kept->expires_us, memory_order_relaxed) ==
+		    HS_KEPT_EXPIRY_UNKNOWN &&
+	    core->now.mono_us - kept->read_us > rule->stale_us / 2)
+		then |= ASK_EXPIRY;
+	if (is_time(core, rule, kept))
+		then |= READ_AGAIN;
+	return then;
+}
+
+/* What ended it, for the counters. */
+static void note_end(struct hs_core_rule_stats *stats, const struct hs_kept *kept, uint32_t done)
+{
+	if (kept->done != done)
+		hs_counter_add(&stats->ended_written, 1);
+	else if (atomic_load_explicit(&kept->dead, memory_order_relaxed))
+		hs_counter_add(&stats->ended_told, 1);
+	else if (kept->vouch && hs_vouch_epoch(kept->vouch) != kept->vouch_epoch)
+		hs_counter_add(&stats->ended_lost, 1);
+	else
+		hs_counter_add(&stats->ended_aged, 1);
+}
+
+static bool outlives(const struct hs_core *core, const struct hs_rule *rule,
+		     const struct hs_kept *kept, uint64_t age_us, uint64_t more_us)
+{
+	return more_us > 0 && age_us <= rule->stale_us + more_us &&
+	       (kept->until_us > core->now.mono_us ||
+		core->now.mono_us - kept->until_us <= more_us);
+}
+
+bool hs_cached_outlives_error(const struct hs_core *core, const struct hs_cached *cached,
+			      struct hs_kept *kept)
+{
+	struct hs_stamp stamp = hs_shelf_stamp(core->world.shelf, kept->key_hash);
+	const struct hs_rule *rule = cached->rule;
+	uint64_t age_us;
+
+	switch (hs_kept_state(kept, rule, stamp.done, core->now.mono_us, &age_us)) {
+	case HS_KEPT_FRESH:
+		return true;
+	case HS_KEPT_AGED:
+		return outlives(core, rule, kept, age_us, rule->swr_us + rule->stale_if_error_us);
+	case HS_KEPT_CHANGED:
+		break;
+	}
+	return false;
+}
+
+/* From another worker. */
+static struct hs_kept *take_from_shelf(struct hs_core *core, struct hs_cached *cached,
+				       const struct hs_ask *ask, uint32_t done, uint64_t *age_us)
+{
+	struct hs_kept *kept = hs_shelf_get(core->world.shelf, ask), *taken = NULL;
+
+	if (!kept)
+		return NULL;
+	if (hs_kept_state(kept, cached->rule, done, core->now.mono_us, age_us) == HS_KEPT_FRESH &&
+	    hs_cache_keep(core->caching->cache, cached, kept))
+		taken = kept;
+	hs_kept_unref(&kept);
+	return taken;
+}
+
+/* The reply to give, or NULL; and what is to be done then. */
+static struct hs_kept *look(struct hs_core *core, const struct hs_session *session,
+			    struct hs_cached *cached, const struct hs_ask *ask, unsigned *then)
+{
+	struct hs_core_rule_stats *stats = hs_cached_stats(core, cached);
+	uint32_t done = hs_shelf_stamp(core->world.shelf, ask->key_hash).done;
+	struct hs_kept *kept = hs_cached_reply(cached, ask), *other;
+	enum hs_kept_state state = HS_KEPT_CHANGED;
+	uint64_t age_us = 0, other_age_us;
+	bool aged;
+
+	if (kept)
+		state = hs_kept_state(kept, cached->rule, done, core->now.mono_us, &age_us);
+	aged = state == HS_KEPT_AGED;
+	if (state != HS_KEPT_FRESH) {
+		if (kept)
+			note_end(stats, kept, done);
+		other = take_from_shelf(core, cached, ask, done, &other_age_us);
+		if (other) {
+			kept = other;
+			age_us = other_age_us;
+			state = HS_KEPT_FRESH;
+			aged = false;
+		}
+	}
+	if (!kept || state == HS_KEPT_CHANGED || !may_get(session, kept, ask->key))
+		return NULL;
+	if (aged && !outlives(core, cached->rule, kept, age_us, cached->rule->swr_us) &&
+	    !(cached->failing && hs_cached_outlives_error(core, cached, kept)))
+		return NULL;
+	*then = note_hit(core, cached, kept, age_us);
+	if (aged) {
+		hs_counter_add(&stats->stale, 1);
+		*then = READ_AGAIN;
+	}
+	return kept;
+}
+
+/* The reply was given, and may be let go. */
+static void follow_up(struct hs_core *core, struct hs_cached *cached, const struct hs_ask *ask,
+		      struct hs_kept *kept, unsigned then)
+{
+	if (then & ASK_EXPIRY)
+		hs_fill_ask_expiry(core, cached, kept);
+	if (then & READ_AGAIN)
+		hs_fill_refresh(core, cached, ask);
+}
+
+/* Nothing is changed: what would have been answered here is counted, as if every change behind us were
+ * told. */
+static void observe(struct hs_core *core, struct hs_cached *cached, const struct hs_ask *ask)
+{
+	struct hs_caching *caching = core->caching;
+	struct hs_core_rule_stats *stats = hs_cached_stats(core, cached);
+	struct hs_stamp stamp = hs_shelf_stamp(core->world.shelf, ask->key_hash);
+	struct hs_kept *kept = hs_cached_reply(cached, ask);
+	uint64_t now_us = core->now.mono_us, age_us;
+
+	hs_cache_use(cached);
+	if (kept &&
+	    hs_kept_state(kept, cached->rule, stamp.done, now_us, &age_us) == HS_KEPT_FRESH) {
+		hs_counter_add(&stats->would_hit, 1);
+		return;
+	}
+	hs_counter_add(&stats->would_miss, 1);
+	kept = hs_kept_create(ask, HS_LIT("$0\r\n\r\n"));
+	if (!kept)
+		return;
+	kept->worker = core->world.worker;
+	kept->done = stamp.done;
+	kept->vouch = &caching->believed;
+	kept->read_us = now_us;
+	kept->until_us = hs_cached_until(core, cached->rule, false, now_us);
+	atomic_init(&kept->expires_us, UINT64_MAX);
+	hs_cache_keep(caching->cache, cached, kept);
+	hs_kept_unref(&kept);
+}
+
+/* --- a read --- */
+
+/* Key by key: all that is kept, or else the whole of it goes its way, and what is missing is read to be
+ * kept for the next. */
+static bool read_many(struct hs_core *core, struct hs_session *session,
+		      const struct hs_command *command, uint16_t slot, size_t argc,
+		      const struct hs_bytes *argv)
+{
+	struct hs_caching *caching = core->caching;
+	struct hs_reply reply = {.out = &caching->scratch, .resp = session->resp};
+	bool all = true;
+
+	hs_buf_clear(&caching->scratch, HS_KEEP_BYTES);
+	hs_reply_array(&reply, argc - 1);
+	for (size_t i = 1; i < argc; i++) {
+		struct hs_bytes words[2];
+		struct hs_cached *cached;
+		struct hs_kept *kept = NULL;
+		struct hs_ask ask;
+		unsigned then = 0;
+
+		hs_ask_get(&ask, hs_shelf_seed(core->world.shelf), argv[i], words);
+		cached = find_key(core, &ask);
+		if (!cached) {
+			all = false;
+			continue;
+		}
+		if (caching->mitigate == HS_MITIGATE_OBSERVE)
+			observe(core, cached, &ask);
+		else
+			kept = look(core, session, cached, &ask, &then);
+		if (kept && all)
+			hs_buf_append_bytes(&caching->scratch, kept->reply[session->resp - 2]);
+		all = all && kept;
+		if (kept)
+			follow_up(core, cached, &ask, kept, then);
+		else if (caching->mitigate == HS_MITIGATE_ON)
+			hs_fill_refresh(core, cached, &ask);
+	}
+	if (all)
+		hs_step_answer(core, session, command, slot, argc, argv,
+			       hs_buf_bytes(&caching->scratch));
+	return all;
+}
+
+static void wait_for_it(struct hs_core *core, struct hs_session *session, struct hs_cached *cached,
+			const struct hs_ask *ask)
+{
+	struct hs_request *request = hs_request_get(core, session, ask->command);
+
+	hs_request_keep_args(request, ask->argc, ask->argv);
+	hs_request_split(request, 1);
+	request->parts[0].op = (struct hs_op){
+		.kind = HS_OP_COMMAND,
+		.command = ask->command,
+		.slot = cached->slot,
+		.partition = hs_core_partition(core, cached->slot),
+		.argv = request->argv,
+		.argc = request->argc,
+		.raw = hs_request_raw(request),
+	};
+	request->resp = session->resp;
+	hs_fill_join(core, cached, ask, request);
+}
+
+bool hs_cached_read(struct hs_core *core, struct hs_session *session,
+		    const struct hs_command *command, uint16_t slot, size_t argc,
+		    const struct hs_bytes *argv)
+{
+	struct hs_caching *caching = core->caching;
+	struct hs_cached *cached;
+	struct hs_kept *kept;
+	struct hs_ask ask;
+	unsigned then = 0;
+
+	if (reads_from_engine(session))
+		return false;
+	if (command->id == HS_CMD_ID_MGET)
+		return read_many(core, session, command, slot, argc, argv);
+	if (!hs_ask_init(&ask, hs_shelf_seed(core->world.shelf), command, argc, argv))
+		return false;
+	cached = find_key(core, &ask);
+	if (!cached)
+		return false;
+	if (caching->mitigate == HS_MITIGATE_OBSERVE) {
+		observe(core, cached, &ask);
+		return false;
+	}
+	kept = look(core, session, cached, &ask, &then);
+	if (kept) {
+		hs_step_answer(core, session, command, slot, argc, argv,
+			       kept->reply[session->resp - 2]);
+		follow_up(core, cached, &ask, kept, then);
+		return true;
+	}
+	cached->misses++;
+	hs_counter_add(&hs_cached_stats(core, cached)->misses, 1);
+	/* Behind its own, in their order. */
+	if (session->fenced > 0 || has_write_under_way(session, ask.key))
+		return false;
+	wait_for_it(core, session, cached, &ask);
+	return true;
+}
+
+/* --- changes behind us --- */
+
+void hs_core_changed(struct hs_core *core, struct hs_now now, const struct hs_vouch *vouch,
+		     const struct hs_bytes *key)
+{
+	struct hs_caching *caching = core->caching;
+
+	hs_core_set_now(core, now);
+	if (!core->world.shelf)
+		return;
+	if (key)
+		hs_cache_changed(caching->cache, hs_shelf_hash(core->world.shelf, *key), *key,
+				 vouch);
+	else
+		hs_cache_changed_all(caching->cache, vouch);
+}

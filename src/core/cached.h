@@ -1,0 +1,65 @@
+/* Private to core/cached*.c: what a core keeps of replies, and what is being read to be kept. cached.c
+ * tells the whole story. */
+#ifndef HS_CORE_CACHED_H
+#define HS_CORE_CACHED_H
+
+#include "absorb/cache.h"
+#include "absorb/shelf.h"
+#include "core/session.h"
+
+struct hs_caching {
+	struct hs_cache *cache;
+	const struct hs_rules *rules; /* held: keys in the cache point to them; NULL: none */
+	enum hs_mitigate mitigate;
+	bool any;		/* a rule allows to keep something, and that is wanted */
+	struct hs_link foreign; /* fills that another worker is at */
+	struct hs_link sent;	/* fills under way */
+	uint64_t asked;		/* requests of its own, ever */
+	struct hs_buf scratch;
+	struct hs_vouch believed;	  /* observing: as if all changes were told */
+	struct hs_core_rule_stats *stats; /* by the rule's number */
+};
+
+/* A reply being read, for those who wait and to be kept. */
+struct hs_fill {
+	struct hs_link of_key;	  /* in cached->fills */
+	struct hs_link link;	  /* in caching->sent or ->foreign */
+	struct hs_cached *cached; /* pinned */
+	struct hs_link waiters;	  /* requests that get what it brings */
+	struct hs_link late;	/* those that must not: it began before a write they have to see */
+	struct hs_request *own; /* what is sent, and whose arguments these are */
+	struct hs_ask ask;
+	struct hs_stamp stamp; /* before it was sent */
+	uint64_t start_us;
+	bool claimed; /* for all workers */
+	bool foreign; /* another has claimed it: nothing is sent */
+	bool is_void; /* what it brings is not kept: the rules have changed */
+};
+
+/* Writes have to be stamped. */
+static inline bool hs_core_keeps(const struct hs_core *core)
+{
+	return core->world.shelf && hs_shelf_in_use(core->world.shelf);
+}
+
+/* cached_fill.c */
+
+/* The request waits for a read of this ask: one under way, or a new one. It may be answered, and gone,
+ * when this returns. */
+void hs_fill_join(struct hs_core *core, struct hs_cached *cached, const struct hs_ask *ask,
+		  struct hs_request *request);
+/* Reads it again for nobody in particular, unless somebody is at it. */
+void hs_fill_refresh(struct hs_core *core, struct hs_cached *cached, const struct hs_ask *ask);
+/* When the key of a kept reply ends is asked for, once. */
+void hs_fill_ask_expiry(struct hs_core *core, struct hs_cached *cached, struct hs_kept *kept);
+/* cached.c */
+struct hs_core_rule_stats *hs_cached_stats(const struct hs_core *core,
+					   const struct hs_cached *cached);
+/* When a reply that is read now has to go. */
+uint64_t hs_cached_until(struct hs_core *core, const struct hs_rule *rule, bool missing,
+			 uint64_t read_us);
+/* Whether an old reply may be given because it cannot be read again. */
+bool hs_cached_outlives_error(const struct hs_core *core, const struct hs_cached *cached,
+			      struct hs_kept *kept);
+
+#endif

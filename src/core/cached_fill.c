@@ -1,0 +1,479 @@
+/* Reading what is to be kept: one read at a time for all who ask for the same thing, of this worker and
+ * of the others.
+ *
+ *     join ─┬─ one is under way that began since the last write: wait for it
+ *           ├─ one is under way from before: wait for the next, which is sent when it is back
+ *           ├─ another worker is at it: wait until it says so, then look on the shelf
+ *           └─ none: it is sent, tracked
+ *
+ * When it is back, everybody is answered with it, an error included; it is kept if no write of the key
+ * began or ended meanwhile. A read that cannot be tracked (an old server) is not tried that way again by
+ * those who wait: each goes by itself. */
+#include "core/cached.h"
+
+#include "base/mem.h"
+#include "base/num.h"
+
+enum {
+	FOREIGN_US_MAX = 100000, /* another worker that takes longer is not waited for */
+	SLOW_US = 500000,	 /* a read that takes longer counts as failing */
+};
+
+/* Connections have small numbers, those of folded requests (folds.c) the largest. */
+static uint64_t nobody(struct hs_caching *caching)
+{
+	return UINT64_MAX / 2 + caching->asked++;
+}
+
+/* --- those who wait --- */
+
+static void resume_later(struct hs_link *resuming, struct hs_session *session)
+{
+	if (hs_list_empty(&session->resuming))
+		hs_list_append(resuming, &session->resuming);
+}
+
+static void resume_all(struct hs_core *core, struct hs_link *resuming)
+{
+	while (!hs_list_empty(resuming)) {
+		struct hs_session *session =
+			hs_list_entry(resuming->next, struct hs_session, resuming);
+
+		hs_list_remove(&session->resuming);
+		hs_core_resume(core, session);
+	}
+}
+
+static struct hs_request *take_waiter(struct hs_link *waiters)
+{
+	struct hs_request *request = hs_list_entry(waiters->next, struct hs_request, fill_link);
+
+	hs_list_remove(&request->fill_link);
+	request->session->filling--;
+	return request;
+}
+
+static void answer(struct hs_core *core, struct hs_request *request, struct hs_bytes reply)
+{
+	struct hs_session *session = request->session;
+	uint64_t time_us = core->now.mono_us - request->start_us;
+
+	request->parts[0].time_us = time_us;
+	hs_count_request(core, request, reply);
+	hs_step_account(core, session, request->command, request->argc, request->argv, time_us,
+			reply.len > 0 && reply.data[0] == '-');
+	if (session->requests.next == &request->link) {
+		hs_request_answer(core, request, reply);
+	} else {
+		hs_buf_append_bytes(&request->reply, reply);
+		hs_request_finish(core, request);
+	}
+	/* One reply may be larger than the limit; one with more behind it may not. */
+	if (session->inflight > 0 && !session->gone)
+		hs_core_check_output(core, session);
+}
+
+static void answer_all(struct hs_core *core, struct hs_link *waiters, const struct hs_kept *kept,
+		       struct hs_bytes error, struct hs_link *resuming)
+{
+	while (!hs_list_empty(waiters)) {
+		struct hs_request *request = take_waiter(waiters);
+
+		resume_later(resuming, request->session);
+		answer(core, request, kept ? kept->reply[request->resp - 2] : error);
+	}
+}
+
+/* Each to the engine, as it came. */
+static void send_all(struct hs_core *core, struct hs_link *waiters, struct hs_link *resuming)
+{
+	while (!hs_list_empty(waiters)) {
+		struct hs_request *request = take_waiter(waiters);
+
+		resume_later(resuming, request->session);
+		hs_step_submit(core, request, 0);
+	}
+}
+
+/* --- a fill's life --- */
+
+static struct hs_fill *find(const struct hs_cached *cached, const struct hs_ask *ask)
+{
+	for (struct hs_link *link = cached->fills.next; link != &cached->fills; link = link->next) {
+		struct hs_fill *fill = hs_list_entry(link, struct hs_fill, of_key);
+
+		if (fill->ask.signature == ask->signature)
+			return fill;
+	}
+	return NULL;
+}
+
+static void land(struct hs_core *core, struct hs_request *own);
+
+static struct hs_fill *create(struct hs_core *core, struct hs_cached *cached,
+			      const struct hs_ask *ask)
+{
+	struct hs_fill *fill = hs_mem_zalloc(sizeof *fill);
+	struct hs_request *own = hs_request_get(core, core->self, ask->command);
+
+	hs_request_keep_args(own, ask->argc, ask->argv);
+	own->resp = 3;
+	own->fill = fill;
+	own->then = land;
+	fill->own = own;
+	fill->cached = cached;
+	fill->ask = *ask;
+	fill->ask.argv = own->argv;
+	fill->ask.key = own->argv[1];
+	hs_list_init(&fill->waiters);
+	hs_list_init(&fill->late);
+	hs_list_init(&fill->link);
+	cached->pins++;
+	hs_list_append(&cached->fills, &fill->of_key);
+	return fill;
+}
+
+static void destroy(struct hs_core *core, struct hs_fill *fill)
+{
+	struct hs_cached *cached = fill->cached;
+
+	hs_list_remove(&fill->link);
+	hs_list_remove(&fill->of_key);
+	hs_request_put(core, fill->own);
+	if (--cached->pins == 0 && !cached->rule)
+		hs_cache_remove(core->caching->cache, cached);
+	hs_mem_free(&fill);
+}
+
+static void send(struct hs_core *core, struct hs_fill *fill)
+{
+	struct hs_caching *caching = core->caching;
+	struct hs_request *own = fill->own;
+
+	fill->stamp = hs_shelf_stamp(core->world.shelf, fill->ask.key_hash);
+	fill->start_us = core->now.mono_us;
+	fill->foreign = false;
+	hs_list_remove(&fill->link);
+	hs_list_append(&caching->sent, &fill->link);
+	if (fill->cached->rule)
+		hs_counter_add(&hs_cached_stats(core, fill->cached)->fills, 1);
+	fill->cached->read++;
+	own->start_us = core->now.mono_us;
+	hs_request_split(own, 1);
+	own->parts[0].op = (struct hs_op){
+		.kind = HS_OP_COMMAND,
+		.command = own->command,
+		.track = true,
+		.slot = fill->cached->slot,
+		.partition = hs_core_partition(core, fill->cached->slot),
+		.argv = own->argv,
+		.argc = own->argc,
+		.client = nobody(caching),
+	};
+	hs_step_submit(core, own, 0);
+}
+
+/* Sends it, unless another worker is reading the same just now. It may be gone when this returns. */
+static void start(struct hs_core *core, struct hs_fill *fill)
+{
+	uint32_t worker = core->world.worker, by = worker;
+
+	fill->claimed = core->world.calls->tell && !fill->is_void &&
+			hs_shelf_claim(core->world.shelf, fill->ask.signature, worker, &by);
+	if (fill->claimed || by == worker) {
+		send(core, fill);
+		return;
+	}
+	fill->foreign = true;
+	fill->start_us = core->now.mono_us;
+	hs_list_append(&core->caching->foreign, &fill->link);
+}
+
+void hs_fill_join(struct hs_core *core, struct hs_cached *cached, const struct hs_ask *ask,
+		  struct hs_request *request)
+{
+	struct hs_fill *fill = find(cached, ask);
+	bool begin = !fill;
+
+	if (begin)
+		fill = create(core, cached, ask);
+	request->session->filling++;
+	/* One that is under way must have begun since the last write, and not too long ago. */
+	if (begin || fill->foreign ||
+	    (fill->stamp.done == hs_shelf_stamp(core->world.shelf, ask->key_hash).done &&
+	     core->now.mono_us - fill->start_us <= cached->rule->stale_us))
+		hs_list_append(&fill->waiters, &request->fill_link);
+	else
+		hs_list_append(&fill->late, &request->fill_link);
+	if (begin)
+		start(core, fill);
+}
+
+void hs_fill_refresh(struct hs_core *core, struct hs_cached *cached, const struct hs_ask *ask)
+{
+	if (!cached->rule || find(cached, ask))
+		return;
+	hs_counter_add(&hs_cached_stats(core, cached)->refreshes, 1);
+	start(core, create(core, cached, ask));
+}
+
+/* --- what it brought --- */
+
+static bool is_equal(struct hs_stamp a, struct hs_stamp b)
+{
+	return a.begun == b.begun && a.done == b.done;
+}
+
+static struct hs_kept *make_kept(struct hs_core *core, const struct hs_fill *fill,
+				 struct hs_bytes reply)
+{
+	const struct hs_op *op = &fill->own->parts[0].op;
+	struct hs_kept *kept = hs_kept_create(&fill->ask, reply);
+
+	if (!kept)
+		return NULL;
+	kept->worker = core->world.worker;
+	kept->done = fill->stamp.done;
+	kept->vouch = op->vouch;
+	kept->vouch_epoch = op->vouch_epoch;
+	kept->read_us = fill->start_us;
+	kept->cost_us = core->now.mono_us - fill->start_us;
+	if (fill->cached->rule)
+		kept->until_us =
+			hs_cached_until(core, fill->cached->rule, kept->missing, fill->start_us);
+	return kept;
+}
+
+static void keep(struct hs_core *core, const struct hs_fill *fill, struct hs_kept *kept)
+{
+	struct hs_shelf *shelf = core->world.shelf;
+	struct hs_cached *cached = fill->cached;
+	struct hs_core_rule_stats *stats;
+
+	if (fill->is_void || !cached->rule)
+		return;
+	stats = hs_cached_stats(core, cached);
+	if (!is_equal(fill->stamp, hs_shelf_stamp(shelf, fill->ask.key_hash)))
+		hs_counter_add(&stats->raced, 1);
+	else if (hs_cache_keep(core->caching->cache, cached, kept))
+		hs_shelf_put(shelf, kept);
+}
+
+/* After the shelf has it: others may look there. */
+static void tell_others(struct hs_core *core, struct hs_fill *fill)
+{
+	struct hs_news news = {.kind = HS_NEWS_FILLED};
+
+	if (fill->claimed &&
+	    hs_shelf_release(core->world.shelf, fill->ask.signature, core->world.worker))
+		core->world.calls->tell(core->world.context, hs_news_create(&news));
+	fill->claimed = false;
+}
+
+/* Not the data's fault: it could not be read. */
+static bool is_trouble(struct hs_bytes reply)
+{
+	static const char *const about_data[] = {"-WRONGTYPE", "-ERR", "-NOPERM", "-NOAUTH"};
+
+	if (reply.len == 0 || reply.data[0] != '-')
+		return false;
+	for (size_t i = 0; i < sizeof about_data / sizeof *about_data; i++) {
+		if (reply.len > strlen(about_data[i]) &&
+		    memcmp(reply.data, about_data[i], strlen(about_data[i])) == 0)
+			return false;
+	}
+	return true;
+}
+
+/* What was kept before, if the rule lets it be given now that it cannot be read. */
+static struct hs_kept *old_one(const struct hs_core *core, const struct hs_fill *fill)
+{
+	struct hs_kept *kept;
+
+	if (fill->is_void || !fill->cached->rule || fill->cached->rule->stale_if_error_us == 0)
+		return NULL;
+	kept = hs_cached_reply(fill->cached, &fill->ask);
+	return kept && hs_cached_outlives_error(core, fill->cached, kept) ? kept : NULL;
+}
+
+static void answer_old(struct hs_core *core, struct hs_fill *fill, struct hs_link *waiters,
+		       struct hs_link *resuming, const struct hs_kept *old)
+{
+	struct hs_core_rule_stats *stats = hs_cached_stats(core, fill->cached);
+
+	for (struct hs_link *link = waiters->next; link != waiters; link = link->next)
+		hs_counter_add(&stats->stale, 1);
+	answer_all(core, waiters, old, (struct hs_bytes){NULL, 0}, resuming);
+}
+
+/* The engine cannot read it so that it may be kept. */
+static bool is_no_vouch(struct hs_bytes reply)
+{
+	struct hs_bytes word = HS_LIT("-NOVOUCH");
+
+	return reply.len > word.len && memcmp(reply.data, word.data, word.len) == 0;
+}
+
+static void land(struct hs_core *core, struct hs_request *own)
+{
+	struct hs_fill *fill = own->fill;
+	struct hs_bytes reply = hs_buf_bytes(&own->parts[0].out);
+	bool trouble = is_trouble(reply), failed = reply.len > 0 && reply.data[0] == '-';
+	struct hs_kept *kept = failed ? NULL : make_kept(core, fill, reply);
+	struct hs_kept *old = trouble ? old_one(core, fill) : NULL;
+	struct hs_link resuming, late;
+
+	hs_list_init(&resuming);
+	hs_list_init(&late);
+	fill->cached->failing = trouble;
+	if (kept)
+		keep(core, fill, kept);
+	tell_others(core, fill);
+	if (old)
+		answer_old(core, fill, &fill->waiters, &resuming, old);
+	else if (kept || (failed && !is_no_vouch(reply)))
+		answer_all(core, &fill->waiters, kept, reply, &resuming);
+	else
+		send_all(core, &fill->waiters, &resuming);
+	if (kept)
+		hs_kept_unref(&kept);
+	if (!hs_list_empty(&fill->late) && !fill->is_void) {
+		struct hs_link waiters = fill->late;
+
+		/* The next one, for those who came behind a write. */
+		fill->late.next->prev = &fill->waiters;
+		fill->late.prev->next = &fill->waiters;
+		fill->waiters = waiters;
+		hs_list_init(&fill->late);
+		hs_request_drop_parts(own);
+		start(core, fill);
+	} else {
+		send_all(core, &fill->late, &resuming);
+		destroy(core, fill);
+	}
+	resume_all(core, &resuming);
+}
+
+/* --- what another worker brought --- */
+
+static void look_again(struct hs_core *core, struct hs_fill *fill)
+{
+	struct hs_shelf *shelf = core->world.shelf;
+	struct hs_kept *kept = hs_shelf_get(shelf, &fill->ask);
+	struct hs_link resuming;
+	uint64_t age_us;
+
+	hs_list_init(&resuming);
+	hs_list_remove(&fill->link);
+	if (kept && fill->cached->rule &&
+	    hs_kept_state(kept, fill->cached->rule, hs_shelf_stamp(shelf, fill->ask.key_hash).done,
+			  core->now.mono_us, &age_us) == HS_KEPT_FRESH) {
+		hs_cache_keep(core->caching->cache, fill->cached, kept);
+		answer_all(core, &fill->waiters, kept, (struct hs_bytes){NULL, 0}, &resuming);
+		destroy(core, fill);
+	} else {
+		start(core, fill);
+	}
+	if (kept)
+		hs_kept_unref(&kept);
+	resume_all(core, &resuming);
+}
+
+/* Those of this signature, and those that share the cell of its claim, which nobody here can tell. */
+void hs_fill_told(struct hs_core *core)
+{
+	struct hs_link mine = core->caching->foreign;
+
+	if (hs_list_empty(&core->caching->foreign))
+		return;
+	mine.next->prev = &mine;
+	mine.prev->next = &mine;
+	hs_list_init(&core->caching->foreign);
+	while (!hs_list_empty(&mine))
+		look_again(core, hs_list_entry(mine.next, struct hs_fill, link));
+}
+
+void hs_fill_tick(struct hs_core *core)
+{
+	struct hs_caching *caching = core->caching;
+	struct hs_link *link, *next, resuming, mine;
+
+	hs_list_init(&resuming);
+	hs_list_init(&mine);
+	for (link = caching->foreign.next; link != &caching->foreign; link = next) {
+		struct hs_fill *fill = hs_list_entry(link, struct hs_fill, link);
+
+		next = link->next;
+		if (core->now.mono_us - fill->start_us <= FOREIGN_US_MAX)
+			continue;
+		hs_list_remove(&fill->link);
+		hs_list_append(&mine, &fill->link);
+	}
+	while (!hs_list_empty(&mine))
+		send(core, hs_list_entry(mine.next, struct hs_fill, link));
+	for (link = caching->sent.next; link != &caching->sent; link = link->next) {
+		struct hs_fill *fill = hs_list_entry(link, struct hs_fill, link);
+		struct hs_kept *old;
+
+		if (core->now.mono_us - fill->start_us <= SLOW_US)
+			continue;
+		old = old_one(core, fill);
+		fill->cached->failing = true;
+		if (old)
+			answer_old(core, fill, &fill->waiters, &resuming, old);
+	}
+	resume_all(core, &resuming);
+}
+
+/* --- when a key ends --- */
+
+static void land_expiry(struct hs_core *core, struct hs_request *own)
+{
+	struct hs_bytes reply = hs_buf_bytes(&own->parts[0].out);
+	struct hs_kept *kept = own->kept;
+	uint64_t expires_us = HS_KEPT_EXPIRY_UNKNOWN;
+	int64_t left_ms;
+
+	own->kept = NULL;
+	if (reply.len > 3 && reply.data[0] == ':' &&
+	    hs_num_parse_int((struct hs_bytes){reply.data + 1, reply.len - 3}, &left_ms)) {
+		/* As if it had been asked at once: never later than it is. */
+		if (left_ms >= 0)
+			expires_us = own->start_us + (uint64_t)left_ms * 1000;
+		else if (left_ms == -1 || kept->missing)
+			expires_us = UINT64_MAX;
+		else
+			atomic_store_explicit(&kept->dead, true, memory_order_release);
+	}
+	atomic_store_explicit(&kept->expires_us, expires_us, memory_order_release);
+	hs_kept_unref(&kept);
+	hs_request_put(core, own);
+}
+
+void hs_fill_ask_expiry(struct hs_core *core, struct hs_cached *cached, struct hs_kept *kept)
+{
+	const struct hs_command *command = hs_command_by_id(HS_CMD_ID_PTTL);
+	struct hs_bytes argv[2] = {HS_LIT("PTTL"), kept->key};
+	uint64_t unknown = HS_KEPT_EXPIRY_UNKNOWN;
+	struct hs_request *own;
+
+	if (!atomic_compare_exchange_strong(&kept->expires_us, &unknown, HS_KEPT_EXPIRY_ASKED))
+		return;
+	own = hs_request_get(core, core->self, command);
+	hs_request_keep_args(own, 2, argv);
+	own->resp = 3;
+	own->then = land_expiry;
+	own->kept = kept;
+	hs_kept_ref(kept);
+	hs_request_split(own, 1);
+	own->parts[0].op = (struct hs_op){
+		.kind = HS_OP_COMMAND,
+		.command = command,
+		.slot = cached->slot,
+		.partition = hs_core_partition(core, cached->slot),
+		.argv = own->argv,
+		.argc = own->argc,
+		.client = nobody(core->caching),
+	};
+	hs_step_submit(core, own, 0);
+}

@@ -1,0 +1,362 @@
+/* Two cores of one process whose engine is the test: for tests of replies that are kept (core/cached*.c).
+ *
+ * Clients A to D are on worker 0, E to H on worker 1. The engine writes down what it is handed, those to
+ * be tracked with a ~ in front, and answers one by one when it is told to. Each worker has a vouch of its
+ * own; what one worker tells all others waits until the script lets it be heard. Single-threaded. */
+#ifndef HS_TESTS_CACHED_WORLD_H
+#define HS_TESTS_CACHED_WORLD_H
+
+#include "core/cached.h"
+
+#include "tests/lib/described.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { WORKERS = 2, CLIENTS = 8, OPS_MAX = 128, NEWS_MAX = 64, MS = 1000 };
+
+struct world;
+
+struct station {
+	struct world *world;
+	struct hs_core *core;
+	struct hs_heat *heat;
+	struct hs_vouch vouch;
+	bool no_vouch; /* the engine cannot have itself told */
+};
+
+struct world {
+	struct hs_core_calls calls;
+	struct hs_log log;
+	_Atomic uint64_t slowlog_ids;
+	struct hs_core_options options;
+	struct hs_learned *learned;
+	struct hs_shelf *shelf;
+	struct station station[WORKERS];
+	struct hs_session *client[CLIENTS];
+	struct hs_now now;
+	struct hs_op *ops[OPS_MAX]; /* under way, oldest first */
+	size_t count, looked;	    /* how many of them `sent` has seen */
+	struct hs_news *news[NEWS_MAX];
+	size_t news_count;
+	bool at_once;	   /* reads are answered inside submit, with... */
+	const char *value; /* ...this */
+};
+
+static inline struct hs_now later(struct world *world, uint64_t us)
+{
+	world->now.mono_us += us;
+	world->now.wall_us += (int64_t)us;
+	return world->now;
+}
+
+/* ---- the engine ---- */
+
+static inline void vouch_for(struct world *world, struct hs_op *op)
+{
+	struct station *station = &world->station[op->worker];
+
+	if (!op->track || station->no_vouch)
+		return;
+	op->vouch = &station->vouch;
+	op->vouch_epoch = hs_vouch_epoch(&station->vouch);
+}
+
+static inline enum hs_submit submit(void *context, struct hs_op *op)
+{
+	struct station *station = context;
+	struct world *world = station->world;
+
+	if (op->kind == HS_OP_PEER) {
+		hs_core_peer(station->core, world->now, op);
+		return HS_SUBMIT_DONE;
+	}
+	if (world->at_once && !op->ordered && (op->command->flags & HS_CMD_READONLY)) {
+		hs_buf_append(op->out, world->value, strlen(world->value));
+		vouch_for(world, op);
+		return HS_SUBMIT_DONE;
+	}
+	assert_true(world->count < OPS_MAX);
+	world->ops[world->count++] = op;
+	return HS_SUBMIT_QUEUED;
+}
+
+static inline void tell(void *context, struct hs_news *news)
+{
+	struct station *station = context;
+	struct world *world = station->world;
+
+	assert_true(world->news_count < NEWS_MAX);
+	world->news[world->news_count++] = news;
+}
+
+/* What was told is heard by all. */
+static inline void hear_news(struct world *world)
+{
+	for (size_t i = 0; i < world->news_count; i++) {
+		for (size_t j = 0; j < WORKERS; j++)
+			hs_core_news(world->station[j].core, later(world, 1), world->news[i]);
+		hs_news_unref(&world->news[i]);
+	}
+	world->news_count = 0;
+}
+
+static inline uint64_t mono_us(void *context)
+{
+	struct station *station = context;
+
+	return station->world->now.mono_us;
+}
+
+static inline void describe(const struct hs_op *op, char *text, size_t size)
+{
+	size_t len = (size_t)snprintf(text, size, "%s", op->track ? "~" : "");
+
+	for (size_t i = 0; i < op->argc && len < size; i++)
+		len += (size_t)snprintf(text + len, size - len, "%s%.*s", i > 0 ? " " : "",
+					(int)op->argv[i].len, op->argv[i].data);
+}
+
+/* Exactly this was handed to the engine since the last look, in this order. */
+#define sent(world, text) assert_string_equal(look(world), text)
+
+static inline const char *look(struct world *world)
+{
+	static char text[4096];
+	size_t len = 0;
+
+	text[0] = '\0';
+	for (; world->looked < world->count; world->looked++) {
+		if (len > 0)
+			len += (size_t)snprintf(text + len, sizeof text - len, " | ");
+		describe(world->ops[world->looked], text + len, sizeof text - len);
+		len += strlen(text + len);
+	}
+	return text;
+}
+
+/* The oldest of those under way that begin so is answered: in one half of the tests' replies as an
+ * engine of this machine does, in the other as one behind a connection. */
+static inline void reply(struct world *world, const char *begin, const char *answer)
+{
+	static unsigned turn;
+	char text[1024];
+
+	for (size_t i = 0; i < world->looked; i++) {
+		struct hs_op *op = world->ops[i];
+
+		describe(op, text, sizeof text);
+		if (strncmp(text, begin, strlen(begin)) != 0)
+			continue;
+		memmove(&world->ops[i], &world->ops[i + 1],
+			(world->count - i - 1) * sizeof(struct hs_op *));
+		world->count--;
+		world->looked--;
+		vouch_for(world, op);
+		if (turn++ % 2 == 0)
+			op->answer = (struct hs_bytes){answer, strlen(answer)};
+		else
+			hs_buf_append(op->out, answer, strlen(answer));
+		hs_core_complete(world->station[op->worker].core, later(world, 1), op);
+		return;
+	}
+	fail_msg("nothing is under way that begins with %s", begin);
+}
+
+/* A worker's vouch proves itself now, or says that a key has changed. */
+static inline void prove(struct world *world, int worker)
+{
+	atomic_store(&world->station[worker].vouch.proved_us, world->now.mono_us);
+}
+
+static inline void changed(struct world *world, int worker, const char *key)
+{
+	struct hs_bytes bytes = {key, key ? strlen(key) : 0};
+	struct station *station = &world->station[worker];
+
+	hs_core_changed(station->core, later(world, 1), &station->vouch, key ? &bytes : NULL);
+}
+
+static inline void lose_vouch(struct world *world, int worker)
+{
+	atomic_fetch_add(&world->station[worker].vouch.epoch, 1);
+}
+
+/* ---- clients ---- */
+
+static inline struct station *station_of(struct world *world, char who)
+{
+	return &world->station[(who - 'A') / (CLIENTS / WORKERS)];
+}
+
+static inline void say(struct world *world, char who, const char *words)
+{
+	struct hs_buf bytes = {0};
+
+	hs_buf_printf(&bytes, "%s\r\n", words);
+	hs_core_receive(station_of(world, who)->core, world->client[who - 'A'], later(world, 1),
+			bytes.data, bytes.len);
+	hs_buf_deinit(&bytes);
+}
+
+static inline void end_round(struct world *world)
+{
+	for (size_t i = 0; i < WORKERS; i++)
+		hs_core_flush(world->station[i].core, later(world, 1));
+}
+
+static inline void tick(struct world *world, uint64_t us)
+{
+	later(world, us);
+	for (size_t i = 0; i < WORKERS; i++)
+		hs_core_tick(world->station[i].core, world->now);
+}
+
+#define heard(world, who, text) assert_string_equal(listen(world, who), text)
+
+static inline const char *listen(struct world *world, char who)
+{
+	static char text[8192];
+	struct hs_buf *out = hs_session_out(world->client[who - 'A']);
+
+	assert_true(out->len < sizeof text);
+	memcpy(text, out->len > 0 ? out->data : "", out->len);
+	text[out->len] = '\0';
+	out->len = 0;
+	return text;
+}
+
+static inline void leave(struct world *world, char who)
+{
+	hs_core_disconnect(station_of(world, who)->core, world->client[who - 'A']);
+	world->client[who - 'A'] = NULL;
+}
+
+static inline uint64_t counted(const struct hs_counter *counter)
+{
+	return hs_counter_get(counter);
+}
+
+/* Of the first rule, over both workers. */
+#define rule_count(world, field)                                                                   \
+	(counted(&hs_core_rule_stats((world)->station[0].core, 0)->field) +                        \
+	 counted(&hs_core_rule_stats((world)->station[1].core, 0)->field))
+
+/* ---- the world ---- */
+
+static inline const struct hs_rules *make_rules(const char *text)
+{
+	struct hs_rules *rules = hs_rules_create(), *with;
+	struct hs_bytes words[32];
+	char copy[512], error[256], *rest = copy, *word;
+	size_t count = 0;
+
+	snprintf(copy, sizeof copy, "%s", text);
+	while ((word = strsep(&rest, " ")))
+		words[count++] = (struct hs_bytes){word, strlen(word)};
+	if (hs_rules_with(rules, count, words, &with, error, sizeof error) != 0)
+		fail_msg("%s", error);
+	hs_rules_unref((const struct hs_rules **)&rules);
+	return with;
+}
+
+/* From now on, for all. */
+static inline void set_rules(struct world *world, const char *rule, enum hs_mitigate mitigate)
+{
+	hs_rules_unref(&world->options.rules);
+	world->options.rules = rule ? make_rules(rule) : NULL;
+	world->options.mitigate = mitigate;
+	for (size_t i = 0; i < WORKERS; i++)
+		hs_core_configure(world->station[i].core, &world->options);
+}
+
+static inline void open_world(struct world *world, const char *rule)
+{
+	const struct hs_heat_options heat = {.seed = 1, .partitions = 8};
+	struct hs_buf reply = {0};
+	char error[128];
+
+	*world = (struct world){.now = {.mono_us = 1000000, .wall_us = 1700000000000000}};
+	world->calls = (struct hs_core_calls){.submit = submit, .tell = tell, .mono_us = mono_us};
+	world->shelf = hs_shelf_create(1, 1 << 20);
+	hs_shelf_use(world->shelf, true);
+	world->options = (struct hs_core_options){.output_bytes_max = 1 << 20,
+						  .slowlog_us = -1,
+						  .fold = true,
+						  .fold_waiters_max = 16,
+						  .cache_bytes = 1 << 20,
+						  .cache_entry_bytes = 1 << 10};
+	world->options.rules = make_rules(rule);
+	describe_commands(described_redis, described_redis_count, 2, 7, &reply);
+	world->learned = hs_learned_create(hs_buf_bytes(&reply), NULL, error, sizeof error);
+	hs_buf_deinit(&reply);
+	for (uint32_t i = 0; i < WORKERS; i++) {
+		struct station *station = &world->station[i];
+		struct hs_core_world core_world = {
+			.calls = &world->calls,
+			.context = station,
+			.log = &world->log,
+			.worker = i,
+			.workers = WORKERS,
+			.partitions = 8,
+			.shared_connections = true,
+			.together = HS_TOGETHER_SLOT,
+			.node_id = "0123456789abcdef0123456789abcdef01234567",
+			.slowlog_ids = &world->slowlog_ids,
+			.heat = hs_heat_create(&heat),
+			.hot = {.share = 0.1,
+				.share_least = 0.05,
+				.requests = 8,
+				.cool_us = 1000000},
+			.shelf = world->shelf,
+		};
+
+		station->world = world;
+		station->heat = core_world.heat;
+		station->core = hs_core_create(&core_world, &world->options);
+		hs_core_learn(station->core, world->learned);
+		prove(world, (int)i);
+	}
+	for (uint64_t i = 0; i < CLIENTS; i++) {
+		struct hs_core_client client = {.id = i + 1, .address = "a", .local_address = "b"};
+
+		world->client[i] = hs_core_connect(station_of(world, (char)('A' + i))->core,
+						   world->now, &client);
+	}
+}
+
+/* Nothing is left of all that was counted. */
+static inline void close_world(struct world *world)
+{
+	assert_int_equal(world->count, 0);
+	hear_news(world);
+	for (size_t i = 0; i < CLIENTS; i++) {
+		struct hs_session *session = world->client[i];
+
+		if (!session)
+			continue;
+		assert_int_equal(session->writing, 0);
+		assert_int_equal(session->filling, 0);
+		assert_int_equal(session->fenced, 0);
+		assert_int_equal(session->inflight, 0);
+		assert_int_equal(session->held_bytes, 0);
+		hs_core_disconnect(station_of(world, (char)('A' + i))->core, session);
+	}
+	for (size_t i = 0; i < WORKERS; i++) {
+		assert_int_equal(world->station[i].core->orphans, 0);
+		hs_core_destroy(&world->station[i].core);
+		hs_heat_destroy(&world->station[i].heat);
+	}
+	hs_learned_destroy(&world->learned);
+	hs_rules_unref(&world->options.rules);
+	hs_shelf_destroy(&world->shelf);
+}
+
+#endif

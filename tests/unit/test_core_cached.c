@@ -1,0 +1,612 @@
+/* Goal: reads of keys whose contract allows it are answered with what is kept, never older than the rule
+ * says, never older than a write that was acknowledged by this process, and the engine is asked once for
+ * all who wait (core/cached.c, cached_fill.c).
+ *
+ * Method: scripts against two cores whose engine is the test (tests/lib/cached_world.h). Writes are
+ * tested in test_core_cached_write.c. */
+#include "tests/lib/cached_world.h"
+
+static void test_read_once_for_all(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world, "k* cache stale=100ms admit=all");
+	say(&world, 'A', "GET k");
+	say(&world, 'B', "GET k");
+	sent(&world, "~GET k");
+	heard(&world, 'A', "");
+	reply(&world, "~GET", "$1\r\nv\r\n");
+	heard(&world, 'A', "$1\r\nv\r\n");
+	heard(&world, 'B', "$1\r\nv\r\n");
+	say(&world, 'C', "GET k");
+	say(&world, 'C', "GET k");
+	heard(&world, 'C', "$1\r\nv\r\n$1\r\nv\r\n");
+	sent(&world, "");
+	assert_int_equal(rule_count(&world, hits), 2);
+	assert_int_equal(rule_count(&world, fills), 1);
+	close_world(&world);
+}
+
+static void test_keys_without_a_rule_are_not_kept(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world, "k* cache stale=100ms admit=all");
+	for (int i = 0; i < 2; i++) {
+		say(&world, 'A', "GET other");
+		sent(&world, "GET other");
+		reply(&world, "GET", "$1\r\nv\r\n");
+		heard(&world, 'A', "$1\r\nv\r\n");
+	}
+	close_world(&world);
+}
+
+static void test_only_hot_keys_unless_told_otherwise(void **state)
+{
+	static struct world world;
+	int asked = 0;
+
+	(void)state;
+	open_world(&world, "k* cache stale=100ms");
+	while (asked < 1000) {
+		const char *seen;
+
+		say(&world, 'A', "GET k");
+		end_round(&world);
+		seen = look(&world);
+		if (seen[0] == '~')
+			break;
+		asked++;
+		reply(&world, "GET", "$1\r\nv\r\n");
+		heard(&world, 'A', "$1\r\nv\r\n");
+	}
+	assert_in_range(asked, 7, 100);
+	reply(&world, "~GET", "$1\r\nv\r\n");
+	heard(&world, 'A', "$1\r\nv\r\n");
+	say(&world, 'B', "GET k");
+	heard(&world, 'B', "$1\r\nv\r\n");
+	close_world(&world);
+}
+
+static void test_what_one_worker_read_serves_the_other(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world, "k* cache stale=100ms admit=all");
+	say(&world, 'A', "GET k");
+	say(&world, 'E', "GET k"); /* while worker 0 is at it */
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "$1\r\nv\r\n");
+	heard(&world, 'A', "$1\r\nv\r\n");
+	heard(&world, 'E', "");
+	hear_news(&world);
+	heard(&world, 'E', "$1\r\nv\r\n");
+	say(&world, 'F', "GET k");
+	heard(&world, 'F', "$1\r\nv\r\n");
+	say(&world, 'A', "GET k2");
+	sent(&world, "~GET k2");
+	reply(&world, "~GET", "$1\r\nw\r\n");
+	listen(&world, 'A');
+	say(&world, 'F', "GET k2"); /* from the shelf */
+	heard(&world, 'F', "$1\r\nw\r\n");
+	sent(&world, "");
+	close_world(&world);
+}
+
+static void test_another_worker_that_takes_long_is_not_waited_for(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world, "k* cache stale=1s admit=all");
+	say(&world, 'A', "GET k");
+	say(&world, 'E', "GET k");
+	sent(&world, "~GET k");
+	tick(&world, 150 * MS);
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "$1\r\nv\r\n");
+	reply(&world, "~GET", "$1\r\nv\r\n");
+	heard(&world, 'A', "$1\r\nv\r\n");
+	heard(&world, 'E', "$1\r\nv\r\n");
+	close_world(&world);
+}
+
+static void test_never_older_than_its_proof_allows(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world, "k* cache stale=100ms admit=all");
+	say(&world, 'A', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "$1\r\nv\r\n");
+	listen(&world, 'A');
+	later(&world, 60 * MS);
+	say(&world, 'A', "GET k");
+	heard(&world, 'A', "$1\r\nv\r\n");
+	sent(&world, "PTTL k"); /* its own end is asked for, once */
+	reply(&world, "PTTL", ":-1\r\n");
+	prove(&world, 0);
+	later(&world, 90 * MS);
+	say(&world, 'A', "GET k");
+	heard(&world, 'A', "$1\r\nv\r\n");
+	sent(&world, "");
+	later(&world, 11 * MS); /* no proof since: it may have changed */
+	say(&world, 'A', "GET k");
+	sent(&world, "~GET k");
+	heard(&world, 'A', "");
+	reply(&world, "~GET", "$1\r\nw\r\n");
+	heard(&world, 'A', "$1\r\nw\r\n");
+	close_world(&world);
+}
+
+static void test_a_key_ends_by_itself(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world, "k* cache stale=100ms ttl=1h jitter=0% admit=all");
+	say(&world, 'A', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "$1\r\nv\r\n");
+	later(&world, 60 * MS);
+	say(&world, 'A', "GET k");
+	sent(&world, "PTTL k");
+	reply(&world, "PTTL", ":500\r\n");
+	listen(&world, 'A');
+	later(&world, 490 * MS);
+	prove(&world, 0);
+	say(&world, 'A', "GET k");
+	heard(&world, 'A', "$1\r\nv\r\n");
+	later(&world, 10 * MS);
+	prove(&world, 0);
+	say(&world, 'A', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "_\r\n");
+	heard(&world, 'A', "$-1\r\n");
+	close_world(&world);
+}
+
+/* Whoever does not know when a key ends gives it for as long as it may be old, no longer. */
+static void test_an_end_that_cannot_be_asked_for(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world, "k* cache stale=100ms admit=all");
+	say(&world, 'A', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "$1\r\nv\r\n");
+	later(&world, 60 * MS);
+	say(&world, 'A', "GET k");
+	sent(&world, "PTTL k");
+	reply(&world, "PTTL", "-NOPERM no\r\n");
+	later(&world, 50 * MS);
+	prove(&world, 0);
+	listen(&world, 'A');
+	say(&world, 'A', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "$1\r\nv\r\n");
+	heard(&world, 'A', "$1\r\nv\r\n");
+	close_world(&world);
+}
+
+static void test_told_of_a_change(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world, "k* cache stale=10s admit=all");
+	say(&world, 'A', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "$1\r\nv\r\n");
+	say(&world, 'E', "GET k");
+	heard(&world, 'E', "$1\r\nv\r\n");
+	changed(&world, 1, "k"); /* what worker 1 hears does not concern what worker 0 read */
+	say(&world, 'E', "GET k");
+	heard(&world, 'E', "$1\r\nv\r\n");
+	changed(&world, 0, "k");
+	say(&world, 'E', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "$1\r\nw\r\n");
+	heard(&world, 'E', "$1\r\nw\r\n");
+	listen(&world, 'A');
+	say(&world, 'A', "GET k");
+	heard(&world, 'A', "$1\r\nw\r\n");
+	changed(&world, 1, NULL); /* everything it vouched for */
+	say(&world, 'A', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "_\r\n");
+	assert_true(rule_count(&world, ended_told) >= 2);
+	close_world(&world);
+}
+
+static void test_who_vouched_is_gone(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world, "k* cache stale=10s admit=all");
+	say(&world, 'A', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "$1\r\nv\r\n");
+	listen(&world, 'A');
+	lose_vouch(&world, 0);
+	say(&world, 'A', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "$1\r\nw\r\n");
+	heard(&world, 'A', "$1\r\nw\r\n");
+	assert_int_equal(rule_count(&world, ended_lost), 1);
+	close_world(&world);
+}
+
+static void test_nobody_vouches(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world, "k* cache stale=100ms ahead=0 admit=all");
+	world.station[0].no_vouch = true;
+	say(&world, 'A', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "$1\r\nv\r\n");
+	listen(&world, 'A');
+	later(&world, 40 * MS);
+	say(&world, 'A', "GET k");
+	heard(&world, 'A', "$1\r\nv\r\n");
+	later(&world, 70 * MS);
+	prove(&world, 0);
+	say(&world, 'A', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "$1\r\nw\r\n");
+	heard(&world, 'A', "$1\r\nw\r\n");
+	/* It cannot be read so at all: each goes by itself. */
+	later(&world, 150 * MS);
+	say(&world, 'A', "GET k");
+	say(&world, 'B', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "-NOVOUCH not here\r\n");
+	sent(&world, "GET k | GET k");
+	reply(&world, "GET", "$1\r\nx\r\n");
+	reply(&world, "GET", "$1\r\nx\r\n");
+	heard(&world, 'A', "$1\r\nx\r\n");
+	heard(&world, 'B', "$1\r\nx\r\n");
+	close_world(&world);
+}
+
+static void test_errors_are_not_kept(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world, "k* cache stale=10s admit=all");
+	for (int i = 0; i < 2; i++) {
+		say(&world, 'A', "GET k");
+		say(&world, 'B', "GET k");
+		sent(&world, "~GET k");
+		reply(&world, "~GET", "-WRONGTYPE not a string\r\n");
+		heard(&world, 'A', "-WRONGTYPE not a string\r\n");
+		heard(&world, 'B', "-WRONGTYPE not a string\r\n");
+	}
+	close_world(&world);
+}
+
+static void test_a_missing_key_for_a_short_time(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world, "k* cache stale=10s negative=50ms jitter=0% admit=all");
+	say(&world, 'A', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "_\r\n");
+	heard(&world, 'A', "$-1\r\n");
+	later(&world, 40 * MS);
+	say(&world, 'B', "GET k");
+	heard(&world, 'B', "$-1\r\n");
+	later(&world, 10 * MS);
+	say(&world, 'B', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "_\r\n");
+	close_world(&world);
+}
+
+static void test_both_dialects_from_one_reading(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world, "k* cache stale=10s admit=all");
+	say(&world, 'B', "HELLO 3");
+	listen(&world, 'B');
+	say(&world, 'A', "HGETALL k");
+	say(&world, 'B', "HGETALL k");
+	sent(&world, "~HGETALL k");
+	reply(&world, "~HGETALL", "%1\r\n$1\r\nf\r\n$1\r\nv\r\n");
+	heard(&world, 'A', "*2\r\n$1\r\nf\r\n$1\r\nv\r\n");
+	heard(&world, 'B', "%1\r\n$1\r\nf\r\n$1\r\nv\r\n");
+	say(&world, 'A', "HGET k g"); /* another signature of the same key */
+	sent(&world, "~HGET k g");
+	reply(&world, "~HGET", "_\r\n");
+	heard(&world, 'A', "$-1\r\n");
+	changed(&world, 0, "k");
+	say(&world, 'A', "HGETALL k");
+	say(&world, 'A', "HGET k g");
+	sent(&world, "~HGETALL k | ~HGET k g");
+	reply(&world, "~HGETALL", "%0\r\n");
+	reply(&world, "~HGET", "_\r\n");
+	heard(&world, 'A', "*0\r\n$-1\r\n");
+	close_world(&world);
+}
+
+static void test_several_keys(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world, "k* cache stale=10s admit=all");
+	say(&world, 'A', "MGET {a}k {a}l");
+	sent(&world, "MGET {a}k {a}l"); /* no rule */
+	reply(&world, "MGET", "*2\r\n$-1\r\n$-1\r\n");
+	listen(&world, 'A');
+	say(&world, 'A', "MGET k{a}1 k{a}2");
+	sent(&world, "~GET k{a}1 | ~GET k{a}2 | MGET k{a}1 k{a}2");
+	reply(&world, "~GET k{a}1", "$1\r\nx\r\n");
+	reply(&world, "~GET k{a}2", "_\r\n");
+	reply(&world, "MGET", "*2\r\n$1\r\nx\r\n$-1\r\n");
+	heard(&world, 'A', "*2\r\n$1\r\nx\r\n$-1\r\n");
+	say(&world, 'A', "MGET k{a}1 k{a}2");
+	heard(&world, 'A', "*2\r\n$1\r\nx\r\n$-1\r\n");
+	say(&world, 'A', "MGET k{a}1 {a}l"); /* one of them is strict */
+	sent(&world, "MGET k{a}1 {a}l");
+	reply(&world, "MGET", "*2\r\n$1\r\nx\r\n$-1\r\n");
+	close_world(&world);
+}
+
+static void test_served_while_it_is_read_again(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world, "k* cache stale=100ms swr=1s ahead=0 admit=all");
+	say(&world, 'A', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "$1\r\nv\r\n");
+	listen(&world, 'A');
+	later(&world, 500 * MS);
+	say(&world, 'A', "GET k");
+	say(&world, 'B', "GET k");
+	heard(&world, 'A', "$1\r\nv\r\n");
+	heard(&world, 'B', "$1\r\nv\r\n");
+	sent(&world, "~GET k"); /* once */
+	reply(&world, "~GET", "$1\r\nw\r\n");
+	say(&world, 'B', "GET k");
+	heard(&world, 'B', "$1\r\nw\r\n");
+	assert_int_equal(rule_count(&world, stale), 2);
+	later(&world, 1200 * MS); /* too old for that */
+	say(&world, 'B', "GET k");
+	heard(&world, 'B', "");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "$1\r\nx\r\n");
+	changed(&world, 0, "k"); /* what is known to have changed is never given */
+	listen(&world, 'B');
+	say(&world, 'B', "GET k");
+	heard(&world, 'B', "");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "$1\r\ny\r\n");
+	close_world(&world);
+}
+
+static void test_the_old_one_when_it_cannot_be_read(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world, "k* cache stale=100ms stale-if-error=10s ahead=0 admit=all");
+	say(&world, 'A', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "$1\r\nv\r\n");
+	listen(&world, 'A');
+	later(&world, 500 * MS);
+	say(&world, 'A', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "-CLUSTERDOWN away\r\n");
+	heard(&world, 'A', "$1\r\nv\r\n");
+	/* From then on at once, and it is tried again. */
+	say(&world, 'A', "GET k");
+	heard(&world, 'A', "$1\r\nv\r\n");
+	sent(&world, "~GET k");
+	tick(&world, 1000 * MS);
+	say(&world, 'B', "GET k");
+	heard(&world, 'B', "$1\r\nv\r\n");
+	reply(&world, "~GET", "$1\r\nw\r\n"); /* it took too long to be fresh */
+	say(&world, 'B', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "$1\r\nw\r\n");
+	heard(&world, 'B', "$1\r\nw\r\n");
+	/* One that hangs is not waited for either. */
+	later(&world, 500 * MS);
+	say(&world, 'A', "GET k");
+	sent(&world, "~GET k");
+	heard(&world, 'A', "");
+	tick(&world, 600 * MS);
+	heard(&world, 'A', "$1\r\nw\r\n");
+	reply(&world, "~GET", "-UNKNOWN lost\r\n");
+	later(&world, 12000 * MS);
+	say(&world, 'A', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "-CLUSTERDOWN away\r\n");
+	heard(&world, 'A', "-CLUSTERDOWN away\r\n");
+	close_world(&world);
+}
+
+static void test_read_again_before_the_end(void **state)
+{
+	static struct world world;
+	int early = 0;
+
+	(void)state;
+	open_world(&world, "k* cache stale=10s ttl=1s jitter=0% admit=all");
+	say(&world, 'A', "GET k");
+	sent(&world, "~GET k");
+	later(&world, 20 * MS); /* what it costs */
+	reply(&world, "~GET", "$1\r\nv\r\n");
+	while (look(&world)[0] == '\0') {
+		later(&world, MS);
+		prove(&world, 0);
+		say(&world, 'A', "GET k");
+		assert_string_not_equal(listen(&world, 'A'), "");
+		early++;
+	}
+	/* At some time between the earliest that is thinkable and the end. */
+	assert_in_range(early, 500, 985);
+	reply(&world, world.ops[0]->track ? "~GET" : "PTTL",
+	      world.ops[0]->track ? "$1\r\nw\r\n" : ":-1\r\n");
+	while (world.count > 0 || look(&world)[0] != '\0')
+		reply(&world, "~GET", "$1\r\nw\r\n");
+	close_world(&world);
+}
+
+static void test_who_must_read_from_the_engine(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world, "k* cache stale=10s admit=all");
+	say(&world, 'A', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "$1\r\nv\r\n");
+	say(&world, 'B', "WATCH k"); /* what it decides by an old value would be wrong */
+	sent(&world, "WATCH k");
+	reply(&world, "WATCH", "+OK\r\n");
+	say(&world, 'B', "GET k");
+	sent(&world, "GET k");
+	reply(&world, "GET", "$1\r\nw\r\n");
+	heard(&world, 'B', "+OK\r\n$1\r\nw\r\n");
+	say(&world, 'B', "UNWATCH");
+	look(&world);
+	if (world.count > 0)
+		reply(&world, "", "+OK\r\n");
+	listen(&world, 'B');
+	say(&world, 'B', "GET k");
+	heard(&world, 'B', "$1\r\nv\r\n");
+	close_world(&world);
+}
+
+static void test_a_client_that_leaves_while_it_waits(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world, "k* cache stale=10s admit=all");
+	say(&world, 'A', "GET k");
+	say(&world, 'B', "GET k");
+	sent(&world, "~GET k");
+	leave(&world, 'A');
+	reply(&world, "~GET", "$1\r\nv\r\n");
+	heard(&world, 'B', "$1\r\nv\r\n");
+	close_world(&world);
+}
+
+static void test_rules_that_change_under_it(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world, "k* cache stale=10s admit=all");
+	say(&world, 'A', "GET k");
+	sent(&world, "~GET k");
+	set_rules(&world, "k* cache stale=5s admit=all", HS_MITIGATE_ON);
+	reply(&world, "~GET", "$1\r\nv\r\n");
+	heard(&world, 'A', "$1\r\nv\r\n");
+	say(&world, 'A',
+	    "GET k"); /* what came under the old rules is not kept under the new ones */
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "$1\r\nv\r\n");
+	listen(&world, 'A');
+	say(&world, 'A', "GET k");
+	heard(&world, 'A', "$1\r\nv\r\n");
+	set_rules(&world, "k* strict", HS_MITIGATE_ON);
+	say(&world, 'A', "GET k");
+	sent(&world, "GET k");
+	reply(&world, "GET", "$1\r\nw\r\n");
+	heard(&world, 'A', "$1\r\nw\r\n");
+	close_world(&world);
+}
+
+static void test_observing_changes_nothing(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world, "k* cache stale=10s admit=all");
+	set_rules(&world, "k* cache stale=10s admit=all", HS_MITIGATE_OBSERVE);
+	for (int i = 0; i < 3; i++) {
+		say(&world, 'A', "GET k");
+		sent(&world, "GET k");
+		reply(&world, "GET", "$1\r\nv\r\n");
+		heard(&world, 'A', "$1\r\nv\r\n");
+	}
+	assert_int_equal(rule_count(&world, would_miss), 1);
+	assert_int_equal(rule_count(&world, would_hit), 2);
+	assert_int_equal(rule_count(&world, hits), 0);
+	say(&world, 'A', "SET k w");
+	sent(&world, "SET k w");
+	reply(&world, "SET", "+OK\r\n");
+	say(&world, 'A', "GET k");
+	sent(&world, "GET k");
+	reply(&world, "GET", "$1\r\nw\r\n");
+	assert_int_equal(rule_count(&world, would_miss), 2);
+	close_world(&world);
+}
+
+static void test_an_engine_that_answers_at_once(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world, "k* cache stale=10s admit=all");
+	world.at_once = true;
+	world.value = "$1\r\nv\r\n";
+	say(&world, 'A', "GET k");
+	heard(&world, 'A', "$1\r\nv\r\n");
+	world.value = "$1\r\nw\r\n";
+	say(&world, 'A', "GET k");
+	heard(&world, 'A', "$1\r\nv\r\n");
+	assert_int_equal(rule_count(&world, fills), 1);
+	close_world(&world);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_read_once_for_all),
+		cmocka_unit_test(test_keys_without_a_rule_are_not_kept),
+		cmocka_unit_test(test_only_hot_keys_unless_told_otherwise),
+		cmocka_unit_test(test_what_one_worker_read_serves_the_other),
+		cmocka_unit_test(test_another_worker_that_takes_long_is_not_waited_for),
+		cmocka_unit_test(test_never_older_than_its_proof_allows),
+		cmocka_unit_test(test_a_key_ends_by_itself),
+		cmocka_unit_test(test_an_end_that_cannot_be_asked_for),
+		cmocka_unit_test(test_told_of_a_change),
+		cmocka_unit_test(test_who_vouched_is_gone),
+		cmocka_unit_test(test_nobody_vouches),
+		cmocka_unit_test(test_errors_are_not_kept),
+		cmocka_unit_test(test_a_missing_key_for_a_short_time),
+		cmocka_unit_test(test_both_dialects_from_one_reading),
+		cmocka_unit_test(test_several_keys),
+		cmocka_unit_test(test_served_while_it_is_read_again),
+		cmocka_unit_test(test_the_old_one_when_it_cannot_be_read),
+		cmocka_unit_test(test_read_again_before_the_end),
+		cmocka_unit_test(test_who_must_read_from_the_engine),
+		cmocka_unit_test(test_a_client_that_leaves_while_it_waits),
+		cmocka_unit_test(test_rules_that_change_under_it),
+		cmocka_unit_test(test_observing_changes_nothing),
+		cmocka_unit_test(test_an_engine_that_answers_at_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

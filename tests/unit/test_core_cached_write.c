@@ -1,0 +1,377 @@
+/* Goal: a write that was acknowledged is seen by everybody, whatever is kept; a connection sees its own
+ * writes, also those under way; what is read while a key is written is not kept; and a plain SET leaves
+ * its value behind, if nobody else wrote meanwhile (core/cached_write.c).
+ *
+ * Method: scripts against two cores whose engine is the test (tests/lib/cached_world.h). */
+#include "tests/lib/cached_world.h"
+
+/* k is kept with the value v, on both workers. */
+static void open_with_k(struct world *world)
+{
+	open_world(world, "k* cache stale=10s admit=all");
+	say(world, 'A', "GET k");
+	sent(world, "~GET k");
+	reply(world, "~GET", "$1\r\nv\r\n");
+	say(world, 'E', "GET k");
+	listen(world, 'A');
+	heard(world, 'E', "$1\r\nv\r\n");
+}
+
+static void test_acknowledged_is_seen_by_all(void **state)
+{
+	static const char *const writes[][3] = {
+		{"INCR k", ":1\r\n", "INCR k"},
+		{"APPEND k x", ":2\r\n", "APPEND k x"},
+		{"GETDEL k", "$1\r\nv\r\n", "GETDEL k"},
+		{"DEL k", ":1\r\n", "DEL k"},
+		{"EXPIRE k 10", ":1\r\n", "EXPIRE k 10"},
+		{"RENAME k{a} {a}y", "+OK\r\n", "RENAME k{a} {a}y"},
+		{"SET k w NX", "$-1\r\n", "SET k w NX"},
+		{"EVAL s 1 k", ":1\r\n", "EVAL s 1 k"},
+		{"LPUSH k x", "-UNKNOWN outcome\r\n", "LPUSH k x"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof writes / sizeof *writes; i++) {
+		static struct world world;
+		const char *key = strstr(writes[i][0], "k{a}") ? "k{a}" : "k";
+		char get[32], tracked[32];
+
+		snprintf(get, sizeof get, "GET %s", key);
+		snprintf(tracked, sizeof tracked, "~GET %s", key);
+		open_world(&world, "k* cache stale=10s admit=all");
+		say(&world, 'E', get);
+		sent(&world, tracked);
+		reply(&world, "~GET", "$1\r\nv\r\n");
+		listen(&world, 'E');
+		say(&world, 'A', writes[i][0]);
+		end_round(&world);
+		sent(&world, writes[i][2]);
+		say(&world, 'E', get); /* nobody was told yet that it is written */
+		heard(&world, 'E', "$1\r\nv\r\n");
+		reply(&world, writes[i][2], writes[i][1]);
+		heard(&world, 'A', writes[i][1]);
+		say(&world, 'E', get);
+		heard(&world, 'E', "");
+		sent(&world, tracked);
+		reply(&world, "~GET", "$1\r\nw\r\n");
+		heard(&world, 'E', "$1\r\nw\r\n");
+		close_world(&world);
+	}
+}
+
+static void test_a_transaction_writes_what_is_in_it(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_with_k(&world);
+	say(&world, 'A', "MULTI");
+	say(&world, 'A', "INCR k");
+	say(&world, 'A', "EXEC");
+	look(&world);
+	assert_int_equal(world.count, 1);
+	world.looked = 1;
+	reply(&world, "", "*1\r\n:1\r\n");
+	say(&world, 'E', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "$1\r\nw\r\n");
+	close_world(&world);
+}
+
+static void test_flush_writes_everything(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_with_k(&world);
+	say(&world, 'A', "FLUSHALL");
+	while (look(&world)[0] != '\0' || world.count > 0)
+		reply(&world, "FLUSHALL", "+OK\r\n");
+	say(&world, 'E', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "_\r\n");
+	heard(&world, 'E', "$-1\r\n");
+	close_world(&world);
+}
+
+static void test_own_writes_under_way_are_seen(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_with_k(&world);
+	say(&world, 'A', "INCR k");
+	say(&world, 'A', "GET k"); /* behind its own, in order */
+	sent(&world, "INCR k | GET k");
+	say(&world, 'A', "INCR k2");
+	say(&world, 'B', "GET k");
+	heard(&world, 'B', "$1\r\nv\r\n");
+	sent(&world, "INCR k2");
+	reply(&world, "INCR k", ":1\r\n");
+	reply(&world, "GET k", "$1\r\n1\r\n");
+	reply(&world, "INCR k2", ":1\r\n");
+	heard(&world, 'A', ":1\r\n$1\r\n1\r\n:1\r\n");
+	close_world(&world);
+}
+
+static void test_no_read_sees_a_later_write_of_its_own(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world, "k* cache stale=10s admit=all");
+	say(&world, 'A', "GET k");
+	say(&world, 'A', "INCR k");
+	say(&world, 'A', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "$1\r\nv\r\n");
+	sent(&world, "INCR k | GET k");
+	reply(&world, "INCR", ":1\r\n");
+	reply(&world, "GET", "$1\r\n1\r\n");
+	heard(&world, 'A', "$1\r\nv\r\n:1\r\n$1\r\n1\r\n");
+	close_world(&world);
+}
+
+static void test_a_fill_that_raced_a_write(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world, "k* cache stale=10s admit=all");
+	say(&world, 'A', "GET k");
+	sent(&world, "~GET k");
+	say(&world, 'E', "INCR k"); /* begins behind the fill */
+	sent(&world, "INCR k");
+	reply(&world, "~GET", "$1\r\nv\r\n");
+	heard(&world, 'A', "$1\r\nv\r\n");
+	reply(&world, "INCR", ":1\r\n");
+	assert_int_equal(rule_count(&world, raced), 1);
+	/* Begins before the fill and is done behind it. */
+	say(&world, 'E', "INCR k");
+	sent(&world, "INCR k");
+	say(&world, 'A', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "$1\r\nv\r\n");
+	heard(&world, 'A', "$1\r\nv\r\n");
+	reply(&world, "INCR", ":2\r\n");
+	say(&world, 'A', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "$1\r\n2\r\n");
+	heard(&world, 'A', "$1\r\n2\r\n");
+	close_world(&world);
+}
+
+/* Who asks after a write was acknowledged must not share a reading from before. */
+static void test_nobody_joins_a_fill_from_before_a_write(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world, "k* cache stale=10s admit=all");
+	say(&world, 'A', "GET k");
+	sent(&world, "~GET k");
+	say(&world, 'B', "INCR k");
+	sent(&world, "INCR k");
+	reply(&world, "INCR", ":1\r\n");
+	say(&world, 'B', "GET k");
+	say(&world, 'C', "GET k");
+	sent(&world, ""); /* one at a time */
+	reply(&world, "~GET", "$1\r\n0\r\n");
+	heard(&world, 'A', "$1\r\n0\r\n");
+	heard(&world, 'C', "");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "$1\r\n1\r\n");
+	heard(&world, 'B', ":1\r\n$1\r\n1\r\n");
+	heard(&world, 'C', "$1\r\n1\r\n");
+	close_world(&world);
+}
+
+static void test_a_set_leaves_its_value_behind(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_with_k(&world);
+	say(&world, 'A', "SET k new");
+	say(&world, 'A', "GET k"); /* waits: it takes another way */
+	sent(&world, "~SET k new");
+	reply(&world, "~SET", "+OK\r\n");
+	heard(&world, 'A', "+OK\r\n$3\r\nnew\r\n");
+	say(&world, 'E', "GET k");
+	heard(&world, 'E', "$3\r\nnew\r\n");
+	sent(&world, "");
+	changed(&world, 0, "k"); /* vouched for like any */
+	say(&world, 'E', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "$1\r\nx\r\n");
+	assert_int_equal(rule_count(&world, left), 1);
+	close_world(&world);
+}
+
+static void test_a_set_with_an_end(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_with_k(&world);
+	say(&world, 'A', "SET k new PX 50");
+	sent(&world, "~SET k new PX 50");
+	reply(&world, "~SET", "+OK\r\n");
+	later(&world, 40 * MS);
+	say(&world, 'B', "GET k");
+	heard(&world, 'B', "$3\r\nnew\r\n");
+	later(&world, 10 * MS);
+	say(&world, 'B', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "_\r\n");
+	close_world(&world);
+}
+
+/* Nobody knows which came last. */
+static void test_two_at_a_time_leave_nothing_behind(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_with_k(&world);
+	say(&world, 'A', "SET k one");
+	say(&world, 'E', "SET k two");
+	sent(&world, "~SET k one | ~SET k two");
+	reply(&world, "~SET k one", "+OK\r\n");
+	reply(&world, "~SET k two", "+OK\r\n");
+	say(&world, 'B', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "$3\r\none\r\n");
+	heard(&world, 'B', "$3\r\none\r\n");
+	assert_int_equal(rule_count(&world, left), 0);
+	close_world(&world);
+}
+
+static void test_a_set_of_unknown_outcome_leaves_nothing_behind(void **state)
+{
+	static const char *const answers[] = {"-UNKNOWN lost\r\n", "-OOM no room\r\n"};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		static struct world world;
+
+		open_with_k(&world);
+		say(&world, 'A', "SET k new");
+		sent(&world, "~SET k new");
+		reply(&world, "~SET", answers[i]);
+		heard(&world, 'A', answers[i]);
+		say(&world, 'B', "GET k");
+		sent(&world, "~GET k");
+		reply(&world, "~GET", "$1\r\nx\r\n");
+		close_world(&world);
+	}
+}
+
+static void test_a_set_that_nobody_vouches_for(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_with_k(&world);
+	world.station[0].no_vouch = true;
+	say(&world, 'A', "SET k new");
+	sent(&world, "~SET k new");
+	reply(&world, "~SET", "+OK\r\n");
+	say(&world, 'B', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "$3\r\nnew\r\n");
+	close_world(&world);
+}
+
+/* Values that nobody reads are not left behind for long, and others have their usual way. */
+static void test_sets_that_go_their_usual_way(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_with_k(&world);
+	for (int i = 0; i < 2; i++) {
+		say(&world, 'A', "SET k new");
+		sent(&world, "~SET k new");
+		reply(&world, "~SET", "+OK\r\n");
+	}
+	say(&world, 'A', "SET k new");
+	sent(&world, "SET k new");
+	reply(&world, "SET", "+OK\r\n");
+	say(&world, 'A', "SET k2 new"); /* nothing is kept of it */
+	sent(&world, "SET k2 new");
+	reply(&world, "SET", "+OK\r\n");
+	say(&world, 'B', "INCR k");
+	say(&world, 'B', "SET k new"); /* behind its own */
+	sent(&world, "INCR k | SET k new");
+	reply(&world, "INCR", ":1\r\n");
+	reply(&world, "SET", "+OK\r\n");
+	close_world(&world);
+}
+
+/* A script may write what it does not name: its connection gets only what was proved since. */
+static void test_a_script_that_does_not_name_its_keys(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_with_k(&world);
+	say(&world, 'A', "EVAL s 0");
+	look(&world);
+	reply(&world, "EVAL", ":1\r\n");
+	listen(&world, 'A');
+	say(&world, 'A', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "$1\r\nw\r\n");
+	heard(&world, 'A', "$1\r\nw\r\n");
+	say(&world, 'A', "GET k");
+	heard(&world, 'A', "$1\r\nw\r\n");
+	sent(&world, "");
+	close_world(&world);
+}
+
+static void test_keeping_begins_while_a_write_is_under_way(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world, "k* cache stale=10s admit=all");
+	hs_shelf_use(world.shelf, false);
+	say(&world, 'A', "INCR k");
+	sent(&world, "INCR k");
+	hs_shelf_use(world.shelf, true);
+	say(&world, 'B', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "$1\r\n0\r\n");
+	reply(&world, "INCR", ":1\r\n");
+	listen(&world, 'B');
+	say(&world, 'B', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "$1\r\n1\r\n");
+	heard(&world, 'B', "$1\r\n1\r\n");
+	close_world(&world);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_acknowledged_is_seen_by_all),
+		cmocka_unit_test(test_a_transaction_writes_what_is_in_it),
+		cmocka_unit_test(test_flush_writes_everything),
+		cmocka_unit_test(test_own_writes_under_way_are_seen),
+		cmocka_unit_test(test_no_read_sees_a_later_write_of_its_own),
+		cmocka_unit_test(test_a_fill_that_raced_a_write),
+		cmocka_unit_test(test_nobody_joins_a_fill_from_before_a_write),
+		cmocka_unit_test(test_a_set_leaves_its_value_behind),
+		cmocka_unit_test(test_a_set_with_an_end),
+		cmocka_unit_test(test_two_at_a_time_leave_nothing_behind),
+		cmocka_unit_test(test_a_set_of_unknown_outcome_leaves_nothing_behind),
+		cmocka_unit_test(test_a_set_that_nobody_vouches_for),
+		cmocka_unit_test(test_sets_that_go_their_usual_way),
+		cmocka_unit_test(test_a_script_that_does_not_name_its_keys),
+		cmocka_unit_test(test_keeping_begins_while_a_write_is_under_way),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
