@@ -71,8 +71,12 @@ struct hs_op {
 	uint8_t frequency; /* what OBJECT FREQ answers: an engine does not know it */
 	bool ordered;	   /* must run behind this connection's earlier operations */
 	bool missed;	   /* set by an engine that knows: none of the keys it read was there */
-	/* What is read, or what a plain SET leaves behind, is to be kept (a command with one key, in
-	 * RESP3): the engine has itself told when it changes, and says in `vouch` who would tell. */
+	/* What is read, or what a plain SET key value [EX|PX …] leaves behind, is to be kept (a command
+	 * with one key, in RESP3): the engine has itself told when it changes, and says in `vouch` who
+	 * would tell. It has a way of its own: it is in no order with what its connection has under way,
+	 * so there must be nothing on the same key. An engine whose server cannot answer in RESP3 at all
+	 * answers with an error that begins with NOVOUCH, at once, and nothing was done: the same
+	 * operation without `track` is served. */
 	bool track;
 	uint16_t slot;
 	uint16_t partition;
@@ -93,7 +97,7 @@ struct hs_op {
 	 * returns: then it is copied once. */
 	struct hs_bytes answer;
 	/* Set by an engine, of `track`: hears of every change of the key from this reply on, as long as its
-	 * epoch is this one; NULL: nobody does. */
+	 * epoch is this one; NULL: nobody does. Behind an error it means nothing. */
 	struct hs_vouch *vouch;
 	uint64_t vouch_epoch;
 

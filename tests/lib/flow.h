@@ -41,7 +41,17 @@ struct town {
 	int finished_count;
 	const char *script;
 	struct hs_op *then; /* submitted from inside the next `finished` */
+	struct hs_vouches *vouches;
+	struct hs_buf told; /* what changed and what was finished, in order: "changed a|done 0" */
+	const struct hs_vouch *told_by;
+	int untracked;
 };
+
+static inline void town_note(struct town *town, const char *what, struct hs_bytes which)
+{
+	hs_buf_printf(&town->told, "%s%s %.*s", town->told.len > 0 ? "|" : "", what, (int)which.len,
+		      which.data);
+}
 
 static inline void town_finished(void *context, struct hs_now now, struct hs_op *op)
 {
@@ -53,6 +63,7 @@ static inline void town_finished(void *context, struct hs_now now, struct hs_op 
 	asked->done = true;
 	hs_buf_append_bytes(&asked->reply, op->answer.len > 0 ? op->answer : hs_buf_bytes(op->out));
 	town->finished[town->finished_count++] = (int)(asked - town->ops);
+	town_note(town, "done", op->argc > 1 ? op->argv[1] : HS_LIT("?"));
 	if (town->then) {
 		struct hs_op *then = town->then;
 
@@ -108,6 +119,22 @@ static inline struct hs_bytes town_script(void *context, struct hs_bytes digest)
 	return hs_bytes_of(town->script ? town->script : "");
 }
 
+static inline void town_changed(void *context, struct hs_now now, const struct hs_vouch *vouch,
+				const struct hs_bytes *key)
+{
+	struct town *town = context;
+
+	(void)now;
+	town->told_by = vouch;
+	town_note(town, "changed", key ? *key : HS_LIT("*"));
+}
+
+static inline void town_untracked(void *context, const struct hs_node *node, const char *why)
+{
+	(void)node, (void)why;
+	((struct town *)context)->untracked++;
+}
+
 static const struct hs_flow_calls town_calls = {
 	.finished = town_finished,
 	.open = town_open,
@@ -115,6 +142,8 @@ static const struct hs_flow_calls town_calls = {
 	.send = town_send,
 	.surprise = town_surprise,
 	.script = town_script,
+	.changed = town_changed,
+	.untracked = town_untracked,
 };
 
 /* Slots below 8192 are at port 1, the others at port 2. */
@@ -158,6 +187,8 @@ static inline struct town *town_create(bool cluster, const struct hs_flow_option
 	if (change)
 		options = *change;
 	town->now.mono_us = 1000000;
+	town->vouches = hs_vouches_create();
+	options.vouches = town->vouches;
 	town->flow = hs_flow_create(&options, &town_calls, town, &town->stats);
 	route(town, 1, 2);
 	return town;
@@ -174,6 +205,8 @@ static inline void town_destroy(struct town **pointer)
 		hs_buf_deinit(&town->ops[i].request);
 	}
 	assert_int_equal(town->pipes_count, 0);
+	hs_buf_deinit(&town->told);
+	hs_vouches_destroy(&town->vouches);
 	hs_mem_free(pointer);
 }
 
@@ -293,6 +326,14 @@ static inline struct asked *get(struct town *town, uint64_t client, uint16_t slo
 static inline struct asked *set(struct town *town, uint64_t client, uint16_t slot, const char *text)
 {
 	return submit(town, make(town, client, HS_CMD_ID_SET, slot, text));
+}
+
+/* What was told since the last look. */
+static inline void told(struct town *town, const char *text)
+{
+	hs_buf_append(&town->told, "", 1);
+	assert_string_equal(town->told.data, text);
+	town->told.len = 0;
 }
 
 static inline void got(const struct asked *asked, const char *text)

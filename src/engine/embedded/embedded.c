@@ -52,6 +52,7 @@ struct embedded {
 	struct hs_database database;
 	struct hs_committer committer;
 	struct worker *workers;
+	struct hs_vouch vouch;	     /* every change passes through here: nothing is missed */
 	uv_mutex_t mutex;	     /* for the next */
 	struct hs_engine_stats zero; /* what reset_stats takes off */
 };
@@ -71,6 +72,10 @@ static enum hs_submit submit(struct hs_engine *engine, struct hs_op *op)
 
 		hs_reply_ok(&reply); /* all that is published passes through the cores */
 		return HS_SUBMIT_DONE;
+	}
+	if (op->track) {
+		op->vouch = &embedded->vouch;
+		op->vouch_epoch = 0;
 	}
 	if (op->kind == HS_OP_COMMAND && !op->ordered && op->command->flags & HS_CMD_READONLY) {
 		return hs_reader_run(&worker->reader, op) ? HS_SUBMIT_DONE : HS_SUBMIT_REFUSED;
@@ -267,6 +272,7 @@ int hs_embedded_create(const struct hs_embedded_options *options, const struct h
 	embedded->engine.reads_at_once = true;
 	embedded->engine.together = HS_TOGETHER_PARTITION;
 	embedded->host = *host;
+	atomic_init(&embedded->vouch.proved_us, UINT64_MAX);
 	rc = hs_database_open(&embedded->database, options, host->workers, host->log, &fault);
 	if (rc != 0) {
 		hs_mem_free(&embedded);

@@ -84,8 +84,10 @@ static struct hs_node *node_create(const char *host, size_t host_len, uint16_t p
 	node->at.port = port;
 	node->at.partition = HS_PARTITIONS_MAX;
 	hs_address_text(node->at.host, port, node->text, sizeof node->text);
-	hs_pipe_init(&node->pipes[0], node, 2, false);
-	hs_pipe_init(&node->pipes[1], node, 3, false);
+	hs_pipe_init(&node->pipes[HS_PIPE_RESP2], node, 2, false);
+	hs_pipe_init(&node->pipes[HS_PIPE_RESP3], node, 3, false);
+	hs_pipe_init(&node->pipes[HS_PIPE_FILL], node, 3, false);
+	node->pipes[HS_PIPE_FILL].fill = true;
 	hs_list_init(&node->idle);
 	return node;
 }
@@ -130,7 +132,8 @@ void hs_flow_doom(struct hs_flow *flow, struct hs_pipe *pipe, const char *why, b
 
 void hs_flow_open(struct hs_flow *flow, struct hs_pipe *pipe)
 {
-	if (pipe->state != HS_PIPE_DOWN || flow->now.mono_us < pipe->node->open_at_us)
+	if (pipe->state != HS_PIPE_DOWN || flow->now.mono_us < pipe->node->open_at_us ||
+	    flow->now.mono_us < pipe->open_at_us)
 		return;
 	pipe->state = HS_PIPE_OPENING;
 	pipe->opened_us = flow->now.mono_us;
@@ -152,10 +155,10 @@ void hs_flow_count_waiting(struct hs_flow *flow, const struct hs_pipe *pipe, int
 
 void hs_flow_set_partition(struct hs_flow *flow, struct hs_node *node, uint16_t partition)
 {
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < HS_NODE_PIPES; i++)
 		hs_flow_count_waiting(flow, &node->pipes[i], -(int)node->pipes[i].waiting.count);
 	node->at.partition = partition;
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < HS_NODE_PIPES; i++)
 		hs_flow_count_waiting(flow, &node->pipes[i], (int)node->pipes[i].waiting.count);
 }
 
@@ -179,10 +182,28 @@ static bool is_given_up(const struct hs_flow *flow, const struct hs_node *node)
 	       flow->now.mono_us < node->open_at_us + HS_OPEN_US_MAX;
 }
 
+/* It can be had otherwise, and that is no trouble of the server's. */
+static bool __attribute__((format(printf, 2, 3)))
+turn_away(struct hs_op *op, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	write_error(op, format, args);
+	va_end(args);
+	return false;
+}
+
 bool hs_flow_send(struct hs_flow *flow, struct hs_node *node, struct hs_op *op, bool asking)
 {
-	struct hs_pipe *pipe = &node->pipes[op->resp == 3];
+	struct hs_pipe *pipe = &node->pipes[op->resp == 3 ? HS_PIPE_RESP3 : HS_PIPE_RESP2];
 
+	/* Who is asked for a slot on the move does not vouch: ASKING and CACHING hold for the next
+	 * command each, and it is not the slot's owner yet. */
+	if (op->track && !asking && hs_fill_is_for(flow, node, op))
+		pipe = &node->pipes[HS_PIPE_FILL];
+	else if (op->track && node->resp2_only)
+		return turn_away(op, "NOVOUCH %s does not speak RESP3; not sent", node->text);
 	op->engine_state &= ~(unsigned)(HS_STATE_HEALED | HS_STATE_ASKED);
 	if (asking)
 		op->engine_state |= HS_STATE_ASKED;
@@ -419,6 +440,8 @@ enum hs_submit hs_flow_submit(struct hs_flow *flow, struct hs_op *op)
 	op->engine_data = NULL;
 	op->engine_state = 0;
 	op->engine_order = ++flow->order;
+	if (op->track)
+		op->vouch = NULL;
 	op->engine_deadline_us = deadline_of(flow, op);
 	if (hs_own_is_for(op))
 		return hs_own_submit(flow, op);
@@ -445,7 +468,7 @@ static void replace_waiting(struct hs_flow *flow, struct hs_pipe *pipe)
 
 static bool is_unused(const struct hs_node *node)
 {
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < HS_NODE_PIPES; i++) {
 		if (node->pipes[i].state != HS_PIPE_DOWN || node->pipes[i].waiting.first)
 			return false;
 	}
@@ -464,10 +487,24 @@ static void drop_node(struct hs_flow *flow, uint16_t number)
 		if (flow->slots[slot].node == number)
 			return; /* a redirect said so: the next routes will know */
 	}
-	hs_pipe_deinit(&node->pipes[0]);
-	hs_pipe_deinit(&node->pipes[1]);
+	hs_fill_deinit(flow, &node->pipes[HS_PIPE_FILL]);
+	for (int i = 0; i < HS_NODE_PIPES; i++)
+		hs_pipe_deinit(&node->pipes[i]);
 	flow->nodes[number] = NULL;
 	hs_mem_free(&node);
+}
+
+/* Of what a node vouched for, some is elsewhere: it hears of that no more. */
+static void set_owner(struct hs_flow *flow, uint32_t slot, uint16_t node)
+{
+	struct hs_slot_state *state = &flow->slots[slot];
+
+	if (state->node == node)
+		return;
+	if (state->node != HS_NODE_NONE)
+		flow->nodes[state->node]->lost_slots = true;
+	state->node = node;
+	state->leaving = false;
 }
 
 void hs_flow_route(struct hs_flow *flow, struct hs_now now, const struct hs_routes *routes)
@@ -499,15 +536,18 @@ void hs_flow_route(struct hs_flow *flow, struct hs_now now, const struct hs_rout
 	for (uint32_t slot = 0; slot < HS_SLOTS; slot++) {
 		uint16_t node = routes->node_of_slot[slot];
 
-		flow->slots[slot].node = node == HS_NODE_NONE ? node : number[node];
+		set_owner(flow, slot, node == HS_NODE_NONE ? node : number[node]);
 	}
 	flow->routed = routes->nodes_count > 0;
 	hs_mem_release(number);
 	for (uint16_t i = 0; i < flow->nodes_count; i++) {
 		if (!flow->nodes[i])
 			continue;
-		replace_waiting(flow, &flow->nodes[i]->pipes[0]);
-		replace_waiting(flow, &flow->nodes[i]->pipes[1]);
+		if (flow->nodes[i]->lost_slots)
+			hs_fill_void(flow->nodes[i]);
+		flow->nodes[i]->lost_slots = false;
+		for (int j = 0; j < HS_NODE_PIPES; j++)
+			replace_waiting(flow, &flow->nodes[i]->pipes[j]);
 		if (is_unused(flow->nodes[i]))
 			drop_node(flow, i);
 	}
@@ -608,7 +648,7 @@ void hs_flow_tick(struct hs_flow *flow, struct hs_now now)
 	for (uint16_t i = 0; i < flow->nodes_count; i++) {
 		struct hs_node *node = flow->nodes[i];
 
-		for (int j = 0; node && j < 2; j++) {
+		for (int j = 0; node && j < HS_NODE_PIPES; j++) {
 			struct hs_pipe *pipe = &node->pipes[j];
 
 			expire(flow, pipe);
@@ -619,6 +659,8 @@ void hs_flow_tick(struct hs_flow *flow, struct hs_now now)
 				hs_flow_doom(flow, pipe, "not part of the cluster any more", true);
 			}
 		}
+		if (node)
+			hs_fill_tick(flow, &node->pipes[HS_PIPE_FILL]);
 	}
 	tick_holds(flow);
 	hs_own_tick(flow);
@@ -675,8 +717,9 @@ void hs_flow_destroy(struct hs_flow **pointer)
 	for (uint16_t i = 0; i < flow->nodes_count; i++) {
 		if (!flow->nodes[i])
 			continue;
-		end_pipe(flow, &flow->nodes[i]->pipes[0]);
-		end_pipe(flow, &flow->nodes[i]->pipes[1]);
+		hs_fill_deinit(flow, &flow->nodes[i]->pipes[HS_PIPE_FILL]);
+		for (int j = 0; j < HS_NODE_PIPES; j++)
+			end_pipe(flow, &flow->nodes[i]->pipes[j]);
 		hs_mem_free(&flow->nodes[i]);
 	}
 	hs_mem_free(&flow->holds);

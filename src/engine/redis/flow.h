@@ -22,6 +22,7 @@
 #include "base/limits.h"
 #include "base/now.h"
 #include "engine/redis/pipe.h"
+#include "engine/redis/vouches.h"
 
 #include <stdatomic.h>
 
@@ -47,13 +48,17 @@ struct hs_refusals {
 	uint64_t since_us, last_us;
 };
 
+/* Pipes of a node that all clients share: one for each dialect, and one that vouches (fill.c). */
+enum { HS_PIPE_RESP2, HS_PIPE_RESP3, HS_PIPE_FILL, HS_NODE_PIPES };
+
 /* A server that has or had slots. */
 struct hs_node {
 	struct hs_route_node at;
 	char text[HS_HOST_BYTES_MAX + 16]; /* host:port */
 	bool listed;			   /* in the routes */
-	struct hs_pipe pipes[2];	   /* RESP2, RESP3 */
-	struct hs_link idle;		   /* pipes for one client, free */
+	bool lost_slots;		   /* to others, by the routes just being read */
+	struct hs_pipe pipes[HS_NODE_PIPES];
+	struct hs_link idle; /* pipes for one client, free */
 	uint32_t idle_count;
 	uint64_t down_since_us; /* 0: it was well when last heard of */
 	uint64_t open_at_us;	/* not before */
@@ -63,6 +68,9 @@ struct hs_node {
 	 * writes and of reads, which a cluster may go on serving. */
 	struct hs_refusals refused_writes, refused_reads;
 	char down_why[160];
+	bool resp2_only;     /* said so when it was last asked */
+	bool writes_plain;   /* does not run tracked writes */
+	bool told_untracked; /* that it does not tell of changes was passed on */
 };
 
 struct hs_flow_options {
@@ -72,6 +80,7 @@ struct hs_flow_options {
 	uint32_t waiting_max; /* and waiting for it, or for a slot */
 	uint32_t own_max;     /* pipes for one client */
 	uint64_t seed;
+	struct hs_vouches *vouches; /* for hs_op.track; outlives the flow. NULL: nobody vouches */
 };
 
 struct hs_flow_calls {
@@ -85,6 +94,12 @@ struct hs_flow_calls {
 	void (*surprise)(void *context); /* the cluster is not what the routes say */
 	/* The text of a script by its digest, for a server that has lost it; {NULL, 0}: not known. */
 	struct hs_bytes (*script)(void *context, struct hs_bytes digest);
+	/* Of what this vouch vouched for the key has changed; NULL: everything may have. In order with
+	 * what is finished. */
+	void (*changed)(void *context, struct hs_now now, const struct hs_vouch *vouch,
+			const struct hs_bytes *key);
+	/* Once for a node: why nobody vouches for what it has. */
+	void (*untracked)(void *context, const struct hs_node *node, const char *why);
 };
 
 /* For INFO and HEAT; any thread. */
@@ -118,6 +133,11 @@ void hs_flow_flush(struct hs_flow *flow, struct hs_now now);
 bool hs_flow_needs_flush(const struct hs_flow *flow);
 /* Every 100 ms or so. */
 void hs_flow_tick(struct hs_flow *flow, struct hs_now now);
+
+/* Who vouches, and is wanted, proves itself: to be called every so often. */
+void hs_flow_prove(struct hs_flow *flow, struct hs_now now);
+void hs_flow_keep(struct hs_flow *flow, bool keeping); /* whether anything is kept from now on */
+uint32_t hs_flow_fills(const struct hs_flow *flow);    /* connections that vouch, open now */
 
 /* What happened to a pipe. */
 void hs_flow_up(struct hs_flow *flow, struct hs_now now, struct hs_pipe *pipe);

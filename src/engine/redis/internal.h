@@ -25,6 +25,9 @@ enum {
 	HS_STATE_OURS = 1 << 2,	    /* made by the flow itself; nobody waits for the reply */
 	HS_STATE_COUNTED = 1 << 3,  /* in its slot's count */
 	HS_STATE_ASKED = 1 << 4,    /* was asked for, at a node that its slot is moving to */
+	HS_STATE_PLAIN = 1 << 5,    /* is not tracked, though it is to be */
+	HS_STATE_OWN_WORD = 1 << 6, /* op->out has what a SET said, not the transaction around it */
+	HS_STATE_MIXED = 1 << 7,    /* changes were told in the middle of EXEC's reply */
 };
 
 /* The parked operations of one slot. */
@@ -40,6 +43,7 @@ struct hs_slot_state {
 	uint16_t node;	   /* its owner, or HS_NODE_NONE */
 	uint16_t sent_to;  /* where those under way went */
 	uint16_t hold;	   /* number of its hold, +1; 0: free */
+	bool leaving;	   /* its owner has sent somebody on, who was to ask elsewhere */
 	uint32_t underway; /* sent, or waiting for a node's pipe */
 };
 
@@ -66,6 +70,8 @@ struct hs_flow {
 	struct hs_link owned; /* pipes that serve one client now */
 	uint32_t own_count;   /* with those idle */
 	struct hs_flow_stats *stats;
+	uint32_t fills; /* pipes that vouch, up */
+	bool keeping;	/* values are kept */
 };
 
 static inline void hs_flow_count(_Atomic uint64_t *counter, int64_t more)
@@ -137,6 +143,28 @@ bool hs_flow_read_redirect(struct hs_bytes reply, struct hs_redirect *redirect);
 /* The node it names; what was moved is known to be there from now on. NULL: too many nodes. */
 struct hs_node *hs_flow_redirected(struct hs_flow *flow, const struct hs_pipe *pipe,
 				   const struct hs_redirect *redirect);
+
+/* fill.c: the pipe that vouches */
+enum hs_fill_verdict {
+	HS_FILL_DONE,	 /* it was our own */
+	HS_FILL_ANSWER,	 /* `*reply` is the answer */
+	HS_FILL_REFUSED, /* `*reply` says why it did not run; empty: nobody knows */
+};
+/* Whether an operation for the node goes by it. */
+bool hs_fill_is_for(const struct hs_flow *flow, const struct hs_node *node, const struct hs_op *op);
+void hs_fill_up(struct hs_flow *flow, struct hs_pipe *pipe);
+void hs_fill_down(struct hs_flow *flow, struct hs_pipe *pipe, bool was_up, const char *why);
+/* The server does not do its part: it is not asked again for a while. */
+void hs_fill_refused(struct hs_flow *flow, struct hs_pipe *pipe, const char *why);
+void hs_fill_void(struct hs_node *node); /* what was vouched for there is void */
+void hs_fill_deinit(struct hs_flow *flow, struct hs_pipe *pipe);
+void hs_fill_push(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_bytes push);
+/* A reply on the way to the last one of an operation. */
+void hs_fill_skip(struct hs_pipe *pipe, struct hs_op *op, struct hs_bytes reply);
+/* The last one; `said` is what was kept of those before. */
+enum hs_fill_verdict hs_fill_reply(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
+				   struct hs_bytes said, struct hs_bytes *reply);
+void hs_fill_tick(struct hs_flow *flow, struct hs_pipe *pipe);
 
 /* own.c: pipes for one client */
 enum hs_submit hs_own_submit(struct hs_flow *flow, struct hs_op *op);

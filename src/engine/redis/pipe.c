@@ -53,6 +53,8 @@ void hs_pipe_reset(struct hs_pipe *pipe)
 	pipe->blameless = false;
 	pipe->doom = NULL;
 	pipe->server_id = 0;
+	pipe->tracking = false;
+	pipe->proving = false;
 }
 
 void hs_pipe_deinit(struct hs_pipe *pipe)
@@ -141,11 +143,60 @@ static uint32_t change_dialect(struct hs_pipe *pipe, const struct hs_op *op)
 	return 1;
 }
 
+static void append_op(struct hs_buf *out, const struct hs_op *op)
+{
+	if (op->raw.len > 0)
+		hs_buf_append_bytes(out, op->raw);
+	else
+		append_request(out, op->argc, op->argv);
+}
+
+/* A read: CLIENT CACHING YES and the read. A SET, in one run of bytes:
+ *
+ *     CLIENT CACHING YES, MULTI, EXISTS key, SET key …, EXISTS key, EXEC, PING
+ *
+ * A write is not tracked, so the second EXISTS has what the SET leaves behind tracked, before anybody
+ * else can change it. The first one makes sure that the key is tracked already: so that the server
+ * tells of the SET itself, once, between the replies to EXEC and PING; fill.c says why. */
+static void compose_tracked(struct hs_pipe *pipe, struct hs_op *op)
+{
+	const struct hs_bytes caching[] = {HS_LIT("CLIENT"), HS_LIT("CACHING"), HS_LIT("YES")};
+	struct hs_buf *out = &pipe->out;
+	size_t start = out->len;
+
+	append_request(out, 3, caching);
+	op->engine_replies = 1;
+	if (!(op->command->flags & HS_CMD_WRITE)) {
+		append_op(out, op);
+		pipe->composed += out->len - start;
+		op->engine_mark = pipe->composed;
+		return;
+	}
+
+	const struct hs_bytes exists[] = {HS_LIT("EXISTS"), op->argv[1]};
+
+	append_word(out, "MULTI");
+	append_request(out, 2, exists);
+	append_op(out, op);
+	/* A server that does not know MULTI runs it now. */
+	op->engine_mark = pipe->composed + out->len - start;
+	append_request(out, 2, exists);
+	append_word(out, "EXEC");
+	append_word(out, "PING");
+	pipe->composed += out->len - start;
+	op->engine_replies = HS_PIPE_WRITE_CACHING + 1;
+}
+
 void hs_pipe_compose(struct hs_pipe *pipe, struct hs_op *op, bool asking)
 {
 	struct hs_buf *out = &pipe->out;
 	size_t start = out->len;
 
+	if (pipe->fill && op->track) {
+		compose_tracked(pipe, op);
+		hs_ops_push(&pipe->flying, op);
+		return;
+	}
 	op->engine_replies = change_dialect(pipe, op);
 	if (op->kind == HS_OP_EXEC) {
 		op->engine_replies += compose_exec(out, op->tx, asking);
@@ -162,10 +213,8 @@ void hs_pipe_compose(struct hs_pipe *pipe, struct hs_op *op, bool asking)
 		}
 		if (op->kind == HS_OP_UNWATCH)
 			append_word(out, "UNWATCH");
-		else if (op->raw.len > 0)
-			hs_buf_append_bytes(out, op->raw);
 		else
-			append_request(out, op->argc, op->argv);
+			append_op(out, op);
 	}
 	pipe->composed += out->len - start;
 	op->engine_mark = pipe->composed;

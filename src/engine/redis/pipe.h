@@ -10,6 +10,7 @@
 #include "wire/answer.h"
 
 struct hs_node;
+struct hs_vouch;
 
 /* Operations in a row, linked by op->next. */
 struct hs_ops {
@@ -19,6 +20,17 @@ struct hs_ops {
 
 void hs_ops_push(struct hs_ops *ops, struct hs_op *op);
 struct hs_op *hs_ops_pop(struct hs_ops *ops); /* NULL: empty */
+
+/* Of a tracked SET: how many replies are skipped behind this one (op->engine_replies); PING's is its
+ * last. */
+enum {
+	HS_PIPE_WRITE_EXEC,
+	HS_PIPE_WRITE_EXISTS,
+	HS_PIPE_WRITE_ITSELF,
+	HS_PIPE_WRITE_EXISTED,
+	HS_PIPE_WRITE_MULTI,
+	HS_PIPE_WRITE_CACHING,
+};
 
 enum hs_pipe_state { HS_PIPE_DOWN, HS_PIPE_OPENING, HS_PIPE_UP };
 
@@ -50,6 +62,16 @@ struct hs_pipe {
 	uint64_t watcher;
 	struct hs_link owns; /* in the flow's list of those in use, or its node's of those idle */
 
+	/* Of the one that vouches for what is read on it (fill.c). */
+	bool fill;
+	bool tracking;		 /* the server has said that it tells of changes */
+	bool proving;		 /* our own PING is under way */
+	struct hs_vouch *vouch;	 /* NULL: never wanted yet */
+	uint32_t failures;	 /* in a row */
+	uint64_t open_at_us;	 /* not before */
+	uint64_t used_us;	 /* when last */
+	uint32_t changes_behind; /* told of its key, behind EXEC of the write whose turn it is */
+
 	void *driver, *io; /* the driver's */
 };
 
@@ -61,7 +83,8 @@ void hs_pipe_reset(struct hs_pipe *pipe);  /* a new connection begins */
 char *hs_pipe_room(struct hs_pipe *pipe, size_t *room);
 
 /* Writes the request of an operation behind what is there, and has it fly. With `asking` the node
- * is told that it is to answer for a slot that is just moving there. */
+ * is told that it is to answer for a slot that is just moving there. On a pipe that vouches an
+ * operation that is to be tracked is written so that it is. */
 void hs_pipe_compose(struct hs_pipe *pipe, struct hs_op *op, bool asking);
 
 /* A transaction's reply with the elements that needed no engine put in their places. False: what

@@ -22,6 +22,7 @@
 #include "engine/redis/scout.h"
 #include "engine/redis/scripts.h"
 #include "engine/redis/url.h"
+#include "engine/redis/vouches.h"
 #include "tls/tls.h"
 
 #include <netdb.h>
@@ -30,7 +31,7 @@
 #include <sys/random.h>
 #include <uv.h>
 
-enum { START_MS_MAX = 2000, OPEN_MS_MAX = 2000 };
+enum { START_MS_MAX = 2000, OPEN_MS_MAX = 2000, UNTRACKED_MAX = 1024 };
 
 /* Routes on their way to one worker. */
 struct letter {
@@ -47,6 +48,9 @@ struct worker {
 	struct hs_mpsc letters;
 	struct hs_buf script; /* the last one that was asked for */
 	char *buffer;	      /* HS_READ_BYTES, for all connections */
+	uv_timer_t proof;     /* who vouches proves itself */
+	uint64_t prove_us;    /* it runs so often; 0: not at all */
+	struct hs_vouches *vouches;
 	_Atomic bool attached;
 	struct hs_flow_stats *stats; /* read by other threads, also when the flow is gone */
 	char apart[64];
@@ -62,8 +66,11 @@ struct redis {
 	struct hs_scripts *scripts;
 	struct hs_slot_map *slots;
 	struct worker *workers;
-	uv_mutex_t mutex; /* for the next */
+	_Atomic uint64_t prove_us; /* as was last asked for */
+	uv_mutex_t mutex;	   /* for the next */
 	struct hs_engine_stats zero;
+	char (*untracked)[HS_HOST_BYTES_MAX + 16]; /* servers that were told of */
+	size_t untracked_count;
 	char trouble[HS_REDIS_WHY_BYTES];
 	char where[HS_REDIS_URL_TEXT_BYTES];
 };
@@ -76,6 +83,32 @@ static struct redis *of(const struct hs_engine *engine)
 static struct hs_now now_of(const struct worker *worker)
 {
 	return worker->redis->host.now(worker->redis->host.context);
+}
+
+/* ---- proofs ---- */
+
+static void on_proof(uv_timer_t *timer)
+{
+	struct worker *worker = timer->data;
+
+	hs_flow_prove(worker->flow, now_of(worker));
+}
+
+/* Starts and stops the proofs as is wanted now, for as long as there is somebody who vouches. */
+static void see_to_proofs(struct worker *worker)
+{
+	uint64_t wanted_us = atomic_load_explicit(&worker->redis->prove_us, memory_order_relaxed);
+	uint64_t us = hs_flow_fills(worker->flow) > 0 ? wanted_us : 0;
+	uint64_t ms = us < 1000 ? 1 : us / 1000;
+
+	hs_flow_keep(worker->flow, wanted_us > 0);
+	if (us == worker->prove_us)
+		return;
+	if (us > 0)
+		uv_timer_start(&worker->proof, on_proof, ms, ms);
+	else
+		uv_timer_stop(&worker->proof);
+	worker->prove_us = us;
 }
 
 /* ---- connections, for the flow ---- */
@@ -98,6 +131,7 @@ static void on_up(void *context, int64_t server_id)
 	pipe->server_id = server_id;
 	hs_flow_up(worker->flow, now_of(worker), pipe);
 	hs_flow_flush(worker->flow, now_of(worker));
+	see_to_proofs(worker);
 }
 
 static void on_down(void *context, const char *why)
@@ -194,6 +228,37 @@ static struct hs_bytes flow_script(void *context, struct hs_bytes digest)
 	return hs_buf_bytes(&worker->script);
 }
 
+static void flow_changed(void *context, struct hs_now now, const struct hs_vouch *vouch,
+			 const struct hs_bytes *key)
+{
+	struct worker *worker = context;
+	const struct hs_engine_host *host = &worker->redis->host;
+
+	if (host->changed)
+		host->changed(host->context, worker->index, now, vouch, key);
+}
+
+/* Said once, not by every worker. */
+static void flow_untracked(void *context, const struct hs_node *node, const char *why)
+{
+	struct worker *worker = context;
+	struct redis *redis = worker->redis;
+	bool said = false;
+
+	uv_mutex_lock(&redis->mutex);
+	for (size_t i = 0; i < redis->untracked_count; i++)
+		said = said || strcmp(redis->untracked[i], node->text) == 0;
+	if (!said && redis->untracked_count < UNTRACKED_MAX) {
+		redis->untracked = hs_mem_realloc(
+			redis->untracked, (redis->untracked_count + 1) * sizeof *redis->untracked);
+		memcpy(redis->untracked[redis->untracked_count++], node->text, sizeof node->text);
+	}
+	uv_mutex_unlock(&redis->mutex);
+	hs_log(redis->host.log, said ? HS_LOG_DEBUG : HS_LOG_WARN,
+	       "%s does not tell when keys change, so values of its keys are not kept: %s",
+	       node->text, why);
+}
+
 static const struct hs_flow_calls flow_calls = {
 	.finished = flow_finished,
 	.open = flow_open,
@@ -201,6 +266,8 @@ static const struct hs_flow_calls flow_calls = {
 	.send = flow_send,
 	.surprise = flow_surprise,
 	.script = flow_script,
+	.changed = flow_changed,
+	.untracked = flow_untracked,
 };
 
 /* ---- the engine's calls ---- */
@@ -231,9 +298,17 @@ static bool unblock(struct hs_engine *engine, struct hs_op *op, bool error)
 	return hs_flow_unblock(of(engine)->workers[op->worker].flow, op, error);
 }
 
+static void prove_every(struct hs_engine *engine, uint64_t us)
+{
+	/* The workers see it with their next round of events. */
+	atomic_store_explicit(&of(engine)->prove_us, us, memory_order_relaxed);
+}
+
 static void flush(struct hs_engine *engine, uint32_t id)
 {
 	struct worker *worker = &of(engine)->workers[id];
+
+	see_to_proofs(worker);
 
 	if (hs_flow_needs_flush(worker->flow))
 		hs_flow_flush(worker->flow, now_of(worker));
@@ -249,6 +324,7 @@ static void idle(struct hs_engine *engine, uint32_t id)
 	struct worker *worker = &of(engine)->workers[id];
 
 	hs_flow_tick(worker->flow, now_of(worker));
+	see_to_proofs(worker);
 	answered(worker);
 }
 
@@ -276,6 +352,8 @@ static void attach(struct hs_engine *engine, uint32_t id, struct uv_loop_s *loop
 	worker->loop = loop;
 	hs_check(uv_async_init(loop, &worker->wake, on_wake) == 0);
 	worker->wake.data = worker;
+	hs_check(uv_timer_init(loop, &worker->proof) == 0);
+	worker->proof.data = worker;
 	if (routes) {
 		hs_flow_route(worker->flow, now_of(worker), routes);
 		hs_routes_unref(&routes);
@@ -291,6 +369,7 @@ static void detach(struct hs_engine *engine, uint32_t id)
 	atomic_store(&worker->attached, false);
 	hs_flow_destroy(&worker->flow);
 	uv_close((uv_handle_t *)&worker->wake, NULL);
+	uv_close((uv_handle_t *)&worker->proof, NULL);
 }
 
 static uint16_t partitions(const struct hs_engine *engine)
@@ -383,6 +462,7 @@ static void destroy(struct hs_engine **engine)
 		hs_buf_deinit(&worker->script);
 		hs_mem_free(&worker->buffer);
 		hs_mem_free(&worker->stats);
+		hs_vouches_destroy(&worker->vouches);
 	}
 	hs_scripts_destroy(&redis->scripts);
 	hs_tls_context_release(&redis->identity.tls);
@@ -390,6 +470,7 @@ static void destroy(struct hs_engine **engine)
 	uv_mutex_destroy(&redis->mutex);
 	hs_mem_free(&redis->workers);
 	hs_mem_free(&redis->slots);
+	hs_mem_free(&redis->untracked);
 	hs_mem_free(&redis->user);
 	hs_mem_free(&redis->password);
 	hs_mem_free(&redis);
@@ -406,6 +487,7 @@ static const struct hs_engine_calls calls = {
 	.flush = flush,
 	.refresh = refresh,
 	.idle = idle,
+	.prove_every = prove_every,
 	.partitions = partitions,
 	.partition_stats = partition_stats,
 	.stats = stats,
@@ -505,6 +587,8 @@ static void start_workers(struct redis *redis, const struct hs_redis_options *op
 		worker->index = i;
 		worker->buffer = hs_mem_alloc(HS_READ_BYTES);
 		worker->stats = hs_mem_zalloc(sizeof *worker->stats);
+		worker->vouches = hs_vouches_create();
+		flow.vouches = worker->vouches;
 		worker->flow = hs_flow_create(&flow, &flow_calls, worker, worker->stats);
 	}
 }

@@ -83,15 +83,26 @@ struct hs_node *hs_flow_redirected(struct hs_flow *flow, const struct hs_pipe *p
 		host = (struct hs_bytes){pipe->node->at.host, strlen(pipe->node->at.host)};
 	node = hs_flow_node(flow, host.data, host.len, redirect->port);
 	if (redirect->ask) {
+		struct hs_slot_state *state = &flow->slots[redirect->slot];
+
+		/* A key that is missing there may be made elsewhere from now on. */
+		if (!state->leaving && state->node != HS_NODE_NONE)
+			hs_fill_void(flow->nodes[state->node]);
+		state->leaving = true;
 		hs_flow_count(&flow->stats->asked, 1);
 		return node;
 	}
 	hs_flow_count(&flow->stats->moved, 1);
 	flow->calls->surprise(flow->context);
 	if (node) {
+		struct hs_node *owner = hs_flow_owner(flow, redirect->slot);
+
 		if (!node->listed)
 			hs_flow_set_partition(flow, node, pipe->node->at.partition);
+		if (owner && owner != node)
+			hs_fill_void(owner);
 		flow->slots[redirect->slot].node = hs_flow_number(flow, node);
+		flow->slots[redirect->slot].leaving = false;
 	}
 	return node;
 }
@@ -372,20 +383,62 @@ static bool handle_error(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_o
 	return false;
 }
 
+static void settle(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
+		   struct hs_bytes reply, bool owned)
+{
+	op->out->len = 0;
+	if (reply.data[0] != '-' && op->slot != HS_SLOT_NONE)
+		note_served(flow, pipe->node, op);
+	else if (reply.data[0] == '-' && handle_error(flow, pipe, op, reply))
+		return;
+	answer(flow, pipe, op, reply, owned);
+}
+
+/* Of one that was to be tracked: if the server does not do that, as any other. */
+static void take_fill_reply(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
+			    struct hs_bytes reply, bool owned)
+{
+	struct hs_buf said = {0};
+
+	if (op->out->len > 0)
+		hs_buf_swap(&said, op->out);
+	switch (hs_fill_reply(flow, pipe, op, hs_buf_bytes(&said), &reply)) {
+	case HS_FILL_DONE:
+		break;
+	case HS_FILL_ANSWER:
+		settle(flow, pipe, op, reply, owned && said.len == 0);
+		break;
+	case HS_FILL_REFUSED:
+		if (reply.len > 0 && handle_error(flow, pipe, op, reply))
+			break;
+		op->engine_state |= HS_STATE_PLAIN;
+		hs_flow_leave(flow, op);
+		hs_flow_park_back(flow, op, 0);
+		hs_flow_release(flow, hs_flow_slot(flow, op));
+		break;
+	}
+	hs_buf_deinit(&said);
+}
+
 static void take_reply(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_bytes reply,
 		       bool owned)
 {
 	struct hs_op *op = pipe->flying.first;
 
-	if (reply.data[0] == '>') /* told without being asked; nobody here did ask */
+	if (reply.data[0] == '>') { /* told without being asked */
+		if (pipe->fill)
+			hs_fill_push(flow, pipe, reply);
 		return;
+	}
 	if (!op) {
 		pipe->doom = "it answers what was not asked";
 		return;
 	}
 	if (op->engine_replies > 0) { /* ASKING, MULTI, QUEUED … */
 		op->engine_replies--;
-		if (reply.data[0] == '-' && op->out->len == 0)
+		if (pipe->fill)
+			hs_fill_skip(pipe, op, reply);
+		else if (reply.data[0] == '-' && op->out->len == 0)
 			hs_buf_append_bytes(op->out, reply);
 		return;
 	}
@@ -401,17 +454,17 @@ static void take_reply(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_byt
 		hs_buf_deinit(&why);
 		return;
 	}
-	op->out->len = 0;
+	if (pipe->fill) {
+		take_fill_reply(flow, pipe, op, reply, owned);
+		return;
+	}
 	if (pipe->own) {
+		op->out->len = 0;
 		if (!hs_own_reply(flow, pipe, op, reply))
 			answer(flow, pipe, op, reply, owned);
 		return;
 	}
-	if (reply.data[0] != '-' && op->slot != HS_SLOT_NONE)
-		note_served(flow, pipe->node, op);
-	else if (reply.data[0] == '-' && handle_error(flow, pipe, op, reply))
-		return;
-	answer(flow, pipe, op, reply, owned);
+	settle(flow, pipe, op, reply, owned);
 }
 
 /* Every whole reply in `data`; returns how much of it that was. */
@@ -484,6 +537,8 @@ void hs_flow_up(struct hs_flow *flow, struct hs_now now, struct hs_pipe *pipe)
 	node->open_at_us = 0;
 	node->unreachable = false;
 	hs_flow_count(&flow->stats->connections, 1);
+	if (pipe->fill)
+		hs_fill_up(flow, pipe);
 	if (pipe->own) {
 		while (pipe->waiting.first)
 			hs_pipe_compose(pipe, hs_ops_pop(&pipe->waiting), pipe->asking);
@@ -499,8 +554,10 @@ static void note_down(struct hs_flow *flow, const struct hs_pipe *pipe, bool was
 	uint64_t delay_us;
 
 	hs_flow_count(&flow->stats->failures, 1);
-	/* One for one client is no reason to think ill of a node that others talk to. */
-	if (pipe->own &&
+	if (pipe->fill && begins(hs_bytes_of(why), "it refuses us"))
+		return; /* others find out for themselves whether it lets them in */
+	/* One of a kind of its own is no reason to think ill of a node that others talk to. */
+	if ((pipe->own || pipe->fill) &&
 	    (node->pipes[0].state == HS_PIPE_UP || node->pipes[1].state == HS_PIPE_UP)) {
 		flow->calls->surprise(flow->context);
 		return;
@@ -555,6 +612,8 @@ void hs_flow_down(struct hs_flow *flow, struct hs_now now, struct hs_pipe *pipe,
 		hs_own_down(flow, pipe, reason);
 		return;
 	}
+	if (pipe->fill)
+		hs_fill_down(flow, pipe, was_up, reason);
 	pipe->flying = (struct hs_ops){0};
 	pipe->waiting = (struct hs_ops){0};
 	hs_flow_count_waiting(flow, pipe, -(int)waiting.count);
@@ -583,7 +642,8 @@ void hs_flow_down(struct hs_flow *flow, struct hs_now now, struct hs_pipe *pipe,
 	while ((op = hs_ops_pop(&lost))) {
 		if (!hs_op_is_read(op))
 			hs_flow_overtaken(flow, op);
-		hs_flow_count(&flow->stats->unknown, 1);
+		if (!(op->engine_state & HS_STATE_OURS))
+			hs_flow_count(&flow->stats->unknown, 1);
 		hs_flow_fail(flow, op, UNKNOWN, pipe->node->text, reason);
 	}
 	for (uint16_t i = 0; i < flow->holds_count; i++) {

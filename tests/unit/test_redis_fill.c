@@ -1,0 +1,668 @@
+/* Who vouches for values of a Redis server (engine/redis/fill.c): what is read so that it is tracked,
+ * what is told of changes and in which order, when nobody vouches, and when what was vouched for is
+ * void.
+ *
+ * Scripts in which the test is the servers (tests/lib/flow.h): slot 1 is at port 1, slot 9000 at port
+ * 2. What a server answers in them is what redis-server 7.0 does; test_engine_tracking.py holds it
+ * against one. */
+#include "tests/lib/flow.h"
+
+#define TRACKING "CLIENT TRACKING ON OPTIN"
+#define CACHING "CLIENT CACHING YES"
+#define WRITE(set) CACHING "|MULTI|EXISTS a|" set "|EXISTS a|EXEC|PING"
+#define CHANGED(key) ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\n" key "\r\n"
+#define FLUSHED ">2\r\n$10\r\ninvalidate\r\n_\r\n"
+#define QUEUED "+OK\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n"
+#define EXECUTED "*3\r\n:1\r\n+OK\r\n:1\r\n"
+
+static struct asked *tracked(struct town *town, struct asked *asked)
+{
+	asked->op.resp = 3;
+	asked->op.track = true;
+	return submit(town, asked);
+}
+
+static struct asked *fill(struct town *town, uint16_t slot, const char *text)
+{
+	return tracked(town, make(town, 0, HS_CMD_ID_GET, slot, text));
+}
+
+static struct asked *store(struct town *town, uint16_t slot, const char *text)
+{
+	return tracked(town, make(town, 7, HS_CMD_ID_SET, slot, text));
+}
+
+/* A connection that vouches, with one value read. */
+static struct asked *begin(struct town *town)
+{
+	struct asked *a = fill(town, 1, "GET a");
+
+	up(town, 1);
+	sent(town, 1, TRACKING "|" CACHING "|GET a");
+	reply(town, 1, "+OK\r\n+OK\r\n$1\r\n1\r\n");
+	told(town, "done a");
+	return a;
+}
+
+static bool holds(const struct asked *asked)
+{
+	return asked->done && asked->op.vouch &&
+	       asked->op.vouch_epoch == hs_vouch_epoch(asked->op.vouch);
+}
+
+static void test_a_read_is_tracked(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct asked *plain, *a = begin(town);
+
+	(void)state;
+	got(a, "$1\r\n1\r\n");
+	assert_true(holds(a));
+	reply(town, 1, CHANGED("a"));
+	told(town, "changed a");
+	assert_ptr_equal(town->told_by, a->op.vouch);
+	assert_true(holds(a)); /* nothing but that key */
+	/* Nothing else goes that way, of whichever dialect. */
+	plain = make(town, 1, HS_CMD_ID_GET, 1, "GET b");
+	plain->op.resp = 3;
+	submit(town, plain);
+	assert_int_equal(town->pipes_count, 2);
+	up(town, 1);
+	sent(town, 1, "GET b");
+	reply(town, 1, "$1\r\n2\r\n" CHANGED("b")); /* nobody asked: not told */
+	assert_null(plain->op.vouch);
+	told(town, "done b");
+	assert_int_equal(town->stats.connections, 2);
+	town_destroy(&town);
+}
+
+static void test_changes_are_told_in_order_with_replies(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	const char *text = CHANGED("b") "+OK\r\n$1\r\n2\r\n" CHANGED(
+		"a") "+OK\r\n$1\r\n3\r\n"
+		     ">2\r\n$10\r\ninvalidate\r\n*2\r\n$1\r\nc\r\n$1\r\nd\r\n";
+
+	(void)state;
+	begin(town);
+	for (size_t cut = 0; cut < strlen(text); cut++) {
+		char half[256];
+
+		if (town->ops_count > OPS_MAX - 2)
+			town->ops_count = 1; /* their replies are read */
+		for (int i = 1; i <= 2; i++)
+			memset(&town->ops[town->ops_count + i - 1].op, 0, sizeof(struct hs_op));
+		struct asked *a = &town->ops[town->ops_count], *b = a + 1;
+
+		hs_buf_deinit(&a->reply), hs_buf_deinit(&b->reply);
+		hs_buf_deinit(&a->out), hs_buf_deinit(&b->out);
+		a->done = b->done = false;
+		town->finished_count = 0;
+		fill(town, 1, "GET a");
+		fill(town, 1, "GET b");
+		sent(town, 1, CACHING "|GET a|" CACHING "|GET b");
+		snprintf(half, sizeof half, "%.*s", (int)cut, text);
+		reply(town, 1, half);
+		reply(town, 1, text + cut);
+		told(town, "changed b|done a|changed a|done b|changed c|changed d");
+	}
+	town_destroy(&town);
+}
+
+static void test_everything_was_flushed(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct asked *before = begin(town), *after;
+
+	(void)state;
+	after = fill(town, 1, "GET b");
+	sent(town, 1, CACHING "|GET b");
+	reply(town, 1, FLUSHED "+OK\r\n_\r\n");
+	told(town, "changed *|done b");
+	assert_false(holds(before));
+	assert_true(holds(after));
+	town_destroy(&town);
+}
+
+static void test_a_lost_connection_vouches_no_more(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct asked *a = begin(town), *b, *c;
+
+	(void)state;
+	b = fill(town, 1, "GET b");
+	sent(town, 1, CACHING "|GET b");
+	down(town, 1);
+	assert_false(holds(a));
+	assert_false(b->done); /* a read is repeated */
+	up(town, 1);
+	sent(town, 1, TRACKING "|" CACHING "|GET b");
+	reply(town, 1, "+OK\r\n+OK\r\n$1\r\n2\r\n");
+	assert_true(holds(b));
+	assert_false(holds(a));
+	assert_ptr_equal(a->op.vouch, b->op.vouch); /* the address stays */
+	/* Closed by us, too: what it says cannot be read. */
+	c = fill(town, 1, "GET c");
+	reply(town, 1, "HTTP/1.1 400\r\n");
+	assert_false(holds(b));
+	assert_false(c->done);
+	town_destroy(&town);
+}
+
+static void test_a_write_leaves_its_value_behind(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct asked *a = begin(town), *w = store(town, 1, "SET a 2");
+
+	(void)state;
+	sent(town, 1, WRITE("SET a 2"));
+	reply(town, 1, QUEUED EXECUTED);
+	assert_false(w->done); /* whether it was told once is not known yet */
+	reply(town, 1, CHANGED("a"));
+	reply(town, 1, "+PONG\r\n");
+	told(town, "changed a|done a");
+	got(w, "+OK\r\n");
+	assert_true(holds(w));
+	assert_true(holds(a));
+	reply(town, 1, CHANGED("a")); /* somebody else's */
+	told(town, "changed a");
+	town_destroy(&town);
+}
+
+static void test_a_write_that_somebody_followed(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct asked *w;
+
+	(void)state;
+	begin(town);
+	w = store(town, 1, "SET a 2");
+	sent(town, 1, WRITE("SET a 2"));
+	reply(town, 1, QUEUED EXECUTED CHANGED("a") CHANGED("b") CHANGED("a") "+PONG\r\n");
+	told(town, "changed a|changed b|changed a|done a");
+	got(w, "+OK\r\n");
+	assert_null(w->op.vouch);
+	/* Told before the transaction, or not at all: nothing is known of what comes behind it. */
+	w = store(town, 1, "SET a 3");
+	sent(town, 1, WRITE("SET a 3"));
+	reply(town, 1, CHANGED("a") QUEUED CHANGED("a") EXECUTED "+PONG\r\n");
+	told(town, "changed a|changed a|done a");
+	got(w, "+OK\r\n");
+	assert_null(w->op.vouch);
+	town_destroy(&town);
+}
+
+static void test_a_write_is_not_repeated(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct asked *whole, *half, *unsent;
+	struct hs_pipe *pipe;
+
+	(void)state;
+	begin(town);
+	pipe = pipe_to(town, 1);
+	whole = store(town, 1, "SET a 2");
+	half = store(town, 2, "SET a 3");
+	/* Without the last bytes of PING, which change nothing about EXEC. */
+	pipe->sent = pipe->composed - 1;
+	unsent = store(town, 3, "SET a 4");
+	pipe->out.len = 0;
+	down(town, 1);
+	failed(whole, "-UNKNOWN the connection to h:1 was lost");
+	failed(half, "-UNKNOWN");
+	assert_null(whole->op.vouch);
+	assert_false(unsent->done);
+	up(town, 1);
+	sent(town, 1, TRACKING "|" WRITE("SET a 4"));
+	town_destroy(&town);
+}
+
+static void test_a_write_refused_by_the_transaction(void **state)
+{
+	static const char *const refusals[] = {
+		/* EXISTS is not allowed */
+		"+OK\r\n+OK\r\n-NOPERM no\r\n+QUEUED\r\n-NOPERM no\r\n-EXECABORT x\r\n+PONG\r\n",
+		/* nor are MULTI and the SET outside of it */
+		"+OK\r\n-NOPERM m\r\n:1\r\n-OOM x\r\n:1\r\n-ERR EXEC without MULTI\r\n+PONG\r\n",
+		QUEUED "-EXECABORT Transaction discarded because of: OOM\r\n+PONG\r\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+		struct town *town = town_create(true, NULL);
+		struct asked *w;
+
+		begin(town);
+		w = store(town, 1, "SET a 2");
+		sent(town, 1, WRITE("SET a 2"));
+		reply(town, 1, refusals[i]);
+		assert_false(w->done); /* as any other, then */
+		up(town, 1);
+		sent(town, 1, "SET a 2");
+		reply(town, 1, "+OK\r\n");
+		got(w, "+OK\r\n");
+		assert_null(w->op.vouch);
+		town_destroy(&town);
+	}
+}
+
+static void test_a_write_that_ran_without_a_transaction(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct asked *w, *next;
+
+	(void)state;
+	begin(town);
+	w = store(town, 1, "SET a 2");
+	sent(town, 1, WRITE("SET a 2"));
+	reply(town, 1,
+	      "+OK\r\n-NOPERM m\r\n:1\r\n+OK\r\n:1\r\n-ERR EXEC without MULTI\r\n" CHANGED(
+		      "a") "+PONG\r\n");
+	got(w, "+OK\r\n");
+	assert_null(w->op.vouch);
+	next = store(town, 1, "SET a 3"); /* that is known now */
+	up(town, 1);
+	sent(town, 1, "SET a 3");
+	reply(town, 1, "+OK\r\n");
+	got(next, "+OK\r\n");
+	assert_null(next->op.vouch);
+	town_destroy(&town);
+}
+
+static void test_a_write_with_an_error_of_its_own(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct asked *w;
+
+	(void)state;
+	begin(town);
+	w = store(town, 1, "SET a 2");
+	sent(town, 1, WRITE("SET a 2"));
+	reply(town, 1,
+	      "+OK\r\n+OK\r\n+QUEUED\r\n-OOM full\r\n+QUEUED\r\n-EXECABORT x\r\n+PONG\r\n");
+	got(w, "-OOM full\r\n"); /* not sent once more to hear it again */
+	w = store(town, 1, "SET a 2");
+	sent(town, 1, WRITE("SET a 2"));
+	reply(town, 1, QUEUED "*3\r\n:1\r\n-ERR invalid expire time\r\n:1\r\n+PONG\r\n");
+	got(w, "-ERR invalid expire time\r\n");
+	assert_null(w->op.vouch);
+	town_destroy(&town);
+}
+
+/* Before Redis 7: in the middle of EXEC's reply. */
+static void test_told_in_the_middle_of_an_answer(void **state)
+{
+	static const char *const answers[] = {
+		"*3\r\n:1\r\n" CHANGED("a") "+OK\r\n:1\r\n+PONG\r\n",
+		"*3\r\n" CHANGED("a") ":0\r\n" CHANGED("a") "+OK\r\n:1\r\n+PONG\r\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+		struct town *town = town_create(true, NULL);
+		struct asked *a = begin(town), *w, *b, *next;
+
+		w = store(town, 1, "SET a 2");
+		b = fill(town, 1, "GET b");
+		sent(town, 1, WRITE("SET a 2") "|" CACHING "|GET b");
+		reply(town, 1, QUEUED);
+		reply(town, 1, answers[i]);
+		reply(town, 1, "+OK\r\n$1\r\n2\r\n");
+		got(w, "+OK\r\n");
+		assert_null(w->op.vouch);
+		assert_false(holds(a)); /* it was told, after all */
+		got(b, "$1\r\n2\r\n");
+		assert_true(holds(b));
+		next = store(town, 1, "SET a 3");
+		up(town, 1);
+		sent(town, 1, "SET a 3");
+		reply(town, 1, "+OK\r\n");
+		assert_null(next->op.vouch);
+		town_destroy(&town);
+	}
+}
+
+static void test_redirects(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct asked *a = begin(town), *moved, *w, *asked;
+
+	(void)state;
+	fill(town, 9000, "GET z");
+	up(town, 2);
+	sent(town, 2, TRACKING "|" CACHING "|GET z");
+	reply(town, 2, "+OK\r\n+OK\r\n_\r\n");
+	moved = fill(town, 1, "GET b");
+	sent(town, 1, CACHING "|GET b");
+	reply(town, 1, "+OK\r\n-MOVED 1 h:2\r\n");
+	sent(town, 2, CACHING "|GET b");
+	assert_false(holds(a)); /* it hears of that slot no more */
+	reply(town, 2, "+OK\r\n$1\r\n2\r\n");
+	got(moved, "$1\r\n2\r\n");
+	assert_true(holds(moved));
+	assert_ptr_not_equal(moved->op.vouch, a->op.vouch);
+	/* A write: refused when it was queued. */
+	w = store(town, 9000, "SET a 2");
+	sent(town, 2, WRITE("SET a 2"));
+	reply(town, 2,
+	      "+OK\r\n+OK\r\n-MOVED 9000 h:1\r\n-MOVED 9000 h:1\r\n-MOVED 9000 h:1\r\n-EXECABORT "
+	      "x\r\n+PONG\r\n");
+	sent(town, 1, WRITE("SET a 2"));
+	reply(town, 1, QUEUED EXECUTED CHANGED("a") "+PONG\r\n");
+	got(w, "+OK\r\n");
+	assert_true(holds(w));
+	/* On the move: nobody vouches, and what is missing where it was may be made elsewhere. */
+	asked = fill(town, 9000, "GET c");
+	sent(town, 1, CACHING "|GET c");
+	reply(town, 1, "+OK\r\n-ASK 9000 h:2\r\n");
+	assert_false(holds(w));
+	pass(town, 0);
+	up(town, 2);
+	pass(town, 100);
+	sent(town, 1, CACHING "|GET c");
+	reply(town, 1, "+OK\r\n-ASK 9000 h:2\r\n");
+	sent(town, 2, "ASKING|GET c");
+	reply(town, 2, "+OK\r\n_\r\n");
+	got(asked, "_\r\n");
+	assert_null(asked->op.vouch);
+	town_destroy(&town);
+}
+
+static void test_not_now(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct asked *a, *w;
+
+	(void)state;
+	begin(town);
+	a = fill(town, 1, "GET b");
+	w = store(town, 2, "SET a 2");
+	sent(town, 1, CACHING "|GET b|" WRITE("SET a 2"));
+	reply(town, 1,
+	      "+OK\r\n-LOADING x\r\n+OK\r\n+OK\r\n-LOADING x\r\n-LOADING x\r\n-LOADING x\r\n"
+	      "-EXECABORT x\r\n+PONG\r\n");
+	assert_false(a->done);
+	assert_false(w->done);
+	pass(town, 100);
+	sent(town, 1, CACHING "|GET b|" WRITE("SET a 2"));
+	reply(town, 1, "+OK\r\n_\r\n" QUEUED EXECUTED CHANGED("a") "+PONG\r\n");
+	assert_true(holds(a));
+	assert_true(holds(w));
+	town_destroy(&town);
+}
+
+static void test_routes_that_take_slots_away(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct asked *a = begin(town), *b, *late;
+
+	(void)state;
+	route(town, 1, 2);
+	assert_true(holds(a)); /* nothing has changed */
+	late = fill(town, 1, "GET c");
+	sent(town, 1, CACHING "|GET c");
+	route(town, 3, 2);
+	assert_false(holds(a));
+	/* Read where the slot was: it will not be told there. */
+	reply(town, 1, "+OK\r\n_\r\n");
+	got(late, "_\r\n");
+	assert_null(late->op.vouch);
+	b = fill(town, 1, "GET b");
+	up(town, 3);
+	sent(town, 3, TRACKING "|" CACHING "|GET b");
+	reply(town, 3, "+OK\r\n+OK\r\n_\r\n");
+	assert_true(holds(b));
+	assert_ptr_not_equal(b->op.vouch, a->op.vouch);
+	/* The server that went leaves its vouch to the next that comes; what it vouched for is void. */
+	pass(town, 100);
+	route(town, 3, 4);
+	fill(town, 9000, "GET z");
+	up(town, 4);
+	sent(town, 4, TRACKING "|" CACHING "|GET z");
+	reply(town, 4, "+OK\r\n+OK\r\n_\r\n");
+	assert_false(holds(a));
+	assert_true(holds(b));
+	town_destroy(&town);
+}
+
+static void test_proofs(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct asked *a = begin(town);
+	struct hs_vouch *vouch = a->op.vouch;
+	uint64_t begun_us = town->now.mono_us, sent_us;
+
+	(void)state;
+	assert_int_equal(hs_vouch_proved_us(vouch), begun_us);
+	hs_flow_prove(town->flow, town->now);
+	sent(town, 1, ""); /* nobody wants to know */
+	hs_vouch_want(vouch);
+	town->now.mono_us += 10000;
+	sent_us = town->now.mono_us;
+	hs_flow_prove(town->flow, town->now);
+	sent(town, 1, "PING");
+	assert_false(atomic_load(&vouch->wanted));
+	hs_vouch_want(vouch);
+	town->now.mono_us += 10000;
+	hs_flow_prove(town->flow, town->now);
+	sent(town, 1, ""); /* one at a time */
+	assert_int_equal(hs_vouch_proved_us(vouch), begun_us);
+	reply(town, 1, "+PONG\r\n");
+	assert_int_equal(hs_vouch_proved_us(vouch), sent_us); /* not when it was answered */
+	assert_true(atomic_load(&vouch->wanted));	      /* since */
+	told(town, "");
+	/* Any reply proves as much. */
+	sent_us = town->now.mono_us;
+	fill(town, 1, "GET b");
+	sent(town, 1, CACHING "|GET b");
+	town->now.mono_us += 10000;
+	reply(town, 1, "+OK\r\n_\r\n");
+	assert_int_equal(hs_vouch_proved_us(vouch), sent_us);
+	town_destroy(&town);
+}
+
+static void test_no_proof_from_a_silent_connection(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct asked *a = begin(town);
+
+	(void)state;
+	hs_vouch_want(a->op.vouch);
+	hs_flow_prove(town->flow, town->now);
+	sent(town, 1, "PING");
+	pass(town, 900);
+	assert_true(holds(a));
+	pass(town, 200);
+	assert_int_equal(town->closed, 1);
+	assert_false(holds(a));
+	assert_int_equal(town->stats.unknown, 0); /* nobody's command */
+	assert_int_equal(town->stats.connections, 0);
+	town_destroy(&town);
+}
+
+static void test_a_server_that_does_not_track(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct asked *a = fill(town, 1, "GET a"), *w = store(town, 1, "SET a 2"), *next;
+
+	(void)state;
+	up(town, 1);
+	sent(town, 1, TRACKING "|" CACHING "|GET a|" WRITE("SET a 2"));
+	reply(town, 1,
+	      "-NOPERM no\r\n-ERR caching\r\n$1\r\n1\r\n-ERR caching\r\n+OK\r\n+QUEUED\r\n"
+	      "+QUEUED\r\n+QUEUED\r\n" EXECUTED "+PONG\r\n");
+	got(a, "$1\r\n1\r\n");
+	got(w, "+OK\r\n"); /* it ran, once */
+	assert_null(a->op.vouch);
+	assert_null(w->op.vouch);
+	assert_int_equal(town->untracked, 1);
+	next = fill(town, 1, "GET b"); /* as any other */
+	up(town, 1);
+	sent(town, 1, "GET b");
+	reply(town, 1, "$1\r\n2\r\n");
+	got(next, "$1\r\n2\r\n");
+	assert_null(next->op.vouch);
+	pass(town, 100);
+	assert_int_equal(town->pipes_count, 1); /* the one is closed */
+	/* Asked again after a while, and not told of again. */
+	pass(town, 70000);
+	fill(town, 1, "GET c");
+	up(town, 1);
+	sent(town, 1, TRACKING "|" CACHING "|GET c");
+	reply(town, 1, "-NOPERM no\r\n-ERR caching\r\n_\r\n");
+	assert_int_equal(town->untracked, 1);
+	town_destroy(&town);
+}
+
+static void test_a_server_that_does_not_cache(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct asked *b;
+
+	(void)state;
+	begin(town);
+	b = fill(town, 1, "GET b");
+	sent(town, 1, CACHING "|GET b");
+	reply(town, 1, "-NOPERM no\r\n$1\r\n2\r\n");
+	got(b, "$1\r\n2\r\n");
+	assert_null(b->op.vouch);
+	assert_int_equal(town->untracked, 1);
+	town_destroy(&town);
+}
+
+static void test_a_server_without_resp3(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct asked *a = fill(town, 1, "GET a"), *b, *plain;
+	struct hs_pipe *pipe = pipe_to(town, 1);
+
+	(void)state;
+	town_forget(town, pipe);
+	hs_flow_down(town->flow, town->now, pipe, "it refuses us: NOPROTO no");
+	failed(a, "-NOVOUCH h:1 does not speak RESP3; not sent");
+	b = fill(town, 1, "GET b");
+	failed(b, "-NOVOUCH"); /* at once */
+	assert_int_equal(town->untracked, 1);
+	assert_int_equal(town->stats.refused, 0);
+	plain = get(town, 1, 1, "GET a"); /* nobody thinks ill of it */
+	up(town, 1);
+	sent(town, 1, "GET a");
+	reply(town, 1, "$1\r\n1\r\n");
+	got(plain, "$1\r\n1\r\n");
+	town_destroy(&town);
+}
+
+/* One connection more is too many for it: then as any other. */
+static void test_a_connection_that_cannot_be_had(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct asked *plain = get(town, 1, 1, "GET p"), *a, *b;
+	struct hs_pipe *pipe;
+
+	(void)state;
+	up(town, 1);
+	sent(town, 1, "GET p");
+	reply(town, 1, "$1\r\n1\r\n");
+	got(plain, "$1\r\n1\r\n");
+	a = fill(town, 1, "GET a");
+	pipe = pipe_to(town, 1);
+	town_forget(town, pipe);
+	hs_flow_down(town->flow, town->now, pipe, "it refuses us: ERR max number of clients");
+	up(town, 1);
+	sent(town, 1, "GET a");
+	reply(town, 1, "$1\r\n1\r\n");
+	got(a, "$1\r\n1\r\n");
+	assert_null(a->op.vouch);
+	pass(town, 100); /* soon it is tried again */
+	b = fill(town, 1, "GET b");
+	up(town, 1);
+	sent(town, 1, TRACKING "|" CACHING "|GET b");
+	reply(town, 1, "+OK\r\n+OK\r\n_\r\n");
+	assert_true(holds(b));
+	town_destroy(&town);
+}
+
+static void test_closed_when_nothing_is_kept(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct asked *a = begin(town);
+
+	(void)state;
+	hs_flow_keep(town->flow, true);
+	assert_int_equal(hs_flow_fills(town->flow), 1);
+	for (int i = 0; i < 100; i++)
+		pass(town, 1000);
+	assert_int_equal(town->pipes_count, 1);
+	assert_true(holds(a));
+	hs_flow_keep(town->flow, false);
+	pass(town, 20000);
+	assert_int_equal(town->pipes_count, 1);
+	pass(town, 20000);
+	assert_int_equal(town->pipes_count, 0);
+	assert_int_equal(hs_flow_fills(town->flow), 0);
+	assert_false(holds(a));
+	town_destroy(&town);
+}
+
+/* Other workers may still look at it. */
+static void test_a_vouch_outlives_its_flow(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct asked *a = begin(town), *b = fill(town, 1, "GET b");
+
+	(void)state;
+	hs_flow_destroy(&town->flow);
+	assert_true(b->done);
+	assert_false(holds(a));
+	assert_int_equal(town->pipes_count, 0);
+	for (int i = 0; i < town->ops_count; i++) {
+		hs_buf_deinit(&town->ops[i].out);
+		hs_buf_deinit(&town->ops[i].reply);
+	}
+	hs_buf_deinit(&town->told);
+	hs_vouches_destroy(&town->vouches);
+	hs_mem_free(&town);
+}
+
+static void test_one_server(void **state)
+{
+	struct town *town = town_create(false, NULL);
+	struct asked *a = begin(town);
+
+	(void)state;
+	assert_true(holds(a));
+	route(town, 5, 2); /* it is elsewhere now */
+	assert_false(holds(a));
+	town_destroy(&town);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_read_is_tracked),
+		cmocka_unit_test(test_changes_are_told_in_order_with_replies),
+		cmocka_unit_test(test_everything_was_flushed),
+		cmocka_unit_test(test_a_lost_connection_vouches_no_more),
+		cmocka_unit_test(test_a_write_leaves_its_value_behind),
+		cmocka_unit_test(test_a_write_that_somebody_followed),
+		cmocka_unit_test(test_a_write_is_not_repeated),
+		cmocka_unit_test(test_a_write_refused_by_the_transaction),
+		cmocka_unit_test(test_a_write_that_ran_without_a_transaction),
+		cmocka_unit_test(test_a_write_with_an_error_of_its_own),
+		cmocka_unit_test(test_told_in_the_middle_of_an_answer),
+		cmocka_unit_test(test_redirects),
+		cmocka_unit_test(test_not_now),
+		cmocka_unit_test(test_routes_that_take_slots_away),
+		cmocka_unit_test(test_proofs),
+		cmocka_unit_test(test_no_proof_from_a_silent_connection),
+		cmocka_unit_test(test_a_server_that_does_not_track),
+		cmocka_unit_test(test_a_server_that_does_not_cache),
+		cmocka_unit_test(test_a_server_without_resp3),
+		cmocka_unit_test(test_a_connection_that_cannot_be_had),
+		cmocka_unit_test(test_closed_when_nothing_is_kept),
+		cmocka_unit_test(test_a_vouch_outlives_its_flow),
+		cmocka_unit_test(test_one_server),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
