@@ -118,6 +118,7 @@ docs: $(HEATSINK)
 	@$(PYTHON) tools/make-docs commands > docs/COMMANDS.md
 	@$(PYTHON) tools/make-docs options > docs/heatsink.conf
 	@$(PYTHON) tools/make-docs heat > $(B)/HEAT.md && cp $(B)/HEAT.md docs/HEAT.md
+	@$(PYTHON) tools/make-docs contracts > $(B)/CONTRACTS.md && cp $(B)/CONTRACTS.md docs/CONTRACTS.md
 	@HEATSINK=$(HEATSINK) $(PYTHON) tools/make-docs metrics > docs/METRICS.md
 
 install: $(HEATSINK) ## install below DESTDIR and PREFIX (/usr/local)

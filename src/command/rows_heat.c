@@ -38,6 +38,16 @@ ROW(HEAT_KEY,
 	.arguments = "key-name",
 	.summary = "Answers everything known about the heat of one key");
 
+ROW(HEAT_MITIGATE,
+	.name = "heat|mitigate", .parent = HS_CMD_ID_HEAT, .place = HS_PLACE_HOST,
+	.arity = -2,
+	.flags = HS_CMD_ADMIN | HS_CMD_NOSCRIPT | HS_CMD_LOADING | HS_CMD_STALE,
+	.categories = "@admin @slow @dangerous",
+	.group = "server", .since = "0.1.0", .complexity = "O(N), N the number of workers",
+	.arguments = "[ON | OBSERVE | OFF]",
+	.summary = "Does what rules allow, only counts what that would save, or neither; answers "
+		   "which of them it is");
+
 ROW(HEAT_PARTITIONS,
 	.name = "heat|partitions", .parent = HS_CMD_ID_HEAT, .place = HS_PLACE_HOST,
 	.arity = -2,
@@ -65,6 +75,16 @@ ROW(HEAT_RESET,
 	.categories = "@admin @slow @dangerous",
 	.group = "server", .since = "0.1.0", .complexity = "O(N), N the number of workers",
 	.summary = "Forgets all heat and its history");
+
+ROW(HEAT_RULE,
+	.name = "heat|rule", .parent = HS_CMD_ID_HEAT, .place = HS_PLACE_HOST,
+	.arity = -3,
+	.flags = HS_CMD_ADMIN | HS_CMD_NOSCRIPT | HS_CMD_LOADING | HS_CMD_STALE,
+	.categories = "@admin @slow @dangerous",
+	.group = "server", .since = "0.1.0", .complexity = "O(N), N the number of rules",
+	.arguments = "((SET glob contract [option ...]) | (DEL glob) | LIST | (TEST key-name))",
+	.summary = "Says what may be done to the keys that fit a glob, takes that back, answers all "
+		   "rules, or which one a key has");
 
 ROW(HEAT_SLOTS,
 	.name = "heat|slots", .parent = HS_CMD_ID_HEAT, .place = HS_PLACE_HOST,

@@ -385,6 +385,10 @@ void hs_host_answer(struct hs_host *host, struct hs_op *op)
 	case HS_CMD_ID_HEAT_TOP:
 		hs_heat_answer(host, op);
 		break;
+	case HS_CMD_ID_HEAT_MITIGATE:
+	case HS_CMD_ID_HEAT_RULE:
+		hs_heat_rules_answer(host, op);
+		break;
 	case HS_CMD_ID_HOTKEYS_GET:
 	case HS_CMD_ID_HOTKEYS_RESET:
 	case HS_CMD_ID_HOTKEYS_START:

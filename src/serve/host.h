@@ -93,6 +93,9 @@ void hs_acl_answer(struct hs_host *host, struct hs_op *op);
 /* heat_command.c: HEAT. */
 void hs_heat_answer(struct hs_host *host, struct hs_op *op);
 
+/* heat_rules.c: HEAT RULE, HEAT MITIGATE. */
+void hs_heat_rules_answer(struct hs_host *host, struct hs_op *op);
+
 /* hotkeys_command.c: HOTKEYS, and its part of each sample. */
 void hs_hotkeys_answer(struct hs_host *host, struct hs_op *op);
 void hs_hotkeys_harvest(struct hs_host *host, struct hs_now now);

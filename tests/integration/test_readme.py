@@ -50,7 +50,7 @@ class Extraction(unittest.TestCase):
 class Links(unittest.TestCase):
     def test_every_linked_file_is_there(self):
         for page in ("README.md", "CONTRIBUTING.md", "docs/ACL.md", "docs/COMMANDS.md",
-                     "docs/HEAT.md", "docs/METRICS.md"):
+                     "docs/CONTRACTS.md", "docs/HEAT.md", "docs/METRICS.md"):
             for target in re.findall(r"\]\(([^)#:]+)\)", read(page)):
                 path = os.path.join(ROOT, os.path.dirname(page), target)
                 self.assertTrue(os.path.exists(path), f"{page} links to {target}")
@@ -59,6 +59,7 @@ class Links(unittest.TestCase):
         for name, page, known in (("commands", "docs/COMMANDS.md", "| `GET key` |"),
                                   ("options", "docs/heatsink.conf", "\nsync always\n"),
                                   ("heat", "docs/HEAT.md", "| `ops_low` | integer |"),
+                                  ("contracts", "docs/CONTRACTS.md", "| `stale` | `100ms` |"),
                                   ("metrics", "docs/METRICS.md", "| `heatsink_build_info` |")):
             made = subprocess.run([os.path.join(ROOT, "tools/make-docs"), name], check=True,
                                   capture_output=True, text=True).stdout

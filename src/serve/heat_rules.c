@@ -1,0 +1,218 @@
+/* HEAT RULE and HEAT MITIGATE: contracts while running. Rules are options like others: a change makes
+ * a new set (contract/contract.h), and every worker is handed it before the answer goes out. */
+#include "serve/host.h"
+
+#include "base/nearest.h"
+#include "wire/reply.h"
+
+/* ---- what is wrong ---- */
+
+/* "; did you mean 'x'?", or what there is. */
+static void refuse_word(const char *command, struct hs_nearest *nearest, const char *known,
+			struct hs_reply *reply)
+{
+	char shown[64];
+
+	hs_bytes_escape(nearest->word, shown, sizeof shown);
+	if (nearest->name)
+		hs_reply_errorf(reply, "ERR %s: '%s' is not known; did you mean '%s'?", command,
+				shown, nearest->name);
+	else
+		hs_reply_errorf(reply, "ERR %s: '%s' is not known; known are %s", command, shown,
+				known);
+}
+
+static void refuse_glob(const struct hs_rules *rules, struct hs_bytes glob, struct hs_reply *reply)
+{
+	struct hs_nearest nearest = hs_nearest_to(glob);
+	char names[2][256], shown[64];
+	size_t spare = 0; /* the name that is not the nearest so far */
+
+	for (size_t i = 0; i < hs_rules_count(rules); i++) {
+		hs_bytes_escape(hs_rules_at(rules, i)->glob, names[spare], sizeof names[spare]);
+		hs_nearest_try(&nearest, names[spare]);
+		if (nearest.name == names[spare])
+			spare = !spare;
+	}
+	hs_reply_errorf(reply, "ERR HEAT RULE DEL: no rule has the glob '%s'%s%s%s",
+			hs_bytes_escape(glob, shown, sizeof shown),
+			nearest.name ? "; did you mean '" : "", nearest.name ? nearest.name : "",
+			nearest.name ? "'?" : "");
+}
+
+/* ---- HEAT RULE ---- */
+
+static void set_rule(struct hs_host *host, const struct hs_op *op, struct hs_reply *reply)
+{
+	struct hs_rules *rules;
+	char error[512];
+
+	if (hs_rules_with(host->options->rules, op->argc - 3, op->argv + 3, &rules, error,
+			  sizeof error) < 0) {
+		hs_reply_errorf(reply, "ERR %s", error);
+		return;
+	}
+	hs_options_set_rules(host->options, rules);
+	hs_host_publish(host);
+	hs_reply_ok(reply);
+}
+
+static void delete_rule(struct hs_host *host, const struct hs_op *op, struct hs_reply *reply)
+{
+	struct hs_rules *rules;
+
+	if (hs_rules_without(host->options->rules, op->argv[3], &rules) < 0) {
+		refuse_glob(host->options->rules, op->argv[3], reply);
+		return;
+	}
+	hs_options_set_rules(host->options, rules);
+	hs_host_publish(host);
+	hs_reply_ok(reply);
+}
+
+static void reply_text(const char *name, const struct hs_buf *text, struct hs_reply *reply)
+{
+	hs_reply_bulk_text(reply, name);
+	hs_reply_bulk(reply, hs_buf_bytes(text));
+}
+
+/* Fields of a rule: as it is written, its contract, and every option as it works out. */
+static size_t rule_fields(const struct hs_rule *rule)
+{
+	return 2 + (rule->contract == HS_CONTRACT_CACHE ? hs_rule_option_count : 0);
+}
+
+static void reply_rule(const struct hs_rule *rule, struct hs_reply *reply)
+{
+	struct hs_buf text = {0};
+
+	hs_rule_describe(rule, &text);
+	reply_text("rule", &text, reply);
+	hs_reply_bulk_text(reply, "contract");
+	hs_reply_bulk_text(reply, hs_contract_name(rule->contract));
+	for (size_t i = 0; i < rule_fields(rule) - 2; i++) {
+		text.len = 0;
+		hs_rule_option_format(rule, &hs_rule_option_table[i], &text);
+		reply_text(hs_rule_option_table[i].name, &text, reply);
+	}
+	hs_buf_deinit(&text);
+}
+
+static void list_rules(const struct hs_host *host, struct hs_reply *reply)
+{
+	const struct hs_rules *rules = host->options->rules;
+
+	hs_reply_array(reply, hs_rules_count(rules));
+	for (size_t i = 0; i < hs_rules_count(rules); i++) {
+		const struct hs_rule *rule = hs_rules_at(rules, i);
+
+		hs_reply_map(reply, rule_fields(rule));
+		reply_rule(rule, reply);
+	}
+}
+
+static void test_key(const struct hs_host *host, struct hs_bytes key, struct hs_reply *reply)
+{
+	const struct hs_rule *rule = hs_rules_match(host->options->rules, key);
+
+	if (rule) {
+		hs_reply_map(reply, rule_fields(rule));
+		reply_rule(rule, reply);
+		return;
+	}
+	hs_reply_map(reply, 2);
+	hs_reply_bulk_text(reply, "rule");
+	hs_reply_null(reply);
+	hs_reply_bulk_text(reply, "contract");
+	hs_reply_bulk_text(reply, hs_contract_name(HS_CONTRACT_STRICT));
+}
+
+enum rule_word { RULE_DEL, RULE_LIST, RULE_SET, RULE_TEST };
+
+static const struct {
+	const char *name;
+	size_t argc;	      /* in all */
+	bool more;	      /* or more */
+	const char *argument; /* for errors */
+} words[] = {
+	[RULE_DEL] = {"DEL", 4, false, " glob"},
+	[RULE_LIST] = {"LIST", 3, false, ""},
+	/* What is missing of a rule, the rule's own error says better. */
+	[RULE_SET] = {"SET", 3, true, " glob contract [option=value ...]"},
+	[RULE_TEST] = {"TEST", 4, false, " key"},
+};
+
+enum { WORDS = sizeof words / sizeof *words };
+
+static void answer_rule(struct hs_host *host, const struct hs_op *op, struct hs_reply *reply)
+{
+	struct hs_nearest nearest = hs_nearest_to(op->argv[2]);
+	size_t word = 0;
+
+	while (word < WORDS && !hs_bytes_is_word(op->argv[2], words[word].name))
+		hs_nearest_try(&nearest, words[word++].name);
+	if (word == WORDS) {
+		refuse_word("HEAT RULE", &nearest, "DEL, LIST, SET and TEST", reply);
+		return;
+	}
+	if (op->argc < words[word].argc || (op->argc > words[word].argc && !words[word].more)) {
+		hs_reply_errorf(reply, "ERR wrong number of arguments: HEAT RULE %s%s",
+				words[word].name, words[word].argument);
+		return;
+	}
+	switch ((enum rule_word)word) {
+	case RULE_DEL:
+		delete_rule(host, op, reply);
+		break;
+	case RULE_LIST:
+		list_rules(host, reply);
+		break;
+	case RULE_SET:
+		set_rule(host, op, reply);
+		break;
+	case RULE_TEST:
+		test_key(host, op->argv[3], reply);
+	}
+}
+
+/* ---- HEAT MITIGATE ---- */
+
+static void answer_mitigate(struct hs_host *host, const struct hs_op *op, struct hs_reply *reply)
+{
+	static const char *const names[] = {
+		[HS_MITIGATE_ON] = "on",
+		[HS_MITIGATE_OBSERVE] = "observe",
+		[HS_MITIGATE_OFF] = "off",
+	};
+	enum { NAMES = sizeof names / sizeof *names };
+	struct hs_nearest nearest;
+	int64_t chosen = 0;
+
+	if (op->argc == 2) {
+		hs_reply_bulk_text(reply, names[host->options->mitigate]);
+		return;
+	}
+	nearest = hs_nearest_to(op->argv[2]);
+	while (chosen < NAMES && !hs_bytes_is_word(op->argv[2], names[chosen]))
+		hs_nearest_try(&nearest, names[chosen++]);
+	if (chosen == NAMES) {
+		refuse_word("HEAT MITIGATE", &nearest, "on, observe and off", reply);
+		return;
+	}
+	host->options->mitigate = chosen;
+	hs_host_publish(host);
+	hs_reply_ok(reply);
+}
+
+void hs_heat_rules_answer(struct hs_host *host, struct hs_op *op)
+{
+	struct hs_reply reply = {.out = op->out, .resp = op->resp};
+
+	if (op->command->id == HS_CMD_ID_HEAT_RULE)
+		answer_rule(host, op, &reply);
+	else if (op->argc > 3)
+		hs_reply_error(&reply,
+			       "ERR wrong number of arguments: HEAT MITIGATE [on|observe|off]");
+	else
+		answer_mitigate(host, op, &reply);
+}
