@@ -347,9 +347,9 @@ static void follow_up(struct hs_core *core, struct hs_cached *cached, const stru
 		      struct hs_kept *kept, unsigned then)
 {
 	if (then & ASK_EXPIRY)
-		hs_fill_ask_expiry(core, cached, kept);
+		hs_cached_ask_expiry(core, cached, kept);
 	if (then & READ_AGAIN)
-		hs_fill_refresh(core, cached, ask);
+		hs_cached_refresh(core, cached, ask);
 }
 
 /* Nothing is changed: what would have been answered here is counted, as if every change behind us were
@@ -419,7 +419,7 @@ static bool read_many(struct hs_core *core, struct hs_session *session,
 		if (kept)
 			follow_up(core, cached, &ask, kept, then);
 		else if (caching->mitigate == HS_MITIGATE_ON)
-			hs_fill_refresh(core, cached, &ask);
+			hs_cached_refresh(core, cached, &ask);
 	}
 	if (all)
 		hs_step_answer(core, session, command, slot, argc, argv,
@@ -444,7 +444,7 @@ static void wait_for_it(struct hs_core *core, struct hs_session *session, struct
 		.raw = hs_request_raw(request),
 	};
 	request->resp = session->resp;
-	hs_fill_join(core, cached, ask, request);
+	hs_cached_join(core, cached, ask, request);
 }
 
 bool hs_cached_read(struct hs_core *core, struct hs_session *session,

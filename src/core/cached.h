@@ -46,12 +46,12 @@ static inline bool hs_core_keeps(const struct hs_core *core)
 
 /* The request waits for a read of this ask: one under way, or a new one. It may be answered, and gone,
  * when this returns. */
-void hs_fill_join(struct hs_core *core, struct hs_cached *cached, const struct hs_ask *ask,
-		  struct hs_request *request);
+void hs_cached_join(struct hs_core *core, struct hs_cached *cached, const struct hs_ask *ask,
+		    struct hs_request *request);
 /* Reads it again for nobody in particular, unless somebody is at it. */
-void hs_fill_refresh(struct hs_core *core, struct hs_cached *cached, const struct hs_ask *ask);
+void hs_cached_refresh(struct hs_core *core, struct hs_cached *cached, const struct hs_ask *ask);
 /* When the key of a kept reply ends is asked for, once. */
-void hs_fill_ask_expiry(struct hs_core *core, struct hs_cached *cached, struct hs_kept *kept);
+void hs_cached_ask_expiry(struct hs_core *core, struct hs_cached *cached, struct hs_kept *kept);
 /* cached.c */
 struct hs_core_rule_stats *hs_cached_stats(const struct hs_core *core,
 					   const struct hs_cached *cached);

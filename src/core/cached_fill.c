@@ -189,8 +189,8 @@ static void start(struct hs_core *core, struct hs_fill *fill)
 	hs_list_append(&core->caching->foreign, &fill->link);
 }
 
-void hs_fill_join(struct hs_core *core, struct hs_cached *cached, const struct hs_ask *ask,
-		  struct hs_request *request)
+void hs_cached_join(struct hs_core *core, struct hs_cached *cached, const struct hs_ask *ask,
+		    struct hs_request *request)
 {
 	struct hs_fill *fill = find(cached, ask);
 	bool begin = !fill;
@@ -209,7 +209,7 @@ void hs_fill_join(struct hs_core *core, struct hs_cached *cached, const struct h
 		start(core, fill);
 }
 
-void hs_fill_refresh(struct hs_core *core, struct hs_cached *cached, const struct hs_ask *ask)
+void hs_cached_refresh(struct hs_core *core, struct hs_cached *cached, const struct hs_ask *ask)
 {
 	if (!cached->rule || find(cached, ask))
 		return;
@@ -380,7 +380,7 @@ static void look_again(struct hs_core *core, struct hs_fill *fill)
 }
 
 /* Those of this signature, and those that share the cell of its claim, which nobody here can tell. */
-void hs_fill_told(struct hs_core *core)
+void hs_cached_told(struct hs_core *core)
 {
 	struct hs_link mine = core->caching->foreign;
 
@@ -393,7 +393,7 @@ void hs_fill_told(struct hs_core *core)
 		look_again(core, hs_list_entry(mine.next, struct hs_fill, link));
 }
 
-void hs_fill_tick(struct hs_core *core)
+void hs_cached_tick(struct hs_core *core)
 {
 	struct hs_caching *caching = core->caching;
 	struct hs_link *link, *next, resuming, mine;
@@ -450,7 +450,7 @@ static void land_expiry(struct hs_core *core, struct hs_request *own)
 	hs_request_put(core, own);
 }
 
-void hs_fill_ask_expiry(struct hs_core *core, struct hs_cached *cached, struct hs_kept *kept)
+void hs_cached_ask_expiry(struct hs_core *core, struct hs_cached *cached, struct hs_kept *kept)
 {
 	const struct hs_command *command = hs_command_by_id(HS_CMD_ID_PTTL);
 	struct hs_bytes argv[2] = {HS_LIT("PTTL"), kept->key};

@@ -340,7 +340,7 @@ void hs_core_tick(struct hs_core *core, struct hs_now now)
 	hs_core_set_now(core, now);
 	hs_tracking_tick(core);
 	hs_folds_tick(core);
-	hs_fill_tick(core);
+	hs_cached_tick(core);
 	for (link = core->sleepers.next; link != &core->sleepers; link = next) {
 		struct hs_session *session = hs_list_entry(link, struct hs_session, sleeping);
 

@@ -517,7 +517,7 @@ void hs_core_news(struct hs_core *core, struct hs_now now, const struct hs_news 
 			unlistened(core, topic);
 		break;
 	case HS_NEWS_FILLED:
-		hs_fill_told(core);
+		hs_cached_told(core);
 		break;
 	case HS_NEWS_CHANGED:
 	case HS_NEWS_CHANGED_ALL:

@@ -241,8 +241,8 @@ bool hs_cached_read(struct hs_core *core, struct hs_session *session,
 		    const struct hs_bytes *argv);
 /* How warm a key is, as counted just now. */
 void hs_cached_heat(struct hs_core *core, struct hs_heat_warmth warmth);
-void hs_fill_tick(struct hs_core *core);
-void hs_fill_told(struct hs_core *core); /* another worker has read something */
+void hs_cached_tick(struct hs_core *core);
+void hs_cached_told(struct hs_core *core); /* another worker has read something */
 
 /* cached_write.c: a part is about to be handed to the engine; it is answered, its client not yet. */
 void hs_cached_begin(struct hs_core *core, struct hs_session *session, struct hs_part *part);
