@@ -42,7 +42,7 @@ struct cell {
 
 struct hs_shelf {
 	uint64_t seed;
-	uint64_t bytes_max;
+	_Atomic uint64_t bytes_max;
 	_Atomic bool in_use;
 	_Atomic uint64_t everything; /* the stamp of writes of everything */
 	char apart[64];		     /* what is above is read at every hit, what is below changes */
@@ -69,6 +69,11 @@ void hs_shelf_destroy(struct hs_shelf **shelf)
 		return;
 	hs_shelf_clear(*shelf);
 	hs_mem_free(shelf);
+}
+
+void hs_shelf_limit(struct hs_shelf *shelf, uint64_t bytes_max)
+{
+	atomic_store(&shelf->bytes_max, bytes_max);
 }
 
 void hs_shelf_use(struct hs_shelf *shelf, bool use)

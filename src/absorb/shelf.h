@@ -26,12 +26,15 @@
 
 struct hs_shelf;
 
+enum { HS_SHELF_PART = 4 }; /* of all bytes that may be kept, one in so many is for the shelf */
+
 struct hs_stamp {
 	uint32_t begun, done;
 };
 
 struct hs_shelf *hs_shelf_create(uint64_t seed, uint64_t bytes_max);
 void hs_shelf_destroy(struct hs_shelf **shelf);
+void hs_shelf_limit(struct hs_shelf *shelf, uint64_t bytes_max); /* from the next one on */
 
 /* Whether writes have to be stamped: somebody may keep something. Set before anybody does. */
 void hs_shelf_use(struct hs_shelf *shelf, bool use);

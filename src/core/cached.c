@@ -48,7 +48,8 @@ void hs_cached_configure(struct hs_core *core)
 	struct hs_caching *caching = core->caching;
 	const struct hs_core_options *options = &core->options;
 	struct hs_cache_limits limits = {
-		.bytes_max = options->cache_bytes / core->world.workers,
+		.bytes_max = (options->cache_bytes - options->cache_bytes / HS_SHELF_PART) /
+			     core->world.workers,
 		.entry_bytes_max = options->cache_entry_bytes,
 	};
 	bool any = core->world.shelf && options->rules && options->mitigate != HS_MITIGATE_OFF &&

@@ -197,13 +197,15 @@ static void leave_behind(struct hs_core *core, const struct hs_part *part)
 	hs_kept_unref(&kept);
 }
 
-/* Whether what it leaves behind is wanted: somebody reads the key, and read what the last one left. */
+/* Whether what it leaves behind is wanted: somebody reads the key, and read what the last one left. With
+ * other writes under way it would leave nothing: those had better be folded. */
 static bool is_wanted(struct hs_core *core, struct hs_bytes key)
 {
-	struct hs_cached *cached =
-		hs_cache_find(core->caching->cache, hs_shelf_hash(core->world.shelf, key), key);
+	uint64_t hash = hs_shelf_hash(core->world.shelf, key);
+	struct hs_cached *cached = hs_cache_find(core->caching->cache, hash, key);
+	struct hs_stamp stamp = hs_shelf_stamp(core->world.shelf, hash);
 
-	return cached && cached->rule && cached->replies_count > 0 &&
+	return stamp.begun == stamp.done && cached && cached->rule && cached->replies_count > 0 &&
 	       cached->unused_writes < UNUSED_WRITES_MAX;
 }
 

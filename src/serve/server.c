@@ -557,7 +557,7 @@ static void create_shelf(struct hs_server *server)
 	uint64_t seed;
 
 	hs_check(getrandom(&seed, sizeof seed, 0) == (ssize_t)sizeof seed);
-	host->shelf = hs_shelf_create(seed, (uint64_t)server->options->cache_bytes);
+	host->shelf = hs_shelf_create(seed, 0);
 	hs_host_publish_keeping(host);
 }
 

@@ -76,6 +76,9 @@ static enum hs_submit submit(struct hs_engine *engine, struct hs_op *op)
 	if (op->track) {
 		op->vouch = &embedded->vouch;
 		op->vouch_epoch = 0;
+		/* What is kept is trusted until the next write: it must be of what is there now, not of
+		 * what was there when this round of events began. */
+		hs_reader_refresh(&worker->reader);
 	}
 	if (op->kind == HS_OP_COMMAND && !op->ordered && op->command->flags & HS_CMD_READONLY) {
 		return hs_reader_run(&worker->reader, op) ? HS_SUBMIT_DONE : HS_SUBMIT_REFUSED;
