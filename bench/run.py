@@ -4,9 +4,9 @@
   redis     redis-server with the same durability
   heatsink  the server of this repository
 
-Behind them come the heat section: what detection costs, finds and misses (heat.py), the fold section:
-one hot key, folded and not (fold.py), and the proxy section: heatsink in front of redis-server and of a
-cluster, against nutcracker (proxy.py).
+Behind them come the heat section: what detection costs, finds and misses (heat.py), the rules section: what
+it costs to find a key's rule (rules.py), the fold section: one hot key, folded and not (fold.py), and
+the proxy section: heatsink in front of redis-server and of a cluster, against nutcracker (proxy.py).
 
 Absolute numbers drift on a shared machine, so every row measures the candidates in short turns,
 one after the other, several rounds, and shows medians. What to steer by is the server's CPU time
@@ -25,6 +25,7 @@ import tempfile
 import fold
 import heat
 import proxy
+import rules
 from candidates import GUARD_S, HEATSINK, NULL, Heatsink, Null, Redis, first_answer_s
 
 VALUE_BYTES = 100
@@ -290,7 +291,7 @@ def read_options():
     parser.add_argument("--quick", action="store_true",
                         help="100,000 keys, shorter turns, fewer requests")
     parser.add_argument("--rows", help="only rows whose name has one of these words: "
-                        "'GET,start', or just 'heat', 'fold' or 'proxy'")
+                        "'GET,start', or just 'heat', 'rules', 'fold' or 'proxy'")
     parser.add_argument("--candidates", default="null,redis,heatsink")
     parser.add_argument("--load", choices=("storm", "redis-benchmark"), default="storm")
     parser.add_argument("--trace", help="real requests for the heat section: key numbers of 4 "
@@ -338,6 +339,8 @@ def main():
             server.close()
     if "heatsink" in options.candidates and any(wanted(options, name) for name in heat.ROWS):
         saved["heat"] = heat.run(load, options, lambda name: wanted(options, name))
+    if "heatsink" in options.candidates and any(wanted(options, name) for name in rules.ROWS):
+        saved["rules"] = rules.run()
     if "heatsink" in options.candidates and any(wanted(options, name) for name in fold.ROWS):
         saved["fold"] = fold.run(Storm(), options, lambda name: wanted(options, name))
     if "heatsink" in options.candidates and any(wanted(options, name) for name in proxy.ROWS):

@@ -23,29 +23,39 @@ int hs_rule_parse(struct hs_rule *rule, size_t count, const struct hs_bytes *wor
 
 /* match.c: from a key to its rule. */
 
+/* What stands behind a prefix; all but the last need no glob to be matched. */
+enum hs_rules_rest {
+	HS_RULES_REST_ANY,    /* "*" */
+	HS_RULES_REST_NONE,   /* "" */
+	HS_RULES_REST_SUFFIX, /* "*:name" */
+	HS_RULES_REST_GLOB,
+};
+
 struct hs_rules_candidate {
+	uint64_t words[2]; /* what its prefix begins with, zeros behind its end */
 	const char *glob;
 	uint16_t prefix_len;
 	uint16_t glob_len;
-	uint16_t rule;	/* its place in the set */
-	bool takes_all; /* nothing but a star behind the prefix: the usual one */
+	uint16_t rule; /* its place in the set */
+	uint8_t rest;  /* enum hs_rules_rest */
 };
 
-/* Candidates whose prefixes begin with the same bytes. */
+/* Candidates whose hashes fall together. */
 struct hs_rules_bucket {
-	uint32_t tag;	/* of those bytes' hash */
+	uint32_t marks; /* one of its bits for each hash: without it, nobody of that hash is here */
 	uint16_t first; /* among the candidates */
-	uint16_t count; /* 0: nobody */
+	uint16_t count;
 };
+
+enum { HS_RULES_HEADS = 512 };
 
 struct hs_rules_index {
-	uint64_t levels_short; /* that have a rule, of those too short for `levels` */
-	uint64_t *levels;      /* by a hash of the first bytes: those that have a rule */
-	unsigned levels_shift;
-	struct hs_rules_bucket *buckets; /* a hash table */
-	uint32_t buckets_mask;
+	uint64_t levels_short;	     /* that have a rule, of those too short for `heads` */
 	struct hs_rules_bucket bare; /* without a prefix */
+	uint32_t buckets_mask;
+	struct hs_rules_bucket *buckets;
 	struct hs_rules_candidate *candidates;
+	uint64_t heads[HS_RULES_HEADS]; /* by a hash of the first bytes: levels that have a rule */
 };
 
 struct hs_rules {

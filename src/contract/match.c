@@ -1,27 +1,32 @@
 /* From a key to its rule.
  *
  * Every request pays for this, and the rule with the longest prefix wins. So prefixes lie in a hash
- * table, and a key is looked up by its own first bytes: as many as the longest prefix has, then as
- * the next shorter one, and so on. Most lengths need not be tried: the first four bytes of the key
- * say in which lengths there is a prefix that starts like it.
+ * table by length, and a key is looked up by its own first bytes, as many as some prefix has. Few
+ * lengths come into question: the first four bytes of the key say in which there is a prefix that starts
+ * like it.
  *
- *     user:42:name ── "user" ──> levels {5, 8}
- *                        level 8: "user:42:" ──> bucket ──> user:42:*      found
- *                        level 5: "user:"    ──> bucket ──> user:*         would be next
+ *     user:42:name ── "user" ──> levels {5, 8} ── hashes of "user:" and "user:42:" ── marks ──┐
+ *          level 8: bucket ──> user:42:*     found           <────────── longest first ───────┘
+ *          level 5: bucket ──> user:*        would be next
+ *
+ * The hashes are made in one walk over the key, and a bucket's marks say at once that a hash is not
+ * there: what costs is not the arithmetic but a processor that took the wrong turn, and so there are few
+ * turns. A key without a rule looks into no bucket, mostly, and one that has one into one.
  *
  * There is a level for each length up to 32 and one for every 32 bytes above, 64 in all: as many as
- * bits in a word. A longer prefix lies in the level below its length, so that a bucket can hold
- * prefixes of several lengths; its candidates are in the order in which they win, and each is compared
- * byte by byte. What follows a prefix is left to base/glob.h. */
+ * bits in a word. A longer prefix lies in the level below its length. So a bucket can hold prefixes
+ * of several lengths, also because hashes can fall together; its candidates are in the order in which
+ * they win, and each is compared byte by byte. What follows a prefix is left to base/glob.h. */
 #include "contract/internal.h"
 
 #include "base/glob.h"
-#include "base/hash.h"
 #include "base/mem.h"
 
 #include <stdlib.h>
 
-enum { LEVELS = 64, STEPS = 32, HEAD = sizeof(uint32_t) };
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the first bytes are the low ones");
+
+enum { LEVELS = 64, STEPS = 32, HEAD = 4, CHUNK = 16 };
 
 static inline size_t level_bytes(unsigned level)
 {
@@ -40,21 +45,6 @@ static inline uint64_t bit(unsigned level)
 	return UINT64_C(1) << level;
 }
 
-/* Which levels there are for keys that begin like this one. */
-static inline size_t head_cell(const struct hs_rules_index *index, const char *key)
-{
-	uint32_t head;
-
-	memcpy(&head, key, HEAD);
-	return (head * UINT64_C(0x9e3779b97f4a7c15)) >> index->levels_shift;
-}
-
-static inline uint64_t hash_of(const char *bytes, size_t len)
-{
-	/* The rules are the operator's: nobody else can put anything into the table. */
-	return hs_hash((struct hs_bytes){bytes, len}, 0);
-}
-
 size_t hs_rule_prefix_len(struct hs_bytes glob)
 {
 	size_t len = 0;
@@ -64,7 +54,112 @@ size_t hs_rule_prefix_len(struct hs_bytes glob)
 	return len;
 }
 
+/* ---- hashes of beginnings ---- */
+
+static inline uint64_t load_8(const char *from)
+{
+	uint64_t word;
+
+	memcpy(&word, from, sizeof word);
+	return word;
+}
+
+static inline uint32_t load_4(const char *from)
+{
+	uint32_t word;
+
+	memcpy(&word, from, sizeof word);
+	return word;
+}
+
+/* 16 bytes of a text, zeros behind its end; `len` is what is left of it. */
+static inline void load_chunk(const char *from, size_t len, uint64_t words[2])
+{
+	if (len >= CHUNK) {
+		words[0] = load_8(from);
+		words[1] = load_8(from + 8);
+	} else if (len > 8) {
+		words[0] = load_8(from);
+		words[1] = load_8(from + len - 8) >> (8 * (CHUNK - len));
+	} else {
+		words[1] = 0;
+		if (len >= 4)
+			words[0] = load_4(from) | (uint64_t)load_4(from + len - 4)
+							  << (8 * (len - 4));
+		else if (len > 0)
+			words[0] = (uint64_t)(uint8_t)from[0] |
+				   (uint64_t)(uint8_t)from[len / 2] << (8 * (len / 2)) |
+				   (uint64_t)(uint8_t)from[len - 1] << (8 * (len - 1));
+		else
+			words[0] = 0;
+	}
+}
+
+/* The low `bytes` bytes of a word; 0 to 8, more is all. */
+static inline uint64_t low_bytes(uint64_t word, size_t bytes)
+{
+	return bytes >= 8 ? word : word & (bit((unsigned)(8 * bytes)) - 1);
+}
+
+static inline uint64_t mix(uint64_t a, uint64_t b)
+{
+	unsigned __int128 product = (unsigned __int128)(a ^ UINT64_C(0x9e3779b97f4a7c15)) *
+				    (b ^ UINT64_C(0xe1988ad9f06c144b));
+
+	return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+/* A walk over a text that stops at growing lengths. Whoever aims at a bucket gains nothing: the rules
+ * in the table are the operator's. */
+struct walk {
+	struct hs_bytes text;
+	size_t at; /* where the words come from */
+	uint64_t words[2];
+	uint64_t state; /* of what is before them */
+};
+
+static inline void walk_begin(struct walk *walk, struct hs_bytes text)
+{
+	walk->text = text;
+	walk->at = 0;
+	walk->state = 0;
+	load_chunk(text.data, text.len, walk->words);
+}
+
+/* The hash of the first `len` bytes; 1 at least, and the text has them. */
+static inline uint64_t walk_hash(struct walk *walk, size_t len)
+{
+	size_t here;
+
+	while (__builtin_expect(len > walk->at + CHUNK, 0)) {
+		walk->state = mix(walk->state ^ walk->words[0], walk->words[1]);
+		walk->at += CHUNK;
+		load_chunk(walk->text.data + walk->at, walk->text.len - walk->at, walk->words);
+	}
+	here = len - walk->at;
+	return mix(walk->state ^ low_bytes(walk->words[0], here) ^ (uint64_t)len << 56,
+		   here > 8 ? low_bytes(walk->words[1], here - 8) : 0);
+}
+
+/* Which levels there are for texts that begin like this. */
+static inline size_t head_of(uint64_t word)
+{
+	return (size_t)(((uint32_t)word * UINT64_C(0x9e3779b97f4a7c15)) >> 32) % HS_RULES_HEADS;
+}
+
+static inline uint32_t mark_of(uint64_t hash)
+{
+	return UINT32_C(1) << (hash >> 59);
+}
+
 /* ---- making it ---- */
+
+/* A candidate on its way into its bucket. */
+struct placed {
+	struct hs_rules_candidate candidate;
+	uint64_t hash;
+	uint32_t bucket; /* 0: `bare`; then those of the table */
+};
 
 static int by_count(size_t a, size_t b)
 {
@@ -74,101 +169,99 @@ static int by_count(size_t a, size_t b)
 /* Buckets together, the order of winning within: longest prefix, longest glob, last given. */
 static int by_bucket(const void *a, const void *b)
 {
-	const struct hs_rules_candidate *one = a, *other = b;
-	size_t len = level_bytes(level_of(one->prefix_len));
-	int order = by_count(len, level_bytes(level_of(other->prefix_len)));
+	const struct placed *one = a, *other = b;
+	int order = by_count(one->bucket, other->bucket);
 
 	if (order == 0)
-		order = memcmp(one->glob, other->glob, len);
+		order = by_count(other->candidate.prefix_len, one->candidate.prefix_len);
 	if (order == 0)
-		order = by_count(other->prefix_len, one->prefix_len);
-	if (order == 0)
-		order = by_count(other->glob_len, one->glob_len);
-	return order ? order : by_count(other->rule, one->rule);
+		order = by_count(other->candidate.glob_len, one->candidate.glob_len);
+	return order ? order : by_count(other->candidate.rule, one->candidate.rule);
 }
 
-static bool same_bucket(const struct hs_rules_candidate *a, const struct hs_rules_candidate *b)
+static enum hs_rules_rest rest_of(struct hs_bytes rest)
 {
-	unsigned level = level_of(a->prefix_len);
-
-	return level == level_of(b->prefix_len) &&
-	       memcmp(a->glob, b->glob, level_bytes(level)) == 0;
-}
-
-static void put_bucket(struct hs_rules_index *index, size_t first, size_t count)
-{
-	const struct hs_rules_candidate *candidate = &index->candidates[first];
-	unsigned level = level_of(candidate->prefix_len);
-	uint64_t hash = hash_of(candidate->glob, level_bytes(level));
-	struct hs_rules_bucket bucket = {
-		.tag = (uint32_t)(hash >> 32), .first = (uint16_t)first, .count = (uint16_t)count};
-	size_t at = hash & index->buckets_mask;
-
-	if (level < HEAD)
-		index->levels_short |= bit(level);
-	else
-		index->levels[head_cell(index, candidate->glob)] |= bit(level);
-	if (level == 0) {
-		index->bare = bucket;
-		return;
-	}
-	while (index->buckets[at].count > 0)
-		at = (at + 1) & index->buckets_mask;
-	index->buckets[at] = bucket;
+	if (rest.len == 0)
+		return HS_RULES_REST_NONE;
+	if (rest.data[0] != '*')
+		return HS_RULES_REST_GLOB;
+	if (rest.len == 1)
+		return HS_RULES_REST_ANY;
+	rest = (struct hs_bytes){rest.data + 1, rest.len - 1};
+	return hs_rule_prefix_len(rest) == rest.len ? HS_RULES_REST_SUFFIX : HS_RULES_REST_GLOB;
 }
 
 static struct hs_rules_candidate candidate_of(const struct hs_rule *rule, size_t place)
 {
 	size_t prefix_len = hs_rule_prefix_len(rule->glob);
-
-	return (struct hs_rules_candidate){
+	struct hs_rules_candidate candidate = {
 		.glob = rule->glob.data,
 		.prefix_len = (uint16_t)prefix_len,
 		.glob_len = (uint16_t)rule->glob.len,
 		.rule = (uint16_t)place,
-		.takes_all = prefix_len + 1 == rule->glob.len && rule->glob.data[prefix_len] == '*',
+		.rest = rest_of((struct hs_bytes){rule->glob.data + prefix_len,
+						  rule->glob.len - prefix_len}),
 	};
+
+	load_chunk(candidate.glob, prefix_len, candidate.words);
+	return candidate;
+}
+
+static void place(struct hs_rules_index *index, const struct hs_rule *rule, size_t at,
+		  struct placed *placed)
+{
+	struct walk walk;
+	unsigned level;
+
+	*placed = (struct placed){.candidate = candidate_of(rule, at)};
+	level = level_of(placed->candidate.prefix_len);
+	if (level == 0)
+		return;
+	walk_begin(&walk, (struct hs_bytes){rule->glob.data, placed->candidate.prefix_len});
+	placed->hash = walk_hash(&walk, level_bytes(level));
+	placed->bucket = (uint32_t)(placed->hash & index->buckets_mask) + 1;
+	if (level < HEAD)
+		index->levels_short |= bit(level);
+	else
+		index->heads[head_of(placed->candidate.words[0])] |= bit(level);
 }
 
 void hs_rules_index_init(struct hs_rules *rules)
 {
 	struct hs_rules_index *index = &rules->index;
-	unsigned bits = 4;
+	struct placed *placed = hs_mem_alloc((rules->count + 1) * sizeof *placed);
+	uint32_t size = 16;
 
-	while ((UINT32_C(1) << bits) < rules->count * 2)
-		bits++;
-	index->levels = hs_mem_zalloc(sizeof *index->levels << bits);
-	index->levels_shift = 64 - bits;
-	index->buckets = hs_mem_zalloc(sizeof *index->buckets << bits);
-	index->buckets_mask = (UINT32_C(1) << bits) - 1;
+	while (size < rules->count * 2)
+		size *= 2;
+	index->buckets = hs_mem_zalloc(size * sizeof *index->buckets);
+	index->buckets_mask = size - 1;
 	index->candidates = hs_mem_zalloc((rules->count + 1) * sizeof *index->candidates);
 	for (size_t i = 0; i < rules->count; i++)
-		index->candidates[i] = candidate_of(&rules->rules[i], i);
-	qsort(index->candidates, rules->count, sizeof *index->candidates, by_bucket);
-	for (size_t i = 0, next; i < rules->count; i = next) {
-		next = i + 1;
-		while (next < rules->count &&
-		       same_bucket(&index->candidates[i], &index->candidates[next]))
-			next++;
-		put_bucket(index, i, next - i);
+		place(index, &rules->rules[i], i, &placed[i]);
+	qsort(placed, rules->count, sizeof *placed, by_bucket);
+	for (size_t i = 0; i < rules->count; i++) {
+		struct hs_rules_bucket *bucket =
+			placed[i].bucket ? &index->buckets[placed[i].bucket - 1] : &index->bare;
+
+		if (bucket->count++ == 0)
+			bucket->first = (uint16_t)i;
+		bucket->marks |= mark_of(placed[i].hash);
+		index->candidates[i] = placed[i].candidate;
 	}
+	hs_mem_free(&placed);
 }
 
 void hs_rules_index_deinit(struct hs_rules *rules)
 {
-	hs_mem_free(&rules->index.levels);
 	hs_mem_free(&rules->index.buckets);
 	hs_mem_free(&rules->index.candidates);
 }
 
 /* ---- asking it ---- */
 
-static bool rest_fits(const struct hs_rules_candidate *candidate, struct hs_bytes key)
+static bool glob_fits(struct hs_bytes glob, struct hs_bytes rest)
 {
-	struct hs_bytes glob = {candidate->glob + candidate->prefix_len,
-				(size_t)candidate->glob_len - candidate->prefix_len};
-	struct hs_bytes rest = {key.data + candidate->prefix_len, key.len - candidate->prefix_len};
-
 	if (rest.len > 0)
 		return hs_glob_match(glob, rest, false);
 	/* The end of a key fits stars; to hs_glob_match it would be a text of its own. */
@@ -177,35 +270,51 @@ static bool rest_fits(const struct hs_rules_candidate *candidate, struct hs_byte
 	return glob.len == 0;
 }
 
-static const struct hs_rule *try_bucket(const struct hs_rules *rules, struct hs_rules_bucket bucket,
-					struct hs_bytes key)
+static inline bool rest_fits(const struct hs_rules_candidate *candidate, struct hs_bytes key)
+{
+	struct hs_bytes glob = {candidate->glob + candidate->prefix_len,
+				(size_t)candidate->glob_len - candidate->prefix_len};
+	struct hs_bytes rest = {key.data + candidate->prefix_len, key.len - candidate->prefix_len};
+	size_t suffix_len = glob.len - 1;
+
+	switch ((enum hs_rules_rest)candidate->rest) {
+	case HS_RULES_REST_ANY:
+		return true;
+	case HS_RULES_REST_NONE:
+		return rest.len == 0;
+	case HS_RULES_REST_SUFFIX:
+		return rest.len >= suffix_len &&
+		       memcmp(rest.data + rest.len - suffix_len, glob.data + 1, suffix_len) == 0;
+	case HS_RULES_REST_GLOB:
+		break;
+	}
+	return glob_fits(glob, rest);
+}
+
+static inline bool prefix_fits(const struct hs_rules_candidate *candidate, struct hs_bytes key,
+			       const uint64_t words[2])
+{
+	size_t len = candidate->prefix_len;
+
+	if (len > key.len || low_bytes(words[0], len) != candidate->words[0])
+		return false;
+	if (len <= 8)
+		return true;
+	return low_bytes(words[1], len - 8) == candidate->words[1] &&
+	       (len <= CHUNK || memcmp(candidate->glob, key.data, len) == 0);
+}
+
+/* Those of a shorter level have their turn later. */
+static inline const struct hs_rule *try_bucket(const struct hs_rules *rules,
+					       struct hs_rules_bucket bucket, size_t level_len,
+					       struct hs_bytes key, const uint64_t words[2])
 {
 	const struct hs_rules_candidate *candidate = &rules->index.candidates[bucket.first];
 
 	for (; bucket.count > 0; bucket.count--, candidate++) {
-		if (candidate->prefix_len <= key.len &&
-		    memcmp(candidate->glob, key.data, candidate->prefix_len) == 0 &&
-		    (candidate->takes_all || rest_fits(candidate, key)))
+		if (candidate->prefix_len >= level_len && prefix_fits(candidate, key, words) &&
+		    rest_fits(candidate, key))
 			return &rules->rules[candidate->rule];
-	}
-	return NULL;
-}
-
-static const struct hs_rule *try_level(const struct hs_rules *rules, size_t len,
-				       struct hs_bytes key)
-{
-	const struct hs_rules_index *index = &rules->index;
-	uint64_t hash = hash_of(key.data, len);
-	size_t at = hash & index->buckets_mask;
-
-	for (; index->buckets[at].count > 0; at = (at + 1) & index->buckets_mask) {
-		const struct hs_rule *rule;
-
-		if (index->buckets[at].tag != (uint32_t)(hash >> 32))
-			continue;
-		rule = try_bucket(rules, index->buckets[at], key);
-		if (rule)
-			return rule;
 	}
 	return NULL;
 }
@@ -213,24 +322,37 @@ static const struct hs_rule *try_level(const struct hs_rules *rules, size_t len,
 const struct hs_rule *hs_rules_match(const struct hs_rules *rules, struct hs_bytes key)
 {
 	const struct hs_rules_index *index = &rules->index;
-	uint64_t levels = index->levels_short;
+	uint64_t levels = index->levels_short, found = 0;
+	uint32_t buckets[LEVELS];
+	uint64_t words[2];
+	struct walk walk;
 
 	if (rules->count == 0 || key.len == 0)
 		return NULL;
+	walk_begin(&walk, key);
+	memcpy(words, walk.words, sizeof words);
 	if (key.len >= HEAD)
-		levels |= index->levels[head_cell(index, key.data)];
-	while (levels) {
-		unsigned level = LEVELS - 1 - (unsigned)__builtin_clzll(levels);
+		levels |= index->heads[head_of(words[0])];
+	for (; levels; levels &= levels - 1) {
+		unsigned level = (unsigned)__builtin_ctzll(levels);
 		size_t len = level_bytes(level);
-		const struct hs_rule *rule = NULL;
+		uint64_t hash;
 
-		levels ^= bit(level);
-		if (level == 0)
-			rule = try_bucket(rules, index->bare, key);
-		else if (len <= key.len)
-			rule = try_level(rules, len, key);
+		if (len > key.len)
+			break;
+		hash = walk_hash(&walk, len);
+		buckets[level] = (uint32_t)hash & index->buckets_mask;
+		if (index->buckets[buckets[level]].marks & mark_of(hash))
+			found |= bit(level);
+	}
+	while (found) {
+		unsigned level = LEVELS - 1 - (unsigned)__builtin_clzll(found);
+		const struct hs_rule *rule = try_bucket(rules, index->buckets[buckets[level]],
+							level_bytes(level), key, words);
+
 		if (rule)
 			return rule;
+		found ^= bit(level);
 	}
-	return NULL;
+	return try_bucket(rules, index->bare, 0, key, words);
 }
