@@ -3,7 +3,7 @@
 #include "base/check.h"
 #include "base/mem.h"
 
-enum { BUCKETS_MIN = 64, KEYS_FEW = 4 /* a bucket for so many keys: it shrinks */ };
+enum { BUCKETS_MIN = 64, BUCKETS_MANY = 4 /* for a key: it shrinks */ };
 
 void hs_cache_table_init(struct hs_cache_table *table)
 {
@@ -93,6 +93,13 @@ void hs_cache_table_add(struct hs_cache_table *table, struct hs_cached *cached)
 	*bucket = cached;
 }
 
+static bool is_sparse(const struct hs_cache_table *table)
+{
+	size_t buckets = table->base + table->split;
+
+	return buckets > BUCKETS_MIN && table->count < buckets / BUCKETS_MANY;
+}
+
 void hs_cache_table_remove(struct hs_cache_table *table, struct hs_cached *cached)
 {
 	struct hs_cached **link = &table->buckets[bucket_of(table, cached->key_hash)];
@@ -101,7 +108,7 @@ void hs_cache_table_remove(struct hs_cache_table *table, struct hs_cached *cache
 		link = &(*link)->next;
 	*link = cached->next;
 	table->count--;
-	if (table->base + table->split > BUCKETS_MIN &&
-	    table->count < (table->base + table->split) / KEYS_FEW)
+	/* More than one at a time, or it would lag behind the keys. */
+	for (size_t i = 0; i < 2 * BUCKETS_MANY && is_sparse(table); i++)
 		shrink(table);
 }

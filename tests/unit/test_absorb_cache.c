@@ -1,0 +1,559 @@
+/* The cache: what it finds again, what goes and what stays when it is full, and what dies with it.
+ *
+ * Keys are numbers and all replies have a size that is asked for, so that a test can say how many fit.
+ * After every test the cache is taken apart and must count nothing. Many random operations are compared
+ * with a plain model at the end: every key the cache says it has must be the one that was put there. */
+#include "absorb/cache.h"
+
+#include "absorb/cache_table.h"
+#include "absorb/ghosts.h"
+#include "base/hash.h"
+#include "base/prng.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { SEED = 7, WORKER = 3, REPLY_BYTES = 1000, KIB = 1024 };
+
+struct world {
+	struct hs_cache *cache;
+	struct hs_vouch vouch, other;
+};
+
+static void set_up(struct world *world, uint64_t bytes_max, uint64_t entry_bytes_max)
+{
+	struct hs_cache_limits limits = {bytes_max, entry_bytes_max};
+
+	*world = (struct world){.cache = hs_cache_create(WORKER, &limits)};
+}
+
+static void tear_down(struct world *world)
+{
+	struct hs_cache_counts counts;
+
+	hs_cache_clear(world->cache);
+	counts = hs_cache_counts(world->cache);
+	assert_int_equal(counts.keys, 0);
+	assert_int_equal(counts.replies, 0);
+	assert_int_equal(counts.bytes, 0);
+	hs_cache_destroy(&world->cache);
+	assert_null(world->cache);
+}
+
+struct named {
+	char text[24];
+	struct hs_bytes argv[3];
+	struct hs_ask ask;
+};
+
+/* GETBIT key variant; variant -1: GET key. */
+static void name(struct named *named, uint64_t number, int variant)
+{
+	static const char *const variants = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFG";
+	int len = snprintf(named->text, sizeof named->text, "key:%llu", (unsigned long long)number);
+	struct hs_bytes key = {named->text, (size_t)len};
+
+	if (variant < 0) {
+		hs_ask_get(&named->ask, SEED, key, named->argv);
+		return;
+	}
+	named->argv[0] = HS_LIT("GETBIT");
+	named->argv[1] = key;
+	named->argv[2] = (struct hs_bytes){&variants[variant], 1};
+	assert_true(
+		hs_ask_init(&named->ask, SEED, hs_command_by_id(HS_CMD_ID_GETBIT), 3, named->argv));
+}
+
+/* A reply of that many bytes in all. */
+static struct hs_kept *reply_of(struct world *world, const struct hs_ask *ask, size_t bytes)
+{
+	static char text[64 * KIB];
+	struct hs_kept *kept;
+	size_t fixed, len;
+
+	kept = hs_kept_create(ask, HS_LIT("+\r\n"));
+	fixed = kept->bytes - 3;
+	hs_kept_unref(&kept);
+	assert_true(bytes >= fixed + 3);
+	len = bytes - fixed;
+	assert_true(len <= sizeof text);
+	memset(text, 'x', len);
+	text[0] = '+';
+	memcpy(text + len - 2, "\r\n", 2);
+	kept = hs_kept_create(ask, (struct hs_bytes){text, len});
+	assert_int_equal(kept->bytes, bytes);
+	kept->worker = WORKER;
+	kept->vouch = &world->vouch;
+	return kept;
+}
+
+static struct hs_cached *find(struct world *world, uint64_t number)
+{
+	struct named named;
+
+	name(&named, number, -1);
+	return hs_cache_find(world->cache, named.ask.key_hash, named.ask.key);
+}
+
+static struct hs_cached *admit(struct world *world, uint64_t number)
+{
+	struct named named;
+
+	name(&named, number, -1);
+	return hs_cache_admit(world->cache, named.ask.key_hash, named.ask.key);
+}
+
+/* Admits the key if need be, with a reply for each variant; the last one, borrowed. */
+static struct hs_kept *fill(struct world *world, uint64_t number, int variant, size_t bytes)
+{
+	struct hs_cached *cached = admit(world, number);
+	struct hs_kept *kept, *borrowed;
+	struct named named;
+
+	assert_non_null(cached);
+	name(&named, number, variant);
+	borrowed = kept = reply_of(world, &named.ask, bytes);
+	assert_true(hs_cache_keep(world->cache, cached, kept));
+	hs_kept_unref(&kept);
+	return borrowed;
+}
+
+/* As a reader: a use, or a fill. */
+static bool request(struct world *world, uint64_t number)
+{
+	struct hs_cached *cached = find(world, number);
+
+	if (cached && cached->replies_count > 0) {
+		hs_cache_use(cached);
+		return true;
+	}
+	fill(world, number, -1, REPLY_BYTES);
+	return false;
+}
+
+static void test_finds_what_is_kept(void **state)
+{
+	struct world world;
+	struct named named;
+	struct hs_kept *kept;
+
+	(void)state;
+	set_up(&world, 1000 * KIB, 100 * KIB);
+	assert_null(find(&world, 1));
+	kept = fill(&world, 1, -1, REPLY_BYTES);
+	name(&named, 1, -1);
+	assert_ptr_equal(hs_cached_reply(find(&world, 1), &named.ask), kept);
+	assert_true(hs_bytes_equal(find(&world, 1)->key, named.ask.key));
+	assert_ptr_equal(admit(&world, 1), find(&world, 1));
+	assert_int_equal(kept->refs, 1);
+	name(&named, 1, 4);
+	assert_null(hs_cached_reply(find(&world, 1), &named.ask));
+	kept = fill(&world, 1, 4, REPLY_BYTES);
+	assert_ptr_equal(hs_cached_reply(find(&world, 1), &named.ask), kept);
+	assert_int_equal(hs_cache_counts(world.cache).keys, 1);
+	assert_int_equal(hs_cache_counts(world.cache).replies, 2);
+	/* The same key hash, another key. */
+	assert_null(hs_cache_find(world.cache, find(&world, 1)->key_hash, HS_LIT("other")));
+	tear_down(&world);
+}
+
+static void test_a_newer_reply_takes_the_place(void **state)
+{
+	struct world world;
+	struct named named;
+	struct hs_kept *old, *new;
+
+	(void)state;
+	set_up(&world, 1000 * KIB, 100 * KIB);
+	old = fill(&world, 1, -1, REPLY_BYTES);
+	hs_kept_ref(old);
+	assert_true(hs_cache_keep(world.cache, find(&world, 1), old)); /* it is there */
+	assert_false(old->dead);
+	new = fill(&world, 1, -1, 2 * REPLY_BYTES);
+	name(&named, 1, -1);
+	assert_ptr_equal(hs_cached_reply(find(&world, 1), &named.ask), new);
+	assert_int_equal(find(&world, 1)->replies_count, 1);
+	/* Nobody tells of its changes any more. */
+	assert_true(old->dead);
+	assert_int_equal(old->refs, 1);
+	hs_kept_unref(&old);
+	hs_cache_forget(world.cache, find(&world, 1), new);
+	assert_int_equal(find(&world, 1)->replies_count, 0);
+	tear_down(&world);
+}
+
+static void test_variants_are_limited(void **state)
+{
+	enum { MORE = 5 };
+	struct world world;
+	struct named named;
+
+	(void)state;
+	set_up(&world, 1000 * KIB, 100 * KIB);
+	for (int i = 0; i < HS_CACHE_VARIANTS_MAX + MORE; i++)
+		fill(&world, 1, i, REPLY_BYTES);
+	assert_int_equal(find(&world, 1)->replies_count, HS_CACHE_VARIANTS_MAX);
+	for (int i = 0; i < HS_CACHE_VARIANTS_MAX + MORE; i++) {
+		name(&named, 1, i);
+		assert_int_equal(hs_cached_reply(find(&world, 1), &named.ask) != NULL, i >= MORE);
+	}
+	assert_true(hs_cache_counts(world.cache).bytes >= HS_CACHE_VARIANTS_MAX * REPLY_BYTES);
+	tear_down(&world);
+}
+
+static void test_too_large(void **state)
+{
+	struct world world;
+	struct named named;
+	struct hs_kept *kept, *small;
+	char key[3 * KIB];
+
+	(void)state;
+	set_up(&world, 10 * KIB, 2 * KIB);
+	small = fill(&world, 1, -1, REPLY_BYTES);
+	hs_kept_ref(small);
+	name(&named, 1, -1);
+	kept = reply_of(&world, &named.ask, 2 * KIB + 1);
+	assert_false(hs_cache_keep(world.cache, find(&world, 1), kept));
+	hs_kept_unref(&kept);
+	assert_int_equal(hs_cache_counts(world.cache).too_large, 1);
+	/* What it would have replaced is old. */
+	assert_null(hs_cached_reply(find(&world, 1), &named.ask));
+	assert_true(small->dead);
+	hs_kept_unref(&small);
+	fill(&world, 1, -1, 2 * KIB);
+	/* A key that is too long. */
+	memset(key, 'k', sizeof key);
+	assert_null(hs_cache_admit(world.cache, 1, (struct hs_bytes){key, sizeof key}));
+	assert_int_equal(hs_cache_counts(world.cache).keys, 1);
+	tear_down(&world);
+
+	/* One that fits by itself but not in all: nothing else goes for it. */
+	set_up(&world, 10 * KIB, 20 * KIB);
+	fill(&world, 1, -1, REPLY_BYTES);
+	name(&named, 2, -1);
+	kept = reply_of(&world, &named.ask, 10 * KIB);
+	assert_false(hs_cache_keep(world.cache, admit(&world, 2), kept));
+	hs_kept_unref(&kept);
+	assert_int_equal(hs_cache_counts(world.cache).too_large, 1);
+	assert_int_equal(hs_cache_counts(world.cache).evicted, 0);
+	tear_down(&world);
+}
+
+static void test_bytes_are_bounded(void **state)
+{
+	struct world world;
+	struct hs_prng prng;
+
+	(void)state;
+	set_up(&world, 100 * KIB, 10 * KIB);
+	hs_prng_init(&prng, 1);
+	for (uint64_t i = 0; i < 5000; i++) {
+		uint64_t number = hs_prng_below(&prng, 500);
+
+		fill(&world, number, (int)hs_prng_below(&prng, 40),
+		     500 + hs_prng_below(&prng, 5000));
+		if (hs_prng_below(&prng, 2) && find(&world, number))
+			hs_cache_use(find(&world, number));
+		assert_true(hs_cache_counts(world.cache).bytes <= 100 * KIB);
+	}
+	assert_true(hs_cache_counts(world.cache).bytes > 85 * KIB); /* and made use of */
+	assert_true(hs_cache_counts(world.cache).evicted > 1000);
+	tear_down(&world);
+}
+
+static void test_pinned_keys_stay(void **state)
+{
+	struct world world;
+	struct hs_cached *pinned[50];
+	struct named named;
+	struct hs_kept *kept;
+	uint64_t number = 50;
+
+	(void)state;
+	set_up(&world, 100 * KIB, 10 * KIB);
+	for (uint64_t i = 0; i < 50; i++) {
+		request(&world, i);
+		pinned[i] = find(&world, i);
+		pinned[i]->pins = 1;
+	}
+	for (; number < 2000; number++)
+		request(&world, number);
+	for (uint64_t i = 0; i < 50; i++)
+		assert_ptr_equal(find(&world, i), pinned[i]);
+	assert_false(hs_cache_remove(world.cache, pinned[0]));
+	/* All of it: nothing more is admitted or kept, and nothing is lost. */
+	for (;; number++) {
+		struct hs_cached *cached = admit(&world, number);
+
+		if (!cached)
+			break;
+		cached->pins = 1;
+	}
+	name(&named, 0, 9);
+	kept = reply_of(&world, &named.ask, REPLY_BYTES);
+	assert_false(hs_cache_keep(world.cache, pinned[0], kept));
+	hs_kept_unref(&kept);
+	assert_int_equal(hs_cache_counts(world.cache).too_large, 0);
+	for (uint64_t i = 0; i < 50; i++)
+		assert_ptr_equal(find(&world, i), pinned[i]);
+	/* Cleared they are empty, and still there. */
+	hs_cache_clear(world.cache);
+	assert_ptr_equal(find(&world, 7), pinned[7]);
+	assert_int_equal(pinned[7]->replies_count, 0);
+	/* One is let go: there is room for one. */
+	for (uint64_t i = 0; i < number; i++)
+		if (find(&world, i))
+			find(&world, i)->pins = 0;
+	assert_non_null(admit(&world, number));
+	assert_true(hs_cache_remove(world.cache, find(&world, 0)));
+	assert_null(find(&world, 0));
+	tear_down(&world);
+}
+
+static void test_who_goes_dies(void **state)
+{
+	enum { FEW = 30 };
+	struct world world;
+	struct hs_kept *own[FEW], *others[FEW], *unvouched[FEW];
+
+	(void)state;
+	set_up(&world, 200 * KIB, 10 * KIB);
+	for (uint64_t i = 0; i < FEW; i++) {
+		hs_kept_ref(own[i] = fill(&world, i, 0, REPLY_BYTES));
+		hs_kept_ref(others[i] = fill(&world, i, 1, REPLY_BYTES));
+		others[i]->worker = WORKER + 1; /* off the shelf: that one would hear */
+		hs_kept_ref(unvouched[i] = fill(&world, i, 2, REPLY_BYTES));
+		unvouched[i]->vouch = NULL; /* nobody would */
+	}
+	for (uint64_t i = FEW; i < 1000; i++)
+		request(&world, i);
+	for (uint64_t i = 0; i < FEW; i++) {
+		assert_null(find(&world, i));
+		assert_true(own[i]->dead);
+		assert_false(others[i]->dead);
+		assert_false(unvouched[i]->dead);
+		assert_int_equal(own[i]->refs, 1);
+		hs_kept_unref(&own[i]);
+		hs_kept_unref(&others[i]);
+		hs_kept_unref(&unvouched[i]);
+	}
+	tear_down(&world);
+}
+
+static void test_changed_behind_us(void **state)
+{
+	struct world world;
+	struct named named;
+	struct hs_kept *a, *b, *c;
+
+	(void)state;
+	set_up(&world, 1000 * KIB, 10 * KIB);
+	hs_kept_ref(a = fill(&world, 1, 0, REPLY_BYTES));
+	hs_kept_ref(b = fill(&world, 1, 1, REPLY_BYTES));
+	hs_kept_ref(c = fill(&world, 1, 2, REPLY_BYTES));
+	c->vouch = &world.other;
+	name(&named, 1, 0);
+	assert_int_equal(
+		hs_cache_changed(world.cache, named.ask.key_hash, HS_LIT("k"), &world.vouch), 0);
+	assert_int_equal(
+		hs_cache_changed(world.cache, named.ask.key_hash, named.ask.key, &world.vouch), 2);
+	assert_true(a->dead);
+	assert_true(b->dead);
+	assert_false(c->dead);
+	assert_int_equal(find(&world, 1)->replies_count, 1);
+	assert_int_equal(
+		hs_cache_changed(world.cache, named.ask.key_hash, named.ask.key, &world.vouch), 0);
+	assert_int_equal(hs_cache_changed_all(world.cache, &world.vouch), 0);
+	for (uint64_t i = 2; i < 20; i++)
+		fill(&world, i, 0, REPLY_BYTES);
+	assert_int_equal(hs_cache_changed_all(world.cache, &world.vouch), 18);
+	assert_false(c->dead);
+	assert_int_equal(hs_cache_changed_all(world.cache, &world.other), 1);
+	assert_true(c->dead);
+	assert_int_equal(hs_cache_counts(world.cache).keys, 19);
+	assert_int_equal(hs_cache_counts(world.cache).replies, 0);
+	hs_kept_unref(&a);
+	hs_kept_unref(&b);
+	hs_kept_unref(&c);
+	tear_down(&world);
+}
+
+static void test_each(void **state)
+{
+	struct world world;
+	struct hs_cached *cached;
+	bool seen[300] = {0};
+	size_t at = 0, count = 0;
+
+	(void)state;
+	set_up(&world, 10000 * KIB, 10 * KIB);
+	assert_null(hs_cache_each(world.cache, &at));
+	for (uint64_t i = 0; i < 300; i++)
+		request(&world, i);
+	at = 0;
+	while ((cached = hs_cache_each(world.cache, &at))) {
+		unsigned long long number = strtoull(cached->key.data + 4, NULL, 10);
+
+		assert_false(seen[number]);
+		seen[number] = true;
+		count++;
+		if (number % 3 == 0) /* the one that was given */
+			assert_true(hs_cache_remove(world.cache, cached));
+	}
+	assert_int_equal(count, 300);
+	assert_int_equal(hs_cache_counts(world.cache).keys, 200);
+	tear_down(&world);
+}
+
+static void test_smaller_limits(void **state)
+{
+	struct world world;
+
+	(void)state;
+	set_up(&world, 1000 * KIB, 10 * KIB);
+	for (uint64_t i = 0; i < 500; i++)
+		request(&world, i);
+	assert_true(hs_cache_counts(world.cache).bytes > 500 * KIB);
+	hs_cache_limit(world.cache, &(struct hs_cache_limits){50 * KIB, 10 * KIB});
+	assert_true(hs_cache_counts(world.cache).bytes <= 50 * KIB);
+	assert_true(hs_cache_counts(world.cache).keys > 20);
+	hs_cache_limit(world.cache, &(struct hs_cache_limits){0, 0});
+	assert_int_equal(hs_cache_counts(world.cache).keys, 0);
+	assert_null(admit(&world, 1));
+	tear_down(&world);
+}
+
+/* Keys that are read once, ten times as many as there is room for, do not push out those in use. */
+static void test_a_scan_passes_by(void **state)
+{
+	enum { USED = 100, ONCE = 20000 };
+	struct world world;
+	uint64_t hits = 0;
+
+	(void)state;
+	set_up(&world, 200 * KIB, 10 * KIB); /* some 150 keys */
+	for (uint64_t round = 0; round < 3; round++)
+		for (uint64_t i = 0; i < USED; i++)
+			request(&world, i);
+	for (uint64_t i = 0; i < ONCE; i++) {
+		request(&world, 1000 + i);
+		if (i % 10 == 0)
+			hits += request(&world, i / 10 % USED);
+	}
+	assert_true(hits > ONCE / 10 * 98 / 100);
+	assert_true(hs_cache_counts(world.cache).keys < 200);
+	tear_down(&world);
+}
+
+/* What was in use for long and is not any more gives way to what is in use now. */
+static void test_new_keys_take_over(void **state)
+{
+	enum { USED = 100 };
+	struct world world;
+	uint64_t hits = 0;
+
+	(void)state;
+	set_up(&world, 200 * KIB, 10 * KIB);
+	for (uint64_t round = 0; round < 100; round++)
+		for (uint64_t i = 0; i < USED; i++)
+			request(&world, i);
+	for (uint64_t round = 0; round < 50; round++)
+		for (uint64_t i = 0; i < USED; i++)
+			hits += request(&world, USED + i) && round >= 40;
+	assert_true(hits > 10 * USED * 95 / 100);
+	tear_down(&world);
+}
+
+/* The table alone, through many times its size and back: every key is where it is looked for. */
+static void test_table_grows_and_shrinks(void **state)
+{
+	enum { MANY = 5000 };
+	struct hs_cache_table table;
+	struct hs_cached *cached = calloc(MANY, sizeof *cached);
+	size_t largest = 0;
+
+	(void)state;
+	hs_cache_table_init(&table);
+	for (size_t i = 0; i < MANY; i++) {
+		cached[i].key = (struct hs_bytes){(const char *)&cached[i].key_hash, 8};
+		cached[i].key_hash = i % 7 == 0 ? 7 : i * 0x9e3779b97f4a7c15; /* some all alike */
+		cached[i].key = (struct hs_bytes){(const char *)&cached[i].slot, 2};
+		cached[i].slot = (uint16_t)i;
+		assert_null(hs_cache_table_find(&table, cached[i].key_hash, cached[i].key));
+		hs_cache_table_add(&table, &cached[i]);
+		for (size_t j = 0; j <= i; j += 1 + i / 50)
+			assert_ptr_equal(
+				hs_cache_table_find(&table, cached[j].key_hash, cached[j].key),
+				&cached[j]);
+		largest = table.room;
+	}
+	assert_true(table.base + table.split >= MANY);
+	for (size_t i = 0; i < MANY; i++) {
+		hs_cache_table_remove(&table, &cached[i]);
+		assert_null(hs_cache_table_find(&table, cached[i].key_hash, cached[i].key));
+		for (size_t j = i + 1; j < MANY; j += 1 + (MANY - i) / 50)
+			assert_ptr_equal(
+				hs_cache_table_find(&table, cached[j].key_hash, cached[j].key),
+				&cached[j]);
+	}
+	assert_int_equal(table.count, 0);
+	assert_true(table.room <= largest / 32);
+	hs_cache_table_deinit(&table);
+	free(cached);
+}
+
+static void test_ghosts(void **state)
+{
+	enum { KEYS = 1000 };
+	struct hs_ghosts ghosts = {0};
+	size_t found = 0, old = 0;
+
+	(void)state;
+	assert_false(hs_ghosts_take(&ghosts, 5, KEYS));
+	for (uint64_t i = 0; i < 3 * KEYS; i++)
+		hs_ghosts_add(&ghosts, i * 0x9e3779b97f4a7c15, KEYS);
+	for (uint64_t i = 0; i < 2 * KEYS; i++)
+		old += hs_ghosts_take(&ghosts, i * 0x9e3779b97f4a7c15, KEYS);
+	for (uint64_t i = 2 * KEYS; i < 3 * KEYS; i++)
+		found += hs_ghosts_take(&ghosts, i * 0x9e3779b97f4a7c15, KEYS);
+	assert_in_range(old, 0, 2);
+	assert_in_range(found, KEYS * 95 / 100, KEYS);
+	for (uint64_t i = 2 * KEYS; i < 3 * KEYS; i++) /* once */
+		assert_false(hs_ghosts_take(&ghosts, i * 0x9e3779b97f4a7c15, KEYS));
+	/* As many as the cache has keys, and no more memory than that needs. */
+	hs_ghosts_add(&ghosts, 1, 100 * KEYS);
+	assert_in_range(ghosts.sets * 4, 200 * KEYS, 400 * KEYS);
+	hs_ghosts_add(&ghosts, 1, KEYS);
+	assert_in_range(ghosts.sets * 4, 2 * KEYS, 16 * KEYS);
+	hs_ghosts_deinit(&ghosts);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_finds_what_is_kept),
+		cmocka_unit_test(test_a_newer_reply_takes_the_place),
+		cmocka_unit_test(test_variants_are_limited),
+		cmocka_unit_test(test_too_large),
+		cmocka_unit_test(test_bytes_are_bounded),
+		cmocka_unit_test(test_pinned_keys_stay),
+		cmocka_unit_test(test_who_goes_dies),
+		cmocka_unit_test(test_changed_behind_us),
+		cmocka_unit_test(test_each),
+		cmocka_unit_test(test_smaller_limits),
+		cmocka_unit_test(test_a_scan_passes_by),
+		cmocka_unit_test(test_new_keys_take_over),
+		cmocka_unit_test(test_table_grows_and_shrinks),
+		cmocka_unit_test(test_ghosts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

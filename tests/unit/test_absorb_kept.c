@@ -1,0 +1,528 @@
+/* What may be kept, and whether it may still be given.
+ *
+ * Asks: every row of the table is asked with and without options; what is kept is compared with a list
+ * written down here. Signatures of what is different differ. Kept replies: made of a reply in RESP3, and
+ * told apart by all arguments even where signatures are made to collide. States: one rule, one vouch, and
+ * times around every edge. */
+#include "absorb/kept.h"
+#include "absorb/shelf.h"
+#include "command/learned.h"
+#include "wire/reply.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { SEED = 7, ARGS_MAX = 8, STALE = 1000, READ = 100000 };
+
+struct line {
+	struct hs_bytes argv[ARGS_MAX];
+	size_t argc;
+};
+
+static struct line words(const char *text)
+{
+	struct line line = {.argc = 0};
+
+	while (*text) {
+		assert_true(line.argc < ARGS_MAX);
+		size_t len = strcspn(text, " ");
+
+		line.argv[line.argc++] = (struct hs_bytes){text, len};
+		text += len + (text[len] == ' ');
+	}
+	return line;
+}
+
+/* As a server would say it: name, arity, flags, keys. */
+static struct hs_learned *learn(const char *names, const char *flag, int key_last)
+{
+	struct hs_buf out = {0};
+	struct hs_reply reply = {&out, 3};
+	struct hs_learned *learned;
+	struct line line = words(names);
+	char error[100];
+
+	hs_reply_array(&reply, line.argc);
+	for (size_t i = 0; i < line.argc; i++) {
+		hs_reply_array(&reply, 6);
+		hs_reply_bulk(&reply, line.argv[i]);
+		hs_reply_int(&reply, -3);
+		hs_reply_set(&reply, 1);
+		hs_reply_status(&reply, flag);
+		hs_reply_int(&reply, 1);
+		hs_reply_int(&reply, key_last);
+		hs_reply_int(&reply, 1);
+	}
+	learned = hs_learned_create(hs_buf_bytes(&out), NULL, error, sizeof error);
+	assert_non_null(learned);
+	hs_buf_deinit(&out);
+	return learned;
+}
+
+static bool init(struct hs_ask *ask, const struct line *line, const struct hs_learned *learned)
+{
+	const struct hs_command *parent;
+	const struct hs_command *command =
+		hs_learned_resolve(learned, line->argc, line->argv, &parent);
+
+	assert_non_null(command);
+	return hs_ask_init(ask, SEED, command, line->argc, line->argv);
+}
+
+static void test_which_of_ours(void **state)
+{
+	static const char *const kept[] = {
+		"GET k",	"get k",	  "STRLEN k",	"GETRANGE k 0 1",
+		"SUBSTR k 0 1", "GETBIT k 1",	  "BITCOUNT k", "BITCOUNT k 0 1 BIT",
+		"BITPOS k 1",	"BITPOS k 1 0 2", "EXISTS k",	"TYPE k",
+	};
+	static const char *const not [] = {
+		"GET",
+		"GET k l",
+		"EXISTS k l",
+		"MGET k",
+		"TTL k",
+		"PTTL k",
+		"SET k v",
+		"GETDEL k",
+		"GETEX k",
+		"INCR k",
+		"LCS k l",
+		"EXPIRETIME k",
+		"OBJECT ENCODING k",
+		"SCAN 0",
+		"KEYS k",
+		"RANDOMKEY",
+		"PING",
+		"DEL k",
+		"TOUCH k",
+		"GETSET k v",
+		"BITCOUNT",
+	};
+	struct hs_ask ask;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+		struct line line = words(kept[i]);
+
+		assert_true(init(&ask, &line, NULL));
+		assert_true(hs_bytes_equal(ask.key, HS_LIT("k")));
+		assert_ptr_equal(ask.argv, line.argv);
+		assert_int_equal(ask.argc, line.argc);
+	}
+	for (size_t i = 0; i < sizeof not / sizeof *not ; i++) {
+		struct line line = words(not [i]);
+
+		assert_false(init(&ask, &line, NULL));
+	}
+	/* What writes, waits, or has not just one key is never kept, whatever a row says. */
+	for (unsigned id = 1; id < HS_CMD_IDS; id++) {
+		const struct hs_command *row = hs_command_by_id(id);
+
+		if (!row->keep)
+			continue;
+		assert_true(row->keep & HS_KEEP_YES);
+		assert_true(row->flags & HS_CMD_READONLY);
+		assert_false(row->flags & (HS_CMD_WRITE | HS_CMD_BLOCKING | HS_CMD_MOVABLEKEYS));
+		assert_int_equal(row->key_first, 1);
+		assert_true(row->key_last == 1 || row->keep & HS_KEEP_SHORT);
+	}
+}
+
+static void test_which_learned(void **state)
+{
+	struct hs_learned *learned = learn("hget srandmember zrank x.get pfcount", "readonly", 1);
+	struct hs_learned *writes = learn("hget", "write", 1);
+	struct hs_learned *many = learn("hget", "readonly", -1);
+	struct line hget = words("HGET k f"), rank = words("ZRANK k m");
+	struct line ranked = words("ZRANK k m WITHSCORE"), random = words("SRANDMEMBER k 1");
+	struct line module = words("X.GET k f"), count = words("PFCOUNT k l");
+	struct hs_ask ask;
+
+	(void)state;
+	assert_true(init(&ask, &hget, learned));
+	assert_true(init(&ask, &rank, learned));
+	assert_false(init(&ask, &ranked, learned));
+	assert_false(init(&ask, &random, learned));
+	assert_false(init(&ask, &module, learned));
+	assert_false(init(&ask, &count, learned));
+	/* A server whose HGET is something else. */
+	assert_false(init(&ask, &hget, writes));
+	assert_false(init(&ask, &hget, many));
+	hs_learned_destroy(&learned);
+	hs_learned_destroy(&writes);
+	hs_learned_destroy(&many);
+}
+
+static void test_signatures(void **state)
+{
+	static const char *const different[] = {
+		"GET k",
+		"GET l",
+		"GET kk",
+		"STRLEN k",
+		"EXISTS k",
+		"GETRANGE k 1 2",
+		"GETRANGE k 12 ",
+		"GETRANGE k  12",
+		"GETRANGE k1 2 ",
+		"GETRANGE k 2 1",
+		"SUBSTR k 1 2",
+		"BITCOUNT k 0 1",
+		"BITCOUNT k 0 1 BIT",
+	};
+	enum { COUNT = sizeof different / sizeof *different };
+	struct hs_ask asks[COUNT], again;
+	struct line lines[COUNT], lower = words("get k");
+	struct hs_shelf *shelf = hs_shelf_create(SEED, 0);
+	struct hs_bytes argv[2];
+
+	(void)state;
+	for (size_t i = 0; i < COUNT; i++) {
+		lines[i] = words(different[i]);
+		if (i == 6) /* an empty last word */
+			lines[i].argv[lines[i].argc++] = HS_LIT("");
+		if (i == 8)
+			lines[i].argv[lines[i].argc++] = HS_LIT("");
+		assert_true(init(&asks[i], &lines[i], NULL));
+		assert_int_equal(asks[i].key_hash, hs_shelf_hash(shelf, asks[i].key));
+		for (size_t j = 0; j < i; j++)
+			assert_int_not_equal(asks[i].signature, asks[j].signature);
+	}
+	assert_true(init(&again, &lower, NULL));
+	assert_int_equal(again.signature, asks[0].signature);
+	hs_ask_get(&again, hs_shelf_seed(shelf), HS_LIT("k"), argv);
+	assert_int_equal(again.signature, asks[0].signature);
+	assert_int_equal(again.key_hash, asks[0].key_hash);
+	assert_int_equal(again.argc, 2);
+	assert_true(hs_bytes_equal(again.argv[1], HS_LIT("k")));
+	assert_true(hs_ask_init(&again, SEED + 1, asks[0].command, 2, asks[0].argv));
+	assert_int_not_equal(again.signature, asks[0].signature);
+	hs_shelf_destroy(&shelf);
+}
+
+static struct hs_kept *keep(const char *text, struct hs_bytes reply, struct hs_ask *ask)
+{
+	static struct line line; /* outlives the ask */
+	static struct hs_learned *learned;
+	struct hs_kept *kept;
+
+	learned = learn("hgetall hget zrange xrange llen smembers lrange", "readonly", 1);
+	line = words(text);
+	assert_true(init(ask, &line, learned));
+	kept = hs_kept_create(ask, reply);
+	if (kept)
+		assert_true(hs_kept_is(kept, ask));
+	hs_learned_destroy(&learned); /* rows are not looked at any more */
+	return kept;
+}
+
+static void expect(const char *text, struct hs_bytes resp3, struct hs_bytes resp2, bool missing)
+{
+	struct hs_ask ask;
+	struct hs_kept *kept = keep(text, resp3, &ask);
+
+	assert_non_null(kept);
+	assert_true(hs_bytes_equal(kept->reply[1], resp3));
+	assert_true(hs_bytes_equal(kept->reply[0], resp2));
+	assert_int_equal(kept->reply[0].data == kept->reply[1].data, hs_bytes_equal(resp2, resp3));
+	assert_true(kept->reply[1].data != resp3.data);
+	assert_int_equal(kept->missing, missing);
+	assert_int_equal(kept->expires_us, missing ? UINT64_MAX : HS_KEPT_EXPIRY_UNKNOWN);
+	assert_true(hs_bytes_equal(kept->key, HS_LIT("k")));
+	assert_int_equal(kept->key_hash, ask.key_hash);
+	assert_int_equal(kept->refs, 1);
+	assert_false(kept->dead);
+	assert_true(kept->bytes >= sizeof *kept + resp3.len + kept->argc * sizeof *kept->argv +
+					   (hs_bytes_equal(resp2, resp3) ? 0 : resp2.len));
+	hs_kept_unref(&kept);
+	assert_null(kept);
+}
+
+static void test_both_dialects(void **state)
+{
+	(void)state;
+	expect("GET k", HS_LIT("$3\r\nabc\r\n"), HS_LIT("$3\r\nabc\r\n"), false);
+	expect("GET k", HS_LIT("$0\r\n\r\n"), HS_LIT("$0\r\n\r\n"), false);
+	expect("GET k", HS_LIT("_\r\n"), HS_LIT("$-1\r\n"), true);
+	expect("STRLEN k", HS_LIT(":0\r\n"), HS_LIT(":0\r\n"), false); /* or empty */
+	expect("EXISTS k", HS_LIT(":0\r\n"), HS_LIT(":0\r\n"), true);
+	expect("EXISTS k", HS_LIT(":1\r\n"), HS_LIT(":1\r\n"), false);
+	expect("TYPE k", HS_LIT("+none\r\n"), HS_LIT("+none\r\n"), true);
+	expect("TYPE k", HS_LIT("+list\r\n"), HS_LIT("+list\r\n"), false);
+	expect("HGETALL k x", HS_LIT("%0\r\n"), HS_LIT("*0\r\n"), true);
+	expect("HGETALL k x", HS_LIT("%1\r\n+a\r\n+b\r\n"), HS_LIT("*2\r\n+a\r\n+b\r\n"), false);
+	expect("HGET k f", HS_LIT("_\r\n"), HS_LIT("$-1\r\n"), false); /* or just the field */
+	expect("LLEN k x", HS_LIT(":0\r\n"), HS_LIT(":0\r\n"), true);
+	expect("SMEMBERS k x", HS_LIT("~0\r\n"), HS_LIT("*0\r\n"), true);
+	expect("LRANGE k 5 6", HS_LIT("*0\r\n"), HS_LIT("*0\r\n"), false);
+	expect("XRANGE k - + COUNT 0", HS_LIT("_\r\n"), HS_LIT("*-1\r\n"), false);
+	expect("ZRANGE k 0 1", HS_LIT("*1\r\n*2\r\n+m\r\n,2\r\n"),
+	       HS_LIT("*2\r\n+m\r\n$1\r\n2\r\n"), false);
+}
+
+static void test_what_is_not_kept(void **state)
+{
+	static const struct hs_bytes replies[] = {
+		HS_LIT("-WRONGTYPE no\r\n"),
+		HS_LIT("!5\r\nERR a\r\n"),
+		HS_LIT(">1\r\n+a\r\n"),
+		HS_LIT("$3\r\nab"),
+		HS_LIT("_\r\n_\r\n"),
+		HS_LIT("|1\r\n+a\r\n+b\r\n_\r\n"),
+		HS_LIT(""),
+	};
+	struct hs_ask ask;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof replies / sizeof *replies; i++)
+		assert_null(keep("GET k", replies[i], &ask));
+}
+
+/* Signatures may be equal; arguments, numbers of them and commands are looked at. */
+static void test_collisions(void **state)
+{
+	static const char *const different[] = {
+		"GETRANGE k 1 3", "GETRANGE l 1 2", "GETRANGE k 1 22",	 "SUBSTR k 1 2",
+		"BITCOUNT k 1 2", "STRLEN k",	    "BITCOUNT k 1 2 BIT"};
+	struct line line = words("GETRANGE k 1 2");
+	struct hs_ask ask;
+	struct hs_kept *kept;
+
+	(void)state;
+	assert_true(init(&ask, &line, NULL));
+	kept = hs_kept_create(&ask, HS_LIT("$1\r\na\r\n"));
+	line = words("getrange k 1 2");
+	assert_true(init(&ask, &line, NULL));
+	assert_true(hs_kept_is(kept, &ask));
+	for (size_t i = 0; i < sizeof different / sizeof *different; i++) {
+		line = words(different[i]);
+		assert_true(init(&ask, &line, NULL));
+		ask.signature = kept->signature;
+		assert_false(hs_kept_is(kept, &ask));
+	}
+	hs_kept_unref(&kept);
+}
+
+/* ---- states ---- */
+
+struct world {
+	struct hs_rule rule;
+	struct hs_vouch vouch;
+	struct hs_kept *kept;
+	uint64_t age_us;
+};
+
+static void set_up(struct world *world)
+{
+	struct hs_bytes argv[2];
+	struct hs_ask ask;
+
+	*world = (struct world){.rule = {.stale_us = STALE}, .vouch = {.epoch = 3}};
+	hs_ask_get(&ask, SEED, HS_LIT("k"), argv);
+	world->kept = hs_kept_create(&ask, HS_LIT("$1\r\nv\r\n"));
+	world->kept->done = 5;
+	world->kept->read_us = READ;
+	world->kept->vouch = &world->vouch;
+	world->kept->vouch_epoch = 3;
+	world->kept->expires_us = UINT64_MAX;
+}
+
+static enum hs_kept_state at(struct world *world, uint64_t now_us)
+{
+	world->age_us = 12345678;
+	return hs_kept_state(world->kept, &world->rule, 5, now_us, &world->age_us);
+}
+
+static void test_stale_without_a_proof(void **state)
+{
+	struct world world;
+
+	(void)state;
+	for (int vouched = 0; vouched < 2; vouched++) {
+		set_up(&world);
+		if (!vouched)
+			world.kept->vouch = NULL;
+		assert_int_equal(at(&world, READ), HS_KEPT_FRESH);
+		assert_int_equal(world.age_us, 0);
+		assert_int_equal(at(&world, READ - 50), HS_KEPT_FRESH); /* another's clock */
+		assert_int_equal(world.age_us, 0);
+		assert_int_equal(at(&world, READ + STALE), HS_KEPT_FRESH);
+		assert_int_equal(world.age_us, STALE);
+		assert_int_equal(at(&world, READ + STALE + 1), HS_KEPT_AGED);
+		assert_int_equal(world.age_us, STALE + 1);
+		hs_kept_unref(&world.kept);
+	}
+}
+
+static void test_proofs(void **state)
+{
+	struct world world;
+
+	(void)state;
+	set_up(&world);
+	world.vouch.proved_us = READ - 10; /* before it was read */
+	assert_int_equal(at(&world, READ + STALE), HS_KEPT_FRESH);
+	assert_int_equal(world.age_us, STALE);
+	world.vouch.proved_us = READ + 9000;
+	assert_int_equal(at(&world, READ + 9000), HS_KEPT_FRESH);
+	assert_int_equal(world.age_us, 0);
+	assert_int_equal(at(&world, READ + 9000 + STALE), HS_KEPT_FRESH);
+	assert_int_equal(world.age_us, STALE);
+	assert_int_equal(at(&world, READ + 9001 + STALE), HS_KEPT_AGED);
+	assert_int_equal(world.age_us, STALE + 1);
+	world.vouch.wanted = false;
+	world.vouch.proved_us = UINT64_MAX; /* none can be missed */
+	assert_int_equal(at(&world, READ + 1000000 * STALE), HS_KEPT_FRESH);
+	assert_int_equal(world.age_us, 0);
+	assert_false(world.vouch.wanted);
+	hs_kept_unref(&world.kept);
+}
+
+static void test_a_proof_is_wanted(void **state)
+{
+	struct world world;
+
+	(void)state;
+	set_up(&world);
+	assert_int_equal(at(&world, READ + STALE / 4), HS_KEPT_FRESH);
+	assert_false(world.vouch.wanted);
+	assert_int_equal(at(&world, READ + STALE / 4 + 1), HS_KEPT_FRESH);
+	assert_true(world.vouch.wanted);
+	world.vouch.wanted = false;
+	world.vouch.proved_us = READ + 500;
+	assert_int_equal(at(&world, READ + 500 + STALE / 4), HS_KEPT_FRESH);
+	assert_false(world.vouch.wanted);
+	/* One that is not relied on any more need not prove anything. */
+	world.kept->dead = true;
+	assert_int_equal(at(&world, READ + 500 + STALE), HS_KEPT_CHANGED);
+	world.kept->dead = false;
+	world.vouch.epoch++;
+	assert_int_equal(at(&world, READ + 500 + STALE), HS_KEPT_AGED);
+	assert_false(world.vouch.wanted);
+	hs_kept_unref(&world.kept);
+}
+
+static void test_another_epoch(void **state)
+{
+	struct world world;
+
+	(void)state;
+	set_up(&world);
+	world.vouch.proved_us = READ + 5000;
+	assert_int_equal(at(&world, READ + 5100), HS_KEPT_FRESH);
+	assert_int_equal(world.kept->seen_us, READ + 5000);
+	/* Its word counts no more, nor does its next proof; what it was used under does. */
+	world.vouch.epoch = 4;
+	world.vouch.proved_us = READ + 6000;
+	assert_int_equal(at(&world, READ + 6000), HS_KEPT_AGED);
+	assert_int_equal(world.age_us, 1000);
+	world.vouch.proved_us = UINT64_MAX;
+	assert_int_equal(at(&world, READ + 6000), HS_KEPT_AGED);
+	assert_int_equal(world.age_us, 1000);
+	hs_kept_unref(&world.kept);
+	/* Never used under a proof: as old as it is. */
+	set_up(&world);
+	world.vouch.epoch = 4;
+	assert_int_equal(at(&world, READ + 10), HS_KEPT_AGED);
+	assert_int_equal(world.age_us, 10);
+	hs_kept_unref(&world.kept);
+}
+
+/* The mark is seldom written: all workers read it. */
+static void test_proofs_are_noted_seldom(void **state)
+{
+	struct world world;
+	uint64_t noted = 0, last = 0;
+
+	(void)state;
+	set_up(&world);
+	for (uint64_t i = 1; i <= 10 * STALE; i++) {
+		world.vouch.proved_us = READ + i;
+		assert_int_equal(at(&world, READ + i), HS_KEPT_FRESH);
+		noted += world.kept->seen_us != last;
+		last = world.kept->seen_us;
+		assert_true(last <= READ + i);
+		assert_true(i < STALE || READ + i - last <= STALE / 4);
+	}
+	assert_in_range(noted, 10, 100);
+	hs_kept_unref(&world.kept);
+}
+
+static void test_written_or_dead(void **state)
+{
+	struct world world;
+	uint64_t age_us;
+
+	(void)state;
+	set_up(&world);
+	assert_int_equal(hs_kept_state(world.kept, &world.rule, 6, READ, &age_us), HS_KEPT_CHANGED);
+	assert_int_equal(hs_kept_state(world.kept, &world.rule, 4, READ, &age_us), HS_KEPT_CHANGED);
+	assert_int_equal(at(&world, READ), HS_KEPT_FRESH);
+	world.kept->dead = true;
+	assert_int_equal(at(&world, READ), HS_KEPT_CHANGED);
+	world.vouch.epoch++; /* what is known to have changed has */
+	assert_int_equal(at(&world, READ + 5 * STALE), HS_KEPT_CHANGED);
+	hs_kept_unref(&world.kept);
+}
+
+static void test_time_to_live(void **state)
+{
+	struct world world;
+
+	(void)state;
+	set_up(&world);
+	world.vouch.proved_us = UINT64_MAX;
+	world.kept->until_us = READ + 50;
+	assert_int_equal(at(&world, READ + 49), HS_KEPT_FRESH);
+	assert_int_equal(at(&world, READ + 50), HS_KEPT_AGED);
+	assert_int_equal(world.age_us, 0);
+	hs_kept_unref(&world.kept);
+}
+
+static void test_expiry(void **state)
+{
+	struct world world;
+
+	(void)state;
+	set_up(&world);
+	world.vouch.proved_us = UINT64_MAX;
+	world.kept->expires_us = READ + 70;
+	assert_int_equal(at(&world, READ + 69), HS_KEPT_FRESH);
+	assert_int_equal(at(&world, READ + 70), HS_KEPT_CHANGED);
+	/* Not known: it may be gone since it was read, whoever vouches. */
+	world.kept->expires_us = HS_KEPT_EXPIRY_UNKNOWN;
+	assert_int_equal(at(&world, READ + STALE), HS_KEPT_FRESH);
+	assert_int_equal(world.age_us, STALE);
+	assert_int_equal(at(&world, READ + STALE + 1), HS_KEPT_AGED);
+	assert_int_equal(world.age_us, STALE + 1);
+	hs_kept_unref(&world.kept);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_which_of_ours),
+		cmocka_unit_test(test_which_learned),
+		cmocka_unit_test(test_signatures),
+		cmocka_unit_test(test_both_dialects),
+		cmocka_unit_test(test_what_is_not_kept),
+		cmocka_unit_test(test_collisions),
+		cmocka_unit_test(test_stale_without_a_proof),
+		cmocka_unit_test(test_proofs),
+		cmocka_unit_test(test_a_proof_is_wanted),
+		cmocka_unit_test(test_another_epoch),
+		cmocka_unit_test(test_proofs_are_noted_seldom),
+		cmocka_unit_test(test_written_or_dead),
+		cmocka_unit_test(test_time_to_live),
+		cmocka_unit_test(test_expiry),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
