@@ -152,7 +152,7 @@ static enum hs_heat_window window_of(const struct hs_host *host, const struct as
 
 /* ---- the answer ---- */
 
-static void reply_field(struct hs_reply *reply, const struct hs_field *field, const void *row)
+void hs_heat_reply_field(struct hs_reply *reply, const struct hs_field *field, const void *row)
 {
 	struct hs_field_value value = field->get(row);
 
@@ -174,7 +174,7 @@ static void reply_row(struct hs_reply *reply, const struct hs_fields *fields, co
 {
 	hs_reply_map(reply, fields->count);
 	for (size_t i = 0; i < fields->count; i++)
-		reply_field(reply, &fields->fields[i], row);
+		hs_heat_reply_field(reply, &fields->fields[i], row);
 }
 
 /* An array of maps. `size` is that of a row. */

@@ -3,6 +3,7 @@
 #include "serve/host.h"
 
 #include "base/nearest.h"
+#include "serve/rule_rows.h"
 #include "wire/reply.h"
 
 /* ---- what is wrong ---- */
@@ -101,13 +102,19 @@ static void reply_rule(const struct hs_rule *rule, struct hs_reply *reply)
 static void list_rules(const struct hs_host *host, struct hs_reply *reply)
 {
 	const struct hs_rules *rules = host->options->rules;
+	const struct hs_fields *counted = hs_rule_fields();
 
 	hs_reply_array(reply, hs_rules_count(rules));
 	for (size_t i = 0; i < hs_rules_count(rules); i++) {
 		const struct hs_rule *rule = hs_rules_at(rules, i);
+		bool counts = rule->contract == HS_CONTRACT_CACHE;
+		struct hs_rule_row row;
 
-		hs_reply_map(reply, rule_fields(rule));
+		hs_reply_map(reply, rule_fields(rule) + (counts ? counted->count : 0));
 		reply_rule(rule, reply);
+		hs_rule_row(host, rule->number, &row);
+		for (size_t j = 0; counts && j < counted->count; j++)
+			hs_heat_reply_field(reply, &counted->fields[j], &row);
 	}
 }
 

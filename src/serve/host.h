@@ -92,6 +92,10 @@ void hs_acl_answer(struct hs_host *host, struct hs_op *op);
 
 /* heat_command.c: HEAT. */
 void hs_heat_answer(struct hs_host *host, struct hs_op *op);
+struct hs_field;
+struct hs_reply;
+/* A field of a row: its name and its value. */
+void hs_heat_reply_field(struct hs_reply *reply, const struct hs_field *field, const void *row);
 
 /* heat_rules.c: HEAT RULE, HEAT MITIGATE. */
 void hs_heat_rules_answer(struct hs_host *host, struct hs_op *op);

@@ -3,6 +3,7 @@
 #include "serve/info.h"
 
 #include "serve/clock.h"
+#include "serve/rule_rows.h"
 
 #include <malloc.h>
 #include <stdio.h>
@@ -65,6 +66,12 @@ static void write_keyspace(const struct hs_info_facts *facts, const char *sectio
 			      (unsigned long long)facts->keys, (unsigned long long)facts->expires);
 }
 
+static void write_rules(const struct hs_info_facts *facts, const char *section, struct hs_buf *text)
+{
+	(void)section;
+	hs_rule_rows_info(facts->host, text);
+}
+
 /* clang-format off */
 static const struct {
 	const char *name;
@@ -80,6 +87,7 @@ static const struct {
 	{"CPU", true, write_fields},
 	{"Engine", true, write_fields},
 	{"Http", true, write_fields},
+	{"Rules", true, write_rules},
 	{"Commandstats", false, write_commandstats},
 	{"Cluster", true, write_fields},
 	{"Keyspace", true, write_keyspace},

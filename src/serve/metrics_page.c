@@ -6,6 +6,7 @@
 #include "http/board_metrics.h"
 #include "http/metrics.h"
 #include "serve/info.h"
+#include "serve/rule_rows.h"
 
 #include <stdlib.h>
 
@@ -114,6 +115,7 @@ void hs_metrics_page(struct hs_host *host, struct hs_buf *text)
 	write_build(&metrics, host);
 	write_rows(&metrics, &facts);
 	write_commands(&metrics, host, &facts.since);
+	hs_rule_rows_metrics(host, &metrics);
 	hs_metrics_partitions(&metrics, host->board);
 	if (host->options->metrics_keys > 0)
 		hs_metrics_keys(&metrics, host->board, (size_t)host->options->metrics_keys,

@@ -1,7 +1,7 @@
 #include "serve/server.h"
 
-#include "base/address.h"
 #include "absorb/shelf.h"
+#include "base/address.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "engine/embedded/embedded.h"
