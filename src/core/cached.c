@@ -177,7 +177,9 @@ static bool has_write_under_way(const struct hs_session *session, struct hs_byte
 		const struct hs_request *request = hs_list_entry(link, struct hs_request, link);
 		size_t at;
 
-		if (request->done || !request->command || hs_cached_only_reads(request->command))
+		if (request->done || !request->command ||
+		    (hs_cached_only_reads(request->command) &&
+		     request->command->id != HS_CMD_ID_EXEC))
 			continue;
 		at = hs_keys_only(request->command, request->argc);
 		if (at == 0 || ++seen > OWN_WRITES_SEEN || hs_bytes_equal(request->argv[at], key))

@@ -115,6 +115,26 @@ static void test_own_writes_under_way_are_seen(void **state)
 	close_world(&world);
 }
 
+/* Also those of a transaction. */
+static void test_own_transactions_under_way_are_seen(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_with_k(&world);
+	say(&world, 'A', "MULTI");
+	say(&world, 'A', "INCR k");
+	say(&world, 'A', "EXEC");
+	listen(&world, 'A');
+	say(&world, 'A', "GET k");
+	look(&world);
+	assert_int_equal(world.count, 2);
+	reply(&world, "", "*1\r\n:1\r\n");
+	reply(&world, "GET k", "$1\r\n1\r\n");
+	heard(&world, 'A', "*1\r\n:1\r\n$1\r\n1\r\n");
+	close_world(&world);
+}
+
 static void test_no_read_sees_a_later_write_of_its_own(void **state)
 {
 	static struct world world;
@@ -360,6 +380,7 @@ int main(void)
 		cmocka_unit_test(test_a_transaction_writes_what_is_in_it),
 		cmocka_unit_test(test_flush_writes_everything),
 		cmocka_unit_test(test_own_writes_under_way_are_seen),
+		cmocka_unit_test(test_own_transactions_under_way_are_seen),
 		cmocka_unit_test(test_no_read_sees_a_later_write_of_its_own),
 		cmocka_unit_test(test_a_fill_that_raced_a_write),
 		cmocka_unit_test(test_nobody_joins_a_fill_from_before_a_write),
