@@ -118,7 +118,7 @@ class ClusterDays(BadDay):
         return cluster, self.heatsink("--engine", cluster.url(), *args)
 
     def test_a_master_dies(self):
-        cluster, server = self.start(node_timeout_ms=1000)
+        cluster, server = self.start(node_timeout_ms=3000)
         doomed = cluster.nodes[0]
         theirs = [name for node in cluster.masters() if node is not doomed
                   for name in names_on(cluster, node, 3)]

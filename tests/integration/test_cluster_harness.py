@@ -167,6 +167,11 @@ class Shared(unittest.TestCase):
                          r"node-0 .*: ok\n(.|\n)*node-5 .*: ok\n  as node-0$")
         self.assertEqual(said.count("myself,"), 1)
 
+    def test_a_clock_that_was_set_is_told_of(self):
+        self.assertNotIn("the clock", self.cluster.describe())
+        with mock.patch.object(self.cluster, "clock", self.cluster.clock + 600):
+            self.assertIn("the clock was set by -600 s", self.cluster.describe())
+
 
 class Apart(unittest.TestCase):
     def test_two_at_once_share_nothing_and_end_in_any_state(self):

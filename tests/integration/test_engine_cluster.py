@@ -27,7 +27,7 @@ cluster = None
 
 def setUpModule():
     global cluster
-    cluster = Cluster(masters=3, replicas=1, node_timeout_ms=2000)
+    cluster = Cluster(masters=3, replicas=1, node_timeout_ms=4000)
 
 
 def tearDownModule():

@@ -223,7 +223,7 @@ class KeysOfOneServer(Listening):
 class ACluster(Listening):
     @classmethod
     def setUpClass(cls):
-        cls.cluster = cls.enterClassContext(Cluster(masters=3, replicas=1, node_timeout_ms=2000))
+        cls.cluster = cls.enterClassContext(Cluster(masters=3, replicas=1, node_timeout_ms=4000))
 
     def setUp(self):
         self.cluster.reset()

@@ -13,8 +13,9 @@ ok. Ports, bus ports included, are held for as long as the cluster lives: nobody
 a node that was killed comes back where it was.
 
 `node_timeout_ms` is long, so that a busy machine fails nobody over by mistake; a test in which a
-replica must take over wants 1000. Data is in memory; args=("--appendonly", "yes") keeps it over a
-restart. What is asked of a cluster here comes from the nodes that run, each about itself.
+replica must take over wants less: 1000 if all may fail over, some thousands if others may not.
+Data is in memory; args=("--appendonly", "yes") keeps it over a restart. What is asked of a cluster
+here comes from the nodes that run, each about itself.
 
 What Redis may refuse, forget or give up is asked for again until it is done; and a cluster that
 does not come to terms with itself is started anew between tests, which the report of the tests has
@@ -290,6 +291,7 @@ class Cluster:
         self.args, self.configuration = args, [f"user {user}" for user in users]
         self.folder = tempfile.mkdtemp(prefix="heatsink-cluster-")
         self.nodes, self.tls, self.shape, self.beginnings = [], None, (masters, replicas), 0
+        self.clock = time.time() - time.monotonic()
         try:
             self._configure(tls)
             for number in range(masters * (1 + replicas)):
@@ -413,6 +415,9 @@ class Cluster:
         shared = collections.Counter(view for _, _, _, view in told)
         told.sort(key=lambda one: (one[1] == "ok", shared[one[3]]))
         words, shown = [], {}
+        set_by = time.time() - time.monotonic() - self.clock
+        if abs(set_by) > 1:  # set back, nodes exchange no news until it is as late again
+            words.append(f"the clock was set by {set_by:+.0f} s meanwhile")
         for node, state, text, view in told:
             if view in shown:
                 text = f"\n  as {shown[view]}"
@@ -420,7 +425,8 @@ class Cluster:
                 shown[view] = node.name
             words.append(f"{node}: {state}{text}")
             if state != "ok":
-                words += [f"  | {line}" for line in (node.log if node.process else [])[-LAST_LINES:]]
+                log = node.log if node.process else []
+                words += [f"  | {line}" for line in log[-LAST_LINES:]]
         return "\n".join(words)
 
     @staticmethod
