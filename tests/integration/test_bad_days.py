@@ -183,7 +183,7 @@ class ClusterDays(BadDay):
         self.assertEqual(pipe.execute(), [2, 3])
 
     def test_a_node_stands_still(self):
-        cluster, server = self.start("--engine-timeout", "1000", replicas=0,
+        cluster, server = self.start("--engine-timeout", "3000", replicas=0,
                                      node_timeout_ms=60000)
         frozen = cluster.nodes[2]
         ours = names_on(cluster, frozen, 3)
@@ -205,7 +205,7 @@ class ClusterDays(BadDay):
 
     def test_a_command_that_ran_in_part(self):
         """One server's "not sent" is not the whole truth about a command for several."""
-        cluster, server = self.start("--engine-timeout", "500", replicas=0,
+        cluster, server = self.start("--engine-timeout", "2000", replicas=0,
                                      args=("--cluster-require-full-coverage", "no"))
         good = names_on(cluster, cluster.nodes[0], 1)[0]
         bad = names_on(cluster, cluster.nodes[1], 1)[0]
