@@ -42,7 +42,8 @@ UNIT_LIB := $(sort $(wildcard tests/lib/*.c))
 FUZZ := $(sort $(wildcard fuzz/fuzz_*.c))
 BENCH := $(sort $(wildcard bench/*.c))
 CLIENTS := $(sort $(wildcard tests/clients/*.c))
-ALL_C := $(SOURCES) $(UNIT) $(UNIT_LIB) $(FUZZ) $(BENCH) $(CLIENTS)
+DRIVERS := $(sort $(wildcard tests/drivers/*.c))
+ALL_C := $(SOURCES) $(UNIT) $(UNIT_LIB) $(FUZZ) $(BENCH) $(CLIENTS) $(DRIVERS)
 
 HEATSINK := $(B)/heatsink
 ARCHIVE := $(B)/libheatsink.a
@@ -50,6 +51,7 @@ UNIT_ARCHIVE := $(B)/libtests.a
 MAIN := $(B)/obj/src/cli/main.o
 OBJECTS := $(filter-out $(MAIN),$(SOURCES:%.c=$(B)/obj/%.o))
 UNIT_BIN := $(UNIT:tests/unit/%.c=$(B)/tests/%)
+DRIVER_BIN := $(DRIVERS:tests/drivers/%.c=$(B)/drivers/%)
 FUZZ_BIN := $(FUZZ:fuzz/%.c=$(B)/fuzz/%)
 BENCH_BIN := $(BENCH:bench/%.c=$(B)/bench/%)
 
@@ -80,7 +82,7 @@ check: ## one test: T=test_buf, T=test_house, T=test_one_method
 check: $(if $(T),$(if $(filter $(T),$(notdir $(UNIT_BIN))),$(B)/tests/$(T),all tests))
 	@$(if $(T),,$(error say which: make check T=name))$(PYTHON) tools/run-tests --build $(B) $(T)
 
-tests: $(UNIT_BIN)
+tests: $(UNIT_BIN) $(DRIVER_BIN)
 
 fuzz: ## run every fuzz target for FUZZ_SECONDS (30)
 	@tools/install-packages run lint
@@ -158,6 +160,12 @@ $(B)/tests/%: $(B)/obj/tests/unit/%.o $(UNIT_ARCHIVE) $(ARCHIVE)
 	@mkdir -p $(@D)
 	$(say) LINK $@
 	$(Q)$(CC) $(LINK) -o $@ $^ -lcmocka $(LIBS)
+
+# What a test moves by hand: a part of heatsink without the rest around it.
+$(B)/drivers/%: $(B)/obj/tests/drivers/%.o $(ARCHIVE)
+	@mkdir -p $(@D)
+	$(say) LINK $@
+	$(Q)$(CC) $(LINK) -o $@ $^ $(LIBS)
 
 $(B)/bench/%: $(B)/obj/bench/%.o $(ARCHIVE)
 	@mkdir -p $(@D)

@@ -5,6 +5,7 @@
  * Scripts in which the test is the servers (tests/lib/flow.h): slot 1 is at port 1, slot 9000 at port
  * 2. What a server answers in them is what redis-server 7.0 does; test_engine_tracking.py holds it
  * against one. */
+#include "base/slot.h"
 #include "tests/lib/flow.h"
 
 #define TRACKING "CLIENT TRACKING ON OPTIN"
@@ -461,6 +462,60 @@ static void test_proofs(void **state)
 	town_destroy(&town);
 }
 
+/* Wanted, asked for, answered 5 ms later: what is proved then. */
+static uint64_t prove(struct town *town, uint16_t port, const char *request, const char *answer,
+		      struct hs_vouch *vouch)
+{
+	hs_vouch_want(vouch);
+	town->now.mono_us += 5000;
+	hs_flow_prove(town->flow, town->now);
+	sent(town, port, request);
+	town->now.mono_us += 5000;
+	reply(town, port, answer);
+	return hs_vouch_proved_us(vouch);
+}
+
+/* In a cluster a server proves itself with a key that it has: port 2 has the slot of "a". */
+static void test_proofs_in_a_cluster(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	uint16_t slot = hs_slot_of(HS_LIT("a"));
+	struct asked *a = fill(town, slot, "GET a"), *c;
+	uint64_t proved_us;
+
+	(void)state;
+	up(town, 2);
+	sent(town, 2, TRACKING "|" CACHING "|GET a");
+	reply(town, 2, "+OK\r\n+OK\r\n$1\r\n1\r\n");
+	proved_us = prove(town, 2, "EXISTS a", ":1\r\n", a->op.vouch);
+	assert_true(proved_us > a->op.received.mono_us);
+	assert_int_equal(prove(town, 2, "EXISTS a", "-CLUSTERDOWN no\r\n", a->op.vouch), proved_us);
+	assert_true(holds(a)); /* but nobody believes it for long */
+	assert_true(prove(town, 2, "EXISTS a", "-ASK 1 h:1\r\n", a->op.vouch) > proved_us);
+	/* The next key that is read, the next time. */
+	c = fill(town, slot, "GET {a}2");
+	sent(town, 2, CACHING "|GET {a}2");
+	reply(town, 2, "+OK\r\n_\r\n");
+	proved_us = prove(town, 2, "EXISTS {a}2", ":0\r\n", a->op.vouch);
+	/* Somebody else's by now. */
+	assert_int_equal(prove(town, 2, "EXISTS {a}2", "-MOVED 15495 h:3\r\n", a->op.vouch),
+			 proved_us);
+	assert_false(holds(a));
+	assert_false(holds(c));
+	assert_true(town->surprises > 0);
+	proved_us = prove(town, 2, "PING", "+PONG\r\n", a->op.vouch);
+	assert_int_equal(proved_us, town->now.mono_us - 5000);
+	a = fill(town, slot, "GET a");
+	up(town, 3);
+	sent(town, 3, TRACKING "|" CACHING "|GET a");
+	reply(town, 3, "+OK\r\n+OK\r\n$1\r\n1\r\n");
+	/* May not be asked for: as good as it gets. */
+	proved_us = prove(town, 3, "EXISTS a", "-NOPERM no\r\n", a->op.vouch);
+	assert_int_equal(proved_us, town->now.mono_us - 5000);
+	prove(town, 3, "PING", "+PONG\r\n", a->op.vouch);
+	town_destroy(&town);
+}
+
 static void test_no_proof_from_a_silent_connection(void **state)
 {
 	struct town *town = town_create(true, NULL);
@@ -654,6 +709,7 @@ int main(void)
 		cmocka_unit_test(test_not_now),
 		cmocka_unit_test(test_routes_that_take_slots_away),
 		cmocka_unit_test(test_proofs),
+		cmocka_unit_test(test_proofs_in_a_cluster),
 		cmocka_unit_test(test_no_proof_from_a_silent_connection),
 		cmocka_unit_test(test_a_server_that_does_not_track),
 		cmocka_unit_test(test_a_server_that_does_not_cache),

@@ -16,8 +16,13 @@
  * and this is a server that we do not understand. Nobody vouches then. What is told meanwhile is
  * passed on as any change is; the SET is finished behind it.
  *
+ * Why not PING in a cluster. A master that was replaced, or that the others cannot reach, answers it
+ * as before, and hears of no change any more. It does not answer for a key: so it is asked whether one
+ * of those exists that were read there.
+ *
  * A server that refuses any of this serves the operation like any other, and nobody vouches. */
 #include "base/mem.h"
+#include "base/slot.h"
 #include "engine/redis/internal.h"
 
 #include <stdio.h>
@@ -26,6 +31,7 @@
 #define REFUSED_US 60000000
 #define OPEN_US_MIN 25000
 #define IDLE_US 30000000
+#define PROOF_KEY_BYTES_MAX HS_KIB /* a longer one is not asked for */
 
 #define TRACKING "*4\r\n$6\r\nCLIENT\r\n$8\r\nTRACKING\r\n$2\r\nON\r\n$5\r\nOPTIN\r\n"
 #define PING "*1\r\n$4\r\nPING\r\n"
@@ -128,6 +134,7 @@ void hs_fill_void(struct hs_node *node)
 
 	if (pipe->vouch)
 		hs_vouches_void(pipe->vouch);
+	pipe->proof.len = 0; /* of a key that may be elsewhere */
 }
 
 void hs_fill_deinit(struct hs_flow *flow, struct hs_pipe *pipe)
@@ -261,10 +268,25 @@ static bool does_vouch(struct hs_flow *flow, const struct hs_pipe *pipe, const s
 	       hs_flow_owner(flow, hs_flow_slot(flow, op)) == pipe->node;
 }
 
-static void vouch_for(struct hs_flow *flow, const struct hs_pipe *pipe, struct hs_op *op)
+/* What the next proof asks for; another key each time, because slots are lost one by one. */
+static void note_key(struct hs_pipe *pipe, struct hs_bytes key)
+{
+	if (key.len > PROOF_KEY_BYTES_MAX)
+		return;
+	pipe->proof.len = 0;
+	pipe->proof_used = false;
+	hs_buf_printf(&pipe->proof, "*2\r\n$6\r\nEXISTS\r\n$%zu\r\n", key.len);
+	hs_buf_append_bytes(&pipe->proof, key);
+	hs_buf_append(&pipe->proof, "\r\n", 2);
+}
+
+static void vouch_for(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op)
 {
 	if (!does_vouch(flow, pipe, op))
 		return;
+	if (flow->options.cluster && (pipe->proof.len == 0 || pipe->proof_used) && op->argc > 1 &&
+	    hs_slot_of(op->argv[1]) == op->slot)
+		note_key(pipe, op->argv[1]);
 	op->vouch = pipe->vouch;
 	op->vouch_epoch = hs_vouch_epoch(pipe->vouch);
 }
@@ -308,15 +330,36 @@ static enum hs_fill_verdict take_write(struct hs_flow *flow, struct hs_pipe *pip
 	return HS_FILL_ANSWER;
 }
 
+static bool begins(struct hs_bytes reply, const char *words)
+{
+	return reply.len >= strlen(words) && memcmp(reply.data, words, strlen(words)) == 0;
+}
+
+static void take_proof(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
+		       struct hs_bytes reply)
+{
+	struct hs_redirect redirect;
+
+	pipe->proving = false;
+	if (reply.data[0] == '-' && hs_flow_read_redirect(reply, &redirect) && !redirect.ask) {
+		hs_flow_redirected(flow, pipe, &redirect);
+		hs_fill_void(pipe->node); /* whatever was known of the slot */
+		return;
+	}
+	if (begins(reply, "-NOPERM "))
+		pipe->node->proves_plain = true;
+	else if (reply.data[0] == '-' && !begins(reply, "-ASK "))
+		return; /* it does not serve now */
+	hs_vouches_prove(pipe->vouch, op->received.mono_us);
+}
+
 static void take_own(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
 		     struct hs_bytes reply)
 {
 	char why[128];
 
 	if (pipe->tracking) {
-		pipe->proving = false;
-		if (reply.data[0] != '-')
-			hs_vouches_prove(pipe->vouch, op->received.mono_us);
+		take_proof(flow, pipe, op, reply);
 	} else if (reply.data[0] == '+') {
 		pipe->tracking = true;
 		hs_vouches_prove(pipe->vouch, op->received.mono_us);
@@ -370,7 +413,10 @@ void hs_flow_prove(struct hs_flow *flow, struct hs_now now)
 		    !atomic_exchange_explicit(&pipe->vouch->wanted, false, memory_order_relaxed))
 			continue;
 		pipe->proving = true;
-		ask(flow, pipe, HS_LIT(PING));
+		pipe->proof_used = true;
+		ask(flow, pipe,
+		    pipe->proof.len > 0 && !pipe->node->proves_plain ? hs_buf_bytes(&pipe->proof)
+								     : HS_LIT(PING));
 	}
 	hs_flow_flush(flow, now);
 }

@@ -70,6 +70,7 @@ struct hs_node {
 	char down_why[160];
 	bool resp2_only;     /* said so when it was last asked */
 	bool writes_plain;   /* does not run tracked writes */
+	bool proves_plain;   /* nor EXISTS */
 	bool told_untracked; /* that it does not tell of changes was passed on */
 };
 

@@ -55,6 +55,7 @@ void hs_pipe_reset(struct hs_pipe *pipe)
 	pipe->server_id = 0;
 	pipe->tracking = false;
 	pipe->proving = false;
+	pipe->proof.len = 0;
 }
 
 void hs_pipe_deinit(struct hs_pipe *pipe)
@@ -64,6 +65,7 @@ void hs_pipe_deinit(struct hs_pipe *pipe)
 	hs_list_remove(&pipe->owns);
 	hs_buf_deinit(&pipe->out);
 	hs_buf_deinit(&pipe->partial);
+	hs_buf_deinit(&pipe->proof);
 }
 
 char *hs_pipe_room(struct hs_pipe *pipe, size_t *room)

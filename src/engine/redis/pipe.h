@@ -70,6 +70,8 @@ struct hs_pipe {
 	uint32_t failures;	 /* in a row */
 	uint64_t open_at_us;	 /* not before */
 	uint64_t used_us;	 /* when last */
+	struct hs_buf proof;	 /* the request that proves; empty: PING */
+	bool proof_used;	 /* take another key for the next */
 	uint32_t changes_behind; /* told of its key, behind EXEC of the write whose turn it is */
 
 	void *driver, *io; /* the driver's */
