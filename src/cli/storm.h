@@ -35,13 +35,17 @@ enum hs_storm_shape_kind {
 	HS_STORM_ZIPF,
 	HS_STORM_VIRAL,
 	HS_STORM_MOVING,
+	HS_STORM_FLASH,
+	HS_STORM_HOT,
 };
 
 struct hs_storm_shape {
 	enum hs_storm_shape_kind kind;
-	double exponent;  /* ZIPF */
-	double share;	  /* VIRAL, MOVING: of all requests, for the viral key */
-	uint64_t move_us; /* MOVING: how long a key stays viral */
+	double exponent; /* ZIPF */
+	double share; /* VIRAL, MOVING, FLASH: of all requests, for the viral key; HOT: for the hot */
+	double hot;   /* HOT: their share of the keys */
+	uint64_t move_us;	/* MOVING: how long a key stays viral */
+	uint64_t move_requests; /* FLASH: the same, in requests */
 };
 
 enum hs_storm_command {
@@ -99,14 +103,17 @@ const char *hs_storm_command_name(enum hs_storm_command command);
 
 /* ---- keys ---- */
 
-/* Draws key numbers 0 … keys-1 in a shape. Key 0 is the hottest of `zipf` and `viral`. */
+/* Draws key numbers 0 … keys-1 in a shape. Key 0 is the hottest of `zipf` and `viral`; the hot ones of
+ * `80/20` are the first. */
 struct hs_storm_keys {
 	struct hs_storm_shape shape;
 	uint64_t keys;
 	uint64_t seed; /* the same for every worker: they agree on which key is viral */
-	uint64_t era;  /* MOVING: the stretch of time that `viral` belongs to */
+	uint64_t era;  /* MOVING, FLASH: the stretch of the run that `viral` belongs to */
 	uint64_t viral;
-	uint64_t viral_below;			/* a 64-bit draw below this is the viral key */
+	uint64_t viral_below; /* a 64-bit draw below this is the viral key, or a hot one */
+	uint64_t hot_keys;    /* HOT */
+	uint64_t drawn;	      /* keys so far */
 	double area_first, area_all, immediate; /* ZIPF: see storm_keys.c */
 };
 
@@ -114,7 +121,7 @@ void hs_storm_keys_init(struct hs_storm_keys *keys, const struct hs_storm_shape 
 			uint64_t key_count, uint64_t seed);
 /* `elapsed_us` is the time since the run began; only MOVING looks at it. */
 uint64_t hs_storm_keys_next(struct hs_storm_keys *keys, struct hs_prng *prng, uint64_t elapsed_us);
-/* The key that is viral at that time (VIRAL, MOVING). */
+/* The key that is viral at that time (VIRAL, MOVING), or for the next draw (FLASH). */
 uint64_t hs_storm_keys_viral(const struct hs_storm_keys *keys, uint64_t elapsed_us);
 
 /* ---- requests ---- */

@@ -8,7 +8,10 @@
  *
  * `viral:p` gives key 0 the share p and spreads the rest evenly over the others. `moving:t:p` is
  * the same with a key that changes every t; all workers compute it from the seed and the time, so
- * they agree without talking. */
+ * they agree without talking. `flash:n:p` moves after n draws instead: a run of so many requests has so
+ * many moves, however fast it is; but draws are counted by one worker, so it has to be the only one.
+ *
+ * `80/20` spreads 80 % of the draws evenly over the first 20 % of the keys, the rest over the others. */
 #include "cli/storm.h"
 
 #include <math.h>
@@ -45,12 +48,14 @@ static uint64_t mix(uint64_t x)
 
 static uint64_t era_at(const struct hs_storm_keys *keys, uint64_t elapsed_us)
 {
+	if (keys->shape.kind == HS_STORM_FLASH)
+		return keys->drawn / keys->shape.move_requests;
 	return keys->shape.kind == HS_STORM_MOVING ? elapsed_us / keys->shape.move_us : 0;
 }
 
 uint64_t hs_storm_keys_viral(const struct hs_storm_keys *keys, uint64_t elapsed_us)
 {
-	if (keys->shape.kind != HS_STORM_MOVING)
+	if (keys->shape.kind != HS_STORM_MOVING && keys->shape.kind != HS_STORM_FLASH)
 		return 0;
 
 	/* A random start and a random stride that is never 0: it always moves. */
@@ -68,6 +73,9 @@ void hs_storm_keys_init(struct hs_storm_keys *keys, const struct hs_storm_shape 
 	*keys = (struct hs_storm_keys){.shape = *shape, .keys = key_count, .seed = seed};
 	keys->viral = hs_storm_keys_viral(keys, 0);
 	keys->viral_below = shape->share >= 1 ? UINT64_MAX : (uint64_t)(shape->share * 0x1p64);
+	keys->hot_keys = (uint64_t)(shape->hot * (double)key_count + 0.5);
+	if (keys->hot_keys == 0)
+		keys->hot_keys = 1;
 	if (shape->kind == HS_STORM_ZIPF) {
 		keys->area_first = area(keys, 1.5) - 1;
 		keys->area_all = area(keys, (double)key_count + 0.5);
@@ -103,6 +111,26 @@ static uint64_t draw_viral(struct hs_storm_keys *keys, struct hs_prng *prng)
 	return other < keys->viral ? other : other + 1;
 }
 
+static uint64_t draw_hot(const struct hs_storm_keys *keys, struct hs_prng *prng)
+{
+	if (keys->hot_keys >= keys->keys)
+		return hs_prng_below(prng, keys->keys);
+	if (hs_prng_next(prng) < keys->viral_below)
+		return hs_prng_below(prng, keys->hot_keys);
+	return keys->hot_keys + hs_prng_below(prng, keys->keys - keys->hot_keys);
+}
+
+/* From one viral key to the next, when it is time. */
+static void move(struct hs_storm_keys *keys, uint64_t elapsed_us)
+{
+	uint64_t era = era_at(keys, elapsed_us);
+
+	if (era == keys->era)
+		return;
+	keys->era = era;
+	keys->viral = hs_storm_keys_viral(keys, elapsed_us);
+}
+
 uint64_t hs_storm_keys_next(struct hs_storm_keys *keys, struct hs_prng *prng, uint64_t elapsed_us)
 {
 	switch (keys->shape.kind) {
@@ -110,11 +138,12 @@ uint64_t hs_storm_keys_next(struct hs_storm_keys *keys, struct hs_prng *prng, ui
 		break;
 	case HS_STORM_ZIPF:
 		return draw_zipf(keys, prng);
+	case HS_STORM_HOT:
+		return draw_hot(keys, prng);
 	case HS_STORM_MOVING:
-		if (era_at(keys, elapsed_us) != keys->era) {
-			keys->era = era_at(keys, elapsed_us);
-			keys->viral = hs_storm_keys_viral(keys, elapsed_us);
-		}
+	case HS_STORM_FLASH:
+		move(keys, elapsed_us);
+		keys->drawn++;
 		return draw_viral(keys, prng);
 	case HS_STORM_VIRAL:
 		return draw_viral(keys, prng);

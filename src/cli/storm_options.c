@@ -134,11 +134,40 @@ static const char *behind_name(const char *text, const char *name)
 	return text[len] ? text + len + 1 : text + len;
 }
 
+/* "80/20": percent of the requests, percent of the keys. */
+static bool parse_hot(const char *text, struct hs_storm_shape *shape)
+{
+	const char *behind;
+	double requests, keys;
+
+	if (!hs_flag_decimal(text, &requests, &behind) || *behind != '/' ||
+	    !hs_flag_decimal(behind + 1, &keys, &behind) || *behind)
+		return false;
+	shape->kind = HS_STORM_HOT;
+	shape->share = requests / 100;
+	shape->hot = keys / 100;
+	return shape->share <= 1 && shape->hot > 0 && shape->hot <= 1;
+}
+
+/* Behind "flash:" the requests, and the share if there is one. */
+static bool parse_flash(const char *text, struct hs_storm_shape *shape)
+{
+	double requests;
+	const char *behind;
+
+	if (!hs_flag_decimal(text, &requests, &behind) || requests < 1 || requests > 1e12 ||
+	    floor(requests) != requests)
+		return false;
+	shape->move_requests = (uint64_t)requests;
+	return !*behind || (*behind == ':' && parse_share(behind + 1, &shape->share));
+}
+
 bool hs_storm_shape_read(struct hs_storm_shape *shape, const char *text)
 {
 	const char *more, *behind;
 
-	*shape = (struct hs_storm_shape){.exponent = 0.99, .share = 0.4, .move_us = 2000000};
+	*shape = (struct hs_storm_shape){
+		.exponent = 0.99, .share = 0.4, .move_us = 2000000, .move_requests = 5000};
 	if (strcmp(text, "uniform") == 0) {
 		shape->kind = HS_STORM_UNIFORM;
 		return true;
@@ -160,7 +189,12 @@ bool hs_storm_shape_read(struct hs_storm_shape *shape, const char *text)
 			return false;
 		return !*behind || parse_share(behind + 1, &shape->share);
 	}
-	return false;
+	if ((more = behind_name(text, "flash"))) {
+		shape->kind = HS_STORM_FLASH;
+		shape->share = 0.99;
+		return !*more || parse_flash(more, shape);
+	}
+	return parse_hot(text, shape);
 }
 
 static bool read_shape(const struct hs_flag *row, void *to, const char *word)
@@ -180,7 +214,8 @@ static const struct hs_flag rows[] = {
 	 0, 0},
 	{"shape", "SHAPE", "uniform",
 	 "which keys: uniform, zipf:EXPONENT, viral:SHARE (one key takes that share), "
-	 "moving:TIME[:SHARE] (the viral key changes)",
+	 "moving:TIME[:SHARE] (the viral key changes), flash:REQUESTS[:SHARE] (it changes after so "
+	 "many requests), 80/20 (80 % of the requests for 20 % of the keys)",
 	 read_shape, 0, 0, 0},
 	{"keys", "N", "1000000", "how many keys there are", hs_flag_read_uint, FIELD(keys), 1,
 	 999999999999},
@@ -258,6 +293,8 @@ static const char *complaint_about(const struct hs_storm_options *options)
 		return "--command all --verify is for few keys: at most 1000 --keys";
 	if (options->threads > options->connections)
 		return "--threads: every thread needs a connection, raise --connections";
+	if (options->shape.kind == HS_STORM_FLASH && options->threads > 1)
+		return "--shape flash counts requests on one thread; moving:TIME does not";
 	if (options->verify && options->threads > 1)
 		return "--verify works on one thread: it puts all events in one order";
 	if (options->verify && options->keys > HS_STORM_VERIFY_KEYS_MAX)

@@ -162,6 +162,62 @@ static void test_moving_follows_the_seed(void **state)
 	assert_true(differ > 90);
 }
 
+/* The hot keys are the first of them, and among themselves equal. */
+static void test_hot(void **state)
+{
+	uint64_t *counts = count_draws("80/20", 100, 0);
+
+	(void)state;
+	for (int i = 0; i < 100; i++)
+		assert_share(counts[i], i < 20 ? 0.8 / 20 : 0.2 / 80);
+	hs_mem_free(&counts);
+
+	counts = count_draws("99/1", 1000, 0);
+	for (int i = 0; i < 1000; i++)
+		assert_share(counts[i], i < 10 ? 0.99 / 10 : 0.01 / 990);
+	hs_mem_free(&counts);
+
+	counts = count_draws("99/1", 4, 0); /* a hundredth of four is one */
+	assert_share(counts[0], 0.99);
+	hs_mem_free(&counts);
+	counts = count_draws("80/20", 1, 0);
+	assert_int_equal(counts[0], DRAWS);
+	hs_mem_free(&counts);
+	counts = count_draws("50/100", 10, 0);
+	for (int i = 0; i < 10; i++)
+		assert_share(counts[i], 0.1);
+	hs_mem_free(&counts);
+}
+
+/* The flash key stays for exactly so many draws and has its share of them, whatever the time is. */
+static void test_flash(void **state)
+{
+	enum { MOVES = 20, STAY = DRAWS / MOVES };
+	struct hs_storm_shape shape;
+	struct hs_storm_keys keys;
+	struct hs_prng prng;
+	uint64_t last = UINT64_MAX, hits = 0;
+
+	(void)state;
+	assert_true(hs_storm_shape_read(&shape, "flash:50000:0.99"));
+	hs_storm_keys_init(&keys, &shape, 1000, 11);
+	hs_prng_init(&prng, 5);
+	for (int move = 0; move < MOVES; move++) {
+		uint64_t viral = hs_storm_keys_viral(&keys, 0);
+
+		assert_true(viral != last);
+		for (int i = 0; i < STAY; i++) {
+			assert_int_equal(hs_storm_keys_viral(&keys, (uint64_t)i), viral);
+			hits += hs_storm_keys_next(&keys, &prng, (uint64_t)i) == viral;
+		}
+		last = viral;
+	}
+	assert_share(hits, 0.99);
+	assert_true(hs_storm_shape_read(&shape, "flash"));
+	assert_int_equal(shape.move_requests, 5000);
+	assert_true(shape.share == 0.99);
+}
+
 static void test_shape_words(void **state)
 {
 	static const char *const wrong[] = {
@@ -169,6 +225,9 @@ static void test_shape_words(void **state)
 		"zipf:0",   "zipf:0.9x", "zipf0.99",   "viral:1.1",  "viral:-0.1",  "viral:0.4:2",
 		"moving:",  "moving:0s", "moving:2s:", "moving:2x",  "moving:2s:2", "moving:s",
 		"zipf:1e3", "viral:nan", "moving:inf", "zipf:1.2.3", "viral:.",	    "Zipf:1",
+		"80/",	    "/20",	 "80/0",       "101/20",     "80/101",	    "80/20/3",
+		"80/20:1",  "80",	 "flash:",     "flash:0",    "flash:0.5",   "flash:5s",
+		"flash:5:", "flash:5:2", "80 /20",     "flash:5x",
 	};
 	struct hs_storm_shape shape;
 
@@ -191,6 +250,8 @@ int main(void)
 		cmocka_unit_test(test_viral),
 		cmocka_unit_test(test_moving),
 		cmocka_unit_test(test_moving_follows_the_seed),
+		cmocka_unit_test(test_hot),
+		cmocka_unit_test(test_flash),
 		cmocka_unit_test(test_shape_words),
 	};
 
