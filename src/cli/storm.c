@@ -188,7 +188,7 @@ static int run(struct storm *storm)
 	cpu = cpu_seconds() - cpu;
 	if (storm->shown_ns)
 		hs_storm_report_progress_end(stderr);
-	if (storm->verify) {
+	if (storm->verify && !storm->options.no_final) {
 		hs_storm_verify_stage(storm->verify, HS_STORM_FINAL);
 		run_phase(storm, HS_STORM_PHASE_FINAL);
 	} else if (storm->history) {

@@ -8,6 +8,7 @@
  *     storm_conn.c     one connection: connect, send, receive, connect again
  *     storm_load.c     one worker: what to send when, what a reply means
  *     storm_acts.c     `--command all`: every command on few keys, and what their replies mean
+ *     storm_order.c    `--ordered`: requests of one key take turns
  *     storm_verify.c   were the replies possible
  *     storm_history.c  the same for `--command all`: everything that was seen, checked in windows
  *     storm_report.c   the table, the JSON, the progress line
@@ -87,6 +88,8 @@ struct hs_storm_options {
 	const char *request; /* sent instead of a command; "": none */
 	bool load;
 	bool verify;
+	bool no_final; /* verify: the keys are not read once more at the end */
+	bool ordered;
 	bool json;
 	bool help;
 };
@@ -237,6 +240,7 @@ enum hs_storm_heard {
 };
 
 struct hs_storm_history; /* storm_history.h */
+struct hs_storm_order;	 /* storm_order.h */
 
 /* ---- counts ---- */
 
@@ -255,8 +259,9 @@ struct hs_storm_counts {
 	uint64_t sent;
 	uint64_t answered; /* errors included */
 	uint64_t error_total;
-	uint64_t lost;	 /* sent, never answered */
-	uint64_t behind; /* open loop: due, but never sent because the target was too slow */
+	uint64_t lost;	    /* sent, never answered */
+	uint64_t put_aside; /* --ordered: had to wait for the turn of its key */
+	uint64_t behind;    /* open loop: due, but never sent because the target was too slow */
 	uint64_t disconnects;
 	uint64_t connect_failures;
 	uint64_t given_up; /* connections */
@@ -355,6 +360,7 @@ struct hs_storm_worker {
 
 	struct hs_storm_verify *verify;	  /* NULL: not asked for */
 	struct hs_storm_history *history; /* verify, ALL; NULL: not asked for */
+	struct hs_storm_order *order;	  /* --ordered; NULL: not asked for */
 	struct hs_storm_acts acts;
 	bool resting;			    /* ALL: a key could not be read; wait for the tick */
 	unsigned unread;		    /* times that happened in this phase */

@@ -10,9 +10,13 @@
  * start values, read everything at the end. A key whose request was lost with its connection is
  * asked for again there; in the run it is counted as lost.
  *
+ * `--ordered`: a connection that has nothing under way sends what may go now (storm_order.h), first what
+ * was put aside, then what is drawn; if there is nothing, it waits for the next answer on any of them.
+ *
  * A verified run of `--command all` is cut into windows (storm_history.h): when one is full nobody sends
  * until all answers are there, then a short phase inside the run reads the keys, and the run goes on. */
 #include "cli/storm_history.h"
+#include "cli/storm_order.h"
 
 #include "base/mem.h"
 
@@ -35,6 +39,14 @@ struct hs_storm_counts *hs_storm_worker_counts(struct hs_storm_worker *worker)
 static uint64_t share_of(uint64_t whole, uint64_t parts, uint64_t index)
 {
 	return whole / parts + (index < whole % parts);
+}
+
+/* As many aside as under way: enough to keep the other keys going, near the drawn order. */
+static uint64_t room_aside(const struct hs_storm_options *options)
+{
+	uint64_t room = options->connections * options->pipeline;
+
+	return room < HS_STORM_ASIDE_MAX ? room : HS_STORM_ASIDE_MAX;
 }
 
 void hs_storm_worker_init(struct hs_storm_worker *worker, const struct hs_storm_options *options,
@@ -67,6 +79,8 @@ void hs_storm_worker_init(struct hs_storm_worker *worker, const struct hs_storm_
 	worker->conns = hs_mem_alloc(worker->conn_count * sizeof *worker->conns);
 	for (unsigned i = 0; i < worker->conn_count; i++)
 		hs_storm_conn_init(&worker->conns[i], worker);
+	if (options->ordered)
+		worker->order = hs_storm_order_create(options->keys, room_aside(options));
 }
 
 void hs_storm_worker_deinit(struct hs_storm_worker *worker)
@@ -84,6 +98,7 @@ void hs_storm_worker_deinit(struct hs_storm_worker *worker)
 	hs_mem_free(&worker->input);
 	hs_mem_free(&worker->again);
 	hs_buf_deinit(&worker->same);
+	hs_storm_order_destroy(&worker->order);
 	hs_storm_wire_deinit(&worker->wire);
 }
 
@@ -201,20 +216,24 @@ static enum hs_storm_kind draw_kind(struct hs_storm_worker *worker, bool counter
 	return counter ? HS_STORM_INCR : HS_STORM_SET;
 }
 
+/* What is asked of the key. */
+static enum hs_storm_kind next_kind(struct hs_storm_worker *worker, uint64_t key)
+{
+	if (worker->wire.request.len)
+		return HS_STORM_REQUEST;
+	if (worker->phase == HS_STORM_PHASE_RUN)
+		return draw_kind(worker, hs_storm_key_is_counter(worker->options, key));
+	return worker->phase == HS_STORM_PHASE_LOAD ? HS_STORM_SET : HS_STORM_GET;
+}
+
 static void compose(struct hs_storm_worker *worker, struct hs_storm_conn *conn, uint64_t key,
-		    uint64_t due_ns)
+		    enum hs_storm_kind kind, uint64_t due_ns)
 {
 	struct hs_storm_flight *flight = hs_storm_conn_add(conn);
 	char *value;
 
-	*flight = (struct hs_storm_flight){.key = key, .due_ns = due_ns};
+	*flight = (struct hs_storm_flight){.key = key, .kind = kind, .due_ns = due_ns};
 	flight->counter = hs_storm_key_is_counter(worker->options, key);
-	if (worker->wire.request.len)
-		flight->kind = HS_STORM_REQUEST;
-	else if (worker->phase == HS_STORM_PHASE_RUN)
-		flight->kind = draw_kind(worker, flight->counter);
-	else
-		flight->kind = worker->phase == HS_STORM_PHASE_LOAD ? HS_STORM_SET : HS_STORM_GET;
 	if (worker->verify)
 		hs_storm_verify_send(worker->verify, flight);
 	hs_storm_wire_append(&worker->wire, flight, &conn->out, &value);
@@ -226,12 +245,52 @@ static void compose(struct hs_storm_worker *worker, struct hs_storm_conn *conn, 
 
 /* ---- closed loop, and the phases beside the run ---- */
 
+/* The next request whose key has its turn: the oldest put aside, or a new one, while some are left
+ * to draw and those that cannot go yet find room aside. */
+static bool next_turn(struct hs_storm_worker *worker, uint64_t elapsed_us,
+		      struct hs_storm_turn *turn)
+{
+	if (hs_storm_order_take(worker->order, turn))
+		return true;
+	while (hs_storm_order_waiting(worker->order) < worker->quota &&
+	       hs_storm_order_has_room(worker->order)) {
+		turn->key = hs_storm_keys_next(&worker->keys, &worker->prng, elapsed_us);
+		turn->write = next_kind(worker, turn->key) != HS_STORM_GET;
+		if (hs_storm_order_offer(worker->order, *turn))
+			return true;
+		worker->counts.put_aside++;
+	}
+	return false;
+}
+
+static void fill_ordered(struct hs_storm_worker *worker, struct hs_storm_conn *conn,
+			 uint64_t elapsed_us, uint64_t now_ns)
+{
+	struct hs_storm_turn turn;
+
+	for (uint64_t i = 0; i < worker->options->pipeline && next_turn(worker, elapsed_us, &turn);
+	     i++) {
+		bool counter = hs_storm_key_is_counter(worker->options, turn.key);
+
+		worker->quota--;
+		compose(worker, conn, turn.key,
+			!turn.write ? HS_STORM_GET
+			: counter   ? HS_STORM_INCR
+				    : HS_STORM_SET,
+			now_ns);
+	}
+}
+
 /* Requests of the run, as many as are asked for at once. */
 static void fill_run(struct hs_storm_worker *worker, struct hs_storm_conn *conn, uint64_t now_ns)
 {
 	uint64_t elapsed_us = (now_ns - worker->start_ns) / 1000;
 	uint64_t batch = worker->options->pipeline;
 
+	if (worker->order) {
+		fill_ordered(worker, conn, elapsed_us, now_ns);
+		return;
+	}
 	if (batch > worker->quota)
 		batch = worker->quota;
 	if (worker->options->command == HS_STORM_COMMAND_ALL) {
@@ -240,9 +299,11 @@ static void fill_run(struct hs_storm_worker *worker, struct hs_storm_conn *conn,
 		return;
 	}
 	worker->quota -= batch;
-	while (batch--)
-		compose(worker, conn, hs_storm_keys_next(&worker->keys, &worker->prng, elapsed_us),
-			now_ns);
+	while (batch--) {
+		uint64_t key = hs_storm_keys_next(&worker->keys, &worker->prng, elapsed_us);
+
+		compose(worker, conn, key, next_kind(worker, key), now_ns);
+	}
 }
 
 /* Requests of a phase that goes through the keys. */
@@ -254,7 +315,7 @@ static void fill_side(struct hs_storm_worker *worker, struct hs_storm_conn *conn
 		if (worker->history)
 			hs_storm_acts_probe(worker, conn, key, now_ns);
 		else
-			compose(worker, conn, key, now_ns);
+			compose(worker, conn, key, next_kind(worker, key), now_ns);
 	}
 }
 
@@ -330,9 +391,10 @@ static void pump(struct hs_storm_worker *worker)
 			break;
 		uint64_t elapsed_us = (due - worker->start_ns) / 1000;
 
+		uint64_t key = hs_storm_keys_next(&worker->keys, &worker->prng, elapsed_us);
+
 		worker->quota--;
-		compose(worker, conn, hs_storm_keys_next(&worker->keys, &worker->prng, elapsed_us),
-			due);
+		compose(worker, conn, key, next_kind(worker, key), due);
 		any = true;
 	}
 	if (worker->end_ns && now_ns >= worker->end_ns && !worker->stopped_ns)
@@ -417,6 +479,8 @@ void hs_storm_worker_on_progress(struct hs_storm_worker *worker, struct hs_storm
 		move_horizon(worker);
 	if (is_open(worker))
 		pump(worker);
+	else if (worker->order)
+		kick(worker); /* what was answered here may let others go */
 	else
 		fill(worker, conn);
 	/* The end is looked for when it may be near, not after every answer of a long run. */
@@ -466,6 +530,15 @@ static void verify_answer(struct hs_storm_worker *worker, struct hs_storm_conn *
 	}
 }
 
+/* --ordered: the flight is over, one way or the other. */
+static void end_turn(struct hs_storm_worker *worker, const struct hs_storm_flight *flight)
+{
+	if (worker->order && worker->phase == HS_STORM_PHASE_RUN)
+		hs_storm_order_done(
+			worker->order,
+			(struct hs_storm_turn){flight->key, flight->kind != HS_STORM_GET});
+}
+
 static bool is_read(const struct hs_storm_flight *flight)
 {
 	return flight->kind == HS_STORM_GET || flight->kind == HS_STORM_REQUEST || flight->read;
@@ -493,6 +566,7 @@ void hs_storm_worker_on_answer(struct hs_storm_worker *worker, struct hs_storm_c
 	}
 	if (worker->verify)
 		verify_answer(worker, conn, flight, answer);
+	end_turn(worker, flight);
 }
 
 void hs_storm_worker_on_lost(struct hs_storm_worker *worker, const struct hs_storm_flight *flight)
@@ -503,6 +577,7 @@ void hs_storm_worker_on_lost(struct hs_storm_worker *worker, const struct hs_sto
 		hs_storm_verify_lost(worker->verify, flight);
 	if (worker->history)
 		hs_storm_history_lost(worker->history, flight);
+	end_turn(worker, flight);
 	if (worker->phase != HS_STORM_PHASE_RUN)
 		add_again(worker, flight->key);
 }

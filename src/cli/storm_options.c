@@ -260,6 +260,13 @@ static const struct hs_flag rows[] = {
 	 "not "
 	 "all could be decided",
 	 hs_flag_read_yes, FIELD(verify), 0, 0},
+	{"no-final", NULL, "no", "--verify: do not read every written key once more at the end",
+	 hs_flag_read_yes, FIELD(no_final), 0, 0},
+	{"ordered", NULL, "no",
+	 "requests of one key take turns: a write goes when all earlier ones are answered, later "
+	 "ones go when the write is answered, reads go together; so that with --verify every read "
+	 "must be the last value written. Requests of other keys go on meanwhile",
+	 hs_flag_read_yes, FIELD(ordered), 0, 0},
 	{"window", "N", "4000",
 	 "--command all --verify: after so many operations wait for all answers and look for their "
 	 "order",
@@ -291,14 +298,23 @@ static const char *complaint_about(const struct hs_storm_options *options)
 	if (options->verify && options->command == HS_STORM_COMMAND_ALL &&
 	    options->keys > HS_STORM_HISTORY_KEYS_MAX)
 		return "--command all --verify is for few keys: at most 1000 --keys";
+	if (options->ordered &&
+	    (options->rate || *options->request || options->command == HS_STORM_COMMAND_ALL))
+		return "--ordered is a closed loop of reads and writes: no --rate, --request or "
+		       "--command all";
+	if (options->ordered && options->threads > 1)
+		return "--ordered works on one thread: it knows what is under way on every key";
+	if (options->no_final && !(options->verify && options->command != HS_STORM_COMMAND_ALL))
+		return "--no-final is for --verify, and not with --command all";
 	if (options->threads > options->connections)
 		return "--threads: every thread needs a connection, raise --connections";
 	if (options->shape.kind == HS_STORM_FLASH && options->threads > 1)
 		return "--shape flash counts requests on one thread; moving:TIME does not";
 	if (options->verify && options->threads > 1)
 		return "--verify works on one thread: it puts all events in one order";
-	if (options->verify && options->keys > HS_STORM_VERIFY_KEYS_MAX)
-		return "--verify keeps something for every key: at most 10000000 --keys";
+	if ((options->verify || options->ordered) && options->keys > HS_STORM_VERIFY_KEYS_MAX)
+		return "--verify and --ordered keep something for every key: at most 10000000 "
+		       "--keys";
 	if (options->verify && options->value_bytes < HS_STORM_VERIFY_VALUE_MIN)
 		return "--verify writes a mark into every value: at least 32 --value-size";
 	return NULL;

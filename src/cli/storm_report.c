@@ -51,6 +51,7 @@ void hs_storm_counts_merge(struct hs_storm_counts *into, const struct hs_storm_c
 	into->answered += from->answered;
 	into->error_total += from->error_total;
 	into->lost += from->lost;
+	into->put_aside += from->put_aside;
 	into->behind += from->behind;
 	into->disconnects += from->disconnects;
 	into->connect_failures += from->connect_failures;
@@ -163,6 +164,9 @@ void hs_storm_report_table(const struct hs_storm_result *result, FILE *out)
 	print_row(result, out, "all", &all);
 	fprintf(out, "\n%.2f s, storm itself took %.0f %% of a core\n", result->seconds,
 		result->seconds > 0 ? 100 * result->cpu_seconds / result->seconds : 0);
+	if (options->ordered)
+		fprintf(out, "%10llu requests waited for the turn of their key\n",
+			(unsigned long long)counts->put_aside);
 	print_trouble(counts, out);
 	if (result->findings)
 		print_findings(result->findings, out);
@@ -209,6 +213,7 @@ static json_t *options_json(const struct hs_storm_options *options)
 	set_count(object, "threads", options->threads);
 	set_count(object, "rate", options->rate);
 	set_count(object, "seed", options->seed);
+	json_object_set_new(object, "ordered", json_boolean(options->ordered));
 	return object;
 }
 
@@ -243,6 +248,7 @@ void hs_storm_report_json(const struct hs_storm_result *result, FILE *out)
 	set_count(object, "answered", counts->answered);
 	set_count(object, "lost", counts->lost);
 	set_count(object, "behind", counts->behind);
+	set_count(object, "put_aside", counts->put_aside);
 	set_count(object, "disconnects", counts->disconnects);
 	set_count(object, "connect_failures", counts->connect_failures);
 	set_count(object, "given_up", counts->given_up);

@@ -9,6 +9,7 @@ import os
 import pty
 import signal
 import subprocess
+import threading
 import time
 import unittest
 
@@ -181,7 +182,14 @@ class Words(unittest.TestCase):
                 (["--command", "get", "--writes", "0.5"], "--command get writes nothing"),
                 (["--threads", "2", "--connections", "1"], "--threads"),
                 (["--threads", "2", "--verify"], "--verify works on one thread"),
-                (["--value-size", "10", "--verify"], "--value-size")):
+                (["--value-size", "10", "--verify"], "--value-size"),
+                (["--shape", "80/0"], "--shape: bad value '80/0'"),
+                (["--shape", "flash", "--threads", "2"], "--shape flash"),
+                (["--ordered", "--threads", "2"], "--ordered works on one thread"),
+                (["--ordered", "--rate", "100"], "--ordered is a closed loop"),
+                (["--ordered", "--command", "all"], "--ordered is a closed loop"),
+                (["--ordered", "--keys", "10000001"], "--verify and --ordered keep something"),
+                (["--no-final"], "--no-final is for --verify")):
             with self.subTest(args=args):
                 done = subprocess.run([heatsink_path(), "storm", *args], capture_output=True,
                                       text=True, timeout=GUARD_S)
@@ -413,6 +421,96 @@ class Verify(unittest.TestCase):
         with FakeServer() as server:
             for _ in range(2):
                 run_json(self, server, "--verify", "--count", 500, "--keys", 20, "--writes", "0.3")
+
+
+class Overlaps(FakeServer):
+    """Counts the writes that share their key with another request under way."""
+
+    def __init__(self):
+        super().__init__()
+        self.guard = threading.Lock()
+        self.under_way = {}  # key: how many, and how many of them write
+        self.overlaps = 0
+
+    def answer(self, connection, args):
+        write = args[0] != b"GET"
+        with self.guard:
+            requests, writes = self.under_way.get(args[1], (0, 0))
+            self.overlaps += bool(writes or (write and requests))
+            self.under_way[args[1]] = (requests + 1, writes + write)
+        if write:
+            time.sleep(0.0005)  # whoever does not wait for it will be seen
+        reply = super().answer(connection, args)
+        with self.guard:
+            requests, writes = self.under_way[args[1]]
+            self.under_way[args[1]] = (requests - 1, writes - write)
+        return reply
+
+
+class Ordered(unittest.TestCase):
+    """`--ordered`: requests of one key take turns, so that --verify finds every old value."""
+
+    LOAD = ("--command", "set", "--writes", "0.2", "--keys", 4, "--connections", 16, "--count", 3000)
+
+    def test_writes_are_alone(self):
+        with Overlaps() as server:
+            result = run_json(self, server, "--ordered", *self.LOAD)
+            self.assertEqual((result["answered"], server.overlaps), (3000, 0))
+            self.assertGreater(result["put_aside"], 0)
+        with Overlaps() as server:
+            run_json(self, server, *self.LOAD)
+            self.assertGreater(server.overlaps, 0)
+
+    def test_shapes_against_redis(self):
+        for shape in ("uniform", "80/20", "99/1", "flash:500"):
+            for pipeline in (1, 8):
+                with self.subTest(shape=shape, pipeline=pipeline), Redis() as server:
+                    result = run_json(self, server, "--ordered", "--verify", "--no-final", "--shape",
+                                      shape, "--command", "set", "--writes", "0.05", "--keys", 200,
+                                      "--count", 20000, "--connections", 32, "--pipeline", pipeline)
+                    self.assertEqual((result["sent"], result["answered"]), (20000, 20000))
+                    self.assertEqual(result["verify"]["checked"], 20000)
+                    self.assertEqual(calls(server, "get"), result["reads"]["requests"])
+                    self.assertEqual(calls(server, "set"), result["writes"]["requests"])
+                    self.assertAlmostEqual(calls(server, "set"), 1000, delta=200)
+
+    def test_every_old_value_is_found(self):
+        """The cache in between forgets a write for one read: what came before it is answered. Without
+        turns that is mostly excused, because the write might have been the later one."""
+        before, lies = {}, []
+
+        def forget(server, _connection, number, args):
+            if args[0] == b"SET":
+                before[args[1]] = server.data.get(args[1])
+            elif number > 500 and args[1] in before:
+                lies.append(args[1])
+                return bulk(before.pop(args[1]))
+            return None
+
+        with FakeServer(forget) as server:
+            code, out, _ = run(server, "--ordered", "--verify", "--no-final", "--json", *self.LOAD)
+            found = json.loads(out)["verify"]
+        self.assertEqual((code, found["ok"]), (1, False))
+        self.assertGreater(len(lies), 100)
+        self.assertEqual(found["failed"], len(lies))
+
+    def test_counters_too(self):
+        with Redis() as server:
+            result = run_json(self, server, "--ordered", "--verify", "--command", "mixed", "--writes",
+                              "0.3", "--keys", 6, "--count", 10000, "--connections", 20)
+            self.assertEqual(result["answered"], 10000)
+
+    def test_lost_connections_give_their_turn_back(self):
+        def hang_up(server, _connection, number, args):
+            if number % 97 == 0:
+                if number % 2:
+                    server.serve(args)
+                raise Hangup()
+
+        with FakeServer(hang_up) as server:
+            result = run_json(self, server, "--ordered", "--verify", *self.LOAD)
+            self.assertEqual(result["answered"] + result["lost"], 3000)
+            self.assertGreater(result["lost"], 0)
 
 
 class All(unittest.TestCase):

@@ -1,0 +1,147 @@
+/* The turns that requests of one key take (storm_order.h).
+ *
+ * A key has a queue of requests put aside, oldest first. While it has one, every new request of the key
+ * goes behind it, even a read that could go with those under way: else writes would starve. When the
+ * oldest can go, its key stands in the list of keys whose turn it is. Nothing but its own departure can
+ * change that, since nobody of this key overtakes it; so the list is never wrong. */
+#include "cli/storm_order.h"
+
+#include "base/check.h"
+#include "base/list.h"
+#include "base/mem.h"
+
+struct aside {
+	struct aside *next;
+	bool write;
+};
+
+struct key {
+	struct aside *first, *last;
+	struct hs_link turn; /* in `turns`, or alone */
+	uint32_t reading;    /* under way */
+	bool writing;
+};
+
+struct hs_storm_order {
+	struct key *keys;
+	struct aside *asides; /* all there are */
+	struct aside *free;
+	struct hs_link turns; /* keys whose oldest can go */
+	uint64_t waiting;
+};
+
+struct hs_storm_order *hs_storm_order_create(uint64_t keys, uint64_t room)
+{
+	struct hs_storm_order *order = hs_mem_zalloc(sizeof *order);
+
+	hs_check(room > 0 && room <= HS_STORM_ASIDE_MAX);
+	order->keys = hs_mem_zalloc(keys * sizeof *order->keys);
+	for (uint64_t i = 0; i < keys; i++)
+		hs_list_init(&order->keys[i].turn);
+	order->asides = hs_mem_zalloc(room * sizeof *order->asides);
+	for (uint64_t i = 0; i < room; i++) {
+		order->asides[i].next = order->free;
+		order->free = &order->asides[i];
+	}
+	hs_list_init(&order->turns);
+	return order;
+}
+
+void hs_storm_order_destroy(struct hs_storm_order **order)
+{
+	if (!*order)
+		return;
+	hs_mem_free(&(*order)->keys);
+	hs_mem_free(&(*order)->asides);
+	hs_mem_free(order);
+}
+
+static bool can_go(const struct key *key, bool write)
+{
+	return !key->writing && !(write && key->reading);
+}
+
+static void go(struct key *key, bool write)
+{
+	if (write)
+		key->writing = true;
+	else
+		key->reading++;
+}
+
+static void put_aside(struct hs_storm_order *order, struct key *key, bool write)
+{
+	struct aside *aside = order->free;
+
+	hs_check(aside);
+	order->free = aside->next;
+	*aside = (struct aside){.write = write};
+	if (key->first)
+		key->last->next = aside;
+	else
+		key->first = aside;
+	key->last = aside;
+	order->waiting++;
+}
+
+bool hs_storm_order_offer(struct hs_storm_order *order, struct hs_storm_turn turn)
+{
+	struct key *key = &order->keys[turn.key];
+
+	if (key->first || !can_go(key, turn.write)) {
+		put_aside(order, key, turn.write);
+		return false;
+	}
+	go(key, turn.write);
+	return true;
+}
+
+/* Lists the key if its oldest can go. */
+static void look(struct hs_storm_order *order, struct key *key)
+{
+	if (key->first && hs_list_empty(&key->turn) && can_go(key, key->first->write))
+		hs_list_append(&order->turns, &key->turn);
+}
+
+bool hs_storm_order_take(struct hs_storm_order *order, struct hs_storm_turn *turn)
+{
+	if (hs_list_empty(&order->turns))
+		return false;
+
+	struct key *key = hs_list_entry(order->turns.next, struct key, turn);
+	struct aside *aside = key->first;
+
+	*turn = (struct hs_storm_turn){(uint64_t)(key - order->keys), aside->write};
+	hs_list_remove(&key->turn);
+	key->first = aside->next;
+	aside->next = order->free;
+	order->free = aside;
+	order->waiting--;
+	go(key, turn->write);
+	look(order, key);
+	return true;
+}
+
+void hs_storm_order_done(struct hs_storm_order *order, struct hs_storm_turn turn)
+{
+	struct key *key = &order->keys[turn.key];
+
+	if (turn.write) {
+		hs_check(key->writing);
+		key->writing = false;
+	} else {
+		hs_check(key->reading > 0);
+		key->reading--;
+	}
+	look(order, key);
+}
+
+uint64_t hs_storm_order_waiting(const struct hs_storm_order *order)
+{
+	return order->waiting;
+}
+
+bool hs_storm_order_has_room(const struct hs_storm_order *order)
+{
+	return order->free != NULL;
+}

@@ -1,0 +1,264 @@
+/* The turns of `storm --ordered`: a write is alone on its key, nobody of a key overtakes anybody, and
+ * what can go is never held up.
+ *
+ * First by hand, a few requests of one or two keys. Then at random: every request is told how many
+ * writes of its key were offered before it; when it goes, exactly these must have been answered and none
+ * later have gone. That is the whole promise, whatever the schedule. */
+#include "cli/storm_order.h"
+
+#include "base/mem.h"
+#include "base/prng.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct hs_storm_turn get = {0, false}, set = {0, true};
+static const struct hs_storm_turn get_other = {1, false}, set_other = {1, true};
+
+static void assert_next(struct hs_storm_order *order, struct hs_storm_turn expected)
+{
+	struct hs_storm_turn turn;
+
+	assert_true(hs_storm_order_take(order, &turn));
+	assert_int_equal(turn.key, expected.key);
+	assert_int_equal(turn.write, expected.write);
+}
+
+static void assert_none(struct hs_storm_order *order)
+{
+	struct hs_storm_turn turn;
+
+	assert_false(hs_storm_order_take(order, &turn));
+}
+
+static void test_reads_go_together(void **state)
+{
+	struct hs_storm_order *order = hs_storm_order_create(2, 4);
+
+	(void)state;
+	for (int i = 0; i < 100; i++)
+		assert_true(hs_storm_order_offer(order, get));
+	assert_int_equal(hs_storm_order_waiting(order), 0);
+	assert_none(order);
+	hs_storm_order_destroy(&order);
+	assert_null(order);
+}
+
+static void test_a_write_waits_for_the_reads(void **state)
+{
+	struct hs_storm_order *order = hs_storm_order_create(2, 4);
+
+	(void)state;
+	assert_true(hs_storm_order_offer(order, get));
+	assert_true(hs_storm_order_offer(order, get));
+	assert_false(hs_storm_order_offer(order, set));
+	hs_storm_order_done(order, get);
+	assert_none(order);
+	hs_storm_order_done(order, get);
+	assert_next(order, set);
+	assert_none(order);
+	hs_storm_order_destroy(&order);
+}
+
+static void test_all_wait_for_a_write(void **state)
+{
+	struct hs_storm_order *order = hs_storm_order_create(2, 4);
+
+	(void)state;
+	assert_true(hs_storm_order_offer(order, set));
+	assert_false(hs_storm_order_offer(order, get));
+	assert_false(hs_storm_order_offer(order, get));
+	assert_false(hs_storm_order_offer(order, set));
+	assert_false(hs_storm_order_offer(order, get));
+	assert_none(order);
+	hs_storm_order_done(order, set);
+	assert_next(order, get);
+	assert_next(order, get);
+	assert_none(order);
+	hs_storm_order_done(order, get);
+	assert_none(order);
+	hs_storm_order_done(order, get);
+	assert_next(order, set);
+	assert_none(order);
+	hs_storm_order_done(order, set);
+	assert_next(order, get);
+	assert_int_equal(hs_storm_order_waiting(order), 0);
+	hs_storm_order_destroy(&order);
+}
+
+/* A read that could go with those under way would overtake the write that waits for them. */
+static void test_no_read_overtakes_a_waiting_write(void **state)
+{
+	struct hs_storm_order *order = hs_storm_order_create(2, 4);
+
+	(void)state;
+	assert_true(hs_storm_order_offer(order, get));
+	assert_false(hs_storm_order_offer(order, set));
+	assert_false(hs_storm_order_offer(order, get));
+	assert_none(order);
+	hs_storm_order_done(order, get);
+	/* Its turn has come, and it has not left yet. */
+	assert_false(hs_storm_order_offer(order, get));
+	assert_next(order, set);
+	hs_storm_order_destroy(&order);
+}
+
+static void test_other_keys_go_on(void **state)
+{
+	struct hs_storm_order *order = hs_storm_order_create(2, 4);
+
+	(void)state;
+	assert_true(hs_storm_order_offer(order, set));
+	assert_false(hs_storm_order_offer(order, get));
+	assert_true(hs_storm_order_offer(order, get_other));
+	assert_false(hs_storm_order_offer(order, set_other));
+	hs_storm_order_done(order, get_other);
+	assert_next(order, set_other);
+	assert_none(order);
+	hs_storm_order_destroy(&order);
+}
+
+static void test_room(void **state)
+{
+	struct hs_storm_order *order = hs_storm_order_create(2, 2);
+
+	(void)state;
+	assert_true(hs_storm_order_offer(order, set));
+	assert_true(hs_storm_order_has_room(order));
+	assert_false(hs_storm_order_offer(order, get));
+	assert_true(hs_storm_order_has_room(order));
+	assert_false(hs_storm_order_offer(order, get));
+	assert_false(hs_storm_order_has_room(order));
+	assert_int_equal(hs_storm_order_waiting(order), 2);
+	hs_storm_order_done(order, set);
+	assert_next(order, get);
+	assert_true(hs_storm_order_has_room(order));
+	hs_storm_order_destroy(&order);
+}
+
+/* ---- at random ---- */
+
+enum { KEYS = 5, ROOM = 20, UNDER_WAY_MAX = 12, STEPS = 200000, QUEUE = ROOM };
+
+/* What the test knows of a key. */
+struct known {
+	uint64_t offered, gone, answered; /* writes */
+	uint64_t aside[QUEUE];		  /* of each read or write aside: the writes before it */
+	uint64_t aside_first, aside_count;
+};
+
+struct flight {
+	struct hs_storm_turn turn;
+	uint64_t before; /* writes of the key that it must come after */
+};
+
+struct world {
+	struct hs_storm_order *order;
+	struct known keys[KEYS];
+	struct flight flights[UNDER_WAY_MAX];
+	unsigned under_way;
+};
+
+static void depart(struct world *world, struct hs_storm_turn turn, uint64_t before)
+{
+	struct known *key = &world->keys[turn.key];
+
+	assert_int_equal(key->answered, before);
+	assert_int_equal(key->gone, before);
+	for (unsigned i = 0; turn.write && i < world->under_way; i++)
+		assert_true(world->flights[i].turn.key != turn.key);
+	key->gone += turn.write;
+	world->flights[world->under_way++] = (struct flight){turn, before};
+}
+
+static void offer(struct world *world, struct hs_prng *prng)
+{
+	struct hs_storm_turn turn = {hs_prng_below(prng, KEYS), hs_prng_below(prng, 4) == 0};
+	struct known *key = &world->keys[turn.key];
+	uint64_t before = key->offered;
+
+	key->offered += turn.write;
+	if (hs_storm_order_offer(world->order, turn))
+		depart(world, turn, before);
+	else
+		key->aside[(key->aside_first + key->aside_count++) % QUEUE] = before;
+}
+
+static void take(struct world *world)
+{
+	struct hs_storm_turn turn;
+
+	if (!hs_storm_order_take(world->order, &turn)) {
+		/* With nothing under way everybody's turn has come. */
+		assert_true(world->under_way || !hs_storm_order_waiting(world->order));
+		return;
+	}
+
+	struct known *key = &world->keys[turn.key];
+
+	assert_true(key->aside_count > 0);
+	key->aside_count--;
+	depart(world, turn, key->aside[key->aside_first++ % QUEUE]);
+}
+
+static void finish(struct world *world, struct hs_prng *prng)
+{
+	unsigned which = (unsigned)hs_prng_below(prng, world->under_way);
+	struct flight flight = world->flights[which];
+
+	world->flights[which] = world->flights[--world->under_way];
+	world->keys[flight.turn.key].answered += flight.turn.write;
+	hs_storm_order_done(world->order, flight.turn);
+}
+
+static void test_at_random(void **state)
+{
+	struct world world = {.order = hs_storm_order_create(KEYS, ROOM)};
+	struct hs_prng prng;
+	unsigned full = 0;
+
+	(void)state;
+	hs_prng_init(&prng, 7);
+	for (int i = 0; i < STEPS; i++) {
+		uint64_t what = hs_prng_below(&prng, 5);
+
+		full += !hs_storm_order_has_room(world.order);
+		if (what < 2 && world.under_way)
+			finish(&world, &prng);
+		else if (world.under_way == UNDER_WAY_MAX)
+			continue;
+		else if (what == 2)
+			take(&world);
+		else if (hs_storm_order_has_room(world.order))
+			offer(&world, &prng);
+	}
+	while (world.under_way || hs_storm_order_waiting(world.order)) {
+		while (world.under_way)
+			finish(&world, &prng);
+		take(&world);
+	}
+	assert_true(full > 100);
+	for (int i = 0; i < KEYS; i++)
+		assert_int_equal(world.keys[i].answered, world.keys[i].offered);
+	hs_storm_order_destroy(&world.order);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_reads_go_together),
+		cmocka_unit_test(test_a_write_waits_for_the_reads),
+		cmocka_unit_test(test_all_wait_for_a_write),
+		cmocka_unit_test(test_no_read_overtakes_a_waiting_write),
+		cmocka_unit_test(test_other_keys_go_on),
+		cmocka_unit_test(test_room),
+		cmocka_unit_test(test_at_random),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
