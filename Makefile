@@ -95,7 +95,7 @@ sim: ## simulated schedules until told to stop (^C), on all processors; SEED=N t
 sim: $(HEATSINK)
 	@exec $(HEATSINK) sim check --jobs 0 --schedules 0 --seed $(or $(SEED),$(shell date +%s)000) $(ARGS)
 
-bench: ## the benchmark table: null server, redis-server, heatsink, heat, folding, heatsink as a proxy
+bench: ## the benchmark table: null server, redis-server, heatsink, heat, folding, the cache, heatsink as a proxy
 	@tools/install-packages run bench
 	@$(MAKE) --no-print-directory all $(BENCH_BIN)
 	@$(MAKE) --no-print-directory all B=$(B)/heat-off CFLAGS='$(CFLAGS) -DHS_HEAT_OFF'

@@ -5,8 +5,9 @@
   heatsink  the server of this repository
 
 Behind them come the heat section: what detection costs, finds and misses (heat.py), the rules section: what
-it costs to find a key's rule (rules.py), the fold section: one hot key, folded and not (fold.py), and
-the proxy section: heatsink in front of redis-server and of a cluster, against nutcracker (proxy.py).
+it costs to find a key's rule (rules.py), the fold section: one hot key, folded and not (fold.py), the cache
+section: reads that a rule lets be a little old (cache.py), and the proxy section: heatsink in front of
+redis-server and of a cluster, against nutcracker (proxy.py).
 
 Absolute numbers drift on a shared machine, so every row measures the candidates in short turns,
 one after the other, several rounds, and shows medians. What to steer by is the server's CPU time
@@ -22,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 
+import cache
 import fold
 import heat
 import proxy
@@ -291,7 +293,7 @@ def read_options():
     parser.add_argument("--quick", action="store_true",
                         help="100,000 keys, shorter turns, fewer requests")
     parser.add_argument("--rows", help="only rows whose name has one of these words: "
-                        "'GET,start', or just 'heat', 'rules', 'fold' or 'proxy'")
+                        "'GET,start', or just 'heat', 'rules', 'fold', 'cache' or 'proxy'")
     parser.add_argument("--candidates", default="null,redis,heatsink")
     parser.add_argument("--load", choices=("storm", "redis-benchmark"), default="storm")
     parser.add_argument("--trace", help="real requests for the heat section: key numbers of 4 "
@@ -343,6 +345,8 @@ def main():
         saved["rules"] = rules.run()
     if "heatsink" in options.candidates and any(wanted(options, name) for name in fold.ROWS):
         saved["fold"] = fold.run(Storm(), options, lambda name: wanted(options, name))
+    if "heatsink" in options.candidates and any(wanted(options, name) for name in cache.ROWS):
+        saved["cache"] = cache.run(Storm(), options, lambda name: wanted(options, name))
     if "heatsink" in options.candidates and any(wanted(options, name) for name in proxy.ROWS):
         saved["proxy"] = proxy.run(Storm(), options, lambda name: wanted(options, name))
     if options.out:
