@@ -274,7 +274,7 @@ def run_expiry(redis, options, saved):
             monitor.close()
         sizes = monitor.bursts()
         saved[f"{EXPIRY} {kind}"] = {"bursts": sizes, "answered": done["answered"]}
-        line(EXPIRY if kind == "ttl" else "", f"{words[kind]}: reads at the server, each time 1",
+        line(EXPIRY if kind == "ttl" else "", f"{words[kind]}: reads there each time 1",
              f"{max(sizes, default=0)} at most; {sum(sizes)} reads in {len(sizes)} times, "
              f"{done['answered']:,} requests", len(sizes) > 1 and max(sizes) == 1)
 
