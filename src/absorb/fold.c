@@ -22,7 +22,10 @@ enum {
 	CELLS_USED = 48, /* the rest stays empty, so that searches end soon */
 };
 
+#define LEAP (UINT64_C(1) << 48) /* smaller steps, in any number, do not leave the room there is */
+
 struct planner {
+	struct hs_fold *fold;
 	struct hs_link *plan;
 	struct hs_fold_step *last; /* NULL before the first */
 	uint32_t epoch;		   /* a cell of another one is empty; 0 is none */
@@ -93,10 +96,26 @@ static bool adds_up(const struct hs_fold_step *step, const struct hs_fold_ask *a
 	return more < HS_FOLD_REACH_MAX && step->reach < HS_FOLD_REACH_MAX - more;
 }
 
+/* One that may not be run again, and would be if the number met a limit. */
+static bool needs_own_step(const struct hs_fold *fold, const struct hs_fold_ask *ask)
+{
+	return ask->client->firm && ask->kind == HS_FOLD_ADD && !fold->roomy;
+}
+
+/* The answers of writes are the same in both; but each has its own connection to a server. */
+static bool fits_dialect(const struct hs_fold_step *step, const struct hs_fold_ask *ask)
+{
+	if (ask->resp != step->resp)
+		return !step->bound && !ask->client->bound;
+	return !step->mixed || !ask->client->bound;
+}
+
 /* Whether the answer follows from what the plan's last step knows. */
 static bool follows(const struct hs_fold_step *last, const struct hs_fold_ask *ask)
 {
-	if (!last || last->kind == HS_FOLD_READ)
+	if (!last || last->kind == HS_FOLD_READ || last->sole || !fits_dialect(last, ask))
+		return false;
+	if (ask->client->firm && (ask->kind != last->kind || needs_own_step(last->fold, ask)))
 		return false;
 	switch (ask->kind) {
 	case HS_FOLD_GET:
@@ -138,7 +157,10 @@ static struct hs_fold_step *new_step(struct planner *planner, const struct hs_fo
 	struct hs_fold_step *step = hs_mem_zalloc(sizeof *step);
 	size_t cell;
 
+	step->fold = planner->fold;
 	step->kind = is_write(ask) ? ask->kind : HS_FOLD_READ;
+	step->resp = ask->resp;
+	step->sole = needs_own_step(planner->fold, ask);
 	hs_list_init(&step->asks);
 	hs_list_append(planner->plan, &step->link);
 	planner->last = step;
@@ -159,9 +181,14 @@ static void join(struct hs_fold_step *step, struct hs_fold_ask *ask)
 	hs_list_remove(&ask->link);
 	hs_list_append(&step->asks, &ask->link);
 	step->count++;
+	ask->firm = ask->client->firm;
+	step->mixed = step->mixed || ask->resp != step->resp;
+	step->bound = step->bound || ask->client->bound;
 	if (step->kind == HS_FOLD_ADD && ask->kind == HS_FOLD_ADD) {
 		step->sum += ask->number;
 		step->reach += magnitude(ask->number);
+		if (step->reach >= LEAP)
+			step->fold->roomy = false; /* not before it is known where that leads */
 		if (ask->number != 0)
 			ask->client->sign = hs_fold_sign(ask->number);
 	}
@@ -230,8 +257,11 @@ static void finish_set(struct hs_fold_step *step)
 
 static void finish(struct hs_fold_step *step)
 {
-	for (struct hs_link *link = step->asks.next; link != &step->asks; link = link->next)
-		*ask_of(link)->client = (struct hs_fold_client){0};
+	for (struct hs_link *link = step->asks.next; link != &step->asks; link = link->next) {
+		struct hs_fold_client *client = ask_of(link)->client;
+
+		*client = (struct hs_fold_client){.bound = client->bound, .firm = client->firm};
+	}
 	if (step->count == 1 || step->kind == HS_FOLD_READ)
 		send_ask(step, ask_of(step->asks.next));
 	else if (step->kind == HS_FOLD_ADD)
@@ -242,7 +272,7 @@ static void finish(struct hs_fold_step *step)
 
 void hs_fold_plan(struct hs_fold *fold, struct hs_link *plan)
 {
-	struct planner planner = {.plan = plan, .epoch = 1};
+	struct planner planner = {.fold = fold, .plan = plan, .epoch = 1};
 	struct hs_link *before = plan->prev, *link, *next;
 
 	if (hs_list_empty(&fold->waiting))

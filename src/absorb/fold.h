@@ -33,7 +33,11 @@
  * nothing was done.
  *
  * When the engine refuses a step, nothing was done (an outcome that is unknown is an error that says
- * so): who would have got that error alone gets it, the others are run again, each by itself. What is
+ * so): who would have got that error alone gets it, the others are run again, each by itself. Where that
+ * would come too late, because something of the same client is sent behind it already (`firm`), an ask
+ * joins only what it could not be run again for: reads a read, adds an add far from the limits, SETs a
+ * SET; else it has a step for itself. A number that somebody has set to its limit since it was last seen
+ * is what remains: `again` is called for firm asks too, and the caller has to refuse them. What is
  * worked out here never reaches the engine: whether a server has that command too, and lets heatsink's
  * user have it, is not asked.
  *
@@ -66,11 +70,15 @@ enum hs_fold_kind {
 struct hs_fold_step;
 
 /* Which step has a client's asks, while a flight is planned; zero at first and after every call. One
- * for each client and queue it may be in at a time. */
+ * for each client, and each queue that it waits in at a time. */
 struct hs_fold_client {
 	const struct hs_fold_step *step;
 	int sign;   /* of what it adds in an add step: 1, -1; 0: nothing so far */
 	bool waits; /* with what it asked behind, for the next flight */
+	/* The caller's, and never changed here: something else of this client is under way, or will be
+	 * sent behind what it has in the queue before that is answered: it leaves in its own dialect. And:
+	 * it is the latter. */
+	bool bound, firm;
 };
 
 /* One request that waits: part of the caller's own struct. */
@@ -83,6 +91,7 @@ struct hs_fold_ask {
 	size_t argc;
 	struct hs_bytes raw; /* the same as it came; empty: not kept */
 	struct hs_fold_client *client;
+	bool firm; /* its client's, when it was planned */
 	/* Filled by hs_fold_classify. */
 	uint64_t signature; /* a read's: of all its arguments */
 	int64_t number;	    /* what is added; the time of a SET in ms, 0: for ever */
@@ -96,6 +105,9 @@ enum hs_fold_kind hs_fold_classify(struct hs_fold_ask *ask);
 struct hs_fold {
 	struct hs_link waiting;
 	uint64_t flights; /* planned so far */
+	/* The number that the last add step made was far from the limits: the next one will not meet
+	 * them, unless somebody else sets it there meanwhile. */
+	bool roomy;
 };
 
 /* One request to the engine. */
@@ -112,6 +124,10 @@ struct hs_fold_step {
 	struct hs_bytes raw; /* may be empty */
 	uint8_t resp;
 	/* Ours. */
+	struct hs_fold *fold;
+	bool sole;	/* nobody may join it */
+	bool mixed;	/* asks of both dialects are in it */
+	bool bound;	/* one of a client that is: it leaves in that one's dialect */
 	int64_t sum;	/* of an add: the net */
 	uint64_t reach; /* of all its magnitudes: no number on the way is farther off */
 	struct hs_bytes composed[5];

@@ -41,81 +41,13 @@ enum {
 
 /* --- a request's way through a queue --- */
 
-static uint32_t lane_of(const struct hs_request *request)
+void hs_folds_make_ready(struct hs_core *core, struct hs_queue *queue)
 {
-	return request->parts[0].op.partition % HS_LANES;
-}
-
-/* Remembers that the session has one more in the queue. A lone request in a lane where it has one in
- * another queue is not remembered: it is one of the "others". */
-static void become_member(struct hs_request *request)
-{
-	struct hs_session *session = request->session;
-	struct hs_folding *folding;
-
-	if (!session->folding)
-		session->folding = hs_mem_zalloc(HS_LANES * sizeof *session->folding);
-	folding = &session->folding[lane_of(request)];
-	if (folding->queue && folding->queue != request->queue)
-		folding = NULL;
-	request->folding = folding;
-	if (!folding)
-		return;
-	folding->queue = request->queue;
-	folding->members++;
-}
-
-static void end_membership(struct hs_request *request)
-{
-	struct hs_folding *folding = request->folding;
-
-	request->folding = NULL;
-	if (folding && --folding->members == 0)
-		folding->queue = NULL;
-}
-
-static void make_ready(struct hs_core *core, struct hs_queue *queue)
-{
-	if (queue->under_way == 0 && hs_list_empty(&queue->ready))
+	if (hs_folds_may_launch(core->folds, queue) && hs_list_empty(&queue->ready))
 		hs_list_append(&core->folds->ready, &queue->ready);
 }
 
-/* A request that waits, or is sent with others, is under way for its session like any other. */
-static void join(struct hs_core *core, struct hs_request *request)
-{
-	struct hs_session *session = request->session;
-
-	become_member(request);
-	hs_check(request->folding);
-	request->folding->joined++;
-	session->folded++;
-	session->lane[lane_of(request)]++;
-	request->ask.client = &request->folding->client;
-	request->waiting = true;
-	hs_fold_add(&request->queue->fold, &request->ask);
-	request->queue->waiting++;
-	hs_counter_add(&core->stats.fold_waiting, 1);
-	make_ready(core, request->queue);
-}
-
-static void leave_fold(struct hs_request *request)
-{
-	struct hs_session *session = request->session;
-
-	request->folding->joined--;
-	session->folded--;
-	session->lane[lane_of(request)]--;
-}
-
-static void end_wait(struct hs_core *core, struct hs_request *request)
-{
-	request->waiting = false;
-	request->queue->waiting--;
-	hs_counter_set(&core->stats.fold_waiting, hs_counter_get(&core->stats.fold_waiting) - 1);
-}
-
-/* To the engine as it came. The request may be gone when this returns. */
-static void send_lone(struct hs_core *core, struct hs_request *request)
+void hs_folds_send_lone(struct hs_core *core, struct hs_request *request)
 {
 	struct hs_queue *queue = request->queue;
 	uint64_t id = request->session->id;
@@ -152,53 +84,62 @@ void hs_folds_take(struct hs_core *core, struct hs_queue *queue, struct hs_reque
 	};
 	hs_fold_classify(&request->ask);
 	hs_list_init(&request->ask.link);
-	if (hs_folds_others(request->session, lane_of(request), queue) > 0) {
-		become_member(request);
-		send_lone(core, request);
-	} else if (queue->waiting < core->options.fold_waiters_max) {
-		join(core, request);
-	} else {
+	if (queue->waiting + queue->coming < core->options.fold_waiters_max)
+		hs_chain_add(core, hs_chain_of(request->session, hs_folds_lane(request)), request);
+	else
 		refuse(core, request);
-	}
+}
+
+bool hs_folds_follow(struct hs_core *core, struct hs_request *request)
+{
+	struct hs_folding *chain = &request->session->folding[hs_folds_lane(request)];
+
+	if (chain->joined == 0)
+		return false;
+	hs_list_init(&request->ask.link);
+	hs_chain_add(core, chain, request);
+	return true;
 }
 
 /* --- flights --- */
 
-/* While replies are handed out, or requests sent that may be refused at once: sessions that may go on
- * when that is done. */
-struct landing {
-	struct hs_core *core;
-	struct hs_link resuming;
-};
-
-static void resume_later(struct landing *landing, struct hs_session *session)
+/* Sessions that may go on when nobody is in the middle of handing out replies, or of sending what may be
+ * refused at once. */
+static void resume_later(struct hs_core *core, struct hs_session *session)
 {
 	if (hs_list_empty(&session->resuming))
-		hs_list_append(&landing->resuming, &session->resuming);
+		hs_list_append(&core->folds->resuming, &session->resuming);
 }
 
-static void resume_all(struct landing *landing)
+static void resume_all(struct hs_core *core)
 {
-	while (!hs_list_empty(&landing->resuming)) {
+	struct hs_link *resuming = &core->folds->resuming;
+
+	while (core->folds->busy == 0 && !hs_list_empty(resuming)) {
 		struct hs_session *session =
-			hs_list_entry(landing->resuming.next, struct hs_session, resuming);
+			hs_list_entry(resuming->next, struct hs_session, resuming);
 
 		hs_list_remove(&session->resuming);
-		hs_core_resume(landing->core, session);
+		hs_core_resume(core, session);
 	}
+}
+
+/* It is not under way any more for its session. */
+static void leave_lane(struct hs_core *core, struct hs_request *request)
+{
+	request->session->lane[hs_folds_lane(request)]--;
+	hs_chain_leave(core, request);
 }
 
 static void answer(void *context, struct hs_fold_ask *ask, struct hs_bytes reply)
 {
-	struct landing *landing = context;
-	struct hs_core *core = landing->core;
+	struct hs_core *core = context;
 	struct hs_request *request = hs_list_entry(ask, struct hs_request, ask);
 	struct hs_session *session = request->session;
 	uint64_t time_us = core->now.mono_us - request->start_us;
 
-	leave_fold(request);
-	end_membership(request);
-	resume_later(landing, session);
+	leave_lane(core, request);
+	resume_later(core, session);
 	request->parts[0].time_us = time_us;
 	hs_count_request(core, request, reply);
 	hs_step_account(core, session, request->command, request->argc, request->argv, time_us,
@@ -217,42 +158,67 @@ static void answer(void *context, struct hs_fold_ask *ask, struct hs_bytes reply
 
 static void again(void *context, struct hs_fold_ask *ask)
 {
-	struct landing *landing = context;
+	static const struct hs_bytes too_late =
+		HS_LIT("-BUSY refused together with others, and a later command of this client was "
+		       "sent already; not run\r\n");
+	struct hs_core *core = context;
 	struct hs_request *request = hs_list_entry(ask, struct hs_request, ask);
 
-	leave_fold(request);
-	resume_later(landing, request->session);
-	hs_counter_add(&landing->core->stats.fold_again, 1);
-	if (!request->session->gone) {
-		send_lone(landing->core, request);
+	if (ask->firm) {
+		hs_counter_add(&core->stats.fold_busy, 1);
+		answer(context, ask, too_late);
 		return;
 	}
-	end_membership(request);
-	hs_request_finish(landing->core, request);
+	leave_lane(core, request);
+	resume_later(core, request->session);
+	hs_counter_add(&core->stats.fold_again, 1);
+	if (!request->session->gone)
+		hs_folds_send_lone(core, request);
+	else
+		hs_request_finish(core, request);
 }
 
 /* The engine's reply to a step for many. */
 static void land(struct hs_core *core, struct hs_request *own)
 {
 	static const struct hs_fold_calls calls = {.answer = answer, .again = again};
-	struct landing landing = {.core = core};
 
-	hs_list_init(&landing.resuming);
+	core->folds->busy++;
 	hs_fold_answer(own->step, hs_buf_bytes(&own->parts[0].out), &core->folds->scratch, &calls,
-		       &landing);
+		       core);
 	hs_fold_free(&own->step);
 	hs_buf_clear(&core->folds->scratch, HS_KEEP_BYTES);
 	hs_request_put(core, own);
-	resume_all(&landing);
+	core->folds->busy--;
+	resume_all(core);
+}
+
+/* Whom a step for many is of, for who keeps the order of clients: of nobody who has anything else under
+ * way; or of the whole round, where some have. Connections have small numbers. */
+static uint64_t name_step(struct hs_core *core, const struct hs_fold_step *step)
+{
+	bool shared = false;
+
+	for (struct hs_link *link = step->asks.next; link != &step->asks; link = link->next) {
+		const struct hs_request *request = hs_list_entry(link, struct hs_request, ask.link);
+
+		if (hs_folds_others(request->session, hs_folds_lane(request)) > 0) {
+			hs_chain_rename_others(core, request->folding);
+			shared = true;
+		}
+		shared = shared || hs_chain_is_long(request->folding);
+	}
+	return shared ? hs_chain_name(core) : UINT64_MAX - core->folds->names++;
 }
 
 /* A step for many is a request of the core's own. */
 static void send_together(struct hs_core *core, struct hs_queue *queue, struct hs_fold_step *step)
 {
 	struct hs_request *own = hs_request_get(core, core->self, step->command);
+	uint64_t name = name_step(core, step);
 
 	for (struct hs_link *link = step->asks.next; link != &step->asks; link = link->next)
-		end_wait(core, hs_list_entry(link, struct hs_request, ask.link));
+		hs_chain_sent(core, hs_list_entry(link, struct hs_request, ask.link));
 	own->queue = queue;
 	own->step = step;
 	own->then = land;
@@ -267,8 +233,7 @@ static void send_together(struct hs_core *core, struct hs_queue *queue, struct h
 		.argv = step->argv,
 		.argc = step->argc,
 		.raw = step->raw,
-		/* Of nobody who has anything else under way. Connections have small numbers. */
-		.client = UINT64_MAX - core->folds->sent++,
+		.client = name,
 	};
 	queue->under_way++;
 	queue->alone = 0;
@@ -276,15 +241,21 @@ static void send_together(struct hs_core *core, struct hs_queue *queue, struct h
 	hs_step_submit(core, own, 0);
 }
 
-/* The one that waits, by itself. */
+/* One that waits, by itself. In the middle of a chain it stays in it until it is answered. */
 static void send_ask(struct hs_core *core, struct hs_fold_ask *ask)
 {
 	struct hs_request *request = hs_list_entry(ask, struct hs_request, ask);
+	bool stays = hs_chain_is_long(request->folding);
 
 	hs_list_remove(&ask->link);
-	end_wait(core, request);
-	leave_fold(request);
-	send_lone(core, request);
+	hs_chain_sent(core, request);
+	if (stays) {
+		request->flight = core->world.shared_connections ? hs_chain_name(core) : 0;
+		request->session->lane[hs_folds_lane(request)]--;
+	} else {
+		leave_lane(core, request);
+	}
+	hs_folds_send_lone(core, request);
 }
 
 void hs_folds_release(struct hs_core *core, struct hs_queue *queue)
@@ -295,24 +266,24 @@ void hs_folds_release(struct hs_core *core, struct hs_queue *queue)
 		send_ask(core, hs_list_entry(waiting->next, struct hs_fold_ask, link));
 }
 
-static void send_alone(struct landing *landing, struct hs_fold_ask *ask)
+static void send_alone(struct hs_core *core, struct hs_fold_ask *ask)
 {
-	resume_later(landing, hs_list_entry(ask, struct hs_request, ask)->session);
-	send_ask(landing->core, ask);
+	resume_later(core, hs_list_entry(ask, struct hs_request, ask)->session);
+	send_ask(core, ask);
 }
 
-static void send_step(struct landing *landing, struct hs_queue *queue, struct hs_fold_step *step)
+static void send_step(struct hs_core *core, struct hs_queue *queue, struct hs_fold_step *step)
 {
 	struct hs_fold_ask *ask;
 
 	if (step->count > 1) {
-		send_together(landing->core, queue, step);
+		send_together(core, queue, step);
 		return;
 	}
 	ask = hs_list_entry(step->asks.next, struct hs_fold_ask, link);
 	hs_list_remove(&ask->link);
 	hs_fold_free(&step);
-	send_alone(landing, ask);
+	send_alone(core, ask);
 }
 
 /* A few clients that rarely meet pay more for the queue than the engine gains. */
@@ -328,19 +299,55 @@ static void judge(const struct hs_core *core, struct hs_queue *queue, uint32_t a
 	queue->judged_steps = 0;
 }
 
-static void launch(struct landing *landing, struct hs_queue *queue)
+/* Those for whom the plan had no place do not go with a later pass of this round: what they have in it may
+ * have to be run again. */
+static void set_aside(struct hs_core *core, struct hs_queue *queue)
+{
+	struct hs_link *waiting = &queue->fold.waiting;
+
+	while (!hs_list_empty(waiting)) {
+		struct hs_link *link = waiting->next;
+
+		hs_list_remove(link);
+		hs_list_append(&queue->later, link);
+		if (hs_list_empty(&queue->left))
+			hs_list_append(&core->folds->left, &queue->left);
+	}
+}
+
+static void put_back(struct hs_core *core)
+{
+	struct hs_link *left = &core->folds->left;
+
+	while (!hs_list_empty(left)) {
+		struct hs_queue *queue = hs_list_entry(left->next, struct hs_queue, left);
+
+		hs_list_remove(&queue->left);
+		while (!hs_list_empty(&queue->later)) {
+			struct hs_link *link = queue->later.next;
+
+			hs_list_remove(link);
+			hs_list_append(&queue->fold.waiting, link);
+		}
+		hs_folds_make_ready(core, queue);
+	}
+}
+
+static void launch(struct hs_core *core, struct hs_queue *queue)
 {
 	uint32_t asks = 0, steps = 0, reads = 0, read_steps = 0;
+	struct hs_link *waiting = &queue->fold.waiting;
 	struct hs_link plan;
 
-	if (queue->waiting == 1) {
-		judge(landing->core, queue, 1, 1);
-		send_alone(landing,
-			   hs_list_entry(queue->fold.waiting.next, struct hs_fold_ask, link));
+	queue->round = core->folds->round;
+	if (waiting->next == waiting->prev) {
+		judge(core, queue, 1, 1);
+		send_alone(core, hs_list_entry(waiting->next, struct hs_fold_ask, link));
 		return;
 	}
 	hs_list_init(&plan);
 	hs_fold_plan(&queue->fold, &plan);
+	set_aside(core, queue);
 	while (!hs_list_empty(&plan)) {
 		struct hs_fold_step *step = hs_list_entry(plan.next, struct hs_fold_step, link);
 
@@ -351,9 +358,9 @@ static void launch(struct landing *landing, struct hs_queue *queue)
 			read_steps++;
 		}
 		hs_list_remove(&step->link);
-		send_step(landing, queue, step);
+		send_step(core, queue, step);
 	}
-	judge(landing->core, queue, asks, steps);
+	judge(core, queue, asks, steps);
 	/* All different, a hash read field by field: waiting for each other brings nothing. */
 	if (reads >= READS_JUDGED_MIN && reads < 2 * read_steps)
 		queue->reads_apart = READS_APART;
@@ -361,41 +368,62 @@ static void launch(struct landing *landing, struct hs_queue *queue)
 
 bool hs_core_needs_flush(const struct hs_core *core)
 {
-	return !hs_list_empty(&core->folds->ready);
+	return !hs_list_empty(&core->folds->ready) || !hs_list_empty(&core->folds->moving);
+}
+
+static void begin_round(struct hs_folds *folds)
+{
+	folds->round++;
+	folds->flight = 0;
+}
+
+static void run_passes(struct hs_core *core)
+{
+	struct hs_link *ready = &core->folds->ready;
+
+	while (hs_core_needs_flush(core)) {
+		hs_chain_move(core);
+		while (!hs_list_empty(ready)) {
+			struct hs_queue *queue = hs_list_entry(ready->next, struct hs_queue, ready);
+
+			hs_list_remove(&queue->ready);
+			if (hs_folds_may_launch(core->folds, queue) &&
+			    !hs_list_empty(&queue->fold.waiting))
+				launch(core, queue);
+		}
+	}
 }
 
 bool hs_core_flush(struct hs_core *core, struct hs_now now)
 {
-	struct hs_link *ready = &core->folds->ready;
-	struct landing landing = {.core = core};
+	struct hs_folds *folds = core->folds;
 
 	if (!hs_core_needs_flush(core))
 		return false;
-	hs_list_init(&landing.resuming);
 	hs_core_set_now(core, now);
-	while (!hs_list_empty(ready)) {
-		struct hs_queue *queue = hs_list_entry(ready->next, struct hs_queue, ready);
-
-		hs_list_remove(&queue->ready);
-		if (queue->under_way == 0 && queue->waiting > 0)
-			launch(&landing, queue);
-		resume_all(&landing);
+	while (hs_core_needs_flush(core)) {
+		begin_round(folds);
+		folds->busy++;
+		run_passes(core);
+		begin_round(folds); /* what comes from now on is for another one */
+		put_back(core);
+		folds->busy--;
+		resume_all(core);
 	}
 	return true;
 }
 
 void hs_folds_leave(struct hs_core *core, struct hs_request *request)
 {
-	(void)core;
-	if (!request->step)
-		end_membership(request);
+	if (request->folding)
+		hs_chain_leave(core, request);
 }
 
 void hs_folds_landed(struct hs_core *core, struct hs_queue *queue)
 {
 	queue->under_way--;
 	if (queue->waiting > 0)
-		make_ready(core, queue);
+		hs_folds_make_ready(core, queue);
 }
 
 void hs_folds_drop(struct hs_core *core, struct hs_session *session)
@@ -406,13 +434,10 @@ void hs_folds_drop(struct hs_core *core, struct hs_session *session)
 	     link = link->next) {
 		struct hs_request *request = hs_list_entry(link, struct hs_request, link);
 
-		if (!request->queue || !request->waiting)
+		if (!request->folding || !request->waiting)
 			continue;
-		hs_fold_remove(&request->ask);
-		end_wait(core, request);
-		leave_fold(request);
-		end_membership(request);
-		request->queue = NULL;
+		session->lane[hs_folds_lane(request)]--;
+		hs_chain_drop(core, request);
 		request->done = true;
 		last = request;
 	}

@@ -12,8 +12,14 @@ struct hs_queue {
 	struct hs_link ready;  /* in folds->ready, or alone */
 	struct hs_queue *next; /* in its bucket */
 	struct hs_fold fold;
-	uint32_t waiting;     /* in `fold` */
+	/* Left over by a plan of this round: a client is in one step of a flight. They are in `fold` again
+	 * when the round is over. */
+	struct hs_link later;
+	struct hs_link left;  /* in folds->left when there are such, or alone */
+	uint32_t waiting;     /* in `fold` or `later` */
+	uint32_t coming;      /* in chains, behind what their clients asked before */
 	uint32_t under_way;   /* operations sent */
+	uint64_t round;	      /* in which it was launched last */
 	uint64_t alone;	      /* all of them of this connection, each by itself; 0: not so */
 	uint32_t reads_apart; /* reads that go straight now: folding them did not help */
 	uint32_t resting;     /* requests of all kinds that do */
@@ -24,19 +30,34 @@ struct hs_queue {
 	char key[];
 };
 
-/* What a session has in the queue of one lane, all of it counted in that lane. */
+/* What a session has in the queues of one lane: its chain, in the order asked
+ *
+ *     sent ─ waiting in one queue ─ behind
+ *
+ * all of it counted in that lane. */
 struct hs_folding {
-	struct hs_queue *queue; /* NULL: nothing */
-	uint16_t members;	/* requests under way through it */
-	uint16_t joined;	/* of them waiting, or sent with others */
+	struct hs_session *session;
+	struct hs_link moving;	/* in folds->moving, or alone */
+	struct hs_queue *queue; /* of those that wait; or of the last that was sent; or NULL */
+	struct hs_link behind;	/* asks, of other queues or of none */
+	uint16_t joined;	/* all of them */
+	uint16_t waiting, sent; /* of them */
+	bool rash;		/* nothing may be sent behind it before it is answered */
+	uint64_t slots;		/* a bit for each of their slots, modulo 64 */
 	struct hs_fold_client client;
 };
 
 struct hs_folds {
 	struct hs_link queues;
-	struct hs_link ready; /* those whose waiters may go at the end of the round */
+	struct hs_link ready;	 /* those whose waiters may go at the end of the round */
+	struct hs_link left;	 /* those of which a plan left some over */
+	struct hs_link moving;	 /* chains that may go on then */
+	struct hs_link resuming; /* sessions that go on when nobody is `busy` */
+	uint32_t busy;
 	uint32_t count;
-	uint64_t sent; /* steps for many, ever */
+	uint64_t round;
+	uint64_t flight; /* who its requests are of, if chains are among them; 0: not drawn yet */
+	uint64_t names;	 /* of clients that are none, drawn so far */
 	struct hs_buf scratch;
 	struct hs_queue *buckets[HS_FOLDS_BUCKETS]; /* by slot */
 };
@@ -46,15 +67,47 @@ struct hs_queue *hs_folds_find(const struct hs_core *core, uint16_t slot, struct
 
 /* folds.c: sends what waits as it came: all of it is of the session that is being served. */
 void hs_folds_release(struct hs_core *core, struct hs_queue *queue);
+/* To the engine as it came. The request may be gone when this returns. */
+void hs_folds_send_lone(struct hs_core *core, struct hs_request *request);
+/* A queue has somebody who waits: it is launched with the round, unless it is under way. */
+void hs_folds_make_ready(struct hs_core *core, struct hs_queue *queue);
 
-/* Operations of the session under way in the lane that are not in the queue. */
-static inline uint32_t hs_folds_others(const struct hs_session *session, uint32_t lane,
-				       const struct hs_queue *queue)
+/* folds_chain.c: what a session has in queues, in its order. */
+struct hs_folding *hs_chain_of(struct hs_session *session, uint32_t lane);
+/* Whether a command may be asked behind what there is, be it for a queue or for none (NULL). */
+bool hs_chain_takes(const struct hs_folding *chain, const struct hs_command *command,
+		    const struct hs_queue *queue);
+void hs_chain_add(struct hs_core *core, struct hs_folding *chain, struct hs_request *request);
+/* A request that waits in its queue is being sent. */
+void hs_chain_sent(struct hs_core *core, struct hs_request *request);
+/* The request is answered, or goes its own way: what is behind it may go on. */
+void hs_chain_leave(struct hs_core *core, struct hs_request *request);
+/* The client has gone: a request that waits is not sent. */
+void hs_chain_drop(struct hs_core *core, struct hs_request *request);
+/* Sends on what may go in this round. */
+void hs_chain_move(struct hs_core *core);
+/* Whether it is not alone for its session: then what is sent has the name of the flight. */
+bool hs_chain_is_long(const struct hs_folding *chain);
+/* The name for this round's requests of such. */
+uint64_t hs_chain_name(struct hs_core *core);
+/* What the session has under way beside its chain has that name too. */
+void hs_chain_rename_others(struct hs_core *core, const struct hs_folding *chain);
+
+static inline uint32_t hs_folds_lane(const struct hs_request *request)
 {
-	const struct hs_folding *folding = session->folding ? &session->folding[lane] : NULL;
+	return request->parts[0].op.partition % HS_LANES;
+}
 
-	return session->lane[lane] -
-	       (uint32_t)(folding && folding->queue == queue ? folding->members : 0);
+/* Whether what waits in it may leave now. */
+static inline bool hs_folds_may_launch(const struct hs_folds *folds, const struct hs_queue *queue)
+{
+	return queue->under_way == 0 || queue->round == folds->round;
+}
+
+/* Operations of the session under way in the lane that are not in its chain. */
+static inline uint32_t hs_folds_others(const struct hs_session *session, uint32_t lane)
+{
+	return session->lane[lane] - (session->folding ? session->folding[lane].joined : 0u);
 }
 
 #endif

@@ -8,26 +8,10 @@ enum {
 	UNFOLDED = 64,	  /* so many of such a client go straight when it was held up */
 };
 
-/* Nobody is in it. */
-static bool is_idle(const struct hs_queue *queue)
-{
-	return queue->under_way == 0 && queue->waiting == 0;
-}
-
 /* The session has something under way for the key, and nobody else has, nor waits. */
 static bool has_for_itself(const struct hs_session *session, const struct hs_queue *queue)
 {
 	return queue->alone == session->id && queue->waiting == 0;
-}
-
-/* What a session has in this queue, or NULL. */
-static struct hs_folding *folding_in(const struct hs_session *session, const struct hs_queue *queue)
-{
-	for (uint32_t i = 0; session->folding && i < HS_LANES; i++) {
-		if (session->folding[i].queue == queue)
-			return &session->folding[i];
-	}
-	return NULL;
 }
 
 /* The position of the only key of a request; 0: it has none, or several. */
@@ -77,7 +61,17 @@ static struct hs_queue *queue_for(struct hs_core *core, struct hs_session *sessi
 	return queue;
 }
 
-/* Whether a command must wait for what its session has in queues other than its own. */
+/* Sends what the session has waiting in a queue where nobody else is. */
+static bool release_own(struct hs_core *core, const struct hs_folding *chain)
+{
+	if (!chain->queue || chain->waiting < chain->joined || chain->queue->under_way > 0 ||
+	    chain->queue->waiting > chain->joined)
+		return false;
+	hs_folds_release(core, chain->queue);
+	return true;
+}
+
+/* Whether a command must wait for what its session has in its chains. */
 static bool overtakes(struct hs_core *core, const struct hs_session *session,
 		      const struct hs_command *command, int slot_state, uint16_t slot,
 		      const struct hs_queue *queue)
@@ -97,14 +91,17 @@ static bool overtakes(struct hs_core *core, const struct hs_session *session,
 		break;
 	}
 	for (uint32_t i = 0; i < HS_LANES; i++) {
-		const struct hs_folding *folding = &session->folding[i];
+		const struct hs_folding *chain = &session->folding[i];
 
-		if (folding->joined == 0 || folding->queue == queue ||
-		    (!anywhere && i != lane && folding->queue->slot != slot))
+		if (chain->joined == 0)
 			continue;
-		if (folding->queue->under_way > 0 || folding->queue->waiting > folding->joined)
+		if (!anywhere && i == lane && hs_chain_takes(chain, command, queue))
+			continue;
+		/* Of another lane, unless the slot has moved: not both at a time. */
+		if (!anywhere && i != lane && !(chain->slots >> slot % 64 & 1))
+			continue;
+		if (!release_own(core, chain))
 			return true;
-		hs_folds_release(core, folding->queue);
 	}
 	return false;
 }
@@ -113,7 +110,6 @@ static bool admit(struct hs_core *core, struct hs_session *session,
 		  const struct hs_command *command, int slot_state, uint16_t slot, size_t argc,
 		  const struct hs_bytes *argv, struct hs_queue **queue)
 {
-	const struct hs_folding *folding;
 	uint32_t lane, others;
 
 	*queue = NULL;
@@ -126,18 +122,12 @@ static bool admit(struct hs_core *core, struct hs_session *session,
 	if (!*queue)
 		return true;
 	lane = hs_core_partition(core, slot) % HS_LANES;
-	folding = folding_in(session, *queue);
-	/* What it has there belongs to another lane, since the slot has moved: not both at a time. */
-	if (folding && folding != &session->folding[lane])
-		return false;
-	others = hs_folds_others(session, lane, *queue);
-	if (others == 0 || is_idle(*queue))
+	others = hs_folds_others(session, lane);
+	/* In the middle of a chain it may as well wait in a queue. */
+	if (others < session->lane[lane] || others == 0)
 		return true;
-	if (folding && folding->joined > 0)
-		return false;
-	if (others < BEHIND_MAX && !has_for_itself(session, *queue))
-		return false;
-	*queue = NULL;
+	if (others >= BEHIND_MAX || has_for_itself(session, *queue))
+		*queue = NULL;
 	return true;
 }
 

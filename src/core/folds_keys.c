@@ -9,6 +9,10 @@ struct hs_folds *hs_folds_create(void)
 
 	hs_list_init(&folds->queues);
 	hs_list_init(&folds->ready);
+	hs_list_init(&folds->left);
+	hs_list_init(&folds->moving);
+	hs_list_init(&folds->resuming);
+	folds->round = 1;
 	return folds;
 }
 
@@ -55,6 +59,8 @@ static void add_queue(struct hs_core *core, uint16_t slot, struct hs_bytes key)
 	queue = hs_mem_zalloc(sizeof *queue + key.len);
 	hs_fold_init(&queue->fold);
 	hs_list_init(&queue->ready);
+	hs_list_init(&queue->later);
+	hs_list_init(&queue->left);
 	queue->slot = slot;
 	queue->hot_us = core->now.mono_us;
 	queue->key_len = key.len;
@@ -90,7 +96,8 @@ void hs_folds_tick(struct hs_core *core)
 		bool cool = core->now.mono_us - queue->hot_us > core->world.hot.cool_us;
 
 		next = link->next;
-		if (queue->under_way == 0 && queue->waiting == 0 && (cool || !core->options.fold))
+		if (queue->under_way == 0 && queue->waiting == 0 && queue->coming == 0 &&
+		    (cool || !core->options.fold))
 			remove_queue(core, queue);
 	}
 }

@@ -39,6 +39,9 @@ struct hs_request *hs_request_get(struct hs_core *core, struct hs_session *sessi
 	request->resp = 0;
 	request->fenced = false;
 	request->fill = NULL;
+	request->behind = false;
+	request->flight = 0;
+	request->number = ++session->asked;
 	request->muted =
 		session->reply_mode == HS_REPLY_OFF || session->reply_mode == HS_REPLY_SKIP;
 	hs_list_append(&session->requests, &request->link);

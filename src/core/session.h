@@ -43,10 +43,11 @@ struct hs_session {
 	size_t sending_bytes; /* taken by the driver, not sent yet */
 	size_t held_bytes;    /* replies finished out of turn */
 	uint32_t inflight;    /* requests in `requests` */
+	uint64_t asked;	      /* requests there ever were */
 	uint16_t lane[HS_LANES]; /* operations under way, by partition modulo HS_LANES */
 	uint32_t
 		folded; /* of its requests: those that wait for a hot key, or were sent with others */
-	struct hs_folding *folding; /* by lane; NULL: nothing ever was */
+	struct hs_folding *folding; /* its chains, by lane; NULL: nothing ever was */
 	uint32_t
 		unfolded; /* so many that could be folded are not: it was held up with much to do */
 	size_t behind;	  /* input behind the request that is being served */
@@ -141,7 +142,7 @@ struct hs_request {
 	 * by itself; or it is the core's own, sent for all asks of `step`. */
 	struct hs_queue *queue;
 	struct hs_fold_step *step;
-	struct hs_folding *folding; /* where its session counts it, or NULL */
+	struct hs_folding *folding; /* the chain of its session that it is in, or NULL */
 	struct hs_fold_ask ask;
 	bool waiting;		  /* not planned yet */
 	uint8_t resp;		  /* the dialect of its reply; 0: as its session has it */
@@ -149,6 +150,9 @@ struct hs_request {
 	struct hs_link fill_link; /* among those who wait for a reply that is read to be kept */
 	struct hs_fill *fill;	  /* the core's own: what it reads; NULL: nothing */
 	struct hs_kept *kept;	  /* the core's own: what it asks about, a reference; or NULL */
+	bool behind;		  /* in its chain, behind those that wait in a queue */
+	uint64_t flight; /* the name that it is sent under, instead of its session's number; or 0 */
+	uint64_t number; /* among its session's */
 	/* What is done when all parts are answered, instead of merging them; NULL: nothing else. */
 	void (*then)(struct hs_core *core, struct hs_request *request);
 };
@@ -221,6 +225,8 @@ bool hs_folds_admit(struct hs_core *core, struct hs_session *session,
 		    const struct hs_bytes *argv, struct hs_queue **queue);
 /* The request goes through a queue it was admitted to: to the engine if nothing is ahead of it. */
 void hs_folds_take(struct hs_core *core, struct hs_queue *queue, struct hs_request *request);
+/* A request that goes through no queue: true if it is behind others that do, and is sent after them. */
+bool hs_folds_follow(struct hs_core *core, struct hs_request *request);
 /* A request of a queue was answered by the engine, and is about to be finished; then, that is done. */
 void hs_folds_leave(struct hs_core *core, struct hs_request *request);
 void hs_folds_landed(struct hs_core *core, struct hs_queue *queue);

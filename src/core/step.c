@@ -325,13 +325,13 @@ void hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t i
 	if (request->resp > 0)
 		op->resp = request->resp;
 	if (session != core->self)
-		op->client = session->id;
+		op->client = request->flight ? request->flight : session->id;
 	op->received = core->now;
-	op->since_us = request->queue ? request->start_us : 0;
+	op->since_us = request->queue || request->folding ? request->start_us : 0;
 	op->out = &part->out;
 	op->worker = core->world.worker;
 	op->owner = request;
-	op->ordered = *lane > 0 || request->queue;
+	op->ordered = *lane > 0 || request->queue || request->folding;
 	part->time_us = 0;
 	part->answered = false;
 	if (hs_core_keeps(core))
@@ -363,16 +363,16 @@ void hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t i
 		part->time_us = core->world.calls->mono_us(core->world.context) - request->start_us;
 	if (--request->parts_left == 0) {
 		struct hs_queue *queue = request->queue;
+		bool waited = queue || request->folding;
 
-		if (queue)
+		if (waited)
 			hs_folds_leave(core, request);
 		finish_parts(core, request);
-		if (queue) {
+		if (queue)
 			hs_folds_landed(core, queue);
-			/* Of those that waited, several may be refused in a row. */
-			if (session->inflight > 0 && !session->gone)
-				hs_core_check_output(core, session);
-		}
+		/* Of those that waited, several may be refused in a row. */
+		if (waited && session->inflight > 0 && !session->gone)
+			hs_core_check_output(core, session);
 	}
 }
 
@@ -392,7 +392,7 @@ static void complete(struct hs_core *core, struct hs_now now, struct hs_op *op)
 			hs_heat_inflight(core->world.heat, op->partition, -1);
 	}
 	written(core, request, part);
-	if (queue)
+	if (request->folding)
 		hs_folds_leave(core, request);
 	if (op->answer.len == 0 || !finish_straight(core, request, op)) {
 		hs_buf_append_bytes(&part->out, op->answer);
@@ -518,7 +518,7 @@ static void run_partition(struct hs_core *core, struct hs_session *session,
 		request->parts[0].op.frequency = hs_count_frequency(core, argv[2]);
 	if (queue)
 		hs_folds_take(core, queue, request);
-	else
+	else if (session->folded == 0 || !hs_folds_follow(core, request))
 		hs_step_submit(core, request, 0);
 }
 

@@ -1,0 +1,276 @@
+/* Chains: what a client asks of several hot keys, and of others in between, leaves together and in its
+ * order.
+ *
+ *     client 1   INCR a   INCR b   SET x 1   INCR a
+ *     client 2   INCR b   INCR a
+ *
+ *     pass 1     INCRBY a 1 (1)    INCRBY b 1 (2)
+ *     pass 2     INCRBY b 1 (1)    INCRBY a 1 (2)
+ *     pass 3     SET x 1           INCRBY a 1 (1)
+ *
+ * A session waits in one queue of a lane at a time; what it asks behind that, of another key, stands in
+ * line behind it. A round has as many passes as the longest line takes: in each, every queue with
+ * waiters is planned and sent, and then those whose requests were all sent go on to their next queue. With
+ * many clients a pass has one step for each key, whatever the order in which each of them asks.
+ *
+ * Why the order holds. All of one round goes to the same connection of a partition (a step with such a
+ * client is of its dialect), one thing behind the other, and an engine keeps that order as it does for a pipelining
+ * client: because that is what it is told. All requests of a round that chains are in have one name in
+ * op->client, and what a session of theirs has under way besides gets it too. So when a connection is
+ * lost or a server turns requests away, what is not sent again because a later one of the same client
+ * may have run is not sent again here. Between rounds there are other names: a chain whose next queue is
+ * under way goes on when all that was sent of it is answered; and what comes from the client meanwhile
+ * is not taken up.
+ *
+ * What may be run again by itself (absorb/fold.h) must not have others behind it. Those asks are `firm`:
+ * the plan puts them where a refusal is their answer. For increments that is so while the number is far
+ * from the limits (`roomy`), as far as is known; else nothing goes behind them (`rash`). */
+#include "core/folds.h"
+
+#include "base/mem.h"
+
+struct hs_folding *hs_chain_of(struct hs_session *session, uint32_t lane)
+{
+	if (session->folding)
+		return &session->folding[lane];
+	session->folding = hs_mem_zalloc(HS_LANES * sizeof *session->folding);
+	for (uint32_t i = 0; i < HS_LANES; i++) {
+		session->folding[i].session = session;
+		hs_list_init(&session->folding[i].behind);
+		hs_list_init(&session->folding[i].moving);
+	}
+	return &session->folding[lane];
+}
+
+static struct hs_request *first_behind(const struct hs_folding *chain)
+{
+	return hs_list_entry(chain->behind.next, struct hs_request, ask.link);
+}
+
+/* What becomes one operation of one partition, and nothing else. */
+static bool is_plain(const struct hs_command *command)
+{
+	return (command->place == HS_PLACE_PARTITION || command->place == HS_PLACE_ANY ||
+		command->place == HS_PLACE_SPLIT) &&
+	       !hs_command_is_pubsub(command) && command->id != HS_CMD_ID_WATCH;
+}
+
+/* Whether the request waits in the same queue as those before it. */
+static bool is_of_same_queue(const struct hs_folding *chain, const struct hs_queue *queue)
+{
+	return queue && chain->queue == queue && hs_list_empty(&chain->behind);
+}
+
+bool hs_chain_takes(const struct hs_folding *chain, const struct hs_command *command,
+		    const struct hs_queue *queue)
+{
+	if (is_of_same_queue(chain, queue))
+		return true;
+	/* Who made a change matters to who tracks: it has its own name. */
+	if (chain->sent > 0 || chain->rash || chain->session->tracker)
+		return false;
+	return queue || is_plain(command);
+}
+
+static void wait_in_queue(struct hs_core *core, struct hs_folding *chain,
+			  struct hs_request *request)
+{
+	chain->queue = request->queue;
+	chain->waiting++;
+	hs_fold_add(&request->queue->fold, &request->ask);
+	request->queue->waiting++;
+	hs_folds_make_ready(core, request->queue);
+}
+
+void hs_chain_add(struct hs_core *core, struct hs_folding *chain, struct hs_request *request)
+{
+	struct hs_queue *queue = request->queue;
+	struct hs_session *session = request->session;
+
+	chain->client.bound =
+		chain->client.bound || hs_folds_others(session, hs_folds_lane(request)) > 0;
+	request->folding = chain;
+	request->waiting = true;
+	request->ask.client = &chain->client;
+	session->folded++;
+	session->lane[hs_folds_lane(request)]++;
+	chain->slots |= UINT64_C(1) << (request->parts[0].op.slot % 64);
+	if (queue) {
+		chain->rash =
+			chain->rash || (request->ask.kind == HS_FOLD_ADD && !queue->fold.roomy);
+		hs_counter_add(&core->stats.fold_waiting, 1);
+	}
+	if (chain->joined++ == 0 || is_of_same_queue(chain, queue)) {
+		hs_check(queue);
+		wait_in_queue(core, chain, request);
+		return;
+	}
+	request->behind = true;
+	chain->client.firm = true;
+	chain->client.bound = true;
+	hs_list_append(&chain->behind, &request->ask.link);
+	if (queue)
+		queue->coming++;
+}
+
+/* Takes the first of those behind out of its line. */
+static struct hs_request *take_behind(struct hs_folding *chain)
+{
+	struct hs_request *request = first_behind(chain);
+
+	hs_list_remove(&request->ask.link);
+	request->behind = false;
+	if (request->queue)
+		request->queue->coming--;
+	chain->client.firm = !hs_list_empty(&chain->behind);
+	return request;
+}
+
+void hs_chain_drop(struct hs_core *core, struct hs_request *request)
+{
+	struct hs_folding *chain = request->folding;
+
+	if (request->queue)
+		hs_counter_set(&core->stats.fold_waiting,
+			       hs_counter_get(&core->stats.fold_waiting) - 1);
+	if (request->behind) {
+		hs_list_remove(&request->ask.link);
+		request->behind = false;
+		if (request->queue)
+			request->queue->coming--;
+	} else {
+		hs_fold_remove(&request->ask);
+		request->queue->waiting--;
+		chain->waiting--;
+	}
+	request->waiting = false;
+	request->queue = NULL;
+	chain->sent++; /* to leave it like any other */
+	hs_chain_leave(core, request);
+	if (hs_list_empty(&chain->behind))
+		hs_list_remove(&chain->moving);
+	chain->client.firm = !hs_list_empty(&chain->behind);
+}
+
+/* Those behind may go on: all before them was sent in this round, or is answered. */
+static void may_move(struct hs_core *core, struct hs_folding *chain)
+{
+	if (chain->waiting == 0 && !hs_list_empty(&chain->behind) && hs_list_empty(&chain->moving))
+		hs_list_append(&core->folds->moving, &chain->moving);
+}
+
+void hs_chain_sent(struct hs_core *core, struct hs_request *request)
+{
+	struct hs_folding *chain = request->folding;
+
+	request->waiting = false;
+	request->queue->waiting--;
+	hs_counter_set(&core->stats.fold_waiting, hs_counter_get(&core->stats.fold_waiting) - 1);
+	chain->waiting--;
+	chain->sent++;
+	may_move(core, chain);
+}
+
+void hs_chain_leave(struct hs_core *core, struct hs_request *request)
+{
+	struct hs_folding *chain = request->folding;
+
+	request->folding = NULL;
+	request->session->folded--;
+	chain->sent--;
+	if (--chain->joined == 0) {
+		chain->queue = NULL;
+		chain->rash = false;
+		chain->slots = 0;
+		chain->client.bound = false;
+	}
+	if (chain->sent == 0)
+		may_move(core, chain);
+}
+
+bool hs_chain_is_long(const struct hs_folding *chain)
+{
+	return chain->sent > 0 || !hs_list_empty(&chain->behind);
+}
+
+uint64_t hs_chain_name(struct hs_core *core)
+{
+	struct hs_folds *folds = core->folds;
+
+	if (folds->flight == 0)
+		folds->flight = UINT64_MAX - folds->names++;
+	return folds->flight;
+}
+
+void hs_chain_rename_others(struct hs_core *core, const struct hs_folding *chain)
+{
+	const struct hs_session *session = chain->session;
+	uint32_t lane = (uint32_t)(chain - session->folding);
+
+	/* Others lose nothing, and may be read by other threads. */
+	if (!core->world.shared_connections)
+		return;
+	for (struct hs_link *link = session->requests.next; link != &session->requests;
+	     link = link->next) {
+		struct hs_request *request = hs_list_entry(link, struct hs_request, link);
+
+		for (uint32_t i = 0; i < request->parts_count; i++) {
+			struct hs_op *op = &request->parts[i].op;
+
+			if (op->kind != HS_OP_PEER && op->kind != HS_OP_HOST &&
+			    op->partition % HS_LANES == lane)
+				op->client = hs_chain_name(core);
+		}
+	}
+}
+
+/* A request of no queue, in its turn. It may be gone when this returns. */
+static void send_plain(struct hs_core *core, struct hs_folding *chain, struct hs_request *request)
+{
+	request->waiting = false;
+	request->flight = core->world.shared_connections ? hs_chain_name(core) : 0;
+	chain->queue = NULL;
+	chain->sent++;
+	chain->session->lane[hs_folds_lane(request)]--;
+	hs_step_submit(core, request, 0);
+}
+
+static void move(struct hs_core *core, struct hs_folding *chain)
+{
+	while (!hs_list_empty(&chain->behind)) {
+		struct hs_queue *queue = first_behind(chain)->queue;
+
+		if (chain->waiting > 0 && queue != chain->queue)
+			break;
+		if (!queue) {
+			send_plain(core, chain, take_behind(chain));
+			continue;
+		}
+		/* It would leave under another name than what was sent. */
+		if (chain->sent > 0 && !hs_folds_may_launch(core->folds, queue))
+			break;
+		wait_in_queue(core, chain, take_behind(chain));
+	}
+	if (hs_list_empty(&chain->behind))
+		hs_list_remove(&chain->moving); /* one may have been refused at once */
+}
+
+void hs_chain_move(struct hs_core *core)
+{
+	struct hs_link *moving = &core->folds->moving;
+	struct hs_link now;
+
+	hs_list_init(&now);
+	while (!hs_list_empty(moving)) {
+		struct hs_link *link = moving->next;
+
+		hs_list_remove(link);
+		hs_list_append(&now, link);
+	}
+	while (!hs_list_empty(&now)) {
+		struct hs_folding *chain = hs_list_entry(now.next, struct hs_folding, moving);
+
+		hs_list_remove(&chain->moving);
+		move(core, chain);
+	}
+}
