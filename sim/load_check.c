@@ -149,7 +149,7 @@ static void check_left(struct hs_sim_load *load)
 static int check_laws(struct hs_sim_load *load, const int64_t *finals)
 {
 	uint32_t keys = load->options.registers + load->options.counters;
-	int err = 0;
+	int err = hs_sim_check_runs(&load->world->runs, &load->verdict);
 
 	for (uint32_t key = load->options.registers; key < keys && err == 0; key++)
 		err = hs_sim_check_increments(&load->history, key, finals[key], &load->verdict);

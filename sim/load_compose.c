@@ -53,7 +53,8 @@ static void add_op(struct hs_sim_actor *actor, struct hs_sim_ask *ask, const str
 	*added = *op;
 	added->client = actor->number;
 	added->answered = HS_SIM_NEVER;
-	added->refusable = actor->load->options.busy || actor->load->options.full;
+	added->refusable = actor->load->options.busy || actor->load->options.full ||
+			   actor->load->options.extremes;
 	added->loose = actor->load->options.faults;
 }
 

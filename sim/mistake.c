@@ -24,6 +24,7 @@ static const struct {
 	[HS_SIM_TWO_QUEUES] = {"two-queues", HS_SIM_ANYWHERE},
 	[HS_SIM_RESEND_LOST] = {"resend-lost", HS_SIM_IN_LINKS},
 	[HS_SIM_DROP_ORDER] = {"drop-order", HS_SIM_ANYWHERE},
+	[HS_SIM_OVERTAKE] = {"overtake", HS_SIM_ANYWHERE},
 	[HS_SIM_MISSING_AS_ZERO] = {"missing-as-zero", HS_SIM_ANYWHERE},
 	[HS_SIM_REFUSED_BUT_RUN] = {"refused-but-run", HS_SIM_IN_LINKS},
 	[HS_SIM_WAITERS_UNCOUNTED] = {"waiters-uncounted", HS_SIM_IN_FOLD},

@@ -22,12 +22,13 @@ enum hs_sim_mistake {
 	HS_SIM_READ_REMEMBERED_LATE, /* news of a key finds nobody whose read is under way */
 	HS_SIM_NEWS_OVERTAKE, /* what a client is told overtakes replies that were under way */
 	/* Between core and engine: what one does who thinks that a hot key is easy (sim/tamper.c). */
-	HS_SIM_JOIN_FLIGHT,	  /* a read takes the answer of one like it that is under way */
-	HS_SIM_TWO_QUEUES,	  /* a key's reads queue apart from its writes */
-	HS_SIM_RESEND_LOST,	  /* an increment whose outcome is unknown is sent again */
-	HS_SIM_DROP_ORDER,	  /* a key turns hot: what comes overtakes what is under way */
-	HS_SIM_MISSING_AS_ZERO,	  /* a GET of a missing key beside an INCR is answered "0" */
-	HS_SIM_REFUSED_BUT_RUN,	  /* told that it was not sent, though it ran */
+	HS_SIM_JOIN_FLIGHT,	/* a read takes the answer of one like it that is under way */
+	HS_SIM_TWO_QUEUES,	/* a key's reads queue apart from its writes */
+	HS_SIM_RESEND_LOST,	/* an increment whose outcome is unknown is sent again */
+	HS_SIM_DROP_ORDER,	/* a key turns hot: what comes overtakes what is under way */
+	HS_SIM_OVERTAKE,	/* a later request for one key goes before an earlier for another */
+	HS_SIM_MISSING_AS_ZERO, /* a GET of a missing key beside an INCR is answered "0" */
+	HS_SIM_REFUSED_BUT_RUN, /* told that it was not sent, though it ran */
 	HS_SIM_WAITERS_UNCOUNTED, /* more may wait for a key than the limit says */
 	HS_SIM_MISTAKES,
 };

@@ -80,6 +80,27 @@ static void draw_links(struct hs_prng *prng, struct hs_sim_plan *plan, bool faul
 	links->crash_one_in = ONE_OF(prng, 0, 0, 50, 200);
 }
 
+/* Pipelines over a few hot keys of one partition. */
+static void draw_chains(struct hs_prng *prng, struct hs_sim_plan *plan)
+{
+	struct hs_sim_load_options *load = &plan->load;
+	struct hs_sim_world_options *world = &plan->world;
+
+	world->workers = 1;
+	world->engine.partitions = 1;
+	world->core.fold = true;
+	world->core.fold_waiters_max = ONE_OF(prng, 2, 1000, 1000);
+	world->round_us_max = ONE_OF(prng, 0, 20, 200, 200);
+	world->hot = (struct hs_core_hot){.requests = 1, .cool_us = 5000};
+	load->narrow = true;
+	load->act_us_max = ONE_OF(prng, 10, 100);
+	load->clients = ONE_OF(prng, 3, 4, 5);
+	load->requests = ONE_OF(prng, 6, 12);
+	load->depth_max = ONE_OF(prng, 4, 6);
+	load->registers = ONE_OF(prng, 2, 3);
+	load->counters = ONE_OF(prng, 0, 1);
+}
+
 static void draw_load(struct hs_prng *prng, struct hs_sim_plan *plan)
 {
 	struct hs_sim_load_options *load = &plan->load;
@@ -90,7 +111,7 @@ static void draw_load(struct hs_prng *prng, struct hs_sim_plan *plan)
 		.requests = ONE_OF(prng, 4, 8, 12),
 		.act_us_max = narrow ? ONE_OF(prng, 10, 100) : ONE_OF(prng, 50, 300),
 		.depth_max = narrow ? ONE_OF(prng, 1, 3, 6) : ONE_OF(prng, 1, 4, 16),
-		.registers = narrow ? 1 : ONE_OF(prng, 1, 2, 4),
+		.registers = narrow ? ONE_OF(prng, 1, 1, 2, 3) : ONE_OF(prng, 1, 2, 4),
 		.counters = narrow ? ONE_OF(prng, 0, 0, 1) : ONE_OF(prng, 0, 1, 2),
 		.hang_ups = one_in(prng, 2),
 		.cuts = one_in(prng, 8),
@@ -106,6 +127,8 @@ static void draw_load(struct hs_prng *prng, struct hs_sim_plan *plan)
 		load->requests = ONE_OF(prng, 2, 4);
 		load->depth_max = ONE_OF(prng, 1, 3);
 	}
+	if (one_in(prng, 4))
+		draw_chains(prng, plan);
 	if (load->cuts)
 		plan->world.core.output_bytes_max = OUTPUT_BYTES_LOW;
 	load->busy = plan->world.core.fold_waiters_max < 1000;

@@ -21,6 +21,7 @@ struct hs_sim_store {
 	struct hs_prng prng;
 	struct hs_keyspace_counts counts;
 	uint32_t trackers; /* workers that are told of changes */
+	uint64_t runs;	   /* so many operations were run */
 	struct hs_changed changed;
 	struct partition partitions[];
 };
@@ -230,6 +231,7 @@ void hs_sim_store_run(struct hs_sim_store *store, struct hs_op *op, int64_t now_
 	struct hs_keyspace ks = keyspace_of(store, partition->map, partition->watch, op, now_ms);
 	size_t start = op->out->len;
 
+	op->engine_order = ++store->runs;
 	store->changed.client = op->client;
 	if (op->kind == HS_OP_TRACK || op->kind == HS_OP_UNTRACK)
 		store->trackers += op->kind == HS_OP_TRACK ? 1 : UINT32_MAX;

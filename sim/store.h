@@ -27,7 +27,7 @@ struct hs_sim_store *hs_sim_store_create(const struct hs_sim_store_options *opti
 void hs_sim_store_destroy(struct hs_sim_store **store);
 
 /* Runs an operation as a transaction of its own, judging expiry at `now_ms`; the reply goes to
- * op->out. Without `keep` nothing stays of it but the reply. */
+ * op->out, and to op->engine_order that it is the how manieth. Without `keep` nothing stays of it but the reply. */
 void hs_sim_store_run(struct hs_sim_store *store, struct hs_op *op, int64_t now_ms, bool keep);
 /* A read, from what readers see. */
 void hs_sim_store_read(struct hs_sim_store *store, struct hs_op *op, int64_t now_ms);

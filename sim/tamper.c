@@ -196,6 +196,47 @@ static bool is_hot(struct hs_sim_tamper *tamper, const struct hs_op *op)
 	return *asked >= HOT_FROM;
 }
 
+/* The only key that an operation names: a transaction of this world has but one. */
+static bool find_only_key(const struct hs_op *op, struct hs_bytes *key)
+{
+	const struct hs_command *command = op->command;
+	const struct hs_bytes *argv = op->argv;
+	size_t argc = op->argc, first, step;
+
+	if (op->kind == HS_OP_EXEC) {
+		command = op->tx->commands[0].command;
+		argv = op->tx->commands[0].argv;
+		argc = op->tx->commands[0].argc;
+	} else if (op->kind != HS_OP_COMMAND) {
+		return false;
+	}
+	if (hs_command_keys(command, argc, &first, &step) != 1)
+		return false;
+	*key = argv[first];
+	return true;
+}
+
+/* Every other one. */
+static bool has_quick_key(const struct hs_op *op)
+{
+	struct hs_bytes key;
+
+	return find_only_key(op, &key) && hs_hash(key, 0) % 2 == 0;
+}
+
+/* HS_SIM_OVERTAKE: whether it goes before all that is held. Each key's requests keep their order: only
+ * those for other keys are overtaken, and what names several, or none, by nobody. */
+static bool is_quick(const struct hs_sim_tamper *tamper, const struct hs_op *op)
+{
+	struct hs_bytes key;
+
+	for (const struct hs_op *held = tamper->held; held; held = held->next) {
+		if (!find_only_key(held, &key) || has_quick_key(held))
+			return false;
+	}
+	return has_quick_key(op);
+}
+
 enum hs_submit hs_sim_tamper_submit(struct hs_sim_tamper *tamper, struct hs_op *op)
 {
 	struct flight *leader = NULL;
@@ -210,6 +251,8 @@ enum hs_submit hs_sim_tamper_submit(struct hs_sim_tamper *tamper, struct hs_op *
 		return HS_SUBMIT_QUEUED;
 	}
 	if (tamper->mistake == HS_SIM_TWO_QUEUES && !is_read(op))
+		return hold(tamper, op);
+	if (tamper->mistake == HS_SIM_OVERTAKE && !is_quick(tamper, op))
 		return hold(tamper, op);
 	if (tamper->mistake == HS_SIM_DROP_ORDER && !is_hot(tamper, op))
 		return hold(tamper, op);

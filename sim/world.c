@@ -27,6 +27,7 @@ static void complete(void *context, struct hs_op *op)
 	uint32_t worker = op->worker;
 
 	hs_sim_news_forget_read(world, op);
+	hs_sim_runs_note(&world->runs, op);
 	if (hs_sim_world_errs(world, HS_SIM_COUNT_TWICE))
 		count_again(world, op);
 	hs_core_complete(world->workers[worker].core, world->now, op);
@@ -298,6 +299,7 @@ void hs_sim_world_destroy(struct hs_sim_world **pointer)
 	destroy_heats(world);
 	hs_sim_events_deinit(&world->events);
 	hs_mem_free(&world->reads);
+	hs_sim_runs_deinit(&world->runs);
 	hs_mem_free(&world->workers);
 	hs_mem_free(pointer);
 }

@@ -18,6 +18,7 @@
 #include "sim/engine.h"
 #include "sim/events.h"
 #include "sim/links.h"
+#include "sim/runs.h"
 #include "sim/tamper.h"
 
 #include <stdbool.h>
@@ -63,6 +64,7 @@ struct hs_sim_world {
 	uint64_t steps;	      /* counts what happens: finer than the clock */
 	struct hs_op **reads; /* HS_SIM_READ_REMEMBERED_LATE: under way */
 	size_t reads_count, reads_cap;
+	struct hs_sim_runs runs;
 	struct hs_sim_verdict broken; /* of the limits that must hold at every moment: law 6 */
 };
 

@@ -245,6 +245,8 @@ static void finish_set(struct hs_fold_step *step)
 		}
 	}
 	hs_check(set); /* it begins with one */
+	if (value.is_number && !hs_fold_is_roomy(value.number))
+		step->fold->roomy = false;
 	if (!value.changed) {
 		send_ask(step, set);
 		return;
@@ -262,12 +264,18 @@ static void finish(struct hs_fold_step *step)
 
 		*client = (struct hs_fold_client){.bound = client->bound, .firm = client->firm};
 	}
-	if (step->count == 1 || step->kind == HS_FOLD_READ)
+	if (step->kind == HS_FOLD_READ || (step->kind == HS_FOLD_ADD && step->count == 1))
 		send_ask(step, ask_of(step->asks.next));
 	else if (step->kind == HS_FOLD_ADD)
 		finish_add(step, ask_of(step->asks.next));
 	else
 		finish_set(step);
+}
+
+bool hs_fold_is_simple(const struct hs_fold_ask *ask)
+{
+	return ask->kind != HS_FOLD_SET &&
+	       (ask->kind != HS_FOLD_ADD || magnitude(ask->number) < LEAP);
 }
 
 void hs_fold_plan(struct hs_fold *fold, struct hs_link *plan)

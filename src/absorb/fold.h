@@ -105,8 +105,8 @@ enum hs_fold_kind hs_fold_classify(struct hs_fold_ask *ask);
 struct hs_fold {
 	struct hs_link waiting;
 	uint64_t flights; /* planned so far */
-	/* The number that the last add step made was far from the limits: the next one will not meet
-	 * them, unless somebody else sets it there meanwhile. */
+	/* The number that was last made here was far from the limits: the next step will not meet them,
+	 * unless it is set there by others meanwhile. */
 	bool roomy;
 };
 
@@ -144,6 +144,9 @@ void hs_fold_remove(struct hs_fold_ask *ask);
  * all that waits, except what a client asked behind one that is in another step already. A step of one ask is
  * that ask as it came: the caller may send it itself and free the step. Empty when nothing waits. */
 void hs_fold_plan(struct hs_fold *fold, struct hs_link *plan);
+
+/* Whether one that waits alone may be sent without a plan: nothing is to be remembered of it. */
+bool hs_fold_is_simple(const struct hs_fold_ask *ask);
 
 struct hs_fold_calls {
 	/* The reply of one of them, valid until the call returns. */

@@ -9,6 +9,14 @@
 /* Magnitudes in one add step stay below it in sum: a number is then never near both limits. */
 #define HS_FOLD_REACH_MAX (UINT64_C(1) << 62)
 
+/* Whether a number is so far from the limits that no step reaches them from there. */
+static inline bool hs_fold_is_roomy(int64_t number)
+{
+	int64_t most = (int64_t)(HS_FOLD_REACH_MAX / 2);
+
+	return number > -most && number < most;
+}
+
 struct hs_fold_value {
 	bool is_number;
 	bool changed;	/* added to since it was set */

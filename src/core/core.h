@@ -234,6 +234,11 @@ void hs_core_complete(struct hs_core *core, struct hs_now now, struct hs_op *op)
 bool hs_core_flush(struct hs_core *core, struct hs_now now);
 bool hs_core_needs_flush(const struct hs_core *core); /* else it would do nothing */
 
+/* For whoever checks an engine: the requests of clients that an operation stands for, each with the number of
+ * its connection and its own, counted from 1 in the order in which that connection asked. */
+void hs_core_askers(const struct hs_op *op,
+		    void (*tell)(void *context, uint64_t client, uint64_t number), void *context);
+
 /* Does this core's part of a command that concerns all workers (HS_OP_PEER), into op->out. */
 void hs_core_peer(struct hs_core *core, struct hs_now now, struct hs_op *op);
 

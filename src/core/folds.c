@@ -250,7 +250,7 @@ static void send_ask(struct hs_core *core, struct hs_fold_ask *ask)
 	hs_list_remove(&ask->link);
 	hs_chain_sent(core, request);
 	if (stays) {
-		request->flight = core->world.shared_connections ? hs_chain_name(core) : 0;
+		hs_chain_name_request(core, request);
 		request->session->lane[hs_folds_lane(request)]--;
 	} else {
 		leave_lane(core, request);
@@ -337,12 +337,13 @@ static void launch(struct hs_core *core, struct hs_queue *queue)
 {
 	uint32_t asks = 0, steps = 0, reads = 0, read_steps = 0;
 	struct hs_link *waiting = &queue->fold.waiting;
+	struct hs_fold_ask *first = hs_list_entry(waiting->next, struct hs_fold_ask, link);
 	struct hs_link plan;
 
 	queue->round = core->folds->round;
-	if (waiting->next == waiting->prev) {
+	if (waiting->next == waiting->prev && hs_fold_is_simple(first)) {
 		judge(core, queue, 1, 1);
-		send_alone(core, hs_list_entry(waiting->next, struct hs_fold_ask, link));
+		send_alone(core, first);
 		return;
 	}
 	hs_list_init(&plan);

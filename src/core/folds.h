@@ -90,6 +90,8 @@ void hs_chain_move(struct hs_core *core);
 bool hs_chain_is_long(const struct hs_folding *chain);
 /* The name for this round's requests of such. */
 uint64_t hs_chain_name(struct hs_core *core);
+/* Of a request that is about to be sent by itself; and of what its session has under way besides. */
+void hs_chain_name_request(struct hs_core *core, struct hs_request *request);
 /* What the session has under way beside its chain has that name too. */
 void hs_chain_rename_others(struct hs_core *core, const struct hs_folding *chain);
 

@@ -224,11 +224,20 @@ void hs_chain_rename_others(struct hs_core *core, const struct hs_folding *chain
 	}
 }
 
+void hs_chain_name_request(struct hs_core *core, struct hs_request *request)
+{
+	if (!core->world.shared_connections)
+		return;
+	request->flight = hs_chain_name(core);
+	if (hs_folds_others(request->session, hs_folds_lane(request)) > 0)
+		hs_chain_rename_others(core, request->folding);
+}
+
 /* A request of no queue, in its turn. It may be gone when this returns. */
 static void send_plain(struct hs_core *core, struct hs_folding *chain, struct hs_request *request)
 {
 	request->waiting = false;
-	request->flight = core->world.shared_connections ? hs_chain_name(core) : 0;
+	hs_chain_name_request(core, request);
 	chain->queue = NULL;
 	chain->sent++;
 	chain->session->lane[hs_folds_lane(request)]--;

@@ -216,3 +216,17 @@ void hs_request_pool_deinit(struct hs_core *core)
 		release(request);
 	}
 }
+
+void hs_core_askers(const struct hs_op *op,
+		    void (*tell)(void *context, uint64_t client, uint64_t number), void *context)
+{
+	const struct hs_request *request = op->owner;
+	const struct hs_link *asks = request && request->step ? &request->step->asks : NULL;
+
+	if (request && !request->step)
+		tell(context, request->session->id, request->number);
+	for (struct hs_link *link = asks ? asks->next : NULL; link != asks; link = link->next) {
+		request = hs_list_entry(link, struct hs_request, ask.link);
+		tell(context, request->session->id, request->number);
+	}
+}

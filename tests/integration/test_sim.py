@@ -66,8 +66,8 @@ class SimTest(unittest.TestCase):
         self.assertTrue(again.startswith(told))
 
     def test_mistakes_about_hot_keys_are_found(self):
-        for mistake in ("join-flight", "two-queues", "resend-lost", "drop-order", "missing-as-zero",
-                        "refused-but-run", "waiters-uncounted"):
+        for mistake in ("join-flight", "two-queues", "resend-lost", "drop-order", "overtake",
+                        "missing-as-zero", "refused-but-run", "waiters-uncounted"):
             with self.subTest(mistake=mistake):
                 code, out, _ = sim("check", "--mistake", mistake, "--schedules", 1000)
                 self.assertEqual(code, 1)
