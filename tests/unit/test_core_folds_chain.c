@@ -1,0 +1,364 @@
+/* Goal: what a client asks of several hot keys, and of others in between, leaves in one round and in its
+ * order (core/folds_chain.c); and where that order could not be kept, it waits.
+ *
+ * Method: scripts against a core whose engine is the test (tests/lib/folds_world.h). */
+#include "tests/lib/folds_world.h"
+
+/* Its number is known to be far from the limits. */
+static void make_roomy(struct world *world, const char *key)
+{
+	char words[64];
+
+	snprintf(words, sizeof words, "INCR %s", key);
+	say(world, 'A', words);
+	say(world, 'B', words);
+	end_round(world);
+	look(world);
+	reply(world, "INCRBY", ":2\r\n");
+	listen(world, 'A');
+	listen(world, 'B');
+}
+
+static void open_roomy_world(struct world *world)
+{
+	open_world(world);
+	make_roomy(world, "{a}k");
+	make_roomy(world, "{a}l");
+}
+
+/* All that is under way is taken for one client's. */
+static void assert_one_name(const struct world *world)
+{
+	for (size_t i = 1; i < world->count; i++)
+		assert_true(world->ops[i]->client == world->ops[0]->client);
+	assert_true(world->count == 0 || world->ops[0]->client > CLIENTS + 1);
+}
+
+static void test_pipelines_leave_together(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_roomy_world(&world);
+	say(&world, 'A', "INCR {a}k\r\nINCR {a}l\r\nINCR {a}k");
+	say(&world, 'B', "INCR {a}l\r\nINCR {a}k");
+	say(&world, 'C', "INCR {a}k\r\nINCR {a}l\r\nINCR {a}k");
+	say(&world, 'D', "INCR {a}l\r\nINCR {a}k");
+	sent(&world, "");
+	end_round(&world);
+	sent(&world, "INCRBY {a}k 2 | INCRBY {a}l 2 | INCRBY {a}l 2 | INCRBY {a}k 2 | "
+		     "INCRBY {a}k 2");
+	assert_one_name(&world);
+	reply(&world, "INCRBY {a}k", ":4\r\n");
+	reply(&world, "INCRBY {a}l", ":4\r\n");
+	reply(&world, "INCRBY {a}l", ":6\r\n");
+	reply(&world, "INCRBY {a}k", ":6\r\n");
+	reply(&world, "INCRBY {a}k", ":8\r\n");
+	heard(&world, 'A', ":3\r\n:5\r\n:7\r\n");
+	heard(&world, 'B', ":3\r\n:5\r\n");
+	heard(&world, 'C', ":4\r\n:6\r\n:8\r\n");
+	heard(&world, 'D', ":4\r\n:6\r\n");
+	/* Who asks for one key alone is not made one with the others. */
+	for (int who = 'A'; who <= 'D'; who++)
+		say(&world, (char)who, who < 'C' ? "INCR {a}k" : "INCR {a}l");
+	end_round(&world);
+	sent(&world, "INCRBY {a}k 2 | INCRBY {a}l 2");
+	assert_true(world.ops[0]->client != world.ops[1]->client);
+	reply(&world, "INCRBY", ":10\r\n");
+	reply(&world, "INCRBY", ":10\r\n");
+	for (int who = 'A'; who <= 'D'; who++)
+		listen(&world, (char)who);
+	close_world(&world);
+}
+
+static void test_others_stand_in_line(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_roomy_world(&world);
+	say(&world, 'A', "INCR {a}k\r\nAPPEND {a}x y\r\nPING\r\nINCR {a}k");
+	say(&world, 'B', "INCR {a}k");
+	sent(&world, "");
+	end_round(&world);
+	sent(&world, "INCRBY {a}k 2 | APPEND {a}x y | INCR {a}k");
+	assert_one_name(&world);
+	/* The next ones would have another name. */
+	say(&world, 'A', "GET {a}x\r\nINCR {a}l");
+	say(&world, 'B', "GET {a}x");
+	end_round(&world);
+	sent(&world, "");
+	reply(&world, "INCRBY", ":4\r\n");
+	sent(&world, "GET {a}x"); /* B's */
+	reply(&world, "APPEND", ":1\r\n");
+	reply(&world, "INCR", ":5\r\n");
+	sent(&world, "GET {a}x");
+	assert_int_equal(world.ops[1]->client, 1);
+	end_round(&world);
+	sent(&world, "INCR {a}l");
+	reply(&world, "GET", "$1\r\ny\r\n");
+	reply(&world, "GET", "$1\r\ny\r\n");
+	reply(&world, "INCR", ":3\r\n");
+	heard(&world, 'A', ":3\r\n:1\r\n+PONG\r\n:5\r\n$1\r\ny\r\n:3\r\n");
+	heard(&world, 'B', ":4\r\n$1\r\ny\r\n");
+	close_world(&world);
+}
+
+/* An increment that could meet a limit may have to be run again: nothing goes behind it. */
+static void test_nothing_goes_behind_what_may_be_run_again(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world);
+	for (int round = 0; round < 2; round++) {
+		say(&world, 'B', "INCR {a}k");
+		say(&world, 'A', "INCR {a}k\r\nSET {a}l 1");
+		end_round(&world);
+		sent(&world, "INCRBY {a}k 2");
+		reply(&world, "INCRBY", ":9223372036854775800\r\n"); /* nor behind the next */
+		end_round(&world);
+		sent(&world, "SET {a}l 1");
+		reply(&world, "SET", "+OK\r\n");
+		listen(&world, 'A');
+		listen(&world, 'B');
+	}
+	close_world(&world);
+}
+
+/* What was sent has its round's name: the rest would leave with another. */
+static void test_a_chain_waits_for_a_queue_under_way(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world);
+	say(&world, 'C', "INCR {a}l");
+	end_round(&world);
+	sent(&world, "INCR {a}l");
+	say(&world, 'A', "SET {a}k 1\r\nGET {a}l\r\nGET {a}x");
+	say(&world, 'B', "SET {a}k 2");
+	end_round(&world);
+	sent(&world, "SET {a}k 2");
+	reply(&world, "INCR", ":1\r\n");
+	end_round(&world);
+	sent(&world, ""); /* though nobody waits for it */
+	reply(&world, "SET", "+OK\r\n");
+	end_round(&world);
+	sent(&world, "GET {a}l | GET {a}x");
+	assert_one_name(&world);
+	reply(&world, "GET {a}l", "$1\r\n1\r\n");
+	reply(&world, "GET {a}x", "$-1\r\n");
+	heard(&world, 'A', "+OK\r\n$1\r\n1\r\n$-1\r\n");
+	heard(&world, 'B', "+OK\r\n");
+	heard(&world, 'C', ":1\r\n");
+	close_world(&world);
+}
+
+/* A client is in one step of a flight, also when its queue is planned twice in a round. */
+static void test_what_a_plan_left_over_waits_for_the_next(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_roomy_world(&world);
+	say(&world, 'A', "INCR {a}k\r\nTTL {a}k\r\nINCR {a}l");
+	say(&world, 'B', "INCR {a}k\r\nTTL {a}k");
+	say(&world, 'C', "INCR {a}l\r\nINCR {a}k");
+	end_round(&world);
+	sent(&world, "INCRBY {a}k 2 | INCR {a}l | INCR {a}k");
+	reply(&world, "INCRBY", ":4\r\n");
+	reply(&world, "INCR {a}l", ":3\r\n");
+	end_round(&world);
+	sent(&world, "");
+	reply(&world, "INCR {a}k", ":5\r\n");
+	end_round(&world);
+	sent(&world, "TTL {a}k | INCR {a}l");
+	assert_one_name(&world);
+	reply(&world, "TTL", ":-1\r\n");
+	reply(&world, "INCR", ":4\r\n");
+	heard(&world, 'A', ":3\r\n:-1\r\n:4\r\n");
+	heard(&world, 'B', ":4\r\n:-1\r\n");
+	heard(&world, 'C', ":3\r\n:5\r\n");
+	close_world(&world);
+}
+
+/* The number was far from its limit when last seen. Who has others behind it is refused. */
+static void test_a_limit_that_comes_as_a_surprise(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_roomy_world(&world);
+	say(&world, 'A', "INCR {a}k\r\nINCR {a}l");
+	say(&world, 'B', "INCR {a}k");
+	end_round(&world);
+	sent(&world, "INCRBY {a}k 2 | INCR {a}l");
+	reply(&world, "INCRBY", "-ERR increment or decrement would overflow\r\n");
+	sent(&world, "INCR {a}k"); /* B's, again */
+	reply(&world, "INCR {a}l", ":3\r\n");
+	reply(&world, "INCR {a}k", ":9223372036854775807\r\n");
+	heard(&world, 'A',
+	      "-BUSY refused together with others, and a later command of this client was sent "
+	      "already; not run\r\n:3\r\n");
+	heard(&world, 'B', ":9223372036854775807\r\n");
+	assert_int_equal(counted(&hs_core_stats(world.core)->fold_busy), 1);
+	assert_int_equal(counted(&hs_core_stats(world.core)->fold_again), 1);
+	close_world(&world);
+}
+
+/* Where a refused write would have the others run again, they share a step only with their like. */
+static void test_who_has_others_behind_it_joins_its_like(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_roomy_world(&world);
+	say(&world, 'B', "SET {a}k 5");
+	say(&world, 'A', "GET {a}k\r\nSET {a}l 1");
+	say(&world, 'C', "GET {a}k\r\nSET {a}l 2");
+	say(&world, 'D', "SET {a}k 6\r\nGET {a}l");
+	say(&world, 'E', "GET {a}k");
+	end_round(&world);
+	sent(&world, "SET {a}k 5 | GET {a}k | SET {a}k 6 | SET {a}l 2");
+	reply(&world, "SET {a}k 5", "+OK\r\n");
+	reply(&world, "GET {a}k", "$1\r\n5\r\n");
+	reply(&world, "SET {a}k 6", "-OOM no room\r\n");
+	sent(&world, "GET {a}k"); /* E's: it was to follow from that */
+	reply(&world, "SET {a}l", "+OK\r\n");
+	reply(&world, "GET {a}k", "$1\r\n5\r\n");
+	heard(&world, 'A', "$1\r\n5\r\n+OK\r\n");
+	heard(&world, 'B', "+OK\r\n");
+	heard(&world, 'C', "$1\r\n5\r\n+OK\r\n");
+	heard(&world, 'D', "-OOM no room\r\n$1\r\n2\r\n");
+	heard(&world, 'E', "$1\r\n5\r\n");
+	close_world(&world);
+}
+
+/* Each dialect has its own connection to a server. */
+static void test_a_chain_keeps_to_its_dialect(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_roomy_world(&world);
+	say(&world, 'C', "HELLO 3");
+	say(&world, 'D', "HELLO 3");
+	listen(&world, 'C');
+	listen(&world, 'D');
+	say(&world, 'C', "INCR {a}k");
+	say(&world, 'A', "INCR {a}k\r\nINCR {a}l");
+	say(&world, 'D', "INCR {a}k");
+	say(&world, 'B', "INCR {a}k");
+	end_round(&world);
+	sent(&world, "INCR {a}k | INCR {a}k | INCRBY {a}k 2 | INCR {a}l");
+	assert_int_equal(world.ops[0]->resp, 3);
+	assert_int_equal(world.ops[1]->resp, 2);
+	assert_int_equal(world.ops[3]->resp, 2);
+	for (int i = 3; i < 5; i++)
+		reply(&world, "INCR {a}k", i == 3 ? ":3\r\n" : ":4\r\n");
+	reply(&world, "INCRBY {a}k", ":6\r\n");
+	reply(&world, "INCR {a}l", ":3\r\n");
+	heard(&world, 'A', ":4\r\n:3\r\n");
+	heard(&world, 'C', ":3\r\n");
+	listen(&world, 'B');
+	listen(&world, 'D');
+	close_world(&world);
+}
+
+static void test_who_goes_leaves_no_chain(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_roomy_world(&world);
+	say(&world, 'A', "INCR {a}k\r\nINCR {a}l\r\nAPPEND {a}x y\r\nINCR {a}k");
+	say(&world, 'B', "INCR {a}k\r\nINCR {a}l");
+	leave(&world, 'A');
+	end_round(&world);
+	sent(&world, "INCR {a}k | INCR {a}l");
+	/* And in the middle of it: the rest is not sent. */
+	say(&world, 'C', "INCR {a}k\r\nINCR {a}l");
+	say(&world, 'D', "SET {b}k 1\r\nGET {a}x");
+	reply(&world, "INCR {a}k", ":3\r\n");
+	end_round(&world);
+	sent(&world, "GET {a}x | SET {b}k 1 | INCR {a}k");
+	leave(&world, 'C');
+	reply(&world, "INCR {a}k", ":4\r\n");
+	reply(&world, "INCR {a}l", ":3\r\n");
+	reply(&world, "GET", "$-1\r\n");
+	reply(&world, "SET", "+OK\r\n");
+	end_round(&world);
+	sent(&world, "");
+	heard(&world, 'B', ":3\r\n:3\r\n");
+	heard(&world, 'D', "+OK\r\n$-1\r\n");
+	close_world(&world);
+}
+
+/* An engine that takes nothing says so to all of it, one behind the other. */
+static void test_a_chain_that_is_refused_at_once(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_roomy_world(&world);
+	say(&world, 'A',
+	    "INCR {a}k\r\nAPPEND {a}x y\r\nINCR {a}l\r\nGET {a}x\r\nHELLO 2\r\nGET {a}k");
+	say(&world, 'B', "INCR {a}k\r\nINCR {a}l");
+	world.refusal = "-BUSY not sent\r\n";
+	end_round(&world);
+	sent(&world, "");
+	world.refusal = NULL;
+	assert_true(
+		strncmp(listen(&world, 'A'),
+			"-BUSY not sent\r\n-BUSY not sent\r\n-BUSY not sent\r\n-BUSY not sent\r\n*",
+			64) == 0);
+	heard(&world, 'B', "-BUSY not sent\r\n-BUSY not sent\r\n");
+	end_round(&world);
+	look(&world);
+	while (world.count > 0)
+		reply(&world, "GET", "$1\r\n2\r\n");
+	close_world(&world);
+}
+
+/* Those in line for a key count among those who wait for it. */
+static void test_a_line_has_a_limit(void **state)
+{
+	static struct world world;
+	char words[1024] = "INCR {a}k";
+	size_t len = strlen(words);
+
+	(void)state;
+	open_roomy_world(&world);
+	for (int i = 0; i < WAITERS; i++)
+		len += (size_t)snprintf(words + len, sizeof words - len, "\r\nINCR {a}l");
+	say(&world, 'A', words);
+	assert_int_equal(counted(&hs_core_stats(world.core)->fold_waiting), WAITERS + 1);
+	say(&world, 'B', "INCR {a}l");
+	assert_non_null(strstr(listen(&world, 'B'), "fold-waiters-max"));
+	end_round(&world);
+	sent(&world, "INCR {a}k | INCRBY {a}l 16");
+	reply(&world, "INCR", ":3\r\n");
+	reply(&world, "INCRBY", ":18\r\n");
+	listen(&world, 'A');
+	close_world(&world);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_pipelines_leave_together),
+		cmocka_unit_test(test_others_stand_in_line),
+		cmocka_unit_test(test_nothing_goes_behind_what_may_be_run_again),
+		cmocka_unit_test(test_a_chain_waits_for_a_queue_under_way),
+		cmocka_unit_test(test_what_a_plan_left_over_waits_for_the_next),
+		cmocka_unit_test(test_a_limit_that_comes_as_a_surprise),
+		cmocka_unit_test(test_who_has_others_behind_it_joins_its_like),
+		cmocka_unit_test(test_a_chain_keeps_to_its_dialect),
+		cmocka_unit_test(test_who_goes_leaves_no_chain),
+		cmocka_unit_test(test_a_chain_that_is_refused_at_once),
+		cmocka_unit_test(test_a_line_has_a_limit),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
