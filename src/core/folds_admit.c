@@ -113,7 +113,8 @@ static bool admit(struct hs_core *core, struct hs_session *session,
 	uint32_t lane, others;
 
 	*queue = NULL;
-	if (core->folds->count == 0)
+	/* What stands in line may be under way when its keys have cooled. */
+	if (core->folds->count == 0 && session->folded == 0)
 		return true;
 	if (slot_state == 0)
 		*queue = queue_for(core, session, command, slot, argc, argv);

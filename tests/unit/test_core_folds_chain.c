@@ -344,6 +344,29 @@ static void test_a_line_has_a_limit(void **state)
 	close_world(&world);
 }
 
+/* Its last request is for no hot key, and is under way when all keys have cooled. */
+static void test_a_chain_outlives_its_queues(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world);
+	say(&world, 'A', "SET {a}k 1\r\nGET {a}x");
+	end_round(&world);
+	sent(&world, "SET {a}k 1 | GET {a}x");
+	reply(&world, "SET", "+OK\r\n");
+	hs_core_tick(world.core, later(&world, 2000000));
+	assert_int_equal(counted(&hs_core_stats(world.core)->fold_keys), 0);
+	say(&world, 'A', "INCR {a}k\r\nDEL {a}x");
+	sent(&world, ""); /* they would have another name */
+	reply(&world, "GET", "$-1\r\n");
+	sent(&world, "INCR {a}k | DEL {a}x");
+	reply(&world, "INCR", ":2\r\n");
+	reply(&world, "DEL", ":0\r\n");
+	heard(&world, 'A', "+OK\r\n$-1\r\n:2\r\n:0\r\n");
+	close_world(&world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -358,6 +381,7 @@ int main(void)
 		cmocka_unit_test(test_who_goes_leaves_no_chain),
 		cmocka_unit_test(test_a_chain_that_is_refused_at_once),
 		cmocka_unit_test(test_a_line_has_a_limit),
+		cmocka_unit_test(test_a_chain_outlives_its_queues),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
