@@ -61,6 +61,36 @@ static struct hs_queue *queue_for(struct hs_core *core, struct hs_session *sessi
 	return queue;
 }
 
+/* A write that goes past the queues may leave a number anywhere: that it was far from the limits when
+ * last seen says nothing any more. */
+static void note_write(const struct hs_core *core, const struct hs_command *command, int slot_state,
+		       uint16_t slot, size_t argc, const struct hs_bytes *argv)
+{
+	struct hs_fold_ask ask = {.command = command, .argv = argv, .argc = argc};
+	const struct hs_folds *folds = core->folds;
+	const struct hs_queue *only = NULL;
+	size_t at;
+
+	if (slot_state == 0 && !folds->buckets[slot % HS_FOLDS_BUCKETS])
+		return;
+	if ((command->flags & HS_CMD_READONLY) ||
+	    (command->place == HS_PLACE_CORE && command->id != HS_CMD_ID_EXEC))
+		return;
+	if (hs_fold_classify(&ask) == HS_FOLD_ADD && hs_fold_is_simple(&ask))
+		return; /* not far */
+	at = slot_state == 0 ? only_key(command, argc, argv) : 0;
+	if (at > 0)
+		only = hs_folds_find(core, slot, argv[at]);
+	if (at > 0 && !only)
+		return;
+	for (struct hs_link *link = folds->queues.next; link != &folds->queues; link = link->next) {
+		struct hs_queue *queue = hs_list_entry(link, struct hs_queue, link);
+
+		if (only ? queue == only : slot_state != 0 || queue->slot == slot)
+			queue->fold.roomy = false;
+	}
+}
+
 /* Sends what the session has waiting in a queue where nobody else is. */
 static bool release_own(struct hs_core *core, const struct hs_folding *chain)
 {
@@ -120,15 +150,19 @@ static bool admit(struct hs_core *core, struct hs_session *session,
 		*queue = queue_for(core, session, command, slot, argc, argv);
 	if (session->folded > 0 && overtakes(core, session, command, slot_state, slot, *queue))
 		return false;
-	if (!*queue)
+	if (!*queue) {
+		note_write(core, command, slot_state, slot, argc, argv);
 		return true;
+	}
 	lane = hs_core_partition(core, slot) % HS_LANES;
 	others = hs_folds_others(session, lane);
 	/* In the middle of a chain it may as well wait in a queue. */
 	if (others < session->lane[lane] || others == 0)
 		return true;
-	if (others >= BEHIND_MAX || has_for_itself(session, *queue))
+	if (others >= BEHIND_MAX || has_for_itself(session, *queue)) {
+		note_write(core, command, slot_state, slot, argc, argv);
 		*queue = NULL;
+	}
 	return true;
 }
 

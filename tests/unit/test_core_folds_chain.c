@@ -126,6 +126,39 @@ static void test_nothing_goes_behind_what_may_be_run_again(void **state)
 	close_world(&world);
 }
 
+/* A write that is not folded may leave the number at a limit. */
+static void test_other_writes_may_lead_to_a_limit(void **state)
+{
+	static const char *const words[] = {"SETRANGE {a}k 0 9", "EVAL s 1 {a}k",
+					    "MSET {a}x 1 {a}k 9223372036854775807", "EVAL s 0",
+					    "MULTI\r\nSET {a}k 9223372036854775807\r\nEXEC"};
+	static struct world world;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+		print_message("%s\n", words[i]);
+		open_roomy_world(&world);
+		say(&world, 'C', words[i]);
+		say(&world, 'B', "INCR {a}k");
+		say(&world, 'A', "INCR {a}k\r\nSET {a}l 1");
+		end_round(&world);
+		look(&world);
+		assert_int_equal(world.count, 2);
+		reply(&world, "INCRBY {a}k 2", "-ERR increment or decrement would overflow\r\n");
+		look(&world);
+		reply(&world, "INCR {a}k", ":9223372036854775807\r\n");
+		reply(&world, "INCR {a}k", "-ERR increment or decrement would overflow\r\n");
+		end_round(&world);
+		sent(&world, "SET {a}l 1");
+		reply(&world, "SET {a}l", "+OK\r\n");
+		reply(&world, "", "*1\r\n+OK\r\n");
+		heard(&world, 'A', "-ERR increment or decrement would overflow\r\n+OK\r\n");
+		listen(&world, 'B');
+		listen(&world, 'C');
+		close_world(&world);
+	}
+}
+
 /* What was sent has its round's name: the rest would leave with another. */
 static void test_a_chain_waits_for_a_queue_under_way(void **state)
 {
@@ -373,6 +406,7 @@ int main(void)
 		cmocka_unit_test(test_pipelines_leave_together),
 		cmocka_unit_test(test_others_stand_in_line),
 		cmocka_unit_test(test_nothing_goes_behind_what_may_be_run_again),
+		cmocka_unit_test(test_other_writes_may_lead_to_a_limit),
 		cmocka_unit_test(test_a_chain_waits_for_a_queue_under_way),
 		cmocka_unit_test(test_what_a_plan_left_over_waits_for_the_next),
 		cmocka_unit_test(test_a_limit_that_comes_as_a_surprise),
