@@ -28,10 +28,16 @@ SYNC_CLIENTS = (50, 200)
 
 INCR, COSTLY, READS, LATENCY = ("fold INCR one key", "fold HGETALL", "fold GET in flight",
                                 "fold one client")
+# Pipelines: over several hot keys of one server, and of one hot key among others.
+PIPED_CLIENTS = 50
+PIPED = {f"fold INCR {name}": args for name, args in {
+    "4 keys P4": ("--keys", 4, "--pipeline", 4),
+    "4 keys P16": ("--keys", 4, "--pipeline", 16),
+    "90 % one key P4": ("--keys", 10_000, "--shape", "viral:0.9", "--pipeline", 4)}.items()}
 COLD = {(engine, command): f"fold {engine} uniform {command.upper()} P16"
         for engine in ("engine", "embedded") for command in ("get", "set")}
 EMBEDDED = "fold embedded INCR sync"
-ROWS = [INCR, COSTLY, READS, LATENCY, *COLD.values(), EMBEDDED]
+ROWS = [INCR, COSTLY, READS, LATENCY, *PIPED, *COLD.values(), EMBEDDED]
 
 
 # ---- candidates ----
@@ -227,6 +233,25 @@ def run_latency(load, servers, options, saved):
          median(relative) <= LATENCY_MAX)
 
 
+def run_piped(load, redis, servers, name, options, saved):
+    args = ("--connections", PIPED_CLIENTS, "--command", "incr", *PIPED[name])
+
+    def measure(server):
+        warm_up(load, server, *args)
+        before = cpu_us(redis), server.cpu_s()
+        done = storm(load, server, options, *args)
+        return (done["answered"] / done["seconds"], (cpu_us(redis) - before[0]) / done["answered"],
+                (server.cpu_s() - before[1]) * 1e6 / done["answered"])
+    seen = turns(servers, options.rounds, measure)
+    saved[name] = seen
+    folded, unfolded = (list(zip(*seen[each])) for each in ("folded", "unfolded"))
+    ops = ratios(folded[0], unfolded[0])
+    line(name, "requests a second x unfolded >= 1",
+         f"{ranged(ops)}, {median(folded[0]):,.0f} / {median(unfolded[0]):,.0f}", median(ops) >= 1)
+    print(f"{'':74}(CPU per request: engine {median(folded[1]):.2f} / {median(unfolded[1]):.2f} µs, "
+          f"heatsink {median(folded[2]):.2f} / {median(unfolded[2]):.2f} µs)", flush=True)
+
+
 def run_cold(load, servers, engine, command, options, saved):
     def measure(server):
         before = server.cpu_s()
@@ -291,6 +316,8 @@ def run_engine(load, options, wanted, saved):
             run_reads(load, redis, options, saved)
         if wanted(LATENCY):
             run_latency(load, servers, options, saved)
+        for name in filter(wanted, PIPED):
+            run_piped(load, redis, servers, name, options, saved)
         run_colds(load, servers, "engine", options, wanted, saved)
     finally:
         for server in reversed(running):
@@ -311,7 +338,7 @@ def run(load, options, wanted):
     saved = {}
     print(f"\nfold: {CLIENTS} clients, {options.workers or os.cpu_count()} workers\n"
           f"{'':30}{'asked':44}measured", flush=True)
-    if any(map(wanted, [INCR, COSTLY, READS, LATENCY] +
+    if any(map(wanted, [INCR, COSTLY, READS, LATENCY, *PIPED] +
                [name for (engine, _), name in COLD.items() if engine == "engine"])):
         run_engine(load, options, wanted, saved)
     if any(wanted(name) for (engine, _), name in COLD.items() if engine == "embedded"):

@@ -7,27 +7,23 @@
  * A queue has one flight under way at most. Everything that waits is planned and sent together when
  * its last reply is in, at the end of the round of events: what is handed to the engine leaves then
  * anyway, so that an uncontended key waits for nobody, and what came in the same round shares a flight
- * at no cost.
+ * at no cost. Where clients pipeline several hot keys a flight has several passes (folds_chain.c).
  *
  * Order (law 2). Only what can be folded goes through a queue, and it goes by what other clients ask:
- * the engine takes one thing after the other, whoever sends them. A client's own order is kept by
- * making it wait: while it has requests in a queue (waiting, or sent together with others'), what
- * else it asks of that lane is not taken from its input until they are answered; and while it has
- * others under way in a lane, it does not join a queue there. So whatever a folded request needs, a
- * second try by itself included, nothing of its client can have come in between.
+ * the engine takes one thing after the other, whoever sends them. A client's own order is kept by its
+ * chain: what it asks of a lane while it has requests waiting there stands in line behind them. While it
+ * has some under way with others', what else it asks of that lane is not taken from its input until they
+ * are answered. So whatever a folded request needs, a second try by itself included, nothing of its client
+ * can have come in between.
  *
- * Nobody waits in vain. Requests of one client alone are sent as they came when it goes on to other
- * keys; one that has others in front of it goes straight, in its lane's order, if nobody waits for the
- * key and nothing is under way for it (and keeps the queue busy: it is `lone`). It never goes by those
- * who wait: they would not get their turn as long as such come, and among them may be its client's own.
- * Who has many others under way would lose more by waiting than the key gains, and where nobody else
- * is there the key gains nothing at all: such a request goes straight, too, and not through the queue.
- * So do the next ones of a client that was held up while it had sent much more: it pipelines several
- * keys, and would pay a round trip for nearly each of its requests.
+ * Nobody waits in vain. Requests of one client alone are sent as they came when it goes on to what cannot
+ * stand in line. Who has many others under way would lose more by waiting than the key gains, and where
+ * nobody else is there the key gains nothing at all: such a request goes straight, and not through the
+ * queue. So do the next ones of a client that was held up while it had sent much more: it would pay a
+ * round trip for nearly each of its requests.
  *
  * A key turns hot when its heat is counted (core/count.c), with what is under way for it left as it
- * is: those are the "others" above. It is folded no more when it has been cool for a while and
- * nothing is in its queue. */
+ * is. It is folded no more when it has been cool for a while and nothing is in its queue. */
 #include "core/folds.h"
 
 #include "base/mem.h"

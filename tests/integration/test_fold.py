@@ -276,6 +276,36 @@ class Pipelines(FoldCase):
         self.wait_info("hot", lambda seen: seen["fold_keys"] > 0)
         check_folding(self, self.server)
 
+    def test_pipelines_over_several_hot_keys(self):
+        """A crowd that asks for the same keys in different orders, with others in between: each gets
+        every number once, and sees each key as far as those before it in its own order."""
+        self.start()
+        keys = ["a", "b", "c"]
+        for key in keys:
+            self.heat(key)
+        crowd, orders = self.connect(40), [["a", "b", "c"], ["c", "b", "a"], ["b", "c", "a"]]
+        seen = {key: [] for key in keys}
+        for turn in range(30):
+            asks = [[["INCR", key] for key in orders[i % 3]] + [["SETRANGE", f"own{i}", "0", str(turn)],
+                    ["INCR", orders[i % 3][0]], ["MGET", *keys]] for i in range(len(crowd))]
+            for connection, words in zip(crowd, asks):
+                connection.send(b"".join(resp.encode(*each) for each in words))
+            for i, connection in enumerate(crowd):
+                first, *rest = orders[i % 3]
+                numbers = {first: 0}
+                for key in (first, *rest):
+                    numbers[key] = connection.read().number()
+                    seen[key].append(numbers[key])
+                connection.read()
+                numbers[first] = connection.read().number()
+                seen[first].append(numbers[first])
+                values = [int(item.text) for item in connection.read().items]
+                for key, value in zip(keys, values):
+                    self.assertGreaterEqual(value, numbers[key])
+        for key, numbers in seen.items():
+            self.assertEqual(sorted(numbers), list(range(1, len(numbers) + 1)), key)
+        check_folding(self, self.server)
+
     def test_the_key_turns_hot_in_the_middle_of_a_pipeline(self):
         """Cold keys, asked for by nobody else, in pipelines long enough to make them hot."""
         self.start()
