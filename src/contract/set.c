@@ -145,10 +145,12 @@ int hs_rules_without(const struct hs_rules *rules, struct hs_bytes glob, struct 
 {
 	const struct hs_rule *list[HS_RULES_MAX];
 	const struct hs_rule *old = find(rules, glob);
+	size_t others;
 
 	if (!old)
 		return HS_ENOTFOUND;
-	*without = make(list, list_others(rules, old, list));
+	others = list_others(rules, old, list);
+	*without = make(list, others);
 	(*without)->next_number = rules->next_number;
 	return 0;
 }
@@ -156,7 +158,8 @@ int hs_rules_without(const struct hs_rules *rules, struct hs_bytes glob, struct 
 struct hs_rules *hs_rules_renumber(const struct hs_rules *rules, const struct hs_rules *like)
 {
 	const struct hs_rule *list[HS_RULES_MAX];
-	struct hs_rules *renumbered = make(list, list_others(rules, NULL, list));
+	size_t count = list_others(rules, NULL, list);
+	struct hs_rules *renumbered = make(list, count);
 	bool used[HS_RULES_MAX] = {0}; /* by rules that are in both */
 	uint32_t next = like->next_number;
 
