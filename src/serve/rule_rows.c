@@ -24,7 +24,7 @@ INT(fills)
 INT(refreshes)
 INT(left)
 INT(raced)
-INT(stale)
+INT(stale_served)
 INT(ended_written)
 INT(ended_told)
 INT(ended_lost)
@@ -52,7 +52,7 @@ static const struct hs_field fields[] = {
 	COUNTER(refreshes, "Of the fills, those that nobody waited for"),
 	COUNTER(left, "Values that a SET left behind"),
 	COUNTER(raced, "Fills thrown away because the key was written meanwhile"),
-	COUNTER(stale, "Hits on what was older than stale (swr, stale-if-error)"),
+	COUNTER(stale_served, "Hits on what was older than stale (swr, stale-if-error)"),
 	COUNTER(ended_written, "Kept replies found over: written through this server"),
 	COUNTER(ended_told, "Kept replies found over: the engine's server said that they changed"),
 	COUNTER(ended_lost,
@@ -97,7 +97,7 @@ void hs_rule_row(const struct hs_host *host, uint32_t number, struct hs_rule_row
 		add(&row->refreshes, &stats->refreshes);
 		add(&row->left, &stats->left);
 		add(&row->raced, &stats->raced);
-		add(&row->stale, &stats->stale);
+		add(&row->stale_served, &stats->stale);
 		add(&row->ended_written, &stats->ended_written);
 		add(&row->ended_told, &stats->ended_told);
 		add(&row->ended_lost, &stats->ended_lost);

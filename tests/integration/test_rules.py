@@ -25,7 +25,9 @@ CHANGES = 300
 def pairs(reply):
     """A map, as RESP2 writes it."""
     words = [None if item.is_null else item.text.decode("latin-1") for item in reply.items]
-    return dict(zip(words[::2], words[1::2]))
+    found = dict(zip(words[::2], words[1::2]))
+    assert 2 * len(found) == len(words), f"a name is there twice: {words}"
+    return found
 
 
 def listed(connection):
