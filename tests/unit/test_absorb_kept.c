@@ -3,16 +3,23 @@
  * Asks: every row of the table is asked with and without options; what is kept is compared with a list
  * written down here. Signatures of what is different differ. Kept replies: made of a reply in RESP3, and
  * told apart by all arguments even where signatures are made to collide. States: one rule, one vouch, and
- * times around every edge. */
+ * times around every edge.
+ *
+ * With the file of a server's reply to COMMAND as its argument the program is a tool for
+ * tests/integration/test_dialect.py: see translate. */
 #include "absorb/kept.h"
 #include "absorb/shelf.h"
+#include "base/check.h"
 #include "command/learned.h"
+#include "wire/answer.h"
 #include "wire/reply.h"
+#include "wire/request.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -382,6 +389,9 @@ static void test_proofs(void **state)
 	assert_int_equal(at(&world, READ + 1000000 * STALE), HS_KEPT_FRESH);
 	assert_int_equal(world.age_us, 0);
 	assert_false(world.vouch.wanted);
+	world.vouch.epoch++; /* it was good until then, not for ever */
+	assert_int_equal(at(&world, READ + 1000000 * STALE + 5), HS_KEPT_AGED);
+	assert_int_equal(world.age_us, 5);
 	hs_kept_unref(&world.kept);
 }
 
@@ -505,8 +515,92 @@ static void test_expiry(void **state)
 	hs_kept_unref(&world.kept);
 }
 
-int main(void)
+/* ---- a tool ---- */
+
+static void read_all(FILE *file, struct hs_buf *into)
 {
+	size_t len;
+
+	while ((len = fread(hs_buf_reserve(into, 65536), 1, 65536, file)) > 0)
+		into->len += len;
+}
+
+static void print_names(const struct hs_learned *learned)
+{
+	for (unsigned id = 1; id < HS_CMD_IDS; id++)
+		if (hs_command_by_id(id)->keep)
+			puts(hs_command_by_id(id)->name);
+	for (size_t i = 0; i < hs_learned_count(learned); i++)
+		if (hs_learned_at(learned, i)->keep)
+			puts(hs_learned_at(learned, i)->name);
+}
+
+/* The answer to a request as it would be kept, in RESP2, as a bulk string; a status says that it is not. */
+static void print_kept(const struct hs_learned *learned, const struct hs_wire_request *request,
+		       struct hs_bytes resp3)
+{
+	const struct hs_command *parent;
+	const struct hs_command *command =
+		hs_learned_resolve(learned, request->argc, request->argv, &parent);
+	struct hs_buf out = {0};
+	struct hs_reply reply = {&out, 2};
+	struct hs_kept *kept = NULL;
+	struct hs_ask ask;
+
+	if (!command || !hs_ask_init(&ask, SEED, command, request->argc, request->argv))
+		hs_reply_status(&reply, "not asked");
+	else if (!(kept = hs_kept_create(&ask, resp3)))
+		hs_reply_status(&reply, "not kept");
+	else
+		hs_reply_bulk(&reply, kept->reply[0]);
+	fwrite(out.data, 1, out.len, stdout);
+	hs_kept_unref(&kept);
+	hs_buf_deinit(&out);
+}
+
+/* Standard input: requests, each with the server's answer in RESP3 behind it. Nothing there: the names of
+ * the commands whose replies are kept. */
+static int translate(const char *path)
+{
+	struct hs_buf said = {0}, input = {0};
+	FILE *file = fopen(path, "rb");
+	struct hs_learned *learned;
+	char error[100];
+	size_t at = 0;
+
+	hs_check(file);
+	read_all(file, &said);
+	fclose(file);
+	learned = hs_learned_create(hs_buf_bytes(&said), NULL, error, sizeof error);
+	hs_check(learned);
+	read_all(stdin, &input);
+	if (input.len == 0)
+		print_names(learned);
+	while (at < input.len) {
+		struct hs_wire_request request;
+		int64_t asked, answered;
+
+		hs_wire_request_init(&request);
+		asked = hs_wire_request_parse(&request, input.data + at, input.len - at, true);
+		hs_check(asked > 0);
+		at += (size_t)asked;
+		answered = hs_answer_length(input.data + at, input.len - at);
+		hs_check(answered > 0);
+		print_kept(learned, &request, (struct hs_bytes){input.data + at, (size_t)answered});
+		at += (size_t)answered;
+		hs_wire_request_deinit(&request);
+	}
+	hs_learned_destroy(&learned);
+	hs_buf_deinit(&said);
+	hs_buf_deinit(&input);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 2)
+		return translate(argv[1]);
+
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_which_of_ours),
 		cmocka_unit_test(test_which_learned),

@@ -259,6 +259,7 @@ static void test_claims(void **state)
 
 struct shared {
 	struct hs_shelf *shelf;
+	pthread_barrier_t start;
 	pthread_mutex_t engine;		   /* runs one thing at a time, as an engine does */
 	uint64_t value[KEYS];		   /* the engine's */
 	_Atomic uint64_t acked[KEYS];	   /* the last write of which a client was told */
@@ -270,6 +271,7 @@ struct shared {
 struct party {
 	struct shared *shared;
 	uint32_t number;
+	void *(*what)(void *);
 };
 
 static uint64_t hash_of(uint64_t key)
@@ -360,20 +362,63 @@ static void *work(void *data)
 	return NULL;
 }
 
+static void *start(void *data)
+{
+	const struct party *party = data;
+
+	pthread_barrier_wait(&party->shared->start);
+	return party->what(data);
+}
+
 static void run_threads(struct shared *shared, void *(*what)(void *))
 {
 	struct party parties[THREADS];
 	pthread_t threads[THREADS];
 
 	pthread_mutex_init(&shared->engine, NULL);
+	pthread_barrier_init(&shared->start, NULL, THREADS);
 	for (uint32_t i = 0; i < THREADS; i++) {
-		parties[i] = (struct party){shared, i};
-		assert_int_equal(pthread_create(&threads[i], NULL, what, &parties[i]), 0);
+		parties[i] = (struct party){shared, i, what};
+		assert_int_equal(pthread_create(&threads[i], NULL, start, &parties[i]), 0);
 	}
 	for (uint32_t i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
 	pthread_mutex_destroy(&shared->engine);
+	pthread_barrier_destroy(&shared->start);
 	assert_int_equal(shared->complaints, 0);
+}
+
+/* Nothing but writes and claims, of one key: no two of them become one. */
+static void *hammer(void *data)
+{
+	const struct party *party = data;
+	struct shared *shared = party->shared;
+	uint32_t by;
+
+	for (uint64_t i = 0; i < 5 * TURNS; i++) {
+		hs_shelf_begin(shared->shelf, hash_of(1));
+		if (hs_shelf_claim(shared->shelf, 1, party->number, &by)) {
+			shared->value[0]++; /* the claim's holder's alone */
+			atomic_fetch_add_explicit(&shared->hits, 1, memory_order_relaxed);
+			hs_shelf_release(shared->shelf, 1, party->number);
+		}
+		hs_shelf_end(shared->shelf, hash_of(1));
+	}
+	return NULL;
+}
+
+static void test_none_is_lost(void **state)
+{
+	struct shared shared = {.shelf = hs_shelf_create(SEED, 0)};
+	struct hs_stamp stamp;
+
+	(void)state;
+	run_threads(&shared, hammer);
+	stamp = hs_shelf_stamp(shared.shelf, hash_of(1));
+	assert_int_equal(stamp.begun, 5 * TURNS * THREADS);
+	assert_int_equal(stamp.done, 5 * TURNS * THREADS);
+	assert_int_equal(shared.value[0], shared.hits);
+	hs_shelf_destroy(&shared.shelf);
 }
 
 static void test_nobody_reads_what_was_overwritten(void **state)
@@ -474,6 +519,7 @@ int main(void)
 		cmocka_unit_test(test_the_newest_lies_there),
 		cmocka_unit_test(test_bytes_are_bounded),
 		cmocka_unit_test(test_claims),
+		cmocka_unit_test(test_none_is_lost),
 		cmocka_unit_test(test_nobody_reads_what_was_overwritten),
 		cmocka_unit_test(test_values_and_claims_of_many),
 	};

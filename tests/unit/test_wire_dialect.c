@@ -152,6 +152,7 @@ static void test_what_is_no_reply(void **state)
 		{HS_LIT("*2\r\n*2\r\n,1\r\n:1\r\n:1\r\n"), SAME, PAIRS},
 		{HS_LIT("*2\r\n*2\r\n,1\r\n:1\r\n*3\r\n:1\r\n:2\r\n:3\r\n"), SAME, PAIRS},
 		{HS_LIT("*1\r\n*2\r\n,1\r\n*0\r\n"), SAME, PAIRS},
+		{HS_LIT("*2\r\n*2\r\n,1\r\n:1\r\n:0\r\n:1\r\n:2\r\n"), SAME, PAIRS},
 		/* More than can be, or than can be said. */
 		{HS_LIT("%2147483647\r\n,1\r\n"), SAME, 0},
 		{HS_LIT("*2147483647\r\n*2\r\n,1\r\n,1\r\n"), SAME, PAIRS},

@@ -1,0 +1,60 @@
+/* Replies in RESP3, written in RESP2: whatever the bytes, nothing beyond them is read, and what is written
+ * is one whole reply of RESP2, or nothing is.
+ *
+ * The first byte says how it is to be written; the rest is the reply, in a copy of just the right size. */
+#include "base/check.h"
+#include "base/mem.h"
+#include "wire/answer.h"
+#include "wire/dialect.h"
+
+#include <stdint.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Every element of it is one that RESP2 has. */
+static void check_resp2(struct hs_bytes reply)
+{
+	struct hs_answer_scan scan = {0};
+	struct hs_answer answer;
+	size_t at = 0;
+
+	hs_check(hs_answer_scan(&scan, reply.data, reply.len) == (int64_t)reply.len);
+	while (at < reply.len) {
+		int64_t used = hs_answer_head(&answer, reply.data + at, reply.len - at);
+
+		hs_check(used > 0);
+		hs_check(memchr("+-:$*", reply.data[at], 5));
+		at += (size_t)used;
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct hs_buf out = {0}, again = {0};
+	unsigned how = size > 0 ? data[0] : 0;
+	size_t len = size > 0 ? size - 1 : 0;
+	char *copy = hs_mem_alloc(len ? len : 1);
+	struct hs_bytes resp3 = {copy, len};
+	int result;
+
+	if (len > 0)
+		memcpy(copy, data + 1, len);
+	hs_buf_append(&out, "x", 1);
+	result = hs_dialect_resp2(resp3, how, &out);
+	if (result > 0) {
+		struct hs_bytes resp2 = {out.data + 1, out.len - 1};
+
+		hs_check(hs_answer_length(copy, len) == (int64_t)len);
+		check_resp2(resp2);
+		/* What is RESP2 already stays. */
+		hs_check(hs_dialect_resp2(resp2, how, &again) == 0);
+	} else {
+		hs_check(out.len == 1);
+		if (result == 0)
+			check_resp2(resp3);
+	}
+	hs_buf_deinit(&out);
+	hs_buf_deinit(&again);
+	hs_mem_free(&copy);
+	return 0;
+}
