@@ -195,6 +195,31 @@ static bool read_back(struct worker *worker, int i)
 	}
 }
 
+/* Every write passes through here. */
+static void what_is_kept_needs_no_telling(void **state)
+{
+	struct world *world = *state;
+	struct worker *worker = &world->workers[0];
+	struct hs_engine *engine = world->engine;
+	struct one *set = compose(worker, 0, "set", "a", "1"), *get;
+
+	set->op.track = true;
+	assert_int_equal(engine->calls->submit(engine, &set->op), HS_SUBMIT_QUEUED);
+	engine->calls->flush(engine, 0);
+	assert_true(await(worker, 0, 1));
+	assert_true(reply_is(set, "+OK\r\n"));
+	engine->calls->refresh(engine, 0);
+	get = compose(worker, 1, "get", "a", NULL);
+	get->op.track = true;
+	assert_true(read_back(worker, 1));
+	assert_true(reply_is(get, "$1\r\n1\r\n"));
+	assert_non_null(get->op.vouch);
+	assert_ptr_equal(get->op.vouch, set->op.vouch);
+	assert_int_equal(hs_vouch_epoch(get->op.vouch), get->op.vouch_epoch);
+	assert_true(hs_vouch_proved_us(get->op.vouch) == UINT64_MAX);
+	assert_null(engine->calls->prove_every);
+}
+
 /* A batch: one INCR of the counter that all share, then writes of its own keys, the last of which
  * is an ordered read; after the answers, reads at once. */
 static void work(void *argument)
@@ -389,10 +414,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(workers_are_answered_exactly),
-		TEST(what_is_queued_at_the_end_is_done),
-		TEST(the_committer_sweeps_by_itself),
-		TEST(a_log_that_fails_is_told),
+		TEST(workers_are_answered_exactly),   TEST(what_is_queued_at_the_end_is_done),
+		TEST(the_committer_sweeps_by_itself), TEST(a_log_that_fails_is_told),
+		TEST(what_is_kept_needs_no_telling),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
