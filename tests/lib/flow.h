@@ -45,6 +45,10 @@ struct town {
 	struct hs_buf told; /* what changed and what was finished, in order: "changed a|done 0" */
 	const struct hs_vouch *told_by;
 	int untracked;
+	/* For who keeps values. */
+	void *keeper;
+	void (*on_finished)(void *keeper, struct hs_op *op);
+	void (*on_changed)(void *keeper, const struct hs_vouch *vouch, const struct hs_bytes *key);
 };
 
 static inline void town_note(struct town *town, const char *what, struct hs_bytes which)
@@ -64,6 +68,8 @@ static inline void town_finished(void *context, struct hs_now now, struct hs_op 
 	hs_buf_append_bytes(&asked->reply, op->answer.len > 0 ? op->answer : hs_buf_bytes(op->out));
 	town->finished[town->finished_count++] = (int)(asked - town->ops);
 	town_note(town, "done", op->argc > 1 ? op->argv[1] : HS_LIT("?"));
+	if (town->on_finished)
+		town->on_finished(town->keeper, op);
 	if (town->then) {
 		struct hs_op *then = town->then;
 
@@ -126,6 +132,8 @@ static inline void town_changed(void *context, struct hs_now now, const struct h
 
 	(void)now;
 	town->told_by = vouch;
+	if (town->on_changed)
+		town->on_changed(town->keeper, vouch, key);
 	town_note(town, "changed", key ? *key : HS_LIT("*"));
 }
 

@@ -183,6 +183,11 @@ static void test_a_write_that_somebody_followed(void **state)
 	told(town, "changed a|changed b|changed a|done a");
 	got(w, "+OK\r\n");
 	assert_null(w->op.vouch);
+	w = store(town, 1, "SET a 2");
+	sent(town, 1, WRITE("SET a 2"));
+	reply(town, 1, QUEUED EXECUTED CHANGED("a") FLUSHED "+PONG\r\n");
+	told(town, "changed a|changed *|done a");
+	assert_null(w->op.vouch);
 	/* Told before the transaction, or not at all: nothing is known of what comes behind it. */
 	w = store(town, 1, "SET a 3");
 	sent(town, 1, WRITE("SET a 3"));

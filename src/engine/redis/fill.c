@@ -222,6 +222,7 @@ static uint32_t count_told(struct hs_bytes exec)
 static void keep_exec(struct hs_pipe *pipe, struct hs_op *op, struct hs_bytes reply)
 {
 	pipe->changes_behind = 0;
+	pipe->exec_epoch = hs_vouch_epoch(pipe->vouch);
 	if (reply.data[0] != '*' || reply.data[1] == '-') {
 		keep_first(op, reply);
 		return;
@@ -324,8 +325,9 @@ static enum hs_fill_verdict take_write(struct hs_flow *flow, struct hs_pipe *pip
 				"elements: the command may or may not have run\r\n");
 		return HS_FILL_ANSWER;
 	}
+	/* A flush since EXEC voids it, too. */
 	if (reply->data[0] == '+' && pipe->changes_behind == 1 &&
-	    !(op->engine_state & HS_STATE_MIXED))
+	    pipe->exec_epoch == hs_vouch_epoch(pipe->vouch) && !(op->engine_state & HS_STATE_MIXED))
 		vouch_for(flow, pipe, op);
 	return HS_FILL_ANSWER;
 }
@@ -378,8 +380,8 @@ enum hs_fill_verdict hs_fill_reply(struct hs_flow *flow, struct hs_pipe *pipe, s
 		take_own(flow, pipe, op, *reply);
 		return HS_FILL_DONE;
 	}
-	/* Any answer proves as much as PING's. */
-	if (pipe->tracking)
+	/* To serve somebody proves as much as to answer us. */
+	if (pipe->tracking && (said.len > 0 ? said.data[0] == '*' : reply->data[0] != '-'))
 		hs_vouches_prove(pipe->vouch, op->received.mono_us);
 	if (op->command->flags & HS_CMD_WRITE)
 		return take_write(flow, pipe, op, said, reply);

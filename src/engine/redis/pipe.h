@@ -73,6 +73,7 @@ struct hs_pipe {
 	struct hs_buf proof;	 /* the request that proves; empty: PING */
 	bool proof_used;	 /* take another key for the next */
 	uint32_t changes_behind; /* told of its key, behind EXEC of the write whose turn it is */
+	uint64_t exec_epoch;	 /* of the vouch, when that EXEC was answered */
 
 	void *driver, *io; /* the driver's */
 };
