@@ -244,7 +244,9 @@ bool hs_cached_set(struct hs_core *core, struct hs_session *session,
 bool hs_cached_holds(const struct hs_core *core, const struct hs_session *session,
 		     const struct hs_command *command)
 {
-	if (session->fenced == 0 && (session->filling == 0 || hs_cached_only_reads(command)))
+	bool writes = !hs_cached_only_reads(command) || command->id == HS_CMD_ID_EXEC;
+
+	if (session->fenced == 0 && (session->filling == 0 || !writes))
 		return false;
 	switch (command->place) {
 	case HS_PLACE_CORE:
