@@ -187,7 +187,7 @@ enum hs_kept_state hs_kept_state(struct hs_kept *kept, const struct hs_rule *rul
 	if (kept->done != done || atomic_load_explicit(&kept->dead, memory_order_acquire))
 		return HS_KEPT_CHANGED;
 	expires_us = atomic_load_explicit(&kept->expires_us, memory_order_relaxed);
-	unknown = expires_us == HS_KEPT_EXPIRY_UNKNOWN || expires_us == HS_KEPT_EXPIRY_ASKED;
+	unknown = expires_us == HS_KEPT_EXPIRY_UNKNOWN;
 	if (!unknown && now_us >= expires_us)
 		return HS_KEPT_CHANGED; /* it is gone by itself */
 	*age_us = since(until_us, now_us);

@@ -38,7 +38,7 @@ bool hs_ask_init(struct hs_ask *ask, uint64_t seed, const struct hs_command *com
 /* "GET key" in `argv`, which has room for two and outlives the ask. */
 void hs_ask_get(struct hs_ask *ask, uint64_t seed, struct hs_bytes key, struct hs_bytes argv[2]);
 
-enum { HS_KEPT_EXPIRY_UNKNOWN = 0, HS_KEPT_EXPIRY_ASKED = 1 };
+enum { HS_KEPT_EXPIRY_UNKNOWN = 0 };
 
 struct hs_kept {
 	_Atomic uint32_t refs;
@@ -51,8 +51,7 @@ struct hs_kept {
 	uint64_t read_us;  /* mono: no older than that when it was read */
 	uint64_t cost_us;  /* what reading it took */
 	uint64_t until_us; /* its time to live ends, jitter included; UINT64_MAX: never */
-	/* The key's own end; UINT64_MAX: it has none; UNKNOWN: nobody asked yet; ASKED: somebody
-	 * did, it is as unknown. */
+	/* The key's own end; UINT64_MAX: it has none; HS_KEPT_EXPIRY_UNKNOWN: nobody knows. */
 	_Atomic uint64_t expires_us;
 	_Atomic uint64_t seen_us; /* the latest proof it was used under */
 	bool missing; /* there is no such key, as far as the reply tells; it has no expiry then */

@@ -28,6 +28,7 @@ enum {
 	OWN_WRITES_SEEN =
 		32, /* requests under way that are looked through; with more it counts as found */
 	AHEAD_MAX = 20, /* times cost_us: before that nothing is read ahead */
+	COST_PART = 20, /* of its time to live: what reading costs is taken for at most that */
 };
 
 /* --- rules --- */
@@ -40,6 +41,35 @@ static void void_fills(struct hs_link *fills)
 
 		fill->is_void = true;
 		fill->cached->rule = NULL;
+	}
+}
+
+static bool has_number(const struct hs_rules *rules, uint32_t number)
+{
+	for (size_t i = 0; rules && i < hs_rules_count(rules); i++) {
+		if (hs_rules_at(rules, i)->number == number)
+			return true;
+	}
+	return false;
+}
+
+static void reset_counters(struct hs_core_rule_stats *stats)
+{
+	struct hs_counter *counters = (struct hs_counter *)stats;
+
+	_Static_assert(sizeof *stats % sizeof *counters == 0, "counters, and nothing else");
+	for (size_t i = 0; i < sizeof *stats / sizeof *counters; i++)
+		hs_counter_set(&counters[i], 0);
+}
+
+/* Numbers are used again: a rule that was not there before starts at zero. */
+static void start_counting(struct hs_caching *caching, const struct hs_rules *rules)
+{
+	for (size_t i = 0; rules && i < hs_rules_count(rules); i++) {
+		uint32_t number = hs_rules_at(rules, i)->number;
+
+		if (!has_number(caching->rules, number))
+			reset_counters(&caching->stats[number]);
 	}
 }
 
@@ -59,6 +89,7 @@ void hs_cached_configure(struct hs_core *core)
 	if (options->rules == caching->rules && options->mitigate == caching->mitigate &&
 	    any == caching->any)
 		return;
+	start_counting(caching, options->rules);
 	void_fills(&caching->sent);
 	void_fills(&caching->foreign);
 	hs_cache_clear(caching->cache);
@@ -216,26 +247,26 @@ static bool reads_from_engine(const struct hs_session *session)
 static bool is_time(struct hs_core *core, const struct hs_rule *rule, const struct hs_kept *kept)
 {
 	uint64_t end_us = kept->until_us;
-	uint64_t now_us = core->now.mono_us;
-	double span_us = (double)kept->cost_us * rule->ahead;
+	uint64_t now_us = core->now.mono_us, cost_us = kept->cost_us;
+	double span_us;
 
 	if (!kept->vouch && kept->read_us + rule->stale_us < end_us)
 		end_us = kept->read_us + rule->stale_us;
+	/* On a busy machine it may seem to cost half of that, and would be read all the time. */
+	if (cost_us > (end_us - kept->read_us) / COST_PART)
+		cost_us = (end_us - kept->read_us) / COST_PART;
+	span_us = (double)cost_us * rule->ahead;
 	if (rule->ahead <= 0 || end_us == UINT64_MAX ||
 	    (double)now_us + span_us * AHEAD_MAX < (double)end_us)
 		return false;
 	return (double)now_us - span_us * log(1 - hs_prng_unit(&core->prng)) >= (double)end_us;
 }
 
-/* What is to be done when the reply has been given. */
-enum { READ_AGAIN = 1 << 0, ASK_EXPIRY = 1 << 1 };
-
-static unsigned note_hit(struct hs_core *core, struct hs_cached *cached, struct hs_kept *kept,
-			 uint64_t age_us)
+/* Returns whether it is to be read again when it has been given. */
+static bool note_hit(struct hs_core *core, struct hs_cached *cached, struct hs_kept *kept,
+		     uint64_t age_us)
 {
 	struct hs_core_rule_stats *stats = hs_cached_stats(core, cached);
-	const struct hs_rule *rule = cached->rule;
-	unsigned then = 0;
 
 	hs_counter_add(&stats->hits, 1);
 	hs_counter_add(&stats->age[hs_ladder_step(age_us)], 1);
@@ -244,13 +275,7 @@ static unsigned note_hit(struct hs_core *core, struct hs_cached *cached, struct 
 	cached->hits++;
 	cached->unused_writes = 0;
 	hs_cache_use(cached);
-	if (atomic_load_explicit(&kept->expires_us, memory_order_relaxed) ==
-		    HS_KEPT_EXPIRY_UNKNOWN &&
-	    core->now.mono_us - kept->read_us > rule->stale_us / 2)
-		then |= ASK_EXPIRY;
-	if (is_time(core, rule, kept))
-		then |= READ_AGAIN;
-	return then;
+	return is_time(core, cached->rule, kept);
 }
 
 /* What ended it, for the counters. */
@@ -307,9 +332,9 @@ static struct hs_kept *take_from_shelf(struct hs_core *core, struct hs_cached *c
 	return taken;
 }
 
-/* The reply to give, or NULL; and what is to be done then. */
+/* The reply to give, or NULL; and whether it is to be read again then. */
 static struct hs_kept *look(struct hs_core *core, const struct hs_session *session,
-			    struct hs_cached *cached, const struct hs_ask *ask, unsigned *then)
+			    struct hs_cached *cached, const struct hs_ask *ask, bool *again)
 {
 	struct hs_core_rule_stats *stats = hs_cached_stats(core, cached);
 	uint32_t done = hs_shelf_stamp(core->world.shelf, ask->key_hash).done;
@@ -337,22 +362,12 @@ static struct hs_kept *look(struct hs_core *core, const struct hs_session *sessi
 	if (aged && !outlives(core, cached->rule, kept, age_us, cached->rule->swr_us) &&
 	    !(cached->failing && hs_cached_outlives_error(core, cached, kept)))
 		return NULL;
-	*then = note_hit(core, cached, kept, age_us);
+	*again = note_hit(core, cached, kept, age_us);
 	if (aged) {
 		hs_counter_add(&stats->stale, 1);
-		*then = READ_AGAIN;
+		*again = true;
 	}
 	return kept;
-}
-
-/* The reply was given, and may be let go. */
-static void follow_up(struct hs_core *core, struct hs_cached *cached, const struct hs_ask *ask,
-		      struct hs_kept *kept, unsigned then)
-{
-	if (then & ASK_EXPIRY)
-		hs_cached_ask_expiry(core, cached, kept);
-	if (then & READ_AGAIN)
-		hs_cached_refresh(core, cached, ask);
 }
 
 /* Nothing is changed: what would have been answered here is counted, as if every change behind us were
@@ -404,7 +419,7 @@ static bool read_many(struct hs_core *core, struct hs_session *session,
 		struct hs_cached *cached;
 		struct hs_kept *kept = NULL;
 		struct hs_ask ask;
-		unsigned then = 0;
+		bool again = false;
 
 		hs_ask_get(&ask, hs_shelf_seed(core->world.shelf), argv[i], words);
 		cached = find_key(core, &ask);
@@ -415,13 +430,11 @@ static bool read_many(struct hs_core *core, struct hs_session *session,
 		if (caching->mitigate == HS_MITIGATE_OBSERVE)
 			observe(core, cached, &ask);
 		else
-			kept = look(core, session, cached, &ask, &then);
+			kept = look(core, session, cached, &ask, &again);
 		if (kept && all)
 			hs_buf_append_bytes(&caching->scratch, kept->reply[session->resp - 2]);
 		all = all && kept;
-		if (kept)
-			follow_up(core, cached, &ask, kept, then);
-		else if (caching->mitigate == HS_MITIGATE_ON)
+		if (again || (!kept && caching->mitigate == HS_MITIGATE_ON))
 			hs_cached_refresh(core, cached, &ask);
 	}
 	if (all)
@@ -458,7 +471,7 @@ bool hs_cached_read(struct hs_core *core, struct hs_session *session,
 	struct hs_cached *cached;
 	struct hs_kept *kept;
 	struct hs_ask ask;
-	unsigned then = 0;
+	bool again = false;
 
 	if (reads_from_engine(session))
 		return false;
@@ -473,11 +486,12 @@ bool hs_cached_read(struct hs_core *core, struct hs_session *session,
 		observe(core, cached, &ask);
 		return false;
 	}
-	kept = look(core, session, cached, &ask, &then);
+	kept = look(core, session, cached, &ask, &again);
 	if (kept) {
 		hs_step_answer(core, session, command, slot, argc, argv,
 			       kept->reply[session->resp - 2]);
-		follow_up(core, cached, &ask, kept, then);
+		if (again)
+			hs_cached_refresh(core, cached, &ask);
 		return true;
 	}
 	cached->misses++;

@@ -50,8 +50,6 @@ void hs_cached_join(struct hs_core *core, struct hs_cached *cached, const struct
 		    struct hs_request *request);
 /* Reads it again for nobody in particular, unless somebody is at it. */
 void hs_cached_refresh(struct hs_core *core, struct hs_cached *cached, const struct hs_ask *ask);
-/* When the key of a kept reply ends is asked for, once. */
-void hs_cached_ask_expiry(struct hs_core *core, struct hs_cached *cached, struct hs_kept *kept);
 /* cached.c */
 struct hs_core_rule_stats *hs_cached_stats(const struct hs_core *core,
 					   const struct hs_cached *cached);

@@ -12,7 +12,6 @@
 #include "core/cached.h"
 
 #include "base/mem.h"
-#include "base/num.h"
 
 enum {
 	FOREIGN_US_MAX = 100000, /* another worker that takes longer is not waited for */
@@ -224,6 +223,18 @@ static bool is_equal(struct hs_stamp a, struct hs_stamp b)
 	return a.begun == b.begun && a.done == b.done;
 }
 
+/* When the key ends by itself. It was asked about at some time since the fill began: where the rule lets
+ * it be that old, it is taken for there until it is certain to be gone, so that who asks then finds that. */
+static uint64_t expires_at(const struct hs_fill *fill, int64_t left_ms, uint64_t now_us)
+{
+	const struct hs_rule *rule = fill->cached->rule;
+	bool late = rule && now_us - fill->start_us <= rule->stale_us / 2;
+
+	if (left_ms <= 0)
+		return left_ms == 0 ? HS_KEPT_EXPIRY_UNKNOWN : UINT64_MAX;
+	return (late ? now_us : fill->start_us) + (uint64_t)left_ms * 1000;
+}
+
 static struct hs_kept *make_kept(struct hs_core *core, const struct hs_fill *fill,
 				 struct hs_bytes reply)
 {
@@ -238,6 +249,8 @@ static struct hs_kept *make_kept(struct hs_core *core, const struct hs_fill *fil
 	kept->vouch_epoch = op->vouch_epoch;
 	kept->read_us = fill->start_us;
 	kept->cost_us = core->now.mono_us - fill->start_us;
+	if (!kept->missing)
+		atomic_init(&kept->expires_us, expires_at(fill, op->left_ms, core->now.mono_us));
 	if (fill->cached->rule)
 		kept->until_us =
 			hs_cached_until(core, fill->cached->rule, kept->missing, fill->start_us);
@@ -393,11 +406,23 @@ void hs_cached_told(struct hs_core *core)
 		look_again(core, hs_list_entry(mine.next, struct hs_fill, link));
 }
 
+static void count_kept(struct hs_core *core)
+{
+	struct hs_cache_counts counts = hs_cache_counts(core->caching->cache);
+
+	hs_counter_set(&core->stats.cache_keys, counts.keys);
+	hs_counter_set(&core->stats.cache_replies, counts.replies);
+	hs_counter_set(&core->stats.cache_bytes, counts.bytes);
+	hs_counter_set(&core->stats.cache_evicted, counts.evicted);
+	hs_counter_set(&core->stats.cache_too_large, counts.too_large);
+}
+
 void hs_cached_tick(struct hs_core *core)
 {
 	struct hs_caching *caching = core->caching;
 	struct hs_link *link, *next, resuming, mine;
 
+	count_kept(core);
 	hs_list_init(&resuming);
 	hs_list_init(&mine);
 	for (link = caching->foreign.next; link != &caching->foreign; link = next) {
@@ -423,57 +448,4 @@ void hs_cached_tick(struct hs_core *core)
 			answer_old(core, fill, &fill->waiters, &resuming, old);
 	}
 	resume_all(core, &resuming);
-}
-
-/* --- when a key ends --- */
-
-static void land_expiry(struct hs_core *core, struct hs_request *own)
-{
-	struct hs_bytes reply = hs_buf_bytes(&own->parts[0].out);
-	struct hs_kept *kept = own->kept;
-	uint64_t expires_us = HS_KEPT_EXPIRY_UNKNOWN;
-	int64_t left_ms;
-
-	own->kept = NULL;
-	if (reply.len > 3 && reply.data[0] == ':' &&
-	    hs_num_parse_int((struct hs_bytes){reply.data + 1, reply.len - 3}, &left_ms)) {
-		/* As if it had been asked at once: never later than it is. */
-		if (left_ms >= 0)
-			expires_us = own->start_us + (uint64_t)left_ms * 1000;
-		else if (left_ms == -1 || kept->missing)
-			expires_us = UINT64_MAX;
-		else
-			atomic_store_explicit(&kept->dead, true, memory_order_release);
-	}
-	atomic_store_explicit(&kept->expires_us, expires_us, memory_order_release);
-	hs_kept_unref(&kept);
-	hs_request_put(core, own);
-}
-
-void hs_cached_ask_expiry(struct hs_core *core, struct hs_cached *cached, struct hs_kept *kept)
-{
-	const struct hs_command *command = hs_command_by_id(HS_CMD_ID_PTTL);
-	struct hs_bytes argv[2] = {HS_LIT("PTTL"), kept->key};
-	uint64_t unknown = HS_KEPT_EXPIRY_UNKNOWN;
-	struct hs_request *own;
-
-	if (!atomic_compare_exchange_strong(&kept->expires_us, &unknown, HS_KEPT_EXPIRY_ASKED))
-		return;
-	own = hs_request_get(core, core->self, command);
-	hs_request_keep_args(own, 2, argv);
-	own->resp = 3;
-	own->then = land_expiry;
-	own->kept = kept;
-	hs_kept_ref(kept);
-	hs_request_split(own, 1);
-	own->parts[0].op = (struct hs_op){
-		.kind = HS_OP_COMMAND,
-		.command = command,
-		.slot = cached->slot,
-		.partition = hs_core_partition(core, cached->slot),
-		.argv = own->argv,
-		.argc = own->argc,
-		.client = nobody(core->caching),
-	};
-	hs_step_submit(core, own, 0);
 }

@@ -161,6 +161,10 @@ struct hs_core_stats {
 	struct hs_counter fold_commands;     /* sent to the engine for those */
 	struct hs_counter fold_again;	     /* of them run by themselves after all */
 	struct hs_counter fold_busy;	     /* refused: too many were waiting */
+	/* What is kept, as of the last tick. */
+	struct hs_counter cache_keys, cache_replies, cache_bytes; /* now */
+	struct hs_counter cache_evicted;			  /* keys that had to make room */
+	struct hs_counter cache_too_large; /* replies that were not kept for that */
 	struct hs_core_command_stats command[HS_CMD_IDS_ALL]; /* by identifier */
 };
 

@@ -100,6 +100,9 @@ struct hs_op {
 	 * epoch is this one; NULL: nobody does. Behind an error it means nothing. */
 	struct hs_vouch *vouch;
 	uint64_t vouch_epoch;
+	/* The same, of a read: how long the key has to live, in ms and rounded up; -1: it does not end;
+	 * 0: not known. */
+	int64_t left_ms;
 
 	/* The engine's, between submit and completion. */
 	struct hs_op *next; /* for its queues */

@@ -149,7 +149,6 @@ struct hs_request {
 	bool fenced;		  /* counted in session->fenced */
 	struct hs_link fill_link; /* among those who wait for a reply that is read to be kept */
 	struct hs_fill *fill;	  /* the core's own: what it reads; NULL: nothing */
-	struct hs_kept *kept;	  /* the core's own: what it asks about, a reference; or NULL */
 	bool behind;		  /* in its chain, behind those that wait in a queue */
 	uint64_t flight; /* the name that it is sent under, instead of its session's number; or 0 */
 	uint64_t number; /* among its session's */

@@ -17,6 +17,7 @@ struct hs_totals {
 	uint64_t news_dropped;
 	uint64_t tracking_clients, tracking_keys, tracking_items, tracking_prefixes;
 	uint64_t tracking_messages, tracking_evicted;
+	uint64_t cache_keys, cache_replies, cache_bytes, cache_evicted, cache_too_large;
 	uint64_t fold_keys, fold_waiting, fold_requests, fold_commands, fold_again, fold_busy;
 	uint64_t subscriptions, messages;
 	struct {

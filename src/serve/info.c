@@ -116,6 +116,11 @@ void hs_info_totals(const struct hs_host *host, struct hs_totals *totals)
 		totals->tracking_prefixes += hs_counter_get(&stats->tracking_prefixes);
 		totals->tracking_messages += hs_counter_get(&stats->tracking_messages);
 		totals->tracking_evicted += hs_counter_get(&stats->tracking_evicted);
+		totals->cache_keys += hs_counter_get(&stats->cache_keys);
+		totals->cache_replies += hs_counter_get(&stats->cache_replies);
+		totals->cache_bytes += hs_counter_get(&stats->cache_bytes);
+		totals->cache_evicted += hs_counter_get(&stats->cache_evicted);
+		totals->cache_too_large += hs_counter_get(&stats->cache_too_large);
 		totals->fold_keys += hs_counter_get(&stats->fold_keys);
 		totals->fold_waiting += hs_counter_get(&stats->fold_waiting);
 		totals->fold_requests += hs_counter_get(&stats->fold_requests);

@@ -46,6 +46,7 @@ struct world {
 	size_t count, looked;	    /* how many of them `sent` has seen */
 	struct hs_news *news[NEWS_MAX];
 	size_t news_count;
+	int64_t left_ms;   /* what keys have to live, as hs_op has it */
 	bool at_once;	   /* reads are answered inside submit, with... */
 	const char *value; /* ...this */
 };
@@ -65,6 +66,7 @@ static inline void vouch_for(struct world *world, struct hs_op *op)
 
 	if (!op->track || station->no_vouch)
 		return;
+	op->left_ms = world->left_ms;
 	op->vouch = &station->vouch;
 	op->vouch_epoch = hs_vouch_epoch(&station->vouch);
 }
@@ -283,7 +285,8 @@ static inline void open_world(struct world *world, const char *rule)
 	struct hs_buf reply = {0};
 	char error[128];
 
-	*world = (struct world){.now = {.mono_us = 1000000, .wall_us = 1700000000000000}};
+	*world = (struct world){.now = {.mono_us = 1000000, .wall_us = 1700000000000000},
+				.left_ms = -1};
 	world->calls = (struct hs_core_calls){.submit = submit, .tell = tell, .mono_us = mono_us};
 	world->shelf = hs_shelf_create(1, 1 << 20);
 	hs_shelf_use(world->shelf, true);

@@ -127,8 +127,7 @@ static void test_never_older_than_its_proof_allows(void **state)
 	later(&world, 60 * MS);
 	say(&world, 'A', "GET k");
 	heard(&world, 'A', "$1\r\nv\r\n");
-	sent(&world, "PTTL k"); /* its own end is asked for, once */
-	reply(&world, "PTTL", ":-1\r\n");
+	sent(&world, "");
 	prove(&world, 0);
 	later(&world, 90 * MS);
 	say(&world, 'A', "GET k");
@@ -149,13 +148,10 @@ static void test_a_key_ends_by_itself(void **state)
 
 	(void)state;
 	open_world(&world, "k* cache stale=100ms ttl=1h jitter=0% admit=all");
+	world.left_ms = 500;
 	say(&world, 'A', "GET k");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "$1\r\nv\r\n");
-	later(&world, 60 * MS);
-	say(&world, 'A', "GET k");
-	sent(&world, "PTTL k");
-	reply(&world, "PTTL", ":500\r\n");
 	listen(&world, 'A');
 	later(&world, 490 * MS);
 	prove(&world, 0);
@@ -170,27 +166,81 @@ static void test_a_key_ends_by_itself(void **state)
 	close_world(&world);
 }
 
-/* Whoever does not know when a key ends gives it for as long as it may be old, no longer. */
-static void test_an_end_that_cannot_be_asked_for(void **state)
+/* What was long under way is taken to have been asked about at its beginning. */
+static void test_an_end_that_came_late(void **state)
 {
 	static struct world world;
 
 	(void)state;
-	open_world(&world, "k* cache stale=100ms admit=all");
+	open_world(&world, "k* cache stale=100ms ttl=1h jitter=0% admit=all");
+	world.left_ms = 500;
+	say(&world, 'A', "GET k");
+	sent(&world, "~GET k");
+	later(&world, 400 * MS);
+	prove(&world, 0);
+	reply(&world, "~GET", "$1\r\nv\r\n");
+	listen(&world, 'A');
+	say(&world, 'A', "GET k");
+	heard(&world, 'A', "$1\r\nv\r\n");
+	later(&world, 100 * MS);
+	prove(&world, 0);
+	say(&world, 'A', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "_\r\n");
+	close_world(&world);
+}
+
+/* Whoever does not know when a key ends gives it for as long as it may be old, no longer. */
+static void test_an_end_that_is_not_known(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world, "k* cache stale=100ms ahead=0 admit=all");
+	world.left_ms = 0;
 	say(&world, 'A', "GET k");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "$1\r\nv\r\n");
-	later(&world, 60 * MS);
-	say(&world, 'A', "GET k");
-	sent(&world, "PTTL k");
-	reply(&world, "PTTL", "-NOPERM no\r\n");
-	later(&world, 50 * MS);
-	prove(&world, 0);
 	listen(&world, 'A');
+	later(&world, 90 * MS);
+	prove(&world, 0);
+	say(&world, 'A', "GET k");
+	heard(&world, 'A', "$1\r\nv\r\n");
+	later(&world, 20 * MS);
+	prove(&world, 0);
 	say(&world, 'A', "GET k");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "$1\r\nv\r\n");
 	heard(&world, 'A', "$1\r\nv\r\n");
+	close_world(&world);
+}
+
+/* The clock on the wall may be set while all of this goes on. */
+static void test_a_clock_that_is_set(void **state)
+{
+	static const int64_t hour_us = INT64_C(3600) * 1000000;
+	static struct world world;
+
+	(void)state;
+	open_world(&world, "k* cache stale=100ms ttl=1h jitter=0% admit=all");
+	world.left_ms = 500;
+	say(&world, 'A', "GET k");
+	sent(&world, "~GET k");
+	world.now.wall_us += 5 * hour_us;
+	reply(&world, "~GET", "$1\r\nv\r\n");
+	listen(&world, 'A');
+	for (int i = 0; i < 4; i++) {
+		world.now.wall_us += i % 2 ? hour_us : -7 * hour_us;
+		later(&world, 90 * MS);
+		say(&world, 'A', "GET k");
+		heard(&world, 'A', "$1\r\nv\r\n");
+		prove(&world, 0);
+	}
+	later(&world, 150 * MS);
+	prove(&world, 0);
+	say(&world, 'A', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "_\r\n");
 	close_world(&world);
 }
 
@@ -463,10 +513,7 @@ static void test_read_again_before_the_end(void **state)
 	}
 	/* At some time between the earliest that is thinkable and the end. */
 	assert_in_range(early, 500, 985);
-	reply(&world, world.ops[0]->track ? "~GET" : "PTTL",
-	      world.ops[0]->track ? "$1\r\nw\r\n" : ":-1\r\n");
-	while (world.count > 0 || look(&world)[0] != '\0')
-		reply(&world, "~GET", "$1\r\nw\r\n");
+	reply(&world, "~GET", "$1\r\nw\r\n");
 	close_world(&world);
 }
 
@@ -590,7 +637,9 @@ int main(void)
 		cmocka_unit_test(test_another_worker_that_takes_long_is_not_waited_for),
 		cmocka_unit_test(test_never_older_than_its_proof_allows),
 		cmocka_unit_test(test_a_key_ends_by_itself),
-		cmocka_unit_test(test_an_end_that_cannot_be_asked_for),
+		cmocka_unit_test(test_an_end_that_came_late),
+		cmocka_unit_test(test_an_end_that_is_not_known),
+		cmocka_unit_test(test_a_clock_that_is_set),
 		cmocka_unit_test(test_told_of_a_change),
 		cmocka_unit_test(test_who_vouched_is_gone),
 		cmocka_unit_test(test_nobody_vouches),

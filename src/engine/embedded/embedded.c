@@ -26,6 +26,7 @@
 #include "base/err.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "engine/embedded/committer.h"
 #include "engine/embedded/database.h"
 #include "engine/embedded/reader.h"
@@ -62,6 +63,30 @@ static struct embedded *of(const struct hs_engine *engine)
 	return (struct embedded *)(uintptr_t)engine;
 }
 
+/* Of the same moment: nothing was looked at anew since. */
+static void ask_expiry(struct worker *worker, struct hs_op *op)
+{
+	const struct hs_bytes argv[] = {HS_LIT("PTTL"), op->argv[1]};
+	struct hs_buf out = {0};
+	struct hs_op pttl = {
+		.kind = HS_OP_COMMAND,
+		.command = hs_command_by_id(HS_CMD_ID_PTTL),
+		.resp = 3,
+		.slot = op->slot,
+		.partition = op->partition,
+		.argv = argv,
+		.argc = 2,
+		.received = op->received,
+		.out = &out,
+	};
+	int64_t left_ms;
+
+	if (hs_reader_run(&worker->reader, &pttl) && out.len > 3 &&
+	    hs_num_parse_int((struct hs_bytes){out.data + 1, out.len - 3}, &left_ms))
+		op->left_ms = left_ms >= 0 ? left_ms + 1 : left_ms == -1 ? -1 : 0;
+	hs_buf_deinit(&out);
+}
+
 static enum hs_submit submit(struct hs_engine *engine, struct hs_op *op)
 {
 	struct embedded *embedded = of(engine);
@@ -81,7 +106,11 @@ static enum hs_submit submit(struct hs_engine *engine, struct hs_op *op)
 		hs_reader_refresh(&worker->reader);
 	}
 	if (op->kind == HS_OP_COMMAND && !op->ordered && op->command->flags & HS_CMD_READONLY) {
-		return hs_reader_run(&worker->reader, op) ? HS_SUBMIT_DONE : HS_SUBMIT_REFUSED;
+		if (!hs_reader_run(&worker->reader, op))
+			return HS_SUBMIT_REFUSED;
+		if (op->track)
+			ask_expiry(worker, op);
+		return HS_SUBMIT_DONE;
 	}
 	atomic_fetch_add_explicit(&embedded->database.stores[op->partition].queued, 1,
 				  memory_order_relaxed);

@@ -2,7 +2,7 @@
  * what has changed of it is told on the same connection, in order with the replies.
  *
  *     up ──► CLIENT TRACKING ON OPTIN
- *     read ──► CLIENT CACHING YES, GET ──► reply ──► kept, vouched for ──► invalidate ──► changed
+ *     read ──► CACHING YES, PTTL, CACHING YES, GET ──► reply ──► kept, vouched for ──► invalidate ──► changed
  *     now and then ──► PING ──► reply: whatever changed before the PING was told
  *
  * Nothing else travels on it: a server remembers what was asked for and no more.
@@ -22,6 +22,7 @@
  *
  * A server that refuses any of this serves the operation like any other, and nobody vouches. */
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/slot.h"
 #include "engine/redis/internal.h"
 
@@ -145,17 +146,20 @@ void hs_fill_deinit(struct hs_flow *flow, struct hs_pipe *pipe)
 
 /* ---- what is told ---- */
 
-static bool is_write_s_end(const struct hs_op *op)
+/* What is told now came behind EXEC of a write, or behind PTTL of a read. */
+static bool is_near_the_end(const struct hs_op *op)
 {
-	return op && op->track && op->command->flags & HS_CMD_WRITE &&
-	       op->engine_replies == HS_PIPE_WRITE_EXEC;
+	if (!op || !op->track || op->engine_state & HS_STATE_OURS)
+		return false;
+	return op->command->flags & HS_CMD_WRITE ? op->engine_replies == HS_PIPE_WRITE_EXEC
+						 : op->engine_replies <= HS_PIPE_READ_PTTL;
 }
 
 static void tell(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_bytes key)
 {
 	const struct hs_op *op = pipe->flying.first;
 
-	if (is_write_s_end(op) && hs_bytes_equal(op->argv[1], key))
+	if (is_near_the_end(op) && hs_bytes_equal(op->argv[1], key))
 		pipe->changes_behind++;
 	flow->calls->changed(flow->context, flow->now, pipe->vouch, &key);
 }
@@ -238,10 +242,29 @@ static void keep_exec(struct hs_pipe *pipe, struct hs_op *op, struct hs_bytes re
 	}
 }
 
+/* Who may not ask for it does not know. */
+static void keep_pttl(struct hs_pipe *pipe, struct hs_op *op, struct hs_bytes reply)
+{
+	int64_t left_ms = 0;
+
+	pipe->changes_behind = 0;
+	if (reply.data[0] != ':' ||
+	    !hs_num_parse_int((struct hs_bytes){reply.data + 1, reply.len - 3}, &left_ms))
+		return;
+	op->left_ms = left_ms >= 0 ? left_ms + 1 : left_ms == -1 ? -1 : 0;
+}
+
 void hs_fill_skip(struct hs_pipe *pipe, struct hs_op *op, struct hs_bytes reply)
 {
-	if (!op->track || !(op->command->flags & HS_CMD_WRITE)) {
+	if (!op->track || op->engine_state & HS_STATE_OURS) {
 		keep_first(op, reply);
+		return;
+	}
+	if (!(op->command->flags & HS_CMD_WRITE)) {
+		if (op->engine_replies == HS_PIPE_READ_PTTL)
+			keep_pttl(pipe, op, reply);
+		else
+			keep_first(op, reply);
 		return;
 	}
 	if (op->engine_state & HS_STATE_MIXED) {
@@ -385,6 +408,8 @@ enum hs_fill_verdict hs_fill_reply(struct hs_flow *flow, struct hs_pipe *pipe, s
 		hs_vouches_prove(pipe->vouch, op->received.mono_us);
 	if (op->command->flags & HS_CMD_WRITE)
 		return take_write(flow, pipe, op, said, reply);
+	if (pipe->changes_behind > 0)
+		op->left_ms = 0; /* that was of another value */
 	if (said.len == 0 && reply->data[0] != '-')
 		vouch_for(flow, pipe, op);
 	else if (said.len > 0 && pipe->tracking)

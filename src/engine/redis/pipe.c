@@ -153,7 +153,11 @@ static void append_op(struct hs_buf *out, const struct hs_op *op)
 		append_request(out, op->argc, op->argv);
 }
 
-/* A read: CLIENT CACHING YES and the read. A SET, in one run of bytes:
+/* A read, and how long its key has to live, both tracked: should that change in between, it is told of.
+ *
+ *     CLIENT CACHING YES, PTTL key, CLIENT CACHING YES, GET key
+ *
+ * A SET, in one run of bytes:
  *
  *     CLIENT CACHING YES, MULTI, EXISTS key, SET key …, EXISTS key, EXEC, PING
  *
@@ -163,15 +167,19 @@ static void append_op(struct hs_buf *out, const struct hs_op *op)
 static void compose_tracked(struct hs_pipe *pipe, struct hs_op *op)
 {
 	const struct hs_bytes caching[] = {HS_LIT("CLIENT"), HS_LIT("CACHING"), HS_LIT("YES")};
+	const struct hs_bytes pttl[] = {HS_LIT("PTTL"), op->argv[1]};
 	struct hs_buf *out = &pipe->out;
 	size_t start = out->len;
 
 	append_request(out, 3, caching);
-	op->engine_replies = 1;
+	op->left_ms = 0;
 	if (!(op->command->flags & HS_CMD_WRITE)) {
+		append_request(out, 2, pttl);
+		append_request(out, 3, caching);
 		append_op(out, op);
 		pipe->composed += out->len - start;
 		op->engine_mark = pipe->composed;
+		op->engine_replies = HS_PIPE_READ_FIRST + 1;
 		return;
 	}
 

@@ -32,6 +32,9 @@ enum {
 	HS_PIPE_WRITE_CACHING,
 };
 
+/* The same of a tracked read; its own reply is the last. */
+enum { HS_PIPE_READ_CACHING, HS_PIPE_READ_PTTL, HS_PIPE_READ_FIRST };
+
 enum hs_pipe_state { HS_PIPE_DOWN, HS_PIPE_OPENING, HS_PIPE_UP };
 
 struct hs_pipe {
@@ -64,16 +67,17 @@ struct hs_pipe {
 
 	/* Of the one that vouches for what is read on it (fill.c). */
 	bool fill;
-	bool tracking;		 /* the server has said that it tells of changes */
-	bool proving;		 /* our own PING is under way */
-	struct hs_vouch *vouch;	 /* NULL: never wanted yet */
-	uint32_t failures;	 /* in a row */
-	uint64_t open_at_us;	 /* not before */
-	uint64_t used_us;	 /* when last */
-	struct hs_buf proof;	 /* the request that proves; empty: PING */
-	bool proof_used;	 /* take another key for the next */
-	uint32_t changes_behind; /* told of its key, behind EXEC of the write whose turn it is */
-	uint64_t exec_epoch;	 /* of the vouch, when that EXEC was answered */
+	bool tracking;		/* the server has said that it tells of changes */
+	bool proving;		/* our own PING is under way */
+	struct hs_vouch *vouch; /* NULL: never wanted yet */
+	uint32_t failures;	/* in a row */
+	uint64_t open_at_us;	/* not before */
+	uint64_t used_us;	/* when last */
+	struct hs_buf proof;	/* the request that proves; empty: PING */
+	bool proof_used;	/* take another key for the next */
+	/* Told of its key: behind EXEC of the write whose turn it is, behind PTTL of the read. */
+	uint32_t changes_behind;
+	uint64_t exec_epoch; /* of the vouch, when that EXEC was answered */
 
 	void *driver, *io; /* the driver's */
 };

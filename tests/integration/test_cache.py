@@ -1,0 +1,413 @@
+"""Goal: what is kept is never older than its rule says, whatever happens: writes behind heatsink's back,
+connections that die loudly or silently, a server that is restarted, flushed, failed over, resharded; rules
+and mitigation that change under load. A write that was acknowledged by heatsink is seen by everybody at
+once, and a connection always sees its own.
+
+Method: real servers. One writer counts a key up, directly at the server, and notes when each number was
+acknowledged; readers on several connections of several workers note when they asked and what they heard.
+A read that was asked longer than `stale` after a number was acknowledged must show that number or a later
+one: all clocks are one machine's. The bad day happens meanwhile. That the cache was at work at all is read
+from HEAT RULE LIST and from the server's own counters.
+"""
+import os
+import re
+import sys
+import threading
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+import redis
+
+import resp
+from checks import wait_for
+from cluster import Cluster, slot_of
+from relay import Relay
+from servers import GUARD_S, Heatsink, Redis
+
+STALE_S = 0.2
+READERS = 4
+RULE = f"k* cache stale={int(STALE_S * 1000)}ms admit=all"
+TROUBLE = (OSError, resp.Closed, redis.RedisError)
+
+
+def rule_counts(server):
+    """The counters of the first rule."""
+    with resp.Connection(server.port, GUARD_S) as connection:
+        words = connection.call("HEAT", "RULE", "LIST").items[0].items
+    pairs = zip(words[::2], words[1::2])
+    return {name.text.decode(): int(value.text) for name, value in pairs
+            if re.fullmatch(rb"-?\d+", value.text or b"")}
+
+
+def asked_of(client, command):
+    """How often a server was asked for it."""
+    stats = client.info("commandstats")
+    return stats.get("cmdstat_" + command, {"calls": 0})["calls"]
+
+
+class Watch:
+    """Numbers counted up by one writer and read by many, and whether the bound held."""
+
+    def __init__(self, test, server, write, stale_s=STALE_S, key="k"):
+        self.test, self.server, self.write, self.key = test, server, write, key
+        self.stale_s = stale_s
+        self.acknowledged = []  # (number, when)
+        self.reads = []  # (asked, number)
+        self.errors = 0
+        self.ended = threading.Event()
+        self.threads = [threading.Thread(target=self._write)]
+        self.threads += [threading.Thread(target=self._read) for _ in range(READERS)]
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        self.wait_writes(3)
+        return self
+
+    def __exit__(self, *_):
+        self.ended.set()
+        for thread in self.threads:
+            thread.join()
+
+    def _write(self):
+        number = 0
+        while not self.ended.is_set():
+            number += 1
+            try:
+                self.write(number)
+            except TROUBLE:
+                continue  # perhaps written, perhaps not: nobody has to see it
+            self.acknowledged.append((number, time.monotonic()))
+            time.sleep(0.003)
+
+    def _read(self):
+        connection = None
+        while not self.ended.is_set():
+            try:
+                connection = connection or resp.Connection(self.server.port, 5)
+                asked = time.monotonic()
+                reply = connection.call("GET", self.key)
+            except TROUBLE:
+                if connection:
+                    connection.close()
+                connection = None
+                continue
+            if reply.is_error:
+                self.errors += 1
+                time.sleep(0.001)
+            else:
+                self.reads.append((asked, 0 if reply.is_null else int(reply.text)))
+        if connection:
+            connection.close()
+
+    def wait_writes(self, more):
+        """Until so many more numbers were acknowledged, and read about."""
+        count, reads = len(self.acknowledged) + more, len(self.reads) + more
+        wait_for(self.test, "numbers are written and read",
+                 lambda: len(self.acknowledged) >= count and len(self.reads) >= reads
+                 or time.sleep(0.01))
+
+    def check(self, after=0.0):
+        """Every read against what had been acknowledged `stale` before it was asked; those asked
+        before `after` may be anything: numbers were lost with a server's memory."""
+        at, least = 0, 0
+        for asked, number in sorted(self.reads):
+            while at < len(self.acknowledged) and \
+                    self.acknowledged[at][1] + self.stale_s < asked:
+                least = self.acknowledged[at][0]
+                at += 1
+            if asked > after:
+                self.test.assertGreaterEqual(
+                    number, least, f"asked {self.stale_s} s after {least} was acknowledged")
+        self.test.assertGreater(least, 0, "nothing was compared")
+
+
+class CacheCase(unittest.TestCase):
+    """heatsink with two workers in front of a redis-server, a relay between them."""
+
+    def start(self, rule=RULE, *args):
+        self.redis = Redis()
+        self.addCleanup(self.redis.close)
+        self.relay = Relay(self.redis.port)
+        self.addCleanup(self.relay.close)
+        self.server = Heatsink("--workers", "2", "--engine",
+                               f"redis://127.0.0.1:{self.relay.port}", "--engine-timeout", "2000",
+                               "--rule", rule, *args)
+        self.addCleanup(self.server.close)
+        self.direct = self.redis.client()
+
+    def connect(self, count=1):
+        crowd = [resp.Connection(self.server.port, GUARD_S) for _ in range(count)]
+        for connection in crowd:
+            self.addCleanup(connection.close)
+        return crowd if count > 1 else crowd[0]
+
+    def watch(self, **options):
+        return Watch(self, self.server, lambda number: self.direct.set("k", number), **options)
+
+
+class OneServer(CacheCase):
+    def test_the_server_is_asked_once(self):
+        self.start()
+        self.direct.set("k", "v")
+        crowd = self.connect(8)
+        for _ in range(20):
+            for connection in crowd:
+                self.assertEqual(connection.call("GET", "k").text, b"v")
+        self.assertEqual(asked_of(self.direct, "get"), rule_counts(self.server)["fills"])
+        self.assertLess(asked_of(self.direct, "get"), 80)
+        self.assertEqual(rule_counts(self.server)["hits"] + rule_counts(self.server)["misses"], 160)
+
+    def test_acknowledged_writes_are_seen_at_once(self):
+        self.start("k* cache stale=1h ttl=1h admit=all")
+        writers, readers = self.connect(4), self.connect(8)
+        for round_ in range(100):
+            writer = writers[round_ % len(writers)]
+            how = (["SET", "k", round_], ["SET", "k", round_, "PX", 100000],
+                   ["GETSET", "k", round_], ["MSET", "k", round_, "k2", 1],
+                   ["EVAL", "return redis.call('set', KEYS[1], ARGV[1])", 1, "k", round_])
+            self.assertFalse(writer.call(*how[round_ % len(how)]).is_error)
+            for reader in readers:
+                self.assertEqual(reader.call("GET", "k").number(), round_)
+        counts = rule_counts(self.server)
+        self.assertGreater(counts["hits"], 300)
+        self.assertGreater(counts["left"], 20)
+
+    def test_a_connection_sees_its_own_writes(self):
+        self.start("k* cache stale=1h ttl=1h admit=all")
+        crowd = self.connect(8)
+        numbers = [0] * len(crowd)
+        for _ in range(50):
+            for connection in crowd:
+                connection.send(b"".join(resp.encode(*words) for words in
+                                         (["INCR", "k"], ["GET", "k"], ["SET", "k2", "x"],
+                                          ["INCR", "k"], ["GET", "k"])))
+            for i, connection in enumerate(crowd):
+                first, seen, _, second, last = [connection.read() for _ in range(5)]
+                self.assertGreaterEqual(seen.number(), first.number())
+                self.assertGreaterEqual(last.number(), second.number())
+                self.assertGreater(first.number(), numbers[i])
+                numbers[i] = second.number()
+        self.assertEqual(max(numbers), 50 * 2 * len(crowd))
+
+    def test_writes_behind_it(self):
+        self.start()
+        with self.watch() as watch:
+            watch.wait_writes(200)
+        watch.check()
+        counts = rule_counts(self.server)
+        self.assertGreater(counts["ended_told"], 20)
+        self.assertGreater(counts["hits"], 200)
+
+    def test_connections_that_are_cut(self):
+        self.start()
+        with self.watch() as watch:
+            for _ in range(20):
+                watch.wait_writes(10)
+                self.relay.cut_all()
+        watch.check()
+        self.assertGreater(rule_counts(self.server)["ended_lost"] +
+                           rule_counts(self.server)["ended_told"], 0)
+
+    def test_a_connection_that_is_silent(self):
+        self.start()
+        with self.watch() as watch:
+            for _ in range(5):
+                watch.wait_writes(20)
+                self.relay.pause()
+                written = len(watch.acknowledged)
+                wait_for(self, "longer than anything may be old",
+                         lambda: watch.acknowledged[-1][1] - watch.acknowledged[written - 1][1]
+                         > 2 * STALE_S or time.sleep(0.01))
+                self.relay.resume()
+        watch.check()
+
+    def test_a_server_that_kills_clients(self):
+        self.start()
+        with self.watch() as watch:
+            for _ in range(10):
+                watch.wait_writes(10)
+                self.direct.client_kill_filter(_type="normal", skipme=True)
+        watch.check()
+
+    def test_a_flush(self):
+        self.start()
+        connection = self.connect()
+        self.direct.set("k", "kept")
+        wait_for(self, "it is read", lambda: connection.call("GET", "k").text == b"kept")
+        self.direct.flushall()
+        wait_for(self, "the flush is seen", lambda: connection.call("GET", "k").is_null)
+
+    def test_a_server_that_is_restarted(self):
+        self.start()
+        with self.watch() as watch:
+            watch.wait_writes(20)
+            self.redis.kill9()
+            self.redis.start()
+            self.relay.target = self.redis.port
+            self.direct = self.redis.client()
+            self.relay.cut_all()
+            watch.wait_writes(20)
+            back = time.monotonic()
+            watch.wait_writes(50)
+        watch.check(after=back)
+
+    def test_a_write_of_unknown_outcome(self):
+        self.start("k* cache stale=1h ttl=1h admit=all")
+        connection, other = self.connect(2)
+        connection.call("SET", "k", "before")
+        for reader in (connection, other):  # both workers have it: a SET leaves its value behind
+            self.assertEqual(reader.call("GET", "k").text, b"before")
+        lost = self.relay.cut_after("EXEC")
+        reply = connection.call("SET", "k", "perhaps")
+        self.assertTrue(reply.is_error and reply.text.startswith(b"UNKNOWN"), reply)
+        self.assertEqual(lost.hits, 1)
+        for reader in (connection, other):
+            self.assertEqual(reader.call("GET", "k").text, self.direct.get("k"))
+        self.assertEqual(self.direct.get("k"), b"perhaps")
+
+    def test_values_too_large_to_be_kept(self):
+        self.start("k* cache stale=1h ttl=1h admit=all", "--cache-bytes", "1mb",
+                   "--cache-entry-bytes", "64kb")
+        connection = self.connect()
+        for size, kept in ((1000, True), (100_000, False), (5_000_000, False)):
+            self.direct.set("k%d" % size, b"x" * size)
+            before = asked_of(self.direct, "get")
+            for _ in range(5):
+                self.assertEqual(connection.call("GET", "k%d" % size).text, b"x" * size)
+            self.assertEqual(asked_of(self.direct, "get") - before, 1 if kept else 5)
+
+    def test_many_keys_stay_within_bounds(self):
+        self.start("k* cache stale=1h ttl=1h admit=all", "--cache-bytes", "1mb")
+        connection = self.connect()
+        for start in range(0, 200_000, 2000):
+            connection.call_all([["GET", f"k{i}"] for i in range(start, start + 2000)])
+
+        def counted():
+            text = connection.call("INFO", "stats").text.decode()
+            return {name: int(value)
+                    for name, value in re.findall(r"^(cache_\w+):(\d+)", text, re.M)}
+
+        wait_for(self, "most had to go", lambda: counted()["cache_evicted_keys"] > 150_000)
+        self.assertLessEqual(counted()["cache_bytes"], 1 << 20)
+        self.assertGreater(counted()["cache_keys"], 100)
+
+    def test_a_key_that_changes_its_type(self):
+        self.start("k* cache stale=1h ttl=1h admit=all")
+        connection = self.connect()
+        changes = ((["SET", "k", "text"], ["GET", "k"], b"text"),
+                   (["HSET", "k", "f", "v"], ["HGET", "k", "f"], b"v"),
+                   (["RPUSH", "k", "x"], ["LINDEX", "k", 0], b"x"))
+        for through in (self.direct, connection):
+            for change, look, text in changes * 2:
+                run = through.execute_command if through is self.direct else through.call
+                run("DEL", "k")
+                run(*change)
+                wait_for(self, "the new type is seen",
+                         lambda: connection.call(*look).text == text or
+                         self.assertIs(through, self.direct))
+                for _, other, _ in changes:
+                    self.assertEqual(connection.call(*other).is_error, other != look)
+
+    def test_the_end_of_a_key_that_many_read(self):
+        self.start("k* cache stale=1h ttl=1h negative=1h admit=all")
+        crowd = self.connect(100)
+        self.direct.set("k", "v", px=700)
+        while True:
+            for connection in crowd:
+                connection.send(resp.encode("GET", "k"))
+            if any([connection.read().is_null for connection in crowd]):
+                break
+        # As it was read first, and once at its end; the time between is not counted.
+        self.assertLessEqual(asked_of(self.direct, "get"), 2)
+
+    def test_rules_that_change_under_load(self):
+        self.start()
+        connection = self.connect()
+        with self.watch() as watch:
+            for i in range(40):
+                watch.wait_writes(5)
+                ways = (["HEAT", "RULE", "SET", "k*", "strict"],
+                        ["HEAT", "RULE", "SET", "k*", "cache", "stale=100ms", "admit=all"],
+                        ["HEAT", "RULE", "DEL", "k*"],
+                        ["HEAT", "RULE", "SET", *RULE.split()],
+                        ["HEAT", "MITIGATE", "observe"], ["HEAT", "MITIGATE", "off"],
+                        ["CONFIG", "SET", "cache-bytes", "0"],
+                        ["CONFIG", "SET", "cache-bytes", "10mb"], ["HEAT", "MITIGATE", "on"])
+                reply = connection.call(*ways[i % len(ways)])
+                self.assertEqual(reply.text, b"OK", ways[i % len(ways)])
+        watch.check()
+
+    def test_observing_says_what_would_have_been_saved(self):
+        self.start(RULE, "--mitigate", "observe")
+        connection = self.connect()
+        self.direct.set("k", "v")
+        for _ in range(100):
+            self.assertEqual(connection.call("GET", "k").text, b"v")
+        counts = rule_counts(self.server)
+        self.assertEqual(asked_of(self.direct, "get"), 100)
+        self.assertEqual(counts["hits"], 0)
+        self.assertEqual(counts["would_hit"] + counts["would_miss"], 100)
+        self.assertGreater(counts["would_hit"], 50)
+
+
+class Embedded(unittest.TestCase):
+    def test_the_same_contract(self):
+        with Heatsink("--workers", "2", "--sync", "off", "--rule", RULE) as server:
+            with server.raw() as writer:
+                def write(number):
+                    if writer.call("SET", "k", number).is_error:
+                        raise OSError("not written")
+
+                # Everything passes through it: what is acknowledged is seen at once.
+                with Watch(self, server, write, stale_s=0.0) as watch:
+                    watch.wait_writes(300)
+                watch.check()
+                writer.call("SET", "k", "x", "PX", 50)
+                wait_for(self, "it ends", lambda: writer.call("GET", "k").is_null)
+            self.assertGreater(rule_counts(server)["hits"], 100)
+
+
+class OfACluster(unittest.TestCase):
+    """One cluster for all: three masters, a replica each."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster(node_timeout_ms=4000)
+        cls.addClassCleanup(cls.cluster.close)
+
+    def setUp(self):
+        self.cluster.reset()
+        self.server = Heatsink("--workers", "2", "--engine", self.cluster.url(), "--rule", RULE)
+        self.addCleanup(self.server.close)
+        self.clients = {}
+
+    def write(self, number):
+        """At the master of the moment, past heatsink."""
+        master = self.cluster.master_of("k")
+        client = self.clients.setdefault(master.port, master.client())
+        client.set("k", number)
+
+    def test_a_failover(self):
+        with Watch(self, self.server, self.write) as watch:
+            for _ in range(2):
+                watch.wait_writes(20)
+                self.cluster.fail_over(self.cluster.master_of("k"))
+                watch.wait_writes(20)
+        watch.check()
+
+    def test_slots_that_move(self):
+        slot = slot_of("k")
+        with Watch(self, self.server, self.write) as watch:
+            for _ in range(4):
+                watch.wait_writes(20)
+                home = self.cluster.master_of("k")
+                away = next(node for node in self.cluster.masters() if node is not home)
+                self.cluster.move_slots([slot], to=away)
+        watch.check()
+
+
+if __name__ == "__main__":
+    unittest.main()
