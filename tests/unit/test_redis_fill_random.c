@@ -177,6 +177,9 @@ static void run_exec(struct world *world, struct server *server)
 
 	if (server->aborted) {
 		hs_buf_printf(&server->out, "-EXECABORT Transaction discarded\r\n");
+	} else if (server->queued_count > 0 &&
+		   redirect(world, server, server->queued_key[0], server->asking)) {
+		/* moved since it was queued; all are of one key */
 	} else {
 		hs_buf_printf(&server->out, "*%d\r\n", server->queued_count);
 		for (int i = 0; i < server->queued_count; i++) {
