@@ -433,7 +433,7 @@ static void test_routes_that_take_slots_away(void **state)
 
 static void test_proofs(void **state)
 {
-	struct town *town = town_create(true, NULL);
+	struct town *town = town_create(false, NULL);
 	struct asked *a = begin(town);
 	struct hs_vouch *vouch = a->op.vouch;
 	uint64_t begun_us = town->now.mono_us, sent_us;
@@ -508,8 +508,9 @@ static void test_proofs_in_a_cluster(void **state)
 	assert_false(holds(a));
 	assert_false(holds(c));
 	assert_true(town->surprises > 0);
-	proved_us = prove(town, 2, "PING", "+PONG\r\n", a->op.vouch);
-	assert_int_equal(proved_us, town->now.mono_us - 5000);
+	/* Nothing of what it has is known to be its own: an answer would prove nothing. */
+	hs_flow_prove(town->flow, town->now);
+	sent(town, 2, "");
 	a = fill(town, slot, "GET a");
 	up(town, 3);
 	sent(town, 3, TRACKING "|" CACHING "|GET a");
@@ -523,7 +524,7 @@ static void test_proofs_in_a_cluster(void **state)
 
 static void test_no_proof_from_a_silent_connection(void **state)
 {
-	struct town *town = town_create(true, NULL);
+	struct town *town = town_create(false, NULL);
 	struct asked *a = begin(town);
 
 	(void)state;

@@ -32,7 +32,7 @@
 #define REFUSED_US 60000000
 #define OPEN_US_MIN 25000
 #define IDLE_US 30000000
-#define PROOF_KEY_BYTES_MAX HS_KIB /* a longer one is not asked for */
+#define PROOF_KEY_BYTES_MAX (64 * HS_KIB) /* a longer one is not asked for */
 
 #define TRACKING "*4\r\n$6\r\nCLIENT\r\n$8\r\nTRACKING\r\n$2\r\nON\r\n$5\r\nOPTIN\r\n"
 #define PING "*1\r\n$4\r\nPING\r\n"
@@ -429,6 +429,12 @@ uint32_t hs_flow_fills(const struct hs_flow *flow)
 	return flow->fills;
 }
 
+/* In a cluster not without a key: then there is nothing yet, under this epoch, that it vouches for. */
+static bool can_prove(const struct hs_flow *flow, const struct hs_pipe *pipe)
+{
+	return !flow->options.cluster || pipe->proof.len > 0 || pipe->node->proves_plain;
+}
+
 void hs_flow_prove(struct hs_flow *flow, struct hs_now now)
 {
 	flow->now = now;
@@ -436,14 +442,15 @@ void hs_flow_prove(struct hs_flow *flow, struct hs_now now)
 		struct hs_pipe *pipe = flow->nodes[i] ? &flow->nodes[i]->pipes[HS_PIPE_FILL] : NULL;
 
 		if (!pipe || pipe->state != HS_PIPE_UP || !pipe->tracking || pipe->proving ||
-		    pipe->closing ||
+		    pipe->closing || !can_prove(flow, pipe) ||
 		    !atomic_exchange_explicit(&pipe->vouch->wanted, false, memory_order_relaxed))
 			continue;
 		pipe->proving = true;
 		pipe->proof_used = true;
 		ask(flow, pipe,
-		    pipe->proof.len > 0 && !pipe->node->proves_plain ? hs_buf_bytes(&pipe->proof)
-								     : HS_LIT(PING));
+		    pipe->node->proves_plain || !flow->options.cluster
+			    ? HS_LIT(PING)
+			    : hs_buf_bytes(&pipe->proof));
 	}
 	hs_flow_flush(flow, now);
 }

@@ -73,7 +73,7 @@ struct hs_pipe {
 	uint32_t failures;	/* in a row */
 	uint64_t open_at_us;	/* not before */
 	uint64_t used_us;	/* when last */
-	struct hs_buf proof;	/* the request that proves; empty: PING */
+	struct hs_buf proof;	/* in a cluster: the request that proves; empty: none */
 	bool proof_used;	/* take another key for the next */
 	/* Told of its key: behind EXEC of the write whose turn it is, behind PTTL of the read. */
 	uint32_t changes_behind;
