@@ -535,6 +535,7 @@ static void move_bytes(struct world *world)
 		return;
 	pipe = town->pipes[below(world, (uint64_t)town->pipes_count)];
 	if (pipe->state == HS_PIPE_OPENING) {
+		forget_server(server_of(world, pipe)); /* the flow may have closed the last one */
 		hs_flow_up(town->flow, town->now, pipe);
 		hs_flow_flush(town->flow, town->now);
 	} else if (below(world, 2) == 0) {
