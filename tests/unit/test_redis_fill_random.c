@@ -512,8 +512,10 @@ static void fail_over(struct world *world)
 			return; /* one thing at a time */
 	}
 	for (int key = 0; key < KEYS; key++) {
-		if (world->owner[key] == from)
-			world->owner[key] = to;
+		if (world->owner[key] != from)
+			continue;
+		world->owner[key] = to;
+		tell(world, to, key, NULL); /* it followed the other, and so heard of changes */
 	}
 }
 
