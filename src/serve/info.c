@@ -169,6 +169,8 @@ static void subtract_baseline(struct hs_info_facts *facts)
 	since->fold_commands -= base->fold_commands;
 	since->fold_again -= base->fold_again;
 	since->fold_busy -= base->fold_busy;
+	since->cache_evicted -= base->cache_evicted;
+	since->cache_too_large -= base->cache_too_large;
 	since->protocol_errors -= base->protocol_errors;
 	since->tls_failures -= base->tls_failures;
 	since->messages -= base->messages;

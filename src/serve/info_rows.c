@@ -102,6 +102,11 @@ UINT(tracking_total_items, facts->now.tracking_items)
 UINT(tracking_total_prefixes, facts->now.tracking_prefixes)
 UINT(tracking_messages, facts->since.tracking_messages)
 UINT(tracking_evicted_keys, facts->since.tracking_evicted)
+UINT(cache_keys, facts->now.cache_keys)
+UINT(cache_replies, facts->now.cache_replies)
+UINT(cache_bytes, facts->now.cache_bytes)
+UINT(cache_evicted_keys, facts->since.cache_evicted)
+UINT(cache_too_large, facts->since.cache_too_large)
 UINT(fold_keys, facts->now.fold_keys)
 UINT(fold_waiting, facts->now.fold_waiting)
 UINT(fold_requests, facts->since.fold_requests)
@@ -351,6 +356,21 @@ const struct hs_info_row hs_info_rows[] = {
 	{SHOW("Stats", "tracking_evicted_keys", tracking_evicted_keys),
 	 .metric = "tracking_evicted_keys_total", .type = "counter",
 	 .help = "Tracked keys forgotten because there were too many"},
+	{SHOW("Stats", "cache_keys", cache_keys),
+	 .metric = "cache_keys", .type = "gauge",
+	 .help = "Keys that replies are kept of, each worker's counted"},
+	{SHOW("Stats", "cache_replies", cache_replies),
+	 .metric = "cache_replies", .type = "gauge",
+	 .help = "Replies that are kept, each worker's counted"},
+	{SHOW("Stats", "cache_bytes", cache_bytes),
+	 .metric = "cache_bytes", .type = "gauge",
+	 .help = "Memory of what is kept, each worker's counted (cache-bytes is the most)"},
+	{SHOW("Stats", "cache_evicted_keys", cache_evicted_keys),
+	 .metric = "cache_evicted_keys_total", .type = "counter",
+	 .help = "Keys that had to make room for others"},
+	{SHOW("Stats", "cache_too_large", cache_too_large),
+	 .metric = "cache_too_large_total", .type = "counter",
+	 .help = "Replies not kept because they are larger than cache-entry-bytes, or than all room"},
 	{SHOW("Stats", "fold_keys", fold_keys),
 	 .metric = "fold_keys", .type = "gauge",
 	 .help = "Hot keys that are folded now, summed over the workers"},

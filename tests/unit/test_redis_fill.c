@@ -39,8 +39,8 @@ static struct asked *begin(struct town *town)
 	struct asked *a = fill(town, 1, "GET a");
 
 	up(town, 1);
-	sent(town, 1, TRACKING "|" CACHING "|GET a");
-	reply(town, 1, "+OK\r\n+OK\r\n$1\r\n1\r\n");
+	sent(town, 1, TRACKING "|" CACHING "|PTTL a|" CACHING "|GET a");
+	reply(town, 1, "+OK\r\n+OK\r\n:-1\r\n+OK\r\n$1\r\n1\r\n");
 	told(town, "done a");
 	return a;
 }
@@ -77,10 +77,43 @@ static void test_a_read_is_tracked(void **state)
 	town_destroy(&town);
 }
 
+/* With its value; and not if it may be of another one. */
+static void test_how_long_a_key_has_to_live(void **state)
+{
+	static const struct {
+		const char *replies;
+		int64_t left_ms;
+	} cases[] = {
+		{"+OK\r\n:-1\r\n+OK\r\n$1\r\n1\r\n", -1},
+		{"+OK\r\n:0\r\n+OK\r\n$1\r\n1\r\n", 1},
+		{"+OK\r\n:1500\r\n+OK\r\n$1\r\n1\r\n", 1501},
+		{"+OK\r\n:-2\r\n+OK\r\n_\r\n", 0},
+		{"+OK\r\n-NOPERM no\r\n+OK\r\n$1\r\n1\r\n", 0},
+		{CHANGED("b") "+OK\r\n:5\r\n+OK\r\n$1\r\n1\r\n", 6},
+		{"+OK\r\n" CHANGED("b") ":5\r\n+OK\r\n$1\r\n1\r\n", 6},
+		{"+OK\r\n:5\r\n" CHANGED("b") "+OK\r\n$1\r\n1\r\n", 0},
+		{"+OK\r\n:5\r\n+OK\r\n" CHANGED("b") "$1\r\n1\r\n", 0},
+		{"+OK\r\n:5\r\n+OK\r\n" CHANGED("a") "$1\r\n1\r\n", 6},
+	};
+	struct town *town = town_create(true, NULL);
+
+	(void)state;
+	begin(town);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct asked *b = fill(town, 1, "GET b");
+
+		sent(town, 1, CACHING "|PTTL b|" CACHING "|GET b");
+		reply(town, 1, cases[i].replies);
+		assert_true(holds(b));
+		assert_int_equal(b->op.left_ms, cases[i].left_ms);
+	}
+	town_destroy(&town);
+}
+
 static void test_changes_are_told_in_order_with_replies(void **state)
 {
-	const char *text = CHANGED("b") "+OK\r\n$1\r\n2\r\n" CHANGED(
-		"a") "+OK\r\n$1\r\n3\r\n"
+	const char *text = CHANGED("b") "+OK\r\n:-1\r\n+OK\r\n$1\r\n2\r\n" CHANGED(
+		"a") "+OK\r\n:-1\r\n+OK\r\n$1\r\n3\r\n"
 		     ">2\r\n$10\r\ninvalidate\r\n*2\r\n$1\r\nc\r\n$1\r\nd\r\n";
 
 	(void)state;
@@ -91,7 +124,8 @@ static void test_changes_are_told_in_order_with_replies(void **state)
 		begin(town);
 		fill(town, 1, "GET a");
 		fill(town, 1, "GET b");
-		sent(town, 1, CACHING "|GET a|" CACHING "|GET b");
+		sent(town, 1,
+		     CACHING "|PTTL a|" CACHING "|GET a|" CACHING "|PTTL b|" CACHING "|GET b");
 		snprintf(half, sizeof half, "%.*s", (int)cut, text);
 		reply(town, 1, half);
 		reply(town, 1, text + cut);
@@ -107,8 +141,8 @@ static void test_everything_was_flushed(void **state)
 
 	(void)state;
 	after = fill(town, 1, "GET b");
-	sent(town, 1, CACHING "|GET b");
-	reply(town, 1, FLUSHED "+OK\r\n_\r\n");
+	sent(town, 1, CACHING "|PTTL b|" CACHING "|GET b");
+	reply(town, 1, FLUSHED "+OK\r\n:-1\r\n+OK\r\n_\r\n");
 	told(town, "changed *|done b");
 	assert_false(holds(before));
 	assert_true(holds(after));
@@ -122,13 +156,13 @@ static void test_a_lost_connection_vouches_no_more(void **state)
 
 	(void)state;
 	b = fill(town, 1, "GET b");
-	sent(town, 1, CACHING "|GET b");
+	sent(town, 1, CACHING "|PTTL b|" CACHING "|GET b");
 	down(town, 1);
 	assert_false(holds(a));
 	assert_false(b->done); /* a read is repeated */
 	up(town, 1);
-	sent(town, 1, TRACKING "|" CACHING "|GET b");
-	reply(town, 1, "+OK\r\n+OK\r\n$1\r\n2\r\n");
+	sent(town, 1, TRACKING "|" CACHING "|PTTL b|" CACHING "|GET b");
+	reply(town, 1, "+OK\r\n+OK\r\n:-1\r\n+OK\r\n$1\r\n2\r\n");
 	assert_true(holds(b));
 	assert_false(holds(a));
 	assert_ptr_equal(a->op.vouch, b->op.vouch); /* the address stays */
@@ -300,10 +334,10 @@ static void test_told_in_the_middle_of_an_answer(void **state)
 
 		w = store(town, 1, "SET a 2");
 		b = fill(town, 1, "GET b");
-		sent(town, 1, WRITE("SET a 2") "|" CACHING "|GET b");
+		sent(town, 1, WRITE("SET a 2") "|" CACHING "|PTTL b|" CACHING "|GET b");
 		reply(town, 1, QUEUED);
 		reply(town, 1, answers[i]);
-		reply(town, 1, "+OK\r\n$1\r\n2\r\n");
+		reply(town, 1, "+OK\r\n:-1\r\n+OK\r\n$1\r\n2\r\n");
 		got(w, "+OK\r\n");
 		assert_null(w->op.vouch);
 		assert_false(holds(a)); /* it was told, after all */
@@ -326,14 +360,14 @@ static void test_redirects(void **state)
 	(void)state;
 	fill(town, 9000, "GET z");
 	up(town, 2);
-	sent(town, 2, TRACKING "|" CACHING "|GET z");
-	reply(town, 2, "+OK\r\n+OK\r\n_\r\n");
+	sent(town, 2, TRACKING "|" CACHING "|PTTL z|" CACHING "|GET z");
+	reply(town, 2, "+OK\r\n+OK\r\n:-1\r\n+OK\r\n_\r\n");
 	moved = fill(town, 1, "GET b");
-	sent(town, 1, CACHING "|GET b");
-	reply(town, 1, "+OK\r\n-MOVED 1 h:2\r\n");
-	sent(town, 2, CACHING "|GET b");
+	sent(town, 1, CACHING "|PTTL b|" CACHING "|GET b");
+	reply(town, 1, "+OK\r\n-MOVED 1 h:2\r\n+OK\r\n-MOVED 1 h:2\r\n");
+	sent(town, 2, CACHING "|PTTL b|" CACHING "|GET b");
 	assert_false(holds(a)); /* it hears of that slot no more */
-	reply(town, 2, "+OK\r\n$1\r\n2\r\n");
+	reply(town, 2, "+OK\r\n:-1\r\n+OK\r\n$1\r\n2\r\n");
 	got(moved, "$1\r\n2\r\n");
 	assert_true(holds(moved));
 	assert_ptr_not_equal(moved->op.vouch, a->op.vouch);
@@ -349,14 +383,14 @@ static void test_redirects(void **state)
 	assert_true(holds(w));
 	/* On the move: nobody vouches, and what is missing where it was may be made elsewhere. */
 	asked = fill(town, 9000, "GET c");
-	sent(town, 1, CACHING "|GET c");
-	reply(town, 1, "+OK\r\n-ASK 9000 h:2\r\n");
+	sent(town, 1, CACHING "|PTTL c|" CACHING "|GET c");
+	reply(town, 1, "+OK\r\n-ASK 9000 h:2\r\n+OK\r\n-ASK 9000 h:2\r\n");
 	assert_false(holds(w));
 	pass(town, 0);
 	up(town, 2);
 	pass(town, 100);
-	sent(town, 1, CACHING "|GET c");
-	reply(town, 1, "+OK\r\n-ASK 9000 h:2\r\n");
+	sent(town, 1, CACHING "|PTTL c|" CACHING "|GET c");
+	reply(town, 1, "+OK\r\n-ASK 9000 h:2\r\n+OK\r\n-ASK 9000 h:2\r\n");
 	sent(town, 2, "ASKING|GET c");
 	reply(town, 2, "+OK\r\n_\r\n");
 	got(asked, "_\r\n");
@@ -373,15 +407,16 @@ static void test_not_now(void **state)
 	begin(town);
 	a = fill(town, 1, "GET b");
 	w = store(town, 2, "SET a 2");
-	sent(town, 1, CACHING "|GET b|" WRITE("SET a 2"));
+	sent(town, 1, CACHING "|PTTL b|" CACHING "|GET b|" WRITE("SET a 2"));
 	reply(town, 1,
-	      "+OK\r\n-LOADING x\r\n+OK\r\n+OK\r\n-LOADING x\r\n-LOADING x\r\n-LOADING x\r\n"
+	      "+OK\r\n-LOADING x\r\n+OK\r\n-LOADING x\r\n+OK\r\n+OK\r\n-LOADING x\r\n-LOADING "
+	      "x\r\n-LOADING x\r\n"
 	      "-EXECABORT x\r\n+PONG\r\n");
 	assert_false(a->done);
 	assert_false(w->done);
 	pass(town, 100);
-	sent(town, 1, CACHING "|GET b|" WRITE("SET a 2"));
-	reply(town, 1, "+OK\r\n_\r\n" QUEUED EXECUTED CHANGED("a") "+PONG\r\n");
+	sent(town, 1, CACHING "|PTTL b|" CACHING "|GET b|" WRITE("SET a 2"));
+	reply(town, 1, "+OK\r\n:-1\r\n+OK\r\n_\r\n" QUEUED EXECUTED CHANGED("a") "+PONG\r\n");
 	assert_true(holds(a));
 	assert_true(holds(w));
 	town_destroy(&town);
@@ -396,17 +431,17 @@ static void test_routes_that_take_slots_away(void **state)
 	route(town, 1, 2);
 	assert_true(holds(a)); /* nothing has changed */
 	late = fill(town, 1, "GET c");
-	sent(town, 1, CACHING "|GET c");
+	sent(town, 1, CACHING "|PTTL c|" CACHING "|GET c");
 	route(town, 3, 2);
 	assert_false(holds(a));
 	/* Read where the slot was: it will not be told there. */
-	reply(town, 1, "+OK\r\n_\r\n");
+	reply(town, 1, "+OK\r\n:-1\r\n+OK\r\n_\r\n");
 	got(late, "_\r\n");
 	assert_null(late->op.vouch);
 	b = fill(town, 1, "GET b");
 	up(town, 3);
-	sent(town, 3, TRACKING "|" CACHING "|GET b");
-	reply(town, 3, "+OK\r\n+OK\r\n_\r\n");
+	sent(town, 3, TRACKING "|" CACHING "|PTTL b|" CACHING "|GET b");
+	reply(town, 3, "+OK\r\n+OK\r\n:-1\r\n+OK\r\n_\r\n");
 	assert_true(holds(b));
 	assert_ptr_not_equal(b->op.vouch, a->op.vouch);
 	/* The server that went leaves its vouch to the next that comes; what it vouched for is void. */
@@ -414,8 +449,8 @@ static void test_routes_that_take_slots_away(void **state)
 	route(town, 3, 4);
 	fill(town, 9000, "GET z");
 	up(town, 4);
-	sent(town, 4, TRACKING "|" CACHING "|GET z");
-	reply(town, 4, "+OK\r\n+OK\r\n_\r\n");
+	sent(town, 4, TRACKING "|" CACHING "|PTTL z|" CACHING "|GET z");
+	reply(town, 4, "+OK\r\n+OK\r\n:-1\r\n+OK\r\n_\r\n");
 	assert_false(holds(a));
 	assert_true(holds(b));
 	town_destroy(&town);
@@ -450,9 +485,9 @@ static void test_proofs(void **state)
 	/* Any reply proves as much. */
 	sent_us = town->now.mono_us;
 	fill(town, 1, "GET b");
-	sent(town, 1, CACHING "|GET b");
+	sent(town, 1, CACHING "|PTTL b|" CACHING "|GET b");
 	town->now.mono_us += 10000;
-	reply(town, 1, "+OK\r\n_\r\n");
+	reply(town, 1, "+OK\r\n:-1\r\n+OK\r\n_\r\n");
 	assert_int_equal(hs_vouch_proved_us(vouch), sent_us);
 	town_destroy(&town);
 }
@@ -480,8 +515,8 @@ static void test_proofs_in_a_cluster(void **state)
 
 	(void)state;
 	up(town, 2);
-	sent(town, 2, TRACKING "|" CACHING "|GET a");
-	reply(town, 2, "+OK\r\n+OK\r\n$1\r\n1\r\n");
+	sent(town, 2, TRACKING "|" CACHING "|PTTL a|" CACHING "|GET a");
+	reply(town, 2, "+OK\r\n+OK\r\n:-1\r\n+OK\r\n$1\r\n1\r\n");
 	proved_us = prove(town, 2, "EXISTS a", ":1\r\n", a->op.vouch);
 	assert_true(proved_us > a->op.received.mono_us);
 	assert_int_equal(prove(town, 2, "EXISTS a", "-CLUSTERDOWN no\r\n", a->op.vouch), proved_us);
@@ -489,8 +524,8 @@ static void test_proofs_in_a_cluster(void **state)
 	assert_true(prove(town, 2, "EXISTS a", "-ASK 1 h:1\r\n", a->op.vouch) > proved_us);
 	/* The next key that is read, the next time. */
 	c = fill(town, slot, "GET {a}2");
-	sent(town, 2, CACHING "|GET {a}2");
-	reply(town, 2, "+OK\r\n_\r\n");
+	sent(town, 2, CACHING "|PTTL {a}2|" CACHING "|GET {a}2");
+	reply(town, 2, "+OK\r\n:-1\r\n+OK\r\n_\r\n");
 	proved_us = prove(town, 2, "EXISTS {a}2", ":0\r\n", a->op.vouch);
 	/* Somebody else's by now. */
 	assert_int_equal(prove(town, 2, "EXISTS {a}2", "-MOVED 15495 h:3\r\n", a->op.vouch),
@@ -503,8 +538,8 @@ static void test_proofs_in_a_cluster(void **state)
 	sent(town, 2, "");
 	a = fill(town, slot, "GET a");
 	up(town, 3);
-	sent(town, 3, TRACKING "|" CACHING "|GET a");
-	reply(town, 3, "+OK\r\n+OK\r\n$1\r\n1\r\n");
+	sent(town, 3, TRACKING "|" CACHING "|PTTL a|" CACHING "|GET a");
+	reply(town, 3, "+OK\r\n+OK\r\n:-1\r\n+OK\r\n$1\r\n1\r\n");
 	/* May not be asked for: as good as it gets. */
 	proved_us = prove(town, 3, "EXISTS a", "-NOPERM no\r\n", a->op.vouch);
 	assert_int_equal(proved_us, town->now.mono_us - 5000);
@@ -538,9 +573,10 @@ static void test_a_server_that_does_not_track(void **state)
 
 	(void)state;
 	up(town, 1);
-	sent(town, 1, TRACKING "|" CACHING "|GET a|" WRITE("SET a 2"));
+	sent(town, 1, TRACKING "|" CACHING "|PTTL a|" CACHING "|GET a|" WRITE("SET a 2"));
 	reply(town, 1,
-	      "-NOPERM no\r\n-ERR caching\r\n$1\r\n1\r\n-ERR caching\r\n+OK\r\n+QUEUED\r\n"
+	      "-NOPERM no\r\n-ERR caching\r\n:-1\r\n-ERR caching\r\n$1\r\n1\r\n-ERR "
+	      "caching\r\n+OK\r\n+QUEUED\r\n"
 	      "+QUEUED\r\n+QUEUED\r\n" EXECUTED "+PONG\r\n");
 	got(a, "$1\r\n1\r\n");
 	got(w, "+OK\r\n"); /* it ran, once */
@@ -559,8 +595,8 @@ static void test_a_server_that_does_not_track(void **state)
 	pass(town, 70000);
 	fill(town, 1, "GET c");
 	up(town, 1);
-	sent(town, 1, TRACKING "|" CACHING "|GET c");
-	reply(town, 1, "-NOPERM no\r\n-ERR caching\r\n_\r\n");
+	sent(town, 1, TRACKING "|" CACHING "|PTTL c|" CACHING "|GET c");
+	reply(town, 1, "-NOPERM no\r\n-ERR caching\r\n:-2\r\n-ERR caching\r\n_\r\n");
 	assert_int_equal(town->untracked, 1);
 	town_destroy(&town);
 }
@@ -573,8 +609,8 @@ static void test_a_server_that_does_not_cache(void **state)
 	(void)state;
 	begin(town);
 	b = fill(town, 1, "GET b");
-	sent(town, 1, CACHING "|GET b");
-	reply(town, 1, "-NOPERM no\r\n$1\r\n2\r\n");
+	sent(town, 1, CACHING "|PTTL b|" CACHING "|GET b");
+	reply(town, 1, "-NOPERM no\r\n:-1\r\n-NOPERM no\r\n$1\r\n2\r\n");
 	got(b, "$1\r\n2\r\n");
 	assert_null(b->op.vouch);
 	assert_int_equal(town->untracked, 1);
@@ -627,8 +663,8 @@ static void test_a_connection_that_cannot_be_had(void **state)
 	pass(town, 100); /* soon it is tried again */
 	b = fill(town, 1, "GET b");
 	up(town, 1);
-	sent(town, 1, TRACKING "|" CACHING "|GET b");
-	reply(town, 1, "+OK\r\n+OK\r\n_\r\n");
+	sent(town, 1, TRACKING "|" CACHING "|PTTL b|" CACHING "|GET b");
+	reply(town, 1, "+OK\r\n+OK\r\n:-1\r\n+OK\r\n_\r\n");
 	assert_true(holds(b));
 	town_destroy(&town);
 }
@@ -691,6 +727,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_read_is_tracked),
+		cmocka_unit_test(test_how_long_a_key_has_to_live),
 		cmocka_unit_test(test_changes_are_told_in_order_with_replies),
 		cmocka_unit_test(test_everything_was_flushed),
 		cmocka_unit_test(test_a_lost_connection_vouches_no_more),
