@@ -213,7 +213,8 @@ static bool has_write_under_way(const struct hs_session *session, struct hs_byte
 		     request->command->id != HS_CMD_ID_EXEC))
 			continue;
 		at = hs_keys_only(request->command, request->argc);
-		if (at == 0 || ++seen > OWN_WRITES_SEEN || hs_bytes_equal(request->argv[at], key))
+		if (at == 0 || ++seen > OWN_WRITES_SEEN || hs_bytes_equal(request->argv[at], key) ||
+		    hs_cached_may_write_others(request->command))
 			return true;
 	}
 	return false;

@@ -28,8 +28,7 @@ bool hs_cached_only_reads(const struct hs_command *command)
 	return command->id < HS_CMD_IDS && !(command->flags & (HS_CMD_WRITE | HS_CMD_UNSURE));
 }
 
-/* May write keys that are not among its arguments. */
-static bool may_write_others(const struct hs_command *command)
+bool hs_cached_may_write_others(const struct hs_command *command)
 {
 	return command->id >= HS_CMD_IDS && !hs_cached_only_reads(command) &&
 	       (command->flags & (HS_CMD_UNSURE | HS_CMD_MOVABLEKEYS) ||
@@ -60,7 +59,7 @@ static void visit_command(struct visit *visit, const struct hs_command *command,
 	if (hs_cached_only_reads(command))
 		return;
 	visit->all = visit->all || writes_all(command);
-	visit->others = visit->others || may_write_others(command);
+	visit->others = visit->others || hs_cached_may_write_others(command);
 	hs_keys_begin(&walk, command, argc, argv);
 	while ((at = hs_keys_next(&walk)) > 0) {
 		uint64_t hash = hs_shelf_hash(visit->shelf, argv[at]);

@@ -261,6 +261,8 @@ bool hs_cached_holds(const struct hs_core *core, const struct hs_session *sessio
 		     const struct hs_command *command);
 /* Unknown means write. */
 bool hs_cached_only_reads(const struct hs_command *command);
+/* May write keys that are not among its arguments: a script. */
+bool hs_cached_may_write_others(const struct hs_command *command);
 
 /* The time of an event. */
 static inline void hs_core_set_now(struct hs_core *core, struct hs_now now)

@@ -351,6 +351,23 @@ static void test_a_script_that_does_not_name_its_keys(void **state)
 	close_world(&world);
 }
 
+/* Also while it is under way, whatever keys it names. */
+static void test_a_script_under_way(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_with_k(&world);
+	say(&world, 'A', "EVAL s 1 other");
+	say(&world, 'A', "GET k");
+	look(&world);
+	reply(&world, "EVAL", ":1\r\n");
+	look(&world);
+	reply(&world, "GET k", "$1\r\nw\r\n");
+	heard(&world, 'A', ":1\r\n$1\r\nw\r\n");
+	close_world(&world);
+}
+
 static void test_keeping_begins_while_a_write_is_under_way(void **state)
 {
 	static struct world world;
@@ -391,6 +408,7 @@ int main(void)
 		cmocka_unit_test(test_a_set_that_nobody_vouches_for),
 		cmocka_unit_test(test_sets_that_go_their_usual_way),
 		cmocka_unit_test(test_a_script_that_does_not_name_its_keys),
+		cmocka_unit_test(test_a_script_under_way),
 		cmocka_unit_test(test_keeping_begins_while_a_write_is_under_way),
 	};
 
