@@ -9,6 +9,8 @@ written, so that one old answer is a mismatch. The keys are there before the run
 and every run has a heatsink that has just been started. Reads that reach the server are those of its own
 commandstats. Who begins changes every round, ratios are taken round by round: the median, and in brackets
 their range. What was asked for stands beside what was measured.
+
+The ratio row is about a worker's cache by itself: what it finds and what that costs (cache_ratio.c).
 """
 import json
 import os
@@ -21,6 +23,7 @@ import time
 from cache_stale import Seen, watch
 from candidates import GUARD_S, HEATSINK, Heatsink, Null
 from fold import ask, info, line
+from heat import run_program
 from proxy import Nutcracker, Plain, allow_files, median, nutcracker_path, ranged, ratios, turns
 
 KEYS, OPERATIONS, WRITES, CLIENTS = 1_000, 100_000, 0.05, 32
@@ -38,7 +41,9 @@ NEAR_S = 0.1  # a read so shortly before a key's end is one of its end
 LOAD = {shape: f"cache load {shape}" for shape in SHAPES}
 HOT, THROUGH, BEHIND, EXPIRY = ("cache hot GET P16", "cache write through", "cache write behind",
                                 "cache expiry")
-ROWS = [*LOAD.values(), HOT, THROUGH, BEHIND, EXPIRY]
+RATIO = "cache-ratio"
+SERVED = [*LOAD.values(), HOT, THROUGH, BEHIND, EXPIRY]
+ROWS = [*SERVED, RATIO]
 
 
 class Cached(Heatsink):
@@ -295,9 +300,7 @@ def run_expiry(redis, options, saved):
 
 # ---- the section ----
 
-def run(load, options, wanted):
-    """Prints the section's rows that are wanted and returns their figures."""
-    saved = {}
+def run_served(load, options, wanted, saved):
     allow_files()
     print(f"\ncache: rule {RULE}, {options.workers or os.cpu_count()} workers; load: {KEYS:,} keys, "
           f"{OPERATIONS:,} operations, {WRITES:.0%} SET, {CLIENTS} clients\n"
@@ -316,4 +319,14 @@ def run(load, options, wanted):
             run_expiry(redis, options, saved)
     finally:
         redis.close()
+
+
+def run(load, options, wanted):
+    """Prints the section's rows that are wanted and returns their figures."""
+    saved = {}
+    if any(wanted(name) for name in SERVED):
+        run_served(load, options, wanted, saved)
+    if wanted(RATIO):
+        print(f"\n{'a cache by itself':66}{'asked':32}measured", flush=True)
+        run_program("cache_ratio", saved)
     return saved

@@ -132,9 +132,14 @@ static void drop_all(struct hs_cache *cache, struct hs_cached *cached)
 		drop(cache, cached, cached->replies_count - 1u);
 }
 
+static bool is_full(const struct hs_cached *cached)
+{
+	return cached->replies_count == cached->replies_cap;
+}
+
 static void append(struct hs_cache *cache, struct hs_cached *cached, struct hs_kept *kept)
 {
-	if (cached->replies_count == cached->replies_cap) {
+	if (is_full(cached)) {
 		uint16_t cap = (uint16_t)(cached->replies_cap * 2);
 		bool first = cached->replies == &cached->only;
 
@@ -311,7 +316,7 @@ bool hs_cache_keep(struct hs_cache *cache, struct hs_cached *cached, struct hs_k
 		.signature = kept->signature,
 	};
 	struct hs_kept *old = hs_cached_reply(cached, &ask);
-	uint64_t bytes = kept->bytes + HS_CACHE_VARIANTS_MAX * sizeof *cached->replies;
+	uint64_t bytes = kept->bytes;
 	bool room;
 
 	if (old == kept)
@@ -325,6 +330,8 @@ bool hs_cache_keep(struct hs_cache *cache, struct hs_cached *cached, struct hs_k
 	}
 	if (cached->replies_count == HS_CACHE_VARIANTS_MAX)
 		drop(cache, cached, 0);
+	if (is_full(cached)) /* its array grows */
+		bytes += 2 * cached->replies_cap * sizeof *cached->replies;
 	cached->pins++;
 	room = make_room(cache, bytes);
 	cached->pins--;

@@ -1,0 +1,225 @@
+/* What a worker's cache finds, and what it costs.
+ *
+ * Requests for ten million keys, Zipf 0.99, all values of one size, a read that misses is filled; the
+ * share that is found, against the best that any cache of that many entries could do: having the
+ * hottest keys always. Then nanoseconds for a hit, from the bytes of the key to a reply that may be given,
+ * and for a miss with its fill; and ten million keys that are asked for once each, which must neither
+ * take more memory, nor more time as they go on, nor push out what is in use.
+ *
+ *     cache_ratio      prints lines of: what | asked | measured
+ */
+#include "absorb/cache.h"
+#include "absorb/shelf.h"
+#include "base/check.h"
+#include "base/mem.h"
+#include "cli/storm.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <time.h>
+
+enum {
+	KEYS = 10000000,
+	WARM = 50, /* requests for each entry before anything is counted, and those that are */
+	COUNTED = 200,
+	REQUESTS_MIN = 2000000,
+	VALUE_BYTES = 100,
+	HITS = 1000,	 /* keys in use while others pass by */
+	ONCE = 10000000, /* keys that are asked for once */
+	TENTH = ONCE / 10,
+	SEED = 1,
+	ENTRY_BYTES_MAX = 1 << 20,
+};
+
+static const double exponent = 0.99, wanted = 0.97;
+
+struct world {
+	struct hs_shelf *shelf;
+	struct hs_cache *cache;
+	struct hs_rule rule;
+	struct hs_vouch vouch;
+	uint64_t entry_bytes;
+	char reply[VALUE_BYTES + 16];
+	size_t reply_len;
+};
+
+static double cpu_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+static void make_cache(struct world *world, size_t entries)
+{
+	struct hs_cache_limits limits = {entries * world->entry_bytes, ENTRY_BYTES_MAX};
+
+	hs_cache_destroy(&world->cache);
+	world->cache = hs_cache_create(0, &limits);
+}
+
+static struct hs_bytes key_text(uint64_t number, char text[24])
+{
+	int len = snprintf(text, 24, "key:%012llu", (unsigned long long)number);
+
+	return (struct hs_bytes){text, (size_t)len};
+}
+
+/* As a worker does it. True: it was found. */
+static bool request(struct world *world, struct hs_bytes key)
+{
+	struct hs_bytes argv[2];
+	struct hs_cached *cached;
+	struct hs_kept *kept;
+	struct hs_ask ask;
+	uint64_t age_us;
+
+	hs_ask_get(&ask, hs_shelf_seed(world->shelf), key, argv);
+	cached = hs_cache_find(world->cache, ask.key_hash, ask.key);
+	kept = cached ? hs_cached_reply(cached, &ask) : NULL;
+	if (kept &&
+	    hs_kept_state(kept, &world->rule, hs_shelf_stamp(world->shelf, ask.key_hash).done, 1000,
+			  &age_us) == HS_KEPT_FRESH) {
+		hs_cache_use(cached);
+		return true;
+	}
+	cached = hs_cache_admit(world->cache, ask.key_hash, ask.key);
+	kept = hs_kept_create(&ask, (struct hs_bytes){world->reply, world->reply_len});
+	kept->vouch = &world->vouch;
+	kept->expires_us = UINT64_MAX;
+	hs_check(cached);
+	hs_check(hs_cache_keep(world->cache, cached, kept));
+	hs_kept_unref(&kept);
+	return false;
+}
+
+static void world_init(struct world *world)
+{
+	struct hs_cache_limits limits = {ENTRY_BYTES_MAX, ENTRY_BYTES_MAX};
+	int head = snprintf(world->reply, sizeof world->reply, "$%d\r\n", VALUE_BYTES);
+	char text[24];
+
+	world->reply_len = (size_t)head + VALUE_BYTES + 2;
+	memset(world->reply + head, 'v', VALUE_BYTES);
+	memcpy(world->reply + world->reply_len - 2, "\r\n", 2);
+	world->shelf = hs_shelf_create(SEED, 0);
+	world->rule.stale_us = 1000;
+	world->vouch.proved_us = UINT64_MAX;
+	world->cache = hs_cache_create(0, &limits);
+	request(world, key_text(0, text));
+	world->entry_bytes = hs_cache_counts(world->cache).bytes;
+}
+
+static double best_of(size_t entries)
+{
+	double best = 0, all = 0;
+
+	for (size_t i = 1; i <= KEYS; i++) {
+		all += pow((double)i, -exponent);
+		if (i == entries)
+			best = all;
+	}
+	return best / all;
+}
+
+static void run_ratio(struct world *world, size_t entries)
+{
+	struct hs_storm_shape shape = {.kind = HS_STORM_ZIPF, .exponent = exponent};
+	size_t warm = entries * WARM, counted = entries * COUNTED, hits = 0;
+	struct hs_storm_keys keys;
+	struct hs_prng prng;
+	char text[24];
+	double ratio, best = best_of(entries);
+
+	if (counted < REQUESTS_MIN)
+		warm = counted = REQUESTS_MIN;
+	make_cache(world, entries);
+	hs_storm_keys_init(&keys, &shape, KEYS, SEED);
+	hs_prng_init(&prng, SEED);
+	for (size_t i = 0; i < warm + counted; i++) {
+		uint64_t number = hs_storm_keys_next(&keys, &prng, 0);
+
+		hits += request(world, key_text(number, text)) && i >= warm;
+	}
+	ratio = (double)hits / (double)counted;
+	hs_check(hs_cache_counts(world->cache).keys <= entries);
+	printf("cache of %zu entries, Zipf %.2f of 10 M, part of the best | >= %.2f | "
+	       "%.3f: %.4f of %.4f: %s\n",
+	       entries, exponent, wanted, ratio / best, ratio, best,
+	       ratio >= wanted * best ? "met" : "MISSED");
+	fflush(stdout);
+}
+
+/* Keys in use, one request for each ten of the others, and whether they are found. */
+static void run_once(struct world *world)
+{
+	uint64_t bytes = 10 * HITS * world->entry_bytes, used = 0, found = 0;
+	double first_ns = 0, last_ns = 0, start_ns = 0;
+	char text[24];
+	bool bounded = true;
+
+	make_cache(world, (size_t)10 * HITS);
+	for (uint64_t i = 0; i < 4 * HITS; i++)
+		request(world, key_text(i % HITS, text));
+	for (uint64_t i = 0; i < ONCE; i++) {
+		if (i % TENTH == 0)
+			start_ns = cpu_ns();
+		request(world, key_text(HITS + i, text));
+		if (i % 10 == 0) {
+			found += request(world, key_text(used++ % HITS, text));
+			bounded &= hs_cache_counts(world->cache).bytes <= bytes;
+		}
+		if (i % TENTH == TENTH - 1) {
+			last_ns = (cpu_ns() - start_ns) / TENTH;
+			first_ns = first_ns > 0 ? first_ns : last_ns;
+		}
+	}
+	printf("10 M keys once each: keys in use are still found | > 99 %% | %.2f %%: %s\n",
+	       100.0 * (double)found / (double)used,
+	       (double)found > 0.99 * (double)used ? "met" : "MISSED");
+	printf("10 M keys once each: memory | within its bound | %s\n", bounded ? "met" : "MISSED");
+	printf("10 M keys once each: ns a miss, the last million | as the first | %.0f, %.0f\n",
+	       last_ns, first_ns);
+}
+
+static void run_cost(struct world *world, size_t entries)
+{
+	enum { ROUNDS = 20 };
+	double ns;
+	char(*keys)[24] = hs_mem_alloc(entries * sizeof *keys);
+	struct hs_bytes *names = hs_mem_alloc(entries * sizeof *names);
+	size_t hits = 0;
+
+	make_cache(world, entries * 2);
+	for (size_t i = 0; i < entries; i++) {
+		names[i] = key_text(i, keys[i]);
+		request(world, names[i]);
+	}
+	ns = cpu_ns();
+	for (size_t round = 0; round < ROUNDS; round++)
+		for (size_t i = 0; i < entries; i++)
+			hits += request(world, names[i * 7919 % entries]);
+	ns = (cpu_ns() - ns) / ROUNDS / (double)entries;
+	hs_check(hits == ROUNDS * entries);
+	printf("a hit among %zu entries |  | %.0f ns\n", entries, ns);
+	hs_mem_free(&keys);
+	hs_mem_free(&names);
+}
+
+int main(void)
+{
+	struct world world = {0};
+
+	world_init(&world);
+	printf("an entry: a key of 16 bytes, a value of %d |  | %llu bytes\n", VALUE_BYTES,
+	       (unsigned long long)world.entry_bytes);
+	run_ratio(&world, 1000);
+	run_ratio(&world, 10000);
+	run_cost(&world, 1000);
+	run_cost(&world, 100000);
+	run_once(&world);
+	hs_cache_destroy(&world.cache);
+	hs_shelf_destroy(&world.shelf);
+	return 0;
+}
