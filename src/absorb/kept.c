@@ -111,13 +111,13 @@ struct hs_kept *hs_kept_create(const struct hs_ask *ask, struct hs_bytes resp3)
 	if (used <= 0 || answer.type == HS_ANSWER_ERROR || answer.type == HS_ANSWER_ATTRIBUTE)
 		return NULL;
 	differ = hs_dialect_resp2(resp3, dialect_of(ask->command), &resp2);
-	if (differ < 0)
+	kept = differ < 0 ? NULL : create(ask, resp3, hs_buf_bytes(&resp2), differ > 0);
+	hs_buf_deinit(&resp2);
+	if (!kept)
 		return NULL;
-	kept = create(ask, resp3, hs_buf_bytes(&resp2), differ > 0);
 	kept->missing = ask->command->keep & HS_KEEP_WHOLE && is_nothing(&answer);
 	if (kept->missing) /* what is not there does not expire */
 		kept->expires_us = UINT64_MAX;
-	hs_buf_deinit(&resp2);
 	return kept;
 }
 

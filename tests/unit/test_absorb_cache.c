@@ -7,7 +7,7 @@
 
 #include "absorb/cache_table.h"
 #include "absorb/ghosts.h"
-#include "base/hash.h"
+#include "base/num.h"
 #include "base/prng.h"
 
 #include <setjmp.h>
@@ -400,8 +400,10 @@ static void test_each(void **state)
 		request(&world, i);
 	at = 0;
 	while ((cached = hs_cache_each(world.cache, &at))) {
-		unsigned long long number = strtoull(cached->key.data + 4, NULL, 10);
+		uint64_t number;
 
+		assert_true(hs_num_parse_uint(
+			(struct hs_bytes){cached->key.data + 4, cached->key.len - 4}, &number));
 		assert_false(seen[number]);
 		seen[number] = true;
 		count++;
