@@ -464,6 +464,34 @@ static void wait_for_it(struct hs_core *core, struct hs_session *session, struct
 	hs_cached_join(core, cached, ask, request);
 }
 
+bool hs_cached_hit(struct hs_core *core, struct hs_session *session,
+		   const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
+{
+	struct hs_caching *caching = core->caching;
+	struct hs_cached *cached;
+	struct hs_kept *kept;
+	struct hs_ask ask;
+	uint64_t age_us;
+	bool again;
+
+	if (reads_from_engine(session) || caching->mitigate != HS_MITIGATE_ON ||
+	    !hs_ask_init(&ask, hs_shelf_seed(core->world.shelf), command, argc, argv))
+		return false;
+	cached = hs_cache_find(caching->cache, ask.key_hash, ask.key);
+	kept = cached && cached->rule ? hs_cached_reply(cached, &ask) : NULL;
+	if (!kept ||
+	    hs_kept_state(kept, cached->rule, hs_shelf_stamp(core->world.shelf, ask.key_hash).done,
+			  core->now.mono_us, &age_us) != HS_KEPT_FRESH ||
+	    !may_get(session, kept, ask.key))
+		return false;
+	again = note_hit(core, cached, kept, age_us);
+	hs_step_answer(core, session, command, cached->slot, argc, argv,
+		       kept->reply[session->resp - 2]);
+	if (again)
+		hs_cached_refresh(core, cached, &ask);
+	return true;
+}
+
 bool hs_cached_read(struct hs_core *core, struct hs_session *session,
 		    const struct hs_command *command, uint16_t slot, size_t argc,
 		    const struct hs_bytes *argv)

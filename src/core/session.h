@@ -240,6 +240,9 @@ void hs_folds_tick(struct hs_core *core); /* keys that have cooled are folded no
 void hs_cached_create(struct hs_core *core);
 void hs_cached_destroy(struct hs_core *core);
 void hs_cached_configure(struct hs_core *core); /* the options are others */
+/* Answers a read if a good reply is at hand: the fast way, before its slot is worked out. */
+bool hs_cached_hit(struct hs_core *core, struct hs_session *session,
+		   const struct hs_command *command, size_t argc, const struct hs_bytes *argv);
 /* Answers a read from what is kept, or has it wait for that. False: it goes its ordinary way. */
 bool hs_cached_read(struct hs_core *core, struct hs_session *session,
 		    const struct hs_command *command, uint16_t slot, size_t argc,

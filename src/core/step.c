@@ -848,6 +848,10 @@ static bool dispatch(struct hs_core *core, struct hs_session *session, size_t ar
 	if (session->limits && !may_run_it(core, session, command, argc, argv))
 		return true;
 
+	if (core->caching->any && command->keep && !session->multi && session->listens_held == 0 &&
+	    core->pause.mode == HS_PAUSE_NONE && hs_cached_hit(core, session, command, argc, argv))
+		return true;
+
 	int slot_state = shared_slot(command, argc, argv, &slot);
 
 	/* Only the split commands may name several slots, and not inside a transaction. */
