@@ -115,6 +115,7 @@ struct hs_kept *hs_kept_create(const struct hs_ask *ask, struct hs_bytes resp3)
 	hs_buf_deinit(&resp2);
 	if (!kept)
 		return NULL;
+	kept->fields = ask->command->keep & HS_KEEP_FIELDS;
 	kept->missing = ask->command->keep & HS_KEEP_WHOLE && is_nothing(&answer);
 	if (kept->missing) /* what is not there does not expire */
 		kept->expires_us = UINT64_MAX;
@@ -196,8 +197,8 @@ enum hs_kept_state hs_kept_state(struct hs_kept *kept, const struct hs_rule *rul
 		if (*age_us > rule->stale_us / WANT_PART)
 			hs_vouch_want(kept->vouch);
 	}
-	/* It may have gone by itself, and nobody would have said so. */
-	if (unknown)
+	/* It may have gone by itself, or a part of it, and nobody would have said so. */
+	if (unknown || kept->fields)
 		*age_us = since(kept->read_us, now_us);
 	if (!vouched || *age_us > rule->stale_us || now_us >= kept->until_us)
 		return HS_KEPT_AGED;

@@ -54,6 +54,7 @@ struct hs_kept {
 	/* The key's own end; UINT64_MAX: it has none; HS_KEPT_EXPIRY_UNKNOWN: nobody knows. */
 	_Atomic uint64_t expires_us;
 	_Atomic uint64_t seen_us; /* the latest proof it was used under */
+	bool fields;  /* parts of the value may expire unseen: it is as old as its reading */
 	bool missing; /* there is no such key, as far as the reply tells; it has no expiry then */
 	/* Everything below lies behind the struct. */
 	struct hs_bytes key;

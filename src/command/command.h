@@ -79,6 +79,9 @@ enum hs_command_keep {
 	HS_KEEP_NULL_ARRAYS = 1 << 2, /* what is missing is a missing array in RESP2 */
 	HS_KEEP_WHOLE = 1 << 3,	      /* nothing, 0 or null means that there is no such key */
 	HS_KEEP_SHORT = 1 << 4,	      /* only without options: they change what is answered */
+	/* Parts of the value may expire by themselves: an answer is as old as its reading, whoever would
+	 * say if somebody changed it. */
+	HS_KEEP_FIELDS = 1 << 5,
 };
 
 /* Identifiers of the rows, in table order: HS_CMD_ID_GET, HS_CMD_ID_CLIENT_LIST … They index the

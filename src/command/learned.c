@@ -117,7 +117,8 @@ static unsigned pool_id(struct pool *pool, const char *name)
 static const struct hs_command *pool_row(struct pool *pool, const struct hs_learned_entry *entry,
 					 const struct hs_command *parent, bool as_said)
 {
-	uint64_t seed = (uint64_t)entry->container | (uint64_t)as_said << 1;
+	uint64_t seed = (uint64_t)entry->container | (uint64_t)as_said << 1 |
+			(uint64_t)entry->fields_expire << 2;
 	uint64_t hash = hs_hash(entry->said, hs_hash(hs_bytes_of(entry->name), seed));
 	struct hs_learned_row *row;
 
@@ -326,11 +327,23 @@ static int learn_entry(struct making *making, const struct hs_learned_entry *ent
 	return entry->elements <= 7 ? derive_subs(making, entry, row) : 0;
 }
 
+/* Redis from 7.4 on, Valkey from 9. */
+static bool has_fields_that_expire(struct hs_bytes rest)
+{
+	struct hs_learned_entry entry;
+
+	while (rest.len > 0 && hs_learned_entry_read(&entry, &rest, NULL) >= 0)
+		if (strcmp(entry.name, "hpexpire") == 0)
+			return true;
+	return false;
+}
+
 static int learn(struct making *making, struct hs_bytes reply)
 {
 	struct hs_answer head;
 	struct hs_bytes rest;
 	struct hs_learned_entry entry;
+	bool fields_expire;
 
 	if (hs_answer_length(reply.data, reply.len) != (int64_t)reply.len ||
 	    hs_answer_head(&head, reply.data, reply.len) <= 0)
@@ -341,9 +354,11 @@ static int learn(struct making *making, struct hs_bytes reply)
 		return HS_EINVAL;
 	}
 	rest = hs_learned_entry_elements(reply);
+	fields_expire = has_fields_that_expire(rest);
 	while (rest.len > 0) {
 		int err = hs_learned_entry_read(&entry, &rest, NULL);
 
+		entry.fields_expire = fields_expire;
 		if (err > 0)
 			err = learn_entry(making, &entry);
 		else if (err < 0)

@@ -77,7 +77,8 @@ static const char *const waits[] = {"wait", "waitaof"};
 /* Reads whose answers follow from the value of their one key alone. Left out: what depends on the time
  * (TTL, OBJECT, XINFO, XPENDING), on chance (SRANDMEMBER), on a cursor (SSCAN), on other keys (SORT), what
  * writes on the side (PFCOUNT), and what has both missing strings and missing arrays (LMPOP's kin). Checked
- * against a server by tests/integration/test_dialect.py. */
+ * against a server by tests/integration/test_dialect.py. The fields of a hash expire at servers that have
+ * HPEXPIRE, and are told of some time after. */
 static const struct {
 	const char *name;
 	unsigned keep;
@@ -89,14 +90,14 @@ static const struct {
 	{"georadius_ro", HS_KEEP_YES},
 	{"georadiusbymember_ro", HS_KEEP_YES},
 	{"geosearch", HS_KEEP_YES},
-	{"hexists", HS_KEEP_YES},
-	{"hget", HS_KEEP_YES},
-	{"hgetall", HS_KEEP_YES | HS_KEEP_WHOLE},
-	{"hkeys", HS_KEEP_YES | HS_KEEP_WHOLE},
-	{"hlen", HS_KEEP_YES | HS_KEEP_WHOLE},
-	{"hmget", HS_KEEP_YES},
-	{"hstrlen", HS_KEEP_YES},
-	{"hvals", HS_KEEP_YES | HS_KEEP_WHOLE},
+	{"hexists", HS_KEEP_FIELDS | HS_KEEP_YES},
+	{"hget", HS_KEEP_FIELDS | HS_KEEP_YES},
+	{"hgetall", HS_KEEP_FIELDS | HS_KEEP_YES | HS_KEEP_WHOLE},
+	{"hkeys", HS_KEEP_FIELDS | HS_KEEP_YES | HS_KEEP_WHOLE},
+	{"hlen", HS_KEEP_FIELDS | HS_KEEP_YES | HS_KEEP_WHOLE},
+	{"hmget", HS_KEEP_FIELDS | HS_KEEP_YES},
+	{"hstrlen", HS_KEEP_FIELDS | HS_KEEP_YES},
+	{"hvals", HS_KEEP_FIELDS | HS_KEEP_YES | HS_KEEP_WHOLE},
 	{"lindex", HS_KEEP_YES},
 	{"llen", HS_KEEP_YES | HS_KEEP_WHOLE},
 	{"lpos", HS_KEEP_YES},

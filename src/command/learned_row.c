@@ -420,4 +420,6 @@ void hs_learned_fill(struct hs_command *row, const struct hs_learned_entry *entr
 	if (row->flags & HS_CMD_READONLY && !(row->flags & (HS_CMD_WRITE | HS_CMD_BLOCKING)) &&
 	    row->key_first == 1 && row->key_last == 1 && row->place == HS_PLACE_PARTITION)
 		row->keep = hs_known_keep(row->name);
+	if (!entry->fields_expire)
+		row->keep &= ~(unsigned)HS_KEEP_FIELDS;
 }

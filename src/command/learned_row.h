@@ -30,7 +30,8 @@ struct hs_learned_entry {
 	int64_t arity, key_first, key_last, key_step;
 	struct hs_bytes flags, categories, tips, key_specs; /* whole replies, or empty */
 	struct hs_bytes subcommands;
-	bool container; /* it has some */
+	bool container;	    /* it has some */
+	bool fields_expire; /* at this server: the caller says so, the entry does not */
 };
 
 /* Reads the entry at the front of `rest` and takes it off. 1: read; 0: passed over, because it

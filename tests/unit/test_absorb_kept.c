@@ -145,6 +145,7 @@ static void test_which_of_ours(void **state)
 static void test_which_learned(void **state)
 {
 	struct hs_learned *learned = learn("hget srandmember zrank x.get pfcount", "readonly", 1);
+	struct hs_learned *fields = learn("hget zrank hpexpire", "readonly", 1);
 	struct hs_learned *writes = learn("hget", "write", 1);
 	struct hs_learned *many = learn("hget", "readonly", -1);
 	struct line hget = words("HGET k f"), rank = words("ZRANK k m");
@@ -159,10 +160,18 @@ static void test_which_learned(void **state)
 	assert_false(init(&ask, &random, learned));
 	assert_false(init(&ask, &module, learned));
 	assert_false(init(&ask, &count, learned));
+	/* Of a server whose hashes have fields that expire. */
+	assert_true(init(&ask, &hget, fields));
+	assert_true(ask.command->keep & HS_KEEP_FIELDS);
+	assert_true(init(&ask, &rank, fields));
+	assert_false(ask.command->keep & HS_KEEP_FIELDS);
+	assert_true(init(&ask, &hget, learned));
+	assert_false(ask.command->keep & HS_KEEP_FIELDS);
 	/* A server whose HGET is something else. */
 	assert_false(init(&ask, &hget, writes));
 	assert_false(init(&ask, &hget, many));
 	hs_learned_destroy(&learned);
+	hs_learned_destroy(&fields);
 	hs_learned_destroy(&writes);
 	hs_learned_destroy(&many);
 }
@@ -508,10 +517,15 @@ static void test_expiry(void **state)
 	assert_int_equal(at(&world, READ + 70), HS_KEPT_CHANGED);
 	/* Not known: it may be gone since it was read, whoever vouches. */
 	world.kept->expires_us = HS_KEPT_EXPIRY_UNKNOWN;
-	assert_int_equal(at(&world, READ + STALE), HS_KEPT_FRESH);
-	assert_int_equal(world.age_us, STALE);
-	assert_int_equal(at(&world, READ + STALE + 1), HS_KEPT_AGED);
-	assert_int_equal(world.age_us, STALE + 1);
+	for (int fields = 0; fields < 2; fields++) {
+		assert_int_equal(at(&world, READ + STALE), HS_KEPT_FRESH);
+		assert_int_equal(world.age_us, STALE);
+		assert_int_equal(at(&world, READ + STALE + 1), HS_KEPT_AGED);
+		assert_int_equal(world.age_us, STALE + 1);
+		/* Or a part of it, whatever is known of all of it. */
+		world.kept->fields = true;
+		world.kept->expires_us = UINT64_MAX;
+	}
 	hs_kept_unref(&world.kept);
 }
 
