@@ -222,9 +222,9 @@ static bool has_write_under_way(const struct hs_session *session, struct hs_byte
 
 /* What it reads may have been written by something of its own that does not name its keys, a script: only
  * what was proved since then is certain to have that in it. */
-static bool is_since(const struct hs_kept *kept, uint64_t barrier_us)
+bool hs_cached_is_since(const struct hs_kept *kept, uint64_t barrier_us)
 {
-	return kept->read_us > barrier_us ||
+	return barrier_us == 0 || kept->read_us > barrier_us ||
 	       (kept->vouch && hs_vouch_epoch(kept->vouch) == kept->vouch_epoch &&
 		hs_vouch_proved_us(kept->vouch) > barrier_us);
 }
@@ -232,8 +232,7 @@ static bool is_since(const struct hs_kept *kept, uint64_t barrier_us)
 static bool may_get(const struct hs_session *session, const struct hs_kept *kept,
 		    struct hs_bytes key)
 {
-	return (session->barrier_us == 0 || is_since(kept, session->barrier_us)) &&
-	       !has_write_under_way(session, key);
+	return hs_cached_is_since(kept, session->barrier_us) && !has_write_under_way(session, key);
 }
 
 /* Watches, keeps values itself, or has folded requests under way that may be writes. */

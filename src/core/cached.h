@@ -56,6 +56,8 @@ struct hs_core_rule_stats *hs_cached_stats(const struct hs_core *core,
 /* When a reply that is read now has to go. */
 uint64_t hs_cached_until(struct hs_core *core, const struct hs_rule *rule, bool missing,
 			 uint64_t read_us);
+/* Whether it is from behind that time, for who has written something without naming its keys. */
+bool hs_cached_is_since(const struct hs_kept *kept, uint64_t barrier_us);
 /* Whether an old reply may be given because it cannot be read again. */
 bool hs_cached_outlives_error(const struct hs_core *core, const struct hs_cached *cached,
 			      struct hs_kept *kept);

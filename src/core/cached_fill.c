@@ -79,7 +79,10 @@ static void answer_all(struct hs_core *core, struct hs_link *waiters, const stru
 		struct hs_request *request = take_waiter(waiters);
 
 		resume_later(resuming, request->session);
-		answer(core, request, kept ? kept->reply[request->resp - 2] : error);
+		if (kept && !hs_cached_is_since(kept, request->session->barrier_us))
+			hs_step_submit(core, request, 0); /* it has to see more */
+		else
+			answer(core, request, kept ? kept->reply[request->resp - 2] : error);
 	}
 }
 
