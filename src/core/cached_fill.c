@@ -231,7 +231,8 @@ static bool is_equal(struct hs_stamp a, struct hs_stamp b)
 static uint64_t expires_at(const struct hs_fill *fill, int64_t left_ms, uint64_t now_us)
 {
 	const struct hs_rule *rule = fill->cached->rule;
-	bool late = rule && now_us - fill->start_us <= rule->stale_us / 2;
+	/* And it was rounded up. */
+	bool late = rule && now_us - fill->start_us + 1000 <= rule->stale_us;
 
 	if (left_ms <= 0)
 		return left_ms == 0 ? HS_KEPT_EXPIRY_UNKNOWN : UINT64_MAX;
