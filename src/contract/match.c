@@ -199,8 +199,8 @@ static struct hs_rules_candidate candidate_of(const struct hs_rule *rule, size_t
 		.prefix_len = (uint16_t)prefix_len,
 		.glob_len = (uint16_t)rule->glob.len,
 		.rule = (uint16_t)place,
-		.rest = rest_of((struct hs_bytes){rule->glob.data + prefix_len,
-						  rule->glob.len - prefix_len}),
+		.rest = (uint8_t)rest_of((struct hs_bytes){rule->glob.data + prefix_len,
+							   rule->glob.len - prefix_len}),
 	};
 
 	load_chunk(candidate.glob, prefix_len, candidate.words);
