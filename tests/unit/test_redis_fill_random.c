@@ -142,6 +142,12 @@ static bool redirect(struct world *world, struct server *server, int key, bool a
 		hs_buf_printf(&server->out, "-MOVED %u h:%u\r\n", slot_of(key), world->owner[key]);
 		return true;
 	}
+	/* Asked for by the word of an earlier move, while the key is where it was: a server would now
+	 * have two of it. That is nobody's cache's fault. */
+	if (world->owner[key] != port && !world->there[key] && world->value[key] != 0) {
+		hs_buf_printf(&server->out, "-TRYAGAIN wait\r\n");
+		return true;
+	}
 	/* A key that is missing may be made at the other end: that is where to ask. */
 	if (world->owner[key] == port && world->moving[key] &&
 	    (world->there[key] || world->value[key] == 0)) {
@@ -222,7 +228,7 @@ static void run_keyed(struct world *world, struct server *server, const struct h
 {
 	int key = key_in(argv[1]);
 	int value = argv[2].len > 0 ? atoi(argv[2].data) : 0;
-	char kind = argv[0].data[0]; /* GET, SET, EXISTS */
+	char kind = argv[0].data[0]; /* GET, SET, EXISTS, PTTL */
 
 	if (redirect(world, server, key, server->asking)) {
 		server->aborted = server->multi;
@@ -240,11 +246,14 @@ static void run_keyed(struct world *world, struct server *server, const struct h
 		hs_buf_printf(&server->out, "+OK\r\n");
 		if (tracked)
 			push(server, key);
-	} else if (kind == 'G') {
-		append_value(server, world->value[key]);
-		server->tracks[key] = server->tracks[key] || server->caching;
 	} else {
-		hs_buf_printf(&server->out, ":%d\r\n", world->value[key] != 0);
+		if (kind == 'G')
+			append_value(server, world->value[key]);
+		else if (kind == 'P')
+			hs_buf_printf(&server->out, ":%d\r\n", world->value[key] ? -1 : -2);
+		else
+			hs_buf_printf(&server->out, ":%d\r\n", world->value[key] != 0);
+		server->tracks[key] = server->tracks[key] || server->caching;
 	}
 }
 
