@@ -188,6 +188,7 @@ static void start(struct hs_core *core, struct hs_fill *fill)
 	}
 	fill->foreign = true;
 	fill->start_us = core->now.mono_us;
+	hs_list_remove(&fill->link); /* it may have been sent before */
 	hs_list_append(&core->caching->foreign, &fill->link);
 }
 
