@@ -47,6 +47,9 @@ enum {
 
 	HS_FOLD_KEYS_MAX = 128, /* hot keys that one worker folds at a time */
 
+	HS_COPIED_KEYS_MAX = 64,       /* hot keys that one worker may make copies of */
+	HS_COPIES_KEY_BYTES_MAX = 512, /* a key with a longer name is not copied */
+
 	HS_RULES_MAX = 1024, /* contracts */
 
 	HS_LOOKUPS_MAX = 64, /* names of servers being looked up */
@@ -70,6 +73,7 @@ enum {
 #define HS_CHANGED_NAMES_BYTES_MAX (16 * HS_MIB)   /* in one piece of news */
 #define HS_WORKER_TOPIC_BYTES_MAX (256 * HS_MIB)   /* names of what a worker's clients listen to */
 #define HS_FOLD_KEY_BYTES_MAX (64 * HS_KIB)	   /* a longer key is not folded */
+#define HS_COPIES_VALUE_BYTES_MAX (16 * HS_MIB)	   /* as DUMP has it; a larger one is not copied */
 #define HS_KEEP_BYTES (16 * HS_KIB)		   /* what an idle buffer keeps */
 #define HS_READ_BYTES (64 * HS_KIB)		   /* one read from a socket */
 #define HS_HTTP_REQUEST_BYTES_MAX (16 * HS_KIB)	   /* a request line and its headers */

@@ -1,0 +1,351 @@
+#include "absorb/copies.h"
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/slot.h"
+#include "wire/answer.h"
+#include "wire/reply.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+/* ---- names and places ---- */
+
+enum {
+	/* Numbers that are tried for a partition. One with a hundredth of the slots is missed by all of
+	 * them once in 10^17 times; one with a single slot mostly is, and gets no copy. */
+	TAGS_TRIED = 4096,
+};
+
+bool hs_copies_name(const struct hs_slot_map *slots, uint16_t partition,
+		    const struct hs_copies_id *id, struct hs_bytes key, struct hs_buf *out)
+{
+	char tag[HS_NUM_TEXT_MAX];
+
+	for (uint32_t i = 0; i < TAGS_TRIED; i++) {
+		int len = snprintf(tag, sizeof tag, "%" PRIu32, i);
+		uint16_t slot = hs_slot_of((struct hs_bytes){tag, (size_t)len});
+
+		if (hs_slot_map_get(slots, slot) != partition)
+			continue;
+		hs_buf_printf(out, HS_COPIES_PREFIX "{%s}:%016" PRIx64 ":%" PRIu64 ":", tag,
+			      id->process, id->set);
+		hs_buf_append_bytes(out, key);
+		return true;
+	}
+	return false;
+}
+
+uint32_t hs_copies_wanted(uint8_t copies, uint32_t partitions, double key, double home, double all)
+{
+	uint32_t most = partitions < HS_COPIES_MAX ? partitions : HS_COPIES_MAX;
+	double above, places;
+
+	if (most < 2 || copies == 0)
+		return 1;
+	if (copies != HS_COPIES_AUTO)
+		return copies < most ? copies : most;
+	above = home - all / partitions;
+	if (!(key > 0) || !(above > 0))
+		return 1;
+	if (above >= key)
+		return most;
+	/* In n places, key × (1 - 1/n) leaves its partition: as much as is above the mean. */
+	places = ceil(key / (key - above) - 1e-9);
+	return places < most ? (uint32_t)places : most;
+}
+
+uint32_t hs_copies_choose(const struct hs_slot_map *slots, const struct hs_copies_loads *loads,
+			  uint16_t home, uint32_t wanted, uint64_t salt,
+			  uint16_t partitions[HS_COPIES_MAX])
+{
+	uint16_t partitions_count = hs_slot_map_count(slots);
+	bool taken[HS_PARTITIONS_MAX] = {false};
+	uint32_t count = 1;
+
+	if (wanted > HS_COPIES_MAX)
+		wanted = HS_COPIES_MAX;
+	partitions[0] = home;
+	taken[home] = true;
+	while (count < wanted) {
+		uint32_t best = HS_PARTITIONS_MAX;
+
+		for (uint32_t i = 0; i < partitions_count; i++) {
+			uint32_t p = (uint32_t)((salt + i) % partitions_count);
+
+			if (!taken[p] && hs_slot_map_has(slots, (uint16_t)p) &&
+			    (best == HS_PARTITIONS_MAX || loads->of[p] < loads->of[best]))
+				best = p;
+		}
+		if (best == HS_PARTITIONS_MAX)
+			break;
+		taken[best] = true;
+		partitions[count++] = (uint16_t)best;
+	}
+	return count;
+}
+
+/* ---- not to be seen ---- */
+
+struct listing {
+	struct hs_bytes before; /* what stands before the list: a cursor, or nothing */
+	struct hs_bytes names;
+	int64_t count;
+};
+
+/* False: it is no list of keys. */
+static bool read_listing(struct hs_bytes reply, struct listing *listing)
+{
+	struct hs_answer answer;
+	int64_t used = hs_answer_head(&answer, reply.data, reply.len), cursor;
+
+	if (used <= 0 || answer.type != HS_ANSWER_ARRAY)
+		return false;
+	listing->before = (struct hs_bytes){reply.data, 0};
+	listing->count = answer.count;
+	listing->names = (struct hs_bytes){reply.data + used, reply.len - (size_t)used};
+	if (answer.count != 2)
+		return true;
+	cursor = hs_answer_head(&answer, listing->names.data, listing->names.len);
+	if (cursor <= 0 || (size_t)cursor >= listing->names.len ||
+	    listing->names.data[cursor] != '*')
+		return true;
+	listing->before.len = (size_t)(used + cursor);
+	used = hs_answer_head(&answer, reply.data + listing->before.len,
+			      reply.len - listing->before.len);
+	if (used <= 0)
+		return false;
+	listing->count = answer.count;
+	listing->names = (struct hs_bytes){reply.data + listing->before.len + used,
+					   reply.len - listing->before.len - (size_t)used};
+	return true;
+}
+
+void hs_copies_hide(struct hs_buf *out, size_t start, int resp)
+{
+	struct hs_bytes reply = {out->data + start, out->len - start};
+	struct hs_buf names = {0}, shown = {0};
+	struct hs_reply writer = {.out = &shown, .resp = resp};
+	struct listing listing;
+	struct hs_answer answer;
+	size_t count = 0;
+
+	if (reply.len == 0 ||
+	    !memmem(reply.data, reply.len, HS_COPIES_PREFIX, sizeof HS_COPIES_PREFIX - 1))
+		return;
+	if (reply.data[0] == '$') {
+		if (hs_answer_head(&answer, reply.data, reply.len) > 0 &&
+		    hs_copies_reserved(answer.text)) {
+			out->len = start;
+			writer.out = out;
+			hs_reply_null(&writer);
+		}
+		return;
+	}
+	if (!read_listing(reply, &listing))
+		return;
+	for (int64_t i = 0; i < listing.count; i++) {
+		int64_t used = hs_answer_head(&answer, listing.names.data, listing.names.len);
+
+		if (used <= 0 || answer.type != HS_ANSWER_BULK)
+			goto end; /* of another kind after all */
+		if (!hs_copies_reserved(answer.text)) {
+			hs_buf_append(&names, listing.names.data, (size_t)used);
+			count++;
+		}
+		listing.names = (struct hs_bytes){listing.names.data + used,
+						  listing.names.len - (size_t)used};
+	}
+	hs_buf_append_bytes(&shown, listing.before);
+	hs_reply_array(&writer, count);
+	hs_buf_append_bytes(&shown, hs_buf_bytes(&names));
+	out->len = start;
+	hs_buf_append_bytes(out, hs_buf_bytes(&shown));
+end:
+	hs_buf_deinit(&names);
+	hs_buf_deinit(&shown);
+}
+
+/* ---- a set ---- */
+
+void hs_copies_describe(const struct hs_bytes *names, size_t count, struct hs_buf *out)
+{
+	struct hs_reply reply = {.out = out, .resp = 3};
+
+	hs_reply_array(&reply, count);
+	for (size_t i = 0; i < count; i++)
+		hs_reply_bulk(&reply, names[i]);
+}
+
+static void place_init(struct hs_place *place, const struct hs_slot_map *slots, uint16_t slot,
+		       struct hs_bytes name)
+{
+	*place = (struct hs_place){
+		.name = name,
+		.slot = slot,
+		.partition = hs_slot_map_get(slots, slot),
+	};
+}
+
+struct hs_copies *hs_copies_create(struct hs_kept *kept, uint16_t home_slot,
+				   const struct hs_slot_map *slots)
+{
+	struct hs_bytes rest = kept->reply[1];
+	struct hs_answer answer;
+	int64_t used = hs_answer_head(&answer, rest.data, rest.len);
+	struct hs_copies *copies;
+	uint32_t count;
+
+	if (used <= 0 || answer.type != HS_ANSWER_ARRAY || answer.count >= HS_COPIES_MAX)
+		return NULL;
+	count = (uint32_t)answer.count + 1;
+	copies = hs_mem_zalloc(sizeof *copies + count * sizeof *copies->places);
+	place_init(&copies->places[0], slots, home_slot, (struct hs_bytes){NULL, 0});
+	for (uint32_t i = 1; i < count; i++) {
+		rest = (struct hs_bytes){rest.data + used, rest.len - (size_t)used};
+		used = hs_answer_head(&answer, rest.data, rest.len);
+		if (used <= 0 || answer.type != HS_ANSWER_BULK) {
+			hs_mem_free(&copies);
+			return NULL;
+		}
+		place_init(&copies->places[i], slots, hs_slot_of(answer.text), answer.text);
+	}
+	copies->refs = 1;
+	copies->count = count;
+	hs_kept_ref(kept);
+	copies->kept = kept;
+	return copies;
+}
+
+struct hs_copies *hs_copies_ref(struct hs_copies *copies)
+{
+	copies->refs++;
+	return copies;
+}
+
+void hs_copies_unref(struct hs_copies **pointer)
+{
+	struct hs_copies *copies = *pointer;
+
+	*pointer = NULL;
+	if (!copies || --copies->refs > 0)
+		return;
+	hs_kept_unref(&copies->kept);
+	hs_mem_free(&copies);
+}
+
+/* A node that has stopped answers nobody: it is found out by those who are under way there. */
+static bool is_slow(const struct hs_place *place, uint64_t now_us)
+{
+	return place->under_way > 0 && now_us - place->heard_us > HS_COPIES_SLOW_US;
+}
+
+struct hs_place *hs_copies_next(struct hs_copies *copies, uint64_t now_us)
+{
+	for (uint32_t i = 0; i < copies->count; i++) {
+		struct hs_place *place = &copies->places[copies->turn++ % copies->count];
+
+		if (place == copies->places ||
+		    (now_us >= place->shunned_us && !is_slow(place, now_us)))
+			return place;
+	}
+	return copies->places;
+}
+
+void hs_place_asked(struct hs_place *place, uint64_t now_us)
+{
+	if (place->under_way++ == 0)
+		place->heard_us = now_us;
+	place->reads++;
+}
+
+bool hs_place_answered(struct hs_place *place, uint64_t now_us, struct hs_bytes reply)
+{
+	bool original = place->name.len == 0;
+
+	place->under_way--;
+	place->heard_us = now_us;
+	if (original || !hs_copies_says_nothing(reply)) {
+		place->doubts = 0;
+		return true;
+	}
+	place->refused++;
+	place->doubts++;
+	if (reply.len == 0 || reply.data[0] == '-' || place->doubts >= HS_COPIES_DOUBTS_MAX) {
+		place->doubts = 0;
+		place->shunned_us = now_us + HS_COPIES_SHUN_US;
+	}
+	return false;
+}
+
+bool hs_copies_crowded(const struct hs_copies *copies, const struct hs_slot_map *slots)
+{
+	bool taken[HS_PARTITIONS_MAX] = {false};
+
+	for (uint32_t i = 0; i < copies->count; i++) {
+		uint16_t partition = hs_slot_map_get(slots, copies->places[i].slot);
+
+		if (partition >= HS_PARTITIONS_MAX || taken[partition])
+			return true;
+		taken[partition] = true;
+	}
+	return false;
+}
+
+/* One element, whose head this is, says that there is something. */
+static bool says_something(const struct hs_answer *answer)
+{
+	switch (answer->type) {
+	case HS_ANSWER_NULL:
+	case HS_ANSWER_ERROR:
+		return false;
+	case HS_ANSWER_INT: /* TTL has -2 and BITPOS -1 for what is not there */
+		return answer->integer > 0 || answer->integer < -2;
+	case HS_ANSWER_BOOL:
+		return answer->integer != 0;
+	case HS_ANSWER_STATUS:
+		return !hs_bytes_equal(answer->text, HS_LIT("none")); /* TYPE */
+	case HS_ANSWER_BULK:
+		return answer->text.len > 0;
+	case HS_ANSWER_DOUBLE:
+		return true; /* a score: of a member that is there */
+	default:
+		return false; /* what is inside does */
+	}
+}
+
+bool hs_copies_says_nothing(struct hs_bytes reply)
+{
+	struct hs_answer answer;
+	int64_t used;
+
+	if (reply.len == 0 || reply.data[0] == '-')
+		return true;
+	while (reply.len > 0) {
+		used = hs_answer_head(&answer, reply.data, reply.len);
+		if (used <= 0)
+			return true;
+		if (says_something(&answer))
+			return false;
+		reply = (struct hs_bytes){reply.data + used, reply.len - (size_t)used};
+	}
+	return true;
+}
+
+/* ---- when to make one ---- */
+
+void hs_copies_pace(struct hs_copies_pace *pace, uint32_t places, uint64_t reads)
+{
+	if (reads >= (uint64_t)HS_COPIES_WORTH * places) {
+		pace->pause_us /= 2;
+		if (pace->pause_us < HS_COPIES_PAUSE_US_MIN)
+			pace->pause_us = 0;
+		return;
+	}
+	pace->pause_us *= 2;
+	if (pace->pause_us < HS_COPIES_PAUSE_US_MIN)
+		pace->pause_us = HS_COPIES_PAUSE_US_MIN;
+	if (pace->pause_us > HS_COPIES_PAUSE_US_MAX)
+		pace->pause_us = HS_COPIES_PAUSE_US_MAX;
+}

@@ -1,0 +1,439 @@
+/* Copies of a hot value, the part that needs no engine: names lie where they should, places are the
+ * quiet ones and as many as help, turns go round and pass over who does not answer, answers of a
+ * missing copy are told apart, and sets that do not pay are made less often.
+ *
+ * The slot map is filled by hand; kept replies are made of the text that describes a set. */
+#include "absorb/copies.h"
+#include "base/mem.h"
+#include "base/slot.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static struct hs_slot_map *map_of(uint16_t partitions)
+{
+	struct hs_slot_map *map = hs_mem_zalloc(sizeof *map);
+
+	hs_slot_map_fill_even(map, partitions);
+	return map;
+}
+
+/* ---- names ---- */
+
+static void test_name_lies_on_its_partition(void **state)
+{
+	struct hs_slot_map *map = map_of(100);
+	const struct hs_copies_id id = {.process = 0xabc, .set = 7};
+	struct hs_buf name = {0};
+
+	(void)state;
+	for (uint16_t i = 0; i < 100; i++) {
+		name.len = 0;
+		assert_true(hs_copies_name(map, i, &id, HS_LIT("k{x}"), &name));
+		assert_int_equal(hs_slot_map_get(map, hs_slot_of(hs_buf_bytes(&name))), i);
+		assert_true(hs_copies_reserved(hs_buf_bytes(&name)));
+	}
+	hs_buf_deinit(&name);
+	hs_mem_free(&map);
+}
+
+static void test_names_of_sets_and_makers_differ(void **state)
+{
+	struct hs_slot_map *map = map_of(2);
+	struct hs_copies_id id = {.process = 0xabc, .set = 7};
+	struct hs_buf names[3] = {{0}};
+
+	(void)state;
+	assert_true(hs_copies_name(map, 1, &id, HS_LIT("k"), &names[0]));
+	id.set++;
+	assert_true(hs_copies_name(map, 1, &id, HS_LIT("k"), &names[1]));
+	id.process++;
+	assert_true(hs_copies_name(map, 1, &id, HS_LIT("k"), &names[2]));
+	assert_false(hs_bytes_equal(hs_buf_bytes(&names[0]), hs_buf_bytes(&names[1])));
+	assert_false(hs_bytes_equal(hs_buf_bytes(&names[1]), hs_buf_bytes(&names[2])));
+	hs_buf_append(&names[0], "", 1);
+	assert_non_null(strstr(names[0].data, ":0000000000000abc:7:k"));
+	for (int i = 0; i < 3; i++)
+		hs_buf_deinit(&names[i]);
+	hs_mem_free(&map);
+}
+
+static void test_no_name_where_there_is_no_slot(void **state)
+{
+	struct hs_slot_map *map = map_of(2);
+	const struct hs_copies_id id = {.process = 1, .set = 1};
+	struct hs_buf name = {0};
+
+	(void)state;
+	assert_false(hs_copies_name(map, 2, &id, HS_LIT("k"), &name));
+	assert_int_equal(name.len, 0);
+	hs_buf_deinit(&name);
+	hs_mem_free(&map);
+}
+
+static void test_only_the_prefix_is_reserved(void **state)
+{
+	(void)state;
+	assert_true(hs_copies_reserved(HS_LIT("heatsink:copy:")));
+	assert_true(hs_copies_reserved(HS_LIT("heatsink:copy:{1}:x")));
+	assert_false(hs_copies_reserved(HS_LIT("heatsink:copy")));
+	assert_false(hs_copies_reserved(HS_LIT("heatsink:cops:{1}:x")));
+	assert_false(hs_copies_reserved(HS_LIT("")));
+}
+
+/* ---- how many, and where ---- */
+
+static void test_as_many_as_there_are_partitions(void **state)
+{
+	(void)state;
+	assert_int_equal(hs_copies_wanted(4, 8, 1, 1, 1), 4);
+	assert_int_equal(hs_copies_wanted(4, 3, 1, 1, 1), 3);
+	assert_int_equal(hs_copies_wanted(4, 1, 1, 1, 1), 1);
+	assert_int_equal(hs_copies_wanted(4, 0, 1, 1, 1), 1);
+	assert_int_equal(hs_copies_wanted(0, 8, 1, 1, 1), 1);
+	assert_int_equal(hs_copies_wanted(HS_COPIES_AUTO, 256, 100, 100, 100), HS_COPIES_MAX);
+}
+
+/* Whatever `auto` says brings the home partition to the mean, and one place less would not. */
+static void test_auto_reaches_the_mean_and_no_more(void **state)
+{
+	(void)state;
+	for (uint32_t partitions = 2; partitions <= 12; partitions++) {
+		for (double key = 10; key <= 1000; key += 45) {
+			double others = 100, home = others + key;
+			double all = others * partitions + key, mean = all / partitions;
+			uint32_t n = hs_copies_wanted(HS_COPIES_AUTO, partitions, key, home, all);
+
+			assert_in_range(n, 2, partitions);
+			assert_true(home - key * (1 - 1.0 / n) <= mean + 1e-6 || n == partitions);
+			assert_true(home - key * (1 - 1.0 / (n - 1)) > mean - 1e-6);
+		}
+	}
+}
+
+static void test_auto_leaves_a_quiet_partition_alone(void **state)
+{
+	(void)state;
+	assert_int_equal(hs_copies_wanted(HS_COPIES_AUTO, 4, 50, 100, 400), 1);
+	assert_int_equal(hs_copies_wanted(HS_COPIES_AUTO, 4, 50, 90, 400), 1);
+	assert_int_equal(hs_copies_wanted(HS_COPIES_AUTO, 4, 0, 200, 400), 1);
+	/* What is above the mean is more than the key has: all that can be done is done. */
+	assert_int_equal(hs_copies_wanted(HS_COPIES_AUTO, 4, 50, 300, 400), 4);
+}
+
+static void test_quiet_partitions_first(void **state)
+{
+	struct hs_slot_map *map = map_of(6);
+	struct hs_copies_loads loads = {.of = {5, 1, 9, 2, 0, 7}};
+	uint16_t partitions[HS_COPIES_MAX];
+
+	(void)state;
+	assert_int_equal(hs_copies_choose(map, &loads, 2, 4, 0, partitions), 4);
+	assert_int_equal(partitions[0], 2);
+	assert_int_equal(partitions[1], 4);
+	assert_int_equal(partitions[2], 1);
+	assert_int_equal(partitions[3], 3);
+	hs_slot_map_set_present(map, 4, false);
+	assert_int_equal(hs_copies_choose(map, &loads, 2, 9, 0, partitions), 5);
+	assert_int_equal(partitions[1], 1);
+	hs_mem_free(&map);
+}
+
+static void test_equally_quiet_ones_by_salt(void **state)
+{
+	struct hs_slot_map *map = map_of(8);
+	struct hs_copies_loads loads = {.all = 0};
+	uint16_t partitions[HS_COPIES_MAX];
+	bool seen[8] = {false};
+
+	(void)state;
+	for (uint64_t salt = 0; salt < 8; salt++) {
+		assert_int_equal(hs_copies_choose(map, &loads, 0, 2, salt, partitions), 2);
+		seen[partitions[1]] = true;
+	}
+	for (int i = 1; i < 8; i++)
+		assert_true(seen[i]);
+	hs_mem_free(&map);
+}
+
+/* ---- a set ---- */
+
+struct desk {
+	struct hs_slot_map *map;
+	struct hs_kept *kept;
+	struct hs_copies *copies;
+	uint16_t home;
+};
+
+static struct hs_kept *keep(struct hs_bytes reply)
+{
+	struct hs_kept *kept = hs_mem_zalloc(sizeof *kept + reply.len);
+	char *bytes = (char *)(kept + 1);
+
+	memcpy(bytes, reply.data, reply.len);
+	kept->reply[0] = kept->reply[1] = (struct hs_bytes){bytes, reply.len};
+	atomic_init(&kept->refs, 1);
+	return kept;
+}
+
+/* Four partitions; the key's own and two more have it. */
+static void desk_init(struct desk *desk)
+{
+	const struct hs_copies_id id = {.process = 1, .set = 1};
+	struct hs_buf names[2] = {{0}}, reply = {0};
+	struct hs_bytes bytes[2];
+
+	desk->map = map_of(4);
+	desk->home = hs_slot_of(HS_LIT("k"));
+	for (uint16_t i = 0; i < 2; i++) {
+		uint16_t home = hs_slot_map_get(desk->map, desk->home);
+
+		assert_true(hs_copies_name(desk->map, (uint16_t)((home + 1 + i) % 4), &id,
+					   HS_LIT("k"), &names[i]));
+		bytes[i] = hs_buf_bytes(&names[i]);
+	}
+	hs_copies_describe(bytes, 2, &reply);
+	desk->kept = keep(hs_buf_bytes(&reply));
+	desk->copies = hs_copies_create(desk->kept, desk->home, desk->map);
+	assert_non_null(desk->copies);
+	for (uint16_t i = 0; i < 2; i++) {
+		assert_true(hs_bytes_equal(desk->copies->places[1 + i].name, bytes[i]));
+		hs_buf_deinit(&names[i]);
+	}
+	hs_buf_deinit(&reply);
+}
+
+static void desk_deinit(struct desk *desk)
+{
+	hs_copies_unref(&desk->copies);
+	assert_int_equal(atomic_load(&desk->kept->refs), 1);
+	hs_mem_free(&desk->kept);
+	hs_mem_free(&desk->map);
+}
+
+static void test_set_is_what_was_described(void **state)
+{
+	struct desk desk;
+
+	(void)state;
+	desk_init(&desk);
+	assert_int_equal(desk.copies->count, 3);
+	assert_int_equal(desk.copies->places[0].name.len, 0);
+	assert_int_equal(desk.copies->places[0].slot, desk.home);
+	assert_false(hs_copies_crowded(desk.copies, desk.map));
+	hs_slot_map_set(desk.map, desk.copies->places[1].slot, desk.copies->places[2].partition);
+	assert_true(hs_copies_crowded(desk.copies, desk.map));
+	desk_deinit(&desk);
+}
+
+static void test_other_replies_describe_no_set(void **state)
+{
+	static const char *const replies[] = {"", "$1\r\na\r\n", "*1\r\n:1\r\n",
+					      "*2\r\n$1\r\na\r\n", "*64\r\n"};
+	struct hs_slot_map *map = map_of(2);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof replies / sizeof *replies; i++) {
+		struct hs_kept *kept = keep(hs_bytes_of(replies[i]));
+
+		assert_null(hs_copies_create(kept, 0, map));
+		hs_mem_free(&kept);
+	}
+	hs_mem_free(&map);
+}
+
+static void test_turns_go_round(void **state)
+{
+	struct desk desk;
+	unsigned asked[3] = {0};
+
+	(void)state;
+	desk_init(&desk);
+	for (int i = 0; i < 300; i++) {
+		struct hs_place *place = hs_copies_next(desk.copies, 1000);
+
+		hs_place_asked(place, 1000);
+		asked[place - desk.copies->places]++;
+	}
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(asked[i], 100);
+	desk_deinit(&desk);
+}
+
+static void test_who_does_not_answer_is_passed_over(void **state)
+{
+	struct desk desk;
+	uint64_t now = 1000, late = now + HS_COPIES_SLOW_US + 1;
+	struct hs_place *first;
+	int met = 0;
+
+	(void)state;
+	desk_init(&desk);
+	first = &desk.copies->places[1];
+	hs_place_asked(first, now);
+	hs_place_asked(first, now + 10);
+	for (int i = 0; i < 9; i++)
+		assert_ptr_not_equal(hs_copies_next(desk.copies, late), first);
+	/* One of the two comes back: the other is waited for anew. */
+	assert_true(hs_place_answered(first, late, HS_LIT("$1\r\na\r\n")));
+	for (int i = 0; i < 9; i++)
+		met += hs_copies_next(desk.copies, late) == first;
+	assert_int_equal(met, 3);
+	desk_deinit(&desk);
+}
+
+static void test_original_is_asked_when_nobody_else_answers(void **state)
+{
+	struct desk desk;
+
+	(void)state;
+	desk_init(&desk);
+	for (int i = 0; i < 3; i++)
+		hs_place_asked(&desk.copies->places[i], 1);
+	for (int i = 0; i < 9; i++)
+		assert_ptr_equal(hs_copies_next(desk.copies, 1 + 2 * HS_COPIES_SLOW_US),
+				 &desk.copies->places[0]);
+	desk_deinit(&desk);
+}
+
+static bool ask(struct hs_place *place, const char *reply)
+{
+	hs_place_asked(place, 1000);
+	return hs_place_answered(place, 1000, hs_bytes_of(reply));
+}
+
+static void test_doubts(void **state)
+{
+	struct desk desk;
+	struct hs_place *copy;
+
+	(void)state;
+	desk_init(&desk);
+	copy = &desk.copies->places[2];
+	assert_true(ask(&desk.copies->places[0], "$-1\r\n")); /* the original knows */
+	assert_true(ask(&desk.copies->places[0], "-ERR no\r\n"));
+	for (int i = 0; i < HS_COPIES_DOUBTS_MAX - 1; i++)
+		assert_false(ask(copy, ":0\r\n"));
+	assert_int_equal(copy->shunned_us, 0);
+	assert_true(ask(copy, ":1\r\n")); /* it is there: the zeros were true */
+	for (int i = 0; i < HS_COPIES_DOUBTS_MAX - 1; i++)
+		assert_false(ask(copy, ":0\r\n"));
+	assert_int_equal(copy->shunned_us, 0);
+	assert_false(ask(copy, ":0\r\n"));
+	assert_int_equal(copy->shunned_us, 1000 + HS_COPIES_SHUN_US);
+	for (int i = 0; i < 9; i++)
+		assert_ptr_not_equal(hs_copies_next(desk.copies, 999 + HS_COPIES_SHUN_US), copy);
+	assert_int_equal(copy->refused, 2 * HS_COPIES_DOUBTS_MAX - 1);
+	desk_deinit(&desk);
+}
+
+static void test_an_error_is_enough(void **state)
+{
+	struct desk desk;
+
+	(void)state;
+	desk_init(&desk);
+	assert_false(ask(&desk.copies->places[1], "-CLUSTERDOWN nobody is there\r\n"));
+	assert_int_equal(desk.copies->places[1].shunned_us, 1000 + HS_COPIES_SHUN_US);
+	desk_deinit(&desk);
+}
+
+/* ---- replies ---- */
+
+static void test_what_a_missing_key_says(void **state)
+{
+	static const char *const nothing[] = {"$-1\r\n",
+					      "*-1\r\n",
+					      "_\r\n",
+					      ":0\r\n",
+					      ":-1\r\n",
+					      ":-2\r\n",
+					      "$0\r\n\r\n",
+					      "*0\r\n",
+					      "%0\r\n",
+					      "~0\r\n",
+					      "+none\r\n",
+					      "#f\r\n",
+					      "*2\r\n$-1\r\n$-1\r\n",
+					      "*2\r\n:0\r\n:0\r\n",
+					      "*1\r\n*0\r\n",
+					      "-ERR whatever\r\n",
+					      "",
+					      "$5\r\nhal",
+					      "?"};
+	static const char *const something[] = {"$1\r\n0\r\n",
+						":1\r\n",
+						":-3\r\n",
+						"+string\r\n",
+						"#t\r\n",
+						",0\r\n",
+						"*2\r\n$-1\r\n$1\r\na\r\n",
+						"%1\r\n$1\r\nf\r\n$0\r\n\r\n",
+						"~1\r\n$1\r\nm\r\n",
+						"*1\r\n*2\r\n$0\r\n\r\n$1\r\n1\r\n"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof nothing / sizeof *nothing; i++) {
+		if (!hs_copies_says_nothing(hs_bytes_of(nothing[i])))
+			fail_msg("says something: %s", nothing[i]);
+	}
+	for (size_t i = 0; i < sizeof something / sizeof *something; i++) {
+		if (hs_copies_says_nothing(hs_bytes_of(something[i])))
+			fail_msg("says nothing: %s", something[i]);
+	}
+}
+
+/* ---- pace ---- */
+
+static void test_sets_that_do_not_pay_are_made_less_often(void **state)
+{
+	struct hs_copies_pace pace = {0};
+
+	(void)state;
+	hs_copies_pace(&pace, 3, 3 * HS_COPIES_WORTH);
+	assert_int_equal(pace.pause_us, 0);
+	hs_copies_pace(&pace, 3, 3 * HS_COPIES_WORTH - 1);
+	assert_int_equal(pace.pause_us, HS_COPIES_PAUSE_US_MIN);
+	hs_copies_pace(&pace, 3, 0);
+	assert_int_equal(pace.pause_us, 2 * HS_COPIES_PAUSE_US_MIN);
+	for (int i = 0; i < 100; i++)
+		hs_copies_pace(&pace, 3, 0);
+	assert_int_equal(pace.pause_us, HS_COPIES_PAUSE_US_MAX);
+	hs_copies_pace(&pace, 3, 1000);
+	assert_int_equal(pace.pause_us, HS_COPIES_PAUSE_US_MAX / 2);
+	for (int i = 0; i < 100; i++)
+		hs_copies_pace(&pace, 3, 1000);
+	assert_int_equal(pace.pause_us, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_name_lies_on_its_partition),
+		cmocka_unit_test(test_names_of_sets_and_makers_differ),
+		cmocka_unit_test(test_no_name_where_there_is_no_slot),
+		cmocka_unit_test(test_only_the_prefix_is_reserved),
+		cmocka_unit_test(test_as_many_as_there_are_partitions),
+		cmocka_unit_test(test_auto_reaches_the_mean_and_no_more),
+		cmocka_unit_test(test_auto_leaves_a_quiet_partition_alone),
+		cmocka_unit_test(test_quiet_partitions_first),
+		cmocka_unit_test(test_equally_quiet_ones_by_salt),
+		cmocka_unit_test(test_set_is_what_was_described),
+		cmocka_unit_test(test_other_replies_describe_no_set),
+		cmocka_unit_test(test_turns_go_round),
+		cmocka_unit_test(test_who_does_not_answer_is_passed_over),
+		cmocka_unit_test(test_original_is_asked_when_nobody_else_answers),
+		cmocka_unit_test(test_doubts),
+		cmocka_unit_test(test_an_error_is_enough),
+		cmocka_unit_test(test_what_a_missing_key_says),
+		cmocka_unit_test(test_sets_that_do_not_pay_are_made_less_often),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
