@@ -57,6 +57,14 @@ ROW(HEAT_PARTITIONS,
 	.arguments = "[WINDOW (SHORT | LONG)]",
 	.summary = "Answers each partition's load, and the median behind them");
 
+ROW(HEAT_PLAN,
+	.name = "heat|plan", .parent = HS_CMD_ID_HEAT, .place = HS_PLACE_WORKERS,
+	.arity = 2,
+	.flags = HS_CMD_ADMIN | HS_CMD_NOSCRIPT | HS_CMD_LOADING | HS_CMD_STALE,
+	.categories = "@admin @slow @dangerous", .tips = "nondeterministic_output",
+	.group = "server", .since = "0.1.0", .complexity = "O(N), N the number of keys at work",
+	.summary = "Answers what is being done about hot keys now, worker by worker");
+
 ROW(HEAT_PREFIXES,
 	.name = "heat|prefixes", .parent = HS_CMD_ID_HEAT, .place = HS_PLACE_HOST,
 	.arity = -2,

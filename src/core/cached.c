@@ -184,6 +184,7 @@ void hs_cached_heat(struct hs_core *core, struct hs_heat_warmth warmth)
 	const struct hs_rule *rule;
 	uint64_t hash;
 
+	hs_copied_heat(core, warmth);
 	if (!caching->any || warmth.share < hot->share || warmth.requests < hot->requests)
 		return;
 	rule = hs_rules_match(caching->rules, warmth.key);
@@ -197,7 +198,7 @@ void hs_cached_heat(struct hs_core *core, struct hs_heat_warmth warmth)
 /* --- whether it may be given to this one --- */
 
 /* A write of the session that is not answered and may concern the key. */
-static bool has_write_under_way(const struct hs_session *session, struct hs_bytes key)
+bool hs_cached_has_write(const struct hs_session *session, struct hs_bytes key)
 {
 	uint32_t seen = 0;
 
@@ -222,8 +223,10 @@ static bool has_write_under_way(const struct hs_session *session, struct hs_byte
 
 /* What it reads may have been written by something of its own that does not name its keys, a script: only
  * what was proved since then is certain to have that in it. */
-bool hs_cached_is_since(const struct hs_kept *kept, uint64_t barrier_us)
+bool hs_cached_is_since(const struct hs_kept *kept, const struct hs_session *session)
 {
+	uint64_t barrier_us = session->barrier_us;
+
 	return barrier_us == 0 || kept->read_us > barrier_us ||
 	       (kept->vouch && hs_vouch_epoch(kept->vouch) == kept->vouch_epoch &&
 		hs_vouch_proved_us(kept->vouch) > barrier_us);
@@ -232,7 +235,7 @@ bool hs_cached_is_since(const struct hs_kept *kept, uint64_t barrier_us)
 static bool may_get(const struct hs_session *session, const struct hs_kept *kept,
 		    struct hs_bytes key)
 {
-	return hs_cached_is_since(kept, session->barrier_us) && !has_write_under_way(session, key);
+	return hs_cached_is_since(kept, session) && !hs_cached_has_write(session, key);
 }
 
 /* Watches, keeps values itself, or has folded requests under way that may be writes. */
@@ -522,10 +525,13 @@ bool hs_cached_read(struct hs_core *core, struct hs_session *session,
 			hs_cached_refresh(core, cached, &ask);
 		return true;
 	}
+	/* What is too large to be kept is not read for that either, if there is another way. */
+	if (cached->unkept && hs_copied_takes(core, slot, ask.key))
+		return false;
 	cached->misses++;
 	hs_counter_add(&hs_cached_stats(core, cached)->misses, 1);
 	/* Behind its own, in their order. */
-	if (session->fenced > 0 || has_write_under_way(session, ask.key))
+	if (session->fenced > 0 || hs_cached_has_write(session, ask.key))
 		return false;
 	wait_for_it(core, session, cached, &ask);
 	return true;
@@ -546,4 +552,5 @@ void hs_core_changed(struct hs_core *core, struct hs_now now, const struct hs_vo
 				 vouch);
 	else
 		hs_cache_changed_all(caching->cache, vouch);
+	hs_copied_changed(core, vouch, key);
 }

@@ -51,13 +51,15 @@ void hs_cached_join(struct hs_core *core, struct hs_cached *cached, const struct
 /* Reads it again for nobody in particular, unless somebody is at it. */
 void hs_cached_refresh(struct hs_core *core, struct hs_cached *cached, const struct hs_ask *ask);
 /* cached.c */
+bool hs_cached_is_since(const struct hs_kept *kept, const struct hs_session *session);
+/* Whether the session has something under way that may write the key. */
+bool hs_cached_has_write(const struct hs_session *session, struct hs_bytes key);
 struct hs_core_rule_stats *hs_cached_stats(const struct hs_core *core,
 					   const struct hs_cached *cached);
 /* When a reply that is read now has to go. */
 uint64_t hs_cached_until(struct hs_core *core, const struct hs_rule *rule, bool missing,
 			 uint64_t read_us);
 /* Whether it is from behind that time, for who has written something without naming its keys. */
-bool hs_cached_is_since(const struct hs_kept *kept, uint64_t barrier_us);
 /* Whether an old reply may be given because it cannot be read again. */
 bool hs_cached_outlives_error(const struct hs_core *core, const struct hs_cached *cached,
 			      struct hs_kept *kept);

@@ -79,7 +79,7 @@ static void answer_all(struct hs_core *core, struct hs_link *waiters, const stru
 		struct hs_request *request = take_waiter(waiters);
 
 		resume_later(resuming, request->session);
-		if (kept && !hs_cached_is_since(kept, request->session->barrier_us))
+		if (kept && !hs_cached_is_since(kept, request->session))
 			hs_step_submit(core, request, 0); /* it has to see more */
 		else
 			answer(core, request, kept ? kept->reply[request->resp - 2] : error);
@@ -275,6 +275,7 @@ static void keep(struct hs_core *core, const struct hs_fill *fill, struct hs_kep
 		hs_counter_add(&stats->raced, 1);
 	else if (hs_cache_keep(core->caching->cache, cached, kept))
 		hs_shelf_put(shelf, kept);
+	cached->unkept = hs_cached_reply(cached, &fill->ask) != kept;
 }
 
 /* After the shelf has it: others may look there. */

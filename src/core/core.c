@@ -27,6 +27,7 @@ struct hs_core *hs_core_create(const struct hs_core_world *world,
 	core->tracking = hs_tracking_create(world->seed);
 	core->folds = hs_folds_create();
 	hs_cached_create(core);
+	hs_copied_create(core);
 	core->acl_log = hs_acl_log_create();
 	hs_users_adopt(core, options->acl);
 	if (options->rules)
@@ -42,6 +43,7 @@ void hs_core_destroy(struct hs_core **pointer)
 	hs_check(hs_list_empty(&core->self->requests));
 	hs_tracking_destroy(&core->tracking);
 	hs_folds_destroy(core);
+	hs_copied_destroy(core);
 	hs_cached_destroy(core);
 	hs_topics_deinit(&core->topics);
 	hs_buf_deinit(&core->message);
@@ -65,6 +67,7 @@ void hs_core_configure(struct hs_core *core, const struct hs_core_options *optio
 	hs_rules_unref(&old);
 	hs_users_adopt(core, options->acl);
 	hs_cached_configure(core);
+	hs_copied_configure(core);
 }
 
 void hs_core_learn(struct hs_core *core, const struct hs_learned *learned)
@@ -341,6 +344,7 @@ void hs_core_tick(struct hs_core *core, struct hs_now now)
 	hs_tracking_tick(core);
 	hs_folds_tick(core);
 	hs_cached_tick(core);
+	hs_copied_tick(core);
 	for (link = core->sleepers.next; link != &core->sleepers; link = next) {
 		struct hs_session *session = hs_list_entry(link, struct hs_session, sleeping);
 
@@ -385,9 +389,11 @@ uint64_t hs_core_deadline(const struct hs_core *core)
 
 uint32_t hs_core_drain(struct hs_core *core, struct hs_now now, uint64_t quiet_us)
 {
-	uint32_t left = core->orphans + core->self->inflight + core->topics.under_way;
+	uint32_t left;
 
 	hs_core_set_now(core, now);
+	hs_copied_stop(core);
+	left = core->orphans + core->self->inflight + core->topics.under_way;
 	for (struct hs_link *link = core->sessions.next; link != &core->sessions;
 	     link = link->next) {
 		struct hs_session *session = hs_list_entry(link, struct hs_session, all);

@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "core/copied.h"
 #include "keyspace/keyspace.h"
 #include "route/merge.h"
 #include "route/slot.h"
@@ -305,7 +306,7 @@ static void say_in_part(struct hs_request *request)
 	hs_buf_deinit(&words);
 }
 
-void hs_fan_merge(struct hs_core *core, struct hs_request *request)
+static void merge(struct hs_core *core, struct hs_request *request)
 {
 	/* The dialect of the time of asking: HELLO may have come since. */
 	struct hs_reply reply = {.out = &request->reply, .resp = request->parts[0].op.resp};
@@ -345,4 +346,22 @@ void hs_fan_merge(struct hs_core *core, struct hs_request *request)
 	if (ran_in_part(core, request, parts))
 		say_in_part(request);
 	hs_mem_release(parts);
+}
+
+/* Of several keys that servers have drawn, one that is a client's. */
+static void hide_drawn(struct hs_request *request)
+{
+	for (uint32_t i = 0; i < request->parts_count; i++)
+		hs_copies_hide(&request->parts[i].out, 0, request->parts[0].op.resp);
+}
+
+void hs_fan_merge(struct hs_core *core, struct hs_request *request)
+{
+	bool hides = hs_copied_hides(core, request->command);
+
+	if (hides && request->command->id == HS_CMD_ID_RANDOMKEY)
+		hide_drawn(request);
+	merge(core, request);
+	if (hides)
+		hs_copies_hide(&request->reply, 0, request->parts[0].op.resp);
 }

@@ -2,6 +2,7 @@
 #include "core/folds.h"
 
 #include "base/mem.h"
+#include "core/plan.h"
 
 struct hs_folds *hs_folds_create(void)
 {
@@ -99,5 +100,28 @@ void hs_folds_tick(struct hs_core *core)
 		if (queue->under_way == 0 && queue->waiting == 0 && queue->coming == 0 &&
 		    (cool || !core->options.fold))
 			remove_queue(core, queue);
+	}
+}
+
+void hs_folds_plan(const struct hs_core *core, struct hs_reply *reply)
+{
+	const struct hs_link *queues = &core->folds->queues;
+
+	for (const struct hs_link *link = queues->next; link != queues; link = link->next) {
+		const struct hs_queue *queue = hs_list_entry(link, struct hs_queue, link);
+		uint16_t partition = hs_core_partition(core, queue->slot);
+		struct hs_plan_number waiting = {"waiting", queue->waiting};
+		struct hs_plan_row row = {
+			.what = "fold",
+			.state = queue->resting > 0 ? "resting" : "folding",
+			.why = queue->resting > 0 ? "too few of its requests come together" : NULL,
+			.key = {queue->key, queue->key_len},
+			.places = &partition,
+			.places_count = 1,
+			.numbers = &waiting,
+			.numbers_count = 1,
+		};
+
+		hs_plan_row(core, reply, &row);
 	}
 }

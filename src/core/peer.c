@@ -1,5 +1,5 @@
-/* Commands that concern every worker: CLIENT LIST, KILL, PAUSE, UNBLOCK, SLOWLOG, ACL LOG. Whoever got
- * the command asks each worker's core, its own included, for its part, and puts the parts together. */
+/* Commands that concern every worker: CLIENT LIST, KILL, PAUSE, UNBLOCK, SLOWLOG, ACL LOG, HEAT PLAN. Whoever
+ * got the command asks each worker's core, its own included, for its part, and puts the parts together. */
 #include "core/session.h"
 #include "core/tracking.h"
 
@@ -108,6 +108,9 @@ void hs_core_peer(struct hs_core *core, struct hs_now now, struct hs_op *op)
 	case HS_CMD_ID_CLIENT_TRACKING:
 		hs_reply_int(&reply, hs_tracking_peer(core, op));
 		break;
+	case HS_CMD_ID_HEAT_PLAN:
+		hs_plan_export(core, &reply);
+		break;
 	case HS_CMD_ID_SLOWLOG_LEN:
 		hs_reply_int(&reply, (int64_t)hs_slowlog_len(core->slowlog));
 		break;
@@ -193,6 +196,9 @@ void hs_peer_merge(struct hs_request *request, struct hs_reply *reply)
 			hs_reply_ok(reply);
 		else
 			hs_reply_error(reply, "ERR No such client");
+		break;
+	case HS_CMD_ID_HEAT_PLAN:
+		hs_plan_merge(request, reply);
 		break;
 	case HS_CMD_ID_SLOWLOG_GET:
 		merge_log(request, count_wanted(request), reply);

@@ -42,6 +42,10 @@ struct hs_request *hs_request_get(struct hs_core *core, struct hs_session *sessi
 	request->behind = false;
 	request->flight = 0;
 	request->number = ++session->asked;
+	request->copied = NULL;
+	request->copies = NULL;
+	request->place = NULL;
+	request->asker = NULL;
 	request->muted =
 		session->reply_mode == HS_REPLY_OFF || session->reply_mode == HS_REPLY_SKIP;
 	hs_list_append(&session->requests, &request->link);

@@ -6,6 +6,7 @@
 #ifndef HS_CORE_SESSION_H
 #define HS_CORE_SESSION_H
 
+#include "absorb/copies.h"
 #include "absorb/fold.h"
 #include "absorb/shelf.h"
 #include "base/list.h"
@@ -28,6 +29,8 @@ struct hs_queue;   /* of a hot key: core/folds.c */
 struct hs_folding; /* what a session has in such queues */
 struct hs_caching; /* what a core keeps of replies: core/cached.c */
 struct hs_fill;	   /* a reply being read to be kept */
+struct hs_copying; /* which values lie in several places: core/copied.c */
+struct hs_copied;
 
 enum hs_session_reply_mode { HS_REPLY_ON, HS_REPLY_OFF, HS_REPLY_SKIP_NEXT, HS_REPLY_SKIP };
 
@@ -104,6 +107,7 @@ struct hs_part {
 	struct hs_bytes *argv; /* a split command's own arguments, owned; or NULL */
 	uint64_t time_us;      /* from the request's start to this part's answer */
 	bool answered;
+	uint8_t lane;		/* its session counts it there while it is under way */
 	uint8_t stamped;	/* its keys' stamps say that it is under way */
 	struct hs_stamp before; /* what that of its last key was */
 };
@@ -144,14 +148,19 @@ struct hs_request {
 	struct hs_fold_step *step;
 	struct hs_folding *folding; /* the chain of its session that it is in, or NULL */
 	struct hs_fold_ask ask;
-	bool waiting;		  /* not planned yet */
-	uint8_t resp;		  /* the dialect of its reply; 0: as its session has it */
-	bool fenced;		  /* counted in session->fenced */
-	struct hs_link fill_link; /* among those who wait for a reply that is read to be kept */
-	struct hs_fill *fill;	  /* the core's own: what it reads; NULL: nothing */
-	bool behind;		  /* in its chain, behind those that wait in a queue */
+	bool waiting; /* not planned yet */
+	uint8_t resp; /* the dialect of its reply; 0: as its session has it */
+	bool fenced;  /* counted in session->fenced */
+	/* Among those who wait for a reply that is read to be kept; or among reads of copies. */
+	struct hs_link fill_link;
+	struct hs_fill *fill; /* the core's own: what it reads; NULL: nothing */
+	bool behind;	      /* in its chain, behind those that wait in a queue */
 	uint64_t flight; /* the name that it is sent under, instead of its session's number; or 0 */
 	uint64_t number; /* among its session's */
+	struct hs_copied *copied; /* the core's own: the key whose copies it is about; or NULL */
+	struct hs_copies *copies; /* the core's own: the set it asks, a reference; or NULL */
+	struct hs_place *place;	  /* the core's own: the copy it reads; or NULL */
+	struct hs_request *asker; /* for whom; or NULL */
 	/* What is done when all parts are answered, instead of merging them; NULL: nothing else. */
 	void (*then)(struct hs_core *core, struct hs_request *request);
 };
@@ -195,6 +204,7 @@ struct hs_core {
 	struct hs_tracking *tracking;
 	struct hs_folds *folds;
 	struct hs_caching *caching;
+	struct hs_copying *copying;
 	struct hs_link request_pool; /* finished requests, kept for the next */
 	uint32_t request_pool_len;
 	uint32_t orphans; /* sessions gone with operations under way */
@@ -266,6 +276,21 @@ bool hs_cached_holds(const struct hs_core *core, const struct hs_session *sessio
 bool hs_cached_only_reads(const struct hs_command *command);
 /* May write keys that are not among its arguments: a script. */
 bool hs_cached_may_write_others(const struct hs_command *command);
+
+/* copied.c: copies of hot values, where rules allow them. */
+void hs_copied_create(struct hs_core *core);
+void hs_copied_destroy(struct hs_core *core);
+void hs_copied_configure(struct hs_core *core); /* the options are others */
+void hs_copied_stop(struct hs_core *core);	/* all copies are taken away, no more are made */
+void hs_copied_heat(struct hs_core *core, struct hs_heat_warmth warmth);
+/* A read is about to be handed to the engine. True: a copy is asked instead, and its operation is
+ * completed when that has answered. */
+bool hs_copied_read(struct hs_core *core, struct hs_request *request);
+/* Whether reads of a key go to copies of it now. */
+bool hs_copied_takes(struct hs_core *core, uint16_t slot, struct hs_bytes key);
+void hs_copied_changed(struct hs_core *core, const struct hs_vouch *vouch,
+		       const struct hs_bytes *key);
+void hs_copied_tick(struct hs_core *core);
 
 /* The time of an event. */
 static inline void hs_core_set_now(struct hs_core *core, struct hs_now now)
@@ -568,6 +593,10 @@ bool hs_client_parse_unblock(size_t argc, const struct hs_bytes *argv, int64_t *
 			     struct hs_reply *reply);
 bool hs_client_unblock(struct hs_core *core, int64_t id,
 		       bool error); /* whether it is one of ours and waited */
+
+/* plan.c: HEAT PLAN, this worker's part; and all of them as one. */
+void hs_plan_export(struct hs_core *core, struct hs_reply *reply);
+void hs_plan_merge(const struct hs_request *request, struct hs_reply *reply);
 
 /* slowlog.c: the slowest commands of this worker, newest last, bounded. */
 struct hs_slowlog *hs_slowlog_create(void);

@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "core/cached.h"
+#include "core/copied.h"
 #include "core/tracking.h"
 #include "route/slot.h"
 
@@ -293,7 +294,8 @@ static bool finish_straight(struct hs_core *core, struct hs_request *request,
 	enum hs_command_place place = request->command->place;
 
 	if (request->parts_count != 1 || op->kind != HS_OP_COMMAND || place == HS_PLACE_CURSOR ||
-	    request->then || session->requests.next != &request->link)
+	    request->then || session->requests.next != &request->link ||
+	    hs_copied_hides(core, request->command))
 		return false;
 	hs_count_request(core, request, op->answer);
 	hs_step_account(core, session, request->command, request->argc, request->argv,
@@ -321,6 +323,7 @@ void hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t i
 	uint16_t *lane = &session->lane[op->partition % HS_LANES];
 	bool for_engine = op->kind != HS_OP_PEER && op->kind != HS_OP_HOST;
 
+	part->lane = op->partition % HS_LANES;
 	op->resp = request->queue ? request->ask.resp : session->resp;
 	if (request->resp > 0)
 		op->resp = request->resp;
@@ -336,6 +339,11 @@ void hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t i
 	part->answered = false;
 	if (hs_core_keeps(core))
 		hs_cached_begin(core, session, part);
+	if (core->copying->count > 0 && op->kind == HS_OP_COMMAND &&
+	    hs_copied_read(core, request)) {
+		*lane += 1;
+		return;
+	}
 
 	enum hs_submit submitted = core->world.calls->submit(core->world.context, op);
 
@@ -387,7 +395,7 @@ static void complete(struct hs_core *core, struct hs_now now, struct hs_op *op)
 	part->time_us = now.mono_us - request->start_us;
 	part->answered = true;
 	if (op->kind != HS_OP_PEER && op->kind != HS_OP_HOST) {
-		session->lane[op->partition % HS_LANES]--;
+		session->lane[part->lane]--;
 		if (HS_CORE_HEAT && core->world.heat)
 			hs_heat_inflight(core->world.heat, op->partition, -1);
 	}
@@ -557,27 +565,32 @@ static void run_host(struct hs_core *core, struct hs_session *session,
 	hs_step_submit(core, request, 0);
 }
 
-/* The slot all keys share. HS_ENOTFOUND: no keys. HS_ERANGE: several slots. */
-static int shared_slot(const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
-		       uint16_t *slot)
+/* The slot all keys share. HS_ENOTFOUND: no keys. HS_ERANGE: several slots. HS_EINVAL: one of them is
+ * not for clients. */
+static int shared_slot(const struct hs_core *core, const struct hs_command *command, size_t argc,
+		       const struct hs_bytes *argv, uint16_t *slot)
 {
+	bool reserves = hs_copied_can(core);
+	int state = 0;
 	size_t at = hs_keys_only(command, argc);
 	struct hs_key_walk walk;
 
 	if (at > 0) {
 		*slot = hs_slot_of(argv[at]);
-		return 0;
+		return reserves && hs_copies_reserved(argv[at]) ? HS_EINVAL : 0;
 	}
 	hs_keys_begin(&walk, command, argc, argv);
 	at = hs_keys_next(&walk);
 	if (at == 0)
 		return HS_ENOTFOUND;
 	*slot = hs_slot_of(argv[at]);
-	while ((at = hs_keys_next(&walk)) > 0) {
-		if (hs_slot_of(argv[at]) != *slot)
-			return HS_ERANGE;
+	for (; at > 0; at = hs_keys_next(&walk)) {
+		if (reserves && hs_copies_reserved(argv[at]))
+			return HS_EINVAL;
+		if (state == 0 && hs_slot_of(argv[at]) != *slot)
+			state = HS_ERANGE;
 	}
-	return 0;
+	return state;
 }
 
 static void run(struct hs_core *core, struct hs_session *session, const struct hs_command *command,
@@ -852,8 +865,14 @@ static bool dispatch(struct hs_core *core, struct hs_session *session, size_t ar
 	    core->pause.mode == HS_PAUSE_NONE && hs_cached_hit(core, session, command, argc, argv))
 		return true;
 
-	int slot_state = shared_slot(command, argc, argv, &slot);
+	int slot_state = shared_slot(core, command, argc, argv, &slot);
 
+	if (slot_state == HS_EINVAL) {
+		reject(core, session, command,
+		       "ERR keys that begin with " HS_COPIES_PREFIX
+		       " are heatsink's own: copies of hot values");
+		return true;
+	}
 	/* Only the split commands may name several slots, and not inside a transaction. */
 	if (slot_state == HS_ERANGE && core->world.together != HS_TOGETHER_ALL &&
 	    (command->place != HS_PLACE_SPLIT || session->multi)) {

@@ -31,6 +31,7 @@
 #include "core/tracking.h"
 
 #include "base/mem.h"
+#include "core/copied.h"
 #include "wire/answer.h"
 
 enum { FORGET_AT_ONCE = 1024, FORGET_WITH_TICK = 16384 };
@@ -331,9 +332,11 @@ static bool begins_with(struct hs_bytes key, struct hs_bytes prefix)
 
 /* The changed keys that begin so, but those that only `except` changed (0: nobody), as a body.
  * False: there are none. */
-static bool write_keys(struct hs_tracking *tracking, const struct hs_news *news,
+static bool write_keys(const struct hs_core *core, const struct hs_news *news,
 		       struct hs_bytes prefix, uint64_t except)
 {
+	struct hs_tracking *tracking = core->tracking;
+	bool hides = hs_copied_can(core);
 	struct hs_reply reply = {.out = &tracking->body, .resp = 3};
 	size_t count = 0;
 
@@ -346,6 +349,7 @@ static bool write_keys(struct hs_tracking *tracking, const struct hs_news *news,
 		}
 		for (uint32_t i = 0; i < news->keys_count; i++) {
 			if (!begins_with(news->keys[i], prefix) ||
+			    (hides && hs_copies_reserved(news->keys[i])) ||
 			    (except > 0 && news->by && news->by[i] == except))
 				continue;
 			if (round == 1)
@@ -362,7 +366,7 @@ static void tell_prefix(struct hs_core *core, const struct hs_news *news,
 			const struct hs_prefix *prefix)
 {
 	struct hs_tracking *tracking = core->tracking;
-	bool any = write_keys(tracking, news, prefix->bytes, 0);
+	bool any = write_keys(core, news, prefix->bytes, 0);
 
 	for (struct hs_link *link = prefix->members.next; any && link != &prefix->members;
 	     link = link->next) {
@@ -373,9 +377,9 @@ static void tell_prefix(struct hs_core *core, const struct hs_news *news,
 			tell(core, session, hs_buf_bytes(&tracking->body));
 			continue;
 		}
-		if (write_keys(tracking, news, prefix->bytes, session->id))
+		if (write_keys(core, news, prefix->bytes, session->id))
 			tell(core, session, hs_buf_bytes(&tracking->body));
-		write_keys(tracking, news, prefix->bytes, 0);
+		write_keys(core, news, prefix->bytes, 0);
 	}
 }
 

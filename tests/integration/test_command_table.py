@@ -16,8 +16,8 @@ from servers import GUARD_S, Heatsink, Redis
 
 # In heatsink's table and not in Redis 7.0's: our own, newer, or no rows of their own there.
 OURS = {"client|no-touch", "client|setinfo", "cluster|myshardid", "debug|help", "debug|sleep", "heat", "heat|help",
-        "heat|history", "heat|key", "heat|partitions", "heat|prefixes", "heat|reset", "heat|slots",
-        "heat|top",
+        "heat|history", "heat|key", "heat|mitigate", "heat|partitions", "heat|plan", "heat|prefixes",
+        "heat|reset", "heat|rule", "heat|slots", "heat|top",
         "hotkeys", "hotkeys|get", "hotkeys|help", "hotkeys|reset", "hotkeys|start", "hotkeys|stop"}
 
 ARGUMENT_TYPES = {"string", "integer", "double", "key", "pattern", "unix-time", "pure-token",

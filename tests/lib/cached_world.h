@@ -46,7 +46,8 @@ struct world {
 	size_t count, looked;	    /* how many of them `sent` has seen */
 	struct hs_news *news[NEWS_MAX];
 	size_t news_count;
-	int64_t left_ms;   /* what keys have to live, as hs_op has it */
+	int64_t left_ms; /* what keys have to live, as hs_op has it */
+	struct hs_heat *heats[WORKERS];
 	bool at_once;	   /* reads are answered inside submit, with... */
 	const char *value; /* ...this */
 };
@@ -279,7 +280,9 @@ static inline void set_rules(struct world *world, const char *rule, enum hs_miti
 		hs_core_configure(world->station[i].core, &world->options);
 }
 
-static inline void open_world(struct world *world, const char *rule)
+/* `slots`: NULL: even ranges that never change. */
+static inline void open_world_on(struct world *world, const char *rule,
+				 const struct hs_slot_map *slots)
 {
 	const struct hs_heat_options heat = {.seed = 1, .partitions = 8};
 	struct hs_buf reply = {0};
@@ -314,6 +317,9 @@ static inline void open_world(struct world *world, const char *rule)
 			.node_id = "0123456789abcdef0123456789abcdef01234567",
 			.slowlog_ids = &world->slowlog_ids,
 			.heat = hs_heat_create(&heat),
+			.heats = world->heats,
+			.heats_count = WORKERS,
+			.slots = slots,
 			.hot = {.share = 0.1,
 				.share_least = 0.05,
 				.requests = 8,
@@ -322,7 +328,7 @@ static inline void open_world(struct world *world, const char *rule)
 		};
 
 		station->world = world;
-		station->heat = core_world.heat;
+		world->heats[i] = station->heat = core_world.heat;
 		station->core = hs_core_create(&core_world, &world->options);
 		hs_core_learn(station->core, world->learned);
 		prove(world, (int)i);
@@ -333,6 +339,11 @@ static inline void open_world(struct world *world, const char *rule)
 		world->client[i] = hs_core_connect(station_of(world, (char)('A' + i))->core,
 						   world->now, &client);
 	}
+}
+
+static inline void open_world(struct world *world, const char *rule)
+{
+	open_world_on(world, rule, NULL);
 }
 
 /* Nothing is left of all that was counted. */

@@ -5,6 +5,8 @@
 
 const char *const described_redis[] = {
 	"get 2 readonly,fast 1 1 1 @read,@string,@fast - RO,access:1:0/1/0",
+	"dump 2 readonly 1 1 1 @keyspace,@read,@slow nondeterministic_output RO,access:1:0/1/0",
+	"restore -4 write,denyoom 1 1 1 @keyspace,@write,@slow,@dangerous - OW,update:1:0/1/0",
 	"hget 3 readonly,fast 1 1 1 @read,@hash,@fast - RO,access:1:0/1/0",
 	"hgetall 2 readonly 1 1 1 @read,@hash,@slow nondeterministic_output_order "
 	"RO,access:1:0/1/0",

@@ -1,0 +1,478 @@
+/* Making a set of copies, renewing its lease, taking it away: requests of the core's own.
+ *
+ *     DUMP k, tracked ─ RESTORE name …, to each place ─ in use
+ *           │
+ *           └─ from here on every change of k is told, and ends the set, finished or not
+ *
+ * A copy's own time to live is a lease: what a process that died leaves behind goes away by itself. It is
+ * never longer than what the original has left, which comes with what is tracked.
+ *
+ * Several workers may want copies of one key at a time: who begins says so on the shelf, with a set that
+ * has no names, and the others look there again. */
+#include "core/copied.h"
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "core/cached.h"
+#include "wire/answer.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum {
+	LOOK_AGAIN_US = 20000,	 /* another worker is at it */
+	OTHER_US_MAX = 1000000,	 /* it takes too long: it may have failed */
+	SHORT_REST_US = 1000000, /* something may have changed by then */
+	LONG_REST_US = 10000000, /* what failed would most likely fail again */
+	LEAST_TTL_US = 100000,	 /* a value that ends sooner is not copied */
+};
+
+/* --- requests of the core's own --- */
+
+/* Connections have small numbers; cached_fill.c and folds.c begin elsewhere. */
+uint64_t hs_copied_nobody(struct hs_copying *copying)
+{
+	return UINT64_MAX / 4 + copying->asked++;
+}
+
+static void fill_op(struct hs_core *core, struct hs_request *own, struct hs_part *part,
+		    uint16_t slot, const struct hs_bytes *argv, size_t argc)
+{
+	part->op = (struct hs_op){
+		.kind = HS_OP_COMMAND,
+		.command = own->command,
+		.slot = slot,
+		.partition = hs_core_partition(core, slot),
+		.argv = argv,
+		.argc = argc,
+		.client = hs_copied_nobody(core->copying),
+	};
+}
+
+static struct hs_request *prepare(struct hs_core *core, struct hs_copied *copied,
+				  const struct hs_command *command, size_t argc,
+				  const struct hs_bytes *argv,
+				  void (*then)(struct hs_core *core, struct hs_request *request))
+{
+	struct hs_request *own = hs_request_get(core, core->self, command);
+
+	hs_request_keep_args(own, argc, argv);
+	own->resp = 3;
+	own->then = then;
+	own->copied = copied;
+	if (copied)
+		copied->under_way++;
+	return own;
+}
+
+/* Of every copy: the words, with its name in the second place. More may be behind those that are kept. */
+static void ask_copies(struct hs_core *core, struct hs_request *own, const struct hs_copies *copies,
+		       size_t argc, const struct hs_bytes *argv)
+{
+	uint32_t count = copies->count - 1;
+
+	own->copies = hs_copies_ref((struct hs_copies *)copies);
+	hs_request_split(own, count);
+	for (uint32_t i = 0; i < count; i++) {
+		struct hs_part *part = &own->parts[i];
+
+		part->argv = hs_mem_alloc(argc * sizeof *part->argv);
+		memcpy(part->argv, argv, argc * sizeof *part->argv);
+		part->argv[1] = copies->places[1 + i].name;
+		fill_op(core, own, part, copies->places[1 + i].slot, part->argv, argc);
+	}
+	/* The last answer may free it. */
+	for (uint32_t i = 0; i < count; i++)
+		hs_step_submit(core, own, i);
+}
+
+/* Ends such a request. */
+static void put(struct hs_core *core, struct hs_request *own)
+{
+	struct hs_copied *copied = own->copied;
+
+	own->copied = NULL;
+	hs_copies_unref(&own->copies);
+	hs_request_put(core, own);
+	if (copied)
+		hs_copied_release(core, copied);
+}
+
+/* --- taking a set away --- */
+
+static void land_unlink(struct hs_core *core, struct hs_request *own)
+{
+	put(core, own); /* what could not be taken away goes with its lease */
+}
+
+void hs_copied_unlink(struct hs_core *core, const struct hs_copies *copies)
+{
+	const struct hs_command *command = hs_command_by_id(HS_CMD_ID_UNLINK);
+	struct hs_bytes argv[2] = {HS_LIT("UNLINK"), {"", 0}};
+	struct hs_request *own = prepare(core, NULL, command, 2, argv, land_unlink);
+
+	ask_copies(core, own, copies, 2, own->argv);
+}
+
+/* --- the shelf --- */
+
+static const struct hs_command *dump_command(const struct hs_core *core)
+{
+	return hs_learned_find(core->learned, HS_LIT("dump"));
+}
+
+/* What a set is asked for by: as if it were the reply to a DUMP. */
+static void ask_init(const struct hs_core *core, const struct hs_copied *copied, struct hs_ask *ask,
+		     struct hs_bytes argv[2])
+{
+	hs_ask_get(ask, hs_shelf_seed(core->world.shelf), hs_copied_key(copied), argv);
+	ask->command = dump_command(core);
+	ask->signature = ~ask->signature;
+}
+
+static struct hs_kept *keep(struct hs_core *core, const struct hs_copied *copied,
+			    struct hs_bytes names, const struct hs_op *op)
+{
+	struct hs_bytes argv[2];
+	struct hs_ask ask;
+	struct hs_kept *kept;
+
+	ask_init(core, copied, &ask, argv);
+	kept = hs_kept_create(&ask, names);
+	hs_check(kept);
+	kept->worker = core->world.worker;
+	kept->done = copied->stamp.done;
+	kept->read_us = op ? op->received.mono_us : core->now.mono_us;
+	kept->cost_us = core->now.mono_us - kept->read_us;
+	kept->until_us = hs_cached_until(core, copied->rule, false, kept->read_us);
+	if (op) {
+		kept->vouch = op->vouch;
+		kept->vouch_epoch = op->vouch_epoch;
+		/* As if it had been asked at once: never later than it is. */
+		atomic_init(&kept->expires_us,
+			    op->left_ms < 0 ? UINT64_MAX
+					    : kept->read_us + (uint64_t)op->left_ms * 1000);
+	}
+	return kept;
+}
+
+/* Says that it is being made. */
+static void announce(struct hs_core *core, struct hs_copied *copied)
+{
+	struct hs_kept *kept = keep(core, copied, HS_LIT("*0\r\n"), NULL);
+
+	hs_shelf_put(core->world.shelf, kept);
+	hs_kept_unref(&kept);
+}
+
+static bool is_announced(const struct hs_core *core, const struct hs_kept *kept)
+{
+	return hs_bytes_equal(kept->reply[1], HS_LIT("*0\r\n")) &&
+	       kept->worker != core->world.worker &&
+	       core->now.mono_us < kept->read_us + OTHER_US_MAX;
+}
+
+bool hs_copied_look(struct hs_core *core, struct hs_copied *copied)
+{
+	struct hs_bytes argv[2];
+	struct hs_ask ask;
+	struct hs_kept *kept;
+	struct hs_copies *copies;
+	uint64_t age_us;
+	bool found = false;
+	uint32_t done = hs_shelf_stamp(core->world.shelf, copied->key_hash).done;
+
+	if (!dump_command(core))
+		return false;
+	ask_init(core, copied, &ask, argv);
+	kept = hs_shelf_get(core->world.shelf, &ask);
+	if (!kept)
+		return false;
+	if (is_announced(core, kept)) {
+		hs_copied_rest(core, copied, LOOK_AGAIN_US, "another worker makes them");
+		found = true;
+	} else if (kept->vouch && hs_kept_state(kept, copied->rule, done, core->now.mono_us,
+						&age_us) == HS_KEPT_FRESH) {
+		copies = hs_copies_create(kept, copied->slot, core->world.slots);
+		if (copies && copies->count > 1) {
+			hs_copied_adopt(core, copied, copies, false);
+			found = true;
+		} else {
+			hs_copies_unref(&copies);
+		}
+	}
+	hs_kept_unref(&kept);
+	return found;
+}
+
+/* --- making a set --- */
+
+/* It came to nothing: what is there of it is taken away. */
+static void give_up(struct hs_core *core, struct hs_copied *copied)
+{
+	hs_counter_add(&core->stats.copies_failed, 1);
+	if (copied->making) {
+		atomic_store_explicit(&copied->making->kept->dead, true, memory_order_release);
+		hs_copied_unlink(core, copied->making);
+	}
+	hs_copies_unref(&copied->making);
+	hs_buf_deinit(&copied->payload);
+}
+
+/* Written through us or behind us since it was read, or nobody would say. */
+static bool is_changed(const struct hs_core *core, const struct hs_copied *copied)
+{
+	struct hs_stamp now = hs_shelf_stamp(core->world.shelf, copied->key_hash);
+	const struct hs_kept *kept = copied->making ? copied->making->kept : NULL;
+
+	return now.begun != copied->stamp.begun || now.done != copied->stamp.done ||
+	       (kept && (atomic_load_explicit(&kept->dead, memory_order_acquire) ||
+			 hs_vouch_epoch(kept->vouch) != kept->vouch_epoch));
+}
+
+/* Whether making goes on; false: it was given up. */
+static bool goes_on(struct hs_core *core, struct hs_copied *copied)
+{
+	if (!copied->ended && !is_changed(core, copied))
+		return true;
+	give_up(core, copied);
+	if (!copied->ended) {
+		hs_copies_pace(&copied->pace, copied->places_before, 0);
+		hs_copied_rest(core, copied, copied->pace.pause_us,
+			       "the key changed while copies were made");
+	}
+	return false;
+}
+
+static void rest_with(struct hs_core *core, struct hs_copied *copied, const char *word,
+		      struct hs_bytes reply)
+{
+	char shown[80];
+
+	while (reply.len > 0 && reply.data[reply.len - 1] < ' ')
+		reply.len--;
+	hs_copied_rest(core, copied, LONG_REST_US, "%s: %s", word,
+		       hs_bytes_escape(reply, shown, sizeof shown));
+}
+
+/* How long a copy may live; 0: it is not worth it. */
+static int64_t lease_ms(const struct hs_core *core, const struct hs_kept *kept)
+{
+	uint64_t expires_us = atomic_load_explicit(&kept->expires_us, memory_order_relaxed);
+	uint64_t now_us = core->now.mono_us, left_us = HS_COPIES_LEASE_US;
+
+	if (expires_us != UINT64_MAX)
+		left_us = expires_us > now_us ? expires_us - now_us : 0;
+	if (left_us < LEAST_TTL_US)
+		return 0;
+	return (int64_t)((left_us < HS_COPIES_LEASE_US ? left_us : HS_COPIES_LEASE_US) / 1000);
+}
+
+static void land_restore(struct hs_core *core, struct hs_request *own)
+{
+	struct hs_copied *copied = own->copied;
+	struct hs_bytes wrong = {NULL, 0};
+
+	for (uint32_t i = 0; i < own->parts_count; i++) {
+		struct hs_bytes reply = hs_buf_bytes(&own->parts[i].out);
+
+		if (!hs_bytes_equal(reply, HS_LIT("+OK\r\n")))
+			wrong = reply;
+	}
+	if (goes_on(core, copied)) {
+		if (wrong.data) {
+			give_up(core, copied);
+			rest_with(core, copied, "RESTORE", wrong);
+		} else {
+			struct hs_copies *copies = copied->making;
+
+			copied->making = NULL;
+			hs_buf_deinit(&copied->payload);
+			hs_shelf_put(core->world.shelf, copies->kept);
+			hs_copied_adopt(core, copied, copies, true);
+			hs_counter_add(&core->stats.copies_made, 1);
+		}
+	}
+	put(core, own);
+}
+
+static void restore(struct hs_core *core, struct hs_copied *copied)
+{
+	const struct hs_command *command = hs_learned_find(core->learned, HS_LIT("restore"));
+	int64_t lease = lease_ms(core, copied->making->kept);
+	char ttl[HS_NUM_TEXT_MAX];
+	struct hs_bytes argv[5] = {HS_LIT("RESTORE"), {"", 0}, {ttl, 0}};
+	struct hs_request *own;
+
+	if (lease == 0) {
+		give_up(core, copied);
+		hs_copied_rest(core, copied, SHORT_REST_US, "the key ends soon");
+		return;
+	}
+	argv[2].len = (size_t)snprintf(ttl, sizeof ttl, "%" PRId64, lease);
+	own = prepare(core, copied, command, 3, argv, land_restore);
+	memcpy(argv, own->argv, 3 * sizeof *argv);
+	argv[3] = hs_buf_bytes(&copied->payload);
+	argv[4] = HS_LIT("REPLACE");
+	ask_copies(core, own, copied->making, 5, argv);
+}
+
+/* Names for all places that were chosen; false: too few. */
+static bool name_places(struct hs_core *core, struct hs_copied *copied, const struct hs_op *op,
+			uint32_t wanted)
+{
+	struct hs_copying *copying = core->copying;
+	uint16_t partitions[HS_COPIES_MAX];
+	uint16_t home = hs_core_partition(core, copied->slot);
+	uint32_t count = hs_copies_choose(core->world.slots, &copying->loads, home, wanted,
+					  copied->key_hash, partitions);
+	struct hs_bytes names[HS_COPIES_MAX];
+	struct hs_buf room[HS_COPIES_MAX] = {{0}}, reply = {0};
+	struct hs_kept *kept;
+	uint32_t named = 0;
+
+	copying->id.set++;
+	for (uint32_t i = 1; i < count; i++) {
+		if (!hs_copies_name(core->world.slots, partitions[i], &copying->id,
+				    hs_copied_key(copied), &room[named]))
+			continue;
+		names[named] = hs_buf_bytes(&room[named]);
+		named++;
+	}
+	if (named > 0) {
+		hs_copies_describe(names, named, &reply);
+		kept = keep(core, copied, hs_buf_bytes(&reply), op);
+		copied->making = hs_copies_create(kept, copied->slot, core->world.slots);
+		hs_kept_unref(&kept);
+		hs_buf_deinit(&reply);
+	}
+	for (uint32_t i = 0; i < named; i++)
+		hs_buf_deinit(&room[i]);
+	return named > 0;
+}
+
+/* What DUMP answered, without its header; empty: something else. */
+static struct hs_bytes payload_of(struct hs_bytes reply)
+{
+	struct hs_answer answer;
+	int64_t used = hs_answer_head(&answer, reply.data, reply.len);
+
+	return used > 0 && answer.type == HS_ANSWER_BULK ? answer.text : (struct hs_bytes){NULL, 0};
+}
+
+static uint32_t wanted_places(const struct hs_core *core, const struct hs_copied *copied)
+{
+	const struct hs_copies_loads *loads = &core->copying->loads;
+	uint16_t home = hs_core_partition(core, copied->slot);
+	struct hs_heat_row row;
+	uint32_t partitions = 0;
+	double key;
+
+	for (uint32_t i = hs_core_partition_from(core, 0); i < HS_PARTITIONS_MAX;
+	     i = hs_core_partition_from(core, (uint16_t)(i + 1)))
+		partitions++;
+	if (copied->rule->copies != HS_COPIES_AUTO)
+		return hs_copies_wanted(copied->rule->copies, partitions, 0, 0, 0);
+	hs_heat_find(core->world.heats, core->world.heats_count, HS_HEAT_KEYS,
+		     hs_copied_key(copied), 0, core->now.mono_us, &row);
+	key = row.window[HS_HEAT_SHORT].ops_low;
+	/* What the last set took away would come back. */
+	return hs_copies_wanted(HS_COPIES_AUTO, partitions, key,
+				loads->of[home] + key * (1 - 1.0 / copied->places_before),
+				loads->all);
+}
+
+static void land_dump(struct hs_core *core, struct hs_request *own)
+{
+	struct hs_copied *copied = own->copied;
+	const struct hs_op *op = &own->parts[0].op;
+	struct hs_bytes reply = hs_buf_bytes(&own->parts[0].out);
+	struct hs_bytes payload = payload_of(reply);
+
+	if (!goes_on(core, copied)) {
+		put(core, own);
+		return;
+	}
+	if (payload.len == 0 && reply.len > 0 && reply.data[0] == '-')
+		rest_with(core, copied, "DUMP", reply);
+	else if (payload.len == 0)
+		hs_copied_rest(core, copied, SHORT_REST_US, "there is no such key");
+	else if (payload.len > HS_COPIES_VALUE_BYTES_MAX)
+		hs_copied_rest(core, copied, LONG_REST_US,
+			       "it has %zu bytes; at most %zu are copied", payload.len,
+			       (size_t)HS_COPIES_VALUE_BYTES_MAX);
+	else if (!op->vouch || op->left_ms == 0)
+		hs_copied_rest(core, copied, LONG_REST_US,
+			       "nobody would say when the original changes, or ends");
+	else if (!name_places(core, copied, op, wanted_places(core, copied)))
+		hs_copied_rest(core, copied, SHORT_REST_US, "no other partition has a place");
+	if (copied->making) {
+		hs_buf_append_bytes(&copied->payload, payload);
+		restore(core, copied);
+	} else {
+		hs_counter_add(&core->stats.copies_failed, 1);
+	}
+	put(core, own);
+}
+
+void hs_copied_make(struct hs_core *core, struct hs_copied *copied)
+{
+	const struct hs_command *dump = dump_command(core);
+	struct hs_bytes argv[2] = {HS_LIT("DUMP"), hs_copied_key(copied)};
+	struct hs_request *own;
+
+	if (!dump || !hs_learned_find(core->learned, HS_LIT("restore"))) {
+		hs_copied_rest(core, copied, LONG_REST_US, "the server has no DUMP or no RESTORE");
+		return;
+	}
+	if (copied->key_len > HS_COPIES_KEY_BYTES_MAX) {
+		hs_copied_rest(core, copied, LONG_REST_US, "its name is longer than %d bytes",
+			       HS_COPIES_KEY_BYTES_MAX);
+		return;
+	}
+	if (wanted_places(core, copied) < 2) {
+		hs_copied_rest(core, copied, SHORT_REST_US,
+			       copied->rule->copies == HS_COPIES_AUTO
+				       ? "its partition is no busier than the others"
+				       : "there is one partition");
+		return;
+	}
+	copied->stamp = hs_shelf_stamp(core->world.shelf, copied->key_hash);
+	announce(core, copied);
+	own = prepare(core, copied, dump, 2, argv, land_dump);
+	hs_request_split(own, 1);
+	fill_op(core, own, &own->parts[0], copied->slot, own->argv, own->argc);
+	own->parts[0].op.track = true;
+	hs_step_submit(core, own, 0);
+}
+
+/* --- its lease --- */
+
+static void land_renew(struct hs_core *core, struct hs_request *own)
+{
+	struct hs_copied *copied = own->copied;
+	bool gone = false;
+
+	for (uint32_t i = 0; i < own->parts_count; i++)
+		gone = gone || hs_bytes_equal(hs_buf_bytes(&own->parts[i].out), HS_LIT(":0\r\n"));
+	/* A copy that is not there any more, evicted or flushed: another set is made. */
+	if (gone && copied->copies == own->copies)
+		hs_copied_drop(core, copied);
+	put(core, own);
+}
+
+void hs_copied_renew(struct hs_core *core, struct hs_copied *copied)
+{
+	const struct hs_command *command = hs_command_by_id(HS_CMD_ID_PEXPIRE);
+	int64_t lease = lease_ms(core, copied->copies->kept);
+	char ttl[HS_NUM_TEXT_MAX];
+	struct hs_bytes argv[3] = {HS_LIT("PEXPIRE"), {"", 0}, {ttl, 0}};
+	struct hs_request *own;
+
+	copied->renew_us = core->now.mono_us + HS_COPIES_LEASE_US / 3;
+	if (lease == 0)
+		return;
+	argv[2].len = (size_t)snprintf(ttl, sizeof ttl, "%" PRId64, lease);
+	own = prepare(core, copied, command, 3, argv, land_renew);
+	ask_copies(core, own, copied->copies, 3, own->argv);
+}

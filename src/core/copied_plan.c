@@ -1,0 +1,94 @@
+/* What HEAT PLAN says of copies: for each key of this worker where it lies and how many reads went there,
+ * or why there are none; and for rules that cannot do anything here, that. */
+#include "core/copied.h"
+#include "core/plan.h"
+
+static const char *state_of(const struct hs_copied *copied)
+{
+	switch (copied->state) {
+	case HS_COPIED_WATCHED:
+		return "watched";
+	case HS_COPIED_MAKING:
+		return "making";
+	case HS_COPIED_SPREAD:
+		return "spread";
+	case HS_COPIED_RESTING:
+		break;
+	}
+	return "resting";
+}
+
+static void plan_key(const struct hs_core *core, const struct hs_copied *copied,
+		     struct hs_reply *reply)
+{
+	const struct hs_copies *copies = copied->copies;
+	uint16_t places[HS_COPIES_MAX];
+	uint64_t reads[HS_COPIES_MAX] = {0};
+	struct hs_plan_number again = {"again", 0};
+	struct hs_plan_row row = {
+		.what = "copies",
+		.state = state_of(copied),
+		.why = copied->state == HS_COPIED_RESTING ? copied->why : NULL,
+		.key = hs_copied_key(copied),
+		.contract = "cache",
+		.since_us = copied->since_us,
+		.places = places,
+		.places_count = copies ? copies->count : 1,
+		.reads = reads,
+		.numbers = &again,
+		.numbers_count = 1,
+	};
+
+	places[0] = hs_core_partition(core, copied->slot);
+	for (uint32_t i = 0; copies && i < copies->count; i++) {
+		places[i] = hs_core_partition(core, copies->places[i].slot);
+		reads[i] = copies->places[i].reads;
+		again.value += copies->places[i].refused;
+	}
+	hs_plan_row(core, reply, &row);
+}
+
+/* Why no rule's copies are made at all; NULL: they are. */
+static const char *why_none(const struct hs_core *core)
+{
+	if (core->options.mitigate == HS_MITIGATE_OFF)
+		return "mitigation is off";
+	if (core->options.mitigate == HS_MITIGATE_OBSERVE)
+		return "mitigation only observes";
+	if (core->world.together == HS_TOGETHER_ALL)
+		return "there is one server: a copy has nowhere else to be";
+	if (!hs_copied_can(core))
+		return "the partitions of the embedded engine are on one machine, and read by all "
+		       "of it";
+	return NULL;
+}
+
+static void plan_rules(const struct hs_core *core, const char *why, struct hs_reply *reply)
+{
+	const struct hs_rules *rules = core->options.rules;
+
+	for (size_t i = 0; rules && i < hs_rules_count(rules); i++) {
+		const struct hs_rule *rule = hs_rules_at(rules, i);
+		struct hs_plan_row row = {
+			.what = "copies",
+			.state = "resting",
+			.why = why,
+			.key = rule->glob,
+			.contract = "cache",
+		};
+
+		if (rule->copies > 1)
+			hs_plan_row(core, reply, &row);
+	}
+}
+
+void hs_copied_plan(struct hs_core *core, struct hs_reply *reply)
+{
+	const struct hs_link *keys = &core->copying->keys;
+	const char *why = why_none(core);
+
+	if (why && core->world.worker == 0)
+		plan_rules(core, why, reply);
+	for (const struct hs_link *link = keys->next; link != keys; link = link->next)
+		plan_key(core, hs_list_entry(link, struct hs_copied, link), reply);
+}
