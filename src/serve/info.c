@@ -127,6 +127,12 @@ void hs_info_totals(const struct hs_host *host, struct hs_totals *totals)
 		totals->fold_commands += hs_counter_get(&stats->fold_commands);
 		totals->fold_again += hs_counter_get(&stats->fold_again);
 		totals->fold_busy += hs_counter_get(&stats->fold_busy);
+		totals->copies_keys += hs_counter_get(&stats->copies_keys);
+		totals->copies_made += hs_counter_get(&stats->copies_made);
+		totals->copies_failed += hs_counter_get(&stats->copies_failed);
+		totals->copies_ended += hs_counter_get(&stats->copies_ended);
+		totals->copies_reads += hs_counter_get(&stats->copies_reads);
+		totals->copies_again += hs_counter_get(&stats->copies_again);
 		totals->protocol_errors += hs_counter_get(&stats->protocol_errors);
 		totals->subscriptions += hs_counter_get(&stats->subscriptions);
 		totals->messages += hs_counter_get(&stats->messages);
@@ -171,6 +177,11 @@ static void subtract_baseline(struct hs_info_facts *facts)
 	since->fold_busy -= base->fold_busy;
 	since->cache_evicted -= base->cache_evicted;
 	since->cache_too_large -= base->cache_too_large;
+	since->copies_made -= base->copies_made;
+	since->copies_failed -= base->copies_failed;
+	since->copies_ended -= base->copies_ended;
+	since->copies_reads -= base->copies_reads;
+	since->copies_again -= base->copies_again;
 	since->protocol_errors -= base->protocol_errors;
 	since->tls_failures -= base->tls_failures;
 	since->messages -= base->messages;

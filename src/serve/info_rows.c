@@ -113,6 +113,12 @@ UINT(fold_requests, facts->since.fold_requests)
 UINT(fold_commands, facts->since.fold_commands)
 UINT(fold_again, facts->since.fold_again)
 UINT(fold_busy, facts->since.fold_busy)
+UINT(copies_keys, facts->now.copies_keys)
+UINT(copies_made, facts->since.copies_made)
+UINT(copies_failed, facts->since.copies_failed)
+UINT(copies_ended, facts->since.copies_ended)
+UINT(copies_reads, facts->since.copies_reads)
+UINT(copies_again, facts->since.copies_again)
 UINT(pubsub_subscriptions, facts->now.subscriptions)
 UINT(pubsub_messages, facts->since.messages)
 UINT(expired_keys, facts->engine.expired)
@@ -389,6 +395,24 @@ const struct hs_info_row hs_info_rows[] = {
 	{SHOW("Stats", "fold_busy", fold_busy),
 	 .metric = "fold_busy_total", .type = "counter",
 	 .help = "Requests refused because fold-waiters-max were waiting"},
+	{SHOW("Stats", "copies_keys", copies_keys),
+	 .metric = "copies_keys", .type = "gauge",
+	 .help = "Hot keys whose value lies on several partitions now, summed over the workers"},
+	{SHOW("Stats", "copies_made", copies_made),
+	 .metric = "copies_made_total", .type = "counter",
+	 .help = "Sets of copies of a hot value that were made"},
+	{SHOW("Stats", "copies_failed", copies_failed),
+	 .metric = "copies_failed_total", .type = "counter",
+	 .help = "Sets of copies that came to nothing: the key changed meanwhile, or a server refused"},
+	{SHOW("Stats", "copies_ended", copies_ended),
+	 .metric = "copies_ended_total", .type = "counter",
+	 .help = "Sets of copies that were in use and were ended: by a write, or because the key had cooled"},
+	{SHOW("Stats", "copies_reads", copies_reads),
+	 .metric = "copies_reads_total", .type = "counter",
+	 .help = "Reads of a hot key sent to a copy instead of the original"},
+	{SHOW("Stats", "copies_again", copies_again),
+	 .metric = "copies_again_total", .type = "counter",
+	 .help = "Reads sent to a copy that then had to ask the original"},
 	{SHOW("Stats", "keyspace_hits", keyspace_hits),
 	 .metric = "keyspace_hits_total", .type = "counter",
 	 .help = "Keys looked up and found"},
