@@ -1,0 +1,520 @@
+"""Copies of hot values on a real Cluster.
+
+Goal: under a rule with `copies`, reads of a hot value that is too large for the cache are spread over the
+masters; every answer is as fresh as the contract says, whatever is written, flushed, failed over, moved or
+killed; nothing of it is seen by clients, and nothing stays behind.
+
+Method: a cluster of three masters with a replica each, shared by the tests of the module. What the masters
+were asked is in their own commandstats, where copies are is asked of them directly. Freshness: values carry
+the number of the write that made them. Who reads after a write through heatsink was acknowledged must see
+it; who asks later than `stale` after a write behind it must, too. That a read was sent later than that is
+certain on any machine, however slow.
+"""
+import os
+import random
+import sys
+import threading
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+import resp
+from cluster import Cluster, slot_of
+from servers import GUARD_S, Heatsink, Redis
+
+STALE_S = 0.2
+RULE = f"hot:* cache stale={int(STALE_S * 1000)}ms ttl=1h copies=3"
+LARGE = 20000  # more than --cache-entry-bytes
+PREFIX = b"heatsink:copy:"
+LEASE_MS = 10000
+
+cluster = None
+
+
+def setUpModule():
+    global cluster
+    cluster = Cluster(masters=3, replicas=1, node_timeout_ms=2000)
+
+
+def tearDownModule():
+    cluster.close()
+
+
+def value(number):
+    return b"%010d:" % number + b"x" * LARGE
+
+
+def number(reply):
+    if reply.is_error:
+        raise AssertionError(reply)
+    return None if reply.is_null else int(reply.text[:10])
+
+
+def plan(connection):
+    """The rows of HEAT PLAN about copies."""
+    rows = []
+    for item in connection.call("HEAT", "PLAN").items:
+        row = {item.items[i].text.decode(): item.items[i + 1] for i in range(0, len(item.items), 2)}
+        if row["what"].text == b"copies":
+            rows.append({"key": row["key"].text.decode(), "state": row["state"].text.decode(),
+                         "why": row["why"].text.decode(),
+                         "partitions": [part.number() for part in row["partitions"].items],
+                         "reads": [reads.number() for reads in row["reads"].items]})
+    return rows
+
+
+class CopiesCase(unittest.TestCase):
+    numbers = iter(range(1, 1_000_000))
+
+    def setUp(self):
+        self.key = f"hot:{self.id().rsplit('.', 1)[-1]}:{random.getrandbits(32)}"
+        cluster.wait_ready()
+
+    def start(self, *args, rule=RULE, url=None, workers=2):
+        server = Heatsink("--workers", str(workers), "--engine", url or cluster.url(),
+                          "--cache-entry-bytes", "4096", "--engine-timeout", "60000",
+                          "--rule", rule, *args)
+        self.addCleanup(server.close)
+        self.server = server
+        return server
+
+    def connect(self, server=None):
+        connection = resp.Connection((server or self.server).port, GUARD_S)
+        self.addCleanup(connection.close)
+        return connection
+
+    def wait(self, what, condition):
+        return cluster.wait(what, condition)
+
+    def info(self, server=None):
+        text = self.connect(server).call("INFO", "stats").text.decode()
+        return {line.split(":")[0]: int(line.split(":")[1]) for line in text.splitlines()
+                if line.startswith("copies_")}
+
+    def write(self, connection):
+        """A new value; its number."""
+        made = next(self.numbers)
+        self.assertEqual(connection.call("SET", self.key, value(made)).raw, b"+OK\r\n")
+        return made
+
+    def is_spread(self, connection, server=None):
+        """Reads until its copies are in use."""
+        for reply in connection.call_all([["GET", self.key]] * 10):
+            self.assertFalse(reply.is_error, reply)
+        return any(row["key"] == self.key and row["state"] == "spread" for row in plan(connection))
+
+    def spread(self, connection):
+        self.wait("copies are in use", lambda: self.is_spread(connection))
+
+    def copies(self, key=None):
+        """Names of copies by master."""
+        wanted = (key or self.key).encode()
+        return {node: [item.text for item in node.call("KEYS", PREFIX.decode() + "*").items
+                       if item.text.endswith(b":" + wanted)] for node in cluster.masters()}
+
+    def no_copies(self):
+        return not any(self.copies().values())
+
+
+class Reads(CopiesCase):
+    def test_spread_over_the_masters(self):
+        self.start()
+        connection = self.connect()
+        made = self.write(connection)
+        self.spread(connection)
+        home = cluster.master_of(self.key)
+        self.assertEqual({node: len(names) for node, names in self.copies().items()},
+                         {node: int(node is not home) for node in cluster.masters()})
+        for node in cluster.masters():
+            node.call("CONFIG", "RESETSTAT")
+        for _ in range(300):
+            self.assertEqual(number(connection.call("GET", self.key)), made)
+        calls = [int(node.info("commandstats").get("cmdstat_get", "calls=0").split("=")[1].split(",")[0])
+                 for node in cluster.masters()]
+        self.assertLessEqual(sum(calls), 310)
+        self.assertGreater(min(calls), 80)
+        self.assertEqual(self.info()["copies_again"], 0)
+
+    def test_commands_of_all_types(self):
+        self.start()
+        connection = self.connect()
+        items = [str(i) * 50 for i in range(500)]
+        connection.call("RPUSH", self.key, *items)
+        asked = ["LRANGE", self.key, "0", "-1"]
+        self.wait("copies are in use", lambda: connection.call_all([asked] * 10) and any(
+            row["state"] == "spread" for row in plan(connection)))
+        self.connect().call("CONFIG", "RESETSTAT")
+        for _ in range(9):
+            self.assertEqual([item.text.decode() for item in connection.call(*asked).items], items)
+            self.assertEqual(connection.call("LINDEX", self.key, "7").text.decode(), items[7])
+            self.assertEqual(connection.call("LLEN", self.key).number(), 500)
+            self.assertTrue(connection.call("LINDEX", self.key, "700").is_null)
+            self.assertEqual(connection.call("TTL", self.key).number(), -1)
+            self.assertTrue(connection.call("GET", self.key).is_error)
+            self.assertEqual(connection.call("TYPE", self.key).text, b"list")
+        self.assertGreater(self.info()["copies_reads"], 0)
+
+    def test_small_values_need_none(self):
+        """They are kept here: the servers hear of one read."""
+        self.start()
+        connection = self.connect()
+        connection.call("SET", self.key, "small")
+        for _ in range(200):
+            for reply in connection.call_all([["GET", self.key]] * 20):
+                self.assertEqual(reply.text, b"small")
+        self.assertEqual(self.info()["copies_made"], 0)
+        self.assertTrue(self.no_copies())
+
+    def test_automatic(self):
+        """One key has all the load: it ends on all masters."""
+        self.start(rule=RULE.replace("copies=3", "copies=auto"))
+        connection = self.connect()
+        self.write(connection)
+        self.spread(connection)
+        self.assertEqual(sorted(plan(connection)[0]["partitions"]), [0, 1, 2])
+
+
+class Freshness(CopiesCase):
+    def test_writes_through_are_seen_at_once(self):
+        self.start()
+        writer, readers = self.connect(), [self.connect() for _ in range(6)]
+        made = self.write(writer)
+        for _ in range(8):
+            self.spread(writer)
+            made = self.write(writer)
+            for reader in readers * 3:
+                self.assertEqual(number(reader.call("GET", self.key)), made)
+        self.assertGreater(self.info()["copies_reads"], 0)
+
+    def test_readers_beside_a_writer(self):
+        """Many readers all the time; now and then a write. Nobody sees less than what was acknowledged
+        before it asked, and a pipeline sees its own writes in their order."""
+        self.start()
+        writer = self.connect()
+        acknowledged, wrong, going = [self.write(writer)], [], [True]
+
+        def read():
+            connection = self.connect()
+            while going[0]:
+                least = acknowledged[0]
+                got = [number(reply) for reply in connection.call_all([["GET", self.key]] * 4)]
+                if any(one is None or one < least for one in got):
+                    wrong.append((least, got))
+                    return
+
+        threads = [threading.Thread(target=read) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        try:
+            for _ in range(12):
+                self.spread(writer)
+                made = next(self.numbers)
+                replies = writer.call_all([["GET", self.key], ["SET", self.key, value(made)],
+                                           ["GET", self.key], ["GET", self.key]])
+                seen = [number(replies[i]) for i in (0, 2, 3)]
+                self.assertEqual(seen, [acknowledged[0], made, made])
+                acknowledged[0] = made
+        finally:
+            going[0] = False
+            for thread in threads:
+                thread.join()
+        self.assertEqual(wrong, [])
+
+    def check_behind(self, connection, made):
+        """After a write of `made` that was acknowledged elsewhere just now: until all see it."""
+        written_s = time.monotonic()
+        new = 0
+        while new < 12:
+            asked_s = time.monotonic()
+            seen = number(connection.call("GET", self.key))
+            if seen == made:
+                new += 1
+                continue
+            new = 0
+            self.assertLess(asked_s - written_s, STALE_S,
+                            f"{seen} was read instead of {made}, which is older than allowed")
+
+    def test_writes_behind_are_seen_in_time(self):
+        self.start()
+        connection, direct = self.connect(), cluster.direct(self.key)
+        self.write(connection)
+        for _ in range(8):
+            self.spread(connection)
+            made = next(self.numbers)
+            direct.set(self.key, value(made))
+            self.check_behind(connection, made)
+
+    def test_deleted_and_made_anew_behind_us_as_something_else(self):
+        self.start()
+        connection, direct = self.connect(), cluster.direct(self.key)
+        self.write(connection)
+        self.spread(connection)
+        direct.delete(self.key)
+        self.check_behind(connection, None)
+        direct.rpush(self.key, "a" * LARGE)
+        self.wait("the list is seen", lambda: connection.call("GET", self.key).is_error)
+        asked = ["LRANGE", self.key, "0", "-1"]
+        self.wait("copies of it are in use", lambda: connection.call_all([asked] * 10) and any(
+            row["key"] == self.key and row["state"] == "spread" for row in plan(connection)))
+        for _ in range(6):
+            self.assertTrue(connection.call("GET", self.key).is_error)
+            self.assertEqual(len(connection.call(*asked).items[0].text), LARGE)
+
+    def test_expires_with_its_copies(self):
+        self.start()
+        connection = self.connect()
+        made = next(self.numbers)
+        connection.call("SET", self.key, value(made), "PX", "3000")
+        end_s = time.monotonic() + 3
+        self.spread(connection)
+        for names in self.copies().values():
+            for name in names:
+                left = cluster.direct(name).pttl(name)
+                self.assertLessEqual(left, 3000)
+        self.wait("it is gone", lambda: connection.call("GET", self.key).is_null)
+        self.assertGreaterEqual(time.monotonic() + 0.05, end_s)
+        for _ in range(12):
+            self.assertTrue(connection.call("GET", self.key).is_null)
+        self.wait("so are its copies", self.no_copies)
+
+    def test_flushed(self):
+        self.start()
+        connection = self.connect()
+        self.write(connection)
+        self.spread(connection)
+        connection.call("FLUSHALL")
+        for _ in range(12):
+            self.assertTrue(connection.call("GET", self.key).is_null)
+        made = self.write(connection)
+        self.spread(connection)
+        home = cluster.master_of(self.key)
+        for node in cluster.masters():  # behind us, where only the copies are
+            if node is not home:
+                node.call("FLUSHALL")
+        for _ in range(30):
+            self.assertEqual(number(connection.call("GET", self.key)), made)
+        home.call("FLUSHALL")
+        self.check_behind(connection, None)
+
+
+class Changes(CopiesCase):
+    """The cluster is not what it was."""
+
+    def keeps_reading(self, connection, made, until, what):
+        def step():
+            self.assertEqual(number(connection.call("GET", self.key)), made)
+            return until()
+        self.wait(what, step)
+
+    def test_fail_over(self):
+        self.start()
+        connection = self.connect()
+        made = self.write(connection)
+        cluster.wait_synced()
+        home = cluster.master_of(self.key)
+        for old in (home, next(node for node in cluster.masters() if node is not home)):
+            self.spread(connection)
+            cluster.fail_over(old)
+            cluster.wait_agreed()
+            for _ in range(30):
+                self.assertEqual(number(connection.call("GET", self.key)), made)
+            made = self.write(connection)
+            cluster.wait_synced()
+        self.spread(connection)
+
+    def test_a_master_is_killed(self):
+        self.start()
+        connection = self.connect()
+        made = self.write(connection)
+        home = cluster.master_of(self.key)
+        self.spread(connection)
+        cluster.wait_synced()
+        dead = next(node for node in cluster.masters() if node is not home)
+        dead.kill9()
+        for _ in range(30):
+            self.assertEqual(number(connection.call("GET", self.key)), made)
+        dead.restart()
+        cluster.wait_ready()
+        self.spread(connection)
+
+    def test_a_master_stops(self):
+        """Those who read a key that lives elsewhere do not wait for it."""
+        self.start(workers=1)
+        connection = self.connect()
+        made = self.write(connection)
+        self.spread(connection)
+        home = cluster.master_of(self.key)
+        stopped = next(node for node in cluster.masters() if node is not home)
+        stopped.freeze()
+        try:
+            for _ in range(100):  # none of them is answered by the one that has stopped
+                self.assertEqual(number(connection.call("GET", self.key)), made)
+            self.assertGreater(self.info()["copies_again"], 0)
+        finally:
+            stopped.thaw()
+        cluster.wait_ready()
+        self.spread(connection)
+
+    def test_slots_move(self):
+        self.start()
+        connection = self.connect()
+        made = self.write(connection)
+        self.spread(connection)
+        home = cluster.master_of(self.key)
+        others = [node for node in cluster.masters() if node is not home]
+        name = self.copies()[others[0]][0]
+        cluster.move_slots([slot_of(name)], to=others[1])  # a copy's
+        for _ in range(12):
+            self.assertEqual(number(connection.call("GET", self.key)), made)
+        self.spread(connection)
+        cluster.move_slots([slot_of(self.key)], to=others[0])  # the original's
+        for _ in range(12):
+            self.assertEqual(number(connection.call("GET", self.key)), made)
+        made = self.write(connection)
+        cluster.direct(self.key).set(self.key, value(made + 1_000_000))
+        self.wait("a write behind us is seen",
+                  lambda: number(connection.call("GET", self.key)) == made + 1_000_000)
+        self.spread(connection)
+        self.assertEqual(len(set(plan(connection)[0]["partitions"])), 3)
+
+
+class Ends(CopiesCase):
+    def test_stopped(self):
+        server = self.start()
+        connection = self.connect()
+        self.write(connection)
+        self.spread(connection)
+        self.assertFalse(self.no_copies())
+        connection.close()
+        self.assertEqual(server.stop(), 0)
+        self.assertTrue(self.no_copies())
+
+    def test_killed(self):
+        """What it leaves behind has a time to live, and nobody renews it."""
+        server = self.start()
+        connection = self.connect()
+        made = self.write(connection)
+        self.spread(connection)
+        server.kill9()
+        for node, names in self.copies().items():
+            for name in names:
+                self.assertIn(node.call("PTTL", name).number(), range(-2, LEASE_MS + 1))
+                self.assertNotEqual(node.call("PTTL", name).number(), -1)
+        server.start()
+        connection = self.connect()
+        self.assertEqual(number(connection.call("GET", self.key)), made)
+        self.assertEqual([item.text for item in connection.call("KEYS", "*" + self.key).items],
+                         [self.key.encode()])
+        self.wait("they are gone", self.no_copies)
+
+    def test_cooled(self):
+        self.start()
+        connection = self.connect()
+        self.write(connection)
+        self.spread(connection)
+        self.wait("they are taken away", self.no_copies)
+        self.assertEqual(self.info()["copies_keys"], 0)
+
+    def test_rules_and_mitigation(self):
+        self.start()
+        connection = self.connect()
+        made = self.write(connection)
+        for end, begin in ((["HEAT", "RULE", "DEL", "hot:*"], ["HEAT", "RULE", "SET", *RULE.split()]),
+                           (["HEAT", "MITIGATE", "off"], ["HEAT", "MITIGATE", "on"]),
+                           (["HEAT", "MITIGATE", "observe"], ["HEAT", "MITIGATE", "on"])):
+            self.spread(connection)
+            self.assertEqual(connection.call(*end).raw, b"+OK\r\n")
+            self.wait("they are taken away", self.no_copies)
+            for _ in range(30):
+                self.assertEqual(number(connection.call("GET", self.key)), made)
+            self.assertTrue(self.no_copies())
+            self.assertEqual(connection.call(*begin).raw, b"+OK\r\n")
+
+
+class Nobodys(CopiesCase):
+    """Confusion."""
+
+    def test_two_heatsinks(self):
+        first, second = self.start(), self.start()
+        one, other = self.connect(first), self.connect(second)
+        made = self.write(one)
+        self.wait("both spread it", lambda: self.is_spread(one) and self.is_spread(other))
+        makers = {name.split(b":")[3] for names in self.copies().values() for name in names}
+        self.assertEqual(len(makers), 2)
+        made = self.write(other)
+        self.assertEqual(number(other.call("GET", self.key)), made)
+        written_s, new = time.monotonic(), 0
+        while new < 12:  # behind the first one's back
+            asked_s = time.monotonic()
+            seen = number(one.call("GET", self.key))
+            new = new + 1 if seen == made else 0
+            if seen != made:
+                self.assertLess(asked_s - written_s, STALE_S)
+        one.close()
+        first.stop()
+        for _ in range(12):
+            self.assertEqual(number(other.call("GET", self.key)), made)
+
+    def test_not_shown(self):
+        self.start()
+        connection = self.connect()
+        connection.call("FLUSHALL")
+        self.write(connection)
+        self.spread(connection)
+        self.assertFalse(self.no_copies())
+        self.assertEqual([item.text for item in connection.call("KEYS", "*").items],
+                         [self.key.encode()])
+        self.assertEqual(connection.call("KEYS", PREFIX.decode() + "*").items, [])
+        found, cursor = [], b"0"
+        while cursor != b"0" or not found:
+            reply = connection.call("SCAN", cursor.decode())
+            cursor = reply.items[0].text
+            found += [item.text for item in reply.items[1].items]
+        self.assertEqual(found, [self.key.encode()])
+        for _ in range(20):
+            self.assertEqual(connection.call("RANDOMKEY").text, self.key.encode())
+        for names in self.copies().values():
+            for name in names:
+                self.assertEqual(connection.call("CLUSTER", "GETKEYSINSLOT", str(slot_of(name)),
+                                                 "10").items, [])
+                for request in (["GET", name], ["DEL", name], ["MGET", "a", name],
+                                ["EVAL", "return 1", "1", name]):
+                    self.assertIn(b"heatsink's own", connection.call(*request).text)
+
+    def test_not_told(self):
+        """Who tracks all keys hears nothing of them."""
+        self.start()
+        tracker = self.connect()
+        tracker.call("HELLO", "3")
+        self.assertEqual(tracker.call("CLIENT", "TRACKING", "ON", "BCAST").raw, b"+OK\r\n")
+        connection = self.connect()
+        self.write(connection)
+        self.spread(connection)
+        connection.call("SET", "hot:last", "1")
+        told = b""
+        while b"hot:last" not in told:
+            told += tracker.read().raw
+        self.assertNotIn(PREFIX, told)
+
+    def test_where_they_bring_nothing(self):
+        redis = Redis()
+        self.addCleanup(redis.close)
+        for args, why in ((["--engine", f"redis://127.0.0.1:{redis.port}"], "one server"),
+                          ([], "embedded")):
+            server = Heatsink("--rule", RULE, *args)
+            self.addCleanup(server.close)
+            connection = self.connect(server)
+            connection.call("SET", self.key, value(1))
+            for _ in range(50):
+                connection.call_all([["GET", self.key]] * 20)
+            row, = plan(connection)
+            self.assertEqual((row["key"], row["state"]), ("hot:*", "resting"))
+            self.assertIn(why, row["why"])
+            self.assertEqual(connection.call("SET", PREFIX.decode() + "x", "1").raw, b"+OK\r\n")
+            self.assertEqual(connection.call("KEYS", PREFIX.decode() + "*").items[0].text,
+                             PREFIX + b"x")
+
+
+if __name__ == "__main__":
+    unittest.main()
