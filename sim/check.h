@@ -8,11 +8,13 @@
 #include "base/check.h"
 #include "heat/heat.h"
 #include "sim/history.h"
+#include "sim/past.h"
 
 enum {
 	/* Behind the design's laws: */
 	HS_SIM_LAW_HEAT = 10, /* every request is heat, once */
 	HS_SIM_LAW_CACHES,    /* what clients keep is what is there, or they are being told */
+	HS_SIM_LAW_FILLS,     /* a worker reads one thing to be kept once at a time */
 };
 
 struct hs_sim_verdict {
@@ -34,6 +36,12 @@ int hs_sim_check_order(const struct hs_sim_history *history, uint64_t steps_max,
  * unknown. */
 int hs_sim_check_increments(const struct hs_sim_history *history, uint32_t key, int64_t final,
 			    struct hs_sim_verdict *verdict) HS_MUSTCHECK;
+
+/* Law 3, for reads that may be old (`lax`), and law 7 for those that may not be any more (`off`): none is
+ * older than its contract allows, none misses a write that was acknowledged before or that its own
+ * connection asked for before, and none is kept longer than its time to live. */
+int hs_sim_check_stale(const struct hs_sim_history *history, const struct hs_sim_past *past,
+		       struct hs_sim_verdict *verdict) HS_MUSTCHECK;
 
 /* A key that a client asked for, or every partition: once for each time it must be counted. */
 struct hs_sim_access {

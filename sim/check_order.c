@@ -85,7 +85,7 @@ static void find_steps(struct hs_sim_order *search, const struct hs_sim_history 
 		const struct hs_sim_op *op = &history->ops[i];
 		struct hs_sim_order_step *step = &search->steps[search->count];
 
-		if (op->key != key)
+		if (op->key != key || op->lax)
 			continue;
 		*step = (struct hs_sim_order_step){
 			.ops = op,

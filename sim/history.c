@@ -70,6 +70,7 @@ static const struct {
 	[HS_SIM_TTL] = {"TTL", false, true},
 	[HS_SIM_PEXPIRE] = {"PEXPIRE", false, true},
 	[HS_SIM_PERSIST] = {"PERSIST", false, true},
+	[HS_SIM_CLEAR] = {"FLUSHALL", false, false},
 	[HS_SIM_NONE] = {"refused", false, false},
 };
 
@@ -92,6 +93,10 @@ static void print_op(const struct hs_sim_op *op, struct hs_buf *text)
 		hs_buf_printf(text, " → ");
 		print_value(text, op->answer);
 	}
+	if (op->lax || op->behind)
+		hs_buf_printf(text, "  %sat %" PRId64 ".%03" PRId64 " ms",
+			      op->behind ? "behind our back " : "", op->asked_us / 1000 % 100000,
+			      op->asked_us % 1000);
 	if (op->more > 0)
 		hs_buf_printf(text, "  (one with the next %u)", op->more);
 	hs_buf_printf(text, "\n");
@@ -215,6 +220,9 @@ static int64_t change(const struct hs_sim_op *op, struct hs_sim_state *state)
 		there = state->expires != NULL;
 		state->expires = NULL;
 		return there;
+	case HS_SIM_CLEAR:
+		clear(state);
+		return op->answer;
 	case HS_SIM_PTTL:
 	case HS_SIM_TTL:
 	case HS_SIM_NONE:

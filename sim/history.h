@@ -32,6 +32,7 @@ enum hs_sim_kind {
 	HS_SIM_TTL,	 /* the same in seconds, rounded */
 	HS_SIM_PEXPIRE,	 /* it goes after `ttl_ms`: answers 1 when there was one */
 	HS_SIM_PERSIST,	 /* it stays: answers 1 when it would have gone */
+	HS_SIM_CLEAR,	 /* it is gone, answers nothing: FLUSHALL, for one key */
 	HS_SIM_NONE,	 /* does nothing, answers nothing: it was refused */
 	HS_SIM_KINDS,
 };
@@ -45,6 +46,9 @@ bool hs_sim_kind_reads(enum hs_sim_kind kind); /* changes nothing */
 #define HS_SIM_TEXT (INT64_C(1) << 61)		/* and above: "t" and the rest as a number */
 #define HS_SIM_TEXT_END (HS_SIM_TEXT + (INT64_C(1) << 40))
 
+/* Values that are set are this far apart, so that a few increments do not meet. */
+#define HS_SIM_VALUE_STEP 1000
+
 #define HS_SIM_NEVER UINT64_MAX /* not answered */
 
 struct hs_sim_op {
@@ -57,6 +61,13 @@ struct hs_sim_op {
 	/* Of one without an answer: */
 	bool refusable; /* those behind it may have happened though it did not */
 	bool loose;	/* and before it: it may happen at any time from asking on */
+	bool behind;	/* a write that did not pass through the process */
+	bool unnamed;	/* a write that did, but of a key which its command does not name */
+	/* A read whose key has a contract: it has no place in the order, but must not be too old. */
+	bool lax;
+	bool off;	  /* a read while all mitigations are turned off */
+	int64_t stale_us; /* so old */
+	int64_t keep_us;  /* and a server must have been asked so lately; 0: who cares */
 	int64_t argument;
 	int64_t ttl_ms; /* of what it sets; 0: for ever */
 	int64_t answer; /* a value, or 0 or 1; unused for SET */

@@ -1,0 +1,270 @@
+/* Law 3, read by read. What the store held, and when, is known (sim/past.h), so there is nothing to
+ * search: the value that a read answered must belong to a version of its key that
+ *
+ *   - had begun when the read was answered,
+ *   - was not over for longer than the contract allows when the read was asked,
+ *   - was not over, not even for a moment, when a write happened that the reader must see: one whose
+ *     client had been told before the read was asked, or one of the reader's own connection before it.
+ *     (Of a key that a command changes without naming it, nobody but its own connection can know.)
+ *
+ *     version 5 ──────┬─ version 6 ─────────────
+ *     SET 6     ├─────┴───┤ told
+ *     GET                     ├────┤ 5: the SET happened when 5 ended, and was told before
+ *
+ * When a write happened is known exactly where one version alone can be its own, because nobody else sets
+ * that value. Else it is not before the first change between its asking and its answer: for that a write has
+ * to change something, which is why clients of such keys only count up.
+ *
+ * One batch of folded requests may go through several values at once, of which only the last becomes a
+ * version. A read that was under way together with the write of such a value may have seen it there. */
+#include "base/err.h"
+#include "base/mem.h"
+#include "sim/check.h"
+
+#include <inttypes.h>
+
+/* What it leaves behind, if its answer says that it changed something. */
+static bool leaves(const struct hs_sim_op *op, int64_t *value)
+{
+	*value = op->argument;
+	switch (op->kind) {
+	case HS_SIM_SET:
+	case HS_SIM_GETSET:
+		return true;
+	case HS_SIM_SETNX:
+	case HS_SIM_SETXX:
+		return op->answer == 1;
+	case HS_SIM_SETNXGET:
+		return op->answer == HS_SIM_NOTHING;
+	case HS_SIM_SETXXGET:
+		return op->answer != HS_SIM_NOTHING;
+	case HS_SIM_INCRBY:
+		*value = op->answer;
+		return op->answer != HS_SIM_NOT_INTEGER && op->answer != HS_SIM_OVERFLOW;
+	case HS_SIM_CLEAR:
+		*value = HS_SIM_NOTHING;
+		return true;
+	case HS_SIM_DEL:
+		*value = HS_SIM_NOTHING;
+		return op->answer == 1;
+	case HS_SIM_GETDEL:
+		*value = HS_SIM_NOTHING;
+		return op->answer != HS_SIM_NOTHING;
+	default:
+		return false;
+	}
+}
+
+/* The first version that began while it was under way: any, or one with this value (and it may be that the
+ * one before expired). 0: none did. */
+static size_t first_within(const struct hs_sim_op *op, const struct hs_sim_key_past *past,
+			   const int64_t *value, bool expired)
+{
+	for (size_t i = 1; i < past->count; i++) {
+		const struct hs_sim_version *version = &past->versions[i];
+
+		if (version->from >= op->asked && version->from <= op->answered &&
+		    (!version->expired || expired) && (!value || version->value == *value))
+			return i;
+	}
+	return 0;
+}
+
+/* What the key held when it was asked. */
+static int64_t value_at(const struct hs_sim_op *op, const struct hs_sim_key_past *past)
+{
+	size_t i = past->count;
+
+	while (i > 1 && past->versions[i - 1].from > op->asked)
+		i--;
+	return past->versions[i - 1].value;
+}
+
+/* Numbers that are reached once at most: those counted up from a value that was set, which is unlike all
+ * others, but not those counted up from nothing. */
+static bool is_unique(int64_t value)
+{
+	return value >= HS_SIM_VALUE_STEP && value != HS_SIM_NOTHING;
+}
+
+/* The step at which a write that was answered happened, or one before it; 0: it need not be seen. */
+static uint64_t happened(const struct hs_sim_op *op, const struct hs_sim_key_past *past,
+			 bool in_transaction)
+{
+	bool flush = op->kind == HS_SIM_CLEAR;
+	size_t own = 0;
+	int64_t value;
+
+	if (op->answered == HS_SIM_NEVER || op->behind || !leaves(op, &value))
+		return 0;
+	/* Of nothing it makes nothing; several commands together may undo each other. */
+	if (flush && value_at(op, past) == HS_SIM_NOTHING)
+		return op->asked;
+	if (is_unique(value) || flush || (value == HS_SIM_NOTHING && !in_transaction))
+		own = first_within(op, past, &value, flush);
+	if (own == 0 && !in_transaction && !flush)
+		own = first_within(op, past, NULL, false);
+	return own > 0 ? past->versions[own].from : op->asked;
+}
+
+/* Of each operation; to be freed. */
+static uint64_t *find_steps(const struct hs_sim_history *history, const struct hs_sim_past *past)
+{
+	uint64_t *steps = hs_mem_zalloc((history->count + 1) * sizeof *steps);
+	uint32_t inside = 0;
+
+	for (size_t i = 0; i < history->count; i++) {
+		const struct hs_sim_op *op = &history->ops[i];
+		bool transaction = inside > 0 || op->more > 0;
+
+		inside = op->more > 0 ? op->more : inside - (inside > 0);
+		if (op->key < past->keys_count)
+			steps[i] = happened(op, &past->keys[op->key], transaction);
+	}
+	return steps;
+}
+
+/* What the read must have seen: the latest step of those writes. */
+static uint64_t floor_of(const struct hs_sim_history *history, size_t read, const uint64_t *steps)
+{
+	const struct hs_sim_op *op = &history->ops[read];
+	uint64_t latest = 0;
+
+	for (size_t i = 0; i < history->count; i++) {
+		const struct hs_sim_op *write = &history->ops[i];
+		bool own = write->client == op->client && i < read;
+
+		if (steps[i] > latest && write->key == op->key &&
+		    (own || (write->answered < op->asked && !write->unnamed)))
+			latest = steps[i];
+	}
+	return latest;
+}
+
+static bool says(const struct hs_sim_op *op, int64_t value)
+{
+	struct hs_sim_state state = {.value = value};
+
+	return hs_sim_op_apply(op, &state);
+}
+
+enum found { FOUND_NONE, FOUND_EARLY, FOUND_OLD, FOUND_OVER, FOUND };
+
+static enum found look_at(const struct hs_sim_op *op, const struct hs_sim_key_past *past, size_t at,
+			  uint64_t floor)
+{
+	const struct hs_sim_version *version = &past->versions[at];
+	int64_t end_us;
+	uint64_t end = hs_sim_version_end(past, at, &end_us);
+
+	if (!says(op, version->value))
+		return FOUND_NONE;
+	if (version->expired ? version->from_us > op->answered_us : version->from > op->answered)
+		return FOUND_EARLY;
+	if (end_us < op->asked_us - op->stale_us || (op->stale_us == 0 && end < op->asked))
+		return FOUND_OLD;
+	return end <= floor ? FOUND_OVER : FOUND;
+}
+
+/* A value that was there within a batch. `never`: no version holds it. */
+static bool is_passing(const struct hs_sim_history *history, const struct hs_sim_op *op,
+		       const struct hs_sim_key_past *past, bool never)
+{
+	for (size_t i = 0; i < history->count; i++) {
+		const struct hs_sim_op *write = &history->ops[i];
+		int64_t value;
+
+		if (write->key != op->key || write->behind || write->asked > op->answered ||
+		    write->answered < op->asked)
+			continue;
+		/* Its client had gone before it could be told a number. */
+		if (never && write->kind == HS_SIM_INCRBY && write->answered == HS_SIM_NEVER)
+			return true;
+		if (leaves(write, &value) && says(op, value) &&
+		    first_within(write, past, &value, false) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* What its client wrote only behind it. */
+static bool is_ahead(const struct hs_sim_history *history, size_t read)
+{
+	const struct hs_sim_op *op = &history->ops[read];
+	bool shows = op->kind == HS_SIM_GET || op->kind == HS_SIM_GETRANGE;
+	int64_t value;
+
+	for (size_t i = read + 1; shows && is_unique(op->answer) && i < history->count; i++) {
+		const struct hs_sim_op *write = &history->ops[i];
+
+		if (write->client == op->client && write->key == op->key && !write->behind &&
+		    leaves(write, &value) && value == op->answer)
+			return true;
+	}
+	return false;
+}
+
+static bool was_asked(const struct hs_sim_op *op, const struct hs_sim_key_past *past)
+{
+	for (size_t i = past->asked_count; i-- > 0;) {
+		if (past->asked_us[i] <= op->answered_us)
+			return past->asked_us[i] >= op->asked_us - op->keep_us;
+	}
+	return false;
+}
+
+static int complain(const struct hs_sim_op *op, const char *why, struct hs_sim_verdict *verdict)
+{
+	char value[HS_SIM_VALUE_TEXT_MAX];
+
+	hs_sim_verdict_set(verdict, op->off ? 7 : 3,
+			   "client %u read key%u at %" PRIu64 " and was answered %s at %" PRIu64
+			   ", %s (allowed: %" PRId64 " us)",
+			   op->client, op->key, op->asked, hs_sim_value_text(op->answer, value),
+			   op->answered, why, op->stale_us);
+	return HS_EINVAL;
+}
+
+static int check_read(const struct hs_sim_history *history, size_t read,
+		      const struct hs_sim_key_past *past, uint64_t floor,
+		      struct hs_sim_verdict *verdict)
+{
+	static const char *const why[] = {
+		[FOUND_NONE] = "which was never there",
+		[FOUND_EARLY] = "which was not there yet",
+		[FOUND_OLD] = "which is too old",
+		[FOUND_OVER] = "which a write had replaced that it must see",
+	};
+	const struct hs_sim_op *op = &history->ops[read];
+	enum found best = FOUND_NONE;
+
+	for (size_t i = 0; i < past->count && best != FOUND; i++) {
+		enum found found = look_at(op, past, i, floor);
+
+		best = found > best ? found : best;
+	}
+	if (best != FOUND && !is_passing(history, op, past, best == FOUND_NONE))
+		return complain(op, why[best], verdict);
+	if (is_ahead(history, read))
+		return complain(op, "which its client wrote only later", verdict);
+	if (op->keep_us > 0 && !was_asked(op, past))
+		return complain(op, "though nobody had asked the server for too long", verdict);
+	return 0;
+}
+
+int hs_sim_check_stale(const struct hs_sim_history *history, const struct hs_sim_past *past,
+		       struct hs_sim_verdict *verdict)
+{
+	uint64_t *steps = find_steps(history, past);
+	int err = 0;
+
+	for (size_t i = 0; i < history->count && err == 0; i++) {
+		const struct hs_sim_op *op = &history->ops[i];
+
+		if ((op->lax || op->off) && op->kind != HS_SIM_NONE && op->answered != HS_SIM_NEVER)
+			err = check_read(history, i, &past->keys[op->key],
+					 floor_of(history, i, steps), verdict);
+	}
+	hs_mem_free(&steps);
+	return err;
+}
