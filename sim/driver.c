@@ -210,6 +210,8 @@ void hs_sim_after_core(struct hs_sim_world *world, uint32_t number)
 		plan_round(world, worker);
 	check_limits(world, worker);
 	plan_tick(world, worker);
+	if (world->links)
+		hs_sim_links_prove(world->links, number);
 }
 
 /* --- clients --- */

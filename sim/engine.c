@@ -18,6 +18,7 @@ struct hs_sim_engine {
 	struct hs_sim_engine_host host;
 	struct hs_prng prng;
 	struct hs_op *lost;
+	struct hs_vouch vouch; /* for everything: nobody writes behind its back */
 	struct partition partitions[];
 };
 
@@ -29,6 +30,8 @@ struct hs_sim_engine *hs_sim_engine_create(const struct hs_sim_engine_options *o
 
 	engine->options = *options;
 	engine->host = *host;
+	atomic_init(&engine->vouch.epoch, 1);
+	atomic_init(&engine->vouch.proved_us, UINT64_MAX);
 	hs_prng_init(&engine->prng, options->seed);
 	for (uint16_t i = 0; i < options->partitions; i++) {
 		struct partition *partition = &engine->partitions[i];
@@ -54,16 +57,28 @@ static bool errs(struct hs_sim_engine *engine, enum hs_sim_mistake mistake)
 	       hs_prng_below(&engine->prng, MISTAKE_ONE_IN) == 0;
 }
 
+static void vouch_for(struct hs_sim_engine *engine, struct hs_op *op)
+{
+	op->vouch = op->track ? &engine->vouch : NULL;
+	op->vouch_epoch = hs_vouch_epoch(&engine->vouch);
+}
+
 /* Judged when it runs: who has waited for the commit must not see what others, who have not, saw
  * expire. */
 static void run_op(struct hs_sim_engine *engine, struct hs_op *op, bool keep)
 {
+	vouch_for(engine, op);
 	hs_sim_store_run(engine->host.store, op, hs_now_wall_ms(*engine->host.now), keep);
+	if (op->track)
+		op->left_ms = hs_sim_store_left(engine->host.store, op, *engine->host.now);
 }
 
 static void answer_now(struct hs_sim_engine *engine, struct hs_op *op)
 {
+	vouch_for(engine, op);
 	hs_sim_store_read(engine->host.store, op, hs_now_wall_ms(op->received));
+	if (op->track)
+		op->left_ms = hs_sim_store_left(engine->host.store, op, op->received);
 }
 
 /* --- the commit --- */

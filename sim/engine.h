@@ -37,6 +37,9 @@ struct hs_sim_engine_host {
 	struct hs_sim_events *events;
 	const struct hs_now *now;
 	void (*done)(void *context, struct hs_op *op);
+	/* Of what a vouch vouched for, a key has changed; NULL: all may have. */
+	void (*changed)(void *context, uint32_t worker, const struct hs_vouch *vouch,
+			const struct hs_bytes *key);
 	void *context;
 };
 

@@ -3,6 +3,8 @@
 #include "base/mem.h"
 #include "wire/reply.h"
 
+enum { SWEEP_ONE_IN = 4 };
+
 #define NOT_SENT "CLUSTERDOWN the simulated server does not answer; not sent"
 #define TOO_MANY "BUSY too many requests wait for the simulated server already; not sent"
 
@@ -52,6 +54,7 @@ struct hs_sim_links *hs_sim_links_create(const struct hs_sim_links_options *opti
 		links->pipes[i].partition = (uint16_t)(i / 2 % partitions);
 		links->pipes[i].up = true;
 	}
+	links->fills = hs_sim_fills_create(workers, partitions);
 	return links;
 }
 
@@ -67,6 +70,9 @@ void hs_sim_links_destroy(struct hs_sim_links **pointer)
 
 	for (uint32_t i = 0; i < 2 * links->workers * links->partitions; i++)
 		check_idle(&links->pipes[i]);
+	for (uint32_t i = 0; i < links->workers * links->partitions; i++)
+		check_idle(hs_sim_fill_pipe(links->fills, i));
+	hs_sim_fills_destroy(&links->fills, (size_t)links->workers * links->partitions);
 	while (links->owned) {
 		struct hs_sim_pipe *pipe = links->owned;
 
@@ -115,9 +121,8 @@ void hs_sim_links_plan(struct hs_sim_links *links, uint64_t at_us, hs_sim_event_
 								     .number = number});
 }
 
-/* When something sent now gets to the other side: not before what was sent earlier. */
-static uint64_t travel(struct hs_sim_links *links, const struct hs_sim_pipe *pipe,
-		       uint64_t *last_us)
+uint64_t hs_sim_links_travel(struct hs_sim_links *links, const struct hs_sim_pipe *pipe,
+			     uint64_t *last_us)
 {
 	uint64_t at_us = hs_sim_links_soon(links, links->options.latency_us_max);
 
@@ -128,10 +133,32 @@ static uint64_t travel(struct hs_sim_links *links, const struct hs_sim_pipe *pip
 	return *last_us = at_us;
 }
 
-void hs_sim_links_run(struct hs_sim_links *links, struct hs_op *op)
+bool hs_sim_links_serves(const struct hs_sim_links *links, uint16_t partition)
+{
+	const struct hs_sim_server *server = &links->servers[partition];
+
+	return !server->stalled && server->up_us <= links->host.now->mono_us;
+}
+
+void hs_sim_links_run(struct hs_sim_links *links, struct hs_sim_pipe *pipe, struct hs_op *op)
 {
 	/* A server looks at its own clock. */
-	hs_sim_store_run(links->host.store, op, hs_now_wall_ms(*links->host.now), true);
+	int64_t now_ms = hs_now_wall_ms(*links->host.now);
+
+	if (hs_sim_fill_is_proof(op))
+		return;
+	if (pipe && pipe->fill)
+		hs_sim_fill_run_short(links, pipe->fill);
+	links->running = op;
+	links->running_on = pipe;
+	/* It finds out that a key has expired at any time: now and then when somebody looks. */
+	if (links->options.prove_us > 0 && hs_prng_below(&links->prng, SWEEP_ONE_IN) == 0)
+		hs_sim_store_sweep(links->host.store, op->partition, now_ms);
+	hs_sim_store_run(links->host.store, op, now_ms, true);
+	links->running_on = NULL;
+	links->running = NULL;
+	if (pipe && pipe->fill)
+		hs_sim_fill_ran(links, pipe->fill, op);
 	hs_sim_store_tell(links->host.store);
 }
 
@@ -178,7 +205,8 @@ static void bring_reply(void *context, void *target, uint64_t epoch)
 	pipe->ran--;
 	if (pipe->own && op->kind != HS_OP_WATCH)
 		pipe->watcher = 0; /* EXEC or UNWATCH: it is nobody's again */
-	finish(links, op);
+	if (!pipe->fill || hs_sim_fill_answered(links, pipe->fill, op))
+		finish(links, op);
 	hs_sim_links_pump(links, pipe);
 }
 
@@ -187,10 +215,10 @@ void hs_sim_links_serve(struct hs_sim_links *links, struct hs_sim_pipe *pipe)
 	if (links->servers[pipe->partition].stalled)
 		return;
 	for (; pipe->ran < pipe->arrived; pipe->ran++) {
-		hs_sim_links_run(links, pipe->next_to_run);
+		hs_sim_links_run(links, pipe, pipe->next_to_run);
 		pipe->next_to_run = pipe->next_to_run->next;
-		hs_sim_links_plan(links, travel(links, pipe, &pipe->reply_us), bring_reply, pipe,
-				  pipe->epoch);
+		hs_sim_links_plan(links, hs_sim_links_travel(links, pipe, &pipe->reply_us),
+				  bring_reply, pipe, pipe->epoch);
 	}
 }
 
@@ -212,10 +240,11 @@ void hs_sim_links_pump(struct hs_sim_links *links, struct hs_sim_pipe *pipe)
 		struct hs_op *op = hs_sim_row_pop(&pipe->waiting);
 
 		hs_sim_row_push(&pipe->flying, op);
+		op->engine_mark = links->host.now->mono_us;
 		if (!pipe->next_to_run)
 			pipe->next_to_run = op;
-		hs_sim_links_plan(links, travel(links, pipe, &pipe->arrive_us), arrive, pipe,
-				  pipe->epoch);
+		hs_sim_links_plan(links, hs_sim_links_travel(links, pipe, &pipe->arrive_us), arrive,
+				  pipe, pipe->epoch);
 	}
 }
 
@@ -279,12 +308,23 @@ static enum hs_submit submit_own(struct hs_sim_links *links, struct hs_op *op)
 	return HS_SUBMIT_QUEUED;
 }
 
+/* Without the connection that would hear of changes, a read may be done all the same: then nobody
+ * vouches for it. */
+static bool refuses_fill(struct hs_sim_links *links, uint32_t number)
+{
+	return !hs_sim_fill_pipe(links->fills, number)->up && hs_prng_below(&links->prng, 2) == 0;
+}
+
 enum hs_submit hs_sim_links_submit(struct hs_sim_links *links, struct hs_op *op)
 {
 	uint32_t number = op->worker * links->partitions + op->partition;
 	struct hs_sim_pipe *pipe = &links->pipes[2 * number + (op->resp == 3)];
 
 	hs_check(op->partition < links->partitions);
+	op->vouch = NULL;
+	op->left_ms = 0;
+	if (op->track && !refuses_fill(links, number))
+		pipe = hs_sim_fill_pipe(links->fills, number);
 	if (op->kind == HS_OP_WATCH || op->kind == HS_OP_UNWATCH ||
 	    (op->kind == HS_OP_EXEC && op->watcher != 0))
 		return submit_own(links, op);

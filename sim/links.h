@@ -12,6 +12,9 @@
  * reads that no later write of their client follows, are sent again; the rest is answered with
  * UNKNOWN. What cannot be sent at all is refused with words that say "not sent".
  *
+ * What is to be kept (hs_op.track) goes by a connection of its own, whose server tells on it of every
+ * change of what was read there (sim/fills.h).
+ *
  * WATCH has a connection for itself until EXEC; when that is lost, EXEC answers that a key changed.
  *
  * One thread. */
@@ -29,10 +32,15 @@ struct hs_sim_links_options {
 	uint32_t down_us_max;	 /* until a connection is there again, or a partition */
 	uint32_t timeout_us;	 /* until somebody who waits in vain gives up */
 	/* One in so many events brings … ; 0: never */
-	uint32_t lose_one_in;  /* the end of its connection */
-	uint32_t mute_one_in;  /* no more replies on it */
-	uint32_t stall_one_in; /* a partition that does nothing for a while */
-	uint32_t crash_one_in; /* a partition that starts anew with what it has run so far */
+	uint32_t lose_one_in;	/* the end of its connection */
+	uint32_t mute_one_in;	/* no more replies on it */
+	uint32_t stall_one_in;	/* a partition that does nothing for a while */
+	uint32_t crash_one_in;	/* a partition that starts anew with what it has run so far */
+	uint32_t forget_one_in; /* a server that says that a key changed, because it has no room */
+	uint32_t prove_us;	/* how often somebody who vouches proves itself, if wanted */
+	bool answers_prove;	/* the reply to a read does so, too */
+	bool noloop;		/* a connection is not told of changes that it makes itself */
+	enum hs_sim_mistake mistake; /* the world's */
 };
 
 struct hs_sim_links;
@@ -44,6 +52,17 @@ struct hs_sim_links *hs_sim_links_create(const struct hs_sim_links_options *opti
 void hs_sim_links_destroy(struct hs_sim_links **links);
 
 enum hs_submit hs_sim_links_submit(struct hs_sim_links *links, struct hs_op *op);
+
+/* A key of a partition was changed by somebody, or all of them: who is to be told will be. */
+void hs_sim_links_changed(struct hs_sim_links *links, uint16_t partition,
+			  const struct hs_bytes *key);
+/* After every call into a core: those of this worker who vouch prove themselves soon, if wanted. */
+void hs_sim_links_prove(struct hs_sim_links *links, uint32_t worker);
+/* From now on nothing comes through on the connection on which this worker reads what it keeps, until
+ * somebody gives up. For scripts. */
+void hs_sim_links_silence(struct hs_sim_links *links, uint32_t worker);
+/* Whether the partition would take a request of somebody else now. */
+bool hs_sim_links_serves(const struct hs_sim_links *links, uint16_t partition);
 
 /* From now on nothing goes wrong any more. */
 void hs_sim_links_calm(struct hs_sim_links *links);

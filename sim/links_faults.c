@@ -32,7 +32,7 @@ static void run_ghost(void *context, void *target, uint64_t number)
 	(void)number;
 	/* A server that has crashed since does not know of it. */
 	if (links->servers[ghost->op.partition].lives == ghost->life)
-		hs_sim_links_run(links, &ghost->op);
+		hs_sim_links_run(links, NULL, &ghost->op);
 }
 
 /* The operation is its owner's, who will not keep it. */
@@ -79,7 +79,7 @@ static void run_rest(struct hs_sim_links *links, struct hs_sim_pipe *pipe, uint3
 
 	for (; count > 0; count--, op = op->next) {
 		if (!later) {
-			hs_sim_links_run(links, op);
+			hs_sim_links_run(links, pipe, op);
 			continue;
 		}
 		at_us += hs_prng_below(&links->prng, links->options.timeout_us + 1);
@@ -188,12 +188,16 @@ static void end(struct hs_sim_links *links, struct hs_sim_pipe *pipe, bool crash
 		sent = runs;
 	unsent = (uint32_t)hs_prng_below(&links->prng, rest - sent + 1);
 	run_rest(links, pipe, runs, crash);
+	if (pipe->fill)
+		unsent -= hs_sim_fill_proofs(&pipe->flying, unsent);
 	pipe->epoch++;
 	pipe->up = pipe->own;
 	pipe->mute = false;
 	pipe->given_up = false;
 	pipe->next_to_run = NULL;
 	pipe->arrived = pipe->ran = 0;
+	if (pipe->fill)
+		hs_sim_fill_lost(links, pipe->fill);
 	if (pipe->own)
 		end_own(links, pipe, unsent);
 	else
@@ -215,6 +219,13 @@ static void end_all_of(struct hs_sim_links *links, uint16_t partition)
 	for (uint32_t i = 0; i < 2 * links->workers * links->partitions; i++) {
 		if (links->pipes[i].partition == partition && links->pipes[i].up)
 			end(links, &links->pipes[i], true, true);
+	}
+	for (uint32_t i = 0; i < links->workers; i++) {
+		struct hs_sim_pipe *pipe =
+			hs_sim_fill_pipe(links->fills, i * links->partitions + partition);
+
+		if (pipe->up)
+			end(links, pipe, true, true);
 	}
 	for (struct hs_sim_pipe *pipe = links->owned; pipe; pipe = pipe->next) {
 		if (pipe->partition == partition && pipe->watcher != 0)
@@ -240,6 +251,9 @@ static void go_on(void *context, void *target, uint64_t number)
 		if (links->pipes[i].partition == partition)
 			hs_sim_links_serve(links, &links->pipes[i]);
 	}
+	for (uint32_t i = 0; i < links->workers; i++)
+		hs_sim_links_serve(
+			links, hs_sim_fill_pipe(links->fills, i * links->partitions + partition));
 	for (struct hs_sim_pipe *pipe = links->owned; pipe; pipe = pipe->next) {
 		if (pipe->partition == partition)
 			hs_sim_links_serve(links, pipe);
@@ -255,6 +269,19 @@ static void stall(struct hs_sim_links *links, uint16_t partition)
 			  partition);
 }
 
+static void fall_silent(struct hs_sim_links *links, struct hs_sim_pipe *pipe)
+{
+	pipe->mute = true;
+	hs_sim_links_plan(links, links->host.now->mono_us + links->options.timeout_us, time_out,
+			  pipe, pipe->epoch);
+}
+
+void hs_sim_links_silence(struct hs_sim_links *links, uint32_t worker)
+{
+	for (uint16_t i = 0; i < links->partitions; i++)
+		fall_silent(links, hs_sim_fill_pipe(links->fills, worker * links->partitions + i));
+}
+
 bool hs_sim_links_strike(struct hs_sim_links *links, struct hs_sim_pipe *pipe)
 {
 	uint64_t epoch = pipe->epoch;
@@ -265,10 +292,7 @@ bool hs_sim_links_strike(struct hs_sim_links *links, struct hs_sim_pipe *pipe)
 		crash(links, pipe->partition);
 	else if (happens(links, links->options.stall_one_in))
 		stall(links, pipe->partition);
-	else if (!pipe->mute && happens(links, links->options.mute_one_in)) {
-		pipe->mute = true;
-		hs_sim_links_plan(links, links->host.now->mono_us + links->options.timeout_us,
-				  time_out, pipe, epoch);
-	}
+	else if (!pipe->mute && happens(links, links->options.mute_one_in))
+		fall_silent(links, pipe);
 	return pipe->epoch == epoch;
 }

@@ -2,6 +2,7 @@
 #ifndef HS_SIM_LINKS_INTERNAL_H
 #define HS_SIM_LINKS_INTERNAL_H
 
+#include "sim/fills.h"
 #include "sim/links.h"
 
 /* Operations in a row, linked by op->next. */
@@ -27,6 +28,7 @@ struct hs_sim_pipe {
 	uint32_t arrived, ran;
 	uint64_t arrive_us, reply_us; /* of the last one planned: they keep their order */
 	struct hs_sim_pipe *next;     /* own ones */
+	struct hs_sim_fill *fill;     /* it is the one of this, or NULL */
 };
 
 struct hs_sim_server {
@@ -53,8 +55,11 @@ struct hs_sim_links {
 	bool calm;
 	struct hs_sim_server *servers;
 	struct hs_sim_pipe *pipes;   /* by worker, partition and dialect */
+	struct hs_sim_fill *fills;   /* by worker and partition */
 	struct hs_sim_pipe *owned;   /* all there ever were: events may name them */
 	struct hs_sim_ghost *ghosts; /* all there ever were */
+	const struct hs_op *running; /* or NULL, and on which connection */
+	const struct hs_sim_pipe *running_on;
 };
 
 void hs_sim_row_push(struct hs_sim_row *row, struct hs_op *op);
@@ -62,7 +67,11 @@ struct hs_op *hs_sim_row_pop(struct hs_sim_row *row); /* NULL: empty */
 
 /* links.c */
 bool hs_sim_links_is_read(const struct hs_op *op);
-void hs_sim_links_run(struct hs_sim_links *links, struct hs_op *op);
+/* `pipe`: on which it came; NULL: that is gone. */
+void hs_sim_links_run(struct hs_sim_links *links, struct hs_sim_pipe *pipe, struct hs_op *op);
+/* When something sent now gets to the other side: not before what was sent earlier. */
+uint64_t hs_sim_links_travel(struct hs_sim_links *links, const struct hs_sim_pipe *pipe,
+			     uint64_t *last_us);
 /* Answers with an error, from an event: not from inside a submit. */
 void hs_sim_links_fail(struct hs_sim_links *links, struct hs_op *op, const char *text);
 void hs_sim_links_plan(struct hs_sim_links *links, uint64_t at_us, hs_sim_event_run *run,

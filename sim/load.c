@@ -60,8 +60,11 @@ static void hear(void *context, struct hs_sim_client *client, struct hs_bytes re
 
 	struct hs_sim_ask *ask = &actor->asks[actor->asks_head++ % HS_SIM_UNDER_WAY_MAX];
 
+	if (ask->instead.len > 0)
+		reply = hs_buf_bytes(&ask->instead);
 	if (!hs_sim_actor_fits(actor, ask, reply))
 		complain(actor, ask, reply);
+	hs_sim_actor_answered_ruled(actor, ask);
 	settle_accesses(load, ask);
 	plan_act(actor);
 }
@@ -98,7 +101,9 @@ static void add_accesses(struct hs_sim_load *load, struct hs_sim_ask *ask, uint3
 	};
 
 	ask->access_first = load->accesses.count;
-	for (uint32_t i = ask->watched ? 1 : 0; i < ask->ops_count; i++) {
+	for (uint32_t i = ask->watched ? 1 : 0; i < ask->ops_count && !ask->flushes; i++) {
+		if (ask->ops[i].unnamed)
+			continue;
 		access.key = ask->ops[i].key;
 		access.write = !hs_sim_kind_reads(ask->ops[i].kind);
 		hs_sim_accesses_add(&load->accesses, &access);
@@ -108,9 +113,9 @@ static void add_accesses(struct hs_sim_load *load, struct hs_sim_ask *ask, uint3
 		access.write = true;
 		hs_sim_accesses_add(&load->accesses, &access);
 	}
-	if (ask->touches) {
-		access.key = ask->touched;
-		access.write = false;
+	if (ask->touches || ask->flushes) {
+		access.key = ask->flushes ? HS_SIM_NO_KEY : ask->touched;
+		access.write = ask->flushes;
 		hs_sim_accesses_add(&load->accesses, &access);
 	}
 	ask->access_count = (uint32_t)(load->accesses.count - ask->access_first);
@@ -134,6 +139,7 @@ static void mark_asked(struct hs_sim_actor *actor, size_t len)
 			ask->ops[i].asked_us = load->world->now.wall_us;
 			hs_sim_history_add(&load->history, &ask->ops[i]);
 		}
+		hs_sim_actor_asked_ruled(actor, ask);
 		add_accesses(load, ask, actor->number);
 	}
 }
@@ -166,6 +172,8 @@ static void meddle(struct hs_sim_load *load)
 		load->fold = !load->fold;
 		hs_sim_world_set_fold(load->world, load->fold);
 	}
+	if (hs_sim_load_has_rules(load))
+		hs_sim_load_meddle_ruled(load);
 	if (load->options.ticks && hs_sim_load_draw(load, TICK_ONE_IN) == 0)
 		hs_sim_world_tick(load->world);
 }
@@ -235,6 +243,8 @@ struct hs_sim_load *hs_sim_load_create(const struct hs_sim_load_options *options
 		load->actors[i].requests_left = options->requests;
 		plan_act(&load->actors[i]);
 	}
+	if (hs_sim_load_has_rules(load))
+		hs_sim_load_begin_ruled(load);
 	return load;
 }
 
@@ -242,8 +252,11 @@ void hs_sim_load_destroy(struct hs_sim_load **pointer)
 {
 	struct hs_sim_load *load = *pointer;
 
-	for (uint32_t i = 0; i < load->options.clients; i++)
+	for (uint32_t i = 0; i < load->options.clients; i++) {
 		hs_buf_deinit(&load->actors[i].outgoing);
+		for (uint32_t j = 0; j < HS_SIM_UNDER_WAY_MAX; j++)
+			hs_buf_deinit(&load->actors[i].asks[j].instead);
+	}
 	hs_sim_history_deinit(&load->history);
 	hs_sim_accesses_deinit(&load->accesses);
 	hs_mem_free(&load->actors);

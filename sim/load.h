@@ -27,6 +27,12 @@ struct hs_sim_load_options {
 	bool faults; /* of the engine: requests may be refused, or their outcome not known */
 	bool busy;   /* too many may wait for a key */
 	bool full;   /* partitions are small: writes may be refused */
+	/* Where keys have contracts (hs_sim_world_options.rules; these are the first registers): */
+	uint32_t writes;	/* of 100 requests */
+	uint32_t behind;	/* so many writes pass the process by */
+	uint32_t behind_us_max; /* between two of them */
+	bool flushes;		/* FLUSHALL, by clients and behind them */
+	bool turns;		/* mitigations are turned off and on again, and rules */
 };
 
 struct hs_sim_load;

@@ -8,8 +8,7 @@
 enum {
 	TEXT_MAX = 96,
 	VALUE_BYTES_MAX = 32,
-	RANGES = 16,	   /* names for the same one: reads that are not alike */
-	VALUE_STEP = 1000, /* apart from each other, so that a few increments do not meet */
+	RANGES = 16, /* names for the same one: reads that are not alike */
 };
 
 struct hs_sim_ask *hs_sim_actor_ask(struct hs_sim_actor *actor, const char *request,
@@ -36,6 +35,8 @@ struct hs_sim_ask *hs_sim_actor_ask(struct hs_sim_actor *actor, const char *requ
 	ask->end = actor->sent + actor->outgoing.len;
 	ask->ops_count = 0;
 	ask->touches = false;
+	ask->flushes = false;
+	hs_buf_deinit(&ask->instead);
 	actor->load->requests++;
 	return ask;
 }
@@ -46,7 +47,8 @@ static void touch(struct hs_sim_ask *ask, uint32_t key)
 	ask->touched = key;
 }
 
-static void add_op(struct hs_sim_actor *actor, struct hs_sim_ask *ask, const struct hs_sim_op *op)
+void hs_sim_actor_add_op(struct hs_sim_actor *actor, struct hs_sim_ask *ask,
+			 const struct hs_sim_op *op)
 {
 	struct hs_sim_op *added = &ask->ops[ask->ops_count++];
 
@@ -97,10 +99,15 @@ static bool sets(enum hs_sim_kind kind)
 	       kind == HS_SIM_GETSET || kind == HS_SIM_SETNXGET || kind == HS_SIM_SETXXGET;
 }
 
+int64_t hs_sim_load_value(struct hs_sim_load *load)
+{
+	return load->values += HS_SIM_VALUE_STEP;
+}
+
 /* Nobody sets a value twice, but for those at the limits. */
 static int64_t pick_value(struct hs_sim_load *load)
 {
-	int64_t value = load->values += VALUE_STEP;
+	int64_t value = hs_sim_load_value(load);
 
 	if (!load->options.extremes)
 		return value;
@@ -122,7 +129,8 @@ static int64_t pick_increment(struct hs_sim_load *load)
 
 	if (load->options.extremes && hs_sim_load_draw(load, 16) == 0)
 		by = INT64_MAX / 2;
-	return hs_sim_load_draw(load, 3) == 0 ? -by : by;
+	/* Whoever counts up and down again in one batch changes nothing: see sim/check_stale.c. */
+	return hs_sim_load_draw(load, 3) == 0 && !hs_sim_load_has_rules(load) ? -by : by;
 }
 
 static int64_t pick_ttl(struct hs_sim_load *load, enum hs_sim_kind kind)
@@ -225,12 +233,12 @@ static struct hs_sim_ask *compose_op(struct hs_sim_actor *actor, const struct hs
 
 	write_op(actor->load, op, text, sizeof text);
 	ask = hs_sim_actor_ask(actor, text, HS_SIM_EXPECT_ANSWER);
-	add_op(actor, ask, op);
+	hs_sim_actor_add_op(actor, ask, op);
 	return ask;
 }
 
-static struct hs_sim_ask *compose_single(struct hs_sim_actor *actor, enum hs_sim_kind kind,
-					 uint32_t key)
+struct hs_sim_ask *hs_sim_actor_compose_single(struct hs_sim_actor *actor, enum hs_sim_kind kind,
+					       uint32_t key)
 {
 	struct hs_sim_op op = pick_op(actor->load, kind, key);
 
@@ -252,7 +260,7 @@ static void compose_counter(struct hs_sim_actor *actor)
 /* --- several at once --- */
 
 /* MGET or MSET of a few different keys. */
-static void compose_several(struct hs_sim_actor *actor, bool set)
+void hs_sim_actor_compose_several(struct hs_sim_actor *actor, bool set)
 {
 	struct hs_sim_load *load = actor->load;
 	uint32_t keys = load->options.registers;
@@ -264,7 +272,7 @@ static void compose_several(struct hs_sim_actor *actor, bool set)
 	int len = snprintf(text, sizeof text, "%s", set ? "MSET" : "MGET");
 
 	for (uint32_t i = 0; i < count; i++) {
-		values[i] = set ? (load->values += VALUE_STEP) : 0;
+		values[i] = set ? (load->values += HS_SIM_VALUE_STEP) : 0;
 		len += snprintf(text + len, sizeof text - (size_t)len, " key%u",
 				(first + i) % keys);
 		if (set)
@@ -282,13 +290,13 @@ static void compose_several(struct hs_sim_actor *actor, bool set)
 			.argument = values[i],
 		};
 
-		add_op(actor, ask, &op);
+		hs_sim_actor_add_op(actor, ask, &op);
 	}
 }
 
 /* [WATCH key, GET key,] MULTI, one to three commands, EXEC. That a watched transaction ran means
  * that the key still held what the GET had said: it is checked as if it began with that GET. */
-static void compose_transaction(struct hs_sim_actor *actor)
+void hs_sim_actor_compose_transaction(struct hs_sim_actor *actor)
 {
 	struct hs_sim_load *load = actor->load;
 	uint32_t key = pick_register(load);
@@ -301,7 +309,7 @@ static void compose_transaction(struct hs_sim_actor *actor)
 	if (watched) {
 		snprintf(text, sizeof text, "WATCH key%u", key);
 		touch(hs_sim_actor_ask(actor, text, HS_SIM_EXPECT_STATUS), key);
-		compose_single(actor, HS_SIM_GET, key)->keeps_watch = true;
+		hs_sim_actor_compose_single(actor, HS_SIM_GET, key)->keeps_watch = true;
 	}
 	hs_sim_actor_ask(actor, "MULTI", HS_SIM_EXPECT_STATUS);
 	for (uint32_t i = 0; i < count; i++) {
@@ -312,9 +320,10 @@ static void compose_transaction(struct hs_sim_actor *actor)
 	exec = hs_sim_actor_ask(actor, "EXEC", HS_SIM_EXPECT_EXEC);
 	exec->watched = watched;
 	if (watched)
-		add_op(actor, exec, &(struct hs_sim_op){.kind = HS_SIM_GET, .key = key});
+		hs_sim_actor_add_op(actor, exec,
+				    &(struct hs_sim_op){.kind = HS_SIM_GET, .key = key});
 	for (uint32_t i = 0; i < count; i++)
-		add_op(actor, exec, &ops[i]);
+		hs_sim_actor_add_op(actor, exec, &ops[i]);
 	exec->ops[0].more = exec->ops_count - 1;
 	exec->ops[0].refusable = exec->ops[0].refusable || watched;
 }
@@ -335,7 +344,7 @@ static void compose_other(struct hs_sim_actor *actor)
 		break;
 	case 2:
 		hs_sim_actor_ask(actor, "CLIENT REPLY SKIP", HS_SIM_EXPECT_SILENCE);
-		compose_single(actor, HS_SIM_SET, pick_register(load))->expect =
+		hs_sim_actor_compose_single(actor, HS_SIM_SET, pick_register(load))->expect =
 			HS_SIM_EXPECT_SILENCE;
 		break;
 	default:
@@ -347,7 +356,7 @@ static void compose_other(struct hs_sim_actor *actor)
 
 void hs_sim_actor_compose_get(struct hs_sim_actor *actor, uint32_t key)
 {
-	compose_single(actor, HS_SIM_GET, key);
+	hs_sim_actor_compose_single(actor, HS_SIM_GET, key);
 }
 
 void hs_sim_actor_compose(struct hs_sim_actor *actor)
@@ -355,18 +364,23 @@ void hs_sim_actor_compose(struct hs_sim_actor *actor)
 	struct hs_sim_load *load = actor->load;
 	uint64_t choice = hs_sim_load_draw(load, 20);
 
+	if (hs_sim_load_has_rules(load)) {
+		actor->requests_left--;
+		hs_sim_actor_compose_ruled(actor);
+		return;
+	}
 	/* What can be folded, above all: */
 	if (load->options.narrow && choice < 18)
 		choice /= 2;
 	actor->requests_left--;
 	if (choice < 6 || (choice < 9 && load->options.counters == 0))
-		compose_single(actor, pick_kind(load), pick_register(load));
+		hs_sim_actor_compose_single(actor, pick_kind(load), pick_register(load));
 	else if (choice < 9)
 		compose_counter(actor);
 	else if (choice < 12)
-		compose_several(actor, hs_sim_load_draw(load, 2) == 0);
+		hs_sim_actor_compose_several(actor, hs_sim_load_draw(load, 2) == 0);
 	else if (choice < 16 || load->options.narrow)
-		compose_transaction(actor);
+		hs_sim_actor_compose_transaction(actor);
 	else
 		compose_other(actor);
 }

@@ -35,11 +35,14 @@ struct hs_sim_ask {
 	uint64_t end; /* its last byte's position in all that the connection sends */
 	struct hs_sim_op ops[HS_SIM_ASK_OPS_MAX];
 	uint32_t ops_count;
-	size_t first;	     /* of its operations in the history */
-	bool touches;	     /* WATCH, DBSIZE: `touched`, and no operation says so */
-	uint32_t touched;    /* a key, or HS_SIM_NO_KEY */
+	size_t first;	  /* of its operations in the history */
+	bool touches;	  /* WATCH, DBSIZE: `touched`, and no operation says so */
+	uint32_t touched; /* a key, or HS_SIM_NO_KEY */
+	bool flushes; /* FLUSHALL: its operations say what it does to keys, which nobody counts */
 	size_t access_first; /* of its accesses */
 	uint32_t access_count;
+	uint64_t turns;	       /* how often rules had been turned when it was asked */
+	struct hs_buf instead; /* a mistake: what its client hears; empty: what is said */
 };
 
 struct hs_sim_actor {
@@ -64,10 +67,12 @@ struct hs_sim_load {
 	struct hs_sim_accesses accesses;
 	struct hs_sim_verdict verdict;
 	struct hs_prng prng;
-	uint32_t numbers;  /* of connections */
-	int64_t values;	   /* last value set */
-	uint64_t requests; /* composed */
-	bool fold;	   /* as it is now */
+	uint32_t numbers;     /* of connections */
+	int64_t values;	      /* last value set */
+	uint64_t requests;    /* composed */
+	bool fold;	      /* as it is now */
+	uint32_t behind_left; /* writes past the process */
+	bool off;	      /* everything is turned off, for the last reads */
 	struct hs_sim_actor *actors;
 };
 
@@ -88,6 +93,22 @@ struct hs_sim_ask *hs_sim_actor_ask(struct hs_sim_actor *actor, const char *requ
 /* A random request, or a few that belong together. */
 void hs_sim_actor_compose(struct hs_sim_actor *actor);
 void hs_sim_actor_compose_get(struct hs_sim_actor *actor, uint32_t key);
+struct hs_sim_ask *hs_sim_actor_compose_single(struct hs_sim_actor *actor, enum hs_sim_kind kind,
+					       uint32_t key);
+void hs_sim_actor_compose_several(struct hs_sim_actor *actor, bool set);
+void hs_sim_actor_compose_transaction(struct hs_sim_actor *actor);
+void hs_sim_actor_add_op(struct hs_sim_actor *actor, struct hs_sim_ask *ask,
+			 const struct hs_sim_op *op);
+int64_t hs_sim_load_value(struct hs_sim_load *load); /* one that nobody had before */
+
+/* load_rules.c: where keys have contracts. A random request; what it may be answered; that it is; and what
+ * happens beside the clients. */
+bool hs_sim_load_has_rules(const struct hs_sim_load *load);
+void hs_sim_actor_compose_ruled(struct hs_sim_actor *actor);
+void hs_sim_actor_asked_ruled(struct hs_sim_actor *actor, struct hs_sim_ask *ask);
+void hs_sim_actor_answered_ruled(struct hs_sim_actor *actor, const struct hs_sim_ask *ask);
+void hs_sim_load_meddle_ruled(struct hs_sim_load *load);
+void hs_sim_load_begin_ruled(struct hs_sim_load *load);
 
 /* load_hear.c: whether this reply fits the request; what it says goes to the history. */
 bool hs_sim_actor_fits(struct hs_sim_actor *actor, struct hs_sim_ask *ask, struct hs_bytes reply);

@@ -28,6 +28,18 @@ static const struct {
 	[HS_SIM_MISSING_AS_ZERO] = {"missing-as-zero", HS_SIM_ANYWHERE},
 	[HS_SIM_REFUSED_BUT_RUN] = {"refused-but-run", HS_SIM_IN_LINKS},
 	[HS_SIM_WAITERS_UNCOUNTED] = {"waiters-uncounted", HS_SIM_IN_FOLD},
+	[HS_SIM_PUSH_LOST] = {"push-lost", HS_SIM_IN_RULES},
+	[HS_SIM_PUSH_LATE] = {"push-late", HS_SIM_IN_RULES},
+	[HS_SIM_DEAD_VOUCH] = {"dead-vouch", HS_SIM_IN_RULES},
+	[HS_SIM_PROOF_AT_REPLY] = {"proof-at-reply", HS_SIM_IN_RULES},
+	[HS_SIM_WRITE_UNSTAMPED] = {"write-unstamped", HS_SIM_IN_RULES},
+	[HS_SIM_RACED_FILL] = {"raced-fill", HS_SIM_IN_RULES},
+	[HS_SIM_NEGATIVE_FOREVER] = {"negative-forever", HS_SIM_IN_RULES},
+	[HS_SIM_OWN_WRITE_UNSEEN] = {"own-write-unseen", HS_SIM_IN_RULES},
+	[HS_SIM_OLD_WHILE_READING] = {"old-while-reading", HS_SIM_IN_RULES},
+	[HS_SIM_UNKNOWN_READS] = {"unknown-reads", HS_SIM_IN_RULES},
+	[HS_SIM_SHELVES_APART] = {"shelves-apart", HS_SIM_IN_RULES},
+	[HS_SIM_TURN_UNHEARD] = {"turn-unheard", HS_SIM_IN_RULES},
 };
 
 const char *hs_sim_mistake_name(enum hs_sim_mistake mistake)

@@ -30,6 +30,20 @@ enum hs_sim_mistake {
 	HS_SIM_MISSING_AS_ZERO, /* a GET of a missing key beside an INCR is answered "0" */
 	HS_SIM_REFUSED_BUT_RUN, /* told that it was not sent, though it ran */
 	HS_SIM_WAITERS_UNCOUNTED, /* more may wait for a key than the limit says */
+	/* Of the connections on which kept values are read (sim/fills.c). */
+	HS_SIM_PUSH_LOST,      /* a change is not told */
+	HS_SIM_PUSH_LATE,      /* what is told comes behind later replies */
+	HS_SIM_DEAD_VOUCH,     /* a connection is lost, and what it vouched for is believed */
+	HS_SIM_PROOF_AT_REPLY, /* a proof counts from when it came, not from when it was asked for */
+	/* Around the cores: what one does who thinks that a cache is easy (sim/misread.c). */
+	HS_SIM_WRITE_UNSTAMPED,	 /* an increment leaves kept values as they are */
+	HS_SIM_RACED_FILL,	 /* what was read while it was written is kept */
+	HS_SIM_NEGATIVE_FOREVER, /* that a key is missing is kept past its time */
+	HS_SIM_OWN_WRITE_UNSEEN, /* a read is answered while its client's own write is under way */
+	HS_SIM_OLD_WHILE_READING, /* what was written is answered as it was, while it is read again */
+	HS_SIM_UNKNOWN_READS,	  /* an unknown command is taken for a read */
+	HS_SIM_SHELVES_APART,	  /* a worker does not know what others have written */
+	HS_SIM_TURN_UNHEARD,	  /* a worker does not hear that mitigations are off */
 	HS_SIM_MISTAKES,
 };
 
@@ -44,6 +58,7 @@ enum hs_sim_mistake_where {
 	HS_SIM_IN_LINKS,  /* behind connections that fail */
 	HS_SIM_IN_CACHES, /* with clients that keep what they read */
 	HS_SIM_IN_FOLD,	  /* where requests wait for a hot key */
+	HS_SIM_IN_RULES,  /* where keys have contracts */
 };
 enum hs_sim_mistake_where hs_sim_mistake_where(enum hs_sim_mistake mistake);
 

@@ -1,25 +1,13 @@
-#include "sim/plan.h"
+#include "sim/plan_internal.h"
 
 #include "base/limits.h"
 
 #include <inttypes.h>
 
-enum { OUTPUT_BYTES_LOW = 60 }; /* a deaf client reaches it soon */
-
-/* One of these, evenly. */
-static uint32_t one_of(struct hs_prng *prng, const uint32_t *choices, size_t count)
-{
-	return choices[hs_prng_below(prng, count)];
-}
-
-#define ONE_OF(prng, ...)                                                                          \
-	one_of(prng, (const uint32_t[]){__VA_ARGS__},                                              \
-	       sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
-
-static bool one_in(struct hs_prng *prng, uint64_t of)
-{
-	return hs_prng_below(prng, of) == 0;
-}
+enum {
+	OUTPUT_BYTES_LOW = 60, /* a deaf client reaches it soon */
+	RULES_ONE_IN = 4,
+};
 
 /* --- drawing --- */
 
@@ -151,7 +139,48 @@ static void draw_caches(struct hs_prng *prng, struct hs_sim_plan *plan)
 	};
 }
 
-void hs_sim_plan_draw(struct hs_sim_plan *plan, uint64_t seed, enum hs_sim_mistake mistake)
+static const char *const abouts[HS_SIM_ABOUTS] = {
+	[HS_SIM_ABOUT_ANYTHING] = "anything",
+	[HS_SIM_ABOUT_STRICT] = "strict",
+	[HS_SIM_ABOUT_CLIENTS] = "clients",
+	[HS_SIM_ABOUT_RULES] = "rules",
+};
+
+const char *hs_sim_about_name(enum hs_sim_about about)
+{
+	return abouts[about];
+}
+
+enum hs_sim_about hs_sim_about_find(const char *name)
+{
+	enum hs_sim_about about = HS_SIM_ABOUT_ANYTHING;
+
+	while (about < HS_SIM_ABOUTS && strcmp(abouts[about], name) != 0)
+		about++;
+	return about;
+}
+
+/* A mistake says what it has to be about. */
+static enum hs_sim_about pick_about(uint64_t seed, enum hs_sim_mistake mistake,
+				    enum hs_sim_about about)
+{
+	enum hs_sim_mistake_where where = hs_sim_mistake_where(mistake);
+	struct hs_prng prng;
+
+	if (where == HS_SIM_IN_RULES)
+		return HS_SIM_ABOUT_RULES;
+	if (where == HS_SIM_IN_CACHES)
+		return HS_SIM_ABOUT_CLIENTS;
+	if (mistake != HS_SIM_NO_MISTAKE)
+		return HS_SIM_ABOUT_STRICT;
+	hs_prng_init(&prng, ~seed);
+	if (about == HS_SIM_ABOUT_ANYTHING && one_in(&prng, RULES_ONE_IN))
+		return HS_SIM_ABOUT_RULES;
+	return about;
+}
+
+void hs_sim_plan_draw(struct hs_sim_plan *plan, uint64_t seed, enum hs_sim_mistake mistake,
+		      enum hs_sim_about about)
 {
 	enum hs_sim_mistake_where where = hs_sim_mistake_where(mistake);
 	bool faults, links;
@@ -162,11 +191,16 @@ void hs_sim_plan_draw(struct hs_sim_plan *plan, uint64_t seed, enum hs_sim_mista
 	plan->world.engine.mistake = mistake;
 	draw_world(&prng, &plan->world);
 	draw_fold(&prng, &plan->world);
+	about = pick_about(seed, mistake, about);
+	if (about == HS_SIM_ABOUT_RULES) {
+		hs_sim_plan_draw_rules(plan, &prng);
+		return;
+	}
 	plan->has_caches = one_in(&prng, 6);
 	links = hs_prng_below(&prng, 2) == 0;
 	faults = !one_in(&prng, 3);
-	if (where != HS_SIM_ANYWHERE || mistake != HS_SIM_NO_MISTAKE)
-		plan->has_caches = where == HS_SIM_IN_CACHES;
+	if (about != HS_SIM_ABOUT_ANYTHING)
+		plan->has_caches = about == HS_SIM_ABOUT_CLIENTS;
 	if (where == HS_SIM_IN_ENGINE || plan->has_caches)
 		links = false;
 	if (where == HS_SIM_IN_LINKS)
@@ -225,14 +259,10 @@ void hs_sim_plan_describe(const struct hs_sim_plan *plan, struct hs_buf *text)
 		hs_buf_printf(text, "; %u clients, %u requests each, %u under way, %u keys\n",
 			      load->clients, load->requests, load->depth_max,
 			      load->registers + load->counters);
+	hs_sim_plan_describe_rules(plan, text);
 }
 
 /* --- simpler --- */
-
-static void less(uint32_t *number, uint32_t least)
-{
-	*number = *number / 2 > least ? *number / 2 : least;
-}
 
 static void one_less(uint32_t *number, uint32_t least)
 {
@@ -284,10 +314,10 @@ static void simplify_load(struct hs_sim_plan *plan, uint32_t number)
 
 	switch (number) {
 	case 0:
-		less(&load->clients, 1);
+		hs_sim_less(&load->clients, 1);
 		break;
 	case 1:
-		less(&load->requests, 1);
+		hs_sim_less(&load->requests, 1);
 		break;
 	case 2:
 		one_less(&load->clients, 1);
@@ -296,7 +326,9 @@ static void simplify_load(struct hs_sim_plan *plan, uint32_t number)
 		one_less(&load->requests, 1);
 		break;
 	case 4:
-		less(&load->registers, 1);
+		hs_sim_less(&load->registers, 1);
+		if (plan->world.rules_count > load->registers)
+			plan->world.rules_count = load->registers;
 		break;
 	case 5:
 		load->counters = 0;
@@ -332,14 +364,16 @@ bool hs_sim_plan_simplify(struct hs_sim_plan *plan, uint32_t number)
 	if (number < LOAD_WAYS && !plan->has_caches)
 		simplify_load(plan, number);
 	else if (number == 0)
-		less(&plan->caches.clients, 1);
+		hs_sim_less(&plan->caches.clients, 1);
 	else if (number == 1)
-		less(&plan->caches.requests, 1);
+		hs_sim_less(&plan->caches.requests, 1);
 	else if (number == 2)
-		less(&plan->caches.keys, 1);
+		hs_sim_less(&plan->caches.keys, 1);
+	else if (number >= LOAD_WAYS + WORLD_WAYS)
+		hs_sim_plan_simplify_rules(plan, number - LOAD_WAYS - WORLD_WAYS);
 	else if (number >= LOAD_WAYS)
 		simplify_world(plan, number - LOAD_WAYS);
-	return number + 1 < LOAD_WAYS + WORLD_WAYS;
+	return number + 1 < LOAD_WAYS + WORLD_WAYS + HS_SIM_RULES_WAYS;
 }
 
 uint64_t hs_sim_plan_weight(const struct hs_sim_plan *plan)
@@ -374,7 +408,7 @@ uint64_t hs_sim_plan_weight(const struct hs_sim_plan *plan)
 		links->stall_one_in > 0,
 		links->crash_one_in > 0,
 	};
-	uint64_t weight = 0;
+	uint64_t weight = hs_sim_plan_weight_rules(plan);
 
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
 		weight += parts[i];

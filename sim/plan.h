@@ -8,6 +8,18 @@
 #include "sim/mistake.h"
 #include "sim/world.h"
 
+/* What schedules are about. */
+enum hs_sim_about {
+	HS_SIM_ABOUT_ANYTHING,
+	HS_SIM_ABOUT_STRICT,  /* keys without contracts */
+	HS_SIM_ABOUT_CLIENTS, /* clients that keep what they read */
+	HS_SIM_ABOUT_RULES,   /* keys with contracts, that others write behind our back */
+	HS_SIM_ABOUTS,
+};
+
+const char *hs_sim_about_name(enum hs_sim_about about);
+enum hs_sim_about hs_sim_about_find(const char *name); /* HS_SIM_ABOUTS: none such */
+
 struct hs_sim_plan {
 	uint64_t seed;
 	bool has_caches; /* clients that keep what they read, instead of a load */
@@ -17,7 +29,8 @@ struct hs_sim_plan {
 };
 
 /* The same seed draws the same on every machine. With a mistake: one in which it can strike. */
-void hs_sim_plan_draw(struct hs_sim_plan *plan, uint64_t seed, enum hs_sim_mistake mistake);
+void hs_sim_plan_draw(struct hs_sim_plan *plan, uint64_t seed, enum hs_sim_mistake mistake,
+		      enum hs_sim_about about);
 
 void hs_sim_plan_describe(const struct hs_sim_plan *plan, struct hs_buf *text);
 

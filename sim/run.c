@@ -7,13 +7,30 @@
 
 #include <inttypes.h>
 
+/* As a server of a later version would say, or one with a module. That they write is not said. */
+#define COMMANDS(flags)                                                                            \
+	"*2\r\n"                                                                                   \
+	"*6\r\n$6\r\nx.swap\r\n:3\r\n" flags ":1\r\n:1\r\n:1\r\n"                                  \
+	"*6\r\n$6\r\nx.both\r\n:3\r\n" flags ":1\r\n:1\r\n:1\r\n"
+
 void hs_sim_runner_init(struct hs_sim_runner *runner, enum hs_sim_mistake mistake)
 {
-	*runner = (struct hs_sim_runner){.mistake = mistake, .acl = hs_acl_create_open("")};
+	struct hs_bytes commands = mistake == HS_SIM_UNKNOWN_READS
+					   ? HS_LIT(COMMANDS("*1\r\n+readonly\r\n"))
+					   : HS_LIT(COMMANDS("*0\r\n"));
+	char error[100];
+
+	*runner = (struct hs_sim_runner){
+		.mistake = mistake,
+		.acl = hs_acl_create_open(""),
+		.learned = hs_learned_create(commands, NULL, error, sizeof error),
+	};
+	hs_check(runner->learned);
 }
 
 void hs_sim_runner_deinit(struct hs_sim_runner *runner)
 {
+	hs_learned_destroy(&runner->learned);
 	hs_acl_drop(&runner->acl);
 }
 
@@ -26,6 +43,8 @@ static void describe(const struct hs_sim_plan *plan, struct hs_sim_result *resul
 		hs_buf_printf(&result->text, "heat: %s\n", verdict->text);
 	else if (verdict->law == HS_SIM_LAW_CACHES)
 		hs_buf_printf(&result->text, "caches: %s\n", verdict->text);
+	else if (verdict->law == HS_SIM_LAW_FILLS)
+		hs_buf_printf(&result->text, "fills: %s\n", verdict->text);
 	else
 		hs_buf_printf(&result->text, "law %d: %s\n", verdict->law, verdict->text);
 }
@@ -38,6 +57,20 @@ static uint64_t count_folded(struct hs_sim_world *world)
 		folded +=
 			hs_counter_get(&hs_core_stats(hs_sim_world_core(world, i))->fold_requests);
 	return folded;
+}
+
+static uint64_t count_kept(struct hs_sim_world *world)
+{
+	uint64_t kept = 0;
+
+	for (uint32_t i = 0; i < world->options.workers; i++) {
+		for (uint32_t j = 0; j < world->options.rules_count; j++) {
+			const struct hs_core *core = hs_sim_world_core(world, i);
+
+			kept += hs_counter_get(&hs_core_rule_stats(core, j)->hits);
+		}
+	}
+	return kept;
 }
 
 static int check_load(const struct hs_sim_plan *plan, struct hs_sim_world *world,
@@ -76,11 +109,15 @@ int hs_sim_check_plan(const struct hs_sim_runner *runner, const struct hs_sim_pl
 
 	*result = (struct hs_sim_result){0};
 	options.core.acl = runner->acl;
+	options.links.mistake = runner->mistake;
+	if (options.rules_count > 0 && options.links.on)
+		options.learned = runner->learned;
 	world = hs_sim_world_create(&options);
 	err = plan->has_caches ? check_caches(plan, world, result)
 			       : check_load(plan, world, result);
 	result->steps = world->steps;
 	result->folded = count_folded(world);
+	result->kept = count_kept(world);
 	hs_sim_world_destroy(&world);
 	return err;
 }
@@ -89,6 +126,6 @@ int hs_sim_check(const struct hs_sim_runner *runner, uint64_t seed, struct hs_si
 {
 	struct hs_sim_plan plan;
 
-	hs_sim_plan_draw(&plan, seed, runner->mistake);
+	hs_sim_plan_draw(&plan, seed, runner->mistake, runner->about);
 	return hs_sim_check_plan(runner, &plan, result);
 }

@@ -16,7 +16,9 @@
 struct hs_sim_runner {
 	enum hs_sim_mistake
 		mistake; /* planted in the simulated world, to see whether it is noticed */
+	enum hs_sim_about about;
 	struct hs_acl *acl;
+	struct hs_learned *learned; /* what the servers have beside our commands */
 };
 
 void hs_sim_runner_init(struct hs_sim_runner *runner, enum hs_sim_mistake mistake);
@@ -26,6 +28,7 @@ struct hs_sim_result {
 	struct hs_sim_verdict verdict;
 	uint64_t requests;  /* that clients sent */
 	uint64_t folded;    /* of them answered together with others */
+	uint64_t kept;	    /* of them answered with what was kept */
 	uint64_t steps;	    /* that the world took */
 	struct hs_buf text; /* of a broken law: what kind of world it was, and the history */
 };

@@ -68,7 +68,7 @@ uint32_t hs_sim_shrink(const struct hs_sim_runner *runner, uint64_t seed, uint32
 		.tries_max = tries_max,
 	};
 
-	hs_sim_plan_draw(&shrinking.best, seed, runner->mistake);
+	hs_sim_plan_draw(&shrinking.best, seed, runner->mistake, runner->about);
 	if (hs_sim_check_plan(runner, &shrinking.best, result) == HS_EINVAL) {
 		while (try_all_ways(&shrinking) && shrinking.tries < tries_max) {
 		}

@@ -2,13 +2,15 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/prng.h"
+#include "base/slot.h"
 #include "keyspace/changed.h"
 #include "keyspace/keyspace.h"
 #include "keyspace/watch.h"
 #include "sim/memkv.h"
 
-enum { MISTAKE_ONE_IN = 8 };
+enum { MISTAKE_ONE_IN = 8, SWEEP_MAX = 1000 };
 
 struct partition {
 	struct hs_memkv *map;
@@ -20,9 +22,10 @@ struct hs_sim_store {
 	struct hs_sim_store_options options;
 	struct hs_prng prng;
 	struct hs_keyspace_counts counts;
-	uint32_t trackers; /* workers that are told of changes */
-	uint64_t runs;	   /* so many operations were run */
-	struct hs_changed changed;
+	uint32_t trackers;	   /* workers that are told of changes */
+	uint64_t runs;		   /* so many operations were run */
+	struct hs_changed changed; /* not told yet */
+	struct hs_changed fresh;   /* by the operation that runs */
 	struct partition partitions[];
 };
 
@@ -57,6 +60,7 @@ void hs_sim_store_destroy(struct hs_sim_store **pointer)
 		hs_watch_destroy(&partition->watch);
 	}
 	hs_changed_deinit(&store->changed);
+	hs_changed_deinit(&store->fresh);
 	hs_mem_free(pointer);
 }
 
@@ -73,8 +77,7 @@ static bool told_early(const struct hs_sim_store *store, const struct hs_op *op)
 }
 
 static struct hs_keyspace keyspace_of(struct hs_sim_store *store, struct hs_memkv *map,
-				      struct hs_watch_table *watch, const struct hs_op *op,
-				      int64_t now_ms)
+				      struct hs_watch_table *watch, int64_t now_ms)
 {
 	return (struct hs_keyspace){
 		.kv = hs_memkv_kv(map),
@@ -82,8 +85,7 @@ static struct hs_keyspace keyspace_of(struct hs_sim_store *store, struct hs_memk
 		.hash_seed = store->options.seed,
 		.prng = &store->prng,
 		.watch = watch,
-		.changed = watch && store->trackers > 0 && !told_early(store, op) ? &store->changed
-										  : NULL,
+		.changed = watch ? &store->fresh : NULL,
 		.counts = &store->counts,
 	};
 }
@@ -136,7 +138,103 @@ static void answer_full(struct hs_op *op, size_t start)
 	hs_reply_error(&reply, "OOM store full: the simulated partition is at its limit");
 }
 
+/* --- what changed --- */
+
+/* What the last operation changed is there for all to see. */
+static void note_changed(struct hs_sim_store *store, uint16_t partition, bool tell)
+{
+	const struct hs_sim_store_options *options = &store->options;
+	struct hs_changed *fresh = &store->fresh;
+
+	tell = tell && store->trackers > 0;
+	if (fresh->all && tell)
+		hs_changed_add_all(&store->changed);
+	if (fresh->all && options->changed)
+		options->changed(options->context, partition, NULL);
+	for (uint32_t i = 0; i < fresh->count; i++) {
+		struct hs_bytes key = hs_changed_name(fresh, i);
+
+		if (tell)
+			hs_changed_add(&store->changed, key);
+		if (options->changed)
+			options->changed(options->context, partition, &key);
+	}
+	hs_changed_clear(fresh);
+}
+
+void hs_sim_store_sweep(struct hs_sim_store *store, uint16_t number, int64_t now_ms)
+{
+	struct partition *partition = &store->partitions[number];
+	struct hs_keyspace ks = keyspace_of(store, partition->map, partition->watch, now_ms);
+	int swept;
+
+	store->changed.client = 0;
+	hs_memkv_begin(partition->map);
+	swept = hs_keyspace_sweep(&ks, SWEEP_MAX);
+	hs_check(swept >= 0);
+	hs_memkv_commit(partition->map);
+	note_changed(store, number, true);
+}
+
+static void peek(struct hs_keyspace *ks, enum hs_command_id id, struct hs_bytes key,
+		 struct hs_buf *out)
+{
+	const struct hs_command *command = hs_command_by_id(id);
+	const struct hs_bytes argv[] = {hs_bytes_of(command->name), key};
+	struct hs_reply reply = {.out = out, .resp = 2};
+	int err = hs_keyspace_run(ks, command, hs_slot_of(key), 2, argv, &reply);
+
+	hs_check(err == 0);
+}
+
+void hs_sim_store_peek(struct hs_sim_store *store, uint16_t partition, struct hs_bytes key,
+		       int64_t now_ms, struct hs_buf *reply, int64_t *expire_ms)
+{
+	struct hs_keyspace ks = keyspace_of(store, store->partitions[partition].map, NULL, now_ms);
+	struct hs_buf time = {0};
+
+	peek(&ks, HS_CMD_ID_GET, key, reply);
+	peek(&ks, HS_CMD_ID_PEXPIRETIME, key, &time); /* :<number> */
+	hs_check(hs_num_parse_int((struct hs_bytes){time.data + 1, time.len - 3}, expire_ms));
+	hs_buf_deinit(&time);
+}
+
+int64_t hs_sim_store_left(struct hs_sim_store *store, const struct hs_op *op, struct hs_now now)
+{
+	int64_t now_ms = hs_now_wall_ms(now), expire_ms;
+	struct hs_buf value = {0};
+
+	hs_sim_store_peek(store, op->partition, op->argv[1], now_ms, &value, &expire_ms);
+	hs_buf_deinit(&value);
+	/* It is there for the whole of its last one. */
+	return expire_ms < 0 ? -1 : expire_ms - now_ms + 1;
+}
+
 /* --- running one operation, inside a transaction: 0, or HS_EFULL when it must be undone --- */
+
+/* Rows that are not ours are those the simulated server has besides. */
+static const struct hs_command *row_of(const struct hs_op *op)
+{
+	if (op->command->id < HS_CMD_IDS)
+		return op->command;
+	if (strcmp(op->command->name, "x.both") == 0)
+		return hs_command_by_id(HS_CMD_ID_SET);
+	hs_check(strcmp(op->command->name, "x.swap") == 0);
+	return hs_command_by_id(HS_CMD_ID_GETSET);
+}
+
+/* X.BOTH: it lives on the same partition. */
+static int set_unnamed(struct hs_keyspace *ks, const struct hs_op *op)
+{
+	const struct hs_bytes argv[] = {HS_LIT("SET"), HS_LIT("key0"), op->argv[2]};
+	struct hs_buf out = {0};
+	struct hs_reply reply = {.out = &out, .resp = 2};
+	int err = hs_keyspace_run(ks, hs_command_by_id(HS_CMD_ID_SET), hs_slot_of(argv[1]), 3, argv,
+				  &reply);
+
+	hs_buf_deinit(&out);
+	return err;
+}
 
 static int run_command(struct hs_keyspace *ks, struct hs_op *op)
 {
@@ -145,8 +243,10 @@ static int run_command(struct hs_keyspace *ks, struct hs_op *op)
 	int err;
 
 	ks->frequency = op->frequency;
-	err = hs_keyspace_run(ks, op->command, op->slot, op->argc, op->argv, &reply);
+	err = hs_keyspace_run(ks, row_of(op), op->slot, op->argc, op->argv, &reply);
 	op->missed = err == 0 && hs_keyspace_missed(&counts, ks->counts);
+	if (err == 0 && op->command->id >= HS_CMD_IDS && row_of(op)->id == HS_CMD_ID_SET)
+		err = set_unnamed(ks, op);
 	return err;
 }
 
@@ -228,11 +328,13 @@ static int run_op(struct hs_keyspace *ks, struct hs_op *op)
 void hs_sim_store_run(struct hs_sim_store *store, struct hs_op *op, int64_t now_ms, bool keep)
 {
 	struct partition *partition = &store->partitions[op->partition];
-	struct hs_keyspace ks = keyspace_of(store, partition->map, partition->watch, op, now_ms);
+	struct hs_keyspace ks = keyspace_of(store, partition->map, partition->watch, now_ms);
 	size_t start = op->out->len;
 
 	op->engine_order = ++store->runs;
 	store->changed.client = op->client;
+	if (store->options.ran)
+		store->options.ran(store->options.context, op);
 	if (op->kind == HS_OP_TRACK || op->kind == HS_OP_UNTRACK)
 		store->trackers += op->kind == HS_OP_TRACK ? 1 : UINT32_MAX;
 	hs_memkv_begin(partition->map);
@@ -241,9 +343,11 @@ void hs_sim_store_run(struct hs_sim_store *store, struct hs_op *op, int64_t now_
 
 	if (err == 0 && keep) {
 		hs_memkv_commit(partition->map);
+		note_changed(store, op->partition, !told_early(store, op));
 		return;
 	}
 	hs_memkv_abort(partition->map);
+	hs_changed_clear(&store->fresh);
 	if (err) {
 		hs_check(err == HS_EFULL);
 		answer_full(op, start);
@@ -254,10 +358,12 @@ void hs_sim_store_read(struct hs_sim_store *store, struct hs_op *op, int64_t now
 {
 	const struct partition *partition = &store->partitions[op->partition];
 	struct hs_memkv *map = partition->past ? partition->past : partition->map;
-	struct hs_keyspace ks = keyspace_of(store, map, NULL, op, now_ms);
+	struct hs_keyspace ks = keyspace_of(store, map, NULL, now_ms);
 	int err = run_command(&ks, op);
 
 	hs_check(err == 0);
+	if (store->options.ran)
+		store->options.ran(store->options.context, op);
 }
 
 void hs_sim_store_catch_up(struct hs_sim_store *store, uint16_t number)

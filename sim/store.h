@@ -1,6 +1,9 @@
 /* What the partitions of a simulated engine hold, and how one operation runs there: the commands of
  * keyspace/ over maps in memory. It knows no time and no order: engines around it (sim/engine.h,
- * sim/links.h) say what runs when. One thread. */
+ * sim/links.h) say what runs when.
+ *
+ * It also has commands that heatsink does not know: X.SWAP key value, which is GETSET, and X.BOTH key value,
+ * which sets the key and, as a script might, key0, which it does not name. One thread. */
 #ifndef HS_SIM_STORE_H
 #define HS_SIM_STORE_H
 
@@ -18,6 +21,10 @@ struct hs_sim_store_options {
 	size_t bytes_max; /* of one partition; 0: no limit */
 	enum hs_sim_mistake mistake;
 	void (*news)(void *context, struct hs_news *news); /* takes over the reference */
+	/* A key of the partition was changed just now; NULL: all of them may have been. By whomever, and
+	 * each time, whether anybody tracks or not. May be NULL. */
+	void (*changed)(void *context, uint16_t partition, const struct hs_bytes *key);
+	void (*ran)(void *context, const struct hs_op *op); /* as often; may be NULL */
 	void *context;
 };
 
@@ -31,6 +38,15 @@ void hs_sim_store_destroy(struct hs_sim_store **store);
 void hs_sim_store_run(struct hs_sim_store *store, struct hs_op *op, int64_t now_ms, bool keep);
 /* A read, from what readers see. */
 void hs_sim_store_read(struct hs_sim_store *store, struct hs_op *op, int64_t now_ms);
+
+/* What a key holds: the reply to GET, in RESP2. *expire_ms is the last ms at which it is there; -1: it
+ * stays, -2: there is nothing. */
+void hs_sim_store_peek(struct hs_sim_store *store, uint16_t partition, struct hs_bytes key,
+		       int64_t now_ms, struct hs_buf *reply, int64_t *expire_ms);
+/* How long the key of an operation with one has to live, as in hs_op.left_ms. */
+int64_t hs_sim_store_left(struct hs_sim_store *store, const struct hs_op *op, struct hs_now now);
+/* Removes what has expired. */
+void hs_sim_store_sweep(struct hs_sim_store *store, uint16_t partition, int64_t now_ms);
 
 /* Readers of the partition see from now on what is there. They always do, but for
  * HS_SIM_STALE_READ. */

@@ -21,16 +21,28 @@ static void count_again(struct hs_sim_world *world, const struct hs_op *op)
 
 /* --- what cores ask of the world --- */
 
+static void hand_to_core(void *context, struct hs_op *op)
+{
+	struct hs_sim_world *world = context;
+
+	hs_core_complete(world->workers[op->worker].core, world->now, op);
+}
+
 static void complete(void *context, struct hs_op *op)
 {
 	struct hs_sim_world *world = context;
 	uint32_t worker = op->worker;
 
 	hs_sim_news_forget_read(world, op);
-	hs_sim_runs_note(&world->runs, op);
+	hs_sim_rules_back(world, op);
+	if (!hs_sim_world_may_be_old(world, op)) /* then its place does not matter either */
+		hs_sim_runs_note(&world->runs, op);
 	if (hs_sim_world_errs(world, HS_SIM_COUNT_TWICE))
 		count_again(world, op);
-	hs_core_complete(world->workers[worker].core, world->now, op);
+	if (world->misread)
+		hs_sim_misread_done(world->misread, op);
+	else
+		hand_to_core(world, op);
 	hs_sim_after_core(world, worker);
 }
 
@@ -43,6 +55,16 @@ static void hand_back(void *context, struct hs_op *op)
 		hs_sim_tamper_done(world->tamper, op);
 	else
 		complete(world, op);
+}
+
+/* A key changed behind us, as somebody says who vouched for it. */
+static void hand_change(void *context, uint32_t worker, const struct hs_vouch *vouch,
+			const struct hs_bytes *key)
+{
+	struct hs_sim_world *world = context;
+
+	hs_core_changed(world->workers[worker].core, world->now, vouch, key);
+	hs_sim_after_core(world, worker);
 }
 
 static enum hs_submit hand_over(void *context, struct hs_op *op)
@@ -96,8 +118,12 @@ static enum hs_submit submit(void *context, struct hs_op *op)
 	enum hs_submit submitted =
 		world->tamper ? hs_sim_tamper_submit(world->tamper, op) : hand_over(world, op);
 
-	if (submitted == HS_SUBMIT_QUEUED)
+	if (submitted == HS_SUBMIT_QUEUED) {
 		hs_sim_news_note_read(world, op);
+		hs_sim_rules_sent(world, op);
+	}
+	if (submitted == HS_SUBMIT_QUEUED && world->misread)
+		hs_sim_misread_submit(world->misread, op);
 	return submitted;
 }
 
@@ -108,6 +134,14 @@ static uint64_t look_at_clock(void *context)
 	worker->world->now.mono_us += worker->world->options.look_us;
 	worker->world->now.wall_us += worker->world->options.look_us;
 	return worker->world->now.mono_us;
+}
+
+/* What a core tells the others. */
+static void tell(void *context, struct hs_news *news)
+{
+	struct hs_sim_worker *worker = context;
+
+	hs_sim_news_tell(worker->world, news);
 }
 
 static void drop_line(void *context, enum hs_log_level level, const char *line)
@@ -136,6 +170,8 @@ struct hs_sim_world_options hs_sim_world_defaults(uint64_t seed)
 				.slowlog_len_max = 128,
 				.acllog_len_max = 128,
 				.fold_waiters_max = UINT32_MAX,
+				.cache_bytes = HS_MIB,
+				.cache_entry_bytes = 64 * HS_KIB,
 			},
 		.peer_us_max = 50,
 		.news_us_max = 50,
@@ -178,6 +214,8 @@ static void create_engine(struct hs_sim_world *world)
 		.bytes_max = options->engine.bytes_max,
 		.mistake = options->engine.mistake,
 		.news = hs_sim_news_tell,
+		.changed = hs_sim_truth_changed,
+		.ran = hs_sim_truth_ran,
 		.context = world,
 	};
 	const struct hs_sim_tamper_host tamper = {
@@ -191,6 +229,7 @@ static void create_engine(struct hs_sim_world *world)
 		.events = &world->events,
 		.now = &world->now,
 		.done = hand_back,
+		.changed = hand_change,
 		.context = world,
 	};
 
@@ -201,9 +240,12 @@ static void create_engine(struct hs_sim_world *world)
 					    options->engine.partitions, &host);
 	else
 		world->engine = hs_sim_engine_create(&options->engine, &host);
-	if (options->engine.mistake >= HS_SIM_JOIN_FLIGHT)
+	if (options->engine.mistake >= HS_SIM_JOIN_FLIGHT &&
+	    options->engine.mistake <= HS_SIM_WAITERS_UNCOUNTED)
 		world->tamper = hs_sim_tamper_create(options->engine.mistake, options->engine.seed,
 						     &tamper);
+	if (hs_sim_misread_is(options->engine.mistake))
+		world->misread = hs_sim_misread_create(world, hand_to_core);
 }
 
 static void create_core(struct hs_sim_world *world, uint32_t number)
@@ -228,8 +270,10 @@ static void create_core(struct hs_sim_world *world, uint32_t number)
 		.heats = world->heats,
 		.heats_count = world->heats ? options->workers : 0,
 		.hot = options->hot,
+		.shelf = world->shelves[number],
 	};
 
+	core_options.rules = world->rules;
 	if (hs_sim_world_errs(world, HS_SIM_COUNT_NEVER))
 		core_world.heat = NULL;
 	if (options->engine.mistake == HS_SIM_WAITERS_UNCOUNTED)
@@ -237,6 +281,8 @@ static void create_core(struct hs_sim_world *world, uint32_t number)
 	worker->world = world;
 	worker->number = number;
 	worker->core = hs_core_create(&core_world, &core_options);
+	if (options->learned)
+		hs_core_learn(worker->core, options->learned);
 }
 
 struct hs_sim_world *hs_sim_world_create(const struct hs_sim_world_options *options)
@@ -245,12 +291,14 @@ struct hs_sim_world *hs_sim_world_create(const struct hs_sim_world_options *opti
 
 	world->options = *options;
 	world->now = (struct hs_now){.mono_us = 1000000, .wall_us = 1700000000000000};
-	world->calls = (struct hs_core_calls){.submit = submit, .mono_us = look_at_clock};
+	world->calls =
+		(struct hs_core_calls){.submit = submit, .tell = tell, .mono_us = look_at_clock};
 	world->silence = (struct hs_log){.level = HS_LOG_ERROR, .sink = drop_line};
 	hs_prng_init(&world->prng, ~options->engine.seed); /* the engine draws from its own */
 	create_engine(world);
 	world->workers = hs_mem_zalloc(options->workers * sizeof *world->workers);
 	create_heats(world);
+	hs_sim_rules_create(world);
 	for (uint32_t i = 0; i < options->workers; i++)
 		create_core(world, i);
 	return world;
@@ -290,7 +338,10 @@ void hs_sim_world_destroy(struct hs_sim_world **pointer)
 		hs_buf_deinit(&client->received);
 		hs_mem_free(&client);
 	}
+	hs_sim_rules_destroy(world);
+	hs_sim_past_deinit(&world->past);
 	hs_sim_tamper_destroy(&world->tamper);
+	hs_sim_misread_destroy(&world->misread);
 	if (world->links)
 		hs_sim_links_destroy(&world->links);
 	else
@@ -359,8 +410,7 @@ void hs_sim_world_tick(struct hs_sim_world *world)
 void hs_sim_world_set_fold(struct hs_sim_world *world, bool fold)
 {
 	world->options.core.fold = fold;
-	for (uint32_t i = 0; i < world->options.workers; i++)
-		hs_core_configure(world->workers[i].core, &world->options.core);
+	hs_sim_world_turn(world, world->mitigate, world->rules_on);
 }
 
 void hs_sim_world_pass(struct hs_sim_world *world, uint64_t us)

@@ -18,11 +18,22 @@
 #include "sim/engine.h"
 #include "sim/events.h"
 #include "sim/links.h"
+#include "sim/misread.h"
+#include "sim/past.h"
 #include "sim/runs.h"
 #include "sim/tamper.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+
+enum { HS_SIM_RULES_MAX = 4 };
+
+/* The contract of one key: rule i is that of key%u with i. Times are in µs. */
+struct hs_sim_rule {
+	uint32_t stale_us, swr_us, stale_if_error_us, ttl_us, negative_us;
+	uint32_t jitter_percent, ahead;
+	bool admit_all;
+};
 
 struct hs_sim_world_options {
 	uint32_t workers;
@@ -35,8 +46,11 @@ struct hs_sim_world_options {
 	uint32_t news_us_max;	/* from the engine to a core */
 	uint32_t heat_sets;	/* of each core's heat, for keys; 0: nothing is counted */
 	uint32_t round_us_max;	/* how long a round of events lasts: what waits leaves behind it */
-	uint32_t look_us;	/* what a look at the clock costs: makes commands slow */
-	const struct hs_log *log; /* NULL: nobody listens */
+	struct hs_sim_rule rules[HS_SIM_RULES_MAX];
+	uint32_t rules_count;
+	const struct hs_learned *learned; /* commands of the server beside ours; NULL: none */
+	uint32_t look_us;		  /* what a look at the clock costs: makes commands slow */
+	const struct hs_log *log;	  /* NULL: nobody listens */
 };
 
 /* One worker, four partitions that answer reads at once, generous limits. */
@@ -51,8 +65,20 @@ struct hs_sim_world {
 	struct hs_prng prng;
 	struct hs_sim_store *store;
 	struct hs_sim_engine *engine;
-	struct hs_sim_links *links;   /* instead of the engine, or NULL */
-	struct hs_sim_tamper *tamper; /* in front of either, or NULL */
+	struct hs_sim_links *links;	/* instead of the engine, or NULL */
+	struct hs_sim_tamper *tamper;	/* in front of either, or NULL */
+	struct hs_sim_misread *misread; /* in front of that, or NULL */
+	struct hs_shelf **shelves;	/* of each worker: all the same one */
+	const struct hs_rules *rules;	/* all there are */
+	const struct hs_rules *no_rules;
+	bool rules_on;		    /* as they shall be; some workers may not know yet */
+	enum hs_mitigate mitigate;  /* the same */
+	uint32_t telling;	    /* so many do not */
+	uint64_t turns;		    /* how often that was changed */
+	struct hs_sim_past past;    /* what keys held; nothing is noted before it is made */
+	const struct hs_op **fills; /* reads under way that are to be kept */
+	size_t fills_count, fills_cap;
+	bool behind; /* somebody writes past the process just now */
 	struct hs_core_calls calls;
 	struct hs_log silence;
 	_Atomic uint64_t slowlog_ids;
@@ -97,6 +123,15 @@ struct hs_core *hs_sim_world_core(struct hs_sim_world *world, uint32_t worker);
 void hs_sim_world_tick(struct hs_sim_world *world);
 /* As CONFIG SET fold: every core is told. */
 void hs_sim_world_set_fold(struct hs_sim_world *world, bool fold);
+/* As HEAT MITIGATE and HEAT RULE: every core is told, each in its own time. */
+void hs_sim_world_turn(struct hs_sim_world *world, enum hs_mitigate mitigate, bool rules_on);
+/* The contract that this key has now, with some worker at least; NULL: it is strict with all. */
+const struct hs_sim_rule *hs_sim_world_rule(const struct hs_sim_world *world, uint32_t key);
+bool hs_sim_world_same_partition(const struct hs_sim_world *world, uint32_t key, uint32_t other);
+/* Somebody else does this at the key's server, now. False: that takes nothing just now. The reply, in
+ * RESP2, is appended. */
+bool hs_sim_world_do_behind(struct hs_sim_world *world, struct hs_bytes key, size_t argc,
+			    const struct hs_bytes *argv, struct hs_buf *reply);
 /* From now on nothing goes wrong any more. */
 void hs_sim_world_calm(struct hs_sim_world *world);
 /* Everybody hangs up, and everything under way comes to its end. */

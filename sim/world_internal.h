@@ -1,4 +1,4 @@
-/* Private to sim/world.c, news.c and driver.c: one core and where it stands. */
+/* Private to sim/world.c, news.c, truth.c and driver.c: one core and where it stands. */
 #ifndef HS_SIM_WORLD_INTERNAL_H
 #define HS_SIM_WORLD_INTERNAL_H
 
@@ -13,6 +13,7 @@ struct hs_sim_worker {
 	uint32_t number;
 	uint64_t tick_us; /* when a tick is planned for its sleepers; 0: none */
 	bool round_planned;
+	uint64_t turn_us; /* when the last change of options does */
 	uint64_t news_us; /* when the last piece of news gets there: they keep their order */
 };
 
@@ -25,6 +26,19 @@ static inline bool hs_sim_world_errs(struct hs_sim_world *world, enum hs_sim_mis
 /* driver.c: after every call into a core, replies go out, and who had to wait with its bytes goes
  * on. */
 void hs_sim_after_core(struct hs_sim_world *world, uint32_t worker);
+
+/* rules.c */
+void hs_sim_rules_create(struct hs_sim_world *world);
+void hs_sim_rules_destroy(struct hs_sim_world *world);
+/* A read that is to be kept is under way (nobody must be at the same already); any operation is back. */
+void hs_sim_rules_sent(struct hs_sim_world *world, const struct hs_op *op);
+void hs_sim_rules_back(struct hs_sim_world *world, const struct hs_op *op);
+/* A read of a key that has a contract. */
+bool hs_sim_world_may_be_old(const struct hs_sim_world *world, const struct hs_op *op);
+
+/* truth.c: the store says that a key has changed (none: all of a partition); that something ran. */
+void hs_sim_truth_changed(void *context, uint16_t partition, const struct hs_bytes *key);
+void hs_sim_truth_ran(void *context, const struct hs_op *op);
 
 /* news.c: to every worker, each in its own time, in the order told. */
 void hs_sim_news_tell(void *context, struct hs_news *news);

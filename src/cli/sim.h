@@ -3,6 +3,7 @@
 #define HS_CLI_SIM_H
 
 #include "sim/mistake.h"
+#include "sim/plan.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,11 +13,12 @@ struct hs_sim_job_options {
 	uint64_t schedules; /* 0: until told to stop */
 	uint64_t jobs;	    /* processes */
 	enum hs_sim_mistake mistake;
+	enum hs_sim_about about;
 };
 
 struct hs_sim_job_sums {
 	uint64_t schedules;
-	uint64_t requests, folded;
+	uint64_t requests, folded, kept;
 	uint64_t undecided;
 	bool failed;
 	uint64_t failed_seed; /* the lowest that broke a law */

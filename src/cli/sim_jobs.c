@@ -19,7 +19,7 @@ enum { BLOCK = 32 }; /* schedules taken at a time */
 struct board {
 	_Atomic bool stop;
 	_Atomic uint64_t given; /* schedules given out so far */
-	_Atomic uint64_t schedules, requests, folded, undecided;
+	_Atomic uint64_t schedules, requests, folded, kept, undecided;
 	_Atomic uint64_t failed;    /* the lowest seed that broke a law, +1; 0: none */
 	_Atomic uint64_t current[]; /* of each process: the seed it is at */
 };
@@ -41,6 +41,7 @@ static void run_one(struct board *board, const struct hs_sim_runner *runner, uin
 	atomic_fetch_add(&board->schedules, 1);
 	atomic_fetch_add(&board->requests, result.requests);
 	atomic_fetch_add(&board->folded, result.folded);
+	atomic_fetch_add(&board->kept, result.kept);
 	if (err == HS_EINVAL)
 		note_failed(board, seed);
 	if (err == HS_ELIMIT) {
@@ -56,6 +57,7 @@ static void work(struct board *board, const struct hs_sim_job_options *options, 
 	struct hs_sim_runner runner;
 
 	hs_sim_runner_init(&runner, options->mistake);
+	runner.about = options->about;
 	while (!atomic_load(&board->stop) && atomic_load(&board->failed) == 0) {
 		uint64_t first = atomic_fetch_add(&board->given, BLOCK);
 		uint64_t last = first + BLOCK;
@@ -150,6 +152,7 @@ int hs_sim_jobs_run(const struct hs_sim_job_options *options, struct hs_sim_job_
 			.schedules = board->schedules,
 			.requests = board->requests,
 			.folded = board->folded,
+			.kept = board->kept,
 			.undecided = board->undecided,
 			.failed = board->failed > 0,
 			.failed_seed = board->failed > 0 ? board->failed - 1 : 0,

@@ -11,7 +11,7 @@ import unittest
 from servers import GUARD_S, heatsink_path
 
 SUMMARY = (r"(?m)^every law held: (\d+) schedules, seeds (\d+) to (\d+), \d+ requests, \d+ folded, "
-           r"0 undecided, [\d.]+ s, \d+ schedules/s$")
+           r"\d+ kept, 0 undecided, [\d.]+ s, \d+ schedules/s$")
 
 
 def sim(*args):
@@ -87,9 +87,24 @@ class SimTest(unittest.TestCase):
                 self.assertEqual(code, 1)
                 self.assertRegex(out, r"(?m)^caches: client \d+ .* keeps \S+ for key\d+, which is ")
 
+    def test_old_answers_are_found(self):
+        for mistake in ("push-lost", "dead-vouch", "own-write-unseen", "turn-unheard"):
+            with self.subTest(mistake=mistake):
+                code, out, _ = sim("check", "--mistake", mistake, "--schedules", 1000)
+                self.assertEqual(code, 1)
+                self.assertRegex(out, r"(?m)^law [37]: client \d+ read key\d+ at \d+ and was answered ")
+
+    def test_what_schedules_are_about(self):
+        for about, kept in (("strict", False), ("clients", False), ("rules", True)):
+            with self.subTest(about=about):
+                code, out, _ = sim("check", "--about", about, "--schedules", 100)
+                self.assertEqual(code, 0)
+                self.assertEqual(int(re.search(r" (\d+) kept, ", out).group(1)) > 0, kept)
+
     def test_wrong_words(self):
         for words in ((), ("nope",), ("check", "--seed"), ("check", "--seed", "x"),
                       ("check", "--nope", "1"), ("check", "--mistake", "nope"),
+                      ("check", "--about", "nope"),
                       ("check", "--jobs", "-1")):
             with self.subTest(words=words):
                 code, out, err = sim(*words)

@@ -547,9 +547,12 @@ static void test_planted_mistakes_are_found(void **state)
 	(void)state;
 	for (int i = HS_SIM_NO_MISTAKE + 1; i < HS_SIM_MISTAKES; i++) {
 		enum hs_sim_mistake mistake = (enum hs_sim_mistake)i;
+		uint64_t seed;
 		int law;
-		uint64_t seed = find_mistake(mistake, &law);
 
+		if (hs_sim_mistake_where(mistake) == HS_SIM_IN_RULES)
+			continue; /* test_sim_stale.c */
+		seed = find_mistake(mistake, &law);
 		if (seed == 0)
 			fail_msg("%s was not found", hs_sim_mistake_name(mistake));
 		print_message("%s: found by schedule %llu\n", hs_sim_mistake_name(mistake),

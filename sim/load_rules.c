@@ -1,0 +1,349 @@
+/* Clients of keys that have contracts, and those who write behind our back.
+ *
+ * The first registers have a rule each, the others are strict. Most of what is asked is reads of the
+ * former, with enough writes that they change while they are kept. */
+#include "base/num.h"
+#include "sim/load_internal.h"
+#include "wire/answer.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum {
+	TURN_ONE_IN = 32,
+	BEHIND_ALL_ONE_IN = 24,
+	ARGS_MAX = 8,
+};
+
+bool hs_sim_load_has_rules(const struct hs_sim_load *load)
+{
+	return load->world->options.rules_count > 0;
+}
+
+/* --- what is asked --- */
+
+/* Mostly one with a rule, and of those mostly the first. */
+static uint32_t pick_key(struct hs_sim_load *load)
+{
+	uint32_t rules = load->world->options.rules_count;
+
+	if (hs_sim_load_draw(load, 2) == 0)
+		return 0;
+	if (hs_sim_load_draw(load, 8) > 0)
+		return (uint32_t)hs_sim_load_draw(load, rules);
+	return (uint32_t)hs_sim_load_draw(load, load->options.registers);
+}
+
+static void compose_read(struct hs_sim_actor *actor)
+{
+	static const enum hs_sim_kind kinds[] = {HS_SIM_GETRANGE, HS_SIM_STRLEN, HS_SIM_EXISTS,
+						 HS_SIM_PTTL};
+	struct hs_sim_load *load = actor->load;
+	uint64_t choice = hs_sim_load_draw(load, 16);
+
+	if (choice < 2)
+		hs_sim_actor_compose_several(actor, false);
+	else
+		hs_sim_actor_compose_single(actor, choice < 12 ? HS_SIM_GET : kinds[choice - 12],
+					    pick_key(load));
+}
+
+/* A command that only the simulated server knows. */
+static void compose_unknown(struct hs_sim_actor *actor)
+{
+	struct hs_sim_load *load = actor->load;
+	const struct hs_sim_op op = {
+		.kind = HS_SIM_GETSET,
+		.key = pick_key(load),
+		.argument = hs_sim_load_value(load),
+	};
+	char text[64];
+
+	snprintf(text, sizeof text, "X.SWAP key%u %" PRId64, op.key, op.argument);
+	hs_sim_actor_add_op(actor, hs_sim_actor_ask(actor, text, HS_SIM_EXPECT_ANSWER), &op);
+}
+
+/* And one that changes the first key as well, and does not say so. */
+static void compose_both(struct hs_sim_actor *actor)
+{
+	struct hs_sim_load *load = actor->load;
+	struct hs_sim_op op = {
+		.kind = HS_SIM_SET,
+		.key = (uint32_t)hs_sim_load_draw(load, load->options.registers),
+		.argument = hs_sim_load_value(load),
+	};
+	struct hs_sim_ask *ask;
+	char text[64];
+
+	if (op.key == 0 || !hs_sim_world_same_partition(load->world, 0, op.key)) {
+		compose_unknown(actor);
+		return;
+	}
+	snprintf(text, sizeof text, "X.BOTH key%u %" PRId64, op.key, op.argument);
+	ask = hs_sim_actor_ask(actor, text, HS_SIM_EXPECT_STATUS);
+	hs_sim_actor_add_op(actor, ask, &op);
+	op.key = 0;
+	op.unnamed = true;
+	hs_sim_actor_add_op(actor, ask, &op);
+}
+
+static void compose_flush(struct hs_sim_actor *actor)
+{
+	struct hs_sim_load *load = actor->load;
+	uint32_t keys = load->options.registers + load->options.counters;
+	struct hs_sim_ask *ask = hs_sim_actor_ask(actor, "FLUSHALL", HS_SIM_EXPECT_STATUS);
+
+	hs_check(keys <= HS_SIM_ASK_OPS_MAX);
+	ask->flushes = true;
+	for (uint32_t key = 0; key < keys; key++)
+		hs_sim_actor_add_op(actor, ask,
+				    &(struct hs_sim_op){.kind = HS_SIM_CLEAR, .key = key});
+}
+
+static void compose_write(struct hs_sim_actor *actor)
+{
+	static const enum hs_sim_kind kinds[] = {
+		HS_SIM_SET,   HS_SIM_SET,    HS_SIM_SET,    HS_SIM_SET,	   HS_SIM_DEL,
+		HS_SIM_SETNX, HS_SIM_INCRBY, HS_SIM_INCRBY, HS_SIM_GETDEL, HS_SIM_PEXPIRE,
+	};
+	struct hs_sim_load *load = actor->load;
+	enum hs_sim_kind kind = kinds[hs_sim_load_draw(load, sizeof kinds / sizeof *kinds)];
+
+	if (kind == HS_SIM_PEXPIRE && load->options.ttl_ms_max == 0)
+		kind = HS_SIM_SET;
+	hs_sim_actor_compose_single(actor, kind, pick_key(load));
+}
+
+void hs_sim_actor_compose_ruled(struct hs_sim_actor *actor)
+{
+	struct hs_sim_load *load = actor->load;
+	uint64_t choice = hs_sim_load_draw(load, 24);
+
+	if (hs_sim_load_draw(load, 100) >= load->options.writes)
+		compose_read(actor);
+	else if (choice < 16)
+		compose_write(actor);
+	else if (choice < 18 && load->world->options.learned)
+		compose_unknown(actor);
+	else if (choice < 19 && load->world->options.learned)
+		compose_both(actor);
+	else if (choice < 21)
+		hs_sim_actor_compose_several(actor, true);
+	else if (choice < 22 && load->options.flushes)
+		compose_flush(actor);
+	else
+		hs_sim_actor_compose_transaction(actor);
+}
+
+/* --- what may be answered --- */
+
+static bool can_be_old(const struct hs_sim_ask *ask, enum hs_sim_kind kind)
+{
+	return (ask->expect == HS_SIM_EXPECT_ANSWER || ask->expect == HS_SIM_EXPECT_ANSWERS) &&
+	       !ask->keeps_watch &&
+	       (kind == HS_SIM_GET || kind == HS_SIM_GETRANGE || kind == HS_SIM_STRLEN ||
+		kind == HS_SIM_EXISTS);
+}
+
+/* As old as any contract of the key allows that may have been in force meanwhile. */
+static void allow(struct hs_sim_op *op, const struct hs_sim_rule *rule)
+{
+	int64_t more_us, stale_us, keep_us;
+
+	if (!rule)
+		return;
+	more_us = (int64_t)rule->swr_us + rule->stale_if_error_us;
+	stale_us = rule->stale_us + more_us;
+	keep_us = (op->kind == HS_SIM_GET && op->answer == HS_SIM_NOTHING ? rule->negative_us
+									  : rule->ttl_us) +
+		  more_us + 1;
+	/* Who joins a read that is under way gets what that finds. */
+	if (keep_us < rule->stale_us)
+		keep_us = rule->stale_us;
+	if (op->stale_us < stale_us)
+		op->stale_us = stale_us;
+	if (op->keep_us < keep_us && op->kind == HS_SIM_GET)
+		op->keep_us = keep_us;
+}
+
+/* A write of the client that is not answered: an earlier one under way. */
+static bool writes_key(const struct hs_sim_actor *actor, const struct hs_sim_ask *until,
+		       uint32_t key)
+{
+	for (uint32_t i = actor->asks_head; i != actor->asks_asked; i++) {
+		const struct hs_sim_ask *ask = &actor->asks[i % HS_SIM_UNDER_WAY_MAX];
+
+		if (ask == until)
+			break;
+		for (uint32_t j = 0; j < ask->ops_count; j++) {
+			if (ask->ops[j].key == key && !hs_sim_kind_reads(ask->ops[j].kind))
+				return true;
+		}
+	}
+	return false;
+}
+
+void hs_sim_actor_asked_ruled(struct hs_sim_actor *actor, struct hs_sim_ask *ask)
+{
+	struct hs_sim_load *load = actor->load;
+	struct hs_sim_world *world = load->world;
+
+	ask->turns = world->turns;
+	for (uint32_t i = 0; i < ask->ops_count; i++) {
+		struct hs_sim_op *op = &load->history.ops[ask->first + i];
+		const struct hs_sim_rule *rule = hs_sim_world_rule(world, op->key);
+
+		if (op->key >= world->options.rules_count || !can_be_old(ask, op->kind))
+			continue;
+		op->off = !rule;
+		op->lax = !load->off;
+		allow(op, rule);
+		if (op->kind == HS_SIM_GET && ask->expect == HS_SIM_EXPECT_ANSWER)
+			hs_sim_misread_answer(world, actor->client->worker, op->key,
+					      writes_key(actor, ask, op->key), &ask->instead);
+	}
+}
+
+void hs_sim_actor_answered_ruled(struct hs_sim_actor *actor, const struct hs_sim_ask *ask)
+{
+	struct hs_sim_load *load = actor->load;
+	const struct hs_sim_world *world = load->world;
+
+	for (uint32_t i = 0; i < ask->ops_count; i++) {
+		struct hs_sim_op *op = &load->history.ops[ask->first + i];
+
+		if (!op->lax)
+			continue;
+		/* Which time to live it had is known only now. */
+		op->keep_us = 0;
+		if (world->turns != ask->turns) {
+			allow(op, &world->options.rules[op->key]);
+			op->off = false;
+		} else {
+			allow(op, hs_sim_world_rule(world, op->key));
+		}
+	}
+}
+
+/* --- what happens beside them --- */
+
+void hs_sim_load_meddle_ruled(struct hs_sim_load *load)
+{
+	static const enum hs_mitigate ways[] = {HS_MITIGATE_ON, HS_MITIGATE_ON, HS_MITIGATE_ON,
+						HS_MITIGATE_OBSERVE, HS_MITIGATE_OFF};
+
+	if (load->options.turns && hs_sim_load_draw(load, TURN_ONE_IN) == 0)
+		hs_sim_world_turn(load->world, ways[hs_sim_load_draw(load, 5)],
+				  hs_sim_load_draw(load, 4) > 0);
+}
+
+/* Runs one command behind our back, and writes down what came of it. */
+static bool do_behind(struct hs_sim_load *load, struct hs_sim_op *op, const char *words)
+{
+	struct hs_sim_world *world = load->world;
+	struct hs_bytes argv[ARGS_MAX];
+	struct hs_buf reply = {0};
+	struct hs_answer answer;
+	size_t argc = 0;
+	char key[16];
+	bool done;
+
+	for (; *words; argc++) {
+		size_t len = strcspn(words, " ");
+
+		hs_check(argc < ARGS_MAX);
+		argv[argc] = (struct hs_bytes){words, len};
+		words += len + (words[len] == ' ');
+	}
+	snprintf(key, sizeof key, "key%u", op->key);
+	op->asked = ++world->steps;
+	op->asked_us = op->answered_us = world->now.wall_us;
+	op->behind = true;
+	done = hs_sim_world_do_behind(world, hs_bytes_of(key), argc, argv, &reply);
+	if (done) {
+		hs_check(hs_answer_head(&answer, reply.data, reply.len) > 0);
+		op->answer = answer.integer;
+		/* The partition may be full. */
+		if (answer.type == HS_ANSWER_ERROR)
+			op->kind = HS_SIM_NONE;
+		op->answered = ++world->steps;
+	}
+	hs_buf_deinit(&reply);
+	return done;
+}
+
+/* Everything on one partition; of each key that was there it is a DEL. */
+static void flush_behind(struct hs_sim_load *load, uint32_t client)
+{
+	uint32_t keys = load->options.registers + load->options.counters;
+	struct hs_sim_op all = {.kind = HS_SIM_NONE, .key = 0};
+	struct hs_sim_op ops[HS_SIM_ASK_OPS_MAX];
+	char words[64];
+
+	hs_check(keys <= HS_SIM_ASK_OPS_MAX);
+	for (uint32_t key = 0; key < keys; key++) {
+		ops[key] = (struct hs_sim_op){.kind = HS_SIM_DEL, .client = client, .key = key};
+		snprintf(words, sizeof words, "DEL key%u", key);
+		if (hs_sim_world_same_partition(load->world, 0, key) &&
+		    do_behind(load, &ops[key], words))
+			hs_sim_history_add(&load->history, &ops[key]);
+	}
+	do_behind(load, &all, "FLUSHALL");
+}
+
+static void write_behind(void *context, void *target, uint64_t number)
+{
+	struct hs_sim_load *load = context;
+	struct hs_sim_op op = {.client = load->numbers++, .key = pick_key(load)};
+	char words[96];
+
+	(void)target, (void)number;
+	if (load->options.flushes && hs_sim_load_draw(load, BEHIND_ALL_ONE_IN) == 0) {
+		flush_behind(load, op.client);
+		return;
+	}
+	switch (hs_sim_load_draw(load, 8)) {
+	case 0:
+		op.kind = HS_SIM_DEL;
+		snprintf(words, sizeof words, "DEL key%u", op.key);
+		break;
+	case 1:
+		op.kind = HS_SIM_INCRBY;
+		op.argument = 1;
+		snprintf(words, sizeof words, "INCR key%u", op.key);
+		break;
+	case 2:
+		if (load->options.ttl_ms_max > 0) {
+			op.kind = HS_SIM_PEXPIRE;
+			op.ttl_ms = 1 + (int64_t)hs_sim_load_draw(load, load->options.ttl_ms_max);
+			snprintf(words, sizeof words, "PEXPIRE key%u %" PRId64, op.key, op.ttl_ms);
+			break;
+		}
+		/* fall through */
+	default:
+		op.kind = HS_SIM_SET;
+		op.argument = hs_sim_load_value(load);
+		snprintf(words, sizeof words, "SET key%u %" PRId64, op.key, op.argument);
+	}
+	if (do_behind(load, &op, words))
+		hs_sim_history_add(&load->history, &op);
+}
+
+static void act_behind(void *context, void *target, uint64_t number)
+{
+	struct hs_sim_load *load = context;
+
+	write_behind(load, target, number);
+	if (--load->behind_left > 0)
+		hs_sim_world_plan(load->world, hs_sim_load_draw(load, load->options.behind_us_max),
+				  act_behind, load, NULL);
+}
+
+void hs_sim_load_begin_ruled(struct hs_sim_load *load)
+{
+	hs_sim_past_init(&load->world->past, load->options.registers + load->options.counters);
+	load->behind_left = load->options.behind;
+	if (load->behind_left > 0)
+		hs_sim_world_plan(load->world, hs_sim_load_draw(load, load->options.behind_us_max),
+				  act_behind, load, NULL);
+}

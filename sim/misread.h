@@ -1,0 +1,28 @@
+/* Around the cores, for the mistakes of somebody who thinks that a cache is easy (sim/mistake.h): puts
+ * back what the cores threw away, or answers with it. Without such a mistake it is not there at all.
+ * One thread. */
+#ifndef HS_SIM_MISREAD_H
+#define HS_SIM_MISREAD_H
+
+#include "core/op.h"
+#include "sim/mistake.h"
+
+struct hs_sim_misread;
+struct hs_sim_world;
+
+bool hs_sim_misread_is(enum hs_sim_mistake mistake);
+
+struct hs_sim_misread *hs_sim_misread_create(struct hs_sim_world *world,
+					     void (*done)(void *context, struct hs_op *op));
+void hs_sim_misread_destroy(struct hs_sim_misread **misread);
+
+/* An operation leaves a core; it is back, and `done` hands it over. */
+void hs_sim_misread_submit(struct hs_sim_misread *misread, const struct hs_op *op);
+void hs_sim_misread_done(struct hs_sim_misread *misread, struct hs_op *op);
+
+/* The reply that a client of this worker gets to a GET of the key instead of the right one, which is
+ * appended; false: it gets that. `written`: a write of its own is under way. */
+bool hs_sim_misread_answer(struct hs_sim_world *world, uint32_t worker, uint32_t key, bool written,
+			   struct hs_buf *reply);
+
+#endif

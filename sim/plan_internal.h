@@ -1,0 +1,35 @@
+/* Private to sim/plan*.c: drawing. */
+#ifndef HS_SIM_PLAN_INTERNAL_H
+#define HS_SIM_PLAN_INTERNAL_H
+
+#include "sim/plan.h"
+
+/* One of these, evenly. */
+static inline uint32_t one_of(struct hs_prng *prng, const uint32_t *choices, size_t count)
+{
+	return choices[hs_prng_below(prng, count)];
+}
+
+#define ONE_OF(prng, ...)                                                                          \
+	one_of(prng, (const uint32_t[]){__VA_ARGS__},                                              \
+	       sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
+
+static inline bool one_in(struct hs_prng *prng, uint64_t of)
+{
+	return hs_prng_below(prng, of) == 0;
+}
+
+/* A number made smaller, for who makes plans simpler. */
+static inline void hs_sim_less(uint32_t *number, uint32_t least)
+{
+	*number = *number / 2 > least ? *number / 2 : least;
+}
+
+/* plan_rules.c: instead of everything else that was drawn. */
+void hs_sim_plan_draw_rules(struct hs_sim_plan *plan, struct hs_prng *prng);
+void hs_sim_plan_describe_rules(const struct hs_sim_plan *plan, struct hs_buf *text);
+enum { HS_SIM_RULES_WAYS = 8 };
+void hs_sim_plan_simplify_rules(struct hs_sim_plan *plan, uint32_t number);
+uint64_t hs_sim_plan_weight_rules(const struct hs_sim_plan *plan);
+
+#endif

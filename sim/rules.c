@@ -1,0 +1,174 @@
+/* The contracts of a simulated world: rules as the operator writes them, the shelf that its workers share,
+ * and how all of it is turned off and on while it runs. */
+#include "sim/world_internal.h"
+
+#include "absorb/shelf.h"
+#include "base/mem.h"
+
+#include <stdio.h>
+
+enum { SHELF_BYTES = 1 << 20, WORDS_MAX = 12, WORD_BYTES = 32 };
+
+/* --- rules --- */
+
+static const struct hs_rules *add(const struct hs_rules *rules, uint32_t key,
+				  const struct hs_sim_rule *rule)
+{
+	char words[WORDS_MAX][WORD_BYTES], error[200];
+	struct hs_bytes bytes[WORDS_MAX];
+	struct hs_rules *with;
+	size_t count = 0;
+	int err;
+
+	snprintf(words[count++], WORD_BYTES, "key%u", key);
+	snprintf(words[count++], WORD_BYTES, "cache");
+	snprintf(words[count++], WORD_BYTES, "stale=%uus", rule->stale_us);
+	snprintf(words[count++], WORD_BYTES, "swr=%uus", rule->swr_us);
+	snprintf(words[count++], WORD_BYTES, "stale-if-error=%uus", rule->stale_if_error_us);
+	snprintf(words[count++], WORD_BYTES, "ttl=%uus", rule->ttl_us);
+	snprintf(words[count++], WORD_BYTES, "negative=%uus", rule->negative_us);
+	snprintf(words[count++], WORD_BYTES, "jitter=%u%%", rule->jitter_percent);
+	snprintf(words[count++], WORD_BYTES, "ahead=%u", rule->ahead);
+	snprintf(words[count++], WORD_BYTES, "admit=%s", rule->admit_all ? "all" : "hot");
+	for (size_t i = 0; i < count; i++)
+		bytes[i] = hs_bytes_of(words[i]);
+	err = hs_rules_with(rules, count, bytes, &with, error, sizeof error);
+	hs_check(err == 0);
+	hs_rules_unref(&rules);
+	return with;
+}
+
+void hs_sim_rules_create(struct hs_sim_world *world)
+{
+	const struct hs_sim_world_options *options = &world->options;
+
+	world->shelves = hs_mem_zalloc(options->workers * sizeof(struct hs_shelf *));
+	world->no_rules = hs_rules_create();
+	world->rules = hs_rules_create();
+	world->rules_on = true;
+	for (uint32_t i = 0; i < options->rules_count; i++)
+		world->rules = add(world->rules, i, &options->rules[i]);
+	for (uint32_t i = 0; i < options->workers; i++) {
+		bool apart = options->engine.mistake == HS_SIM_SHELVES_APART;
+
+		world->shelves[i] = i > 0 && !apart
+					    ? world->shelves[0]
+					    : hs_shelf_create(options->engine.seed, SHELF_BYTES);
+		hs_shelf_use(world->shelves[i], options->rules_count > 0);
+	}
+}
+
+void hs_sim_rules_destroy(struct hs_sim_world *world)
+{
+	for (uint32_t i = world->options.workers; i-- > 0;) {
+		if (i == 0 || world->shelves[i] != world->shelves[0])
+			hs_shelf_destroy(&world->shelves[i]);
+	}
+	hs_mem_free(&world->shelves);
+	hs_mem_free(&world->fills);
+	hs_rules_unref(&world->rules);
+	hs_rules_unref(&world->no_rules);
+}
+
+bool hs_sim_world_may_be_old(const struct hs_sim_world *world, const struct hs_op *op)
+{
+	if (op->kind != HS_OP_COMMAND || !(op->command->flags & HS_CMD_READONLY))
+		return false;
+	for (size_t i = 1; i < op->argc; i++) {
+		if (hs_rules_match(world->rules, op->argv[i]))
+			return true;
+	}
+	return false;
+}
+
+/* --- one read for all --- */
+
+static bool is_same(const struct hs_op *a, const struct hs_op *b)
+{
+	if (a->worker != b->worker || a->command != b->command || a->argc != b->argc)
+		return false;
+	for (size_t i = 1; i < a->argc; i++) {
+		if (!hs_bytes_equal(a->argv[i], b->argv[i]))
+			return false;
+	}
+	return true;
+}
+
+void hs_sim_rules_sent(struct hs_sim_world *world, const struct hs_op *op)
+{
+	if (!op->track || !(op->command->flags & HS_CMD_READONLY))
+		return;
+	for (size_t i = 0; i < world->fills_count; i++) {
+		if (is_same(world->fills[i], op))
+			hs_sim_verdict_set(&world->broken, HS_SIM_LAW_FILLS,
+					   "worker %u reads %.*s twice at once to keep it",
+					   op->worker, (int)op->argv[1].len, op->argv[1].data);
+	}
+	if (world->fills_count == world->fills_cap) {
+		world->fills_cap = world->fills_cap ? 2 * world->fills_cap : 16;
+		world->fills =
+			hs_mem_realloc(world->fills, world->fills_cap * sizeof(struct hs_op *));
+	}
+	world->fills[world->fills_count++] = op;
+}
+
+void hs_sim_rules_back(struct hs_sim_world *world, const struct hs_op *op)
+{
+	for (size_t i = 0; i < world->fills_count; i++) {
+		if (world->fills[i] == op)
+			world->fills[i--] = world->fills[--world->fills_count];
+	}
+}
+
+/* --- turning them off and on --- */
+
+static void configure(void *context, void *target, uint64_t number)
+{
+	struct hs_sim_world *world = context;
+	struct hs_sim_worker *worker = target;
+	struct hs_core_options options = world->options.core;
+
+	options.mitigate = (enum hs_mitigate)(number >> 1);
+	options.rules = number & 1 ? world->rules : world->no_rules;
+	if (world->options.engine.mistake == HS_SIM_WAITERS_UNCOUNTED)
+		options.fold_waiters_max = UINT32_MAX;
+	if (world->options.engine.mistake != HS_SIM_TURN_UNHEARD ||
+	    options.mitigate == HS_MITIGATE_ON)
+		hs_core_configure(worker->core, &options);
+	world->telling--;
+	hs_sim_after_core(world, worker->number);
+}
+
+void hs_sim_world_turn(struct hs_sim_world *world, enum hs_mitigate mitigate, bool rules_on)
+{
+	world->mitigate = mitigate;
+	world->rules_on = rules_on;
+	world->turns++;
+	for (uint32_t i = 0; i < world->options.workers; i++) {
+		struct hs_sim_worker *worker = &world->workers[i];
+		uint64_t at_us = world->now.mono_us;
+
+		at_us += hs_prng_below(&world->prng, world->options.news_us_max + 1);
+		if (at_us < worker->turn_us) /* they keep their order */
+			at_us = worker->turn_us;
+		worker->turn_us = at_us;
+		world->telling++;
+		hs_sim_events_plan(&world->events,
+				   (struct hs_sim_event){
+					   .at_us = at_us,
+					   .run = configure,
+					   .context = world,
+					   .target = worker,
+					   .number = (uint64_t)mitigate << 1 | rules_on,
+				   });
+	}
+}
+
+const struct hs_sim_rule *hs_sim_world_rule(const struct hs_sim_world *world, uint32_t key)
+{
+	bool off = !world->rules_on || world->mitigate != HS_MITIGATE_ON;
+
+	if (key >= world->options.rules_count || (off && world->telling == 0))
+		return NULL;
+	return &world->options.rules[key];
+}

@@ -1,0 +1,469 @@
+/* Keys with contracts in the simulated world. Histories written by hand, with what the store really held,
+ * show what the checker of staleness accepts and what it does not; scripts show that the simulated
+ * servers say what changed, once, in order, and that a silent connection proves nothing; planted mistakes
+ * show that whole schedules find them; and a run of schedules without a mistake finds nothing. */
+#include "base/err.h"
+#include "sim/check.h"
+#include "sim/load.h"
+#include "sim/run.h"
+#include "sim/world.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum {
+	SCHEDULES = 2500,	 /* that must all pass */
+	MISTAKE_SCHEDULES = 300, /* within which a planted mistake must be found */
+	STALE_MS = 10,		 /* of the histories below */
+};
+
+#define NOTHING HS_SIM_NOTHING
+#define NEVER HS_SIM_NEVER
+
+/* --- histories written by hand --- */
+
+/* Steps are milliseconds. Reads are lax; what has a `ttl` is none of them. */
+struct line {
+	uint32_t client;
+	enum hs_sim_kind kind;
+	int64_t argument, answer;
+	uint64_t asked, answered;
+	bool behind, off, strict;
+	uint32_t more;
+	int64_t keep_ms;
+};
+
+struct version {
+	int64_t value;
+	uint64_t from;
+	bool expired;
+};
+
+struct story {
+	const struct version *versions;
+	size_t versions_count;
+	const struct line *lines;
+	size_t lines_count;
+	const uint64_t *asked; /* when the server was; NULL: at 0 */
+	size_t asked_count;
+};
+
+static int judge(const struct story *story, int *law)
+{
+	struct hs_sim_history history = {0};
+	struct hs_sim_verdict verdict = {0};
+	struct hs_sim_past past;
+	int err;
+
+	hs_sim_past_init(&past, 1);
+	for (size_t i = 0; i < story->versions_count; i++) {
+		const struct hs_sim_version version = {
+			.value = story->versions[i].value,
+			.from = story->versions[i].from,
+			.from_us = (int64_t)story->versions[i].from * 1000,
+			.expired = story->versions[i].expired,
+		};
+
+		hs_sim_past_note(&past, 0, &version);
+	}
+	for (size_t i = 0; i < story->asked_count; i++)
+		hs_sim_past_asked(&past, 0, (int64_t)story->asked[i] * 1000);
+	for (size_t i = 0; i < story->lines_count; i++) {
+		const struct line *line = &story->lines[i];
+		bool read = hs_sim_kind_reads(line->kind) && !line->strict;
+		const struct hs_sim_op op = {
+			.kind = line->kind,
+			.client = line->client,
+			.argument = line->argument,
+			.answer = line->answer,
+			.asked = line->asked,
+			.answered = line->answered,
+			.asked_us = (int64_t)line->asked * 1000,
+			.answered_us = (int64_t)line->answered * 1000,
+			.behind = line->behind,
+			.more = line->more,
+			.lax = read && !line->off,
+			.off = line->off,
+			.stale_us = read && !line->off ? STALE_MS * 1000 : 0,
+			.keep_us = line->keep_ms * 1000,
+		};
+
+		hs_sim_history_add(&history, &op);
+	}
+	err = hs_sim_check_stale(&history, &past, &verdict);
+	*law = verdict.law;
+	hs_sim_history_deinit(&history);
+	hs_sim_past_deinit(&past);
+	return err;
+}
+
+#define COUNT(all) (sizeof(all) / sizeof *(all))
+#define JUDGE(expected, number, seen, ...)                                                         \
+	do {                                                                                       \
+		const struct line said[] = {__VA_ARGS__};                                          \
+		const struct story told = {(seen), COUNT(seen), said, COUNT(said), NULL, 0};       \
+		int broken;                                                                        \
+                                                                                                   \
+		assert_int_equal(judge(&told, &broken), expected);                                 \
+		assert_int_equal(broken, number);                                                  \
+	} while (0)
+#define GOOD(seen, ...) JUDGE(0, 0, seen, __VA_ARGS__)
+#define BAD_BY(number, seen, ...) JUDGE(HS_EINVAL, number, seen, __VA_ARGS__)
+#define BAD(seen, ...) BAD_BY(3, seen, __VA_ARGS__)
+
+#define OP(who, what, with, got, from, to)                                                         \
+	{                                                                                          \
+		.client = (who), .kind = (what), .argument = (with), .answer = (got),              \
+		.asked = (from), .answered = (to)                                                  \
+	}
+#define GET(who, got, from, to) OP(who, HS_SIM_GET, 0, got, from, to)
+#define SET(who, with, from, to) OP(who, HS_SIM_SET, with, 0, from, to)
+#define BEHIND(what, with, at)                                                                     \
+	{                                                                                          \
+		.client = 99, .kind = (what), .argument = (with), .answer = 1, .asked = (at),      \
+		.answered = (at), .behind = true                                                   \
+	}
+#define OFF(who, got, from, to)                                                                    \
+	{                                                                                          \
+		.client = (who), .kind = HS_SIM_GET, .answer = (got), .asked = (from),             \
+		.answered = (to), .off = true                                                      \
+	}
+
+static void test_how_old_an_answer_may_be(void **state)
+{
+	/* 5000 from 10 to 20, then 6000, both written behind our back. */
+	const struct version seen[] = {{5000, 10, false}, {6000, 20, false}};
+
+	(void)state;
+	GOOD(seen, GET(0, 5000, 15, 16), GET(0, 6000, 25, 26));
+	/* 5000 ended at 20: it may be given up to 30, and 6000 not before it is there. */
+	GOOD(seen, GET(0, 5000, 30, 31));
+	BAD(seen, GET(0, 5000, 31, 32));
+	BAD(seen, GET(0, 6000, 15, 19));
+	GOOD(seen, GET(0, 6000, 15, 21));
+	/* Before the first it was nothing. */
+	GOOD(seen, GET(0, NOTHING, 20, 21));
+	BAD(seen, GET(0, NOTHING, 21, 22));
+	/* What counts is when it was asked. */
+	GOOD(seen, GET(0, 5000, 30, 90));
+	/* Never there. */
+	BAD(seen, GET(0, 7000, 25, 26));
+	/* Nobody promised that reads go forward. */
+	GOOD(seen, GET(0, 6000, 22, 23), GET(0, 5000, 24, 25));
+	/* Without mitigations nothing is old, and that is another law. */
+	GOOD(seen, OFF(0, 6000, 21, 22), OFF(0, 5000, 15, 16), OFF(0, 5000, 18, 25));
+	BAD_BY(7, seen, OFF(0, 5000, 21, 22));
+	/* Other looks at the same value. */
+	GOOD(seen, OP(0, HS_SIM_STRLEN, 0, 4, 40, 41), OP(0, HS_SIM_EXISTS, 0, 1, 40, 41),
+	     OP(0, HS_SIM_GETRANGE, 0, 6000, 40, 41));
+	BAD(seen, OP(0, HS_SIM_STRLEN, 0, 0, 40, 41));
+	BAD(seen, OP(0, HS_SIM_EXISTS, 0, 0, 40, 41));
+}
+
+static void test_writes_through_us_are_seen_at_once(void **state)
+{
+	const struct version seen[] = {{5000, 10, false}, {6000, 20, false}};
+	const struct version counted[] = {{5000, 10, false}, {5002, 20, false}};
+
+	(void)state;
+	/* Told at 22: who asks from then on sees it, though 5000 is young enough. */
+	BAD(seen, SET(0, 6000, 18, 22), GET(1, 5000, 23, 24));
+	GOOD(seen, SET(0, 6000, 18, 22), GET(1, 5000, 21, 24));
+	GOOD(seen, SET(0, 6000, 18, 22), GET(1, 6000, 23, 24));
+	/* Who wrote behind us is not told by us. */
+	GOOD(seen, BEHIND(HS_SIM_SET, 6000, 20), GET(1, 5000, 23, 24));
+	/* Not told what came of it: then nobody knows when it happened, if it did. */
+	GOOD(seen, SET(0, 6000, 18, NEVER), GET(1, 5000, 23, 24));
+	/* A write that did nothing need not be seen, one that did must be. */
+	GOOD(seen, OP(0, HS_SIM_SETNX, 7000, 0, 18, 22), GET(1, 5000, 23, 24));
+	BAD(seen, OP(0, HS_SIM_SETXX, 6000, 1, 18, 22), GET(1, 5000, 23, 24));
+	BAD(seen, OP(0, HS_SIM_GETSET, 6000, 5000, 18, 22), GET(1, 5000, 23, 24));
+	/* Increments, several at once: 5001 and 5002 were told, the store saw 5002 alone. */
+	BAD(counted, OP(0, HS_SIM_INCRBY, 1, 5001, 18, 22), OP(1, HS_SIM_INCRBY, 1, 5002, 18, 30),
+	    GET(2, 5000, 23, 24));
+	GOOD(counted, OP(0, HS_SIM_INCRBY, 1, 5001, 18, 22), OP(1, HS_SIM_INCRBY, 1, 5002, 18, 30),
+	     GET(2, 5001, 19, 24), GET(2, 5002, 23, 24));
+	/* But not when nothing that makes it was under way any more. */
+	BAD(counted, OP(0, HS_SIM_INCRBY, 1, 5001, 18, 22), GET(2, 5001, 23, 24));
+}
+
+static void test_what_is_gone_is_seen_to_be(void **state)
+{
+	const struct version seen[] = {
+		{5000, 10, false}, {NOTHING, 20, false}, {6000, 30, false}, {NOTHING, 50, true}};
+
+	(void)state;
+	BAD(seen, OP(0, HS_SIM_DEL, 0, 1, 18, 22), GET(1, 5000, 23, 24));
+	GOOD(seen, OP(0, HS_SIM_DEL, 0, 0, 2, 4), GET(1, 5000, 23, 24));
+	BAD(seen, OP(0, HS_SIM_GETDEL, 0, 5000, 18, 22), GET(1, 5000, 23, 24));
+	/* FLUSHALL: at the first moment at which nothing was there, or later. */
+	BAD(seen, OP(0, HS_SIM_CLEAR, 0, 0, 18, 22), GET(1, 5000, 23, 24));
+	GOOD(seen, OP(0, HS_SIM_CLEAR, 0, 0, 25, 35), GET(1, 6000, 36, 37));
+	BAD(seen, OP(0, HS_SIM_CLEAR, 0, 0, 25, 27), GET(1, 5000, 28, 29));
+	/* It expired at 50, and may be given up to 60. */
+	GOOD(seen, GET(0, 6000, 60, 61));
+	BAD(seen, GET(0, 6000, 61, 62));
+	GOOD(seen, GET(0, NOTHING, 49, 50));
+	BAD(seen, GET(0, NOTHING, 42, 49));
+}
+
+static void test_own_writes_are_seen(void **state)
+{
+	const struct version seen[] = {{5000, 10, false}, {6000, 20, false}, {7000, 30, false}};
+
+	(void)state;
+	/* Asked behind its own write, on the same connection, before that was answered. */
+	BAD(seen, SET(0, 6000, 15, 22), GET(0, 5000, 15, 23));
+	GOOD(seen, SET(0, 6000, 15, 22), GET(0, 6000, 15, 23));
+	GOOD(seen, SET(0, 6000, 15, 22), GET(1, 5000, 15, 23));
+	/* Before it, however late it is answered. */
+	GOOD(seen, GET(0, 5000, 15, 22), SET(0, 6000, 15, 23));
+	BAD(seen, GET(0, 6000, 15, 22), SET(0, 6000, 15, 23));
+	/* What others wrote since is as good. */
+	GOOD(seen, SET(0, 6000, 15, 22), GET(0, 7000, 31, 32));
+	/* In a transaction whatever comes of it in the end counts. */
+	BAD(seen,
+	    {.client = 0,
+	     .kind = HS_SIM_SET,
+	     .argument = 5500,
+	     .asked = 15,
+	     .answered = 22,
+	     .more = 1},
+	    SET(0, 6000, 15, 22), GET(0, 5000, 16, 23));
+}
+
+static void test_what_is_kept_too_long(void **state)
+{
+	const uint64_t asked[] = {5, 40};
+	const struct line lines[] = {
+		{.kind = HS_SIM_GET, .answer = NOTHING, .asked = 25, .answered = 26, .keep_ms = 20},
+		{.kind = HS_SIM_GET, .answer = NOTHING, .asked = 30, .answered = 41, .keep_ms = 20},
+		{.kind = HS_SIM_GET, .answer = NOTHING, .asked = 26, .answered = 27, .keep_ms = 20},
+	};
+	int law;
+
+	(void)state;
+	assert_int_equal(judge(&(const struct story){.lines = lines,
+						     .lines_count = 2,
+						     .asked = asked,
+						     .asked_count = 2},
+			       &law),
+			 0);
+	assert_int_equal(judge(&(const struct story){.lines = lines,
+						     .lines_count = 3,
+						     .asked = asked,
+						     .asked_count = 2},
+			       &law),
+			 HS_EINVAL);
+	assert_int_equal(law, 3);
+}
+
+/* --- scripts --- */
+
+/* One worker, one server, one rule, no time on the way. */
+static struct hs_sim_world_options one_rule(uint32_t stale_us)
+{
+	struct hs_sim_world_options options = hs_sim_world_defaults(1);
+
+	options.engine.partitions = 1;
+	options.links = (struct hs_sim_links_options){
+		.on = true,
+		.flying_max = 100,
+		.waiting_max = 100,
+		.down_us_max = 10,
+		.timeout_us = 100000,
+		.prove_us = stale_us / 4,
+	};
+	options.together = HS_TOGETHER_ALL;
+	options.rules_count = 1;
+	options.rules[0] = (struct hs_sim_rule){
+		.stale_us = stale_us,
+		.ttl_us = 1000000,
+		.negative_us = 1000000,
+		.admit_all = true,
+	};
+	return options;
+}
+
+static void assert_reads(struct hs_sim_client *client, const char *words, const char *reply)
+{
+	hs_sim_client_ask(client, words);
+	hs_sim_world_settle(client->world);
+	assert_int_equal(client->received.len, strlen(reply));
+	assert_memory_equal(client->received.data, reply, strlen(reply));
+	hs_buf_clear(&client->received, 0);
+}
+
+static void write_behind(struct hs_sim_world *world, const char *value)
+{
+	const struct hs_bytes argv[] = {HS_LIT("SET"), HS_LIT("key0"), hs_bytes_of(value)};
+	struct hs_buf reply = {0};
+
+	assert_true(hs_sim_world_do_behind(world, argv[1], 3, argv, &reply));
+	hs_buf_deinit(&reply);
+}
+
+static uint64_t fills_of(struct hs_sim_world *world)
+{
+	return hs_counter_get(&hs_core_rule_stats(hs_sim_world_core(world, 0), 0)->fills);
+}
+
+static void test_a_server_says_what_changed(void **state)
+{
+	struct hs_sim_world_options options = one_rule(1000000);
+	struct hs_sim_world *world = hs_sim_world_create(&options);
+	struct hs_sim_client *client = hs_sim_client_connect(world, 0);
+
+	(void)state;
+	write_behind(world, "1");
+	assert_reads(client, "GET key0", "$1\r\n1\r\n");
+	assert_reads(client, "GET key0", "$1\r\n1\r\n");
+	assert_int_equal(fills_of(world), 1);
+	write_behind(world, "2");
+	hs_sim_world_settle(world);
+	assert_reads(client, "GET key0", "$1\r\n2\r\n");
+	assert_int_equal(fills_of(world), 2);
+	/* It was said once: until it is read again, nothing is said. */
+	write_behind(world, "3");
+	write_behind(world, "4");
+	hs_sim_world_settle(world);
+	assert_reads(client, "GET key0", "$1\r\n4\r\n");
+	assert_int_equal(fills_of(world), 3);
+	hs_sim_world_destroy(&world);
+}
+
+/* What a silent connection does not say is believed for as long as the rule allows, and no longer. */
+static void test_a_silent_connection_is_not_believed_for_long(void **state)
+{
+	struct hs_sim_world_options options = one_rule(10000);
+	struct hs_sim_world *world;
+	struct hs_sim_client *client;
+
+	(void)state;
+	world = hs_sim_world_create(&options);
+	client = hs_sim_client_connect(world, 0);
+	write_behind(world, "1");
+	assert_reads(client, "GET key0", "$1\r\n1\r\n");
+	/* From now on nothing comes through any more. */
+	hs_sim_links_silence(world->links, 0);
+	write_behind(world, "2");
+	hs_sim_world_pass(world, 5000);
+	hs_sim_client_ask(client, "GET key0");
+	assert_string_equal(client->received.data, "$1\r\n1\r\n");
+	hs_buf_clear(&client->received, 0);
+	hs_sim_world_pass(world, 6000);
+	hs_sim_client_ask(client, "GET key0");
+	assert_int_equal(client->received.len, 0);
+	hs_sim_world_settle(world);
+	hs_sim_world_destroy(&world);
+}
+
+/* --- whole schedules --- */
+
+static void test_every_law_holds(void **state)
+{
+	struct hs_sim_runner runner;
+	uint64_t requests = 0, kept = 0;
+
+	(void)state;
+	hs_sim_runner_init(&runner, HS_SIM_NO_MISTAKE);
+	runner.about = HS_SIM_ABOUT_RULES;
+	for (uint64_t seed = 1; seed <= SCHEDULES; seed++) {
+		struct hs_sim_result result;
+		int err = hs_sim_check(&runner, seed, &result);
+
+		requests += result.requests;
+		kept += result.kept;
+		if (err)
+			fail_msg("%.*s", (int)result.text.len,
+				 result.text.len > 0 ? result.text.data : "not decided");
+		hs_buf_deinit(&result.text);
+	}
+	hs_sim_runner_deinit(&runner);
+	/* They are about something. */
+	assert_true(kept > requests / 10);
+}
+
+/* The seed of the first schedule that finds the mistake; 0: none did. */
+static uint64_t find_mistake(enum hs_sim_mistake mistake, int *law)
+{
+	struct hs_sim_runner runner;
+	uint64_t found = 0;
+
+	hs_sim_runner_init(&runner, mistake);
+	for (uint64_t seed = 1; seed <= MISTAKE_SCHEDULES && found == 0; seed++) {
+		struct hs_sim_result result;
+		int err = hs_sim_check(&runner, seed, &result);
+
+		*law = result.verdict.law;
+		if (err == HS_EINVAL)
+			found = seed;
+		hs_buf_deinit(&result.text);
+	}
+	hs_sim_runner_deinit(&runner);
+	return found;
+}
+
+static void test_planted_mistakes_are_found(void **state)
+{
+	(void)state;
+	for (int i = HS_SIM_NO_MISTAKE + 1; i < HS_SIM_MISTAKES; i++) {
+		enum hs_sim_mistake mistake = (enum hs_sim_mistake)i;
+		uint64_t seed;
+		int law;
+
+		if (hs_sim_mistake_where(mistake) != HS_SIM_IN_RULES)
+			continue;
+		seed = find_mistake(mistake, &law);
+		if (seed == 0)
+			fail_msg("%s was not found", hs_sim_mistake_name(mistake));
+		print_message("%s: found by schedule %llu\n", hs_sim_mistake_name(mistake),
+			      (unsigned long long)seed);
+		assert_int_equal(law, mistake == HS_SIM_TURN_UNHEARD ? 7 : 3);
+		assert_int_equal(hs_sim_mistake_find(hs_sim_mistake_name(mistake)), mistake);
+	}
+}
+
+static void test_the_same_seed_is_the_same_schedule(void **state)
+{
+	struct hs_sim_runner runner;
+
+	(void)state;
+	hs_sim_runner_init(&runner, HS_SIM_PUSH_LATE);
+	for (uint64_t seed = 1; seed <= 50; seed++) {
+		struct hs_sim_result a, b;
+
+		assert_int_equal(hs_sim_check(&runner, seed, &a), hs_sim_check(&runner, seed, &b));
+		assert_int_equal(a.steps, b.steps);
+		assert_int_equal(a.kept, b.kept);
+		assert_true(hs_bytes_equal(hs_buf_bytes(&a.text), hs_buf_bytes(&b.text)));
+		hs_buf_deinit(&a.text);
+		hs_buf_deinit(&b.text);
+	}
+	hs_sim_runner_deinit(&runner);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_how_old_an_answer_may_be),
+		cmocka_unit_test(test_writes_through_us_are_seen_at_once),
+		cmocka_unit_test(test_what_is_gone_is_seen_to_be),
+		cmocka_unit_test(test_own_writes_are_seen),
+		cmocka_unit_test(test_what_is_kept_too_long),
+		cmocka_unit_test(test_a_server_says_what_changed),
+		cmocka_unit_test(test_a_silent_connection_is_not_believed_for_long),
+		cmocka_unit_test(test_every_law_holds),
+		cmocka_unit_test(test_planted_mistakes_are_found),
+		cmocka_unit_test(test_the_same_seed_is_the_same_schedule),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
