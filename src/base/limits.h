@@ -44,6 +44,7 @@ enum {
 	HS_ACL_LOG_BYTES_MAX = 512, /* of a key or a name in ACL LOG */
 
 	HS_HTTP_CONNECTIONS_MAX = 256, /* one more is told so and closed */
+	HS_HTTP_FETCHES_MAX = 64,      /* values being read for HTTP; one more is told so */
 
 	HS_FOLD_KEYS_MAX = 128, /* hot keys that one worker folds at a time */
 

@@ -212,6 +212,7 @@ struct hs_core_client {
 	const char *local_address;
 	int fd;	  /* shown in CLIENT LIST, otherwise unused */
 	bool tls; /* which port is announced to it */
+	bool own; /* the process itself: let in, whoever the users are, and without their limits */
 };
 
 struct hs_session *hs_core_connect(struct hs_core *core, struct hs_now now,

@@ -96,6 +96,7 @@ struct hs_session *hs_session_create(struct hs_core *core, const struct hs_core_
 	remember_id(core, session);
 	session->fd = client->fd;
 	session->tls = client->tls;
+	session->own = client->own;
 	snprintf(session->address, sizeof session->address, "%s", client->address);
 	snprintf(session->local_address, sizeof session->local_address, "%s",
 		 client->local_address);

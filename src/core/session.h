@@ -84,6 +84,7 @@ struct hs_session {
 	const struct hs_acl_user *user;	  /* in the core's set */
 	const struct hs_acl_user *limits; /* the same; NULL: it may do everything */
 	bool authenticated;
+	bool own; /* the process itself is the client: no user's limits are its own */
 	bool no_evict;
 	bool no_touch;
 	bool paused;   /* a command of it waits for the end of CLIENT PAUSE */

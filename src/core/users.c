@@ -20,13 +20,13 @@
 static void point(struct hs_session *session, const struct hs_acl_user *user)
 {
 	session->user = user;
-	session->limits = hs_acl_user_is_unlimited(user) ? NULL : user;
+	session->limits = session->own || hs_acl_user_is_unlimited(user) ? NULL : user;
 }
 
 void hs_users_reset(struct hs_core *core, struct hs_session *session)
 {
 	point(session, hs_acl_find(core->acl, HS_LIT("default")));
-	session->authenticated = core->open;
+	session->authenticated = core->open || session->own;
 }
 
 bool hs_users_login(struct hs_core *core, struct hs_session *session, struct hs_bytes name,

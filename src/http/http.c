@@ -16,6 +16,9 @@
  * are its limit, so that ours is the one that counts. */
 enum { SPARE_CONNECTIONS = 8, SMALL_BODY_BYTES = 4096 };
 
+#define PLAIN_TYPE "text/plain; charset=utf-8"
+#define NO_STORE "no-store"
+
 struct hs_http {
 	struct hs_http_options options;
 	struct MHD_Daemon *daemon;
@@ -27,12 +30,24 @@ struct hs_http {
 	uint64_t now_us; /* of the call under way: the library's callbacks carry none */
 };
 
+/* A request that is answered later. */
+struct hs_http_later {
+	struct hs_http *http;
+	struct MHD_Connection *peer;
+	struct hs_http_answer answer;
+	bool begun;
+	bool suspended; /* the library leaves the connection alone */
+	bool answered;
+};
+
 struct connection {
 	struct hs_link link;
 	struct MHD_Connection *peer;
 	uint64_t deadline_us;
-	bool late;	 /* was told to go */
-	bool cut_by_nul; /* the path of the request under way */
+	bool late;		 /* was told to go */
+	bool cut_by_nul;	 /* the path of the request under way */
+	struct hs_buf rest_path; /* of the request under way, encoded, if its route has a rest */
+	struct hs_http_later later;
 };
 
 struct answer {
@@ -53,7 +68,7 @@ static void free_answer(void *context)
 
 /* Takes over the body's bytes. NULL when the library has no memory. */
 static struct MHD_Response *create_response(struct hs_http *http, const char *type,
-					    struct hs_buf *body)
+					    const char *cache_control, struct hs_buf *body)
 {
 	struct answer *answer = hs_mem_zalloc(sizeof *answer);
 	struct MHD_Response *response;
@@ -68,7 +83,7 @@ static struct MHD_Response *create_response(struct hs_http *http, const char *ty
 		return NULL;
 	}
 	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-	MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+	MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, cache_control);
 	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
 	return response;
 }
@@ -78,13 +93,14 @@ static enum MHD_Result send_response(struct hs_http *http, struct MHD_Connection
 {
 	http->stats.requests++;
 	http->stats.errors += status >= MHD_HTTP_BAD_REQUEST;
+	http->stats.not_modified += status == MHD_HTTP_NOT_MODIFIED;
 	return MHD_queue_response(peer, status, response);
 }
 
 static enum MHD_Result send_text(struct hs_http *http, struct MHD_Connection *peer, unsigned status,
 				 struct hs_buf *text)
 {
-	struct MHD_Response *response = create_response(http, "text/plain; charset=utf-8", text);
+	struct MHD_Response *response = create_response(http, PLAIN_TYPE, NO_STORE, text);
 	enum MHD_Result result;
 
 	if (!response)
@@ -108,7 +124,7 @@ static void forget_shared(struct hs_http *http)
 static enum MHD_Result send_body(struct hs_http *http, struct MHD_Connection *peer,
 				 const struct hs_http_route *route, struct hs_buf *body)
 {
-	struct MHD_Response *response = create_response(http, route->type, body);
+	struct MHD_Response *response = create_response(http, route->type, NO_STORE, body);
 	enum MHD_Result result;
 
 	if (!response)
@@ -238,32 +254,143 @@ static struct connection *connection_of(struct MHD_Connection *peer)
 static void *on_target(void *context, const char *target, struct MHD_Connection *peer)
 {
 	struct connection *connection = connection_of(peer);
+	const struct hs_http *http = context;
 	const char *nul = strstr(target, "%00");
+	struct hs_bytes path = {target, strcspn(target, "?")};
 
-	(void)context;
-	if (connection)
-		connection->cut_by_nul = nul && nul < target + strcspn(target, "?");
+	if (!connection)
+		return NULL;
+	connection->cut_by_nul = nul && nul < target + path.len;
+	hs_buf_clear(&connection->rest_path, 0);
+	if (hs_http_route_find_rest(&http->options.routes, path))
+		hs_buf_append_bytes(&connection->rest_path, path);
 	return NULL;
 }
 
 static const struct hs_http_route *find_route(const struct hs_http *http,
-					      struct MHD_Connection *peer, const char *path)
+					      const struct connection *connection, const char *path)
 {
-	const struct connection *connection = connection_of(peer);
-
+	if (connection && connection->rest_path.len > 0)
+		return hs_http_route_find_rest(&http->options.routes,
+					       hs_buf_bytes(&connection->rest_path));
 	if (connection && connection->cut_by_nul)
 		return NULL;
 	return hs_http_route_find(&http->options.routes, hs_bytes_of(path));
 }
 
+/* ---- answers that come later ---- */
+
+struct condition {
+	const char *etag;
+	bool holds;
+};
+
+static enum MHD_Result compare_etag(void *context, enum MHD_ValueKind kind, const char *name,
+				    const char *value)
+{
+	struct condition *condition = context;
+
+	(void)kind;
+	if (value && strcasecmp(name, MHD_HTTP_HEADER_IF_NONE_MATCH) == 0)
+		condition->holds |= hs_kv_names_etag(hs_bytes_of(value), condition->etag);
+	return MHD_YES;
+}
+
+/* Whether the client says that it has this already. */
+static bool has_already(struct MHD_Connection *peer, const struct hs_http_answer *answer)
+{
+	struct condition condition = {.etag = answer->etag};
+
+	if (answer->status != MHD_HTTP_OK || !answer->etag[0])
+		return false;
+	MHD_get_connection_values(peer, MHD_HEADER_KIND, compare_etag, &condition);
+	return condition.holds;
+}
+
+static enum MHD_Result send_answer(struct hs_http_later *later, const struct hs_http_route *route)
+{
+	struct hs_http_answer *answer = &later->answer;
+	struct hs_http *http = later->http;
+	struct MHD_Response *response;
+	enum MHD_Result result;
+	char retry[16];
+
+	/* The library sends the length of a 304's body, as it should, and not the body. */
+	if (has_already(later->peer, answer))
+		answer->status = MHD_HTTP_NOT_MODIFIED;
+	else
+		answer->status = bound(http, answer->status, &answer->body);
+	if (answer->status == MHD_HTTP_OK || answer->status == MHD_HTTP_NOT_MODIFIED)
+		response = create_response(
+			http, route->type,
+			answer->cache_control[0] ? answer->cache_control : NO_STORE, &answer->body);
+	else
+		response = create_response(http, PLAIN_TYPE, NO_STORE, &answer->body);
+	if (!response)
+		return MHD_NO;
+	if (answer->status < MHD_HTTP_BAD_REQUEST && answer->etag[0])
+		MHD_add_response_header(response, MHD_HTTP_HEADER_ETAG, answer->etag);
+	if (answer->status < MHD_HTTP_BAD_REQUEST)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_ACCEPT_RANGES, "none");
+	snprintf(retry, sizeof retry, "%u", answer->retry_s);
+	if (answer->retry_s > 0)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, retry);
+	result = send_response(http, later->peer, answer->status, response);
+	MHD_destroy_response(response);
+	return result;
+}
+
+static enum MHD_Result begin_later(struct hs_http *http, struct connection *connection,
+				   struct hs_http_request *request)
+{
+	struct hs_http_later *later = &connection->later;
+
+	*later = (struct hs_http_later){.http = http, .peer = connection->peer, .begun = true};
+	request->rest = hs_buf_bytes(&connection->rest_path);
+	request->rest.data += strlen(request->route->path);
+	request->rest.len -= strlen(request->route->path);
+	request->route->begin(http->options.context, request, later);
+	if (later->answered)
+		return send_answer(later, request->route);
+	later->suspended = true;
+	MHD_suspend_connection(connection->peer);
+	return MHD_YES;
+}
+
+void hs_http_answer(struct hs_http_later *later, struct hs_http_answer *answer)
+{
+	hs_check(later->begun && !later->answered);
+	later->answer = *answer;
+	answer->body = (struct hs_buf){0};
+	later->answered = true;
+	if (!later->suspended)
+		return;
+	later->suspended = false;
+	MHD_resume_connection(later->peer);
+}
+
+/* The request is over, sent or not. */
+static void forget_later(struct hs_http_later *later)
+{
+	hs_check(!later->suspended);
+	hs_buf_deinit(&later->answer.body);
+	*later = (struct hs_http_later){0};
+}
+
+/* ---- routes ---- */
+
 static enum MHD_Result answer_request(struct hs_http *http, struct MHD_Connection *peer,
 				      const char *url, const char *method)
 {
-	const struct hs_http_route *route = find_route(http, peer, url);
+	struct connection *connection = connection_of(peer);
+	const struct hs_http_route *route = find_route(http, connection, url);
 	struct hs_buf body = {0};
 	struct query query;
-	unsigned status = refuse(http, peer, method, route, &body);
+	unsigned status;
 
+	if (connection && connection->later.answered)
+		return send_answer(&connection->later, route);
+	status = refuse(http, peer, method, route, &body);
 	if (status)
 		return send_text(http, peer, status, &body);
 	memset(&query, 0, sizeof query);
@@ -271,6 +398,8 @@ static enum MHD_Result answer_request(struct hs_http *http, struct MHD_Connectio
 	MHD_get_connection_values_n(peer, MHD_GET_ARGUMENT_KIND, take_parameter, &query);
 	if (query.why.len > 0)
 		return send_text(http, peer, MHD_HTTP_BAD_REQUEST, &query.why);
+	if (route->begin)
+		return connection ? begin_later(http, connection, &query.request) : MHD_NO;
 	if (route == http->shared_route)
 		return send_response(http, peer, MHD_HTTP_OK, http->shared);
 	status = bound(http, route->compose(http->options.context, &query.request, &body), &body);
@@ -324,6 +453,8 @@ static void on_connection(void *context, struct MHD_Connection *peer, void **sta
 		http->stats.connections++;
 		return;
 	}
+	forget_later(&connection->later);
+	hs_buf_deinit(&connection->rest_path);
 	hs_list_remove(&connection->link);
 	hs_mem_free(&connection);
 	*state = NULL;
@@ -336,6 +467,8 @@ static void on_completed(void *context, struct MHD_Connection *peer, void **requ
 	struct connection *connection = connection_of(peer);
 
 	(void)request;
+	if (connection)
+		forget_later(&connection->later);
 	if (why == MHD_REQUEST_TERMINATED_COMPLETED_OK && connection && !connection->late)
 		renew(context, connection);
 }
@@ -382,16 +515,17 @@ struct hs_http *hs_http_create(const struct hs_http_options *options)
 
 	http->options = *options;
 	hs_list_init(&http->connections);
-	http->daemon = MHD_start_daemon(
-		MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG, 0, NULL, NULL,
-		on_request, http, MHD_OPTION_EXTERNAL_LOGGER, on_log, http,
-		MHD_OPTION_CONNECTION_LIMIT,
-		(unsigned)(options->connections_max + SPARE_CONNECTIONS),
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, options->request_bytes,
-		MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_NOTIFY_COMPLETED,
-		on_completed, http, MHD_OPTION_URI_LOG_CALLBACK, on_target, http,
-		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
-		MHD_OPTION_END);
+	http->daemon = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET |
+						MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME,
+					0, NULL, NULL, on_request, http, MHD_OPTION_EXTERNAL_LOGGER,
+					on_log, http, MHD_OPTION_CONNECTION_LIMIT,
+					(unsigned)(options->connections_max + SPARE_CONNECTIONS),
+					MHD_OPTION_CONNECTION_MEMORY_LIMIT, options->request_bytes,
+					MHD_OPTION_NOTIFY_CONNECTION, on_connection, http,
+					MHD_OPTION_NOTIFY_COMPLETED, on_completed, http,
+					MHD_OPTION_URI_LOG_CALLBACK, on_target, http,
+					MHD_OPTION_STRICT_FOR_CLIENT, 1,
+					MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
 	if (!http->daemon) {
 		hs_log(options->log, HS_LOG_ERROR, "http: libmicrohttpd does not start");
 		hs_mem_free(&http);
@@ -404,6 +538,7 @@ void hs_http_destroy(struct hs_http **http)
 	if (!*http)
 		return;
 	forget_shared(*http);
+	MHD_run((*http)->daemon); /* what was answered last is on its way */
 	MHD_stop_daemon((*http)->daemon);
 	hs_check(hs_list_empty(&(*http)->connections));
 	hs_mem_free(http);

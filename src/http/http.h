@@ -9,12 +9,16 @@
  * Every limit is in struct hs_http_options. A connection beyond the most is refused. One that does
  * not finish a request and take its answer in time is closed, however busily it trickles: from
  * connecting to the answer's last byte, and from there to the next. An answer that is too large, or
- * that would be too much together with those that nobody has read yet, is an error instead. */
+ * that would be too much together with those that nobody has read yet, is an error instead.
+ *
+ * A route may answer later (`begin`). Its request is out of the library's hands until hs_http_answer,
+ * which comes in any case: a client that left meanwhile is noticed behind it. */
 #ifndef HS_HTTP_HTTP_H
 #define HS_HTTP_HTTP_H
 
 #include "base/check.h"
 #include "base/log.h"
+#include "http/kv.h"
 #include "http/route.h"
 
 #include <stdbool.h>
@@ -45,11 +49,21 @@ struct hs_http_stats {
 	uint64_t errors;       /* of these, with a status of 400 or more */
 	uint64_t refused;      /* connections beyond the most */
 	uint64_t timeouts;     /* connections that took too long */
+	uint64_t not_modified; /* of the requests: 304, the client has it already */
+};
+
+/* Of a route that answers later. */
+struct hs_http_answer {
+	unsigned status; /* any but 200: the body is words */
+	struct hs_buf body;
+	char etag[HS_KV_ETAG_BYTES];		       /* of a 200; "": none */
+	char cache_control[HS_KV_CACHE_CONTROL_BYTES]; /* of a 200; "": no-store */
+	uint32_t retry_s;			       /* Retry-After; 0: none */
 };
 
 /* NULL when the library refuses; it says why in the log. */
 struct hs_http *hs_http_create(const struct hs_http_options *options) HS_MUSTCHECK;
-/* Closes every connection, answered or not. */
+/* Closes every connection, answered or not. Nothing is left to be answered later. */
 void hs_http_destroy(struct hs_http **http);
 
 /* Takes over a connected socket, non-blocking. */
@@ -60,6 +74,10 @@ int hs_http_fd(const struct hs_http *http); /* an epoll descriptor: readable mea
 void hs_http_run(struct hs_http *http, uint64_t now_us);
 /* Run again after this long at most; negative: not before something is readable. */
 int64_t hs_http_wait_ms(const struct hs_http *http, uint64_t now_us);
+
+/* Once for each `begin`, from inside it or later, on the same thread. Takes the body over. It is
+ * sent by hs_http_run, which is to be called soon: hs_http_fd does not tell. A 200 whose ETag the client has becomes a 304. */
+void hs_http_answer(struct hs_http_later *later, struct hs_http_answer *answer);
 
 const struct hs_http_stats *hs_http_stats(const struct hs_http *http);
 

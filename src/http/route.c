@@ -4,13 +4,30 @@
 #include "base/escape.h"
 #include "base/num.h"
 
-enum { SHOWN_BYTES = 64 }; /* of a name or value in an error */
+enum {
+	SHOWN_BYTES = 64, /* of a name or value in an error */
+	PATH_COLUMNS = 16,
+};
 
 const struct hs_http_route *hs_http_route_find(const struct hs_http_routes *routes,
 					       struct hs_bytes path)
 {
 	for (size_t i = 0; i < routes->count; i++) {
-		if (hs_bytes_equal(path, hs_bytes_of(routes->routes[i].path)))
+		if (!routes->routes[i].rest &&
+		    hs_bytes_equal(path, hs_bytes_of(routes->routes[i].path)))
+			return &routes->routes[i];
+	}
+	return NULL;
+}
+
+const struct hs_http_route *hs_http_route_find_rest(const struct hs_http_routes *routes,
+						    struct hs_bytes encoded)
+{
+	for (size_t i = 0; i < routes->count; i++) {
+		struct hs_bytes path = hs_bytes_of(routes->routes[i].path);
+
+		if (routes->routes[i].rest && encoded.len >= path.len &&
+		    hs_bytes_equal((struct hs_bytes){encoded.data, path.len}, path))
 			return &routes->routes[i];
 	}
 	return NULL;
@@ -148,10 +165,12 @@ void hs_http_routes_describe(const struct hs_http_routes *routes, struct hs_buf 
 	for (size_t i = 0; i < routes->count; i++) {
 		const struct hs_http_route *route = &routes->routes[i];
 
-		hs_buf_printf(text, "%-16s %s\n", route->path, route->help);
+		hs_buf_printf(text, "%s%-*s %s\n", route->path,
+			      (int)(PATH_COLUMNS - strlen(route->path)),
+			      route->rest ? route->rest : "", route->help);
 		for (size_t j = 0; j < route->parameters_count; j++) {
 			if (j == 0)
-				hs_buf_printf(text, "%16s ", "");
+				hs_buf_printf(text, "%*s ", PATH_COLUMNS, "");
 			describe_parameter(&route->parameters[j], j == 0 ? '?' : '&', text);
 		}
 		if (route->parameters_count > 0)

@@ -35,13 +35,20 @@ struct hs_http_value {
 	bool given;
 };
 
+struct hs_http_later; /* http.h */
+
 struct hs_http_request {
 	const struct hs_http_route *route;
+	/* What stands behind the path of a route with a `rest`, as it was sent: percent-encoded. Valid
+	 * until the request is answered. */
+	struct hs_bytes rest;
 	struct hs_http_value values[HS_HTTP_PARAMETERS_MAX]; /* as the route's parameters */
 };
 
 struct hs_http_route {
 	const char *path;
+	const char
+		*rest; /* what stands behind the path, for the index: "<key>"; NULL: nothing may */
 	const char *type; /* of a 200 answer; everything else is plain text */
 	const struct hs_http_parameter *parameters;
 	size_t parameters_count;
@@ -52,6 +59,9 @@ struct hs_http_route {
 	 * words. */
 	unsigned (*compose)(void *context, const struct hs_http_request *request,
 			    struct hs_buf *body);
+	/* Or, instead of that: has it answered by hs_http_answer, now or later. */
+	void (*begin)(void *context, const struct hs_http_request *request,
+		      struct hs_http_later *later);
 	const char *help;
 };
 
@@ -63,6 +73,10 @@ struct hs_http_routes {
 /* The route of a path, or NULL. */
 const struct hs_http_route *hs_http_route_find(const struct hs_http_routes *routes,
 					       struct hs_bytes path);
+/* The same of those with a rest, for a path that is not decoded: what is encoded in a rest may mean
+ * anything. */
+const struct hs_http_route *hs_http_route_find_rest(const struct hs_http_routes *routes,
+						    struct hs_bytes encoded);
 
 /* A request with every parameter at its default. */
 void hs_http_request_init(struct hs_http_request *request, const struct hs_http_route *route);

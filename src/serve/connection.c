@@ -391,34 +391,37 @@ static struct secure *open_secure(struct connection *connection)
 	return secure;
 }
 
-void hs_connection_open(struct hs_worker *worker, int fd, uint64_t client_id, bool tls)
+void hs_connection_open(struct hs_worker *worker, const struct hs_mail *mail)
 {
 	struct connection *connection = hs_mem_zalloc(sizeof *connection);
-	char address[64], local[64];
+	char address[64] = "http", local[64] = "http";
 
 	connection->worker = worker;
 	uv_tcp_init(&worker->loop, &connection->tcp);
 	connection->tcp.data = connection;
 	connection->write.data = connection;
-	if (uv_tcp_open(&connection->tcp, fd) != 0) {
-		close(fd);
+	if (uv_tcp_open(&connection->tcp, mail->fd) != 0) {
+		close(mail->fd);
 		atomic_fetch_sub(&worker->clients, 1);
 		uv_close((uv_handle_t *)&connection->tcp, on_closed);
 		return;
 	}
-	if (tls)
+	if (mail->tls)
 		connection->secure = open_secure(connection);
-	uv_tcp_nodelay(&connection->tcp, 1);
-	if (worker->tcp_keepalive_s > 0)
-		uv_tcp_keepalive(&connection->tcp, 1, worker->tcp_keepalive_s);
-	describe_address(&connection->tcp, address, sizeof address, uv_tcp_getpeername);
-	describe_address(&connection->tcp, local, sizeof local, uv_tcp_getsockname);
+	if (!mail->own) {
+		uv_tcp_nodelay(&connection->tcp, 1);
+		if (worker->tcp_keepalive_s > 0)
+			uv_tcp_keepalive(&connection->tcp, 1, worker->tcp_keepalive_s);
+		describe_address(&connection->tcp, address, sizeof address, uv_tcp_getpeername);
+		describe_address(&connection->tcp, local, sizeof local, uv_tcp_getsockname);
+	}
 
 	struct hs_core_client client = {
-		.id = client_id,
+		.id = mail->client_id,
 		.address = address,
 		.local_address = local,
-		.fd = fd,
+		.fd = mail->fd,
+		.own = mail->own,
 	};
 
 	connection->session = hs_core_connect(worker->core, hs_clock_now(), &client);

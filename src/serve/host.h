@@ -26,8 +26,10 @@ struct hs_totals {
 	} command[HS_CMD_IDS_ALL];
 };
 
-/* What the main thread needs of the options that may change: copies, as last published. */
+/* What the main thread and the control thread share: copies of options that may change, as last published,
+ * and the number of the client that came last. */
 struct hs_host_live {
+	_Atomic uint64_t client_ids;
 	_Atomic uint64_t maxclients;
 	_Atomic uint64_t shutdown_timeout_us;
 };
@@ -47,6 +49,7 @@ struct hs_host {
 	int tls_port;		    /* the same */
 	struct hs_tls_context *tls; /* for new clients of tls_port; NULL: there is none */
 	struct hs_http *http;	    /* http/http.h; NULL: none */
+	struct hs_fetch *fetch;	    /* serve/fetch.h; NULL: none */
 	int http_port;		    /* really listened on; 0: none */
 	int64_t started_wall_us;
 	uint64_t started_mono_us;

@@ -3,6 +3,7 @@
 #include "base/err.h"
 #include "http/http.h"
 #include "serve/clock.h"
+#include "serve/fetch.h"
 #include "serve/listen.h"
 #include "serve/pages.h"
 
@@ -126,6 +127,16 @@ static void on_connect(uv_poll_t *poll, int status, int events)
 	run(http);
 }
 
+/* Who waited for it is answered in the loop's next round. */
+static void on_fetched(void *owner, void *context, struct hs_fetch_result *result)
+{
+	struct hs_http_loop *http = owner;
+
+	hs_kv_page_done(http->host, context, result);
+	if (!uv_is_closing((uv_handle_t *)&http->timer))
+		uv_timer_start(&http->timer, on_timer, 0, 0);
+}
+
 void hs_http_loop_start(struct hs_http_loop *http, uv_loop_t *loop)
 {
 	struct hs_host *host = http->host;
@@ -145,6 +156,8 @@ void hs_http_loop_start(struct hs_http_loop *http, uv_loop_t *loop)
 		return;
 	host->http = hs_http_create(&options);
 	hs_check(host->http != NULL);
+	/* Half of the time that a client has, so that it hears that it was in vain. */
+	host->fetch = hs_fetch_create(loop, host, options.timeout_us / 2, on_fetched, http);
 	uv_timer_init(loop, &http->timer);
 	uv_timer_init(loop, &http->pause);
 	hs_check(uv_poll_init(loop, &http->events, hs_http_fd(host->http)) == 0);
@@ -165,6 +178,7 @@ void hs_http_loop_stop(struct hs_http_loop *http)
 	uv_close((uv_handle_t *)&http->pause, NULL);
 	uv_close((uv_handle_t *)&http->events, NULL);
 	uv_close((uv_handle_t *)&http->listener, NULL);
+	hs_fetch_destroy(&http->host->fetch);
 	hs_http_destroy(&http->host->http);
 	hs_http_loop_close(http);
 }

@@ -251,6 +251,8 @@ void hs_info_gather(struct hs_host *host, struct hs_info_facts *facts)
 	gather_partitions(facts);
 	if (host->http)
 		facts->http = *hs_http_stats(host->http);
+	if (host->fetch)
+		facts->fetch = *hs_fetch_stats(host->fetch);
 }
 
 static bool wanted(size_t argc, const struct hs_bytes *argv, const char *name, bool by_default)

@@ -4,6 +4,7 @@
 #define HS_SERVE_INFO_H
 
 #include "http/http.h"
+#include "serve/fetch.h"
 #include "serve/host.h"
 
 #include <sys/resource.h>
@@ -16,6 +17,7 @@ struct hs_info_facts {
 	struct hs_totals since; /* since CONFIG RESETSTAT */
 	struct hs_engine_stats engine;
 	struct hs_http_stats http;
+	struct hs_fetch_stats fetch;
 	struct hs_now time;
 	struct utsname system;
 	struct rusage usage;

@@ -170,6 +170,11 @@ UINT(http_requests, facts->http.requests)
 UINT(http_errors, facts->http.errors)
 UINT(http_refused, facts->http.refused)
 UINT(http_timeouts, facts->http.timeouts)
+UINT(http_kv_requests, facts->fetch.requests)
+UINT(http_kv_not_modified, facts->http.not_modified)
+UINT(http_kv_waiting, facts->fetch.waiting)
+UINT(http_kv_refused, facts->fetch.refused)
+UINT(http_kv_timeouts, facts->fetch.timeouts)
 
 /* Entries of a folder as the system lists them. */
 struct entry {
@@ -482,6 +487,21 @@ const struct hs_info_row hs_info_rows[] = {
 	{SHOW("Http", "http_timeouts", http_timeouts),
 	 .metric = "http_timeouts_total", .type = "counter",
 	 .help = "HTTP connections closed because a request or its answer took too long"},
+	{SHOW("Http", "http_kv_requests", http_kv_requests),
+	 .metric = "http_kv_requests_total", .type = "counter",
+	 .help = "Requests for a key over HTTP, whatever became of them"},
+	{SHOW("Http", "http_kv_not_modified", http_kv_not_modified),
+	 .metric = "http_kv_not_modified_total", .type = "counter",
+	 .help = "Of these, answered with 304: the client had the value already"},
+	{SHOW("Http", "http_kv_waiting", http_kv_waiting),
+	 .metric = "http_kv_waiting", .type = "gauge",
+	 .help = "Values being read for HTTP now"},
+	{SHOW("Http", "http_kv_refused", http_kv_refused),
+	 .metric = "http_kv_refused_total", .type = "counter",
+	 .help = "Requests for a key told to come again: too many values, or too large ones, were being read"},
+	{SHOW("Http", "http_kv_timeouts", http_kv_timeouts),
+	 .metric = "http_kv_timeouts_total", .type = "counter",
+	 .help = "Requests for a key whose value did not come in time"},
 	{SHOW("Replication", "role", role)},
 	{SHOW("Replication", "connected_slaves", connected_slaves)},
 	{SHOW("CPU", "used_cpu_sys", used_cpu_sys),

@@ -101,6 +101,12 @@ static const struct hs_http_route rows[] = {
 	 .parameters_count = HS_API_HISTORY_PARAMETERS,
 	 .compose = compose_history,
 	 .help = "The last seconds, ten minutes at most, as JSON."},
+	{.path = "/kv/",
+	 .rest = "<key>",
+	 .type = "application/octet-stream",
+	 .begin = hs_kv_page_begin,
+	 .help = "The value of a key whose rule says public, with ETag and Cache-Control. Any byte "
+		 "can be written as %XX."},
 	{.path = "/healthz",
 	 .type = PLAIN_TYPE,
 	 .compose = compose_healthz,

@@ -42,7 +42,6 @@ struct hs_server {
 	struct hs_heat **heats; /* by worker: it counts, the control thread reads */
 	uint32_t workers_count;
 	uint32_t next_worker; /* who is tried first for the next connection */
-	uint64_t next_client_id;
 	_Atomic uint64_t slowlog_ids;
 	struct hs_engine *engine;
 	/* All sets ever learned, the engine's thread's: requests under way may go on with rows of an
@@ -222,7 +221,7 @@ static void welcome(struct hs_server *server, int fd, bool tls)
 	mail = hs_mail_create(HS_MAIL_CLIENT);
 	mail->fd = fd;
 	mail->tls = tls;
-	mail->client_id = ++server->next_client_id;
+	mail->client_id = atomic_fetch_add(&host->live.client_ids, 1) + 1;
 	hs_worker_post(worker, mail);
 }
 
@@ -423,6 +422,7 @@ static void join_all(void *argument)
 static void raise_fd_limit(const struct hs_server *server)
 {
 	rlim_t want = (rlim_t)server->options->maxclients + SPARE_FDS + HS_HTTP_CONNECTIONS_MAX +
+		      (rlim_t)HS_HTTP_FETCHES_MAX * 2 +
 		      (rlim_t)server->options->partitions * 4;
 	struct rlimit limit;
 

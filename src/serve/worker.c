@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
+#include <unistd.h>
 
 enum {
 	TICK_MS = 100,
@@ -307,11 +308,21 @@ static void on_tick(uv_timer_t *timer)
 	end_round(worker);
 }
 
+static void turn_away(struct hs_worker *worker, const struct hs_mail *client)
+{
+	close(client->fd);
+	atomic_fetch_sub(&worker->clients, 1);
+}
+
 static void open_mail(struct hs_worker *worker, struct hs_mail *mail)
 {
 	switch (mail->kind) {
 	case HS_MAIL_CLIENT:
-		hs_connection_open(worker, mail->fd, mail->client_id, mail->tls);
+		/* The control thread may be late with one of its own. */
+		if (worker->draining)
+			turn_away(worker, mail);
+		else
+			hs_connection_open(worker, mail);
 		break;
 	case HS_MAIL_CONFIGURE:
 		hs_core_configure(worker->core, &mail->options);
@@ -441,13 +452,15 @@ void hs_worker_join(struct hs_worker *worker)
 	uv_thread_join(&worker->thread);
 }
 
-/* Options that were changed when nobody was there any more. */
+/* Options that were changed, and a socket that came, when nobody was there any more. */
 static void drop_mail(struct hs_worker *worker)
 {
 	struct hs_mail *mail, *next;
 
 	for (mail = hs_mpsc_take(&worker->mail, MAIL_NEXT); mail; mail = next) {
 		next = mail->next;
+		if (mail->kind == HS_MAIL_CLIENT)
+			turn_away(worker, mail);
 		drop_held(&mail->options);
 		hs_tls_context_release(&mail->context);
 		hs_mem_free(&mail);

@@ -2,7 +2,7 @@
  * server hands it a socket. Other threads reach it only through its queues:
  *
  *     main ────── mail: a socket, drain ─────────────────┐
- *     control ─── mail: new options ─────────────────────┤
+ *     control ─── mail: new options, a socket of its own ┤
  *     engine ──── done: finished operations ─────────────┼──▶ one wake-up ──▶ the worker's loop
  *     workers ─── asked: CLIENT LIST and the like ───────┘
  */
@@ -30,6 +30,7 @@ struct hs_mail {
 	enum hs_mail_kind kind;
 	int fd;				/* CLIENT */
 	bool tls;			/* CLIENT: it came in on the TLS port */
+	bool own;			/* CLIENT: the other end is the control thread's */
 	uint64_t client_id;		/* CLIENT */
 	struct hs_core_options options; /* CONFIGURE; the receiver holds users and rules */
 	struct hs_tls_context *context; /* CONFIGURE: for new clients; the receiver releases it */
@@ -95,7 +96,7 @@ void hs_worker_core_options(const struct hs_options *options, struct hs_core_opt
 void hs_worker_read_mail(struct hs_worker *worker);
 
 /* connection.c: sockets of this worker. */
-void hs_connection_open(struct hs_worker *worker, int fd, uint64_t client_id, bool tls);
+void hs_connection_open(struct hs_worker *worker, const struct hs_mail *client);
 /* Ends handshakes that take too long. Call every now and then. */
 void hs_connection_tick(struct hs_worker *worker);
 void hs_connection_flush(struct hs_worker *worker); /* everything the core wants sent or closed */

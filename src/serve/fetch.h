@@ -1,0 +1,64 @@
+/* Values for HTTP: the control thread reads keys the way every client does. It hands one end of a socket
+ * pair to a worker, as if that had been accepted, and asks `GET key` on the other:
+ *
+ *     HTTP ── hs_fetch_get ── channel ══ socket pair ══ a worker's connection ── contract, cache, heat, engine
+ *              done ◀───────────┘
+ *
+ * So what a worker has kept is what is answered, and nothing in the request path knows of HTTP. A channel has one
+ * request at a time: a partition that is slow delays nobody else. Channels are opened when they are needed, in
+ * turn on all workers (one of whom fills for all), a few stay. A worker sees the process's own client: let in
+ * whoever the users are, ended like any other when it is quiet and the server stops, or by CLIENT KILL.
+ *
+ * One thread: the loop's. Limits: HS_HTTP_FETCHES_MAX at a time, HS_HTTP_BODY_BYTES_MAX for a value,
+ * HS_HTTP_UNREAD_BYTES_MAX for all that are large, with what waits to be sent; and a time for each. */
+#ifndef HS_SERVE_FETCH_H
+#define HS_SERVE_FETCH_H
+
+#include "base/buf.h"
+#include "serve/host.h"
+
+#include <uv.h>
+
+struct hs_fetch;
+
+enum hs_fetch_end {
+	HS_FETCH_VALUE,
+	HS_FETCH_MISSING,
+	HS_FETCH_WRONG_TYPE, /* the value is no string */
+	HS_FETCH_ERROR,	     /* `word` */
+	HS_FETCH_LARGE,	     /* `value_bytes`: more than may be sent */
+	HS_FETCH_NO_ROOM,    /* large, and too much of it is under way */
+	HS_FETCH_BUSY,	     /* too many at a time */
+	HS_FETCH_LATE,
+	HS_FETCH_ENDED, /* the worker ended the connection, or the server stops */
+};
+
+struct hs_fetch_result {
+	enum hs_fetch_end end;
+	struct hs_buf key;    /* the callback may take it */
+	struct hs_buf value;  /* VALUE; the callback may take it */
+	struct hs_bytes word; /* ERROR: what it begins with, "CLUSTERDOWN" */
+	size_t value_bytes;
+};
+
+struct hs_fetch_stats {
+	uint32_t waiting;  /* now */
+	uint64_t requests; /* counted by who asks: also those that need no value */
+	uint64_t refused;  /* too many, or too much */
+	uint64_t timeouts;
+};
+
+typedef void hs_fetch_done(void *owner, void *context, struct hs_fetch_result *result);
+
+/* A value that is not there after `patience_us` is HS_FETCH_LATE. */
+struct hs_fetch *hs_fetch_create(uv_loop_t *loop, struct hs_host *host, uint64_t patience_us,
+				 hs_fetch_done *done, void *owner);
+/* Whoever waits is told HS_FETCH_ENDED. On the loop's thread; the loop runs on until the handles are closed. */
+void hs_fetch_destroy(struct hs_fetch **fetch);
+
+/* Takes the key over. `done` is called once, perhaps before this returns. */
+void hs_fetch_get(struct hs_fetch *fetch, struct hs_buf *key, void *context);
+
+struct hs_fetch_stats *hs_fetch_stats(struct hs_fetch *fetch);
+
+#endif

@@ -1,0 +1,135 @@
+/* GET /kv/<key>: a value whose rule says `public`, for browsers and the caches in front of them.
+ *
+ * Nothing but such keys is reachable, and nothing can be learned about others: a key that is not public is never
+ * looked at, and what is answered is what a missing one gets, to the byte. The rule is asked twice, before the
+ * value is read and when it is there: one that was taken back meanwhile has been taken back. */
+#include "serve/pages.h"
+
+#include "base/err.h"
+#include "http/http.h"
+#include "http/kv.h"
+#include "serve/fetch.h"
+
+#include <stdio.h>
+
+enum {
+	OK = 200,
+	BAD_REQUEST = 400,
+	NOT_FOUND = 404,
+	CONFLICT = 409,
+	SERVER_ERROR = 500,
+	UNAVAILABLE = 503,
+	TIMEOUT = 504,
+	RETRY_S = 1,
+};
+
+/* The rule of a public key, or NULL. */
+static const struct hs_rule *public_rule(const struct hs_host *host, struct hs_bytes key)
+{
+	const struct hs_rules *rules = host->options->rules;
+	const struct hs_rule *rule = rules ? hs_rules_match(rules, key) : NULL;
+
+	return rule && rule->contract == HS_CONTRACT_CACHE && rule->is_public ? rule : NULL;
+}
+
+static void say(struct hs_http_answer *answer, unsigned status, const char *words)
+{
+	answer->status = status;
+	answer->retry_s = status == UNAVAILABLE ? RETRY_S : 0;
+	hs_buf_printf(&answer->body, "%s\n", words);
+}
+
+static void say_not_there(struct hs_http_answer *answer)
+{
+	say(answer, NOT_FOUND, "no such key, or none that is public");
+}
+
+/* Caches elsewhere do what the rule allows only while it is done here. */
+static void give_value(const struct hs_host *host, const struct hs_rule *rule, struct hs_buf *value,
+		       struct hs_http_answer *answer)
+{
+	bool mitigates = host->options->mitigate == HS_MITIGATE_ON;
+
+	answer->status = OK;
+	hs_kv_etag(hs_buf_bytes(value), answer->etag);
+	hs_kv_cache_control(mitigates ? rule : NULL, answer->cache_control);
+	hs_buf_swap(&answer->body, value);
+}
+
+/* Only the first word of an error: what follows may tell of servers that nobody out there needs to know. */
+static void say_error(struct hs_bytes word, struct hs_http_answer *answer)
+{
+	char text[96];
+
+	snprintf(text, sizeof text, "the value cannot be read now%s%.*s", word.len > 0 ? ": " : "",
+		 (int)(word.len < 32 ? word.len : 32), word.len > 0 ? word.data : "");
+	say(answer, UNAVAILABLE, text);
+}
+
+static void say_large(size_t bytes, struct hs_http_answer *answer)
+{
+	char text[96];
+
+	snprintf(text, sizeof text, "the value has %zu bytes, at most %zu are sent", bytes,
+		 (size_t)HS_HTTP_BODY_BYTES_MAX);
+	say(answer, SERVER_ERROR, text);
+}
+
+void hs_kv_page_done(struct hs_host *host, void *context, struct hs_fetch_result *result)
+{
+	const struct hs_rule *rule = public_rule(host, hs_buf_bytes(&result->key));
+	struct hs_http_answer answer = {0};
+
+	if (!rule)
+		result->end = HS_FETCH_MISSING;
+	switch (result->end) {
+	case HS_FETCH_VALUE:
+		give_value(host, rule, &result->value, &answer);
+		break;
+	case HS_FETCH_MISSING:
+		say_not_there(&answer);
+		break;
+	case HS_FETCH_WRONG_TYPE:
+		say(&answer, CONFLICT, "the value is not a string: only strings are served here");
+		break;
+	case HS_FETCH_ERROR:
+		say_error(result->word, &answer);
+		break;
+	case HS_FETCH_LARGE:
+		say_large(result->value_bytes, &answer);
+		break;
+	case HS_FETCH_NO_ROOM:
+		say(&answer, UNAVAILABLE, "too many large values are on their way: try again");
+		break;
+	case HS_FETCH_BUSY:
+		say(&answer, UNAVAILABLE, "too many values are being read: try again");
+		break;
+	case HS_FETCH_LATE:
+		say(&answer, TIMEOUT, "the value did not come in time");
+		break;
+	case HS_FETCH_ENDED:
+		say(&answer, UNAVAILABLE, "the value cannot be read now");
+	}
+	hs_http_answer(context, &answer);
+}
+
+void hs_kv_page_begin(void *context, const struct hs_http_request *request,
+		      struct hs_http_later *later)
+{
+	struct hs_host *host = context;
+	struct hs_http_answer answer = {0};
+	struct hs_buf key = {0};
+	int status = hs_kv_decode(request->rest, &key);
+
+	hs_fetch_stats(host->fetch)->requests++;
+	if (status == 0 && public_rule(host, hs_buf_bytes(&key))) {
+		hs_fetch_get(host->fetch, &key, later);
+		return;
+	}
+	hs_buf_deinit(&key);
+	if (status == 0)
+		say_not_there(&answer);
+	else
+		say(&answer, BAD_REQUEST, "a % in a key is followed by two hexadecimal digits");
+	hs_http_answer(later, &answer);
+}
