@@ -207,7 +207,6 @@ static void read_reply(struct hs_buf *in, struct hs_fetch_result *result)
 		result->end = HS_FETCH_MISSING;
 		break;
 	case HS_ANSWER_BULK:
-		result->value_bytes = answer.text.len;
 		result->end = HS_FETCH_LARGE;
 		if (answer.text.len > HS_HTTP_BODY_BYTES_MAX)
 			break;
@@ -218,7 +217,7 @@ static void read_reply(struct hs_buf *in, struct hs_fetch_result *result)
 			break;
 		}
 		hs_buf_consume(in, (size_t)(answer.text.data - in->data));
-		in->len = result->value_bytes;
+		in->len = answer.text.len;
 		hs_buf_swap(in, &result->value);
 		break;
 	case HS_ANSWER_ERROR:
@@ -237,7 +236,6 @@ static bool has_room(struct channel *channel, struct hs_fetch_result *result)
 
 	if (need <= HS_READ_BYTES || channel->large_bytes > 0)
 		return true;
-	result->value_bytes = need;
 	result->end = HS_FETCH_LARGE;
 	if (need > HS_HTTP_BODY_BYTES_MAX + HEADER_BYTES_MAX)
 		return false;

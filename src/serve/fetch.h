@@ -26,7 +26,7 @@ enum hs_fetch_end {
 	HS_FETCH_MISSING,
 	HS_FETCH_WRONG_TYPE, /* the value is no string */
 	HS_FETCH_ERROR,	     /* `word` */
-	HS_FETCH_LARGE,	     /* `value_bytes`: more than may be sent */
+	HS_FETCH_LARGE,	     /* more than may be sent */
 	HS_FETCH_NO_ROOM,    /* large, and too much of it is under way */
 	HS_FETCH_BUSY,	     /* too many at a time */
 	HS_FETCH_LATE,
@@ -38,7 +38,6 @@ struct hs_fetch_result {
 	struct hs_buf key;    /* the callback may take it */
 	struct hs_buf value;  /* VALUE; the callback may take it */
 	struct hs_bytes word; /* ERROR: what it begins with, "CLUSTERDOWN" */
-	size_t value_bytes;
 };
 
 struct hs_fetch_stats {

@@ -66,11 +66,11 @@ static void say_error(struct hs_bytes word, struct hs_http_answer *answer)
 	say(answer, UNAVAILABLE, text);
 }
 
-static void say_large(size_t bytes, struct hs_http_answer *answer)
+static void say_large(struct hs_http_answer *answer)
 {
 	char text[96];
 
-	snprintf(text, sizeof text, "the value has %zu bytes, at most %zu are sent", bytes,
+	snprintf(text, sizeof text, "the value is too large: at most %zu bytes are sent",
 		 (size_t)HS_HTTP_BODY_BYTES_MAX);
 	say(answer, SERVER_ERROR, text);
 }
@@ -96,7 +96,7 @@ void hs_kv_page_done(struct hs_host *host, void *context, struct hs_fetch_result
 		say_error(result->word, &answer);
 		break;
 	case HS_FETCH_LARGE:
-		say_large(result->value_bytes, &answer);
+		say_large(&answer);
 		break;
 	case HS_FETCH_NO_ROOM:
 		say(&answer, UNAVAILABLE, "too many large values are on their way: try again");

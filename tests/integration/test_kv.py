@@ -8,6 +8,7 @@ server does is done by a relay in between, which holds replies back; what waits 
 import hashlib
 import http.client
 import os
+import socket
 import sys
 import threading
 import unittest
@@ -237,7 +238,7 @@ class Cases:
             if status == 200:
                 self.assertTrue(body == b"v" * size)
             else:
-                self.assertIn(b"at most 16777216 are sent", body)
+                self.assertEqual(body, b"the value is too large: at most 16777216 bytes are sent\n")
                 self.assertEqual(headers["Cache-Control"], "no-store")
 
     def test_many_at_once(self):
@@ -305,6 +306,25 @@ class Cases:
 class Embedded(Cases, ServerCase):
     args = ("--workers", "2", "--sync", "off", *RULES)
     lists = False
+
+    def test_large_values_that_nobody_takes(self):
+        """Four of 15 MiB fit into what may wait to be sent; the fifth is not even read."""
+        self.put("pub:unread", b"v" * (15 << 20))
+        self.put("pub:small", "small")
+        refused = self.info()["http_kv_refused"]
+        idle = []
+        for _ in range(4):
+            taker = socket.create_connection(("127.0.0.1", self.server.http_port), timeout=GUARD_S)
+            self.addCleanup(taker.close)
+            taker.sendall(b"GET /kv/pub:unread HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            self.assertEqual(taker.recv(12), b"HTTP/1.1 200")
+            idle.append(taker)
+        status, headers, body = self.kv(b"pub:unread")
+        self.assertEqual((status, headers["Retry-After"]), (503, "1"), body)
+        self.assertEqual(self.info()["http_kv_refused"], refused + 1)
+        self.assertEqual(self.kv(b"pub:small")[::2], (200, b"small"))
+        idle[0].close()
+        wait_for(self, "room again", lambda: self.kv(b"pub:unread")[0] == 200)
 
 
 class WithPassword(Cases, ServerCase):
