@@ -1,0 +1,335 @@
+/* Goal: every fetch ends once, with what the worker said or with why not; a channel that the worker ended
+ * while nobody used it costs nobody an answer; every limit holds.
+ * Method: the test plays the workers: it takes the sockets out of their mail, reads what is asked and
+ * writes what it likes, in pieces or not at all. */
+#include "serve/fetch.h"
+
+#include "base/mem.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { WORKERS = 2, ENDS_MAX = HS_HTTP_FETCHES_MAX + 8, PATIENCE_US = 20000, LONG_US = 600000000 };
+
+struct world {
+	uv_loop_t loop;
+	struct hs_host host;
+	struct hs_worker workers[WORKERS];
+	struct hs_fetch *fetch;
+	int fds[ENDS_MAX]; /* the workers' ends, as they came */
+	size_t fds_count;
+	size_t ended;
+	struct {
+		enum hs_fetch_end end;
+		char key[16], value[64], word[16];
+	} ends[ENDS_MAX]; /* by the number of the request, which is its context */
+};
+
+static void on_wake(uv_async_t *wake)
+{
+	(void)wake;
+}
+
+static void done(void *owner, void *context, struct hs_fetch_result *result)
+{
+	struct world *world = owner;
+	size_t number = (uintptr_t)context;
+
+	assert_true(number < ENDS_MAX);
+	world->ended++;
+	world->ends[number].end = result->end;
+	snprintf(world->ends[number].key, sizeof world->ends[0].key, "%.*s", (int)result->key.len,
+		 result->key.data);
+	snprintf(world->ends[number].value, sizeof world->ends[0].value, "%.*s",
+		 (int)result->value.len, result->value.len > 0 ? result->value.data : "");
+	snprintf(world->ends[number].word, sizeof world->ends[0].word, "%.*s",
+		 (int)result->word.len, result->word.len > 0 ? result->word.data : "");
+}
+
+static struct world *create(uint64_t patience_us)
+{
+	struct world *world = hs_mem_zalloc(sizeof *world);
+
+	uv_loop_init(&world->loop);
+	world->host.workers = world->workers;
+	world->host.workers_count = WORKERS;
+	for (int i = 0; i < WORKERS; i++)
+		uv_async_init(&world->loop, &world->workers[i].wake, on_wake);
+	world->fetch = hs_fetch_create(&world->loop, &world->host, patience_us, done, world);
+	return world;
+}
+
+static void destroy(struct world *world)
+{
+	hs_fetch_destroy(&world->fetch);
+	for (int i = 0; i < WORKERS; i++)
+		uv_close((uv_handle_t *)&world->workers[i].wake, NULL);
+	uv_run(&world->loop, UV_RUN_DEFAULT);
+	assert_int_equal(uv_loop_close(&world->loop), 0);
+	for (size_t i = 0; i < world->fds_count; i++)
+		if (world->fds[i] >= 0)
+			close(world->fds[i]);
+	hs_mem_free(&world);
+}
+
+static void open_mail(struct world *world)
+{
+	for (int i = 0; i < WORKERS; i++) {
+		struct hs_mail *mail =
+			hs_mpsc_take(&world->workers[i].mail, offsetof(struct hs_mail, next));
+
+		while (mail) {
+			struct hs_mail *next = mail->next;
+
+			assert_int_equal(mail->kind, HS_MAIL_CLIENT);
+			assert_true(mail->own);
+			assert_true(mail->client_id > 0);
+			assert_true(world->fds_count < ENDS_MAX);
+			world->fds[world->fds_count++] = mail->fd;
+			hs_mem_free(&mail);
+			mail = next;
+		}
+	}
+}
+
+static void run(struct world *world)
+{
+	for (int i = 0; i < 3; i++)
+		uv_run(&world->loop, UV_RUN_NOWAIT);
+	open_mail(world);
+}
+
+static void get(struct world *world, size_t number)
+{
+	struct hs_buf key = {0};
+
+	hs_buf_printf(&key, "k%zu", number);
+	hs_fetch_get(world->fetch, &key, (void *)(uintptr_t)number);
+	open_mail(world);
+}
+
+static void expect_asked(struct world *world, size_t fd, const char *key)
+{
+	char text[128] = "", expected[128];
+
+	assert_true(fd < world->fds_count);
+	assert_true(read(world->fds[fd], text, sizeof text - 1) > 0);
+	snprintf(expected, sizeof expected, "*2\r\n$3\r\nGET\r\n$%zu\r\n%s\r\n", strlen(key), key);
+	assert_string_equal(text, expected);
+}
+
+static void say(struct world *world, size_t fd, const char *text)
+{
+	assert_int_equal(write(world->fds[fd], text, strlen(text)), strlen(text));
+	run(world);
+}
+
+static void hang_up(struct world *world, size_t fd)
+{
+	close(world->fds[fd]);
+	world->fds[fd] = -1;
+}
+
+static void test_what_can_be_answered(void **state)
+{
+	static const struct {
+		const char *reply;
+		enum hs_fetch_end end;
+		const char *value, *word;
+	} cases[] = {
+		{"$5\r\nhello\r\n", HS_FETCH_VALUE, "hello", ""},
+		{"$0\r\n\r\n", HS_FETCH_VALUE, "", ""},
+		{"$-1\r\n", HS_FETCH_MISSING, "", ""},
+		{"_\r\n", HS_FETCH_MISSING, "", ""},
+		{"-WRONGTYPE Operation\r\n", HS_FETCH_WRONG_TYPE, "", "WRONGTYPE"},
+		{"-CLUSTERDOWN at 10.0.0.1\r\n", HS_FETCH_ERROR, "", "CLUSTERDOWN"},
+		{"-lower case\r\n", HS_FETCH_ERROR, "", ""},
+		{":1\r\n", HS_FETCH_ERROR, "", ""},
+	};
+	struct world *world = create(LONG_US);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char key[16];
+
+		get(world, i);
+		snprintf(key, sizeof key, "k%zu", i);
+		expect_asked(world, 0, key); /* one after another need one channel */
+		/* Byte by byte. */
+		for (size_t at = 0; cases[i].reply[at]; at++) {
+			assert_int_equal(world->ended, i);
+			say(world, 0, (char[2]){cases[i].reply[at], '\0'});
+		}
+		assert_int_equal(world->ended, i + 1);
+		assert_int_equal(world->ends[i].end, cases[i].end);
+		assert_string_equal(world->ends[i].key, key);
+		assert_string_equal(world->ends[i].value, cases[i].value);
+		assert_string_equal(world->ends[i].word, cases[i].word);
+	}
+	assert_int_equal(world->fds_count, 1);
+	destroy(world);
+}
+
+static void test_one_at_a_time_on_a_channel(void **state)
+{
+	struct world *world = create(LONG_US);
+
+	(void)state;
+	get(world, 0);
+	get(world, 1);
+	assert_int_equal(world->fds_count, 2);
+	say(world, 1, "$1\r\nb\r\n");
+	assert_int_equal(world->ended, 1);
+	assert_string_equal(world->ends[1].value, "b");
+	say(world, 0, "$1\r\na\r\n");
+	assert_string_equal(world->ends[0].value, "a");
+	assert_int_equal(hs_fetch_stats(world->fetch)->waiting, 0);
+	destroy(world);
+}
+
+static void test_a_worker_that_ends_an_idle_channel(void **state)
+{
+	struct world *world = create(LONG_US);
+
+	(void)state;
+	get(world, 0);
+	say(world, 0, "$1\r\na\r\n");
+	/* It is gone, and nobody has looked: the request is made again on a new one. */
+	hang_up(world, 0);
+	get(world, 1);
+	run(world);
+	assert_int_equal(world->ended, 1);
+	assert_int_equal(world->fds_count, 2);
+	expect_asked(world, 1, "k1");
+	/* A new one that ends is the end: it may have been the request's fault. */
+	hang_up(world, 1);
+	run(world);
+	assert_int_equal(world->ended, 2);
+	assert_int_equal(world->ends[1].end, HS_FETCH_ENDED);
+	assert_int_equal(world->fds_count, 2);
+	/* Gone, and noticed: nothing to make good. */
+	get(world, 2);
+	say(world, 2, "$1\r\nc\r\n");
+	hang_up(world, 2);
+	run(world);
+	get(world, 3);
+	expect_asked(world, 3, "k3");
+	destroy(world);
+}
+
+static void test_nonsense(void **state)
+{
+	static const char *const cases[] = {"nonsense\r\n", "$1\r\na\r\n$1\r\nb\r\n", "$x\r\n"};
+	struct world *world = create(LONG_US);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		get(world, i);
+		say(world, i, cases[i]);
+		assert_int_equal(world->ends[i].end, HS_FETCH_ENDED);
+		assert_int_equal(world->ended, i + 1);
+	}
+	/* Nor does one speak without being asked. */
+	get(world, 5);
+	say(world, 3, "$1\r\na\r\n");
+	say(world, 3, "$1\r\na\r\n");
+	get(world, 6);
+	assert_int_equal(world->fds_count, 5);
+	destroy(world);
+}
+
+static void test_too_many(void **state)
+{
+	struct world *world = create(LONG_US);
+	size_t open = 0;
+
+	(void)state;
+	for (size_t i = 0; i < HS_HTTP_FETCHES_MAX; i++)
+		get(world, i);
+	assert_int_equal(world->ended, 0);
+	get(world, HS_HTTP_FETCHES_MAX);
+	assert_int_equal(world->ended, 1);
+	assert_int_equal(world->ends[HS_HTTP_FETCHES_MAX].end, HS_FETCH_BUSY);
+	assert_int_equal(hs_fetch_stats(world->fetch)->refused, 1);
+	for (size_t i = 0; i < HS_HTTP_FETCHES_MAX; i++)
+		say(world, i, "$-1\r\n");
+	assert_int_equal(world->ended, HS_HTTP_FETCHES_MAX + 1);
+	/* Few stay. */
+	for (size_t i = 0; i < HS_HTTP_FETCHES_MAX; i++) {
+		char text[128];
+
+		assert_true(read(world->fds[i], text, sizeof text) > 0);
+		open += read(world->fds[i], text, sizeof text) != 0;
+	}
+	assert_in_range(open, 1, 8);
+	destroy(world);
+}
+
+static void test_too_late(void **state)
+{
+	struct world *world = create(PATIENCE_US);
+
+	(void)state;
+	get(world, 0);
+	get(world, 1);
+	while (world->ended < 2)
+		uv_run(&world->loop, UV_RUN_ONCE);
+	assert_int_equal(world->ends[0].end, HS_FETCH_LATE);
+	assert_int_equal(world->ends[1].end, HS_FETCH_LATE);
+	assert_int_equal(hs_fetch_stats(world->fetch)->timeouts, 2);
+	assert_int_equal(hs_fetch_stats(world->fetch)->waiting, 0);
+	destroy(world);
+}
+
+static void test_too_large(void **state)
+{
+	struct world *world = create(LONG_US);
+
+	(void)state;
+	get(world, 0);
+	say(world, 0, "$536870912\r\n"); /* the length alone is enough */
+	assert_int_equal(world->ends[0].end, HS_FETCH_LARGE);
+	assert_int_equal(world->ended, 1);
+	destroy(world);
+}
+
+static void test_the_end(void **state)
+{
+	struct world *world = create(LONG_US);
+
+	(void)state;
+	get(world, 0);
+	get(world, 1);
+	say(world, 1, "$1\r\nb\r\n");
+	atomic_store(&world->host.stopping, true);
+	get(world, 2);
+	assert_int_equal(world->ends[2].end, HS_FETCH_ENDED);
+	assert_int_equal(world->fds_count, 2);
+	hs_fetch_destroy(&world->fetch);
+	assert_int_equal(world->ended, 3);
+	assert_int_equal(world->ends[0].end, HS_FETCH_ENDED);
+	destroy(world);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_what_can_be_answered),
+		cmocka_unit_test(test_one_at_a_time_on_a_channel),
+		cmocka_unit_test(test_a_worker_that_ends_an_idle_channel),
+		cmocka_unit_test(test_nonsense),
+		cmocka_unit_test(test_too_many),
+		cmocka_unit_test(test_too_late),
+		cmocka_unit_test(test_too_large),
+		cmocka_unit_test(test_the_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
