@@ -501,6 +501,7 @@ static void move_key(struct world *world, int key)
 	} else if (world->moving[key]) {
 		if (world->value[key] != 0)
 			tell(world, world->owner[key], key, NULL); /* it leaves */
+		tell(world, world->moving[key], key, NULL);	   /* and arrives */
 		world->there[key] = true;
 	} else {
 		uint16_t to = (uint16_t)(1 + below(world, NODES));
