@@ -1,0 +1,466 @@
+/* Goal: a set of copies is made when it is asked for and can be, never from what changed meanwhile; it ends with
+ * the value it was made of, with its key's heat, its rule and its process; and what was made is taken away
+ * (core/copied.c, copied_make.c).
+ *
+ * Method: as in test_core_copied.c, where the way of a read is tested. */
+#include "tests/lib/copied_world.h"
+
+/* ---- what ends a set ---- */
+
+static void test_a_write_under_way_is_waited_for_at_the_original(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_copies(&world, "k* cache stale=100ms copies=3");
+	make_copies(&world, 'A');
+	say(&world, 'E', "SET k new"); /* of the other worker */
+	sent(&world, "SET k new");
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(ask(&world, 'A'), 'o');
+	reply(&world, "SET", "+OK\r\n");
+	say(&world, 'A', "GET k");
+	look(&world);
+	reply(&world, "GET k", VALUE);
+	taken_away(&world);
+	assert_int_equal(stat(&world, copies_keys), 0);
+	close_copies(&world);
+}
+
+static void test_a_change_behind_us_ends_it(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_copies(&world, "k* cache stale=100ms copies=3");
+	make_copies(&world, 'A');
+	changed(&world, 0, "other");
+	assert_int_equal(ask_many(&world, 'A', 3), 2);
+	changed(&world, 0, "k");
+	say(&world, 'A', "GET k");
+	look(&world);
+	reply(&world, "GET k", VALUE);
+	taken_away(&world);
+	close_copies(&world);
+}
+
+static void test_nothing_without_a_proof(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_copies(&world, "k* cache stale=100ms copies=3");
+	make_copies(&world, 'A');
+	prove(&world, 0);
+	later(&world, 101 * MS);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(ask(&world, 'A'), 'o');
+	prove(&world, 0);
+	assert_int_equal(ask_many(&world, 'A', 3), 2);
+	lose_vouch(&world, 0);
+	say(&world, 'A', "GET k");
+	look(&world);
+	reply(&world, "GET k", VALUE);
+	taken_away(&world);
+	close_copies(&world);
+}
+
+static void test_ends_with_the_key(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_copies(&world, "k* cache stale=10s copies=3");
+	warm_up(&world, 'A');
+	world.left_ms = 2000;
+	reply(&world, "~DUMP k", "$3\r\nxyz\r\n");
+	assert_non_null(strstr(look(&world), " 1999 xyz REPLACE")); /* the time it took is gone */
+	assert_int_equal(reply_all(&world, "RESTORE", "+OK\r\n"), 2);
+	later(&world, 1990 * MS);
+	assert_int_equal(ask_many(&world, 'A', 3), 2);
+	later(&world, 10 * MS);
+	say(&world, 'A', "GET k");
+	look(&world);
+	reply(&world, "GET k", VALUE);
+	taken_away(&world);
+	close_copies(&world);
+}
+
+static void test_cools(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_copies(&world, "k* cache stale=100ms copies=3");
+	make_copies(&world, 'A');
+	tick(&world, 900 * MS);
+	sent(&world, "");
+	tick(&world, 200 * MS);
+	taken_away(&world);
+	close_copies(&world);
+}
+
+static void test_without_its_rule(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		open_copies(&world, "k* cache stale=100ms copies=3");
+		make_copies(&world, 'A');
+		set_rules(&world, i == 0 ? "other cache copies=3" : "k* cache copies=3",
+			  i == 1   ? HS_MITIGATE_OFF
+			  : i == 2 ? HS_MITIGATE_OBSERVE
+				   : HS_MITIGATE_ON);
+		taken_away(&world);
+		for (int j = 0; j < 30; j++)
+			assert_int_equal(ask(&world, 'A'), 'o');
+		close_copies(&world);
+	}
+}
+
+static void test_shutdown_takes_them_away(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_copies(&world, "k* cache stale=100ms copies=3");
+	make_copies(&world, 'A');
+	assert_int_equal(hs_core_drain(world.station[0].core, world.now, UINT64_MAX), 4 + 1);
+	taken_away(&world);
+	assert_int_equal(hs_core_drain(world.station[0].core, world.now, UINT64_MAX), 4);
+	close_copies(&world);
+}
+
+/* ---- making ---- */
+
+/* `stage` requests of it are answered, and `happens`: nothing is used, what was made is taken away. */
+static void check_spoiled(int stage, void (*happens)(struct world *world))
+{
+	static struct world world;
+
+	open_copies(&world, "k* cache stale=100ms copies=3");
+	warm_up(&world, 'A');
+	if (stage > 0) {
+		reply(&world, "~DUMP k", "$3\r\nxyz\r\n");
+		look(&world);
+	}
+	happens(&world);
+	reply_all(&world, "~DUMP k", "$3\r\nxyz\r\n");
+	reply_all(&world, "RESTORE", "+OK\r\n");
+	reply_all(&world, "UNLINK heatsink:copy:{", ":1\r\n");
+	assert_int_equal(world.count, 0);
+	assert_int_equal(stat(&world, copies_keys), 0);
+	assert_int_equal(stat(&world, copies_failed), 1);
+	assert_int_equal(ask(&world, 'A'), 'o');
+	close_copies(&world);
+}
+
+static void write_it(struct world *world)
+{
+	say(world, 'B', "SET k new");
+	look(world);
+	reply(world, "SET", "+OK\r\n");
+}
+
+static void begin_to_write_it(struct world *world)
+{
+	say(world, 'B', "SET k new");
+	look(world);
+}
+
+static void tell_of_a_change(struct world *world)
+{
+	changed(world, 0, "k");
+}
+
+static void lose_who_would_tell(struct world *world)
+{
+	lose_vouch(world, 0);
+}
+
+static void take_the_rule(struct world *world)
+{
+	set_rules(world, NULL, HS_MITIGATE_ON);
+}
+
+static void test_what_changes_meanwhile_is_not_used(void **state)
+{
+	(void)state;
+	for (int stage = 0; stage < 2; stage++) {
+		check_spoiled(stage, write_it);
+		check_spoiled(stage, take_the_rule);
+	}
+	check_spoiled(1, tell_of_a_change);
+	check_spoiled(1, lose_who_would_tell);
+}
+
+static void test_a_write_that_is_not_answered_yet_spoils_it_too(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_copies(&world, "k* cache stale=100ms copies=3");
+	warm_up(&world, 'A');
+	begin_to_write_it(&world);
+	reply(&world, "~DUMP k", "$3\r\nxyz\r\n");
+	sent(&world, "");
+	reply(&world, "SET", "+OK\r\n");
+	assert_int_equal(stat(&world, copies_failed), 1);
+	close_copies(&world);
+}
+
+static void test_what_servers_refuse_rests(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_copies(&world, "k* cache stale=100ms copies=3");
+	warm_up(&world, 'A');
+	reply(&world, "~DUMP k", "$3\r\nxyz\r\n");
+	look(&world);
+	reply(&world, "RESTORE", "-OOM no room\r\n");
+	reply(&world, "RESTORE", "+OK\r\n");
+	taken_away(&world);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(ask(&world, 'A'), 'o');
+	say(&world, 'A', "HEAT PLAN");
+	assert_non_null(strstr(listen(&world, 'A'), "RESTORE: -OOM no room"));
+	close_copies(&world);
+}
+
+static void check_rests(const char *dump, int64_t left_ms, bool vouch, const char *why)
+{
+	static struct world world;
+
+	open_copies(&world, "k* cache stale=100ms copies=3");
+	warm_up(&world, 'A');
+	world.station[0].no_vouch = !vouch;
+	world.left_ms = left_ms;
+	reply(&world, "~DUMP k", dump);
+	reply_all(&world, "UNLINK heatsink:copy:{", ":0\r\n");
+	say(&world, 'A', "HEAT PLAN");
+	if (!strstr(listen(&world, 'A'), why))
+		fail_msg("not said: %s", why);
+	assert_int_equal(ask(&world, 'A'), 'o');
+	close_copies(&world);
+}
+
+static void test_what_cannot_be_copied_rests(void **state)
+{
+	struct hs_buf large = {0};
+
+	(void)state;
+	check_rests("$-1\r\n", -1, true, "there is no such key");
+	check_rests("-NOPERM no DUMP for you\r\n", -1, true, "DUMP: -NOPERM");
+	check_rests("$3\r\nxyz\r\n", -1, false, "nobody would say");
+	check_rests("$3\r\nxyz\r\n", 0, true, "nobody would say");
+	check_rests("$3\r\nxyz\r\n", 50, true, "ends soon");
+	hs_buf_printf(&large, "$%zu\r\n", (size_t)HS_COPIES_VALUE_BYTES_MAX + 1);
+	memset(hs_buf_reserve(&large, HS_COPIES_VALUE_BYTES_MAX + 4), 'x',
+	       HS_COPIES_VALUE_BYTES_MAX + 1);
+	large.len += HS_COPIES_VALUE_BYTES_MAX + 1;
+	hs_buf_append(&large, "\r\n", 3);
+	check_rests(large.data, -1, true, "it has 16777217 bytes; at most 16777216 are copied");
+	hs_buf_deinit(&large);
+}
+
+static void test_one_partition_is_not_enough(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_copies(&world, "k* cache stale=100ms copies=3");
+	hs_slot_map_fill_even(&slots, 1);
+	for (int i = 0; i < 60; i++)
+		assert_int_equal(ask(&world, 'A'), 'o');
+	say(&world, 'A', "HEAT PLAN");
+	assert_non_null(strstr(listen(&world, 'A'), "there is one partition"));
+	close_copies(&world);
+}
+
+static void test_long_names_are_not_copied(void **state)
+{
+	static struct world world;
+	char request[HS_COPIES_KEY_BYTES_MAX + 16] = "GET ";
+
+	(void)state;
+	open_copies(&world, "k* cache stale=100ms copies=3");
+	memset(request + 4, 'k', HS_COPIES_KEY_BYTES_MAX + 1);
+	for (int i = 0; i < 60; i++) {
+		say(&world, 'A', request);
+		sent(&world, request);
+		reply(&world, "GET", VALUE);
+		listen(&world, 'A');
+	}
+	say(&world, 'A', "HEAT PLAN");
+	assert_non_null(strstr(listen(&world, 'A'), "longer than 512 bytes"));
+	close_copies(&world);
+}
+
+static void test_so_many_keys_and_no_more(void **state)
+{
+	static struct world world;
+	char request[32];
+
+	(void)state;
+	open_copies(&world, "k* cache stale=100ms copies=3");
+	hs_slot_map_fill_even(&slots, 1); /* none is made, all are kept in mind */
+	for (int key = 0; key < HS_COPIED_KEYS_MAX + 4; key++) {
+		snprintf(request, sizeof request, "GET k%d", key);
+		for (int i = 0; i < 150; i++) {
+			say(&world, 'A', request);
+			look(&world);
+			reply(&world, "GET", VALUE);
+			listen(&world, 'A');
+		}
+		later(&world, 500 * MS); /* what was hot is not any more, but nobody looks */
+	}
+	assert_int_equal(world.station[0].core->copying->count, HS_COPIED_KEYS_MAX);
+	close_copies(&world);
+}
+
+static void test_sets_that_do_not_pay_are_made_less_often(void **state)
+{
+	static struct world world;
+	int sets = 0;
+
+	(void)state;
+	open_copies(&world, "k* cache stale=100ms copies=3");
+	warm_up(&world, 'A');
+	for (int i = 0; i < 200; i++) { /* 200 writes in 2 s, reads between them */
+		sets += reply_all(&world, "~DUMP k", "$3\r\nxyz\r\n");
+		reply_all(&world, "RESTORE", "+OK\r\n");
+		write_it(&world);
+		for (int j = 0; j < 20; j++) {
+			say(&world, 'A', "GET k");
+			reply_all(&world, "GET k", VALUE);
+			reply_all(&world, COPY, VALUE);
+			reply_all(&world, "UNLINK", ":1\r\n");
+			later(&world, 500);
+		}
+		listen(&world, 'A');
+		listen(&world, 'B');
+	}
+	assert_in_range(sets, 3, 8); /* after 50, 100, 200, 400, 800 ms */
+	reply_all(&world, "~DUMP k", "$3\r\nxyz\r\n");
+	reply_all(&world, "RESTORE", "+OK\r\n");
+	close_copies(&world);
+}
+
+/* ---- the lease ---- */
+
+static void test_lease_is_renewed_while_it_is_used(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_copies(&world, "k* cache stale=100s ttl=1h copies=3");
+	make_copies(&world, 'A');
+	for (int i = 0; i < 3; i++) {
+		ask_many(&world, 'A', 30);
+		tick(&world, 900 * MS);
+		sent(&world, "");
+	}
+	ask_many(&world, 'A', 30);
+	tick(&world, 900 * MS);
+	assert_int_equal(reply_all(&world, "PEXPIRE heatsink:copy:{", ":1\r\n"), 2);
+	assert_int_equal(ask_many(&world, 'A', 3), 2);
+	for (int i = 0; i < 4; i++) {
+		ask_many(&world, 'A', 30);
+		tick(&world, 900 * MS);
+	}
+	/* One of them is not there any more. */
+	look(&world);
+	reply(&world, "PEXPIRE", ":1\r\n");
+	reply(&world, "PEXPIRE", ":0\r\n");
+	taken_away(&world);
+	close_copies(&world);
+}
+
+static void test_places_that_have_come_together_are_left(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_copies(&world, "k* cache stale=100ms copies=3");
+	make_copies(&world, 'A');
+	for (uint16_t slot = 0; slot < HS_SLOTS; slot++) {
+		if (hs_slot_map_get(&slots, slot) == 2)
+			hs_slot_map_set(&slots, slot, 1);
+	}
+	tick(&world, 100 * MS);
+	taken_away(&world);
+	close_copies(&world);
+}
+
+/* ---- other workers ---- */
+
+static void test_the_other_worker_uses_them(void **state)
+{
+	static struct world world;
+	int copies = 0;
+
+	(void)state;
+	open_copies(&world, "k* cache stale=100ms copies=3");
+	make_copies(&world, 'A');
+	for (int i = 0; i < 100 && copies < 6; i++)
+		copies += ask(&world, 'E') == 'c'; /* fails if anything else is sent */
+	assert_int_equal(copies, 6);
+	assert_int_equal(stat(&world, copies_made), 1);
+	assert_int_equal(stat(&world, copies_keys), 2);
+	changed(&world, 0, "k");
+	say(&world, 'E', "GET k"); /* takes nothing away, and makes a set of its own */
+	sent(&world, "~DUMP k | GET k");
+	reply(&world, "GET k", VALUE);
+	reply(&world, "~DUMP k", "$-1\r\n");
+	sent(&world, "");
+	say(&world, 'A', "GET k");
+	look(&world);
+	reply(&world, "GET k", VALUE);
+	taken_away(&world);
+	close_copies(&world);
+}
+
+static void test_one_worker_makes_them(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_copies(&world, "k* cache stale=100ms copies=3");
+	warm_up(&world, 'A');
+	for (int i = 0; i < 60; i++)
+		assert_int_equal(ask(&world, 'E'), 'o');
+	reply(&world, "~DUMP k", "$3\r\nxyz\r\n");
+	reply_all(&world, "RESTORE", "+OK\r\n");
+	later(&world, 20 * MS);
+	assert_in_range(ask_many(&world, 'E', 4), 2, 3);
+	close_copies(&world);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_write_under_way_is_waited_for_at_the_original),
+		cmocka_unit_test(test_a_change_behind_us_ends_it),
+		cmocka_unit_test(test_nothing_without_a_proof),
+		cmocka_unit_test(test_ends_with_the_key),
+		cmocka_unit_test(test_cools),
+		cmocka_unit_test(test_without_its_rule),
+		cmocka_unit_test(test_shutdown_takes_them_away),
+		cmocka_unit_test(test_what_changes_meanwhile_is_not_used),
+		cmocka_unit_test(test_a_write_that_is_not_answered_yet_spoils_it_too),
+		cmocka_unit_test(test_what_servers_refuse_rests),
+		cmocka_unit_test(test_what_cannot_be_copied_rests),
+		cmocka_unit_test(test_one_partition_is_not_enough),
+		cmocka_unit_test(test_long_names_are_not_copied),
+		cmocka_unit_test(test_so_many_keys_and_no_more),
+		cmocka_unit_test(test_sets_that_do_not_pay_are_made_less_often),
+		cmocka_unit_test(test_lease_is_renewed_while_it_is_used),
+		cmocka_unit_test(test_places_that_have_come_together_are_left),
+		cmocka_unit_test(test_the_other_worker_uses_them),
+		cmocka_unit_test(test_one_worker_makes_them),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
