@@ -14,7 +14,7 @@
 
 /* Several routes are answered by one run of the library; this many connections more than we let in
  * are its limit, so that ours is the one that counts. */
-enum { SPARE_CONNECTIONS = 8, SMALL_BODY_BYTES = 4096 };
+enum { SPARE_CONNECTIONS = 8, SMALL_BODY_BYTES = 4096, RETRY_S = 1 };
 
 #define PLAIN_TYPE "text/plain; charset=utf-8"
 #define NO_STORE "no-store"
@@ -320,6 +320,8 @@ static enum MHD_Result send_answer(struct hs_http_later *later, const struct hs_
 		answer->status = MHD_HTTP_NOT_MODIFIED;
 	else
 		answer->status = bound(http, answer->status, &answer->body);
+	if (answer->status == MHD_HTTP_SERVICE_UNAVAILABLE && answer->retry_s == 0)
+		answer->retry_s = RETRY_S;
 	if (answer->status == MHD_HTTP_OK || answer->status == MHD_HTTP_NOT_MODIFIED)
 		response = create_response(
 			http, route->type,

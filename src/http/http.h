@@ -58,7 +58,7 @@ struct hs_http_answer {
 	struct hs_buf body;
 	char etag[HS_KV_ETAG_BYTES];		       /* of a 200; "": none */
 	char cache_control[HS_KV_CACHE_CONTROL_BYTES]; /* of a 200; "": no-store */
-	uint32_t retry_s;			       /* Retry-After; 0: none */
+	uint32_t retry_s;			       /* Retry-After; 0: none, or a 503's own */
 };
 
 /* NULL when the library refuses; it says why in the log. */

@@ -304,7 +304,7 @@ class Cases:
 
 
 class Embedded(Cases, ServerCase):
-    args = ("--workers", "2", "--sync", "off", *RULES)
+    args = ("--workers", "2", "--sync", "off", "--http-timeout", "120", *RULES)
     lists = False
 
     def test_large_values_that_nobody_takes(self):
