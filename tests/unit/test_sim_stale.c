@@ -356,7 +356,8 @@ static void test_a_silent_connection_is_not_believed_for_long(void **state)
 	write_behind(world, "2");
 	hs_sim_world_pass(world, 5000);
 	hs_sim_client_ask(client, "GET key0");
-	assert_string_equal(client->received.data, "$1\r\n1\r\n");
+	assert_int_equal(client->received.len, 7);
+	assert_memory_equal(client->received.data, "$1\r\n1\r\n", 7);
 	hs_buf_clear(&client->received, 0);
 	hs_sim_world_pass(world, 6000);
 	hs_sim_client_ask(client, "GET key0");
