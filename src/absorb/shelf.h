@@ -26,6 +26,7 @@
 
 struct hs_shelf;
 
+enum { HS_SHELF_BYTES_MIN = 1 << 16 };
 enum { HS_SHELF_PART = 4 }; /* of all bytes that may be kept, one in so many is for the shelf */
 
 struct hs_stamp {

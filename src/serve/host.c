@@ -74,7 +74,9 @@ void hs_host_publish_keeping(struct hs_host *host)
 	 * nothing is kept any more may still answer with what it has. */
 	if (options->mitigate != HS_MITIGATE_OFF && hs_rules_any(rules, HS_CONTRACT_CACHE))
 		hs_shelf_use(host->shelf, true);
-	hs_shelf_limit(host->shelf, (uint64_t)options->cache_bytes / HS_SHELF_PART);
+	/* Also where no reply is kept: what copies there are lies there for all workers. */
+	hs_shelf_limit(host->shelf,
+		       (uint64_t)options->cache_bytes / HS_SHELF_PART + HS_SHELF_BYTES_MIN);
 	if (engine->prove_every)
 		engine->prove_every(host->engine,
 				    keeps ? hs_rules_stale_min_us(rules) / PROOFS : 0);

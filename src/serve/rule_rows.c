@@ -3,6 +3,8 @@
 #include "base/escape.h"
 #include "http/metrics.h"
 
+#include <math.h>
+
 #define INT(field_name)                                                                            \
 	static struct hs_field_value get_##field_name(const void *row)                             \
 	{                                                                                          \
@@ -110,13 +112,30 @@ void hs_rule_row(const struct hs_host *host, uint32_t number, struct hs_rule_row
 	}
 	row->avoided =
 		row->hits + row->misses > row->fills ? row->hits + row->misses - row->fills : 0;
-	row->age_p50_us = hs_ladder_at(ages, 0.5);
-	row->age_p99_us = hs_ladder_at(ages, 0.99);
+	/* The ladder's steps are wide: nothing was older than the oldest. */
+	row->age_p50_us = fmin(hs_ladder_at(ages, 0.5), (double)row->age_max_us);
+	row->age_p99_us = fmin(hs_ladder_at(ages, 0.99), (double)row->age_max_us);
+}
+
+/* In a line of INFO: what splits it into fields must not be in it. */
+static void write_glob(struct hs_bytes glob, struct hs_buf *text)
+{
+	for (size_t i = 0; i < glob.len; i++) {
+		if (glob.data[i] == ',' || glob.data[i] == '=')
+			hs_buf_printf(text, "\\x%02x", (unsigned char)glob.data[i]);
+		else
+			hs_escape((struct hs_bytes){glob.data + i, 1}, text);
+	}
 }
 
 void hs_rule_rows_info(const struct hs_host *host, struct hs_buf *text)
 {
 	const struct hs_rules *rules = host->options->rules;
+
+	hs_buf_printf(text, "mitigate:%s\r\n",
+		      host->options->mitigate == HS_MITIGATE_ON	       ? "on"
+		      : host->options->mitigate == HS_MITIGATE_OBSERVE ? "observe"
+								       : "off");
 
 	for (size_t i = 0; i < hs_rules_count(rules); i++) {
 		const struct hs_rule *rule = hs_rules_at(rules, i);
@@ -126,7 +145,7 @@ void hs_rule_rows_info(const struct hs_host *host, struct hs_buf *text)
 			continue;
 		hs_rule_row(host, rule->number, &row);
 		hs_buf_printf(text, "rule%zu:glob=", i);
-		hs_escape(rule->glob, text);
+		write_glob(rule->glob, text);
 		for (size_t j = 0; j < hs_rule_fields()->count; j++)
 			hs_buf_printf(text, ",%s=%.0f", fields[j].name,
 				      hs_field_number(&fields[j], &row));

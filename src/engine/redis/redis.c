@@ -255,7 +255,8 @@ static void flow_untracked(void *context, const struct hs_node *node, const char
 	}
 	uv_mutex_unlock(&redis->mutex);
 	hs_log(redis->host.log, said ? HS_LOG_DEBUG : HS_LOG_WARN,
-	       "%s does not tell when keys change, so values of its keys are not kept: %s",
+	       "%s does not tell when keys change, so values of its keys are kept for "
+	       "`stale` only, and then read again: %s",
 	       node->text, why);
 }
 
