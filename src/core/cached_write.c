@@ -35,10 +35,11 @@ bool hs_cached_may_write_others(const struct hs_command *command)
 		!(command->flags & HS_CMD_WRITE) || strchr(command->name, '.'));
 }
 
-/* FLUSHALL and the like. */
+/* FLUSHALL and the like; and what writes and has no keys to name, SWAPDB: a server does not tell of that. */
 static bool writes_all(const struct hs_command *command)
 {
-	return command->flags & HS_CMD_WRITE && command->place == HS_PLACE_ALL;
+	return command->flags & HS_CMD_WRITE &&
+	       (command->place == HS_PLACE_ALL || !hs_command_has_keys(command));
 }
 
 /* --- stamps --- */

@@ -390,6 +390,30 @@ static void test_keeping_begins_while_a_write_is_under_way(void **state)
 	close_world(&world);
 }
 
+static void test_a_write_that_names_no_key(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world, "k* cache stale=10s admit=all");
+	say(&world, 'A', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "$1\r\nv\r\n");
+	say(&world, 'E', "GET k");
+	heard(&world, 'E', "$1\r\nv\r\n");
+	say(&world, 'A', "SWAPDB 0 1");
+	sent(&world, "SWAPDB 0 1");
+	reply(&world, "SWAPDB", "+OK\r\n");
+	heard(&world, 'A', "$1\r\nv\r\n+OK\r\n");
+	say(&world, 'A', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "$1\r\nw\r\n");
+	heard(&world, 'A', "$1\r\nw\r\n");
+	say(&world, 'E', "GET k");
+	heard(&world, 'E', "$1\r\nw\r\n");
+	close_world(&world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -410,6 +434,7 @@ int main(void)
 		cmocka_unit_test(test_a_script_that_does_not_name_its_keys),
 		cmocka_unit_test(test_a_script_under_way),
 		cmocka_unit_test(test_keeping_begins_while_a_write_is_under_way),
+		cmocka_unit_test(test_a_write_that_names_no_key),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
