@@ -125,10 +125,12 @@ void hs_cached_end(struct hs_core *core, struct hs_session *session, struct hs_p
 		visit_op(&begin, &part->op);
 	} else {
 		session->writing--;
-		if (part->op.track)
-			leave_behind(core, part);
 	}
 	visit_op(&visit, &part->op);
+	/* Behind the stamp. Before it, a write of another worker could take the number that the value is
+	 * kept under, and its own client would be given the value from before. */
+	if (part->stamped != NOT_STAMPED && part->op.track)
+		leave_behind(core, part);
 	part->stamped = NOT_STAMPED;
 	if (visit.others)
 		session->barrier_us = core->now.mono_us;
@@ -147,11 +149,11 @@ static bool is_plain_set(const struct hs_command *command, size_t argc, const st
 	return true;
 }
 
-/* Nobody else wrote the key while this one was under way. */
+/* Nobody else wrote the key while this one was under way, up to now, when it is over. */
 static bool was_alone(const struct hs_part *part, struct hs_stamp now)
 {
 	return part->before.begun == part->before.done && now.begun == part->before.begun + 1 &&
-	       now.done == part->before.done;
+	       now.done == part->before.done + 1;
 }
 
 static void leave_behind(struct hs_core *core, const struct hs_part *part)
@@ -181,7 +183,7 @@ static void leave_behind(struct hs_core *core, const struct hs_part *part)
 	if (!kept)
 		return;
 	kept->worker = core->world.worker;
-	kept->done = part->before.done + 1; /* as it will be in a moment */
+	kept->done = part->before.done + 1; /* of this very write: the next one changes it */
 	kept->vouch = op->vouch;
 	kept->vouch_epoch = op->vouch_epoch;
 	kept->read_us = op->received.mono_us;
