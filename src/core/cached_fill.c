@@ -262,6 +262,15 @@ static struct hs_kept *make_kept(struct hs_core *core, const struct hs_fill *fil
 	return kept;
 }
 
+/* It has been read, and is not what was kept: that is known to have changed. */
+static void forget_old(struct hs_core *core, const struct hs_fill *fill)
+{
+	struct hs_kept *old = hs_cached_reply(fill->cached, &fill->ask);
+
+	if (old)
+		hs_cache_forget(core->caching->cache, fill->cached, old);
+}
+
 static void keep(struct hs_core *core, const struct hs_fill *fill, struct hs_kept *kept)
 {
 	struct hs_shelf *shelf = core->world.shelf;
@@ -273,6 +282,8 @@ static void keep(struct hs_core *core, const struct hs_fill *fill, struct hs_kep
 	stats = hs_cached_stats(core, cached);
 	if (!is_equal(fill->stamp, hs_shelf_stamp(shelf, fill->ask.key_hash)))
 		hs_counter_add(&stats->raced, 1);
+	else if (kept->missing && cached->rule->negative_us == 0)
+		forget_old(core, fill);
 	else if (hs_cache_keep(core->caching->cache, cached, kept))
 		hs_shelf_put(shelf, kept);
 	cached->unkept = hs_cached_reply(cached, &fill->ask) != kept;
@@ -337,7 +348,8 @@ static void land(struct hs_core *core, struct hs_request *own)
 {
 	struct hs_fill *fill = own->fill;
 	struct hs_bytes reply = hs_buf_bytes(&own->parts[0].out);
-	bool trouble = is_trouble(reply), failed = reply.len > 0 && reply.data[0] == '-';
+	bool failed = reply.len > 0 && reply.data[0] == '-';
+	bool no_vouch = is_no_vouch(reply), trouble = is_trouble(reply) && !no_vouch;
 	struct hs_kept *kept = failed ? NULL : make_kept(core, fill, reply);
 	struct hs_kept *old = trouble ? old_one(core, fill) : NULL;
 	struct hs_link resuming, late;
@@ -347,10 +359,12 @@ static void land(struct hs_core *core, struct hs_request *own)
 	fill->cached->failing = trouble;
 	if (kept)
 		keep(core, fill, kept);
+	else if (failed && !trouble && !no_vouch)
+		forget_old(core, fill);
 	tell_others(core, fill);
 	if (old)
 		answer_old(core, fill, &fill->waiters, &resuming, old);
-	else if (kept || (failed && !is_no_vouch(reply)))
+	else if (kept || (failed && !no_vouch))
 		answer_all(core, &fill->waiters, kept, reply, &resuming);
 	else
 		send_all(core, &fill->waiters, &resuming);
