@@ -200,9 +200,9 @@ void hs_cached_heat(struct hs_core *core, struct hs_heat_warmth warmth)
 /* A write of the session that is not answered and may concern the key. */
 bool hs_cached_has_write(const struct hs_session *session, struct hs_bytes key)
 {
-	uint32_t seen = 0;
+	uint32_t seen = 0, left = session->writing;
 
-	if (session->writing == 0)
+	if (left == 0)
 		return false;
 	for (const struct hs_link *link = session->requests.next; link != &session->requests;
 	     link = link->next) {
@@ -217,19 +217,24 @@ bool hs_cached_has_write(const struct hs_session *session, struct hs_bytes key)
 		if (at == 0 || ++seen > OWN_WRITES_SEEN || hs_bytes_equal(request->argv[at], key) ||
 		    hs_cached_may_write_others(request->command))
 			return true;
+		/* Behind the last one stand reads, perhaps thousands. */
+		if (request->parts_count > 0 && request->parts[0].stamped && --left == 0)
+			break;
 	}
 	return false;
 }
 
 /* What it reads may have been written by something of its own that does not name its keys, a script: only
- * what was proved since then is certain to have that in it. */
+ * what was proved since then is certain to have that in it. Another worker may be told of it just now: so
+ * the proof is looked at first, and then whether it is of this reply (absorb/kept.c). */
 bool hs_cached_is_since(const struct hs_kept *kept, const struct hs_session *session)
 {
 	uint64_t barrier_us = session->barrier_us;
 
 	return barrier_us == 0 || kept->read_us > barrier_us ||
-	       (kept->vouch && hs_vouch_epoch(kept->vouch) == kept->vouch_epoch &&
-		hs_vouch_proved_us(kept->vouch) > barrier_us);
+	       (kept->vouch && hs_vouch_proved_us(kept->vouch) > barrier_us &&
+		hs_vouch_epoch(kept->vouch) == kept->vouch_epoch &&
+		!atomic_load_explicit(&kept->dead, memory_order_acquire));
 }
 
 static bool may_get(const struct hs_session *session, const struct hs_kept *kept,
