@@ -270,6 +270,18 @@ static bool is_time(struct hs_core *core, const struct hs_rule *rule, const stru
 	return (double)now_us - span_us * log(1 - hs_prng_unit(&core->prng)) >= (double)end_us;
 }
 
+/* Gives it, and reads it again. Accounting for it may admit another key, for which this one has to go. */
+static void give(struct hs_core *core, struct hs_session *session, struct hs_cached *cached,
+		 const struct hs_ask *ask, const struct hs_kept *kept, bool again)
+{
+	cached->pins++;
+	hs_step_answer(core, session, ask->command, cached->slot, ask->argc, ask->argv,
+		       kept->reply[session->resp - 2]);
+	if (again)
+		hs_cached_refresh(core, cached, ask);
+	cached->pins--;
+}
+
 /* Returns whether it is to be read again when it has been given. */
 static bool note_hit(struct hs_core *core, struct hs_cached *cached, struct hs_kept *kept,
 		     uint64_t age_us)
@@ -363,6 +375,8 @@ static struct hs_kept *look(struct hs_core *core, const struct hs_session *sessi
 			age_us = other_age_us;
 			state = HS_KEPT_FRESH;
 			aged = false;
+		} else {
+			kept = hs_cached_reply(cached, ask); /* it may have had to make room */
 		}
 	}
 	if (!kept || state == HS_KEPT_CHANGED || !may_get(session, kept, ask->key))
@@ -492,10 +506,7 @@ bool hs_cached_hit(struct hs_core *core, struct hs_session *session,
 	    !may_get(session, kept, ask.key))
 		return false;
 	again = note_hit(core, cached, kept, age_us);
-	hs_step_answer(core, session, command, cached->slot, argc, argv,
-		       kept->reply[session->resp - 2]);
-	if (again)
-		hs_cached_refresh(core, cached, &ask);
+	give(core, session, cached, &ask, kept, again);
 	return true;
 }
 
@@ -524,10 +535,7 @@ bool hs_cached_read(struct hs_core *core, struct hs_session *session,
 	}
 	kept = look(core, session, cached, &ask, &again);
 	if (kept) {
-		hs_step_answer(core, session, command, slot, argc, argv,
-			       kept->reply[session->resp - 2]);
-		if (again)
-			hs_cached_refresh(core, cached, &ask);
+		give(core, session, cached, &ask, kept, again);
 		return true;
 	}
 	/* What is too large to be kept is not read for that either, if there is another way. */

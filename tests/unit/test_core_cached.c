@@ -627,6 +627,123 @@ static void test_an_engine_that_answers_at_once(void **state)
 	close_world(&world);
 }
 
+/* From now on there is room for what the first worker has, and for nothing more. */
+static void make_narrow(struct world *world)
+{
+	struct hs_core *core = world->station[0].core;
+	uint64_t bytes = hs_cache_counts(core->caching->cache).bytes + 16;
+
+	world->options.cache_bytes = bytes * WORKERS * HS_SHELF_PART / (HS_SHELF_PART - 1);
+	for (size_t i = 0; i < WORKERS; i++)
+		hs_core_configure(world->station[i].core, &world->options);
+}
+
+/* The clock is looked at where times are settled, and with them what is hot. */
+static uint64_t another_turns_hot(void *context)
+{
+	struct station *station = context;
+	struct hs_heat_warmth warmth = {.key = HS_LIT("h"), .share = 1, .requests = 1000};
+
+	hs_cached_heat(station->core, warmth);
+	return station->world->now.mono_us;
+}
+
+static void test_a_key_that_has_to_go_while_it_is_given(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world, "* cache stale=10s");
+	for (int i = 0; i < 100 && rule_count(&world, hits) == 0; i++) {
+		say(&world, 'A', "GETRANGE l 0 1");
+		end_round(&world);
+		if (*look(&world) != '\0')
+			reply(&world, "", "$2\r\nvw\r\n");
+		heard(&world, 'A', "$2\r\nvw\r\n");
+	}
+	assert_int_equal(rule_count(&world, hits), 1);
+	make_narrow(&world);
+	hs_shelf_clear(world.shelf); /* nobody else holds it */
+	world.calls.mono_us = another_turns_hot;
+	say(&world, 'A', "GETRANGE l 0 1");
+	heard(&world, 'A', "$2\r\nvw\r\n");
+	world.calls.mono_us = mono_us;
+	say(&world, 'A', "GETRANGE l 0 1");
+	heard(&world, 'A', "$2\r\nvw\r\n");
+	assert_int_equal(rule_count(&world, hits), 3);
+	close_world(&world);
+}
+
+static void test_what_another_worker_has_is_too_large(void **state)
+{
+	static struct world world;
+	char large[1024];
+
+	(void)state;
+	open_world(&world, "k* cache stale=100ms swr=10s admit=all");
+	say(&world, 'E', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "$1\r\nv\r\n");
+	heard(&world, 'E', "$1\r\nv\r\n");
+	later(&world, 200 * MS);
+	snprintf(large, sizeof large, "$500\r\n%0500d\r\n", 0);
+	say(&world, 'A', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", large);
+	heard(&world, 'A', large);
+	world.options.cache_entry_bytes = 600;
+	for (size_t i = 0; i < WORKERS; i++)
+		hs_core_configure(world.station[i].core, &world.options);
+	/* The one that is there has no room here, and the old one is gone: it is read. */
+	say(&world, 'E', "GET k");
+	heard(&world, 'E', "");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "$1\r\nw\r\n");
+	heard(&world, 'E', "$1\r\nw\r\n");
+	close_world(&world);
+}
+
+static void test_an_error_about_the_data_ends_the_old_one(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world, "k* cache stale=100ms swr=10s admit=all");
+	say(&world, 'A', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "$1\r\nv\r\n");
+	listen(&world, 'A');
+	lose_vouch(&world, 0);
+	say(&world, 'A', "GET k");
+	heard(&world, 'A', "$1\r\nv\r\n");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "-WRONGTYPE it is a list\r\n");
+	say(&world, 'A', "GET k"); /* it is known to have changed */
+	heard(&world, 'A', "");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "-WRONGTYPE it is a list\r\n");
+	heard(&world, 'A', "-WRONGTYPE it is a list\r\n");
+	close_world(&world);
+}
+
+static void test_a_missing_key_that_is_not_kept(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world, "k* cache stale=100ms negative=0 swr=10s admit=all");
+	for (int i = 0; i < 3; i++) {
+		say(&world, 'A', "GET k");
+		heard(&world, 'A', "");
+		sent(&world, "~GET k");
+		reply(&world, "~GET", i == 0 ? "$1\r\nv\r\n" : "_\r\n");
+		heard(&world, 'A', i == 0 ? "$1\r\nv\r\n" : "$-1\r\n");
+		if (i == 0)
+			changed(&world, 0, "k");
+	}
+	close_world(&world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -655,6 +772,10 @@ int main(void)
 		cmocka_unit_test(test_rules_that_change_under_it),
 		cmocka_unit_test(test_observing_changes_nothing),
 		cmocka_unit_test(test_an_engine_that_answers_at_once),
+		cmocka_unit_test(test_a_key_that_has_to_go_while_it_is_given),
+		cmocka_unit_test(test_what_another_worker_has_is_too_large),
+		cmocka_unit_test(test_an_error_about_the_data_ends_the_old_one),
+		cmocka_unit_test(test_a_missing_key_that_is_not_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
