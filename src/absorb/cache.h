@@ -49,8 +49,8 @@ struct hs_cached {
 	struct hs_link fills;	     /* reads under way */
 	uint64_t hits, misses, read; /* of this key: answered, not answered, read from the engine */
 	uint64_t hot_us;
-	bool failing; /* the last try to read it failed, or takes long */
-	bool unkept;  /* what was read last is not kept: it is too large, or was written */
+	uint64_t failed_us; /* when it last could not be read, or took long; 0: it could since */
+	bool unkept;	    /* what was read last is not kept: it is too large, or was written */
 	uint32_t unused_writes; /* values left behind by writes in a row that nobody read */
 };
 

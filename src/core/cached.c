@@ -18,6 +18,7 @@
  *
  * Which keys: those of a rule, when they are hot (hs_cached_heat), or all of them with admit=all. */
 #include "core/cached.h"
+#include "core/plan.h"
 
 #include "base/mem.h"
 #include "route/slot.h"
@@ -27,7 +28,10 @@
 enum {
 	OWN_WRITES_SEEN =
 		32, /* requests under way that are looked through; with more it counts as found */
-	AHEAD_MAX = 20, /* times cost_us: before that nothing is read ahead */
+	AHEAD_MAX = 20,	      /* times cost_us: before that nothing is read ahead */
+	FAILING_US = 1000000, /* what could not be read is not waited for, so long */
+	PLAN_KEYS_MAX = 256,  /* keys of a worker in HEAT PLAN */
+	PLAN_HITS_MIN = 8,    /* fewer are not worth a row */
 	COST_PART = 20, /* of its time to live: what reading costs is taken for at most that */
 };
 
@@ -337,6 +341,12 @@ bool hs_cached_outlives_error(const struct hs_core *core, const struct hs_cached
 	return false;
 }
 
+/* It was tried a moment ago. Later it is tried again before anybody is given what is old. */
+static bool is_failing(const struct hs_core *core, const struct hs_cached *cached)
+{
+	return cached->failed_us > 0 && core->now.mono_us - cached->failed_us <= FAILING_US;
+}
+
 /* From another worker. */
 static struct hs_kept *take_from_shelf(struct hs_core *core, struct hs_cached *cached,
 				       const struct hs_ask *ask, uint32_t done, uint64_t *age_us)
@@ -382,7 +392,7 @@ static struct hs_kept *look(struct hs_core *core, const struct hs_session *sessi
 	if (!kept || state == HS_KEPT_CHANGED || !may_get(session, kept, ask->key))
 		return NULL;
 	if (aged && !outlives(core, cached->rule, kept, age_us, cached->rule->swr_us) &&
-	    !(cached->failing && hs_cached_outlives_error(core, cached, kept)))
+	    !(is_failing(core, cached) && hs_cached_outlives_error(core, cached, kept)))
 		return NULL;
 	*again = note_hit(core, cached, kept, age_us);
 	if (aged) {
@@ -552,6 +562,26 @@ bool hs_cached_read(struct hs_core *core, struct hs_session *session,
 
 /* --- changes behind us --- */
 
+/* Our own writes are told of as well, and may be by now. */
+static void drop_changed(struct hs_core *core, const struct hs_vouch *vouch, struct hs_bytes key)
+{
+	struct hs_cache *cache = core->caching->cache;
+	uint64_t hash = hs_shelf_hash(core->world.shelf, key);
+	struct hs_cached *cached = hs_cache_find(cache, hash, key);
+	uint32_t done = hs_shelf_stamp(core->world.shelf, hash).done, dropped;
+	struct hs_core_rule_stats *stats;
+	bool written;
+
+	if (!cached || cached->replies_count == 0)
+		return;
+	written = cached->replies[0]->done != done;
+	dropped = hs_cache_changed(cache, hash, key, vouch);
+	if (!cached->rule)
+		return;
+	stats = hs_cached_stats(core, cached);
+	hs_counter_add(written ? &stats->ended_written : &stats->ended_told, dropped);
+}
+
 void hs_core_changed(struct hs_core *core, struct hs_now now, const struct hs_vouch *vouch,
 		     const struct hs_bytes *key)
 {
@@ -561,9 +591,47 @@ void hs_core_changed(struct hs_core *core, struct hs_now now, const struct hs_vo
 	if (!core->world.shelf)
 		return;
 	if (key)
-		hs_cache_changed(caching->cache, hs_shelf_hash(core->world.shelf, *key), *key,
-				 vouch);
+		drop_changed(core, vouch, *key);
 	else
 		hs_cache_changed_all(caching->cache, vouch);
-	hs_copied_changed(core, vouch, key);
+}
+
+/* --- HEAT PLAN --- */
+
+static void plan_key(const struct hs_core *core, const struct hs_cached *cached,
+		     struct hs_reply *reply)
+{
+	uint16_t place = hs_core_partition(core, cached->slot);
+	struct hs_plan_number numbers[] = {
+		{"hits", cached->hits},
+		{"misses", cached->misses},
+		{"fills", cached->read},
+		{"kept", cached->replies_count},
+	};
+	struct hs_plan_row row = {
+		.what = "cache",
+		.state = cached->replies_count > 0 ? "kept" : "watched",
+		.key = cached->key,
+		.contract = "cache",
+		.places = &place,
+		.places_count = 1,
+		.numbers = numbers,
+		.numbers_count = sizeof numbers / sizeof *numbers,
+	};
+
+	hs_plan_row(core, reply, &row);
+}
+
+/* Of those there may be very many: each that was of use, up to a limit. */
+void hs_cached_plan(const struct hs_core *core, struct hs_reply *reply)
+{
+	const struct hs_cached *cached;
+	size_t at = 0, shown = 0;
+
+	while (shown < PLAN_KEYS_MAX && (cached = hs_cache_each(core->caching->cache, &at))) {
+		if (!cached->rule || cached->hits < PLAN_HITS_MIN)
+			continue;
+		plan_key(core, cached, reply);
+		shown++;
+	}
 }

@@ -356,7 +356,7 @@ static void land(struct hs_core *core, struct hs_request *own)
 
 	hs_list_init(&resuming);
 	hs_list_init(&late);
-	fill->cached->failing = trouble;
+	fill->cached->failed_us = trouble ? core->now.mono_us : 0;
 	if (kept)
 		keep(core, fill, kept);
 	else if (failed && !trouble && !no_vouch)
@@ -463,7 +463,7 @@ void hs_cached_tick(struct hs_core *core)
 		if (core->now.mono_us - fill->start_us <= SLOW_US)
 			continue;
 		old = old_one(core, fill);
-		fill->cached->failing = true;
+		fill->cached->failed_us = core->now.mono_us;
 		if (old)
 			answer_old(core, fill, &fill->waiters, &resuming, old);
 	}

@@ -165,12 +165,12 @@ struct hs_core_stats {
 	struct hs_counter cache_keys, cache_replies, cache_bytes; /* now */
 	struct hs_counter cache_evicted;			  /* keys that had to make room */
 	struct hs_counter cache_too_large; /* replies that were not kept for that */
-	struct hs_counter copies_keys;	     /* that have copies now */
-	struct hs_counter copies_made;	     /* sets, ever */
-	struct hs_counter copies_failed;     /* that came to nothing */
-	struct hs_counter copies_ended;	     /* that were in use and are over */
-	struct hs_counter copies_reads;	     /* sent to copies */
-	struct hs_counter copies_again;	     /* of them asked again of the original */
+	struct hs_counter copies_keys;	   /* that have copies now */
+	struct hs_counter copies_made;	   /* sets, ever */
+	struct hs_counter copies_failed;   /* that came to nothing */
+	struct hs_counter copies_ended;	   /* that were in use and are over */
+	struct hs_counter copies_reads;	   /* sent to copies */
+	struct hs_counter copies_again;	   /* of them asked again of the original */
 	struct hs_core_command_stats command[HS_CMD_IDS_ALL]; /* by identifier */
 };
 

@@ -29,6 +29,8 @@ void hs_plan_row(const struct hs_core *core, struct hs_reply *reply, const struc
 
 /* copied_plan.c: its rows. */
 void hs_copied_plan(struct hs_core *core, struct hs_reply *reply);
+/* cached.c: its rows, of the keys that were of use. */
+void hs_cached_plan(const struct hs_core *core, struct hs_reply *reply);
 /* folds_keys.c: its rows. */
 void hs_folds_plan(const struct hs_core *core, struct hs_reply *reply);
 

@@ -485,6 +485,13 @@ static void test_the_old_one_when_it_cannot_be_read(void **state)
 	tick(&world, 600 * MS);
 	heard(&world, 'A', "$1\r\nw\r\n");
 	reply(&world, "~GET", "-UNKNOWN lost\r\n");
+	/* A while later it may be well again: that is seen first. */
+	later(&world, 5000 * MS);
+	say(&world, 'A', "GET k");
+	heard(&world, 'A', "");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "-CLUSTERDOWN away\r\n");
+	heard(&world, 'A', "$1\r\nw\r\n");
 	later(&world, 12000 * MS);
 	say(&world, 'A', "GET k");
 	sent(&world, "~GET k");
