@@ -78,6 +78,10 @@ struct hs_op {
 	 * answers with an error that begins with NOVOUCH, at once, and nothing was done: the same
 	 * operation without `track` is served. */
 	bool track;
+	/* A read that need not come from the key's master: whoever is known to have had everything at this
+	 * time (mono) that the master had may answer it. It is in no order with anything, like `track`. 0:
+	 * the master alone. An engine may take no notice. */
+	uint64_t replica_since_us;
 	uint16_t slot;
 	uint16_t partition;
 	const struct hs_command *command;
@@ -103,6 +107,9 @@ struct hs_op {
 	/* The same, of a read: how long the key has to live, in ms and rounded up; -1: it does not end;
 	 * 0: not known. */
 	int64_t left_ms;
+	/* Set by an engine, of `replica_since_us`: a replica is asked, or was, that had at this time what its
+	 * master had; 0: the master. It may change while the operation is under way. */
+	uint64_t replica_proved_us;
 
 	/* The engine's, between submit and completion. */
 	struct hs_op *next; /* for its queues */

@@ -157,7 +157,7 @@ static const struct hs_flow_calls town_calls = {
 /* Slots below 8192 are at port 1, the others at port 2. */
 static inline struct hs_routes *town_routes(uint16_t first, uint16_t second)
 {
-	struct hs_routes *routes = hs_routes_create(2);
+	struct hs_routes *routes = hs_routes_create(2, 0);
 	uint16_t ports[] = {first, second};
 
 	routes->cluster = true;

@@ -199,7 +199,7 @@ static inline void expect_at(struct world *world, const char *wanted, int at)
 static inline void route_first(struct world *world, const char *nodes, uint16_t first)
 {
 	uint16_t count = (uint16_t)((strlen(nodes) + 1) / 2);
-	struct hs_routes *made = hs_routes_create(count);
+	struct hs_routes *made = hs_routes_create(count, 0);
 	const struct hs_routes *routes = made;
 
 	for (uint16_t i = 0; i < count; i++) {

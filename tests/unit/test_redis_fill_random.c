@@ -435,7 +435,7 @@ static void cut(struct world *world, struct hs_pipe *pipe)
 
 static void tell_routes(struct world *world)
 {
-	struct hs_routes *routes = hs_routes_create(NODES);
+	struct hs_routes *routes = hs_routes_create(NODES, 0);
 	const struct hs_routes *given = routes;
 
 	for (uint32_t i = 0; i < NODES; i++) {

@@ -183,7 +183,7 @@ static void tell_routes(struct world *world)
 {
 	trace("routes: %u %u %u\n", world->owner[0], world->owner[1], world->owner[2]);
 
-	struct hs_routes *routes = hs_routes_create(NODES);
+	struct hs_routes *routes = hs_routes_create(NODES, 0);
 	const struct hs_routes *given = routes;
 
 	for (uint32_t i = 0; i < NODES; i++) {

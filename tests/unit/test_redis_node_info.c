@@ -68,7 +68,8 @@ static void test_a_replica(void **state)
 	struct hs_node_info up = parse("role:slave\r\nmaster_host:127.0.0.1\r\n"
 				       "master_link_status:up\r\nmaster_last_io_seconds_ago:2\r\n"
 				       "slave_read_repl_offset:128\r\nslave_repl_offset:28\r\n"
-				       "connected_slaves:0\r\nmaster_repl_offset:28\r\n");
+				       "connected_slaves:0\r\nmaster_replid:abc\r\n"
+				       "master_replid2:def\r\nmaster_repl_offset:29\r\n");
 	struct hs_node_info down = parse("role:slave\r\nmaster_link_status:down\r\n"
 					 "master_last_io_seconds_ago:-1\r\n"
 					 "master_link_down_since_seconds:77\r\nloading:1\r\n");
@@ -78,6 +79,8 @@ static void test_a_replica(void **state)
 	assert_false(up.link_down);
 	assert_int_equal(up.lag_s, 2);
 	assert_int_equal(up.lag_bytes, 100);
+	assert_string_equal(up.stream, "abc");
+	assert_int_equal(up.offset, 28); /* what it has applied */
 	assert_true(down.link_down);
 	assert_true(down.loading);
 	assert_int_equal(down.lag_s, 77);
@@ -103,6 +106,7 @@ static void test_a_replica_ahead_is_not_behind(void **state)
 
 	(void)state;
 	assert_int_equal(info.lag_bytes, 0);
+	assert_int_equal(info.offset, 20);
 	assert_int_equal(parse("role:master\r\nmaster_repl_offset:20\r\n").lag_bytes, 0);
 }
 

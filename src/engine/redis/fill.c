@@ -43,9 +43,11 @@ struct own_request {
 	struct hs_buf out;
 };
 
-static void ask(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_bytes text)
+void hs_flow_ask(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_bytes text)
 {
 	struct own_request *request = hs_mem_zalloc(sizeof *request);
+	uint64_t patience_us = pipe->replica && pipe->node->master ? HS_REPLICA_PATIENCE_US
+								   : flow->options.timeout_us;
 
 	request->op = (struct hs_op){
 		.kind = HS_OP_COMMAND,
@@ -56,7 +58,7 @@ static void ask(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_bytes text
 		.raw = text,
 		.received = flow->now,
 		.engine_state = HS_STATE_OURS,
-		.engine_deadline_us = flow->now.mono_us + flow->options.timeout_us,
+		.engine_deadline_us = flow->now.mono_us + patience_us,
 	};
 	hs_pipe_compose(pipe, &request->op, false);
 	hs_flow_touch(flow, pipe);
@@ -82,7 +84,7 @@ void hs_fill_up(struct hs_flow *flow, struct hs_pipe *pipe)
 {
 	if (!pipe->vouch)
 		pipe->vouch = hs_vouches_get(flow->options.vouches);
-	ask(flow, pipe, HS_LIT(TRACKING));
+	hs_flow_ask(flow, pipe, HS_LIT(TRACKING));
 	pipe->used_us = flow->now.mono_us;
 	pipe->node->resp2_only = false;
 	flow->fills++;
@@ -424,9 +426,9 @@ void hs_flow_keep(struct hs_flow *flow, bool keeping)
 	flow->keeping = keeping;
 }
 
-uint32_t hs_flow_fills(const struct hs_flow *flow)
+bool hs_flow_proves(const struct hs_flow *flow)
 {
-	return flow->fills;
+	return flow->fills > 0 || flow->replicas_wanted_us > 0;
 }
 
 /* In a cluster not without a key: then there is nothing yet, under this epoch, that it vouches for. */
@@ -447,11 +449,12 @@ void hs_flow_prove(struct hs_flow *flow, struct hs_now now)
 			continue;
 		pipe->proving = true;
 		pipe->proof_used = true;
-		ask(flow, pipe,
-		    pipe->node->proves_plain || !flow->options.cluster
-			    ? HS_LIT(PING)
-			    : hs_buf_bytes(&pipe->proof));
+		hs_flow_ask(flow, pipe,
+			    pipe->node->proves_plain || !flow->options.cluster
+				    ? HS_LIT(PING)
+				    : hs_buf_bytes(&pipe->proof));
 	}
+	hs_replica_prove(flow);
 	hs_flow_flush(flow, now);
 }
 

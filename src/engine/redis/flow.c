@@ -88,6 +88,8 @@ static struct hs_node *node_create(const char *host, size_t host_len, uint16_t p
 	hs_pipe_init(&node->pipes[HS_PIPE_RESP3], node, 3, false);
 	hs_pipe_init(&node->pipes[HS_PIPE_FILL], node, 3, false);
 	node->pipes[HS_PIPE_FILL].fill = true;
+	hs_pipe_init(&node->pipes[HS_PIPE_REPLICA], node, 3, false);
+	node->pipes[HS_PIPE_REPLICA].replica = true;
 	hs_list_init(&node->idle);
 	return node;
 }
@@ -426,7 +428,7 @@ void hs_flow_place_again(struct hs_flow *flow, struct hs_op *op)
 }
 
 /* One that has waited in the core has the rest of its time, or a fifth: the server may be well again. */
-static uint64_t deadline_of(const struct hs_flow *flow, const struct hs_op *op)
+uint64_t hs_flow_deadline(const struct hs_flow *flow, const struct hs_op *op)
 {
 	uint64_t whole_us = flow->options.timeout_us, now_us = op->received.mono_us;
 	uint64_t until_us = (op->since_us ? op->since_us : now_us) + whole_us;
@@ -442,7 +444,9 @@ enum hs_submit hs_flow_submit(struct hs_flow *flow, struct hs_op *op)
 	op->engine_order = ++flow->order;
 	if (op->track)
 		op->vouch = NULL;
-	op->engine_deadline_us = deadline_of(flow, op);
+	op->engine_deadline_us = hs_flow_deadline(flow, op);
+	if (op->replica_since_us > 0 && hs_replica_send(flow, op))
+		return HS_SUBMIT_QUEUED;
 	if (hs_own_is_for(op))
 		return hs_own_submit(flow, op);
 	return hs_flow_place(flow, op) ? HS_SUBMIT_QUEUED : HS_SUBMIT_DONE;
@@ -539,6 +543,7 @@ void hs_flow_route(struct hs_flow *flow, struct hs_now now, const struct hs_rout
 		set_owner(flow, slot, node == HS_NODE_NONE ? node : number[node]);
 	}
 	flow->routed = routes->nodes_count > 0;
+	hs_replica_route(flow, routes, number);
 	hs_mem_release(number);
 	for (uint16_t i = 0; i < flow->nodes_count; i++) {
 		if (!flow->nodes[i])
@@ -612,7 +617,9 @@ static void expire(struct hs_flow *flow, struct hs_pipe *pipe)
 			     node->down_since_us ? node->down_why : "too busy");
 	}
 	if (hs_flow_is_overdue(flow, pipe))
-		hs_flow_doom(flow, pipe, "no reply within engine-timeout", false);
+		hs_flow_doom(flow, pipe,
+			     pipe->replica ? "no reply in time" : "no reply within engine-timeout",
+			     pipe->replica);
 }
 
 static void expire_hold(struct hs_flow *flow, struct hs_ops *ops, uint16_t slot)
@@ -659,8 +666,10 @@ void hs_flow_tick(struct hs_flow *flow, struct hs_now now)
 				hs_flow_doom(flow, pipe, "not part of the cluster any more", true);
 			}
 		}
-		if (node)
+		if (node) {
 			hs_fill_tick(flow, &node->pipes[HS_PIPE_FILL]);
+			hs_replica_tick(flow, node);
+		}
 	}
 	tick_holds(flow);
 	hs_own_tick(flow);

@@ -26,13 +26,15 @@
 
 #include <stdatomic.h>
 
-enum { HS_NODE_NONE = 0xffff, HS_HOST_BYTES_MAX = 256, HS_NODE_ID_BYTES = 41 };
+enum { HS_NODE_NONE = 0xffff, HS_HOST_BYTES_MAX = 256, HS_NODE_ID_BYTES = 41, HS_REPLICAS_MAX = 5 };
 
 /* Which node has which slot. Immutable and shared by the workers; the last to let go frees it. */
 struct hs_routes {
 	_Atomic uint32_t refs;
 	bool cluster; /* false: one server, which has everything */
 	uint16_t nodes_count;
+	uint16_t
+		replicas_count; /* more of them, that follow one of the others: HS_REPLICAS_MAX each */
 	uint16_t node_of_slot[HS_SLOTS];		   /* or HS_NODE_NONE */
 	uint16_t node_of_partition[HS_PARTITIONS_MAX + 1]; /* or HS_NODE_NONE */
 	struct hs_route_node {
@@ -40,7 +42,8 @@ struct hs_routes {
 		uint16_t port;
 		char id[HS_NODE_ID_BYTES]; /* "": not known */
 		uint16_t partition;
-	} nodes[];
+		uint16_t master; /* of a replica: its master's place among the nodes */
+	} nodes[];		 /* behind those that have slots are the replicas */
 };
 
 /* Since when everybody who asked was told "not now", and when last; 0: somebody was served since. */
@@ -48,8 +51,15 @@ struct hs_refusals {
 	uint64_t since_us, last_us;
 };
 
-/* Pipes of a node that all clients share: one for each dialect, and one that vouches (fill.c). */
-enum { HS_PIPE_RESP2, HS_PIPE_RESP3, HS_PIPE_FILL, HS_NODE_PIPES };
+/* Pipes of a node that all clients share: one for each dialect, one that vouches (fill.c), and one for
+ * what a replica may answer (replica.c). */
+enum { HS_PIPE_RESP2, HS_PIPE_RESP3, HS_PIPE_FILL, HS_PIPE_REPLICA, HS_NODE_PIPES };
+
+/* How far a master was in its stream of changes when it was asked. */
+struct hs_progress {
+	uint64_t us; /* when that was; 0: not known */
+	uint64_t offset;
+};
 
 /* A server that has or had slots. */
 struct hs_node {
@@ -72,6 +82,18 @@ struct hs_node {
 	bool writes_plain;   /* does not run tracked writes */
 	bool proves_plain;   /* nor EXISTS */
 	bool told_untracked; /* that it does not tell of changes was passed on */
+	/* Of a master (replica.c). */
+	struct hs_node *replicas[HS_REPLICAS_MAX];
+	uint16_t replicas_count;
+	uint16_t replicas_next;	     /* whose turn it is */
+	uint64_t replicas_wanted_us; /* when somebody last would have asked one */
+	uint64_t replicas_void_us;   /* what was asked until then proves nothing */
+	struct hs_progress progress; /* as it last said */
+	char stream[48];
+	/* Of a replica. */
+	struct hs_node *master;
+	uint64_t proved_us;	  /* it had all that its master had at that time; 0: nobody knows */
+	struct hs_progress chase; /* when it is there, that is the next proof */
 };
 
 struct hs_flow_options {
@@ -138,7 +160,8 @@ void hs_flow_tick(struct hs_flow *flow, struct hs_now now);
 /* Who vouches, and is wanted, proves itself: to be called every so often. */
 void hs_flow_prove(struct hs_flow *flow, struct hs_now now);
 void hs_flow_keep(struct hs_flow *flow, bool keeping); /* whether anything is kept from now on */
-uint32_t hs_flow_fills(const struct hs_flow *flow);    /* connections that vouch, open now */
+/* Whether anybody has something to prove: a connection that vouches, replicas that are wanted. */
+bool hs_flow_proves(const struct hs_flow *flow);
 
 /* What happened to a pipe. */
 void hs_flow_up(struct hs_flow *flow, struct hs_now now, struct hs_pipe *pipe);
@@ -146,7 +169,7 @@ void hs_flow_down(struct hs_flow *flow, struct hs_now now, struct hs_pipe *pipe,
 void hs_flow_receive(struct hs_flow *flow, struct hs_now now, struct hs_pipe *pipe,
 		     const char *data, size_t len);
 
-struct hs_routes *hs_routes_create(uint16_t nodes);
+struct hs_routes *hs_routes_create(uint16_t nodes, uint16_t replicas);
 void hs_routes_ref(const struct hs_routes *routes, uint32_t more);
 void hs_routes_unref(const struct hs_routes **routes);
 

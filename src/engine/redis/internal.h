@@ -15,6 +15,7 @@ enum {
 #define HS_ENGINE_REPLY_MAX (2 * HS_GIB) /* one reply */
 #define HS_AGAIN_US 20000		 /* before what was not run is tried again */
 #define HS_OWN_IDLE_US 30000000		 /* an idle connection is kept so long */
+#define HS_REPLICA_PATIENCE_US 250000	 /* a replica has so long before it is the master's turn */
 #define HS_OPEN_US_MAX 1000000		 /* between two tries to connect */
 #define HS_REFUSED_US_MAX 60000000	 /* what was refused so long ago tells nothing of now */
 
@@ -70,8 +71,9 @@ struct hs_flow {
 	struct hs_link owned; /* pipes that serve one client now */
 	uint32_t own_count;   /* with those idle */
 	struct hs_flow_stats *stats;
-	uint32_t fills; /* pipes that vouch, up */
-	bool keeping;	/* values are kept */
+	uint32_t fills;		     /* pipes that vouch, up */
+	bool keeping;		     /* values are kept */
+	uint64_t replicas_wanted_us; /* of any node, when last */
 };
 
 static inline void hs_flow_count(_Atomic uint64_t *counter, int64_t more)
@@ -165,6 +167,29 @@ void hs_fill_skip(struct hs_pipe *pipe, struct hs_op *op, struct hs_bytes reply)
 enum hs_fill_verdict hs_fill_reply(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
 				   struct hs_bytes said, struct hs_bytes *reply);
 void hs_fill_tick(struct hs_flow *flow, struct hs_pipe *pipe);
+
+/* A request of our own on a pipe that is up; the text outlives it. */
+void hs_flow_ask(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_bytes text);
+uint64_t hs_flow_deadline(const struct hs_flow *flow, const struct hs_op *op);
+
+/* replica.c: reads that need not come from the master */
+void hs_replica_route(struct hs_flow *flow, const struct hs_routes *routes,
+		      const uint16_t *number); /* of the nodes of `routes`, here */
+/* Its slots are others, or where they are is not certain: what its replicas were known to have is not
+ * enough any more. */
+void hs_replica_void(struct hs_flow *flow, struct hs_node *node);
+/* Sends it to a replica that may answer it; false: none may. */
+bool hs_replica_send(struct hs_flow *flow, struct hs_op *op);
+void hs_replica_up(struct hs_flow *flow, struct hs_pipe *pipe);
+/* The pipe is down: what was under way there is the master's to answer, and this is called for each of
+ * them before. */
+void hs_replica_down(struct hs_flow *flow, struct hs_pipe *pipe, bool was_up);
+void hs_replica_give_up(struct hs_flow *flow, struct hs_op *op);
+/* A reply; false: it is the answer. */
+bool hs_replica_reply(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
+		      struct hs_bytes reply);
+void hs_replica_prove(struct hs_flow *flow);
+void hs_replica_tick(struct hs_flow *flow, struct hs_node *node);
 
 /* own.c: pipes for one client */
 enum hs_submit hs_own_submit(struct hs_flow *flow, struct hs_op *op);

@@ -157,6 +157,8 @@ static bool read_word(struct hs_node_info *info, struct hs_bytes name, struct hs
 		info->cluster = hs_bytes_is_word(value, "1");
 	} else if (hs_bytes_equal(name, HS_LIT("run_id"))) {
 		set_text(value, info->run_id, sizeof info->run_id);
+	} else if (hs_bytes_equal(name, HS_LIT("master_replid"))) {
+		set_text(value, info->stream, sizeof info->stream);
 	} else if (hs_bytes_equal(name, HS_LIT("valkey_version"))) {
 		info->valkey = true;
 		set_text(value, info->version, sizeof info->version);
@@ -199,6 +201,7 @@ int hs_node_info_parse(struct hs_node_info *info, struct hs_bytes text)
 		name = cut(&value, ':');
 		read_line(&reading, name, value);
 	}
+	info->offset = info->role == HS_NODE_REPLICA ? reading.offset_applied : reading.offset;
 	if (info->role == HS_NODE_REPLICA)
 		info->lag_bytes = reading.offset_read > reading.offset_applied
 					  ? reading.offset_read - reading.offset_applied

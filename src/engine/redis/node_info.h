@@ -32,6 +32,10 @@ struct hs_node_info {
 	uint64_t replicas, replicas_online;
 	uint64_t lag_s;
 	uint64_t lag_bytes;
+	/* How far it is in the stream of changes of that name: as a master it has made all before, as a
+	 * replica it has applied them. */
+	char stream[48];
+	uint64_t offset;
 };
 
 /* `text` is what stands in the bulk reply. HS_EPROTO when nothing in it is of INFO. */

@@ -79,6 +79,8 @@ struct hs_pipe {
 	uint32_t changes_behind;
 	uint64_t exec_epoch; /* of the vouch, when that EXEC was answered */
 
+	bool replica; /* for what a replica may answer (replica.c); `proving`, `used_us` are its, too */
+
 	void *driver, *io; /* the driver's */
 };
 

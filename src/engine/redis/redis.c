@@ -98,7 +98,7 @@ static void on_proof(uv_timer_t *timer)
 static void see_to_proofs(struct worker *worker)
 {
 	uint64_t wanted_us = atomic_load_explicit(&worker->redis->prove_us, memory_order_relaxed);
-	uint64_t us = hs_flow_fills(worker->flow) > 0 ? wanted_us : 0;
+	uint64_t us = hs_flow_proves(worker->flow) ? wanted_us : 0;
 	uint64_t ms = us < 1000 ? 1 : us / 1000;
 
 	hs_flow_keep(worker->flow, wanted_us > 0);

@@ -101,6 +101,9 @@ struct hs_node *hs_flow_redirected(struct hs_flow *flow, const struct hs_pipe *p
 			hs_flow_set_partition(flow, node, pipe->node->at.partition);
 		if (owner && owner != node)
 			hs_fill_void(owner);
+		if (owner)
+			hs_replica_void(flow, owner);
+		hs_replica_void(flow, node);
 		flow->slots[redirect->slot].node = hs_flow_number(flow, node);
 		flow->slots[redirect->slot].leaving = false;
 	}
@@ -464,6 +467,12 @@ static void take_reply(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_byt
 			answer(flow, pipe, op, reply, owned);
 		return;
 	}
+	if (pipe->replica) {
+		op->out->len = 0;
+		if (!hs_replica_reply(flow, pipe, op, reply))
+			answer(flow, pipe, op, reply, owned);
+		return;
+	}
 	settle(flow, pipe, op, reply, owned);
 }
 
@@ -539,6 +548,8 @@ void hs_flow_up(struct hs_flow *flow, struct hs_now now, struct hs_pipe *pipe)
 	hs_flow_count(&flow->stats->connections, 1);
 	if (pipe->fill)
 		hs_fill_up(flow, pipe);
+	if (pipe->replica)
+		hs_replica_up(flow, pipe);
 	if (pipe->own) {
 		while (pipe->waiting.first)
 			hs_pipe_compose(pipe, hs_ops_pop(&pipe->waiting), pipe->asking);
@@ -554,10 +565,10 @@ static void note_down(struct hs_flow *flow, const struct hs_pipe *pipe, bool was
 	uint64_t delay_us;
 
 	hs_flow_count(&flow->stats->failures, 1);
-	if (pipe->fill && begins(hs_bytes_of(why), "it refuses us"))
+	if ((pipe->fill || pipe->replica) && begins(hs_bytes_of(why), "it refuses us"))
 		return; /* others find out for themselves whether it lets them in */
 	/* One of a kind of its own is no reason to think ill of a node that others talk to. */
-	if ((pipe->own || pipe->fill) &&
+	if ((pipe->own || pipe->fill || pipe->replica) &&
 	    (node->pipes[0].state == HS_PIPE_UP || node->pipes[1].state == HS_PIPE_UP)) {
 		flow->calls->surprise(flow->context);
 		return;
@@ -614,12 +625,17 @@ void hs_flow_down(struct hs_flow *flow, struct hs_now now, struct hs_pipe *pipe,
 	}
 	if (pipe->fill)
 		hs_fill_down(flow, pipe, was_up, reason);
+	if (pipe->replica)
+		hs_replica_down(flow, pipe, was_up);
 	pipe->flying = (struct hs_ops){0};
 	pipe->waiting = (struct hs_ops){0};
 	hs_flow_count_waiting(flow, pipe, -(int)waiting.count);
 	/* First all are judged and taken out of their slots, then the first is sent again. */
-	for (op = flying.first; op; op = op->next)
+	for (op = flying.first; op; op = op->next) {
+		if (pipe->replica)
+			hs_replica_give_up(flow, op);
 		op->engine_replies = may_repeat(flow, op, pipe->sent);
+	}
 	while ((op = hs_ops_pop(&flying))) {
 		bool repeat = op->engine_replies;
 

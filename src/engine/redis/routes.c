@@ -1,12 +1,14 @@
 #include "base/mem.h"
 #include "engine/redis/flow.h"
 
-struct hs_routes *hs_routes_create(uint16_t nodes)
+struct hs_routes *hs_routes_create(uint16_t nodes, uint16_t replicas)
 {
-	struct hs_routes *routes = hs_mem_zalloc(sizeof *routes + nodes * sizeof *routes->nodes);
+	struct hs_routes *routes =
+		hs_mem_zalloc(sizeof *routes + ((size_t)nodes + replicas) * sizeof *routes->nodes);
 
 	atomic_init(&routes->refs, 1);
 	routes->nodes_count = nodes;
+	routes->replicas_count = replicas;
 	for (uint32_t i = 0; i < HS_SLOTS; i++)
 		routes->node_of_slot[i] = HS_NODE_NONE;
 	for (uint32_t i = 0; i <= HS_PARTITIONS_MAX; i++)

@@ -4,22 +4,40 @@
 
 #include <stdio.h>
 
+static uint16_t replicas_of(const struct hs_topology_shard *shard)
+{
+	return shard->replicas_count < HS_REPLICAS_MAX ? shard->replicas_count : HS_REPLICAS_MAX;
+}
+
+static void set_node(struct hs_route_node *node, const struct hs_topology_node *from,
+		     uint16_t partition)
+{
+	snprintf(node->host, sizeof node->host, "%s", from->address.host);
+	node->port = from->address.port;
+	node->partition = partition;
+	if (strlen(from->id) < sizeof node->id)
+		snprintf(node->id, sizeof node->id, "%.*s", HS_NODE_ID_BYTES - 1, from->id);
+}
+
 static struct hs_routes *make_routes(const struct hs_topology *topology)
 {
-	struct hs_routes *routes = hs_routes_create(topology->shards_count);
+	uint16_t replicas = 0, next = topology->shards_count;
+	struct hs_routes *routes;
+
+	for (uint16_t i = 0; i < topology->shards_count; i++)
+		replicas = (uint16_t)(replicas + replicas_of(&topology->shards[i]));
+	routes = hs_routes_create(topology->shards_count, replicas);
 
 	routes->cluster = true;
 	for (uint16_t i = topology->shards_count; i-- > 0;) {
 		const struct hs_topology_shard *shard = &topology->shards[i];
-		struct hs_route_node *node = &routes->nodes[i];
 
-		snprintf(node->host, sizeof node->host, "%s", shard->master.address.host);
-		node->port = shard->master.address.port;
-		node->partition = shard->partition;
-		if (strlen(shard->master.id) < sizeof node->id)
-			snprintf(node->id, sizeof node->id, "%.*s", HS_NODE_ID_BYTES - 1,
-				 shard->master.id);
+		set_node(&routes->nodes[i], &shard->master, shard->partition);
 		routes->node_of_partition[shard->partition] = i;
+		for (uint16_t j = 0; j < replicas_of(shard); j++) {
+			set_node(&routes->nodes[next], &shard->replicas[j], shard->partition);
+			routes->nodes[next++].master = i;
+		}
 	}
 	for (uint32_t slot = 0; slot < HS_SLOTS; slot++) {
 		if (topology->owner[slot] != HS_TOPOLOGY_NOBODY)
@@ -46,7 +64,7 @@ void hs_scout_route_single(struct hs_scout *scout)
 {
 	const struct hs_redis_address *seed = &scout->options.url.seeds[0];
 	struct hs_scout_node *node = hs_scout_node(scout, seed);
-	struct hs_routes *routes = hs_routes_create(1);
+	struct hs_routes *routes = hs_routes_create(1, 0);
 
 	node->listed = true;
 	node->master = true;

@@ -1,0 +1,297 @@
+/* Reads that need not come from a key's master (hs_op.replica_since_us), and how it is known what a
+ * replica has.
+ *
+ *     T: master, INFO ──► stream s, offset o ──► replica, INFO ──► stream s, offset >= o:
+ *                                                     it has all that the master had at T
+ *
+ * A proof is as old as the question to the master, not as any answer: what was written behind the question
+ * may be missing. A replica only goes forward in its stream, so a proof holds for good, until its age is
+ * too much for who asks; but it is of one stream, one master and the slots it had then. So another
+ * stream, a lost link or connection, and any news of where slots are make it void.
+ *
+ * Everything of this is on a pipe of its own for each node, in RESP3: READONLY is for a replica's alone,
+ * because a master that was demoted must send everybody else on. A replica that says anything but an
+ * answer is not argued with: the master is asked. It is given less time than a master, for the same reason.
+ *
+ * Nothing is asked, and no connection kept, where nobody has wanted it for a while. */
+#include "base/mem.h"
+#include "engine/redis/internal.h"
+#include "engine/redis/node_info.h"
+
+#include <stdio.h>
+
+#define WANTED_US 1000000 /* so long after somebody wanted it a replica goes on proving itself */
+#define IDLE_US 30000000  /* and a connection is kept */
+#define NODES_FULL (HS_NODES_MAX / 2) /* with so many no replica is added: masters need the room */
+
+#define READONLY "*1\r\n$8\r\nREADONLY\r\n"
+#define REPLICATION "*2\r\n$4\r\nINFO\r\n$11\r\nreplication\r\n"
+
+/* ---- who follows whom ---- */
+
+static void doubt(struct hs_node *replica)
+{
+	replica->proved_us = 0;
+	replica->chase.us = 0;
+}
+
+void hs_replica_void(struct hs_flow *flow, struct hs_node *node)
+{
+	node->replicas_void_us = flow->now.mono_us;
+	node->progress.us = 0;
+	for (uint16_t i = 0; i < node->replicas_count; i++)
+		doubt(node->replicas[i]);
+}
+
+/* Whether it is one more. */
+static bool add(struct hs_flow *flow, struct hs_node *master, const struct hs_route_node *at)
+{
+	struct hs_node *node;
+
+	if (master->replicas_count == HS_REPLICAS_MAX)
+		return false;
+	node = hs_flow_node(flow, at->host, strlen(at->host), at->port);
+	if (!node || node->listed) /* it has slots, or another master */
+		return false;
+	hs_flow_set_partition(flow, node, at->partition);
+	node->at = *at;
+	node->listed = true;
+	node->master = master;
+	master->replicas[master->replicas_count++] = node;
+	return true;
+}
+
+void hs_replica_route(struct hs_flow *flow, const struct hs_routes *routes, const uint16_t *number)
+{
+	uint32_t listed = 0;
+
+	for (uint16_t i = 0; i < flow->nodes_count; i++) {
+		struct hs_node *node = flow->nodes[i];
+
+		if (!node)
+			continue;
+		listed += node->listed;
+		hs_replica_void(flow, node);
+		doubt(node);
+		node->replicas_count = 0;
+		node->master = NULL;
+	}
+	for (uint32_t i = routes->nodes_count;
+	     i < (uint32_t)routes->nodes_count + routes->replicas_count; i++) {
+		uint16_t master = number[routes->nodes[i].master];
+
+		if (master != HS_NODE_NONE && listed < NODES_FULL)
+			listed += add(flow, flow->nodes[master], &routes->nodes[i]);
+	}
+}
+
+/* ---- a read ---- */
+
+static bool has_room(const struct hs_flow *flow, const struct hs_pipe *pipe)
+{
+	return pipe->state == HS_PIPE_UP && !pipe->closing &&
+	       pipe->flying.count < flow->options.flying_max && pipe->out.len < HS_PIPE_OUT_MAX;
+}
+
+/* In turn; NULL: none is known to have enough. */
+static struct hs_node *choose(const struct hs_flow *flow, struct hs_node *master, uint64_t since_us)
+{
+	for (uint16_t i = 0; i < master->replicas_count; i++) {
+		uint16_t at = (uint16_t)((master->replicas_next + i) % master->replicas_count);
+		struct hs_node *replica = master->replicas[at];
+
+		if (replica->proved_us >= since_us &&
+		    has_room(flow, &replica->pipes[HS_PIPE_REPLICA])) {
+			master->replicas_next = (uint16_t)(at + 1);
+			return replica;
+		}
+	}
+	return NULL;
+}
+
+static void open_all(struct hs_flow *flow, struct hs_node *master)
+{
+	hs_flow_open(flow, &master->pipes[HS_PIPE_REPLICA]);
+	for (uint16_t i = 0; i < master->replicas_count; i++)
+		hs_flow_open(flow, &master->replicas[i]->pipes[HS_PIPE_REPLICA]);
+}
+
+bool hs_replica_send(struct hs_flow *flow, struct hs_op *op)
+{
+	const struct hs_slot_state *state;
+	struct hs_node *replica, *master;
+	struct hs_pipe *pipe;
+
+	op->replica_proved_us = 0;
+	if (!flow->options.cluster || !flow->routed || op->slot == HS_SLOT_NONE || op->resp != 3 ||
+	    op->track || !hs_op_is_read(op) || hs_own_is_for(op))
+		return false;
+	state = &flow->slots[op->slot];
+	master = hs_flow_owner(flow, op->slot);
+	if (!master || master->replicas_count == 0)
+		return false;
+	master->replicas_wanted_us = flow->now.mono_us;
+	flow->replicas_wanted_us = flow->now.mono_us;
+	/* Of a slot on the move a replica does not know what is missing and what is elsewhere. */
+	if (state->hold > 0 || state->leaving)
+		return false;
+	replica = choose(flow, master, op->replica_since_us);
+	if (!replica) {
+		open_all(flow, master);
+		return false;
+	}
+	pipe = &replica->pipes[HS_PIPE_REPLICA];
+	op->replica_proved_us = replica->proved_us;
+	if (op->engine_deadline_us > flow->now.mono_us + HS_REPLICA_PATIENCE_US)
+		op->engine_deadline_us = flow->now.mono_us + HS_REPLICA_PATIENCE_US;
+	hs_pipe_compose(pipe, op, false);
+	hs_flow_touch(flow, pipe);
+	return true;
+}
+
+void hs_replica_give_up(struct hs_flow *flow, struct hs_op *op)
+{
+	op->replica_proved_us = 0;
+	if (!(op->engine_state & HS_STATE_OURS))
+		op->engine_deadline_us = hs_flow_deadline(flow, op);
+}
+
+/* ---- proofs ---- */
+
+static bool is_wanted(const struct hs_flow *flow, const struct hs_node *master, uint64_t for_us)
+{
+	return master->listed && master->replicas_count > 0 && master->replicas_wanted_us > 0 &&
+	       flow->now.mono_us - master->replicas_wanted_us <= for_us;
+}
+
+static void ask(struct hs_flow *flow, struct hs_node *node)
+{
+	struct hs_pipe *pipe = &node->pipes[HS_PIPE_REPLICA];
+
+	if (pipe->state != HS_PIPE_UP || pipe->closing || pipe->proving)
+		return;
+	pipe->proving = true;
+	hs_flow_ask(flow, pipe, HS_LIT(REPLICATION));
+}
+
+void hs_replica_prove(struct hs_flow *flow)
+{
+	bool any = false;
+
+	for (uint16_t i = 0; i < flow->nodes_count && flow->replicas_wanted_us > 0; i++) {
+		struct hs_node *node = flow->nodes[i];
+
+		if (!node || !is_wanted(flow, node, WANTED_US))
+			continue;
+		any = true;
+		open_all(flow, node);
+		ask(flow, node);
+	}
+	if (!any)
+		flow->replicas_wanted_us = 0;
+}
+
+/* The master says how far it is: those who follow are asked whether they are there. */
+static void note_master(struct hs_flow *flow, struct hs_node *master,
+			const struct hs_node_info *info, uint64_t asked_us)
+{
+	if (info->role != HS_NODE_MASTER || info->stream[0] == '\0') {
+		hs_replica_void(flow, master);
+		return;
+	}
+	if (asked_us <= master->replicas_void_us)
+		return;
+	if (strcmp(info->stream, master->stream) != 0) {
+		hs_replica_void(flow, master);
+		snprintf(master->stream, sizeof master->stream, "%s", info->stream);
+	}
+	master->progress = (struct hs_progress){asked_us, info->offset};
+	for (uint16_t i = 0; i < master->replicas_count; i++) {
+		struct hs_node *replica = master->replicas[i];
+
+		if (replica->chase.us == 0)
+			replica->chase = master->progress;
+		ask(flow, replica);
+	}
+}
+
+static void note_replica(struct hs_node *replica, const struct hs_node_info *info)
+{
+	const struct hs_node *master = replica->master;
+
+	if (info->role != HS_NODE_REPLICA || info->link_down ||
+	    strcmp(info->stream, master->stream) != 0) {
+		doubt(replica);
+		return;
+	}
+	if (replica->chase.us == 0 || info->offset < replica->chase.offset)
+		return; /* one that never gets as far as its master is by now gets somewhere */
+	replica->proved_us = replica->chase.us;
+	replica->chase.us = 0;
+	if (master->progress.us > 0 && info->offset >= master->progress.offset)
+		replica->proved_us = master->progress.us;
+	else
+		replica->chase = master->progress;
+}
+
+static void take_info(struct hs_flow *flow, struct hs_pipe *pipe, const struct hs_op *op,
+		      struct hs_bytes reply)
+{
+	struct hs_node *node = pipe->node;
+	struct hs_node_info info = {0};
+	struct hs_answer head;
+
+	pipe->proving = false;
+	if (hs_answer_head(&head, reply.data, reply.len) <= 0 || head.type != HS_ANSWER_BULK ||
+	    hs_node_info_parse(&info, head.text) < 0)
+		info.role = HS_NODE_UNKNOWN; /* an error, most likely: nothing is known */
+	if (node->master)
+		note_replica(node, &info);
+	else
+		note_master(flow, node, &info, op->received.mono_us);
+}
+
+bool hs_replica_reply(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
+		      struct hs_bytes reply)
+{
+	if (op->engine_state & HS_STATE_OURS) {
+		if (reply.data[0] != '+') /* that is READONLY's */
+			take_info(flow, pipe, op, reply);
+		hs_flow_finish(flow, op);
+		return true;
+	}
+	if (reply.data[0] != '-')
+		return false;
+	/* It has lost its master, is loading, follows another by now; or would say what the master says. */
+	doubt(pipe->node);
+	hs_replica_give_up(flow, op);
+	hs_flow_place_again(flow, op);
+	return true;
+}
+
+/* ---- connections ---- */
+
+void hs_replica_up(struct hs_flow *flow, struct hs_pipe *pipe)
+{
+	pipe->used_us = flow->now.mono_us;
+	hs_flow_ask(flow, pipe, HS_LIT(READONLY));
+	ask(flow, pipe->node);
+}
+
+void hs_replica_down(struct hs_flow *flow, struct hs_pipe *pipe, bool was_up)
+{
+	doubt(pipe->node);
+	pipe->node->progress.us = 0;
+	/* One that does not let us stay is not asked with every proof. */
+	if (!was_up || flow->now.mono_us - pipe->opened_us < HS_OPEN_US_MAX)
+		pipe->open_at_us = flow->now.mono_us + HS_OPEN_US_MAX;
+}
+
+void hs_replica_tick(struct hs_flow *flow, struct hs_node *node)
+{
+	struct hs_pipe *pipe = &node->pipes[HS_PIPE_REPLICA];
+	const struct hs_node *master = node->master ? node->master : node;
+
+	if (pipe->state == HS_PIPE_UP && !pipe->flying.first && !is_wanted(flow, master, IDLE_US))
+		hs_flow_doom(flow, pipe, "no replica is wanted any more", true);
+}

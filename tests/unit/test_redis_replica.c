@@ -1,0 +1,512 @@
+/* Goal: a read that need not come from the master goes to a replica that is known to have enough, and to
+ * no other; whatever happens to a replica, the read is answered, by the master then
+ * (engine/redis/replica.c).
+ *
+ * Method: scripts in which the test is the servers (tests/lib/flow.h). Slot 1 is at port 1, whose replicas
+ * are at ports 11 and 12; slot 9000 is at port 2, which has none. What servers say is what redis-server
+ * 7.0 does; test_replica_reads.py holds the whole against a real Cluster. */
+#include "tests/lib/flow.h"
+
+#define MS 1000
+#define INFO "INFO replication"
+
+static void route_replicas(struct town *town, uint16_t first, uint16_t replica)
+{
+	struct hs_routes *routes = hs_routes_create(2, 2);
+	const struct hs_routes *made = routes;
+	uint16_t ports[] = {first, 2, replica, 12};
+
+	routes->cluster = true;
+	for (uint16_t i = 0; i < 4; i++) {
+		snprintf(routes->nodes[i].host, sizeof routes->nodes[i].host, "h");
+		routes->nodes[i].port = ports[i];
+		routes->nodes[i].partition = i % 2;
+		routes->nodes[i].master = 0;
+	}
+	routes->node_of_partition[0] = 0;
+	routes->node_of_partition[1] = 1;
+	for (uint32_t slot = 0; slot < HS_SLOTS; slot++)
+		routes->node_of_slot[slot] = slot < HS_SLOTS / 2 ? 0 : 1;
+	hs_flow_route(town->flow, town->now, routes);
+	hs_routes_unref(&made);
+}
+
+/* Which of a node's pipes `sent` and `reply` mean from now on: the one for replicas, or another. */
+static void look_at(struct town *town, uint16_t port, bool replica)
+{
+	for (int i = 0; i < town->pipes_count; i++) {
+		struct hs_pipe *pipe = town->pipes[i];
+
+		if (pipe->node->at.port != port || pipe->replica != replica)
+			continue;
+		memmove(&town->pipes[i], &town->pipes[i + 1],
+			(size_t)(town->pipes_count - i - 1) * sizeof pipe);
+		town->pipes[town->pipes_count - 1] = pipe;
+		return;
+	}
+	fail_msg("no such pipe to port %u", port);
+}
+
+static struct asked *ask_since(struct town *town, uint16_t slot, uint64_t since_us)
+{
+	struct asked *asked = make(town, 0, HS_CMD_ID_GET, slot, "GET a");
+
+	asked->op.resp = 3;
+	asked->op.replica_since_us = since_us;
+	return submit(town, asked);
+}
+
+static void says(struct town *town, uint16_t port, bool master, const char *stream, uint64_t offset,
+		 bool link)
+{
+	struct hs_buf text = {0}, whole = {0};
+
+	if (master)
+		hs_buf_printf(&text,
+			      "# Replication\r\nrole:master\r\nmaster_replid:%s\r\n"
+			      "master_repl_offset:%llu\r\n",
+			      stream, (unsigned long long)offset);
+	else
+		hs_buf_printf(&text,
+			      "# Replication\r\nrole:slave\r\nmaster_link_status:%s\r\n"
+			      "slave_read_repl_offset:999999\r\nslave_repl_offset:%llu\r\n"
+			      "master_replid:%s\r\nmaster_repl_offset:999999\r\n",
+			      link ? "up" : "down", (unsigned long long)offset, stream);
+	hs_buf_printf(&whole, "=%zu\r\ntxt:%.*s\r\n%c", text.len + 4, (int)text.len, text.data, 0);
+	look_at(town, port, true);
+	reply(town, port, whole.data);
+	hs_buf_deinit(&text);
+	hs_buf_deinit(&whole);
+}
+
+static void prove(struct town *town)
+{
+	hs_flow_prove(town->flow, town->now);
+}
+
+static void took(struct town *town, uint16_t port, bool replica, const char *text)
+{
+	look_at(town, port, replica);
+	sent(town, port, text);
+}
+
+/* The first read goes to the master; from it on replicas are asked, and both have all at the time that is
+ * answered: when the master was asked. */
+static uint64_t begin(struct town *town)
+{
+	struct asked *first;
+	uint64_t proved_us;
+
+	route_replicas(town, 1, 11);
+	assert_false(hs_flow_proves(town->flow));
+	first = ask_since(town, 1, 1);
+	look_at(town, 1, false);
+	up(town, 1);
+	took(town, 1, false, "GET a");
+	reply(town, 1, "$1\r\n0\r\n");
+	got(first, "$1\r\n0\r\n");
+	assert_int_equal(first->op.replica_proved_us, 0);
+	assert_true(hs_flow_proves(town->flow));
+	town->now.mono_us += MS;
+	up(town, 11);
+	took(town, 11, true, "READONLY|" INFO);
+	reply(town, 11, "+OK\r\n");
+	says(town, 11, false, "s", 90,
+	     true); /* proves nothing: nobody knows how far the master is */
+	look_at(town, 1, true);
+	up(town, 1);
+	proved_us = town->now.mono_us;
+	took(town, 1, true, "READONLY|" INFO);
+	town->now.mono_us += MS;
+	reply(town, 1, "+OK\r\n");
+	says(town, 1, true, "s", 100, true);
+	took(town, 11, true, INFO);
+	town->now.mono_us += MS;
+	says(town, 11, false, "s", 100, true);
+	up(town, 12);
+	took(town, 12, true, "READONLY|" INFO);
+	town->now.mono_us += MS;
+	reply(town, 12, "+OK\r\n");
+	says(town, 12, false, "s", 101, true);
+	return proved_us;
+}
+
+/* A read that a replica may not answer. */
+static void master_answers(struct town *town, uint64_t since_us)
+{
+	struct asked *a = ask_since(town, 1, since_us);
+
+	took(town, 1, false, "GET a");
+	reply(town, 1, "$1\r\nm\r\n");
+	got(a, "$1\r\nm\r\n");
+	assert_int_equal(a->op.replica_proved_us, 0);
+}
+
+static void replica_answers(struct town *town, uint16_t port, uint64_t since_us)
+{
+	struct asked *a = ask_since(town, 1, since_us);
+
+	assert_true(a->op.replica_proved_us >= since_us);
+	took(town, port, true, "GET a");
+	reply(town, port, "$1\r\nr\r\n");
+	got(a, "$1\r\nr\r\n");
+}
+
+static void test_replicas_answer_in_turn_what_they_have(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	uint64_t proved_us = begin(town);
+
+	(void)state;
+	replica_answers(town, 11, proved_us);
+	replica_answers(town, 12, proved_us);
+	replica_answers(town, 11, proved_us - MS);
+	/* The proof is as old as the question, not as any answer. */
+	master_answers(town, proved_us + 1);
+	/* One that must come from the master does. */
+	master_answers(town, 0);
+	town_destroy(&town);
+}
+
+static void test_other_operations_go_to_the_master(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	uint64_t proved_us = begin(town);
+	struct asked *a = make(town, 1, HS_CMD_ID_SET, 1, "SET a 1");
+
+	(void)state;
+	a->op.resp = 3;
+	a->op.replica_since_us = proved_us;
+	submit(town, a);
+	took(town, 1, false, "SET a 1");
+	reply(town, 1, "+OK\r\n");
+	/* A node without replicas, and one server that is no cluster. */
+	a = ask_since(town, 9000, 1);
+	up(town, 2);
+	took(town, 2, false, "GET a");
+	reply(town, 2, "_\r\n");
+	got(a, "_\r\n");
+	town_destroy(&town);
+	town = town_create(false, NULL);
+	route_replicas(town, 1, 11);
+	ask_since(town, 1, 1);
+	assert_false(hs_flow_proves(town->flow));
+	assert_int_equal(town->pipes_count, 1);
+	up(town, 1);
+	took(town, 1, false, "GET a");
+	reply(town, 1, "_\r\n");
+	town_destroy(&town);
+}
+
+/* One round of questions; who does not follow is asked again with the next. */
+static uint64_t round_of(struct town *town, uint64_t at_master, uint64_t at_11, uint64_t at_12)
+{
+	uint64_t asked_us = town->now.mono_us += MS;
+
+	prove(town);
+	took(town, 1, true, INFO);
+	town->now.mono_us += MS;
+	says(town, 1, true, "s", at_master, true);
+	took(town, 11, true, INFO);
+	took(town, 12, true, INFO);
+	says(town, 11, false, "s", at_11, true);
+	says(town, 12, false, "s", at_12, true);
+	return asked_us;
+}
+
+static void test_one_that_lags_is_not_asked_for_more_than_it_has(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	uint64_t first_us, second_us, third_us;
+
+	(void)state;
+	begin(town);
+	first_us = round_of(town, 200, 199, 200);
+	replica_answers(town, 12, first_us);
+	replica_answers(town, 12, first_us);
+	/* It is always behind, and gets where its master was a while ago. */
+	second_us = round_of(town, 300, 250, 300);
+	replica_answers(town, 11, first_us);
+	replica_answers(town, 12, second_us);
+	replica_answers(town, 12, second_us);
+	third_us = round_of(town, 400, 350, 0);
+	replica_answers(town, 11, second_us);
+	master_answers(town, third_us);
+	town_destroy(&town);
+}
+
+static void test_what_makes_a_proof_void(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	uint64_t proved_us = begin(town);
+
+	(void)state;
+	/* No link, another stream, promoted: each ends it at once. */
+	round_of(town, 100, 100, 100);
+	town->now.mono_us += MS;
+	prove(town);
+	took(town, 1, true, INFO);
+	says(town, 1, true, "s", 100, true);
+	took(town, 11, true, INFO);
+	took(town, 12, true, INFO);
+	says(town, 11, false, "s", 100, false);
+	says(town, 12, true, "s", 100, true);
+	master_answers(town, proved_us);
+	round_of(town, 100, 100, 100);
+	replica_answers(town, 11, proved_us);
+	town->now.mono_us += MS;
+	prove(town);
+	took(town, 1, true, INFO);
+	says(town, 1, true, "other", 1, true); /* a new process */
+	master_answers(town, proved_us);
+	took(town, 11, true, INFO);
+	took(town, 12, true, INFO);
+	says(town, 11, false, "s", 100, true);
+	says(town, 12, false, "other", 1, true);
+	replica_answers(town, 12, proved_us);
+	replica_answers(town, 12, proved_us);
+	/* The master is none any more, or says nothing of itself. */
+	town->now.mono_us += MS;
+	prove(town);
+	took(town, 1, true, INFO);
+	reply(town, 1, "-NOPERM no\r\n");
+	master_answers(town, proved_us);
+	town_destroy(&town);
+}
+
+static void test_news_of_slots_void_it(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	uint64_t proved_us = begin(town);
+	struct asked *a;
+
+	(void)state;
+	/* A question that was asked before proves nothing of what came since. */
+	town->now.mono_us += MS;
+	prove(town);
+	took(town, 1, true, INFO);
+	route_replicas(town, 1, 11);
+	master_answers(town, proved_us);
+	says(town, 1, true, "s", 100, true);
+	took(town, 11, true, "");
+	master_answers(town, proved_us);
+	round_of(town, 100, 100, 100);
+	replica_answers(town, 11, proved_us);
+	/* A slot is being handed over: its replicas do not know what is elsewhere. */
+	ask_since(town, 9000, 0);
+	up(town, 2);
+	took(town, 2, false, "GET a");
+	reply(town, 2, "_\r\n");
+	a = ask_since(town, 1, 0);
+	took(town, 1, false, "GET a");
+	reply(town, 1, "-ASK 1 h:2\r\n");
+	took(town, 2, false, "ASKING|GET a");
+	reply(town, 2, "+OK\r\n$1\r\n2\r\n");
+	got(a, "$1\r\n2\r\n");
+	master_answers(town, proved_us);
+	/* Others of the same node are not. */
+	a = ask_since(town, 2, proved_us);
+	assert_int_not_equal(a->op.replica_proved_us, 0);
+	town_destroy(&town);
+}
+
+static void test_moved_voids_both(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	uint64_t proved_us = begin(town);
+	struct asked *a = make(town, 1, HS_CMD_ID_GET, 1, "GET b");
+
+	(void)state;
+	a->op.resp = 3;
+	submit(town, a);
+	took(town, 1, false, "GET b");
+	reply(town, 1, "-MOVED 1 h:2\r\n");
+	up(town, 2);
+	took(town, 2, false, "GET b");
+	reply(town, 2, "_\r\n");
+	/* Slot 1 is elsewhere; of slot 2, which is not, a new proof is needed. */
+	a = ask_since(town, 2, proved_us);
+	took(town, 1, false, "GET a");
+	reply(town, 1, "_\r\n");
+	assert_int_equal(a->op.replica_proved_us, 0);
+	town_destroy(&town);
+}
+
+static void test_a_replica_in_trouble_is_not_argued_with(void **state)
+{
+	static const char *const words[] = {"-MOVED 1 h:2\r\n", "-LOADING x\r\n",
+					    "-MASTERDOWN x\r\n", "-CLUSTERDOWN x\r\n",
+					    "-ERR x\r\n"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+		struct town *town = town_create(true, NULL);
+		uint64_t proved_us = begin(town);
+		struct asked *a = ask_since(town, 1, proved_us);
+
+		took(town, 11, true, "GET a");
+		reply(town, 11, words[i]);
+		assert_false(a->done);
+		took(town, 1, false, "GET a");
+		reply(town, 1, "$1\r\nm\r\n");
+		got(a, "$1\r\nm\r\n");
+		assert_int_equal(a->op.replica_proved_us, 0);
+		replica_answers(town, 12, proved_us); /* not the one that refused */
+		replica_answers(town, 12, proved_us);
+		town_destroy(&town);
+	}
+}
+
+static void test_a_lost_or_silent_replica(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	uint64_t proved_us = begin(town);
+	struct asked *a = ask_since(town, 1, proved_us), *b;
+
+	(void)state;
+	took(town, 11, true, "GET a");
+	down(town, 11);
+	took(town, 1, false, "GET a");
+	reply(town, 1, "$1\r\nm\r\n");
+	got(a, "$1\r\nm\r\n");
+	assert_int_equal(a->op.replica_proved_us, 0);
+	/* It is not tried again with every proof. */
+	prove(town);
+	for (int i = 0; i < town->pipes_count; i++)
+		assert_int_not_equal(town->pipes[i]->node->at.port, 11);
+	/* One that says nothing has less time than anybody waits. */
+	b = ask_since(town, 1, proved_us);
+	took(town, 12, true, "GET a");
+	took(town, 1, true, INFO);
+	says(town, 1, true, "s", 100, true);
+	for (int i = 0; i < 3; i++)
+		pass(town, 100);
+	took(town, 1, false, "GET a");
+	assert_false(b->done);
+	reply(town, 1, "$1\r\nm\r\n");
+	got(b, "$1\r\nm\r\n");
+	master_answers(town, proved_us);
+	assert_int_equal(town->stats.unknown, 0);
+	town_destroy(&town);
+}
+
+static void test_nobody_is_asked_where_nobody_wants_it(void **state)
+{
+	struct town *town = town_create(true, NULL);
+
+	(void)state;
+	begin(town);
+	town->now.mono_us += 1100 * MS;
+	prove(town);
+	assert_false(hs_flow_proves(town->flow));
+	took(town, 1, true, "");
+	took(town, 11, true, "");
+	for (int i = 0; i < 31; i++)
+		pass(town, 1000);
+	for (int i = 0; i < town->pipes_count; i++)
+		assert_false(town->pipes[i]->replica);
+	town_destroy(&town);
+}
+
+/* A failover: the replica is the master, and the master its replica. */
+static void test_roles_change(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	uint64_t proved_us = begin(town), asked_us;
+	struct asked *a;
+
+	(void)state;
+	route_replicas(town, 11, 1);
+	a = ask_since(town, 1, proved_us);
+	assert_int_equal(a->op.replica_proved_us, 0);
+	look_at(town, 11, false);
+	up(town, 11);
+	took(town, 11, false, "GET a");
+	reply(town, 11, "_\r\n");
+	asked_us = town->now.mono_us += MS;
+	prove(town);
+	took(town, 11, true, INFO);
+	says(town, 11, true, "t", 7, true);
+	took(town, 1, true, INFO);
+	took(town, 12, true, INFO);
+	says(town, 1, false, "t", 7, true);
+	says(town, 12, false, "s", 700, true);
+	replica_answers(town, 1, asked_us);
+	replica_answers(town, 1, asked_us);
+	town_destroy(&town);
+}
+
+static void test_no_more_replicas_than_there_is_room_for(void **state)
+{
+	enum { MANY = HS_REPLICAS_MAX + 3 };
+	struct town *town = town_create(true, NULL);
+	struct hs_routes *routes = hs_routes_create(1, MANY);
+	const struct hs_routes *made = routes;
+	struct asked *a;
+
+	(void)state;
+	routes->cluster = true;
+	for (uint16_t i = 0; i <= MANY; i++) {
+		snprintf(routes->nodes[i].host, sizeof routes->nodes[i].host, "h");
+		routes->nodes[i].port = (uint16_t)(i + 1);
+	}
+	routes->node_of_partition[0] = 0;
+	for (uint32_t slot = 0; slot < HS_SLOTS; slot++)
+		routes->node_of_slot[slot] = 0;
+	hs_flow_route(town->flow, town->now, routes);
+	hs_routes_unref(&made);
+	a = ask_since(town, 1, 1);
+	prove(town);
+	assert_int_equal(town->pipes_count, 1 + 1 + HS_REPLICAS_MAX);
+	look_at(town, 1, false);
+	up(town, 1);
+	took(town, 1, false, "GET a");
+	reply(town, 1, "_\r\n");
+	got(a, "_\r\n");
+	town_destroy(&town);
+}
+
+/* A cluster so large that masters need the room: none of its replicas is known. */
+static void test_masters_come_first(void **state)
+{
+	enum { MANY = HS_NODES_MAX / 2 };
+	struct town *town = town_create(true, NULL);
+
+	(void)state;
+	for (uint16_t masters = MANY; masters >= MANY - 1; masters--) {
+		struct hs_routes *routes = hs_routes_create(masters, 2);
+		const struct hs_routes *made = routes;
+
+		routes->cluster = true;
+		for (uint16_t i = 0; i < masters + 2; i++) {
+			snprintf(routes->nodes[i].host, sizeof routes->nodes[i].host, "h");
+			routes->nodes[i].port = (uint16_t)(i + 1);
+		}
+		for (uint32_t slot = 0; slot < HS_SLOTS; slot++)
+			routes->node_of_slot[slot] = 0;
+		hs_flow_route(town->flow, town->now, routes);
+		hs_routes_unref(&made);
+		assert_int_equal(town->flow->nodes[0]->replicas_count, MANY - masters);
+	}
+	town_destroy(&town);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_replicas_answer_in_turn_what_they_have),
+		cmocka_unit_test(test_other_operations_go_to_the_master),
+		cmocka_unit_test(test_one_that_lags_is_not_asked_for_more_than_it_has),
+		cmocka_unit_test(test_what_makes_a_proof_void),
+		cmocka_unit_test(test_news_of_slots_void_it),
+		cmocka_unit_test(test_moved_voids_both),
+		cmocka_unit_test(test_a_replica_in_trouble_is_not_argued_with),
+		cmocka_unit_test(test_a_lost_or_silent_replica),
+		cmocka_unit_test(test_nobody_is_asked_where_nobody_wants_it),
+		cmocka_unit_test(test_roles_change),
+		cmocka_unit_test(test_no_more_replicas_than_there_is_room_for),
+		cmocka_unit_test(test_masters_come_first),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
