@@ -52,6 +52,12 @@ struct hs_cached {
 	uint64_t failed_us; /* when it last could not be read, or took long; 0: it could since */
 	bool unkept;	    /* what was read last is not kept: it is too large, or was written */
 	uint32_t unused_writes; /* values left behind by writes in a row that nobody read */
+	/* For reads from replicas: the ask whose reply is too large to be kept, 0: none; writes of the key
+	 * that were done when it was last looked at, when that was first seen, and a time that is certainly
+	 * behind them, 0: not yet. */
+	uint64_t large_ask;
+	uint32_t seen_done;
+	uint64_t seen_us, written_us;
 };
 
 struct hs_cache *hs_cache_create(uint32_t worker, const struct hs_cache_limits *limits);

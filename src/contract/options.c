@@ -95,7 +95,9 @@ const struct hs_rule_option hs_rule_option_table[] = {
 	 .offset = AT(replica_reads),
 	 .words = "no yes",
 	 .argument = "YES|NO",
-	 .help = "On a Cluster, reads may go to replicas."},
+	 .help = "On a Cluster, hot values that are too large to be kept are read from "
+		 "replicas, as far as those are known to be within stale and to have every "
+		 "write made through heatsink."},
 	{.name = "public",
 	 .kind = HS_RULE_WORD,
 	 .fallback = "no",

@@ -31,9 +31,11 @@ struct hs_fill {
 	struct hs_ask ask;
 	struct hs_stamp stamp; /* before it was sent */
 	uint64_t start_us;
-	bool claimed; /* for all workers */
-	bool foreign; /* another has claimed it: nothing is sent */
-	bool is_void; /* what it brings is not kept: the rules have changed */
+	uint64_t
+		replica_since_us; /* is not kept, so a replica that had all at that time may answer; or 0 */
+	bool claimed;		  /* for all workers */
+	bool foreign;		  /* another has claimed it: nothing is sent */
+	bool is_void;		  /* what it brings is not kept: the rules have changed */
 };
 
 /* Writes have to be stamped. */
@@ -50,6 +52,16 @@ void hs_cached_join(struct hs_core *core, struct hs_cached *cached, const struct
 		    struct hs_request *request);
 /* Reads it again for nobody in particular, unless somebody is at it. */
 void hs_cached_refresh(struct hs_core *core, struct hs_cached *cached, const struct hs_ask *ask);
+/* cached_replica.c */
+
+/* Of a read that is not answered with what is kept: what a replica must have had at least, to answer it
+ * instead of the key's master. 0: it is the master's. */
+uint64_t hs_cached_replica_since(struct hs_core *core, const struct hs_session *session,
+				 struct hs_cached *cached, const struct hs_ask *ask);
+/* Remembers whether what was read is too large to be kept. */
+void hs_cached_note_size(const struct hs_core *core, struct hs_cached *cached,
+			 const struct hs_kept *kept);
+
 /* cached.c */
 bool hs_cached_is_since(const struct hs_kept *kept, const struct hs_session *session);
 /* Whether the session has something under way that may write the key. */

@@ -6,6 +6,9 @@
  *           ├─ another worker is at it: wait until it says so, then look on the shelf
  *           └─ none: it is sent, tracked
  *
+ * A reply that is too large to be kept need not be tracked: where the rule allows it a replica is asked
+ * (cached_replica.c).
+ *
  * When it is back, everybody is answered with it, an error included; it is kept if no write of the key
  * began or ended meanwhile. A read that cannot be tracked (an old server) is not tried that way again by
  * those who wait: each goes by itself. */
@@ -153,25 +156,28 @@ static void send(struct hs_core *core, struct hs_fill *fill)
 	struct hs_request *own = fill->own;
 
 	fill->stamp = hs_shelf_stamp(core->world.shelf, fill->ask.key_hash);
+	if (fill->stamp.done != fill->cached->seen_done)
+		fill->replica_since_us = 0; /* written by another worker in this very moment */
 	fill->start_us = core->now.mono_us;
 	fill->foreign = false;
 	hs_list_remove(&fill->link);
 	hs_list_append(&caching->sent, &fill->link);
-	if (fill->cached->rule)
-		hs_counter_add(&hs_cached_stats(core, fill->cached)->fills, 1);
 	fill->cached->read++;
 	own->start_us = core->now.mono_us;
 	hs_request_split(own, 1);
 	own->parts[0].op = (struct hs_op){
 		.kind = HS_OP_COMMAND,
 		.command = own->command,
-		.track = true,
+		.track = fill->replica_since_us == 0,
+		.replica_since_us = fill->replica_since_us,
 		.slot = fill->cached->slot,
 		.partition = hs_core_partition(core, fill->cached->slot),
 		.argv = own->argv,
 		.argc = own->argc,
 		.client = nobody(caching),
 	};
+	if (fill->cached->rule && fill->replica_since_us == 0)
+		hs_counter_add(&hs_cached_stats(core, fill->cached)->fills, 1);
 	hs_step_submit(core, own, 0);
 }
 
@@ -180,6 +186,10 @@ static void start(struct hs_core *core, struct hs_fill *fill)
 {
 	uint32_t worker = core->world.worker, by = worker;
 
+	if (fill->replica_since_us > 0) { /* nothing that others could use */
+		send(core, fill);
+		return;
+	}
 	fill->claimed = core->world.calls->tell && !fill->is_void &&
 			hs_shelf_claim(core->world.shelf, fill->ask.signature, worker, &by);
 	if (fill->claimed || by == worker) {
@@ -192,19 +202,35 @@ static void start(struct hs_core *core, struct hs_fill *fill)
 	hs_list_append(&core->caching->foreign, &fill->link);
 }
 
+/* Whether one that is under way brings what this one may get: it must have begun since the last write, and
+ * not too long ago. */
+static bool serves(const struct hs_core *core, const struct hs_fill *fill,
+		   const struct hs_session *session)
+{
+	uint64_t read_us = fill->start_us;
+
+	if (fill->foreign)
+		return true;
+	if (fill->own->parts[0].op.replica_proved_us > 0)
+		read_us = fill->own->parts[0].op.replica_proved_us;
+	return fill->stamp.done == hs_shelf_stamp(core->world.shelf, fill->ask.key_hash).done &&
+	       core->now.mono_us <= read_us + fill->cached->rule->stale_us &&
+	       (session->barrier_us == 0 || read_us > session->barrier_us);
+}
+
 void hs_cached_join(struct hs_core *core, struct hs_cached *cached, const struct hs_ask *ask,
 		    struct hs_request *request)
 {
 	struct hs_fill *fill = find(cached, ask);
 	bool begin = !fill;
 
-	if (begin)
+	if (begin) {
 		fill = create(core, cached, ask);
+		fill->replica_since_us =
+			hs_cached_replica_since(core, request->session, cached, ask);
+	}
 	request->session->filling++;
-	/* One that is under way must have begun since the last write, and not too long ago. */
-	if (begin || fill->foreign ||
-	    (fill->stamp.done == hs_shelf_stamp(core->world.shelf, ask->key_hash).done &&
-	     core->now.mono_us - fill->start_us <= cached->rule->stale_us))
+	if (begin || serves(core, fill, request->session))
 		hs_list_append(&fill->waiters, &request->fill_link);
 	else
 		hs_list_append(&fill->late, &request->fill_link);
@@ -252,7 +278,7 @@ static struct hs_kept *make_kept(struct hs_core *core, const struct hs_fill *fil
 	kept->done = fill->stamp.done;
 	kept->vouch = op->vouch;
 	kept->vouch_epoch = op->vouch_epoch;
-	kept->read_us = fill->start_us;
+	kept->read_us = op->replica_proved_us > 0 ? op->replica_proved_us : fill->start_us;
 	kept->cost_us = core->now.mono_us - fill->start_us;
 	if (!kept->missing)
 		atomic_init(&kept->expires_us, expires_at(fill, op->left_ms, core->now.mono_us));
@@ -280,6 +306,7 @@ static void keep(struct hs_core *core, const struct hs_fill *fill, struct hs_kep
 	if (fill->is_void || !cached->rule)
 		return;
 	stats = hs_cached_stats(core, cached);
+	hs_cached_note_size(core, cached, kept);
 	if (!is_equal(fill->stamp, hs_shelf_stamp(shelf, fill->ask.key_hash)))
 		hs_counter_add(&stats->raced, 1);
 	else if (kept->missing && cached->rule->negative_us == 0)
@@ -344,6 +371,35 @@ static bool is_no_vouch(struct hs_bytes reply)
 	return reply.len > word.len && memcmp(reply.data, word.data, word.len) == 0;
 }
 
+/* What a replica, or the master in its stead, was asked for. True: it is to be read once more, to be kept. A
+ * replica of a node that hands its slot to another shows keys as missing that have moved already, so what
+ * is not there, or is an error, is never its word. */
+static bool asks_again(struct hs_core *core, struct hs_fill *fill, const struct hs_kept *kept)
+{
+	struct hs_core_rule_stats *stats;
+
+	if (fill->replica_since_us == 0)
+		return false;
+	if (fill->cached->rule) {
+		stats = hs_cached_stats(core, fill->cached);
+		hs_counter_add(fill->own->parts[0].op.replica_proved_us > 0 ? &stats->replica_reads
+									    : &stats->fills,
+			       1);
+	}
+	if (kept && kept->bytes > core->options.cache_entry_bytes)
+		return false;
+	fill->cached->large_ask = 0;
+	fill->replica_since_us = 0;
+	return true;
+}
+
+static void start_again(struct hs_core *core, struct hs_fill *fill)
+{
+	hs_request_drop_parts(fill->own);
+	hs_list_remove(&fill->link);
+	start(core, fill);
+}
+
 static void land(struct hs_core *core, struct hs_request *own)
 {
 	struct hs_fill *fill = own->fill;
@@ -354,10 +410,16 @@ static void land(struct hs_core *core, struct hs_request *own)
 	struct hs_kept *old = trouble ? old_one(core, fill) : NULL;
 	struct hs_link resuming, late;
 
+	if (asks_again(core, fill, kept)) {
+		if (kept)
+			hs_kept_unref(&kept);
+		start_again(core, fill);
+		return;
+	}
 	hs_list_init(&resuming);
 	hs_list_init(&late);
 	fill->cached->failed_us = trouble ? core->now.mono_us : 0;
-	if (kept)
+	if (kept && fill->replica_since_us == 0)
 		keep(core, fill, kept);
 	else if (failed && !trouble && !no_vouch)
 		forget_old(core, fill);
@@ -378,8 +440,8 @@ static void land(struct hs_core *core, struct hs_request *own)
 		fill->late.prev->next = &fill->waiters;
 		fill->waiters = waiters;
 		hs_list_init(&fill->late);
-		hs_request_drop_parts(own);
-		start(core, fill);
+		fill->replica_since_us = 0;
+		start_again(core, fill);
 	} else {
 		send_all(core, &fill->late, &resuming);
 		destroy(core, fill);

@@ -186,6 +186,7 @@ struct hs_core_rule_stats {
 	/* What was kept and found to be over: written through us, told by the server, because the one
 	 * who would have told was lost, too old. */
 	struct hs_counter ended_written, ended_told, ended_lost, ended_aged;
+	struct hs_counter replica_reads;	 /* reads of replicas, for those who waited */
 	struct hs_counter would_hit, would_miss; /* while observing */
 	struct hs_counter age[HS_LADDER_STEPS];	 /* of hits, µs: how old they may have been */
 	struct hs_counter age_max_us;

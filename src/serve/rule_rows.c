@@ -27,6 +27,7 @@ INT(refreshes)
 INT(left)
 INT(raced)
 INT(stale_served)
+INT(replica_reads)
 INT(ended_written)
 INT(ended_told)
 INT(ended_lost)
@@ -55,6 +56,8 @@ static const struct hs_field fields[] = {
 	COUNTER(left, "Values that a SET left behind"),
 	COUNTER(raced, "Fills thrown away because the key was written meanwhile"),
 	COUNTER(stale_served, "Hits on what was older than stale (swr, stale-if-error)"),
+	COUNTER(replica_reads,
+		"Reads of replicas, of what is too large to be kept (replica-reads)"),
 	COUNTER(ended_written, "Kept replies found over: written through this server"),
 	COUNTER(ended_told, "Kept replies found over: the engine's server said that they changed"),
 	COUNTER(ended_lost,
@@ -86,6 +89,7 @@ static void add(uint64_t *sum, const struct hs_counter *counter)
 void hs_rule_row(const struct hs_host *host, uint32_t number, struct hs_rule_row *row)
 {
 	double ages[HS_LADDER_STEPS] = {0};
+	uint64_t asked, read;
 
 	*row = (struct hs_rule_row){0};
 	for (uint32_t i = 0; i < host->workers_count; i++) {
@@ -100,6 +104,7 @@ void hs_rule_row(const struct hs_host *host, uint32_t number, struct hs_rule_row
 		add(&row->left, &stats->left);
 		add(&row->raced, &stats->raced);
 		add(&row->stale_served, &stats->stale);
+		add(&row->replica_reads, &stats->replica_reads);
 		add(&row->ended_written, &stats->ended_written);
 		add(&row->ended_told, &stats->ended_told);
 		add(&row->ended_lost, &stats->ended_lost);
@@ -110,8 +115,9 @@ void hs_rule_row(const struct hs_host *host, uint32_t number, struct hs_rule_row
 			ages[j] += (double)hs_counter_get(&stats->age[j]);
 		row->age_max_us = age_max_us > row->age_max_us ? age_max_us : row->age_max_us;
 	}
-	row->avoided =
-		row->hits + row->misses > row->fills ? row->hits + row->misses - row->fills : 0;
+	asked = row->hits + row->misses;
+	read = row->fills + row->replica_reads;
+	row->avoided = asked > read ? asked - read : 0;
 	/* The ladder's steps are wide: nothing was older than the oldest. */
 	row->age_p50_us = fmin(hs_ladder_at(ages, 0.5), (double)row->age_max_us);
 	row->age_p99_us = fmin(hs_ladder_at(ages, 0.99), (double)row->age_max_us);

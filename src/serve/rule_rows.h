@@ -8,6 +8,7 @@
 
 struct hs_rule_row {
 	uint64_t hits, misses, fills, refreshes, left, raced, stale_served;
+	uint64_t replica_reads;
 	uint64_t ended_written, ended_told, ended_lost, ended_aged;
 	uint64_t would_hit, would_miss;
 	uint64_t avoided; /* reads that the engine did not have to answer */

@@ -1,7 +1,7 @@
 /* Two cores of one process whose engine is the test: for tests of replies that are kept (core/cached*.c).
  *
  * Clients A to D are on worker 0, E to H on worker 1. The engine writes down what it is handed, those to
- * be tracked with a ~ in front, and answers one by one when it is told to. Each worker has a vouch of its
+ * be tracked with a ~ in front, those that a replica may answer with a @, and answers one by one when it is told to. Each worker has a vouch of its
  * own; what one worker tells all others waits until the script lets it be heard. Single-threaded. */
 #ifndef HS_TESTS_CACHED_WORLD_H
 #define HS_TESTS_CACHED_WORLD_H
@@ -48,8 +48,9 @@ struct world {
 	size_t news_count;
 	int64_t left_ms; /* what keys have to live, as hs_op has it */
 	struct hs_heat *heats[WORKERS];
-	bool at_once;	   /* reads are answered inside submit, with... */
-	const char *value; /* ...this */
+	bool at_once;	    /* reads are answered inside submit, with... */
+	const char *value;  /* ...this */
+	uint64_t proved_us; /* the replicas had everything then; 0: there are none */
 };
 
 static inline struct hs_now later(struct world *world, uint64_t us)
@@ -86,6 +87,8 @@ static inline enum hs_submit submit(void *context, struct hs_op *op)
 		vouch_for(world, op);
 		return HS_SUBMIT_DONE;
 	}
+	if (op->replica_since_us > 0 && world->proved_us >= op->replica_since_us)
+		op->replica_proved_us = world->proved_us;
 	assert_true(world->count < OPS_MAX);
 	world->ops[world->count++] = op;
 	return HS_SUBMIT_QUEUED;
@@ -120,7 +123,8 @@ static inline uint64_t mono_us(void *context)
 
 static inline void describe(const struct hs_op *op, char *text, size_t size)
 {
-	size_t len = (size_t)snprintf(text, size, "%s", op->track ? "~" : "");
+	const char *mark = op->track ? "~" : op->replica_since_us > 0 ? "@" : "";
+	size_t len = (size_t)snprintf(text, size, "%s", mark);
 
 	for (size_t i = 0; i < op->argc && len < size; i++)
 		len += (size_t)snprintf(text + len, size - len, "%s%.*s", i > 0 ? " " : "",

@@ -1,0 +1,51 @@
+/* Reads from replicas, of replies that are too large to be kept: which of them, and what a replica must have
+ * had to answer.
+ *
+ * The bounds are those of what is kept: not older than the rule's `stale`, than a write that was acknowledged
+ * by any worker of this process, than what the connection itself has done. A replica is known to have
+ * had everything at a time (hs_op.replica_since_us), so each bound is a time here, and the latest counts.
+ *
+ * When the last write was acknowledged is not known, only how many were (the stamp). This worker notes when
+ * it first saw that number. Its clock stands still while it handles a batch of requests, so that the write
+ * may have ended behind that time; it certainly ended before the next one that the clock shows. */
+#include "core/cached.h"
+
+/* A time behind all writes of the key that are done; 0: not known yet. */
+static uint64_t written_us(const struct hs_core *core, struct hs_cached *cached)
+{
+	uint32_t done = hs_shelf_stamp(core->world.shelf, cached->key_hash).done;
+	uint64_t now_us = core->now.mono_us;
+
+	if (cached->seen_us == 0 || cached->seen_done != done) {
+		cached->seen_done = done;
+		cached->seen_us = now_us;
+		cached->written_us = 0;
+	} else if (cached->written_us == 0 && now_us > cached->seen_us) {
+		cached->written_us = now_us;
+	}
+	return cached->written_us;
+}
+
+uint64_t hs_cached_replica_since(struct hs_core *core, const struct hs_session *session,
+				 struct hs_cached *cached, const struct hs_ask *ask)
+{
+	uint64_t stale_us = cached->rule->stale_us, now_us = core->now.mono_us, since_us;
+
+	if (!cached->rule->replica_reads || cached->large_ask != ask->signature)
+		return 0;
+	since_us = written_us(core, cached);
+	if (since_us == 0)
+		return 0;
+	if (now_us > stale_us && since_us < now_us - stale_us)
+		since_us = now_us - stale_us;
+	return since_us > session->barrier_us ? since_us : session->barrier_us + 1;
+}
+
+void hs_cached_note_size(const struct hs_core *core, struct hs_cached *cached,
+			 const struct hs_kept *kept)
+{
+	if (kept->bytes > core->options.cache_entry_bytes)
+		cached->large_ask = kept->signature;
+	else if (cached->large_ask == kept->signature)
+		cached->large_ask = 0;
+}

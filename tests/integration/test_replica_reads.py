@@ -1,0 +1,233 @@
+"""Reads from the replicas of a Redis Cluster.
+
+Goal: under a rule with replica-reads, hot values that are too large to be kept are read from replicas, and
+nobody notices: a write through heatsink is seen by everybody when it is acknowledged, one behind it when
+`stale` is over, whatever a replica has missed, while the cluster fails over and hands over slots, and when a
+replica says nothing at all.
+
+Method: a real cluster; who is asked is told by the nodes' own commandstats, and what a replica has by
+the replica itself. A replica is made to miss writes by a wrong password for its master: it goes on answering
+with what it had. Values carry the number of the write, and a reader knows which number was
+acknowledged before it asked.
+"""
+import re
+import threading
+import time
+import unittest
+
+import redis
+
+from cluster import Cluster, slot_of
+from servers import GUARD_S, Heatsink
+
+ENTRY_BYTES = 1000
+FILLER = b"x" * 4 * ENTRY_BYTES
+KEY, SMALL = "big:{1}", "big:{1}:small"
+
+cluster = None
+
+
+def setUpModule():
+    global cluster
+    cluster = Cluster(masters=3, replicas=1, node_timeout_ms=4000)
+
+
+def tearDownModule():
+    cluster.close()
+
+
+def value(number):
+    return b"%d " % number + FILLER
+
+
+def number_of(text):
+    return int(text.split()[0])
+
+
+class ReplicaCase(unittest.TestCase):
+    def begin(self, stale):
+        cluster.reset()
+        self.server = Heatsink(
+            "--engine", cluster.url(cluster.nodes[0]), "--workers", "2",
+            "--engine-timeout", "60000", "--cache-entry-bytes", str(ENTRY_BYTES),
+            "--rule", f"big:* cache stale={stale} admit=all replica-reads")
+        self.addCleanup(self.server.close)
+        self.client, self.control = self.server.client(), self.server.raw()
+        self.master = cluster.master_of(KEY)
+        self.replica = cluster.replicas_of(self.master)[0]
+
+    def counted(self, name):
+        """Of the rule, over all workers."""
+        text = self.control.call("INFO", "all").text.decode()
+        return int(re.search(rf"^rule0:.*\b{name}=(\d+)", text, re.MULTILINE).group(1))
+
+    @staticmethod
+    def gets(node):
+        found = re.search(r"cmdstat_get:calls=(\d+)", node.call("INFO", "commandstats").text.decode())
+        return int(found.group(1)) if found else 0
+
+    def read_from_replicas(self, more=20):
+        """Reads until so many of them were answered by replicas."""
+        start = self.counted("replica_reads")
+
+        def read():
+            for _ in range(more):
+                self.client.get(KEY)
+            return self.counted("replica_reads") >= start + more
+        cluster.wait("replicas answer", read)
+
+    def cut(self):
+        """The replica hears no more from its master, and goes on answering."""
+        self.replica.call("CONFIG", "SET", "masterauth", "wrong")
+        self.addCleanup(self.replica.ask, "CONFIG", "SET", "masterauth", "")
+        self.master.call("CLIENT", "KILL", "TYPE", "replica")
+        cluster.wait("the link is down",
+                  lambda: self.replica.info("replication")["master_link_status"] == "down")
+
+    def what_the_replica_has(self):
+        connection = self.replica.raw()
+        connection.call("READONLY")
+        return number_of(connection.call("GET", KEY).text)
+
+
+class TestReplicas(ReplicaCase):
+    def test_large_values_are_read_from_replicas(self):
+        self.begin("10s")
+        self.client.set(KEY, value(1))
+        self.client.set(SMALL, "1")
+        self.read_from_replicas()
+        at_master, at_replica = self.gets(self.master), self.gets(self.replica)
+        for _ in range(200):
+            self.assertEqual(self.client.get(KEY), value(1))
+        self.assertEqual(self.gets(self.master), at_master)
+        self.assertEqual(self.gets(self.replica), at_replica + 200)
+        # One that fits is kept, not spread.
+        for _ in range(50):
+            self.assertEqual(self.client.get(SMALL), b"1")
+        self.assertEqual(self.gets(self.replica), at_replica + 200)
+
+    def test_a_write_is_seen_at_once_though_the_replica_has_missed_it(self):
+        """The replica's proof is far from `stale`, and its next is seconds away."""
+        self.begin("20s")
+        self.client.set(KEY, value(1))
+        self.read_from_replicas()
+        self.cut()
+        others = [self.server.client() for _ in range(6)]
+        for number in range(2, 6):
+            self.client.set(KEY, value(number))
+            for client in (self.client, *others):
+                for _ in range(5):
+                    self.assertEqual(client.get(KEY), value(number))
+        self.assertEqual(self.what_the_replica_has(), 1)
+
+    def test_a_write_behind_is_seen_when_stale_is_over(self):
+        self.begin("500ms")
+        self.client.set(KEY, value(1))
+        self.read_from_replicas()
+        self.cut()
+        self.master.call("SET", KEY, value(2))
+        over = time.monotonic() + 0.5
+        late = 0
+        while late < 50:
+            asked = time.monotonic()
+            seen = number_of(self.client.get(KEY))
+            if asked > over:
+                self.assertEqual(seen, 2)
+                late += 1
+        self.assertEqual(self.what_the_replica_has(), 1)
+        # And it comes back.
+        self.replica.call("CONFIG", "SET", "masterauth", "")
+        cluster.wait_synced()
+        self.read_from_replicas()
+        self.assertEqual(number_of(self.client.get(KEY)), 2)
+
+    def test_a_replica_that_says_nothing(self):
+        self.begin("10s")
+        self.client.set(KEY, value(1))
+        self.read_from_replicas()
+        self.replica.freeze()
+        for number in range(2, 5):
+            for _ in range(5):
+                self.assertEqual(self.client.get(KEY), value(number - 1))
+            self.client.set(KEY, value(number))
+        self.replica.thaw()
+        self.read_from_replicas()
+        self.assertEqual(self.client.get(KEY), value(4))
+
+
+class Watched:
+    """One writes numbers, others read: nobody may see less than was acknowledged before it asked."""
+
+    def __init__(self, server, readers):
+        self.done, self.going, self.wrong, self.errors = 0, True, [], []
+        self.rounds = threading.Semaphore(0)
+        self.threads = [threading.Thread(target=self._write, args=(server.client(),))]
+        self.threads += [threading.Thread(target=self._read, args=(server.client(),))
+                         for _ in range(readers)]
+        for thread in self.threads:
+            thread.start()
+
+    def _write(self, client):
+        number = 0
+        while self.going:
+            number += 1
+            try:
+                client.set(KEY, value(number))
+                self.done = number
+            except redis.RedisError as error:
+                self.errors.append(str(error))
+            for _ in range(number % 10 * 20):  # time for proofs, and none at all
+                client.get(KEY)
+            self.rounds.release()
+
+    def _read(self, client):
+        while self.going:
+            least = self.done
+            try:
+                text = client.get(KEY)
+                if (number_of(text) if text else 0) < least:
+                    self.wrong.append((least, text and number_of(text)))
+            except redis.RedisError as error:
+                self.errors.append(str(error))
+
+    def wait_rounds(self, count):
+        for _ in range(count):
+            assert self.rounds.acquire(timeout=GUARD_S), "nobody writes"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.going = False
+        for thread in self.threads:
+            thread.join()
+
+
+class TestUnderWay(ReplicaCase):
+    def test_while_the_cluster_changes(self):
+        """Fails over twice, and hands the slot to another node and back."""
+        self.begin("200ms")
+        with Watched(self.server, 3) as watched:
+            watched.wait_rounds(100)
+            for _ in range(2):
+                cluster.fail_over(cluster.master_of(KEY))
+                watched.wait_rounds(50)
+            home = cluster.master_of(KEY)
+            away = next(node for node in cluster.masters() if node is not home)
+            for node in (away, home):
+                cluster.begin_move([slot_of(KEY)], node)
+                watched.wait_rounds(20)
+                cluster.move_keys([slot_of(KEY)], node)
+                watched.wait_rounds(20)
+                cluster.end_move([slot_of(KEY)], node)
+                watched.wait_rounds(20)
+            watched.wait_rounds(50)
+        self.assertEqual(watched.wrong, [])
+        self.assertEqual(watched.errors, [])
+        self.assertGreater(self.counted("replica_reads"), 0)
+        self.read_from_replicas()
+        self.assertEqual(number_of(self.client.get(KEY)), watched.done)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,327 @@
+/* Goal: what is too large to be kept may be read from replicas where the rule says so, and what a replica must
+ * have had is never less than the contract: `stale`, every write acknowledged by this process, everything
+ * the connection itself has done (core/cached_replica.c).
+ *
+ * Method: scripts against two cores whose engine is the test (tests/lib/cached_world.h), and which says
+ * since when its replicas have everything. */
+#include "tests/lib/cached_world.h"
+
+#define RULE "k* cache stale=100ms admit=all replica-reads"
+#define LARGE large('v')
+
+static const char *large(char what)
+{
+	static char text[2100];
+
+	snprintf(text, sizeof text, "$2000\r\n");
+	memset(text + 7, what, 2000);
+	memcpy(text + 2007, "\r\n", 3);
+	return text;
+}
+
+static uint64_t since(const struct world *world)
+{
+	return world->ops[world->count - 1]->replica_since_us;
+}
+
+/* A key that is known to be large, and not to have been written just now. */
+static void begin(struct world *world, const char *rule)
+{
+	open_world(world, rule);
+	for (int i = 0; i < 2; i++) {
+		say(world, 'A', "GET k");
+		sent(world, "~GET k");
+		reply(world, "~GET", LARGE);
+		heard(world, 'A', LARGE);
+	}
+}
+
+static void test_only_large_ones_and_only_by_rule(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	begin(&world, RULE);
+	world.proved_us = world.now.mono_us + MS;
+	say(&world, 'A', "GET k");
+	sent(&world, "@GET k");
+	reply(&world, "@GET", LARGE);
+	heard(&world, 'A', LARGE);
+	assert_int_equal(rule_count(&world, replica_reads), 1);
+	assert_int_equal(rule_count(&world, fills), 2);
+	/* Another reply of the key may be small: that is to be kept. */
+	say(&world, 'A', "STRLEN k");
+	sent(&world, "~STRLEN k");
+	reply(&world, "~STRLEN", ":2000\r\n");
+	heard(&world, 'A', ":2000\r\n");
+	/* The master may have to do it after all. */
+	world.proved_us = 0;
+	say(&world, 'A', "GET k");
+	sent(&world, "@GET k");
+	reply(&world, "@GET", LARGE);
+	heard(&world, 'A', LARGE);
+	assert_int_equal(rule_count(&world, replica_reads), 1);
+	assert_int_equal(rule_count(&world, fills), 4);
+	close_world(&world);
+
+	begin(&world, "k* cache stale=100ms admit=all");
+	say(&world, 'A', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", LARGE);
+	listen(&world, 'A');
+	close_world(&world);
+}
+
+static void test_never_older_than_stale(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	begin(&world, RULE);
+	say(&world, 'A', "GET k"); /* from now on the time of its writes is certain */
+	sent(&world, "@GET k");
+	reply(&world, "@GET", LARGE);
+	listen(&world, 'A');
+	later(&world, 1000 * MS);
+	say(&world, 'A', "GET k");
+	sent(&world, "@GET k");
+	assert_int_equal(since(&world), world.now.mono_us - 100 * MS);
+	reply(&world, "@GET", LARGE);
+	listen(&world, 'A');
+	close_world(&world);
+}
+
+static void test_a_write_is_seen_at_once_by_all(void **state)
+{
+	static struct world world;
+	uint64_t written_us;
+
+	(void)state;
+	begin(&world, RULE);
+	later(&world, 1000 * MS);
+	say(&world, 'A', "GET k");
+	sent(&world, "@GET k");
+	reply(&world, "@GET", LARGE);
+	listen(&world, 'A');
+	/* On another worker. */
+	say(&world, 'E', "SET k x");
+	sent(&world, "SET k x");
+	reply(&world, "SET", "+OK\r\n");
+	heard(&world, 'E', "+OK\r\n");
+	written_us = world.now.mono_us;
+	/* This worker sees it, and does not know when it was until its clock has gone on. */
+	say(&world, 'A', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", LARGE);
+	listen(&world, 'A');
+	say(&world, 'A', "GET k");
+	sent(&world, "@GET k");
+	assert_true(since(&world) >= written_us);
+	reply(&world, "@GET", LARGE);
+	listen(&world, 'A');
+	/* It stays the bound, until `stale` is over. */
+	say(&world, 'B', "GET k");
+	sent(&world, "@GET k");
+	assert_in_range(since(&world), written_us, written_us + 10);
+	reply(&world, "@GET", LARGE);
+	listen(&world, 'B');
+	close_world(&world);
+}
+
+/* The clock stands still while a batch of requests is handled: a write that another worker has ended meanwhile
+ * is behind the time that it shows. */
+static void test_the_clock_of_a_batch(void **state)
+{
+	static struct world world;
+	struct hs_core *core;
+	struct hs_now batch;
+
+	(void)state;
+	begin(&world, RULE);
+	later(&world, 1000 * MS);
+	core = world.station[0].core;
+	batch = world.now;
+	say(&world, 'E', "SET k x");
+	sent(&world, "SET k x");
+	reply(&world, "SET", "+OK\r\n");
+	listen(&world, 'E');
+	for (int i = 0; i < 2; i++) { /* worker 0 is still at what came before */
+		hs_core_receive(core, world.client[i], batch, "GET k\r\n", 7);
+		sent(&world, i == 0 ? "~GET k" : "");
+	}
+	reply(&world, "~GET", LARGE);
+	listen(&world, 'A');
+	listen(&world, 'B');
+	hs_core_receive(core, world.client[0], batch, "GET k\r\n", 7);
+	sent(&world, "~GET k");
+	reply(&world, "~GET", LARGE);
+	listen(&world, 'A');
+	say(&world, 'A', "GET k");
+	sent(&world, "@GET k");
+	assert_true(since(&world) > batch.mono_us + 2);
+	reply(&world, "@GET", LARGE);
+	listen(&world, 'A');
+	close_world(&world);
+}
+
+static void test_own_writes_and_scripts(void **state)
+{
+	static struct world world;
+	uint64_t script_us;
+
+	(void)state;
+	begin(&world, RULE);
+	later(&world, 1000 * MS);
+	say(&world, 'A', "GET k");
+	sent(&world, "@GET k");
+	reply(&world, "@GET", LARGE);
+	listen(&world, 'A');
+	/* Under way: behind it, on its own connection's way. */
+	say(&world, 'A', "APPEND k x");
+	say(&world, 'A', "GET k");
+	sent(&world, "APPEND k x | GET k");
+	reply(&world, "APPEND", ":2001\r\n");
+	reply(&world, "GET", LARGE);
+	listen(&world, 'A');
+	/* What is written behind a read waits for it. */
+	say(&world, 'B', "GET k");
+	say(&world, 'B', "GET k");
+	world.looked = world.count;
+	reply(&world, world.ops[0]->track ? "~GET" : "@GET", LARGE);
+	listen(&world, 'B');
+	later(&world, MS);
+	say(&world, 'B', "GET k");
+	say(&world, 'B', "SET k y");
+	sent(&world, "@GET k");
+	reply(&world, "@GET", LARGE);
+	sent(&world, "SET k y");
+	reply(&world, "SET", "+OK\r\n");
+	listen(&world, 'B');
+	for (int i = 0; i < 2; i++) {
+		later(&world, 200 * MS);
+		say(&world, 'B', "GET k");
+		world.looked = world.count;
+		reply(&world, i == 0 ? "~GET" : "@GET", LARGE);
+		listen(&world, 'B');
+	}
+	/* A script may have written it. */
+	say(&world, 'C', "EVAL x 0");
+	sent(&world, "EVAL x 0");
+	reply(&world, "EVAL", "+OK\r\n");
+	listen(&world, 'C');
+	script_us = world.now.mono_us;
+	say(&world, 'B', "GET k");
+	sent(&world, "@GET k");
+	assert_true(since(&world) < script_us);
+	world.ops[0]->replica_proved_us = script_us - 1;
+	say(&world, 'C', "GET k"); /* what B waits for may be from before */
+	sent(&world, "");
+	reply(&world, "@GET", LARGE);
+	heard(&world, 'B', LARGE);
+	heard(&world, 'C', "");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", LARGE);
+	heard(&world, 'C', LARGE);
+	say(&world, 'C', "GET k");
+	sent(&world, "@GET k");
+	assert_true(since(&world) > script_us);
+	reply(&world, "@GET", LARGE);
+	listen(&world, 'C');
+	close_world(&world);
+}
+
+/* Who joins a read under way gets what a replica had when it was proved, so that is what must be enough. */
+static void test_who_may_share_a_read(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	begin(&world, RULE);
+	say(&world, 'A', "GET k");
+	sent(&world, "@GET k");
+	reply(&world, "@GET", LARGE);
+	listen(&world, 'A');
+	later(&world, 1000 * MS);
+	world.proved_us = world.now.mono_us - 60 * MS;
+	say(&world, 'A', "GET k");
+	sent(&world, "@GET k");
+	later(&world, 30 * MS);
+	say(&world, 'B', "GET k");
+	later(&world, 30 * MS);
+	say(&world, 'C', "GET k"); /* 120 ms after the proof */
+	sent(&world, "");
+	reply(&world, "@GET", LARGE);
+	heard(&world, 'A', LARGE);
+	heard(&world, 'B', LARGE);
+	heard(&world, 'C', "");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", LARGE);
+	heard(&world, 'C', LARGE);
+	close_world(&world);
+}
+
+/* Missing, small or an error: read again, tracked, and that is what counts and is kept. */
+static void test_what_is_not_large_is_not_a_replica_s_to_say(void **state)
+{
+	static const char *const words[] = {"_\r\n", "$1\r\nx\r\n", "-WRONGTYPE x\r\n",
+					    "-CLUSTERDOWN x\r\n"};
+	static struct world world;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+		begin(&world, RULE);
+		world.proved_us = world.now.mono_us;
+		say(&world, 'A', "GET k");
+		say(&world, 'B', "GET k");
+		sent(&world, "@GET k");
+		reply(&world, "@GET", words[i]);
+		heard(&world, 'A', "");
+		sent(&world, "~GET k");
+		reply(&world, "~GET", "$1\r\ny\r\n");
+		heard(&world, 'A', "$1\r\ny\r\n");
+		heard(&world, 'B', "$1\r\ny\r\n");
+		say(&world, 'C', "GET k");
+		heard(&world, 'C', "$1\r\ny\r\n");
+		sent(&world, "");
+		close_world(&world);
+	}
+}
+
+static void test_rules_change_meanwhile(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	begin(&world, RULE);
+	say(&world, 'A', "GET k");
+	sent(&world, "@GET k");
+	set_rules(&world, NULL, HS_MITIGATE_ON);
+	reply(&world, "@GET", LARGE);
+	heard(&world, 'A', LARGE);
+	close_world(&world);
+	begin(&world, RULE);
+	say(&world, 'A', "GET k");
+	sent(&world, "@GET k");
+	set_rules(&world, NULL, HS_MITIGATE_ON);
+	reply(&world, "@GET", "_\r\n");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", LARGE);
+	heard(&world, 'A', LARGE);
+	close_world(&world);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_only_large_ones_and_only_by_rule),
+		cmocka_unit_test(test_never_older_than_stale),
+		cmocka_unit_test(test_a_write_is_seen_at_once_by_all),
+		cmocka_unit_test(test_the_clock_of_a_batch),
+		cmocka_unit_test(test_own_writes_and_scripts),
+		cmocka_unit_test(test_who_may_share_a_read),
+		cmocka_unit_test(test_what_is_not_large_is_not_a_replica_s_to_say),
+		cmocka_unit_test(test_rules_change_meanwhile),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
