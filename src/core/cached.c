@@ -30,6 +30,7 @@ enum {
 		32, /* requests under way that are looked through; with more it counts as found */
 	AHEAD_MAX = 20,	      /* times cost_us: before that nothing is read ahead */
 	FAILING_US = 1000000, /* what could not be read is not waited for, so long */
+	FILLS_MAX = 32,	      /* reads of one key under way at a time */
 	PLAN_KEYS_MAX = 256,  /* keys of a worker in HEAT PLAN */
 	PLAN_HITS_MIN = 8,    /* fewer are not worth a row */
 	COST_PART = 20, /* of its time to live: what reading costs is taken for at most that */
@@ -553,8 +554,9 @@ bool hs_cached_read(struct hs_core *core, struct hs_session *session,
 		return false;
 	cached->misses++;
 	hs_counter_add(&hs_cached_stats(core, cached)->misses, 1);
-	/* Behind its own, in their order. */
-	if (session->fenced > 0 || hs_cached_has_write(session, ask.key))
+	/* Behind its own, in their order; and one that is asked for in ever new ways goes its own. */
+	if (session->fenced > 0 || cached->pins >= FILLS_MAX ||
+	    hs_cached_has_write(session, ask.key))
 		return false;
 	wait_for_it(core, session, cached, &ask);
 	return true;

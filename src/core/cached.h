@@ -31,6 +31,7 @@ struct hs_fill {
 	struct hs_ask ask;
 	struct hs_stamp stamp; /* before it was sent */
 	uint64_t start_us;
+	uint64_t foreign_us; /* since when another worker is waited for; 0: it is not */
 	uint64_t
 		replica_since_us; /* is not kept, so a replica that had all at that time may answer; or 0 */
 	bool claimed;		  /* for all workers */

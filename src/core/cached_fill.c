@@ -75,15 +75,18 @@ static void answer(struct hs_core *core, struct hs_request *request, struct hs_b
 		hs_core_check_output(core, session);
 }
 
-static void answer_all(struct hs_core *core, struct hs_link *waiters, const struct hs_kept *kept,
-		       struct hs_bytes error, struct hs_link *resuming)
+/* An error is of when it was asked for. Who has to see more than that goes to the engine itself. */
+static void answer_all(struct hs_core *core, const struct hs_fill *fill, struct hs_link *waiters,
+		       const struct hs_kept *kept, struct hs_bytes error, struct hs_link *resuming)
 {
 	while (!hs_list_empty(waiters)) {
 		struct hs_request *request = take_waiter(waiters);
+		uint64_t barrier_us = request->session->barrier_us;
 
 		resume_later(resuming, request->session);
-		if (kept && !hs_cached_is_since(kept, request->session))
-			hs_step_submit(core, request, 0); /* it has to see more */
+		if (kept ? !hs_cached_is_since(kept, request->session)
+			 : barrier_us > 0 && fill->start_us <= barrier_us)
+			hs_step_submit(core, request, 0);
 		else
 			answer(core, request, kept ? kept->reply[request->resp - 2] : error);
 	}
@@ -159,6 +162,7 @@ static void send(struct hs_core *core, struct hs_fill *fill)
 	if (fill->stamp.done != fill->cached->seen_done)
 		fill->replica_since_us = 0; /* written by another worker in this very moment */
 	fill->start_us = core->now.mono_us;
+	fill->foreign_us = 0;
 	fill->foreign = false;
 	hs_list_remove(&fill->link);
 	hs_list_append(&caching->sent, &fill->link);
@@ -196,6 +200,8 @@ static void start(struct hs_core *core, struct hs_fill *fill)
 		send(core, fill);
 		return;
 	}
+	if (fill->foreign_us == 0) /* however often it is looked for */
+		fill->foreign_us = core->now.mono_us;
 	fill->foreign = true;
 	fill->start_us = core->now.mono_us;
 	hs_list_remove(&fill->link); /* it may have been sent before */
@@ -360,7 +366,7 @@ static void answer_old(struct hs_core *core, struct hs_fill *fill, struct hs_lin
 
 	for (struct hs_link *link = waiters->next; link != waiters; link = link->next)
 		hs_counter_add(&stats->stale, 1);
-	answer_all(core, waiters, old, (struct hs_bytes){NULL, 0}, resuming);
+	answer_all(core, fill, waiters, old, (struct hs_bytes){NULL, 0}, resuming);
 }
 
 /* The engine cannot read it so that it may be kept. */
@@ -427,7 +433,7 @@ static void land(struct hs_core *core, struct hs_request *own)
 	if (old)
 		answer_old(core, fill, &fill->waiters, &resuming, old);
 	else if (kept || (failed && !no_vouch))
-		answer_all(core, &fill->waiters, kept, reply, &resuming);
+		answer_all(core, fill, &fill->waiters, kept, reply, &resuming);
 	else
 		send_all(core, &fill->waiters, &resuming);
 	if (kept)
@@ -464,7 +470,7 @@ static void look_again(struct hs_core *core, struct hs_fill *fill)
 	    hs_kept_state(kept, fill->cached->rule, hs_shelf_stamp(shelf, fill->ask.key_hash).done,
 			  core->now.mono_us, &age_us) == HS_KEPT_FRESH) {
 		hs_cache_keep(core->caching->cache, fill->cached, kept);
-		answer_all(core, &fill->waiters, kept, (struct hs_bytes){NULL, 0}, &resuming);
+		answer_all(core, fill, &fill->waiters, kept, (struct hs_bytes){NULL, 0}, &resuming);
 		destroy(core, fill);
 	} else {
 		start(core, fill);
@@ -511,7 +517,7 @@ void hs_cached_tick(struct hs_core *core)
 		struct hs_fill *fill = hs_list_entry(link, struct hs_fill, link);
 
 		next = link->next;
-		if (core->now.mono_us - fill->start_us <= FOREIGN_US_MAX)
+		if (core->now.mono_us - fill->foreign_us <= FOREIGN_US_MAX)
 			continue;
 		hs_list_remove(&fill->link);
 		hs_list_append(&mine, &fill->link);

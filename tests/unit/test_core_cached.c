@@ -550,6 +550,25 @@ static void test_who_must_read_from_the_engine(void **state)
 	close_world(&world);
 }
 
+static void test_a_key_that_is_asked_for_in_ever_new_ways(void **state)
+{
+	static struct world world;
+	char words[64];
+
+	(void)state;
+	open_world(&world, "k* cache stale=10s admit=all");
+	for (int i = 0; i < 40; i++) {
+		snprintf(words, sizeof words, "GETRANGE k %d %d", i, i);
+		say(&world, 'A', words);
+	}
+	look(&world);
+	assert_int_equal(world.count, 40);
+	for (int i = 0; i < 40; i++)
+		reply(&world, i < 32 ? "~GETRANGE" : "GETRANGE", "$1\r\nx\r\n");
+	listen(&world, 'A');
+	close_world(&world);
+}
+
 static void test_a_client_that_leaves_while_it_waits(void **state)
 {
 	static struct world world;
@@ -775,6 +794,7 @@ int main(void)
 		cmocka_unit_test(test_the_old_one_when_it_cannot_be_read),
 		cmocka_unit_test(test_read_again_before_the_end),
 		cmocka_unit_test(test_who_must_read_from_the_engine),
+		cmocka_unit_test(test_a_key_that_is_asked_for_in_ever_new_ways),
 		cmocka_unit_test(test_a_client_that_leaves_while_it_waits),
 		cmocka_unit_test(test_rules_that_change_under_it),
 		cmocka_unit_test(test_observing_changes_nothing),
