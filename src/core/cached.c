@@ -596,6 +596,7 @@ void hs_core_changed(struct hs_core *core, struct hs_now now, const struct hs_vo
 		drop_changed(core, vouch, *key);
 	else
 		hs_cache_changed_all(caching->cache, vouch);
+	hs_copied_changed(core, vouch, key);
 }
 
 /* --- HEAT PLAN --- */

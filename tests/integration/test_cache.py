@@ -387,6 +387,8 @@ class OfACluster(unittest.TestCase):
     def write(self, number):
         """At the master of the moment, past heatsink."""
         master = self.cluster.master_of("k")
+        if not master:
+            raise OSError("just now it has none")
         client = self.clients.setdefault(master.port, master.client())
         client.set("k", number)
 
