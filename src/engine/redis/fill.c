@@ -228,7 +228,6 @@ static uint32_t count_told(struct hs_bytes exec)
 static void keep_exec(struct hs_pipe *pipe, struct hs_op *op, struct hs_bytes reply)
 {
 	pipe->changes_behind = 0;
-	pipe->exec_epoch = hs_vouch_epoch(pipe->vouch);
 	if (reply.data[0] != '*' || reply.data[1] == '-') {
 		keep_first(op, reply);
 		return;
@@ -290,7 +289,9 @@ void hs_fill_skip(struct hs_pipe *pipe, struct hs_op *op, struct hs_bytes reply)
 /* Whether this connection hears of every change of what was just read or written there. */
 static bool does_vouch(struct hs_flow *flow, const struct hs_pipe *pipe, const struct hs_op *op)
 {
-	return pipe->tracking && !pipe->closing &&
+	/* What was voided since it was sent may concern it: flushed behind the SET, or its slot was
+	 * elsewhere for a while. */
+	return pipe->tracking && !pipe->closing && op->vouch_epoch == hs_vouch_epoch(pipe->vouch) &&
 	       hs_flow_owner(flow, hs_flow_slot(flow, op)) == pipe->node;
 }
 
@@ -314,7 +315,6 @@ static void vouch_for(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *
 	    hs_slot_of(op->argv[1]) == op->slot)
 		note_key(pipe, op->argv[1]);
 	op->vouch = pipe->vouch;
-	op->vouch_epoch = hs_vouch_epoch(pipe->vouch);
 }
 
 /* The element of EXEC's reply that is the SET's: the second, told changes aside. */
@@ -350,9 +350,8 @@ static enum hs_fill_verdict take_write(struct hs_flow *flow, struct hs_pipe *pip
 				"elements: the command may or may not have run\r\n");
 		return HS_FILL_ANSWER;
 	}
-	/* A flush since EXEC voids it, too. */
 	if (reply->data[0] == '+' && pipe->changes_behind == 1 &&
-	    pipe->exec_epoch == hs_vouch_epoch(pipe->vouch) && !(op->engine_state & HS_STATE_MIXED))
+	    !(op->engine_state & HS_STATE_MIXED))
 		vouch_for(flow, pipe, op);
 	return HS_FILL_ANSWER;
 }

@@ -203,6 +203,7 @@ void hs_pipe_compose(struct hs_pipe *pipe, struct hs_op *op, bool asking)
 	size_t start = out->len;
 
 	if (pipe->fill && op->track) {
+		op->vouch_epoch = hs_vouch_epoch(pipe->vouch); /* it must be the same at the end */
 		compose_tracked(pipe, op);
 		hs_ops_push(&pipe->flying, op);
 		return;

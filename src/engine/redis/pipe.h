@@ -77,7 +77,6 @@ struct hs_pipe {
 	bool proof_used;	/* take another key for the next */
 	/* Told of its key: behind EXEC of the write whose turn it is, behind PTTL of the read. */
 	uint32_t changes_behind;
-	uint64_t exec_epoch; /* of the vouch, when that EXEC was answered */
 
 	bool replica; /* for what a replica may answer (replica.c); `proving`, `used_us` are its, too */
 
