@@ -122,6 +122,7 @@ void hs_copied_overdue(struct hs_core *core)
 		hs_list_remove(&own->fill_link);
 		own->asker = NULL;
 		own->place->shunned_us = core->now.mono_us + HS_COPIES_SHUN_US;
+		hs_check(asker); /* who is in the list waits */
 		ask_original(core, asker);
 	}
 }

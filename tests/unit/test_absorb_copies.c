@@ -105,8 +105,8 @@ static void test_auto_reaches_the_mean_and_no_more(void **state)
 {
 	(void)state;
 	for (uint32_t partitions = 2; partitions <= 12; partitions++) {
-		for (double key = 10; key <= 1000; key += 45) {
-			double others = 100, home = others + key;
+		for (int rate = 10; rate <= 1000; rate += 45) {
+			double key = rate, others = 100, home = others + key;
 			double all = others * partitions + key, mean = all / partitions;
 			uint32_t n = hs_copies_wanted(HS_COPIES_AUTO, partitions, key, home, all);
 

@@ -385,9 +385,9 @@ static void test_places_that_have_come_together_are_left(void **state)
 	(void)state;
 	open_copies(&world, "k* cache stale=100ms copies=3");
 	make_copies(&world, 'A');
-	for (uint16_t slot = 0; slot < HS_SLOTS; slot++) {
-		if (hs_slot_map_get(&slots, slot) == 2)
-			hs_slot_map_set(&slots, slot, 1);
+	for (int slot = 0; slot < HS_SLOTS; slot++) {
+		if (hs_slot_map_get(&slots, (uint16_t)slot) == 2)
+			hs_slot_map_set(&slots, (uint16_t)slot, 1);
 	}
 	tick(&world, 100 * MS);
 	taken_away(&world);

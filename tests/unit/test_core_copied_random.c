@@ -191,9 +191,10 @@ static void check_answer(struct play *play, const struct question *question, con
 
 static void hear(struct play *play)
 {
-	for (char who = 'A'; who < 'A' + CLIENTS; who++) {
+	for (int client = 0; client < CLIENTS; client++) {
+		char who = (char)('A' + client);
 		const char *text = listen(&play->world, who);
-		struct question *questions = play->questions[who - 'A'];
+		struct question *questions = play->questions[client];
 		size_t count = 0;
 
 		while (*text) {

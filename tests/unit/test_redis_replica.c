@@ -446,7 +446,7 @@ static void test_no_more_replicas_than_there_is_room_for(void **state)
 
 	(void)state;
 	routes->cluster = true;
-	for (uint16_t i = 0; i <= MANY; i++) {
+	for (int i = 0; i <= MANY; i++) {
 		snprintf(routes->nodes[i].host, sizeof routes->nodes[i].host, "h");
 		routes->nodes[i].port = (uint16_t)(i + 1);
 	}
