@@ -238,6 +238,11 @@ class Pipelines(FoldCase):
             asks += self.transaction(rng) if rng.randrange(8) == 0 else [rng.choice(self.ASKS)]
         return asks
 
+    @staticmethod
+    def timeless(raw):
+        """A second may pass between the one and the other: what 10000 seconds have left is one."""
+        return re.sub(rb":(99\d\d|10000)\r\n", b":10000\r\n", raw)
+
     def compare(self, rng, rounds, between=lambda turn: None):
         with Redis() as plain:
             ours, theirs = self.connect(1)[0], self.connect(1, plain)[0]
@@ -250,7 +255,8 @@ class Pipelines(FoldCase):
                 between(turn)
                 seen, expected = ours.call_all(asks), theirs.call_all(asks)
                 for i, (one, other) in enumerate(zip(seen, expected)):
-                    self.assertEqual(one.raw, other.raw, f"round {turn}: {asks[:i + 1][-8:]}")
+                    self.assertEqual(self.timeless(one.raw), self.timeless(other.raw),
+                                     f"round {turn}: {asks[:i + 1][-8:]}")
 
     def readers(self):
         """A storm of reads of the key; it is stopped with the test."""
