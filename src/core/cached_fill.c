@@ -55,26 +55,6 @@ static struct hs_request *take_waiter(struct hs_link *waiters)
 	return request;
 }
 
-static void answer(struct hs_core *core, struct hs_request *request, struct hs_bytes reply)
-{
-	struct hs_session *session = request->session;
-	uint64_t time_us = core->now.mono_us - request->start_us;
-
-	request->parts[0].time_us = time_us;
-	hs_count_request(core, request, reply);
-	hs_step_account(core, session, request->command, request->argc, request->argv, time_us,
-			reply.len > 0 && reply.data[0] == '-');
-	if (session->requests.next == &request->link) {
-		hs_request_answer(core, request, reply);
-	} else {
-		hs_buf_append_bytes(&request->reply, reply);
-		hs_request_finish(core, request);
-	}
-	/* One reply may be larger than the limit; one with more behind it may not. */
-	if (session->inflight > 0 && !session->gone)
-		hs_core_check_output(core, session);
-}
-
 /* An error is of when it was asked for. Who has to see more than that goes to the engine itself. */
 static void answer_all(struct hs_core *core, const struct hs_fill *fill, struct hs_link *waiters,
 		       const struct hs_kept *kept, struct hs_bytes error, struct hs_link *resuming)
@@ -88,7 +68,8 @@ static void answer_all(struct hs_core *core, const struct hs_fill *fill, struct 
 			 : barrier_us > 0 && fill->start_us <= barrier_us)
 			hs_step_submit(core, request, 0);
 		else
-			answer(core, request, kept ? kept->reply[request->resp - 2] : error);
+			hs_request_share(core, request,
+					 kept ? kept->reply[request->resp - 2] : error);
 	}
 }
 

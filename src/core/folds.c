@@ -131,25 +131,11 @@ static void answer(void *context, struct hs_fold_ask *ask, struct hs_bytes reply
 {
 	struct hs_core *core = context;
 	struct hs_request *request = hs_list_entry(ask, struct hs_request, ask);
-	struct hs_session *session = request->session;
-	uint64_t time_us = core->now.mono_us - request->start_us;
 
 	leave_lane(core, request);
-	resume_later(core, session);
-	request->parts[0].time_us = time_us;
-	hs_count_request(core, request, reply);
-	hs_step_account(core, session, request->command, request->argc, request->argv, time_us,
-			reply.len > 0 && reply.data[0] == '-');
+	resume_later(core, request->session);
 	hs_counter_add(&core->stats.fold_requests, 1);
-	if (session->requests.next == &request->link) {
-		hs_request_answer(core, request, reply);
-	} else {
-		hs_buf_append_bytes(&request->reply, reply);
-		hs_request_finish(core, request);
-	}
-	/* One reply may be larger than the limit; one with more behind it may not. */
-	if (session->inflight > 0 && !session->gone)
-		hs_core_check_output(core, session);
+	hs_request_share(core, request, reply);
 }
 
 static void again(void *context, struct hs_fold_ask *ask)

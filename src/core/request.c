@@ -210,6 +210,26 @@ void hs_request_answer(struct hs_core *core, struct hs_request *request, struct 
 	deliver_done(core, session);
 }
 
+void hs_request_share(struct hs_core *core, struct hs_request *request, struct hs_bytes reply)
+{
+	struct hs_session *session = request->session;
+	uint64_t time_us = core->now.mono_us - request->start_us;
+
+	request->parts[0].time_us = time_us;
+	hs_count_request(core, request, reply);
+	hs_step_account(core, session, request->command, request->argc, request->argv, time_us,
+			reply.len > 0 && reply.data[0] == '-');
+	if (session->requests.next == &request->link) {
+		hs_request_answer(core, request, reply);
+	} else {
+		hs_buf_append_bytes(&request->reply, reply);
+		hs_request_finish(core, request);
+	}
+	/* One reply may be larger than the limit; one with more behind it may not. */
+	if (session->inflight > 0 && !session->gone)
+		hs_core_check_output(core, session);
+}
+
 void hs_request_pool_deinit(struct hs_core *core)
 {
 	while (!hs_list_empty(&core->request_pool)) {

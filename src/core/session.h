@@ -356,6 +356,9 @@ void hs_request_drop_parts(struct hs_request *request); /* to split it anew */
 void hs_request_finish(struct hs_core *core, struct hs_request *request);
 /* The same for the request whose turn it is, with a reply that lies elsewhere. */
 void hs_request_answer(struct hs_core *core, struct hs_request *request, struct hs_bytes reply);
+/* The same for one that was not sent by itself and shares the reply of another: counted and accounted
+ * for here. Its session must not be resumed before all who share it have it. */
+void hs_request_share(struct hs_core *core, struct hs_request *request, struct hs_bytes reply);
 void hs_request_put(struct hs_core *core, struct hs_request *request);
 void hs_request_pool_deinit(struct hs_core *core);
 

@@ -28,6 +28,7 @@ from servers import GUARD_S, Heatsink, Redis
 
 STALE_S = 0.2
 READERS = 4
+PACE_S = 0.005  # a writer does not wait longer for readers
 RULE = f"k* cache stale={int(STALE_S * 1000)}ms admit=all"
 TROUBLE = (OSError, resp.Closed, redis.RedisError)
 
@@ -55,8 +56,8 @@ class Watch:
         self.stale_s = stale_s
         self.acknowledged = []  # (number, when)
         self.reads = []  # (asked, number)
-        self.errors = 0
-        self.ended = threading.Event()
+        self.change = threading.Condition()  # of the two lists, and of the next
+        self.ended = False
         self.threads = [threading.Thread(target=self._write)]
         self.threads += [threading.Thread(target=self._read) for _ in range(READERS)]
 
@@ -66,25 +67,45 @@ class Watch:
         self.wait_writes(3)
         return self
 
-    def __exit__(self, *_):
-        self.ended.set()
+    def __exit__(self, failed, *_):
+        """Goes on until what was written up to here must have been seen."""
+        now = time.monotonic()
+        try:
+            if not failed:
+                self.wait("readers ask on",
+                          lambda: self.reads and self.reads[-1][0] > now + self.stale_s)
+        finally:
+            self._end()
+
+    def _end(self):
+        self._note(ended=True)
         for thread in self.threads:
             thread.join()
 
+    def _note(self, written=None, read=None, ended=False):
+        with self.change:
+            self.acknowledged += [written] if written else []
+            self.reads += [read] if read else []
+            self.ended = self.ended or ended
+            self.change.notify_all()
+
     def _write(self):
         number = 0
-        while not self.ended.is_set():
+        while not self.ended:
             number += 1
             try:
                 self.write(number)
             except TROUBLE:
                 continue  # perhaps written, perhaps not: nobody has to see it
-            self.acknowledged.append((number, time.monotonic()))
-            time.sleep(0.003)
+            self._note(written=(number, time.monotonic()))
+            with self.change:  # readers come in between; who cannot be answered is not waited for
+                reads = len(self.reads)
+                self.change.wait_for(lambda: self.ended or len(self.reads) >= reads + READERS,
+                                     PACE_S)
 
     def _read(self):
         connection = None
-        while not self.ended.is_set():
+        while not self.ended:
             try:
                 connection = connection or resp.Connection(self.server.port, 5)
                 asked = time.monotonic()
@@ -94,20 +115,21 @@ class Watch:
                     connection.close()
                 connection = None
                 continue
-            if reply.is_error:
-                self.errors += 1
-                time.sleep(0.001)
-            else:
-                self.reads.append((asked, 0 if reply.is_null else int(reply.text)))
+            if not reply.is_error:
+                self._note(read=(asked, 0 if reply.is_null else int(reply.text)))
         if connection:
             connection.close()
 
     def wait_writes(self, more):
         """Until so many more numbers were acknowledged, and read about."""
         count, reads = len(self.acknowledged) + more, len(self.reads) + more
-        wait_for(self.test, "numbers are written and read",
-                 lambda: len(self.acknowledged) >= count and len(self.reads) >= reads
-                 or time.sleep(0.01))
+        self.wait("numbers are written and read",
+                  lambda: len(self.acknowledged) >= count and len(self.reads) >= reads)
+
+    def wait(self, what, condition):
+        """Looked at whenever something was written or read."""
+        with self.change:
+            self.test.assertTrue(self.change.wait_for(condition, GUARD_S), "never happened: " + what)
 
     def check(self, after=0.0):
         """Every read against what had been acknowledged `stale` before it was asked; those asked
@@ -218,9 +240,9 @@ class OneServer(CacheCase):
                 watch.wait_writes(20)
                 self.relay.pause()
                 written = len(watch.acknowledged)
-                wait_for(self, "longer than anything may be old",
-                         lambda: watch.acknowledged[-1][1] - watch.acknowledged[written - 1][1]
-                         > 2 * STALE_S or time.sleep(0.01))
+                watch.wait("longer than anything may be old",
+                           lambda: watch.acknowledged[-1][1] - watch.acknowledged[written - 1][1]
+                           > 2 * STALE_S)
                 self.relay.resume()
         watch.check()
 

@@ -310,7 +310,7 @@ class Live(ServerCase):
                                       ("on", "observe", "off")[turn % 3])
             seen = list(turns)
             wait_for(self, "everybody goes on", lambda: wrong or all(
-                now > then for now, then in zip(turns, seen)))
+                later > sooner for later, sooner in zip(turns, seen)))
         finally:
             stop.set()
             for thread in threads:

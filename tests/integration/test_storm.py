@@ -428,7 +428,8 @@ class Overlaps(FakeServer):
 
     def __init__(self):
         super().__init__()
-        self.guard = threading.Lock()
+        self.guard = threading.Condition()
+        self.requests = 0
         self.under_way = {}  # key: how many, and how many of them write
         self.overlaps = 0
 
@@ -438,8 +439,11 @@ class Overlaps(FakeServer):
             requests, writes = self.under_way.get(args[1], (0, 0))
             self.overlaps += bool(writes or (write and requests))
             self.under_way[args[1]] = (requests + 1, writes + write)
-        if write:
-            time.sleep(0.0005)  # whoever does not wait for it will be seen
+            self.requests += 1
+            self.guard.notify_all()
+            if write:  # whoever does not wait for it will be seen; nobody may have to come
+                came = self.requests
+                self.guard.wait_for(lambda: self.requests > came, 0.01)
         reply = super().answer(connection, args)
         with self.guard:
             requests, writes = self.under_way[args[1]]
