@@ -68,7 +68,7 @@ struct hs_storm_options {
 	char target[HS_FLAGS_HOST_MAX + 8]; /* host:port, as it is shown */
 	char host[HS_FLAGS_HOST_MAX];
 	uint64_t port;
-	const char *password; /* "": none */
+	struct hs_flags_password password;
 	const char *prefix;
 	const char *shape_text; /* as given */
 	struct hs_storm_shape shape;

@@ -292,7 +292,7 @@ static void on_connected(uv_connect_t *connect, int status)
 		conn->client = hs_storm_history_client(conn->worker->history);
 	uv_tcp_nodelay(&conn->tcp, 1);
 	uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read);
-	if (!*conn->worker->options->password) {
+	if (!*conn->worker->options->password.text) {
 		conn->state = HS_STORM_CONN_READY;
 		hs_storm_worker_on_progress(conn->worker, conn);
 		return;

@@ -210,8 +210,10 @@ static bool read_shape(const struct hs_flag *row, void *to, const char *word)
 
 static const struct hs_flag rows[] = {
 	{"target", "HOST:PORT", "127.0.0.1:6380", "where the load goes", read_target, 0, 0, 0},
-	{"password", "WORD", "", "sent with AUTH on every connection", read_text, FIELD(password),
-	 0, 0},
+	{"password", "WORD", "", HS_FLAGS_PASSWORD_TEXT, hs_flag_read_text, FIELD(password.word), 0,
+	 0},
+	{"password-file", "FILE", "", HS_FLAGS_PASSWORD_FILE_TEXT, hs_flag_read_text,
+	 FIELD(password.file), 0, 0},
 	{"shape", "SHAPE", "uniform",
 	 "which keys: uniform, zipf:EXPONENT, viral:SHARE (one key takes that share), "
 	 "moving:TIME[:SHARE] (the viral key changes), flash:REQUESTS[:SHARE] (it changes after so "
@@ -338,6 +340,8 @@ int hs_storm_options_read(struct hs_storm_options *options, int argc, char **arg
 
 	*options = (struct hs_storm_options){0};
 	rc = hs_flags_read(&flags, options, given, argc, argv, err);
+	if (rc == 0)
+		rc = hs_flags_password_read(&flags, &options->password, err);
 	if (rc < 0)
 		return rc;
 	if (options->count && !was_given(given, "duration"))

@@ -62,7 +62,7 @@ void hs_storm_wire_init(struct hs_storm_wire *wire, const struct hs_storm_option
 	compose(&wire->counter_zero, "SET", prefix, "n:", HS_LIT("0"));
 	hs_buf_deinit(&value);
 	hs_buf_append(&wire->auth, "*2\r\n$4\r\nAUTH\r\n", 14);
-	append_bulk(&wire->auth, hs_bytes_of(options->password));
+	append_bulk(&wire->auth, hs_bytes_of(options->password.text));
 	if (options->request && *options->request)
 		compose_request(&wire->request, options->request);
 }

@@ -76,7 +76,7 @@ struct hs_top_options {
 	char target[HS_FLAGS_HOST_MAX + 8]; /* host:port, as it is shown */
 	char host[HS_FLAGS_HOST_MAX];
 	uint64_t port;
-	const char *password; /* "": none */
+	struct hs_flags_password password;
 	uint64_t interval_us;
 	uint64_t timeout_us;
 	struct hs_top_question question;

@@ -202,7 +202,7 @@ static void say_rows(struct hs_top_client *client, const struct hs_top_question 
 static void compose(struct hs_top_client *client, bool greet)
 {
 	const struct hs_top_question *question = &client->question;
-	const char *password = client->options->password;
+	const char *password = client->options->password.text;
 	bool chosen = question->window != HS_TOP_AUTO;
 	/* Prefixes are filtered here: enough of them must come for some to be left. */
 	bool all = question->what == HS_TOP_PREFIXES && question->prefix_len;
@@ -301,9 +301,15 @@ static void complain(struct hs_top_client *client, enum command command, struct 
 
 	hs_bytes_escape(text, said, sizeof said);
 	if (starts(text, "NOAUTH"))
-		fail(client, "%s wants a password: give it with --password WORD", target);
+		fail(client,
+		     "%s wants a password: give it with --password-file FILE, "
+		     "$" HS_FLAGS_PASSWORD_ENV " or --password WORD",
+		     target);
 	else if (command == AUTH)
-		fail(client, "%s refuses the password: check --password (%s)", target, said);
+		fail(client,
+		     "%s refuses the password: check --password, --password-file "
+		     "or $" HS_FLAGS_PASSWORD_ENV " (%s)",
+		     target, said);
 	else if (command == HEAT && starts(text, "ERR unknown command"))
 		fail(client,
 		     "%s is not heatsink: it does not know HEAT; point --target at a heatsink "

@@ -51,15 +51,6 @@ static bool read_target(const struct hs_flag *flag, void *to, const char *word)
 	return true;
 }
 
-static bool read_password(const struct hs_flag *flag, void *to, const char *word)
-{
-	struct hs_top_options *options = to;
-
-	(void)flag;
-	options->password = word;
-	return true;
-}
-
 /* Seconds, between flag->min and flag->max in ms. */
 static bool read_seconds(const struct hs_flag *flag, void *to, const char *word)
 {
@@ -128,7 +119,10 @@ static bool read_prefix(const struct hs_flag *flag, void *to, const char *word)
 static const struct hs_flag rows[] = {
 	{"target", "HOST:PORT", "127.0.0.1:6380", "the heatsink server to look at", read_target, 0,
 	 0, 0},
-	{"password", "WORD", "", "sent with AUTH", read_password, 0, 0, 0},
+	{"password", "WORD", "", HS_FLAGS_PASSWORD_TEXT, hs_flag_read_text, FIELD(password.word), 0,
+	 0},
+	{"password-file", "FILE", "", HS_FLAGS_PASSWORD_FILE_TEXT, hs_flag_read_text,
+	 FIELD(password.file), 0, 0},
 	{"once", NULL, "no",
 	 "print one frame as text and end: 80 columns, those of the terminal, or $COLUMNS",
 	 hs_flag_read_yes, FIELD(once), 0, 0},
@@ -204,6 +198,8 @@ int hs_top_options_read(struct hs_top_options *options, int argc, char **argv, F
 
 	*options = (struct hs_top_options){0};
 	rc = hs_flags_read(&flags, options, NULL, argc, argv, err);
+	if (rc == 0)
+		rc = hs_flags_password_read(&flags, &options->password, err);
 	if (rc == 0 && options->question.count == 0)
 		options->question.count = options->once ? 10 : 100;
 	return rc;

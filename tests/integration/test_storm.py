@@ -9,9 +9,11 @@ import os
 import pty
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
 
 from fake import FakeServer, Hangup, bulk
 from servers import GUARD_S, Process, Redis, heatsink_path
@@ -255,6 +257,19 @@ class Connecting(unittest.TestCase):
             result = run_json(self, server, "--count", 100)
             self.assertEqual(result["errors"], {"NOAUTH": 100})
             self.assertTrue(client.ping())
+
+    def test_password_of_the_environment_and_of_a_file(self):
+        with Redis("--requirepass", "secret") as server, tempfile.NamedTemporaryFile("w") as file:
+            file.write("secret\n")
+            file.flush()
+            result = run_json(self, server, "--password-file", file.name, "--count", 100)
+            self.assertEqual((result["answered"], result["errors"]), (100, {}))
+            with unittest.mock.patch.dict(os.environ, HEATSINK_PASSWORD="secret"):
+                result = run_json(self, server, "--count", 100)
+            self.assertEqual((result["answered"], result["errors"]), (100, {}))
+            code, _, err = run(server, "--password-file", file.name + ".no", "--count", 100)
+            self.assertEqual(code, 1)
+            self.assertIn(f"--password-file {file.name}.no: No such file or directory", err)
 
     def test_lost_connections_come_back(self):
         with Redis() as server:

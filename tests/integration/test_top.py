@@ -10,6 +10,7 @@ import re
 import shlex
 import signal
 import subprocess
+import tempfile
 import threading
 import unicodedata
 import unittest
@@ -136,6 +137,34 @@ class Asking(unittest.TestCase):
         with FakeHeat(heat.calm(), password="pw", resp=2) as server:
             self.assertEqual(once(server.port, "--password", "pw")[0], 0)
 
+    def test_password_of_the_environment_and_of_a_file(self):
+        with FakeHeat(heat.calm(), password="open sesame") as server, \
+                tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "password")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("open sesame\nnot this line\n")
+            self.assertEqual(once(server.port, HEATSINK_PASSWORD="open sesame")[0], 0)
+            self.assertEqual(once(server.port, "--password-file", path)[0], 0)
+            # The flags win over the environment.
+            self.assertEqual(once(server.port, "--password-file", path, HEATSINK_PASSWORD="no")[0],
+                             0)
+            self.assertEqual(once(server.port, "--password", "open sesame",
+                                  HEATSINK_PASSWORD="no")[0], 0)
+            code, _, err = once(server.port, "--password-file", path, "--password", "x")
+            self.assertEqual(code, 1)
+            self.assertIn("either --password or --password-file", err)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("x" * 513)
+            for wrong, why in ((path, "longer than a password"), (folder, "Is a directory"),
+                               (path + ".no", "No such file"), ("/dev/null", "is empty")):
+                code, _, err = once(server.port, "--password-file", wrong)
+                self.assertEqual(code, 1)
+                self.assertIn(f"--password-file {wrong}: ", err)
+                self.assertIn(why, err)
+            code, _, err = once(server.port, HEATSINK_PASSWORD="x" * 513)
+            self.assertEqual(code, 1)
+            self.assertIn("HEATSINK_PASSWORD: a password may have 512 bytes", err)
+
     def test_answers_byte_by_byte(self):
         def drip(server, connection, _number, args):
             for byte in server.reply(connection, args):
@@ -248,7 +277,7 @@ class Trouble(unittest.TestCase):
         done = subprocess.run([heatsink_path(), "top", "--help"], capture_output=True, text=True,
                               timeout=GUARD_S, check=False)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        for flag in "target password once interval window sort show prefix count timeout".split():
+        for flag in "target password password-file once interval window sort show prefix count timeout".split():
             self.assertIn("--" + flag, done.stdout)
         self.assertLessEqual(max(map(len, done.stdout.splitlines())), 80)
 
