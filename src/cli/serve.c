@@ -34,8 +34,8 @@ static void help(void)
 	hs_options_help(&text);
 	printf("usage: heatsink serve [flags]\n\n%.*s", (int)text.len, text.data);
 	printf("  %-40s %s\n", "--check-config", "Read and check the options, then exit.");
-	printf("  %-40s %s\n", "--version", "Say the version, then exit.");
-	printf("  %-40s %s\n", "--help", "Say this, then exit.");
+	printf("  %-40s %s\n", "-v, --version", "Say the version, then exit.");
+	printf("  %-40s %s\n", "-h, --help", "Say this, then exit.");
 	printf("\nEvery flag is also a directive of the configuration file: `port 6380`.\n");
 	hs_buf_deinit(&text);
 }
@@ -93,11 +93,11 @@ int hs_cli_serve(int argc, char **argv)
 
 	argc--;
 	argv++;
-	if (take(&argc, argv, "--help")) {
+	if (take(&argc, argv, "--help") || take(&argc, argv, "-h")) {
 		help();
 		return 0;
 	}
-	if (take(&argc, argv, "--version")) {
+	if (take(&argc, argv, "--version") || take(&argc, argv, "-v")) {
 		printf("heatsink %s\n", HS_VERSION);
 		return 0;
 	}

@@ -199,16 +199,31 @@ class Starting(FolderCase):
         self.assertFalse(os.path.exists(self.path("new")))
 
     def test_version_and_help(self):
-        for args in (["--version"], ["serve", "--version"]):
+        for args in (["--version"], ["-v"], ["version"], ["serve", "--version"], ["serve", "-v"]):
             done = self.run_heatsink(*args)
             self.assertEqual(done.returncode, 0)
             self.assertRegex(done.stdout, r"^heatsink \d+\.\d+\.\d+\n$")
-        self.assertEqual(self.run_heatsink("--help").returncode, 0)
+        for args in (["--help"], ["-h"], ["help"]):
+            done = self.run_heatsink(*args)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            for name in ("serve", "top", "storm", "sim", "version", "help"):
+                self.assertRegex(done.stdout, rf"(?m)^  {name} ")
+        for args in (["serve", "-h"], ["help", "serve"]):
+            done = self.run_heatsink(*args)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn("--engine", done.stdout)
+
+    def test_mistyped_subcommand(self):
+        for args, nearest in ((["strom"], "did you mean 'storm'?"), (["help", "srve"], "'serve'?"),
+                              (["xyzzy"], "'xyzzy' is not a subcommand (heatsink help lists them)")):
+            done = self.run_heatsink(*args)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(nearest, done.stderr)
 
     def test_help_mentions_every_option(self):
         done = self.run_heatsink("serve", "--help")
         self.assertEqual(done.returncode, 0)
-        flags = set(re.findall(r"(?m)^\s+--([a-z-]+)", done.stdout))
+        flags = set(re.findall(r"(?m)^\s+(?:-[a-z], )?--([a-z-]+)", done.stdout))
         with servers.Heatsink() as server:
             options = set(server.client(decode_responses=True).config_get("*"))
         fixed = {"appendonly", "cluster-enabled", "cluster-require-full-coverage", "databases",
