@@ -304,7 +304,8 @@ struct hs_top_column {
 	size_t grow;   /* its parts of what is left over; 0: it has its width */
 	bool left;     /* set at the left */
 	bool optional; /* only where every other one has what it wants */
-	int rank;      /* the order in which they get a place; 1 is first */
+	bool server; /* only if the partitions are servers: the embedded engine has no such value */
+	int rank;    /* the order in which they get a place; 1 is first */
 	/* Writes its cell of this row. */
 	void (*write)(struct hs_top_grid *grid, size_t row, size_t col, size_t cols,
 		      const struct hs_top_column *column, const void *item, const void *context);
@@ -323,7 +324,7 @@ struct hs_top_layout {
 };
 
 void hs_top_layout_init(struct hs_top_layout *layout, const struct hs_top_column *columns,
-			size_t count, size_t cols);
+			size_t count, bool servers, size_t cols);
 void hs_top_layout_head(const struct hs_top_layout *layout, struct hs_top_grid *grid, size_t row,
 			int sort);
 void hs_top_layout_row(const struct hs_top_layout *layout, struct hs_top_grid *grid, size_t row,
@@ -335,7 +336,7 @@ struct hs_top_scale {
 };
 
 /* The context of a partition's row is the scale; others have none. */
-void hs_top_columns_partitions(struct hs_top_layout *layout, size_t cols);
+void hs_top_columns_partitions(struct hs_top_layout *layout, bool servers, size_t cols);
 void hs_top_columns_rows(struct hs_top_layout *layout, enum hs_top_what what, size_t cols);
 
 /* ---- the frame ---- */

@@ -178,7 +178,7 @@ static void write_bar(struct hs_top_grid *grid, size_t row, size_t col, size_t c
 
 static const struct hs_top_column partition_columns[] = {
 	{.title = "PART", .rank = 1, .width = 6, .left = true, .write = write_text, OF(id), .sort = -1},
-	{.title = "ADDRESS", .rank = 9, .optional = true, .width = 21, .left = true,
+	{.title = "ADDRESS", .rank = 9, .server = true, .width = 21, .left = true,
 	 .write = write_text, OF(address), .sort = -1},
 	{.title = "LOAD", .rank = 2, .width = 5, .write = write_load, OF(load),
 	 .text = hs_top_text_ratio, .sort = -1},
@@ -186,29 +186,29 @@ static const struct hs_top_column partition_columns[] = {
 	 .sort = -1},
 	{.title = "OPS/S", .rank = 3, .width = 5, .write = write_number, OF(ops),
 	 .text = hs_top_text_count, .sort = -1},
-	{.title = "R:W", .rank = 8, .optional = true, .width = 5, .write = write_partition_split,
+	{.title = "R:W", .rank = 10, .optional = true, .width = 5, .write = write_partition_split,
 	 .sort = -1},
-	{.title = "BYTES/S", .rank = 12, .optional = true, .width = 7, .write = write_number, OF(bytes),
+	{.title = "BYTES/S", .rank = 13, .optional = true, .width = 7, .write = write_number, OF(bytes),
 	 .text = hs_top_text_bytes, .sort = -1},
-	{.title = "P50", .rank = 11, .optional = true, .width = 6, .write = write_number, OF(p50_us),
+	{.title = "P50", .rank = 12, .optional = true, .width = 6, .write = write_number, OF(p50_us),
 	 .text = hs_top_text_time_us, .sort = -1},
 	{.title = "P99", .rank = 5, .width = 6, .write = write_number, OF(p99_us),
 	 .text = hs_top_text_time_us, .sort = -1},
-	{.title = "COMMIT", .rank = 13, .optional = true, .width = 6, .write = write_number,
+	{.title = "COMMIT", .rank = 14, .optional = true, .width = 6, .write = write_number,
 	 OF(commit_p99_us), .text = hs_top_text_time_us, .sort = -1},
-	{.title = "INFLIGHT", .rank = 14, .optional = true, .width = 8, .write = write_number,
+	{.title = "INFLIGHT", .rank = 15, .optional = true, .width = 8, .write = write_number,
 	 OF(inflight), .text = hs_top_text_count, .sort = -1},
 	{.title = "QUEUE", .rank = 6, .width = 5, .write = write_number, OF(queued),
 	 .text = hs_top_text_count, .sort = -1},
-	{.title = "ERR/S", .rank = 10, .optional = true, .width = 5, .write = write_number, OF(errors),
+	{.title = "ERR/S", .rank = 11, .optional = true, .width = 5, .write = write_number, OF(errors),
 	 .text = hs_top_text_count, .sort = -1},
-	{.title = "MEMORY", .rank = 15, .optional = true, .width = 6, .write = write_number, OF(memory),
+	{.title = "MEMORY", .rank = 16, .optional = true, .width = 6, .write = write_number, OF(memory),
 	 .text = hs_top_text_bytes, .sort = -1},
-	{.title = "SLOTS", .rank = 16, .optional = true, .width = 12, .left = true, .write = write_text,
+	{.title = "SLOTS", .rank = 17, .optional = true, .width = 12, .left = true, .write = write_text,
 	 OF(slots), .sort = -1},
-	{.title = "CPU", .rank = 17, .optional = true, .width = 4, .write = write_number, OF(cpu),
+	{.title = "CPU", .rank = 8, .server = true, .width = 4, .write = write_number, OF(cpu),
 	 .text = hs_top_text_share, .sort = -1},
-	{.title = "LAG", .rank = 18, .optional = true, .width = 4, .write = write_number,
+	{.title = "LAG", .rank = 18, .optional = true, .server = true, .width = 4, .write = write_number,
 	 OF(replica_lag), .text = hs_top_text_count, .sort = -1},
 	{.title = "  TOP KEY", .rank = 7, .width = 16, .wanted = 26, .most = 66, .grow = 1, .left = true,
 	 .write = write_top_key, .sort = -1},
@@ -266,22 +266,22 @@ static const struct hs_top_column slot_columns[] = {
 
 #define COUNT(columns) (sizeof(columns) / sizeof *(columns))
 
-void hs_top_columns_partitions(struct hs_top_layout *layout, size_t cols)
+void hs_top_columns_partitions(struct hs_top_layout *layout, bool servers, size_t cols)
 {
-	hs_top_layout_init(layout, partition_columns, COUNT(partition_columns), cols);
+	hs_top_layout_init(layout, partition_columns, COUNT(partition_columns), servers, cols);
 }
 
 void hs_top_columns_rows(struct hs_top_layout *layout, enum hs_top_what what, size_t cols)
 {
 	switch (what) {
 	case HS_TOP_PREFIXES:
-		hs_top_layout_init(layout, prefix_columns, COUNT(prefix_columns), cols);
+		hs_top_layout_init(layout, prefix_columns, COUNT(prefix_columns), false, cols);
 		return;
 	case HS_TOP_SLOTS:
-		hs_top_layout_init(layout, slot_columns, COUNT(slot_columns), cols);
+		hs_top_layout_init(layout, slot_columns, COUNT(slot_columns), false, cols);
 		return;
 	case HS_TOP_KEYS:
 	case HS_TOP_WHATS:
-		hs_top_layout_init(layout, key_columns, COUNT(key_columns), cols);
+		hs_top_layout_init(layout, key_columns, COUNT(key_columns), false, cols);
 	}
 }

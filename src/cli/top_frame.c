@@ -224,14 +224,17 @@ static void write_partitions(struct area *area, size_t lines)
 	const struct hs_top_partition **order = hs_mem_alloc((count + 1) * sizeof(void *));
 	struct hs_top_scale scale = scale_of(model);
 	struct hs_top_layout layout;
+	bool servers = false;
 
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
 		order[i] = &model->partitions[i];
+		servers = servers || order[i]->address.len > 0;
+	}
 	if (count + median > lines) {
 		shown = lines - 1 - median;
 		qsort(order, count, sizeof *order, hotter);
 	}
-	hs_top_columns_partitions(&layout, area->grid->cols);
+	hs_top_columns_partitions(&layout, servers, area->grid->cols);
 	hs_top_layout_head(&layout, area->grid, area->row++, -1);
 	for (size_t i = 0; i < shown; i++)
 		hs_top_layout_row(&layout, area->grid, area->row++, order[i], &scale);

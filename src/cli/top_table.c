@@ -54,7 +54,7 @@ static void grow(struct hs_top_layout *layout, size_t cols)
 }
 
 void hs_top_layout_init(struct hs_top_layout *layout, const struct hs_top_column *columns,
-			size_t count, size_t cols)
+			size_t count, bool servers, size_t cols)
 {
 	size_t at = 0;
 
@@ -62,7 +62,7 @@ void hs_top_layout_init(struct hs_top_layout *layout, const struct hs_top_column
 	*layout = (struct hs_top_layout){.columns = columns, .count = count};
 	for (int rank = 1; rank <= HS_TOP_COLUMNS_MAX; rank++) {
 		for (size_t i = 0; i < count; i++) {
-			if (columns[i].rank == rank)
+			if (columns[i].rank == rank && (servers || !columns[i].server))
 				place(layout, i, cols);
 		}
 	}

@@ -73,6 +73,10 @@ class Frames(unittest.TestCase):
     def test_one_hot_key(self):
         self.check("top-hot-key", heat.hot_key())
 
+    def test_common_width(self):
+        """120 columns: the address and the CPU of a server are there."""
+        self.check("top-120-columns", heat.hot_key(), COLUMNS="120")
+
     def test_many_partitions(self):
         self.check("top-many-partitions", heat.many_partitions())
 

@@ -127,11 +127,31 @@ static void test_columns_give_way_in_order(void **state)
 	assert_false(has_column(&layout, "READS"));
 	hs_top_columns_rows(&layout, HS_TOP_KEYS, 120);
 	assert_true(has_column(&layout, "READS"));
-	hs_top_columns_partitions(&layout, 80);
+	hs_top_columns_partitions(&layout, true, 80);
 	assert_true(has_column(&layout, "  TOP KEY"));
 	assert_false(has_column(&layout, "ADDRESS"));
-	hs_top_columns_partitions(&layout, 250);
+	hs_top_columns_partitions(&layout, true, 250);
 	assert_true(has_column(&layout, "SLOTS"));
+}
+
+/* The CPU and the address of a server keep their place at every width that has room for them. The
+ * embedded engine has neither, and its other columns get the room. */
+static void test_server_columns_stay(void **state)
+{
+	struct hs_top_layout layout;
+
+	(void)state;
+	for (size_t cols = 62; cols <= HS_TOP_COLS_MAX; cols++) {
+		hs_top_columns_partitions(&layout, true, cols);
+		assert_true(has_column(&layout, "  TOP KEY"));
+		assert_true(has_column(&layout, "CPU"));
+		assert_int_equal(has_column(&layout, "ADDRESS"), cols >= 84);
+		hs_top_columns_partitions(&layout, false, cols);
+		assert_false(has_column(&layout, "CPU"));
+		assert_false(has_column(&layout, "ADDRESS"));
+	}
+	hs_top_columns_partitions(&layout, false, 120);
+	assert_true(has_column(&layout, "P50"));
 }
 
 /* The columns with a place, one blank between them, never wider than there is room. */
@@ -154,7 +174,7 @@ static void test_columns_fit_every_width(void **state)
 
 	(void)state;
 	for (size_t cols = 0; cols <= HS_TOP_COLS_MAX; cols++) {
-		hs_top_columns_partitions(&layout, cols);
+		hs_top_columns_partitions(&layout, cols % 2, cols);
 		check_layout(&layout, cols);
 		for (int what = 0; what < HS_TOP_WHATS; what++) {
 			hs_top_columns_rows(&layout, (enum hs_top_what)what, cols);
@@ -483,6 +503,7 @@ int main(void)
 		cmocka_unit_test(test_long_keys_keep_both_ends),
 		cmocka_unit_test(test_nothing_is_written_outside),
 		cmocka_unit_test(test_columns_give_way_in_order),
+		cmocka_unit_test(test_server_columns_stay),
 		cmocka_unit_test(test_columns_fit_every_width),
 		cmocka_unit_test(test_partitions_in_order_or_hottest_first),
 		cmocka_unit_test(test_partitions_that_are_not_well),
