@@ -11,6 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
+/* The exit status; --help lists the meanings. If several apply, the lowest one is returned. */
+enum { EXIT_FAILED = 1, EXIT_UNDECIDED = 2, EXIT_ERRORS = 3 };
+
 struct storm {
 	struct hs_storm_options options;
 	struct sockaddr_storage address;
@@ -125,8 +128,12 @@ static void explain_failure(const struct storm *storm, const char *what)
 
 	collect(storm, &counts[0], &counts[1]);
 	hs_storm_counts_merge(&counts[0], &counts[1]);
-	fprintf(stderr, "heatsink storm: %s: %s%s%s\n", storm->options.target, what,
+	fprintf(stderr, "heatsink storm: %s: %s%s%s", storm->options.target, what,
 		counts->trouble[0] ? ": " : "", counts->trouble);
+	if (counts->connect_failures)
+		fprintf(stderr, " (%llu connects failed)",
+			(unsigned long long)counts->connect_failures);
+	fputc('\n', stderr);
 	hs_mem_free(&counts);
 }
 
@@ -151,9 +158,11 @@ static int report(const struct storm *storm, double cpu)
 	else
 		hs_storm_report_table(&result, stdout);
 	if (counts->answered == 0 || (result.findings && result.findings->failed))
-		code = 1;
+		code = EXIT_FAILED;
 	else if (result.findings && result.findings->undecided)
-		code = 2;
+		code = EXIT_UNDECIDED;
+	else if (counts[0].error_total || counts[1].error_total)
+		code = EXIT_ERRORS;
 	hs_mem_free(&counts);
 	return code;
 }

@@ -84,6 +84,7 @@ struct hs_storm_options {
 	uint64_t threads;
 	uint64_t seed;
 	uint64_t retries;    /* failed connects in a row before a connection is given up */
+	bool retries_given;  /* --retries is on the command line: a refused start is retried, too */
 	uint64_t window;     /* verify, ALL: operations from one quiet moment to the next */
 	const char *request; /* sent instead of a command; "": none */
 	bool load;
@@ -260,6 +261,8 @@ struct hs_storm_counts {
 	uint64_t answered; /* errors included */
 	uint64_t error_total;
 	uint64_t lost;	    /* sent, never answered */
+	uint64_t not_known; /* --command all: answered "unknown command"; no error of the run */
+	char not_known_name[HS_STORM_ERROR_WORD_MAX]; /* the last such command */
 	uint64_t put_aside; /* --ordered: had to wait for the turn of its key */
 	uint64_t behind;    /* open loop: due, but never sent because the target was too slow */
 	uint64_t disconnects;
@@ -276,7 +279,7 @@ void hs_storm_counts_merge(struct hs_storm_counts *into, const struct hs_storm_c
 
 /* ALL: what a worker remembers of its acts. */
 struct hs_storm_acts {
-	uint64_t missing;   /* a bit for each act that the server does not know */
+	uint64_t missing;   /* a bit for each act that the server does not know; no longer sent */
 	int64_t value_last; /* of the values written */
 };
 
@@ -401,6 +404,9 @@ uint64_t hs_storm_acts_fill(struct hs_storm_worker *worker, struct hs_storm_conn
 /* The GET that pins the key's value before a window is closed. */
 void hs_storm_acts_probe(struct hs_storm_worker *worker, struct hs_storm_conn *conn, uint64_t key,
 			 uint64_t now_ns);
+/* Counts an error reply. A command of --command all that the target does not know is counted apart. */
+void hs_storm_acts_error(const struct hs_storm_flight *flight, const struct hs_answer *answer,
+			 struct hs_storm_counts *counts);
 void hs_storm_acts_answer(struct hs_storm_worker *worker, struct hs_storm_conn *conn,
 			  const struct hs_storm_flight *flight, const struct hs_answer *answer,
 			  struct hs_bytes body);

@@ -390,17 +390,38 @@ static void hear_watched(struct hs_storm_conn *conn, const struct hs_answer *ans
 	}
 }
 
+/* The target has no such command, as the embedded engine has no EVAL. */
+static bool is_unknown(const struct hs_storm_flight *flight, const struct hs_answer *answer)
+{
+	static const struct hs_bytes unknown = HS_LIT("ERR unknown command");
+
+	return flight->kind == HS_STORM_ACT && flight->heard == HS_STORM_HEARD_ONE &&
+	       flight->act < ACTS && answer->type == HS_ANSWER_ERROR &&
+	       answer->text.len >= unknown.len &&
+	       memcmp(answer->text.data, unknown.data, unknown.len) == 0;
+}
+
+void hs_storm_acts_error(const struct hs_storm_flight *flight, const struct hs_answer *answer,
+			 struct hs_storm_counts *counts)
+{
+	const char *words = acts[flight->act < ACTS ? flight->act : 0].words;
+
+	if (!is_unknown(flight, answer)) {
+		hs_storm_counts_error(counts, answer->text);
+		return;
+	}
+	counts->not_known++;
+	snprintf(counts->not_known_name, sizeof counts->not_known_name, "%.*s",
+		 (int)strcspn(words, " "), words);
+}
+
 void hs_storm_acts_answer(struct hs_storm_worker *worker, struct hs_storm_conn *conn,
 			  const struct hs_storm_flight *flight, const struct hs_answer *answer,
 			  struct hs_bytes body)
 {
-	static const struct hs_bytes unknown = HS_LIT("ERR unknown command");
-
 	if (flight->watched && flight->heard == HS_STORM_HEARD_ONE)
 		hear_watched(conn, answer);
-	if (answer->type == HS_ANSWER_ERROR && answer->text.len >= unknown.len &&
-	    memcmp(answer->text.data, unknown.data, unknown.len) == 0 &&
-	    flight->heard == HS_STORM_HEARD_ONE)
+	if (is_unknown(flight, answer))
 		worker->acts.missing |= UINT64_C(1) << flight->act;
 	if (worker->history)
 		hs_storm_history_answer(worker->history, flight, answer, body);

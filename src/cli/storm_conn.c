@@ -285,6 +285,10 @@ static void on_connected(uv_connect_t *connect, int status)
 	if (status == UV_ECANCELED)
 		return;
 	if (status < 0) {
+		/* At the start nothing listens there: trying again for seconds would hide that. */
+		if (status == UV_ECONNREFUSED && conn->worker->phase == HS_STORM_PHASE_CONNECT &&
+		    !conn->worker->options->retries_given)
+			conn->failures = conn->worker->options->retries;
 		hs_storm_conn_drop(conn, uv_strerror(status));
 		return;
 	}

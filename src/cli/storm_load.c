@@ -555,7 +555,7 @@ void hs_storm_worker_on_answer(struct hs_storm_worker *worker, struct hs_storm_c
 	counts->answered++;
 	counts->last_ns = now_ns;
 	if (answer->type == HS_ANSWER_ERROR)
-		hs_storm_counts_error(counts, answer->text);
+		hs_storm_acts_error(flight, answer, counts);
 	else
 		hs_histo_add(is_read(flight) ? &counts->reads_ns : &counts->writes_ns,
 			     now_ns > flight->due_ns ? now_ns - flight->due_ns : 0);

@@ -251,16 +251,16 @@ static const struct hs_flag rows[] = {
 	{"threads", "N", "1", "threads to send from", hs_flag_read_uint, FIELD(threads), 1, 64},
 	{"seed", "N", "1", "the same seed draws the same keys", hs_flag_read_uint, FIELD(seed), 0,
 	 UINT64_MAX},
-	{"retries", "N", "20", "failed connects in a row before a connection is given up",
+	{"retries", "N", "20",
+	 "failed connects in a row before a connection is given up; without this option a refused "
+	 "connect at the start ends the storm at once",
 	 hs_flag_read_uint, FIELD(retries), 0, 1000000},
 	{"load", NULL, "no", "write every key once before the run", hs_flag_read_yes, FIELD(load),
 	 0, 0},
 	{"verify", NULL, "no",
 	 "check the replies: no acknowledged write lost, no increment answered twice, sums right; "
 	 "with --command all, an order of the requests that explains every answer; nobody else may "
-	 "write to the keys. The exit status is 1 when something is wrong, 2 when nothing is but "
-	 "not "
-	 "all could be decided",
+	 "write to the keys",
 	 hs_flag_read_yes, FIELD(verify), 0, 0},
 	{"no-final", NULL, "no", "--verify: do not read every written key once more at the end",
 	 hs_flag_read_yes, FIELD(no_final), 0, 0},
@@ -285,6 +285,10 @@ void hs_storm_options_help(FILE *out)
 {
 	fprintf(out, "heatsink storm: a load generator for any Redis endpoint\n\n");
 	hs_flags_help(&flags, out);
+	fprintf(out,
+		"\nExit status: 0 all requests were answered without an error; 1 wrong options,\n"
+		"no connection, no answer, or --verify found something wrong; 2 --verify found\n"
+		"nothing wrong but could not decide everything; 3 some replies were errors.\n");
 }
 
 /* What single words cannot tell. */
@@ -344,6 +348,7 @@ int hs_storm_options_read(struct hs_storm_options *options, int argc, char **arg
 		rc = hs_flags_password_read(&flags, &options->password, err);
 	if (rc < 0)
 		return rc;
+	options->retries_given = was_given(given, "retries");
 	if (options->count && !was_given(given, "duration"))
 		options->duration_us = 0;
 	if (options->writes < 0)

@@ -51,6 +51,9 @@ void hs_storm_counts_merge(struct hs_storm_counts *into, const struct hs_storm_c
 	into->answered += from->answered;
 	into->error_total += from->error_total;
 	into->lost += from->lost;
+	into->not_known += from->not_known;
+	if (from->not_known)
+		memcpy(into->not_known_name, from->not_known_name, sizeof into->not_known_name);
 	into->put_aside += from->put_aside;
 	into->behind += from->behind;
 	into->disconnects += from->disconnects;
@@ -138,6 +141,22 @@ static void print_findings(const struct hs_storm_findings *findings, FILE *out)
 			(unsigned long long)(findings->failed - HS_STORM_FINDINGS_MAX));
 }
 
+static void print_options(const struct hs_storm_options *options, FILE *out)
+{
+	if (*options->request)
+		fprintf(out, "%s, request '%s', ", options->target, options->request);
+	else
+		fprintf(out, "%s, %s over %llu keys, %s with %.3g writes, ", options->target,
+			options->shape_text, (unsigned long long)options->keys,
+			hs_storm_command_name(options->command), options->writes);
+	fprintf(out, "%llu connections, pipeline %llu, ", (unsigned long long)options->connections,
+		(unsigned long long)options->pipeline);
+	if (options->rate)
+		fprintf(out, "%llu/s asked for\n\n", (unsigned long long)options->rate);
+	else
+		fprintf(out, "closed loop\n\n");
+}
+
 void hs_storm_report_table(const struct hs_storm_result *result, FILE *out)
 {
 	const struct hs_storm_options *options = result->options;
@@ -145,28 +164,28 @@ void hs_storm_report_table(const struct hs_storm_result *result, FILE *out)
 	struct hs_histo all = counts->reads_ns;
 
 	hs_histo_merge(&all, &counts->writes_ns);
-	fprintf(out,
-		"%s, %s over %llu keys, %s with %.3g writes, %llu connections, "
-		"pipeline %llu, ",
-		options->target, options->shape_text, (unsigned long long)options->keys,
-		hs_storm_command_name(options->command), options->writes,
-		(unsigned long long)options->connections, (unsigned long long)options->pipeline);
-	if (options->rate)
-		fprintf(out, "%llu/s asked for\n\n", (unsigned long long)options->rate);
-	else
-		fprintf(out, "closed loop\n\n");
+	print_options(options, out);
 	fprintf(out, "%-8s %12s %12s", "ms", "requests", "per second");
 	for (int i = 0; i < PERCENTILES; i++)
 		fprintf(out, " %9s", percentiles[i].name);
 	fputc('\n', out);
-	print_row(result, out, "reads", &counts->reads_ns);
-	print_row(result, out, "writes", &counts->writes_ns);
-	print_row(result, out, "all", &all);
+	if (*options->request) { /* whether it reads or writes is not known */
+		print_row(result, out, "request", &all);
+	} else {
+		print_row(result, out, "reads", &counts->reads_ns);
+		print_row(result, out, "writes", &counts->writes_ns);
+		print_row(result, out, "all", &all);
+	}
 	fprintf(out, "\n%.2f s, storm itself took %.0f %% of a core\n", result->seconds,
 		result->seconds > 0 ? 100 * result->cpu_seconds / result->seconds : 0);
 	if (options->ordered)
 		fprintf(out, "%10llu requests waited for the turn of their key\n",
 			(unsigned long long)counts->put_aside);
+	if (counts->not_known)
+		fprintf(out,
+			"%10llu requests answered 'unknown command' and left out from then on: "
+			"%s\n",
+			(unsigned long long)counts->not_known, counts->not_known_name);
 	print_trouble(counts, out);
 	if (result->findings)
 		print_findings(result->findings, out);
@@ -203,9 +222,14 @@ static json_t *options_json(const struct hs_storm_options *options)
 
 	json_object_set_new(object, "target", json_string(options->target));
 	json_object_set_new(object, "shape", json_string(options->shape_text));
-	json_object_set_new(object, "command",
-			    json_string(hs_storm_command_name(options->command)));
-	json_object_set_new(object, "writes", json_real(options->writes));
+	if (*options->request) {
+		json_object_set_new(object, "command", json_string("request"));
+		json_object_set_new(object, "request", json_string(options->request));
+	} else {
+		json_object_set_new(object, "command",
+				    json_string(hs_storm_command_name(options->command)));
+		json_object_set_new(object, "writes", json_real(options->writes));
+	}
 	set_count(object, "keys", options->keys);
 	set_count(object, "value_bytes", options->value_bytes);
 	set_count(object, "connections", options->connections);
@@ -247,14 +271,17 @@ void hs_storm_report_json(const struct hs_storm_result *result, FILE *out)
 	set_count(object, "sent", counts->sent);
 	set_count(object, "answered", counts->answered);
 	set_count(object, "lost", counts->lost);
+	set_count(object, "not_known", counts->not_known);
 	set_count(object, "behind", counts->behind);
 	set_count(object, "put_aside", counts->put_aside);
 	set_count(object, "disconnects", counts->disconnects);
 	set_count(object, "connect_failures", counts->connect_failures);
 	set_count(object, "given_up", counts->given_up);
 	json_object_set_new(object, "all", histo_json(result, &all));
-	json_object_set_new(object, "reads", histo_json(result, &counts->reads_ns));
-	json_object_set_new(object, "writes", histo_json(result, &counts->writes_ns));
+	if (!*result->options->request) {
+		json_object_set_new(object, "reads", histo_json(result, &counts->reads_ns));
+		json_object_set_new(object, "writes", histo_json(result, &counts->writes_ns));
+	}
 	for (int i = 0; i < HS_STORM_ERRORS_MAX && counts->errors[i].count; i++)
 		json_object_set_new(errors, counts->errors[i].word,
 				    json_integer((json_int_t)counts->errors[i].count));

@@ -333,6 +333,7 @@ def storm(server, *args):
 
 
 def read_result(test, process, codes=(0,)):
+    """2: some windows were not decided; 3: some replies were errors."""
     code = process.wait()
     test.assertIn(code, codes, process.text())
     return json.loads(process.text()[process.text().index("{"):])
@@ -360,7 +361,7 @@ class Storms(FoldCase):
 
     def judge(self, process):
         """Nothing is wrong, and most was decided."""
-        result = read_result(self, process, codes=(0, 2))
+        result = read_result(self, process, codes=(0, 2, 3))
         verify = result["verify"]
         self.assertTrue(verify["ok"], verify)
         self.assertGreater(verify["windows"], 2 * verify["undecided"], verify)
@@ -376,7 +377,8 @@ class Storms(FoldCase):
         with Heatsink("--workers", "2") as server:
             result = self.judge(self.all(server))
             self.assertEqual(result["lost"], 0)
-            self.assertLessEqual(set(result["errors"]), {"ERR"})  # it has no EVAL yet
+            self.assertEqual(result["errors"], {})
+            self.assertGreater(result["not_known"], 0)  # it has no EVAL yet
             check_folding(self, server)
 
     def test_the_hot_key_moves(self):
