@@ -145,15 +145,70 @@ static uint32_t list_partitions(const struct hs_core *core, uint16_t ids[HS_PART
 	return count;
 }
 
-void hs_fan_all(struct hs_core *core, struct hs_session *session, const struct hs_command *command,
-		size_t argc, const struct hs_bytes *argv)
+/* Which part the transaction `exec` has answered already; UINT32_MAX: none, because there is no
+ * transaction, or because its slot has moved to another partition since. */
+static uint32_t own_part(const struct hs_core *core, const struct hs_request *exec,
+			 struct hs_bytes own, const uint16_t *ids, uint32_t parts)
+{
+	const struct hs_op *op = exec ? &exec->parts[0].op : NULL;
+
+	if (own.len == 0 || !op || hs_core_partition(core, op->slot) != op->partition)
+		return UINT32_MAX;
+	for (uint32_t i = 0; i < parts; i++) {
+		if (ids[i] == op->partition)
+			return i;
+	}
+	return UINT32_MAX;
+}
+
+/* WAIT in a transaction does not wait: it says how many replicas there are by now. A server that is
+ * asked outside of one does the same when none is wanted. */
+static void wait_for_none(struct hs_part *part)
+{
+	struct hs_op *op = &part->op;
+
+	part->argv = hs_mem_alloc(op->argc * sizeof *part->argv);
+	part->argv[0] = op->argv[0];
+	for (size_t i = 1; i < op->argc; i++)
+		part->argv[i] = i + 1 < op->argc ? HS_LIT("0") : HS_LIT("1");
+	op->argv = part->argv;
+	op->raw = (struct hs_bytes){NULL, 0};
+}
+
+/* All parts but the one that is answered already. */
+static void submit_others(struct hs_core *core, struct hs_request *request, uint32_t mine,
+			  struct hs_bytes own)
+{
+	uint32_t count = request->parts_count;
+
+	if (mine < count) {
+		hs_buf_append_bytes(&request->parts[mine].out, own);
+		request->parts[mine].op.resp = request->session->resp;
+		request->parts[mine].time_us = 0;
+		request->parts[mine].answered = true;
+		if (--request->parts_left == 0) {
+			hs_step_answered(core, request);
+			return;
+		}
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		if (i != mine)
+			hs_step_submit(core, request, i);
+	}
+}
+
+void hs_fan_all(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
+		const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+		struct hs_bytes own)
 {
 	struct hs_request *request = hs_request_get(core, session, command);
+	bool waits = exec && hs_command_blocks(command, argc, argv);
 	bool peers = command->place == HS_PLACE_WORKERS;
 	uint16_t ids[HS_PARTITIONS_MAX];
 	uint32_t parts = peers ? core->world.workers : list_partitions(core, ids);
 	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
 
+	request->exec = exec;
 	hs_request_keep_args(request, argc, argv);
 	if (parts == 0)
 		hs_reply_error(&reply, HS_CLUSTERDOWN);
@@ -174,8 +229,10 @@ void hs_fan_all(struct hs_core *core, struct hs_session *session, const struct h
 			.watcher = session->id,
 			.raw = hs_request_raw(request),
 		};
+		if (waits)
+			wait_for_none(&request->parts[i]);
 	}
-	submit_all(core, request);
+	submit_others(core, request, own_part(core, exec, own, ids, parts), own);
 }
 
 /* An engine whose partitions have cursors of their own: the partition's number rides in the lowest
@@ -220,12 +277,13 @@ static uint16_t open_slot_cursor(struct hs_request *request)
 	return hs_keyspace_cursor_slot(cursor);
 }
 
-void hs_fan_cursor(struct hs_core *core, struct hs_session *session,
+void hs_fan_cursor(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
 		   const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
 {
 	struct hs_request *request = hs_request_get(core, session, command);
 	struct hs_op *op;
 
+	request->exec = exec;
 	hs_request_keep_args(request, argc, argv);
 	hs_request_split(request, 1);
 	op = &request->parts[0].op;

@@ -1,6 +1,7 @@
-/* Commands of a transaction that run when it has committed: those about channels, and behind the
- * first of them everything that the core answers itself; all of that from the beginning, if it may
- * turn out that the transaction does not take place.
+/* Commands of a transaction that run when it has committed: those about channels, those that the
+ * process, other workers or other partitions answer, and behind the first of them everything that
+ * the core answers itself; all of that from the beginning, if it may turn out that the transaction
+ * does not take place.
  *
  *     EXEC ── engine: all that is data ── committed ── SUBSCRIBE a ── PUBLISH a x ── PING ── reply
  *
@@ -11,11 +12,18 @@
  * To an engine behind connections PUBLISH goes with the transaction; what is left to do here is to
  * correct the number of receivers.
  *
+ * A command over all partitions that writes no keys (DBSIZE, KEYS, SCRIPT LOAD) goes with the
+ * transaction, too, so that its own partition answers at the command's place among the others. The
+ * other partitions, which the transaction does not touch, are asked here, and the replies merged.
+ * SCAN and what the process or other workers answer (INFO, CONFIG, CLIENT LIST) see the data as it is
+ * behind the commit.
+ *
  * Such an EXEC is the only command of its client under way (core/step.c), and its own commands run
  * one by one, as requests whose reply is added to that of EXEC. */
 #include "core/session.h"
 
 #include "base/mem.h"
+#include "core/copied.h"
 #include "wire/answer.h"
 
 struct hs_late {
@@ -29,16 +37,45 @@ struct hs_late {
 		stepped; /* a command that is answered at once does not begin a loop of its own */
 };
 
-bool hs_late_is(const struct hs_command *command, bool *begun)
+bool hs_late_is_local(const struct hs_command *command)
 {
-	*begun = *begun || hs_command_is_pubsub(command);
-	return *begun && (hs_command_is_pubsub(command) || command->place == HS_PLACE_CORE);
+	return command->place == HS_PLACE_CORE ||
+	       (command->place == HS_PLACE_PARENT && command->id < HS_CMD_IDS);
 }
 
-bool hs_late_counted(const struct hs_core *core, const struct hs_command *command)
+bool hs_late_begins(const struct hs_core *core, const struct hs_command *command)
 {
-	return core->world.shared_connections &&
-	       (command->id == HS_CMD_ID_PUBLISH || command->id == HS_CMD_ID_SPUBLISH);
+	if (hs_command_is_pubsub(command))
+		return true;
+	switch (command->place) {
+	case HS_PLACE_HOST:
+	case HS_PLACE_WORKERS:
+		return true;
+	case HS_PLACE_ALL:
+	case HS_PLACE_CURSOR:
+		return core->world.together != HS_TOGETHER_ALL;
+	case HS_PLACE_SLOT:
+		return hs_copied_hides(core, command);
+	default:
+		return false;
+	}
+}
+
+bool hs_late_is(const struct hs_core *core, const struct hs_command *command, bool *begun)
+{
+	bool begins = hs_late_begins(core, command);
+
+	*begun = *begun || begins;
+	return begins || (*begun && hs_late_is_local(command));
+}
+
+bool hs_late_in_engine(const struct hs_core *core, const struct hs_command *command)
+{
+	if (command->id == HS_CMD_ID_PUBLISH || command->id == HS_CMD_ID_SPUBLISH)
+		return core->world.shared_connections;
+	return command->place == HS_PLACE_SLOT ||
+	       (command->place == HS_PLACE_ALL &&
+		(!(command->flags & HS_CMD_WRITE) || hs_core_partitions(core) == 1));
 }
 
 struct hs_buf *hs_late_behind(struct hs_late *late)
@@ -68,34 +105,75 @@ static void finish(struct hs_core *core, struct hs_request *exec)
 	hs_buf_deinit(&behind);
 }
 
-/* False: it is under way. */
+static void run_pubsub(struct hs_core *core, struct hs_request *exec,
+		       const struct hs_op_tx_command *command, struct hs_bytes element)
+{
+	if (hs_pubsub_subscribes(command->command) || hs_pubsub_unsubscribes(command->command))
+		hs_pubsub_run(core, exec->session, exec, command->command, command->argc,
+			      command->argv);
+	else
+		hs_publish_run(core, exec->session, exec, command->command, command->argc,
+			       command->argv, element);
+}
+
+/* A command that the core answers, whose reply is there when this returns. */
+static void run_local(struct hs_core *core, struct hs_request *exec,
+		      const struct hs_op_tx_command *command)
+{
+	struct hs_reply reply = {.out = &exec->late->reply, .resp = exec->session->resp};
+	size_t start = exec->late->reply.len;
+
+	hs_local_find(command->command->id)(core, exec->session, command->command, command->argc,
+					    command->argv, &reply);
+	if (exec->late->reply.len == start) /* every command has its element */
+		hs_reply_ok(&reply);
+}
+
+static void hide_copies(struct hs_request *exec, struct hs_bytes element)
+{
+	struct hs_buf reply = {0};
+
+	hs_buf_append_bytes(&reply, element);
+	hs_copies_hide(&reply, 0, exec->session->resp);
+	hs_buf_append_bytes(&exec->late->reply, hs_buf_bytes(&reply));
+	hs_buf_deinit(&reply);
+}
+
+/* `element`: what the engine answered to it in the transaction; empty: it was not sent there. False:
+ * it is under way. */
 static bool run(struct hs_core *core, struct hs_request *exec,
 		const struct hs_op_tx_command *command, struct hs_bytes element)
 {
 	struct hs_session *session = exec->session;
 	struct hs_late *late = exec->late;
 	struct hs_reply reply = {.out = &late->reply, .resp = session->resp};
-	enum hs_command_id id = command->command->id;
 
 	late->stepped = false;
-	if (id == HS_CMD_ID_SSUBSCRIBE) {
+	if (command->command->id == HS_CMD_ID_SSUBSCRIBE) {
 		hs_reply_error(&reply, "ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client");
 		return true;
 	}
-	if (hs_pubsub_subscribes(command->command) || hs_pubsub_unsubscribes(command->command)) {
-		hs_pubsub_run(core, session, exec, command->command, command->argc, command->argv);
-	} else if (hs_command_is_pubsub(command->command)) {
-		if (!hs_late_counted(core, command->command))
-			element.len = 0;
-		hs_publish_run(core, session, exec, command->command, command->argc, command->argv,
-			       element);
-	} else {
-		size_t start = late->reply.len;
-
-		hs_local_find(id)(core, session, command->command, command->argc, command->argv,
-				  &reply);
-		if (late->reply.len == start) /* every command has its element */
-			hs_reply_ok(&reply);
+	if (hs_command_is_pubsub(command->command)) {
+		run_pubsub(core, exec, command, element);
+		return late->stepped;
+	}
+	switch (command->command->place) {
+	case HS_PLACE_HOST:
+		hs_step_host(core, session, exec, command->command, command->argc, command->argv);
+		break;
+	case HS_PLACE_WORKERS:
+	case HS_PLACE_ALL:
+		hs_fan_all(core, session, exec, command->command, command->argc, command->argv,
+			   element);
+		break;
+	case HS_PLACE_CURSOR:
+		hs_fan_cursor(core, session, exec, command->command, command->argc, command->argv);
+		break;
+	case HS_PLACE_SLOT:
+		hide_copies(exec, element);
+		return true;
+	default:
+		run_local(core, exec, command);
 		return true;
 	}
 	return late->stepped;
@@ -115,10 +193,14 @@ static void go_on(struct hs_core *core, struct hs_request *exec)
 		late->rest.data += element.len;
 		late->rest.len -= element.len;
 		/* An error in its place: its user may no longer run it, or the server refused. */
-		if (!hs_late_is(command->command, &late->begun) ||
+		if (!hs_late_is(core, command->command, &late->begun) ||
 		    (element.len > 0 && element.data[0] == '-')) {
 			hs_buf_append_bytes(&late->reply, element);
-		} else if (!run(core, exec, command, element)) {
+			continue;
+		}
+		if (command->answered.len > 0)
+			element.len = 0; /* it only kept the place */
+		if (!run(core, exec, command, element)) {
 			late->looping = false;
 			return;
 		}

@@ -4,12 +4,18 @@
  * owns their slot as a single operation; what needs no engine (PING, TIME, CLIENT …) is answered
  * here at that moment and travels along as finished bytes. If the transaction may turn out not to
  * run, because it rests on a watch, that waits until it has (core/late.c): CLIENT SETNAME in one that
- * did not names nobody. A transaction lives on one slot, as in Redis Cluster. */
+ * did not names nobody. A transaction lives on one slot, as in Redis Cluster.
+ *
+ * Commands that other partitions, other workers or the process answer (DBSIZE, INFO, CLIENT LIST)
+ * run behind the commit (core/late.c). A write to every partition (FLUSHDB) cannot be atomic with
+ * keys of one slot: EXEC refuses a transaction that has both. */
 #include "core/session.h"
 
 #include "base/mem.h"
 #include "core/tracking.h"
 #include "route/slot.h"
+
+#include <stdio.h>
 
 struct queued {
 	const struct hs_command *command;
@@ -37,11 +43,14 @@ struct hs_multi {
 	size_t count, cap;
 	int32_t slot;	    /* of the keys; -1: none so far */
 	bool several_slots; /* EXEC will refuse */
-	bool spoiled;	    /* a command was refused: EXEC will abort */
-	bool writes;	    /* a command may */
-	bool local;	    /* has commands that need no engine */
-	bool late;	    /* some of it runs behind the commit */
-	bool late_all;	    /* all that needs no engine does */
+	/* A command that writes to every partition; NULL: none. */
+	const struct hs_command *everywhere;
+	bool spoiled;  /* a command was refused: EXEC will abort */
+	bool writes;   /* a command may */
+	bool local;    /* has commands that need no engine */
+	bool late;     /* some of it runs behind the commit */
+	bool late_all; /* all that needs no engine does */
+	bool engine;   /* EXEC found commands that the engine runs */
 
 	/* Made by EXEC. */
 	struct hs_buf answered;
@@ -121,17 +130,37 @@ static void add(struct hs_multi *multi, const struct hs_command *command, size_t
 	}
 }
 
-/* What more than one partition or the whole process must answer has no place in a transaction on
- * one slot. */
-static bool fits(const struct hs_core *core, const struct hs_command *command)
+/* Why a command cannot be queued, in words that go on behind its name; NULL: it can. */
+static const char *unfit(const struct hs_command *command)
 {
-	if (core->world.together == HS_TOGETHER_ALL &&
-	    (command->place == HS_PLACE_ALL || command->place == HS_PLACE_CURSOR))
-		return true;
-	return hs_command_is_pubsub(command) || command->place == HS_PLACE_PARTITION ||
-	       command->place == HS_PLACE_SPLIT || command->place == HS_PLACE_ANY ||
-	       (command->place == HS_PLACE_CORE && command->id != HS_CMD_ID_DEBUG_SLEEP &&
-		command->id != HS_CMD_ID_CLIENT_TRACKING);
+	switch (command->id) {
+	case HS_CMD_ID_DEBUG_SLEEP:
+		return "holds up its connection";
+	case HS_CMD_ID_CLIENT_TRACKING:
+		return "needs every worker before the next command is read";
+	default:
+		return NULL;
+	}
+}
+
+/* The slot a command binds the transaction to; -1: none. */
+static int32_t slot_of(const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
+{
+	struct hs_key_walk walk;
+	uint16_t slot;
+	size_t at;
+
+	if (command->place == HS_PLACE_SLOT)
+		return hs_cluster_slot(command, argv, &slot) ? -1 : slot;
+	hs_keys_begin(&walk, command, argc, argv);
+	at = hs_keys_next(&walk);
+	return at > 0 ? hs_slot_of(argv[at]) : -1;
+}
+
+static bool writes_everywhere(const struct hs_core *core, const struct hs_command *command)
+{
+	return command->place == HS_PLACE_ALL && (command->flags & HS_CMD_WRITE) &&
+	       core->world.together != HS_TOGETHER_ALL && hs_core_partitions(core) != 1;
 }
 
 void hs_multi_queue(struct hs_core *core, struct hs_session *session,
@@ -139,16 +168,17 @@ void hs_multi_queue(struct hs_core *core, struct hs_session *session,
 		    struct hs_reply *reply)
 {
 	struct hs_multi *multi = session->multi;
-	struct hs_key_walk walk;
-	size_t at, bytes = 0;
+	const char *why = unfit(command);
+	size_t bytes = 0;
+	int32_t slot;
 
 	for (size_t i = 0; i < argc; i++)
 		bytes += argv[i].len;
-	if (!fits(core, command)) {
-		bool data = command->place == HS_PLACE_ALL || command->place == HS_PLACE_CURSOR;
-
-		hs_reply_errorf(reply, "ERR '%s' concerns %s and cannot be part of a transaction",
-				command->name, data ? "more than one slot" : "the whole server");
+	if (why) {
+		hs_reply_errorf(reply,
+				"ERR '%s' %s and cannot be part of a transaction; send it before "
+				"MULTI",
+				command->name, why);
 		multi->spoiled = true;
 		return;
 	}
@@ -164,20 +194,19 @@ void hs_multi_queue(struct hs_core *core, struct hs_session *session,
 		hs_reply_status(reply, "QUEUED");
 		return;
 	}
-	hs_keys_begin(&walk, command, argc, argv);
-	at = hs_keys_next(&walk);
-	if (at > 0) {
-		uint16_t slot = hs_slot_of(argv[at]);
-
+	slot = slot_of(command, argc, argv);
+	if (slot >= 0) {
 		if (multi->slot >= 0 && multi->slot != slot &&
 		    core->world.together != HS_TOGETHER_ALL)
 			multi->several_slots = true;
 		multi->slot = slot;
 	}
+	if (writes_everywhere(core, command))
+		multi->everywhere = command;
 	multi->writes = multi->writes || hs_pause_is_write(command);
 	add(multi, command, argc, argv);
-	multi->late = multi->late || hs_command_is_pubsub(command);
-	multi->local = multi->local || command->place == HS_PLACE_CORE;
+	multi->late = multi->late || hs_late_begins(core, command);
+	multi->local = multi->local || hs_late_is_local(command);
 	hs_reply_status(reply, "QUEUED");
 }
 
@@ -199,16 +228,23 @@ static void answer_queued(struct hs_core *core, struct hs_session *session, stru
 	queued->answered_len = multi->answered.len - start;
 }
 
-/* What its user may no longer do since it was queued: then its reply is that. */
+/* What its user may no longer do since it was queued, or a slot that is none: its reply says so. */
 static bool refuse_queued(struct hs_core *core, struct hs_session *session, struct hs_multi *multi,
 			  struct queued *queued)
 {
 	struct hs_reply reply = {.out = &multi->answered, .resp = session->resp};
 	size_t start = multi->answered.len;
+	const struct hs_bytes *argv = multi->args + queued->first;
+	const char *wrong = NULL;
+	uint16_t slot;
 
-	if (!hs_users_refuse_queued(core, session, queued->command, queued->argc,
-				    multi->args + queued->first, &reply))
-		return false;
+	if (!hs_users_refuse_queued(core, session, queued->command, queued->argc, argv, &reply)) {
+		if (queued->command->place == HS_PLACE_SLOT)
+			wrong = hs_cluster_slot(queued->command, argv, &slot);
+		if (!wrong)
+			return false;
+		hs_reply_error(&reply, wrong);
+	}
 	queued->answered = start + 1;
 	queued->answered_len = multi->answered.len - start;
 	return true;
@@ -224,14 +260,17 @@ static void seal(struct hs_core *core, struct hs_session *session, struct hs_mul
 		multi->args[i].data = multi->bytes.data + (uintptr_t)multi->args[i].data;
 	for (size_t i = 0; i < multi->count; i++) {
 		struct queued *queued = &multi->queued[i];
-		bool late = hs_late_is(queued->command, &begun);
+		bool late = hs_late_is(core, queued->command, &begun);
 
 		if (refuse_queued(core, session, multi, queued))
 			continue;
-		if (late ? !hs_late_counted(core, queued->command)
-			 : queued->command->place == HS_PLACE_CORE)
+		if (late ? !hs_late_in_engine(core, queued->command)
+			 : hs_late_is_local(queued->command)) {
 			answer_queued(core, session, multi, queued, late);
-		else if (session->tracker)
+			continue;
+		}
+		multi->engine = true;
+		if (session->tracker)
 			hs_tracking_read(core, session, queued->command, queued->argc,
 					 multi->args + queued->first);
 	}
@@ -254,9 +293,9 @@ static void seal(struct hs_core *core, struct hs_session *session, struct hs_mul
 	multi->tx = (struct hs_op_tx){.commands = multi->commands, .count = multi->count};
 }
 
-/* Why EXEC cannot run, or NULL. */
+/* Why EXEC cannot run, perhaps written to `text`; or NULL. */
 static const char *exec_refused(const struct hs_core *core, const struct hs_session *session,
-				const struct hs_multi *multi)
+				const struct hs_multi *multi, char *text, size_t text_size)
 {
 	bool apart = core->world.together != HS_TOGETHER_ALL;
 
@@ -267,7 +306,29 @@ static const char *exec_refused(const struct hs_core *core, const struct hs_sess
 		return "CROSSSLOT Keys in request don't hash to the same slot";
 	if (multi->spoiled)
 		return "EXECABORT Transaction discarded because of previous errors.";
-	return NULL;
+	if (!multi->everywhere || (multi->slot < 0 && !session->watches))
+		return NULL;
+	snprintf(text, text_size,
+		 "EXECABORT Transaction discarded because of: '%s' writes to every partition and "
+		 "cannot be atomic with keys of one slot; send it outside of MULTI, or in a "
+		 "transaction without keys and WATCH",
+		 multi->everywhere->name);
+	return text;
+}
+
+/* Nothing of it is for the engine: its reply is what was answered here. */
+static void answer_without_engine(struct hs_core *core, struct hs_request *request)
+{
+	struct hs_part *part = &request->parts[0];
+	struct hs_reply reply = {.out = &part->out, .resp = request->session->resp};
+
+	hs_reply_array(&reply, request->multi->count);
+	hs_buf_append_bytes(&part->out, hs_buf_bytes(&request->multi->answered));
+	part->op.resp = request->session->resp;
+	part->time_us = 0;
+	part->answered = true;
+	request->parts_left = 0;
+	hs_step_answered(core, request);
 }
 
 void hs_multi_exec(struct hs_core *core, struct hs_session *session,
@@ -275,7 +336,8 @@ void hs_multi_exec(struct hs_core *core, struct hs_session *session,
 {
 	struct hs_request *request = hs_request_get(core, session, command);
 	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
-	const char *refused = exec_refused(core, session, session->multi);
+	char text[256];
+	const char *refused = exec_refused(core, session, session->multi, text, sizeof text);
 	int32_t slot;
 
 	request->multi = session->multi;
@@ -309,7 +371,10 @@ void hs_multi_exec(struct hs_core *core, struct hs_session *session,
 		.tx = &request->multi->tx,
 		.watcher = request->multi->watches ? session->id : 0,
 	};
-	hs_step_submit(core, request, 0);
+	if (request->multi->engine || request->multi->watches)
+		hs_step_submit(core, request, 0);
+	else
+		answer_without_engine(core, request);
 }
 
 void hs_local_multi(struct hs_core *core, struct hs_session *session,

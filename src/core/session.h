@@ -373,6 +373,11 @@ void hs_step_cancel(struct hs_core *core, struct hs_session *session);
 bool hs_step_unblock(struct hs_core *core, struct hs_session *session, bool error);
 /* Sends part `index`. When it was the last to be answered, and at once, the request is gone. */
 void hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t index);
+/* All parts of a request are answered, and were not submitted. */
+void hs_step_answered(struct hs_core *core, struct hs_request *request);
+/* Has the process run a command. `exec`: the transaction that asks, or NULL. */
+void hs_step_host(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
+		  const struct hs_command *command, size_t argc, const struct hs_bytes *argv);
 /* The end of a request whose reply is written: accounted for, and delivered in its turn. */
 void hs_step_finish(struct hs_core *core, struct hs_request *request);
 /* The common end of every command: counters, slow log. */
@@ -448,10 +453,15 @@ bool hs_publish_waits(const struct hs_core *core, const struct hs_session *sessi
 		      const struct hs_command *command, uint16_t slot);
 
 /* late.c: commands of a transaction that run when it has committed. */
+/* Whether the core answers it by itself, at once. */
+bool hs_late_is_local(const struct hs_command *command);
+/* Whether it runs behind the commit whatever stands before it. */
+bool hs_late_begins(const struct hs_core *core, const struct hs_command *command);
 /* Whether this one does, behind those before it (`*begun` begins as false, or as true for all). */
-bool hs_late_is(const struct hs_command *command, bool *begun);
-/* Whether the engine runs it and it is only corrected afterwards. */
-bool hs_late_counted(const struct hs_core *core, const struct hs_command *command);
+bool hs_late_is(const struct hs_core *core, const struct hs_command *command, bool *begun);
+/* Of one that does: whether the engine runs it in the transaction as well, and the reply is only
+ * completed behind the commit. */
+bool hs_late_in_engine(const struct hs_core *core, const struct hs_command *command);
 /* The engine has answered EXEC. True: it is finished later. */
 bool hs_late_begin(struct hs_core *core, struct hs_request *exec);
 void hs_late_finished(struct hs_core *core, struct hs_request *request); /* one of its commands */
@@ -461,9 +471,11 @@ void hs_late_drop(struct hs_late **late);
 /* fan.c: commands that concern several partitions or workers. */
 void hs_fan_split(struct hs_core *core, struct hs_session *session,
 		  const struct hs_command *command, size_t argc, const struct hs_bytes *argv);
-void hs_fan_all(struct hs_core *core, struct hs_session *session, const struct hs_command *command,
-		size_t argc, const struct hs_bytes *argv);
-void hs_fan_cursor(struct hs_core *core, struct hs_session *session,
+/* `exec`: the transaction that asks, or NULL; `own`: what its partition answered in it, or empty. */
+void hs_fan_all(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
+		const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+		struct hs_bytes own);
+void hs_fan_cursor(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
 		   const struct hs_command *command, size_t argc, const struct hs_bytes *argv);
 void hs_fan_merge(struct hs_core *core, struct hs_request *request);
 

@@ -277,6 +277,11 @@ static void finish_parts(struct hs_core *core, struct hs_request *request)
 		finish_at(core, request, now_us);
 }
 
+void hs_step_answered(struct hs_core *core, struct hs_request *request)
+{
+	finish_parts(core, request);
+}
+
 void hs_step_finish(struct hs_core *core, struct hs_request *request)
 {
 	if (request->session->running)
@@ -548,11 +553,12 @@ static void run_slot(struct hs_core *core, struct hs_session *session,
 	hs_step_account(core, session, command, argc, argv, 0, true);
 }
 
-static void run_host(struct hs_core *core, struct hs_session *session,
-		     const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
+void hs_step_host(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
+		  const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
 {
 	struct hs_request *request = hs_request_get(core, session, command);
 
+	request->exec = exec;
 	hs_request_keep_args(request, argc, argv);
 	hs_request_split(request, 1);
 	request->parts[0].op = (struct hs_op){
@@ -630,17 +636,17 @@ static void run(struct hs_core *core, struct hs_session *session, const struct h
 	case HS_PLACE_ALL:
 	case HS_PLACE_WORKERS:
 		timing_begin(core, command);
-		hs_fan_all(core, session, command, argc, argv);
+		hs_fan_all(core, session, NULL, command, argc, argv, (struct hs_bytes){NULL, 0});
 		break;
 	case HS_PLACE_CURSOR:
 		timing_begin(core, command);
-		hs_fan_cursor(core, session, command, argc, argv);
+		hs_fan_cursor(core, session, NULL, command, argc, argv);
 		break;
 	case HS_PLACE_SLOT:
 		run_slot(core, session, command, argc, argv);
 		break;
 	case HS_PLACE_HOST:
-		run_host(core, session, command, argc, argv);
+		hs_step_host(core, session, NULL, command, argc, argv);
 		break;
 	case HS_PLACE_CORE:
 		if (command->id == HS_CMD_ID_EXEC)

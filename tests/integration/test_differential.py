@@ -161,7 +161,8 @@ class ProtocolErrors(DifferentialCase):
 
 class Transactions(DifferentialCase):
     def test_named(self):
-        for name, steps in transactions.steps(transactions.CASES):
+        cases = {**transactions.CASES, **transactions.SPANNING}
+        for name, steps in transactions.steps(cases):
             for pipelined in (False, True):
                 with self.subTest(name, pipelined=pipelined):
                     for protocol in (2, 3):
@@ -179,21 +180,30 @@ class MeantDifferences(DifferentialCase):
         for line, raw in conversation:
             self.assertEqual(connection.call(*line.split()).raw, raw, line)
 
-    def test_what_spans_everything_stays_out_of_transactions(self):
-        slots, server = b"more than one slot", b"the whole server"
-        for line, name, what in (
-                ("DBSIZE", b"dbsize", slots), ("KEYS *", b"keys", slots),
-                ("FLUSHALL", b"flushall", slots), ("FLUSHDB", b"flushdb", slots),
-                ("RANDOMKEY", b"randomkey", slots), ("SCAN 0", b"scan", slots),
-                ("INFO", b"info", server), ("CONFIG GET port", b"config|get", server),
-                ("CLIENT LIST", b"client|list", server), ("SLOWLOG LEN", b"slowlog|len", server)):
-            refused = (b"-ERR '%s' concerns %s and cannot be part of a transaction\r\n"
-                       % (name, what))
-            self.assertTrue(differential.SPANNING.fullmatch(refused))
-            self.check(("MULTI", b"+OK\r\n"), (line, refused),
-                       ("EXEC",
-                        b"-EXECABORT Transaction discarded because of previous errors.\r\n"),
-                       ("PING", b"+PONG\r\n"))
+    def test_what_writes_everywhere_stays_out_of_transactions_with_keys(self):
+        refused = (b"-EXECABORT Transaction discarded because of: '%s' writes to every partition and "
+                   b"cannot be atomic with keys of one slot; send it outside of MULTI, or in a "
+                   b"transaction without keys and WATCH\r\n")
+        for line in ("FLUSHALL", "FLUSHDB"):
+            error = refused % line.lower().encode()
+            self.assertTrue(differential.SPANNING.fullmatch(error))
+            for lines in ((line, "SET a 1"), ("SET a 1", line)):
+                self.check(("DEL a", b":0\r\n"), ("MULTI", b"+OK\r\n"),
+                           *((queued, b"+QUEUED\r\n") for queued in lines),
+                           ("EXEC", error), ("EXISTS a", b":0\r\n"))
+            self.check(("WATCH a", b"+OK\r\n"), ("MULTI", b"+OK\r\n"), (line, b"+QUEUED\r\n"),
+                       ("EXEC", error))
+
+    def test_what_cannot_be_queued(self):
+        for line, name in (("DEBUG SLEEP 0", b"debug|sleep"),
+                           ("CLIENT TRACKING ON", b"client|tracking")):
+            connection = resp.Connection(self.subject.port)
+            self.addCleanup(connection.close)
+            connection.call("MULTI")
+            error = connection.call(*line.split()).raw
+            self.assertIn(b"'%s'" % name, error)
+            self.assertTrue(error.endswith(b"send it before MULTI\r\n"), error)
+            self.assertTrue(connection.call("EXEC").raw.startswith(b"-EXECABORT"))
 
     def test_watched_keys_are_of_one_slot(self):
         self.check(("WATCH a", b"+OK\r\n"), ("WATCH b", differential.CROSSSLOT),

@@ -23,6 +23,7 @@ import differential
 import differential_types
 import generate
 import generate_types
+import redis
 import resp
 import servers
 import transactions
@@ -64,6 +65,11 @@ FOUND = {
         (0, "WATCH {t}h"), (0, "HELLO 3"), (1, "HSET {t}h f v"), (0, "MULTI"), (0, "EXEC"),
         (0, "WATCH {t}h"), (0, "HELLO 2"), (0, "MULTI"), (0, "HGETALL {t}h"), (0, "EXEC")],
 }
+
+
+def without(*names):
+    """Commands over everything, but for those that a server without slots refuses."""
+    return {name: steps for name, steps in transactions.SPANNING.items() if name not in names}
 
 
 def seeds(count):
@@ -118,7 +124,8 @@ class Sequences(unittest.TestCase):
         self.check_named(FOUND)
 
     def test_transactions(self):
-        self.check_named(transactions.CASES, transactions.MORE, transactions.TOGETHER)
+        self.check_named(transactions.CASES, transactions.MORE, transactions.SPANNING_MORE,
+                         transactions.TOGETHER, without("a slot", "errors at their place"))
 
     def test_resp2_one_by_one(self):
         self.check(2, False)
@@ -144,7 +151,8 @@ class SequencesInCluster(Sequences):
         return [[STARTED[self.reference].port], [node.port for node in STARTED["cluster"].nodes]]
 
     def test_transactions(self):
-        self.check_named(transactions.CASES, transactions.MORE)
+        self.check_named(transactions.CASES, transactions.MORE, transactions.SPANNING,
+                         transactions.SPANNING_MORE)
 
 
 class SequencesAcrossSlots(SequencesInCluster):
@@ -247,15 +255,33 @@ class MeantDifferences(unittest.TestCase):
             "MONITOR", "SYNC", "PSYNC ? -1", "REPLCONF ACK 0", "SCRIPT DEBUG YES",
             "REPLICAOF NO ONE", "FAILOVER", "MODULE LOAD x", "RESTORE-ASKING a 0 x")])
 
-    def test_what_concerns_heatsink_stays_out_of_transactions(self):
-        for line in ("INFO", "CONFIG GET port", "CLIENT LIST", "SLOWLOG LEN", "CLIENT KILL ID 1"):
-            self.check("redis", [("MULTI", b"+OK"), (line, b"concerns the whole server"),
-                                 ("EXEC", b"-EXECABORT"), ("PING", b"+PONG")])
+    def test_what_writes_to_all_masters_stays_out_of_transactions_with_keys(self):
+        for line in ("FLUSHALL", "FLUSHDB", "FUNCTION FLUSH"):
+            self.check("split", [("SET a 1", b"+OK"), ("MULTI", b"+OK"), (line, b"+QUEUED"),
+                                 ("GET a", b"+QUEUED"), ("EXEC", b"writes to every partition"),
+                                 ("GET a", b"$1\r\n1")])
 
-    def test_what_concerns_all_of_a_cluster_stays_out_of_transactions(self):
-        for line in ("DBSIZE", "FLUSHALL", "SCAN 0", "SCRIPT LOAD x", "WAIT 0 0"):
-            self.check("split", [("MULTI", b"+OK"), (line, b"concerns more than one slot"),
-                                 ("EXEC", b"-EXECABORT"), ("PING", b"+PONG")])
+    def test_pipelines_of_redis_py(self):
+        """What a program sends without thinking of transactions: redis-py's pipeline is one."""
+        for name in ("redis", "split"):
+            client = redis.Redis(port=STARTED[name].port)
+            self.addCleanup(client.close)
+            client.flushall()
+            client.set("elsewhere", 1)
+            pipe = client.pipeline()
+            pipe.set("a", "1").dbsize().set("{a}b", "2").dbsize().info("server").delete("a")
+            pipe.dbsize().config_get("maxclients").client_list().keys("*").slowlog_len()
+            pipe.scan(count=1000).script_load("return 1").wait(0, 10).ping()
+            replies = pipe.execute()
+            with self.subTest(name):
+                self.assertEqual([replies[at] for at in (0, 1, 2, 3, 5, 6)],
+                                 [True, 2, True, 3, 1, 2])
+                self.assertIn("heatsink_version", replies[4])
+                self.assertEqual(list(replies[7]), ["maxclients"])
+                self.assertGreaterEqual(len(replies[8]), 1)
+                self.assertEqual(sorted(replies[9]), [b"elsewhere", b"{a}b"])
+                self.assertEqual(replies[12], "e0e1f9fabfc9d4800c877a703b823ac0578ff8db")
+                self.assertEqual(replies[13:], [0, True])
 
     def test_the_dialect_of_a_transaction_is_one(self):
         """HELLO in a transaction holds for the whole reply; Redis changes in the middle."""

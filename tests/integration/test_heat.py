@@ -493,11 +493,12 @@ class Words(HeatCase):
         for word in ("TOP", "PREFIXES", "SLOTS", "PARTITIONS", "KEY", "HISTORY", "RESET", "HELP"):
             self.assertTrue(any(line.startswith(word) for line in lines), word)
 
-    def test_no_part_of_a_transaction(self):
+    def test_in_a_transaction(self):
         self.watcher.call("MULTI")
-        self.assertEqual(self.heat("TOP").raw, b"-ERR 'heat|top' concerns the whole server and "
-                         b"cannot be part of a transaction\r\n")
-        self.assertTrue(self.watcher.call("EXEC").raw.startswith(b"-EXECABORT"))
+        self.assertEqual(self.heat("TOP").raw, b"+QUEUED\r\n")
+        self.assertEqual(self.heat("PLAN").raw, b"+QUEUED\r\n")
+        self.assertEqual([item.is_error for item in self.watcher.call("EXEC").items],
+                         [False, False])
 
     def test_redis_cli_shows_it(self):
         self.until("heat", lambda: rows(self.heat("TOP", "WINDOW", "long")),

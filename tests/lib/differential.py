@@ -162,8 +162,9 @@ KNOWN = [
 ]
 
 QUEUED = b"+QUEUED\r\n"
-SPANNING = re.compile(rb"-ERR '[a-z|]+' concerns (more than one slot|the whole server) and "
-                      rb"cannot be part of a transaction\r\n")
+SPANNING = re.compile(rb"-EXECABORT Transaction discarded because of: '[a-z|]+' writes to every "
+                      rb"partition and cannot be atomic with keys of one slot; send it outside of "
+                      rb"MULTI, or in a transaction without keys and WATCH\r\n")
 CROSSSLOT = b"-CROSSSLOT Keys in request don't hash to the same slot\r\n"
 
 
@@ -176,7 +177,7 @@ def queued(name, left, right, in_multi):
 
 
 def spanning(name, left, right, in_multi):
-    return in_multi and left.raw == QUEUED and SPANNING.fullmatch(right.raw)
+    return in_multi and name == b"EXEC" and SPANNING.fullmatch(right.raw)
 
 
 def watch(name, left, right, in_multi):
@@ -188,7 +189,7 @@ def watch(name, left, right, in_multi):
 PARTINGS = [
     (split, "heatsink splits these commands over slots where Redis Cluster refuses"),
     (queued, "but not inside a transaction, which is of one slot"),
-    (spanning, "a transaction runs on one partition, so what concerns all of them cannot join"),
+    (spanning, "a transaction runs on one partition, so writes to all of them cannot join"),
     (watch,
      "watched keys are in the transaction's slot, where Redis Cluster lets them be anywhere"),
 ]

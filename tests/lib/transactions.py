@@ -90,6 +90,46 @@ CASES = {
         (0, "GET {t}a"), (0, "CLIENT GETNAME"), (0, "EXEC"), (0, "CLIENT GETNAME")],
 }
 
+# Commands that other partitions, other workers or the process answer, at their place in EXEC.
+SPANNING = {
+    "keys at their place": [
+        (0, "SET other 1"), (0, "SET {t}a 1"), (0, "MULTI"), (0, "KEYS *a"), (0, "SET {t}aa 1"),
+        (0, "KEYS *a"), (0, "DEL {t}a {t}aa"), (0, "KEYS *a"), (0, "KEYS other"), (0, "EXEC")],
+    "keys of other partitions": [
+        (0, "MULTI"), (0, "KEYS x*"), (0, "EXEC"), (1, "SET x1 1"), (1, "SET x2 1"),
+        (1, "SET x3 1"), (0, "MULTI"), (0, "GET {t}a"), (0, "KEYS x*"), (0, "EXEC")],
+    "a key drawn": [
+        (0, "MULTI"), (0, "RANDOMKEY"), (0, "EXEC"), (0, "SET other 1"), (0, "MULTI"),
+        (0, "RANDOMKEY"), (0, "EXEC")],
+    "the process and its clients": [
+        (0, "CONFIG SET slowlog-log-slower-than -1"), (0, "SLOWLOG RESET"), (0, "MULTI"),
+        (0, "SET {t}a 1"), (0, "CONFIG GET nosuch"), (0, "CONFIG SET slowlog-max-len 7"),
+        (0, "CONFIG GET slowlog-max-len"), (0, "INFO server"), (0, "SLOWLOG LEN"),
+        (0, "SLOWLOG GET 1"), (0, "SLOWLOG RESET"), (0, "CLIENT LIST"), (0, "CLIENT PAUSE 0"),
+        (0, "CLIENT UNPAUSE"), (0, "CLIENT KILL ID 999999999"), (0, "CLIENT UNBLOCK 999999999"),
+        (0, "ACL LOG RESET"), (0, "ACL LOG"), (0, "DBSIZE"), (0, "GET {t}a"), (0, "EXEC"),
+        (0, "CONFIG GET slowlog-max-len"), (0, "CONFIG SET slowlog-max-len 128"),
+        (0, "CONFIG SET slowlog-log-slower-than 10000")],
+    "errors at their place": [
+        (0, "MULTI"), (0, "CONFIG SET maxclients none"), (0, "SLOWLOG GET -5"),
+        (0, "CLIENT PAUSE x"), (0, "CLUSTER COUNTKEYSINSLOT 16384"), (0, "SET {t}a 1"),
+        (0, "EXEC"), (0, "GET {t}a")],
+    "a slot": [
+        (0, "SET {t}a 1"), (0, "MULTI"), (0, "CLUSTER COUNTKEYSINSLOT 15891"), (0, "DEL {t}a"),
+        (0, "CLUSTER COUNTKEYSINSLOT 15891"), (0, "CLUSTER GETKEYSINSLOT 15891 10"), (0, "EXEC")],
+    "everything emptied": [
+        (0, "MSET {t}a 1 {t}b 2"), (0, "SET other 1"), (0, "MULTI"), (0, "PING"), (0, "FLUSHDB"),
+        (0, "KEYS *"), (0, "DBSIZE"), (0, "EXEC"), (0, "EXISTS {t}a {t}b"), (0, "SET other 2"),
+        (0, "MULTI"), (0, "FLUSHALL"), (0, "EXEC"), (0, "GET other")],
+    "not before the watched key was looked at": [
+        (0, "WATCH {t}a"), (1, "SET {t}a 1"), (0, "MULTI"), (0, "CONFIG SET slowlog-max-len 9"),
+        (0, "DBSIZE"), (0, "EXEC"), (0, "CONFIG GET slowlog-max-len")],
+    "names behind the list of clients": [
+        (0, "CLIENT SETNAME before"), (0, "MULTI"), (0, "CLIENT LIST"), (0, "CLIENT SETNAME after"),
+        (0, "CLIENT GETNAME"), (0, "EXEC"), (0, "CLIENT GETNAME")],
+    "the table of commands": [(0, "MULTI"), (0, "COMMAND COUNT"), (0, "SET {t}a 1"), (0, "EXEC")],
+}
+
 # Over what only a server behind heatsink has.
 MORE = {
     "collections": [
@@ -144,6 +184,21 @@ MORE = {
     "watched, and gone": [
         (0, "WATCH {t}a"), (0, "QUIT"), (1, "SET {t}a 1"), (0, "MULTI"), (0, "GET {t}a"),
         (0, "EXEC")],
+}
+
+# The same, in front of servers.
+SPANNING_MORE = {
+    "scripts on all nodes": [
+        (0, "SCRIPT FLUSH"), (0, "MULTI"), (0, "SCRIPT LOAD return(1)"), (0, "SET {t}a 1"),
+        (0, "EVALSHA 930269f31393d0be681588b6ab08dccee7d6bb67 1 {t}a"),
+        (0, "SCRIPT EXISTS 930269f31393d0be681588b6ab08dccee7d6bb67"), (0, "EXEC"),
+        (0, "SCRIPT EXISTS 930269f31393d0be681588b6ab08dccee7d6bb67"),
+        (0, "EVALSHA 930269f31393d0be681588b6ab08dccee7d6bb67 1 other"), (0, "MULTI"),
+        (0, "SCRIPT LOAD return("), (0, "SCRIPT FLUSH"), (0, "EXEC"),
+        (0, "EVALSHA 930269f31393d0be681588b6ab08dccee7d6bb67 1 other")],
+    "replicas that are not waited for": [
+        (0, "MULTI"), (0, "SET {t}a 1"), (0, "WAIT 3 0"), (0, "WAIT x 0"), (0, "EXEC"),
+        (0, "MULTI"), (0, "WAIT 1 0"), (0, "EXEC")],
 }
 
 # With one server behind heatsink: keys of any slots, and what concerns all of them.

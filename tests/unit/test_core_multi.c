@@ -128,14 +128,8 @@ static void test_what_is_refused_spoils_the_transaction(void **state)
 		{"CLIENT NOPE", "-ERR unknown subcommand 'NOPE'. Try CLIENT HELP.\r\n"},
 		{"RENAME foo bar", CROSSSLOT},
 		{"MGET foo bar", CROSSSLOT},
-		{"DBSIZE", "-ERR 'dbsize' concerns more than one slot and cannot be part of a "
-			   "transaction\r\n"},
-		{"INFO", "-ERR 'info' concerns the whole server and cannot be part of a "
-			 "transaction\r\n"},
-		{"HEAT TOP", "-ERR 'heat|top' concerns the whole server and cannot be part of a "
-			     "transaction\r\n"},
-		{"CLIENT LIST", "-ERR 'client|list' concerns the whole server and cannot be part "
-				"of a transaction\r\n"},
+		{"DEBUG SLEEP 1", "-ERR 'debug|sleep' holds up its connection and cannot be part "
+				  "of a transaction; send it before MULTI\r\n"},
 	};
 
 	(void)state;
@@ -153,6 +147,69 @@ static void test_what_is_refused_spoils_the_transaction(void **state)
 		heard(two.a, "$-1\r\n");
 		hs_sim_world_destroy(&two.world);
 	}
+}
+
+/* Other partitions, other workers and the process answer, each at its place among the replies. */
+static void test_commands_over_everything(void **state)
+{
+	struct two two = open_two();
+
+	(void)state;
+	ask(two.b, "SET other 1");
+	heard(two.b, "+OK\r\n");
+	ask(two.a, "MULTI");
+	ask(two.a, "SET foo 5");
+	ask(two.a, "DBSIZE");
+	ask(two.a, "INFO");
+	ask(two.a, "DEL foo");
+	ask(two.a, "SLOWLOG LEN");
+	ask(two.a, "DBSIZE");
+	ask(two.a, "KEYS *");
+	ask(two.a, "PING");
+	heard(two.a, "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n"
+		     "+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n");
+	hs_sim_client_ask(two.a, "EXEC");
+	hs_sim_client_ask(two.a, "SET foo 6");
+	ask(two.a, "DBSIZE");
+	heard(two.a, "*8\r\n+OK\r\n:2\r\n-ERR there is no host in a simulated world\r\n:1\r\n"
+		     ":0\r\n:1\r\n*1\r\n$5\r\nother\r\n+PONG\r\n+OK\r\n:2\r\n");
+	hs_sim_world_destroy(&two.world);
+}
+
+/* FLUSHDB is not atomic with keys of one slot; without keys there is nothing to be atomic with. */
+static void test_writes_to_every_partition(void **state)
+{
+	static const char *const with_keys[][2] = {{"FLUSHDB", "SET foo 1"},
+						   {"GET foo", "FLUSHALL"}};
+	struct two two = open_two();
+
+	(void)state;
+	ask(two.b, "SET other 1");
+	heard(two.b, "+OK\r\n");
+	for (size_t i = 0; i < 2; i++) {
+		char error[256];
+
+		ask(two.a, "MULTI");
+		ask(two.a, with_keys[i][0]);
+		ask(two.a, with_keys[i][1]);
+		heard(two.a, "+OK\r\n+QUEUED\r\n+QUEUED\r\n");
+		ask(two.a, "EXEC");
+		snprintf(error, sizeof error,
+			 "-EXECABORT Transaction discarded because of: '%s' writes to every "
+			 "partition "
+			 "and cannot be atomic with keys of one slot; send it outside of MULTI, or "
+			 "in "
+			 "a transaction without keys and WATCH\r\n",
+			 i == 0 ? "flushdb" : "flushall");
+		heard_bytes(two.a, error, strlen(error), __FILE__, __LINE__);
+	}
+	ask(two.a, "MULTI");
+	ask(two.a, "DBSIZE");
+	ask(two.a, "FLUSHDB");
+	ask(two.a, "EXEC");
+	ask(two.a, "DBSIZE");
+	heard(two.a, "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:1\r\n+OK\r\n:0\r\n");
+	hs_sim_world_destroy(&two.world);
 }
 
 /* Refused as in Redis, but without harm to the rest. */
@@ -414,6 +471,8 @@ int main(void)
 		cmocka_unit_test(test_what_needs_no_engine_runs_with_the_others_or_not_at_all),
 		cmocka_unit_test(test_discard),
 		cmocka_unit_test(test_what_is_refused_spoils_the_transaction),
+		cmocka_unit_test(test_commands_over_everything),
+		cmocka_unit_test(test_writes_to_every_partition),
 		cmocka_unit_test(test_nesting),
 		cmocka_unit_test(test_keys_of_several_slots),
 		cmocka_unit_test(test_a_watched_key_that_changed_stops_it),

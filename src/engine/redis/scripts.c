@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "wire/answer.h"
 
 #include <ctype.h>
 #include <openssl/evp.h>
@@ -118,6 +119,11 @@ static bool is_flush(const struct hs_command *command)
 	return command->name[0] == 's' && strcmp(command->name, "script|flush") == 0;
 }
 
+static bool is_load(const struct hs_command *command, size_t argc)
+{
+	return command->name[0] == 's' && argc == 3 && strcmp(command->name, "script|load") == 0;
+}
+
 /* The script that a request carries; empty for none. */
 static struct hs_bytes script_of(const struct hs_op *op)
 {
@@ -126,7 +132,7 @@ static struct hs_bytes script_of(const struct hs_op *op)
 	if (name[0] == 'e' && op->argc >= 2 &&
 	    (strcmp(name, "eval") == 0 || strcmp(name, "eval_ro") == 0))
 		return op->argv[1];
-	if (name[0] == 's' && op->argc == 3 && strcmp(name, "script|load") == 0)
+	if (is_load(op->command, op->argc))
 		return op->argv[2];
 	return (struct hs_bytes){NULL, 0};
 }
@@ -142,14 +148,47 @@ static void note_text(struct hs_scripts *scripts, uint32_t worker, struct hs_byt
 	keep(scripts, text);
 }
 
+static bool concerns_scripts(const struct hs_op_tx *tx)
+{
+	for (size_t i = 0; i < tx->count; i++) {
+		if (is_flush(tx->commands[i].command) ||
+		    is_load(tx->commands[i].command, tx->commands[i].argc))
+			return true;
+	}
+	return false;
+}
+
+/* The scripts that a transaction loaded: they are in the elements that are no errors. */
+static void note_exec(struct hs_scripts *scripts, const struct hs_op *op)
+{
+	struct hs_bytes rest = op->answer.len > 0 ? op->answer : hs_buf_bytes(op->out);
+	struct hs_answer head;
+	int64_t len = hs_answer_head(&head, rest.data, rest.len);
+	bool ran = len > 0 && head.type == HS_ANSWER_ARRAY;
+
+	for (size_t i = 0; i < op->tx->count; i++) {
+		const struct hs_op_tx_command *queued = &op->tx->commands[i];
+
+		if (len > 0) {
+			rest = (struct hs_bytes){rest.data + len, rest.len - (size_t)len};
+			len = ran ? hs_answer_length(rest.data, rest.len) : 0;
+		}
+		if (is_flush(queued->command))
+			forget(scripts);
+		else if (len > 0 && rest.data[0] != '-' && queued->answered.len == 0 &&
+			 is_load(queued->command, queued->argc) &&
+			 queued->argv[2].len <= SCRIPTS_BYTES_MAX)
+			note_text(scripts, op->worker, queued->argv[2]);
+	}
+}
+
 void hs_scripts_note(struct hs_scripts *scripts, const struct hs_op *op)
 {
 	struct hs_bytes reply, text;
 
 	if (op->kind == HS_OP_EXEC) {
-		for (size_t i = 0; i < op->tx->count; i++)
-			if (is_flush(op->tx->commands[i].command))
-				forget(scripts);
+		if (concerns_scripts(op->tx))
+			note_exec(scripts, op);
 		return;
 	}
 	if (op->kind != HS_OP_COMMAND || op->command->id < HS_CMD_IDS)
