@@ -198,19 +198,44 @@ static bool is_local_name(struct hs_bytes name)
 	return inet_pton(AF_INET, text, &v4) == 1 || inet_pton(AF_INET6, text, &v6) == 1;
 }
 
-/* Host: 127.0.0.1:8380, [::1]:8380, localhost. HTTP/1.0 may go without. */
-static bool is_addressed_locally(struct MHD_Connection *peer)
+struct hosts {
+	const char *first; /* NULL: there is none */
+	unsigned count;
+};
+
+static enum MHD_Result count_host(void *context, enum MHD_ValueKind kind, const char *name,
+				  const char *value)
 {
-	const char *host = MHD_lookup_connection_value(peer, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
+	struct hosts *hosts = context;
+
+	(void)kind;
+	if (strcasecmp(name, MHD_HTTP_HEADER_HOST) == 0 && hosts->count++ == 0)
+		hosts->first = value ? value : "";
+	return MHD_YES;
+}
+
+/* Host: 127.0.0.1:8380, [::1]:8380, localhost. HTTP/1.0 may go without. Nothing but a port may
+ * follow the name: [::1].example.com is a name of somebody else. */
+static bool is_addressed_locally(const char *host)
+{
 	struct hs_bytes name;
+	const char *rest;
 
 	if (!host)
 		return true;
-	if (*host == '[')
+	if (*host == '[') {
 		name = (struct hs_bytes){host + 1, strcspn(host + 1, "]")};
-	else
+		rest = name.data + name.len;
+		if (*rest != ']')
+			return false;
+		rest++;
+	} else {
 		name = (struct hs_bytes){host, strcspn(host, ":")};
-	return is_local_name(name);
+		rest = name.data + name.len;
+	}
+	if (*rest == ':')
+		rest += 1 + strspn(rest + 1, "0123456789");
+	return *rest == '\0' && is_local_name(name);
 }
 
 static bool is_reading(const char *method)
@@ -223,7 +248,15 @@ static bool is_reading(const char *method)
 static unsigned refuse(const struct hs_http *http, struct MHD_Connection *peer, const char *method,
 		       const struct hs_http_route *route, struct hs_buf *text)
 {
-	if (http->options.local_names_only && !is_addressed_locally(peer)) {
+	struct hosts hosts = {0};
+
+	MHD_get_connection_values(peer, MHD_HEADER_KIND, count_host, &hosts);
+	if (hosts.count > 1) {
+		hs_buf_printf(text, "the request has %u Host headers, one is allowed\n",
+			      hosts.count);
+		return MHD_HTTP_BAD_REQUEST;
+	}
+	if (http->options.local_names_only && !is_addressed_locally(hosts.first)) {
 		hs_buf_printf(text, "this server listens on loopback only and answers to its IP "
 				    "address or localhost, no other name\n");
 		return MHD_HTTP_MISDIRECTED_REQUEST;

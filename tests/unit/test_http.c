@@ -324,11 +324,19 @@ static void test_a_route_that_says_no(void **state)
 static void test_names_of_this_machine(void **state)
 {
 	static const char *const fine[] = {"localhost", "LOCALHOST:8380", "127.0.0.1:8380",
-					   "10.1.2.3",	"[::1]:8380",	  "[::1]"};
+					   "10.1.2.3",	"[::1]:8380",	  "[::1]",
+					   "localhost:"};
 	static const char *const others[] = {"evil.example:8380",
 					     "127.0.0.1.evil.example",
 					     "localhost.evil.example",
 					     "[evil.example]",
+					     "[::1].evil.example",
+					     "[::1].evil.example:8380",
+					     "[::1]x",
+					     "[::1",
+					     "127.0.0.1:8380.evil.example",
+					     "localhost:evil.example",
+					     "localhost:80:80",
 					     "[",
 					     ":"};
 	struct world *world = *state;
@@ -349,6 +357,17 @@ static void test_names_of_this_machine(void **state)
 	}
 	ask(world, "GET /small HTTP/1.0\r\n\r\n");
 	assert_heard(world, "200 OK\r\n");
+}
+
+static void test_a_second_host_header(void **state)
+{
+	struct world *world = *state;
+
+	ask(world, "GET /small HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n");
+	assert_heard(world, "HTTP/1.1 400 Bad Request\r\n");
+	assert_heard(world, "the request has 2 Host headers, one is allowed\n");
+	ask(world, "GET /small HTTP/1.0\r\nHost: localhost\r\nhOST: localhost\r\n\r\n");
+	assert_heard(world, "400 Bad Request\r\n");
 }
 
 static void test_one_connection_too_many(void **state)
@@ -589,6 +608,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_queries, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_route_that_says_no, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_names_of_this_machine, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_second_host_header, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_one_connection_too_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_who_says_nothing_is_closed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_who_trickles_is_closed, setup, teardown),
