@@ -43,7 +43,8 @@ enum {
 	HS_ACL_USERS_MAX = 10000,   /* with the default one */
 	HS_ACL_LOG_BYTES_MAX = 512, /* of a key or a name in ACL LOG */
 
-	HS_HTTP_CONNECTIONS_MAX = 256, /* one more is told so and closed */
+	HS_HTTP_CONNECTIONS_MAX = 256, /* one more takes the place of an idle one */
+	HS_HTTP_RESERVED_MAX = 16,     /* beyond these, for health checks when all are busy */
 	HS_HTTP_FETCHES_MAX = 64,      /* values being read for HTTP; one more is told so */
 
 	HS_FOLD_KEYS_MAX = 128, /* hot keys that one worker folds at a time */

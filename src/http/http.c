@@ -16,14 +16,17 @@
  * are its limit, so that ours is the one that counts. */
 enum { SPARE_CONNECTIONS = 8, SMALL_BODY_BYTES = 4096, RETRY_S = 1 };
 
+#define RETRY_TEXT "1" /* RETRY_S */
 #define PLAIN_TYPE "text/plain; charset=utf-8"
 #define NO_STORE "no-store"
+#define FULL_TEXT "all connections are busy with answers: try again\n"
 
 struct hs_http {
 	struct hs_http_options options;
 	struct MHD_Daemon *daemon;
 	struct hs_link connections; /* the one with the nearest deadline first */
 	struct hs_http_stats stats;
+	uint32_t reserved; /* of the connections: in a reserved place */
 	/* The shared answer of the run under way. */
 	struct MHD_Response *shared;
 	const struct hs_http_route *shared_route;
@@ -44,7 +47,10 @@ struct connection {
 	struct hs_link link;
 	struct MHD_Connection *peer;
 	uint64_t deadline_us;
-	bool late;		 /* was told to go */
+	bool late;		 /* was shut down; the library will notice */
+	bool begun;		 /* it has sent a request line */
+	bool busy;		 /* it waits for an answer or takes one */
+	bool reserved;		 /* in a reserved place: only probes are answered */
 	bool cut_by_nul;	 /* the path of the request under way */
 	struct hs_buf rest_path; /* of the request under way, encoded, if its route has a rest */
 	struct hs_http_later later;
@@ -88,9 +94,21 @@ static struct MHD_Response *create_response(struct hs_http *http, const char *ty
 	return response;
 }
 
+static struct connection *connection_of(struct MHD_Connection *peer)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(peer, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+	return info ? info->socket_context : NULL;
+}
+
 static enum MHD_Result send_response(struct hs_http *http, struct MHD_Connection *peer,
 				     unsigned status, struct MHD_Response *response)
 {
+	struct connection *connection = connection_of(peer);
+
+	if (connection)
+		connection->busy = true;
 	http->stats.requests++;
 	http->stats.errors += status >= MHD_HTTP_BAD_REQUEST;
 	http->stats.not_modified += status == MHD_HTTP_NOT_MODIFIED;
@@ -101,12 +119,17 @@ static enum MHD_Result send_text(struct hs_http *http, struct MHD_Connection *pe
 				 struct hs_buf *text)
 {
 	struct MHD_Response *response = create_response(http, PLAIN_TYPE, NO_STORE, text);
+	const struct connection *connection = connection_of(peer);
 	enum MHD_Result result;
 
 	if (!response)
 		return MHD_NO;
 	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
 		MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+	if (status == MHD_HTTP_SERVICE_UNAVAILABLE)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, RETRY_TEXT);
+	if (connection && connection->reserved) /* its place is free again for the next one */
+		MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
 	result = send_response(http, peer, status, response);
 	MHD_destroy_response(response);
 	return result;
@@ -273,14 +296,6 @@ static unsigned refuse(const struct hs_http *http, struct MHD_Connection *peer, 
 	return 0;
 }
 
-static struct connection *connection_of(struct MHD_Connection *peer)
-{
-	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(peer, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-
-	return info ? info->socket_context : NULL;
-}
-
 /* Before anything is decoded. The decoded path comes as a C string, which ends where the client
  * wrote %00: what is behind it must not be passed over. Returns what `state` of on_request begins
  * with. */
@@ -293,6 +308,7 @@ static void *on_target(void *context, const char *target, struct MHD_Connection 
 
 	if (!connection)
 		return NULL;
+	connection->begun = true;
 	connection->cut_by_nul = nul && nul < target + path.len;
 	hs_buf_clear(&connection->rest_path, 0);
 	if (hs_http_route_find_rest(&http->options.routes, path))
@@ -388,6 +404,7 @@ static enum MHD_Result begin_later(struct hs_http *http, struct connection *conn
 	if (later->answered)
 		return send_answer(later, request->route);
 	later->suspended = true;
+	connection->busy = true;
 	MHD_suspend_connection(connection->peer);
 	return MHD_YES;
 }
@@ -414,6 +431,17 @@ static void forget_later(struct hs_http_later *later)
 
 /* ---- routes ---- */
 
+/* A connection in a reserved place asks for something that is no probe: it gets an ordinary place if
+ * one has become free. */
+static bool takes_place(struct hs_http *http, struct connection *connection)
+{
+	if (http->stats.connections - http->reserved >= http->options.connections_max)
+		return false;
+	connection->reserved = false;
+	http->reserved--;
+	return true;
+}
+
 static enum MHD_Result answer_request(struct hs_http *http, struct MHD_Connection *peer,
 				      const char *url, const char *method)
 {
@@ -428,6 +456,11 @@ static enum MHD_Result answer_request(struct hs_http *http, struct MHD_Connectio
 	status = refuse(http, peer, method, route, &body);
 	if (status)
 		return send_text(http, peer, status, &body);
+	if (connection && connection->reserved && !route->probe && !takes_place(http, connection)) {
+		http->stats.refused++;
+		hs_buf_printf(&body, FULL_TEXT);
+		return send_text(http, peer, MHD_HTTP_SERVICE_UNAVAILABLE, &body);
+	}
 	memset(&query, 0, sizeof query);
 	hs_http_request_init(&query.request, route);
 	MHD_get_connection_values_n(peer, MHD_GET_ARGUMENT_KIND, take_parameter, &query);
@@ -484,13 +517,17 @@ static void on_connection(void *context, struct MHD_Connection *peer, void **sta
 		connection->peer = peer;
 		hs_list_init(&connection->link);
 		renew(http, connection);
+		connection->reserved =
+			http->stats.connections - http->reserved >= http->options.connections_max;
 		*state = connection;
 		http->stats.connections++;
+		http->reserved += connection->reserved;
 		return;
 	}
 	forget_later(&connection->later);
 	hs_buf_deinit(&connection->rest_path);
 	hs_list_remove(&connection->link);
+	http->reserved -= connection->reserved;
 	hs_mem_free(&connection);
 	*state = NULL;
 	http->stats.connections--;
@@ -502,31 +539,56 @@ static void on_completed(void *context, struct MHD_Connection *peer, void **requ
 	struct connection *connection = connection_of(peer);
 
 	(void)request;
-	if (connection)
+	if (connection) {
 		forget_later(&connection->later);
+		connection->begun = false;
+		connection->busy = false;
+	}
 	if (why == MHD_REQUEST_TERMINATED_COMPLETED_OK && connection && !connection->late)
 		renew(context, connection);
 }
 
-/* Shuts late ones down; the library sees that and closes them. */
+/* The library sees that when it runs, and closes the connection. */
+static bool shut_down(struct connection *connection)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection->peer, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+	if (connection->late || !info)
+		return false;
+	connection->late = true;
+	shutdown(info->connect_fd, SHUT_RDWR);
+	return true;
+}
+
 static void end_late(struct hs_http *http)
 {
 	struct hs_link *link = http->connections.next, *next;
 
 	for (; link != &http->connections; link = next) {
 		struct connection *connection = hs_list_entry(link, struct connection, link);
-		const union MHD_ConnectionInfo *info;
 
 		if (connection->deadline_us > http->now_us)
 			return;
 		next = link->next;
-		info = MHD_get_connection_info(connection->peer, MHD_CONNECTION_INFO_CONNECTION_FD);
-		if (connection->late || !info)
-			continue;
-		connection->late = true;
-		http->stats.timeouts++;
-		shutdown(info->connect_fd, SHUT_RDWR);
+		http->stats.timeouts += shut_down(connection);
 	}
+}
+
+/* Shuts down the oldest connection that waits for a request, of those that have sent a request line
+ * or of those that have not. */
+static bool end_idle(struct hs_http *http, bool begun)
+{
+	for (struct hs_link *link = http->connections.next; link != &http->connections;
+	     link = link->next) {
+		struct connection *connection = hs_list_entry(link, struct connection, link);
+
+		if (!connection->busy && connection->begun == begun && shut_down(connection)) {
+			http->stats.idle_closed++;
+			return true;
+		}
+	}
+	return false;
 }
 
 /* ---- the library's side ---- */
@@ -550,17 +612,17 @@ struct hs_http *hs_http_create(const struct hs_http_options *options)
 
 	http->options = *options;
 	hs_list_init(&http->connections);
-	http->daemon = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET |
-						MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME,
-					0, NULL, NULL, on_request, http, MHD_OPTION_EXTERNAL_LOGGER,
-					on_log, http, MHD_OPTION_CONNECTION_LIMIT,
-					(unsigned)(options->connections_max + SPARE_CONNECTIONS),
-					MHD_OPTION_CONNECTION_MEMORY_LIMIT, options->request_bytes,
-					MHD_OPTION_NOTIFY_CONNECTION, on_connection, http,
-					MHD_OPTION_NOTIFY_COMPLETED, on_completed, http,
-					MHD_OPTION_URI_LOG_CALLBACK, on_target, http,
-					MHD_OPTION_STRICT_FOR_CLIENT, 1,
-					MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
+	http->daemon = MHD_start_daemon(
+		MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG |
+			MHD_ALLOW_SUSPEND_RESUME,
+		0, NULL, NULL, on_request, http, MHD_OPTION_EXTERNAL_LOGGER, on_log, http,
+		MHD_OPTION_CONNECTION_LIMIT,
+		(unsigned)(options->connections_max + options->reserved_max + SPARE_CONNECTIONS),
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, options->request_bytes,
+		MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_NOTIFY_COMPLETED,
+		on_completed, http, MHD_OPTION_URI_LOG_CALLBACK, on_target, http,
+		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
+		MHD_OPTION_END);
 	if (!http->daemon) {
 		hs_log(options->log, HS_LOG_ERROR, "http: libmicrohttpd does not start");
 		hs_mem_free(&http);
@@ -579,18 +641,41 @@ void hs_http_destroy(struct hs_http **http)
 	hs_mem_free(http);
 }
 
+/* Every ordinary place may be taken: a connection without a whole request leaves. Requests that have
+ * arrived are read first, so that their connections count as busy. */
+static void make_room(struct hs_http *http)
+{
+	hs_http_run(http, http->now_us);
+	if (http->stats.connections < http->options.connections_max)
+		return;
+	if (end_idle(http, false) || end_idle(http, true))
+		hs_http_run(http, http->now_us);
+}
+
+/* Even the reserved places are busy. A best effort: the socket is new and its buffer empty. */
+static void refuse_connection(struct hs_http *http, int fd)
+{
+	char text[256];
+	int len = snprintf(text, sizeof text,
+			   "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n"
+			   "Retry-After: " RETRY_TEXT "\r\nContent-Length: %zu\r\n\r\n" FULL_TEXT,
+			   sizeof FULL_TEXT - 1);
+
+	http->stats.refused++;
+	(void)!write(fd, text, (size_t)len);
+	close(fd);
+}
+
 void hs_http_add(struct hs_http *http, int fd, const struct sockaddr *address, socklen_t len,
 		 uint64_t now_us)
 {
-	static const char full[] = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n"
-				   "Content-Length: 21\r\n\r\ntoo many connections\n";
+	const struct hs_http_options *options = &http->options;
 
 	http->now_us = now_us;
-	if (http->stats.connections >= http->options.connections_max) {
-		http->stats.refused++;
-		/* A best effort: the socket is new and its buffer empty. */
-		(void)!write(fd, full, sizeof full - 1);
-		close(fd);
+	if (http->stats.connections >= options->connections_max)
+		make_room(http);
+	if (http->stats.connections >= options->connections_max + options->reserved_max) {
+		refuse_connection(http, fd);
 		return;
 	}
 	/* Closes the socket when it fails. */

@@ -6,7 +6,11 @@
  *
  * One thread. GET and HEAD only; nothing can be changed over HTTP.
  *
- * Every limit is in struct hs_http_options. A connection beyond the most is refused. One that does
+ * Every limit is in struct hs_http_options. When all places are taken, a new connection takes the place of
+ * one that waits for a request: first of those that have sent no request line, the oldest first, then of
+ * those that have sent half a request. When every place is busy with an answer, a new connection gets one
+ * of the reserved places: routes marked `probe` are answered there, others are told 503 and when to try
+ * again. So a health check is answered however many clients idle. A connection that does
  * not finish a request and take its answer in time is closed, however busily it trickles: from
  * connecting to the answer's last byte, and from there to the next. An answer that is too large, or
  * that would be too much together with those that nobody has read yet, is an error instead.
@@ -36,10 +40,11 @@ struct hs_http_options {
 	 * must not read us through a browser that runs here. */
 	bool local_names_only;
 	uint32_t connections_max;
-	uint64_t timeout_us;  /* for a request and its answer */
-	size_t request_bytes; /* request line, headers and room to send from, per connection */
-	size_t body_bytes;    /* one answer */
-	size_t unread_bytes;  /* all answers not read yet */
+	uint32_t reserved_max; /* places beyond these, for probes when all are busy */
+	uint64_t timeout_us;   /* for a request and its answer */
+	size_t request_bytes;  /* request line, headers and room to send from, per connection */
+	size_t body_bytes;     /* one answer */
+	size_t unread_bytes;   /* all answers not read yet */
 };
 
 struct hs_http_stats {
@@ -47,7 +52,8 @@ struct hs_http_stats {
 	uint64_t unread_bytes; /* now: in answers that are not sent yet */
 	uint64_t requests;     /* answered, in whatever way */
 	uint64_t errors;       /* of these, with a status of 400 or more */
-	uint64_t refused;      /* connections beyond the most */
+	uint64_t refused;      /* connections and requests turned away: every place was busy */
+	uint64_t idle_closed;  /* connections without a whole request, closed for a new one */
 	uint64_t timeouts;     /* connections that took too long */
 	uint64_t not_modified; /* of the requests: 304, the client has it already */
 };

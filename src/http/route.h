@@ -55,6 +55,9 @@ struct hs_http_route {
 	/* Costs something: all who ask at the same moment get one and the same answer. Takes no
 	 * parameters. */
 	bool shared;
+	/* Asked by programs that watch over this one: answered also when every place is taken. Its
+	 * answer is small. */
+	bool probe;
 	/* Appends the answer to `body` and returns its HTTP status. Any but 200 is an error and its
 	 * words. */
 	unsigned (*compose)(void *context, const struct hs_http_request *request,

@@ -146,6 +146,7 @@ void hs_http_loop_start(struct hs_http_loop *http, uv_loop_t *loop)
 		.log = host->log,
 		.local_names_only = hs_options_is_loopback(host->options->http_bind),
 		.connections_max = HS_HTTP_CONNECTIONS_MAX,
+		.reserved_max = HS_HTTP_RESERVED_MAX,
 		.timeout_us = (uint64_t)host->options->http_timeout * 1000000,
 		.request_bytes = HS_HTTP_REQUEST_BYTES_MAX,
 		.body_bytes = HS_HTTP_BODY_BYTES_MAX,

@@ -169,6 +169,7 @@ UINT(http_connections, facts->http.connections)
 UINT(http_requests, facts->http.requests)
 UINT(http_errors, facts->http.errors)
 UINT(http_refused, facts->http.refused)
+UINT(http_idle_closed, facts->http.idle_closed)
 UINT(http_timeouts, facts->http.timeouts)
 UINT(http_kv_requests, facts->fetch.requests)
 UINT(http_kv_not_modified, facts->http.not_modified)
@@ -483,7 +484,10 @@ const struct hs_info_row hs_info_rows[] = {
 	 .help = "HTTP requests answered with a status of 400 or more"},
 	{SHOW("Http", "http_refused", http_refused),
 	 .metric = "http_refused_connections_total", .type = "counter",
-	 .help = "HTTP connections refused because there were too many"},
+	 .help = "HTTP connections and requests refused because every connection was busy"},
+	{SHOW("Http", "http_idle_closed", http_idle_closed),
+	 .metric = "http_idle_closed_total", .type = "counter",
+	 .help = "HTTP connections without a whole request, closed to let a new one in"},
 	{SHOW("Http", "http_timeouts", http_timeouts),
 	 .metric = "http_timeouts_total", .type = "counter",
 	 .help = "HTTP connections closed because a request or its answer took too long"},

@@ -109,10 +109,12 @@ static const struct hs_http_route rows[] = {
 		 "can be written as %XX."},
 	{.path = "/healthz",
 	 .type = PLAIN_TYPE,
+	 .probe = true,
 	 .compose = compose_healthz,
 	 .help = "200 while the process lives."},
 	{.path = "/readyz",
 	 .type = PLAIN_TYPE,
+	 .probe = true,
 	 .compose = compose_readyz,
 	 .help = "200 when clients may be sent here, otherwise 503 and the reason; then a line for "
 		 "each partition that is not well."},

@@ -422,7 +422,8 @@ static void join_all(void *argument)
 static void raise_fd_limit(const struct hs_server *server)
 {
 	rlim_t want = (rlim_t)server->options->maxclients + SPARE_FDS + HS_HTTP_CONNECTIONS_MAX +
-		      (rlim_t)HS_HTTP_FETCHES_MAX * 2 + (rlim_t)server->options->partitions * 4;
+		      HS_HTTP_RESERVED_MAX + (rlim_t)HS_HTTP_FETCHES_MAX * 2 +
+		      (rlim_t)server->options->partitions * 4;
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= want)

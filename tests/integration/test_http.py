@@ -487,21 +487,29 @@ class BadClients(unittest.TestCase):
                 pass
         self.assertEqual(self.info(server, "http_timeouts"), 3)
 
-    def test_too_many(self):
-        server = self.start("--http-timeout", "3600")
-        clients = [self.connect(server) for _ in range(CONNECTIONS_MAX)]
-        wait_for(self, "all are in",
-                 lambda: self.info(server, "http_connections") == CONNECTIONS_MAX)
-        for number in range(1, 6):
-            more = self.connect(server)
-            self.assertIn(more.recv(4096)[:12], (b"HTTP/1.1 503", b""))
-            self.assertEqual(self.info(server, "http_refused"), number)
-        # Who is in is served, and who leaves makes room.
-        clients[0].sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        self.assertIn(b"200 OK", clients[0].recv(4096))
-        clients[1].close()
-        wait_for(self, "room", lambda: self.info(server, "http_connections") < CONNECTIONS_MAX)
-        self.assertEqual(ask(server.http_port, "/healthz")[0], 200)
+    def test_health_checks_while_every_place_is_taken(self):
+        """Idle connections, and half-sent requests, make room: an orchestrator hears no 503."""
+        half = (b"", b"GET /met", b"GET /metrics HTTP/1.1\r\n",
+                b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX: ")
+        for said in half:
+            with self.subTest(said):
+                server = self.start("--http-timeout", "3600")
+                clients = []
+                for number in range(2 * CONNECTIONS_MAX):
+                    clients.append(self.connect(server))
+                    clients[-1].sendall(said)
+                    if number % 64 == 63:
+                        self.assertEqual(ask(server.http_port, "/healthz")[0], 200)
+                        self.assertEqual(ask(server.http_port, "/readyz")[0], 200)
+                        self.assertEqual(ask(server.http_port, "/metrics")[0], 200)
+                self.assertEqual(self.info(server, "http_refused"), 0)
+                self.assertEqual(self.info(server, "http_timeouts"), 0)
+                self.assertGreaterEqual(self.info(server, "http_idle_closed"), CONNECTIONS_MAX)
+                self.assertLessEqual(self.info(server, "http_connections"), CONNECTIONS_MAX)
+                # The newest ones are still there.
+                if not said:
+                    clients[-1].sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                    self.assertIn(b"200 OK", clients[-1].recv(4096))
 
     def test_what_is_not_http(self):
         server = self.start("--http-timeout", "1")

@@ -20,7 +20,7 @@
 
 #include <cmocka.h>
 
-enum { CONNECTIONS = 4, LARGE = 1 << 20, TIMEOUT_US = 10000000 };
+enum { CONNECTIONS = 4, RESERVED = 2, LARGE = 1 << 20, TIMEOUT_US = 10000000 };
 
 static unsigned compose_small(void *context, const struct hs_http_request *request,
 			      struct hs_buf *body)
@@ -73,9 +73,23 @@ static unsigned compose_count(void *context, const struct hs_http_request *reque
 
 static const struct hs_http_parameter size_parameter = {
 	.name = "size", .kind = HS_HTTP_INT, .max = 4 * LARGE, .fallback = LARGE};
+static const struct hs_http_parameter probe_parameter = {
+	.name = "size", .kind = HS_HTTP_INT, .max = LARGE, .fallback = 300000};
 static const struct hs_http_parameter text_parameter = {.name = "text", .kind = HS_HTTP_TEXT};
 static const struct hs_http_route rows[] = {
 	{.path = "/small", .type = "application/json", .compose = compose_small, .help = "Small."},
+	{.path = "/probe",
+	 .type = "text/plain",
+	 .probe = true,
+	 .compose = compose_small,
+	 .help = "Small."},
+	{.path = "/large-probe",
+	 .type = "text/plain",
+	 .parameters = &probe_parameter,
+	 .parameters_count = 1,
+	 .probe = true,
+	 .compose = compose_large,
+	 .help = "Large."},
 	{.path = "/large",
 	 .type = "text/plain",
 	 .parameters = &size_parameter,
@@ -111,6 +125,7 @@ static int setup(void **state)
 		.context = &world->asked,
 		.local_names_only = true,
 		.connections_max = CONNECTIONS,
+		.reserved_max = RESERVED,
 		.timeout_us = TIMEOUT_US,
 		.request_bytes = 16384,
 		.body_bytes = 2 * LARGE,
@@ -370,31 +385,110 @@ static void test_a_second_host_header(void **state)
 	assert_heard(world, "400 Bad Request\r\n");
 }
 
-static void test_one_connection_too_many(void **state)
+/* Connections that send nothing, and those that send half a request, make room for others. */
+static void test_idle_connections_make_room(void **state)
 {
 	struct world *world = *state;
-	int fds[CONNECTIONS], more;
+	int fds[CONNECTIONS], more[2 * CONNECTIONS];
 
 	for (int i = 0; i < CONNECTIONS; i++)
 		fds[i] = connect_to(world);
+	say(world, fds[0], GET("/small")); /* the latest that was active */
+	hear(world, fds[0]);
+	say(world, fds[1], "GET /small HTTP/1.1\r\nHost:");
+	for (int i = 0; i < 2; i++) {
+		more[i] = connect_to(world);
+		say(world, more[i], GET("/small"));
+		assert_false(hear(world, more[i]));
+		assert_heard(world, "HTTP/1.1 200 OK\r\n");
+		/* Those that sent nothing leave before those that sent half a request. */
+		assert_true(hear(world, fds[2 + i]));
+		assert_int_equal(world->heard.len, 0);
+	}
+	assert_false(hear(world, fds[0]));
+	assert_false(hear(world, fds[1]));
+	/* Half a request each: the oldest one leaves, and health checks are answered. */
+	for (int i = 2; i < 2 * CONNECTIONS; i++) {
+		more[i] = connect_to(world);
+		say(world, more[i], "GET /small HTTP/1.1\r\n");
+		ask(world, GET("/probe"));
+		assert_heard(world, "HTTP/1.1 200 OK\r\n");
+		assert_true(hs_http_stats(world->http)->connections <= CONNECTIONS);
+	}
+	assert_true(hear(world, fds[1]));
+	assert_int_equal(hs_http_stats(world->http)->refused, 0);
+	assert_int_equal(hs_http_stats(world->http)->timeouts, 0);
+	assert_true(hs_http_stats(world->http)->idle_closed > CONNECTIONS);
+	for (int i = 0; i < CONNECTIONS; i++)
+		close(fds[i]);
+	for (int i = 0; i < 2 * CONNECTIONS; i++)
+		close(more[i]);
+	run(world);
+	assert_int_equal(hs_http_stats(world->http)->connections, 0);
+}
+
+/* Every connection is busy with an answer that nobody reads: probes are answered in the reserved
+ * places, others are told to try again, and a place that becomes free is used. */
+static void test_busy_connections_leave_places_for_probes(void **state)
+{
+	struct world *world = *state;
+	int fds[CONNECTIONS], idle[RESERVED], waiting;
+
+	for (int i = 0; i < CONNECTIONS; i++) {
+		fds[i] = connect_to(world);
+		say(world, fds[i], GET("/large?size=700000"));
+	}
+	for (int i = 0; i < 3 * RESERVED; i++) {
+		ask(world, GET("/probe"));
+		assert_heard(world, "HTTP/1.1 200 OK\r\n");
+		ask(world, GET("/small"));
+		assert_heard(world, "HTTP/1.1 503 Service Unavailable\r\n");
+		assert_heard(world, "Retry-After: 1\r\n");
+		assert_heard(world, "Connection: close\r\n");
+		assert_heard(world, "\r\n\r\nall connections are busy with answers: try again\n");
+	}
+	assert_int_equal(hs_http_stats(world->http)->refused, 3 * RESERVED);
+	/* Idle ones do not keep the reserved places either. */
+	for (int i = 0; i < RESERVED; i++)
+		idle[i] = connect_to(world);
+	ask(world, GET("/probe"));
+	assert_heard(world, "HTTP/1.1 200 OK\r\n");
+	waiting = connect_to(world);
+	assert_true(hs_http_stats(world->http)->connections <= CONNECTIONS + RESERVED);
+	close(fds[0]);
+	run(world);
+	say(world, waiting, GET("/small"));
+	hear(world, waiting);
+	assert_heard(world, "HTTP/1.1 200 OK\r\n");
+	close(waiting);
+	for (int i = 1; i < CONNECTIONS; i++)
+		close(fds[i]);
+	for (int i = 0; i < RESERVED; i++)
+		close(idle[i]);
+	run(world);
+	assert_int_equal(hs_http_stats(world->http)->connections, 0);
+}
+
+/* Probes that do not take their answers hold the reserved places as well, until they are late. */
+static void test_one_connection_too_many(void **state)
+{
+	struct world *world = *state;
+	int fds[CONNECTIONS + RESERVED], more;
+
+	for (int i = 0; i < CONNECTIONS + RESERVED; i++) {
+		fds[i] = connect_to(world);
+		say(world, fds[i],
+		    i < CONNECTIONS ? GET("/large?size=600000") : GET("/large-probe"));
+	}
 	more = connect_to(world);
 	assert_true(hear(world, more));
 	assert_heard(world, "HTTP/1.1 503 Service Unavailable\r\n");
-	assert_heard(world, "\r\n\r\ntoo many connections\n");
-	assert_non_null(strstr(world->heard.data, "Content-Length: 21\r\n"));
+	assert_heard(world, "Retry-After: 1\r\n");
+	assert_heard(world, "Content-Length: 49\r\n");
+	assert_heard(world, "\r\n\r\nall connections are busy with answers: try again\n");
 	close(more);
 	assert_int_equal(hs_http_stats(world->http)->refused, 1);
-	/* Those that are in are served, and who leaves makes room. */
-	say(world, fds[0], GET("/small"));
-	hear(world, fds[0]);
-	assert_heard(world, "200 OK");
-	close(fds[1]);
-	run(world);
-	fds[1] = connect_to(world);
-	say(world, fds[1], GET("/small"));
-	hear(world, fds[1]);
-	assert_heard(world, "200 OK");
-	for (int i = 0; i < CONNECTIONS; i++)
+	for (int i = 0; i < CONNECTIONS + RESERVED; i++)
 		close(fds[i]);
 	run(world);
 	assert_int_equal(hs_http_stats(world->http)->connections, 0);
@@ -609,6 +703,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_a_route_that_says_no, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_names_of_this_machine, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_second_host_header, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_idle_connections_make_room, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_busy_connections_leave_places_for_probes,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(test_one_connection_too_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_who_says_nothing_is_closed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_who_trickles_is_closed, setup, teardown),
