@@ -1,5 +1,6 @@
 #include "base/nearest.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 static int small(char c)
@@ -7,11 +8,19 @@ static int small(char c)
 	return c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c;
 }
 
-/* How many letters must change to get from one word to the other. */
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* How many letters must be changed, added, dropped or swapped with their neighbour to get from one word
+ * to the other. `row` holds the distances of a's first i letters to each beginning of b; `above` and
+ * `higher` those of one and two letters less. */
 static size_t distance(struct hs_bytes a, const char *b)
 {
 	enum { LONGEST = 48 };
-	size_t row[LONGEST + 1];
+	size_t rows[3][LONGEST + 1];
+	size_t *row = rows[0], *above = rows[1], *higher = rows[2];
 	size_t len = strlen(b);
 
 	if (len > LONGEST || a.len > LONGEST)
@@ -19,16 +28,20 @@ static size_t distance(struct hs_bytes a, const char *b)
 	for (size_t j = 0; j <= len; j++)
 		row[j] = j;
 	for (size_t i = 1; i <= a.len; i++) {
-		size_t diagonal = row[0];
+		size_t *spare = higher;
 
+		higher = above;
+		above = row;
+		row = spare;
 		row[0] = i;
 		for (size_t j = 1; j <= len; j++) {
-			size_t change = diagonal + (small(a.data[i - 1]) != small(b[j - 1]));
+			bool same = small(a.data[i - 1]) == small(b[j - 1]);
 
-			diagonal = row[j];
-			row[j] = row[j] + 1 < row[j - 1] + 1 ? row[j] + 1 : row[j - 1] + 1;
-			if (change < row[j])
-				row[j] = change;
+			row[j] = least(above[j] + 1, row[j - 1] + 1);
+			row[j] = least(row[j], above[j - 1] + !same);
+			if (i > 1 && j > 1 && small(a.data[i - 1]) == small(b[j - 2]) &&
+			    small(a.data[i - 2]) == small(b[j - 1]))
+				row[j] = least(row[j], higher[j - 2] + 1);
 		}
 	}
 	return row[len];

@@ -8,7 +8,7 @@
 struct hs_nearest {
 	struct hs_bytes word;
 	const char *name; /* the nearest so far; NULL: none is near enough to be meant */
-	size_t away;	  /* letters that it differs in */
+	size_t away;	  /* letters that it differs in; two that are swapped count once */
 };
 
 static inline struct hs_nearest hs_nearest_to(struct hs_bytes word)

@@ -393,6 +393,14 @@ void hs_step_answer(struct hs_core *core, struct hs_session *session,
 void hs_step_batch_begin(struct hs_core *core);
 void hs_step_batch_end(struct hs_core *core);
 
+/* unknown.c: append the error of a request that names no command, no subcommand of `parent`, or the
+ * wrong number of arguments. */
+void hs_unknown_command(const struct hs_core *core, size_t argc, const struct hs_bytes *argv,
+			struct hs_buf *text);
+void hs_unknown_subcommand(const struct hs_core *core, const struct hs_command *parent,
+			   struct hs_bytes name, struct hs_buf *text);
+void hs_unknown_arity(const struct hs_command *command, struct hs_buf *text);
+
 /* count.c: commands as heat. A read of one key that shares the time of its batch is noted, and
  * counted with the batch: its arguments stay until then. Others are counted when they are done. */
 void hs_count_note(struct hs_core *core, const struct hs_op *op, struct hs_bytes reply);

@@ -181,45 +181,30 @@ static bool reject_unlearned(struct hs_core *core, struct hs_session *session)
 }
 
 static void reject_unknown(struct hs_core *core, struct hs_session *session, size_t argc,
-			   const struct hs_bytes *argv)
+			   const struct hs_bytes *argv, const struct hs_command *parent)
 {
 	struct hs_buf text = {0};
-	struct hs_buf args = {0};
 
 	if (reject_unlearned(core, session))
 		return;
-	hs_buf_reserve(&args, 1)[0] = '\0';
-	for (size_t i = 1; i < argc && args.len < 128; i++)
-		hs_buf_printf(&args, "'%.*s' ",
-			      (int)(argv[i].len < 128 - args.len ? argv[i].len : 128 - args.len),
-			      argv[i].data);
-	hs_buf_printf(&text, "ERR unknown command '%.*s', with args beginning with: %s",
-		      (int)(argv[0].len < 128 ? argv[0].len : 128), argv[0].data, args.data);
+	if (parent)
+		hs_unknown_subcommand(core, parent, argv[1], &text);
+	else
+		hs_unknown_command(core, argc, argv, &text);
+	hs_buf_append(&text, "", 1);
 	reject(core, session, NULL, text.data);
 	hs_buf_deinit(&text);
-	hs_buf_deinit(&args);
 }
 
-static void reject_subcommand(struct hs_core *core, struct hs_session *session,
-			      const struct hs_command *parent, struct hs_bytes name)
+static void reject_arity(struct hs_core *core, struct hs_session *session,
+			 const struct hs_command *command)
 {
-	char text[256];
-	char upper[32];
-	size_t len = 0;
+	struct hs_buf text = {0};
 
-	if (reject_unlearned(core, session))
-		return;
-	for (; parent->name[len] && len + 1 < sizeof upper; len++) {
-		char c = parent->name[len];
-
-		upper[len] = c >= 'a' && c <= 'z' ? (char)(c - ('a' - 'A')) : c;
-	}
-	upper[len] = '\0';
-	/* DEBUG checks its words itself in Redis, and says so in its own way. */
-	snprintf(text, sizeof text, "ERR unknown subcommand%s '%.*s'. Try %s HELP.",
-		 parent->id == HS_CMD_ID_DEBUG ? " or wrong number of arguments for" : "",
-		 (int)(name.len < 128 ? name.len : 128), name.data, upper);
-	reject(core, session, NULL, text);
+	hs_unknown_arity(command, &text);
+	hs_buf_append(&text, "", 1);
+	reject(core, session, command, text.data);
+	hs_buf_deinit(&text);
 }
 
 static void reject_refused(struct hs_core *core, struct hs_session *session,
@@ -807,12 +792,10 @@ static const struct hs_command *find_row(struct hs_core *core, struct hs_session
 	command = hs_learned_resolve(core->learned, argc, argv, &parent);
 	if (command)
 		return command;
-	if (parent)
-		reject_subcommand(core, session, parent, argv[1]);
-	else if (speaks_http(argv[0]))
+	if (!parent && speaks_http(argv[0]))
 		cut_off_browser(core, session);
 	else
-		reject_unknown(core, session, argc, argv);
+		reject_unknown(core, session, argc, argv, parent);
 	return NULL;
 }
 
@@ -841,11 +824,7 @@ static bool dispatch(struct hs_core *core, struct hs_session *session, size_t ar
 		return true;
 	session->last_command = command;
 	if (!hs_command_arity_fits(command, argc)) {
-		char text[128];
-
-		snprintf(text, sizeof text, "ERR wrong number of arguments for '%s' command",
-			 command->name);
-		reject(core, session, command, text);
+		reject_arity(core, session, command);
 		return true;
 	}
 	if (!hs_users_let_in(core, session) && !may_precede_auth(command)) {

@@ -3,6 +3,7 @@
 #include "serve/host.h"
 
 #include "base/mem.h"
+#include "base/nearest.h"
 #include "base/num.h"
 #include "control/board.h"
 #include "route/slot.h"
@@ -44,10 +45,12 @@ _Static_assert(sizeof window_names / sizeof *window_names == HS_HEAT_WINDOWS, "a
 static bool take_name(struct asked *asked, const char *word, struct hs_bytes value,
 		      const char *const *names, size_t count, size_t *chosen)
 {
+	struct hs_nearest nearest = hs_nearest_to(value);
 	char known[128], shown[64];
 	size_t len = 0;
 
 	for (size_t i = 0; i < count; i++) {
+		hs_nearest_try(&nearest, names[i]);
 		if (hs_bytes_is_word(value, names[i])) {
 			*chosen = i;
 			return true;
@@ -58,8 +61,10 @@ static bool take_name(struct asked *asked, const char *word, struct hs_bytes val
 							 : ", ",
 					names[i]);
 	}
-	hs_reply_errorf(asked->reply, "ERR %s: %s is '%s'; it can be %s", asked->command, word,
-			hs_bytes_escape(value, shown, sizeof shown), known);
+	hs_reply_errorf(asked->reply, "ERR %s: %s is '%s'; %s%s%sit can be %s. Try HEAT HELP.",
+			asked->command, word, hs_bytes_escape(value, shown, sizeof shown),
+			nearest.name ? "did you mean " : "", nearest.name ? nearest.name : "",
+			nearest.name ? "? " : "", known);
 	return false;
 }
 
@@ -102,16 +107,22 @@ static bool take_value(struct asked *asked, unsigned bit, const char *word, stru
 
 static bool refuse_word(struct asked *asked, struct hs_bytes word, unsigned takes)
 {
+	struct hs_nearest nearest = hs_nearest_to(word);
 	char known[64] = "", shown[64];
 	size_t len = 0;
 
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-		if (takes & words[i].bit)
-			len += (size_t)snprintf(known + len, sizeof known - len, "%s%s",
-						len > 0 ? ", " : "", words[i].name);
+		if (!(takes & words[i].bit))
+			continue;
+		hs_nearest_try(&nearest, words[i].name);
+		len += (size_t)snprintf(known + len, sizeof known - len, "%s%s",
+					len > 0 ? ", " : "", words[i].name);
 	}
-	hs_reply_errorf(asked->reply, "ERR %s: '%s' is not known; known are %s", asked->command,
-			hs_bytes_escape(word, shown, sizeof shown), known);
+	hs_reply_errorf(asked->reply,
+			"ERR %s: '%s' is not known; %s%s%sknown are %s. Try HEAT HELP.",
+			asked->command, hs_bytes_escape(word, shown, sizeof shown),
+			nearest.name ? "did you mean " : "", nearest.name ? nearest.name : "",
+			nearest.name ? "? " : "", known);
 	return false;
 }
 

@@ -16,11 +16,12 @@ static void refuse_word(const char *command, struct hs_nearest *nearest, const c
 
 	hs_bytes_escape(nearest->word, shown, sizeof shown);
 	if (nearest->name)
-		hs_reply_errorf(reply, "ERR %s: '%s' is not known; did you mean '%s'?", command,
-				shown, nearest->name);
+		hs_reply_errorf(reply,
+				"ERR %s: '%s' is not known; did you mean '%s'? Try HEAT HELP.",
+				command, shown, nearest->name);
 	else
-		hs_reply_errorf(reply, "ERR %s: '%s' is not known; known are %s", command, shown,
-				known);
+		hs_reply_errorf(reply, "ERR %s: '%s' is not known; known are %s. Try HEAT HELP.",
+				command, shown, known);
 }
 
 static void refuse_glob(const struct hs_rules *rules, struct hs_bytes glob, struct hs_reply *reply)
@@ -173,7 +174,8 @@ static void answer_rule(struct hs_host *host, const struct hs_op *op, struct hs_
 		return;
 	}
 	if (op->argc < words[word].argc || (op->argc > words[word].argc && !words[word].more)) {
-		hs_reply_errorf(reply, "ERR wrong number of arguments: HEAT RULE %s%s",
+		hs_reply_errorf(reply,
+				"ERR wrong number of arguments: HEAT RULE %s%s. Try HEAT HELP.",
 				words[word].name, words[word].argument);
 		return;
 	}
@@ -230,7 +232,8 @@ void hs_heat_rules_answer(struct hs_host *host, struct hs_op *op)
 		answer_rule(host, op, &reply);
 	else if (op->argc > 3)
 		hs_reply_error(&reply,
-			       "ERR wrong number of arguments: HEAT MITIGATE [on|observe|off]");
+			       "ERR wrong number of arguments: HEAT MITIGATE [on|observe|off]. "
+			       "Try HEAT HELP.");
 	else
 		answer_mitigate(host, op, &reply);
 }

@@ -436,19 +436,19 @@ class History(HeatCase):
 
 class Words(HeatCase):
     def test_what_is_wrong_is_said(self):
-        by = "it can be ops, reads, writes, bytes, latency, misses or conflicts"
-        window = "it can be short or long"
+        by = "it can be ops, reads, writes, bytes, latency, misses or conflicts. Try HEAT HELP."
+        window = "it can be short or long. Try HEAT HELP."
         count = "it can be a number from 1 to 1000"
         seconds = "it can be a number from 1 to 600"
         known = "is not known; known are "
         for request, wanted in (
-                ("TOP nosuch", "HEAT TOP: 'nosuch' %sCOUNT, BY, WINDOW, PREFIX" % known),
+                ("TOP nosuch", "HEAT TOP: 'nosuch' %sCOUNT, BY, WINDOW, PREFIX. Try HEAT HELP." % known),
                 ("TOP COUNT 5 SECONDS 5",
-                 "HEAT TOP: 'SECONDS' %sCOUNT, BY, WINDOW, PREFIX" % known),
-                ("PREFIXES PREFIX a", "HEAT PREFIXES: 'PREFIX' %sCOUNT, BY, WINDOW" % known),
-                ("SLOTS PREFIX a", "HEAT SLOTS: 'PREFIX' %sCOUNT, BY, WINDOW" % known),
-                ("PARTITIONS COUNT 1", "HEAT PARTITIONS: 'COUNT' %sWINDOW" % known),
-                ("HISTORY TOP COUNT 1", "HEAT HISTORY: 'COUNT' %sSECONDS" % known),
+                 "HEAT TOP: 'SECONDS' %sCOUNT, BY, WINDOW, PREFIX. Try HEAT HELP." % known),
+                ("PREFIXES PREFIX a", "HEAT PREFIXES: 'PREFIX' %sCOUNT, BY, WINDOW. Try HEAT HELP." % known),
+                ("SLOTS PREFIX a", "HEAT SLOTS: 'PREFIX' %sCOUNT, BY, WINDOW. Try HEAT HELP." % known),
+                ("PARTITIONS COUNT 1", "HEAT PARTITIONS: 'COUNT' %sWINDOW. Try HEAT HELP." % known),
+                ("HISTORY TOP COUNT 1", "HEAT HISTORY: 'COUNT' %sSECONDS. Try HEAT HELP." % known),
                 ("TOP COUNT", "HEAT TOP: a value is missing behind COUNT"),
                 ("SLOTS BY ops WINDOW", "HEAT SLOTS: a value is missing behind WINDOW"),
                 ("TOP COUNT 1 count 2", "HEAT TOP: COUNT is there twice"),
@@ -463,18 +463,25 @@ class Words(HeatCase):
                 ("TOP COUNT 99999999999999999999",
                  "HEAT TOP: COUNT is '99999999999999999999'; " + count),
                 ("HISTORY nosuch", "HEAT HISTORY: the first word is 'nosuch'; "
-                 "it can be partitions, top or ranges"),
+                 "it can be partitions, top or ranges. Try HEAT HELP."),
                 ("HISTORY TOP SECONDS 0", "HEAT HISTORY: SECONDS is '0'; " + seconds),
                 ("HISTORY TOP SECONDS 601", "HEAT HISTORY: SECONDS is '601'; " + seconds),
-                ("KEY", "wrong number of arguments for 'heat|key' command"),
-                ("KEY a b", "wrong number of arguments for 'heat|key' command"),
-                ("HISTORY", "wrong number of arguments for 'heat|history' command"),
-                ("RESET now", "wrong number of arguments for 'heat|reset' command"),
-                ("nosuch", "unknown subcommand 'nosuch'. Try HEAT HELP.")):
+                ("KEY", "wrong number of arguments for 'heat|key' command. Try HEAT HELP."),
+                ("KEY a b", "wrong number of arguments for 'heat|key' command. Try HEAT HELP."),
+                ("HISTORY", "wrong number of arguments for 'heat|history' command. Try HEAT HELP."),
+                ("RESET now", "wrong number of arguments for 'heat|reset' command. Try HEAT HELP."),
+                ("TOP CONT 5", "HEAT TOP: 'CONT' is not known; did you mean COUNT? known are "
+                 "COUNT, BY, WINDOW, PREFIX. Try HEAT HELP."),
+                ("TOP BY readz", "HEAT TOP: BY is 'readz'; did you mean reads? " + by),
+                ("tpo", "unknown subcommand 'tpo'. Did you mean HEAT TOP? Try HEAT HELP."),
+                ("mitigaet", "unknown subcommand 'mitigaet'. Did you mean HEAT MITIGATE? "
+                 "Try HEAT HELP."),
+                ("xyzzyxyzzy", "unknown subcommand 'xyzzyxyzzy'. Try HEAT HELP.")):
             with self.subTest(request):
                 reply = self.heat(*request.split(" "))
                 self.assertEqual(reply.raw, b"-ERR %s\r\n" % wanted.encode())
-        self.assertIn(b"wrong number of arguments", self.watcher.call("HEAT").raw)
+        self.assertEqual(self.watcher.call("HEAT").raw, b"-ERR wrong number of arguments for 'heat' "
+                         b"command. Try HEAT HELP.\r\n")
 
     def test_a_word_of_any_length_makes_a_short_error(self):
         for word in ("BY", "COUNT", "WINDOW", "x"):

@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import unittest
 
+from resp import Connection
 from servers import GUARD_S, Heatsink, Redis
 
 PROGRAM = os.path.join(os.environ.get("HEATSINK_BUILD", "build"), "tests", "test_learned")
@@ -127,6 +128,33 @@ class Learned(unittest.TestCase):
     def test_what_is_done_to_keys(self):
         self.check([(resp, ["COMMAND", "GETKEYSANDFLAGS", *words]) for words in requests()
                     if words[0] not in FLAGS_UNSAID for resp in (2, 3)])
+
+
+class NotEmbedded(unittest.TestCase):
+    """The embedded engine says of every command it does not have whether a server would run it, and
+    that is true of a real server behind heatsink."""
+
+    def names(self, server):
+        with Connection(server.port, guard_s=GUARD_S) as connection:
+            return {item.text.decode() for item in connection.call("COMMAND", "LIST").items}
+
+    def test_every_command_of_a_server(self):
+        with Redis() as redis, Heatsink() as own, \
+                Heatsink("--engine", f"redis://127.0.0.1:{redis.port}") as front:
+            missing = self.names(redis)
+            missing -= self.names(own)
+            missing = {name for name in missing if "|" not in name} | {"function|load"}
+            self.assertGreater(len(missing), 150)
+            behind = self.names(front)
+            for name in sorted(missing):
+                with Connection(own.port, guard_s=GUARD_S) as connection:
+                    said = connection.call(*name.split("|")).text.decode()
+                self.assertRegex(said, "^ERR unknown (sub)?command '")
+                if name in behind:
+                    self.assertRegex(said, r"\(the embedded engine .*; with --engine, in front of a "
+                                           r"Redis server, it works\)$", name)
+                else:
+                    self.assertIn("(heatsink has it on no engine: ", said, name)
 
 
 if __name__ == "__main__":

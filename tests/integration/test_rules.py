@@ -239,21 +239,21 @@ class Live(ServerCase):
                  "HEAT RULE DEL: no rule has the glob 'usr:*'; did you mean 'user:*'?"),
                 (("RULE", "DEL", "nothing like it"),
                  "HEAT RULE DEL: no rule has the glob 'nothing like it'"),
-                (("RULE", "DEL"), "wrong number of arguments: HEAT RULE DEL glob"),
-                (("RULE", "DEL", "a", "b"), "wrong number of arguments: HEAT RULE DEL glob"),
-                (("RULE", "LIST", "a"), "wrong number of arguments: HEAT RULE LIST"),
-                (("RULE", "TEST"), "wrong number of arguments: HEAT RULE TEST key"),
+                (("RULE", "DEL"), "wrong number of arguments: HEAT RULE DEL glob. Try HEAT HELP."),
+                (("RULE", "DEL", "a", "b"), "wrong number of arguments: HEAT RULE DEL glob. Try HEAT HELP."),
+                (("RULE", "LIST", "a"), "wrong number of arguments: HEAT RULE LIST. Try HEAT HELP."),
+                (("RULE", "TEST"), "wrong number of arguments: HEAT RULE TEST key. Try HEAT HELP."),
                 (("RULE", "SETT", "a", "cache"),
-                 "HEAT RULE: 'SETT' is not known; did you mean 'SET'?"),
+                 "HEAT RULE: 'SETT' is not known; did you mean 'SET'? Try HEAT HELP."),
                 (("RULE", "nonsense"),
-                 "HEAT RULE: 'nonsense' is not known; known are DEL, LIST, SET and TEST"),
-                (("RULE",), "wrong number of arguments for 'heat|rule' command"),
+                 "HEAT RULE: 'nonsense' is not known; known are DEL, LIST, SET and TEST. Try HEAT HELP."),
+                (("RULE",), "wrong number of arguments for 'heat|rule' command. Try HEAT HELP."),
                 (("MITIGATE", "obsverve"),
-                 "HEAT MITIGATE: 'obsverve' is not known; did you mean 'observe'?"),
+                 "HEAT MITIGATE: 'obsverve' is not known; did you mean 'observe'? Try HEAT HELP."),
                 (("MITIGATE", "x"),
-                 "HEAT MITIGATE: 'x' is not known; known are on, observe and off"),
+                 "HEAT MITIGATE: 'x' is not known; known are on, observe and off. Try HEAT HELP."),
                 (("MITIGATE", "on", "off"),
-                 "wrong number of arguments: HEAT MITIGATE [on|observe|off]")):
+                 "wrong number of arguments: HEAT MITIGATE [on|observe|off]. Try HEAT HELP.")):
             with self.subTest(words):
                 self.assertEqual(self.admin.call("HEAT", *words).text.decode(), "ERR " + said)
         self.assertEqual(listed(self.admin), ["user:* cache"])

@@ -25,19 +25,13 @@ static void test_words(void **state)
 	static const struct {
 		const char *word, *name;
 	} rows[] = {
-		{"stael", "stale"},
-		{"STALE", "stale"},
-		{"stal", "stale"},
-		{"stales", "stale"},
-		{"tale", "stale"},
-		{"stale-if-eror", "stale-if-error"},
-		{"tll", "ttl"},
-		{"pubic", "public"},
-		{"stale", "stale"},
-		{"", NULL},
-		{"q", NULL},
-		{"nothing", NULL},
-		{"a-name-that-is-longer-than-anything-anybody-types-in", NULL},
+		{"stael", "stale"},  {"STALE", "stale"},
+		{"stal", "stale"},   {"stales", "stale"},
+		{"tale", "stale"},   {"stale-if-eror", "stale-if-error"},
+		{"tll", "ttl"},	     {"wsr", "swr"},
+		{"pubic", "public"}, {"stale", "stale"},
+		{"", NULL},	     {"q", NULL},
+		{"nothing", NULL},   {"a-name-that-is-longer-than-anything-anybody-types-in", NULL},
 	};
 
 	(void)state;
