@@ -365,14 +365,17 @@ static void flushing_is_replayed_too(void **state)
 	assert_int_equal(hs_counter_get(&test->database.stores[0].expires), 1);
 }
 
+/* Whatever files are removed: there is no lock file to make anew. */
 static void a_folder_in_use_is_refused(void **state)
 {
 	struct hs_test_embedded *test = *state;
-	char error[256] = "";
+	char error[256] = "", path[HS_PATH_BYTES_MAX];
 	struct hs_fault fault = {error, sizeof error};
 	struct hs_database second;
 
 	assert_int_equal(hs_test_embedded_open(test), 0);
+	assert_true(hs_file_path(path, test->folder, "lock"));
+	unlink(path);
 	assert_int_equal(hs_database_open(&second, &test->options, 1, NULL, &fault), HS_EBUSY);
 	assert_non_null(strstr(error, test->folder));
 	assert_non_null(strstr(error, "in use"));

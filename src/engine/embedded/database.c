@@ -20,25 +20,29 @@ enum { FORMAT_VERSION = 1, FORMAT_BYTES_MAX = 256 };
 #define FORMAT_UNFINISHED "format.new"
 #define FORMAT_TEXT "heatsink data, format %u\npartitions %u\nseed %016llx\n"
 
-static int lock_folder(struct hs_database *database, struct hs_fault *fault)
+/* The lock is on the folder itself: a lock file could be removed and made anew by another process,
+ * and then both would hold one. */
+int hs_database_lock(const char *folder, int *lock_fd, struct hs_fault *fault)
 {
-	char path[HS_PATH_BYTES_MAX];
+	*lock_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (*lock_fd < 0)
+		return hs_fault_set(fault, HS_EIO, "cannot open the data folder '%s': %s", folder,
+				    strerror(errno));
+	if (flock(*lock_fd, LOCK_EX | LOCK_NB) == 0)
+		return 0;
+	if (errno == EWOULDBLOCK)
+		return hs_fault_set(fault, HS_EBUSY,
+				    "the data folder '%s' is in use by another process", folder);
+	return hs_fault_set(fault, HS_EIO, "cannot lock the data folder '%s': %s", folder,
+			    strerror(errno));
+}
 
+static int make_and_lock_folder(struct hs_database *database, struct hs_fault *fault)
+{
 	if (mkdir(database->folder, 0700) != 0 && errno != EEXIST)
 		return hs_fault_set(fault, HS_EIO, "cannot make the data folder '%s': %s",
 				    database->folder, strerror(errno));
-	if (!hs_file_path(path, database->folder, "lock"))
-		return hs_fault_set(fault, HS_EINVAL, "the path of '%s' is too long",
-				    database->folder);
-	database->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (database->lock_fd < 0)
-		return hs_fault_set(fault, HS_EIO, "cannot write to the data folder '%s': %s",
-				    database->folder, strerror(errno));
-	if (flock(database->lock_fd, LOCK_EX | LOCK_NB) != 0)
-		return hs_fault_set(fault, HS_EBUSY,
-				    "the data folder '%s' is in use by another process",
-				    database->folder);
-	return 0;
+	return hs_database_lock(database->folder, &database->lock_fd, fault);
 }
 
 /* 1 when the folder holds a database, 0 when it holds none, or an error. */
@@ -220,7 +224,7 @@ int hs_database_open(struct hs_database *database, const struct hs_embedded_opti
 		return hs_fault_set(fault, HS_EINVAL, "the path of '%s' is too long",
 				    options->data);
 
-	rc = lock_folder(database, fault);
+	rc = make_and_lock_folder(database, fault);
 	if (rc == 0)
 		rc = found = read_format(database, fault);
 	if (found > 0) {

@@ -1,11 +1,12 @@
 /* The data folder: everything in it, opened, recovered and consistent. It knows how a folder is
  * laid out and how it comes back after a crash; it knows no command and starts no writer.
  *
- *     lock             held while in use
  *     format           version, partitions, seed; written last when a database is made
  *     store-000 …      LMDB, one file per partition (and LMDB's store-000-lock, of no value)
  *     log-0, log-1     redo.h
  *     checkpoint-0, -1 checkpoint.h
+ *
+ * The process that uses the folder holds a lock (flock) on the folder itself.
  *
  * Coming back is one path, whether the last process ended well, was killed, or the power went: put
  * the checkpoint's meta pages back, replay the log from there, make a new checkpoint. */
@@ -36,6 +37,10 @@ struct hs_database {
 int hs_database_open(struct hs_database *database, const struct hs_embedded_options *options,
 		     uint32_t readers, struct hs_log *log, struct hs_fault *fault) HS_MUSTCHECK;
 void hs_database_close(struct hs_database *database);
+
+/* Locks the folder for this process until *lock_fd, then -1 or open, is closed. HS_EBUSY when
+ * another process has it. */
+int hs_database_lock(const char *folder, int *lock_fd, struct hs_fault *fault) HS_MUSTCHECK;
 
 /* Applies what the log holds from `lsn` on (replay.c). Gives the lsn behind the last record. */
 int hs_replay(struct hs_database *database, uint64_t *lsn, struct hs_log *log,
