@@ -385,13 +385,14 @@ static void a_folder_in_use_is_refused(void **state)
 static void a_newer_format_is_refused(void **state)
 {
 	struct hs_test_embedded *test = *state;
-	const char *format = "heatsink data, format 2\nmeaning unknown\n";
+	const char *format = "heatsink data, format 3\nmeaning unknown\n";
 	char *store, *after;
 	size_t bytes, bytes_after;
 
 	assert_int_equal(hs_test_embedded_open(test), 0);
 	hs_test_embedded_close(test);
 	hs_test_file_write(test->folder, "format", format, strlen(format));
+	hs_test_file_write(test->folder, "format.copy", format, strlen(format));
 	store = hs_test_file_read(test->folder, "store-000", &bytes);
 	assert_int_equal(hs_test_embedded_open(test), HS_EVERSION);
 	assert_non_null(strstr(test->error, test->folder));

@@ -13,7 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The file: this head, then for each store a struct part and its two meta pages. */
+/* The file: two copies, the second in the middle. A copy: this head, then for each store a struct
+ * part and its two meta pages. */
 struct head {
 	uint64_t magic;
 	uint32_t stores;
@@ -26,15 +27,21 @@ struct part {
 	uint64_t file_bytes; /* the store's file is at least that long */
 };
 
-#define MAGIC 0x31544e494f504b43ull
+#define MAGIC 0x32544e494f504b43ull
 
-enum { WRITE_BACK_BYTES = 1 << 19 };
+enum { WRITE_BACK_BYTES = 1 << 19, COPIES = 2, COPY_ALIGN_BYTES = 4096 };
 
 static const char *const file_names[2] = {"checkpoint-0", "checkpoint-1"};
 
 static size_t part_bytes(size_t page_bytes)
 {
 	return sizeof(struct part) + 2 * page_bytes;
+}
+
+/* From one copy to the next. */
+static uint64_t copy_bytes(size_t image_bytes)
+{
+	return (image_bytes + COPY_ALIGN_BYTES - 1) / COPY_ALIGN_BYTES * COPY_ALIGN_BYTES;
 }
 
 static uint64_t sum(const char *image, size_t bytes, uint64_t seed)
@@ -48,29 +55,20 @@ static uint64_t sum(const char *image, size_t bytes, uint64_t seed)
 	return hs_hash((struct hs_bytes){image + sizeof head, bytes - sizeof head}, hash);
 }
 
-/* A whole checkpoint, to be freed, or NULL. */
-static char *load(const char *folder, const char *name, uint16_t stores, uint64_t seed)
+/* A whole copy that begins at `at`, to be freed, or NULL. */
+static char *load_copy(int fd, uint64_t at, uint16_t stores, uint64_t seed)
 {
-	char path[HS_PATH_BYTES_MAX];
 	struct head head;
-	char *image = NULL;
+	char *image;
 	size_t bytes;
-	int fd;
 
-	if (!hs_file_path(path, folder, name))
+	if (hs_file_read(fd, &head, sizeof head, at) != 0 || head.magic != MAGIC ||
+	    head.stores != stores || head.page_bytes > HS_MIB)
 		return NULL;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return NULL;
-	if (hs_file_read(fd, &head, sizeof head, 0) == 0 && head.magic == MAGIC &&
-	    head.stores == stores && head.page_bytes <= HS_MIB) {
-		bytes = sizeof head + stores * part_bytes(head.page_bytes);
-		image = hs_mem_alloc(bytes);
-		if (hs_file_read(fd, image, bytes, 0) != 0 ||
-		    sum(image, bytes, seed) != head.checksum)
-			hs_mem_free(&image);
-	}
-	close(fd);
+	bytes = sizeof head + stores * part_bytes(head.page_bytes);
+	image = hs_mem_alloc(bytes);
+	if (hs_file_read(fd, image, bytes, at) != 0 || sum(image, bytes, seed) != head.checksum)
+		hs_mem_free(&image);
 	return image;
 }
 
@@ -80,6 +78,92 @@ static uint64_t lsn_of(const char *image)
 
 	memcpy(&head, image, sizeof head);
 	return head.lsn;
+}
+
+/* Of two checkpoints, each perhaps NULL, the later. The other is freed. Which it was: *second. */
+static char *later(char *one, char *two, bool *second)
+{
+	*second = two && (!one || lsn_of(two) > lsn_of(one));
+	if (*second)
+		hs_mem_free(&one);
+	else
+		hs_mem_free(&two);
+	return *second ? two : one;
+}
+
+/* The later of a file's whole copies, or NULL. */
+static char *load(const char *folder, const char *name, uint16_t stores, uint64_t seed, int *broken)
+{
+	char path[HS_PATH_BYTES_MAX];
+	char *copies[COPIES] = {NULL, NULL};
+	bool second;
+	off_t bytes;
+	int fd = -1;
+
+	if (hs_file_path(path, folder, name))
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		bytes = lseek(fd, 0, SEEK_END);
+		for (int i = 0; i < COPIES && bytes > 0; i++)
+			copies[i] =
+				load_copy(fd, (uint64_t)i * (uint64_t)bytes / COPIES, stores, seed);
+		close(fd);
+	}
+	*broken += !copies[0] + !copies[1];
+	return later(copies[0], copies[1], &second);
+}
+
+const char *hs_checkpoint_file_name(int file)
+{
+	return file_names[file];
+}
+
+int hs_checkpoint_find(const char *folder, uint16_t stores, uint64_t seed,
+		       struct hs_checkpoint_found *found, struct hs_fault *fault)
+{
+	char *images[2];
+	bool second;
+
+	*found = (struct hs_checkpoint_found){.broken_file = -1};
+	for (int i = 0; i < 2; i++) {
+		images[i] = load(folder, file_names[i], stores, seed, &found->broken_copies);
+		if (!images[i])
+			found->broken_file = i;
+	}
+	found->image = later(images[0], images[1], &second);
+	found->file = second;
+	if (!found->image)
+		return hs_fault_set(fault, HS_ECORRUPT,
+				    "damaged data: neither checkpoint file in '%s' has a whole "
+				    "copy; restore the folder from a backup",
+				    folder);
+	found->lsn = lsn_of(found->image);
+	if (found->broken_file < 0)
+		return 0;
+	return hs_fault_set(fault, HS_ECORRUPT,
+			    "damaged data: '%s/%s' is missing or has no whole copy of its "
+			    "checkpoint; nothing was changed; restore the folder from a backup, or "
+			    "see what 'heatsink repair --data %s --dry-run' can save",
+			    folder, file_names[found->broken_file], folder);
+}
+
+void hs_checkpoint_found_deinit(struct hs_checkpoint_found *found)
+{
+	hs_mem_free(&found->image);
+}
+
+struct hs_bytes hs_checkpoint_metas(const struct hs_checkpoint_found *found, uint16_t store,
+				    uint64_t *file_bytes)
+{
+	const char *at = found->image + sizeof(struct head);
+	struct head head;
+	struct part part;
+
+	memcpy(&head, found->image, sizeof head);
+	at += store * part_bytes(head.page_bytes);
+	memcpy(&part, at, sizeof part);
+	*file_bytes = part.file_bytes;
+	return (struct hs_bytes){at + sizeof part, 2 * (size_t)head.page_bytes};
 }
 
 static int open_store(const char *folder, uint16_t id, uint64_t bytes_min, int *fd,
@@ -101,25 +185,22 @@ static int open_store(const char *folder, uint16_t id, uint64_t bytes_min, int *
 }
 
 /* Opens every store's file before the first is written to. */
-static int put_back(const char *folder, const char *image, uint16_t stores, struct hs_fault *fault)
+int hs_checkpoint_put_back(const char *folder, const struct hs_checkpoint_found *found,
+			   uint16_t stores, struct hs_fault *fault)
 {
 	int fds[HS_PARTITIONS_MAX];
-	const char *at = image + sizeof(struct head);
-	struct head head;
+	uint64_t file_bytes;
 	int rc = 0;
 
-	memcpy(&head, image, sizeof head);
 	for (uint16_t id = 0; id < stores; id++)
 		fds[id] = -1;
 	for (uint16_t id = 0; id < stores && rc == 0; id++) {
-		struct part part;
-
-		memcpy(&part, at + id * part_bytes(head.page_bytes), sizeof part);
-		rc = open_store(folder, id, part.file_bytes, &fds[id], fault);
+		hs_checkpoint_metas(found, id, &file_bytes);
+		rc = open_store(folder, id, file_bytes, &fds[id], fault);
 	}
 	for (uint16_t id = 0; id < stores && rc == 0; id++) {
-		const char *metas = at + id * part_bytes(head.page_bytes) + sizeof(struct part);
-		int failed = hs_file_write(fds[id], metas, 2 * (size_t)head.page_bytes, 0);
+		struct hs_bytes metas = hs_checkpoint_metas(found, id, &file_bytes);
+		int failed = hs_file_write(fds[id], metas.data, metas.len, 0);
 
 		if (failed)
 			rc = hs_fault_set(fault, HS_EIO, "cannot write a store in '%s': %s", folder,
@@ -128,25 +209,6 @@ static int put_back(const char *folder, const char *image, uint16_t stores, stru
 	for (uint16_t id = 0; id < stores; id++)
 		if (fds[id] >= 0)
 			close(fds[id]);
-	return rc;
-}
-
-int hs_checkpoint_restore(const char *folder, uint16_t stores, uint64_t seed, uint64_t *lsn,
-			  int *file, struct hs_fault *fault)
-{
-	char *images[2];
-	int rc;
-
-	for (int i = 0; i < 2; i++)
-		images[i] = load(folder, file_names[i], stores, seed);
-	if (!images[0] && !images[1])
-		return hs_fault_set(fault, HS_ECORRUPT,
-				    "damaged data: no whole checkpoint file in '%s'", folder);
-	*file = !images[0] || (images[1] && lsn_of(images[1]) > lsn_of(images[0]));
-	*lsn = lsn_of(images[*file]);
-	rc = put_back(folder, images[*file], stores, fault);
-	for (int i = 0; i < 2; i++)
-		hs_mem_free(&images[i]);
 	return rc;
 }
 
@@ -184,9 +246,13 @@ static int make(struct hs_checkpoint *checkpoint)
 	memcpy(&head, checkpoint->image, sizeof head);
 	head.checksum = sum(checkpoint->image, checkpoint->image_bytes, checkpoint->seed);
 	memcpy(checkpoint->image, &head, sizeof head);
-	rc = hs_file_write(fd, checkpoint->image, checkpoint->image_bytes, 0);
-	if (rc == 0 && fdatasync(fd) != 0)
-		rc = -errno;
+	rc = 0;
+	for (int i = 0; i < COPIES && rc == 0; i++) {
+		rc = hs_file_write(fd, checkpoint->image, checkpoint->image_bytes,
+				   (uint64_t)i * copy_bytes(checkpoint->image_bytes));
+		if (rc == 0 && fdatasync(fd) != 0)
+			rc = -errno;
+	}
 	if (rc != 0)
 		return hs_fault_set(&fault, HS_EIO, "cannot write '%s': %s",
 				    file_names[checkpoint->next], strerror(-rc));
@@ -219,6 +285,8 @@ int hs_checkpoint_start(struct hs_checkpoint *checkpoint, const char *folder,
 			struct hs_store *stores, uint16_t count, uint64_t seed, int next,
 			struct hs_fault *fault)
 {
+	uint64_t file_bytes;
+
 	memset(checkpoint, 0, sizeof *checkpoint);
 	checkpoint->fd[0] = checkpoint->fd[1] = -1;
 	checkpoint->stores = stores;
@@ -226,6 +294,7 @@ int hs_checkpoint_start(struct hs_checkpoint *checkpoint, const char *folder,
 	checkpoint->seed = seed;
 	checkpoint->next = next;
 	checkpoint->image_bytes = sizeof(struct head) + count * part_bytes(stores[0].page_bytes);
+	file_bytes = COPIES * copy_bytes(checkpoint->image_bytes);
 	for (int i = 0; i < 2; i++) {
 		char path[HS_PATH_BYTES_MAX];
 		struct stat stat;
@@ -237,9 +306,11 @@ int hs_checkpoint_start(struct hs_checkpoint *checkpoint, const char *folder,
 		checkpoint->fd[i] = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 		if (checkpoint->fd[i] < 0 || fstat(checkpoint->fd[i], &stat) != 0)
 			rc = -errno;
-		else if ((uint64_t)stat.st_size < checkpoint->image_bytes)
-			rc = hs_file_zero(checkpoint->fd[i], (uint64_t)stat.st_size,
-					  checkpoint->image_bytes);
+		else if ((uint64_t)stat.st_size < file_bytes)
+			rc = hs_file_zero(checkpoint->fd[i], (uint64_t)stat.st_size, file_bytes);
+		else if ((uint64_t)stat.st_size > file_bytes &&
+			 ftruncate(checkpoint->fd[i], (off_t)file_bytes) != 0)
+			rc = -errno; /* the second copy must begin in the middle */
 		if (rc != 0)
 			return hs_fault_set(fault, HS_EIO, "cannot write '%s': %s", path,
 					    strerror(-rc));

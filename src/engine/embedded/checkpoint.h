@@ -13,7 +13,12 @@
  * rest.
  *
  * There are two files, overwritten in turn and big enough from the start: a checkpoint must not
- * fail for want of disk space. The one that is whole and has the higher lsn counts.
+ * fail for want of disk space. The one that has the higher lsn counts.
+ *
+ * Each file holds its checkpoint twice. The second copy is written when the first is synced, and the
+ * pins move on when both are. So whatever tears a write leaves one whole copy in each file, of this
+ * checkpoint or of the one that the file held before. A file without a whole copy is damaged, and
+ * then the other file is no way out: if it is the older one, its pages have been written to since.
  *
  * begin, collect and the pins belong to the writer's thread. */
 #ifndef HS_ENGINE_EMBEDDED_CHECKPOINT_H
@@ -38,7 +43,7 @@ struct hs_checkpoint {
 	int next; /* the file to write next */
 	uint64_t seed;
 	bool hurry;  /* somebody waits for it, and nobody for the log: set while none is running */
-	char *image; /* what goes into the file */
+	char *image; /* what goes into the file, twice */
 	size_t image_bytes;
 
 	uv_thread_t thread;
@@ -51,10 +56,27 @@ struct hs_checkpoint {
 	struct hs_counter done;
 };
 
-/* The last whole checkpoint of a folder, put back into its store files. Nothing is written before
- * all of them were found fit. HS_ECORRUPT when there is none. */
-int hs_checkpoint_restore(const char *folder, uint16_t stores, uint64_t seed, uint64_t *lsn,
-			  int *file, struct hs_fault *fault) HS_MUSTCHECK;
+/* The last checkpoint of a folder, as found on disk. */
+struct hs_checkpoint_found {
+	char *image;
+	uint64_t lsn;
+	int file;
+	int broken_file;   /* has no whole copy; -1: none */
+	int broken_copies; /* in both files */
+};
+
+/* Finds the last checkpoint. HS_ECORRUPT when a file has no whole copy; then `image`, if not NULL, is
+ * the other file's. Writes nothing. */
+int hs_checkpoint_find(const char *folder, uint16_t stores, uint64_t seed,
+		       struct hs_checkpoint_found *found, struct hs_fault *fault) HS_MUSTCHECK;
+void hs_checkpoint_found_deinit(struct hs_checkpoint_found *found);
+/* A store's two meta pages, and how long its file must be. */
+struct hs_bytes hs_checkpoint_metas(const struct hs_checkpoint_found *found, uint16_t store,
+				    uint64_t *file_bytes);
+/* Puts it back into the store files. Nothing is written before all of them were found fit. */
+int hs_checkpoint_put_back(const char *folder, const struct hs_checkpoint_found *found,
+			   uint16_t stores, struct hs_fault *fault) HS_MUSTCHECK;
+const char *hs_checkpoint_file_name(int file);
 
 /* Opens the files, making them when missing, and starts the thread. `next` is the file to be
  * written first: not the one that was restored. */

@@ -3,6 +3,7 @@
 #include "base/err.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "engine/embedded/format.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,13 +13,6 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-enum { FORMAT_VERSION = 1, FORMAT_BYTES_MAX = 256 };
-
-/* While a database is being made its format file has this name. Found at start, it means that the
- * making was cut short and nothing in the folder was ever used. */
-#define FORMAT_UNFINISHED "format.new"
-#define FORMAT_TEXT "heatsink data, format %u\npartitions %u\nseed %016llx\n"
 
 /* The lock is on the folder itself: a lock file could be removed and made anew by another process,
  * and then both would hold one. */
@@ -43,45 +37,6 @@ static int make_and_lock_folder(struct hs_database *database, struct hs_fault *f
 		return hs_fault_set(fault, HS_EIO, "cannot make the data folder '%s': %s",
 				    database->folder, strerror(errno));
 	return hs_database_lock(database->folder, &database->lock_fd, fault);
-}
-
-/* 1 when the folder holds a database, 0 when it holds none, or an error. */
-static int read_format(struct hs_database *database, struct hs_fault *fault)
-{
-	char path[HS_PATH_BYTES_MAX], text[FORMAT_BYTES_MAX] = "";
-	unsigned version, partitions;
-	unsigned long long seed;
-	ssize_t got;
-	int fd, fields;
-
-	if (!hs_file_path(path, database->folder, "format"))
-		return hs_fault_set(fault, HS_EINVAL, "the path of '%s' is too long",
-				    database->folder);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 && errno == ENOENT) {
-		if (hs_file_exists(database->folder, "store-000") &&
-		    !hs_file_exists(database->folder, FORMAT_UNFINISHED))
-			return hs_fault_set(fault, HS_ECORRUPT,
-					    "damaged data: '%s' holds stores but no format file",
-					    database->folder);
-		return 0;
-	}
-	if (fd < 0)
-		return hs_fault_set(fault, HS_EIO, "cannot read '%s': %s", path, strerror(errno));
-	got = read(fd, text, sizeof text - 1);
-	close(fd);
-	if (got < 0)
-		return hs_fault_set(fault, HS_EIO, "cannot read '%s': %s", path, strerror(errno));
-	fields = sscanf(text, FORMAT_TEXT, &version, &partitions, &seed);
-	if (fields >= 1 && version > FORMAT_VERSION)
-		return hs_fault_set(fault, HS_EVERSION,
-				    "the data in '%s' has format %u; this heatsink knows up to %u",
-				    database->folder, version, (unsigned)FORMAT_VERSION);
-	if (fields != 3 || partitions < 1 || partitions > HS_PARTITIONS_MAX)
-		return hs_fault_set(fault, HS_ECORRUPT, "damaged data: '%s' makes no sense", path);
-	database->partitions = (uint16_t)partitions;
-	database->seed = seed;
-	return 1;
 }
 
 static void remove_file(const struct hs_database *database, const char *name)
@@ -117,84 +72,113 @@ static int open_stores(struct hs_database *database, const struct hs_embedded_op
 	return rc;
 }
 
-/* A checkpoint of the stores as they are, waited for; the log starts anew behind it. */
-static int start_anew(struct hs_database *database, uint64_t lsn, int file, struct hs_fault *fault)
+static int checkpoint_now(struct hs_database *database, uint64_t lsn, struct hs_fault *fault)
 {
 	struct hs_checkpoint *checkpoint = &database->checkpoint;
-	int rc = hs_checkpoint_start(checkpoint, database->folder, database->stores,
-				     database->partitions, database->seed, file, fault);
+	int rc;
 
-	if (rc != 0)
-		return rc;
 	checkpoint->hurry = true;
-	rc = hs_checkpoint_begin(checkpoint, hs_redo_lsn_leap(lsn));
+	rc = hs_checkpoint_begin(checkpoint, lsn);
 	if (rc == 0)
 		hs_checkpoint_collect(checkpoint, true, &rc);
 	checkpoint->hurry = false;
-	if (rc != 0)
-		return hs_fault_set(fault, rc, "%s", checkpoint->failure);
+	return rc != 0 ? hs_fault_set(fault, rc, "%s", checkpoint->failure) : 0;
+}
+
+/* A checkpoint of the stores as they are, waited for; the log starts anew behind it. */
+static int start_anew(struct hs_database *database, uint64_t lsn, int file, struct hs_fault *fault)
+{
+	int rc = hs_checkpoint_start(&database->checkpoint, database->folder, database->stores,
+				     database->partitions, database->seed, file, fault);
+
 	database->redo.lsn = hs_redo_lsn_leap(lsn);
-	return hs_redo_resize(&database->redo, fault);
+	if (rc == 0)
+		rc = checkpoint_now(database, database->redo.lsn, fault);
+	return rc == 0 ? hs_redo_resize(&database->redo, fault) : rc;
 }
 
 static int make(struct hs_database *database, const struct hs_embedded_options *options,
 		uint32_t readers, struct hs_fault *fault)
 {
-	char text[FORMAT_BYTES_MAX], from[HS_PATH_BYTES_MAX], to[HS_PATH_BYTES_MAX];
-	int len, rc;
+	struct hs_format format = {.version = HS_FORMAT_VERSION, .partitions = options->partitions};
+	int rc;
 
-	database->partitions = options->partitions;
-	if (getrandom(&database->seed, sizeof database->seed, 0) != sizeof database->seed)
+	if (getrandom(&format.seed, sizeof format.seed, 0) != sizeof format.seed)
 		return hs_fault_set(fault, HS_EIO, "the system gives no random bytes: %s",
 				    strerror(errno));
-	len = snprintf(text, sizeof text, FORMAT_TEXT, (unsigned)FORMAT_VERSION,
-		       (unsigned)database->partitions, (unsigned long long)database->seed);
-	rc = hs_file_replace(database->folder, FORMAT_UNFINISHED, text, (size_t)len);
+	database->partitions = format.partitions;
+	database->seed = format.seed;
+	rc = hs_format_begin(database->folder, &format, fault);
 	if (rc != 0)
-		return hs_fault_set(fault, HS_EIO, "cannot write to the data folder '%s': %s",
-				    database->folder, strerror(-rc));
+		return rc;
 
 	/* Left over from a making that was cut short. */
 	for (unsigned id = 0; id < HS_PARTITIONS_MAX; id++) {
-		hs_store_name(text, sizeof text, (uint16_t)id);
-		remove_file(database, text);
+		char name[16];
+
+		hs_store_name(name, sizeof name, (uint16_t)id);
+		remove_file(database, name);
 	}
+	/* The second checkpoint: no file is without one from here on. */
 	if ((rc = open_stores(database, options, readers, fault)) != 0 ||
 	    (rc = hs_redo_open(&database->redo, database->folder, true, options->log_bytes,
 			       options->sync, database->seed, fault)) != 0 ||
-	    (rc = start_anew(database, 0, 0, fault)) != 0)
+	    (rc = start_anew(database, 0, 0, fault)) != 0 ||
+	    (rc = checkpoint_now(database, database->redo.lsn, fault)) != 0 ||
+	    (rc = hs_format_heal(database->folder, &format, true, fault)) != 0)
 		return rc;
+	return hs_format_finish(database->folder, fault);
+}
 
-	if (!hs_file_path(from, database->folder, FORMAT_UNFINISHED) ||
-	    !hs_file_path(to, database->folder, "format"))
-		return hs_fault_set(fault, HS_EINVAL, "the path of '%s' is too long",
-				    database->folder);
-	rc = hs_file_sync_folder(database->folder);
-	if (rc == 0 && rename(from, to) != 0)
-		rc = -errno;
-	if (rc == 0)
-		rc = hs_file_sync_folder(database->folder);
-	if (rc != 0)
-		return hs_fault_set(fault, HS_EIO, "cannot write '%s': %s", to, strerror(-rc));
+/* Refuses a log in which something is missing that was on disk. */
+static int check_log(const struct hs_database *database, uint64_t lsn, struct hs_log *log,
+		     struct hs_fault *fault)
+{
+	struct hs_redo_survey survey;
+	char text[HS_PATH_BYTES_MAX + 256];
+	int rc = hs_redo_survey(&database->redo, lsn, &survey, fault);
+
+	if (rc != 0 || !survey.beyond_first.lsn)
+		return rc;
+	hs_redo_survey_text(&survey, database->folder, text, sizeof text);
+	if (survey.damage)
+		return hs_fault_set(
+			fault, HS_ECORRUPT,
+			"damaged data: %s; nothing was changed; 'heatsink repair --data "
+			"%s --dry-run' shows what can be saved",
+			text, database->folder);
+	hs_log(log, HS_LOG_WARN,
+	       "%s; they are dropped: without sync a power cut loses the last writes", text);
 	return 0;
 }
 
-static int come_back(struct hs_database *database, const struct hs_embedded_options *options,
-		     uint32_t readers, struct hs_log *log, struct hs_fault *fault)
+/* The checkpoint to go back to, and a log that is whole behind it. Writes nothing. */
+static int find_checkpoint(struct hs_database *database, const struct hs_embedded_options *options,
+			   struct hs_checkpoint_found *found, struct hs_log *log,
+			   struct hs_fault *fault)
 {
-	uint64_t lsn = 0;
-	int file, rc;
-	char *metas;
+	int rc = hs_checkpoint_find(database->folder, database->partitions, database->seed, found,
+				    fault);
 
-	if ((rc = hs_redo_open(&database->redo, database->folder, false, options->log_bytes,
-			       options->sync, database->seed, fault)) != 0 ||
-	    (rc = hs_checkpoint_restore(database->folder, database->partitions, database->seed,
-					&lsn, &file, fault)) != 0 ||
-	    (rc = open_stores(database, options, readers, fault)) != 0)
-		return rc;
+	if (rc == HS_ECORRUPT && options->repair && found->image)
+		rc = 0;
+	if (rc == 0 && found->broken_copies)
+		hs_log(log, HS_LOG_WARN,
+		       "%d of the 4 copies in the checkpoint files of '%s' are not whole: one may "
+		       "be "
+		       "torn by a crash, more are damage to the disk; the others are used",
+		       found->broken_copies, database->folder);
+	if (rc == 0 && !options->repair)
+		rc = check_log(database, found->lsn, log, fault);
+	return rc;
+}
 
-	/* Until the next checkpoint is on disk the one just put back must stay whole. */
-	metas = hs_mem_alloc(2 * database->stores[0].page_bytes);
+/* Until the next checkpoint is on disk the one just put back must stay whole. */
+static int pin_stores(struct hs_database *database, struct hs_fault *fault)
+{
+	char *metas = hs_mem_alloc(2 * database->stores[0].page_bytes);
+	int rc = 0;
+
 	for (uint16_t id = 0; id < database->partitions && rc == 0; id++) {
 		struct hs_store *store = &database->stores[id];
 		uint64_t file_bytes;
@@ -206,14 +190,50 @@ static int come_back(struct hs_database *database, const struct hs_embedded_opti
 		hs_store_pin_advance(store);
 	}
 	hs_mem_free(&metas);
+	return rc;
+}
+
+static int come_back(struct hs_database *database, const struct hs_embedded_options *options,
+		     uint32_t readers, struct hs_log *log, struct hs_fault *fault)
+{
+	struct hs_checkpoint_found found = {.image = NULL};
+	uint64_t lsn;
+	int file, rc;
+
+	rc = hs_redo_open(&database->redo, database->folder, false, options->log_bytes,
+			  options->sync, database->seed, fault);
 	if (rc == 0)
-		rc = hs_replay(database, &lsn, log, fault);
+		rc = find_checkpoint(database, options, &found, log, fault);
+	if (rc == 0)
+		rc = hs_checkpoint_put_back(database->folder, &found, database->partitions, fault);
+	lsn = found.lsn;
+	file = found.file;
+	hs_checkpoint_found_deinit(&found);
+	if (rc == 0)
+		rc = open_stores(database, options, readers, fault);
+	if (rc == 0)
+		rc = pin_stores(database, fault);
+	if (rc == 0)
+		rc = hs_replay(database, &lsn, options->repair, log, fault);
 	return rc == 0 ? start_anew(database, lsn, !file, fault) : rc;
+}
+
+static int heal_format_copy(struct hs_database *database, const struct hs_format *format,
+			    struct hs_log *log, struct hs_fault *fault)
+{
+	struct hs_format copy;
+
+	if (hs_format_copy(database->folder, &copy))
+		return 0;
+	hs_log(log, HS_LOG_WARN, "the copy of '%s/format' is missing or damaged: writing it anew",
+	       database->folder);
+	return hs_format_heal(database->folder, format, true, fault);
 }
 
 int hs_database_open(struct hs_database *database, const struct hs_embedded_options *options,
 		     uint32_t readers, struct hs_log *log, struct hs_fault *fault)
 {
+	struct hs_format format;
 	int rc, found = 0;
 
 	memset(database, 0, sizeof *database);
@@ -226,13 +246,17 @@ int hs_database_open(struct hs_database *database, const struct hs_embedded_opti
 
 	rc = make_and_lock_folder(database, fault);
 	if (rc == 0)
-		rc = found = read_format(database, fault);
+		rc = found = hs_format_read(database->folder, &format, fault);
 	if (found > 0) {
+		database->partitions = format.partitions;
+		database->seed = format.seed;
 		if (database->partitions != options->partitions)
 			hs_log(log, HS_LOG_WARN,
 			       "the data in '%s' has %u partitions; that stays so",
 			       database->folder, (unsigned)database->partitions);
-		rc = come_back(database, options, readers, log, fault);
+		rc = heal_format_copy(database, &format, log, fault);
+		if (rc == 0)
+			rc = come_back(database, options, readers, log, fault);
 	} else if (rc == 0) {
 		rc = make(database, options, readers, fault);
 	}

@@ -1,7 +1,8 @@
 /* The data folder: everything in it, opened, recovered and consistent. It knows how a folder is
  * laid out and how it comes back after a crash; it knows no command and starts no writer.
  *
- *     format           version, partitions, seed; written last when a database is made
+ *     format           version, partitions, seed, checksum; written last when a database is made
+ *     format.copy      the same: without the seed nothing else could be read
  *     store-000 …      LMDB, one file per partition (and LMDB's store-000-lock, of no value)
  *     log-0, log-1     redo.h
  *     checkpoint-0, -1 checkpoint.h
@@ -9,7 +10,9 @@
  * The process that uses the folder holds a lock (flock) on the folder itself.
  *
  * Coming back is one path, whether the last process ended well, was killed, or the power went: put
- * the checkpoint's meta pages back, replay the log from there, make a new checkpoint. */
+ * the checkpoint's meta pages back, replay the log from there, make a new checkpoint. Before
+ * anything is written, checkpoint files and log are checked: damage is refused with a message that
+ * names the file, never taken for an earlier state. */
 #ifndef HS_ENGINE_EMBEDDED_DATABASE_H
 #define HS_ENGINE_EMBEDDED_DATABASE_H
 
@@ -42,8 +45,9 @@ void hs_database_close(struct hs_database *database);
  * another process has it. */
 int hs_database_lock(const char *folder, int *lock_fd, struct hs_fault *fault) HS_MUSTCHECK;
 
-/* Applies what the log holds from `lsn` on (replay.c). Gives the lsn behind the last record. */
-int hs_replay(struct hs_database *database, uint64_t *lsn, struct hs_log *log,
+/* Applies what the log holds from `lsn` on (replay.c); what lies behind gaps, too, if `over_gaps`.
+ * Gives the lsn behind the last record. */
+int hs_replay(struct hs_database *database, uint64_t *lsn, bool over_gaps, struct hs_log *log,
 	      struct hs_fault *fault) HS_MUSTCHECK;
 
 #endif

@@ -11,6 +11,7 @@ struct hs_embedded_options {
 	bool sync;		  /* acknowledge only what the disk has */
 	uint64_t store_bytes_max; /* per partition */
 	uint64_t log_bytes;	  /* size of each of the two log files */
+	bool repair;		  /* open damaged data all the same, without what is broken in it */
 };
 
 /* Opens or makes the database, recovers it, starts the committer. On failure returns an error code

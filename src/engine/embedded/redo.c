@@ -25,10 +25,11 @@ struct entry_head {
 
 struct record_head {
 	uint32_t magic;
-	uint32_t kind;
+	uint16_t kind;
+	uint16_t flags;
 	uint64_t lsn;
 	uint64_t body_bytes;
-	uint64_t checksum; /* of the four fields above and the body */
+	uint64_t checksum; /* of the fields above and the body */
 };
 
 _Static_assert(sizeof(struct entry_head) == 16, "no padding on disk");
@@ -36,6 +37,7 @@ _Static_assert(sizeof(struct record_head) == 32, "no padding on disk");
 
 enum {
 	RECORD_MAGIC = 0x6f646572,
+	FLAG_SYNCED = 1 << 0, /* all records before it were synced when it was written */
 	ALIGN_BYTES = 8,
 	PARTS_MAX = HS_PARTITIONS_MAX + 2,
 	ABORT_BYTES_MAX = sizeof(struct record_head) + 8 + 2 * HS_PARTITIONS_MAX,
@@ -114,6 +116,27 @@ static int size_file(int fd, uint64_t bytes)
 	return rc;
 }
 
+const char *hs_redo_file_name(int turn)
+{
+	return file_names[turn];
+}
+
+static int open_files(struct hs_redo *redo, const char *folder, int flags, struct hs_fault *fault)
+{
+	for (int i = 0; i < 2; i++) {
+		char path[HS_PATH_BYTES_MAX];
+
+		if (!hs_file_path(path, folder, file_names[i]))
+			return hs_fault_set(fault, HS_EINVAL, "the path of '%s' is too long",
+					    folder);
+		redo->fd[i] = open(path, flags | O_CLOEXEC, 0600);
+		if (redo->fd[i] < 0)
+			return hs_fault_set(fault, HS_EIO, "cannot open '%s': %s", path,
+					    strerror(errno));
+	}
+	return 0;
+}
+
 int hs_redo_open(struct hs_redo *redo, const char *folder, bool make, uint64_t file_bytes,
 		 bool sync, uint64_t seed, struct hs_fault *fault)
 {
@@ -122,18 +145,16 @@ int hs_redo_open(struct hs_redo *redo, const char *folder, bool make, uint64_t f
 	redo->file_bytes = file_bytes;
 	redo->sync = sync;
 	redo->seed = seed;
-	for (int i = 0; i < 2; i++) {
-		char path[HS_PATH_BYTES_MAX];
+	return open_files(redo, folder, O_RDWR | (make ? O_CREAT : 0), fault);
+}
 
-		if (!hs_file_path(path, folder, file_names[i]))
-			return hs_fault_set(fault, HS_EINVAL, "the path of '%s' is too long",
-					    folder);
-		redo->fd[i] = open(path, O_RDWR | (make ? O_CREAT : 0) | O_CLOEXEC, 0600);
-		if (redo->fd[i] < 0)
-			return hs_fault_set(fault, HS_EIO, "cannot open '%s': %s", path,
-					    strerror(errno));
-	}
-	return 0;
+int hs_redo_open_to_read(struct hs_redo *redo, const char *folder, uint64_t seed,
+			 struct hs_fault *fault)
+{
+	memset(redo, 0, sizeof *redo);
+	redo->fd[0] = redo->fd[1] = -1;
+	redo->seed = seed;
+	return open_files(redo, folder, O_RDONLY, fault);
 }
 
 void hs_redo_close(struct hs_redo *redo)
@@ -188,12 +209,15 @@ static uint64_t checksum(uint64_t seed, const struct iovec *parts, int count)
 	return XXH64_digest(&state);
 }
 
-int hs_redo_append(struct hs_redo *redo, enum hs_redo_kind kind, const struct iovec *parts,
-		   int count)
+/* Writes a record where the next one goes. */
+static int write_record(struct hs_redo *redo, enum hs_redo_kind kind, const struct iovec *parts,
+			int count, uint64_t *bytes)
 {
-	struct record_head head = {.magic = RECORD_MAGIC, .kind = kind, .lsn = redo->lsn};
+	struct record_head head = {.magic = RECORD_MAGIC,
+				   .kind = (uint16_t)kind,
+				   .flags = redo->sync ? FLAG_SYNCED : 0,
+				   .lsn = redo->lsn};
 	struct iovec all[PARTS_MAX];
-	int fd = redo->fd[redo->turn], rc;
 
 	hs_check(count < PARTS_MAX);
 	all[0] = (struct iovec){&head, sizeof head};
@@ -202,11 +226,19 @@ int hs_redo_append(struct hs_redo *redo, enum hs_redo_kind kind, const struct io
 		head.body_bytes += parts[i].iov_len;
 	}
 	head.checksum = checksum(redo->seed, all, count + 1);
+	*bytes = sizeof head + head.body_bytes;
+	return hs_file_writev(redo->fd[redo->turn], all, count + 1, redo->at);
+}
 
-	rc = hs_file_writev(fd, all, count + 1, redo->at);
+int hs_redo_append(struct hs_redo *redo, enum hs_redo_kind kind, const struct iovec *parts,
+		   int count)
+{
+	uint64_t bytes;
+	int rc = write_record(redo, kind, parts, count, &bytes);
+
 	if (rc != 0)
 		return rc;
-	redo->at += aligned(sizeof head + head.body_bytes);
+	redo->at += aligned(bytes);
 	redo->lsn++;
 	hs_counter_set(&redo->used[redo->turn], redo->at);
 	return 0;
@@ -214,15 +246,22 @@ int hs_redo_append(struct hs_redo *redo, enum hs_redo_kind kind, const struct io
 
 int hs_redo_sync(struct hs_redo *redo)
 {
+	uint64_t bytes;
+
 	if (!redo->sync)
 		return 0;
 	hs_counter_add(&redo->syncs, 1);
-	return fdatasync(redo->fd[redo->turn]) != 0 ? -errno : 0;
+	if (fdatasync(redo->fd[redo->turn]) != 0)
+		return -errno;
+	/* Behind a record that made its file longer there are no blocks for a mark. */
+	if (redo->at + sizeof(struct record_head) > redo->file_bytes)
+		return 0;
+	return write_record(redo, HS_REDO_MARK, NULL, 0, &bytes);
 }
 
-/* The record at `at` of a file, if a whole one with the right number is there. */
-static bool record_at(const struct hs_redo_reader *reader, int file, size_t at,
-		      struct hs_redo_record *record)
+/* The record at `at` of a file, if a whole one numbered from `lsn` to `last` is there. */
+static bool record_at(const struct hs_redo_reader *reader, int file, size_t at, uint64_t lsn,
+		      uint64_t last, struct hs_redo_record *record)
 {
 	struct record_head head;
 	struct iovec parts[2];
@@ -232,10 +271,12 @@ static bool record_at(const struct hs_redo_reader *reader, int file, size_t at,
 		return false;
 	rest -= at + sizeof head;
 	memcpy(&head, reader->map[file] + at, sizeof head);
-	if (head.magic != RECORD_MAGIC || head.lsn != reader->lsn || head.body_bytes > rest)
+	if (head.magic != RECORD_MAGIC || head.lsn < lsn || head.lsn > last ||
+	    head.body_bytes > rest)
 		return false;
 	record->kind = (enum hs_redo_kind)head.kind;
 	record->lsn = head.lsn;
+	record->synced = head.flags & FLAG_SYNCED;
 	record->body = (struct hs_bytes){reader->map[file] + at + sizeof head, head.body_bytes};
 	parts[0] = (struct iovec){&head, sizeof head};
 	parts[1] = (struct iovec){(void *)(uintptr_t)record->body.data, record->body.len};
@@ -266,8 +307,9 @@ int hs_redo_reader_open(struct hs_redo_reader *reader, const struct hs_redo *red
 		reader->map_bytes[i] = (size_t)bytes;
 	}
 	for (int i = 0; i < 2; i++)
-		if (record_at(reader, i, 0, &record))
+		if (record_at(reader, i, 0, lsn, lsn, &record))
 			reader->turn = i;
+	reader->end_turn = reader->turn;
 	return 0;
 }
 
@@ -275,7 +317,8 @@ bool hs_redo_reader_next(struct hs_redo_reader *reader, struct hs_redo_record *r
 {
 	if (reader->turn < 0)
 		return false;
-	while (!record_at(reader, reader->turn, reader->at, record)) {
+	while (!record_at(reader, reader->turn, reader->at, reader->lsn, reader->lsn, record) ||
+	       record->kind == HS_REDO_MARK) {
 		if (--reader->files_left == 0) {
 			reader->turn = -1;
 			return false;
@@ -284,8 +327,111 @@ bool hs_redo_reader_next(struct hs_redo_reader *reader, struct hs_redo_record *r
 		reader->at = 0;
 	}
 	reader->at += aligned(sizeof(struct record_head) + record->body.len);
+	reader->end_turn = reader->turn;
+	reader->end_at = reader->at;
 	reader->lsn++;
 	return true;
+}
+
+/* The first whole record or mark numbered from `lsn` to `last`, at or behind `at` of a file. */
+static bool find_record(const struct hs_redo_reader *reader, int file, size_t *at, uint64_t lsn,
+			uint64_t last, struct hs_redo_record *record)
+{
+	for (; *at < reader->map_bytes[file]; *at += ALIGN_BYTES)
+		if (record_at(reader, file, *at, lsn, last, record))
+			return true;
+	return false;
+}
+
+bool hs_redo_reader_leap(struct hs_redo_reader *reader, struct hs_redo_place *place)
+{
+	struct hs_redo_record found;
+	uint64_t last = UINT64_MAX;
+	bool any = false;
+
+	for (int file = 0; file < 2; file++) {
+		for (size_t at = 0; find_record(reader, file, &at, reader->lsn, last, &found);
+		     at += ALIGN_BYTES) {
+			if (found.kind == HS_REDO_MARK)
+				continue;
+			any = true;
+			last = found.lsn - 1;
+			*place = (struct hs_redo_place){found.lsn, file, at};
+		}
+	}
+	if (any) {
+		reader->lsn = place->lsn;
+		reader->turn = place->turn;
+		reader->at = place->at;
+		reader->files_left = 2;
+	}
+	return any;
+}
+
+/* Looks for whole records from survey->end_lsn on, anywhere in a file. */
+static void survey_file(const struct hs_redo_reader *reader, int file,
+			struct hs_redo_survey *survey)
+{
+	struct hs_redo_record found;
+
+	for (size_t at = 0; find_record(reader, file, &at, survey->end_lsn, UINT64_MAX, &found);
+	     at += aligned(sizeof(struct record_head) + found.body.len)) {
+		if (found.kind == HS_REDO_MARK && found.lsn == survey->end_lsn)
+			continue; /* the last record before it is the last of all */
+		/* A start writes its first record when its checkpoint is on disk, syncs or not. */
+		if (found.synced || found.lsn >= hs_redo_lsn_leap(survey->end_lsn))
+			survey->damage = true;
+		survey->beyond += found.kind != HS_REDO_MARK;
+		if (!survey->beyond_first.lsn || found.lsn < survey->beyond_first.lsn)
+			survey->beyond_first = (struct hs_redo_place){found.lsn, file, at};
+	}
+}
+
+int hs_redo_survey(const struct hs_redo *redo, uint64_t lsn, struct hs_redo_survey *survey,
+		   struct hs_fault *fault)
+{
+	struct hs_redo_reader reader;
+	struct hs_redo_record record;
+	int rc = hs_redo_reader_open(&reader, redo, lsn, fault);
+
+	memset(survey, 0, sizeof *survey);
+	while (rc == 0 && hs_redo_reader_next(&reader, &record))
+		survey->records++;
+	survey->end_lsn = reader.lsn;
+	survey->end_turn = reader.end_turn;
+	survey->end_at = reader.end_at;
+	for (int file = 0; rc == 0 && file < 2; file++)
+		survey_file(&reader, file, survey);
+	/* The mark behind the last record of a file: the record that is missing began the other. */
+	if (survey->end_turn >= 0 &&
+	    record_at(&reader, survey->end_turn, survey->end_at, reader.lsn, reader.lsn, &record)) {
+		survey->end_turn = !survey->end_turn;
+		survey->end_at = 0;
+	}
+	hs_redo_reader_close(&reader);
+	return rc;
+}
+
+void hs_redo_survey_text(const struct hs_redo_survey *survey, const char *folder, char *text,
+			 size_t size)
+{
+	const struct hs_redo_place *first = &survey->beyond_first;
+	char where[HS_PATH_BYTES_MAX + 64];
+
+	if (survey->end_turn < 0 || first->lsn >= hs_redo_lsn_leap(survey->end_lsn))
+		snprintf(where, sizeof where,
+			 "the log in '%s' does not reach back to the checkpoint files (no record "
+			 "%llu)",
+			 folder, (unsigned long long)survey->end_lsn);
+	else
+		snprintf(where, sizeof where, "'%s/%s' is broken at byte %llu (record %llu)",
+			 folder, file_names[survey->end_turn], (unsigned long long)survey->end_at,
+			 (unsigned long long)survey->end_lsn);
+	snprintf(text, size,
+		 "%s, and %llu whole records lie behind (the first trace of them at byte %llu of "
+		 "'%s')",
+		 where, (unsigned long long)survey->beyond, (unsigned long long)first->at,
+		 file_names[first->turn]);
 }
 
 void hs_redo_reader_close(struct hs_redo_reader *reader)

@@ -10,6 +10,15 @@
  * so that nothing from before a crash can ever fit behind what is written after it. The checksum is
  * seeded with the database's secret: a client cannot write a value that reads as a record.
  *
+ * A power cut may tear the last record: it was not synced, so nobody was told of it. A torn record
+ * and a damaged one look the same; what lies behind them tells them apart. The writer appends a
+ * record only when the one before it is synced, and says so in it (unless syncs are off). So a
+ * whole record with a higher number proves that the broken one was on disk: that is damage, and
+ * reading must not pass it off as the end. For the same reason each sync is followed by a mark, an
+ * empty record that the next real one overwrites: it vouches for the last record of all. The mark
+ * itself is not synced. A killed process leaves it in the system's memory; after a power cut it may
+ * be missing, and then damage to the last record alone goes unnoticed.
+ *
  * A record holds after-images, entry by entry, of all stores that one group touched; applying it
  * twice is the same as once. Should a store fail to commit what the log already has, an abort
  * record follows which names it.
@@ -48,11 +57,13 @@ void hs_redo_entry_void(struct hs_buf *buf, size_t at);
 /* Takes the first entry off `bytes`. 1, 0 at the end, HS_ECORRUPT. */
 int hs_redo_entry_take(struct hs_bytes *bytes, struct hs_redo_entry *entry) HS_MUSTCHECK;
 
-enum hs_redo_kind { HS_REDO_GROUP = 1, HS_REDO_ABORT };
+/* MARK: everything before it is synced; never given out by a reader. */
+enum hs_redo_kind { HS_REDO_GROUP = 1, HS_REDO_ABORT, HS_REDO_MARK };
 
 struct hs_redo_record {
 	enum hs_redo_kind kind;
 	uint64_t lsn;
+	bool synced;	      /* all records before it were on disk when it was written */
 	struct hs_bytes body; /* GROUP: entries. ABORT: the aborted lsn, then store numbers */
 };
 
@@ -71,6 +82,9 @@ struct hs_redo {
 /* Opens the two files; makes them if `make`, else they must be there. */
 int hs_redo_open(struct hs_redo *redo, const char *folder, bool make, uint64_t file_bytes,
 		 bool sync, uint64_t seed, struct hs_fault *fault) HS_MUSTCHECK;
+/* Opens the two files for readers only. */
+int hs_redo_open_to_read(struct hs_redo *redo, const char *folder, uint64_t seed,
+			 struct hs_fault *fault) HS_MUSTCHECK;
 void hs_redo_close(struct hs_redo *redo);
 /* Both files at the size asked for. Only while neither holds anything needed. */
 int hs_redo_resize(struct hs_redo *redo, struct hs_fault *fault) HS_MUSTCHECK;
@@ -83,8 +97,8 @@ void hs_redo_turn(struct hs_redo *redo);
 /* Writes one record. 0 or a negative errno: then the log is as before. */
 int hs_redo_append(struct hs_redo *redo, enum hs_redo_kind kind, const struct iovec *parts,
 		   int count) HS_MUSTCHECK;
-/* Brings what was written to disk, unless told not to bother. 0 or a negative errno: then what the
- * disk holds is unknown. */
+/* Brings what was written to disk and marks it so, unless told not to bother. 0 or a negative errno:
+ * then what the disk holds is unknown. */
 int hs_redo_sync(struct hs_redo *redo) HS_MUSTCHECK;
 
 /* Reads the records from `lsn` on, through both files. */
@@ -96,6 +110,8 @@ struct hs_redo_reader {
 	const char *map[2];
 	size_t map_bytes[2];
 	size_t at;
+	int end_turn; /* where reading ended; -1: no file begins with the first record */
+	size_t end_at;
 };
 
 int hs_redo_reader_open(struct hs_redo_reader *reader, const struct hs_redo *redo, uint64_t lsn,
@@ -103,6 +119,37 @@ int hs_redo_reader_open(struct hs_redo_reader *reader, const struct hs_redo *red
 /* The next record, its body borrowed until close; false at the end. */
 bool hs_redo_reader_next(struct hs_redo_reader *reader, struct hs_redo_record *record);
 void hs_redo_reader_close(struct hs_redo_reader *reader);
+
+const char *hs_redo_file_name(int turn);
+
+/* Where a whole record lies. */
+struct hs_redo_place {
+	uint64_t lsn;
+	int turn;
+	uint64_t at;
+};
+
+/* What the log holds from a checkpoint on. */
+struct hs_redo_survey {
+	uint64_t records; /* that follow one another without a gap */
+	uint64_t end_lsn; /* the number behind them */
+	int end_turn;	  /* where that record would lie */
+	uint64_t end_at;
+	uint64_t beyond;		   /* whole records of this or a higher number, anywhere */
+	struct hs_redo_place beyond_first; /* the lowest of them, or a mark; lsn 0: none */
+	bool damage; /* they prove that what is missing before them was on disk */
+};
+
+int hs_redo_survey(const struct hs_redo *redo, uint64_t lsn, struct hs_redo_survey *survey,
+		   struct hs_fault *fault) HS_MUSTCHECK;
+
+/* Says in one line where the log is broken and what lies behind. */
+void hs_redo_survey_text(const struct hs_redo_survey *survey, const char *folder, char *text,
+			 size_t size);
+
+/* Goes on behind a gap: to the whole record of the lowest number that is at least reader->lsn,
+ * wherever it lies. Next gives it out. False when there is none. */
+bool hs_redo_reader_leap(struct hs_redo_reader *reader, struct hs_redo_place *place);
 
 /* The first number of a new start: beyond all that the last one can have used. */
 static inline uint64_t hs_redo_lsn_leap(uint64_t lsn)

@@ -16,6 +16,7 @@ struct replay {
 	struct hs_fault *fault;
 	uint64_t groups, changes;
 	uint64_t pending; /* changes not yet committed; a large value counts as many */
+	uint64_t gaps;	  /* passed over: places where records are missing */
 };
 
 static int store_failed(struct replay *replay, struct hs_store *store, int rc)
@@ -104,7 +105,21 @@ static int apply_record(struct replay *replay, const struct hs_redo_record *reco
 	return rc;
 }
 
-int hs_replay(struct hs_database *database, uint64_t *lsn, struct hs_log *log,
+/* The next record; behind a gap, too, if that is wanted. */
+static bool next_record(struct replay *replay, struct hs_redo_reader *reader, bool over_gaps,
+			struct hs_redo_record *record)
+{
+	struct hs_redo_place place;
+
+	if (hs_redo_reader_next(reader, record))
+		return true;
+	if (!over_gaps || !hs_redo_reader_leap(reader, &place))
+		return false;
+	replay->gaps++;
+	return hs_redo_reader_next(reader, record);
+}
+
+int hs_replay(struct hs_database *database, uint64_t *lsn, bool over_gaps, struct hs_log *log,
 	      struct hs_fault *fault)
 {
 	struct replay replay = {.database = database, .fault = fault};
@@ -113,10 +128,10 @@ int hs_replay(struct hs_database *database, uint64_t *lsn, struct hs_log *log,
 	bool more;
 	int rc = hs_redo_reader_open(&reader, &database->redo, *lsn, fault);
 
-	if (rc == 0 && hs_redo_reader_next(&reader, &record)) {
+	if (rc == 0 && next_record(&replay, &reader, over_gaps, &record)) {
 		rc = begin_all(&replay);
 		for (more = true; rc == 0 && more; record = after) {
-			more = hs_redo_reader_next(&reader, &after);
+			more = next_record(&replay, &reader, over_gaps, &after);
 			rc = apply_record(&replay, &record, more ? &after : NULL);
 		}
 		if (rc == 0)
@@ -127,5 +142,8 @@ int hs_replay(struct hs_database *database, uint64_t *lsn, struct hs_log *log,
 	if (rc == 0 && replay.groups)
 		hs_log(log, HS_LOG_INFO, "replayed %llu changes in %llu groups from the log",
 		       (unsigned long long)replay.changes, (unsigned long long)replay.groups);
+	if (rc == 0 && replay.gaps)
+		hs_log(log, HS_LOG_WARN, "passed over %llu gaps in the log",
+		       (unsigned long long)replay.gaps);
 	return rc;
 }

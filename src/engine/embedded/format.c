@@ -1,0 +1,163 @@
+#include "engine/embedded/format.h"
+
+#include "base/err.h"
+#include "base/hash.h"
+#include "base/limits.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { FORMAT_BYTES_MAX = 256 };
+
+static const char file_name[] = "format", copy_name[] = "format.copy";
+/* While a database is being made. Found at start, it means that the making was cut short and
+ * nothing in the folder was ever used. */
+static const char unfinished_name[] = "format.new";
+
+static size_t compose(const struct hs_format *format, char text[FORMAT_BYTES_MAX])
+{
+	int len = snprintf(
+		text, FORMAT_BYTES_MAX, "heatsink data, format %u\npartitions %u\nseed %016llx\n",
+		format->version, (unsigned)format->partitions, (unsigned long long)format->seed);
+	uint64_t check = hs_hash((struct hs_bytes){text, (size_t)len}, 0);
+
+	return (size_t)len + (size_t)snprintf(text + len, FORMAT_BYTES_MAX - (size_t)len,
+					      "check %016llx\n", (unsigned long long)check);
+}
+
+/* 0, -ENOENT or another negative errno. */
+static int read_text(const char *folder, const char *name, char text[FORMAT_BYTES_MAX])
+{
+	char path[HS_PATH_BYTES_MAX];
+	ssize_t got;
+	int fd, rc;
+
+	if (!hs_file_path(path, folder, name))
+		return -ENAMETOOLONG;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	got = read(fd, text, FORMAT_BYTES_MAX - 1);
+	rc = got < 0 ? -errno : 0;
+	close(fd);
+	text[got < 0 ? 0 : got] = '\0';
+	return rc;
+}
+
+/* Is the text, byte for byte, what would be written for the values in it? */
+static bool parse(const char *text, struct hs_format *format)
+{
+	char again[FORMAT_BYTES_MAX];
+	unsigned partitions;
+	unsigned long long seed;
+
+	if (sscanf(text, "heatsink data, format %u\npartitions %u\nseed %llx", &format->version,
+		   &partitions, &seed) != 3)
+		return false;
+	if (format->version != HS_FORMAT_VERSION || partitions < 1 ||
+	    partitions > HS_PARTITIONS_MAX)
+		return false;
+	format->partitions = (uint16_t)partitions;
+	format->seed = seed;
+	compose(format, again);
+	return strcmp(text, again) == 0;
+}
+
+bool hs_format_copy(const char *folder, struct hs_format *format)
+{
+	char text[FORMAT_BYTES_MAX];
+
+	return read_text(folder, copy_name, text) == 0 && parse(text, format);
+}
+
+static int damaged(const char *folder, struct hs_fault *fault)
+{
+	struct hs_format format;
+
+	if (hs_format_copy(folder, &format))
+		return hs_fault_set(fault, HS_ECORRUPT,
+				    "damaged data: '%s/%s' is missing or damaged, but its copy is "
+				    "whole; 'heatsink repair --data %s' puts it back",
+				    folder, file_name, folder);
+	return hs_fault_set(
+		fault, HS_ECORRUPT,
+		"damaged data: '%s/%s' and its copy are missing or damaged, and without "
+		"them nothing else can be read; restore the folder from a backup",
+		folder, file_name);
+}
+
+static int written(const char *folder, const char *name, int rc, struct hs_fault *fault)
+{
+	if (rc == 0)
+		return 0;
+	return hs_fault_set(fault, HS_EIO, "cannot write '%s/%s': %s", folder, name, strerror(-rc));
+}
+
+int hs_format_read(const char *folder, struct hs_format *format, struct hs_fault *fault)
+{
+	char text[FORMAT_BYTES_MAX];
+	struct hs_format copy;
+	unsigned version;
+	int rc = read_text(folder, file_name, text);
+
+	if (rc == -ENOENT) {
+		if (hs_file_exists(folder, "store-000") && !hs_file_exists(folder, unfinished_name))
+			return damaged(folder, fault);
+		return 0;
+	}
+	if (rc != 0)
+		return hs_fault_set(fault, HS_EIO, "cannot read '%s/%s': %s", folder, file_name,
+				    strerror(-rc));
+	if (parse(text, format))
+		return 1;
+	if (hs_format_copy(folder, &copy) ||
+	    sscanf(text, "heatsink data, format %u\n", &version) != 1 ||
+	    version == HS_FORMAT_VERSION)
+		return damaged(folder, fault);
+	if (version > HS_FORMAT_VERSION)
+		return hs_fault_set(fault, HS_EVERSION,
+				    "the data in '%s' has format %u; this heatsink knows up to %u",
+				    folder, version, (unsigned)HS_FORMAT_VERSION);
+	return hs_fault_set(
+		fault, HS_EVERSION,
+		"the data in '%s' has format %u, whose records have no checksums; this "
+		"heatsink reads format %u only. Serve the folder with the heatsink that "
+		"wrote it and copy its keys to a new folder: see docs/ENGINES.md, Formats",
+		folder, version, (unsigned)HS_FORMAT_VERSION);
+}
+
+int hs_format_begin(const char *folder, const struct hs_format *format, struct hs_fault *fault)
+{
+	char text[FORMAT_BYTES_MAX];
+	size_t len = compose(format, text);
+
+	return written(folder, unfinished_name, hs_file_replace(folder, unfinished_name, text, len),
+		       fault);
+}
+
+int hs_format_finish(const char *folder, struct hs_fault *fault)
+{
+	char from[HS_PATH_BYTES_MAX], to[HS_PATH_BYTES_MAX];
+	int rc = hs_file_sync_folder(folder);
+
+	if (!hs_file_path(from, folder, unfinished_name) || !hs_file_path(to, folder, file_name))
+		return written(folder, file_name, -ENAMETOOLONG, fault);
+	if (rc == 0 && rename(from, to) != 0)
+		rc = -errno;
+	if (rc == 0)
+		rc = hs_file_sync_folder(folder);
+	return written(folder, file_name, rc, fault);
+}
+
+int hs_format_heal(const char *folder, const struct hs_format *format, bool copy,
+		   struct hs_fault *fault)
+{
+	const char *name = copy ? copy_name : file_name;
+	char text[FORMAT_BYTES_MAX];
+	size_t len = compose(format, text);
+
+	return written(folder, name, hs_file_replace(folder, name, text, len), fault);
+}

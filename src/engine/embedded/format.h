@@ -1,0 +1,44 @@
+/* The format file of a data folder: version, number of partitions, seed, and a checksum over them.
+ * Without the seed no key would be found and no checksum fit, so there is a copy beside it.
+ *
+ *     heatsink data, format 2
+ *     partitions 8
+ *     seed 0123456789abcdef
+ *     check 0123456789abcdef
+ *
+ * Folders of format 1, which had no checksums in its records, are refused: nothing could tell
+ * whether what is converted is still what was written. */
+#ifndef HS_ENGINE_EMBEDDED_FORMAT_H
+#define HS_ENGINE_EMBEDDED_FORMAT_H
+
+#include "base/check.h"
+#include "engine/embedded/files.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { HS_FORMAT_VERSION = 2 };
+
+struct hs_format {
+	unsigned version;
+	uint16_t partitions;
+	uint64_t seed;
+};
+
+/* 1 when the folder holds a database, 0 when it holds none, or an error. A damaged format file is
+ * an error even when its copy is whole: hs_format_copy reads that. */
+int hs_format_read(const char *folder, struct hs_format *format,
+		   struct hs_fault *fault) HS_MUSTCHECK;
+/* True when the copy is there and whole. */
+bool hs_format_copy(const char *folder, struct hs_format *format);
+
+/* A database is being made: until hs_format_finish a start begins all over. */
+int hs_format_begin(const char *folder, const struct hs_format *format,
+		    struct hs_fault *fault) HS_MUSTCHECK;
+int hs_format_finish(const char *folder, struct hs_fault *fault) HS_MUSTCHECK;
+
+/* Writes the format file, or its copy, anew. */
+int hs_format_heal(const char *folder, const struct hs_format *format, bool copy,
+		   struct hs_fault *fault) HS_MUSTCHECK;
+
+#endif

@@ -1,0 +1,405 @@
+/* Goal: a flipped byte in any file of a data folder never makes a start lose or change data in
+ * silence: the start has everything, or it refuses and names the file, or a read of the damaged key
+ * is an error. What a power cut may tear still starts. Method: a folder is filled and its process
+ * killed; the files are kept in memory, put back for each trial, and one byte is flipped at a seeded
+ * place. HEATSINK_DAMAGE_TRIALS sets the number of trials for a long hunt. */
+
+#include "base/err.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/prng.h"
+#include "tests/lib/embedded.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { KEYS = 60, TRIALS = 10, FILES = 8 };
+
+static const char *const file_names[FILES] = {
+	"format",	"format.copy",	"log-0",     "log-1",
+	"checkpoint-0", "checkpoint-1", "store-000", "store-001",
+};
+
+/* Every file of a folder. */
+struct image {
+	char *data[FILES];
+	size_t bytes[FILES];
+};
+
+static int setup(void **state)
+{
+	struct hs_test_embedded *test = hs_mem_alloc(sizeof *test);
+
+	hs_test_embedded_init(test);
+	test->options.log_bytes = 64 * HS_KIB;
+	*state = test;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct hs_test_embedded *test = *state;
+
+	if (test->open)
+		hs_test_embedded_kill(test);
+	hs_test_embedded_deinit(test);
+	hs_mem_free(&test);
+	return 0;
+}
+
+static void keep(struct hs_test_embedded *test, struct image *image)
+{
+	for (int i = 0; i < FILES; i++)
+		image->data[i] = hs_test_file_read(test->folder, file_names[i], &image->bytes[i]);
+}
+
+static void put_back(struct hs_test_embedded *test, const struct image *image)
+{
+	for (int i = 0; i < FILES; i++)
+		hs_test_file_write(test->folder, file_names[i], image->data[i], image->bytes[i]);
+}
+
+static void forget(struct image *image)
+{
+	for (int i = 0; i < FILES; i++)
+		hs_mem_free(&image->data[i]);
+}
+
+static int index_of(const char *name)
+{
+	for (int i = 0; i < FILES; i++)
+		if (strcmp(file_names[i], name) == 0)
+			return i;
+	fail_msg("no file '%s'", name);
+	return -1;
+}
+
+static size_t trials(void)
+{
+	const char *text = getenv("HEATSINK_DAMAGE_TRIALS");
+
+	return text ? (size_t)strtoul(text, NULL, 10) : TRIALS;
+}
+
+static void write_key(struct hs_test_embedded *test, unsigned key, unsigned version)
+{
+	char words[64];
+
+	snprintf(words, sizeof words, "set key%u version-%u-of-%u", key, version, key);
+	assert_string_equal(hs_test_embedded_do(test, words), "+OK\r\n");
+}
+
+/* Two versions of every key; the checkpoint has the first, the log the second. Killed. */
+static void fill(struct hs_test_embedded *test, struct image *image)
+{
+	assert_int_equal(hs_test_embedded_open(test), 0);
+	for (unsigned key = 0; key < KEYS; key++)
+		write_key(test, key, 1);
+	hs_group_checkpoint(&test->group);
+	for (unsigned key = 0; key < KEYS; key++)
+		write_key(test, key, 2);
+	hs_test_embedded_kill(test);
+	keep(test, image);
+}
+
+/* How many keys do not have what was acknowledged. */
+static unsigned lost(struct hs_test_embedded *test, unsigned version)
+{
+	char words[64], expect[96], value[64];
+	unsigned count = 0;
+
+	for (unsigned key = 0; key < KEYS; key++) {
+		int len = snprintf(value, sizeof value, "version-%u-of-%u", version, key);
+
+		snprintf(words, sizeof words, "get key%u", key);
+		snprintf(expect, sizeof expect, "$%d\r\n%s\r\n", len, value);
+		count += strcmp(hs_test_embedded_read(test, words), expect) != 0;
+	}
+	return count;
+}
+
+static void flip(struct hs_test_embedded *test, const struct image *image, int file, size_t at,
+		 unsigned char bits)
+{
+	char *data = hs_mem_dup(image->data[file], image->bytes[file]);
+
+	data[at] = (char)(data[at] ^ bits);
+	hs_test_file_write(test->folder, file_names[file], data, image->bytes[file]);
+	hs_mem_free(&data);
+}
+
+/* Flips bytes of one file, below `limit` of it. A start must have everything or refuse; a refusal
+ * names the file or what it is for. Returns how many were refused. */
+static size_t hunt(struct hs_test_embedded *test, const char *name, size_t limit, const char *named)
+{
+	struct image image;
+	struct hs_prng prng;
+	size_t refused = 0, count = trials();
+	int file = index_of(name);
+
+	fill(test, &image);
+	hs_prng_init(&prng, (uint64_t)file + 1);
+	for (size_t i = 0; i < count; i++) {
+		size_t bytes = limit && limit < image.bytes[file] ? limit : image.bytes[file];
+		size_t at = hs_prng_below(&prng, bytes);
+		unsigned char bits = (unsigned char)(1 + hs_prng_below(&prng, 255));
+
+		put_back(test, &image);
+		flip(test, &image, file, at, bits);
+		if (hs_test_embedded_open(test) == 0) {
+			if (lost(test, 2))
+				fail_msg("%s byte %zu ^ %u: started, %u of %d keys lost", name, at,
+					 bits, lost(test, 2), KEYS);
+			hs_test_embedded_kill(test);
+			continue;
+		}
+		refused++;
+		if (!strstr(test->error, "damaged data") || !strstr(test->error, test->folder) ||
+		    !strstr(test->error, named))
+			fail_msg("%s byte %zu ^ %u: '%s'", name, at, bits, test->error);
+	}
+	print_message("%s: %zu trials, %d keys acknowledged, 0 lost, %zu refused\n", name, count,
+		      KEYS, refused);
+	put_back(test, &image);
+	assert_int_equal(hs_test_embedded_open(test), 0);
+	assert_int_equal(lost(test, 2), 0);
+	hs_test_embedded_kill(test);
+	forget(&image);
+	return refused;
+}
+
+/* Bytes of the records that a start must replay. */
+static size_t log_used(struct hs_test_embedded *test, int *turn)
+{
+	*turn = test->database.redo.turn;
+	return test->database.redo.at;
+}
+
+static void a_flipped_byte_of_the_log(void **state)
+{
+	struct hs_test_embedded *test = *state;
+	size_t used;
+	int turn;
+
+	/* The same steps as `fill`, to learn where its records lie. */
+	assert_int_equal(hs_test_embedded_open(test), 0);
+	for (unsigned key = 0; key < KEYS; key++)
+		write_key(test, key, 1);
+	hs_group_checkpoint(&test->group);
+	for (unsigned key = 0; key < KEYS; key++)
+		write_key(test, key, 2);
+	used = log_used(test, &turn);
+	hs_test_embedded_kill(test);
+	assert_int_equal(hunt(test, turn ? "log-1" : "log-0", used, "log-"), trials());
+}
+
+static void a_flipped_byte_of_a_checkpoint_file(void **state)
+{
+	/* Each file holds two copies: nothing is lost and nothing refused. */
+	assert_int_equal(hunt(*state, "checkpoint-0", 0, "checkpoint-"), 0);
+	assert_int_equal(hunt(*state, "checkpoint-1", 0, "checkpoint-"), 0);
+}
+
+static void a_flipped_byte_of_the_format(void **state)
+{
+	assert_int_equal(hunt(*state, "format", 0, "/format"), trials());
+	assert_int_equal(hunt(*state, "format.copy", 0, "/format"), 0);
+}
+
+/* Whichever file it is, the older checkpoint is no way out. */
+static void a_checkpoint_file_without_a_whole_copy_is_refused(void **state)
+{
+	struct hs_test_embedded *test = *state;
+	struct image image;
+
+	fill(test, &image);
+	for (int i = 0; i < 2; i++) {
+		const char *name = i ? "checkpoint-1" : "checkpoint-0";
+		int file = index_of(name);
+		char *data = hs_mem_dup(image.data[file], image.bytes[file]);
+		char path[HS_PATH_BYTES_MAX];
+
+		put_back(test, &image);
+		data[100] ^= 1;
+		data[image.bytes[file] / 2 + 5000] ^= 1;
+		hs_test_file_write(test->folder, name, data, image.bytes[file]);
+		hs_mem_free(&data);
+		assert_int_equal(hs_test_embedded_open(test), HS_ECORRUPT);
+		assert_non_null(strstr(test->error, name));
+		assert_non_null(strstr(test->error, "heatsink repair"));
+
+		put_back(test, &image);
+		assert_true(hs_file_path(path, test->folder, name));
+		unlink(path);
+		assert_int_equal(hs_test_embedded_open(test), HS_ECORRUPT);
+		assert_non_null(strstr(test->error, name));
+	}
+	forget(&image);
+}
+
+/* An older checkpoint with the log of a newer one: files of two times, mixed. */
+static void a_log_that_does_not_reach_back_is_refused(void **state)
+{
+	struct hs_test_embedded *test = *state;
+	struct image old, new;
+
+	fill(test, &old);
+	/* Every start makes a checkpoint and begins the log anew. */
+	for (unsigned version = 3; version < 6; version++) {
+		assert_int_equal(hs_test_embedded_open(test), 0);
+		for (unsigned key = 0; key < KEYS; key++)
+			write_key(test, key, version);
+		hs_test_embedded_kill(test);
+	}
+	keep(test, &new);
+	for (int i = 0; i < FILES; i++)
+		if (strncmp(file_names[i], "checkpoint", 10) == 0)
+			hs_test_file_write(test->folder, file_names[i], old.data[i], old.bytes[i]);
+	assert_int_equal(hs_test_embedded_open(test), HS_ECORRUPT);
+	assert_non_null(strstr(test->error, "does not reach back"));
+	/* Nothing was written: with the right files in place it starts. */
+	for (int i = 0; i < FILES; i++)
+		if (strncmp(file_names[i], "checkpoint", 10) == 0)
+			hs_test_file_write(test->folder, file_names[i], new.data[i], new.bytes[i]);
+	assert_int_equal(hs_test_embedded_open(test), 0);
+	assert_int_equal(lost(test, 5), 0);
+	forget(&old);
+	forget(&new);
+}
+
+/* A write cut short leaves a file's first copy torn and the second as it was before. */
+static void a_torn_checkpoint_write_still_starts(void **state)
+{
+	struct hs_test_embedded *test = *state;
+	struct image before, after;
+	int file;
+
+	assert_int_equal(hs_test_embedded_open(test), 0);
+	for (unsigned key = 0; key < KEYS; key++)
+		write_key(test, key, 1);
+	file = index_of(test->database.checkpoint.next ? "checkpoint-1" : "checkpoint-0");
+	keep(test, &before);
+	hs_group_checkpoint(&test->group);
+	keep(test, &after);
+	hs_test_embedded_kill(test);
+	for (size_t cut = 0; cut < after.bytes[file] / 2; cut += 8192) {
+		char *torn = hs_mem_dup(before.data[file], before.bytes[file]);
+
+		memcpy(torn, after.data[file], cut);
+		memset(torn + cut, 0xa5, 512);
+		put_back(test, &before);
+		hs_test_file_write(test->folder, file_names[file], torn, before.bytes[file]);
+		hs_mem_free(&torn);
+		if (hs_test_embedded_open(test) != 0)
+			fail_msg("cut at %zu: %s", cut, test->error);
+		assert_int_equal(lost(test, 1), 0);
+		hs_test_embedded_kill(test);
+	}
+	forget(&before);
+	forget(&after);
+}
+
+/* The last record, written and not yet synced: no mark behind it. */
+static void a_torn_tail_still_starts(void **state)
+{
+	struct hs_test_embedded *test = *state;
+	struct hs_redo *redo = &test->database.redo;
+	struct hs_buf buf = {0};
+	struct image image;
+	struct iovec part;
+	size_t begin, end;
+	int file;
+
+	assert_int_equal(hs_test_embedded_open(test), 0);
+	for (unsigned key = 0; key < KEYS; key++)
+		write_key(test, key, 1);
+	begin = redo->at;
+	file = index_of(hs_redo_file_name(redo->turn));
+	hs_redo_entry_append(&buf, HS_REDO_DEL, 0, 0, HS_LIT("a key that is not there"), 0);
+	part = (struct iovec){buf.data, buf.len};
+	assert_int_equal(hs_redo_append(redo, HS_REDO_GROUP, &part, 1), 0);
+	end = redo->at;
+	hs_buf_deinit(&buf);
+	hs_test_embedded_kill(test);
+	keep(test, &image);
+	for (size_t at = begin; at < end; at += 11) {
+		put_back(test, &image);
+		flip(test, &image, file, at, 0x10);
+		if (hs_test_embedded_open(test) != 0)
+			fail_msg("byte %zu: %s", at, test->error);
+		assert_int_equal(lost(test, 1), 0);
+		hs_test_embedded_kill(test);
+	}
+	forget(&image);
+}
+
+/* Without syncs a power cut may tear any record and leave the next ones whole. */
+static void without_sync_a_gap_is_the_end(void **state)
+{
+	struct hs_test_embedded *test = *state;
+	struct image image;
+	int file;
+
+	test->options.sync = false;
+	assert_int_equal(hs_test_embedded_open(test), 0);
+	file = index_of(hs_redo_file_name(test->database.redo.turn));
+	for (unsigned key = 0; key < KEYS; key++)
+		write_key(test, key, 1);
+	hs_test_embedded_kill(test);
+	keep(test, &image);
+	flip(test, &image, file, 1000, 1);
+	assert_int_equal(hs_test_embedded_open(test), 0);
+	assert_true(lost(test, 1) > KEYS / 2);
+	assert_true(lost(test, 1) < KEYS);
+	forget(&image);
+}
+
+/* Repair passes over the broken record and keeps what lies behind it. */
+static void repair_keeps_what_lies_behind_a_gap(void **state)
+{
+	struct hs_test_embedded *test = *state;
+	struct image image;
+	int file;
+
+	assert_int_equal(hs_test_embedded_open(test), 0);
+	file = index_of(hs_redo_file_name(test->database.redo.turn));
+	for (unsigned key = 0; key < KEYS; key++)
+		write_key(test, key, 1);
+	hs_test_embedded_kill(test);
+	keep(test, &image);
+	flip(test, &image, file, 1000, 1);
+	assert_int_equal(hs_test_embedded_open(test), HS_ECORRUPT);
+	assert_non_null(strstr(test->error, "is broken at byte"));
+	test->options.repair = true;
+	assert_int_equal(hs_test_embedded_open(test), 0);
+	assert_int_equal(lost(test, 1), 1);
+	hs_test_embedded_kill(test);
+	test->options.repair = false;
+	assert_int_equal(hs_test_embedded_open(test), 0);
+	assert_int_equal(lost(test, 1), 1);
+	forget(&image);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(a_flipped_byte_of_the_log),
+		TEST(a_flipped_byte_of_a_checkpoint_file),
+		TEST(a_flipped_byte_of_the_format),
+		TEST(a_checkpoint_file_without_a_whole_copy_is_refused),
+		TEST(a_log_that_does_not_reach_back_is_refused),
+		TEST(a_torn_checkpoint_write_still_starts),
+		TEST(a_torn_tail_still_starts),
+		TEST(without_sync_a_gap_is_the_end),
+		TEST(repair_keeps_what_lies_behind_a_gap),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
