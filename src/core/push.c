@@ -28,22 +28,52 @@ struct hs_request *hs_session_last_request(const struct hs_session *session)
 	return NULL;
 }
 
+/* A place for messages to connection `to` (0: this one) at the end of the session's list. */
+static struct hs_request *make_place(struct hs_core *core, struct hs_session *session, uint64_t to,
+				     uint32_t worker)
+{
+	struct hs_request *place = hs_request_get(core, session, NULL);
+
+	place->muted = false; /* CLIENT REPLY OFF is about replies */
+	place->push = true;
+	place->done = true;
+	place->letter_to = to;
+	place->letter_worker = worker;
+	return place;
+}
+
+static void append(struct hs_request *place, struct hs_bytes bytes)
+{
+	hs_buf_append_bytes(&place->reply, bytes);
+	place->session->held_bytes += bytes.len;
+}
+
 /* Something of the session is under way. */
 static void keep(struct hs_core *core, struct hs_session *session, uint64_t to, uint32_t worker,
 		 struct hs_bytes bytes)
 {
 	struct hs_request *last = last_of(session);
 
-	if (!last->push || last->letter_to != to) {
-		last = hs_request_get(core, session, NULL);
-		last->muted = false; /* CLIENT REPLY OFF is about replies */
-		last->push = true;
-		last->done = true;
-		last->letter_to = to;
-		last->letter_worker = worker;
+	if (!last->push || last->letter_to != to)
+		last = make_place(core, session, to, worker);
+	append(last, bytes);
+}
+
+void hs_push_behind(struct hs_core *core, struct hs_request *request, uint64_t to, uint32_t worker,
+		    struct hs_bytes bytes)
+{
+	struct hs_session *session = request->session;
+	struct hs_link *next = request->link.next;
+	struct hs_request *place = hs_list_entry(next, struct hs_request, link);
+
+	if (bytes.len == 0 || (to == 0 && (session->gone || session->closing)))
+		return;
+	if (next == &session->requests || !place->push || place->letter_to != to) {
+		place = make_place(core, session, to, worker);
+		hs_list_remove(&place->link);
+		hs_list_append(next, &place->link); /* before `next`: the list is a ring */
 	}
-	hs_buf_append_bytes(&last->reply, bytes);
-	session->held_bytes += bytes.len;
+	append(place, bytes);
 }
 
 static bool nothing_under_way(const struct hs_core *core, const struct hs_session *session)

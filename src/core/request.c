@@ -197,6 +197,8 @@ void hs_request_finish(struct hs_core *core, struct hs_request *request)
 	}
 	request->done = true;
 	session->held_bytes += request->reply.len;
+	if (session->tracker)
+		hs_tracking_wrote(core, request);
 	deliver_done(core, session);
 }
 
@@ -206,6 +208,8 @@ void hs_request_answer(struct hs_core *core, struct hs_request *request, struct 
 
 	if (!request->muted && !session->gone && !session->cut)
 		hs_buf_append_bytes(&session->out, reply);
+	if (session->tracker)
+		hs_tracking_wrote(core, request);
 	hs_request_put(core, request);
 	deliver_done(core, session);
 }

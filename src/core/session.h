@@ -417,6 +417,10 @@ void hs_push(struct hs_core *core, struct hs_session *session, struct hs_bytes b
  * `session` that are under way now have gone out. */
 void hs_push_letter(struct hs_core *core, struct hs_session *session, uint64_t to, uint32_t worker,
 		    struct hs_bytes letter);
+/* Directly behind the reply of `request`, which is answered and not delivered yet, and ahead of the
+ * replies of what its session asked later. `to`: the connection that gets it; 0: the session itself. */
+void hs_push_behind(struct hs_core *core, struct hs_request *request, uint64_t to, uint32_t worker,
+		    struct hs_bytes bytes);
 /* The last that somebody asked for; NULL: none. */
 struct hs_request *hs_session_last_request(const struct hs_session *session);
 

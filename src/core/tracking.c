@@ -36,8 +36,6 @@
 
 enum { FORGET_AT_ONCE = 1024, FORGET_WITH_TICK = 16384 };
 
-#define NO_KEYS HS_LIT("_\r\n") /* the body that means everything */
-
 struct hs_tracking *hs_tracking_create(uint64_t seed)
 {
 	struct hs_tracking *tracking = hs_mem_zalloc(sizeof *tracking);
@@ -90,6 +88,22 @@ static void write_message(const struct hs_session *session, bool redirected, str
 		hs_reply_null(&reply);
 	else
 		hs_buf_append_bytes(out, body);
+}
+
+void hs_tracking_tell_behind(struct hs_core *core, struct hs_request *request, struct hs_bytes body)
+{
+	struct hs_buf *message = &core->tracking->message;
+	const struct hs_session *session = request->session;
+	const struct hs_tracker *tracker = session->tracker;
+
+	hs_counter_add(&core->stats.tracking_messages, 1);
+	if (tracker->redirect > 0 && tracker->redirect != session->id) {
+		hs_push_behind(core, request, tracker->redirect, tracker->redirect_worker, body);
+		return;
+	}
+	hs_buf_clear(message, HS_KEEP_BYTES);
+	write_message(session, tracker->redirect > 0, body, message);
+	hs_push_behind(core, request, 0, 0, hs_buf_bytes(message));
 }
 
 static void tell(struct hs_core *core, struct hs_session *session, struct hs_bytes body)
@@ -227,7 +241,7 @@ void hs_tracking_read(struct hs_core *core, struct hs_session *session,
 		hs_tracking_table_add(core->tracking->table, argv[at], session->id);
 }
 
-static void write_key(struct hs_tracking *tracking, struct hs_bytes key)
+void hs_tracking_write_key(struct hs_tracking *tracking, struct hs_bytes key)
 {
 	struct hs_reply reply = {.out = &tracking->body, .resp = 3};
 
@@ -236,24 +250,28 @@ static void write_key(struct hs_tracking *tracking, struct hs_bytes key)
 	hs_reply_bulk(&reply, key);
 }
 
-/* Tells everybody who has read the key, but for the one who wants to hear nothing of its own
- * changes and certainly made this one: that one's next value is remembered still. */
+/* Tells every connection that has read the key, except a connection that certainly made the change
+ * itself and does not want to hear of that: its next value stays remembered. So does that of a
+ * connection whose own write of the key is not answered yet (tracking_own.c). */
 static void tell_readers(struct hs_core *core, struct hs_tracked **place, uint64_t by)
 {
 	struct hs_tracking *tracking = core->tracking;
-	const struct hs_tracked *tracked = *place;
-	uint64_t keep = 0;
+	struct hs_tracked *tracked = *place;
+	uint32_t keep = 0;
 
-	write_key(tracking, hs_tracked_key(tracked));
+	hs_tracking_write_key(tracking, hs_tracked_key(tracked));
 	for (uint32_t i = 0; i < tracked->count; i++) {
 		struct hs_session *session = hs_session_find(core, tracked->ids[i]);
 
 		if (!session || !session->tracker || session->tracker->bcast)
 			continue;
-		if (session->tracker->noloop && by == session->id)
-			keep = by;
-		else
-			tell(core, session, hs_buf_bytes(&tracking->body));
+		if (session->tracker->noloop && by == session->id) {
+			tracked->ids[keep++] = session->id;
+			continue;
+		}
+		tell(core, session, hs_buf_bytes(&tracking->body));
+		if (hs_tracking_writes(core, session, hs_tracked_key(tracked)))
+			tracked->ids[keep++] = session->id;
 	}
 	hs_tracking_table_forget(tracking->table, place, keep);
 }
@@ -324,12 +342,6 @@ void hs_tracking_tick(struct hs_core *core)
 
 /* --- news --- */
 
-static bool begins_with(struct hs_bytes key, struct hs_bytes prefix)
-{
-	return key.len >= prefix.len &&
-	       (prefix.len == 0 || memcmp(key.data, prefix.data, prefix.len) == 0);
-}
-
 /* The changed keys that begin so, but those that only `except` changed (0: nobody), as a body.
  * False: there are none. */
 static bool write_keys(const struct hs_core *core, const struct hs_news *news,
@@ -348,7 +360,7 @@ static bool write_keys(const struct hs_core *core, const struct hs_news *news,
 			hs_reply_array(&reply, count);
 		}
 		for (uint32_t i = 0; i < news->keys_count; i++) {
-			if (!begins_with(news->keys[i], prefix) ||
+			if (!hs_tracking_begins_with(news->keys[i], prefix) ||
 			    (hides && hs_copies_reserved(news->keys[i])) ||
 			    (except > 0 && news->by && news->by[i] == except))
 				continue;
@@ -390,7 +402,7 @@ static void tell_all(struct hs_core *core)
 		struct hs_session *session = hs_list_entry(link, struct hs_session, all);
 
 		if (session->tracker)
-			tell(core, session, NO_KEYS);
+			tell(core, session, HS_TRACKING_ALL_KEYS);
 	}
 	hs_tracking_table_retire(&core->tracking->table);
 }

@@ -1,11 +1,11 @@
 /* CLIENT TRACKING: clients that keep what they have read, and must be told when it changes.
  *
  *     tracking.c          which reads are remembered, and who is told of a change, in which order
+ *     tracking_own.c      a connection is told of its own writes together with their replies
  *     tracking_command.c  CLIENT TRACKING, CACHING, GETREDIR, TRACKINGINFO
  *     tracking_table.c    key to connections
  *
- * Changes come as news of the engine (core/news.h), from whoever made them: this knows no command
- * that writes. Private to src/core. */
+ * Changes come as events of the engine (core/news.h), whoever made them. Private to src/core. */
 #ifndef HS_CORE_TRACKING_H
 #define HS_CORE_TRACKING_H
 
@@ -58,6 +58,12 @@ void hs_tracking_destroy(struct hs_tracking **tracking);
 
 /* tracking.c */
 
+static inline bool hs_tracking_begins_with(struct hs_bytes key, struct hs_bytes prefix)
+{
+	return key.len >= prefix.len &&
+	       (prefix.len == 0 || memcmp(key.data, prefix.data, prefix.len) == 0);
+}
+
 /* A command of a connection that tracks is about to be handed over: its keys are remembered, if
  * it reads. */
 void hs_tracking_read(struct hs_core *core, struct hs_session *session,
@@ -66,6 +72,14 @@ void hs_tracking_read(struct hs_core *core, struct hs_session *session,
 void hs_tracking_settle(struct hs_core *core, struct hs_session *session, size_t argc,
 			const struct hs_bytes *argv);
 void hs_tracking_news(struct hs_core *core, const struct hs_news *news);
+/* The body of a message that names no key and means all of them. */
+#define HS_TRACKING_ALL_KEYS HS_LIT("_\r\n")
+/* Writes the body of a message about one key to tracking->body. */
+void hs_tracking_write_key(struct hs_tracking *tracking, struct hs_bytes key);
+/* Sends a message directly behind the reply of `request`, to its session, which tracks, or to the
+ * connection that the session redirects to. */
+void hs_tracking_tell_behind(struct hs_core *core, struct hs_request *request,
+			     struct hs_bytes body);
 /* A letter of `from` to a connection of some worker. */
 void hs_tracking_forward(struct hs_core *core, uint64_t from, uint64_t to, uint32_t worker,
 			 struct hs_bytes letter);
@@ -73,6 +87,14 @@ void hs_tracking_forward(struct hs_core *core, uint64_t from, uint64_t to, uint3
 int64_t hs_tracking_peer(struct hs_core *core, const struct hs_op *op);
 void hs_tracking_tick(struct hs_core *core);
 void hs_tracking_count(struct hs_core *core); /* the figures of INFO */
+
+/* tracking_own.c */
+
+/* A request of a connection that tracks is answered, and its reply not delivered yet. */
+void hs_tracking_wrote(struct hs_core *core, struct hs_request *request);
+/* Whether a write of the key by this connection is not answered yet, in front of servers. */
+bool hs_tracking_writes(const struct hs_core *core, const struct hs_session *session,
+			struct hs_bytes key);
 
 /* tracking_command.c */
 

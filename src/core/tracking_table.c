@@ -226,21 +226,43 @@ void hs_tracking_table_add(struct hs_tracking_table *table, struct hs_bytes key,
 }
 
 void hs_tracking_table_forget(struct hs_tracking_table *table, struct hs_tracked **place,
-			      uint64_t keep)
+			      uint32_t keep)
 {
 	struct hs_tracked *tracked = *place;
 
-	table->items -= tracked->count;
-	if (keep != 0 && has_id(tracked, place_of_id(tracked, keep), keep)) {
-		tracked->ids[0] = keep;
-		tracked->count = 1;
-		table->items++;
+	table->items -= tracked->count - keep;
+	if (keep > 0) {
+		tracked->count = keep;
 		return;
 	}
 	*place = tracked->next;
 	table->keys--;
 	table->bytes -= sizeof *tracked + tracked->key_len + (tracked->cap - 1) * sizeof(uint64_t);
 	free_tracked(tracked);
+}
+
+bool hs_tracked_has(const struct hs_tracked *tracked, uint64_t id)
+{
+	return has_id(tracked, place_of_id(tracked, id), id);
+}
+
+bool hs_tracking_table_remove(struct hs_tracking_table *table, struct hs_tracked **place,
+			      uint64_t id)
+{
+	struct hs_tracked *tracked = *place;
+	uint32_t at = place_of_id(tracked, id);
+
+	if (!has_id(tracked, at, id))
+		return false;
+	if (tracked->count == 1) {
+		hs_tracking_table_forget(table, place, 0);
+		return true;
+	}
+	tracked->count--;
+	memmove(tracked->ids + at, tracked->ids + at + 1,
+		(tracked->count - at) * sizeof *tracked->ids);
+	table->items--;
+	return true;
 }
 
 struct hs_tracked **hs_tracking_table_pick(const struct hs_tracking_table *table,

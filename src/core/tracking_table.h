@@ -46,9 +46,14 @@ void hs_tracking_table_add(struct hs_tracking_table *table, struct hs_bytes key,
  * change of the table. */
 struct hs_tracked **hs_tracking_table_find(const struct hs_tracking_table *table,
 					   struct hs_bytes key);
-/* Forgets the key at `place`, but for connection `keep` if it is among its own and not 0. */
+/* Forgets the key at `place`, but for the first `keep` of its connections: the caller has moved them to
+ * the front, in their order. */
 void hs_tracking_table_forget(struct hs_tracking_table *table, struct hs_tracked **place,
-			      uint64_t keep);
+			      uint32_t keep);
+/* Forgets that `id` has read the key at `place`. False: it has not. */
+bool hs_tracking_table_remove(struct hs_tracking_table *table, struct hs_tracked **place,
+			      uint64_t id);
+bool hs_tracked_has(const struct hs_tracked *tracked, uint64_t id);
 /* Some key; the table is not empty. */
 struct hs_tracked **hs_tracking_table_pick(const struct hs_tracking_table *table,
 					   struct hs_prng *prng);

@@ -68,12 +68,22 @@ static void test_like_a_plain_array(void **state)
 			hs_tracking_table_add(table, bytes, 100 + (uint64_t)id);
 			model[key][id] = true;
 		} else if (*place) {
-			uint64_t keep = hs_prng_below(&prng, 2) ? (uint64_t)(100 + id) : 0;
-			bool kept = keep && model[key][id];
+			bool one = hs_prng_below(&prng, 2);
+			bool had = model[key][id];
 
-			hs_tracking_table_forget(table, place, keep);
-			memset(model[key], 0, sizeof model[key]);
-			model[key][id] = kept;
+			if (one) {
+				assert_int_equal(hs_tracked_has(*place, 100 + (uint64_t)id), had);
+				assert_int_equal(
+					hs_tracking_table_remove(table, place, 100 + (uint64_t)id),
+					had);
+				model[key][id] = false;
+			} else {
+				if (had)
+					(*place)->ids[0] = 100 + (uint64_t)id;
+				hs_tracking_table_forget(table, place, had);
+				memset(model[key], 0, sizeof model[key]);
+				model[key][id] = had;
+			}
 		}
 		if (hs_prng_below(&prng, 5000) == 0) {
 			hs_tracking_table_retire(&table);

@@ -1,0 +1,179 @@
+"""Goal: in front of servers, a client that tracks is told of its own write before the reply of its next
+command, so that its client-side cache never returns the value from before its own write.
+
+Method: heatsink in front of one redis-server and in front of a Cluster. Clients keep what they read and
+drop what they are told of, as a client library does, and ask their cache after every write of theirs. The
+server's own messages come over another connection: without the cure some of the writes are always found
+in the cache.
+"""
+
+import os
+import sys
+import threading
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+import resp
+import servers
+from cluster import Cluster
+
+PUSH = ord(">")
+ROUNDS = 200
+
+
+class Cached:
+    """A connection with a cache, which is right as of the last reply that was read."""
+
+    def __init__(self, test, server, *options):
+        self.connection = server.raw()
+        self.cache = {}
+        self.call("HELLO", "3")
+        test.assertEqual(self.call("CLIENT", "TRACKING", "ON", *options).raw, b"+OK\r\n")
+
+    def read(self):
+        """The next reply; messages ahead of it take effect."""
+        while True:
+            reply = self.connection.read()
+            if reply.kind != PUSH:
+                return reply
+            self.hear(reply)
+
+    def hear(self, push):
+        keys = push.items[1]
+        if not keys.items:
+            self.cache.clear()
+        for key in keys.items or ():
+            self.cache.pop(key.text, None)
+
+    def call(self, *words):
+        self.connection.send(resp.encode(*words))
+        return self.read()
+
+    def settle(self):
+        """Up to the next reply: what Redis says with the reply of the last command is there then."""
+        self.call("PING")
+
+    def get(self, key):
+        if key not in self.cache:
+            reply = self.call("GET", key)
+            self.cache[key] = None if reply.is_null else reply.text
+        return self.cache[key]
+
+
+class OneServer(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.heatsink = cls.enterClassContext(
+            servers.Heatsink("--workers", "2", "--engine", cls.engine()))
+
+    @classmethod
+    def engine(cls):
+        return f"redis://127.0.0.1:{cls.enterClassContext(servers.Redis()).port}"
+
+    def write_and_read(self, client, name, rounds=ROUNDS):
+        stale = 0
+        for i in range(rounds):
+            client.get(name)
+            client.call("SET", name, str(i))
+            client.settle()
+            stale += client.get(name) != b"%d" % i
+        return stale
+
+    def test_a_set(self):
+        self.assertEqual(self.write_and_read(Cached(self, self.heatsink), b"own:set"), 0)
+
+    def test_by_prefix(self):
+        client = Cached(self, self.heatsink, "BCAST", "PREFIX", "own:b")
+        self.assertEqual(self.write_and_read(client, b"own:bcast"), 0)
+
+    def test_of_a_transaction_and_a_script(self):
+        client = Cached(self, self.heatsink)
+        for i in range(ROUNDS // 2):
+            client.get(b"own:tx"), client.get(b"own:script")
+            for words in (("MULTI",), ("SET", "own:tx", i), ("EXEC",)):
+                client.call(*words)
+            client.call("EVAL", "return redis.call('SET', KEYS[1], ARGV[1])", 1, "own:script", i)
+            client.settle()
+            self.assertEqual((client.get(b"own:tx"), client.get(b"own:script")), (b"%d" % i,) * 2)
+
+    def test_of_many_keys_at_once(self):
+        client = Cached(self, self.heatsink)
+        names = [b"own:many:%d" % i for i in range(20)]  # on several partitions
+        for i in range(ROUNDS // 4):
+            for name in names:
+                client.get(name)
+            client.call("MSET", *[word for name in names for word in (name, str(i))])
+            client.settle()
+            self.assertEqual({client.get(name) for name in names}, {b"%d" % i})
+
+    def test_flush(self):
+        client = Cached(self, self.heatsink)
+        for i in range(20):
+            client.call("SET", "own:flush", i)
+            client.settle()
+            client.get(b"own:flush")
+            client.call("FLUSHALL")
+            client.settle()
+            self.assertIsNone(client.get(b"own:flush"))
+
+    def test_writes_to_a_hot_key(self):
+        """Folded with those of others: each hears of its own."""
+        stale, failed = [], []
+
+        def work(number):
+            try:
+                client = Cached(self, self.heatsink)
+                for _ in range(ROUNDS):
+                    client.get(b"own:hot")
+                    written = client.call("INCR", "own:hot").number()
+                    client.settle()
+                    got = int(client.get(b"own:hot"))
+                    if got < written:
+                        stale.append((number, written, got))
+            except Exception as error:
+                failed.append(error)
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(16)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual((stale[:5], failed), ([], []))
+
+    def test_ahead_of_what_was_asked_later(self):
+        """The message lies between the reply of the write and the replies of later commands."""
+        client = Cached(self, self.heatsink)
+        for i in range(ROUNDS // 4):
+            client.cache.clear()
+            client.get(b"own:piped")
+            client.connection.send(resp.encode("SET", "own:piped", i) +
+                                   resp.encode("GET", "own:other") * 5)
+            got = [client.connection.read().raw for _ in range(2)]
+            self.assertEqual(got[0], b"+OK\r\n")
+            self.assertTrue(got[1].startswith(b">2\r\n$10\r\ninvalidate"), got)
+            for _ in range(5):
+                client.read()
+            while b"own:piped" in client.cache:  # the server's own message
+                client.hear(client.connection.read())
+
+    def test_redirected(self):
+        """To a connection that speaks RESP2."""
+        listener, data = self.heatsink.raw(), self.heatsink.raw()
+        number = listener.call("CLIENT", "ID").number()
+        listener.call("SUBSCRIBE", "__redis__:invalidate")
+        self.assertEqual(data.call("CLIENT", "TRACKING", "ON", "REDIRECT", number).raw, b"+OK\r\n")
+        data.call("GET", "own:redirected")
+        data.call("SET", "own:redirected", 1)
+        self.assertEqual([item.text for item in listener.read().items[2].items],
+                         [b"own:redirected"])
+
+
+class InFrontOfACluster(OneServer):
+    @classmethod
+    def engine(cls):
+        return cls.enterClassContext(Cluster(masters=3, replicas=0)).url()
+
+
+if __name__ == "__main__":
+    unittest.main()
