@@ -232,7 +232,8 @@ void hs_fan_all(struct hs_core *core, struct hs_session *session, struct hs_requ
 		if (waits)
 			wait_for_none(&request->parts[i]);
 	}
-	submit_others(core, request, own_part(core, exec, own, ids, parts), own);
+	submit_others(core, request, peers ? UINT32_MAX : own_part(core, exec, own, ids, parts),
+		      own);
 }
 
 /* An engine whose partitions have cursors of their own: the partition's number rides in the lowest

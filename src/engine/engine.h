@@ -82,6 +82,19 @@ struct hs_engine_partition {
 	uint64_t commit_ladder[HS_LADDER_STEPS];
 };
 
+/* An option of the servers behind an engine, which clients may ask for through CONFIG. */
+struct hs_engine_option {
+	const char *name;
+	bool settable;
+};
+
+/* What INFO says of how the data is kept, as far as it is known. */
+struct hs_engine_servers {
+	int64_t maxmemory;	   /* -1: not known, or not the same everywhere */
+	char maxmemory_policy[32]; /* "": likewise */
+	int aof_enabled;	   /* -1: likewise */
+};
+
 struct hs_engine_stats {
 	uint64_t commits, commit_ops; /* group commits, and the operations they carried */
 	uint64_t commit_us;	      /* spent in them, in all */
@@ -98,6 +111,7 @@ struct hs_engine_stats {
 	uint64_t connections, own, connects, failures;
 	const char *last_error; /* "" when the last commit went well */
 	const char *trouble;	/* why nothing can be served now; "" when all is well */
+	struct hs_engine_servers servers;
 };
 
 struct hs_engine_calls {
@@ -130,6 +144,10 @@ struct hs_engine_calls {
 				struct hs_engine_partition *stats);
 	void (*stats)(struct hs_engine *engine, struct hs_engine_stats *stats);
 	void (*reset_stats)(struct hs_engine *engine);
+	/* The control thread: CONFIG GET or SET (op->argv) of options of the servers, completed through
+	 * host.done. op->out holds `pairs` names and values already; a GET adds the servers' and puts
+	 * the header in front. NULL where there are no servers. */
+	void (*config)(struct hs_engine *engine, struct hs_op *op, size_t pairs);
 	/* Runs everything queued, makes it durable, ends its threads, frees. All workers have
 	 * stopped submitting. */
 	void (*destroy)(struct hs_engine **engine);
@@ -142,7 +160,9 @@ struct hs_engine {
 	bool shared_connections;
 	enum hs_together together;
 	const char *where; /* the servers behind it, for people and without passwords; NULL: none */
-	const struct hs_slot_map *slots; /* NULL: even ranges that never change */
+	const struct hs_slot_map *slots;	/* NULL: even ranges that never change */
+	const struct hs_engine_option *options; /* of the servers behind it; NULL: there are none */
+	size_t options_count;
 };
 
 #endif

@@ -36,9 +36,9 @@ static void answer_all(struct hs_control *control)
 	while (op) {
 		struct hs_op *next = op->next;
 
-		hs_host_answer(&control->host, op);
 		op->next = NULL;
-		hs_worker_complete(&control->host.workers[op->worker], op);
+		if (hs_host_answer(&control->host, op))
+			hs_worker_complete(&control->host.workers[op->worker], op);
 		op = next;
 	}
 }

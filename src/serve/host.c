@@ -20,7 +20,33 @@ static bool has_pattern(struct hs_bytes text)
 	return false;
 }
 
-static void config_get(struct hs_host *host, const struct hs_op *op, struct hs_reply *reply)
+/* The option of the servers behind the engine with that name; NULL: there is none. */
+static const struct hs_engine_option *server_option(const struct hs_host *host,
+						    struct hs_bytes name)
+{
+	for (size_t i = 0; i < host->engine->options_count; i++) {
+		if (hs_bytes_is_word(name, host->engine->options[i].name))
+			return &host->engine->options[i];
+	}
+	return NULL;
+}
+
+/* Whether CONFIG GET asks for an option of the servers. */
+static bool asks_servers(const struct hs_host *host, const struct hs_op *op)
+{
+	for (size_t i = 0; i < host->engine->options_count; i++) {
+		struct hs_bytes name = hs_bytes_of(host->engine->options[i].name);
+
+		for (size_t asked = 2; asked < op->argc; asked++) {
+			if (hs_glob_match(op->argv[asked], name, true))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* False: the engine answers it, with what its servers say. */
+static bool config_get(struct hs_host *host, struct hs_op *op, struct hs_reply *reply)
 {
 	struct hs_buf value = {0};
 	struct hs_buf pairs = {0};
@@ -35,7 +61,8 @@ static void config_get(struct hs_host *host, const struct hs_op *op, struct hs_r
 		while (asked < op->argc && !hs_glob_match(op->argv[asked], name, true))
 			asked++;
 		/* As in Redis, users are ACL's to show. */
-		if (asked == op->argc || option->kind == HS_OPTION_USERS)
+		if (asked == op->argc || option->kind == HS_OPTION_USERS ||
+		    server_option(host, name))
 			continue;
 		value.len = 0;
 		hs_option_format(host->options, option, &value);
@@ -47,10 +74,17 @@ static void config_get(struct hs_host *host, const struct hs_op *op, struct hs_r
 		hs_reply_bulk(&inner, hs_buf_bytes(&value));
 		count++;
 	}
+	hs_buf_deinit(&value);
+	if (asks_servers(host, op)) {
+		hs_buf_swap(&pairs, op->out);
+		hs_buf_deinit(&pairs);
+		host->engine->calls->config(host->engine, op, count);
+		return false;
+	}
 	hs_reply_map(reply, count);
 	hs_buf_append_bytes(reply->out, hs_buf_bytes(&pairs));
 	hs_buf_deinit(&pairs);
-	hs_buf_deinit(&value);
+	return true;
 }
 
 void hs_host_publish_live(struct hs_host *host)
@@ -135,11 +169,71 @@ static const char *named_for_tls(const struct hs_op *op)
 	return NULL;
 }
 
-static bool may_name(struct hs_bytes name)
+static bool may_name(const struct hs_host *host, struct hs_bytes name)
 {
 	const struct hs_option *option = hs_option_find(name);
 
-	return option && option->kind != HS_OPTION_USERS;
+	return server_option(host, name) || (option && option->kind != HS_OPTION_USERS);
+}
+
+/* False: the error is written. */
+static bool check_names(const struct hs_host *host, const struct hs_op *op, struct hs_reply *reply)
+{
+	for (size_t i = 2; i < op->argc; i += 2) {
+		if (i + 1 < op->argc && may_name(host, op->argv[i]))
+			continue;
+		hs_reply_errorf(reply,
+				"ERR Unknown option or number of arguments for CONFIG SET - '%.*s'",
+				(int)op->argv[i].len, op->argv[i].data);
+		return false;
+	}
+	return true;
+}
+
+/* CONFIG SET of options of the servers. NULL: the engine passes it on; else why it cannot be. */
+static const char *refuse_servers_set(const struct hs_host *host, const struct hs_op *op,
+				      const char **named)
+{
+	const struct hs_engine_option *option;
+
+	*named = "";
+	for (size_t i = 2; i < op->argc; i += 2) {
+		option = server_option(host, op->argv[i]);
+		if (!option)
+			return "the servers' options and heatsink's own are set with one command "
+			       "each";
+		*named = option->name;
+		if (!option->settable)
+			return "can't set immutable config";
+		for (size_t j = 2; j < i; j += 2) {
+			if (server_option(host, op->argv[j]) == option)
+				return "duplicate parameter";
+		}
+	}
+	return NULL;
+}
+
+static bool names_servers(const struct hs_host *host, const struct hs_op *op)
+{
+	for (size_t i = 2; i < op->argc; i += 2) {
+		if (server_option(host, op->argv[i]))
+			return true;
+	}
+	return false;
+}
+
+/* False: the engine answers it. */
+static bool config_set_servers(struct hs_host *host, struct hs_op *op, struct hs_reply *reply)
+{
+	const char *named, *why = refuse_servers_set(host, op, &named);
+
+	if (!why) {
+		host->engine->calls->config(host->engine, op, 0);
+		return false;
+	}
+	hs_reply_errorf(reply, "ERR CONFIG SET failed (possibly related to argument '%s') - %s",
+			named, why);
+	return true;
 }
 
 /* All or nothing, as Redis 7: the pairs are tried on a copy. */
@@ -150,14 +244,6 @@ static void config_set(struct hs_host *host, const struct hs_op *op, struct hs_r
 	const char *failed = NULL;
 	char why[640] = "";
 
-	for (size_t i = 2; i < op->argc; i += 2) {
-		if (i + 1 < op->argc && may_name(op->argv[i]))
-			continue;
-		hs_reply_errorf(reply,
-				"ERR Unknown option or number of arguments for CONFIG SET - '%.*s'",
-				(int)op->argv[i].len, op->argv[i].data);
-		return;
-	}
 	hs_options_copy(&changed, host->options);
 	for (size_t i = 2; i + 1 < op->argc && !failed; i += 2) {
 		const struct hs_option *option = hs_option_find(op->argv[i]);
@@ -357,7 +443,7 @@ static void run_info(struct hs_host *host, const struct hs_op *op, struct hs_rep
 	hs_buf_deinit(&text);
 }
 
-void hs_host_answer(struct hs_host *host, struct hs_op *op)
+bool hs_host_answer(struct hs_host *host, struct hs_op *op)
 {
 	struct hs_reply reply = {.out = op->out, .resp = op->resp};
 
@@ -368,9 +454,12 @@ void hs_host_answer(struct hs_host *host, struct hs_op *op)
 		hs_acl_answer(host, op);
 		break;
 	case HS_CMD_ID_CONFIG_GET:
-		config_get(host, op, &reply);
-		break;
+		return config_get(host, op, &reply);
 	case HS_CMD_ID_CONFIG_SET:
+		if (!check_names(host, op, &reply))
+			break;
+		if (names_servers(host, op))
+			return config_set_servers(host, op, &reply);
 		config_set(host, op, &reply);
 		break;
 	case HS_CMD_ID_CONFIG_REWRITE:
@@ -407,4 +496,5 @@ void hs_host_answer(struct hs_host *host, struct hs_op *op)
 	default:
 		hs_reply_errorf(&reply, "ERR '%s' has nobody to answer it", op->command->name);
 	}
+	return true;
 }

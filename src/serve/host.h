@@ -71,8 +71,8 @@ struct hs_host {
 	void (*stop)(void *context); /* SHUTDOWN: asks the main thread to end it all */
 };
 
-/* Writes the answer to op->out. */
-void hs_host_answer(struct hs_host *host, struct hs_op *op);
+/* Writes the answer to op->out. False: the engine completes the op. */
+bool hs_host_answer(struct hs_host *host, struct hs_op *op);
 
 /* sample.c: the rate of commands, once a second. */
 void hs_host_sample(struct hs_host *host);

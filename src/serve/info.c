@@ -18,7 +18,8 @@ static void write_fields(const struct hs_info_facts *facts, const char *section,
 	for (size_t i = 0; i < hs_info_rows_count; i++) {
 		const struct hs_info_row *row = &hs_info_rows[i];
 
-		if (!row->section || strcmp(row->section, section) != 0)
+		if (!row->section || strcmp(row->section, section) != 0 ||
+		    (row->known && !row->known(facts)))
 			continue;
 		hs_buf_printf(text, "%s:", row->name);
 		row->write(facts, text);

@@ -29,6 +29,8 @@ struct hs_info_row {
 	const char *section; /* of INFO; NULL: a metric alone */
 	const char *name;
 	void (*write)(const struct hs_info_facts *facts, struct hs_buf *text);
+	bool (*known)(
+		const struct hs_info_facts *facts); /* else INFO leaves it out; NULL: always */
 	/* As a metric: its name behind heatsink_ (base units, _total), its type, its help; NULL: it
 	 * is none. Rows of one name stand together and differ in `mode`, their label. */
 	const char *metric, *type, *help, *mode;

@@ -64,8 +64,30 @@ UINT(requests_inflight, facts->now.inflight)
 UINT(used_memory, facts->host->memory_bytes)
 UINT(used_memory_rss, facts->rss_bytes)
 UINT(used_memory_peak, facts->host->peak_memory_bytes)
-UINT(maxmemory, ((void)facts, 0))
-TEXT(maxmemory_policy, "noeviction")
+UINT(maxmemory, facts->engine.servers.maxmemory)
+TEXT(maxmemory_policy, facts->engine.servers.maxmemory_policy)
+
+/* The servers behind an engine do not tell, or do not agree. */
+static bool knows_maxmemory(const struct hs_info_facts *facts)
+{
+	return facts->engine.servers.maxmemory >= 0;
+}
+
+static bool knows_maxmemory_policy(const struct hs_info_facts *facts)
+{
+	return facts->engine.servers.maxmemory_policy[0] != '\0';
+}
+
+static bool knows_aof_enabled(const struct hs_info_facts *facts)
+{
+	return facts->engine.servers.aof_enabled >= 0;
+}
+
+/* What an engine with servers behind it does not count. */
+static bool is_embedded(const struct hs_info_facts *facts)
+{
+	return !facts->host->engine->options;
+}
 
 static void used_memory_human(const struct hs_info_facts *facts, struct hs_buf *text)
 {
@@ -80,7 +102,7 @@ UINT(checkpoints, facts->engine.checkpoints)
 UINT(log_bytes, facts->engine.log_bytes)
 UINT(store_bytes, facts->bytes_used)
 UINT(writes_queued, facts->queued)
-UINT(aof_enabled, ((void)facts, 1))
+UINT(aof_enabled, facts->engine.servers.aof_enabled)
 TEXT(last_commit_status, facts->engine.last_error[0] ? "err" : "ok")
 TEXT(last_commit_error, facts->engine.last_error)
 
@@ -284,31 +306,31 @@ const struct hs_info_row hs_info_rows[] = {
 	{SHOW("Memory", "used_memory_peak", used_memory_peak),
 	 .metric = "used_memory_peak_bytes", .type = "gauge",
 	 .help = "The most that used_memory_bytes was seen to be"},
-	{SHOW("Memory", "maxmemory", maxmemory)},
-	{SHOW("Memory", "maxmemory_policy", maxmemory_policy)},
+	{SHOW("Memory", "maxmemory", maxmemory), .known = knows_maxmemory},
+	{SHOW("Memory", "maxmemory_policy", maxmemory_policy), .known = knows_maxmemory_policy},
 	{SHOW("Persistence", "loading", loading)},
-	{SHOW("Persistence", "sync", persistence_sync)},
-	{SHOW("Persistence", "aof_enabled", aof_enabled)},
-	{SHOW("Persistence", "changes_since_start", changes_since_start),
+	{SHOW("Persistence", "sync", persistence_sync), .known = is_embedded},
+	{SHOW("Persistence", "aof_enabled", aof_enabled), .known = knows_aof_enabled},
+	{SHOW("Persistence", "changes_since_start", changes_since_start), .known = is_embedded,
 	 .metric = "changes_total", .type = "counter",
 	 .help = "Changes to keys since the start"},
-	{SHOW("Persistence", "checkpoints", checkpoints),
+	{SHOW("Persistence", "checkpoints", checkpoints), .known = is_embedded,
 	 .metric = "checkpoints_total", .type = "counter",
 	 .help = "Checkpoints written"},
-	{SHOW("Persistence", "last_checkpoint_time", last_checkpoint_time),
+	{SHOW("Persistence", "last_checkpoint_time", last_checkpoint_time), .known = is_embedded,
 	 .metric = "last_checkpoint_timestamp_seconds", .type = "gauge",
 	 .help = "When the last checkpoint ended"},
-	{SHOW("Persistence", "log_bytes", log_bytes),
+	{SHOW("Persistence", "log_bytes", log_bytes), .known = is_embedded,
 	 .metric = "log_bytes", .type = "gauge",
 	 .help = "Bytes in the redo log that no checkpoint covers yet"},
-	{SHOW("Persistence", "store_bytes", store_bytes),
+	{SHOW("Persistence", "store_bytes", store_bytes), .known = is_embedded,
 	 .metric = "store_bytes", .type = "gauge",
 	 .help = "Bytes that the data takes on disk"},
 	{SHOW("Persistence", "writes_queued", writes_queued),
 	 .metric = "writes_queued", .type = "gauge",
 	 .help = "Writes that wait for the committer"},
-	{SHOW("Persistence", "last_commit_status", last_commit_status)},
-	{SHOW("Persistence", "last_commit_error", last_commit_error)},
+	{SHOW("Persistence", "last_commit_status", last_commit_status), .known = is_embedded},
+	{SHOW("Persistence", "last_commit_error", last_commit_error), .known = is_embedded},
 	{SHOW("Stats", "total_connections_received", total_connections_received),
 	 .metric = "connections_received_total", .type = "counter",
 	 .help = "Client connections accepted"},
@@ -349,10 +371,10 @@ const struct hs_info_row hs_info_rows[] = {
 	{SHOW("Stats", "pubsub_messages", pubsub_messages),
 	 .metric = "pubsub_messages_total", .type = "counter",
 	 .help = "Messages sent to clients that had subscribed"},
-	{SHOW("Stats", "expired_keys", expired_keys),
+	{SHOW("Stats", "expired_keys", expired_keys), .known = is_embedded,
 	 .metric = "expired_keys_total", .type = "counter",
 	 .help = "Keys removed because their time was over"},
-	{SHOW("Stats", "evicted_keys", evicted_keys)},
+	{SHOW("Stats", "evicted_keys", evicted_keys), .known = is_embedded},
 	{SHOW("Stats", "tracking_total_keys", tracking_total_keys),
 	 .metric = "tracking_keys", .type = "gauge",
 	 .help = "Keys remembered for clients that track them"},
@@ -419,28 +441,28 @@ const struct hs_info_row hs_info_rows[] = {
 	{SHOW("Stats", "copies_again", copies_again),
 	 .metric = "copies_again_total", .type = "counter",
 	 .help = "Reads sent to a copy that then had to ask the original"},
-	{SHOW("Stats", "keyspace_hits", keyspace_hits),
+	{SHOW("Stats", "keyspace_hits", keyspace_hits), .known = is_embedded,
 	 .metric = "keyspace_hits_total", .type = "counter",
 	 .help = "Keys looked up and found"},
-	{SHOW("Stats", "keyspace_misses", keyspace_misses),
+	{SHOW("Stats", "keyspace_misses", keyspace_misses), .known = is_embedded,
 	 .metric = "keyspace_misses_total", .type = "counter",
 	 .help = "Keys looked up and not found"},
-	{SHOW("Stats", "commits", commits),
+	{SHOW("Stats", "commits", commits), .known = is_embedded,
 	 .metric = "commits_total", .type = "counter",
 	 .help = "Group commits"},
-	{SHOW("Stats", "commit_operations", commit_operations),
+	{SHOW("Stats", "commit_operations", commit_operations), .known = is_embedded,
 	 .metric = "commit_operations_total", .type = "counter",
 	 .help = "Writes that group commits carried"},
-	{SHOW("Stats", "commit_microseconds", commit_microseconds),
+	{SHOW("Stats", "commit_microseconds", commit_microseconds), .known = is_embedded,
 	 .metric = "commit_seconds_total", .type = "counter", .factor = 1e-6,
 	 .help = "Time spent in group commits"},
-	{SHOW("Stats", "store_writes", store_writes),
+	{SHOW("Stats", "store_writes", store_writes), .known = is_embedded,
 	 .metric = "store_writes_total", .type = "counter",
 	 .help = "Entries that group commits wrote; several changes of one key in a commit are one"},
-	{SHOW("Stats", "disk_syncs", disk_syncs),
+	{SHOW("Stats", "disk_syncs", disk_syncs), .known = is_embedded,
 	 .metric = "disk_syncs_total", .type = "counter",
 	 .help = "Waits for the disk to have written the log"},
-	{SHOW("Stats", "store_full_errors", store_full_errors),
+	{SHOW("Stats", "store_full_errors", store_full_errors), .known = is_embedded,
 	 .metric = "store_full_errors_total", .type = "counter",
 	 .help = "Writes refused because a store was full"},
 	{SHOW("Engine", "engine_where", engine_where)},

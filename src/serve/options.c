@@ -508,7 +508,8 @@ const struct hs_option hs_option_table[] = {
 	 .argument = "FILE",
 	 .help = "Read options from this file first; flags win over it."},
 
-	/* Asked for by clients and exporters; constant here. */
+	/* Asked for by clients and exporters; constant here. In front of servers those that are in
+	 * engine/redis/server_options.c are the servers'. */
 	{.name = "appendonly", .kind = HS_OPTION_FIXED, .fallback = "yes"},
 	{.name = "cluster-enabled", .kind = HS_OPTION_FIXED, .fallback = "yes"},
 	{.name = "cluster-require-full-coverage", .kind = HS_OPTION_FIXED, .fallback = "yes"},
@@ -516,6 +517,7 @@ const struct hs_option hs_option_table[] = {
 	{.name = "latency-monitor-threshold", .kind = HS_OPTION_FIXED, .fallback = "0"},
 	{.name = "maxmemory", .kind = HS_OPTION_FIXED, .fallback = "0"},
 	{.name = "maxmemory-policy", .kind = HS_OPTION_FIXED, .fallback = "noeviction"},
+	{.name = "notify-keyspace-events", .kind = HS_OPTION_FIXED, .fallback = ""},
 	{.name = "proto-max-bulk-len", .kind = HS_OPTION_FIXED, .fallback = "536870912"},
 	{.name = "save", .kind = HS_OPTION_FIXED, .fallback = ""},
 };

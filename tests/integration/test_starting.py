@@ -228,6 +228,7 @@ class Starting(FolderCase):
             options = set(server.client(decode_responses=True).config_get("*"))
         fixed = {"appendonly", "cluster-enabled", "cluster-require-full-coverage", "databases",
                  "latency-monitor-threshold", "maxmemory", "maxmemory-policy",
+                 "notify-keyspace-events",
                  "proto-max-bulk-len", "save"}  # answered for clients' sake, no options
         # Users are ACL's to show.
         self.assertEqual(flags - {"check-config", "version", "help", "user"}, options - fixed)

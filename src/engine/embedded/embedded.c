@@ -212,6 +212,7 @@ static void stats_all(struct embedded *embedded, struct hs_engine_stats *stats)
 		.full_errors = hs_counter_get(&group->full_errors),
 		.last_error = atomic_load(&group->last_error),
 		.trouble = "",
+		.servers = {.maxmemory_policy = "noeviction", .aof_enabled = 1},
 	};
 	for (uint32_t id = 0; id < embedded->host.workers; id++) {
 		stats->hits += hs_counter_get(&embedded->workers[id].reader.hits);

@@ -166,6 +166,13 @@ static bool read_word(struct hs_node_info *info, struct hs_bytes name, struct hs
 		/* Valkey also names the Redis that it stands for. */
 		if (!info->valkey)
 			set_text(value, info->version, sizeof info->version);
+	} else if (hs_bytes_equal(name, HS_LIT("maxmemory"))) {
+		if (!hs_num_parse_int(value, &info->maxmemory) || info->maxmemory < 0)
+			info->maxmemory = -1;
+	} else if (hs_bytes_equal(name, HS_LIT("maxmemory_policy"))) {
+		set_text(value, info->maxmemory_policy, sizeof info->maxmemory_policy);
+	} else if (hs_bytes_equal(name, HS_LIT("aof_enabled"))) {
+		info->aof_enabled = hs_bytes_is_word(value, "1");
 	} else if (hs_bytes_equal(name, HS_LIT("used_cpu_sys")) ||
 		   hs_bytes_equal(name, HS_LIT("used_cpu_user"))) {
 		info->cpu_us += microseconds(value);
@@ -189,7 +196,7 @@ int hs_node_info_parse(struct hs_node_info *info, struct hs_bytes text)
 {
 	struct reading reading = {.info = info};
 
-	*info = (struct hs_node_info){0};
+	*info = (struct hs_node_info){.maxmemory = -1, .aof_enabled = -1};
 	while (text.len > 0) {
 		struct hs_bytes value = cut(&text, '\n');
 		struct hs_bytes name;

@@ -24,6 +24,9 @@ struct hs_node_info {
 	uint64_t clients;
 	uint64_t ops_per_s;
 	uint64_t evicted;
+	int64_t maxmemory;	   /* -1: it does not tell */
+	char maxmemory_policy[32]; /* "": it does not tell */
+	int aof_enabled;	   /* the same as -1 */
 	uint64_t keys, expires;
 	/* Of a master: its replicas, and the one that is furthest behind of those that follow. Those
 	 * that are still being sent a first copy are not `online` and do not count. A replica

@@ -21,6 +21,7 @@
 #include "engine/redis/names.h"
 #include "engine/redis/scout.h"
 #include "engine/redis/scripts.h"
+#include "engine/redis/server_options.h"
 #include "engine/redis/url.h"
 #include "engine/redis/vouches.h"
 #include "tls/tls.h"
@@ -425,6 +426,7 @@ static void stats(struct hs_engine *engine, struct hs_engine_stats *now)
 	now->failures -= redis->zero.failures;
 	hs_scout_trouble(redis->scout, redis->trouble, sizeof redis->trouble);
 	now->trouble = redis->trouble;
+	hs_scout_servers(redis->scout, &now->servers);
 	uv_mutex_unlock(&redis->mutex);
 }
 
@@ -435,6 +437,11 @@ static void reset_stats(struct hs_engine *engine)
 	uv_mutex_lock(&redis->mutex);
 	stats_all(redis, &redis->zero);
 	uv_mutex_unlock(&redis->mutex);
+}
+
+static void config(struct hs_engine *engine, struct hs_op *op, size_t pairs)
+{
+	hs_scout_configure(of(engine)->scout, op, pairs);
 }
 
 static void drop_letters(struct worker *worker)
@@ -493,6 +500,7 @@ static const struct hs_engine_calls calls = {
 	.partition_stats = partition_stats,
 	.stats = stats,
 	.reset_stats = reset_stats,
+	.config = config,
 	.destroy = destroy,
 };
 
@@ -618,6 +626,8 @@ int hs_redis_create(const struct hs_redis_options *options, const struct hs_engi
 		.together =
 			redis->url.kind == HS_REDIS_CLUSTER ? HS_TOGETHER_SLOT : HS_TOGETHER_ALL,
 		.slots = redis->slots,
+		.options = hs_server_options,
+		.options_count = HS_SERVER_OPTIONS,
 		.where = hs_redis_url_text(&redis->url, redis->where, sizeof redis->where),
 	};
 	redis->scripts = hs_scripts_create(host->workers);

@@ -61,6 +61,13 @@ void hs_scout_partition(struct hs_scout *scout, uint16_t partition,
 	uv_mutex_unlock(&scout->mutex);
 }
 
+void hs_scout_servers(struct hs_scout *scout, struct hs_engine_servers *servers)
+{
+	uv_mutex_lock(&scout->mutex);
+	*servers = scout->servers;
+	uv_mutex_unlock(&scout->mutex);
+}
+
 void hs_scout_surprise(struct hs_scout *scout)
 {
 	if (!atomic_load_explicit(&scout->surprised, memory_order_relaxed) &&
@@ -151,6 +158,7 @@ static void close_handle(uv_handle_t *handle)
 static void stop(struct hs_scout *scout)
 {
 	hs_herald_destroy(&scout->herald);
+	hs_scout_config_deinit(scout);
 	hs_scout_look_deinit(scout);
 	while (!hs_list_empty(&scout->nodes)) {
 		struct hs_scout_node *node =
@@ -168,9 +176,12 @@ static void on_wake(uv_async_t *wake)
 	struct hs_scout *scout = wake->data;
 
 	pass_asked(scout);
-	if (atomic_load(&scout->stopping))
+	if (atomic_load(&scout->stopping)) {
 		stop(scout);
-	else if (atomic_load(&scout->surprised))
+		return;
+	}
+	hs_scout_config_step(scout);
+	if (atomic_load(&scout->surprised))
 		hs_scout_look_soon(scout);
 }
 

@@ -57,6 +57,12 @@ void hs_scout_surprise(struct hs_scout *scout);
 /* HS_OP_LISTEN, UNLISTEN, TRACK, UNTRACK: counted over all workers, done through host.done. */
 void hs_scout_ask(struct hs_scout *scout, struct hs_op *op);
 
+/* CONFIG GET and CONFIG SET of the servers' options (server_options.h): done through host.done. op->out
+ * holds `pairs` names and values of heatsink's own, behind which a GET puts the servers'. */
+void hs_scout_configure(struct hs_scout *scout, struct hs_op *op, size_t pairs);
+/* What all masters that answer INFO agree on. */
+void hs_scout_servers(struct hs_scout *scout, struct hs_engine_servers *servers);
+
 /* What the servers last said of themselves. */
 void hs_scout_partition(struct hs_scout *scout, uint16_t partition,
 			struct hs_engine_partition *stats);

@@ -8,7 +8,8 @@
  *     scout_watch.c  commands and telemetry
  *     scout_state.c  whether partitions are served
  *     scout_stats.c  telemetry of slots, where a server has it
- *     scout_tell.c   what an operator is told of a topology */
+ *     scout_tell.c   what an operator is told of a topology
+ *     scout_config.c options of the servers: CONFIG GET, CONFIG SET */
 #ifndef HS_ENGINE_REDIS_SCOUT_INTERNAL_H
 #define HS_ENGINE_REDIS_SCOUT_INTERNAL_H
 
@@ -19,7 +20,9 @@
 #include "engine/redis/herald.h"
 #include "engine/redis/node_info.h"
 #include "engine/redis/scout.h"
+#include "engine/redis/server_options.h"
 #include "engine/redis/slot_stats.h"
+#include "engine/redis/walk.h"
 
 #include <uv.h>
 
@@ -49,10 +52,17 @@ enum hs_scout_ask {
 	HS_ASK_COUNT,	/* COMMAND COUNT */
 	HS_ASK_STATE,	/* CLUSTER INFO, for how it is */
 	HS_ASK_INFO,	/* INFO */
+	HS_ASK_SET,	/* CONFIG SET, for a client */
+	HS_ASK_GET,	/* CONFIG GET, for a client */
+	HS_ASK_CHECK,	/* CONFIG GET, for what is remembered of CONFIG SET */
+	HS_ASK_KEEP,	/* CONFIG SET of what is remembered and not there */
 	HS_ASK_STATS,	/* CLUSTER SLOT-STATS */
 	HS_ASKS,
 	HS_ASK_NOTHING = HS_ASKS,
 };
+
+/* A node in a round of CONFIG. */
+enum hs_config_state { HS_CONFIG_IDLE, HS_CONFIG_ASKED, HS_CONFIG_DONE, HS_CONFIG_FAILED };
 
 enum hs_scout_state { HS_SCOUT_DOWN, HS_SCOUT_OPENING, HS_SCOUT_UP };
 
@@ -90,6 +100,12 @@ struct hs_scout_node {
 	uint64_t stats_ms;	   /* when it was last asked; 0: not yet */
 	struct hs_slot_look stats; /* its last answer */
 	struct hs_slot_sums sums;  /* what came of it */
+
+	enum hs_config_state config_state;
+	char config_why[HS_PARTITION_TROUBLE_BYTES]; /* of HS_CONFIG_FAILED */
+	struct hs_buf config[HS_SERVER_OPTIONS];     /* as it last told; no data: not told */
+	bool config_kept;			     /* it has what is remembered */
+	bool config_old;			     /* its CONFIG GET takes one name */
 };
 
 /* One look: nodes are asked one by one until an answer is good. */
@@ -103,6 +119,18 @@ struct hs_scout_look {
 	uint64_t behind_epoch;
 	size_t failed;
 	char why[2 * HS_REDIS_WHY_BYTES + HS_ADDRESS_TEXT_MAX]; /* of the first that failed */
+};
+
+/* The rounds of CONFIG (scout_config.c). */
+struct hs_scout_config {
+	struct hs_mpsc asked;  /* ops, from any thread */
+	struct hs_op *waiting; /* oldest first */
+	struct hs_op *round;   /* those that the round under way answers; NULL: none is */
+	uint32_t left;	       /* nodes that have not answered in it */
+	/* Values set through heatsink; no data: not set. */
+	struct hs_buf remembered[HS_SERVER_OPTIONS];
+	struct hs_scout_node *writer; /* is asked how it writes what was set; NULL: none is */
+	uint32_t written;	      /* which options those are, a bit each */
 };
 
 struct hs_scout {
@@ -129,6 +157,8 @@ struct hs_scout {
 	uint32_t watches;	     /* how often */
 	struct hs_slot_looks *looks; /* NULL until a server tells of its slots */
 
+	struct hs_scout_config config;
+
 	struct hs_learned *learned; /* the host's; the last one */
 	uint64_t learned_hash;
 	int64_t learned_count;	       /* commands in the reply it was made from */
@@ -150,6 +180,7 @@ struct hs_scout {
 	const struct hs_routes *routes;
 	char trouble[HS_REDIS_WHY_BYTES];
 	struct hs_engine_partition partitions[HS_PARTITIONS_MAX];
+	struct hs_engine_servers servers;
 };
 
 static inline bool hs_scout_is_single(const struct hs_scout *scout)
@@ -211,6 +242,23 @@ void hs_scout_state_slots(struct hs_scout *scout); /* how many cannot be served,
 void hs_scout_stats_tick(struct hs_scout *scout);
 void hs_scout_stats_told(struct hs_scout_node *node, struct hs_bytes reply);
 void hs_scout_stats_forget(struct hs_scout_node *node); /* it is away, or no master any more */
+
+/* scout_config.c */
+void hs_scout_config_step(struct hs_scout *scout); /* when somebody asks, or all have answered */
+void hs_scout_config_tick(struct hs_scout *scout);
+void hs_scout_config_deinit(struct hs_scout *scout);	/* every op is done first */
+bool hs_scout_config_any(const struct hs_scout *scout); /* something is remembered */
+void hs_scout_config_request(const struct hs_scout_node *node, enum hs_scout_ask ask,
+			     struct hs_buf *out);
+void hs_scout_config_told(struct hs_scout_node *node, enum hs_scout_ask ask, struct hs_bytes reply);
+void hs_scout_config_up(struct hs_scout_node *node);
+void hs_scout_config_failed(struct hs_scout_node *node, const char *why);
+void hs_scout_config_forget(struct hs_scout_node *node); /* its connection is closed */
+static inline bool hs_scout_config_is_set(const struct hs_op *op)
+{
+	return op->command->id == HS_CMD_ID_CONFIG_SET;
+}
+void hs_scout_config_answer(struct hs_scout *scout, struct hs_op *op); /* scout_config_answer.c */
 
 /* scout_tell.c: pure */
 /* What is different, in one line. */

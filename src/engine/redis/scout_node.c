@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+/* Those of CONFIG are composed (scout_config.c). */
 static const char *const requests[HS_ASKS] = {
 	[HS_ASK_EPOCH] = "*2\r\n$7\r\nCLUSTER\r\n$4\r\nINFO\r\n",
 	[HS_ASK_SLOTS] = "*2\r\n$7\r\nCLUSTER\r\n$5\r\nSLOTS\r\n",
@@ -50,6 +51,7 @@ void hs_scout_node_hang_up(struct hs_scout_node *node)
 	hs_buf_deinit(&node->out);
 	hs_buf_deinit(&node->in);
 	node->scan = (struct hs_answer_scan){0};
+	hs_scout_config_forget(node);
 }
 
 void hs_scout_node_destroy(struct hs_scout_node **node)
@@ -78,7 +80,10 @@ static void ask_next(struct hs_scout_node *node)
 	node->wants &= ~(1u << ask);
 	node->asked = ask;
 	node->asked_ms = hs_scout_now_ms(node->scout);
-	hs_buf_append(&node->out, requests[ask], strlen(requests[ask]));
+	if (requests[ask])
+		hs_buf_append(&node->out, requests[ask], strlen(requests[ask]));
+	else
+		hs_scout_config_request(node, ask, &node->out);
 	hs_conn_send(node->conn, &node->out, &node->sent);
 }
 
@@ -88,6 +93,7 @@ static void failed(struct hs_scout_node *node, const char *why)
 		      wants(node, HS_ASK_EPOCH) || wants(node, HS_ASK_SLOTS);
 
 	node->lost |= node->met;
+	hs_scout_config_failed(node, why);
 	hs_scout_node_hang_up(node);
 	hs_scout_watch_down(node, why);
 	if (looked)
@@ -115,6 +121,12 @@ static void answered(struct hs_scout_node *node, enum hs_scout_ask ask, struct h
 	case HS_ASK_INFO:
 		hs_scout_watch_info(node, reply);
 		break;
+	case HS_ASK_SET:
+	case HS_ASK_GET:
+	case HS_ASK_CHECK:
+	case HS_ASK_KEEP:
+		hs_scout_config_told(node, ask, reply);
+		break;
 	case HS_ASK_STATS:
 		hs_scout_stats_told(node, reply);
 		break;
@@ -133,6 +145,7 @@ static void on_up(void *context, int64_t server_id)
 	node->state = HS_SCOUT_UP;
 	node->sent = 0;
 	hs_scout_watch_up(node);
+	hs_scout_config_up(node);
 	node->met = true;
 	node->lost = false;
 	ask_next(node);
@@ -220,7 +233,8 @@ void hs_scout_node_tick(struct hs_scout_node *node)
 	} else if (!node->listed && !node->seed && !node->scout->look.running) {
 		hs_scout_node_destroy(&node);
 	} else if (!busy && node->state == HS_SCOUT_UP && !node->master &&
-		   now_ms - node->used_ms > HS_SCOUT_IDLE_MS) {
+		   now_ms - node->used_ms > HS_SCOUT_IDLE_MS &&
+		   !hs_scout_config_any(node->scout)) { /* else it is seen to be started anew */
 		hs_scout_node_hang_up(node);
 	}
 }

@@ -257,6 +257,37 @@ static void single_is(struct hs_scout_node *node)
 	}
 }
 
+/* What the masters that tell INFO agree on. */
+static void watch_servers(struct hs_scout *scout)
+{
+	struct hs_engine_servers servers = {.maxmemory = -1, .aof_enabled = -1};
+	const struct hs_node_info *first = NULL;
+
+	for (struct hs_scout_node *node = first_node(scout); node; node = next_node(scout, node)) {
+		const struct hs_node_info *info = &node->info;
+
+		if (!node->master || !node->informed)
+			continue;
+		if (!first) {
+			first = info;
+			servers.maxmemory = info->maxmemory;
+			servers.aof_enabled = info->aof_enabled;
+			snprintf(servers.maxmemory_policy, sizeof servers.maxmemory_policy, "%s",
+				 info->maxmemory_policy);
+			continue;
+		}
+		if (info->maxmemory != servers.maxmemory)
+			servers.maxmemory = -1;
+		if (info->aof_enabled != servers.aof_enabled)
+			servers.aof_enabled = -1;
+		if (strcmp(info->maxmemory_policy, first->maxmemory_policy) != 0)
+			servers.maxmemory_policy[0] = '\0';
+	}
+	uv_mutex_lock(&scout->mutex);
+	scout->servers = servers;
+	uv_mutex_unlock(&scout->mutex);
+}
+
 void hs_scout_watch_info(struct hs_scout_node *node, struct hs_bytes reply)
 {
 	struct hs_scout *scout = node->scout;
@@ -267,13 +298,14 @@ void hs_scout_watch_info(struct hs_scout_node *node, struct hs_bytes reply)
 	if (hs_answer_head(&head, reply.data, reply.len) <= 0 || head.type != HS_ANSWER_BULK ||
 	    hs_node_info_parse(&info, head.text) < 0) {
 		hs_log(scout->options.log, HS_LOG_DEBUG, "%s does not tell INFO", node->text);
-		info = (struct hs_node_info){0};
+		info = (struct hs_node_info){.maxmemory = -1, .aof_enabled = -1};
 	}
 	node->cpu =
 		node->informed ? hs_node_info_cpu(&node->info, &info, now_us - node->info_us) : 0;
 	node->info = info;
 	node->info_us = now_us;
 	node->informed = true;
+	watch_servers(scout);
 	if (node->listed)
 		hs_scout_watch_numbers(scout, node->partition);
 	if (hs_scout_is_single(scout))
@@ -300,6 +332,7 @@ void hs_scout_watch_down(struct hs_scout_node *node, const char *why)
 	struct hs_scout *scout = node->scout;
 
 	node->informed = false;
+	watch_servers(scout);
 	node->refuses = false;
 	node->stats_refused = false; /* it may come back as something newer */
 	hs_scout_stats_forget(node);
@@ -346,6 +379,8 @@ void hs_scout_watch_all(struct hs_scout *scout)
 
 void hs_scout_watch_tick(struct hs_scout *scout)
 {
-	if (hs_scout_now_ms(scout) - scout->watch_ms >= HS_SCOUT_WATCH_MS)
-		hs_scout_watch_all(scout);
+	if (hs_scout_now_ms(scout) - scout->watch_ms < HS_SCOUT_WATCH_MS)
+		return;
+	hs_scout_watch_all(scout);
+	hs_scout_config_tick(scout);
 }

@@ -1,0 +1,176 @@
+/* The answers to CONFIG GET and CONFIG SET, when every node has answered or failed (scout_config.c). */
+#include "engine/redis/scout_internal.h"
+
+#include "base/glob.h"
+#include "wire/reply.h"
+
+#include <stdio.h>
+
+enum { ERROR_BYTES_MAX = 1024 };
+
+static struct hs_scout_node *node_at(struct hs_scout *scout, struct hs_link *link)
+{
+	return link == &scout->nodes ? NULL : hs_list_entry(link, struct hs_scout_node, link);
+}
+
+static struct hs_scout_node *first_node(struct hs_scout *scout)
+{
+	return node_at(scout, scout->nodes.next);
+}
+
+static struct hs_scout_node *next_node(struct hs_scout *scout, const struct hs_scout_node *node)
+{
+	return node_at(scout, node->link.next);
+}
+
+/* ---- CONFIG GET ---- */
+
+static bool has_pattern(struct hs_bytes text)
+{
+	for (size_t i = 0; i < text.len; i++) {
+		if (strchr("*?[", text.data[i]))
+			return true;
+	}
+	return false;
+}
+
+/* The first node that told the option, from `node` on; NULL: none did. */
+static struct hs_scout_node *teller(struct hs_scout *scout, struct hs_scout_node *node,
+				    size_t option)
+{
+	while (node && (node->config_state != HS_CONFIG_DONE || !node->config[option].data))
+		node = next_node(scout, node);
+	return node;
+}
+
+/* Why the value is not known, written to `text`; "" where no server has such an option. NULL: it is
+ * known, and in `value`. */
+static const char *unknown(struct hs_scout *scout, size_t option, struct hs_bytes *value,
+			   char *text, size_t text_size)
+{
+	const char *name = hs_server_options[option].name;
+	struct hs_scout_node *first = teller(scout, first_node(scout), option), *other = first;
+	struct hs_scout_node *node = first_node(scout);
+
+	text[0] = '\0';
+	if (!first) {
+		while (node && node->config_state != HS_CONFIG_FAILED)
+			node = next_node(scout, node);
+		if (node)
+			snprintf(text, text_size, "ERR '%s' is not known: %s: %s", name, node->text,
+				 node->config_why);
+		return text;
+	}
+	*value = hs_buf_bytes(&first->config[option]);
+	while (other && hs_bytes_equal(*value, hs_buf_bytes(&other->config[option])))
+		other = teller(scout, next_node(scout, other), option);
+	if (!other)
+		return NULL;
+	snprintf(text, text_size,
+		 "ERR '%s' is not the same at all servers: '%.*s' at %s, '%.*s' at %s; CONFIG SET "
+		 "makes it so",
+		 name, (int)(value->len < 128 ? value->len : 128), value->data, first->text,
+		 (int)(other->config[option].len < 128 ? other->config[option].len : 128),
+		 other->config[option].data, other->text);
+	return text;
+}
+
+static void answer_get(struct hs_scout *scout, struct hs_op *op)
+{
+	struct hs_buf pairs = {0};
+	struct hs_reply inner = {.out = &pairs, .resp = op->resp};
+	struct hs_reply reply = {.out = op->out, .resp = op->resp};
+	size_t count = (size_t)op->engine_mark;
+	char text[ERROR_BYTES_MAX];
+
+	hs_buf_swap(&pairs, op->out);
+	for (size_t i = 0; i < HS_SERVER_OPTIONS; i++) {
+		struct hs_bytes name = hs_bytes_of(hs_server_options[i].name), value = {NULL, 0};
+		const char *why;
+		size_t asked = 2;
+
+		while (asked < op->argc && !hs_glob_match(op->argv[asked], name, true))
+			asked++;
+		if (asked == op->argc)
+			continue;
+		why = unknown(scout, i, &value, text, sizeof text);
+		if (why && why[0] && !has_pattern(op->argv[asked])) {
+			hs_reply_error(&reply, why);
+			hs_buf_deinit(&pairs);
+			return;
+		}
+		if (why)
+			continue;
+		hs_reply_bulk(&inner, has_pattern(op->argv[asked]) ? name : op->argv[asked]);
+		hs_reply_bulk(&inner, value);
+		count++;
+	}
+	hs_reply_map(&reply, count);
+	hs_buf_append_bytes(op->out, hs_buf_bytes(&pairs));
+	hs_buf_deinit(&pairs);
+}
+
+/* ---- CONFIG SET ---- */
+
+/* Remembers what `writer` took, and asks it how it writes that. */
+static void remember(struct hs_scout *scout, const struct hs_op *op, struct hs_scout_node *writer)
+{
+	struct hs_scout_config *config = &scout->config;
+
+	for (size_t i = 2; i + 1 < op->argc; i += 2) {
+		size_t option = hs_server_option_find(op->argv[i]);
+		struct hs_buf *value = &config->remembered[option];
+
+		value->len = 0;
+		hs_buf_reserve(value, 1);
+		hs_buf_append_bytes(value, op->argv[i + 1]);
+		config->written |= 1u << option;
+	}
+	config->writer = writer;
+	hs_scout_node_want(writer, HS_ASK_CHECK);
+}
+
+static void answer_set(struct hs_scout *scout, struct hs_op *op)
+{
+	struct hs_reply reply = {.out = op->out, .resp = op->resp};
+	const struct hs_scout_node *refused = NULL;
+	struct hs_scout_node *writer = NULL;
+	struct hs_buf whys = {0};
+	uint32_t took = 0, failed = 0;
+	bool same = true;
+
+	for (struct hs_scout_node *node = first_node(scout); node; node = next_node(scout, node)) {
+		took += node->config_state == HS_CONFIG_DONE;
+		writer = node->config_state == HS_CONFIG_DONE ? node : writer;
+		if (node->config_state != HS_CONFIG_FAILED)
+			continue;
+		same = same && (!refused || strcmp(refused->config_why, node->config_why) == 0);
+		refused = node;
+		if (failed++ < 4)
+			hs_buf_printf(&whys, "%s%s: %s", whys.len > 0 ? "; " : "", node->text,
+				      node->config_why);
+	}
+	if (writer)
+		remember(scout, op, writer);
+	if (failed == 0)
+		hs_reply_ok(&reply);
+	else if (took == 0 && same && strncmp(refused->config_why, "ERR ", 4) == 0)
+		hs_reply_error(&reply, refused->config_why); /* the servers' own words */
+	else if (took == 0)
+		hs_reply_errorf(&reply, "ERR CONFIG SET took effect at no server: %.*s",
+				(int)whys.len, whys.data);
+	else
+		hs_reply_errorf(&reply,
+				"ERR CONFIG SET took effect at %u of %u servers; the others are "
+				"tried again when they answer: %.*s",
+				took, took + failed, (int)whys.len, whys.data);
+	hs_buf_deinit(&whys);
+}
+
+void hs_scout_config_answer(struct hs_scout *scout, struct hs_op *op)
+{
+	if (hs_scout_config_is_set(op))
+		answer_set(scout, op);
+	else
+		answer_get(scout, op);
+}

@@ -1,0 +1,209 @@
+"""Goal: what CONFIG and INFO say of the servers behind heatsink is what the servers say, and what is set
+through heatsink is set at every node, also at those that come later.
+
+Method: heatsink in front of redis-servers and of a Cluster, whose nodes are asked directly, set apart,
+killed, started again, failed over and joined by a new one. What a server does not tell, or what
+servers do not agree on, must not be answered.
+"""
+import time
+import unittest
+
+from cluster import Cluster, Node
+from servers import GUARD_S, Heatsink, Redis
+
+POLL_S = 0.02
+
+
+def until(what, condition):
+    guard = time.monotonic() + GUARD_S
+    while not condition():
+        time.sleep(POLL_S)
+        if time.monotonic() > guard:
+            raise AssertionError("never happened: " + what)
+
+
+def pairs(reply):
+    texts = [item.text.decode() for item in reply.items]
+    return dict(zip(texts[0::2], texts[1::2]))
+
+
+def info(connection):
+    lines = connection.call("INFO").text.decode().split("\r\n")
+    return dict(line.split(":", 1) for line in lines if ":" in line)
+
+
+class Case(unittest.TestCase):
+    def get(self, connection, *names):
+        reply = connection.call("CONFIG", "GET", *names)
+        self.assertFalse(reply.is_error, reply)
+        return pairs(reply)
+
+    def front(self, *urls):
+        heatsink = Heatsink("--engine", *urls, "--workers", "2")
+        self.addCleanup(heatsink.close)
+        return heatsink.raw()
+
+
+class OneServer(Case):
+    def behind(self, *args):
+        server = Redis(*args)
+        self.addCleanup(server.close)
+        return server, self.front("redis://127.0.0.1:%d" % server.port)
+
+    def test_what_the_server_says(self):
+        server, client = self.behind("--maxmemory", "77mb", "--maxmemory-policy", "allkeys-lru",
+                                     "--save", "900 1")
+        told = {"maxmemory": "80740352", "maxmemory-policy": "allkeys-lru", "appendonly": "no",
+                "save": "900 1", "appendfsync": "everysec", "notify-keyspace-events": ""}
+        self.assertEqual(self.get(client, *told), told)
+        self.assertEqual(self.get(client, "maxmem*", "MAXCLIENTS"), {
+            "maxmemory": "80740352", "maxmemory-policy": "allkeys-lru", "maxmemory-samples": "5",
+            "MAXCLIENTS": "10000"})
+        self.assertEqual(self.get(client, "nosuch"), {})
+        fields = info(client)
+        self.assertEqual([fields[name] for name in ("maxmemory", "maxmemory_policy",
+                                                    "aof_enabled")],
+                         ["80740352", "allkeys-lru", "0"])
+        for name in ("sync", "checkpoints", "keyspace_hits", "evicted_keys", "last_commit_status"):
+            self.assertNotIn(name, fields)
+        server.raw().call("CONFIG", "SET", "maxmemory", "1gb")  # past heatsink
+        self.assertEqual(self.get(client, "maxmemory"), {"maxmemory": "1073741824"})
+
+    def test_set(self):
+        server, client = self.behind()
+        direct = server.raw()
+        self.assertEqual(client.call("CONFIG", "SET", "notify-keyspace-events", "KEA", "maxmemory",
+                                     "100mb").raw, b"+OK\r\n")
+        self.assertEqual(self.get(direct, "maxmemory", "notify-keyspace-events"),
+                         {"maxmemory": "104857600", "notify-keyspace-events": "AKE"})
+        self.assertEqual(self.get(client, "maxmemory"), {"maxmemory": "104857600"})
+        for words, error in ((("maxmemory", "nonsense"), b"argument must be a memory value"),
+                             (("maxmemory-policy", "no"), b"argument(s) must be one of"),
+                             (("maxmemory", "1", "maxclients", "9"), b"with one command each"),
+                             (("maxmemory", "1", "maxmemory", "2"), b"duplicate parameter"),
+                             (("maxmemory", "1", "save"), b"number of arguments"),
+                             (("cluster-require-full-coverage", "no"), b"immutable")):
+            self.assertIn(error, client.call("CONFIG", "SET", *words).raw)
+        self.assertEqual(self.get(direct, "maxmemory"), {"maxmemory": "104857600"})
+        client.call("MULTI")
+        client.call("SET", "a", "1")
+        client.call("CONFIG", "SET", "maxmemory", "200mb")
+        client.call("CONFIG", "GET", "maxmemory")
+        self.assertEqual(client.call("EXEC").raw, b"*3\r\n+OK\r\n+OK\r\n*2\r\n$9\r\nmaxmemory\r\n"
+                                                  b"$9\r\n209715200\r\n")
+
+    def test_a_server_that_refuses_config(self):
+        """As managed services do: nothing is said that is not known."""
+        server, client = self.behind("--rename-command", "CONFIG", "")
+        where = b"127.0.0.1:%d" % server.port
+        for words in (("GET", "maxmemory"), ("SET", "maxmemory", "1")):
+            error = client.call("CONFIG", *words).raw
+            self.assertIn(b"unknown command", error)
+            self.assertTrue(error.startswith(b"-ERR "), error)
+        self.assertIn(where, client.call("CONFIG", "GET", "maxmemory").raw)
+        found = self.get(client, "*")
+        self.assertIn("maxclients", found)
+        self.assertNotIn("maxmemory", found)
+        self.assertNotIn("appendonly", found)
+        self.assertEqual(info(client)["maxmemory_policy"], "noeviction")  # INFO is not refused
+
+    def test_a_server_that_is_away(self):
+        server, client = self.behind()
+        server.kill9()
+        error = client.call("CONFIG", "GET", "maxmemory").raw
+        self.assertIn(b"'maxmemory' is not known: 127.0.0.1:%d" % server.port, error)
+        self.assertIn(b"took effect at no server",
+                      client.call("CONFIG", "SET", "maxmemory", "1").raw)
+        until("INFO leaves it out", lambda: "maxmemory_policy" not in info(client))
+
+
+class InFrontOfACluster(Case):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = cls.enterClassContext(Cluster(masters=3, replicas=1, node_timeout_ms=2000))
+
+    def setUp(self):
+        self.cluster.reset()
+        for node in self.cluster.nodes:
+            node.call("CONFIG", "SET", "maxmemory-policy", "noeviction", "maxmemory", "0")
+        self.client = self.front(self.cluster.url())
+
+    def policy(self, node):
+        return pairs(node.call("CONFIG", "GET", "maxmemory-policy"))["maxmemory-policy"]
+
+    def set_policy(self, policy):
+        """Sets it through heatsink. Nodes leave a replica out of CLUSTER SLOTS until they have heard
+        of its offset: such a one has it as soon as it is listed."""
+        self.assertEqual(self.client.call("CONFIG", "SET", "maxmemory-policy", policy).raw,
+                         b"+OK\r\n")
+        self.assertEqual({self.policy(node) for node in self.cluster.masters()}, {policy})
+        until("every node has it",
+              lambda: all(self.policy(node) == policy for node in self.cluster.nodes))
+
+    def test_every_node_has_it(self):
+        self.set_policy("volatile-ttl")
+        self.assertEqual(self.get(self.client, "maxmemory-policy"),
+                         {"maxmemory-policy": "volatile-ttl"})
+        until("INFO says it", lambda: info(self.client).get("maxmemory_policy") == "volatile-ttl")
+
+    def test_nodes_that_differ(self):
+        odd = self.cluster.masters()[1]
+        odd.call("CONFIG", "SET", "maxmemory-policy", "allkeys-lfu")
+        error = self.client.call("CONFIG", "GET", "maxmemory-policy").raw
+        self.assertIn(b"not the same at all servers", error)
+        self.assertIn(b"'allkeys-lfu' at " + odd.address.encode(), error)
+        found = self.get(self.client, "maxmemory*")
+        self.assertEqual(found, {"maxmemory": "0", "maxmemory-samples": "5"})
+        until("INFO leaves it out", lambda: "maxmemory_policy" not in info(self.client))
+        self.set_policy("noeviction")
+        self.assertEqual(self.policy(odd), "noeviction")
+
+    def test_a_node_that_is_started_again(self):
+        self.set_policy("allkeys-random")
+        replica = self.cluster.replicas_of(self.cluster.masters()[0])[0]
+        replica.restart()
+        until("a replica that was started again has it",
+              lambda: self.policy(replica) == "allkeys-random")
+
+    def test_a_failover(self):
+        self.set_policy("volatile-lfu")
+        old = self.cluster.masters()[0]
+        replica = self.cluster.replicas_of(old)[0]
+        old.kill9()
+        new = self.cluster.fail_over(replica, "FORCE")
+        self.assertEqual(self.policy(new), "volatile-lfu")
+        old.restart()
+        until("the one that was master has it", lambda: self.policy(old) == "volatile-lfu")
+
+    def test_a_node_that_is_away(self):
+        away = self.cluster.replicas_of(self.cluster.masters()[0])[0]
+        self.set_policy("volatile-lru")
+        away.kill9()
+        error = self.client.call("CONFIG", "SET", "maxmemory-policy", "allkeys-lru").raw
+        self.assertIn(b"took effect at 5 of 6 servers", error)
+        self.assertIn(away.address.encode() + b": ", error)
+        away.restart()
+        until("it has it when it is back", lambda: self.policy(away) == "allkeys-lru")
+
+    def test_a_new_node(self):
+        self.set_policy("volatile-random")
+        master = self.cluster.masters()[0]
+        node = Node(self.cluster, "node-new")
+        self.addCleanup(node.close)
+        node.write_configuration()
+        node.launch()
+        node.wait_listening()
+        host, port = master.address.rsplit(":", 1)
+        node.call("CLUSTER", "MEET", host, port, str(master.bus_port))
+        identity = master.call("CLUSTER", "MYID").text
+        until("it knows its master",
+              lambda: not node.ask("CLUSTER", "REPLICATE", identity).is_error)
+        until("a new node has it", lambda: self.policy(node) == "volatile-random")
+        name = node.call("CLUSTER", "MYID").text
+        node.kill9()
+        for other in self.cluster.nodes:
+            other.call("CLUSTER", "FORGET", name)
+
+
+if __name__ == "__main__":
+    unittest.main()
