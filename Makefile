@@ -43,7 +43,8 @@ FUZZ := $(sort $(wildcard fuzz/fuzz_*.c))
 BENCH := $(sort $(wildcard bench/*.c))
 CLIENTS := $(sort $(wildcard tests/clients/*.c))
 DRIVERS := $(sort $(wildcard tests/drivers/*.c))
-ALL_C := $(SOURCES) $(UNIT) $(UNIT_LIB) $(FUZZ) $(BENCH) $(CLIENTS) $(DRIVERS)
+PRELOADS := $(sort $(wildcard tests/preload/*.c))
+ALL_C := $(SOURCES) $(UNIT) $(UNIT_LIB) $(FUZZ) $(BENCH) $(CLIENTS) $(DRIVERS) $(PRELOADS)
 
 HEATSINK := $(B)/heatsink
 ARCHIVE := $(B)/libheatsink.a
@@ -52,6 +53,7 @@ MAIN := $(B)/obj/src/cli/main.o
 OBJECTS := $(filter-out $(MAIN),$(SOURCES:%.c=$(B)/obj/%.o))
 UNIT_BIN := $(UNIT:tests/unit/%.c=$(B)/tests/%)
 DRIVER_BIN := $(DRIVERS:tests/drivers/%.c=$(B)/drivers/%)
+PRELOAD_BIN := $(PRELOADS:tests/preload/%.c=$(B)/preload/%.so)
 FUZZ_BIN := $(FUZZ:fuzz/%.c=$(B)/fuzz/%)
 BENCH_BIN := $(BENCH:bench/%.c=$(B)/bench/%)
 
@@ -82,7 +84,7 @@ check: ## one test: T=test_buf, T=test_house, T=test_one_method
 check: $(if $(T),$(if $(filter $(T),$(notdir $(UNIT_BIN))),$(B)/tests/$(T),all tests))
 	@$(if $(T),,$(error say which: make check T=name))$(PYTHON) tools/run-tests --build $(B) $(T)
 
-tests: $(UNIT_BIN) $(DRIVER_BIN)
+tests: $(UNIT_BIN) $(DRIVER_BIN) $(PRELOAD_BIN)
 
 fuzz: ## run every fuzz target for FUZZ_SECONDS (30)
 	@tools/install-packages run lint
@@ -166,6 +168,12 @@ $(B)/drivers/%: $(B)/obj/tests/drivers/%.o $(ARCHIVE)
 	@mkdir -p $(@D)
 	$(say) LINK $@
 	$(Q)$(CC) $(LINK) -o $@ $^ $(LIBS)
+
+# What a test puts between a server and the C library. Without a sanitizer: those want to come first.
+$(B)/preload/%.so: tests/preload/%.c $(HEADS) $(B)/flags
+	@mkdir -p $(@D)
+	$(say) LINK $@
+	$(Q)$(CC) $(filter-out $(SANITIZE),$(FLAGS)) $(ERRORS) -fPIC -shared -o $@ $<
 
 $(B)/bench/%: $(B)/obj/bench/%.o $(ARCHIVE)
 	@mkdir -p $(@D)

@@ -1,0 +1,342 @@
+/* A disk that fails, as the system calls of one process see it. The functions below take the place of
+ * the C library's, in a unit test that includes this file, or in a server that loads it before
+ * the C library (tests/preload/faults.c). Until a fault is armed they only pass calls on.
+ *
+ * Calls that are denied do nothing and return the error. Writes that are lost succeed, as they do
+ * when only the kernel's cache has taken them: then the n-th sync of the file fails, once for each
+ * descriptor, and whatever was lost stays lost. That is how Linux reports a failed writeback.
+ * A journal remembers what the disk still has in the place of lost writes; undoing it makes the
+ * files what a machine would find after a power cut.
+ *
+ * To be included by one file of a program. */
+#ifndef HS_TESTS_LIB_FAULTS_H
+#define HS_TESTS_LIB_FAULTS_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum {
+	FAULT_WRITE = 1 << 0,	/* pwrite, pwritev, write, writev */
+	FAULT_META = 1 << 1,	/* of these, those that begin in a file's first 8 KiB */
+	FAULT_SYNC = 1 << 2,	/* fsync, fdatasync, sync_file_range */
+	FAULT_RESERVE = 1 << 3, /* fallocate, ftruncate */
+	FAULT_NAME = 1 << 4,	/* rename, unlink */
+	FAULT_LOSE = 1 << 5,	/* writes are lost instead of denied */
+	FAULT_FILES_MAX = 128,
+	FAULT_FDS_MAX = 4096,
+	FAULT_PATH_BYTES = 512,
+};
+
+/* Laid out for tests in other languages: a file that both sides have mapped. */
+struct faults_control {
+	uint32_t kinds; /* 0: none is armed */
+	uint32_t nth;	/* the first call to fail, counted from 1 when armed */
+	uint32_t times; /* how many fail, */
+	uint32_t error; /* with this errno */
+	uint32_t hits;	/* how many have */
+	uint32_t calls; /* that could have */
+	char file[104]; /* part of the path of files concerned; "" for all */
+};
+
+static struct faults_control faults_own;
+static struct faults_control *faults = &faults_own;
+static int faults_journal = -1;
+static bool faults_hasty; /* syncs do nothing, since no power will be cut */
+static pthread_mutex_t faults_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+/* The errors of failed writebacks: how many there were of a file, and which a descriptor has seen. */
+static struct {
+	uint64_t inode;
+	uint32_t errors;
+} faults_files[FAULT_FILES_MAX];
+
+static struct {
+	uint64_t inode;
+	uint32_t errors;
+} faults_seen[FAULT_FDS_MAX];
+
+static uint64_t faults_inode(int fd)
+{
+	struct stat about;
+
+	return fstat(fd, &about) == 0 ? (uint64_t)about.st_ino : 0;
+}
+
+static uint32_t *faults_errors(uint64_t inode)
+{
+	size_t at = 0;
+
+	while (at < FAULT_FILES_MAX - 1 && faults_files[at].inode != inode &&
+	       faults_files[at].inode != 0)
+		at++;
+	faults_files[at].inode = inode;
+	return &faults_files[at].errors;
+}
+
+static bool faults_path(int fd, char path[FAULT_PATH_BYTES])
+{
+	char link[32];
+	ssize_t len;
+
+	snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+	len = readlink(link, path, FAULT_PATH_BYTES - 1);
+	path[len > 0 ? len : 0] = '\0';
+	return path[0] == '/';
+}
+
+/* Does this call fail? */
+static bool faults_strike(uint32_t kinds, const char *path)
+{
+	bool strike;
+
+	if (!(faults->kinds & kinds) || !strstr(path, faults->file))
+		return false;
+	pthread_mutex_lock(&faults_mutex);
+	faults->calls++;
+	strike = faults->calls >= faults->nth && faults->calls - faults->nth < faults->times;
+	faults->hits += strike;
+	pthread_mutex_unlock(&faults_mutex);
+	return strike;
+}
+
+static bool faults_strike_fd(uint32_t kinds, int fd)
+{
+	char path[FAULT_PATH_BYTES];
+
+	return faults->kinds & kinds && faults_path(fd, path) && faults_strike(kinds, path);
+}
+
+/* An entry of the journal; as many bytes follow. */
+struct faults_lost {
+	uint64_t at, len;
+	char path[FAULT_PATH_BYTES];
+};
+
+/* Notes what the file holds where a write is about to be lost. */
+static void faults_lose(int fd, uint64_t at, size_t len)
+{
+	char path[FAULT_PATH_BYTES];
+	struct faults_lost head = {at, len, ""};
+	char *old = calloc(1, len + 1);
+	int reader;
+
+	if (!old || !faults_path(fd, path))
+		abort();
+	memcpy(head.path, path, sizeof path);
+	reader = open(path, O_RDONLY | O_CLOEXEC);
+	if (reader < 0 || syscall(SYS_pread64, reader, old, len, at) < 0)
+		abort();
+	close(reader);
+	pthread_mutex_lock(&faults_mutex);
+	(*faults_errors(faults_inode(fd)))++;
+	if (faults_journal >= 0 &&
+	    (syscall(SYS_write, faults_journal, &head, sizeof head) != sizeof head ||
+	     syscall(SYS_write, faults_journal, old, len) != (long)len))
+		abort();
+	pthread_mutex_unlock(&faults_mutex);
+	free(old);
+}
+
+/* True: the write fails, with errno. */
+static bool faults_write(int fd, uint64_t at, size_t len)
+{
+	uint32_t kinds = FAULT_WRITE | (at < 8192 ? FAULT_META : 0);
+
+	if (!faults_strike_fd(kinds, fd))
+		return false;
+	if (faults->kinds & FAULT_LOSE) {
+		faults_lose(fd, at, len);
+		return false;
+	}
+	errno = (int)faults->error;
+	return true;
+}
+
+/* True: the sync fails, with errno. Tells each descriptor once of writes that were lost. */
+static bool faults_sync(int fd)
+{
+	uint64_t inode = faults_inode(fd);
+	uint32_t errors;
+	bool unseen;
+
+	if (faults_strike_fd(FAULT_SYNC, fd)) {
+		errno = (int)faults->error;
+		return true;
+	}
+	if (fd < 0 || fd >= FAULT_FDS_MAX)
+		return false;
+	pthread_mutex_lock(&faults_mutex);
+	errors = *faults_errors(inode);
+	if (faults_seen[fd].inode != inode)
+		faults_seen[fd].errors = 0;
+	unseen = faults_seen[fd].errors != errors;
+	faults_seen[fd].inode = inode;
+	faults_seen[fd].errors = errors;
+	pthread_mutex_unlock(&faults_mutex);
+	errno = (int)faults->error;
+	return unseen;
+}
+
+static size_t faults_bytes(const struct iovec *parts, int count)
+{
+	size_t bytes = 0;
+
+	for (int i = 0; i < count; i++)
+		bytes += parts[i].iov_len;
+	return bytes;
+}
+
+static uint64_t faults_at(int fd)
+{
+	off_t at = faults->kinds ? lseek(fd, 0, SEEK_CUR) : 0;
+
+	return at < 0 ? UINT64_MAX : (uint64_t)at;
+}
+
+ssize_t pwrite(int fd, const void *bytes, size_t len, off_t at)
+{
+	return faults_write(fd, (uint64_t)at, len) ? -1 : syscall(SYS_pwrite64, fd, bytes, len, at);
+}
+
+ssize_t pwritev(int fd, const struct iovec *parts, int count, off_t at)
+{
+	return faults_write(fd, (uint64_t)at, faults_bytes(parts, count))
+		       ? -1
+		       : syscall(SYS_pwritev, fd, parts, count, at, 0);
+}
+
+ssize_t write(int fd, const void *bytes, size_t len)
+{
+	return faults->kinds && faults_write(fd, faults_at(fd), len)
+		       ? -1
+		       : syscall(SYS_write, fd, bytes, len);
+}
+
+ssize_t writev(int fd, const struct iovec *parts, int count)
+{
+	return faults->kinds && faults_write(fd, faults_at(fd), faults_bytes(parts, count))
+		       ? -1
+		       : syscall(SYS_writev, fd, parts, count);
+}
+
+int fsync(int fd)
+{
+	if (faults_sync(fd))
+		return -1;
+	return faults_hasty ? 0 : (int)syscall(SYS_fsync, fd);
+}
+
+int fdatasync(int fd)
+{
+	if (faults_sync(fd))
+		return -1;
+	return faults_hasty ? 0 : (int)syscall(SYS_fdatasync, fd);
+}
+
+int sync_file_range(int fd, off_t from, off_t len, unsigned flags)
+{
+	if (flags && faults_sync(fd))
+		return -1;
+	return faults_hasty ? 0 : (int)syscall(SYS_sync_file_range, fd, from, len, flags);
+}
+
+static bool faults_reserve(int fd)
+{
+	bool strike = faults_strike_fd(FAULT_RESERVE, fd);
+
+	if (strike)
+		errno = (int)faults->error;
+	return strike;
+}
+
+int fallocate(int fd, int mode, off_t from, off_t len)
+{
+	return faults_reserve(fd) ? -1 : (int)syscall(SYS_fallocate, fd, mode, from, len);
+}
+
+int ftruncate(int fd, off_t len)
+{
+	return faults_reserve(fd) ? -1 : (int)syscall(SYS_ftruncate, fd, len);
+}
+
+static bool faults_name(const char *path)
+{
+	bool strike = faults_strike(FAULT_NAME, path);
+
+	if (strike)
+		errno = (int)faults->error;
+	return strike;
+}
+
+int rename(const char *from, const char *to)
+{
+	return faults_name(from) ? -1 : (int)syscall(SYS_renameat, AT_FDCWD, from, AT_FDCWD, to);
+}
+
+int unlink(const char *path)
+{
+	return faults_name(path) ? -1 : (int)syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+}
+
+/* The disk works from now on, and files opened from now on have seen no error. */
+static inline void faults_heal(void)
+{
+	*faults = (struct faults_control){0};
+	memset(faults_files, 0, sizeof faults_files);
+	memset(faults_seen, 0, sizeof faults_seen);
+}
+
+static inline void faults_arm(uint32_t kinds, const char *file, uint32_t nth, uint32_t times,
+			      int error)
+{
+	faults_heal();
+	*faults = (struct faults_control){
+		.nth = nth, .times = times, .error = (uint32_t)error, .kinds = kinds};
+	snprintf(faults->file, sizeof faults->file, "%s", file);
+}
+
+/* Puts back what the disk has where writes were lost, the last first, and empties the journal. */
+static inline void faults_undo(void)
+{
+	struct faults_lost lost;
+	off_t ends[1 << 14], at = 0;
+	size_t count = 0;
+
+	while (pread(faults_journal, &lost, sizeof lost, at) == sizeof lost) {
+		if (count == sizeof ends / sizeof *ends)
+			abort();
+		ends[count++] = at;
+		at += (off_t)(sizeof lost + lost.len);
+	}
+	while (count-- > 0) {
+		char *old;
+		int fd;
+
+		if (pread(faults_journal, &lost, sizeof lost, ends[count]) != sizeof lost)
+			abort();
+		old = malloc(lost.len + 1);
+		fd = open(lost.path, O_WRONLY | O_CLOEXEC);
+		if (!old || fd < 0 ||
+		    pread(faults_journal, old, lost.len, ends[count] + (off_t)sizeof lost) !=
+			    (ssize_t)lost.len ||
+		    syscall(SYS_pwrite64, fd, old, lost.len, lost.at) != (long)lost.len)
+			abort();
+		close(fd);
+		free(old);
+	}
+	if (syscall(SYS_ftruncate, faults_journal, 0) != 0 ||
+	    lseek(faults_journal, 0, SEEK_SET) != 0)
+		abort();
+}
+
+#endif
