@@ -115,7 +115,7 @@ static void both_files_are_read(void **state)
 
 	append(f, 10, 'a');
 	append(f, 10, 'b');
-	hs_redo_turn(&f->redo);
+	assert_int_equal(hs_redo_turn(&f->redo), 0);
 	append(f, 10, 'c');
 	append(f, 10, 'd');
 	assert_int_equal(read_back(f, 100, fills), 4);
@@ -157,9 +157,9 @@ static void records_of_an_earlier_turn_do_not_fit(void **state)
 
 	for (int fill = 'a'; fill < 'a' + 10; fill++)
 		append(f, 100, (char)fill); /* 100 to 109 in file 0 */
-	hs_redo_turn(&f->redo);
+	assert_int_equal(hs_redo_turn(&f->redo), 0);
 	append(f, 100, 'x'); /* 110 in file 1 */
-	hs_redo_turn(&f->redo);
+	assert_int_equal(hs_redo_turn(&f->redo), 0);
 	append(f, 100, 'y'); /* 111 over 100, with 101 whole behind it */
 	assert_int_equal(read_back(f, 110, fills), 2);
 	assert_string_equal(fills, "xy");
@@ -209,15 +209,15 @@ static void a_record_may_be_longer_than_a_file(void **state)
 	assert_false(hs_redo_fits(&f->redo, 3 * FILE_BYTES));
 	assert_false(hs_redo_fits(&f->redo, FILE_BYTES - 32));
 	assert_true(hs_redo_fits(&f->redo, 100));
-	hs_redo_turn(&f->redo);
+	assert_int_equal(hs_redo_turn(&f->redo), 0);
 	assert_true(hs_redo_fits(&f->redo, 3 * FILE_BYTES));
 	append(f, 3 * FILE_BYTES, 'b');
 	assert_false(hs_redo_fits(&f->redo, 1));
 	assert_int_equal(read_back(f, 100, fills), 2);
 	assert_string_equal(fills, "ab");
-	hs_redo_turn(&f->redo);
+	assert_int_equal(hs_redo_turn(&f->redo), 0);
 	append(f, 10, 'c');
-	hs_redo_turn(&f->redo);
+	assert_int_equal(hs_redo_turn(&f->redo), 0);
 	assert_int_equal(lseek(f->redo.fd[f->redo.turn], 0, SEEK_END), FILE_BYTES);
 }
 

@@ -184,13 +184,46 @@ static int open_store(const char *folder, uint16_t id, uint64_t bytes_min, int *
 	return 0;
 }
 
+/* Writes a checkpoint to its own file again. If the last process was told that its sync failed, the
+ * kernel may show a file that the disk does not have; and the next checkpoint overwrites the other. */
+static int make_sure(const char *folder, const struct hs_checkpoint_found *found, uint16_t stores,
+		     struct hs_fault *fault)
+{
+	char path[HS_PATH_BYTES_MAX];
+	struct head head;
+	uint64_t image_bytes;
+	off_t bytes = 0;
+	int fd, rc = 0;
+
+	if (!hs_file_path(path, folder, file_names[found->file]))
+		return hs_fault_set(fault, HS_EINVAL, "the path of '%s' is too long", folder);
+	memcpy(&head, found->image, sizeof head);
+	image_bytes = sizeof head + stores * part_bytes(head.page_bytes);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || (bytes = lseek(fd, 0, SEEK_END)) < 0)
+		rc = -errno;
+	for (int i = 0; i < COPIES && rc == 0; i++) {
+		uint64_t at = (uint64_t)i * (uint64_t)bytes / COPIES;
+
+		if (i > 0 && at < image_bytes)
+			break; /* a file that has room for one copy */
+		rc = hs_file_write(fd, found->image, image_bytes, at);
+		if (rc == 0)
+			rc = hs_file_sync(fd);
+	}
+	if (fd >= 0)
+		close(fd);
+	return rc == 0 ? 0
+		       : hs_fault_set(fault, HS_EIO, "cannot write '%s': %s", path, strerror(-rc));
+}
+
 /* Opens every store's file before the first is written to. */
 int hs_checkpoint_put_back(const char *folder, const struct hs_checkpoint_found *found,
 			   uint16_t stores, struct hs_fault *fault)
 {
 	int fds[HS_PARTITIONS_MAX];
 	uint64_t file_bytes;
-	int rc = 0;
+	int rc = make_sure(folder, found, stores, fault);
 
 	for (uint16_t id = 0; id < stores; id++)
 		fds[id] = -1;
@@ -202,6 +235,10 @@ int hs_checkpoint_put_back(const char *folder, const struct hs_checkpoint_found 
 		struct hs_bytes metas = hs_checkpoint_metas(found, id, &file_bytes);
 		int failed = hs_file_write(fds[id], metas.data, metas.len, 0);
 
+		/* Synced here: an error found later would be told to nobody, the file being closed.
+		 */
+		if (!failed)
+			failed = hs_file_sync(fds[id]);
 		if (failed)
 			rc = hs_fault_set(fault, HS_EIO, "cannot write a store in '%s': %s", folder,
 					  strerror(-failed));
@@ -212,19 +249,39 @@ int hs_checkpoint_put_back(const char *folder, const struct hs_checkpoint_found 
 	return rc;
 }
 
-/* Sends a store's pages to the disk a little at a time, so that the log's syncs, which somebody
- * waits for, find a short queue there. The sync that follows has little left to do. */
-static void write_back(struct hs_store *store)
+/* Sends a store's pages to the disk a little at a time, so that the log's syncs, which clients wait
+ * for, find a short queue there. The sync that follows has little left to do.
+ *
+ * The kernel reports a failed write of the file once for each open file: to this call or to the
+ * sync, whichever comes first, and then takes the pages for clean. So an error here is final. */
+static int write_back(int fd)
 {
-	mdb_filehandle_t fd;
 	struct stat stat;
 
-	if (mdb_env_get_fd(store->env, &fd) != 0 || fstat(fd, &stat) != 0)
-		return;
+	if (fstat(fd, &stat) != 0)
+		return -errno;
+	/* Without a flag the call does nothing; it fails only where the system does not have it. */
+	if (sync_file_range(fd, 0, 1, 0) != 0)
+		return 0;
 	for (off_t at = 0; at < stat.st_size; at += WRITE_BACK_BYTES)
-		sync_file_range(fd, at, WRITE_BACK_BYTES,
-				SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
-					SYNC_FILE_RANGE_WAIT_AFTER);
+		if (sync_file_range(fd, at, WRITE_BACK_BYTES,
+				    SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+					    SYNC_FILE_RANGE_WAIT_AFTER) != 0)
+			return -errno;
+	return 0;
+}
+
+/* Brings everything that LMDB wrote to a store to the disk. LMDB writes through this descriptor
+ * and no other, so that it is the one that hears of every failed write. 0 or a negative errno. */
+static int sync_store(struct hs_store *store, bool hurry)
+{
+	mdb_filehandle_t fd;
+	int rc = mdb_env_get_fd(store->env, &fd);
+
+	if (rc != 0)
+		return -EINVAL;
+	rc = hurry ? 0 : write_back(fd);
+	return rc == 0 ? -mdb_env_sync(store->env, 1) : rc;
 }
 
 /* The checkpoint thread's work. Returns 0 or a code, with the line in `failure`. */
@@ -236,12 +293,12 @@ static int make(struct hs_checkpoint *checkpoint)
 	int rc;
 
 	for (uint16_t id = 0; id < checkpoint->count; id++) {
-		if (!checkpoint->hurry)
-			write_back(&checkpoint->stores[id]);
-		rc = mdb_env_sync(checkpoint->stores[id].env, 1);
+		struct hs_store *store = &checkpoint->stores[id];
+
+		rc = sync_store(store, checkpoint->hurry);
 		if (rc != 0)
-			return hs_fault_set(&fault, HS_EIO, "cannot sync '%s': %s",
-					    checkpoint->stores[id].path, mdb_strerror(rc));
+			return hs_fault_set(&fault, HS_EIO, "cannot sync '%s': %s", store->path,
+					    mdb_strerror(-rc));
 	}
 	memcpy(&head, checkpoint->image, sizeof head);
 	head.checksum = sum(checkpoint->image, checkpoint->image_bytes, checkpoint->seed);
@@ -250,11 +307,11 @@ static int make(struct hs_checkpoint *checkpoint)
 	for (int i = 0; i < COPIES && rc == 0; i++) {
 		rc = hs_file_write(fd, checkpoint->image, checkpoint->image_bytes,
 				   (uint64_t)i * copy_bytes(checkpoint->image_bytes));
-		if (rc == 0 && fdatasync(fd) != 0)
-			rc = -errno;
+		if (rc == 0)
+			rc = hs_file_sync(fd);
 	}
 	if (rc != 0)
-		return hs_fault_set(&fault, HS_EIO, "cannot write '%s': %s",
+		return hs_fault_set(&fault, HS_EIO, "cannot write '%s/%s': %s", checkpoint->folder,
 				    file_names[checkpoint->next], strerror(-rc));
 	checkpoint->next = !checkpoint->next;
 	return 0;
@@ -286,9 +343,11 @@ int hs_checkpoint_start(struct hs_checkpoint *checkpoint, const char *folder,
 			struct hs_fault *fault)
 {
 	uint64_t file_bytes;
+	int rc = 0;
 
 	memset(checkpoint, 0, sizeof *checkpoint);
 	checkpoint->fd[0] = checkpoint->fd[1] = -1;
+	checkpoint->folder = folder;
 	checkpoint->stores = stores;
 	checkpoint->count = count;
 	checkpoint->seed = seed;
@@ -298,7 +357,6 @@ int hs_checkpoint_start(struct hs_checkpoint *checkpoint, const char *folder,
 	for (int i = 0; i < 2; i++) {
 		char path[HS_PATH_BYTES_MAX];
 		struct stat stat;
-		int rc = 0;
 
 		if (!hs_file_path(path, folder, file_names[i]))
 			return hs_fault_set(fault, HS_EINVAL, "the path of '%s' is too long",
@@ -315,6 +373,9 @@ int hs_checkpoint_start(struct hs_checkpoint *checkpoint, const char *folder,
 			return hs_fault_set(fault, HS_EIO, "cannot write '%s': %s", path,
 					    strerror(-rc));
 	}
+	rc = hs_file_sync_folder(folder); /* for a file that was made */
+	if (rc != 0)
+		return hs_fault_set(fault, HS_EIO, "cannot sync '%s': %s", folder, strerror(-rc));
 	checkpoint->image = hs_mem_alloc(checkpoint->image_bytes);
 	hs_check(uv_mutex_init(&checkpoint->mutex) == 0);
 	hs_check(uv_cond_init(&checkpoint->cond) == 0);
@@ -345,7 +406,10 @@ int hs_checkpoint_begin(struct hs_checkpoint *checkpoint, uint64_t lsn)
 	struct head head = {.magic = MAGIC, .lsn = lsn, .stores = checkpoint->count};
 	char *at = checkpoint->image + sizeof head;
 
-	hs_check(atomic_load(&checkpoint->state) == HS_CHECKPOINT_IDLE);
+	hs_check(atomic_load(&checkpoint->state) != HS_CHECKPOINT_RUNNING);
+	/* After one that failed none is believed: the kernel does not report an error twice. */
+	if (atomic_load(&checkpoint->state) == HS_CHECKPOINT_OVER)
+		return checkpoint->result;
 	head.page_bytes = (uint32_t)checkpoint->stores[0].page_bytes;
 	memcpy(checkpoint->image, &head, sizeof head);
 	for (uint16_t id = 0; id < checkpoint->count; id++) {

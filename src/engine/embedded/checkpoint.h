@@ -20,6 +20,10 @@
  * checkpoint or of the one that the file held before. A file without a whole copy is damaged, and
  * then the other file is no way out: if it is the older one, its pages have been written to since.
  *
+ * A checkpoint that fails is the last one: the kernel reports a failed write once, then takes the
+ * pages for clean, so that a later sync of the same files would succeed without them. The log
+ * keeps what it has, and the writer refuses to write, until a restart has read the files again.
+ *
  * begin, collect and the pins belong to the writer's thread. */
 #ifndef HS_ENGINE_EMBEDDED_CHECKPOINT_H
 #define HS_ENGINE_EMBEDDED_CHECKPOINT_H
@@ -37,6 +41,7 @@
 enum hs_checkpoint_state { HS_CHECKPOINT_IDLE, HS_CHECKPOINT_RUNNING, HS_CHECKPOINT_OVER };
 
 struct hs_checkpoint {
+	const char *folder; /* borrowed */
 	struct hs_store *stores;
 	uint16_t count;
 	int fd[2];
@@ -86,7 +91,7 @@ int hs_checkpoint_start(struct hs_checkpoint *checkpoint, const char *folder,
 void hs_checkpoint_stop(struct hs_checkpoint *checkpoint);
 
 /* Pins the stores as they are and lets the thread do the rest. Everything before `lsn` is in them.
- * None may be running. */
+ * None may be running. Fails, with the same line in `failure`, when one has failed before. */
 int hs_checkpoint_begin(struct hs_checkpoint *checkpoint, uint64_t lsn) HS_MUSTCHECK;
 
 /* Is none running any more? Takes in the result of one that is over; waits for it if told to.

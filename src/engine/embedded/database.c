@@ -39,32 +39,37 @@ static int make_and_lock_folder(struct hs_database *database, struct hs_fault *f
 	return hs_database_lock(database->folder, &database->lock_fd, fault);
 }
 
-static void remove_file(const struct hs_database *database, const char *name)
+static int remove_file(const struct hs_database *database, const char *name, struct hs_fault *fault)
 {
-	char path[HS_PATH_BYTES_MAX];
+	int rc = hs_file_remove(database->folder, name);
 
-	if (hs_file_path(path, database->folder, name))
-		unlink(path);
+	return rc == 0 ? 0
+		       : hs_fault_set(fault, HS_EIO, "cannot remove '%s/%s': %s", database->folder,
+				      name, strerror(-rc));
 }
 
 /* LMDB keeps its list of readers there, which is of no value once they are gone. */
-static void remove_reader_tables(const struct hs_database *database)
+static int remove_reader_tables(const struct hs_database *database, struct hs_fault *fault)
 {
-	for (unsigned id = 0; id < HS_PARTITIONS_MAX; id++) {
+	int rc = 0;
+
+	for (unsigned id = 0; id < HS_PARTITIONS_MAX && rc == 0; id++) {
 		char store[16], name[32];
 
 		hs_store_name(store, sizeof store, (uint16_t)id);
 		snprintf(name, sizeof name, "%s-lock", store);
-		remove_file(database, name);
+		rc = remove_file(database, name, fault);
 	}
+	return rc;
 }
 
 static int open_stores(struct hs_database *database, const struct hs_embedded_options *options,
 		       uint32_t readers, struct hs_fault *fault)
 {
-	int rc = 0;
+	int rc = remove_reader_tables(database, fault);
 
-	remove_reader_tables(database);
+	if (rc != 0)
+		return rc;
 	database->stores = hs_mem_zalloc(database->partitions * sizeof *database->stores);
 	for (uint16_t id = 0; id < database->partitions && rc == 0; id++)
 		rc = hs_store_open(&database->stores[id], id, database->folder,
@@ -113,14 +118,14 @@ static int make(struct hs_database *database, const struct hs_embedded_options *
 		return rc;
 
 	/* Left over from a making that was cut short. */
-	for (unsigned id = 0; id < HS_PARTITIONS_MAX; id++) {
+	for (unsigned id = 0; id < HS_PARTITIONS_MAX && rc == 0; id++) {
 		char name[16];
 
 		hs_store_name(name, sizeof name, (uint16_t)id);
-		remove_file(database, name);
+		rc = remove_file(database, name, fault);
 	}
 	/* The second checkpoint: no file is without one from here on. */
-	if ((rc = open_stores(database, options, readers, fault)) != 0 ||
+	if (rc != 0 || (rc = open_stores(database, options, readers, fault)) != 0 ||
 	    (rc = hs_redo_open(&database->redo, database->folder, true, options->log_bytes,
 			       options->sync, database->seed, fault)) != 0 ||
 	    (rc = start_anew(database, 0, 0, fault)) != 0 ||

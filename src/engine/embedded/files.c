@@ -55,6 +55,8 @@ int hs_file_writev(int fd, struct iovec *parts, int count, uint64_t at)
 			continue;
 		if (put < 0)
 			return -errno;
+		if (put == 0 && parts->iov_len > 0)
+			return -EIO; /* or this would never end */
 		at += (uint64_t)put;
 		while (count > 0 && (size_t)put >= parts->iov_len) {
 			put -= (ssize_t)parts->iov_len;
@@ -86,6 +88,11 @@ int hs_file_zero(int fd, uint64_t from, uint64_t to)
 	return rc;
 }
 
+int hs_file_sync(int fd)
+{
+	return fdatasync(fd) != 0 ? -errno : 0;
+}
+
 int hs_file_sync_folder(const char *folder)
 {
 	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -113,7 +120,8 @@ int hs_file_replace(const char *folder, const char *name, const void *bytes, siz
 	rc = hs_file_write(fd, bytes, len, 0);
 	if (rc == 0 && fsync(fd) != 0)
 		rc = -errno;
-	close(fd);
+	if (close(fd) != 0 && rc == 0 && errno != EINTR)
+		rc = -errno;
 	if (rc == 0 && rename(beside, path) != 0)
 		rc = -errno;
 	return rc == 0 ? hs_file_sync_folder(folder) : rc;
@@ -124,6 +132,15 @@ bool hs_file_path(char path[HS_PATH_BYTES_MAX], const char *folder, const char *
 	int len = snprintf(path, HS_PATH_BYTES_MAX, "%s/%s", folder, name);
 
 	return len > 0 && len < HS_PATH_BYTES_MAX;
+}
+
+int hs_file_remove(const char *folder, const char *name)
+{
+	char path[HS_PATH_BYTES_MAX];
+
+	if (!hs_file_path(path, folder, name))
+		return -ENAMETOOLONG;
+	return unlink(path) != 0 && errno != ENOENT ? -errno : 0;
 }
 
 bool hs_file_exists(const char *folder, const char *name)

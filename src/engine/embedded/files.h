@@ -27,6 +27,7 @@ int hs_file_read(int fd, void *bytes, size_t len, uint64_t at) HS_MUSTCHECK; /* 
 int hs_file_write(int fd, const void *bytes, size_t len, uint64_t at) HS_MUSTCHECK;
 int hs_file_writev(int fd, struct iovec *parts, int count, uint64_t at) HS_MUSTCHECK;
 int hs_file_zero(int fd, uint64_t from, uint64_t to) HS_MUSTCHECK;
+int hs_file_sync(int fd) HS_MUSTCHECK; /* after an error, what the disk holds is unknown */
 int hs_file_sync_folder(const char *folder) HS_MUSTCHECK;
 
 /* Writes `name` whole: to a new file beside it, synced, then renamed over it. */
@@ -35,6 +36,8 @@ int hs_file_replace(const char *folder, const char *name, const void *bytes,
 
 /* "folder/name" into `path`; false when that is too long. */
 bool hs_file_path(char path[HS_PATH_BYTES_MAX], const char *folder, const char *name);
+/* Removes a file; one that is not there is fine. */
+int hs_file_remove(const char *folder, const char *name) HS_MUSTCHECK;
 bool hs_file_exists(const char *folder, const char *name);
 
 #endif

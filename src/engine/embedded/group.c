@@ -13,10 +13,8 @@ enum {
 	FREE_TRIES = 25, /* on a full disk, for what needs no more of it */
 	FREE_TRY_MS = 20,
 	KEEP_US = 2000 * 1000, /* how long a store may put off a commit */
-	EAGER_WANTED = 4,      /* readers turned away between two commits make a store eager */
 	SYNC_MEAN = 16,	       /* syncs that count for what one takes, */
 	SYNC_ODD = 4,	       /* each for so many times the usual at most */
-	EAGER_US = 100 * 1000, /* how long it does not after a reader was turned away */
 };
 
 #define GROUP_BYTES_MAX (64 * HS_MIB)
@@ -56,25 +54,16 @@ void hs_group_init(struct hs_group *group, struct hs_database *database,
 
 void hs_group_deinit(struct hs_group *group)
 {
-	for (uint16_t id = 0; group->parts && id < group->database->partitions; id++)
+	for (uint16_t id = 0; group->parts && id < group->database->partitions; id++) {
 		hs_watch_destroy(&group->parts[id].ks.watch);
+		if (group->parts[id].lost)
+			hs_store_read_deinit(&group->parts[id].read);
+	}
 	hs_mem_free(&group->parts);
 	hs_mem_free(&group->touched);
 	hs_mem_free(&group->sealed);
 	hs_mem_free(&group->items);
 	hs_changed_deinit(&group->changed);
-}
-
-/* Nothing can be written any more: what the disk holds is not known. */
-static void fail(struct hs_group *group, const char *what, const char *why)
-{
-	if (group->failed)
-		return;
-	group->failed = true;
-	snprintf(group->failure, sizeof group->failure, "%s%s%s", what, *why ? ": " : "", why);
-	atomic_store(&group->last_error, group->failure);
-	hs_log(group->host->log, HS_LOG_ERROR, "%s; writes are refused until a restart",
-	       group->failure);
 }
 
 static void collect(struct hs_group *group, bool wait)
@@ -85,7 +74,7 @@ static void collect(struct hs_group *group, bool wait)
 
 	hs_checkpoint_collect(checkpoint, wait, &result);
 	if (result != 0)
-		fail(group, checkpoint->failure, "");
+		hs_group_fail(group, "%s", checkpoint->failure);
 	else if (hs_counter_get(&checkpoint->done) != done) {
 		struct hs_redo *redo = &group->database->redo;
 
@@ -101,59 +90,26 @@ static uint64_t now_us(struct hs_group *group)
 	return group->host->now(group->host->context).mono_us;
 }
 
-/* Until the groups before this one are on disk. */
-static void await_log(struct hs_group *group)
-{
-	int rc = group->barrier ? group->barrier(group->barrier_context) : 0;
-
-	if (rc != 0)
-		fail(group, "cannot sync the log", strerror(-rc));
-}
-
-/* After a commit: many readers who were turned away make the store commit with every group. */
-static void note_wanted(struct hs_group *group, struct hs_store *store)
-{
-	uint32_t wanted = atomic_exchange_explicit(&store->wanted, 0, memory_order_relaxed);
-
-	if (wanted >= EAGER_WANTED)
-		group->parts[store->id].eager_until_us = now_us(group) + EAGER_US;
-}
-
-/* Shows what a store has kept. Room on disk was set aside for it, and it was acknowledged: there is
- * no way back and no way on without it. The log has it; a restart replays it. */
-static void commit_kept(struct hs_group *group, struct hs_store *store)
-{
-	if (store->write.kept.len == 0)
-		return;
-	await_log(group);
-	if (hs_store_commit(store) == 0) {
-		note_wanted(group, store);
-		return;
-	}
-	hs_log(group->host->log, HS_LOG_WARN, "cannot commit to '%s': %s; trying again",
-	       store->path, hs_store_failure_text(store));
-
-	bool acknowledged_changes_committed = hs_store_rewind(store) == 0;
-
-	hs_check(acknowledged_changes_committed);
-}
-
 /* Begins a checkpoint, after the one before it, with nothing kept and nothing half done: the log's
  * next record is the first that is not in it. */
 static void begin_checkpoint(struct hs_group *group)
 {
 	struct hs_database *database = group->database;
+	int rc;
 
-	await_log(group);
+	hs_group_await_log(group);
 	for (uint16_t id = 0; id < database->partitions; id++)
-		commit_kept(group, &database->stores[id]);
+		hs_group_commit_kept(group, &database->stores[id]);
 	collect(group, true);
 	if (group->failed)
 		return;
-	if (hs_checkpoint_begin(&database->checkpoint, database->redo.lsn) != 0)
-		fail(group, database->checkpoint.failure, "");
-	else
-		hs_redo_turn(&database->redo);
+	if (hs_checkpoint_begin(&database->checkpoint, database->redo.lsn) != 0) {
+		hs_group_fail(group, "%s", database->checkpoint.failure);
+		return;
+	}
+	rc = hs_redo_turn(&database->redo);
+	if (rc != 0)
+		hs_group_fail_log(group, "cut", rc);
 }
 
 void hs_group_checkpoint(struct hs_group *group)
@@ -172,6 +128,9 @@ static uint64_t commit_due(struct hs_group *group)
 	uint64_t now = now_us(group), next = UINT64_MAX;
 	bool committed = false;
 
+	/* Nothing is committed any more: what is kept is read in the transaction that has it. */
+	if (group->failed)
+		return next;
 	for (uint16_t id = 0; id < group->database->partitions; id++) {
 		struct hs_store *store = &group->database->stores[id];
 		uint64_t at = group->parts[id].commit_at_us;
@@ -182,7 +141,7 @@ static uint64_t commit_due(struct hs_group *group)
 		if (atomic_load_explicit(&store->wanted, memory_order_relaxed))
 			at = now;
 		if (at <= now && !committed) {
-			commit_kept(group, store);
+			hs_group_commit_kept(group, store);
 			committed = true;
 		} else if (at < next) {
 			next = at;
@@ -215,6 +174,7 @@ uint64_t hs_group_tend(struct hs_group *group)
 	uint64_t next;
 
 	hs_check(hs_group_empty(group));
+	hs_group_await_log(group);
 	next = commit_due(group);
 	if (!group->failed)
 		begin_checkpoint_if_due(group);
@@ -231,17 +191,6 @@ static void make_log_room(struct hs_group *group)
 		begin_checkpoint(group);
 }
 
-static void break_part(struct hs_group *group, uint16_t id)
-{
-	await_log(group);
-
-	bool kept_changes_are_back = hs_store_rewind(&group->database->stores[id]) == 0;
-
-	hs_check(kept_changes_are_back);
-	group->parts[id].broken = true;
-	group->parts[id].ks.changes = group->parts[id].changes_before;
-}
-
 static int touch(struct hs_group *group, uint16_t id)
 {
 	struct hs_group_part *part = &group->parts[id];
@@ -249,10 +198,8 @@ static int touch(struct hs_group *group, uint16_t id)
 
 	if (part->touched)
 		return 0;
-	/* What it keeps is in a transaction that is open already. */
-	rc = group->database->stores[id].write.txn ? 0
-						   : hs_store_begin(&group->database->stores[id]);
-	if (rc != 0)
+	rc = hs_group_begin_store(group, id);
+	if (rc != 0 || part->lost)
 		return rc;
 	part->touched = true;
 	part->changes_before = part->ks.changes;
@@ -293,10 +240,11 @@ static void run_item(struct hs_group *group, struct hs_group_item *item)
 	rc = touch(group, id);
 	if (rc == 0)
 		rc = hs_group_run_op(group, item);
-	if (rc != 0)
-		break_part(group, id);
-	else
-		item->ran = true;
+	if (rc != 0 && group->parts[id].lost)
+		hs_group_refuse(group, item);
+	else if (rc != 0)
+		hs_group_break(group, id);
+	item->ran = !group->parts[id].broken;
 }
 
 /* The stores of the group that have changes, as parts of a record. */
@@ -328,7 +276,7 @@ static void break_all(struct hs_group *group, int failure)
 		if (group->parts[store->id].broken || store->write.notes.entries == 0)
 			continue;
 		store->write.failure = failure;
-		break_part(group, store->id);
+		hs_group_break(group, store->id);
 	}
 }
 
@@ -347,8 +295,10 @@ static bool log_group(struct hs_group *group)
 		rc = hs_redo_append(redo, HS_REDO_GROUP, parts, count);
 	/* Only a record longer than a whole file can meet a full disk; then the log is as before.
 	 */
-	if (rc != 0 && hs_store_error(-rc) != HS_EFULL)
-		fail(group, "cannot write the log", strerror(-rc));
+	if (rc != 0 && hs_store_error(-rc) != HS_EFULL) {
+		hs_group_fail_log(group, "write", rc);
+		group->unknown = true;
+	}
 	if (rc == 0 && !group->failed && !group->log_full)
 		return true;
 	break_all(group, -rc);
@@ -361,7 +311,8 @@ static void sync_group(struct hs_group *group)
 
 	if (rc == 0)
 		return;
-	fail(group, "cannot sync the log", strerror(-rc));
+	hs_group_fail_log(group, "sync", rc);
+	group->unknown = true;
 	break_all(group, -rc);
 }
 
@@ -377,22 +328,31 @@ static void log_abort(struct hs_group *group, const uint16_t *ids, int count)
 	/* A checkpoint of what was committed does as well, and needs no room. */
 	if (redo->at > redo->file_bytes || !hs_redo_fits(redo, 0)) {
 		hs_group_checkpoint(group);
+		group->unknown = group->failed;
 		return;
 	}
 	rc = hs_redo_append(redo, HS_REDO_ABORT, parts, 2);
 	if (rc == 0)
 		rc = hs_redo_sync(redo);
-	if (rc != 0)
-		fail(group, "cannot write the log", strerror(-rc));
+	if (rc == 0)
+		return;
+	hs_group_fail_log(group, "write", rc);
+	group->unknown = true;
 }
 
-static void explain(struct hs_group *group, struct hs_store *store)
+/* A store could not commit what the log has. True when that counts as done all the same: the log has
+ * it on disk, and no more will come. False when the disk is full: the log must be told. */
+static bool commit_failed(struct hs_group *group, struct hs_store *store)
 {
 	hs_store_explain(store);
 	hs_log(group->host->log, HS_LOG_WARN, "cannot commit to '%s': %s", store->path,
 	       hs_store_failure_text(store));
-	if (store->write.failure == MDB_PANIC)
-		fail(group, store->path, hs_store_failure_text(store));
+	if (hs_store_error(store->write.failure) == HS_EFULL) {
+		hs_group_break(group, store->id);
+		return false;
+	}
+	hs_group_owe(group, store);
+	return true;
 }
 
 /* May the store put off its commit? `due` is how many have been told to commit because their time
@@ -403,7 +363,7 @@ static bool may_keep(struct hs_group *group, struct hs_store *store, uint64_t no
 
 	bool wanted = atomic_load_explicit(&store->wanted, memory_order_relaxed) > 0;
 
-	note_wanted(group, store);
+	hs_group_note_wanted(group, store);
 	if (wanted || now < part->eager_until_us || !hs_store_can_keep(store))
 		return false;
 	if (store->write.kept.len == 0)
@@ -487,11 +447,10 @@ static bool seal(struct hs_group *group, bool may_defer)
 			continue;
 		}
 		entries = store->write.notes.entries;
-		if (part->keep) {
+		/* After a failure nothing is written any more, though the log has this group. */
+		if (part->keep || group->failed) {
 			hs_store_keep(store);
-		} else if (hs_store_commit(store) != 0) {
-			explain(group, store);
-			break_part(group, id);
+		} else if (hs_store_commit(store) != 0 && !commit_failed(group, store)) {
 			aborted[aborts++] = id;
 			continue;
 		}
@@ -669,7 +628,7 @@ bool hs_group_finish(struct hs_group *group, bool may_defer)
 	bool deferred;
 
 	/* A sync that failed stays failed: the disk may not say so twice. */
-	await_log(group);
+	hs_group_await_log(group);
 	/* Before the group is logged: what this does must rest on nothing that is not on disk. */
 	commit_due(group);
 	deferred = seal(group, may_defer);
@@ -686,6 +645,7 @@ bool hs_group_finish(struct hs_group *group, bool may_defer)
 	group->count = 0;
 	group->bytes = 0;
 	group->swept = false;
+	group->unknown = false;
 	return !deferred;
 }
 
@@ -716,7 +676,7 @@ bool hs_group_sweep(struct hs_group *group, size_t limit)
 			return true;
 		if (hs_counter_get(&store->expires) == 0 || part->broken)
 			continue;
-		if (touch(group, id) != 0)
+		if (touch(group, id) != 0 || part->lost)
 			continue;
 		part->ks.now_ms = now_ms;
 		swept = hs_keyspace_sweep(&part->ks, limit);
@@ -724,7 +684,7 @@ bool hs_group_sweep(struct hs_group *group, size_t limit)
 		group->bytes += after > before ? after - before : 0;
 		group->swept = true;
 		if (swept < 0)
-			break_part(group, id);
+			hs_group_break(group, id);
 		else
 			more = more || (size_t)swept >= limit;
 	}

@@ -15,8 +15,8 @@
  *
  * A store that fails on the way loses its transaction, not the group: the other stores go on, and
  * its own operations are run again one by one, so that only those which cannot be done are refused.
- * When the log or a checkpoint fails, what the disk holds is unknown; then writes are refused for
- * good, until a restart has read the disk again. Reads go on.
+ * When the log, a checkpoint or a store's file fails, what the disk holds is unknown; then writes are
+ * refused for good, until a restart has read the disk again. Reads go on: group_disk.c.
  *
  * One thread, the committer's, but for hs_group_durable. The counters may be read by any. */
 #ifndef HS_ENGINE_EMBEDDED_GROUP_H
@@ -54,8 +54,10 @@ struct hs_group_item {
 /* What the group knows of one store. */
 struct hs_group_part {
 	struct hs_keyspace ks;
-	bool touched;		 /* has a transaction in this group */
-	bool broken;		 /* lost it */
+	bool touched; /* has a transaction in this group */
+	bool broken;  /* lost it: its operations are to be run again */
+	bool lost;    /* its store was given up: `read` is all that is left */
+	struct hs_store_read read;
 	bool keep;		 /* puts off its commit */
 	bool retrying;		 /* its operations are run again, one by one, after a checkpoint */
 	bool refused;		 /* one of its operations was refused while it was run again */
@@ -77,6 +79,7 @@ struct hs_group {
 	struct hs_keyspace_counts counts;
 	bool log_full;	   /* the group did not fit behind the others in its log file */
 	bool failed;	   /* for good */
+	bool unknown;	   /* a restart may find the group's record in the log, or not */
 	bool swept;	   /* keys were removed as part of the group */
 	uint32_t trackers; /* workers that want to know which keys change */
 	/* Which did in this group and are not told yet, while there are trackers. Told by the
@@ -145,5 +148,24 @@ int hs_group_run_op(struct hs_group *group, struct hs_group_item *item) HS_MUSTC
 bool hs_group_grows(struct hs_group *group, const struct hs_op *op);
 /* Answers an operation that cannot be done, with the store's failure or the engine's. */
 void hs_group_refuse(struct hs_group *group, struct hs_group_item *item);
+
+/* What happens when the disk fails: group_disk.c. */
+
+/* Nothing is written any more. The first reason stays. */
+void hs_group_fail(struct hs_group *group, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+void hs_group_fail_log(struct hs_group *group, const char *verb, int rc);
+/* Waits until the groups before this one are on disk. */
+void hs_group_await_log(struct hs_group *group);
+/* Readers who were turned away since the last commit: many make the store commit with each group. */
+void hs_group_note_wanted(struct hs_group *group, struct hs_store *store);
+/* Commits what a store has kept, so that readers see it. */
+void hs_group_commit_kept(struct hs_group *group, struct hs_store *store);
+/* Takes back what the group did to a store; its operations are to be run again. */
+void hs_group_break(struct hs_group *group, uint16_t id);
+/* A store could not commit what the log has, and the disk is not just full. */
+void hs_group_owe(struct hs_group *group, struct hs_store *store);
+/* Makes sure of a transaction to run operations in. */
+int hs_group_begin_store(struct hs_group *group, uint16_t id) HS_MUSTCHECK;
 
 #endif

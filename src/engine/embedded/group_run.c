@@ -109,9 +109,18 @@ void hs_group_refuse(struct hs_group *group, struct hs_group_item *item)
 	if (!op->out)
 		return;
 	op->out->len = item->out_mark;
+	if (part_of(group, op)->lost && !writes(op)) {
+		hs_reply_errorf(&reply, "MISCONF %s; %s cannot be read until a restart",
+				group->failure,
+				part_of(group, op)->read.open
+					? "what this asks for was changed just before and"
+					: "its store");
+		return;
+	}
 	if (group->failed) {
-		hs_reply_errorf(&reply, "MISCONF %s; writes are refused until a restart",
-				group->failure);
+		hs_reply_errorf(&reply, "MISCONF %s; %swrites are refused until a restart",
+				group->failure,
+				group->unknown ? "its outcome is unknown, and " : "");
 		return;
 	}
 	if (hs_store_error(failure) != HS_EFULL) {

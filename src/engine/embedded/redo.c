@@ -124,7 +124,7 @@ const char *hs_redo_file_name(int turn)
 static int open_files(struct hs_redo *redo, const char *folder, int flags, struct hs_fault *fault)
 {
 	for (int i = 0; i < 2; i++) {
-		char path[HS_PATH_BYTES_MAX];
+		char *path = redo->path[i];
 
 		if (!hs_file_path(path, folder, file_names[i]))
 			return hs_fault_set(fault, HS_EINVAL, "the path of '%s' is too long",
@@ -173,7 +173,7 @@ int hs_redo_resize(struct hs_redo *redo, struct hs_fault *fault)
 
 		if (rc != 0)
 			return hs_fault_set(fault, HS_EIO, "cannot write %llu bytes to '%s': %s",
-					    (unsigned long long)redo->file_bytes, file_names[i],
+					    (unsigned long long)redo->file_bytes, redo->path[i],
 					    strerror(-rc));
 	}
 	return 0;
@@ -186,15 +186,18 @@ bool hs_redo_fits(const struct hs_redo *redo, size_t body_bytes)
 	return redo->at == 0 || redo->at + bytes <= redo->file_bytes;
 }
 
-void hs_redo_turn(struct hs_redo *redo)
+int hs_redo_turn(struct hs_redo *redo)
 {
+	off_t bytes;
+
 	redo->turn = !redo->turn;
 	redo->at = 0;
 	hs_counter_set(&redo->used[redo->turn], 0);
-	/* One that had to be longer than the others gives that back. Failing is no harm. */
-	if (lseek(redo->fd[redo->turn], 0, SEEK_END) > (off_t)redo->file_bytes &&
-	    ftruncate(redo->fd[redo->turn], (off_t)redo->file_bytes) != 0)
-		return;
+	/* One that had to be longer than the others gives that back. */
+	bytes = lseek(redo->fd[redo->turn], 0, SEEK_END);
+	if (bytes > (off_t)redo->file_bytes)
+		bytes = ftruncate(redo->fd[redo->turn], (off_t)redo->file_bytes);
+	return bytes < 0 ? -errno : 0;
 }
 
 /* parts[0] is the head. */
@@ -247,12 +250,14 @@ int hs_redo_append(struct hs_redo *redo, enum hs_redo_kind kind, const struct io
 int hs_redo_sync(struct hs_redo *redo)
 {
 	uint64_t bytes;
+	int rc;
 
 	if (!redo->sync)
 		return 0;
 	hs_counter_add(&redo->syncs, 1);
-	if (fdatasync(redo->fd[redo->turn]) != 0)
-		return -errno;
+	rc = hs_file_sync(redo->fd[redo->turn]);
+	if (rc != 0)
+		return rc;
 	/* Behind a record that made its file longer there are no blocks for a mark. */
 	if (redo->at + sizeof(struct record_head) > redo->file_bytes)
 		return 0;

@@ -69,6 +69,7 @@ struct hs_redo_record {
 
 struct hs_redo {
 	int fd[2];
+	char path[2][HS_PATH_BYTES_MAX];
 	uint64_t file_bytes; /* a record that needs more makes its file longer for once */
 	bool sync;
 	uint64_t seed;
@@ -92,8 +93,13 @@ int hs_redo_resize(struct hs_redo *redo, struct hs_fault *fault) HS_MUSTCHECK;
 /* Does a record of so many bytes fit behind the others, with an abort record behind it? An empty
  * file takes any. */
 bool hs_redo_fits(const struct hs_redo *redo, size_t body_bytes);
-/* The other file, from its start. What it held must be needed no more. */
-void hs_redo_turn(struct hs_redo *redo);
+/* The other file, from its start. What it held must be needed no more. 0 or a negative errno. */
+int hs_redo_turn(struct hs_redo *redo) HS_MUSTCHECK;
+/* The file written now, for messages. */
+static inline const char *hs_redo_path(const struct hs_redo *redo)
+{
+	return redo->path[redo->turn];
+}
 /* Writes one record. 0 or a negative errno: then the log is as before. */
 int hs_redo_append(struct hs_redo *redo, enum hs_redo_kind kind, const struct iovec *parts,
 		   int count) HS_MUSTCHECK;

@@ -14,6 +14,7 @@
 
 enum {
 	PINS = 2,	   /* the checkpoint on disk, and the one being made */
+	COMMITTER = 1,	   /* reads a store that it has given up writing */
 	READERS_SPARE = 2, /* for LMDB's own tools on a running server */
 	NOTES_KEEP_BYTES = 1 << 20,
 	/* How many pages a commit writes, from above: each changed entry its leaf and a branch,
@@ -57,17 +58,24 @@ static int open_trees(struct hs_store *store)
 	return mdb_txn_commit(txn);
 }
 
+static size_t map_bytes(const struct hs_store *store)
+{
+	uint64_t bytes = store->bytes_max + store->headroom_bytes;
+
+	return bytes - bytes % HS_MIB;
+}
+
 static int open_env(struct hs_store *store, uint32_t readers)
 {
-	uint64_t map_bytes = store->bytes_max + store->headroom_bytes;
 	MDB_stat stat;
 	int rc = mdb_env_create(&store->env);
 
 	if (rc != 0)
 		return rc;
 	if ((rc = mdb_env_set_maxdbs(store->env, HS_KV_TREES)) != 0 ||
-	    (rc = mdb_env_set_maxreaders(store->env, readers + PINS + READERS_SPARE)) != 0 ||
-	    (rc = mdb_env_set_mapsize(store->env, map_bytes - map_bytes % HS_MIB)) != 0)
+	    (rc = mdb_env_set_maxreaders(store->env, readers + PINS + COMMITTER + READERS_SPARE)) !=
+		    0 ||
+	    (rc = mdb_env_set_mapsize(store->env, map_bytes(store))) != 0)
 		return rc;
 	/* Not WRITEMAP: there a full disk is a SIGBUS. NORDAHEAD: keys lie in hash order, so what
 	 * is next to the one asked for is of no use. */
@@ -137,6 +145,8 @@ void hs_store_close(struct hs_store *store)
 	if (store->pin_next)
 		mdb_txn_abort(store->pin_next);
 	mdb_env_close(store->env);
+	if (store->rescue_memory.env)
+		mdb_env_close(store->rescue_memory.env);
 	hs_buf_deinit(&store->write.kept);
 	memset(store, 0, sizeof *store);
 }
@@ -161,6 +171,7 @@ static void reset(struct hs_store_write *write)
 	memset(write->cursors, 0, sizeof write->cursors);
 	hs_notes_reset(&write->notes, NOTES_KEEP_BYTES);
 	hs_buf_clear(&write->kept, NOTES_KEEP_BYTES);
+	write->kept_synced = 0;
 	write->kept_gone_bytes = 0;
 	write->room = NULL;
 	write->changed = 0;
@@ -196,7 +207,7 @@ int hs_store_commit(struct hs_store *store)
 	if (rc == 0) {
 		reset(write);
 	} else {
-		/* What was kept is still owed: hs_store_rewind pays. */
+		/* What was kept is still owed: hs_store_rewind brings it back. */
 		write->txn = NULL;
 		memset(write->cursors, 0, sizeof write->cursors);
 	}
@@ -290,52 +301,117 @@ bool hs_store_can_keep(struct hs_store *store)
 	       set_aside(store, commit_bytes_max(store, 0)) == 0;
 }
 
-void hs_store_keep(struct hs_store *store)
+/* What was noted is among what is kept from now on. */
+static void keep_notes(struct hs_store *store)
 {
 	struct hs_store_write *write = &store->write;
 
-	hs_store_settle(store);
-	close_cursors(write);
+	write->kept_synced = write->kept.len;
 	hs_buf_append_bytes(&write->kept, hs_notes_pack(&write->notes));
 	write->kept_gone_bytes += write->notes.gone_bytes;
 	hs_notes_reset(&write->notes, KEPT_BYTES_MAX);
-	count(store, write->txn);
 	/* Before anybody is answered, and behind the stamps: who sees this sees them. */
 	atomic_store_explicit(&store->exposed,
 			      atomic_load_explicit(&store->commits, memory_order_relaxed) + 1,
 			      memory_order_release);
 }
 
+void hs_store_keep(struct hs_store *store)
+{
+	hs_store_settle(store);
+	close_cursors(&store->write);
+	count(store, store->write.txn);
+	keep_notes(store);
+}
+
+void hs_store_unkeep(struct hs_store *store)
+{
+	store->write.kept.len = store->write.kept_synced;
+}
+
+void hs_store_owe(struct hs_store *store)
+{
+	hs_check(!store->write.txn && !store->write.room);
+	keep_notes(store);
+}
+
+static int apply_kept(struct hs_store *store, struct hs_bytes rest)
+{
+	struct hs_redo_entry entry;
+	int rc = hs_store_begin(store);
+
+	while (rc == 0) {
+		rc = hs_redo_entry_take(&rest, &entry);
+		if (rc <= 0)
+			break;
+		store->write.changed++;
+		rc = hs_store_apply(store, &entry);
+	}
+	return rc;
+}
+
 int hs_store_rewind(struct hs_store *store)
 {
 	struct hs_store_write *write = &store->write;
 	struct hs_buf kept = write->kept;
-	struct hs_bytes rest = hs_buf_bytes(&kept);
-	int failure = write->failure, rc;
+	size_t synced = write->kept_synced;
+	int failure = write->failure, rc = 0;
 
 	write->kept = (struct hs_buf){0};
 	hs_store_abort(store);
 	reset(write);
-	if (kept.len == 0) {
-		hs_buf_deinit(&kept);
-		return 0;
-	}
-	rc = hs_store_begin(store);
-	while (rc == 0) {
-		struct hs_redo_entry entry;
-
-		rc = hs_redo_entry_take(&rest, &entry);
-		if (rc <= 0)
-			break;
-		write->changed++;
-		rc = hs_store_apply(store, &entry);
-	}
-	if (rc == 0)
-		rc = hs_store_commit(store);
-	hs_buf_deinit(&kept);
+	if (kept.len > 0)
+		rc = apply_kept(store, hs_buf_bytes(&kept));
+	write->kept = kept;
+	write->kept_synced = synced;
 	if (rc == 0)
 		write->failure = failure; /* of what was taken back */
 	return rc;
+}
+
+/* LMDB refuses everything, new snapshots included, once it could not write a meta page. The pages
+ * of the last commit are all there, and nobody writes to the file any more: it is opened
+ * once more, for reading. Without LMDB's lock file, which a process may open only once. */
+static void open_rescue(struct hs_store *store)
+{
+	struct hs_store_rescue *rescue = &store->rescue_memory;
+	MDB_txn *txn = NULL;
+	int rc = mdb_env_create(&rescue->env);
+
+	if (rc != 0)
+		return;
+	if ((rc = mdb_env_set_maxdbs(rescue->env, HS_KV_TREES)) == 0 &&
+	    (rc = mdb_env_set_mapsize(rescue->env, map_bytes(store))) == 0 &&
+	    (rc = mdb_env_open(rescue->env, store->path,
+			       MDB_NOSUBDIR | MDB_RDONLY | MDB_NOLOCK | MDB_NOTLS | MDB_NORDAHEAD,
+			       0600)) == 0)
+		rc = mdb_txn_begin(rescue->env, NULL, MDB_RDONLY, &txn);
+	for (int tree = 0; tree < HS_KV_TREES && rc == 0; tree++)
+		rc = mdb_dbi_open(txn, tree_names[tree], 0, &rescue->trees[tree]);
+	if (rc == 0) {
+		rc = mdb_txn_commit(txn);
+		txn = NULL;
+	}
+	if (txn)
+		mdb_txn_abort(txn);
+	if (rc == 0) {
+		atomic_store_explicit(&store->rescue, rescue, memory_order_release);
+		return;
+	}
+	mdb_env_close(rescue->env);
+	rescue->env = NULL;
+}
+
+void hs_store_give_up(struct hs_store *store)
+{
+	struct hs_store_write *write = &store->write;
+	int failure = write->failure;
+
+	hs_store_abort(store);
+	reset(write);
+	write->failure = failure;
+	if (!store->rescue_memory.env)
+		open_rescue(store);
 }
 
 int hs_store_try(struct hs_store *store)
@@ -450,15 +526,43 @@ void hs_store_read_init(struct hs_store_read *read, struct hs_store *store)
 	read->store = store;
 }
 
+static void close_read(struct hs_store_read *read)
+{
+	for (int tree = 0; tree < HS_KV_TREES; tree++)
+		if (read->cursors[tree])
+			mdb_cursor_close(read->cursors[tree]);
+	memset(read->cursors, 0, sizeof read->cursors);
+	if (read->txn)
+		mdb_txn_abort(read->txn);
+	read->txn = NULL;
+	read->open = false;
+}
+
+static int begin_read(struct hs_store_read *read, MDB_env *env, const MDB_dbi *trees)
+{
+	read->trees = trees;
+	return mdb_txn_begin(env, NULL, MDB_RDONLY, &read->txn);
+}
+
 int hs_store_read_renew(struct hs_store_read *read, uint64_t commits)
 {
+	struct hs_store *store = read->store;
 	int rc;
 
 	if (!read->txn) {
-		rc = mdb_txn_begin(read->store->env, NULL, MDB_RDONLY, &read->txn);
+		rc = begin_read(read, store->env, store->trees);
 	} else {
 		hs_store_read_rest(read);
 		rc = mdb_txn_renew(read->txn);
+	}
+	if (rc == MDB_PANIC) {
+		struct hs_store_rescue *rescue =
+			atomic_load_explicit(&store->rescue, memory_order_acquire);
+
+		if (!rescue)
+			return HS_EBUSY;
+		close_read(read);
+		rc = begin_read(read, rescue->env, rescue->trees);
 	}
 	if (rc != 0)
 		return hs_store_error(rc);
@@ -478,10 +582,6 @@ void hs_store_read_rest(struct hs_store_read *read)
 
 void hs_store_read_deinit(struct hs_store_read *read)
 {
-	for (int tree = 0; tree < HS_KV_TREES; tree++)
-		if (read->cursors[tree])
-			mdb_cursor_close(read->cursors[tree]);
-	if (read->txn)
-		mdb_txn_abort(read->txn);
+	close_read(read);
 	memset(read, 0, sizeof *read);
 }

@@ -36,6 +36,7 @@ struct hs_store_write {
 	MDB_cursor *cursors[HS_KV_TREES];
 	struct hs_notes notes;	  /* what was changed, not logged yet */
 	struct hs_buf kept;	  /* the same of earlier groups: logged, answered, not committed */
+	size_t kept_synced;	  /* of `kept`: what it had before the last hs_store_keep */
 	uint64_t kept_gone_bytes; /* noted in those groups and replaced: pages it may have cost */
 	uint64_t changed;	  /* entries changed by this transaction */
 	int failure;		  /* LMDB's or the system's code of the last failure */
@@ -49,11 +50,18 @@ struct hs_store_write {
 struct hs_store_read {
 	struct hs_kv kv;
 	struct hs_store *store;
+	const MDB_dbi *trees; /* of the environment that the transaction belongs to */
 	MDB_txn *txn;
 	MDB_cursor *cursors[HS_KV_TREES];
 	bool cursors_stale[HS_KV_TREES]; /* of an earlier snapshot */
 	bool open;			 /* holds a snapshot now */
 	uint64_t commits;		 /* the store's count, read before the snapshot was taken */
+};
+
+/* A second environment on the same file, for reading alone. */
+struct hs_store_rescue {
+	MDB_env *env;
+	MDB_dbi trees[HS_KV_TREES];
 };
 
 struct hs_store {
@@ -86,6 +94,9 @@ struct hs_store {
 	uint64_t churn_bytes;	  /* pages written since the last pin, estimated from above */
 	MDB_txn *pin;		  /* the snapshot of the checkpoint on disk */
 	MDB_txn *pin_next;	  /* of the checkpoint being made */
+	struct hs_store_rescue rescue_memory;
+	/* Readers go on there once LMDB has refused its environment for good; else NULL. */
+	_Atomic(struct hs_store_rescue *) rescue;
 };
 
 /* Everything that the open transaction was told to change, in bytes. */
@@ -117,8 +128,17 @@ void hs_store_keep(struct hs_store *store);
 bool hs_store_can_keep(struct hs_store *store);
 /* Is there no room on the disk for `more` bytes of changes, besides what deletes may need? */
 bool hs_store_disk_full(struct hs_store *store, uint64_t more);
-/* Takes back what was not kept. What was is committed. */
+/* Takes back what was not kept. What was is made again from `kept`, in a transaction that stays
+ * open. That writes nothing to the disk, so it works on one that fails, too; unless LMDB
+ * refuses (a failed write of its meta page is final) or the transaction is too large for memory. */
 int hs_store_rewind(struct hs_store *store) HS_MUSTCHECK;
+/* Drops from `kept` what the last hs_store_keep added. hs_store_rewind must follow. */
+void hs_store_unkeep(struct hs_store *store);
+/* The commit of what was logged has failed: keeps it after all. hs_store_rewind must follow. */
+void hs_store_owe(struct hs_store *store);
+/* The store is not written any more. What was kept and not committed can be read by nobody: readers
+ * are turned away as before. */
+void hs_store_give_up(struct hs_store *store);
 /* An operation tried out inside the transaction: it can be taken back alone. */
 int hs_store_try(struct hs_store *store) HS_MUSTCHECK;
 int hs_store_try_keep(struct hs_store *store) HS_MUSTCHECK;
@@ -143,7 +163,7 @@ int hs_store_pin(struct hs_store *store, char *meta, uint64_t *file_bytes) HS_MU
 void hs_store_pin_advance(struct hs_store *store);
 
 /* A reader. Renew takes a snapshot of the last commit, rest gives it back. `commits` is the store's
- * count, read before. */
+ * count, read before. HS_EBUSY: only the writer knows whether it can be read. */
 void hs_store_read_init(struct hs_store_read *read, struct hs_store *store);
 int hs_store_read_renew(struct hs_store_read *read, uint64_t commits) HS_MUSTCHECK;
 void hs_store_read_rest(struct hs_store_read *read);

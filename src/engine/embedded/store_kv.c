@@ -109,7 +109,7 @@ static int read_get(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes key,
 
 	if (hidden(read, key))
 		return HS_EBUSY;
-	rc = mdb_get(read->txn, read->store->trees[tree], &at, &found);
+	rc = mdb_get(read->txn, read->trees[tree], &at, &found);
 	if (rc != 0)
 		return hs_store_error(rc);
 	*value = bytes_of(found);
@@ -121,7 +121,7 @@ static int read_cursor(struct hs_store_read *read, enum hs_kv_tree tree)
 	int rc = 0;
 
 	if (!read->cursors[tree])
-		rc = mdb_cursor_open(read->txn, read->store->trees[tree], &read->cursors[tree]);
+		rc = mdb_cursor_open(read->txn, read->trees[tree], &read->cursors[tree]);
 	else if (read->cursors_stale[tree])
 		rc = mdb_cursor_renew(read->txn, read->cursors[tree]);
 	read->cursors_stale[tree] = false;
@@ -158,7 +158,7 @@ static int read_count(struct hs_kv *kv, enum hs_kv_tree tree, uint64_t *entries)
 
 	if (any_hidden(read))
 		return HS_EBUSY;
-	return hs_store_error(count_in(read->txn, read->store->trees[tree], entries));
+	return hs_store_error(count_in(read->txn, read->trees[tree], entries));
 }
 
 /* A command that writes is never sent to a reader. */

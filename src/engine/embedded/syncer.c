@@ -43,7 +43,7 @@ void hs_answers_send(struct hs_answers *answers, struct hs_op *chain)
 }
 
 /* The disk did not take it: nobody knows what it holds now. */
-static void tell_failure(struct hs_op *chain, int rc)
+static void tell_failure(struct hs_op *chain, const char *path, int rc)
 {
 	for (; chain; chain = chain->next) {
 		struct hs_reply reply = {chain->out, chain->resp};
@@ -51,11 +51,10 @@ static void tell_failure(struct hs_op *chain, int rc)
 		if (!chain->out)
 			continue;
 		chain->out->len = 0;
-		hs_reply_errorf(
-			&reply,
-			"MISCONF cannot sync the log: %s; whether this was done is unknown, "
-			"and writes are refused until a restart",
-			strerror(-rc));
+		hs_reply_errorf(&reply,
+				"MISCONF cannot sync '%s': %s; its outcome is unknown, and writes "
+				"are refused until a restart",
+				path, strerror(-rc));
 	}
 }
 
@@ -79,7 +78,7 @@ static void run(void *argument)
 			syncer->synced(syncer->context);
 		} else {
 			atomic_store(&syncer->result, rc);
-			tell_failure(syncer->chain, rc);
+			tell_failure(syncer->chain, hs_redo_path(syncer->redo), rc);
 		}
 		chain = syncer->chain;
 		syncer->chain = NULL;
