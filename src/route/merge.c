@@ -188,11 +188,23 @@ static bool merge_first(const struct hs_merge *merge, struct hs_reply *reply)
 	return true;
 }
 
-/* The first part that is no error, or if there is none the first that is one. */
+/* SCRIPT KILL of a server that runs none. */
+static bool is_not_busy(struct hs_bytes part)
+{
+	static const struct hs_bytes words = HS_LIT("-NOTBUSY");
+
+	return part.len > words.len && memcmp(part.data, words.data, words.len) == 0;
+}
+
+/* The first part that is no error; if there is none, the first error, but one that says that there is
+ * nothing to kill only if all do: another server may have something, and say why it goes on. */
 static bool merge_succeeded(const struct hs_merge *merge, struct hs_reply *reply)
 {
 	struct hs_bytes part = merge->parts[0];
 
+	for (uint32_t i = 1; i < merge->count && is_not_busy(part); i++)
+		if (!is_not_busy(merge->parts[i]))
+			part = merge->parts[i];
 	for (uint32_t i = 0; i < merge->count && is_error(part); i++)
 		if (!is_error(merge->parts[i]))
 			part = merge->parts[i];

@@ -148,12 +148,15 @@ static void test_all_or_one_succeeded(void **state)
 					  PART("+OK\r\n"), PART("-NOTBUSY c\r\n"));
 	const struct hs_merge none =
 		MERGE(HS_MERGE_ONE_SUCCEEDED, PART("-NOTBUSY a\r\n"), PART("-NOTBUSY b\r\n"));
+	const struct hs_merge unkillable =
+		MERGE(HS_MERGE_ONE_SUCCEEDED, PART("-NOTBUSY a\r\n"), PART("-UNKILLABLE b\r\n"));
 
 	(void)state;
 	check(&all, 2, "$2\r\nab\r\n");
 	check(&not_all, 3, "!6\r\nERR no\r\n");
 	check(&one, 2, "+OK\r\n");
 	check(&none, 2, "-NOTBUSY a\r\n");
+	check(&unkillable, 2, "-UNKILLABLE b\r\n");
 }
 
 static void test_maps_and_sets(void **state)

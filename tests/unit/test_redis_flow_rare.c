@@ -215,8 +215,119 @@ static void test_unblocking_goes_nowhere_else(void **state)
 	hs_flow_flush(town->flow, town->now);
 	down(town, 2); /* that which would have said it */
 	assert_int_equal(town->pipes_count, 1);
+	pass(town, 100); /* it is said again, to the same server */
+	assert_int_equal(town->pipes_count, 2);
+	up(town, 2);
+	sent(town, 2, "CLIENT UNBLOCK 42 TIMEOUT");
+	reply(town, 2, ":1\r\n");
 	pass(town, 100);
+	sent(town, 2, "");
+	town_destroy(&town);
+}
+
+/* The server reads the two from different connections, in any order. */
+static void test_unblocking_what_is_on_its_way(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct hs_command row;
+	struct asked *blocked = submit(town, make_blpop(town, &row, 1));
+	struct hs_pipe *own = pipe_to(town, 1);
+
+	(void)state;
+	/* Its connection is not even open. */
+	assert_true(hs_flow_unblock(town->flow, &blocked->op, true));
 	assert_int_equal(town->pipes_count, 1);
+	own->server_id = 42;
+	up(town, 1);
+	assert_int_equal(town->pipes_count, 2); /* BLPOP is written, and it opened the other one */
+	assert_int_equal(own->flying.count, 1);
+	own->sent += own->out.len;
+	own->out.len = 0;
+	up(town, 1);
+	sent(town, 1, "CLIENT UNBLOCK 42 ERROR");
+	/* The server has not read BLPOP yet: once more, at once and then with every tick. */
+	for (int i = 1; i < 8; i++) {
+		reply(town, 1, ":0\r\n");
+		sent(town, 1, "CLIENT UNBLOCK 42 ERROR");
+	}
+	reply(town, 1, ":0\r\n");
+	sent(town, 1, "");
+	pass(town, 100);
+	sent(town, 1, "CLIENT UNBLOCK 42 ERROR");
+	pass(town, 100); /* that one is under way */
+	sent(town, 1, "");
+	reply(town, 1, ":1\r\n");
+	hs_flow_receive(town->flow, town->now, own, "-UNBLOCKED x\r\n", 14);
+	hs_flow_flush(town->flow, town->now);
+	got(blocked, "-UNBLOCKED x\r\n");
+	pass(town, 100);
+	sent(town, 1, "");
+	town_destroy(&town);
+}
+
+/* It was answered just now: whatever the server says, that is the end of it. */
+static void test_unblocking_what_is_over(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct hs_command row;
+	struct asked *blocked = submit(town, make_blpop(town, &row, 1));
+	struct hs_pipe *own = pipe_to(town, 1);
+
+	(void)state;
+	own->server_id = 42;
+	up(town, 1);
+	sent(town, 1, "BLPOP a 0");
+	assert_true(hs_flow_unblock(town->flow, &blocked->op, false));
+	up(town, 1);
+	sent(town, 1, "CLIENT UNBLOCK 42 TIMEOUT");
+	hs_flow_receive(town->flow, town->now, own, "*2\r\n$1\r\na\r\n$1\r\nx\r\n", 18);
+	hs_flow_flush(town->flow, town->now);
+	assert_true(blocked->done);
+	reply(town, 1, ":0\r\n");
+	pass(town, 100);
+	sent(town, 1, "");
+	assert_int_equal(town->pipes_count, 1);
+	town_destroy(&town);
+}
+
+/* SCRIPT KILL has its own way to a server, however the others are doing. */
+static void test_a_script_is_killed_past_it(void **state)
+{
+	static const struct hs_command kill = {
+		.name = "script|kill",
+		.id = HS_CMD_IDS,
+		.place = HS_PLACE_ALL,
+		.merge = HS_MERGE_ONE_SUCCEEDED,
+		.arity = 2,
+	};
+	struct town *town = town_create(true, NULL);
+	struct asked *script = set(town, 1, 1, "SET a script"), *killed;
+	struct hs_pipe *shared, *own;
+
+	(void)state;
+	up(town, 1);
+	sent(town, 1, "SET a script");
+	shared = pipe_to(town, 1);
+	killed = make(town, 2, HS_CMD_ID_GET, HS_SLOT_NONE, "SCRIPT KILL");
+	killed->op.command = &kill;
+	submit(town, killed);
+	own = pipe_to(town, 1);
+	assert_ptr_not_equal(own, shared);
+	assert_true(own->unproven); /* a busy server does not say who it is */
+	up(town, 1);
+	sent(town, 1, "SCRIPT KILL");
+	reply(town, 1, "+OK\r\n");
+	got(killed, "+OK\r\n");
+	assert_int_equal(town->pipes_count, 1); /* and nobody else goes that way */
+	hs_flow_receive(town->flow, town->now, shared, "-ERR killed\r\n", 13);
+	got(script, "-ERR killed\r\n");
+	/* One that does not come through is told in time. */
+	killed = make(town, 2, HS_CMD_ID_GET, HS_SLOT_NONE, "SCRIPT KILL");
+	killed->op.command = &kill;
+	submit(town, killed);
+	assert_false(killed->done);
+	pass(town, 2000);
+	failed(killed, "-CLUSTERDOWN");
 	town_destroy(&town);
 }
 
@@ -458,6 +569,9 @@ int main(void)
 		cmocka_unit_test(test_another_dialect_keeps_the_watch),
 		cmocka_unit_test(test_a_pipe_that_was_unblocked_is_not_used_again),
 		cmocka_unit_test(test_unblocking_goes_nowhere_else),
+		cmocka_unit_test(test_unblocking_what_is_on_its_way),
+		cmocka_unit_test(test_unblocking_what_is_over),
+		cmocka_unit_test(test_a_script_is_killed_past_it),
 		cmocka_unit_test(test_a_transaction_is_asked_for_once),
 		cmocka_unit_test(test_what_a_script_says_is_an_answer),
 		cmocka_unit_test(test_a_script_is_healed_where_it_was_asked_for),

@@ -233,7 +233,7 @@ static void say_hello(struct hs_conn *conn)
 	hello[argc++] = "heatsink";
 	append_args(&out, argc, hello);
 	conn->hello_left = 1;
-	if (identity->db != 0) {
+	if (identity->db != 0 && !conn->options.bare) {
 		snprintf(number, sizeof number, "%d", identity->db);
 		append_args(&out, 2, (const char *[]){"SELECT", number});
 		conn->hello_left++;
@@ -455,7 +455,10 @@ static void on_connected(uv_connect_t *connect, int status)
 		return;
 	}
 	conn->connected = true;
-	uv_timer_start(&conn->timer, on_slow, conn->options.identity->open_ms_max, 0);
+	if (conn->options.bare)
+		uv_timer_stop(&conn->timer);
+	else
+		uv_timer_start(&conn->timer, on_slow, conn->options.identity->open_ms_max, 0);
 	uv_tcp_nodelay(&conn->tcp, 1);
 	uv_tcp_keepalive(&conn->tcp, 1, KEEPALIVE_S);
 	uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read);

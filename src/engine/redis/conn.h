@@ -42,6 +42,9 @@ struct hs_conn_options {
 	uint16_t port;
 	uint8_t resp;
 	const char *expected_id; /* the node's, of a cluster; "": whichever it is */
+	/* Nothing is said but HELLO, no database selected, and the caller alone limits how long the reply may
+	 * take: a server that runs a script answers late, and refuses everything else. */
+	bool bare;
 	const struct hs_conn_calls *calls;
 	void *context;
 	char *buffer; /* of HS_READ_BYTES, shared by all connections of the loop */

@@ -41,6 +41,8 @@ void hs_flow_finish(struct hs_flow *flow, struct hs_op *op)
 	if (op->engine_state & HS_STATE_OURS) {
 		struct hs_buf *out = op->out;
 
+		if (op->watcher != 0)
+			hs_unblock_answered(flow, op);
 		hs_buf_deinit(out);
 		hs_mem_release(op);
 		return;

@@ -202,4 +202,9 @@ void hs_own_tick(struct hs_flow *flow);
 void hs_own_deinit(struct hs_flow *flow);
 void hs_own_close(struct hs_flow *flow, struct hs_pipe *pipe);
 
+/* unblock.c: CLIENT UNBLOCK */
+void hs_unblock_up(struct hs_flow *flow, struct hs_pipe *pipe); /* what waited is written to it */
+void hs_unblock_answered(struct hs_flow *flow, const struct hs_op *op); /* one of ours, or failed */
+void hs_unblock_tick(struct hs_flow *flow);
+
 #endif

@@ -6,6 +6,12 @@
  *
  *     WATCH ──► a pipe is the watcher's ──► EXEC or UNWATCH ──► it is free again
  *     BLPOP ──► a pipe until the answer ──────────────────────► it is free again
+ *     SCRIPT KILL ──► an idle pipe, or a new one ─────────────► it is free again, or closed
+ *
+ * SCRIPT KILL and FUNCTION KILL would wait on a shared pipe for the very script that they should end: the
+ * server reads nothing more from the connection that runs it. A server that is busy with a script refuses
+ * most commands, those that prove who it is among them: a pipe opened for such a command proves nothing,
+ * and serves nobody else.
  *
  * If the pipe is lost meanwhile, or the slot moves away, nobody can know whether the watched keys
  * changed: EXEC answers that they did, which is always allowed. */
@@ -14,7 +20,11 @@
 #include "engine/redis/internal.h"
 #include "wire/reply.h"
 
-#include <stdio.h>
+/* SCRIPT KILL, FUNCTION KILL: one server's success is the answer. */
+static bool is_kill(const struct hs_op *op)
+{
+	return op->kind == HS_OP_COMMAND && op->command->merge == HS_MERGE_ONE_SUCCEEDED;
+}
 
 bool hs_own_is_for(const struct hs_op *op)
 {
@@ -25,7 +35,7 @@ bool hs_own_is_for(const struct hs_op *op)
 	case HS_OP_EXEC:
 		return op->watcher != 0;
 	default:
-		return hs_command_blocks(op->command, op->argc, op->argv);
+		return is_kill(op) || hs_command_blocks(op->command, op->argc, op->argv);
 	}
 }
 
@@ -83,7 +93,7 @@ static bool make_room(struct hs_flow *flow)
 	return false;
 }
 
-static struct hs_pipe *get(struct hs_flow *flow, struct hs_node *node, uint8_t resp)
+static struct hs_pipe *get(struct hs_flow *flow, struct hs_node *node, uint8_t resp, bool unproven)
 {
 	struct hs_pipe *pipe;
 
@@ -101,6 +111,7 @@ static struct hs_pipe *get(struct hs_flow *flow, struct hs_node *node, uint8_t r
 		return NULL;
 	pipe = hs_mem_alloc(sizeof *pipe);
 	hs_pipe_init(pipe, node, resp, true);
+	pipe->unproven = unproven;
 	hs_list_append(&flow->owned, &pipe->owns);
 	flow->own_count++;
 	hs_flow_count(&flow->stats->own, 1);
@@ -115,7 +126,7 @@ static void put(struct hs_flow *flow, struct hs_pipe *pipe)
 	pipe->watcher = 0;
 	pipe->asking = false;
 	if (pipe->state != HS_PIPE_UP || pipe->doom || node->idle_count >= HS_OWN_IDLE_MAX ||
-	    !node->listed || pipe->unblocked) {
+	    !node->listed || pipe->unblocked || pipe->unproven) {
 		hs_flow_doom(flow, pipe, "not needed any more", true);
 		return;
 	}
@@ -174,11 +185,11 @@ static bool start(struct hs_flow *flow, struct hs_node *node, struct hs_op *op, 
 
 	if (!node)
 		return hs_flow_refuse(flow, op, "CLUSTERDOWN Hash slot not served; not sent");
-	if (node->down_since_us && flow->now.mono_us < node->open_at_us &&
+	if (!is_kill(op) && node->down_since_us && flow->now.mono_us < node->open_at_us &&
 	    node->pipes[0].state != HS_PIPE_UP && node->pipes[1].state != HS_PIPE_UP)
 		return hs_flow_refuse(flow, op, "CLUSTERDOWN %s does not answer (%s); not sent",
 				      node->text, node->down_why);
-	pipe = get(flow, node, op->resp);
+	pipe = get(flow, node, op->resp, is_kill(op));
 	if (!pipe)
 		return hs_flow_refuse(
 			flow, op,
@@ -201,10 +212,10 @@ enum hs_submit hs_own_submit(struct hs_flow *flow, struct hs_op *op)
 {
 	struct hs_pipe *pipe = NULL;
 
-	if (op->kind == HS_OP_COMMAND)
-		op->engine_deadline_us = UINT64_MAX;
-	else
+	if (op->kind != HS_OP_COMMAND)
 		pipe = find(flow, op->watcher);
+	else if (!is_kill(op))
+		op->engine_deadline_us = UINT64_MAX;
 	if (!pipe && watches_already(op))
 		return answer_lost(op);
 	if (!pipe)
@@ -226,6 +237,7 @@ bool hs_own_reply(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
 	struct hs_redirect redirect;
 	bool moved = flow->options.cluster && reply.data[0] == '-' &&
 		     hs_flow_read_redirect(reply, &redirect);
+	enum hs_unblock unblock = pipe->unblock;
 	struct hs_node *node;
 
 	op->engine_data = NULL;
@@ -240,8 +252,11 @@ bool hs_own_reply(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
 	node = hs_flow_redirected(flow, pipe, &redirect);
 	if (watches_already(op))
 		answer_lost(op);
-	else if (start(flow, node, op, redirect.ask))
+	else if (start(flow, node, op, redirect.ask)) {
+		if (unblock != HS_UNBLOCK_NO)
+			hs_flow_unblock(flow, op, unblock == HS_UNBLOCK_ERROR);
 		return true;
+	}
 	hs_flow_finish(flow, op);
 	return true;
 }
@@ -290,43 +305,6 @@ void hs_flow_cancel(struct hs_flow *flow, struct hs_op *op)
 	hs_flow_doom(flow, pipe, "its client has gone", true);
 }
 
-bool hs_flow_unblock(struct hs_flow *flow, struct hs_op *op, bool error)
-{
-	struct hs_pipe *pipe = op->engine_data;
-	struct own_request {
-		struct hs_op op;
-		struct hs_buf out;
-		char text[96];
-	} * request;
-
-	if (!pipe || !pipe->own || pipe->server_id == 0 || pipe->flying.first != op)
-		return false;
-	request = hs_mem_zalloc(sizeof *request);
-	char number[24];
-	int digits = snprintf(number, sizeof number, "%lld", (long long)pipe->server_id);
-	int len = snprintf(request->text, sizeof request->text,
-			   "*4\r\n$6\r\nCLIENT\r\n$7\r\nUNBLOCK\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n",
-			   digits, number, error ? 5 : 7, error ? "ERROR" : "TIMEOUT");
-
-	request->op = (struct hs_op){
-		.kind = HS_OP_COMMAND,
-		.command = hs_command_by_id(HS_CMD_ID_CLIENT),
-		.resp = 2,
-		.slot = HS_SLOT_NONE,
-		.out = &request->out,
-		.raw = {request->text, (size_t)len},
-		.engine_state = HS_STATE_OURS,
-		.engine_deadline_us = flow->now.mono_us + flow->options.timeout_us,
-	};
-	if (!hs_flow_send(flow, pipe->node, &request->op, false)) {
-		hs_flow_finish(flow, &request->op);
-		return false;
-	}
-	/* It may come when the wait is over already: nobody else may wait there then. */
-	pipe->unblocked = true;
-	return true;
-}
-
 /* WATCH, EXEC and UNWATCH wait as long as anything; what blocks has no deadline. */
 static void expire(struct hs_flow *flow)
 {
@@ -341,6 +319,7 @@ static void expire(struct hs_flow *flow)
 void hs_own_tick(struct hs_flow *flow)
 {
 	expire(flow);
+	hs_unblock_tick(flow);
 	for (uint16_t i = 0; i < flow->nodes_count; i++) {
 		struct hs_node *node = flow->nodes[i];
 

@@ -35,18 +35,25 @@ enum {
 /* The same of a tracked read; its own reply is the last. */
 enum { HS_PIPE_READ_CACHING, HS_PIPE_READ_PTTL, HS_PIPE_READ_FIRST };
 
+/* How a blocking command is to end (CLIENT UNBLOCK). */
+enum hs_unblock { HS_UNBLOCK_NO, HS_UNBLOCK_TIMEOUT, HS_UNBLOCK_ERROR };
+
 enum hs_pipe_state { HS_PIPE_DOWN, HS_PIPE_OPENING, HS_PIPE_UP };
 
 struct hs_pipe {
 	struct hs_node *node;
 	uint8_t resp; /* the dialect its replies come in; own: may change */
 	enum hs_pipe_state state;
-	bool own;	      /* serves one client for a while: WATCH, BLPOP */
-	bool closing;	      /* the flow wants it closed with the next flush */
-	bool blameless;	      /* and that is no fault of the node's */
-	bool idle;	      /* own: nobody's now */
-	bool asking;	      /* own: what waits is to be asked for */
-	bool unblocked;	      /* own: the server was told to end a wait on it */
+	bool own;	 /* serves one client for a while: WATCH, BLPOP */
+	bool closing;	 /* the flow wants it closed with the next flush */
+	bool blameless;	 /* and that is no fault of the node's */
+	bool idle;	 /* own: nobody's now */
+	bool asking;	 /* own: what waits is to be asked for */
+	bool unblocked;	 /* own: the server was, or will be, told to end a wait on it */
+	bool unproven;	 /* own: it was not asked which node it leads to, nor for a database */
+	uint8_t unblock; /* own: enum hs_unblock, until the server has done it */
+	bool unblocking; /* own: the server is being told */
+	uint32_t unblock_tries;
 	struct hs_link dirty; /* in the flow's list while it has bytes to send or is to be closed */
 	struct hs_ops waiting; /* not composed yet */
 	struct hs_ops flying;  /* composed; their replies come in this order */

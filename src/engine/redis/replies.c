@@ -554,6 +554,7 @@ void hs_flow_up(struct hs_flow *flow, struct hs_now now, struct hs_pipe *pipe)
 		while (pipe->waiting.first)
 			hs_pipe_compose(pipe, hs_ops_pop(&pipe->waiting), pipe->asking);
 		hs_flow_touch(flow, pipe);
+		hs_unblock_up(flow, pipe);
 	}
 	hs_flow_pump(flow, pipe);
 }

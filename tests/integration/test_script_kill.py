@@ -1,0 +1,107 @@
+"""Goal: SCRIPT KILL and FUNCTION KILL end a script that was started through heatsink, on the same worker
+and behind the same connections to the servers, and say what a server would: OK if one was ended, NOTBUSY
+only if no server runs one. Other clients get the server's BUSY.
+
+Method: heatsink with one worker in front of a redis-server, then of a Cluster, whose scripts may be
+killed after a few milliseconds. A script that does not end is started and killed.
+"""
+
+import os
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+import servers
+from cluster import Cluster
+from resp import encode
+
+FOREVER = "while true do end"
+WRITES = "redis.call('SET', KEYS[1], 1) while true do end"
+LIBRARY = f"#!lua name=forever\nredis.register_function('forever', function() {FOREVER} end)"
+SOON = ("--lua-time-limit", "10")
+
+
+class OneServer(unittest.TestCase):
+    @classmethod
+    def engine(cls):
+        cls.nodes = [cls.enterClassContext(servers.Redis(*SOON))]
+        return f"redis://127.0.0.1:{cls.nodes[0].port}"
+
+    @classmethod
+    def setUpClass(cls):
+        cls.heatsink = cls.enterClassContext(servers.Heatsink(
+            "--workers", "1", "--engine-timeout", str(servers.GUARD_S * 1000), "--engine",
+            cls.engine()))
+
+    def wait_busy(self):
+        """Until a server says that it runs a script."""
+        guard = time.monotonic() + servers.GUARD_S
+        while not any(node.raw().call("GET", "x").raw.startswith(b"-BUSY") for node in self.nodes):
+            self.assertLess(time.monotonic(), guard, "no server is busy")
+
+    def start(self, *words):
+        connection = self.heatsink.raw()
+        connection.send(encode(*words))
+        self.wait_busy()
+        return connection
+
+    def killed(self, kill, *words):
+        """What the one who kills hears, and then the script's client."""
+        running = self.start(*words)
+        said = self.heatsink.raw().call(*kill).raw
+        return said, running.read().raw
+
+    def test_nothing_to_kill(self):
+        for words in (("SCRIPT", "KILL"), ("FUNCTION", "KILL")):
+            self.assertEqual(self.heatsink.raw().call(*words).raw,
+                             b"-NOTBUSY No scripts in execution right now.\r\n")
+
+    def test_script(self):
+        for _ in range(3):
+            said, script = self.killed(("SCRIPT", "KILL"), "EVAL", FOREVER, "1", "key")
+            self.assertEqual(said, b"+OK\r\n")
+            self.assertIn(b"killed by user", script)
+        self.assertEqual(self.heatsink.raw().call("SET", "key", 1).raw, b"+OK\r\n")
+
+    def test_function(self):
+        asker = self.heatsink.raw()
+        self.assertFalse(asker.call("FUNCTION", "LOAD", "REPLACE", LIBRARY).is_error)
+        said, script = self.killed(("FUNCTION", "KILL"), "FCALL", "forever", "1", "key")
+        self.assertEqual(said, b"+OK\r\n")
+        self.assertIn(b"killed by user", script)
+
+    def test_the_wrong_word(self):
+        running = self.start("EVAL", FOREVER, "1", "key")
+        asker = self.heatsink.raw()
+        self.assertTrue(asker.call("FUNCTION", "KILL").raw.startswith(b"-BUSY"))
+        self.assertEqual(asker.call("SCRIPT", "KILL").raw, b"+OK\r\n")
+        running.read()
+
+
+class InFrontOfACluster(OneServer):
+    @classmethod
+    def engine(cls):
+        cluster = cls.enterClassContext(Cluster(masters=3, replicas=0, args=SOON))
+        cls.nodes = cluster.nodes
+        return cluster.url()
+
+
+class Unkillable(unittest.TestCase):
+    def test_a_script_that_wrote(self):
+        """As with the server alone: what has written cannot be killed. The server is then killed."""
+        server = self.enterContext(servers.Redis(*SOON))
+        with servers.Heatsink("--workers", "1", "--engine",
+                              f"redis://127.0.0.1:{server.port}") as heatsink:
+            running = heatsink.raw()
+            running.send(encode("EVAL", WRITES, "1", "key"))
+            guard = time.monotonic() + servers.GUARD_S
+            while not server.raw().call("GET", "x").raw.startswith(b"-BUSY"):
+                self.assertLess(time.monotonic(), guard)
+            self.assertTrue(heatsink.raw().call("SCRIPT", "KILL").raw.startswith(b"-UNKILLABLE"))
+            server.kill9()
+
+
+if __name__ == "__main__":
+    unittest.main()
