@@ -355,13 +355,15 @@ void hs_worker_read_mail(struct hs_worker *worker)
 static void on_wake(uv_async_t *wake)
 {
 	struct hs_worker *worker = wake->data;
+	struct hs_op *op = hs_mpsc_take(&worker->done, OP_NEXT), *next_op;
+	/* The clock is read after the answers are taken: what a session runs next is not dated before the
+	 * engine ran what it was just told of. */
 	struct hs_now now = hs_clock_now();
-	struct hs_op *op, *next_op;
 
 	worker->engine->calls->refresh(worker->engine, worker->index);
 	/* First: what was answered with OK holds before anybody hears of it. */
 	hs_worker_read_mail(worker);
-	for (op = hs_mpsc_take(&worker->done, OP_NEXT); op; op = next_op) {
+	for (; op; op = next_op) {
 		next_op = op->next;
 		worker->landed = true;
 		hs_core_complete(worker->core, now, op);

@@ -462,16 +462,40 @@ static void commits_are_timed_for_the_stores_in_them(void **state)
 	assert_int_equal(all_commits_of(test, here), 3);
 }
 
+/* A worker that is kept from going on between reading its clock and reading the store sees data from after that
+ * clock. PTTL must not say more than the time to live. */
+static void a_read_is_not_dated_before_its_data(void **state)
+{
+	struct hs_test_embedded *test = *state;
+	struct hs_now early = test->now;
+
+	test->now.wall_us += 50 * 1000;
+	assert_string_equal(hs_test_embedded_do(test, "set k v px 20000"), "+OK\r\n");
+	test->now.mono_us += 10 * 1000 * 1000; /* the store shows what it put off */
+	hs_group_tend(&test->group);
+	test->now.wall_us = early.wall_us;
+	assert_string_equal(hs_test_embedded_read(test, "pttl k"), ":20000\r\n");
+	test->now.wall_us = early.wall_us + 60 * 1000;
+	assert_string_equal(hs_test_embedded_read(test, "pttl k"), ":19990\r\n");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(operations_run_in_order),	    TEST(reads_alone_touch_no_log),
-		TEST(a_transaction_is_one),	    TEST(a_watched_key_that_changed_fails_it),
-		TEST(unwatching_drops_it),	    TEST(a_lost_transaction_runs_again),
-		TEST(expired_keys_are_swept),	    TEST(snapshots_are_as_new_as_the_refresh),
-		TEST(what_is_kept_is_never_missed), TEST(commits_are_timed_for_the_stores_in_them),
-		TEST(reads_of_nothing_are_told),    TEST(expiry_is_judged_when_it_runs),
+		TEST(operations_run_in_order),
+		TEST(reads_alone_touch_no_log),
+		TEST(a_transaction_is_one),
+		TEST(a_watched_key_that_changed_fails_it),
+		TEST(unwatching_drops_it),
+		TEST(a_lost_transaction_runs_again),
+		TEST(expired_keys_are_swept),
+		TEST(snapshots_are_as_new_as_the_refresh),
+		TEST(what_is_kept_is_never_missed),
+		TEST(commits_are_timed_for_the_stores_in_them),
+		TEST(reads_of_nothing_are_told),
+		TEST(expiry_is_judged_when_it_runs),
+		TEST(a_read_is_not_dated_before_its_data),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -679,6 +679,7 @@ bool hs_group_sweep(struct hs_group *group, size_t limit)
 		if (touch(group, id) != 0 || part->lost)
 			continue;
 		part->ks.now_ms = now_ms;
+		store->write.latest_ms = now_ms;
 		swept = hs_keyspace_sweep(&part->ks, limit);
 		after = hs_store_write_bytes(&store->write);
 		group->bytes += after > before ? after - before : 0;

@@ -263,6 +263,7 @@ static int run_op(struct hs_group *group, struct hs_group_item *item)
 	uint64_t used, limit = op_limit(store, op, &item->bytes);
 
 	part->ks.now_ms = group->now_ms;
+	store->write.latest_ms = group->now_ms;
 	if (group->failed && writes(op)) {
 		hs_group_refuse(group, item);
 		return 0;

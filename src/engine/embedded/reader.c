@@ -59,6 +59,8 @@ bool hs_reader_run(struct hs_reader *reader, struct hs_op *op)
 	int rc = look(reader, store);
 
 	store->ks.now_ms = hs_now_wall_ms(op->received);
+	if (store->ks.now_ms < store->read.shown_ms)
+		store->ks.now_ms = store->read.shown_ms;
 	store->ks.frequency = op->frequency;
 	if (rc == 0)
 		rc = hs_keyspace_run(&store->ks, op->command, op->slot, op->argc, op->argv, &reply);

@@ -7,6 +7,9 @@
  * the first read of its store. The count is read before the snapshot is taken, never after, so a
  * snapshot is at least as new as the count remembered for it.
  *
+ * A read is dated when its request was received, but never before the data in its snapshot was written:
+ * the worker may have been kept from going on in between, and PTTL would answer more than the time to live.
+ *
  * The writer may answer before it commits (hs_store_keep). What it changed so is told by stamps:
  * a read of such a key is turned away to the writer's queue, and makes it commit soon. */
 #ifndef HS_ENGINE_EMBEDDED_READER_H

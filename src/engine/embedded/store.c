@@ -203,6 +203,7 @@ int hs_store_commit(struct hs_store *store)
 	hs_check(write->txn && !write->outer);
 	close_cursors(write);
 	count(store, write->txn);
+	atomic_store_explicit(&store->shown_ms, write->latest_ms, memory_order_release);
 	rc = mdb_txn_commit(write->txn);
 	if (rc == 0) {
 		reset(write);
@@ -570,6 +571,7 @@ int hs_store_read_renew(struct hs_store_read *read, uint64_t commits)
 		read->cursors_stale[tree] = true;
 	read->open = true;
 	read->commits = commits;
+	read->shown_ms = atomic_load_explicit(&read->store->shown_ms, memory_order_acquire);
 	return 0;
 }
 

@@ -39,6 +39,7 @@ struct hs_store_write {
 	size_t kept_synced;	  /* of `kept`: what it had before the last hs_store_keep */
 	uint64_t kept_gone_bytes; /* noted in those groups and replaced: pages it may have cost */
 	uint64_t changed;	  /* entries changed by this transaction */
+	int64_t latest_ms;	  /* when its last operation was run, by the wall clock */
 	int failure;		  /* LMDB's or the system's code of the last failure */
 	/* The last put's value, filled by the caller by now or soon; still to be copied to `notes`.
 	 */
@@ -56,6 +57,7 @@ struct hs_store_read {
 	bool cursors_stale[HS_KV_TREES]; /* of an earlier snapshot */
 	bool open;			 /* holds a snapshot now */
 	uint64_t commits;		 /* the store's count, read before the snapshot was taken */
+	int64_t shown_ms;		 /* no operation in the snapshot was run later than this */
 };
 
 /* A second environment on the same file, for reading alone. */
@@ -76,6 +78,9 @@ struct hs_store {
 	/* Numbers that workers look at all the time, away from what the writer writes. */
 	char apart_commits[64];
 	_Atomic uint64_t commits; /* goes up after each commit: older snapshots are out of date */
+	/* When the newest operation was run that readers may see. Set before its commit, so that a
+	 * reader who takes a snapshot first and reads this second never dates the snapshot too early. */
+	_Atomic int64_t shown_ms;
 	/* The commit that will show what was kept (hs_store_keep). While it is ahead of `commits`,
 	 * a reader asks `stamps` whether the key it wants is among that. */
 	_Atomic uint64_t exposed;
