@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "cli/cli.h"
+#include "cli/storm_judge.h"
 
 #include <signal.h>
 #include <string.h>
@@ -254,6 +255,8 @@ int hs_cli_storm(int argc, char **argv)
 		hs_storm_options_help(stdout);
 		return 0;
 	}
+	if (*storm.options.judge)
+		return hs_storm_judge_file(storm.options.judge, stdout, stderr);
 	signal(SIGPIPE, SIG_IGN);
 	create_judge(&storm);
 	storm.worker_count = (unsigned)storm.options.threads;

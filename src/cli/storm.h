@@ -11,6 +11,7 @@
  *     storm_order.c    `--ordered`: requests of one key take turns
  *     storm_verify.c   were the replies possible
  *     storm_history.c  the same for `--command all`: everything that was seen, checked in windows
+ *     storm_judge.c    is there an order of one key's operations; files of those without
  *     storm_report.c   the table, the JSON, the progress line
  *
  * A worker is a thread with a loop, its connections and its counts; workers share only the options
@@ -59,6 +60,7 @@ enum hs_storm_command {
 
 enum {
 	HS_STORM_PREFIX_MAX = 256,
+	HS_STORM_FOLDER_MAX = 900,	     /* of a path given as an option */
 	HS_STORM_VERIFY_KEYS_MAX = 10000000, /* every key costs memory then */
 	HS_STORM_VERIFY_VALUE_MIN = 32,	     /* room for the tag that says which write it was */
 	HS_STORM_HISTORY_KEYS_MAX = 1000,    /* --command all is for few keys */
@@ -87,6 +89,8 @@ struct hs_storm_options {
 	bool retries_given;  /* --retries is on the command line: a refused start is retried, too */
 	uint64_t window;     /* verify, ALL: operations from one quiet moment to the next */
 	const char *request; /* sent instead of a command; "": none */
+	const char *history_folder; /* verify, ALL: for histories that no order explains */
+	const char *judge;	    /* such a file, to be judged again; "": none */
 	bool load;
 	bool verify;
 	bool no_final; /* verify: the keys are not read once more at the end */
@@ -220,7 +224,7 @@ bool hs_storm_verify_touched(const struct hs_storm_verify *verify, uint64_t key)
 /* A key that could not be read at the end. */
 void hs_storm_verify_unread(struct hs_storm_verify *verify, uint64_t key);
 
-enum { HS_STORM_FINDINGS_MAX = 10, HS_STORM_FINDING_TEXT_MAX = 400 };
+enum { HS_STORM_FINDINGS_MAX = 10, HS_STORM_FINDING_TEXT_MAX = 800 };
 
 struct hs_storm_findings {
 	uint64_t checked;   /* replies looked at */

@@ -3,7 +3,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "sim/check.h"
+#include "cli/storm_judge.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -11,7 +11,6 @@
 enum {
 	BLIND_MAX = 4,
 	CLOCK_US = 100000, /* how far a server's clock may be from ours */
-	SHOWN = 24,	   /* operations of a window that cannot be explained */
 };
 static const uint64_t STEPS_MAX = 50000;
 
@@ -343,9 +342,8 @@ void hs_storm_history_answer(struct hs_storm_history *history, const struct hs_s
 
 /* ---- what is judged ---- */
 
-/* One key's records as the checker wants them, as they were known at that moment; what was there before
- * is a SET before all others. */
-static void gather(struct hs_storm_history *history, uint32_t key, uint64_t until)
+/* One key's records as the checker wants them. The value before the window is a SET before all others. */
+static void gather(struct hs_storm_history *history, uint32_t key)
 {
 	struct hs_sim_history *judged = &history->judged;
 
@@ -354,65 +352,49 @@ static void gather(struct hs_storm_history *history, uint32_t key, uint64_t unti
 		hs_sim_history_add(judged, &history->keys[key].base);
 	for (uint32_t i = 0; i < history->count; i++) {
 		const struct record *record = &history->records[i];
-
 		struct hs_sim_op op = record->op;
 
-		if (op.key != key || record->state == DROPPED || op.asked > until)
+		if (op.key != key || record->state == DROPPED)
 			continue;
-		if (op.answered > until)
-			op.answered = HS_SIM_NEVER;
 		op.key = 0;
 		hs_sim_history_add(judged, &op);
 	}
 }
 
-static int check(struct hs_storm_history *history, uint32_t key, uint64_t until)
+/* Keeps what was judged in a file, so that it can be judged again, and says where. */
+static void keep(struct hs_storm_history *history, uint32_t key, struct hs_buf *why)
 {
-	struct hs_sim_verdict verdict = {0};
+	char name[HS_STORM_FINDING_TEXT_MAX], path[HS_STORM_FOLDER_MAX + HS_STORM_FINDING_TEXT_MAX];
+	int rc;
 
-	gather(history, key, until);
-	return hs_sim_check_order(&history->judged, STEPS_MAX, &verdict);
-}
-
-/* There is no order. The first moment at which there was none, and the answer that came then. */
-static void explain(struct hs_storm_history *history, uint32_t key)
-{
-	uint64_t good = history->records[0].op.asked - 1, bad = history->stamp;
-	struct hs_sim_history last = {.count = 1};
-	struct hs_buf text = {0};
-
-	while (bad - good > 1) {
-		uint64_t middle = good + (bad - good) / 2;
-
-		if (check(history, key, middle) == HS_EINVAL)
-			bad = middle;
-		else
-			good = middle;
-	}
-	gather(history, key, bad);
-	for (size_t i = 0; i < history->judged.count; i++) {
-		last.ops = &history->judged.ops[i];
-		if (last.ops->answered == bad)
-			hs_sim_history_print(&last, &text);
-	}
-	for (size_t i = 0; i + 1 < text.len; i++)
-		text.data[i] = text.data[i] == '\n' ? ';' : text.data[i];
-	fail(history, key, ": no order of %zu operations explains this answer: %.*s",
-	     history->judged.count, (int)(text.len - (text.len > 0)), text.data);
-	hs_buf_deinit(&text);
+	if (history->findings.failed >= HS_STORM_FINDINGS_MAX)
+		return;
+	hs_storm_history_name(history, key, name, sizeof name);
+	rc = hs_storm_judge_keep(&history->judged, history->options->history_folder, name, path,
+				 sizeof path);
+	if (rc == 0)
+		hs_buf_printf(why, "; see 'heatsink storm --judge %s'", path);
+	else
+		hs_buf_printf(why, "; its history could not be written to '%s': %s", path,
+			      strerror(-rc));
 }
 
 static void judge(struct hs_storm_history *history, uint32_t key)
 {
-	int rc = check(history, key, UINT64_MAX - 1);
+	struct hs_buf why = {0};
+	int rc;
 
+	gather(history, key);
+	rc = hs_storm_judge(&history->judged, STEPS_MAX, &why);
 	history->findings.windows++;
 	if (rc == HS_ELIMIT)
 		history->findings.undecided++;
-	if (rc != HS_EINVAL)
-		return;
-	explain(history, key);
-	history->keys[key].renamed = true;
+	if (rc == HS_EINVAL) {
+		keep(history, key, &why);
+		fail(history, key, ": %.*s", (int)why.len, why.data);
+		history->keys[key].renamed = true;
+	}
+	hs_buf_deinit(&why);
 }
 
 void hs_storm_history_close(struct hs_storm_history *history)

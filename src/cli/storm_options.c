@@ -14,6 +14,12 @@ static bool read_text(const struct hs_flag *row, void *options, const char *word
 	return strlen(word) < HS_STORM_PREFIX_MAX;
 }
 
+static bool read_path(const struct hs_flag *row, void *options, const char *word)
+{
+	*(const char **)hs_flag_field(row, options) = word;
+	return strlen(word) < HS_STORM_FOLDER_MAX;
+}
+
 static bool read_bytes(const struct hs_flag *row, void *options, const char *word)
 {
 	uint64_t value;
@@ -273,6 +279,11 @@ static const struct hs_flag rows[] = {
 	 "--command all --verify: after so many operations wait for all answers and look for their "
 	 "order",
 	 hs_flag_read_uint, FIELD(window), 1, 100000},
+	{"history-folder", "DIR", ".",
+	 "--command all --verify: where the operations of a window are kept that no order explains",
+	 read_path, FIELD(history_folder), 0, 0},
+	{"judge", "FILE", "", "send nothing: read such a file and look for an order again",
+	 read_path, FIELD(judge), 0, 0},
 	{"json", NULL, "no", "print the result as JSON", hs_flag_read_yes, FIELD(json), 0, 0},
 	{"help", NULL, "no", "print this", hs_flag_read_yes, FIELD(help), 0, 0},
 };

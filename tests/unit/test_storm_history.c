@@ -6,12 +6,15 @@
 #include "cli/storm_history.h"
 
 #include "base/mem.h"
+#include "cli/storm_judge.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -20,6 +23,28 @@ struct world {
 	struct hs_storm_history *history;
 };
 
+static char folder[] = "/tmp/heatsink-storm-XXXXXX";
+
+static int make_folder(void **state)
+{
+	(void)state;
+	return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+	static const char *const keys[] = {"0-0", "1-0", "0-1"};
+	char path[128];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+		snprintf(path, sizeof path, "%s/storm-history-key-00001234-%s.txt", folder,
+			 keys[i]);
+		unlink(path);
+	}
+	return rmdir(folder);
+}
+
 static struct world *begin(void)
 {
 	struct world *world = hs_mem_zalloc(sizeof *world);
@@ -27,6 +52,7 @@ static struct world *begin(void)
 	world->options.keys = 2;
 	world->options.window = 1000;
 	world->options.prefix = "key:";
+	world->options.history_folder = folder;
 	world->history = hs_storm_history_create(&world->options, 0x1234);
 	return world;
 }
@@ -158,6 +184,29 @@ static void test_a_stale_read_is_named(void **state)
 	reply(world, ask_set(world, 1, 6), "+OK\r\n");
 	get(world, "$1\r\n5\r\n");
 	get(world, "$1\r\n6\r\n");
+	end(world, 1, "GET key0 → 5");
+}
+
+static void test_a_window_without_an_order_is_kept(void **state)
+{
+	struct world *world = begin();
+	struct hs_buf path = {0};
+	FILE *out = tmpfile();
+	const char *text, *at;
+
+	(void)state;
+	reply(world, ask_set(world, 1, 5), "+OK\r\n");
+	reply(world, ask_set(world, 1, 6), "+OK\r\n");
+	get(world, "$1\r\n5\r\n");
+	hs_storm_history_close(world->history);
+	text = hs_storm_history_findings(world->history)->text[0];
+	at = strstr(text, "--judge ");
+	assert_non_null(at);
+	hs_buf_printf(&path, "%.*s", (int)strcspn(at + 8, "'"), at + 8);
+	hs_buf_append(&path, "", 1);
+	assert_int_equal(hs_storm_judge_file(path.data, out, out), 1);
+	fclose(out);
+	hs_buf_deinit(&path);
 	end(world, 1, "GET key0 → 5");
 }
 
@@ -469,6 +518,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_an_honest_window),
 		cmocka_unit_test(test_a_stale_read_is_named),
+		cmocka_unit_test(test_a_window_without_an_order_is_kept),
 		cmocka_unit_test(test_pipelined_requests_keep_their_order),
 		cmocka_unit_test(test_replies_of_the_wrong_type),
 		cmocka_unit_test(test_what_a_server_said_of_several_keys),
@@ -489,5 +539,5 @@ int main(void)
 		cmocka_unit_test(test_a_key_that_cannot_be_read),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
