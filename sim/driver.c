@@ -94,13 +94,16 @@ static void take_output(struct hs_sim_client *client)
 static bool feed(struct hs_sim_client *client)
 {
 	struct hs_sim_world *world = client->world;
-	struct hs_core *core = world->workers[client->worker].core;
+	struct hs_sim_worker *worker = &world->workers[client->worker];
+	struct hs_core *core = worker->core;
 	struct hs_bytes bytes = hs_buf_bytes(&client->unread);
+	struct hs_now now;
 	size_t room_len;
 	char *room;
 
 	if (bytes.len == 0 || !client->session || !hs_core_wants_input(client->session))
 		return false;
+	now = hs_sim_worker_now(world, worker, client->arrived_us);
 	room = hs_core_read_room(client->session, &room_len);
 	if (bytes.len > HS_READ_BYTES)
 		bytes.len = HS_READ_BYTES;
@@ -108,9 +111,9 @@ static bool feed(struct hs_sim_client *client)
 		if (bytes.len > room_len)
 			bytes.len = room_len;
 		memcpy(room, bytes.data, bytes.len);
-		hs_core_receive(core, client->session, world->now, room, bytes.len);
+		hs_core_receive(core, client->session, now, room, bytes.len);
 	} else {
-		hs_core_receive(core, client->session, world->now, bytes.data, bytes.len);
+		hs_core_receive(core, client->session, now, bytes.data, bytes.len);
 	}
 	hs_buf_consume(&client->unread, bytes.len);
 	return true;
@@ -235,13 +238,36 @@ struct hs_sim_client *hs_sim_client_connect(struct hs_sim_world *world, uint32_t
 	return client;
 }
 
+static void read_later(void *context, void *target, uint64_t number)
+{
+	struct hs_sim_worker *worker = target;
+
+	(void)number;
+	worker->reading_planned = false;
+	hs_sim_after_core(context, worker->number);
+}
+
+/* A slow worker takes what its clients have sent some time later. */
+static void plan_reading(struct hs_sim_world *world, struct hs_sim_worker *worker)
+{
+	uint64_t in_us = hs_prng_below(&world->prng, world->options.slow_us_max + 1);
+
+	if (!worker->reading_planned)
+		hs_sim_world_plan(world, in_us, read_later, world, worker);
+	worker->reading_planned = true;
+}
+
 void hs_sim_client_send(struct hs_sim_client *client, struct hs_bytes bytes)
 {
 	client->world->steps++;
 	if (!client->session || bytes.len == 0)
 		return;
 	hs_buf_append_bytes(&client->unread, bytes);
-	hs_sim_after_core(client->world, client->worker);
+	client->arrived_us = client->world->now.mono_us;
+	if (client->world->options.slow_us_max > 0)
+		plan_reading(client->world, &client->world->workers[client->worker]);
+	else
+		hs_sim_after_core(client->world, client->worker);
 }
 
 void hs_sim_compose(struct hs_buf *bytes, size_t argc, const struct hs_bytes *argv)

@@ -11,6 +11,10 @@ struct partition {
 	uint16_t number;
 	bool planned; /* a commit is */
 	bool stalled;
+	bool put_off;	  /* readers do not see all that was run */
+	bool show_wanted; /* a reader was refused: the next show is planned for soon */
+	int64_t ran_ms;	  /* when its last operations were run */
+	int64_t shown_ms; /* the same, of those that readers see */
 };
 
 struct hs_sim_engine {
@@ -18,6 +22,7 @@ struct hs_sim_engine {
 	struct hs_sim_engine_host host;
 	struct hs_prng prng;
 	struct hs_op *lost;
+	uint64_t ran_us;       /* of the operation being handed back */
 	struct hs_vouch vouch; /* for everything: nobody writes behind its back */
 	struct partition partitions[];
 };
@@ -73,12 +78,25 @@ static void run_op(struct hs_sim_engine *engine, struct hs_op *op, bool keep)
 		op->left_ms = hs_sim_store_left(engine->host.store, op, *engine->host.now);
 }
 
+/* A read is dated when its worker read the clock, but never before the data that it sees was written. */
+static struct hs_now date_of(const struct hs_sim_engine *engine, const struct hs_op *op)
+{
+	int64_t shown_us = engine->partitions[op->partition].shown_ms * 1000;
+	struct hs_now now = op->received;
+
+	if (now.wall_us < shown_us && engine->options.mistake != HS_SIM_READ_UNDATED)
+		now.wall_us = shown_us;
+	return now;
+}
+
 static void answer_now(struct hs_sim_engine *engine, struct hs_op *op)
 {
+	struct hs_now now = date_of(engine, op);
+
 	vouch_for(engine, op);
-	hs_sim_store_read(engine->host.store, op, hs_now_wall_ms(op->received));
+	hs_sim_store_read(engine->host.store, op, hs_now_wall_ms(now));
 	if (op->track)
-		op->left_ms = hs_sim_store_left(engine->host.store, op, op->received);
+		op->left_ms = hs_sim_store_left(engine->host.store, op, now);
 }
 
 /* --- the commit --- */
@@ -87,8 +105,13 @@ static void answer(void *context, void *target, uint64_t number)
 {
 	struct hs_sim_engine *engine = context;
 
-	(void)number;
+	engine->ran_us = number;
 	engine->host.done(engine->host.context, target);
+}
+
+uint64_t hs_sim_engine_ran_us(const struct hs_sim_engine *engine)
+{
+	return engine->ran_us;
 }
 
 static void plan(struct hs_sim_engine *engine, hs_sim_event_run *run, void *target, uint32_t us_max)
@@ -98,9 +121,65 @@ static void plan(struct hs_sim_engine *engine, hs_sim_event_run *run, void *targ
 		.run = run,
 		.context = engine,
 		.target = target,
+		.number = engine->host.now->mono_us,
 	};
 
 	hs_sim_events_plan(engine->host.events, event);
+}
+
+/* --- what readers see --- */
+
+static void show(struct hs_sim_engine *engine, struct partition *partition)
+{
+	partition->put_off = false;
+	partition->show_wanted = false;
+	partition->shown_ms = partition->ran_ms;
+	hs_sim_store_catch_up(engine->host.store, partition->number);
+}
+
+static void show_later(void *context, void *target, uint64_t number)
+{
+	struct partition *partition = target;
+
+	(void)number;
+	if (partition->put_off)
+		show(context, partition);
+}
+
+/* After operations were run: readers see them now, or some time later. */
+static void show_or_put_off(struct hs_sim_engine *engine, struct partition *partition)
+{
+	uint32_t put_off_us_max = engine->options.put_off_us_max;
+
+	partition->ran_ms = hs_now_wall_ms(*engine->host.now);
+	if (put_off_us_max == 0 || hs_prng_below(&engine->prng, 2) == 0) {
+		show(engine, partition);
+		return;
+	}
+	if (!partition->put_off)
+		plan(engine, show_later, partition, put_off_us_max);
+	partition->put_off = true;
+}
+
+/* Whether the read wants what only the writer knows. */
+static bool is_hidden(struct hs_sim_engine *engine, const struct hs_op *op)
+{
+	struct partition *partition = &engine->partitions[op->partition];
+	size_t first, step, count;
+	bool hidden;
+
+	if (!partition->put_off)
+		return false;
+	count = hs_command_keys(op->command, op->argc, &first, &step);
+	hidden = count == 0;
+	for (size_t i = 0; i < count && !hidden; i++)
+		hidden = hs_sim_store_is_behind(engine->host.store, op->partition,
+						op->argv[first + i * step]);
+	if (hidden && !partition->show_wanted) {
+		partition->show_wanted = true;
+		plan(engine, show_later, partition, engine->options.commit_us_max);
+	}
+	return hidden;
 }
 
 static struct hs_op *take(struct partition *partition)
@@ -179,8 +258,10 @@ static void commit(void *context, void *target, uint64_t number)
 		before = op;
 	}
 	hs_sim_store_tell(engine->host.store);
-	if (engine->options.mistake != HS_SIM_STALE_READ || hs_prng_below(&engine->prng, 2) == 0)
-		hs_sim_store_catch_up(engine->host.store, partition->number);
+	if (engine->options.mistake != HS_SIM_STALE_READ)
+		show_or_put_off(engine, partition);
+	else if (hs_prng_below(&engine->prng, 2) == 0)
+		show(engine, partition);
 	if (partition->first)
 		plan_commit(engine, partition);
 }
@@ -210,6 +291,8 @@ enum hs_submit hs_sim_engine_submit(struct hs_sim_engine *engine, struct hs_op *
 	}
 	if (read && engine->options.reads_at_once && !op->ordered) {
 		if (engine->options.refuses && hs_prng_below(&engine->prng, REFUSED_ONE_IN) == 0)
+			return HS_SUBMIT_REFUSED;
+		if (is_hidden(engine, op))
 			return HS_SUBMIT_REFUSED;
 		answer_now(engine, op);
 		return HS_SUBMIT_DONE;

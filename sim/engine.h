@@ -1,8 +1,12 @@
 /* An engine that is like the embedded one: operations queue to their partition, run together at its
  * next commit, and are answered some time after it, each in its own time. Reads that need not wait
- * may be answered at once.
+ * may be answered at once, from what was committed and shown to readers.
  *
- *     submit ─ queue of the partition ─ commit (all run, in order) ─ … ─ done, one by one
+ *     submit ─ queue of the partition ─ run (all that wait, in order) ─ … ─ done, one by one
+ *                                        └─ shown to readers: at once, or put off
+ *
+ * While a partition's changes are put off, a read of a changed key is refused and must queue; it makes the
+ * partition show its changes soon.
  *
  * It can be told to make a mistake, so that tests see whether the checkers notice. One thread. */
 #ifndef HS_SIM_ENGINE_H
@@ -20,12 +24,13 @@
 struct hs_sim_engine_options {
 	uint64_t seed;
 	uint16_t partitions;
-	bool reads_at_once;	/* unordered reads are answered inside submit */
-	bool listens_late;	/* LISTEN and UNLISTEN take their time, as behind a connection */
-	bool refuses;		/* now and then one of them must be submitted again */
-	uint32_t commit_us_max; /* from the first operation queued to the commit */
-	uint32_t answer_us_max; /* from the commit to the answer */
-	size_t bytes_max;	/* that a partition's store takes; 0: no limit */
+	bool reads_at_once;	 /* unordered reads are answered inside submit */
+	bool listens_late;	 /* LISTEN and UNLISTEN take their time, as behind a connection */
+	bool refuses;		 /* now and then one of them must be submitted again */
+	uint32_t commit_us_max;	 /* from the first operation queued to the commit */
+	uint32_t answer_us_max;	 /* from the commit to the answer */
+	uint32_t put_off_us_max; /* how long changes may be hidden from readers; 0: never */
+	size_t bytes_max;	 /* that a partition's store takes; 0: no limit */
 	enum hs_sim_mistake mistake;
 };
 
@@ -49,6 +54,9 @@ struct hs_sim_engine *hs_sim_engine_create(const struct hs_sim_engine_options *o
 void hs_sim_engine_destroy(struct hs_sim_engine **engine);
 
 enum hs_submit hs_sim_engine_submit(struct hs_sim_engine *engine, struct hs_op *op);
+
+/* When the operation that is being handed back was run. */
+uint64_t hs_sim_engine_ran_us(const struct hs_sim_engine *engine);
 
 /* A partition that takes operations and runs none, until it is told to go on. */
 void hs_sim_engine_stall(struct hs_sim_engine *engine, uint16_t partition);

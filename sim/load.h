@@ -20,6 +20,7 @@ struct hs_sim_load_options {
 	bool hang_ups;	     /* connections end in the middle */
 	bool cuts;	     /* the output limit is low: connections may be cut off */
 	bool narrow;	     /* what can be folded, above all */
+	bool timed;	     /* mostly times to live, and reads that tell whether they are over */
 	bool extremes;	     /* values near the limits of numbers, and texts that are none */
 	uint32_t ttl_ms_max; /* keys expire after so long at most; 0: never */
 	bool ticks;	     /* now and then regular work is done in between: keys cool */

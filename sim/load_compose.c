@@ -77,9 +77,16 @@ static const uint8_t wide[HS_SIM_KINDS] = {
 	[HS_SIM_PERSIST] = 1,
 };
 
+/* Times to live, and reads that tell whether they are over: */
+static const uint8_t timed[HS_SIM_KINDS] = {
+	[HS_SIM_GET] = 6,     [HS_SIM_SET] = 6,	    [HS_SIM_GETSET] = 1,
+	[HS_SIM_DEL] = 1,     [HS_SIM_INCRBY] = 2,  [HS_SIM_PTTL] = 8,
+	[HS_SIM_PEXPIRE] = 4, [HS_SIM_PERSIST] = 1, [HS_SIM_EXISTS] = 4,
+};
+
 static enum hs_sim_kind pick_kind(struct hs_sim_load *load)
 {
-	const uint8_t *often = load->options.narrow ? narrow : wide;
+	const uint8_t *often = load->options.timed ? timed : load->options.narrow ? narrow : wide;
 	uint64_t sum = 0, number;
 	int kind = 0;
 

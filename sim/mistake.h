@@ -14,6 +14,7 @@ enum hs_sim_mistake {
 	HS_SIM_LOSE_COMMIT,    /* what was acknowledged is not there */
 	HS_SIM_LOSE_REPLY,     /* an operation is never answered */
 	HS_SIM_STALE_READ,     /* a read is answered from an earlier commit */
+	HS_SIM_READ_UNDATED,   /* a read takes a time from before the data that it sees */
 	HS_SIM_NEWS_LOST,      /* a change is not told */
 	HS_SIM_NEWS_TOO_EARLY, /* a change is told before it can be seen */
 	/* Of the world around it (sim/news.c, sim/driver.c, sim/world.c). */
@@ -54,11 +55,12 @@ enum hs_sim_mistake hs_sim_mistake_find(const char *name);
 /* Where it can strike at all. */
 enum hs_sim_mistake_where {
 	HS_SIM_ANYWHERE,
-	HS_SIM_IN_ENGINE, /* like the embedded one */
-	HS_SIM_IN_LINKS,  /* behind connections that fail */
-	HS_SIM_IN_CACHES, /* with clients that keep what they read */
-	HS_SIM_IN_FOLD,	  /* where requests wait for a hot key */
-	HS_SIM_IN_RULES,  /* where keys have contracts */
+	HS_SIM_IN_ENGINE,   /* like the embedded one */
+	HS_SIM_IN_SLOWNESS, /* the same on a machine under load */
+	HS_SIM_IN_LINKS,    /* behind connections that fail */
+	HS_SIM_IN_CACHES,   /* with clients that keep what they read */
+	HS_SIM_IN_FOLD,	    /* where requests wait for a hot key */
+	HS_SIM_IN_RULES,    /* where keys have contracts */
 };
 enum hs_sim_mistake_where hs_sim_mistake_where(enum hs_sim_mistake mistake);
 

@@ -7,6 +7,7 @@
 enum {
 	OUTPUT_BYTES_LOW = 60, /* a deaf client reaches it soon */
 	RULES_ONE_IN = 4,
+	SLOWNESS_SEED = 0x510e,
 };
 
 /* --- drawing --- */
@@ -126,6 +127,36 @@ static void draw_load(struct hs_prng *prng, struct hs_sim_plan *plan)
 	}
 }
 
+/* A machine under load: commits and answers take milliseconds, readers see changes late, workers are kept
+ * from going on, and times to live end meanwhile. From numbers of their own, so that older seeds still mean
+ * what they meant. */
+static void draw_slowness(uint64_t seed, struct hs_sim_plan *plan, bool always)
+{
+	struct hs_sim_world_options *world = &plan->world;
+	struct hs_prng prng;
+
+	hs_prng_init(&prng, seed ^ SLOWNESS_SEED);
+	if (!always && one_in(&prng, 2))
+		return;
+	world->engine.put_off_us_max = ONE_OF(&prng, 0, 50, 500, 5000);
+	world->slow_us_max = ONE_OF(&prng, 0, 500, 5000, 20000);
+	if (!always && one_in(&prng, 2))
+		return;
+	world->slow_us_max = ONE_OF(&prng, 5000, 20000);
+	world->engine.commit_us_max = ONE_OF(&prng, 500, 5000);
+	world->engine.answer_us_max = ONE_OF(&prng, 500, 5000);
+	plan->load.act_us_max = ONE_OF(&prng, 300, 3000);
+	plan->load.ttl_ms_max = ONE_OF(&prng, 2, 5, 20);
+	plan->load.timed = always || one_in(&prng, 2);
+	if (!always)
+		return;
+	world->engine.reads_at_once = true;
+	plan->load.registers = 1;
+	plan->load.counters = 0;
+	plan->load.clients = 4;
+	plan->load.requests = 12;
+}
+
 static void draw_caches(struct hs_prng *prng, struct hs_sim_plan *plan)
 {
 	plan->world.core.tracking_keys_max = ONE_OF(prng, 0, 1, 3, 1000);
@@ -201,7 +232,7 @@ void hs_sim_plan_draw(struct hs_sim_plan *plan, uint64_t seed, enum hs_sim_mista
 	faults = !one_in(&prng, 3);
 	if (about != HS_SIM_ABOUT_ANYTHING)
 		plan->has_caches = about == HS_SIM_ABOUT_CLIENTS;
-	if (where == HS_SIM_IN_ENGINE || plan->has_caches)
+	if (where == HS_SIM_IN_ENGINE || where == HS_SIM_IN_SLOWNESS || plan->has_caches)
 		links = false;
 	if (where == HS_SIM_IN_LINKS)
 		links = faults = true;
@@ -211,6 +242,8 @@ void hs_sim_plan_draw(struct hs_sim_plan *plan, uint64_t seed, enum hs_sim_mista
 		draw_caches(&prng, plan);
 	else
 		draw_load(&prng, plan);
+	if (!links && !plan->has_caches)
+		draw_slowness(seed, plan, where == HS_SIM_IN_SLOWNESS);
 	if (links)
 		draw_links(&prng, plan, faults);
 }
@@ -247,7 +280,11 @@ void hs_sim_plan_describe(const struct hs_sim_plan *plan, struct hs_buf *text)
 	if (world->links.on)
 		describe_links(plan, text);
 	else
-		hs_buf_printf(text, "reads %s", world->engine.reads_at_once ? "at once" : "queued");
+		hs_buf_printf(text, "reads %s%s",
+			      world->engine.reads_at_once ? "at once" : "queued",
+			      world->engine.put_off_us_max > 0 ? ", commits put off" : "");
+	if (world->slow_us_max > 0)
+		hs_buf_printf(text, ", slow workers");
 	if (world->core.fold)
 		hs_buf_printf(text, ", fold from %.0f requests and %.0f %%, %u waiters",
 			      world->hot.requests, world->hot.share * 100,
@@ -302,6 +339,12 @@ static void simplify_world(struct hs_sim_plan *plan, uint32_t number)
 		break;
 	case 8:
 		world->core.fold = false;
+		break;
+	case 9:
+		world->engine.put_off_us_max = 0;
+		break;
+	case 10:
+		world->slow_us_max = 0;
 		break;
 	default:
 		world->engine.refuses = false;
@@ -359,7 +402,7 @@ static void simplify_load(struct hs_sim_plan *plan, uint32_t number)
 
 bool hs_sim_plan_simplify(struct hs_sim_plan *plan, uint32_t number)
 {
-	enum { LOAD_WAYS = 13, WORLD_WAYS = 10 };
+	enum { LOAD_WAYS = 13, WORLD_WAYS = 12 };
 
 	if (number < LOAD_WAYS && !plan->has_caches)
 		simplify_load(plan, number);
@@ -400,6 +443,8 @@ uint64_t hs_sim_plan_weight(const struct hs_sim_plan *plan)
 		world->workers,
 		world->core.fold,
 		world->engine.refuses,
+		world->engine.put_off_us_max > 0,
+		world->slow_us_max > 0,
 		world->engine.partitions,
 		world->round_us_max,
 		links->slow_us,

@@ -7,6 +7,7 @@
 #include "base/slot.h"
 #include "keyspace/changed.h"
 #include "keyspace/keyspace.h"
+#include "keyspace/record.h"
 #include "keyspace/watch.h"
 #include "sim/memkv.h"
 
@@ -14,7 +15,7 @@ enum { MISTAKE_ONE_IN = 8, SWEEP_MAX = 1000 };
 
 struct partition {
 	struct hs_memkv *map;
-	struct hs_memkv *past; /* HS_SIM_STALE_READ: what readers see instead */
+	struct hs_memkv *past; /* `shows_late`, HS_SIM_STALE_READ: what readers see instead */
 	struct hs_watch_table *watch;
 };
 
@@ -41,7 +42,7 @@ struct hs_sim_store *hs_sim_store_create(const struct hs_sim_store_options *opti
 
 		partition->map = hs_memkv_create();
 		hs_memkv_limit(partition->map, options->bytes_max);
-		if (options->mistake == HS_SIM_STALE_READ)
+		if (options->shows_late || options->mistake == HS_SIM_STALE_READ)
 			partition->past = hs_memkv_create();
 		partition->watch = hs_watch_create(options->seed);
 	}
@@ -392,6 +393,26 @@ void hs_sim_store_catch_up(struct hs_sim_store *store, uint16_t number)
 		hs_check(err == HS_ENOTFOUND);
 	}
 	hs_memkv_commit(partition->past);
+}
+
+bool hs_sim_store_is_behind(struct hs_sim_store *store, uint16_t number, struct hs_bytes key)
+{
+	const struct partition *partition = &store->partitions[number];
+	struct hs_kv *now = hs_memkv_kv(partition->map), *past;
+	struct hs_bytes now_value, past_value, at;
+	struct hs_physical_key physical;
+	int now_err, past_err;
+
+	if (!partition->past)
+		return false;
+	past = hs_memkv_kv(partition->past);
+	hs_record_physical(&physical, store->options.seed, hs_slot_of(key), key);
+	at = (struct hs_bytes){physical.data, physical.len};
+	now_err = now->calls->get(now, HS_KV_KEYS, at, &now_value);
+	past_err = past->calls->get(past, HS_KV_KEYS, at, &past_value);
+	if (now_err != past_err)
+		return true;
+	return now_err == 0 && !hs_bytes_equal(now_value, past_value);
 }
 
 void hs_sim_store_unwatch(struct hs_sim_store *store, uint16_t partition, uint64_t watcher)

@@ -19,6 +19,7 @@ struct hs_sim_store_options {
 	uint64_t seed;
 	uint16_t partitions;
 	size_t bytes_max; /* of one partition; 0: no limit */
+	bool shows_late;  /* readers see what is there only after hs_sim_store_catch_up */
 	enum hs_sim_mistake mistake;
 	void (*news)(void *context, struct hs_news *news); /* takes over the reference */
 	/* A key of the partition was changed just now; NULL: all of them may have been. By whomever, and
@@ -48,9 +49,11 @@ int64_t hs_sim_store_left(struct hs_sim_store *store, const struct hs_op *op, st
 /* Removes what has expired. */
 void hs_sim_store_sweep(struct hs_sim_store *store, uint16_t partition, int64_t now_ms);
 
-/* Readers of the partition see from now on what is there. They always do, but for
+/* Readers of the partition see from now on what is there. They always do, but with `shows_late` and
  * HS_SIM_STALE_READ. */
 void hs_sim_store_catch_up(struct hs_sim_store *store, uint16_t partition);
+/* Whether readers see another record of the key, or another absence, than what is there. */
+bool hs_sim_store_is_behind(struct hs_sim_store *store, uint16_t partition, struct hs_bytes key);
 /* Tells which keys have been changed since the last time; and those that an operation will. */
 void hs_sim_store_tell(struct hs_sim_store *store);
 void hs_sim_store_tell_early(struct hs_sim_store *store, const struct hs_op *op);

@@ -24,8 +24,31 @@ static void count_again(struct hs_sim_world *world, const struct hs_op *op)
 static void hand_to_core(void *context, struct hs_op *op)
 {
 	struct hs_sim_world *world = context;
+	struct hs_sim_worker *worker = &world->workers[op->worker];
+	uint64_t since_us = world->now.mono_us;
 
-	hs_core_complete(world->workers[op->worker].core, world->now, op);
+	if (world->engine && op->kind != HS_OP_PEER)
+		since_us = hs_sim_engine_ran_us(world->engine);
+	hs_core_complete(worker->core, hs_sim_worker_now(world, worker, since_us), op);
+}
+
+struct hs_now hs_sim_worker_now(struct hs_sim_world *world, struct hs_sim_worker *worker,
+				uint64_t since_us)
+{
+	struct hs_now now = world->now;
+	uint64_t least_us = since_us > worker->clock_us ? since_us : worker->clock_us;
+	uint64_t past_us = now.mono_us > least_us ? now.mono_us - least_us : 0;
+	uint64_t slow_us;
+
+	if (world->options.slow_us_max == 0)
+		return now;
+	slow_us = hs_prng_below(&world->prng, world->options.slow_us_max + 1);
+	if (slow_us > past_us)
+		slow_us = past_us;
+	now.mono_us -= slow_us;
+	now.wall_us -= (int64_t)slow_us;
+	worker->clock_us = now.mono_us;
+	return now;
 }
 
 static void complete(void *context, struct hs_op *op)
@@ -212,6 +235,7 @@ static void create_engine(struct hs_sim_world *world)
 		.seed = options->engine.seed,
 		.partitions = options->engine.partitions,
 		.bytes_max = options->engine.bytes_max,
+		.shows_late = options->engine.put_off_us_max > 0,
 		.mistake = options->engine.mistake,
 		.news = hs_sim_news_tell,
 		.changed = hs_sim_truth_changed,

@@ -49,8 +49,10 @@ struct hs_sim_world_options {
 	struct hs_sim_rule rules[HS_SIM_RULES_MAX];
 	uint32_t rules_count;
 	const struct hs_learned *learned; /* commands of the server beside ours; NULL: none */
-	uint32_t look_us;		  /* what a look at the clock costs: makes commands slow */
-	const struct hs_log *log;	  /* NULL: nobody listens */
+	/* How long a worker may be kept from going on after it has read the clock. */
+	uint32_t slow_us_max;
+	uint32_t look_us;	  /* what a look at the clock costs: makes commands slow */
+	const struct hs_log *log; /* NULL: nobody listens */
 };
 
 /* One worker, four partitions that answer reads at once, generous limits. */
@@ -104,6 +106,7 @@ struct hs_sim_client {
 	struct hs_session *session; /* NULL: the connection has ended */
 	uint64_t id;		    /* the session's */
 	struct hs_buf received;	    /* what came back and was not heard yet */
+	uint64_t arrived_us;	    /* when the last bytes did that the core has not taken */
 	struct hs_buf unread;	    /* sent, but the core takes no input now */
 	struct hs_buf unsent;	    /* replies while the client does not read */
 	bool deaf;		    /* does not read */

@@ -13,8 +13,10 @@ struct hs_sim_worker {
 	uint32_t number;
 	uint64_t tick_us; /* when a tick is planned for its sleepers; 0: none */
 	bool round_planned;
-	uint64_t turn_us; /* when the last change of options does */
-	uint64_t news_us; /* when the last piece of news gets there: they keep their order */
+	bool reading_planned;
+	uint64_t clock_us; /* what it read there last: it never reads an earlier time */
+	uint64_t turn_us;  /* when the last change of options does */
+	uint64_t news_us;  /* when the last piece of news gets there: they keep their order */
 };
 
 static inline bool hs_sim_world_errs(struct hs_sim_world *world, enum hs_sim_mistake mistake)
@@ -22,6 +24,10 @@ static inline bool hs_sim_world_errs(struct hs_sim_world *world, enum hs_sim_mis
 	return world->options.engine.mistake == mistake &&
 	       hs_prng_below(&world->prng, HS_SIM_MISTAKE_ONE_IN) == 0;
 }
+
+/* The time as a worker knows it that goes on now. It has read the clock not before `since_us`. */
+struct hs_now hs_sim_worker_now(struct hs_sim_world *world, struct hs_sim_worker *worker,
+				uint64_t since_us);
 
 /* driver.c: after every call into a core, replies go out, and who had to wait with its bytes goes
  * on. */
