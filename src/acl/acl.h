@@ -14,6 +14,11 @@
  * each key with the user's patterns. Commands that were learned from a server have no bit: they are
  * judged by the rules themselves.
  *
+ * A command that does more than its arguments say (HS_CMD_UNCHECKED: EVAL, FCALL, FUNCTION LOAD …) is
+ * run by the server behind heatsink as the one user that heatsink is there, so no rule is applied to what
+ * a script does. A user with limits may run it only when the rule +script|unchecked says so; no category
+ * and no other name includes it.
+ *
  * Limits: HS_ACL_USERS_MAX users, HS_ACL_USER_BYTES_MAX for one user's rules (base/limits.h). */
 #ifndef HS_ACL_ACL_H
 #define HS_ACL_ACL_H
@@ -106,8 +111,9 @@ enum hs_acl_verdict {
 	HS_ACL_COMMAND, /* may not run it */
 	HS_ACL_KEY,
 	HS_ACL_CHANNEL,
-	HS_ACL_SORT_BY,	 /* SORT … BY reads keys that no argument names */
-	HS_ACL_SORT_GET, /* so does SORT … GET */
+	HS_ACL_SORT_BY,	  /* SORT … BY reads keys that no argument names */
+	HS_ACL_SORT_GET,  /* so does SORT … GET */
+	HS_ACL_UNCHECKED, /* allowed by name, but its effects would pass every other rule by */
 };
 
 /* May this user run that? `at`: the argument that may not be touched, 0 for the command itself.

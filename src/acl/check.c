@@ -284,6 +284,13 @@ static enum hs_acl_verdict check_sort(size_t argc, const struct hs_bytes *argv, 
 	return HS_ACL_OK;
 }
 
+/* May run what no rule can be applied to: it is granted by name, or there is no rule to pass by. */
+static bool may_unchecked(const struct hs_acl_selector *selector)
+{
+	return selector->unchecked ||
+	       (selector->all_commands && selector->all_keys && selector->all_channels);
+}
+
 static enum hs_acl_verdict check_one(const struct hs_acl_user *user,
 				     const struct hs_acl_selector *selector,
 				     const struct hs_command *command, size_t argc,
@@ -299,6 +306,8 @@ static enum hs_acl_verdict check_one(const struct hs_acl_user *user,
 		if (*at > 0)
 			return HS_ACL_CHANNEL;
 	}
+	if ((command->flags & HS_CMD_UNCHECKED) && !may_unchecked(selector))
+		return HS_ACL_UNCHECKED;
 	if (selector->all_keys || !is_sort(command) || all_keys_allowed(selector, HS_ACL_READ))
 		return HS_ACL_OK;
 	return check_sort(argc, argv, at);

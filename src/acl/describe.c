@@ -48,6 +48,8 @@ static void describe_commands(const struct hs_acl_selector *selector, struct hs_
 		hs_buf_printf(text, " %c%s%s", rule->allow ? '+' : '-', rule->category ? "@" : "",
 			      rule->category ? hs_acl_category_of(rule->category) : rule->name);
 	}
+	if (selector->unchecked)
+		hs_buf_printf(text, " +script|unchecked");
 }
 
 static void describe_selector(const struct hs_acl_selector *selector, struct hs_buf *text)

@@ -45,6 +45,7 @@ struct hs_acl_selector {
 	bool starts_with_all;
 	struct hs_acl_rule *rules;
 	size_t rules_count;
+	bool unchecked; /* +script|unchecked */
 	struct hs_acl_patterns keys;
 	struct hs_acl_patterns channels;
 

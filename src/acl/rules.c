@@ -74,6 +74,7 @@ void hs_acl_selector_copy(struct hs_acl_selector *to, const struct hs_acl_select
 		.all_keys = from->all_keys,
 		.all_channels = from->all_channels,
 		.starts_with_all = from->starts_with_all,
+		.unchecked = from->unchecked,
 	};
 	for (size_t i = 0; i < from->keys.count; i++)
 		patterns_add(&to->keys,
@@ -166,6 +167,7 @@ static void set_all_channels(struct hs_acl_selector *selector, bool all)
 static void set_all_commands(struct hs_acl_selector *selector, bool all)
 {
 	selector->starts_with_all = all;
+	selector->unchecked = selector->unchecked && all;
 	rules_clear(selector);
 }
 
@@ -260,11 +262,18 @@ static const char *apply_command(struct hs_acl_selector *selector, struct hs_byt
 				 const struct hs_acl_rules *rules)
 {
 	size_t argument_at;
-	const char *why = judge_name(rules, name, allow, &argument_at);
 	struct hs_acl_rule rule = {.allow = allow};
+	const char *why;
 
+	if (hs_bytes_is_word(name, "script|unchecked")) {
+		selector->unchecked = allow;
+		return NULL;
+	}
+	why = judge_name(rules, name, allow, &argument_at);
 	if (why)
 		return why;
+	if (!allow && hs_bytes_is_word(name, "script"))
+		selector->unchecked = false;
 	rule.name = hs_mem_dup(name.data, name.len);
 	for (size_t i = 0; i < argument_at; i++)
 		rule.name[i] = (char)tolower((unsigned char)rule.name[i]);
@@ -285,6 +294,8 @@ static const char *apply_category(struct hs_acl_selector *selector, struct hs_by
 		if (hs_bytes_is_word(name, known)) {
 			put_rule(selector, (struct hs_acl_rule){.allow = allow,
 								.category = UINT32_C(1) << i});
+			if (!allow && strcmp(known, "scripting") == 0)
+				selector->unchecked = false;
 			return NULL;
 		}
 	}

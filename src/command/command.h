@@ -69,6 +69,9 @@ enum hs_command_flag {
 	HS_CMD_CONTAINER = 1 << 19,   /* learned: its first argument may name a row of its own */
 	HS_CMD_STAND_IN = 1 << 20,    /* ours as long as no server has one to learn */
 	HS_CMD_UNSURE = 1 << 21,      /* learned: may read its keys as well as write them (EVAL) */
+	/* Learned: its arguments do not say all that it does. It runs other commands (EVAL), installs
+	 * code that does (FUNCTION LOAD), or is a module's and names no keys. acl/acl.h. */
+	HS_CMD_UNCHECKED = 1 << 22,
 };
 
 /* Of a read of one key whose answer follows from that key's value alone, not from the time, chance, other

@@ -74,6 +74,17 @@ static const struct {
 /* Commands that wait for others although no server says so of them. */
 static const char *const waits[] = {"wait", "waitaof"};
 
+/* Commands of the category @scripting that run nothing and install nothing that runs under a name that
+ * others call. Every other command of the category is unchecked, those of future servers included. A
+ * name that ends with | stands for all subcommands. */
+static const char *const harmless_scripting[] = {
+	"script",	 "script|",	  "function|delete", "function|dump",  "function|flush",
+	"function|help", "function|kill", "function|list",   "function|stats",
+};
+
+/* Modules' commands that run other commands although they name keys: how their names begin. */
+static const char *const running_modules[] = {"rg.", "tfcall", "tfunction", "ai.script", "ai.dag"};
+
 /* Reads whose answers follow from the value of their one key alone. Left out: what depends on the time
  * (TTL, OBJECT, XINFO, XPENDING), on chance (SRANDMEMBER), on a cursor (SSCAN), on other keys (SORT), what
  * writes on the side (PFCOUNT), and what has both missing strings and missing arrays (LMPOP's kin). Checked
@@ -216,6 +227,29 @@ unsigned hs_known_keep(const char *name)
 		if (strcmp(keeps[i].name, name) == 0)
 			return keeps[i].keep;
 	return 0;
+}
+
+static bool is_harmless_scripting(const char *name)
+{
+	for (size_t i = 0; i < COUNT(harmless_scripting); i++) {
+		size_t len = strlen(harmless_scripting[i]);
+
+		if (harmless_scripting[i][len - 1] == '|'
+			    ? strncmp(harmless_scripting[i], name, len) == 0
+			    : strcmp(harmless_scripting[i], name) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool hs_known_unchecked(const char *name, const char *categories, bool is_module, bool has_keys)
+{
+	if (strstr(categories, "@scripting"))
+		return !is_harmless_scripting(name);
+	for (size_t i = 0; i < COUNT(running_modules); i++)
+		if (strncmp(running_modules[i], name, strlen(running_modules[i])) == 0)
+			return true;
+	return is_module && !has_keys;
 }
 
 const char *hs_known_refused(const char *name)

@@ -163,6 +163,16 @@ static unsigned flags_of(struct hs_bytes words)
 	return flags;
 }
 
+static bool has_word(struct hs_bytes words, const char *wanted)
+{
+	struct hs_bytes rest = hs_learned_entry_elements(words), word;
+
+	while (hs_learned_entry_next(&rest, &word))
+		if (hs_bytes_is_word(text_of(word), wanted))
+			return true;
+	return false;
+}
+
 /* The words of a set with spaces between. */
 static const char *words_of(struct hs_bytes words, struct hs_arena *arena)
 {
@@ -305,6 +315,15 @@ static bool has_real_keys(const struct hs_command *row)
 	return row->key_first > 0;
 }
 
+/* Does the row say where all its keys are? One that has none says nothing about what it touches. */
+static bool names_keys(const struct hs_command *row)
+{
+	for (uint8_t i = 0; i < row->key_specs_count; i++)
+		if (row->key_specs[i].search == HS_KEY_SEARCH_UNKNOWN)
+			return false;
+	return has_real_keys(row);
+}
+
 /* "request_policy:all_shards" -> "all_shards"; empty when there is no such tip. */
 static struct hs_bytes policy_of(const struct hs_learned_entry *entry, const char *name)
 {
@@ -413,7 +432,10 @@ void hs_learned_fill(struct hs_command *row, const struct hs_learned_entry *entr
 	fill_place(row, entry);
 	if (entry->container || (row->place != HS_PLACE_PARENT && hs_known_sub(row->name, NULL)))
 		row->flags |= HS_CMD_CONTAINER;
-	/* Whoever does not say what it does to its keys writes them (law 8). */
+	if (hs_known_unchecked(row->name, row->categories, has_word(entry->flags, "module"),
+			       names_keys(row)))
+		row->flags |= HS_CMD_UNCHECKED;
+	/* A command that does not say what it does to its keys writes them (law 8). */
 	if (has_real_keys(row) && !(row->flags & (HS_CMD_WRITE | HS_CMD_READONLY)))
 		row->flags |= HS_CMD_WRITE | HS_CMD_UNSURE;
 	/* What a command is known for holds only if the server says that it is such a one. */

@@ -62,6 +62,9 @@ bool hs_known_waits(const char *name);
 unsigned hs_known_keep(const char *name); /* enum hs_command_keep; 0: replies are not to be kept */
 /* Why a command, or its whole container, is not for clients of heatsink; NULL: it is. */
 const char *hs_known_refused(const char *name);
+/* Whether a command may do more than its arguments say (HS_CMD_UNCHECKED). `categories` as in the row;
+ * `is_module`: the server says that a module brought it; `has_keys`: its row says where its keys are. */
+bool hs_known_unchecked(const char *name, const char *categories, bool is_module, bool has_keys);
 /* Key specs; NULL when the server's own words will do. `specs` says whether it gave some. */
 const struct hs_key_spec *hs_known_keys(const char *name, bool specs, uint8_t *count);
 

@@ -803,7 +803,7 @@ static const struct hs_command *find_row(struct hs_core *core, struct hs_session
 static bool may_run_it(struct hs_core *core, struct hs_session *session,
 		       const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
 {
-	char text[128];
+	char text[512];
 	const char *refused =
 		hs_users_refuse(core, session, command, argc, argv, text, sizeof text);
 

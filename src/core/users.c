@@ -87,9 +87,9 @@ void hs_users_adopt(struct hs_core *core, const struct hs_acl *acl)
 
 static const char *reason(enum hs_acl_verdict verdict)
 {
-	return verdict == HS_ACL_COMMAND   ? "command"
-	       : verdict == HS_ACL_CHANNEL ? "channel"
-					   : "key";
+	return verdict == HS_ACL_COMMAND || verdict == HS_ACL_UNCHECKED ? "command"
+	       : verdict == HS_ACL_CHANNEL				? "channel"
+									: "key";
 }
 
 static enum hs_acl_verdict check(struct hs_core *core, struct hs_session *session,
@@ -101,10 +101,25 @@ static enum hs_acl_verdict check(struct hs_core *core, struct hs_session *sessio
 
 	if (verdict != HS_ACL_OK)
 		hs_acl_log_add(core, session, reason(verdict), in_multi ? "multi" : "toplevel",
-			       verdict == HS_ACL_COMMAND ? hs_bytes_of(hs_acl_command_name(command))
-							 : argv[at],
+			       strcmp(reason(verdict), "command") == 0
+				       ? hs_bytes_of(hs_acl_command_name(command))
+				       : argv[at],
 			       hs_acl_user_name(session->user));
 	return verdict;
+}
+
+/* Why a script is refused, and what to grant. */
+static void refuse_unchecked(const struct hs_acl_user *user, const struct hs_command *command,
+			     char *text, size_t text_size)
+{
+	char name[64];
+
+	snprintf(text, text_size,
+		 "NOPERM this user has no permissions to run the '%s' command: it can run any "
+		 "command on any key and channel, past the limits of this user. To allow that: ACL "
+		 "SETUSER %s +script|unchecked",
+		 hs_acl_command_name(command),
+		 hs_bytes_escape(hs_acl_user_name(user), name, sizeof name));
 }
 
 const char *hs_users_refuse(struct hs_core *core, struct hs_session *session,
@@ -127,6 +142,9 @@ const char *hs_users_refuse(struct hs_core *core, struct hs_session *session,
 		       "arguments";
 	case HS_ACL_SORT_BY:
 		return "ERR BY option of SORT denied due to insufficient ACL permissions.";
+	case HS_ACL_UNCHECKED:
+		refuse_unchecked(session->user, command, text, text_size);
+		return text;
 	case HS_ACL_SORT_GET:
 		break;
 	}
@@ -144,6 +162,10 @@ bool hs_users_refuse_queued(struct hs_core *core, struct hs_session *session,
 		return false;
 	case HS_ACL_COMMAND:
 		hs_reply_error(reply, CHANGED "no permission to execute the command or subcommand");
+		break;
+	case HS_ACL_UNCHECKED:
+		hs_reply_error(reply, CHANGED "no permission to run what can run any command "
+					      "(+script|unchecked)");
 		break;
 	case HS_ACL_CHANNEL:
 		hs_reply_error(reply, CHANGED "no permission to access one of the channels used as "
@@ -265,7 +287,14 @@ static void reply_verdict(enum hs_acl_verdict verdict, const struct hs_command *
 {
 	struct hs_buf text = {0};
 
-	if (verdict == HS_ACL_COMMAND)
+	if (verdict == HS_ACL_UNCHECKED)
+		hs_buf_printf(
+			&text,
+			"This user has no permissions to run the '%s' command: it can run any "
+			"command on any key and channel, and the rule +script|unchecked is "
+			"missing",
+			hs_acl_command_name(command));
+	else if (verdict == HS_ACL_COMMAND)
 		hs_buf_printf(&text, "This user has no permissions to run the '%s' command",
 			      hs_acl_command_name(command));
 	else
@@ -306,7 +335,7 @@ void hs_local_acl_dryrun(struct hs_core *core, struct hs_session *session,
 	}
 	verdict = hs_acl_check(user, command, argc, argv, &at);
 	/* What SORT follows is found out by running it. */
-	if (verdict == HS_ACL_OK || verdict >= HS_ACL_SORT_BY)
+	if (verdict == HS_ACL_OK || verdict == HS_ACL_SORT_BY || verdict == HS_ACL_SORT_GET)
 		hs_reply_ok(reply);
 	else
 		reply_verdict(verdict, command, argv[at], reply);

@@ -290,6 +290,59 @@ static void test_channels(void **state)
 }
 
 /* Rows that are not ours: as the server behind us describes them. */
+static void test_unchecked(void **state)
+{
+	static const struct {
+		const char *rules;
+		enum hs_acl_verdict verdict;
+	} cases[] = {
+		{"+@all ~* &*", HS_ACL_OK},
+		{"+@all +get ~* &*", HS_ACL_OK}, /* limits nothing */
+		{"+@all ~*", HS_ACL_UNCHECKED},
+		{"+@all ~a &*", HS_ACL_UNCHECKED},
+		{"+@all -get ~* &*", HS_ACL_UNCHECKED},
+		{"+eval ~* &*", HS_ACL_UNCHECKED},
+		{"+eval ~b &*", HS_ACL_KEY},
+		{"+get ~* &*", HS_ACL_COMMAND},
+		{"+get +script|unchecked ~* &*", HS_ACL_COMMAND},
+		{"+eval +script|unchecked ~b &*", HS_ACL_KEY},
+		{"+eval +script|unchecked ~a", HS_ACL_OK},
+		{"+SCRIPT|UNCHECKED +eval ~a", HS_ACL_OK},
+		{"+eval +script|unchecked -script|unchecked ~a", HS_ACL_UNCHECKED},
+		{"+script|unchecked -@scripting +eval ~a", HS_ACL_UNCHECKED},
+		{"+script|unchecked -@all +eval ~a", HS_ACL_UNCHECKED},
+		{"+script|unchecked +@all -get ~a", HS_ACL_OK},
+		{"+script|unchecked +@scripting +script|load ~a", HS_ACL_OK},
+		{"+get (+eval +script|unchecked ~a)", HS_ACL_OK},
+		/* The grant belongs to its selector. */
+		{"+script|unchecked (+eval ~a)", HS_ACL_UNCHECKED},
+		{"+get (+@all ~* &*)", HS_ACL_OK},
+	};
+	const struct hs_command eval = {.name = "eval",
+					.id = HS_CMD_IDS,
+					.flags = HS_CMD_UNCHECKED | HS_CMD_WRITE,
+					.key_first = 1,
+					.key_last = 1,
+					.key_step = 1,
+					.categories = "@slow @scripting"};
+	const struct hs_bytes a[] = {HS_LIT("x"), HS_LIT("a")};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hs_acl_user *user = change(NULL, cases[i].rules, true);
+		size_t at;
+
+		assert_non_null(user);
+		if (hs_acl_check(user, &eval, 2, a, &at) != cases[i].verdict)
+			fail_msg("%s", cases[i].rules);
+		hs_acl_user_drop(&user);
+	}
+	/* Also where no command SCRIPT is known. */
+	becomes("+script|unchecked +get", "alice off resetchannels -@all +get +script|unchecked");
+	becomes("+@all +script|unchecked", "alice off resetchannels +@all +script|unchecked");
+	becomes("+script|unchecked nocommands", "alice off resetchannels -@all");
+}
+
 static void test_learned_rows(void **state)
 {
 	static const struct hs_key_spec unknown = {.search = HS_KEY_SEARCH_UNKNOWN, .step = 1};
@@ -507,6 +560,7 @@ int main(void)
 		cmocka_unit_test(test_keys),
 		cmocka_unit_test(test_selectors),
 		cmocka_unit_test(test_channels),
+		cmocka_unit_test(test_unchecked),
 		cmocka_unit_test(test_learned_rows),
 		cmocka_unit_test(test_sort_follows_patterns),
 		cmocka_unit_test(test_sets_never_change),

@@ -237,6 +237,56 @@ static void test_what_nobody_knows(void **state)
 	hs_learned_destroy(&learned);
 }
 
+/* Commands whose effects their arguments do not say: what runs others, what installs code, modules that
+ * name no keys. A scripting command that is not known is one of them. */
+static void test_what_is_unchecked(void **state)
+{
+	static const char *const lines[] = {
+		"eval -3 noscript,movablekeys 0 0 0 @slow,@scripting - RW,access,update:2:#0/1/1",
+		"evalnew -3 noscript 0 0 0 @slow,@scripting - -",
+		"script -2 - 0 0 0 @slow - -",
+		" load 3 noscript 0 0 0 @slow,@scripting - -",
+		" newer 3 noscript 0 0 0 @slow,@scripting - -",
+		"function -2 - 0 0 0 @slow - -",
+		" load -3 write,denyoom,noscript 0 0 0 @write,@slow,@scripting - -",
+		" restore -3 write,denyoom,noscript 0 0 0 @write,@slow,@scripting - -",
+		" list -2 noscript 0 0 0 @slow,@scripting - -",
+		" newer -2 noscript 0 0 0 @slow,@scripting - -",
+		"hget 3 readonly,fast 1 1 1 @read,@hash,@fast - RO,access:1:0/1/0",
+		"sort -2 write,movablekeys 1 1 1 @write,@slow - RO,access:1:0/1/0;OW,update:?:?",
+		"swapdb 3 write,fast 0 0 0 @keyspace,@write,@fast,@dangerous - -",
+		"json.get -2 module,readonly 1 1 1 - - RO,access:1:0/1/0",
+		"ft.search -3 module,readonly 0 0 0 - - -",
+		"mod.movable -3 module,write,movablekeys 0 0 0 - - RW:?:?",
+		"rg.trigger -2 module,readonly 1 1 1 - - RO,access:1:0/1/0",
+	};
+	static const struct {
+		const char *request;
+		bool unchecked;
+	} cases[] = {
+		{"eval", true},		  {"evalnew", true},	    {"script load", false},
+		{"script newer", false},  {"function load", true},  {"function restore", true},
+		{"function list", false}, {"function newer", true}, {"hget", false},
+		{"sort", false},	  {"swapdb", false},	    {"json.get", false},
+		{"ft.search", true},	  {"mod.movable", true},    {"rg.trigger", true},
+	};
+
+	(void)state;
+	for (int resp = 2; resp <= 3; resp++) {
+		struct hs_learned *learned =
+			learn_lines(lines, sizeof lines / sizeof *lines, resp, 7, NULL);
+
+		for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+			const struct hs_command *row = resolve(learned, cases[i].request);
+
+			assert_non_null(row);
+			if (((row->flags & HS_CMD_UNCHECKED) != 0) != cases[i].unchecked)
+				fail_msg("%s", cases[i].request);
+		}
+		hs_learned_destroy(&learned);
+	}
+}
+
 static void test_keys(void **state)
 {
 	static const struct {
@@ -589,6 +639,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_places_and_merges),
 		cmocka_unit_test(test_what_waits),
 		cmocka_unit_test(test_what_nobody_knows),
+		cmocka_unit_test(test_what_is_unchecked),
 		cmocka_unit_test(test_keys),
 		cmocka_unit_test(test_odd_specs),
 		cmocka_unit_test(test_long_names_and_two_keys),
