@@ -44,7 +44,7 @@ bool hs_users_login(struct hs_core *core, struct hs_session *session, struct hs_
 	return true;
 }
 
-/* Whoever waits for the answer to the very command that changed the users still gets it. */
+/* A client that waits for the answer to the very command that changed the users still gets it. */
 static bool asked_for_it(const struct hs_session *session)
 {
 	const struct hs_request *last;
@@ -52,7 +52,38 @@ static bool asked_for_it(const struct hs_session *session)
 	if (hs_list_empty(&session->requests))
 		return false;
 	last = hs_list_entry(session->requests.prev, struct hs_request, link);
-	return last->command && last->command->id == HS_CMD_ID_ACL_DELUSER;
+	return last->command && (last->command->id == HS_CMD_ID_ACL_DELUSER ||
+				 last->command->id == HS_CMD_ID_ACL_SETUSER);
+}
+
+/* Whether the session listens to something that its user was allowed to hear and no longer is. A
+ * subscription that the user was never allowed, made before AUTH changed the user, stays. */
+static bool loses_channels(const struct hs_session *session, const struct hs_acl_user *old,
+			   const struct hs_acl_user *user)
+{
+	if (old == user || hs_acl_user_is_unlimited(user))
+		return false;
+	for (int kind = 0; kind < HS_TOPIC_KINDS; kind++) {
+		const struct hs_link *list = &session->listens[kind];
+
+		for (const struct hs_link *link = list->next; link != list; link = link->next) {
+			const struct hs_subscription *subscription =
+				hs_list_entry(link, struct hs_subscription, of_session);
+			struct hs_bytes name = subscription->topic->name;
+			bool is_pattern = kind == HS_TOPIC_PATTERN;
+
+			if (hs_acl_may_channel(old, name, is_pattern) &&
+			    !hs_acl_may_channel(user, name, is_pattern))
+				return true;
+		}
+	}
+	return false;
+}
+
+static void close_session(struct hs_core *core, struct hs_session *session)
+{
+	session->cut = !asked_for_it(session);
+	hs_session_close(core, session);
 }
 
 void hs_users_adopt(struct hs_core *core, const struct hs_acl *acl)
@@ -72,13 +103,15 @@ void hs_users_adopt(struct hs_core *core, const struct hs_acl *acl)
 			hs_acl_find(core->acl, hs_acl_user_name(session->user));
 
 		if (user) {
+			/* As Redis: the client cannot be told which of its channels it lost. */
+			if (loses_channels(session, session->user, user))
+				close_session(core, session);
 			point(session, user);
 			continue;
 		}
-		/* Until it is closed it is nobody in particular, and nothing is taken from it. */
+		/* Until it is closed it is the default user, and no request is taken from it. */
 		point(session, first);
-		session->cut = !asked_for_it(session);
-		hs_session_close(core, session);
+		close_session(core, session);
 	}
 	hs_acl_drop(&old);
 }

@@ -232,6 +232,40 @@ class Live(ServerCase):
         bob.send(resp.encode("ACL", "DELUSER", "bob") + resp.encode("PING"))
         self.assertEqual(bob.read_to_end(), b":1\r\n")
 
+    def test_lost_channels_end_subscriptions(self):
+        """As Redis: the connection of a user who listens to what it may not hear any more is closed."""
+        self.set_user("alice", "on", "nopass", "+@all", "~*", "&news.*", "&x")
+        listeners = {}
+        for name, request in (("channel", ("SUBSCRIBE", "news.a")), ("pattern", ("PSUBSCRIBE", "news.*")),
+                              ("shard", ("SSUBSCRIBE", "news.a")), ("other", ("SUBSCRIBE", "x"))):
+            listeners[name] = self.connect()
+            self.assert_reply(listeners[name], OK, "AUTH", "alice", "x")
+            self.assertIn(b"subscribe", listeners[name].call(*request).raw)
+        self.log_in("alice")
+        default = self.connect()
+        self.assertIn(b"subscribe", default.call("SUBSCRIBE", "news.a").raw)
+        # Nothing that somebody listens to is lost.
+        self.set_user("alice", "-keys", "&more")
+        self.set_user("alice", "resetchannels", "&news.*", "&x")
+        self.assert_reply(self.admin, b":3\r\n", "PUBLISH", "news.a", "1")
+        for connection in (listeners["channel"], default):
+            self.assertIn(b"news.a", connection.read().raw)
+        self.set_user("alice", "resetchannels", "&x")
+        for name in ("channel", "pattern", "shard"):
+            listeners[name].read_to_end()
+        self.assert_reply(self.admin, b":1\r\n", "PUBLISH", "x", "1")
+        self.assertIn(b"$1\r\nx\r\n", listeners["other"].read().raw)
+        # A client that takes its own channels away hears that it did.
+        own = self.connect()
+        own.call("HELLO", "3", "AUTH", "alice", "x")
+        self.assertIn(b"subscribe", own.call("SUBSCRIBE", "x").raw)
+        own.send(resp.encode("ACL", "SETUSER", "alice", "resetchannels") + resp.encode("PING"))
+        self.assertEqual(own.read_to_end(), OK)
+        self.assertEqual(listeners["other"].read_to_end(), b"")
+        for connection in self.both:  # they listen to nothing
+            self.assert_reply(connection, b"+PONG\r\n", "PING")
+        self.assert_reply(default, b"*2\r\n$4\r\npong\r\n$0\r\n\r\n", "PING")
+
     def test_clients_show_their_user(self):
         self.set_user("alice", "on", "nopass", "+@all")
         self.log_in("alice")

@@ -326,6 +326,45 @@ static void test_passwords_are_not_in_the_slow_log(void **state)
 	hs_sim_world_destroy(&world);
 }
 
+/* New users, and something that happens on every worker: then closed connections show. */
+static void hand_in_and_wake(struct hs_sim_world *world, const char *alice)
+{
+	hand_in(world, users_of(alice));
+	for (uint32_t i = 0; i < world->options.workers; i++)
+		ask(hs_sim_client_connect(world, i), "PING");
+}
+
+/* Channels that are taken away end the connections that listen to them, and no others. */
+static void test_lost_channels(void **state)
+{
+	struct hs_sim_world *world = open_world("on nopass +@all ~* &news.* &x");
+	struct hs_sim_client *channel = alice_in(world, 0), *pattern = alice_in(world, 1);
+	struct hs_sim_client *shard = alice_in(world, 1), *other = alice_in(world, 0);
+	struct hs_sim_client *quiet = alice_in(world, 0), *all = hs_sim_client_connect(world, 0);
+
+	(void)state;
+	ask(channel, "SUBSCRIBE x news.a");
+	ask(pattern, "PSUBSCRIBE news.*");
+	ask(shard, "SSUBSCRIBE news.a");
+	ask(other, "SUBSCRIBE x");
+	ask(all, "SUBSCRIBE news.a");
+	/* More channels, other rules: nothing is lost. */
+	hand_in_and_wake(world, "on nopass +@all -keys ~a &news.* &x &y");
+	assert_non_null(channel->session);
+	assert_non_null(pattern->session);
+	assert_non_null(shard->session);
+	hand_in_and_wake(world, "on nopass +@all ~* &x");
+	assert_null(channel->session);
+	assert_null(pattern->session);
+	assert_null(shard->session);
+	assert_non_null(other->session);
+	hand_in_and_wake(world, "on nopass +@all ~*");
+	assert_null(other->session);
+	assert_non_null(quiet->session);
+	assert_non_null(all->session);
+	hs_sim_world_destroy(&world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -338,6 +377,7 @@ int main(void)
 		cmocka_unit_test(test_a_door_that_is_shut_later),
 		cmocka_unit_test(test_the_log),
 		cmocka_unit_test(test_the_log_is_bounded),
+		cmocka_unit_test(test_lost_channels),
 		cmocka_unit_test(test_passwords_are_not_in_the_slow_log),
 	};
 
