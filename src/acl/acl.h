@@ -95,6 +95,8 @@ bool hs_acl_name_fits(struct hs_bytes name);
 struct hs_bytes hs_acl_user_name(const struct hs_acl_user *user);
 bool hs_acl_user_is_on(const struct hs_acl_user *user);
 bool hs_acl_user_has_nopass(const struct hs_acl_user *user); /* any password will do */
+/* Anybody can log in as this user: it is on, and needs no password or an empty one. */
+bool hs_acl_user_is_open(const struct hs_acl_user *user);
 /* May run every command on every key and channel: there is nothing to check. */
 bool hs_acl_user_is_unlimited(const struct hs_acl_user *user);
 

@@ -410,6 +410,17 @@ bool hs_acl_user_has_nopass(const struct hs_acl_user *user)
 	return user->nopass;
 }
 
+bool hs_acl_user_is_open(const struct hs_acl_user *user)
+{
+	uint8_t empty[HS_SHA256_BYTES];
+	bool open = user->nopass;
+
+	hs_sha256(HS_LIT(""), empty);
+	for (size_t i = 0; i < user->passwords_count; i++)
+		open |= memcmp(user->passwords[i], empty, sizeof empty) == 0;
+	return user->on && open;
+}
+
 bool hs_acl_user_is_unlimited(const struct hs_acl_user *user)
 {
 	return user->unlimited;

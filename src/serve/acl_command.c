@@ -33,6 +33,7 @@ static void set_user(struct hs_host *host, const struct hs_op *op, struct hs_rep
 	};
 	struct hs_acl_error wrong;
 	struct hs_acl_user *user = NULL;
+	char why[512];
 
 	rules.any_command = !rules.learned && hs_options_any_command(host->options);
 	if (!hs_acl_name_fits(name)) {
@@ -45,6 +46,10 @@ static void set_user(struct hs_host *host, const struct hs_op *op, struct hs_rep
 			reply_wrong(&wrong, reply);
 	}
 	hs_acl_drop(&acl);
+	if (user && hs_options_check_user(host->options, user, why, sizeof why) < 0) {
+		hs_reply_errorf(reply, "ERR ACL SETUSER refused by protected mode: %s", why);
+		hs_acl_user_drop(&user);
+	}
 	if (!user)
 		return;
 	hs_options_put_user(host->options, user);

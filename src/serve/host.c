@@ -316,6 +316,21 @@ static void reload_rules(struct hs_host *host, struct hs_options *changed,
 	hs_log(host->log, HS_LOG_INFO, "SIGHUP: rules changed");
 }
 
+/* The file may name another `bind`, which holds only after a restart: the users of the file must also be
+ * safe at the addresses where this process listens now. */
+static int check_while_listening(struct hs_host *host, const struct hs_options *fresh, char *error,
+				 size_t error_size)
+{
+	struct hs_acl *users = hs_options_acl(fresh);
+	int status = 0;
+
+	for (size_t i = 0; i < hs_acl_count(users) && status == 0; i++)
+		status = hs_options_check_user(host->options, hs_acl_at(users, i), error,
+					       error_size);
+	hs_acl_drop(&users);
+	return status;
+}
+
 /* The options as they would be after a restart. They are the caller's either way. */
 static int read_again(struct hs_host *host, struct hs_options *fresh,
 		      struct hs_tls_context **context, char *error, size_t error_size)
@@ -328,6 +343,8 @@ static int read_again(struct hs_host *host, struct hs_options *fresh,
 		status = hs_options_parse(fresh, host->flags_count, host->flags, error, error_size);
 	if (status == 0)
 		status = hs_options_check(fresh, error, error_size);
+	if (status == 0)
+		status = check_while_listening(host, fresh, error, error_size);
 	if (status == 0 && host->tls)
 		status = hs_secure_read(fresh, context, error, error_size);
 	return status;

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <strings.h>
 
+enum { BIND_BYTES_MAX = 1024 };
+
 #define AT(field) offsetof(struct hs_options, field)
 
 const struct hs_option hs_option_table[] = {
@@ -324,7 +326,8 @@ const struct hs_option hs_option_table[] = {
 	 .fallback = "yes",
 	 .offset = AT(protected_mode),
 	 .argument = "YES|NO",
-	 .help = "Refuse to listen beyond loopback without a password."},
+	 .help = "Refuse to listen beyond loopback while a user can log in without a password, and "
+		 "refuse to take the last password of a user away while it does."},
 	{.name = "maxclients",
 	 .kind = HS_OPTION_INT,
 	 .fallback = "10000",
@@ -771,15 +774,46 @@ static bool is_host(const char *text)
 				  "0123456789.-_")] == '\0');
 }
 
-/* Whoever connects is let in. */
-static bool lets_anybody_in(const struct hs_options *options)
+/* The first address that can be reached from other machines; "": none. `list` is room for it. */
+static const char *public_address(const struct hs_options *options, char *list, size_t size)
+{
+	char *rest = list, *address;
+
+	snprintf(list, size, "%s", options->bind);
+	while ((address = strsep(&rest, " "))) {
+		if (*address != '\0' && !hs_options_is_loopback(address))
+			return address;
+	}
+	return "";
+}
+
+int hs_options_check_user(const struct hs_options *options, const struct hs_acl_user *user,
+			  char *error, size_t error_size)
+{
+	char list[BIND_BYTES_MAX], name[64];
+	const char *address = public_address(options, list, sizeof list);
+	bool is_default = hs_bytes_equal(hs_acl_user_name(user), HS_LIT("default"));
+
+	if (!options->protected_mode || *address == '\0' || !hs_acl_user_is_open(user))
+		return 0;
+	hs_bytes_escape(hs_acl_user_name(user), name, sizeof name);
+	snprintf(error, error_size,
+		 "bind %s would let anybody on the network in as user '%s', which has no password: "
+		 "%s, turn the user off (%s off), or start with --protected-mode no",
+		 address, name, is_default ? "set requirepass" : "give it one (>password)", name);
+	return HS_EINVAL;
+}
+
+/* No user may be open to the network. */
+static int check_users(const struct hs_options *options, char *error, size_t error_size)
 {
 	struct hs_acl *acl = hs_options_acl(options);
-	const struct hs_acl_user *user = hs_acl_find(acl, HS_LIT("default"));
-	bool open = hs_acl_user_is_on(user) && hs_acl_user_has_nopass(user);
+	int status = 0;
 
+	for (size_t i = 0; i < hs_acl_count(acl) && status == 0; i++)
+		status = hs_options_check_user(options, hs_acl_at(acl, i), error, error_size);
 	hs_acl_drop(&acl);
-	return open;
+	return status;
 }
 
 static int check_engine(const char *engine, char *error, size_t error_size)
@@ -804,9 +838,13 @@ static int check_engine(const char *engine, char *error, size_t error_size)
 
 int hs_options_check(const struct hs_options *options, char *error, size_t error_size)
 {
-	char list[1024];
+	char list[BIND_BYTES_MAX];
 	char *rest = list, *address;
 
+	if (strlen(options->bind) >= sizeof list) {
+		snprintf(error, error_size, "bind is longer than %d bytes", BIND_BYTES_MAX - 1);
+		return HS_EINVAL;
+	}
 	if (check_engine(options->engine, error, error_size) < 0)
 		return HS_EINVAL;
 	if (!is_host(options->cluster_announce_ip)) {
@@ -826,15 +864,8 @@ int hs_options_check(const struct hs_options *options, char *error, size_t error
 			snprintf(error, error_size, "bind '%s' is not an address", address);
 			return HS_EINVAL;
 		}
-		if (options->protected_mode && lets_anybody_in(options)) {
-			snprintf(error, error_size,
-				 "bind %s would let anybody on the network in: set requirepass, "
-				 "or protected-mode no",
-				 address);
-			return HS_EINVAL;
-		}
 	}
-	return 0;
+	return check_users(options, error, error_size);
 }
 
 void hs_options_help(struct hs_buf *text)

@@ -131,6 +131,9 @@ int hs_options_parse(struct hs_options *options, int argc, char **argv, char *er
 		     size_t error_size) HS_MUSTCHECK;
 /* What is right one by one and wrong together: an open address without a password. */
 int hs_options_check(const struct hs_options *options, char *error, size_t error_size) HS_MUSTCHECK;
+/* Protected mode, for one user that is new or changed: it must not be open to the network. */
+int hs_options_check_user(const struct hs_options *options, const struct hs_acl_user *user,
+			  char *error, size_t error_size) HS_MUSTCHECK;
 
 /* options_users.c: users. */
 struct hs_acl *hs_options_acl(const struct hs_options *options); /* all; the caller holds it */

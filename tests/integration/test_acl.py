@@ -12,10 +12,12 @@ import unittest
 
 import resp
 from cases import FolderCase, ServerCase
+from checks import wait_for
 from servers import Heatsink, Redis, heatsink_path
 
 OK = b"+OK\r\n"
 WRONGPASS = b"-WRONGPASS invalid username-password pair or user is disabled.\r\n"
+EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"  # SHA-256 of nothing
 
 
 def noperm(command):
@@ -161,14 +163,71 @@ class Files(FolderCase):
                          [b"alice", b"dave", b"default"])
 
     def test_protected_mode_knows_users(self):
-        def starts(*flags):
-            return subprocess.run([heatsink_path(), "serve", "--check-config", "--bind", "0.0.0.0",
-                                   *flags], capture_output=True, check=False).returncode == 0
-        self.assertFalse(starts())
-        self.assertFalse(starts("--user", "alice on >secret"))
-        self.assertTrue(starts("--user", "default off"))
-        self.assertTrue(starts("--user", "default on >secret ~* +@all"))
-        self.assertFalse(starts("--requirepass", "x", "--user", "default on nopass +@all"))
+        def error(*flags):
+            run = subprocess.run([heatsink_path(), "serve", "--check-config", "--bind", "0.0.0.0",
+                                  *flags], capture_output=True, text=True, check=False)
+            self.assertEqual(run.returncode, 1 if run.stderr else 0)
+            return run.stderr
+        self.assertIn("'default', which has no password: set requirepass", error())
+        self.assertTrue(error("--user", "alice on >secret"))
+        self.assertFalse(error("--user", "default off"))
+        self.assertFalse(error("--user", "default on >secret ~* +@all"))
+        self.assertTrue(error("--requirepass", "x", "--user", "default on nopass +@all"))
+        # Any other user without a password is a way in as well.
+        for user in ("x on nopass +@all ~*", "x on > +@all ~*", "x on #" + EMPTY + " +ping"):
+            for default in ("default off", "default on >secret"):
+                self.assertIn("as user 'x', which has no password: give it one (>password), turn the "
+                              "user off (x off), or start with --protected-mode no",
+                              error("--user", default, "--user", user))
+            self.assertFalse(error("--protected-mode", "no", "--user", user))
+        self.assertFalse(error("--user", "default off", "--user", "x off nopass +@all"))
+
+    def assert_refused(self, reply, user):
+        self.assertTrue(reply.raw.startswith(b"-ERR"), reply.raw)
+        self.assertIn(b"would let anybody on the network in as user '%s'" % user, reply.raw)
+        self.assertIn(b"--protected-mode no", reply.raw)
+
+    def test_protected_mode_holds_while_it_runs(self):
+        """No command, and no file that is read again, opens a public address."""
+        self.write("bind 0.0.0.0\nrequirepass secret\nuser bob off nopass +@all ~*\n")
+        server = self.serve("--config", self.path("conf"))
+        admin = server.raw()
+        self.assertEqual(admin.call("AUTH", "secret").raw, OK)
+        before = self.listed(admin)
+        for user, rules in ((b"default", ["nopass"]), (b"default", [">"]),
+                            (b"default", ["reset", "on", "nopass"]), (b"bob", ["on"]),
+                            (b"carol", ["on", "nopass"]), (b"carol", ["on", "#" + EMPTY]),
+                            (b"carol", ["nopass", "on", "+@all", "~*"])):
+            self.assert_refused(admin.call("ACL", "SETUSER", user, *rules), user)
+        self.assert_refused(admin.call("CONFIG", "SET", "requirepass", ""), b"default")
+        self.assert_refused(admin.call("CONFIG", "SET", "maxclients", "99", "requirepass", ""),
+                            b"default")
+        for name, value in (("protected-mode", "no"), ("bind", "127.0.0.1")):
+            self.assertIn(b"can't set immutable config", admin.call("CONFIG", "SET", name, value).raw)
+        self.assertEqual(self.listed(admin), before)
+        refused = 0
+        # A new address in the file holds only after a restart; its users would hold at once.
+        for text in ("bind 127.0.0.1\n", "bind 127.0.0.1\nrequirepass secret\nuser x on nopass\n",
+                     "bind 0.0.0.0\nprotected-mode no\n", "bind 0.0.0.0\n"):
+            self.write(text)
+            refused += 1
+            server.signal(signal.SIGHUP)
+            wait_for(self, "the file is refused", lambda: sum(
+                "SIGHUP: nothing changed: bind 0.0.0.0 would let anybody" in line
+                for line in server.log) == refused)
+            self.assertEqual(self.listed(admin), before)
+        # What keeps a password is fine.
+        for rules in (["bob", ">pw", "on"], ["carol", "on", ">pw", "+ping"], ["default", ">two"],
+                      ["dave", "nopass", "off"]):
+            self.assertEqual(admin.call("ACL", "SETUSER", *rules).raw, OK)
+        self.assertEqual(server.raw().call("PING").raw, b"-NOAUTH Authentication required.\r\n")
+
+    def test_without_protected_mode_anything_goes(self):
+        server = self.serve("--bind", "0.0.0.0", "--protected-mode", "no", "--requirepass", "secret")
+        admin = server.raw()
+        self.assertEqual(admin.call("AUTH", "secret").raw, OK)
+        self.assertEqual(admin.call("ACL", "SETUSER", "default", "nopass").raw, OK)
+        self.assertEqual(server.raw().call("PING").raw, b"+PONG\r\n")
 
 
 class Live(ServerCase):
