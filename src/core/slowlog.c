@@ -4,6 +4,7 @@
 #include "core/session.h"
 
 #include "base/mem.h"
+#include "command/secret.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,24 +70,6 @@ static void set_arg(struct entry *entry, size_t i, const char *text, size_t len)
 	entry->len[i] = len;
 }
 
-/* Passwords are nobody's to read later. As Redis: whole requests about users are kept back. */
-static bool is_secret(size_t argc, const struct hs_bytes *argv, size_t at)
-{
-	if (at == 0)
-		return false;
-	if (hs_bytes_is_word(argv[0], "auth"))
-		return true;
-	if (hs_bytes_is_word(argv[0], "hello"))
-		return at > 2 && (hs_bytes_is_word(argv[at - 1], "auth") ||
-				  (at > 3 && hs_bytes_is_word(argv[at - 2], "auth")));
-	if (argc < 3 || at < 2)
-		return false;
-	if (hs_bytes_is_word(argv[0], "acl"))
-		return hs_bytes_is_word(argv[1], "setuser");
-	return at > 2 && hs_bytes_is_word(argv[0], "config") &&
-	       hs_bytes_is_word(argv[at - 1], "requirepass");
-}
-
 /* As Redis: long arguments are cut with a note of how much is missing, and so are many. */
 static void copy_args(struct entry *entry, size_t argc, const struct hs_bytes *argv)
 {
@@ -100,8 +83,8 @@ static void copy_args(struct entry *entry, size_t argc, const struct hs_bytes *a
 			len = snprintf(text, sizeof text, "... (%zu more arguments)",
 				       argc - HS_SLOWLOG_ARGS_MAX + 1);
 			set_arg(entry, i, text, (size_t)len);
-		} else if (is_secret(argc, argv, i)) {
-			set_arg(entry, i, "(redacted)", strlen("(redacted)"));
+		} else if (hs_secret_at(argc, argv, i)) {
+			set_arg(entry, i, HS_SECRET_TEXT, strlen(HS_SECRET_TEXT));
 		} else if (argv[i].len > HS_SLOWLOG_ARG_BYTES_MAX) {
 			memcpy(text, argv[i].data, HS_SLOWLOG_ARG_BYTES_MAX);
 			len = snprintf(text + HS_SLOWLOG_ARG_BYTES_MAX,

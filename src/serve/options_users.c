@@ -7,6 +7,7 @@
 #include "base/escape.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "command/secret.h"
 #include "wire/request.h"
 
 #include <stdio.h>
@@ -80,6 +81,9 @@ static int add(const struct hs_options *options, struct hs_acl **users, size_t c
 	rules.words = words + 1;
 	user = hs_acl_user_change(NULL, words[0], &rules, &wrong);
 	if (!user) {
+		/* The message goes to a log: a rule about a password is named by its first letter. */
+		if (wrong.word[0] != '\0' && strchr("><#!", wrong.word[0]))
+			snprintf(wrong.word + 1, sizeof wrong.word - 1, HS_SECRET_TEXT);
 		snprintf(error, error_size, "user '%s': '%s': %s", name,
 			 hs_bytes_escape(hs_bytes_of(wrong.word), shown, sizeof shown), wrong.why);
 		return HS_EINVAL;

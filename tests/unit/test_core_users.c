@@ -316,6 +316,12 @@ static void test_passwords_are_not_in_the_slow_log(void **state)
 	ask(client, "HELLO 2 AUTH default s3cret SETNAME me");
 	ask(client, "ACL SETUSER bob on >s3cret");
 	ask(client, "CONFIG SET requirepass s3cret");
+	ask(client, "config set maxclients 10 TLS-key-file-pass s3cret");
+	ask(client,
+	    "CONFIG SET engine-password s3cret masterauth s3cret engine redis://u:s3cret@h");
+	ask(client, "ACL DRYRUN default AUTH s3cret");
+	ask(client, "ACL DRYRUN default CONFIG SET requirepass s3cret");
+	ask(client, "COMMAND GETKEYS MIGRATE h 1 k 0 9 AUTH s3cret");
 	client->received.len = 0;
 	ask(client, "SLOWLOG GET -1");
 	assert_false(heard_part(client, "s3cret"));

@@ -1,0 +1,21 @@
+/* Which arguments of a request are passwords, so that SLOWLOG and the log leave them out. By the words of
+ * the request alone: also of requests that are refused, and of commands that only a server knows. Any
+ * thread may ask. */
+#ifndef HS_COMMAND_SECRET_H
+#define HS_COMMAND_SECRET_H
+
+#include "base/bytes.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* What is shown instead, as in Redis. */
+#define HS_SECRET_TEXT "(redacted)"
+
+/* Is argument `at` a password, or part of a request about users that may hold one? */
+bool hs_secret_at(size_t argc, const struct hs_bytes *argv, size_t at);
+
+/* Is the value of this option, ours or a server's, a secret? "requirepass", "tls-key-file-pass". */
+bool hs_secret_option(struct hs_bytes name);
+
+#endif
