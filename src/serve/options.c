@@ -6,6 +6,7 @@
 #include "base/nearest.h"
 #include "base/num.h"
 #include "engine/redis/url.h"
+#include "serve/secure.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -865,6 +866,8 @@ int hs_options_check(const struct hs_options *options, char *error, size_t error
 			return HS_EINVAL;
 		}
 	}
+	if (hs_secure_check(options, error, error_size) < 0)
+		return HS_EINVAL;
 	return check_users(options, error, error_size);
 }
 

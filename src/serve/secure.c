@@ -39,3 +39,22 @@ int hs_secure_read(const struct hs_options *options, struct hs_tls_context **con
 	}
 	return 0;
 }
+
+int hs_secure_check(const struct hs_options *options, char *error, size_t error_size)
+{
+	struct hs_tls_options tls = {
+		.role = HS_TLS_SERVER,
+		.protocols = options->tls_protocols,
+		.ciphers = options->tls_ciphers,
+		.ciphersuites = options->tls_ciphersuites,
+	};
+	char why[512];
+
+	/* All defaults: nothing can be wrong with them. */
+	if (!tls.protocols[0] && !tls.ciphers[0] && !tls.ciphersuites[0])
+		return 0;
+	if (hs_tls_check_rules(&tls, why, sizeof why) == 0)
+		return 0;
+	snprintf(error, error_size, "TLS: %s", why);
+	return HS_EINVAL;
+}

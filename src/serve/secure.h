@@ -11,4 +11,7 @@
 int hs_secure_read(const struct hs_options *options, struct hs_tls_context **context, char *error,
 		   size_t error_size) HS_MUSTCHECK;
 
+/* Whether tls-protocols, tls-ciphers and tls-ciphersuites can be used, also while there is no TLS port. */
+int hs_secure_check(const struct hs_options *options, char *error, size_t error_size) HS_MUSTCHECK;
+
 #endif

@@ -212,6 +212,20 @@ static int set_rules(const struct making *making)
 	return 0;
 }
 
+int hs_tls_check_rules(const struct hs_tls_options *options, char *error, size_t error_size)
+{
+	struct making making = {.options = options, .error = error, .error_size = error_size};
+	int status;
+
+	ERR_clear_error();
+	making.ssl = SSL_CTX_new(TLS_server_method());
+	hs_check(making.ssl);
+	status = set_rules(&making);
+	ERR_clear_error();
+	SSL_CTX_free(making.ssl);
+	return status;
+}
+
 int hs_tls_context_create(const struct hs_tls_options *options, struct hs_tls_context **pointer,
 			  char *error, size_t error_size)
 {

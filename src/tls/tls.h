@@ -49,6 +49,9 @@ struct hs_tls_options {
 	bool prefer_server_ciphers;
 };
 
+/* Whether protocols, ciphers and ciphersuites are understood; no file is looked at. HS_EINVAL. */
+int hs_tls_check_rules(const struct hs_tls_options *options, char *error,
+		       size_t error_size) HS_MUSTCHECK;
 /* The error is one line and names the file and the reason. HS_EINVAL. */
 int hs_tls_context_create(const struct hs_tls_options *options, struct hs_tls_context **context,
 			  char *error, size_t error_size) HS_MUSTCHECK;

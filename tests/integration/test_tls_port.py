@@ -622,6 +622,23 @@ class Starting(FolderCase):
         self.refuse(*self.certificates.options(), "--bind", "0.0.0.0",
                     words=["protected-mode", "requirepass"])
 
+    def test_without_tls_ciphers_are_checked(self):
+        """A list that OpenSSL does not understand is refused before the port needs it."""
+        with servers.Heatsink() as server:
+            client = server.raw()
+            for name, value, why in (("tls-ciphers", "garbage", b"ciphers garbage: "),
+                                     ("tls-ciphersuites", "garbage", b"ciphersuites garbage: "),
+                                     ("tls-protocols", "TLSv9", b"'TLSv9' is no protocol")):
+                reply = client.call("CONFIG", "SET", name, value)
+                self.assertTrue(reply.is_error, name)
+                self.assertIn(b"related to argument '%s'" % name.encode(), reply.raw)
+                self.assertIn(why, reply.raw)
+                self.assertEqual(client.call("CONFIG", "GET", name).items[1].text, b"")
+                self.refuse("--tls-port", "0", f"--{name}", value, words=[value, "TLS: "])
+            for name, value in (("tls-ciphers", "ECDHE+AESGCM"), ("tls-protocols", "TLSv1.2"),
+                                ("tls-ciphersuites", "TLS_AES_128_GCM_SHA256")):
+                self.assertEqual(client.call("CONFIG", "SET", name, value).raw, b"+OK\r\n")
+
     def test_without_tls_files_are_not_looked_at(self):
         """As in Redis: without the port the rest is only kept."""
         with servers.Heatsink("--tls-cert-file", "/nowhere/none.pem") as server:
