@@ -105,6 +105,7 @@ struct hs_engine_stats {
 	uint64_t log_bytes;	   /* in the log, not yet checkpointed */
 	uint64_t hits, misses, expired, changes;
 	uint64_t full_errors;
+	uint64_t damaged; /* times a key was found whose record fails its checksum */
 	/* Of an engine behind connections: redirects followed, tries again, outcomes unknown, requests
 	 * not sent at all; connections now, those for one client, ever opened, failed. */
 	uint64_t moved, asked, again, unknown, refused;

@@ -30,7 +30,9 @@ int hs_run_getbit(struct hs_run *run)
 	int err = bit_offset(run, &offset);
 
 	if (!err)
-		err = hs_entry_read_string(run, run->argv[1], &entry);
+		err = hs_entry_read_string_head(run, run->argv[1], &entry);
+	if (!err)
+		err = hs_entry_check(run, &entry, offset / 8, offset / 8 + 1);
 	if (!err)
 		hs_reply_int(run->reply, bit_at(hs_entry_value(&entry), offset));
 	return err;
@@ -59,6 +61,7 @@ static int write_bit(struct hs_run *run, struct hs_entry *entry, size_t offset, 
 		memset(room + kept.bytes.len, 0, len - kept.bytes.len);
 		room[offset / 8] =
 			(char)(((unsigned char)room[offset / 8] & ~mask) | (on ? mask : 0));
+		hs_entry_seal(entry);
 	}
 	hs_kept_deinit(&kept);
 	return err;

@@ -13,53 +13,143 @@
 #include "keyspace/expiry.h"
 #include "keyspace/internal.h"
 
-static int fail_record(struct hs_run *run, int err)
+const char *hs_run_damaged(struct hs_keyspace *ks, struct hs_bytes key)
 {
-	if (err == HS_EVERSION)
-		return hs_run_fail(run, "ERR the key holds a type this version does not know");
-	return hs_run_fail(run, "ERR the key's record is damaged");
+	ks->damaged = true;
+	return hs_bytes_escape(key, ks->damaged_key, sizeof ks->damaged_key);
+}
+
+static int fail_record(struct hs_run *run, const struct hs_entry *entry)
+{
+	const char *key = hs_run_damaged(run->ks, entry->key);
+
+	run->reply->out->len = run->reply_start;
+	hs_reply_errorf(run->reply,
+			"ERR damaged data: the record of key '%s' in slot %u fails its checksum; "
+			"write or delete the key, or restore it from a backup",
+			key, (unsigned)entry->slot);
+	return HS_ANSWERED;
+}
+
+static int fail_version(struct hs_run *run)
+{
+	return hs_run_fail(run, "ERR the key holds a type this version does not know");
+}
+
+/* The record's bytes. HS_ENOTFOUND when there are none. */
+static int get(struct hs_keyspace *ks, uint16_t slot, struct hs_bytes key, struct hs_entry *entry,
+	       struct hs_bytes *stored)
+{
+	entry->key = key;
+	entry->slot = slot;
+	entry->stored = false;
+	entry->live = false;
+	hs_record_physical(&entry->physical, ks->hash_seed, slot, key);
+	return ks->kv->calls->get(ks->kv, HS_KV_KEYS,
+				  (struct hs_bytes){entry->physical.data, entry->physical.len},
+				  stored);
+}
+
+/* Of long keys the store has compared only a hash. */
+static bool is_other_key(const struct hs_entry *entry)
+{
+	return __builtin_expect(entry->key.len > HS_RECORD_KEY_INLINE_MAX, 0) &&
+	       !hs_bytes_equal(entry->key, entry->record.long_key);
+}
+
+int hs_entry_find_head(struct hs_run *run, uint16_t slot, struct hs_bytes key,
+		       struct hs_entry *entry)
+{
+	struct hs_bytes stored;
+	int err = get(run->ks, slot, key, entry, &stored);
+
+	if (err)
+		return err == HS_ENOTFOUND ? 0 : err;
+	if (__builtin_expect(!hs_record_whole(stored, hs_record_seed(entry->physical.data)), 0))
+		return fail_record(run, entry);
+	err = hs_record_decode(stored, &entry->record);
+	if (__builtin_expect(err == HS_EVERSION, 0))
+		return fail_version(run);
+	if (__builtin_expect(err || is_other_key(entry), 0))
+		return fail_record(run, entry);
+	entry->stored = true;
+	entry->live = !hs_expired(run->ks, entry->record.expire_ms);
+	return 0;
+}
+
+int hs_entry_check(struct hs_run *run, const struct hs_entry *entry, size_t from, size_t to)
+{
+	if (__builtin_expect(!entry->live || entry->record.parts.len == 0, 1) ||
+	    hs_record_parts_whole(&entry->record, hs_record_seed(entry->physical.data), from, to))
+		return 0;
+	return fail_record(run, entry);
 }
 
 int hs_entry_find(struct hs_run *run, uint16_t slot, struct hs_bytes key, struct hs_entry *entry)
 {
-	struct hs_keyspace *ks = run->ks;
-	struct hs_bytes stored;
-	int err;
+	int err = hs_entry_find_head(run, slot, key, entry);
 
-	entry->key = key;
-	entry->slot = slot;
-	hs_record_physical(&entry->physical, ks->hash_seed, slot, key);
-	err = ks->kv->calls->get(ks->kv, HS_KV_KEYS,
-				 (struct hs_bytes){entry->physical.data, entry->physical.len},
-				 &stored);
-	if (err) {
-		entry->stored = false;
-		entry->live = false;
+	return err ? err : hs_entry_check(run, entry, 0, SIZE_MAX);
+}
+
+int hs_entry_find_old(struct hs_run *run, uint16_t slot, struct hs_bytes key,
+		      struct hs_entry *entry)
+{
+	struct hs_bytes stored;
+	int err = get(run->ks, slot, key, entry, &stored);
+
+	if (err)
 		return err == HS_ENOTFOUND ? 0 : err;
-	}
 	err = hs_record_decode(stored, &entry->record);
-	if (__builtin_expect(err, 0))
-		return fail_record(run, err);
-	/* Of long keys only a hash was compared so far. */
-	if (__builtin_expect(key.len > HS_RECORD_KEY_INLINE_MAX, 0) &&
-	    !hs_bytes_equal(key, entry->record.long_key))
-		return fail_record(run, HS_ECORRUPT);
 	entry->stored = true;
-	entry->live = !hs_expired(ks, entry->record.expire_ms);
-	return 0;
+	entry->live = !err && !hs_expired(run->ks, entry->record.expire_ms);
+	/* The checksum is looked at only where the record says something that matters here: that it
+	 * is not a live string. */
+	if (__builtin_expect(entry->live && entry->record.type == HS_TYPE_STRING, 1))
+		return 0;
+	if (!hs_record_whole(stored, hs_record_seed(entry->physical.data))) {
+		entry->record =
+			(struct hs_record){.type = HS_TYPE_STRING, .expire_ms = HS_EXPIRE_NEVER};
+		entry->live = true;
+		return 0;
+	}
+	return err ? fail_version(run) : 0;
+}
+
+static void count_read(struct hs_run *run, const struct hs_entry *entry)
+{
+	if (entry->live)
+		run->ks->counts->hits++;
+	else
+		run->ks->counts->misses++;
 }
 
 int hs_entry_read(struct hs_run *run, uint16_t slot, struct hs_bytes key, struct hs_entry *entry)
 {
 	int err = hs_entry_find(run, slot, key, entry);
 
-	if (err)
-		return err;
-	if (entry->live)
-		run->ks->counts->hits++;
-	else
-		run->ks->counts->misses++;
-	return 0;
+	if (!err)
+		count_read(run, entry);
+	return err;
+}
+
+int hs_entry_read_head(struct hs_run *run, uint16_t slot, struct hs_bytes key,
+		       struct hs_entry *entry)
+{
+	int err = hs_entry_find_head(run, slot, key, entry);
+
+	if (!err)
+		count_read(run, entry);
+	return err;
+}
+
+int hs_entry_read_string_head(struct hs_run *run, struct hs_bytes key, struct hs_entry *entry)
+{
+	int err = hs_entry_read_head(run, run->slot, key, entry);
+
+	if (!err && entry->live && entry->record.type != HS_TYPE_STRING)
+		return hs_run_fail_type(run);
+	return err;
 }
 
 int hs_entry_find_string(struct hs_run *run, struct hs_bytes key, struct hs_entry *entry)
@@ -135,11 +225,13 @@ static int write_record(struct hs_keyspace *ks, struct hs_entry *entry,
 		record.flags |= HS_RECORD_LONG_KEY;
 		record.long_key = entry->key;
 	}
+	entry->written_bytes = hs_record_size(&record);
 	err = ks->kv->calls->put(ks->kv, HS_KV_KEYS,
 				 (struct hs_bytes){entry->physical.data, entry->physical.len},
-				 hs_record_size(&record), room);
+				 entry->written_bytes, room);
 	if (err)
 		return err;
+	entry->written = *room;
 	*room = hs_record_encode(&record, *room);
 	if (entry->stored && !entry->live)
 		ks->counts->expired++;
@@ -172,10 +264,11 @@ int hs_entry_put(struct hs_run *run, struct hs_entry *entry, struct hs_attribute
 	char *room = NULL;
 	int err = hs_entry_reserve(run, entry, attributes, value.len, &room);
 
-	if (err || value.len == 0)
+	if (err)
 		return err;
-	hs_check(room);
-	memcpy(room, value.data, value.len);
+	if (value.len)
+		memcpy(room, value.data, value.len);
+	hs_entry_seal(entry);
 	return 0;
 }
 
@@ -189,8 +282,11 @@ int hs_entry_change_quietly(struct hs_run *run, struct hs_entry *entry,
 	hs_check(entry->live);
 	hs_kept_init(&kept, entry->record.payload);
 	err = write_record(run->ks, entry, attributes, entry->record.type, kept.bytes.len, &room);
-	if (!err && kept.bytes.len)
-		memcpy(room, kept.bytes.data, kept.bytes.len);
+	if (!err) {
+		if (kept.bytes.len)
+			memcpy(room, kept.bytes.data, kept.bytes.len);
+		hs_entry_seal(entry);
+	}
 	hs_kept_deinit(&kept);
 	return err;
 }

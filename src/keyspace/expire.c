@@ -146,7 +146,7 @@ int hs_run_ttl(struct hs_run *run)
 	bool seconds = id == HS_CMD_ID_TTL || id == HS_CMD_ID_EXPIRETIME;
 	bool left = id == HS_CMD_ID_TTL || id == HS_CMD_ID_PTTL;
 	struct hs_entry entry;
-	int err = hs_entry_read(run, run->slot, run->argv[1], &entry);
+	int err = hs_entry_read_head(run, run->slot, run->argv[1], &entry);
 
 	if (err)
 		return err;

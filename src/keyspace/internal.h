@@ -36,6 +36,9 @@ struct hs_entry {
 	bool live;   /* and its time is not up */
 	struct hs_record record;
 	struct hs_physical_key physical;
+	/* The record written last for it, to be sealed. */
+	char *written;
+	size_t written_bytes;
 };
 
 /* A value kept over a change of the store. */
@@ -82,17 +85,34 @@ static inline bool hs_expired(const struct hs_keyspace *ks, int64_t expire_ms)
 	return expire_ms != HS_EXPIRE_NEVER && ks->now_ms > expire_ms;
 }
 
-/* Looks the key up. A record that cannot be read answers an error. */
+/* Looks the key up. A record that cannot be read or fails its checksum answers an error. */
 int hs_entry_find(struct hs_run *run, uint16_t slot, struct hs_bytes key,
 		  struct hs_entry *entry) HS_MUSTCHECK;
+/* The same without the checksums of a long value's parts: for commands that look at no byte of it,
+ * or at some, with hs_entry_check. */
+int hs_entry_find_head(struct hs_run *run, uint16_t slot, struct hs_bytes key,
+		       struct hs_entry *entry) HS_MUSTCHECK;
+/* Looks up a key to be replaced or removed whatever it holds: a damaged record is one without
+ * expiry. */
+int hs_entry_find_old(struct hs_run *run, uint16_t slot, struct hs_bytes key,
+		      struct hs_entry *entry) HS_MUSTCHECK;
+/* Answers an error if the bytes `from` to `to` of the value fail their checksums. */
+int hs_entry_check(struct hs_run *run, const struct hs_entry *entry, size_t from,
+		   size_t to) HS_MUSTCHECK;
+/* Notes a damaged key for the context's owner. Returns its name as text. */
+const char *hs_run_damaged(struct hs_keyspace *ks, struct hs_bytes key);
 /* The same for a command that Redis counts as a read: a hit or a miss. */
 int hs_entry_read(struct hs_run *run, uint16_t slot, struct hs_bytes key,
 		  struct hs_entry *entry) HS_MUSTCHECK;
+int hs_entry_read_head(struct hs_run *run, uint16_t slot, struct hs_bytes key,
+		       struct hs_entry *entry) HS_MUSTCHECK;
 /* The same, and answers WRONGTYPE for a live key that is no string. */
 int hs_entry_find_string(struct hs_run *run, struct hs_bytes key,
 			 struct hs_entry *entry) HS_MUSTCHECK;
 int hs_entry_read_string(struct hs_run *run, struct hs_bytes key,
 			 struct hs_entry *entry) HS_MUSTCHECK;
+int hs_entry_read_string_head(struct hs_run *run, struct hs_bytes key,
+			      struct hs_entry *entry) HS_MUSTCHECK;
 
 /* A live string's bytes; empty for a missing key. */
 static inline struct hs_bytes hs_entry_value(const struct hs_entry *entry)
@@ -106,10 +126,15 @@ static inline int64_t hs_entry_expiry(const struct hs_entry *entry)
 	return entry->live ? entry->record.expire_ms : HS_EXPIRE_NEVER;
 }
 
-/* Makes the key a string of `len` bytes, to be written to *room before anything else is asked of
- * the store. Every pointer into the store is invalid from here on. */
+/* Makes the key a string of `len` bytes, to be written to *room and sealed before anything else is
+ * asked of the store. Every pointer into the store is invalid from here on. */
 int hs_entry_reserve(struct hs_run *run, struct hs_entry *entry, struct hs_attributes attributes,
 		     size_t len, char **room) HS_MUSTCHECK;
+/* The value is in its room: writes the record's checksum. */
+static inline void hs_entry_seal(struct hs_entry *entry)
+{
+	hs_record_seal(entry->written, entry->written_bytes, hs_record_seed(entry->physical.data));
+}
 /* Makes the key a string with this value, which must not lie in the store. */
 int hs_entry_put(struct hs_run *run, struct hs_entry *entry, struct hs_attributes attributes,
 		 struct hs_bytes value) HS_MUSTCHECK;

@@ -10,7 +10,8 @@ int hs_run_del(struct hs_run *run)
 
 	for (size_t i = 1; i < run->argc; i++) {
 		struct hs_entry entry;
-		int err = hs_entry_find(run, hs_run_slot(run, run->argv[i]), run->argv[i], &entry);
+		int err = hs_entry_find_old(run, hs_run_slot(run, run->argv[i]), run->argv[i],
+					    &entry);
 
 		if (!err && entry.live) {
 			err = hs_entry_remove(run, &entry);
@@ -30,7 +31,8 @@ int hs_run_exists(struct hs_run *run)
 
 	for (size_t i = 1; i < run->argc; i++) {
 		struct hs_entry entry;
-		int err = hs_entry_read(run, hs_run_slot(run, run->argv[i]), run->argv[i], &entry);
+		int err = hs_entry_read_head(run, hs_run_slot(run, run->argv[i]), run->argv[i],
+					     &entry);
 
 		if (err)
 			return err;
@@ -43,7 +45,7 @@ int hs_run_exists(struct hs_run *run)
 int hs_run_type(struct hs_run *run)
 {
 	struct hs_entry entry;
-	int err = hs_entry_read(run, run->slot, run->argv[1], &entry);
+	int err = hs_entry_read_head(run, run->slot, run->argv[1], &entry);
 
 	if (!err)
 		hs_reply_status(run->reply,
@@ -77,7 +79,7 @@ int hs_run_rename(struct hs_run *run)
 	if (!err && !from.live)
 		err = hs_run_fail(run, "ERR no such key");
 	if (!err)
-		err = hs_entry_find(run, run->slot, run->argv[2], &to);
+		err = hs_entry_find_head(run, run->slot, run->argv[2], &to);
 	if (err)
 		return err;
 	if (only_new && to.live) {
@@ -137,7 +139,7 @@ int hs_run_copy(struct hs_run *run)
 		return hs_run_fail(run, "ERR source and destination objects are the same");
 	err = hs_entry_read(run, run->slot, run->argv[1], &from);
 	if (!err)
-		err = hs_entry_find(run, run->slot, run->argv[2], &to);
+		err = hs_entry_find_head(run, run->slot, run->argv[2], &to);
 	if (err)
 		return err;
 	if (!from.live || (to.live && !replace)) {

@@ -34,6 +34,8 @@ static inline bool hs_keyspace_missed(const struct hs_keyspace_counts *before,
 	return after->misses != before->misses && after->hits == before->hits;
 }
 
+enum { HS_DAMAGED_KEY_MAX = 128 };
+
 struct hs_keyspace {
 	struct hs_kv *kv;     /* the open transaction */
 	int64_t now_ms;	      /* wall clock */
@@ -44,6 +46,10 @@ struct hs_keyspace {
 	struct hs_keyspace_counts *counts; /* never NULL */
 	uint8_t frequency;		   /* what OBJECT FREQ answers for a key that is there */
 	uint64_t changes;		   /* keys changed through this context, INFO's dirty */
+	/* A key was found whose record fails its checksum: this one, as text. The owner tells of it and
+	 * clears `damaged`. */
+	bool damaged;
+	char damaged_key[HS_DAMAGED_KEY_MAX];
 };
 
 /* Runs one command (place PARTITION, SPLIT, ALL or CURSOR), its number of arguments checked, and

@@ -7,7 +7,7 @@
 /* Looks argv[2] up; a missing key is answered. */
 static int find_object(struct hs_run *run, struct hs_entry *entry)
 {
-	int err = hs_entry_read(run, run->slot, run->argv[2], entry);
+	int err = hs_entry_read_head(run, run->slot, run->argv[2], entry);
 
 	if (!err && !entry->live) {
 		hs_reply_null(run->reply);

@@ -24,6 +24,7 @@ static int write_part(struct hs_run *run, struct hs_entry *entry, unsigned flags
 		memset(room + kept.bytes.len, 0, len - kept.bytes.len);
 		if (part.len)
 			memcpy(room + offset, part.data, part.len);
+		hs_entry_seal(entry);
 		hs_reply_int(run->reply, (int64_t)len);
 	}
 	hs_kept_deinit(&kept);
@@ -50,7 +51,7 @@ int hs_run_append(struct hs_run *run)
 int hs_run_strlen(struct hs_run *run)
 {
 	struct hs_entry entry;
-	int err = hs_entry_read_string(run, run->argv[1], &entry);
+	int err = hs_entry_read_string_head(run, run->argv[1], &entry);
 
 	if (!err)
 		hs_reply_int(run->reply, (int64_t)hs_entry_value(&entry).len);
@@ -66,7 +67,7 @@ int hs_run_getrange(struct hs_run *run)
 	if (!err)
 		err = hs_run_integer(run, 3, NULL, &end);
 	if (!err)
-		err = hs_entry_read_string(run, run->argv[1], &entry);
+		err = hs_entry_read_string_head(run, run->argv[1], &entry);
 	if (err)
 		return err;
 
@@ -80,12 +81,15 @@ int hs_run_getrange(struct hs_run *run)
 		end = end + len < 0 ? 0 : end + len;
 	if (end >= len)
 		end = len - 1;
-	if (backwards || start > end)
+	if (backwards || start > end) {
 		hs_reply_bulk(run->reply, (struct hs_bytes){"", 0});
-	else
+		return 0;
+	}
+	err = hs_entry_check(run, &entry, (size_t)start, (size_t)end + 1);
+	if (!err)
 		hs_reply_bulk(run->reply,
 			      (struct hs_bytes){value.data + start, (size_t)(end - start + 1)});
-	return 0;
+	return err;
 }
 
 int hs_run_setrange(struct hs_run *run)

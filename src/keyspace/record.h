@@ -12,11 +12,16 @@
  *
  * A record:
  *
- *     type     flags    written   [expiry]       [key length, key]      payload
- *     1 byte   1 byte   4 bytes   8 bytes, ms    4 bytes + key bytes    the string's value
+ *     checksum  type    flags   written  [expiry]     [key length, key]    [parts]  payload
+ *     4 bytes   1 byte  1 byte  4 bytes  8 bytes, ms  4 bytes + key bytes           the value
  *
  * little endian, [] when the flags say so. `written` is the wall clock in seconds, for OBJECT
- * IDLETIME. A type unknown to this version is answered as an error, never overwritten. */
+ * IDLETIME. A type unknown to this version is answered as an error, never overwritten.
+ *
+ * The checksum covers everything behind it, and through its seed, the first eight bytes of the
+ * physical key, the slot and the key. A long payload is covered in parts of HS_RECORD_PART_BYTES:
+ * [parts] has one checksum for each, and the record's own ends where the payload begins. So a
+ * command that needs the head of a long record, or some bytes of it, need not read it all. */
 #ifndef HS_KEYSPACE_RECORD_H
 #define HS_KEYSPACE_RECORD_H
 
@@ -42,7 +47,10 @@ enum hs_record_flag {
 	HS_RECORD_RAW = 1 << 2,	   /* was appended to or written into: "raw" however short */
 	HS_RECORD_NO_INT = 1 << 3, /* looks like a number but Redis keeps it as text: INCRBYFLOAT */
 	HS_RECORD_UNSHARED = 1 << 4, /* a small number that COPY made: OBJECT REFCOUNT says 1 */
+	HS_RECORD_PARTS = 1 << 5,    /* set by encode: the payload has checksums of its own */
 };
+
+enum { HS_RECORD_PART_BYTES = 1 << 16 };
 
 enum { HS_RECORD_KEY_INLINE_MAX = 250, HS_PHYSICAL_KEY_MAX = 2 + 6 + 1 + 250 };
 
@@ -57,6 +65,7 @@ struct hs_record {
 	uint32_t written_s;
 	int64_t expire_ms;	  /* -1: never */
 	struct hs_bytes long_key; /* empty unless HS_RECORD_LONG_KEY */
+	struct hs_bytes parts; /* checksums of the payload's parts; empty unless HS_RECORD_PARTS */
 	struct hs_bytes payload;
 };
 
@@ -67,8 +76,29 @@ void hs_record_physical(struct hs_physical_key *physical, uint64_t seed, uint16_
 int hs_record_key(struct hs_bytes physical, const struct hs_record *record,
 		  struct hs_bytes *key) HS_MUSTCHECK;
 
+/* What a checksum is seeded with: slot and hash of a physical key. */
+static inline uint64_t hs_record_seed(const char *physical)
+{
+	uint64_t prefix;
+
+	memcpy(&prefix, physical, sizeof prefix);
+	return prefix;
+}
+
+/* Does the key in the physical key or record have the hash that the physical key begins with? */
+bool hs_record_key_fits(struct hs_bytes physical, struct hs_bytes key, uint64_t seed);
+
+/* Takes a record apart. Looks at no checksum. */
 int hs_record_decode(struct hs_bytes bytes, struct hs_record *record) HS_MUSTCHECK;
-size_t hs_record_size(const struct hs_record *record);		    /* bytes when encoded */
-char *hs_record_encode(const struct hs_record *record, char *room); /* returns where payload goes */
+size_t hs_record_size(const struct hs_record *record); /* bytes when encoded */
+/* Writes everything before the payload but the checksums. Returns where the payload goes. */
+char *hs_record_encode(const struct hs_record *record, char *room);
+/* Writes the checksums of an encoded record whose payload is in place. */
+void hs_record_seal(char *bytes, size_t len, uint64_t seed);
+
+/* Does the record's checksum fit? That covers the payload unless it has parts. */
+bool hs_record_whole(struct hs_bytes bytes, uint64_t seed);
+/* Do those of the parts fit that have bytes `from` to `to` of the payload? Without parts: yes. */
+bool hs_record_parts_whole(const struct hs_record *record, uint64_t seed, size_t from, size_t to);
 
 #endif

@@ -36,17 +36,33 @@ static uint64_t prefix_of(struct hs_bytes physical)
 	return be64toh(prefix);
 }
 
-/* Reads the entry that seek or next gave. One that cannot be read is passed over as if it were
- * not live: the keys around it are still worth having. */
+/* Reads the entry that seek or next gave. A damaged record does not hide its key: reading that says
+ * what is wrong. A key that does not fit its hash is damaged itself; it is counted and passed over,
+ * since nobody could find it under its name. */
 static int walk_read(struct walk *walk, int err, struct hs_bytes stored)
 {
+	struct hs_keyspace *ks = walk->ks;
+	bool whole;
+
 	if (err)
 		return err;
 	if (walk->physical.len < PREFIX_BYTES)
 		return HS_EIO;
-	walk->live = hs_record_decode(stored, &walk->record) == 0 &&
-		     hs_record_key(walk->physical, &walk->record, &walk->key) == 0 &&
-		     !hs_expired(walk->ks, walk->record.expire_ms);
+	whole = hs_record_whole(stored, hs_record_seed(walk->physical.data));
+	walk->live = false;
+	if (hs_record_decode(stored, &walk->record) != 0) {
+		if (whole)
+			return 0; /* of another version */
+		walk->record = (struct hs_record){.type = HS_TYPE_STRING};
+	}
+	if (hs_record_key(walk->physical, &walk->record, &walk->key) != 0)
+		walk->key = (struct hs_bytes){"", 0};
+	if (!hs_record_key_fits(walk->physical, walk->key, ks->hash_seed))
+		hs_run_damaged(ks, walk->key);
+	else
+		walk->live = !whole || !hs_expired(ks, walk->record.expire_ms);
+	if (!whole)
+		walk->record.type = HS_TYPE_STRING;
 	return 0;
 }
 
@@ -55,9 +71,10 @@ static int walk_seek(struct walk *walk, struct hs_keyspace *ks, uint64_t cursor)
 {
 	uint64_t prefix = htobe64(cursor);
 	struct hs_bytes from = {(const char *)&prefix, sizeof prefix}, stored;
-	int err = ks->kv->calls->seek(ks->kv, HS_KV_KEYS, from, &walk->physical, &stored);
+	int err;
 
 	walk->ks = ks;
+	err = ks->kv->calls->seek(ks->kv, HS_KV_KEYS, from, &walk->physical, &stored);
 	return walk_read(walk, err, stored);
 }
 

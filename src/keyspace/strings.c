@@ -122,8 +122,10 @@ static int set_with_options(struct hs_run *run)
 		err = hs_entry_read_string(run, run->argv[1], &entry);
 		if (!err)
 			reply_value(run, &entry);
+	} else if (options.given & (OPTION_NX | OPTION_XX | OPTION_KEEPTTL)) {
+		err = hs_entry_find_head(run, run->slot, run->argv[1], &entry);
 	} else {
-		err = hs_entry_find(run, run->slot, run->argv[1], &entry);
+		err = hs_entry_find_old(run, run->slot, run->argv[1], &entry);
 	}
 	if (err)
 		return err;
@@ -147,7 +149,7 @@ int hs_run_set(struct hs_run *run)
 
 	if (run->argc > 3)
 		return set_with_options(run);
-	err = hs_entry_find(run, run->slot, run->argv[1], &entry);
+	err = hs_entry_find_old(run, run->slot, run->argv[1], &entry);
 	if (!err)
 		err = hs_entry_put(run, &entry, plain, run->argv[2]);
 	if (!err)
@@ -158,7 +160,7 @@ int hs_run_set(struct hs_run *run)
 int hs_run_setnx(struct hs_run *run)
 {
 	struct hs_entry entry;
-	int err = hs_entry_find(run, run->slot, run->argv[1], &entry);
+	int err = hs_entry_find_head(run, run->slot, run->argv[1], &entry);
 	bool set = !err && !entry.live;
 
 	if (set)
@@ -177,7 +179,7 @@ int hs_run_setex(struct hs_run *run)
 	int err = hs_expire_argument(run, 2, seconds, false, &attributes.expire_ms);
 
 	if (!err)
-		err = hs_entry_find(run, run->slot, run->argv[1], &entry);
+		err = hs_entry_find_old(run, run->slot, run->argv[1], &entry);
 	if (!err)
 		err = hs_entry_put(run, &entry, attributes, run->argv[3]);
 	if (!err)
@@ -258,7 +260,8 @@ static int put_pairs(struct hs_run *run)
 {
 	for (size_t i = 1; i < run->argc; i += 2) {
 		struct hs_entry entry;
-		int err = hs_entry_find(run, hs_run_slot(run, run->argv[i]), run->argv[i], &entry);
+		int err = hs_entry_find_old(run, hs_run_slot(run, run->argv[i]), run->argv[i],
+					    &entry);
 
 		if (!err)
 			err = hs_entry_put(run, &entry, plain, run->argv[i + 1]);
@@ -289,7 +292,7 @@ int hs_run_msetnx(struct hs_run *run)
 	for (size_t i = 1; i < run->argc; i += 2) {
 		struct hs_entry entry;
 
-		err = hs_entry_find(run, run->slot, run->argv[i], &entry);
+		err = hs_entry_find_head(run, run->slot, run->argv[i], &entry);
 		if (err)
 			return err;
 		if (entry.live) {

@@ -153,6 +153,7 @@ UINT(commit_microseconds, facts->engine.commit_us)
 UINT(store_writes, facts->engine.store_writes)
 UINT(disk_syncs, facts->engine.syncs)
 UINT(store_full_errors, facts->engine.full_errors)
+UINT(damaged_reads, facts->engine.damaged)
 
 TEXT(engine_where, facts->host->engine->where ? facts->host->engine->where : "")
 TEXT(engine_trouble, facts->engine.trouble)
@@ -465,6 +466,9 @@ const struct hs_info_row hs_info_rows[] = {
 	{SHOW("Stats", "store_full_errors", store_full_errors), .known = is_embedded,
 	 .metric = "store_full_errors_total", .type = "counter",
 	 .help = "Writes refused because a store was full"},
+	{SHOW("Stats", "damaged_reads", damaged_reads),
+	 .metric = "damaged_reads_total", .type = "counter",
+	 .help = "Times a key was found whose record fails its checksum; the reply was an error"},
 	{SHOW("Engine", "engine_where", engine_where)},
 	{SHOW("Engine", "engine_trouble", engine_trouble)},
 	{SHOW("Engine", "engine_connections", engine_connections),

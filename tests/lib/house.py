@@ -29,8 +29,8 @@ PURE = [folder for floor in FLOORS[:8] for folder in floor]
 
 LINES_MAX = 1000
 
-# All that code below the I/O line may ask of the C library: memory, bytes, text, numbers. None of
-# these reads a clock, a file, a socket, another thread or chance. A new one goes here only if the
+# All that code below the I/O line may ask of the C library: memory, bytes, text, numbers, and which
+# instructions the processor has (__cpu_model). None of these reads a clock, a file, a socket, another thread or chance. A new one goes here only if the
 # same is true of it.
 PURE_SYMBOLS = set("""
     memchr memcmp memcpy memmove memset memrchr memmem bcmp
@@ -48,6 +48,7 @@ PURE_SYMBOLS = set("""
     malloc calloc realloc free
     __stack_chk_fail __popcountdi2 __udivti3 __umodti3 __divti3 __modti3 __muloti4
     _GLOBAL_OFFSET_TABLE_
+    __cpu_model
 """.split())
 
 # The two files that end the process when it must not go on say so on standard error.

@@ -117,9 +117,10 @@ void test_put_record(struct test_store *store, const char *key, struct hs_bytes 
 	hs_memkv_begin(store->map);
 	assert_int_equal(store->ks.kv->calls->put(store->ks.kv, HS_KV_KEYS,
 						  (struct hs_bytes){physical.data, physical.len},
-						  record.len, &room),
+						  4 + record.len, &room),
 			 0);
-	memcpy(room, record.data, record.len);
+	memcpy(room + 4, record.data, record.len);
+	hs_record_seal(room, 4 + record.len, hs_record_seed(physical.data));
 	hs_memkv_commit(store->map);
 }
 

@@ -212,6 +212,71 @@ static void a_flipped_byte_of_the_format(void **state)
 	assert_int_equal(hunt(*state, "format.copy", 0, "/format"), 0);
 }
 
+/* Flips one byte of a stored record, which lies in a store's file as it is in memory. A read must
+ * be an error that names the key; so must every command that would carry the old bytes on. */
+static void a_flipped_byte_of_a_record(void **state)
+{
+	struct hs_test_embedded *test = *state;
+	struct image image;
+	char value[64], words[64];
+	uint64_t found = 0;
+
+	assert_int_equal(hs_test_embedded_open(test), 0);
+	for (unsigned key = 0; key < KEYS; key++)
+		write_key(test, key, 1);
+	hs_test_embedded_close(test);
+	keep(test, &image);
+	for (unsigned key = 0; key < KEYS; key += 7) {
+		int len = snprintf(value, sizeof value, "version-1-of-%u", key);
+		unsigned flipped = 0;
+
+		put_back(test, &image);
+		/* Pages of earlier transactions may hold it, too. */
+		for (int file = index_of("store-000"); file <= index_of("store-001"); file++) {
+			char *data = hs_mem_dup(image.data[file], image.bytes[file]);
+			char *end = data + image.bytes[file], *at = data;
+
+			while ((at = memmem(at, (size_t)(end - at), value, (size_t)len)) != NULL) {
+				at[key % (unsigned)len] ^= 4;
+				flipped++;
+				at++;
+			}
+			hs_test_file_write(test->folder, file_names[file], data, image.bytes[file]);
+			hs_mem_free(&data);
+		}
+		assert_true(flipped > 0);
+		assert_int_equal(hs_test_embedded_open(test), 0);
+		for (unsigned other = 0; other < KEYS; other++) {
+			const char *reply;
+
+			snprintf(words, sizeof words, "get key%u", other);
+			reply = hs_test_embedded_read(test, words);
+			snprintf(words, sizeof words,
+				 "-ERR damaged data: the record of key 'key%u'", other);
+			if (reply[0] == '-') {
+				assert_memory_equal(reply, words, strlen(words));
+				found++;
+			} else {
+				snprintf(words, sizeof words, "version-1-of-%u\r\n", other);
+				assert_non_null(strstr(reply, words));
+			}
+		}
+		snprintf(words, sizeof words, "append key%u x", key);
+		assert_memory_equal(hs_test_embedded_do(test, words), "-ERR damaged", 12);
+		snprintf(words, sizeof words, "set key%u again", key);
+		assert_string_equal(hs_test_embedded_do(test, words), "+OK\r\n");
+		snprintf(words, sizeof words, "get key%u", key);
+		assert_string_equal(hs_test_embedded_read(test, words), "$5\r\nagain\r\n");
+		assert_true(hs_counter_get(&test->reader.damaged) > 0);
+		assert_true(hs_counter_get(&test->group.damaged) > 0);
+		hs_test_embedded_kill(test);
+	}
+	assert_true(found >= (KEYS + 6) / 7);
+	print_message("store: %d trials, %d keys acknowledged, 0 served wrong, %llu errors\n",
+		      (KEYS + 6) / 7, KEYS, (unsigned long long)found);
+	forget(&image);
+}
+
 /* Whichever file it is, the older checkpoint is no way out. */
 static void a_checkpoint_file_without_a_whole_copy_is_refused(void **state)
 {
@@ -393,6 +458,7 @@ int main(void)
 		TEST(a_flipped_byte_of_the_log),
 		TEST(a_flipped_byte_of_a_checkpoint_file),
 		TEST(a_flipped_byte_of_the_format),
+		TEST(a_flipped_byte_of_a_record),
 		TEST(a_checkpoint_file_without_a_whole_copy_is_refused),
 		TEST(a_log_that_does_not_reach_back_is_refused),
 		TEST(a_torn_checkpoint_write_still_starts),

@@ -1,7 +1,9 @@
 /* Goal: commands on keys whatever they hold answer with Redis 7.0's exact replies; records of types
- * this version does not know, and damaged ones, are answered as errors and never overwritten.
+ * this version does not know are answered as errors and never overwritten, damaged ones as errors.
  * Method: scripts of commands with their whole replies, and records put into the store by hand. */
 #include "base/err.h"
+#include "base/slot.h"
+#include "keyspace/record.h"
 #include "tests/lib/store.h"
 
 #include <setjmp.h>
@@ -159,19 +161,47 @@ static void test_what_is_not_known_is_not_overwritten(void **state)
 		    {"EXISTS {t}1 {t}2 {t}3", ":2\r\n"});
 }
 
+/* Changes the last byte of a key's record and leaves its checksum. */
+static void flip_record(struct test_store *store, const char *key)
+{
+	struct hs_kv *kv = store->ks.kv;
+	struct hs_physical_key physical;
+	struct hs_bytes at, record;
+	char *room, copy[64];
+
+	hs_record_physical(&physical, store->ks.hash_seed, hs_slot_of(hs_bytes_of(key)),
+			   hs_bytes_of(key));
+	at = (struct hs_bytes){physical.data, physical.len};
+	assert_int_equal(kv->calls->get(kv, HS_KV_KEYS, at, &record), 0);
+	assert_true(record.len <= sizeof copy);
+	memcpy(copy, record.data, record.len);
+	copy[record.len - 1] ^= 1;
+	hs_memkv_begin(store->map);
+	assert_int_equal(kv->calls->put(kv, HS_KV_KEYS, at, record.len, &room), 0);
+	memcpy(room, copy, record.len);
+	hs_memkv_commit(store->map);
+}
+
 static void test_damaged_records_are_errors(void **state)
 {
 	struct test_store *store = *state;
 
 	test_put_record(store, "b", HS_LIT("\x63\0\0\0\0\0"));
-	test_put_record(store, "c", HS_LIT("\1\1\0\0\0\0"));
+	test_put_record(store, "c", HS_LIT("\1\0\0\0\0\0value"));
+	flip_record(store, "c");
+#define DAMAGED(key, slot)                                                                         \
+	"-ERR damaged data: the record of key '" key "' in slot " slot                             \
+	" fails its checksum; write or delete the key, or restore it from a backup\r\n"
 	TEST_SCRIPT(store, {"SET a x", "+OK\r\n"},
 		    {"GET b", "-ERR the key holds a type this version does not know\r\n"},
 		    {"SET b x", "-ERR the key holds a type this version does not know\r\n"},
-		    {"GET c", "-ERR the key's record is damaged\r\n"},
-		    {"MGET a c a", "-ERR the key's record is damaged\r\n"},
-		    {"DEL c", "-ERR the key's record is damaged\r\n"},
-		    {"KEYS *", "*1\r\n$1\r\na\r\n"});
+		    {"GET c", DAMAGED("c", "7365")}, {"MGET a c a", DAMAGED("c", "7365")},
+		    {"EXISTS c", DAMAGED("c", "7365")}, {"APPEND c x", DAMAGED("c", "7365")},
+		    {"PERSIST c", DAMAGED("c", "7365")}, {"SETNX c x", DAMAGED("c", "7365")},
+		    {"KEYS *", "*2\r\n$1\r\nc\r\n$1\r\na\r\n"}, {"DEL c", ":1\r\n"},
+		    {"GET c", "$-1\r\n"}, {"KEYS *", "*1\r\n$1\r\na\r\n"});
+	assert_true(store->ks.damaged);
+	assert_string_equal(store->ks.damaged_key, "c");
 }
 
 static void test_a_full_store_fails_writes_alone(void **state)

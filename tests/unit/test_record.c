@@ -143,15 +143,74 @@ static void test_cut_records_are_refused(void **state)
 	hs_mem_free(&bytes);
 }
 
+/* No byte of a record can change, nor the slot or hash of its key, without a trace. Of a long one
+ * the head and each part are covered on their own. */
+static void test_every_byte_is_covered(void **state)
+{
+	static const size_t sizes[] = {0, 1, 7, 16, 100, 300, 3 * HS_RECORD_PART_BYTES + 5};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		char *value = hs_mem_zalloc(sizes[i] + 1);
+		struct hs_record back, record = {
+					       .type = HS_TYPE_STRING,
+					       .flags = HS_RECORD_EXPIRES | HS_RECORD_LONG_KEY,
+					       .expire_ms = 5,
+					       .long_key = HS_LIT("a key"),
+					       .payload = {value, sizes[i]},
+				       };
+		size_t len, step;
+		char *bytes = encode(&record, &len);
+		struct hs_bytes all = {bytes, len};
+
+		hs_record_seal(bytes, len, 77);
+		assert_true(hs_record_whole(all, 77));
+		assert_int_equal(hs_record_decode(all, &back), 0);
+		assert_int_equal(back.payload.len, sizes[i]);
+		assert_true(hs_record_parts_whole(&back, 77, 0, SIZE_MAX));
+		assert_false(hs_record_whole(all, 78));
+		step = len > 10000 ? 997 : 1;
+		for (size_t at = 0; at < len; at += step) {
+			bool head;
+
+			bytes[at] ^= 0x40;
+			head = hs_record_whole(all, 77);
+			if (head) {
+				size_t from = at - (len - sizes[i]);
+
+				assert_false(hs_record_parts_whole(&back, 77, 0, SIZE_MAX));
+				assert_false(hs_record_parts_whole(&back, 77, from, from + 1));
+				from ^= HS_RECORD_PART_BYTES; /* the same place of another part */
+				assert_true(hs_record_parts_whole(&back, 77, from, from + 1));
+			}
+			bytes[at] ^= 0x40;
+		}
+		hs_mem_free(&bytes);
+		hs_mem_free(&value);
+	}
+}
+
 static void test_unknown_types_and_flags_are_of_another_version(void **state)
 {
 	struct hs_record record;
 
 	(void)state;
-	assert_int_equal(hs_record_decode(HS_LIT("\0\0wwww"), &record), HS_EVERSION);
-	assert_int_equal(hs_record_decode(HS_LIT("\7\0wwww"), &record), HS_EVERSION);
-	assert_int_equal(hs_record_decode(HS_LIT("\1\x80wwww"), &record), HS_EVERSION);
-	assert_int_equal(hs_record_decode(HS_LIT("\6\0wwww"), &record), 0);
+	assert_int_equal(hs_record_decode(HS_LIT("ssss"
+						 "\0\0wwww"),
+					  &record),
+			 HS_EVERSION);
+	assert_int_equal(hs_record_decode(HS_LIT("ssss"
+						 "\7\0wwww"),
+					  &record),
+			 HS_EVERSION);
+	assert_int_equal(hs_record_decode(HS_LIT("ssss"
+						 "\1\x80wwww"),
+					  &record),
+			 HS_EVERSION);
+	assert_int_equal(hs_record_decode(HS_LIT("ssss"
+						 "\6\0wwww"),
+					  &record),
+			 0);
 }
 
 static void test_damaged_physical_keys_are_refused(void **state)
@@ -173,6 +232,7 @@ int main(void)
 		cmocka_unit_test(test_keys_of_every_length_come_back),
 		cmocka_unit_test(test_long_keys_differ_by_hash),
 		cmocka_unit_test(test_records_come_back),
+		cmocka_unit_test(test_every_byte_is_covered),
 		cmocka_unit_test(test_cut_records_are_refused),
 		cmocka_unit_test(test_unknown_types_and_flags_are_of_another_version),
 		cmocka_unit_test(test_damaged_physical_keys_are_refused),

@@ -243,6 +243,7 @@ int hs_database_open(struct hs_database *database, const struct hs_embedded_opti
 
 	memset(database, 0, sizeof *database);
 	database->lock_fd = -1;
+	database->log = log;
 	database->redo.fd[0] = database->redo.fd[1] = -1;
 	if (snprintf(database->folder, sizeof database->folder, "%s", options->data) >=
 	    (int)sizeof database->folder)
@@ -280,4 +281,24 @@ void hs_database_close(struct hs_database *database)
 	if (database->lock_fd >= 0)
 		close(database->lock_fd);
 	database->lock_fd = -1;
+}
+
+void hs_database_tell_damaged(const struct hs_database *database, uint16_t store,
+			      struct hs_keyspace *ks, struct hs_counter *count)
+{
+	enum { ALL_UP_TO = 16 };
+	uint64_t times;
+
+	ks->damaged = false;
+	hs_counter_add(count, 1);
+	times = hs_counter_get(count);
+	if (times > ALL_UP_TO && (times & (times - 1)) != 0)
+		return;
+	hs_log(database->log, HS_LOG_ERROR,
+	       "damaged data: the record of key '%s' in '%s' fails its checksum (%llu such reads "
+	       "by "
+	       "this thread); 'heatsink check --data %s' lists all damage when the server is "
+	       "stopped",
+	       ks->damaged_key, database->stores[store].path, (unsigned long long)times,
+	       database->folder);
 }

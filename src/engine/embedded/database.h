@@ -22,12 +22,14 @@
 #include "engine/embedded/files.h"
 #include "engine/embedded/redo.h"
 #include "engine/embedded/store.h"
+#include "keyspace/keyspace.h"
 
 #include <stdint.h>
 
 struct hs_database {
 	char folder[HS_PATH_BYTES_MAX];
 	int lock_fd;
+	struct hs_log *log;
 	uint16_t partitions;
 	uint64_t seed; /* secret: places keys within slots, seeds checksums */
 	struct hs_store *stores;
@@ -40,6 +42,11 @@ struct hs_database {
 int hs_database_open(struct hs_database *database, const struct hs_embedded_options *options,
 		     uint32_t readers, struct hs_log *log, struct hs_fault *fault) HS_MUSTCHECK;
 void hs_database_close(struct hs_database *database);
+
+/* A context of `store` has found a damaged key: counts it and says so in the log, not each time when
+ * there are many. The counter's thread. */
+void hs_database_tell_damaged(const struct hs_database *database, uint16_t store,
+			      struct hs_keyspace *ks, struct hs_counter *count);
 
 /* Locks the folder for this process until *lock_fd, then -1 or open, is closed. HS_EBUSY when
  * another process has it. */

@@ -208,6 +208,7 @@ static void stats_all(struct embedded *embedded, struct hs_engine_stats *stats)
 		.hits = hs_counter_get(&group->hits),
 		.misses = hs_counter_get(&group->misses),
 		.expired = hs_counter_get(&group->expired),
+		.damaged = hs_counter_get(&group->damaged),
 		.changes = hs_counter_get(&group->changes),
 		.full_errors = hs_counter_get(&group->full_errors),
 		.last_error = atomic_load(&group->last_error),
@@ -217,6 +218,7 @@ static void stats_all(struct embedded *embedded, struct hs_engine_stats *stats)
 	for (uint32_t id = 0; id < embedded->host.workers; id++) {
 		stats->hits += hs_counter_get(&embedded->workers[id].reader.hits);
 		stats->misses += hs_counter_get(&embedded->workers[id].reader.misses);
+		stats->damaged += hs_counter_get(&embedded->workers[id].reader.damaged);
 	}
 }
 
@@ -235,6 +237,7 @@ static void stats(struct hs_engine *engine, struct hs_engine_stats *now)
 	now->hits -= zero->hits;
 	now->misses -= zero->misses;
 	now->expired -= zero->expired;
+	now->damaged -= zero->damaged;
 	now->full_errors -= zero->full_errors;
 	uv_mutex_unlock(&embedded->mutex);
 }

@@ -103,7 +103,7 @@ struct hs_group {
 
 	struct hs_counter commits, commit_ops, commit_us, full_errors, changes;
 	struct hs_counter store_writes; /* entries of the log: one for each key and group */
-	struct hs_counter hits, misses, expired;
+	struct hs_counter hits, misses, expired, damaged;
 	struct hs_counter checkpoint_wall_s;
 	struct hs_counter sync_us;	  /* what a sync usually takes these days */
 	_Atomic(const char *) last_error; /* constant text or `failure`; "" when all is well */

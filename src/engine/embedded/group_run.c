@@ -307,10 +307,13 @@ static int run_op(struct hs_group *group, struct hs_group_item *item)
 int hs_group_run_op(struct hs_group *group, struct hs_group_item *item)
 {
 	struct hs_store *store = store_of(group, item->op);
+	struct hs_keyspace *ks = &part_of(group, item->op)->ks;
 	int rc;
 
 	item->refused = false;
 	rc = run_op(group, item);
+	if (__builtin_expect(ks->damaged, 0))
+		hs_database_tell_damaged(group->database, store->id, ks, &group->damaged);
 	if (rc == 0 && !item->refused && writes(item->op) &&
 	    atomic_load_explicit(&store->full, memory_order_relaxed))
 		atomic_store_explicit(&store->full, false, memory_order_relaxed);

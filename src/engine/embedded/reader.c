@@ -9,6 +9,7 @@
 void hs_reader_init(struct hs_reader *reader, struct hs_database *database, uint32_t worker)
 {
 	memset(reader, 0, sizeof *reader);
+	reader->database = database;
 	reader->count = database->partitions;
 	reader->stores = hs_mem_zalloc(reader->count * sizeof *reader->stores);
 	reader->batch = 1;
@@ -74,6 +75,9 @@ bool hs_reader_run(struct hs_reader *reader, struct hs_op *op)
 		hs_reply_errorf(&reply, "ERR cannot read '%s': %s", store->read.store->path,
 				hs_err_text(rc));
 	}
+	if (__builtin_expect(store->ks.damaged, 0))
+		hs_database_tell_damaged(reader->database, op->partition, &store->ks,
+					 &reader->damaged);
 	hs_counter_set(&reader->hits, reader->counts.hits);
 	hs_counter_set(&reader->misses, reader->counts.misses);
 	return true;

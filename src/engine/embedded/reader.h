@@ -32,12 +32,14 @@ struct hs_reader_store {
 };
 
 struct hs_reader {
+	const struct hs_database *database;
 	struct hs_reader_store *stores;
 	uint16_t count;
 	uint64_t batch;
 	struct hs_prng prng;
 	struct hs_keyspace_counts counts;
 	struct hs_counter hits, misses; /* the same, for other threads */
+	struct hs_counter damaged;	/* reads that found a damaged record */
 };
 
 void hs_reader_init(struct hs_reader *reader, struct hs_database *database, uint32_t worker);
