@@ -7,5 +7,7 @@ int hs_cli_serve(int argc, char **argv);
 int hs_cli_storm(int argc, char **argv);
 int hs_cli_top(int argc, char **argv);
 int hs_cli_sim(int argc, char **argv);
+int hs_cli_check(int argc, char **argv);
+int hs_cli_repair(int argc, char **argv);
 
 #endif

@@ -15,6 +15,8 @@ static const struct {
 	{"serve", hs_cli_serve, "run the server (the default)"},
 	{"top", hs_cli_top, "show a server's hottest keys and partitions, live"},
 	{"storm", hs_cli_storm, "send skewed load to a Redis endpoint and measure it"},
+	{"check", hs_cli_check, "read everything in a data folder and say what is damaged"},
+	{"repair", hs_cli_repair, "give up what is damaged in a data folder, keep the rest"},
 	{"sim", hs_cli_sim, "run the core in a simulated world and check its laws"},
 };
 

@@ -30,8 +30,8 @@ PURE = [folder for floor in FLOORS[:8] for folder in floor]
 LINES_MAX = 1000
 
 # All that code below the I/O line may ask of the C library: memory, bytes, text, numbers, and which
-# instructions the processor has (__cpu_model). None of these reads a clock, a file, a socket, another thread or chance. A new one goes here only if the
-# same is true of it.
+# instructions the processor has (__cpu_model). None of these reads a clock, a file, a socket, another
+# thread or chance. A new one goes here only if the same is true of it.
 PURE_SYMBOLS = set("""
     memchr memcmp memcpy memmove memset memrchr memmem bcmp
     strlen strnlen strcmp strncmp strcasecmp strncasecmp strchr strrchr strstr strspn strcspn

@@ -90,6 +90,12 @@ static int checkpoint_now(struct hs_database *database, uint64_t lsn, struct hs_
 	return rc != 0 ? hs_fault_set(fault, rc, "%s", checkpoint->failure) : 0;
 }
 
+int hs_database_checkpoint(struct hs_database *database, struct hs_fault *fault)
+{
+	database->redo.lsn = hs_redo_lsn_leap(database->redo.lsn);
+	return checkpoint_now(database, database->redo.lsn, fault);
+}
+
 /* A checkpoint of the stores as they are, waited for; the log starts anew behind it. */
 static int start_anew(struct hs_database *database, uint64_t lsn, int file, struct hs_fault *fault)
 {

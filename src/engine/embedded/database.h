@@ -43,6 +43,10 @@ int hs_database_open(struct hs_database *database, const struct hs_embedded_opti
 		     uint32_t readers, struct hs_log *log, struct hs_fault *fault) HS_MUSTCHECK;
 void hs_database_close(struct hs_database *database);
 
+/* A checkpoint of the stores as they are, waited for; the log, which must hold nothing they do not
+ * have, starts anew behind it. No group may be under way. */
+int hs_database_checkpoint(struct hs_database *database, struct hs_fault *fault) HS_MUSTCHECK;
+
 /* A context of `store` has found a damaged key: counts it and says so in the log, not each time when
  * there are many. The counter's thread. */
 void hs_database_tell_damaged(const struct hs_database *database, uint16_t store,

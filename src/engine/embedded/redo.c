@@ -417,6 +417,18 @@ int hs_redo_survey(const struct hs_redo *redo, uint64_t lsn, struct hs_redo_surv
 	return rc;
 }
 
+struct hs_bytes hs_redo_broken_body(const struct hs_redo_reader *reader, int turn, size_t at,
+				    size_t end)
+{
+	size_t begin = at + sizeof(struct record_head);
+
+	if (end > reader->map_bytes[turn])
+		end = reader->map_bytes[turn];
+	if (begin >= end)
+		return (struct hs_bytes){NULL, 0};
+	return (struct hs_bytes){reader->map[turn] + begin, end - begin};
+}
+
 void hs_redo_survey_text(const struct hs_redo_survey *survey, const char *folder, char *text,
 			 size_t size)
 {

@@ -157,6 +157,11 @@ void hs_redo_survey_text(const struct hs_redo_survey *survey, const char *folder
  * wherever it lies. Next gives it out. False when there is none. */
 bool hs_redo_reader_leap(struct hs_redo_reader *reader, struct hs_redo_place *place);
 
+/* The body of a broken record at `at`, as far as it can be told, up to `end`: entries may be read off
+ * it until one makes no sense. Borrowed until close. */
+struct hs_bytes hs_redo_broken_body(const struct hs_redo_reader *reader, int turn, size_t at,
+				    size_t end);
+
 /* The first number of a new start: beyond all that the last one can have used. */
 static inline uint64_t hs_redo_lsn_leap(uint64_t lsn)
 {

@@ -1,0 +1,287 @@
+#include "cli/folder.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "engine/embedded/audit.h"
+#include "engine/embedded/database.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+	PROGRESS_TTY_MS = 500, /* on a terminal: one line, written over */
+	PROGRESS_MS = 10000,   /* else: a line of its own */
+	GAP_KEYS_MAX = 20,
+};
+
+static int read_format(struct hs_folder *folder, struct hs_fault *fault)
+{
+	int rc = hs_format_read(folder->path, &folder->format, fault);
+
+	if (rc == HS_ECORRUPT && hs_format_copy(folder->path, &folder->format)) {
+		printf("%s\n", folder->error);
+		folder->format_damaged = true;
+		return 0;
+	}
+	if (rc == 0)
+		return hs_fault_set(fault, HS_EINVAL, "'%s' holds no heatsink data", folder->path);
+	return rc > 0 ? 0 : rc;
+}
+
+static int read_checkpoint(struct hs_folder *folder, struct hs_fault *fault)
+{
+	struct hs_checkpoint_found *found = &folder->checkpoint;
+	int rc = hs_checkpoint_find(folder->path, folder->format.partitions, folder->format.seed,
+				    found, fault);
+
+	if (rc == HS_ECORRUPT && found->image) {
+		printf("%s\n", folder->error);
+		folder->checkpoint_damaged = true;
+		return 0;
+	}
+	if (rc == 0 && found->broken_copies)
+		printf("checkpoint files: %d of 4 copies are not whole (one may be torn by a "
+		       "crash); "
+		       "each file has a whole one\n",
+		       found->broken_copies);
+	else if (rc == 0)
+		printf("checkpoint files: whole\n");
+	return rc;
+}
+
+static int read_log(struct hs_folder *folder, struct hs_fault *fault)
+{
+	struct hs_redo_survey *log = &folder->log;
+	int rc = hs_redo_open_to_read(&folder->redo, folder->path, folder->format.seed, fault);
+
+	if (rc == 0)
+		rc = hs_redo_survey(&folder->redo, folder->checkpoint.lsn, log, fault);
+	if (rc != 0)
+		return rc;
+	if (!log->beyond_first.lsn) {
+		printf("log: %llu records to replay, whole\n", (unsigned long long)log->records);
+		return 0;
+	}
+	hs_redo_survey_text(log, folder->path, folder->error, sizeof folder->error);
+	printf("log: %llu records to replay, then %s%s\n", (unsigned long long)log->records,
+	       folder->error,
+	       log->damage ? "" : "; without sync a power cut may leave that, a start drops them");
+	return 0;
+}
+
+int hs_folder_open(struct hs_folder *folder, const char *path)
+{
+	struct hs_fault fault = {folder->error, sizeof folder->error};
+	int rc;
+
+	memset(folder, 0, sizeof *folder);
+	folder->path = path;
+	folder->redo.fd[0] = folder->redo.fd[1] = -1;
+	rc = hs_database_lock(path, &folder->lock_fd, &fault);
+	if (rc == 0)
+		rc = read_format(folder, &fault);
+	if (rc == 0) {
+		printf("'%s': format %u, %u partitions\n", path, folder->format.version,
+		       (unsigned)folder->format.partitions);
+		rc = read_checkpoint(folder, &fault);
+	}
+	if (rc == 0)
+		rc = read_log(folder, &fault);
+	return rc;
+}
+
+void hs_folder_close(struct hs_folder *folder)
+{
+	hs_redo_close(&folder->redo);
+	hs_checkpoint_found_deinit(&folder->checkpoint);
+	if (folder->lock_fd >= 0)
+		close(folder->lock_fd);
+	folder->lock_fd = -1;
+}
+
+static void show_progress(const char *name, const struct hs_audit_progress *progress, bool tty)
+{
+	unsigned long long done = atomic_load(&progress->entries);
+	unsigned long long all = atomic_load(&progress->expected);
+
+	if (tty)
+		fprintf(stderr, "\r%s: %llu of %llu entries \033[K", name, done, all);
+	else
+		fprintf(stderr, "%s: %llu of %llu entries\n", name, done, all);
+	fflush(stderr);
+}
+
+/* The child's end of the pipe closes when it ends, however it does. */
+static void wait_for(int pipe_fd, const char *name, const struct hs_audit_progress *progress)
+{
+	bool tty = isatty(STDERR_FILENO);
+	struct pollfd poll_fd = {.fd = pipe_fd, .events = POLLIN};
+
+	while (poll(&poll_fd, 1, tty ? PROGRESS_TTY_MS : PROGRESS_MS) <= 0)
+		show_progress(name, progress, tty);
+	if (tty)
+		fprintf(stderr, "\r\033[K");
+}
+
+static void audit_in_child(const struct hs_audit *audit)
+{
+	struct rlimit none = {0, 0};
+
+	setrlimit(RLIMIT_CORE, &none); /* a fault here is a finding */
+	hs_audit_store(audit);
+	fflush(stdout);
+	_exit(0);
+}
+
+/* What became of the child, and what it found. */
+static void conclude(struct hs_folder *folder, const char *name,
+		     const struct hs_audit_progress *progress, int status)
+{
+	uint64_t damaged = atomic_load(&progress->damaged), broken = atomic_load(&progress->broken);
+	uint64_t misfits = atomic_load(&progress->misfits);
+	unsigned long long keys = atomic_load(&progress->keys);
+	unsigned long long expiries = atomic_load(&progress->expiries);
+
+	if (WIFSIGNALED(status)) {
+		broken++;
+		printf("%s: reading it ended with signal %d (%s) after %llu entries, behind key "
+		       "'%s': a page of its trees is damaged\n",
+		       name, WTERMSIG(status), strsignal(WTERMSIG(status)),
+		       (unsigned long long)atomic_load(&progress->entries), progress->last);
+	}
+	printf("%s: %llu keys, %llu expiries, %s\n", name, keys, expiries,
+	       damaged + misfits + broken ? "DAMAGED" : "whole");
+	fflush(stdout);
+	folder->keys += keys;
+	folder->expiries += expiries;
+	folder->damaged += damaged;
+	folder->misfits += misfits;
+	folder->broken += broken;
+}
+
+static void audit_store(struct hs_folder *folder, uint16_t id, struct hs_audit_progress *progress)
+{
+	struct hs_audit audit = {
+		.folder = folder->path,
+		.store = id,
+		.partitions = folder->format.partitions,
+		.seed = folder->format.seed,
+		.checkpoint = &folder->checkpoint,
+		.progress = progress,
+		.out = stdout,
+	};
+	int ends[2] = {-1, -1}, status = 0;
+	char name[16];
+	pid_t child;
+
+	memset(progress, 0, sizeof *progress);
+	hs_store_name(name, sizeof name, id);
+	fflush(stdout);
+	child = pipe(ends) == 0 ? fork() : -1;
+	if (child < 0) {
+		printf("%s: cannot start a process to read it: %s\n", name, strerror(errno));
+		folder->broken++;
+	} else if (child == 0) {
+		close(ends[0]);
+		audit_in_child(&audit);
+	} else {
+		close(ends[1]);
+		ends[1] = -1;
+		wait_for(ends[0], name, progress);
+		while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+			continue;
+		conclude(folder, name, progress, status);
+	}
+	for (int i = 0; i < 2; i++)
+		if (ends[i] >= 0)
+			close(ends[i]);
+}
+
+void hs_folder_audit(struct hs_folder *folder)
+{
+	struct hs_audit_progress *progress = mmap(NULL, sizeof *progress, PROT_READ | PROT_WRITE,
+						  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (progress == MAP_FAILED) {
+		printf("no memory to check the stores: %s\n", strerror(errno));
+		folder->broken++;
+		return;
+	}
+	for (uint16_t id = 0; id < folder->format.partitions; id++)
+		audit_store(folder, id, progress);
+	munmap(progress, sizeof *progress);
+}
+
+bool hs_folder_damaged(const struct hs_folder *folder)
+{
+	return folder->format_damaged || folder->checkpoint_damaged || folder->log.damage ||
+	       folder->damaged || folder->misfits || folder->broken;
+}
+
+/* The keys of entries that can still be read out of a broken record, whatever else is in it. */
+static void show_keys(struct hs_bytes body)
+{
+	char text[HS_AUDIT_KEY_MAX];
+	struct hs_redo_entry entry;
+	int shown = 0;
+
+	while (hs_redo_entry_take(&body, &entry) > 0) {
+		if (entry.tree != HS_KV_KEYS || entry.op < HS_REDO_PUT || entry.op > HS_REDO_DEL)
+			continue;
+		if (shown++ == GAP_KEYS_MAX) {
+			printf("    and more\n");
+			return;
+		}
+		hs_audit_key_text(entry.key, text);
+		printf("    %s key '%s'\n", entry.op == HS_REDO_PUT ? "a write of" : "a delete of",
+		       text);
+	}
+	if (shown == 0)
+		printf("    its keys cannot be told\n");
+}
+
+void hs_folder_show_gaps(struct hs_folder *folder)
+{
+	struct hs_fault fault = {folder->error, sizeof folder->error};
+	struct hs_redo_record record;
+	struct hs_redo_place place;
+	struct hs_redo_reader reader;
+	uint64_t kept = 0;
+
+	if (hs_redo_reader_open(&reader, &folder->redo, folder->checkpoint.lsn, &fault) != 0) {
+		printf("%s\n", folder->error);
+		return;
+	}
+	for (;;) {
+		uint64_t lsn;
+		int turn;
+		size_t at;
+
+		while (hs_redo_reader_next(&reader, &record))
+			kept++;
+		lsn = reader.lsn;
+		turn = reader.end_turn;
+		at = reader.end_at;
+		if (!hs_redo_reader_leap(&reader, &place))
+			break;
+		printf("  lost: records %llu to %llu, before byte %llu of '%s'\n",
+		       (unsigned long long)lsn, (unsigned long long)place.lsn - 1,
+		       (unsigned long long)place.at, hs_redo_file_name(place.turn));
+		if (turn < 0)
+			turn = place.turn, at = 0;
+		if (turn == place.turn && at < place.at)
+			show_keys(hs_redo_broken_body(&reader, turn, at, place.at));
+	}
+	if (folder->log.damage && folder->log.beyond == 0)
+		printf("  lost: record %llu, the last of the log, at byte %llu of '%s'\n",
+		       (unsigned long long)reader.lsn, (unsigned long long)folder->log.end_at,
+		       hs_redo_file_name(folder->log.end_turn < 0 ? 0 : folder->log.end_turn));
+	printf("  kept: %llu whole records, those behind the gaps included\n",
+	       (unsigned long long)kept);
+	hs_redo_reader_close(&reader);
+}

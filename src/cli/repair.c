@@ -1,0 +1,277 @@
+/* `heatsink repair`: gives up what is damaged in a data folder so that a server starts again. It
+ * shows what that would lose, and does it only when told. What it cuts is copied aside first:
+ *
+ *     DIR/aside-TIME/format, checkpoint-0, log-0 …   as they were
+ *     DIR/aside-TIME/records                         damaged records: physical key and bytes, escaped */
+#include "base/err.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "cli/cli.h"
+#include "cli/flags.h"
+#include "cli/folder.h"
+#include "engine/embedded/audit.h"
+#include "engine/embedded/database.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { DONE, NOT_DONE, NOT_CHECKED };
+
+#define LOG_BYTES_DEFAULT (32 * HS_MIB)
+#define STORE_BYTES_DEFAULT (16 * HS_GIB)
+
+struct options {
+	const char *data;
+	bool dry_run, yes, help;
+};
+
+static const struct hs_flag rows[] = {
+	{.name = "data",
+	 .argument = "DIR",
+	 .initial = "data",
+	 .text = "the data folder; no server may be using it",
+	 .read = hs_flag_read_text,
+	 .field = offsetof(struct options, data)},
+	{.name = "dry-run",
+	 .initial = "no",
+	 .text = "show what would be lost and change nothing",
+	 .read = hs_flag_read_yes,
+	 .field = offsetof(struct options, dry_run)},
+	{.name = "yes",
+	 .initial = "no",
+	 .text = "do it; without this nothing is changed",
+	 .read = hs_flag_read_yes,
+	 .field = offsetof(struct options, yes)},
+	{.name = "help",
+	 .initial = "no",
+	 .text = "print this",
+	 .read = hs_flag_read_yes,
+	 .field = offsetof(struct options, help)},
+};
+
+static const struct hs_flags flags = {"heatsink repair", rows, sizeof rows / sizeof *rows};
+
+static void help(void)
+{
+	printf("heatsink repair: give up what is damaged in a data folder, keep the rest\n\n");
+	hs_flags_help(&flags, stdout);
+	printf("\nWhat is cut is kept in a folder 'aside-TIME' in DIR. The exit status is 0 when "
+	       "the\n"
+	       "folder is whole or was repaired, 1 when it was not, 2 when it could not be "
+	       "read.\n");
+}
+
+static void print_line(void *context, enum hs_log_level level, const char *line)
+{
+	(void)context;
+	(void)level;
+	printf("  %s\n", line);
+}
+
+/* Says what would be done. True when it can be done. */
+static bool plan(struct hs_folder *folder)
+{
+	if (folder->broken) {
+		printf("The trees of a store are damaged, and that cannot be repaired: restore the "
+		       "folder from\na backup. Nothing was changed.\n");
+		return false;
+	}
+	printf("What a repair does:\n");
+	if (folder->format_damaged)
+		printf("  puts the format file back from its copy; nothing is lost by that\n");
+	if (folder->checkpoint_damaged)
+		printf("  goes back to '%s', whose trees are whole, and replays the log from "
+		       "there\n",
+		       hs_checkpoint_file_name(folder->checkpoint.file));
+	if (folder->log.damage) {
+		printf("  passes over what is broken in the log and applies what is whole behind "
+		       "it\n");
+		hs_folder_show_gaps(folder);
+	}
+	if (folder->damaged)
+		printf("  removes the %llu records named above that fail their checksum\n",
+		       (unsigned long long)folder->damaged);
+	if (folder->misfits)
+		printf("  makes the tree of expiries anew from the records; nothing is lost by "
+		       "that\n");
+	return true;
+}
+
+static int copy_file(const char *from_folder, const char *to_folder, const char *name)
+{
+	char from[HS_PATH_BYTES_MAX], to[HS_PATH_BYTES_MAX], *block;
+	int in = -1, out = -1, rc = 0;
+	uint64_t at = 0;
+	ssize_t got;
+
+	if (!hs_file_path(from, from_folder, name) || !hs_file_path(to, to_folder, name))
+		return -ENAMETOOLONG;
+	in = open(from, O_RDONLY | O_CLOEXEC);
+	if (in < 0)
+		return errno == ENOENT ? 0 : -errno;
+	out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (out < 0)
+		rc = -errno;
+	block = hs_mem_alloc(HS_MIB);
+	while (rc == 0 && (got = pread(in, block, HS_MIB, (off_t)at)) != 0) {
+		rc = got < 0 ? -errno : hs_file_write(out, block, (size_t)got, at);
+		at += got > 0 ? (uint64_t)got : 0;
+	}
+	if (rc == 0 && fsync(out) != 0)
+		rc = -errno;
+	hs_mem_free(&block);
+	close(in);
+	if (out >= 0)
+		close(out);
+	return rc;
+}
+
+/* Copies everything that is about to be cut. */
+static int put_aside(struct hs_folder *folder, char aside[HS_PATH_BYTES_MAX])
+{
+	static const char *const names[] = {"format", "format.copy",  "log-0",
+					    "log-1",  "checkpoint-0", "checkpoint-1"};
+	struct hs_fault fault = {folder->error, sizeof folder->error};
+	char name[64];
+	time_t now = time(NULL);
+	struct tm utc;
+	int rc = 0;
+
+	gmtime_r(&now, &utc);
+	strftime(name, sizeof name, "aside-%Y%m%dT%H%M%SZ", &utc);
+	if (!hs_file_path(aside, folder->path, name))
+		return hs_fault_set(&fault, HS_EINVAL, "the path of '%s' is too long",
+				    folder->path);
+	if (mkdir(aside, 0700) != 0)
+		return hs_fault_set(&fault, HS_EIO, "cannot make '%s': %s", aside, strerror(errno));
+	for (size_t i = 0; i < sizeof names / sizeof *names && rc == 0; i++) {
+		rc = copy_file(folder->path, aside, names[i]);
+		if (rc != 0)
+			hs_fault_set(&fault, HS_EIO, "cannot copy '%s' to '%s': %s", names[i],
+				     aside, strerror(-rc));
+	}
+	if (rc == 0 && (rc = hs_file_sync_folder(aside)) == 0)
+		rc = hs_file_sync_folder(folder->path);
+	return rc == 0 ? 0 : HS_EIO;
+}
+
+/* Room enough for what is there, whatever the server's options are. */
+static void choose_sizes(const struct hs_folder *folder, struct hs_embedded_options *options)
+{
+	off_t log_bytes = lseek(folder->redo.fd[0], 0, SEEK_END);
+
+	options->log_bytes =
+		log_bytes >= (off_t)(64 * HS_KIB) ? (uint64_t)log_bytes : LOG_BYTES_DEFAULT;
+	options->store_bytes_max = STORE_BYTES_DEFAULT;
+	for (uint16_t id = 0; id < folder->format.partitions; id++) {
+		char name[16], path[HS_PATH_BYTES_MAX];
+		struct stat stat;
+
+		hs_store_name(name, sizeof name, id);
+		if (hs_file_path(path, folder->path, name) && lstat(path, &stat) == 0 &&
+		    2 * (uint64_t)stat.st_size > options->store_bytes_max)
+			options->store_bytes_max = 2 * (uint64_t)stat.st_size;
+	}
+}
+
+static int cut_records(struct hs_database *database, const char *aside, struct hs_fault *fault)
+{
+	char path[HS_PATH_BYTES_MAX];
+	FILE *records = NULL;
+	int rc = 0;
+
+	if (hs_file_path(path, aside, "records"))
+		records = fopen(path, "wxe");
+	if (!records)
+		return hs_fault_set(fault, HS_EIO, "cannot write '%s': %s", path, strerror(errno));
+	for (uint16_t id = 0; id < database->partitions && rc >= 0; id++) {
+		rc = hs_audit_cut(&database->stores[id], database->seed, database->partitions,
+				  records);
+		if (rc < 0)
+			hs_fault_set(fault, rc, "cannot repair '%s': %s", database->stores[id].path,
+				     hs_err_text(rc));
+		else if (rc > 0)
+			printf("  removed %d records from '%s'\n", rc, database->stores[id].path);
+	}
+	if (fclose(records) != 0 && rc >= 0)
+		rc = hs_fault_set(fault, HS_EIO, "cannot write '%s': %s", path, strerror(errno));
+	return rc < 0 ? rc : 0;
+}
+
+/* Opens the folder as a server would, but passing over what is broken; that ends with a checkpoint,
+ * and so does this. */
+static int repair(struct hs_folder *folder)
+{
+	struct hs_fault fault = {folder->error, sizeof folder->error};
+	struct hs_log log = {.sink = print_line, .level = HS_LOG_INFO};
+	struct hs_embedded_options options = {
+		.data = folder->path,
+		.partitions = folder->format.partitions,
+		.sync = true,
+		.repair = true,
+	};
+	char aside[HS_PATH_BYTES_MAX];
+	struct hs_database *database;
+	int rc = put_aside(folder, aside);
+
+	if (rc == 0 && folder->format_damaged)
+		rc = hs_format_heal(folder->path, &folder->format, false, &fault);
+	if (rc != 0)
+		return rc;
+	printf("What was done (copies are in '%s'):\n", aside);
+	choose_sizes(folder, &options);
+	hs_folder_close(folder); /* the database takes the lock itself */
+	database = hs_mem_zalloc(sizeof *database);
+	rc = hs_database_open(database, &options, 1, &log, &fault);
+	if (rc == 0) {
+		rc = cut_records(database, aside, &fault);
+		if (rc == 0)
+			rc = hs_database_checkpoint(database, &fault);
+		hs_database_close(database);
+	}
+	hs_mem_free(&database);
+	return rc;
+}
+
+int hs_cli_repair(int argc, char **argv)
+{
+	struct options options = {0};
+	struct hs_folder folder;
+	int code = NOT_DONE;
+
+	if (hs_flags_read(&flags, &options, NULL, argc, argv, stderr) < 0)
+		return NOT_CHECKED;
+	if (options.help) {
+		help();
+		return DONE;
+	}
+	if (hs_folder_open(&folder, options.data) != 0) {
+		fprintf(stderr, "heatsink repair: %s\n", folder.error);
+		hs_folder_close(&folder);
+		return NOT_CHECKED;
+	}
+	hs_folder_audit(&folder);
+	if (!hs_folder_damaged(&folder)) {
+		printf("Nothing is damaged; nothing was changed.\n");
+		code = DONE;
+	} else if (plan(&folder)) {
+		if (options.dry_run || !options.yes) {
+			printf("Nothing was changed. %s\n",
+			       "'--yes' in place of '--dry-run' does it.");
+			code = options.dry_run ? DONE : NOT_DONE;
+		} else if (repair(&folder) == 0) {
+			printf("Repaired. 'heatsink check --data %s' looks again.\n", options.data);
+			code = DONE;
+		} else {
+			fprintf(stderr, "heatsink repair: %s\n", folder.error);
+		}
+	}
+	hs_folder_close(&folder);
+	return code;
+}

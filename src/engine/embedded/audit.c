@@ -1,0 +1,409 @@
+#include "engine/embedded/audit.h"
+
+#include "base/err.h"
+#include "base/escape.h"
+#include "base/slot.h"
+#include "keyspace/expiry.h"
+#include "keyspace/record.h"
+#include "route/slot.h"
+
+#include <limits.h>
+#include <lmdb.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A walk over one store. */
+struct walk {
+	const struct hs_audit *audit;
+	struct hs_audit_progress *progress;
+	char name[16];
+	MDB_env *env;
+	MDB_txn *txn;
+	MDB_dbi trees[HS_KV_TREES];
+	uint64_t entries[HS_KV_TREES]; /* as the trees themselves count */
+	uint64_t lines;
+};
+
+static const char *const tree_names[HS_KV_TREES] = {
+	[HS_KV_KEYS] = "keys",
+	[HS_KV_EXPIRES] = "expires",
+};
+
+__attribute__((format(printf, 3, 4))) static void find(struct walk *walk, _Atomic uint64_t *counter,
+						       const char *format, ...)
+{
+	FILE *out = walk->audit->out;
+	va_list args;
+
+	atomic_fetch_add(counter, 1);
+	if (walk->lines++ >= HS_AUDIT_LINES_MAX)
+		return;
+	fprintf(out, "%s: ", walk->name);
+	va_start(args, format);
+	vfprintf(out, format, args);
+	va_end(args);
+	fprintf(out, "\n");
+	fflush(out);
+}
+
+static struct hs_bytes bytes_of(MDB_val val)
+{
+	return (struct hs_bytes){val.mv_data, val.mv_size};
+}
+
+static MDB_val val_of(struct hs_bytes bytes)
+{
+	return (MDB_val){bytes.len, (void *)(uintptr_t)bytes.data};
+}
+
+void hs_audit_key_text(struct hs_bytes physical, char text[HS_AUDIT_KEY_MAX])
+{
+	struct hs_record none = {.flags = 0};
+	struct hs_bytes key;
+
+	if (hs_record_key(physical, &none, &key) != 0)
+		key = physical; /* a long key, or what is left of one */
+	hs_bytes_escape(key, text, HS_AUDIT_KEY_MAX);
+}
+
+bool hs_audit_entry_whole(struct hs_bytes physical, struct hs_bytes stored, uint64_t seed,
+			  uint16_t store, uint16_t partitions)
+{
+	struct hs_record record;
+	struct hs_bytes key;
+	uint16_t slot;
+
+	if (physical.len < sizeof(uint64_t) ||
+	    !hs_record_whole(stored, hs_record_seed(physical.data)))
+		return false;
+	if (hs_record_decode(stored, &record) != 0 || hs_record_key(physical, &record, &key) != 0)
+		return false;
+	slot = hs_slot_of(key);
+	return hs_record_parts_whole(&record, hs_record_seed(physical.data), 0, SIZE_MAX) &&
+	       hs_record_key_fits(physical, key, seed) &&
+	       (unsigned char)physical.data[0] == slot >> 8 &&
+	       (unsigned char)physical.data[1] == (slot & 0xff) &&
+	       hs_slot_partition(slot, partitions) == store;
+}
+
+/* Where the file is mapped, as the system tells. */
+static char *mapped_at(const char *path)
+{
+	char line[HS_PATH_BYTES_MAX + 128];
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char *at = NULL;
+
+	while (maps && !at && fgets(line, sizeof line, maps)) {
+		unsigned long begin, offset;
+		int name = 0;
+
+		line[strcspn(line, "\n")] = '\0';
+		if (sscanf(line, "%lx-%*x %*s %lx %*s %*s %n", &begin, &offset, &name) == 2 &&
+		    name > 0 && offset == 0 && strcmp(line + name, path) == 0)
+			at = (char *)(uintptr_t)begin; /* NOLINT(performance-no-int-to-ptr) */
+	}
+	if (maps)
+		fclose(maps);
+	return at;
+}
+
+/* Lays the checkpoint's meta pages over the file's, in this process alone. */
+static int lay_over(const char *path, struct hs_bytes metas)
+{
+	char real[PATH_MAX], *at;
+
+	if (!realpath(path, real) || !(at = mapped_at(real)))
+		return HS_EIO;
+	if (mmap(at, metas.len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+		 0) == MAP_FAILED)
+		return HS_EIO;
+	memcpy(at, metas.data, metas.len);
+	return 0;
+}
+
+static int open_trees(struct walk *walk)
+{
+	int rc = mdb_txn_begin(walk->env, NULL, MDB_RDONLY, &walk->txn);
+
+	for (int tree = 0; tree < HS_KV_TREES && rc == 0; tree++) {
+		MDB_stat stat;
+
+		rc = mdb_dbi_open(walk->txn, tree_names[tree], 0, &walk->trees[tree]);
+		if (rc == 0)
+			rc = mdb_stat(walk->txn, walk->trees[tree], &stat);
+		if (rc == 0)
+			walk->entries[tree] = stat.ms_entries;
+	}
+	return rc;
+}
+
+/* Opens the store as the checkpoint has it. False when it cannot be read. */
+static bool open_store(struct walk *walk)
+{
+	const struct hs_audit *audit = walk->audit;
+	uint64_t file_bytes;
+	struct hs_bytes metas = hs_checkpoint_metas(audit->checkpoint, audit->store, &file_bytes);
+	char path[HS_PATH_BYTES_MAX];
+	struct stat stat;
+	int rc;
+
+	if (!hs_file_path(path, audit->folder, walk->name) || lstat(path, &stat) != 0 ||
+	    (uint64_t)stat.st_size < file_bytes) {
+		find(walk, &walk->progress->broken,
+		     "the file is missing or shorter than the %llu bytes its checkpoint needs",
+		     (unsigned long long)file_bytes);
+		return false;
+	}
+	if ((rc = mdb_env_create(&walk->env)) != 0 ||
+	    (rc = mdb_env_set_maxdbs(walk->env, HS_KV_TREES)) != 0 ||
+	    (rc = mdb_env_set_mapsize(walk->env, (size_t)stat.st_size)) != 0 ||
+	    (rc = mdb_env_open(walk->env, path,
+			       MDB_NOSUBDIR | MDB_RDONLY | MDB_NOLOCK | MDB_NOTLS | MDB_NORDAHEAD,
+			       0600)) != 0) {
+		find(walk, &walk->progress->broken,
+		     "LMDB cannot open it: %s (a start puts its first two pages back from the "
+		     "checkpoint; check again after one)",
+		     mdb_strerror(rc));
+		return false;
+	}
+	if (lay_over(path, metas) != 0) {
+		find(walk, &walk->progress->broken, "cannot be seen as its checkpoint has it");
+		return false;
+	}
+	rc = open_trees(walk);
+	if (rc != 0)
+		find(walk, &walk->progress->broken, "its trees cannot be read: %s",
+		     mdb_strerror(rc));
+	return rc == 0;
+}
+
+/* The entry in the tree of expiries that a record's expiry has. The record is whole, so its physical
+ * key is no longer than one can be. */
+static void index_of(struct hs_bytes physical, int64_t expire_ms, struct hs_expiry_key *index)
+{
+	struct hs_physical_key copy = {.len = physical.len};
+
+	memcpy(copy.data, physical.data, physical.len);
+	hs_expiry_key(index, expire_ms, &copy);
+}
+
+static void check_expiry(struct walk *walk, struct hs_bytes physical, int64_t expire_ms,
+			 const char *text)
+{
+	struct hs_expiry_key index;
+	MDB_val key, nothing;
+
+	index_of(physical, expire_ms, &index);
+	key = val_of(hs_expiry_bytes(&index));
+	if (mdb_get(walk->txn, walk->trees[HS_KV_EXPIRES], &key, &nothing) != 0)
+		find(walk, &walk->progress->misfits,
+		     "key '%s' has an expiry that the tree of expiries does not have", text);
+}
+
+static void check_key(struct walk *walk, struct hs_bytes physical, struct hs_bytes stored)
+{
+	const struct hs_audit *audit = walk->audit;
+	char *text = walk->progress->last;
+	struct hs_record record;
+
+	hs_audit_key_text(physical, text);
+	if (!hs_audit_entry_whole(physical, stored, audit->seed, audit->store, audit->partitions))
+		find(walk, &walk->progress->damaged,
+		     "the record of key '%s' fails its checksum or does not fit its key", text);
+	else if (hs_record_decode(stored, &record) == 0 && record.expire_ms >= 0)
+		check_expiry(walk, physical, record.expire_ms, text);
+	atomic_fetch_add(&walk->progress->keys, 1);
+}
+
+/* The record that an entry of the tree of expiries is about has that expiry. */
+static void check_index(struct walk *walk, struct hs_bytes index)
+{
+	struct hs_record record;
+	MDB_val key, stored;
+
+	atomic_fetch_add(&walk->progress->expiries, 1);
+	if (index.len > HS_EXPIRY_TIME_BYTES) {
+		key = val_of((struct hs_bytes){index.data + HS_EXPIRY_TIME_BYTES,
+					       index.len - HS_EXPIRY_TIME_BYTES});
+		hs_audit_key_text(bytes_of(key), walk->progress->last);
+		if (mdb_get(walk->txn, walk->trees[HS_KV_KEYS], &key, &stored) == 0 &&
+		    hs_record_decode(bytes_of(stored), &record) == 0 &&
+		    record.expire_ms == hs_expiry_time(index))
+			return;
+	}
+	find(walk, &walk->progress->misfits,
+	     "the tree of expiries has an entry for key '%s' that its record does not have",
+	     walk->progress->last);
+}
+
+static void walk_tree(struct walk *walk, enum hs_kv_tree tree)
+{
+	char before[HS_KV_KEY_MAX];
+	size_t before_len = 0;
+	uint64_t count = 0;
+	MDB_cursor *cursor;
+	MDB_val key, value;
+	int rc = mdb_cursor_open(walk->txn, walk->trees[tree], &cursor);
+
+	if (rc == 0)
+		rc = mdb_cursor_get(cursor, &key, &value, MDB_FIRST);
+	for (; rc == 0; rc = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
+		struct hs_bytes now = bytes_of(key);
+
+		if (now.len > sizeof before) {
+			find(walk, &walk->progress->broken, "a key in tree '%s' is too long",
+			     tree_names[tree]);
+			break;
+		}
+		if (tree == HS_KV_KEYS)
+			check_key(walk, now, bytes_of(value));
+		else
+			check_index(walk, now);
+		if (count > 0 && hs_bytes_compare((struct hs_bytes){before, before_len}, now) >= 0)
+			find(walk, &walk->progress->broken, "tree '%s' is out of order at key '%s'",
+			     tree_names[tree], walk->progress->last);
+		memcpy(before, now.data, now.len);
+		before_len = now.len;
+		count++;
+		atomic_fetch_add(&walk->progress->entries, 1);
+		/* Pages that lead back to themselves would never end. */
+		if (count > 2 * walk->entries[tree] + HS_AUDIT_LINES_MAX)
+			break;
+	}
+	if (rc != 0 && rc != MDB_NOTFOUND)
+		find(walk, &walk->progress->broken, "tree '%s' cannot be read behind key '%s': %s",
+		     tree_names[tree], walk->progress->last, mdb_strerror(rc));
+	if (count != walk->entries[tree])
+		find(walk, &walk->progress->broken, "tree '%s' holds %llu entries and counts %llu",
+		     tree_names[tree], (unsigned long long)count,
+		     (unsigned long long)walk->entries[tree]);
+}
+
+/* Pages in use and free pages together cannot be more than there are. */
+static void check_pages(struct walk *walk)
+{
+	const MDB_dbi trees[] = {0, 1, walk->trees[HS_KV_KEYS], walk->trees[HS_KV_EXPIRES]};
+	uint64_t pages = 2;
+	MDB_cursor *cursor;
+	MDB_val key, list;
+	MDB_envinfo info;
+	MDB_stat stat;
+
+	for (size_t i = 0; i < sizeof trees / sizeof trees[0]; i++)
+		if (mdb_stat(walk->txn, trees[i], &stat) == 0)
+			pages += stat.ms_branch_pages + stat.ms_leaf_pages + stat.ms_overflow_pages;
+	if (mdb_env_info(walk->env, &info) != 0 || mdb_cursor_open(walk->txn, 0, &cursor) != 0)
+		return;
+	while (mdb_cursor_get(cursor, &key, &list, MDB_NEXT) == 0) {
+		size_t count = 0;
+
+		if (list.mv_size >= sizeof count)
+			memcpy(&count, list.mv_data, sizeof count);
+		if (list.mv_size < sizeof count || count > list.mv_size / sizeof count - 1) {
+			find(walk, &walk->progress->broken, "the list of free pages is damaged");
+			return;
+		}
+		pages += count;
+	}
+	if (pages > info.me_last_pgno + 1)
+		find(walk, &walk->progress->broken,
+		     "%llu pages are in use or free, and there are %llu", (unsigned long long)pages,
+		     (unsigned long long)info.me_last_pgno + 1);
+}
+
+void hs_audit_store(const struct hs_audit *audit)
+{
+	struct walk walk = {.audit = audit, .progress = audit->progress};
+
+	hs_store_name(walk.name, sizeof walk.name, audit->store);
+	if (!open_store(&walk))
+		return;
+	atomic_store(&audit->progress->expected,
+		     walk.entries[HS_KV_KEYS] + walk.entries[HS_KV_EXPIRES]);
+	walk_tree(&walk, HS_KV_KEYS);
+	walk_tree(&walk, HS_KV_EXPIRES);
+	check_pages(&walk);
+	if (walk.lines > HS_AUDIT_LINES_MAX)
+		fprintf(audit->out, "%s: %llu more findings are not shown\n", walk.name,
+			(unsigned long long)(walk.lines - HS_AUDIT_LINES_MAX));
+	fflush(audit->out);
+}
+
+static void put_aside(struct hs_bytes physical, struct hs_bytes stored, FILE *aside)
+{
+	struct hs_buf line = {0};
+
+	hs_escape_word(physical, &line);
+	hs_buf_append(&line, " ", 1);
+	hs_escape_word(stored, &line);
+	hs_buf_append(&line, "\n", 1);
+	fwrite(line.data, 1, line.len, aside);
+	hs_buf_deinit(&line);
+}
+
+/* Removes the entry, or gives its expiry an entry in the other tree. LMDB's code. */
+static int cut_or_index(struct hs_store *store, MDB_cursor *cursor, struct hs_bytes physical,
+			struct hs_bytes stored, bool whole)
+{
+	struct hs_expiry_key index;
+	struct hs_record record;
+	MDB_val key, nothing = {0, NULL};
+
+	if (!whole)
+		return mdb_cursor_del(cursor, 0); /* next gives the one behind it */
+	if (hs_record_decode(stored, &record) != 0 || record.expire_ms < 0)
+		return 0;
+	index_of(physical, record.expire_ms, &index);
+	key = val_of(hs_expiry_bytes(&index));
+	return mdb_put(store->write.txn, store->trees[HS_KV_EXPIRES], &key, &nothing, 0);
+}
+
+/* Goes over all records in the open transaction. LMDB's code; how many were cut in *cut. */
+static int cut_tree(struct hs_store *store, uint64_t seed, uint16_t partitions, FILE *aside,
+		    int *cut)
+{
+	MDB_txn *txn = store->write.txn;
+	MDB_cursor *cursor;
+	MDB_val key, value;
+	int rc = mdb_drop(txn, store->trees[HS_KV_EXPIRES], 0);
+
+	if (rc == 0)
+		rc = mdb_cursor_open(txn, store->trees[HS_KV_KEYS], &cursor);
+	if (rc == 0)
+		rc = mdb_cursor_get(cursor, &key, &value, MDB_FIRST);
+	while (rc == 0) {
+		struct hs_bytes physical = bytes_of(key), stored = bytes_of(value);
+		bool whole = hs_audit_entry_whole(physical, stored, seed, store->id, partitions);
+
+		if (!whole) {
+			put_aside(physical, stored, aside);
+			++*cut;
+		}
+		rc = cut_or_index(store, cursor, physical, stored, whole);
+		if (rc == 0)
+			rc = mdb_cursor_get(cursor, &key, &value, MDB_NEXT);
+	}
+	return rc == MDB_NOTFOUND ? 0 : rc;
+}
+
+int hs_audit_cut(struct hs_store *store, uint64_t seed, uint16_t partitions, FILE *aside)
+{
+	int cut = 0, rc = hs_store_begin(store);
+
+	if (rc != 0)
+		return rc;
+	store->write.failure = cut_tree(store, seed, partitions, aside, &cut);
+	rc = hs_store_error(store->write.failure);
+	/* What is cut is on disk elsewhere before it is gone here. */
+	if (rc == 0 && cut > 0 && (fflush(aside) != 0 || fsync(fileno(aside)) != 0))
+		rc = HS_EIO;
+	if (rc == 0)
+		rc = hs_store_commit(store);
+	else
+		hs_store_abort(store);
+	return rc == 0 ? cut : rc;
+}
