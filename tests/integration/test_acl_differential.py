@@ -257,6 +257,38 @@ class Embedded(unittest.TestCase):
                     maker = Maker(name, {other: table[other]})
                     self.judged("one", maker.request(), name)
 
+    def test_lost_channels_close_connections(self):
+        """A change of channels ends the same connections: each is open or closed on both sides."""
+        listens = [("SUBSCRIBE", "a"), ("SUBSCRIBE", "b", "a"), ("PSUBSCRIBE", "a*"),
+                   ("PSUBSCRIBE", "a"), ("SSUBSCRIBE", "a"), ("PING",)]
+        closed = opened = 0
+        for rules in (["resetchannels"], ["resetchannels", "&a"], ["resetchannels", "&a*"],
+                      ["resetchannels", "&b"], ["allchannels"], ["resetchannels", "(&a* +get)"],
+                      ["resetchannels", "(&*)"], ["-get"], ["off"], ["+@all", "~*"], ["reset"]):
+            self.same("ACL", "SETUSER", "ear", "reset", "on", "nopass", "+@all", "&a*", "&b", "&a",
+                      seed=rules)
+            ears = [(side.raw(), request) for request in listens
+                    for side in (self.heatsink, self.redis)]
+            for ear, request in ears:
+                self.assertEqual(ear.call("AUTH", "ear", "x").raw, b"+OK\r\n")
+                ear.send(resp.encode(*request))
+                for _ in request[1:] or ["PONG"]:
+                    self.assertFalse(ear.read().is_error)
+            self.same("ACL", "SETUSER", "ear", *rules, seed=rules)
+            for (ours, request), (theirs, _) in zip(ears[::2], ears[1::2]):
+                states = []
+                for ear in (ours, theirs):
+                    try:
+                        ear.call("PING")
+                        states.append("open")
+                    except (resp.Closed, ConnectionError):
+                        states.append("closed")
+                self.assertEqual(*states, f"{words(request)} after {words(rules)}")
+                closed += states[0] == "closed"
+                opened += states[0] == "open"
+        self.assertGreater(closed, 20)
+        self.assertGreater(opened, 20)
+
     def test_simple_users_read_alike(self):
         for rules in (["on", ">pw", "~*", "&*", "+@all"], ["on", "nopass", "~app:*", "+@read"],
                       ["%R~a", "%W~b", "&c", "+get"], ["+@all", "-@dangerous"], ["off"],
