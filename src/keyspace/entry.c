@@ -266,6 +266,7 @@ int hs_entry_put(struct hs_run *run, struct hs_entry *entry, struct hs_attribute
 
 	if (err)
 		return err;
+	hs_check(room);
 	if (value.len)
 		memcpy(room, value.data, value.len);
 	hs_entry_seal(entry);

@@ -362,13 +362,13 @@ int hs_checkpoint_start(struct hs_checkpoint *checkpoint, const char *folder,
 			return hs_fault_set(fault, HS_EINVAL, "the path of '%s' is too long",
 					    folder);
 		checkpoint->fd[i] = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-		if (checkpoint->fd[i] < 0 || fstat(checkpoint->fd[i], &stat) != 0)
+		/* Neither shorter nor longer: the second copy begins in the middle. */
+		if (checkpoint->fd[i] < 0 || fstat(checkpoint->fd[i], &stat) != 0 ||
+		    ((uint64_t)stat.st_size > file_bytes &&
+		     ftruncate(checkpoint->fd[i], (off_t)file_bytes) != 0))
 			rc = -errno;
 		else if ((uint64_t)stat.st_size < file_bytes)
 			rc = hs_file_zero(checkpoint->fd[i], (uint64_t)stat.st_size, file_bytes);
-		else if ((uint64_t)stat.st_size > file_bytes &&
-			 ftruncate(checkpoint->fd[i], (off_t)file_bytes) != 0)
-			rc = -errno; /* the second copy must begin in the middle */
 		if (rc != 0)
 			return hs_fault_set(fault, HS_EIO, "cannot write '%s': %s", path,
 					    strerror(-rc));
