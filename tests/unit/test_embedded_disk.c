@@ -60,12 +60,24 @@ static int teardown(void **state)
 	return 0;
 }
 
+/* The disk only fails where a test says so: one in memory does, and is faster. */
+static void move_to_memory(struct hs_test_embedded *test)
+{
+	char folder[sizeof test->folder] = "/dev/shm/heatsink-test-XXXXXX";
+
+	if (!mkdtemp(folder))
+		return;
+	rmdir(test->folder);
+	memcpy(test->folder, folder, sizeof folder);
+}
+
 static void begin(struct bench *bench, uint64_t seed)
 {
 	memset(&bench->model, 0, sizeof bench->model);
 	hs_prng_init(&bench->prng, seed);
 	bench->refused = false;
 	hs_test_embedded_init(&bench->test);
+	move_to_memory(&bench->test);
 	bench->test.options.log_bytes = 64 * HS_KIB;
 	bench->test.options.store_bytes_max = 16 * HS_MIB;
 }
@@ -231,7 +243,7 @@ static void run_trial(struct bench *bench, uint32_t kinds, const char *file, uin
 
 static void report(const char *what, const struct figures *figures)
 {
-	printf("note: %s: %u trials, %u writes acknowledged, 0 lost, %u refused, %u of unknown "
+	printf("%s: %u trials, %u writes acknowledged, 0 lost, %u refused, %u of unknown "
 	       "outcome, %u right reads, %u refused reads, %u starts refused, %u without a fault\n",
 	       what, figures->trials, figures->acknowledged, figures->refused, figures->unknown,
 	       figures->reads, figures->unreadable, figures->not_opened, figures->no_fault);
@@ -279,12 +291,12 @@ static void denied_meta_pages(void **state)
 
 static void denied_writes_of_any_file(void **state)
 {
-	static const int errors[] = {EIO, EROFS, ENOSPC, EDQUOT};
+	static const int errors[] = {EIO, EROFS, EIO, EROFS, EIO, ENOSPC, EIO, EDQUOT};
 	struct bench *bench = *state;
 
 	for (uint32_t nth = 1; nth < 200; nth += 3)
 		run_trial(bench, FAULT_WRITE, "heatsink-test", nth, nth % 2 ? 1 : FOREVER,
-			  errors[nth / 3 % 4]);
+			  errors[nth / 3 % 8]);
 	report("writes fail", &bench->figures);
 }
 

@@ -1,0 +1,219 @@
+"""Disks that fail, for servers whose data lies on them.
+
+    disk = ThinDisk()           # or LossyDisk, BrokenDisk …; raises Unavailable where the kernel refuses
+    with disk.used():           # servers started inside see disk.folder
+        server = servers.Heatsink(data=disk.folder)
+        disk.fail()
+        …
+        server.kill9()
+        disk.heal()             # what is left is what the disk really has
+        server.start()
+    disk.close()
+
+The mounted ones live in a mount namespace of their own, which ends with the test, however that ends.
+"""
+
+import contextlib
+import fcntl
+import os
+import shlex
+import shutil
+import struct
+import subprocess
+import tempfile
+from unittest import mock
+
+import servers
+
+MIB = 1 << 20
+
+
+class Unavailable(Exception):
+    """This machine does not let tests have such a disk."""
+
+
+@contextlib.contextmanager
+def wrapped(command):
+    """Servers started inside run behind `command`."""
+    wrap = " ".join([*command, os.environ.get("HEATSINK_WRAP", "")])
+    with mock.patch.dict(os.environ, {"HEATSINK_WRAP": wrap}):
+        yield
+
+
+class MountedDisk:
+    """A sparse ext4 image on a tmpfs, through a loop device."""
+
+    TMPFS_BYTES = 96 * MIB
+    IMAGE_BYTES = 128 * MIB
+    OPTIONS = "loop"
+    MOUNT_TRIES = 20
+
+    def __init__(self):
+        if os.geteuid() != 0:
+            raise Unavailable("mounting needs root")
+        self.base = tempfile.mkdtemp(prefix="heatsink-disk-")
+        self.below = os.path.join(self.base, "below")
+        self.image = os.path.join(self.below, "image")
+        self.mounted = os.path.join(self.base, "mounted")
+        self.folder = os.path.join(self.mounted, "data")
+        # Ends with this process: then nobody holds the other end of its standard input.
+        self.holder = subprocess.Popen(["unshare", "-m", "--propagation", "private", "sh", "-c",
+                                        "echo; exec cat"], stdin=subprocess.PIPE,
+                                       stdout=subprocess.PIPE)
+        try:
+            if not self.holder.stdout.readline():
+                raise Unavailable("no mount namespace")
+            os.mkdir(self.below)
+            os.mkdir(self.mounted)
+            self.run("mount", "-t", "tmpfs", "-o", f"size={self.TMPFS_BYTES}", "none", self.below)
+            self.run("truncate", "-s", str(self.IMAGE_BYTES), self.image)
+            self.run("mkfs.ext4", "-q", "-E", "lazy_itable_init=0", self.image)
+            self.mount()
+        except BaseException:
+            self.close()
+            raise
+
+    def inside(self):
+        return ["nsenter", "-t", str(self.holder.pid), "-m", "--"]
+
+    def run(self, *command):
+        done = subprocess.run([*self.inside(), *command], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, check=False)
+        if done.returncode != 0:
+            raise Unavailable(f"{command[0]}: {done.stdout.decode(errors='replace').strip()}")
+        return done.stdout.decode().strip()
+
+    def mount(self):
+        self.run("mount", "-o", self.OPTIONS, self.image, self.mounted)
+
+    def mount_again(self):
+        """As an operator would: checked first. The loop device may still be on its way out."""
+        self.run("umount", self.mounted)
+        for left in reversed(range(self.MOUNT_TRIES)):
+            subprocess.run([*self.inside(), "e2fsck", "-fy", self.image], check=False,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            try:
+                return self.mount()
+            except Unavailable:
+                if not left:
+                    raise
+
+    def reach(self, path):
+        """The path of a file inside, for this process."""
+        return f"/proc/{self.holder.pid}/root{path}"
+
+    def used(self):
+        return wrapped(self.inside())
+
+    def heal(self):
+        """Mounted anew: the kernel has forgotten what the disk did not take."""
+        self.mount_again()
+
+    def close(self):
+        self.holder.stdin.close()
+        self.holder.wait()
+        self.holder.stdout.close()
+        shutil.rmtree(self.base, ignore_errors=True)
+
+
+class ThinDisk(MountedDisk):
+    """A volume that is full below the filesystem: writes succeed, and are lost afterwards."""
+
+    FILL_BYTES = 64 * 1024
+
+    def filler(self):
+        return self.reach(os.path.join(self.below, "filler"))
+
+    def fail(self):
+        with open(self.filler(), "wb", buffering=0) as filler:
+            with contextlib.suppress(OSError):  # no room is left
+                while True:
+                    filler.write(bytes(self.FILL_BYTES))
+
+    def heal(self):
+        os.unlink(self.filler())
+        super().heal()
+
+
+class BrokenDisk(MountedDisk):
+    """A filesystem that is shut down: every write and sync fails from then on."""
+
+    EXT4_IOC_SHUTDOWN = 0x8004587d
+    FLAGS = 2  # the journal is not written any more
+
+    def fail(self):
+        fd = os.open(self.reach(self.mounted), os.O_RDONLY)
+        try:
+            fcntl.ioctl(fd, self.EXT4_IOC_SHUTDOWN, struct.pack("I", self.FLAGS))
+        finally:
+            os.close(fd)
+
+
+class ReadOnlyDisk(MountedDisk):
+    """A filesystem that has found an error in itself and becomes read-only."""
+
+    OPTIONS = "loop,errors=remount-ro"
+
+    def fail(self):
+        device = self.run("findmnt", "-n", "-o", "SOURCE", self.mounted)
+        with open(f"/sys/fs/ext4/{os.path.basename(device)}/trigger_fs_error", "w",
+                  encoding="ascii") as trigger:
+            trigger.write("a test")
+
+
+class LossyDisk:
+    """Calls of the server fail as tests/lib/faults.h says. Works wherever a library can be loaded
+    before the C library, which a sanitizer's server does not like."""
+
+    WRITE, META, SYNC, RESERVE, NAME, LOSE = (1 << bit for bit in range(6))
+    FOREVER = 0x7fffffff
+    CONTROL = "6I104s"
+    LOST = "QQ512s"
+
+    def __init__(self, kinds, file="", nth=1, times=FOREVER, error=5):
+        library = os.path.join(os.path.dirname(servers.heatsink_path()), "preload", "faults.so")
+        with open(servers.heatsink_path(), "rb") as program:
+            if b"__sanitizer_" in program.read():
+                raise Unavailable("a sanitizer's server loads no library before its own")
+        self.base = tempfile.mkdtemp(prefix="heatsink-disk-")
+        self.folder = os.path.join(self.base, "data")
+        self.control = os.path.join(self.base, "control")
+        self.journal = os.path.join(self.base, "journal")
+        self.environment = ["env", f"LD_PRELOAD={library}", f"FAULTS_CONTROL={self.control}",
+                            f"FAULTS_JOURNAL={self.journal}"]
+        self.fault = (kinds, nth, times, error, 0, 0, (file or self.folder).encode())
+        self.set(0, 0, 0, 0, 0, 0, b"")
+
+    def set(self, *fields):
+        with open(self.control, "r+b" if os.path.exists(self.control) else "wb") as control:
+            control.write(struct.pack(self.CONTROL, *fields))
+
+    def used(self):
+        return wrapped([shlex.quote(word) for word in self.environment])
+
+    def fail(self):
+        # What arms it is written last.
+        with open(self.control, "r+b", buffering=0) as control:
+            image = struct.pack(self.CONTROL, *self.fault)
+            control.seek(4)
+            control.write(image[4:])
+            control.seek(0)
+            control.write(image[:4])
+
+    def heal(self):
+        """Puts back what the disk has where writes were lost, the last first."""
+        self.set(0, 0, 0, 0, 0, 0, b"")
+        lost, size = [], struct.calcsize(self.LOST)
+        if os.path.exists(self.journal):
+            with open(self.journal, "rb") as journal:
+                while head := journal.read(size):
+                    at, length, path = struct.unpack(self.LOST, head)
+                    lost.append((path.split(b"\0")[0].decode(), at, journal.read(length)))
+            os.unlink(self.journal)
+        for path, at, old in reversed(lost):
+            with open(path, "r+b") as file:
+                file.seek(at)
+                file.write(old)
+
+    def close(self):
+        shutil.rmtree(self.base, ignore_errors=True)
