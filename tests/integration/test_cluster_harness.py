@@ -7,17 +7,29 @@ every test of the distributed engine lie.
 import contextlib
 import io
 import os
+import signal
 import threading
 import unittest
 from unittest import mock
 
-from cluster import Cluster, slot_of
+from cluster import Cluster, Node, slot_of
 from redis.exceptions import NoPermissionError, ResponseError
 from resp import Connection, encode
+from servers import GUARD_S
 
 TAG = "{moving}"
 
 RUN_ONCE = True
+
+
+class Steps:
+    """Stands in for a number of seconds: multiplied by 1, 2, … it is each of these in turn."""
+
+    def __init__(self, *seconds):
+        self.seconds = seconds
+
+    def __mul__(self, attempt):
+        return self.seconds[attempt - 1]
 
 
 class Shared(unittest.TestCase):
@@ -174,6 +186,32 @@ class Shared(unittest.TestCase):
 
 
 class Apart(unittest.TestCase):
+    def test_a_cluster_that_does_not_form_is_started_again_with_a_note(self):
+        """A node of the first attempt hangs at its start; the second attempt is left alone."""
+        launch, launched = Node.launch, []
+
+        def launch_frozen(node):
+            launch(node)
+            launched.append(node)
+            if len(launched) == 1:
+                node.signal(signal.SIGSTOP)
+        with mock.patch.object(Node, "launch", launch_frozen), \
+                contextlib.redirect_stderr(io.StringIO()) as said, \
+                mock.patch("cluster.FORM_S", Steps(0.5, GUARD_S)), \
+                Cluster(masters=1, replicas=1) as cluster:
+            self.assertEqual(launched[2:], cluster.nodes)
+            self.assertFalse(any(node.running() for node in launched[:2]))
+            self.assertTrue(cluster.direct("a").set("a", "1"))
+        self.assertRegex(said.getvalue(), r"\nnote: a cluster did not form and is started again: ")
+        self.assertEqual(said.getvalue().count("did not form"), 1)
+
+    def test_a_cluster_that_never_forms_fails_the_test(self):
+        with mock.patch("cluster.FORM_S", Steps(0, 0, 0)), \
+                contextlib.redirect_stderr(io.StringIO()) as said, \
+                self.assertRaises(AssertionError):
+            Cluster(masters=1, replicas=0)
+        self.assertEqual(said.getvalue().count("did not form"), 2)
+
     def test_two_at_once_share_nothing_and_end_in_any_state(self):
         clusters = []
         threads = [threading.Thread(target=lambda: clusters.append(Cluster(masters=2, replicas=1)))

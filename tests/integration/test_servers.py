@@ -3,12 +3,16 @@
 A mistake here would make every other test lie, so the tools are tried on redis-server, whose
 behaviour is known, on heatsink, and on programs that misbehave on purpose.
 """
+import contextlib
+import io
 import os
 import signal
+import socket
 import sys
 import unittest
+from unittest import mock
 
-from servers import Heatsink, Process, Redis
+from servers import Heatsink, Process, Redis, ReservedPort
 
 
 class RedisServer(unittest.TestCase):
@@ -39,6 +43,19 @@ class RedisServer(unittest.TestCase):
         with Redis(cluster=True) as server:
             self.assertIn(b"cluster_state:ok", server.raw().call("CLUSTER", "INFO").raw)
             self.assertEqual(server.raw().call("SET", "a", "1").raw, b"+OK\r\n")
+
+
+    def test_a_port_that_is_taken_is_tried_again_with_a_note(self):
+        with socket.socket() as other:
+            other.bind(("127.0.0.1", 0))
+            other.listen()
+            taken = mock.Mock(number=other.getsockname()[1])
+            ports = [taken, ReservedPort(), ReservedPort(), ReservedPort()]
+            with mock.patch("servers.ReservedPort", side_effect=ports), \
+                    contextlib.redirect_stderr(io.StringIO()) as said, Redis() as server:
+                self.assertEqual(server.port, ports[2].number)
+                self.assertTrue(server.client().ping())
+        self.assertRegex(said.getvalue(), r"\nnote: a port was taken")
 
 
 class HeatsinkServer(unittest.TestCase):

@@ -17,17 +17,15 @@ replica must take over wants less: 1000 if all may fail over, some thousands if 
 Data is in memory; args=("--appendonly", "yes") keeps it over a restart. What is asked of a cluster
 here comes from the nodes that run, each about itself.
 
-What Redis may refuse, forget or give up is asked for again until it is done; and a cluster that
-does not come to terms with itself is started anew between tests, which the report of the tests has
-as a note.
+What Redis may refuse, forget or give up is asked for again until it is done. A cluster that does not
+form is started again, with other ports; one that does not come to terms with itself between tests is
+started anew. The report of the tests has a note of both.
 """
 import collections
 import os
 import shutil
 import signal
-import sys
 import tempfile
-import textwrap
 import threading
 import time
 
@@ -37,13 +35,15 @@ from redis.crc import key_slot
 import certificates
 from relay import Relay
 from resp import Closed, Connection
-from servers import GUARD_S, Process, ReservedPort, Server
+from servers import GUARD_S, Process, ReservedPort, Server, note
 
 SLOTS = 16384
 POLL_S = 0.01
 KEYS_A_BATCH = 100
 MIGRATE_TIMEOUT_MS = GUARD_S * 1000
 FAILOVER_S = 6    # Redis gives up a failover it was asked for after five, and says so to nobody
+FORM_S = 60       # a cluster that takes longer to form is started again, then with more time
+FORMATIONS = 3    # attempts to form a cluster, or to start it anew
 RESET_S = 45      # a reset that takes longer starts the nodes anew
 EPOCHS = 1000000  # of nodes that were started anew: above all that came before
 LAST_LINES = 20   # of the log of a node that is not well
@@ -162,8 +162,8 @@ class Node(Server):
         self.frozen = False
         self.process = Process(["redis-server", os.path.join(self.data, "redis.conf"), *self.args])
 
-    def wait_listening(self):
-        self.wait_log("Ready to accept connections")
+    def wait_listening(self, guard_s=GUARD_S):
+        self.wait_log("Ready to accept connections", guard_s)
 
     def restart(self):
         """Starts it again after kill9() or stop(), or ends and starts it. It comes back as what it
@@ -294,9 +294,7 @@ class Cluster:
         self.clock = time.time() - time.monotonic()
         try:
             self._configure(tls)
-            for number in range(masters * (1 + replicas)):
-                self.nodes.append(Node(self, f"node-{number}"))
-            self._start()
+            self._attempt(self._form)
         except BaseException:
             self.close()
             raise
@@ -316,7 +314,28 @@ class Cluster:
                                    f"tls-cert-file {self.tls.cert}", f"tls-key-file {self.tls.key}",
                                    f"tls-ca-cert-file {self.tls.ca}", "tls-auth-clients optional"]
 
-    def _start(self):
+    def _attempt(self, form):
+        """Until a cluster stands. It is a test's surroundings, not what the test judges, so a failure
+        is worth a note and another attempt, with more time."""
+        for attempt in range(1, FORMATIONS + 1):
+            try:
+                return form(FORM_S * attempt)
+            except AssertionError as error:
+                if attempt == FORMATIONS:
+                    raise
+                note(f"a cluster did not form and is started again: {error}")
+
+    def _form(self, guard_s):
+        """New nodes on new ports; those of an earlier attempt are ended."""
+        for node in self.nodes:
+            node.close()
+            shutil.rmtree(node.data)
+        self.nodes = []
+        for number in range(self.shape[0] * (1 + self.shape[1])):
+            self.nodes.append(Node(self, f"node-{number}"))
+        self._start(guard_s)
+
+    def _start(self, guard_s):
         (masters, replicas), epoch = self.shape, self.beginnings * EPOCHS + 1
         self.beginnings += 1
         roles = {}
@@ -330,8 +349,8 @@ class Cluster:
             node.write_nodes(roles)
             node.launch()
         for node in self.nodes:
-            node.wait_listening()
-        self.wait_ready()
+            node.wait_listening(guard_s)
+        self.wait_ready(guard_s)
 
     def close(self):
         """Ends every node, whatever its state."""
@@ -603,8 +622,7 @@ class Cluster:
             self.end_moves()  # first: a slot on its way is one that no news is believed about
             self.wait_ready(RESET_S)
         except AssertionError as error:
-            said = f"a cluster is started anew: {error}"
-            print("\n" + textwrap.indent(said, "note: "), file=sys.stderr, flush=True)
+            note(f"a cluster is started anew: {error}")
             self.start_anew()
         for node in self.answering():
             if node.is_master():
@@ -614,8 +632,11 @@ class Cluster:
     def start_anew(self):
         """All nodes with the slots and roles of the beginning, and empty, where they were. Their
         epochs are higher than any before, so that whoever has seen them believes them."""
+        self._attempt(self._start_anew)
+
+    def _start_anew(self, guard_s):
         for node in self.nodes:
             if node.running():
                 node.kill9()
             node.forget()
-        self._start()
+        self._start(guard_s)

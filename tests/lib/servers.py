@@ -19,7 +19,9 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
+import textwrap
 import threading
 
 import redis
@@ -28,8 +30,29 @@ from resp import Connection
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 GUARD_S = 120
 
+STARTS = 5  # of a server whose port is taken
+TAKEN = re.compile("address already in use", re.I)
+
 # A server that printed one of these is broken, whatever it answered.
 ALARMS = re.compile(r"impossible state|Sanitizer|runtime error:|Assertion .* failed")
+
+
+def note(said):
+    """Tells of trouble with a test's surroundings that was overcome: the report shows it, though the
+    test passes."""
+    print("\n" + textwrap.indent(said, "note: "), file=sys.stderr, flush=True)
+
+
+def again_if_taken(start):
+    """Runs start(), again while the server it starts finds its port taken by another program."""
+    for attempts_left in reversed(range(STARTS)):
+        try:
+            return start()
+        except AssertionError as error:
+            if not attempts_left or not TAKEN.search(str(error)):
+                raise
+            note(f"a port was taken, the server is started again: {error}")
+    raise AssertionError("not reached")
 
 
 def heatsink_path():
@@ -208,6 +231,9 @@ class Heatsink(Server):
     http_port = tls_port = None
 
     def start(self, same_port=False):
+        return again_if_taken(lambda: self._start(same_port))
+
+    def _start(self, same_port):
         port = self.port if same_port and self.port else 0
         wrap = shlex.split(os.environ.get("HEATSINK_WRAP", ""))
         self.process = Process([*wrap, heatsink_path(), "serve", "--port", str(port),
@@ -242,6 +268,9 @@ class Redis(Server):
         super().__init__(*args, data=data)
 
     def start(self):
+        return again_if_taken(self._start)
+
+    def _start(self):
         ports = [ReservedPort(), ReservedPort()]
         self.port = ports[0].number
         command = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1",
