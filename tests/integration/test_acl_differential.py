@@ -14,6 +14,8 @@ import unittest
 import resp
 from servers import Heatsink, Redis
 
+SANITIZERS = ("address",)  # one client at a time: nothing to race
+
 SEED, USERS, REQUESTS = 20240611, 120, 80
 
 KEYS = ["app:1", "app:2", "shared:1", "x", "A", "", "app:", "0", "get"]

@@ -18,6 +18,8 @@ import redis
 from cluster import SLOTS, Cluster, slot_of
 from servers import Heatsink
 
+SANITIZERS = ("address", "thread")  # the Cluster module of the short runs
+
 TIMEOUT_MS = 60000  # a busy machine takes its time for a failover; nobody is turned away meanwhile
 
 REFRESH_MS = 600000  # longer than any test: what changes is found out because somebody is surprised

@@ -24,6 +24,8 @@ from cluster import Cluster
 from relay import Relay
 from servers import GUARD_S, Heatsink, Process, Redis, heatsink_path
 
+SANITIZERS = ("address", "thread")  # most of it is our own engine
+
 INT64_MAX = 2 ** 63 - 1
 CROWD = 200
 

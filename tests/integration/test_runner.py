@@ -172,19 +172,57 @@ class Runner(unittest.TestCase):
                             os.path.join(self.root, "tests/unit", f"{name}.c")], check=True)
         self.python(HEAD + " def test_a(self): pass\n")
         self.assertEqual(self.run_tests(), ("3 passed, 0 failed", 0))
-        self.assertEqual(self.run_tests("--threads"), ("2 passed, 0 failed", 0))
+        self.assertEqual(self.run_tests("--sanitizer", "address"), ("3 passed, 0 failed", 0))
+        self.assertEqual(self.run_tests("--sanitizer", "thread"), ("2 passed, 0 failed", 0))
         self.assertNotIn("test_none", self.output)
-        self.assertEqual(self.run_tests("--threads", "test_none"), ("1 passed, 0 failed", 0))
+        self.assertEqual(self.run_tests("--sanitizer", "thread", "test_none"),
+                         ("1 passed, 0 failed", 0))
         os.unlink(os.path.join(self.root, "build/tests/test_none"))  # not built: that is a failure
-        self.assertEqual(self.run_tests("--threads"), ("2 passed, 1 failed", 1))
+        self.assertEqual(self.run_tests("--sanitizer", "thread"), ("2 passed, 1 failed", 1))
 
-    def test_another_build(self):
-        """What says so runs once, not again with every build; unless it is asked for by name."""
-        self.python(HEAD + " def test_a(self): pass\nRUN_ONCE = True\n")
-        self.unit("echo '[       OK ] test_a'\n")
+    def modules_run(self, *arguments):
+        """The names of the programs that were run."""
+        self.run_tests(*arguments)
+        return sorted(line.split()[1] for line in self.output.splitlines()[:-1])
+
+    def test_sanitizers(self):
+        """Each module is part of the short run or of the rest, or says that one build is enough."""
+        body = HEAD + " def test_a(self): pass\n"
+        for name, extra in {
+                "plain": "", "once": "RUN_ONCE = True\n", "clusters": "if 0:\n from cluster import Cluster\n",
+                "cluster": "import sys\nsys.modules['cluster'] = sys\nimport cluster\n",
+                "chosen": "import sys\nsys.modules['cluster'] = sys\nimport cluster\n"
+                          "SANITIZERS = ('address',)\n",
+                "never": "SANITIZERS = ()\n"}.items():
+            self.write(f"tests/integration/test_{name}.py", extra + body)
+        everything = ["test_chosen", "test_cluster", "test_clusters", "test_never", "test_once",
+                      "test_plain"]
+        self.assertEqual(self.modules_run(), everything)
+        concerned = [name for name in everything if name != "test_once"]
+        for sanitizer, short in (("address", ["test_chosen", "test_clusters", "test_plain"]),
+                                 ("undefined", ["test_chosen", "test_clusters", "test_plain"]),
+                                 ("thread", ["test_clusters", "test_plain"])):
+            with self.subTest(sanitizer):
+                self.assertEqual(self.modules_run("--sanitizer", sanitizer), short)
+                self.assertEqual(self.modules_run("--sanitizer", sanitizer, "--rest"),
+                                 [name for name in concerned if name not in short])
+                self.assertEqual(self.modules_run("--sanitizer", sanitizer, "test_once"), ["test_once"])
+
+    def test_settings_that_make_no_sense(self):
+        for line in ("SANITIZERS = ('adress',)", "SANITIZERS = 'address'", "SANITIZERS = (", "RUN_ONCE = 3"):
+            with self.subTest(line):
+                self.python(HEAD + " def test_a(self): pass\n" + line + "\n")
+                last, code = self.run_tests()
+                self.assertEqual(code, 1)
+                self.assertIn(line, last)
+                self.assertIn("test_it.py", last)
+
+    def test_programs_at_a_time(self):
+        """At least two run side by side, however busy the machine is."""
+        for name in "ab":
+            self.write(f"tests/integration/test_{name}.sh", f"#!/bin/sh\n: > {name}.runs\n"
+                       "while [ $(ls *.runs | wc -l) -lt 2 ]; do sleep 0.05; done\n")
         self.assertEqual(self.run_tests(), ("2 passed, 0 failed", 0))
-        self.assertEqual(self.run_tests("--again"), ("1 passed, 0 failed", 0))
-        self.assertEqual(self.run_tests("--again", "test_it"), ("2 passed, 0 failed", 0))
 
 
 def runs(pid):

@@ -18,6 +18,8 @@ import unittest.mock
 from fake import FakeServer, Hangup, bulk
 from servers import GUARD_S, Process, Redis, ReservedPort, heatsink_path
 
+SANITIZERS = ("address",)
+
 
 def start(server, *args):
     return Process([heatsink_path(), "storm", "--target", f"127.0.0.1:{server.port}",

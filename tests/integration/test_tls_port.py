@@ -26,6 +26,8 @@ import tls
 from cases import FolderCase
 from checks import GUARD_S, heap_bytes, KIB, memory_slack, MIB, wait_for
 
+SANITIZERS = ("address",)
+
 
 def info(connection, name):
     text = connection.call("INFO", "everything").text.decode()
