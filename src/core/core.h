@@ -56,6 +56,8 @@ struct hs_core_calls {
 	/* Tells all cores of the process, this one included, and takes the news over. NULL: this one is
 	 * alone. */
 	void (*tell)(void *context, struct hs_news *news);
+	/* Why the engine knows no server, as text; "" when it does not say. May be NULL. */
+	void (*trouble)(void *context, char *text, size_t size);
 	/* The clock again, for timing a batch that goes on: the only time a core pulls. */
 	uint64_t (*mono_us)(void *context);
 };

@@ -207,11 +207,12 @@ void hs_fan_all(struct hs_core *core, struct hs_session *session, struct hs_requ
 	uint16_t ids[HS_PARTITIONS_MAX];
 	uint32_t parts = peers ? core->world.workers : list_partitions(core, ids);
 	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
+	char text[HS_UNSERVED_BYTES];
 
 	request->exec = exec;
 	hs_request_keep_args(request, argc, argv);
 	if (parts == 0)
-		hs_reply_error(&reply, HS_CLUSTERDOWN);
+		hs_reply_error(&reply, hs_unserved(core, text));
 	if (parts == 0 || (peers && !hs_peer_check(core, command, argc, argv, &reply))) {
 		hs_step_account(core, session, command, argc, argv, 0, true);
 		hs_request_finish(core, request);

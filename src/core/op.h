@@ -94,7 +94,7 @@ struct hs_op {
 	struct hs_now received;	   /* a read at once judges expiry by it, others when they run */
 	uint64_t since_us;	   /* when its wait began, if before `received`; or 0 */
 	/* The request as the client sent it, to be passed on as it is; empty: compose it of argv.
-	 */
+	 * HS_OP_HOST: "user NAME at ADDRESS" of the client, for the log; empty: not known. */
 	struct hs_bytes raw;
 	struct hs_buf *out; /* the reply goes here, behind what is there already */
 	/* Or, of an engine that answers on the worker's own thread, lies here until the completion

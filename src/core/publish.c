@@ -383,6 +383,7 @@ static bool check(const struct hs_core *core, const struct hs_command *command, 
 {
 	bool lists = command->id == HS_CMD_ID_PUBSUB_CHANNELS ||
 		     command->id == HS_CMD_ID_PUBSUB_SHARDCHANNELS;
+	char text[HS_UNSERVED_BYTES];
 
 	if (lists && argc > 3)
 		hs_reply_errorf(reply,
@@ -390,7 +391,7 @@ static bool check(const struct hs_core *core, const struct hs_command *command, 
 				"Try PUBSUB HELP.",
 				(int)(argv[1].len < 128 ? argv[1].len : 128), argv[1].data);
 	else if (core->world.shared_connections && hs_core_partitions(core) == 0)
-		hs_reply_error(reply, HS_CLUSTERDOWN);
+		hs_reply_error(reply, hs_unserved(core, text));
 	else
 		return true;
 	return false;

@@ -128,7 +128,7 @@ struct hs_request {
 	uint32_t parts_left;
 	uint32_t *key_part; /* HS_MERGE_BY_KEY: which part answers key i, owned */
 	size_t keys;
-	struct hs_buf cursor;	 /* SCAN: the partition's own cursor */
+	struct hs_buf cursor;	 /* SCAN: the partition's own cursor; HS_OP_HOST: who asks */
 	struct hs_multi *multi;	 /* EXEC: the commands, owned until it is answered */
 	struct hs_wish *wishes;	 /* SUBSCRIBE, UNSUBSCRIBE: one for each topic, owned */
 	struct hs_late *late;	 /* EXEC: what is left behind its commit, owned; or NULL */
@@ -172,8 +172,7 @@ _Static_assert((int)HS_BATCH_TIMED_MAX <= (int)HS_HEAT_NOTES_MAX,
 	       "a batch's heat is noted until it is timed");
 
 #define HS_UNHEARD "ERR the engine does not listen to this channel any more; try again"
-#define HS_CLUSTERDOWN                                                                             \
-	"CLUSTERDOWN the engine's servers are not known yet: none of them has answered; not sent"
+enum { HS_UNSERVED_BYTES = 512 };
 
 /* Compiled without (-DHS_HEAT_OFF) to measure what counting costs. */
 #ifdef HS_HEAT_OFF
@@ -400,6 +399,8 @@ void hs_unknown_command(const struct hs_core *core, size_t argc, const struct hs
 void hs_unknown_subcommand(const struct hs_core *core, const struct hs_command *parent,
 			   struct hs_bytes name, struct hs_buf *text);
 void hs_unknown_arity(const struct hs_command *command, struct hs_buf *text);
+/* The error for what the engine's servers should answer, while none is known. Returns `text`. */
+const char *hs_unserved(const struct hs_core *core, char text[HS_UNSERVED_BYTES]);
 
 /* count.c: commands as heat. A read of one key that shares the time of its batch is noted, and
  * counted with the batch: its arguments stay until then. Others are counted when they are done. */

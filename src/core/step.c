@@ -174,9 +174,11 @@ static void reject(struct hs_core *core, struct hs_session *session,
 /* Until a server has said which commands there are, nobody knows that one is unknown. */
 static bool reject_unlearned(struct hs_core *core, struct hs_session *session)
 {
+	char text[HS_UNSERVED_BYTES];
+
 	if (!core->world.shared_connections || core->learned)
 		return false;
-	reject(core, session, NULL, HS_CLUSTERDOWN);
+	reject(core, session, NULL, hs_unserved(core, text));
 	return true;
 }
 
@@ -538,6 +540,19 @@ static void run_slot(struct hs_core *core, struct hs_session *session,
 	hs_step_account(core, session, command, argc, argv, 0, true);
 }
 
+/* Notes the client for the log of changes. It is taken down now: the change may be of its own user. */
+static void tell_who(const struct hs_session *session, struct hs_request *request)
+{
+	struct hs_bytes name = session->user ? hs_acl_user_name(session->user) : HS_LIT("(none)");
+	char shown[64];
+
+	if (!(request->command->flags & HS_CMD_ADMIN))
+		return;
+	hs_buf_printf(&request->cursor, "user %s at %s", hs_bytes_escape(name, shown, sizeof shown),
+		      session->address);
+	request->parts[0].op.raw = hs_buf_bytes(&request->cursor);
+}
+
 void hs_step_host(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
 		  const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
 {
@@ -553,6 +568,7 @@ void hs_step_host(struct hs_core *core, struct hs_session *session, struct hs_re
 		.argc = argc,
 		.watcher = session->id,
 	};
+	tell_who(session, request);
 	hs_step_submit(core, request, 0);
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/nearest.h"
 #include "command/elsewhere.h"
+#include "core/unserved.h"
 
 enum { SHOWN_BYTES = 128 };
 
@@ -90,6 +91,16 @@ void hs_unknown_subcommand(const struct hs_core *core, const struct hs_command *
 	if (text->data[text->len - 1] == ' ')
 		text->len--;
 	hs_buf_deinit(&whole);
+}
+
+const char *hs_unserved(const struct hs_core *core, char text[HS_UNSERVED_BYTES])
+{
+	char trouble[HS_UNSERVED_BYTES / 2] = "";
+
+	if (core->world.calls->trouble)
+		core->world.calls->trouble(core->world.context, trouble, sizeof trouble);
+	hs_unserved_text(trouble, text, HS_UNSERVED_BYTES);
+	return text;
 }
 
 void hs_unknown_arity(const struct hs_command *command, struct hs_buf *text)

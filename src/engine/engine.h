@@ -144,6 +144,8 @@ struct hs_engine_calls {
 	void (*partition_stats)(struct hs_engine *engine, uint16_t id,
 				struct hs_engine_partition *stats);
 	void (*stats)(struct hs_engine *engine, struct hs_engine_stats *stats);
+	/* Any thread: hs_engine_stats.trouble alone, into `text`. NULL where there never is any. */
+	void (*trouble)(struct hs_engine *engine, char *text, size_t size);
 	void (*reset_stats)(struct hs_engine *engine);
 	/* The control thread: CONFIG GET or SET (op->argv) of options of the servers, completed through
 	 * host.done. op->out holds `pairs` names and values already; a GET adds the servers' and puts

@@ -50,6 +50,14 @@ static bool unblock(void *context, struct hs_op *op, bool error)
 	return calls->unblock && calls->unblock(worker->engine, op, error);
 }
 
+static void trouble(void *context, char *text, size_t size)
+{
+	struct hs_worker *worker = context;
+
+	if (worker->engine->calls->trouble)
+		worker->engine->calls->trouble(worker->engine, text, size);
+}
+
 static uint64_t mono_us(void *context)
 {
 	(void)context;
@@ -68,6 +76,7 @@ static const struct hs_core_calls core_calls = {
 	.cancel = cancel,
 	.unblock = unblock,
 	.tell = tell,
+	.trouble = trouble,
 	.mono_us = mono_us,
 };
 

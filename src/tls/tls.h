@@ -86,6 +86,13 @@ bool hs_tls_ended(const struct hs_tls *tls); /* the other side has said that it 
 /* Why it failed, one line; "" while it has not. */
 const char *hs_tls_error(const struct hs_tls *tls);
 
+/* Whether these bytes begin as a TLS record does, for the first bytes of a connection: to tell a peer that
+ * speaks TLS on a plain port, or the reverse, what is wrong. */
+static inline bool hs_tls_begins(const char *data, size_t len)
+{
+	return len > 0 && data[0] >= 0x14 && data[0] <= 0x17 && (len < 2 || data[1] == 0x03);
+}
+
 /* The common name in the other side's certificate; "" without one. Cut off to fit. */
 const char *hs_tls_peer_name(const struct hs_tls *tls, char *text, size_t size);
 

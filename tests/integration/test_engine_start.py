@@ -201,7 +201,7 @@ class TestPassword(Case):
             servers = [self.serve(guarded.url(password="open%2Fsesame"))]
             self.assert_works(servers[-1])
             servers.append(self.serve(guarded.url(password="shut-sesame")))
-            servers[-1].wait_log("none of 1 seeds answers .*WRONGPASS.*: waiting")
+            servers[-1].wait_log("cannot log in as .*WRONGPASS.*: waiting")
             self.assertIn("WRONGPASS", self.ready(servers[-1]))
             servers.append(self.serve(guarded.url(password="")))
             servers[-1].wait_log("NOAUTH")

@@ -2,6 +2,7 @@
 
 #include "base/limits.h"
 #include "base/mem.h"
+#include "core/unserved.h"
 #include "engine/redis/names.h"
 #include "wire/answer.h"
 
@@ -42,6 +43,7 @@ struct hs_conn {
 	bool sending_plain; /* and these are the caller's bytes */
 	int handles;	    /* still to be closed */
 	bool up, ended, writing, connected;
+	bool answered; /* TLS: the server has sent anything */
 	char why[WHY_BYTES_MAX];
 };
 
@@ -101,7 +103,16 @@ static void fail(struct hs_conn *conn, const char *why)
 
 static void fail_uv(struct hs_conn *conn, int code)
 {
-	fail(conn, code == UV_EOF ? "it closed the connection" : uv_strerror(code));
+	if (code == UV_EOF && conn->tls && !hs_tls_ready(conn->tls))
+		fail(conn,
+		     "it closed the connection during the TLS handshake; a port without TLS needs "
+		     "redis:// or cluster://");
+	else if ((code == UV_EOF || code == UV_ECONNRESET) && conn->connected && !conn->up &&
+		 !conn->tls)
+		fail(conn, "it closed the connection at our first word; a port with TLS needs "
+			   "rediss:// or clusters://");
+	else
+		fail(conn, code == UV_EOF ? "it closed the connection" : uv_strerror(code));
 }
 
 /* ---- bytes out ---- */
@@ -272,6 +283,27 @@ static int64_t read_id(struct hs_bytes reply)
 	return 0;
 }
 
+static bool starts(struct hs_bytes text, struct hs_bytes with)
+{
+	return text.len >= with.len && memcmp(text.data, with.data, with.len) == 0;
+}
+
+/* The server answered our first words with an error. */
+static void explain_refusal(struct hs_conn *conn, struct hs_bytes text)
+{
+	const char *user = conn->options.identity->user;
+
+	if (starts(text, HS_LIT("NOAUTH"))) /* followed by much about HELLO */
+		text = HS_LIT("it wants a password: NOAUTH");
+	if (starts(text, HS_LIT("WRONGPASS")) || starts(text, HS_LIT("it wants")))
+		snprintf(conn->why, sizeof conn->why,
+			 HS_NO_LOGIN " as '%s': check engine-user, engine-password (%.*s)",
+			 user[0] ? user : "default", (int)text.len, text.data);
+	else
+		snprintf(conn->why, sizeof conn->why, "it refuses us: %.*s", (int)text.len,
+			 text.data);
+}
+
 /* False: it is over. */
 static bool hear_hello(struct hs_conn *conn, struct hs_bytes reply)
 {
@@ -280,8 +312,7 @@ static bool hear_hello(struct hs_conn *conn, struct hs_bytes reply)
 	if (hs_answer_head(&head, reply.data, reply.len) <= 0)
 		return false;
 	if (head.type == HS_ANSWER_ERROR) {
-		snprintf(conn->why, sizeof conn->why, "it refuses us: %.*s", (int)head.text.len,
-			 head.text.data);
+		explain_refusal(conn, head.text);
 		fail(conn, conn->why);
 		return false;
 	}
@@ -304,6 +335,10 @@ static size_t take_hello(struct hs_conn *conn, const char *data, size_t len)
 {
 	size_t before = conn->hello.len, at = 0;
 
+	if (conn->hello.len == 0 && hs_tls_begins(data, len)) {
+		fail(conn, "it speaks TLS on this port: it needs rediss:// or clusters://");
+		return len;
+	}
 	hs_buf_append(&conn->hello, data, len);
 	while (conn->hello_left > 0) {
 		int64_t used = hs_answer_length(conn->hello.data + at, conn->hello.len - at);
@@ -346,9 +381,17 @@ static void take_bytes(struct hs_conn *conn, const char *data, size_t len)
 static void take_cipher(struct hs_conn *conn, const char *data, size_t len)
 {
 	bool was_ready = hs_tls_ready(conn->tls);
+	bool is_plain = !conn->answered && !hs_tls_begins(data, len);
 	int rc = hs_tls_receive(conn->tls, data, len, &conn->plain, &conn->cipher);
 
+	conn->answered = true;
 	send_cipher(conn);
+	if (rc != 0 && is_plain) {
+		fail(conn,
+		     "it does not speak TLS on this port: it needs redis:// or cluster://, or "
+		     "another port");
+		return;
+	}
 	if (rc != 0) {
 		snprintf(conn->why, sizeof conn->why, "TLS: %s", hs_tls_error(conn->tls));
 		fail(conn, conn->why);
@@ -398,7 +441,12 @@ static void on_slow(uv_timer_t *timer)
 {
 	struct hs_conn *conn = timer->data;
 
-	fail(conn, conn->connected ? "nothing came back in time" : "it cannot be reached in time");
+	if (conn->connected && conn->tls && !conn->answered)
+		fail(conn, "it did not answer the TLS handshake in time; a port without TLS needs "
+			   "redis:// or cluster://");
+	else
+		fail(conn, conn->connected ? "nothing came back in time"
+					   : "it cannot be reached in time");
 }
 
 static void on_failed_soon(uv_timer_t *timer)

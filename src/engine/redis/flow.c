@@ -9,9 +9,6 @@
 
 enum { ERROR_BYTES_MAX = 512 };
 
-#define NOT_KNOWN                                                                                  \
-	"CLUSTERDOWN the engine's servers are not known yet: none of them has answered; not sent"
-
 /* ---- answers ---- */
 
 static void write_error(struct hs_op *op, const char *format, va_list args)
@@ -177,13 +174,25 @@ void hs_flow_pump(struct hs_flow *flow, struct hs_pipe *pipe)
 }
 
 /* A node that has been away for longer than anybody waits keeps nobody waiting, as long as it is
- * tried again and again. One that nobody has wanted anything of since it closed a connection, or
+ * tried again and again. A server that refuses the password refuses it at the next try, too: nobody
+ * waits for it. One that nobody has wanted anything of since it closed a connection, or
  * failed to open one, may be well. */
 static bool is_given_up(const struct hs_flow *flow, const struct hs_node *node)
 {
 	return node->unreachable && node->down_since_us > 0 &&
-	       flow->now.mono_us - node->down_since_us > flow->options.timeout_us &&
+	       (node->no_login ||
+		flow->now.mono_us - node->down_since_us > flow->options.timeout_us) &&
 	       flow->now.mono_us < node->open_at_us + HS_OPEN_US_MAX;
+}
+
+const char *hs_flow_away(const struct hs_node *node, const char *why, char *text, size_t size)
+{
+	if (strncmp(why, HS_NO_LOGIN, strlen(HS_NO_LOGIN)) == 0)
+		snprintf(text, size, "ERR %s: heatsink %s; not sent", node->text, why);
+	else
+		snprintf(text, size, "CLUSTERDOWN %s does not answer (%s); not sent", node->text,
+			 why);
+	return text;
 }
 
 /* It can be had otherwise, and that is no trouble of the server's. */
@@ -201,6 +210,7 @@ turn_away(struct hs_op *op, const char *format, ...)
 bool hs_flow_send(struct hs_flow *flow, struct hs_node *node, struct hs_op *op, bool asking)
 {
 	struct hs_pipe *pipe = &node->pipes[op->resp == 3 ? HS_PIPE_RESP3 : HS_PIPE_RESP2];
+	char why[HS_AWAY_BYTES];
 
 	/* Who is asked for a slot on the move does not vouch: ASKING and CACHING hold for the next
 	 * command each, and it is not the slot's owner yet. */
@@ -223,8 +233,8 @@ bool hs_flow_send(struct hs_flow *flow, struct hs_node *node, struct hs_op *op, 
 	}
 	if (pipe->state == HS_PIPE_DOWN && is_given_up(flow, node)) {
 		hs_flow_open(flow, pipe);
-		return hs_flow_refuse(flow, op, "CLUSTERDOWN %s does not answer (%s); not sent",
-				      node->text, node->down_why);
+		return hs_flow_refuse(flow, op, "%s",
+				      hs_flow_away(node, node->down_why, why, sizeof why));
 	}
 	if (pipe->waiting.count >= flow->options.waiting_max)
 		return hs_flow_refuse(
@@ -393,13 +403,23 @@ static struct hs_node *node_without_slot(struct hs_flow *flow, const struct hs_o
 	return node;
 }
 
+static bool refuse_unrouted(struct hs_flow *flow, struct hs_op *op)
+{
+	char trouble[HS_REDIS_WHY_BYTES] = "", text[ERROR_BYTES_MAX];
+
+	if (flow->calls->trouble)
+		flow->calls->trouble(flow->context, trouble, sizeof trouble);
+	hs_unserved_text(trouble, text, sizeof text);
+	return hs_flow_refuse(flow, op, "%s", text);
+}
+
 bool hs_flow_place(struct hs_flow *flow, struct hs_op *op)
 {
 	uint16_t slot = hs_flow_slot(flow, op);
 	struct hs_slot_state *state;
 
 	if (!flow->routed)
-		return hs_flow_refuse(flow, op, NOT_KNOWN);
+		return refuse_unrouted(flow, op);
 	if (slot == HS_SLOT_NONE) {
 		struct hs_node *node = node_without_slot(flow, op);
 
@@ -608,15 +628,20 @@ bool hs_flow_is_overdue(struct hs_flow *flow, struct hs_pipe *pipe)
 /* Those who have waited for so long that they are told. */
 static void expire(struct hs_flow *flow, struct hs_pipe *pipe)
 {
+	char why[HS_AWAY_BYTES];
+
 	while (pipe->waiting.first && is_late(flow, pipe->waiting.first)) {
 		struct hs_op *op = hs_ops_pop(&pipe->waiting);
 		const struct hs_node *node = pipe->node;
+		const char *why_down = node->down_since_us ? node->down_why
+				       : pipe->state == HS_PIPE_OPENING
+					       ? "a new connection to it is not ready yet"
+					       : "too busy";
 
 		hs_flow_count_waiting(flow, pipe, -1);
 		hs_flow_leave(flow, op);
 		hs_flow_count(&flow->stats->refused, 1);
-		hs_flow_fail(flow, op, "CLUSTERDOWN %s does not answer (%s); not sent", node->text,
-			     node->down_since_us ? node->down_why : "too busy");
+		hs_flow_fail(flow, op, "%s", hs_flow_away(node, why_down, why, sizeof why));
 	}
 	if (hs_flow_is_overdue(flow, pipe))
 		hs_flow_doom(flow, pipe,

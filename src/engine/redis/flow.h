@@ -22,6 +22,7 @@
 #include "base/limits.h"
 #include "base/now.h"
 #include "engine/redis/pipe.h"
+#include "engine/redis/url.h"
 #include "engine/redis/vouches.h"
 
 #include <stdatomic.h>
@@ -77,7 +78,8 @@ struct hs_node {
 	/* It is there, and says that it serves nothing: the cluster is down, its data is loading. Of
 	 * writes and of reads, which a cluster may go on serving. */
 	struct hs_refusals refused_writes, refused_reads;
-	char down_why[160];
+	bool no_login; /* at the last try it refused the user or the password */
+	char down_why[HS_REDIS_WHY_BYTES];
 	bool resp2_only;     /* said so when it was last asked */
 	bool writes_plain;   /* does not run tracked writes */
 	bool proves_plain;   /* nor EXISTS */
@@ -115,6 +117,8 @@ struct hs_flow_calls {
 	void (*close)(void *context, struct hs_pipe *pipe); /* at once, and no word more about it */
 	void (*send)(void *context, struct hs_pipe *pipe);  /* pipe->out has something */
 	void (*surprise)(void *context); /* the cluster is not what the routes say */
+	/* Why no server is known, as text; "" when that is not known. May be NULL. */
+	void (*trouble)(void *context, char *text, size_t size);
 	/* The text of a script by its digest, for a server that has lost it; {NULL, 0}: not known. */
 	struct hs_bytes (*script)(void *context, struct hs_bytes digest);
 	/* Of what this vouch vouched for the key has changed; NULL: everything may have. In order with

@@ -3,6 +3,7 @@
 #define HS_ENGINE_REDIS_INTERNAL_H
 
 #include "base/prng.h"
+#include "core/unserved.h"
 #include "engine/redis/flow.h"
 
 #include <stdarg.h>
@@ -104,6 +105,9 @@ bool hs_flow_send(struct hs_flow *flow, struct hs_node *node, struct hs_op *op, 
 void hs_flow_leave(struct hs_flow *flow, struct hs_op *op);
 void hs_flow_finish(struct hs_flow *flow, struct hs_op *op);
 /* Finishes with an error; the text may be of any length. */
+/* The error for what is asked of a node that is down, or that refuses the password. Returns `text`. */
+enum { HS_AWAY_BYTES = 640 };
+const char *hs_flow_away(const struct hs_node *node, const char *why, char *text, size_t size);
 void hs_flow_fail(struct hs_flow *flow, struct hs_op *op, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Writes the error that hs_flow_place's false stands for. */

@@ -182,13 +182,14 @@ static struct hs_node *node_for(struct hs_flow *flow, const struct hs_op *op)
 static bool start(struct hs_flow *flow, struct hs_node *node, struct hs_op *op, bool asking)
 {
 	struct hs_pipe *pipe;
+	char why[HS_AWAY_BYTES];
 
 	if (!node)
 		return hs_flow_refuse(flow, op, "CLUSTERDOWN Hash slot not served; not sent");
 	if (!is_kill(op) && node->down_since_us && flow->now.mono_us < node->open_at_us &&
 	    node->pipes[0].state != HS_PIPE_UP && node->pipes[1].state != HS_PIPE_UP)
-		return hs_flow_refuse(flow, op, "CLUSTERDOWN %s does not answer (%s); not sent",
-				      node->text, node->down_why);
+		return hs_flow_refuse(flow, op, "%s",
+				      hs_flow_away(node, node->down_why, why, sizeof why));
 	pipe = get(flow, node, op->resp, is_kill(op));
 	if (!pipe)
 		return hs_flow_refuse(
@@ -266,6 +267,7 @@ void hs_own_down(struct hs_flow *flow, struct hs_pipe *pipe, const char *why)
 	struct hs_op *op;
 	uint64_t sent = pipe->sent;
 	const struct hs_node *node = pipe->node;
+	char text[HS_AWAY_BYTES];
 
 	hs_list_remove(&pipe->owns);
 	while ((op = hs_ops_pop(&pipe->flying))) {
@@ -289,8 +291,7 @@ void hs_own_down(struct hs_flow *flow, struct hs_pipe *pipe, const char *why)
 	}
 	while ((op = hs_ops_pop(&pipe->waiting))) {
 		op->engine_data = NULL;
-		hs_flow_fail(flow, op, "CLUSTERDOWN %s does not answer (%s); not sent", node->text,
-			     why);
+		hs_flow_fail(flow, op, "%s", hs_flow_away(node, why, text, sizeof text));
 	}
 	drop(flow, pipe);
 }

@@ -221,6 +221,13 @@ static void flow_surprise(void *context)
 	hs_scout_surprise(worker->redis->scout);
 }
 
+static void flow_trouble(void *context, char *text, size_t size)
+{
+	struct worker *worker = context;
+
+	hs_scout_trouble(worker->redis->scout, text, size);
+}
+
 static struct hs_bytes flow_script(void *context, struct hs_bytes digest)
 {
 	struct worker *worker = context;
@@ -268,6 +275,7 @@ static const struct hs_flow_calls flow_calls = {
 	.close = flow_close,
 	.send = flow_send,
 	.surprise = flow_surprise,
+	.trouble = flow_trouble,
 	.script = flow_script,
 	.changed = flow_changed,
 	.untracked = flow_untracked,
@@ -412,6 +420,11 @@ static void stats_all(struct redis *redis, struct hs_engine_stats *stats)
 	}
 }
 
+static void trouble(struct hs_engine *engine, char *text, size_t size)
+{
+	hs_scout_trouble(of(engine)->scout, text, size);
+}
+
 static void stats(struct hs_engine *engine, struct hs_engine_stats *now)
 {
 	struct redis *redis = of(engine);
@@ -500,6 +513,7 @@ static const struct hs_engine_calls calls = {
 	.partitions = partitions,
 	.partition_stats = partition_stats,
 	.stats = stats,
+	.trouble = trouble,
 	.reset_stats = reset_stats,
 	.config = config,
 	.destroy = destroy,

@@ -559,6 +559,11 @@ void hs_flow_up(struct hs_flow *flow, struct hs_now now, struct hs_pipe *pipe)
 	hs_flow_pump(flow, pipe);
 }
 
+static bool node_refuses(const char *why)
+{
+	return begins(hs_bytes_of(why), "it refuses us") || begins(hs_bytes_of(why), HS_NO_LOGIN);
+}
+
 static void note_down(struct hs_flow *flow, const struct hs_pipe *pipe, bool was_up,
 		      const char *why)
 {
@@ -566,7 +571,7 @@ static void note_down(struct hs_flow *flow, const struct hs_pipe *pipe, bool was
 	uint64_t delay_us;
 
 	hs_flow_count(&flow->stats->failures, 1);
-	if ((pipe->fill || pipe->replica) && begins(hs_bytes_of(why), "it refuses us"))
+	if ((pipe->fill || pipe->replica) && node_refuses(why))
 		return; /* others find out for themselves whether it lets them in */
 	/* One of a kind of its own is no reason to think ill of a node that others talk to. */
 	if ((pipe->own || pipe->fill || pipe->replica) &&
@@ -582,6 +587,7 @@ static void note_down(struct hs_flow *flow, const struct hs_pipe *pipe, bool was
 	if (node->down_since_us == 0)
 		node->down_since_us = flow->now.mono_us;
 	snprintf(node->down_why, sizeof node->down_why, "%s", why);
+	node->no_login = begins(hs_bytes_of(why), HS_NO_LOGIN);
 	/* Right away the first time, then slower and slower, not all workers at once. */
 	if (was_up && node->failures == 0)
 		delay_us = 0;

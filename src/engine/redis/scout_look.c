@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "core/unserved.h"
 
 #include <stdio.h>
 
@@ -192,12 +193,19 @@ static void nobody(struct hs_scout *scout)
 
 	if (look->failed > 1)
 		snprintf(more, sizeof more, ", and %zu more", look->failed - 1);
-	hs_scout_set_trouble(scout, "none of %zu nodes answers as one of the cluster (%s%s)",
-			     look->count, look->why, more);
-	if (!scout->waiting)
-		hs_log(scout->options.log, HS_LOG_WARN,
-		       "none of %zu %s answers as one of the cluster (%s%s): waiting", look->count,
-		       scout->topology ? "nodes" : "seeds", look->why, more);
+	if (strstr(look->why, HS_NO_LOGIN)) {
+		hs_scout_set_trouble(scout, "%s%s", look->why, more);
+		if (!scout->waiting)
+			hs_log(scout->options.log, HS_LOG_WARN, "%s%s: waiting", look->why, more);
+	} else {
+		hs_scout_set_trouble(scout,
+				     "none of %zu nodes answers as one of the cluster (%s%s)",
+				     look->count, look->why, more);
+		if (!scout->waiting)
+			hs_log(scout->options.log, HS_LOG_WARN,
+			       "none of %zu %s answers as one of the cluster (%s%s): waiting",
+			       look->count, scout->topology ? "nodes" : "seeds", look->why, more);
+	}
 	scout->waiting = true;
 	end(scout);
 	hs_scout_settle(scout);
