@@ -626,13 +626,14 @@ static void announce(const struct hs_server *server)
 		       hs_address_text(options->http_bind, (unsigned)host->http_port, text,
 				       sizeof text));
 	announce_engine(server);
+	/* Nothing that would write to servers that are somebody's. */
 	if (host->port)
-		hs_log(server->log, HS_LOG_INFO, "try: redis-cli -p %d set hello world",
-		       host->port);
+		hs_log(server->log, HS_LOG_INFO, "try: redis-cli -p %d %s", host->port,
+		       server->engine->where ? "heat top" : "set hello world");
 	else
 		hs_log(server->log, HS_LOG_INFO,
-		       "try: redis-cli --tls -p %d set hello world (--help tells of --cacert)",
-		       host->tls_port);
+		       "try: redis-cli --tls -p %d %s (--help tells of --cacert)", host->tls_port,
+		       server->engine->where ? "heat top" : "set hello world");
 }
 
 static void serve(struct hs_server *server)
