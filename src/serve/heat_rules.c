@@ -44,14 +44,6 @@ static void refuse_glob(const struct hs_rules *rules, struct hs_bytes glob, stru
 
 /* ---- HEAT RULE ---- */
 
-static void log_rule(const struct hs_host *host, const char *what, struct hs_bytes glob)
-{
-	char shown[128];
-
-	hs_log(host->log, HS_LOG_INFO, "HEAT RULE: %s %s", what,
-	       hs_bytes_escape(glob, shown, sizeof shown));
-}
-
 static void set_rule(struct hs_host *host, const struct hs_op *op, struct hs_reply *reply)
 {
 	struct hs_rules *rules;
@@ -63,7 +55,6 @@ static void set_rule(struct hs_host *host, const struct hs_op *op, struct hs_rep
 		return;
 	}
 	hs_options_set_rules(host->options, rules);
-	log_rule(host, "set", op->argv[3]);
 	hs_host_publish(host);
 	hs_reply_ok(reply);
 }
@@ -77,7 +68,6 @@ static void delete_rule(struct hs_host *host, const struct hs_op *op, struct hs_
 		return;
 	}
 	hs_options_set_rules(host->options, rules);
-	log_rule(host, "deleted", op->argv[3]);
 	hs_host_publish(host);
 	hs_reply_ok(reply);
 }
@@ -219,7 +209,6 @@ static void answer_mitigate(struct hs_host *host, const struct hs_op *op, struct
 		return;
 	}
 	host->options->mitigate = chosen;
-	hs_log(host->log, HS_LOG_INFO, "HEAT MITIGATE: %s", names[chosen]);
 	hs_host_publish(host);
 	hs_reply_ok(reply);
 }

@@ -3,6 +3,7 @@
 #include "absorb/shelf.h"
 #include "base/glob.h"
 #include "base/mem.h"
+#include "serve/audit.h"
 #include "serve/secure.h"
 #include "wire/reply.h"
 
@@ -228,6 +229,7 @@ static bool config_set_servers(struct hs_host *host, struct hs_op *op, struct hs
 	const char *named, *why = refuse_servers_set(host, op, &named);
 
 	if (!why) {
+		hs_audit_log(host, op, HS_LIT("")); /* before the engine has the op */
 		host->engine->calls->config(host->engine, op, 0);
 		return false;
 	}
@@ -463,6 +465,7 @@ static void run_info(struct hs_host *host, const struct hs_op *op, struct hs_rep
 bool hs_host_answer(struct hs_host *host, struct hs_op *op)
 {
 	struct hs_reply reply = {.out = op->out, .resp = op->resp};
+	size_t start = op->out->len;
 
 	switch (op->command->id) {
 	case HS_CMD_ID_ACL_DELUSER:
@@ -513,5 +516,6 @@ bool hs_host_answer(struct hs_host *host, struct hs_op *op)
 	default:
 		hs_reply_errorf(&reply, "ERR '%s' has nobody to answer it", op->command->name);
 	}
+	hs_audit_log(host, op, (struct hs_bytes){op->out->data + start, op->out->len - start});
 	return true;
 }
