@@ -40,6 +40,7 @@ struct connection {
 	struct hs_session *session; /* NULL once it is being closed */
 	struct secure *secure;	    /* NULL: plain */
 	struct hs_buf sending;
+	bool met; /* its first bytes were looked at */
 	bool writing;
 	bool reading;
 	bool ended; /* the client sends no more */
@@ -143,6 +144,35 @@ static void take(struct connection *connection, const char *data, size_t len)
 		stop_reading(connection);
 }
 
+/* The last word, if the kernel takes it at once: a closing connection waits for nothing. */
+static void send_last(struct connection *connection, const char *data, size_t len)
+{
+	uv_buf_t buffer = uv_buf_init((char *)(uintptr_t)data, (unsigned)len);
+
+	if (len > 0 && !connection->writing)
+		uv_try_write((uv_stream_t *)&connection->tcp, &buffer, 1);
+}
+
+/* The first bytes of a connection on the plain port. False: they are a TLS handshake. The client cannot
+ * read the answer as such, but whoever looks at the bytes, or at the log, can. */
+static bool meet(struct connection *connection, const char *data, size_t len)
+{
+	static const char said[] = "-ERR this port does not speak TLS: use the tls-port\r\n";
+	char address[64];
+
+	connection->met = true;
+	if (!hs_tls_begins(data, len))
+		return true;
+	describe_address(&connection->tcp, address, sizeof address, uv_tcp_getpeername);
+	hs_log(hs_server_log(connection->worker->server), HS_LOG_WARN,
+	       "%s speaks TLS on the plain port: %s", address,
+	       connection->worker->tls ? "it should connect to the tls-port"
+				       : "set tls-port, or turn TLS off in the client");
+	send_last(connection, said, sizeof said - 1);
+	close_connection(connection);
+	return false;
+}
+
 static void take_end(struct connection *connection)
 {
 	stop_reading(connection);
@@ -167,7 +197,7 @@ static void on_read(uv_stream_t *stream, ssize_t len, const uv_buf_t *buffer)
 		close_connection(connection);
 	else if (connection->secure)
 		take_secure(connection, buffer->base, (size_t)len);
-	else
+	else if (connection->met || meet(connection, buffer->base, (size_t)len))
 		take(connection, buffer->base, (size_t)len);
 }
 
@@ -280,13 +310,9 @@ static ssize_t send_secure(struct connection *connection, struct hs_buf *out)
 	return left;
 }
 
-/* The last word, if the kernel takes it at once: a closing connection waits for nothing. */
-static void send_last(struct connection *connection, struct hs_buf *net)
+static void send_last_sealed(struct connection *connection, struct hs_buf *net)
 {
-	uv_buf_t buffer = uv_buf_init(net->data, (unsigned)net->len);
-
-	if (net->len > 0 && !connection->writing)
-		uv_try_write((uv_stream_t *)&connection->tcp, &buffer, 1);
+	send_last(connection, net->data, net->len);
 	hs_buf_clear(net, SCRATCH_KEEP_BYTES);
 }
 
@@ -314,7 +340,7 @@ static void send_out(struct connection *connection)
 	if (hs_session_closing(session) && !connection->writing && out->len == 0) {
 		if (connection->secure) {
 			hs_tls_close(connection->secure->tls, &connection->worker->sealed);
-			send_last(connection, &connection->worker->sealed);
+			send_last_sealed(connection, &connection->worker->sealed);
 		}
 		close_connection(connection);
 		return;
@@ -322,6 +348,18 @@ static void send_out(struct connection *connection)
 	if (!connection->reading && !connection->ended && hs_core_wants_input(session) &&
 	    !(connection->secure && connection->secure->late.len > 0))
 		start_reading(connection);
+}
+
+/* A handshake failed because the client sent plain text: it is told so in plain text. */
+static void refuse_plain(struct connection *connection)
+{
+	static const char said[] =
+		"-ERR this port speaks TLS only: connect with TLS (redis-cli --tls), or "
+		"use the plain port\r\n";
+
+	connection->secure->why =
+		"it speaks plain text on the TLS port: it should use TLS, or the plain port";
+	send_last(connection, said, sizeof said - 1);
 }
 
 /* Encrypted bytes of the client. */
@@ -333,14 +371,19 @@ static void take_secure(struct connection *connection, const char *data, size_t 
 	struct hs_buf *net = connection->writing ? &secure->late : &worker->sealed;
 	bool was_ready = hs_tls_ready(secure->tls);
 	int status = hs_tls_receive(secure->tls, data, len, plain, net);
+	bool is_plain = !secure->spoke && status < 0 && !hs_tls_begins(data, len);
 
 	secure->spoke = true;
 	if (hs_tls_ready(secure->tls) && !was_ready) {
 		hs_list_remove(&secure->shaking);
 		hs_counter_add(&worker->tls_clients, 1);
 	}
-	if (status < 0) {
-		send_last(connection, net);
+	if (is_plain) {
+		hs_buf_clear(net, SCRATCH_KEEP_BYTES); /* an alert that the client cannot read */
+		refuse_plain(connection);
+		close_connection(connection);
+	} else if (status < 0) {
+		send_last_sealed(connection, net);
 		close_connection(connection);
 	} else if (!connection->writing && net->len > 0 &&
 		   write_out(connection, net, SCRATCH_KEEP_BYTES) < 0) {
