@@ -1,13 +1,14 @@
-"""Every command in README.md works, in the order in which a newcomer meets them.
+"""Every block of README.md works as a reader would paste it, in the order in which a newcomer meets them,
+and shows what it promises.
 
-The ```sh blocks are run line by line in a copy of the tree that was never built. Words behind
-"#=>" must be in what the line prints. Four kinds of lines are not run as they stand:
+The blocks run line by line in a copy of the tree that was never built. Behind "#=>" stands what the line
+prints; the word N there is a number above 0. What the text supposes is there: a redis-server, a Cluster of
+three masters. Nothing is changed but this:
 
-  make run            in the background, on a free port; ended with SIGTERM at the end
-  make test, bench    only asked what they would do: this test is a part of the one, and the other
+  ports 6379 … 7001   become ports of this test; `make run` is told its port with ARGS
+  servers             run in the background; SIGTERM ends them at the end
+  make test, bench    are only asked what they would do: this test is a part of the one, and the other
                       takes minutes
-  port 6380           becomes the port that the server says it listens on
-  redis-cli           -e is added, so that an error reply is an exit status
 """
 import os
 import re
@@ -18,12 +19,18 @@ import subprocess
 import tempfile
 import unittest
 
-from servers import GUARD_S, Process
+from cluster import Cluster
+from servers import GUARD_S, Process, Redis, ReservedPort
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 INSTRUMENTED = re.search("-(address|undefined|thread)$", os.environ.get("HEATSINK_BUILD", ""))
 
 RUN_ONCE = True
+
+PORT = re.compile(r"\b(6379|638\d|6390|700\d)\b")
+SERVES = re.compile(r"make run$|build/heatsink serve (?!.*--(help|check-config))")
+DRY = {"make test": r"tools/run-tests", "make bench": r"bench/run\.py"}
+ERROR = re.compile(r"(?m)^(\(error\) )?(ERR|CLUSTERDOWN|NO[A-Z]+|WRONG[A-Z]+)\b")
 
 
 def read(name):
@@ -31,20 +38,43 @@ def read(name):
         return file.read()
 
 
-def commands(markdown):
-    """The lines of the ```sh blocks, each with the output it promises or ''."""
-    for block in re.findall(r"^```sh\n(.*?)^```", markdown, re.M | re.S):
+def blocks(markdown):
+    """Each fenced block: its language, and its lines as pairs of a command and the output it
+    promises, or ''."""
+    for language, block in re.findall(r"^```([^\n]*)\n(.*?)^```$", markdown, re.M | re.S):
+        lines = []
         for line in block.replace("\\\n", " ").splitlines():
             command, _, promise = line.partition("#=>")
             if command.strip():
-                yield command.strip(), promise.strip()
+                lines.append((command.strip(), promise.strip()))
+        yield language, lines
+
+
+def promised(promise):
+    """A pattern for it."""
+    return r"\s+".join(re.escape(word) if word != "N" else r"[1-9]\d*"
+                       for word in promise.split()).replace(":N", r":[1-9]\d*")
 
 
 class Extraction(unittest.TestCase):
     def test_lines_and_promises(self):
-        text = "a\n```sh\nmake run\n\nget a \\\n  b   #=> 1 2\n```\n```text\nno\n```\n```sh\nlast\n```\n"
-        self.assertEqual(list(commands(text)),
-                         [("make run", ""), ("get a    b", "1 2"), ("last", "")])
+        text = "a\n```sh\nmake run\n\nget a \\\n  b   #=> 1 2\n```\n```\nno\n```\n```sh\nlast\n```\n"
+        self.assertEqual(list(blocks(text)),
+                         [("sh", [("make run", ""), ("get a    b", "1 2")]), ("", [("no", "")]),
+                          ("sh", [("last", "")])])
+
+    def test_promises(self):
+        for promise, said in (("OK", "OK\n"), ("a N", "a\t17"), ("b:N", "b:3\r\n"), ("a b", "a  b")):
+            self.assertRegex(said, promised(promise))
+        for promise, said in (("a N", "a\t0"), ("b:N", "b:0"), ("x.y", "xzy")):
+            self.assertNotRegex(said, promised(promise))
+
+    def test_every_line_can_be_pasted_and_shows_something(self):
+        for language, lines in blocks(read("README.md")):
+            self.assertEqual(language, "sh", lines)
+            for command, promise in lines:
+                self.assertTrue(promise, f"{command}: say what a reader sees: #=> text")
+                self.assertNotRegex(command, "…|\\.\\.\\.")
 
 
 class Links(unittest.TestCase):
@@ -75,25 +105,41 @@ class Commands(unittest.TestCase):
         shutil.copytree(ROOT, self.tree, symlinks=True,
                         ignore=lambda path, names: {"build", "data", ".git"} & set(names)
                         if path == ROOT else set())
-        self.server = self.port = None
+        self.servers = []
+        redis = self.enterContext(Redis())
+        cluster = self.enterContext(Cluster(masters=3, replicas=0))
+        self.ports = {"6379": redis.port, "7000": cluster.nodes[0].port,
+                      "7001": cluster.nodes[1].port}
 
-    def start(self, command):
-        self.server = Process(["sh", "-c", f'exec {command} ARGS="--port 0"'], cwd=self.tree)
-        self.addCleanup(self.server.wait)
-        self.addCleanup(self.server.signal, signal.SIGTERM)
+    def port(self, number):
+        """The port that stands for this one."""
+        if number not in self.ports:
+            reserved = ReservedPort()
+            self.addCleanup(reserved.release)
+            self.ports[number] = reserved.number
+        return str(self.ports[number])
+
+    def with_ports(self, text):
+        return PORT.sub(lambda match: self.port(match.group(1)), text)
+
+    def start(self, command, promise):
+        if command == "make run":
+            command += f' ARGS="--port {self.port("6380")}"'
+        server = Process(["sh", "-c", "exec " + self.with_ports(command)], cwd=self.tree)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.signal, signal.SIGTERM)
+        self.servers.append(server)
         # Everything is built first, beside other tests.
-        self.port = self.server.wait_log(r"listening on 127\.0\.0\.1:(\d+)",
-                                         guard_s=5 * GUARD_S).group(1)
+        server.wait_log(promised(self.with_ports(promise)), guard_s=5 * GUARD_S)
 
     def run_line(self, command, promise):
-        if self.port:
-            command = command.replace("6380", self.port)
-        command = re.sub(r"^redis-cli ", "redis-cli -e ", command)
-        done = subprocess.run(["sh", "-c", command], cwd=self.tree, stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, timeout=GUARD_S, check=False)
+        done = subprocess.run(["sh", "-c", self.with_ports(command)], cwd=self.tree,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=GUARD_S, check=False)
         said = done.stdout + done.stderr
         self.assertEqual(done.returncode, 0, f"{command}\n{said}")
-        self.assertIn(promise, said, command)
+        self.assertNotRegex(said, ERROR, command)
+        self.assertRegex(said, promised(self.with_ports(promise)), command)
 
     def run_dry(self, command, wanted):
         done = subprocess.run(["sh", "-c", f"{command} -n"], cwd=self.tree, capture_output=True,
@@ -102,24 +148,25 @@ class Commands(unittest.TestCase):
         self.assertRegex(done.stdout, wanted)
 
     def test_all_in_order(self):
-        dry = {"make test": r"tools/run-tests", "make bench": r"bench/run\.py"}
         done = []
-        for command, promise in commands(read("README.md")):
-            if command == "make run":
-                self.start(command)
-            elif command in dry:
-                self.run_dry(command, dry[command])
-            else:
-                self.run_line(command, promise)
-            done.append(command)
-        self.assertIn("make run", done)
-        self.assertIn("make test", done)
+        for _, lines in blocks(read("README.md")):
+            for command, promise in lines:
+                if SERVES.match(command):
+                    self.start(command, promise)
+                elif command in DRY:
+                    self.run_dry(command, DRY[command])
+                else:
+                    self.run_line(command, promise)
+                done.append(command)
+        for command in ("make run", "make test"):
+            self.assertIn(command, done)
+        self.assertGreater(len(self.servers), 3)
         self.assertTrue(os.path.isdir(os.path.join(self.tree, "data")), "data stays in ./data")
 
-        self.server.signal(signal.SIGTERM)
-        self.server.wait()
+        self.servers[0].signal(signal.SIGTERM)
+        self.servers[0].wait()
         with self.assertRaises(ConnectionRefusedError):
-            socket.create_connection(("127.0.0.1", int(self.port)))
+            socket.create_connection(("127.0.0.1", self.ports["6380"]))
 
 
 if INSTRUMENTED:
