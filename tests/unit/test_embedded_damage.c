@@ -199,6 +199,32 @@ static void a_flipped_byte_of_the_log(void **state)
 	assert_int_equal(hunt(test, turn ? "log-1" : "log-0", used, "log-"), trials());
 }
 
+/* Nothing whole lies behind it but the mark that its sync left. */
+static void a_flipped_byte_of_the_last_record(void **state)
+{
+	struct hs_test_embedded *test = *state;
+	struct image image;
+	size_t begin, end;
+	int file;
+
+	assert_int_equal(hs_test_embedded_open(test), 0);
+	for (unsigned key = 0; key < KEYS - 1; key++)
+		write_key(test, key, 1);
+	begin = test->database.redo.at;
+	write_key(test, KEYS - 1, 1);
+	end = test->database.redo.at;
+	file = index_of(hs_redo_file_name(test->database.redo.turn));
+	hs_test_embedded_kill(test);
+	keep(test, &image);
+	for (size_t at = begin; at < end - 8; at += 13) {
+		put_back(test, &image);
+		flip(test, &image, file, at, 0x10);
+		assert_int_equal(hs_test_embedded_open(test), HS_ECORRUPT);
+		assert_non_null(strstr(test->error, file_names[file]));
+	}
+	forget(&image);
+}
+
 static void a_flipped_byte_of_a_checkpoint_file(void **state)
 {
 	/* Each file holds two copies: nothing is lost and nothing refused. */
@@ -456,6 +482,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(a_flipped_byte_of_the_log),
+		TEST(a_flipped_byte_of_the_last_record),
 		TEST(a_flipped_byte_of_a_checkpoint_file),
 		TEST(a_flipped_byte_of_the_format),
 		TEST(a_flipped_byte_of_a_record),
