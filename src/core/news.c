@@ -89,3 +89,31 @@ void hs_news_unref(struct hs_news **pointer)
 	if (news && atomic_fetch_sub_explicit(&news->refs, 1, memory_order_acq_rel) == 1)
 		hs_mem_release(news);
 }
+
+static const struct hs_bytes key_events[] = {HS_LIT("__keyspace@"), HS_LIT("__keyevent@")};
+
+bool hs_news_is_key_event(struct hs_bytes channel)
+{
+	for (size_t i = 0; i < sizeof key_events / sizeof *key_events; i++) {
+		if (channel.len >= key_events[i].len &&
+		    memcmp(channel.data, key_events[i].data, key_events[i].len) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool hs_news_may_be_key_event(struct hs_bytes pattern)
+{
+	size_t literal = 0;
+
+	while (literal < pattern.len && !strchr("*?[\\", pattern.data[literal]))
+		literal++;
+	for (size_t i = 0; i < sizeof key_events / sizeof *key_events; i++) {
+		size_t both = literal < key_events[i].len ? literal : key_events[i].len;
+
+		if ((both == 0 || memcmp(pattern.data, key_events[i].data, both) == 0) &&
+		    (literal < pattern.len || literal >= key_events[i].len))
+			return true;
+	}
+	return false;
+}

@@ -45,4 +45,9 @@ struct hs_news *hs_news_create_changed(const struct hs_changed *changed);
 void hs_news_ref(struct hs_news *news, uint32_t more);
 void hs_news_unref(struct hs_news **news); /* frees with the last one */
 
+/* Whether a channel is one on which a server itself tells of a key: __keyspace@0__:…, __keyevent@0__:… */
+bool hs_news_is_key_event(struct hs_bytes channel);
+/* Whether a pattern may match such a channel. True in doubt. */
+bool hs_news_may_be_key_event(struct hs_bytes pattern);
+
 #endif

@@ -293,6 +293,11 @@ static void merge_numpat(const struct hs_core *core, const struct hs_request *re
 	gather_names(core, request, &names);
 	for (uint32_t i = 0; i < engine_parts(core, request); i++)
 		patterns += number_of(&request->parts[i]);
+	/* What may match key events is subscribed at every node: it counts once. */
+	for (size_t i = 0; i < names.count && engine_parts(core, request) > 1; i++) {
+		if (hs_news_may_be_key_event(names.all[i]))
+			patterns -= engine_parts(core, request) - 1;
+	}
 	if (patterns < (int64_t)names.count)
 		patterns = (int64_t)names.count;
 	hs_reply_int(reply, patterns);
@@ -322,6 +327,8 @@ static void merge_numsub(const struct hs_core *core, const struct hs_request *re
 			listeners += take_number(&rests[i]);
 			ours = take_number(&rests[i]) ? 1 : ours;
 		}
+		if (ours > 0 && engine > 1 && hs_news_is_key_event(request->argv[arg]))
+			ours = engine; /* each node has a subscription of ours */
 		hs_reply_bulk(reply, request->argv[arg]);
 		hs_reply_int(reply, at_least_0(theirs - ours) + listeners);
 	}

@@ -543,9 +543,135 @@ static void test_as_many_bytes_of_names_as_the_limit_says(void **state)
 	stop(&world);
 }
 
+/* ---- key events ---- */
+
+/* Every master tells those of its own keys; what clients publish comes from home, once. */
+static void test_key_events_of_all_masters(void **state)
+{
+	struct world world;
+
+	(void)state;
+	start(&world, true);
+	route(&world, "a b");
+	listen(&world, 0, "PSUBSCRIBE", "*");
+	expect(&world, "open a\nopen b\n");
+	up(&world, "a");
+	up(&world, "b");
+	expect(&world, "a> PSUBSCRIBE *\nb> PSUBSCRIBE *\n");
+	push(&world, "a", "psubscribe *");
+	expect(&world, ""); /* b's would be missed */
+	push(&world, "b", "psubscribe *");
+	expect(&world, "done 0 +OK\n");
+	push(&world, "a", "pmessage * news hello");
+	push(&world, "b", "pmessage * news hello");
+	push(&world, "a", "pmessage * __keyevent@0__:set x");
+	push(&world, "b", "pmessage * __keyevent@0__:set y");
+	push(&world, "b", "pmessage * __keyspace@0__:y set");
+	expect(&world, "pattern * news hello\npattern * __keyevent@0__:set x\n"
+		       "pattern * __keyevent@0__:set y\npattern * __keyspace@0__:y set\n");
+	listen(&world, 0, "SUBSCRIBE", "__keyspace@0__:k");
+	listen(&world, 0, "SUBSCRIBE", "__keys");
+	listen(&world, 0, "PSUBSCRIBE", "__key[es]*");
+	listen(&world, 0, "PSUBSCRIBE", "__keyspaces*");
+	expect(&world, "a> SUBSCRIBE __keyspace@0__:k\nb> SUBSCRIBE __keyspace@0__:k\n"
+		       "a> SUBSCRIBE __keys\na> PSUBSCRIBE __key[es]*\nb> PSUBSCRIBE __key[es]*\n"
+		       "a> PSUBSCRIBE __keyspaces*\n");
+	stop(&world);
+}
+
+static void test_key_events_of_masters_that_come_and_go(void **state)
+{
+	struct world world;
+
+	(void)state;
+	start(&world, true);
+	route(&world, "a b");
+	listen(&world, 0, "PSUBSCRIBE", "__key*");
+	up(&world, "a");
+	up(&world, "b");
+	push(&world, "a", "psubscribe __key*");
+	push(&world, "b", "psubscribe __key*");
+	expect(&world, "open a\nopen b\na> PSUBSCRIBE __key*\nb> PSUBSCRIBE __key*\ndone 0 +OK\n");
+	route(&world, "a b c"); /* one more */
+	up(&world, "c");
+	push(&world, "c", "psubscribe __key*");
+	push(&world, "c", "pmessage __key* __keyevent@0__:del z");
+	expect(&world, "open c\nc> PSUBSCRIBE __key*\npattern __key* __keyevent@0__:del z\n");
+	route(&world, "a c"); /* one less */
+	expect(&world, "close b\n");
+	down(&world, "c"); /* and one that is away for a moment */
+	tick(&world, HS_HERALD_OPEN_MS_MAX);
+	up(&world, "c");
+	push(&world, "c", "psubscribe __key*");
+	push(&world, "c", "pmessage __key* __keyevent@0__:del again");
+	expect(&world, "open c\na> PING\nc> PSUBSCRIBE __key*\n"
+		       "pattern __key* __keyevent@0__:del again\n");
+	stop(&world);
+}
+
+/* Home moves to a line that has an extra, and back: heard all the time, and once. */
+static void test_key_events_while_home_moves(void **state)
+{
+	struct world world;
+
+	(void)state;
+	start(&world, true);
+	route(&world, "a b");
+	listen(&world, 0, "PSUBSCRIBE", "*");
+	up(&world, "a");
+	up(&world, "b");
+	push(&world, "a", "psubscribe *");
+	push(&world, "b", "psubscribe *");
+	world.text.len = 0;
+	route_first(&world, "a b", 1); /* b is partition 0 now */
+	expect(&world, "b> PUNSUBSCRIBE *\nb> PSUBSCRIBE *\n");
+	push(&world, "b", "punsubscribe *");
+	push(&world, "a", "pmessage * news 1");
+	push(&world, "b", "psubscribe *");
+	expect(&world, "pattern * news 1\na> PUNSUBSCRIBE *\na> PSUBSCRIBE *\n");
+	push(&world, "a", "punsubscribe *");
+	push(&world, "a", "psubscribe *");
+	push(&world, "a", "pmessage * news 2");
+	push(&world, "b", "pmessage * news 2");
+	push(&world, "a", "pmessage * __keyevent@0__:set x");
+	push(&world, "b", "pmessage * __keyevent@0__:set y");
+	expect(&world, "pattern * news 2\npattern * __keyevent@0__:set x\n"
+		       "pattern * __keyevent@0__:set y\n");
+	unlisten(&world, 0, "PSUBSCRIBE", "*");
+	expect(&world, "a> PUNSUBSCRIBE *\nb> PUNSUBSCRIBE *\n");
+	stop(&world);
+}
+
+/* A master that cannot be reached is not waited for. */
+static void test_key_events_without_a_master(void **state)
+{
+	struct world world;
+
+	(void)state;
+	start(&world, true);
+	route(&world, "a b");
+	listen(&world, 0, "PSUBSCRIBE", "*");
+	up(&world, "a");
+	push(&world, "a", "psubscribe *");
+	expect(&world, "open a\nopen b\na> PSUBSCRIBE *\n");
+	down(&world, "b");
+	tick(&world, 10);
+	expect(&world, "done 0 +OK\n");
+	tick(&world, HS_HERALD_OPEN_MS_MIN);
+	up(&world, "b");
+	push(&world, "b", "psubscribe *");
+	push(&world, "b", "pmessage * __keyevent@0__:set y");
+	expect(&world, "open b\nb> PSUBSCRIBE *\npattern * __keyevent@0__:set y\n");
+	stop(&world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_key_events_of_all_masters),
+		cmocka_unit_test(test_key_events_of_masters_that_come_and_go),
+		cmocka_unit_test(test_key_events_while_home_moves),
+		cmocka_unit_test(test_key_events_without_a_master),
 		cmocka_unit_test(test_subscribed_once_for_all_workers),
 		cmocka_unit_test(test_messages_in_pieces),
 		cmocka_unit_test(test_one_server_has_everything),

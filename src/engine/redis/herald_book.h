@@ -9,8 +9,9 @@
  * A topic is a channel, pattern or shard channel that at least one worker wants. A line is a
  * connection to a node: one for topics, and one that tracks keys. Channels and patterns have their
  * seats at one node, home: that of partition 0, where PUBLISH goes to, or another while it is away.
- * Shard channels have theirs at the owner of their slot. A topic that must move keeps the old seat
- * until the new one is confirmed, and is heard from one of them only.
+ * Key events have a seat at every other master as well (herald_extras.c). Shard channels have theirs at
+ * the owner of their slot. A topic that must move keeps the old seat until the new one is confirmed, and
+ * is heard from one of them only.
  *
  * One request names one topic, so one reply answers it: confirmations are pushes, refusals are
  * errors, both in the order asked. Besides them pushes come unasked.

@@ -3,6 +3,7 @@
  *     herald.c        the libuv side
  *     herald_book.c   what comes from outside; which lines there are; home
  *     herald_topics.c who listens to what, and their seats
+ *     herald_extras.c key events, which every master tells by itself
  *     herald_line.c   requests out, replies and pushes in
  *     herald_track.c  changed keys, and whether all masters are watched */
 #ifndef HS_ENGINE_REDIS_HERALD_INTERNAL_H
@@ -34,6 +35,9 @@ struct hs_herald_seat {
 	struct hs_herald_line *line; /* NULL: it has none */
 	enum hs_herald_seat_state state;
 	uint64_t turn; /* ASKED: the number of the request */
+	/* One of topic->extras, allocated: key events of a master that is not home. */
+	bool extra;
+	struct hs_link of_topic;
 };
 
 struct hs_herald_topic {
@@ -45,7 +49,9 @@ struct hs_herald_topic {
 	struct hs_link waits;		  /* LISTENs that are not confirmed yet */
 	struct hs_herald_seat seats[2];
 	uint8_t now;	 /* the seat it is heard from, or will be; the other is its next */
-	bool is_missing; /* in book->missing: told, and heard from nowhere */
+	bool everywhere; /* may be, or match, key events: each master of a cluster tells its own */
+	struct hs_link extras; /* its seats at the masters where it has none of those two */
+	bool is_missing;       /* in book->missing: told, and heard from nowhere */
 	struct hs_link missing;
 	uint64_t missing_ms;
 	size_t len;
@@ -128,7 +134,25 @@ struct hs_herald_wait *hs_herald_wait_begin(struct hs_herald_book *book, struct 
 struct hs_herald_line *hs_herald_line_get(struct hs_herald_book *book, uint16_t node, bool tracks);
 bool hs_herald_line_has_seats(const struct hs_herald_line *line);
 
+/* herald_extras.c: key events (__keyspace@0__:…, __keyevent@0__:…) of all masters. */
+/* Sees to it that a topic has a seat at every master. */
+void hs_herald_settle_extras(struct hs_herald_book *book, struct hs_herald_topic *topic);
+void hs_herald_drop_extra(
+	struct hs_herald_book *book, const struct hs_herald_topic *topic,
+	const struct hs_herald_line *line); /* that at this line, if there is one */
+void hs_herald_drop_extras(struct hs_herald_book *book, struct hs_herald_topic *topic);
+/* Whether key events of all masters that can be reached are heard. */
+bool hs_herald_extras_on(const struct hs_herald_topic *topic);
+/* Whether a message that came on `line` is heard from there, beside home. */
+bool hs_herald_hears_extra(const struct hs_herald_topic *topic, const struct hs_herald_line *line,
+			   struct hs_bytes channel);
+
 /* herald_topics.c */
+/* A seat's beginning and end; the second returns true if `op` will be done by the server's answer. */
+void hs_herald_take_seat(struct hs_herald_book *book, struct hs_herald_seat *seat,
+			 struct hs_herald_line *line);
+bool hs_herald_leave_seat(struct hs_herald_book *book, struct hs_herald_seat *seat,
+			  struct hs_op *op);
 void hs_herald_listen(struct hs_herald_book *book, struct hs_op *op);
 void hs_herald_unlisten(struct hs_herald_book *book, struct hs_op *op);
 struct hs_herald_topic *hs_herald_topic_find(const struct hs_herald_book *book,

@@ -304,7 +304,8 @@ static void take_message(struct hs_herald_book *book, struct hs_herald_line *lin
 				     kind == HS_HERALD_PATTERN ? news.pattern : news.channel);
 	seat = topic ? &topic->seats[topic->now] : NULL;
 	/* What is on its way from one line to another is heard once. */
-	if (seat && seat->line == line && seat->state == HS_SEAT_ON)
+	if (seat && ((seat->line == line && seat->state == HS_SEAT_ON) ||
+		     hs_herald_hears_extra(topic, line, news.channel)))
 		book->calls->news(book->context, hs_news_create(&news));
 }
 

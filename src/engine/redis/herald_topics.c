@@ -73,6 +73,10 @@ static struct hs_herald_topic *create_topic(struct hs_herald_book *book, enum hs
 		memcpy(topic->name, name.data, name.len);
 	hs_list_init(&topic->waits);
 	hs_list_init(&topic->missing);
+	hs_list_init(&topic->extras);
+	topic->everywhere = book->options.cluster &&
+			    ((kind == HS_HERALD_CHANNEL && hs_news_is_key_event(name)) ||
+			     (kind == HS_HERALD_PATTERN && hs_news_may_be_key_event(name)));
 	for (int i = 0; i < 2; i++) {
 		topic->seats[i].topic = topic;
 		hs_list_init(&topic->seats[i].link);
@@ -105,6 +109,12 @@ static bool is_on(const struct hs_herald_topic *topic)
 	return seat->line && seat->state == HS_SEAT_ON;
 }
 
+/* Nothing published from now on is missed. */
+static bool is_complete(const struct hs_herald_topic *topic)
+{
+	return is_on(topic) && hs_herald_extras_on(topic);
+}
+
 static void put_seat(struct hs_herald_seat *seat, enum hs_herald_seat_state state)
 {
 	hs_list_remove(&seat->link);
@@ -112,8 +122,8 @@ static void put_seat(struct hs_herald_seat *seat, enum hs_herald_seat_state stat
 	seat->state = state;
 }
 
-static void take_seat(struct hs_herald_book *book, struct hs_herald_seat *seat,
-		      struct hs_herald_line *line)
+void hs_herald_take_seat(struct hs_herald_book *book, struct hs_herald_seat *seat,
+			 struct hs_herald_line *line)
 {
 	seat->line = line;
 	put_seat(seat, HS_SEAT_WANTED);
@@ -122,8 +132,8 @@ static void take_seat(struct hs_herald_book *book, struct hs_herald_seat *seat,
 	hs_herald_line_pump(book, line);
 }
 
-/* True: `op` will be done by the server's answer. */
-static bool leave_seat(struct hs_herald_book *book, struct hs_herald_seat *seat, struct hs_op *op)
+bool hs_herald_leave_seat(struct hs_herald_book *book, struct hs_herald_seat *seat,
+			  struct hs_op *op)
 {
 	struct hs_herald_line *line = seat->line;
 	bool said = line && (seat->state == HS_SEAT_ASKED || seat->state == HS_SEAT_ON);
@@ -157,22 +167,30 @@ static struct hs_herald_line *target_of(struct hs_herald_book *book,
 	return book->at_node[node];
 }
 
-static void settle(struct hs_herald_book *book, struct hs_herald_topic *topic)
+static void settle_home(struct hs_herald_book *book, struct hs_herald_topic *topic)
 {
 	struct hs_herald_line *target = target_of(book, topic);
 	struct hs_herald_seat *now = now_of(topic), *next = next_of(topic);
 	struct hs_herald_seat *moves = is_on(topic) ? next : now;
 
 	if (moves == now || !target || target == now->line)
-		leave_seat(book, next, NULL);
+		hs_herald_leave_seat(book, next, NULL);
 	if (moves == next && target == now->line)
 		return;
 	if (moves->line == target)
 		return;
 	if (moves == now || target)
-		leave_seat(book, moves, NULL);
-	if (target)
-		take_seat(book, moves, target);
+		hs_herald_leave_seat(book, moves, NULL);
+	if (target) {
+		hs_herald_drop_extra(book, topic, target); /* its UNSUBSCRIBE goes first */
+		hs_herald_take_seat(book, moves, target);
+	}
+}
+
+static void settle(struct hs_herald_book *book, struct hs_herald_topic *topic)
+{
+	settle_home(book, topic);
+	hs_herald_settle_extras(book, topic);
 }
 
 void hs_herald_settle_all(struct hs_herald_book *book, bool at_home_alone)
@@ -192,8 +210,9 @@ static void destroy_topic(struct hs_herald_book *book, struct hs_herald_topic *t
 	struct hs_herald_topic **place =
 		find_place(book, topic->hash, topic->kind, hs_herald_topic_name(topic));
 
-	leave_seat(book, next_of(topic), NULL);
-	if (!leave_seat(book, now_of(topic), op) && op)
+	hs_herald_drop_extras(book, topic);
+	hs_herald_leave_seat(book, next_of(topic), NULL);
+	if (!hs_herald_leave_seat(book, now_of(topic), op) && op)
 		hs_herald_finish(book, op);
 	*place = topic->next;
 	hs_list_remove(&topic->missing);
@@ -237,7 +256,7 @@ void hs_herald_listen(struct hs_herald_book *book, struct hs_op *op)
 			       HS_CHANNEL_NAMES_BYTES_MAX / HS_MIB);
 		return;
 	}
-	if (topic && is_on(topic)) {
+	if (topic && is_complete(topic)) {
 		hs_herald_set(&topic->workers, op->worker, true);
 		hs_herald_finish(book, op);
 		return;
@@ -278,6 +297,8 @@ static void fail_waits(struct hs_herald_book *book, struct hs_herald_topic *topi
 	}
 }
 
+static void finish_waits(struct hs_herald_book *book, struct hs_herald_topic *topic);
+
 /* It is not heard from where it was. */
 static void lose(struct hs_herald_book *book, struct hs_herald_topic *topic)
 {
@@ -288,7 +309,7 @@ static void lose(struct hs_herald_book *book, struct hs_herald_topic *topic)
 		hs_list_append(&book->missing, &topic->missing);
 	}
 	if (next_of(topic)->line) {
-		leave_seat(book, now_of(topic), NULL);
+		hs_herald_leave_seat(book, now_of(topic), NULL);
 		topic->now = !topic->now;
 	}
 }
@@ -298,13 +319,22 @@ void hs_herald_confirmed(struct hs_herald_book *book, struct hs_herald_seat *sea
 	struct hs_herald_topic *topic = seat->topic;
 
 	put_seat(seat, HS_SEAT_ON);
-	if (seat != now_of(topic)) {
-		leave_seat(book, now_of(topic), NULL);
-		topic->now = !topic->now;
+	if (!seat->extra) {
+		if (seat != now_of(topic)) {
+			hs_herald_leave_seat(book, now_of(topic), NULL);
+			topic->now = !topic->now;
+		}
+		topic->is_missing = false;
+		hs_list_remove(&topic->missing);
+		hs_herald_settle_extras(book, topic); /* where it was heard from until now */
 	}
-	topic->is_missing = false;
-	hs_list_remove(&topic->missing);
-	while (!hs_list_empty(&topic->waits)) {
+	finish_waits(book, topic);
+}
+
+/* Those who wait for it are told, if nothing is missed any more. */
+static void finish_waits(struct hs_herald_book *book, struct hs_herald_topic *topic)
+{
+	while (is_complete(topic) && !hs_list_empty(&topic->waits)) {
 		struct hs_herald_wait *wait =
 			hs_list_entry(topic->waits.next, struct hs_herald_wait, of_topic);
 
@@ -365,7 +395,7 @@ void hs_herald_unseat(struct hs_herald_book *book, struct hs_herald_line *line)
 				hs_list_entry(line->seats[state].next, struct hs_herald_seat, link);
 
 			put_seat(seat, HS_SEAT_WANTED);
-			if (state == HS_SEAT_ON)
+			if (state == HS_SEAT_ON && !seat->extra)
 				lose(book, seat->topic);
 		}
 	}
@@ -414,9 +444,28 @@ static void give_up(struct hs_herald_book *book, struct hs_herald_topic *topic)
 		destroy_topic(book, topic, NULL);
 }
 
+/* A master that cannot be reached is not waited for. */
+static void finish_without_lost(struct hs_herald_book *book)
+{
+	struct hs_link *link = book->waits.next;
+
+	while (link != &book->waits) {
+		struct hs_herald_wait *wait = hs_list_entry(link, struct hs_herald_wait, of_book);
+
+		link = link->next;
+		if (!wait->topic || !wait->topic->everywhere || !is_complete(wait->topic))
+			continue;
+		hs_herald_set(&wait->topic->workers, wait->op->worker, true);
+		hs_herald_finish(book, wait->op);
+		hs_herald_wait_end(&wait);
+	}
+}
+
 void hs_herald_topics_tick(struct hs_herald_book *book)
 {
 	uint32_t lost = 0;
+
+	finish_without_lost(book);
 
 	while (!hs_list_empty(&book->missing)) {
 		struct hs_herald_topic *topic =
