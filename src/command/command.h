@@ -72,6 +72,8 @@ enum hs_command_flag {
 	/* Learned: its arguments do not say all that it does. It runs other commands (EVAL), installs
 	 * code that does (FUNCTION LOAD), or is a module's and names no keys. acl/acl.h. */
 	HS_CMD_UNCHECKED = 1 << 22,
+	/* Replicas may hear of it (PFCOUNT): CLIENT PAUSE WRITE holds it. */
+	HS_CMD_MAY_REPLICATE = 1 << 23,
 };
 
 /* Of a read of one key whose answer follows from that key's value alone, not from the time, chance, other

@@ -38,7 +38,8 @@ static const struct {
 	{"does not have this command",
 	 " bgrewriteaof bgsave bitfield bitfield_ro bitop dump lastsave lolwut memory migrate "
 	 "module "
-	 "move pfdebug pfselftest restore role save sort sort_ro swapdb wait "},
+	 "move pfdebug pfselftest restore role save sort sort_ro swapdb "},
+	{"has no replicas to wait for: what it acknowledged is on disk", " wait waitaof "},
 };
 
 /* Whether a list of words in blanks has this one. */

@@ -52,7 +52,8 @@ static const struct {
 	{"module|load", "what a server runs is decided where it stands"},
 	{"module|loadex", "what a server runs is decided where it stands"},
 	{"module|unload", "what a server runs is decided where it stands"},
-	{"monitor", STREAM},
+	{"monitor", "heatsink has no stream of all commands; HEAT TOP shows the busiest keys, "
+		    "SLOWLOG GET the slowest commands"},
 	{"psubscribe", STREAM},
 	{"psync", STREAM},
 	{"punsubscribe", SHARED},

@@ -149,6 +149,7 @@ static const struct {
 	{"blocking", HS_CMD_BLOCKING},
 	{"@blocking", HS_CMD_BLOCKING}, /* Redis 6 has the category alone */
 	{"pubsub", HS_CMD_PUBSUB},
+	{"may_replicate", HS_CMD_MAY_REPLICATE},
 };
 
 static unsigned flags_of(struct hs_bytes words)
@@ -424,6 +425,9 @@ void hs_learned_fill(struct hs_command *row, const struct hs_learned_entry *entr
 	row->flags = flags_of(entry->flags) | flags_of(entry->categories);
 	if (hs_known_waits(row->name))
 		row->flags |= HS_CMD_BLOCKING;
+	if (strcmp(row->name, "pfcount") ==
+	    0) /* it may store what it worked out; old servers do not say so */
+		row->flags |= HS_CMD_MAY_REPLICATE;
 	row->categories = words_of(entry->categories, arena);
 	row->tips = words_of(entry->tips, arena);
 	row->group = group_of(row->categories);

@@ -264,7 +264,7 @@ ROW(READONLY,
 	.arity = 1,
 	.flags = HS_CMD_LOADING | HS_CMD_STALE | HS_CMD_FAST, .categories = "@fast @connection",
 	.group = "cluster", .since = "3.0.0", .complexity = "O(1)",
-	.summary = "Says that reads may come from a replica; heatsink answers them as ever");
+	.summary = "Accepted, without effect: which reads may come from a replica is said by rules (replica-reads)");
 
 ROW(READWRITE,
 	.name = "readwrite", .place = HS_PLACE_CORE,

@@ -58,6 +58,9 @@ struct hs_core_calls {
 	void (*tell)(void *context, struct hs_news *news);
 	/* Why the engine knows no server, as text; "" when it does not say. May be NULL. */
 	void (*trouble)(void *context, char *text, size_t size);
+	/* The text of a script with this digest (EVALSHA); empty: it is not known. Valid until the next
+	 * call. NULL where nobody knows scripts. */
+	struct hs_bytes (*script)(void *context, struct hs_bytes digest);
 	/* The clock again, for timing a batch that goes on: the only time a core pulls. */
 	uint64_t (*mono_us)(void *context);
 };

@@ -241,3 +241,50 @@ void hs_late_finished(struct hs_core *core, struct hs_request *request)
 	else
 		go_on(core, exec);
 }
+
+/* The next element of EXEC's reply that answers a command; empty: there is none. RESP3 has messages in
+ * between. */
+static struct hs_bytes next_element(struct hs_bytes *rest)
+{
+	struct hs_bytes element = {"", 0};
+	int64_t len;
+
+	do {
+		len = rest->len > 0 ? hs_answer_length(rest->data, rest->len) : 0;
+		if (len <= 0)
+			return (struct hs_bytes){"", 0};
+		element = (struct hs_bytes){rest->data, (size_t)len};
+		rest->data += len;
+		rest->len -= (size_t)len;
+	} while (element.data[0] == '>');
+	return element;
+}
+
+void hs_late_account(struct hs_core *core, const struct hs_request *exec, uint64_t time_us)
+{
+	const struct hs_op_tx *tx = exec->parts_count == 1 ? exec->parts[0].op.tx : NULL;
+	struct hs_bytes rest = hs_buf_bytes(&exec->reply);
+	struct hs_answer head;
+	int64_t used = rest.len > 0 ? hs_answer_head(&head, rest.data, rest.len) : 0;
+
+	if (!tx || used <= 0 || head.type != HS_ANSWER_ARRAY || head.count < 0)
+		return; /* it did not take place */
+	rest.data += used;
+	rest.len -= (size_t)used;
+	for (size_t i = 0; i < tx->count; i++) {
+		const struct hs_command *command = tx->commands[i].command;
+		struct hs_core_command_stats *stats = &core->stats.command[command->id];
+		struct hs_bytes element = next_element(&rest);
+
+		/* What ran behind the commit was a request of its own, and is accounted for. */
+		if (hs_late_begins(core, command) && command->place != HS_PLACE_SLOT)
+			continue;
+		hs_counter_add(&core->stats.commands, 1);
+		hs_counter_add(&stats->calls, 1);
+		hs_counter_add(&stats->time_ns, time_us * 1000 / tx->count);
+		if (element.len > 0 && element.data[0] == '-') {
+			hs_counter_add(&stats->failed, 1);
+			hs_counter_add(&core->stats.errors, 1);
+		}
+	}
+}

@@ -73,29 +73,89 @@ void hs_pause_release(struct hs_core *core, struct hs_session *session)
 	hs_counter_set(&core->stats.blocked, hs_counter_get(&core->stats.blocked) - 1);
 }
 
-/* One that is not ours and says nothing may write (law 8). */
-static bool may_write(const struct hs_session *session, const struct hs_command *command)
-{
-	if (command->id == HS_CMD_ID_EXEC)
-		return session->multi && hs_multi_writes(session->multi);
-	return hs_pause_is_write(command);
-}
-
+/* A module's command that does not say what it does may write (law 8). A server's own command that does
+ * not (SCRIPT EXISTS) has no keys, or counts as a write already (command/learned_row.c). */
 bool hs_pause_is_write(const struct hs_command *command)
 {
-	return (command->flags & HS_CMD_WRITE) || command->id == HS_CMD_ID_PUBLISH ||
+	return (command->flags & (HS_CMD_WRITE | HS_CMD_MAY_REPLICATE)) ||
+	       command->id == HS_CMD_ID_PUBLISH ||
 	       command->id == HS_CMD_ID_SPUBLISH || /* as Redis, whose replicas would hear it */
-	       ((unsigned)command->id >= HS_CMD_IDS && !(command->flags & HS_CMD_READONLY));
+	       ((unsigned)command->id >= HS_CMD_IDS && !(command->flags & HS_CMD_READONLY) &&
+		strchr(command->name, '.'));
+}
+
+/* The next word of a line, which ends with a space or `end`; empty: there is none. */
+static struct hs_bytes next_word(struct hs_bytes *rest, char end)
+{
+	struct hs_bytes word = {rest->data, 0};
+
+	while (word.len < rest->len && rest->data[word.len] != end)
+		word.len++;
+	rest->data += word.len;
+	rest->len -= word.len;
+	if (rest->len > 0) {
+		rest->data++;
+		rest->len--;
+	}
+	return word;
+}
+
+/* Whether a script says in its first line that it does not write: "#!lua flags=no-writes,allow-oom". */
+static bool says_no_writes(struct hs_bytes script)
+{
+	static const struct hs_bytes engine = HS_LIT("#!lua"), list = HS_LIT("flags=");
+	struct hs_bytes line = next_word(&script, '\n'), word, flag;
+
+	if (!hs_bytes_equal(next_word(&line, ' '), engine))
+		return false;
+	while (line.len > 0) {
+		word = next_word(&line, ' ');
+		if (word.len < list.len || memcmp(word.data, list.data, list.len) != 0)
+			continue;
+		word.data += list.len;
+		word.len -= list.len;
+		while (word.len > 0) {
+			flag = next_word(&word, ',');
+			if (hs_bytes_equal(flag, HS_LIT("no-writes")))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* EVAL and EVALSHA of a script that says so. Of a function (FCALL) it is not known. */
+static bool is_reading_script(const struct hs_core *core, const struct hs_command *command,
+			      size_t argc, const struct hs_bytes *argv)
+{
+	struct hs_bytes script;
+
+	if ((unsigned)command->id < HS_CMD_IDS || argc < 3)
+		return false;
+	if (strcmp(command->name, "eval") == 0)
+		return says_no_writes(argv[1]);
+	if (strcmp(command->name, "evalsha") != 0 || !core->world.calls->script)
+		return false;
+	script = core->world.calls->script(core->world.context, argv[1]);
+	return says_no_writes(script);
+}
+
+static bool may_write(const struct hs_core *core, const struct hs_session *session,
+		      const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
+{
+	/* As in Redis, a transaction counts with what its commands are in general. */
+	if (command->id == HS_CMD_ID_EXEC)
+		return session->multi && hs_multi_writes(session->multi);
+	return hs_pause_is_write(command) && !is_reading_script(core, command, argc, argv);
 }
 
 bool hs_pause_holds(struct hs_core *core, struct hs_session *session,
-		    const struct hs_command *command)
+		    const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
 {
 	struct hs_pause *pause = &core->pause;
 
 	if (pause->until_us <= core->now.mono_us || command->id == HS_CMD_ID_QUIT)
 		return false;
-	if (pause->mode == HS_PAUSE_WRITES && !may_write(session, command))
+	if (pause->mode == HS_PAUSE_WRITES && !may_write(core, session, command, argc, argv))
 		return false;
 	hs_check(!session->paused); /* it would not have been read */
 	session->paused = true;

@@ -480,6 +480,8 @@ bool hs_late_begin(struct hs_core *core, struct hs_request *exec);
 void hs_late_finished(struct hs_core *core, struct hs_request *request); /* one of its commands */
 struct hs_buf *hs_late_behind(struct hs_late *late); /* where messages of others go meanwhile */
 void hs_late_drop(struct hs_late **late);
+/* EXEC is answered: counts the commands that ran inside it, each with an even share of its time. */
+void hs_late_account(struct hs_core *core, const struct hs_request *exec, uint64_t time_us);
 
 /* fan.c: commands that concern several partitions or workers. */
 void hs_fan_split(struct hs_core *core, struct hs_session *session,
@@ -571,7 +573,7 @@ void hs_pause_begin(struct hs_core *core, enum hs_pause_mode mode, uint64_t unti
 void hs_pause_end(struct hs_core *core);
 /* While there is a pause: whether this command must wait; the session then waits with it. */
 bool hs_pause_holds(struct hs_core *core, struct hs_session *session,
-		    const struct hs_command *command);
+		    const struct hs_command *command, size_t argc, const struct hs_bytes *argv);
 void hs_pause_release(struct hs_core *core, struct hs_session *session); /* it waits no more */
 bool hs_pause_is_write(const struct hs_command *command);
 

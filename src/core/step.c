@@ -238,6 +238,8 @@ static void finish_at(struct hs_core *core, struct hs_request *request, uint64_t
 	hs_step_account(core, request->session, request->command, request->argc, request->argv,
 			now_us - request->start_us,
 			request->reply.len > 0 && request->reply.data[0] == '-');
+	if (request->multi)
+		hs_late_account(core, request, now_us - request->start_us);
 	hs_request_finish(core, request);
 }
 
@@ -886,7 +888,7 @@ static bool dispatch(struct hs_core *core, struct hs_session *session, size_t ar
 		reject_subscribed(core, session, command);
 		return true;
 	}
-	if (core->pause.mode != HS_PAUSE_NONE && hs_pause_holds(core, session, command))
+	if (core->pause.mode != HS_PAUSE_NONE && hs_pause_holds(core, session, command, argc, argv))
 		return false;
 	if (hs_command_is_pubsub(command) && !session->multi &&
 	    hs_publish_waits(core, session, command, slot)) {

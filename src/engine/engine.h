@@ -125,6 +125,10 @@ struct hs_engine_calls {
 	/* The same thread, CLIENT UNBLOCK: ends the wait of a queued op as if its time were over, or
 	 * with an error; it is completed soon. False: it does not wait. May be NULL. */
 	bool (*unblock)(struct hs_engine *engine, struct hs_op *op, bool error);
+	/* The same thread: the text of a script with this digest, if it passed by; empty: not known. Valid
+	 * until the thread's next call. May be NULL. */
+	struct hs_bytes (*script)(struct hs_engine *engine, uint32_t worker,
+				  struct hs_bytes digest);
 	/* The same thread, before its first op and behind its last: an engine with connections has
 	 * them on the worker's loop. Handles are closed when the loop has run once more. May be
 	 * NULL. */

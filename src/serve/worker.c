@@ -58,6 +58,15 @@ static void trouble(void *context, char *text, size_t size)
 		worker->engine->calls->trouble(worker->engine, text, size);
 }
 
+static struct hs_bytes script(void *context, struct hs_bytes digest)
+{
+	struct hs_worker *worker = context;
+	const struct hs_engine_calls *calls = worker->engine->calls;
+
+	return calls->script ? calls->script(worker->engine, worker->index, digest)
+			     : (struct hs_bytes){"", 0};
+}
+
 static uint64_t mono_us(void *context)
 {
 	(void)context;
@@ -75,6 +84,7 @@ static const struct hs_core_calls core_calls = {
 	.submit = submit,
 	.cancel = cancel,
 	.unblock = unblock,
+	.script = script,
 	.tell = tell,
 	.trouble = trouble,
 	.mono_us = mono_us,

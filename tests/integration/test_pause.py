@@ -181,6 +181,38 @@ class PauseBeforeServer(Pause):
         self.assertEqual(self.on_both(steps)[-4:], [
             b":1\r\n", b"-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n", b"+PONG\r\n", b"N"])
 
+    def test_what_a_pause_of_writes_holds(self):
+        """What may write or be replicated; a script that says that it does not write is let through."""
+        reads = "#!lua flags=no-writes\nreturn 1"
+        cases = [("PFCOUNT", "h"), ("PFADD", "h", 1), ("EVAL", reads, 1, "k"), ("EVAL_RO", reads, 1, "k"),
+                 ("EVAL", "return 1", 1, "k"), ("EVAL", "#!lua\nreturn 1", 1, "k"),
+                 ("EVAL", "#!lua flags=allow-oom,no-writes\nreturn 1", 1, "k"),
+                 ("EVALSHA", "%(reads)s", 1, "k"), ("EVALSHA", "%(writes)s", 1, "k"),
+                 ("EVALSHA", "0" * 40, 1, "k"), ("EVALSHA_RO", "%(reads)s", 1, "k"),
+                 ("FCALL", "nothing", 1, "k"), ("FCALL_RO", "nothing", 1, "k"), ("LLEN", "l"),
+                 ("SORT", "l"), ("SORT_RO", "l"), ("GETEX", "k"), ("TOUCH", "k"), ("OBJECT", "HELP"),
+                 ("PUBLISH", "c", "x"), ("SPUBLISH", "c", "x"), ("SCRIPT", "EXISTS", "0" * 40),
+                 ("XREAD", "STREAMS", "s", "0"), ("BITFIELD", "k", "GET", "u8", "0"),
+                 ("BITFIELD_RO", "k", "GET", "u8", "0")]
+
+        def steps(server):
+            asker, held = server.raw(), []
+            digests = {"reads": asker.call("SCRIPT", "LOAD", reads).text.decode(),
+                       "writes": asker.call("SCRIPT", "LOAD", "return 1").text.decode()}
+            for words in cases:
+                waiter, number = self.start(server)
+                asker.call("CLIENT", "PAUSE", LONG, "WRITE")
+                waiter.send(encode(*[str(word) % digests if "%" in str(word) else word
+                                     for word in words]))
+                while self.silent(waiter) and b"b" not in self.flags(asker, number):
+                    pass
+                held.append((words, self.silent(waiter)))
+                asker.call("CLIENT", "UNPAUSE")
+                waiter.read()
+                waiter.close()
+            return held
+        self.on_both(steps)
+
     def test_unblock_what_is_on_its_way(self):
         """Accepted here, and perhaps not yet at the server."""
         asker = self.heatsink.raw()

@@ -21,6 +21,9 @@ const char *const described_redis[] = {
 	"RW,access,update,variable_flags:1:0/1/0",
 	"eval -3 noscript,stale,skip_monitor,no_mandatory_keys,movablekeys 0 0 0 @slow,@scripting "
 	"- RW,access,update:2:#0/1/1",
+	"evalsha -3 noscript,stale,skip_monitor,may_replicate,no_mandatory_keys,movablekeys 0 0 0 "
+	"@slow,@scripting - RW,access,update:2:#0/1/1",
+	"pfcount -2 readonly,may_replicate 1 -1 1 @read,@hyperloglog,@slow - RW,access:1:-1/1/0",
 	"blmpop -5 write,blocking,movablekeys 0 0 0 @write,@list,@slow,@blocking - "
 	"RW,access,delete:2:#0/1/1",
 	"zunionstore -4 write,denyoom,movablekeys 1 1 1 @write,@sortedset,@slow - "

@@ -3,7 +3,7 @@
  *
  * The engine is a stand-in that answers at once, and in numbers: partition p answers p, or an error
  * where the test wants one. What it was asked is written down. */
-#include "core/core.h"
+#include "core/session.h"
 #include "tests/lib/described.h"
 
 #include <setjmp.h>
@@ -58,9 +58,17 @@ static uint64_t mono_us(void *context)
 	return 1;
 }
 
+static struct hs_bytes script(void *context, struct hs_bytes digest)
+{
+	(void)context;
+	return hs_bytes_equal(digest, HS_LIT("reads")) ? HS_LIT("#!lua flags=no-writes\nreturn 1")
+						       : (struct hs_bytes){"", 0};
+}
+
 static void town_open(struct town *town)
 {
-	static const struct hs_core_calls calls = {.submit = submit, .mono_us = mono_us};
+	static const struct hs_core_calls calls = {
+		.submit = submit, .script = script, .mono_us = mono_us};
 	struct hs_core_options options = {.output_bytes_max = 1 << 20, .slowlog_us = -1};
 	struct hs_core_world world = {.calls = &calls,
 				      .context = town,
@@ -121,9 +129,13 @@ static void test_without_a_server(void **state)
 	     "no hashes yet; with --engine, in front of a Redis server, it works)\r\n");
 	says(&town, "Monitor", "",
 	     "-ERR unknown command 'Monitor', with args beginning with: (heatsink has it on no "
-	     "engine: "
-	     "it turns the connection to the server into a stream, and many clients share "
-	     "that)\r\n");
+	     "engine: heatsink has no stream of all commands; HEAT TOP shows the busiest keys, "
+	     "SLOWLOG GET the slowest commands)\r\n");
+	says(&town, "WAIT 1 0", "",
+	     "-ERR unknown command 'WAIT', with args beginning with: '1' '0' (the embedded engine "
+	     "has no replicas to wait for: what it acknowledged is on disk; with --engine, in "
+	     "front "
+	     "of a Redis server, it works)\r\n");
 	says(&town, "NOSUCH a", "",
 	     "-ERR unknown command 'NOSUCH', with args beginning with: 'a' \r\n");
 	says(&town, "FUNCTION LOAD x", "",
@@ -184,6 +196,41 @@ static void test_merges(void **state)
 	town_close(&town);
 }
 
+/* CLIENT PAUSE WRITE: what may write, and what Redis would tell its replicas of. */
+static void test_paused(void **state)
+{
+	static const struct {
+		const char *words, *asked, *heard; /* asked "": it is held */
+	} rows[] = {
+		{"LPUSH a x", "", NULL},
+		{"WAIT 0 0", "wait@0 wait@1 wait@2 wait@3 ", ":0\r\n"},
+		{"PFCOUNT a", "", NULL},
+		{"HGET a f", "hget@3 ", ":3\r\n"},
+		{"EVAL \"return 1\" 1 a", "", NULL},
+		{"EVAL \"#!lua flags=no-writes\\nreturn 1\" 1 a", "eval@3 ", ":3\r\n"},
+		{"EVAL \"#!lua name=x flags=allow-oom,no-writes\\nreturn 1\" 1 a", "eval@3 ",
+		 ":3\r\n"},
+		{"EVAL \"#!lua flags=allow-oom\\nreturn 1 -- no-writes\" 1 a", "", NULL},
+		{"EVAL \"#!luaflags=no-writes\\nreturn 1\" 1 a", "", NULL},
+		{"EVALSHA reads 1 a", "evalsha@3 ", ":3\r\n"},
+		{"EVALSHA other 1 a", "", NULL},
+	};
+	struct town town;
+
+	(void)state;
+	town_open(&town);
+	hs_core_learn(town.core, town.learned);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		hs_pause_begin(town.core, HS_PAUSE_WRITES, UINT64_MAX);
+		says(&town, rows[i].words, rows[i].asked, rows[i].heard ? rows[i].heard : "");
+		hs_pause_end(town.core);
+		assert_int_equal(town.asked.len > 0, !rows[i].heard); /* it went on by itself */
+		town.asked.len = 0;
+		hs_session_out(town.session)->len = 0;
+	}
+	town_close(&town);
+}
+
 static void test_refused(void **state)
 {
 	struct town town;
@@ -192,8 +239,8 @@ static void test_refused(void **state)
 	town_open(&town);
 	hs_core_learn(town.core, town.learned);
 	says(&town, "MONITOR", "",
-	     "-ERR 'monitor' is not for clients of heatsink: it turns the connection to the server "
-	     "into a stream, and many clients share that\r\n");
+	     "-ERR 'monitor' is not for clients of heatsink: heatsink has no stream of all "
+	     "commands; HEAT TOP shows the busiest keys, SLOWLOG GET the slowest commands\r\n");
 	says(&town, "SCRIPT DEBUG YES", "",
 	     "-ERR 'script|debug' is not for clients of heatsink: it changes the connection to "
 	     "the server, which many clients share\r\n");
@@ -250,8 +297,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_without_a_server), cmocka_unit_test(test_places),
-		cmocka_unit_test(test_merges),		 cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_transactions),	 cmocka_unit_test(test_counters),
+		cmocka_unit_test(test_merges),		 cmocka_unit_test(test_paused),
+		cmocka_unit_test(test_refused),		 cmocka_unit_test(test_transactions),
+		cmocka_unit_test(test_counters),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

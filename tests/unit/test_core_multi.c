@@ -33,6 +33,45 @@ static void ask(struct hs_sim_client *client, const char *words)
 	hs_sim_world_settle(client->world);
 }
 
+/* What commandstats say of the first worker. */
+static void counted(const struct two *two, enum hs_command_id id, uint64_t calls, uint64_t failed)
+{
+	const struct hs_core_stats *stats = hs_core_stats(hs_sim_world_core(two->world, 0));
+
+	assert_int_equal(hs_counter_get(&stats->command[id].calls), calls);
+	assert_int_equal(hs_counter_get(&stats->command[id].failed), failed);
+}
+
+/* As in Redis, each command of a transaction that took place is counted, and those that failed. */
+static void test_commands_are_counted(void **state)
+{
+	struct two two = open_two();
+
+	(void)state;
+	ask(two.a, "SET foo x");
+	ask(two.a, "MULTI");
+	ask(two.a, "INCR foo");
+	ask(two.a, "DBSIZE");
+	ask(two.a, "GET foo");
+	counted(&two, HS_CMD_ID_INCR, 0, 0);
+	ask(two.a, "EXEC");
+	counted(&two, HS_CMD_ID_INCR, 1, 1);
+	counted(&two, HS_CMD_ID_DBSIZE, 1, 0);
+	counted(&two, HS_CMD_ID_GET, 1, 0);
+	counted(&two, HS_CMD_ID_EXEC, 1, 0);
+	ask(two.a, "MULTI");
+	ask(two.a, "INCR foo");
+	ask(two.a, "DISCARD");
+	ask(two.a, "WATCH foo");
+	ask(two.b, "SET foo y");
+	ask(two.a, "MULTI");
+	ask(two.a, "INCR foo");
+	ask(two.a, "EXEC"); /* it does not take place */
+	counted(&two, HS_CMD_ID_INCR, 1, 1);
+	counted(&two, HS_CMD_ID_EXEC, 2, 0);
+	hs_sim_world_destroy(&two.world);
+}
+
 static void test_commands_wait_for_exec(void **state)
 {
 	struct two two = open_two();
@@ -49,6 +88,10 @@ static void test_commands_wait_for_exec(void **state)
 	heard(two.b, "$-1\r\n");
 	ask(two.a, "EXEC");
 	heard(two.a, "*5\r\n+OK\r\n:6\r\n+PONG\r\n$1\r\nx\r\n$1\r\n6\r\n");
+	counted(&two, HS_CMD_ID_SET, 1, 0);
+	counted(&two, HS_CMD_ID_INCR, 1, 0);
+	counted(&two, HS_CMD_ID_ECHO, 1, 0);
+	counted(&two, HS_CMD_ID_EXEC, 1, 0);
 	ask(two.a, "EXEC");
 	heard(two.a, "-ERR EXEC without MULTI\r\n");
 	ask(two.a, "MULTI");
@@ -467,6 +510,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_commands_wait_for_exec),
+		cmocka_unit_test(test_commands_are_counted),
 		cmocka_unit_test(test_a_command_that_fails_does_not_stop_the_others),
 		cmocka_unit_test(test_what_needs_no_engine_runs_with_the_others_or_not_at_all),
 		cmocka_unit_test(test_discard),

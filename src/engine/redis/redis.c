@@ -309,6 +309,11 @@ static bool unblock(struct hs_engine *engine, struct hs_op *op, bool error)
 	return hs_flow_unblock(of(engine)->workers[op->worker].flow, op, error);
 }
 
+static struct hs_bytes script(struct hs_engine *engine, uint32_t id, struct hs_bytes digest)
+{
+	return flow_script(&of(engine)->workers[id], digest);
+}
+
 static void prove_every(struct hs_engine *engine, uint64_t us)
 {
 	/* The workers see it with their next round of events. */
@@ -504,6 +509,7 @@ static const struct hs_engine_calls calls = {
 	.submit = submit,
 	.cancel = cancel,
 	.unblock = unblock,
+	.script = script,
 	.attach = attach,
 	.detach = detach,
 	.flush = flush,
