@@ -342,9 +342,15 @@ bool hs_redo_reader_next(struct hs_redo_reader *reader, struct hs_redo_record *r
 static bool find_record(const struct hs_redo_reader *reader, int file, size_t *at, uint64_t lsn,
 			uint64_t last, struct hs_redo_record *record)
 {
-	for (; *at < reader->map_bytes[file]; *at += ALIGN_BYTES)
-		if (record_at(reader, file, *at, lsn, last, record))
+	size_t bytes = reader->map_bytes[file];
+	uint32_t magic;
+
+	/* Most of a log is zeros: only the first word is looked at. */
+	for (; *at + sizeof(struct record_head) <= bytes; *at += ALIGN_BYTES) {
+		memcpy(&magic, reader->map[file] + *at, sizeof magic);
+		if (magic == RECORD_MAGIC && record_at(reader, file, *at, lsn, last, record))
 			return true;
+	}
 	return false;
 }
 
