@@ -254,9 +254,9 @@ static void lost_writes_of_stores_fail_the_checkpoint(void **state)
 {
 	struct bench *bench = *state;
 
-	for (uint32_t nth = 1; nth < 120; nth += 4)
+	for (uint32_t nth = 1; nth < 120; nth += 7)
 		run_trial(bench, FAULT_WRITE | FAULT_LOSE, "/store-", nth, FOREVER,
-			  nth % 8 == 1 ? EIO : ENOSPC);
+			  nth % 2 ? EIO : ENOSPC);
 	assert_true(bench->figures.refused >= bench->figures.trials);
 	report("stores lose writes", &bench->figures);
 }
@@ -265,7 +265,7 @@ static void a_single_lost_write_of_any_file(void **state)
 {
 	struct bench *bench = *state;
 
-	for (uint32_t nth = 1; nth < 120; nth += 3)
+	for (uint32_t nth = 1; nth < 120; nth += 6)
 		run_trial(bench, FAULT_WRITE | FAULT_LOSE, "heatsink-test", nth, 1, EIO);
 	report("one write is lost", &bench->figures);
 }
@@ -274,7 +274,7 @@ static void denied_writes_of_stores(void **state)
 {
 	struct bench *bench = *state;
 
-	for (uint32_t nth = 1; nth < 60; nth++)
+	for (uint32_t nth = 1; nth < 75; nth += 3)
 		run_trial(bench, FAULT_WRITE, "/store-", nth, nth % 2 ? 1 : FOREVER, EIO);
 	report("writes of stores fail", &bench->figures);
 }
@@ -283,7 +283,7 @@ static void denied_meta_pages(void **state)
 {
 	struct bench *bench = *state;
 
-	for (uint32_t nth = 1; nth < 20; nth++)
+	for (uint32_t nth = 1; nth < 12; nth++)
 		run_trial(bench, FAULT_META, "/store-", nth, nth % 2 ? 1 : FOREVER, EIO);
 	assert_true(bench->figures.reads > 0 && bench->figures.unreadable > 0);
 	report("writes of meta pages fail", &bench->figures);
@@ -294,9 +294,9 @@ static void denied_writes_of_any_file(void **state)
 	static const int errors[] = {EIO, EROFS, EIO, EROFS, EIO, ENOSPC, EIO, EDQUOT};
 	struct bench *bench = *state;
 
-	for (uint32_t nth = 1; nth < 200; nth += 3)
+	for (uint32_t nth = 1; nth < 200; nth += 7)
 		run_trial(bench, FAULT_WRITE, "heatsink-test", nth, nth % 2 ? 1 : FOREVER,
-			  errors[nth / 3 % 8]);
+			  errors[nth / 7 % 8]);
 	report("writes fail", &bench->figures);
 }
 
@@ -304,8 +304,8 @@ static void denied_syncs_of_any_file(void **state)
 {
 	struct bench *bench = *state;
 
-	for (uint32_t nth = 1; nth < 120; nth += 2)
-		run_trial(bench, FAULT_SYNC, "heatsink-test", nth, nth % 4 == 1 ? 1 : FOREVER, EIO);
+	for (uint32_t nth = 1; nth < 120; nth += 5)
+		run_trial(bench, FAULT_SYNC, "heatsink-test", nth, nth % 2 ? 1 : FOREVER, EIO);
 	assert_int_equal(bench->figures.no_fault, 0);
 	assert_true(bench->figures.refused + bench->figures.unknown >= bench->figures.trials);
 	report("syncs fail", &bench->figures);
@@ -316,7 +316,7 @@ static void everything_is_denied(void **state)
 {
 	struct bench *bench = *state;
 
-	for (uint32_t nth = 1; nth < 150; nth += 5)
+	for (uint32_t nth = 1; nth < 150; nth += 9)
 		run_trial(bench, FAULT_WRITE | FAULT_SYNC | FAULT_RESERVE | FAULT_NAME,
 			  "heatsink-test", nth, FOREVER, nth % 2 ? EROFS : EIO);
 	assert_true(bench->figures.refused >= bench->figures.trials);
@@ -328,7 +328,7 @@ static void a_start_that_fails_loses_nothing(void **state)
 {
 	struct bench *bench = *state;
 
-	for (uint32_t nth = 1; nth < 60; nth++) {
+	for (uint32_t nth = 1; nth < 40; nth++) {
 		begin(bench, nth);
 		bench->figures.trials++;
 		assert_int_equal(hs_test_embedded_open(&bench->test), 0);
@@ -350,7 +350,7 @@ static void a_start_that_fails_loses_nothing(void **state)
 		check_restart(bench);
 		end(bench);
 	}
-	assert_true(bench->figures.not_opened > 20);
+	assert_true(bench->figures.not_opened > 10);
 	report("a start fails", &bench->figures);
 }
 
