@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -39,13 +40,13 @@ enum {
 
 /* Laid out for tests in other languages: a file that both sides have mapped. */
 struct faults_control {
-	uint32_t kinds; /* 0: none is armed */
-	uint32_t nth;	/* the first call to fail, counted from 1 when armed */
-	uint32_t times; /* how many fail, */
-	uint32_t error; /* with this errno */
-	uint32_t hits;	/* how many have */
-	uint32_t calls; /* that could have */
-	char file[104]; /* part of the path of files concerned; "" for all */
+	_Atomic uint32_t kinds; /* 0: none is armed */
+	uint32_t nth;		/* the first call to fail, counted from 1 when armed */
+	uint32_t times;		/* how many fail, */
+	_Atomic uint32_t error; /* with this errno */
+	_Atomic uint32_t hits;	/* how many have */
+	uint32_t calls;		/* that could have */
+	char file[104];		/* part of the path of files concerned; "" for all */
 };
 
 static struct faults_control faults_own;
@@ -97,14 +98,15 @@ static bool faults_path(int fd, char path[FAULT_PATH_BYTES])
 /* Does this call fail? */
 static bool faults_strike(uint32_t kinds, const char *path)
 {
-	bool strike;
+	bool strike = false;
 
-	if (!(faults->kinds & kinds) || !strstr(path, faults->file))
-		return false;
 	pthread_mutex_lock(&faults_mutex);
-	faults->calls++;
-	strike = faults->calls >= faults->nth && faults->calls - faults->nth < faults->times;
-	faults->hits += strike;
+	if (faults->kinds & kinds && strstr(path, faults->file)) {
+		faults->calls++;
+		strike =
+			faults->calls >= faults->nth && faults->calls - faults->nth < faults->times;
+		faults->hits += strike;
+	}
 	pthread_mutex_unlock(&faults_mutex);
 	return strike;
 }
@@ -271,7 +273,7 @@ int ftruncate(int fd, off_t len)
 
 static bool faults_name(const char *path)
 {
-	bool strike = faults_strike(FAULT_NAME, path);
+	bool strike = faults->kinds & FAULT_NAME && faults_strike(FAULT_NAME, path);
 
 	if (strike)
 		errno = (int)faults->error;
@@ -288,21 +290,26 @@ int unlink(const char *path)
 	return faults_name(path) ? -1 : (int)syscall(SYS_unlinkat, AT_FDCWD, path, 0);
 }
 
-/* The disk works from now on, and files opened from now on have seen no error. */
-static inline void faults_heal(void)
-{
-	*faults = (struct faults_control){0};
-	memset(faults_files, 0, sizeof faults_files);
-	memset(faults_seen, 0, sizeof faults_seen);
-}
-
 static inline void faults_arm(uint32_t kinds, const char *file, uint32_t nth, uint32_t times,
 			      int error)
 {
-	faults_heal();
-	*faults = (struct faults_control){
-		.nth = nth, .times = times, .error = (uint32_t)error, .kinds = kinds};
+	pthread_mutex_lock(&faults_mutex);
+	memset(faults_files, 0, sizeof faults_files);
+	memset(faults_seen, 0, sizeof faults_seen);
+	faults->nth = nth;
+	faults->times = times;
+	faults->error = (uint32_t)error;
+	faults->hits = 0;
+	faults->calls = 0;
 	snprintf(faults->file, sizeof faults->file, "%s", file);
+	faults->kinds = kinds;
+	pthread_mutex_unlock(&faults_mutex);
+}
+
+/* The disk works from now on, and files opened from now on have seen no error. */
+static inline void faults_heal(void)
+{
+	faults_arm(0, "", 0, 0, 0);
 }
 
 /* Puts back what the disk has where writes were lost, the last first, and empties the journal. */
