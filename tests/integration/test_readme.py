@@ -18,6 +18,7 @@ import socket
 import subprocess
 import tempfile
 import unittest
+from xml.etree import ElementTree
 
 from cluster import Cluster
 from servers import GUARD_S, Process, Redis, ReservedPort
@@ -95,6 +96,35 @@ class Links(unittest.TestCase):
                                   capture_output=True, text=True).stdout
             self.assertIn(known, made)
             self.assertEqual(made, read(page), "run make docs")
+
+
+class Picture(unittest.TestCase):
+    """docs/heatsink.svg, with a font as wide as any."""
+
+    EM = 0.6  # the mean width of a letter
+    SIZES = {"big": 17, "small": 12, None: 14}
+
+    def read(self):
+        svg = ElementTree.fromstring(read("docs/heatsink.svg"))
+        rects = [(*(float(rect.get(name, 0)) for name in ("x", "y", "width", "height")),
+                  rect.get("class")) for rect in svg.iter("{http://www.w3.org/2000/svg}rect")]
+        for text in svg.iter("{http://www.w3.org/2000/svg}text"):
+            x, y = float(text.get("x")), float(text.get("y"))
+            around = [rect for rect in rects
+                      if rect[0] <= x <= rect[0] + rect[2] and rect[1] <= y <= rect[1] + rect[3]]
+            wide = len(text.text) * self.SIZES[text.get("class")] * self.EM
+            yield text.text, x, wide, min(around, key=lambda rect: rect[2] * rect[3])
+
+    def test_text_fits_its_box(self):
+        for text, x, wide, (left, _, width, _, _) in self.read():
+            self.assertGreater(x - wide / 2, left, text)
+            self.assertLess(x + wide / 2, left + width, text)
+
+    def test_what_is_there_is_not_drawn_as_planned(self):
+        planned = [text for text, _, _, rect in self.read() if rect[4] == "later"]
+        self.assertIn("planned: split counters, admission", planned)
+        for text in planned:
+            self.assertNotRegex(text, "fold|cache|contract|rule")
 
 
 class Commands(unittest.TestCase):
