@@ -318,7 +318,7 @@ class OneServer(BadDay):
         self.redis.client().config_set("requirepass", "secret")
         self.relay.cut_all()
         reply = self.connection.call("INCR", "n")
-        self.assertRegex(reply.raw, b"^-CLUSTERDOWN .*NOAUTH")
+        self.assertRegex(reply.raw, b"^-ERR .* cannot log in .*NOAUTH")
         client = self.redis.client(password="secret")
         client.config_set("requirepass", "")
         self.wait_recovered()
