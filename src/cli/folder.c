@@ -147,11 +147,12 @@ static void conclude(struct hs_folder *folder, const char *name,
 	unsigned long long keys = atomic_load(&progress->keys);
 	unsigned long long expiries = atomic_load(&progress->expiries);
 
-	if (WIFSIGNALED(status)) {
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
 		broken++;
-		printf("%s: reading it ended with signal %d (%s) after %llu entries, behind key "
-		       "'%s': a page of its trees is damaged\n",
-		       name, WTERMSIG(status), strsignal(WTERMSIG(status)),
+		printf("%s: reading it ended early (%s) after %llu entries, behind key '%s': a "
+		       "page "
+		       "of its trees is damaged\n",
+		       name, WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "it gave up",
 		       (unsigned long long)atomic_load(&progress->entries), progress->last);
 	}
 	printf("%s: %llu keys, %llu expiries, %s\n", name, keys, expiries,
