@@ -28,7 +28,7 @@ SANITIZERS = ("address",)  # one client at a time: nothing to race
 
 SEQUENCES = int(os.environ.get("SEQUENCES", "120"))
 LENGTH = 60
-GUARD_S = 30.0
+GUARD_S = resp.GUARD_S
 
 
 def seeds():

@@ -16,7 +16,7 @@ import unittest
 import redis
 
 from cluster import SLOTS, Cluster, slot_of
-from servers import Heatsink
+from servers import GUARD_S, Heatsink
 
 SANITIZERS = ("address", "thread")  # the Cluster module of the short runs
 
@@ -72,7 +72,7 @@ class Busy:
 
     def wait_rounds(self, count):
         for _ in range(count):
-            assert self.rounds.acquire(timeout=60), "the clients do nothing"
+            assert self.rounds.acquire(timeout=GUARD_S), "the clients do nothing"
 
     def end(self):
         self.going = False

@@ -51,7 +51,7 @@ class FakeHeat(FakeServer):
                 connection.shutdown(2)
             self.open.clear()
 
-    def wait_asked(self, *words, since=0, guard_s=60):
+    def wait_asked(self, *words, since=0, guard_s=120):
         """The number of the first request from `since` on that begins with these words."""
         wanted = [word.encode() for word in words]
 

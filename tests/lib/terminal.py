@@ -21,7 +21,7 @@ import termios
 import time
 import unicodedata
 
-GUARD_S = 60
+GUARD_S = 120
 
 ESCAPE = re.compile(r"\x1b(?:\[([?>!]?)([0-9;]*)([@-~])|\][^\x07]*\x07|[()][0-9A-Z]|[=>M])")
 UNFINISHED = re.compile(r"\x1b(?:\[[?>!]?[0-9;]*|\][^\x07]*|[()])?$")
