@@ -302,9 +302,10 @@ int hs_redo_reader_open(struct hs_redo_reader *reader, const struct hs_redo *red
 		off_t bytes = lseek(redo->fd[i], 0, SEEK_END);
 		void *map;
 
-		if (bytes <= 0)
+		if (bytes == 0)
 			continue;
-		map = mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED, redo->fd[i], 0);
+		map = bytes < 0 ? MAP_FAILED
+				: mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED, redo->fd[i], 0);
 		if (map == MAP_FAILED)
 			return hs_fault_set(fault, HS_EIO, "cannot read '%s': %s", file_names[i],
 					    strerror(errno));
