@@ -2,9 +2,8 @@
 command, so that its client-side cache never returns the value from before its own write.
 
 Method: heatsink in front of one redis-server and in front of a Cluster. Clients keep what they read and
-drop what they are told of, as a client library does, and ask their cache after every write of theirs. The
-server's own messages come over another connection: without the cure some of the writes are always found
-in the cache.
+drop what they are told of, as a client library does, and ask their cache after every write of theirs, up to
+the reply of a PING that was sent together with the write.
 """
 
 import os
@@ -50,9 +49,13 @@ class Cached:
         self.connection.send(resp.encode(*words))
         return self.read()
 
-    def settle(self):
-        """Up to the next reply: what Redis says with the reply of the last command is there then."""
-        self.call("PING")
+    def write(self, *words):
+        """The reply, with a PING pipelined behind the command: what Redis says together with the reply
+        comes ahead of PONG."""
+        self.connection.send(resp.encode(*words) + resp.encode("PING"))
+        reply = self.read()
+        self.read()
+        return reply
 
     def get(self, key):
         if key not in self.cache:
@@ -75,8 +78,7 @@ class OneServer(unittest.TestCase):
         stale = 0
         for i in range(rounds):
             client.get(name)
-            client.call("SET", name, str(i))
-            client.settle()
+            client.write("SET", name, str(i))
             stale += client.get(name) != b"%d" % i
         return stale
 
@@ -91,10 +93,10 @@ class OneServer(unittest.TestCase):
         client = Cached(self, self.heatsink)
         for i in range(ROUNDS // 2):
             client.get(b"own:tx"), client.get(b"own:script")
-            for words in (("MULTI",), ("SET", "own:tx", i), ("EXEC",)):
+            for words in (("MULTI",), ("SET", "own:tx", i)):
                 client.call(*words)
-            client.call("EVAL", "return redis.call('SET', KEYS[1], ARGV[1])", 1, "own:script", i)
-            client.settle()
+            client.write("EXEC")
+            client.write("EVAL", "return redis.call('SET', KEYS[1], ARGV[1])", 1, "own:script", i)
             self.assertEqual((client.get(b"own:tx"), client.get(b"own:script")), (b"%d" % i,) * 2)
 
     def test_of_many_keys_at_once(self):
@@ -103,18 +105,15 @@ class OneServer(unittest.TestCase):
         for i in range(ROUNDS // 4):
             for name in names:
                 client.get(name)
-            client.call("MSET", *[word for name in names for word in (name, str(i))])
-            client.settle()
+            client.write("MSET", *[word for name in names for word in (name, str(i))])
             self.assertEqual({client.get(name) for name in names}, {b"%d" % i})
 
     def test_flush(self):
         client = Cached(self, self.heatsink)
         for i in range(20):
-            client.call("SET", "own:flush", i)
-            client.settle()
+            client.write("SET", "own:flush", i)
             client.get(b"own:flush")
-            client.call("FLUSHALL")
-            client.settle()
+            client.write("FLUSHALL")
             self.assertIsNone(client.get(b"own:flush"))
 
     def test_writes_to_a_hot_key(self):
@@ -126,8 +125,7 @@ class OneServer(unittest.TestCase):
                 client = Cached(self, self.heatsink)
                 for _ in range(ROUNDS):
                     client.get(b"own:hot")
-                    written = client.call("INCR", "own:hot").number()
-                    client.settle()
+                    written = client.write("INCR", "own:hot").number()
                     got = int(client.get(b"own:hot"))
                     if got < written:
                         stale.append((number, written, got))
