@@ -5,11 +5,13 @@ Method: heatsink in front of redis-servers and of a Cluster, whose nodes are ask
 killed, started again, failed over and joined by a new one. What a server does not tell, or what
 servers do not agree on, must not be answered.
 """
+import os
+import re
 import time
 import unittest
 
 from cluster import Cluster, Node
-from servers import GUARD_S, Heatsink, Redis
+from servers import GUARD_S, ROOT, Heatsink, Redis
 
 POLL_S = 0.02
 
@@ -42,6 +44,17 @@ class Case(unittest.TestCase):
         heatsink = Heatsink("--engine", *urls, "--workers", "2")
         self.addCleanup(heatsink.close)
         return heatsink.raw()
+
+
+class Documented(unittest.TestCase):
+    def test_every_option_is_in_the_manual(self):
+        with open(os.path.join(ROOT, "src/engine/redis/server_options.c"), encoding="utf-8") as file:
+            rows = re.findall(r'\{"([a-z-]+)", \.settable = (true|false)\}', file.read())
+        with open(os.path.join(ROOT, "docs/ENGINES.md"), encoding="utf-8") as file:
+            manual = re.findall(r"(?m)^\| (`[a-z-]+`.*) \| (yes|no) \|$", file.read())
+        told = {name: said for names, said in manual for name in re.findall(r"`([a-z-]+)`", names)}
+        self.assertEqual(told, {name: "yes" if settable == "true" else "no"
+                                for name, settable in rows})
 
 
 class OneServer(Case):
