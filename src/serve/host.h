@@ -6,6 +6,7 @@
 #include "base/counter.h"
 #include "core/op.h"
 #include "engine/engine.h"
+#include "serve/memory.h"
 #include "serve/options.h"
 #include "serve/worker.h"
 
@@ -58,6 +59,7 @@ struct hs_host {
 	uint64_t memory_bytes;			/* of the heap, as counted at memory_us */
 	uint64_t memory_us;
 	uint64_t peak_memory_bytes;
+	struct hs_memory memory;
 	uint64_t sampled_commands;    /* at the last sample */
 	uint64_t ops_per_s;	      /* between the last two */
 	struct hs_totals baseline;    /* CONFIG RESETSTAT: what had been counted until then */

@@ -64,6 +64,7 @@ UINT(requests_inflight, facts->now.inflight)
 UINT(used_memory, facts->host->memory_bytes)
 UINT(used_memory_rss, facts->rss_bytes)
 UINT(used_memory_peak, facts->host->peak_memory_bytes)
+UINT(memory_returns, facts->host->memory.returns)
 UINT(maxmemory, facts->engine.servers.maxmemory)
 TEXT(maxmemory_policy, facts->engine.servers.maxmemory_policy)
 
@@ -307,6 +308,9 @@ const struct hs_info_row hs_info_rows[] = {
 	{SHOW("Memory", "used_memory_peak", used_memory_peak),
 	 .metric = "used_memory_peak_bytes", .type = "gauge",
 	 .help = "The most that used_memory_bytes was seen to be"},
+	{SHOW("Memory", "memory_returns", memory_returns),
+	 .metric = "memory_returns_total", .type = "counter",
+	 .help = "Times that memory was given back to the system after a burst"},
 	{SHOW("Memory", "maxmemory", maxmemory), .known = knows_maxmemory},
 	{SHOW("Memory", "maxmemory_policy", maxmemory_policy), .known = knows_maxmemory_policy},
 	{SHOW("Persistence", "loading", loading)},

@@ -19,6 +19,7 @@ void hs_host_sample(struct hs_host *host)
 		commands += hs_counter_get(&hs_core_stats(host->workers[i].core)->commands);
 	host->ops_per_s = commands - host->sampled_commands;
 	host->sampled_commands = commands;
+	hs_memory_tend(&host->memory);
 }
 
 static void gather(struct hs_engine *engine, uint16_t id, struct hs_board_facts *facts)

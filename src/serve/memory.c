@@ -1,0 +1,53 @@
+#include "serve/memory.h"
+
+#include "base/limits.h"
+
+#include <malloc.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { LOOKS = 5 };
+
+#define FREE_BYTES_MAX (16 * HS_MIB) /* so much is kept for the next replies */
+
+bool hs_memory_look(struct hs_memory *memory, uint64_t free_bytes)
+{
+	if (memory->returned)
+		memory->stuck_bytes = free_bytes;
+	memory->returned = false;
+	if (free_bytes < memory->stuck_bytes)
+		memory->stuck_bytes = free_bytes;
+	if (memory->looks == 0 || free_bytes < memory->least_bytes)
+		memory->least_bytes = free_bytes;
+	if (++memory->looks < LOOKS)
+		return false;
+	memory->looks = 0;
+	memory->returned = memory->least_bytes > memory->stuck_bytes + FREE_BYTES_MAX;
+	memory->returns += memory->returned;
+	return memory->returned;
+}
+
+/* Resident memory of the process that is no file's. */
+static uint64_t resident_bytes(void)
+{
+	unsigned long long resident = 0, shared = 0;
+	FILE *file = fopen("/proc/self/statm", "re");
+
+	if (!file)
+		return 0;
+	if (fscanf(file, "%*s %llu %llu", &resident, &shared) != 2 || resident < shared)
+		resident = shared = 0;
+	fclose(file);
+	return (resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+void hs_memory_tend(struct hs_memory *memory)
+{
+	struct mallinfo2 heap = mallinfo2();
+	uint64_t used = heap.uordblks + heap.hblkhd, resident = resident_bytes();
+
+	if (heap.arena == 0) /* another malloc is at work, a sanitizer's */
+		return;
+	if (hs_memory_look(memory, resident > used ? resident - used : 0))
+		malloc_trim(0);
+}

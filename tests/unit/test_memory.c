@@ -1,0 +1,58 @@
+/* Goal: memory that a burst has left free is returned, once, and memory in use is left alone. Method:
+ * looks with made-up numbers. */
+#include "base/limits.h"
+#include "serve/memory.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+enum { LOOKS = 5 };
+
+static int looks(struct hs_memory *memory, int count, uint64_t free_bytes)
+{
+	int returned = 0;
+
+	for (int i = 0; i < count; i++)
+		returned += hs_memory_look(memory, free_bytes);
+	return returned;
+}
+
+static void test_a_burst_is_returned_once(void **state)
+{
+	struct hs_memory memory = {0};
+
+	(void)state;
+	assert_int_equal(looks(&memory, LOOKS, HS_GIB), 1);
+	/* Some of it cannot be returned. */
+	assert_int_equal(looks(&memory, 10 * LOOKS, 100 * HS_MIB), 0);
+	/* A second burst on top of that can. */
+	assert_int_equal(looks(&memory, LOOKS, 150 * HS_MIB), 1);
+	assert_int_equal(memory.returns, 2);
+}
+
+/* Replies that come and go use it again: at one of the looks it is in use. */
+static void test_what_is_used_again_stays(void **state)
+{
+	struct hs_memory memory = {0};
+
+	(void)state;
+	for (int i = 0; i < 10; i++) {
+		assert_int_equal(looks(&memory, LOOKS - 1, HS_GIB), 0);
+		assert_int_equal(looks(&memory, 1, HS_MIB), 0);
+	}
+	assert_int_equal(looks(&memory, 10 * LOOKS, 15 * HS_MIB), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_burst_is_returned_once),
+		cmocka_unit_test(test_what_is_used_again_stays),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
