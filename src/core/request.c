@@ -196,6 +196,8 @@ void hs_request_finish(struct hs_core *core, struct hs_request *request)
 		return;
 	}
 	request->done = true;
+	if (session->gone || session->cut)
+		hs_buf_clear(&request->reply, POOL_BUF_KEEP); /* nobody reads it */
 	session->held_bytes += request->reply.len;
 	if (session->tracker)
 		hs_tracking_wrote(core, request);
@@ -223,13 +225,17 @@ void hs_request_share(struct hs_core *core, struct hs_request *request, struct h
 	hs_count_request(core, request, reply);
 	hs_step_account(core, session, request->command, request->argc, request->argv, time_us,
 			reply.len > 0 && reply.data[0] == '-');
+	/* One reply may be larger than the limit; one with more behind it may not, and one behind it is
+	 * not even made. */
+	if (!session->gone)
+		hs_core_check_output(core, session);
 	if (session->requests.next == &request->link) {
 		hs_request_answer(core, request, reply);
 	} else {
-		hs_buf_append_bytes(&request->reply, reply);
+		if (!session->gone && !session->cut)
+			hs_buf_append_bytes(&request->reply, reply);
 		hs_request_finish(core, request);
 	}
-	/* One reply may be larger than the limit; one with more behind it may not. */
 	if (session->inflight > 0 && !session->gone)
 		hs_core_check_output(core, session);
 }

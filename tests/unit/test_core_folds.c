@@ -244,6 +244,30 @@ static void test_many_replies_at_once_keep_the_output_limit(void **state)
 	close_world(&world);
 }
 
+/* Replies that others share wait for their turn behind one that is still under way: the client is cut off
+ * when they reach the limit, and the rest are not even copied. */
+static void test_shared_replies_out_of_turn_keep_the_output_limit(void **state)
+{
+	static struct world world;
+	const char *value = "$10\r\n0123456789\r\n";
+
+	(void)state;
+	open_world(&world);
+	world.options.output_bytes_max = 8;
+	hs_core_configure(world.core, &world.options);
+	say(&world, 'A', "GET {b}k");
+	for (int i = 0; i < 6; i++)
+		say(&world, 'A', "GET {a}k");
+	end_round(&world);
+	sent(&world, "GET {b}k | GET {a}k");
+	reply(&world, "GET {a}k", value);
+	assert_true(hs_session_cut(world.client[0]));
+	assert_int_equal(world.client[0]->held_bytes, strlen(value));
+	assert_int_equal(counted(&hs_core_stats(world.core)->cut_output), 1);
+	reply(&world, "GET {b}k", "$1\r\n1\r\n");
+	close_world(&world);
+}
+
 /* Its own waiters are sent for what comes behind them, and all are refused from inside. */
 static void test_refusals_in_a_row_keep_the_output_limit(void **state)
 {
@@ -477,6 +501,7 @@ int main(void)
 		cmocka_unit_test(test_reads_at_once_do_not_wait),
 		cmocka_unit_test(test_busy_at_the_limit),
 		cmocka_unit_test(test_many_replies_at_once_keep_the_output_limit),
+		cmocka_unit_test(test_shared_replies_out_of_turn_keep_the_output_limit),
 		cmocka_unit_test(test_refusals_in_a_row_keep_the_output_limit),
 		cmocka_unit_test(test_who_goes_while_waiting_is_left_out),
 		cmocka_unit_test(test_who_goes_before_a_second_try_has_none),
