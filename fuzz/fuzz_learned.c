@@ -37,7 +37,7 @@ static void ask(const struct hs_learned *learned, size_t argc, const struct hs_b
 
 	for (int resp = 2; resp <= 3; resp++) {
 		struct hs_buf out = {0};
-		struct hs_reply reply = {&out, resp};
+		struct hs_reply reply = {.out = &out, .resp = resp};
 
 		hs_command_describe(command, learned, &reply, argc, argv);
 		hs_check(hs_answer_length(out.data, out.len) == (int64_t)out.len);

@@ -55,7 +55,7 @@ static void answer_all(const struct answers *answers, struct hs_bytes reply)
 
 static struct hs_bytes compose_int(struct answers *answers, int64_t number)
 {
-	struct hs_reply reply = {answers->scratch, 2};
+	struct hs_reply reply = {.out = answers->scratch, .resp = 2};
 
 	answers->scratch->len = answers->bulk_len;
 	hs_reply_int(&reply, number);
@@ -65,7 +65,7 @@ static struct hs_bytes compose_int(struct answers *answers, int64_t number)
 
 static struct hs_bytes compose_error(struct answers *answers, const char *text)
 {
-	struct hs_reply reply = {answers->scratch, 2};
+	struct hs_reply reply = {.out = answers->scratch, .resp = 2};
 
 	answers->scratch->len = answers->bulk_len;
 	hs_reply_error(&reply, text);
@@ -75,7 +75,7 @@ static struct hs_bytes compose_error(struct answers *answers, const char *text)
 
 static void compose_bulk(struct answers *answers, struct hs_bytes text)
 {
-	struct hs_reply reply = {answers->scratch, 2};
+	struct hs_reply reply = {.out = answers->scratch, .resp = 2};
 
 	answers->scratch->len = 0;
 	hs_reply_bulk(&reply, text);

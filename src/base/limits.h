@@ -63,6 +63,8 @@ enum {
 #define HS_INLINE_BYTES_MAX (64 * HS_KIB) /* an inline command, or a length line: Redis's limit */
 #define HS_BULK_BYTES_MAX (512 * HS_MIB)  /* one argument: Redis's proto-max-bulk-len */
 #define HS_ARGC_MAX ((size_t)2147483647)  /* Redis's limit on a request's elements */
+/* A reply of several values, of the embedded engine; one value always fits. */
+#define HS_REPLY_BYTES_MAX (HS_BULK_BYTES_MAX + HS_MIB)
 #define HS_QUERY_BYTES_MAX HS_GIB /* one request in all: Redis's client-query-buffer-limit */
 #define HS_UNAUTH_ARGC_MAX 10	  /* before AUTH, as Redis */
 #define HS_UNAUTH_BULK_BYTES_MAX (16 * HS_KIB)

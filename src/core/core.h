@@ -53,6 +53,9 @@ struct hs_core_calls {
 	/* Ends the wait of such an operation as if its time were over, or with an error (CLIENT
 	 * UNBLOCK). False: it does not wait. NULL where nothing does. */
 	bool (*unblock)(void *context, struct hs_op *op, bool error);
+	/* Writes the reply of a completed operation that is `unmade`; not `wanted`: only gives back what
+	 * the engine has set aside for it. NULL where no engine leaves replies unmade. */
+	void (*make)(void *context, struct hs_op *op, bool wanted);
 	/* Tells all cores of the process, this one included, and takes the news over. NULL: this one is
 	 * alone. */
 	void (*tell)(void *context, struct hs_news *news);

@@ -100,6 +100,9 @@ struct hs_op {
 	/* Or, of an engine that answers on the worker's own thread, lies here until the completion
 	 * returns: then it is copied once. */
 	struct hs_bytes answer;
+	/* Set by an engine that completes an operation without its reply, because that is large: the
+	 * core has it written (hs_core_calls.make), or not, when it knows whether the client takes it. */
+	bool unmade;
 	/* Set by an engine, of `track`: hears of every change of the key from this reply on, as long as its
 	 * epoch is this one; NULL: nobody does. Behind an error it means nothing. */
 	struct hs_vouch *vouch;

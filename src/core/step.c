@@ -378,6 +378,21 @@ void hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t i
 	}
 }
 
+/* A large reply that the engine has not written yet: not for a client that is gone, or that has so much
+ * unread that it is cut off. */
+static void make_reply(struct hs_core *core, struct hs_session *session, struct hs_op *op)
+{
+	struct hs_reply reply = {.out = op->out, .resp = op->resp};
+	bool wanted;
+
+	if (session != core->self)
+		hs_core_check_output(core, session);
+	wanted = session == core->self || (!session->gone && !session->cut);
+	core->world.calls->make(core->world.context, op, wanted);
+	if (!wanted)
+		hs_reply_error(&reply, "ERR the client is gone or was cut off; not read");
+}
+
 /* Of a request, or of a part of one. */
 static void complete(struct hs_core *core, struct hs_now now, struct hs_op *op)
 {
@@ -394,6 +409,8 @@ static void complete(struct hs_core *core, struct hs_now now, struct hs_op *op)
 			hs_heat_inflight(core->world.heat, op->partition, -1);
 	}
 	written(core, request, part);
+	if (op->unmade)
+		make_reply(core, session, op);
 	if (request->folding)
 		hs_folds_leave(core, request);
 	if (op->answer.len == 0 || !finish_straight(core, request, op)) {

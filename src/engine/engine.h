@@ -106,6 +106,7 @@ struct hs_engine_stats {
 	uint64_t hits, misses, expired, changes;
 	uint64_t full_errors;
 	uint64_t damaged; /* times a key was found whose record fails its checksum */
+	uint64_t lent;	  /* large reads that left the committer unread: their worker read them */
 	/* Of an engine behind connections: redirects followed, tries again, outcomes unknown, requests
 	 * not sent at all; connections now, those for one client, ever opened, failed. */
 	uint64_t moved, asked, again, unknown, refused;
@@ -122,6 +123,9 @@ struct hs_engine_calls {
 	enum hs_submit (*submit)(struct hs_engine *engine, struct hs_op *op);
 	/* The same thread: gives up a queued op that may wait for ever. May be NULL. */
 	void (*cancel)(struct hs_engine *engine, struct hs_op *op);
+	/* The same thread: writes the reply of a completed op that is `unmade`, if it is wanted. NULL where
+	 * the engine leaves none. */
+	void (*make)(struct hs_engine *engine, struct hs_op *op, bool wanted);
 	/* The same thread, CLIENT UNBLOCK: ends the wait of a queued op as if its time were over, or
 	 * with an error; it is completed soon. False: it does not wait. May be NULL. */
 	bool (*unblock)(struct hs_engine *engine, struct hs_op *op, bool error);

@@ -155,6 +155,7 @@ UINT(store_writes, facts->engine.store_writes)
 UINT(disk_syncs, facts->engine.syncs)
 UINT(store_full_errors, facts->engine.full_errors)
 UINT(damaged_reads, facts->engine.damaged)
+UINT(large_reads_lent, facts->engine.lent)
 
 TEXT(engine_where, facts->host->engine->where ? facts->host->engine->where : "")
 TEXT(engine_trouble, facts->engine.trouble)
@@ -473,6 +474,9 @@ const struct hs_info_row hs_info_rows[] = {
 	{SHOW("Stats", "damaged_reads", damaged_reads),
 	 .metric = "damaged_reads_total", .type = "counter",
 	 .help = "Times a key was found whose record fails its checksum; the reply was an error"},
+	{SHOW("Stats", "large_reads_lent", large_reads_lent), .known = is_embedded,
+	 .metric = "large_reads_lent_total", .type = "counter",
+	 .help = "Large reads of uncommitted keys that workers ran on snapshots of the committer's"},
 	{SHOW("Engine", "engine_where", engine_where)},
 	{SHOW("Engine", "engine_trouble", engine_trouble)},
 	{SHOW("Engine", "engine_connections", engine_connections),

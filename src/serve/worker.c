@@ -35,6 +35,13 @@ static enum hs_submit submit(void *context, struct hs_op *op)
 	return worker->engine->calls->submit(worker->engine, op);
 }
 
+static void make(void *context, struct hs_op *op, bool wanted)
+{
+	struct hs_worker *worker = context;
+
+	worker->engine->calls->make(worker->engine, op, wanted);
+}
+
 static void cancel(void *context, struct hs_op *op)
 {
 	struct hs_worker *worker = context;
@@ -82,6 +89,7 @@ static void tell(void *context, struct hs_news *news)
 
 static const struct hs_core_calls core_calls = {
 	.submit = submit,
+	.make = make,
 	.cancel = cancel,
 	.unblock = unblock,
 	.script = script,

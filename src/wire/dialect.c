@@ -180,7 +180,7 @@ static int differs(struct hs_bytes resp3)
 
 int hs_dialect_resp2(struct hs_bytes resp3, unsigned how, struct hs_buf *out)
 {
-	struct walk walk = {resp3.data, resp3.len, 0, {out, 2}, how};
+	struct walk walk = {resp3.data, resp3.len, 0, {.out = out, .resp = 2}, how};
 	size_t before = out->len;
 	int differ = differs(resp3);
 

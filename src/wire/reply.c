@@ -79,6 +79,10 @@ static void counted(struct hs_reply *reply, char type, const char *prefix, struc
 {
 	size_t prefix_len = strlen(prefix);
 
+	if (reply->out_max > 0 && reply->out->len + value.len > reply->out_max) {
+		reply->over = true;
+		return;
+	}
 	header(reply, type, (int64_t)(value.len + prefix_len));
 
 	char *room = hs_buf_reserve(reply->out, value.len + prefix_len + 2);

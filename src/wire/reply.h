@@ -6,11 +6,16 @@
 #include "base/buf.h"
 #include "base/bytes.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct hs_reply {
 	struct hs_buf *out;
 	int resp; /* 2 or 3 */
+	/* A string that would make `out` longer than this is left out and `over` set: the caller finds
+	 * out that a reply is large before it is copied, and drops what was written. 0: no limit. */
+	size_t out_max;
+	bool over;
 };
 
 void hs_reply_status(struct hs_reply *reply, const char *text); /* +OK */

@@ -191,7 +191,7 @@ static void entry(struct hs_reply *reply, const char *const *lines, size_t subs,
 void describe_commands(const char *const *lines, size_t count, int resp, int version,
 		       struct hs_buf *out)
 {
-	struct hs_reply reply = {out, resp};
+	struct hs_reply reply = {.out = out, .resp = resp};
 	size_t whole = 0;
 
 	for (size_t i = 0; i < count; i++)

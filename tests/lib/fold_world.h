@@ -142,7 +142,7 @@ static inline void fold_key_read(const struct fold_key *key, enum hs_command_id 
 static inline void fold_key_run(struct fold_key *key, const struct hs_command *command, size_t argc,
 				const struct hs_bytes *argv, int resp, struct hs_buf *out)
 {
-	struct hs_reply reply = {out, resp};
+	struct hs_reply reply = {.out = out, .resp = resp};
 	const char *refusal = fold_key_refusal(key, command->id);
 
 	if (refusal) {

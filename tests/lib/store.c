@@ -36,7 +36,7 @@ void test_store_deinit(struct test_store *store)
 static int run(struct test_store *store, size_t argc, const struct hs_bytes *argv)
 {
 	const struct hs_command *command = hs_command_find(argv[0]);
-	struct hs_reply reply = {&store->out, store->resp};
+	struct hs_reply reply = {.out = &store->out, .resp = store->resp};
 	size_t first = 0, step = 0;
 	uint16_t slot = 0;
 	int err;

@@ -50,7 +50,7 @@ static struct line words(const char *text)
 static struct hs_learned *learn(const char *names, const char *flag, int key_last)
 {
 	struct hs_buf out = {0};
-	struct hs_reply reply = {&out, 3};
+	struct hs_reply reply = {.out = &out, .resp = 3};
 	struct hs_learned *learned;
 	struct line line = words(names);
 	char error[100];
@@ -557,7 +557,7 @@ static void print_kept(const struct hs_learned *learned, const struct hs_wire_re
 	const struct hs_command *command =
 		hs_learned_resolve(learned, request->argc, request->argv, &parent);
 	struct hs_buf out = {0};
-	struct hs_reply reply = {&out, 2};
+	struct hs_reply reply = {.out = &out, .resp = 2};
 	struct hs_kept *kept = NULL;
 	struct hs_ask ask;
 

@@ -309,7 +309,7 @@ static const char *answer(int resp, const char *request)
 {
 	static char text[256 * 1024];
 	struct hs_buf out = {0};
-	struct hs_reply reply = {&out, resp};
+	struct hs_reply reply = {.out = &out, .resp = resp};
 	const struct hs_command *command;
 	struct hs_bytes argv[16];
 	size_t argc = 0;
@@ -471,7 +471,7 @@ static void test_help_of_every_container(void **state)
 	for (unsigned id = 1; id < HS_CMD_IDS; id++) {
 		const struct hs_command *row = hs_command_by_id(id);
 		struct hs_buf out = {0};
-		struct hs_reply reply = {&out, 2};
+		struct hs_reply reply = {.out = &out, .resp = 2};
 		struct hs_answer head;
 
 		if (row->place != HS_PLACE_PARENT)

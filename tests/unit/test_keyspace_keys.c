@@ -225,7 +225,7 @@ static void test_earlier_replies_stay(void **state)
 {
 	struct test_store *store = *state;
 	struct hs_buf out = {0};
-	struct hs_reply reply = {&out, 2};
+	struct hs_reply reply = {.out = &out, .resp = 2};
 	struct hs_bytes set[] = {HS_LIT("SET"), HS_LIT("a"), HS_LIT("1"), HS_LIT("GET")};
 	struct hs_bytes keys[] = {HS_LIT("KEYS"), HS_LIT("*")};
 

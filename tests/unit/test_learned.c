@@ -610,7 +610,7 @@ static int answer_questions(const char *path)
 	}
 	while (fgets(line, sizeof line, stdin)) {
 		struct hs_buf out = {0};
-		struct hs_reply reply = {&out, atoi(line)};
+		struct hs_reply reply = {.out = &out, .resp = atoi(line)};
 		struct hs_bytes argv[64];
 		size_t argc = 0;
 		const struct hs_command *parent;

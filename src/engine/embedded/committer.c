@@ -236,6 +236,8 @@ void hs_committer_start(struct hs_committer *committer, struct hs_database *data
 	committer->tend_at_us = UINT64_MAX;
 	hs_answers_init(&committer->answers, host);
 	hs_group_init(&committer->group, database, host);
+	hs_loans_init(&committer->loans, database);
+	committer->group.loans = &committer->loans;
 	committer->group.barrier = barrier;
 	committer->group.barrier_context = committer;
 	hs_check(uv_mutex_init(&committer->mutex) == 0);
@@ -256,5 +258,6 @@ void hs_committer_stop(struct hs_committer *committer)
 	uv_cond_destroy(&committer->cond);
 	uv_mutex_destroy(&committer->mutex);
 	hs_group_deinit(&committer->group);
+	hs_loans_deinit(&committer->loans);
 	hs_answers_deinit(&committer->answers);
 }

@@ -24,6 +24,7 @@ struct hs_committer {
 	struct hs_database *database;
 	const struct hs_engine_host *host;
 	struct hs_group group;
+	struct hs_loans loans;
 	struct hs_syncer syncer;
 
 	struct hs_mpsc queue;	 /* of hs_op, by `next` */

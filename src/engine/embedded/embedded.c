@@ -122,6 +122,17 @@ static enum hs_submit submit(struct hs_engine *engine, struct hs_op *op)
 	return HS_SUBMIT_QUEUED;
 }
 
+static void make(struct hs_engine *engine, struct hs_op *op, bool wanted)
+{
+	struct hs_loan *loan = op->engine_data;
+
+	if (wanted)
+		hs_reader_run_loan(&of(engine)->workers[op->worker].reader, loan, op);
+	op->unmade = false;
+	op->engine_data = NULL;
+	hs_loan_put(loan);
+}
+
 static void flush(struct hs_engine *engine, uint32_t id)
 {
 	struct embedded *embedded = of(engine);
@@ -211,6 +222,7 @@ static void stats_all(struct embedded *embedded, struct hs_engine_stats *stats)
 		.damaged = hs_counter_get(&group->damaged),
 		.changes = hs_counter_get(&group->changes),
 		.full_errors = hs_counter_get(&group->full_errors),
+		.lent = hs_counter_get(&group->lent),
 		.last_error = atomic_load(&group->last_error),
 		.trouble = "",
 		.servers = {.maxmemory_policy = "noeviction", .aof_enabled = 1},
@@ -239,6 +251,7 @@ static void stats(struct hs_engine *engine, struct hs_engine_stats *now)
 	now->expired -= zero->expired;
 	now->damaged -= zero->damaged;
 	now->full_errors -= zero->full_errors;
+	now->lent -= zero->lent;
 	uv_mutex_unlock(&embedded->mutex);
 }
 
@@ -270,6 +283,7 @@ static void destroy(struct hs_engine **engine)
 static const struct hs_engine_calls calls = {
 	.name = "embedded",
 	.submit = submit,
+	.make = make,
 	.flush = flush,
 	.refresh = refresh,
 	.idle = idle,

@@ -210,7 +210,7 @@ static int touch(struct hs_group *group, uint16_t id)
 /* TRACK and UNTRACK concern no store: what runs behind them is told, or is not. */
 static void run_track(struct hs_group *group, struct hs_group_item *item)
 {
-	struct hs_reply reply = {item->op->out, item->op->resp};
+	struct hs_reply reply = {.out = item->op->out, .resp = item->op->resp};
 
 	hs_check(item->op->kind == HS_OP_TRACK || group->trackers > 0);
 	group->trackers += item->op->kind == HS_OP_TRACK ? 1 : UINT32_MAX;
@@ -555,6 +555,8 @@ static void retry(struct hs_group *group, uint16_t id)
 			continue;
 		part->broken = false;
 		/* Watches are not undone with a transaction, so these have happened. */
+		if (item->ran && item->lent)
+			continue; /* it reads what was there before the group */
 		if (item->ran &&
 		    (op->kind == HS_OP_WATCH || op->kind == HS_OP_UNWATCH || is_track(op)))
 			continue;
@@ -590,7 +592,48 @@ bool hs_group_full(const struct hs_group *group)
 
 	if (bytes_max > GROUP_BYTES_MAX)
 		bytes_max = GROUP_BYTES_MAX;
-	return group->count == HS_GROUP_OPS_MAX || group->bytes >= bytes_max;
+	return group->count == HS_GROUP_OPS_MAX || group->bytes >= bytes_max ||
+	       group->reply_bytes >= GROUP_BYTES_MAX || group->cut_short;
+}
+
+/* Commits what a store has kept, with its transaction open again. True: nothing is left uncommitted. */
+static bool commit_and_begin(struct hs_group *group, struct hs_store *store)
+{
+	if (store->write.kept.len > 0) {
+		hs_group_commit_kept(group, store);
+		if (group->failed || group->parts[store->id].broken)
+			return false;
+	}
+	return hs_group_begin_store(group, store->id) == 0 && !group->parts[store->id].lost;
+}
+
+/* A read that is large runs on its worker's time, on a snapshot of what it found. False: the group has
+ * changed its store, so it must wait until that is committed, as the first of the next group. */
+static bool lend(struct hs_group *group, struct hs_group_item *item)
+{
+	struct hs_op *op = item->op;
+	struct hs_store *store = &group->database->stores[op->partition];
+	struct hs_loan *loan = NULL;
+
+	if (store->write.notes.entries > 0 && op->kind == HS_OP_COMMAND) {
+		atomic_fetch_add_explicit(&store->wanted, 1, memory_order_relaxed);
+		group->cut_short = true;
+		return false;
+	}
+	if (store->write.notes.entries == 0 && commit_and_begin(group, store))
+		loan = hs_loan_get(group->loans, op->partition, op->worker, group->number);
+	if (!loan) {
+		item->whole = true;
+		item->ran = false;
+		run_item(group, item);
+		return true;
+	}
+	item->lent = true;
+	op->unmade = true;
+	op->engine_data = loan;
+	op->engine_mark = (uint64_t)group->now_ms;
+	hs_counter_add(&group->lent, 1);
+	return true;
 }
 
 /* Where a group begins there is nothing half done: the time for checkpoints. */
@@ -617,8 +660,14 @@ size_t hs_group_add(struct hs_group *group, struct hs_op *op)
 
 		*item = (struct hs_group_item){.op = op, .out_mark = op->out ? op->out->len : 0};
 		run_item(group, item);
+		if (item->large && !lend(group, item)) {
+			group->count--;
+			break;
+		}
 		after = hs_store_write_bytes(write);
 		group->bytes += after > before ? after - before : 0;
+		if (op->out)
+			group->reply_bytes += op->out->len - item->out_mark;
 	}
 	return group->count - count;
 }
@@ -643,6 +692,9 @@ bool hs_group_finish(struct hs_group *group, bool may_defer)
 	hs_counter_add(&group->commit_ops, group->count);
 	hs_counter_add(&group->commit_us, now_us(group) - group->begun_us);
 	group->count = 0;
+	group->number++;
+	group->cut_short = false;
+	group->reply_bytes = 0;
 	group->bytes = 0;
 	group->swept = false;
 	group->unknown = false;

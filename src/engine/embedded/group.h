@@ -11,7 +11,8 @@
  * Committing costs several pages for every store of every group, so it is put off where nobody
  * looks: the transaction is kept open (hs_store_keep), more groups run in it, and one commit shows
  * them all, some time later. A read of a key among them is turned away to the queue, where
- * it runs in that transaction, and for a while afterwards its store commits with every group.
+ * it runs in that transaction, and for a while afterwards its store commits with every group. One
+ * with a large reply is left to its worker, on a snapshot of what is committed by then (loan.h).
  *
  * A store that fails on the way loses its transaction, not the group: the other stores go on, and
  * its own operations are run again one by one, so that only those which cannot be done are refused.
@@ -26,6 +27,7 @@
 #include "base/prng.h"
 #include "core/op.h"
 #include "engine/embedded/database.h"
+#include "engine/embedded/loan.h"
 #include "engine/engine.h"
 #include "keyspace/changed.h"
 #include "keyspace/keyspace.h"
@@ -48,6 +50,9 @@ struct hs_group_item {
 	uint64_t bytes;	 /* of its arguments */
 	bool ran;
 	bool refused;	    /* when it was last run */
+	bool large;	    /* a read whose reply was too large to be written here */
+	bool lent;	    /* its worker writes the reply, from a loan */
+	bool whole;	    /* its reply is written here, however large */
 	bool judged, clean; /* an EXEC whose watches were looked at, and what they said */
 };
 
@@ -85,8 +90,12 @@ struct hs_group {
 	/* Which did in this group and are not told yet, while there are trackers. Told by the
 	 * caller when the group is finished, before its answers. */
 	struct hs_changed changed;
-	uint64_t bytes;	   /* of changes in the group */
-	uint64_t begun_us; /* when it began */
+	struct hs_loans *loans; /* NULL: nothing is lent */
+	uint64_t number;	/* of the group */
+	bool cut_short;		/* ends here, so that what comes next finds it committed */
+	uint64_t reply_bytes;	/* of the group's replies */
+	uint64_t bytes;		/* of changes in the group */
+	uint64_t begun_us;	/* when it began */
 	/* The time at which its operations run. Not when they were asked: a read in between may have
 	 * found a key expired that they must not find alive. */
 	int64_t now_ms;
@@ -104,6 +113,7 @@ struct hs_group {
 	struct hs_counter commits, commit_ops, commit_us, full_errors, changes;
 	struct hs_counter store_writes; /* entries of the log: one for each key and group */
 	struct hs_counter hits, misses, expired, damaged;
+	struct hs_counter lent; /* reads whose large reply their worker wrote */
 	struct hs_counter checkpoint_wall_s;
 	struct hs_counter sync_us;	  /* what a sync usually takes these days */
 	_Atomic(const char *) last_error; /* constant text or `failure`; "" when all is well */

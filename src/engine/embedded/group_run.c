@@ -97,7 +97,7 @@ void hs_group_refuse(struct hs_group *group, struct hs_group_item *item)
 	struct hs_op *op = item->op;
 	struct hs_store *store = store_of(group, op);
 	int failure = store->write.failure;
-	struct hs_reply reply = {op->out, op->resp};
+	struct hs_reply reply = {.out = op->out, .resp = op->resp};
 
 	item->refused = true;
 	part_of(group, op)->refused = true; /* what was judged behind it may have rested on it */
@@ -144,16 +144,41 @@ void hs_group_refuse(struct hs_group *group, struct hs_group_item *item)
 			group->database->folder, (unsigned)store->id, hs_store_failure_text(store));
 }
 
+/* How long the reply buffer of a read may become here; 0: as long as it likes. */
+static size_t reply_max(struct hs_group *group, const struct hs_group_item *item)
+{
+	const struct hs_op *op = item->op;
+	bool changed = store_of(group, op)->write.notes.entries > 0;
+
+	if (!group->loans || group->failed || item->whole || part_of(group, op)->retrying ||
+	    writes(op))
+		return 0;
+	return item->out_mark + (changed ? HS_LOAN_BYTES_MIN_CHANGED : HS_LOAN_BYTES_MIN);
+}
+
+/* Nothing was done: the reply is for its worker to write. */
+static int leave_large(struct hs_keyspace *ks, const struct hs_keyspace_counts *counts,
+		       struct hs_group_item *item)
+{
+	*ks->counts = *counts;
+	item->op->out->len = item->out_mark;
+	item->large = true;
+	return 0;
+}
+
 static int run_command(struct hs_group *group, struct hs_group_item *item)
 {
 	struct hs_op *op = item->op;
 	struct hs_keyspace *ks = &part_of(group, op)->ks;
-	struct hs_reply reply = {op->out, op->resp};
+	struct hs_reply reply = {
+		.out = op->out, .resp = op->resp, .out_max = reply_max(group, item)};
 	struct hs_keyspace_counts counts = *ks->counts;
 	int rc;
 
 	ks->frequency = op->frequency;
 	rc = hs_keyspace_run(ks, op->command, op->slot, op->argc, op->argv, &reply);
+	if (rc == 0 && reply.over)
+		return leave_large(ks, &counts, item);
 	op->missed = rc == 0 && hs_keyspace_missed(&counts, ks->counts);
 	return rc;
 }
@@ -162,7 +187,9 @@ static int run_exec(struct hs_group *group, struct hs_group_item *item)
 {
 	struct hs_op *op = item->op;
 	struct hs_keyspace *ks = &part_of(group, op)->ks;
-	struct hs_reply reply = {op->out, op->resp};
+	struct hs_keyspace_counts before = *ks->counts;
+	struct hs_reply reply = {
+		.out = op->out, .resp = op->resp, .out_max = reply_max(group, item)};
 	int rc = 0;
 
 	if (!item->judged) {
@@ -180,7 +207,7 @@ static int run_exec(struct hs_group *group, struct hs_group_item *item)
 		return 0;
 	}
 	hs_reply_array(&reply, op->tx->count);
-	for (size_t i = 0; i < op->tx->count && rc == 0; i++) {
+	for (size_t i = 0; i < op->tx->count && rc == 0 && !reply.over; i++) {
 		struct hs_op_tx_command *command = &op->tx->commands[i];
 		struct hs_keyspace_counts counts = *ks->counts;
 
@@ -193,14 +220,14 @@ static int run_exec(struct hs_group *group, struct hs_group_item *item)
 				     &reply);
 		command->missed = rc == 0 && hs_keyspace_missed(&counts, ks->counts);
 	}
-	return rc;
+	return rc == 0 && reply.over ? leave_large(ks, &before, item) : rc;
 }
 
 static int run_watch(struct hs_group *group, struct hs_group_item *item)
 {
 	struct hs_op *op = item->op;
 	struct hs_keyspace *ks = &part_of(group, op)->ks;
-	struct hs_reply reply = {op->out, op->resp};
+	struct hs_reply reply = {.out = op->out, .resp = op->resp};
 	int rc = 0;
 
 	for (size_t i = 1; i < op->argc && rc == 0; i++)
@@ -311,6 +338,7 @@ int hs_group_run_op(struct hs_group *group, struct hs_group_item *item)
 	int rc;
 
 	item->refused = false;
+	item->large = false;
 	rc = run_op(group, item);
 	if (__builtin_expect(ks->damaged, 0))
 		hs_database_tell_damaged(group->database, store->id, ks, &group->damaged);

@@ -51,10 +51,20 @@ static int look(struct hs_reader *reader, struct hs_reader_store *store)
 	return 0;
 }
 
+static void refuse_large(struct hs_reply *reply, size_t mark)
+{
+	reply->out->len = mark;
+	reply->out_max = 0;
+	hs_reply_errorf(reply,
+			"ERR the reply would be larger than %zu MiB; ask for fewer keys at a time",
+			HS_REPLY_BYTES_MAX / HS_MIB);
+}
+
 bool hs_reader_run(struct hs_reader *reader, struct hs_op *op)
 {
 	struct hs_reader_store *store = &reader->stores[op->partition];
-	struct hs_reply reply = {op->out, op->resp};
+	struct hs_reply reply = {
+		.out = op->out, .resp = op->resp, .out_max = op->out->len + HS_REPLY_BYTES_MAX};
 	struct hs_keyspace_counts counts = reader->counts;
 	size_t mark = op->out->len;
 	int rc = look(reader, store);
@@ -74,6 +84,8 @@ bool hs_reader_run(struct hs_reader *reader, struct hs_op *op)
 		op->out->len = mark;
 		hs_reply_errorf(&reply, "ERR cannot read '%s': %s", store->read.store->path,
 				hs_err_text(rc));
+	} else if (reply.over) {
+		refuse_large(&reply, mark);
 	}
 	if (__builtin_expect(store->ks.damaged, 0))
 		hs_database_tell_damaged(reader->database, op->partition, &store->ks,
@@ -81,6 +93,58 @@ bool hs_reader_run(struct hs_reader *reader, struct hs_op *op)
 	hs_counter_set(&reader->hits, reader->counts.hits);
 	hs_counter_set(&reader->misses, reader->counts.misses);
 	return true;
+}
+
+static int run_exec(struct hs_keyspace *ks, struct hs_op *op, struct hs_reply *reply)
+{
+	int rc = 0;
+
+	hs_reply_array(reply, op->tx->count);
+	for (size_t i = 0; i < op->tx->count && rc == 0; i++) {
+		struct hs_op_tx_command *command = &op->tx->commands[i];
+		struct hs_keyspace_counts counts = *ks->counts;
+
+		if (command->answered.len) {
+			hs_buf_append_bytes(op->out, command->answered);
+			continue;
+		}
+		ks->frequency = command->frequency;
+		rc = hs_keyspace_run(ks, command->command, op->slot, command->argc, command->argv,
+				     reply);
+		command->missed = rc == 0 && hs_keyspace_missed(&counts, ks->counts);
+	}
+	return rc;
+}
+
+void hs_reader_run_loan(struct hs_reader *reader, struct hs_loan *loan, struct hs_op *op)
+{
+	struct hs_keyspace ks = reader->stores[op->partition].ks;
+	struct hs_keyspace_counts counts = reader->counts;
+	struct hs_reply reply = {
+		.out = op->out, .resp = op->resp, .out_max = op->out->len + HS_REPLY_BYTES_MAX};
+	size_t mark = op->out->len;
+	int rc;
+
+	ks.kv = &loan->read.kv;
+	ks.now_ms = (int64_t)op->engine_mark;
+	ks.frequency = op->frequency;
+	if (op->kind == HS_OP_EXEC) {
+		rc = run_exec(&ks, op, &reply);
+	} else {
+		rc = hs_keyspace_run(&ks, op->command, op->slot, op->argc, op->argv, &reply);
+		op->missed = rc == 0 && hs_keyspace_missed(&counts, &reader->counts);
+	}
+	if (rc != 0) {
+		op->out->len = mark;
+		hs_reply_errorf(&reply, "ERR cannot read '%s': %s", loan->read.store->path,
+				hs_err_text(rc));
+	} else if (reply.over) {
+		refuse_large(&reply, mark);
+	}
+	if (__builtin_expect(ks.damaged, 0))
+		hs_database_tell_damaged(reader->database, op->partition, &ks, &reader->damaged);
+	hs_counter_set(&reader->hits, reader->counts.hits);
+	hs_counter_set(&reader->misses, reader->counts.misses);
 }
 
 void hs_reader_idle(struct hs_reader *reader)

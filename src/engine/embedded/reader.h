@@ -19,6 +19,7 @@
 #include "base/prng.h"
 #include "core/op.h"
 #include "engine/embedded/database.h"
+#include "engine/embedded/loan.h"
 #include "keyspace/keyspace.h"
 
 #include <stdbool.h>
@@ -53,6 +54,10 @@ static inline void hs_reader_refresh(struct hs_reader *reader)
 /* Runs a read-only command and writes its reply. False, with nothing done, when it wants a key that
  * only the writer knows yet: then it must queue. */
 bool hs_reader_run(struct hs_reader *reader, struct hs_op *op);
+
+/* Writes the reply of a read, or of a transaction that only reads, from a snapshot that the writer has
+ * lent for it. */
+void hs_reader_run_loan(struct hs_reader *reader, struct hs_loan *loan, struct hs_op *op);
 
 /* Gives back snapshots not used since the last call, so that their pages can be used again. */
 void hs_reader_idle(struct hs_reader *reader);

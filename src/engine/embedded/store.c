@@ -95,8 +95,8 @@ static int open_env(struct hs_store *store, uint32_t readers)
 	if (rc != 0)
 		return rc;
 	if ((rc = mdb_env_set_maxdbs(store->env, HS_KV_TREES)) != 0 ||
-	    (rc = mdb_env_set_maxreaders(store->env, readers + PINS + COMMITTER + READERS_SPARE)) !=
-		    0 ||
+	    (rc = mdb_env_set_maxreaders(store->env, readers + PINS + COMMITTER + HS_STORE_LOANS +
+							     READERS_SPARE)) != 0 ||
 	    (rc = mdb_env_set_mapsize(store->env, map_bytes(store))) != 0)
 		return rc;
 	/* Not WRITEMAP: there a full disk is a SIGBUS. NORDAHEAD: keys lie in hash order, so what

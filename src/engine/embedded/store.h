@@ -25,7 +25,10 @@
 
 struct hs_store;
 
-enum { HS_STORE_STAMPS = 1 << 16 };
+enum {
+	HS_STORE_STAMPS = 1 << 16,
+	HS_STORE_LOANS = 16, /* snapshots lent at a time: loan.h */
+};
 
 /* The write transaction, as the keyspace sees it. */
 struct hs_store_write {

@@ -46,9 +46,10 @@ void hs_answers_send(struct hs_answers *answers, struct hs_op *chain)
 static void tell_failure(struct hs_op *chain, const char *path, int rc)
 {
 	for (; chain; chain = chain->next) {
-		struct hs_reply reply = {chain->out, chain->resp};
+		struct hs_reply reply = {.out = chain->out, .resp = chain->resp};
 
-		if (!chain->out)
+		/* One that is unmade only reads what is on disk. */
+		if (!chain->out || chain->unmade)
 			continue;
 		chain->out->len = 0;
 		hs_reply_errorf(&reply,

@@ -1,0 +1,107 @@
+"""Goal: clients that ask for much and do not read it cost bounded memory and hold up nobody else.
+
+Method: clients that pipeline reads of large values and leave the replies unread, on the embedded engine
+and in front of a server, while others go on. Memory is the system's own account of the process. Orders
+and counters are compared, never times.
+"""
+
+import os
+import re
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+import resp
+import servers
+from checks import heap_bytes, KIB, memory_slack, MIB, wait_for
+
+RUN_ALONE = True  # it measures memory
+
+PIPELINE = 256  # requests of one connection that may be under way
+
+
+def stat(connection, name, section="stats"):
+    text = connection.call("INFO", section).text.decode()
+    return int(re.search(r"^%s:(\d+)" % name, text, re.MULTILINE).group(1))
+
+
+def most_memory(server):
+    """The most that was ever in RAM."""
+    with open("/proc/%d/status" % server.pid, encoding="ascii") as status:
+        return int(re.search(r"VmHWM:\s+(\d+) kB", status.read()).group(1)) * KIB
+
+
+class Embedded(unittest.TestCase):
+    """The value was just written: reads of it go to the committer, behind the write."""
+
+    SIZE = 4 * MIB
+    LIMIT = 32 * MIB
+
+    def setUp(self):
+        self.server = servers.Heatsink("--workers", "2", "--partitions", "2",
+                                       "--output-limit", str(self.LIMIT))
+        self.addCleanup(self.server.close)
+        self.canary = self.connect()
+
+    def connect(self):
+        connection = resp.Connection(self.server.port)
+        self.addCleanup(connection.close)
+        return connection
+
+    def storm(self, requests, count):
+        """Asks without reading, until it is cut off; then memory is back. Returns what it took."""
+        before, most = heap_bytes(self.server), most_memory(self.server)
+        victim = self.connect()
+        cut = stat(self.canary, "output_limit_disconnections")
+        victim.send(requests * count)
+        written = 0
+        while stat(self.canary, "output_limit_disconnections") == cut:
+            written += 1
+            self.assertEqual(self.canary.call("SET", "canary", written).raw, b"+OK\r\n")
+        victim.close()
+        # Only the system's own malloc gives back; a sanitizer keeps what is freed.
+        if memory_slack() == 1:
+            wait_for(self, "memory is given back",
+                     lambda: heap_bytes(self.server) < before + 24 * MIB)
+        return most_memory(self.server) - most
+
+    def test_replies_count_before_they_are_made(self):
+        value = b"x" * self.SIZE
+        self.canary.call("SET", "big", value)
+        victim = resp.encode("SET", "big", value) + resp.encode("GET", "big") * PIPELINE
+        took = self.storm(victim, 1)
+        self.assertGreater(stat(self.canary, "large_reads_lent"), 0)
+        self.assertLess(took, (2 * self.LIMIT + 16 * self.SIZE) * memory_slack())
+
+    def test_transactions_of_reads(self):
+        value = b"x" * self.SIZE
+        self.canary.call("SET", "big", value)
+        block = resp.encode("MULTI") + resp.encode("GET", "big") + resp.encode("EXEC")
+        took = self.storm(resp.encode("SET", "big", value) + block * (PIPELINE // 3), 1)
+        self.assertLess(took, (2 * self.LIMIT + 24 * self.SIZE) * memory_slack())
+
+    def test_a_late_reader_gets_what_was_there_at_its_turn(self):
+        """Below the limit nobody is cut off. Every read finds the write before it and none behind it,
+        though the replies are written when the later writes are long done."""
+        reader = self.connect()
+        for at in range(4):
+            reader.send(resp.encode("SET", "big", bytes([97 + at]) * MIB) +
+                        resp.encode("GET", "big") + resp.encode("GET", "big"))
+        self.assertEqual(self.canary.call("SET", "canary", 1).raw, b"+OK\r\n")
+        for at in range(4):
+            self.assertEqual(reader.read().raw, b"+OK\r\n")
+            for _ in range(2):
+                self.assertEqual(reader.read().text, bytes([97 + at]) * MIB)
+        self.assertGreater(stat(self.canary, "large_reads_lent"), 0)
+
+    def test_a_reply_of_many_values_has_an_end(self):
+        self.canary.call("SET", "big", b"x" * (8 * MIB))
+        for _ in range(2):  # by the committer, then from a snapshot
+            reply = self.canary.call("MGET", *["big"] * 80)
+            self.assertTrue(reply.is_error, reply)
+            self.assertIn(b"ask for fewer keys", reply.raw)
+
+
+if __name__ == "__main__":
+    unittest.main()
