@@ -78,6 +78,7 @@ enum {
 #define HS_WORKER_TOPIC_BYTES_MAX (256 * HS_MIB)   /* names of what a worker's clients listen to */
 #define HS_FOLD_KEY_BYTES_MAX (64 * HS_KIB)	   /* a longer key is not folded */
 #define HS_COPIES_VALUE_BYTES_MAX (16 * HS_MIB)	   /* as DUMP has it; a larger one is not copied */
+#define HS_REPLY_GUESS_BYTES (256 * HS_KIB)	   /* what a new client's replies may cost */
 #define HS_KEEP_BYTES (16 * HS_KIB)		   /* what an idle buffer keeps */
 #define HS_READ_BYTES (64 * HS_KIB)		   /* one read from a socket */
 #define HS_HTTP_REQUEST_BYTES_MAX (16 * HS_KIB)	   /* a request line and its headers */

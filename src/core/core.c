@@ -20,6 +20,7 @@ struct hs_core *hs_core_create(const struct hs_core_world *world,
 	hs_list_init(&core->sendable);
 	hs_list_init(&core->sleepers);
 	hs_list_init(&core->request_pool);
+	hs_list_init(&core->flight.held);
 	hs_prng_init(&core->prng, world->seed);
 	hs_topics_init(&core->topics, world->seed);
 	core->slowlog = hs_slowlog_create();
@@ -87,8 +88,7 @@ struct hs_session *hs_core_connect(struct hs_core *core, struct hs_now now,
 	return hs_session_create(core, client);
 }
 
-/* Replies that wait somewhere for this client. */
-static size_t unsent_bytes(const struct hs_session *session)
+size_t hs_session_unsent(const struct hs_session *session)
 {
 	size_t behind = session->late ? hs_late_behind(session->late->late)->len : 0;
 
@@ -113,7 +113,7 @@ static void cut_off_at_output_limit(struct hs_core *core, struct hs_session *ses
 
 void hs_core_check_output(struct hs_core *core, struct hs_session *session)
 {
-	if (!session->cut && unsent_bytes(session) > core->options.output_bytes_max)
+	if (!session->cut && hs_session_unsent(session) > core->options.output_bytes_max)
 		cut_off_at_output_limit(core, session);
 }
 
@@ -121,7 +121,7 @@ bool hs_core_message(struct hs_core *core, struct hs_session *session, struct hs
 		     struct hs_request *publisher)
 {
 	struct hs_buf *out = &session->out;
-	size_t unsent = unsent_bytes(session);
+	size_t unsent = hs_session_unsent(session);
 
 	if (session->closing || session->gone)
 		return false;
@@ -143,7 +143,7 @@ bool hs_core_message(struct hs_core *core, struct hs_session *session, struct hs
 
 static bool may_run(const struct hs_session *session)
 {
-	return !session->closing && !session->gone && !session->paused &&
+	return !session->closing && !session->gone && !session->paused && !session->held &&
 	       session->sleep_until_us == 0 && session->inflight < HS_SESSION_INFLIGHT_MAX &&
 	       (!session->alone || session->inflight == 0);
 }
@@ -188,7 +188,7 @@ static size_t run_input(struct hs_core *core, struct hs_session *session, const 
 			at += (size_t)used;
 			continue;
 		}
-		if (unsent_bytes(session) > core->options.output_bytes_max) {
+		if (hs_session_unsent(session) > core->options.output_bytes_max) {
 			cut_off_at_output_limit(core, session);
 			break;
 		}
@@ -228,6 +228,10 @@ static void close_when_answered(struct hs_core *core, struct hs_session *session
 
 void hs_core_resume(struct hs_core *core, struct hs_session *session)
 {
+	if (session->held) {
+		session->held = false; /* it is looked at anew */
+		hs_list_remove(&session->holding);
+	}
 	if (session->gone) {
 		if (session->inflight == 0 && session != core->self) {
 			core->orphans--;
@@ -237,7 +241,7 @@ void hs_core_resume(struct hs_core *core, struct hs_session *session)
 	}
 	/* One reply may be larger than the limit; one with more behind it may not. */
 	if (!session->cut && (session->inflight > 0 || session->in.len > 0) &&
-	    unsent_bytes(session) > core->options.output_bytes_max)
+	    hs_session_unsent(session) > core->options.output_bytes_max)
 		cut_off_at_output_limit(core, session);
 	if (!session->running && session->in.len > 0 && may_run(session))
 		run_kept_input(core, session);

@@ -80,6 +80,7 @@ enum hs_mitigate {
 struct hs_core_options {
 	const struct hs_acl *acl;  /* the users; NULL: whoever comes may do everything */
 	uint64_t output_bytes_max; /* unsent bytes at which a client is cut off */
+	uint64_t flight_bytes_max; /* reckoned replies in flight from one partition; 0: no limit */
 	int64_t slowlog_us;	   /* log commands slower than this; negative: none */
 	uint32_t slowlog_len_max;
 	uint32_t acllog_len_max;    /* entries of ACL LOG */
@@ -147,9 +148,10 @@ struct hs_core_stats {
 	struct hs_counter commands;
 	struct hs_counter input_bytes;
 	struct hs_counter output_bytes;
-	struct hs_counter errors;     /* error replies */
-	struct hs_counter cut_output; /* clients cut off at their output limit */
-	struct hs_counter cut_query;  /* clients cut off at their query limit */
+	struct hs_counter errors;	/* error replies */
+	struct hs_counter cut_output;	/* clients cut off at their output limit */
+	struct hs_counter cut_query;	/* clients cut off at their query limit */
+	struct hs_counter flight_holds; /* requests held until their reply fits */
 	struct hs_counter protocol_errors;
 	struct hs_counter subscriptions; /* of clients to channels and patterns now */
 	struct hs_counter messages;	 /* that clients got because they had subscribed */
@@ -282,6 +284,11 @@ uint32_t hs_core_drain(struct hs_core *core, struct hs_now now, uint64_t quiet_u
 
 /* The next session with bytes to send or to be closed, each once; NULL when there are no more. */
 struct hs_session *hs_core_next_sendable(struct hs_core *core);
+
+/* Whether a session waits until its client has read; and it has read some: call it when bytes were
+ * sent to such a one. */
+bool hs_core_waits_for_reader(const struct hs_session *session);
+void hs_core_sent(struct hs_core *core, struct hs_session *session, struct hs_now now);
 
 /* The driver's side of a session. */
 struct hs_buf *hs_session_out(struct hs_session *session); /* send and clear it, or swap it away */

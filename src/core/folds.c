@@ -349,9 +349,14 @@ static void launch(struct hs_core *core, struct hs_queue *queue)
 		queue->reads_apart = READS_APART;
 }
 
-bool hs_core_needs_flush(const struct hs_core *core)
+static bool has_ready(const struct hs_core *core)
 {
 	return !hs_list_empty(&core->folds->ready) || !hs_list_empty(&core->folds->moving);
+}
+
+bool hs_core_needs_flush(const struct hs_core *core)
+{
+	return has_ready(core) || (core->flight.freed && !hs_list_empty(&core->flight.held));
 }
 
 static void begin_round(struct hs_folds *folds)
@@ -364,7 +369,7 @@ static void run_passes(struct hs_core *core)
 {
 	struct hs_link *ready = &core->folds->ready;
 
-	while (hs_core_needs_flush(core)) {
+	while (has_ready(core)) {
 		hs_chain_move(core);
 		while (!hs_list_empty(ready)) {
 			struct hs_queue *queue = hs_list_entry(ready->next, struct hs_queue, ready);
@@ -384,7 +389,8 @@ bool hs_core_flush(struct hs_core *core, struct hs_now now)
 	if (!hs_core_needs_flush(core))
 		return false;
 	hs_core_set_now(core, now);
-	while (hs_core_needs_flush(core)) {
+	hs_flight_resume(core);
+	while (has_ready(core)) {
 		begin_round(folds);
 		folds->busy++;
 		run_passes(core);

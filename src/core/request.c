@@ -33,6 +33,13 @@ struct hs_request *hs_request_get(struct hs_core *core, struct hs_session *sessi
 	request->push = false;
 	request->letter_to = 0;
 	request->then = NULL;
+	request->flight_bytes = session->next_bytes;
+	if (session->next_bytes > 0) {
+		request->flight_partition = session->next_partition;
+		session->flight_bytes += session->next_bytes;
+		core->flight.bytes[session->next_partition] += session->next_bytes;
+		session->next_bytes = 0;
+	}
 	request->queue = NULL;
 	request->step = NULL;
 	request->folding = NULL;
@@ -131,6 +138,8 @@ void hs_request_put(struct hs_core *core, struct hs_request *request)
 
 	hs_list_remove(&request->link);
 	session->inflight--;
+	if (request->flight_bytes > 0)
+		hs_flight_land(core, request);
 	hs_counter_set(&core->stats.inflight, hs_counter_get(&core->stats.inflight) - 1);
 	if (request->blocks)
 		hs_counter_set(&core->stats.blocked, hs_counter_get(&core->stats.blocked) - 1);
@@ -222,6 +231,9 @@ void hs_request_share(struct hs_core *core, struct hs_request *request, struct h
 	uint64_t time_us = core->now.mono_us - request->start_us;
 
 	request->parts[0].time_us = time_us;
+	if (core->options.flight_bytes_max > 0)
+		hs_flight_learn(core, session, request->command, request->argc, request->argv,
+				reply.len);
 	hs_count_request(core, request, reply);
 	hs_step_account(core, session, request->command, request->argc, request->argv, time_us,
 			reply.len > 0 && reply.data[0] == '-');

@@ -75,6 +75,7 @@ struct hs_session *hs_session_create_self(void)
 	hs_list_init(&self->sleeping);
 	hs_list_init(&self->resuming);
 	hs_list_init(&self->requests);
+	hs_list_init(&self->holding);
 	self->resp = 2;
 	self->gone = true;
 	return self;
@@ -88,6 +89,8 @@ struct hs_session *hs_session_create(struct hs_core *core, const struct hs_core_
 	hs_list_init(&session->sleeping);
 	hs_list_init(&session->resuming);
 	hs_list_init(&session->requests);
+	hs_list_init(&session->holding);
+	session->usual_bytes = core->options.flight_bytes_max > 0 ? HS_REPLY_GUESS_BYTES : 0;
 	for (int kind = 0; kind < HS_TOPIC_KINDS; kind++)
 		hs_list_init(&session->listens[kind]);
 	hs_list_append(&core->sessions, &session->all);
@@ -118,6 +121,7 @@ void hs_session_destroy(struct hs_core *core, struct hs_session **pointer)
 	hs_list_remove(&session->sendable);
 	hs_list_remove(&session->sleeping);
 	hs_list_remove(&session->resuming);
+	hs_list_remove(&session->holding);
 	hs_wire_request_deinit(&session->parser);
 	hs_buf_deinit(&session->in);
 	hs_buf_deinit(&session->out);

@@ -45,8 +45,15 @@ struct hs_session {
 	struct hs_buf out;    /* replies the driver has not taken yet */
 	size_t sending_bytes; /* taken by the driver, not sent yet */
 	size_t held_bytes;    /* replies finished out of turn */
-	uint32_t inflight;    /* requests in `requests` */
-	uint64_t asked;	      /* requests there ever were */
+	/* core/flight.c */
+	uint64_t flight_bytes;	 /* reckoned for its replies in flight */
+	uint64_t usual_bytes;	 /* the largest of its last replies, shrinking with smaller ones */
+	uint32_t next_bytes;	 /* reckoned for the request that is being served */
+	uint16_t next_partition; /* of it */
+	bool held;		 /* its next request does not fit */
+	struct hs_link holding;	 /* in core->flight.held, or alone */
+	uint32_t inflight;	 /* requests in `requests` */
+	uint64_t asked;		 /* requests there ever were */
 	uint16_t lane[HS_LANES]; /* operations under way, by partition modulo HS_LANES */
 	uint32_t
 		folded; /* of its requests: those that wait for a hot key, or were sent with others */
@@ -114,7 +121,9 @@ struct hs_part {
 };
 
 struct hs_request {
-	struct hs_link link; /* in session->requests, or in the core's pool */
+	struct hs_link link;   /* in session->requests, or in the core's pool */
+	uint32_t flight_bytes; /* reckoned for its reply: core/flight.c */
+	uint16_t flight_partition;
 	struct hs_session *session;
 	const struct hs_command *command;
 	struct hs_bytes *argv; /* in argv_inline or owned; the bytes are in `args` */
@@ -181,6 +190,23 @@ enum { HS_CORE_HEAT = 0 };
 enum { HS_CORE_HEAT = 1 };
 #endif
 
+enum { HS_FLIGHT_SIZES = 4096 };
+
+/* The last reply for a key, by its hash. */
+struct hs_flight_size {
+	uint32_t tag; /* of the hash; 0: none */
+	uint32_t bytes;
+};
+
+/* Replies in flight: flight.c. */
+struct hs_flight {
+	uint64_t bytes[HS_PARTITIONS_MAX + 1]; /* reckoned, by partition */
+	struct hs_link held;		       /* sessions whose next request does not fit */
+	bool freed;			       /* something has landed since they were looked at */
+	uint64_t large_until_us;	       /* until then `sizes` is used */
+	struct hs_flight_size sizes[HS_FLIGHT_SIZES];
+};
+
 enum hs_pause_mode { HS_PAUSE_NONE, HS_PAUSE_WRITES, HS_PAUSE_ALL };
 
 struct hs_pause {
@@ -212,6 +238,7 @@ struct hs_core {
 	bool open; /* the default user is on and has no password: nobody has to say who it is */
 	struct hs_slowlog *slowlog;
 	struct hs_pause pause;
+	struct hs_flight flight;
 	struct hs_acl_log *acl_log;
 	struct hs_topics topics;
 	struct hs_buf message; /* one being composed, for all who hear it */
@@ -425,6 +452,19 @@ void hs_push_behind(struct hs_core *core, struct hs_request *request, uint64_t t
 /* The last that somebody asked for; NULL: none. */
 struct hs_request *hs_session_last_request(const struct hs_session *session);
 
+/* flight.c: whether the next request must wait, because its reply would not fit; what a reply has cost; a
+ * request is done; those that were held may go on. */
+bool hs_flight_holds(struct hs_core *core, struct hs_session *session,
+		     const struct hs_command *command, uint16_t slot, size_t argc,
+		     const struct hs_bytes *argv);
+void hs_flight_learn(struct hs_core *core, struct hs_session *session,
+		     const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+		     size_t bytes);
+void hs_flight_land(struct hs_core *core, struct hs_request *request);
+void hs_flight_resume(struct hs_core *core);
+
+/* core.c: replies that wait somewhere for this client. */
+size_t hs_session_unsent(const struct hs_session *session);
 /* core.c: who has too much unread is cut off. */
 void hs_core_check_output(struct hs_core *core, struct hs_session *session);
 

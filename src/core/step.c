@@ -411,6 +411,9 @@ static void complete(struct hs_core *core, struct hs_now now, struct hs_op *op)
 	written(core, request, part);
 	if (op->unmade)
 		make_reply(core, session, op);
+	if (core->options.flight_bytes_max > 0 && op->kind == HS_OP_COMMAND)
+		hs_flight_learn(core, session, op->command, op->argc, op->argv,
+				op->answer.len > 0 ? op->answer.len : part->out.len);
 	if (request->folding)
 		hs_folds_leave(core, request);
 	if (op->answer.len == 0 || !finish_straight(core, request, op)) {
@@ -916,6 +919,9 @@ static bool dispatch(struct hs_core *core, struct hs_session *session, size_t ar
 		queue_in_multi(core, session, command, argc, argv);
 		return true;
 	}
+	if (core->options.flight_bytes_max > 0 &&
+	    hs_flight_holds(core, session, command, slot, argc, argv))
+		return false;
 	if (core->caching->any && !session->multi && slot_state != HS_ENOTFOUND &&
 	    command->flags & HS_CMD_READONLY &&
 	    hs_cached_read(core, session, command, slot, argc, argv))
@@ -940,8 +946,11 @@ bool hs_step_dispatch(struct hs_core *core, struct hs_session *session, size_t a
 {
 	enum hs_session_reply_mode before = session->reply_mode;
 
-	if (!dispatch(core, session, argc, argv))
+	if (!dispatch(core, session, argc, argv)) {
+		session->next_bytes = 0;
 		return false;
+	}
+	session->next_bytes = 0;
 	if (session->tracker)
 		hs_tracking_settle(core, session, argc, argv);
 	/* CLIENT REPLY SKIP silences exactly the command behind it. */

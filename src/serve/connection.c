@@ -321,6 +321,7 @@ static void send_out(struct connection *connection)
 {
 	struct hs_session *session = connection->session;
 	struct hs_buf *out = hs_session_out(session);
+	bool sent = !connection->writing;
 	ssize_t left = 0;
 
 	if (hs_session_cut(session)) {
@@ -345,6 +346,8 @@ static void send_out(struct connection *connection)
 		close_connection(connection);
 		return;
 	}
+	if (sent && hs_core_waits_for_reader(session))
+		hs_core_sent(connection->worker->core, session, hs_clock_now());
 	if (!connection->reading && !connection->ended && hs_core_wants_input(session) &&
 	    !(connection->secure && connection->secure->late.len > 0))
 		start_reading(connection);

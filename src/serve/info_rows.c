@@ -117,6 +117,7 @@ UINT(total_error_replies, facts->since.errors)
 UINT(protocol_errors, facts->since.protocol_errors)
 UINT(tls_handshake_failures, facts->since.tls_failures)
 UINT(output_limit_disconnections, facts->since.cut_output)
+UINT(held_requests, facts->since.flight_holds)
 UINT(query_limit_disconnections, facts->since.cut_query)
 UINT(news_dropped, facts->since.news_dropped)
 UINT(tracking_clients, facts->now.tracking_clients)
@@ -365,6 +366,10 @@ const struct hs_info_row hs_info_rows[] = {
 	{SHOW("Stats", "output_limit_disconnections", output_limit_disconnections),
 	 .metric = "output_limit_disconnections_total", .type = "counter",
 	 .help = "Clients cut off because they did not read their replies"},
+	{SHOW("Stats", "held_requests", held_requests),
+	 .metric = "held_requests_total", .type = "counter",
+	 .help = "Times a client was held because its next, large reply did not fit "
+		 "(engine-inflight-bytes)"},
 	{SHOW("Stats", "query_limit_disconnections", query_limit_disconnections),
 	 .metric = "query_limit_disconnections_total", .type = "counter",
 	 .help = "Clients cut off because of too large a request"},

@@ -204,6 +204,19 @@ const struct hs_option hs_option_table[] = {
 	 .max = 1000000,
 	 .argument = "N",
 	 .help = "Requests under way on one connection to a server; more wait."},
+	{.name = "engine-inflight-bytes",
+	 .kind = HS_OPTION_BYTES,
+	 .fallback = "16mb",
+	 .offset = AT(engine_inflight_bytes),
+	 .min = 0,
+	 .max = (int64_t)1 << 40,
+	 .live = true,
+	 .argument = "BYTES",
+	 .help = "Large replies under way from one server to one worker, reckoned by what the key "
+		 "or "
+		 "the client was last answered; a client whose next request would exceed this, or "
+		 "a "
+		 "quarter of it by itself, is held until there is room. 0: no limit."},
 	{.name = "engine-queue",
 	 .kind = HS_OPTION_INT,
 	 .fallback = "16384",

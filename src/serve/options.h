@@ -41,7 +41,7 @@ struct hs_options {
 	char *engine_user;
 	char *engine_password;
 	int64_t engine_timeout, engine_refresh; /* ms */
-	int64_t engine_inflight, engine_queue, engine_private_connections;
+	int64_t engine_inflight, engine_inflight_bytes, engine_queue, engine_private_connections;
 	char *engine_tls_ca_cert_file;
 	char *engine_tls_ca_cert_dir;
 	char *engine_tls_cert_file;

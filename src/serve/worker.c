@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 enum {
@@ -166,6 +167,9 @@ void hs_worker_core_options(const struct hs_options *options, struct hs_core_opt
 	*core = (struct hs_core_options){
 		.acl = hs_options_acl(options),
 		.output_bytes_max = (uint64_t)options->output_limit,
+		.flight_bytes_max = strcmp(options->engine, "embedded") == 0
+					    ? 0
+					    : (uint64_t)options->engine_inflight_bytes,
 		.slowlog_us = options->slowlog_slower_than,
 		.slowlog_len_max = (uint32_t)options->slowlog_max_len,
 		.acllog_len_max = (uint32_t)options->acllog_max_len,

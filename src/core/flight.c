@@ -1,0 +1,182 @@
+/* Reply bytes in flight, in front of servers.
+ *
+ * A server answers whatever it is asked. Large replies that a client does not read would fill the
+ * connection that all clients of the worker share, and everybody else's replies wait behind them. So
+ * the core reckons what a reply will cost before it asks, and holds a client whose next request does
+ * not fit:
+ *
+ *     its own replies in flight       a quarter of engine-inflight-bytes
+ *     with its unread replies         a quarter of output-limit
+ *     all clients', of one partition  engine-inflight-bytes
+ *
+ * One request is always allowed where nothing else is. A held client's input stays where it is, in order,
+ * and is tried again when one of its replies comes, when it has read, or when others' replies have made
+ * room. Requests with small replies are never held, so nobody waits for those who read slowly.
+ *
+ * A reply is reckoned to be as large as the last one for the same key, which a small table remembers while
+ * large replies are around; else as the recent largest of the same client. A new client's are
+ * reckoned to be GUESS until it has had some. */
+#include "core/session.h"
+
+#include "base/hash.h"
+#include "base/limits.h"
+
+enum { REMEMBER_US = 10 * 1000 * 1000, SHRINK = 8 };
+
+#define LARGE_BYTES (16 * HS_KIB) /* a smaller reply is not counted */
+#define UNREAD_BYTES_MIN HS_MIB	  /* a client may always have so much unread */
+
+static struct hs_flight_size *size_of(struct hs_core *core, const struct hs_command *command,
+				      size_t argc, const struct hs_bytes *argv, uint32_t *tag)
+{
+	size_t at = hs_keys_only(command, argc);
+	uint64_t hash;
+
+	if (at == 0)
+		return NULL;
+	hash = hs_hash(argv[at], core->world.seed + (uint64_t)command->id);
+	*tag = (uint32_t)(hash >> 32) | 1;
+	return &core->flight.sizes[hash % HS_FLIGHT_SIZES];
+}
+
+/* Writes answer with a word, but for those that return what was there. */
+static bool may_be_large(const struct hs_command *command, size_t argc)
+{
+	if (!(command->flags & HS_CMD_WRITE) || command->id >= HS_CMD_IDS)
+		return true;
+	switch (command->id) {
+	case HS_CMD_ID_GETSET:
+	case HS_CMD_ID_GETDEL:
+	case HS_CMD_ID_GETEX:
+	case HS_CMD_ID_EXEC:
+		return true;
+	case HS_CMD_ID_SET:
+		return argc > 3;
+	default:
+		return false;
+	}
+}
+
+static uint64_t reckon(struct hs_core *core, const struct hs_session *session,
+		       const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
+{
+	uint32_t tag;
+	const struct hs_flight_size *size;
+
+	if (core->now.mono_us < core->flight.large_until_us) {
+		size = size_of(core, command, argc, argv, &tag);
+		if (size && size->tag == tag)
+			return size->bytes;
+	}
+	return session->usual_bytes;
+}
+
+/* Whether it must wait for others of its own, for its client to read, or for others' replies. */
+static bool fits(const struct hs_core *core, const struct hs_session *session, uint16_t partition,
+		 uint64_t bytes)
+{
+	uint64_t most = core->options.flight_bytes_max;
+	uint64_t unread = hs_session_unsent(session),
+		 unread_max = core->options.output_bytes_max / 4;
+
+	if (unread_max < UNREAD_BYTES_MIN)
+		unread_max = UNREAD_BYTES_MIN;
+	if (session->flight_bytes > 0 && session->flight_bytes + bytes > most / 4)
+		return false;
+	if (unread > 0 && unread + session->flight_bytes + bytes > unread_max)
+		return false;
+	return core->flight.bytes[partition] == 0 || core->flight.bytes[partition] + bytes <= most;
+}
+
+bool hs_flight_holds(struct hs_core *core, struct hs_session *session,
+		     const struct hs_command *command, uint16_t slot, size_t argc,
+		     const struct hs_bytes *argv)
+{
+	uint16_t partition = hs_core_partition(core, slot);
+	uint64_t bytes;
+
+	session->next_bytes = 0;
+	if ((session->usual_bytes < LARGE_BYTES &&
+	     core->now.mono_us >= core->flight.large_until_us) ||
+	    !may_be_large(command, argc))
+		return false;
+	bytes = reckon(core, session, command, argc, argv);
+	if (bytes < LARGE_BYTES)
+		return false;
+	if (bytes > UINT32_MAX)
+		bytes = UINT32_MAX;
+	if (fits(core, session, partition, bytes)) {
+		session->next_bytes = (uint32_t)bytes;
+		session->next_partition = partition;
+		return false;
+	}
+	session->held = true;
+	hs_list_append(&core->flight.held, &session->holding);
+	hs_counter_add(&core->stats.flight_holds, 1);
+	return true;
+}
+
+void hs_flight_learn(struct hs_core *core, struct hs_session *session,
+		     const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+		     size_t bytes)
+{
+	struct hs_flight_size *size;
+	uint32_t tag;
+
+	if (!may_be_large(command, argc))
+		return;
+	if (bytes >= session->usual_bytes)
+		session->usual_bytes = bytes;
+	else
+		session->usual_bytes -= (session->usual_bytes - bytes + SHRINK - 1) / SHRINK;
+	if (bytes >= LARGE_BYTES)
+		core->flight.large_until_us = core->now.mono_us + REMEMBER_US;
+	if (core->now.mono_us >= core->flight.large_until_us)
+		return;
+	size = size_of(core, command, argc, argv, &tag);
+	if (size)
+		*size = (struct hs_flight_size){tag,
+						bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX};
+}
+
+void hs_flight_land(struct hs_core *core, struct hs_request *request)
+{
+	core->flight.bytes[request->flight_partition] -= request->flight_bytes;
+	request->session->flight_bytes -= request->flight_bytes;
+	request->flight_bytes = 0;
+	core->flight.freed = true;
+}
+
+void hs_flight_resume(struct hs_core *core)
+{
+	struct hs_link waiting;
+
+	core->flight.freed = false;
+	if (hs_list_empty(&core->flight.held))
+		return;
+	hs_list_init(&waiting);
+	while (!hs_list_empty(&core->flight.held)) {
+		struct hs_link *link = core->flight.held.next;
+
+		hs_list_remove(link);
+		hs_list_append(&waiting, link);
+	}
+	while (!hs_list_empty(&waiting)) {
+		struct hs_session *session =
+			hs_list_entry(waiting.next, struct hs_session, holding);
+
+		hs_list_remove(&session->holding);
+		hs_core_resume(core, session);
+	}
+}
+
+bool hs_core_waits_for_reader(const struct hs_session *session)
+{
+	return session->held;
+}
+
+void hs_core_sent(struct hs_core *core, struct hs_session *session, struct hs_now now)
+{
+	hs_core_set_now(core, now);
+	hs_core_resume(core, session);
+}
