@@ -244,7 +244,7 @@ static int heal_format_copy(struct hs_database *database, const struct hs_format
 int hs_database_open(struct hs_database *database, const struct hs_embedded_options *options,
 		     uint32_t readers, struct hs_log *log, struct hs_fault *fault)
 {
-	struct hs_format format;
+	struct hs_format format = {0};
 	int rc, found = 0;
 
 	memset(database, 0, sizeof *database);
