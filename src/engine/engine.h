@@ -49,6 +49,8 @@ struct hs_engine_host {
 	void (*news)(void *context, struct hs_news *news);
 	/* Any thread: the commands a server has beside ours. The server's from now on. */
 	void (*learned)(void *context, struct hs_learned *learned);
+	/* Any thread: the calls of `recount` up to the one that returned this number are answered. */
+	void (*recounted)(void *context, uint64_t number);
 	struct hs_now (*now)(void *context);
 	struct hs_log *log;
 	uint32_t workers;
@@ -159,6 +161,11 @@ struct hs_engine_calls {
 	 * host.done. op->out holds `pairs` names and values already; a GET adds the servers' and puts
 	 * the header in front. NULL where there are no servers. */
 	void (*config)(struct hs_engine *engine, struct hs_op *op, size_t pairs);
+	/* The control thread: asks the servers how many keys they have. Returns a number, larger with each
+	 * call; at host.recounted with that number or a larger one, partition_stats has the keys of every
+	 * write that was acknowledged before this call, but for servers that did not answer in time: theirs
+	 * are as before. NULL where partition_stats always has them. */
+	uint64_t (*recount)(struct hs_engine *engine);
 	/* Runs everything queued, makes it durable, ends its threads, frees. All workers have
 	 * stopped submitting. */
 	void (*destroy)(struct hs_engine **engine);

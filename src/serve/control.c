@@ -29,6 +29,12 @@ void hs_control_end(struct hs_control *control)
 	uv_async_send(&control->wake);
 }
 
+void hs_control_recounted(struct hs_control *control, uint64_t number)
+{
+	atomic_store(&control->host.recounted, number);
+	uv_async_send(&control->wake);
+}
+
 static void answer_all(struct hs_control *control)
 {
 	struct hs_op *op = hs_mpsc_take(&control->asked, OP_NEXT);
@@ -51,6 +57,7 @@ static void on_wake(uv_async_t *wake)
 	if (atomic_exchange(&control->reload, false))
 		hs_host_reload(&control->host);
 	answer_all(control);
+	hs_host_answer_counted(&control->host, end);
 	if (!end)
 		return;
 	uv_close((uv_handle_t *)&control->wake, NULL);

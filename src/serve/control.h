@@ -4,6 +4,7 @@
  * partitions. The options are its own from start to join. Others reach it like this:
  *
  *     workers ─── asked: CONFIG, INFO … ───┐
+ *     engine ──── recounted ───────────────┤
  *     main ────── reload, end ─────────────┴──▶ one wake-up ──▶ the control thread's loop
  *
  * init, start, …, end, join, deinit. It answers until `end`: call that when no worker can ask any
@@ -43,5 +44,7 @@ void hs_control_deinit(struct hs_control *control);
 void hs_control_ask(struct hs_control *control, struct hs_op *op); /* HS_OP_HOST */
 void hs_control_reload(struct hs_control *control);		   /* SIGHUP */
 void hs_control_end(struct hs_control *control);
+/* Any thread, until hs_control_deinit: the engine has counted keys (engine.h: recounted). */
+void hs_control_recounted(struct hs_control *control, uint64_t number);
 
 #endif

@@ -462,6 +462,34 @@ static void run_info(struct hs_host *host, const struct hs_op *op, struct hs_rep
 	hs_buf_deinit(&text);
 }
 
+/* In front of servers, Keyspace has what was written before: true if INFO waits until they are asked. */
+static bool wait_counted(struct hs_host *host, struct hs_op *op)
+{
+	struct hs_op **end = host->uncounted ? &host->uncounted_last->next : &host->uncounted;
+
+	if (!host->engine->calls->recount || !hs_info_asks_keyspace(op->argc, op->argv))
+		return false;
+	*end = op;
+	host->uncounted_last = op;
+	op->engine_mark = host->engine->calls->recount(host->engine);
+	return true;
+}
+
+void hs_host_answer_counted(struct hs_host *host, bool all)
+{
+	uint64_t recounted = atomic_load(&host->recounted);
+
+	while (host->uncounted && (all || host->uncounted->engine_mark <= recounted)) {
+		struct hs_op *op = host->uncounted;
+		struct hs_reply reply = {.out = op->out, .resp = op->resp};
+
+		host->uncounted = op->next;
+		op->next = NULL;
+		run_info(host, op, &reply);
+		hs_worker_complete(&host->workers[op->worker], op);
+	}
+}
+
 bool hs_host_answer(struct hs_host *host, struct hs_op *op)
 {
 	struct hs_reply reply = {.out = op->out, .resp = op->resp};
@@ -508,6 +536,8 @@ bool hs_host_answer(struct hs_host *host, struct hs_op *op)
 		hs_hotkeys_answer(host, op);
 		break;
 	case HS_CMD_ID_INFO:
+		if (wait_counted(host, op))
+			return false;
 		run_info(host, op, &reply);
 		break;
 	case HS_CMD_ID_SHUTDOWN:

@@ -68,13 +68,19 @@ struct hs_host {
 	struct hs_board *board;	      /* control/board.h */
 	struct hs_board_facts *facts; /* what the engine says of each partition, as last sampled */
 	struct hs_hotkeys *hotkeys;   /* control/hotkeys.h */
-	_Atomic bool stopping;	      /* the main thread sets it when it is told to end it all */
+	/* INFO with the section Keyspace that waits until the engine has counted (engine.h: recount): by
+	 * `next`, oldest first, with the engine's number in engine_mark. */
+	struct hs_op *uncounted, *uncounted_last;
+	_Atomic uint64_t recounted; /* the engine's last number; its threads set it */
+	_Atomic bool stopping;	    /* the main thread sets it when it is told to end it all */
 	void *context;
 	void (*stop)(void *context); /* SHUTDOWN: asks the main thread to end it all */
 };
 
-/* Writes the answer to op->out. False: the engine completes the op. */
+/* Writes the answer to op->out. False: the engine completes the op, or hs_host_answer_counted does. */
 bool hs_host_answer(struct hs_host *host, struct hs_op *op);
+/* Answers and completes each INFO for which the engine has counted keys; `all`: all, with what is known. */
+void hs_host_answer_counted(struct hs_host *host, bool all);
 
 /* sample.c: the rate of commands, once a second. */
 void hs_host_sample(struct hs_host *host);
@@ -114,6 +120,7 @@ void hs_hotkeys_harvest(struct hs_host *host, struct hs_now now);
 /* info.c: the sections asked for (argv[1…]), in INFO's text form. */
 void hs_info_compose(struct hs_host *host, size_t argc, const struct hs_bytes *argv,
 		     struct hs_buf *text);
+bool hs_info_asks_keyspace(size_t argc, const struct hs_bytes *argv);
 void hs_info_totals(const struct hs_host *host, struct hs_totals *totals); /* never reset */
 
 #endif

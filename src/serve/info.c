@@ -271,6 +271,11 @@ static bool wanted(size_t argc, const struct hs_bytes *argv, const char *name, b
 	return false;
 }
 
+bool hs_info_asks_keyspace(size_t argc, const struct hs_bytes *argv)
+{
+	return wanted(argc, argv, "Keyspace", true);
+}
+
 void hs_info_compose(struct hs_host *host, size_t argc, const struct hs_bytes *argv,
 		     struct hs_buf *text)
 {

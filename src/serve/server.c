@@ -165,6 +165,13 @@ static void engine_learned(void *context, struct hs_learned *learned)
 		hs_worker_post(&server->workers[i], hs_mail_create(HS_MAIL_LEARN));
 }
 
+static void engine_recounted(void *context, uint64_t number)
+{
+	struct hs_server *server = context;
+
+	hs_control_recounted(&server->control, number);
+}
+
 static struct hs_now engine_now(void *context)
 {
 	(void)context;
@@ -503,6 +510,7 @@ static int open_engine(struct hs_server *server)
 		.changed = engine_changed,
 		.news = engine_news,
 		.learned = engine_learned,
+		.recounted = engine_recounted,
 		.now = engine_now,
 		.log = server->log,
 		.workers = server->workers_count,

@@ -165,6 +165,31 @@ static void test_cpu_between_two_looks(void **state)
 	assert_true(hs_node_info_cpu(&a, &b, 500000) == 0);
 }
 
+static void test_keyspace_alone(void **state)
+{
+	struct hs_node_info info = parse(MASTER);
+
+	(void)state;
+	assert_int_equal(hs_node_info_parse_keyspace(
+				 &info, HS_LIT("# Keyspace\r\ndb0:keys=7,expires=2,avg_ttl=0\r\n"
+					       "db9:keys=1,expires=1,avg_ttl=5\r\n")),
+			 0);
+	assert_int_equal(info.keys, 8);
+	assert_int_equal(info.expires, 3);
+	assert_int_equal(info.role, HS_NODE_MASTER); /* the rest stays */
+	assert_int_equal(info.clients, 17);
+	assert_int_equal(hs_node_info_parse_keyspace(&info, HS_LIT("# Keyspace\r\n")), 0);
+	assert_int_equal(info.keys, 0);
+	assert_int_equal(info.expires, 0);
+	assert_int_equal(hs_node_info_parse_keyspace(&info, hs_bytes_of(MASTER)), 0);
+	assert_int_equal(info.keys, 120);
+	assert_int_equal(hs_node_info_parse_keyspace(&info, HS_LIT("")), HS_EPROTO);
+	assert_int_equal(hs_node_info_parse_keyspace(&info, HS_LIT("db0:keys=9,expires=9")),
+			 HS_EPROTO);
+	assert_int_equal(info.keys, 120);
+	assert_int_equal(info.expires, 8);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -174,6 +199,7 @@ int main(void)
 		cmocka_unit_test(test_a_replica_ahead_is_not_behind),
 		cmocka_unit_test(test_other_texts),
 		cmocka_unit_test(test_a_text_cut_anywhere),
+		cmocka_unit_test(test_keyspace_alone),
 		cmocka_unit_test(test_cpu_between_two_looks),
 	};
 

@@ -218,6 +218,30 @@ int hs_node_info_parse(struct hs_node_info *info, struct hs_bytes text)
 	return reading.known ? 0 : HS_EPROTO;
 }
 
+int hs_node_info_parse_keyspace(struct hs_node_info *info, struct hs_bytes text)
+{
+	struct hs_node_info counts = {0};
+	struct reading reading = {.info = &counts};
+	bool found = false;
+
+	while (text.len > 0) {
+		struct hs_bytes value = cut(&text, '\n');
+		struct hs_bytes name;
+
+		if (value.len > 0 && value.data[value.len - 1] == '\r')
+			value.len--;
+		found = found || hs_bytes_is_word(value, "# keyspace");
+		name = cut(&value, ':');
+		if (starts_with_number(name, "db"))
+			read_database(&reading, value);
+	}
+	if (!found)
+		return HS_EPROTO;
+	info->keys = counts.keys;
+	info->expires = counts.expires;
+	return 0;
+}
+
 double hs_node_info_cpu(const struct hs_node_info *before, const struct hs_node_info *after,
 			uint64_t elapsed_us)
 {

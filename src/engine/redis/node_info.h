@@ -43,6 +43,9 @@ struct hs_node_info {
 
 /* `text` is what stands in the bulk reply. HS_EPROTO when nothing in it is of INFO. */
 int hs_node_info_parse(struct hs_node_info *info, struct hs_bytes text) HS_MUSTCHECK;
+/* The reply to INFO keyspace: sets `keys` and `expires` of `info` alone. HS_EPROTO when the section is not
+ * in it; then `info` is as before. */
+int hs_node_info_parse_keyspace(struct hs_node_info *info, struct hs_bytes text) HS_MUSTCHECK;
 
 /* The processor time between two looks, as a part of one core: 0 is idle, 1 one core, and more where
  * several threads work. 0 when the server was started anew between them. */

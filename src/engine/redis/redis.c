@@ -463,6 +463,11 @@ static void config(struct hs_engine *engine, struct hs_op *op, size_t pairs)
 	hs_scout_configure(of(engine)->scout, op, pairs);
 }
 
+static uint64_t recount(struct hs_engine *engine)
+{
+	return hs_scout_recount(of(engine)->scout);
+}
+
 static void drop_letters(struct worker *worker)
 {
 	struct letter *letter, *next;
@@ -522,6 +527,7 @@ static const struct hs_engine_calls calls = {
 	.trouble = trouble,
 	.reset_stats = reset_stats,
 	.config = config,
+	.recount = recount,
 	.destroy = destroy,
 };
 
@@ -564,6 +570,13 @@ static void scout_done(void *context, struct hs_op *op)
 
 	op->next = NULL;
 	redis->host.done(redis->host.context, op->worker, op);
+}
+
+static void scout_recounted(void *context, uint64_t number)
+{
+	struct redis *redis = context;
+
+	redis->host.recounted(redis->host.context, number);
 }
 
 /* ---- the beginning ---- */
@@ -668,6 +681,7 @@ int hs_redis_create(const struct hs_redis_options *options, const struct hs_engi
 		.learned = scout_learned,
 		.news = scout_news,
 		.done = scout_done,
+		.recounted = scout_recounted,
 	};
 
 	redis->scout = hs_scout_create(&scout, &scout_host);

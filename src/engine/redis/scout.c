@@ -146,6 +146,7 @@ static void on_tick(uv_timer_t *timer)
 	}
 	hs_scout_look_tick(scout);
 	hs_scout_watch_tick(scout);
+	hs_scout_keys_tick(scout);
 	hs_scout_stats_tick(scout);
 }
 
@@ -181,6 +182,7 @@ static void on_wake(uv_async_t *wake)
 		return;
 	}
 	hs_scout_config_step(scout);
+	hs_scout_keys_step(scout);
 	if (atomic_load(&scout->surprised))
 		hs_scout_look_soon(scout);
 }

@@ -28,6 +28,8 @@ struct hs_scout_host {
 	void (*learned)(void *context, struct hs_learned *learned); /* handed over */
 	void (*news)(void *context, struct hs_news *news); /* the reference is handed over */
 	void (*done)(void *context, struct hs_op *op); /* of hs_scout_ask; its reply in op->out */
+	/* The calls of hs_scout_recount up to the one that returned this number are answered. */
+	void (*recounted)(void *context, uint64_t number);
 };
 
 struct hs_scout_options {
@@ -63,6 +65,10 @@ void hs_scout_configure(struct hs_scout *scout, struct hs_op *op, size_t pairs);
 /* What all masters that answer INFO agree on. */
 void hs_scout_servers(struct hs_scout *scout, struct hs_engine_servers *servers);
 
+/* Asks the masters how many keys they have now: at host.recounted with this number, or a later one,
+ * hs_scout_partition has the keys of every write that was acknowledged before the call. A master that does
+ * not answer in time has those that it last told. Calls that wait are answered together. */
+uint64_t hs_scout_recount(struct hs_scout *scout);
 /* What the servers last said of themselves. */
 void hs_scout_partition(struct hs_scout *scout, uint16_t partition,
 			struct hs_engine_partition *stats);

@@ -7,6 +7,7 @@
  *     scout_route.c  what follows from a new one
  *     scout_watch.c  commands and telemetry
  *     scout_state.c  whether partitions are served
+ *     scout_keys.c   how many keys there are now, for INFO
  *     scout_stats.c  telemetry of slots, where a server has it
  *     scout_tell.c   what an operator is told of a topology
  *     scout_config.c options of the servers: CONFIG GET, CONFIG SET */
@@ -32,6 +33,7 @@ enum {
 	HS_SCOUT_COUNT_EACH = 10,     /* of them, commands are counted too */
 	HS_SCOUT_STATS_MS = 5000,     /* between two CLUSTER SLOT-STATS: up to 2 MB each */
 	HS_SCOUT_REPLY_MS_MAX = 2000, /* a node that takes longer is as good as away */
+	HS_SCOUT_KEYS_MS_MAX = 500,   /* INFO of a client waits so long for the numbers of keys */
 	HS_SCOUT_HEDGE_MS = 200,      /* another node is asked beside one that takes so long */
 	HS_SCOUT_IDLE_MS = 5000,   /* a connection that is only there for looking is kept so long */
 	HS_SCOUT_GAP_MS_MIN = 50,  /* between two looks that somebody wants */
@@ -52,6 +54,7 @@ enum hs_scout_ask {
 	HS_ASK_COUNT,	/* COMMAND COUNT */
 	HS_ASK_STATE,	/* CLUSTER INFO, for how it is */
 	HS_ASK_INFO,	/* INFO */
+	HS_ASK_KEYS,	/* INFO keyspace, for a client's INFO */
 	HS_ASK_SET,	/* CONFIG SET, for a client */
 	HS_ASK_GET,	/* CONFIG GET, for a client */
 	HS_ASK_CHECK,	/* CONFIG GET, for what is remembered of CONFIG SET */
@@ -96,6 +99,8 @@ struct hs_scout_node {
 	struct hs_node_info info;
 	uint64_t info_us;
 	double cpu;
+	bool counting;		   /* the round of INFO keyspace waits for it */
+	bool count_late;	   /* it missed a round; no round waits for it until it answers */
 	bool stats_refused;	   /* it has no CLUSTER SLOT-STATS, or not for this user */
 	uint64_t stats_ms;	   /* when it was last asked; 0: not yet */
 	struct hs_slot_look stats; /* its last answer */
@@ -133,6 +138,16 @@ struct hs_scout_config {
 	uint32_t written;	      /* which options those are, a bit each */
 };
 
+/* The rounds of INFO keyspace (scout_keys.c). */
+struct hs_scout_recount {
+	_Atomic uint64_t wanted; /* the number that the last request was given */
+	uint64_t answers; /* the round under way, or the last one, answers requests up to this */
+	bool running;
+	bool resting;	   /* no round begins before the next tick */
+	uint32_t left;	   /* nodes that have not answered in it */
+	uint64_t began_ms; /* when it began */
+};
+
 struct hs_scout {
 	struct hs_scout_options options;
 	struct hs_scout_host host;
@@ -158,6 +173,7 @@ struct hs_scout {
 	struct hs_slot_looks *looks; /* NULL until a server tells of its slots */
 
 	struct hs_scout_config config;
+	struct hs_scout_recount recount;
 
 	struct hs_learned *learned; /* the host's; the last one */
 	uint64_t learned_hash;
@@ -237,6 +253,13 @@ void hs_scout_state_told(struct hs_scout_node *node, struct hs_bytes reply); /* 
 /* A master of the partition: the worst of them counts. */
 void hs_scout_state_add(struct hs_engine_partition *sum, const struct hs_scout_node *node);
 void hs_scout_state_slots(struct hs_scout *scout); /* how many cannot be served, for CLUSTER INFO */
+
+/* scout_keys.c */
+/* When a client asks, or all nodes have answered. */
+void hs_scout_keys_step(struct hs_scout *scout);
+void hs_scout_keys_tick(struct hs_scout *scout);
+void hs_scout_keys_told(struct hs_scout_node *node, struct hs_bytes reply);
+void hs_scout_keys_forget(struct hs_scout_node *node); /* its connection is closed */
 
 /* scout_stats.c */
 void hs_scout_stats_tick(struct hs_scout *scout);

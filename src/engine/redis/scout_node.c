@@ -16,6 +16,7 @@ static const char *const requests[HS_ASKS] = {
 	[HS_ASK_STATE] = "*2\r\n$7\r\nCLUSTER\r\n$4\r\nINFO\r\n",
 	[HS_ASK_COUNT] = "*2\r\n$7\r\nCOMMAND\r\n$5\r\nCOUNT\r\n",
 	[HS_ASK_INFO] = "*1\r\n$4\r\nINFO\r\n",
+	[HS_ASK_KEYS] = "*2\r\n$4\r\nINFO\r\n$8\r\nkeyspace\r\n",
 	[HS_ASK_STATS] = ("*5\r\n$7\r\nCLUSTER\r\n$10\r\nSLOT-STATS\r\n"
 			  "$10\r\nSLOTSRANGE\r\n$1\r\n0\r\n$5\r\n16383\r\n"),
 };
@@ -52,6 +53,7 @@ void hs_scout_node_hang_up(struct hs_scout_node *node)
 	hs_buf_deinit(&node->in);
 	node->scan = (struct hs_answer_scan){0};
 	hs_scout_config_forget(node);
+	hs_scout_keys_forget(node);
 }
 
 void hs_scout_node_destroy(struct hs_scout_node **node)
@@ -120,6 +122,9 @@ static void answered(struct hs_scout_node *node, enum hs_scout_ask ask, struct h
 		break;
 	case HS_ASK_INFO:
 		hs_scout_watch_info(node, reply);
+		break;
+	case HS_ASK_KEYS:
+		hs_scout_keys_told(node, reply);
 		break;
 	case HS_ASK_SET:
 	case HS_ASK_GET:

@@ -305,6 +305,7 @@ void hs_scout_watch_info(struct hs_scout_node *node, struct hs_bytes reply)
 	node->info = info;
 	node->info_us = now_us;
 	node->informed = true;
+	node->count_late = false;
 	watch_servers(scout);
 	if (node->listed)
 		hs_scout_watch_numbers(scout, node->partition);
@@ -323,6 +324,7 @@ void hs_scout_watch_up(struct hs_scout_node *node)
 	if (node->away)
 		hs_log(scout->options.log, HS_LOG_INFO, "%s answers again", node->text);
 	node->away = false;
+	node->count_late = false;
 	if (!scout->learned || node->lost)
 		learn_from(node);
 }

@@ -1,0 +1,169 @@
+"""Goal: in front of servers, the section Keyspace of INFO counts every write that was acknowledged before
+INFO was sent, and a server that does not answer does not keep INFO waiting.
+
+Method: heatsink in front of a redis-server and of a Cluster. New keys are written one at a time, and INFO is
+sent right behind each reply, by one client and by many at once. Masters are frozen, killed and started
+again: INFO is answered while they are away, and counts again what is written when they are back.
+"""
+import itertools
+import re
+import signal
+import time
+import unittest
+
+from cluster import Cluster, slot_of
+from servers import GUARD_S, Heatsink, Redis
+import resp
+
+KEYS = 20
+OK = b"+OK\r\n"
+
+
+def counts(text):
+    found = re.search(rb"db0:keys=(\d+),expires=(\d+)", text)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+class Case(unittest.TestCase):
+    def front(self, url):
+        self.heatsink = Heatsink("--engine", url, "--workers", "2")
+        self.addCleanup(self.heatsink.close)
+        return self.heatsink.raw()
+
+    def counts(self, client, *sections):
+        reply = client.call("INFO", *sections)
+        self.assertIn(b"# Keyspace\r\n", reply.text)
+        return counts(reply.text)
+
+    def write_and_count(self, client):
+        self.assertEqual(self.counts(client, "keyspace"), (0, 0))
+        for i in range(KEYS):
+            self.assertEqual(client.call("SET", f"key:{i}", "x").raw, OK)
+            for sections in (("keyspace",), (), ("server", "all"), ("everything",), ("Default",)):
+                self.assertEqual(self.counts(client, *sections), (i + 1, 0))
+        self.assertEqual(client.call("EXPIRE", "key:0", "1000").raw, b":1\r\n")
+        self.assertEqual(self.counts(client, "keyspace"), (KEYS, 1))
+        for i in range(KEYS):
+            self.assertEqual(client.call("DEL", f"key:{i}").raw, b":1\r\n")
+            self.assertEqual(self.counts(client, "keyspace")[0], KEYS - 1 - i)
+
+    def write_together(self):
+        """Each client's INFO comes while rounds for others are under way, and counts its own write."""
+        clients = [self.heatsink.raw() for _ in range(8)]
+        for i in range(KEYS):
+            for number, client in enumerate(clients):
+                client.send(resp.encode("SET", f"many:{number}:{i}", "x"))
+            for client in clients:
+                self.assertEqual(client.read().raw, OK)
+                client.send(resp.encode("INFO", "keyspace"))
+            for number, client in enumerate(clients):
+                keys = counts(client.read().text)[0]
+                self.assertGreater(keys, i * len(clients) + number)
+                self.assertLessEqual(keys, (i + 1) * len(clients))
+
+    def until_written(self, client, key):
+        guard = time.monotonic() + GUARD_S
+        while client.call("SET", key, "x").raw != OK:
+            self.assertLess(time.monotonic(), guard, "a write never succeeded again")
+
+
+class OneServer(Case):
+    def setUp(self):
+        self.server = Redis()
+        self.addCleanup(self.server.close)
+        self.client = self.front("redis://127.0.0.1:%d" % self.server.port)
+
+    def test_a_key_is_counted_at_once(self):
+        self.write_and_count(self.client)
+
+    def test_clients_at_once(self):
+        self.write_together()
+
+    def test_in_a_transaction(self):
+        self.client.call("MULTI")
+        self.client.call("SET", "a", "1")
+        self.client.call("INFO", "keyspace")
+        self.assertIn(b"# Keyspace\r\n", self.client.call("EXEC").raw)
+        self.assertEqual(self.counts(self.client), (1, 0))
+
+    def test_a_server_that_refuses_info(self):
+        self.server.raw().call("ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all", "-info")
+        client = self.front("redis://app:secret@127.0.0.1:%d" % self.server.port)
+        self.assertEqual(client.call("SET", "a", "1").raw, OK)
+        self.assertEqual(self.counts(client), (0, 0))
+
+    def test_a_frozen_server(self):
+        self.client.call("SET", "a", "1")
+        self.assertEqual(self.counts(self.client), (1, 0))
+        self.server.signal(signal.SIGSTOP)
+        try:
+            for _ in range(KEYS):  # as it last told, until it counts as away
+                self.assertIn(self.counts(self.client), ((1, 0), (0, 0)))
+        finally:
+            self.server.signal(signal.SIGCONT)
+
+    def test_shutdown_meanwhile(self):
+        self.server.signal(signal.SIGSTOP)
+        try:
+            self.client.send(resp.encode("INFO"))
+            self.heatsink.signal(signal.SIGTERM)
+            self.assertEqual(self.heatsink.wait(), 0)
+        finally:
+            self.server.signal(signal.SIGCONT)
+
+
+class InFrontOfACluster(Case):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = cls.enterClassContext(Cluster(masters=3, replicas=0, node_timeout_ms=30000))
+
+    def setUp(self):
+        self.cluster.reset()
+        self.client = self.front(self.cluster.url())
+
+    def test_a_key_is_counted_at_once(self):
+        self.write_and_count(self.client)
+
+    def test_clients_at_once(self):
+        self.write_together()
+
+    def keys_of(self, master, count):
+        owners = self.cluster.owners()
+        keys = (key for key in map("of:{}".format, itertools.count())
+                if owners[slot_of(key)] is master)
+        return list(itertools.islice(keys, count))
+
+    def test_a_frozen_master(self):
+        """The others are still asked; it counts as it last told, or not at all once it is away."""
+        frozen, other = self.cluster.masters()[:2]
+        for key in self.keys_of(frozen, 3):
+            self.assertEqual(self.client.call("SET", key, "x").raw, OK)
+        self.assertEqual(self.counts(self.client), (3, 0))
+        keys = self.keys_of(other, KEYS)
+        frozen.freeze()
+        try:
+            for i, key in enumerate(keys):
+                self.assertEqual(self.client.call("SET", key, "x").raw, OK)
+                self.assertIn(self.counts(self.client), ((3 + i + 1, 0), (i + 1, 0)))
+        finally:
+            frozen.thaw()
+
+    def test_a_master_that_is_started_again(self):
+        master = self.cluster.masters()[0]
+        keys = self.keys_of(master, KEYS)
+        self.assertEqual(self.client.call("SET", keys[0], "x").raw, OK)
+        self.assertEqual(self.counts(self.client), (1, 0))
+        master.kill9()
+        for _ in range(3):
+            self.counts(self.client)
+        master.restart()
+        self.cluster.wait_ready()
+        self.until_written(self.client, keys[1])
+        before = self.counts(self.client)[0]
+        for i, key in enumerate(keys[2:]):
+            self.assertEqual(self.client.call("SET", key, "x").raw, OK)
+            self.assertEqual(self.counts(self.client), (before + i + 1, 0))
+
+
+if __name__ == "__main__":
+    unittest.main()
