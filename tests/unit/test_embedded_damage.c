@@ -238,6 +238,46 @@ static void a_flipped_byte_of_the_format(void **state)
 	assert_int_equal(hunt(*state, "format.copy", 0, "/format"), 0);
 }
 
+static void remove_file(struct hs_test_embedded *test, const char *name)
+{
+	assert_int_equal(hs_file_remove(test->folder, name), 0);
+}
+
+/* Any file of a database that is left is data: it is named, and nothing is made anew over it. */
+static void files_without_a_format_are_refused(void **state)
+{
+	struct hs_test_embedded *test = *state;
+	struct image image;
+
+	fill(test, &image);
+	remove_file(test, "format");
+	remove_file(test, "store-000");
+	assert_int_equal(hs_test_embedded_open(test), HS_ECORRUPT);
+	assert_non_null(strstr(test->error, "heatsink repair"));
+	for (int kept = 1; kept < FILES; kept++) {
+		size_t bytes;
+		char *data;
+
+		for (int i = 0; i < FILES; i++)
+			remove_file(test, file_names[i]);
+		hs_test_file_write(test->folder, file_names[kept], image.data[kept],
+				   image.bytes[kept]);
+		assert_int_equal(hs_test_embedded_open(test), HS_ECORRUPT);
+		assert_non_null(strstr(test->error, "damaged data"));
+		assert_non_null(strstr(test->error, file_names[kept]));
+		assert_non_null(strstr(test->error, "heatsink repair"));
+		data = hs_test_file_read(test->folder, file_names[kept], &bytes);
+		assert_int_equal(bytes, image.bytes[kept]);
+		assert_memory_equal(data, image.data[kept], bytes);
+		hs_mem_free(&data);
+	}
+	/* A file of the folder's owner is none of ours. */
+	remove_file(test, file_names[FILES - 1]);
+	hs_test_file_write(test->folder, "store-list", "bread", 5);
+	assert_int_equal(hs_test_embedded_open(test), 0);
+	forget(&image);
+}
+
 /* Flips one byte of a stored record, which lies in a store's file as it is in memory. A read must
  * be an error that names the key; so must every command that would carry the old bytes on. */
 static void a_flipped_byte_of_a_record(void **state)
@@ -485,6 +525,7 @@ int main(void)
 		TEST(a_flipped_byte_of_the_last_record),
 		TEST(a_flipped_byte_of_a_checkpoint_file),
 		TEST(a_flipped_byte_of_the_format),
+		TEST(files_without_a_format_are_refused),
 		TEST(a_flipped_byte_of_a_record),
 		TEST(a_checkpoint_file_without_a_whole_copy_is_refused),
 		TEST(a_log_that_does_not_reach_back_is_refused),

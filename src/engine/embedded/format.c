@@ -4,13 +4,14 @@
 #include "base/hash.h"
 #include "base/limits.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { FORMAT_BYTES_MAX = 256 };
+enum { FORMAT_BYTES_MAX = 256, NAMES_BYTES_MAX = 160 };
 
 static const char file_name[] = "format", copy_name[] = "format.copy";
 /* While a database is being made. Found at start, it means that the making was cut short and
@@ -73,20 +74,74 @@ bool hs_format_copy(const char *folder, struct hs_format *format)
 	return read_text(folder, copy_name, text) == 0 && parse(text, format);
 }
 
-static int damaged(const char *folder, struct hs_fault *fault)
+/* `state` says in words what is wrong with the format file. */
+static int damaged(const char *folder, const char *state, struct hs_fault *fault)
 {
 	struct hs_format format;
 
 	if (hs_format_copy(folder, &format))
 		return hs_fault_set(fault, HS_ECORRUPT,
-				    "damaged data: '%s/%s' is missing or damaged, but its copy is "
-				    "whole; 'heatsink repair --data %s' puts it back",
-				    folder, file_name, folder);
-	return hs_fault_set(
-		fault, HS_ECORRUPT,
-		"damaged data: '%s/%s' and its copy are missing or damaged, and without "
-		"them nothing else can be read; restore the folder from a backup",
-		folder, file_name);
+				    "damaged data: '%s/%s' %s, but its copy is whole; 'heatsink "
+				    "repair --data %s' puts it back",
+				    folder, file_name, state, folder);
+	return hs_fault_set(fault, HS_ECORRUPT,
+			    "damaged data: '%s/%s' %s, and its copy is missing or damaged. Without "
+			    "them nothing else can be read, not even by 'heatsink repair'; nothing "
+			    "was changed; restore the folder from a backup",
+			    folder, file_name, state);
+}
+
+/* Is this the name of a file that every database has? */
+static bool is_ours(const char *name)
+{
+	static const char *const names[] = {"format.copy", "log-0", "log-1", "checkpoint-0",
+					    "checkpoint-1"};
+	static const char store[] = "store-";
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return strncmp(name, store, sizeof store - 1) == 0 && strlen(name) == sizeof store + 2 &&
+	       strspn(name + sizeof store - 1, "0123456789") == 3;
+}
+
+/* Names the files of a database in the folder, as many as there is room for. 0 or a negative errno. */
+static int list_files(const char *folder, char names[NAMES_BYTES_MAX])
+{
+	const struct dirent *entry;
+	DIR *files = opendir(folder);
+	size_t len = 0;
+	int rc;
+
+	names[0] = '\0';
+	if (!files)
+		return -errno;
+	while ((errno = 0, entry = readdir(files)) != NULL)
+		if (is_ours(entry->d_name) && len + strlen(entry->d_name) + 3 < NAMES_BYTES_MAX)
+			len += (size_t)snprintf(names + len, NAMES_BYTES_MAX - len, "%s%s",
+						len ? ", " : "", entry->d_name);
+	rc = -errno;
+	closedir(files);
+	return rc;
+}
+
+/* Without a format file: 0 when the folder holds no file of a database, or when one was being made.
+ * Otherwise an error that names the files: they are never taken for an empty folder. */
+static int without_format(const char *folder, struct hs_fault *fault)
+{
+	char state[NAMES_BYTES_MAX + 64], names[NAMES_BYTES_MAX];
+	int rc;
+
+	if (hs_file_exists(folder, unfinished_name))
+		return 0;
+	rc = list_files(folder, names);
+	if (rc != 0)
+		return hs_fault_set(fault, HS_EIO, "cannot read the data folder '%s': %s", folder,
+				    strerror(-rc));
+	if (!names[0])
+		return 0;
+	snprintf(state, sizeof state, "is missing and the folder holds data (%s)", names);
+	return damaged(folder, state, fault);
 }
 
 static int written(const char *folder, const char *name, int rc, struct hs_fault *fault)
@@ -103,11 +158,8 @@ int hs_format_read(const char *folder, struct hs_format *format, struct hs_fault
 	unsigned version;
 	int rc = read_text(folder, file_name, text);
 
-	if (rc == -ENOENT) {
-		if (hs_file_exists(folder, "store-000") && !hs_file_exists(folder, unfinished_name))
-			return damaged(folder, fault);
-		return 0;
-	}
+	if (rc == -ENOENT)
+		return without_format(folder, fault);
 	if (rc != 0)
 		return hs_fault_set(fault, HS_EIO, "cannot read '%s/%s': %s", folder, file_name,
 				    strerror(-rc));
@@ -116,7 +168,7 @@ int hs_format_read(const char *folder, struct hs_format *format, struct hs_fault
 	if (hs_format_copy(folder, &copy) ||
 	    sscanf(text, "heatsink data, format %u\n", &version) != 1 ||
 	    version == HS_FORMAT_VERSION)
-		return damaged(folder, fault);
+		return damaged(folder, "is damaged", fault);
 	if (version > HS_FORMAT_VERSION)
 		return hs_fault_set(fault, HS_EVERSION,
 				    "the data in '%s' has format %u; this heatsink knows up to %u",
