@@ -101,8 +101,9 @@ class Starting(FolderCase):
         with open(path, encoding="ascii") as file:
             text = file.read()
         number = int(re.search(r"format (\d+)", text).group(1))
-        with open(path, "w", encoding="ascii") as file:
-            file.write(text.replace("format %d" % number, "format %d" % (number + 1)))
+        for name in ("format", "format.copy"):
+            with open(os.path.join(data, name), "w", encoding="ascii") as file:
+                file.write(text.replace("format %d" % number, "format %d" % (number + 1)))
         before = tree(data)
         self.refuse("serve", "--port", 0, "--data", data, words=[data, "format %d" % (number + 1)])
         self.assertEqual(tree(data), before)
