@@ -234,15 +234,16 @@ class CheckAndRepair(Folders):
             self.assertEqual(status, 2, said)
             self.assertIn(path, said)
 
-    def test_the_format_before(self):
+    def test_formats_of_before(self):
         folder = self.copy(self.stopped)
         os.unlink(os.path.join(folder, "format.copy"))
-        with open(os.path.join(folder, "format"), "w") as file:
-            file.write("heatsink data, format 1\npartitions 2\nseed 0123456789abcdef\n")
-        server, refusal = self.start(folder)
-        self.assertIsNone(server)
-        self.assertIn("has format 1", refusal)
-        self.assertIn("docs/ENGINES.md", refusal)
+        for number in (1, 2):
+            with open(os.path.join(folder, "format"), "w") as file:
+                file.write("heatsink data, format %d\npartitions 2\nseed 0123456789abcdef\n" % number)
+            server, refusal = self.start(folder)
+            self.assertIsNone(server)
+            self.assertIn("has format %d" % number, refusal)
+            self.assertIn("docs/ENGINES.md", refusal)
 
     def damage_log(self, folder):
         """Breaks a record in the middle of the log. The key it wrote."""

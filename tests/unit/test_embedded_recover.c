@@ -385,7 +385,7 @@ static void a_folder_in_use_is_refused(void **state)
 static void a_newer_format_is_refused(void **state)
 {
 	struct hs_test_embedded *test = *state;
-	const char *format = "heatsink data, format 3\nmeaning unknown\n";
+	const char *format = "heatsink data, format 4\nmeaning unknown\n";
 	char *store, *after;
 	size_t bytes, bytes_after;
 

@@ -221,6 +221,37 @@ static void a_record_may_be_longer_than_a_file(void **state)
 	assert_int_equal(lseek(f->redo.fd[f->redo.turn], 0, SEEK_END), FILE_BYTES);
 }
 
+/* A value made of heads that claim a high number and a long body. The search for records computes no
+ * checksum over what they claim: the work stays in proportion to the files. */
+static void forged_heads_cost_nothing(void **state)
+{
+	enum { HEADS = 300, HEAD_BYTES = 32, BODY_BYTES = HEADS * HEAD_BYTES / 2 };
+	struct fixture *f = *state;
+	struct hs_redo_survey survey;
+	struct hs_buf buf = {0};
+	struct iovec part;
+	char head[HEAD_BYTES];
+	size_t at;
+
+	/* Nearly a real head, more than a client can know: only number and length are changed. */
+	append(f, 10, 'a');
+	assert_int_equal(hs_file_read(f->redo.fd[0], head, sizeof head, 0), 0);
+	memcpy(head + 8, &(uint64_t){UINT64_C(1) << 62}, 8);
+	memcpy(head + 16, &(uint64_t){BODY_BYTES}, 8);
+	at = hs_redo_entry_append(&buf, HS_REDO_PUT, 1, 3, HS_LIT("forged k"), sizeof head * HEADS);
+	assert_int_equal(at % 8, 0);
+	for (size_t i = 0; i < HEADS; i++)
+		memcpy(buf.data + at + i * sizeof head, head, sizeof head);
+	part = (struct iovec){buf.data, buf.len};
+	assert_int_equal(hs_redo_append(&f->redo, HS_REDO_GROUP, &part, 1), 0);
+	assert_int_equal(hs_redo_survey(&f->redo, 100, &survey, &f->fault), 0);
+	assert_int_equal(survey.records, 2);
+	assert_int_equal(survey.beyond, 0);
+	assert_false(survey.damage);
+	assert_in_range(survey.summed_bytes, buf.len, 2 * f->redo.at);
+	hs_buf_deinit(&buf);
+}
+
 static void damaged_entries_are_noticed(void **state)
 {
 	struct hs_buf buf = {0};
@@ -249,6 +280,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(another_seed_reads_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_record_may_be_longer_than_a_file, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(forged_heads_cost_nothing, setup, teardown),
 		cmocka_unit_test(damaged_entries_are_noticed),
 	};
 

@@ -175,9 +175,9 @@ int hs_format_read(const char *folder, struct hs_format *format, struct hs_fault
 				    folder, version, (unsigned)HS_FORMAT_VERSION);
 	return hs_fault_set(
 		fault, HS_EVERSION,
-		"the data in '%s' has format %u, whose records have no checksums; this "
-		"heatsink reads format %u only. Serve the folder with the heatsink that "
-		"wrote it and copy its keys to a new folder: see docs/ENGINES.md, Formats",
+		"the data in '%s' has format %u; this heatsink reads format %u only. Serve the "
+		"folder with the heatsink that wrote it and copy its keys to a new folder: see "
+		"docs/ENGINES.md, Formats",
 		folder, version, (unsigned)HS_FORMAT_VERSION);
 }
 

@@ -1,13 +1,14 @@
 /* The format file of a data folder: version, number of partitions, seed, and a checksum over them.
  * Without the seed no key would be found and no checksum fit, so there is a copy beside it.
  *
- *     heatsink data, format 2
+ *     heatsink data, format 3
  *     partitions 8
  *     seed 0123456789abcdef
  *     check 0123456789abcdef
  *
- * Folders of format 1, which had no checksums in its records, are refused: nothing could tell
- * whether what is converted is still what was written. */
+ * Folders of other formats are refused. Format 1 had no checksums in its records: nothing could tell
+ * whether what is converted is still what was written. In format 2 the heads of log records had no
+ * check of their own, and checkpoints did not say how long the log files are. */
 #ifndef HS_ENGINE_EMBEDDED_FORMAT_H
 #define HS_ENGINE_EMBEDDED_FORMAT_H
 
@@ -17,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { HS_FORMAT_VERSION = 2 };
+enum { HS_FORMAT_VERSION = 3 };
 
 struct hs_format {
 	unsigned version;

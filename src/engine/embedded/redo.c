@@ -24,7 +24,7 @@ struct entry_head {
 };
 
 struct record_head {
-	uint32_t magic;
+	uint32_t head_check; /* of the fields below but the checksum */
 	uint16_t kind;
 	uint16_t flags;
 	uint64_t lsn;
@@ -36,7 +36,6 @@ _Static_assert(sizeof(struct entry_head) == 16, "no padding on disk");
 _Static_assert(sizeof(struct record_head) == 32, "no padding on disk");
 
 enum {
-	RECORD_MAGIC = 0x6f646572,
 	FLAG_SYNCED = 1 << 0, /* all records before it were synced when it was written */
 	ALIGN_BYTES = 8,
 	PARTS_MAX = HS_PARTITIONS_MAX + 2,
@@ -200,6 +199,23 @@ int hs_redo_turn(struct hs_redo *redo)
 	return bytes < 0 ? -errno : 0;
 }
 
+/* Seeded with the database's secret, so that a client cannot write a value with heads that pass. The
+ * search for records tries every place: without this each forged head would cost a checksum over as
+ * many bytes as it claims, and a start could take hours. */
+static uint32_t head_check(uint64_t seed, const struct record_head *head)
+{
+	enum { BEGIN = offsetof(struct record_head, kind) };
+
+	return (uint32_t)hs_hash((struct hs_bytes){(const char *)head + BEGIN,
+						   offsetof(struct record_head, checksum) - BEGIN},
+				 seed);
+}
+
+static bool is_kind(uint16_t kind)
+{
+	return kind >= HS_REDO_GROUP && kind <= HS_REDO_MARK;
+}
+
 /* parts[0] is the head. */
 static uint64_t checksum(uint64_t seed, const struct iovec *parts, int count)
 {
@@ -216,10 +232,8 @@ static uint64_t checksum(uint64_t seed, const struct iovec *parts, int count)
 static int write_record(struct hs_redo *redo, enum hs_redo_kind kind, const struct iovec *parts,
 			int count, uint64_t *bytes)
 {
-	struct record_head head = {.magic = RECORD_MAGIC,
-				   .kind = (uint16_t)kind,
-				   .flags = redo->sync ? FLAG_SYNCED : 0,
-				   .lsn = redo->lsn};
+	struct record_head head = {
+		.kind = (uint16_t)kind, .flags = redo->sync ? FLAG_SYNCED : 0, .lsn = redo->lsn};
 	struct iovec all[PARTS_MAX];
 
 	hs_check(count < PARTS_MAX);
@@ -228,6 +242,7 @@ static int write_record(struct hs_redo *redo, enum hs_redo_kind kind, const stru
 		all[i + 1] = parts[i];
 		head.body_bytes += parts[i].iov_len;
 	}
+	head.head_check = head_check(redo->seed, &head);
 	head.checksum = checksum(redo->seed, all, count + 1);
 	*bytes = sizeof head + head.body_bytes;
 	return hs_file_writev(redo->fd[redo->turn], all, count + 1, redo->at);
@@ -265,7 +280,7 @@ int hs_redo_sync(struct hs_redo *redo)
 }
 
 /* The record at `at` of a file, if a whole one numbered from `lsn` to `last` is there. */
-static bool record_at(const struct hs_redo_reader *reader, int file, size_t at, uint64_t lsn,
+static bool record_at(struct hs_redo_reader *reader, int file, size_t at, uint64_t lsn,
 		      uint64_t last, struct hs_redo_record *record)
 {
 	struct record_head head;
@@ -276,8 +291,8 @@ static bool record_at(const struct hs_redo_reader *reader, int file, size_t at, 
 		return false;
 	rest -= at + sizeof head;
 	memcpy(&head, reader->map[file] + at, sizeof head);
-	if (head.magic != RECORD_MAGIC || head.lsn < lsn || head.lsn > last ||
-	    head.body_bytes > rest)
+	if (!is_kind(head.kind) || head.lsn < lsn || head.lsn > last || head.body_bytes > rest ||
+	    head.head_check != head_check(reader->seed, &head))
 		return false;
 	record->kind = (enum hs_redo_kind)head.kind;
 	record->lsn = head.lsn;
@@ -285,6 +300,7 @@ static bool record_at(const struct hs_redo_reader *reader, int file, size_t at, 
 	record->body = (struct hs_bytes){reader->map[file] + at + sizeof head, head.body_bytes};
 	parts[0] = (struct iovec){&head, sizeof head};
 	parts[1] = (struct iovec){(void *)(uintptr_t)record->body.data, record->body.len};
+	reader->summed_bytes += record->body.len;
 	return head.checksum == checksum(reader->seed, parts, 2);
 }
 
@@ -340,16 +356,17 @@ bool hs_redo_reader_next(struct hs_redo_reader *reader, struct hs_redo_record *r
 }
 
 /* The first whole record or mark numbered from `lsn` to `last`, at or behind `at` of a file. */
-static bool find_record(const struct hs_redo_reader *reader, int file, size_t *at, uint64_t lsn,
+static bool find_record(struct hs_redo_reader *reader, int file, size_t *at, uint64_t lsn,
 			uint64_t last, struct hs_redo_record *record)
 {
 	size_t bytes = reader->map_bytes[file];
-	uint32_t magic;
+	uint16_t kind;
 
-	/* Most of a log is zeros: only the first word is looked at. */
+	/* Most of a log is zeros, which are no kind. */
 	for (; *at + sizeof(struct record_head) <= bytes; *at += ALIGN_BYTES) {
-		memcpy(&magic, reader->map[file] + *at, sizeof magic);
-		if (magic == RECORD_MAGIC && record_at(reader, file, *at, lsn, last, record))
+		memcpy(&kind, reader->map[file] + *at + offsetof(struct record_head, kind),
+		       sizeof kind);
+		if (is_kind(kind) && record_at(reader, file, *at, lsn, last, record))
 			return true;
 	}
 	return false;
@@ -381,8 +398,7 @@ bool hs_redo_reader_leap(struct hs_redo_reader *reader, struct hs_redo_place *pl
 }
 
 /* Looks for whole records from survey->end_lsn on, anywhere in a file. */
-static void survey_file(const struct hs_redo_reader *reader, int file,
-			struct hs_redo_survey *survey)
+static void survey_file(struct hs_redo_reader *reader, int file, struct hs_redo_survey *survey)
 {
 	struct hs_redo_record found;
 
@@ -420,6 +436,7 @@ int hs_redo_survey(const struct hs_redo *redo, uint64_t lsn, struct hs_redo_surv
 		survey->end_turn = !survey->end_turn;
 		survey->end_at = 0;
 	}
+	survey->summed_bytes = reader.summed_bytes;
 	hs_redo_reader_close(&reader);
 	return rc;
 }

@@ -8,7 +8,9 @@
  * Records carry consecutive numbers and a checksum. Reading stops at the first that does not fit:
  * a torn one, or one left over, whose number is smaller. After each start the numbers leap ahead,
  * so that nothing from before a crash can ever fit behind what is written after it. The checksum is
- * seeded with the database's secret: a client cannot write a value that reads as a record.
+ * seeded with the database's secret: a client cannot write a value that reads as a record. So is the
+ * check of a record's head alone: a client cannot write a value with heads that are worth a look at
+ * what follows them, so that searching a file takes time in proportion to its length.
  *
  * A power cut may tear the last record: it was not synced, so nobody was told of it. A torn record
  * and a damaged one look the same; what lies behind them tells them apart. The writer appends a
@@ -118,6 +120,7 @@ struct hs_redo_reader {
 	size_t at;
 	int end_turn; /* where reading ended; -1: no file begins with the first record */
 	size_t end_at;
+	uint64_t summed_bytes; /* of bodies whose checksum was computed */
 };
 
 int hs_redo_reader_open(struct hs_redo_reader *reader, const struct hs_redo *redo, uint64_t lsn,
@@ -143,7 +146,8 @@ struct hs_redo_survey {
 	uint64_t end_at;
 	uint64_t beyond;		   /* whole records of this or a higher number, anywhere */
 	struct hs_redo_place beyond_first; /* the lowest of them, or a mark; lsn 0: none */
-	bool damage; /* they prove that what is missing before them was on disk */
+	bool damage;	       /* they prove that what is missing before them was on disk */
+	uint64_t summed_bytes; /* of bodies whose checksum was computed */
 };
 
 int hs_redo_survey(const struct hs_redo *redo, uint64_t lsn, struct hs_redo_survey *survey,
