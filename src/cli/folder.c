@@ -54,17 +54,30 @@ static int read_checkpoint(struct hs_folder *folder, struct hs_fault *fault)
 	return rc;
 }
 
+bool hs_folder_log_short(const struct hs_folder *folder)
+{
+	return folder->log_short[0] || folder->log_short[1];
+}
+
 static int read_log(struct hs_folder *folder, struct hs_fault *fault)
 {
 	struct hs_redo_survey *log = &folder->log;
 	int rc = hs_redo_open_to_read(&folder->redo, folder->path, folder->format.seed, fault);
 
+	for (int file = 0; file < 2 && rc == 0; file++) {
+		folder->log_short[file] =
+			hs_redo_file_short(&folder->redo, file, folder->checkpoint.log_bytes,
+					   folder->error, sizeof folder->error);
+		if (folder->log_short[file])
+			printf("log: %s\n", folder->error);
+	}
 	if (rc == 0)
 		rc = hs_redo_survey(&folder->redo, folder->checkpoint.lsn, log, fault);
 	if (rc != 0)
 		return rc;
 	if (!log->beyond_first.lsn) {
-		printf("log: %llu records to replay, whole\n", (unsigned long long)log->records);
+		printf("log: %llu records to replay, %s\n", (unsigned long long)log->records,
+		       hs_folder_log_short(folder) ? "DAMAGED" : "whole");
 		return 0;
 	}
 	hs_redo_survey_text(log, folder->path, folder->error, sizeof folder->error);
@@ -221,7 +234,7 @@ void hs_folder_audit(struct hs_folder *folder)
 bool hs_folder_damaged(const struct hs_folder *folder)
 {
 	return folder->format_damaged || folder->checkpoint_damaged || folder->log.damage ||
-	       folder->damaged || folder->misfits || folder->broken;
+	       hs_folder_log_short(folder) || folder->damaged || folder->misfits || folder->broken;
 }
 
 /* The keys of entries that can still be read out of a broken record, whatever else is in it. */

@@ -22,6 +22,7 @@ struct hs_folder {
 	bool checkpoint_damaged; /* a file has no whole copy */
 	struct hs_redo redo;
 	struct hs_redo_survey log;
+	bool log_short[2]; /* the file is missing or shorter than its checkpoint says */
 	/* Of all stores that were audited. */
 	uint64_t keys, expiries, damaged, misfits, broken;
 	char error[HS_FOLDER_ERROR_MAX];
@@ -35,6 +36,8 @@ void hs_folder_close(struct hs_folder *folder);
 /* Reads every store, each in a process of its own. Findings go to stdout, progress to stderr. */
 void hs_folder_audit(struct hs_folder *folder);
 
+/* Is a log file missing or too short? */
+bool hs_folder_log_short(const struct hs_folder *folder);
 /* Was anything found that makes it other than whole? */
 bool hs_folder_damaged(const struct hs_folder *folder);
 

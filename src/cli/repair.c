@@ -23,7 +23,6 @@
 
 enum { DONE, NOT_DONE, NOT_CHECKED };
 
-#define LOG_BYTES_DEFAULT (32 * HS_MIB)
 #define STORE_BYTES_DEFAULT (16 * HS_GIB)
 
 struct options {
@@ -89,11 +88,17 @@ static bool plan(struct hs_folder *folder)
 		printf("  goes back to '%s', whose trees are whole, and replays the log from "
 		       "there\n",
 		       hs_checkpoint_file_name(folder->checkpoint.file));
-	if (folder->log.damage) {
+	for (int file = 0; file < 2; file++)
+		if (folder->log_short[file])
+			printf("  goes on without what is missing of '%s'\n"
+			       "  lost: writes since the last checkpoint that were there, if any; "
+			       "nothing tells how many\n",
+			       hs_redo_file_name(file));
+	if (folder->log.damage)
 		printf("  passes over what is broken in the log and applies what is whole behind "
 		       "it\n");
+	if (folder->log.damage || hs_folder_log_short(folder))
 		hs_folder_show_gaps(folder);
-	}
 	if (folder->damaged)
 		printf("  removes the %llu records named above that fail their checksum\n",
 		       (unsigned long long)folder->damaged);
@@ -164,10 +169,7 @@ static int put_aside(struct hs_folder *folder, char aside[HS_PATH_BYTES_MAX])
 /* Room enough for what is there, whatever the server's options are. */
 static void choose_sizes(const struct hs_folder *folder, struct hs_embedded_options *options)
 {
-	off_t log_bytes = lseek(folder->redo.fd[0], 0, SEEK_END);
-
-	options->log_bytes =
-		log_bytes >= (off_t)(64 * HS_KIB) ? (uint64_t)log_bytes : LOG_BYTES_DEFAULT;
+	options->log_bytes = folder->checkpoint.log_bytes;
 	options->store_bytes_max = STORE_BYTES_DEFAULT;
 	for (uint16_t id = 0; id < folder->format.partitions; id++) {
 		char name[16], path[HS_PATH_BYTES_MAX];

@@ -279,6 +279,35 @@ class CheckAndRepair(Folders):
         self.assertEqual(seen["right"], KEYS - 1)
         server.kill9()
 
+    def test_a_short_log(self):
+        """Missing or cut: the start refuses, the check sees it, the repair is a way out."""
+        data = files_of(self.killed)
+        name = next(name for name in ("log-0", "log-1") if b"value-2-of-3-" in data[name])
+        for length in (None, 0, 8192):
+            folder = self.copy(self.killed)
+            path = os.path.join(folder, name)
+            if length is None:
+                os.unlink(path)
+            else:
+                os.truncate(path, length)
+            server, refusal = self.start(folder)
+            self.assertIsNone(server)
+            self.assertIn(path, refusal)
+            self.assertIn("heatsink repair --data %s --dry-run" % folder, refusal)
+            status, said = run("check", "--data", folder)
+            self.assertEqual(status, 1, said)
+            self.assertIn(path, said)
+            status, said = run("repair", "--data", folder, "--yes")
+            self.assertEqual(status, 0, said)
+            self.assertIn("without what is missing of '%s'" % name, said)
+            self.assertRegex(said, r"kept: \d+ whole records")
+            self.assertEqual(run("check", "--data", folder)[0], 0)
+            server, refusal = self.start(folder)
+            self.assertIsNotNone(server, refusal)
+            with resp.Connection(server.port) as connection:
+                self.assertEqual(connection.call("DBSIZE").raw, b":%d\r\n" % KEYS)
+            server.kill9()
+
     def test_a_damaged_record(self):
         folder = self.copy(self.stopped)
         for name, data in files_of(folder).items():

@@ -491,6 +491,78 @@ static void without_sync_a_gap_is_the_end(void **state)
 	forget(&image);
 }
 
+/* A log file that is cut or missing is not taken for one that ends early. A repair goes on without. */
+static void a_short_log_is_refused(void **state)
+{
+	struct hs_test_embedded *test = *state;
+	struct image image;
+	char length[64];
+
+	fill(test, &image);
+	for (int file = index_of("log-0"); file <= index_of("log-1"); file++) {
+		const size_t lengths[] = {0, 4096, image.bytes[file] - 1, SIZE_MAX};
+
+		snprintf(length, sizeof length, "%zu", image.bytes[file]);
+		for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+			put_back(test, &image);
+			if (lengths[i] == SIZE_MAX)
+				remove_file(test, file_names[file]);
+			else
+				hs_test_file_write(test->folder, file_names[file], image.data[file],
+						   lengths[i]);
+			assert_int_equal(hs_test_embedded_open(test), HS_ECORRUPT);
+			assert_non_null(strstr(test->error, "damaged data"));
+			assert_non_null(strstr(test->error, file_names[file]));
+			assert_non_null(strstr(test->error, length));
+			assert_non_null(strstr(test->error, "heatsink repair"));
+			test->options.repair = true;
+			assert_int_equal(hs_test_embedded_open(test), 0);
+			hs_test_embedded_kill(test);
+			test->options.repair = false;
+			assert_int_equal(hs_test_embedded_open(test), 0);
+			hs_test_embedded_kill(test);
+		}
+	}
+	forget(&image);
+}
+
+/* A crash between two steps of a start that changes the size of the log leaves files that are longer
+ * than the checkpoint says. */
+static void a_log_cut_short_in_resizing_starts(void **state)
+{
+	struct hs_test_embedded *test = *state;
+	const size_t small = 64 * HS_KIB, large = 128 * HS_KIB;
+	struct image image;
+	char *longer = hs_mem_zalloc(large);
+
+	/* Growing: one file is longer, half or all of the way, and the checkpoint is of before. */
+	fill(test, &image);
+	for (size_t bytes = small + 4096; bytes <= large; bytes += large - small - 4096) {
+		put_back(test, &image);
+		memcpy(longer, image.data[index_of("log-0")], small);
+		hs_test_file_write(test->folder, "log-0", longer, bytes);
+		test->options.log_bytes = large;
+		assert_int_equal(hs_test_embedded_open(test), 0);
+		assert_int_equal(lost(test, 2), 0);
+		hs_test_embedded_kill(test);
+	}
+	forget(&image);
+	/* The checkpoint of that start vouches for the new size. */
+	keep(test, &image);
+	hs_test_file_write(test->folder, "log-1", image.data[index_of("log-1")], small);
+	assert_int_equal(hs_test_embedded_open(test), HS_ECORRUPT);
+	put_back(test, &image);
+	/* Shrinking: the checkpoint is of the new size, and one file was not cut. */
+	test->options.log_bytes = small;
+	assert_int_equal(hs_test_embedded_open(test), 0);
+	hs_test_embedded_kill(test);
+	hs_test_file_write(test->folder, "log-1", image.data[index_of("log-1")], large);
+	assert_int_equal(hs_test_embedded_open(test), 0);
+	assert_int_equal(lost(test, 2), 0);
+	hs_mem_free(&longer);
+	forget(&image);
+}
+
 /* Repair passes over the broken record and keeps what lies behind it. */
 static void repair_keeps_what_lies_behind_a_gap(void **state)
 {
@@ -532,6 +604,8 @@ int main(void)
 		TEST(a_torn_checkpoint_write_still_starts),
 		TEST(a_torn_tail_still_starts),
 		TEST(without_sync_a_gap_is_the_end),
+		TEST(a_short_log_is_refused),
+		TEST(a_log_cut_short_in_resizing_starts),
 		TEST(repair_keeps_what_lies_behind_a_gap),
 	};
 

@@ -33,7 +33,7 @@ static int setup(void **state)
 	f->fault = (struct hs_fault){f->error, sizeof f->error};
 	assert_int_equal(hs_redo_open(&f->redo, f->folder, true, FILE_BYTES, true, SEED, &f->fault),
 			 0);
-	assert_int_equal(hs_redo_resize(&f->redo, &f->fault), 0);
+	assert_int_equal(hs_redo_grow(&f->redo, &f->fault), 0);
 	f->redo.lsn = 100;
 	*state = f;
 	return 0;

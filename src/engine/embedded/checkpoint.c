@@ -20,14 +20,15 @@ struct head {
 	uint32_t stores;
 	uint32_t page_bytes;
 	uint64_t lsn;
-	uint64_t checksum; /* of everything, itself taken as 0 */
+	uint64_t log_bytes; /* each log file is at least that long */
+	uint64_t checksum;  /* of everything, itself taken as 0 */
 };
 
 struct part {
 	uint64_t file_bytes; /* the store's file is at least that long */
 };
 
-#define MAGIC 0x32544e494f504b43ull
+#define MAGIC 0x33544e494f504b43ull
 
 enum { WRITE_BACK_BYTES = 1 << 19, COPIES = 2, COPY_ALIGN_BYTES = 4096 };
 
@@ -122,6 +123,7 @@ int hs_checkpoint_find(const char *folder, uint16_t stores, uint64_t seed,
 		       struct hs_checkpoint_found *found, struct hs_fault *fault)
 {
 	char *images[2];
+	struct head head;
 	bool second;
 
 	*found = (struct hs_checkpoint_found){.broken_file = -1};
@@ -137,7 +139,9 @@ int hs_checkpoint_find(const char *folder, uint16_t stores, uint64_t seed,
 				    "damaged data: neither checkpoint file in '%s' has a whole "
 				    "copy; restore the folder from a backup",
 				    folder);
-	found->lsn = lsn_of(found->image);
+	memcpy(&head, found->image, sizeof head);
+	found->lsn = head.lsn;
+	found->log_bytes = head.log_bytes;
 	if (found->broken_file < 0)
 		return 0;
 	return hs_fault_set(fault, HS_ECORRUPT,
@@ -403,7 +407,10 @@ void hs_checkpoint_stop(struct hs_checkpoint *checkpoint)
 
 int hs_checkpoint_begin(struct hs_checkpoint *checkpoint, uint64_t lsn)
 {
-	struct head head = {.magic = MAGIC, .lsn = lsn, .stores = checkpoint->count};
+	struct head head = {.magic = MAGIC,
+			    .lsn = lsn,
+			    .log_bytes = checkpoint->log_bytes,
+			    .stores = checkpoint->count};
 	char *at = checkpoint->image + sizeof head;
 
 	hs_check(atomic_load(&checkpoint->state) != HS_CHECKPOINT_RUNNING);

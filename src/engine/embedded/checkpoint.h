@@ -47,6 +47,7 @@ struct hs_checkpoint {
 	int fd[2];
 	int next; /* the file to write next */
 	uint64_t seed;
+	uint64_t log_bytes; /* each log file is at least that long: set before the first begin */
 	bool hurry;  /* somebody waits for it, and nobody for the log: set while none is running */
 	char *image; /* what goes into the file, twice */
 	size_t image_bytes;
@@ -65,6 +66,7 @@ struct hs_checkpoint {
 struct hs_checkpoint_found {
 	char *image;
 	uint64_t lsn;
+	uint64_t log_bytes; /* each log file is at least that long */
 	int file;
 	int broken_file;   /* has no whole copy; -1: none */
 	int broken_copies; /* in both files */

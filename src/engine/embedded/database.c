@@ -96,16 +96,20 @@ int hs_database_checkpoint(struct hs_database *database, struct hs_fault *fault)
 	return checkpoint_now(database, database->redo.lsn, fault);
 }
 
-/* A checkpoint of the stores as they are, waited for; the log starts anew behind it. */
+/* A checkpoint of the stores as they are, waited for; the log starts anew behind it, in files of the
+ * size asked for. They are never shorter than a checkpoint says: see redo.h. */
 static int start_anew(struct hs_database *database, uint64_t lsn, int file, struct hs_fault *fault)
 {
-	int rc = hs_checkpoint_start(&database->checkpoint, database->folder, database->stores,
-				     database->partitions, database->seed, file, fault);
+	int rc = hs_redo_grow(&database->redo, fault);
 
+	if (rc == 0)
+		rc = hs_checkpoint_start(&database->checkpoint, database->folder, database->stores,
+					 database->partitions, database->seed, file, fault);
+	database->checkpoint.log_bytes = database->redo.file_bytes;
 	database->redo.lsn = hs_redo_lsn_leap(lsn);
 	if (rc == 0)
 		rc = checkpoint_now(database, database->redo.lsn, fault);
-	return rc == 0 ? hs_redo_resize(&database->redo, fault) : rc;
+	return rc == 0 ? hs_redo_cut(&database->redo, fault) : rc;
 }
 
 static int make(struct hs_database *database, const struct hs_embedded_options *options,
@@ -141,23 +145,31 @@ static int make(struct hs_database *database, const struct hs_embedded_options *
 	return hs_format_finish(database->folder, fault);
 }
 
+static int log_damaged(const struct hs_database *database, const char *text, struct hs_fault *fault)
+{
+	return hs_fault_set(fault, HS_ECORRUPT,
+			    "damaged data: %s; nothing was changed; 'heatsink repair --data %s "
+			    "--dry-run' shows what can be saved",
+			    text, database->folder);
+}
+
 /* Refuses a log in which something is missing that was on disk. */
-static int check_log(const struct hs_database *database, uint64_t lsn, struct hs_log *log,
-		     struct hs_fault *fault)
+static int check_log(const struct hs_database *database, const struct hs_checkpoint_found *found,
+		     struct hs_log *log, struct hs_fault *fault)
 {
 	struct hs_redo_survey survey;
 	char text[HS_PATH_BYTES_MAX + 256];
-	int rc = hs_redo_survey(&database->redo, lsn, &survey, fault);
+	int rc;
 
+	for (int file = 0; file < 2; file++)
+		if (hs_redo_file_short(&database->redo, file, found->log_bytes, text, sizeof text))
+			return log_damaged(database, text, fault);
+	rc = hs_redo_survey(&database->redo, found->lsn, &survey, fault);
 	if (rc != 0 || !survey.beyond_first.lsn)
 		return rc;
 	hs_redo_survey_text(&survey, database->folder, text, sizeof text);
 	if (survey.damage)
-		return hs_fault_set(
-			fault, HS_ECORRUPT,
-			"damaged data: %s; nothing was changed; 'heatsink repair --data "
-			"%s --dry-run' shows what can be saved",
-			text, database->folder);
+		return log_damaged(database, text, fault);
 	hs_log(log, HS_LOG_WARN,
 	       "%s; they are dropped: without sync a power cut loses the last writes", text);
 	return 0;
@@ -180,7 +192,7 @@ static int find_checkpoint(struct hs_database *database, const struct hs_embedde
 		       "torn by a crash, more are damage to the disk; the others are used",
 		       found->broken_copies, database->folder);
 	if (rc == 0 && !options->repair)
-		rc = check_log(database, found->lsn, log, fault);
+		rc = check_log(database, found, log, fault);
 	return rc;
 }
 
@@ -211,7 +223,8 @@ static int come_back(struct hs_database *database, const struct hs_embedded_opti
 	uint64_t lsn;
 	int file, rc;
 
-	rc = hs_redo_open(&database->redo, database->folder, false, options->log_bytes,
+	/* A repair goes on without a log file that is missing. */
+	rc = hs_redo_open(&database->redo, database->folder, options->repair, options->log_bytes,
 			  options->sync, database->seed, fault);
 	if (rc == 0)
 		rc = find_checkpoint(database, options, &found, log, fault);

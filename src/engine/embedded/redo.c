@@ -97,22 +97,29 @@ int hs_redo_entry_take(struct hs_bytes *bytes, struct hs_redo_entry *entry)
 	return 1;
 }
 
-/* Brings a file to the size asked for, with zeros on disk behind what it has. */
-static int size_file(int fd, uint64_t bytes)
+/* Brings a file to at least that size, with zeros on disk behind what it has. */
+static int grow_file(int fd, uint64_t bytes)
 {
 	struct stat stat;
 	int rc;
 
 	if (fstat(fd, &stat) != 0)
 		return -errno;
-	if ((uint64_t)stat.st_size == bytes)
-		return 0;
-	if ((uint64_t)stat.st_size > bytes)
-		return ftruncate(fd, (off_t)bytes) != 0 ? -errno : 0;
 	rc = hs_file_zero(fd, (uint64_t)stat.st_size, bytes);
+	/* Even if it is long enough: a start that was killed may have left that to the system. */
 	if (rc == 0 && fsync(fd) != 0)
 		rc = -errno;
 	return rc;
+}
+
+/* Brings a file to at most that size. */
+static int cut_file(int fd, uint64_t bytes)
+{
+	off_t now = lseek(fd, 0, SEEK_END);
+
+	if (now > (off_t)bytes)
+		now = ftruncate(fd, (off_t)bytes);
+	return now < 0 ? -errno : 0;
 }
 
 const char *hs_redo_file_name(int turn)
@@ -129,7 +136,7 @@ static int open_files(struct hs_redo *redo, const char *folder, int flags, struc
 			return hs_fault_set(fault, HS_EINVAL, "the path of '%s' is too long",
 					    folder);
 		redo->fd[i] = open(path, flags | O_CLOEXEC, 0600);
-		if (redo->fd[i] < 0)
+		if (redo->fd[i] < 0 && ((flags & O_CREAT) || errno != ENOENT))
 			return hs_fault_set(fault, HS_EIO, "cannot open '%s': %s", path,
 					    strerror(errno));
 	}
@@ -165,17 +172,46 @@ void hs_redo_close(struct hs_redo *redo)
 	}
 }
 
-int hs_redo_resize(struct hs_redo *redo, struct hs_fault *fault)
+static int size_files(struct hs_redo *redo, int (*size)(int fd, uint64_t bytes),
+		      struct hs_fault *fault)
 {
 	for (int i = 0; i < 2; i++) {
-		int rc = size_file(redo->fd[i], redo->file_bytes);
+		int rc = size(redo->fd[i], redo->file_bytes);
 
 		if (rc != 0)
-			return hs_fault_set(fault, HS_EIO, "cannot write %llu bytes to '%s': %s",
-					    (unsigned long long)redo->file_bytes, redo->path[i],
+			return hs_fault_set(fault, HS_EIO, "cannot write '%s' (%llu bytes): %s",
+					    redo->path[i], (unsigned long long)redo->file_bytes,
 					    strerror(-rc));
 	}
 	return 0;
+}
+
+int hs_redo_grow(struct hs_redo *redo, struct hs_fault *fault)
+{
+	return size_files(redo, grow_file, fault);
+}
+
+int hs_redo_cut(struct hs_redo *redo, struct hs_fault *fault)
+{
+	return size_files(redo, cut_file, fault);
+}
+
+bool hs_redo_file_short(const struct hs_redo *redo, int turn, uint64_t bytes_min, char *text,
+			size_t size)
+{
+	off_t bytes = redo->fd[turn] < 0 ? -1 : lseek(redo->fd[turn], 0, SEEK_END);
+
+	if (bytes >= 0 && (uint64_t)bytes >= bytes_min)
+		return false;
+	if (bytes < 0)
+		snprintf(text, size, "'%s' is missing; the checkpoint says that it has %llu bytes",
+			 redo->path[turn], (unsigned long long)bytes_min);
+	else
+		snprintf(text, size,
+			 "'%s' has %llu bytes; the checkpoint says that it has at least %llu",
+			 redo->path[turn], (unsigned long long)bytes,
+			 (unsigned long long)bytes_min);
+	return true;
 }
 
 bool hs_redo_fits(const struct hs_redo *redo, size_t body_bytes)
@@ -187,16 +223,11 @@ bool hs_redo_fits(const struct hs_redo *redo, size_t body_bytes)
 
 int hs_redo_turn(struct hs_redo *redo)
 {
-	off_t bytes;
-
 	redo->turn = !redo->turn;
 	redo->at = 0;
 	hs_counter_set(&redo->used[redo->turn], 0);
 	/* One that had to be longer than the others gives that back. */
-	bytes = lseek(redo->fd[redo->turn], 0, SEEK_END);
-	if (bytes > (off_t)redo->file_bytes)
-		bytes = ftruncate(redo->fd[redo->turn], (off_t)redo->file_bytes);
-	return bytes < 0 ? -errno : 0;
+	return cut_file(redo->fd[redo->turn], redo->file_bytes);
 }
 
 /* Seeded with the database's secret, so that a client cannot write a value with heads that pass. The
@@ -315,7 +346,7 @@ int hs_redo_reader_open(struct hs_redo_reader *reader, const struct hs_redo *red
 	reader->turn = -1;
 	reader->files_left = 2;
 	for (int i = 0; i < 2; i++) {
-		off_t bytes = lseek(redo->fd[i], 0, SEEK_END);
+		off_t bytes = redo->fd[i] < 0 ? 0 : lseek(redo->fd[i], 0, SEEK_END);
 		void *map;
 
 		if (bytes == 0)

@@ -21,6 +21,17 @@
  * itself is not synced. A killed process leaves it in the system's memory; after a power cut it may
  * be missing, and then damage to the last record alone goes unnoticed.
  *
+ * The checkpoint says how long both files are at least: a shorter or missing one is damage. A file
+ * is made longer before a checkpoint says so, and shorter after one does. So a crash between the two
+ * steps leaves files that are longer than the checkpoint says, never shorter.
+ *
+ * Three kinds of damage look like the end of the log and stay unseen:
+ *   - zeros or older bytes in place of the last records and the mark behind them, from some record
+ *     to the last one: a disk that lost the last writes it had confirmed;
+ *   - the same in place of the mark alone, together with damage to the record before it;
+ *   - a record longer than a whole file, if it is the last one, and its file was cut to no less
+ *     than the checkpoint says. No mark is written behind such a record.
+ *
  * A record holds after-images, entry by entry, of all stores that one group touched; applying it
  * twice is the same as once. Should a store fail to commit what the log already has, an abort
  * record follows which names it.
@@ -82,15 +93,21 @@ struct hs_redo {
 	struct hs_counter used[2]; /* bytes of records in each file */
 };
 
-/* Opens the two files; makes them if `make`, else they must be there. */
+/* Opens the two files and makes those that are missing if `make`. Without, a missing one reads as
+ * empty: ask hs_redo_file_short before anything is written. */
 int hs_redo_open(struct hs_redo *redo, const char *folder, bool make, uint64_t file_bytes,
 		 bool sync, uint64_t seed, struct hs_fault *fault) HS_MUSTCHECK;
-/* Opens the two files for readers only. */
+/* Opens the two files for readers only; a missing one reads as empty. */
 int hs_redo_open_to_read(struct hs_redo *redo, const char *folder, uint64_t seed,
 			 struct hs_fault *fault) HS_MUSTCHECK;
 void hs_redo_close(struct hs_redo *redo);
-/* Both files at the size asked for. Only while neither holds anything needed. */
-int hs_redo_resize(struct hs_redo *redo, struct hs_fault *fault) HS_MUSTCHECK;
+/* Makes files that are shorter than asked for longer, on disk. They keep what they hold. */
+int hs_redo_grow(struct hs_redo *redo, struct hs_fault *fault) HS_MUSTCHECK;
+/* Makes files that are longer than asked for shorter. Only while neither holds anything needed. */
+int hs_redo_cut(struct hs_redo *redo, struct hs_fault *fault) HS_MUSTCHECK;
+/* Is the file missing or shorter than its checkpoint says? Then `text` says so in one line. */
+bool hs_redo_file_short(const struct hs_redo *redo, int turn, uint64_t bytes_min, char *text,
+			size_t size);
 
 /* Does a record of so many bytes fit behind the others, with an abort record behind it? An empty
  * file takes any. */
