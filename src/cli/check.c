@@ -66,12 +66,15 @@ int hs_cli_check(int argc, char **argv)
 	hs_folder_audit(&folder);
 	damaged = hs_folder_damaged(&folder);
 	printf("%s: %llu keys and %llu expiries in the stores, %llu records in the log; %llu "
-	       "damaged records, %llu expiries that do not fit, %llu faults of the trees\n",
+	       "damaged records, %llu expiries that do not fit, %llu stores with damaged meta "
+	       "pages, %llu "
+	       "faults of "
+	       "the trees\n",
 	       damaged ? "DAMAGED" : "whole", (unsigned long long)folder.keys,
 	       (unsigned long long)folder.expiries,
 	       (unsigned long long)folder.log.records + (unsigned long long)folder.log.beyond,
 	       (unsigned long long)folder.damaged, (unsigned long long)folder.misfits,
-	       (unsigned long long)folder.broken);
+	       (unsigned long long)folder.metas, (unsigned long long)folder.broken);
 	if (damaged)
 		printf("'heatsink repair --data %s --dry-run' shows what can be done.\n\n%s",
 		       options.data, unseen);

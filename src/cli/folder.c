@@ -156,7 +156,7 @@ static void conclude(struct hs_folder *folder, const char *name,
 		     const struct hs_audit_progress *progress, int status)
 {
 	uint64_t damaged = atomic_load(&progress->damaged), broken = atomic_load(&progress->broken);
-	uint64_t misfits = atomic_load(&progress->misfits);
+	uint64_t misfits = atomic_load(&progress->misfits), metas = atomic_load(&progress->metas);
 	unsigned long long keys = atomic_load(&progress->keys);
 	unsigned long long expiries = atomic_load(&progress->expiries);
 
@@ -169,12 +169,13 @@ static void conclude(struct hs_folder *folder, const char *name,
 		       (unsigned long long)atomic_load(&progress->entries), progress->last);
 	}
 	printf("%s: %llu keys, %llu expiries, %s\n", name, keys, expiries,
-	       damaged + misfits + broken ? "DAMAGED" : "whole");
+	       damaged + misfits + metas + broken ? "DAMAGED" : "whole");
 	fflush(stdout);
 	folder->keys += keys;
 	folder->expiries += expiries;
 	folder->damaged += damaged;
 	folder->misfits += misfits;
+	folder->metas += metas;
 	folder->broken += broken;
 }
 
@@ -234,7 +235,8 @@ void hs_folder_audit(struct hs_folder *folder)
 bool hs_folder_damaged(const struct hs_folder *folder)
 {
 	return folder->format_damaged || folder->checkpoint_damaged || folder->log.damage ||
-	       hs_folder_log_short(folder) || folder->damaged || folder->misfits || folder->broken;
+	       hs_folder_log_short(folder) || folder->damaged || folder->misfits || folder->metas ||
+	       folder->broken;
 }
 
 /* The keys of entries that can still be read out of a broken record, whatever else is in it. */

@@ -25,6 +25,7 @@ struct hs_folder {
 	bool log_short[2]; /* the file is missing or shorter than its checkpoint says */
 	/* Of all stores that were audited. */
 	uint64_t keys, expiries, damaged, misfits, broken;
+	uint64_t metas; /* stores whose meta pages are damaged: a start puts them back */
 	char error[HS_FOLDER_ERROR_MAX];
 };
 

@@ -99,6 +99,10 @@ static bool plan(struct hs_folder *folder)
 		       "it\n");
 	if (folder->log.damage || hs_folder_log_short(folder))
 		hs_folder_show_gaps(folder);
+	if (folder->metas)
+		printf("  puts the meta pages of %llu stores back from the checkpoint; nothing is "
+		       "lost by that\n",
+		       (unsigned long long)folder->metas);
 	if (folder->damaged)
 		printf("  removes the %llu records named above that fail their checksum\n",
 		       (unsigned long long)folder->damaged);

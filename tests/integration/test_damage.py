@@ -372,6 +372,38 @@ class CheckAndRepair(Folders):
             if seen["right"] != KEYS:
                 self.assertRegex(said, r"lost: records \d+ to \d+")
 
+    def test_meta_pages_of_a_store(self):
+        """A start puts them back from the checkpoint, so they are no reason to give up a folder; and
+        with a damaged log as well the repair is a way out."""
+        for at, also_log in ((10, False), (16, False), (4096 + 16, False), (16, True)):
+            folder = self.copy(self.killed)
+            self.flip(folder, "store-000", at, 0xff)
+            if also_log:
+                self.damage_log(folder)
+            status, said = run("check", "--data", folder)
+            self.assertEqual(status, 1, said)
+            self.assertRegex(said, r"store-000: LMDB's meta pages .* a start of the server or")
+            self.assertRegex(said, r"store-000: [1-9]\d* keys")
+            self.assertIn("1 stores with damaged meta pages, 0 faults of the trees", said)
+            before = files_of(folder)
+            server, refusal = self.start(folder)
+            self.assertEqual(server is None, also_log, refusal)
+            if server:
+                self.assertEqual(self.read_all(server)["right"], KEYS)
+                server.kill9()
+                folder = self.copy(self.killed)
+                self.flip(folder, "store-000", at, 0xff)
+            else:
+                self.assertEqual(files_of(folder), before)
+            status, said = run("repair", "--data", folder, "--yes")
+            self.assertEqual(status, 0, said)
+            self.assertIn("meta pages of 1 stores back", said)
+            self.assertEqual(run("check", "--data", folder)[0], 0)
+            server, refusal = self.start(folder)
+            self.assertIsNotNone(server, refusal)
+            self.assertEqual(self.read_all(server)["right"], KEYS - also_log)
+            server.kill9()
+
     def test_a_page_that_makes_no_sense(self):
         """The child that reads it may end with a signal: that is a finding, and the other stores
         are read all the same."""

@@ -7,10 +7,10 @@
 #include "keyspace/record.h"
 #include "route/slot.h"
 
-#include <limits.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <lmdb.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -21,6 +21,7 @@ struct walk {
 	const struct hs_audit *audit;
 	struct hs_audit_progress *progress;
 	char name[16];
+	int fd;
 	MDB_env *env;
 	MDB_txn *txn;
 	MDB_dbi trees[HS_KV_TREES];
@@ -32,6 +33,8 @@ static const char *const tree_names[HS_KV_TREES] = {
 	[HS_KV_KEYS] = "keys",
 	[HS_KV_EXPIRES] = "expires",
 };
+
+static const char stand_in_name[] = "heatsink-audit";
 
 __attribute__((format(printf, 3, 4))) static void find(struct walk *walk, _Atomic uint64_t *counter,
 						       const char *format, ...)
@@ -111,18 +114,68 @@ static char *mapped_at(const char *path)
 	return at;
 }
 
-/* Lays the checkpoint's meta pages over the file's, in this process alone. */
-static int lay_over(const char *path, struct hs_bytes metas)
+/* A file in memory, as long as the store's, that begins with the checkpoint's meta pages. */
+static int make_stand_in(struct hs_bytes metas, off_t bytes)
 {
-	char real[PATH_MAX], *at;
+	int fd = memfd_create(stand_in_name, MFD_CLOEXEC);
 
-	if (!realpath(path, real) || !(at = mapped_at(real)))
-		return HS_EIO;
-	if (mmap(at, metas.len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
-		 0) == MAP_FAILED)
-		return HS_EIO;
-	memcpy(at, metas.data, metas.len);
-	return 0;
+	if (fd >= 0 &&
+	    (ftruncate(fd, bytes) != 0 || hs_file_write(fd, metas.data, metas.len, 0) != 0)) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+/* LMDB opens a file in memory that has the checkpoint's meta pages, and the pages behind them become
+ * the store's. The store's own meta pages, which every start overwrites, are not read. LMDB's code. */
+static int open_env(struct walk *walk, struct hs_bytes metas, off_t bytes)
+{
+	int fd = make_stand_in(metas, bytes), rc = fd < 0 ? EIO : 0;
+	char path[64], mapped[64], *at;
+
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	snprintf(mapped, sizeof mapped, "/memfd:%s (deleted)", stand_in_name);
+	if (rc == 0)
+		rc = mdb_env_create(&walk->env);
+	if (rc == 0)
+		rc = mdb_env_set_maxdbs(walk->env, HS_KV_TREES);
+	if (rc == 0)
+		rc = mdb_env_set_mapsize(walk->env, (size_t)bytes);
+	if (rc == 0)
+		rc = mdb_env_open(
+			walk->env, path,
+			MDB_NOSUBDIR | MDB_RDONLY | MDB_NOLOCK | MDB_NOTLS | MDB_NORDAHEAD, 0600);
+	if (rc == 0 && (at = mapped_at(mapped)) == NULL)
+		rc = EIO;
+	if (rc == 0 && bytes > (off_t)metas.len &&
+	    mmap(at + metas.len, (size_t)bytes - metas.len, PROT_READ, MAP_SHARED | MAP_FIXED,
+		 walk->fd, (off_t)metas.len) == MAP_FAILED)
+		rc = errno;
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+/* Do the store's own meta pages have what LMDB never changes in them? */
+static bool metas_whole(int fd, struct hs_bytes metas)
+{
+	/* The page's head with magic and version, and the size of pages. */
+	static const struct {
+		size_t at, bytes;
+	} fixed[] = {{0, 24}, {40, 4}};
+	size_t page_bytes = metas.len / 2;
+	char found[24];
+
+	for (size_t page = 0; page < 2; page++)
+		for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
+			size_t at = page * page_bytes + fixed[i].at;
+
+			if (hs_file_read(fd, found, fixed[i].bytes, at) != 0 ||
+			    memcmp(found, metas.data + at, fixed[i].bytes) != 0)
+				return false;
+		}
+	return true;
 }
 
 static int open_trees(struct walk *walk)
@@ -151,27 +204,22 @@ static bool open_store(struct walk *walk)
 	struct stat stat;
 	int rc;
 
-	if (!hs_file_path(path, audit->folder, walk->name) || lstat(path, &stat) != 0 ||
+	if (!hs_file_path(path, audit->folder, walk->name) ||
+	    (walk->fd = open(path, O_RDONLY | O_CLOEXEC)) < 0 || fstat(walk->fd, &stat) != 0 ||
 	    (uint64_t)stat.st_size < file_bytes) {
 		find(walk, &walk->progress->broken,
 		     "the file is missing or shorter than the %llu bytes its checkpoint needs",
 		     (unsigned long long)file_bytes);
 		return false;
 	}
-	if ((rc = mdb_env_create(&walk->env)) != 0 ||
-	    (rc = mdb_env_set_maxdbs(walk->env, HS_KV_TREES)) != 0 ||
-	    (rc = mdb_env_set_mapsize(walk->env, (size_t)stat.st_size)) != 0 ||
-	    (rc = mdb_env_open(walk->env, path,
-			       MDB_NOSUBDIR | MDB_RDONLY | MDB_NOLOCK | MDB_NOTLS | MDB_NORDAHEAD,
-			       0600)) != 0) {
-		find(walk, &walk->progress->broken,
-		     "LMDB cannot open it: %s (a start puts its first two pages back from the "
-		     "checkpoint; check again after one)",
+	if (!metas_whole(walk->fd, metas))
+		find(walk, &walk->progress->metas,
+		     "LMDB's meta pages at its beginning are damaged; a start of the server or a "
+		     "repair puts them back from the checkpoint, and nothing is lost");
+	rc = open_env(walk, metas, stat.st_size);
+	if (rc != 0) {
+		find(walk, &walk->progress->broken, "cannot be seen as its checkpoint has it: %s",
 		     mdb_strerror(rc));
-		return false;
-	}
-	if (lay_over(path, metas) != 0) {
-		find(walk, &walk->progress->broken, "cannot be seen as its checkpoint has it");
 		return false;
 	}
 	rc = open_trees(walk);
@@ -317,7 +365,7 @@ static void check_pages(struct walk *walk)
 
 void hs_audit_store(const struct hs_audit *audit)
 {
-	struct walk walk = {.audit = audit, .progress = audit->progress};
+	struct walk walk = {.audit = audit, .progress = audit->progress, .fd = -1};
 
 	hs_store_name(walk.name, sizeof walk.name, audit->store);
 	if (!open_store(&walk))

@@ -5,8 +5,8 @@
  * it read past the file or give up the process. So hs_audit_store runs in a process of its own, and
  * leaves word in memory shared with the process that waits of how far it got.
  *
- * It sees the store as the next start would: the meta pages of the checkpoint are laid over those of
- * the file in memory. Nothing is written. */
+ * It sees the store as the next start would: with the meta pages of the checkpoint in the place of
+ * the file's own, which are therefore of no account. Nothing is written. */
 #ifndef HS_ENGINE_EMBEDDED_AUDIT_H
 #define HS_ENGINE_EMBEDDED_AUDIT_H
 
@@ -28,6 +28,7 @@ struct hs_audit_progress {
 	_Atomic uint64_t damaged; /* records that fail their checksum or do not fit their key */
 	/* Expiries that records and the tree of expiries do not share. */
 	_Atomic uint64_t misfits;
+	_Atomic uint64_t metas;	     /* meta pages damaged: a start puts them back */
 	_Atomic uint64_t broken;     /* what is wrong with the trees themselves */
 	char last[HS_AUDIT_KEY_MAX]; /* the key read last, as text */
 };
@@ -41,7 +42,8 @@ struct hs_audit {
 	FILE *out; /* gets a line for each finding, up to HS_AUDIT_LINES_MAX */
 };
 
-/* Reads the store and counts what is wrong in `progress`. */
+/* Reads the store and counts what is wrong in `progress`. The process must end afterwards: what it has
+ * opened stays open. */
 void hs_audit_store(const struct hs_audit *audit);
 
 /* Does the entry of HS_KV_KEYS agree with itself: checksums, key and hash, slot and store? */
