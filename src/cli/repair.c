@@ -190,12 +190,16 @@ static int cut_records(struct hs_database *database, const char *aside, struct h
 {
 	char path[HS_PATH_BYTES_MAX];
 	FILE *records = NULL;
-	int rc = 0;
+	int rc;
 
 	if (hs_file_path(path, aside, "records"))
 		records = fopen(path, "wxe");
 	if (!records)
 		return hs_fault_set(fault, HS_EIO, "cannot write '%s': %s", path, strerror(errno));
+	/* Its name is on disk before the first record is removed. */
+	rc = hs_file_sync_folder(aside);
+	if (rc != 0)
+		rc = hs_fault_set(fault, HS_EIO, "cannot sync '%s': %s", aside, strerror(-rc));
 	for (uint16_t id = 0; id < database->partitions && rc >= 0; id++) {
 		rc = hs_audit_cut(&database->stores[id], database->seed, database->partitions,
 				  records);

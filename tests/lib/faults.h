@@ -33,6 +33,7 @@ enum {
 	FAULT_RESERVE = 1 << 3, /* fallocate, ftruncate */
 	FAULT_NAME = 1 << 4,	/* rename, unlink */
 	FAULT_LOSE = 1 << 5,	/* writes are lost instead of denied */
+	FAULT_READ = 1 << 6,	/* pread */
 	FAULT_FILES_MAX = 128,
 	FAULT_FDS_MAX = 4096,
 	FAULT_PATH_BYTES = 512,
@@ -203,6 +204,15 @@ static uint64_t faults_at(int fd)
 	off_t at = faults->kinds ? lseek(fd, 0, SEEK_CUR) : 0;
 
 	return at < 0 ? UINT64_MAX : (uint64_t)at;
+}
+
+ssize_t pread(int fd, void *bytes, size_t len, off_t at)
+{
+	if (faults_strike_fd(FAULT_READ, fd)) {
+		errno = (int)faults->error;
+		return -1;
+	}
+	return syscall(SYS_pread64, fd, bytes, len, at);
 }
 
 ssize_t pwrite(int fd, const void *bytes, size_t len, off_t at)

@@ -437,6 +437,29 @@ static void a_store_that_was_given_up_is_read(void **state)
 	end(bench);
 }
 
+/* The start says which file cannot be read, and nothing is changed by it. */
+static void an_unreadable_log_is_named(void **state)
+{
+	struct bench *bench = *state;
+	struct hs_test_embedded *test = &bench->test;
+
+	begin(bench, 1);
+	assert_int_equal(hs_test_embedded_open(test), 0);
+	assert_string_equal(hs_test_embedded_do(test, "set key 1"), "+OK\r\n");
+	hs_test_embedded_kill(test);
+	for (int turn = 0; turn < 2; turn++) {
+		faults_arm(FAULT_READ, hs_redo_file_name(turn), 1, FOREVER, EIO);
+		assert_true(hs_test_embedded_open(test) < 0);
+		assert_non_null(strstr(test->error, test->folder));
+		assert_non_null(strstr(test->error, hs_redo_file_name(turn)));
+		assert_non_null(strstr(test->error, strerror(EIO)));
+		faults_heal();
+	}
+	assert_int_equal(hs_test_embedded_open(test), 0);
+	assert_string_equal(hs_test_embedded_read(test, "get key"), "$1\r\n1\r\n");
+	end(bench);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -451,6 +474,7 @@ int main(void)
 		TEST(a_start_that_fails_loses_nothing),
 		TEST(a_late_failure_of_the_log_takes_the_group_back),
 		TEST(a_store_that_was_given_up_is_read),
+		TEST(an_unreadable_log_is_named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -38,6 +38,7 @@ _Static_assert(sizeof(struct record_head) == 32, "no padding on disk");
 enum {
 	FLAG_SYNCED = 1 << 0, /* all records before it were synced when it was written */
 	ALIGN_BYTES = 8,
+	READ_BYTES = 256 * HS_KIB,
 	PARTS_MAX = HS_PARTITIONS_MAX + 2,
 	ABORT_BYTES_MAX = sizeof(struct record_head) + 8 + 2 * HS_PARTITIONS_MAX,
 };
@@ -335,6 +336,31 @@ static bool record_at(struct hs_redo_reader *reader, int file, size_t at, uint64
 	return head.checksum == checksum(reader->seed, parts, 2);
 }
 
+/* Reads a file once, through a buffer. A place that the disk cannot read is an error here; met through
+ * a mapping it would end the process with a signal that names no file. */
+static int read_through(const struct hs_redo *redo, int file, uint64_t bytes,
+			struct hs_fault *fault)
+{
+	char *block = hs_mem_alloc(READ_BYTES);
+	uint64_t at = 0;
+	int rc = 0;
+
+	while (at < bytes && rc == 0) {
+		uint64_t len = bytes - at < READ_BYTES ? bytes - at : READ_BYTES;
+
+		rc = hs_file_read(redo->fd[file], block, (size_t)len, at);
+		if (rc != 0)
+			hs_fault_set(fault, HS_EIO,
+				     "cannot read '%s' at or behind byte %llu: %s; copy the folder "
+				     "to another disk, with zeros for what cannot be read (as "
+				     "ddrescue does), and use 'heatsink repair' on the copy",
+				     redo->path[file], (unsigned long long)at, strerror(-rc));
+		at += len;
+	}
+	hs_mem_free(&block);
+	return rc == 0 ? 0 : HS_EIO;
+}
+
 int hs_redo_reader_open(struct hs_redo_reader *reader, const struct hs_redo *redo, uint64_t lsn,
 			struct hs_fault *fault)
 {
@@ -351,10 +377,12 @@ int hs_redo_reader_open(struct hs_redo_reader *reader, const struct hs_redo *red
 
 		if (bytes == 0)
 			continue;
+		if (bytes > 0 && read_through(redo, i, (uint64_t)bytes, fault) != 0)
+			return HS_EIO;
 		map = bytes < 0 ? MAP_FAILED
 				: mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED, redo->fd[i], 0);
 		if (map == MAP_FAILED)
-			return hs_fault_set(fault, HS_EIO, "cannot read '%s': %s", file_names[i],
+			return hs_fault_set(fault, HS_EIO, "cannot read '%s': %s", redo->path[i],
 					    strerror(errno));
 		reader->map[i] = map;
 		reader->map_bytes[i] = (size_t)bytes;
