@@ -65,11 +65,9 @@ int hs_cli_check(int argc, char **argv)
 	}
 	hs_folder_audit(&folder);
 	damaged = hs_folder_damaged(&folder);
-	printf("%s: %llu keys and %llu expiries in the stores, %llu records in the log; %llu "
-	       "damaged records, %llu expiries that do not fit, %llu stores with damaged meta "
-	       "pages, %llu "
-	       "faults of "
-	       "the trees\n",
+	printf("%s: %llu keys and %llu expiries in the stores, %llu records in the log; "
+	       "%llu damaged records, %llu expiries that do not fit, "
+	       "%llu stores with damaged meta pages, %llu faults of the trees\n",
 	       damaged ? "DAMAGED" : "whole", (unsigned long long)folder.keys,
 	       (unsigned long long)folder.expiries,
 	       (unsigned long long)folder.log.records + (unsigned long long)folder.log.beyond,
