@@ -89,14 +89,21 @@ static struct hs_now date_of(const struct hs_sim_engine *engine, const struct hs
 	return now;
 }
 
-static void answer_now(struct hs_sim_engine *engine, struct hs_op *op)
+/* False: the writer must answer it. */
+static bool answer_now(struct hs_sim_engine *engine, struct hs_op *op)
 {
 	struct hs_now now = date_of(engine, op);
+	size_t mark = op->out->len;
 
 	vouch_for(engine, op);
-	hs_sim_store_read(engine->host.store, op, hs_now_wall_ms(now));
+	if (!hs_sim_store_read(engine->host.store, op, hs_now_wall_ms(now)) &&
+	    engine->options.mistake != HS_SIM_EXPIRED_AT_ONCE) {
+		op->out->len = mark;
+		return false;
+	}
 	if (op->track)
 		op->left_ms = hs_sim_store_left(engine->host.store, op, now);
+	return true;
 }
 
 /* --- the commit --- */
@@ -114,10 +121,13 @@ uint64_t hs_sim_engine_ran_us(const struct hs_sim_engine *engine)
 	return engine->ran_us;
 }
 
-static void plan(struct hs_sim_engine *engine, hs_sim_event_run *run, void *target, uint32_t us_max)
+/* Not before `from_us` from now, and at most `us_max` later. */
+static void plan_after(struct hs_sim_engine *engine, hs_sim_event_run *run, void *target,
+		       uint64_t from_us, uint32_t us_max)
 {
 	struct hs_sim_event event = {
-		.at_us = engine->host.now->mono_us + 1 + hs_prng_below(&engine->prng, us_max + 1),
+		.at_us = engine->host.now->mono_us + from_us + 1 +
+			 hs_prng_below(&engine->prng, us_max + 1),
 		.run = run,
 		.context = engine,
 		.target = target,
@@ -125,6 +135,11 @@ static void plan(struct hs_sim_engine *engine, hs_sim_event_run *run, void *targ
 	};
 
 	hs_sim_events_plan(engine->host.events, event);
+}
+
+static void plan(struct hs_sim_engine *engine, hs_sim_event_run *run, void *target, uint32_t us_max)
+{
+	plan_after(engine, run, target, 0, us_max);
 }
 
 /* --- what readers see --- */
@@ -151,7 +166,6 @@ static void show_or_put_off(struct hs_sim_engine *engine, struct partition *part
 {
 	uint32_t put_off_us_max = engine->options.put_off_us_max;
 
-	partition->ran_ms = hs_now_wall_ms(*engine->host.now);
 	if (put_off_us_max == 0 || hs_prng_below(&engine->prng, 2) == 0) {
 		show(engine, partition);
 		return;
@@ -204,7 +218,8 @@ static bool alike(const struct hs_op *a, const struct hs_op *b)
 	       a->command->place == HS_PLACE_PARTITION;
 }
 
-static void run_and_answer(struct hs_sim_engine *engine, struct hs_op *op, bool keep)
+static void run_and_answer(struct hs_sim_engine *engine, struct hs_op *op, bool keep,
+			   uint64_t seal_us)
 {
 	if (plain(op) && errs(engine, HS_SIM_RUN_TWICE)) {
 		run_op(engine, op, true);
@@ -215,7 +230,7 @@ static void run_and_answer(struct hs_sim_engine *engine, struct hs_op *op, bool 
 		op->next = engine->lost;
 		engine->lost = op;
 	} else {
-		plan(engine, answer, op, engine->options.answer_us_max);
+		plan_after(engine, answer, op, seal_us, engine->options.answer_us_max);
 	}
 }
 
@@ -233,6 +248,23 @@ static void swap_first_two(struct partition *partition)
 	partition->first = next;
 }
 
+/* What was run is logged: readers are shown it, or turned away from it. */
+static void seal(void *context, void *target, uint64_t number)
+{
+	struct hs_sim_engine *engine = context;
+	struct partition *partition = target;
+
+	(void)number;
+	partition->planned = false;
+	hs_sim_store_tell(engine->host.store);
+	if (engine->options.mistake != HS_SIM_STALE_READ)
+		show_or_put_off(engine, partition);
+	else if (hs_prng_below(&engine->prng, 2) == 0)
+		show(engine, partition);
+	if (partition->first)
+		plan_commit(engine, partition);
+}
+
 /* Everything that waits, or some of it: a real engine takes what it finds. */
 static void commit(void *context, void *target, uint64_t number)
 {
@@ -241,9 +273,12 @@ static void commit(void *context, void *target, uint64_t number)
 	uint64_t take_max = 1 + hs_prng_below(&engine->prng, BATCH_MAX);
 	bool keep = !errs(engine, HS_SIM_LOSE_COMMIT);
 	struct hs_op *before = NULL;
+	uint64_t seal_us = 0;
 
 	(void)number;
 	partition->planned = false;
+	if (engine->options.seal_us_max > 0)
+		seal_us = hs_prng_below(&engine->prng, engine->options.seal_us_max + 1);
 	if (partition->stalled)
 		return;
 	for (uint64_t i = 0; i < take_max && partition->first; i++) {
@@ -252,18 +287,24 @@ static void commit(void *context, void *target, uint64_t number)
 		if (plain(op) && op->next && plain(op->next) && errs(engine, HS_SIM_SWAP_RUNS))
 			swap_first_two(partition);
 		op = take(partition);
-		run_and_answer(engine, op, keep || !plain(op));
+		run_and_answer(engine, op, keep || !plain(op), seal_us);
 		if (before && alike(before, op) && errs(engine, HS_SIM_SWAP_REPLIES))
 			hs_buf_swap(before->out, op->out);
 		before = op;
 	}
-	hs_sim_store_tell(engine->host.store);
-	if (engine->options.mistake != HS_SIM_STALE_READ)
-		show_or_put_off(engine, partition);
-	else if (hs_prng_below(&engine->prng, 2) == 0)
-		show(engine, partition);
-	if (partition->first)
-		plan_commit(engine, partition);
+	partition->ran_ms = hs_now_wall_ms(*engine->host.now);
+	if (seal_us == 0) {
+		seal(engine, partition, 0);
+		return;
+	}
+	partition->planned = true; /* nothing else runs before */
+	hs_sim_events_plan(engine->host.events,
+			   (struct hs_sim_event){
+				   .at_us = engine->host.now->mono_us + seal_us,
+				   .run = seal,
+				   .context = engine,
+				   .target = partition,
+			   });
 }
 
 static void plan_commit(struct hs_sim_engine *engine, struct partition *partition)
@@ -294,13 +335,10 @@ enum hs_submit hs_sim_engine_submit(struct hs_sim_engine *engine, struct hs_op *
 			return HS_SUBMIT_REFUSED;
 		if (is_hidden(engine, op))
 			return HS_SUBMIT_REFUSED;
-		answer_now(engine, op);
-		return HS_SUBMIT_DONE;
+		return answer_now(engine, op) ? HS_SUBMIT_DONE : HS_SUBMIT_REFUSED;
 	}
-	if (read && errs(engine, HS_SIM_READ_TOO_EARLY)) {
-		answer_now(engine, op);
+	if (read && errs(engine, HS_SIM_READ_TOO_EARLY) && answer_now(engine, op))
 		return HS_SUBMIT_DONE;
-	}
 	hs_sim_store_tell_early(engine->host.store, op);
 	op->next = NULL;
 	*partition->last = op;

@@ -2,9 +2,10 @@
  * next commit, and are answered some time after it, each in its own time. Reads that need not wait
  * may be answered at once, from what was committed and shown to readers.
  *
- *     submit ─ queue of the partition ─ run (all that wait, in order) ─ … ─ done, one by one
- *                                        └─ shown to readers: at once, or put off
+ *     submit ─ queue of the partition ─ run (all that wait, in order) ─ sealed ─ … ─ done, one by one
+ *                                                                         └─ shown to readers: at once, or put off
  *
+ * Until they are sealed, readers see what was there before. A worker does not say by itself that a key has expired.
  * While a partition's changes are put off, a read of a changed key is refused and must queue; it makes the
  * partition show its changes soon.
  *
@@ -29,6 +30,7 @@ struct hs_sim_engine_options {
 	bool refuses;		 /* now and then one of them must be submitted again */
 	uint32_t commit_us_max;	 /* from the first operation queued to the commit */
 	uint32_t answer_us_max;	 /* from the commit to the answer */
+	uint32_t seal_us_max;	 /* from running to being shown or hidden: the log is synced */
 	uint32_t put_off_us_max; /* how long changes may be hidden from readers; 0: never */
 	size_t bytes_max;	 /* that a partition's store takes; 0: no limit */
 	enum hs_sim_mistake mistake;

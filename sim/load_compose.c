@@ -80,8 +80,8 @@ static const uint8_t wide[HS_SIM_KINDS] = {
 /* Times to live, and reads that tell whether they are over: */
 static const uint8_t timed[HS_SIM_KINDS] = {
 	[HS_SIM_GET] = 6,     [HS_SIM_SET] = 6,	    [HS_SIM_GETSET] = 1,
-	[HS_SIM_DEL] = 1,     [HS_SIM_INCRBY] = 2,  [HS_SIM_PTTL] = 8,
-	[HS_SIM_PEXPIRE] = 4, [HS_SIM_PERSIST] = 1, [HS_SIM_EXISTS] = 4,
+	[HS_SIM_DEL] = 1,     [HS_SIM_INCRBY] = 2,  [HS_SIM_PTTL] = 6,
+	[HS_SIM_PEXPIRE] = 4, [HS_SIM_PERSIST] = 4, [HS_SIM_EXISTS] = 4,
 };
 
 static enum hs_sim_kind pick_kind(struct hs_sim_load *load)

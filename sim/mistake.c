@@ -14,6 +14,7 @@ static const struct {
 	[HS_SIM_LOSE_COMMIT] = {"lose-commit", HS_SIM_IN_ENGINE},
 	[HS_SIM_LOSE_REPLY] = {"lose-reply", HS_SIM_IN_ENGINE},
 	[HS_SIM_STALE_READ] = {"stale-read", HS_SIM_IN_ENGINE},
+	[HS_SIM_EXPIRED_AT_ONCE] = {"expired-at-once", HS_SIM_IN_SLOWNESS},
 	[HS_SIM_READ_UNDATED] = {"read-undated", HS_SIM_IN_SLOWNESS},
 	[HS_SIM_NEWS_LOST] = {"news-lost", HS_SIM_IN_CACHES},
 	[HS_SIM_NEWS_TOO_EARLY] = {"news-too-early", HS_SIM_IN_CACHES},

@@ -7,16 +7,17 @@
 enum hs_sim_mistake {
 	HS_SIM_NO_MISTAKE,
 	/* Of the engine that is like the embedded one (sim/engine.c). */
-	HS_SIM_READ_TOO_EARLY, /* a read overtakes its connection's own writes */
-	HS_SIM_SWAP_RUNS,      /* two operations of one partition run in the other order */
-	HS_SIM_SWAP_REPLIES,   /* two operations get each other's reply */
-	HS_SIM_RUN_TWICE,      /* an operation is applied twice */
-	HS_SIM_LOSE_COMMIT,    /* what was acknowledged is not there */
-	HS_SIM_LOSE_REPLY,     /* an operation is never answered */
-	HS_SIM_STALE_READ,     /* a read is answered from an earlier commit */
-	HS_SIM_READ_UNDATED,   /* a read takes a time from before the data that it sees */
-	HS_SIM_NEWS_LOST,      /* a change is not told */
-	HS_SIM_NEWS_TOO_EARLY, /* a change is told before it can be seen */
+	HS_SIM_READ_TOO_EARLY,	/* a read overtakes its connection's own writes */
+	HS_SIM_SWAP_RUNS,	/* two operations of one partition run in the other order */
+	HS_SIM_SWAP_REPLIES,	/* two operations get each other's reply */
+	HS_SIM_RUN_TWICE,	/* an operation is applied twice */
+	HS_SIM_LOSE_COMMIT,	/* what was acknowledged is not there */
+	HS_SIM_LOSE_REPLY,	/* an operation is never answered */
+	HS_SIM_STALE_READ,	/* a read is answered from an earlier commit */
+	HS_SIM_EXPIRED_AT_ONCE, /* a worker says by itself that a key has expired */
+	HS_SIM_READ_UNDATED,	/* a read takes a time from before the data that it sees */
+	HS_SIM_NEWS_LOST,	/* a change is not told */
+	HS_SIM_NEWS_TOO_EARLY,	/* a change is told before it can be seen */
 	/* Of the world around it (sim/news.c, sim/driver.c, sim/world.c). */
 	HS_SIM_COUNT_TWICE,	     /* an operation is heat twice */
 	HS_SIM_COUNT_NEVER,	     /* a core does not count at all */

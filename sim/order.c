@@ -199,10 +199,11 @@ static bool is_early(const struct hs_sim_order *search, const struct hs_sim_orde
 		     int64_t value)
 {
 	uint32_t from = hs_sim_zones_at(&search->zones, search->state.value);
-	const struct hs_sim_order_left *left = &search->left[from];
+	const struct hs_sim_order_left *left;
 
 	if (from == HS_SIM_NO_ZONE || hs_sim_zones_at(&search->zones, value) == from)
 		return false;
+	left = &search->left[from];
 	return left->ways == 0 && left->found > (step->hint.found == from);
 }
 

@@ -139,10 +139,12 @@ static void draw_slowness(uint64_t seed, struct hs_sim_plan *plan, bool always)
 	if (!always && one_in(&prng, 2))
 		return;
 	world->engine.put_off_us_max = ONE_OF(&prng, 0, 50, 500, 5000);
+	world->engine.seal_us_max = ONE_OF(&prng, 0, 50, 500, 5000);
 	world->slow_us_max = ONE_OF(&prng, 0, 500, 5000, 20000);
 	if (!always && one_in(&prng, 2))
 		return;
 	world->slow_us_max = ONE_OF(&prng, 5000, 20000);
+	world->engine.seal_us_max = ONE_OF(&prng, 500, 5000);
 	world->engine.commit_us_max = ONE_OF(&prng, 500, 5000);
 	world->engine.answer_us_max = ONE_OF(&prng, 500, 5000);
 	plan->load.act_us_max = ONE_OF(&prng, 300, 3000);
@@ -151,10 +153,17 @@ static void draw_slowness(uint64_t seed, struct hs_sim_plan *plan, bool always)
 	if (!always)
 		return;
 	world->engine.reads_at_once = true;
+	world->engine.seal_us_max = 5000;
+	world->engine.commit_us_max = 500;
+	world->slow_us_max = ONE_OF(&prng, 0, 300, 20000);
+	world->core.fold = false;
 	plan->load.registers = 1;
 	plan->load.counters = 0;
-	plan->load.clients = 4;
-	plan->load.requests = 12;
+	plan->load.clients = 6;
+	plan->load.requests = 16;
+	plan->load.depth_max = 2;
+	plan->load.ttl_ms_max = 5;
+	plan->load.act_us_max = ONE_OF(&prng, 300, 1000, 3000);
 }
 
 static void draw_caches(struct hs_prng *prng, struct hs_sim_plan *plan)
@@ -342,6 +351,7 @@ static void simplify_world(struct hs_sim_plan *plan, uint32_t number)
 		break;
 	case 9:
 		world->engine.put_off_us_max = 0;
+		world->engine.seal_us_max = 0;
 		break;
 	case 10:
 		world->slow_us_max = 0;
@@ -444,6 +454,7 @@ uint64_t hs_sim_plan_weight(const struct hs_sim_plan *plan)
 		world->core.fold,
 		world->engine.refuses,
 		world->engine.put_off_us_max > 0,
+		world->engine.seal_us_max > 0,
 		world->slow_us_max > 0,
 		world->engine.partitions,
 		world->round_us_max,

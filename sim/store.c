@@ -355,7 +355,7 @@ void hs_sim_store_run(struct hs_sim_store *store, struct hs_op *op, int64_t now_
 	}
 }
 
-void hs_sim_store_read(struct hs_sim_store *store, struct hs_op *op, int64_t now_ms)
+bool hs_sim_store_read(struct hs_sim_store *store, struct hs_op *op, int64_t now_ms)
 {
 	const struct partition *partition = &store->partitions[op->partition];
 	struct hs_memkv *map = partition->past ? partition->past : partition->map;
@@ -365,6 +365,7 @@ void hs_sim_store_read(struct hs_sim_store *store, struct hs_op *op, int64_t now
 	hs_check(err == 0);
 	if (store->options.ran)
 		store->options.ran(store->options.context, op);
+	return !ks.met_expired;
 }
 
 void hs_sim_store_catch_up(struct hs_sim_store *store, uint16_t number)

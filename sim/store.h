@@ -37,8 +37,8 @@ void hs_sim_store_destroy(struct hs_sim_store **store);
 /* Runs an operation as a transaction of its own, judging expiry at `now_ms`; the reply goes to
  * op->out, and to op->engine_order that it is the how manieth. Without `keep` nothing stays of it but the reply. */
 void hs_sim_store_run(struct hs_sim_store *store, struct hs_op *op, int64_t now_ms, bool keep);
-/* A read, from what readers see. */
-void hs_sim_store_read(struct hs_sim_store *store, struct hs_op *op, int64_t now_ms);
+/* A read, from what readers see. False: it met a key that has expired; the reply is written all the same. */
+bool hs_sim_store_read(struct hs_sim_store *store, struct hs_op *op, int64_t now_ms);
 
 /* What a key holds: the reply to GET, in RESP2. *expire_ms is the last ms at which it is there; -1: it
  * stays, -2: there is nothing. */

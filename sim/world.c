@@ -235,7 +235,7 @@ static void create_engine(struct hs_sim_world *world)
 		.seed = options->engine.seed,
 		.partitions = options->engine.partitions,
 		.bytes_max = options->engine.bytes_max,
-		.shows_late = options->engine.put_off_us_max > 0,
+		.shows_late = options->engine.put_off_us_max > 0 || options->engine.seal_us_max > 0,
 		.mistake = options->engine.mistake,
 		.news = hs_sim_news_tell,
 		.changed = hs_sim_truth_changed,

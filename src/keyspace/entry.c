@@ -74,6 +74,8 @@ int hs_entry_find_head(struct hs_run *run, uint16_t slot, struct hs_bytes key,
 		return fail_record(run, entry);
 	entry->stored = true;
 	entry->live = !hs_expired(run->ks, entry->record.expire_ms);
+	if (__builtin_expect(!entry->live, 0))
+		run->ks->met_expired = true;
 	return 0;
 }
 

@@ -49,6 +49,8 @@ struct hs_keyspace {
 	/* A key was found whose record fails its checksum: this one, as text. The owner tells of it and
 	 * clears `damaged`. */
 	bool damaged;
+	/* A record whose time is up was found. The owner clears it. */
+	bool met_expired;
 	char damaged_key[HS_DAMAGED_KEY_MAX];
 };
 

@@ -62,7 +62,7 @@ int hs_test_embedded_open(struct hs_test_embedded *test)
 	if (rc != 0)
 		return rc;
 	hs_group_init(&test->group, &test->database, &test->host);
-	hs_reader_init(&test->reader, &test->database, 0);
+	hs_reader_init(&test->reader, &test->database, &test->host, 0);
 	test->open = true;
 	return 0;
 }

@@ -462,21 +462,68 @@ static void commits_are_timed_for_the_stores_in_them(void **state)
 	assert_int_equal(all_commits_of(test, here), 3);
 }
 
+/* A read of a worker that read its clock at that time. */
+static const char *read_at(struct hs_test_embedded *test, const char *words, int64_t received_us)
+{
+	size_t number = hs_test_embedded_add(test, words, NONE);
+	struct hs_op *op = &test->ops[number].op;
+
+	test->count = 0;
+	op->received.wall_us = received_us;
+	hs_reader_refresh(&test->reader);
+	return hs_reader_run(&test->reader, op) ? hs_test_embedded_reply(test, number) : "refused";
+}
+
+static void show_all(struct hs_test_embedded *test)
+{
+	test->now.mono_us += 10 * 1000 * 1000;
+	hs_group_tend(&test->group);
+}
+
 /* A worker that is kept from going on between reading its clock and reading the store sees data from after that
  * clock. PTTL must not say more than the time to live. */
 static void a_read_is_not_dated_before_its_data(void **state)
 {
 	struct hs_test_embedded *test = *state;
-	struct hs_now early = test->now;
+	int64_t early_us = test->now.wall_us;
 
 	test->now.wall_us += 50 * 1000;
 	assert_string_equal(hs_test_embedded_do(test, "set k v px 20000"), "+OK\r\n");
-	test->now.mono_us += 10 * 1000 * 1000; /* the store shows what it put off */
-	hs_group_tend(&test->group);
-	test->now.wall_us = early.wall_us;
-	assert_string_equal(hs_test_embedded_read(test, "pttl k"), ":20000\r\n");
-	test->now.wall_us = early.wall_us + 60 * 1000;
-	assert_string_equal(hs_test_embedded_read(test, "pttl k"), ":19990\r\n");
+	show_all(test);
+	assert_string_equal(read_at(test, "pttl k", early_us), ":20000\r\n");
+	test->now.wall_us += 10 * 1000;
+	assert_string_equal(read_at(test, "pttl k", early_us), ":20000\r\n");
+	assert_string_equal(read_at(test, "pttl k", early_us + 60 * 1000), ":19990\r\n");
+}
+
+/* A clock that was a day ahead for a while must not make keys expire for readers until the next commit. */
+static void a_clock_that_was_wrong_is_not_believed_for_long(void **state)
+{
+	struct hs_test_embedded *test = *state;
+	const int64_t day_us = (int64_t)86400 * 1000 * 1000;
+
+	assert_string_equal(hs_test_embedded_do(test, "set k v px 3600000"), "+OK\r\n");
+	test->now.wall_us += day_us;
+	assert_string_equal(hs_test_embedded_do(test, "set {k}other v"), "+OK\r\n");
+	show_all(test);
+	test->now.wall_us -= day_us;
+	assert_string_equal(read_at(test, "get k", test->now.wall_us), "$1\r\nv\r\n");
+}
+
+/* A write that found the key alive may have run and not be shown yet: the writer says whether it has expired. */
+static void a_worker_does_not_say_that_a_key_has_expired(void **state)
+{
+	struct hs_test_embedded *test = *state;
+
+	assert_string_equal(hs_test_embedded_do(test, "set k v px 200"), "+OK\r\n");
+	show_all(test);
+	hs_test_embedded_add(test, "persist k", NONE);
+	assert_int_equal(hs_group_add(&test->group, &test->ops[0].op), 1);
+	test->now.wall_us += 300 * 1000;
+	assert_string_equal(read_at(test, "get k", test->now.wall_us), "refused");
+	hs_group_finish(&test->group, false);
+	test->count = 0;
+	assert_string_equal(hs_test_embedded_read(test, "get k"), "$1\r\nv\r\n");
 }
 
 int main(void)
@@ -496,6 +543,8 @@ int main(void)
 		TEST(reads_of_nothing_are_told),
 		TEST(expiry_is_judged_when_it_runs),
 		TEST(a_read_is_not_dated_before_its_data),
+		TEST(a_clock_that_was_wrong_is_not_believed_for_long),
+		TEST(a_worker_does_not_say_that_a_key_has_expired),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

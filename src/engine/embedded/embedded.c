@@ -331,7 +331,8 @@ int hs_embedded_create(const struct hs_embedded_options *options, const struct h
 	hs_check(uv_mutex_init(&embedded->mutex) == 0);
 	embedded->workers = hs_mem_zalloc(host->workers * sizeof *embedded->workers);
 	for (uint32_t id = 0; id < host->workers; id++)
-		hs_reader_init(&embedded->workers[id].reader, &embedded->database, id);
+		hs_reader_init(&embedded->workers[id].reader, &embedded->database, &embedded->host,
+			       id);
 	hs_committer_start(&embedded->committer, &embedded->database, &embedded->host);
 	*engine = &embedded->engine;
 	return 0;

@@ -601,10 +601,12 @@ static bool commit_and_begin(struct hs_group *group, struct hs_store *store)
 {
 	if (store->write.kept.len > 0) {
 		hs_group_commit_kept(group, store);
-		if (group->failed || group->parts[store->id].broken)
+		if (group->parts[store->id].broken)
 			return false;
 	}
-	return hs_group_begin_store(group, store->id) == 0 && !group->parts[store->id].lost;
+	/* Also when the commit has failed: what runs next needs a transaction, or what stands in for it. */
+	return hs_group_begin_store(group, store->id) == 0 && !group->failed &&
+	       !group->parts[store->id].lost;
 }
 
 /* A read that is large runs on its worker's time, on a snapshot of what it found. False: the group has

@@ -6,9 +6,11 @@
 
 #include <string.h>
 
-void hs_reader_init(struct hs_reader *reader, struct hs_database *database, uint32_t worker)
+void hs_reader_init(struct hs_reader *reader, struct hs_database *database,
+		    const struct hs_engine_host *host, uint32_t worker)
 {
 	memset(reader, 0, sizeof *reader);
+	reader->host = host;
 	reader->database = database;
 	reader->count = database->partitions;
 	reader->stores = hs_mem_zalloc(reader->count * sizeof *reader->stores);
@@ -60,6 +62,21 @@ static void refuse_large(struct hs_reply *reply, size_t mark)
 			HS_REPLY_BYTES_MAX / HS_MIB);
 }
 
+/* When the read happens. A snapshot that seems to be from the future means that this worker was kept from going on
+ * since it read the clock, or that the clock was wrong for a while: another look at it tells. */
+static int64_t date_of(const struct hs_reader *reader, const struct hs_store_read *read,
+		       const struct hs_op *op)
+{
+	int64_t now_ms = hs_now_wall_ms(op->received), fresh_ms;
+
+	if (__builtin_expect(now_ms >= read->shown_ms, 1))
+		return now_ms;
+	fresh_ms = hs_now_wall_ms(reader->host->now(reader->host->context));
+	if (fresh_ms > read->shown_ms)
+		fresh_ms = read->shown_ms;
+	return fresh_ms > now_ms ? fresh_ms : now_ms;
+}
+
 bool hs_reader_run(struct hs_reader *reader, struct hs_op *op)
 {
 	struct hs_reader_store *store = &reader->stores[op->partition];
@@ -69,13 +86,13 @@ bool hs_reader_run(struct hs_reader *reader, struct hs_op *op)
 	size_t mark = op->out->len;
 	int rc = look(reader, store);
 
-	store->ks.now_ms = hs_now_wall_ms(op->received);
-	if (store->ks.now_ms < store->read.shown_ms)
-		store->ks.now_ms = store->read.shown_ms;
+	store->ks.now_ms = date_of(reader, &store->read, op);
 	store->ks.frequency = op->frequency;
 	if (rc == 0)
 		rc = hs_keyspace_run(&store->ks, op->command, op->slot, op->argc, op->argv, &reply);
-	if (rc == HS_EBUSY) {
+	if (rc == HS_EBUSY || (rc == 0 && __builtin_expect(store->ks.met_expired, 0))) {
+		store->ks.met_expired = false;
+		op->out->len = mark;
 		reader->counts = counts;
 		return false;
 	}

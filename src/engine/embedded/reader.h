@@ -10,6 +10,9 @@
  * A read is dated when its request was received, but never before the data in its snapshot was written:
  * the worker may have been kept from going on in between, and PTTL would answer more than the time to live.
  *
+ * A worker does not say by itself that a key has expired: a write that found the key alive may have run and not be
+ * shown yet. Such a read is turned away to the writer's queue, too.
+ *
  * The writer may answer before it commits (hs_store_keep). What it changed so is told by stamps:
  * a read of such a key is turned away to the writer's queue, and makes it commit soon. */
 #ifndef HS_ENGINE_EMBEDDED_READER_H
@@ -20,6 +23,7 @@
 #include "core/op.h"
 #include "engine/embedded/database.h"
 #include "engine/embedded/loan.h"
+#include "engine/engine.h"
 #include "keyspace/keyspace.h"
 
 #include <stdbool.h>
@@ -35,6 +39,7 @@ struct hs_reader_store {
 struct hs_reader {
 	const struct hs_database *database;
 	struct hs_reader_store *stores;
+	const struct hs_engine_host *host; /* its clock */
 	uint16_t count;
 	uint64_t batch;
 	struct hs_prng prng;
@@ -43,7 +48,8 @@ struct hs_reader {
 	struct hs_counter damaged;	/* reads that found a damaged record */
 };
 
-void hs_reader_init(struct hs_reader *reader, struct hs_database *database, uint32_t worker);
+void hs_reader_init(struct hs_reader *reader, struct hs_database *database,
+		    const struct hs_engine_host *host, uint32_t worker);
 void hs_reader_deinit(struct hs_reader *reader);
 
 static inline void hs_reader_refresh(struct hs_reader *reader)
