@@ -13,6 +13,8 @@
 #define FILE_BYTES_MAX (256 * HS_MIB)
 
 static const uint64_t FILE_STEPS_MAX = 50000000;
+/* The last line of a file: without it the file is not whole. */
+static const char END_LINE[] = "# end\n";
 
 /* The operations as they were known at that moment. A transaction is known when its first command was sent. */
 static void know_until(const struct hs_sim_history *all, uint64_t until,
@@ -185,11 +187,19 @@ int hs_storm_judge_keep(const struct hs_sim_history *history, const char *folder
 		      "every answer\n# read it with: heatsink storm --judge FILE\n",
 		      key);
 	hs_sim_history_write(history, &text);
+	hs_buf_append_bytes(&text, hs_bytes_of(END_LINE));
 	rc = write_all(fd, &text);
 	hs_buf_deinit(&text);
 	if (close(fd) != 0 && rc == 0)
 		rc = -errno;
 	return rc;
+}
+
+static bool is_whole(const struct hs_buf *text)
+{
+	size_t end = strlen(END_LINE);
+
+	return text->len >= end && memcmp(text->data + text->len - end, END_LINE, end) == 0;
 }
 
 /* The whole file; a negative errno, -EFBIG over the limit. */
@@ -227,6 +237,13 @@ static int load(const char *path, struct hs_sim_history *history, FILE *err)
 	if (rc != 0) {
 		fprintf(err, "heatsink storm: --judge: cannot read '%s': %s\n", path,
 			strerror(-rc));
+	} else if (!is_whole(&text)) {
+		rc = HS_EINVAL;
+		fprintf(err,
+			"heatsink storm: --judge: '%s' does not end with '# end': it was cut "
+			"short, or "
+			"storm --verify did not write it\n",
+			path);
 	} else {
 		rc = hs_sim_history_read(history, hs_buf_bytes(&text), &line);
 		if (rc != 0)

@@ -19,17 +19,18 @@ from fake import FakeServer, Hangup, bulk
 from servers import GUARD_S, Process, Redis, ReservedPort, heatsink_path
 
 SANITIZERS = ("address",)
+HISTORIES = tempfile.TemporaryDirectory()  # of servers that lie: see --judge
 
 
 def start(server, *args):
     return Process([heatsink_path(), "storm", "--target", f"127.0.0.1:{server.port}",
-                    *map(str, args)])
+                    "--history-folder", HISTORIES.name, *map(str, args)])
 
 
 def run(server, *args):
     """The exit code, what it printed, and its complaints."""
     done = subprocess.run([heatsink_path(), "storm", "--target", f"127.0.0.1:{server.port}",
-                           *map(str, args)], capture_output=True, text=True, timeout=GUARD_S)
+                           "--history-folder", HISTORIES.name, *map(str, args)], capture_output=True, text=True, timeout=GUARD_S)
     return done.returncode, done.stdout, done.stderr
 
 

@@ -298,6 +298,31 @@ static void test_a_file_that_is_not_there(void **state)
 	fclose(err);
 }
 
+static void test_a_file_that_was_cut_short(void **state)
+{
+	struct hs_sim_history history = {0};
+	struct model *model = calloc(1, sizeof *model);
+	char folder[] = "/tmp/heatsink-judge-XXXXXX", path[128], text[256] = "";
+	FILE *out = tmpfile(), *err = tmpfile();
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	make(model, 3, &history);
+	assert_int_equal(hs_storm_judge_keep(&history, folder, "k", path, sizeof path), 0);
+	assert_int_equal(hs_storm_judge_file(path, out, err), 0);
+	assert_int_equal(truncate(path, 2000), 0);
+	assert_int_equal(hs_storm_judge_file(path, out, err), 1);
+	rewind(err);
+	assert_non_null(fgets(text, sizeof text, err));
+	assert_non_null(strstr(text, "it was cut short"));
+	unlink(path);
+	rmdir(folder);
+	fclose(out);
+	fclose(err);
+	hs_sim_history_deinit(&history);
+	free(model);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -306,6 +331,7 @@ int main(void)
 		cmocka_unit_test(test_a_history_is_read_as_it_was_written),
 		cmocka_unit_test(test_what_is_no_history_is_refused),
 		cmocka_unit_test(test_a_file_that_is_not_there),
+		cmocka_unit_test(test_a_file_that_was_cut_short),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
