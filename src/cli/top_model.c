@@ -287,7 +287,7 @@ static bool read_prefixes(struct hs_top_model *model, struct hs_bytes reply)
 /* The copy of a reply that lies in `bytes`, where it begins at *at. */
 static struct hs_bytes copy_of(const struct hs_buf *bytes, struct hs_bytes reply, size_t *at)
 {
-	struct hs_bytes copy = {bytes->data + *at, reply.len};
+	struct hs_bytes copy = {reply.len > 0 ? bytes->data + *at : NULL, reply.len};
 
 	*at += reply.len;
 	return copy;

@@ -546,6 +546,8 @@ bool hs_host_answer(struct hs_host *host, struct hs_op *op)
 	default:
 		hs_reply_errorf(&reply, "ERR '%s' has nobody to answer it", op->command->name);
 	}
-	hs_audit_log(host, op, (struct hs_bytes){op->out->data + start, op->out->len - start});
+	if (op->out->len > start) /* SHUTDOWN has no answer */
+		hs_audit_log(host, op,
+			     (struct hs_bytes){op->out->data + start, op->out->len - start});
 	return true;
 }
