@@ -24,7 +24,7 @@
 #if defined(__SANITIZE_THREAD__)
 enum { SLOWER = 20 };
 #elif defined(__SANITIZE_ADDRESS__)
-enum { SLOWER = 3 };
+enum { SLOWER = 12 };
 #else
 enum { SLOWER = 1 };
 #endif

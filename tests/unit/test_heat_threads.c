@@ -32,6 +32,8 @@ enum {
 	PARTITIONS = 8,
 #ifdef __SANITIZE_THREAD__
 	LISTS = 20, /* read by each reader of large tables; writers go on until all are read */
+#elif defined(__SANITIZE_ADDRESS__)
+	LISTS = 60,
 #else
 	LISTS = 400,
 #endif
