@@ -210,6 +210,10 @@ static void run(void *argument)
 		sleep_a_while(committer, patient);
 	}
 	hs_group_checkpoint(group);
+	/* After a failure of the disk transactions are still open. LMDB wants them ended by the thread that began
+	 * them; the log has what was acknowledged. */
+	for (uint16_t id = 0; id < committer->database->partitions; id++)
+		hs_store_abort(&committer->database->stores[id]);
 }
 
 static void on_synced(void *context)
