@@ -199,7 +199,8 @@ static bool is_whole(const struct hs_buf *text)
 {
 	size_t end = strlen(END_LINE);
 
-	return text->len >= end && memcmp(text->data + text->len - end, END_LINE, end) == 0;
+	return text->data && text->len >= end &&
+	       memcmp(text->data + text->len - end, END_LINE, end) == 0;
 }
 
 /* The whole file; a negative errno, -EFBIG over the limit. */
