@@ -100,8 +100,9 @@ static int run_once(struct top *top)
 
 	hs_top_client_ask(top->client, &top->options.question, hs_clock_mono_us());
 	while ((step = hs_top_client_step(top->client, hs_clock_mono_us())) == HS_TOP_WAITING) {
-		struct pollfd wait = {.fd = hs_top_client_poll(top->client, &wait.events)};
+		struct pollfd wait = {0};
 
+		wait.fd = hs_top_client_poll(top->client, &wait.events);
 		(void)poll(&wait, 1,
 			   wait_ms(hs_top_client_deadline_us(top->client), hs_clock_mono_us()));
 	}

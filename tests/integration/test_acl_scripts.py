@@ -194,7 +194,9 @@ class Scripts(FolderCase):
         os.kill(server.process.pid, signal.SIGHUP)
         wait_for(self, "the file is read", lambda: b"+eval +script|unchecked" in listed()[0])
         self.assertEqual(bob.call("AUTH", "bob", "x").raw, OK)
-        self.assertEqual(bob.call("EVAL", "return 1", "0").raw, b":1\r\n")
+        # SIGHUP has no reply to wait for, and bob's worker may take the new users later than admin's.
+        wait_for(self, "bob's worker has the users of the file",
+                 lambda: bob.call("EVAL", "return 1", "0").raw == b":1\r\n")
         self.assertEqual(bob.call("ACL", "WHOAMI").raw,
                          b"-NOPERM this user has no permissions to run the 'acl|whoami' command\r\n")
 
