@@ -25,6 +25,7 @@ from servers import GUARD_S
 
 FETCHES_MAX = 64
 BODY_MAX = 16 << 20
+PATIENT = ("--http-timeout", "120")  # a busy machine takes long for 16 MB
 RULES = ("--rule", "pub:* cache stale=5s admit=all public",
          "--rule", "pub:swr:* cache stale=1500ms swr=2s stale-if-error=1h public",
          "--rule", "pub:fast:* cache stale=100ms public",
@@ -304,7 +305,7 @@ class Cases:
 
 
 class Embedded(Cases, ServerCase):
-    args = ("--workers", "2", "--sync", "off", "--http-timeout", "120", *RULES)
+    args = ("--workers", "2", "--sync", "off", *PATIENT, *RULES)
     lists = False
 
     def test_large_values_that_nobody_takes(self):
@@ -330,7 +331,7 @@ class Embedded(Cases, ServerCase):
 class WithPassword(Cases, ServerCase):
     """Nobody may do anything without a password, and the default user is off; HTTP needs none."""
     args = ("--workers", "2", "--sync", "off", "--user", "default off nopass ~none -@all",
-            "--user", "me on >pw ~* &* +@all", *RULES)
+            "--user", "me on >pw ~* &* +@all", *PATIENT, *RULES)
     lists = False
 
     def connect(self):
@@ -346,7 +347,8 @@ class InFront(Cases, ServerCase):
     def setUpClass(cls):
         cls.redis = servers.Redis()
         cls.addClassCleanup(cls.redis.close)
-        cls.args = ("--workers", "2", "--engine", f"redis://127.0.0.1:{cls.redis.port}", *RULES)
+        cls.args = ("--workers", "2", "--engine", f"redis://127.0.0.1:{cls.redis.port}", *PATIENT,
+                    *RULES)
         super().setUpClass()
 
     def test_written_behind(self):
@@ -391,7 +393,7 @@ class Slow(unittest.TestCase):
         self.assertEqual(ask(server.http_port, "/healthz")[0], 200)
 
     def test_other_pages_go_on_and_too_many_are_told(self):
-        server = self.start("--http-timeout", "120")
+        server = self.start(*PATIENT)
         fault = self.hold(b"pub:a")
         waiting = [Asker(server.http_port, "/kv/pub:a") for _ in range(FETCHES_MAX)]
         wait_for(self, "all wait", lambda: info(server)["http_kv_waiting"] == FETCHES_MAX)
@@ -410,7 +412,7 @@ class Slow(unittest.TestCase):
                 row["addr"] == "http" for row in client_rows(client)) <= 8)
 
     def test_a_rule_that_goes_while_the_value_is_read(self):
-        server = self.start("--http-timeout", "120")
+        server = self.start(*PATIENT)
         fault = self.hold(b"pub:a")
         asker = Asker(server.http_port, "/kv/pub:a")
         fault.wait()
@@ -420,7 +422,7 @@ class Slow(unittest.TestCase):
         self.assertEqual(asker.result()[0], 404)
 
     def test_shutdown_while_one_waits(self):
-        server = self.start("--http-timeout", "120", "--shutdown-timeout", "1",
+        server = self.start(*PATIENT, "--shutdown-timeout", "1",
                             "--engine-timeout", "3000")  # what is under way there is waited for
         fault = self.hold(b"pub:a")
         asker = Asker(server.http_port, "/kv/pub:a")
