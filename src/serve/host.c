@@ -63,7 +63,8 @@ static bool config_get(struct hs_host *host, struct hs_op *op, struct hs_reply *
 			asked++;
 		/* As in Redis, users are ACL's to show. */
 		if (asked == op->argc || option->kind == HS_OPTION_USERS ||
-		    server_option(host, name))
+		    server_option(host, name) ||
+		    (option->embedded && host->engine->options_count > 0))
 			continue;
 		value.len = 0;
 		hs_option_format(host->options, option, &value);

@@ -79,6 +79,7 @@ class OneServer(Case):
                          ["80740352", "allkeys-lru", "0"])
         for name in ("sync", "checkpoints", "keyspace_hits", "evicted_keys", "last_commit_status"):
             self.assertNotIn(name, fields)
+        self.assertEqual(self.get(client, "sync", "data", "store-size", "log-size", "partitions"), {})
         server.raw().call("CONFIG", "SET", "maxmemory", "1gb")  # past heatsink
         self.assertEqual(self.get(client, "maxmemory"), {"maxmemory": "1073741824"})
 
