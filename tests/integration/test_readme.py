@@ -1,10 +1,12 @@
 """Every block of README.md works as a reader would paste it, in the order in which a newcomer meets them,
 and shows what it promises.
 
-The blocks run line by line in a copy of the tree that was never built. Behind "#=>" stands what the line
-prints; the word N there is a number above 0. What the text supposes is there: a redis-server, a Cluster of
-three masters. Nothing is changed but this:
+The blocks run line by line in a copy of the tree. Behind "#=>" stands what the line prints; the word N
+there is a number above 0. What the text supposes is there: a redis-server, a Cluster of three masters.
+Nothing is changed but this:
 
+  make run            finds the objects compiled, and links them. The tests are built by the same rules,
+                      in a clean checkout from nothing
   ports 6379 … 7001   become ports of this test; `make run` is told its port with ARGS
   servers             run in the background; SIGTERM ends them at the end
   make test, bench    are only asked what they would do: this test is a part of the one, and the other
@@ -127,14 +129,19 @@ class Picture(unittest.TestCase):
             self.assertNotRegex(text, "fold|cache|contract|rule")
 
 
+def left_out(path, names):
+    """Of the entries of a folder, those that the copy of the tree goes without."""
+    if path == ROOT:
+        return {"data", ".git"} & set(names)
+    return set(names) - {"obj", "flags"} if path == os.path.join(ROOT, "build") else set()
+
+
 class Commands(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="heatsink-readme-")
         self.addCleanup(folder.cleanup)
         self.tree = os.path.join(folder.name, "heatsink")
-        shutil.copytree(ROOT, self.tree, symlinks=True,
-                        ignore=lambda path, names: {"build", "data", ".git"} & set(names)
-                        if path == ROOT else set())
+        shutil.copytree(ROOT, self.tree, symlinks=True, ignore=left_out)
         self.servers = []
         redis = self.enterContext(Redis())
         cluster = self.enterContext(Cluster(masters=3, replicas=0))
