@@ -10,6 +10,8 @@ import unittest
 
 from servers import GUARD_S, heatsink_path
 
+SANITIZERS = ("address",)  # several processes, but each of them has one thread
+
 SUMMARY = (r"(?m)^every law held: (\d+) schedules, seeds (\d+) to (\d+), \d+ requests, \d+ folded, "
            r"\d+ kept, 0 undecided, [\d.]+ s, \d+ schedules/s$")
 
