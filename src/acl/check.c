@@ -76,12 +76,14 @@ static bool rule_names(const struct hs_acl_rule *rule, const struct hs_command *
 bool hs_acl_rules_allow(const struct hs_acl_selector *selector, const struct hs_command *command,
 			size_t argc, const struct hs_bytes *argv)
 {
-	uint32_t bits = hs_acl_category_bits(command->categories);
+	uint32_t bits = 0; /* the command's categories, once a rule is about one */
 	bool allowed = selector->starts_with_all;
 
 	for (size_t i = 0; i < selector->rules_count; i++) {
 		const struct hs_acl_rule *rule = &selector->rules[i];
 
+		if (rule->category && bits == 0)
+			bits = hs_acl_category_bits(command->categories);
 		if (rule->category ? (rule->category & bits) != 0
 				   : rule_names(rule, command, argc, argv))
 			allowed = rule->allow;

@@ -1,8 +1,9 @@
 #include "http/kv.h"
 
+#include "base/check.h"
 #include "base/err.h"
-#include "base/sha256.h"
 
+#include <openssl/evp.h>
 #include <stdio.h>
 
 enum { US_PER_S = 1000000, ETAG_HASH_BYTES = 16 };
@@ -42,10 +43,10 @@ int hs_kv_decode(struct hs_bytes encoded, struct hs_buf *key)
 
 void hs_kv_etag(struct hs_bytes value, char etag[HS_KV_ETAG_BYTES])
 {
-	uint8_t digest[HS_SHA256_BYTES];
+	unsigned char digest[EVP_MAX_MD_SIZE];
 
 	_Static_assert(HS_KV_ETAG_BYTES > 2 * ETAG_HASH_BYTES + 2, "quotes and the end");
-	hs_sha256(value, digest);
+	hs_check(EVP_Digest(value.data, value.len, digest, NULL, EVP_sha256(), NULL) == 1);
 	etag[0] = '"';
 	for (int i = 0; i < ETAG_HASH_BYTES; i++)
 		snprintf(etag + 1 + 2 * i, 3, "%02x", digest[i]);

@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import resp
 import servers
-from checks import GUARD_S, heap_bytes, KIB, memory_slack, MIB, wait_for
+from checks import GUARD_S, heap_bytes, is_sanitized, KIB, memory_slack, MIB, wait_for
 
 
 class BadClients(unittest.TestCase):
@@ -180,15 +180,17 @@ class LevelMemory(unittest.TestCase):
             self.assertLess(growth / count, 64 * KIB * memory_slack())
 
     def test_a_million_requests(self):
-        """After the first part has filled every pool and buffer, the rest adds next to nothing."""
+        """After the first part has filled every pool and buffer, the rest adds next to nothing. A sanitizer
+        hides a small growth anyway, and gets a tenth."""
+        count = 100000 if is_sanitized() else 1000000
         with servers.Heatsink("--workers", "2", "--partitions", "2", "--sync", "off") as server:
-            self.load(server, 100000)
+            self.load(server, count // 10)
             before = heap_bytes(server)
-            self.load(server, 900000)
+            self.load(server, count // 10 * 9)
             growth = heap_bytes(server) - before
             self.assertLess(growth, 12 * MIB * memory_slack())
             info = server.client().info("stats")
-            self.assertGreaterEqual(info["total_commands_processed"], 1000000)
+            self.assertGreaterEqual(info["total_commands_processed"], count)
 
     def load(self, server, count):
         for test, part in (("get", 0.5), ("set", 0.4), ("incr", 0.1)):

@@ -20,6 +20,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
 import resp
+from checks import is_sanitized
 from cluster import Cluster
 from relay import Relay
 from servers import GUARD_S, Heatsink, Process, Redis, heatsink_path
@@ -412,7 +413,8 @@ class Storms(FoldCase):
 
     def test_connections_die_and_stall(self):
         self.start(workers=2)
-        process, faults = self.all(self.server, count=40000), self.make_trouble()
+        count = 20000 if is_sanitized() else 40000
+        process, faults = self.all(self.server, count=count), self.make_trouble()
         hits = 0
         while process.child.poll() is None:
             hits += self.hit(next(faults), process)
@@ -461,7 +463,7 @@ class Storms(FoldCase):
         """Keys on several masters, whose connections are killed now and then."""
         with Cluster(masters=3, replicas=0) as cluster, \
                 Heatsink("--workers", "2", "--engine", cluster.url()) as server:
-            process = self.all(server)
+            process = self.all(server, count=10000 if is_sanitized() else 20000)
             commands = {node: node.info("stats") for node in cluster.nodes}
             while process.child.poll() is None:
                 for node in cluster.nodes:

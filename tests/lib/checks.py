@@ -35,10 +35,15 @@ def heap_bytes(server):
         return int(re.search(r"RssAnon:\s+(\d+) kB", status.read()).group(1)) * KIB
 
 
+def is_sanitized():
+    """Whether the server under test is built with a sanitizer: slower, and larger."""
+    with open(servers.heatsink_path(), "rb") as binary:
+        return bool(re.search(rb"__(asan|tsan|msan)_init", binary.read()))
+
+
 def memory_slack():
     """Sanitizers keep freed memory for a while: by how much margins are wider there."""
-    with open(servers.heatsink_path(), "rb") as binary:
-        return 32 if re.search(rb"__(asan|tsan|msan)_init", binary.read()) else 1
+    return 32 if is_sanitized() else 1
 
 
 def tree(folder):
