@@ -17,21 +17,6 @@
 
 #include <stdio.h>
 
-static struct hs_scout_node *node_at(struct hs_scout *scout, struct hs_link *link)
-{
-	return link == &scout->nodes ? NULL : hs_list_entry(link, struct hs_scout_node, link);
-}
-
-static struct hs_scout_node *first_node(struct hs_scout *scout)
-{
-	return node_at(scout, scout->nodes.next);
-}
-
-static struct hs_scout_node *next_node(struct hs_scout *scout, const struct hs_scout_node *node)
-{
-	return node_at(scout, node->link.next);
-}
-
 static void append_word(struct hs_buf *out, struct hs_bytes word)
 {
 	hs_buf_printf(out, "$%zu\r\n", word.len);
@@ -276,7 +261,8 @@ void hs_scout_config_tick(struct hs_scout *scout)
 {
 	if (!hs_scout_config_any(scout))
 		return;
-	for (struct hs_scout_node *node = first_node(scout); node; node = next_node(scout, node)) {
+	for (struct hs_scout_node *node = hs_scout_first(scout); node;
+	     node = hs_scout_next(scout, node)) {
 		if (node->listed && !node->config_kept)
 			hs_scout_node_want(node, HS_ASK_CHECK);
 	}
@@ -302,7 +288,8 @@ static void finish(struct hs_scout *scout)
 		hs_scout_config_answer(scout, op);
 		scout->host.done(scout->host.context, op);
 	}
-	for (struct hs_scout_node *node = first_node(scout); node; node = next_node(scout, node))
+	for (struct hs_scout_node *node = hs_scout_first(scout); node;
+	     node = hs_scout_next(scout, node))
 		node->config_state = HS_CONFIG_IDLE;
 }
 
@@ -341,13 +328,15 @@ static void begin(struct hs_scout *scout)
 	choose(config);
 	ask = hs_scout_config_is_set(config->round) ? HS_ASK_SET : HS_ASK_GET;
 	config->left = 1; /* this loop's: nobody ends the round before it */
-	for (struct hs_scout_node *node = first_node(scout); node; node = next_node(scout, node)) {
+	for (struct hs_scout_node *node = hs_scout_first(scout); node;
+	     node = hs_scout_next(scout, node)) {
 		if (!node->listed)
 			continue;
 		node->config_state = HS_CONFIG_ASKED;
 		config->left++;
 	}
-	for (struct hs_scout_node *node = first_node(scout); node; node = next_node(scout, node)) {
+	for (struct hs_scout_node *node = hs_scout_first(scout); node;
+	     node = hs_scout_next(scout, node)) {
 		if (node->config_state == HS_CONFIG_ASKED)
 			hs_scout_node_want(node, ask);
 	}
@@ -359,7 +348,8 @@ static void begin(struct hs_scout *scout)
 
 static bool any_listed(struct hs_scout *scout)
 {
-	for (struct hs_scout_node *node = first_node(scout); node; node = next_node(scout, node)) {
+	for (struct hs_scout_node *node = hs_scout_first(scout); node;
+	     node = hs_scout_next(scout, node)) {
 		if (node->listed)
 			return true;
 	}
@@ -399,7 +389,8 @@ void hs_scout_config_deinit(struct hs_scout *scout)
 	refuse(scout, config->waiting, "ERR shutting down");
 	refuse(scout, op, "ERR shutting down");
 	config->round = config->waiting = NULL;
-	for (struct hs_scout_node *node = first_node(scout); node; node = next_node(scout, node))
+	for (struct hs_scout_node *node = hs_scout_first(scout); node;
+	     node = hs_scout_next(scout, node))
 		node->config_state = HS_CONFIG_IDLE;
 	for (size_t i = 0; i < HS_SERVER_OPTIONS; i++)
 		hs_buf_deinit(&config->remembered[i]);

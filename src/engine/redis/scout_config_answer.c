@@ -8,21 +8,6 @@
 
 enum { ERROR_BYTES_MAX = 1024 };
 
-static struct hs_scout_node *node_at(struct hs_scout *scout, struct hs_link *link)
-{
-	return link == &scout->nodes ? NULL : hs_list_entry(link, struct hs_scout_node, link);
-}
-
-static struct hs_scout_node *first_node(struct hs_scout *scout)
-{
-	return node_at(scout, scout->nodes.next);
-}
-
-static struct hs_scout_node *next_node(struct hs_scout *scout, const struct hs_scout_node *node)
-{
-	return node_at(scout, node->link.next);
-}
-
 /* ---- CONFIG GET ---- */
 
 static bool has_pattern(struct hs_bytes text)
@@ -39,7 +24,7 @@ static struct hs_scout_node *teller(struct hs_scout *scout, struct hs_scout_node
 				    size_t option)
 {
 	while (node && (node->config_state != HS_CONFIG_DONE || !node->config[option].data))
-		node = next_node(scout, node);
+		node = hs_scout_next(scout, node);
 	return node;
 }
 
@@ -49,13 +34,13 @@ static const char *unknown(struct hs_scout *scout, size_t option, struct hs_byte
 			   char *text, size_t text_size)
 {
 	const char *name = hs_server_options[option].name;
-	struct hs_scout_node *first = teller(scout, first_node(scout), option), *other = first;
-	struct hs_scout_node *node = first_node(scout);
+	struct hs_scout_node *first = teller(scout, hs_scout_first(scout), option), *other = first;
+	struct hs_scout_node *node = hs_scout_first(scout);
 
 	text[0] = '\0';
 	if (!first) {
 		while (node && node->config_state != HS_CONFIG_FAILED)
-			node = next_node(scout, node);
+			node = hs_scout_next(scout, node);
 		if (node)
 			snprintf(text, text_size, "ERR '%s' is not known: %s: %s", name, node->text,
 				 node->config_why);
@@ -63,7 +48,7 @@ static const char *unknown(struct hs_scout *scout, size_t option, struct hs_byte
 	}
 	*value = hs_buf_bytes(&first->config[option]);
 	while (other && hs_bytes_equal(*value, hs_buf_bytes(&other->config[option])))
-		other = teller(scout, next_node(scout, other), option);
+		other = teller(scout, hs_scout_next(scout, other), option);
 	if (!other)
 		return NULL;
 	snprintf(text, text_size,
@@ -139,7 +124,8 @@ static void answer_set(struct hs_scout *scout, struct hs_op *op)
 	uint32_t took = 0, failed = 0;
 	bool same = true;
 
-	for (struct hs_scout_node *node = first_node(scout); node; node = next_node(scout, node)) {
+	for (struct hs_scout_node *node = hs_scout_first(scout); node;
+	     node = hs_scout_next(scout, node)) {
 		took += node->config_state == HS_CONFIG_DONE;
 		writer = node->config_state == HS_CONFIG_DONE ? node : writer;
 		if (node->config_state != HS_CONFIG_FAILED)

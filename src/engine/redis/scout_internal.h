@@ -216,6 +216,23 @@ __attribute__((format(printf, 2, 3))) void hs_scout_set_trouble(struct hs_scout 
 
 /* scout_node.c */
 struct hs_scout_node *hs_scout_node(struct hs_scout *scout, const struct hs_redis_address *address);
+
+/* All nodes, one after the other; NULL at the end. */
+static inline struct hs_scout_node *hs_scout_at(struct hs_scout *scout, struct hs_link *link)
+{
+	return link == &scout->nodes ? NULL : hs_list_entry(link, struct hs_scout_node, link);
+}
+
+static inline struct hs_scout_node *hs_scout_first(struct hs_scout *scout)
+{
+	return hs_scout_at(scout, scout->nodes.next);
+}
+
+static inline struct hs_scout_node *hs_scout_next(struct hs_scout *scout,
+						  const struct hs_scout_node *node)
+{
+	return hs_scout_at(scout, node->link.next);
+}
 void hs_scout_node_want(struct hs_scout_node *node, enum hs_scout_ask ask);
 void hs_scout_node_hang_up(
 	struct hs_scout_node *node);		     /* the next one who wants something connects */

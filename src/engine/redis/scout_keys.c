@@ -11,21 +11,6 @@
  * next tick: however often clients ask, a dead master is connected to ten times a second at most. */
 #include "engine/redis/scout_internal.h"
 
-static struct hs_scout_node *node_at(struct hs_scout *scout, struct hs_link *link)
-{
-	return link == &scout->nodes ? NULL : hs_list_entry(link, struct hs_scout_node, link);
-}
-
-static struct hs_scout_node *first_node(struct hs_scout *scout)
-{
-	return node_at(scout, scout->nodes.next);
-}
-
-static struct hs_scout_node *next_node(struct hs_scout *scout, const struct hs_scout_node *node)
-{
-	return node_at(scout, node->link.next);
-}
-
 /* The round ends in hs_scout_keys_step: the caller may be in the middle of the list of nodes. */
 static void one_less(struct hs_scout *scout)
 {
@@ -67,11 +52,13 @@ static void begin(struct hs_scout *scout)
 	recount->running = true;
 	recount->began_ms = hs_scout_now_ms(scout);
 	recount->left = 1; /* this function's, until every node is asked */
-	for (struct hs_scout_node *node = first_node(scout); node; node = next_node(scout, node)) {
+	for (struct hs_scout_node *node = hs_scout_first(scout); node;
+	     node = hs_scout_next(scout, node)) {
 		node->counting = node->master && !node->count_late;
 		recount->left += node->counting;
 	}
-	for (struct hs_scout_node *node = first_node(scout); node; node = next_node(scout, node)) {
+	for (struct hs_scout_node *node = hs_scout_first(scout); node;
+	     node = hs_scout_next(scout, node)) {
 		if (!node->counting)
 			continue;
 		/* Numbers count from the first INFO on, which goes ahead of INFO keyspace. */
@@ -98,7 +85,8 @@ void hs_scout_keys_step(struct hs_scout *scout)
 
 static void give_up(struct hs_scout *scout)
 {
-	for (struct hs_scout_node *node = first_node(scout); node; node = next_node(scout, node)) {
+	for (struct hs_scout_node *node = hs_scout_first(scout); node;
+	     node = hs_scout_next(scout, node)) {
 		if (!node->counting)
 			continue;
 		node->count_late = true;

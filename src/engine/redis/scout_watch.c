@@ -6,21 +6,6 @@
 
 #include <stdio.h>
 
-static struct hs_scout_node *node_at(struct hs_scout *scout, struct hs_link *link)
-{
-	return link == &scout->nodes ? NULL : hs_list_entry(link, struct hs_scout_node, link);
-}
-
-static struct hs_scout_node *first_node(struct hs_scout *scout)
-{
-	return node_at(scout, scout->nodes.next);
-}
-
-static struct hs_scout_node *next_node(struct hs_scout *scout, const struct hs_scout_node *node)
-{
-	return node_at(scout, node->link.next);
-}
-
 /* ---- first contact ---- */
 
 static void settle_if_known(struct hs_scout *scout)
@@ -146,8 +131,8 @@ static bool is_silent_replica(struct hs_scout_node *node)
 {
 	if (!node->listed || node->master)
 		return false;
-	for (struct hs_scout_node *master = first_node(node->scout); master;
-	     master = next_node(node->scout, master)) {
+	for (struct hs_scout_node *master = hs_scout_first(node->scout); master;
+	     master = hs_scout_next(node->scout, master)) {
 		if (master->master && master->partition == node->partition)
 			return has_silent_replicas(master);
 	}
@@ -158,7 +143,8 @@ static struct hs_engine_partition sum_of(struct hs_scout *scout, uint16_t partit
 {
 	struct hs_engine_partition sum = {0};
 
-	for (struct hs_scout_node *node = first_node(scout); node; node = next_node(scout, node)) {
+	for (struct hs_scout_node *node = hs_scout_first(scout); node;
+	     node = hs_scout_next(scout, node)) {
 		const struct hs_node_info *info = &node->info;
 
 		if (!node->listed || node->partition != partition)
@@ -220,7 +206,7 @@ static void place_partition(struct hs_scout *scout, uint16_t partition)
 	} else if (hs_scout_is_single(scout) && partition == 0) {
 		place.absent = false;
 		snprintf(place.address, sizeof place.address, "%.*s", (int)sizeof place.address - 1,
-			 first_node(scout)->text);
+			 hs_scout_first(scout)->text);
 		snprintf(place.slots, sizeof place.slots, "0-%d", HS_SLOTS - 1);
 	}
 	uv_mutex_lock(&scout->mutex);
@@ -263,7 +249,8 @@ static void watch_servers(struct hs_scout *scout)
 	struct hs_engine_servers servers = {.maxmemory = -1, .aof_enabled = -1};
 	const struct hs_node_info *first = NULL;
 
-	for (struct hs_scout_node *node = first_node(scout); node; node = next_node(scout, node)) {
+	for (struct hs_scout_node *node = hs_scout_first(scout); node;
+	     node = hs_scout_next(scout, node)) {
 		const struct hs_node_info *info = &node->info;
 
 		if (!node->master || !node->informed)
@@ -365,7 +352,8 @@ void hs_scout_watch_all(struct hs_scout *scout)
 	bool count = ++scout->watches % HS_SCOUT_COUNT_EACH == 0;
 
 	scout->watch_ms = hs_scout_now_ms(scout);
-	for (struct hs_scout_node *node = first_node(scout); node; node = next_node(scout, node)) {
+	for (struct hs_scout_node *node = hs_scout_first(scout); node;
+	     node = hs_scout_next(scout, node)) {
 		if (count && node->master && node->state == HS_SCOUT_UP) {
 			hs_scout_node_want(node, HS_ASK_COUNT);
 			count = false;
