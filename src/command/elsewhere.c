@@ -56,7 +56,8 @@ void hs_elsewhere_note(struct hs_bytes name, struct hs_buf *text)
 	char lower[NAME_MAX_BYTES];
 	const char *refused;
 
-	if (name.len == 0 || name.len >= sizeof lower || memchr(name.data, ' ', name.len))
+	if (name.len == 0 || name.len >= sizeof lower || memchr(name.data, ' ', name.len) ||
+	    memchr(name.data, '\0', name.len))
 		return;
 	for (size_t i = 0; i < name.len; i++) {
 		char c = name.data[i];

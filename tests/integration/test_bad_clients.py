@@ -18,6 +18,8 @@ import resp
 import servers
 from checks import GUARD_S, heap_bytes, is_sanitized, KIB, memory_slack, MIB, wait_for
 
+SANITIZERS = ("address",)  # what they send is a matter of memory
+
 
 class BadClients(unittest.TestCase):
     """What a client does wrong costs bounded memory, and a canary beside it notices nothing."""

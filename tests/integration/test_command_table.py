@@ -14,6 +14,8 @@ import unittest
 
 from servers import GUARD_S, Heatsink, Redis
 
+SANITIZERS = ("address",)  # one client at a time: nothing to race
+
 # In heatsink's table and not in Redis 7.0's: our own, newer, or no rows of their own there.
 OURS = {"client|no-touch", "client|setinfo", "cluster|myshardid", "debug|help", "debug|sleep", "heat", "heat|help",
         "heat|history", "heat|key", "heat|mitigate", "heat|partitions", "heat|plan", "heat|prefixes",

@@ -14,6 +14,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import servers
 
+SANITIZERS = ("address",)  # one client at a time: nothing to race
+
 STEPS = """
     SET {t}a x|MULTI|SET {t}b 1|INCR {t}b|INCR {t}a|GET {t}b|PING|EXEC|MULTI|SET {t}b 1|DISCARD
     WATCH {t}a|MULTI|GET {t}a|EXEC|MULTI|EXEC|EXEC|MULTI|INCR|SET {t}b 2|EXEC

@@ -23,6 +23,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import resp
 import servers
 
+SANITIZERS = ("address",)  # what is read at the start is read by one thread
+
 KEYS = 300
 ARGS = ("--workers", "1", "--partitions", "2", "--log-size", "256kb")
 

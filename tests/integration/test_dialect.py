@@ -15,6 +15,8 @@ import unittest
 import resp
 from servers import GUARD_S, Redis
 
+SANITIZERS = ("address",)  # one client at a time: nothing to race
+
 PROGRAM = os.path.join(os.environ.get("HEATSINK_BUILD", "build"), "tests", "test_absorb_kept")
 
 SETUP = """

@@ -14,6 +14,8 @@ import unittest
 from resp import Connection
 from servers import GUARD_S, Heatsink, Redis
 
+SANITIZERS = ("address",)  # one client at a time: nothing to race
+
 PROGRAM = os.path.join(os.environ.get("HEATSINK_BUILD", "build"), "tests", "test_learned")
 
 # With an empty word for an empty argument.

@@ -18,6 +18,8 @@ import servers
 from cases import FolderCase
 from checks import GUARD_S, own_disk, tree
 
+SANITIZERS = ("address",)  # a server that starts has mostly one thread
+
 
 class Starting(FolderCase):
     """A start that cannot work: one line that names the reason, exit status 1, nothing touched."""

@@ -21,6 +21,8 @@ from heat import FakeHeat
 from servers import GUARD_S, Heatsink, Process, Redis, ReservedPort, heatsink_path
 from terminal import Terminal
 
+SANITIZERS = ("address",)  # the command has one thread
+
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
 DOWN, UP, HOME, END, PAGE_DOWN = "\x1bOB", "\x1bOA", "\x1bOH", "\x1bOF", "\x1b[6~"
 OLD = re.compile(r"^stale, last answer ([1-9]\d*s|\d+m\d\ds) ago  [\d.]")  # a second or more

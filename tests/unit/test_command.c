@@ -4,6 +4,7 @@
  * Most tests walk over all rows, so a new command is tested by being there. What the rows say is
  * compared with a real redis-server in tests/integration/test_command_table.py. */
 #include "command/command.h"
+#include "command/elsewhere.h"
 #include "command/rows.h"
 #include "wire/answer.h"
 #include "wire/reply.h"
@@ -489,6 +490,22 @@ static void test_help_of_every_container(void **state)
 		strstr(answer(2, "command help"), "\r\n+HELP\r\n+    Shows this text.\r\n"));
 }
 
+/* What clients send as a name may hold any bytes: nothing is read behind the names that are known. */
+static void test_names_with_zeros_are_known_nowhere(void **state)
+{
+	static const char zeros[64];
+	struct hs_buf text = {0};
+
+	(void)state;
+	for (size_t len = 0; len <= sizeof zeros; len++)
+		hs_elsewhere_note((struct hs_bytes){zeros, len}, &text);
+	hs_elsewhere_note((struct hs_bytes){"llen\0", 5}, &text);
+	assert_int_equal(text.len, 0);
+	hs_elsewhere_note(HS_LIT("LLEN"), &text);
+	assert_true(text.len > 0);
+	hs_buf_deinit(&text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -509,6 +526,7 @@ int main(void)
 		cmocka_unit_test(test_list_wants_a_whole_filter),
 		cmocka_unit_test(test_getkeys),
 		cmocka_unit_test(test_help_of_every_container),
+		cmocka_unit_test(test_names_with_zeros_are_known_nowhere),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,7 +20,11 @@
 #include <cmocka.h>
 
 enum {
-	SCHEDULES = 4000,	 /* that must all pass */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+	SCHEDULES = 1000, /* that must all pass */
+#else
+	SCHEDULES = 4000,
+#endif
 	MISTAKE_SCHEDULES = 200, /* within which a planted mistake must be found */
 };
 

@@ -19,7 +19,11 @@
 #include <cmocka.h>
 
 enum {
-	SCHEDULES = 2500,	 /* that must all pass */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+	SCHEDULES = 600, /* that must all pass */
+#else
+	SCHEDULES = 2500,
+#endif
 	MISTAKE_SCHEDULES = 300, /* within which a planted mistake must be found */
 	STALE_MS = 10,		 /* of the histories below */
 };
