@@ -15,6 +15,7 @@ import re
 import socket
 import struct
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -471,6 +472,7 @@ class Storms(FoldCase):
                     if done > int(commands[node]["total_commands_processed"]) + 2000:
                         node.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
                         commands[node] = node.info("stats")
+                time.sleep(0.01)
             self.judge(process)
             check_folding(self, server)
 

@@ -208,20 +208,20 @@ class TestUnderWay(ReplicaCase):
         """Fails over twice, and hands the slot to another node and back."""
         self.begin("200ms")
         with Watched(self.server, 3) as watched:
-            watched.wait_rounds(100)
+            watched.wait_rounds(40)
             for _ in range(2):
                 cluster.fail_over(cluster.master_of(KEY))
-                watched.wait_rounds(50)
+                watched.wait_rounds(20)
             home = cluster.master_of(KEY)
             away = next(node for node in cluster.masters() if node is not home)
             for node in (away, home):
                 cluster.begin_move([slot_of(KEY)], node)
-                watched.wait_rounds(20)
+                watched.wait_rounds(10)
                 cluster.move_keys([slot_of(KEY)], node)
-                watched.wait_rounds(20)
+                watched.wait_rounds(10)
                 cluster.end_move([slot_of(KEY)], node)
-                watched.wait_rounds(20)
-            watched.wait_rounds(50)
+                watched.wait_rounds(10)
+            watched.wait_rounds(20)
         self.assertEqual(watched.wrong, [])
         self.assertEqual(watched.errors, [])
         self.assertGreater(self.counted("replica_reads"), 0)
