@@ -19,6 +19,8 @@ import resp
 import servers
 from checks import heap_bytes, memory_slack, MIB, wait_for
 
+SANITIZERS = ("address",)  # tests/unit/test_heat_threads.c has the threads
+
 KEY = "key ops ops_low reads writes bytes p99_us share partition slot".split()
 PREFIX = "prefix ops ops_low reads writes bytes p99_us share".split()
 SLOT = "slot ops ops_low reads writes bytes p99_us share partition".split()

@@ -25,6 +25,8 @@ from cases import FolderCase, ServerCase
 from checks import wait_for
 from servers import GUARD_S, ROOT
 
+SANITIZERS = ("address",)  # one thread serves it
+
 ROUTES = ("/", "/metrics", "/api/heat", "/api/partitions", "/api/history", "/healthz", "/readyz")
 WITH_REST = ("/kv/<key>",)  # what they answer is in test_kv
 CONNECTIONS_MAX = 256

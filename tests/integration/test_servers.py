@@ -14,6 +14,8 @@ from unittest import mock
 
 from servers import Heatsink, Process, Redis, ReservedPort
 
+RUN_ONCE = True
+
 
 class RedisServer(unittest.TestCase):
     def test_answers_and_stops(self):

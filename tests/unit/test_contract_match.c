@@ -228,8 +228,14 @@ static void run_random(uint64_t seed)
 
 static void test_random_rules_against_the_reference(void **state)
 {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+	const uint64_t seeds = 150;
+#else
+	const uint64_t seeds = 600;
+#endif
+
 	(void)state;
-	for (uint64_t seed = 0; seed < 600; seed++)
+	for (uint64_t seed = 0; seed < seeds; seed++)
 		run_random(seed);
 }
 

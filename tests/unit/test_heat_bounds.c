@@ -34,7 +34,7 @@ enum {
 	KEYS_MAX = 4000,
 	KEY_BYTES_MAX = 400,
 	PARTITIONS = 8,
-	SCENARIOS = 120 / SLOWER,
+	SCENARIOS = 60 / SLOWER,
 	MS = 1000, /* in microseconds */
 };
 

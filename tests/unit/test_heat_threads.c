@@ -31,11 +31,11 @@ enum {
 	KEYS = 2000,
 	PARTITIONS = 8,
 #ifdef __SANITIZE_THREAD__
-	LISTS = 20, /* read by each reader of large tables; writers go on until all are read */
+	LISTS = 8, /* read by each reader of large tables; writers go on until all are read */
 #elif defined(__SANITIZE_ADDRESS__)
-	LISTS = 60,
+	LISTS = 25,
 #else
-	LISTS = 400,
+	LISTS = 150,
 #endif
 	FIRST = 5000, /* accesses of a worker at least */
 	PER_MS = 200,
