@@ -223,7 +223,7 @@ $(B)/fuzz/%: $(B)/obj/fuzz/%.o $(ARCHIVE)
 	$(say) LINK $@
 	$(Q)$(CC) $(LINK) -fsanitize=fuzzer -o $@ $^ $(LIBS)
 
-$(B)/obj/tests/%.o: OPTIMIZE := $(TEST_CFLAGS)
+$(B)/obj/tests/%.o: OPTIMIZE := $(TEST_CFLAGS) $(if $(SAN),-fno-sanitize=undefined)
 $(B)/obj/fuzz/%.o: OPTIMIZE := -fsanitize=fuzzer-no-link
 # With a sanitizer, what runs once and not for every request takes longer to optimize than it runs.
 $(addprefix $(B)/obj/src/,cli/%.o serve/%.o http/%.o control/%.o command/%.o acl/%.o): OPTIMIZE := $(if $(SAN),-O0)
