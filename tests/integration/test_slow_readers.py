@@ -16,8 +16,8 @@ import resp
 import servers
 from checks import heap_bytes, is_sanitized, KIB, memory_slack, MIB, wait_for
 
-RUN_ALONE = True
-SANITIZERS = ("address",)  # tests/unit/test_embedded_loan.c has the threads  # it measures memory
+RUN_ALONE = True  # it measures memory
+SANITIZERS = ("address",)  # tests/unit/test_embedded_loan.c has the threads
 
 PIPELINE = 256  # requests of one connection that may be under way
 
