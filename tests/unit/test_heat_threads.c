@@ -201,9 +201,10 @@ static void check_key(struct shared *shared, const struct hs_heat_row *row)
 		double size = (double)size_of((unsigned)number);
 		double mean = row->window[w].bytes_low / row->window[w].ops_low;
 
-		/* Counted one after the other: a few requests may be in one and not the other. */
-		expect(shared,
-		       row->window[w].ops_low < 2000 || (mean > 0.5 * size && mean < 2 * size));
+		/* Counted one after the other: a few requests may be in one and not the other. Right
+		 * behind a reset there are no more than a few. */
+		expect(shared, shared->resets || row->window[w].ops_low < 2000 ||
+				       (mean > 0.5 * size && mean < 2 * size));
 	}
 }
 
