@@ -21,7 +21,7 @@ import servers
 from cluster import POLL_S, Cluster, slot_of
 from relay import Relay
 
-PAUSE_S = 0.002  # between the requests of a client: the machine is not theirs alone
+PAUSE_S = 0.005  # between the requests of a client: the machine is not theirs alone
 
 
 class Counting:

@@ -26,7 +26,7 @@ import transactions
 
 SANITIZERS = ("address",)  # one client at a time: nothing to race
 
-SEQUENCES = int(os.environ.get("SEQUENCES", "120"))
+SEQUENCES = int(os.environ.get("SEQUENCES", "80"))
 LENGTH = 60
 GUARD_S = resp.GUARD_S
 

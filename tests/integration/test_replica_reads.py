@@ -155,6 +155,9 @@ class TestReplicas(ReplicaCase):
         self.assertEqual(self.client.get(KEY), value(4))
 
 
+PAUSE_S = 0.001  # of a reader: the machine is not theirs alone
+
+
 class Watched:
     """One writes numbers, others read: nobody may see less than was acknowledged before it asked."""
 
@@ -189,6 +192,7 @@ class Watched:
                     self.wrong.append((least, text and number_of(text)))
             except redis.RedisError as error:
                 self.errors.append(str(error))
+            time.sleep(PAUSE_S)
 
     def wait_rounds(self, count):
         for _ in range(count):
