@@ -117,7 +117,8 @@ class InFrontOfAServer(unittest.TestCase):
         self.redis = servers.Redis()
         self.addCleanup(self.redis.close)
         self.server = servers.Heatsink("--engine", "redis://127.0.0.1:%d" % self.redis.port,
-                                       "--workers", "2", "--output-limit", "32mb")
+                                       "--workers", "2", "--output-limit", "32mb",
+                                       "--engine-timeout", "120000")  # a busy machine is slow
         self.addCleanup(self.server.close)
         self.canary = self.connect()
         for at in range(4):
