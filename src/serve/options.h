@@ -97,7 +97,7 @@ struct hs_option {
 	int64_t min, max;     /* INT and BYTES */
 	const char *words;    /* WORD: "always off", in the order of their values */
 	bool live;	      /* CONFIG SET and SIGHUP may change it */
-	bool embedded; /* means something on the embedded engine alone, where CONFIG GET shows it */
+	bool embedded; /* for the embedded engine only: CONFIG GET hides it in front of servers */
 	const char *argument; /* shown in help: "N", "ADDRESS" */
 	const char *help;
 };

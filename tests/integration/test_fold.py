@@ -14,8 +14,8 @@ import random
 import re
 import socket
 import struct
+import subprocess
 import sys
-import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -362,12 +362,21 @@ class Storms(FoldCase):
     """Every command, many connections, few keys: an order explains all answers."""
 
     def all(self, server, *args, keys=3, connections=40, pipeline=4, count=20000, whole=False):
-        """A sanitizer takes ten times as long: it gets half of them, unless the test wants all."""
+        """Under a sanitizer, which is slow, half of the operations, unless the test wants the whole."""
         if is_sanitized() and not whole:
             count //= 2
         return storm(server, "--json", "--verify", "--command", "all", "--keys", keys,
                      "--connections", connections, "--pipeline", pipeline, "--count", count,
                      "--window", 1500, *args)
+
+    @staticmethod
+    def ended(process):
+        """Whether a storm has, after waiting a moment for it."""
+        try:
+            process.child.wait(0.01)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
     def judge(self, process):
         """Nothing is wrong, and most was decided."""
@@ -468,13 +477,12 @@ class Storms(FoldCase):
                 Heatsink("--workers", "2", "--engine", cluster.url()) as server:
             process = self.all(server)
             commands = {node: node.info("stats") for node in cluster.nodes}
-            while process.child.poll() is None:
+            while not self.ended(process):
                 for node in cluster.nodes:
                     done = int(node.info("stats")["total_commands_processed"])
                     if done > int(commands[node]["total_commands_processed"]) + 2000:
                         node.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
                         commands[node] = node.info("stats")
-                time.sleep(0.01)
             self.judge(process)
             check_folding(self, server)
 
