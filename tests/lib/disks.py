@@ -47,6 +47,7 @@ class MountedDisk:
     IMAGE_BYTES = 128 * MIB
     OPTIONS = "loop"
     MOUNT_TRIES = 20
+    PAGE_KIB = 4
 
     def __init__(self):
         if os.geteuid() != 0:
@@ -85,6 +86,14 @@ class MountedDisk:
 
     def mount(self):
         self.run("mount", "-o", self.OPTIONS, self.image, self.mounted)
+        # Linux's loop driver reports a request as written when the file below took only a part of
+        # it. A request of one page is written or fails.
+        self.set_device("/sys/block/{}/queue/max_sectors_kb", str(self.PAGE_KIB))
+
+    def set_device(self, attribute, value):
+        device = self.run("findmnt", "-n", "-o", "SOURCE", self.mounted)
+        with open(attribute.format(os.path.basename(device)), "w", encoding="ascii") as file:
+            file.write(value)
 
     def mount_again(self):
         """As an operator would: checked first. The loop device may still be on its way out."""
@@ -155,10 +164,7 @@ class ReadOnlyDisk(MountedDisk):
     OPTIONS = "loop,errors=remount-ro"
 
     def fail(self):
-        device = self.run("findmnt", "-n", "-o", "SOURCE", self.mounted)
-        with open(f"/sys/fs/ext4/{os.path.basename(device)}/trigger_fs_error", "w",
-                  encoding="ascii") as trigger:
-            trigger.write("a test")
+        self.set_device("/sys/fs/ext4/{}/trigger_fs_error", "a test")
 
 
 class LossyDisk:
