@@ -148,11 +148,12 @@ class ClusterDays(BadDay):
         moved = {slot_of(name) for name in names} & set(slots)
         others = [slot for slot in slots if slot not in moved]
         slots = sorted(list(moved) + others[:1000 - len(moved)])
+        owners = cluster.owners()
         for i in range(2000):
-            cluster.direct(f"filler:{i}").set(f"filler:{i}", i)
+            owners[slot_of(f"filler:{i}")].call("SET", f"filler:{i}", i)
         counting = self.count(server, names)
         counting.wait(names, 20)
-        cluster.move_slots(slots, to=target)
+        cluster.move_slots(slots, to=target, a_time=10)
         counting.wait(names, 20)
         counting.stop()
         for name in names:

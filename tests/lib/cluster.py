@@ -22,6 +22,7 @@ form is started again, with other ports; one that does not come to terms with it
 started anew. The report of the tests has a note of both.
 """
 import collections
+import functools
 import os
 import shutil
 import signal
@@ -62,13 +63,17 @@ class Row:
         self.flags = set(words[2].split(","))
         self.master = None if words[3] == "-" else words[3]
         self.epoch, self.linked = int(words[6]), words[7] == "connected"
-        self.slots, self.moving = set(), []
-        for word in words[8:]:
-            if word.startswith("["):
-                self.moving.append(word)  # [93-<-ID] or [93->-ID]
-            else:
-                first, _, last = word.partition("-")
-                self.slots.update(range(int(first), int(last or first) + 1))
+        self.moving = [word for word in words[8:] if word.startswith("[")]  # [93-<-ID] or [93->-ID]
+        self.ranges = tuple(word for word in words[8:] if not word.startswith("["))  # 93 or 93-98
+
+    @functools.cached_property
+    def slots(self):
+        """As a set, which takes a while to make: for whoever only compares there are `ranges`."""
+        slots = set()
+        for word in self.ranges:
+            first, _, last = word.partition("-")
+            slots.update(range(int(first), int(last or first) + 1))
+        return slots
 
     @property
     def is_master(self):
@@ -81,7 +86,7 @@ class Row:
     def said(self):
         """What two nodes that agree both say."""
         return self.id, " ".join(sorted(self.flags - {"myself"})), self.master, self.epoch, \
-            frozenset(self.slots)
+            self.ranges
 
 
 class Node(Server):
@@ -406,7 +411,7 @@ class Cluster:
         answering = self.answering()
         known = {node.id for node in answering}
         views = [node.rows() for node in answering]
-        owners = [{row.id: row.slots for row in view if row.slots} for view in views]
+        owners = [{row.id: row.ranges for row in view if row.ranges} for view in views]
         roles = [{row.id: row.master for row in view if row.id in known} for view in views]
         return all(view == owners[0] for view in owners) and \
             all(view == roles[0] for view in roles) and \
@@ -477,7 +482,7 @@ class Cluster:
 
     def masters(self):
         """Those that own slots, by their own word."""
-        return [node for node in self.answering() if node.myself().slots]
+        return [node for node in self.answering() if node.myself().ranges]
 
     def replicas_of(self, master):
         return [node for node in self.answering() if node.myself().master == master.id]
@@ -495,7 +500,10 @@ class Cluster:
 
     def master_of(self, key):
         """The node that owns a key, or a slot given as a number; None when nobody does."""
-        return self.owners()[key if isinstance(key, int) else slot_of(key)]
+        slot = key if isinstance(key, int) else slot_of(key)
+        rows = [(node, node.myself()) for node in self.answering()]
+        claims = [(row.epoch, node) for node, row in rows if row.is_master and slot in row.slots]
+        return max(claims, key=lambda claim: claim[0])[1] if claims else None
 
     def direct(self, key, **options):
         """A python3-redis client of the node that owns the key."""
