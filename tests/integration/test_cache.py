@@ -29,6 +29,7 @@ from servers import GUARD_S, Heatsink, Redis
 STALE_S = 0.2
 READERS = 4
 PACE_S = 0.005  # a writer does not wait longer for readers
+PAUSE_S = 0.001  # between the reads of a reader: without it they take the processors from the servers
 RULE = f"k* cache stale={int(STALE_S * 1000)}ms admit=all"
 TROUBLE = (OSError, resp.Closed, redis.RedisError)
 
@@ -56,8 +57,8 @@ class Watch:
         self.stale_s = stale_s
         self.acknowledged = []  # (number, when)
         self.reads = []  # (asked, number)
-        self.change = threading.Condition()  # of the two lists, and of the next
-        self.ended = False
+        self.change = threading.Condition()  # of the two lists, or the end
+        self.ended = threading.Event()
         self.threads = [threading.Thread(target=self._write)]
         self.threads += [threading.Thread(target=self._read) for _ in range(READERS)]
 
@@ -78,20 +79,20 @@ class Watch:
             self._end()
 
     def _end(self):
-        self._note(ended=True)
+        self.ended.set()
+        self._note()
         for thread in self.threads:
             thread.join()
 
-    def _note(self, written=None, read=None, ended=False):
+    def _note(self, written=None, read=None):
         with self.change:
             self.acknowledged += [written] if written else []
             self.reads += [read] if read else []
-            self.ended = self.ended or ended
             self.change.notify_all()
 
     def _write(self):
         number = 0
-        while not self.ended:
+        while not self.ended.is_set():
             number += 1
             try:
                 self.write(number)
@@ -100,12 +101,13 @@ class Watch:
             self._note(written=(number, time.monotonic()))
             with self.change:  # readers come in between; who cannot be answered is not waited for
                 reads = len(self.reads)
-                self.change.wait_for(lambda: self.ended or len(self.reads) >= reads + READERS,
+                self.change.wait_for(lambda: self.ended.is_set() or
+                                     len(self.reads) >= reads + READERS,
                                      PACE_S)
 
     def _read(self):
         connection = None
-        while not self.ended:
+        while not self.ended.wait(PAUSE_S):
             try:
                 connection = connection or resp.Connection(self.server.port, 5)
                 asked = time.monotonic()
@@ -304,7 +306,7 @@ class OneServer(CacheCase):
     def test_many_keys_stay_within_bounds(self):
         self.start("k* cache stale=1h ttl=1h admit=all", "--cache-bytes", "1mb")
         connection = self.connect()
-        for start in range(0, 60_000, 2000):
+        for start in range(0, 30_000, 2000):
             connection.call_all([["GET", f"k{i}"] for i in range(start, start + 2000)])
 
         def counted():
@@ -312,7 +314,7 @@ class OneServer(CacheCase):
             return {name: int(value)
                     for name, value in re.findall(r"^(cache_\w+):(\d+)", text, re.M)}
 
-        wait_for(self, "most had to go", lambda: counted()["cache_evicted_keys"] > 40_000)
+        wait_for(self, "most had to go", lambda: counted()["cache_evicted_keys"] > 20_000)
         self.assertLessEqual(counted()["cache_bytes"], 1 << 20)
         self.assertGreater(counted()["cache_keys"], 100)
 

@@ -221,11 +221,11 @@ class Words(unittest.TestCase):
 
     def test_progress_line_on_a_terminal_only(self):
         with Redis() as server:
-            _, _, err = run(server, "--duration", "1200ms", "--command", "get")
+            words = ["--duration", "1200ms", "--command", "get", "--rate", "1000"]
+            _, _, err = run(server, *words)
             self.assertEqual(err, "")
             ours, theirs = pty.openpty()
-            command = [heatsink_path(), "storm", "--target", f"127.0.0.1:{server.port}",
-                       "--duration", "1200ms", "--command", "get"]
+            command = [heatsink_path(), "storm", "--target", f"127.0.0.1:{server.port}", *words]
             with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs) as child:
                 os.close(theirs)
                 shown = b""
