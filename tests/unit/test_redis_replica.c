@@ -10,7 +10,8 @@
 #define MS 1000
 #define INFO "INFO replication"
 
-static void route_replicas(struct town *town, uint16_t first, uint16_t replica)
+/* The first `slots` slots are at port `first`, the others at port 2. */
+static void route_slots(struct town *town, uint16_t first, uint16_t replica, uint32_t slots)
 {
 	struct hs_routes *routes = hs_routes_create(2, 2);
 	const struct hs_routes *made = routes;
@@ -26,9 +27,14 @@ static void route_replicas(struct town *town, uint16_t first, uint16_t replica)
 	routes->node_of_partition[0] = 0;
 	routes->node_of_partition[1] = 1;
 	for (uint32_t slot = 0; slot < HS_SLOTS; slot++)
-		routes->node_of_slot[slot] = slot < HS_SLOTS / 2 ? 0 : 1;
+		routes->node_of_slot[slot] = slot < slots ? 0 : 1;
 	hs_flow_route(town->flow, town->now, routes);
 	hs_routes_unref(&made);
+}
+
+static void route_replicas(struct town *town, uint16_t first, uint16_t replica)
+{
+	route_slots(town, first, replica, HS_SLOTS / 2);
 }
 
 /* Which of a node's pipes `sent` and `reply` mean from now on: the one for replicas, or another. */
@@ -310,6 +316,57 @@ static void test_news_of_slots_void_it(void **state)
 	town_destroy(&town);
 }
 
+/* The move was called off: the owner answers everything again, and sends nobody on. */
+static void test_a_slot_that_stays_after_all(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	uint64_t proved_us = begin(town);
+	struct asked *a;
+
+	(void)state;
+	ask_since(town, 9000, 0);
+	up(town, 2);
+	took(town, 2, false, "GET a");
+	reply(town, 2, "_\r\n");
+	a = ask_since(town, 1, 0);
+	took(town, 1, false, "GET a");
+	reply(town, 1, "-ASK 1 h:2\r\n");
+	took(town, 2, false, "ASKING|GET a");
+	reply(town, 2, "+OK\r\n_\r\n");
+	got(a, "_\r\n");
+	town->now.mono_us += (HS_LEAVING_S - 1) * 1000 * MS;
+	master_answers(town, proved_us);
+	town->now.mono_us += 2000 * MS;
+	replica_answers(town, 11, proved_us);
+	town_destroy(&town);
+}
+
+/* What was sent to the node before is answered with ASK though the slot is another's by now: that one does
+ * not hand it over. */
+static void test_asked_by_the_owner_before(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	uint64_t proved_us = begin(town);
+	struct asked *a;
+
+	(void)state;
+	a = ask_since(town, 9000, 0);
+	up(town, 2);
+	took(town, 2, false, "GET a");
+	route_slots(town, 1, 11, HS_SLOTS);
+	reply(town, 2, "-ASK 9000 h:1\r\n");
+	took(town, 1, false, "ASKING|GET a");
+	reply(town, 1, "+OK\r\n$1\r\n2\r\n");
+	got(a, "$1\r\n2\r\n");
+	round_of(town, 100, 100, 100);
+	a = ask_since(town, 9000, proved_us);
+	assert_int_not_equal(a->op.replica_proved_us, 0);
+	took(town, 11, true, "GET a");
+	reply(town, 11, "$1\r\nr\r\n");
+	got(a, "$1\r\nr\r\n");
+	town_destroy(&town);
+}
+
 static void test_moved_voids_both(void **state)
 {
 	struct town *town = town_create(true, NULL);
@@ -499,6 +556,8 @@ int main(void)
 		cmocka_unit_test(test_one_that_lags_is_not_asked_for_more_than_it_has),
 		cmocka_unit_test(test_what_makes_a_proof_void),
 		cmocka_unit_test(test_news_of_slots_void_it),
+		cmocka_unit_test(test_a_slot_that_stays_after_all),
+		cmocka_unit_test(test_asked_by_the_owner_before),
 		cmocka_unit_test(test_moved_voids_both),
 		cmocka_unit_test(test_a_replica_in_trouble_is_not_argued_with),
 		cmocka_unit_test(test_a_lost_or_silent_replica),

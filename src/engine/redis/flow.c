@@ -530,7 +530,7 @@ static void set_owner(struct hs_flow *flow, uint32_t slot, uint16_t node)
 	if (state->node != HS_NODE_NONE)
 		flow->nodes[state->node]->lost_slots = true;
 	state->node = node;
-	state->leaving = false;
+	state->asked_s = 0;
 }
 
 void hs_flow_route(struct hs_flow *flow, struct hs_now now, const struct hs_routes *routes)

@@ -42,10 +42,12 @@ struct hs_hold {
 };
 
 struct hs_slot_state {
-	uint16_t node;	   /* its owner, or HS_NODE_NONE */
-	uint16_t sent_to;  /* where those under way went */
-	uint16_t hold;	   /* number of its hold, +1; 0: free */
-	bool leaving;	   /* its owner has sent somebody on, who was to ask elsewhere */
+	uint16_t node;	  /* its owner, or HS_NODE_NONE */
+	uint16_t sent_to; /* where those under way went */
+	uint16_t hold;	  /* number of its hold, +1; 0: free */
+	/* Seconds of the monotonic clock, +1, when its owner last answered ASK; 0: it has not since it
+	 * owns the slot. */
+	uint32_t asked_s;
 	uint32_t underway; /* sent, or waiting for a node's pipe */
 };
 
@@ -91,6 +93,15 @@ static inline bool hs_op_is_read(const struct hs_op *op)
 }
 
 /* Where the order of an operation is kept: its slot; with one server all of them together. */
+enum { HS_LEAVING_S = 10 }; /* a slot whose owner has not answered ASK for so long stays */
+
+/* Whether a slot is being handed over, as far as its owner's answers tell. */
+static inline bool hs_slot_is_leaving(const struct hs_flow *flow, const struct hs_slot_state *state)
+{
+	return state->asked_s > 0 &&
+	       flow->now.mono_us / 1000000 < (uint64_t)state->asked_s + HS_LEAVING_S;
+}
+
 static inline uint16_t hs_flow_slot(const struct hs_flow *flow, const struct hs_op *op)
 {
 	return flow->options.cluster ? op->slot : 0;

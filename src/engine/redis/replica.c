@@ -133,7 +133,7 @@ bool hs_replica_send(struct hs_flow *flow, struct hs_op *op)
 	master->replicas_wanted_us = flow->now.mono_us;
 	flow->replicas_wanted_us = flow->now.mono_us;
 	/* Of a slot on the move a replica does not know what is missing and what is elsewhere. */
-	if (state->hold > 0 || state->leaving)
+	if (state->hold > 0 || hs_slot_is_leaving(flow, state))
 		return false;
 	replica = choose(flow, master, op->replica_since_us);
 	if (!replica) {

@@ -71,6 +71,19 @@ bool hs_flow_read_redirect(struct hs_bytes reply, struct hs_redirect *redirect)
 	return true;
 }
 
+/* The owner of a slot hands it over: a key that is missing there may be made elsewhere from now on. A
+ * node that does not own the slot any more may still answer ASK to what was sent to it before. */
+static void note_ask(struct hs_flow *flow, const struct hs_node *by, uint16_t slot)
+{
+	struct hs_slot_state *state = &flow->slots[slot];
+
+	if (by != hs_flow_owner(flow, slot))
+		return;
+	if (!hs_slot_is_leaving(flow, state))
+		hs_fill_void(flow->nodes[state->node]);
+	state->asked_s = (uint32_t)(flow->now.mono_us / 1000000) + 1;
+}
+
 struct hs_node *hs_flow_redirected(struct hs_flow *flow, const struct hs_pipe *pipe,
 				   const struct hs_redirect *redirect)
 {
@@ -83,12 +96,7 @@ struct hs_node *hs_flow_redirected(struct hs_flow *flow, const struct hs_pipe *p
 		host = (struct hs_bytes){pipe->node->at.host, strlen(pipe->node->at.host)};
 	node = hs_flow_node(flow, host.data, host.len, redirect->port);
 	if (redirect->ask) {
-		struct hs_slot_state *state = &flow->slots[redirect->slot];
-
-		/* A key that is missing there may be made elsewhere from now on. */
-		if (!state->leaving && state->node != HS_NODE_NONE)
-			hs_fill_void(flow->nodes[state->node]);
-		state->leaving = true;
+		note_ask(flow, pipe->node, redirect->slot);
 		hs_flow_count(&flow->stats->asked, 1);
 		return node;
 	}
@@ -105,7 +113,7 @@ struct hs_node *hs_flow_redirected(struct hs_flow *flow, const struct hs_pipe *p
 			hs_replica_void(flow, owner);
 		hs_replica_void(flow, node);
 		flow->slots[redirect->slot].node = hs_flow_number(flow, node);
-		flow->slots[redirect->slot].leaving = false;
+		flow->slots[redirect->slot].asked_s = 0;
 	}
 	return node;
 }
