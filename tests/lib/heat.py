@@ -6,6 +6,7 @@
 A scene is what there is to see: rows of partitions (the median is added), keys, prefixes, slots, as
 dicts of fields. The scenes here are the ones the golden frames are made of.
 """
+import contextlib
 import statistics
 import threading
 
@@ -48,7 +49,8 @@ class FakeHeat(FakeServer):
         """Closes the connections there are; the next ones are welcome."""
         with self.lock:
             for connection in self.open:
-                connection.shutdown(2)
+                with contextlib.suppress(OSError):  # it has gone by itself
+                    connection.shutdown(2)
             self.open.clear()
 
     def wait_asked(self, *words, since=0, guard_s=120):
