@@ -280,6 +280,23 @@ static void test_what_makes_a_proof_void(void **state)
 	town_destroy(&town);
 }
 
+/* Port 1 answers ASK for slot 1: it hands the slot over to port 2. */
+static void hand_over(struct town *town)
+{
+	struct asked *a;
+
+	ask_since(town, 9000, 0);
+	up(town, 2);
+	took(town, 2, false, "GET a");
+	reply(town, 2, "_\r\n");
+	a = ask_since(town, 1, 0);
+	took(town, 1, false, "GET a");
+	reply(town, 1, "-ASK 1 h:2\r\n");
+	took(town, 2, false, "ASKING|GET a");
+	reply(town, 2, "+OK\r\n$1\r\n2\r\n");
+	got(a, "$1\r\n2\r\n");
+}
+
 static void test_news_of_slots_void_it(void **state)
 {
 	struct town *town = town_create(true, NULL);
@@ -299,16 +316,7 @@ static void test_news_of_slots_void_it(void **state)
 	round_of(town, 100, 100, 100);
 	replica_answers(town, 11, proved_us);
 	/* A slot is being handed over: its replicas do not know what is elsewhere. */
-	ask_since(town, 9000, 0);
-	up(town, 2);
-	took(town, 2, false, "GET a");
-	reply(town, 2, "_\r\n");
-	a = ask_since(town, 1, 0);
-	took(town, 1, false, "GET a");
-	reply(town, 1, "-ASK 1 h:2\r\n");
-	took(town, 2, false, "ASKING|GET a");
-	reply(town, 2, "+OK\r\n$1\r\n2\r\n");
-	got(a, "$1\r\n2\r\n");
+	hand_over(town);
 	master_answers(town, proved_us);
 	/* Others of the same node are not. */
 	a = ask_since(town, 2, proved_us);
@@ -316,24 +324,14 @@ static void test_news_of_slots_void_it(void **state)
 	town_destroy(&town);
 }
 
-/* The move was called off: the owner answers everything again, and sends nobody on. */
+/* The move is called off: the owner answers everything again, and no ASK comes any more. */
 static void test_a_slot_that_stays_after_all(void **state)
 {
 	struct town *town = town_create(true, NULL);
 	uint64_t proved_us = begin(town);
-	struct asked *a;
 
 	(void)state;
-	ask_since(town, 9000, 0);
-	up(town, 2);
-	took(town, 2, false, "GET a");
-	reply(town, 2, "_\r\n");
-	a = ask_since(town, 1, 0);
-	took(town, 1, false, "GET a");
-	reply(town, 1, "-ASK 1 h:2\r\n");
-	took(town, 2, false, "ASKING|GET a");
-	reply(town, 2, "+OK\r\n_\r\n");
-	got(a, "_\r\n");
+	hand_over(town);
 	town->now.mono_us += (HS_LEAVING_S - 1) * 1000 * MS;
 	master_answers(town, proved_us);
 	town->now.mono_us += 2000 * MS;
@@ -341,8 +339,8 @@ static void test_a_slot_that_stays_after_all(void **state)
 	town_destroy(&town);
 }
 
-/* What was sent to the node before is answered with ASK though the slot is another's by now: that one does
- * not hand it over. */
+/* A node answers ASK to a request that was sent before it gave the slot away: the new owner does not hand
+ * the slot over. */
 static void test_asked_by_the_owner_before(void **state)
 {
 	struct town *town = town_create(true, NULL);

@@ -45,8 +45,8 @@ struct hs_slot_state {
 	uint16_t node;	  /* its owner, or HS_NODE_NONE */
 	uint16_t sent_to; /* where those under way went */
 	uint16_t hold;	  /* number of its hold, +1; 0: free */
-	/* Seconds of the monotonic clock, +1, when its owner last answered ASK; 0: it has not since it
-	 * owns the slot. */
+	/* When its owner last answered ASK, in seconds of the monotonic clock, +1. 0: never since the
+	 * node owns the slot. */
 	uint32_t asked_s;
 	uint32_t underway; /* sent, or waiting for a node's pipe */
 };
@@ -92,16 +92,17 @@ static inline bool hs_op_is_read(const struct hs_op *op)
 	       !(op->command->flags & HS_CMD_WRITE);
 }
 
-/* Where the order of an operation is kept: its slot; with one server all of them together. */
-enum { HS_LEAVING_S = 10 }; /* a slot whose owner has not answered ASK for so long stays */
+/* An owner that has answered no ASK for so long has called the move off. */
+enum { HS_LEAVING_S = 10 };
 
-/* Whether a slot is being handed over, as far as its owner's answers tell. */
+/* Whether the owner of a slot is handing it over to another node, as far as its ASK replies tell. */
 static inline bool hs_slot_is_leaving(const struct hs_flow *flow, const struct hs_slot_state *state)
 {
 	return state->asked_s > 0 &&
 	       flow->now.mono_us / 1000000 < (uint64_t)state->asked_s + HS_LEAVING_S;
 }
 
+/* Where the order of an operation is kept: its slot; with one server all of them together. */
 static inline uint16_t hs_flow_slot(const struct hs_flow *flow, const struct hs_op *op)
 {
 	return flow->options.cluster ? op->slot : 0;

@@ -71,8 +71,9 @@ bool hs_flow_read_redirect(struct hs_bytes reply, struct hs_redirect *redirect)
 	return true;
 }
 
-/* The owner of a slot hands it over: a key that is missing there may be made elsewhere from now on. A
- * node that does not own the slot any more may still answer ASK to what was sent to it before. */
+/* The owner of a slot answers ASK: it is handing the slot over, and clients may create keys at the other
+ * node that the owner lacks. An ASK of a node that does not own the slot any more says nothing: it answers
+ * a request that was sent before the slot moved. */
 static void note_ask(struct hs_flow *flow, const struct hs_node *by, uint16_t slot)
 {
 	struct hs_slot_state *state = &flow->slots[slot];
