@@ -15,6 +15,7 @@ The mounted ones live in a mount namespace of their own, which ends with the tes
 
 import contextlib
 import fcntl
+import mmap
 import os
 import shlex
 import shutil
@@ -47,7 +48,6 @@ class MountedDisk:
     IMAGE_BYTES = 128 * MIB
     OPTIONS = "loop"
     MOUNT_TRIES = 20
-    PAGE_KIB = 4
 
     def __init__(self):
         if os.geteuid() != 0:
@@ -88,11 +88,12 @@ class MountedDisk:
         self.run("mount", "-o", self.OPTIONS, self.image, self.mounted)
         # Linux's loop driver reports a request as written when the file below took only a part of
         # it. A request of one page is written or fails.
-        self.set_device("/sys/block/{}/queue/max_sectors_kb", str(self.PAGE_KIB))
+        self.set_attribute("/sys/block/{}/queue/max_sectors_kb", str(mmap.PAGESIZE // 1024))
 
-    def set_device(self, attribute, value):
+    def set_attribute(self, path, value):
+        """Of the device that the image is mounted from; {} stands for its name."""
         device = self.run("findmnt", "-n", "-o", "SOURCE", self.mounted)
-        with open(attribute.format(os.path.basename(device)), "w", encoding="ascii") as file:
+        with open(path.format(os.path.basename(device)), "w", encoding="ascii") as file:
             file.write(value)
 
     def mount_again(self):
@@ -164,7 +165,7 @@ class ReadOnlyDisk(MountedDisk):
     OPTIONS = "loop,errors=remount-ro"
 
     def fail(self):
-        self.set_device("/sys/fs/ext4/{}/trigger_fs_error", "a test")
+        self.set_attribute("/sys/fs/ext4/{}/trigger_fs_error", "a test")
 
 
 class LossyDisk:
