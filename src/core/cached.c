@@ -214,13 +214,14 @@ bool hs_cached_has_write(const struct hs_session *session, struct hs_bytes key)
 		const struct hs_request *request = hs_list_entry(link, struct hs_request, link);
 		size_t at;
 
-		if (request->done || !request->command ||
-		    (hs_cached_only_reads(request->command) &&
-		     request->command->id != HS_CMD_ID_EXEC))
+		if (request->done || !request->call.command ||
+		    (hs_cached_only_reads(request->call.command) &&
+		     request->call.command->id != HS_CMD_ID_EXEC))
 			continue;
-		at = hs_keys_only(request->command, request->argc);
-		if (at == 0 || ++seen > OWN_WRITES_SEEN || hs_bytes_equal(request->argv[at], key) ||
-		    hs_cached_may_write_others(request->command))
+		at = hs_keys_only(request->call.command, request->call.argc);
+		if (at == 0 || ++seen > OWN_WRITES_SEEN ||
+		    hs_bytes_equal(request->call.argv[at], key) ||
+		    hs_cached_may_write_others(request->call.command))
 			return true;
 		/* Behind the last one stand reads, perhaps thousands. */
 		if (request->parts_count > 0 && request->parts[0].stamped && --left == 0)
@@ -276,12 +277,12 @@ static bool is_time(struct hs_core *core, const struct hs_rule *rule, const stru
 }
 
 /* Gives it, and reads it again. Accounting for it may admit another key, for which this one has to go. */
-static void give(struct hs_core *core, struct hs_session *session, struct hs_cached *cached,
-		 const struct hs_ask *ask, const struct hs_kept *kept, bool again)
+static void give(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
+		 struct hs_cached *cached, const struct hs_ask *ask, const struct hs_kept *kept,
+		 bool again)
 {
 	cached->pins++;
-	hs_step_answer(core, session, ask->command, cached->slot, ask->argc, ask->argv,
-		       kept->reply[session->resp - 2]);
+	hs_step_answer(core, session, call, cached->slot, kept->reply[session->resp - 2]);
 	if (again)
 		hs_cached_refresh(core, cached, ask);
 	cached->pins--;
@@ -437,24 +438,22 @@ static void observe(struct hs_core *core, struct hs_cached *cached, const struct
 
 /* Key by key: all that is kept, or else the whole of it goes its way, and what is missing is read to be
  * kept for the next. */
-static bool read_many(struct hs_core *core, struct hs_session *session,
-		      const struct hs_command *command, uint16_t slot, size_t argc,
-		      const struct hs_bytes *argv)
+static bool read_many(struct hs_core *core, struct hs_session *session, const struct hs_call *call)
 {
 	struct hs_caching *caching = core->caching;
 	struct hs_reply reply = {.out = &caching->scratch, .resp = session->resp};
 	bool all = true;
 
 	hs_buf_clear(&caching->scratch, HS_KEEP_BYTES);
-	hs_reply_array(&reply, argc - 1);
-	for (size_t i = 1; i < argc; i++) {
+	hs_reply_array(&reply, call->argc - 1);
+	for (size_t i = 1; i < call->argc; i++) {
 		struct hs_bytes words[2];
 		struct hs_cached *cached;
 		struct hs_kept *kept = NULL;
 		struct hs_ask ask;
 		bool again = false;
 
-		hs_ask_get(&ask, hs_shelf_seed(core->world.shelf), argv[i], words);
+		hs_ask_get(&ask, hs_shelf_seed(core->world.shelf), call->argv[i], words);
 		cached = find_key(core, &ask);
 		if (!cached) {
 			all = false;
@@ -471,33 +470,21 @@ static bool read_many(struct hs_core *core, struct hs_session *session,
 			hs_cached_refresh(core, cached, &ask);
 	}
 	if (all)
-		hs_step_answer(core, session, command, slot, argc, argv,
-			       hs_buf_bytes(&caching->scratch));
+		hs_step_answer(core, session, call, call->slot, hs_buf_bytes(&caching->scratch));
 	return all;
 }
 
-static void wait_for_it(struct hs_core *core, struct hs_session *session, struct hs_cached *cached,
+static void wait_for_it(struct hs_core *core, struct hs_session *session,
+			const struct hs_call *call, struct hs_cached *cached,
 			const struct hs_ask *ask)
 {
-	struct hs_request *request = hs_request_get(core, session, ask->command);
+	struct hs_request *request = hs_request_single(core, session, call, cached->slot);
 
-	hs_request_keep_args(request, ask->argc, ask->argv);
-	hs_request_split(request, 1);
-	request->parts[0].op = (struct hs_op){
-		.kind = HS_OP_COMMAND,
-		.command = ask->command,
-		.slot = cached->slot,
-		.partition = hs_core_partition(core, cached->slot),
-		.argv = request->argv,
-		.argc = request->argc,
-		.raw = hs_request_raw(request),
-	};
 	request->resp = session->resp;
 	hs_cached_join(core, cached, ask, request);
 }
 
-bool hs_cached_hit(struct hs_core *core, struct hs_session *session,
-		   const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
+bool hs_cached_hit(struct hs_core *core, struct hs_session *session, const struct hs_call *call)
 {
 	struct hs_caching *caching = core->caching;
 	struct hs_cached *cached;
@@ -507,7 +494,8 @@ bool hs_cached_hit(struct hs_core *core, struct hs_session *session,
 	bool again;
 
 	if (reads_from_engine(session) || caching->mitigate != HS_MITIGATE_ON ||
-	    !hs_ask_init(&ask, hs_shelf_seed(core->world.shelf), command, argc, argv))
+	    !hs_ask_init(&ask, hs_shelf_seed(core->world.shelf), call->command, call->argc,
+			 call->argv))
 		return false;
 	cached = hs_cache_find(caching->cache, ask.key_hash, ask.key);
 	kept = cached && cached->rule ? hs_cached_reply(cached, &ask) : NULL;
@@ -517,13 +505,11 @@ bool hs_cached_hit(struct hs_core *core, struct hs_session *session,
 	    !may_get(session, kept, ask.key))
 		return false;
 	again = note_hit(core, cached, kept, age_us);
-	give(core, session, cached, &ask, kept, again);
+	give(core, session, call, cached, &ask, kept, again);
 	return true;
 }
 
-bool hs_cached_read(struct hs_core *core, struct hs_session *session,
-		    const struct hs_command *command, uint16_t slot, size_t argc,
-		    const struct hs_bytes *argv)
+bool hs_cached_read(struct hs_core *core, struct hs_session *session, const struct hs_call *call)
 {
 	struct hs_caching *caching = core->caching;
 	struct hs_cached *cached;
@@ -533,9 +519,10 @@ bool hs_cached_read(struct hs_core *core, struct hs_session *session,
 
 	if (reads_from_engine(session))
 		return false;
-	if (command->id == HS_CMD_ID_MGET)
-		return read_many(core, session, command, slot, argc, argv);
-	if (!hs_ask_init(&ask, hs_shelf_seed(core->world.shelf), command, argc, argv))
+	if (call->command->id == HS_CMD_ID_MGET)
+		return read_many(core, session, call);
+	if (!hs_ask_init(&ask, hs_shelf_seed(core->world.shelf), call->command, call->argc,
+			 call->argv))
 		return false;
 	cached = find_key(core, &ask);
 	if (!cached)
@@ -546,11 +533,11 @@ bool hs_cached_read(struct hs_core *core, struct hs_session *session,
 	}
 	kept = look(core, session, cached, &ask, &again);
 	if (kept) {
-		give(core, session, cached, &ask, kept, again);
+		give(core, session, call, cached, &ask, kept, again);
 		return true;
 	}
 	/* What is too large to be kept is not read for that either, if there is another way. */
-	if (cached->unkept && hs_copied_takes(core, slot, ask.key))
+	if (cached->unkept && hs_copied_takes(core, call->slot, ask.key))
 		return false;
 	cached->misses++;
 	hs_counter_add(&hs_cached_stats(core, cached)->misses, 1);
@@ -558,7 +545,7 @@ bool hs_cached_read(struct hs_core *core, struct hs_session *session,
 	if (session->fenced > 0 || cached->pins >= FILLS_MAX ||
 	    hs_cached_has_write(session, ask.key))
 		return false;
-	wait_for_it(core, session, cached, &ask);
+	wait_for_it(core, session, call, cached, &ask);
 	return true;
 }
 

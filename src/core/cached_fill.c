@@ -103,17 +103,17 @@ static struct hs_fill *create(struct hs_core *core, struct hs_cached *cached,
 			      const struct hs_ask *ask)
 {
 	struct hs_fill *fill = hs_mem_zalloc(sizeof *fill);
-	struct hs_request *own = hs_request_get(core, core->self, ask->command);
+	struct hs_call call = hs_call_of(ask->command, ask->argc, ask->argv);
+	struct hs_request *own = hs_request_make(core, core->self, &call);
 
-	hs_request_keep_args(own, ask->argc, ask->argv);
 	own->resp = 3;
 	own->fill = fill;
 	own->then = land;
 	fill->own = own;
 	fill->cached = cached;
 	fill->ask = *ask;
-	fill->ask.argv = own->argv;
-	fill->ask.key = own->argv[1];
+	fill->ask.argv = own->call.argv;
+	fill->ask.key = own->call.argv[1];
 	hs_list_init(&fill->waiters);
 	hs_list_init(&fill->late);
 	hs_list_init(&fill->link);
@@ -152,13 +152,13 @@ static void send(struct hs_core *core, struct hs_fill *fill)
 	hs_request_split(own, 1);
 	own->parts[0].op = (struct hs_op){
 		.kind = HS_OP_COMMAND,
-		.command = own->command,
+		.command = own->call.command,
 		.track = fill->replica_since_us == 0,
 		.replica_since_us = fill->replica_since_us,
 		.slot = fill->cached->slot,
 		.partition = hs_core_partition(core, fill->cached->slot),
-		.argv = own->argv,
-		.argc = own->argc,
+		.argv = own->call.argv,
+		.argc = own->call.argc,
 		.client = nobody(caching),
 	};
 	if (fill->cached->rule && fill->replica_since_us == 0)

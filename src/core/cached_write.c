@@ -51,19 +51,18 @@ struct visit {
 	bool end;
 };
 
-static void visit_command(struct visit *visit, const struct hs_command *command, size_t argc,
-			  const struct hs_bytes *argv)
+static void visit_command(struct visit *visit, const struct hs_call *call)
 {
 	struct hs_key_walk walk;
 	size_t at;
 
-	if (hs_cached_only_reads(command))
+	if (hs_cached_only_reads(call->command))
 		return;
-	visit->all = visit->all || writes_all(command);
-	visit->others = visit->others || hs_cached_may_write_others(command);
-	hs_keys_begin(&walk, command, argc, argv);
+	visit->all = visit->all || writes_all(call->command);
+	visit->others = visit->others || hs_cached_may_write_others(call->command);
+	hs_call_keys(call, &walk);
 	while ((at = hs_keys_next(&walk)) > 0) {
-		uint64_t hash = hs_shelf_hash(visit->shelf, argv[at]);
+		uint64_t hash = hs_shelf_hash(visit->shelf, call->argv[at]);
 
 		if (visit->end)
 			hs_shelf_end(visit->shelf, hash);
@@ -75,12 +74,16 @@ static void visit_command(struct visit *visit, const struct hs_command *command,
 static void visit_op(struct visit *visit, const struct hs_op *op)
 {
 	if (op->kind == HS_OP_COMMAND) {
-		visit_command(visit, op->command, op->argc, op->argv);
+		struct hs_call call = hs_call_of(op->command, op->argc, op->argv);
+
+		visit_command(visit, &call);
 	} else if (op->kind == HS_OP_EXEC) {
 		for (size_t i = 0; i < op->tx->count; i++) {
 			const struct hs_op_tx_command *queued = &op->tx->commands[i];
 
-			visit_command(visit, queued->command, queued->argc, queued->argv);
+			struct hs_call call = hs_call_queued(queued);
+
+			visit_command(visit, &call);
 		}
 	}
 	if (!visit->all)
@@ -138,12 +141,12 @@ void hs_cached_end(struct hs_core *core, struct hs_session *session, struct hs_p
 
 /* --- what a SET leaves behind --- */
 
-static bool is_plain_set(const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
-			 int64_t *expire_ms)
+static bool is_plain_set(const struct hs_call *call, int64_t *expire_ms)
 {
-	struct hs_fold_ask ask = {.command = command, .argv = argv, .argc = argc, .resp = 3};
+	struct hs_fold_ask ask = {
+		.command = call->command, .argv = call->argv, .argc = call->argc, .resp = 3};
 
-	if (command->id != HS_CMD_ID_SET || hs_fold_classify(&ask) != HS_FOLD_SET)
+	if (call->command->id != HS_CMD_ID_SET || hs_fold_classify(&ask) != HS_FOLD_SET)
 		return false;
 	*expire_ms = ask.number;
 	return true;
@@ -160,6 +163,7 @@ static void leave_behind(struct hs_core *core, const struct hs_part *part)
 {
 	struct hs_caching *caching = core->caching;
 	const struct hs_op *op = &part->op;
+	struct hs_call call = hs_call_of(op->command, op->argc, op->argv);
 	struct hs_bytes answer = op->answer.len > 0 ? op->answer : hs_buf_bytes(&part->out);
 	struct hs_reply value = {.out = &caching->scratch, .resp = 3};
 	struct hs_bytes words[2];
@@ -169,7 +173,7 @@ static void leave_behind(struct hs_core *core, const struct hs_part *part)
 	int64_t expire_ms;
 
 	if (caching->mitigate != HS_MITIGATE_ON || !hs_bytes_equal(answer, HS_LIT("+OK\r\n")) ||
-	    !op->vouch || !is_plain_set(op->command, op->argc, op->argv, &expire_ms))
+	    !op->vouch || !is_plain_set(&call, &expire_ms))
 		return;
 	hs_ask_get(&ask, hs_shelf_seed(core->world.shelf), op->argv[1], words);
 	if (!was_alone(part, hs_shelf_stamp(core->world.shelf, ask.key_hash)))
@@ -211,40 +215,26 @@ static bool is_wanted(struct hs_core *core, struct hs_bytes key)
 	       cached->unused_writes < UNUSED_WRITES_MAX;
 }
 
-bool hs_cached_set(struct hs_core *core, struct hs_session *session,
-		   const struct hs_command *command, uint16_t slot, size_t argc,
-		   const struct hs_bytes *argv)
+bool hs_cached_set(struct hs_core *core, struct hs_session *session, const struct hs_call *call)
 {
-	uint16_t partition = hs_core_partition(core, slot);
+	uint16_t partition = hs_core_partition(core, call->slot);
 	struct hs_request *request;
 	int64_t expire_ms;
 
 	if (core->caching->mitigate != HS_MITIGATE_ON || session->tracker ||
 	    session->lane[partition % HS_LANES] > 0 || session->folded > 0 ||
-	    !is_plain_set(command, argc, argv, &expire_ms) || !is_wanted(core, argv[1]))
+	    !is_plain_set(call, &expire_ms) || !is_wanted(core, call->argv[1]))
 		return false;
-	request = hs_request_get(core, session, command);
-	hs_request_keep_args(request, argc, argv);
-	hs_request_split(request, 1);
+	request = hs_request_single(core, session, call, call->slot);
 	request->resp = 3;
-	request->parts[0].op = (struct hs_op){
-		.kind = HS_OP_COMMAND,
-		.command = command,
-		.track = true,
-		.slot = slot,
-		.partition = partition,
-		.argv = request->argv,
-		.argc = argc,
-		.raw = hs_request_raw(request),
-	};
+	request->parts[0].op.track = true;
 	request->fenced = core->world.shared_connections;
 	session->fenced += request->fenced;
 	hs_step_submit(core, request, 0);
 	return true;
 }
 
-bool hs_cached_holds(const struct hs_core *core, const struct hs_session *session,
-		     const struct hs_command *command)
+bool hs_cached_holds(const struct hs_session *session, const struct hs_command *command)
 {
 	bool writes = !hs_cached_only_reads(command) || command->id == HS_CMD_ID_EXEC;
 
@@ -257,7 +247,6 @@ bool hs_cached_holds(const struct hs_core *core, const struct hs_session *sessio
 	case HS_PLACE_WORKERS:
 		return false;
 	default:
-		(void)core;
 		return true;
 	}
 }

@@ -35,21 +35,19 @@ void hs_client_set_name(struct hs_session *session, struct hs_bytes name)
 }
 
 void hs_local_client_setname(struct hs_core *core, struct hs_session *session,
-			     const struct hs_command *command, size_t argc,
-			     const struct hs_bytes *argv, struct hs_reply *reply)
+			     const struct hs_call *call, struct hs_reply *reply)
 {
-	(void)core, (void)command, (void)argc;
-	if (!hs_client_name_fits(argv[2], reply))
+	(void)core;
+	if (!hs_client_name_fits(call->argv[2], reply))
 		return;
-	hs_client_set_name(session, argv[2]);
+	hs_client_set_name(session, call->argv[2]);
 	hs_reply_ok(reply);
 }
 
 void hs_local_client_getname(struct hs_core *core, struct hs_session *session,
-			     const struct hs_command *command, size_t argc,
-			     const struct hs_bytes *argv, struct hs_reply *reply)
+			     const struct hs_call *call, struct hs_reply *reply)
 {
-	(void)core, (void)command, (void)argc, (void)argv;
+	(void)core, (void)call;
 	if (session->name)
 		hs_reply_bulk_text(reply, session->name);
 	else
@@ -57,19 +55,18 @@ void hs_local_client_getname(struct hs_core *core, struct hs_session *session,
 }
 
 void hs_local_client_setinfo(struct hs_core *core, struct hs_session *session,
-			     const struct hs_command *command, size_t argc,
-			     const struct hs_bytes *argv, struct hs_reply *reply)
+			     const struct hs_call *call, struct hs_reply *reply)
 {
-	bool is_name = hs_bytes_is_word(argv[2], "lib-name");
+	bool is_name = hs_bytes_is_word(call->argv[2], "lib-name");
 
-	(void)core, (void)command, (void)argc;
-	if (!is_name && !hs_bytes_is_word(argv[2], "lib-ver")) {
-		hs_reply_errorf(reply, "ERR Unrecognized option '%.*s'", (int)argv[2].len,
-				argv[2].data);
+	(void)core;
+	if (!is_name && !hs_bytes_is_word(call->argv[2], "lib-ver")) {
+		hs_reply_errorf(reply, "ERR Unrecognized option '%.*s'", (int)call->argv[2].len,
+				call->argv[2].data);
 		return;
 	}
-	for (size_t i = 0; i < argv[3].len; i++) {
-		if (argv[3].data[i] < '!' || argv[3].data[i] > '~') {
+	for (size_t i = 0; i < call->argv[3].len; i++) {
+		if (call->argv[3].data[i] < '!' || call->argv[3].data[i] > '~') {
 			hs_reply_errorf(reply,
 					"ERR %s cannot contain spaces, newlines or special "
 					"characters.",
@@ -77,15 +74,14 @@ void hs_local_client_setinfo(struct hs_core *core, struct hs_session *session,
 			return;
 		}
 	}
-	set_text(is_name ? &session->lib_name : &session->lib_ver, argv[3]);
+	set_text(is_name ? &session->lib_name : &session->lib_ver, call->argv[3]);
 	hs_reply_ok(reply);
 }
 
 void hs_local_client_id(struct hs_core *core, struct hs_session *session,
-			const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
-			struct hs_reply *reply)
+			const struct hs_call *call, struct hs_reply *reply)
 {
-	(void)core, (void)command, (void)argc, (void)argv;
+	(void)core, (void)call;
 	hs_reply_int(reply, (int64_t)session->id);
 }
 
@@ -102,32 +98,29 @@ static void turn(bool *flag, struct hs_bytes word, struct hs_reply *reply)
 }
 
 void hs_local_client_no_evict(struct hs_core *core, struct hs_session *session,
-			      const struct hs_command *command, size_t argc,
-			      const struct hs_bytes *argv, struct hs_reply *reply)
+			      const struct hs_call *call, struct hs_reply *reply)
 {
-	(void)core, (void)command, (void)argc;
-	turn(&session->no_evict, argv[2], reply);
+	(void)core;
+	turn(&session->no_evict, call->argv[2], reply);
 }
 
 void hs_local_client_no_touch(struct hs_core *core, struct hs_session *session,
-			      const struct hs_command *command, size_t argc,
-			      const struct hs_bytes *argv, struct hs_reply *reply)
+			      const struct hs_call *call, struct hs_reply *reply)
 {
-	(void)core, (void)command, (void)argc;
-	turn(&session->no_touch, argv[2], reply);
+	(void)core;
+	turn(&session->no_touch, call->argv[2], reply);
 }
 
 void hs_local_client_reply(struct hs_core *core, struct hs_session *session,
-			   const struct hs_command *command, size_t argc,
-			   const struct hs_bytes *argv, struct hs_reply *reply)
+			   const struct hs_call *call, struct hs_reply *reply)
 {
-	(void)core, (void)command, (void)argc;
-	if (hs_bytes_is_word(argv[2], "on")) {
+	(void)core;
+	if (hs_bytes_is_word(call->argv[2], "on")) {
 		session->reply_mode = HS_REPLY_ON;
 		hs_reply_ok(reply);
-	} else if (hs_bytes_is_word(argv[2], "off")) {
+	} else if (hs_bytes_is_word(call->argv[2], "off")) {
 		session->reply_mode = HS_REPLY_OFF;
-	} else if (hs_bytes_is_word(argv[2], "skip")) {
+	} else if (hs_bytes_is_word(call->argv[2], "skip")) {
 		if (session->reply_mode != HS_REPLY_OFF)
 			session->reply_mode = HS_REPLY_SKIP_NEXT;
 	} else {
@@ -196,12 +189,11 @@ void hs_client_describe(const struct hs_core *core, const struct hs_session *ses
 }
 
 void hs_local_client_info(struct hs_core *core, struct hs_session *session,
-			  const struct hs_command *command, size_t argc,
-			  const struct hs_bytes *argv, struct hs_reply *reply)
+			  const struct hs_call *call, struct hs_reply *reply)
 {
 	struct hs_buf text = {0};
 
-	(void)command, (void)argc, (void)argv;
+	(void)call;
 	hs_client_describe(core, session, &text);
 	hs_reply_verbatim(reply, hs_buf_bytes(&text));
 	hs_buf_deinit(&text);

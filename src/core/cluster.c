@@ -143,12 +143,10 @@ static bool is_us(const struct hs_core *core, struct hs_bytes id, struct hs_repl
 	return false;
 }
 
-void hs_local_cluster(struct hs_core *core, struct hs_session *session,
-		      const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+void hs_local_cluster(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
 		      struct hs_reply *reply)
 {
-	(void)argc;
-	switch (command->id) {
+	switch (call->command->id) {
 	case HS_CMD_ID_CLUSTER_SLOTS:
 		reply_slots(core, session, reply);
 		break;
@@ -162,7 +160,7 @@ void hs_local_cluster(struct hs_core *core, struct hs_session *session,
 		reply_info(core, reply);
 		break;
 	case HS_CMD_ID_CLUSTER_KEYSLOT:
-		hs_reply_int(reply, hs_slot_of(argv[2]));
+		hs_reply_int(reply, hs_slot_of(call->argv[2]));
 		break;
 	case HS_CMD_ID_CLUSTER_MYID:
 	case HS_CMD_ID_CLUSTER_MYSHARDID:
@@ -173,28 +171,27 @@ void hs_local_cluster(struct hs_core *core, struct hs_session *session,
 		break;
 	case HS_CMD_ID_CLUSTER_REPLICAS:
 	case HS_CMD_ID_CLUSTER_SLAVES:
-		if (is_us(core, argv[2], reply))
+		if (is_us(core, call->argv[2], reply))
 			hs_reply_array(reply, 0);
 		break;
 	case HS_CMD_ID_CLUSTER_COUNT_FAILURE_REPORTS:
-		if (is_us(core, argv[2], reply))
+		if (is_us(core, call->argv[2], reply))
 			hs_reply_int(reply, 0);
 		break;
 	default:
 		hs_reply_errorf(reply,
 				"ERR '%s' would change the cluster: heatsink is one node that owns "
 				"every slot, and stays so",
-				command->name);
+				call->command->name);
 	}
 }
 
-void hs_local_readonly(struct hs_core *core, struct hs_session *session,
-		       const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+void hs_local_readonly(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
 		       struct hs_reply *reply)
 {
-	(void)core, (void)argc, (void)argv;
-	if (command->id != HS_CMD_ID_ASKING)
-		session->readonly = command->id == HS_CMD_ID_READONLY;
+	(void)core;
+	if (call->command->id != HS_CMD_ID_ASKING)
+		session->readonly = call->command->id == HS_CMD_ID_READONLY;
 	hs_reply_ok(reply);
 }
 

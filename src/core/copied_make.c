@@ -40,7 +40,7 @@ static void fill_op(struct hs_core *core, struct hs_request *own, struct hs_part
 {
 	part->op = (struct hs_op){
 		.kind = HS_OP_COMMAND,
-		.command = own->command,
+		.command = own->call.command,
 		.slot = slot,
 		.partition = hs_core_partition(core, slot),
 		.argv = argv,
@@ -50,13 +50,11 @@ static void fill_op(struct hs_core *core, struct hs_request *own, struct hs_part
 }
 
 static struct hs_request *prepare(struct hs_core *core, struct hs_copied *copied,
-				  const struct hs_command *command, size_t argc,
-				  const struct hs_bytes *argv,
+				  struct hs_call call,
 				  void (*then)(struct hs_core *core, struct hs_request *request))
 {
-	struct hs_request *own = hs_request_get(core, core->self, command);
+	struct hs_request *own = hs_request_make(core, core->self, &call);
 
-	hs_request_keep_args(own, argc, argv);
 	own->resp = 3;
 	own->then = then;
 	own->copied = copied;
@@ -109,9 +107,9 @@ void hs_copied_unlink(struct hs_core *core, const struct hs_copies *copies)
 {
 	const struct hs_command *command = hs_command_by_id(HS_CMD_ID_UNLINK);
 	struct hs_bytes argv[2] = {HS_LIT("UNLINK"), {"", 0}};
-	struct hs_request *own = prepare(core, NULL, command, 2, argv, land_unlink);
+	struct hs_request *own = prepare(core, NULL, hs_call_of(command, 2, argv), land_unlink);
 
-	ask_copies(core, own, copies, 2, own->argv);
+	ask_copies(core, own, copies, 2, own->call.argv);
 }
 
 /* --- the shelf --- */
@@ -310,8 +308,8 @@ static void restore(struct hs_core *core, struct hs_copied *copied)
 		return;
 	}
 	argv[2].len = (size_t)snprintf(ttl, sizeof ttl, "%" PRId64, lease);
-	own = prepare(core, copied, command, 3, argv, land_restore);
-	memcpy(argv, own->argv, 3 * sizeof *argv);
+	own = prepare(core, copied, hs_call_of(command, 3, argv), land_restore);
+	memcpy(argv, own->call.argv, 3 * sizeof *argv);
 	argv[3] = hs_buf_bytes(&copied->payload);
 	argv[4] = HS_LIT("REPLACE");
 	ask_copies(core, own, copied->making, 5, argv);
@@ -439,9 +437,9 @@ void hs_copied_make(struct hs_core *core, struct hs_copied *copied)
 	}
 	copied->stamp = hs_shelf_stamp(core->world.shelf, copied->key_hash);
 	announce(core, copied);
-	own = prepare(core, copied, dump, 2, argv, land_dump);
+	own = prepare(core, copied, hs_call_of(dump, 2, argv), land_dump);
 	hs_request_split(own, 1);
-	fill_op(core, own, &own->parts[0], copied->slot, own->argv, own->argc);
+	fill_op(core, own, &own->parts[0], copied->slot, own->call.argv, own->call.argc);
 	own->parts[0].op.track = true;
 	hs_step_submit(core, own, 0);
 }
@@ -473,6 +471,6 @@ void hs_copied_renew(struct hs_core *core, struct hs_copied *copied)
 	if (lease == 0)
 		return;
 	argv[2].len = (size_t)snprintf(ttl, sizeof ttl, "%" PRId64, lease);
-	own = prepare(core, copied, command, 3, argv, land_renew);
-	ask_copies(core, own, copied->copies, 3, own->argv);
+	own = prepare(core, copied, hs_call_of(command, 3, argv), land_renew);
+	ask_copies(core, own, copied->copies, 3, own->call.argv);
 }

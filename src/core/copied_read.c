@@ -133,12 +133,13 @@ static struct hs_request *prepare(struct hs_core *core, const struct hs_request 
 				  struct hs_copies *copies, struct hs_place *place)
 {
 	const struct hs_op *op = &asker->parts[0].op;
-	struct hs_request *own = hs_request_get(core, core->self, op->command);
 	struct hs_bytes *argv = hs_mem_alloc(op->argc * sizeof *argv);
+	struct hs_call call = hs_call_of(op->command, op->argc, argv);
+	struct hs_request *own;
 
 	memcpy(argv, op->argv, op->argc * sizeof *argv);
 	argv[1] = place->name;
-	hs_request_keep_args(own, op->argc, argv);
+	own = hs_request_make(core, core->self, &call);
 	hs_mem_free(&argv);
 	own->resp = op->resp;
 	own->then = land;
@@ -150,8 +151,8 @@ static struct hs_request *prepare(struct hs_core *core, const struct hs_request 
 		.command = op->command,
 		.slot = place->slot,
 		.partition = hs_core_partition(core, place->slot),
-		.argv = own->argv,
-		.argc = own->argc,
+		.argv = own->call.argv,
+		.argc = own->call.argc,
 		.client = hs_copied_nobody(core->copying),
 	};
 	return own;

@@ -192,13 +192,18 @@ static size_t run_input(struct hs_core *core, struct hs_session *session, const 
 			cut_off_at_output_limit(core, session);
 			break;
 		}
-		session->raw = (struct hs_bytes){data + at, data[at] == '*' ? (size_t)used : 0};
-		session->behind = len - at - (size_t)used;
-		if (!hs_step_dispatch(core, session, session->parser.argc, session->parser.argv))
+
+		struct hs_call call = {
+			.argv = session->parser.argv,
+			.argc = session->parser.argc,
+			.raw = {data + at, data[at] == '*' ? (size_t)used : 0},
+			.behind_bytes = len - at - (size_t)used,
+		};
+
+		if (!hs_step_dispatch(core, session, &call))
 			break;
 		at += (size_t)used;
 	}
-	session->raw = (struct hs_bytes){NULL, 0};
 	hs_step_batch_end(core);
 	session->running = false;
 	if (session->out.len > 0)

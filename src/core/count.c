@@ -32,14 +32,14 @@ static bool is_error(struct hs_bytes reply)
 }
 
 /* With GET, SET answers what was there before: NX wants nothing there, XX wants something. */
-static bool set_is_refused(size_t argc, const struct hs_bytes *argv, struct hs_bytes reply)
+static bool set_is_refused(const struct hs_call *call, struct hs_bytes reply)
 {
 	bool get = false, nx = false, xx = false;
 
-	for (size_t i = 3; i < argc; i++) {
-		get = get || hs_bytes_is_word(argv[i], "get");
-		nx = nx || hs_bytes_is_word(argv[i], "nx");
-		xx = xx || hs_bytes_is_word(argv[i], "xx");
+	for (size_t i = 3; i < call->argc; i++) {
+		get = get || hs_bytes_is_word(call->argv[i], "get");
+		nx = nx || hs_bytes_is_word(call->argv[i], "nx");
+		xx = xx || hs_bytes_is_word(call->argv[i], "xx");
 	}
 	if (get && nx)
 		return !is_null(reply);
@@ -47,13 +47,12 @@ static bool set_is_refused(size_t argc, const struct hs_bytes *argv, struct hs_b
 }
 
 /* A conditional write that did not take place. */
-static bool is_refused(const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
-		       struct hs_bytes reply)
+static bool is_refused(const struct hs_call *call, struct hs_bytes reply)
 {
-	if (!(command->flags & HS_CMD_CONDITIONAL) || is_error(reply))
+	if (!(call->command->flags & HS_CMD_CONDITIONAL) || is_error(reply))
 		return false;
-	if (command->id == HS_CMD_ID_SET)
-		return set_is_refused(argc, argv, reply);
+	if (call->command->id == HS_CMD_ID_SET)
+		return set_is_refused(call, reply);
 	return is_zero(reply);
 }
 
@@ -85,9 +84,7 @@ static struct hs_bytes elements_of(struct hs_bytes reply)
 /* One command, or one of a transaction: told for each of its keys. */
 struct telling {
 	struct hs_core *core;
-	const struct hs_command *command;
-	size_t argc;
-	const struct hs_bytes *argv;
+	struct hs_call call;
 	struct hs_bytes reply;
 	bool missed; /* the engine says so */
 	uint64_t time_us;
@@ -97,7 +94,7 @@ struct telling {
 /* OBJECT looks at a key and does not use it: whoever asks all keys how hot they are heats none. */
 static void tell_look(const struct telling *telling)
 {
-	uint16_t slot = hs_slot_of(telling->argv[telling->command->key_first]);
+	uint16_t slot = hs_slot_of(telling->call.argv[telling->call.command->key_first]);
 
 	hs_heat_add_keyless(telling->core->world.heat, hs_core_partition(telling->core, slot),
 			    false, is_error(telling->reply), telling->reply.len,
@@ -109,7 +106,7 @@ static size_t count_keys(const struct telling *telling)
 	struct hs_key_walk walk;
 	size_t count = 0;
 
-	hs_keys_begin(&walk, telling->command, telling->argc, telling->argv);
+	hs_call_keys(&telling->call, &walk);
 	while (hs_keys_next(&walk) > 0)
 		count++;
 	return count;
@@ -118,7 +115,7 @@ static size_t count_keys(const struct telling *telling)
 /* Of several keys that share one answer it is only ever known that all were missing. */
 static void tell_keys(const struct telling *telling)
 {
-	const struct hs_command *command = telling->command;
+	const struct hs_command *command = telling->call.command;
 	struct hs_key_walk walk;
 	size_t count = count_keys(telling), at, next;
 	bool by_key = command->merge == HS_MERGE_BY_KEY && !is_error(telling->reply);
@@ -126,22 +123,22 @@ static void tell_keys(const struct telling *telling)
 	struct hs_heat_access access = {
 		.write = (command->flags & HS_CMD_WRITE) != 0,
 		.failed = is_error(telling->reply),
-		.conflicted = is_refused(command, telling->argc, telling->argv, telling->reply),
+		.conflicted = is_refused(&telling->call, telling->reply),
 	};
 	uint64_t time_us = telling->time_us;
 	bool missed = telling->missed;
 	struct hs_heat_warmth warmth = {0};
 
-	hs_keys_begin(&walk, command, telling->argc, telling->argv);
+	hs_call_keys(&telling->call, &walk);
 	at = hs_keys_next(&walk);
 	for (size_t i = 0; i < count; i++, at = next) {
 		struct hs_bytes reply = by_key ? next_element(&rest) : telling->reply;
 
 		next = hs_keys_next(&walk);
-		access.key = telling->argv[at];
+		access.key = telling->call.argv[at];
 		access.bytes = by_key ? reply.len : reply.len / count;
-		for (size_t j = at; j < (next > 0 ? next : telling->argc); j++)
-			access.bytes += telling->argv[j].len;
+		for (size_t j = at; j < (next > 0 ? next : telling->call.argc); j++)
+			access.bytes += telling->call.argv[j].len;
 		access.slot = hs_slot_of(access.key);
 		access.partition = hs_core_partition(telling->core, access.slot);
 		if (telling->split) {
@@ -163,9 +160,11 @@ static void tell_keys(const struct telling *telling)
 
 static void tell(const struct telling *telling)
 {
-	if (hs_command_is_pubsub(telling->command))
+	const struct hs_command *command = telling->call.command;
+
+	if (hs_command_is_pubsub(command))
 		return; /* channels are no keys */
-	if (telling->command->parent == HS_CMD_ID_OBJECT && telling->command->key_first > 0)
+	if (command->parent == HS_CMD_ID_OBJECT && command->key_first > 0)
 		tell_look(telling);
 	else
 		tell_keys(telling);
@@ -194,9 +193,7 @@ void hs_count_read(struct hs_core *core, const struct hs_op *op, struct hs_bytes
 {
 	struct telling telling = {
 		.core = core,
-		.command = op->command,
-		.argc = op->argc,
-		.argv = op->argv,
+		.call = hs_call_of(op->command, op->argc, op->argv),
 		.reply = reply,
 		.missed = op->missed,
 		.time_us = time_us,
@@ -239,9 +236,7 @@ static void count_exec(struct hs_core *core, const struct hs_request *request,
 		const struct hs_op_tx_command *command = &tx->commands[i];
 		struct telling telling = {
 			.core = core,
-			.command = command->command,
-			.argc = command->argc,
-			.argv = command->argv,
+			.call = hs_call_queued(command),
 			.reply = failed ? reply : next_element(&rest),
 			.missed = command->missed,
 			.time_us = request->parts[0].time_us,
@@ -261,7 +256,7 @@ static void count_keyless(struct hs_core *core, const struct hs_request *request
 		if (part->op.kind == HS_OP_PEER)
 			continue; /* PUBLISH has parts of both kinds */
 		hs_heat_add_keyless(core->world.heat, part->op.partition,
-				    request->command->flags & HS_CMD_WRITE, is_error(reply),
+				    request->call.command->flags & HS_CMD_WRITE, is_error(reply),
 				    reply.len, part->time_us * 1000);
 	}
 }
@@ -271,9 +266,9 @@ static bool has_keys(const struct hs_request *request)
 {
 	struct hs_key_walk walk;
 
-	if (hs_command_is_pubsub(request->command))
+	if (hs_command_is_pubsub(request->call.command))
 		return false;
-	hs_keys_begin(&walk, request->command, request->argc, request->argv);
+	hs_call_keys(&request->call, &walk);
 	return hs_keys_next(&walk) > 0;
 }
 
@@ -281,21 +276,21 @@ static bool has_keys(const struct hs_request *request)
 static void count_one(struct hs_core *core, const struct hs_request *request, size_t at,
 		      struct hs_bytes reply)
 {
-	const struct hs_command *command = request->command;
+	const struct hs_command *command = request->call.command;
 	const struct hs_part *part = &request->parts[0];
 	struct hs_heat_access access = {
-		.key = request->argv[at],
+		.key = request->call.argv[at],
 		.bytes = reply.len,
 		.slot = part->op.slot,
 		.partition = part->op.partition,
 		.write = (command->flags & HS_CMD_WRITE) != 0,
 		.failed = is_error(reply),
-		.conflicted = is_refused(command, request->argc, request->argv, reply),
+		.conflicted = is_refused(&request->call, reply),
 	};
 	struct hs_heat_warmth warmth;
 
-	for (size_t i = at; i < request->argc; i++)
-		access.bytes += request->argv[i].len;
+	for (size_t i = at; i < request->call.argc; i++)
+		access.bytes += request->call.argv[i].len;
 	access.missed = !access.write && !access.failed && (is_null(reply) || part->op.missed);
 	warmth = hs_heat_add(core->world.heat, &access, part->time_us * 1000);
 	hs_folds_heat(core, &access, warmth);
@@ -307,9 +302,7 @@ void hs_count_request(struct hs_core *core, const struct hs_request *request, st
 	const struct hs_part *part = request->parts_count > 0 ? &request->parts[0] : NULL;
 	struct telling telling = {
 		.core = core,
-		.command = request->command,
-		.argc = request->argc,
-		.argv = request->argv,
+		.call = request->call,
 		.reply = reply,
 		.split = request->parts_count > 1 ? request : NULL,
 	};
@@ -326,11 +319,11 @@ void hs_count_request(struct hs_core *core, const struct hs_request *request, st
 			count_exec(core, request, reply);
 		break;
 	case HS_OP_COMMAND:
-		if (request->parts_count == 1 && request->command->merge != HS_MERGE_BY_KEY &&
-		    request->command->parent != HS_CMD_ID_OBJECT &&
-		    hs_keys_only(request->command, request->argc) > 0) {
-			count_one(core, request, hs_keys_only(request->command, request->argc),
-				  reply);
+		if (request->parts_count == 1 && request->call.command->merge != HS_MERGE_BY_KEY &&
+		    request->call.command->parent != HS_CMD_ID_OBJECT &&
+		    hs_keys_only(request->call.command, request->call.argc) > 0) {
+			count_one(core, request,
+				  hs_keys_only(request->call.command, request->call.argc), reply);
 			break;
 		}
 		/* fall through */

@@ -83,10 +83,10 @@ static void fill_parts(struct hs_request *request, const struct split *split, si
 		struct hs_part *part = &request->parts[i];
 
 		part->argv = hs_mem_alloc((1 + split->parts[i].keys * step) * sizeof *part->argv);
-		part->argv[0] = request->argv[0];
+		part->argv[0] = request->call.argv[0];
 		part->op = (struct hs_op){
 			.kind = HS_OP_COMMAND,
-			.command = request->command,
+			.command = request->call.command,
 			.slot = split->parts[i].slot,
 			.partition = split->parts[i].partition,
 			.argv = part->argv,
@@ -97,33 +97,31 @@ static void fill_parts(struct hs_request *request, const struct split *split, si
 		struct hs_part *part = &request->parts[request->key_part[i]];
 
 		for (size_t j = 0; j < step; j++)
-			part->argv[part->op.argc++] = request->argv[first + i * step + j];
+			part->argv[part->op.argc++] = request->call.argv[first + i * step + j];
 	}
 }
 
-void hs_fan_split(struct hs_core *core, struct hs_session *session,
-		  const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
+void hs_fan_split(struct hs_core *core, struct hs_session *session, const struct hs_call *call)
 {
-	struct hs_request *request = hs_request_get(core, session, command);
+	struct hs_request *request = hs_request_make(core, session, call);
 	struct split split;
 	size_t first, step;
 
-	hs_request_keep_args(request, argc, argv);
-	request->keys = hs_command_keys(command, argc, &first, &step);
-	if ((argc - first) % step != 0) {
+	request->keys = hs_command_keys(call->command, call->argc, &first, &step);
+	if ((call->argc - first) % step != 0) {
 		/* MSET with a key that has no value. */
 		struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
 
 		hs_reply_errorf(&reply, "ERR wrong number of arguments for '%s' command",
-				command->name);
-		hs_step_account(core, session, command, argc, argv, 0, true);
+				call->command->name);
+		hs_step_account(core, session, call, 0, true);
 		hs_request_finish(core, request);
 		return;
 	}
 	request->key_part = hs_mem_alloc(request->keys * sizeof *request->key_part);
 	split_init(&split, core->world.together, request->keys);
 	for (size_t i = 0; i < request->keys; i++) {
-		uint16_t slot = hs_slot_of(argv[first + i * step]);
+		uint16_t slot = hs_slot_of(call->argv[first + i * step]);
 
 		request->key_part[i] = split_part(&split, slot, hs_core_partition(core, slot));
 		split.parts[request->key_part[i]].keys++;
@@ -198,23 +196,21 @@ static void submit_others(struct hs_core *core, struct hs_request *request, uint
 }
 
 void hs_fan_all(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
-		const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
-		struct hs_bytes own)
+		const struct hs_call *call, struct hs_bytes own)
 {
-	struct hs_request *request = hs_request_get(core, session, command);
-	bool waits = exec && hs_command_blocks(command, argc, argv);
-	bool peers = command->place == HS_PLACE_WORKERS;
+	struct hs_request *request = hs_request_make(core, session, call);
+	bool waits = exec && hs_call_blocks(call);
+	bool peers = call->command->place == HS_PLACE_WORKERS;
 	uint16_t ids[HS_PARTITIONS_MAX];
 	uint32_t parts = peers ? core->world.workers : list_partitions(core, ids);
 	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
 	char text[HS_UNSERVED_BYTES];
 
 	request->exec = exec;
-	hs_request_keep_args(request, argc, argv);
 	if (parts == 0)
 		hs_reply_error(&reply, hs_unserved(core, text));
-	if (parts == 0 || (peers && !hs_peer_check(core, command, argc, argv, &reply))) {
-		hs_step_account(core, session, command, argc, argv, 0, true);
+	if (parts == 0 || (peers && !hs_peer_check(core, call, &reply))) {
+		hs_step_account(core, session, call, 0, true);
 		hs_request_finish(core, request);
 		return;
 	}
@@ -222,13 +218,13 @@ void hs_fan_all(struct hs_core *core, struct hs_session *session, struct hs_requ
 	for (uint32_t i = 0; i < request->parts_count; i++) {
 		request->parts[i].op = (struct hs_op){
 			.kind = peers ? HS_OP_PEER : HS_OP_COMMAND,
-			.command = command,
+			.command = call->command,
 			.slot = HS_SLOT_NONE,
 			.partition = peers ? (uint16_t)i : ids[i],
-			.argv = request->argv,
-			.argc = argc,
+			.argv = request->call.argv,
+			.argc = call->argc,
 			.watcher = session->id,
-			.raw = hs_request_raw(request),
+			.raw = request->call.raw,
 		};
 		if (waits)
 			wait_for_none(&request->parts[i]);
@@ -249,7 +245,7 @@ static uint16_t open_partition_cursor(const struct hs_core *core, struct hs_requ
 
 	if (core->world.together == HS_TOGETHER_ALL)
 		return 0;
-	if (!hs_keyspace_parse_cursor(request->argv[1], &cursor)) {
+	if (!hs_keyspace_parse_cursor(request->call.argv[1], &cursor)) {
 		found = hs_core_partition_from(core, 0);
 		return found < HS_PARTITIONS_MAX ? found : 0; /* it is the server's to refuse */
 	}
@@ -258,8 +254,8 @@ static uint16_t open_partition_cursor(const struct hs_core *core, struct hs_requ
 	if (cursor == 0 && found == HS_PARTITIONS_MAX)
 		return 0; /* nobody is there yet, and that will be said */
 	snprintf(text, sizeof text, "%" PRIu64, found == wanted ? cursor / HS_PARTITIONS_MAX : 0);
-	part->argv = hs_mem_alloc(request->argc * sizeof *part->argv);
-	memcpy(part->argv, request->argv, request->argc * sizeof *part->argv);
+	part->argv = hs_mem_alloc(request->call.argc * sizeof *part->argv);
+	memcpy(part->argv, request->call.argv, request->call.argc * sizeof *part->argv);
 	hs_buf_append(&request->cursor, text, strlen(text));
 	part->argv[1] = hs_buf_bytes(&request->cursor);
 	part->op.argv = part->argv;
@@ -273,29 +269,28 @@ static uint16_t open_slot_cursor(struct hs_request *request)
 {
 	uint64_t cursor = 0;
 
-	if (!hs_keyspace_parse_cursor(request->argv[1], &cursor) ||
+	if (!hs_keyspace_parse_cursor(request->call.argv[1], &cursor) ||
 	    hs_keyspace_cursor_slot(cursor) >= HS_SLOTS)
 		return HS_SLOTS - 1;
 	return hs_keyspace_cursor_slot(cursor);
 }
 
 void hs_fan_cursor(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
-		   const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
+		   const struct hs_call *call)
 {
-	struct hs_request *request = hs_request_get(core, session, command);
+	struct hs_request *request = hs_request_make(core, session, call);
 	struct hs_op *op;
 
 	request->exec = exec;
-	hs_request_keep_args(request, argc, argv);
 	hs_request_split(request, 1);
 	op = &request->parts[0].op;
 	*op = (struct hs_op){
 		.kind = HS_OP_COMMAND,
-		.command = command,
+		.command = call->command,
 		.slot = HS_SLOT_NONE,
-		.argv = request->argv,
-		.argc = argc,
-		.raw = hs_request_raw(request),
+		.argv = request->call.argv,
+		.argc = call->argc,
+		.raw = request->call.raw,
 	};
 	if (core->world.together == HS_TOGETHER_PARTITION) {
 		op->slot = open_slot_cursor(request);
@@ -309,7 +304,7 @@ void hs_fan_cursor(struct hs_core *core, struct hs_session *session, struct hs_r
 		hs_reply_array(&reply, 2);
 		hs_reply_bulk_text(&reply, "0");
 		hs_reply_array(&reply, 0);
-		hs_step_account(core, session, command, argc, argv, 0, false);
+		hs_step_account(core, session, call, 0, false);
 		hs_request_finish(core, request);
 		return;
 	}
@@ -342,7 +337,7 @@ static bool ran_in_part(const struct hs_core *core, const struct hs_request *req
 	static const struct hs_bytes unknown = HS_LIT("-UNKNOWN");
 	bool ran = false;
 
-	if (!core->world.shared_connections || request->command->flags & HS_CMD_READONLY ||
+	if (!core->world.shared_connections || request->call.command->flags & HS_CMD_READONLY ||
 	    request->reply.len == 0 || request->reply.data[0] != '-')
 		return false;
 	for (uint32_t i = 0; i < request->parts_count; i++)
@@ -372,15 +367,15 @@ static void merge(struct hs_core *core, struct hs_request *request)
 	struct hs_reply reply = {.out = &request->reply, .resp = request->parts[0].op.resp};
 	struct hs_bytes *parts;
 
-	if (hs_command_is_pubsub(request->command)) {
+	if (hs_command_is_pubsub(request->call.command)) {
 		hs_publish_merge(core, request, &reply);
 		return;
 	}
-	if (request->command->place == HS_PLACE_CURSOR) {
+	if (request->call.command->place == HS_PLACE_CURSOR) {
 		merge_cursor(core, request, &reply);
 		return;
 	}
-	if (request->command->place == HS_PLACE_WORKERS) {
+	if (request->call.command->place == HS_PLACE_WORKERS) {
 		hs_peer_merge(request, &reply);
 		return;
 	}
@@ -393,8 +388,8 @@ static void merge(struct hs_core *core, struct hs_request *request)
 		parts[i] = hs_buf_bytes(&request->parts[i].out);
 
 	struct hs_merge merge = {
-		.how = request->command->merge,
-		.name = request->command->name,
+		.how = request->call.command->merge,
+		.name = request->call.command->name,
 		.parts = parts,
 		.count = request->parts_count,
 		.key_part = request->key_part,
@@ -417,9 +412,9 @@ static void hide_drawn(struct hs_request *request)
 
 void hs_fan_merge(struct hs_core *core, struct hs_request *request)
 {
-	bool hides = hs_copied_hides(core, request->command);
+	bool hides = hs_copied_hides(core, request->call.command);
 
-	if (hides && request->command->id == HS_CMD_ID_RANDOMKEY)
+	if (hides && request->call.command->id == HS_CMD_ID_RANDOMKEY)
 		hide_drawn(request);
 	merge(core, request);
 	if (hides)

@@ -26,45 +26,45 @@ enum { REMEMBER_US = 10 * 1000 * 1000, SHRINK = 8 };
 #define LARGE_BYTES (16 * HS_KIB) /* a smaller reply is not counted */
 #define UNREAD_BYTES_MIN HS_MIB	  /* a client may always have so much unread */
 
-static struct hs_flight_size *size_of(struct hs_core *core, const struct hs_command *command,
-				      size_t argc, const struct hs_bytes *argv, uint32_t *tag)
+static struct hs_flight_size *size_of(struct hs_core *core, const struct hs_call *call,
+				      uint32_t *tag)
 {
-	size_t at = hs_keys_only(command, argc);
+	size_t at = hs_keys_only(call->command, call->argc);
 	uint64_t hash;
 
 	if (at == 0)
 		return NULL;
-	hash = hs_hash(argv[at], core->world.seed + (uint64_t)command->id);
+	hash = hs_hash(call->argv[at], core->world.seed + (uint64_t)call->command->id);
 	*tag = (uint32_t)(hash >> 32) | 1;
 	return &core->flight.sizes[hash % HS_FLIGHT_SIZES];
 }
 
 /* Writes answer with a word, but for those that return what was there. */
-static bool may_be_large(const struct hs_command *command, size_t argc)
+static bool may_be_large(const struct hs_call *call)
 {
-	if (!(command->flags & HS_CMD_WRITE) || command->id >= HS_CMD_IDS)
+	if (!(call->command->flags & HS_CMD_WRITE) || call->command->id >= HS_CMD_IDS)
 		return true;
-	switch (command->id) {
+	switch (call->command->id) {
 	case HS_CMD_ID_GETSET:
 	case HS_CMD_ID_GETDEL:
 	case HS_CMD_ID_GETEX:
 	case HS_CMD_ID_EXEC:
 		return true;
 	case HS_CMD_ID_SET:
-		return argc > 3;
+		return call->argc > 3;
 	default:
 		return false;
 	}
 }
 
 static uint64_t reckon(struct hs_core *core, const struct hs_session *session,
-		       const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
+		       const struct hs_call *call)
 {
 	uint32_t tag;
 	const struct hs_flight_size *size;
 
 	if (core->now.mono_us < core->flight.large_until_us) {
-		size = size_of(core, command, argc, argv, &tag);
+		size = size_of(core, call, &tag);
 		if (size && size->tag == tag)
 			return size->bytes;
 	}
@@ -88,19 +88,17 @@ static bool fits(const struct hs_core *core, const struct hs_session *session, u
 	return core->flight.bytes[partition] == 0 || core->flight.bytes[partition] + bytes <= most;
 }
 
-bool hs_flight_holds(struct hs_core *core, struct hs_session *session,
-		     const struct hs_command *command, uint16_t slot, size_t argc,
-		     const struct hs_bytes *argv)
+bool hs_flight_holds(struct hs_core *core, struct hs_session *session, const struct hs_call *call)
 {
-	uint16_t partition = hs_core_partition(core, slot);
+	uint16_t partition = hs_core_partition(core, call->slot);
 	uint64_t bytes;
 
 	session->next_bytes = 0;
 	if ((session->usual_bytes < LARGE_BYTES &&
 	     core->now.mono_us >= core->flight.large_until_us) ||
-	    !may_be_large(command, argc))
+	    !may_be_large(call))
 		return false;
-	bytes = reckon(core, session, command, argc, argv);
+	bytes = reckon(core, session, call);
 	if (bytes < LARGE_BYTES)
 		return false;
 	if (bytes > UINT32_MAX)
@@ -116,14 +114,13 @@ bool hs_flight_holds(struct hs_core *core, struct hs_session *session,
 	return true;
 }
 
-void hs_flight_learn(struct hs_core *core, struct hs_session *session,
-		     const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+void hs_flight_learn(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
 		     size_t bytes)
 {
 	struct hs_flight_size *size;
 	uint32_t tag;
 
-	if (!may_be_large(command, argc))
+	if (!may_be_large(call))
 		return;
 	if (bytes >= session->usual_bytes)
 		session->usual_bytes = bytes;
@@ -133,7 +130,7 @@ void hs_flight_learn(struct hs_core *core, struct hs_session *session,
 		core->flight.large_until_us = core->now.mono_us + REMEMBER_US;
 	if (core->now.mono_us >= core->flight.large_until_us)
 		return;
-	size = size_of(core, command, argc, argv, &tag);
+	size = size_of(core, call, &tag);
 	if (size)
 		*size = (struct hs_flight_size){tag,
 						bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX};

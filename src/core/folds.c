@@ -73,10 +73,10 @@ void hs_folds_take(struct hs_core *core, struct hs_queue *queue, struct hs_reque
 	request->waiting = false;
 	request->ask = (struct hs_fold_ask){
 		.resp = request->session->resp,
-		.command = request->command,
-		.argv = request->argv,
-		.argc = request->argc,
-		.raw = hs_request_raw(request),
+		.command = request->call.command,
+		.argv = request->call.argv,
+		.argc = request->call.argc,
+		.raw = request->call.raw,
 	};
 	hs_fold_classify(&request->ask);
 	hs_list_init(&request->ask.link);

@@ -14,33 +14,21 @@ static bool has_for_itself(const struct hs_session *session, const struct hs_que
 	return queue->alone == session->id && queue->waiting == 0;
 }
 
-/* The position of the only key of a request; 0: it has none, or several. */
-static size_t only_key(const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
-{
-	size_t at = hs_keys_only(command, argc);
-	struct hs_key_walk walk;
-
-	if (at > 0)
-		return at;
-	hs_keys_begin(&walk, command, argc, argv);
-	at = hs_keys_next(&walk);
-	return at > 0 && hs_keys_next(&walk) == 0 ? at : 0;
-}
-
-/* The queue for a command on a slot, if its key has one and it can be folded. */
+/* The queue for a command whose keys share a slot, if it has one key with a queue and can be folded. */
 static struct hs_queue *queue_for(struct hs_core *core, struct hs_session *session,
-				  const struct hs_command *command, uint16_t slot, size_t argc,
-				  const struct hs_bytes *argv)
+				  const struct hs_call *call)
 {
-	struct hs_fold_ask ask = {
-		.command = command, .argv = argv, .argc = argc, .resp = session->resp};
-	struct hs_queue *queue = core->folds->buckets[slot % HS_FOLDS_BUCKETS];
+	struct hs_fold_ask ask = {.command = call->command,
+				  .argv = call->argv,
+				  .argc = call->argc,
+				  .resp = session->resp};
+	struct hs_queue *queue = core->folds->buckets[call->slot % HS_FOLDS_BUCKETS];
 	size_t at;
 
 	if (!queue || !core->options.fold)
 		return NULL;
-	at = only_key(command, argc, argv);
-	queue = at > 0 ? hs_folds_find(core, slot, argv[at]) : NULL;
+	at = hs_call_only_key(call);
+	queue = at > 0 ? hs_folds_find(core, call->slot, call->argv[at]) : NULL;
 	if (queue && queue->resting > 0) {
 		queue->resting--;
 		return NULL;
@@ -48,13 +36,13 @@ static struct hs_queue *queue_for(struct hs_core *core, struct hs_session *sessi
 	if (!queue || hs_fold_classify(&ask) == HS_FOLD_NOT)
 		return NULL;
 	/* Who made a change matters to a client that does not want to hear of its own (NOLOOP). */
-	if (session->tracker && (command->flags & HS_CMD_WRITE))
+	if (session->tracker && (call->command->flags & HS_CMD_WRITE))
 		return NULL;
 	if (session->unfolded > 0) {
 		session->unfolded--;
 		return NULL;
 	}
-	if (queue->reads_apart > 0 && (command->flags & HS_CMD_READONLY)) {
+	if (queue->reads_apart > 0 && (call->command->flags & HS_CMD_READONLY)) {
 		queue->reads_apart--;
 		return NULL;
 	}
@@ -63,30 +51,31 @@ static struct hs_queue *queue_for(struct hs_core *core, struct hs_session *sessi
 
 /* A write that goes past the queues may leave a number anywhere: that it was far from the limits when
  * last seen says nothing any more. */
-static void note_write(const struct hs_core *core, const struct hs_command *command, int slot_state,
-		       uint16_t slot, size_t argc, const struct hs_bytes *argv)
+static void note_write(const struct hs_core *core, const struct hs_call *call)
 {
-	struct hs_fold_ask ask = {.command = command, .argv = argv, .argc = argc};
+	const struct hs_command *command = call->command;
+	struct hs_fold_ask ask = {.command = command, .argv = call->argv, .argc = call->argc};
 	const struct hs_folds *folds = core->folds;
 	const struct hs_queue *only = NULL;
+	bool one_slot = call->slots == HS_CALL_SLOTS_ONE;
 	size_t at;
 
-	if (slot_state == 0 && !folds->buckets[slot % HS_FOLDS_BUCKETS])
+	if (one_slot && !folds->buckets[call->slot % HS_FOLDS_BUCKETS])
 		return;
 	if ((command->flags & HS_CMD_READONLY) ||
 	    (command->place == HS_PLACE_CORE && command->id != HS_CMD_ID_EXEC))
 		return;
 	if (hs_fold_classify(&ask) == HS_FOLD_ADD && hs_fold_is_simple(&ask))
 		return; /* not far */
-	at = slot_state == 0 ? only_key(command, argc, argv) : 0;
+	at = one_slot ? hs_call_only_key(call) : 0;
 	if (at > 0)
-		only = hs_folds_find(core, slot, argv[at]);
+		only = hs_folds_find(core, call->slot, call->argv[at]);
 	if (at > 0 && !only)
 		return;
 	for (struct hs_link *link = folds->queues.next; link != &folds->queues; link = link->next) {
 		struct hs_queue *queue = hs_list_entry(link, struct hs_queue, link);
 
-		if (only ? queue == only : slot_state != 0 || queue->slot == slot)
+		if (only ? queue == only : !one_slot || queue->slot == call->slot)
 			queue->fold.roomy = false;
 	}
 }
@@ -103,15 +92,15 @@ static bool release_own(struct hs_core *core, const struct hs_folding *chain)
 
 /* Whether a command must wait for what its session has in its chains. */
 static bool overtakes(struct hs_core *core, const struct hs_session *session,
-		      const struct hs_command *command, int slot_state, uint16_t slot,
-		      const struct hs_queue *queue)
+		      const struct hs_call *call, const struct hs_queue *queue)
 {
-	bool anywhere = slot_state != 0; /* no key, or several; a transaction's are not told here */
-	uint32_t lane = hs_core_partition(core, slot) % HS_LANES;
+	/* No key, or several; a transaction's are not told here. */
+	bool anywhere = call->slots != HS_CALL_SLOTS_ONE;
+	uint32_t lane = hs_core_partition(core, call->slot) % HS_LANES;
 
-	switch (command->place) {
+	switch (call->command->place) {
 	case HS_PLACE_CORE:
-		if (command->id != HS_CMD_ID_EXEC)
+		if (call->command->id != HS_CMD_ID_EXEC)
 			return false;
 		break;
 	case HS_PLACE_HOST:
@@ -125,10 +114,10 @@ static bool overtakes(struct hs_core *core, const struct hs_session *session,
 
 		if (chain->joined == 0)
 			continue;
-		if (!anywhere && i == lane && hs_chain_takes(chain, command, queue))
+		if (!anywhere && i == lane && hs_chain_takes(chain, call->command, queue))
 			continue;
 		/* Of another lane, unless the slot has moved: not both at a time. */
-		if (!anywhere && i != lane && !(chain->slots >> slot % 64 & 1))
+		if (!anywhere && i != lane && !(chain->slots >> call->slot % 64 & 1))
 			continue;
 		if (!release_own(core, chain))
 			return true;
@@ -136,9 +125,8 @@ static bool overtakes(struct hs_core *core, const struct hs_session *session,
 	return false;
 }
 
-static bool admit(struct hs_core *core, struct hs_session *session,
-		  const struct hs_command *command, int slot_state, uint16_t slot, size_t argc,
-		  const struct hs_bytes *argv, struct hs_queue **queue)
+static bool admit(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
+		  struct hs_queue **queue)
 {
 	uint32_t lane, others;
 
@@ -146,33 +134,32 @@ static bool admit(struct hs_core *core, struct hs_session *session,
 	/* What stands in line may be under way when its keys have cooled. */
 	if (core->folds->count == 0 && session->folded == 0)
 		return true;
-	if (slot_state == 0)
-		*queue = queue_for(core, session, command, slot, argc, argv);
-	if (session->folded > 0 && overtakes(core, session, command, slot_state, slot, *queue))
+	if (call->slots == HS_CALL_SLOTS_ONE)
+		*queue = queue_for(core, session, call);
+	if (session->folded > 0 && overtakes(core, session, call, *queue))
 		return false;
 	if (!*queue) {
-		note_write(core, command, slot_state, slot, argc, argv);
+		note_write(core, call);
 		return true;
 	}
-	lane = hs_core_partition(core, slot) % HS_LANES;
+	lane = hs_core_partition(core, call->slot) % HS_LANES;
 	others = hs_folds_others(session, lane);
 	/* In the middle of a chain it may as well wait in a queue. */
 	if (others < session->lane[lane] || others == 0)
 		return true;
 	if (others >= BEHIND_MAX || has_for_itself(session, *queue)) {
-		note_write(core, command, slot_state, slot, argc, argv);
+		note_write(core, call);
 		*queue = NULL;
 	}
 	return true;
 }
 
-bool hs_folds_admit(struct hs_core *core, struct hs_session *session,
-		    const struct hs_command *command, int slot_state, uint16_t slot, size_t argc,
-		    const struct hs_bytes *argv, struct hs_queue **queue)
+bool hs_folds_admit(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
+		    struct hs_queue **queue)
 {
-	if (admit(core, session, command, slot_state, slot, argc, argv, queue))
+	if (admit(core, session, call, queue))
 		return true;
-	if (session->behind > DEEP_BYTES)
+	if (call->behind_bytes > DEEP_BYTES)
 		session->unfolded = UNFOLDED;
 	return false;
 }

@@ -15,18 +15,17 @@
 	"AUTH <user> <pass> option can be used to authenticate the client and select the "         \
 	"RESP protocol version at the same time"
 
-void hs_local_auth(struct hs_core *core, struct hs_session *session,
-		   const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+void hs_local_auth(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
 		   struct hs_reply *reply)
 {
-	struct hs_bytes user = argc == 3 ? argv[1] : HS_LIT("default");
+	struct hs_bytes user = call->argc == 3 ? call->argv[1] : HS_LIT("default");
 
-	(void)command;
-	if (argc > 3)
+	if (call->argc > 3)
 		hs_reply_error(reply, "ERR syntax error");
-	else if (argc == 2 && hs_acl_user_has_nopass(hs_acl_find(core->acl, HS_LIT("default"))))
+	else if (call->argc == 2 &&
+		 hs_acl_user_has_nopass(hs_acl_find(core->acl, HS_LIT("default"))))
 		hs_reply_error(reply, NOPASS);
-	else if (!hs_users_login(core, session, user, argv[argc - 1], argv[0]))
+	else if (!hs_users_login(core, session, user, call->argv[call->argc - 1], call->argv[0]))
 		hs_reply_error(reply, WRONGPASS);
 	else
 		hs_reply_ok(reply);
@@ -51,18 +50,16 @@ static void describe_server(const struct hs_session *session, struct hs_reply *r
 	hs_reply_array(reply, 0);
 }
 
-void hs_local_hello(struct hs_core *core, struct hs_session *session,
-		    const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+void hs_local_hello(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
 		    struct hs_reply *reply)
 {
 	int64_t version = session->resp;
 	const struct hs_bytes *name = NULL;
 	size_t at = 1;
 
-	(void)command;
-	if (argc >= 2) {
+	if (call->argc >= 2) {
 		at = 2;
-		if (!hs_num_parse_int(argv[1], &version)) {
+		if (!hs_num_parse_int(call->argv[1], &version)) {
 			hs_reply_error(reply,
 				       "ERR Protocol version is not an integer or out of range");
 			return;
@@ -72,23 +69,24 @@ void hs_local_hello(struct hs_core *core, struct hs_session *session,
 			return;
 		}
 	}
-	for (; at < argc; at++) {
-		size_t more = argc - 1 - at;
+	for (; at < call->argc; at++) {
+		size_t more = call->argc - 1 - at;
 
-		if (hs_bytes_is_word(argv[at], "auth") && more >= 2) {
-			if (!hs_users_login(core, session, argv[at + 1], argv[at + 2], argv[0])) {
+		if (hs_bytes_is_word(call->argv[at], "auth") && more >= 2) {
+			if (!hs_users_login(core, session, call->argv[at + 1], call->argv[at + 2],
+					    call->argv[0])) {
 				hs_reply_error(reply, WRONGPASS);
 				return;
 			}
 			at += 2;
-		} else if (hs_bytes_is_word(argv[at], "setname") && more >= 1) {
-			name = &argv[at + 1];
+		} else if (hs_bytes_is_word(call->argv[at], "setname") && more >= 1) {
+			name = &call->argv[at + 1];
 			if (!hs_client_name_fits(*name, reply))
 				return;
 			at += 1;
 		} else {
 			hs_reply_errorf(reply, "ERR Syntax error in HELLO option '%.*s'",
-					(int)argv[at].len, argv[at].data);
+					(int)call->argv[at].len, call->argv[at].data);
 			return;
 		}
 	}
@@ -103,11 +101,10 @@ void hs_local_hello(struct hs_core *core, struct hs_session *session,
 	describe_server(session, reply);
 }
 
-void hs_local_reset(struct hs_core *core, struct hs_session *session,
-		    const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+void hs_local_reset(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
 		    struct hs_reply *reply)
 {
-	(void)command, (void)argc, (void)argv;
+	(void)call;
 	hs_multi_drop(&session->multi);
 	session->resp = 2;
 	session->reply_mode = HS_REPLY_ON;

@@ -105,26 +105,22 @@ static void finish(struct hs_core *core, struct hs_request *exec)
 	hs_buf_deinit(&behind);
 }
 
-static void run_pubsub(struct hs_core *core, struct hs_request *exec,
-		       const struct hs_op_tx_command *command, struct hs_bytes element)
+static void run_pubsub(struct hs_core *core, struct hs_request *exec, const struct hs_call *call,
+		       struct hs_bytes element)
 {
-	if (hs_pubsub_subscribes(command->command) || hs_pubsub_unsubscribes(command->command))
-		hs_pubsub_run(core, exec->session, exec, command->command, command->argc,
-			      command->argv);
+	if (hs_pubsub_subscribes(call->command) || hs_pubsub_unsubscribes(call->command))
+		hs_pubsub_run(core, exec->session, exec, call);
 	else
-		hs_publish_run(core, exec->session, exec, command->command, command->argc,
-			       command->argv, element);
+		hs_publish_run(core, exec->session, exec, call, element);
 }
 
 /* A command that the core answers, whose reply is there when this returns. */
-static void run_local(struct hs_core *core, struct hs_request *exec,
-		      const struct hs_op_tx_command *command)
+static void run_local(struct hs_core *core, struct hs_request *exec, const struct hs_call *call)
 {
 	struct hs_reply reply = {.out = &exec->late->reply, .resp = exec->session->resp};
 	size_t start = exec->late->reply.len;
 
-	hs_local_find(command->command->id)(core, exec->session, command->command, command->argc,
-					    command->argv, &reply);
+	hs_local_find(call->command->id)(core, exec->session, call, &reply);
 	if (exec->late->reply.len == start) /* every command has its element */
 		hs_reply_ok(&reply);
 }
@@ -141,39 +137,38 @@ static void hide_copies(struct hs_request *exec, struct hs_bytes element)
 
 /* `element`: what the engine answered to it in the transaction; empty: it was not sent there. False:
  * it is under way. */
-static bool run(struct hs_core *core, struct hs_request *exec,
-		const struct hs_op_tx_command *command, struct hs_bytes element)
+static bool run(struct hs_core *core, struct hs_request *exec, const struct hs_call *call,
+		struct hs_bytes element)
 {
 	struct hs_session *session = exec->session;
 	struct hs_late *late = exec->late;
 	struct hs_reply reply = {.out = &late->reply, .resp = session->resp};
 
 	late->stepped = false;
-	if (command->command->id == HS_CMD_ID_SSUBSCRIBE) {
+	if (call->command->id == HS_CMD_ID_SSUBSCRIBE) {
 		hs_reply_error(&reply, "ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client");
 		return true;
 	}
-	if (hs_command_is_pubsub(command->command)) {
-		run_pubsub(core, exec, command, element);
+	if (hs_command_is_pubsub(call->command)) {
+		run_pubsub(core, exec, call, element);
 		return late->stepped;
 	}
-	switch (command->command->place) {
+	switch (call->command->place) {
 	case HS_PLACE_HOST:
-		hs_step_host(core, session, exec, command->command, command->argc, command->argv);
+		hs_step_host(core, session, exec, call);
 		break;
 	case HS_PLACE_WORKERS:
 	case HS_PLACE_ALL:
-		hs_fan_all(core, session, exec, command->command, command->argc, command->argv,
-			   element);
+		hs_fan_all(core, session, exec, call, element);
 		break;
 	case HS_PLACE_CURSOR:
-		hs_fan_cursor(core, session, exec, command->command, command->argc, command->argv);
+		hs_fan_cursor(core, session, exec, call);
 		break;
 	case HS_PLACE_SLOT:
 		hide_copies(exec, element);
 		return true;
 	default:
-		run_local(core, exec, command);
+		run_local(core, exec, call);
 		return true;
 	}
 	return late->stepped;
@@ -187,6 +182,7 @@ static void go_on(struct hs_core *core, struct hs_request *exec)
 	late->looping = true;
 	while (late->next < tx->count) {
 		const struct hs_op_tx_command *command = &tx->commands[late->next++];
+		struct hs_call call = hs_call_queued(command);
 		int64_t len = hs_answer_length(late->rest.data, late->rest.len);
 		struct hs_bytes element = {late->rest.data, len > 0 ? (size_t)len : 0};
 
@@ -200,7 +196,7 @@ static void go_on(struct hs_core *core, struct hs_request *exec)
 		}
 		if (command->answered.len > 0)
 			element.len = 0; /* it only kept the place */
-		if (!run(core, exec, command, element)) {
+		if (!run(core, exec, &call, element)) {
 			late->looping = false;
 			return;
 		}

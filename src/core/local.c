@@ -7,8 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define UNUSED(core, session, command, argc, argv)                                                 \
-	((void)(core), (void)(session), (void)(command), (void)(argc), (void)(argv))
+#define UNUSED(core, session, call) ((void)(core), (void)(session), (void)(call))
 
 /* To a client that waits for messages: it looks like one. */
 static void reply_ping_as_message(struct hs_reply *reply, struct hs_bytes text)
@@ -18,47 +17,44 @@ static void reply_ping_as_message(struct hs_reply *reply, struct hs_bytes text)
 	hs_reply_bulk(reply, text);
 }
 
-static void run_ping(struct hs_core *core, struct hs_session *session,
-		     const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+static void run_ping(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
 		     struct hs_reply *reply)
 {
-	UNUSED(core, session, command, argc, argv);
-	if (argc > 2)
+	UNUSED(core, session, call);
+	if (call->argc > 2)
 		hs_reply_error(reply, "ERR wrong number of arguments for 'ping' command");
 	else if (session->resp == 2 && hs_session_subscribed(session))
-		reply_ping_as_message(reply, argc == 2 ? argv[1] : (struct hs_bytes){"", 0});
-	else if (argc == 2)
-		hs_reply_bulk(reply, argv[1]);
+		reply_ping_as_message(reply,
+				      call->argc == 2 ? call->argv[1] : (struct hs_bytes){"", 0});
+	else if (call->argc == 2)
+		hs_reply_bulk(reply, call->argv[1]);
 	else
 		hs_reply_status(reply, "PONG");
 }
 
-static void run_echo(struct hs_core *core, struct hs_session *session,
-		     const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+static void run_echo(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
 		     struct hs_reply *reply)
 {
-	UNUSED(core, session, command, argc, argv);
-	hs_reply_bulk(reply, argv[1]);
+	UNUSED(core, session, call);
+	hs_reply_bulk(reply, call->argv[1]);
 }
 
-static void run_time(struct hs_core *core, struct hs_session *session,
-		     const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+static void run_time(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
 		     struct hs_reply *reply)
 {
-	UNUSED(core, session, command, argc, argv);
+	UNUSED(core, session, call);
 	hs_reply_array(reply, 2);
 	hs_reply_bulk_int(reply, core->now.wall_us / 1000000);
 	hs_reply_bulk_int(reply, core->now.wall_us % 1000000);
 }
 
-static void run_select(struct hs_core *core, struct hs_session *session,
-		       const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+static void run_select(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
 		       struct hs_reply *reply)
 {
 	int64_t index;
 
-	UNUSED(core, session, command, argc, argv);
-	if (!hs_num_parse_int(argv[1], &index))
+	UNUSED(core, session, call);
+	if (!hs_num_parse_int(call->argv[1], &index))
 		hs_reply_error(reply, "ERR value is not an integer or out of range");
 	else if (index < INT32_MIN || index > INT32_MAX)
 		hs_reply_error(reply, "ERR value is out of range, value must between -2147483648 "
@@ -69,42 +65,38 @@ static void run_select(struct hs_core *core, struct hs_session *session,
 		hs_reply_ok(reply);
 }
 
-void hs_local_quit(struct hs_core *core, struct hs_session *session,
-		   const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+void hs_local_quit(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
 		   struct hs_reply *reply)
 {
-	UNUSED(core, session, command, argc, argv);
+	UNUSED(core, session, call);
 	hs_reply_ok(reply);
 	hs_session_close(core, session);
 }
 
 static void run_describe(struct hs_core *core, struct hs_session *session,
-			 const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
-			 struct hs_reply *reply)
+			 const struct hs_call *call, struct hs_reply *reply)
 {
-	UNUSED(core, session, command, argc, argv);
-	hs_command_describe(command, core->learned, reply, argc, argv);
+	UNUSED(core, session, call);
+	hs_command_describe(call->command, core->learned, reply, call->argc, call->argv);
 }
 
-static void run_help(struct hs_core *core, struct hs_session *session,
-		     const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+static void run_help(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
 		     struct hs_reply *reply)
 {
-	UNUSED(core, session, command, argc, argv);
-	hs_command_help(hs_command_by_id(command->parent), reply);
+	UNUSED(core, session, call);
+	hs_command_help(hs_command_by_id(call->command->parent), reply);
 }
 
 /* Sleeps the connection that asks, nobody else. The reply comes when hs_core_tick wakes it. */
 static void run_debug_sleep(struct hs_core *core, struct hs_session *session,
-			    const struct hs_command *command, size_t argc,
-			    const struct hs_bytes *argv, struct hs_reply *reply)
+			    const struct hs_call *call, struct hs_reply *reply)
 {
 	char text[64];
-	size_t len = argv[2].len < sizeof text - 1 ? argv[2].len : sizeof text - 1;
+	size_t len = call->argv[2].len < sizeof text - 1 ? call->argv[2].len : sizeof text - 1;
 	double seconds;
 
-	UNUSED(core, session, command, argc, argv);
-	memcpy(text, argv[2].data, len);
+	UNUSED(core, session, call);
+	memcpy(text, call->argv[2].data, len);
 	text[len] = '\0';
 	seconds = strtod(text, NULL);
 	if (!isfinite(seconds) || seconds <= 0) {
@@ -113,34 +105,33 @@ static void run_debug_sleep(struct hs_core *core, struct hs_session *session,
 	}
 	if (seconds > 86400)
 		seconds = 86400;
-	hs_session_sleep(core, session, command, core->now.mono_us + (uint64_t)(seconds * 1e6));
+	hs_session_sleep(core, session, call->command,
+			 core->now.mono_us + (uint64_t)(seconds * 1e6));
 }
 
 static void run_latency_latest(struct hs_core *core, struct hs_session *session,
-			       const struct hs_command *command, size_t argc,
-			       const struct hs_bytes *argv, struct hs_reply *reply)
+			       const struct hs_call *call, struct hs_reply *reply)
 {
-	UNUSED(core, session, command, argc, argv);
+	UNUSED(core, session, call);
 	/* latency-monitor-threshold is 0, as in Redis by default: no event is ever recorded. */
 	hs_reply_array(reply, 0);
 }
 
 static void run_latency_reset(struct hs_core *core, struct hs_session *session,
-			      const struct hs_command *command, size_t argc,
-			      const struct hs_bytes *argv, struct hs_reply *reply)
+			      const struct hs_call *call, struct hs_reply *reply)
 {
-	UNUSED(core, session, command, argc, argv);
+	UNUSED(core, session, call);
 	hs_reply_int(reply, 0);
 }
 
 static void run_function_flush(struct hs_core *core, struct hs_session *session,
-			       const struct hs_command *command, size_t argc,
-			       const struct hs_bytes *argv, struct hs_reply *reply)
+			       const struct hs_call *call, struct hs_reply *reply)
 {
-	UNUSED(core, session, command, argc, argv);
-	if (argc == 3 && !hs_bytes_is_word(argv[2], "async") && !hs_bytes_is_word(argv[2], "sync"))
+	UNUSED(core, session, call);
+	if (call->argc == 3 && !hs_bytes_is_word(call->argv[2], "async") &&
+	    !hs_bytes_is_word(call->argv[2], "sync"))
 		hs_reply_error(reply, "ERR FUNCTION FLUSH only supports SYNC|ASYNC option");
-	else if (argc > 3)
+	else if (call->argc > 3)
 		hs_reply_error(reply,
 			       "ERR unknown subcommand or wrong number of arguments for 'flush'. "
 			       "Try FUNCTION HELP.");

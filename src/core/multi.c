@@ -109,24 +109,23 @@ void hs_multi_spoil(struct hs_session *session)
 		session->multi->spoiled = true;
 }
 
-static void add(struct hs_multi *multi, const struct hs_command *command, size_t argc,
-		const struct hs_bytes *argv)
+static void add(struct hs_multi *multi, const struct hs_call *call)
 {
 	if (multi->count == multi->cap) {
 		multi->cap = multi->cap ? multi->cap * 2 : 8;
 		multi->queued = hs_mem_realloc(multi->queued, multi->cap * sizeof *multi->queued);
 	}
-	while (multi->args_count + argc > multi->args_cap) {
+	while (multi->args_count + call->argc > multi->args_cap) {
 		multi->args_cap = multi->args_cap ? multi->args_cap * 2 : 32;
 		multi->args = hs_mem_realloc(multi->args, multi->args_cap * sizeof *multi->args);
 	}
-	multi->queued[multi->count++] =
-		(struct queued){.command = command, .first = multi->args_count, .argc = argc};
-	for (size_t i = 0; i < argc; i++) {
+	multi->queued[multi->count++] = (struct queued){
+		.command = call->command, .first = multi->args_count, .argc = call->argc};
+	for (size_t i = 0; i < call->argc; i++) {
 		/* An offset: the run of bytes still grows. */
-		multi->args[multi->args_count++] =
-			(struct hs_bytes){(const char *)(uintptr_t)multi->bytes.len, argv[i].len};
-		hs_buf_append_bytes(&multi->bytes, argv[i]);
+		multi->args[multi->args_count++] = (struct hs_bytes){
+			(const char *)(uintptr_t)multi->bytes.len, call->argv[i].len};
+		hs_buf_append_bytes(&multi->bytes, call->argv[i]);
 	}
 }
 
@@ -144,17 +143,17 @@ static const char *unfit(const struct hs_command *command)
 }
 
 /* The slot a command binds the transaction to; -1: none. */
-static int32_t slot_of(const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
+static int32_t slot_of(const struct hs_call *call)
 {
 	struct hs_key_walk walk;
 	uint16_t slot;
 	size_t at;
 
-	if (command->place == HS_PLACE_SLOT)
-		return hs_cluster_slot(command, argv, &slot) ? -1 : slot;
-	hs_keys_begin(&walk, command, argc, argv);
+	if (call->command->place == HS_PLACE_SLOT)
+		return hs_cluster_slot(call->command, call->argv, &slot) ? -1 : slot;
+	hs_call_keys(call, &walk);
 	at = hs_keys_next(&walk);
-	return at > 0 ? hs_slot_of(argv[at]) : -1;
+	return at > 0 ? hs_slot_of(call->argv[at]) : -1;
 }
 
 static bool writes_everywhere(const struct hs_core *core, const struct hs_command *command)
@@ -163,22 +162,21 @@ static bool writes_everywhere(const struct hs_core *core, const struct hs_comman
 	       core->world.together != HS_TOGETHER_ALL && hs_core_partitions(core) != 1;
 }
 
-void hs_multi_queue(struct hs_core *core, struct hs_session *session,
-		    const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+void hs_multi_queue(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
 		    struct hs_reply *reply)
 {
 	struct hs_multi *multi = session->multi;
-	const char *why = unfit(command);
+	const char *why = unfit(call->command);
 	size_t bytes = 0;
 	int32_t slot;
 
-	for (size_t i = 0; i < argc; i++)
-		bytes += argv[i].len;
+	for (size_t i = 0; i < call->argc; i++)
+		bytes += call->argv[i].len;
 	if (why) {
 		hs_reply_errorf(reply,
 				"ERR '%s' %s and cannot be part of a transaction; send it before "
 				"MULTI",
-				command->name, why);
+				call->command->name, why);
 		multi->spoiled = true;
 		return;
 	}
@@ -194,20 +192,25 @@ void hs_multi_queue(struct hs_core *core, struct hs_session *session,
 		hs_reply_status(reply, "QUEUED");
 		return;
 	}
-	slot = slot_of(command, argc, argv);
+	slot = slot_of(call);
 	if (slot >= 0) {
 		if (multi->slot >= 0 && multi->slot != slot &&
 		    core->world.together != HS_TOGETHER_ALL)
 			multi->several_slots = true;
 		multi->slot = slot;
 	}
-	if (writes_everywhere(core, command))
-		multi->everywhere = command;
-	multi->writes = multi->writes || hs_pause_is_write(command);
-	add(multi, command, argc, argv);
-	multi->late = multi->late || hs_late_begins(core, command);
-	multi->local = multi->local || hs_late_is_local(command);
+	if (writes_everywhere(core, call->command))
+		multi->everywhere = call->command;
+	multi->writes = multi->writes || hs_pause_is_write(call->command);
+	add(multi, call);
+	multi->late = multi->late || hs_late_begins(core, call->command);
+	multi->local = multi->local || hs_late_is_local(call->command);
 	hs_reply_status(reply, "QUEUED");
+}
+
+static struct hs_call call_of(const struct hs_multi *multi, const struct queued *queued)
+{
+	return hs_call_of(queued->command, queued->argc, multi->args + queued->first);
 }
 
 /* The reply of a command that needs no engine; or what keeps the place of one that runs later. */
@@ -215,13 +218,13 @@ static void answer_queued(struct hs_core *core, struct hs_session *session, stru
 			  struct queued *queued, bool late)
 {
 	struct hs_reply reply = {.out = &multi->answered, .resp = session->resp};
+	struct hs_call call = call_of(multi, queued);
 	size_t start = multi->answered.len;
 
 	if (late)
 		hs_reply_status(&reply, "LATER");
 	else
-		hs_local_find(queued->command->id)(core, session, queued->command, queued->argc,
-						   multi->args + queued->first, &reply);
+		hs_local_find(queued->command->id)(core, session, &call, &reply);
 	if (multi->answered.len == start) /* CLIENT REPLY OFF: every command has its element */
 		hs_reply_ok(&reply);
 	queued->answered = start + 1;
@@ -233,14 +236,14 @@ static bool refuse_queued(struct hs_core *core, struct hs_session *session, stru
 			  struct queued *queued)
 {
 	struct hs_reply reply = {.out = &multi->answered, .resp = session->resp};
+	struct hs_call call = call_of(multi, queued);
 	size_t start = multi->answered.len;
-	const struct hs_bytes *argv = multi->args + queued->first;
 	const char *wrong = NULL;
 	uint16_t slot;
 
-	if (!hs_users_refuse_queued(core, session, queued->command, queued->argc, argv, &reply)) {
+	if (!hs_users_refuse_queued(core, session, &call, &reply)) {
 		if (queued->command->place == HS_PLACE_SLOT)
-			wrong = hs_cluster_slot(queued->command, argv, &slot);
+			wrong = hs_cluster_slot(queued->command, call.argv, &slot);
 		if (!wrong)
 			return false;
 		hs_reply_error(&reply, wrong);
@@ -270,9 +273,11 @@ static void seal(struct hs_core *core, struct hs_session *session, struct hs_mul
 			continue;
 		}
 		multi->engine = true;
-		if (session->tracker)
-			hs_tracking_read(core, session, queued->command, queued->argc,
-					 multi->args + queued->first);
+		if (session->tracker) {
+			struct hs_call call = call_of(multi, queued);
+
+			hs_tracking_read(core, session, &call);
+		}
 	}
 	multi->commands = hs_mem_zalloc(multi->count * sizeof *multi->commands);
 	for (size_t i = 0; i < multi->count; i++) {
@@ -331,10 +336,9 @@ static void answer_without_engine(struct hs_core *core, struct hs_request *reque
 	hs_step_answered(core, request);
 }
 
-void hs_multi_exec(struct hs_core *core, struct hs_session *session,
-		   const struct hs_command *command)
+void hs_multi_exec(struct hs_core *core, struct hs_session *session, const struct hs_call *call)
 {
-	struct hs_request *request = hs_request_get(core, session, command);
+	struct hs_request *request = hs_request_get(core, session, call->command);
 	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
 	char text[256];
 	const char *refused = exec_refused(core, session, session->multi, text, sizeof text);
@@ -346,7 +350,7 @@ void hs_multi_exec(struct hs_core *core, struct hs_session *session,
 		hs_reply_error(&reply, refused);
 		if (request->multi)
 			hs_multi_unwatch(core, session);
-		hs_step_account(core, session, command, 0, NULL, 0, true);
+		hs_step_account(core, session, call, 0, true);
 		hs_request_finish(core, request);
 		return;
 	}
@@ -359,15 +363,15 @@ void hs_multi_exec(struct hs_core *core, struct hs_session *session,
 	slot = request->multi->slot;
 	if (slot < 0)
 		slot = request->multi->watches ? request->multi->watches->slot : 0;
-	hs_request_keep_args(request, 1, &HS_LIT("EXEC"));
+	hs_request_keep(request, call);
 	hs_request_split(request, 1);
 	request->parts[0].op = (struct hs_op){
 		.kind = HS_OP_EXEC,
-		.command = command,
+		.command = call->command,
 		.slot = (uint16_t)slot,
 		.partition = hs_core_partition(core, (uint16_t)slot),
-		.argv = request->argv,
-		.argc = 1,
+		.argv = request->call.argv,
+		.argc = call->argc,
 		.tx = &request->multi->tx,
 		.watcher = request->multi->watches ? session->id : 0,
 	};
@@ -377,11 +381,10 @@ void hs_multi_exec(struct hs_core *core, struct hs_session *session,
 		answer_without_engine(core, request);
 }
 
-void hs_local_multi(struct hs_core *core, struct hs_session *session,
-		    const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+void hs_local_multi(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
 		    struct hs_reply *reply)
 {
-	(void)core, (void)command, (void)argc, (void)argv;
+	(void)core, (void)call;
 	if (session->multi) {
 		hs_reply_error(reply, "ERR MULTI calls can not be nested");
 		return;
@@ -391,11 +394,10 @@ void hs_local_multi(struct hs_core *core, struct hs_session *session,
 	hs_reply_ok(reply);
 }
 
-void hs_local_discard(struct hs_core *core, struct hs_session *session,
-		      const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+void hs_local_discard(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
 		      struct hs_reply *reply)
 {
-	(void)command, (void)argc, (void)argv;
+	(void)call;
 	if (!session->multi) {
 		hs_reply_error(reply, "ERR DISCARD without MULTI");
 		return;
@@ -405,11 +407,10 @@ void hs_local_discard(struct hs_core *core, struct hs_session *session,
 	hs_multi_unwatch(core, session);
 }
 
-void hs_local_unwatch(struct hs_core *core, struct hs_session *session,
-		      const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+void hs_local_unwatch(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
 		      struct hs_reply *reply)
 {
-	(void)command, (void)argc, (void)argv;
+	(void)call;
 	hs_reply_ok(reply);
 	hs_multi_unwatch(core, session);
 }
@@ -421,11 +422,11 @@ static void submit_watch(struct hs_core *core, struct hs_request *request, enum 
 	hs_request_split(request, 1);
 	request->parts[0].op = (struct hs_op){
 		.kind = kind,
-		.command = request->command,
+		.command = request->call.command,
 		.slot = slot,
 		.partition = hs_core_partition(core, slot),
-		.argv = request->argv,
-		.argc = request->argc,
+		.argv = request->call.argv,
+		.argc = request->call.argc,
 		.watcher = request->session->id,
 		.watching = watching,
 	};
@@ -490,12 +491,11 @@ static void remember(struct hs_core *core, struct hs_session *session, uint16_t 
 		remember_name(session->watches, argv[i]);
 }
 
-void hs_multi_watch(struct hs_core *core, struct hs_session *session,
-		    const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
+void hs_multi_watch(struct hs_core *core, struct hs_session *session, const struct hs_call *call)
 {
-	struct hs_request *request = hs_request_get(core, session, command);
+	struct hs_request *request = hs_request_get(core, session, call->command);
 	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
-	uint16_t slot = hs_slot_of(argv[1]);
+	uint16_t slot = hs_slot_of(call->argv[1]);
 	size_t watched = session->watches ? session->watches->keys : 0;
 	const char *refused = NULL;
 
@@ -504,15 +504,15 @@ void hs_multi_watch(struct hs_core *core, struct hs_session *session,
 	else if (core->world.together != HS_TOGETHER_ALL && session->watches &&
 		 session->watches->slot != slot)
 		refused = "CROSSSLOT Keys in request don't hash to the same slot";
-	else if (watched + argc - 1 > HS_WATCH_KEYS_MAX)
+	else if (watched + call->argc - 1 > HS_WATCH_KEYS_MAX)
 		refused = "ERR too many watched keys: at most 1024 for one connection";
 	if (refused) {
 		hs_reply_error(&reply, refused);
-		hs_step_account(core, session, command, argc, argv, 0, true);
+		hs_step_account(core, session, call, 0, true);
 		hs_request_finish(core, request);
 		return;
 	}
-	remember(core, session, slot, argc, argv);
-	hs_request_keep_args(request, argc, argv);
+	remember(core, session, slot, call->argc, call->argv);
+	hs_request_keep(request, call);
 	submit_watch(core, request, HS_OP_WATCH, slot, watched > 0);
 }

@@ -124,38 +124,36 @@ static bool says_no_writes(struct hs_bytes script)
 }
 
 /* EVAL and EVALSHA of a script that says so. Of a function (FCALL) it is not known. */
-static bool is_reading_script(const struct hs_core *core, const struct hs_command *command,
-			      size_t argc, const struct hs_bytes *argv)
+static bool is_reading_script(const struct hs_core *core, const struct hs_call *call)
 {
 	struct hs_bytes script;
 
-	if ((unsigned)command->id < HS_CMD_IDS || argc < 3)
+	if ((unsigned)call->command->id < HS_CMD_IDS || call->argc < 3)
 		return false;
-	if (strcmp(command->name, "eval") == 0)
-		return says_no_writes(argv[1]);
-	if (strcmp(command->name, "evalsha") != 0 || !core->world.calls->script)
+	if (strcmp(call->command->name, "eval") == 0)
+		return says_no_writes(call->argv[1]);
+	if (strcmp(call->command->name, "evalsha") != 0 || !core->world.calls->script)
 		return false;
-	script = core->world.calls->script(core->world.context, argv[1]);
+	script = core->world.calls->script(core->world.context, call->argv[1]);
 	return says_no_writes(script);
 }
 
 static bool may_write(const struct hs_core *core, const struct hs_session *session,
-		      const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
+		      const struct hs_call *call)
 {
 	/* As in Redis, a transaction counts with what its commands are in general. */
-	if (command->id == HS_CMD_ID_EXEC)
+	if (call->command->id == HS_CMD_ID_EXEC)
 		return session->multi && hs_multi_writes(session->multi);
-	return hs_pause_is_write(command) && !is_reading_script(core, command, argc, argv);
+	return hs_pause_is_write(call->command) && !is_reading_script(core, call);
 }
 
-bool hs_pause_holds(struct hs_core *core, struct hs_session *session,
-		    const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
+bool hs_pause_holds(struct hs_core *core, struct hs_session *session, const struct hs_call *call)
 {
 	struct hs_pause *pause = &core->pause;
 
-	if (pause->until_us <= core->now.mono_us || command->id == HS_CMD_ID_QUIT)
+	if (pause->until_us <= core->now.mono_us || call->command->id == HS_CMD_ID_QUIT)
 		return false;
-	if (pause->mode == HS_PAUSE_WRITES && !may_write(core, session, command, argc, argv))
+	if (pause->mode == HS_PAUSE_WRITES && !may_write(core, session, call))
 		return false;
 	hs_check(!session->paused); /* it would not have been read */
 	session->paused = true;

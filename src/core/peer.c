@@ -38,8 +38,7 @@ static bool check_acl_log(size_t argc, const struct hs_bytes *argv, struct hs_re
 	return false;
 }
 
-bool hs_peer_check(const struct hs_core *core, const struct hs_command *command, size_t argc,
-		   const struct hs_bytes *argv, struct hs_reply *reply)
+bool hs_peer_check(const struct hs_core *core, const struct hs_call *call, struct hs_reply *reply)
 {
 	struct hs_client_filter filter;
 	enum hs_pause_mode mode;
@@ -47,19 +46,19 @@ bool hs_peer_check(const struct hs_core *core, const struct hs_command *command,
 	int64_t id;
 	bool error;
 
-	switch (command->id) {
+	switch (call->command->id) {
 	case HS_CMD_ID_ACL_LOG:
-		return check_acl_log(argc, argv, reply);
+		return check_acl_log(call->argc, call->argv, reply);
 	case HS_CMD_ID_CLIENT_LIST:
-		return hs_client_parse_list(&filter, argc, argv, reply);
+		return hs_client_parse_list(&filter, call->argc, call->argv, reply);
 	case HS_CMD_ID_CLIENT_KILL:
-		return hs_client_parse_kill(core, &filter, argc, argv, 0, reply);
+		return hs_client_parse_kill(core, &filter, call->argc, call->argv, 0, reply);
 	case HS_CMD_ID_CLIENT_PAUSE:
-		return hs_pause_parse(argc, argv, &mode, &timeout_us, reply);
+		return hs_pause_parse(call->argc, call->argv, &mode, &timeout_us, reply);
 	case HS_CMD_ID_CLIENT_UNBLOCK:
-		return hs_client_parse_unblock(argc, argv, &id, &error, reply);
+		return hs_client_parse_unblock(call->argc, call->argv, &id, &error, reply);
 	case HS_CMD_ID_SLOWLOG_GET:
-		return check_slowlog_count(argc, argv, reply);
+		return check_slowlog_count(call->argc, call->argv, reply);
 	default:
 		return true;
 	}
@@ -165,8 +164,8 @@ static int64_t count_wanted(const struct hs_request *request)
 {
 	int64_t count = LOG_COUNT_DEFAULT;
 
-	if (request->argc > 2)
-		hs_num_parse_int(request->argv[2], &count);
+	if (request->call.argc > 2)
+		hs_num_parse_int(request->call.argv[2], &count);
 	return count;
 }
 
@@ -174,7 +173,7 @@ static void merge_acl_log(const struct hs_request *request, struct hs_reply *rep
 {
 	int64_t count = count_wanted(request);
 
-	if (request->argc > 2 && hs_bytes_is_word(request->argv[2], "reset"))
+	if (request->call.argc > 2 && hs_bytes_is_word(request->call.argv[2], "reset"))
 		hs_reply_ok(reply);
 	else
 		merge_log(request, count < 0 ? 0 : count, reply);
@@ -182,7 +181,7 @@ static void merge_acl_log(const struct hs_request *request, struct hs_reply *rep
 
 void hs_peer_merge(struct hs_request *request, struct hs_reply *reply)
 {
-	switch (request->command->id) {
+	switch (request->call.command->id) {
 	case HS_CMD_ID_ACL_LOG:
 		merge_acl_log(request, reply);
 		break;
@@ -190,7 +189,7 @@ void hs_peer_merge(struct hs_request *request, struct hs_reply *reply)
 		merge_list(request, reply);
 		break;
 	case HS_CMD_ID_CLIENT_KILL:
-		if (request->argc > 3)
+		if (request->call.argc > 3)
 			hs_reply_int(reply, sum(request));
 		else if (sum(request) > 0)
 			hs_reply_ok(reply);

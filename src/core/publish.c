@@ -313,8 +313,8 @@ static void merge_numsub(const struct hs_core *core, const struct hs_request *re
 	for (uint32_t i = 0; i < request->parts_count; i++)
 		rests[i] = i < engine ? elements_of(&request->parts[i])
 				      : hs_buf_bytes(&request->parts[i].out);
-	hs_reply_array(reply, 2 * (request->argc - 2));
-	for (size_t arg = 2; arg < request->argc; arg++) {
+	hs_reply_array(reply, 2 * (request->call.argc - 2));
+	for (size_t arg = 2; arg < request->call.argc; arg++) {
 		int64_t theirs = 0, listeners = 0, ours = 0;
 
 		for (uint32_t i = 0; i < engine; i++) {
@@ -327,9 +327,9 @@ static void merge_numsub(const struct hs_core *core, const struct hs_request *re
 			listeners += take_number(&rests[i]);
 			ours = take_number(&rests[i]) ? 1 : ours;
 		}
-		if (ours > 0 && engine > 1 && hs_news_is_key_event(request->argv[arg]))
+		if (ours > 0 && engine > 1 && hs_news_is_key_event(request->call.argv[arg]))
 			ours = engine; /* each node has a subscription of ours */
-		hs_reply_bulk(reply, request->argv[arg]);
+		hs_reply_bulk(reply, request->call.argv[arg]);
 		hs_reply_int(reply, at_least_0(theirs - ours) + listeners);
 	}
 	hs_mem_release(rests);
@@ -344,7 +344,7 @@ void hs_publish_merge(const struct hs_core *core, const struct hs_request *reque
 		hs_buf_append_bytes(reply->out, hs_buf_bytes(&failed->out));
 		return;
 	}
-	switch (request->command->id) {
+	switch (request->call.command->id) {
 	case HS_CMD_ID_PUBLISH:
 	case HS_CMD_ID_SPUBLISH:
 		merge_publish(core, request, reply);
@@ -371,12 +371,13 @@ static bool publishes(const struct hs_command *command)
 /* What was written before a message is there for whoever hears it: on another partition only when it
  * is done, on the same one because the server runs them in order. */
 bool hs_publish_waits(const struct hs_core *core, const struct hs_session *session,
-		      const struct hs_command *command, uint16_t slot)
+		      const struct hs_call *call)
 {
 	bool apart = !core->world.shared_connections || hs_core_partitions(core) > HS_LANES;
-	uint16_t to = command->id == HS_CMD_ID_SPUBLISH ? hs_core_partition(core, slot) : 0;
+	uint16_t to =
+		call->command->id == HS_CMD_ID_SPUBLISH ? hs_core_partition(core, call->slot) : 0;
 
-	if (!publishes(command))
+	if (!publishes(call->command))
 		return false;
 	for (uint32_t i = 0; i < HS_LANES; i++) {
 		if (session->lane[i] > 0 && (apart || i != to % HS_LANES))
@@ -385,18 +386,18 @@ bool hs_publish_waits(const struct hs_core *core, const struct hs_session *sessi
 	return false;
 }
 
-static bool check(const struct hs_core *core, const struct hs_command *command, size_t argc,
-		  const struct hs_bytes *argv, struct hs_reply *reply)
+static bool check(const struct hs_core *core, const struct hs_call *call, struct hs_reply *reply)
 {
-	bool lists = command->id == HS_CMD_ID_PUBSUB_CHANNELS ||
-		     command->id == HS_CMD_ID_PUBSUB_SHARDCHANNELS;
+	bool lists = call->command->id == HS_CMD_ID_PUBSUB_CHANNELS ||
+		     call->command->id == HS_CMD_ID_PUBSUB_SHARDCHANNELS;
 	char text[HS_UNSERVED_BYTES];
 
-	if (lists && argc > 3)
+	if (lists && call->argc > 3)
 		hs_reply_errorf(reply,
 				"ERR unknown subcommand or wrong number of arguments for '%.*s'. "
 				"Try PUBSUB HELP.",
-				(int)(argv[1].len < 128 ? argv[1].len : 128), argv[1].data);
+				(int)(call->argv[1].len < 128 ? call->argv[1].len : 128),
+				call->argv[1].data);
 	else if (core->world.shared_connections && hs_core_partitions(core) == 0)
 		hs_reply_error(reply, hs_unserved(core, text));
 	else
@@ -408,18 +409,19 @@ static void fill_engine_part(struct hs_core *core, struct hs_request *request, u
 			     struct hs_bytes counted)
 {
 	struct hs_part *part = &request->parts[index];
-	uint16_t slot = request->command->id == HS_CMD_ID_SPUBLISH ? hs_slot_of(request->argv[1])
-								   : HS_SLOT_NONE;
+	uint16_t slot = request->call.command->id == HS_CMD_ID_SPUBLISH
+				? hs_slot_of(request->call.argv[1])
+				: HS_SLOT_NONE;
 
 	part->op = (struct hs_op){
 		.kind = HS_OP_COMMAND,
 		.resp = request->session->resp,
-		.command = request->command,
+		.command = request->call.command,
 		.slot = slot,
 		.partition = slot == HS_SLOT_NONE ? (uint16_t)index : hs_core_partition(core, slot),
-		.argv = request->argv,
-		.argc = request->argc,
-		.raw = hs_request_raw(request),
+		.argv = request->call.argv,
+		.argc = request->call.argc,
+		.raw = request->call.raw,
 	};
 	if (counted.len == 0)
 		return;
@@ -429,21 +431,19 @@ static void fill_engine_part(struct hs_core *core, struct hs_request *request, u
 }
 
 void hs_publish_run(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
-		    const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
-		    struct hs_bytes counted)
+		    const struct hs_call *call, struct hs_bytes counted)
 {
-	struct hs_request *request = hs_request_get(core, session, command);
+	struct hs_request *request = hs_request_make(core, session, call);
 	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
 	uint32_t engine = 0, parts;
 
 	request->exec = exec;
-	hs_request_keep_args(request, argc, argv);
-	if (!check(core, command, argc, argv, &reply)) {
+	if (!check(core, call, &reply)) {
 		hs_step_finish(core, request);
 		return;
 	}
 	if (core->world.shared_connections)
-		engine = publishes(command) ? 1 : hs_core_partitions(core);
+		engine = publishes(call->command) ? 1 : hs_core_partitions(core);
 	parts = engine + core->world.workers;
 	hs_request_split(request, parts);
 	for (uint32_t i = 0; i < engine; i++)
@@ -451,10 +451,10 @@ void hs_publish_run(struct hs_core *core, struct hs_session *session, struct hs_
 	for (uint32_t i = engine; i < parts; i++) {
 		request->parts[i].op = (struct hs_op){
 			.kind = HS_OP_PEER,
-			.command = command,
+			.command = call->command,
 			.partition = (uint16_t)(i - engine),
-			.argv = request->argv,
-			.argc = argc,
+			.argv = request->call.argv,
+			.argc = call->argc,
 		};
 	}
 	/* The last answer may finish and free the request. */

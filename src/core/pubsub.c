@@ -77,7 +77,7 @@ static void wake_waiting(struct hs_core *core, struct hs_topic *topic)
 		hs_list_remove(&wish->waiting);
 		if (--request->parts_left > 0)
 			continue;
-		if (hs_pubsub_subscribes(request->command))
+		if (hs_pubsub_subscribes(request->call.command))
 			finish_subscribe(core, request);
 		else
 			hs_step_finish(core, request);
@@ -258,10 +258,10 @@ static struct hs_wish *begin_wishes(struct hs_request *request, size_t count)
 
 static void subscribe(struct hs_core *core, struct hs_request *request, enum hs_topic_kind kind)
 {
-	struct hs_wish *wishes = begin_wishes(request, request->argc - 1);
+	struct hs_wish *wishes = begin_wishes(request, request->call.argc - 1);
 
-	for (size_t i = 1; i < request->argc; i++)
-		wish_for(core, &wishes[i - 1], kind, request->argv[i]);
+	for (size_t i = 1; i < request->call.argc; i++)
+		wish_for(core, &wishes[i - 1], kind, request->call.argv[i]);
 	if (--request->parts_left == 0)
 		finish_subscribe(core, request);
 }
@@ -296,13 +296,13 @@ static void finish_subscribe(struct hs_core *core, struct hs_request *request)
 {
 	struct hs_session *session = request->session;
 	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
-	enum hs_topic_kind kind = hs_pubsub_kind(request->command);
+	enum hs_topic_kind kind = hs_pubsub_kind(request->call.command);
 
-	for (size_t i = 1; i < request->argc && !session->gone; i++)
-		fulfil(core, &request->wishes[i - 1], kind, request->argv[i], &reply);
+	for (size_t i = 1; i < request->call.argc && !session->gone; i++)
+		fulfil(core, &request->wishes[i - 1], kind, request->call.argv[i], &reply);
 	/* What could not be is let go only now: the same name may have been said twice. */
-	for (size_t i = 1; i < request->argc; i++) {
-		struct hs_topic *topic = hs_topic_find(&core->topics, kind, request->argv[i]);
+	for (size_t i = 1; i < request->call.argc; i++) {
+		struct hs_topic *topic = hs_topic_find(&core->topics, kind, request->call.argv[i]);
 		struct hs_subscription *subscription =
 			topic ? hs_subscription_find(&core->topics, topic, session) : NULL;
 
@@ -335,20 +335,20 @@ static void unsubscribe(struct hs_core *core, struct hs_request *request, enum h
 	struct hs_session *session = request->session;
 	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
 	struct hs_link *listens = &session->listens[kind];
-	bool all = request->argc == 1;
+	bool all = request->call.argc == 1;
 	struct hs_wish *wish =
-		begin_wishes(request, all ? session->listens_heard[kind] : request->argc - 1);
+		begin_wishes(request, all ? session->listens_heard[kind] : request->call.argc - 1);
 
-	for (size_t i = 1; i < request->argc; i++) {
-		struct hs_topic *topic = hs_topic_find(&core->topics, kind, request->argv[i]);
+	for (size_t i = 1; i < request->call.argc; i++) {
+		struct hs_topic *topic = hs_topic_find(&core->topics, kind, request->call.argv[i]);
 		struct hs_subscription *subscription =
 			topic ? hs_subscription_find(&core->topics, topic, session) : NULL;
 
 		if (subscription)
 			leave(core, wish++, subscription, &reply);
 		else
-			reply_change(session, words[kind].unsubscribed, &request->argv[i], kind,
-				     &reply);
+			reply_change(session, words[kind].unsubscribed, &request->call.argv[i],
+				     kind, &reply);
 	}
 	if (all && hs_list_empty(listens))
 		reply_change(session, words[kind].unsubscribed, NULL, kind, &reply);
@@ -359,14 +359,12 @@ static void unsubscribe(struct hs_core *core, struct hs_request *request, enum h
 		hs_step_finish(core, request);
 }
 
-void hs_pubsub_reset(struct hs_core *core, struct hs_session *session,
-		     const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
+void hs_pubsub_reset(struct hs_core *core, struct hs_session *session, const struct hs_call *call)
 {
-	struct hs_request *request = hs_request_get(core, session, command);
+	struct hs_request *request = hs_request_make(core, session, call);
 	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
 	struct hs_wish *wish = begin_wishes(request, session->listens_held);
 
-	hs_request_keep_args(request, argc, argv);
 	for (int kind = 0; kind < HS_TOPIC_KINDS; kind++) {
 		struct hs_link *listens = &session->listens[kind];
 
@@ -377,7 +375,7 @@ void hs_pubsub_reset(struct hs_core *core, struct hs_session *session,
 	}
 	request->reply.len = 0; /* of all that nothing is said */
 	request->muted = false;
-	hs_local_reset(core, session, command, argc, argv, &reply);
+	hs_local_reset(core, session, call, &reply);
 	if (--request->parts_left == 0)
 		hs_step_finish(core, request);
 }
@@ -413,15 +411,14 @@ bool hs_pubsub_unsubscribes(const struct hs_command *command)
 }
 
 void hs_pubsub_run(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
-		   const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
+		   const struct hs_call *call)
 {
-	struct hs_request *request = hs_request_get(core, session, command);
-	enum hs_topic_kind kind = hs_pubsub_kind(command);
-	bool subscribes = hs_pubsub_subscribes(command);
+	struct hs_request *request = hs_request_make(core, session, call);
+	enum hs_topic_kind kind = hs_pubsub_kind(call->command);
+	bool subscribes = hs_pubsub_subscribes(call->command);
 
 	request->exec = exec;
 	request->muted = false; /* pushes: CLIENT REPLY OFF does not silence them */
-	hs_request_keep_args(request, argc, argv);
 	if (subscribes)
 		subscribe(core, request, kind);
 	else

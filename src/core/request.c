@@ -20,9 +20,8 @@ struct hs_request *hs_request_get(struct hs_core *core, struct hs_session *sessi
 		core->request_pool_len--;
 	}
 	request->session = session;
-	request->command = command;
+	request->call = (struct hs_call){.command = command, .argv = request->argv_inline};
 	request->argv = request->argv_inline;
-	request->argc = 0;
 	request->exec = NULL;
 	request->parts = NULL;
 	request->parts_count = 0;
@@ -61,43 +60,62 @@ struct hs_request *hs_request_get(struct hs_core *core, struct hs_session *sessi
 	return request;
 }
 
-void hs_request_keep_args(struct hs_request *request, size_t argc, const struct hs_bytes *argv)
+void hs_request_keep(struct hs_request *request, const struct hs_call *call)
 {
-	struct hs_bytes raw = request->session->raw;
-	size_t bytes = 0;
+	size_t argc = call->argc, bytes = 0;
+	struct hs_bytes raw = call->raw;
 
-	request->argc = argc;
+	request->call = *call;
 	if (argc > sizeof request->argv_inline / sizeof *request->argv_inline)
 		request->argv = hs_mem_alloc(argc * sizeof *request->argv);
-	/* As it came, in one piece, when these are the arguments that came: an engine may pass it
-	 * on like that. */
-	if (raw.len > 0 && argv == request->session->parser.argv) {
+	request->call.argv = request->argv;
+	/* In one piece, as the client sent it: an engine may pass it on like that. */
+	if (raw.len > 0) {
 		const char *start = hs_buf_reserve(&request->args, raw.len);
 
 		hs_buf_append_bytes(&request->args, raw);
+		request->call.raw.data = start;
 		for (size_t i = 0; i < argc; i++)
-			request->argv[i] =
-				(struct hs_bytes){start + (argv[i].data - raw.data), argv[i].len};
+			request->argv[i] = (struct hs_bytes){
+				start + (call->argv[i].data - raw.data), call->argv[i].len};
 		return;
 	}
 	for (size_t i = 0; i < argc; i++)
-		bytes += argv[i].len;
+		bytes += call->argv[i].len;
 	/* Reserved at once: the pointers below must not move. */
 	hs_buf_reserve(&request->args, bytes + 1);
 	for (size_t i = 0; i < argc; i++) {
-		request->argv[i] =
-			(struct hs_bytes){request->args.data + request->args.len, argv[i].len};
-		hs_buf_append_bytes(&request->args, argv[i]);
+		request->argv[i] = (struct hs_bytes){request->args.data + request->args.len,
+						     call->argv[i].len};
+		hs_buf_append_bytes(&request->args, call->argv[i]);
 	}
 }
 
-struct hs_bytes hs_request_raw(const struct hs_request *request)
+struct hs_request *hs_request_make(struct hs_core *core, struct hs_session *session,
+				   const struct hs_call *call)
 {
-	struct hs_bytes raw = hs_buf_bytes(&request->args);
+	struct hs_request *request = hs_request_get(core, session, call->command);
 
-	return raw.len > 0 && request->argc > 0 && request->argv[0].data != raw.data
-		       ? raw
-		       : (struct hs_bytes){NULL, 0};
+	hs_request_keep(request, call);
+	return request;
+}
+
+struct hs_request *hs_request_single(struct hs_core *core, struct hs_session *session,
+				     const struct hs_call *call, uint16_t slot)
+{
+	struct hs_request *request = hs_request_make(core, session, call);
+
+	hs_request_split(request, 1);
+	request->parts[0].op = (struct hs_op){
+		.kind = HS_OP_COMMAND,
+		.command = call->command,
+		.slot = slot,
+		.partition = hs_core_partition(core, slot == HS_SLOT_NONE ? 0 : slot),
+		.argv = request->call.argv,
+		.argc = call->argc,
+		.raw = request->call.raw,
+	};
+	return request;
 }
 
 void hs_request_split(struct hs_request *request, uint32_t parts)
@@ -232,10 +250,9 @@ void hs_request_share(struct hs_core *core, struct hs_request *request, struct h
 
 	request->parts[0].time_us = time_us;
 	if (core->options.flight_bytes_max > 0)
-		hs_flight_learn(core, session, request->command, request->argc, request->argv,
-				reply.len);
+		hs_flight_learn(core, session, &request->call, reply.len);
 	hs_count_request(core, request, reply);
-	hs_step_account(core, session, request->command, request->argc, request->argv, time_us,
+	hs_step_account(core, session, &request->call, time_us,
 			reply.len > 0 && reply.data[0] == '-');
 	/* One reply may be larger than the limit; one with more behind it may not, and one behind it is
 	 * not even made. */

@@ -11,6 +11,7 @@
 #include "absorb/shelf.h"
 #include "base/list.h"
 #include "base/prng.h"
+#include "core/call.h"
 #include "core/core.h"
 #include "core/topics.h"
 #include "wire/reply.h"
@@ -60,7 +61,6 @@ struct hs_session {
 	struct hs_folding *folding; /* its chains, by lane; NULL: nothing ever was */
 	uint32_t
 		unfolded; /* so many that could be folded are not: it was held up with much to do */
-	size_t behind;	  /* input behind the request that is being served */
 	uint32_t
 		writing; /* operations under way that are in the stamps of keys: core/cached_write.c */
 	uint32_t filling; /* requests that wait for a reply that is read to be kept */
@@ -97,14 +97,13 @@ struct hs_session {
 	bool paused;   /* a command of it waits for the end of CLIENT PAUSE */
 	bool readonly; /* READONLY: it would take a replica's word */
 	bool tls;
-	bool ended;	     /* the client sends no more */
-	bool closing;	     /* nothing more is read; closed when all is sent */
-	bool gives_up;	     /* closed without the answer to what it waits for */
-	bool cut;	     /* closed at once */
-	bool gone;	     /* disconnected; waits for its operations */
-	bool running;	     /* inside hs_core_receive: a completion must not parse on */
-	bool alone;	     /* goes on when nothing of it is under way */
-	struct hs_bytes raw; /* the request being dispatched as it came; empty: an inline one */
+	bool ended;    /* the client sends no more */
+	bool closing;  /* nothing more is read; closed when all is sent */
+	bool gives_up; /* closed without the answer to what it waits for */
+	bool cut;      /* closed at once */
+	bool gone;     /* disconnected; waits for its operations */
+	bool running;  /* inside hs_core_receive: a completion must not parse on */
+	bool alone;    /* goes on when nothing of it is under way */
 	void *io;
 };
 
@@ -125,9 +124,8 @@ struct hs_request {
 	uint32_t flight_bytes; /* reckoned for its reply: core/flight.c */
 	uint16_t flight_partition;
 	struct hs_session *session;
-	const struct hs_command *command;
-	struct hs_bytes *argv; /* in argv_inline or owned; the bytes are in `args` */
-	size_t argc;
+	struct hs_call call;   /* its arguments are here once hs_request_keep was called */
+	struct hs_bytes *argv; /* the call's: argv_inline or owned; the bytes are in `args` */
 	struct hs_bytes argv_inline[8];
 	struct hs_buf args;    /* the arguments' bytes, copied: the client's buffer goes on */
 	struct hs_buf reply;   /* filled in turn or out of turn */
@@ -256,9 +254,8 @@ struct hs_folds *hs_folds_create(void);
 void hs_folds_destroy(struct hs_core *core); /* nothing is in them */
 /* The queue a command goes through, NULL for none. False: not now, but when the session's others are
  * answered. */
-bool hs_folds_admit(struct hs_core *core, struct hs_session *session,
-		    const struct hs_command *command, int slot_state, uint16_t slot, size_t argc,
-		    const struct hs_bytes *argv, struct hs_queue **queue);
+bool hs_folds_admit(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
+		    struct hs_queue **queue);
 /* The request goes through a queue it was admitted to: to the engine if nothing is ahead of it. */
 void hs_folds_take(struct hs_core *core, struct hs_queue *queue, struct hs_request *request);
 /* A request that goes through no queue: true if it is behind others that do, and is sent after them. */
@@ -278,12 +275,9 @@ void hs_cached_create(struct hs_core *core);
 void hs_cached_destroy(struct hs_core *core);
 void hs_cached_configure(struct hs_core *core); /* the options are others */
 /* Answers a read if a good reply is at hand: the fast way, before its slot is worked out. */
-bool hs_cached_hit(struct hs_core *core, struct hs_session *session,
-		   const struct hs_command *command, size_t argc, const struct hs_bytes *argv);
+bool hs_cached_hit(struct hs_core *core, struct hs_session *session, const struct hs_call *call);
 /* Answers a read from what is kept, or has it wait for that. False: it goes its ordinary way. */
-bool hs_cached_read(struct hs_core *core, struct hs_session *session,
-		    const struct hs_command *command, uint16_t slot, size_t argc,
-		    const struct hs_bytes *argv);
+bool hs_cached_read(struct hs_core *core, struct hs_session *session, const struct hs_call *call);
 /* How warm a key is, as counted just now. */
 void hs_cached_heat(struct hs_core *core, struct hs_heat_warmth warmth);
 void hs_cached_tick(struct hs_core *core);
@@ -293,12 +287,9 @@ void hs_cached_told(struct hs_core *core); /* another worker has read something 
 void hs_cached_begin(struct hs_core *core, struct hs_session *session, struct hs_part *part);
 void hs_cached_end(struct hs_core *core, struct hs_session *session, struct hs_part *part);
 /* Sends a plain SET so that what it leaves behind can be kept. False: it goes its ordinary way. */
-bool hs_cached_set(struct hs_core *core, struct hs_session *session,
-		   const struct hs_command *command, uint16_t slot, size_t argc,
-		   const struct hs_bytes *argv);
+bool hs_cached_set(struct hs_core *core, struct hs_session *session, const struct hs_call *call);
 /* Whether a command must wait for what its session has under way on other ways. */
-bool hs_cached_holds(const struct hs_core *core, const struct hs_session *session,
-		     const struct hs_command *command);
+bool hs_cached_holds(const struct hs_session *session, const struct hs_command *command);
 /* Unknown means write. */
 bool hs_cached_only_reads(const struct hs_command *command);
 /* May write keys that are not among its arguments: a script. */
@@ -374,8 +365,14 @@ void hs_session_sleep(struct hs_core *core, struct hs_session *session,
 /* request.c: the pool, and finishing in order. */
 struct hs_request *hs_request_get(struct hs_core *core, struct hs_session *session,
 				  const struct hs_command *command);
-void hs_request_keep_args(struct hs_request *request, size_t argc, const struct hs_bytes *argv);
-struct hs_bytes hs_request_raw(const struct hs_request *request); /* empty: not kept as it came */
+/* Copies a call into the request, whose command it is. */
+void hs_request_keep(struct hs_request *request, const struct hs_call *call);
+/* Both: a request for a call. */
+struct hs_request *hs_request_make(struct hs_core *core, struct hs_session *session,
+				   const struct hs_call *call);
+/* With one operation, which is filled in but for what hs_step_submit adds. */
+struct hs_request *hs_request_single(struct hs_core *core, struct hs_session *session,
+				     const struct hs_call *call, uint16_t slot);
 void hs_request_split(struct hs_request *request, uint32_t parts);
 void hs_request_drop_parts(struct hs_request *request); /* to split it anew */
 /* Marks it done and moves every reply whose turn has come to the session's out buffer. */
@@ -390,8 +387,7 @@ void hs_request_pool_deinit(struct hs_core *core);
 
 /* step.c: a parsed command to whoever runs it. */
 /* False: not now, but again when nothing of the session is under way, or no pause keeps it. */
-bool hs_step_dispatch(struct hs_core *core, struct hs_session *session, size_t argc,
-		      const struct hs_bytes *argv);
+bool hs_step_dispatch(struct hs_core *core, struct hs_session *session, struct hs_call *call);
 /* Whether it waits for what may never come; and gives up what a session that is gone waits for. */
 bool hs_step_blocked(const struct hs_core *core, const struct hs_session *session);
 void hs_step_cancel(struct hs_core *core, struct hs_session *session);
@@ -403,25 +399,23 @@ void hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t i
 void hs_step_answered(struct hs_core *core, struct hs_request *request);
 /* Has the process run a command. `exec`: the transaction that asks, or NULL. */
 void hs_step_host(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
-		  const struct hs_command *command, size_t argc, const struct hs_bytes *argv);
+		  const struct hs_call *call);
 /* The end of a request whose reply is written: accounted for, and delivered in its turn. */
 void hs_step_finish(struct hs_core *core, struct hs_request *request);
 /* The common end of every command: counters, slow log. */
-void hs_step_account(struct hs_core *core, struct hs_session *session,
-		     const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+void hs_step_account(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
 		     uint64_t time_us, bool failed);
 
 /* Answers a read with a reply that lies elsewhere, and counts it like one that an engine answered at once. */
-void hs_step_answer(struct hs_core *core, struct hs_session *session,
-		    const struct hs_command *command, uint16_t slot, size_t argc,
-		    const struct hs_bytes *argv, struct hs_bytes reply);
+void hs_step_answer(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
+		    uint16_t slot, struct hs_bytes reply);
 
 void hs_step_batch_begin(struct hs_core *core);
 void hs_step_batch_end(struct hs_core *core);
 
 /* unknown.c: append the error of a request that names no command, no subcommand of `parent`, or the
  * wrong number of arguments. */
-void hs_unknown_command(const struct hs_core *core, size_t argc, const struct hs_bytes *argv,
+void hs_unknown_command(const struct hs_core *core, const struct hs_call *call,
 			struct hs_buf *text);
 void hs_unknown_subcommand(const struct hs_core *core, const struct hs_command *parent,
 			   struct hs_bytes name, struct hs_buf *text);
@@ -454,11 +448,8 @@ struct hs_request *hs_session_last_request(const struct hs_session *session);
 
 /* flight.c: whether the next request must wait, because its reply would not fit; what a reply has cost; a
  * request is done; those that were held may go on. */
-bool hs_flight_holds(struct hs_core *core, struct hs_session *session,
-		     const struct hs_command *command, uint16_t slot, size_t argc,
-		     const struct hs_bytes *argv);
-void hs_flight_learn(struct hs_core *core, struct hs_session *session,
-		     const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+bool hs_flight_holds(struct hs_core *core, struct hs_session *session, const struct hs_call *call);
+void hs_flight_learn(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
 		     size_t bytes);
 void hs_flight_land(struct hs_core *core, struct hs_request *request);
 void hs_flight_resume(struct hs_core *core);
@@ -482,12 +473,11 @@ bool hs_pubsub_subscribes(const struct hs_command *command);
 bool hs_pubsub_unsubscribes(const struct hs_command *command);
 /* `exec`: the transaction that asks, or NULL. */
 void hs_pubsub_run(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
-		   const struct hs_command *command, size_t argc, const struct hs_bytes *argv);
+		   const struct hs_call *call);
 void hs_pubsub_told(struct hs_core *core, struct hs_op *op); /* a LISTEN or UNLISTEN is done */
 void hs_pubsub_drop(struct hs_core *core, struct hs_session *session); /* all, silently */
 /* RESET of a client that listens. */
-void hs_pubsub_reset(struct hs_core *core, struct hs_session *session,
-		     const struct hs_command *command, size_t argc, const struct hs_bytes *argv);
+void hs_pubsub_reset(struct hs_core *core, struct hs_session *session, const struct hs_call *call);
 /* To all who hear the topic; how many. */
 int64_t hs_pubsub_deliver(struct hs_core *core, const struct hs_topic *topic,
 			  struct hs_bytes channel, struct hs_bytes payload,
@@ -496,14 +486,13 @@ int64_t hs_pubsub_deliver(struct hs_core *core, const struct hs_topic *topic,
 /* publish.c: PUBLISH, SPUBLISH and PUBSUB, to which every worker contributes, and an engine behind
  * connections as well. `counted`: what the engine answered to it in `exec`, or empty. */
 void hs_publish_run(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
-		    const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
-		    struct hs_bytes counted);
+		    const struct hs_call *call, struct hs_bytes counted);
 void hs_publish_part(struct hs_core *core, struct hs_op *op); /* this worker's */
 void hs_publish_merge(const struct hs_core *core, const struct hs_request *request,
 		      struct hs_reply *reply);
 /* Whether it must wait for what its client has under way. */
 bool hs_publish_waits(const struct hs_core *core, const struct hs_session *session,
-		      const struct hs_command *command, uint16_t slot);
+		      const struct hs_call *call);
 
 /* late.c: commands of a transaction that run when it has committed. */
 /* Whether the core answers it by itself, at once. */
@@ -524,25 +513,20 @@ void hs_late_drop(struct hs_late **late);
 void hs_late_account(struct hs_core *core, const struct hs_request *exec, uint64_t time_us);
 
 /* fan.c: commands that concern several partitions or workers. */
-void hs_fan_split(struct hs_core *core, struct hs_session *session,
-		  const struct hs_command *command, size_t argc, const struct hs_bytes *argv);
+void hs_fan_split(struct hs_core *core, struct hs_session *session, const struct hs_call *call);
 /* `exec`: the transaction that asks, or NULL; `own`: what its partition answered in it, or empty. */
 void hs_fan_all(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
-		const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
-		struct hs_bytes own);
+		const struct hs_call *call, struct hs_bytes own);
 void hs_fan_cursor(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
-		   const struct hs_command *command, size_t argc, const struct hs_bytes *argv);
+		   const struct hs_call *call);
 void hs_fan_merge(struct hs_core *core, struct hs_request *request);
 
 /* multi.c: MULTI to EXEC. */
-void hs_multi_queue(struct hs_core *core, struct hs_session *session,
-		    const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+void hs_multi_queue(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
 		    struct hs_reply *reply);
 void hs_multi_spoil(struct hs_session *session); /* a refused command: EXEC will abort */
-void hs_multi_exec(struct hs_core *core, struct hs_session *session,
-		   const struct hs_command *command);
-void hs_multi_watch(struct hs_core *core, struct hs_session *session,
-		    const struct hs_command *command, size_t argc, const struct hs_bytes *argv);
+void hs_multi_exec(struct hs_core *core, struct hs_session *session, const struct hs_call *call);
+void hs_multi_watch(struct hs_core *core, struct hs_session *session, const struct hs_call *call);
 void hs_multi_drop(struct hs_multi **multi);
 size_t hs_multi_count(const struct hs_multi *multi); /* commands queued */
 bool hs_multi_writes(const struct hs_multi *multi);  /* one of them may */
@@ -556,8 +540,7 @@ bool hs_multi_watched(const struct hs_multi *multi, size_t *at, struct hs_bytes 
 
 /* local.c, client.c, hello.c, cluster.c: commands the core answers itself, by identifier. */
 typedef void hs_local_run(struct hs_core *core, struct hs_session *session,
-			  const struct hs_command *command, size_t argc,
-			  const struct hs_bytes *argv, struct hs_reply *reply);
+			  const struct hs_call *call, struct hs_reply *reply);
 hs_local_run *hs_local_find(enum hs_command_id id);
 hs_local_run hs_local_hello, hs_local_auth, hs_local_reset;
 hs_local_run hs_local_client_info, hs_local_client_reply, hs_local_client_setname,
@@ -582,13 +565,11 @@ bool hs_users_login(struct hs_core *core, struct hs_session *session, struct hs_
 		    struct hs_bytes password, struct hs_bytes how);
 /* Of a session with limits: why it may not run this, perhaps written to `text`; NULL: it may. */
 const char *hs_users_refuse(struct hs_core *core, struct hs_session *session,
-			    const struct hs_command *command, size_t argc,
-			    const struct hs_bytes *argv, char *text, size_t text_size);
+			    const struct hs_call *call, char *text, size_t text_size);
 /* The same at EXEC: rules may have changed since the command was queued. True: the error is
  * written. */
 bool hs_users_refuse_queued(struct hs_core *core, struct hs_session *session,
-			    const struct hs_command *command, size_t argc,
-			    const struct hs_bytes *argv, struct hs_reply *reply);
+			    const struct hs_call *call, struct hs_reply *reply);
 void hs_users_reply_arity(const struct hs_bytes *argv, struct hs_reply *reply);
 
 /* acl_log.c: who was refused. `reason` and `context` are literals. */
@@ -612,15 +593,13 @@ bool hs_pause_parse(size_t argc, const struct hs_bytes *argv, enum hs_pause_mode
 void hs_pause_begin(struct hs_core *core, enum hs_pause_mode mode, uint64_t until_us);
 void hs_pause_end(struct hs_core *core);
 /* While there is a pause: whether this command must wait; the session then waits with it. */
-bool hs_pause_holds(struct hs_core *core, struct hs_session *session,
-		    const struct hs_command *command, size_t argc, const struct hs_bytes *argv);
+bool hs_pause_holds(struct hs_core *core, struct hs_session *session, const struct hs_call *call);
 void hs_pause_release(struct hs_core *core, struct hs_session *session); /* it waits no more */
 bool hs_pause_is_write(const struct hs_command *command);
 
 /* peer.c: commands to which every worker contributes. */
 /* Checks the arguments once, before all are asked; false: the error is written. */
-bool hs_peer_check(const struct hs_core *core, const struct hs_command *command, size_t argc,
-		   const struct hs_bytes *argv, struct hs_reply *reply);
+bool hs_peer_check(const struct hs_core *core, const struct hs_call *call, struct hs_reply *reply);
 void hs_peer_merge(struct hs_request *request, struct hs_reply *reply);
 
 /* client.c: which sessions CLIENT LIST and CLIENT KILL mean. */
@@ -672,8 +651,8 @@ void hs_plan_merge(const struct hs_request *request, struct hs_reply *reply);
 /* slowlog.c: the slowest commands of this worker, newest last, bounded. */
 struct hs_slowlog *hs_slowlog_create(void);
 void hs_slowlog_destroy(struct hs_slowlog **slowlog);
-void hs_slowlog_add(struct hs_core *core, const struct hs_session *session, size_t argc,
-		    const struct hs_bytes *argv, uint64_t time_us);
+void hs_slowlog_add(struct hs_core *core, const struct hs_session *session,
+		    const struct hs_call *call, uint64_t time_us);
 void hs_slowlog_reset(struct hs_slowlog *slowlog);
 size_t hs_slowlog_len(const struct hs_slowlog *slowlog);
 /* Entries for the worker that asked: each 8 bytes of number, 8 of length, and that much of reply.

@@ -71,8 +71,10 @@ static void set_arg(struct entry *entry, size_t i, const char *text, size_t len)
 }
 
 /* As Redis: long arguments are cut with a note of how much is missing, and so are many. */
-static void copy_args(struct entry *entry, size_t argc, const struct hs_bytes *argv)
+static void copy_args(struct entry *entry, const struct hs_call *call)
 {
+	const struct hs_bytes *argv = call->argv;
+	size_t argc = call->argc;
 	char text[HS_SLOWLOG_ARG_BYTES_MAX + 64];
 
 	entry->argc = argc < HS_SLOWLOG_ARGS_MAX ? argc : HS_SLOWLOG_ARGS_MAX;
@@ -98,8 +100,8 @@ static void copy_args(struct entry *entry, size_t argc, const struct hs_bytes *a
 	}
 }
 
-void hs_slowlog_add(struct hs_core *core, const struct hs_session *session, size_t argc,
-		    const struct hs_bytes *argv, uint64_t time_us)
+void hs_slowlog_add(struct hs_core *core, const struct hs_session *session,
+		    const struct hs_call *call, uint64_t time_us)
 {
 	struct entry *entry;
 
@@ -111,7 +113,7 @@ void hs_slowlog_add(struct hs_core *core, const struct hs_session *session, size
 	entry->id = atomic_fetch_add_explicit(core->world.slowlog_ids, 1, memory_order_relaxed);
 	entry->wall_s = core->now.wall_us / 1000000;
 	entry->time_us = time_us;
-	copy_args(entry, argc, argv);
+	copy_args(entry, call);
 	entry->address = hs_mem_dup(session->address, strlen(session->address));
 	entry->name = session->name ? hs_mem_dup(session->name, strlen(session->name)) : NULL;
 	hs_list_append(&core->slowlog->entries, &entry->link);

@@ -65,11 +65,10 @@ static void settle_batch(struct hs_core *core)
 	core->batch_start_us = now_us;
 }
 
-void hs_step_account(struct hs_core *core, struct hs_session *session,
-		     const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+void hs_step_account(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
 		     uint64_t time_us, bool failed)
 {
-	struct hs_core_command_stats *stats = &core->stats.command[command->id];
+	struct hs_core_command_stats *stats = &core->stats.command[call->command->id];
 
 	hs_counter_add(&core->stats.commands, 1);
 	hs_counter_add(&stats->calls, 1);
@@ -79,8 +78,8 @@ void hs_step_account(struct hs_core *core, struct hs_session *session,
 		hs_counter_add(&core->stats.errors, 1);
 	}
 	if (core->options.slowlog_us >= 0 && time_us >= (uint64_t)core->options.slowlog_us &&
-	    !(command->flags & HS_CMD_SKIP_SLOWLOG))
-		hs_slowlog_add(core, session, argc, argv, time_us);
+	    !(call->command->flags & HS_CMD_SKIP_SLOWLOG))
+		hs_slowlog_add(core, session, call, time_us);
 }
 
 /* Around a command that is answered at once. */
@@ -92,21 +91,20 @@ static void timing_begin(struct hs_core *core, const struct hs_command *command)
 
 /* Returns its time, when it is timed alone. */
 static uint64_t timing_end(struct hs_core *core, struct hs_session *session,
-			   const struct hs_command *command, size_t argc,
-			   const struct hs_bytes *argv, bool failed)
+			   const struct hs_call *call, bool failed)
 {
 	uint64_t start_us = core->batch_start_us;
 	uint64_t time_us = 0;
 
-	if (timed_alone(core, command)) {
+	if (timed_alone(core, call->command)) {
 		settle_batch(core);
 		time_us = core->batch_start_us - start_us;
 	} else {
-		core->batch[core->batch_len++] = command->id;
+		core->batch[core->batch_len++] = call->command->id;
 		if (core->batch_len == HS_BATCH_TIMED_MAX)
 			settle_batch(core);
 	}
-	hs_step_account(core, session, command, argc, argv, time_us, failed);
+	hs_step_account(core, session, call, time_us, failed);
 	return time_us;
 }
 
@@ -182,17 +180,17 @@ static bool reject_unlearned(struct hs_core *core, struct hs_session *session)
 	return true;
 }
 
-static void reject_unknown(struct hs_core *core, struct hs_session *session, size_t argc,
-			   const struct hs_bytes *argv, const struct hs_command *parent)
+static void reject_unknown(struct hs_core *core, struct hs_session *session,
+			   const struct hs_call *call, const struct hs_command *parent)
 {
 	struct hs_buf text = {0};
 
 	if (reject_unlearned(core, session))
 		return;
 	if (parent)
-		hs_unknown_subcommand(core, parent, argv[1], &text);
+		hs_unknown_subcommand(core, parent, call->argv[1], &text);
 	else
-		hs_unknown_command(core, argc, argv, &text);
+		hs_unknown_command(core, call, &text);
 	hs_buf_append(&text, "", 1);
 	reject(core, session, NULL, text.data);
 	hs_buf_deinit(&text);
@@ -219,24 +217,22 @@ static void reject_refused(struct hs_core *core, struct hs_session *session,
 	reject(core, session, command, text);
 }
 
-static void run_local(struct hs_core *core, struct hs_session *session,
-		      const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
+static void run_local(struct hs_core *core, struct hs_session *session, const struct hs_call *call)
 {
 	struct answer answer;
 
-	timing_begin(core, command);
-	answer_begin(core, session, command, &answer);
-	hs_local_find(command->id)(core, session, command, argc, argv, &answer.reply);
+	timing_begin(core, call->command);
+	answer_begin(core, session, call->command, &answer);
+	hs_local_find(call->command->id)(core, session, call, &answer.reply);
 
 	bool failed = answer_end(core, session, &answer);
 
-	timing_end(core, session, command, argc, argv, failed);
+	timing_end(core, session, call, failed);
 }
 
 static void finish_at(struct hs_core *core, struct hs_request *request, uint64_t now_us)
 {
-	hs_step_account(core, request->session, request->command, request->argc, request->argv,
-			now_us - request->start_us,
+	hs_step_account(core, request->session, &request->call, now_us - request->start_us,
 			request->reply.len > 0 && request->reply.data[0] == '-');
 	if (request->multi)
 		hs_late_account(core, request, now_us - request->start_us);
@@ -285,15 +281,15 @@ static bool finish_straight(struct hs_core *core, struct hs_request *request,
 			    const struct hs_op *op)
 {
 	struct hs_session *session = request->session;
-	enum hs_command_place place = request->command->place;
+	enum hs_command_place place = request->call.command->place;
 
 	if (request->parts_count != 1 || op->kind != HS_OP_COMMAND || place == HS_PLACE_CURSOR ||
 	    request->then || session->requests.next != &request->link ||
-	    hs_copied_hides(core, request->command))
+	    hs_copied_hides(core, request->call.command))
 		return false;
 	hs_count_request(core, request, op->answer);
-	hs_step_account(core, session, request->command, request->argc, request->argv,
-			request->parts[0].time_us, op->answer.data[0] == '-');
+	hs_step_account(core, session, &request->call, request->parts[0].time_us,
+			op->answer.data[0] == '-');
 	hs_request_answer(core, request, op->answer);
 	return true;
 }
@@ -348,7 +344,7 @@ void hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t i
 	}
 	if (submitted == HS_SUBMIT_QUEUED) {
 		if (op->kind == HS_OP_COMMAND && !request->blocks &&
-		    hs_command_blocks(request->command, request->argc, request->argv)) {
+		    hs_call_blocks(&request->call)) {
 			request->blocks = true;
 			hs_counter_add(&core->stats.blocked, 1);
 		}
@@ -411,9 +407,12 @@ static void complete(struct hs_core *core, struct hs_now now, struct hs_op *op)
 	written(core, request, part);
 	if (op->unmade)
 		make_reply(core, session, op);
-	if (core->options.flight_bytes_max > 0 && op->kind == HS_OP_COMMAND)
-		hs_flight_learn(core, session, op->command, op->argc, op->argv,
+	if (core->options.flight_bytes_max > 0 && op->kind == HS_OP_COMMAND) {
+		struct hs_call call = hs_call_of(op->command, op->argc, op->argv);
+
+		hs_flight_learn(core, session, &call,
 				op->answer.len > 0 ? op->answer.len : part->out.len);
+	}
 	if (request->folding)
 		hs_folds_leave(core, request);
 	if (op->answer.len == 0 || !finish_straight(core, request, op)) {
@@ -438,28 +437,27 @@ void hs_core_complete(struct hs_core *core, struct hs_now now, struct hs_op *op)
 		complete(core, now, op);
 }
 
-void hs_step_answer(struct hs_core *core, struct hs_session *session,
-		    const struct hs_command *command, uint16_t slot, size_t argc,
-		    const struct hs_bytes *argv, struct hs_bytes reply)
+void hs_step_answer(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
+		    uint16_t slot, struct hs_bytes reply)
 {
 	struct hs_op op = {
 		.slot = slot,
 		.partition = hs_core_partition(core, slot),
-		.command = command,
-		.argv = argv,
-		.argc = argc,
+		.command = call->command,
+		.argv = call->argv,
+		.argc = call->argc,
 	};
 	struct answer answer;
 	uint64_t time_us;
-	bool alone = timed_alone(core, command);
+	bool alone = timed_alone(core, call->command);
 
-	timing_begin(core, command);
-	answer_begin(core, session, command, &answer);
+	timing_begin(core, call->command);
+	answer_begin(core, session, call->command, &answer);
 	hs_buf_append_bytes(answer.reply.out, reply);
 	answer_end(core, session, &answer);
 	if (!alone)
 		hs_count_note(core, &op, reply);
-	time_us = timing_end(core, session, command, argc, argv, false);
+	time_us = timing_end(core, session, call, false);
 	if (alone)
 		hs_count_read(core, &op, reply, time_us);
 }
@@ -467,8 +465,7 @@ void hs_step_answer(struct hs_core *core, struct hs_session *session,
 /* The fast way: a read with nothing of its connection in front of it. False: the engine wants it
  * in the queue. */
 static bool run_read_now(struct hs_core *core, struct hs_session *session,
-			 const struct hs_command *command, uint16_t slot, uint16_t partition,
-			 size_t argc, const struct hs_bytes *argv)
+			 const struct hs_call *call, uint16_t slot, uint16_t partition)
 {
 	size_t start = session->out.len;
 	struct hs_bytes reply;
@@ -479,17 +476,17 @@ static bool run_read_now(struct hs_core *core, struct hs_session *session,
 		.resp = session->resp,
 		.slot = slot,
 		.partition = partition,
-		.command = command,
-		.argv = argv,
-		.argc = argc,
+		.command = call->command,
+		.argv = call->argv,
+		.argc = call->argc,
 		.received = core->now,
 		.out = &session->out,
 		.worker = core->world.worker,
 	};
 
-	if (command->id == HS_CMD_ID_OBJECT_FREQ)
-		op.frequency = hs_count_frequency(core, argv[2]);
-	timing_begin(core, command);
+	if (call->command->id == HS_CMD_ID_OBJECT_FREQ)
+		op.frequency = hs_count_frequency(core, call->argv[2]);
+	timing_begin(core, call->command);
 
 	enum hs_submit submitted = core->world.calls->submit(core->world.context, &op);
 
@@ -497,11 +494,10 @@ static bool run_read_now(struct hs_core *core, struct hs_session *session,
 		return false;
 	hs_check(submitted == HS_SUBMIT_DONE);
 	reply = (struct hs_bytes){session->out.data + start, session->out.len - start};
-	alone = timed_alone(core, command);
+	alone = timed_alone(core, call->command);
 	if (!alone)
 		hs_count_note(core, &op, reply);
-	time_us = timing_end(core, session, command, argc, argv,
-			     reply.len > 0 && reply.data[0] == '-');
+	time_us = timing_end(core, session, call, reply.len > 0 && reply.data[0] == '-');
 	if (alone)
 		hs_count_read(core, &op, reply, time_us);
 	if (session->reply_mode == HS_REPLY_OFF || session->reply_mode == HS_REPLY_SKIP)
@@ -509,35 +505,24 @@ static bool run_read_now(struct hs_core *core, struct hs_session *session,
 	return true;
 }
 
-/* `queue`: of a hot key, to go through; or NULL. */
+/* `slot` may be HS_SLOT_NONE. `queue`: of a hot key, to go through; or NULL. */
 static void run_partition(struct hs_core *core, struct hs_session *session,
-			  const struct hs_command *command, uint16_t slot, struct hs_queue *queue,
-			  size_t argc, const struct hs_bytes *argv)
+			  const struct hs_call *call, uint16_t slot, struct hs_queue *queue)
 {
+	const struct hs_command *command = call->command;
 	uint16_t partition = hs_core_partition(core, slot == HS_SLOT_NONE ? 0 : slot);
 	bool at_once = core->world.reads_at_once && (command->flags & HS_CMD_READONLY) &&
 		       session->lane[partition % HS_LANES] == 0;
 
 	if (at_once && !hs_list_empty(&session->requests))
 		queue = NULL; /* only its reply has to wait */
-	else if (at_once && run_read_now(core, session, command, slot, partition, argc, argv))
+	else if (at_once && run_read_now(core, session, call, slot, partition))
 		return;
 
-	struct hs_request *request = hs_request_get(core, session, command);
+	struct hs_request *request = hs_request_single(core, session, call, slot);
 
-	hs_request_keep_args(request, argc, argv);
-	hs_request_split(request, 1);
-	request->parts[0].op = (struct hs_op){
-		.kind = HS_OP_COMMAND,
-		.command = command,
-		.slot = slot,
-		.partition = partition,
-		.argv = request->argv,
-		.argc = argc,
-		.raw = hs_request_raw(request),
-	};
 	if (command->id == HS_CMD_ID_OBJECT_FREQ)
-		request->parts[0].op.frequency = hs_count_frequency(core, argv[2]);
+		request->parts[0].op.frequency = hs_count_frequency(core, call->argv[2]);
 	if (queue)
 		hs_folds_take(core, queue, request);
 	else if (session->folded == 0 || !hs_folds_follow(core, request))
@@ -545,21 +530,20 @@ static void run_partition(struct hs_core *core, struct hs_session *session,
 }
 
 /* A command that names its slot itself. */
-static void run_slot(struct hs_core *core, struct hs_session *session,
-		     const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
+static void run_slot(struct hs_core *core, struct hs_session *session, const struct hs_call *call)
 {
 	struct answer answer;
 	uint16_t slot;
-	const char *refused = hs_cluster_slot(command, argv, &slot);
+	const char *refused = hs_cluster_slot(call->command, call->argv, &slot);
 
 	if (!refused) {
-		run_partition(core, session, command, slot, NULL, argc, argv);
+		run_partition(core, session, call, slot, NULL);
 		return;
 	}
-	answer_begin(core, session, command, &answer);
+	answer_begin(core, session, call->command, &answer);
 	hs_reply_error(&answer.reply, refused);
 	answer_end(core, session, &answer);
-	hs_step_account(core, session, command, argc, argv, 0, true);
+	hs_step_account(core, session, call, 0, true);
 }
 
 /* Notes the client for the log of changes. It is taken down now: the change may be of its own user. */
@@ -568,7 +552,7 @@ static void tell_who(const struct hs_session *session, struct hs_request *reques
 	struct hs_bytes name = session->user ? hs_acl_user_name(session->user) : HS_LIT("(none)");
 	char shown[64];
 
-	if (!(request->command->flags & HS_CMD_ADMIN))
+	if (!(request->call.command->flags & HS_CMD_ADMIN))
 		return;
 	hs_buf_printf(&request->cursor, "user %s at %s", hs_bytes_escape(name, shown, sizeof shown),
 		      session->address);
@@ -576,116 +560,88 @@ static void tell_who(const struct hs_session *session, struct hs_request *reques
 }
 
 void hs_step_host(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
-		  const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
+		  const struct hs_call *call)
 {
-	struct hs_request *request = hs_request_get(core, session, command);
+	struct hs_request *request = hs_request_make(core, session, call);
 
 	request->exec = exec;
-	hs_request_keep_args(request, argc, argv);
 	hs_request_split(request, 1);
 	request->parts[0].op = (struct hs_op){
 		.kind = HS_OP_HOST,
-		.command = command,
-		.argv = request->argv,
-		.argc = argc,
+		.command = call->command,
+		.argv = request->call.argv,
+		.argc = call->argc,
 		.watcher = session->id,
 	};
 	tell_who(session, request);
 	hs_step_submit(core, request, 0);
 }
 
-/* The slot all keys share. HS_ENOTFOUND: no keys. HS_ERANGE: several slots. HS_EINVAL: one of them is
- * not for clients. */
-static int shared_slot(const struct hs_core *core, const struct hs_command *command, size_t argc,
-		       const struct hs_bytes *argv, uint16_t *slot)
+static void run(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
+		struct hs_queue *queue)
 {
-	bool reserves = hs_copied_can(core);
-	int state = 0;
-	size_t at = hs_keys_only(command, argc);
-	struct hs_key_walk walk;
+	const struct hs_command *command = call->command;
+	uint16_t slot = call->slot;
 
-	if (at > 0) {
-		*slot = hs_slot_of(argv[at]);
-		return reserves && hs_copies_reserved(argv[at]) ? HS_EINVAL : 0;
-	}
-	hs_keys_begin(&walk, command, argc, argv);
-	at = hs_keys_next(&walk);
-	if (at == 0)
-		return HS_ENOTFOUND;
-	*slot = hs_slot_of(argv[at]);
-	for (; at > 0; at = hs_keys_next(&walk)) {
-		if (reserves && hs_copies_reserved(argv[at]))
-			return HS_EINVAL;
-		if (state == 0 && hs_slot_of(argv[at]) != *slot)
-			state = HS_ERANGE;
-	}
-	return state;
-}
-
-static void run(struct hs_core *core, struct hs_session *session, const struct hs_command *command,
-		int slot_state, uint16_t slot, struct hs_queue *queue, size_t argc,
-		const struct hs_bytes *argv)
-{
 	if (session->tracker)
-		hs_tracking_read(core, session, command, argc, argv);
+		hs_tracking_read(core, session, call);
 	if (hs_command_is_pubsub(command)) {
 		timing_begin(core, command);
 		if (hs_pubsub_subscribes(command) || hs_pubsub_unsubscribes(command))
-			hs_pubsub_run(core, session, NULL, command, argc, argv);
+			hs_pubsub_run(core, session, NULL, call);
 		else
-			hs_publish_run(core, session, NULL, command, argc, argv,
-				       (struct hs_bytes){NULL, 0});
+			hs_publish_run(core, session, NULL, call, (struct hs_bytes){NULL, 0});
 		return;
 	}
 	switch (command->place) {
 	case HS_PLACE_PARTITION:
 	case HS_PLACE_ANY:
 		/* Whoever is there will do, so that it need not wait for a slot that nobody serves. */
-		if (command->place == HS_PLACE_ANY && slot_state == HS_ENOTFOUND)
+		if (command->place == HS_PLACE_ANY && call->slots == HS_CALL_SLOTS_NONE)
 			slot = HS_SLOT_NONE;
 		if (command->id == HS_CMD_ID_WATCH)
-			hs_multi_watch(core, session, command, argc, argv);
+			hs_multi_watch(core, session, call);
 		else
-			run_partition(core, session, command, slot, queue, argc, argv);
+			run_partition(core, session, call, slot, queue);
 		break;
 	case HS_PLACE_SPLIT:
-		if (slot_state == 0 || core->world.together == HS_TOGETHER_ALL) {
-			run_partition(core, session, command, slot, queue, argc, argv);
+		if (call->slots == HS_CALL_SLOTS_ONE || core->world.together == HS_TOGETHER_ALL) {
+			run_partition(core, session, call, slot, queue);
 		} else {
 			timing_begin(core, command);
-			hs_fan_split(core, session, command, argc, argv);
+			hs_fan_split(core, session, call);
 		}
 		break;
 	case HS_PLACE_ALL:
 	case HS_PLACE_WORKERS:
 		timing_begin(core, command);
-		hs_fan_all(core, session, NULL, command, argc, argv, (struct hs_bytes){NULL, 0});
+		hs_fan_all(core, session, NULL, call, (struct hs_bytes){NULL, 0});
 		break;
 	case HS_PLACE_CURSOR:
 		timing_begin(core, command);
-		hs_fan_cursor(core, session, NULL, command, argc, argv);
+		hs_fan_cursor(core, session, NULL, call);
 		break;
 	case HS_PLACE_SLOT:
-		run_slot(core, session, command, argc, argv);
+		run_slot(core, session, call);
 		break;
 	case HS_PLACE_HOST:
-		hs_step_host(core, session, NULL, command, argc, argv);
+		hs_step_host(core, session, NULL, call);
 		break;
 	case HS_PLACE_CORE:
 		if (command->id == HS_CMD_ID_EXEC)
-			hs_multi_exec(core, session, command);
+			hs_multi_exec(core, session, call);
 		else if (command->id == HS_CMD_ID_CLIENT_TRACKING)
-			hs_tracking_run(core, session, command, argc, argv);
+			hs_tracking_run(core, session, call);
 		else if (command->id == HS_CMD_ID_RESET && session->listens_held > 0)
-			hs_pubsub_reset(core, session, command, argc, argv);
+			hs_pubsub_reset(core, session, call);
 		else
-			run_local(core, session, command, argc, argv);
+			run_local(core, session, call);
 		break;
 	case HS_PLACE_PARENT: /* alone: COMMAND, or what a server makes of it */
 		if (command->id < HS_CMD_IDS)
-			run_local(core, session, command, argc, argv);
+			run_local(core, session, call);
 		else
-			run_partition(core, session, command, slot, NULL, argc, argv);
+			run_partition(core, session, call, slot, NULL);
 		break;
 	case HS_PLACE_REFUSED:
 		hs_check(false); /* dispatch said so */
@@ -693,13 +649,12 @@ static void run(struct hs_core *core, struct hs_session *session, const struct h
 }
 
 static void queue_in_multi(struct hs_core *core, struct hs_session *session,
-			   const struct hs_command *command, size_t argc,
-			   const struct hs_bytes *argv)
+			   const struct hs_call *call)
 {
 	struct answer answer;
 
-	answer_begin(core, session, command, &answer);
-	hs_multi_queue(core, session, command, argc, argv, &answer.reply);
+	answer_begin(core, session, call->command, &answer);
+	hs_multi_queue(core, session, call, &answer.reply);
 	answer_end(core, session, &answer);
 }
 
@@ -744,27 +699,27 @@ static void reject_subscribed(struct hs_core *core, struct hs_session *session,
  * what, or what its client hears, also for what stands behind it; because it needs a connection to the
  * engine for itself, or may change the one its client shares. */
 static bool must_be_alone(const struct hs_core *core, const struct hs_session *session,
-			  const struct hs_command *command, size_t argc,
-			  const struct hs_bytes *argv)
+			  const struct hs_call *call)
 {
 	/* What is read behind it may be kept by the client: not before changes are told. */
-	if (command->id == HS_CMD_ID_CLIENT_TRACKING)
+	if (call->command->id == HS_CMD_ID_CLIENT_TRACKING)
 		return !session->multi;
-	if (command->id == HS_CMD_ID_ACL_SETUSER || command->id == HS_CMD_ID_ACL_DELUSER)
+	if (call->command->id == HS_CMD_ID_ACL_SETUSER ||
+	    call->command->id == HS_CMD_ID_ACL_DELUSER)
 		return true;
 	/* Subscriptions change at one point of the connection's stream, and with them what may come
 	 * in between; the dialect of that as well. */
-	if (hs_command_is_pubsub(command))
-		return !session->multi &&
-		       (hs_pubsub_subscribes(command) || hs_pubsub_unsubscribes(command));
-	if (command->id == HS_CMD_ID_EXEC && hs_multi_would_be_late(session))
+	if (hs_command_is_pubsub(call->command))
+		return !session->multi && (hs_pubsub_subscribes(call->command) ||
+					   hs_pubsub_unsubscribes(call->command));
+	if (call->command->id == HS_CMD_ID_EXEC && hs_multi_would_be_late(session))
 		return true;
 	if (session->listens_held > 0 &&
-	    (command->id == HS_CMD_ID_HELLO || command->id == HS_CMD_ID_RESET))
+	    (call->command->id == HS_CMD_ID_HELLO || call->command->id == HS_CMD_ID_RESET))
 		return true;
 	if (!core->world.shared_connections)
 		return false;
-	switch (command->id) {
+	switch (call->command->id) {
 	case HS_CMD_ID_EXEC:
 		return session->watches != NULL;
 	case HS_CMD_ID_WATCH:
@@ -772,7 +727,7 @@ static bool must_be_alone(const struct hs_core *core, const struct hs_session *s
 	case HS_CMD_ID_RESET:
 		return true;
 	default:
-		return !session->multi && hs_command_blocks(command, argc, argv);
+		return !session->multi && hs_call_blocks(call);
 	}
 }
 
@@ -819,49 +774,47 @@ bool hs_step_unblock(struct hs_core *core, struct hs_session *session, bool erro
 
 /* The row of a request: ours, or one that is learned. NULL: there is none, and that is said. */
 static const struct hs_command *find_row(struct hs_core *core, struct hs_session *session,
-					 size_t argc, const struct hs_bytes *argv)
+					 const struct hs_call *call)
 {
-	const struct hs_command *command = hs_command_find(argv[0]), *parent;
+	const struct hs_command *command = hs_command_find(call->argv[0]), *parent;
 
 	if (!command)
-		command = hs_learned_find(core->learned, argv[0]);
+		command = hs_learned_find(core->learned, call->argv[0]);
 	if (command && command->place != HS_PLACE_PARENT && !(command->flags & HS_CMD_CONTAINER))
 		return command;
-	command = hs_learned_resolve(core->learned, argc, argv, &parent);
+	command = hs_learned_resolve(core->learned, call->argc, call->argv, &parent);
 	if (command)
 		return command;
-	if (!parent && speaks_http(argv[0]))
+	if (!parent && speaks_http(call->argv[0]))
 		cut_off_browser(core, session);
 	else
-		reject_unknown(core, session, argc, argv, parent);
+		reject_unknown(core, session, call, parent);
 	return NULL;
 }
 
 /* False: the user's rules forbid it, and it was told so. */
-static bool may_run_it(struct hs_core *core, struct hs_session *session,
-		       const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
+static bool may_run_it(struct hs_core *core, struct hs_session *session, const struct hs_call *call)
 {
 	char text[512];
-	const char *refused =
-		hs_users_refuse(core, session, command, argc, argv, text, sizeof text);
+	const char *refused = hs_users_refuse(core, session, call, text, sizeof text);
 
 	if (refused)
-		reject(core, session, command, refused);
+		reject(core, session, call->command, refused);
 	return !refused;
 }
 
 /* False: not now, its client has others under way, or clients are paused. */
-static bool dispatch(struct hs_core *core, struct hs_session *session, size_t argc,
-		     const struct hs_bytes *argv)
+static bool dispatch(struct hs_core *core, struct hs_session *session, struct hs_call *call)
 {
-	const struct hs_command *command = find_row(core, session, argc, argv);
+	const struct hs_command *command = find_row(core, session, call);
 	struct hs_queue *queue = NULL;
-	uint16_t slot = 0;
+	enum hs_call_slots slots;
 
 	if (!command)
 		return true;
+	call->command = command;
 	session->last_command = command;
-	if (!hs_command_arity_fits(command, argc)) {
+	if (!hs_command_arity_fits(command, call->argc)) {
 		reject_arity(core, session, command);
 		return true;
 	}
@@ -873,7 +826,7 @@ static bool dispatch(struct hs_core *core, struct hs_session *session, size_t ar
 		reject_refused(core, session, command);
 		return true;
 	}
-	session->alone = must_be_alone(core, session, command, argc, argv);
+	session->alone = must_be_alone(core, session, call);
 	if (session->alone && session->inflight > 0)
 		return false;
 	if (session->multi && (command->flags & HS_CMD_NO_MULTI)) {
@@ -881,23 +834,22 @@ static bool dispatch(struct hs_core *core, struct hs_session *session, size_t ar
 		return true;
 	}
 
-	if (session->limits && !may_run_it(core, session, command, argc, argv))
+	if (session->limits && !may_run_it(core, session, call))
 		return true;
 
 	if (core->caching->any && command->keep && !session->multi && session->listens_held == 0 &&
-	    core->pause.mode == HS_PAUSE_NONE && hs_cached_hit(core, session, command, argc, argv))
+	    core->pause.mode == HS_PAUSE_NONE && hs_cached_hit(core, session, call))
 		return true;
 
-	int slot_state = shared_slot(core, command, argc, argv, &slot);
-
-	if (slot_state == HS_EINVAL) {
+	slots = hs_call_slots(call);
+	if (call->reserved && hs_copied_can(core)) {
 		reject(core, session, command,
 		       "ERR keys that begin with " HS_COPIES_PREFIX
 		       " are heatsink's own: copies of hot values");
 		return true;
 	}
 	/* Only the split commands may name several slots, and not inside a transaction. */
-	if (slot_state == HS_ERANGE && core->world.together != HS_TOGETHER_ALL &&
+	if (slots == HS_CALL_SLOTS_SEVERAL && core->world.together != HS_TOGETHER_ALL &&
 	    (command->place != HS_PLACE_SPLIT || session->multi)) {
 		reject(core, session, command,
 		       "CROSSSLOT Keys in request don't hash to the same slot");
@@ -908,51 +860,48 @@ static bool dispatch(struct hs_core *core, struct hs_session *session, size_t ar
 		reject_subscribed(core, session, command);
 		return true;
 	}
-	if (core->pause.mode != HS_PAUSE_NONE && hs_pause_holds(core, session, command, argc, argv))
+	if (core->pause.mode != HS_PAUSE_NONE && hs_pause_holds(core, session, call))
 		return false;
 	if (hs_command_is_pubsub(command) && !session->multi &&
-	    hs_publish_waits(core, session, command, slot)) {
+	    hs_publish_waits(core, session, call)) {
 		session->alone = true; /* asked again when the others are done */
 		return false;
 	}
 	if (session->multi && !runs_inside_multi(command)) {
-		queue_in_multi(core, session, command, argc, argv);
+		queue_in_multi(core, session, call);
 		return true;
 	}
-	if (core->options.flight_bytes_max > 0 &&
-	    hs_flight_holds(core, session, command, slot, argc, argv))
+	if (core->options.flight_bytes_max > 0 && hs_flight_holds(core, session, call))
 		return false;
-	if (core->caching->any && !session->multi && slot_state != HS_ENOTFOUND &&
-	    command->flags & HS_CMD_READONLY &&
-	    hs_cached_read(core, session, command, slot, argc, argv))
+	if (core->caching->any && !session->multi && slots != HS_CALL_SLOTS_NONE &&
+	    command->flags & HS_CMD_READONLY && hs_cached_read(core, session, call))
 		return true;
-	if (hs_cached_holds(core, session, command)) {
+	if (hs_cached_holds(session, command)) {
 		session->alone = true;
 		return false;
 	}
 	if (core->caching->any && command->id == HS_CMD_ID_SET && !session->multi &&
-	    hs_cached_set(core, session, command, slot, argc, argv))
+	    hs_cached_set(core, session, call))
 		return true;
-	if (!hs_folds_admit(core, session, command, slot_state, slot, argc, argv, &queue)) {
+	if (!hs_folds_admit(core, session, call, &queue)) {
 		session->alone = true;
 		return false;
 	}
-	run(core, session, command, slot_state, slot, queue, argc, argv);
+	run(core, session, call, queue);
 	return true;
 }
 
-bool hs_step_dispatch(struct hs_core *core, struct hs_session *session, size_t argc,
-		      const struct hs_bytes *argv)
+bool hs_step_dispatch(struct hs_core *core, struct hs_session *session, struct hs_call *call)
 {
 	enum hs_session_reply_mode before = session->reply_mode;
 
-	if (!dispatch(core, session, argc, argv)) {
+	if (!dispatch(core, session, call)) {
 		session->next_bytes = 0;
 		return false;
 	}
 	session->next_bytes = 0;
 	if (session->tracker)
-		hs_tracking_settle(core, session, argc, argv);
+		hs_tracking_settle(core, session, call);
 	/* CLIENT REPLY SKIP silences exactly the command behind it. */
 	if (before == HS_REPLY_SKIP && session->reply_mode == HS_REPLY_SKIP)
 		session->reply_mode = HS_REPLY_ON;

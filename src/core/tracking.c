@@ -168,7 +168,7 @@ static void letter_answered(struct hs_core *core, struct hs_request *request)
 	struct hs_answer answer;
 	uint64_t to;
 
-	memcpy(&to, request->argv[1].data, sizeof to);
+	memcpy(&to, request->call.argv[1].data, sizeof to);
 	if (hs_answer_head(&answer, op->out->data, op->out->len) > 0 && answer.integer == 0)
 		tell_broken(core, op->watcher, to);
 	hs_request_finish(core, request);
@@ -179,6 +179,7 @@ void hs_tracking_forward(struct hs_core *core, uint64_t from, uint64_t to, uint3
 {
 	const struct hs_command *command = hs_command_by_id(HS_CMD_ID_CLIENT_TRACKING);
 	struct hs_bytes argv[] = {HS_LIT(""), {(const char *)&to, sizeof to}, letter};
+	struct hs_call call = hs_call_of(command, 3, argv);
 	struct hs_request *request;
 
 	if (worker == core->world.worker) {
@@ -186,8 +187,7 @@ void hs_tracking_forward(struct hs_core *core, uint64_t from, uint64_t to, uint3
 			tell_broken(core, from, to);
 		return;
 	}
-	request = hs_request_get(core, core->self, command);
-	hs_request_keep_args(request, 3, argv);
+	request = hs_request_make(core, core->self, &call);
 	hs_request_split(request, 1);
 	request->then = letter_answered;
 	request->parts[0].op = (struct hs_op){
@@ -195,8 +195,8 @@ void hs_tracking_forward(struct hs_core *core, uint64_t from, uint64_t to, uint3
 		.command = command,
 		.slot = HS_SLOT_NONE,
 		.partition = (uint16_t)worker,
-		.argv = request->argv,
-		.argc = request->argc,
+		.argv = request->call.argv,
+		.argc = request->call.argc,
 		.watcher = from,
 	};
 	hs_step_submit(core, request, 0);
@@ -228,17 +228,16 @@ static bool may_read(const struct hs_command *command)
 	return command->flags & (HS_CMD_READONLY | HS_CMD_UNSURE);
 }
 
-void hs_tracking_read(struct hs_core *core, struct hs_session *session,
-		      const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
+void hs_tracking_read(struct hs_core *core, struct hs_session *session, const struct hs_call *call)
 {
 	struct hs_key_walk walk;
 	size_t at;
 
-	if (!may_read(command) || !wants_keys(session->tracker))
+	if (!may_read(call->command) || !wants_keys(session->tracker))
 		return;
-	hs_keys_begin(&walk, command, argc, argv);
+	hs_call_keys(call, &walk);
 	while ((at = hs_keys_next(&walk)) > 0)
-		hs_tracking_table_add(core->tracking->table, argv[at], session->id);
+		hs_tracking_table_add(core->tracking->table, call->argv[at], session->id);
 }
 
 void hs_tracking_write_key(struct hs_tracking *tracking, struct hs_bytes key)
@@ -308,23 +307,23 @@ static void make_room(struct hs_core *core, size_t limit)
 }
 
 /* CLIENT and its subcommands leave alone what CLIENT CACHING said. */
-static bool is_client_command(size_t argc, const struct hs_bytes *argv)
+static bool is_client_command(const struct hs_call *call)
 {
-	const struct hs_command *command = hs_command_find(argv[0]);
+	const struct hs_command *command = hs_command_find(call->argv[0]);
 
-	return command && command->id == HS_CMD_ID_CLIENT && argc > 1 &&
-	       hs_command_sub(command, argv[1]);
+	return command && command->id == HS_CMD_ID_CLIENT && call->argc > 1 &&
+	       hs_command_sub(command, call->argv[1]);
 }
 
-void hs_tracking_settle(struct hs_core *core, struct hs_session *session, size_t argc,
-			const struct hs_bytes *argv)
+void hs_tracking_settle(struct hs_core *core, struct hs_session *session,
+			const struct hs_call *call)
 {
 	struct hs_tracker *tracker = session->tracker;
 
 	/* Not before the command was handed over: a message about one of its own keys must lie
 	 * behind its reply. */
 	make_room(core, FORGET_AT_ONCE);
-	if (tracker->caching && !session->multi && !is_client_command(argc, argv))
+	if (tracker->caching && !session->multi && !is_client_command(call))
 		tracker->caching = false;
 	hs_tracking_count(core);
 }

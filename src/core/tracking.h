@@ -66,11 +66,10 @@ static inline bool hs_tracking_begins_with(struct hs_bytes key, struct hs_bytes 
 
 /* A command of a connection that tracks is about to be handed over: its keys are remembered, if
  * it reads. */
-void hs_tracking_read(struct hs_core *core, struct hs_session *session,
-		      const struct hs_command *command, size_t argc, const struct hs_bytes *argv);
+void hs_tracking_read(struct hs_core *core, struct hs_session *session, const struct hs_call *call);
 /* It was handed over, or answered. */
-void hs_tracking_settle(struct hs_core *core, struct hs_session *session, size_t argc,
-			const struct hs_bytes *argv);
+void hs_tracking_settle(struct hs_core *core, struct hs_session *session,
+			const struct hs_call *call);
 void hs_tracking_news(struct hs_core *core, const struct hs_news *news);
 /* The body of a message that names no key and means all of them. */
 #define HS_TRACKING_ALL_KEYS HS_LIT("_\r\n")
@@ -99,8 +98,7 @@ bool hs_tracking_writes(const struct hs_core *core, const struct hs_session *ses
 /* tracking_command.c */
 
 /* CLIENT TRACKING, with nothing else of the session under way. */
-void hs_tracking_run(struct hs_core *core, struct hs_session *session,
-		     const struct hs_command *command, size_t argc, const struct hs_bytes *argv);
+void hs_tracking_run(struct hs_core *core, struct hs_session *session, const struct hs_call *call);
 /* The connection tracks no more; it may never have. */
 void hs_tracking_stop(struct hs_core *core, struct hs_session *session);
 

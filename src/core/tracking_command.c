@@ -220,8 +220,8 @@ static void answer(struct hs_core *core, struct hs_request *request, const char 
 		hs_reply_ok(&reply);
 	else if (*error)
 		hs_reply_error(&reply, error);
-	hs_step_account(core, session, request->command, request->argc, request->argv,
-			core->now.mono_us - request->start_us, error != NULL);
+	hs_step_account(core, session, &request->call, core->now.mono_us - request->start_us,
+			error != NULL);
 	hs_tracking_count(core);
 	hs_request_finish(core, request);
 }
@@ -239,7 +239,7 @@ static void ask_engine(struct hs_core *core, enum hs_op_kind kind,
 		.kind = kind,
 		.command = command,
 		.slot = HS_SLOT_NONE,
-		.argv = request->argv,
+		.argv = request->call.argv,
 	};
 	hs_step_submit(core, request, 0);
 }
@@ -302,7 +302,7 @@ static void turn_on(struct hs_core *core, struct hs_request *request, const stru
 	tracker->noloop = wish->noloop;
 	tracker->redirect = wish->redirect;
 	tracker->redirect_worker = redirect_worker;
-	for (size_t at = 3; next_prefix(request->argc, request->argv, &at, &prefix);)
+	for (size_t at = 3; next_prefix(request->call.argc, request->call.argv, &at, &prefix);)
 		add_prefix(tracking, session, prefix);
 	if (wish->bcast && wish->prefixes == 0)
 		add_prefix(tracking, session, HS_LIT(""));
@@ -348,7 +348,7 @@ static void decide(struct hs_core *core, struct hs_request *request, const struc
 	if (!error && wish->on)
 		error = refused(session->tracker, wish);
 	if (!error && wish->on && wish->bcast &&
-	    !prefixes_fit(session->tracker, request->argc, request->argv, &reply))
+	    !prefixes_fit(session->tracker, request->call.argc, request->call.argv, &reply))
 		error = "";
 	if (error) {
 		answer(core, request, error);
@@ -377,7 +377,7 @@ static void workers_answered(struct hs_core *core, struct hs_request *request)
 		answer(core, request, NO_REDIRECT);
 		return;
 	}
-	parse(&wish, request->argc, request->argv);
+	parse(&wish, request->call.argc, request->call.argv);
 	request->then = NULL;
 	hs_request_drop_parts(request);
 	decide(core, request, &wish, worker);
@@ -397,7 +397,7 @@ static void ask_workers(struct hs_core *core, struct hs_request *request, uint64
 	for (uint32_t i = 0; i < count; i++) {
 		request->parts[i].op = (struct hs_op){
 			.kind = HS_OP_PEER,
-			.command = request->command,
+			.command = request->call.command,
 			.slot = HS_SLOT_NONE,
 			.partition = (uint16_t)i,
 			.argv = argv,
@@ -408,14 +408,12 @@ static void ask_workers(struct hs_core *core, struct hs_request *request, uint64
 		hs_step_submit(core, request, i);
 }
 
-void hs_tracking_run(struct hs_core *core, struct hs_session *session,
-		     const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
+void hs_tracking_run(struct hs_core *core, struct hs_session *session, const struct hs_call *call)
 {
-	struct hs_request *request = hs_request_get(core, session, command);
+	struct hs_request *request = hs_request_make(core, session, call);
 	struct wish wish;
 
-	hs_request_keep_args(request, argc, argv);
-	parse(&wish, argc, argv);
+	parse(&wish, call->argc, call->argv);
 	if (wish.redirects && wish.redirect == 0)
 		answer(core, request, NO_REDIRECT);
 	else if (wish.redirects && !hs_session_find(core, wish.redirect))
@@ -427,17 +425,16 @@ void hs_tracking_run(struct hs_core *core, struct hs_session *session,
 /* --- the others --- */
 
 void hs_local_client_caching(struct hs_core *core, struct hs_session *session,
-			     const struct hs_command *command, size_t argc,
-			     const struct hs_bytes *argv, struct hs_reply *reply)
+			     const struct hs_call *call, struct hs_reply *reply)
 {
 	struct hs_tracker *tracker = session->tracker;
-	bool yes = hs_bytes_is_word(argv[2], "yes");
+	bool yes = hs_bytes_is_word(call->argv[2], "yes");
 
-	(void)core, (void)command, (void)argc;
+	(void)core;
 	if (!tracker) {
 		hs_reply_error(reply, "ERR CLIENT CACHING can be called only when the client is in "
 				      "tracking mode with OPTIN or OPTOUT mode enabled");
-	} else if (!yes && !hs_bytes_is_word(argv[2], "no")) {
+	} else if (!yes && !hs_bytes_is_word(call->argv[2], "no")) {
 		hs_reply_error(reply, "ERR syntax error");
 	} else if (yes && !tracker->optin) {
 		hs_reply_error(reply, "ERR CLIENT CACHING YES is only valid when tracking is "
@@ -452,16 +449,14 @@ void hs_local_client_caching(struct hs_core *core, struct hs_session *session,
 }
 
 void hs_local_client_getredir(struct hs_core *core, struct hs_session *session,
-			      const struct hs_command *command, size_t argc,
-			      const struct hs_bytes *argv, struct hs_reply *reply)
+			      const struct hs_call *call, struct hs_reply *reply)
 {
-	(void)core, (void)command, (void)argc, (void)argv;
+	(void)core, (void)call;
 	hs_reply_int(reply, session->tracker ? (int64_t)session->tracker->redirect : -1);
 }
 
 void hs_local_client_trackinginfo(struct hs_core *core, struct hs_session *session,
-				  const struct hs_command *command, size_t argc,
-				  const struct hs_bytes *argv, struct hs_reply *reply)
+				  const struct hs_call *call, struct hs_reply *reply)
 {
 	static const struct hs_tracker off;
 	const struct hs_tracker *tracker = session->tracker ? session->tracker : &off;
@@ -487,7 +482,7 @@ void hs_local_client_trackinginfo(struct hs_core *core, struct hs_session *sessi
 	for (size_t i = 0; i < count; i++)
 		hs_reply_bulk_text(reply, flags[i]);
 	hs_reply_bulk_text(reply, "redirect");
-	hs_local_client_getredir(core, session, command, argc, argv, reply);
+	hs_local_client_getredir(core, session, call, reply);
 	hs_reply_bulk_text(reply, "prefixes");
 	hs_reply_array(reply, tracker->prefixes_count);
 	for (const struct hs_prefix_member *member = tracker->prefixes; member;

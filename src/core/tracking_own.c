@@ -57,38 +57,36 @@ static bool writes_unnamed(const struct hs_command *command)
 	return (command->flags & HS_CMD_WRITE) || strchr(command->name, '.');
 }
 
-static void tell_keys(struct hs_core *core, struct hs_request *request,
-		      const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
+static void tell_keys(struct hs_core *core, struct hs_request *request, const struct hs_call *call)
 {
 	struct hs_key_walk walk;
 	bool named = false;
 	size_t at;
 
-	if (hs_cached_only_reads(command))
+	if (hs_cached_only_reads(call->command))
 		return;
-	hs_keys_begin(&walk, command, argc, argv);
+	hs_call_keys(call, &walk);
 	while ((at = hs_keys_next(&walk)) > 0) {
 		named = true;
-		if (hs_keys_flags(&walk) & HS_KEY_RO || !is_tracked(core, request, argv[at]))
+		if (hs_keys_flags(&walk) & HS_KEY_RO || !is_tracked(core, request, call->argv[at]))
 			continue;
-		hs_tracking_write_key(core->tracking, argv[at]);
+		hs_tracking_write_key(core->tracking, call->argv[at]);
 		hs_tracking_tell_behind(core, request, hs_buf_bytes(&core->tracking->body));
 	}
-	if (!named && writes_unnamed(command))
+	if (!named && writes_unnamed(call->command))
 		hs_tracking_tell_behind(core, request, HS_TRACKING_ALL_KEYS);
 }
 
-static bool names_key(const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
-		      struct hs_bytes key)
+static bool names_key(const struct hs_call *call, struct hs_bytes key)
 {
 	struct hs_key_walk walk;
 	size_t at;
 
-	if (hs_cached_only_reads(command))
+	if (hs_cached_only_reads(call->command))
 		return false;
-	hs_keys_begin(&walk, command, argc, argv);
+	hs_call_keys(call, &walk);
 	while ((at = hs_keys_next(&walk)) > 0) {
-		if (hs_bytes_equal(argv[at], key))
+		if (hs_bytes_equal(call->argv[at], key))
 			return true;
 	}
 	return false;
@@ -102,11 +100,12 @@ static bool writes_key(const struct hs_request *request, struct hs_bytes key)
 	if (request->done || request->push || request->parts_count == 0)
 		return false;
 	for (size_t i = 0; tx && i < tx->count; i++) {
-		if (names_key(tx->commands[i].command, tx->commands[i].argc, tx->commands[i].argv,
-			      key))
+		struct hs_call call = hs_call_queued(&tx->commands[i]);
+
+		if (names_key(&call, key))
 			return true;
 	}
-	return names_key(request->command, request->argc, request->argv, key);
+	return names_key(&request->call, key);
 }
 
 bool hs_tracking_writes(const struct hs_core *core, const struct hs_session *session,
@@ -132,14 +131,15 @@ void hs_tracking_wrote(struct hs_core *core, struct hs_request *request)
 	op = &request->parts[0].op;
 	if (op->kind == HS_OP_COMMAND) {
 		/* The whole command: each part of one that was split has some of its keys. */
-		tell_keys(core, request, request->command, request->argc, request->argv);
+		tell_keys(core, request, &request->call);
 	} else if (op->kind == HS_OP_EXEC) {
 		for (size_t i = 0; i < op->tx->count; i++) {
 			const struct hs_op_tx_command *queued = &op->tx->commands[i];
 
+			struct hs_call call = hs_call_queued(queued);
+
 			if (queued->answered.len == 0)
-				tell_keys(core, request, queued->command, queued->argc,
-					  queued->argv);
+				tell_keys(core, request, &call);
 		}
 	}
 	hs_tracking_count(core);

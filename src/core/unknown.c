@@ -19,16 +19,16 @@ static bool is_embedded(const struct hs_core *core)
 	return !core->world.shared_connections;
 }
 
-void hs_unknown_command(const struct hs_core *core, size_t argc, const struct hs_bytes *argv,
-			struct hs_buf *text)
+void hs_unknown_command(const struct hs_core *core, const struct hs_call *call, struct hs_buf *text)
 {
+	const struct hs_bytes *argv = call->argv;
 	size_t start;
 
 	hs_buf_printf(text,
 		      "ERR unknown command '%.*s', with args beginning with: ", shown(argv[0]),
 		      argv[0].data);
 	start = text->len;
-	for (size_t i = 1; i < argc && text->len - start < SHOWN_BYTES; i++) {
+	for (size_t i = 1; i < call->argc && text->len - start < SHOWN_BYTES; i++) {
 		size_t room = SHOWN_BYTES - (text->len - start);
 
 		hs_buf_printf(text, "'%.*s' ", (int)(argv[i].len < room ? argv[i].len : room),

@@ -52,8 +52,8 @@ static bool asked_for_it(const struct hs_session *session)
 	if (hs_list_empty(&session->requests))
 		return false;
 	last = hs_list_entry(session->requests.prev, struct hs_request, link);
-	return last->command && (last->command->id == HS_CMD_ID_ACL_DELUSER ||
-				 last->command->id == HS_CMD_ID_ACL_SETUSER);
+	return last->call.command && (last->call.command->id == HS_CMD_ID_ACL_DELUSER ||
+				      last->call.command->id == HS_CMD_ID_ACL_SETUSER);
 }
 
 /* Whether the session listens to something that its user was allowed to hear and no longer is. A
@@ -126,17 +126,17 @@ static const char *reason(enum hs_acl_verdict verdict)
 }
 
 static enum hs_acl_verdict check(struct hs_core *core, struct hs_session *session,
-				 const struct hs_command *command, size_t argc,
-				 const struct hs_bytes *argv, bool in_multi)
+				 const struct hs_call *call, bool in_multi)
 {
 	size_t at;
-	enum hs_acl_verdict verdict = hs_acl_check(session->limits, command, argc, argv, &at);
+	enum hs_acl_verdict verdict =
+		hs_acl_check(session->limits, call->command, call->argc, call->argv, &at);
 
 	if (verdict != HS_ACL_OK)
 		hs_acl_log_add(core, session, reason(verdict), in_multi ? "multi" : "toplevel",
 			       strcmp(reason(verdict), "command") == 0
-				       ? hs_bytes_of(hs_acl_command_name(command))
-				       : argv[at],
+				       ? hs_bytes_of(hs_acl_command_name(call->command))
+				       : call->argv[at],
 			       hs_acl_user_name(session->user));
 	return verdict;
 }
@@ -156,16 +156,15 @@ static void refuse_unchecked(const struct hs_acl_user *user, const struct hs_com
 }
 
 const char *hs_users_refuse(struct hs_core *core, struct hs_session *session,
-			    const struct hs_command *command, size_t argc,
-			    const struct hs_bytes *argv, char *text, size_t text_size)
+			    const struct hs_call *call, char *text, size_t text_size)
 {
-	switch (check(core, session, command, argc, argv, session->multi != NULL)) {
+	switch (check(core, session, call, session->multi != NULL)) {
 	case HS_ACL_OK:
 		return NULL;
 	case HS_ACL_COMMAND:
 		snprintf(text, text_size,
 			 "NOPERM this user has no permissions to run the '%s' command",
-			 hs_acl_command_name(command));
+			 hs_acl_command_name(call->command));
 		return text;
 	case HS_ACL_KEY:
 		return "NOPERM this user has no permissions to access one of the keys used as "
@@ -176,7 +175,7 @@ const char *hs_users_refuse(struct hs_core *core, struct hs_session *session,
 	case HS_ACL_SORT_BY:
 		return "ERR BY option of SORT denied due to insufficient ACL permissions.";
 	case HS_ACL_UNCHECKED:
-		refuse_unchecked(session->user, command, text, text_size);
+		refuse_unchecked(session->user, call->command, text, text_size);
 		return text;
 	case HS_ACL_SORT_GET:
 		break;
@@ -185,12 +184,11 @@ const char *hs_users_refuse(struct hs_core *core, struct hs_session *session,
 }
 
 bool hs_users_refuse_queued(struct hs_core *core, struct hs_session *session,
-			    const struct hs_command *command, size_t argc,
-			    const struct hs_bytes *argv, struct hs_reply *reply)
+			    const struct hs_call *call, struct hs_reply *reply)
 {
 	if (!session->limits)
 		return false;
-	switch (check(core, session, command, argc, argv, true)) {
+	switch (check(core, session, call, true)) {
 	case HS_ACL_OK:
 		return false;
 	case HS_ACL_COMMAND:
@@ -213,25 +211,23 @@ bool hs_users_refuse_queued(struct hs_core *core, struct hs_session *session,
 /* --- ACL --- */
 
 void hs_local_acl_whoami(struct hs_core *core, struct hs_session *session,
-			 const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
-			 struct hs_reply *reply)
+			 const struct hs_call *call, struct hs_reply *reply)
 {
-	(void)core, (void)command, (void)argc, (void)argv;
+	(void)core, (void)call;
 	hs_reply_bulk(reply, hs_acl_user_name(session->user));
 }
 
 void hs_local_acl_users(struct hs_core *core, struct hs_session *session,
-			const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
-			struct hs_reply *reply)
+			const struct hs_call *call, struct hs_reply *reply)
 {
-	(void)session, (void)argc, (void)argv;
+	(void)session;
 	struct hs_buf text = {0};
 
 	hs_reply_array(reply, hs_acl_count(core->acl));
 	for (size_t i = 0; i < hs_acl_count(core->acl); i++) {
 		const struct hs_acl_user *user = hs_acl_at(core->acl, i);
 
-		if (command->id == HS_CMD_ID_ACL_USERS) {
+		if (call->command->id == HS_CMD_ID_ACL_USERS) {
 			hs_reply_bulk(reply, hs_acl_user_name(user));
 			continue;
 		}
@@ -244,12 +240,11 @@ void hs_local_acl_users(struct hs_core *core, struct hs_session *session,
 }
 
 void hs_local_acl_getuser(struct hs_core *core, struct hs_session *session,
-			  const struct hs_command *command, size_t argc,
-			  const struct hs_bytes *argv, struct hs_reply *reply)
+			  const struct hs_call *call, struct hs_reply *reply)
 {
-	const struct hs_acl_user *user = hs_acl_find(core->acl, argv[2]);
+	const struct hs_acl_user *user = hs_acl_find(core->acl, call->argv[2]);
 
-	(void)session, (void)command, (void)argc;
+	(void)session;
 	if (user)
 		hs_acl_user_reply(user, reply);
 	else
@@ -287,27 +282,27 @@ static void reply_category(const struct hs_core *core, size_t category, struct h
 	}
 }
 
-void hs_local_acl_cat(struct hs_core *core, struct hs_session *session,
-		      const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+void hs_local_acl_cat(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
 		      struct hs_reply *reply)
 {
 	const char *name;
 	size_t count = 0;
 
-	(void)session, (void)command;
-	if (argc > 3) {
-		hs_users_reply_arity(argv, reply);
+	(void)session;
+	if (call->argc > 3) {
+		hs_users_reply_arity(call->argv, reply);
 		return;
 	}
 	for (; (name = hs_acl_category_name(count)); count++) {
-		if (argc == 3 && hs_bytes_is_word(argv[2], name)) {
+		if (call->argc == 3 && hs_bytes_is_word(call->argv[2], name)) {
 			reply_category(core, count, reply);
 			return;
 		}
 	}
-	if (argc == 3) {
+	if (call->argc == 3) {
 		hs_reply_errorf(reply, "ERR Unknown category '%.*s'",
-				(int)(argv[2].len < 128 ? argv[2].len : 128), argv[2].data);
+				(int)(call->argv[2].len < 128 ? call->argv[2].len : 128),
+				call->argv[2].data);
 		return;
 	}
 	hs_reply_array(reply, count);
@@ -339,22 +334,22 @@ static void reply_verdict(enum hs_acl_verdict verdict, const struct hs_command *
 }
 
 void hs_local_acl_dryrun(struct hs_core *core, struct hs_session *session,
-			 const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
-			 struct hs_reply *reply)
+			 const struct hs_call *call, struct hs_reply *reply)
 {
-	const struct hs_acl_user *user = hs_acl_find(core->acl, argv[2]);
-	const struct hs_command *parent;
+	const struct hs_acl_user *user = hs_acl_find(core->acl, call->argv[2]);
+	const struct hs_bytes *argv = call->argv + 3;
+	size_t argc = call->argc - 3;
+	const struct hs_command *command, *parent;
 	enum hs_acl_verdict verdict;
 	size_t at;
 
 	(void)session;
 	if (!user) {
 		hs_reply_errorf(reply, "ERR User '%.*s' not found",
-				(int)(argv[2].len < 128 ? argv[2].len : 128), argv[2].data);
+				(int)(call->argv[2].len < 128 ? call->argv[2].len : 128),
+				call->argv[2].data);
 		return;
 	}
-	argc -= 3;
-	argv += 3;
 	command = hs_learned_resolve(core->learned, argc, argv, &parent);
 	if (!command) {
 		hs_reply_errorf(reply, "ERR Command '%.*s' not found",
@@ -374,10 +369,9 @@ void hs_local_acl_dryrun(struct hs_core *core, struct hs_session *session,
 		reply_verdict(verdict, command, argv[at], reply);
 }
 
-void hs_local_acl_file(struct hs_core *core, struct hs_session *session,
-		       const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+void hs_local_acl_file(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
 		       struct hs_reply *reply)
 {
-	(void)core, (void)session, (void)command, (void)argc, (void)argv;
+	(void)core, (void)session, (void)call;
 	hs_reply_error(reply, NO_FILE);
 }

@@ -136,13 +136,10 @@ static struct hs_request *block(struct world *world, uint32_t worker, struct hs_
 {
 	static const struct hs_bytes argv[] = {{"blwait", 6}, {"key", 3}};
 	struct hs_core *core = world->cores[worker];
-	struct hs_request *request = hs_request_get(core, session, &wait_row);
+	struct hs_call call = hs_call_of(&wait_row, 2, argv);
+	struct hs_request *request = hs_request_single(core, session, &call, 0);
 
 	session->alone = true;
-	hs_request_keep_args(request, 2, argv);
-	hs_request_split(request, 1);
-	request->parts[0].op = (struct hs_op){
-		.kind = HS_OP_COMMAND, .command = &wait_row, .argv = request->argv, .argc = 2};
 	hs_step_submit(core, request, 0);
 	assert_ptr_equal(world->held, &request->parts[0].op);
 	return request;

@@ -341,18 +341,11 @@ static void test_what_names_no_keys(void **state)
 	(void)state;
 	open_world(&world, "CLIENT TRACKING ON");
 	for (int named = 0; named < 2; named++) {
+		struct hs_call call = hs_call_of(&script_row, named ? 4 : 3, named ? keys : none);
 		struct hs_request *request;
 
 		read_key(&world, "GET a", "$1\r\n1\r\n");
-		request = hs_request_get(world.core, world.client, &script_row);
-		hs_request_keep_args(request, named ? 4 : 3, named ? keys : none);
-		hs_request_split(request, 1);
-		request->parts[0].op = (struct hs_op){
-			.kind = HS_OP_COMMAND,
-			.command = &script_row,
-			.argv = request->argv,
-			.argc = request->argc,
-		};
+		request = hs_request_single(world.core, world.client, &call, 0);
 		hs_step_submit(world.core, request, 0);
 		answer(&world, 0, ":1\r\n");
 		hears(world.client, named ? ":1\r\n" TOLD_A : ":1\r\n" TOLD_ALL);
