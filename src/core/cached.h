@@ -14,7 +14,6 @@ struct hs_caching {
 	bool any;		/* a rule allows to keep something, and that is wanted */
 	struct hs_link foreign; /* fills that another worker is at */
 	struct hs_link sent;	/* fills under way */
-	uint64_t asked;		/* requests of its own, ever */
 	struct hs_buf scratch;
 	struct hs_vouch believed;	  /* observing: as if all changes were told */
 	struct hs_core_rule_stats *stats; /* by the rule's number */

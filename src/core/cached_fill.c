@@ -15,17 +15,12 @@
 #include "core/cached.h"
 
 #include "base/mem.h"
+#include "core/internal.h"
 
 enum {
 	FOREIGN_US_MAX = 100000, /* another worker that takes longer is not waited for */
 	SLOW_US = 500000,	 /* a read that takes longer counts as failing */
 };
-
-/* Connections have small numbers, those of folded requests (folds.c) the largest. */
-static uint64_t nobody(struct hs_caching *caching)
-{
-	return UINT64_MAX / 2 + caching->asked++;
-}
 
 /* --- those who wait --- */
 
@@ -103,12 +98,14 @@ static struct hs_fill *create(struct hs_core *core, struct hs_cached *cached,
 			      const struct hs_ask *ask)
 {
 	struct hs_fill *fill = hs_mem_zalloc(sizeof *fill);
-	struct hs_call call = hs_call_of(ask->command, ask->argc, ask->argv);
-	struct hs_request *own = hs_request_make(core, core->self, &call);
+	struct hs_internal internal = {
+		.call = hs_call_of(ask->command, ask->argc, ask->argv),
+		.then = land,
+		.slot = cached->slot,
+	};
+	struct hs_request *own = hs_internal_prepare(core, &internal);
 
-	own->resp = 3;
 	own->fill = fill;
-	own->then = land;
 	fill->own = own;
 	fill->cached = cached;
 	fill->ask = *ask;
@@ -128,7 +125,7 @@ static void destroy(struct hs_core *core, struct hs_fill *fill)
 
 	hs_list_remove(&fill->link);
 	hs_list_remove(&fill->of_key);
-	hs_request_put(core, fill->own);
+	hs_internal_end(core, fill->own);
 	if (--cached->pins == 0 && !cached->rule)
 		hs_cache_remove(core->caching->cache, cached);
 	hs_mem_free(&fill);
@@ -136,7 +133,6 @@ static void destroy(struct hs_core *core, struct hs_fill *fill)
 
 static void send(struct hs_core *core, struct hs_fill *fill)
 {
-	struct hs_caching *caching = core->caching;
 	struct hs_request *own = fill->own;
 
 	fill->stamp = hs_shelf_stamp(core->world.shelf, fill->ask.key_hash);
@@ -146,24 +142,14 @@ static void send(struct hs_core *core, struct hs_fill *fill)
 	fill->foreign_us = 0;
 	fill->foreign = false;
 	hs_list_remove(&fill->link);
-	hs_list_append(&caching->sent, &fill->link);
+	hs_list_append(&core->caching->sent, &fill->link);
 	fill->cached->read++;
 	own->start_us = core->now.mono_us;
-	hs_request_split(own, 1);
-	own->parts[0].op = (struct hs_op){
-		.kind = HS_OP_COMMAND,
-		.command = own->call.command,
-		.track = fill->replica_since_us == 0,
-		.replica_since_us = fill->replica_since_us,
-		.slot = fill->cached->slot,
-		.partition = hs_core_partition(core, fill->cached->slot),
-		.argv = own->call.argv,
-		.argc = own->call.argc,
-		.client = nobody(caching),
-	};
+	own->parts[0].op.track = fill->replica_since_us == 0;
+	own->parts[0].op.replica_since_us = fill->replica_since_us;
 	if (fill->cached->rule && fill->replica_since_us == 0)
 		hs_counter_add(&hs_cached_stats(core, fill->cached)->fills, 1);
-	hs_step_submit(core, own, 0);
+	hs_internal_send(core, own);
 }
 
 /* Sends it, unless another worker is reading the same just now. It may be gone when this returns. */
@@ -382,7 +368,7 @@ static bool asks_again(struct hs_core *core, struct hs_fill *fill, const struct 
 
 static void start_again(struct hs_core *core, struct hs_fill *fill)
 {
-	hs_request_drop_parts(fill->own);
+	hs_internal_prepare_again(core, fill->own);
 	hs_list_remove(&fill->link);
 	start(core, fill);
 }

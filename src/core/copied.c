@@ -37,7 +37,6 @@ void hs_copied_create(struct hs_core *core)
 	struct hs_copying *copying = hs_mem_zalloc(sizeof *copying);
 
 	hs_list_init(&copying->keys);
-	hs_list_init(&copying->reads);
 	copying->id.process = hs_prng_next(&core->prng);
 	core->copying = copying;
 	hs_copied_configure(core);
@@ -135,7 +134,6 @@ void hs_copied_release(struct hs_core *core, struct hs_copied *copied)
 	if (--copied->under_way > 0 || !copied->ended)
 		return;
 	hs_copies_unref(&copied->making);
-	hs_buf_deinit(&copied->payload);
 	hs_mem_free(&copied);
 }
 
@@ -373,7 +371,6 @@ void hs_copied_tick(struct hs_core *core)
 	struct hs_copying *copying = core->copying;
 	struct hs_link *link, *next;
 
-	hs_copied_overdue(core);
 	if (!copying->any || copying->count == 0)
 		return;
 	sample(core);

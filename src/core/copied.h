@@ -38,7 +38,6 @@ struct hs_copied {
 
 	struct hs_copies *making; /* a set on its way; NULL: none, or not named yet */
 	struct hs_stamp stamp;	  /* before the original was read */
-	struct hs_buf payload;	  /* what DUMP answered */
 
 	char why[128]; /* it has no copies; "" */
 	size_t key_len;
@@ -52,8 +51,6 @@ struct hs_copying {
 	uint32_t count;
 	struct hs_copied *buckets[HS_COPIED_BUCKETS]; /* by slot */
 	struct hs_copies_id id;			      /* of the set made last */
-	uint64_t asked;				      /* requests of its own, ever */
-	struct hs_link reads;			      /* at copies, oldest first */
 	struct hs_request *sending;		      /* one that is just being sent; or NULL */
 	/* What each partition had to do, sampled now and then. */
 	uint64_t sampled_us;
@@ -97,11 +94,7 @@ void hs_copied_adopt(struct hs_core *core, struct hs_copied *copied, struct hs_c
 /* A request about the key is answered. It may be gone when this returns. */
 void hs_copied_release(struct hs_core *core, struct hs_copied *copied);
 
-/* copied_read.c: copies that take too long are not waited for. */
-void hs_copied_overdue(struct hs_core *core);
-
 /* copied_make.c */
-uint64_t hs_copied_nobody(struct hs_copying *copying); /* a client that is none, for an operation */
 void hs_copied_make(struct hs_core *core, struct hs_copied *copied);
 void hs_copied_renew(struct hs_core *core, struct hs_copied *copied);
 void hs_copied_unlink(struct hs_core *core, const struct hs_copies *copies);

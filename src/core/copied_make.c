@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "core/cached.h"
+#include "core/internal.h"
 #include "wire/answer.h"
 
 #include <inttypes.h>
@@ -27,61 +28,39 @@ enum {
 	LEAST_TTL_US = 100000,	 /* a value that ends sooner is not copied */
 };
 
-/* --- requests of the core's own --- */
+/* --- internal calls --- */
 
-/* Connections have small numbers; cached_fill.c and folds.c begin elsewhere. */
-uint64_t hs_copied_nobody(struct hs_copying *copying)
+static struct hs_internal call_of(const struct hs_copied *copied, const struct hs_command *command,
+				  size_t argc, const struct hs_bytes *argv,
+				  void (*then)(struct hs_core *core, struct hs_request *request))
 {
-	return UINT64_MAX / 4 + copying->asked++;
-}
-
-static void fill_op(struct hs_core *core, struct hs_request *own, struct hs_part *part,
-		    uint16_t slot, const struct hs_bytes *argv, size_t argc)
-{
-	part->op = (struct hs_op){
-		.kind = HS_OP_COMMAND,
-		.command = own->call.command,
-		.slot = slot,
-		.partition = hs_core_partition(core, slot),
-		.argv = argv,
-		.argc = argc,
-		.client = hs_copied_nobody(core->copying),
+	return (struct hs_internal){
+		.call = hs_call_of(command, argc, argv),
+		.then = then,
+		.slot = copied ? copied->slot : 0,
 	};
 }
 
-static struct hs_request *prepare(struct hs_core *core, struct hs_copied *copied,
-				  struct hs_call call,
-				  void (*then)(struct hs_core *core, struct hs_request *request))
+/* About a key: what is known of it stays until the call is ended. */
+static void begin(struct hs_request *own, struct hs_copied *copied)
 {
-	struct hs_request *own = hs_request_make(core, core->self, &call);
-
-	own->resp = 3;
-	own->then = then;
 	own->copied = copied;
 	if (copied)
 		copied->under_way++;
-	return own;
 }
 
-/* Of every copy: the words, with its name in the second place. More may be behind those that are kept. */
-static void ask_copies(struct hs_core *core, struct hs_request *own, const struct hs_copies *copies,
-		       size_t argc, const struct hs_bytes *argv)
+/* Asks every copy, with its name in the place of the key. */
+static void ask_copies(struct hs_core *core, const struct hs_internal *internal,
+		       struct hs_copied *copied, const struct hs_copies *copies)
 {
 	uint32_t count = copies->count - 1;
+	struct hs_request *own = hs_internal_prepare_parts(core, internal, count);
 
+	begin(own, copied);
 	own->copies = hs_copies_ref((struct hs_copies *)copies);
-	hs_request_split(own, count);
-	for (uint32_t i = 0; i < count; i++) {
-		struct hs_part *part = &own->parts[i];
-
-		part->argv = hs_mem_alloc(argc * sizeof *part->argv);
-		memcpy(part->argv, argv, argc * sizeof *part->argv);
-		part->argv[1] = copies->places[1 + i].name;
-		fill_op(core, own, part, copies->places[1 + i].slot, part->argv, argc);
-	}
-	/* The last answer may free it. */
 	for (uint32_t i = 0; i < count; i++)
-		hs_step_submit(core, own, i);
+		hs_internal_part(own, i, copies->places[1 + i].name, copies->places[1 + i].slot);
+	hs_internal_send(core, own);
 }
 
 /* Ends such a request. */
@@ -91,7 +70,7 @@ static void put(struct hs_core *core, struct hs_request *own)
 
 	own->copied = NULL;
 	hs_copies_unref(&own->copies);
-	hs_request_put(core, own);
+	hs_internal_end(core, own);
 	if (copied)
 		hs_copied_release(core, copied);
 }
@@ -107,9 +86,9 @@ void hs_copied_unlink(struct hs_core *core, const struct hs_copies *copies)
 {
 	const struct hs_command *command = hs_command_by_id(HS_CMD_ID_UNLINK);
 	struct hs_bytes argv[2] = {HS_LIT("UNLINK"), {"", 0}};
-	struct hs_request *own = prepare(core, NULL, hs_call_of(command, 2, argv), land_unlink);
+	struct hs_internal internal = call_of(NULL, command, 2, argv, land_unlink);
 
-	ask_copies(core, own, copies, 2, own->call.argv);
+	ask_copies(core, &internal, NULL, copies);
 }
 
 /* --- the shelf --- */
@@ -214,7 +193,6 @@ static void give_up(struct hs_core *core, struct hs_copied *copied)
 		hs_copied_unlink(core, copied->making);
 	}
 	hs_copies_unref(&copied->making);
-	hs_buf_deinit(&copied->payload);
 }
 
 /* Written through us or behind us since it was read, or nobody would say. */
@@ -272,7 +250,7 @@ static void land_restore(struct hs_core *core, struct hs_request *own)
 	struct hs_bytes wrong = {NULL, 0};
 
 	for (uint32_t i = 0; i < own->parts_count; i++) {
-		struct hs_bytes reply = hs_buf_bytes(&own->parts[i].out);
+		struct hs_bytes reply = hs_internal_reply(own, i);
 
 		if (!hs_bytes_equal(reply, HS_LIT("+OK\r\n")))
 			wrong = reply;
@@ -285,7 +263,6 @@ static void land_restore(struct hs_core *core, struct hs_request *own)
 			struct hs_copies *copies = copied->making;
 
 			copied->making = NULL;
-			hs_buf_deinit(&copied->payload);
 			hs_shelf_put(core->world.shelf, copies->kept);
 			hs_copied_adopt(core, copied, copies, true);
 			hs_counter_add(&core->stats.copies_made, 1);
@@ -294,13 +271,14 @@ static void land_restore(struct hs_core *core, struct hs_request *own)
 	put(core, own);
 }
 
-static void restore(struct hs_core *core, struct hs_copied *copied)
+static void restore(struct hs_core *core, struct hs_copied *copied, struct hs_bytes payload)
 {
 	const struct hs_command *command = hs_learned_find(core->learned, HS_LIT("restore"));
 	int64_t lease = lease_ms(core, copied->making->kept);
 	char ttl[HS_NUM_TEXT_MAX];
-	struct hs_bytes argv[5] = {HS_LIT("RESTORE"), {"", 0}, {ttl, 0}};
-	struct hs_request *own;
+	struct hs_bytes argv[5] = {
+		HS_LIT("RESTORE"), {"", 0}, {ttl, 0}, payload, HS_LIT("REPLACE")};
+	struct hs_internal internal = call_of(copied, command, 5, argv, land_restore);
 
 	if (lease == 0) {
 		give_up(core, copied);
@@ -308,11 +286,7 @@ static void restore(struct hs_core *core, struct hs_copied *copied)
 		return;
 	}
 	argv[2].len = (size_t)snprintf(ttl, sizeof ttl, "%" PRId64, lease);
-	own = prepare(core, copied, hs_call_of(command, 3, argv), land_restore);
-	memcpy(argv, own->call.argv, 3 * sizeof *argv);
-	argv[3] = hs_buf_bytes(&copied->payload);
-	argv[4] = HS_LIT("REPLACE");
-	ask_copies(core, own, copied->making, 5, argv);
+	ask_copies(core, &internal, copied, copied->making);
 }
 
 /* Names for all places that were chosen; false: too few. */
@@ -384,7 +358,7 @@ static void land_dump(struct hs_core *core, struct hs_request *own)
 {
 	struct hs_copied *copied = own->copied;
 	const struct hs_op *op = &own->parts[0].op;
-	struct hs_bytes reply = hs_buf_bytes(&own->parts[0].out);
+	struct hs_bytes reply = hs_internal_reply(own, 0);
 	struct hs_bytes payload = payload_of(reply);
 
 	if (!goes_on(core, copied)) {
@@ -404,12 +378,10 @@ static void land_dump(struct hs_core *core, struct hs_request *own)
 			       "nobody would say when the original changes, or ends");
 	else if (!name_places(core, copied, op, wanted_places(core, copied)))
 		hs_copied_rest(core, copied, SHORT_REST_US, "no other partition has a place");
-	if (copied->making) {
-		hs_buf_append_bytes(&copied->payload, payload);
-		restore(core, copied);
-	} else {
+	if (copied->making)
+		restore(core, copied, payload);
+	else
 		hs_counter_add(&core->stats.copies_failed, 1);
-	}
 	put(core, own);
 }
 
@@ -417,6 +389,7 @@ void hs_copied_make(struct hs_core *core, struct hs_copied *copied)
 {
 	const struct hs_command *dump = dump_command(core);
 	struct hs_bytes argv[2] = {HS_LIT("DUMP"), hs_copied_key(copied)};
+	struct hs_internal internal = call_of(copied, dump, 2, argv, land_dump);
 	struct hs_request *own;
 
 	if (!dump || !hs_learned_find(core->learned, HS_LIT("restore"))) {
@@ -437,11 +410,10 @@ void hs_copied_make(struct hs_core *core, struct hs_copied *copied)
 	}
 	copied->stamp = hs_shelf_stamp(core->world.shelf, copied->key_hash);
 	announce(core, copied);
-	own = prepare(core, copied, hs_call_of(dump, 2, argv), land_dump);
-	hs_request_split(own, 1);
-	fill_op(core, own, &own->parts[0], copied->slot, own->call.argv, own->call.argc);
+	own = hs_internal_prepare(core, &internal);
+	begin(own, copied);
 	own->parts[0].op.track = true;
-	hs_step_submit(core, own, 0);
+	hs_internal_send(core, own);
 }
 
 /* --- its lease --- */
@@ -452,7 +424,7 @@ static void land_renew(struct hs_core *core, struct hs_request *own)
 	bool gone = false;
 
 	for (uint32_t i = 0; i < own->parts_count; i++)
-		gone = gone || hs_bytes_equal(hs_buf_bytes(&own->parts[i].out), HS_LIT(":0\r\n"));
+		gone = gone || hs_bytes_equal(hs_internal_reply(own, i), HS_LIT(":0\r\n"));
 	/* A copy that is not there any more, evicted or flushed: another set is made. */
 	if (gone && copied->copies == own->copies)
 		hs_copied_drop(core, copied);
@@ -465,12 +437,11 @@ void hs_copied_renew(struct hs_core *core, struct hs_copied *copied)
 	int64_t lease = lease_ms(core, copied->copies->kept);
 	char ttl[HS_NUM_TEXT_MAX];
 	struct hs_bytes argv[3] = {HS_LIT("PEXPIRE"), {"", 0}, {ttl, 0}};
-	struct hs_request *own;
+	struct hs_internal internal = call_of(copied, command, 3, argv, land_renew);
 
 	copied->renew_us = core->now.mono_us + HS_COPIES_LEASE_US / 3;
 	if (lease == 0)
 		return;
 	argv[2].len = (size_t)snprintf(ttl, sizeof ttl, "%" PRId64, lease);
-	own = prepare(core, copied, hs_call_of(command, 3, argv), land_renew);
-	ask_copies(core, own, copied->copies, 3, own->call.argv);
+	ask_copies(core, &internal, copied, copied->copies);
 }

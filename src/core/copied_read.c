@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "core/cached.h"
 #include "core/folds.h"
+#include "core/internal.h"
 
 static bool may_get(const struct hs_session *session, const struct hs_kept *kept)
 {
@@ -86,19 +87,32 @@ static void ask_original(struct hs_core *core, struct hs_request *asker)
 		hs_core_complete(core, core->now, op);
 }
 
-static void put(struct hs_core *core, struct hs_request *own)
+static void end(struct hs_core *core, struct hs_request *own)
 {
 	hs_copies_unref(&own->copies);
-	hs_request_put(core, own);
+	hs_internal_end(core, own);
+}
+
+/* The copy takes too long: its reader asks the original instead. What the copy answers after all is nobody's. */
+static void give_up(struct hs_core *core, struct hs_request *own)
+{
+	struct hs_request *asker = own->asker;
+
+	own->asker = NULL;
+	own->place->shunned_us = core->now.mono_us + HS_COPIES_SHUN_US;
+	ask_original(core, asker);
 }
 
 static void land(struct hs_core *core, struct hs_request *own)
 {
 	struct hs_request *asker = own->asker;
-	struct hs_bytes reply = hs_buf_bytes(&own->parts[0].out);
-	bool believed = hs_place_answered(own->place, core->now.mono_us, reply);
+	bool believed;
 
-	hs_list_remove(&own->fill_link);
+	if (hs_internal_is_late(own)) {
+		give_up(core, own);
+		return;
+	}
+	believed = hs_place_answered(own->place, core->now.mono_us, hs_internal_reply(own, 0));
 	if (core->copying->sending == own)
 		core->copying->sending = NULL;
 	/* Who has gone is told nothing. */
@@ -106,25 +120,7 @@ static void land(struct hs_core *core, struct hs_request *own)
 		answer(core, asker, own);
 	else if (asker)
 		ask_original(core, asker);
-	put(core, own);
-}
-
-void hs_copied_overdue(struct hs_core *core)
-{
-	struct hs_link *reads = &core->copying->reads;
-
-	while (!hs_list_empty(reads)) {
-		struct hs_request *own = hs_list_entry(reads->next, struct hs_request, fill_link);
-		struct hs_request *asker = own->asker;
-
-		if (core->now.mono_us - own->start_us <= HS_COPIES_SLOW_US)
-			break;
-		hs_list_remove(&own->fill_link);
-		own->asker = NULL;
-		own->place->shunned_us = core->now.mono_us + HS_COPIES_SHUN_US;
-		hs_check(asker); /* who is in the list waits */
-		ask_original(core, asker);
-	}
+	end(core, own);
 }
 
 /* --- there --- */
@@ -134,27 +130,21 @@ static struct hs_request *prepare(struct hs_core *core, const struct hs_request 
 {
 	const struct hs_op *op = &asker->parts[0].op;
 	struct hs_bytes *argv = hs_mem_alloc(op->argc * sizeof *argv);
-	struct hs_call call = hs_call_of(op->command, op->argc, argv);
+	struct hs_internal internal = {
+		.call = hs_call_of(op->command, op->argc, argv),
+		.then = land,
+		.slot = place->slot,
+		.resp = op->resp,
+		.timeout_us = HS_COPIES_SLOW_US,
+	};
 	struct hs_request *own;
 
 	memcpy(argv, op->argv, op->argc * sizeof *argv);
 	argv[1] = place->name;
-	own = hs_request_make(core, core->self, &call);
+	own = hs_internal_prepare(core, &internal);
 	hs_mem_free(&argv);
-	own->resp = op->resp;
-	own->then = land;
 	own->copies = hs_copies_ref(copies);
 	own->place = place;
-	hs_request_split(own, 1);
-	own->parts[0].op = (struct hs_op){
-		.kind = HS_OP_COMMAND,
-		.command = op->command,
-		.slot = place->slot,
-		.partition = hs_core_partition(core, place->slot),
-		.argv = own->call.argv,
-		.argc = own->call.argc,
-		.client = hs_copied_nobody(core->copying),
-	};
 	return own;
 }
 
@@ -167,9 +157,8 @@ static bool send(struct hs_core *core, struct hs_request *asker, struct hs_copie
 
 	hs_counter_add(&core->stats.copies_reads, 1);
 	hs_place_asked(place, core->now.mono_us);
-	hs_list_append(&copying->reads, &own->fill_link);
 	copying->sending = own;
-	hs_step_submit(core, own, 0);
+	hs_internal_send(core, own);
 	if (!copying->sending) {
 		hs_counter_add(&core->stats.copies_again, 1);
 		return false;

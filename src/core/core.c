@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "core/internal.h"
 #include "core/session.h"
 #include "core/tracking.h"
 
@@ -21,6 +22,7 @@ struct hs_core *hs_core_create(const struct hs_core_world *world,
 	hs_list_init(&core->sleepers);
 	hs_list_init(&core->request_pool);
 	hs_list_init(&core->flight.held);
+	hs_list_init(&core->internal_due);
 	hs_prng_init(&core->prng, world->seed);
 	hs_topics_init(&core->topics, world->seed);
 	core->slowlog = hs_slowlog_create();
@@ -350,6 +352,7 @@ void hs_core_tick(struct hs_core *core, struct hs_now now)
 	struct hs_link *link, *next;
 
 	hs_core_set_now(core, now);
+	hs_internal_tick(core);
 	hs_tracking_tick(core);
 	hs_folds_tick(core);
 	hs_cached_tick(core);

@@ -27,6 +27,7 @@
 #include "core/folds.h"
 
 #include "base/mem.h"
+#include "core/internal.h"
 
 enum {
 	READS_APART = 1024,   /* so many go straight when folding them did not help */
@@ -166,11 +167,10 @@ static void land(struct hs_core *core, struct hs_request *own)
 	static const struct hs_fold_calls calls = {.answer = answer, .again = again};
 
 	core->folds->busy++;
-	hs_fold_answer(own->step, hs_buf_bytes(&own->parts[0].out), &core->folds->scratch, &calls,
-		       core);
+	hs_fold_answer(own->step, hs_internal_reply(own, 0), &core->folds->scratch, &calls, core);
 	hs_fold_free(&own->step);
 	hs_buf_clear(&core->folds->scratch, HS_KEEP_BYTES);
-	hs_request_put(core, own);
+	hs_internal_end(core, own);
 	core->folds->busy--;
 	resume_all(core);
 }
@@ -190,37 +190,34 @@ static uint64_t name_step(struct hs_core *core, const struct hs_fold_step *step)
 		}
 		shared = shared || hs_chain_is_long(request->folding);
 	}
-	return shared ? hs_chain_name(core) : UINT64_MAX - core->folds->names++;
+	return shared ? hs_chain_name(core) : hs_internal_client(core);
 }
 
 /* A step for many is a request of the core's own. */
 static void send_together(struct hs_core *core, struct hs_queue *queue, struct hs_fold_step *step)
 {
-	struct hs_request *own = hs_request_get(core, core->self, step->command);
-	uint64_t name = name_step(core, step);
+	struct hs_internal internal = {
+		.call = hs_call_of(step->command, step->argc, step->argv),
+		.then = land,
+		.slot = queue->slot,
+		.borrowed = true,
+		.resp = step->resp,
+		.client = name_step(core, step),
+	};
+	struct hs_request *own;
 
 	for (struct hs_link *link = step->asks.next; link != &step->asks; link = link->next)
 		hs_chain_sent(core, hs_list_entry(link, struct hs_request, ask.link));
+	internal.call.raw = step->raw;
+	own = hs_internal_prepare(core, &internal);
 	own->queue = queue;
 	own->step = step;
-	own->then = land;
 	own->ask.resp = step->resp;
 	own->start_us = hs_list_entry(step->asks.next, struct hs_request, ask.link)->start_us;
-	hs_request_split(own, 1);
-	own->parts[0].op = (struct hs_op){
-		.kind = HS_OP_COMMAND,
-		.command = step->command,
-		.slot = queue->slot,
-		.partition = hs_core_partition(core, queue->slot),
-		.argv = step->argv,
-		.argc = step->argc,
-		.raw = step->raw,
-		.client = name,
-	};
 	queue->under_way++;
 	queue->alone = 0;
 	hs_counter_add(&core->stats.fold_commands, 1);
-	hs_step_submit(core, own, 0);
+	hs_internal_send(core, own);
 }
 
 /* One that waits, by itself. In the middle of a chain it stays in it until it is answered. */

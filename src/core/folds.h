@@ -57,7 +57,6 @@ struct hs_folds {
 	uint32_t count;
 	uint64_t round;
 	uint64_t flight; /* who its requests are of, if chains are among them; 0: not drawn yet */
-	uint64_t names;	 /* of clients that are none, drawn so far */
 	struct hs_buf scratch;
 	struct hs_queue *buckets[HS_FOLDS_BUCKETS]; /* by slot */
 };

@@ -28,6 +28,7 @@
 #include "core/folds.h"
 
 #include "base/mem.h"
+#include "core/internal.h"
 
 struct hs_folding *hs_chain_of(struct hs_session *session, uint32_t lane)
 {
@@ -198,7 +199,7 @@ uint64_t hs_chain_name(struct hs_core *core)
 	struct hs_folds *folds = core->folds;
 
 	if (folds->flight == 0)
-		folds->flight = UINT64_MAX - folds->names++;
+		folds->flight = hs_internal_client(core);
 	return folds->flight;
 }
 

@@ -32,6 +32,8 @@ struct hs_request *hs_request_get(struct hs_core *core, struct hs_session *sessi
 	request->push = false;
 	request->letter_to = 0;
 	request->then = NULL;
+	request->timeout_us = 0;
+	request->overdue = false;
 	request->flight_bytes = session->next_bytes;
 	if (session->next_bytes > 0) {
 		request->flight_partition = session->next_partition;

@@ -169,6 +169,11 @@ struct hs_request {
 	struct hs_copies *copies; /* the core's own: the set it asks, a reference; or NULL */
 	struct hs_place *place;	  /* the core's own: the copy it reads; or NULL */
 	struct hs_request *asker; /* for whom; or NULL */
+	/* Of an internal call (core/internal.h). */
+	struct hs_link due; /* in core->internal_due */
+	uint64_t due_us;
+	uint64_t timeout_us; /* 0: it has none, and is in no list */
+	bool overdue;	     /* its time is over: nobody waits for what is still to be answered */
 	/* What is done when all parts are answered, instead of merging them; NULL: nothing else. */
 	void (*then)(struct hs_core *core, struct hs_request *request);
 };
@@ -224,7 +229,9 @@ struct hs_core {
 	struct hs_session **ids; /* who is connected, by number: a hash table */
 	size_t ids_mask;
 	size_t ids_count;
-	struct hs_session *self; /* nobody: owns the requests that are the core's own */
+	struct hs_session *self;     /* nobody: owns the requests that are the core's own */
+	struct hs_link internal_due; /* internal calls with a timeout, the first to be over first */
+	uint64_t internal_clients;   /* client ids drawn for internal calls */
 	struct hs_tracking *tracking;
 	struct hs_folds *folds;
 	struct hs_caching *caching;

@@ -29,6 +29,7 @@
  * connection is a different worker's, they travel there as a letter: bodies of messages, one behind
  * the other, which that worker puts into the connection's dialect. */
 #include "core/tracking.h"
+#include "core/internal.h"
 
 #include "base/mem.h"
 #include "core/copied.h"
@@ -171,7 +172,7 @@ static void letter_answered(struct hs_core *core, struct hs_request *request)
 	memcpy(&to, request->call.argv[1].data, sizeof to);
 	if (hs_answer_head(&answer, op->out->data, op->out->len) > 0 && answer.integer == 0)
 		tell_broken(core, op->watcher, to);
-	hs_request_finish(core, request);
+	hs_internal_end(core, request);
 }
 
 void hs_tracking_forward(struct hs_core *core, uint64_t from, uint64_t to, uint32_t worker,
@@ -179,7 +180,12 @@ void hs_tracking_forward(struct hs_core *core, uint64_t from, uint64_t to, uint3
 {
 	const struct hs_command *command = hs_command_by_id(HS_CMD_ID_CLIENT_TRACKING);
 	struct hs_bytes argv[] = {HS_LIT(""), {(const char *)&to, sizeof to}, letter};
-	struct hs_call call = hs_call_of(command, 3, argv);
+	struct hs_internal internal = {
+		.call = hs_call_of(command, 3, argv),
+		.then = letter_answered,
+		.kind = HS_OP_PEER,
+		.slot = HS_SLOT_NONE,
+	};
 	struct hs_request *request;
 
 	if (worker == core->world.worker) {
@@ -187,19 +193,10 @@ void hs_tracking_forward(struct hs_core *core, uint64_t from, uint64_t to, uint3
 			tell_broken(core, from, to);
 		return;
 	}
-	request = hs_request_make(core, core->self, &call);
-	hs_request_split(request, 1);
-	request->then = letter_answered;
-	request->parts[0].op = (struct hs_op){
-		.kind = HS_OP_PEER,
-		.command = command,
-		.slot = HS_SLOT_NONE,
-		.partition = (uint16_t)worker,
-		.argv = request->call.argv,
-		.argc = request->call.argc,
-		.watcher = from,
-	};
-	hs_step_submit(core, request, 0);
+	request = hs_internal_prepare(core, &internal);
+	request->parts[0].op.partition = (uint16_t)worker;
+	request->parts[0].op.watcher = from;
+	hs_internal_send(core, request);
 }
 
 int64_t hs_tracking_peer(struct hs_core *core, const struct hs_op *op)

@@ -5,6 +5,7 @@
  *                                     asked of all             the first asks it to
  *
  * It runs alone among its connection's commands: what is read behind it must not run before. */
+#include "core/internal.h"
 #include "core/tracking.h"
 
 #include "base/mem.h"
@@ -230,18 +231,14 @@ static void answer(struct hs_core *core, struct hs_request *request, const char 
 static void ask_engine(struct hs_core *core, enum hs_op_kind kind,
 		       void (*then)(struct hs_core *core, struct hs_request *request))
 {
-	const struct hs_command *command = hs_command_by_id(HS_CMD_ID_CLIENT_TRACKING);
-	struct hs_request *request = hs_request_get(core, core->self, command);
-
-	hs_request_split(request, 1);
-	request->then = then;
-	request->parts[0].op = (struct hs_op){
+	struct hs_internal internal = {
+		.call = hs_call_of(hs_command_by_id(HS_CMD_ID_CLIENT_TRACKING), 0, NULL),
+		.then = then,
 		.kind = kind,
-		.command = command,
 		.slot = HS_SLOT_NONE,
-		.argv = request->call.argv,
 	};
-	hs_step_submit(core, request, 0);
+
+	hs_internal_send(core, hs_internal_prepare(core, &internal));
 }
 
 static void stop_engine(struct hs_core *core)
@@ -250,7 +247,7 @@ static void stop_engine(struct hs_core *core)
 	if (core->tracking->engine != HS_TRACKING_ON)
 		return; /* it is not asked to stop before it has started */
 	core->tracking->engine = HS_TRACKING_OFF;
-	ask_engine(core, HS_OP_UNTRACK, hs_request_finish);
+	ask_engine(core, HS_OP_UNTRACK, hs_internal_end);
 }
 
 static void engine_started(struct hs_core *core, struct hs_request *request)
@@ -267,7 +264,7 @@ static void engine_started(struct hs_core *core, struct hs_request *request)
 		hs_buf_append(&error, "", 1);
 		tracking->engine = HS_TRACKING_OFF;
 	}
-	hs_request_finish(core, request);
+	hs_internal_end(core, request);
 	for (; waiting; waiting = next) {
 		struct hs_session *session = waiting->session;
 

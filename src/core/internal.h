@@ -1,0 +1,74 @@
+/* Internal calls: commands that heatsink sends on its own behalf. A fetch for the cache, a batch of
+ * folded requests, the making of copies, a message to another worker.
+ *
+ *     prepare ─ part … ─ send ─┬─ answered ─────────────────────────── then(request)
+ *                              └─ not in time ─ then(request), late ─ … ─ answered ─ then(request)
+ *
+ * An internal call is a request of nobody's connection (core->self), so it is counted nowhere as a
+ * client's. `then` is called when all parts are answered, and ends the call with hs_internal_end. It may
+ * run inside hs_internal_send: an engine may answer at once. A call with a timeout that is not answered
+ * in time has `then` called before, too: ended there, its answer is dropped; not ended, it goes on.
+ *
+ * Order. By default a call is in no order with any other: it has a client id of its own. Calls with the
+ * same id keep their order per partition, as commands of one connection do. A transaction is one call
+ * (HS_OP_EXEC). For WATCH to EXEC, draw an id with hs_internal_client and send WATCH and EXEC with it as
+ * `watcher`: a Redis engine gives it a connection of its own until EXEC or UNWATCH.
+ *
+ * Outcome. A call whose connection was lost may have run (HS_OUTCOME_UNKNOWN). It is never sent again
+ * here: what is idempotent the caller may send again. */
+#ifndef HS_CORE_INTERNAL_H
+#define HS_CORE_INTERNAL_H
+
+#include "core/session.h"
+
+enum hs_outcome {
+	HS_OUTCOME_ANSWERED, /* by the engine: a reply, or an error that it was not run or failed */
+	HS_OUTCOME_UNKNOWN,  /* it may have run */
+	HS_OUTCOME_LATE,     /* no answer in time: it may have run, or may run yet */
+};
+
+/* What a call is, before it is prepared. Zero is the usual value of every field but the first two. */
+struct hs_internal {
+	struct hs_call call; /* its arguments are copied, unless `borrowed` */
+	void (*then)(struct hs_core *core, struct hs_request *request);
+	uint16_t slot;
+	bool borrowed; /* the arguments and `raw` stay where they are until `then` */
+	uint8_t resp;  /* of the reply; 0: 3 */
+	enum hs_op_kind kind;
+	uint64_t client;     /* in order with others of this id; 0: a new one */
+	uint64_t timeout_us; /* 0: as long as the engine takes */
+};
+
+/* A client id that no connection and no other worker has. */
+uint64_t hs_internal_client(struct hs_core *core);
+
+/* A call with one operation, filled in: the caller may change it (`track`, `watcher`, `tx`) before
+ * hs_internal_send. */
+struct hs_request *hs_internal_prepare(struct hs_core *core, const struct hs_internal *internal);
+/* The same with `parts` operations. Each has the arguments of the call, with `key` in place of the
+ * second, and goes to that key's slot; `key` stays until `then`. Call hs_internal_part for each. */
+struct hs_request *hs_internal_prepare_parts(struct hs_core *core,
+					     const struct hs_internal *internal, uint32_t parts);
+/* Inside `then`, of a call with one operation: it is to be sent once more, instead of being ended. */
+void hs_internal_prepare_again(struct hs_core *core, struct hs_request *request);
+void hs_internal_part(struct hs_request *request, uint32_t index, struct hs_bytes key,
+		      uint16_t slot);
+/* May call `then`, and with it end the request. */
+void hs_internal_send(struct hs_core *core, struct hs_request *request);
+
+/* Inside `then`: its time is over, and not all parts are answered. */
+static inline bool hs_internal_is_late(const struct hs_request *request)
+{
+	return request->overdue && request->parts_left > 0;
+}
+
+/* Of one part, inside `then`. */
+enum hs_outcome hs_internal_outcome(const struct hs_request *request, uint32_t index);
+struct hs_bytes hs_internal_reply(const struct hs_request *request, uint32_t index);
+/* The last thing `then` does; or instead of sending it. A late call lives on until its answer comes. */
+void hs_internal_end(struct hs_core *core, struct hs_request *request);
+
+/* Calls whose time is over: called with every tick. */
+void hs_internal_tick(struct hs_core *core);
+
+#endif

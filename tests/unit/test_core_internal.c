@@ -1,0 +1,382 @@
+/* Goal: a call that heatsink sends on its own behalf is continued exactly once for each of its events,
+ * whatever the engine does: answers at once, later, too late, or not knowing whether it ran; and no client
+ * notices it.
+ *
+ * Method: a core with an engine played by this test, which answers operations by hand. */
+#include "core/internal.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { OPS = 16, TIMEOUT_US = 1000 };
+
+struct world {
+	struct hs_core_calls calls;
+	struct hs_log log;
+	_Atomic uint64_t slowlog_ids;
+	struct hs_core *core;
+	struct hs_now now;
+	struct hs_op *ops[OPS];
+	size_t count;
+	const char *at_once; /* how every operation is answered inside submit; NULL: by hand */
+};
+
+/* What `then` saw, the last time it was called; the tests run one after the other. */
+static struct {
+	int calls, late;
+	enum hs_outcome outcome[OPS];
+	char reply[OPS][64];
+	bool stay; /* when it is late, the call is not ended */
+} seen;
+
+static enum hs_submit submit(void *context, struct hs_op *op)
+{
+	struct world *world = context;
+
+	if (world->at_once) {
+		hs_buf_append(op->out, world->at_once, strlen(world->at_once));
+		return HS_SUBMIT_DONE;
+	}
+	assert_true(world->count < OPS);
+	world->ops[world->count++] = op;
+	return HS_SUBMIT_QUEUED;
+}
+
+static uint64_t mono_us(void *context)
+{
+	const struct world *world = context;
+
+	return world->now.mono_us;
+}
+
+static void open_world(struct world *world, uint32_t worker)
+{
+	struct hs_core_options options = {.output_bytes_max = 1000, .slowlog_us = -1};
+	struct hs_core_world core_world = {
+		.calls = &world->calls,
+		.context = world,
+		.log = &world->log,
+		.worker = worker,
+		.workers = 2,
+		.partitions = 4,
+		.node_id = "0123456789abcdef0123456789abcdef01234567",
+		.slowlog_ids = &world->slowlog_ids,
+	};
+
+	*world = (struct world){.calls = {.submit = submit, .mono_us = mono_us},
+				.now = {.mono_us = 1}};
+	memset(&seen, 0, sizeof seen);
+	world->core = hs_core_create(&core_world, &options);
+	hs_core_tick(world->core, world->now);
+}
+
+static void close_world(struct world *world)
+{
+	assert_int_equal(world->core->self->inflight, 0);
+	assert_int_equal(hs_counter_get(&world->core->stats.commands), 0);
+	hs_core_destroy(&world->core);
+}
+
+static void answer(struct world *world, size_t number, const char *text)
+{
+	struct hs_op *op = world->ops[number];
+
+	hs_buf_append(op->out, text, strlen(text));
+	hs_core_complete(world->core, world->now, op);
+}
+
+static void pass(struct world *world, uint64_t us)
+{
+	world->now.mono_us += us;
+	hs_core_tick(world->core, world->now);
+}
+
+static void then(struct hs_core *core, struct hs_request *request)
+{
+	seen.calls++;
+	for (uint32_t i = 0; i < request->parts_count; i++) {
+		struct hs_bytes reply = hs_internal_reply(request, i);
+
+		seen.outcome[i] = hs_internal_outcome(request, i);
+		snprintf(seen.reply[i], sizeof seen.reply[i], "%.*s", (int)reply.len, reply.data);
+	}
+	if (hs_internal_is_late(request)) {
+		seen.late++;
+		if (seen.stay)
+			return;
+	}
+	hs_internal_end(core, request);
+}
+
+static struct hs_internal get_call(struct hs_bytes argv[2], uint64_t timeout_us)
+{
+	argv[0] = HS_LIT("GET");
+	argv[1] = HS_LIT("k");
+	return (struct hs_internal){
+		.call = hs_call_of(hs_command_by_id(HS_CMD_ID_GET), 2, argv),
+		.then = then,
+		.slot = 5,
+		.timeout_us = timeout_us,
+	};
+}
+
+static void send(struct world *world, uint64_t timeout_us)
+{
+	struct hs_bytes argv[2];
+	struct hs_internal internal = get_call(argv, timeout_us);
+
+	hs_internal_send(world->core, hs_internal_prepare(world->core, &internal));
+	memset(argv, 0, sizeof argv); /* they were copied */
+}
+
+static void test_answered(void **state)
+{
+	struct world world;
+
+	(void)state;
+	open_world(&world, 0);
+	send(&world, 0);
+	assert_int_equal(world.ops[0]->slot, 5);
+	assert_int_equal(world.ops[0]->partition, hs_core_partition(world.core, 5));
+	assert_memory_equal(world.ops[0]->argv[1].data, "k", 1);
+	assert_int_equal(seen.calls, 0);
+	answer(&world, 0, "$1\r\nv\r\n");
+	assert_int_equal(seen.calls, 1);
+	assert_int_equal(seen.outcome[0], HS_OUTCOME_ANSWERED);
+	assert_string_equal(seen.reply[0], "$1\r\nv\r\n");
+	/* A refusal is an answer: it did not run. */
+	send(&world, 0);
+	answer(&world, 1, "-CLUSTERDOWN not served\r\n");
+	assert_int_equal(seen.outcome[0], HS_OUTCOME_ANSWERED);
+	close_world(&world);
+}
+
+static void test_answered_at_once(void **state)
+{
+	struct world world;
+
+	(void)state;
+	open_world(&world, 0);
+	world.at_once = "+OK\r\n";
+	send(&world, TIMEOUT_US);
+	assert_int_equal(seen.calls, 1);
+	assert_string_equal(seen.reply[0], "+OK\r\n");
+	pass(&world, 2 * TIMEOUT_US);
+	assert_int_equal(seen.calls, 1);
+	close_world(&world);
+}
+
+static void test_outcome_unknown(void **state)
+{
+	struct world world;
+
+	(void)state;
+	open_world(&world, 0);
+	send(&world, 0);
+	answer(&world, 0, "-UNKNOWN the connection was lost\r\n");
+	assert_int_equal(seen.outcome[0], HS_OUTCOME_UNKNOWN);
+	close_world(&world);
+}
+
+/* Ended when it is late, it hears no more; its answer is dropped. */
+static void test_late(void **state)
+{
+	struct world world;
+
+	(void)state;
+	open_world(&world, 0);
+	send(&world, 2 * TIMEOUT_US);
+	send(&world, TIMEOUT_US); /* over before the first */
+	pass(&world, TIMEOUT_US - 1);
+	assert_int_equal(seen.calls, 0);
+	pass(&world, 1);
+	assert_int_equal(seen.calls, 1);
+	assert_int_equal(seen.late, 1);
+	assert_int_equal(seen.outcome[0], HS_OUTCOME_LATE);
+	answer(&world, 1, "+OK\r\n");
+	assert_int_equal(seen.calls, 1);
+	answer(&world, 0, "+OK\r\n"); /* in time */
+	assert_int_equal(seen.calls, 2);
+	assert_int_equal(seen.late, 1);
+	close_world(&world);
+}
+
+/* Not ended, it hears the answer as well. */
+static void test_late_and_waited_for(void **state)
+{
+	struct world world;
+
+	(void)state;
+	open_world(&world, 0);
+	seen.stay = true;
+	send(&world, TIMEOUT_US);
+	pass(&world, TIMEOUT_US);
+	pass(&world, TIMEOUT_US);
+	assert_int_equal(seen.calls, 1);
+	answer(&world, 0, "+OK\r\n");
+	assert_int_equal(seen.calls, 2);
+	assert_int_equal(seen.late, 1);
+	assert_string_equal(seen.reply[0], "+OK\r\n");
+	close_world(&world);
+}
+
+static void test_several_parts(void **state)
+{
+	const struct hs_bytes argv[] = {HS_LIT("PEXPIRE"), HS_LIT(""), HS_LIT("100")};
+	struct hs_internal internal = {
+		.call = hs_call_of(hs_command_by_id(HS_CMD_ID_PEXPIRE), 3, argv),
+		.then = then,
+		.timeout_us = TIMEOUT_US,
+	};
+	struct world world;
+	struct hs_request *request;
+
+	(void)state;
+	open_world(&world, 0);
+	request = hs_internal_prepare_parts(world.core, &internal, 2);
+	hs_internal_part(request, 0, HS_LIT("a"), 1);
+	hs_internal_part(request, 1, HS_LIT("b"), HS_SLOTS - 1);
+	hs_internal_send(world.core, request);
+	assert_int_equal(world.count, 2);
+	assert_memory_equal(world.ops[1]->argv[1].data, "b", 1);
+	assert_memory_equal(world.ops[1]->argv[2].data, "100", 3);
+	assert_int_equal(world.ops[0]->partition, 0);
+	assert_int_equal(world.ops[1]->partition, 3);
+	assert_int_not_equal(world.ops[0]->client, world.ops[1]->client);
+	answer(&world, 1, ":1\r\n");
+	pass(&world, TIMEOUT_US);
+	assert_int_equal(seen.late, 1);
+	assert_int_equal(seen.outcome[0], HS_OUTCOME_LATE);
+	assert_int_equal(seen.outcome[1], HS_OUTCOME_ANSWERED);
+	answer(&world, 0, ":1\r\n");
+	assert_int_equal(seen.calls, 1);
+	close_world(&world);
+}
+
+/* WATCH, GET and EXEC on a connection of their own, in order. */
+static void test_a_transaction_with_a_watch(void **state)
+{
+	struct hs_bytes get[2], incr[] = {HS_LIT("INCR"), HS_LIT("k")},
+				watch[] = {HS_LIT("WATCH"), HS_LIT("k")}, exec[] = {HS_LIT("EXEC")};
+	struct hs_op_tx_command commands[] = {
+		{.command = hs_command_by_id(HS_CMD_ID_INCR), .argv = incr, .argc = 2}};
+	struct hs_op_tx tx = {.commands = commands, .count = 1};
+	struct hs_internal internal = get_call(get, 0);
+	struct hs_request *request;
+	struct world world;
+	uint64_t id;
+
+	(void)state;
+	open_world(&world, 0);
+	id = hs_internal_client(world.core);
+	internal.client = id;
+	internal.call = hs_call_of(hs_command_by_id(HS_CMD_ID_WATCH), 2, watch);
+	internal.kind = HS_OP_WATCH;
+	request = hs_internal_prepare(world.core, &internal);
+	request->parts[0].op.watcher = id;
+	hs_internal_send(world.core, request);
+	internal.call = hs_call_of(hs_command_by_id(HS_CMD_ID_EXEC), 1, exec);
+	internal.kind = HS_OP_EXEC;
+	request = hs_internal_prepare(world.core, &internal);
+	request->parts[0].op.watcher = id;
+	request->parts[0].op.tx = &tx;
+	hs_internal_send(world.core, request);
+	assert_int_equal(world.ops[0]->client, id);
+	assert_int_equal(world.ops[1]->client, id);
+	assert_int_equal(world.ops[1]->kind, HS_OP_EXEC);
+	assert_true(world.ops[1]->ordered);
+	answer(&world, 0, "+OK\r\n");
+	answer(&world, 1, "*-1\r\n");
+	assert_int_equal(seen.calls, 2);
+	assert_string_equal(seen.reply[0], "*-1\r\n");
+	close_world(&world);
+}
+
+static void test_ended_before_it_was_sent(void **state)
+{
+	struct hs_bytes argv[2];
+	struct hs_internal internal = get_call(argv, 0);
+	struct world world;
+
+	(void)state;
+	open_world(&world, 0);
+	hs_internal_end(world.core, hs_internal_prepare(world.core, &internal));
+	assert_int_equal(world.count, 0);
+	assert_int_equal(seen.calls, 0);
+	close_world(&world);
+}
+
+static void again(struct hs_core *core, struct hs_request *request)
+{
+	if (++seen.calls > 1) {
+		hs_internal_end(core, request);
+		return;
+	}
+	hs_internal_prepare_again(core, request);
+	hs_internal_send(core, request);
+}
+
+static void test_sent_once_more(void **state)
+{
+	struct hs_bytes argv[2];
+	struct hs_internal internal = get_call(argv, 0);
+	struct world world;
+	uint64_t first;
+
+	(void)state;
+	open_world(&world, 0);
+	internal.then = again;
+	hs_internal_send(world.core, hs_internal_prepare(world.core, &internal));
+	first = world.ops[0]->client;
+	answer(&world, 0, "$1\r\n1\r\n");
+	assert_int_equal(world.count, 2);
+	assert_int_equal(world.ops[1]->out->len, 0);
+	assert_int_equal(world.ops[1]->slot, 5);
+	assert_int_not_equal(world.ops[1]->client, first);
+	answer(&world, 1, "$1\r\n2\r\n");
+	assert_int_equal(seen.calls, 2);
+	close_world(&world);
+}
+
+/* Of connections, which count from 1, and of other workers. */
+static void test_ids_are_nobody_elses(void **state)
+{
+	struct world worlds[2];
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++)
+		open_world(&worlds[i], i);
+	for (int i = 0; i < 100; i++) {
+		uint64_t one = hs_internal_client(worlds[0].core);
+
+		assert_true(one > UINT64_MAX / 2);
+		assert_int_not_equal(one, hs_internal_client(worlds[1].core));
+		assert_int_equal((UINT64_MAX - one) % 2, 0);
+	}
+	for (uint32_t i = 0; i < 2; i++)
+		close_world(&worlds[i]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_answered),
+		cmocka_unit_test(test_answered_at_once),
+		cmocka_unit_test(test_outcome_unknown),
+		cmocka_unit_test(test_late),
+		cmocka_unit_test(test_late_and_waited_for),
+		cmocka_unit_test(test_several_parts),
+		cmocka_unit_test(test_a_transaction_with_a_watch),
+		cmocka_unit_test(test_ended_before_it_was_sent),
+		cmocka_unit_test(test_sent_once_more),
+		cmocka_unit_test(test_ids_are_nobody_elses),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
