@@ -131,7 +131,7 @@ static void check_left(struct hs_sim_load *load)
 	struct hs_sim_world *world = load->world;
 
 	hs_sim_world_hang_up(world);
-	hs_sim_world_pass(world, world->options.hot.cool_us + 1);
+	hs_sim_world_pass(world, world->options.core.hot.cool_us + 1);
 	hs_sim_world_tick(world);
 	for (uint32_t i = 0; i < world->options.workers; i++) {
 		const struct hs_core_stats *stats = hs_core_stats(hs_sim_world_core(world, i));

@@ -30,14 +30,14 @@ static void draw_fold(struct hs_prng *prng, struct hs_sim_world_options *world)
 	world->core.fold = !one_in(prng, 8);
 	world->core.fold_waiters_max = ONE_OF(prng, 1, 2, 4, 1000, 1000, 1000, 1000, 1000);
 	world->round_us_max = ONE_OF(prng, 0, 20, 200);
-	world->hot = (struct hs_core_hot){
+	world->core.hot = (struct hs_core_hot){
 		.share = ONE_OF(prng, 0, 0, 5, 30) / 100.0,
 		.share_least = ONE_OF(prng, 0, 0, 5, 30) / 100.0,
 		.requests = ONE_OF(prng, 1, 1, 2, 3),
 		.cool_us = ONE_OF(prng, 0, 500, 5000),
 	};
-	if (world->hot.share_least > world->hot.share)
-		world->hot.share_least = world->hot.share;
+	if (world->core.hot.share_least > world->core.hot.share)
+		world->core.hot.share_least = world->core.hot.share;
 }
 
 static void draw_links(struct hs_prng *prng, struct hs_sim_plan *plan, bool faults)
@@ -80,7 +80,7 @@ static void draw_chains(struct hs_prng *prng, struct hs_sim_plan *plan)
 	world->core.fold = true;
 	world->core.fold_waiters_max = ONE_OF(prng, 2, 1000, 1000);
 	world->round_us_max = ONE_OF(prng, 0, 20, 200, 200);
-	world->hot = (struct hs_core_hot){.requests = 1, .cool_us = 5000};
+	world->core.hot = (struct hs_core_hot){.requests = 1, .cool_us = 5000};
 	load->narrow = true;
 	load->act_us_max = ONE_OF(prng, 10, 100);
 	load->clients = ONE_OF(prng, 3, 4, 5);
@@ -296,7 +296,7 @@ void hs_sim_plan_describe(const struct hs_sim_plan *plan, struct hs_buf *text)
 		hs_buf_printf(text, ", slow workers");
 	if (world->core.fold)
 		hs_buf_printf(text, ", fold from %.0f requests and %.0f %%, %u waiters",
-			      world->hot.requests, world->hot.share * 100,
+			      world->core.hot.requests, world->core.hot.share * 100,
 			      world->core.fold_waiters_max);
 	if (plan->has_caches)
 		hs_buf_printf(text, "; %u clients that keep what they read, %u keys\n",

@@ -293,7 +293,6 @@ static void create_core(struct hs_sim_world *world, uint32_t number)
 		.heat = world->heats ? world->heats[number] : NULL,
 		.heats = world->heats,
 		.heats_count = world->heats ? options->workers : 0,
-		.hot = options->hot,
 		.shelf = world->shelves[number],
 	};
 

@@ -41,7 +41,6 @@ struct hs_sim_world_options {
 	struct hs_sim_links_options links;   /* when they are on: instead of the engine */
 	enum hs_together together;	     /* behind links */
 	struct hs_core_options core;
-	struct hs_core_hot hot; /* from when on keys are folded */
 	uint32_t peer_us_max;	/* from one core to another */
 	uint32_t news_us_max;	/* from the engine to a core */
 	uint32_t heat_sets;	/* of each core's heat, for keys; 0: nothing is counted */

@@ -47,7 +47,7 @@ enum {
 	HS_HTTP_RESERVED_MAX = 16,     /* beyond these, for health checks when all are busy */
 	HS_HTTP_FETCHES_MAX = 64,      /* values being read for HTTP; one more is told so */
 
-	HS_FOLD_KEYS_MAX = 128, /* hot keys that one worker folds at a time */
+	HS_HOT_KEYS_MAX = 4096, /* hot keys of one worker */
 
 	HS_COPIED_KEYS_MAX = 64,       /* hot keys that one worker may make copies of */
 	HS_COPIES_KEY_BYTES_MAX = 512, /* a key with a longer name is not copied */
@@ -76,6 +76,7 @@ enum {
 #define HS_TRACKING_TABLE_BYTES_MAX (256 * HS_MIB) /* names of tracked keys, of one worker */
 #define HS_CHANGED_NAMES_BYTES_MAX (16 * HS_MIB)   /* in one piece of news */
 #define HS_WORKER_TOPIC_BYTES_MAX (256 * HS_MIB)   /* names of what a worker's clients listen to */
+#define HS_HOT_BYTES_MAX (16 * HS_MIB)		   /* names of all hot keys of one worker */
 #define HS_FOLD_KEY_BYTES_MAX (64 * HS_KIB)	   /* a longer key is not folded */
 #define HS_COPIES_VALUE_BYTES_MAX (16 * HS_MIB)	   /* as DUMP has it; a larger one is not copied */
 #define HS_REPLY_GUESS_BYTES (256 * HS_KIB)	   /* what a new client's replies may cost */

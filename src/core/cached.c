@@ -16,7 +16,7 @@
  * comes in its turn like any; what the connection writes behind it waits until it is answered (hs_cached_holds),
  * so that no read sees a later write.
  *
- * Which keys: those of a rule, when they are hot (hs_cached_heat), or all of them with admit=all. */
+ * Which keys: those of a rule, when they are hot (hs_cached_hot), or all of them with admit=all. */
 #include "core/cached.h"
 #include "core/plan.h"
 
@@ -182,22 +182,15 @@ static struct hs_cached *find_key(struct hs_core *core, const struct hs_ask *ask
 	return admit(core, rule, ask->key_hash, ask->key);
 }
 
-void hs_cached_heat(struct hs_core *core, struct hs_heat_warmth warmth)
+void hs_cached_hot(struct hs_core *core, const struct hs_hot *hot)
 {
 	struct hs_caching *caching = core->caching;
-	const struct hs_core_hot *hot = &core->world.hot;
-	const struct hs_rule *rule;
-	uint64_t hash;
+	const struct hs_rule *rule = hot->rule;
 
-	hs_copied_heat(core, warmth);
-	if (!caching->any || warmth.share < hot->share || warmth.requests < hot->requests)
+	if (!caching->any || !rule || rule->contract != HS_CONTRACT_CACHE || rule->admit_all)
 		return;
-	rule = hs_rules_match(caching->rules, warmth.key);
-	if (!rule || rule->contract != HS_CONTRACT_CACHE || rule->admit_all)
-		return;
-	hash = hs_shelf_hash(core->world.shelf, warmth.key);
-	if (!hs_cache_find(caching->cache, hash, warmth.key))
-		admit(core, rule, hash, warmth.key);
+	if (!hs_cache_find(caching->cache, hot->hash, hs_hot_key(hot)))
+		admit(core, rule, hot->hash, hs_hot_key(hot));
 }
 
 /* --- whether it may be given to this one --- */

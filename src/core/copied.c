@@ -44,11 +44,9 @@ void hs_copied_create(struct hs_core *core)
 
 struct hs_copied *hs_copied_find(const struct hs_core *core, uint16_t slot, struct hs_bytes key)
 {
-	struct hs_copied *copied = core->copying->buckets[slot % HS_COPIED_BUCKETS];
+	const struct hs_hot *hot = hs_hot_find(&core->hots, slot, key);
 
-	while (copied && (copied->slot != slot || !hs_bytes_equal(hs_copied_key(copied), key)))
-		copied = copied->next;
-	return copied;
+	return hot ? hot->state[HS_HOT_COPIES] : NULL;
 }
 
 static void count_keys(struct hs_core *core)
@@ -82,56 +80,39 @@ void hs_copied_rest(struct hs_core *core, struct hs_copied *copied, uint64_t us,
 	set_state(core, copied, HS_COPIED_RESTING);
 }
 
-static const struct hs_rule *rule_of(const struct hs_core *core, struct hs_bytes key)
+static const struct hs_rule *rule_of(const struct hs_hot *hot)
 {
-	const struct hs_rule *rule = hs_rules_match(core->options.rules, key);
+	const struct hs_rule *rule = hot->rule;
 
 	return rule && rule->contract == HS_CONTRACT_CACHE && rule->copies > 1 ? rule : NULL;
 }
 
-static void add(struct hs_core *core, uint16_t slot, struct hs_bytes key)
+void hs_copied_hot(struct hs_core *core, struct hs_hot *hot)
 {
 	struct hs_copying *copying = core->copying;
-	const struct hs_rule *rule = rule_of(core, key);
 	struct hs_copied *copied;
 
-	if (!rule || copying->count == HS_COPIED_KEYS_MAX)
+	if (!copying->any || hot->state[HS_HOT_COPIES] || !rule_of(hot) ||
+	    copying->count == HS_COPIED_KEYS_MAX)
 		return;
-	copied = hs_mem_zalloc(sizeof *copied + key.len);
-	copied->rule = rule;
-	copied->slot = slot;
-	copied->key_hash = hs_shelf_hash(core->world.shelf, key);
-	copied->hot_us = copied->since_us = core->now.mono_us;
+	copied = hs_mem_zalloc(sizeof *copied + hot->key_len);
+	copied->rule = rule_of(hot);
+	copied->slot = hot->slot;
+	copied->key_hash = hot->hash;
+	copied->since_us = core->now.mono_us;
 	copied->places_before = 1;
-	copied->key_len = key.len;
-	memcpy(copied->key, key.data, key.len);
-	copied->next = copying->buckets[copied->slot % HS_COPIED_BUCKETS];
-	copying->buckets[copied->slot % HS_COPIED_BUCKETS] = copied;
+	copied->key_len = hot->key_len;
+	memcpy(copied->key, hot->key, hot->key_len);
+	copied->hot = hot;
+	hot->state[HS_HOT_COPIES] = copied;
 	hs_list_append(&copying->keys, &copied->link);
 	copying->count++;
-}
-
-void hs_copied_heat(struct hs_core *core, struct hs_heat_warmth warmth)
-{
-	const struct hs_core_hot *hot = &core->world.hot;
-	struct hs_copied *copied;
-	uint16_t slot;
-
-	if (!core->copying->any || warmth.share < hot->share_least ||
-	    warmth.requests < hot->requests)
-		return;
-	slot = hs_slot_of(warmth.key);
-	copied = hs_copied_find(core, slot, warmth.key);
-	if (copied)
-		copied->hot_us = core->now.mono_us;
-	else if (warmth.share >= hot->share)
-		add(core, slot, warmth.key);
 }
 
 void hs_copied_release(struct hs_core *core, struct hs_copied *copied)
 {
 	(void)core;
-	if (--copied->under_way > 0 || !copied->ended)
+	if (--copied->under_way > 0 || copied->hot)
 		return;
 	hs_copies_unref(&copied->making);
 	hs_mem_free(&copied);
@@ -140,17 +121,12 @@ void hs_copied_release(struct hs_core *core, struct hs_copied *copied)
 /* Takes a key out; what is under way for it finds that it has ended. */
 static void end(struct hs_core *core, struct hs_copied *copied)
 {
-	struct hs_copying *copying = core->copying;
-	struct hs_copied **at = &copying->buckets[copied->slot % HS_COPIED_BUCKETS];
-
 	hs_copied_drop(core, copied);
-	while (*at != copied)
-		at = &(*at)->next;
-	*at = copied->next;
 	hs_list_remove(&copied->link);
-	copying->count--;
+	core->copying->count--;
 	count_keys(core);
-	copied->ended = true;
+	copied->hot->state[HS_HOT_COPIES] = NULL;
+	copied->hot = NULL;
 	copied->under_way++;
 	hs_copied_release(core, copied);
 }
@@ -170,10 +146,18 @@ void hs_copied_configure(struct hs_core *core)
 		struct hs_copied *copied = hs_list_entry(link, struct hs_copied, link);
 
 		next = link->next;
-		copied->rule = copying->any ? rule_of(core, hs_copied_key(copied)) : NULL;
+		copied->rule = copying->any ? rule_of(copied->hot) : NULL;
 		if (!copied->rule)
 			end(core, copied);
 	}
+}
+
+void hs_copied_cool(struct hs_core *core, struct hs_hot *hot)
+{
+	struct hs_copied *copied = hot->state[HS_HOT_COPIES];
+
+	if (copied && copied->under_way == 0)
+		end(core, copied);
 }
 
 void hs_copied_stop(struct hs_core *core)
@@ -194,6 +178,7 @@ void hs_copied_destroy(struct hs_core *core)
 		struct hs_copied *copied = hs_list_entry(keys->next, struct hs_copied, link);
 
 		hs_list_remove(&copied->link);
+		copied->hot->state[HS_HOT_COPIES] = NULL;
 		hs_copies_unref(&copied->copies);
 		hs_mem_free(&copied);
 	}
@@ -353,10 +338,6 @@ static bool is_unused(const struct hs_core *core, const struct hs_copied *copied
 static void tick_key(struct hs_core *core, struct hs_copied *copied)
 {
 	copied->asked /= 2;
-	if (core->now.mono_us - copied->hot_us > core->world.hot.cool_us && !copied->under_way) {
-		end(core, copied);
-		return;
-	}
 	hs_copied_valid(core, copied); /* one that is over is dropped */
 	if (copied->copies &&
 	    (hs_copies_crowded(copied->copies, core->world.slots) || is_unused(core, copied)))

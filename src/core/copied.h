@@ -6,8 +6,6 @@
 #include "absorb/copies.h"
 #include "core/session.h"
 
-enum { HS_COPIED_BUCKETS = 64 };
-
 enum hs_copied_state {
 	HS_COPIED_WATCHED, /* hot; no copies */
 	HS_COPIED_MAKING,
@@ -16,18 +14,16 @@ enum hs_copied_state {
 };
 
 struct hs_copied {
-	struct hs_link link;	/* in copying->keys */
-	struct hs_copied *next; /* in its bucket */
+	struct hs_link link; /* in copying->keys */
+	struct hs_hot *hot;  /* its key; NULL: not among the keys any more */
 	const struct hs_rule *rule;
 	uint16_t slot;
 	uint64_t key_hash;
 	enum hs_copied_state state;
 	uint64_t since_us;	/* when that began */
-	uint64_t hot_us;	/* when it was last seen hot */
 	uint64_t rest_until_us; /* no copies are made before */
 	uint32_t asked;		/* reads that the engine had to answer, halved with each tick */
 	uint32_t under_way;	/* requests about it: it stays until they are answered */
-	bool ended;		/* not among the keys any more */
 	struct hs_copies_pace pace;
 	uint32_t places_before; /* of the last set */
 
@@ -49,9 +45,8 @@ struct hs_copying {
 	bool stopped; /* for good */
 	struct hs_link keys;
 	uint32_t count;
-	struct hs_copied *buckets[HS_COPIED_BUCKETS]; /* by slot */
-	struct hs_copies_id id;			      /* of the set made last */
-	struct hs_request *sending;		      /* one that is just being sent; or NULL */
+	struct hs_copies_id id;	    /* of the set made last */
+	struct hs_request *sending; /* one that is just being sent; or NULL */
 	/* What each partition had to do, sampled now and then. */
 	uint64_t sampled_us;
 	uint64_t counted[HS_PARTITIONS_MAX];

@@ -209,10 +209,10 @@ static bool is_changed(const struct hs_core *core, const struct hs_copied *copie
 /* Whether making goes on; false: it was given up. */
 static bool goes_on(struct hs_core *core, struct hs_copied *copied)
 {
-	if (!copied->ended && !is_changed(core, copied))
+	if (copied->hot && !is_changed(core, copied))
 		return true;
 	give_up(core, copied);
-	if (!copied->ended) {
+	if (copied->hot) {
 		hs_copies_pace(&copied->pace, copied->places_before, 0);
 		hs_copied_rest(core, copied, copied->pace.pause_us,
 			       "the key changed while copies were made");

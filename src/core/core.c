@@ -28,6 +28,7 @@ struct hs_core *hs_core_create(const struct hs_core_world *world,
 	core->slowlog = hs_slowlog_create();
 	core->self = hs_session_create_self();
 	core->tracking = hs_tracking_create(world->seed);
+	hs_hots_init(&core->hots, world->shelf ? hs_shelf_seed(world->shelf) : world->seed);
 	core->folds = hs_folds_create();
 	hs_cached_create(core);
 	hs_copied_create(core);
@@ -48,6 +49,7 @@ void hs_core_destroy(struct hs_core **pointer)
 	hs_folds_destroy(core);
 	hs_copied_destroy(core);
 	hs_cached_destroy(core);
+	hs_hots_deinit(&core->hots);
 	hs_topics_deinit(&core->topics);
 	hs_buf_deinit(&core->message);
 	hs_request_pool_deinit(core);
@@ -69,6 +71,7 @@ void hs_core_configure(struct hs_core *core, const struct hs_core_options *optio
 	core->options = *options;
 	hs_rules_unref(&old);
 	hs_users_adopt(core, options->acl);
+	hs_hot_configure(core);
 	hs_cached_configure(core);
 	hs_copied_configure(core);
 }
@@ -354,7 +357,7 @@ void hs_core_tick(struct hs_core *core, struct hs_now now)
 	hs_core_set_now(core, now);
 	hs_internal_tick(core);
 	hs_tracking_tick(core);
-	hs_folds_tick(core);
+	hs_hot_tick(core);
 	hs_cached_tick(core);
 	hs_copied_tick(core);
 	for (link = core->sleepers.next; link != &core->sleepers; link = next) {

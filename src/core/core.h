@@ -75,6 +75,18 @@ enum hs_mitigate {
 	HS_MITIGATE_OFF,
 };
 
+/* From when on a key is hot: what it has of this worker's requests, over the short window of heat, for
+ * certain. It is hot until it has had less than `share_least` for `cool_us`. */
+struct hs_core_hot {
+	double share; /* of all keys' requests */
+	double share_least;
+	double requests; /* and at least so many: fewer prove nothing */
+	uint64_t cool_us;
+	/* Requests for each command that is sent for them: with fewer, folding rests for a while. 0: it
+	 * never does. */
+	uint32_t worth;
+};
+
 /* Options that may change while running: a new struct is handed in whole (hs_core_configure). The
  * core holds the users and the rules as long as it needs them. */
 struct hs_core_options {
@@ -89,24 +101,13 @@ struct hs_core_options {
 	/* What CLUSTER says where clients reach us; "" and 0: where they are connected. */
 	char announce_host[HS_HOST_NAME_MAX + 1];
 	uint16_t announce_port, announce_tls_port;
-	bool fold; /* requests that wait for one hot key become few (absorb/fold.h) */
+	struct hs_core_hot hot; /* without heat no key is */
+	bool fold;		/* requests that wait for one hot key become few (absorb/fold.h) */
 	uint32_t fold_waiters_max;    /* of one key; one more is told BUSY */
 	const struct hs_rules *rules; /* contracts; NULL: there are none */
 	enum hs_mitigate mitigate;
 	uint64_t cache_bytes;	    /* of all workers, who share it evenly; 0: nothing is kept */
 	uint64_t cache_entry_bytes; /* a larger reply is not kept */
-};
-
-/* From when on a key is folded: what it has of this worker's requests, over the short window of
- * heat, for certain. It is folded until it has had less than `share_least` for `cool_us`. */
-struct hs_core_hot {
-	double share; /* of all keys' requests */
-	double share_least;
-	double requests; /* and at least so many: fewer prove nothing */
-	uint64_t cool_us;
-	/* Requests for each command that is sent for them: with fewer, folding rests for a while. 0: it
-	 * never does. */
-	uint32_t worth;
 };
 
 /* What never changes for a core. */
@@ -131,7 +132,6 @@ struct hs_core_world {
 	struct hs_heat *heat;	      /* NULL: nothing is counted */
 	struct hs_heat *const *heats; /* all workers', for OBJECT FREQ */
 	size_t heats_count;
-	struct hs_core_hot hot; /* without heat nothing is folded */
 	struct hs_shelf *shelf; /* shared by all cores of the process; NULL: nothing is kept */
 };
 
@@ -165,6 +165,8 @@ struct hs_core_stats {
 	struct hs_counter tracking_prefixes; /* different ones, of BCAST */
 	struct hs_counter tracking_messages; /* sent */
 	struct hs_counter tracking_evicted;  /* keys forgotten for want of room */
+	struct hs_counter hot_keys;	     /* now */
+	struct hs_counter hot_keys_full;     /* requests for a key that found no room among them */
 	struct hs_counter fold_keys;	     /* folded now */
 	struct hs_counter fold_waiting;	     /* requests that wait for them now */
 	struct hs_counter fold_requests;     /* answered together with others */

@@ -152,10 +152,8 @@ static void tell_keys(const struct telling *telling)
 		access.missed = !access.write && !access.failed && (is_null(reply) || missed);
 		warmth = hs_heat_add(telling->core->world.heat, &access, time_us * 1000);
 	}
-	if (count == 1) {
-		hs_folds_heat(telling->core, &access, warmth);
-		hs_cached_heat(telling->core, warmth);
-	}
+	if (count == 1)
+		hs_hot_note(telling->core, access.key, access.slot, warmth);
 }
 
 static void tell(const struct telling *telling)
@@ -293,8 +291,7 @@ static void count_one(struct hs_core *core, const struct hs_request *request, si
 		access.bytes += request->call.argv[i].len;
 	access.missed = !access.write && !access.failed && (is_null(reply) || part->op.missed);
 	warmth = hs_heat_add(core->world.heat, &access, part->time_us * 1000);
-	hs_folds_heat(core, &access, warmth);
-	hs_cached_heat(core, warmth);
+	hs_hot_note(core, access.key, access.slot, warmth);
 }
 
 void hs_count_request(struct hs_core *core, const struct hs_request *request, struct hs_bytes reply)

@@ -199,7 +199,7 @@ static void send_together(struct hs_core *core, struct hs_queue *queue, struct h
 	struct hs_internal internal = {
 		.call = hs_call_of(step->command, step->argc, step->argv),
 		.then = land,
-		.slot = queue->slot,
+		.slot = queue->hot->slot,
 		.borrowed = true,
 		.resp = step->resp,
 		.client = name_step(core, step),
@@ -272,7 +272,7 @@ static void judge(const struct hs_core *core, struct hs_queue *queue, uint32_t a
 	queue->judged_steps += steps;
 	if (queue->judged_steps < STEPS_JUDGED)
 		return;
-	if (queue->judged_asks < core->world.hot.worth * queue->judged_steps)
+	if (queue->judged_asks < core->options.hot.worth * queue->judged_steps)
 		queue->resting = RESTS;
 	queue->judged_asks = 0;
 	queue->judged_steps = 0;

@@ -5,12 +5,10 @@
 
 #include "core/session.h"
 
-enum { HS_FOLDS_BUCKETS = 256 };
-
 struct hs_queue {
-	struct hs_link link;   /* in folds->queues */
-	struct hs_link ready;  /* in folds->ready, or alone */
-	struct hs_queue *next; /* in its bucket */
+	struct hs_link link;  /* in folds->queues */
+	struct hs_link ready; /* in folds->ready, or alone */
+	struct hs_hot *hot;   /* its key */
 	struct hs_fold fold;
 	/* Left over by a plan of this round: a client is in one step of a flight. They are in `fold` again
 	 * when the round is over. */
@@ -24,10 +22,6 @@ struct hs_queue {
 	uint32_t reads_apart; /* reads that go straight now: folding them did not help */
 	uint32_t resting;     /* requests of all kinds that do */
 	uint32_t judged_asks, judged_steps;
-	uint16_t slot;
-	uint64_t hot_us; /* when it was last seen hot */
-	size_t key_len;
-	char key[];
 };
 
 /* What a session has in the queues of one lane: its chain, in the order asked
@@ -58,7 +52,6 @@ struct hs_folds {
 	uint64_t round;
 	uint64_t flight; /* who its requests are of, if chains are among them; 0: not drawn yet */
 	struct hs_buf scratch;
-	struct hs_queue *buckets[HS_FOLDS_BUCKETS]; /* by slot */
 };
 
 /* folds_keys.c: the queue of a key; NULL: it is not folded. */

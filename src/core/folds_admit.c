@@ -22,10 +22,10 @@ static struct hs_queue *queue_for(struct hs_core *core, struct hs_session *sessi
 				  .argv = call->argv,
 				  .argc = call->argc,
 				  .resp = session->resp};
-	struct hs_queue *queue = core->folds->buckets[call->slot % HS_FOLDS_BUCKETS];
+	struct hs_queue *queue;
 	size_t at;
 
-	if (!queue || !core->options.fold)
+	if (!hs_hot_may_have(&core->hots, call->slot) || !core->options.fold)
 		return NULL;
 	at = hs_call_only_key(call);
 	queue = at > 0 ? hs_folds_find(core, call->slot, call->argv[at]) : NULL;
@@ -60,7 +60,7 @@ static void note_write(const struct hs_core *core, const struct hs_call *call)
 	bool one_slot = call->slots == HS_CALL_SLOTS_ONE;
 	size_t at;
 
-	if (one_slot && !folds->buckets[call->slot % HS_FOLDS_BUCKETS])
+	if (one_slot && !hs_hot_may_have(&core->hots, call->slot))
 		return;
 	if ((command->flags & HS_CMD_READONLY) ||
 	    (command->place == HS_PLACE_CORE && command->id != HS_CMD_ID_EXEC))
@@ -75,7 +75,7 @@ static void note_write(const struct hs_core *core, const struct hs_call *call)
 	for (struct hs_link *link = folds->queues.next; link != &folds->queues; link = link->next) {
 		struct hs_queue *queue = hs_list_entry(link, struct hs_queue, link);
 
-		if (only ? queue == only : !one_slot || queue->slot == call->slot)
+		if (only ? queue == only : !one_slot || queue->hot->slot == call->slot)
 			queue->fold.roomy = false;
 	}
 }

@@ -19,11 +19,7 @@ struct hs_folds *hs_folds_create(void)
 
 static void remove_queue(struct hs_core *core, struct hs_queue *queue)
 {
-	struct hs_queue **at = &core->folds->buckets[queue->slot % HS_FOLDS_BUCKETS];
-
-	while (*at != queue)
-		at = &(*at)->next;
-	*at = queue->next;
+	queue->hot->state[HS_HOT_FOLD] = NULL;
 	hs_list_remove(&queue->link);
 	hs_list_remove(&queue->ready);
 	hs_mem_free(&queue);
@@ -42,65 +38,35 @@ void hs_folds_destroy(struct hs_core *core)
 
 struct hs_queue *hs_folds_find(const struct hs_core *core, uint16_t slot, struct hs_bytes key)
 {
-	struct hs_queue *queue = core->folds->buckets[slot % HS_FOLDS_BUCKETS];
+	const struct hs_hot *hot = hs_hot_find(&core->hots, slot, key);
 
-	while (queue && (queue->slot != slot ||
-			 !hs_bytes_equal((struct hs_bytes){queue->key, queue->key_len}, key)))
-		queue = queue->next;
-	return queue;
+	return hot ? hot->state[HS_HOT_FOLD] : NULL;
 }
 
-static void add_queue(struct hs_core *core, uint16_t slot, struct hs_bytes key)
+void hs_folds_hot(struct hs_core *core, struct hs_hot *hot)
 {
-	struct hs_folds *folds = core->folds;
 	struct hs_queue *queue;
 
-	if (folds->count == HS_FOLD_KEYS_MAX || key.len > HS_FOLD_KEY_BYTES_MAX)
+	if (hot->state[HS_HOT_FOLD] || !core->options.fold || hot->key_len > HS_FOLD_KEY_BYTES_MAX)
 		return;
-	queue = hs_mem_zalloc(sizeof *queue + key.len);
+	queue = hs_mem_zalloc(sizeof *queue);
 	hs_fold_init(&queue->fold);
 	hs_list_init(&queue->ready);
 	hs_list_init(&queue->later);
 	hs_list_init(&queue->left);
-	queue->slot = slot;
-	queue->hot_us = core->now.mono_us;
-	queue->key_len = key.len;
-	memcpy(queue->key, key.data, key.len);
-	queue->next = folds->buckets[slot % HS_FOLDS_BUCKETS];
-	folds->buckets[slot % HS_FOLDS_BUCKETS] = queue;
-	hs_list_append(&folds->queues, &queue->link);
-	hs_counter_set(&core->stats.fold_keys, ++folds->count);
+	queue->hot = hot;
+	hot->state[HS_HOT_FOLD] = queue;
+	hs_list_append(&core->folds->queues, &queue->link);
+	hs_counter_set(&core->stats.fold_keys, ++core->folds->count);
 }
 
-void hs_folds_heat(struct hs_core *core, const struct hs_heat_access *access,
-		   struct hs_heat_warmth warmth)
+void hs_folds_cool(struct hs_core *core, struct hs_hot *hot, bool cool)
 {
-	const struct hs_core_hot *hot = &core->world.hot;
-	struct hs_queue *queue;
+	struct hs_queue *queue = hot->state[HS_HOT_FOLD];
 
-	if (warmth.share < hot->share_least || warmth.requests < hot->requests ||
-	    !core->options.fold)
-		return;
-	queue = hs_folds_find(core, access->slot, access->key);
-	if (queue)
-		queue->hot_us = core->now.mono_us;
-	else if (warmth.share >= hot->share)
-		add_queue(core, access->slot, access->key);
-}
-
-void hs_folds_tick(struct hs_core *core)
-{
-	struct hs_link *link, *next;
-
-	for (link = core->folds->queues.next; link != &core->folds->queues; link = next) {
-		struct hs_queue *queue = hs_list_entry(link, struct hs_queue, link);
-		bool cool = core->now.mono_us - queue->hot_us > core->world.hot.cool_us;
-
-		next = link->next;
-		if (queue->under_way == 0 && queue->waiting == 0 && queue->coming == 0 &&
-		    (cool || !core->options.fold))
-			remove_queue(core, queue);
-	}
+	if (queue && queue->under_way == 0 && queue->waiting == 0 && queue->coming == 0 &&
+	    (cool || !core->options.fold))
+		remove_queue(core, queue);
 }
 
 void hs_folds_plan(const struct hs_core *core, struct hs_reply *reply)
@@ -109,13 +75,13 @@ void hs_folds_plan(const struct hs_core *core, struct hs_reply *reply)
 
 	for (const struct hs_link *link = queues->next; link != queues; link = link->next) {
 		const struct hs_queue *queue = hs_list_entry(link, struct hs_queue, link);
-		uint16_t partition = hs_core_partition(core, queue->slot);
+		uint16_t partition = hs_core_partition(core, queue->hot->slot);
 		struct hs_plan_number waiting = {"waiting", queue->waiting};
 		struct hs_plan_row row = {
 			.what = "fold",
 			.state = queue->resting > 0 ? "resting" : "folding",
 			.why = queue->resting > 0 ? "too few of its requests come together" : NULL,
-			.key = {queue->key, queue->key_len},
+			.key = hs_hot_key(queue->hot),
 			.places = &partition,
 			.places_count = 1,
 			.numbers = &waiting,

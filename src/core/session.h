@@ -13,6 +13,7 @@
 #include "base/prng.h"
 #include "core/call.h"
 #include "core/core.h"
+#include "core/hot.h"
 #include "core/topics.h"
 #include "wire/reply.h"
 #include "wire/request.h"
@@ -233,6 +234,7 @@ struct hs_core {
 	struct hs_link internal_due; /* internal calls with a timeout, the first to be over first */
 	uint64_t internal_clients;   /* client ids drawn for internal calls */
 	struct hs_tracking *tracking;
+	struct hs_hots hots;
 	struct hs_folds *folds;
 	struct hs_caching *caching;
 	struct hs_copying *copying;
@@ -272,10 +274,8 @@ void hs_folds_leave(struct hs_core *core, struct hs_request *request);
 void hs_folds_landed(struct hs_core *core, struct hs_queue *queue);
 /* A client has gone: what it has waiting is not sent. */
 void hs_folds_drop(struct hs_core *core, struct hs_session *session);
-/* How warm a key is, as counted just now. */
-void hs_folds_heat(struct hs_core *core, const struct hs_heat_access *access,
-		   struct hs_heat_warmth warmth);
-void hs_folds_tick(struct hs_core *core); /* keys that have cooled are folded no more */
+void hs_folds_hot(struct hs_core *core, struct hs_hot *hot); /* a request for it was counted */
+void hs_folds_cool(struct hs_core *core, struct hs_hot *hot, bool cool); /* with every tick */
 
 /* cached.c: replies that are kept, where rules allow it. */
 void hs_cached_create(struct hs_core *core);
@@ -285,8 +285,7 @@ void hs_cached_configure(struct hs_core *core); /* the options are others */
 bool hs_cached_hit(struct hs_core *core, struct hs_session *session, const struct hs_call *call);
 /* Answers a read from what is kept, or has it wait for that. False: it goes its ordinary way. */
 bool hs_cached_read(struct hs_core *core, struct hs_session *session, const struct hs_call *call);
-/* How warm a key is, as counted just now. */
-void hs_cached_heat(struct hs_core *core, struct hs_heat_warmth warmth);
+void hs_cached_hot(struct hs_core *core, const struct hs_hot *hot); /* a request was counted */
 void hs_cached_tick(struct hs_core *core);
 void hs_cached_told(struct hs_core *core); /* another worker has read something */
 
@@ -307,7 +306,8 @@ void hs_copied_create(struct hs_core *core);
 void hs_copied_destroy(struct hs_core *core);
 void hs_copied_configure(struct hs_core *core); /* the options are others */
 void hs_copied_stop(struct hs_core *core);	/* all copies are taken away, no more are made */
-void hs_copied_heat(struct hs_core *core, struct hs_heat_warmth warmth);
+void hs_copied_hot(struct hs_core *core, struct hs_hot *hot);  /* a request was counted */
+void hs_copied_cool(struct hs_core *core, struct hs_hot *hot); /* the key has cooled */
 /* A read is about to be handed to the engine. True: a copy is asked instead, and its operation is
  * completed when that has answered. */
 bool hs_copied_read(struct hs_core *core, struct hs_request *request);

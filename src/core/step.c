@@ -48,6 +48,15 @@ static bool timed_alone(const struct hs_core *core, const struct hs_command *com
 	       (core->options.slowlog_us >= 0 && core->options.slowlog_us < 1000);
 }
 
+/* Reads that were answered at once: only those who answer reads want to know of hot ones. */
+static void settle_heat(struct hs_core *core, uint64_t each_ns)
+{
+	struct hs_heat_warmth heat = hs_heat_settle(core->world.heat, each_ns);
+
+	if (core->caching->any || core->copying->any)
+		hs_hot_note(core, heat.key, HS_SLOT_NONE, heat);
+}
+
 /* Shares the time since the last look at the clock among the commands answered since. */
 static void settle_batch(struct hs_core *core)
 {
@@ -59,7 +68,7 @@ static void settle_batch(struct hs_core *core)
 		for (uint32_t i = 0; i < core->batch_len; i++)
 			hs_counter_add(&core->stats.command[core->batch[i]].time_ns, each_ns);
 		if (HS_CORE_HEAT && core->world.heat)
-			hs_cached_heat(core, hs_heat_settle(core->world.heat, each_ns));
+			settle_heat(core, each_ns);
 	}
 	core->batch_len = 0;
 	core->batch_start_us = now_us;

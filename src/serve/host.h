@@ -19,6 +19,7 @@ struct hs_totals {
 	uint64_t tracking_clients, tracking_keys, tracking_items, tracking_prefixes;
 	uint64_t tracking_messages, tracking_evicted;
 	uint64_t cache_keys, cache_replies, cache_bytes, cache_evicted, cache_too_large;
+	uint64_t hot_keys, hot_keys_full;
 	uint64_t fold_keys, fold_waiting, fold_requests, fold_commands, fold_again, fold_busy;
 	uint64_t copies_keys, copies_made, copies_failed, copies_ended, copies_reads, copies_again;
 	uint64_t subscriptions, messages;

@@ -123,6 +123,8 @@ void hs_info_totals(const struct hs_host *host, struct hs_totals *totals)
 		totals->cache_bytes += hs_counter_get(&stats->cache_bytes);
 		totals->cache_evicted += hs_counter_get(&stats->cache_evicted);
 		totals->cache_too_large += hs_counter_get(&stats->cache_too_large);
+		totals->hot_keys += hs_counter_get(&stats->hot_keys);
+		totals->hot_keys_full += hs_counter_get(&stats->hot_keys_full);
 		totals->fold_keys += hs_counter_get(&stats->fold_keys);
 		totals->fold_waiting += hs_counter_get(&stats->fold_waiting);
 		totals->fold_requests += hs_counter_get(&stats->fold_requests);
@@ -174,6 +176,7 @@ static void subtract_baseline(struct hs_info_facts *facts)
 	since->news_dropped -= base->news_dropped;
 	since->tracking_messages -= base->tracking_messages;
 	since->tracking_evicted -= base->tracking_evicted;
+	since->hot_keys_full -= base->hot_keys_full;
 	since->fold_requests -= base->fold_requests;
 	since->fold_commands -= base->fold_commands;
 	since->fold_again -= base->fold_again;

@@ -131,6 +131,8 @@ UINT(cache_replies, facts->now.cache_replies)
 UINT(cache_bytes, facts->now.cache_bytes)
 UINT(cache_evicted_keys, facts->since.cache_evicted)
 UINT(cache_too_large, facts->since.cache_too_large)
+UINT(hot_keys, facts->now.hot_keys)
+UINT(hot_keys_full, facts->since.hot_keys_full)
 UINT(fold_keys, facts->now.fold_keys)
 UINT(fold_waiting, facts->now.fold_waiting)
 UINT(fold_requests, facts->since.fold_requests)
@@ -416,6 +418,12 @@ const struct hs_info_row hs_info_rows[] = {
 	{SHOW("Stats", "cache_too_large", cache_too_large),
 	 .metric = "cache_too_large_total", .type = "counter",
 	 .help = "Replies not kept because they are larger than cache-entry-bytes, or than all room"},
+	{SHOW("Stats", "hot_keys", hot_keys),
+	 .metric = "hot_keys", .type = "gauge",
+	 .help = "Keys that are hot now (hot-share), summed over the workers"},
+	{SHOW("Stats", "hot_keys_full", hot_keys_full),
+	 .metric = "hot_keys_full_total", .type = "counter",
+	 .help = "Requests for a hot key that was not entered: a worker has 4096 at most"},
 	{SHOW("Stats", "fold_keys", fold_keys),
 	 .metric = "fold_keys", .type = "gauge",
 	 .help = "Hot keys that are folded now, summed over the workers"},

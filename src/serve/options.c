@@ -427,6 +427,46 @@ const struct hs_option hs_option_table[] = {
 	 .argument = "N",
 	 .help = "Keys that CLIENT TRACKING remembers in all, shared evenly by the workers; beyond "
 		 "it keys are forgotten and their readers told so. 0: no limit."},
+	{.name = "hot-share",
+	 .kind = HS_OPTION_SHARE,
+	 .fallback = "1%",
+	 .offset = AT(hot_share),
+	 .min = 1,
+	 .max = 1000000,
+	 .live = true,
+	 .argument = "PERCENT",
+	 .help = "A key is hot when it takes this share of a worker's requests, measured over some "
+		 "80 ms. Mitigations act on hot keys only."},
+	{.name = "hot-share-least",
+	 .kind = HS_OPTION_SHARE,
+	 .fallback = "0.25%",
+	 .offset = AT(hot_share_least),
+	 .min = 0,
+	 .max = 1000000,
+	 .live = true,
+	 .argument = "PERCENT",
+	 .help = "A hot key stays hot while it takes this share. Below hot-share, so that a key "
+		 "near the bound does not change sides all the time."},
+	{.name = "hot-requests",
+	 .kind = HS_OPTION_INT,
+	 .fallback = "8",
+	 .offset = AT(hot_requests),
+	 .min = 1,
+	 .max = 1 << 24,
+	 .live = true,
+	 .argument = "N",
+	 .help = "A key with fewer requests in that time is not hot, whatever its share: on a "
+		 "quiet "
+		 "server one request may be all there is."},
+	{.name = "hot-cool",
+	 .kind = HS_OPTION_INT,
+	 .fallback = "1000",
+	 .offset = AT(hot_cool),
+	 .min = 0,
+	 .max = 3600000,
+	 .live = true,
+	 .argument = "MS",
+	 .help = "A key that has been below hot-share-least for so long is not hot any more."},
 	{.name = "fold",
 	 .kind = HS_OPTION_BOOL,
 	 .fallback = "yes",
@@ -445,6 +485,16 @@ const struct hs_option hs_option_table[] = {
 	 .argument = "N",
 	 .help = "Requests that may wait for one hot key on each worker; one more is answered with "
 		 "BUSY and not run."},
+	{.name = "fold-worth",
+	 .kind = HS_OPTION_INT,
+	 .fallback = "2",
+	 .offset = AT(fold_worth),
+	 .min = 0,
+	 .max = 1000,
+	 .live = true,
+	 .argument = "N",
+	 .help = "Folding a key rests for 1024 requests when fewer than N of them, on average, "
+		 "shared each of the last 32 commands. 0: it never rests."},
 	{.name = "rule",
 	 .kind = HS_OPTION_RULES,
 	 .fallback = "",
@@ -652,6 +702,43 @@ static int set_number(struct hs_options *options, const struct hs_option *option
 	return 0;
 }
 
+/* "1%", "0.25%" or without the sign, as millionths. */
+static bool parse_share(struct hs_bytes value, int64_t *millionths)
+{
+	int64_t number = 0;
+	int decimals = -1; /* none yet */
+	size_t digits = 0;
+
+	if (value.len > 0 && value.data[value.len - 1] == '%')
+		value.len--;
+	for (size_t i = 0; i < value.len; i++) {
+		char c = value.data[i];
+
+		if (c == '.' && decimals < 0) {
+			decimals = 0;
+			continue;
+		}
+		if (c < '0' || c > '9' || ++digits > 9 || (decimals >= 0 && ++decimals > 4))
+			return false;
+		number = number * 10 + (c - '0');
+	}
+	for (int i = decimals < 0 ? 0 : decimals; i < 4; i++)
+		number *= 10;
+	*millionths = number;
+	return digits > 0;
+}
+
+static void format_share(int64_t millionths, struct hs_buf *text)
+{
+	char decimals[8];
+	size_t len = (size_t)snprintf(decimals, sizeof decimals, "%04d", (int)(millionths % 10000));
+
+	while (len > 0 && decimals[len - 1] == '0')
+		len--;
+	hs_buf_printf(text, "%lld%s%.*s%%", (long long)(millionths / 10000), len > 0 ? "." : "",
+		      (int)len, decimals);
+}
+
 int hs_option_set(struct hs_options *options, const struct hs_option *option, struct hs_bytes value,
 		  char *error, size_t error_size)
 {
@@ -671,6 +758,14 @@ int hs_option_set(struct hs_options *options, const struct hs_option *option, st
 			return HS_EINVAL;
 		}
 		return set_number(options, option, (int64_t)bytes, error, error_size);
+	case HS_OPTION_SHARE:
+		if (!parse_share(value, &number) || number < option->min || number > option->max) {
+			snprintf(error, error_size,
+				 "argument must be a share of at most 100%%, such as 0.25%%");
+			return HS_EINVAL;
+		}
+		*number_at(options, option) = number;
+		return 0;
 	case HS_OPTION_BOOL:
 		number = word_index("no yes", value);
 		if (number < 0) {
@@ -728,6 +823,9 @@ void hs_option_format(const struct hs_options *options, const struct hs_option *
 	case HS_OPTION_INT:
 	case HS_OPTION_BYTES:
 		hs_buf_printf(text, "%lld", (long long)*number_at(options, option));
+		break;
+	case HS_OPTION_SHARE:
+		format_share(*number_at(options, option), text);
 		break;
 	case HS_OPTION_BOOL:
 		format_word("no yes", *number_at(options, option), text);

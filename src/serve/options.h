@@ -66,7 +66,9 @@ struct hs_options {
 	int64_t slowlog_max_len;
 	int64_t tracking_table_max_keys;
 	bool fold;
-	int64_t fold_waiters_max;
+	int64_t hot_share, hot_share_least; /* millionths */
+	int64_t hot_requests, hot_cool;	    /* hot_cool in ms */
+	int64_t fold_waiters_max, fold_worth;
 	const struct hs_rules *rules; /* of `rule` lines and HEAT RULE SET; held */
 	int64_t mitigate;	      /* enum hs_mitigate */
 	int64_t cache_bytes, cache_entry_bytes;
@@ -81,6 +83,7 @@ struct hs_options {
 enum hs_option_kind {
 	HS_OPTION_INT,
 	HS_OPTION_BYTES,
+	HS_OPTION_SHARE, /* "0.25%", kept in millionths */
 	HS_OPTION_BOOL, /* yes, no */
 	HS_OPTION_WORD, /* one of `words` */
 	HS_OPTION_TEXT,

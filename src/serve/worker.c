@@ -177,6 +177,11 @@ void hs_worker_core_options(const struct hs_options *options, struct hs_core_opt
 		.announce_port = (uint16_t)options->cluster_announce_port,
 		.announce_tls_port = (uint16_t)options->cluster_announce_tls_port,
 		.tracking_keys_max = (uint64_t)options->tracking_table_max_keys,
+		.hot = {.share = (double)options->hot_share / 1e6,
+			.share_least = (double)options->hot_share_least / 1e6,
+			.requests = (double)options->hot_requests,
+			.cool_us = (uint64_t)options->hot_cool * 1000,
+			.worth = (uint32_t)options->fold_worth},
 		.fold = options->fold,
 		.fold_waiters_max = (uint32_t)options->fold_waiters_max,
 		.rules = options->rules,
@@ -431,11 +436,6 @@ void hs_worker_init(struct hs_worker *worker, struct hs_server *server, uint32_t
 		.heat = hs_server_heats(server)[index],
 		.heats = hs_server_heats(server),
 		.heats_count = hs_server_workers(server),
-		.hot = {.share = 0.01,
-			.share_least = 0.0025,
-			.requests = 8,
-			.cool_us = 1000000,
-			.worth = 2},
 		.shelf = hs_server_shelf(server),
 	};
 

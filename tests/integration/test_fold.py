@@ -358,6 +358,29 @@ def check_folding(test, server):
     test.assertGreater(stats["fold_requests"], stats["fold_commands"])
 
 
+class Bounds(FoldCase):
+    """Which keys are hot is an option, and may change while running."""
+
+    def test_shares_are_read_and_shown(self):
+        self.start()
+        connection = self.server.raw()
+        for text, shown in (("2%", b"2%"), ("0.5", b"0.5%"), ("0.0001%", b"0.0001%"),
+                            ("12.50%", b"12.5%"), ("100%", b"100%")):
+            self.assertEqual(connection.call("CONFIG", "SET", "hot-share", text).raw, b"+OK\r\n")
+            self.assertEqual(connection.call("CONFIG", "GET", "hot-share").items[1].text, shown)
+        for text in ("", "%", "-1%", "101%", "1.00001%", "1e2", "0%", "."):
+            reply = connection.call("CONFIG", "SET", "hot-share", text)
+            self.assertIn(b"must be a share", reply.raw, text)
+        self.assertEqual(connection.call("CONFIG", "GET", "hot-share").items[1].text, b"100%")
+
+    def test_no_key_is_hot_below_the_bound(self):
+        self.start("--hot-share", "100%", "--hot-requests", "16777216")
+        reply = storm(self.server, "--request", "INCR k", "--connections", 20, "--count", 20000)
+        reply.wait()
+        info = self.server.client().info("stats")
+        self.assertEqual((info["hot_keys"], info["fold_requests"], info["hot_keys_full"]), (0, 0, 0))
+
+
 class Storms(FoldCase):
     """Every command, many connections, few keys: an order explains all answers."""
 

@@ -297,12 +297,14 @@ static inline void open_world_on(struct world *world, const char *rule,
 	world->calls = (struct hs_core_calls){.submit = submit, .tell = tell, .mono_us = mono_us};
 	world->shelf = hs_shelf_create(1, 1 << 20);
 	hs_shelf_use(world->shelf, true);
-	world->options = (struct hs_core_options){.output_bytes_max = 1 << 20,
-						  .slowlog_us = -1,
-						  .fold = true,
-						  .fold_waiters_max = 16,
-						  .cache_bytes = 1 << 20,
-						  .cache_entry_bytes = 1 << 10};
+	world->options = (struct hs_core_options){
+		.output_bytes_max = 1 << 20,
+		.hot = {.share = 0.1, .share_least = 0.05, .requests = 8, .cool_us = 1000000},
+		.slowlog_us = -1,
+		.fold = true,
+		.fold_waiters_max = 16,
+		.cache_bytes = 1 << 20,
+		.cache_entry_bytes = 1 << 10};
 	world->options.rules = make_rules(rule);
 	describe_commands(described_redis, described_redis_count, 2, 7, &reply);
 	world->learned = hs_learned_create(hs_buf_bytes(&reply), NULL, error, sizeof error);
@@ -324,10 +326,6 @@ static inline void open_world_on(struct world *world, const char *rule,
 			.heats = world->heats,
 			.heats_count = WORKERS,
 			.slots = slots,
-			.hot = {.share = 0.1,
-				.share_least = 0.05,
-				.requests = 8,
-				.cool_us = 1000000},
 			.shelf = world->shelf,
 		};
 

@@ -206,7 +206,6 @@ static inline void open_empty_world(struct world *world, bool reads_at_once)
 		.together = HS_TOGETHER_SLOT,
 		.node_id = "0123456789abcdef0123456789abcdef01234567",
 		.slowlog_ids = &world->slowlog_ids,
-		.hot = {.share = 0.1, .share_least = 0.05, .requests = 8, .cool_us = 1000000},
 	};
 
 	struct hs_buf reply = {0};
@@ -219,10 +218,12 @@ static inline void open_empty_world(struct world *world, bool reads_at_once)
 	world->calls = (struct hs_core_calls){.submit = submit, .mono_us = mono_us};
 	world->heat = hs_heat_create(&heat);
 	core_world.heat = world->heat;
-	world->options = (struct hs_core_options){.output_bytes_max = 1 << 20,
-						  .slowlog_us = -1,
-						  .fold = true,
-						  .fold_waiters_max = WAITERS};
+	world->options = (struct hs_core_options){
+		.output_bytes_max = 1 << 20,
+		.slowlog_us = -1,
+		.hot = {.share = 0.1, .share_least = 0.05, .requests = 8, .cool_us = 1000000},
+		.fold = true,
+		.fold_waiters_max = WAITERS};
 	world->core = hs_core_create(&core_world, &world->options);
 	describe_commands(described_redis, described_redis_count, 2, 7, &reply);
 	world->learned = hs_learned_create(hs_buf_bytes(&reply), NULL, error, sizeof error);

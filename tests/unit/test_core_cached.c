@@ -670,7 +670,7 @@ static uint64_t another_turns_hot(void *context)
 	struct station *station = context;
 	struct hs_heat_warmth warmth = {.key = HS_LIT("h"), .share = 1, .requests = 1000};
 
-	hs_cached_heat(station->core, warmth);
+	hs_hot_note(station->core, warmth.key, HS_SLOT_NONE, warmth);
 	return station->world->now.mono_us;
 }
 

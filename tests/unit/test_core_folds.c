@@ -66,7 +66,7 @@ static void test_what_does_not_pay_rests(void **state)
 
 	(void)state;
 	open_world(&world);
-	world.core->world.hot.worth = 3;
+	world.core->options.hot.worth = 3;
 	for (int i = 0; i < 32; i++) {
 		say(&world, 'A', "INCR {a}k");
 		say(&world, 'B', "INCR {a}k");

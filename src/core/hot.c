@@ -1,0 +1,142 @@
+#include "core/hot.h"
+
+#include "base/hash.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "core/session.h"
+#include "route/slot.h"
+
+#include <string.h>
+
+void hs_hots_init(struct hs_hots *hots, uint64_t seed)
+{
+	memset(hots, 0, sizeof *hots);
+	hs_list_init(&hots->keys);
+	hots->seed = seed;
+}
+
+static void remove_key(struct hs_hots *hots, struct hs_hot *hot)
+{
+	struct hs_hot **at = &hots->buckets[hot->hash % HS_HOT_BUCKETS];
+
+	while (*at != hot)
+		at = &(*at)->next;
+	*at = hot->next;
+	hs_list_remove(&hot->link);
+	hots->of_slot[hot->slot % HS_HOT_BUCKETS]--;
+	hots->count--;
+	hots->key_bytes -= hot->key_len;
+	hs_mem_free(&hot);
+}
+
+void hs_hots_deinit(struct hs_hots *hots)
+{
+	while (!hs_list_empty(&hots->keys))
+		remove_key(hots, hs_list_entry(hots->keys.next, struct hs_hot, link));
+}
+
+struct hs_hot *hs_hot_find(const struct hs_hots *hots, uint16_t slot, struct hs_bytes key)
+{
+	struct hs_hot *hot;
+	uint64_t hash;
+
+	if (!hs_hot_may_have(hots, slot))
+		return NULL;
+	hash = hs_hash(key, hots->seed);
+	hot = hots->buckets[hash % HS_HOT_BUCKETS];
+	while (hot && (hot->hash != hash || !hs_bytes_equal(hs_hot_key(hot), key)))
+		hot = hot->next;
+	return hot;
+}
+
+/* NULL: there is no room. */
+static struct hs_hot *add_key(struct hs_core *core, struct hs_bytes key, uint16_t slot)
+{
+	struct hs_hots *hots = &core->hots;
+	struct hs_hot *hot;
+
+	if (hots->count == HS_HOT_KEYS_MAX || key.len > HS_HOT_BYTES_MAX - hots->key_bytes) {
+		hs_counter_add(&core->stats.hot_keys_full, 1);
+		return NULL;
+	}
+	hot = hs_mem_zalloc(sizeof *hot + key.len);
+	hot->hash = hs_hash(key, hots->seed);
+	hot->slot = slot;
+	hot->since_us = core->now.mono_us;
+	hot->rule = core->options.rules ? hs_rules_match(core->options.rules, key) : NULL;
+	hot->key_len = key.len;
+	memcpy(hot->key, key.data, key.len);
+	hot->next = hots->buckets[hot->hash % HS_HOT_BUCKETS];
+	hots->buckets[hot->hash % HS_HOT_BUCKETS] = hot;
+	hots->of_slot[slot % HS_HOT_BUCKETS]++;
+	hs_list_append(&hots->keys, &hot->link);
+	hots->key_bytes += key.len;
+	hs_counter_set(&core->stats.hot_keys, ++hots->count);
+	return hot;
+}
+
+void hs_hot_note(struct hs_core *core, struct hs_bytes key, uint16_t slot,
+		 struct hs_heat_warmth heat)
+{
+	const struct hs_core_hot *bounds = &core->options.hot;
+	bool waited = slot != HS_SLOT_NONE;
+	struct hs_hot *hot;
+
+	if (heat.share < bounds->share_least || heat.requests < bounds->requests)
+		return;
+	if (!waited)
+		slot = hs_slot_of(key);
+	hot = hs_hot_find(&core->hots, slot, key);
+	if (!hot && heat.share >= bounds->share)
+		hot = add_key(core, key, slot);
+	if (!hot)
+		return;
+	hot->seen_us = core->now.mono_us;
+	hot->heat = heat;
+	if (heat.share < bounds->share)
+		return;
+	if (waited)
+		hs_folds_hot(core, hot);
+	hs_cached_hot(core, hot);
+	hs_copied_hot(core, hot);
+}
+
+void hs_hot_configure(struct hs_core *core)
+{
+	const struct hs_rules *rules = core->options.rules;
+
+	for (struct hs_link *link = core->hots.keys.next; link != &core->hots.keys;
+	     link = link->next) {
+		struct hs_hot *hot = hs_list_entry(link, struct hs_hot, link);
+
+		hot->rule = rules ? hs_rules_match(rules, hs_hot_key(hot)) : NULL;
+	}
+}
+
+static bool is_used(const struct hs_hot *hot)
+{
+	for (int i = 0; i < HS_HOT_USERS; i++) {
+		if (hot->state[i])
+			return true;
+	}
+	return false;
+}
+
+void hs_hot_tick(struct hs_core *core)
+{
+	struct hs_hots *hots = &core->hots;
+	struct hs_link *link, *next;
+
+	for (link = hots->keys.next; link != &hots->keys; link = next) {
+		struct hs_hot *hot = hs_list_entry(link, struct hs_hot, link);
+		bool cool = core->now.mono_us - hot->seen_us > core->options.hot.cool_us;
+
+		next = link->next;
+		hs_folds_cool(core, hot, cool);
+		if (cool)
+			hs_copied_cool(core, hot);
+		if (cool && !is_used(hot))
+			remove_key(hots, hot);
+	}
+	hs_counter_set(&core->stats.hot_keys, hots->count);
+}

@@ -1,0 +1,80 @@
+/* The hot keys of one worker: those that take more than `hot-share` of its requests. One table for all
+ * mitigations, so that a key is found once and the threshold is tested in one place.
+ *
+ *     request counted ─ share of the short window ─┬─ at least `share`: the key enters
+ *                                                  ├─ at least `share_least`: it stays
+ *                                                  └─ less, for `cool_us`: it leaves
+ *
+ * Each mitigation keeps its own state of a key in `state`. A key that has cooled leaves when none of them
+ * has any: what is under way for it comes to its end first.
+ *
+ * Bounded: HS_HOT_KEYS_MAX keys with HS_HOT_BYTES_MAX bytes of names. A key that finds no room is counted
+ * (hot_keys_full) and tried again with its next request.
+ *
+ * Belongs to the worker's thread. */
+#ifndef HS_CORE_HOT_H
+#define HS_CORE_HOT_H
+
+#include "base/bytes.h"
+#include "base/list.h"
+#include "contract/contract.h"
+#include "heat/heat.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct hs_core;
+
+/* Whose state of a key is where. */
+enum hs_hot_user { HS_HOT_FOLD, HS_HOT_COPIES, HS_HOT_USERS };
+
+struct hs_hot {
+	struct hs_link link; /* in hots->keys */
+	struct hs_hot *next; /* in its bucket */
+	uint64_t hash;
+	uint16_t slot;
+	uint64_t since_us;	    /* when it entered */
+	uint64_t seen_us;	    /* when it was last seen hot */
+	struct hs_heat_warmth heat; /* as it was then; `heat.key` is not used */
+	const struct hs_rule *rule; /* of the core's rules; NULL: none matches */
+	void *state[HS_HOT_USERS];  /* NULL: none */
+	size_t key_len;
+	char key[];
+};
+
+enum { HS_HOT_BUCKETS = 1024 };
+
+struct hs_hots {
+	struct hs_link keys;
+	uint32_t count;
+	size_t key_bytes;
+	uint64_t seed;
+	struct hs_hot *buckets[HS_HOT_BUCKETS]; /* by hash */
+	uint16_t
+		of_slot[HS_HOT_BUCKETS]; /* how many, by slot: mostly none, and no hash is needed */
+};
+
+static inline struct hs_bytes hs_hot_key(const struct hs_hot *hot)
+{
+	return (struct hs_bytes){hot->key, hot->key_len};
+}
+
+void hs_hots_init(struct hs_hots *hots, uint64_t seed);
+void hs_hots_deinit(struct hs_hots *hots); /* nobody has state any more */
+
+/* Whether a key of the slot may be hot. */
+static inline bool hs_hot_may_have(const struct hs_hots *hots, uint16_t slot)
+{
+	return hots->of_slot[slot % HS_HOT_BUCKETS] > 0;
+}
+
+/* NULL: the key is not hot. */
+struct hs_hot *hs_hot_find(const struct hs_hots *hots, uint16_t slot, struct hs_bytes key);
+
+/* A request for a key was counted. `slot` HS_SLOT_NONE: a read that was answered at once. */
+void hs_hot_note(struct hs_core *core, struct hs_bytes key, uint16_t slot,
+		 struct hs_heat_warmth heat);
+void hs_hot_configure(struct hs_core *core); /* the rules are others */
+void hs_hot_tick(struct hs_core *core);	     /* keys that have cooled leave */
+
+#endif

@@ -1,0 +1,213 @@
+/* Goal: a key is hot from the moment its share of the requests reaches the upper bound until it has been
+ * below the lower one for a while; mitigations find their state of it; the table is bounded.
+ *
+ * Method: a core without an engine's answers; heat is made up and told to the table as counting would. */
+#include "core/session.h"
+#include "route/slot.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { COOL_US = 1000 };
+
+struct world {
+	struct hs_core_calls calls;
+	struct hs_log log;
+	_Atomic uint64_t slowlog_ids;
+	struct hs_core_options options;
+	struct hs_core *core;
+	struct hs_now now;
+};
+
+static void open_world(struct world *world)
+{
+	struct hs_core_world core_world = {
+		.calls = &world->calls,
+		.context = world,
+		.log = &world->log,
+		.workers = 1,
+		.partitions = 4,
+		.node_id = "0123456789abcdef0123456789abcdef01234567",
+		.slowlog_ids = &world->slowlog_ids,
+	};
+
+	*world = (struct world){
+		.now = {.mono_us = 1},
+		.options = {.slowlog_us = -1,
+			    .hot = {.share = 0.1,
+				    .share_least = 0.05,
+				    .requests = 8,
+				    .cool_us = COOL_US},
+			    .fold = true},
+	};
+	world->core = hs_core_create(&core_world, &world->options);
+	hs_core_tick(world->core, world->now);
+}
+
+static void close_world(struct world *world)
+{
+	hs_core_destroy(&world->core);
+}
+
+static struct hs_hot *find(struct world *world, const char *name)
+{
+	struct hs_bytes key = hs_bytes_of(name);
+
+	return hs_hot_find(&world->core->hots, hs_slot_of(key), key);
+}
+
+static void note(struct world *world, const char *name, double share, double requests)
+{
+	struct hs_bytes key = hs_bytes_of(name);
+	struct hs_heat_warmth heat = {.share = share, .requests = requests, .key = key};
+
+	hs_hot_note(world->core, key, hs_slot_of(key), heat);
+}
+
+static void pass(struct world *world, uint64_t us)
+{
+	world->now.mono_us += us;
+	hs_core_tick(world->core, world->now);
+}
+
+static void test_a_key_turns_hot_and_cools(void **state)
+{
+	struct world world;
+
+	(void)state;
+	open_world(&world);
+	note(&world, "k", 0.09, 100);
+	note(&world, "k", 0.5, 7); /* too few to say anything */
+	assert_null(find(&world, "k"));
+	note(&world, "k", 0.1, 8);
+	assert_non_null(find(&world, "k"));
+	assert_int_equal(hs_counter_get(&world.core->stats.hot_keys), 1);
+	/* It stays while it has the lesser share, however long. */
+	for (int i = 0; i < 10; i++) {
+		pass(&world, COOL_US);
+		note(&world, "k", 0.05, 8);
+	}
+	assert_non_null(find(&world, "k"));
+	assert_int_equal(find(&world, "k")->since_us, 1);
+	note(&world, "k", 0.04, 8);
+	pass(&world, COOL_US);
+	assert_non_null(find(&world, "k"));
+	pass(&world, 1);
+	assert_null(find(&world, "k"));
+	assert_int_equal(hs_counter_get(&world.core->stats.hot_keys), 0);
+	close_world(&world);
+}
+
+/* Those who have something under way for a key keep it in the table. */
+static void test_state_keeps_a_key(void **state)
+{
+	struct world world;
+	struct hs_hot *hot;
+	int ours;
+
+	(void)state;
+	open_world(&world);
+	note(&world, "k", 1, 100);
+	hot = find(&world, "k");
+	assert_non_null(hot->state[HS_HOT_FOLD]);
+	assert_null(hot->state[HS_HOT_COPIES]);
+	hot->state[HS_HOT_USERS - 1] = &ours;
+	world.options.fold = false;
+	hs_core_configure(world.core, &world.options);
+	pass(&world, COOL_US / 2);
+	assert_null(hot->state[HS_HOT_FOLD]); /* hot all the same */
+	world.options.fold = true;
+	hs_core_configure(world.core, &world.options);
+	note(&world, "k", 1, 100);
+	assert_non_null(hot->state[HS_HOT_FOLD]);
+	hot->state[HS_HOT_USERS - 1] = NULL;
+	pass(&world, COOL_US + 1);
+	assert_null(find(&world, "k"));
+	close_world(&world);
+}
+
+static void test_bounds_change_while_running(void **state)
+{
+	struct world world;
+
+	(void)state;
+	open_world(&world);
+	world.options.hot = (struct hs_core_hot){
+		.share = 0.5, .share_least = 0.5, .requests = 1, .cool_us = 10 * COOL_US};
+	hs_core_configure(world.core, &world.options);
+	note(&world, "k", 0.4, 100);
+	assert_null(find(&world, "k"));
+	note(&world, "k", 0.5, 1);
+	pass(&world, 10 * COOL_US);
+	assert_non_null(find(&world, "k"));
+	close_world(&world);
+}
+
+/* Keys of one slot, as a hash tag makes them, are told apart; one more than there is room for is counted. */
+static void test_the_table_is_bounded(void **state)
+{
+	struct world world;
+	char name[32];
+
+	(void)state;
+	open_world(&world);
+	for (int i = 0; i < HS_HOT_KEYS_MAX + 3; i++) {
+		snprintf(name, sizeof name, "{tag}:%d", i);
+		note(&world, name, 1, 100);
+	}
+	assert_int_equal(world.core->hots.count, HS_HOT_KEYS_MAX);
+	assert_int_equal(hs_counter_get(&world.core->stats.hot_keys_full), 3);
+	for (int i = 0; i < HS_HOT_KEYS_MAX; i++) {
+		snprintf(name, sizeof name, "{tag}:%d", i);
+		assert_string_equal(find(&world, name)->key, name);
+	}
+	assert_null(find(&world, name + 1));
+	pass(&world, COOL_US + 1);
+	assert_int_equal(world.core->hots.count, 0);
+	assert_int_equal(world.core->hots.key_bytes, 0);
+	note(&world, "{tag}:0", 1, 100);
+	assert_non_null(find(&world, "{tag}:0"));
+	close_world(&world);
+}
+
+static void test_names_are_bounded(void **state)
+{
+	struct hs_bytes key = {NULL, HS_HOT_BYTES_MAX / 2 + 1};
+	struct hs_heat_warmth heat = {.share = 1, .requests = 100};
+	struct world world;
+	char *name = calloc(1, key.len);
+
+	(void)state;
+	open_world(&world);
+	key.data = name;
+	heat.key = key;
+	hs_hot_note(world.core, key, hs_slot_of(key), heat);
+	name[0] = 'x';
+	hs_hot_note(world.core, key, hs_slot_of(key), heat);
+	assert_int_equal(world.core->hots.count, 1);
+	assert_int_equal(hs_counter_get(&world.core->stats.hot_keys_full), 1);
+	note(&world, "small", 1, 100);
+	assert_non_null(find(&world, "small"));
+	free(name);
+	close_world(&world);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_key_turns_hot_and_cools),
+		cmocka_unit_test(test_state_keeps_a_key),
+		cmocka_unit_test(test_bounds_change_while_running),
+		cmocka_unit_test(test_the_table_is_bounded),
+		cmocka_unit_test(test_names_are_bounded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
