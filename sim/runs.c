@@ -36,7 +36,7 @@ static void note(void *context, uint64_t client, uint64_t number)
 	};
 }
 
-void hs_sim_runs_note(struct hs_sim_runs *runs, const struct hs_op *op)
+void hs_sim_runs_note(struct hs_sim_runs *runs, const struct hs_core *core, const struct hs_op *op)
 {
 	struct hs_bytes reply = op->answer.len > 0 ? op->answer : hs_buf_bytes(op->out);
 	struct noting noting = {runs, op};
@@ -44,7 +44,7 @@ void hs_sim_runs_note(struct hs_sim_runs *runs, const struct hs_op *op)
 	if ((op->kind != HS_OP_COMMAND && op->kind != HS_OP_EXEC) || reply.len == 0 ||
 	    reply.data[0] == '-')
 		return;
-	hs_core_askers(op, note, &noting);
+	hs_core_askers(core, op, note, &noting);
 }
 
 static int compare(uint64_t a, uint64_t b)

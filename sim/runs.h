@@ -7,6 +7,7 @@
 #ifndef HS_SIM_RUNS_H
 #define HS_SIM_RUNS_H
 
+#include "core/core.h"
 #include "core/op.h"
 #include "sim/check.h"
 
@@ -25,7 +26,7 @@ struct hs_sim_runs {
 
 void hs_sim_runs_deinit(struct hs_sim_runs *runs);
 /* The operation was answered; op->engine_order says when it ran. */
-void hs_sim_runs_note(struct hs_sim_runs *runs, const struct hs_op *op);
+void hs_sim_runs_note(struct hs_sim_runs *runs, const struct hs_core *core, const struct hs_op *op);
 /* Sorts them. */
 int hs_sim_check_runs(struct hs_sim_runs *runs, struct hs_sim_verdict *verdict) HS_MUSTCHECK;
 

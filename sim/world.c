@@ -3,6 +3,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/slot.h"
+#include "core/stages.h"
 #include "wire/reply.h"
 
 enum { TICK_US = 100000, HEAT_SETS = 4 };
@@ -59,7 +60,7 @@ static void complete(void *context, struct hs_op *op)
 	hs_sim_news_forget_read(world, op);
 	hs_sim_rules_back(world, op);
 	if (!hs_sim_world_may_be_old(world, op)) /* then its place does not matter either */
-		hs_sim_runs_note(&world->runs, op);
+		hs_sim_runs_note(&world->runs, world->workers[worker].core, op);
 	if (hs_sim_world_errs(world, HS_SIM_COUNT_TWICE))
 		count_again(world, op);
 	if (world->misread)
@@ -289,6 +290,7 @@ static void create_core(struct hs_sim_world *world, uint32_t number)
 		.together = options->links.on ? options->together : HS_TOGETHER_PARTITION,
 		.node_id = "6865617473696e6b20696e206120647265616d21",
 		.slowlog_ids = &world->slowlog_ids,
+		.stages = hs_stages,
 		.seed = options->engine.seed + number,
 		.heat = world->heats ? world->heats[number] : NULL,
 		.heats = world->heats,

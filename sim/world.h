@@ -41,10 +41,10 @@ struct hs_sim_world_options {
 	struct hs_sim_links_options links;   /* when they are on: instead of the engine */
 	enum hs_together together;	     /* behind links */
 	struct hs_core_options core;
-	uint32_t peer_us_max;	/* from one core to another */
-	uint32_t news_us_max;	/* from the engine to a core */
-	uint32_t heat_sets;	/* of each core's heat, for keys; 0: nothing is counted */
-	uint32_t round_us_max;	/* how long a round of events lasts: what waits leaves behind it */
+	uint32_t peer_us_max;  /* from one core to another */
+	uint32_t news_us_max;  /* from the engine to a core */
+	uint32_t heat_sets;    /* of each core's heat, for keys; 0: nothing is counted */
+	uint32_t round_us_max; /* how long a round of events lasts: what waits leaves behind it */
 	struct hs_sim_rule rules[HS_SIM_RULES_MAX];
 	uint32_t rules_count;
 	const struct hs_learned *learned; /* commands of the server beside ours; NULL: none */

@@ -245,7 +245,7 @@ static bool may_get(const struct hs_session *session, const struct hs_kept *kept
 /* Watches, keeps values itself, or has folded requests under way that may be writes. */
 static bool reads_from_engine(const struct hs_session *session)
 {
-	return session->tracker || session->watches || session->folded > 0;
+	return session->tracker || session->watches || session->taken > 0;
 }
 
 /* --- a hit --- */
@@ -473,6 +473,7 @@ static void wait_for_it(struct hs_core *core, struct hs_session *session,
 {
 	struct hs_request *request = hs_request_single(core, session, call, cached->slot);
 
+	request->parts[0].stage = HS_STAGES_MAX; /* it goes its own way */
 	request->resp = session->resp;
 	hs_cached_join(core, cached, ask, request);
 }

@@ -222,7 +222,7 @@ bool hs_cached_set(struct hs_core *core, struct hs_session *session, const struc
 	int64_t expire_ms;
 
 	if (core->caching->mitigate != HS_MITIGATE_ON || session->tracker ||
-	    session->lane[partition % HS_LANES] > 0 || session->folded > 0 ||
+	    session->lane[partition % HS_LANES] > 0 || session->taken > 0 ||
 	    !is_plain_set(call, &expire_ms) || !is_wanted(core, call->argv[1]))
 		return false;
 	request = hs_request_single(core, session, call, call->slot);

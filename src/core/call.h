@@ -26,6 +26,7 @@ struct hs_call {
 	const struct hs_bytes *argv;
 	size_t argc;
 	struct hs_bytes raw;	  /* as the client sent it; empty: it did not come as an array */
+	uint64_t number;	  /* among all that the core was asked; 0: an internal call */
 	size_t behind_bytes;	  /* input of the same client behind it */
 	enum hs_call_slots slots; /* read it by hs_call_slots */
 	uint16_t slot;		  /* of the first key; 0 without keys */

@@ -16,7 +16,6 @@
 
 #include "base/mem.h"
 #include "core/cached.h"
-#include "core/folds.h"
 #include "core/internal.h"
 
 static bool may_get(const struct hs_session *session, const struct hs_kept *kept)
@@ -25,25 +24,29 @@ static bool may_get(const struct hs_session *session, const struct hs_kept *kept
 	       !hs_cached_has_write(session, kept->key);
 }
 
+struct getters {
+	const struct hs_kept *kept;
+	bool all_may;
+};
+
+static void look_at(void *context, struct hs_request *request, bool followed)
+{
+	struct getters *getters = context;
+
+	getters->all_may =
+		getters->all_may && !followed && may_get(request->session, getters->kept);
+}
+
 /* Everybody who is to get the answer. None of them may have anything that is sent behind this read before
  * it is answered, without being held back: what stands in line for hot keys (core/folds_chain.c). */
-static bool may_all_get(const struct hs_core *core, const struct hs_request *request,
+static bool may_all_get(const struct hs_core *core, struct hs_request *request,
 			const struct hs_kept *kept)
 {
-	const struct hs_link *asks;
+	struct getters getters = {kept, true};
 
 	if (request->session != core->self)
-		return request->session->folded == 0 && may_get(request->session, kept);
-	if (!request->step)
-		return false;
-	asks = &request->step->asks;
-	for (const struct hs_link *link = asks->next; link != asks; link = link->next) {
-		const struct hs_request *asked = hs_list_entry(link, struct hs_request, ask.link);
-
-		if (!hs_list_empty(&asked->folding->behind) || !may_get(asked->session, kept))
-			return false;
-	}
-	return true;
+		return request->session->taken == 0 && may_get(request->session, kept);
+	return hs_stages_askers(core, request, look_at, &getters) && getters.all_may;
 }
 
 /* --- back --- */

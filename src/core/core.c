@@ -23,19 +23,21 @@ struct hs_core *hs_core_create(const struct hs_core_world *world,
 	hs_list_init(&core->request_pool);
 	hs_list_init(&core->flight.held);
 	hs_list_init(&core->internal_due);
+	hs_list_init(&core->resuming);
 	hs_prng_init(&core->prng, world->seed);
 	hs_topics_init(&core->topics, world->seed);
 	core->slowlog = hs_slowlog_create();
-	core->self = hs_session_create_self();
+	hs_stages_init(core, world->stages);
+	core->self = hs_session_create_self(core);
 	core->tracking = hs_tracking_create(world->seed);
 	hs_hots_init(&core->hots, world->shelf ? hs_shelf_seed(world->shelf) : world->seed);
-	core->folds = hs_folds_create();
 	hs_cached_create(core);
 	hs_copied_create(core);
 	core->acl_log = hs_acl_log_create();
 	hs_users_adopt(core, options->acl);
 	if (options->rules)
 		hs_rules_ref(options->rules);
+	hs_stages_create(core);
 	return core;
 }
 
@@ -46,7 +48,7 @@ void hs_core_destroy(struct hs_core **pointer)
 	hs_check(hs_list_empty(&core->sessions));
 	hs_check(hs_list_empty(&core->self->requests));
 	hs_tracking_destroy(&core->tracking);
-	hs_folds_destroy(core);
+	hs_stages_deinit(core);
 	hs_copied_destroy(core);
 	hs_cached_destroy(core);
 	hs_hots_deinit(&core->hots);
@@ -201,6 +203,7 @@ static size_t run_input(struct hs_core *core, struct hs_session *session, const 
 		struct hs_call call = {
 			.argv = session->parser.argv,
 			.argc = session->parser.argc,
+			.number = ++core->calls,
 			.raw = {data + at, data[at] == '*' ? (size_t)used : 0},
 			.behind_bytes = len - at - (size_t)used,
 		};
@@ -335,13 +338,49 @@ void hs_core_disconnect(struct hs_core *core, struct hs_session *session)
 	hs_buf_deinit(&session->in);
 	hs_pause_release(core, session);
 	hs_step_cancel(core, session);
-	hs_folds_drop(core, session);
+	hs_stages_forget(core, session);
 	if (session->sleep_until_us > 0)
 		end_sleep(core, session);
 	hs_pubsub_drop(core, session);
 	hs_multi_unwatch(core, session);
 	hs_tracking_stop(core, session);
 	hs_core_resume(core, session);
+}
+
+void hs_core_resume_later(struct hs_core *core, struct hs_session *session)
+{
+	if (hs_list_empty(&session->resuming))
+		hs_list_append(&core->resuming, &session->resuming);
+}
+
+void hs_core_resume_all(struct hs_core *core)
+{
+	while (!hs_list_empty(&core->resuming)) {
+		struct hs_session *session =
+			hs_list_entry(core->resuming.next, struct hs_session, resuming);
+
+		hs_list_remove(&session->resuming);
+		hs_core_resume(core, session);
+	}
+}
+
+bool hs_core_needs_flush(const struct hs_core *core)
+{
+	return hs_stages_need_flush(core) ||
+	       (core->flight.freed && !hs_list_empty(&core->flight.held));
+}
+
+bool hs_core_flush(struct hs_core *core, struct hs_now now)
+{
+	if (!hs_core_needs_flush(core))
+		return false;
+	hs_core_set_now(core, now);
+	hs_flight_resume(core);
+	while (hs_stages_need_flush(core)) {
+		hs_stages_flush(core);
+		hs_core_resume_all(core);
+	}
+	return true;
 }
 
 static void wake(struct hs_core *core, struct hs_session *session)

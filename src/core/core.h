@@ -34,6 +34,7 @@
 struct hs_core;
 struct hs_session;
 struct hs_shelf;
+struct hs_stage;
 
 /* What may be asked of an engine in one operation. */
 enum hs_together {
@@ -133,6 +134,7 @@ struct hs_core_world {
 	struct hs_heat *const *heats; /* all workers', for OBJECT FREQ */
 	size_t heats_count;
 	struct hs_shelf *shelf; /* shared by all cores of the process; NULL: nothing is kept */
+	const struct hs_stage *const *stages; /* in their order, NULL at the end (core/stage.h) */
 };
 
 struct hs_core_command_stats {
@@ -260,7 +262,7 @@ bool hs_core_needs_flush(const struct hs_core *core); /* else it would do nothin
 
 /* For whoever checks an engine: the requests of clients that an operation stands for, each with the number of
  * its connection and its own, counted from 1 in the order in which that connection asked. */
-void hs_core_askers(const struct hs_op *op,
+void hs_core_askers(const struct hs_core *core, const struct hs_op *op,
 		    void (*tell)(void *context, uint64_t client, uint64_t number), void *context);
 
 /* Does this core's part of a command that concerns all workers (HS_OP_PEER), into op->out. */

@@ -38,105 +38,127 @@ enum {
 
 /* --- a request's way through a queue --- */
 
-void hs_folds_make_ready(struct hs_core *core, struct hs_queue *queue)
+void hs_folds_make_ready(struct hs_folds *folds, struct hs_queue *queue)
 {
-	if (hs_folds_may_launch(core->folds, queue) && hs_list_empty(&queue->ready))
-		hs_list_append(&core->folds->ready, &queue->ready);
+	if (hs_folds_may_launch(folds, queue) && hs_list_empty(&queue->ready))
+		hs_list_append(&folds->ready, &queue->ready);
 }
 
-void hs_folds_send_lone(struct hs_core *core, struct hs_request *request)
+void hs_folds_send_lone(struct hs_folds *folds, struct hs_fold_request *folded)
 {
-	struct hs_queue *queue = request->queue;
-	uint64_t id = request->session->id;
+	struct hs_queue *queue = folded->queue;
+	uint64_t id = folded->request->session->id;
 
 	queue->alone = queue->under_way == 0 || queue->alone == id ? id : 0;
 	queue->under_way++;
-	hs_step_submit(core, request, 0);
+	hs_stage_send(folds->core, folds->index, folded->request);
 }
 
-static void refuse(struct hs_core *core, struct hs_request *request)
+static void refuse(struct hs_folds *folds, struct hs_request *request)
 {
-	struct hs_reply reply = {.out = &request->reply, .resp = request->ask.resp};
+	struct hs_reply reply = {.out = &request->reply, .resp = request->resp};
 
-	request->queue = NULL;
 	hs_reply_errorf(&reply,
 			"BUSY %u requests wait for this key already (fold-waiters-max); not run",
-			core->options.fold_waiters_max);
-	hs_counter_add(&core->stats.fold_busy, 1);
+			folds->core->options.fold_waiters_max);
+	hs_counter_add(&folds->core->stats.fold_busy, 1);
 	request->parts[0].time_us = 0;
-	hs_count_request(core, request, hs_buf_bytes(&request->reply));
-	hs_step_finish(core, request);
+	hs_count_request(folds->core, request, hs_buf_bytes(&request->reply));
+	hs_step_finish(folds->core, request);
 }
 
-void hs_folds_take(struct hs_core *core, struct hs_queue *queue, struct hs_request *request)
+/* The stage has state in the request from now on. */
+static struct hs_fold_request *mark(struct hs_folds *folds, struct hs_request *request)
 {
-	request->queue = queue;
-	request->waiting = false;
-	request->ask = (struct hs_fold_ask){
-		.resp = request->session->resp,
-		.command = request->call.command,
-		.argv = request->call.argv,
-		.argc = request->call.argc,
-		.raw = request->call.raw,
-	};
-	hs_fold_classify(&request->ask);
-	hs_list_init(&request->ask.link);
-	if (queue->waiting + queue->coming < core->options.fold_waiters_max)
-		hs_chain_add(core, hs_chain_of(request->session, hs_folds_lane(request)), request);
+	struct hs_fold_request *folded = hs_folds_of(folds, request);
+
+	request->marked |= 1u << folds->index;
+	request->delayed = true;
+	*folded = (struct hs_fold_request){.request = request};
+	hs_list_init(&folded->ask.link);
+	return folded;
+}
+
+/* The request goes through a queue: to the engine with the round if nothing is ahead of it. */
+static void take(struct hs_folds *folds, struct hs_queue *queue, struct hs_request *request)
+{
+	struct hs_fold_request *folded = mark(folds, request);
+
+	folded->queue = queue;
+	folded->ask.resp = request->session->resp;
+	folded->ask.command = request->call.command;
+	folded->ask.argv = request->call.argv;
+	folded->ask.argc = request->call.argc;
+	folded->ask.raw = request->call.raw;
+	request->resp = request->session->resp;
+	hs_fold_classify(&folded->ask);
+	if (queue->waiting + queue->coming < folds->core->options.fold_waiters_max)
+		hs_chain_add(folds, hs_chain_of(folds, request->session, hs_folds_lane(request)),
+			     folded);
 	else
-		refuse(core, request);
+		refuse(folds, request);
 }
 
-bool hs_folds_follow(struct hs_core *core, struct hs_request *request)
+/* A request that goes through no queue: true if it stands behind others that do, and is sent after
+ * them. */
+static bool follow(struct hs_folds *folds, struct hs_request *request)
 {
-	struct hs_folding *chain = &request->session->folding[hs_folds_lane(request)];
+	struct hs_folding *chains = hs_folds_session(folds, request->session)->chains;
+	struct hs_folding *chain = chains ? &chains[hs_folds_lane(request)] : NULL;
 
-	if (chain->joined == 0)
+	if (!chain || chain->joined == 0)
 		return false;
-	hs_list_init(&request->ask.link);
-	hs_chain_add(core, chain, request);
+	hs_chain_add(folds, chain, mark(folds, request));
 	return true;
+}
+
+/* A read of an engine that answers reads at once, with nothing of its client under way there: only its
+ * reply has to wait for others. */
+static bool is_at_once(const struct hs_core *core, const struct hs_request *request)
+{
+	const struct hs_session *session = request->session;
+
+	return core->world.reads_at_once && (request->call.command->flags & HS_CMD_READONLY) &&
+	       session->lane[hs_folds_lane(request)] == 0 &&
+	       session->requests.next != &request->link;
+}
+
+static enum hs_verdict depart(void *self, struct hs_request *request, struct hs_part *part)
+{
+	struct hs_folds *folds = self;
+	struct hs_queue *queue =
+		request->call.number == folds->admitted_call ? folds->admitted : NULL;
+
+	if (request->session == folds->core->self || part->op.kind != HS_OP_COMMAND ||
+	    request->parts_count > 1)
+		return HS_PASS;
+	if (queue && !is_at_once(folds->core, request)) {
+		folds->admitted = NULL;
+		take(folds, queue, request);
+		return HS_TAKEN;
+	}
+	return follow(folds, request) ? HS_TAKEN : HS_PASS;
 }
 
 /* --- flights --- */
 
-/* Sessions that may go on when nobody is in the middle of handing out replies, or of sending what may be
- * refused at once. */
-static void resume_later(struct hs_core *core, struct hs_session *session)
-{
-	if (hs_list_empty(&session->resuming))
-		hs_list_append(&core->folds->resuming, &session->resuming);
-}
-
-static void resume_all(struct hs_core *core)
-{
-	struct hs_link *resuming = &core->folds->resuming;
-
-	while (core->folds->busy == 0 && !hs_list_empty(resuming)) {
-		struct hs_session *session =
-			hs_list_entry(resuming->next, struct hs_session, resuming);
-
-		hs_list_remove(&session->resuming);
-		hs_core_resume(core, session);
-	}
-}
-
 /* It is not under way any more for its session. */
-static void leave_lane(struct hs_core *core, struct hs_request *request)
+static void leave_lane(struct hs_folds *folds, struct hs_fold_request *folded)
 {
-	request->session->lane[hs_folds_lane(request)]--;
-	hs_chain_leave(core, request);
+	folded->request->session->lane[hs_folds_lane(folded->request)]--;
+	hs_chain_leave(folds, folded);
 }
 
 static void answer(void *context, struct hs_fold_ask *ask, struct hs_bytes reply)
 {
-	struct hs_core *core = context;
-	struct hs_request *request = hs_list_entry(ask, struct hs_request, ask);
+	struct hs_folds *folds = context;
+	struct hs_fold_request *folded = hs_folds_asked(&ask->link);
+	struct hs_request *request = folded->request;
 
-	leave_lane(core, request);
-	resume_later(core, request->session);
-	hs_counter_add(&core->stats.fold_requests, 1);
-	hs_request_share(core, request, reply);
+	leave_lane(folds, folded);
+	hs_core_resume_later(folds->core, request->session);
+	hs_counter_add(&folds->core->stats.fold_requests, 1);
+	hs_request_share(folds->core, request, reply);
 }
 
 static void again(void *context, struct hs_fold_ask *ask)
@@ -144,57 +166,67 @@ static void again(void *context, struct hs_fold_ask *ask)
 	static const struct hs_bytes too_late =
 		HS_LIT("-BUSY refused together with others, and a later command of this client was "
 		       "sent already; not run\r\n");
-	struct hs_core *core = context;
-	struct hs_request *request = hs_list_entry(ask, struct hs_request, ask);
+	struct hs_folds *folds = context;
+	struct hs_fold_request *folded = hs_folds_asked(&ask->link);
+	struct hs_request *request = folded->request;
 
 	if (ask->firm) {
-		hs_counter_add(&core->stats.fold_busy, 1);
+		hs_counter_add(&folds->core->stats.fold_busy, 1);
 		answer(context, ask, too_late);
 		return;
 	}
-	leave_lane(core, request);
-	resume_later(core, request->session);
-	hs_counter_add(&core->stats.fold_again, 1);
+	leave_lane(folds, folded);
+	hs_core_resume_later(folds->core, request->session);
+	hs_counter_add(&folds->core->stats.fold_again, 1);
 	if (!request->session->gone)
-		hs_folds_send_lone(core, request);
+		hs_folds_send_lone(folds, folded);
 	else
-		hs_request_finish(core, request);
+		hs_request_finish(folds->core, request);
+}
+
+static void landed(struct hs_folds *folds, struct hs_queue *queue)
+{
+	queue->under_way--;
+	if (queue->waiting > 0)
+		hs_folds_make_ready(folds, queue);
 }
 
 /* The engine's reply to a step for many. */
 static void land(struct hs_core *core, struct hs_request *own)
 {
 	static const struct hs_fold_calls calls = {.answer = answer, .again = again};
+	struct hs_folds *folds = hs_internal_stage(core, own);
+	struct hs_fold_request *folded = hs_folds_of(folds, own);
+	struct hs_queue *queue = folded->queue;
 
-	core->folds->busy++;
-	hs_fold_answer(own->step, hs_internal_reply(own, 0), &core->folds->scratch, &calls, core);
-	hs_fold_free(&own->step);
-	hs_buf_clear(&core->folds->scratch, HS_KEEP_BYTES);
+	hs_fold_answer(folded->step, hs_internal_reply(own, 0), &folds->scratch, &calls, folds);
+	hs_fold_free(&folded->step);
+	hs_buf_clear(&folds->scratch, HS_KEEP_BYTES);
 	hs_internal_end(core, own);
-	core->folds->busy--;
-	resume_all(core);
+	landed(folds, queue);
 }
 
 /* Whom a step for many is of, for who keeps the order of clients: of nobody who has anything else under
  * way; or of the whole round, where some have. Connections have small numbers. */
-static uint64_t name_step(struct hs_core *core, const struct hs_fold_step *step)
+static uint64_t name_step(struct hs_folds *folds, const struct hs_fold_step *step)
 {
 	bool shared = false;
 
 	for (struct hs_link *link = step->asks.next; link != &step->asks; link = link->next) {
-		const struct hs_request *request = hs_list_entry(link, struct hs_request, ask.link);
+		const struct hs_fold_request *folded = hs_folds_asked(link);
+		const struct hs_request *request = folded->request;
 
-		if (hs_folds_others(request->session, hs_folds_lane(request)) > 0) {
-			hs_chain_rename_others(core, request->folding);
+		if (hs_folds_others(folds, request->session, hs_folds_lane(request)) > 0) {
+			hs_chain_rename_others(folds, folded->chain);
 			shared = true;
 		}
-		shared = shared || hs_chain_is_long(request->folding);
+		shared = shared || hs_chain_is_long(folded->chain);
 	}
-	return shared ? hs_chain_name(core) : hs_internal_client(core);
+	return shared ? hs_chain_name(folds) : hs_internal_client(folds->core);
 }
 
 /* A step for many is a request of the core's own. */
-static void send_together(struct hs_core *core, struct hs_queue *queue, struct hs_fold_step *step)
+static void send_together(struct hs_folds *folds, struct hs_queue *queue, struct hs_fold_step *step)
 {
 	struct hs_internal internal = {
 		.call = hs_call_of(step->command, step->argc, step->argv),
@@ -202,77 +234,80 @@ static void send_together(struct hs_core *core, struct hs_queue *queue, struct h
 		.slot = queue->hot->slot,
 		.borrowed = true,
 		.resp = step->resp,
-		.client = name_step(core, step),
+		.client = name_step(folds, step),
+		.stage = folds->index + 1,
 	};
+	struct hs_fold_request *folded;
 	struct hs_request *own;
 
 	for (struct hs_link *link = step->asks.next; link != &step->asks; link = link->next)
-		hs_chain_sent(core, hs_list_entry(link, struct hs_request, ask.link));
+		hs_chain_sent(folds, hs_folds_asked(link));
 	internal.call.raw = step->raw;
-	own = hs_internal_prepare(core, &internal);
-	own->queue = queue;
-	own->step = step;
-	own->ask.resp = step->resp;
-	own->start_us = hs_list_entry(step->asks.next, struct hs_request, ask.link)->start_us;
+	own = hs_internal_prepare(folds->core, &internal);
+	own->delayed = true;
+	own->start_us = hs_folds_asked(step->asks.next)->request->start_us;
+	folded = hs_folds_of(folds, own);
+	folded->queue = queue;
+	folded->step = step;
 	queue->under_way++;
 	queue->alone = 0;
-	hs_counter_add(&core->stats.fold_commands, 1);
-	hs_internal_send(core, own);
+	hs_counter_add(&folds->core->stats.fold_commands, 1);
+	hs_internal_send(folds->core, own);
 }
 
 /* One that waits, by itself. In the middle of a chain it stays in it until it is answered. */
-static void send_ask(struct hs_core *core, struct hs_fold_ask *ask)
+static void send_ask(struct hs_folds *folds, struct hs_fold_request *folded)
 {
-	struct hs_request *request = hs_list_entry(ask, struct hs_request, ask);
-	bool stays = hs_chain_is_long(request->folding);
+	bool stays = hs_chain_is_long(folded->chain);
 
-	hs_list_remove(&ask->link);
-	hs_chain_sent(core, request);
+	hs_list_remove(&folded->ask.link);
+	hs_chain_sent(folds, folded);
 	if (stays) {
-		hs_chain_name_request(core, request);
-		request->session->lane[hs_folds_lane(request)]--;
+		hs_chain_name_request(folds, folded);
+		folded->request->session->lane[hs_folds_lane(folded->request)]--;
 	} else {
-		leave_lane(core, request);
+		leave_lane(folds, folded);
 	}
-	hs_folds_send_lone(core, request);
+	hs_folds_send_lone(folds, folded);
 }
 
-void hs_folds_release(struct hs_core *core, struct hs_queue *queue)
+void hs_folds_release(struct hs_folds *folds, struct hs_queue *queue)
 {
 	struct hs_link *waiting = &queue->fold.waiting;
 
 	for (uint32_t left = queue->waiting; left > 0; left--)
-		send_ask(core, hs_list_entry(waiting->next, struct hs_fold_ask, link));
+		send_ask(folds, hs_folds_asked(waiting->next));
 }
 
-static void send_alone(struct hs_core *core, struct hs_fold_ask *ask)
+static void send_alone(struct hs_folds *folds, struct hs_fold_request *folded)
 {
-	resume_later(core, hs_list_entry(ask, struct hs_request, ask)->session);
-	send_ask(core, ask);
+	hs_core_resume_later(folds->core, folded->request->session);
+	send_ask(folds, folded);
 }
 
-static void send_step(struct hs_core *core, struct hs_queue *queue, struct hs_fold_step *step)
+static void send_step(struct hs_folds *folds, struct hs_queue *queue, struct hs_fold_step *step)
 {
-	struct hs_fold_ask *ask;
+	struct hs_fold_request *folded;
 
 	if (step->count > 1) {
-		send_together(core, queue, step);
+		send_together(folds, queue, step);
 		return;
 	}
-	ask = hs_list_entry(step->asks.next, struct hs_fold_ask, link);
-	hs_list_remove(&ask->link);
+	folded = hs_folds_asked(step->asks.next);
+	hs_list_remove(&folded->ask.link);
 	hs_fold_free(&step);
-	send_alone(core, ask);
+	send_alone(folds, folded);
 }
 
 /* A few clients that rarely meet pay more for the queue than the engine gains. */
-static void judge(const struct hs_core *core, struct hs_queue *queue, uint32_t asks, uint32_t steps)
+static void judge(const struct hs_folds *folds, struct hs_queue *queue, uint32_t asks,
+		  uint32_t steps)
 {
 	queue->judged_asks += asks;
 	queue->judged_steps += steps;
 	if (queue->judged_steps < STEPS_JUDGED)
 		return;
-	if (queue->judged_asks < core->options.hot.worth * queue->judged_steps)
+	if (queue->judged_asks < folds->core->options.hot.worth * queue->judged_steps)
 		queue->resting = RESTS;
 	queue->judged_asks = 0;
 	queue->judged_steps = 0;
@@ -280,7 +315,7 @@ static void judge(const struct hs_core *core, struct hs_queue *queue, uint32_t a
 
 /* Those for whom the plan had no place do not go with a later pass of this round: what they have in it may
  * have to be run again. */
-static void set_aside(struct hs_core *core, struct hs_queue *queue)
+static void set_aside(struct hs_folds *folds, struct hs_queue *queue)
 {
 	struct hs_link *waiting = &queue->fold.waiting;
 
@@ -290,13 +325,13 @@ static void set_aside(struct hs_core *core, struct hs_queue *queue)
 		hs_list_remove(link);
 		hs_list_append(&queue->later, link);
 		if (hs_list_empty(&queue->left))
-			hs_list_append(&core->folds->left, &queue->left);
+			hs_list_append(&folds->left, &queue->left);
 	}
 }
 
-static void put_back(struct hs_core *core)
+static void put_back(struct hs_folds *folds)
 {
-	struct hs_link *left = &core->folds->left;
+	struct hs_link *left = &folds->left;
 
 	while (!hs_list_empty(left)) {
 		struct hs_queue *queue = hs_list_entry(left->next, struct hs_queue, left);
@@ -308,26 +343,26 @@ static void put_back(struct hs_core *core)
 			hs_list_remove(link);
 			hs_list_append(&queue->fold.waiting, link);
 		}
-		hs_folds_make_ready(core, queue);
+		hs_folds_make_ready(folds, queue);
 	}
 }
 
-static void launch(struct hs_core *core, struct hs_queue *queue)
+static void launch(struct hs_folds *folds, struct hs_queue *queue)
 {
 	uint32_t asks = 0, steps = 0, reads = 0, read_steps = 0;
 	struct hs_link *waiting = &queue->fold.waiting;
-	struct hs_fold_ask *first = hs_list_entry(waiting->next, struct hs_fold_ask, link);
+	struct hs_fold_request *first = hs_folds_asked(waiting->next);
 	struct hs_link plan;
 
-	queue->round = core->folds->round;
-	if (waiting->next == waiting->prev && hs_fold_is_simple(first)) {
-		judge(core, queue, 1, 1);
-		send_alone(core, first);
+	queue->round = folds->round;
+	if (waiting->next == waiting->prev && hs_fold_is_simple(&first->ask)) {
+		judge(folds, queue, 1, 1);
+		send_alone(folds, first);
 		return;
 	}
 	hs_list_init(&plan);
 	hs_fold_plan(&queue->fold, &plan);
-	set_aside(core, queue);
+	set_aside(folds, queue);
 	while (!hs_list_empty(&plan)) {
 		struct hs_fold_step *step = hs_list_entry(plan.next, struct hs_fold_step, link);
 
@@ -338,22 +373,22 @@ static void launch(struct hs_core *core, struct hs_queue *queue)
 			read_steps++;
 		}
 		hs_list_remove(&step->link);
-		send_step(core, queue, step);
+		send_step(folds, queue, step);
 	}
-	judge(core, queue, asks, steps);
+	judge(folds, queue, asks, steps);
 	/* All different, a hash read field by field: waiting for each other brings nothing. */
 	if (reads >= READS_JUDGED_MIN && reads < 2 * read_steps)
 		queue->reads_apart = READS_APART;
 }
 
-static bool has_ready(const struct hs_core *core)
+static bool has_ready(const struct hs_folds *folds)
 {
-	return !hs_list_empty(&core->folds->ready) || !hs_list_empty(&core->folds->moving);
+	return !hs_list_empty(&folds->ready) || !hs_list_empty(&folds->moving);
 }
 
-bool hs_core_needs_flush(const struct hs_core *core)
+static bool needs_flush(const void *self)
 {
-	return has_ready(core) || (core->flight.freed && !hs_list_empty(&core->flight.held));
+	return has_ready(self);
 }
 
 static void begin_round(struct hs_folds *folds)
@@ -362,71 +397,131 @@ static void begin_round(struct hs_folds *folds)
 	folds->flight = 0;
 }
 
-static void run_passes(struct hs_core *core)
+static void run_passes(struct hs_folds *folds)
 {
-	struct hs_link *ready = &core->folds->ready;
+	struct hs_link *ready = &folds->ready;
 
-	while (has_ready(core)) {
-		hs_chain_move(core);
+	while (has_ready(folds)) {
+		hs_chain_move(folds);
 		while (!hs_list_empty(ready)) {
 			struct hs_queue *queue = hs_list_entry(ready->next, struct hs_queue, ready);
 
 			hs_list_remove(&queue->ready);
-			if (hs_folds_may_launch(core->folds, queue) &&
+			if (hs_folds_may_launch(folds, queue) &&
 			    !hs_list_empty(&queue->fold.waiting))
-				launch(core, queue);
+				launch(folds, queue);
 		}
 	}
 }
 
-bool hs_core_flush(struct hs_core *core, struct hs_now now)
+static void flush(void *self)
 {
-	struct hs_folds *folds = core->folds;
+	struct hs_folds *folds = self;
 
-	if (!hs_core_needs_flush(core))
-		return false;
-	hs_core_set_now(core, now);
-	hs_flight_resume(core);
-	while (has_ready(core)) {
-		begin_round(folds);
-		folds->busy++;
-		run_passes(core);
-		begin_round(folds); /* what comes from now on is for another one */
-		put_back(core);
-		folds->busy--;
-		resume_all(core);
-	}
-	return true;
+	if (!has_ready(folds))
+		return;
+	begin_round(folds);
+	run_passes(folds);
+	begin_round(folds); /* what comes from now on is for another one */
+	put_back(folds);
 }
 
-void hs_folds_leave(struct hs_core *core, struct hs_request *request)
+/* One that went by itself, or as a plain request behind others. */
+static void arrive(void *self, struct hs_request *request, struct hs_part *part)
 {
-	if (request->folding)
-		hs_chain_leave(core, request);
+	struct hs_folds *folds = self;
+	struct hs_fold_request *folded = hs_folds_of(folds, request);
+
+	(void)part;
+	if (folded->chain)
+		hs_chain_leave(folds, folded);
+	if (folded->queue)
+		landed(folds, folded->queue);
 }
 
-void hs_folds_landed(struct hs_core *core, struct hs_queue *queue)
+static void forget(void *self, struct hs_session *session)
 {
-	queue->under_way--;
-	if (queue->waiting > 0)
-		hs_folds_make_ready(core, queue);
-}
-
-void hs_folds_drop(struct hs_core *core, struct hs_session *session)
-{
+	struct hs_folds *folds = self;
 	struct hs_request *last = NULL;
 
 	for (struct hs_link *link = session->requests.next; link != &session->requests;
 	     link = link->next) {
 		struct hs_request *request = hs_list_entry(link, struct hs_request, link);
+		struct hs_fold_request *folded = hs_folds_of(folds, request);
 
-		if (!request->folding || !request->waiting)
+		if (!(request->marked >> folds->index & 1) || !folded->chain || !folded->waiting)
 			continue;
 		session->lane[hs_folds_lane(request)]--;
-		hs_chain_drop(core, request);
+		hs_chain_drop(folds, folded);
 		request->done = true;
 		last = request;
 	}
 	if (last)
-		hs_request_finish(core, last);
+		hs_request_finish(folds->core, last);
 }
+
+static void askers(void *self, const struct hs_request *internal, hs_stage_asker *tell,
+		   void *context)
+{
+	struct hs_folds *folds = self;
+	const struct hs_link *asks = &hs_folds_of(folds, internal)->step->asks;
+
+	for (const struct hs_link *link = asks->next; link != asks; link = link->next) {
+		const struct hs_fold_request *folded = hs_folds_asked(link);
+
+		tell(context, folded->request, !hs_list_empty(&folded->chain->behind));
+	}
+}
+
+/* --- the stage --- */
+
+static void *create(struct hs_core *core, uint32_t index)
+{
+	struct hs_folds *folds = hs_mem_zalloc(sizeof *folds);
+
+	folds->core = core;
+	folds->index = index;
+	folds->session_at = core->stages.session_at[index];
+	folds->request_at = core->stages.request_at[index];
+	hs_list_init(&folds->queues);
+	hs_list_init(&folds->ready);
+	hs_list_init(&folds->left);
+	hs_list_init(&folds->moving);
+	folds->round = 1;
+	return folds;
+}
+
+static void destroy(void *self)
+{
+	struct hs_folds *folds = self;
+
+	while (!hs_list_empty(&folds->queues))
+		hs_folds_cool(folds, hs_list_entry(folds->queues.next, struct hs_queue, link)->hot,
+			      true);
+	hs_buf_deinit(&folds->scratch);
+	hs_mem_free(&folds);
+}
+
+static void close_session(void *self, struct hs_session *session)
+{
+	hs_mem_free(&hs_folds_session(self, session)->chains);
+}
+
+const struct hs_stage hs_stage_fold = {
+	.name = "fold",
+	.session_bytes = sizeof(struct hs_fold_session),
+	.request_bytes = sizeof(struct hs_fold_request),
+	.create = create,
+	.destroy = destroy,
+	.close = close_session,
+	.admit = hs_folds_admit,
+	.depart = depart,
+	.arrive = arrive,
+	.flush = flush,
+	.needs_flush = needs_flush,
+	.hot = hs_folds_hot,
+	.cool = hs_folds_cool,
+	.forget = forget,
+	.report = hs_folds_report,
+	.askers = askers,
+};

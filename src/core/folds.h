@@ -4,6 +4,7 @@
 #define HS_CORE_FOLDS_H
 
 #include "core/session.h"
+#include "core/stage.h"
 
 struct hs_queue {
 	struct hs_link link;  /* in folds->queues */
@@ -41,13 +42,35 @@ struct hs_folding {
 	struct hs_fold_client client;
 };
 
+/* What the stage knows of a session, and of a request that it has marked. */
+struct hs_fold_session {
+	struct hs_folding *chains; /* by lane; NULL: nothing ever was */
+	uint32_t
+		unfolded; /* so many that could be folded are not: it was held up with much to do */
+};
+
+struct hs_fold_request {
+	struct hs_request *request;
+	struct hs_queue *queue;	   /* that it goes through, or was sent from; NULL: none */
+	struct hs_folding *chain;  /* of its session that it is in, or NULL */
+	struct hs_fold_step *step; /* an internal call's: what it was sent for */
+	struct hs_fold_ask ask;
+	bool waiting; /* not planned yet */
+	bool behind;  /* in its chain, behind those that wait in a queue */
+};
+
 struct hs_folds {
+	struct hs_core *core;
+	uint32_t index; /* in the array of stages */
+	size_t session_at, request_at;
+	/* The queue that the call with this number goes through when its request departs; or NULL. */
+	struct hs_queue *admitted;
+	uint64_t admitted_call;
+	uint32_t taken; /* requests of all sessions in chains */
 	struct hs_link queues;
-	struct hs_link ready;	 /* those whose waiters may go at the end of the round */
-	struct hs_link left;	 /* those of which a plan left some over */
-	struct hs_link moving;	 /* chains that may go on then */
-	struct hs_link resuming; /* sessions that go on when nobody is `busy` */
-	uint32_t busy;
+	struct hs_link ready;  /* those whose waiters may go at the end of the round */
+	struct hs_link left;   /* those of which a plan left some over */
+	struct hs_link moving; /* chains that may go on then */
 	uint32_t count;
 	uint64_t round;
 	uint64_t flight; /* who its requests are of, if chains are among them; 0: not drawn yet */
@@ -55,37 +78,54 @@ struct hs_folds {
 };
 
 /* folds_keys.c: the queue of a key; NULL: it is not folded. */
-struct hs_queue *hs_folds_find(const struct hs_core *core, uint16_t slot, struct hs_bytes key);
+struct hs_queue *hs_folds_find(const struct hs_folds *folds, uint16_t slot, struct hs_bytes key);
 
 /* folds.c: sends what waits as it came: all of it is of the session that is being served. */
-void hs_folds_release(struct hs_core *core, struct hs_queue *queue);
+void hs_folds_release(struct hs_folds *folds, struct hs_queue *queue);
 /* To the engine as it came. The request may be gone when this returns. */
-void hs_folds_send_lone(struct hs_core *core, struct hs_request *request);
+void hs_folds_send_lone(struct hs_folds *folds, struct hs_fold_request *folded);
 /* A queue has somebody who waits: it is launched with the round, unless it is under way. */
-void hs_folds_make_ready(struct hs_core *core, struct hs_queue *queue);
+void hs_folds_make_ready(struct hs_folds *folds, struct hs_queue *queue);
 
 /* folds_chain.c: what a session has in queues, in its order. */
-struct hs_folding *hs_chain_of(struct hs_session *session, uint32_t lane);
+struct hs_folding *hs_chain_of(struct hs_folds *folds, struct hs_session *session, uint32_t lane);
 /* Whether a command may be asked behind what there is, be it for a queue or for none (NULL). */
 bool hs_chain_takes(const struct hs_folding *chain, const struct hs_command *command,
 		    const struct hs_queue *queue);
-void hs_chain_add(struct hs_core *core, struct hs_folding *chain, struct hs_request *request);
+void hs_chain_add(struct hs_folds *folds, struct hs_folding *chain, struct hs_fold_request *folded);
 /* A request that waits in its queue is being sent. */
-void hs_chain_sent(struct hs_core *core, struct hs_request *request);
+void hs_chain_sent(struct hs_folds *folds, struct hs_fold_request *folded);
 /* The request is answered, or goes its own way: what is behind it may go on. */
-void hs_chain_leave(struct hs_core *core, struct hs_request *request);
+void hs_chain_leave(struct hs_folds *folds, struct hs_fold_request *folded);
 /* The client has gone: a request that waits is not sent. */
-void hs_chain_drop(struct hs_core *core, struct hs_request *request);
+void hs_chain_drop(struct hs_folds *folds, struct hs_fold_request *folded);
 /* Sends on what may go in this round. */
-void hs_chain_move(struct hs_core *core);
+void hs_chain_move(struct hs_folds *folds);
 /* Whether it is not alone for its session: then what is sent has the name of the flight. */
 bool hs_chain_is_long(const struct hs_folding *chain);
 /* The name for this round's requests of such. */
-uint64_t hs_chain_name(struct hs_core *core);
+uint64_t hs_chain_name(struct hs_folds *folds);
 /* Of a request that is about to be sent by itself; and of what its session has under way besides. */
-void hs_chain_name_request(struct hs_core *core, struct hs_request *request);
+void hs_chain_name_request(struct hs_folds *folds, struct hs_fold_request *folded);
 /* What the session has under way beside its chain has that name too. */
-void hs_chain_rename_others(struct hs_core *core, const struct hs_folding *chain);
+void hs_chain_rename_others(struct hs_folds *folds, const struct hs_folding *chain);
+
+static inline struct hs_fold_session *hs_folds_session(const struct hs_folds *folds,
+						       const struct hs_session *session)
+{
+	return hs_stage_session(session, folds->session_at);
+}
+
+static inline struct hs_fold_request *hs_folds_of(const struct hs_folds *folds,
+						  const struct hs_request *request)
+{
+	return hs_stage_request(request, folds->request_at);
+}
+
+static inline struct hs_fold_request *hs_folds_asked(const struct hs_link *link)
+{
+	return hs_list_entry(link, struct hs_fold_request, ask.link);
+}
 
 static inline uint32_t hs_folds_lane(const struct hs_request *request)
 {
@@ -99,9 +139,22 @@ static inline bool hs_folds_may_launch(const struct hs_folds *folds, const struc
 }
 
 /* Operations of the session under way in the lane that are not in its chain. */
-static inline uint32_t hs_folds_others(const struct hs_session *session, uint32_t lane)
+static inline uint32_t hs_folds_others(const struct hs_folds *folds,
+				       const struct hs_session *session, uint32_t lane)
 {
-	return session->lane[lane] - (session->folding ? session->folding[lane].joined : 0u);
+	const struct hs_folding *chains = hs_folds_session(folds, session)->chains;
+
+	return session->lane[lane] - (chains ? chains[lane].joined : 0u);
 }
+
+/* folds_admit.c */
+enum hs_verdict hs_folds_admit(void *self, struct hs_session *session, struct hs_call *call);
+
+/* folds_keys.c */
+void hs_folds_hot(void *self, struct hs_hot *hot, bool waited);
+void hs_folds_cool(void *self, struct hs_hot *hot, bool cool);
+void hs_folds_report(void *self, struct hs_reply *reply);
+/* Whether the stage is called for new commands: it has a queue, or requests in chains. */
+void hs_folds_want(struct hs_folds *folds);
 
 #endif

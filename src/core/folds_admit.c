@@ -15,20 +15,21 @@ static bool has_for_itself(const struct hs_session *session, const struct hs_que
 }
 
 /* The queue for a command whose keys share a slot, if it has one key with a queue and can be folded. */
-static struct hs_queue *queue_for(struct hs_core *core, struct hs_session *session,
+static struct hs_queue *queue_for(struct hs_folds *folds, struct hs_session *session,
 				  const struct hs_call *call)
 {
 	struct hs_fold_ask ask = {.command = call->command,
 				  .argv = call->argv,
 				  .argc = call->argc,
 				  .resp = session->resp};
+	struct hs_fold_session *known = hs_folds_session(folds, session);
 	struct hs_queue *queue;
 	size_t at;
 
-	if (!hs_hot_may_have(&core->hots, call->slot) || !core->options.fold)
+	if (!hs_hot_may_have(&folds->core->hots, call->slot) || !folds->core->options.fold)
 		return NULL;
 	at = hs_call_only_key(call);
-	queue = at > 0 ? hs_folds_find(core, call->slot, call->argv[at]) : NULL;
+	queue = at > 0 ? hs_folds_find(folds, call->slot, call->argv[at]) : NULL;
 	if (queue && queue->resting > 0) {
 		queue->resting--;
 		return NULL;
@@ -38,8 +39,8 @@ static struct hs_queue *queue_for(struct hs_core *core, struct hs_session *sessi
 	/* Who made a change matters to a client that does not want to hear of its own (NOLOOP). */
 	if (session->tracker && (call->command->flags & HS_CMD_WRITE))
 		return NULL;
-	if (session->unfolded > 0) {
-		session->unfolded--;
+	if (known->unfolded > 0) {
+		known->unfolded--;
 		return NULL;
 	}
 	if (queue->reads_apart > 0 && (call->command->flags & HS_CMD_READONLY)) {
@@ -51,16 +52,15 @@ static struct hs_queue *queue_for(struct hs_core *core, struct hs_session *sessi
 
 /* A write that goes past the queues may leave a number anywhere: that it was far from the limits when
  * last seen says nothing any more. */
-static void note_write(const struct hs_core *core, const struct hs_call *call)
+static void note_write(const struct hs_folds *folds, const struct hs_call *call)
 {
 	const struct hs_command *command = call->command;
 	struct hs_fold_ask ask = {.command = command, .argv = call->argv, .argc = call->argc};
-	const struct hs_folds *folds = core->folds;
 	const struct hs_queue *only = NULL;
 	bool one_slot = call->slots == HS_CALL_SLOTS_ONE;
 	size_t at;
 
-	if (one_slot && !hs_hot_may_have(&core->hots, call->slot))
+	if (one_slot && !hs_hot_may_have(&folds->core->hots, call->slot))
 		return;
 	if ((command->flags & HS_CMD_READONLY) ||
 	    (command->place == HS_PLACE_CORE && command->id != HS_CMD_ID_EXEC))
@@ -69,7 +69,7 @@ static void note_write(const struct hs_core *core, const struct hs_call *call)
 		return; /* not far */
 	at = one_slot ? hs_call_only_key(call) : 0;
 	if (at > 0)
-		only = hs_folds_find(core, call->slot, call->argv[at]);
+		only = hs_folds_find(folds, call->slot, call->argv[at]);
 	if (at > 0 && !only)
 		return;
 	for (struct hs_link *link = folds->queues.next; link != &folds->queues; link = link->next) {
@@ -81,22 +81,22 @@ static void note_write(const struct hs_core *core, const struct hs_call *call)
 }
 
 /* Sends what the session has waiting in a queue where nobody else is. */
-static bool release_own(struct hs_core *core, const struct hs_folding *chain)
+static bool release_own(struct hs_folds *folds, const struct hs_folding *chain)
 {
 	if (!chain->queue || chain->waiting < chain->joined || chain->queue->under_way > 0 ||
 	    chain->queue->waiting > chain->joined)
 		return false;
-	hs_folds_release(core, chain->queue);
+	hs_folds_release(folds, chain->queue);
 	return true;
 }
 
 /* Whether a command must wait for what its session has in its chains. */
-static bool overtakes(struct hs_core *core, const struct hs_session *session,
+static bool overtakes(struct hs_folds *folds, const struct hs_session *session,
 		      const struct hs_call *call, const struct hs_queue *queue)
 {
 	/* No key, or several; a transaction's are not told here. */
 	bool anywhere = call->slots != HS_CALL_SLOTS_ONE;
-	uint32_t lane = hs_core_partition(core, call->slot) % HS_LANES;
+	uint32_t lane = hs_core_partition(folds->core, call->slot) % HS_LANES;
 
 	switch (call->command->place) {
 	case HS_PLACE_CORE:
@@ -110,7 +110,7 @@ static bool overtakes(struct hs_core *core, const struct hs_session *session,
 		break;
 	}
 	for (uint32_t i = 0; i < HS_LANES; i++) {
-		const struct hs_folding *chain = &session->folding[i];
+		const struct hs_folding *chain = &hs_folds_session(folds, session)->chains[i];
 
 		if (chain->joined == 0)
 			continue;
@@ -119,47 +119,47 @@ static bool overtakes(struct hs_core *core, const struct hs_session *session,
 		/* Of another lane, unless the slot has moved: not both at a time. */
 		if (!anywhere && i != lane && !(chain->slots >> call->slot % 64 & 1))
 			continue;
-		if (!release_own(core, chain))
+		if (!release_own(folds, chain))
 			return true;
 	}
 	return false;
 }
 
-static bool admit(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
-		  struct hs_queue **queue)
+/* False: it must wait. Else `folds->admitted` is the queue it goes through, or NULL. */
+static bool admit(struct hs_folds *folds, struct hs_session *session, const struct hs_call *call)
 {
+	struct hs_queue *queue = NULL;
 	uint32_t lane, others;
 
-	*queue = NULL;
-	/* What stands in line may be under way when its keys have cooled. */
-	if (core->folds->count == 0 && session->folded == 0)
-		return true;
 	if (call->slots == HS_CALL_SLOTS_ONE)
-		*queue = queue_for(core, session, call);
-	if (session->folded > 0 && overtakes(core, session, call, *queue))
+		queue = queue_for(folds, session, call);
+	if (session->taken > 0 && hs_folds_session(folds, session)->chains &&
+	    overtakes(folds, session, call, queue))
 		return false;
-	if (!*queue) {
-		note_write(core, call);
+	if (!queue) {
+		note_write(folds, call);
 		return true;
 	}
-	lane = hs_core_partition(core, call->slot) % HS_LANES;
-	others = hs_folds_others(session, lane);
+	lane = hs_core_partition(folds->core, call->slot) % HS_LANES;
+	others = hs_folds_others(folds, session, lane);
 	/* In the middle of a chain it may as well wait in a queue. */
-	if (others < session->lane[lane] || others == 0)
-		return true;
-	if (others >= BEHIND_MAX || has_for_itself(session, *queue)) {
-		note_write(core, call);
-		*queue = NULL;
-	}
+	if (others == session->lane[lane] && others > 0 &&
+	    (others >= BEHIND_MAX || has_for_itself(session, queue)))
+		note_write(folds, call);
+	else
+		folds->admitted = queue;
 	return true;
 }
 
-bool hs_folds_admit(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
-		    struct hs_queue **queue)
+enum hs_verdict hs_folds_admit(void *self, struct hs_session *session, struct hs_call *call)
 {
-	if (admit(core, session, call, queue))
-		return true;
+	struct hs_folds *folds = self;
+
+	folds->admitted = NULL;
+	folds->admitted_call = call->number;
+	if (admit(folds, session, call))
+		return HS_PASS;
 	if (call->behind_bytes > DEEP_BYTES)
-		session->unfolded = UNFOLDED;
-	return false;
+		hs_folds_session(folds, session)->unfolded = UNFOLDED;
+	return HS_HOLD;
 }

@@ -30,22 +30,24 @@
 #include "base/mem.h"
 #include "core/internal.h"
 
-struct hs_folding *hs_chain_of(struct hs_session *session, uint32_t lane)
+struct hs_folding *hs_chain_of(struct hs_folds *folds, struct hs_session *session, uint32_t lane)
 {
-	if (session->folding)
-		return &session->folding[lane];
-	session->folding = hs_mem_zalloc(HS_LANES * sizeof *session->folding);
+	struct hs_fold_session *known = hs_folds_session(folds, session);
+
+	if (known->chains)
+		return &known->chains[lane];
+	known->chains = hs_mem_zalloc(HS_LANES * sizeof *known->chains);
 	for (uint32_t i = 0; i < HS_LANES; i++) {
-		session->folding[i].session = session;
-		hs_list_init(&session->folding[i].behind);
-		hs_list_init(&session->folding[i].moving);
+		known->chains[i].session = session;
+		hs_list_init(&known->chains[i].behind);
+		hs_list_init(&known->chains[i].moving);
 	}
-	return &session->folding[lane];
+	return &known->chains[lane];
 }
 
-static struct hs_request *first_behind(const struct hs_folding *chain)
+static struct hs_fold_request *first_behind(const struct hs_folding *chain)
 {
-	return hs_list_entry(chain->behind.next, struct hs_request, ask.link);
+	return hs_list_entry(chain->behind.next, struct hs_fold_request, ask.link);
 }
 
 /* What becomes one operation of one partition, and nothing else. */
@@ -73,111 +75,121 @@ bool hs_chain_takes(const struct hs_folding *chain, const struct hs_command *com
 	return queue || is_plain(command);
 }
 
-static void wait_in_queue(struct hs_core *core, struct hs_folding *chain,
-			  struct hs_request *request)
+static void wait_in_queue(struct hs_folds *folds, struct hs_folding *chain,
+			  struct hs_fold_request *folded)
 {
-	chain->queue = request->queue;
+	chain->queue = folded->queue;
 	chain->waiting++;
-	hs_fold_add(&request->queue->fold, &request->ask);
-	request->queue->waiting++;
-	hs_folds_make_ready(core, request->queue);
+	hs_fold_add(&folded->queue->fold, &folded->ask);
+	folded->queue->waiting++;
+	hs_folds_make_ready(folds, folded->queue);
 }
 
-void hs_chain_add(struct hs_core *core, struct hs_folding *chain, struct hs_request *request)
+static void count_waiting(struct hs_folds *folds, int change)
 {
-	struct hs_queue *queue = request->queue;
-	struct hs_session *session = request->session;
+	struct hs_counter *waiting = &folds->core->stats.fold_waiting;
 
-	chain->client.bound =
-		chain->client.bound || hs_folds_others(session, hs_folds_lane(request)) > 0;
-	request->folding = chain;
-	request->waiting = true;
-	request->ask.client = &chain->client;
-	session->folded++;
-	session->lane[hs_folds_lane(request)]++;
-	chain->slots |= UINT64_C(1) << (request->parts[0].op.slot % 64);
+	hs_counter_set(waiting, hs_counter_get(waiting) + (uint64_t)(int64_t)change);
+}
+
+void hs_chain_add(struct hs_folds *folds, struct hs_folding *chain, struct hs_fold_request *folded)
+{
+	struct hs_queue *queue = folded->queue;
+	struct hs_session *session = folded->request->session;
+	uint32_t lane = hs_folds_lane(folded->request);
+
+	chain->client.bound = chain->client.bound || hs_folds_others(folds, session, lane) > 0;
+	folded->chain = chain;
+	folded->waiting = true;
+	folded->ask.client = &chain->client;
+	session->taken++;
+	if (folds->taken++ == 0)
+		hs_folds_want(folds);
+	session->lane[lane]++;
+	chain->slots |= UINT64_C(1) << (folded->request->parts[0].op.slot % 64);
 	if (queue) {
 		chain->rash =
-			chain->rash || (request->ask.kind == HS_FOLD_ADD && !queue->fold.roomy);
-		hs_counter_add(&core->stats.fold_waiting, 1);
+			chain->rash || (folded->ask.kind == HS_FOLD_ADD && !queue->fold.roomy);
+		count_waiting(folds, 1);
 	}
 	if (chain->joined++ == 0 || is_of_same_queue(chain, queue)) {
 		hs_check(queue);
-		wait_in_queue(core, chain, request);
+		wait_in_queue(folds, chain, folded);
 		return;
 	}
-	request->behind = true;
+	folded->behind = true;
 	chain->client.firm = true;
 	chain->client.bound = true;
-	hs_list_append(&chain->behind, &request->ask.link);
+	hs_list_append(&chain->behind, &folded->ask.link);
 	if (queue)
 		queue->coming++;
 }
 
 /* Takes the first of those behind out of its line. */
-static struct hs_request *take_behind(struct hs_folding *chain)
+static struct hs_fold_request *take_behind(struct hs_folding *chain)
 {
-	struct hs_request *request = first_behind(chain);
+	struct hs_fold_request *folded = first_behind(chain);
 
-	hs_list_remove(&request->ask.link);
-	request->behind = false;
-	if (request->queue)
-		request->queue->coming--;
+	hs_list_remove(&folded->ask.link);
+	folded->behind = false;
+	if (folded->queue)
+		folded->queue->coming--;
 	chain->client.firm = !hs_list_empty(&chain->behind);
-	return request;
+	return folded;
 }
 
-void hs_chain_drop(struct hs_core *core, struct hs_request *request)
+void hs_chain_drop(struct hs_folds *folds, struct hs_fold_request *folded)
 {
-	struct hs_folding *chain = request->folding;
+	struct hs_folding *chain = folded->chain;
 
-	if (request->queue)
-		hs_counter_set(&core->stats.fold_waiting,
-			       hs_counter_get(&core->stats.fold_waiting) - 1);
-	if (request->behind) {
-		hs_list_remove(&request->ask.link);
-		request->behind = false;
-		if (request->queue)
-			request->queue->coming--;
+	if (folded->queue)
+		count_waiting(folds, -1);
+	if (folded->behind) {
+		hs_list_remove(&folded->ask.link);
+		folded->behind = false;
+		if (folded->queue)
+			folded->queue->coming--;
 	} else {
-		hs_fold_remove(&request->ask);
-		request->queue->waiting--;
+		hs_fold_remove(&folded->ask);
+		folded->queue->waiting--;
 		chain->waiting--;
 	}
-	request->waiting = false;
-	request->queue = NULL;
+	folded->waiting = false;
+	folded->queue = NULL;
 	chain->sent++; /* to leave it like any other */
-	hs_chain_leave(core, request);
+	hs_chain_leave(folds, folded);
 	if (hs_list_empty(&chain->behind))
 		hs_list_remove(&chain->moving);
 	chain->client.firm = !hs_list_empty(&chain->behind);
 }
 
 /* Those behind may go on: all before them was sent in this round, or is answered. */
-static void may_move(struct hs_core *core, struct hs_folding *chain)
+static void may_move(struct hs_folds *folds, struct hs_folding *chain)
 {
 	if (chain->waiting == 0 && !hs_list_empty(&chain->behind) && hs_list_empty(&chain->moving))
-		hs_list_append(&core->folds->moving, &chain->moving);
+		hs_list_append(&folds->moving, &chain->moving);
 }
 
-void hs_chain_sent(struct hs_core *core, struct hs_request *request)
+void hs_chain_sent(struct hs_folds *folds, struct hs_fold_request *folded)
 {
-	struct hs_folding *chain = request->folding;
+	struct hs_folding *chain = folded->chain;
 
-	request->waiting = false;
-	request->queue->waiting--;
-	hs_counter_set(&core->stats.fold_waiting, hs_counter_get(&core->stats.fold_waiting) - 1);
+	folded->waiting = false;
+	folded->queue->waiting--;
+	count_waiting(folds, -1);
 	chain->waiting--;
 	chain->sent++;
-	may_move(core, chain);
+	may_move(folds, chain);
 }
 
-void hs_chain_leave(struct hs_core *core, struct hs_request *request)
+void hs_chain_leave(struct hs_folds *folds, struct hs_fold_request *folded)
 {
-	struct hs_folding *chain = request->folding;
+	struct hs_folding *chain = folded->chain;
 
-	request->folding = NULL;
-	request->session->folded--;
+	folded->chain = NULL;
+	folded->request->session->taken--;
+	if (--folds->taken == 0)
+		hs_folds_want(folds);
 	chain->sent--;
 	if (--chain->joined == 0) {
 		chain->queue = NULL;
@@ -186,7 +198,7 @@ void hs_chain_leave(struct hs_core *core, struct hs_request *request)
 		chain->client.bound = false;
 	}
 	if (chain->sent == 0)
-		may_move(core, chain);
+		may_move(folds, chain);
 }
 
 bool hs_chain_is_long(const struct hs_folding *chain)
@@ -194,22 +206,20 @@ bool hs_chain_is_long(const struct hs_folding *chain)
 	return chain->sent > 0 || !hs_list_empty(&chain->behind);
 }
 
-uint64_t hs_chain_name(struct hs_core *core)
+uint64_t hs_chain_name(struct hs_folds *folds)
 {
-	struct hs_folds *folds = core->folds;
-
 	if (folds->flight == 0)
-		folds->flight = hs_internal_client(core);
+		folds->flight = hs_internal_client(folds->core);
 	return folds->flight;
 }
 
-void hs_chain_rename_others(struct hs_core *core, const struct hs_folding *chain)
+void hs_chain_rename_others(struct hs_folds *folds, const struct hs_folding *chain)
 {
 	const struct hs_session *session = chain->session;
-	uint32_t lane = (uint32_t)(chain - session->folding);
+	uint32_t lane = (uint32_t)(chain - hs_folds_session(folds, session)->chains);
 
 	/* Others lose nothing, and may be read by other threads. */
-	if (!core->world.shared_connections)
+	if (!folds->core->world.shared_connections)
 		return;
 	for (struct hs_link *link = session->requests.next; link != &session->requests;
 	     link = link->next) {
@@ -220,32 +230,35 @@ void hs_chain_rename_others(struct hs_core *core, const struct hs_folding *chain
 
 			if (op->kind != HS_OP_PEER && op->kind != HS_OP_HOST &&
 			    op->partition % HS_LANES == lane)
-				op->client = hs_chain_name(core);
+				op->client = hs_chain_name(folds);
 		}
 	}
 }
 
-void hs_chain_name_request(struct hs_core *core, struct hs_request *request)
+void hs_chain_name_request(struct hs_folds *folds, struct hs_fold_request *folded)
 {
-	if (!core->world.shared_connections)
+	struct hs_request *request = folded->request;
+
+	if (!folds->core->world.shared_connections)
 		return;
-	request->flight = hs_chain_name(core);
-	if (hs_folds_others(request->session, hs_folds_lane(request)) > 0)
-		hs_chain_rename_others(core, request->folding);
+	request->client = hs_chain_name(folds);
+	if (hs_folds_others(folds, request->session, hs_folds_lane(request)) > 0)
+		hs_chain_rename_others(folds, folded->chain);
 }
 
 /* A request of no queue, in its turn. It may be gone when this returns. */
-static void send_plain(struct hs_core *core, struct hs_folding *chain, struct hs_request *request)
+static void send_plain(struct hs_folds *folds, struct hs_folding *chain,
+		       struct hs_fold_request *folded)
 {
-	request->waiting = false;
-	hs_chain_name_request(core, request);
+	folded->waiting = false;
+	hs_chain_name_request(folds, folded);
 	chain->queue = NULL;
 	chain->sent++;
-	chain->session->lane[hs_folds_lane(request)]--;
-	hs_step_submit(core, request, 0);
+	chain->session->lane[hs_folds_lane(folded->request)]--;
+	hs_stage_send(folds->core, folds->index, folded->request);
 }
 
-static void move(struct hs_core *core, struct hs_folding *chain)
+static void move(struct hs_folds *folds, struct hs_folding *chain)
 {
 	while (!hs_list_empty(&chain->behind)) {
 		struct hs_queue *queue = first_behind(chain)->queue;
@@ -253,21 +266,21 @@ static void move(struct hs_core *core, struct hs_folding *chain)
 		if (chain->waiting > 0 && queue != chain->queue)
 			break;
 		if (!queue) {
-			send_plain(core, chain, take_behind(chain));
+			send_plain(folds, chain, take_behind(chain));
 			continue;
 		}
 		/* It would leave under another name than what was sent. */
-		if (chain->sent > 0 && !hs_folds_may_launch(core->folds, queue))
+		if (chain->sent > 0 && !hs_folds_may_launch(folds, queue))
 			break;
-		wait_in_queue(core, chain, take_behind(chain));
+		wait_in_queue(folds, chain, take_behind(chain));
 	}
 	if (hs_list_empty(&chain->behind))
 		hs_list_remove(&chain->moving); /* one may have been refused at once */
 }
 
-void hs_chain_move(struct hs_core *core)
+void hs_chain_move(struct hs_folds *folds)
 {
-	struct hs_link *moving = &core->folds->moving;
+	struct hs_link *moving = &folds->moving;
 	struct hs_link now;
 
 	hs_list_init(&now);
@@ -281,6 +294,6 @@ void hs_chain_move(struct hs_core *core)
 		struct hs_folding *chain = hs_list_entry(now.next, struct hs_folding, moving);
 
 		hs_list_remove(&chain->moving);
-		move(core, chain);
+		move(folds, chain);
 	}
 }

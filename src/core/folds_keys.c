@@ -4,50 +4,46 @@
 #include "base/mem.h"
 #include "core/plan.h"
 
-struct hs_folds *hs_folds_create(void)
+void hs_folds_want(struct hs_folds *folds)
 {
-	struct hs_folds *folds = hs_mem_zalloc(sizeof *folds);
+	bool wanted = folds->count > 0 || folds->taken > 0;
 
-	hs_list_init(&folds->queues);
-	hs_list_init(&folds->ready);
-	hs_list_init(&folds->left);
-	hs_list_init(&folds->moving);
-	hs_list_init(&folds->resuming);
-	folds->round = 1;
-	return folds;
+	hs_stage_want(folds->core, folds->index, HS_POINT_ADMIT, wanted);
+	hs_stage_want(folds->core, folds->index, HS_POINT_DEPART, wanted);
 }
 
-static void remove_queue(struct hs_core *core, struct hs_queue *queue)
+static void set_count(struct hs_folds *folds, uint32_t count)
 {
-	queue->hot->state[HS_HOT_FOLD] = NULL;
+	folds->count = count;
+	hs_counter_set(&folds->core->stats.fold_keys, count);
+	hs_folds_want(folds);
+}
+
+static void remove_queue(struct hs_folds *folds, struct hs_queue *queue)
+{
+	if (folds->admitted == queue)
+		folds->admitted = NULL;
+	queue->hot->state[folds->index] = NULL;
 	hs_list_remove(&queue->link);
 	hs_list_remove(&queue->ready);
 	hs_mem_free(&queue);
-	hs_counter_set(&core->stats.fold_keys, --core->folds->count);
+	set_count(folds, folds->count - 1);
 }
 
-void hs_folds_destroy(struct hs_core *core)
+struct hs_queue *hs_folds_find(const struct hs_folds *folds, uint16_t slot, struct hs_bytes key)
 {
-	struct hs_folds *folds = core->folds;
+	const struct hs_hot *hot = hs_hot_find(&folds->core->hots, slot, key);
 
-	while (!hs_list_empty(&folds->queues))
-		remove_queue(core, hs_list_entry(folds->queues.next, struct hs_queue, link));
-	hs_buf_deinit(&folds->scratch);
-	hs_mem_free(&core->folds);
+	return hot ? hot->state[folds->index] : NULL;
 }
 
-struct hs_queue *hs_folds_find(const struct hs_core *core, uint16_t slot, struct hs_bytes key)
+void hs_folds_hot(void *self, struct hs_hot *hot, bool waited)
 {
-	const struct hs_hot *hot = hs_hot_find(&core->hots, slot, key);
-
-	return hot ? hot->state[HS_HOT_FOLD] : NULL;
-}
-
-void hs_folds_hot(struct hs_core *core, struct hs_hot *hot)
-{
+	struct hs_folds *folds = self;
 	struct hs_queue *queue;
 
-	if (hot->state[HS_HOT_FOLD] || !core->options.fold || hot->key_len > HS_FOLD_KEY_BYTES_MAX)
+	if (!waited || hot->state[folds->index] || !folds->core->options.fold ||
+	    hot->key_len > HS_FOLD_KEY_BYTES_MAX)
 		return;
 	queue = hs_mem_zalloc(sizeof *queue);
 	hs_fold_init(&queue->fold);
@@ -55,27 +51,29 @@ void hs_folds_hot(struct hs_core *core, struct hs_hot *hot)
 	hs_list_init(&queue->later);
 	hs_list_init(&queue->left);
 	queue->hot = hot;
-	hot->state[HS_HOT_FOLD] = queue;
-	hs_list_append(&core->folds->queues, &queue->link);
-	hs_counter_set(&core->stats.fold_keys, ++core->folds->count);
+	hot->state[folds->index] = queue;
+	hs_list_append(&folds->queues, &queue->link);
+	set_count(folds, folds->count + 1);
 }
 
-void hs_folds_cool(struct hs_core *core, struct hs_hot *hot, bool cool)
+void hs_folds_cool(void *self, struct hs_hot *hot, bool cool)
 {
-	struct hs_queue *queue = hot->state[HS_HOT_FOLD];
+	struct hs_folds *folds = self;
+	struct hs_queue *queue = hot->state[folds->index];
 
 	if (queue && queue->under_way == 0 && queue->waiting == 0 && queue->coming == 0 &&
-	    (cool || !core->options.fold))
-		remove_queue(core, queue);
+	    (cool || !folds->core->options.fold))
+		remove_queue(folds, queue);
 }
 
-void hs_folds_plan(const struct hs_core *core, struct hs_reply *reply)
+void hs_folds_report(void *self, struct hs_reply *reply)
 {
-	const struct hs_link *queues = &core->folds->queues;
+	const struct hs_folds *folds = self;
+	const struct hs_link *queues = &folds->queues;
 
 	for (const struct hs_link *link = queues->next; link != queues; link = link->next) {
 		const struct hs_queue *queue = hs_list_entry(link, struct hs_queue, link);
-		uint16_t partition = hs_core_partition(core, queue->hot->slot);
+		uint16_t partition = hs_core_partition(folds->core, queue->hot->slot);
 		struct hs_plan_number waiting = {"waiting", queue->waiting};
 		struct hs_plan_row row = {
 			.what = "fold",
@@ -88,6 +86,6 @@ void hs_folds_plan(const struct hs_core *core, struct hs_reply *reply)
 			.numbers_count = 1,
 		};
 
-		hs_plan_row(core, reply, &row);
+		hs_plan_row(folds->core, reply, &row);
 	}
 }

@@ -95,8 +95,7 @@ void hs_hot_note(struct hs_core *core, struct hs_bytes key, uint16_t slot,
 	hot->heat = heat;
 	if (heat.share < bounds->share)
 		return;
-	if (waited)
-		hs_folds_hot(core, hot);
+	hs_stages_hot(core, hot, waited);
 	hs_cached_hot(core, hot);
 	hs_copied_hot(core, hot);
 }
@@ -132,7 +131,7 @@ void hs_hot_tick(struct hs_core *core)
 		bool cool = core->now.mono_us - hot->seen_us > core->options.hot.cool_us;
 
 		next = link->next;
-		hs_folds_cool(core, hot, cool);
+		hs_stages_cool(core, hot, cool);
 		if (cool)
 			hs_copied_cool(core, hot);
 		if (cool && !is_used(hot))

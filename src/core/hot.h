@@ -25,8 +25,8 @@
 
 struct hs_core;
 
-/* Whose state of a key is where. */
-enum hs_hot_user { HS_HOT_FOLD, HS_HOT_COPIES, HS_HOT_USERS };
+/* Whose state of a key is where: that of stages by their number in the array, then others'. */
+enum { HS_HOT_STAGES = 8, HS_HOT_COPIES = HS_HOT_STAGES, HS_HOT_USERS };
 
 struct hs_hot {
 	struct hs_link link; /* in hots->keys */

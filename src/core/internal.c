@@ -38,9 +38,11 @@ static struct hs_request *prepare(struct hs_core *core, const struct hs_internal
 	request->resp = internal->resp > 0 ? internal->resp : 3;
 	request->timeout_us = internal->timeout_us;
 	hs_request_split(request, parts);
-	for (uint32_t i = 0; i < parts; i++)
+	for (uint32_t i = 0; i < parts; i++) {
 		fill_op(core, request, &request->parts[i].op, internal->kind, internal->slot,
 			internal->client);
+		request->parts[i].stage = (uint8_t)internal->stage;
+	}
 	return request;
 }
 
@@ -59,11 +61,13 @@ void hs_internal_prepare_again(struct hs_core *core, struct hs_request *request)
 {
 	enum hs_op_kind kind = request->parts[0].op.kind;
 	uint16_t slot = request->parts[0].op.slot;
+	uint8_t stage = request->parts[0].stage;
 
 	hs_check(request->parts_count == 1 && request->parts_left == 0);
 	hs_request_drop_parts(request);
 	hs_request_split(request, 1);
 	fill_op(core, request, &request->parts[0].op, kind, slot, 0);
+	request->parts[0].stage = stage;
 }
 
 void hs_internal_part(struct hs_request *request, uint32_t index, struct hs_bytes key,

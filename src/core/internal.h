@@ -35,7 +35,8 @@ struct hs_internal {
 	bool borrowed; /* the arguments and `raw` stay where they are until `then` */
 	uint8_t resp;  /* of the reply; 0: 3 */
 	enum hs_op_kind kind;
-	uint64_t client;     /* in order with others of this id; 0: a new one */
+	uint64_t client; /* in order with others of this id; 0: a new one */
+	uint32_t stage;	 /* the number of the stage that sends it, +1: it enters behind; 0: none */
 	uint64_t timeout_us; /* 0: as long as the engine takes */
 };
 
@@ -60,6 +61,12 @@ void hs_internal_send(struct hs_core *core, struct hs_request *request);
 static inline bool hs_internal_is_late(const struct hs_request *request)
 {
 	return request->overdue && request->parts_left > 0;
+}
+
+/* The stage that sends it. */
+static inline void *hs_internal_stage(const struct hs_core *core, const struct hs_request *request)
+{
+	return core->stages.self[request->parts[0].stage - 1];
 }
 
 /* Of one part, inside `then`. */

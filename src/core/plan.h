@@ -32,6 +32,5 @@ void hs_copied_plan(struct hs_core *core, struct hs_reply *reply);
 /* cached.c: its rows, of the keys that were of use. */
 void hs_cached_plan(const struct hs_core *core, struct hs_reply *reply);
 /* folds_keys.c: its rows. */
-void hs_folds_plan(const struct hs_core *core, struct hs_reply *reply);
 
 #endif

@@ -12,7 +12,7 @@ struct hs_request *hs_request_get(struct hs_core *core, struct hs_session *sessi
 	struct hs_request *request;
 
 	if (hs_list_empty(&core->request_pool)) {
-		request = hs_mem_zalloc(sizeof *request);
+		request = hs_mem_zalloc(core->stages.request_bytes);
 		hs_list_init(&request->link);
 	} else {
 		request = hs_list_entry(core->request_pool.next, struct hs_request, link);
@@ -41,14 +41,12 @@ struct hs_request *hs_request_get(struct hs_core *core, struct hs_session *sessi
 		core->flight.bytes[session->next_partition] += session->next_bytes;
 		session->next_bytes = 0;
 	}
-	request->queue = NULL;
-	request->step = NULL;
-	request->folding = NULL;
+	request->marked = 0;
+	request->delayed = false;
+	request->client = 0;
 	request->resp = 0;
 	request->fenced = false;
 	request->fill = NULL;
-	request->behind = false;
-	request->flight = 0;
 	request->number = ++session->asked;
 	request->copied = NULL;
 	request->copies = NULL;
@@ -127,6 +125,7 @@ void hs_request_split(struct hs_request *request, uint32_t parts)
 	request->parts_count = parts;
 	request->parts_left = parts;
 	request->single.stamped = 0;
+	request->single.stage = 0;
 }
 
 void hs_request_drop_parts(struct hs_request *request)
@@ -282,16 +281,27 @@ void hs_request_pool_deinit(struct hs_core *core)
 	}
 }
 
-void hs_core_askers(const struct hs_op *op,
+struct askers {
+	void (*tell)(void *context, uint64_t client, uint64_t number);
+	void *context;
+};
+
+static void tell_asker(void *context, struct hs_request *request, bool followed)
+{
+	const struct askers *askers = context;
+
+	(void)followed;
+	askers->tell(askers->context, request->session->id, request->number);
+}
+
+void hs_core_askers(const struct hs_core *core, const struct hs_op *op,
 		    void (*tell)(void *context, uint64_t client, uint64_t number), void *context)
 {
-	const struct hs_request *request = op->owner;
-	const struct hs_link *asks = request && request->step ? &request->step->asks : NULL;
+	struct hs_request *request = op->owner;
+	struct askers askers = {tell, context};
 
-	if (request && !request->step)
-		tell(context, request->session->id, request->number);
-	for (struct hs_link *link = asks ? asks->next : NULL; link != asks; link = link->next) {
-		request = hs_list_entry(link, struct hs_request, ask.link);
-		tell(context, request->session->id, request->number);
-	}
+	if (!request)
+		return;
+	if (request->session != core->self || !hs_stages_askers(core, request, tell_asker, &askers))
+		tell_asker(&askers, request, false);
 }

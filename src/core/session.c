@@ -66,9 +66,9 @@ struct hs_session *hs_session_find(const struct hs_core *core, uint64_t id)
 }
 
 /* It has no number, no client and no end: whatever is said to it is lost. */
-struct hs_session *hs_session_create_self(void)
+struct hs_session *hs_session_create_self(struct hs_core *core)
 {
-	struct hs_session *self = hs_mem_zalloc(sizeof *self);
+	struct hs_session *self = hs_mem_zalloc(core->stages.session_bytes);
 
 	hs_list_init(&self->all);
 	hs_list_init(&self->sendable);
@@ -83,7 +83,7 @@ struct hs_session *hs_session_create_self(void)
 
 struct hs_session *hs_session_create(struct hs_core *core, const struct hs_core_client *client)
 {
-	struct hs_session *session = hs_mem_zalloc(sizeof *session);
+	struct hs_session *session = hs_mem_zalloc(core->stages.session_bytes);
 
 	hs_list_init(&session->sendable);
 	hs_list_init(&session->sleeping);
@@ -126,7 +126,7 @@ void hs_session_destroy(struct hs_core *core, struct hs_session **pointer)
 	hs_buf_deinit(&session->in);
 	hs_buf_deinit(&session->out);
 	hs_multi_drop(&session->multi);
-	hs_mem_free(&session->folding);
+	hs_stages_close(core, session);
 	hs_mem_free(&session->name);
 	hs_mem_free(&session->lib_name);
 	hs_mem_free(&session->lib_ver);

@@ -14,6 +14,7 @@
 #include "core/call.h"
 #include "core/core.h"
 #include "core/hot.h"
+#include "core/stage.h"
 #include "core/topics.h"
 #include "wire/reply.h"
 #include "wire/request.h"
@@ -24,11 +25,8 @@ struct hs_slowlog;
 struct hs_tracker;  /* what a connection that tracks wants: core/tracking.h */
 struct hs_tracking; /* what a worker knows of all that do */
 struct hs_acl_log;
-struct hs_folds;
 struct hs_wish;	   /* a topic of SUBSCRIBE or UNSUBSCRIBE: core/pubsub.c */
 struct hs_late;	   /* what EXEC does behind its commit: core/late.c */
-struct hs_queue;   /* of a hot key: core/folds.c */
-struct hs_folding; /* what a session has in such queues */
 struct hs_caching; /* what a core keeps of replies: core/cached.c */
 struct hs_fill;	   /* a reply being read to be kept */
 struct hs_copying; /* which values lie in several places: core/copied.c */
@@ -58,10 +56,7 @@ struct hs_session {
 	uint64_t asked;		 /* requests there ever were */
 	uint16_t lane[HS_LANES]; /* operations under way, by partition modulo HS_LANES */
 	uint32_t
-		folded; /* of its requests: those that wait for a hot key, or were sent with others */
-	struct hs_folding *folding; /* its chains, by lane; NULL: nothing ever was */
-	uint32_t
-		unfolded; /* so many that could be folded are not: it was held up with much to do */
+		taken; /* of its requests: those that a stage has taken and that are not answered */
 	uint32_t
 		writing; /* operations under way that are in the stamps of keys: core/cached_write.c */
 	uint32_t filling; /* requests that wait for a reply that is read to be kept */
@@ -116,6 +111,7 @@ struct hs_part {
 	uint64_t time_us;      /* from the request's start to this part's answer */
 	bool answered;
 	uint8_t lane;		/* its session counts it there while it is under way */
+	uint8_t stage;		/* the first that it has not passed on its way out */
 	uint8_t stamped;	/* its keys' stamps say that it is under way */
 	struct hs_stamp before; /* what that of its last key was */
 };
@@ -151,20 +147,14 @@ struct hs_request {
 	uint64_t letter_to;	/* a push for another connection, of this number; 0: for this one */
 	uint32_t letter_worker; /* where that one is */
 	struct hs_request *next; /* in a list of those who wait for the same thing */
-	/* In the queue of a hot key; NULL: in none. Its operation is not submitted then, unless it goes
-	 * by itself; or it is the core's own, sent for all asks of `step`. */
-	struct hs_queue *queue;
-	struct hs_fold_step *step;
-	struct hs_folding *folding; /* the chain of its session that it is in, or NULL */
-	struct hs_fold_ask ask;
-	bool waiting; /* not planned yet */
-	uint8_t resp; /* the dialect of its reply; 0: as its session has it */
-	bool fenced;  /* counted in session->fenced */
+	uint32_t marked; /* a bit for each stage that has state in it, and hears of its answers */
+	bool delayed;	 /* a stage has held it up: its wait began then, and its order counts */
+	uint8_t resp;	 /* the dialect of its reply; 0: as its session has it */
+	bool fenced;	 /* counted in session->fenced */
 	/* Among those who wait for a reply that is read to be kept; or among reads of copies. */
 	struct hs_link fill_link;
 	struct hs_fill *fill; /* the core's own: what it reads; NULL: nothing */
-	bool behind;	      /* in its chain, behind those that wait in a queue */
-	uint64_t flight; /* the name that it is sent under, instead of its session's number; or 0 */
+	uint64_t client; /* the client id that it is sent under, instead of its session's; or 0 */
 	uint64_t number; /* among its session's */
 	struct hs_copied *copied; /* the core's own: the key whose copies it is about; or NULL */
 	struct hs_copies *copies; /* the core's own: the set it asks, a reference; or NULL */
@@ -232,10 +222,12 @@ struct hs_core {
 	size_t ids_count;
 	struct hs_session *self;     /* nobody: owns the requests that are the core's own */
 	struct hs_link internal_due; /* internal calls with a timeout, the first to be over first */
+	uint64_t calls;		     /* commands dispatched, ever */
 	uint64_t internal_clients;   /* client ids drawn for internal calls */
 	struct hs_tracking *tracking;
 	struct hs_hots hots;
-	struct hs_folds *folds;
+	struct hs_stages stages;
+	struct hs_link resuming; /* sessions that go on when the event is handled */
 	struct hs_caching *caching;
 	struct hs_copying *copying;
 	struct hs_link request_pool; /* finished requests, kept for the next */
@@ -257,25 +249,6 @@ struct hs_core {
 	uint32_t batch_len;
 	uint64_t batch_start_us;
 };
-
-/* folds.c: the queues of hot keys. */
-struct hs_folds *hs_folds_create(void);
-void hs_folds_destroy(struct hs_core *core); /* nothing is in them */
-/* The queue a command goes through, NULL for none. False: not now, but when the session's others are
- * answered. */
-bool hs_folds_admit(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
-		    struct hs_queue **queue);
-/* The request goes through a queue it was admitted to: to the engine if nothing is ahead of it. */
-void hs_folds_take(struct hs_core *core, struct hs_queue *queue, struct hs_request *request);
-/* A request that goes through no queue: true if it is behind others that do, and is sent after them. */
-bool hs_folds_follow(struct hs_core *core, struct hs_request *request);
-/* A request of a queue was answered by the engine, and is about to be finished; then, that is done. */
-void hs_folds_leave(struct hs_core *core, struct hs_request *request);
-void hs_folds_landed(struct hs_core *core, struct hs_queue *queue);
-/* A client has gone: what it has waiting is not sent. */
-void hs_folds_drop(struct hs_core *core, struct hs_session *session);
-void hs_folds_hot(struct hs_core *core, struct hs_hot *hot); /* a request for it was counted */
-void hs_folds_cool(struct hs_core *core, struct hs_hot *hot, bool cool); /* with every tick */
 
 /* cached.c: replies that are kept, where rules allow it. */
 void hs_cached_create(struct hs_core *core);
@@ -362,7 +335,7 @@ void hs_session_destroy(struct hs_core *core, struct hs_session **session);
 /* The one with that number, if it is connected here. */
 struct hs_session *hs_session_find(const struct hs_core *core, uint64_t id);
 void hs_session_forget_id(struct hs_core *core, struct hs_session *session);
-struct hs_session *hs_session_create_self(void);
+struct hs_session *hs_session_create_self(struct hs_core *core);
 void hs_session_mark_sendable(struct hs_core *core, struct hs_session *session);
 void hs_session_close(struct hs_core *core, struct hs_session *session); /* when all is sent */
 /* Takes nothing more from the session until then, and answers `command` with OK. */
@@ -468,6 +441,9 @@ void hs_core_check_output(struct hs_core *core, struct hs_session *session);
 
 /* core.c: goes on with the input of a session that had to pause, frees one that is gone. */
 void hs_core_resume(struct hs_core *core, struct hs_session *session);
+/* The same when the event is handled: nobody is in the middle of handing out replies then. */
+void hs_core_resume_later(struct hs_core *core, struct hs_session *session);
+void hs_core_resume_all(struct hs_core *core); /* those; the last thing that an event does */
 /* Something the client did not ask for now, composed for RESP2: RESP3 differs in the first byte. A
  * client that reads too slowly is cut off instead. `publisher`: the request that causes it, of this
  * worker; or NULL. False: the client does not get it. */

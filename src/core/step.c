@@ -314,26 +314,23 @@ static void written(struct hs_core *core, struct hs_request *request, struct hs_
 	}
 }
 
-void hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t index)
+static void submit(struct hs_core *core, struct hs_request *request, struct hs_part *part)
 {
 	struct hs_session *session = request->session;
-	struct hs_part *part = &request->parts[index];
 	struct hs_op *op = &part->op;
 	uint16_t *lane = &session->lane[op->partition % HS_LANES];
 	bool for_engine = op->kind != HS_OP_PEER && op->kind != HS_OP_HOST;
 
 	part->lane = op->partition % HS_LANES;
-	op->resp = request->queue ? request->ask.resp : session->resp;
-	if (request->resp > 0)
-		op->resp = request->resp;
+	op->resp = request->resp > 0 ? request->resp : session->resp;
 	if (session != core->self)
-		op->client = request->flight ? request->flight : session->id;
+		op->client = request->client ? request->client : session->id;
 	op->received = core->now;
-	op->since_us = request->queue || request->folding ? request->start_us : 0;
+	op->since_us = request->delayed ? request->start_us : 0;
 	op->out = &part->out;
 	op->worker = core->world.worker;
 	op->owner = request;
-	op->ordered = *lane > 0 || request->queue || request->folding;
+	op->ordered = *lane > 0 || request->delayed;
 	part->time_us = 0;
 	part->answered = false;
 	if (hs_core_keeps(core))
@@ -365,22 +362,28 @@ void hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t i
 		return;
 	}
 	written(core, request, part);
+	if (request->marked)
+		hs_stages_arrive(core, request, part);
 	/* Others may keep the request waiting: what they take is not this one's time. */
 	if (HS_CORE_HEAT && core->world.heat && request->parts_count > 1)
 		part->time_us = core->world.calls->mono_us(core->world.context) - request->start_us;
 	if (--request->parts_left == 0) {
-		struct hs_queue *queue = request->queue;
-		bool waited = queue || request->folding;
+		bool delayed = request->delayed;
 
-		if (waited)
-			hs_folds_leave(core, request);
 		finish_parts(core, request);
-		if (queue)
-			hs_folds_landed(core, queue);
 		/* Of those that waited, several may be refused in a row. */
-		if (waited && session->inflight > 0 && !session->gone)
+		if (delayed && session->inflight > 0 && !session->gone)
 			hs_core_check_output(core, session);
 	}
+}
+
+void hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t index)
+{
+	struct hs_part *part = &request->parts[index];
+
+	if (core->stages.want[HS_POINT_DEPART] >> part->stage == 0 ||
+	    !hs_stages_depart(core, request, part))
+		submit(core, request, part);
 }
 
 /* A large reply that the engine has not written yet: not for a client that is gone, or that has so much
@@ -404,7 +407,6 @@ static void complete(struct hs_core *core, struct hs_now now, struct hs_op *op)
 	struct hs_request *request = op->owner;
 	struct hs_session *session = request->session;
 	struct hs_part *part = hs_list_entry(op, struct hs_part, op);
-	struct hs_queue *queue = request->queue;
 
 	part->time_us = now.mono_us - request->start_us;
 	part->answered = true;
@@ -422,8 +424,8 @@ static void complete(struct hs_core *core, struct hs_now now, struct hs_op *op)
 		hs_flight_learn(core, session, &call,
 				op->answer.len > 0 ? op->answer.len : part->out.len);
 	}
-	if (request->folding)
-		hs_folds_leave(core, request);
+	if (request->marked)
+		hs_stages_arrive(core, request, part);
 	if (op->answer.len == 0 || !finish_straight(core, request, op)) {
 		hs_buf_append_bytes(&part->out, op->answer);
 		op->answer.len = 0;
@@ -433,8 +435,6 @@ static void complete(struct hs_core *core, struct hs_now now, struct hs_op *op)
 	}
 	/* The request has gone, and with it the op. */
 	hs_core_resume(core, session);
-	if (queue)
-		hs_folds_landed(core, queue);
 }
 
 void hs_core_complete(struct hs_core *core, struct hs_now now, struct hs_op *op)
@@ -444,6 +444,7 @@ void hs_core_complete(struct hs_core *core, struct hs_now now, struct hs_op *op)
 		hs_pubsub_told(core, op);
 	else
 		complete(core, now, op);
+	hs_core_resume_all(core);
 }
 
 void hs_step_answer(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
@@ -514,28 +515,24 @@ static bool run_read_now(struct hs_core *core, struct hs_session *session,
 	return true;
 }
 
-/* `slot` may be HS_SLOT_NONE. `queue`: of a hot key, to go through; or NULL. */
+/* `slot` may be HS_SLOT_NONE. */
 static void run_partition(struct hs_core *core, struct hs_session *session,
-			  const struct hs_call *call, uint16_t slot, struct hs_queue *queue)
+			  const struct hs_call *call, uint16_t slot)
 {
 	const struct hs_command *command = call->command;
 	uint16_t partition = hs_core_partition(core, slot == HS_SLOT_NONE ? 0 : slot);
 	bool at_once = core->world.reads_at_once && (command->flags & HS_CMD_READONLY) &&
 		       session->lane[partition % HS_LANES] == 0;
 
-	if (at_once && !hs_list_empty(&session->requests))
-		queue = NULL; /* only its reply has to wait */
-	else if (at_once && run_read_now(core, session, call, slot, partition))
+	if (at_once && hs_list_empty(&session->requests) &&
+	    run_read_now(core, session, call, slot, partition))
 		return;
 
 	struct hs_request *request = hs_request_single(core, session, call, slot);
 
 	if (command->id == HS_CMD_ID_OBJECT_FREQ)
 		request->parts[0].op.frequency = hs_count_frequency(core, call->argv[2]);
-	if (queue)
-		hs_folds_take(core, queue, request);
-	else if (session->folded == 0 || !hs_folds_follow(core, request))
-		hs_step_submit(core, request, 0);
+	hs_step_submit(core, request, 0);
 }
 
 /* A command that names its slot itself. */
@@ -546,7 +543,7 @@ static void run_slot(struct hs_core *core, struct hs_session *session, const str
 	const char *refused = hs_cluster_slot(call->command, call->argv, &slot);
 
 	if (!refused) {
-		run_partition(core, session, call, slot, NULL);
+		run_partition(core, session, call, slot);
 		return;
 	}
 	answer_begin(core, session, call->command, &answer);
@@ -586,8 +583,7 @@ void hs_step_host(struct hs_core *core, struct hs_session *session, struct hs_re
 	hs_step_submit(core, request, 0);
 }
 
-static void run(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
-		struct hs_queue *queue)
+static void run(struct hs_core *core, struct hs_session *session, const struct hs_call *call)
 {
 	const struct hs_command *command = call->command;
 	uint16_t slot = call->slot;
@@ -611,11 +607,11 @@ static void run(struct hs_core *core, struct hs_session *session, const struct h
 		if (command->id == HS_CMD_ID_WATCH)
 			hs_multi_watch(core, session, call);
 		else
-			run_partition(core, session, call, slot, queue);
+			run_partition(core, session, call, slot);
 		break;
 	case HS_PLACE_SPLIT:
 		if (call->slots == HS_CALL_SLOTS_ONE || core->world.together == HS_TOGETHER_ALL) {
-			run_partition(core, session, call, slot, queue);
+			run_partition(core, session, call, slot);
 		} else {
 			timing_begin(core, command);
 			hs_fan_split(core, session, call);
@@ -650,7 +646,7 @@ static void run(struct hs_core *core, struct hs_session *session, const struct h
 		if (command->id < HS_CMD_IDS)
 			run_local(core, session, call);
 		else
-			run_partition(core, session, call, slot, NULL);
+			run_partition(core, session, call, slot);
 		break;
 	case HS_PLACE_REFUSED:
 		hs_check(false); /* dispatch said so */
@@ -816,7 +812,6 @@ static bool may_run_it(struct hs_core *core, struct hs_session *session, const s
 static bool dispatch(struct hs_core *core, struct hs_session *session, struct hs_call *call)
 {
 	const struct hs_command *command = find_row(core, session, call);
-	struct hs_queue *queue = NULL;
 	enum hs_call_slots slots;
 
 	if (!command)
@@ -892,11 +887,14 @@ static bool dispatch(struct hs_core *core, struct hs_session *session, struct hs
 	if (core->caching->any && command->id == HS_CMD_ID_SET && !session->multi &&
 	    hs_cached_set(core, session, call))
 		return true;
-	if (!hs_folds_admit(core, session, call, &queue)) {
-		session->alone = true;
-		return false;
+	if (core->stages.want[HS_POINT_ADMIT]) {
+		enum hs_verdict verdict = hs_stages_admit(core, session, call);
+
+		session->alone = session->alone || verdict == HS_HOLD;
+		if (verdict != HS_PASS)
+			return verdict != HS_HOLD;
 	}
-	run(core, session, call, queue);
+	run(core, session, call);
 	return true;
 }
 

@@ -1,6 +1,7 @@
 #include "serve/worker.h"
 
 #include "base/mem.h"
+#include "core/stages.h"
 #include "serve/clock.h"
 #include "serve/server.h"
 
@@ -432,6 +433,7 @@ void hs_worker_init(struct hs_worker *worker, struct hs_server *server, uint32_t
 		.shared_connections = engine->shared_connections,
 		.node_id = hs_server_run_id(server),
 		.slowlog_ids = slowlog_ids,
+		.stages = hs_stages,
 		.seed = seed,
 		.heat = hs_server_heats(server)[index],
 		.heats = hs_server_heats(server),

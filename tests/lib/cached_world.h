@@ -7,6 +7,7 @@
 #define HS_TESTS_CACHED_WORLD_H
 
 #include "core/cached.h"
+#include "core/stages.h"
 
 #include "tests/lib/described.h"
 
@@ -322,6 +323,7 @@ static inline void open_world_on(struct world *world, const char *rule,
 			.together = HS_TOGETHER_SLOT,
 			.node_id = "0123456789abcdef0123456789abcdef01234567",
 			.slowlog_ids = &world->slowlog_ids,
+			.stages = hs_stages,
 			.heat = hs_heat_create(&heat),
 			.heats = world->heats,
 			.heats_count = WORKERS,

@@ -9,6 +9,7 @@
 #define HS_TESTS_FOLDS_WORLD_H
 
 #include "core/session.h"
+#include "core/stages.h"
 
 #include "tests/lib/described.h"
 
@@ -206,6 +207,7 @@ static inline void open_empty_world(struct world *world, bool reads_at_once)
 		.together = HS_TOGETHER_SLOT,
 		.node_id = "0123456789abcdef0123456789abcdef01234567",
 		.slowlog_ids = &world->slowlog_ids,
+		.stages = hs_stages,
 	};
 
 	struct hs_buf reply = {0};
@@ -257,7 +259,7 @@ static inline void close_world(struct world *world)
 
 		if (!session)
 			continue;
-		assert_int_equal(session->folded, 0);
+		assert_int_equal(session->taken, 0);
 		assert_int_equal(session->inflight, 0);
 		assert_int_equal(session->held_bytes, 0);
 		for (size_t lane = 0; lane < HS_LANES; lane++)

@@ -1,0 +1,11 @@
+/* The mitigations, in the order in which requests pass them. */
+#ifndef HS_CORE_STAGES_H
+#define HS_CORE_STAGES_H
+
+#include "core/stage.h"
+
+extern const struct hs_stage hs_stage_fold;
+
+extern const struct hs_stage *const hs_stages[];
+
+#endif

@@ -1,0 +1,3 @@
+#include "core/stages.h"
+
+const struct hs_stage *const hs_stages[] = {&hs_stage_fold, NULL};
