@@ -1,0 +1,497 @@
+/* Goal: the core calls stages at their points, in their order, and does what their verdicts say: requests
+ * that are answered, taken, held, rewritten, sent on later or switched off in the middle reach their
+ * clients in order, once, and nothing is left behind.
+ *
+ * Method: stages made for the tests, which write down what they see and do what the test tells them, in a
+ * core with an engine played by this test. */
+#include "core/internal.h"
+#include "core/stage.h"
+#include "wire/reply.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { OPS = 64, STAGES = 3, SEEN_BYTES = 4096 };
+
+/* What a stage does next at a point. */
+struct orders {
+	enum hs_verdict admit, depart;
+	const char *rewrite; /* the key that departing operations get; NULL: their own */
+	bool mark;
+	bool answer_arrived; /* puts its own reply in place of the engine's */
+};
+
+struct mind { /* state of a stage */
+	struct hs_core *core;
+	uint32_t index;
+	struct hs_request *taken[OPS];
+	size_t taken_count;
+};
+
+struct session_state {
+	uint32_t admitted;
+};
+
+struct request_state {
+	uint32_t departed; /* the number of the request, plus the stage's */
+};
+
+static struct {
+	struct hs_core_calls calls;
+	struct hs_log log;
+	_Atomic uint64_t slowlog_ids;
+	struct hs_core_options options;
+	struct hs_core *core;
+	struct hs_session *client;
+	struct hs_now now;
+	struct hs_op *ops[OPS];
+	size_t ops_count;
+	const char *at_once; /* how operations are answered inside submit; NULL: by hand */
+	struct orders orders[STAGES];
+	struct mind *minds[STAGES];
+	char seen[SEEN_BYTES];
+	uint32_t closed;
+} world;
+
+static void see(const struct mind *mind, const char *point)
+{
+	size_t len = strlen(world.seen);
+
+	snprintf(world.seen + len, sizeof world.seen - len, "%s%s%u", len ? " " : "", point,
+		 mind->index);
+}
+
+/* What was seen since the last look. */
+static void saw(const char *expected)
+{
+	assert_string_equal(world.seen, expected);
+	world.seen[0] = '\0';
+}
+
+/* --- the stages --- */
+
+static void *create(struct hs_core *core, uint32_t index)
+{
+	static struct mind minds[STAGES];
+
+	minds[index] = (struct mind){.core = core, .index = index};
+	world.minds[index] = &minds[index];
+	hs_stage_want(core, index, HS_POINT_ADMIT, true);
+	hs_stage_want(core, index, HS_POINT_DEPART, true);
+	return &minds[index];
+}
+
+static void destroy(void *self)
+{
+	see(self, "end");
+}
+
+static void close_session(void *self, struct hs_session *session)
+{
+	const struct mind *mind = self;
+	const struct session_state *state =
+		hs_stage_session(session, mind->core->stages.session_at[mind->index]);
+
+	world.closed += state->admitted;
+}
+
+static enum hs_verdict admit(void *self, struct hs_session *session, struct hs_call *call)
+{
+	struct mind *mind = self;
+	struct orders *orders = &world.orders[mind->index];
+	struct session_state *state =
+		hs_stage_session(session, mind->core->stages.session_at[mind->index]);
+	enum hs_verdict verdict = orders->admit;
+
+	see(self, "admit");
+	state->admitted++;
+	if (verdict == HS_ANSWERED)
+		hs_step_answer(mind->core, session, call, 0, HS_LIT("+STAGE\r\n"));
+	if (verdict == HS_TAKEN) {
+		hs_call_slots(call);
+		mind->taken[mind->taken_count++] =
+			hs_request_single(mind->core, session, call, call->slot);
+	}
+	if (verdict == HS_HOLD)
+		orders->admit = HS_PASS; /* the next time */
+	return verdict;
+}
+
+static enum hs_verdict depart(void *self, struct hs_request *request, struct hs_part *part)
+{
+	static struct hs_bytes argv[STAGES][2];
+	struct mind *mind = self;
+	const struct orders *orders = &world.orders[mind->index];
+	struct request_state *state =
+		hs_stage_request(request, mind->core->stages.request_at[mind->index]);
+
+	see(self, "depart");
+	if (orders->rewrite) {
+		argv[mind->index][0] = part->op.argv[0];
+		argv[mind->index][1] = hs_bytes_of(orders->rewrite);
+		part->op.argv = argv[mind->index];
+		part->op.raw = (struct hs_bytes){NULL, 0};
+	}
+	if (orders->mark) {
+		request->marked |= 1u << mind->index;
+		state->departed = (uint32_t)request->number + mind->index;
+	}
+	if (orders->depart == HS_TAKEN)
+		mind->taken[mind->taken_count++] = request;
+	return orders->depart;
+}
+
+static void arrive(void *self, struct hs_request *request, struct hs_part *part)
+{
+	struct mind *mind = self;
+	const struct request_state *state =
+		hs_stage_request(request, mind->core->stages.request_at[mind->index]);
+
+	see(self, "arrive");
+	assert_int_equal(state->departed, request->number + mind->index);
+	if (world.orders[mind->index].answer_arrived) {
+		part->op.answer.len = 0;
+		part->out.len = 0;
+		hs_buf_append_bytes(&part->out, HS_LIT("+CHANGED\r\n"));
+	}
+}
+
+static void forget(void *self, struct hs_session *session)
+{
+	(void)session;
+	see(self, "forget");
+}
+
+static void hot(void *self, struct hs_hot *key, bool waited)
+{
+	struct mind *mind = self;
+
+	see(self, waited ? "hot" : "hot-read");
+	key->state[mind->index] = self;
+}
+
+static void cool(void *self, struct hs_hot *key, bool is_cool)
+{
+	struct mind *mind = self;
+
+	if (!is_cool)
+		return;
+	see(self, "cool");
+	key->state[mind->index] = NULL;
+}
+
+static const struct hs_stage stage = {
+	.name = "test",
+	.session_bytes = sizeof(struct session_state),
+	.request_bytes = sizeof(struct request_state),
+	.create = create,
+	.destroy = destroy,
+	.close = close_session,
+	.admit = admit,
+	.depart = depart,
+	.arrive = arrive,
+	.hot = hot,
+	.cool = cool,
+	.forget = forget,
+};
+
+/* --- the world --- */
+
+static enum hs_submit submit(void *context, struct hs_op *op)
+{
+	(void)context;
+	if (world.at_once) {
+		hs_buf_append(op->out, world.at_once, strlen(world.at_once));
+		return HS_SUBMIT_DONE;
+	}
+	assert_true(world.ops_count < OPS);
+	world.ops[world.ops_count++] = op;
+	return HS_SUBMIT_QUEUED;
+}
+
+static uint64_t mono_us(void *context)
+{
+	(void)context;
+	return world.now.mono_us;
+}
+
+static int open_world(void **state)
+{
+	static const struct hs_stage *const stages[] = {&stage, &stage, &stage, NULL};
+	struct hs_core_world core_world = {
+		.calls = &world.calls,
+		.log = &world.log,
+		.workers = 1,
+		.partitions = 4,
+		.node_id = "0123456789abcdef0123456789abcdef01234567",
+		.slowlog_ids = &world.slowlog_ids,
+		.stages = stages,
+	};
+	struct hs_core_client client = {.id = 1, .address = "a", .local_address = "b"};
+
+	(void)state;
+	memset(&world, 0, sizeof world);
+	world.calls = (struct hs_core_calls){.submit = submit, .mono_us = mono_us};
+	world.now.mono_us = 1;
+	world.options = (struct hs_core_options){
+		.output_bytes_max = 1 << 20,
+		.slowlog_us = -1,
+		.hot = {.share = 0.5, .share_least = 0.5, .requests = 1, .cool_us = 10},
+	};
+	world.core = hs_core_create(&core_world, &world.options);
+	world.client = hs_core_connect(world.core, world.now, &client);
+	return 0;
+}
+
+static int close_world(void **state)
+{
+	(void)state;
+	world.seen[0] = '\0';
+	hs_core_disconnect(world.core, world.client);
+	saw("forget0 forget1 forget2");
+	assert_int_equal(hs_counter_get(&hs_core_stats(world.core)->inflight), 0);
+	hs_core_destroy(&world.core);
+	saw("end2 end1 end0");
+	return 0;
+}
+
+static void say(const char *text)
+{
+	hs_core_receive(world.core, world.client, world.now, text, strlen(text));
+	hs_core_flush(world.core, world.now);
+}
+
+static void heard(const char *expected)
+{
+	struct hs_buf *out = hs_session_out(world.client);
+
+	assert_int_equal(out->len, strlen(expected));
+	if (out->len > 0)
+		assert_memory_equal(out->data, expected, out->len);
+	out->len = 0;
+}
+
+static void answer(size_t number, const char *text)
+{
+	hs_buf_append(world.ops[number]->out, text, strlen(text));
+	hs_core_complete(world.core, world.now, world.ops[number]);
+}
+
+/* --- the tests --- */
+
+static void test_the_order(void **state)
+{
+	(void)state;
+	for (int i = 0; i < STAGES; i++)
+		world.orders[i].mark = true;
+	say("GET k\r\n");
+	saw("admit0 admit1 admit2 depart0 depart1 depart2");
+	answer(0, "$1\r\nv\r\n");
+	saw("arrive2 arrive1 arrive0");
+	heard("$1\r\nv\r\n");
+	/* Only those that have marked it hear of the answer. */
+	world.orders[1].mark = false;
+	say("GET k\r\n");
+	world.seen[0] = '\0';
+	answer(1, "$1\r\nv\r\n");
+	saw("arrive2 arrive0");
+	heard("$1\r\nv\r\n");
+	/* A command of several parts departs and arrives part by part. */
+	say("MGET {a}1 {b}1\r\n");
+	saw("admit0 admit1 admit2 depart0 depart1 depart2 depart0 depart1 depart2");
+	answer(2, "*1\r\n$1\r\n1\r\n");
+	answer(3, "*1\r\n$1\r\n2\r\n");
+	saw("arrive2 arrive0 arrive2 arrive0");
+	world.seen[0] = '\0';
+	heard("*2\r\n$1\r\n1\r\n$1\r\n2\r\n");
+}
+
+static void test_answered_at_once_by_the_engine(void **state)
+{
+	(void)state;
+	world.orders[0].mark = world.orders[2].mark = true;
+	world.at_once = "$1\r\nv\r\n";
+	say("GET k\r\n");
+	saw("admit0 admit1 admit2 depart0 depart1 depart2 arrive2 arrive0");
+	heard("$1\r\nv\r\n");
+}
+
+static void test_answered_by_a_stage(void **state)
+{
+	(void)state;
+	say("SET a 1\r\n");
+	world.orders[1].admit = HS_ANSWERED;
+	world.seen[0] = '\0';
+	say("GET k\r\n");
+	saw("admit0 admit1");
+	heard(""); /* in its turn */
+	answer(0, "+OK\r\n");
+	heard("+OK\r\n+STAGE\r\n");
+	assert_int_equal(world.ops_count, 1);
+}
+
+static void test_taken_when_admitted(void **state)
+{
+	(void)state;
+	world.orders[0].admit = HS_TAKEN;
+	say("GET k\r\n");
+	saw("admit0");
+	world.orders[0].admit = HS_PASS;
+	say("GET j\r\n");
+	saw("admit0 admit1 admit2 depart0 depart1 depart2");
+	answer(0, "$1\r\nj\r\n");
+	heard("");
+	/* It goes on behind the stage that took it. */
+	hs_stage_send(world.core, 0, world.minds[0]->taken[0]);
+	saw("depart1 depart2");
+	answer(1, "$1\r\nk\r\n");
+	heard("$1\r\nk\r\n$1\r\nj\r\n");
+}
+
+static void test_taken_when_it_departs(void **state)
+{
+	struct hs_request *request;
+
+	(void)state;
+	world.orders[1].depart = HS_TAKEN;
+	say("GET k\r\n");
+	saw("admit0 admit1 admit2 depart0 depart1");
+	assert_int_equal(world.ops_count, 0);
+	request = world.minds[1]->taken[0];
+	hs_request_share(world.core, request, HS_LIT("$6\r\nshared\r\n"));
+	heard("$6\r\nshared\r\n");
+}
+
+/* Its input waits until nothing of the client is in flight; then it is offered again. */
+static void test_held(void **state)
+{
+	(void)state;
+	say("SET a 1\r\n");
+	world.orders[2].admit = HS_HOLD;
+	world.seen[0] = '\0';
+	say("GET k\r\nGET j\r\n");
+	saw("admit0 admit1 admit2");
+	assert_int_equal(world.ops_count, 1);
+	answer(0, "+OK\r\n");
+	assert_int_equal(world.ops_count, 3);
+	answer(1, "$1\r\nk\r\n");
+	answer(2, "$1\r\nj\r\n");
+	heard("+OK\r\n$1\r\nk\r\n$1\r\nj\r\n");
+	world.seen[0] = '\0';
+}
+
+static void test_rewritten(void **state)
+{
+	(void)state;
+	world.orders[0].rewrite = "other";
+	world.orders[2].mark = true;
+	world.orders[2].answer_arrived = true;
+	say("GET k\r\n");
+	assert_int_equal(world.ops[0]->argv[1].len, 5);
+	assert_memory_equal(world.ops[0]->argv[1].data, "other", 5);
+	answer(0, "$1\r\nv\r\n");
+	heard("+CHANGED\r\n");
+	world.seen[0] = '\0';
+}
+
+static void then(struct hs_core *core, struct hs_request *request)
+{
+	assert_ptr_equal(hs_internal_stage(core, request), world.minds[1]);
+	hs_internal_end(core, request);
+}
+
+/* An internal call enters behind the stage that sends it. */
+static void test_internal_calls(void **state)
+{
+	const struct hs_bytes argv[] = {HS_LIT("GET"), HS_LIT("k")};
+	struct hs_internal internal = {
+		.call = hs_call_of(hs_command_by_id(HS_CMD_ID_GET), 2, argv),
+		.then = then,
+		.stage = 2,
+	};
+
+	(void)state;
+	hs_internal_send(world.core, hs_internal_prepare(world.core, &internal));
+	saw("depart2");
+	answer(0, "$1\r\nv\r\n");
+	heard("");
+}
+
+/* Stages are switched off and on while requests are in flight: those hear of what they marked. */
+static void test_switched(void **state)
+{
+	(void)state;
+	for (int i = 0; i < STAGES; i++)
+		world.orders[i].mark = true;
+	say("GET k\r\n");
+	world.seen[0] = '\0';
+	for (uint32_t i = 0; i < STAGES; i++) {
+		hs_stage_want(world.core, i, HS_POINT_ADMIT, i == 1);
+		hs_stage_want(world.core, i, HS_POINT_DEPART, i == 1);
+	}
+	say("GET j\r\n");
+	saw("admit1 depart1");
+	answer(0, "$1\r\nk\r\n");
+	saw("arrive2 arrive1 arrive0");
+	answer(1, "$1\r\nj\r\n");
+	saw("arrive1");
+	heard("$1\r\nk\r\n$1\r\nj\r\n");
+	hs_stage_want(world.core, 0, HS_POINT_ADMIT, true);
+	say("PING\r\n");
+	saw("admit0 admit1");
+	heard("+PONG\r\n");
+}
+
+static void test_hot_keys(void **state)
+{
+	struct hs_heat_warmth heat = {.share = 1, .requests = 10, .key = HS_LIT("k")};
+
+	(void)state;
+	hs_hot_note(world.core, HS_LIT("k"), 5, heat);
+	saw("hot0 hot1 hot2");
+	world.now.mono_us += 1000;
+	hs_core_tick(world.core, world.now);
+	saw("cool0 cool1 cool2");
+	assert_int_equal(world.core->hots.count, 0);
+}
+
+/* A session's state begins as zeros, and is the stage's to free. */
+static void test_state_of_sessions(void **state)
+{
+	struct hs_core_client client = {.id = 2, .address = "a", .local_address = "b"};
+	struct hs_session *other = hs_core_connect(world.core, world.now, &client);
+
+	(void)state;
+	say("PING\r\n");
+	heard("+PONG\r\n");
+	hs_core_receive(world.core, other, world.now, "PING\r\nPING\r\n", 12);
+	hs_core_disconnect(world.core, other);
+	assert_int_equal(world.closed, 2 * STAGES);
+	world.seen[0] = '\0';
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
+	const struct CMUnitTest tests[] = {
+		TEST(test_the_order),
+		TEST(test_answered_at_once_by_the_engine),
+		TEST(test_answered_by_a_stage),
+		TEST(test_taken_when_admitted),
+		TEST(test_taken_when_it_departs),
+		TEST(test_held),
+		TEST(test_rewritten),
+		TEST(test_internal_calls),
+		TEST(test_switched),
+		TEST(test_hot_keys),
+		TEST(test_state_of_sessions),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
