@@ -1,5 +1,5 @@
 /* CLIENT: what connections say about themselves and to each other. */
-#include "core/session.h"
+#include "core/hold.h"
 
 #include "base/mem.h"
 #include "base/num.h"
@@ -138,7 +138,7 @@ static void describe_flags(const struct hs_core *core, const struct hs_session *
 	} flags[] = {
 		{hs_session_subscribed(session), 'P'},
 		{session->multi != NULL, 'x'},
-		{session->paused || hs_step_blocked(core, session), 'b'},
+		{session->hold == HS_HOLD_PAUSE || hs_step_blocked(core, session), 'b'},
 		{session->tracker != NULL, 't'},
 		{session->tracker && session->tracker->broken, 'R'},
 		{session->tracker && session->tracker->bcast, 'B'},
@@ -157,7 +157,7 @@ static void describe_flags(const struct hs_core *core, const struct hs_session *
 		hs_buf_append(text, "N", 1);
 }
 
-/* One line of CLIENT LIST, in Redis's fields and order, with the worker behind them. */
+/* One line of CLIENT LIST, in Redis's fields and order, with the worker and why it is held behind them. */
 void hs_client_describe(const struct hs_core *core, const struct hs_session *session,
 			struct hs_buf *text)
 {
@@ -180,12 +180,13 @@ void hs_client_describe(const struct hs_core *core, const struct hs_session *ses
 		      sizeof *session + session->in.cap + session->out.cap + unsent);
 	hs_buf_printf(text,
 		      "events=r cmd=%s user=%s redir=%lld resp=%d lib-name=%s lib-ver=%s "
-		      "worker=%u\n",
+		      "worker=%u held=%s\n",
 		      session->last_command ? session->last_command->name : "NULL",
 		      hs_acl_user_name(session->user).data,
 		      session->tracker ? (long long)session->tracker->redirect : -1LL,
 		      session->resp, session->lib_name ? session->lib_name : "",
-		      session->lib_ver ? session->lib_ver : "", core->world.worker);
+		      session->lib_ver ? session->lib_ver : "", core->world.worker,
+		      hs_hold_text(core, session));
 }
 
 void hs_local_client_info(struct hs_core *core, struct hs_session *session,

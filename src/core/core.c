@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "core/hold.h"
 #include "core/internal.h"
 #include "core/session.h"
 #include "core/tracking.h"
@@ -150,9 +151,8 @@ bool hs_core_message(struct hs_core *core, struct hs_session *session, struct hs
 
 static bool may_run(const struct hs_session *session)
 {
-	return !session->closing && !session->gone && !session->paused && !session->held &&
-	       session->sleep_until_us == 0 && session->inflight < HS_SESSION_INFLIGHT_MAX &&
-	       (!session->alone || session->inflight == 0);
+	return !session->closing && !session->gone && session->inflight < HS_SESSION_INFLIGHT_MAX &&
+	       hs_hold_lets(session);
 }
 
 static void protocol_error(struct hs_core *core, struct hs_session *session)
@@ -241,8 +241,8 @@ static void close_when_answered(struct hs_core *core, struct hs_session *session
 
 void hs_core_resume(struct hs_core *core, struct hs_session *session)
 {
-	if (session->held) {
-		session->held = false; /* it is looked at anew */
+	if (session->hold == HS_HOLD_INFLIGHT) {
+		hs_hold_end(session); /* it is looked at anew */
 		hs_list_remove(&session->holding);
 	}
 	if (session->gone) {
@@ -325,6 +325,7 @@ static void end_sleep(struct hs_core *core, struct hs_session *session)
 
 	hs_list_remove(&session->sleeping);
 	session->sleep_until_us = 0;
+	hs_hold_end(session);
 	hs_reply_ok(&reply);
 	hs_request_finish(core, request);
 }
@@ -415,7 +416,7 @@ void hs_core_tick(struct hs_core *core, struct hs_now now)
 		struct hs_session *session = hs_list_entry(link, struct hs_session, all);
 		uint64_t idle_us = now.mono_us - session->last_active_us;
 
-		if (session->gone || session->inflight > 0 || session->paused ||
+		if (session->gone || session->inflight > 0 || session->hold == HS_HOLD_PAUSE ||
 		    idle_us < IDLE_SCAN_US)
 			continue;
 		if (session->out.len == 0)
@@ -454,7 +455,7 @@ uint32_t hs_core_drain(struct hs_core *core, struct hs_now now, uint64_t quiet_u
 		bool blocked = hs_step_blocked(core, session);
 		/* What a pause keeps from running will not run any more: nobody was told it did. */
 		bool waits = (session->inflight > 0 && !blocked) ||
-			     (session->in.len > 0 && !session->paused);
+			     (session->in.len > 0 && session->hold != HS_HOLD_PAUSE);
 
 		if (session->gone)
 			continue;

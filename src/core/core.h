@@ -153,7 +153,8 @@ struct hs_core_stats {
 	struct hs_counter errors;	/* error replies */
 	struct hs_counter cut_output;	/* clients cut off at their output limit */
 	struct hs_counter cut_query;	/* clients cut off at their query limit */
-	struct hs_counter flight_holds; /* requests held until their reply fits */
+	struct hs_counter holds;	/* times that a client's next command had to wait */
+	struct hs_counter flight_holds; /* of them: until its reply fits */
 	struct hs_counter protocol_errors;
 	struct hs_counter subscriptions; /* of clients to channels and patterns now */
 	struct hs_counter messages;	 /* that clients got because they had subscribed */

@@ -20,6 +20,7 @@
 
 #include "base/hash.h"
 #include "base/limits.h"
+#include "core/hold.h"
 
 enum { REMEMBER_US = 10 * 1000 * 1000, SHRINK = 8 };
 
@@ -108,7 +109,7 @@ bool hs_flight_holds(struct hs_core *core, struct hs_session *session, const str
 		session->next_partition = partition;
 		return false;
 	}
-	session->held = true;
+	hs_hold(core, session, HS_HOLD_INFLIGHT);
 	hs_list_append(&core->flight.held, &session->holding);
 	hs_counter_add(&core->stats.flight_holds, 1);
 	return true;
@@ -169,7 +170,7 @@ void hs_flight_resume(struct hs_core *core)
 
 bool hs_core_waits_for_reader(const struct hs_session *session)
 {
-	return session->held;
+	return session->hold == HS_HOLD_INFLIGHT;
 }
 
 void hs_core_sent(struct hs_core *core, struct hs_session *session, struct hs_now now)

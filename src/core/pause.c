@@ -4,7 +4,7 @@
  *
  * A command that must wait stays where it came from, unread in its session's input, and the session
  * is not read any further: so a pause costs what an unfinished request may cost, and no more. */
-#include "core/session.h"
+#include "core/hold.h"
 
 #include "base/num.h"
 
@@ -57,7 +57,7 @@ void hs_pause_end(struct hs_core *core)
 		struct hs_session *session = hs_list_entry(link, struct hs_session, all);
 
 		next = link->next;
-		if (!session->paused)
+		if (session->hold != HS_HOLD_PAUSE)
 			continue;
 		hs_pause_release(core, session);
 		hs_core_resume(core, session);
@@ -66,9 +66,9 @@ void hs_pause_end(struct hs_core *core)
 
 void hs_pause_release(struct hs_core *core, struct hs_session *session)
 {
-	if (!session->paused)
+	if (session->hold != HS_HOLD_PAUSE)
 		return;
-	session->paused = false;
+	hs_hold_end(session);
 	core->pause.sessions--;
 	hs_counter_set(&core->stats.blocked, hs_counter_get(&core->stats.blocked) - 1);
 }
@@ -155,8 +155,7 @@ bool hs_pause_holds(struct hs_core *core, struct hs_session *session, const stru
 		return false;
 	if (pause->mode == HS_PAUSE_WRITES && !may_write(core, session, call))
 		return false;
-	hs_check(!session->paused); /* it would not have been read */
-	session->paused = true;
+	hs_hold(core, session, HS_HOLD_PAUSE);
 	pause->sessions++;
 	hs_counter_add(&core->stats.blocked, 1);
 	return true;

@@ -1,4 +1,4 @@
-#include "core/session.h"
+#include "core/hold.h"
 
 #include "base/mem.h"
 
@@ -151,6 +151,7 @@ void hs_session_sleep(struct hs_core *core, struct hs_session *session,
 {
 	hs_request_get(core, session, command); /* answered by hs_core_tick */
 	session->sleep_until_us = until_us;
+	hs_hold(core, session, HS_HOLD_SLEEP);
 	hs_list_append(&core->sleepers, &session->sleeping);
 }
 

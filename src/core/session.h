@@ -32,6 +32,16 @@ struct hs_fill;	   /* a reply being read to be kept */
 struct hs_copying; /* which values lie in several places: core/copied.c */
 struct hs_copied;
 
+/* Why a client's next command waits: core/hold.h. */
+enum hs_hold {
+	HS_HOLD_NONE,
+	HS_HOLD_OWN,
+	HS_HOLD_STAGE,
+	HS_HOLD_PAUSE,
+	HS_HOLD_INFLIGHT,
+	HS_HOLD_SLEEP,
+};
+
 enum hs_session_reply_mode { HS_REPLY_ON, HS_REPLY_OFF, HS_REPLY_SKIP_NEXT, HS_REPLY_SKIP };
 
 struct hs_session {
@@ -50,7 +60,6 @@ struct hs_session {
 	uint64_t usual_bytes;	 /* the largest of its last replies, shrinking with smaller ones */
 	uint32_t next_bytes;	 /* reckoned for the request that is being served */
 	uint16_t next_partition; /* of it */
-	bool held;		 /* its next request does not fit */
 	struct hs_link holding;	 /* in core->flight.held, or alone */
 	uint32_t inflight;	 /* requests in `requests` */
 	uint64_t asked;		 /* requests there ever were */
@@ -90,16 +99,17 @@ struct hs_session {
 	bool own; /* the process itself is the client: no user's limits are its own */
 	bool no_evict;
 	bool no_touch;
-	bool paused;   /* a command of it waits for the end of CLIENT PAUSE */
 	bool readonly; /* READONLY: it would take a replica's word */
 	bool tls;
-	bool ended;    /* the client sends no more */
-	bool closing;  /* nothing more is read; closed when all is sent */
-	bool gives_up; /* closed without the answer to what it waits for */
-	bool cut;      /* closed at once */
-	bool gone;     /* disconnected; waits for its operations */
-	bool running;  /* inside hs_core_receive: a completion must not parse on */
-	bool alone;    /* goes on when nothing of it is under way */
+	bool ended;	    /* the client sends no more */
+	bool closing;	    /* nothing more is read; closed when all is sent */
+	bool gives_up;	    /* closed without the answer to what it waits for */
+	bool cut;	    /* closed at once */
+	bool gone;	    /* disconnected; waits for its operations */
+	bool running;	    /* inside hs_core_receive: a completion must not parse on */
+	bool alone;	    /* the command in flight must be the only one */
+	enum hs_hold hold;  /* why its next command waits */
+	uint8_t hold_stage; /* HS_HOLD_STAGE: which */
 	void *io;
 };
 

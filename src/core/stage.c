@@ -1,6 +1,6 @@
 #include "core/stage.h"
 
-#include "core/session.h"
+#include "core/hold.h"
 
 #include <string.h>
 
@@ -73,6 +73,8 @@ enum hs_verdict hs_stages_admit(struct hs_core *core, struct hs_session *session
 		int i = __builtin_ctz(left);
 		enum hs_verdict verdict = row->table[i]->admit(row->self[i], session, call);
 
+		if (verdict == HS_HOLD)
+			hs_hold_for_stage(core, session, (uint32_t)i);
 		if (verdict != HS_PASS)
 			return verdict;
 	}

@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "core/cached.h"
 #include "core/copied.h"
+#include "core/hold.h"
 #include "core/tracking.h"
 #include "route/slot.h"
 
@@ -832,7 +833,7 @@ static bool dispatch(struct hs_core *core, struct hs_session *session, struct hs
 	}
 	session->alone = must_be_alone(core, session, call);
 	if (session->alone && session->inflight > 0)
-		return false;
+		return hs_hold(core, session, HS_HOLD_OWN);
 	if (session->multi && (command->flags & HS_CMD_NO_MULTI)) {
 		reject(core, session, command, "ERR Command not allowed inside a transaction");
 		return true;
@@ -867,10 +868,8 @@ static bool dispatch(struct hs_core *core, struct hs_session *session, struct hs
 	if (core->pause.mode != HS_PAUSE_NONE && hs_pause_holds(core, session, call))
 		return false;
 	if (hs_command_is_pubsub(command) && !session->multi &&
-	    hs_publish_waits(core, session, call)) {
-		session->alone = true; /* asked again when the others are done */
-		return false;
-	}
+	    hs_publish_waits(core, session, call))
+		return hs_hold(core, session, HS_HOLD_OWN);
 	if (session->multi && !runs_inside_multi(command)) {
 		queue_in_multi(core, session, call);
 		return true;
@@ -880,17 +879,14 @@ static bool dispatch(struct hs_core *core, struct hs_session *session, struct hs
 	if (core->caching->any && !session->multi && slots != HS_CALL_SLOTS_NONE &&
 	    command->flags & HS_CMD_READONLY && hs_cached_read(core, session, call))
 		return true;
-	if (hs_cached_holds(session, command)) {
-		session->alone = true;
-		return false;
-	}
+	if (hs_cached_holds(session, command))
+		return hs_hold(core, session, HS_HOLD_OWN);
 	if (core->caching->any && command->id == HS_CMD_ID_SET && !session->multi &&
 	    hs_cached_set(core, session, call))
 		return true;
 	if (core->stages.want[HS_POINT_ADMIT]) {
 		enum hs_verdict verdict = hs_stages_admit(core, session, call);
 
-		session->alone = session->alone || verdict == HS_HOLD;
 		if (verdict != HS_PASS)
 			return verdict != HS_HOLD;
 	}
@@ -902,6 +898,7 @@ bool hs_step_dispatch(struct hs_core *core, struct hs_session *session, struct h
 {
 	enum hs_session_reply_mode before = session->reply_mode;
 
+	hs_hold_end(session);
 	if (!dispatch(core, session, call)) {
 		session->next_bytes = 0;
 		return false;

@@ -110,6 +110,7 @@ void hs_info_totals(const struct hs_host *host, struct hs_totals *totals)
 		totals->output_bytes += hs_counter_get(&stats->output_bytes);
 		totals->errors += hs_counter_get(&stats->errors);
 		totals->cut_output += hs_counter_get(&stats->cut_output);
+		totals->holds += hs_counter_get(&stats->holds);
 		totals->flight_holds += hs_counter_get(&stats->flight_holds);
 		totals->cut_query += hs_counter_get(&stats->cut_query);
 		totals->tracking_clients += hs_counter_get(&stats->tracking_clients);
@@ -171,6 +172,7 @@ static void subtract_baseline(struct hs_info_facts *facts)
 	since->output_bytes -= base->output_bytes;
 	since->errors -= base->errors;
 	since->cut_output -= base->cut_output;
+	since->holds -= base->holds;
 	since->flight_holds -= base->flight_holds;
 	since->cut_query -= base->cut_query;
 	since->news_dropped -= base->news_dropped;

@@ -117,6 +117,7 @@ UINT(total_error_replies, facts->since.errors)
 UINT(protocol_errors, facts->since.protocol_errors)
 UINT(tls_handshake_failures, facts->since.tls_failures)
 UINT(output_limit_disconnections, facts->since.cut_output)
+UINT(client_holds, facts->since.holds)
 UINT(held_requests, facts->since.flight_holds)
 UINT(query_limit_disconnections, facts->since.cut_query)
 UINT(news_dropped, facts->since.news_dropped)
@@ -368,6 +369,9 @@ const struct hs_info_row hs_info_rows[] = {
 	{SHOW("Stats", "output_limit_disconnections", output_limit_disconnections),
 	 .metric = "output_limit_disconnections_total", .type = "counter",
 	 .help = "Clients cut off because they did not read their replies"},
+	{SHOW("Stats", "client_holds", client_holds),
+	 .metric = "client_holds_total", .type = "counter",
+	 .help = "Times a client's next command had to wait; CLIENT LIST shows why (held=)"},
 	{SHOW("Stats", "held_requests", held_requests),
 	 .metric = "held_requests_total", .type = "counter",
 	 .help = "Times a client was held because its next, large reply did not fit "

@@ -116,6 +116,24 @@ class Pause(PauseCase):
             return said
         self.on_both(steps)
 
+    def test_a_held_client_says_why(self):
+        asker = self.heatsink.raw()
+        connection, number = self.start(self.heatsink)
+
+        def held():
+            return re.search(rb" held=(\S+)\n", asker.call("CLIENT", "LIST", "ID", number).text).group(1)
+
+        self.assertEqual(held(), b"-")
+        holds = self.heatsink.client().info("stats")["client_holds"]
+        asker.call("CLIENT", "PAUSE", 100000, "WRITE")
+        connection.send(encode("SET", "k", "v"))
+        self.wait_blocked(asker, number)
+        self.assertEqual(held(), b"pause")
+        asker.call("CLIENT", "UNPAUSE")
+        self.assertEqual(connection.read().raw, b"+OK\r\n")
+        self.assertEqual(held(), b"-")
+        self.assertEqual(self.heatsink.client().info("stats")["client_holds"], holds + 1)
+
     def test_arguments(self):
         asked = """CLIENT PAUSE|CLIENT PAUSE x|CLIENT PAUSE -1|CLIENT PAUSE 1.5|CLIENT PAUSE 0
             CLIENT PAUSE 9223372036854775808|CLIENT PAUSE x y|CLIENT PAUSE 0 all|CLIENT PAUSE 0 all x

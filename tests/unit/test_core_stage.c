@@ -4,6 +4,7 @@
  *
  * Method: stages made for the tests, which write down what they see and do what the test tells them, in a
  * core with an engine played by this test. */
+#include "core/hold.h"
 #include "core/internal.h"
 #include "core/stage.h"
 #include "wire/reply.h"
@@ -378,7 +379,10 @@ static void test_held(void **state)
 	say("GET k\r\nGET j\r\n");
 	saw("admit0 admit1 admit2");
 	assert_int_equal(world.ops_count, 1);
+	assert_string_equal(hs_hold_text(world.core, world.client), "test");
+	assert_int_equal(hs_counter_get(&hs_core_stats(world.core)->holds), 1);
 	answer(0, "+OK\r\n");
+	assert_string_equal(hs_hold_text(world.core, world.client), "-");
 	assert_int_equal(world.ops_count, 3);
 	answer(1, "$1\r\nk\r\n");
 	answer(2, "$1\r\nj\r\n");

@@ -1,0 +1,40 @@
+#include "core/hold.h"
+
+#include "core/stage.h"
+
+bool hs_hold(struct hs_core *core, struct hs_session *session, enum hs_hold why)
+{
+	session->hold = why;
+	hs_counter_add(&core->stats.holds, 1);
+	return false;
+}
+
+bool hs_hold_for_stage(struct hs_core *core, struct hs_session *session, uint32_t stage)
+{
+	session->hold_stage = (uint8_t)stage;
+	return hs_hold(core, session, HS_HOLD_STAGE);
+}
+
+void hs_hold_end(struct hs_session *session)
+{
+	session->hold = HS_HOLD_NONE;
+}
+
+const char *hs_hold_text(const struct hs_core *core, const struct hs_session *session)
+{
+	switch (session->hold) {
+	case HS_HOLD_NONE:
+		break;
+	case HS_HOLD_OWN:
+		return "own-commands";
+	case HS_HOLD_STAGE:
+		return core->stages.table[session->hold_stage]->name;
+	case HS_HOLD_PAUSE:
+		return "pause";
+	case HS_HOLD_INFLIGHT:
+		return "engine-inflight-bytes";
+	case HS_HOLD_SLEEP:
+		return "debug-sleep";
+	}
+	return "-";
+}

@@ -1,0 +1,42 @@
+/* Holding a client back: its next command waits, in its input, for one of a few things to happen. The
+ * reason is shown in CLIENT LIST (held=) and counted.
+ *
+ *     OWN       its own commands in flight are answered: the next one must be alone, or come behind them
+ *     STAGE     the same, because a stage said so (HS_HOLD)
+ *     PAUSE     CLIENT PAUSE ends
+ *     INFLIGHT  its reply fits: replies in flight have come, or the client has read (core/flight.c)
+ *     SLEEP     DEBUG SLEEP is over
+ *
+ * While a client is held nothing is taken from its input. When the reason may be gone, the core resumes the
+ * session (hs_core_resume), and the command is dispatched anew. */
+#ifndef HS_CORE_HOLD_H
+#define HS_CORE_HOLD_H
+
+#include "core/session.h"
+
+/* Holds the session. Returns false, for whoever says with that that a command was not taken. */
+bool hs_hold(struct hs_core *core, struct hs_session *session, enum hs_hold why);
+/* The same for a stage, by its number. */
+bool hs_hold_for_stage(struct hs_core *core, struct hs_session *session, uint32_t stage);
+void hs_hold_end(struct hs_session *session);
+
+/* Whether nothing holds it: its next command may be dispatched. */
+static inline bool hs_hold_lets(const struct hs_session *session)
+{
+	switch (session->hold) {
+	case HS_HOLD_NONE:
+	case HS_HOLD_OWN:
+	case HS_HOLD_STAGE:
+		return session->inflight == 0 || (session->hold == HS_HOLD_NONE && !session->alone);
+	case HS_HOLD_PAUSE:
+	case HS_HOLD_INFLIGHT:
+	case HS_HOLD_SLEEP:
+		break;
+	}
+	return false;
+}
+
+/* The reason in a word, for CLIENT LIST; "-": nothing holds it. */
+const char *hs_hold_text(const struct hs_core *core, const struct hs_session *session);
+
+#endif
