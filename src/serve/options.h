@@ -1,4 +1,4 @@
-/* The options of `heatsink serve`: one row each (options.c). The command line, the configuration
+/* The options of `heatsink serve`: one row each (options_table.c). The command line, the configuration
  * file, CONFIG GET/SET/REWRITE and --help all come from these rows. */
 #ifndef HS_SERVE_OPTIONS_H
 #define HS_SERVE_OPTIONS_H
