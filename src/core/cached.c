@@ -16,7 +16,7 @@
  * comes in its turn like any; what the connection writes behind it waits until it is answered (hs_cached_holds),
  * so that no read sees a later write.
  *
- * Which keys: those of a rule, when they are hot (hs_cached_hot), or all of them with admit=all. */
+ * Which keys: those of a rule, when they are hot (turn_hot), or all of them with admit=all. */
 #include "core/cached.h"
 #include "core/plan.h"
 
@@ -78,6 +78,16 @@ static void start_counting(struct hs_caching *caching, const struct hs_rules *ru
 	}
 }
 
+/* Once a rule was there, requests may wait for fetches, and others for those. */
+static void want(struct hs_core *core)
+{
+	struct hs_caching *caching = core->caching;
+	const struct hs_rules *rules = core->options.rules;
+
+	caching->used = caching->used || (rules && hs_rules_any(rules, HS_CONTRACT_CACHE));
+	hs_stage_want(core, caching->stage, HS_POINT_ADMIT, caching->used);
+}
+
 void hs_cached_configure(struct hs_core *core)
 {
 	struct hs_caching *caching = core->caching;
@@ -104,6 +114,7 @@ void hs_cached_configure(struct hs_core *core)
 	caching->rules = options->rules;
 	caching->mitigate = options->mitigate;
 	caching->any = any;
+	want(core);
 }
 
 void hs_cached_create(struct hs_core *core)
@@ -182,11 +193,13 @@ static struct hs_cached *find_key(struct hs_core *core, const struct hs_ask *ask
 	return admit(core, rule, ask->key_hash, ask->key);
 }
 
-void hs_cached_hot(struct hs_core *core, const struct hs_hot *hot)
+static void turn_hot(void *self, struct hs_hot *hot, bool waited)
 {
+	struct hs_core *core = self;
 	struct hs_caching *caching = core->caching;
 	const struct hs_rule *rule = hot->rule;
 
+	(void)waited;
 	if (!caching->any || !rule || rule->contract != HS_CONTRACT_CACHE || rule->admit_all)
 		return;
 	if (!hs_cache_find(caching->cache, hot->hash, hs_hot_key(hot)))
@@ -431,7 +444,7 @@ static void observe(struct hs_core *core, struct hs_cached *cached, const struct
 
 /* Key by key: all that is kept, or else the whole of it goes its way, and what is missing is read to be
  * kept for the next. */
-static bool read_many(struct hs_core *core, struct hs_session *session, const struct hs_call *call)
+static bool read_many(struct hs_core *core, struct hs_session *session, struct hs_call *call)
 {
 	struct hs_caching *caching = core->caching;
 	struct hs_reply reply = {.out = &caching->scratch, .resp = session->resp};
@@ -462,8 +475,10 @@ static bool read_many(struct hs_core *core, struct hs_session *session, const st
 		if (again || (!kept && caching->mitigate == HS_MITIGATE_ON))
 			hs_cached_refresh(core, cached, &ask);
 	}
-	if (all)
+	if (all) {
+		hs_call_slots(call);
 		hs_step_answer(core, session, call, call->slot, hs_buf_bytes(&caching->scratch));
+	}
 	return all;
 }
 
@@ -478,32 +493,9 @@ static void wait_for_it(struct hs_core *core, struct hs_session *session,
 	hs_cached_join(core, cached, ask, request);
 }
 
-bool hs_cached_hit(struct hs_core *core, struct hs_session *session, const struct hs_call *call)
-{
-	struct hs_caching *caching = core->caching;
-	struct hs_cached *cached;
-	struct hs_kept *kept;
-	struct hs_ask ask;
-	uint64_t age_us;
-	bool again;
-
-	if (reads_from_engine(session) || caching->mitigate != HS_MITIGATE_ON ||
-	    !hs_ask_init(&ask, hs_shelf_seed(core->world.shelf), call->command, call->argc,
-			 call->argv))
-		return false;
-	cached = hs_cache_find(caching->cache, ask.key_hash, ask.key);
-	kept = cached && cached->rule ? hs_cached_reply(cached, &ask) : NULL;
-	if (!kept ||
-	    hs_kept_state(kept, cached->rule, hs_shelf_stamp(core->world.shelf, ask.key_hash).done,
-			  core->now.mono_us, &age_us) != HS_KEPT_FRESH ||
-	    !may_get(session, kept, ask.key))
-		return false;
-	again = note_hit(core, cached, kept, age_us);
-	give(core, session, call, cached, &ask, kept, again);
-	return true;
-}
-
-bool hs_cached_read(struct hs_core *core, struct hs_session *session, const struct hs_call *call)
+/* Answers a read from what is kept, or has it wait for that. HS_PASS: it goes its ordinary way. */
+static enum hs_verdict read_one(struct hs_core *core, struct hs_session *session,
+				struct hs_call *call)
 {
 	struct hs_caching *caching = core->caching;
 	struct hs_cached *cached;
@@ -512,35 +504,54 @@ bool hs_cached_read(struct hs_core *core, struct hs_session *session, const stru
 	bool again = false;
 
 	if (reads_from_engine(session))
-		return false;
+		return HS_PASS;
 	if (call->command->id == HS_CMD_ID_MGET)
-		return read_many(core, session, call);
+		return read_many(core, session, call) ? HS_ANSWERED : HS_PASS;
 	if (!hs_ask_init(&ask, hs_shelf_seed(core->world.shelf), call->command, call->argc,
 			 call->argv))
-		return false;
+		return HS_PASS;
 	cached = find_key(core, &ask);
 	if (!cached)
-		return false;
+		return HS_PASS;
 	if (caching->mitigate == HS_MITIGATE_OBSERVE) {
 		observe(core, cached, &ask);
-		return false;
+		return HS_PASS;
 	}
 	kept = look(core, session, cached, &ask, &again);
 	if (kept) {
 		give(core, session, call, cached, &ask, kept, again);
-		return true;
+		return HS_ANSWERED;
 	}
 	/* What is too large to be kept is not read for that either, if there is another way. */
-	if (cached->unkept && hs_copied_takes(core, call->slot, ask.key))
-		return false;
+	if (cached->unkept && hs_copied_takes(core, cached->slot, ask.key))
+		return HS_PASS;
 	cached->misses++;
 	hs_counter_add(&hs_cached_stats(core, cached)->misses, 1);
 	/* Behind its own, in their order; and one that is asked for in ever new ways goes its own. */
 	if (session->fenced > 0 || cached->pins >= FILLS_MAX ||
 	    hs_cached_has_write(session, ask.key))
-		return false;
+		return HS_PASS;
 	wait_for_it(core, session, call, cached, &ask);
-	return true;
+	return HS_TAKEN;
+}
+
+static enum hs_verdict admit_call(void *self, struct hs_session *session, struct hs_call *call)
+{
+	struct hs_core *core = self;
+	const struct hs_command *command = call->command;
+	bool any = core->caching->any && !session->multi;
+	enum hs_verdict verdict = HS_PASS;
+
+	if (any && (command->keep || command->id == HS_CMD_ID_MGET))
+		verdict = read_one(core, session, call);
+	if (verdict != HS_PASS)
+		return verdict;
+	if (hs_cached_holds(session, command))
+		return HS_HOLD;
+	if (!any || command->id != HS_CMD_ID_SET)
+		return HS_PASS;
+	hs_call_slots(call);
+	return hs_cached_set(core, session, call) ? HS_TAKEN : HS_PASS;
 }
 
 /* --- changes behind us --- */
@@ -619,3 +630,31 @@ void hs_cached_plan(const struct hs_core *core, struct hs_reply *reply)
 		shown++;
 	}
 }
+
+/* --- the stage --- */
+
+static void *create_stage(struct hs_core *core, uint32_t index)
+{
+	core->caching->stage = index;
+	want(core);
+	return core;
+}
+
+static void destroy_stage(void *self)
+{
+	(void)self; /* the core does: hs_cached_destroy */
+}
+
+static void report(void *self, struct hs_reply *reply)
+{
+	hs_cached_plan(self, reply);
+}
+
+const struct hs_stage hs_stage_cache = {
+	.name = "cache",
+	.create = create_stage,
+	.destroy = destroy_stage,
+	.admit = admit_call,
+	.hot = turn_hot,
+	.report = report,
+};

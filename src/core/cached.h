@@ -17,6 +17,8 @@ struct hs_caching {
 	struct hs_buf scratch;
 	struct hs_vouch believed;	  /* observing: as if all changes were told */
 	struct hs_core_rule_stats *stats; /* by the rule's number */
+	uint32_t stage;			  /* in the array */
+	bool used;			  /* a rule was there, now or before */
 };
 
 /* A reply being read, for those who wait and to be kept. */

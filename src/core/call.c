@@ -27,6 +27,16 @@ enum hs_call_slots hs_call_slots_find(struct hs_call *call)
 	return call->slots;
 }
 
+bool hs_call_is_reserved(struct hs_call *call)
+{
+	size_t at = hs_keys_only(call->command, call->argc);
+
+	if (at > 0)
+		return hs_copies_reserved(call->argv[at]);
+	hs_call_slots(call);
+	return call->reserved;
+}
+
 size_t hs_call_only_key(const struct hs_call *call)
 {
 	size_t at = hs_keys_only(call->command, call->argc);

@@ -64,6 +64,9 @@ static inline enum hs_call_slots hs_call_slots(struct hs_call *call)
 	return call->slots != HS_CALL_SLOTS_UNKNOWN ? call->slots : hs_call_slots_find(call);
 }
 
+/* Whether one of its keys is not for clients. Needs no slot where the row has one key. */
+bool hs_call_is_reserved(struct hs_call *call);
+
 /* The position of the only key; 0: the command has none, or several. Unlike hs_keys_only it looks at
  * the arguments where the row alone does not tell. */
 size_t hs_call_only_key(const struct hs_call *call);

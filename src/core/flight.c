@@ -89,9 +89,9 @@ static bool fits(const struct hs_core *core, const struct hs_session *session, u
 	return core->flight.bytes[partition] == 0 || core->flight.bytes[partition] + bytes <= most;
 }
 
-bool hs_flight_holds(struct hs_core *core, struct hs_session *session, const struct hs_call *call)
+bool hs_flight_holds(struct hs_core *core, struct hs_session *session, struct hs_call *call)
 {
-	uint16_t partition = hs_core_partition(core, call->slot);
+	uint16_t partition;
 	uint64_t bytes;
 
 	session->next_bytes = 0;
@@ -104,6 +104,8 @@ bool hs_flight_holds(struct hs_core *core, struct hs_session *session, const str
 		return false;
 	if (bytes > UINT32_MAX)
 		bytes = UINT32_MAX;
+	hs_call_slots(call);
+	partition = hs_core_partition(core, call->slot);
 	if (fits(core, session, partition, bytes)) {
 		session->next_bytes = (uint32_t)bytes;
 		session->next_partition = partition;

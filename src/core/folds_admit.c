@@ -157,6 +157,7 @@ enum hs_verdict hs_folds_admit(void *self, struct hs_session *session, struct hs
 
 	folds->admitted = NULL;
 	folds->admitted_call = call->number;
+	hs_call_slots(call);
 	if (admit(folds, session, call))
 		return HS_PASS;
 	if (call->behind_bytes > DEEP_BYTES)

@@ -96,7 +96,6 @@ void hs_hot_note(struct hs_core *core, struct hs_bytes key, uint16_t slot,
 	if (heat.share < bounds->share)
 		return;
 	hs_stages_hot(core, hot, waited);
-	hs_cached_hot(core, hot);
 	hs_copied_hot(core, hot);
 }
 

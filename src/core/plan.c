@@ -46,7 +46,6 @@ void hs_plan_export(struct hs_core *core, struct hs_reply *reply)
 {
 	hs_copied_plan(core, reply);
 	hs_stages_report(core, reply);
-	hs_cached_plan(core, reply);
 }
 
 void hs_plan_merge(const struct hs_request *request, struct hs_reply *reply)

@@ -371,11 +371,13 @@ static bool publishes(const struct hs_command *command)
 /* What was written before a message is there for whoever hears it: on another partition only when it
  * is done, on the same one because the server runs them in order. */
 bool hs_publish_waits(const struct hs_core *core, const struct hs_session *session,
-		      const struct hs_call *call)
+		      struct hs_call *call)
 {
 	bool apart = !core->world.shared_connections || hs_core_partitions(core) > HS_LANES;
 	uint16_t to =
-		call->command->id == HS_CMD_ID_SPUBLISH ? hs_core_partition(core, call->slot) : 0;
+		call->command->id == HS_CMD_ID_SPUBLISH && hs_call_slots(call) != HS_CALL_SLOTS_NONE
+			? hs_core_partition(core, call->slot)
+			: 0;
 
 	if (!publishes(call->command))
 		return false;

@@ -264,11 +264,6 @@ struct hs_core {
 void hs_cached_create(struct hs_core *core);
 void hs_cached_destroy(struct hs_core *core);
 void hs_cached_configure(struct hs_core *core); /* the options are others */
-/* Answers a read if a good reply is at hand: the fast way, before its slot is worked out. */
-bool hs_cached_hit(struct hs_core *core, struct hs_session *session, const struct hs_call *call);
-/* Answers a read from what is kept, or has it wait for that. False: it goes its ordinary way. */
-bool hs_cached_read(struct hs_core *core, struct hs_session *session, const struct hs_call *call);
-void hs_cached_hot(struct hs_core *core, const struct hs_hot *hot); /* a request was counted */
 void hs_cached_tick(struct hs_core *core);
 void hs_cached_told(struct hs_core *core); /* another worker has read something */
 
@@ -438,7 +433,7 @@ struct hs_request *hs_session_last_request(const struct hs_session *session);
 
 /* flight.c: whether the next request must wait, because its reply would not fit; what a reply has cost; a
  * request is done; those that were held may go on. */
-bool hs_flight_holds(struct hs_core *core, struct hs_session *session, const struct hs_call *call);
+bool hs_flight_holds(struct hs_core *core, struct hs_session *session, struct hs_call *call);
 void hs_flight_learn(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
 		     size_t bytes);
 void hs_flight_land(struct hs_core *core, struct hs_request *request);
@@ -485,7 +480,7 @@ void hs_publish_merge(const struct hs_core *core, const struct hs_request *reque
 		      struct hs_reply *reply);
 /* Whether it must wait for what its client has under way. */
 bool hs_publish_waits(const struct hs_core *core, const struct hs_session *session,
-		      const struct hs_call *call);
+		      struct hs_call *call);
 
 /* late.c: commands of a transaction that run when it has committed. */
 /* Whether the core answers it by itself, at once. */

@@ -584,9 +584,10 @@ void hs_step_host(struct hs_core *core, struct hs_session *session, struct hs_re
 	hs_step_submit(core, request, 0);
 }
 
-static void run(struct hs_core *core, struct hs_session *session, const struct hs_call *call)
+static void run(struct hs_core *core, struct hs_session *session, struct hs_call *call)
 {
 	const struct hs_command *command = call->command;
+	enum hs_call_slots slots = hs_call_slots(call);
 	uint16_t slot = call->slot;
 
 	if (session->tracker)
@@ -603,7 +604,7 @@ static void run(struct hs_core *core, struct hs_session *session, const struct h
 	case HS_PLACE_PARTITION:
 	case HS_PLACE_ANY:
 		/* Whoever is there will do, so that it need not wait for a slot that nobody serves. */
-		if (command->place == HS_PLACE_ANY && call->slots == HS_CALL_SLOTS_NONE)
+		if (command->place == HS_PLACE_ANY && slots == HS_CALL_SLOTS_NONE)
 			slot = HS_SLOT_NONE;
 		if (command->id == HS_CMD_ID_WATCH)
 			hs_multi_watch(core, session, call);
@@ -611,7 +612,7 @@ static void run(struct hs_core *core, struct hs_session *session, const struct h
 			run_partition(core, session, call, slot);
 		break;
 	case HS_PLACE_SPLIT:
-		if (call->slots == HS_CALL_SLOTS_ONE || core->world.together == HS_TOGETHER_ALL) {
+		if (slots == HS_CALL_SLOTS_ONE || core->world.together == HS_TOGETHER_ALL) {
 			run_partition(core, session, call, slot);
 		} else {
 			timing_begin(core, command);
@@ -809,11 +810,51 @@ static bool may_run_it(struct hs_core *core, struct hs_session *session, const s
 	return !refused;
 }
 
+/* True: its keys are not for clients, or lie in slots that one command may not have, and it was told so.
+ * Only the split commands may name several slots, and not inside a transaction. */
+static bool refuse_keys(struct hs_core *core, struct hs_session *session, struct hs_call *call)
+{
+	const struct hs_command *command = call->command;
+
+	if (hs_copied_can(core) && hs_call_is_reserved(call)) {
+		reject(core, session, command,
+		       "ERR keys that begin with " HS_COPIES_PREFIX
+		       " are heatsink's own: copies of hot values");
+		return true;
+	}
+	if (core->world.together == HS_TOGETHER_ALL || hs_keys_only(command, call->argc) > 0 ||
+	    (command->place == HS_PLACE_SPLIT && !session->multi) ||
+	    hs_call_slots(call) != HS_CALL_SLOTS_SEVERAL)
+		return false;
+	reject(core, session, command, "CROSSSLOT Keys in request don't hash to the same slot");
+	return true;
+}
+
+/* Everything that is looked at before a command may run. True: it was refused, and told so. */
+static bool refuse(struct hs_core *core, struct hs_session *session, struct hs_call *call)
+{
+	const struct hs_command *command = call->command;
+
+	if (session->multi && (command->flags & HS_CMD_NO_MULTI)) {
+		reject(core, session, command, "ERR Command not allowed inside a transaction");
+		return true;
+	}
+	if (session->limits && !may_run_it(core, session, call))
+		return true;
+	if (refuse_keys(core, session, call))
+		return true;
+	if (session->listens_held > 0 && session->resp == 2 && hs_session_subscribed(session) &&
+	    !runs_subscribed(command)) {
+		reject_subscribed(core, session, command);
+		return true;
+	}
+	return false;
+}
+
 /* False: not now, its client has others under way, or clients are paused. */
 static bool dispatch(struct hs_core *core, struct hs_session *session, struct hs_call *call)
 {
 	const struct hs_command *command = find_row(core, session, call);
-	enum hs_call_slots slots;
 
 	if (!command)
 		return true;
@@ -834,37 +875,8 @@ static bool dispatch(struct hs_core *core, struct hs_session *session, struct hs
 	session->alone = must_be_alone(core, session, call);
 	if (session->alone && session->inflight > 0)
 		return hs_hold(core, session, HS_HOLD_OWN);
-	if (session->multi && (command->flags & HS_CMD_NO_MULTI)) {
-		reject(core, session, command, "ERR Command not allowed inside a transaction");
+	if (refuse(core, session, call))
 		return true;
-	}
-
-	if (session->limits && !may_run_it(core, session, call))
-		return true;
-
-	if (core->caching->any && command->keep && !session->multi && session->listens_held == 0 &&
-	    core->pause.mode == HS_PAUSE_NONE && hs_cached_hit(core, session, call))
-		return true;
-
-	slots = hs_call_slots(call);
-	if (call->reserved && hs_copied_can(core)) {
-		reject(core, session, command,
-		       "ERR keys that begin with " HS_COPIES_PREFIX
-		       " are heatsink's own: copies of hot values");
-		return true;
-	}
-	/* Only the split commands may name several slots, and not inside a transaction. */
-	if (slots == HS_CALL_SLOTS_SEVERAL && core->world.together != HS_TOGETHER_ALL &&
-	    (command->place != HS_PLACE_SPLIT || session->multi)) {
-		reject(core, session, command,
-		       "CROSSSLOT Keys in request don't hash to the same slot");
-		return true;
-	}
-	if (session->listens_held > 0 && session->resp == 2 && hs_session_subscribed(session) &&
-	    !runs_subscribed(command)) {
-		reject_subscribed(core, session, command);
-		return true;
-	}
 	if (core->pause.mode != HS_PAUSE_NONE && hs_pause_holds(core, session, call))
 		return false;
 	if (hs_command_is_pubsub(command) && !session->multi &&
@@ -876,14 +888,6 @@ static bool dispatch(struct hs_core *core, struct hs_session *session, struct hs
 	}
 	if (core->options.flight_bytes_max > 0 && hs_flight_holds(core, session, call))
 		return false;
-	if (core->caching->any && !session->multi && slots != HS_CALL_SLOTS_NONE &&
-	    command->flags & HS_CMD_READONLY && hs_cached_read(core, session, call))
-		return true;
-	if (hs_cached_holds(session, command))
-		return hs_hold(core, session, HS_HOLD_OWN);
-	if (core->caching->any && command->id == HS_CMD_ID_SET && !session->multi &&
-	    hs_cached_set(core, session, call))
-		return true;
 	if (core->stages.want[HS_POINT_ADMIT]) {
 		enum hs_verdict verdict = hs_stages_admit(core, session, call);
 

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-enum { COOL_US = 1000 };
+enum { COOL_US = 1000, FOLD = 1 }; /* its number among the stages */
 
 struct world {
 	struct hs_core_calls calls;
@@ -118,17 +118,17 @@ static void test_state_keeps_a_key(void **state)
 	open_world(&world);
 	note(&world, "k", 1, 100);
 	hot = find(&world, "k");
-	assert_non_null(hot->state[0]);
+	assert_non_null(hot->state[FOLD]);
 	assert_null(hot->state[HS_HOT_COPIES]);
 	hot->state[HS_HOT_USERS - 1] = &ours;
 	world.options.fold = false;
 	hs_core_configure(world.core, &world.options);
 	pass(&world, COOL_US / 2);
-	assert_null(hot->state[0]); /* hot all the same */
+	assert_null(hot->state[FOLD]); /* hot all the same */
 	world.options.fold = true;
 	hs_core_configure(world.core, &world.options);
 	note(&world, "k", 1, 100);
-	assert_non_null(hot->state[0]);
+	assert_non_null(hot->state[FOLD]);
 	hot->state[HS_HOT_USERS - 1] = NULL;
 	pass(&world, COOL_US + 1);
 	assert_null(find(&world, "k"));
