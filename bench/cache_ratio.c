@@ -8,7 +8,7 @@
  *
  *     cache_ratio      prints lines of: what | asked | measured
  */
-#include "absorb/cache.h"
+#include "absorb/cache/store.h"
 #include "absorb/shelf.h"
 #include "base/check.h"
 #include "base/mem.h"

@@ -1,9 +1,9 @@
 #include "sim/world_internal.h"
 
+#include "absorb/stages.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/slot.h"
-#include "core/stages.h"
 #include "wire/reply.h"
 
 enum { TICK_US = 100000, HEAT_SETS = 4 };
@@ -292,6 +292,7 @@ static void create_core(struct hs_sim_world *world, uint32_t number)
 		.slowlog_ids = &world->slowlog_ids,
 		.stages = hs_stages,
 		.seed = options->engine.seed + number,
+		.key_seed = options->engine.seed,
 		.heat = world->heats ? world->heats[number] : NULL,
 		.heats = world->heats,
 		.heats_count = world->heats ? options->workers : 0,

@@ -204,3 +204,12 @@ enum hs_kept_state hs_kept_state(struct hs_kept *kept, const struct hs_rule *rul
 		return HS_KEPT_AGED;
 	return HS_KEPT_FRESH;
 }
+
+uint64_t hs_entry_until(struct hs_prng *prng, const struct hs_rule *rule, bool missing,
+			uint64_t read_us)
+{
+	uint64_t ttl_us = missing ? rule->negative_us : rule->ttl_us;
+	uint64_t most = (uint64_t)((double)ttl_us * rule->jitter);
+
+	return read_us + ttl_us - (most > 0 ? hs_prng_below(prng, most + 1) : 0);
+}

@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/bytes.h"
+#include "base/prng.h"
 #include "base/vouch.h"
 #include "command/command.h"
 #include "contract/contract.h"
@@ -67,6 +68,10 @@ struct hs_kept {
 
 /* Of a reply in RESP3; NULL when it cannot be written in RESP2, or is an error. The times, vouch and
  * stamp are the caller's to fill in. One reference. */
+/* When a reply that is read at `read_us` has to go, by its rule; `missing`: there was no such key. */
+uint64_t hs_entry_until(struct hs_prng *prng, const struct hs_rule *rule, bool missing,
+			uint64_t read_us);
+
 struct hs_kept *hs_kept_create(const struct hs_ask *ask, struct hs_bytes resp3);
 void hs_kept_ref(struct hs_kept *kept);
 void hs_kept_unref(struct hs_kept **kept);

@@ -205,6 +205,11 @@ static inline size_t hs_keys_only(const struct hs_command *command, size_t argc)
  * for none. */
 size_t hs_command_keys(const struct hs_command *command, size_t argc, size_t *first, size_t *step);
 
+/* Whether the command is known to change nothing. An unknown command counts as a write (law 8). */
+bool hs_command_only_reads(const struct hs_command *command);
+/* Whether it may write keys that are not among its arguments: a script. */
+bool hs_command_may_write_others(const struct hs_command *command);
+
 /* Whether this request may wait for what others do: XREAD does so only with BLOCK. */
 bool hs_command_blocks(const struct hs_command *command, size_t argc, const struct hs_bytes *argv);
 

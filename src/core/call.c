@@ -1,6 +1,6 @@
 #include "core/call.h"
 
-#include "absorb/copies.h"
+#include "core/reserved.h"
 #include "route/slot.h"
 
 enum hs_call_slots hs_call_slots_find(struct hs_call *call)
@@ -10,7 +10,7 @@ enum hs_call_slots hs_call_slots_find(struct hs_call *call)
 
 	if (at > 0) {
 		call->slot = hs_slot_of(call->argv[at]);
-		call->reserved = hs_copies_reserved(call->argv[at]);
+		call->reserved = hs_is_reserved(call->argv[at]);
 		return call->slots = HS_CALL_SLOTS_ONE;
 	}
 	hs_keys_begin(&walk, call->command, call->argc, call->argv);
@@ -20,7 +20,7 @@ enum hs_call_slots hs_call_slots_find(struct hs_call *call)
 	call->slot = hs_slot_of(call->argv[at]);
 	call->slots = HS_CALL_SLOTS_ONE;
 	for (; at > 0; at = hs_keys_next(&walk)) {
-		call->reserved = call->reserved || hs_copies_reserved(call->argv[at]);
+		call->reserved = call->reserved || hs_is_reserved(call->argv[at]);
 		if (call->slots == HS_CALL_SLOTS_ONE && hs_slot_of(call->argv[at]) != call->slot)
 			call->slots = HS_CALL_SLOTS_SEVERAL;
 	}
@@ -32,7 +32,7 @@ bool hs_call_is_reserved(struct hs_call *call)
 	size_t at = hs_keys_only(call->command, call->argc);
 
 	if (at > 0)
-		return hs_copies_reserved(call->argv[at]);
+		return hs_is_reserved(call->argv[at]);
 	hs_call_slots(call);
 	return call->reserved;
 }

@@ -31,9 +31,8 @@ struct hs_core *hs_core_create(const struct hs_core_world *world,
 	hs_stages_init(core, world->stages);
 	core->self = hs_session_create_self(core);
 	core->tracking = hs_tracking_create(world->seed);
-	hs_hots_init(&core->hots, world->shelf ? hs_shelf_seed(world->shelf) : world->seed);
-	hs_cached_create(core);
-	hs_copied_create(core);
+	hs_hots_init(&core->hots, world->key_seed);
+	core->rule_stats = hs_mem_zalloc(HS_RULES_MAX * sizeof *core->rule_stats);
 	core->acl_log = hs_acl_log_create();
 	hs_users_adopt(core, options->acl);
 	if (options->rules)
@@ -50,9 +49,8 @@ void hs_core_destroy(struct hs_core **pointer)
 	hs_check(hs_list_empty(&core->self->requests));
 	hs_tracking_destroy(&core->tracking);
 	hs_stages_deinit(core);
-	hs_copied_destroy(core);
-	hs_cached_destroy(core);
 	hs_hots_deinit(&core->hots);
+	hs_mem_free(&core->rule_stats);
 	hs_topics_deinit(&core->topics);
 	hs_buf_deinit(&core->message);
 	hs_request_pool_deinit(core);
@@ -65,18 +63,48 @@ void hs_core_destroy(struct hs_core **pointer)
 	hs_mem_free(pointer);
 }
 
+static bool has_number(const struct hs_rules *rules, uint32_t number)
+{
+	for (size_t i = 0; rules && i < hs_rules_count(rules); i++) {
+		if (hs_rules_at(rules, i)->number == number)
+			return true;
+	}
+	return false;
+}
+
+static void reset_counters(struct hs_core_rule_stats *stats)
+{
+	struct hs_counter *counters = (struct hs_counter *)stats;
+
+	_Static_assert(sizeof *stats % sizeof *counters == 0, "counters, and nothing else");
+	for (size_t i = 0; i < sizeof *stats / sizeof *counters; i++)
+		hs_counter_set(&counters[i], 0);
+}
+
+/* Numbers of rules are used again: a rule that was not there before starts at zero. */
+static void start_counting(struct hs_core *core, const struct hs_rules *old,
+			   const struct hs_rules *rules)
+{
+	for (size_t i = 0; rules && i < hs_rules_count(rules); i++) {
+		uint32_t number = hs_rules_at(rules, i)->number;
+
+		if (!has_number(old, number))
+			reset_counters(&core->rule_stats[number]);
+	}
+}
+
 void hs_core_configure(struct hs_core *core, const struct hs_core_options *options)
 {
 	const struct hs_rules *old = core->options.rules;
 
+	start_counting(core, old, options->rules);
 	if (options->rules)
 		hs_rules_ref(options->rules);
 	core->options = *options;
 	hs_rules_unref(&old);
 	hs_users_adopt(core, options->acl);
 	hs_hot_configure(core);
-	hs_cached_configure(core);
-	hs_copied_configure(core);
+	hs_stages_configure(core);
 }
 
 void hs_core_learn(struct hs_core *core, const struct hs_learned *learned)
@@ -87,6 +115,19 @@ void hs_core_learn(struct hs_core *core, const struct hs_learned *learned)
 struct hs_core_stats *hs_core_stats(struct hs_core *core)
 {
 	return &core->stats;
+}
+
+const struct hs_core_rule_stats *hs_core_rule_stats(const struct hs_core *core, uint32_t number)
+{
+	return &core->rule_stats[number];
+}
+
+void hs_core_changed(struct hs_core *core, struct hs_now now, const struct hs_vouch *vouch,
+		     const struct hs_bytes *key)
+{
+	hs_core_set_now(core, now);
+	hs_stages_changed(core, vouch, key);
+	hs_core_resume_all(core);
 }
 
 struct hs_session *hs_core_connect(struct hs_core *core, struct hs_now now,
@@ -268,14 +309,8 @@ void hs_core_end(struct hs_core *core, struct hs_session *session)
 	close_when_answered(core, session);
 }
 
-void hs_core_receive(struct hs_core *core, struct hs_session *session, struct hs_now now,
-		     const char *data, size_t len)
+static void receive(struct hs_core *core, struct hs_session *session, const char *data, size_t len)
 {
-	hs_core_set_now(core, now);
-	session->last_active_us = now.mono_us;
-	hs_counter_add(&core->stats.input_bytes, len);
-	if (session->closing)
-		return;
 	if (session->in.data && data == session->in.data + session->in.len) {
 		session->in.len += len; /* read into our own room */
 	} else if (session->in.len > 0 || !may_run(session)) {
@@ -292,6 +327,18 @@ void hs_core_receive(struct hs_core *core, struct hs_session *session, struct hs
 	if (session->in.len + session->parser.argc * sizeof *session->parser.argv >
 	    HS_QUERY_BYTES_MAX)
 		cut(core, session, &core->stats.cut_query, "its request is larger than 1 GiB");
+}
+
+void hs_core_receive(struct hs_core *core, struct hs_session *session, struct hs_now now,
+		     const char *data, size_t len)
+{
+	hs_core_set_now(core, now);
+	session->last_active_us = now.mono_us;
+	hs_counter_add(&core->stats.input_bytes, len);
+	if (session->closing)
+		return;
+	receive(core, session, data, len);
+	hs_core_resume_all(core);
 }
 
 char *hs_core_read_room(struct hs_session *session, size_t *room)
@@ -398,8 +445,8 @@ void hs_core_tick(struct hs_core *core, struct hs_now now)
 	hs_internal_tick(core);
 	hs_tracking_tick(core);
 	hs_hot_tick(core);
-	hs_cached_tick(core);
-	hs_copied_tick(core);
+	hs_stages_tick(core);
+	hs_core_resume_all(core);
 	for (link = core->sleepers.next; link != &core->sleepers; link = next) {
 		struct hs_session *session = hs_list_entry(link, struct hs_session, sleeping);
 
@@ -430,7 +477,10 @@ void hs_core_tick(struct hs_core *core, struct hs_now now)
 
 uint64_t hs_core_deadline(const struct hs_core *core)
 {
-	uint64_t first = core->pause.sessions > 0 ? core->pause.until_us : 0;
+	uint64_t first = hs_stages_due(core);
+
+	if (core->pause.sessions > 0 && (first == 0 || core->pause.until_us < first))
+		first = core->pause.until_us;
 
 	for (struct hs_link *link = core->sleepers.next; link != &core->sleepers;
 	     link = link->next) {
@@ -447,7 +497,7 @@ uint32_t hs_core_drain(struct hs_core *core, struct hs_now now, uint64_t quiet_u
 	uint32_t left;
 
 	hs_core_set_now(core, now);
-	hs_copied_stop(core);
+	hs_stages_stop(core);
 	left = core->orphans + core->self->inflight + core->topics.under_way;
 	for (struct hs_link *link = core->sessions.next; link != &core->sessions;
 	     link = link->next) {

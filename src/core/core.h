@@ -130,10 +130,11 @@ struct hs_core_world {
 	const char *node_id; /* HS_NODE_ID_LEN hex digits: who we are among a cluster's nodes */
 	_Atomic uint64_t *slowlog_ids; /* shared by all cores: entries are numbered over all */
 	uint64_t seed;
+	uint64_t key_seed;	      /* of the hashes of keys, the same in all cores */
 	struct hs_heat *heat;	      /* NULL: nothing is counted */
 	struct hs_heat *const *heats; /* all workers', for OBJECT FREQ */
 	size_t heats_count;
-	struct hs_shelf *shelf; /* shared by all cores of the process; NULL: nothing is kept */
+	struct hs_shelf *shelf; /* what the stages of all cores share, handed on to them; or NULL */
 	const struct hs_stage *const *stages; /* in their order, NULL at the end (core/stage.h) */
 };
 

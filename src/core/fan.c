@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
-#include "core/copied.h"
+#include "core/reserved.h"
 #include "keyspace/keyspace.h"
 #include "route/merge.h"
 #include "route/slot.h"
@@ -407,16 +407,16 @@ static void merge(struct hs_core *core, struct hs_request *request)
 static void hide_drawn(struct hs_request *request)
 {
 	for (uint32_t i = 0; i < request->parts_count; i++)
-		hs_copies_hide(&request->parts[i].out, 0, request->parts[0].op.resp);
+		hs_reserved_hide(&request->parts[i].out, 0, request->parts[0].op.resp);
 }
 
 void hs_fan_merge(struct hs_core *core, struct hs_request *request)
 {
-	bool hides = hs_copied_hides(core, request->call.command);
+	bool hides = hs_reserved_shows(core, request->call.command);
 
 	if (hides && request->call.command->id == HS_CMD_ID_RANDOMKEY)
 		hide_drawn(request);
 	merge(core, request);
 	if (hides)
-		hs_copies_hide(&request->reply, 0, request->parts[0].op.resp);
+		hs_reserved_hide(&request->reply, 0, request->parts[0].op.resp);
 }

@@ -96,7 +96,6 @@ void hs_hot_note(struct hs_core *core, struct hs_bytes key, uint16_t slot,
 	if (heat.share < bounds->share)
 		return;
 	hs_stages_hot(core, hot, waited);
-	hs_copied_hot(core, hot);
 }
 
 void hs_hot_configure(struct hs_core *core)
@@ -113,7 +112,7 @@ void hs_hot_configure(struct hs_core *core)
 
 static bool is_used(const struct hs_hot *hot)
 {
-	for (int i = 0; i < HS_HOT_USERS; i++) {
+	for (int i = 0; i < HS_HOT_STAGES; i++) {
 		if (hot->state[i])
 			return true;
 	}
@@ -131,8 +130,6 @@ void hs_hot_tick(struct hs_core *core)
 
 		next = link->next;
 		hs_stages_cool(core, hot, cool);
-		if (cool)
-			hs_copied_cool(core, hot);
 		if (cool && !is_used(hot))
 			remove_key(hots, hot);
 	}

@@ -25,8 +25,7 @@
 
 struct hs_core;
 
-/* Whose state of a key is where: that of stages by their number in the array, then others'. */
-enum { HS_HOT_STAGES = 8, HS_HOT_COPIES = HS_HOT_STAGES, HS_HOT_USERS };
+enum { HS_HOT_STAGES = 8 };
 
 struct hs_hot {
 	struct hs_link link; /* in hots->keys */
@@ -37,7 +36,7 @@ struct hs_hot {
 	uint64_t seen_us;	    /* when it was last seen hot */
 	struct hs_heat_warmth heat; /* as it was then; `heat.key` is not used */
 	const struct hs_rule *rule; /* of the core's rules; NULL: none matches */
-	void *state[HS_HOT_USERS];  /* NULL: none */
+	void *state[HS_HOT_STAGES]; /* of each stage, by its number in the array; NULL: none */
 	size_t key_len;
 	char key[];
 };

@@ -35,6 +35,8 @@ static struct hs_request *prepare(struct hs_core *core, const struct hs_internal
 	else
 		hs_request_keep(request, &internal->call);
 	request->then = internal->then;
+	request->context = internal->context;
+	request->sender = (uint8_t)internal->stage;
 	request->resp = internal->resp > 0 ? internal->resp : 3;
 	request->timeout_us = internal->timeout_us;
 	hs_request_split(request, parts);
@@ -61,13 +63,12 @@ void hs_internal_prepare_again(struct hs_core *core, struct hs_request *request)
 {
 	enum hs_op_kind kind = request->parts[0].op.kind;
 	uint16_t slot = request->parts[0].op.slot;
-	uint8_t stage = request->parts[0].stage;
 
 	hs_check(request->parts_count == 1 && request->parts_left == 0);
 	hs_request_drop_parts(request);
 	hs_request_split(request, 1);
 	fill_op(core, request, &request->parts[0].op, kind, slot, 0);
-	request->parts[0].stage = stage;
+	request->parts[0].stage = request->sender;
 }
 
 void hs_internal_part(struct hs_request *request, uint32_t index, struct hs_bytes key,

@@ -31,6 +31,7 @@ enum hs_outcome {
 struct hs_internal {
 	struct hs_call call; /* its arguments are copied, unless `borrowed` */
 	void (*then)(struct hs_core *core, struct hs_request *request);
+	void *context; /* request->context, for `then` */
 	uint16_t slot;
 	bool borrowed; /* the arguments and `raw` stay where they are until `then` */
 	uint8_t resp;  /* of the reply; 0: 3 */
@@ -66,7 +67,7 @@ static inline bool hs_internal_is_late(const struct hs_request *request)
 /* The stage that sends it. */
 static inline void *hs_internal_stage(const struct hs_core *core, const struct hs_request *request)
 {
-	return core->stages.self[request->parts[0].stage - 1];
+	return core->stages.self[request->sender - 1];
 }
 
 /* Of one part, inside `then`. */

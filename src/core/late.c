@@ -23,7 +23,7 @@
 #include "core/session.h"
 
 #include "base/mem.h"
-#include "core/copied.h"
+#include "core/reserved.h"
 #include "wire/answer.h"
 
 struct hs_late {
@@ -55,7 +55,7 @@ bool hs_late_begins(const struct hs_core *core, const struct hs_command *command
 	case HS_PLACE_CURSOR:
 		return core->world.together != HS_TOGETHER_ALL;
 	case HS_PLACE_SLOT:
-		return hs_copied_hides(core, command);
+		return hs_reserved_shows(core, command);
 	default:
 		return false;
 	}
@@ -130,7 +130,7 @@ static void hide_copies(struct hs_request *exec, struct hs_bytes element)
 	struct hs_buf reply = {0};
 
 	hs_buf_append_bytes(&reply, element);
-	hs_copies_hide(&reply, 0, exec->session->resp);
+	hs_reserved_hide(&reply, 0, exec->session->resp);
 	hs_buf_append_bytes(&exec->late->reply, hs_buf_bytes(&reply));
 	hs_buf_deinit(&reply);
 }

@@ -36,7 +36,7 @@ struct hs_news *hs_news_create(const struct hs_news *from)
 	char *at;
 
 	news = hs_mem_alloc(bytes);
-	*news = (struct hs_news){.kind = from->kind, .was = from->was};
+	*news = (struct hs_news){.kind = from->kind, .was = from->was, .stage = from->stage};
 	atomic_init(&news->refs, 1);
 	keys = (struct hs_bytes *)(news + 1);
 	at = (char *)keys + list;

@@ -16,15 +16,16 @@ enum hs_news_kind {
 				 * (a shard channel whose slot moved away) */
 	HS_NEWS_CHANGED,     /* keys, and perhaps by whom */
 	HS_NEWS_CHANGED_ALL, /* everything may have: FLUSHALL, or news may have been lost */
-	/* From a core to the others of its process: what it was reading for all of them is read
-	 * (absorb/shelf.h). To lose it does no harm. */
-	HS_NEWS_FILLED,
+	/* From a stage of one core to the same stage of all cores of its process (hs_stage_tell). To
+	 * lose it does no harm. */
+	HS_NEWS_STAGE,
 };
 
 struct hs_news {
 	_Atomic uint32_t refs;
 	enum hs_news_kind kind;
 	enum hs_news_kind was; /* UNLISTENED */
+	uint32_t stage;	       /* STAGE: its number */
 	struct hs_bytes pattern, channel, payload;
 	const struct hs_bytes *keys; /* CHANGED */
 	/* CHANGED: the connection (hs_op.client) that alone changed key i; 0: not known, or several

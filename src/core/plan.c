@@ -44,7 +44,6 @@ void hs_plan_row(const struct hs_core *core, struct hs_reply *reply, const struc
 
 void hs_plan_export(struct hs_core *core, struct hs_reply *reply)
 {
-	hs_copied_plan(core, reply);
 	hs_stages_report(core, reply);
 }
 

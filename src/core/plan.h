@@ -27,10 +27,4 @@ struct hs_plan_row {
 
 void hs_plan_row(const struct hs_core *core, struct hs_reply *reply, const struct hs_plan_row *row);
 
-/* copied_plan.c: its rows. */
-void hs_copied_plan(struct hs_core *core, struct hs_reply *reply);
-/* cached.c: its rows, of the keys that were of use. */
-void hs_cached_plan(const struct hs_core *core, struct hs_reply *reply);
-/* folds_keys.c: its rows. */
-
 #endif

@@ -513,12 +513,13 @@ void hs_core_news(struct hs_core *core, struct hs_now now, const struct hs_news 
 		if (topic)
 			unlistened(core, topic);
 		break;
-	case HS_NEWS_FILLED:
-		hs_cached_told(core);
+	case HS_NEWS_STAGE:
+		hs_stages_told(core, news->stage);
 		break;
 	case HS_NEWS_CHANGED:
 	case HS_NEWS_CHANGED_ALL:
 		hs_tracking_news(core, news);
 		break;
 	}
+	hs_core_resume_all(core);
 }

@@ -33,6 +33,7 @@ struct hs_request *hs_request_get(struct hs_core *core, struct hs_session *sessi
 	request->letter_to = 0;
 	request->then = NULL;
 	request->timeout_us = 0;
+	request->sender = 0;
 	request->overdue = false;
 	request->flight_bytes = session->next_bytes;
 	if (session->next_bytes > 0) {
@@ -41,17 +42,10 @@ struct hs_request *hs_request_get(struct hs_core *core, struct hs_session *sessi
 		core->flight.bytes[session->next_partition] += session->next_bytes;
 		session->next_bytes = 0;
 	}
-	request->marked = 0;
 	request->delayed = false;
 	request->client = 0;
 	request->resp = 0;
-	request->fenced = false;
-	request->fill = NULL;
 	request->number = ++session->asked;
-	request->copied = NULL;
-	request->copies = NULL;
-	request->place = NULL;
-	request->asker = NULL;
 	request->muted =
 		session->reply_mode == HS_REPLY_OFF || session->reply_mode == HS_REPLY_SKIP;
 	hs_list_append(&session->requests, &request->link);
@@ -124,8 +118,9 @@ void hs_request_split(struct hs_request *request, uint32_t parts)
 		parts == 1 ? &request->single : hs_mem_zalloc(parts * sizeof *request->parts);
 	request->parts_count = parts;
 	request->parts_left = parts;
-	request->single.stamped = 0;
 	request->single.stage = 0;
+	request->single.taken = false;
+	request->single.marked = 0;
 }
 
 void hs_request_drop_parts(struct hs_request *request)

@@ -6,9 +6,6 @@
 #ifndef HS_CORE_SESSION_H
 #define HS_CORE_SESSION_H
 
-#include "absorb/copies.h"
-#include "absorb/fold.h"
-#include "absorb/shelf.h"
 #include "base/list.h"
 #include "base/prng.h"
 #include "core/call.h"
@@ -25,12 +22,8 @@ struct hs_slowlog;
 struct hs_tracker;  /* what a connection that tracks wants: core/tracking.h */
 struct hs_tracking; /* what a worker knows of all that do */
 struct hs_acl_log;
-struct hs_wish;	   /* a topic of SUBSCRIBE or UNSUBSCRIBE: core/pubsub.c */
-struct hs_late;	   /* what EXEC does behind its commit: core/late.c */
-struct hs_caching; /* what a core keeps of replies: core/cached.c */
-struct hs_fill;	   /* a reply being read to be kept */
-struct hs_copying; /* which values lie in several places: core/copied.c */
-struct hs_copied;
+struct hs_wish; /* a topic of SUBSCRIBE or UNSUBSCRIBE: core/pubsub.c */
+struct hs_late; /* what EXEC does behind its commit: core/late.c */
 
 /* Why a client's next command waits: core/hold.h. */
 enum hs_hold {
@@ -66,11 +59,6 @@ struct hs_session {
 	uint16_t lane[HS_LANES]; /* operations under way, by partition modulo HS_LANES */
 	uint32_t
 		taken; /* of its requests: those that a stage has taken and that are not answered */
-	uint32_t
-		writing; /* operations under way that are in the stamps of keys: core/cached_write.c */
-	uint32_t filling; /* requests that wait for a reply that is read to be kept */
-	uint32_t fenced;  /* requests under way on another way than usual: others wait for them */
-	uint64_t barrier_us; /* what is kept must have been proved since then; 0: no matter when */
 
 	uint64_t id;
 	char address[64];
@@ -120,10 +108,10 @@ struct hs_part {
 	struct hs_bytes *argv; /* a split command's own arguments, owned; or NULL */
 	uint64_t time_us;      /* from the request's start to this part's answer */
 	bool answered;
-	uint8_t lane;		/* its session counts it there while it is under way */
-	uint8_t stage;		/* the first that it has not passed on its way out */
-	uint8_t stamped;	/* its keys' stamps say that it is under way */
-	struct hs_stamp before; /* what that of its last key was */
+	uint8_t lane;	 /* its session counts it there while it is under way */
+	uint8_t stage;	 /* the first that it has not passed on its way out */
+	bool taken;	 /* by a stage, which counts it in its lane (hs_stage_take) */
+	uint32_t marked; /* a bit for each stage that has state in it, and hears of its answer */
 };
 
 struct hs_request {
@@ -157,20 +145,13 @@ struct hs_request {
 	uint64_t letter_to;	/* a push for another connection, of this number; 0: for this one */
 	uint32_t letter_worker; /* where that one is */
 	struct hs_request *next; /* in a list of those who wait for the same thing */
-	uint32_t marked; /* a bit for each stage that has state in it, and hears of its answers */
 	bool delayed;	 /* a stage has held it up: its wait began then, and its order counts */
 	uint8_t resp;	 /* the dialect of its reply; 0: as its session has it */
-	bool fenced;	 /* counted in session->fenced */
-	/* Among those who wait for a reply that is read to be kept; or among reads of copies. */
-	struct hs_link fill_link;
-	struct hs_fill *fill; /* the core's own: what it reads; NULL: nothing */
 	uint64_t client; /* the client id that it is sent under, instead of its session's; or 0 */
 	uint64_t number; /* among its session's */
-	struct hs_copied *copied; /* the core's own: the key whose copies it is about; or NULL */
-	struct hs_copies *copies; /* the core's own: the set it asks, a reference; or NULL */
-	struct hs_place *place;	  /* the core's own: the copy it reads; or NULL */
-	struct hs_request *asker; /* for whom; or NULL */
 	/* Of an internal call (core/internal.h). */
+	void *context;	    /* the sender's */
+	uint8_t sender;	    /* the number of the stage that sends it, +1; 0: none does */
 	struct hs_link due; /* in core->internal_due */
 	uint64_t due_us;
 	uint64_t timeout_us; /* 0: it has none, and is in no list */
@@ -237,10 +218,9 @@ struct hs_core {
 	struct hs_tracking *tracking;
 	struct hs_hots hots;
 	struct hs_stages stages;
-	struct hs_link resuming; /* sessions that go on when the event is handled */
-	struct hs_caching *caching;
-	struct hs_copying *copying;
-	struct hs_link request_pool; /* finished requests, kept for the next */
+	struct hs_link resuming;	       /* sessions that go on when the event is handled */
+	struct hs_core_rule_stats *rule_stats; /* by the rule's number */
+	struct hs_link request_pool;	       /* finished requests, kept for the next */
 	uint32_t request_pool_len;
 	uint32_t orphans; /* sessions gone with operations under way */
 	struct hs_acl *acl;
@@ -259,41 +239,6 @@ struct hs_core {
 	uint32_t batch_len;
 	uint64_t batch_start_us;
 };
-
-/* cached.c: replies that are kept, where rules allow it. */
-void hs_cached_create(struct hs_core *core);
-void hs_cached_destroy(struct hs_core *core);
-void hs_cached_configure(struct hs_core *core); /* the options are others */
-void hs_cached_tick(struct hs_core *core);
-void hs_cached_told(struct hs_core *core); /* another worker has read something */
-
-/* cached_write.c: a part is about to be handed to the engine; it is answered, its client not yet. */
-void hs_cached_begin(struct hs_core *core, struct hs_session *session, struct hs_part *part);
-void hs_cached_end(struct hs_core *core, struct hs_session *session, struct hs_part *part);
-/* Sends a plain SET so that what it leaves behind can be kept. False: it goes its ordinary way. */
-bool hs_cached_set(struct hs_core *core, struct hs_session *session, const struct hs_call *call);
-/* Whether a command must wait for what its session has under way on other ways. */
-bool hs_cached_holds(const struct hs_session *session, const struct hs_command *command);
-/* Unknown means write. */
-bool hs_cached_only_reads(const struct hs_command *command);
-/* May write keys that are not among its arguments: a script. */
-bool hs_cached_may_write_others(const struct hs_command *command);
-
-/* copied.c: copies of hot values, where rules allow them. */
-void hs_copied_create(struct hs_core *core);
-void hs_copied_destroy(struct hs_core *core);
-void hs_copied_configure(struct hs_core *core); /* the options are others */
-void hs_copied_stop(struct hs_core *core);	/* all copies are taken away, no more are made */
-void hs_copied_hot(struct hs_core *core, struct hs_hot *hot);  /* a request was counted */
-void hs_copied_cool(struct hs_core *core, struct hs_hot *hot); /* the key has cooled */
-/* A read is about to be handed to the engine. True: a copy is asked instead, and its operation is
- * completed when that has answered. */
-bool hs_copied_read(struct hs_core *core, struct hs_request *request);
-/* Whether reads of a key go to copies of it now. */
-bool hs_copied_takes(struct hs_core *core, uint16_t slot, struct hs_bytes key);
-void hs_copied_changed(struct hs_core *core, const struct hs_vouch *vouch,
-		       const struct hs_bytes *key);
-void hs_copied_tick(struct hs_core *core);
 
 /* The time of an event. */
 static inline void hs_core_set_now(struct hs_core *core, struct hs_now now)
@@ -382,6 +327,8 @@ bool hs_step_unblock(struct hs_core *core, struct hs_session *session, bool erro
 void hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t index);
 /* All parts of a request are answered, and were not submitted. */
 void hs_step_answered(struct hs_core *core, struct hs_request *request);
+/* A part is answered: its reply is in op.answer or `out`. The request may be gone when this returns. */
+void hs_step_arrived(struct hs_core *core, struct hs_request *request, struct hs_part *part);
 /* Has the process run a command. `exec`: the transaction that asks, or NULL. */
 void hs_step_host(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
 		  const struct hs_call *call);

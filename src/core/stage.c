@@ -1,6 +1,7 @@
 #include "core/stage.h"
 
 #include "core/hold.h"
+#include "core/news.h"
 
 #include <string.h>
 
@@ -56,10 +57,69 @@ void hs_stage_want(struct hs_core *core, uint32_t index, enum hs_point point, bo
 		core->stages.want[point] &= ~bit;
 }
 
+static void leave_lane(struct hs_request *request, struct hs_part *part)
+{
+	if (!part->taken)
+		return;
+	part->taken = false;
+	request->session->lane[part->lane]--;
+}
+
 void hs_stage_send(struct hs_core *core, uint32_t index, struct hs_request *request)
 {
+	leave_lane(request, &request->parts[0]);
 	request->parts[0].stage = (uint8_t)(index + 1);
 	hs_step_submit(core, request, 0);
+}
+
+void hs_stage_take(struct hs_request *request, struct hs_part *part)
+{
+	part->taken = true;
+	part->lane = part->op.partition % HS_LANES;
+	request->session->lane[part->lane]++;
+}
+
+void hs_stage_answer(struct hs_core *core, struct hs_request *request, struct hs_part *part,
+		     struct hs_bytes reply)
+{
+	leave_lane(request, part);
+	part->op.answer = reply;
+	hs_core_resume_later(core, request->session);
+	hs_step_arrived(core, request, part);
+}
+
+void hs_stage_due(struct hs_core *core, uint32_t index, uint64_t mono_us)
+{
+	core->stages.due_us[index] = mono_us;
+}
+
+void hs_stage_tell(struct hs_core *core, uint32_t index)
+{
+	struct hs_news news = {.kind = HS_NEWS_STAGE, .stage = index};
+
+	core->world.calls->tell(core->world.context, hs_news_create(&news));
+}
+
+bool hs_stage_served_behind(struct hs_core *core, uint32_t index, uint16_t slot,
+			    struct hs_bytes key)
+{
+	struct hs_stages *row = &core->stages;
+	struct hs_hot *hot = hs_hot_find(&core->hots, slot, key);
+
+	for (uint32_t i = index + 1; hot && i < row->count; i++) {
+		if (row->table[i]->serves && row->table[i]->serves(row->self[i], hot))
+			return true;
+	}
+	return false;
+}
+
+uint32_t hs_stage_index(const struct hs_core *core, const struct hs_stage *stage)
+{
+	uint32_t i = 0;
+
+	while (core->stages.table[i] != stage)
+		hs_check(++i < core->stages.count);
+	return i;
 }
 
 /* --- the points, first to last and back --- */
@@ -99,7 +159,7 @@ void hs_stages_arrive(struct hs_core *core, struct hs_request *request, struct h
 {
 	struct hs_stages *row = &core->stages;
 
-	for (uint32_t left = request->marked; left;) {
+	for (uint32_t left = part->marked | row->want[HS_POINT_ARRIVE]; left;) {
 		int i = 31 - __builtin_clz(left);
 
 		left &= ~(UINT32_C(1) << i);
@@ -179,11 +239,75 @@ void hs_stages_report(struct hs_core *core, struct hs_reply *reply)
 	}
 }
 
+void hs_stages_configure(struct hs_core *core)
+{
+	struct hs_stages *row = &core->stages;
+
+	for (uint32_t i = 0; i < row->count; i++) {
+		if (row->table[i]->configure)
+			row->table[i]->configure(row->self[i]);
+	}
+}
+
+void hs_stages_changed(struct hs_core *core, const struct hs_vouch *vouch,
+		       const struct hs_bytes *key)
+{
+	struct hs_stages *row = &core->stages;
+
+	for (uint32_t i = 0; i < row->count; i++) {
+		if (row->table[i]->changed)
+			row->table[i]->changed(row->self[i], vouch, key);
+	}
+}
+
+void hs_stages_told(struct hs_core *core, uint32_t index)
+{
+	struct hs_stages *row = &core->stages;
+
+	row->table[index]->told(row->self[index]);
+}
+
+void hs_stages_tick(struct hs_core *core)
+{
+	struct hs_stages *row = &core->stages;
+
+	for (uint32_t i = 0; i < row->count; i++) {
+		if (row->due_us[i] > 0 && row->due_us[i] <= core->now.mono_us) {
+			row->due_us[i] = 0; /* it may name another one */
+			row->table[i]->deadline(row->self[i]);
+		}
+		if (row->table[i]->tick)
+			row->table[i]->tick(row->self[i]);
+	}
+}
+
+uint64_t hs_stages_due(const struct hs_core *core)
+{
+	const struct hs_stages *row = &core->stages;
+	uint64_t first = 0;
+
+	for (uint32_t i = 0; i < row->count; i++) {
+		if (row->due_us[i] > 0 && (first == 0 || row->due_us[i] < first))
+			first = row->due_us[i];
+	}
+	return first;
+}
+
+void hs_stages_stop(struct hs_core *core)
+{
+	struct hs_stages *row = &core->stages;
+
+	for (uint32_t i = 0; i < row->count; i++) {
+		if (row->table[i]->stop)
+			row->table[i]->stop(row->self[i]);
+	}
+}
+
 bool hs_stages_askers(const struct hs_core *core, const struct hs_request *internal,
 		      hs_stage_asker *tell, void *context)
 {
 	const struct hs_stages *row = &core->stages;
-	uint32_t i = internal->parts[0].stage;
+	uint32_t i = internal->sender;
 
 	if (i == 0 || !row->table[i - 1]->askers)
 		return false;

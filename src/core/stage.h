@@ -16,7 +16,7 @@
  * State. `create` returns the worker's state of the stage, which every point gets back as `self`. State of
  * a session, a request and a hot key lies in them: the stage says how many bytes it needs, and finds them
  * with hs_stage_session, hs_stage_request and hs_hot.state. A session's begins as zeros. A request's is
- * not cleared: it means something where the stage's bit is set in request->marked. */
+ * not cleared: it means something where the stage's bit is set in part->marked. */
 #ifndef HS_CORE_STAGE_H
 #define HS_CORE_STAGE_H
 
@@ -32,6 +32,7 @@ struct hs_part;
 struct hs_reply;
 struct hs_request;
 struct hs_session;
+struct hs_vouch;
 
 enum hs_verdict {
 	HS_PASS,     /* to the next stage, or the engine */
@@ -58,7 +59,8 @@ struct hs_stage {
 	enum hs_verdict (*admit)(void *self, struct hs_session *session, struct hs_call *call);
 	/* A part of a request, or an internal call, is about to be handed to the engine. */
 	enum hs_verdict (*depart)(void *self, struct hs_request *request, struct hs_part *part);
-	/* A marked part was answered; its client has not been told. */
+	/* A part was answered, its client has not been told: a part that the stage has marked, or any part if
+	 * the stage wants to hear of all (HS_POINT_ARRIVE). */
 	void (*arrive)(void *self, struct hs_request *request, struct hs_part *part);
 	/* The events of a round are handled: what was gathered is sent. And: there is some. */
 	void (*flush)(void *self);
@@ -68,6 +70,24 @@ struct hs_stage {
 	 * key has cooled, or not. A key with state stays in the table. */
 	void (*hot)(void *self, struct hs_hot *hot, bool waited);
 	void (*cool)(void *self, struct hs_hot *hot, bool cool);
+
+	/* Whether reads of the key that get as far as this stage are now answered elsewhere than by the
+	 * key's own partition. */
+	bool (*serves)(void *self, struct hs_hot *hot);
+
+	/* The core's options or rules are others. */
+	void (*configure)(void *self);
+	/* What `vouch` vouches for of a key may have changed; NULL: of every key. */
+	void (*changed)(void *self, const struct hs_vouch *vouch, const struct hs_bytes *key);
+	/* Another worker has a message for this stage (hs_stage_tell). */
+	void (*told)(void *self);
+	/* With every tick of the core, some ten a second. */
+	void (*tick)(void *self);
+	/* The time has come that the stage has named (hs_stage_due). */
+	void (*deadline)(void *self);
+	/* The server stops: what is left at the servers is given back. Called again until nothing is in
+	 * flight, or the server's patience is over. */
+	void (*stop)(void *self);
 
 	/* The client has gone: what waits for it alone is dropped. */
 	void (*forget)(void *self, struct hs_session *session);
@@ -80,14 +100,21 @@ struct hs_stage {
 
 enum { HS_STAGES_MAX = HS_HOT_STAGES };
 
-enum hs_point { HS_POINT_ADMIT, HS_POINT_DEPART, HS_POINTS };
+enum hs_point {
+	HS_POINT_ADMIT,
+	HS_POINT_DEPART,
+	HS_POINT_ARRIVE, /* of parts that the stage has not marked, too */
+	HS_POINT_READS,	 /* `hot`, of reads that the engine answers at once */
+	HS_POINTS
+};
 
 /* The stages of a core. */
 struct hs_stages {
 	const struct hs_stage *table[HS_STAGES_MAX];
 	void *self[HS_STAGES_MAX];
 	uint32_t count;
-	uint32_t want[HS_POINTS]; /* a bit for each stage that is to be called there now */
+	uint32_t want[HS_POINTS];	/* a bit for each stage that is to be called there now */
+	uint64_t due_us[HS_STAGES_MAX]; /* `deadline` is called then; 0: not at all */
 	size_t session_at[HS_STAGES_MAX], request_at[HS_STAGES_MAX]; /* where its state is */
 	size_t session_bytes, request_bytes; /* with the structs themselves */
 };
@@ -110,6 +137,22 @@ static inline void *hs_stage_request(const struct hs_request *request, size_t at
 /* A request that the stage took goes on: to the stages behind it, and the engine. It may be gone when this
  * returns. */
 void hs_stage_send(struct hs_core *core, uint32_t index, struct hs_request *request);
+/* `depart` took a part whose place among its session's operations counts: it is under way from now on, until
+ * the stage calls hs_stage_send or hs_stage_answer for it. */
+void hs_stage_take(struct hs_request *request, struct hs_part *part);
+/* Such a part is answered, as if the engine had. The request may be gone when this returns. */
+void hs_stage_answer(struct hs_core *core, struct hs_request *request, struct hs_part *part,
+		     struct hs_bytes reply);
+/* Calls `deadline` at that time; 0: not at all. */
+void hs_stage_due(struct hs_core *core, uint32_t index, uint64_t mono_us);
+/* Calls `told` of the same stage on all workers, this one included. A message may be lost when a worker
+ * has too many. */
+void hs_stage_tell(struct hs_core *core, uint32_t index);
+/* Whether a stage behind this one serves reads of the key. */
+bool hs_stage_served_behind(struct hs_core *core, uint32_t index, uint16_t slot,
+			    struct hs_bytes key);
+/* The number of a stage in the array. */
+uint32_t hs_stage_index(const struct hs_core *core, const struct hs_stage *stage);
 
 /* --- for the core --- */
 
@@ -130,6 +173,13 @@ void hs_stages_cool(struct hs_core *core, struct hs_hot *hot, bool cool);
 void hs_stages_forget(struct hs_core *core, struct hs_session *session);
 void hs_stages_close(struct hs_core *core, struct hs_session *session);
 void hs_stages_report(struct hs_core *core, struct hs_reply *reply);
+void hs_stages_configure(struct hs_core *core);
+void hs_stages_changed(struct hs_core *core, const struct hs_vouch *vouch,
+		       const struct hs_bytes *key);
+void hs_stages_told(struct hs_core *core, uint32_t index);
+void hs_stages_tick(struct hs_core *core);	    /* and deadlines that are over */
+uint64_t hs_stages_due(const struct hs_core *core); /* the first of them; 0: none */
+void hs_stages_stop(struct hs_core *core);
 /* False: the call was sent by no stage, or stands for nobody. */
 bool hs_stages_askers(const struct hs_core *core, const struct hs_request *internal,
 		      hs_stage_asker *tell, void *context);

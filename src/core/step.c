@@ -11,9 +11,8 @@
 #include "core/session.h"
 
 #include "base/err.h"
-#include "core/cached.h"
-#include "core/copied.h"
 #include "core/hold.h"
+#include "core/reserved.h"
 #include "core/tracking.h"
 #include "route/slot.h"
 
@@ -49,12 +48,12 @@ static bool timed_alone(const struct hs_core *core, const struct hs_command *com
 	       (core->options.slowlog_us >= 0 && core->options.slowlog_us < 1000);
 }
 
-/* Reads that were answered at once: only those who answer reads want to know of hot ones. */
+/* Reads that were answered at once: only a stage that answers reads wants to know of hot ones. */
 static void settle_heat(struct hs_core *core, uint64_t each_ns)
 {
 	struct hs_heat_warmth heat = hs_heat_settle(core->world.heat, each_ns);
 
-	if (core->caching->any || core->copying->any)
+	if (core->stages.want[HS_POINT_READS])
 		hs_hot_note(core, heat.key, HS_SLOT_NONE, heat);
 }
 
@@ -295,24 +294,13 @@ static bool finish_straight(struct hs_core *core, struct hs_request *request,
 
 	if (request->parts_count != 1 || op->kind != HS_OP_COMMAND || place == HS_PLACE_CURSOR ||
 	    request->then || session->requests.next != &request->link ||
-	    hs_copied_hides(core, request->call.command))
+	    hs_reserved_shows(core, request->call.command))
 		return false;
 	hs_count_request(core, request, op->answer);
 	hs_step_account(core, session, &request->call, request->parts[0].time_us,
 			op->answer.data[0] == '-');
 	hs_request_answer(core, request, op->answer);
 	return true;
-}
-
-/* A part is answered, and nobody was told yet: who asks from here on sees what it wrote. */
-static void written(struct hs_core *core, struct hs_request *request, struct hs_part *part)
-{
-	if (hs_core_keeps(core) || part->stamped)
-		hs_cached_end(core, request->session, part);
-	if (request->fenced) {
-		request->fenced = false;
-		request->session->fenced--;
-	}
 }
 
 static void submit(struct hs_core *core, struct hs_request *request, struct hs_part *part)
@@ -334,13 +322,6 @@ static void submit(struct hs_core *core, struct hs_request *request, struct hs_p
 	op->ordered = *lane > 0 || request->delayed;
 	part->time_us = 0;
 	part->answered = false;
-	if (hs_core_keeps(core))
-		hs_cached_begin(core, session, part);
-	if (core->copying->count > 0 && op->kind == HS_OP_COMMAND &&
-	    hs_copied_read(core, request)) {
-		*lane += 1;
-		return;
-	}
 
 	enum hs_submit submitted = core->world.calls->submit(core->world.context, op);
 
@@ -362,8 +343,7 @@ static void submit(struct hs_core *core, struct hs_request *request, struct hs_p
 		}
 		return;
 	}
-	written(core, request, part);
-	if (request->marked)
+	if (part->marked | core->stages.want[HS_POINT_ARRIVE])
 		hs_stages_arrive(core, request, part);
 	/* Others may keep the request waiting: what they take is not this one's time. */
 	if (HS_CORE_HEAT && core->world.heat && request->parts_count > 1)
@@ -402,21 +382,13 @@ static void make_reply(struct hs_core *core, struct hs_session *session, struct 
 		hs_reply_error(&reply, "ERR the client is gone or was cut off; not read");
 }
 
-/* Of a request, or of a part of one. */
-static void complete(struct hs_core *core, struct hs_now now, struct hs_op *op)
+void hs_step_arrived(struct hs_core *core, struct hs_request *request, struct hs_part *part)
 {
-	struct hs_request *request = op->owner;
 	struct hs_session *session = request->session;
-	struct hs_part *part = hs_list_entry(op, struct hs_part, op);
+	struct hs_op *op = &part->op;
 
-	part->time_us = now.mono_us - request->start_us;
+	part->time_us = core->now.mono_us - request->start_us;
 	part->answered = true;
-	if (op->kind != HS_OP_PEER && op->kind != HS_OP_HOST) {
-		session->lane[part->lane]--;
-		if (HS_CORE_HEAT && core->world.heat)
-			hs_heat_inflight(core->world.heat, op->partition, -1);
-	}
-	written(core, request, part);
 	if (op->unmade)
 		make_reply(core, session, op);
 	if (core->options.flight_bytes_max > 0 && op->kind == HS_OP_COMMAND) {
@@ -425,7 +397,7 @@ static void complete(struct hs_core *core, struct hs_now now, struct hs_op *op)
 		hs_flight_learn(core, session, &call,
 				op->answer.len > 0 ? op->answer.len : part->out.len);
 	}
-	if (request->marked)
+	if (part->marked | core->stages.want[HS_POINT_ARRIVE])
 		hs_stages_arrive(core, request, part);
 	if (op->answer.len == 0 || !finish_straight(core, request, op)) {
 		hs_buf_append_bytes(&part->out, op->answer);
@@ -434,7 +406,22 @@ static void complete(struct hs_core *core, struct hs_now now, struct hs_op *op)
 			return;
 		finish_parts(core, request);
 	}
-	/* The request has gone, and with it the op. */
+}
+
+/* Of a request, or of a part of one. */
+static void complete(struct hs_core *core, struct hs_op *op)
+{
+	struct hs_request *request = op->owner;
+	struct hs_session *session = request->session;
+	struct hs_part *part = hs_list_entry(op, struct hs_part, op);
+
+	if (op->kind != HS_OP_PEER && op->kind != HS_OP_HOST) {
+		session->lane[part->lane]--;
+		if (HS_CORE_HEAT && core->world.heat)
+			hs_heat_inflight(core->world.heat, op->partition, -1);
+	}
+	hs_step_arrived(core, request, part);
+	/* The request may have gone, and with it the op. */
 	hs_core_resume(core, session);
 }
 
@@ -444,7 +431,7 @@ void hs_core_complete(struct hs_core *core, struct hs_now now, struct hs_op *op)
 	if (op->kind == HS_OP_LISTEN || op->kind == HS_OP_UNLISTEN)
 		hs_pubsub_told(core, op);
 	else
-		complete(core, now, op);
+		complete(core, op);
 	hs_core_resume_all(core);
 }
 
@@ -816,9 +803,9 @@ static bool refuse_keys(struct hs_core *core, struct hs_session *session, struct
 {
 	const struct hs_command *command = call->command;
 
-	if (hs_copied_can(core) && hs_call_is_reserved(call)) {
+	if (hs_core_reserves(core) && hs_call_is_reserved(call)) {
 		reject(core, session, command,
-		       "ERR keys that begin with " HS_COPIES_PREFIX
+		       "ERR keys that begin with " HS_RESERVED_PREFIX
 		       " are heatsink's own: copies of hot values");
 		return true;
 	}

@@ -32,7 +32,7 @@
 #include "core/internal.h"
 
 #include "base/mem.h"
-#include "core/copied.h"
+#include "core/reserved.h"
 #include "wire/answer.h"
 
 enum { FORGET_AT_ONCE = 1024, FORGET_WITH_TICK = 16384 };
@@ -344,7 +344,7 @@ static bool write_keys(const struct hs_core *core, const struct hs_news *news,
 		       struct hs_bytes prefix, uint64_t except)
 {
 	struct hs_tracking *tracking = core->tracking;
-	bool hides = hs_copied_can(core);
+	bool hides = hs_core_reserves(core);
 	struct hs_reply reply = {.out = &tracking->body, .resp = 3};
 	size_t count = 0;
 
@@ -357,7 +357,7 @@ static bool write_keys(const struct hs_core *core, const struct hs_news *news,
 		}
 		for (uint32_t i = 0; i < news->keys_count; i++) {
 			if (!hs_tracking_begins_with(news->keys[i], prefix) ||
-			    (hides && hs_copies_reserved(news->keys[i])) ||
+			    (hides && hs_is_reserved(news->keys[i])) ||
 			    (except > 0 && news->by && news->by[i] == except))
 				continue;
 			if (round == 1)

@@ -25,7 +25,7 @@
  * only. The embedded engine needs none of this: it reports a change before it answers the write. */
 #include "core/tracking.h"
 
-#include "core/cached.h"
+#include "absorb/cache/stage.h"
 
 /* In BCAST mode by prefix, else if the connection has read the key since it was told last. */
 static bool is_tracked(struct hs_core *core, struct hs_request *request, struct hs_bytes key)
@@ -63,7 +63,7 @@ static void tell_keys(struct hs_core *core, struct hs_request *request, const st
 	bool named = false;
 	size_t at;
 
-	if (hs_cached_only_reads(call->command))
+	if (hs_command_only_reads(call->command))
 		return;
 	hs_call_keys(call, &walk);
 	while ((at = hs_keys_next(&walk)) > 0) {
@@ -82,7 +82,7 @@ static bool names_key(const struct hs_call *call, struct hs_bytes key)
 	struct hs_key_walk walk;
 	size_t at;
 
-	if (hs_cached_only_reads(call->command))
+	if (hs_command_only_reads(call->command))
 		return false;
 	hs_call_keys(call, &walk);
 	while ((at = hs_keys_next(&walk)) > 0) {

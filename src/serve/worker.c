@@ -1,7 +1,8 @@
 #include "serve/worker.h"
 
+#include "absorb/shelf.h"
+#include "absorb/stages.h"
 #include "base/mem.h"
-#include "core/stages.h"
 #include "serve/clock.h"
 #include "serve/server.h"
 
@@ -435,6 +436,7 @@ void hs_worker_init(struct hs_worker *worker, struct hs_server *server, uint32_t
 		.slowlog_ids = slowlog_ids,
 		.stages = hs_stages,
 		.seed = seed,
+		.key_seed = hs_shelf_seed(hs_server_shelf(server)),
 		.heat = hs_server_heats(server)[index],
 		.heats = hs_server_heats(server),
 		.heats_count = hs_server_workers(server),

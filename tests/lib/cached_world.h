@@ -6,8 +6,8 @@
 #ifndef HS_TESTS_CACHED_WORLD_H
 #define HS_TESTS_CACHED_WORLD_H
 
-#include "core/cached.h"
-#include "core/stages.h"
+#include "absorb/cache/stage.h"
+#include "absorb/stages.h"
 
 #include "tests/lib/described.h"
 
@@ -328,6 +328,7 @@ static inline void open_world_on(struct world *world, const char *rule,
 			.heats = world->heats,
 			.heats_count = WORKERS,
 			.slots = slots,
+			.key_seed = hs_shelf_seed(world->shelf),
 			.shelf = world->shelf,
 		};
 
@@ -357,12 +358,16 @@ static inline void close_world(struct world *world)
 	hear_news(world);
 	for (size_t i = 0; i < CLIENTS; i++) {
 		struct hs_session *session = world->client[i];
+		const struct hs_versions_session *state;
+		struct hs_versions versions;
 
 		if (!session)
 			continue;
-		assert_int_equal(session->writing, 0);
-		assert_int_equal(session->filling, 0);
-		assert_int_equal(session->fenced, 0);
+		versions = hs_versions_of(station_of(world, (char)('A' + i))->core);
+		state = hs_versions_session(&versions, session);
+		assert_int_equal(state->writing, 0);
+		assert_int_equal(state->reads_apart, 0);
+		assert_int_equal(state->writes_apart, 0);
 		assert_int_equal(session->inflight, 0);
 		assert_int_equal(session->held_bytes, 0);
 		hs_core_disconnect(station_of(world, (char)('A' + i))->core, session);

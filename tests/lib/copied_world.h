@@ -5,9 +5,9 @@
 
 #include "tests/lib/cached_world.h"
 
+#include "absorb/copies/stage.h"
 #include "base/mem.h"
 #include "base/slot.h"
-#include "core/copied.h"
 
 #define COPY "GET heatsink:copy:{"
 #define VALUE "$5\r\nvalue\r\n"

@@ -13,7 +13,7 @@
 #ifndef HS_TESTS_FOLD_WORLD_H
 #define HS_TESTS_FOLD_WORLD_H
 
-#include "absorb/fold.h"
+#include "absorb/fold/fold.h"
 #include "base/check.h"
 #include "base/mem.h"
 #include "base/prng.h"

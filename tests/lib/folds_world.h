@@ -8,8 +8,8 @@
 #ifndef HS_TESTS_FOLDS_WORLD_H
 #define HS_TESTS_FOLDS_WORLD_H
 
+#include "absorb/stages.h"
 #include "core/session.h"
-#include "core/stages.h"
 
 #include "tests/lib/described.h"
 

@@ -15,9 +15,9 @@ FLOORS = (
     ("command",),
     ("keyspace",),
     ("acl", "heat", "contract", "route"),
-    ("absorb", "spread", "isolate"),
     ("control",),
     ("core",),
+    ("absorb", "spread", "isolate"),
     # ------------------------------ the I/O line ------------------------------
     ("tls",),
     ("engine", "http", "sim"),

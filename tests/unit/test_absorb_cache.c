@@ -3,10 +3,10 @@
  * Keys are numbers and all replies have a size that is asked for, so that a test can say how many fit.
  * After every test the cache is taken apart and must count nothing. Many random operations are compared
  * with a plain model at the end: every key the cache says it has must be the one that was put there. */
-#include "absorb/cache.h"
+#include "absorb/cache/store.h"
 
-#include "absorb/cache_table.h"
-#include "absorb/ghosts.h"
+#include "absorb/cache/ghosts.h"
+#include "absorb/cache/table.h"
 #include "base/num.h"
 #include "base/prng.h"
 

@@ -3,9 +3,10 @@
  * missing copy are told apart, and sets that do not pay are made less often.
  *
  * The slot map is filled by hand; kept replies are made of the text that describes a set. */
-#include "absorb/copies.h"
+#include "absorb/copies/set.h"
 #include "base/mem.h"
 #include "base/slot.h"
+#include "core/reserved.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,7 +38,7 @@ static void test_name_lies_on_its_partition(void **state)
 		name.len = 0;
 		assert_true(hs_copies_name(map, i, &id, HS_LIT("k{x}"), &name));
 		assert_int_equal(hs_slot_map_get(map, hs_slot_of(hs_buf_bytes(&name))), i);
-		assert_true(hs_copies_reserved(hs_buf_bytes(&name)));
+		assert_true(hs_is_reserved(hs_buf_bytes(&name)));
 	}
 	hs_buf_deinit(&name);
 	hs_mem_free(&map);
@@ -80,11 +81,11 @@ static void test_no_name_where_there_is_no_slot(void **state)
 static void test_only_the_prefix_is_reserved(void **state)
 {
 	(void)state;
-	assert_true(hs_copies_reserved(HS_LIT("heatsink:copy:")));
-	assert_true(hs_copies_reserved(HS_LIT("heatsink:copy:{1}:x")));
-	assert_false(hs_copies_reserved(HS_LIT("heatsink:copy")));
-	assert_false(hs_copies_reserved(HS_LIT("heatsink:cops:{1}:x")));
-	assert_false(hs_copies_reserved(HS_LIT("")));
+	assert_true(hs_is_reserved(HS_LIT("heatsink:copy:")));
+	assert_true(hs_is_reserved(HS_LIT("heatsink:copy:{1}:x")));
+	assert_false(hs_is_reserved(HS_LIT("heatsink:copy")));
+	assert_false(hs_is_reserved(HS_LIT("heatsink:cops:{1}:x")));
+	assert_false(hs_is_reserved(HS_LIT("")));
 }
 
 /* ---- how many, and where ---- */

@@ -657,7 +657,9 @@ static void test_an_engine_that_answers_at_once(void **state)
 static void make_narrow(struct world *world)
 {
 	struct hs_core *core = world->station[0].core;
-	uint64_t bytes = hs_cache_counts(core->caching->cache).bytes + 16;
+	const struct hs_cache_stage *stage =
+		core->stages.self[hs_stage_index(core, &hs_stage_cache)];
+	uint64_t bytes = hs_cache_counts(stage->cache).bytes + 16;
 
 	world->options.cache_bytes = bytes * WORKERS * HS_SHELF_PART / (HS_SHELF_PART - 1);
 	for (size_t i = 0; i < WORKERS; i++)

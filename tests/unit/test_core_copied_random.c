@@ -13,7 +13,7 @@
 
 #include "base/prng.h"
 #include "base/slot.h"
-#include "core/copied.h"
+#include "core/reserved.h"
 
 enum { KEYS = 2, NAMES_MAX = 512, WAITING_MAX = 12, STEPS = 3000, SEEDS = 120 };
 
@@ -215,7 +215,7 @@ static void lose_a_copy(struct play *play)
 {
 	int i = (int)below(play, (unsigned)play->store_count);
 
-	if (hs_copies_reserved(hs_bytes_of(play->store[i].name)))
+	if (hs_is_reserved(hs_bytes_of(play->store[i].name)))
 		play->store[i].value = 0;
 }
 
@@ -255,7 +255,7 @@ static void finish(struct play *play)
 	for (int i = 0; play->world.count > 0; i++)
 		serve(play, (uint16_t)(i % 3));
 	for (int i = 0; i < play->store_count; i++) {
-		if (hs_copies_reserved(hs_bytes_of(play->store[i].name)))
+		if (hs_is_reserved(hs_bytes_of(play->store[i].name)))
 			assert_int_equal(play->store[i].value, 0); /* nothing is left */
 	}
 }

@@ -2,8 +2,8 @@
  * below the lower one for a while; mitigations find their state of it; the table is bounded.
  *
  * Method: a core without an engine's answers; heat is made up and told to the table as counting would. */
+#include "absorb/stages.h"
 #include "core/session.h"
-#include "core/stages.h"
 #include "route/slot.h"
 
 #include <setjmp.h>
@@ -119,8 +119,7 @@ static void test_state_keeps_a_key(void **state)
 	note(&world, "k", 1, 100);
 	hot = find(&world, "k");
 	assert_non_null(hot->state[FOLD]);
-	assert_null(hot->state[HS_HOT_COPIES]);
-	hot->state[HS_HOT_USERS - 1] = &ours;
+	hot->state[HS_HOT_STAGES - 1] = &ours;
 	world.options.fold = false;
 	hs_core_configure(world.core, &world.options);
 	pass(&world, COOL_US / 2);
@@ -129,7 +128,7 @@ static void test_state_keeps_a_key(void **state)
 	hs_core_configure(world.core, &world.options);
 	note(&world, "k", 1, 100);
 	assert_non_null(hot->state[FOLD]);
-	hot->state[HS_HOT_USERS - 1] = NULL;
+	hot->state[HS_HOT_STAGES - 1] = NULL;
 	pass(&world, COOL_US + 1);
 	assert_null(find(&world, "k"));
 	close_world(&world);

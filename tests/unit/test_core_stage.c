@@ -140,7 +140,7 @@ static enum hs_verdict depart(void *self, struct hs_request *request, struct hs_
 		part->op.raw = (struct hs_bytes){NULL, 0};
 	}
 	if (orders->mark) {
-		request->marked |= 1u << mind->index;
+		part->marked |= 1u << mind->index;
 		state->departed = (uint32_t)request->number + mind->index;
 	}
 	if (orders->depart == HS_TAKEN)

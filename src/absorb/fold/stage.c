@@ -24,7 +24,7 @@
  *
  * A key turns hot when its heat is counted (core/count.c), with what is under way for it left as it
  * is. It is folded no more when it has been cool for a while and nothing is in its queue. */
-#include "core/folds.h"
+#include "absorb/fold/stage.h"
 
 #include "base/mem.h"
 #include "core/internal.h"
@@ -72,7 +72,7 @@ static struct hs_fold_request *mark(struct hs_folds *folds, struct hs_request *r
 {
 	struct hs_fold_request *folded = hs_folds_of(folds, request);
 
-	request->marked |= 1u << folds->index;
+	request->parts[0].marked |= 1u << folds->index;
 	request->delayed = true;
 	*folded = (struct hs_fold_request){.request = request};
 	hs_list_init(&folded->ask.link);
@@ -449,7 +449,8 @@ static void forget(void *self, struct hs_session *session)
 		struct hs_request *request = hs_list_entry(link, struct hs_request, link);
 		struct hs_fold_request *folded = hs_folds_of(folds, request);
 
-		if (!(request->marked >> folds->index & 1) || !folded->chain || !folded->waiting)
+		if (request->parts_count != 1 || !(request->parts[0].marked >> folds->index & 1) ||
+		    !folded->chain || !folded->waiting)
 			continue;
 		session->lane[hs_folds_lane(request)]--;
 		hs_chain_drop(folds, folded);

@@ -4,7 +4,7 @@
 #ifndef HS_ABSORB_CACHE_TABLE_H
 #define HS_ABSORB_CACHE_TABLE_H
 
-#include "absorb/cache.h"
+#include "absorb/cache/store.h"
 
 struct hs_cache_table {
 	struct hs_cached **buckets;

@@ -30,19 +30,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* No client may name a key that begins so, and none is shown. */
-#define HS_COPIES_PREFIX "heatsink:copy:"
-
-static inline bool hs_copies_reserved(struct hs_bytes key)
-{
-	return key.len >= sizeof HS_COPIES_PREFIX - 1 && key.data[0] == HS_COPIES_PREFIX[0] &&
-	       memcmp(key.data, HS_COPIES_PREFIX, sizeof HS_COPIES_PREFIX - 1) == 0;
-}
-
-/* Takes the names of copies out of a reply that begins at `start`: a list of keys, a cursor with a list,
- * or one key, which becomes null. */
-void hs_copies_hide(struct hs_buf *out, size_t start, int resp);
-
 /* ---- names and places ---- */
 
 struct hs_copies_id {

@@ -4,7 +4,7 @@
 
 #include "core/stage.h"
 
-extern const struct hs_stage hs_stage_cache, hs_stage_fold;
+extern const struct hs_stage hs_stage_cache, hs_stage_copies, hs_stage_fold, hs_stage_versions;
 
 extern const struct hs_stage *const hs_stages[];
 

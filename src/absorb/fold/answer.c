@@ -5,10 +5,10 @@
  * that would leave the numbers on that way are put in the order that fold.h gives for them first. When
  * the step was refused, nothing
  * was done, and the error belongs to some: to those for whom it would have been the same alone. */
-#include "absorb/fold.h"
-#include "absorb/fold_value.h"
-#include "base/check.h"
 #include "wire/answer.h"
+#include "absorb/fold/fold.h"
+#include "absorb/fold/value.h"
+#include "base/check.h"
 #include "wire/reply.h"
 
 struct answers {

@@ -8,13 +8,13 @@
  * When the last write was acknowledged is not known, only how many were (the stamp). This worker notes when
  * it first saw that number. Its clock stands still while it handles a batch of requests, so that the write
  * may have ended behind that time; it certainly ended before the next one that the clock shows. */
-#include "core/cached.h"
+#include "absorb/cache/stage.h"
 
 /* A time behind all writes of the key that are done; 0: not known yet. */
-static uint64_t written_us(const struct hs_core *core, struct hs_cached *cached)
+static uint64_t written_us(const struct hs_cache_stage *stage, struct hs_cached *cached)
 {
-	uint32_t done = hs_shelf_stamp(core->world.shelf, cached->key_hash).done;
-	uint64_t now_us = core->now.mono_us;
+	uint32_t done = hs_shelf_stamp(stage->shelf, cached->key_hash).done;
+	uint64_t now_us = stage->core->now.mono_us;
 
 	if (cached->seen_us == 0 || cached->seen_done != done) {
 		cached->seen_done = done;
@@ -26,25 +26,27 @@ static uint64_t written_us(const struct hs_core *core, struct hs_cached *cached)
 	return cached->written_us;
 }
 
-uint64_t hs_cached_replica_since(struct hs_core *core, const struct hs_session *session,
+uint64_t hs_cached_replica_since(struct hs_cache_stage *stage, const struct hs_session *session,
 				 struct hs_cached *cached, const struct hs_ask *ask)
 {
-	uint64_t stale_us = cached->rule->stale_us, now_us = core->now.mono_us, since_us;
+	uint64_t stale_us = cached->rule->stale_us, now_us = stage->core->now.mono_us, since_us,
+		 barrier_us;
 
 	if (!cached->rule->replica_reads || cached->large_ask != ask->signature)
 		return 0;
-	since_us = written_us(core, cached);
+	since_us = written_us(stage, cached);
 	if (since_us == 0)
 		return 0;
 	if (now_us > stale_us && since_us < now_us - stale_us)
 		since_us = now_us - stale_us;
-	return since_us > session->barrier_us ? since_us : session->barrier_us + 1;
+	barrier_us = hs_versions_session(&stage->versions, session)->barrier_us;
+	return since_us > barrier_us ? since_us : barrier_us + 1;
 }
 
-void hs_cached_note_size(const struct hs_core *core, struct hs_cached *cached,
+void hs_cached_note_size(const struct hs_cache_stage *stage, struct hs_cached *cached,
 			 const struct hs_kept *kept)
 {
-	if (kept->bytes > core->options.cache_entry_bytes)
+	if (kept->bytes > stage->core->options.cache_entry_bytes)
 		cached->large_ask = kept->signature;
 	else if (cached->large_ask == kept->signature)
 		cached->large_ask = 0;

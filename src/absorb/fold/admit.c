@@ -1,6 +1,6 @@
 /* Who may join the queue of a hot key, who goes straight, and who has to wait with its input: see the
  * head of folds.c for why. */
-#include "core/folds.h"
+#include "absorb/fold/stage.h"
 
 enum {
 	BEHIND_MAX = 8,	  /* others under way: with more the request is not folded */

@@ -11,9 +11,9 @@
  *
  * Between two writes of a plan is an epoch: reads in it may change places. A small table finds the step
  * of an equal read; it is bounded, and reads beyond it are steps of their own. */
-#include "absorb/fold.h"
+#include "absorb/fold/fold.h"
 
-#include "absorb/fold_value.h"
+#include "absorb/fold/value.h"
 #include "base/check.h"
 #include "base/mem.h"
 

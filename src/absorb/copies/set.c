@@ -1,4 +1,6 @@
-#include "absorb/copies.h"
+#include "absorb/copies/set.h"
+
+#include "core/reserved.h"
 
 #include "base/mem.h"
 #include "base/num.h"
@@ -29,7 +31,7 @@ bool hs_copies_name(const struct hs_slot_map *slots, uint16_t partition,
 
 		if (hs_slot_map_get(slots, slot) != partition)
 			continue;
-		hs_buf_printf(out, HS_COPIES_PREFIX "{%s}:%016" PRIx64 ":%" PRIu64 ":", tag,
+		hs_buf_printf(out, HS_RESERVED_PREFIX "{%s}:%016" PRIx64 ":%" PRIu64 ":", tag,
 			      id->process, id->set);
 		hs_buf_append_bytes(out, key);
 		return true;
@@ -84,87 +86,6 @@ uint32_t hs_copies_choose(const struct hs_slot_map *slots, const struct hs_copie
 		partitions[count++] = (uint16_t)best;
 	}
 	return count;
-}
-
-/* ---- not to be seen ---- */
-
-struct listing {
-	struct hs_bytes before; /* what stands before the list: a cursor, or nothing */
-	struct hs_bytes names;
-	int64_t count;
-};
-
-/* False: it is no list of keys. */
-static bool read_listing(struct hs_bytes reply, struct listing *listing)
-{
-	struct hs_answer answer;
-	int64_t used = hs_answer_head(&answer, reply.data, reply.len), cursor;
-
-	if (used <= 0 || answer.type != HS_ANSWER_ARRAY)
-		return false;
-	listing->before = (struct hs_bytes){reply.data, 0};
-	listing->count = answer.count;
-	listing->names = (struct hs_bytes){reply.data + used, reply.len - (size_t)used};
-	if (answer.count != 2)
-		return true;
-	cursor = hs_answer_head(&answer, listing->names.data, listing->names.len);
-	if (cursor <= 0 || (size_t)cursor >= listing->names.len ||
-	    listing->names.data[cursor] != '*')
-		return true;
-	listing->before.len = (size_t)(used + cursor);
-	used = hs_answer_head(&answer, reply.data + listing->before.len,
-			      reply.len - listing->before.len);
-	if (used <= 0)
-		return false;
-	listing->count = answer.count;
-	listing->names = (struct hs_bytes){reply.data + listing->before.len + used,
-					   reply.len - listing->before.len - (size_t)used};
-	return true;
-}
-
-void hs_copies_hide(struct hs_buf *out, size_t start, int resp)
-{
-	struct hs_bytes reply = {out->data + start, out->len - start};
-	struct hs_buf names = {0}, shown = {0};
-	struct hs_reply writer = {.out = &shown, .resp = resp};
-	struct listing listing;
-	struct hs_answer answer;
-	size_t count = 0;
-
-	if (reply.len == 0 ||
-	    !memmem(reply.data, reply.len, HS_COPIES_PREFIX, sizeof HS_COPIES_PREFIX - 1))
-		return;
-	if (reply.data[0] == '$') {
-		if (hs_answer_head(&answer, reply.data, reply.len) > 0 &&
-		    hs_copies_reserved(answer.text)) {
-			out->len = start;
-			writer.out = out;
-			hs_reply_null(&writer);
-		}
-		return;
-	}
-	if (!read_listing(reply, &listing))
-		return;
-	for (int64_t i = 0; i < listing.count; i++) {
-		int64_t used = hs_answer_head(&answer, listing.names.data, listing.names.len);
-
-		if (used <= 0 || answer.type != HS_ANSWER_BULK)
-			goto end; /* of another kind after all */
-		if (!hs_copies_reserved(answer.text)) {
-			hs_buf_append(&names, listing.names.data, (size_t)used);
-			count++;
-		}
-		listing.names = (struct hs_bytes){listing.names.data + used,
-						  listing.names.len - (size_t)used};
-	}
-	hs_buf_append_bytes(&shown, listing.before);
-	hs_reply_array(&writer, count);
-	hs_buf_append_bytes(&shown, hs_buf_bytes(&names));
-	out->len = start;
-	hs_buf_append_bytes(out, hs_buf_bytes(&shown));
-end:
-	hs_buf_deinit(&names);
-	hs_buf_deinit(&shown);
 }
 
 /* ---- a set ---- */

@@ -1,5 +1,5 @@
 /* Which keys are folded: those whose heat says so, until they have cooled. */
-#include "core/folds.h"
+#include "absorb/fold/stage.h"
 
 #include "base/mem.h"
 #include "core/plan.h"

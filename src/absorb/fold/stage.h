@@ -3,6 +3,7 @@
 #ifndef HS_CORE_FOLDS_H
 #define HS_CORE_FOLDS_H
 
+#include "absorb/fold/fold.h"
 #include "core/session.h"
 #include "core/stage.h"
 

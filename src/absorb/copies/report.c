@@ -1,6 +1,6 @@
 /* What HEAT PLAN says of copies: for each key of this worker where it lies and how many reads went there,
  * or why there are none; and for rules that cannot do anything here, that. */
-#include "core/copied.h"
+#include "absorb/copies/stage.h"
 #include "core/plan.h"
 
 static const char *state_of(const struct hs_copied *copied)
@@ -18,7 +18,7 @@ static const char *state_of(const struct hs_copied *copied)
 	return "resting";
 }
 
-static void plan_key(const struct hs_core *core, const struct hs_copied *copied,
+static void plan_key(const struct hs_copies_stage *stage, const struct hs_copied *copied,
 		     struct hs_reply *reply)
 {
 	const struct hs_copies *copies = copied->copies;
@@ -39,33 +39,33 @@ static void plan_key(const struct hs_core *core, const struct hs_copied *copied,
 		.numbers_count = 1,
 	};
 
-	places[0] = hs_core_partition(core, copied->slot);
+	places[0] = hs_core_partition(stage->core, copied->slot);
 	for (uint32_t i = 0; copies && i < copies->count; i++) {
-		places[i] = hs_core_partition(core, copies->places[i].slot);
+		places[i] = hs_core_partition(stage->core, copies->places[i].slot);
 		reads[i] = copies->places[i].reads;
 		again.value += copies->places[i].refused;
 	}
-	hs_plan_row(core, reply, &row);
+	hs_plan_row(stage->core, reply, &row);
 }
 
 /* Why no rule's copies are made at all; NULL: they are. */
-static const char *why_none(const struct hs_core *core)
+static const char *why_none(const struct hs_copies_stage *stage)
 {
-	if (core->options.mitigate == HS_MITIGATE_OFF)
+	if (stage->core->options.mitigate == HS_MITIGATE_OFF)
 		return "mitigation is off";
-	if (core->options.mitigate == HS_MITIGATE_OBSERVE)
+	if (stage->core->options.mitigate == HS_MITIGATE_OBSERVE)
 		return "mitigation only observes";
-	if (core->world.together == HS_TOGETHER_ALL)
+	if (stage->core->world.together == HS_TOGETHER_ALL)
 		return "there is one server: a copy has nowhere else to be";
-	if (!hs_copied_can(core))
+	if (!hs_core_reserves(stage->core))
 		return "the partitions of the embedded engine are on one machine, and read by all "
 		       "of it";
 	return NULL;
 }
 
-static void plan_rules(const struct hs_core *core, const char *why, struct hs_reply *reply)
+static void plan_rules(const struct hs_copies_stage *stage, const char *why, struct hs_reply *reply)
 {
-	const struct hs_rules *rules = core->options.rules;
+	const struct hs_rules *rules = stage->core->options.rules;
 
 	for (size_t i = 0; rules && i < hs_rules_count(rules); i++) {
 		const struct hs_rule *rule = hs_rules_at(rules, i);
@@ -78,17 +78,18 @@ static void plan_rules(const struct hs_core *core, const char *why, struct hs_re
 		};
 
 		if (rule->copies > 1)
-			hs_plan_row(core, reply, &row);
+			hs_plan_row(stage->core, reply, &row);
 	}
 }
 
-void hs_copied_plan(struct hs_core *core, struct hs_reply *reply)
+void hs_copied_report(void *self, struct hs_reply *reply)
 {
-	const struct hs_link *keys = &core->copying->keys;
-	const char *why = why_none(core);
+	struct hs_copies_stage *stage = self;
+	const struct hs_link *keys = &stage->keys;
+	const char *why = why_none(stage);
 
-	if (why && core->world.worker == 0)
-		plan_rules(core, why, reply);
+	if (why && stage->core->world.worker == 0)
+		plan_rules(stage, why, reply);
 	for (const struct hs_link *link = keys->next; link != keys; link = link->next)
-		plan_key(core, hs_list_entry(link, struct hs_copied, link), reply);
+		plan_key(stage, hs_list_entry(link, struct hs_copied, link), reply);
 }

@@ -1,10 +1,9 @@
 /* What a request is to folding. Whatever is not known to be foldable is not: it costs a request, and
  * no answer can be wrong. */
-#include "absorb/fold.h"
-#include "base/hash.h"
+#include "absorb/fold/fold.h"
 
-static const int64_t ex_max_s = 10000000000; /* some three hundred years, and never an overflow */
-static const int64_t px_max_ms = 10000000000000;
+#include "absorb/plain_set.h"
+#include "base/hash.h"
 
 static enum hs_fold_kind classify_add(struct hs_fold_ask *ask)
 {
@@ -27,22 +26,7 @@ static enum hs_fold_kind classify_add(struct hs_fold_ask *ask)
 
 static enum hs_fold_kind classify_set(struct hs_fold_ask *ask)
 {
-	bool seconds;
-	int64_t time;
-
-	ask->number = 0;
-	if (ask->argc == 3)
-		return HS_FOLD_SET;
-	if (ask->argc != 5)
-		return HS_FOLD_NOT;
-	seconds = hs_bytes_is_word(ask->argv[3], "ex");
-	if (!seconds && !hs_bytes_is_word(ask->argv[3], "px"))
-		return HS_FOLD_NOT;
-	if (!hs_num_parse_int(ask->argv[4], &time) || time <= 0 ||
-	    time > (seconds ? ex_max_s : px_max_ms))
-		return HS_FOLD_NOT;
-	ask->number = seconds ? time * 1000 : time;
-	return HS_FOLD_SET;
+	return hs_plain_set(ask->argc, ask->argv, &ask->number) ? HS_FOLD_SET : HS_FOLD_NOT;
 }
 
 static bool has_word(const char *words, const char *word)

@@ -12,7 +12,7 @@
  * When it is back, everybody is answered with it, an error included; it is kept if no write of the key
  * began or ended meanwhile. A read that cannot be tracked (an old server) is not tried that way again by
  * those who wait: each goes by itself. */
-#include "core/cached.h"
+#include "absorb/cache/stage.h"
 
 #include "base/mem.h"
 #include "core/internal.h"
@@ -24,59 +24,48 @@ enum {
 
 /* --- those who wait --- */
 
-static void resume_later(struct hs_link *resuming, struct hs_session *session)
+static struct hs_request *take_waiter(const struct hs_cache_stage *stage, struct hs_link *waiters)
 {
-	if (hs_list_empty(&session->resuming))
-		hs_list_append(resuming, &session->resuming);
-}
+	struct hs_cache_request *waiter =
+		hs_list_entry(waiters->next, struct hs_cache_request, link);
+	struct hs_request *request = waiter->request;
 
-static void resume_all(struct hs_core *core, struct hs_link *resuming)
-{
-	while (!hs_list_empty(resuming)) {
-		struct hs_session *session =
-			hs_list_entry(resuming->next, struct hs_session, resuming);
-
-		hs_list_remove(&session->resuming);
-		hs_core_resume(core, session);
-	}
-}
-
-static struct hs_request *take_waiter(struct hs_link *waiters)
-{
-	struct hs_request *request = hs_list_entry(waiters->next, struct hs_request, fill_link);
-
-	hs_list_remove(&request->fill_link);
-	request->session->filling--;
+	hs_list_remove(&waiter->link);
+	hs_versions_session(&stage->versions, request->session)->reads_apart--;
 	return request;
 }
 
+/* To the engine, as it came: not through the stages between, which it has not been admitted to. */
+static void send_waiter(struct hs_cache_stage *stage, struct hs_request *request)
+{
+	hs_core_resume_later(stage->core, request->session);
+	hs_step_submit(stage->core, request, 0);
+}
+
 /* An error is of when it was asked for. Who has to see more than that goes to the engine itself. */
-static void answer_all(struct hs_core *core, const struct hs_fill *fill, struct hs_link *waiters,
-		       const struct hs_kept *kept, struct hs_bytes error, struct hs_link *resuming)
+static void answer_all(struct hs_cache_stage *stage, const struct hs_fill *fill,
+		       struct hs_link *waiters, const struct hs_kept *kept, struct hs_bytes error)
 {
 	while (!hs_list_empty(waiters)) {
-		struct hs_request *request = take_waiter(waiters);
-		uint64_t barrier_us = request->session->barrier_us;
+		struct hs_request *request = take_waiter(stage, waiters);
+		uint64_t barrier_us =
+			hs_versions_session(&stage->versions, request->session)->barrier_us;
 
-		resume_later(resuming, request->session);
-		if (kept ? !hs_cached_is_since(kept, request->session)
+		hs_core_resume_later(stage->core, request->session);
+		if (kept ? !hs_versions_is_since(&stage->versions, request->session, kept)
 			 : barrier_us > 0 && fill->start_us <= barrier_us)
-			hs_step_submit(core, request, 0);
+			send_waiter(stage, request);
 		else
-			hs_request_share(core, request,
+			hs_request_share(stage->core, request,
 					 kept ? kept->reply[request->resp - 2] : error);
 	}
 }
 
 /* Each to the engine, as it came. */
-static void send_all(struct hs_core *core, struct hs_link *waiters, struct hs_link *resuming)
+static void send_all(struct hs_cache_stage *stage, struct hs_link *waiters)
 {
-	while (!hs_list_empty(waiters)) {
-		struct hs_request *request = take_waiter(waiters);
-
-		resume_later(resuming, request->session);
-		hs_step_submit(core, request, 0);
-	}
+	while (!hs_list_empty(waiters))
+		send_waiter(stage, take_waiter(stage, waiters));
 }
 
 /* --- a fill's life --- */
@@ -94,18 +83,19 @@ static struct hs_fill *find(const struct hs_cached *cached, const struct hs_ask 
 
 static void land(struct hs_core *core, struct hs_request *own);
 
-static struct hs_fill *create(struct hs_core *core, struct hs_cached *cached,
+static struct hs_fill *create(struct hs_cache_stage *stage, struct hs_cached *cached,
 			      const struct hs_ask *ask)
 {
 	struct hs_fill *fill = hs_mem_zalloc(sizeof *fill);
 	struct hs_internal internal = {
 		.call = hs_call_of(ask->command, ask->argc, ask->argv),
 		.then = land,
+		.context = fill,
+		.stage = stage->index + 1,
 		.slot = cached->slot,
 	};
-	struct hs_request *own = hs_internal_prepare(core, &internal);
+	struct hs_request *own = hs_internal_prepare(stage->core, &internal);
 
-	own->fill = fill;
 	fill->own = own;
 	fill->cached = cached;
 	fill->ask = *ask;
@@ -119,104 +109,107 @@ static struct hs_fill *create(struct hs_core *core, struct hs_cached *cached,
 	return fill;
 }
 
-static void destroy(struct hs_core *core, struct hs_fill *fill)
+static void destroy(struct hs_cache_stage *stage, struct hs_fill *fill)
 {
 	struct hs_cached *cached = fill->cached;
 
 	hs_list_remove(&fill->link);
 	hs_list_remove(&fill->of_key);
-	hs_internal_end(core, fill->own);
+	hs_internal_end(stage->core, fill->own);
 	if (--cached->pins == 0 && !cached->rule)
-		hs_cache_remove(core->caching->cache, cached);
+		hs_cache_remove(stage->cache, cached);
 	hs_mem_free(&fill);
 }
 
-static void send(struct hs_core *core, struct hs_fill *fill)
+static void send(struct hs_cache_stage *stage, struct hs_fill *fill)
 {
 	struct hs_request *own = fill->own;
 
-	fill->stamp = hs_shelf_stamp(core->world.shelf, fill->ask.key_hash);
+	fill->stamp = hs_shelf_stamp(stage->shelf, fill->ask.key_hash);
 	if (fill->stamp.done != fill->cached->seen_done)
 		fill->replica_since_us = 0; /* written by another worker in this very moment */
-	fill->start_us = core->now.mono_us;
+	fill->start_us = stage->core->now.mono_us;
 	fill->foreign_us = 0;
 	fill->foreign = false;
 	hs_list_remove(&fill->link);
-	hs_list_append(&core->caching->sent, &fill->link);
+	hs_list_append(&stage->sent, &fill->link);
 	fill->cached->read++;
-	own->start_us = core->now.mono_us;
+	own->start_us = stage->core->now.mono_us;
 	own->parts[0].op.track = fill->replica_since_us == 0;
 	own->parts[0].op.replica_since_us = fill->replica_since_us;
 	if (fill->cached->rule && fill->replica_since_us == 0)
-		hs_counter_add(&hs_cached_stats(core, fill->cached)->fills, 1);
-	hs_internal_send(core, own);
+		hs_counter_add(&hs_cached_stats(stage, fill->cached)->fills, 1);
+	hs_internal_send(stage->core, own);
 }
 
 /* Sends it, unless another worker is reading the same just now. It may be gone when this returns. */
-static void start(struct hs_core *core, struct hs_fill *fill)
+static void start(struct hs_cache_stage *stage, struct hs_fill *fill)
 {
-	uint32_t worker = core->world.worker, by = worker;
+	uint32_t worker = stage->core->world.worker, by = worker;
 
 	if (fill->replica_since_us > 0) { /* nothing that others could use */
-		send(core, fill);
+		send(stage, fill);
 		return;
 	}
-	fill->claimed = core->world.calls->tell && !fill->is_void &&
-			hs_shelf_claim(core->world.shelf, fill->ask.signature, worker, &by);
+	fill->claimed = stage->core->world.calls->tell && !fill->is_void &&
+			hs_shelf_claim(stage->shelf, fill->ask.signature, worker, &by);
 	if (fill->claimed || by == worker) {
-		send(core, fill);
+		send(stage, fill);
 		return;
 	}
 	if (fill->foreign_us == 0) /* however often it is looked for */
-		fill->foreign_us = core->now.mono_us;
+		fill->foreign_us = stage->core->now.mono_us;
 	fill->foreign = true;
-	fill->start_us = core->now.mono_us;
+	fill->start_us = stage->core->now.mono_us;
 	hs_list_remove(&fill->link); /* it may have been sent before */
-	hs_list_append(&core->caching->foreign, &fill->link);
+	hs_list_append(&stage->foreign, &fill->link);
 }
 
 /* Whether one that is under way brings what this one may get: it must have begun since the last write, and
  * not too long ago. */
-static bool serves(const struct hs_core *core, const struct hs_fill *fill,
+static bool serves(const struct hs_cache_stage *stage, const struct hs_fill *fill,
 		   const struct hs_session *session)
 {
 	uint64_t read_us = fill->start_us;
+	uint64_t barrier_us = hs_versions_session(&stage->versions, session)->barrier_us;
 
 	if (fill->foreign)
 		return true;
 	if (fill->own->parts[0].op.replica_proved_us > 0)
 		read_us = fill->own->parts[0].op.replica_proved_us;
-	return fill->stamp.done == hs_shelf_stamp(core->world.shelf, fill->ask.key_hash).done &&
-	       core->now.mono_us <= read_us + fill->cached->rule->stale_us &&
-	       (session->barrier_us == 0 || read_us > session->barrier_us);
+	return fill->stamp.done == hs_shelf_stamp(stage->shelf, fill->ask.key_hash).done &&
+	       stage->core->now.mono_us <= read_us + fill->cached->rule->stale_us &&
+	       (barrier_us == 0 || read_us > barrier_us);
 }
 
-void hs_cached_join(struct hs_core *core, struct hs_cached *cached, const struct hs_ask *ask,
-		    struct hs_request *request)
+void hs_cached_join(struct hs_cache_stage *stage, struct hs_cached *cached,
+		    const struct hs_ask *ask, struct hs_request *request)
 {
+	struct hs_cache_request *waiter = hs_cache_request(stage, request);
 	struct hs_fill *fill = find(cached, ask);
 	bool begin = !fill;
 
 	if (begin) {
-		fill = create(core, cached, ask);
+		fill = create(stage, cached, ask);
 		fill->replica_since_us =
-			hs_cached_replica_since(core, request->session, cached, ask);
+			hs_cached_replica_since(stage, request->session, cached, ask);
 	}
-	request->session->filling++;
-	if (begin || serves(core, fill, request->session))
-		hs_list_append(&fill->waiters, &request->fill_link);
+	hs_versions_session(&stage->versions, request->session)->reads_apart++;
+	if (begin || serves(stage, fill, request->session))
+		hs_list_append(&fill->waiters, &waiter->link);
 	else
-		hs_list_append(&fill->late, &request->fill_link);
+		hs_list_append(&fill->late, &waiter->link);
 	if (begin)
-		start(core, fill);
+		start(stage, fill);
 }
 
-void hs_cached_refresh(struct hs_core *core, struct hs_cached *cached, const struct hs_ask *ask)
+void hs_cached_refresh(struct hs_cache_stage *stage, struct hs_cached *cached,
+		       const struct hs_ask *ask)
 {
 	if (!cached->rule || find(cached, ask))
 		return;
-	hs_counter_add(&hs_cached_stats(core, cached)->refreshes, 1);
-	start(core, create(core, cached, ask));
+	hs_counter_add(&hs_cached_stats(stage, cached)->refreshes, 1);
+	start(stage, create(stage, cached, ask));
 }
 
 /* --- what it brought --- */
@@ -239,7 +232,7 @@ static uint64_t expires_at(const struct hs_fill *fill, int64_t left_ms, uint64_t
 	return (late ? now_us : fill->start_us) + (uint64_t)left_ms * 1000;
 }
 
-static struct hs_kept *make_kept(struct hs_core *core, const struct hs_fill *fill,
+static struct hs_kept *make_kept(struct hs_cache_stage *stage, const struct hs_fill *fill,
 				 struct hs_bytes reply)
 {
 	const struct hs_op *op = &fill->own->parts[0].op;
@@ -247,56 +240,55 @@ static struct hs_kept *make_kept(struct hs_core *core, const struct hs_fill *fil
 
 	if (!kept)
 		return NULL;
-	kept->worker = core->world.worker;
+	kept->worker = stage->core->world.worker;
 	kept->done = fill->stamp.done;
 	kept->vouch = op->vouch;
 	kept->vouch_epoch = op->vouch_epoch;
 	kept->read_us = op->replica_proved_us > 0 ? op->replica_proved_us : fill->start_us;
-	kept->cost_us = core->now.mono_us - fill->start_us;
+	kept->cost_us = stage->core->now.mono_us - fill->start_us;
 	if (!kept->missing)
-		atomic_init(&kept->expires_us, expires_at(fill, op->left_ms, core->now.mono_us));
+		atomic_init(&kept->expires_us,
+			    expires_at(fill, op->left_ms, stage->core->now.mono_us));
 	if (fill->cached->rule)
-		kept->until_us =
-			hs_cached_until(core, fill->cached->rule, kept->missing, fill->start_us);
+		kept->until_us = hs_entry_until(&stage->core->prng, fill->cached->rule,
+						kept->missing, fill->start_us);
 	return kept;
 }
 
 /* It has been read, and is not what was kept: that is known to have changed. */
-static void forget_old(struct hs_core *core, const struct hs_fill *fill)
+static void forget_old(struct hs_cache_stage *stage, const struct hs_fill *fill)
 {
 	struct hs_kept *old = hs_cached_reply(fill->cached, &fill->ask);
 
 	if (old)
-		hs_cache_forget(core->caching->cache, fill->cached, old);
+		hs_cache_forget(stage->cache, fill->cached, old);
 }
 
-static void keep(struct hs_core *core, const struct hs_fill *fill, struct hs_kept *kept)
+static void keep(struct hs_cache_stage *stage, const struct hs_fill *fill, struct hs_kept *kept)
 {
-	struct hs_shelf *shelf = core->world.shelf;
+	struct hs_shelf *shelf = stage->shelf;
 	struct hs_cached *cached = fill->cached;
 	struct hs_core_rule_stats *stats;
 
 	if (fill->is_void || !cached->rule)
 		return;
-	stats = hs_cached_stats(core, cached);
-	hs_cached_note_size(core, cached, kept);
+	stats = hs_cached_stats(stage, cached);
+	hs_cached_note_size(stage, cached, kept);
 	if (!is_equal(fill->stamp, hs_shelf_stamp(shelf, fill->ask.key_hash)))
 		hs_counter_add(&stats->raced, 1);
 	else if (kept->missing && cached->rule->negative_us == 0)
-		forget_old(core, fill);
-	else if (hs_cache_keep(core->caching->cache, cached, kept))
+		forget_old(stage, fill);
+	else if (hs_cache_keep(stage->cache, cached, kept))
 		hs_shelf_put(shelf, kept);
 	cached->unkept = hs_cached_reply(cached, &fill->ask) != kept;
 }
 
 /* After the shelf has it: others may look there. */
-static void tell_others(struct hs_core *core, struct hs_fill *fill)
+static void tell_others(struct hs_cache_stage *stage, struct hs_fill *fill)
 {
-	struct hs_news news = {.kind = HS_NEWS_FILLED};
-
 	if (fill->claimed &&
-	    hs_shelf_release(core->world.shelf, fill->ask.signature, core->world.worker))
-		core->world.calls->tell(core->world.context, hs_news_create(&news));
+	    hs_shelf_release(stage->shelf, fill->ask.signature, stage->core->world.worker))
+		hs_stage_tell(stage->core, stage->index);
 	fill->claimed = false;
 }
 
@@ -316,24 +308,24 @@ static bool is_trouble(struct hs_bytes reply)
 }
 
 /* What was kept before, if the rule lets it be given now that it cannot be read. */
-static struct hs_kept *old_one(const struct hs_core *core, const struct hs_fill *fill)
+static struct hs_kept *old_one(const struct hs_cache_stage *stage, const struct hs_fill *fill)
 {
 	struct hs_kept *kept;
 
 	if (fill->is_void || !fill->cached->rule || fill->cached->rule->stale_if_error_us == 0)
 		return NULL;
 	kept = hs_cached_reply(fill->cached, &fill->ask);
-	return kept && hs_cached_outlives_error(core, fill->cached, kept) ? kept : NULL;
+	return kept && hs_cached_outlives_error(stage, fill->cached, kept) ? kept : NULL;
 }
 
-static void answer_old(struct hs_core *core, struct hs_fill *fill, struct hs_link *waiters,
-		       struct hs_link *resuming, const struct hs_kept *old)
+static void answer_old(struct hs_cache_stage *stage, struct hs_fill *fill, struct hs_link *waiters,
+		       const struct hs_kept *old)
 {
-	struct hs_core_rule_stats *stats = hs_cached_stats(core, fill->cached);
+	struct hs_core_rule_stats *stats = hs_cached_stats(stage, fill->cached);
 
 	for (struct hs_link *link = waiters->next; link != waiters; link = link->next)
 		hs_counter_add(&stats->stale, 1);
-	answer_all(core, fill, waiters, old, (struct hs_bytes){NULL, 0}, resuming);
+	answer_all(stage, fill, waiters, old, (struct hs_bytes){NULL, 0});
 }
 
 /* The engine cannot read it so that it may be kept. */
@@ -347,62 +339,61 @@ static bool is_no_vouch(struct hs_bytes reply)
 /* What a replica, or the master in its stead, was asked for. True: it is to be read once more, to be kept. A
  * replica of a node that hands its slot to another shows keys as missing that have moved already, so what
  * is not there, or is an error, is never its word. */
-static bool asks_again(struct hs_core *core, struct hs_fill *fill, const struct hs_kept *kept)
+static bool asks_again(struct hs_cache_stage *stage, struct hs_fill *fill,
+		       const struct hs_kept *kept)
 {
 	struct hs_core_rule_stats *stats;
 
 	if (fill->replica_since_us == 0)
 		return false;
 	if (fill->cached->rule) {
-		stats = hs_cached_stats(core, fill->cached);
+		stats = hs_cached_stats(stage, fill->cached);
 		hs_counter_add(fill->own->parts[0].op.replica_proved_us > 0 ? &stats->replica_reads
 									    : &stats->fills,
 			       1);
 	}
-	if (kept && kept->bytes > core->options.cache_entry_bytes)
+	if (kept && kept->bytes > stage->core->options.cache_entry_bytes)
 		return false;
 	fill->cached->large_ask = 0;
 	fill->replica_since_us = 0;
 	return true;
 }
 
-static void start_again(struct hs_core *core, struct hs_fill *fill)
+static void start_again(struct hs_cache_stage *stage, struct hs_fill *fill)
 {
-	hs_internal_prepare_again(core, fill->own);
+	hs_internal_prepare_again(stage->core, fill->own);
 	hs_list_remove(&fill->link);
-	start(core, fill);
+	start(stage, fill);
 }
 
 static void land(struct hs_core *core, struct hs_request *own)
 {
-	struct hs_fill *fill = own->fill;
+	struct hs_fill *fill = own->context;
+	struct hs_cache_stage *stage = hs_internal_stage(core, own);
 	struct hs_bytes reply = hs_buf_bytes(&own->parts[0].out);
 	bool failed = reply.len > 0 && reply.data[0] == '-';
 	bool no_vouch = is_no_vouch(reply), trouble = is_trouble(reply) && !no_vouch;
-	struct hs_kept *kept = failed ? NULL : make_kept(core, fill, reply);
-	struct hs_kept *old = trouble ? old_one(core, fill) : NULL;
-	struct hs_link resuming, late;
+	struct hs_kept *kept = failed ? NULL : make_kept(stage, fill, reply);
+	struct hs_kept *old = trouble ? old_one(stage, fill) : NULL;
 
-	if (asks_again(core, fill, kept)) {
+	if (asks_again(stage, fill, kept)) {
 		if (kept)
 			hs_kept_unref(&kept);
-		start_again(core, fill);
+		start_again(stage, fill);
 		return;
 	}
-	hs_list_init(&resuming);
-	hs_list_init(&late);
-	fill->cached->failed_us = trouble ? core->now.mono_us : 0;
+	fill->cached->failed_us = trouble ? stage->core->now.mono_us : 0;
 	if (kept && fill->replica_since_us == 0)
-		keep(core, fill, kept);
+		keep(stage, fill, kept);
 	else if (failed && !trouble && !no_vouch)
-		forget_old(core, fill);
-	tell_others(core, fill);
+		forget_old(stage, fill);
+	tell_others(stage, fill);
 	if (old)
-		answer_old(core, fill, &fill->waiters, &resuming, old);
+		answer_old(stage, fill, &fill->waiters, old);
 	else if (kept || (failed && !no_vouch))
-		answer_all(core, fill, &fill->waiters, kept, reply, &resuming);
+		answer_all(stage, fill, &fill->waiters, kept, reply);
 	else
-		send_all(core, &fill->waiters, &resuming);
+		send_all(stage, &fill->waiters);
 	if (kept)
 		hs_kept_unref(&kept);
 	if (!hs_list_empty(&fill->late) && !fill->is_void) {
@@ -414,93 +405,88 @@ static void land(struct hs_core *core, struct hs_request *own)
 		fill->waiters = waiters;
 		hs_list_init(&fill->late);
 		fill->replica_since_us = 0;
-		start_again(core, fill);
+		start_again(stage, fill);
 	} else {
-		send_all(core, &fill->late, &resuming);
-		destroy(core, fill);
+		send_all(stage, &fill->late);
+		destroy(stage, fill);
 	}
-	resume_all(core, &resuming);
 }
 
 /* --- what another worker brought --- */
 
-static void look_again(struct hs_core *core, struct hs_fill *fill)
+static void look_again(struct hs_cache_stage *stage, struct hs_fill *fill)
 {
-	struct hs_shelf *shelf = core->world.shelf;
+	struct hs_shelf *shelf = stage->shelf;
 	struct hs_kept *kept = hs_shelf_get(shelf, &fill->ask);
-	struct hs_link resuming;
 	uint64_t age_us;
 
-	hs_list_init(&resuming);
 	hs_list_remove(&fill->link);
 	if (kept && fill->cached->rule &&
 	    hs_kept_state(kept, fill->cached->rule, hs_shelf_stamp(shelf, fill->ask.key_hash).done,
-			  core->now.mono_us, &age_us) == HS_KEPT_FRESH) {
-		hs_cache_keep(core->caching->cache, fill->cached, kept);
-		answer_all(core, fill, &fill->waiters, kept, (struct hs_bytes){NULL, 0}, &resuming);
-		destroy(core, fill);
+			  stage->core->now.mono_us, &age_us) == HS_KEPT_FRESH) {
+		hs_cache_keep(stage->cache, fill->cached, kept);
+		answer_all(stage, fill, &fill->waiters, kept, (struct hs_bytes){NULL, 0});
+		destroy(stage, fill);
 	} else {
-		start(core, fill);
+		start(stage, fill);
 	}
 	if (kept)
 		hs_kept_unref(&kept);
-	resume_all(core, &resuming);
 }
 
 /* Those of this signature, and those that share the cell of its claim, which nobody here can tell. */
-void hs_cached_told(struct hs_core *core)
+void hs_cached_told(void *self)
 {
-	struct hs_link mine = core->caching->foreign;
+	struct hs_cache_stage *stage = self;
+	struct hs_link mine = stage->foreign;
 
-	if (hs_list_empty(&core->caching->foreign))
+	if (hs_list_empty(&stage->foreign))
 		return;
 	mine.next->prev = &mine;
 	mine.prev->next = &mine;
-	hs_list_init(&core->caching->foreign);
+	hs_list_init(&stage->foreign);
 	while (!hs_list_empty(&mine))
-		look_again(core, hs_list_entry(mine.next, struct hs_fill, link));
+		look_again(stage, hs_list_entry(mine.next, struct hs_fill, link));
 }
 
-static void count_kept(struct hs_core *core)
+static void count_kept(struct hs_cache_stage *stage)
 {
-	struct hs_cache_counts counts = hs_cache_counts(core->caching->cache);
+	struct hs_cache_counts counts = hs_cache_counts(stage->cache);
 
-	hs_counter_set(&core->stats.cache_keys, counts.keys);
-	hs_counter_set(&core->stats.cache_replies, counts.replies);
-	hs_counter_set(&core->stats.cache_bytes, counts.bytes);
-	hs_counter_set(&core->stats.cache_evicted, counts.evicted);
-	hs_counter_set(&core->stats.cache_too_large, counts.too_large);
+	hs_counter_set(&stage->core->stats.cache_keys, counts.keys);
+	hs_counter_set(&stage->core->stats.cache_replies, counts.replies);
+	hs_counter_set(&stage->core->stats.cache_bytes, counts.bytes);
+	hs_counter_set(&stage->core->stats.cache_evicted, counts.evicted);
+	hs_counter_set(&stage->core->stats.cache_too_large, counts.too_large);
 }
 
-void hs_cached_tick(struct hs_core *core)
+void hs_cached_tick(void *self)
 {
-	struct hs_caching *caching = core->caching;
-	struct hs_link *link, *next, resuming, mine;
+	struct hs_cache_stage *stage = self;
+	struct hs_link *link, *next, mine;
 
-	count_kept(core);
-	hs_list_init(&resuming);
+	count_kept(stage);
 	hs_list_init(&mine);
-	for (link = caching->foreign.next; link != &caching->foreign; link = next) {
+	for (link = stage->foreign.next; link != &stage->foreign; link = next) {
 		struct hs_fill *fill = hs_list_entry(link, struct hs_fill, link);
 
 		next = link->next;
-		if (core->now.mono_us - fill->foreign_us <= FOREIGN_US_MAX)
+		if (stage->core->now.mono_us - fill->foreign_us <= FOREIGN_US_MAX)
 			continue;
 		hs_list_remove(&fill->link);
 		hs_list_append(&mine, &fill->link);
 	}
 	while (!hs_list_empty(&mine))
-		send(core, hs_list_entry(mine.next, struct hs_fill, link));
-	for (link = caching->sent.next; link != &caching->sent; link = link->next) {
+		send(stage, hs_list_entry(mine.next, struct hs_fill, link));
+	for (link = stage->sent.next; link != &stage->sent; link = link->next) {
 		struct hs_fill *fill = hs_list_entry(link, struct hs_fill, link);
 		struct hs_kept *old;
 
-		if (core->now.mono_us - fill->start_us <= SLOW_US)
+		if (stage->core->now.mono_us - fill->start_us <= SLOW_US)
 			continue;
-		old = old_one(core, fill);
-		fill->cached->failed_us = core->now.mono_us;
+		old = old_one(stage, fill);
+		fill->cached->failed_us = stage->core->now.mono_us;
 		if (old)
-			answer_old(core, fill, &fill->waiters, &resuming, old);
+			answer_old(stage, fill, &fill->waiters, old);
 	}
-	resume_all(core, &resuming);
 }

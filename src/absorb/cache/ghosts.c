@@ -1,4 +1,4 @@
-#include "absorb/ghosts.h"
+#include "absorb/cache/ghosts.h"
 
 #include "base/mem.h"
 

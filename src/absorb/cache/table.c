@@ -1,4 +1,4 @@
-#include "absorb/cache_table.h"
+#include "absorb/cache/table.h"
 
 #include "base/check.h"
 #include "base/mem.h"

@@ -9,12 +9,10 @@
  *
  * Several workers may want copies of one key at a time: who begins says so on the shelf, with a set that
  * has no names, and the others look there again. */
-#include "core/copied.h"
+#include "absorb/copies/stage.h"
 
 #include "base/mem.h"
 #include "base/num.h"
-#include "core/cached.h"
-#include "core/internal.h"
 #include "wire/answer.h"
 
 #include <inttypes.h>
@@ -30,7 +28,8 @@ enum {
 
 /* --- internal calls --- */
 
-static struct hs_internal call_of(const struct hs_copied *copied, const struct hs_command *command,
+static struct hs_internal call_of(const struct hs_copies_stage *stage,
+				  const struct hs_copied *copied, const struct hs_command *command,
 				  size_t argc, const struct hs_bytes *argv,
 				  void (*then)(struct hs_core *core, struct hs_request *request))
 {
@@ -38,90 +37,95 @@ static struct hs_internal call_of(const struct hs_copied *copied, const struct h
 		.call = hs_call_of(command, argc, argv),
 		.then = then,
 		.slot = copied ? copied->slot : 0,
+		.stage = stage->index + 1,
 	};
 }
 
 /* About a key: what is known of it stays until the call is ended. */
-static void begin(struct hs_request *own, struct hs_copied *copied)
+static void begin(const struct hs_copies_stage *stage, const struct hs_request *own,
+		  struct hs_copied *copied, const struct hs_copies *copies)
 {
-	own->copied = copied;
+	*hs_copies_call(stage, own) = (struct hs_copies_call){
+		.copied = copied,
+		.copies = copies ? hs_copies_ref((struct hs_copies *)copies) : NULL,
+	};
 	if (copied)
 		copied->under_way++;
 }
 
 /* Asks every copy, with its name in the place of the key. */
-static void ask_copies(struct hs_core *core, const struct hs_internal *internal,
+static void ask_copies(struct hs_copies_stage *stage, const struct hs_internal *internal,
 		       struct hs_copied *copied, const struct hs_copies *copies)
 {
 	uint32_t count = copies->count - 1;
-	struct hs_request *own = hs_internal_prepare_parts(core, internal, count);
+	struct hs_request *own = hs_internal_prepare_parts(stage->core, internal, count);
 
-	begin(own, copied);
-	own->copies = hs_copies_ref((struct hs_copies *)copies);
+	begin(stage, own, copied, copies);
 	for (uint32_t i = 0; i < count; i++)
 		hs_internal_part(own, i, copies->places[1 + i].name, copies->places[1 + i].slot);
-	hs_internal_send(core, own);
+	hs_internal_send(stage->core, own);
 }
 
 /* Ends such a request. */
-static void put(struct hs_core *core, struct hs_request *own)
+static void put(struct hs_copies_stage *stage, struct hs_request *own)
 {
-	struct hs_copied *copied = own->copied;
+	struct hs_copied *copied = hs_copies_call(stage, own)->copied;
 
-	own->copied = NULL;
-	hs_copies_unref(&own->copies);
-	hs_internal_end(core, own);
+	hs_copies_unref(&hs_copies_call(stage, own)->copies);
+	hs_internal_end(stage->core, own);
 	if (copied)
-		hs_copied_release(core, copied);
+		hs_copied_release(copied);
 }
 
 /* --- taking a set away --- */
 
 static void land_unlink(struct hs_core *core, struct hs_request *own)
 {
-	put(core, own); /* what could not be taken away goes with its lease */
+	struct hs_copies_stage *stage = hs_internal_stage(core, own);
+
+	put(stage, own); /* what could not be taken away goes with its lease */
 }
 
-void hs_copied_unlink(struct hs_core *core, const struct hs_copies *copies)
+void hs_copied_unlink(struct hs_copies_stage *stage, const struct hs_copies *copies)
 {
 	const struct hs_command *command = hs_command_by_id(HS_CMD_ID_UNLINK);
 	struct hs_bytes argv[2] = {HS_LIT("UNLINK"), {"", 0}};
-	struct hs_internal internal = call_of(NULL, command, 2, argv, land_unlink);
+	struct hs_internal internal = call_of(stage, NULL, command, 2, argv, land_unlink);
 
-	ask_copies(core, &internal, NULL, copies);
+	ask_copies(stage, &internal, NULL, copies);
 }
 
 /* --- the shelf --- */
 
-static const struct hs_command *dump_command(const struct hs_core *core)
+static const struct hs_command *dump_command(const struct hs_copies_stage *stage)
 {
-	return hs_learned_find(core->learned, HS_LIT("dump"));
+	return hs_learned_find(stage->core->learned, HS_LIT("dump"));
 }
 
 /* What a set is asked for by: as if it were the reply to a DUMP. */
-static void ask_init(const struct hs_core *core, const struct hs_copied *copied, struct hs_ask *ask,
-		     struct hs_bytes argv[2])
+static void ask_init(const struct hs_copies_stage *stage, const struct hs_copied *copied,
+		     struct hs_ask *ask, struct hs_bytes argv[2])
 {
-	hs_ask_get(ask, hs_shelf_seed(core->world.shelf), hs_copied_key(copied), argv);
-	ask->command = dump_command(core);
+	hs_ask_get(ask, hs_shelf_seed(stage->shelf), hs_copied_key(copied), argv);
+	ask->command = dump_command(stage);
 	ask->signature = ~ask->signature;
 }
 
-static struct hs_kept *keep(struct hs_core *core, const struct hs_copied *copied,
+static struct hs_kept *keep(struct hs_copies_stage *stage, const struct hs_copied *copied,
 			    struct hs_bytes names, const struct hs_op *op)
 {
 	struct hs_bytes argv[2];
 	struct hs_ask ask;
 	struct hs_kept *kept;
 
-	ask_init(core, copied, &ask, argv);
+	ask_init(stage, copied, &ask, argv);
 	kept = hs_kept_create(&ask, names);
 	hs_check(kept);
-	kept->worker = core->world.worker;
+	kept->worker = stage->core->world.worker;
 	kept->done = copied->stamp.done;
-	kept->read_us = op ? op->received.mono_us : core->now.mono_us;
-	kept->cost_us = core->now.mono_us - kept->read_us;
-	kept->until_us = hs_cached_until(core, copied->rule, false, kept->read_us);
+	kept->read_us = op ? op->received.mono_us : stage->core->now.mono_us;
+	kept->cost_us = stage->core->now.mono_us - kept->read_us;
+	kept->until_us = hs_entry_until(&stage->core->prng, copied->rule, false, kept->read_us);
 	if (op) {
 		kept->vouch = op->vouch;
 		kept->vouch_epoch = op->vouch_epoch;
@@ -134,22 +138,22 @@ static struct hs_kept *keep(struct hs_core *core, const struct hs_copied *copied
 }
 
 /* Says that it is being made. */
-static void announce(struct hs_core *core, struct hs_copied *copied)
+static void announce(struct hs_copies_stage *stage, struct hs_copied *copied)
 {
-	struct hs_kept *kept = keep(core, copied, HS_LIT("*0\r\n"), NULL);
+	struct hs_kept *kept = keep(stage, copied, HS_LIT("*0\r\n"), NULL);
 
-	hs_shelf_put(core->world.shelf, kept);
+	hs_shelf_put(stage->shelf, kept);
 	hs_kept_unref(&kept);
 }
 
-static bool is_announced(const struct hs_core *core, const struct hs_kept *kept)
+static bool is_announced(const struct hs_copies_stage *stage, const struct hs_kept *kept)
 {
 	return hs_bytes_equal(kept->reply[1], HS_LIT("*0\r\n")) &&
-	       kept->worker != core->world.worker &&
-	       core->now.mono_us < kept->read_us + OTHER_US_MAX;
+	       kept->worker != stage->core->world.worker &&
+	       stage->core->now.mono_us < kept->read_us + OTHER_US_MAX;
 }
 
-bool hs_copied_look(struct hs_core *core, struct hs_copied *copied)
+bool hs_copied_look(struct hs_copies_stage *stage, struct hs_copied *copied)
 {
 	struct hs_bytes argv[2];
 	struct hs_ask ask;
@@ -157,22 +161,22 @@ bool hs_copied_look(struct hs_core *core, struct hs_copied *copied)
 	struct hs_copies *copies;
 	uint64_t age_us;
 	bool found = false;
-	uint32_t done = hs_shelf_stamp(core->world.shelf, copied->key_hash).done;
+	uint32_t done = hs_shelf_stamp(stage->shelf, copied->key_hash).done;
 
-	if (!dump_command(core))
+	if (!dump_command(stage))
 		return false;
-	ask_init(core, copied, &ask, argv);
-	kept = hs_shelf_get(core->world.shelf, &ask);
+	ask_init(stage, copied, &ask, argv);
+	kept = hs_shelf_get(stage->shelf, &ask);
 	if (!kept)
 		return false;
-	if (is_announced(core, kept)) {
-		hs_copied_rest(core, copied, LOOK_AGAIN_US, "another worker makes them");
+	if (is_announced(stage, kept)) {
+		hs_copied_rest(stage, copied, LOOK_AGAIN_US, "another worker makes them");
 		found = true;
-	} else if (kept->vouch && hs_kept_state(kept, copied->rule, done, core->now.mono_us,
+	} else if (kept->vouch && hs_kept_state(kept, copied->rule, done, stage->core->now.mono_us,
 						&age_us) == HS_KEPT_FRESH) {
-		copies = hs_copies_create(kept, copied->slot, core->world.slots);
+		copies = hs_copies_create(kept, copied->slot, stage->core->world.slots);
 		if (copies && copies->count > 1) {
-			hs_copied_adopt(core, copied, copies, false);
+			hs_copied_adopt(stage, copied, copies, false);
 			found = true;
 		} else {
 			hs_copies_unref(&copies);
@@ -185,20 +189,20 @@ bool hs_copied_look(struct hs_core *core, struct hs_copied *copied)
 /* --- making a set --- */
 
 /* It came to nothing: what is there of it is taken away. */
-static void give_up(struct hs_core *core, struct hs_copied *copied)
+static void give_up(struct hs_copies_stage *stage, struct hs_copied *copied)
 {
-	hs_counter_add(&core->stats.copies_failed, 1);
+	hs_counter_add(&stage->core->stats.copies_failed, 1);
 	if (copied->making) {
 		atomic_store_explicit(&copied->making->kept->dead, true, memory_order_release);
-		hs_copied_unlink(core, copied->making);
+		hs_copied_unlink(stage, copied->making);
 	}
 	hs_copies_unref(&copied->making);
 }
 
 /* Written through us or behind us since it was read, or nobody would say. */
-static bool is_changed(const struct hs_core *core, const struct hs_copied *copied)
+static bool is_changed(const struct hs_copies_stage *stage, const struct hs_copied *copied)
 {
-	struct hs_stamp now = hs_shelf_stamp(core->world.shelf, copied->key_hash);
+	struct hs_stamp now = hs_shelf_stamp(stage->shelf, copied->key_hash);
 	const struct hs_kept *kept = copied->making ? copied->making->kept : NULL;
 
 	return now.begun != copied->stamp.begun || now.done != copied->stamp.done ||
@@ -207,35 +211,35 @@ static bool is_changed(const struct hs_core *core, const struct hs_copied *copie
 }
 
 /* Whether making goes on; false: it was given up. */
-static bool goes_on(struct hs_core *core, struct hs_copied *copied)
+static bool goes_on(struct hs_copies_stage *stage, struct hs_copied *copied)
 {
-	if (copied->hot && !is_changed(core, copied))
+	if (copied->hot && !is_changed(stage, copied))
 		return true;
-	give_up(core, copied);
+	give_up(stage, copied);
 	if (copied->hot) {
 		hs_copies_pace(&copied->pace, copied->places_before, 0);
-		hs_copied_rest(core, copied, copied->pace.pause_us,
+		hs_copied_rest(stage, copied, copied->pace.pause_us,
 			       "the key changed while copies were made");
 	}
 	return false;
 }
 
-static void rest_with(struct hs_core *core, struct hs_copied *copied, const char *word,
+static void rest_with(struct hs_copies_stage *stage, struct hs_copied *copied, const char *word,
 		      struct hs_bytes reply)
 {
 	char shown[80];
 
 	while (reply.len > 0 && reply.data[reply.len - 1] < ' ')
 		reply.len--;
-	hs_copied_rest(core, copied, LONG_REST_US, "%s: %s", word,
+	hs_copied_rest(stage, copied, LONG_REST_US, "%s: %s", word,
 		       hs_bytes_escape(reply, shown, sizeof shown));
 }
 
 /* How long a copy may live; 0: it is not worth it. */
-static int64_t lease_ms(const struct hs_core *core, const struct hs_kept *kept)
+static int64_t lease_ms(const struct hs_copies_stage *stage, const struct hs_kept *kept)
 {
 	uint64_t expires_us = atomic_load_explicit(&kept->expires_us, memory_order_relaxed);
-	uint64_t now_us = core->now.mono_us, left_us = HS_COPIES_LEASE_US;
+	uint64_t now_us = stage->core->now.mono_us, left_us = HS_COPIES_LEASE_US;
 
 	if (expires_us != UINT64_MAX)
 		left_us = expires_us > now_us ? expires_us - now_us : 0;
@@ -246,7 +250,8 @@ static int64_t lease_ms(const struct hs_core *core, const struct hs_kept *kept)
 
 static void land_restore(struct hs_core *core, struct hs_request *own)
 {
-	struct hs_copied *copied = own->copied;
+	struct hs_copies_stage *stage = hs_internal_stage(core, own);
+	struct hs_copied *copied = hs_copies_call(stage, own)->copied;
 	struct hs_bytes wrong = {NULL, 0};
 
 	for (uint32_t i = 0; i < own->parts_count; i++) {
@@ -255,57 +260,57 @@ static void land_restore(struct hs_core *core, struct hs_request *own)
 		if (!hs_bytes_equal(reply, HS_LIT("+OK\r\n")))
 			wrong = reply;
 	}
-	if (goes_on(core, copied)) {
+	if (goes_on(stage, copied)) {
 		if (wrong.data) {
-			give_up(core, copied);
-			rest_with(core, copied, "RESTORE", wrong);
+			give_up(stage, copied);
+			rest_with(stage, copied, "RESTORE", wrong);
 		} else {
 			struct hs_copies *copies = copied->making;
 
 			copied->making = NULL;
-			hs_shelf_put(core->world.shelf, copies->kept);
-			hs_copied_adopt(core, copied, copies, true);
-			hs_counter_add(&core->stats.copies_made, 1);
+			hs_shelf_put(stage->shelf, copies->kept);
+			hs_copied_adopt(stage, copied, copies, true);
+			hs_counter_add(&stage->core->stats.copies_made, 1);
 		}
 	}
-	put(core, own);
+	put(stage, own);
 }
 
-static void restore(struct hs_core *core, struct hs_copied *copied, struct hs_bytes payload)
+static void restore(struct hs_copies_stage *stage, struct hs_copied *copied,
+		    struct hs_bytes payload)
 {
-	const struct hs_command *command = hs_learned_find(core->learned, HS_LIT("restore"));
-	int64_t lease = lease_ms(core, copied->making->kept);
+	const struct hs_command *command = hs_learned_find(stage->core->learned, HS_LIT("restore"));
+	int64_t lease = lease_ms(stage, copied->making->kept);
 	char ttl[HS_NUM_TEXT_MAX];
 	struct hs_bytes argv[5] = {
 		HS_LIT("RESTORE"), {"", 0}, {ttl, 0}, payload, HS_LIT("REPLACE")};
-	struct hs_internal internal = call_of(copied, command, 5, argv, land_restore);
+	struct hs_internal internal = call_of(stage, copied, command, 5, argv, land_restore);
 
 	if (lease == 0) {
-		give_up(core, copied);
-		hs_copied_rest(core, copied, SHORT_REST_US, "the key ends soon");
+		give_up(stage, copied);
+		hs_copied_rest(stage, copied, SHORT_REST_US, "the key ends soon");
 		return;
 	}
 	argv[2].len = (size_t)snprintf(ttl, sizeof ttl, "%" PRId64, lease);
-	ask_copies(core, &internal, copied, copied->making);
+	ask_copies(stage, &internal, copied, copied->making);
 }
 
 /* Names for all places that were chosen; false: too few. */
-static bool name_places(struct hs_core *core, struct hs_copied *copied, const struct hs_op *op,
-			uint32_t wanted)
+static bool name_places(struct hs_copies_stage *stage, struct hs_copied *copied,
+			const struct hs_op *op, uint32_t wanted)
 {
-	struct hs_copying *copying = core->copying;
 	uint16_t partitions[HS_COPIES_MAX];
-	uint16_t home = hs_core_partition(core, copied->slot);
-	uint32_t count = hs_copies_choose(core->world.slots, &copying->loads, home, wanted,
+	uint16_t home = hs_core_partition(stage->core, copied->slot);
+	uint32_t count = hs_copies_choose(stage->core->world.slots, &stage->loads, home, wanted,
 					  copied->key_hash, partitions);
 	struct hs_bytes names[HS_COPIES_MAX];
 	struct hs_buf room[HS_COPIES_MAX] = {{0}}, reply = {0};
 	struct hs_kept *kept;
 	uint32_t named = 0;
 
-	copying->id.set++;
+	stage->id.set++;
 	for (uint32_t i = 1; i < count; i++) {
-		if (!hs_copies_name(core->world.slots, partitions[i], &copying->id,
+		if (!hs_copies_name(stage->core->world.slots, partitions[i], &stage->id,
 				    hs_copied_key(copied), &room[named]))
 			continue;
 		names[named] = hs_buf_bytes(&room[named]);
@@ -313,8 +318,8 @@ static bool name_places(struct hs_core *core, struct hs_copied *copied, const st
 	}
 	if (named > 0) {
 		hs_copies_describe(names, named, &reply);
-		kept = keep(core, copied, hs_buf_bytes(&reply), op);
-		copied->making = hs_copies_create(kept, copied->slot, core->world.slots);
+		kept = keep(stage, copied, hs_buf_bytes(&reply), op);
+		copied->making = hs_copies_create(kept, copied->slot, stage->core->world.slots);
 		hs_kept_unref(&kept);
 		hs_buf_deinit(&reply);
 	}
@@ -332,21 +337,21 @@ static struct hs_bytes payload_of(struct hs_bytes reply)
 	return used > 0 && answer.type == HS_ANSWER_BULK ? answer.text : (struct hs_bytes){NULL, 0};
 }
 
-static uint32_t wanted_places(const struct hs_core *core, const struct hs_copied *copied)
+static uint32_t wanted_places(const struct hs_copies_stage *stage, const struct hs_copied *copied)
 {
-	const struct hs_copies_loads *loads = &core->copying->loads;
-	uint16_t home = hs_core_partition(core, copied->slot);
+	const struct hs_copies_loads *loads = &stage->loads;
+	uint16_t home = hs_core_partition(stage->core, copied->slot);
 	struct hs_heat_row row;
 	uint32_t partitions = 0;
 	double key;
 
-	for (uint32_t i = hs_core_partition_from(core, 0); i < HS_PARTITIONS_MAX;
-	     i = hs_core_partition_from(core, (uint16_t)(i + 1)))
+	for (uint32_t i = hs_core_partition_from(stage->core, 0); i < HS_PARTITIONS_MAX;
+	     i = hs_core_partition_from(stage->core, (uint16_t)(i + 1)))
 		partitions++;
 	if (copied->rule->copies != HS_COPIES_AUTO)
 		return hs_copies_wanted(copied->rule->copies, partitions, 0, 0, 0);
-	hs_heat_find(core->world.heats, core->world.heats_count, HS_HEAT_KEYS,
-		     hs_copied_key(copied), 0, core->now.mono_us, &row);
+	hs_heat_find(stage->core->world.heats, stage->core->world.heats_count, HS_HEAT_KEYS,
+		     hs_copied_key(copied), 0, stage->core->now.mono_us, &row);
 	key = row.window[HS_HEAT_SHORT].ops_low;
 	/* What the last set took away would come back. */
 	return hs_copies_wanted(HS_COPIES_AUTO, partitions, key,
@@ -356,92 +361,94 @@ static uint32_t wanted_places(const struct hs_core *core, const struct hs_copied
 
 static void land_dump(struct hs_core *core, struct hs_request *own)
 {
-	struct hs_copied *copied = own->copied;
+	struct hs_copies_stage *stage = hs_internal_stage(core, own);
+	struct hs_copied *copied = hs_copies_call(stage, own)->copied;
 	const struct hs_op *op = &own->parts[0].op;
 	struct hs_bytes reply = hs_internal_reply(own, 0);
 	struct hs_bytes payload = payload_of(reply);
 
-	if (!goes_on(core, copied)) {
-		put(core, own);
+	if (!goes_on(stage, copied)) {
+		put(stage, own);
 		return;
 	}
 	if (payload.len == 0 && reply.len > 0 && reply.data[0] == '-')
-		rest_with(core, copied, "DUMP", reply);
+		rest_with(stage, copied, "DUMP", reply);
 	else if (payload.len == 0)
-		hs_copied_rest(core, copied, SHORT_REST_US, "there is no such key");
+		hs_copied_rest(stage, copied, SHORT_REST_US, "there is no such key");
 	else if (payload.len > HS_COPIES_VALUE_BYTES_MAX)
-		hs_copied_rest(core, copied, LONG_REST_US,
+		hs_copied_rest(stage, copied, LONG_REST_US,
 			       "it has %zu bytes; at most %zu are copied", payload.len,
 			       (size_t)HS_COPIES_VALUE_BYTES_MAX);
 	else if (!op->vouch || op->left_ms == 0)
-		hs_copied_rest(core, copied, LONG_REST_US,
+		hs_copied_rest(stage, copied, LONG_REST_US,
 			       "nobody would say when the original changes, or ends");
-	else if (!name_places(core, copied, op, wanted_places(core, copied)))
-		hs_copied_rest(core, copied, SHORT_REST_US, "no other partition has a place");
+	else if (!name_places(stage, copied, op, wanted_places(stage, copied)))
+		hs_copied_rest(stage, copied, SHORT_REST_US, "no other partition has a place");
 	if (copied->making)
-		restore(core, copied, payload);
+		restore(stage, copied, payload);
 	else
-		hs_counter_add(&core->stats.copies_failed, 1);
-	put(core, own);
+		hs_counter_add(&stage->core->stats.copies_failed, 1);
+	put(stage, own);
 }
 
-void hs_copied_make(struct hs_core *core, struct hs_copied *copied)
+void hs_copied_make(struct hs_copies_stage *stage, struct hs_copied *copied)
 {
-	const struct hs_command *dump = dump_command(core);
+	const struct hs_command *dump = dump_command(stage);
 	struct hs_bytes argv[2] = {HS_LIT("DUMP"), hs_copied_key(copied)};
-	struct hs_internal internal = call_of(copied, dump, 2, argv, land_dump);
+	struct hs_internal internal = call_of(stage, copied, dump, 2, argv, land_dump);
 	struct hs_request *own;
 
-	if (!dump || !hs_learned_find(core->learned, HS_LIT("restore"))) {
-		hs_copied_rest(core, copied, LONG_REST_US, "the server has no DUMP or no RESTORE");
+	if (!dump || !hs_learned_find(stage->core->learned, HS_LIT("restore"))) {
+		hs_copied_rest(stage, copied, LONG_REST_US, "the server has no DUMP or no RESTORE");
 		return;
 	}
 	if (copied->key_len > HS_COPIES_KEY_BYTES_MAX) {
-		hs_copied_rest(core, copied, LONG_REST_US, "its name is longer than %d bytes",
+		hs_copied_rest(stage, copied, LONG_REST_US, "its name is longer than %d bytes",
 			       HS_COPIES_KEY_BYTES_MAX);
 		return;
 	}
-	if (wanted_places(core, copied) < 2) {
-		hs_copied_rest(core, copied, SHORT_REST_US,
+	if (wanted_places(stage, copied) < 2) {
+		hs_copied_rest(stage, copied, SHORT_REST_US,
 			       copied->rule->copies == HS_COPIES_AUTO
 				       ? "its partition is no busier than the others"
 				       : "there is one partition");
 		return;
 	}
-	copied->stamp = hs_shelf_stamp(core->world.shelf, copied->key_hash);
-	announce(core, copied);
-	own = hs_internal_prepare(core, &internal);
-	begin(own, copied);
+	copied->stamp = hs_shelf_stamp(stage->shelf, copied->key_hash);
+	announce(stage, copied);
+	own = hs_internal_prepare(stage->core, &internal);
+	begin(stage, own, copied, NULL);
 	own->parts[0].op.track = true;
-	hs_internal_send(core, own);
+	hs_internal_send(stage->core, own);
 }
 
 /* --- its lease --- */
 
 static void land_renew(struct hs_core *core, struct hs_request *own)
 {
-	struct hs_copied *copied = own->copied;
+	struct hs_copies_stage *stage = hs_internal_stage(core, own);
+	struct hs_copied *copied = hs_copies_call(stage, own)->copied;
 	bool gone = false;
 
 	for (uint32_t i = 0; i < own->parts_count; i++)
 		gone = gone || hs_bytes_equal(hs_internal_reply(own, i), HS_LIT(":0\r\n"));
 	/* A copy that is not there any more, evicted or flushed: another set is made. */
-	if (gone && copied->copies == own->copies)
-		hs_copied_drop(core, copied);
-	put(core, own);
+	if (gone && copied->copies == hs_copies_call(stage, own)->copies)
+		hs_copied_drop(stage, copied);
+	put(stage, own);
 }
 
-void hs_copied_renew(struct hs_core *core, struct hs_copied *copied)
+void hs_copied_renew(struct hs_copies_stage *stage, struct hs_copied *copied)
 {
 	const struct hs_command *command = hs_command_by_id(HS_CMD_ID_PEXPIRE);
-	int64_t lease = lease_ms(core, copied->copies->kept);
+	int64_t lease = lease_ms(stage, copied->copies->kept);
 	char ttl[HS_NUM_TEXT_MAX];
 	struct hs_bytes argv[3] = {HS_LIT("PEXPIRE"), {"", 0}, {ttl, 0}};
-	struct hs_internal internal = call_of(copied, command, 3, argv, land_renew);
+	struct hs_internal internal = call_of(stage, copied, command, 3, argv, land_renew);
 
-	copied->renew_us = core->now.mono_us + HS_COPIES_LEASE_US / 3;
+	copied->renew_us = stage->core->now.mono_us + HS_COPIES_LEASE_US / 3;
 	if (lease == 0)
 		return;
 	argv[2].len = (size_t)snprintf(ttl, sizeof ttl, "%" PRId64, lease);
-	ask_copies(core, &internal, copied, copied->copies);
+	ask_copies(stage, &internal, copied, copied->copies);
 }

@@ -3,7 +3,7 @@
 #ifndef HS_ABSORB_FOLD_VALUE_H
 #define HS_ABSORB_FOLD_VALUE_H
 
-#include "absorb/fold.h"
+#include "absorb/fold/fold.h"
 #include "command/texts.h"
 
 /* Magnitudes in one add step stay below it in sum: a number is then never near both limits. */

@@ -25,7 +25,7 @@
  * What may be run again by itself (absorb/fold.h) must not have others behind it. Those asks are `firm`:
  * the plan puts them where a refusal is their answer. For increments that is so while the number is far
  * from the limits (`roomy`), as far as is known; else nothing goes behind them (`rash`). */
-#include "core/folds.h"
+#include "absorb/fold/stage.h"
 
 #include "base/mem.h"
 #include "core/internal.h"

@@ -9,10 +9,10 @@
  * push out those that are read again and again. How small that part is, how often a use counts and how
  * many hashes are remembered was tried out with requests as skewed as they are in practice: see
  * bench/cache.c. */
-#include "absorb/cache.h"
+#include "absorb/cache/store.h"
 
-#include "absorb/cache_table.h"
-#include "absorb/ghosts.h"
+#include "absorb/cache/ghosts.h"
+#include "absorb/cache/table.h"
 #include "base/check.h"
 #include "base/mem.h"
 

@@ -1,0 +1,569 @@
+/* Replies that are kept, where a key's contract allows it: the way of a read.
+ *
+ *     read ─┬─ kept and fresh: answered here
+ *           ├─ kept, its time is over, the rule has swr: answered here, and read again
+ *           ├─ on the shelf: another worker has read it (absorb/shelf.h)
+ *           └─ else it waits for a read of it, one for all who ask (cached_fill.c)
+ *
+ * What makes an answer right (law 3). It is as old as the last proof of who would have told of a change
+ * (base/vouch.h), so never older than the rule's `stale`. A write through any worker of this process
+ * changes the key's stamp before its client is answered (cached_write.c): so everybody who asks after that
+ * sees it. A connection's own writes that are under way are not in the stamps yet: it reads such keys from
+ * the engine, behind them. And who watches keys, or keeps values itself (CLIENT TRACKING), reads from the
+ * engine always: what it does with an old value would outlive every bound.
+ *
+ * Order. A read that waits for a fill takes another way than its connection's other requests. Its reply
+ * comes in its turn like any; what the connection writes behind it waits until it is answered (hs_cached_holds),
+ * so that no read sees a later write.
+ *
+ * Which keys: those of a rule, when they are hot (turn_hot), or all of them with admit=all. */
+#include "absorb/cache/stage.h"
+#include "core/plan.h"
+
+#include "base/mem.h"
+#include "route/slot.h"
+
+#include <math.h>
+
+enum {
+	OWN_WRITES_SEEN =
+		32, /* requests under way that are looked through; with more it counts as found */
+	AHEAD_MAX = 20,	      /* times cost_us: before that nothing is read ahead */
+	FAILING_US = 1000000, /* what could not be read is not waited for, so long */
+	FILLS_MAX = 32,	      /* reads of one key under way at a time */
+	PLAN_KEYS_MAX = 256,  /* keys of a worker in HEAT PLAN */
+	PLAN_HITS_MIN = 8,    /* fewer are not worth a row */
+	COST_PART = 20, /* of its time to live: what reading costs is taken for at most that */
+};
+
+/* --- rules --- */
+
+/* Keys that are pinned have lost their replies and their rule: whoever pins them lets go soon. */
+static void void_fills(struct hs_link *fills)
+{
+	for (struct hs_link *link = fills->next; link != fills; link = link->next) {
+		struct hs_fill *fill = hs_list_entry(link, struct hs_fill, link);
+
+		fill->is_void = true;
+		fill->cached->rule = NULL;
+	}
+}
+
+/* Once a rule was there, requests may wait for fetches, and others for those. */
+static void want(struct hs_cache_stage *stage)
+{
+	const struct hs_rules *rules = stage->core->options.rules;
+
+	stage->used = stage->used || (rules && hs_rules_any(rules, HS_CONTRACT_CACHE));
+	hs_stage_want(stage->core, stage->index, HS_POINT_ADMIT, stage->used);
+	hs_stage_want(stage->core, stage->index, HS_POINT_READS, stage->any);
+}
+
+static void configure(void *self)
+{
+	struct hs_cache_stage *stage = self;
+	const struct hs_core_options *options = &stage->core->options;
+	struct hs_cache_limits limits = {
+		.bytes_max = (options->cache_bytes - options->cache_bytes / HS_SHELF_PART) /
+			     stage->core->world.workers,
+		.entry_bytes_max = options->cache_entry_bytes,
+	};
+	bool any = stage->shelf && options->rules && options->mitigate != HS_MITIGATE_OFF &&
+		   hs_rules_any(options->rules, HS_CONTRACT_CACHE) && limits.bytes_max > 0;
+
+	hs_cache_limit(stage->cache, &limits);
+	if (options->rules == stage->rules && options->mitigate == stage->mitigate &&
+	    any == stage->any)
+		return;
+	void_fills(&stage->sent);
+	void_fills(&stage->foreign);
+	hs_cache_clear(stage->cache);
+	if (options->rules)
+		hs_rules_ref(options->rules);
+	hs_rules_unref(&stage->rules);
+	stage->rules = options->rules;
+	stage->mitigate = options->mitigate;
+	stage->any = any;
+	want(stage);
+}
+
+struct hs_core_rule_stats *hs_cached_stats(const struct hs_cache_stage *stage,
+					   const struct hs_cached *cached)
+{
+	return &stage->core->rule_stats[cached->rule->number];
+}
+
+/* --- which keys --- */
+
+static struct hs_cached *admit(struct hs_cache_stage *stage, const struct hs_rule *rule,
+			       uint64_t key_hash, struct hs_bytes key)
+{
+	struct hs_cached *cached = hs_cache_admit(stage->cache, key_hash, key);
+
+	if (!cached)
+		return NULL;
+	cached->rule = rule;
+	cached->slot = hs_slot_of(key);
+	hs_list_init(&cached->fills);
+	return cached;
+}
+
+/* The key of an ask, if its replies are kept; NULL: it goes its ordinary way. */
+static struct hs_cached *find_key(struct hs_cache_stage *stage, const struct hs_ask *ask)
+{
+	struct hs_cached *cached = hs_cache_find(stage->cache, ask->key_hash, ask->key);
+	const struct hs_rule *rule;
+
+	if (cached)
+		return cached->rule ? cached : NULL;
+	rule = hs_rules_match(stage->rules, ask->key);
+	if (!rule || rule->contract != HS_CONTRACT_CACHE || !rule->admit_all)
+		return NULL;
+	return admit(stage, rule, ask->key_hash, ask->key);
+}
+
+static void turn_hot(void *self, struct hs_hot *hot, bool waited)
+{
+	struct hs_cache_stage *stage = self;
+	const struct hs_rule *rule = hot->rule;
+
+	(void)waited;
+	if (!stage->any || !rule || rule->contract != HS_CONTRACT_CACHE || rule->admit_all)
+		return;
+	if (!hs_cache_find(stage->cache, hot->hash, hs_hot_key(hot)))
+		admit(stage, rule, hot->hash, hs_hot_key(hot));
+}
+
+/* --- whether it may be given to this one --- */
+
+static bool may_get(const struct hs_cache_stage *stage, const struct hs_session *session,
+		    const struct hs_kept *kept, struct hs_bytes key)
+{
+	return hs_versions_is_since(&stage->versions, session, kept) &&
+	       !hs_versions_has_write(&stage->versions, session, key);
+}
+
+/* Watches, keeps values itself, or has folded requests under way that may be writes. */
+static bool reads_from_engine(const struct hs_session *session)
+{
+	return session->tracker || session->watches || session->taken > 0;
+}
+
+/* --- a hit --- */
+
+/* The nearer the end, the more likely, so that one of many reads it again before (XFetch). */
+static bool is_time(struct hs_cache_stage *stage, const struct hs_rule *rule,
+		    const struct hs_kept *kept)
+{
+	uint64_t end_us = kept->until_us;
+	uint64_t now_us = stage->core->now.mono_us, cost_us = kept->cost_us;
+	double span_us;
+
+	if (!kept->vouch && kept->read_us + rule->stale_us < end_us)
+		end_us = kept->read_us + rule->stale_us;
+	/* On a busy machine it may seem to cost half of that, and would be read all the time. */
+	if (cost_us > (end_us - kept->read_us) / COST_PART)
+		cost_us = (end_us - kept->read_us) / COST_PART;
+	span_us = (double)cost_us * rule->ahead;
+	if (rule->ahead <= 0 || end_us == UINT64_MAX ||
+	    (double)now_us + span_us * AHEAD_MAX < (double)end_us)
+		return false;
+	return (double)now_us - span_us * log(1 - hs_prng_unit(&stage->core->prng)) >=
+	       (double)end_us;
+}
+
+/* Gives it, and reads it again. Accounting for it may admit another key, for which this one has to go. */
+static void give(struct hs_cache_stage *stage, struct hs_session *session,
+		 const struct hs_call *call, struct hs_cached *cached, const struct hs_ask *ask,
+		 const struct hs_kept *kept, bool again)
+{
+	cached->pins++;
+	hs_step_answer(stage->core, session, call, cached->slot, kept->reply[session->resp - 2]);
+	if (again)
+		hs_cached_refresh(stage, cached, ask);
+	cached->pins--;
+}
+
+/* Returns whether it is to be read again when it has been given. */
+static bool note_hit(struct hs_cache_stage *stage, struct hs_cached *cached, struct hs_kept *kept,
+		     uint64_t age_us)
+{
+	struct hs_core_rule_stats *stats = hs_cached_stats(stage, cached);
+
+	hs_counter_add(&stats->hits, 1);
+	hs_counter_add(&stats->age[hs_ladder_step(age_us)], 1);
+	if (age_us > hs_counter_get(&stats->age_max_us))
+		hs_counter_set(&stats->age_max_us, age_us);
+	cached->hits++;
+	cached->unused_writes = 0;
+	hs_cache_use(cached);
+	return is_time(stage, cached->rule, kept);
+}
+
+/* What ended it, for the counters. */
+static void note_end(struct hs_core_rule_stats *stats, const struct hs_kept *kept, uint32_t done)
+{
+	if (kept->done != done)
+		hs_counter_add(&stats->ended_written, 1);
+	else if (atomic_load_explicit(&kept->dead, memory_order_relaxed))
+		hs_counter_add(&stats->ended_told, 1);
+	else if (kept->vouch && hs_vouch_epoch(kept->vouch) != kept->vouch_epoch)
+		hs_counter_add(&stats->ended_lost, 1);
+	else
+		hs_counter_add(&stats->ended_aged, 1);
+}
+
+static bool outlives(const struct hs_cache_stage *stage, const struct hs_rule *rule,
+		     const struct hs_kept *kept, uint64_t age_us, uint64_t more_us)
+{
+	return more_us > 0 && age_us <= rule->stale_us + more_us &&
+	       (kept->until_us > stage->core->now.mono_us ||
+		stage->core->now.mono_us - kept->until_us <= more_us);
+}
+
+bool hs_cached_outlives_error(const struct hs_cache_stage *stage, const struct hs_cached *cached,
+			      struct hs_kept *kept)
+{
+	struct hs_stamp stamp = hs_shelf_stamp(stage->shelf, kept->key_hash);
+	const struct hs_rule *rule = cached->rule;
+	uint64_t age_us;
+
+	switch (hs_kept_state(kept, rule, stamp.done, stage->core->now.mono_us, &age_us)) {
+	case HS_KEPT_FRESH:
+		return true;
+	case HS_KEPT_AGED:
+		return outlives(stage, rule, kept, age_us, rule->swr_us + rule->stale_if_error_us);
+	case HS_KEPT_CHANGED:
+		break;
+	}
+	return false;
+}
+
+/* It was tried a moment ago. Later it is tried again before anybody is given what is old. */
+static bool is_failing(const struct hs_cache_stage *stage, const struct hs_cached *cached)
+{
+	return cached->failed_us > 0 && stage->core->now.mono_us - cached->failed_us <= FAILING_US;
+}
+
+/* From another worker. */
+static struct hs_kept *take_from_shelf(struct hs_cache_stage *stage, struct hs_cached *cached,
+				       const struct hs_ask *ask, uint32_t done, uint64_t *age_us)
+{
+	struct hs_kept *kept = hs_shelf_get(stage->shelf, ask), *taken = NULL;
+
+	if (!kept)
+		return NULL;
+	if (hs_kept_state(kept, cached->rule, done, stage->core->now.mono_us, age_us) ==
+		    HS_KEPT_FRESH &&
+	    hs_cache_keep(stage->cache, cached, kept))
+		taken = kept;
+	hs_kept_unref(&kept);
+	return taken;
+}
+
+/* The reply to give, or NULL; and whether it is to be read again then. */
+static struct hs_kept *look(struct hs_cache_stage *stage, const struct hs_session *session,
+			    struct hs_cached *cached, const struct hs_ask *ask, bool *again)
+{
+	struct hs_core_rule_stats *stats = hs_cached_stats(stage, cached);
+	uint32_t done = hs_shelf_stamp(stage->shelf, ask->key_hash).done;
+	struct hs_kept *kept = hs_cached_reply(cached, ask), *other;
+	enum hs_kept_state state = HS_KEPT_CHANGED;
+	uint64_t age_us = 0, other_age_us;
+	bool aged;
+
+	if (kept)
+		state = hs_kept_state(kept, cached->rule, done, stage->core->now.mono_us, &age_us);
+	aged = state == HS_KEPT_AGED;
+	if (state != HS_KEPT_FRESH) {
+		if (kept)
+			note_end(stats, kept, done);
+		other = take_from_shelf(stage, cached, ask, done, &other_age_us);
+		if (other) {
+			kept = other;
+			age_us = other_age_us;
+			state = HS_KEPT_FRESH;
+			aged = false;
+		} else {
+			kept = hs_cached_reply(cached, ask); /* it may have had to make room */
+		}
+	}
+	if (!kept || state == HS_KEPT_CHANGED || !may_get(stage, session, kept, ask->key))
+		return NULL;
+	if (aged && !outlives(stage, cached->rule, kept, age_us, cached->rule->swr_us) &&
+	    !(is_failing(stage, cached) && hs_cached_outlives_error(stage, cached, kept)))
+		return NULL;
+	*again = note_hit(stage, cached, kept, age_us);
+	if (aged) {
+		hs_counter_add(&stats->stale, 1);
+		*again = true;
+	}
+	return kept;
+}
+
+/* Nothing is changed: what would have been answered here is counted, as if every change behind us were
+ * told. */
+static void observe(struct hs_cache_stage *stage, struct hs_cached *cached,
+		    const struct hs_ask *ask)
+{
+	struct hs_core_rule_stats *stats = hs_cached_stats(stage, cached);
+	struct hs_stamp stamp = hs_shelf_stamp(stage->shelf, ask->key_hash);
+	struct hs_kept *kept = hs_cached_reply(cached, ask);
+	uint64_t now_us = stage->core->now.mono_us, age_us;
+
+	hs_cache_use(cached);
+	if (kept &&
+	    hs_kept_state(kept, cached->rule, stamp.done, now_us, &age_us) == HS_KEPT_FRESH) {
+		hs_counter_add(&stats->would_hit, 1);
+		return;
+	}
+	hs_counter_add(&stats->would_miss, 1);
+	kept = hs_kept_create(ask, HS_LIT("$0\r\n\r\n"));
+	if (!kept)
+		return;
+	kept->worker = stage->core->world.worker;
+	kept->done = stamp.done;
+	kept->vouch = &stage->believed;
+	kept->read_us = now_us;
+	kept->until_us = hs_entry_until(&stage->core->prng, cached->rule, false, now_us);
+	atomic_init(&kept->expires_us, UINT64_MAX);
+	hs_cache_keep(stage->cache, cached, kept);
+	hs_kept_unref(&kept);
+}
+
+/* --- a read --- */
+
+/* Key by key: all that is kept, or else the whole of it goes its way, and what is missing is read to be
+ * kept for the next. */
+static bool read_many(struct hs_cache_stage *stage, struct hs_session *session,
+		      struct hs_call *call)
+{
+	struct hs_reply reply = {.out = &stage->scratch, .resp = session->resp};
+	bool all = true;
+
+	hs_buf_clear(&stage->scratch, HS_KEEP_BYTES);
+	hs_reply_array(&reply, call->argc - 1);
+	for (size_t i = 1; i < call->argc; i++) {
+		struct hs_bytes words[2];
+		struct hs_cached *cached;
+		struct hs_kept *kept = NULL;
+		struct hs_ask ask;
+		bool again = false;
+
+		hs_ask_get(&ask, hs_shelf_seed(stage->shelf), call->argv[i], words);
+		cached = find_key(stage, &ask);
+		if (!cached) {
+			all = false;
+			continue;
+		}
+		if (stage->mitigate == HS_MITIGATE_OBSERVE)
+			observe(stage, cached, &ask);
+		else
+			kept = look(stage, session, cached, &ask, &again);
+		if (kept && all)
+			hs_buf_append_bytes(&stage->scratch, kept->reply[session->resp - 2]);
+		all = all && kept;
+		if (again || (!kept && stage->mitigate == HS_MITIGATE_ON))
+			hs_cached_refresh(stage, cached, &ask);
+	}
+	if (all) {
+		hs_call_slots(call);
+		hs_step_answer(stage->core, session, call, call->slot,
+			       hs_buf_bytes(&stage->scratch));
+	}
+	return all;
+}
+
+static void wait_for_it(struct hs_cache_stage *stage, struct hs_session *session,
+			const struct hs_call *call, struct hs_cached *cached,
+			const struct hs_ask *ask)
+{
+	struct hs_request *request = hs_request_single(stage->core, session, call, cached->slot);
+
+	request->parts[0].stage = HS_STAGES_MAX; /* it goes its own way */
+	request->resp = session->resp;
+	hs_cached_join(stage, cached, ask, request);
+}
+
+/* Answers a read from what is kept, or has it wait for that. HS_PASS: it goes its ordinary way. */
+static enum hs_verdict read_one(struct hs_cache_stage *stage, struct hs_session *session,
+				struct hs_call *call)
+{
+	struct hs_cached *cached;
+	struct hs_kept *kept;
+	struct hs_ask ask;
+	bool again = false;
+
+	if (reads_from_engine(session))
+		return HS_PASS;
+	if (call->command->id == HS_CMD_ID_MGET)
+		return read_many(stage, session, call) ? HS_ANSWERED : HS_PASS;
+	if (!hs_ask_init(&ask, hs_shelf_seed(stage->shelf), call->command, call->argc, call->argv))
+		return HS_PASS;
+	cached = find_key(stage, &ask);
+	if (!cached)
+		return HS_PASS;
+	if (stage->mitigate == HS_MITIGATE_OBSERVE) {
+		observe(stage, cached, &ask);
+		return HS_PASS;
+	}
+	kept = look(stage, session, cached, &ask, &again);
+	if (kept) {
+		give(stage, session, call, cached, &ask, kept, again);
+		return HS_ANSWERED;
+	}
+	/* What is too large to be kept is not read for that either, if there is another way. */
+	if (cached->unkept &&
+	    hs_stage_served_behind(stage->core, stage->index, cached->slot, ask.key))
+		return HS_PASS;
+	cached->misses++;
+	hs_counter_add(&hs_cached_stats(stage, cached)->misses, 1);
+	/* Behind its own, in their order; and one that is asked for in ever new ways goes its own. */
+	if (hs_versions_session(&stage->versions, session)->writes_apart > 0 ||
+	    cached->pins >= FILLS_MAX || hs_versions_has_write(&stage->versions, session, ask.key))
+		return HS_PASS;
+	wait_for_it(stage, session, call, cached, &ask);
+	return HS_TAKEN;
+}
+
+static enum hs_verdict admit_call(void *self, struct hs_session *session, struct hs_call *call)
+{
+	struct hs_cache_stage *stage = self;
+	const struct hs_command *command = call->command;
+	bool any = stage->any && !session->multi;
+	enum hs_verdict verdict = HS_PASS;
+
+	if (any && (command->keep || command->id == HS_CMD_ID_MGET))
+		verdict = read_one(stage, session, call);
+	if (verdict != HS_PASS)
+		return verdict;
+	if (hs_versions_holds(&stage->versions, session, command))
+		return HS_HOLD;
+	if (!any || command->id != HS_CMD_ID_SET)
+		return HS_PASS;
+	hs_call_slots(call);
+	return hs_cached_set(stage, session, call) ? HS_TAKEN : HS_PASS;
+}
+
+/* --- changes behind us --- */
+
+/* Our own writes are told of as well, and may be by now. */
+static void drop_changed(struct hs_cache_stage *stage, const struct hs_vouch *vouch,
+			 struct hs_bytes key)
+{
+	struct hs_cache *cache = stage->cache;
+	uint64_t hash = hs_shelf_hash(stage->shelf, key);
+	struct hs_cached *cached = hs_cache_find(cache, hash, key);
+	uint32_t done = hs_shelf_stamp(stage->shelf, hash).done, dropped;
+	struct hs_core_rule_stats *stats;
+	bool written;
+
+	if (!cached || cached->replies_count == 0)
+		return;
+	written = cached->replies[0]->done != done;
+	dropped = hs_cache_changed(cache, hash, key, vouch);
+	if (!cached->rule)
+		return;
+	stats = hs_cached_stats(stage, cached);
+	hs_counter_add(written ? &stats->ended_written : &stats->ended_told, dropped);
+}
+
+static void changed(void *self, const struct hs_vouch *vouch, const struct hs_bytes *key)
+{
+	struct hs_cache_stage *stage = self;
+
+	if (!stage->shelf)
+		return;
+	if (key)
+		drop_changed(stage, vouch, *key);
+	else
+		hs_cache_changed_all(stage->cache, vouch);
+}
+
+/* --- HEAT PLAN --- */
+
+static void plan_key(const struct hs_cache_stage *stage, const struct hs_cached *cached,
+		     struct hs_reply *reply)
+{
+	uint16_t place = hs_core_partition(stage->core, cached->slot);
+	struct hs_plan_number numbers[] = {
+		{"hits", cached->hits},
+		{"misses", cached->misses},
+		{"fills", cached->read},
+		{"kept", cached->replies_count},
+	};
+	struct hs_plan_row row = {
+		.what = "cache",
+		.state = cached->replies_count > 0 ? "kept" : "watched",
+		.key = cached->key,
+		.contract = "cache",
+		.places = &place,
+		.places_count = 1,
+		.numbers = numbers,
+		.numbers_count = sizeof numbers / sizeof *numbers,
+	};
+
+	hs_plan_row(stage->core, reply, &row);
+}
+
+/* There may be very many keys: those that were of use are shown, up to a limit. */
+static void report(void *self, struct hs_reply *reply)
+{
+	const struct hs_cache_stage *stage = self;
+	const struct hs_cached *cached;
+	size_t at = 0, shown = 0;
+
+	while (shown < PLAN_KEYS_MAX && (cached = hs_cache_each(stage->cache, &at))) {
+		if (!cached->rule || cached->hits < PLAN_HITS_MIN)
+			continue;
+		plan_key(stage, cached, reply);
+		shown++;
+	}
+}
+
+/* --- the stage --- */
+
+static void *create(struct hs_core *core, uint32_t index)
+{
+	struct hs_cache_stage *stage = hs_mem_zalloc(sizeof *stage);
+	struct hs_cache_limits limits = {0};
+
+	stage->core = core;
+	stage->shelf = core->world.shelf;
+	stage->index = index;
+	stage->request_at = core->stages.request_at[index];
+	stage->versions = hs_versions_of(core);
+	stage->cache = hs_cache_create(core->world.worker, &limits);
+	atomic_init(&stage->believed.proved_us, UINT64_MAX);
+	hs_list_init(&stage->foreign);
+	hs_list_init(&stage->sent);
+	configure(stage);
+	want(stage);
+	return stage;
+}
+
+static void destroy(void *self)
+{
+	struct hs_cache_stage *stage = self;
+
+	hs_check(hs_list_empty(&stage->sent) && hs_list_empty(&stage->foreign));
+	hs_cache_destroy(&stage->cache);
+	hs_rules_unref(&stage->rules);
+	hs_buf_deinit(&stage->scratch);
+	hs_mem_free(&stage);
+}
+
+const struct hs_stage hs_stage_cache = {
+	.name = "cache",
+	.request_bytes = sizeof(struct hs_cache_request),
+	.create = create,
+	.destroy = destroy,
+	.configure = configure,
+	.admit = admit_call,
+	.arrive = hs_cached_arrive,
+	.hot = turn_hot,
+	.changed = changed,
+	.told = hs_cached_told,
+	.tick = hs_cached_tick,
+	.report = report,
+};

@@ -1,0 +1,102 @@
+/* Private to absorb/cache: the cache of a worker, and what is being read for it. read.c tells the whole
+ * story. */
+#ifndef HS_ABSORB_CACHE_STAGE_H
+#define HS_ABSORB_CACHE_STAGE_H
+
+#include "absorb/cache/store.h"
+#include "absorb/shelf.h"
+#include "absorb/versions.h"
+#include "core/session.h"
+#include "core/stage.h"
+
+struct hs_cache_stage {
+	struct hs_core *core;
+	struct hs_shelf *shelf; /* of all workers; NULL: nothing is cached */
+	uint32_t index;		/* in the array of stages */
+	size_t request_at;
+	struct hs_versions versions;
+	struct hs_cache *cache;
+	const struct hs_rules *rules; /* held: keys in the cache point to them; NULL: none */
+	enum hs_mitigate mitigate;
+	bool any;		/* a rule allows to keep something, and that is wanted */
+	struct hs_link foreign; /* fills that another worker is at */
+	struct hs_link sent;	/* fills under way */
+	struct hs_buf scratch;
+	struct hs_vouch believed; /* observing: as if all changes were told */
+	bool used;		  /* a rule was there, now or before */
+};
+
+/* What the stage knows of a request: of one that waits for a fetch, or of a SET that is written through,
+ * which is marked. */
+struct hs_cache_request {
+	struct hs_request *request;
+	struct hs_link link; /* in fill->waiters or ->late */
+	bool apart;	     /* a SET that is counted in writes_apart */
+};
+
+static inline struct hs_cache_request *hs_cache_request(const struct hs_cache_stage *stage,
+							struct hs_request *request)
+{
+	struct hs_cache_request *state = hs_stage_request(request, stage->request_at);
+
+	state->request = request;
+	return state;
+}
+
+/* A reply being read, for those who wait and to be kept. */
+struct hs_fill {
+	struct hs_link of_key;	  /* in cached->fills */
+	struct hs_link link;	  /* in stage->sent or ->foreign */
+	struct hs_cached *cached; /* pinned */
+	struct hs_link waiters;	  /* requests that get what it brings */
+	struct hs_link late;	/* those that must not: it began before a write they have to see */
+	struct hs_request *own; /* what is sent, and whose arguments these are */
+	struct hs_ask ask;
+	struct hs_stamp stamp; /* before it was sent */
+	uint64_t start_us;
+	uint64_t foreign_us; /* since when another worker is waited for; 0: it is not */
+	uint64_t
+		replica_since_us; /* is not kept, so a replica that had all at that time may answer; or 0 */
+	bool claimed;		  /* for all workers */
+	bool foreign;		  /* another has claimed it: nothing is sent */
+	bool is_void;		  /* what it brings is not kept: the rules have changed */
+};
+
+/* fetch.c */
+
+/* The request waits for a read of this ask: one under way, or a new one. It may be answered, and gone,
+ * when this returns. */
+void hs_cached_join(struct hs_cache_stage *stage, struct hs_cached *cached,
+		    const struct hs_ask *ask, struct hs_request *request);
+/* Reads it again for nobody in particular, unless somebody is at it. */
+void hs_cached_refresh(struct hs_cache_stage *stage, struct hs_cached *cached,
+		       const struct hs_ask *ask);
+/* Points of the stage. */
+void hs_cached_told(void *self);
+void hs_cached_tick(void *self);
+
+/* write.c */
+
+/* Sends a plain SET so that its value can be cached. False: it goes its ordinary way. */
+bool hs_cached_set(struct hs_cache_stage *stage, struct hs_session *session,
+		   const struct hs_call *call);
+void hs_cached_arrive(void *self, struct hs_request *request, struct hs_part *part);
+
+/* replica.c */
+
+/* Of a read that is not answered with what is kept: what a replica must have had at least, to answer it
+ * instead of the key's master. 0: it is the master's. */
+uint64_t hs_cached_replica_since(struct hs_cache_stage *stage, const struct hs_session *session,
+				 struct hs_cached *cached, const struct hs_ask *ask);
+/* Remembers whether what was read is too large to be kept. */
+void hs_cached_note_size(const struct hs_cache_stage *stage, struct hs_cached *cached,
+			 const struct hs_kept *kept);
+
+/* read.c */
+struct hs_core_rule_stats *hs_cached_stats(const struct hs_cache_stage *stage,
+					   const struct hs_cached *cached);
+/* Whether an old reply may be given because it cannot be read again. */
+bool hs_cached_outlives_error(const struct hs_cache_stage *stage, const struct hs_cached *cached,
+			      struct hs_kept *kept);
+
+#endif

@@ -1,0 +1,111 @@
+/* Write-through: a plain SET of a cached key leaves its value in the cache.
+ *
+ * The engine is asked to tell of changes from the SET on, so that the value is watched like one that was
+ * fetched. It is cached if no other write of the key (or of one that shares its version) was in flight at
+ * any time meanwhile, since nobody here would know which came last. Such a SET takes another way to the
+ * server than its connection's other commands: it goes when none of them is in flight there, and those
+ * behind it wait (hs_versions_session.writes_apart). */
+#include "absorb/cache/stage.h"
+
+#include "absorb/plain_set.h"
+
+enum { UNUSED_WRITES_MAX = 2 }; /* values left behind in a row that nobody read: then none is */
+
+static bool is_plain_set(const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
+			 int64_t *expire_ms)
+{
+	return command->id == HS_CMD_ID_SET && hs_plain_set(argc, argv, expire_ms);
+}
+
+static void leave_behind(struct hs_cache_stage *stage, struct hs_request *request,
+			 const struct hs_part *part)
+{
+	const struct hs_op *op = &part->op;
+	struct hs_bytes answer = op->answer.len > 0 ? op->answer : hs_buf_bytes(&part->out);
+	struct hs_reply value = {.out = &stage->scratch, .resp = 3};
+	struct hs_bytes words[2];
+	struct hs_cached *cached;
+	struct hs_kept *kept;
+	struct hs_stamp before;
+	struct hs_ask ask;
+	int64_t expire_ms;
+
+	if (stage->mitigate != HS_MITIGATE_ON || !hs_bytes_equal(answer, HS_LIT("+OK\r\n")) ||
+	    !op->vouch || !is_plain_set(op->command, op->argc, op->argv, &expire_ms))
+		return;
+	hs_ask_get(&ask, hs_shelf_seed(stage->shelf), op->argv[1], words);
+	if (!hs_versions_was_alone(&stage->versions, stage->shelf, request, ask.key_hash, &before))
+		return;
+	cached = hs_cache_find(stage->cache, ask.key_hash, ask.key);
+	if (!cached || !cached->rule)
+		return;
+	hs_buf_clear(&stage->scratch, HS_KEEP_BYTES);
+	hs_reply_bulk(&value, op->argv[2]);
+	kept = hs_kept_create(&ask, hs_buf_bytes(&stage->scratch));
+	if (!kept)
+		return;
+	kept->worker = stage->core->world.worker;
+	kept->done = before.done + 1; /* of this very write: the next one changes it */
+	kept->vouch = op->vouch;
+	kept->vouch_epoch = op->vouch_epoch;
+	kept->read_us = op->received.mono_us;
+	kept->cost_us = stage->core->now.mono_us - op->received.mono_us;
+	kept->until_us = hs_entry_until(&stage->core->prng, cached->rule, false, kept->read_us);
+	atomic_init(&kept->expires_us,
+		    expire_ms > 0 ? kept->read_us + (uint64_t)expire_ms * 1000 : UINT64_MAX);
+	cached->unused_writes++;
+	if (hs_cache_keep(stage->cache, cached, kept)) {
+		hs_shelf_put(stage->shelf, kept);
+		hs_counter_add(&hs_cached_stats(stage, cached)->left, 1);
+	}
+	hs_kept_unref(&kept);
+}
+
+/* Whether what it leaves behind is wanted: somebody reads the key, and read what the last one left. With
+ * other writes under way it would leave nothing: those had better be folded. */
+static bool is_wanted(struct hs_cache_stage *stage, struct hs_bytes key)
+{
+	uint64_t hash = hs_shelf_hash(stage->shelf, key);
+	struct hs_cached *cached = hs_cache_find(stage->cache, hash, key);
+	struct hs_stamp stamp = hs_shelf_stamp(stage->shelf, hash);
+
+	return stamp.begun == stamp.done && cached && cached->rule && cached->replies_count > 0 &&
+	       cached->unused_writes < UNUSED_WRITES_MAX;
+}
+
+bool hs_cached_set(struct hs_cache_stage *stage, struct hs_session *session,
+		   const struct hs_call *call)
+{
+	uint16_t partition = hs_core_partition(stage->core, call->slot);
+	struct hs_cache_request *state;
+	struct hs_request *request;
+	int64_t expire_ms;
+
+	if (stage->mitigate != HS_MITIGATE_ON || session->tracker ||
+	    session->lane[partition % HS_LANES] > 0 || session->taken > 0 ||
+	    !is_plain_set(call->command, call->argc, call->argv, &expire_ms) ||
+	    !is_wanted(stage, call->argv[1]))
+		return false;
+	request = hs_request_single(stage->core, session, call, call->slot);
+	request->resp = 3;
+	request->parts[0].op.track = true;
+	request->parts[0].marked |= UINT32_C(1) << stage->index;
+	state = hs_cache_request(stage, request);
+	state->apart = stage->core->world.shared_connections;
+	hs_versions_session(&stage->versions, session)->writes_apart += state->apart;
+	hs_stage_send(stage->core, stage->index, request);
+	return true;
+}
+
+/* A SET that is written through was answered. Its version was bumped before: else a write of another worker
+ * could take the version that the value is cached under, and its own client would read the value from
+ * before. */
+void hs_cached_arrive(void *self, struct hs_request *request, struct hs_part *part)
+{
+	struct hs_cache_stage *stage = self;
+	struct hs_cache_request *state = hs_cache_request(stage, request);
+
+	leave_behind(stage, request, part);
+	if (state->apart)
+		hs_versions_session(&stage->versions, request->session)->writes_apart--;
+}

@@ -1,0 +1,397 @@
+/* Copies of hot values (absorb/copies.h), where a rule allows them: which keys have some, and when.
+ *
+ *     read ─ hs_step_submit ─┬─ a valid set: the original or a copy, in turn (copied_read.c)
+ *                            └─ none: as it came; and if many such reads come, one is made
+ *                                     (copied_make.c)
+ *
+ * It sits where requests leave for the engine, behind the cache and the queues of hot keys: what those
+ * absorb needs no copy, and a read that was folded out of a hundred goes to a copy like any other. So a
+ * set is made for reads that reach the engine in spite of the cache: values too large for it.
+ *
+ * What makes an answer right is what makes a kept reply right (core/cached.c): a set is valid while the
+ * key's stamp is the one of its making, nobody has told of a change, and the last proof is not older than
+ * `stale`. One thing more: no write of the key may be under way through this process. So a connection's
+ * own writes are never behind its reads.
+ *
+ * A set belongs to the worker that made it: it hears of changes, renews the lease and takes the set away.
+ * Others use it through the kept reply on the shelf. Writes end a set for everybody at once. It is made
+ * again when reads ask for it, after a pause that grows while sets do not pay (hs_copies_pace). */
+#include "absorb/copies/stage.h"
+
+#include "base/mem.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+enum {
+	ASKED_LEAST = 8,    /* reads that make a set worth making: some 40 a second */
+	SAMPLE_US = 500000, /* between looks at what partitions do */
+	UNUSED_US = 5000000 /* a set that nobody used for so long is taken away */
+};
+
+/* --- keys --- */
+
+void hs_copied_wants(struct hs_copies_stage *stage)
+{
+	hs_stage_want(stage->core, stage->index, HS_POINT_DEPART, stage->count > 0);
+	hs_stage_want(stage->core, stage->index, HS_POINT_READS, stage->any);
+}
+
+struct hs_copied *hs_copied_find(const struct hs_copies_stage *stage, uint16_t slot,
+				 struct hs_bytes key)
+{
+	const struct hs_hot *hot = hs_hot_find(&stage->core->hots, slot, key);
+
+	return hot ? hot->state[stage->index] : NULL;
+}
+
+static void count_keys(struct hs_copies_stage *stage)
+{
+	uint64_t spread = 0;
+
+	for (struct hs_link *link = stage->keys.next; link != &stage->keys; link = link->next)
+		spread += hs_list_entry(link, struct hs_copied, link)->state == HS_COPIED_SPREAD;
+	hs_counter_set(&stage->core->stats.copies_keys, spread);
+}
+
+static void set_state(struct hs_copies_stage *stage, struct hs_copied *copied,
+		      enum hs_copied_state state)
+{
+	if (copied->state == state)
+		return;
+	copied->state = state;
+	copied->since_us = stage->core->now.mono_us;
+	count_keys(stage);
+}
+
+void hs_copied_rest(struct hs_copies_stage *stage, struct hs_copied *copied, uint64_t us,
+		    const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(copied->why, sizeof copied->why, format, args);
+	va_end(args);
+	copied->rest_until_us = stage->core->now.mono_us + us;
+	set_state(stage, copied, HS_COPIED_RESTING);
+}
+
+static const struct hs_rule *rule_of(const struct hs_hot *hot)
+{
+	const struct hs_rule *rule = hot->rule;
+
+	return rule && rule->contract == HS_CONTRACT_CACHE && rule->copies > 1 ? rule : NULL;
+}
+
+static void turn_hot(void *self, struct hs_hot *hot, bool waited)
+{
+	struct hs_copies_stage *stage = self;
+	struct hs_copied *copied;
+
+	(void)waited;
+	if (!stage->any || hot->state[stage->index] || !rule_of(hot) ||
+	    stage->count == HS_COPIED_KEYS_MAX)
+		return;
+	copied = hs_mem_zalloc(sizeof *copied + hot->key_len);
+	copied->rule = rule_of(hot);
+	copied->slot = hot->slot;
+	copied->key_hash = hot->hash;
+	copied->since_us = stage->core->now.mono_us;
+	copied->places_before = 1;
+	copied->key_len = hot->key_len;
+	memcpy(copied->key, hot->key, hot->key_len);
+	copied->hot = hot;
+	hot->state[stage->index] = copied;
+	hs_list_append(&stage->keys, &copied->link);
+	stage->count++;
+	hs_copied_wants(stage);
+}
+
+void hs_copied_release(struct hs_copied *copied)
+{
+	if (--copied->under_way > 0 || copied->hot)
+		return;
+	hs_copies_unref(&copied->making);
+	hs_mem_free(&copied);
+}
+
+/* Takes a key out; what is under way for it finds that it has ended. */
+static void end(struct hs_copies_stage *stage, struct hs_copied *copied)
+{
+	hs_copied_drop(stage, copied);
+	hs_list_remove(&copied->link);
+	stage->count--;
+	hs_copied_wants(stage);
+	count_keys(stage);
+	copied->hot->state[stage->index] = NULL;
+	copied->hot = NULL;
+	copied->under_way++;
+	hs_copied_release(copied);
+}
+
+static void configure(void *self)
+{
+	struct hs_copies_stage *stage = self;
+	const struct hs_rules *rules = stage->core->options.rules;
+	struct hs_link *link, *next;
+
+	stage->any = false;
+	if (stage->shelf && rules && !stage->stopped && hs_core_reserves(stage->core) &&
+	    stage->core->options.mitigate == HS_MITIGATE_ON)
+		for (size_t i = 0; i < hs_rules_count(rules); i++)
+			stage->any = stage->any || hs_rules_at(rules, i)->copies > 1;
+	for (link = stage->keys.next; link != &stage->keys; link = next) {
+		struct hs_copied *copied = hs_list_entry(link, struct hs_copied, link);
+
+		next = link->next;
+		copied->rule = stage->any ? rule_of(copied->hot) : NULL;
+		if (!copied->rule)
+			end(stage, copied);
+	}
+	hs_copied_wants(stage);
+}
+
+static void turn_cool(void *self, struct hs_hot *hot, bool cool)
+{
+	struct hs_copies_stage *stage = self;
+	struct hs_copied *copied = hot->state[stage->index];
+
+	if (cool && copied && copied->under_way == 0)
+		end(stage, copied);
+}
+
+/* All copies are taken away, and no more are made. */
+static void stop(void *self)
+{
+	struct hs_copies_stage *stage = self;
+
+	stage->stopped = true;
+	stage->any = false;
+	while (!hs_list_empty(&stage->keys))
+		end(stage, hs_list_entry(stage->keys.next, struct hs_copied, link));
+	hs_copied_wants(stage);
+}
+
+/* --- the set in use --- */
+
+void hs_copied_adopt(struct hs_copies_stage *stage, struct hs_copied *copied,
+		     struct hs_copies *copies, bool ours)
+{
+	copied->copies = copies;
+	copied->ours = ours;
+	copied->places_before = copies->count;
+	copied->used_us = stage->core->now.mono_us;
+	copied->renew_us = stage->core->now.mono_us + HS_COPIES_LEASE_US / 3;
+	copied->why[0] = '\0';
+	set_state(stage, copied, HS_COPIED_SPREAD);
+}
+
+void hs_copied_drop(struct hs_copies_stage *stage, struct hs_copied *copied)
+{
+	struct hs_copies *copies = copied->copies;
+	uint64_t reads = 0;
+
+	if (!copies)
+		return;
+	for (uint32_t i = 1; i < copies->count; i++)
+		reads += copies->places[i].reads - copies->places[i].refused;
+	copied->copies = NULL;
+	if (copied->ours) {
+		hs_copies_pace(&copied->pace, copies->count, reads);
+		atomic_store_explicit(&copies->kept->dead, true, memory_order_release);
+		hs_copied_unlink(stage, copies);
+		hs_counter_add(&stage->core->stats.copies_ended, 1);
+	}
+	copied->rest_until_us =
+		stage->core->now.mono_us + (copied->ours ? copied->pace.pause_us : 0);
+	copied->ours = false;
+	set_state(stage, copied, HS_COPIED_WATCHED);
+	hs_copies_unref(&copies);
+}
+
+/* Its time is over, whoever vouches for it. */
+static bool is_over(const struct hs_copies_stage *stage, const struct hs_kept *kept)
+{
+	return stage->core->now.mono_us >= kept->until_us ||
+	       hs_vouch_epoch(kept->vouch) != kept->vouch_epoch;
+}
+
+bool hs_copied_valid(struct hs_copies_stage *stage, struct hs_copied *copied)
+{
+	struct hs_stamp stamp = hs_shelf_stamp(stage->shelf, copied->key_hash);
+	struct hs_kept *kept;
+	uint64_t age_us;
+
+	if (!copied->copies)
+		return false;
+	kept = copied->copies->kept;
+	switch (hs_kept_state(kept, copied->rule, stamp.done, stage->core->now.mono_us, &age_us)) {
+	case HS_KEPT_FRESH:
+		return stamp.begun == stamp.done;
+	case HS_KEPT_AGED:
+		if (!is_over(stage, kept))
+			return false; /* a proof may be on its way */
+		break;
+	case HS_KEPT_CHANGED:
+		break;
+	}
+	hs_copied_drop(stage, copied);
+	return false;
+}
+
+void hs_copied_want(struct hs_copies_stage *stage, struct hs_copied *copied)
+{
+	struct hs_stamp stamp;
+
+	if (copied->copies || copied->under_way > 0 || copied->asked < ASKED_LEAST ||
+	    stage->core->now.mono_us < copied->rest_until_us || !stage->any ||
+	    stage->core->pause.mode != HS_PAUSE_NONE)
+		return;
+	stamp = hs_shelf_stamp(stage->shelf, copied->key_hash);
+	if (stamp.begun != stamp.done || hs_copied_look(stage, copied))
+		return;
+	hs_copied_make(stage, copied);
+	if (copied->under_way > 0)
+		set_state(stage, copied, HS_COPIED_MAKING);
+}
+
+static bool serves(void *self, struct hs_hot *hot)
+{
+	struct hs_copies_stage *stage = self;
+	struct hs_copied *copied = hot->state[stage->index];
+
+	return copied && hs_copied_valid(stage, copied);
+}
+
+/* --- changes, and time --- */
+
+static void kill(const struct hs_copies *copies, const struct hs_vouch *vouch)
+{
+	if (copies && copies->kept->vouch == vouch)
+		atomic_store_explicit(&copies->kept->dead, true, memory_order_release);
+}
+
+static void changed(void *self, const struct hs_vouch *vouch, const struct hs_bytes *key)
+{
+	struct hs_copies_stage *stage = self;
+
+	if (stage->count == 0)
+		return;
+	for (struct hs_link *link = stage->keys.next; link != &stage->keys; link = link->next) {
+		struct hs_copied *copied = hs_list_entry(link, struct hs_copied, link);
+
+		if (key && !hs_bytes_equal(hs_copied_key(copied), *key))
+			continue;
+		if (copied->ours)
+			kill(copied->copies, vouch);
+		kill(copied->making, vouch);
+	}
+}
+
+/* What each partition has had to do since the last look, a second. */
+static void sample(struct hs_copies_stage *stage)
+{
+	uint64_t passed_us = stage->core->now.mono_us - stage->sampled_us;
+	bool first = stage->sampled_us == 0;
+
+	if (!first && passed_us < SAMPLE_US)
+		return;
+	stage->sampled_us = stage->core->now.mono_us;
+	stage->loads.all = 0;
+	for (uint32_t i = 0; i < hs_core_partitions(stage->core) && i < HS_PARTITIONS_MAX; i++) {
+		struct hs_heat_partition sum = {0};
+		uint64_t count;
+
+		for (size_t j = 0; j < stage->core->world.heats_count; j++)
+			hs_heat_read_partition(stage->core->world.heats[j], (uint16_t)i, &sum);
+		count = sum.reads + sum.writes;
+		stage->loads.of[i] =
+			first ? 0 : (double)(count - stage->counted[i]) * 1e6 / (double)passed_us;
+		stage->loads.all += stage->loads.of[i];
+		stage->counted[i] = count;
+	}
+}
+
+static bool is_unused(const struct hs_copies_stage *stage, const struct hs_copied *copied)
+{
+	uint64_t seen_us =
+		atomic_load_explicit(&copied->copies->kept->seen_us, memory_order_relaxed);
+
+	return stage->core->now.mono_us - copied->used_us > UNUSED_US &&
+	       (seen_us == UINT64_MAX || stage->core->now.mono_us > seen_us + UNUSED_US);
+}
+
+static void tick_key(struct hs_copies_stage *stage, struct hs_copied *copied)
+{
+	copied->asked /= 2;
+	hs_copied_valid(stage, copied); /* one that is over is dropped */
+	if (copied->copies && (hs_copies_crowded(copied->copies, stage->core->world.slots) ||
+			       is_unused(stage, copied)))
+		hs_copied_drop(stage, copied);
+	if (copied->copies && copied->ours && !copied->under_way &&
+	    stage->core->pause.mode == HS_PAUSE_NONE &&
+	    stage->core->now.mono_us >= copied->renew_us)
+		hs_copied_renew(stage, copied);
+}
+
+static void tick(void *self)
+{
+	struct hs_copies_stage *stage = self;
+	struct hs_link *link, *next;
+
+	if (!stage->any || stage->count == 0)
+		return;
+	sample(stage);
+	for (link = stage->keys.next; link != &stage->keys; link = next) {
+		next = link->next;
+		tick_key(stage, hs_list_entry(link, struct hs_copied, link));
+	}
+}
+
+/* --- the stage --- */
+
+static void *create(struct hs_core *core, uint32_t index)
+{
+	struct hs_copies_stage *stage = hs_mem_zalloc(sizeof *stage);
+
+	stage->core = core;
+	stage->shelf = core->world.shelf;
+	stage->index = index;
+	stage->request_at = core->stages.request_at[index];
+	stage->versions = hs_versions_of(core);
+	hs_list_init(&stage->keys);
+	stage->id.process = hs_prng_next(&core->prng);
+	configure(stage);
+	return stage;
+}
+
+static void destroy(void *self)
+{
+	struct hs_copies_stage *stage = self;
+
+	while (!hs_list_empty(&stage->keys)) {
+		struct hs_copied *copied = hs_list_entry(stage->keys.next, struct hs_copied, link);
+
+		hs_list_remove(&copied->link);
+		copied->hot->state[stage->index] = NULL;
+		hs_copies_unref(&copied->copies);
+		hs_mem_free(&copied);
+	}
+	hs_mem_free(&stage);
+}
+
+const struct hs_stage hs_stage_copies = {
+	.name = "copies",
+	.request_bytes = sizeof(struct hs_copies_call),
+	.create = create,
+	.destroy = destroy,
+	.configure = configure,
+	.depart = hs_copied_depart,
+	.hot = turn_hot,
+	.cool = turn_cool,
+	.serves = serves,
+	.changed = changed,
+	.tick = tick,
+	.stop = stop,
+	.report = hs_copied_report,
+};

@@ -1,0 +1,115 @@
+/* Private to absorb/copies: the keys of a worker whose values lie in several places, or would if that could
+ * be. stage.c tells the whole story. */
+#ifndef HS_ABSORB_COPIES_STAGE_H
+#define HS_ABSORB_COPIES_STAGE_H
+
+#include "absorb/copies/set.h"
+#include "absorb/versions.h"
+#include "core/internal.h"
+#include "core/reserved.h"
+#include "core/session.h"
+#include "core/stage.h"
+
+enum hs_copied_state {
+	HS_COPIED_WATCHED, /* hot; no copies */
+	HS_COPIED_MAKING,
+	HS_COPIED_SPREAD,  /* there are copies, and reads go to them */
+	HS_COPIED_RESTING, /* not now: `why` */
+};
+
+struct hs_copied {
+	struct hs_link link; /* in stage->keys */
+	struct hs_hot *hot;  /* its key; NULL: not among the keys any more */
+	const struct hs_rule *rule;
+	uint16_t slot;
+	uint64_t key_hash;
+	enum hs_copied_state state;
+	uint64_t since_us;	/* when that began */
+	uint64_t rest_until_us; /* no copies are made before */
+	uint32_t asked;		/* reads that the engine had to answer, halved with each tick */
+	uint32_t under_way;	/* requests about it: it stays until they are answered */
+	struct hs_copies_pace pace;
+	uint32_t places_before; /* of the last set */
+
+	struct hs_copies *copies; /* the set in use; NULL: none */
+	bool ours;		  /* it was made here, and is renewed and taken away here */
+	uint64_t renew_us;	  /* when it is to be renewed */
+	uint64_t used_us;	  /* when it was last used here */
+
+	struct hs_copies *making; /* a set on its way; NULL: none, or not named yet */
+	struct hs_stamp stamp;	  /* before the original was read */
+
+	char why[128]; /* it has no copies; "" */
+	size_t key_len;
+	char key[];
+};
+
+struct hs_copies_stage {
+	struct hs_core *core;
+	struct hs_shelf *shelf; /* of all workers; NULL: no copies are made */
+	uint32_t index;		/* in the array of stages */
+	size_t request_at;
+	struct hs_versions versions;
+	bool any;     /* a rule wants copies, and they may be made */
+	bool stopped; /* for good */
+	struct hs_link keys;
+	uint32_t count;
+	struct hs_copies_id id;	    /* of the set made last */
+	struct hs_request *sending; /* one that is just being sent; or NULL */
+	/* What each partition had to do, sampled now and then. */
+	uint64_t sampled_us;
+	uint64_t counted[HS_PARTITIONS_MAX];
+	struct hs_copies_loads loads;
+};
+
+static inline struct hs_bytes hs_copied_key(const struct hs_copied *copied)
+{
+	return (struct hs_bytes){copied->key, copied->key_len};
+}
+
+/* What the stage knows of an internal call of its own. */
+struct hs_copies_call {
+	struct hs_copied *copied; /* the key that it is about; or NULL */
+	struct hs_copies *copies; /* the set that it asks, a reference; or NULL */
+	struct hs_place *place;	  /* the copy that it reads; or NULL */
+	struct hs_request *asker; /* for whom it reads; or NULL */
+};
+
+static inline struct hs_copies_call *hs_copies_call(const struct hs_copies_stage *stage,
+						    const struct hs_request *request)
+{
+	return hs_stage_request(request, stage->request_at);
+}
+
+/* Whether the stage is called for requests that leave, and for hot reads. */
+void hs_copied_wants(struct hs_copies_stage *stage);
+
+/* stage.c */
+struct hs_copied *hs_copied_find(const struct hs_copies_stage *stage, uint16_t slot,
+				 struct hs_bytes key);
+/* Whether reads may go to the copies now. A set that is over is dropped. */
+bool hs_copied_valid(struct hs_copies_stage *stage, struct hs_copied *copied);
+/* A read finds none: perhaps some are made. */
+void hs_copied_want(struct hs_copies_stage *stage, struct hs_copied *copied);
+void hs_copied_rest(struct hs_copies_stage *stage, struct hs_copied *copied, uint64_t us,
+		    const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* The set in use is over. */
+void hs_copied_drop(struct hs_copies_stage *stage, struct hs_copied *copied);
+/* A set is complete, or another worker's was found. */
+void hs_copied_adopt(struct hs_copies_stage *stage, struct hs_copied *copied,
+		     struct hs_copies *copies, bool ours);
+/* A request about the key is answered. It may be gone when this returns. */
+void hs_copied_release(struct hs_copied *copied);
+
+/* make.c */
+void hs_copied_make(struct hs_copies_stage *stage, struct hs_copied *copied);
+void hs_copied_renew(struct hs_copies_stage *stage, struct hs_copied *copied);
+void hs_copied_unlink(struct hs_copies_stage *stage, const struct hs_copies *copies);
+/* What another worker has made; true: it is in use, or about to be. */
+bool hs_copied_look(struct hs_copies_stage *stage, struct hs_copied *copied);
+
+/* read.c and report.c: points of the stage. */
+enum hs_verdict hs_copied_depart(void *self, struct hs_request *request, struct hs_part *part);
+void hs_copied_report(void *self, struct hs_reply *reply);
+
+#endif

@@ -1,0 +1,245 @@
+#include "absorb/versions.h"
+
+#include "base/mem.h"
+#include "core/call.h"
+
+enum {
+	OWN_WRITES_SEEN =
+		32, /* requests in flight that are looked through; with more one counts as found */
+};
+
+struct versions {
+	struct hs_core *core;
+	struct hs_shelf *shelf;
+	struct hs_versions at;
+};
+
+/* Of a request with one part that was counted: the version of its last key before it. */
+struct versions_request {
+	struct hs_stamp before;
+};
+
+struct hs_versions hs_versions_of(const struct hs_core *core)
+{
+	uint32_t index = hs_stage_index(core, &hs_stage_versions);
+
+	return (struct hs_versions){
+		.session_at = core->stages.session_at[index],
+		.request_at = core->stages.request_at[index],
+		.index = index,
+	};
+}
+
+/* --- counting --- */
+
+/* FLUSHALL and the like; and a write without keys, SWAPDB, of which a server does not tell. */
+static bool writes_all(const struct hs_command *command)
+{
+	return command->flags & HS_CMD_WRITE &&
+	       (command->place == HS_PLACE_ALL || !hs_command_has_keys(command));
+}
+
+struct visit {
+	struct hs_shelf *shelf;
+	struct hs_stamp before; /* of the last key */
+	bool all, others;
+	bool end;
+};
+
+static void visit_command(struct visit *visit, const struct hs_call *call)
+{
+	struct hs_key_walk walk;
+	size_t at;
+
+	if (hs_command_only_reads(call->command))
+		return;
+	visit->all = visit->all || writes_all(call->command);
+	visit->others = visit->others || hs_command_may_write_others(call->command);
+	hs_call_keys(call, &walk);
+	while ((at = hs_keys_next(&walk)) > 0) {
+		uint64_t hash = hs_shelf_hash(visit->shelf, call->argv[at]);
+
+		if (visit->end)
+			hs_shelf_end(visit->shelf, hash);
+		else
+			visit->before = hs_shelf_begin(visit->shelf, hash);
+	}
+}
+
+static void visit_op(struct visit *visit, const struct hs_op *op)
+{
+	if (op->kind == HS_OP_COMMAND) {
+		struct hs_call call = hs_call_of(op->command, op->argc, op->argv);
+
+		visit_command(visit, &call);
+	} else if (op->kind == HS_OP_EXEC) {
+		for (size_t i = 0; i < op->tx->count; i++) {
+			struct hs_call call = hs_call_queued(&op->tx->commands[i]);
+
+			visit_command(visit, &call);
+		}
+	}
+	if (!visit->all)
+		return;
+	if (visit->end)
+		hs_shelf_end_all(visit->shelf);
+	else
+		hs_shelf_begin_all(visit->shelf);
+}
+
+static bool may_write(const struct hs_op *op)
+{
+	return op->kind == HS_OP_EXEC ||
+	       (op->kind == HS_OP_COMMAND && !hs_command_only_reads(op->command));
+}
+
+static bool is_counted(const struct hs_versions *at, const struct hs_part *part)
+{
+	return part->marked >> at->index & 1;
+}
+
+static enum hs_verdict depart(void *self, struct hs_request *request, struct hs_part *part)
+{
+	struct versions *versions = self;
+	struct visit visit = {.shelf = versions->shelf};
+	struct versions_request *state = hs_stage_request(request, versions->at.request_at);
+
+	part->marked &= ~(UINT32_C(1) << versions->at.index);
+	if (!may_write(&part->op) || !hs_shelf_in_use(versions->shelf))
+		return HS_PASS;
+	visit_op(&visit, &part->op);
+	state->before = visit.before;
+	part->marked |= UINT32_C(1) << versions->at.index;
+	hs_versions_session(&versions->at, request->session)->writing++;
+	return HS_PASS;
+}
+
+static void arrive(void *self, struct hs_request *request, struct hs_part *part)
+{
+	struct versions *versions = self;
+	struct hs_versions_session *session = hs_versions_session(&versions->at, request->session);
+	struct visit begin = {.shelf = versions->shelf};
+	struct visit end = {.shelf = versions->shelf, .end = true};
+
+	if (is_counted(&versions->at, part)) {
+		session->writing--;
+	} else {
+		/* Versions came into use while it was in flight: it counts from its answer on. */
+		if (!may_write(&part->op) || !hs_shelf_in_use(versions->shelf))
+			return;
+		visit_op(&begin, &part->op);
+	}
+	visit_op(&end, &part->op);
+	if (end.others)
+		session->barrier_us = versions->core->now.mono_us;
+}
+
+bool hs_versions_was_alone(const struct hs_versions *versions, const struct hs_shelf *shelf,
+			   const struct hs_request *request, uint64_t key_hash,
+			   struct hs_stamp *before)
+{
+	const struct versions_request *state = hs_stage_request(request, versions->request_at);
+	struct hs_stamp now = hs_shelf_stamp(shelf, key_hash);
+
+	if (request->parts_count != 1 || !is_counted(versions, &request->parts[0]))
+		return false;
+	*before = state->before;
+	return before->begun == before->done && now.begun == before->begun + 1 &&
+	       now.done == before->done + 1;
+}
+
+/* --- a session's own --- */
+
+bool hs_versions_has_write(const struct hs_versions *versions, const struct hs_session *session,
+			   struct hs_bytes key)
+{
+	uint32_t seen = 0, left = hs_versions_session(versions, session)->writing;
+
+	if (left == 0)
+		return false;
+	for (const struct hs_link *link = session->requests.next; link != &session->requests;
+	     link = link->next) {
+		const struct hs_request *request = hs_list_entry(link, struct hs_request, link);
+		const struct hs_command *command = request->call.command;
+		size_t at;
+
+		if (request->done || !command ||
+		    (hs_command_only_reads(command) && command->id != HS_CMD_ID_EXEC))
+			continue;
+		at = hs_keys_only(command, request->call.argc);
+		if (at == 0 || ++seen > OWN_WRITES_SEEN ||
+		    hs_bytes_equal(request->call.argv[at], key) ||
+		    hs_command_may_write_others(command))
+			return true;
+		/* Behind the last one stand reads, perhaps thousands. */
+		if (request->parts_count > 0 && is_counted(versions, &request->parts[0]) &&
+		    --left == 0)
+			break;
+	}
+	return false;
+}
+
+/* Another worker may be told of a change just now: so the time of the last revalidation is looked at first,
+ * and then whether it is of this reply (absorb/kept.c). */
+bool hs_versions_is_since(const struct hs_versions *versions, const struct hs_session *session,
+			  const struct hs_kept *kept)
+{
+	uint64_t barrier_us = hs_versions_session(versions, session)->barrier_us;
+
+	return barrier_us == 0 || kept->read_us > barrier_us ||
+	       (kept->vouch && hs_vouch_proved_us(kept->vouch) > barrier_us &&
+		hs_vouch_epoch(kept->vouch) == kept->vouch_epoch &&
+		!atomic_load_explicit(&kept->dead, memory_order_acquire));
+}
+
+bool hs_versions_holds(const struct hs_versions *versions, const struct hs_session *session,
+		       const struct hs_command *command)
+{
+	const struct hs_versions_session *state = hs_versions_session(versions, session);
+	bool writes = !hs_command_only_reads(command) || command->id == HS_CMD_ID_EXEC;
+
+	if (state->writes_apart == 0 && (state->reads_apart == 0 || !writes))
+		return false;
+	switch (command->place) {
+	case HS_PLACE_CORE:
+		return command->id == HS_CMD_ID_EXEC;
+	case HS_PLACE_HOST:
+	case HS_PLACE_WORKERS:
+		return false;
+	default:
+		return true;
+	}
+}
+
+/* --- the stage --- */
+
+/* Whether versions are in use changes for all workers at once, before any of them caches anything
+ * (hs_shelf_use): so the stage looks for itself, with every operation. */
+static void *create(struct hs_core *core, uint32_t index)
+{
+	struct versions *versions = hs_mem_zalloc(sizeof *versions);
+
+	versions->core = core;
+	versions->shelf = core->world.shelf;
+	versions->at = hs_versions_of(core);
+	hs_stage_want(core, index, HS_POINT_DEPART, versions->shelf);
+	hs_stage_want(core, index, HS_POINT_ARRIVE, versions->shelf);
+	return versions;
+}
+
+static void destroy(void *self)
+{
+	struct versions *versions = self;
+
+	hs_mem_free(&versions);
+}
+
+const struct hs_stage hs_stage_versions = {
+	.name = "versions",
+	.session_bytes = sizeof(struct hs_versions_session),
+	.request_bytes = sizeof(struct versions_request),
+	.create = create,
+	.destroy = destroy,
+	.depart = depart,
+	.arrive = arrive,
+};

@@ -1,3 +1,0 @@
-#include "core/stages.h"
-
-const struct hs_stage *const hs_stages[] = {&hs_stage_cache, &hs_stage_fold, NULL};
