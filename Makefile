@@ -226,7 +226,7 @@ $(B)/fuzz/%: $(B)/obj/fuzz/%.o $(ARCHIVE)
 $(B)/obj/tests/%.o: OPTIMIZE := $(TEST_CFLAGS) $(if $(SAN),-fno-sanitize=undefined)
 $(B)/obj/fuzz/%.o: OPTIMIZE := -fsanitize=fuzzer-no-link
 # With a sanitizer these folders are compiled without optimization: tests spend little time in them.
-$(addprefix $(B)/obj/src/,cli/%.o serve/%.o http/%.o control/%.o command/%.o acl/%.o): OPTIMIZE := $(if $(SAN),-O0)
+$(addprefix $(B)/obj/src/,cli/%.o serve/%.o http/%.o telemetry/%.o command/%.o acl/%.o): OPTIMIZE := $(if $(SAN),-O0)
 
 $(B)/obj/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)

@@ -1,9 +1,9 @@
 #include "sim/world_internal.h"
 
-#include "absorb/stages.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/slot.h"
+#include "stages/stages.h"
 #include "wire/reply.h"
 
 enum { TICK_US = 100000, HEAT_SETS = 4 };
@@ -279,6 +279,7 @@ static void create_core(struct hs_sim_world *world, uint32_t number)
 	struct hs_sim_worker *worker = &world->workers[number];
 	struct hs_core_options core_options = options->core;
 	struct hs_core_world core_world = {
+		.commands = &hs_commands,
 		.calls = &world->calls,
 		.context = worker,
 		.log = options->log ? options->log : &world->silence,

@@ -210,6 +210,18 @@ bool hs_command_only_reads(const struct hs_command *command);
 /* Whether it may write keys that are not among its arguments: a script. */
 bool hs_command_may_write_others(const struct hs_command *command);
 
+static inline bool hs_command_subscribes(const struct hs_command *command)
+{
+	return command->id == HS_CMD_ID_SUBSCRIBE || command->id == HS_CMD_ID_PSUBSCRIBE ||
+	       command->id == HS_CMD_ID_SSUBSCRIBE;
+}
+
+static inline bool hs_command_unsubscribes(const struct hs_command *command)
+{
+	return command->id == HS_CMD_ID_UNSUBSCRIBE || command->id == HS_CMD_ID_PUNSUBSCRIBE ||
+	       command->id == HS_CMD_ID_SUNSUBSCRIBE;
+}
+
 /* Whether this request may wait for what others do: XREAD does so only with BLOCK. */
 bool hs_command_blocks(const struct hs_command *command, size_t argc, const struct hs_bytes *argv);
 

@@ -107,7 +107,7 @@ void hs_acl_log_add(struct hs_core *core, const struct hs_session *session, cons
 	entry = find_same(core, reason, context, object, user);
 	if (!entry)
 		entry = create(log, reason, context, object, user);
-	hs_client_describe(core, session, &client);
+	core->world.commands->describe(core, session, &client);
 	hs_mem_free(&entry->client);
 	entry->client = hs_mem_dup(client.data, client.len - 1); /* without the line's end */
 	hs_buf_deinit(&client);

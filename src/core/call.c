@@ -1,5 +1,6 @@
 #include "core/call.h"
 
+#include "base/num.h"
 #include "core/reserved.h"
 #include "route/slot.h"
 
@@ -47,4 +48,18 @@ size_t hs_call_only_key(const struct hs_call *call)
 	hs_keys_begin(&walk, call->command, call->argc, call->argv);
 	at = hs_keys_next(&walk);
 	return at > 0 && hs_keys_next(&walk) == 0 ? at : 0;
+}
+
+const char *hs_call_named_slot(const struct hs_call *call, uint16_t *slot)
+{
+	bool counts = call->command->id == HS_CMD_ID_CLUSTER_COUNTKEYSINSLOT;
+	int64_t number, keys = 0;
+
+	if (!hs_num_parse_int(call->argv[2], &number) ||
+	    (!counts && !hs_num_parse_int(call->argv[3], &keys)))
+		return "ERR value is not an integer or out of range";
+	if (number < 0 || number >= HS_SLOTS || keys < 0)
+		return counts ? "ERR Invalid slot" : "ERR Invalid slot or number of keys";
+	*slot = (uint16_t)number;
+	return NULL;
 }

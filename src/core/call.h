@@ -66,6 +66,9 @@ static inline enum hs_call_slots hs_call_slots(struct hs_call *call)
 
 /* Whether one of its keys is not for clients. Needs no slot where the row has one key. */
 bool hs_call_is_reserved(struct hs_call *call);
+/* The slot that CLUSTER COUNTKEYSINSLOT or GETKEYSINSLOT names. Returns what is wrong with the arguments, or
+ * NULL. */
+const char *hs_call_named_slot(const struct hs_call *call, uint16_t *slot);
 
 /* The position of the only key; 0: the command has none, or several. Unlike hs_keys_only it looks at
  * the arguments where the row alone does not tell. */

@@ -6,8 +6,8 @@
 #include "base/mem.h"
 #include "core/hold.h"
 #include "core/internal.h"
+#include "core/news.h"
 #include "core/session.h"
-#include "core/tracking.h"
 
 enum { IDLE_SCAN_US = 1000000, READ_ROOM_MAX = 1 << 20 };
 
@@ -26,15 +26,13 @@ struct hs_core *hs_core_create(const struct hs_core_world *world,
 	hs_list_init(&core->internal_due);
 	hs_list_init(&core->resuming);
 	hs_prng_init(&core->prng, world->seed);
-	hs_topics_init(&core->topics, world->seed);
 	core->slowlog = hs_slowlog_create();
 	hs_stages_init(core, world->stages);
 	core->self = hs_session_create_self(core);
-	core->tracking = hs_tracking_create(world->seed);
 	hs_hots_init(&core->hots, world->key_seed);
 	core->rule_stats = hs_mem_zalloc(HS_RULES_MAX * sizeof *core->rule_stats);
 	core->acl_log = hs_acl_log_create();
-	hs_users_adopt(core, options->acl);
+	hs_users_adopt(core, options->acl, hs_stages_lose);
 	if (options->rules)
 		hs_rules_ref(options->rules);
 	hs_stages_create(core);
@@ -47,12 +45,9 @@ void hs_core_destroy(struct hs_core **pointer)
 
 	hs_check(hs_list_empty(&core->sessions));
 	hs_check(hs_list_empty(&core->self->requests));
-	hs_tracking_destroy(&core->tracking);
 	hs_stages_deinit(core);
 	hs_hots_deinit(&core->hots);
 	hs_mem_free(&core->rule_stats);
-	hs_topics_deinit(&core->topics);
-	hs_buf_deinit(&core->message);
 	hs_request_pool_deinit(core);
 	hs_mem_free(&core->self);
 	hs_mem_free(&core->ids);
@@ -102,7 +97,7 @@ void hs_core_configure(struct hs_core *core, const struct hs_core_options *optio
 		hs_rules_ref(options->rules);
 	core->options = *options;
 	hs_rules_unref(&old);
-	hs_users_adopt(core, options->acl);
+	hs_users_adopt(core, options->acl, hs_stages_lose);
 	hs_hot_configure(core);
 	hs_stages_configure(core);
 }
@@ -122,6 +117,22 @@ const struct hs_core_rule_stats *hs_core_rule_stats(const struct hs_core *core, 
 	return &core->rule_stats[number];
 }
 
+void hs_core_news(struct hs_core *core, struct hs_now now, const struct hs_news *news)
+{
+	hs_core_set_now(core, now);
+	if (news->kind == HS_NEWS_STAGE)
+		hs_stages_told(core, news->stage);
+	else
+		hs_stages_news(core, news);
+	hs_core_resume_all(core);
+}
+
+void hs_core_peer(struct hs_core *core, struct hs_now now, struct hs_op *op)
+{
+	hs_core_set_now(core, now);
+	core->world.commands->part(core, op);
+}
+
 void hs_core_changed(struct hs_core *core, struct hs_now now, const struct hs_vouch *vouch,
 		     const struct hs_bytes *key)
 {
@@ -133,8 +144,20 @@ void hs_core_changed(struct hs_core *core, struct hs_now now, const struct hs_vo
 struct hs_session *hs_core_connect(struct hs_core *core, struct hs_now now,
 				   const struct hs_core_client *client)
 {
+	struct hs_session *session;
+
 	hs_core_set_now(core, now);
-	return hs_session_create(core, client);
+	session = hs_session_create(core, client);
+	hs_users_reset(core, session);
+	hs_stages_open(core, session);
+	return session;
+}
+
+static void end_session(struct hs_core *core, struct hs_session *session)
+{
+	hs_multi_drop(&session->multi);
+	hs_stages_close(core, session);
+	hs_session_destroy(core, &session);
 }
 
 size_t hs_session_unsent(const struct hs_session *session)
@@ -289,7 +312,7 @@ void hs_core_resume(struct hs_core *core, struct hs_session *session)
 	if (session->gone) {
 		if (session->inflight == 0 && session != core->self) {
 			core->orphans--;
-			hs_session_destroy(core, &session);
+			end_session(core, session);
 		}
 		return;
 	}
@@ -364,6 +387,15 @@ bool hs_core_wants_input(const struct hs_session *session)
 	return may_run(session) || session->in.len < HS_READ_BYTES;
 }
 
+void hs_core_sleep(struct hs_core *core, struct hs_session *session,
+		   const struct hs_command *command, uint64_t until_us)
+{
+	hs_request_get(core, session, command); /* answered by hs_core_tick */
+	session->sleep_until_us = until_us;
+	hs_hold(core, session, HS_HOLD_SLEEP);
+	hs_list_append(&core->sleepers, &session->sleeping);
+}
+
 /* Answers the DEBUG SLEEP that the session waits for: its last request. */
 static void end_sleep(struct hs_core *core, struct hs_session *session)
 {
@@ -389,9 +421,7 @@ void hs_core_disconnect(struct hs_core *core, struct hs_session *session)
 	hs_stages_forget(core, session);
 	if (session->sleep_until_us > 0)
 		end_sleep(core, session);
-	hs_pubsub_drop(core, session);
 	hs_multi_unwatch(core, session);
-	hs_tracking_stop(core, session);
 	hs_core_resume(core, session);
 }
 
@@ -437,14 +467,28 @@ static void wake(struct hs_core *core, struct hs_session *session)
 	hs_core_resume(core, session);
 }
 
+static void cool_keys(struct hs_core *core)
+{
+	struct hs_link *keys = &core->hots.keys, *link, *next;
+
+	for (link = keys->next; link != keys; link = next) {
+		struct hs_hot *hot = hs_list_entry(link, struct hs_hot, link);
+		bool cool = hs_hot_is_cool(core, hot);
+
+		next = link->next;
+		hs_stages_cool(core, hot, cool);
+		if (cool)
+			hs_hot_leave(core, hot);
+	}
+}
+
 void hs_core_tick(struct hs_core *core, struct hs_now now)
 {
 	struct hs_link *link, *next;
 
 	hs_core_set_now(core, now);
 	hs_internal_tick(core);
-	hs_tracking_tick(core);
-	hs_hot_tick(core);
+	cool_keys(core);
 	hs_stages_tick(core);
 	hs_core_resume_all(core);
 	for (link = core->sleepers.next; link != &core->sleepers; link = next) {
@@ -469,7 +513,7 @@ void hs_core_tick(struct hs_core *core, struct hs_now now)
 		if (session->out.len == 0)
 			hs_buf_deinit(&session->out);
 		/* Who listens is expected to be silent. */
-		if (core->options.idle_s_max > 0 && !hs_session_subscribed(session) &&
+		if (core->options.idle_s_max > 0 && !session->subscribed &&
 		    idle_us > (uint64_t)core->options.idle_s_max * 1000000)
 			hs_session_close(core, session);
 	}
@@ -498,7 +542,7 @@ uint32_t hs_core_drain(struct hs_core *core, struct hs_now now, uint64_t quiet_u
 
 	hs_core_set_now(core, now);
 	hs_stages_stop(core);
-	left = core->orphans + core->self->inflight + core->topics.under_way;
+	left = core->orphans + core->self->inflight;
 	for (struct hs_link *link = core->sessions.next; link != &core->sessions;
 	     link = link->next) {
 		struct hs_session *session = hs_list_entry(link, struct hs_session, all);

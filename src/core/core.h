@@ -135,6 +135,7 @@ struct hs_core_world {
 	struct hs_heat *const *heats; /* all workers', for OBJECT FREQ */
 	size_t heats_count;
 	struct hs_shelf *shelf; /* what the stages of all cores share, handed on to them; or NULL */
+	const struct hs_core_commands *commands; /* that need no engine (core/commands.h) */
 	const struct hs_stage *const *stages; /* in their order, NULL at the end (core/stage.h) */
 };
 

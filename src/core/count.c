@@ -153,7 +153,7 @@ static void tell_keys(const struct telling *telling)
 		warmth = hs_heat_add(telling->core->world.heat, &access, time_us * 1000);
 	}
 	if (count == 1)
-		hs_hot_note(telling->core, access.key, access.slot, warmth);
+		hs_count_hot(telling->core, access.key, access.slot, warmth);
 }
 
 static void tell(const struct telling *telling)
@@ -291,7 +291,7 @@ static void count_one(struct hs_core *core, const struct hs_request *request, si
 		access.bytes += request->call.argv[i].len;
 	access.missed = !access.write && !access.failed && (is_null(reply) || part->op.missed);
 	warmth = hs_heat_add(core->world.heat, &access, part->time_us * 1000);
-	hs_hot_note(core, access.key, access.slot, warmth);
+	hs_count_hot(core, access.key, access.slot, warmth);
 }
 
 void hs_count_request(struct hs_core *core, const struct hs_request *request, struct hs_bytes reply)
@@ -344,6 +344,15 @@ void hs_count_request(struct hs_core *core, const struct hs_request *request, st
 /* Redis's frequency counter is a logarithm that ends at 255, at about a million requests. So is
  * this one, of the requests that the long window holds, over all workers; or would hold at this pace,
  * while it is not full yet. */
+void hs_count_hot(struct hs_core *core, struct hs_bytes key, uint16_t slot,
+		  struct hs_heat_warmth heat)
+{
+	struct hs_hot *hot = hs_hot_note(core, key, slot, heat);
+
+	if (hot)
+		hs_stages_hot(core, hot, slot != HS_SLOT_NONE);
+}
+
 uint8_t hs_count_frequency(const struct hs_core *core, struct hs_bytes key)
 {
 	struct hs_heat_row row;

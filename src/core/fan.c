@@ -209,7 +209,7 @@ void hs_fan_all(struct hs_core *core, struct hs_session *session, struct hs_requ
 	request->exec = exec;
 	if (parts == 0)
 		hs_reply_error(&reply, hs_unserved(core, text));
-	if (parts == 0 || (peers && !hs_peer_check(core, call, &reply))) {
+	if (parts == 0 || (peers && !core->world.commands->check(core, call, &reply))) {
 		hs_step_account(core, session, call, 0, true);
 		hs_request_finish(core, request);
 		return;
@@ -368,7 +368,7 @@ static void merge(struct hs_core *core, struct hs_request *request)
 	struct hs_bytes *parts;
 
 	if (hs_command_is_pubsub(request->call.command)) {
-		hs_publish_merge(core, request, &reply);
+		core->world.commands->merge(core, request, &reply);
 		return;
 	}
 	if (request->call.command->place == HS_PLACE_CURSOR) {
@@ -376,7 +376,7 @@ static void merge(struct hs_core *core, struct hs_request *request)
 		return;
 	}
 	if (request->call.command->place == HS_PLACE_WORKERS) {
-		hs_peer_merge(request, &reply);
+		core->world.commands->merge(core, request, &reply);
 		return;
 	}
 	if (request->parts_count == 1) {

@@ -75,27 +75,24 @@ static struct hs_hot *add_key(struct hs_core *core, struct hs_bytes key, uint16_
 	return hot;
 }
 
-void hs_hot_note(struct hs_core *core, struct hs_bytes key, uint16_t slot,
-		 struct hs_heat_warmth heat)
+struct hs_hot *hs_hot_note(struct hs_core *core, struct hs_bytes key, uint16_t slot,
+			   struct hs_heat_warmth heat)
 {
 	const struct hs_core_hot *bounds = &core->options.hot;
-	bool waited = slot != HS_SLOT_NONE;
 	struct hs_hot *hot;
 
 	if (heat.share < bounds->share_least || heat.requests < bounds->requests)
-		return;
-	if (!waited)
+		return NULL;
+	if (slot == HS_SLOT_NONE)
 		slot = hs_slot_of(key);
 	hot = hs_hot_find(&core->hots, slot, key);
 	if (!hot && heat.share >= bounds->share)
 		hot = add_key(core, key, slot);
 	if (!hot)
-		return;
+		return NULL;
 	hot->seen_us = core->now.mono_us;
 	hot->heat = heat;
-	if (heat.share < bounds->share)
-		return;
-	hs_stages_hot(core, hot, waited);
+	return heat.share >= bounds->share ? hot : NULL;
 }
 
 void hs_hot_configure(struct hs_core *core)
@@ -119,19 +116,15 @@ static bool is_used(const struct hs_hot *hot)
 	return false;
 }
 
-void hs_hot_tick(struct hs_core *core)
+bool hs_hot_is_cool(const struct hs_core *core, const struct hs_hot *hot)
 {
-	struct hs_hots *hots = &core->hots;
-	struct hs_link *link, *next;
+	return core->now.mono_us - hot->seen_us > core->options.hot.cool_us;
+}
 
-	for (link = hots->keys.next; link != &hots->keys; link = next) {
-		struct hs_hot *hot = hs_list_entry(link, struct hs_hot, link);
-		bool cool = core->now.mono_us - hot->seen_us > core->options.hot.cool_us;
-
-		next = link->next;
-		hs_stages_cool(core, hot, cool);
-		if (cool && !is_used(hot))
-			remove_key(hots, hot);
-	}
-	hs_counter_set(&core->stats.hot_keys, hots->count);
+void hs_hot_leave(struct hs_core *core, struct hs_hot *hot)
+{
+	if (is_used(hot))
+		return;
+	remove_key(&core->hots, hot);
+	hs_counter_set(&core->stats.hot_keys, core->hots.count);
 }

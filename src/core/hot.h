@@ -70,10 +70,14 @@ static inline bool hs_hot_may_have(const struct hs_hots *hots, uint16_t slot)
 /* NULL: the key is not hot. */
 struct hs_hot *hs_hot_find(const struct hs_hots *hots, uint16_t slot, struct hs_bytes key);
 
-/* A request for a key was counted. `slot` HS_SLOT_NONE: a read that was answered at once. */
-void hs_hot_note(struct hs_core *core, struct hs_bytes key, uint16_t slot,
-		 struct hs_heat_warmth heat);
+/* A request for a key was counted. `slot` HS_SLOT_NONE: it is not known. The key, if it is hot and stages
+ * are to be told; or NULL. */
+struct hs_hot *hs_hot_note(struct hs_core *core, struct hs_bytes key, uint16_t slot,
+			   struct hs_heat_warmth heat);
 void hs_hot_configure(struct hs_core *core); /* the rules are others */
-void hs_hot_tick(struct hs_core *core);	     /* keys that have cooled leave */
+/* Whether it has had too little for `cool_us`. */
+bool hs_hot_is_cool(const struct hs_core *core, const struct hs_hot *hot);
+/* A key that has cooled leaves, unless a stage has state for it. */
+void hs_hot_leave(struct hs_core *core, struct hs_hot *hot);
 
 #endif

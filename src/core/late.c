@@ -105,22 +105,13 @@ static void finish(struct hs_core *core, struct hs_request *exec)
 	hs_buf_deinit(&behind);
 }
 
-static void run_pubsub(struct hs_core *core, struct hs_request *exec, const struct hs_call *call,
-		       struct hs_bytes element)
-{
-	if (hs_pubsub_subscribes(call->command) || hs_pubsub_unsubscribes(call->command))
-		hs_pubsub_run(core, exec->session, exec, call);
-	else
-		hs_publish_run(core, exec->session, exec, call, element);
-}
-
 /* A command that the core answers, whose reply is there when this returns. */
 static void run_local(struct hs_core *core, struct hs_request *exec, const struct hs_call *call)
 {
 	struct hs_reply reply = {.out = &exec->late->reply, .resp = exec->session->resp};
 	size_t start = exec->late->reply.len;
 
-	hs_local_find(call->command->id)(core, exec->session, call, &reply);
+	core->world.commands->find(call->command->id)(core, exec->session, call, &reply);
 	if (exec->late->reply.len == start) /* every command has its element */
 		hs_reply_ok(&reply);
 }
@@ -150,7 +141,7 @@ static bool run(struct hs_core *core, struct hs_request *exec, const struct hs_c
 		return true;
 	}
 	if (hs_command_is_pubsub(call->command)) {
-		run_pubsub(core, exec, call, element);
+		core->world.commands->start(core, session, exec, call, element);
 		return late->stepped;
 	}
 	switch (call->command->place) {

@@ -12,7 +12,6 @@
 #include "core/session.h"
 
 #include "base/mem.h"
-#include "core/tracking.h"
 #include "route/slot.h"
 
 #include <stdio.h>
@@ -150,7 +149,7 @@ static int32_t slot_of(const struct hs_call *call)
 	size_t at;
 
 	if (call->command->place == HS_PLACE_SLOT)
-		return hs_cluster_slot(call->command, call->argv, &slot) ? -1 : slot;
+		return hs_call_named_slot(call, &slot) ? -1 : slot;
 	hs_call_keys(call, &walk);
 	at = hs_keys_next(&walk);
 	return at > 0 ? hs_slot_of(call->argv[at]) : -1;
@@ -224,7 +223,7 @@ static void answer_queued(struct hs_core *core, struct hs_session *session, stru
 	if (late)
 		hs_reply_status(&reply, "LATER");
 	else
-		hs_local_find(queued->command->id)(core, session, &call, &reply);
+		core->world.commands->find(queued->command->id)(core, session, &call, &reply);
 	if (multi->answered.len == start) /* CLIENT REPLY OFF: every command has its element */
 		hs_reply_ok(&reply);
 	queued->answered = start + 1;
@@ -243,7 +242,7 @@ static bool refuse_queued(struct hs_core *core, struct hs_session *session, stru
 
 	if (!hs_users_refuse_queued(core, session, &call, &reply)) {
 		if (queued->command->place == HS_PLACE_SLOT)
-			wrong = hs_cluster_slot(queued->command, call.argv, &slot);
+			wrong = hs_call_named_slot(&call, &slot);
 		if (!wrong)
 			return false;
 		hs_reply_error(&reply, wrong);
@@ -253,8 +252,7 @@ static bool refuse_queued(struct hs_core *core, struct hs_session *session, stru
 	return true;
 }
 
-/* Offsets to pointers, and the commands that need no engine, or may no longer run, to their replies.
- */
+/* Offsets to pointers, and the commands that need no engine, or may no longer run, to their replies. */
 static void seal(struct hs_core *core, struct hs_session *session, struct hs_multi *multi)
 {
 	bool begun = multi->late_all;
@@ -273,10 +271,10 @@ static void seal(struct hs_core *core, struct hs_session *session, struct hs_mul
 			continue;
 		}
 		multi->engine = true;
-		if (session->tracker) {
+		if (session->heard_by) {
 			struct hs_call call = call_of(multi, queued);
 
-			hs_tracking_read(core, session, &call);
+			hs_stages_queued(core, session, &call);
 		}
 	}
 	multi->commands = hs_mem_zalloc(multi->count * sizeof *multi->commands);

@@ -1,35 +1,10 @@
 /* CLIENT PAUSE: commands of clients wait until its time is over or CLIENT UNPAUSE comes. What was
- * handed to an engine before goes on, and what waits for a hot key (core/folds.c). Every worker keeps the pause for its own sessions; who asked
+ * handed to an engine before goes on, and what waits for a hot key (absorb/fold). Every worker keeps the pause for its own sessions; who asked
  * is answered when all of them do.
  *
  * A command that must wait stays where it came from, unread in its session's input, and the session
  * is not read any further: so a pause costs what an unfinished request may cost, and no more. */
 #include "core/hold.h"
-
-#include "base/num.h"
-
-bool hs_pause_parse(size_t argc, const struct hs_bytes *argv, enum hs_pause_mode *mode,
-		    uint64_t *timeout_us, struct hs_reply *reply)
-{
-	const char *wrong = NULL;
-	int64_t timeout_ms = 0;
-
-	*mode = argc == 4 && hs_bytes_is_word(argv[3], "write") ? HS_PAUSE_WRITES : HS_PAUSE_ALL;
-	if (argc > 4)
-		return hs_client_refuse_count(argv[1], reply);
-	if (argc == 4 && *mode == HS_PAUSE_ALL && !hs_bytes_is_word(argv[3], "all"))
-		wrong = "ERR CLIENT PAUSE mode must be WRITE or ALL";
-	else if (!hs_num_parse_int(argv[2], &timeout_ms))
-		wrong = "ERR timeout is not an integer or out of range";
-	else if (timeout_ms < 0)
-		wrong = "ERR timeout is negative";
-	else if (timeout_ms > HS_PAUSE_MS_MAX)
-		wrong = "ERR timeout is out of range";
-	if (wrong && reply)
-		hs_reply_error(reply, wrong);
-	*timeout_us = (uint64_t)timeout_ms * 1000;
-	return !wrong;
-}
 
 /* A pause during a pause: the stricter of the two until the later end, as in Redis. */
 void hs_pause_begin(struct hs_core *core, enum hs_pause_mode mode, uint64_t until_us)

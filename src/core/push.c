@@ -9,23 +9,9 @@
  * that a client keeps. */
 #include "core/session.h"
 
-#include "core/tracking.h"
-
 static struct hs_request *last_of(const struct hs_session *session)
 {
 	return hs_list_entry(session->requests.prev, struct hs_request, link);
-}
-
-struct hs_request *hs_session_last_request(const struct hs_session *session)
-{
-	for (struct hs_link *link = session->requests.prev; link != &session->requests;
-	     link = link->prev) {
-		struct hs_request *request = hs_list_entry(link, struct hs_request, link);
-
-		if (!request->push)
-			return request;
-	}
-	return NULL;
 }
 
 /* A place for messages to connection `to` (0: this one) at the end of the session's list. */
@@ -99,7 +85,7 @@ void hs_push_letter(struct hs_core *core, struct hs_session *session, uint64_t t
 {
 	if (nothing_under_way(core, session)) {
 		hs_session_mark_sendable(core, session); /* its replies are sent first */
-		hs_tracking_forward(core, session->id, to, worker, letter);
+		core->forward(core, session->id, to, worker, letter);
 	} else {
 		keep(core, session, to, worker, letter);
 	}

@@ -2,7 +2,6 @@
 #include "core/session.h"
 
 #include "base/mem.h"
-#include "core/tracking.h"
 
 enum { POOL_MAX = 4096, POOL_BUF_KEEP = 1024 };
 
@@ -163,8 +162,6 @@ void hs_request_put(struct hs_core *core, struct hs_request *request)
 	if (request->argv != request->argv_inline)
 		hs_mem_free(&request->argv);
 	hs_buf_clear(&request->args, POOL_BUF_KEEP);
-	if (request->wishes)
-		hs_mem_free(&request->wishes);
 	if (request->late)
 		hs_late_drop(&request->late);
 	hs_buf_clear(&request->reply, POOL_BUF_KEEP);
@@ -184,8 +181,8 @@ static void deliver(struct hs_core *core, struct hs_request *request)
 	session->held_bytes -= request->reply.len;
 	if (request->letter_to > 0) {
 		hs_session_mark_sendable(core, session); /* its replies are sent first */
-		hs_tracking_forward(core, session->id, request->letter_to, request->letter_worker,
-				    hs_buf_bytes(&request->reply));
+		core->forward(core, session->id, request->letter_to, request->letter_worker,
+			      hs_buf_bytes(&request->reply));
 	} else if (!request->muted && !session->gone && !session->cut) {
 		/* A long reply changes hands instead of being copied. */
 		if (session->out.len == 0 && request->reply.len > POOL_BUF_KEEP)
@@ -222,8 +219,8 @@ void hs_request_finish(struct hs_core *core, struct hs_request *request)
 	if (session->gone || session->cut)
 		hs_buf_clear(&request->reply, POOL_BUF_KEEP); /* nobody reads it */
 	session->held_bytes += request->reply.len;
-	if (session->tracker)
-		hs_tracking_wrote(core, request);
+	if (session->heard_by)
+		hs_stages_finish(core, request);
 	deliver_done(core, session);
 }
 
@@ -233,8 +230,8 @@ void hs_request_answer(struct hs_core *core, struct hs_request *request, struct 
 
 	if (!request->muted && !session->gone && !session->cut)
 		hs_buf_append_bytes(&session->out, reply);
-	if (session->tracker)
-		hs_tracking_wrote(core, request);
+	if (session->heard_by)
+		hs_stages_finish(core, request);
 	hs_request_put(core, request);
 	deliver_done(core, session);
 }

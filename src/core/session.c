@@ -91,8 +91,6 @@ struct hs_session *hs_session_create(struct hs_core *core, const struct hs_core_
 	hs_list_init(&session->requests);
 	hs_list_init(&session->holding);
 	session->usual_bytes = core->options.flight_bytes_max > 0 ? HS_REPLY_GUESS_BYTES : 0;
-	for (int kind = 0; kind < HS_TOPIC_KINDS; kind++)
-		hs_list_init(&session->listens[kind]);
 	hs_list_append(&core->sessions, &session->all);
 	hs_wire_request_init(&session->parser);
 	session->id = client->id;
@@ -106,7 +104,6 @@ struct hs_session *hs_session_create(struct hs_core *core, const struct hs_core_
 	session->connected_us = core->now.mono_us;
 	session->last_active_us = core->now.mono_us;
 	session->resp = 2;
-	hs_users_reset(core, session);
 	hs_counter_add(&core->stats.connections, 1);
 	hs_counter_add(&core->stats.sessions, 1);
 	return session;
@@ -125,8 +122,6 @@ void hs_session_destroy(struct hs_core *core, struct hs_session **pointer)
 	hs_wire_request_deinit(&session->parser);
 	hs_buf_deinit(&session->in);
 	hs_buf_deinit(&session->out);
-	hs_multi_drop(&session->multi);
-	hs_stages_close(core, session);
 	hs_mem_free(&session->name);
 	hs_mem_free(&session->lib_name);
 	hs_mem_free(&session->lib_ver);
@@ -146,13 +141,16 @@ void hs_session_close(struct hs_core *core, struct hs_session *session)
 	hs_session_mark_sendable(core, session);
 }
 
-void hs_session_sleep(struct hs_core *core, struct hs_session *session,
-		      const struct hs_command *command, uint64_t until_us)
+struct hs_request *hs_session_last_request(const struct hs_session *session)
 {
-	hs_request_get(core, session, command); /* answered by hs_core_tick */
-	session->sleep_until_us = until_us;
-	hs_hold(core, session, HS_HOLD_SLEEP);
-	hs_list_append(&core->sleepers, &session->sleeping);
+	for (struct hs_link *link = session->requests.prev; link != &session->requests;
+	     link = link->prev) {
+		struct hs_request *request = hs_list_entry(link, struct hs_request, link);
+
+		if (!request->push)
+			return request;
+	}
+	return NULL;
 }
 
 struct hs_session *hs_core_next_sendable(struct hs_core *core)

@@ -9,20 +9,18 @@
 #include "base/list.h"
 #include "base/prng.h"
 #include "core/call.h"
+#include "core/commands.h"
 #include "core/core.h"
 #include "core/hot.h"
+#include "core/news.h"
 #include "core/stage.h"
-#include "core/topics.h"
 #include "wire/reply.h"
 #include "wire/request.h"
 
 struct hs_multi;   /* what MULTI has queued: core/multi.c */
 struct hs_watches; /* what WATCH watches: core/multi.c */
 struct hs_slowlog;
-struct hs_tracker;  /* what a connection that tracks wants: core/tracking.h */
-struct hs_tracking; /* what a worker knows of all that do */
 struct hs_acl_log;
-struct hs_wish; /* a topic of SUBSCRIBE or UNSUBSCRIBE: core/pubsub.c */
 struct hs_late; /* what EXEC does behind its commit: core/late.c */
 
 /* Why a client's next command waits: core/hold.h. */
@@ -71,13 +69,11 @@ struct hs_session {
 	uint64_t last_active_us;
 	uint64_t sleep_until_us; /* DEBUG SLEEP; 0: awake */
 	const struct hs_command *last_command;
-	struct hs_multi *multi;			/* NULL outside MULTI */
-	struct hs_watches *watches;		/* NULL: none */
-	struct hs_tracker *tracker;		/* CLIENT TRACKING; NULL: off */
-	struct hs_session *same_id;		/* in core->ids: the next of its bucket */
-	struct hs_link listens[HS_TOPIC_KINDS]; /* subscriptions, oldest first */
-	uint32_t listens_heard[HS_TOPIC_KINDS];
-	uint32_t listens_held;	 /* all of them, with those the engine is still asked about */
+	struct hs_multi *multi;	    /* NULL outside MULTI */
+	struct hs_watches *watches; /* NULL: none */
+	struct hs_session *same_id; /* in core->ids: the next of its bucket */
+	uint32_t heard_by;	 /* a bit for each stage that hears of its commands and answers */
+	uint32_t subscriptions;	 /* with those that the engine is still asked about */
 	struct hs_request *late; /* an EXEC that has committed and goes on, or NULL */
 	uint8_t resp;
 	enum hs_session_reply_mode reply_mode;
@@ -87,7 +83,9 @@ struct hs_session {
 	bool own; /* the process itself is the client: no user's limits are its own */
 	bool no_evict;
 	bool no_touch;
-	bool readonly; /* READONLY: it would take a replica's word */
+	bool readonly;	 /* READONLY: it would take a replica's word */
+	bool subscribed; /* to something: in RESP2 it may do little else */
+	bool tracks;	 /* it caches values itself (CLIENT TRACKING): they must be exact */
 	bool tls;
 	bool ended;	    /* the client sends no more */
 	bool closing;	    /* nothing more is read; closed when all is sent */
@@ -132,7 +130,6 @@ struct hs_request {
 	size_t keys;
 	struct hs_buf cursor;	 /* SCAN: the partition's own cursor; HS_OP_HOST: who asks */
 	struct hs_multi *multi;	 /* EXEC: the commands, owned until it is answered */
-	struct hs_wish *wishes;	 /* SUBSCRIBE, UNSUBSCRIBE: one for each topic, owned */
 	struct hs_late *late;	 /* EXEC: what is left behind its commit, owned; or NULL */
 	struct hs_request *exec; /* the EXEC this is a part of: its reply goes there; or NULL */
 	uint64_t start_us;
@@ -144,7 +141,6 @@ struct hs_request {
 	bool push;
 	uint64_t letter_to;	/* a push for another connection, of this number; 0: for this one */
 	uint32_t letter_worker; /* where that one is */
-	struct hs_request *next; /* in a list of those who wait for the same thing */
 	bool delayed;	 /* a stage has held it up: its wait began then, and its order counts */
 	uint8_t resp;	 /* the dialect of its reply; 0: as its session has it */
 	uint64_t client; /* the client id that it is sent under, instead of its session's; or 0 */
@@ -215,7 +211,6 @@ struct hs_core {
 	struct hs_link internal_due; /* internal calls with a timeout, the first to be over first */
 	uint64_t calls;		     /* commands dispatched, ever */
 	uint64_t internal_clients;   /* client ids drawn for internal calls */
-	struct hs_tracking *tracking;
 	struct hs_hots hots;
 	struct hs_stages stages;
 	struct hs_link resuming;	       /* sessions that go on when the event is handled */
@@ -229,8 +224,9 @@ struct hs_core {
 	struct hs_pause pause;
 	struct hs_flight flight;
 	struct hs_acl_log *acl_log;
-	struct hs_topics topics;
-	struct hs_buf message; /* one being composed, for all who hear it */
+	/* Sends a push to a connection of some worker; set by the stage that makes such pushes. */
+	void (*forward)(struct hs_core *core, uint64_t from, uint64_t to, uint32_t worker,
+			struct hs_bytes message);
 	struct hs_prng prng;
 	struct hs_now now;     /* of the event being handled */
 	uint64_t idle_scan_us; /* when idle sessions are looked at next */
@@ -260,14 +256,6 @@ static inline uint16_t hs_core_partitions(const struct hs_core *core)
 	return core->world.slots ? hs_slot_map_count(core->world.slots) : core->world.partitions;
 }
 
-/* Listens to something: in RESP2 it may do little else. */
-static inline bool hs_session_subscribed(const struct hs_session *session)
-{
-	return session->listens_heard[HS_TOPIC_CHANNEL] > 0 ||
-	       session->listens_heard[HS_TOPIC_PATTERN] > 0 ||
-	       session->listens_heard[HS_TOPIC_SHARD] > 0;
-}
-
 /* The first partition that is there from number `from` on; HS_PARTITIONS_MAX: none is. */
 static inline uint16_t hs_core_partition_from(const struct hs_core *core, uint16_t from)
 {
@@ -289,8 +277,8 @@ struct hs_session *hs_session_create_self(struct hs_core *core);
 void hs_session_mark_sendable(struct hs_core *core, struct hs_session *session);
 void hs_session_close(struct hs_core *core, struct hs_session *session); /* when all is sent */
 /* Takes nothing more from the session until then, and answers `command` with OK. */
-void hs_session_sleep(struct hs_core *core, struct hs_session *session,
-		      const struct hs_command *command, uint64_t until_us);
+void hs_core_sleep(struct hs_core *core, struct hs_session *session,
+		   const struct hs_command *command, uint64_t until_us);
 
 /* request.c: the pool, and finishing in order. */
 struct hs_request *hs_request_get(struct hs_core *core, struct hs_session *session,
@@ -362,6 +350,10 @@ void hs_count_read(struct hs_core *core, const struct hs_op *op, struct hs_bytes
 		   uint64_t time_us);
 void hs_count_request(struct hs_core *core, const struct hs_request *request,
 		      struct hs_bytes reply);
+/* A key's heat was counted: if it is hot the stages are told. `slot` HS_SLOT_NONE: of a read that was
+ * answered at once. */
+void hs_count_hot(struct hs_core *core, struct hs_bytes key, uint16_t slot,
+		  struct hs_heat_warmth heat);
 uint8_t hs_count_frequency(const struct hs_core *core, struct hs_bytes key); /* OBJECT FREQ */
 
 /* push.c: what a connection is told without having asked, behind everything that is under way for
@@ -401,33 +393,6 @@ void hs_core_resume_all(struct hs_core *core); /* those; the last thing that an 
  * worker; or NULL. False: the client does not get it. */
 bool hs_core_message(struct hs_core *core, struct hs_session *session, struct hs_bytes message,
 		     struct hs_request *publisher);
-
-/* pubsub.c: SUBSCRIBE and its like; what others publish. */
-enum hs_topic_kind hs_pubsub_kind(const struct hs_command *command);
-bool hs_pubsub_subscribes(const struct hs_command *command);
-bool hs_pubsub_unsubscribes(const struct hs_command *command);
-/* `exec`: the transaction that asks, or NULL. */
-void hs_pubsub_run(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
-		   const struct hs_call *call);
-void hs_pubsub_told(struct hs_core *core, struct hs_op *op); /* a LISTEN or UNLISTEN is done */
-void hs_pubsub_drop(struct hs_core *core, struct hs_session *session); /* all, silently */
-/* RESET of a client that listens. */
-void hs_pubsub_reset(struct hs_core *core, struct hs_session *session, const struct hs_call *call);
-/* To all who hear the topic; how many. */
-int64_t hs_pubsub_deliver(struct hs_core *core, const struct hs_topic *topic,
-			  struct hs_bytes channel, struct hs_bytes payload,
-			  struct hs_request *publisher);
-
-/* publish.c: PUBLISH, SPUBLISH and PUBSUB, to which every worker contributes, and an engine behind
- * connections as well. `counted`: what the engine answered to it in `exec`, or empty. */
-void hs_publish_run(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
-		    const struct hs_call *call, struct hs_bytes counted);
-void hs_publish_part(struct hs_core *core, struct hs_op *op); /* this worker's */
-void hs_publish_merge(const struct hs_core *core, const struct hs_request *request,
-		      struct hs_reply *reply);
-/* Whether it must wait for what its client has under way. */
-bool hs_publish_waits(const struct hs_core *core, const struct hs_session *session,
-		      struct hs_call *call);
 
 /* late.c: commands of a transaction that run when it has committed. */
 /* Whether the core answers it by itself, at once. */
@@ -473,27 +438,18 @@ void hs_multi_unwatch(struct hs_core *core, struct hs_session *session);
  * begins at 0. */
 bool hs_multi_watched(const struct hs_multi *multi, size_t *at, struct hs_bytes *name);
 
-/* local.c, client.c, hello.c, cluster.c: commands the core answers itself, by identifier. */
-typedef void hs_local_run(struct hs_core *core, struct hs_session *session,
-			  const struct hs_call *call, struct hs_reply *reply);
-hs_local_run *hs_local_find(enum hs_command_id id);
-hs_local_run hs_local_hello, hs_local_auth, hs_local_reset;
-hs_local_run hs_local_client_info, hs_local_client_reply, hs_local_client_setname,
-	hs_local_client_getname, hs_local_client_id, hs_local_client_no_evict,
-	hs_local_client_no_touch, hs_local_client_setinfo, hs_local_client_caching,
-	hs_local_client_getredir, hs_local_client_trackinginfo;
-hs_local_run hs_local_cluster, hs_local_readonly;
-hs_local_run hs_local_multi, hs_local_discard, hs_local_unwatch, hs_local_quit;
-
-hs_local_run hs_local_acl_whoami, hs_local_acl_users, hs_local_acl_getuser, hs_local_acl_cat,
-	hs_local_acl_dryrun, hs_local_acl_file;
+hs_local_run hs_local_multi, hs_local_discard, hs_local_unwatch; /* of the table of commands */
 
 /* users.c: who a connection is, and what it may. */
 static inline bool hs_users_let_in(const struct hs_core *core, const struct hs_session *session)
 {
 	return session->authenticated || core->open;
 }
-void hs_users_adopt(struct hs_core *core, const struct hs_acl *acl);
+/* From now on these are the users. A session whose user is gone is closed, and one that `loses` something
+ * that it has. */
+typedef bool hs_users_loses(struct hs_core *core, const struct hs_session *session,
+			    const struct hs_acl_user *old, const struct hs_acl_user *user);
+void hs_users_adopt(struct hs_core *core, const struct hs_acl *acl, hs_users_loses *loses);
 void hs_users_reset(struct hs_core *core, struct hs_session *session); /* as it came */
 /* False: not with this password. `how` is the command that tried. */
 bool hs_users_login(struct hs_core *core, struct hs_session *session, struct hs_bytes name,
@@ -505,7 +461,6 @@ const char *hs_users_refuse(struct hs_core *core, struct hs_session *session,
  * written. */
 bool hs_users_refuse_queued(struct hs_core *core, struct hs_session *session,
 			    const struct hs_call *call, struct hs_reply *reply);
-void hs_users_reply_arity(const struct hs_bytes *argv, struct hs_reply *reply);
 
 /* acl_log.c: who was refused. `reason` and `context` are literals. */
 struct hs_acl_log *hs_acl_log_create(void);
@@ -516,72 +471,13 @@ void hs_acl_log_reset(struct hs_acl_log *log);
 void hs_acl_log_export(const struct hs_core *core, int resp,
 		       struct hs_buf *out); /* as slowlog.c's */
 
-/* cluster.c: the slot that CLUSTER COUNTKEYSINSLOT or GETKEYSINSLOT names. Returns what is wrong with
- * the arguments, or NULL. */
-const char *hs_cluster_slot(const struct hs_command *command, const struct hs_bytes *argv,
-			    uint16_t *slot);
-
 /* pause.c: CLIENT PAUSE. */
-/* False: the error is written. `reply` may be NULL when the arguments were checked before. */
-bool hs_pause_parse(size_t argc, const struct hs_bytes *argv, enum hs_pause_mode *mode,
-		    uint64_t *timeout_us, struct hs_reply *reply);
 void hs_pause_begin(struct hs_core *core, enum hs_pause_mode mode, uint64_t until_us);
 void hs_pause_end(struct hs_core *core);
 /* While there is a pause: whether this command must wait; the session then waits with it. */
 bool hs_pause_holds(struct hs_core *core, struct hs_session *session, const struct hs_call *call);
 void hs_pause_release(struct hs_core *core, struct hs_session *session); /* it waits no more */
 bool hs_pause_is_write(const struct hs_command *command);
-
-/* peer.c: commands to which every worker contributes. */
-/* Checks the arguments once, before all are asked; false: the error is written. */
-bool hs_peer_check(const struct hs_core *core, const struct hs_call *call, struct hs_reply *reply);
-void hs_peer_merge(struct hs_request *request, struct hs_reply *reply);
-
-/* client.c: which sessions CLIENT LIST and CLIENT KILL mean. */
-enum hs_client_type {
-	HS_CLIENT_ANY,
-	HS_CLIENT_NORMAL,
-	HS_CLIENT_PUBSUB, /* listens to something */
-	HS_CLIENT_NONE,	  /* a type of which heatsink has no clients */
-};
-
-struct hs_client_filter {
-	const struct hs_bytes *ids; /* LIST ID: arguments that are numbers */
-	size_t ids_count;
-	struct hs_bytes address; /* empty: any */
-	struct hs_bytes local_address;
-	struct hs_bytes user;
-	uint64_t id;	  /* 0: any */
-	uint64_t skip_id; /* 0: none */
-	enum hs_client_type type;
-	bool old_form; /* CLIENT KILL ip:port */
-};
-/* False: the error is written. `reply` may be NULL when the arguments were checked before. */
-bool hs_client_parse_list(struct hs_client_filter *filter, size_t argc, const struct hs_bytes *argv,
-			  struct hs_reply *reply);
-bool hs_client_parse_kill(const struct hs_core *core, struct hs_client_filter *filter, size_t argc,
-			  const struct hs_bytes *argv, uint64_t caller, struct hs_reply *reply);
-/* One line of CLIENT LIST. */
-void hs_client_describe(const struct hs_core *core, const struct hs_session *session,
-			struct hs_buf *text);
-/* Writes the error when a name has a space, a line break or worse in it. */
-bool hs_client_name_fits(struct hs_bytes name, struct hs_reply *reply);
-void hs_client_set_name(struct hs_session *session, struct hs_bytes name); /* empty: none */
-void hs_client_list(struct hs_core *core, const struct hs_client_filter *filter,
-		    struct hs_buf *text);
-int64_t hs_client_kill(struct hs_core *core, const struct hs_client_filter *filter,
-		       uint64_t caller);
-/* Too many arguments for a subcommand that takes several numbers of them. Returns false. */
-bool hs_client_refuse_count(struct hs_bytes name, struct hs_reply *reply);
-/* CLIENT UNBLOCK. False: the error is written; `reply` may be NULL as above. */
-bool hs_client_parse_unblock(size_t argc, const struct hs_bytes *argv, int64_t *id, bool *error,
-			     struct hs_reply *reply);
-bool hs_client_unblock(struct hs_core *core, int64_t id,
-		       bool error); /* whether it is one of ours and waited */
-
-/* plan.c: HEAT PLAN, this worker's part; and all of them as one. */
-void hs_plan_export(struct hs_core *core, struct hs_reply *reply);
-void hs_plan_merge(const struct hs_request *request, struct hs_reply *reply);
 
 /* slowlog.c: the slowest commands of this worker, newest last, bounded. */
 struct hs_slowlog *hs_slowlog_create(void);

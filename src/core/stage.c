@@ -88,6 +88,13 @@ void hs_stage_answer(struct hs_core *core, struct hs_request *request, struct hs
 	hs_step_arrived(core, request, part);
 }
 
+void hs_stage_hear(struct hs_session *session, uint32_t index, bool wanted)
+{
+	uint32_t bit = UINT32_C(1) << index;
+
+	session->heard_by = wanted ? session->heard_by | bit : session->heard_by & ~bit;
+}
+
 void hs_stage_due(struct hs_core *core, uint32_t index, uint64_t mono_us)
 {
 	core->stages.due_us[index] = mono_us;
@@ -219,6 +226,71 @@ void hs_stages_forget(struct hs_core *core, struct hs_session *session)
 	}
 }
 
+void hs_stages_open(struct hs_core *core, struct hs_session *session)
+{
+	struct hs_stages *row = &core->stages;
+
+	for (uint32_t i = 0; i < row->count; i++) {
+		if (row->table[i]->open)
+			row->table[i]->open(row->self[i], session);
+	}
+}
+
+void hs_stages_queued(struct hs_core *core, struct hs_session *session, const struct hs_call *call)
+{
+	struct hs_stages *row = &core->stages;
+
+	for (uint32_t left = session->heard_by; left; left &= left - 1) {
+		int i = __builtin_ctz(left);
+
+		row->table[i]->queued(row->self[i], session, call);
+	}
+}
+
+void hs_stages_passed(struct hs_core *core, struct hs_session *session, const struct hs_call *call)
+{
+	struct hs_stages *row = &core->stages;
+
+	for (uint32_t left = session->heard_by; left; left &= left - 1) {
+		int i = __builtin_ctz(left);
+
+		row->table[i]->passed(row->self[i], session, call);
+	}
+}
+
+void hs_stages_finish(struct hs_core *core, struct hs_request *request)
+{
+	struct hs_stages *row = &core->stages;
+
+	for (uint32_t left = request->session->heard_by; left; left &= left - 1) {
+		int i = __builtin_ctz(left);
+
+		row->table[i]->finish(row->self[i], request);
+	}
+}
+
+void hs_stages_news(struct hs_core *core, const struct hs_news *news)
+{
+	struct hs_stages *row = &core->stages;
+
+	for (uint32_t i = 0; i < row->count; i++) {
+		if (row->table[i]->news)
+			row->table[i]->news(row->self[i], news);
+	}
+}
+
+bool hs_stages_lose(struct hs_core *core, const struct hs_session *session,
+		    const struct hs_acl_user *old, const struct hs_acl_user *user)
+{
+	struct hs_stages *row = &core->stages;
+
+	for (uint32_t i = 0; i < row->count; i++) {
+		if (row->table[i]->loses && row->table[i]->loses(row->self[i], session, old, user))
+			return true;
+	}
+	return false;
+}
+
 void hs_stages_close(struct hs_core *core, struct hs_session *session)
 {
 	struct hs_stages *row = &core->stages;
@@ -309,7 +381,7 @@ bool hs_stages_askers(const struct hs_core *core, const struct hs_request *inter
 	const struct hs_stages *row = &core->stages;
 	uint32_t i = internal->sender;
 
-	if (i == 0 || !row->table[i - 1]->askers)
+	if (i == 0 || i > row->count || !row->table[i - 1]->askers)
 		return false;
 	row->table[i - 1]->askers(row->self[i - 1], internal, tell, context);
 	return true;

@@ -27,7 +27,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct hs_acl_user;
 struct hs_core;
+struct hs_news;
 struct hs_part;
 struct hs_reply;
 struct hs_request;
@@ -52,6 +54,8 @@ struct hs_stage {
 
 	void *(*create)(struct hs_core *core, uint32_t index);
 	void (*destroy)(void *self); /* every request is answered */
+	/* A session begins, with its state zeroed. */
+	void (*open)(void *self, struct hs_session *session);
 	void (*close)(void *self,
 		      struct hs_session *session); /* frees what the session's state holds */
 
@@ -79,6 +83,18 @@ struct hs_stage {
 	void (*configure)(void *self);
 	/* What `vouch` vouches for of a key may have changed; NULL: of every key. */
 	void (*changed)(void *self, const struct hs_vouch *vouch, const struct hs_bytes *key);
+	/* Of sessions that the stage listens to (hs_stage_hear): EXEC was admitted, and this is one of its
+	 * commands for the engine; a command was taken from the input, and run, refused or sent; a request
+	 * is answered, its reply comes next. */
+	void (*queued)(void *self, struct hs_session *session, const struct hs_call *call);
+	void (*passed)(void *self, struct hs_session *session, const struct hs_call *call);
+	void (*finish)(void *self, struct hs_request *request);
+	/* An event of the engine: a message of a channel, changed keys (core/news.h). */
+	void (*news)(void *self, const struct hs_news *news);
+	/* The session's user has other rights: whether the session has something in this stage that it
+	 * was allowed to have and no longer is. It is closed then. */
+	bool (*loses)(void *self, const struct hs_session *session, const struct hs_acl_user *old,
+		      const struct hs_acl_user *user);
 	/* Another worker has a message for this stage (hs_stage_tell). */
 	void (*told)(void *self);
 	/* With every tick of the core, some ten a second. */
@@ -143,6 +159,8 @@ void hs_stage_take(struct hs_request *request, struct hs_part *part);
 /* Such a part is answered, as if the engine had. The request may be gone when this returns. */
 void hs_stage_answer(struct hs_core *core, struct hs_request *request, struct hs_part *part,
 		     struct hs_bytes reply);
+/* From now on `queued`, `passed` and `finish` are called for this session, or not. */
+void hs_stage_hear(struct hs_session *session, uint32_t index, bool wanted);
 /* Calls `deadline` at that time; 0: not at all. */
 void hs_stage_due(struct hs_core *core, uint32_t index, uint64_t mono_us);
 /* Calls `told` of the same stage on all workers, this one included. A message may be lost when a worker
@@ -171,7 +189,14 @@ bool hs_stages_need_flush(const struct hs_core *core);
 void hs_stages_hot(struct hs_core *core, struct hs_hot *hot, bool waited);
 void hs_stages_cool(struct hs_core *core, struct hs_hot *hot, bool cool);
 void hs_stages_forget(struct hs_core *core, struct hs_session *session);
+void hs_stages_open(struct hs_core *core, struct hs_session *session);
 void hs_stages_close(struct hs_core *core, struct hs_session *session);
+void hs_stages_queued(struct hs_core *core, struct hs_session *session, const struct hs_call *call);
+void hs_stages_passed(struct hs_core *core, struct hs_session *session, const struct hs_call *call);
+void hs_stages_finish(struct hs_core *core, struct hs_request *request);
+void hs_stages_news(struct hs_core *core, const struct hs_news *news);
+bool hs_stages_lose(struct hs_core *core, const struct hs_session *session,
+		    const struct hs_acl_user *old, const struct hs_acl_user *user);
 void hs_stages_report(struct hs_core *core, struct hs_reply *reply);
 void hs_stages_configure(struct hs_core *core);
 void hs_stages_changed(struct hs_core *core, const struct hs_vouch *vouch,

@@ -13,7 +13,6 @@
 #include "base/err.h"
 #include "core/hold.h"
 #include "core/reserved.h"
-#include "core/tracking.h"
 #include "route/slot.h"
 
 #include <stdio.h>
@@ -54,7 +53,7 @@ static void settle_heat(struct hs_core *core, uint64_t each_ns)
 	struct hs_heat_warmth heat = hs_heat_settle(core->world.heat, each_ns);
 
 	if (core->stages.want[HS_POINT_READS])
-		hs_hot_note(core, heat.key, HS_SLOT_NONE, heat);
+		hs_count_hot(core, heat.key, HS_SLOT_NONE, heat);
 }
 
 /* Shares the time since the last look at the clock among the commands answered since. */
@@ -232,7 +231,7 @@ static void run_local(struct hs_core *core, struct hs_session *session, const st
 
 	timing_begin(core, call->command);
 	answer_begin(core, session, call->command, &answer);
-	hs_local_find(call->command->id)(core, session, call, &answer.reply);
+	core->world.commands->find(call->command->id)(core, session, call, &answer.reply);
 
 	bool failed = answer_end(core, session, &answer);
 
@@ -428,10 +427,7 @@ static void complete(struct hs_core *core, struct hs_op *op)
 void hs_core_complete(struct hs_core *core, struct hs_now now, struct hs_op *op)
 {
 	hs_core_set_now(core, now);
-	if (op->kind == HS_OP_LISTEN || op->kind == HS_OP_UNLISTEN)
-		hs_pubsub_told(core, op);
-	else
-		complete(core, op);
+	complete(core, op);
 	hs_core_resume_all(core);
 }
 
@@ -528,7 +524,7 @@ static void run_slot(struct hs_core *core, struct hs_session *session, const str
 {
 	struct answer answer;
 	uint16_t slot;
-	const char *refused = hs_cluster_slot(call->command, call->argv, &slot);
+	const char *refused = hs_call_named_slot(call, &slot);
 
 	if (!refused) {
 		run_partition(core, session, call, slot);
@@ -577,14 +573,9 @@ static void run(struct hs_core *core, struct hs_session *session, struct hs_call
 	enum hs_call_slots slots = hs_call_slots(call);
 	uint16_t slot = call->slot;
 
-	if (session->tracker)
-		hs_tracking_read(core, session, call);
 	if (hs_command_is_pubsub(command)) {
 		timing_begin(core, command);
-		if (hs_pubsub_subscribes(command) || hs_pubsub_unsubscribes(command))
-			hs_pubsub_run(core, session, NULL, call);
-		else
-			hs_publish_run(core, session, NULL, call, (struct hs_bytes){NULL, 0});
+		core->world.commands->start(core, session, NULL, call, (struct hs_bytes){NULL, 0});
 		return;
 	}
 	switch (command->place) {
@@ -624,10 +615,10 @@ static void run(struct hs_core *core, struct hs_session *session, struct hs_call
 	case HS_PLACE_CORE:
 		if (command->id == HS_CMD_ID_EXEC)
 			hs_multi_exec(core, session, call);
-		else if (command->id == HS_CMD_ID_CLIENT_TRACKING)
-			hs_tracking_run(core, session, call);
-		else if (command->id == HS_CMD_ID_RESET && session->listens_held > 0)
-			hs_pubsub_reset(core, session, call);
+		else if (command->id == HS_CMD_ID_CLIENT_TRACKING ||
+			 (command->id == HS_CMD_ID_RESET && session->subscriptions > 0))
+			core->world.commands->start(core, session, NULL, call,
+						    (struct hs_bytes){NULL, 0});
 		else
 			run_local(core, session, call);
 		break;
@@ -672,7 +663,7 @@ static void cut_off_browser(struct hs_core *core, struct hs_session *session)
 /* What a client that listens may say in RESP2, where messages and replies look alike. */
 static bool runs_subscribed(const struct hs_command *command)
 {
-	return hs_pubsub_subscribes(command) || hs_pubsub_unsubscribes(command) ||
+	return hs_command_subscribes(command) || hs_command_unsubscribes(command) ||
 	       command->id == HS_CMD_ID_PING || command->id == HS_CMD_ID_QUIT ||
 	       command->id == HS_CMD_ID_RESET;
 }
@@ -704,11 +695,11 @@ static bool must_be_alone(const struct hs_core *core, const struct hs_session *s
 	/* Subscriptions change at one point of the connection's stream, and with them what may come
 	 * in between; the dialect of that as well. */
 	if (hs_command_is_pubsub(call->command))
-		return !session->multi && (hs_pubsub_subscribes(call->command) ||
-					   hs_pubsub_unsubscribes(call->command));
+		return !session->multi && (hs_command_subscribes(call->command) ||
+					   hs_command_unsubscribes(call->command));
 	if (call->command->id == HS_CMD_ID_EXEC && hs_multi_would_be_late(session))
 		return true;
-	if (session->listens_held > 0 &&
+	if (session->subscriptions > 0 &&
 	    (call->command->id == HS_CMD_ID_HELLO || call->command->id == HS_CMD_ID_RESET))
 		return true;
 	if (!core->world.shared_connections)
@@ -830,8 +821,7 @@ static bool refuse(struct hs_core *core, struct hs_session *session, struct hs_c
 		return true;
 	if (refuse_keys(core, session, call))
 		return true;
-	if (session->listens_held > 0 && session->resp == 2 && hs_session_subscribed(session) &&
-	    !runs_subscribed(command)) {
+	if (session->subscribed && session->resp == 2 && !runs_subscribed(command)) {
 		reject_subscribed(core, session, command);
 		return true;
 	}
@@ -867,7 +857,7 @@ static bool dispatch(struct hs_core *core, struct hs_session *session, struct hs
 	if (core->pause.mode != HS_PAUSE_NONE && hs_pause_holds(core, session, call))
 		return false;
 	if (hs_command_is_pubsub(command) && !session->multi &&
-	    hs_publish_waits(core, session, call))
+	    core->world.commands->waits(core, session, call))
 		return hs_hold(core, session, HS_HOLD_OWN);
 	if (session->multi && !runs_inside_multi(command)) {
 		queue_in_multi(core, session, call);
@@ -895,8 +885,8 @@ bool hs_step_dispatch(struct hs_core *core, struct hs_session *session, struct h
 		return false;
 	}
 	session->next_bytes = 0;
-	if (session->tracker)
-		hs_tracking_settle(core, session, call);
+	if (session->heard_by)
+		hs_stages_passed(core, session, call);
 	/* CLIENT REPLY SKIP silences exactly the command behind it. */
 	if (before == HS_REPLY_SKIP && session->reply_mode == HS_REPLY_SKIP)
 		session->reply_mode = HS_REPLY_ON;

@@ -7,8 +7,8 @@
 #ifndef HS_HTTP_API_H
 #define HS_HTTP_API_H
 
-#include "control/board.h"
 #include "http/route.h"
+#include "telemetry/board.h"
 
 #define HS_API_TYPE "application/json"
 

@@ -3,8 +3,8 @@
 #ifndef HS_HTTP_BOARD_METRICS_H
 #define HS_HTTP_BOARD_METRICS_H
 
-#include "control/board.h"
 #include "http/metrics.h"
+#include "telemetry/board.h"
 
 enum { HS_METRICS_KEYS_MAX = 100 };
 

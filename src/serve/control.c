@@ -1,9 +1,9 @@
 #include "serve/control.h"
 
 #include "base/mem.h"
-#include "control/board.h"
-#include "control/hotkeys.h"
 #include "serve/worker.h"
+#include "telemetry/board.h"
+#include "telemetry/hotkeys.h"
 
 #include <pthread.h>
 

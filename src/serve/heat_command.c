@@ -5,9 +5,9 @@
 #include "base/mem.h"
 #include "base/nearest.h"
 #include "base/num.h"
-#include "control/board.h"
 #include "route/slot.h"
 #include "serve/clock.h"
+#include "telemetry/board.h"
 #include "wire/reply.h"
 
 #include <stdio.h>

@@ -14,7 +14,8 @@
 struct hs_totals {
 	uint64_t sessions, connections, rejected_connections, commands, input_bytes, output_bytes;
 	uint64_t tls_clients, tls_failures;
-	uint64_t errors, cut_output, holds, flight_holds, cut_query, protocol_errors, inflight, blocked;
+	uint64_t errors, cut_output, holds, flight_holds, cut_query, protocol_errors, inflight,
+		blocked;
 	uint64_t news_dropped;
 	uint64_t tracking_clients, tracking_keys, tracking_items, tracking_prefixes;
 	uint64_t tracking_messages, tracking_evicted;
@@ -66,9 +67,9 @@ struct hs_host {
 	struct hs_totals baseline;    /* CONFIG RESETSTAT: what had been counted until then */
 	struct hs_heat *const *heats; /* one per worker */
 	struct hs_shelf *shelf;	      /* absorb/shelf.h */
-	struct hs_board *board;	      /* control/board.h */
+	struct hs_board *board;	      /* telemetry/board.h */
 	struct hs_board_facts *facts; /* what the engine says of each partition, as last sampled */
-	struct hs_hotkeys *hotkeys;   /* control/hotkeys.h */
+	struct hs_hotkeys *hotkeys;   /* telemetry/hotkeys.h */
 	/* INFO with the section Keyspace that waits until the engine has counted (engine.h: recount): by
 	 * `next`, oldest first, with the engine's number in engine_mark. */
 	struct hs_op *uncounted, *uncounted_last;

@@ -6,9 +6,9 @@
 
 #include "base/err.h"
 #include "base/num.h"
-#include "control/board.h"
-#include "control/hotkeys.h"
 #include "serve/clock.h"
+#include "telemetry/board.h"
+#include "telemetry/hotkeys.h"
 #include "wire/reply.h"
 
 #include <sys/resource.h>

@@ -3,8 +3,8 @@
 #ifndef HS_SERVE_RULE_ROWS_H
 #define HS_SERVE_RULE_ROWS_H
 
-#include "control/field.h"
 #include "serve/host.h"
+#include "telemetry/field.h"
 
 struct hs_rule_row {
 	uint64_t hits, misses, fills, refreshes, left, raced, stale_served;

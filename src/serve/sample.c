@@ -2,8 +2,8 @@
  * the engine's partitions, and whether everybody is alive. */
 #include "serve/host.h"
 
-#include "control/board.h"
 #include "serve/clock.h"
+#include "telemetry/board.h"
 
 enum {
 	SEEN_US_MAX =

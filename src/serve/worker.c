@@ -1,10 +1,10 @@
 #include "serve/worker.h"
 
 #include "absorb/shelf.h"
-#include "absorb/stages.h"
 #include "base/mem.h"
 #include "serve/clock.h"
 #include "serve/server.h"
+#include "stages/stages.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -422,6 +422,7 @@ void hs_worker_init(struct hs_worker *worker, struct hs_server *server, uint32_t
 {
 	struct hs_core_options core_options;
 	struct hs_core_world world = {
+		.commands = &hs_commands,
 		.calls = &core_calls,
 		.context = worker,
 		.log = hs_server_log(server),

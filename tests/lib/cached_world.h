@@ -7,7 +7,7 @@
 #define HS_TESTS_CACHED_WORLD_H
 
 #include "absorb/cache/stage.h"
-#include "absorb/stages.h"
+#include "stages/stages.h"
 
 #include "tests/lib/described.h"
 
@@ -313,6 +313,7 @@ static inline void open_world_on(struct world *world, const char *rule,
 	for (uint32_t i = 0; i < WORKERS; i++) {
 		struct station *station = &world->station[i];
 		struct hs_core_world core_world = {
+			.commands = &hs_commands,
 			.calls = &world->calls,
 			.context = station,
 			.log = &world->log,

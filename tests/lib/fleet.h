@@ -4,7 +4,7 @@
 #define HS_TESTS_FLEET_H
 
 #include "base/slot.h"
-#include "control/board.h"
+#include "telemetry/board.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -8,8 +8,8 @@
 #ifndef HS_TESTS_FOLDS_WORLD_H
 #define HS_TESTS_FOLDS_WORLD_H
 
-#include "absorb/stages.h"
 #include "core/session.h"
+#include "stages/stages.h"
 
 #include "tests/lib/described.h"
 
@@ -196,6 +196,7 @@ static inline void open_empty_world(struct world *world, bool reads_at_once)
 {
 	const struct hs_heat_options heat = {.seed = 1, .partitions = 8};
 	struct hs_core_world core_world = {
+		.commands = &hs_commands,
 		.calls = &world->calls,
 		.context = world,
 		.log = &world->log,

@@ -15,9 +15,11 @@ FLOORS = (
     ("command",),
     ("keyspace",),
     ("acl", "heat", "contract", "route"),
-    ("control",),
+    ("telemetry",),
     ("core",),
-    ("absorb", "spread", "isolate"),
+    ("push", "absorb", "spread", "isolate"),
+    ("local",),
+    ("stages",),
     # ------------------------------ the I/O line ------------------------------
     ("tls",),
     ("engine", "http", "sim"),
@@ -25,7 +27,7 @@ FLOORS = (
     ("cli",),
 )
 FLOOR = {folder: number for number, floor in enumerate(FLOORS) for folder in floor}
-PURE = [folder for floor in FLOORS[:8] for folder in floor]
+PURE = [folder for floor in FLOORS[:10] for folder in floor]
 
 LINES_MAX = 1000
 

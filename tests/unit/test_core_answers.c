@@ -4,6 +4,8 @@
  * Method: a core with an engine behind shared connections, played by this test, which answers from
  * a buffer of its own. More requests are under way than the pool keeps: those beyond are freed with
  * their answer, which an address sanitizer watches. */
+#include "stages/stages.h"
+
 #include "core/session.h"
 
 #include <setjmp.h>
@@ -47,6 +49,8 @@ static void open_world(struct world *world)
 {
 	struct hs_core_options options = {.output_bytes_max = 1 << 20, .slowlog_us = -1};
 	struct hs_core_world core_world = {
+		.commands = &hs_commands,
+		.stages = hs_stages,
 		.calls = &world->calls,
 		.context = world,
 		.log = &world->log,

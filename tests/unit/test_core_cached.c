@@ -4,6 +4,7 @@
  *
  * Method: scripts against two cores whose engine is the test (tests/lib/cached_world.h). Writes are
  * tested in test_core_cached_write.c. */
+#include "absorb/absorb.h"
 #include "tests/lib/cached_world.h"
 
 static void test_read_once_for_all(void **state)
@@ -672,7 +673,7 @@ static uint64_t another_turns_hot(void *context)
 	struct station *station = context;
 	struct hs_heat_warmth warmth = {.key = HS_LIT("h"), .share = 1, .requests = 1000};
 
-	hs_hot_note(station->core, warmth.key, HS_SLOT_NONE, warmth);
+	hs_count_hot(station->core, warmth.key, HS_SLOT_NONE, warmth);
 	return station->world->now.mono_us;
 }
 

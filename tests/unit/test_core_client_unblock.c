@@ -4,6 +4,8 @@
  * Method: two cores with an engine behind shared connections, played by this test: it keeps what is
  * submitted and writes down whom it is told to unblock. A blocking command is put into a session as
  * step.c would, with a row of this test: our own table has none. */
+#include "stages/stages.h"
+
 #include "core/session.h"
 
 #include <setjmp.h>
@@ -86,6 +88,8 @@ static void open_world(struct world *world)
 		.submit = submit, .cancel = cancel, .unblock = unblock, .mono_us = mono_us};
 	for (uint32_t i = 0; i < WORKERS; i++) {
 		struct hs_core_world core_world = {
+			.commands = &hs_commands,
+			.stages = hs_stages,
 			.calls = &world->calls,
 			.context = world,
 			.log = &world->log,

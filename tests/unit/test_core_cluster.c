@@ -1,6 +1,8 @@
 /* Goal: what CLUSTER says without a network: addresses that are known, unknown or announced, over TLS
  * and not, and an engine that has no partitions yet. Method: a core of its own, one session, one
  * request, the bytes that come back. */
+#include "stages/stages.h"
+
 #include "core/core.h"
 
 #include <setjmp.h>
@@ -43,6 +45,8 @@ static char *answer(const struct setting *setting, const char *request, char *te
 	struct hs_log log = {.level = HS_LOG_ERROR};
 	_Atomic uint64_t slowlog_ids = 0;
 	struct hs_core_world world = {
+		.commands = &hs_commands,
+		.stages = hs_stages,
 		.calls = &calls,
 		.log = &log,
 		.workers = 1,

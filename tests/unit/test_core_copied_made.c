@@ -3,6 +3,7 @@
  * (core/copied.c, copied_make.c).
  *
  * Method: as in test_core_copied.c, where the way of a read is tested. */
+#include "absorb/absorb.h"
 #include "tests/lib/copied_world.h"
 
 /* ---- what ends a set ---- */

@@ -3,6 +3,8 @@
  *
  * Method: a core with an engine behind shared connections, played by this test, which answers when it is
  * told to, and clients that read when they are told to. */
+#include "stages/stages.h"
+
 #include "core/session.h"
 
 #include "base/limits.h"
@@ -55,6 +57,8 @@ static void open_world(struct world *world)
 	struct hs_core_options options = {
 		.output_bytes_max = 32 * HS_MIB, .flight_bytes_max = MOST, .slowlog_us = -1};
 	struct hs_core_world core_world = {
+		.commands = &hs_commands,
+		.stages = hs_stages,
 		.calls = &world->calls,
 		.context = world,
 		.log = &world->log,

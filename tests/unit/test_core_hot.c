@@ -2,9 +2,9 @@
  * below the lower one for a while; mitigations find their state of it; the table is bounded.
  *
  * Method: a core without an engine's answers; heat is made up and told to the table as counting would. */
-#include "absorb/stages.h"
 #include "core/session.h"
 #include "route/slot.h"
+#include "stages/stages.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-enum { COOL_US = 1000, FOLD = 1 }; /* its number among the stages */
+enum { COOL_US = 1000, FOLD = 2 }; /* its number among the stages */
 
 struct world {
 	struct hs_core_calls calls;
@@ -30,6 +30,7 @@ struct world {
 static void open_world(struct world *world)
 {
 	struct hs_core_world core_world = {
+		.commands = &hs_commands,
 		.calls = &world->calls,
 		.context = world,
 		.log = &world->log,
@@ -70,7 +71,7 @@ static void note(struct world *world, const char *name, double share, double req
 	struct hs_bytes key = hs_bytes_of(name);
 	struct hs_heat_warmth heat = {.share = share, .requests = requests, .key = key};
 
-	hs_hot_note(world->core, key, hs_slot_of(key), heat);
+	hs_count_hot(world->core, key, hs_slot_of(key), heat);
 }
 
 static void pass(struct world *world, uint64_t us)
@@ -189,9 +190,9 @@ static void test_names_are_bounded(void **state)
 	open_world(&world);
 	key.data = name;
 	heat.key = key;
-	hs_hot_note(world.core, key, hs_slot_of(key), heat);
+	hs_count_hot(world.core, key, hs_slot_of(key), heat);
 	name[0] = 'x';
-	hs_hot_note(world.core, key, hs_slot_of(key), heat);
+	hs_count_hot(world.core, key, hs_slot_of(key), heat);
 	assert_int_equal(world.core->hots.count, 1);
 	assert_int_equal(hs_counter_get(&world.core->stats.hot_keys_full), 1);
 	note(&world, "small", 1, 100);

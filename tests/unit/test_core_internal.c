@@ -3,6 +3,8 @@
  * notices it.
  *
  * Method: a core with an engine played by this test, which answers operations by hand. */
+#include "stages/stages.h"
+
 #include "core/internal.h"
 
 #include <setjmp.h>
@@ -59,6 +61,8 @@ static void open_world(struct world *world, uint32_t worker)
 {
 	struct hs_core_options options = {.output_bytes_max = 1000, .slowlog_us = -1};
 	struct hs_core_world core_world = {
+		.commands = &hs_commands,
+		.stages = hs_stages,
 		.calls = &world->calls,
 		.context = world,
 		.log = &world->log,

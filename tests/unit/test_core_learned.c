@@ -3,6 +3,8 @@
  *
  * The engine is a stand-in that answers at once, and in numbers: partition p answers p, or an error
  * where the test wants one. What it was asked is written down. */
+#include "stages/stages.h"
+
 #include "core/session.h"
 #include "tests/lib/described.h"
 
@@ -70,7 +72,9 @@ static void town_open(struct town *town)
 	static const struct hs_core_calls calls = {
 		.submit = submit, .script = script, .mono_us = mono_us};
 	struct hs_core_options options = {.output_bytes_max = 1 << 20, .slowlog_us = -1};
-	struct hs_core_world world = {.calls = &calls,
+	struct hs_core_world world = {.commands = &hs_commands,
+				      .stages = hs_stages,
+				      .calls = &calls,
 				      .context = town,
 				      .log = &town->log,
 				      .workers = 1,

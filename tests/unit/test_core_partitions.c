@@ -3,6 +3,8 @@
  *
  * Method: a core with a map of slots that this test changes, and an engine played by it, which writes
  * down what goes where and answers it. */
+#include "stages/stages.h"
+
 #include "core/session.h"
 
 #include <setjmp.h>
@@ -54,6 +56,8 @@ static void open_world(struct world *world)
 {
 	struct hs_core_options options = {.output_bytes_max = 1 << 20, .slowlog_us = -1};
 	struct hs_core_world core_world = {
+		.commands = &hs_commands,
+		.stages = hs_stages,
 		.calls = &world->calls,
 		.context = world,
 		.log = &world->log,

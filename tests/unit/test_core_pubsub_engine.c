@@ -5,6 +5,9 @@
  * likes; workers' parts of a command (HS_OP_PEER) are done by themselves. At the end a random run
  * against a model: what a client was told it hears, the engine listens to; every message reaches
  * exactly those; nothing is left behind. */
+#include "push/push.h"
+#include "stages/stages.h"
+
 #include "tests/lib/script.h"
 
 #include "base/mem.h"
@@ -88,6 +91,8 @@ static void open_town(struct town *town, enum hs_together together)
 	town->log = (struct hs_log){.level = HS_LOG_ERROR, .sink = drop_line};
 	for (uint32_t i = 0; i < WORKERS; i++) {
 		struct hs_core_world world = {
+			.commands = &hs_commands,
+			.stages = hs_stages,
 			.calls = &calls,
 			.context = &town->places[i],
 			.log = &town->log,
@@ -235,7 +240,7 @@ static void close_town(struct town *town)
 	while (town->ops_count > 0)
 		answer_op(town, 0, "+OK\r\n");
 	for (uint32_t i = 0; i < WORKERS; i++) {
-		assert_int_equal(town->places[i].core->topics.count, 0);
+		assert_int_equal(hs_push_of(town->places[i].core)->topics.count, 0);
 		assert_int_equal(hs_core_drain(town->places[i].core, town->now, 0), 0);
 		hs_core_destroy(&town->places[i].core);
 	}
@@ -358,7 +363,8 @@ static void test_an_engine_that_cannot_listen(void **state)
 	heard(client,
 	      SUBSCRIBED("a", 1, 1) "-NOPERM not you\r\n-NOPERM not you\r\n" SUBSCRIBED("c", 1, 2));
 	idle(&town);
-	assert_null(hs_topic_find(&town.places[0].core->topics, HS_TOPIC_CHANNEL, HS_LIT("b")));
+	assert_null(hs_topic_find(&hs_push_of(town.places[0].core)->topics, HS_TOPIC_CHANNEL,
+				  HS_LIT("b")));
 	assert_int_equal(hs_counter_get(&town.places[0].core->stats.errors), 3);
 	say(&town, client, "SUBSCRIBE b"); /* another try */
 	engine(&town, HS_OP_LISTEN, 0, "SUBSCRIBE b", "+OK\r\n");
@@ -408,7 +414,7 @@ static void test_who_leaves_while_the_engine_is_asked(void **state)
 	engine(&town, HS_OP_UNLISTEN, 0, "SUBSCRIBE a", "+OK\r\n"); /* nobody wants it */
 	idle(&town);
 	silent(one);
-	assert_int_equal(town.places[0].core->topics.count, 0);
+	assert_int_equal(hs_push_of(town.places[0].core)->topics.count, 0);
 	/* And one who goes while the engine lets go of what it had. */
 	say(&town, two, "SUBSCRIBE a");
 	engine(&town, HS_OP_LISTEN, 0, "SUBSCRIBE a", "+OK\r\n");
@@ -417,7 +423,7 @@ static void test_who_leaves_while_the_engine_is_asked(void **state)
 	disconnect(&town, two);
 	engine(&town, HS_OP_UNLISTEN, 0, "SUBSCRIBE a", "+OK\r\n");
 	idle(&town);
-	assert_int_equal(town.places[0].core->topics.count, 0);
+	assert_int_equal(hs_push_of(town.places[0].core)->topics.count, 0);
 	close_town(&town);
 }
 

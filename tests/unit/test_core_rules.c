@@ -1,5 +1,7 @@
 /* Goal: a core holds the rules it was given for as long as it goes by them, and no longer.
  * Method: who holds a set is counted over creating, configuring and destroying a core. */
+#include "stages/stages.h"
+
 #include "contract/internal.h"
 #include "core/core.h"
 #include "tests/lib/rules.h"
@@ -26,6 +28,8 @@ static void test_rules_are_held_and_let_go(void **state)
 	static const struct hs_log log;
 	const struct hs_core_calls calls = {.mono_us = mono_us};
 	const struct hs_core_world world = {
+		.commands = &hs_commands,
+		.stages = hs_stages,
 		.calls = &calls,
 		.log = &log,
 		.workers = 1,

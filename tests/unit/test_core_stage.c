@@ -4,6 +4,8 @@
  *
  * Method: stages made for the tests, which write down what they see and do what the test tells them, in a
  * core with an engine played by this test. */
+#include "stages/stages.h"
+
 #include "core/hold.h"
 #include "core/internal.h"
 #include "core/stage.h"
@@ -226,6 +228,7 @@ static int open_world(void **state)
 {
 	static const struct hs_stage *const stages[] = {&stage, &stage, &stage, NULL};
 	struct hs_core_world core_world = {
+		.commands = &hs_commands,
 		.calls = &world.calls,
 		.log = &world.log,
 		.workers = 1,
@@ -457,7 +460,7 @@ static void test_hot_keys(void **state)
 	struct hs_heat_warmth heat = {.share = 1, .requests = 10, .key = HS_LIT("k")};
 
 	(void)state;
-	hs_hot_note(world.core, HS_LIT("k"), 5, heat);
+	hs_count_hot(world.core, HS_LIT("k"), 5, heat);
 	saw("hot0 hot1 hot2");
 	world.now.mono_us += 1000;
 	hs_core_tick(world.core, world.now);

@@ -4,11 +4,13 @@
  *
  * Scripts against the simulated world. foo and bar live on different partitions of four: 2 and 1.
  */
+#include "stages/stages.h"
+
 #include "tests/lib/script.h"
 
 #include "base/mem.h"
 #include "core/session.h"
-#include "core/tracking.h"
+#include "push/tracking.h"
 
 enum { FOO_PARTITION = 2, BAR_PARTITION = 1 };
 
@@ -470,9 +472,9 @@ static void check_redirect(uint32_t worker)
 	snprintf(broken, sizeof broken, ">2\r\n$21\r\ntracking-redir-broken\r\n:%llu\r\n",
 		 (unsigned long long)listener->id);
 	heard_bytes(reader, broken, strlen(broken), __FILE__, __LINE__);
-	assert_true(reader->session->tracker->broken);
+	assert_true(hs_tracker_of(hs_sim_world_core(world, 0), reader->session)->broken);
 	redirect(reader, writer);
-	assert_false(reader->session->tracker->broken);
+	assert_false(hs_tracker_of(hs_sim_world_core(world, 0), reader->session)->broken);
 	ask(reader, "CLIENT TRACKING ON REDIRECT 12345");
 	heard(reader, "-ERR The client ID you want redirect to does not exist\r\n");
 	hs_sim_world_destroy(&world);
@@ -550,7 +552,7 @@ static void test_names_are_bounded(void **state)
 {
 	struct hs_sim_world *world = open_world(1, 1);
 	struct hs_sim_client *reader = tracking(world, 0, "CLIENT TRACKING ON");
-	struct hs_tracking *tracking = hs_sim_world_core(world, 0)->tracking;
+	struct hs_tracking *tracking = hs_push_of(hs_sim_world_core(world, 0))->tracking;
 
 	(void)state;
 	assert_int_equal(tracking->table_bytes_max, HS_TRACKING_TABLE_BYTES_MAX);
@@ -645,7 +647,11 @@ static void test_an_engine_that_refuses(void **state)
 {
 	static const struct hs_core_calls calls = {.submit = refuse, .mono_us = no_time};
 	static const char request[] = "CLIENT TRACKING ON BCAST\r\nCLIENT GETREDIR\r\n";
-	struct hs_core_world world = {.calls = &calls, .workers = 1, .partitions = 1};
+	struct hs_core_world world = {.commands = &hs_commands,
+				      .stages = hs_stages,
+				      .calls = &calls,
+				      .workers = 1,
+				      .partitions = 1};
 	struct hs_core_options options = {.output_bytes_max = 1000};
 	struct hs_core *core = hs_core_create(&world, &options);
 	struct hs_core_client who = {.id = 1, .address = "", .local_address = ""};

@@ -4,8 +4,10 @@
  *
  * Method: a core with an engine behind shared connections, played by this test: it keeps what is
  * submitted, answers when the script says so, and reports changes when the script says so. */
+#include "stages/stages.h"
+
 #include "core/session.h"
-#include "core/tracking.h"
+#include "push/tracking.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -130,6 +132,8 @@ static void open_world(struct world *world, const char *tracking)
 {
 	struct hs_core_options options = {.output_bytes_max = 1 << 20, .slowlog_us = -1};
 	struct hs_core_world core_world = {
+		.commands = &hs_commands,
+		.stages = hs_stages,
 		.calls = &world->calls,
 		.context = world,
 		.log = &world->log,

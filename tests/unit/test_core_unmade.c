@@ -3,6 +3,8 @@
  * order, and what the engine set aside is given back once for every operation.
  *
  * Method: a core with an engine played by this test, which completes operations without a reply. */
+#include "stages/stages.h"
+
 #include "core/session.h"
 #include "wire/reply.h"
 
@@ -65,6 +67,8 @@ static void open_world(struct world *world)
 {
 	struct hs_core_options options = {.output_bytes_max = LIMIT, .slowlog_us = -1};
 	struct hs_core_world core_world = {
+		.commands = &hs_commands,
+		.stages = hs_stages,
 		.calls = &world->calls,
 		.context = world,
 		.log = &world->log,

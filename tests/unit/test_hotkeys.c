@@ -4,7 +4,7 @@
  *
  * Real heat of one or several workers, fed access by access at a time that the test makes up. With
  * few keys every one of them is hot from its first access, so sums are compared exactly. */
-#include "control/hotkeys.h"
+#include "telemetry/hotkeys.h"
 
 #include "base/err.h"
 #include "base/prng.h"

@@ -3,10 +3,10 @@
  * served, and says which. Method: a host around real heats and an engine that only has numbers. */
 
 #include "base/mem.h"
-#include "control/board.h"
-#include "control/hotkeys.h"
 #include "serve/clock.h"
 #include "serve/host.h"
+#include "telemetry/board.h"
+#include "telemetry/hotkeys.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
  *
  * Rows are made by hand, so that totals start again, drop out of sight and come back exactly when a
  * test wants it; the last test does all of that at random and keeps the exact sums beside it. */
-#include "control/tally.h"
+#include "telemetry/tally.h"
 
 #include "base/prng.h"
 

@@ -3,7 +3,7 @@
  *
  * Thousands of random changes side by side with a plain array. */
 #include "base/prng.h"
-#include "core/tracking_table.h"
+#include "push/tracking_table.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -18,7 +18,7 @@
  *
  * Which keys: those of a rule, when they are hot (turn_hot), or all of them with admit=all. */
 #include "absorb/cache/stage.h"
-#include "core/plan.h"
+#include "core/report.h"
 
 #include "base/mem.h"
 #include "route/slot.h"
@@ -146,7 +146,7 @@ static bool may_get(const struct hs_cache_stage *stage, const struct hs_session 
 /* Watches, keeps values itself, or has folded requests under way that may be writes. */
 static bool reads_from_engine(const struct hs_session *session)
 {
-	return session->tracker || session->watches || session->taken > 0;
+	return session->tracks || session->watches || session->taken > 0;
 }
 
 /* --- a hit --- */

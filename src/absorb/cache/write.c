@@ -81,7 +81,7 @@ bool hs_cached_set(struct hs_cache_stage *stage, struct hs_session *session,
 	struct hs_request *request;
 	int64_t expire_ms;
 
-	if (stage->mitigate != HS_MITIGATE_ON || session->tracker ||
+	if (stage->mitigate != HS_MITIGATE_ON || session->tracks ||
 	    session->lane[partition % HS_LANES] > 0 || session->taken > 0 ||
 	    !is_plain_set(call->command, call->argc, call->argv, &expire_ms) ||
 	    !is_wanted(stage, call->argv[1]))

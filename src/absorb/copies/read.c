@@ -19,7 +19,7 @@
 static bool may_get(const struct hs_copies_stage *stage, const struct hs_session *session,
 		    const struct hs_kept *kept)
 {
-	return !session->tracker && !session->watches &&
+	return !session->tracks && !session->watches &&
 	       hs_versions_is_since(&stage->versions, session, kept) &&
 	       !hs_versions_has_write(&stage->versions, session, kept->key);
 }

@@ -1,7 +1,7 @@
 /* What HEAT PLAN says of copies: for each key of this worker where it lies and how many reads went there,
  * or why there are none; and for rules that cannot do anything here, that. */
+#include "core/report.h"
 #include "absorb/copies/stage.h"
-#include "core/plan.h"
 
 static const char *state_of(const struct hs_copied *copied)
 {

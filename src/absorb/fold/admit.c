@@ -37,7 +37,7 @@ static struct hs_queue *queue_for(struct hs_folds *folds, struct hs_session *ses
 	if (!queue || hs_fold_classify(&ask) == HS_FOLD_NOT)
 		return NULL;
 	/* Who made a change matters to a client that does not want to hear of its own (NOLOOP). */
-	if (session->tracker && (call->command->flags & HS_CMD_WRITE))
+	if (session->tracks && (call->command->flags & HS_CMD_WRITE))
 		return NULL;
 	if (known->unfolded > 0) {
 		known->unfolded--;

@@ -70,7 +70,7 @@ bool hs_chain_takes(const struct hs_folding *chain, const struct hs_command *com
 	if (is_of_same_queue(chain, queue))
 		return true;
 	/* Who made a change matters to who tracks: it has its own name. */
-	if (chain->sent > 0 || chain->rash || chain->session->tracker)
+	if (chain->sent > 0 || chain->rash || chain->session->tracks)
 		return false;
 	return queue || is_plain(command);
 }

@@ -2,7 +2,7 @@
 #include "absorb/fold/stage.h"
 
 #include "base/mem.h"
-#include "core/plan.h"
+#include "core/report.h"
 
 void hs_folds_want(struct hs_folds *folds)
 {

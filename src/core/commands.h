@@ -1,0 +1,49 @@
+/* Commands that the core hands to others: those that concern the connection, all workers, or what clients are
+ * told without asking. local/ and push/ implement them above the core, which gets them as a table. */
+#ifndef HS_CORE_COMMANDS_H
+#define HS_CORE_COMMANDS_H
+
+#include "base/buf.h"
+#include "base/bytes.h"
+#include "command/command.h"
+
+#include <stdbool.h>
+
+struct hs_call;
+struct hs_core;
+struct hs_op;
+struct hs_reply;
+struct hs_request;
+struct hs_session;
+
+/* A command that is answered at once, without an engine. */
+typedef void hs_local_run(struct hs_core *core, struct hs_session *session,
+			  const struct hs_call *call, struct hs_reply *reply);
+
+struct hs_core_commands {
+	/* Never NULL for a command whose place is HS_PLACE_CORE, but for those of `start`. */
+	hs_local_run *(*find)(enum hs_command_id id);
+
+	/* SUBSCRIBE and its kin, PUBLISH, PUBSUB, CLIENT TRACKING; RESET of a client that listens. Makes the
+	 * request itself and answers it when it is done. `exec`: the transaction that it runs in, whose
+	 * engine answered `element` to it; or NULL. */
+	void (*start)(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
+		      const struct hs_call *call, struct hs_bytes element);
+	/* Of those: whether it must wait for what its client has in flight. */
+	bool (*waits)(const struct hs_core *core, const struct hs_session *session,
+		      struct hs_call *call);
+
+	/* Commands to which every worker contributes (HS_PLACE_WORKERS, HS_OP_PEER): the arguments are
+	 * checked once (false: the error is written), each worker does its part, the parts are merged. */
+	bool (*check)(const struct hs_core *core, const struct hs_call *call,
+		      struct hs_reply *reply);
+	void (*part)(struct hs_core *core, struct hs_op *op);
+	void (*merge)(const struct hs_core *core, struct hs_request *request,
+		      struct hs_reply *reply);
+
+	/* The session's line of CLIENT LIST. */
+	void (*describe)(const struct hs_core *core, const struct hs_session *session,
+			 struct hs_buf *text);
+};
+
+#endif

@@ -1,0 +1,196 @@
+/* The cluster that clients see: heatsink alone, one node that owns every slot.
+ *
+ * A cluster-aware client asks where the slots are, hears that all of them are where it is already
+ * connected, and goes on as it would with any cluster. Whatever partitions there are behind the
+ * engine is none of its business: they may move while it goes on.
+ *
+ *     client ── CLUSTER SLOTS ──▶ heatsink: 0-16383 at the address you reached me at
+ *
+ * That address is the right one for everybody: a server with several addresses tells each client
+ * the one it uses. Only where addresses are translated in between (containers, load balancers) must
+ * cluster-announce-ip and cluster-announce-port say what clients can reach. */
+#include "local/local.h"
+
+#include "base/address.h"
+#include "base/num.h"
+#include "base/slot.h"
+
+/* Nothing is ever decided anew here, so the first epoch is the last. */
+enum { EPOCH = 1 };
+
+struct place {
+	struct hs_bytes host; /* empty: the client knows better than we do */
+	unsigned port;
+};
+
+static struct place place_for(const struct hs_core *core, const struct hs_session *session)
+{
+	const struct hs_core_options *options = &core->options;
+	uint16_t port = session->tls ? options->announce_tls_port : options->announce_port;
+	struct place place = {{"", 0}, 0};
+
+	if (!hs_address_split(session->local_address, &place.host, &place.port))
+		place.host.len = 0;
+	if (options->announce_host[0] != '\0')
+		place.host = hs_bytes_of(options->announce_host);
+	if (port > 0)
+		place.port = port;
+	return place;
+}
+
+static struct hs_bytes node_id(const struct hs_core *core)
+{
+	return (struct hs_bytes){core->world.node_id, HS_NODE_ID_LEN};
+}
+
+static void reply_slots(struct hs_core *core, struct hs_session *session, struct hs_reply *reply)
+{
+	struct place place = place_for(core, session);
+
+	hs_reply_array(reply, 1);
+	hs_reply_array(reply, 3);
+	hs_reply_int(reply, 0);
+	hs_reply_int(reply, HS_SLOTS - 1);
+	hs_reply_array(reply, 4);
+	hs_reply_bulk(reply, place.host);
+	hs_reply_int(reply, place.port);
+	hs_reply_bulk(reply, node_id(core));
+	hs_reply_map(reply, 0); /* other names of the node */
+}
+
+static void reply_shards(struct hs_core *core, struct hs_session *session, struct hs_reply *reply)
+{
+	struct place place = place_for(core, session);
+
+	hs_reply_array(reply, 1);
+	hs_reply_map(reply, 2);
+	hs_reply_bulk_text(reply, "slots");
+	hs_reply_array(reply, 2);
+	hs_reply_int(reply, 0);
+	hs_reply_int(reply, HS_SLOTS - 1);
+	hs_reply_bulk_text(reply, "nodes");
+	hs_reply_array(reply, 1);
+	hs_reply_map(reply, 7);
+	hs_reply_bulk_text(reply, "id");
+	hs_reply_bulk(reply, node_id(core));
+	hs_reply_bulk_text(reply, session->tls ? "tls-port" : "port");
+	hs_reply_int(reply, place.port);
+	hs_reply_bulk_text(reply, "ip");
+	hs_reply_bulk(reply, place.host);
+	hs_reply_bulk_text(reply, "endpoint");
+	hs_reply_bulk(reply, place.host);
+	hs_reply_bulk_text(reply, "role");
+	hs_reply_bulk_text(reply, "master");
+	hs_reply_bulk_text(reply, "replication-offset");
+	hs_reply_int(reply, 0);
+	hs_reply_bulk_text(reply, "health");
+	hs_reply_bulk_text(reply, "online");
+}
+
+/* There is no bus between nodes, so its port is 0. */
+static void reply_nodes(struct hs_core *core, struct hs_session *session, struct hs_reply *reply)
+{
+	struct place place = place_for(core, session);
+	struct hs_buf text = {0};
+
+	hs_buf_printf(&text, "%s %.*s:%u@0 myself,master - 0 0 %d connected 0-%d\n",
+		      core->world.node_id, (int)place.host.len, place.host.data, place.port, EPOCH,
+		      HS_SLOTS - 1);
+	hs_reply_verbatim(reply, hs_buf_bytes(&text));
+	hs_buf_deinit(&text);
+}
+
+/* Slots that cannot be served now. All of them, as long as nothing is known of the engine. */
+static int slots_failed(const struct hs_core *core)
+{
+	if (hs_core_partitions(core) == 0)
+		return HS_SLOTS;
+	return core->world.slots ? hs_slot_map_failed(core->world.slots) : 0;
+}
+
+/* One slot that fails is a cluster that fails, as with servers that want all of them covered; unlike
+ * those, heatsink goes on serving the others. */
+static void reply_info(struct hs_core *core, struct hs_reply *reply)
+{
+	int failed = slots_failed(core);
+	struct hs_buf text = {0};
+
+	hs_buf_printf(&text,
+		      "cluster_state:%s\r\n"
+		      "cluster_slots_assigned:%d\r\n"
+		      "cluster_slots_ok:%d\r\n"
+		      "cluster_slots_pfail:0\r\n"
+		      "cluster_slots_fail:%d\r\n"
+		      "cluster_known_nodes:1\r\n"
+		      "cluster_size:1\r\n"
+		      "cluster_current_epoch:%d\r\n"
+		      "cluster_my_epoch:%d\r\n"
+		      "cluster_stats_messages_sent:0\r\n"
+		      "cluster_stats_messages_received:0\r\n"
+		      "total_cluster_links_buffer_limit_exceeded:0\r\n",
+		      failed == 0 ? "ok" : "fail", HS_SLOTS, HS_SLOTS - failed, failed, EPOCH,
+		      EPOCH);
+	hs_reply_verbatim(reply, hs_buf_bytes(&text));
+	hs_buf_deinit(&text);
+}
+
+/* What is asked about a node by its number: there is one. */
+static bool is_us(const struct hs_core *core, struct hs_bytes id, struct hs_reply *reply)
+{
+	if (hs_bytes_equal(id, node_id(core)))
+		return true;
+	hs_reply_errorf(reply, "ERR Unknown node %.*s", (int)id.len, id.data);
+	return false;
+}
+
+void hs_local_cluster(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
+		      struct hs_reply *reply)
+{
+	switch (call->command->id) {
+	case HS_CMD_ID_CLUSTER_SLOTS:
+		reply_slots(core, session, reply);
+		break;
+	case HS_CMD_ID_CLUSTER_SHARDS:
+		reply_shards(core, session, reply);
+		break;
+	case HS_CMD_ID_CLUSTER_NODES:
+		reply_nodes(core, session, reply);
+		break;
+	case HS_CMD_ID_CLUSTER_INFO:
+		reply_info(core, reply);
+		break;
+	case HS_CMD_ID_CLUSTER_KEYSLOT:
+		hs_reply_int(reply, hs_slot_of(call->argv[2]));
+		break;
+	case HS_CMD_ID_CLUSTER_MYID:
+	case HS_CMD_ID_CLUSTER_MYSHARDID:
+		hs_reply_bulk(reply, node_id(core));
+		break;
+	case HS_CMD_ID_CLUSTER_LINKS:
+		hs_reply_array(reply, 0);
+		break;
+	case HS_CMD_ID_CLUSTER_REPLICAS:
+	case HS_CMD_ID_CLUSTER_SLAVES:
+		if (is_us(core, call->argv[2], reply))
+			hs_reply_array(reply, 0);
+		break;
+	case HS_CMD_ID_CLUSTER_COUNT_FAILURE_REPORTS:
+		if (is_us(core, call->argv[2], reply))
+			hs_reply_int(reply, 0);
+		break;
+	default:
+		hs_reply_errorf(reply,
+				"ERR '%s' would change the cluster: heatsink is one node that owns "
+				"every slot, and stays so",
+				call->command->name);
+	}
+}
+
+void hs_local_readonly(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
+		       struct hs_reply *reply)
+{
+	(void)core;
+	if (call->command->id != HS_CMD_ID_ASKING)
+		session->readonly = call->command->id == HS_CMD_ID_READONLY;
+	hs_reply_ok(reply);
+}

@@ -1,0 +1,466 @@
+/* PUBLISH, SPUBLISH and PUBSUB: one request, to which every worker contributes.
+ *
+ * Where the data is kept here, the workers deliver what is published, each to its own clients, and
+ * the sum is the answer. Where it is behind connections, the server publishes, its news reach the
+ * workers later, and heatsink is to it one client that listens once to what many listen to here. So
+ * its numbers are corrected: less our own subscriptions that match, plus our clients'.
+ *
+ *     PUBLISH a x ──┬── engine: 3 ──────────────────┐
+ *                   ├── worker 0: 2, listens to a   ├── 3 - 1 (a) - 1 (a*) + 2 + 5 = 8
+ *                   └── worker 1: 5, a and a* ──────┘
+ *
+ * What cannot be known: which of the other clients of a Cluster's other nodes heard it (a node counts
+ * its own clients alone, and PUBLISH asks one node); how many distinct patterns several nodes have
+ * between them (NUMPAT adds them up); and, while our own subscription is just being made or given up,
+ * whether the server counted it. No answer is below what our own clients account for. */
+#include "push/push.h"
+
+#include "base/glob.h"
+#include "base/mem.h"
+#include "base/slot.h"
+#include "wire/answer.h"
+
+#include <stdlib.h>
+
+/* ---- a worker's part: numbers and names in bytes, for the worker that asked ---- */
+
+static void put_number(struct hs_buf *out, int64_t number)
+{
+	hs_buf_append(out, &number, sizeof number);
+}
+
+static int64_t take_number(struct hs_bytes *rest)
+{
+	int64_t number;
+
+	memcpy(&number, rest->data, sizeof number);
+	rest->data += sizeof number;
+	rest->len -= sizeof number;
+	return number;
+}
+
+static void put_name(struct hs_buf *out, struct hs_bytes name)
+{
+	put_number(out, (int64_t)name.len);
+	hs_buf_append_bytes(out, name);
+}
+
+static struct hs_bytes take_name(struct hs_bytes *rest)
+{
+	struct hs_bytes name = {NULL, (size_t)take_number(rest)};
+
+	name.data = rest->data;
+	rest->data += name.len;
+	rest->len -= name.len;
+	return name;
+}
+
+/* Whether the engine has a subscription for it, as far as is known here. */
+static bool listens(const struct hs_topic *topic)
+{
+	return topic->state == HS_TOPIC_HEARING || topic->state == HS_TOPIC_LEAVING;
+}
+
+/* Receivers; whether we listen to the channel; the patterns of ours that match. */
+static void publish_part(struct hs_core *core, struct hs_op *op)
+{
+	enum hs_topic_kind kind = hs_pubsub_kind(op->command);
+	struct hs_bytes channel = op->argv[1], payload = op->argv[2];
+	struct hs_request *publisher = op->worker == core->world.worker ? op->owner : NULL;
+	bool deliver = !core->world.shared_connections;
+	struct hs_topic *topic = hs_topic_find(&hs_push_of(core)->topics, kind, channel);
+	struct hs_link *patterns = &hs_push_of(core)->topics.of_kind[HS_TOPIC_PATTERN];
+	int64_t receivers = topic ? topic->hearers : 0;
+
+	if (topic && deliver)
+		receivers = hs_pubsub_deliver(core, topic, channel, payload, publisher);
+	put_number(op->out, 0); /* the receivers, known at the end */
+	put_number(op->out, topic && listens(topic));
+	for (struct hs_link *link = patterns->next; kind == HS_TOPIC_CHANNEL && link != patterns;
+	     link = link->next) {
+		topic = hs_list_entry(link, struct hs_topic, alike);
+		if (!hs_glob_match(topic->name, channel, false))
+			continue;
+		if (deliver)
+			receivers += hs_pubsub_deliver(core, topic, channel, payload, publisher);
+		else
+			receivers += topic->hearers;
+		if (!deliver && listens(topic))
+			put_name(op->out, topic->name);
+	}
+	memcpy(op->out->data, &receivers, sizeof receivers);
+}
+
+/* The names of what somebody hears, and for patterns of what the engine listens to. */
+static void names_part(struct hs_core *core, struct hs_op *op)
+{
+	enum hs_topic_kind kind = hs_pubsub_kind(op->command);
+	struct hs_link *all = &hs_push_of(core)->topics.of_kind[kind];
+
+	for (struct hs_link *link = all->next; link != all; link = link->next) {
+		const struct hs_topic *topic = hs_list_entry(link, struct hs_topic, alike);
+
+		if (topic->hearers > 0 &&
+		    (op->argc < 3 || hs_glob_match(op->argv[2], topic->name, false)))
+			put_name(op->out, topic->name);
+	}
+}
+
+static void numbers_part(struct hs_core *core, struct hs_op *op)
+{
+	enum hs_topic_kind kind = hs_pubsub_kind(op->command);
+
+	for (size_t i = 2; i < op->argc; i++) {
+		const struct hs_topic *topic =
+			hs_topic_find(&hs_push_of(core)->topics, kind, op->argv[i]);
+
+		put_number(op->out, topic ? topic->hearers : 0);
+		put_number(op->out, topic && listens(topic));
+	}
+}
+
+void hs_publish_part(struct hs_core *core, struct hs_op *op)
+{
+	switch (op->command->id) {
+	case HS_CMD_ID_PUBLISH:
+	case HS_CMD_ID_SPUBLISH:
+		publish_part(core, op);
+		break;
+	case HS_CMD_ID_PUBSUB_NUMSUB:
+	case HS_CMD_ID_PUBSUB_SHARDNUMSUB:
+		numbers_part(core, op);
+		break;
+	default:
+		names_part(core, op);
+	}
+}
+
+/* ---- the parts together ---- */
+
+/* The parts of an engine come first, one of each worker behind them. */
+static uint32_t engine_parts(const struct hs_core *core, const struct hs_request *request)
+{
+	return request->parts_count - core->world.workers;
+}
+
+/* What an engine answered that is no answer goes to the client as it is. */
+static const struct hs_part *failed_part(const struct hs_core *core,
+					 const struct hs_request *request)
+{
+	for (uint32_t i = 0; i < engine_parts(core, request); i++) {
+		const struct hs_part *part = &request->parts[i];
+
+		if (part->out.len == 0 || part->out.data[0] == '-')
+			return part;
+	}
+	return NULL;
+}
+
+/* Names of all workers, or of an engine too, each once. */
+struct names {
+	struct hs_bytes *all;
+	size_t count, cap;
+};
+
+static void add_name(struct names *names, struct hs_bytes name)
+{
+	if (names->count == names->cap) {
+		names->cap = names->cap ? names->cap * 2 : 16;
+		names->all = hs_mem_realloc(names->all, names->cap * sizeof *names->all);
+	}
+	names->all[names->count++] = name;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	const struct hs_bytes *one = a, *two = b;
+	size_t shorter = one->len < two->len ? one->len : two->len;
+	int order = shorter > 0 ? memcmp(one->data, two->data, shorter) : 0;
+
+	return order ? order : (one->len > two->len) - (one->len < two->len);
+}
+
+static void unite(struct names *names)
+{
+	size_t kept = 0;
+
+	if (names->count > 0)
+		qsort(names->all, names->count, sizeof *names->all, compare_names);
+	for (size_t i = 0; i < names->count; i++) {
+		if (kept == 0 || !hs_bytes_equal(names->all[kept - 1], names->all[i]))
+			names->all[kept++] = names->all[i];
+	}
+	names->count = kept;
+}
+
+/* The elements of an array that an engine answered; false behind the last. */
+static bool next_element(struct hs_bytes *rest, struct hs_answer *element)
+{
+	int64_t len = rest->len > 0 ? hs_answer_head(element, rest->data, rest->len) : 0;
+
+	if (len <= 0)
+		return false;
+	rest->data += len;
+	rest->len -= (size_t)len;
+	return true;
+}
+
+static struct hs_bytes elements_of(const struct hs_part *part)
+{
+	struct hs_bytes rest = hs_buf_bytes(&part->out);
+	struct hs_answer head;
+
+	return next_element(&rest, &head) && head.type == HS_ANSWER_ARRAY
+		       ? rest
+		       : (struct hs_bytes){NULL, 0};
+}
+
+static int64_t number_of(const struct hs_part *part)
+{
+	struct hs_bytes rest = hs_buf_bytes(&part->out);
+	struct hs_answer answer;
+
+	return next_element(&rest, &answer) && answer.type == HS_ANSWER_INT ? answer.integer : 0;
+}
+
+static int64_t at_least_0(int64_t number)
+{
+	return number > 0 ? number : 0;
+}
+
+static void merge_publish(const struct hs_core *core, const struct hs_request *request,
+			  struct hs_reply *reply)
+{
+	uint32_t engine = engine_parts(core, request);
+	struct names patterns = {0};
+	int64_t receivers = 0, ours = 0;
+
+	for (uint32_t i = engine; i < request->parts_count; i++) {
+		struct hs_bytes rest = hs_buf_bytes(&request->parts[i].out);
+
+		receivers += take_number(&rest);
+		ours = take_number(&rest) ? 1 : ours;
+		while (rest.len > 0)
+			add_name(&patterns, take_name(&rest));
+	}
+	unite(&patterns);
+	ours += (int64_t)patterns.count;
+	if (engine > 0)
+		receivers += at_least_0(number_of(&request->parts[0]) - ours);
+	hs_reply_int(reply, receivers);
+	hs_mem_free(&patterns.all);
+}
+
+static void gather_names(const struct hs_core *core, const struct hs_request *request,
+			 struct names *names)
+{
+	uint32_t engine = engine_parts(core, request);
+
+	for (uint32_t i = 0; i < engine; i++) {
+		struct hs_bytes rest = elements_of(&request->parts[i]);
+		struct hs_answer element;
+
+		while (next_element(&rest, &element))
+			add_name(names, element.text);
+	}
+	for (uint32_t i = engine; i < request->parts_count; i++) {
+		struct hs_bytes rest = hs_buf_bytes(&request->parts[i].out);
+
+		while (rest.len > 0)
+			add_name(names, take_name(&rest));
+	}
+	unite(names);
+}
+
+static void merge_channels(const struct hs_core *core, const struct hs_request *request,
+			   struct hs_reply *reply)
+{
+	struct names names = {0};
+
+	gather_names(core, request, &names);
+	hs_reply_array(reply, names.count);
+	for (size_t i = 0; i < names.count; i++)
+		hs_reply_bulk(reply, names.all[i]);
+	hs_mem_free(&names.all);
+}
+
+/* A server counts each pattern once, and ours are among its own. */
+static void merge_numpat(const struct hs_core *core, const struct hs_request *request,
+			 struct hs_reply *reply)
+{
+	struct names names = {0};
+	int64_t patterns = 0;
+
+	gather_names(core, request, &names);
+	for (uint32_t i = 0; i < engine_parts(core, request); i++)
+		patterns += number_of(&request->parts[i]);
+	/* What may match key events is subscribed at every node: it counts once. */
+	for (size_t i = 0; i < names.count && engine_parts(core, request) > 1; i++) {
+		if (hs_news_may_be_key_event(names.all[i]))
+			patterns -= engine_parts(core, request) - 1;
+	}
+	if (patterns < (int64_t)names.count)
+		patterns = (int64_t)names.count;
+	hs_reply_int(reply, patterns);
+	hs_mem_free(&names.all);
+}
+
+static void merge_numsub(const struct hs_core *core, const struct hs_request *request,
+			 struct hs_reply *reply)
+{
+	uint32_t engine = engine_parts(core, request);
+	struct hs_bytes *rests = hs_mem_alloc(request->parts_count * sizeof *rests);
+
+	for (uint32_t i = 0; i < request->parts_count; i++)
+		rests[i] = i < engine ? elements_of(&request->parts[i])
+				      : hs_buf_bytes(&request->parts[i].out);
+	hs_reply_array(reply, 2 * (request->call.argc - 2));
+	for (size_t arg = 2; arg < request->call.argc; arg++) {
+		int64_t theirs = 0, listeners = 0, ours = 0;
+
+		for (uint32_t i = 0; i < engine; i++) {
+			struct hs_answer element;
+
+			if (next_element(&rests[i], &element) && next_element(&rests[i], &element))
+				theirs += element.integer;
+		}
+		for (uint32_t i = engine; i < request->parts_count; i++) {
+			listeners += take_number(&rests[i]);
+			ours = take_number(&rests[i]) ? 1 : ours;
+		}
+		if (ours > 0 && engine > 1 && hs_news_is_key_event(request->call.argv[arg]))
+			ours = engine; /* each node has a subscription of ours */
+		hs_reply_bulk(reply, request->call.argv[arg]);
+		hs_reply_int(reply, at_least_0(theirs - ours) + listeners);
+	}
+	hs_mem_release(rests);
+}
+
+void hs_publish_merge(const struct hs_core *core, const struct hs_request *request,
+		      struct hs_reply *reply)
+{
+	const struct hs_part *failed = failed_part(core, request);
+
+	if (failed) {
+		hs_buf_append_bytes(reply->out, hs_buf_bytes(&failed->out));
+		return;
+	}
+	switch (request->call.command->id) {
+	case HS_CMD_ID_PUBLISH:
+	case HS_CMD_ID_SPUBLISH:
+		merge_publish(core, request, reply);
+		break;
+	case HS_CMD_ID_PUBSUB_NUMSUB:
+	case HS_CMD_ID_PUBSUB_SHARDNUMSUB:
+		merge_numsub(core, request, reply);
+		break;
+	case HS_CMD_ID_PUBSUB_NUMPAT:
+		merge_numpat(core, request, reply);
+		break;
+	default:
+		merge_channels(core, request, reply);
+	}
+}
+
+/* ---- the request ---- */
+
+static bool publishes(const struct hs_command *command)
+{
+	return command->id == HS_CMD_ID_PUBLISH || command->id == HS_CMD_ID_SPUBLISH;
+}
+
+/* What was written before a message is there for whoever hears it: on another partition only when it
+ * is done, on the same one because the server runs them in order. */
+bool hs_publish_waits(const struct hs_core *core, const struct hs_session *session,
+		      struct hs_call *call)
+{
+	bool apart = !core->world.shared_connections || hs_core_partitions(core) > HS_LANES;
+	uint16_t to =
+		call->command->id == HS_CMD_ID_SPUBLISH && hs_call_slots(call) != HS_CALL_SLOTS_NONE
+			? hs_core_partition(core, call->slot)
+			: 0;
+
+	if (!publishes(call->command))
+		return false;
+	for (uint32_t i = 0; i < HS_LANES; i++) {
+		if (session->lane[i] > 0 && (apart || i != to % HS_LANES))
+			return true;
+	}
+	return false;
+}
+
+static bool check(const struct hs_core *core, const struct hs_call *call, struct hs_reply *reply)
+{
+	bool lists = call->command->id == HS_CMD_ID_PUBSUB_CHANNELS ||
+		     call->command->id == HS_CMD_ID_PUBSUB_SHARDCHANNELS;
+	char text[HS_UNSERVED_BYTES];
+
+	if (lists && call->argc > 3)
+		hs_reply_errorf(reply,
+				"ERR unknown subcommand or wrong number of arguments for '%.*s'. "
+				"Try PUBSUB HELP.",
+				(int)(call->argv[1].len < 128 ? call->argv[1].len : 128),
+				call->argv[1].data);
+	else if (core->world.shared_connections && hs_core_partitions(core) == 0)
+		hs_reply_error(reply, hs_unserved(core, text));
+	else
+		return true;
+	return false;
+}
+
+static void fill_engine_part(struct hs_core *core, struct hs_request *request, uint32_t index,
+			     struct hs_bytes counted)
+{
+	struct hs_part *part = &request->parts[index];
+	uint16_t slot = request->call.command->id == HS_CMD_ID_SPUBLISH
+				? hs_slot_of(request->call.argv[1])
+				: HS_SLOT_NONE;
+
+	part->op = (struct hs_op){
+		.kind = HS_OP_COMMAND,
+		.resp = request->session->resp,
+		.command = request->call.command,
+		.slot = slot,
+		.partition = slot == HS_SLOT_NONE ? (uint16_t)index : hs_core_partition(core, slot),
+		.argv = request->call.argv,
+		.argc = request->call.argc,
+		.raw = request->call.raw,
+	};
+	if (counted.len == 0)
+		return;
+	hs_buf_append_bytes(&part->out, counted);
+	part->answered = true;
+	request->parts_left--;
+}
+
+void hs_publish_run(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
+		    const struct hs_call *call, struct hs_bytes counted)
+{
+	struct hs_request *request = hs_request_make(core, session, call);
+	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
+	uint32_t engine = 0, parts;
+
+	request->exec = exec;
+	if (!check(core, call, &reply)) {
+		hs_step_finish(core, request);
+		return;
+	}
+	if (core->world.shared_connections)
+		engine = publishes(call->command) ? 1 : hs_core_partitions(core);
+	parts = engine + core->world.workers;
+	hs_request_split(request, parts);
+	for (uint32_t i = 0; i < engine; i++)
+		fill_engine_part(core, request, i, counted);
+	for (uint32_t i = engine; i < parts; i++) {
+		request->parts[i].op = (struct hs_op){
+			.kind = HS_OP_PEER,
+			.command = call->command,
+			.partition = (uint16_t)(i - engine),
+			.argv = request->call.argv,
+			.argc = call->argc,
+		};
+	}
+	/* The last answer may finish and free the request. */
+	for (uint32_t i = counted.len > 0 ? engine : 0; i < parts; i++)
+		hs_step_submit(core, request, i);
+}

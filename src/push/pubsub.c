@@ -1,0 +1,512 @@
+/* What clients subscribe to, and news to those whom they concern.
+ *
+ * Many sessions share one subscription of the engine. The first who wants a topic has the engine
+ * listen, the last who leaves has it stop, and a client hears of its own subscription only when the
+ * engine listens: nothing published from then on is missed.
+ *
+ *     SUBSCRIBE a ── topic a ─┬─ heard already ───────────────────┬─ confirmed, heard
+ *                             └─ LISTEN ─ … ─ done ─ all waiting ─┘
+ *
+ * A confirmation that a client has left waits in the same way, when it was the last: whoever asks
+ * behind it how many listen gets the server's answer without us.
+ *
+ * At most one operation about a topic is under way. Who subscribes while the engine is still
+ * leaving waits for that, then for LISTEN; when LISTEN comes back and nobody wants it any more, the
+ * topic is left at once. So it does not matter in which order the engine does what it is told by
+ * several clients.
+ *
+ * A command that subscribes is the only one of its client under way (core/step.c): its confirmation
+ * needs no place in a queue, and what comes behind it finds it done. */
+#include "push/push.h"
+
+#include "base/mem.h"
+#include "base/slot.h"
+#include "core/internal.h"
+
+/* What the engine is asked about a topic: the context of an internal call. */
+struct hs_listen {
+	struct hs_topic *topic;
+	bool *done; /* set when it is answered while it is being sent; or NULL */
+};
+
+/* One topic of a command that subscribes or leaves. */
+struct hs_wish {
+	struct hs_link waiting; /* in topic->waiting, or alone */
+	struct hs_request *request;
+	const char *refused; /* why it will not be, or NULL */
+};
+
+static const struct {
+	enum hs_command_id id;
+	const char *verb; /* for the engine */
+	const char *subscribed, *unsubscribed, *message;
+} words[HS_TOPIC_KINDS] = {
+	[HS_TOPIC_CHANNEL] = {HS_CMD_ID_SUBSCRIBE, "SUBSCRIBE", "subscribe", "unsubscribe",
+			      "message"},
+	[HS_TOPIC_PATTERN] = {HS_CMD_ID_PSUBSCRIBE, "PSUBSCRIBE", "psubscribe", "punsubscribe",
+			      "pmessage"},
+	[HS_TOPIC_SHARD] = {HS_CMD_ID_SSUBSCRIBE, "SSUBSCRIBE", "ssubscribe", "sunsubscribe",
+			    "smessage"},
+};
+
+static bool release(struct hs_core *core, struct hs_topic *topic);
+static void finish_subscribe(struct hs_core *core, struct hs_request *request);
+
+static struct hs_topics *topics_of(const struct hs_core *core)
+{
+	return &hs_push_of(core)->topics;
+}
+
+/* Every topic of the command is done with. */
+static void finish(struct hs_core *core, struct hs_request *request)
+{
+	hs_mem_free(&hs_push_request(core, request)->wishes);
+	hs_step_finish(core, request);
+}
+
+/* ---- the engine's subscriptions ---- */
+
+static void wake_waiting(struct hs_core *core, struct hs_topic *topic)
+{
+	struct hs_link ready;
+
+	/* Taken off first: who is woken may come again. */
+	hs_list_init(&ready);
+	while (!hs_list_empty(&topic->waiting)) {
+		struct hs_link *link = topic->waiting.next;
+
+		hs_list_remove(link);
+		hs_list_append(&ready, link);
+	}
+	topic->holders++; /* it stays while others come and go */
+	while (!hs_list_empty(&ready)) {
+		struct hs_wish *wish = hs_list_entry(ready.next, struct hs_wish, waiting);
+		struct hs_request *request = wish->request;
+		struct hs_session *session = request->session;
+
+		hs_list_remove(&wish->waiting);
+		if (--request->parts_left > 0)
+			continue;
+		hs_core_resume_later(core, session);
+		if (hs_command_subscribes(request->call.command))
+			finish_subscribe(core, request);
+		else
+			finish(core, request);
+	}
+	topic->holders--;
+}
+
+static bool tell_engine(struct hs_core *core, struct hs_topic *topic, bool listen);
+
+/* The operation about a topic is done. */
+static void settle(struct hs_core *core, struct hs_topic *topic, struct hs_bytes reply)
+{
+	bool leaving = topic->state == HS_TOPIC_LEAVING;
+	bool failed = !leaving && (reply.len == 0 || reply.data[0] == '-');
+	/* Somebody has come while it was left; or it may be this LISTEN that was dropped. */
+	bool again = topic->holders > 0 && (leaving || (!failed && topic->dropped));
+
+	hs_mem_free(&topic->error);
+	if (failed)
+		topic->error = reply.len > 3 ? hs_mem_dup(reply.data + 1, reply.len - 3)
+					     : hs_mem_dup(HS_UNHEARD, sizeof HS_UNHEARD - 1);
+	hs_mem_free(&topic->listen);
+	if (again) {
+		tell_engine(core, topic, true);
+		return;
+	}
+	topic->state = leaving || failed ? HS_TOPIC_DEAF : HS_TOPIC_HEARING;
+	wake_waiting(core, topic);
+	release(core, topic);
+}
+
+static void told(struct hs_core *core, struct hs_request *request)
+{
+	struct hs_listen *listen = request->context;
+
+	if (listen->done)
+		*listen->done = true;
+	settle(core, listen->topic, hs_internal_reply(request, 0));
+	hs_internal_end(core, request);
+}
+
+/* True: it is under way. Otherwise it is done, and the topic may be gone. */
+static bool tell_engine(struct hs_core *core, struct hs_topic *topic, bool listen)
+{
+	uint16_t slot = topic->kind == HS_TOPIC_SHARD ? hs_slot_of(topic->name) : HS_SLOT_NONE;
+	struct hs_bytes argv[] = {hs_bytes_of(words[topic->kind].verb), topic->name};
+	struct hs_internal internal = {
+		.call = hs_call_of(hs_command_by_id(words[topic->kind].id), 2, argv),
+		.then = told,
+		.slot = slot,
+		.resp = 2,
+		.kind = listen ? HS_OP_LISTEN : HS_OP_UNLISTEN,
+		.stage = HS_STAGES_MAX,
+	};
+	bool done = false;
+
+	topic->listen = hs_mem_alloc(sizeof *topic->listen);
+	*topic->listen = (struct hs_listen){topic, &done};
+	internal.context = topic->listen;
+	topic->dropped = false;
+	topic->state = listen ? HS_TOPIC_LISTENING : HS_TOPIC_LEAVING;
+	hs_internal_send(core, hs_internal_prepare(core, &internal));
+	if (!done)
+		topic->listen->done = NULL;
+	return !done;
+}
+
+/* Nobody may want it any more. True: the engine is being told; otherwise it may be gone. */
+static bool release(struct hs_core *core, struct hs_topic *topic)
+{
+	if (topic->holders > 0 || topic->listen)
+		return false;
+	if (topic->state == HS_TOPIC_HEARING)
+		return tell_engine(core, topic, false);
+	hs_topic_destroy(topics_of(core), &topic);
+	return false;
+}
+
+static void end_subscription(struct hs_core *core, struct hs_subscription *subscription)
+{
+	struct hs_topic *topic = subscription->topic;
+
+	if (subscription->heard)
+		hs_counter_set(&core->stats.subscriptions,
+			       hs_counter_get(&core->stats.subscriptions) - 1);
+	hs_subscription_end(topics_of(core), &subscription);
+	release(core, topic);
+}
+
+void hs_pubsub_drop(struct hs_core *core, struct hs_session *session)
+{
+	for (int kind = 0; kind < HS_TOPIC_KINDS; kind++) {
+		struct hs_link *listens = &hs_push_session(core, session)->listens[kind];
+
+		while (!hs_list_empty(listens))
+			end_subscription(core, hs_list_entry(listens->next, struct hs_subscription,
+							     of_session));
+	}
+}
+
+/* ---- subscribing ---- */
+
+/* What a client is told it has: channels and patterns together, shard channels apart. */
+static uint32_t heard_count(const struct hs_core *core, const struct hs_session *session,
+			    enum hs_topic_kind kind)
+{
+	const uint32_t *heard = hs_push_session(core, session)->listens_heard;
+
+	if (kind == HS_TOPIC_SHARD)
+		return heard[HS_TOPIC_SHARD];
+	return heard[HS_TOPIC_CHANNEL] + heard[HS_TOPIC_PATTERN];
+}
+
+/* `name` NULL: of no topic in particular. */
+static void reply_change(const struct hs_core *core, const struct hs_session *session,
+			 const char *word, const struct hs_bytes *name, enum hs_topic_kind kind,
+			 struct hs_reply *reply)
+{
+	hs_reply_push(reply, 3);
+	hs_reply_bulk_text(reply, word);
+	if (name)
+		hs_reply_bulk(reply, *name);
+	else
+		hs_reply_null(reply);
+	hs_reply_int(reply, heard_count(core, session, kind));
+}
+
+/* The limits, for one subscription more. */
+static const char *refused(const struct hs_core *core, const struct hs_session *session,
+			   const struct hs_topic *topic, struct hs_bytes name)
+{
+	if (session->subscriptions >= HS_SESSION_SUBSCRIPTIONS_MAX)
+		return "ERR too many subscriptions: at most 262144 for one connection";
+	if (topics_of(core)->pairs_count >= HS_WORKER_SUBSCRIPTIONS_MAX)
+		return "ERR too many subscriptions: at most 1048576 for one worker";
+	if (!topic && topics_of(core)->name_bytes + name.len > HS_WORKER_TOPIC_BYTES_MAX)
+		return "ERR too many subscriptions: names of at most 256 MiB for one worker";
+	return NULL;
+}
+
+static void wish_for(struct hs_core *core, struct hs_wish *wish, enum hs_topic_kind kind,
+		     struct hs_bytes name)
+{
+	struct hs_session *session = wish->request->session;
+	struct hs_topic *topic = hs_topic_find(topics_of(core), kind, name);
+
+	if (topic && hs_subscription_find(topics_of(core), topic, session))
+		return; /* said twice: once is enough */
+	wish->refused = refused(core, session, topic, name);
+	if (wish->refused)
+		return;
+	topic = hs_topic_get(topics_of(core), kind, name);
+	hs_subscription_add(topics_of(core), topic, session);
+	if (topic->state == HS_TOPIC_DEAF)
+		tell_engine(core, topic, true);
+	if (topic->listen) {
+		hs_list_append(&topic->waiting, &wish->waiting);
+		wish->request->parts_left++;
+	}
+}
+
+/* Room for so many, none of which waits yet. The request does, until all are looked at. */
+static struct hs_wish *begin_wishes(struct hs_core *core, struct hs_request *request, size_t count)
+{
+	struct hs_wish *wishes = hs_mem_zalloc((count ? count : 1) * sizeof *wishes);
+
+	hs_push_request(core, request)->wishes = wishes;
+	request->parts_left = 1;
+	for (size_t i = 0; i < count; i++) {
+		wishes[i].request = request;
+		hs_list_init(&wishes[i].waiting);
+	}
+	return wishes;
+}
+
+static void subscribe(struct hs_core *core, struct hs_request *request, enum hs_topic_kind kind)
+{
+	struct hs_wish *wishes = begin_wishes(core, request, request->call.argc - 1);
+
+	for (size_t i = 1; i < request->call.argc; i++)
+		wish_for(core, &wishes[i - 1], kind, request->call.argv[i]);
+	if (--request->parts_left == 0)
+		finish_subscribe(core, request);
+}
+
+/* One argument's answer: it is heard from here on, or not at all. */
+static void fulfil(struct hs_core *core, const struct hs_wish *wish, enum hs_topic_kind kind,
+		   struct hs_bytes name, struct hs_reply *reply)
+{
+	struct hs_session *session = wish->request->session;
+	struct hs_topic *topic = wish->refused ? NULL : hs_topic_find(topics_of(core), kind, name);
+	struct hs_subscription *subscription =
+		topic ? hs_subscription_find(topics_of(core), topic, session) : NULL;
+
+	if (!subscription || topic->state != HS_TOPIC_HEARING) {
+		const char *why = wish->refused		  ? wish->refused
+				  : topic && topic->error ? topic->error
+							  : HS_UNHEARD;
+
+		if (reply->out->len > 0) /* otherwise the whole command counts as failed */
+			hs_counter_add(&core->stats.errors, 1);
+		hs_reply_error(reply, why);
+		return;
+	}
+	if (!subscription->heard) {
+		hs_subscription_begin(topics_of(core), subscription);
+		hs_counter_add(&core->stats.subscriptions, 1);
+	}
+	reply_change(core, session, words[kind].subscribed, &name, kind, reply);
+}
+
+static void finish_subscribe(struct hs_core *core, struct hs_request *request)
+{
+	struct hs_session *session = request->session;
+	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
+	enum hs_topic_kind kind = hs_pubsub_kind(request->call.command);
+	const struct hs_wish *wishes = hs_push_request(core, request)->wishes;
+
+	for (size_t i = 1; i < request->call.argc && !session->gone; i++)
+		fulfil(core, &wishes[i - 1], kind, request->call.argv[i], &reply);
+	/* What could not be is let go only now: the same name may have been said twice. */
+	for (size_t i = 1; i < request->call.argc; i++) {
+		struct hs_topic *topic =
+			hs_topic_find(topics_of(core), kind, request->call.argv[i]);
+		struct hs_subscription *subscription =
+			topic ? hs_subscription_find(topics_of(core), topic, session) : NULL;
+
+		if (subscription && !subscription->heard)
+			end_subscription(core, subscription);
+	}
+	finish(core, request);
+}
+
+/* Ends one, and says so. The confirmation waits for the engine when nobody else listens: what its
+ * client asks next finds it left. */
+static void leave(struct hs_core *core, struct hs_wish *wish, struct hs_subscription *subscription,
+		  struct hs_reply *reply)
+{
+	struct hs_topic *topic = subscription->topic;
+
+	topic->holders++; /* its name is still needed */
+	end_subscription(core, subscription);
+	reply_change(core, wish->request->session, words[topic->kind].unsubscribed, &topic->name,
+		     topic->kind, reply);
+	topic->holders--;
+	if (release(core, topic)) {
+		hs_list_append(&topic->waiting, &wish->waiting);
+		wish->request->parts_left++;
+	}
+}
+
+static void unsubscribe(struct hs_core *core, struct hs_request *request, enum hs_topic_kind kind)
+{
+	struct hs_session *session = request->session;
+	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
+	struct hs_push_session *state = hs_push_session(core, session);
+	struct hs_link *listens = &state->listens[kind];
+	bool all = request->call.argc == 1;
+	struct hs_wish *wish = begin_wishes(
+		core, request, all ? state->listens_heard[kind] : request->call.argc - 1);
+
+	for (size_t i = 1; i < request->call.argc; i++) {
+		struct hs_topic *topic =
+			hs_topic_find(topics_of(core), kind, request->call.argv[i]);
+		struct hs_subscription *subscription =
+			topic ? hs_subscription_find(topics_of(core), topic, session) : NULL;
+
+		if (subscription)
+			leave(core, wish++, subscription, &reply);
+		else
+			reply_change(core, session, words[kind].unsubscribed,
+				     &request->call.argv[i], kind, &reply);
+	}
+	if (all && hs_list_empty(listens))
+		reply_change(core, session, words[kind].unsubscribed, NULL, kind, &reply);
+	while (all && !hs_list_empty(listens))
+		leave(core, wish++,
+		      hs_list_entry(listens->next, struct hs_subscription, of_session), &reply);
+	if (--request->parts_left == 0)
+		finish(core, request);
+}
+
+void hs_pubsub_reset(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
+		     hs_local_run *then)
+{
+	struct hs_request *request = hs_request_make(core, session, call);
+	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
+	struct hs_wish *wish = begin_wishes(core, request, session->subscriptions);
+
+	for (int kind = 0; kind < HS_TOPIC_KINDS; kind++) {
+		struct hs_link *listens = &hs_push_session(core, session)->listens[kind];
+
+		while (!hs_list_empty(listens))
+			leave(core, wish++,
+			      hs_list_entry(listens->next, struct hs_subscription, of_session),
+			      &reply);
+	}
+	request->reply.len = 0; /* of all that nothing is said */
+	request->muted = false;
+	then(core, session, call, &reply);
+	if (--request->parts_left == 0)
+		finish(core, request);
+}
+
+enum hs_topic_kind hs_pubsub_kind(const struct hs_command *command)
+{
+	switch (command->id) {
+	case HS_CMD_ID_PSUBSCRIBE:
+	case HS_CMD_ID_PUNSUBSCRIBE:
+	case HS_CMD_ID_PUBSUB_NUMPAT:
+		return HS_TOPIC_PATTERN;
+	case HS_CMD_ID_SSUBSCRIBE:
+	case HS_CMD_ID_SUNSUBSCRIBE:
+	case HS_CMD_ID_SPUBLISH:
+	case HS_CMD_ID_PUBSUB_SHARDCHANNELS:
+	case HS_CMD_ID_PUBSUB_SHARDNUMSUB:
+		return HS_TOPIC_SHARD;
+	default:
+		return HS_TOPIC_CHANNEL;
+	}
+}
+
+void hs_pubsub_run(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
+		   const struct hs_call *call)
+{
+	struct hs_request *request = hs_request_make(core, session, call);
+	enum hs_topic_kind kind = hs_pubsub_kind(call->command);
+	bool subscribes = hs_command_subscribes(call->command);
+
+	request->exec = exec;
+	request->muted = false; /* pushes: CLIENT REPLY OFF does not silence them */
+	if (subscribes)
+		subscribe(core, request, kind);
+	else
+		unsubscribe(core, request, kind);
+}
+
+/* ---- messages ---- */
+
+int64_t hs_pubsub_deliver(struct hs_core *core, const struct hs_topic *topic,
+			  struct hs_bytes channel, struct hs_bytes payload,
+			  struct hs_request *publisher)
+{
+	struct hs_reply message = {.out = &hs_push_of(core)->message, .resp = 2};
+	int64_t receivers = 0;
+
+	hs_reply_push(&message, topic->kind == HS_TOPIC_PATTERN ? 4 : 3);
+	hs_reply_bulk_text(&message, words[topic->kind].message);
+	if (topic->kind == HS_TOPIC_PATTERN)
+		hs_reply_bulk(&message, topic->name);
+	hs_reply_bulk(&message, channel);
+	hs_reply_bulk(&message, payload);
+	for (struct hs_link *link = topic->heard.next; link != &topic->heard; link = link->next) {
+		struct hs_session *session =
+			hs_list_entry(link, struct hs_subscription, of_topic)->session;
+
+		receivers += hs_core_message(core, session,
+					     hs_buf_bytes(&hs_push_of(core)->message), publisher);
+	}
+	hs_buf_clear(&hs_push_of(core)->message, HS_KEEP_BYTES);
+	hs_counter_add(&core->stats.messages, (uint64_t)receivers);
+	return receivers;
+}
+
+/* The engine does not listen any more, whatever we wanted: a shard channel whose slot has moved. */
+static void unlistened(struct hs_core *core, struct hs_topic *topic)
+{
+	enum hs_topic_kind kind = topic->kind;
+
+	if (topic->state == HS_TOPIC_LISTENING)
+		topic->dropped = true;
+	if (topic->state != HS_TOPIC_HEARING)
+		return;
+	topic->holders++;
+	while (!hs_list_empty(&topic->heard)) {
+		struct hs_subscription *subscription =
+			hs_list_entry(topic->heard.next, struct hs_subscription, of_topic);
+		struct hs_session *session = subscription->session;
+		struct hs_reply reply = {.out = &hs_push_of(core)->message, .resp = 2};
+
+		end_subscription(core, subscription);
+		reply_change(core, session, words[kind].unsubscribed, &topic->name, kind, &reply);
+		hs_core_message(core, session, hs_buf_bytes(&hs_push_of(core)->message), NULL);
+		hs_buf_clear(&hs_push_of(core)->message, HS_KEEP_BYTES);
+	}
+	topic->holders--;
+	if (topic->holders > 0)
+		tell_engine(core, topic, true); /* for those who are about to be told */
+	else
+		release(core, topic); /* told once more: the news may be older than our LISTEN */
+}
+
+static struct hs_topic *topic_of(struct hs_core *core, enum hs_news_kind kind,
+				 struct hs_bytes pattern, struct hs_bytes channel)
+{
+	switch (kind) {
+	case HS_NEWS_MESSAGE:
+		return hs_topic_find(topics_of(core), HS_TOPIC_CHANNEL, channel);
+	case HS_NEWS_PATTERN:
+		return hs_topic_find(topics_of(core), HS_TOPIC_PATTERN, pattern);
+	case HS_NEWS_SHARD:
+		return hs_topic_find(topics_of(core), HS_TOPIC_SHARD, channel);
+	default:
+		return NULL;
+	}
+}
+
+void hs_pubsub_news(struct hs_core *core, const struct hs_news *news)
+{
+	struct hs_topic *topic;
+
+	if (news->kind == HS_NEWS_UNLISTENED) {
+		topic = topic_of(core, news->was, news->channel, news->channel);
+		if (topic)
+			unlistened(core, topic);
+		return;
+	}
+	topic = topic_of(core, news->kind, news->pattern, news->channel);
+	if (topic)
+		hs_pubsub_deliver(core, topic, news->channel, news->payload, NULL);
+}

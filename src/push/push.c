@@ -1,0 +1,134 @@
+#include "push/push.h"
+
+#include "base/mem.h"
+#include "push/tracking.h"
+
+static void open_session(void *self, struct hs_session *session)
+{
+	struct hs_push *push = self;
+	struct hs_push_session *state = hs_stage_session(session, push->session_at);
+
+	for (int kind = 0; kind < HS_TOPIC_KINDS; kind++)
+		hs_list_init(&state->listens[kind]);
+}
+
+/* A command of a connection that tracks is about to be handed over: the keys that it reads are remembered. */
+static enum hs_verdict admit(void *self, struct hs_session *session, struct hs_call *call)
+{
+	struct hs_push *push = self;
+
+	if (session->tracks)
+		hs_tracking_read(push->core, session, call);
+	return HS_PASS;
+}
+
+static void read_queued(void *self, struct hs_session *session, const struct hs_call *call)
+{
+	struct hs_push *push = self;
+
+	hs_tracking_read(push->core, session, call);
+}
+
+static void passed(void *self, struct hs_session *session, const struct hs_call *call)
+{
+	struct hs_push *push = self;
+
+	hs_tracking_settle(push->core, session, call);
+}
+
+static void finish(void *self, struct hs_request *request)
+{
+	struct hs_push *push = self;
+
+	hs_tracking_wrote(push->core, request);
+}
+
+static void tell(void *self, const struct hs_news *news)
+{
+	struct hs_push *push = self;
+
+	if (news->kind == HS_NEWS_CHANGED || news->kind == HS_NEWS_CHANGED_ALL)
+		hs_tracking_news(push->core, news);
+	else
+		hs_pubsub_news(push->core, news);
+}
+
+static void tick(void *self)
+{
+	struct hs_push *push = self;
+
+	hs_tracking_tick(push->core);
+}
+
+static void forget(void *self, struct hs_session *session)
+{
+	struct hs_push *push = self;
+
+	hs_pubsub_drop(push->core, session);
+	hs_tracking_stop(push->core, session);
+}
+
+/* A subscription that the user was never allowed, made before AUTH changed the user, stays. */
+static bool loses(void *self, const struct hs_session *session, const struct hs_acl_user *old,
+		  const struct hs_acl_user *user)
+{
+	struct hs_push *push = self;
+	const struct hs_push_session *state = hs_stage_session(session, push->session_at);
+
+	for (int kind = 0; kind < HS_TOPIC_KINDS; kind++) {
+		const struct hs_link *list = &state->listens[kind];
+
+		for (const struct hs_link *link = list->next; link != list; link = link->next) {
+			const struct hs_subscription *subscription =
+				hs_list_entry(link, struct hs_subscription, of_session);
+			struct hs_bytes name = subscription->topic->name;
+			bool is_pattern = kind == HS_TOPIC_PATTERN;
+
+			if (hs_acl_may_channel(old, name, is_pattern) &&
+			    !hs_acl_may_channel(user, name, is_pattern))
+				return true;
+		}
+	}
+	return false;
+}
+
+static void *create(struct hs_core *core, uint32_t index)
+{
+	struct hs_push *push = hs_mem_zalloc(sizeof *push);
+
+	push->core = core;
+	push->index = index;
+	push->session_at = core->stages.session_at[index];
+	push->request_at = core->stages.request_at[index];
+	hs_topics_init(&push->topics, core->world.seed, push->session_at);
+	push->tracking = hs_tracking_create(core->world.seed);
+	core->forward = hs_tracking_forward;
+	return push;
+}
+
+static void destroy(void *self)
+{
+	struct hs_push *push = self;
+
+	hs_tracking_destroy(&push->tracking);
+	hs_topics_deinit(&push->topics);
+	hs_buf_deinit(&push->message);
+	hs_mem_free(&push);
+}
+
+const struct hs_stage hs_stage_push = {
+	.name = "push",
+	.session_bytes = sizeof(struct hs_push_session),
+	.request_bytes = sizeof(struct hs_push_request),
+	.create = create,
+	.destroy = destroy,
+	.open = open_session,
+	.admit = admit,
+	.queued = read_queued,
+	.passed = passed,
+	.finish = finish,
+	.news = tell,
+	.tick = tick,
+	.forget = forget,
+	.loses = loses,
+};

@@ -1,0 +1,88 @@
+/* What clients are told without asking: messages of channels that they subscribed, and invalidations of keys
+ * that they cache themselves (CLIENT TRACKING). One stage, the first in the row.
+ *
+ *     pubsub.c    SUBSCRIBE and its kin; messages to those who subscribed
+ *     publish.c   PUBLISH, SPUBLISH, PUBSUB
+ *     topics.c    who listens to what
+ *     tracking*.c CLIENT TRACKING (push/tracking.h)
+ *     push.c      the stage
+ *
+ * The commands come through the core's table of commands (core/commands.h), the engine's events through the
+ * stage's `news`. */
+#ifndef HS_PUSH_PUSH_H
+#define HS_PUSH_PUSH_H
+
+#include "core/session.h"
+#include "core/stage.h"
+#include "push/topics.h"
+
+struct hs_tracker;  /* what a connection that tracks wants: push/tracking.h */
+struct hs_tracking; /* what a worker knows of all that do */
+struct hs_wish;	    /* a topic of SUBSCRIBE or UNSUBSCRIBE: push/pubsub.c */
+
+extern const struct hs_stage hs_stage_push;
+
+struct hs_push {
+	struct hs_core *core;
+	uint32_t index; /* in the array of stages */
+	size_t session_at, request_at;
+	struct hs_topics topics;
+	struct hs_tracking *tracking;
+	struct hs_buf message; /* one being composed, for all who hear it */
+};
+
+struct hs_push_session {
+	struct hs_tracker *tracker;		/* CLIENT TRACKING; NULL: off */
+	struct hs_link listens[HS_TOPIC_KINDS]; /* subscriptions, oldest first */
+	uint32_t listens_heard[HS_TOPIC_KINDS];
+};
+
+struct hs_push_request {
+	struct hs_wish *wishes;	 /* SUBSCRIBE, UNSUBSCRIBE: one for each topic, owned */
+	struct hs_request *next; /* CLIENT TRACKING ON: the next that waits for the engine */
+};
+
+static inline struct hs_push *hs_push_of(const struct hs_core *core)
+{
+	return core->stages.self[hs_stage_index(core, &hs_stage_push)];
+}
+
+static inline struct hs_push_session *hs_push_session(const struct hs_core *core,
+						      const struct hs_session *session)
+{
+	return hs_stage_session(session, hs_push_of(core)->session_at);
+}
+
+static inline struct hs_push_request *hs_push_request(const struct hs_core *core,
+						      const struct hs_request *request)
+{
+	return hs_stage_request(request, hs_push_of(core)->request_at);
+}
+
+/* pubsub.c */
+enum hs_topic_kind hs_pubsub_kind(const struct hs_command *command);
+/* `exec`: the transaction that asks, or NULL. */
+void hs_pubsub_run(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
+		   const struct hs_call *call);
+void hs_pubsub_drop(struct hs_core *core, struct hs_session *session); /* all, silently */
+/* RESET of a client that listens; `then` makes the reply when it listens to nothing any more. */
+void hs_pubsub_reset(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
+		     hs_local_run *then);
+/* To all who hear the topic; how many. */
+int64_t hs_pubsub_deliver(struct hs_core *core, const struct hs_topic *topic,
+			  struct hs_bytes channel, struct hs_bytes payload,
+			  struct hs_request *publisher);
+void hs_pubsub_news(struct hs_core *core, const struct hs_news *news);
+
+/* publish.c: PUBLISH, SPUBLISH and PUBSUB, to which every worker contributes, and an engine behind
+ * connections as well. `counted`: what the engine answered to it in `exec`, or empty. */
+void hs_publish_run(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
+		    const struct hs_call *call, struct hs_bytes counted);
+void hs_publish_part(struct hs_core *core, struct hs_op *op); /* this worker's */
+void hs_publish_merge(const struct hs_core *core, const struct hs_request *request,
+		      struct hs_reply *reply);
+/* Whether it must wait for what its client has under way. */
+bool hs_publish_waits(const struct hs_core *core, const struct hs_session *session,
+		      struct hs_call *call);
+
+#endif

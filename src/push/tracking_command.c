@@ -1,0 +1,505 @@
+/* CLIENT TRACKING and its kin: what a connection asks for, and that the engine tells of changes while
+ * anybody of this worker tracks.
+ *
+ *     CLIENT TRACKING ON REDIRECT 7 ─ which worker has 7? ─ the engine tells? ─ OK
+ *                                     asked of all             the first asks it to
+ *
+ * It runs alone among its connection's commands: what is read behind it must not run before. */
+#include "core/internal.h"
+#include "push/tracking.h"
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "wire/answer.h"
+
+#include <stdlib.h>
+
+#define NO_REDIRECT "ERR The client ID you want redirect to does not exist"
+
+/* The arguments, as far as they can be judged alone. */
+struct wish {
+	bool on;
+	bool bcast, optin, optout, noloop;
+	bool redirects;
+	uint64_t redirect; /* 0: nobody can have that number */
+	size_t prefixes;
+	size_t prefixes_bytes;
+	const char *error; /* what is wrong, unless `redirect` is */
+};
+
+static void parse(struct wish *wish, size_t argc, const struct hs_bytes *argv)
+{
+	int64_t number;
+
+	*wish = (struct wish){0};
+	for (size_t i = 3; i < argc && !wish->error; i++) {
+		bool more = i + 1 < argc;
+
+		if (hs_bytes_is_word(argv[i], "redirect") && more) {
+			if (wish->redirects)
+				wish->error = "ERR A client can only redirect to a single other "
+					      "client";
+			else if (!hs_num_parse_int(argv[++i], &number))
+				wish->error = "ERR value is not an integer or out of range";
+			else
+				wish->redirects = true;
+			if (!wish->error)
+				wish->redirect = number > 0 ? (uint64_t)number : 0;
+		} else if (hs_bytes_is_word(argv[i], "prefix") && more) {
+			wish->prefixes++;
+			wish->prefixes_bytes += argv[++i].len;
+		} else if (hs_bytes_is_word(argv[i], "bcast")) {
+			wish->bcast = true;
+		} else if (hs_bytes_is_word(argv[i], "optin")) {
+			wish->optin = true;
+		} else if (hs_bytes_is_word(argv[i], "optout")) {
+			wish->optout = true;
+		} else if (hs_bytes_is_word(argv[i], "noloop")) {
+			wish->noloop = true;
+		} else {
+			wish->error = "ERR syntax error";
+		}
+	}
+	wish->on = hs_bytes_is_word(argv[2], "on");
+	if (!wish->error && !wish->on && !hs_bytes_is_word(argv[2], "off"))
+		wish->error = "ERR syntax error";
+}
+
+/* The next prefix among the arguments; `at` begins at 3. The arguments were parsed before. */
+static bool next_prefix(size_t argc, const struct hs_bytes *argv, size_t *at,
+			struct hs_bytes *prefix)
+{
+	for (; *at < argc; (*at)++) {
+		if (hs_bytes_is_word(argv[*at], "redirect")) {
+			(*at)++;
+		} else if (hs_bytes_is_word(argv[*at], "prefix")) {
+			*prefix = argv[*at + 1];
+			*at += 2;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* --- prefixes --- */
+
+static struct hs_prefix *get_prefix(struct hs_tracking *tracking, struct hs_bytes bytes)
+{
+	struct hs_link *behind = &tracking->prefixes;
+	struct hs_prefix *prefix;
+
+	for (struct hs_link *link = tracking->prefixes.next; link != &tracking->prefixes;
+	     link = link->next) {
+		int order =
+			hs_bytes_compare(hs_list_entry(link, struct hs_prefix, link)->bytes, bytes);
+
+		if (order == 0)
+			return hs_list_entry(link, struct hs_prefix, link);
+		if (order > 0) {
+			behind = link;
+			break;
+		}
+	}
+	prefix = hs_mem_alloc(sizeof *prefix + bytes.len);
+	if (bytes.len > 0)
+		memcpy(prefix + 1, bytes.data, bytes.len);
+	prefix->bytes = (struct hs_bytes){(const char *)(prefix + 1), bytes.len};
+	hs_list_init(&prefix->members);
+	hs_list_append(behind, &prefix->link); /* before `behind`: the list is a ring */
+	tracking->prefixes_count++;
+	return prefix;
+}
+
+static void add_prefix(struct hs_tracking *tracking, struct hs_session *session,
+		       struct hs_tracker *tracker, struct hs_bytes bytes)
+{
+	struct hs_prefix_member **at = &tracker->prefixes;
+	struct hs_prefix_member *member;
+
+	while (*at && hs_bytes_compare((*at)->prefix->bytes, bytes) < 0)
+		at = &(*at)->next;
+	if (*at && hs_bytes_equal((*at)->prefix->bytes, bytes))
+		return;
+	member = hs_mem_alloc(sizeof *member);
+	member->session = session;
+	member->prefix = get_prefix(tracking, bytes);
+	member->next = *at;
+	*at = member;
+	hs_list_append(&member->prefix->members, &member->link);
+	tracker->prefixes_count++;
+	tracker->prefixes_bytes += bytes.len;
+}
+
+static void drop_prefixes(struct hs_tracking *tracking, struct hs_tracker *tracker)
+{
+	while (tracker->prefixes) {
+		struct hs_prefix_member *member = tracker->prefixes;
+		struct hs_prefix *prefix = member->prefix;
+
+		tracker->prefixes = member->next;
+		hs_list_remove(&member->link);
+		hs_mem_free(&member);
+		if (hs_list_empty(&prefix->members)) {
+			hs_list_remove(&prefix->link);
+			hs_mem_free(&prefix);
+			tracking->prefixes_count--;
+		}
+	}
+}
+
+static bool overlap(struct hs_bytes a, struct hs_bytes b)
+{
+	size_t len = a.len < b.len ? a.len : b.len;
+
+	return len == 0 || memcmp(a.data, b.data, len) == 0;
+}
+
+static void refuse_overlap(struct hs_reply *reply, const char *with, struct hs_bytes prefix,
+			   struct hs_bytes other)
+{
+	hs_reply_errorf(reply,
+			"ERR Prefix '%.*s' overlaps with %s prefix '%.*s'. Prefixes for a single "
+			"client must not overlap.",
+			(int)prefix.len, prefix.data, with, (int)other.len, other.data);
+}
+
+/* Each against those that the connection has, and against those behind it. */
+static bool prefixes_fit(const struct hs_tracker *tracker, size_t argc, const struct hs_bytes *argv,
+			 struct hs_reply *reply)
+{
+	struct hs_bytes prefix, other;
+
+	for (size_t at = 3; next_prefix(argc, argv, &at, &prefix);) {
+		for (const struct hs_prefix_member *member = tracker ? tracker->prefixes : NULL;
+		     member; member = member->next) {
+			if (overlap(prefix, member->prefix->bytes)) {
+				refuse_overlap(reply, "an existing", prefix, member->prefix->bytes);
+				return false;
+			}
+		}
+		for (size_t behind = at; next_prefix(argc, argv, &behind, &other);) {
+			if (overlap(prefix, other)) {
+				refuse_overlap(reply, "another provided", prefix, other);
+				return false;
+			}
+		}
+	}
+	return true;
+}
+
+/* --- on and off --- */
+
+/* Why ON cannot be, in the order of Redis's own checks; NULL: it can. */
+static const char *refused(const struct hs_tracker *tracker, const struct wish *wish)
+{
+	if (!wish->bcast && wish->prefixes > 0)
+		return "ERR PREFIX option requires BCAST mode to be enabled";
+	if (tracker && tracker->bcast != wish->bcast)
+		return "ERR You can't switch BCAST mode on/off before disabling tracking for this "
+		       "client, and then re-enabling it with a different mode.";
+	if (wish->bcast && (wish->optin || wish->optout))
+		return "ERR OPTIN and OPTOUT are not compatible with BCAST";
+	if (wish->optin && wish->optout)
+		return "ERR You can't specify both OPTIN mode and OPTOUT mode";
+	if (tracker && ((wish->optin && tracker->optout) || (wish->optout && tracker->optin)))
+		return "ERR You can't switch OPTIN/OPTOUT mode before disabling tracking for this "
+		       "client, and then re-enabling it with a different mode.";
+	if (wish->prefixes + (tracker ? tracker->prefixes_count : 0) > HS_TRACKING_PREFIXES_MAX ||
+	    wish->prefixes_bytes + (tracker ? tracker->prefixes_bytes : 0) >
+		    HS_TRACKING_PREFIX_BYTES_MAX)
+		return "ERR too many prefixes: at most 256 and 64 KiB in all for one connection";
+	return NULL;
+}
+
+/* The end of every CLIENT TRACKING. `error`: NULL: OK; "": it is written already. */
+static void answer(struct hs_core *core, struct hs_request *request, const char *error)
+{
+	struct hs_session *session = request->session;
+	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
+
+	if (!error)
+		hs_reply_ok(&reply);
+	else if (*error)
+		hs_reply_error(&reply, error);
+	hs_step_account(core, session, &request->call, core->now.mono_us - request->start_us,
+			error != NULL);
+	hs_tracking_count(core);
+	hs_request_finish(core, request);
+}
+
+/* An operation of the core itself. */
+static void ask_engine(struct hs_core *core, enum hs_op_kind kind,
+		       void (*then)(struct hs_core *core, struct hs_request *request))
+{
+	struct hs_internal internal = {
+		.call = hs_call_of(hs_command_by_id(HS_CMD_ID_CLIENT_TRACKING), 0, NULL),
+		.then = then,
+		.kind = kind,
+		.slot = HS_SLOT_NONE,
+	};
+
+	hs_internal_send(core, hs_internal_prepare(core, &internal));
+}
+
+static void stop_engine(struct hs_core *core)
+{
+	hs_tracking_table_retire(&hs_push_of(core)->tracking->table);
+	if (hs_push_of(core)->tracking->engine != HS_TRACKING_ON)
+		return; /* it is not asked to stop before it has started */
+	hs_push_of(core)->tracking->engine = HS_TRACKING_OFF;
+	ask_engine(core, HS_OP_UNTRACK, hs_internal_end);
+}
+
+static void engine_started(struct hs_core *core, struct hs_request *request)
+{
+	struct hs_tracking *tracking = hs_push_of(core)->tracking;
+	struct hs_request *waiting = tracking->waiting, *next;
+	struct hs_buf error = {0};
+	const struct hs_buf *out = &request->parts[0].out;
+
+	tracking->waiting = NULL;
+	tracking->engine = HS_TRACKING_ON;
+	if (out->len > 2 && out->data[0] == '-') {
+		hs_buf_append(&error, out->data + 1, out->len - 3);
+		hs_buf_append(&error, "", 1);
+		tracking->engine = HS_TRACKING_OFF;
+	}
+	hs_internal_end(core, request);
+	for (; waiting; waiting = next) {
+		struct hs_session *session = waiting->session;
+
+		next = hs_push_request(core, waiting)->next;
+		if (error.len > 0)
+			hs_tracking_stop(core, session);
+		answer(core, waiting, error.len > 0 ? error.data : NULL);
+		hs_core_resume_later(core, session);
+	}
+	hs_buf_deinit(&error);
+	if (tracking->trackers == 0)
+		stop_engine(core);
+}
+
+/* Whether the stage hears of the session's commands and answers. */
+static void listen_to(struct hs_core *core, struct hs_session *session, bool tracks)
+{
+	struct hs_push *push = hs_push_of(core);
+
+	session->tracks = tracks;
+	hs_stage_hear(session, push->index, tracks);
+	hs_stage_want(core, push->index, HS_POINT_ADMIT, push->tracking->trackers > 0);
+}
+
+static void turn_on(struct hs_core *core, struct hs_request *request, const struct wish *wish,
+		    uint32_t redirect_worker)
+{
+	struct hs_tracking *tracking = hs_push_of(core)->tracking;
+	struct hs_session *session = request->session;
+	struct hs_tracker *tracker = hs_tracker_of(core, session);
+	struct hs_bytes prefix;
+
+	if (!tracker) {
+		tracker = hs_mem_zalloc(sizeof *tracker);
+		hs_push_session(core, session)->tracker = tracker;
+		tracking->trackers++;
+		listen_to(core, session, true);
+	}
+	tracker->broken = false;
+	tracker->bcast = wish->bcast;
+	tracker->optin = wish->optin;
+	tracker->optout = wish->optout;
+	tracker->noloop = wish->noloop;
+	tracker->redirect = wish->redirect;
+	tracker->redirect_worker = redirect_worker;
+	for (size_t at = 3; next_prefix(request->call.argc, request->call.argv, &at, &prefix);)
+		add_prefix(tracking, session, tracker, prefix);
+	if (wish->bcast && wish->prefixes == 0)
+		add_prefix(tracking, session, tracker, HS_LIT(""));
+	/* Before the engine is asked: it need not tell workers where nobody tracks. */
+	hs_tracking_count(core);
+	if (tracking->engine == HS_TRACKING_ON) {
+		answer(core, request, NULL);
+		return;
+	}
+	hs_push_request(core, request)->next = tracking->waiting;
+	tracking->waiting = request;
+	if (tracking->engine == HS_TRACKING_OFF) {
+		tracking->engine = HS_TRACKING_STARTING;
+		ask_engine(core, HS_OP_TRACK, engine_started);
+	}
+}
+
+void hs_tracking_stop(struct hs_core *core, struct hs_session *session)
+{
+	struct hs_tracking *tracking = hs_push_of(core)->tracking;
+
+	struct hs_push_session *state = hs_push_session(core, session);
+
+	if (!state->tracker)
+		return;
+	drop_prefixes(tracking, state->tracker);
+	hs_mem_free(&state->tracker);
+	tracking->trackers--;
+	listen_to(core, session, false);
+	if (tracking->trackers == 0)
+		stop_engine(core);
+	hs_tracking_count(core);
+}
+
+/* Everything is known. */
+static void decide(struct hs_core *core, struct hs_request *request, const struct wish *wish,
+		   uint32_t redirect_worker)
+{
+	struct hs_session *session = request->session;
+	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
+	const char *error = wish->error;
+
+	if (session->gone) {
+		answer(core, request, NO_REDIRECT); /* nobody hears it */
+		return;
+	}
+	if (!error && wish->on)
+		error = refused(hs_tracker_of(core, session), wish);
+	if (!error && wish->on && wish->bcast &&
+	    !prefixes_fit(hs_tracker_of(core, session), request->call.argc, request->call.argv,
+			  &reply))
+		error = "";
+	if (error) {
+		answer(core, request, error);
+	} else if (wish->on) {
+		turn_on(core, request, wish, redirect_worker);
+	} else {
+		hs_tracking_stop(core, session);
+		answer(core, request, NULL);
+	}
+}
+
+/* Every worker has said whether the connection to redirect to is its own. */
+static void workers_answered(struct hs_core *core, struct hs_request *request)
+{
+	uint32_t worker = core->world.workers;
+	struct wish wish;
+
+	for (uint32_t i = 0; i < request->parts_count; i++) {
+		const struct hs_buf *out = &request->parts[i].out;
+		struct hs_answer told;
+
+		if (hs_answer_head(&told, out->data, out->len) > 0 && told.integer == 1)
+			worker = i;
+	}
+	if (worker == core->world.workers) {
+		answer(core, request, NO_REDIRECT);
+		return;
+	}
+	parse(&wish, request->call.argc, request->call.argv);
+	request->then = NULL;
+	hs_request_drop_parts(request);
+	decide(core, request, &wish, worker);
+}
+
+static void ask_workers(struct hs_core *core, struct hs_request *request, uint64_t id)
+{
+	uint32_t count = core->world.workers;
+	struct hs_bytes *argv = hs_mem_alloc(2 * sizeof *argv);
+
+	hs_request_split(request, count);
+	request->then = workers_answered;
+	hs_buf_append(&request->cursor, &id, sizeof id);
+	argv[0] = HS_LIT("");
+	argv[1] = hs_buf_bytes(&request->cursor);
+	request->parts[0].argv = argv;
+	for (uint32_t i = 0; i < count; i++) {
+		request->parts[i].op = (struct hs_op){
+			.kind = HS_OP_PEER,
+			.command = request->call.command,
+			.slot = HS_SLOT_NONE,
+			.partition = (uint16_t)i,
+			.argv = argv,
+			.argc = 2,
+		};
+	}
+	for (uint32_t i = 0; i < count; i++)
+		hs_step_submit(core, request, i);
+}
+
+void hs_tracking_run(struct hs_core *core, struct hs_session *session, const struct hs_call *call)
+{
+	struct hs_request *request = hs_request_make(core, session, call);
+	struct wish wish;
+
+	parse(&wish, call->argc, call->argv);
+	if (wish.redirects && wish.redirect == 0)
+		answer(core, request, NO_REDIRECT);
+	else if (wish.redirects && !hs_session_find(core, wish.redirect))
+		ask_workers(core, request, wish.redirect);
+	else
+		decide(core, request, &wish, core->world.worker);
+}
+
+/* --- the others --- */
+
+void hs_local_client_caching(struct hs_core *core, struct hs_session *session,
+			     const struct hs_call *call, struct hs_reply *reply)
+{
+	struct hs_tracker *tracker = hs_tracker_of(core, session);
+	bool yes = hs_bytes_is_word(call->argv[2], "yes");
+
+	if (!tracker) {
+		hs_reply_error(reply, "ERR CLIENT CACHING can be called only when the client is in "
+				      "tracking mode with OPTIN or OPTOUT mode enabled");
+	} else if (!yes && !hs_bytes_is_word(call->argv[2], "no")) {
+		hs_reply_error(reply, "ERR syntax error");
+	} else if (yes && !tracker->optin) {
+		hs_reply_error(reply, "ERR CLIENT CACHING YES is only valid when tracking is "
+				      "enabled in OPTIN mode.");
+	} else if (!yes && !tracker->optout) {
+		hs_reply_error(reply, "ERR CLIENT CACHING NO is only valid when tracking is "
+				      "enabled in OPTOUT mode.");
+	} else {
+		tracker->caching = true;
+		hs_reply_ok(reply);
+	}
+}
+
+void hs_local_client_getredir(struct hs_core *core, struct hs_session *session,
+			      const struct hs_call *call, struct hs_reply *reply)
+{
+	const struct hs_tracker *tracker = hs_tracker_of(core, session);
+
+	(void)call;
+	hs_reply_int(reply, tracker ? (int64_t)tracker->redirect : -1);
+}
+
+void hs_local_client_trackinginfo(struct hs_core *core, struct hs_session *session,
+				  const struct hs_call *call, struct hs_reply *reply)
+{
+	static const struct hs_tracker off;
+	const struct hs_tracker *own = hs_tracker_of(core, session), *tracker = own ? own : &off;
+	const char *flags[6];
+	size_t count = 0;
+
+	flags[count++] = own ? "on" : "off";
+	if (tracker->bcast)
+		flags[count++] = "bcast";
+	if (tracker->optin)
+		flags[count++] = "optin";
+	if (tracker->optout)
+		flags[count++] = "optout";
+	if (tracker->caching && (tracker->optin || tracker->optout))
+		flags[count++] = tracker->optin ? "caching-yes" : "caching-no";
+	if (tracker->noloop)
+		flags[count++] = "noloop";
+	if (tracker->broken)
+		flags[count++] = "broken_redirect";
+	hs_reply_map(reply, 3);
+	hs_reply_bulk_text(reply, "flags");
+	hs_reply_set(reply, count);
+	for (size_t i = 0; i < count; i++)
+		hs_reply_bulk_text(reply, flags[i]);
+	hs_reply_bulk_text(reply, "redirect");
+	hs_local_client_getredir(core, session, call, reply);
+	hs_reply_bulk_text(reply, "prefixes");
+	hs_reply_array(reply, tracker->prefixes_count);
+	for (const struct hs_prefix_member *member = tracker->prefixes; member;
+	     member = member->next)
+		hs_reply_bulk(reply, member->prefix->bytes);
+}

@@ -1,0 +1,205 @@
+/* Samples and windows.
+ *
+ * Partitions are counted exactly, and for ever, by the workers. What has come since the last sample
+ * goes into two sums, one per window, in which everything fades: after a time τ a request weighs
+ * 1/e. Between two samples nobody knows when exactly a request came, so it is taken to have come
+ * evenly over that time; then a steady rate shows as itself, however far apart the samples are.
+ *
+ *     sum(t + dt) = sum(t) · exp(-dt / τ)  +  delta · (1 - exp(-dt / τ)) · τ / dt
+ *
+ * The same sums over a rate of one per second (full_s) turn them into rates, also in the first
+ * seconds, when a window has not seen as much time as it reaches back. */
+#include "telemetry/internal.h"
+
+#include "base/mem.h"
+
+#include <math.h>
+
+/* Below this a sum is nothing: it need not fade through the smallest numbers there are. */
+static const double NOTHING = 1e-9;
+
+struct fading {
+	double kept;	/* of what was there */
+	double arrived; /* of what has come since */
+};
+
+struct hs_board *hs_board_create(struct hs_heat *const *heats, size_t heats_count,
+				 uint16_t partitions)
+{
+	struct hs_board *board = hs_mem_zalloc(sizeof *board);
+
+	hs_check(heats_count > 0);
+	hs_check(partitions > 0);
+	hs_check(partitions <= HS_PARTITIONS_MAX);
+	board->heats = hs_mem_dup(heats, heats_count * sizeof(struct hs_heat *));
+	board->heats_count = heats_count;
+	board->partitions = partitions;
+	board->parts = hs_mem_zalloc(partitions * sizeof *board->parts);
+	board->scratch = hs_mem_zalloc(HS_BOARD_SCRATCH * sizeof *board->scratch);
+	hs_history_init(&board->history, partitions);
+	return board;
+}
+
+void hs_board_destroy(struct hs_board **board)
+{
+	if (!*board)
+		return;
+	hs_history_deinit(&(*board)->history);
+	hs_mem_free(&(*board)->scratch);
+	hs_mem_free(&(*board)->parts);
+	hs_mem_free(&(*board)->heats);
+	hs_mem_free(board);
+}
+
+uint64_t hs_board_delta(uint64_t before, uint64_t now)
+{
+	return now >= before ? now - before : now;
+}
+
+double hs_board_share(double part, double whole)
+{
+	if (!(part > 0) || !(whole > 0))
+		return 0;
+	return part < whole ? part / whole : 1;
+}
+
+double hs_board_ladder_at(const double counts[HS_LADDER_STEPS], double share)
+{
+	double total = 0;
+
+	for (uint32_t i = 0; i < HS_LADDER_STEPS; i++)
+		total += counts[i];
+	return total < 0.5 ? 0 : hs_ladder_at(counts, share);
+}
+
+double hs_board_rate(const struct hs_board *board, enum hs_heat_window window, double sum)
+{
+	return board->full_s[window] > 0 ? sum / board->full_s[window] : 0;
+}
+
+double hs_board_partition_ops(const struct hs_board *board, uint16_t id, enum hs_heat_window window)
+{
+	const struct hs_board_flow *flow = &board->parts[id].flow[window];
+
+	return hs_board_rate(board, window, flow->reads + flow->writes);
+}
+
+uint16_t hs_board_capacity(const struct hs_board *board)
+{
+	return board->partitions;
+}
+
+uint16_t hs_board_partitions_count(const struct hs_board *board)
+{
+	uint16_t count = 0;
+
+	for (uint16_t id = 0; id < board->partitions; id++)
+		count += !board->parts[id].facts.absent;
+	return count;
+}
+
+/* Time passes: the weights of what is there and of what came meanwhile. */
+static struct fading pass(struct hs_board *board, enum hs_heat_window window, double dt_s)
+{
+	double tau_s = (window == HS_HEAT_SHORT ? HS_HEAT_SHORT_US : HS_HEAT_LONG_US) / 1e6;
+	double *full_s = &board->full_s[window];
+	double gone = -expm1(-dt_s / tau_s);
+
+	*full_s = *full_s * (1 - gone) + tau_s * gone;
+	/* So close together that the two would not differ: nothing has faded. */
+	return (struct fading){.kept = 1 - gone, .arrived = dt_s > 0 ? gone * tau_s / dt_s : 1};
+}
+
+static void add(double *sum, struct fading fading, uint64_t before, uint64_t now)
+{
+	*sum = *sum * fading.kept + (double)hs_board_delta(before, now) * fading.arrived;
+	if (*sum < NOTHING)
+		*sum = 0;
+}
+
+static void add_flow(struct hs_board_flow *flow, struct fading fading,
+		     const struct hs_board_part *before, const struct hs_heat_partition *counted,
+		     const struct hs_board_facts *facts)
+{
+	add(&flow->reads, fading, before->counted.reads, counted->reads);
+	add(&flow->writes, fading, before->counted.writes, counted->writes);
+	add(&flow->bytes, fading, before->counted.bytes, counted->bytes);
+	add(&flow->errors, fading, before->counted.errors, counted->errors);
+	for (uint32_t i = 0; i < HS_LADDER_STEPS; i++) {
+		add(&flow->times[i], fading, before->counted.ladder[i], counted->ladder[i]);
+		add(&flow->commits[i], fading, before->facts.commit_ladder[i],
+		    facts->commit_ladder[i]);
+	}
+}
+
+static struct hs_heat_partition count(const struct hs_board *board, uint16_t id)
+{
+	struct hs_heat_partition counted = {0};
+
+	for (size_t i = 0; i < board->heats_count; i++)
+		hs_heat_read_partition(board->heats[i], id, &counted);
+	return counted;
+}
+
+void hs_board_sample(struct hs_board *board, struct hs_now now, const struct hs_board_facts *facts)
+{
+	bool first = !board->sampled;
+	struct fading fading[HS_HEAT_WINDOWS];
+	uint64_t dt_us = 0;
+
+	if (!first && now.mono_us > board->now.mono_us)
+		dt_us = now.mono_us - board->now.mono_us;
+	for (int window = 0; window < HS_HEAT_WINDOWS; window++)
+		fading[window] = pass(board, (enum hs_heat_window)window, (double)dt_us / 1e6);
+	for (uint16_t id = 0; id < board->partitions; id++) {
+		struct hs_board_part *part = &board->parts[id];
+		struct hs_heat_partition counted = count(board, id);
+
+		for (int window = 0; window < HS_HEAT_WINDOWS && !first; window++)
+			add_flow(&part->flow[window], fading[window], part, &counted, &facts[id]);
+		part->counted = counted;
+		part->facts = facts[id];
+	}
+	board->now.wall_us = now.wall_us;
+	if (first || dt_us > 0)
+		board->now.mono_us = now.mono_us;
+	board->sampled = true;
+	if (first)
+		hs_history_restart(board);
+	else
+		hs_history_step(board);
+}
+
+void hs_board_reset(struct hs_board *board, struct hs_now now)
+{
+	for (size_t i = 0; i < board->heats_count; i++)
+		hs_heat_reset(board->heats[i], now.mono_us);
+	for (uint16_t id = 0; id < board->partitions; id++) {
+		memset(board->parts[id].flow, 0, sizeof board->parts[id].flow);
+		board->parts[id].counted = count(board, id);
+	}
+	memset(board->full_s, 0, sizeof board->full_s);
+	if (now.mono_us > board->now.mono_us)
+		board->now.mono_us = now.mono_us;
+	board->now.wall_us = now.wall_us;
+	hs_history_restart(board);
+}
+
+enum hs_heat_window hs_board_window(const struct hs_board *board)
+{
+	double requests = 0, expected = 0;
+
+	for (uint16_t id = 0; id < board->partitions; id++) {
+		const struct hs_board_flow *flow = &board->parts[id].flow[HS_HEAT_SHORT];
+
+		requests += flow->reads + flow->writes;
+		expected +=
+			hs_board_partition_ops(board, id, HS_HEAT_LONG) * (HS_HEAT_SHORT_US / 1e6);
+	}
+	if (requests >= HS_BOARD_SHORT_MIN)
+		return HS_HEAT_SHORT;
+	/* A storm that is over would lead the long window for a minute. */
+	return requests >= HS_BOARD_SHORT_FEW && requests * HS_BOARD_SHORT_FEW < expected
+		       ? HS_HEAT_SHORT
+		       : HS_HEAT_LONG;
+}

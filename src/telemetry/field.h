@@ -1,0 +1,62 @@
+/* A field that operators see: one name, one meaning, in RESP, JSON, metrics and `heatsink top`. Rows
+ * of one kind have one table of fields; whoever shows a row walks the table. */
+#ifndef HS_TELEMETRY_FIELD_H
+#define HS_TELEMETRY_FIELD_H
+
+#include "base/bytes.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { HS_FIELD_DECIMALS = 4 }; /* of a REAL, rounded already; zeros at the end are not shown */
+
+enum hs_field_kind {
+	HS_FIELD_INT,
+	HS_FIELD_REAL,
+	HS_FIELD_TEXT,	/* our own words: plain ASCII */
+	HS_FIELD_BYTES, /* a client's: any bytes; shown as they are in RESP, escaped elsewhere */
+};
+
+struct hs_field_value {
+	int64_t integer;
+	double real;
+	struct hs_bytes bytes; /* TEXT and BYTES: inside the row */
+};
+
+struct hs_field {
+	const char *name;
+	enum hs_field_kind kind;
+	const char *help;
+	struct hs_field_value (*get)(const void *row);
+	/* As a metric: its name behind heatsink_partition_ (base units, _total), its type and what
+	 * to multiply with; NULL: not a metric. */
+	const char *metric;
+	const char *metric_type; /* "gauge" or "counter" */
+	const char *metric_help; /* NULL: the field's */
+	double metric_factor;	 /* 0 means 1 */
+	/* A counter counts since the start where the field is a rate; NULL: the field's value. */
+	double (*metric_get)(const void *row);
+};
+
+struct hs_fields {
+	const struct hs_field *fields;
+	size_t count;
+};
+
+/* What a field is as a number. TEXT and BYTES are 0. */
+static inline double hs_field_number(const struct hs_field *field, const void *row)
+{
+	struct hs_field_value value = field->get(row);
+
+	return field->kind == HS_FIELD_INT ? (double)value.integer : value.real;
+}
+
+/* The metric's value, in base units. */
+static inline double hs_field_metric(const struct hs_field *field, const void *row)
+{
+	double value = field->metric_get ? field->metric_get(row) : hs_field_number(field, row);
+
+	return field->metric_factor == 0 ? value : value * field->metric_factor;
+}
+
+#endif

@@ -1,0 +1,229 @@
+/* Ten minutes of seconds, in a ring.
+ *
+ * A second ends with the first sample that falls into another second of the wall clock, so that
+ * the seconds of several servers stand side by side. How long it really was is measured by the
+ * clock that does not jump, and its averages are over just that: a wall clock that is set, or a
+ * thread that was held up, makes a second shorter or longer and none of its numbers wrong. */
+#include "telemetry/internal.h"
+
+#include "base/mem.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum {
+	SHORTEST_US = 100000, /* what is left of a second and is less than this goes to the next */
+	LONGEST_US = 2000000, /* no wall clock that stands still holds history up for longer */
+};
+
+static int64_t wall_s(struct hs_now now)
+{
+	return now.wall_us / 1000000;
+}
+
+void hs_history_init(struct hs_board_history *history, uint16_t partitions)
+{
+	size_t cells = (size_t)HS_BOARD_SECONDS * partitions;
+
+	history->wall_s = hs_mem_zalloc(HS_BOARD_SECONDS * sizeof *history->wall_s);
+	history->partitions = hs_mem_zalloc(cells * sizeof *history->partitions);
+	history->partitions_count =
+		hs_mem_zalloc(HS_BOARD_SECONDS * sizeof *history->partitions_count);
+	history->ranges =
+		hs_mem_zalloc((size_t)HS_BOARD_SECONDS * HS_HEAT_RANGES * sizeof *history->ranges);
+	history->keys = hs_mem_zalloc((size_t)HS_BOARD_SECONDS * HS_BOARD_HISTORY_KEYS *
+				      sizeof *history->keys);
+	history->keys_count = hs_mem_zalloc(HS_BOARD_SECONDS * sizeof *history->keys_count);
+	history->window = hs_mem_zalloc(HS_BOARD_SECONDS * sizeof *history->window);
+	history->begin_counted = hs_mem_zalloc(partitions * sizeof *history->begin_counted);
+}
+
+void hs_history_deinit(struct hs_board_history *history)
+{
+	hs_mem_free(&history->wall_s);
+	hs_mem_free(&history->partitions);
+	hs_mem_free(&history->partitions_count);
+	hs_mem_free(&history->ranges);
+	hs_mem_free(&history->keys);
+	hs_mem_free(&history->keys_count);
+	hs_mem_free(&history->window);
+	hs_mem_free(&history->begin_counted);
+}
+
+static void read_ranges(const struct hs_board *board, uint64_t ranges[HS_HEAT_RANGES])
+{
+	memset(ranges, 0, HS_HEAT_RANGES * sizeof *ranges);
+	for (size_t i = 0; i < board->heats_count; i++)
+		hs_heat_read_ranges(board->heats[i], ranges);
+}
+
+static void begin(struct hs_board *board, const uint64_t ranges[HS_HEAT_RANGES])
+{
+	struct hs_board_history *history = &board->history;
+
+	history->begin = board->now;
+	for (uint16_t id = 0; id < board->partitions; id++)
+		history->begin_counted[id] = board->parts[id].counted;
+	memcpy(history->begin_ranges, ranges, sizeof history->begin_ranges);
+}
+
+void hs_history_restart(struct hs_board *board)
+{
+	uint64_t ranges[HS_HEAT_RANGES];
+
+	board->history.count = 0;
+	board->history.next = 0;
+	board->history.partitions_max = 0;
+	read_ranges(board, ranges);
+	begin(board, ranges);
+}
+
+static void close_partition(const struct hs_board *board, uint16_t id, double elapsed_s,
+			    struct hs_board_second_partition *second)
+{
+	const struct hs_heat_partition *was = &board->history.begin_counted[id];
+	const struct hs_heat_partition *is = &board->parts[id].counted;
+	double times[HS_LADDER_STEPS];
+
+	snprintf(second->id, sizeof second->id, "%u", id);
+	second->reads = (float)((double)hs_board_delta(was->reads, is->reads) / elapsed_s);
+	second->writes = (float)((double)hs_board_delta(was->writes, is->writes) / elapsed_s);
+	second->ops = second->reads + second->writes;
+	second->bytes = (float)((double)hs_board_delta(was->bytes, is->bytes) / elapsed_s);
+	second->errors = (float)((double)hs_board_delta(was->errors, is->errors) / elapsed_s);
+	for (uint32_t i = 0; i < HS_LADDER_STEPS; i++)
+		times[i] = (double)hs_board_delta(was->ladder[i], is->ladder[i]);
+	second->p99_us = (float)hs_board_ladder_at(times, 0.99);
+}
+
+static void close_partitions(struct hs_board *board, size_t at, double elapsed_s)
+{
+	struct hs_board_history *history = &board->history;
+	uint16_t count = 0;
+
+	for (uint16_t id = 0; id < board->partitions; id++) {
+		if (!board->parts[id].facts.absent)
+			close_partition(board, id, elapsed_s,
+					&history->partitions[at * board->partitions + count++]);
+	}
+	history->partitions_count[at] = count;
+	if (history->partitions_max < count)
+		history->partitions_max = count;
+}
+
+static void close_second(struct hs_board *board, double elapsed_s)
+{
+	struct hs_board_history *history = &board->history;
+	size_t at = history->next;
+	float *averages = &history->ranges[at * HS_HEAT_RANGES];
+	struct hs_heat_query query = {
+		.what = HS_HEAT_KEYS,
+		.by = HS_HEAT_BY_OPS,
+		.window = hs_board_window(board),
+	};
+	uint64_t ranges[HS_HEAT_RANGES];
+
+	history->wall_s[at] = wall_s(history->begin);
+	close_partitions(board, at, elapsed_s);
+	read_ranges(board, ranges);
+	for (size_t i = 0; i < HS_HEAT_RANGES; i++)
+		averages[i] = (float)((double)hs_board_delta(history->begin_ranges[i], ranges[i]) /
+				      elapsed_s);
+	history->keys_count[at] = hs_board_top(
+		board, &query, &history->keys[at * HS_BOARD_HISTORY_KEYS], HS_BOARD_HISTORY_KEYS);
+	history->window[at] = query.window;
+	history->next = (at + 1) % HS_BOARD_SECONDS;
+	if (history->count < HS_BOARD_SECONDS)
+		history->count++;
+	begin(board, ranges);
+}
+
+void hs_history_step(struct hs_board *board)
+{
+	struct hs_now *since = &board->history.begin;
+	uint64_t elapsed_us = board->now.mono_us - since->mono_us;
+	bool over = wall_s(board->now) != wall_s(*since);
+
+	if (over && elapsed_us < SHORTEST_US)
+		since->wall_us = board->now.wall_us;
+	else if (over || elapsed_us >= LONGEST_US)
+		close_second(board, (double)elapsed_us / 1e6);
+}
+
+size_t hs_board_seconds(const struct hs_board *board, size_t seconds)
+{
+	return seconds < board->history.count ? seconds : board->history.count;
+}
+
+struct hs_board_second hs_board_second(const struct hs_board *board, size_t seconds, size_t i)
+{
+	const struct hs_board_history *history = &board->history;
+	size_t count = hs_board_seconds(board, seconds);
+	size_t at;
+
+	hs_check(i < count);
+	at = (history->next + HS_BOARD_SECONDS - count + i) % HS_BOARD_SECONDS;
+	return (struct hs_board_second){
+		.wall_s = history->wall_s[at],
+		.partitions = &history->partitions[at * board->partitions],
+		.partitions_count = history->partitions_count[at],
+		.ranges = &history->ranges[at * HS_HEAT_RANGES],
+		.keys = &history->keys[at * HS_BOARD_HISTORY_KEYS],
+		.keys_count = history->keys_count[at],
+		.window = history->window[at],
+	};
+}
+
+uint16_t hs_board_second_partitions_max(const struct hs_board *board)
+{
+	uint16_t max = board->history.partitions_max, now = hs_board_partitions_count(board);
+
+	if (max < now)
+		max = now;
+	return max ? max : 1;
+}
+
+/* ---- fields ---- */
+
+#define GET(function, expression)                                                                  \
+	static struct hs_field_value function(const void *row)                                     \
+	{                                                                                          \
+		const struct hs_board_second_partition *second = row;                              \
+                                                                                                   \
+		return expression;                                                                 \
+	}
+
+GET(get_id, ((struct hs_field_value){.bytes = hs_bytes_of(second->id)}))
+GET(get_ops, hs_board_whole((double)second->ops))
+GET(get_reads, hs_board_down((double)second->reads))
+GET(get_writes, hs_board_down((double)second->writes))
+GET(get_bytes, hs_board_whole((double)second->bytes))
+GET(get_p99_us, hs_board_whole((double)second->p99_us))
+GET(get_errors, hs_board_decimals((double)second->errors))
+
+/* clang-format off */
+static const struct hs_field second_fields[] = {
+	{.name = "id", .kind = HS_FIELD_TEXT, .get = get_id,
+	 .help = "The partition"},
+	{.name = "ops", .kind = HS_FIELD_INT, .get = get_ops,
+	 .help = "Requests in that second"},
+	{.name = "reads", .kind = HS_FIELD_INT, .get = get_reads,
+	 .help = "Those that only read"},
+	{.name = "writes", .kind = HS_FIELD_INT, .get = get_writes,
+	 .help = "Those that write"},
+	{.name = "bytes", .kind = HS_FIELD_INT, .get = get_bytes,
+	 .help = "Bytes of requests and replies"},
+	{.name = "p99_us", .kind = HS_FIELD_INT, .get = get_p99_us,
+	 .help = "Microseconds that 99 of 100 requests did not exceed"},
+	{.name = "errors", .kind = HS_FIELD_REAL, .get = get_errors,
+	 .help = "Requests that were answered with an error"},
+};
+/* clang-format on */
+
+const struct hs_fields *hs_board_second_partition_fields(void)
+{
+	static const struct hs_fields fields = {second_fields,
+						sizeof second_fields / sizeof *second_fields};
+
+	return &fields;
+}

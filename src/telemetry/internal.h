@@ -1,0 +1,87 @@
+/* The insides of the board, shared by its files and by nobody else:
+ *
+ *     board.c       samples, windows
+ *     partitions.c  rows of partitions, the median
+ *     rows.c        rows of keys, prefixes, slots
+ *     history.c     the last ten minutes */
+#ifndef HS_TELEMETRY_INTERNAL_H
+#define HS_TELEMETRY_INTERNAL_H
+
+#include "telemetry/board.h"
+
+enum { HS_BOARD_SCRATCH = 4096 }; /* rows looked through for each partition's hottest key */
+
+/* What has come to one partition, in one window: each request weighs exp(-age / τ). */
+struct hs_board_flow {
+	double reads, writes, bytes, errors;
+	double times[HS_LADDER_STEPS];
+	double commits[HS_LADDER_STEPS];
+};
+
+struct hs_board_part {
+	struct hs_heat_partition counted; /* over all workers, at the last sample */
+	struct hs_board_facts facts;
+	struct hs_board_flow flow[HS_HEAT_WINDOWS];
+};
+
+/* A ring of seconds: number i of each array is one of them. */
+struct hs_board_history {
+	size_t count;
+	size_t next;
+	int64_t *wall_s;
+	struct hs_board_second_partition *partitions; /* as many for each as there can be */
+	uint16_t *partitions_count;		      /* as there were */
+	uint16_t partitions_max;		      /* the most of these */
+	float *ranges;				      /* HS_HEAT_RANGES for each */
+	struct hs_board_row *keys;		      /* HS_BOARD_HISTORY_KEYS for each */
+	size_t *keys_count;
+	enum hs_heat_window *window; /* that the keys are in */
+
+	/* The second under way: what had been counted when it began. */
+	struct hs_now begin;
+	struct hs_heat_partition *begin_counted;
+	uint64_t begin_ranges[HS_HEAT_RANGES];
+};
+
+struct hs_board {
+	struct hs_heat **heats;
+	size_t heats_count;
+	uint16_t partitions;
+	bool sampled;	   /* ever */
+	struct hs_now now; /* of the last sample; mono_us never goes back */
+	/* What a rate of one per second would have added up to in each window, in the time there
+	 * was: τ · (1 - exp(-T / τ)). Sums divided by it are rates. */
+	double full_s[HS_HEAT_WINDOWS];
+	struct hs_board_part *parts;
+	struct hs_heat_row *scratch; /* HS_BOARD_SCRATCH */
+	struct hs_board_history history;
+};
+
+/* A sum of weights as a rate per second; 0 while no time has passed. */
+double hs_board_rate(const struct hs_board *board, enum hs_heat_window window, double sum);
+/* Requests per second. */
+double hs_board_partition_ops(const struct hs_board *board, uint16_t id,
+			      enum hs_heat_window window);
+/* How far a counter has come. One that has become smaller has started again. */
+uint64_t hs_board_delta(uint64_t before, uint64_t now);
+/* A part of a whole, within 0 and 1; 0 of nothing. */
+double hs_board_share(double part, double whole);
+/* A ladder's value, 0 when less than half a request is left on it. */
+double hs_board_ladder_at(const double counts[HS_LADDER_STEPS], double share);
+/* Fills in what a row shows of its heat: window, share, name. */
+void hs_board_fill(const struct hs_board *board, enum hs_heat_what what, enum hs_heat_window window,
+		   struct hs_board_row *row);
+
+/* For fields: the nearest whole number, and four decimals. */
+struct hs_field_value hs_board_whole(double value);
+struct hs_field_value hs_board_down(double value); /* what adds up to a rounded sum, or less */
+struct hs_field_value hs_board_decimals(double value);
+
+void hs_history_init(struct hs_board_history *history, uint16_t partitions);
+void hs_history_deinit(struct hs_board_history *history);
+/* Forgets all seconds; one begins now. */
+void hs_history_restart(struct hs_board *board);
+/* Behind each sample: closes the second under way when it is over. */
+void hs_history_step(struct hs_board *board);
+
+#endif
