@@ -20,8 +20,8 @@
 #define HS_ABSORB_VERSIONS_H
 
 #include "absorb/shelf.h"
-#include "core/session.h"
 #include "core/stage.h"
+#include "core/state.h"
 
 extern const struct hs_stage hs_stage_versions;
 

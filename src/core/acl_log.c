@@ -1,8 +1,9 @@
 /* Who was refused lately: ACL LOG. One worker's part, newest first, bounded by acllog-max-len. What
  * happens again within a minute is counted in its entry instead of taking another. */
-#include "core/session.h"
+#include "core/acl_log.h"
 
 #include "base/mem.h"
+#include "wire/reply.h"
 
 enum { SAME_US = 60000000, SAME_ENTRIES = 10 };
 

@@ -4,10 +4,17 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "core/acl_log.h"
 #include "core/hold.h"
 #include "core/internal.h"
+#include "core/late.h"
+#include "core/multi.h"
 #include "core/news.h"
-#include "core/session.h"
+#include "core/slowlog.h"
+#include "core/state.h"
+#include "core/step.h"
+#include "core/users.h"
+#include "wire/reply.h"
 
 enum { IDLE_SCAN_US = 1000000, READ_ROOM_MAX = 1 << 20 };
 

@@ -6,8 +6,9 @@
  * once is noted here and counted with its batch, when the time is known; the rest is counted when
  * it is finished. Of a command for several partitions, each has its own time and its own errors: one
  * that is slow or full does not make the others look so. */
-#include "core/session.h"
+#include "core/count.h"
 
+#include "core/multi.h"
 #include "route/slot.h"
 #include "wire/answer.h"
 

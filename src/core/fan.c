@@ -5,14 +5,17 @@
  *
  * Each part is an operation like any other and keeps its place among the connection's operations on
  * that partition. Keys of one partition stay together, so they are read or written as one. */
-#include "core/session.h"
+#include "core/fan.h"
 
 #include "base/mem.h"
 #include "base/num.h"
 #include "core/reserved.h"
+#include "core/step.h"
+#include "core/unknown.h"
 #include "keyspace/keyspace.h"
 #include "route/merge.h"
 #include "route/slot.h"
+#include "wire/reply.h"
 
 #include <inttypes.h>
 #include <stdio.h>

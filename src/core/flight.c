@@ -16,11 +16,12 @@
  * A reply is reckoned to be as large as the last one for the same key, which a small table remembers while
  * large replies are around; else as the recent largest of the same client. A new client's are
  * reckoned to be GUESS until it has had some. */
-#include "core/session.h"
+#include "core/flight.h"
 
 #include "base/hash.h"
 #include "base/limits.h"
 #include "core/hold.h"
+#include "core/state.h"
 
 enum { REMEMBER_US = 10 * 1000 * 1000, SHRINK = 8 };
 

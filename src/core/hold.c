@@ -1,6 +1,7 @@
 #include "core/hold.h"
 
 #include "core/stage.h"
+#include "core/state.h"
 
 bool hs_hold(struct hs_core *core, struct hs_session *session, enum hs_hold why)
 {

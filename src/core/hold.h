@@ -12,7 +12,7 @@
 #ifndef HS_CORE_HOLD_H
 #define HS_CORE_HOLD_H
 
-#include "core/session.h"
+#include "core/state.h"
 
 /* Holds the session. Returns false, for whoever says with that that a command was not taken. */
 bool hs_hold(struct hs_core *core, struct hs_session *session, enum hs_hold why);

@@ -3,7 +3,7 @@
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "core/session.h"
+#include "core/state.h"
 #include "route/slot.h"
 
 #include <string.h>

@@ -1,6 +1,8 @@
 #include "core/internal.h"
 
 #include "base/mem.h"
+#include "core/state.h"
+#include "core/step.h"
 
 #include <string.h>
 

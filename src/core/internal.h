@@ -19,7 +19,7 @@
 #ifndef HS_CORE_INTERNAL_H
 #define HS_CORE_INTERNAL_H
 
-#include "core/session.h"
+#include "core/state.h"
 
 enum hs_outcome {
 	HS_OUTCOME_ANSWERED, /* by the engine: a reply, or an error that it was not run or failed */

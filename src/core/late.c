@@ -20,11 +20,15 @@
  *
  * Such an EXEC is the only command of its client under way (core/step.c), and its own commands run
  * one by one, as requests whose reply is added to that of EXEC. */
-#include "core/session.h"
+#include "core/late.h"
 
 #include "base/mem.h"
+#include "core/fan.h"
+#include "core/multi.h"
 #include "core/reserved.h"
+#include "core/step.h"
 #include "wire/answer.h"
+#include "wire/reply.h"
 
 struct hs_late {
 	struct hs_buf engine; /* its reply */

@@ -9,10 +9,15 @@
  * Commands that other partitions, other workers or the process answer (DBSIZE, INFO, CLIENT LIST)
  * run behind the commit (core/late.c). A write to every partition (FLUSHDB) cannot be atomic with
  * keys of one slot: EXEC refuses a transaction that has both. */
-#include "core/session.h"
+#include "core/multi.h"
 
 #include "base/mem.h"
+#include "core/count.h"
+#include "core/late.h"
+#include "core/step.h"
+#include "core/users.h"
 #include "route/slot.h"
+#include "wire/reply.h"
 
 #include <stdio.h>
 

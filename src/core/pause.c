@@ -4,7 +4,10 @@
  *
  * A command that must wait stays where it came from, unread in its session's input, and the session
  * is not read any further: so a pause costs what an unfinished request may cost, and no more. */
+#include "core/pause.h"
 #include "core/hold.h"
+#include "core/multi.h"
+#include "core/state.h"
 
 /* A pause during a pause: the stricter of the two until the later end, as in Redis. */
 void hs_pause_begin(struct hs_core *core, enum hs_pause_mode mode, uint64_t until_us)

@@ -7,7 +7,8 @@
  *
  * A command that may wait for ever (BLPOP) holds nothing up: it is alone, and its reply is nothing
  * that a client keeps. */
-#include "core/session.h"
+#include "core/push.h"
+#include "core/step.h"
 
 static struct hs_request *last_of(const struct hs_session *session)
 {

@@ -3,6 +3,8 @@
 #include "core/report.h"
 
 #include "base/num.h"
+#include "core/state.h"
+#include "wire/reply.h"
 
 enum { FIELDS = 9 };
 

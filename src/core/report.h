@@ -3,7 +3,7 @@
 #ifndef HS_CORE_PLAN_H
 #define HS_CORE_PLAN_H
 
-#include "core/session.h"
+#include "core/state.h"
 
 /* A number that one kind of mitigation has beside the usual fields. */
 struct hs_plan_number {

@@ -1,7 +1,12 @@
 /* Requests that wait: taken from a pool, answered in any order, delivered in theirs. */
-#include "core/session.h"
+#include "core/request.h"
 
 #include "base/mem.h"
+#include "core/count.h"
+#include "core/late.h"
+#include "core/multi.h"
+#include "core/state.h"
+#include "core/step.h"
 
 enum { POOL_MAX = 4096, POOL_BUF_KEEP = 1024 };
 

@@ -1,6 +1,6 @@
 #include "core/reserved.h"
 
-#include "core/session.h"
+#include "core/state.h"
 #include "wire/answer.h"
 #include "wire/reply.h"
 

@@ -1,4 +1,5 @@
 #include "core/hold.h"
+#include "core/state.h"
 
 #include "base/mem.h"
 

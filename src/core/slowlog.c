@@ -1,10 +1,11 @@
 /* The slow log of one worker: a ring of the latest commands that took longer than slowlog-log-
  * slower-than. Numbers are drawn from a counter that all workers share, so that the rings can be
  * put together in order. */
-#include "core/session.h"
+#include "core/slowlog.h"
 
 #include "base/mem.h"
 #include "command/secret.h"
+#include "wire/reply.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,6 +2,8 @@
 
 #include "core/hold.h"
 #include "core/news.h"
+#include "core/state.h"
+#include "core/step.h"
 
 #include <string.h>
 

@@ -8,12 +8,20 @@
  * its reply delivered in its turn. While a connection has an operation under way on a partition,
  * its later commands for that partition queue behind it, reads as well: that is what makes a
  * pipelined SET and GET of one key agree (law 2). */
-#include "core/session.h"
+#include "core/step.h"
 
 #include "base/err.h"
+#include "core/count.h"
+#include "core/fan.h"
 #include "core/hold.h"
+#include "core/late.h"
+#include "core/multi.h"
 #include "core/reserved.h"
+#include "core/slowlog.h"
+#include "core/unknown.h"
+#include "core/users.h"
 #include "route/slot.h"
+#include "wire/reply.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* The errors of a request that names no command, no subcommand, or the wrong number of arguments. The
  * beginning is the text of Redis 7.0, which clients look for; a note behind it helps a newcomer on. */
-#include "core/session.h"
+#include "core/unknown.h"
 
 #include "base/nearest.h"
 #include "command/elsewhere.h"

@@ -3,7 +3,9 @@
  * A session points to its user in the core's set. When a new set is handed in, every session is
  * pointed anew by name, so that a change holds from the next request on; whose user is gone is
  * closed. A user who may do everything costs a request one look at a null pointer. */
-#include "core/session.h"
+#include "core/users.h"
+#include "core/acl_log.h"
+#include "wire/reply.h"
 
 #include <stdio.h>
 

@@ -5,7 +5,11 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "core/multi.h"
+#include "core/state.h"
+#include "core/step.h"
 #include "push/tracking.h"
+#include "wire/reply.h"
 
 bool hs_client_name_fits(struct hs_bytes name, struct hs_reply *reply)
 {

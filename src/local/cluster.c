@@ -14,6 +14,7 @@
 #include "base/address.h"
 #include "base/num.h"
 #include "base/slot.h"
+#include "wire/reply.h"
 
 /* Nothing is ever decided anew here, so the first epoch is the last. */
 enum { EPOCH = 1 };

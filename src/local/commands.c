@@ -3,7 +3,9 @@
 #include "local/local.h"
 
 #include "base/num.h"
+#include "core/multi.h"
 #include "push/tracking.h"
+#include "wire/reply.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -6,6 +6,9 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/version.h"
+#include "core/multi.h"
+#include "core/users.h"
+#include "wire/reply.h"
 
 #define NOPASS                                                                                     \
 	"ERR AUTH <password> called without any password configured for the default user. "        \

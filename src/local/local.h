@@ -4,14 +4,14 @@
  *     commands.c  the table; PING, ECHO, TIME, COMMAND and other small ones
  *     hello.c     HELLO, AUTH, RESET
  *     client.c    CLIENT
- *     acl.c       ACL, as far as it only reads
+ *     acl_command.c  ACL, as far as it only reads
  *     cluster.c   CLUSTER, READONLY
  *     workers.c   commands to which every worker contributes */
 #ifndef HS_LOCAL_LOCAL_H
 #define HS_LOCAL_LOCAL_H
 
 #include "core/commands.h"
-#include "core/session.h"
+#include "core/state.h"
 
 extern const struct hs_core_commands hs_commands;
 
@@ -23,7 +23,7 @@ hs_local_run hs_local_cluster, hs_local_readonly;
 hs_local_run hs_local_acl_whoami, hs_local_acl_users, hs_local_acl_getuser, hs_local_acl_cat,
 	hs_local_acl_dryrun, hs_local_acl_file;
 
-/* acl.c: ACL with the wrong number of arguments. */
+/* acl_command.c: ACL with the wrong number of arguments. */
 void hs_acl_reply_arity(const struct hs_bytes *argv, struct hs_reply *reply);
 
 /* workers.c: see struct hs_core_commands. */

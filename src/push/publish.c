@@ -18,7 +18,11 @@
 #include "base/glob.h"
 #include "base/mem.h"
 #include "base/slot.h"
+#include "core/news.h"
+#include "core/step.h"
+#include "core/unknown.h"
 #include "wire/answer.h"
+#include "wire/reply.h"
 
 #include <stdlib.h>
 

@@ -22,6 +22,10 @@
 #include "base/mem.h"
 #include "base/slot.h"
 #include "core/internal.h"
+#include "core/news.h"
+#include "core/state.h"
+#include "core/step.h"
+#include "wire/reply.h"
 
 /* What the engine is asked about a topic: the context of an internal call. */
 struct hs_listen {

@@ -1,6 +1,7 @@
 #include "push/push.h"
 
 #include "base/mem.h"
+#include "core/news.h"
 #include "push/tracking.h"
 
 static void open_session(void *self, struct hs_session *session)

@@ -12,13 +12,15 @@
 #ifndef HS_PUSH_PUSH_H
 #define HS_PUSH_PUSH_H
 
-#include "core/session.h"
 #include "core/stage.h"
+#include "core/state.h"
 #include "push/topics.h"
 
 struct hs_tracker;  /* what a connection that tracks wants: push/tracking.h */
 struct hs_tracking; /* what a worker knows of all that do */
 struct hs_wish;	    /* a topic of SUBSCRIBE or UNSUBSCRIBE: push/pubsub.c */
+
+#define HS_UNHEARD "ERR the engine does not listen to this channel any more; try again"
 
 extern const struct hs_stage hs_stage_push;
 

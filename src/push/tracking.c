@@ -32,8 +32,12 @@
 #include "core/internal.h"
 
 #include "base/mem.h"
+#include "core/news.h"
+#include "core/push.h"
 #include "core/reserved.h"
+#include "core/state.h"
 #include "wire/answer.h"
+#include "wire/reply.h"
 
 enum { FORGET_AT_ONCE = 1024, FORGET_WITH_TICK = 16384 };
 

@@ -10,7 +10,10 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "core/state.h"
+#include "core/step.h"
 #include "wire/answer.h"
+#include "wire/reply.h"
 
 #include <stdlib.h>
 

@@ -8,7 +8,7 @@
 #ifndef HS_TESTS_FOLDS_WORLD_H
 #define HS_TESTS_FOLDS_WORLD_H
 
-#include "core/session.h"
+#include "core/state.h"
 #include "stages/stages.h"
 
 #include "tests/lib/described.h"

@@ -6,7 +6,7 @@
  * their answer, which an address sanitizer watches. */
 #include "stages/stages.h"
 
-#include "core/session.h"
+#include "core/state.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

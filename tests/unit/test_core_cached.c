@@ -5,6 +5,7 @@
  * Method: scripts against two cores whose engine is the test (tests/lib/cached_world.h). Writes are
  * tested in test_core_cached_write.c. */
 #include "absorb/absorb.h"
+#include "core/count.h"
 #include "tests/lib/cached_world.h"
 
 static void test_read_once_for_all(void **state)

@@ -6,7 +6,8 @@
  * step.c would, with a row of this test: our own table has none. */
 #include "stages/stages.h"
 
-#include "core/session.h"
+#include "core/state.h"
+#include "core/step.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

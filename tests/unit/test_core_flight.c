@@ -5,7 +5,7 @@
  * told to, and clients that read when they are told to. */
 #include "stages/stages.h"
 
-#include "core/session.h"
+#include "core/state.h"
 
 #include "base/limits.h"
 #include "base/mem.h"

@@ -2,7 +2,8 @@
  * below the lower one for a while; mitigations find their state of it; the table is bounded.
  *
  * Method: a core without an engine's answers; heat is made up and told to the table as counting would. */
-#include "core/session.h"
+#include "core/count.h"
+#include "core/state.h"
 #include "route/slot.h"
 #include "stages/stages.h"
 

@@ -6,6 +6,7 @@
 #include "stages/stages.h"
 
 #include "core/internal.h"
+#include "core/state.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

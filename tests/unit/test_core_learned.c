@@ -5,7 +5,7 @@
  * where the test wants one. What it was asked is written down. */
 #include "stages/stages.h"
 
-#include "core/session.h"
+#include "core/state.h"
 #include "tests/lib/described.h"
 
 #include <setjmp.h>

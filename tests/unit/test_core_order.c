@@ -7,7 +7,7 @@
 #include "tests/lib/script.h"
 
 #include "base/mem.h"
-#include "core/session.h"
+#include "core/state.h"
 #include "route/slot.h"
 
 enum { FOO_PARTITION = 2, BAR_PARTITION = 1 };

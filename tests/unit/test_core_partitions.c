@@ -5,7 +5,7 @@
  * down what goes where and answers it. */
 #include "stages/stages.h"
 
-#include "core/session.h"
+#include "core/state.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* Goal: CLIENT PAUSE keeps what it must on every worker, nothing else, and gives all of it back in
  * order. Method: scripts against the simulated world, whose clock tells when something came. */
-#include "core/session.h"
+#include "core/state.h"
 #include "tests/lib/script.h"
 
 #define SECOND 1000000

@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 #include "base/prng.h"
-#include "core/session.h"
+#include "core/state.h"
 
 enum { WORKERS = 2, PARTITIONS = 3, OPS_MAX = 64 };
 

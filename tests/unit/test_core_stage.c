@@ -6,9 +6,12 @@
  * core with an engine played by this test. */
 #include "stages/stages.h"
 
+#include "core/count.h"
 #include "core/hold.h"
 #include "core/internal.h"
 #include "core/stage.h"
+#include "core/state.h"
+#include "core/step.h"
 #include "wire/reply.h"
 
 #include <setjmp.h>

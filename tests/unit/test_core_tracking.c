@@ -9,8 +9,9 @@
 #include "tests/lib/script.h"
 
 #include "base/mem.h"
-#include "core/session.h"
+#include "core/state.h"
 #include "push/tracking.h"
+#include "wire/reply.h"
 
 enum { FOO_PARTITION = 2, BAR_PARTITION = 1 };
 

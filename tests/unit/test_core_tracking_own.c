@@ -6,7 +6,8 @@
  * submitted, answers when the script says so, and reports changes when the script says so. */
 #include "stages/stages.h"
 
-#include "core/session.h"
+#include "core/state.h"
+#include "core/step.h"
 #include "push/tracking.h"
 
 #include <setjmp.h>

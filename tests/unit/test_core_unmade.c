@@ -5,7 +5,7 @@
  * Method: a core with an engine played by this test, which completes operations without a reply. */
 #include "stages/stages.h"
 
-#include "core/session.h"
+#include "core/state.h"
 #include "wire/reply.h"
 
 #include <setjmp.h>

@@ -16,6 +16,8 @@
 
 #include "base/mem.h"
 #include "core/internal.h"
+#include "core/state.h"
+#include "core/step.h"
 
 enum {
 	FOREIGN_US_MAX = 100000, /* another worker that takes longer is not waited for */

@@ -21,7 +21,9 @@
 #include "core/report.h"
 
 #include "base/mem.h"
+#include "core/step.h"
 #include "route/slot.h"
+#include "wire/reply.h"
 
 #include <math.h>
 

@@ -6,8 +6,8 @@
 #include "absorb/cache/store.h"
 #include "absorb/shelf.h"
 #include "absorb/versions.h"
-#include "core/session.h"
 #include "core/stage.h"
+#include "core/state.h"
 
 struct hs_cache_stage {
 	struct hs_core *core;

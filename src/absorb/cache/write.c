@@ -8,6 +8,7 @@
 #include "absorb/cache/stage.h"
 
 #include "absorb/plain_set.h"
+#include "wire/reply.h"
 
 enum { UNUSED_WRITES_MAX = 2 }; /* values left behind in a row that nobody read: then none is */
 

@@ -7,8 +7,8 @@
 #include "absorb/versions.h"
 #include "core/internal.h"
 #include "core/reserved.h"
-#include "core/session.h"
 #include "core/stage.h"
+#include "core/state.h"
 
 enum hs_copied_state {
 	HS_COPIED_WATCHED, /* hot; no copies */

@@ -29,6 +29,7 @@
 
 #include "base/mem.h"
 #include "core/internal.h"
+#include "core/state.h"
 
 struct hs_folding *hs_chain_of(struct hs_folds *folds, struct hs_session *session, uint32_t lane)
 {

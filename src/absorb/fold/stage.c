@@ -27,7 +27,11 @@
 #include "absorb/fold/stage.h"
 
 #include "base/mem.h"
+#include "core/count.h"
 #include "core/internal.h"
+#include "core/state.h"
+#include "core/step.h"
+#include "wire/reply.h"
 
 enum {
 	READS_APART = 1024,   /* so many go straight when folding them did not help */

@@ -4,8 +4,8 @@
 #define HS_CORE_FOLDS_H
 
 #include "absorb/fold/fold.h"
-#include "core/session.h"
 #include "core/stage.h"
+#include "core/state.h"
 
 struct hs_queue {
 	struct hs_link link;  /* in folds->queues */

@@ -1,5 +1,6 @@
 /* ACL, as far as it only reads: the process changes users (serve/host.c). */
 #include "local/local.h"
+#include "wire/reply.h"
 
 #include <stdio.h>
 

@@ -1,0 +1,19 @@
+/* Commands as heat. A read of one key that shares the time of its batch is noted, and counted with the batch:
+ * its arguments stay until then. Others are counted when they are done. */
+#ifndef HS_CORE_COUNT_H
+#define HS_CORE_COUNT_H
+
+#include "core/state.h"
+
+void hs_count_note(struct hs_core *core, const struct hs_op *op, struct hs_bytes reply);
+void hs_count_read(struct hs_core *core, const struct hs_op *op, struct hs_bytes reply,
+		   uint64_t time_us);
+void hs_count_request(struct hs_core *core, const struct hs_request *request,
+		      struct hs_bytes reply);
+/* A key's heat was counted: if it is hot the stages are told. `slot` HS_SLOT_NONE: of a read that was
+ * answered at once. */
+void hs_count_hot(struct hs_core *core, struct hs_bytes key, uint16_t slot,
+		  struct hs_heat_warmth heat);
+uint8_t hs_count_frequency(const struct hs_core *core, struct hs_bytes key); /* OBJECT FREQ */
+
+#endif

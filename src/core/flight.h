@@ -1,0 +1,39 @@
+/* Replies in flight: how many bytes of replies a partition and a client may have under way. */
+#ifndef HS_CORE_FLIGHT_H
+#define HS_CORE_FLIGHT_H
+
+#include "base/limits.h"
+#include "base/list.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct hs_call;
+struct hs_core;
+struct hs_request;
+struct hs_session;
+
+enum { HS_FLIGHT_SIZES = 4096 };
+
+/* The last reply for a key, by its hash. */
+struct hs_flight_size {
+	uint32_t tag; /* of the hash; 0: none */
+	uint32_t bytes;
+};
+
+struct hs_flight {
+	uint64_t bytes[HS_PARTITIONS_MAX + 1]; /* reckoned, by partition */
+	struct hs_link held;		       /* sessions whose next request does not fit */
+	bool freed;			       /* something has landed since they were looked at */
+	uint64_t large_until_us;	       /* until then `sizes` is used */
+	struct hs_flight_size sizes[HS_FLIGHT_SIZES];
+};
+
+/* Whether the next request must wait, because its reply would not fit; what a reply has cost; a
+ * request is done; those that were held may go on. */
+bool hs_flight_holds(struct hs_core *core, struct hs_session *session, struct hs_call *call);
+void hs_flight_learn(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
+		     size_t bytes);
+void hs_flight_land(struct hs_core *core, struct hs_request *request);
+void hs_flight_resume(struct hs_core *core);
+
+#endif

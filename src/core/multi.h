@@ -1,0 +1,25 @@
+/* MULTI to EXEC, WATCH. */
+#ifndef HS_CORE_MULTI_H
+#define HS_CORE_MULTI_H
+
+#include "core/state.h"
+
+void hs_multi_queue(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
+		    struct hs_reply *reply);
+void hs_multi_spoil(struct hs_session *session); /* a refused command: EXEC will abort */
+void hs_multi_exec(struct hs_core *core, struct hs_session *session, const struct hs_call *call);
+void hs_multi_watch(struct hs_core *core, struct hs_session *session, const struct hs_call *call);
+void hs_multi_drop(struct hs_multi **multi);
+size_t hs_multi_count(const struct hs_multi *multi); /* commands queued */
+bool hs_multi_writes(const struct hs_multi *multi);  /* one of them may */
+/* Whether some run behind its commit (late.c), and whether that is all that needs no engine. */
+bool hs_multi_is_late(const struct hs_multi *multi, bool *all);
+bool hs_multi_would_be_late(const struct hs_session *session); /* if EXEC came now */
+void hs_multi_unwatch(struct hs_core *core, struct hs_session *session);
+/* Of a transaction that was sent: the next key it watched, as far as names are remembered. `at`
+ * begins at 0. */
+bool hs_multi_watched(const struct hs_multi *multi, size_t *at, struct hs_bytes *name);
+
+hs_local_run hs_local_multi, hs_local_discard, hs_local_unwatch; /* of the table of commands */
+
+#endif

@@ -1,0 +1,36 @@
+/* From a parsed command to whoever runs it. */
+#ifndef HS_CORE_STEP_H
+#define HS_CORE_STEP_H
+
+#include "core/state.h"
+
+/* False: not now, but again when nothing of the session is under way, or no pause keeps it. */
+bool hs_step_dispatch(struct hs_core *core, struct hs_session *session, struct hs_call *call);
+/* Whether it waits for what may never come; and gives up what a session that is gone waits for. */
+bool hs_step_blocked(const struct hs_core *core, const struct hs_session *session);
+void hs_step_cancel(struct hs_core *core, struct hs_session *session);
+/* CLIENT UNBLOCK: false when it does not wait. */
+bool hs_step_unblock(struct hs_core *core, struct hs_session *session, bool error);
+/* Sends part `index`. When it was the last to be answered, and at once, the request is gone. */
+void hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t index);
+/* All parts of a request are answered, and were not submitted. */
+void hs_step_answered(struct hs_core *core, struct hs_request *request);
+/* A part is answered: its reply is in op.answer or `out`. The request may be gone when this returns. */
+void hs_step_arrived(struct hs_core *core, struct hs_request *request, struct hs_part *part);
+/* Has the process run a command. `exec`: the transaction that asks, or NULL. */
+void hs_step_host(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
+		  const struct hs_call *call);
+/* The end of a request whose reply is written: accounted for, and delivered in its turn. */
+void hs_step_finish(struct hs_core *core, struct hs_request *request);
+/* The common end of every command: counters, slow log. */
+void hs_step_account(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
+		     uint64_t time_us, bool failed);
+
+/* Answers a read with a reply that lies elsewhere, and counts it like one that an engine answered at once. */
+void hs_step_answer(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
+		    uint16_t slot, struct hs_bytes reply);
+
+void hs_step_batch_begin(struct hs_core *core);
+void hs_step_batch_end(struct hs_core *core);
+
+#endif
