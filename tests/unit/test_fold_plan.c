@@ -2,7 +2,7 @@
  *
  * Queues are written as text, "a:INCR k; b:GET k; c3:TTL k": client, 3 for RESP3, the words. Plans and
  * answers are read back as text too. That folded answers are right in every mixture is shown by
- * test_absorb_fold_random; here stand the rules themselves, and every kind of refusal. */
+ * test_fold_random; here stand the rules themselves, and every kind of refusal. */
 #include "absorb/fold/fold.h"
 #include "base/mem.h"
 

@@ -2,8 +2,8 @@
  * writes, also those under way; what is read while a key is written is not kept; and a plain SET leaves
  * its value behind, if nobody else wrote meanwhile (core/cached_write.c).
  *
- * Method: scripts against two cores whose engine is the test (tests/lib/cached_world.h). */
-#include "tests/lib/cached_world.h"
+ * Method: scripts against two cores whose engine is the test (tests/lib/cache_world.h). */
+#include "tests/lib/cache_world.h"
 
 /* k is kept with the value v, on both workers. */
 static void open_with_k(struct world *world)

@@ -1,9 +1,9 @@
 /* A world with a hot key whose copies are on three partitions: for tests of core/copied*.c. Two cores whose engine
- * is the test (cached_world.h), without a local cache unless the test says so. Single-threaded. */
-#ifndef HS_TESTS_COPIED_WORLD_H
-#define HS_TESTS_COPIED_WORLD_H
+ * is the test (cache_world.h), without a local cache unless the test says so. Single-threaded. */
+#ifndef HS_TESTS_COPIES_WORLD_H
+#define HS_TESTS_COPIES_WORLD_H
 
-#include "tests/lib/cached_world.h"
+#include "tests/lib/cache_world.h"
 
 #include "absorb/copies/stage.h"
 #include "base/mem.h"

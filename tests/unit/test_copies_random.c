@@ -2,14 +2,14 @@
  * folded and pipelined, no read is answered with less than what was acknowledged before it was asked, or
  * with anything but what its own connection's order allows.
  *
- * Method: two cores in front of three partitions that are played here (tests/lib/cached_world.h), each
+ * Method: two cores in front of three partitions that are played here (tests/lib/cache_world.h), each
  * with a queue of operations; chance says which partition answers next, who asks what, when a copy is
  * lost, when time passes. Each key has one client that writes it, with rising numbers, pipelined among
  * its own reads; all others only read. So a read of k must be answered with a number
  *   - not less than the last that was acknowledged before it was asked (also by who writes behind us);
  *   - if its own client writes k: the last one it wrote before, exactly.
  * Seeds are fixed; a failure names its seed. */
-#include "tests/lib/cached_world.h"
+#include "tests/lib/cache_world.h"
 
 #include "base/prng.h"
 #include "base/slot.h"

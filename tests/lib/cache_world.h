@@ -3,8 +3,8 @@
  * Clients A to D are on worker 0, E to H on worker 1. The engine writes down what it is handed, those to
  * be tracked with a ~ in front, those that a replica may answer with a @, and answers one by one when it is told to. Each worker has a vouch of its
  * own; what one worker tells all others waits until the script lets it be heard. Single-threaded. */
-#ifndef HS_TESTS_CACHED_WORLD_H
-#define HS_TESTS_CACHED_WORLD_H
+#ifndef HS_TESTS_CACHE_WORLD_H
+#define HS_TESTS_CACHE_WORLD_H
 
 #include "absorb/cache/stage.h"
 #include "stages/stages.h"

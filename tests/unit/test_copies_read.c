@@ -2,9 +2,9 @@
  * contract forbids: not from a copy that is gone, not out of its connection's order; no copy that does not
  * answer holds anybody up, and clients see nothing of copies (core/copied_read.c).
  *
- * Method: scripts against two cores whose engine is the test (tests/lib/copied_world.h). How sets are made and
- * how they end is tested in test_core_copied_made.c. */
-#include "tests/lib/copied_world.h"
+ * Method: scripts against two cores whose engine is the test (tests/lib/copies_world.h). How sets are made and
+ * how they end is tested in test_copies_make.c. */
+#include "tests/lib/copies_world.h"
 
 /* ---- the way of a read ---- */
 

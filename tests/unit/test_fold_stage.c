@@ -2,7 +2,7 @@
  * those who go away while they wait, errors, and keys that turn hot and cool.
  *
  * Method: scripts against a core whose engine is the test (tests/lib/folds_world.h). What folding makes
- * of asks is tested in test_absorb_fold.c, a client's own order in test_core_folds_order.c. */
+ * of asks is tested in test_fold_plan.c, a client's own order in test_fold_order.c. */
 #include "tests/lib/folds_world.h"
 
 /* ---- joins and flights ---- */

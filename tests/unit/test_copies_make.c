@@ -2,9 +2,9 @@
  * the value it was made of, with its key's heat, its rule and its process; and what was made is taken away
  * (core/copied.c, copied_make.c).
  *
- * Method: as in test_core_copied.c, where the way of a read is tested. */
+ * Method: as in test_copies_read.c, where the way of a read is tested. */
 #include "absorb/absorb.h"
-#include "tests/lib/copied_world.h"
+#include "tests/lib/copies_world.h"
 
 /* ---- what ends a set ---- */
 

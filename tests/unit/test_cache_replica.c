@@ -2,9 +2,9 @@
  * have had is never less than the contract: `stale`, every write acknowledged by this process, everything
  * the connection itself has done (core/cached_replica.c).
  *
- * Method: scripts against two cores whose engine is the test (tests/lib/cached_world.h), and which says
+ * Method: scripts against two cores whose engine is the test (tests/lib/cache_world.h), and which says
  * since when its replicas have everything. */
-#include "tests/lib/cached_world.h"
+#include "tests/lib/cache_world.h"
 
 #define RULE "k* cache stale=100ms admit=all replica-reads"
 #define LARGE large('v')

@@ -2,11 +2,11 @@
  * says, never older than a write that was acknowledged by this process, and the engine is asked once for
  * all who wait (core/cached.c, cached_fill.c).
  *
- * Method: scripts against two cores whose engine is the test (tests/lib/cached_world.h). Writes are
- * tested in test_core_cached_write.c. */
+ * Method: scripts against two cores whose engine is the test (tests/lib/cache_world.h). Writes are
+ * tested in test_cache_write.c. */
 #include "absorb/absorb.h"
 #include "core/count.h"
-#include "tests/lib/cached_world.h"
+#include "tests/lib/cache_world.h"
 
 static void test_read_once_for_all(void **state)
 {
