@@ -9,7 +9,7 @@
  *     cache_ratio      prints lines of: what | asked | measured
  */
 #include "absorb/cache/store.h"
-#include "absorb/shelf.h"
+#include "absorb/shared.h"
 #include "base/check.h"
 #include "base/mem.h"
 #include "cli/storm.h"
@@ -34,7 +34,7 @@ enum {
 static const double exponent = 0.99, wanted = 0.97;
 
 struct world {
-	struct hs_shelf *shelf;
+	struct hs_shared *shared;
 	struct hs_cache *cache;
 	struct hs_rule rule;
 	struct hs_vouch vouch;
@@ -70,27 +70,27 @@ static struct hs_bytes key_text(uint64_t number, char text[24])
 static bool request(struct world *world, struct hs_bytes key)
 {
 	struct hs_bytes argv[2];
-	struct hs_cached *cached;
-	struct hs_kept *kept;
+	struct hs_cache_key *cached;
+	struct hs_entry *entry;
 	struct hs_ask ask;
 	uint64_t age_us;
 
-	hs_ask_get(&ask, hs_shelf_seed(world->shelf), key, argv);
+	hs_ask_get(&ask, hs_shared_seed(world->shared), key, argv);
 	cached = hs_cache_find(world->cache, ask.key_hash, ask.key);
-	kept = cached ? hs_cached_reply(cached, &ask) : NULL;
-	if (kept &&
-	    hs_kept_state(kept, &world->rule, hs_shelf_stamp(world->shelf, ask.key_hash).done, 1000,
-			  &age_us) == HS_KEPT_FRESH) {
+	entry = cached ? hs_cache_reply(cached, &ask) : NULL;
+	if (entry &&
+	    hs_entry_state(entry, &world->rule, hs_shared_version(world->shared, ask.key_hash).done,
+			   1000, &age_us) == HS_ENTRY_FRESH) {
 		hs_cache_use(cached);
 		return true;
 	}
 	cached = hs_cache_admit(world->cache, ask.key_hash, ask.key);
-	kept = hs_kept_create(&ask, (struct hs_bytes){world->reply, world->reply_len});
-	kept->vouch = &world->vouch;
-	kept->expires_us = UINT64_MAX;
+	entry = hs_entry_create(&ask, (struct hs_bytes){world->reply, world->reply_len});
+	entry->vouch = &world->vouch;
+	entry->expires_us = UINT64_MAX;
 	hs_check(cached);
-	hs_check(hs_cache_keep(world->cache, cached, kept));
-	hs_kept_unref(&kept);
+	hs_check(hs_cache_keep(world->cache, cached, entry));
+	hs_entry_unref(&entry);
 	return false;
 }
 
@@ -103,7 +103,7 @@ static void world_init(struct world *world)
 	world->reply_len = (size_t)head + VALUE_BYTES + 2;
 	memset(world->reply + head, 'v', VALUE_BYTES);
 	memcpy(world->reply + world->reply_len - 2, "\r\n", 2);
-	world->shelf = hs_shelf_create(SEED, 0);
+	world->shared = hs_shared_create(SEED, 0);
 	world->rule.stale_us = 1000;
 	world->vouch.proved_us = UINT64_MAX;
 	world->cache = hs_cache_create(0, &limits);
@@ -220,6 +220,6 @@ int main(void)
 	run_cost(&world, 100000);
 	run_once(&world);
 	hs_cache_destroy(&world.cache);
-	hs_shelf_destroy(&world.shelf);
+	hs_shared_destroy(&world.shared);
 	return 0;
 }

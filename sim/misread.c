@@ -1,6 +1,6 @@
 #include "sim/misread.h"
 
-#include "absorb/shelf.h"
+#include "absorb/shared.h"
 #include "base/mem.h"
 #include "sim/world_internal.h"
 
@@ -9,7 +9,7 @@
 /* A read under way that is to be kept, and its key's stamp when it was sent. */
 struct flight {
 	const struct hs_op *op;
-	struct hs_stamp stamp;
+	struct hs_version version;
 	uint64_t sent_us;
 	struct flight *next;
 };
@@ -55,17 +55,17 @@ static bool is_increment(const struct hs_op *op)
 	       (op->command->id == HS_CMD_ID_INCR || op->command->id == HS_CMD_ID_INCRBY);
 }
 
-static void ask_for(struct hs_ask *ask, const struct hs_shelf *shelf, struct hs_bytes key,
+static void ask_for(struct hs_ask *ask, const struct hs_shared *shared, struct hs_bytes key,
 		    struct hs_bytes words[2])
 {
-	hs_ask_get(ask, hs_shelf_seed(shelf), key, words);
+	hs_ask_get(ask, hs_shared_seed(shared), key, words);
 }
 
 /* --- to the engine --- */
 
 void hs_sim_misread_submit(struct hs_sim_misread *misread, const struct hs_op *op)
 {
-	const struct hs_shelf *shelf = misread->world->shelves[op->worker];
+	const struct hs_shared *shared = misread->world->shelves[op->worker];
 	struct flight *flight;
 	struct hs_bytes words[2];
 	struct hs_ask ask;
@@ -73,10 +73,10 @@ void hs_sim_misread_submit(struct hs_sim_misread *misread, const struct hs_op *o
 	if (!op->track || !is_get(op))
 		return;
 	flight = hs_mem_zalloc(sizeof *flight);
-	ask_for(&ask, shelf, op->argv[1], words);
+	ask_for(&ask, shared, op->argv[1], words);
 	*flight = (struct flight){
 		.op = op,
-		.stamp = hs_shelf_stamp(shelf, ask.key_hash),
+		.version = hs_shared_version(shared, ask.key_hash),
 		.sent_us = misread->world->now.mono_us,
 		.next = misread->flights,
 	};
@@ -102,64 +102,64 @@ static bool take_flight(struct hs_sim_misread *misread, const struct hs_op *op,
 }
 
 /* As if the increment had not been noted. */
-static void undo_stamp(struct hs_shelf *shelf, const struct hs_ask *ask)
+static void undo_stamp(struct hs_shared *shared, const struct hs_ask *ask)
 {
-	struct hs_kept *kept = hs_shelf_get(shelf, ask);
-	uint32_t done = hs_shelf_stamp(shelf, ask->key_hash).done;
+	struct hs_entry *entry = hs_shared_get(shared, ask);
+	uint32_t done = hs_shared_version(shared, ask->key_hash).done;
 
-	if (!kept)
+	if (!entry)
 		return;
-	if (kept->done + 1 == done)
-		kept->done = done;
-	hs_kept_unref(&kept);
+	if (entry->done + 1 == done)
+		entry->done = done;
+	hs_entry_unref(&entry);
 }
 
-static void keep_raced(struct hs_shelf *shelf, const struct hs_ask *ask, struct hs_kept *kept,
+static void keep_raced(struct hs_shared *shared, const struct hs_ask *ask, struct hs_entry *entry,
 		       const struct flight *flight)
 {
-	struct hs_stamp now = hs_shelf_stamp(shelf, ask->key_hash);
+	struct hs_version now = hs_shared_version(shared, ask->key_hash);
 
-	if (!kept || (now.begun == flight->stamp.begun && now.done == flight->stamp.done))
+	if (!entry || (now.begun == flight->version.begun && now.done == flight->version.done))
 		return;
-	kept->done = now.done;
-	hs_shelf_put(shelf, kept);
+	entry->done = now.done;
+	hs_shared_put(shared, entry);
 }
 
-static void keep_missing(struct hs_shelf *shelf, const struct hs_ask *ask)
+static void keep_missing(struct hs_shared *shared, const struct hs_ask *ask)
 {
-	struct hs_kept *kept = hs_shelf_get(shelf, ask);
+	struct hs_entry *entry = hs_shared_get(shared, ask);
 
-	if (!kept)
+	if (!entry)
 		return;
-	if (kept->missing)
-		kept->until_us = UINT64_MAX;
-	hs_kept_unref(&kept);
+	if (entry->missing)
+		entry->until_us = UINT64_MAX;
+	hs_entry_unref(&entry);
 }
 
 /* What the reply would be as one that is kept. */
-static struct hs_kept *make_kept(const struct hs_ask *ask, const struct hs_op *op,
-				 const struct flight *flight, const struct hs_sim_rule *rule)
+static struct hs_entry *make_entry(const struct hs_ask *ask, const struct hs_op *op,
+				   const struct flight *flight, const struct hs_sim_rule *rule)
 {
 	struct hs_bytes reply = op->answer.len > 0 ? op->answer : hs_buf_bytes(op->out);
-	struct hs_kept *kept = op->vouch ? hs_kept_create(ask, reply) : NULL;
+	struct hs_entry *entry = op->vouch ? hs_entry_create(ask, reply) : NULL;
 
-	if (!kept)
+	if (!entry)
 		return NULL;
-	kept->worker = op->worker;
-	kept->vouch = op->vouch;
-	kept->vouch_epoch = op->vouch_epoch;
-	kept->read_us = kept->until_us = flight->sent_us;
-	kept->until_us += kept->missing ? rule->negative_us : rule->ttl_us;
-	return kept;
+	entry->worker = op->worker;
+	entry->vouch = op->vouch;
+	entry->vouch_epoch = op->vouch_epoch;
+	entry->read_us = entry->until_us = flight->sent_us;
+	entry->until_us += entry->missing ? rule->negative_us : rule->ttl_us;
+	return entry;
 }
 
 void hs_sim_misread_done(struct hs_sim_misread *misread, struct hs_op *op)
 {
 	struct hs_sim_world *world = misread->world;
 	enum hs_sim_mistake mistake = world->options.engine.mistake;
-	struct hs_shelf *shelf = world->shelves[op->worker];
+	struct hs_shared *shared = world->shelves[op->worker];
 	struct hs_bytes words[2];
-	struct hs_kept *kept = NULL;
+	struct hs_entry *entry = NULL;
 	struct flight flight = {0};
 	struct hs_ask ask;
 	struct hs_buf key = {0};
@@ -169,28 +169,28 @@ void hs_sim_misread_done(struct hs_sim_misread *misread, struct hs_op *op)
 
 	if (one)
 		hs_buf_append_bytes(&key, op->argv[1]);
-	ask_for(&ask, shelf, hs_buf_bytes(&key), words);
+	ask_for(&ask, shared, hs_buf_bytes(&key), words);
 	if (read && mistake == HS_SIM_RACED_FILL)
-		kept = make_kept(&ask, op, &flight, &world->options.rules[0]);
+		entry = make_entry(&ask, op, &flight, &world->options.rules[0]);
 	misread->done(world, op); /* the operation is gone */
 	if (increment && mistake == HS_SIM_WRITE_UNSTAMPED)
-		undo_stamp(shelf, &ask);
+		undo_stamp(shared, &ask);
 	if (read && mistake == HS_SIM_RACED_FILL)
-		keep_raced(shelf, &ask, kept, &flight);
+		keep_raced(shared, &ask, entry, &flight);
 	if (read && mistake == HS_SIM_NEGATIVE_FOREVER)
-		keep_missing(shelf, &ask);
-	hs_kept_unref(&kept);
+		keep_missing(shared, &ask);
+	hs_entry_unref(&entry);
 	hs_buf_deinit(&key);
 }
 
 /* --- to clients --- */
 
 /* Within the time that the rule allows while it is being read again, but written since. */
-static bool is_old(const struct hs_sim_world *world, const struct hs_kept *kept,
+static bool is_old(const struct hs_sim_world *world, const struct hs_entry *entry,
 		   const struct hs_sim_rule *rule, uint32_t done)
 {
-	return kept->done != done && rule->swr_us > 0 &&
-	       world->now.mono_us - kept->read_us <= rule->stale_us + rule->swr_us;
+	return entry->done != done && rule->swr_us > 0 &&
+	       world->now.mono_us - entry->read_us <= rule->stale_us + rule->swr_us;
 }
 
 bool hs_sim_misread_answer(struct hs_sim_world *world, uint32_t worker, uint32_t key, bool written,
@@ -198,9 +198,9 @@ bool hs_sim_misread_answer(struct hs_sim_world *world, uint32_t worker, uint32_t
 {
 	enum hs_sim_mistake mistake = world->options.engine.mistake;
 	const struct hs_sim_rule *rule = hs_sim_world_rule(world, key);
-	struct hs_shelf *shelf = world->shelves[worker];
+	struct hs_shared *shared = world->shelves[worker];
 	struct hs_bytes words[2];
-	struct hs_kept *kept;
+	struct hs_entry *entry;
 	struct hs_ask ask;
 	char name[16];
 	bool given = false;
@@ -210,15 +210,16 @@ bool hs_sim_misread_answer(struct hs_sim_world *world, uint32_t worker, uint32_t
 		      (mistake != HS_SIM_OWN_WRITE_UNSEEN || !written)))
 		return false;
 	snprintf(name, sizeof name, "key%u", key);
-	ask_for(&ask, shelf, hs_bytes_of(name), words);
-	kept = hs_shelf_get(shelf, &ask);
-	done = hs_shelf_stamp(shelf, ask.key_hash).done;
-	if (kept && mistake == HS_SIM_OLD_WHILE_READING)
-		given = is_old(world, kept, rule, done);
-	else if (kept)
-		given = kept->done == done && world->now.mono_us - kept->read_us <= rule->stale_us;
+	ask_for(&ask, shared, hs_bytes_of(name), words);
+	entry = hs_shared_get(shared, &ask);
+	done = hs_shared_version(shared, ask.key_hash).done;
+	if (entry && mistake == HS_SIM_OLD_WHILE_READING)
+		given = is_old(world, entry, rule, done);
+	else if (entry)
+		given = entry->done == done &&
+			world->now.mono_us - entry->read_us <= rule->stale_us;
 	if (given)
-		hs_buf_append_bytes(reply, kept->reply[0]);
-	hs_kept_unref(&kept);
+		hs_buf_append_bytes(reply, entry->reply[0]);
+	hs_entry_unref(&entry);
 	return given;
 }

@@ -2,7 +2,7 @@
  * and how all of it is turned off and on while it runs. */
 #include "sim/world_internal.h"
 
-#include "absorb/shelf.h"
+#include "absorb/shared.h"
 #include "base/mem.h"
 
 #include <stdio.h>
@@ -42,7 +42,7 @@ void hs_sim_rules_create(struct hs_sim_world *world)
 {
 	const struct hs_sim_world_options *options = &world->options;
 
-	world->shelves = hs_mem_zalloc(options->workers * sizeof(struct hs_shelf *));
+	world->shelves = hs_mem_zalloc(options->workers * sizeof(struct hs_shared *));
 	world->no_rules = hs_rules_create();
 	world->rules = hs_rules_create();
 	world->rules_on = true;
@@ -53,8 +53,8 @@ void hs_sim_rules_create(struct hs_sim_world *world)
 
 		world->shelves[i] = i > 0 && !apart
 					    ? world->shelves[0]
-					    : hs_shelf_create(options->engine.seed, SHELF_BYTES);
-		hs_shelf_use(world->shelves[i], options->rules_count > 0);
+					    : hs_shared_create(options->engine.seed, SHELF_BYTES);
+		hs_shared_use(world->shelves[i], options->rules_count > 0);
 	}
 }
 
@@ -62,7 +62,7 @@ void hs_sim_rules_destroy(struct hs_sim_world *world)
 {
 	for (uint32_t i = world->options.workers; i-- > 0;) {
 		if (i == 0 || world->shelves[i] != world->shelves[0])
-			hs_shelf_destroy(&world->shelves[i]);
+			hs_shared_destroy(&world->shelves[i]);
 	}
 	hs_mem_free(&world->shelves);
 	hs_mem_free(&world->fills);

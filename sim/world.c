@@ -297,7 +297,7 @@ static void create_core(struct hs_sim_world *world, uint32_t number)
 		.heat = world->heats ? world->heats[number] : NULL,
 		.heats = world->heats,
 		.heats_count = world->heats ? options->workers : 0,
-		.shelf = world->shelves[number],
+		.shared = world->shelves[number],
 	};
 
 	core_options.rules = world->rules;

@@ -69,7 +69,7 @@ struct hs_sim_world {
 	struct hs_sim_links *links;	/* instead of the engine, or NULL */
 	struct hs_sim_tamper *tamper;	/* in front of either, or NULL */
 	struct hs_sim_misread *misread; /* in front of that, or NULL */
-	struct hs_shelf **shelves;	/* of each worker: all the same one */
+	struct hs_shared **shelves;	/* of each worker: all the same one */
 	const struct hs_rules *rules;	/* all there are */
 	const struct hs_rules *no_rules;
 	bool rules_on;		    /* as they shall be; some workers may not know yet */

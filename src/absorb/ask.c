@@ -1,6 +1,6 @@
 /* What is asked, as a number to look it up by. On the way of every read under a contract: a look at the
  * row and one hash of the key; other arguments cost a hash each. */
-#include "absorb/kept.h"
+#include "absorb/entry.h"
 #include "base/hash.h"
 
 /* Signatures pick cells and buckets: close numbers must end far apart. */

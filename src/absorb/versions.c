@@ -10,13 +10,13 @@ enum {
 
 struct versions {
 	struct hs_core *core;
-	struct hs_shelf *shelf;
+	struct hs_shared *shared;
 	struct hs_versions at;
 };
 
 /* Of a request with one part that was counted: the version of its last key before it. */
 struct versions_request {
-	struct hs_stamp before;
+	struct hs_version before;
 };
 
 struct hs_versions hs_versions_of(const struct hs_core *core)
@@ -40,8 +40,8 @@ static bool writes_all(const struct hs_command *command)
 }
 
 struct visit {
-	struct hs_shelf *shelf;
-	struct hs_stamp before; /* of the last key */
+	struct hs_shared *shared;
+	struct hs_version before; /* of the last key */
 	bool all, others;
 	bool end;
 };
@@ -57,12 +57,12 @@ static void visit_command(struct visit *visit, const struct hs_call *call)
 	visit->others = visit->others || hs_command_may_write_others(call->command);
 	hs_call_keys(call, &walk);
 	while ((at = hs_keys_next(&walk)) > 0) {
-		uint64_t hash = hs_shelf_hash(visit->shelf, call->argv[at]);
+		uint64_t hash = hs_shared_hash(visit->shared, call->argv[at]);
 
 		if (visit->end)
-			hs_shelf_end(visit->shelf, hash);
+			hs_shared_end(visit->shared, hash);
 		else
-			visit->before = hs_shelf_begin(visit->shelf, hash);
+			visit->before = hs_shared_begin(visit->shared, hash);
 	}
 }
 
@@ -82,9 +82,9 @@ static void visit_op(struct visit *visit, const struct hs_op *op)
 	if (!visit->all)
 		return;
 	if (visit->end)
-		hs_shelf_end_all(visit->shelf);
+		hs_shared_end_all(visit->shared);
 	else
-		hs_shelf_begin_all(visit->shelf);
+		hs_shared_begin_all(visit->shared);
 }
 
 static bool may_write(const struct hs_op *op)
@@ -101,11 +101,11 @@ static bool is_counted(const struct hs_versions *at, const struct hs_part *part)
 static enum hs_verdict depart(void *self, struct hs_request *request, struct hs_part *part)
 {
 	struct versions *versions = self;
-	struct visit visit = {.shelf = versions->shelf};
+	struct visit visit = {.shared = versions->shared};
 	struct versions_request *state = hs_stage_request(request, versions->at.request_at);
 
 	part->marked &= ~(UINT32_C(1) << versions->at.index);
-	if (!may_write(&part->op) || !hs_shelf_in_use(versions->shelf))
+	if (!may_write(&part->op) || !hs_shared_in_use(versions->shared))
 		return HS_PASS;
 	visit_op(&visit, &part->op);
 	state->before = visit.before;
@@ -118,14 +118,14 @@ static void arrive(void *self, struct hs_request *request, struct hs_part *part)
 {
 	struct versions *versions = self;
 	struct hs_versions_session *session = hs_versions_session(&versions->at, request->session);
-	struct visit begin = {.shelf = versions->shelf};
-	struct visit end = {.shelf = versions->shelf, .end = true};
+	struct visit begin = {.shared = versions->shared};
+	struct visit end = {.shared = versions->shared, .end = true};
 
 	if (is_counted(&versions->at, part)) {
 		session->writing--;
 	} else {
 		/* Versions came into use while it was in flight: it counts from its answer on. */
-		if (!may_write(&part->op) || !hs_shelf_in_use(versions->shelf))
+		if (!may_write(&part->op) || !hs_shared_in_use(versions->shared))
 			return;
 		visit_op(&begin, &part->op);
 	}
@@ -134,12 +134,12 @@ static void arrive(void *self, struct hs_request *request, struct hs_part *part)
 		session->barrier_us = versions->core->now.mono_us;
 }
 
-bool hs_versions_was_alone(const struct hs_versions *versions, const struct hs_shelf *shelf,
+bool hs_versions_was_alone(const struct hs_versions *versions, const struct hs_shared *shared,
 			   const struct hs_request *request, uint64_t key_hash,
-			   struct hs_stamp *before)
+			   struct hs_version *before)
 {
 	const struct versions_request *state = hs_stage_request(request, versions->request_at);
-	struct hs_stamp now = hs_shelf_stamp(shelf, key_hash);
+	struct hs_version now = hs_shared_version(shared, key_hash);
 
 	if (request->parts_count != 1 || !is_counted(versions, &request->parts[0]))
 		return false;
@@ -180,16 +180,16 @@ bool hs_versions_has_write(const struct hs_versions *versions, const struct hs_s
 }
 
 /* Another worker may be told of a change just now: so the time of the last revalidation is looked at first,
- * and then whether it is of this reply (absorb/kept.c). */
+ * and then whether it is of this reply (absorb/entry.c). */
 bool hs_versions_is_since(const struct hs_versions *versions, const struct hs_session *session,
-			  const struct hs_kept *kept)
+			  const struct hs_entry *entry)
 {
 	uint64_t barrier_us = hs_versions_session(versions, session)->barrier_us;
 
-	return barrier_us == 0 || kept->read_us > barrier_us ||
-	       (kept->vouch && hs_vouch_proved_us(kept->vouch) > barrier_us &&
-		hs_vouch_epoch(kept->vouch) == kept->vouch_epoch &&
-		!atomic_load_explicit(&kept->dead, memory_order_acquire));
+	return barrier_us == 0 || entry->read_us > barrier_us ||
+	       (entry->vouch && hs_vouch_proved_us(entry->vouch) > barrier_us &&
+		hs_vouch_epoch(entry->vouch) == entry->vouch_epoch &&
+		!atomic_load_explicit(&entry->dead, memory_order_acquire));
 }
 
 bool hs_versions_holds(const struct hs_versions *versions, const struct hs_session *session,
@@ -214,16 +214,16 @@ bool hs_versions_holds(const struct hs_versions *versions, const struct hs_sessi
 /* --- the stage --- */
 
 /* Whether versions are in use changes for all workers at once, before any of them caches anything
- * (hs_shelf_use): so the stage looks for itself, with every operation. */
+ * (hs_shared_use): so the stage looks for itself, with every operation. */
 static void *create(struct hs_core *core, uint32_t index)
 {
 	struct versions *versions = hs_mem_zalloc(sizeof *versions);
 
 	versions->core = core;
-	versions->shelf = core->world.shelf;
+	versions->shared = core->world.shared;
 	versions->at = hs_versions_of(core);
-	hs_stage_want(core, index, HS_POINT_DEPART, versions->shelf);
-	hs_stage_want(core, index, HS_POINT_ARRIVE, versions->shelf);
+	hs_stage_want(core, index, HS_POINT_DEPART, versions->shared);
+	hs_stage_want(core, index, HS_POINT_ARRIVE, versions->shared);
 	return versions;
 }
 

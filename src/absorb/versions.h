@@ -4,7 +4,7 @@
  * Versions. Every operation that may write bumps the version of its keys before it leaves for the engine
  * and again when it is answered, whatever the answer: one whose outcome is unknown may have written. A
  * command that is not known to read only counts as a write of all its keys (law 8). The versions are shared
- * by the workers of the process (absorb/shelf.h): a cache entry or a set of copies of an older version is
+ * by the workers of the process (absorb/shared.h): a cache entry or a set of copies of an older version is
  * not used, so everybody sees a write when it is acknowledged.
  *
  * Read your writes. A session's writes that are not answered yet are not in the versions: the session reads
@@ -19,7 +19,7 @@
 #ifndef HS_ABSORB_VERSIONS_H
 #define HS_ABSORB_VERSIONS_H
 
-#include "absorb/shelf.h"
+#include "absorb/shared.h"
 #include "core/stage.h"
 #include "core/state.h"
 
@@ -53,14 +53,14 @@ bool hs_versions_has_write(const struct hs_versions *versions, const struct hs_s
 			   struct hs_bytes key);
 /* Whether what was read is not from before the session's barrier. */
 bool hs_versions_is_since(const struct hs_versions *versions, const struct hs_session *session,
-			  const struct hs_kept *kept);
+			  const struct hs_entry *entry);
 /* Whether a command must wait for what its session has in flight apart from the others. */
 bool hs_versions_holds(const struct hs_versions *versions, const struct hs_session *session,
 		       const struct hs_command *command);
 /* Of a write with one key that is answered: the version before it. False: another write of the key was in
  * flight with it, so that nobody knows which one came last, or the write was not counted. */
-bool hs_versions_was_alone(const struct hs_versions *versions, const struct hs_shelf *shelf,
+bool hs_versions_was_alone(const struct hs_versions *versions, const struct hs_shared *shared,
 			   const struct hs_request *request, uint64_t key_hash,
-			   struct hs_stamp *before);
+			   struct hs_version *before);
 
 #endif

@@ -49,7 +49,7 @@ enum {
 
 	HS_HOT_KEYS_MAX = 4096, /* hot keys of one worker */
 
-	HS_COPIED_KEYS_MAX = 64,       /* hot keys that one worker may make copies of */
+	HS_COPIES_KEYS_MAX = 64,       /* hot keys that one worker may make copies of */
 	HS_COPIES_KEY_BYTES_MAX = 512, /* a key with a longer name is not copied */
 
 	HS_RULES_MAX = 1024, /* contracts */

@@ -77,7 +77,7 @@ enum hs_command_flag {
 };
 
 /* Of a read of one key whose answer follows from that key's value alone, not from the time, chance, other
- * keys or who asks: its replies can be kept (absorb/kept.h), and are written in both dialects. */
+ * keys or who asks: its replies can be kept (absorb/entry.h), and are written in both dialects. */
 enum hs_command_keep {
 	HS_KEEP_YES = 1 << 0,
 	HS_KEEP_PAIRS = 1 << 1,	      /* RESP3 has pairs where RESP2 has one array: scores */

@@ -32,7 +32,7 @@
 
 struct hs_core;
 struct hs_session;
-struct hs_shelf;
+struct hs_shared;
 struct hs_stage;
 
 /* What may be asked of an engine in one operation. */
@@ -133,7 +133,8 @@ struct hs_core_world {
 	struct hs_heat *heat;	      /* NULL: nothing is counted */
 	struct hs_heat *const *heats; /* all workers', for OBJECT FREQ */
 	size_t heats_count;
-	struct hs_shelf *shelf; /* what the stages of all cores share, handed on to them; or NULL */
+	struct hs_shared
+		*shared; /* what the stages of all cores share, handed on to them; or NULL */
 	const struct hs_core_commands *commands; /* that need no engine (core/commands.h) */
 	const struct hs_stage *const *stages; /* in their order, NULL at the end (core/stage.h) */
 };

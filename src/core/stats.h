@@ -62,7 +62,7 @@ struct hs_core_stats {
 struct hs_core_rule_stats {
 	struct hs_counter hits;	     /* reads answered with what was kept */
 	struct hs_counter misses;    /* reads that waited for the engine */
-	struct hs_counter fills;     /* reads of the engine, to be kept */
+	struct hs_counter fetches;   /* reads of the engine, to be kept */
 	struct hs_counter refreshes; /* of them: before anybody had to wait */
 	struct hs_counter left;	     /* values that SETs left behind */
 	struct hs_counter raced;     /* fills thrown away: the key was written meanwhile */

@@ -1,6 +1,6 @@
 #include "serve/host.h"
 
-#include "absorb/shelf.h"
+#include "absorb/shared.h"
 #include "base/glob.h"
 #include "base/mem.h"
 #include "serve/audit.h"
@@ -109,10 +109,10 @@ void hs_host_publish_keeping(struct hs_host *host)
 	/* Once there was a reason to, writes are stamped for good: a worker that has not heard yet that
 	 * nothing is kept any more may still answer with what it has. */
 	if (options->mitigate != HS_MITIGATE_OFF && hs_rules_any(rules, HS_CONTRACT_CACHE))
-		hs_shelf_use(host->shelf, true);
+		hs_shared_use(host->shared, true);
 	/* Also where no reply is kept: what copies there are lies there for all workers. */
-	hs_shelf_limit(host->shelf,
-		       (uint64_t)options->cache_bytes / HS_SHELF_PART + HS_SHELF_BYTES_MIN);
+	hs_shared_limit(host->shared,
+			(uint64_t)options->cache_bytes / HS_SHARED_PART + HS_SHARED_BYTES_MIN);
 	if (engine->prove_every)
 		engine->prove_every(host->engine,
 				    keeps ? hs_rules_stale_min_us(rules) / PROOFS : 0);

@@ -66,7 +66,7 @@ struct hs_host {
 	uint64_t ops_per_s;	      /* between the last two */
 	struct hs_totals baseline;    /* CONFIG RESETSTAT: what had been counted until then */
 	struct hs_heat *const *heats; /* one per worker */
-	struct hs_shelf *shelf;	      /* absorb/shelf.h */
+	struct hs_shared *shared;     /* absorb/shared.h */
 	struct hs_board *board;	      /* telemetry/board.h */
 	struct hs_board_facts *facts; /* what the engine says of each partition, as last sampled */
 	struct hs_hotkeys *hotkeys;   /* telemetry/hotkeys.h */

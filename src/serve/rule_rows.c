@@ -99,7 +99,7 @@ void hs_rule_row(const struct hs_host *host, uint32_t number, struct hs_rule_row
 
 		add(&row->hits, &stats->hits);
 		add(&row->misses, &stats->misses);
-		add(&row->fills, &stats->fills);
+		add(&row->fills, &stats->fetches);
 		add(&row->refreshes, &stats->refreshes);
 		add(&row->left, &stats->left);
 		add(&row->raced, &stats->raced);

@@ -1,6 +1,6 @@
 #include "serve/server.h"
 
-#include "absorb/shelf.h"
+#include "absorb/shared.h"
 #include "base/address.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -68,9 +68,9 @@ struct hs_heat *const *hs_server_heats(const struct hs_server *server)
 	return server->heats;
 }
 
-struct hs_shelf *hs_server_shelf(const struct hs_server *server)
+struct hs_shared *hs_server_shared(const struct hs_server *server)
 {
-	return server->control.host.shelf;
+	return server->control.host.shared;
 }
 
 const char *hs_server_run_id(const struct hs_server *server)
@@ -417,7 +417,7 @@ static void join_all(void *argument)
 	for (uint32_t i = 0; i < server->workers_count; i++)
 		hs_heat_destroy(&server->heats[i]);
 	hs_mem_free(&server->heats);
-	hs_shelf_destroy(&server->control.host.shelf);
+	hs_shared_destroy(&server->control.host.shared);
 	while (server->learned_count > 0)
 		hs_learned_destroy(&server->learned[--server->learned_count]);
 	hs_mem_free(&server->learned);
@@ -565,7 +565,7 @@ static void create_shelf(struct hs_server *server)
 	uint64_t seed;
 
 	hs_check(getrandom(&seed, sizeof seed, 0) == (ssize_t)sizeof seed);
-	host->shelf = hs_shelf_create(seed, 0);
+	host->shared = hs_shared_create(seed, 0);
 	hs_host_publish_keeping(host);
 }
 

@@ -18,7 +18,7 @@ int hs_server_run(struct hs_options *options, int flags_count, char **flags, str
 struct hs_worker *hs_server_worker(struct hs_server *server, uint32_t index);
 uint32_t hs_server_workers(const struct hs_server *server);
 struct hs_heat *const *hs_server_heats(const struct hs_server *server);
-struct hs_shelf *hs_server_shelf(const struct hs_server *server);
+struct hs_shared *hs_server_shared(const struct hs_server *server);
 /* Any thread: all workers are told. Takes the reference over. */
 void hs_server_tell(struct hs_server *server, struct hs_news *news); /* one per worker */
 const char *hs_server_run_id(const struct hs_server *server);	     /* 40 hex digits */

@@ -1,6 +1,6 @@
 #include "serve/worker.h"
 
-#include "absorb/shelf.h"
+#include "absorb/shared.h"
 #include "base/mem.h"
 #include "serve/clock.h"
 #include "serve/server.h"
@@ -437,11 +437,11 @@ void hs_worker_init(struct hs_worker *worker, struct hs_server *server, uint32_t
 		.slowlog_ids = slowlog_ids,
 		.stages = hs_stages,
 		.seed = seed,
-		.key_seed = hs_shelf_seed(hs_server_shelf(server)),
+		.key_seed = hs_shared_seed(hs_server_shared(server)),
 		.heat = hs_server_heats(server)[index],
 		.heats = hs_server_heats(server),
 		.heats_count = hs_server_workers(server),
-		.shelf = hs_server_shelf(server),
+		.shared = hs_server_shared(server),
 	};
 
 	worker->server = server;

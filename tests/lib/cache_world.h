@@ -39,7 +39,7 @@ struct world {
 	_Atomic uint64_t slowlog_ids;
 	struct hs_core_options options;
 	struct hs_learned *learned;
-	struct hs_shelf *shelf;
+	struct hs_shared *shared;
 	struct station station[WORKERS];
 	struct hs_session *client[CLIENTS];
 	struct hs_now now;
@@ -296,8 +296,8 @@ static inline void open_world_on(struct world *world, const char *rule,
 	*world = (struct world){.now = {.mono_us = 1000000, .wall_us = 1700000000000000},
 				.left_ms = -1};
 	world->calls = (struct hs_core_calls){.submit = submit, .tell = tell, .mono_us = mono_us};
-	world->shelf = hs_shelf_create(1, 1 << 20);
-	hs_shelf_use(world->shelf, true);
+	world->shared = hs_shared_create(1, 1 << 20);
+	hs_shared_use(world->shared, true);
 	world->options = (struct hs_core_options){
 		.output_bytes_max = 1 << 20,
 		.hot = {.share = 0.1, .share_least = 0.05, .requests = 8, .cool_us = 1000000},
@@ -329,8 +329,8 @@ static inline void open_world_on(struct world *world, const char *rule,
 			.heats = world->heats,
 			.heats_count = WORKERS,
 			.slots = slots,
-			.key_seed = hs_shelf_seed(world->shelf),
-			.shelf = world->shelf,
+			.key_seed = hs_shared_seed(world->shared),
+			.shared = world->shared,
 		};
 
 		station->world = world;
@@ -380,7 +380,7 @@ static inline void close_world(struct world *world)
 	}
 	hs_learned_destroy(&world->learned);
 	hs_rules_unref(&world->options.rules);
-	hs_shelf_destroy(&world->shelf);
+	hs_shared_destroy(&world->shared);
 }
 
 #endif

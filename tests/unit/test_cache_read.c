@@ -26,7 +26,7 @@ static void test_read_once_for_all(void **state)
 	heard(&world, 'C', "$1\r\nv\r\n$1\r\nv\r\n");
 	sent(&world, "");
 	assert_int_equal(rule_count(&world, hits), 2);
-	assert_int_equal(rule_count(&world, fills), 1);
+	assert_int_equal(rule_count(&world, fetches), 1);
 	close_world(&world);
 }
 
@@ -651,7 +651,7 @@ static void test_an_engine_that_answers_at_once(void **state)
 	world.value = "$1\r\nw\r\n";
 	say(&world, 'A', "GET k");
 	heard(&world, 'A', "$1\r\nv\r\n");
-	assert_int_equal(rule_count(&world, fills), 1);
+	assert_int_equal(rule_count(&world, fetches), 1);
 	close_world(&world);
 }
 
@@ -663,7 +663,7 @@ static void make_narrow(struct world *world)
 		core->stages.self[hs_stage_index(core, &hs_stage_cache)];
 	uint64_t bytes = hs_cache_counts(stage->cache).bytes + 16;
 
-	world->options.cache_bytes = bytes * WORKERS * HS_SHELF_PART / (HS_SHELF_PART - 1);
+	world->options.cache_bytes = bytes * WORKERS * HS_SHARED_PART / (HS_SHARED_PART - 1);
 	for (size_t i = 0; i < WORKERS; i++)
 		hs_core_configure(world->station[i].core, &world->options);
 }
@@ -693,7 +693,7 @@ static void test_a_key_that_has_to_go_while_it_is_given(void **state)
 	}
 	assert_int_equal(rule_count(&world, hits), 1);
 	make_narrow(&world);
-	hs_shelf_clear(world.shelf); /* nobody else holds it */
+	hs_shared_clear(world.shared); /* nobody else holds it */
 	world.calls.mono_us = another_turns_hot;
 	say(&world, 'A', "GETRANGE l 0 1");
 	heard(&world, 'A', "$2\r\nvw\r\n");

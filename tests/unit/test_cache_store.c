@@ -72,29 +72,29 @@ static void name(struct named *named, uint64_t number, int variant)
 }
 
 /* A reply of that many bytes in all. */
-static struct hs_kept *reply_of(struct world *world, const struct hs_ask *ask, size_t bytes)
+static struct hs_entry *reply_of(struct world *world, const struct hs_ask *ask, size_t bytes)
 {
 	static char text[64 * KIB];
-	struct hs_kept *kept;
+	struct hs_entry *entry;
 	size_t fixed, len;
 
-	kept = hs_kept_create(ask, HS_LIT("+\r\n"));
-	fixed = kept->bytes - 3;
-	hs_kept_unref(&kept);
+	entry = hs_entry_create(ask, HS_LIT("+\r\n"));
+	fixed = entry->bytes - 3;
+	hs_entry_unref(&entry);
 	assert_true(bytes >= fixed + 3);
 	len = bytes - fixed;
 	assert_true(len <= sizeof text);
 	memset(text, 'x', len);
 	text[0] = '+';
 	memcpy(text + len - 2, "\r\n", 2);
-	kept = hs_kept_create(ask, (struct hs_bytes){text, len});
-	assert_int_equal(kept->bytes, bytes);
-	kept->worker = WORKER;
-	kept->vouch = &world->vouch;
-	return kept;
+	entry = hs_entry_create(ask, (struct hs_bytes){text, len});
+	assert_int_equal(entry->bytes, bytes);
+	entry->worker = WORKER;
+	entry->vouch = &world->vouch;
+	return entry;
 }
 
-static struct hs_cached *find(struct world *world, uint64_t number)
+static struct hs_cache_key *find(struct world *world, uint64_t number)
 {
 	struct named named;
 
@@ -102,7 +102,7 @@ static struct hs_cached *find(struct world *world, uint64_t number)
 	return hs_cache_find(world->cache, named.ask.key_hash, named.ask.key);
 }
 
-static struct hs_cached *admit(struct world *world, uint64_t number)
+static struct hs_cache_key *admit(struct world *world, uint64_t number)
 {
 	struct named named;
 
@@ -111,30 +111,30 @@ static struct hs_cached *admit(struct world *world, uint64_t number)
 }
 
 /* Admits the key if need be, with a reply for each variant; the last one, borrowed. */
-static struct hs_kept *fill(struct world *world, uint64_t number, int variant, size_t bytes)
+static struct hs_entry *fetch(struct world *world, uint64_t number, int variant, size_t bytes)
 {
-	struct hs_cached *cached = admit(world, number);
-	struct hs_kept *kept, *borrowed;
+	struct hs_cache_key *cached = admit(world, number);
+	struct hs_entry *entry, *borrowed;
 	struct named named;
 
 	assert_non_null(cached);
 	name(&named, number, variant);
-	borrowed = kept = reply_of(world, &named.ask, bytes);
-	assert_true(hs_cache_keep(world->cache, cached, kept));
-	hs_kept_unref(&kept);
+	borrowed = entry = reply_of(world, &named.ask, bytes);
+	assert_true(hs_cache_keep(world->cache, cached, entry));
+	hs_entry_unref(&entry);
 	return borrowed;
 }
 
 /* As a reader: a use, or a fill. */
 static bool request(struct world *world, uint64_t number)
 {
-	struct hs_cached *cached = find(world, number);
+	struct hs_cache_key *cached = find(world, number);
 
 	if (cached && cached->replies_count > 0) {
 		hs_cache_use(cached);
 		return true;
 	}
-	fill(world, number, -1, REPLY_BYTES);
+	fetch(world, number, -1, REPLY_BYTES);
 	return false;
 }
 
@@ -142,21 +142,21 @@ static void test_finds_what_is_kept(void **state)
 {
 	struct world world;
 	struct named named;
-	struct hs_kept *kept;
+	struct hs_entry *entry;
 
 	(void)state;
 	set_up(&world, 1000 * KIB, 100 * KIB);
 	assert_null(find(&world, 1));
-	kept = fill(&world, 1, -1, REPLY_BYTES);
+	entry = fetch(&world, 1, -1, REPLY_BYTES);
 	name(&named, 1, -1);
-	assert_ptr_equal(hs_cached_reply(find(&world, 1), &named.ask), kept);
+	assert_ptr_equal(hs_cache_reply(find(&world, 1), &named.ask), entry);
 	assert_true(hs_bytes_equal(find(&world, 1)->key, named.ask.key));
 	assert_ptr_equal(admit(&world, 1), find(&world, 1));
-	assert_int_equal(kept->refs, 1);
+	assert_int_equal(entry->refs, 1);
 	name(&named, 1, 4);
-	assert_null(hs_cached_reply(find(&world, 1), &named.ask));
-	kept = fill(&world, 1, 4, REPLY_BYTES);
-	assert_ptr_equal(hs_cached_reply(find(&world, 1), &named.ask), kept);
+	assert_null(hs_cache_reply(find(&world, 1), &named.ask));
+	entry = fetch(&world, 1, 4, REPLY_BYTES);
+	assert_ptr_equal(hs_cache_reply(find(&world, 1), &named.ask), entry);
 	assert_int_equal(hs_cache_counts(world.cache).keys, 1);
 	assert_int_equal(hs_cache_counts(world.cache).replies, 2);
 	/* The same key hash, another key. */
@@ -168,22 +168,22 @@ static void test_a_newer_reply_takes_the_place(void **state)
 {
 	struct world world;
 	struct named named;
-	struct hs_kept *old, *new;
+	struct hs_entry *old, *new;
 
 	(void)state;
 	set_up(&world, 1000 * KIB, 100 * KIB);
-	old = fill(&world, 1, -1, REPLY_BYTES);
-	hs_kept_ref(old);
+	old = fetch(&world, 1, -1, REPLY_BYTES);
+	hs_entry_ref(old);
 	assert_true(hs_cache_keep(world.cache, find(&world, 1), old)); /* it is there */
 	assert_false(old->dead);
-	new = fill(&world, 1, -1, 2 * REPLY_BYTES);
+	new = fetch(&world, 1, -1, 2 * REPLY_BYTES);
 	name(&named, 1, -1);
-	assert_ptr_equal(hs_cached_reply(find(&world, 1), &named.ask), new);
+	assert_ptr_equal(hs_cache_reply(find(&world, 1), &named.ask), new);
 	assert_int_equal(find(&world, 1)->replies_count, 1);
 	/* Nobody tells of its changes any more. */
 	assert_true(old->dead);
 	assert_int_equal(old->refs, 1);
-	hs_kept_unref(&old);
+	hs_entry_unref(&old);
 	hs_cache_forget(world.cache, find(&world, 1), new);
 	assert_int_equal(find(&world, 1)->replies_count, 0);
 	tear_down(&world);
@@ -198,11 +198,11 @@ static void test_variants_are_limited(void **state)
 	(void)state;
 	set_up(&world, 1000 * KIB, 100 * KIB);
 	for (int i = 0; i < HS_CACHE_VARIANTS_MAX + MORE; i++)
-		fill(&world, 1, i, REPLY_BYTES);
+		fetch(&world, 1, i, REPLY_BYTES);
 	assert_int_equal(find(&world, 1)->replies_count, HS_CACHE_VARIANTS_MAX);
 	for (int i = 0; i < HS_CACHE_VARIANTS_MAX + MORE; i++) {
 		name(&named, 1, i);
-		assert_int_equal(hs_cached_reply(find(&world, 1), &named.ask) != NULL, i >= MORE);
+		assert_int_equal(hs_cache_reply(find(&world, 1), &named.ask) != NULL, i >= MORE);
 	}
 	assert_true(hs_cache_counts(world.cache).bytes >= HS_CACHE_VARIANTS_MAX * REPLY_BYTES);
 	tear_down(&world);
@@ -212,23 +212,23 @@ static void test_too_large(void **state)
 {
 	struct world world;
 	struct named named;
-	struct hs_kept *kept, *small;
+	struct hs_entry *entry, *small;
 	char key[3 * KIB];
 
 	(void)state;
 	set_up(&world, 10 * KIB, 2 * KIB);
-	small = fill(&world, 1, -1, REPLY_BYTES);
-	hs_kept_ref(small);
+	small = fetch(&world, 1, -1, REPLY_BYTES);
+	hs_entry_ref(small);
 	name(&named, 1, -1);
-	kept = reply_of(&world, &named.ask, 2 * KIB + 1);
-	assert_false(hs_cache_keep(world.cache, find(&world, 1), kept));
-	hs_kept_unref(&kept);
+	entry = reply_of(&world, &named.ask, 2 * KIB + 1);
+	assert_false(hs_cache_keep(world.cache, find(&world, 1), entry));
+	hs_entry_unref(&entry);
 	assert_int_equal(hs_cache_counts(world.cache).too_large, 1);
 	/* What it would have replaced is old. */
-	assert_null(hs_cached_reply(find(&world, 1), &named.ask));
+	assert_null(hs_cache_reply(find(&world, 1), &named.ask));
 	assert_true(small->dead);
-	hs_kept_unref(&small);
-	fill(&world, 1, -1, 2 * KIB);
+	hs_entry_unref(&small);
+	fetch(&world, 1, -1, 2 * KIB);
 	/* A key that is too long. */
 	memset(key, 'k', sizeof key);
 	assert_null(hs_cache_admit(world.cache, 1, (struct hs_bytes){key, sizeof key}));
@@ -237,11 +237,11 @@ static void test_too_large(void **state)
 
 	/* One that fits by itself but not in all: nothing else goes for it. */
 	set_up(&world, 10 * KIB, 20 * KIB);
-	fill(&world, 1, -1, REPLY_BYTES);
+	fetch(&world, 1, -1, REPLY_BYTES);
 	name(&named, 2, -1);
-	kept = reply_of(&world, &named.ask, 10 * KIB);
-	assert_false(hs_cache_keep(world.cache, admit(&world, 2), kept));
-	hs_kept_unref(&kept);
+	entry = reply_of(&world, &named.ask, 10 * KIB);
+	assert_false(hs_cache_keep(world.cache, admit(&world, 2), entry));
+	hs_entry_unref(&entry);
 	assert_int_equal(hs_cache_counts(world.cache).too_large, 1);
 	assert_int_equal(hs_cache_counts(world.cache).evicted, 0);
 	tear_down(&world);
@@ -258,8 +258,8 @@ static void test_bytes_are_bounded(void **state)
 	for (uint64_t i = 0; i < 5000; i++) {
 		uint64_t number = hs_prng_below(&prng, 500);
 
-		fill(&world, number, (int)hs_prng_below(&prng, 40),
-		     500 + hs_prng_below(&prng, 5000));
+		fetch(&world, number, (int)hs_prng_below(&prng, 40),
+		      500 + hs_prng_below(&prng, 5000));
 		if (hs_prng_below(&prng, 2) && find(&world, number))
 			hs_cache_use(find(&world, number));
 		assert_true(hs_cache_counts(world.cache).bytes <= 100 * KIB);
@@ -272,9 +272,9 @@ static void test_bytes_are_bounded(void **state)
 static void test_pinned_keys_stay(void **state)
 {
 	struct world world;
-	struct hs_cached *pinned[50];
+	struct hs_cache_key *pinned[50];
 	struct named named;
-	struct hs_kept *kept;
+	struct hs_entry *entry;
 	uint64_t number = 50;
 
 	(void)state;
@@ -291,16 +291,16 @@ static void test_pinned_keys_stay(void **state)
 	assert_false(hs_cache_remove(world.cache, pinned[0]));
 	/* All of it: nothing more is admitted or kept, and nothing is lost. */
 	for (;; number++) {
-		struct hs_cached *cached = admit(&world, number);
+		struct hs_cache_key *cached = admit(&world, number);
 
 		if (!cached)
 			break;
 		cached->pins = 1;
 	}
 	name(&named, 0, 9);
-	kept = reply_of(&world, &named.ask, REPLY_BYTES);
-	assert_false(hs_cache_keep(world.cache, pinned[0], kept));
-	hs_kept_unref(&kept);
+	entry = reply_of(&world, &named.ask, REPLY_BYTES);
+	assert_false(hs_cache_keep(world.cache, pinned[0], entry));
+	hs_entry_unref(&entry);
 	assert_int_equal(hs_cache_counts(world.cache).too_large, 0);
 	for (uint64_t i = 0; i < 50; i++)
 		assert_ptr_equal(find(&world, i), pinned[i]);
@@ -322,15 +322,15 @@ static void test_who_goes_dies(void **state)
 {
 	enum { FEW = 30 };
 	struct world world;
-	struct hs_kept *own[FEW], *others[FEW], *unvouched[FEW];
+	struct hs_entry *own[FEW], *others[FEW], *unvouched[FEW];
 
 	(void)state;
 	set_up(&world, 200 * KIB, 10 * KIB);
 	for (uint64_t i = 0; i < FEW; i++) {
-		hs_kept_ref(own[i] = fill(&world, i, 0, REPLY_BYTES));
-		hs_kept_ref(others[i] = fill(&world, i, 1, REPLY_BYTES));
+		hs_entry_ref(own[i] = fetch(&world, i, 0, REPLY_BYTES));
+		hs_entry_ref(others[i] = fetch(&world, i, 1, REPLY_BYTES));
 		others[i]->worker = WORKER + 1; /* off the shelf: that one would hear */
-		hs_kept_ref(unvouched[i] = fill(&world, i, 2, REPLY_BYTES));
+		hs_entry_ref(unvouched[i] = fetch(&world, i, 2, REPLY_BYTES));
 		unvouched[i]->vouch = NULL; /* nobody would */
 	}
 	for (uint64_t i = FEW; i < 1000; i++)
@@ -341,9 +341,9 @@ static void test_who_goes_dies(void **state)
 		assert_false(others[i]->dead);
 		assert_false(unvouched[i]->dead);
 		assert_int_equal(own[i]->refs, 1);
-		hs_kept_unref(&own[i]);
-		hs_kept_unref(&others[i]);
-		hs_kept_unref(&unvouched[i]);
+		hs_entry_unref(&own[i]);
+		hs_entry_unref(&others[i]);
+		hs_entry_unref(&unvouched[i]);
 	}
 	tear_down(&world);
 }
@@ -352,13 +352,13 @@ static void test_changed_behind_us(void **state)
 {
 	struct world world;
 	struct named named;
-	struct hs_kept *a, *b, *c;
+	struct hs_entry *a, *b, *c;
 
 	(void)state;
 	set_up(&world, 1000 * KIB, 10 * KIB);
-	hs_kept_ref(a = fill(&world, 1, 0, REPLY_BYTES));
-	hs_kept_ref(b = fill(&world, 1, 1, REPLY_BYTES));
-	hs_kept_ref(c = fill(&world, 1, 2, REPLY_BYTES));
+	hs_entry_ref(a = fetch(&world, 1, 0, REPLY_BYTES));
+	hs_entry_ref(b = fetch(&world, 1, 1, REPLY_BYTES));
+	hs_entry_ref(c = fetch(&world, 1, 2, REPLY_BYTES));
 	c->vouch = &world.other;
 	name(&named, 1, 0);
 	assert_int_equal(
@@ -373,23 +373,23 @@ static void test_changed_behind_us(void **state)
 		hs_cache_changed(world.cache, named.ask.key_hash, named.ask.key, &world.vouch), 0);
 	assert_int_equal(hs_cache_changed_all(world.cache, &world.vouch), 0);
 	for (uint64_t i = 2; i < 20; i++)
-		fill(&world, i, 0, REPLY_BYTES);
+		fetch(&world, i, 0, REPLY_BYTES);
 	assert_int_equal(hs_cache_changed_all(world.cache, &world.vouch), 18);
 	assert_false(c->dead);
 	assert_int_equal(hs_cache_changed_all(world.cache, &world.other), 1);
 	assert_true(c->dead);
 	assert_int_equal(hs_cache_counts(world.cache).keys, 19);
 	assert_int_equal(hs_cache_counts(world.cache).replies, 0);
-	hs_kept_unref(&a);
-	hs_kept_unref(&b);
-	hs_kept_unref(&c);
+	hs_entry_unref(&a);
+	hs_entry_unref(&b);
+	hs_entry_unref(&c);
 	tear_down(&world);
 }
 
 static void test_each(void **state)
 {
 	struct world world;
-	struct hs_cached *cached;
+	struct hs_cache_key *cached;
 	bool seen[300] = {0};
 	size_t at = 0, count = 0;
 
@@ -479,7 +479,7 @@ static void test_table_grows_and_shrinks(void **state)
 {
 	enum { MANY = 5000 };
 	struct hs_cache_table table;
-	struct hs_cached *cached = calloc(MANY, sizeof *cached);
+	struct hs_cache_key *cached = calloc(MANY, sizeof *cached);
 	size_t largest = 0;
 
 	(void)state;

@@ -374,10 +374,10 @@ static void test_keeping_begins_while_a_write_is_under_way(void **state)
 
 	(void)state;
 	open_world(&world, "k* cache stale=10s admit=all");
-	hs_shelf_use(world.shelf, false);
+	hs_shared_use(world.shared, false);
 	say(&world, 'A', "INCR k");
 	sent(&world, "INCR k");
-	hs_shelf_use(world.shelf, true);
+	hs_shared_use(world.shared, true);
 	say(&world, 'B', "GET k");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "$1\r\n0\r\n");

@@ -309,7 +309,7 @@ static void test_so_many_keys_and_no_more(void **state)
 	(void)state;
 	open_copies(&world, "k* cache stale=100ms copies=3");
 	hs_slot_map_fill_even(&slots, 1); /* none is made, all are kept in mind */
-	for (int key = 0; key < HS_COPIED_KEYS_MAX + 4; key++) {
+	for (int key = 0; key < HS_COPIES_KEYS_MAX + 4; key++) {
 		snprintf(request, sizeof request, "GET k%d", key);
 		for (int i = 0; i < 150; i++) {
 			say(&world, 'A', request);
@@ -321,7 +321,7 @@ static void test_so_many_keys_and_no_more(void **state)
 	}
 	core = world.station[0].core;
 	stage = core->stages.self[hs_stage_index(core, &hs_stage_copies)];
-	assert_int_equal(stage->count, HS_COPIED_KEYS_MAX);
+	assert_int_equal(stage->count, HS_COPIES_KEYS_MAX);
 	close_copies(&world);
 }
 

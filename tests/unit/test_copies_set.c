@@ -167,20 +167,20 @@ static void test_equally_quiet_ones_by_salt(void **state)
 
 struct desk {
 	struct hs_slot_map *map;
-	struct hs_kept *kept;
+	struct hs_entry *entry;
 	struct hs_copies *copies;
 	uint16_t home;
 };
 
-static struct hs_kept *keep(struct hs_bytes reply)
+static struct hs_entry *keep(struct hs_bytes reply)
 {
-	struct hs_kept *kept = hs_mem_zalloc(sizeof *kept + reply.len);
-	char *bytes = (char *)(kept + 1);
+	struct hs_entry *entry = hs_mem_zalloc(sizeof *entry + reply.len);
+	char *bytes = (char *)(entry + 1);
 
 	memcpy(bytes, reply.data, reply.len);
-	kept->reply[0] = kept->reply[1] = (struct hs_bytes){bytes, reply.len};
-	atomic_init(&kept->refs, 1);
-	return kept;
+	entry->reply[0] = entry->reply[1] = (struct hs_bytes){bytes, reply.len};
+	atomic_init(&entry->refs, 1);
+	return entry;
 }
 
 /* Four partitions; the key's own and two more have it. */
@@ -200,8 +200,8 @@ static void desk_init(struct desk *desk)
 		bytes[i] = hs_buf_bytes(&names[i]);
 	}
 	hs_copies_describe(bytes, 2, &reply);
-	desk->kept = keep(hs_buf_bytes(&reply));
-	desk->copies = hs_copies_create(desk->kept, desk->home, desk->map);
+	desk->entry = keep(hs_buf_bytes(&reply));
+	desk->copies = hs_copies_create(desk->entry, desk->home, desk->map);
 	assert_non_null(desk->copies);
 	for (uint16_t i = 0; i < 2; i++) {
 		assert_true(hs_bytes_equal(desk->copies->places[1 + i].name, bytes[i]));
@@ -213,8 +213,8 @@ static void desk_init(struct desk *desk)
 static void desk_deinit(struct desk *desk)
 {
 	hs_copies_unref(&desk->copies);
-	assert_int_equal(atomic_load(&desk->kept->refs), 1);
-	hs_mem_free(&desk->kept);
+	assert_int_equal(atomic_load(&desk->entry->refs), 1);
+	hs_mem_free(&desk->entry);
 	hs_mem_free(&desk->map);
 }
 
@@ -241,10 +241,10 @@ static void test_other_replies_describe_no_set(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof replies / sizeof *replies; i++) {
-		struct hs_kept *kept = keep(hs_bytes_of(replies[i]));
+		struct hs_entry *entry = keep(hs_bytes_of(replies[i]));
 
-		assert_null(hs_copies_create(kept, 0, map));
-		hs_mem_free(&kept);
+		assert_null(hs_copies_create(entry, 0, map));
+		hs_mem_free(&entry);
 	}
 	hs_mem_free(&map);
 }

@@ -316,7 +316,7 @@ static void write_behind(struct hs_sim_world *world, const char *value)
 
 static uint64_t fills_of(struct hs_sim_world *world)
 {
-	return hs_counter_get(&hs_core_rule_stats(hs_sim_world_core(world, 0), 0)->fills);
+	return hs_counter_get(&hs_core_rule_stats(hs_sim_world_core(world, 0), 0)->fetches);
 }
 
 static void test_a_server_says_what_changed(void **state)

@@ -45,8 +45,8 @@ static void send_waiter(struct hs_cache_stage *stage, struct hs_request *request
 }
 
 /* An error is of when it was asked for. Who has to see more than that goes to the engine itself. */
-static void answer_all(struct hs_cache_stage *stage, const struct hs_fill *fill,
-		       struct hs_link *waiters, const struct hs_kept *kept, struct hs_bytes error)
+static void answer_all(struct hs_cache_stage *stage, const struct hs_fetch *fetch,
+		       struct hs_link *waiters, const struct hs_entry *entry, struct hs_bytes error)
 {
 	while (!hs_list_empty(waiters)) {
 		struct hs_request *request = take_waiter(stage, waiters);
@@ -54,12 +54,12 @@ static void answer_all(struct hs_cache_stage *stage, const struct hs_fill *fill,
 			hs_versions_session(&stage->versions, request->session)->barrier_us;
 
 		hs_core_resume_later(stage->core, request->session);
-		if (kept ? !hs_versions_is_since(&stage->versions, request->session, kept)
-			 : barrier_us > 0 && fill->start_us <= barrier_us)
+		if (entry ? !hs_versions_is_since(&stage->versions, request->session, entry)
+			  : barrier_us > 0 && fetch->start_us <= barrier_us)
 			send_waiter(stage, request);
 		else
 			hs_request_share(stage->core, request,
-					 kept ? kept->reply[request->resp - 2] : error);
+					 entry ? entry->reply[request->resp - 2] : error);
 	}
 }
 
@@ -72,226 +72,227 @@ static void send_all(struct hs_cache_stage *stage, struct hs_link *waiters)
 
 /* --- a fill's life --- */
 
-static struct hs_fill *find(const struct hs_cached *cached, const struct hs_ask *ask)
+static struct hs_fetch *find(const struct hs_cache_key *cached, const struct hs_ask *ask)
 {
-	for (struct hs_link *link = cached->fills.next; link != &cached->fills; link = link->next) {
-		struct hs_fill *fill = hs_list_entry(link, struct hs_fill, of_key);
+	for (struct hs_link *link = cached->fetches.next; link != &cached->fetches;
+	     link = link->next) {
+		struct hs_fetch *fetch = hs_list_entry(link, struct hs_fetch, of_key);
 
-		if (fill->ask.signature == ask->signature)
-			return fill;
+		if (fetch->ask.signature == ask->signature)
+			return fetch;
 	}
 	return NULL;
 }
 
 static void land(struct hs_core *core, struct hs_request *own);
 
-static struct hs_fill *create(struct hs_cache_stage *stage, struct hs_cached *cached,
-			      const struct hs_ask *ask)
+static struct hs_fetch *create(struct hs_cache_stage *stage, struct hs_cache_key *cached,
+			       const struct hs_ask *ask)
 {
-	struct hs_fill *fill = hs_mem_zalloc(sizeof *fill);
+	struct hs_fetch *fetch = hs_mem_zalloc(sizeof *fetch);
 	struct hs_internal internal = {
 		.call = hs_call_of(ask->command, ask->argc, ask->argv),
 		.then = land,
-		.context = fill,
+		.context = fetch,
 		.stage = stage->index + 1,
 		.slot = cached->slot,
 	};
 	struct hs_request *own = hs_internal_prepare(stage->core, &internal);
 
-	fill->own = own;
-	fill->cached = cached;
-	fill->ask = *ask;
-	fill->ask.argv = own->call.argv;
-	fill->ask.key = own->call.argv[1];
-	hs_list_init(&fill->waiters);
-	hs_list_init(&fill->late);
-	hs_list_init(&fill->link);
+	fetch->own = own;
+	fetch->cached = cached;
+	fetch->ask = *ask;
+	fetch->ask.argv = own->call.argv;
+	fetch->ask.key = own->call.argv[1];
+	hs_list_init(&fetch->waiters);
+	hs_list_init(&fetch->late);
+	hs_list_init(&fetch->link);
 	cached->pins++;
-	hs_list_append(&cached->fills, &fill->of_key);
-	return fill;
+	hs_list_append(&cached->fetches, &fetch->of_key);
+	return fetch;
 }
 
-static void destroy(struct hs_cache_stage *stage, struct hs_fill *fill)
+static void destroy(struct hs_cache_stage *stage, struct hs_fetch *fetch)
 {
-	struct hs_cached *cached = fill->cached;
+	struct hs_cache_key *cached = fetch->cached;
 
-	hs_list_remove(&fill->link);
-	hs_list_remove(&fill->of_key);
-	hs_internal_end(stage->core, fill->own);
+	hs_list_remove(&fetch->link);
+	hs_list_remove(&fetch->of_key);
+	hs_internal_end(stage->core, fetch->own);
 	if (--cached->pins == 0 && !cached->rule)
 		hs_cache_remove(stage->cache, cached);
-	hs_mem_free(&fill);
+	hs_mem_free(&fetch);
 }
 
-static void send(struct hs_cache_stage *stage, struct hs_fill *fill)
+static void send(struct hs_cache_stage *stage, struct hs_fetch *fetch)
 {
-	struct hs_request *own = fill->own;
+	struct hs_request *own = fetch->own;
 
-	fill->stamp = hs_shelf_stamp(stage->shelf, fill->ask.key_hash);
-	if (fill->stamp.done != fill->cached->seen_done)
-		fill->replica_since_us = 0; /* written by another worker in this very moment */
-	fill->start_us = stage->core->now.mono_us;
-	fill->foreign_us = 0;
-	fill->foreign = false;
-	hs_list_remove(&fill->link);
-	hs_list_append(&stage->sent, &fill->link);
-	fill->cached->read++;
+	fetch->version = hs_shared_version(stage->shared, fetch->ask.key_hash);
+	if (fetch->version.done != fetch->cached->seen_done)
+		fetch->replica_since_us = 0; /* written by another worker in this very moment */
+	fetch->start_us = stage->core->now.mono_us;
+	fetch->foreign_us = 0;
+	fetch->foreign = false;
+	hs_list_remove(&fetch->link);
+	hs_list_append(&stage->sent, &fetch->link);
+	fetch->cached->read++;
 	own->start_us = stage->core->now.mono_us;
-	own->parts[0].op.track = fill->replica_since_us == 0;
-	own->parts[0].op.replica_since_us = fill->replica_since_us;
-	if (fill->cached->rule && fill->replica_since_us == 0)
-		hs_counter_add(&hs_cached_stats(stage, fill->cached)->fills, 1);
+	own->parts[0].op.track = fetch->replica_since_us == 0;
+	own->parts[0].op.replica_since_us = fetch->replica_since_us;
+	if (fetch->cached->rule && fetch->replica_since_us == 0)
+		hs_counter_add(&hs_cache_stats(stage, fetch->cached)->fetches, 1);
 	hs_internal_send(stage->core, own);
 }
 
 /* Sends it, unless another worker is reading the same just now. It may be gone when this returns. */
-static void start(struct hs_cache_stage *stage, struct hs_fill *fill)
+static void start(struct hs_cache_stage *stage, struct hs_fetch *fetch)
 {
 	uint32_t worker = stage->core->world.worker, by = worker;
 
-	if (fill->replica_since_us > 0) { /* nothing that others could use */
-		send(stage, fill);
+	if (fetch->replica_since_us > 0) { /* nothing that others could use */
+		send(stage, fetch);
 		return;
 	}
-	fill->claimed = stage->core->world.calls->tell && !fill->is_void &&
-			hs_shelf_claim(stage->shelf, fill->ask.signature, worker, &by);
-	if (fill->claimed || by == worker) {
-		send(stage, fill);
+	fetch->claimed = stage->core->world.calls->tell && !fetch->is_void &&
+			 hs_shared_claim(stage->shared, fetch->ask.signature, worker, &by);
+	if (fetch->claimed || by == worker) {
+		send(stage, fetch);
 		return;
 	}
-	if (fill->foreign_us == 0) /* however often it is looked for */
-		fill->foreign_us = stage->core->now.mono_us;
-	fill->foreign = true;
-	fill->start_us = stage->core->now.mono_us;
-	hs_list_remove(&fill->link); /* it may have been sent before */
-	hs_list_append(&stage->foreign, &fill->link);
+	if (fetch->foreign_us == 0) /* however often it is looked for */
+		fetch->foreign_us = stage->core->now.mono_us;
+	fetch->foreign = true;
+	fetch->start_us = stage->core->now.mono_us;
+	hs_list_remove(&fetch->link); /* it may have been sent before */
+	hs_list_append(&stage->foreign, &fetch->link);
 }
 
 /* Whether one that is under way brings what this one may get: it must have begun since the last write, and
  * not too long ago. */
-static bool serves(const struct hs_cache_stage *stage, const struct hs_fill *fill,
+static bool serves(const struct hs_cache_stage *stage, const struct hs_fetch *fetch,
 		   const struct hs_session *session)
 {
-	uint64_t read_us = fill->start_us;
+	uint64_t read_us = fetch->start_us;
 	uint64_t barrier_us = hs_versions_session(&stage->versions, session)->barrier_us;
 
-	if (fill->foreign)
+	if (fetch->foreign)
 		return true;
-	if (fill->own->parts[0].op.replica_proved_us > 0)
-		read_us = fill->own->parts[0].op.replica_proved_us;
-	return fill->stamp.done == hs_shelf_stamp(stage->shelf, fill->ask.key_hash).done &&
-	       stage->core->now.mono_us <= read_us + fill->cached->rule->stale_us &&
+	if (fetch->own->parts[0].op.replica_proved_us > 0)
+		read_us = fetch->own->parts[0].op.replica_proved_us;
+	return fetch->version.done == hs_shared_version(stage->shared, fetch->ask.key_hash).done &&
+	       stage->core->now.mono_us <= read_us + fetch->cached->rule->stale_us &&
 	       (barrier_us == 0 || read_us > barrier_us);
 }
 
-void hs_cached_join(struct hs_cache_stage *stage, struct hs_cached *cached,
-		    const struct hs_ask *ask, struct hs_request *request)
+void hs_cache_join(struct hs_cache_stage *stage, struct hs_cache_key *cached,
+		   const struct hs_ask *ask, struct hs_request *request)
 {
 	struct hs_cache_request *waiter = hs_cache_request(stage, request);
-	struct hs_fill *fill = find(cached, ask);
-	bool begin = !fill;
+	struct hs_fetch *fetch = find(cached, ask);
+	bool begin = !fetch;
 
 	if (begin) {
-		fill = create(stage, cached, ask);
-		fill->replica_since_us =
-			hs_cached_replica_since(stage, request->session, cached, ask);
+		fetch = create(stage, cached, ask);
+		fetch->replica_since_us =
+			hs_cache_replica_since(stage, request->session, cached, ask);
 	}
 	hs_versions_session(&stage->versions, request->session)->reads_apart++;
-	if (begin || serves(stage, fill, request->session))
-		hs_list_append(&fill->waiters, &waiter->link);
+	if (begin || serves(stage, fetch, request->session))
+		hs_list_append(&fetch->waiters, &waiter->link);
 	else
-		hs_list_append(&fill->late, &waiter->link);
+		hs_list_append(&fetch->late, &waiter->link);
 	if (begin)
-		start(stage, fill);
+		start(stage, fetch);
 }
 
-void hs_cached_refresh(struct hs_cache_stage *stage, struct hs_cached *cached,
-		       const struct hs_ask *ask)
+void hs_cache_refresh(struct hs_cache_stage *stage, struct hs_cache_key *cached,
+		      const struct hs_ask *ask)
 {
 	if (!cached->rule || find(cached, ask))
 		return;
-	hs_counter_add(&hs_cached_stats(stage, cached)->refreshes, 1);
+	hs_counter_add(&hs_cache_stats(stage, cached)->refreshes, 1);
 	start(stage, create(stage, cached, ask));
 }
 
 /* --- what it brought --- */
 
-static bool is_equal(struct hs_stamp a, struct hs_stamp b)
+static bool is_equal(struct hs_version a, struct hs_version b)
 {
 	return a.begun == b.begun && a.done == b.done;
 }
 
 /* When the key ends by itself. It was asked about at some time since the fill began: where the rule lets
  * it be that old, it is taken for there until it is certain to be gone, so that who asks then finds that. */
-static uint64_t expires_at(const struct hs_fill *fill, int64_t left_ms, uint64_t now_us)
+static uint64_t expires_at(const struct hs_fetch *fetch, int64_t left_ms, uint64_t now_us)
 {
-	const struct hs_rule *rule = fill->cached->rule;
+	const struct hs_rule *rule = fetch->cached->rule;
 	/* And it was rounded up. */
-	bool late = rule && now_us - fill->start_us + 1000 <= rule->stale_us;
+	bool late = rule && now_us - fetch->start_us + 1000 <= rule->stale_us;
 
 	if (left_ms <= 0)
-		return left_ms == 0 ? HS_KEPT_EXPIRY_UNKNOWN : UINT64_MAX;
-	return (late ? now_us : fill->start_us) + (uint64_t)left_ms * 1000;
+		return left_ms == 0 ? HS_ENTRY_EXPIRY_UNKNOWN : UINT64_MAX;
+	return (late ? now_us : fetch->start_us) + (uint64_t)left_ms * 1000;
 }
 
-static struct hs_kept *make_kept(struct hs_cache_stage *stage, const struct hs_fill *fill,
-				 struct hs_bytes reply)
+static struct hs_entry *make_entry(struct hs_cache_stage *stage, const struct hs_fetch *fetch,
+				   struct hs_bytes reply)
 {
-	const struct hs_op *op = &fill->own->parts[0].op;
-	struct hs_kept *kept = hs_kept_create(&fill->ask, reply);
+	const struct hs_op *op = &fetch->own->parts[0].op;
+	struct hs_entry *entry = hs_entry_create(&fetch->ask, reply);
 
-	if (!kept)
+	if (!entry)
 		return NULL;
-	kept->worker = stage->core->world.worker;
-	kept->done = fill->stamp.done;
-	kept->vouch = op->vouch;
-	kept->vouch_epoch = op->vouch_epoch;
-	kept->read_us = op->replica_proved_us > 0 ? op->replica_proved_us : fill->start_us;
-	kept->cost_us = stage->core->now.mono_us - fill->start_us;
-	if (!kept->missing)
-		atomic_init(&kept->expires_us,
-			    expires_at(fill, op->left_ms, stage->core->now.mono_us));
-	if (fill->cached->rule)
-		kept->until_us = hs_entry_until(&stage->core->prng, fill->cached->rule,
-						kept->missing, fill->start_us);
-	return kept;
+	entry->worker = stage->core->world.worker;
+	entry->done = fetch->version.done;
+	entry->vouch = op->vouch;
+	entry->vouch_epoch = op->vouch_epoch;
+	entry->read_us = op->replica_proved_us > 0 ? op->replica_proved_us : fetch->start_us;
+	entry->cost_us = stage->core->now.mono_us - fetch->start_us;
+	if (!entry->missing)
+		atomic_init(&entry->expires_us,
+			    expires_at(fetch, op->left_ms, stage->core->now.mono_us));
+	if (fetch->cached->rule)
+		entry->until_us = hs_entry_until(&stage->core->prng, fetch->cached->rule,
+						 entry->missing, fetch->start_us);
+	return entry;
 }
 
 /* It has been read, and is not what was kept: that is known to have changed. */
-static void forget_old(struct hs_cache_stage *stage, const struct hs_fill *fill)
+static void forget_old(struct hs_cache_stage *stage, const struct hs_fetch *fetch)
 {
-	struct hs_kept *old = hs_cached_reply(fill->cached, &fill->ask);
+	struct hs_entry *old = hs_cache_reply(fetch->cached, &fetch->ask);
 
 	if (old)
-		hs_cache_forget(stage->cache, fill->cached, old);
+		hs_cache_forget(stage->cache, fetch->cached, old);
 }
 
-static void keep(struct hs_cache_stage *stage, const struct hs_fill *fill, struct hs_kept *kept)
+static void keep(struct hs_cache_stage *stage, const struct hs_fetch *fetch, struct hs_entry *entry)
 {
-	struct hs_shelf *shelf = stage->shelf;
-	struct hs_cached *cached = fill->cached;
+	struct hs_shared *shared = stage->shared;
+	struct hs_cache_key *cached = fetch->cached;
 	struct hs_core_rule_stats *stats;
 
-	if (fill->is_void || !cached->rule)
+	if (fetch->is_void || !cached->rule)
 		return;
-	stats = hs_cached_stats(stage, cached);
-	hs_cached_note_size(stage, cached, kept);
-	if (!is_equal(fill->stamp, hs_shelf_stamp(shelf, fill->ask.key_hash)))
+	stats = hs_cache_stats(stage, cached);
+	hs_cache_note_size(stage, cached, entry);
+	if (!is_equal(fetch->version, hs_shared_version(shared, fetch->ask.key_hash)))
 		hs_counter_add(&stats->raced, 1);
-	else if (kept->missing && cached->rule->negative_us == 0)
-		forget_old(stage, fill);
-	else if (hs_cache_keep(stage->cache, cached, kept))
-		hs_shelf_put(shelf, kept);
-	cached->unkept = hs_cached_reply(cached, &fill->ask) != kept;
+	else if (entry->missing && cached->rule->negative_us == 0)
+		forget_old(stage, fetch);
+	else if (hs_cache_keep(stage->cache, cached, entry))
+		hs_shared_put(shared, entry);
+	cached->uncached = hs_cache_reply(cached, &fetch->ask) != entry;
 }
 
 /* After the shelf has it: others may look there. */
-static void tell_others(struct hs_cache_stage *stage, struct hs_fill *fill)
+static void tell_others(struct hs_cache_stage *stage, struct hs_fetch *fetch)
 {
-	if (fill->claimed &&
-	    hs_shelf_release(stage->shelf, fill->ask.signature, stage->core->world.worker))
+	if (fetch->claimed &&
+	    hs_shared_release(stage->shared, fetch->ask.signature, stage->core->world.worker))
 		hs_stage_tell(stage->core, stage->index);
-	fill->claimed = false;
+	fetch->claimed = false;
 }
 
 /* Not the data's fault: it could not be read. */
@@ -310,24 +311,24 @@ static bool is_trouble(struct hs_bytes reply)
 }
 
 /* What was kept before, if the rule lets it be given now that it cannot be read. */
-static struct hs_kept *old_one(const struct hs_cache_stage *stage, const struct hs_fill *fill)
+static struct hs_entry *old_one(const struct hs_cache_stage *stage, const struct hs_fetch *fetch)
 {
-	struct hs_kept *kept;
+	struct hs_entry *entry;
 
-	if (fill->is_void || !fill->cached->rule || fill->cached->rule->stale_if_error_us == 0)
+	if (fetch->is_void || !fetch->cached->rule || fetch->cached->rule->stale_if_error_us == 0)
 		return NULL;
-	kept = hs_cached_reply(fill->cached, &fill->ask);
-	return kept && hs_cached_outlives_error(stage, fill->cached, kept) ? kept : NULL;
+	entry = hs_cache_reply(fetch->cached, &fetch->ask);
+	return entry && hs_cache_outlives_error(stage, fetch->cached, entry) ? entry : NULL;
 }
 
-static void answer_old(struct hs_cache_stage *stage, struct hs_fill *fill, struct hs_link *waiters,
-		       const struct hs_kept *old)
+static void answer_old(struct hs_cache_stage *stage, struct hs_fetch *fetch,
+		       struct hs_link *waiters, const struct hs_entry *old)
 {
-	struct hs_core_rule_stats *stats = hs_cached_stats(stage, fill->cached);
+	struct hs_core_rule_stats *stats = hs_cache_stats(stage, fetch->cached);
 
 	for (struct hs_link *link = waiters->next; link != waiters; link = link->next)
 		hs_counter_add(&stats->stale, 1);
-	answer_all(stage, fill, waiters, old, (struct hs_bytes){NULL, 0});
+	answer_all(stage, fetch, waiters, old, (struct hs_bytes){NULL, 0});
 }
 
 /* The engine cannot read it so that it may be kept. */
@@ -341,103 +342,104 @@ static bool is_no_vouch(struct hs_bytes reply)
 /* What a replica, or the master in its stead, was asked for. True: it is to be read once more, to be kept. A
  * replica of a node that hands its slot to another shows keys as missing that have moved already, so what
  * is not there, or is an error, is never its word. */
-static bool asks_again(struct hs_cache_stage *stage, struct hs_fill *fill,
-		       const struct hs_kept *kept)
+static bool asks_again(struct hs_cache_stage *stage, struct hs_fetch *fetch,
+		       const struct hs_entry *entry)
 {
 	struct hs_core_rule_stats *stats;
 
-	if (fill->replica_since_us == 0)
+	if (fetch->replica_since_us == 0)
 		return false;
-	if (fill->cached->rule) {
-		stats = hs_cached_stats(stage, fill->cached);
-		hs_counter_add(fill->own->parts[0].op.replica_proved_us > 0 ? &stats->replica_reads
-									    : &stats->fills,
+	if (fetch->cached->rule) {
+		stats = hs_cache_stats(stage, fetch->cached);
+		hs_counter_add(fetch->own->parts[0].op.replica_proved_us > 0 ? &stats->replica_reads
+									     : &stats->fetches,
 			       1);
 	}
-	if (kept && kept->bytes > stage->core->options.cache_entry_bytes)
+	if (entry && entry->bytes > stage->core->options.cache_entry_bytes)
 		return false;
-	fill->cached->large_ask = 0;
-	fill->replica_since_us = 0;
+	fetch->cached->large_ask = 0;
+	fetch->replica_since_us = 0;
 	return true;
 }
 
-static void start_again(struct hs_cache_stage *stage, struct hs_fill *fill)
+static void start_again(struct hs_cache_stage *stage, struct hs_fetch *fetch)
 {
-	hs_internal_prepare_again(stage->core, fill->own);
-	hs_list_remove(&fill->link);
-	start(stage, fill);
+	hs_internal_prepare_again(stage->core, fetch->own);
+	hs_list_remove(&fetch->link);
+	start(stage, fetch);
 }
 
 static void land(struct hs_core *core, struct hs_request *own)
 {
-	struct hs_fill *fill = own->context;
+	struct hs_fetch *fetch = own->context;
 	struct hs_cache_stage *stage = hs_internal_stage(core, own);
 	struct hs_bytes reply = hs_buf_bytes(&own->parts[0].out);
 	bool failed = reply.len > 0 && reply.data[0] == '-';
 	bool no_vouch = is_no_vouch(reply), trouble = is_trouble(reply) && !no_vouch;
-	struct hs_kept *kept = failed ? NULL : make_kept(stage, fill, reply);
-	struct hs_kept *old = trouble ? old_one(stage, fill) : NULL;
+	struct hs_entry *entry = failed ? NULL : make_entry(stage, fetch, reply);
+	struct hs_entry *old = trouble ? old_one(stage, fetch) : NULL;
 
-	if (asks_again(stage, fill, kept)) {
-		if (kept)
-			hs_kept_unref(&kept);
-		start_again(stage, fill);
+	if (asks_again(stage, fetch, entry)) {
+		if (entry)
+			hs_entry_unref(&entry);
+		start_again(stage, fetch);
 		return;
 	}
-	fill->cached->failed_us = trouble ? stage->core->now.mono_us : 0;
-	if (kept && fill->replica_since_us == 0)
-		keep(stage, fill, kept);
+	fetch->cached->failed_us = trouble ? stage->core->now.mono_us : 0;
+	if (entry && fetch->replica_since_us == 0)
+		keep(stage, fetch, entry);
 	else if (failed && !trouble && !no_vouch)
-		forget_old(stage, fill);
-	tell_others(stage, fill);
+		forget_old(stage, fetch);
+	tell_others(stage, fetch);
 	if (old)
-		answer_old(stage, fill, &fill->waiters, old);
-	else if (kept || (failed && !no_vouch))
-		answer_all(stage, fill, &fill->waiters, kept, reply);
+		answer_old(stage, fetch, &fetch->waiters, old);
+	else if (entry || (failed && !no_vouch))
+		answer_all(stage, fetch, &fetch->waiters, entry, reply);
 	else
-		send_all(stage, &fill->waiters);
-	if (kept)
-		hs_kept_unref(&kept);
-	if (!hs_list_empty(&fill->late) && !fill->is_void) {
-		struct hs_link waiters = fill->late;
+		send_all(stage, &fetch->waiters);
+	if (entry)
+		hs_entry_unref(&entry);
+	if (!hs_list_empty(&fetch->late) && !fetch->is_void) {
+		struct hs_link waiters = fetch->late;
 
 		/* The next one, for those who came behind a write. */
-		fill->late.next->prev = &fill->waiters;
-		fill->late.prev->next = &fill->waiters;
-		fill->waiters = waiters;
-		hs_list_init(&fill->late);
-		fill->replica_since_us = 0;
-		start_again(stage, fill);
+		fetch->late.next->prev = &fetch->waiters;
+		fetch->late.prev->next = &fetch->waiters;
+		fetch->waiters = waiters;
+		hs_list_init(&fetch->late);
+		fetch->replica_since_us = 0;
+		start_again(stage, fetch);
 	} else {
-		send_all(stage, &fill->late);
-		destroy(stage, fill);
+		send_all(stage, &fetch->late);
+		destroy(stage, fetch);
 	}
 }
 
 /* --- what another worker brought --- */
 
-static void look_again(struct hs_cache_stage *stage, struct hs_fill *fill)
+static void look_again(struct hs_cache_stage *stage, struct hs_fetch *fetch)
 {
-	struct hs_shelf *shelf = stage->shelf;
-	struct hs_kept *kept = hs_shelf_get(shelf, &fill->ask);
+	struct hs_shared *shared = stage->shared;
+	struct hs_entry *entry = hs_shared_get(shared, &fetch->ask);
 	uint64_t age_us;
 
-	hs_list_remove(&fill->link);
-	if (kept && fill->cached->rule &&
-	    hs_kept_state(kept, fill->cached->rule, hs_shelf_stamp(shelf, fill->ask.key_hash).done,
-			  stage->core->now.mono_us, &age_us) == HS_KEPT_FRESH) {
-		hs_cache_keep(stage->cache, fill->cached, kept);
-		answer_all(stage, fill, &fill->waiters, kept, (struct hs_bytes){NULL, 0});
-		destroy(stage, fill);
+	hs_list_remove(&fetch->link);
+	if (entry && fetch->cached->rule &&
+	    hs_entry_state(entry, fetch->cached->rule,
+			   hs_shared_version(shared, fetch->ask.key_hash).done,
+			   stage->core->now.mono_us, &age_us) == HS_ENTRY_FRESH) {
+		hs_cache_keep(stage->cache, fetch->cached, entry);
+		answer_all(stage, fetch, &fetch->waiters, entry, (struct hs_bytes){NULL, 0});
+		destroy(stage, fetch);
 	} else {
-		start(stage, fill);
+		start(stage, fetch);
 	}
-	if (kept)
-		hs_kept_unref(&kept);
+	if (entry)
+		hs_entry_unref(&entry);
 }
 
 /* Those of this signature, and those that share the cell of its claim, which nobody here can tell. */
-void hs_cached_told(void *self)
+void hs_cache_told(void *self)
 {
 	struct hs_cache_stage *stage = self;
 	struct hs_link mine = stage->foreign;
@@ -448,7 +450,7 @@ void hs_cached_told(void *self)
 	mine.prev->next = &mine;
 	hs_list_init(&stage->foreign);
 	while (!hs_list_empty(&mine))
-		look_again(stage, hs_list_entry(mine.next, struct hs_fill, link));
+		look_again(stage, hs_list_entry(mine.next, struct hs_fetch, link));
 }
 
 static void count_kept(struct hs_cache_stage *stage)
@@ -462,7 +464,7 @@ static void count_kept(struct hs_cache_stage *stage)
 	hs_counter_set(&stage->core->stats.cache_too_large, counts.too_large);
 }
 
-void hs_cached_tick(void *self)
+void hs_cache_tick(void *self)
 {
 	struct hs_cache_stage *stage = self;
 	struct hs_link *link, *next, mine;
@@ -470,25 +472,25 @@ void hs_cached_tick(void *self)
 	count_kept(stage);
 	hs_list_init(&mine);
 	for (link = stage->foreign.next; link != &stage->foreign; link = next) {
-		struct hs_fill *fill = hs_list_entry(link, struct hs_fill, link);
+		struct hs_fetch *fetch = hs_list_entry(link, struct hs_fetch, link);
 
 		next = link->next;
-		if (stage->core->now.mono_us - fill->foreign_us <= FOREIGN_US_MAX)
+		if (stage->core->now.mono_us - fetch->foreign_us <= FOREIGN_US_MAX)
 			continue;
-		hs_list_remove(&fill->link);
-		hs_list_append(&mine, &fill->link);
+		hs_list_remove(&fetch->link);
+		hs_list_append(&mine, &fetch->link);
 	}
 	while (!hs_list_empty(&mine))
-		send(stage, hs_list_entry(mine.next, struct hs_fill, link));
+		send(stage, hs_list_entry(mine.next, struct hs_fetch, link));
 	for (link = stage->sent.next; link != &stage->sent; link = link->next) {
-		struct hs_fill *fill = hs_list_entry(link, struct hs_fill, link);
-		struct hs_kept *old;
+		struct hs_fetch *fetch = hs_list_entry(link, struct hs_fetch, link);
+		struct hs_entry *old;
 
-		if (stage->core->now.mono_us - fill->start_us <= SLOW_US)
+		if (stage->core->now.mono_us - fetch->start_us <= SLOW_US)
 			continue;
-		old = old_one(stage, fill);
-		fill->cached->failed_us = stage->core->now.mono_us;
+		old = old_one(stage, fetch);
+		fetch->cached->failed_us = stage->core->now.mono_us;
 		if (old)
-			answer_old(stage, fill, &fill->waiters, old);
+			answer_old(stage, fetch, &fetch->waiters, old);
 	}
 }

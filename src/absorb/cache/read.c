@@ -2,7 +2,7 @@
  *
  *     read ─┬─ kept and fresh: answered here
  *           ├─ kept, its time is over, the rule has swr: answered here, and read again
- *           ├─ on the shelf: another worker has read it (absorb/shelf.h)
+ *           ├─ on the shelf: another worker has read it (absorb/shared.h)
  *           └─ else it waits for a read of it, one for all who ask (cached_fill.c)
  *
  * What makes an answer right (law 3). It is as old as the last proof of who would have told of a change
@@ -13,7 +13,7 @@
  * engine always: what it does with an old value would outlive every bound.
  *
  * Order. A read that waits for a fill takes another way than its connection's other requests. Its reply
- * comes in its turn like any; what the connection writes behind it waits until it is answered (hs_cached_holds),
+ * comes in its turn like any; what the connection writes behind it waits until it is answered (hs_cache_holds),
  * so that no read sees a later write.
  *
  * Which keys: those of a rule, when they are hot (turn_hot), or all of them with admit=all. */
@@ -32,7 +32,7 @@ enum {
 		32, /* requests under way that are looked through; with more it counts as found */
 	AHEAD_MAX = 20,	      /* times cost_us: before that nothing is read ahead */
 	FAILING_US = 1000000, /* what could not be read is not waited for, so long */
-	FILLS_MAX = 32,	      /* reads of one key under way at a time */
+	FETCHES_MAX = 32,     /* reads of one key under way at a time */
 	PLAN_KEYS_MAX = 256,  /* keys of a worker in HEAT PLAN */
 	PLAN_HITS_MIN = 8,    /* fewer are not worth a row */
 	COST_PART = 20, /* of its time to live: what reading costs is taken for at most that */
@@ -41,13 +41,13 @@ enum {
 /* --- rules --- */
 
 /* Keys that are pinned have lost their replies and their rule: whoever pins them lets go soon. */
-static void void_fills(struct hs_link *fills)
+static void void_fetches(struct hs_link *fetches)
 {
-	for (struct hs_link *link = fills->next; link != fills; link = link->next) {
-		struct hs_fill *fill = hs_list_entry(link, struct hs_fill, link);
+	for (struct hs_link *link = fetches->next; link != fetches; link = link->next) {
+		struct hs_fetch *fetch = hs_list_entry(link, struct hs_fetch, link);
 
-		fill->is_void = true;
-		fill->cached->rule = NULL;
+		fetch->is_void = true;
+		fetch->cached->rule = NULL;
 	}
 }
 
@@ -66,19 +66,19 @@ static void configure(void *self)
 	struct hs_cache_stage *stage = self;
 	const struct hs_core_options *options = &stage->core->options;
 	struct hs_cache_limits limits = {
-		.bytes_max = (options->cache_bytes - options->cache_bytes / HS_SHELF_PART) /
+		.bytes_max = (options->cache_bytes - options->cache_bytes / HS_SHARED_PART) /
 			     stage->core->world.workers,
 		.entry_bytes_max = options->cache_entry_bytes,
 	};
-	bool any = stage->shelf && options->rules && options->mitigate != HS_MITIGATE_OFF &&
+	bool any = stage->shared && options->rules && options->mitigate != HS_MITIGATE_OFF &&
 		   hs_rules_any(options->rules, HS_CONTRACT_CACHE) && limits.bytes_max > 0;
 
 	hs_cache_limit(stage->cache, &limits);
 	if (options->rules == stage->rules && options->mitigate == stage->mitigate &&
 	    any == stage->any)
 		return;
-	void_fills(&stage->sent);
-	void_fills(&stage->foreign);
+	void_fetches(&stage->sent);
+	void_fetches(&stage->foreign);
 	hs_cache_clear(stage->cache);
 	if (options->rules)
 		hs_rules_ref(options->rules);
@@ -89,31 +89,31 @@ static void configure(void *self)
 	want(stage);
 }
 
-struct hs_core_rule_stats *hs_cached_stats(const struct hs_cache_stage *stage,
-					   const struct hs_cached *cached)
+struct hs_core_rule_stats *hs_cache_stats(const struct hs_cache_stage *stage,
+					  const struct hs_cache_key *cached)
 {
 	return &stage->core->rule_stats[cached->rule->number];
 }
 
 /* --- which keys --- */
 
-static struct hs_cached *admit(struct hs_cache_stage *stage, const struct hs_rule *rule,
-			       uint64_t key_hash, struct hs_bytes key)
+static struct hs_cache_key *admit(struct hs_cache_stage *stage, const struct hs_rule *rule,
+				  uint64_t key_hash, struct hs_bytes key)
 {
-	struct hs_cached *cached = hs_cache_admit(stage->cache, key_hash, key);
+	struct hs_cache_key *cached = hs_cache_admit(stage->cache, key_hash, key);
 
 	if (!cached)
 		return NULL;
 	cached->rule = rule;
 	cached->slot = hs_slot_of(key);
-	hs_list_init(&cached->fills);
+	hs_list_init(&cached->fetches);
 	return cached;
 }
 
 /* The key of an ask, if its replies are kept; NULL: it goes its ordinary way. */
-static struct hs_cached *find_key(struct hs_cache_stage *stage, const struct hs_ask *ask)
+static struct hs_cache_key *find_key(struct hs_cache_stage *stage, const struct hs_ask *ask)
 {
-	struct hs_cached *cached = hs_cache_find(stage->cache, ask->key_hash, ask->key);
+	struct hs_cache_key *cached = hs_cache_find(stage->cache, ask->key_hash, ask->key);
 	const struct hs_rule *rule;
 
 	if (cached)
@@ -139,9 +139,9 @@ static void turn_hot(void *self, struct hs_hot *hot, bool waited)
 /* --- whether it may be given to this one --- */
 
 static bool may_get(const struct hs_cache_stage *stage, const struct hs_session *session,
-		    const struct hs_kept *kept, struct hs_bytes key)
+		    const struct hs_entry *entry, struct hs_bytes key)
 {
-	return hs_versions_is_since(&stage->versions, session, kept) &&
+	return hs_versions_is_since(&stage->versions, session, entry) &&
 	       !hs_versions_has_write(&stage->versions, session, key);
 }
 
@@ -155,17 +155,17 @@ static bool reads_from_engine(const struct hs_session *session)
 
 /* The nearer the end, the more likely, so that one of many reads it again before (XFetch). */
 static bool is_time(struct hs_cache_stage *stage, const struct hs_rule *rule,
-		    const struct hs_kept *kept)
+		    const struct hs_entry *entry)
 {
-	uint64_t end_us = kept->until_us;
-	uint64_t now_us = stage->core->now.mono_us, cost_us = kept->cost_us;
+	uint64_t end_us = entry->until_us;
+	uint64_t now_us = stage->core->now.mono_us, cost_us = entry->cost_us;
 	double span_us;
 
-	if (!kept->vouch && kept->read_us + rule->stale_us < end_us)
-		end_us = kept->read_us + rule->stale_us;
+	if (!entry->vouch && entry->read_us + rule->stale_us < end_us)
+		end_us = entry->read_us + rule->stale_us;
 	/* On a busy machine it may seem to cost half of that, and would be read all the time. */
-	if (cost_us > (end_us - kept->read_us) / COST_PART)
-		cost_us = (end_us - kept->read_us) / COST_PART;
+	if (cost_us > (end_us - entry->read_us) / COST_PART)
+		cost_us = (end_us - entry->read_us) / COST_PART;
 	span_us = (double)cost_us * rule->ahead;
 	if (rule->ahead <= 0 || end_us == UINT64_MAX ||
 	    (double)now_us + span_us * AHEAD_MAX < (double)end_us)
@@ -176,21 +176,21 @@ static bool is_time(struct hs_cache_stage *stage, const struct hs_rule *rule,
 
 /* Gives it, and reads it again. Accounting for it may admit another key, for which this one has to go. */
 static void give(struct hs_cache_stage *stage, struct hs_session *session,
-		 const struct hs_call *call, struct hs_cached *cached, const struct hs_ask *ask,
-		 const struct hs_kept *kept, bool again)
+		 const struct hs_call *call, struct hs_cache_key *cached, const struct hs_ask *ask,
+		 const struct hs_entry *entry, bool again)
 {
 	cached->pins++;
-	hs_step_answer(stage->core, session, call, cached->slot, kept->reply[session->resp - 2]);
+	hs_step_answer(stage->core, session, call, cached->slot, entry->reply[session->resp - 2]);
 	if (again)
-		hs_cached_refresh(stage, cached, ask);
+		hs_cache_refresh(stage, cached, ask);
 	cached->pins--;
 }
 
 /* Returns whether it is to be read again when it has been given. */
-static bool note_hit(struct hs_cache_stage *stage, struct hs_cached *cached, struct hs_kept *kept,
-		     uint64_t age_us)
+static bool note_hit(struct hs_cache_stage *stage, struct hs_cache_key *cached,
+		     struct hs_entry *entry, uint64_t age_us)
 {
-	struct hs_core_rule_stats *stats = hs_cached_stats(stage, cached);
+	struct hs_core_rule_stats *stats = hs_cache_stats(stage, cached);
 
 	hs_counter_add(&stats->hits, 1);
 	hs_counter_add(&stats->age[hs_ladder_step(age_us)], 1);
@@ -199,138 +199,139 @@ static bool note_hit(struct hs_cache_stage *stage, struct hs_cached *cached, str
 	cached->hits++;
 	cached->unused_writes = 0;
 	hs_cache_use(cached);
-	return is_time(stage, cached->rule, kept);
+	return is_time(stage, cached->rule, entry);
 }
 
 /* What ended it, for the counters. */
-static void note_end(struct hs_core_rule_stats *stats, const struct hs_kept *kept, uint32_t done)
+static void note_end(struct hs_core_rule_stats *stats, const struct hs_entry *entry, uint32_t done)
 {
-	if (kept->done != done)
+	if (entry->done != done)
 		hs_counter_add(&stats->ended_written, 1);
-	else if (atomic_load_explicit(&kept->dead, memory_order_relaxed))
+	else if (atomic_load_explicit(&entry->dead, memory_order_relaxed))
 		hs_counter_add(&stats->ended_told, 1);
-	else if (kept->vouch && hs_vouch_epoch(kept->vouch) != kept->vouch_epoch)
+	else if (entry->vouch && hs_vouch_epoch(entry->vouch) != entry->vouch_epoch)
 		hs_counter_add(&stats->ended_lost, 1);
 	else
 		hs_counter_add(&stats->ended_aged, 1);
 }
 
 static bool outlives(const struct hs_cache_stage *stage, const struct hs_rule *rule,
-		     const struct hs_kept *kept, uint64_t age_us, uint64_t more_us)
+		     const struct hs_entry *entry, uint64_t age_us, uint64_t more_us)
 {
 	return more_us > 0 && age_us <= rule->stale_us + more_us &&
-	       (kept->until_us > stage->core->now.mono_us ||
-		stage->core->now.mono_us - kept->until_us <= more_us);
+	       (entry->until_us > stage->core->now.mono_us ||
+		stage->core->now.mono_us - entry->until_us <= more_us);
 }
 
-bool hs_cached_outlives_error(const struct hs_cache_stage *stage, const struct hs_cached *cached,
-			      struct hs_kept *kept)
+bool hs_cache_outlives_error(const struct hs_cache_stage *stage, const struct hs_cache_key *cached,
+			     struct hs_entry *entry)
 {
-	struct hs_stamp stamp = hs_shelf_stamp(stage->shelf, kept->key_hash);
+	struct hs_version version = hs_shared_version(stage->shared, entry->key_hash);
 	const struct hs_rule *rule = cached->rule;
 	uint64_t age_us;
 
-	switch (hs_kept_state(kept, rule, stamp.done, stage->core->now.mono_us, &age_us)) {
-	case HS_KEPT_FRESH:
+	switch (hs_entry_state(entry, rule, version.done, stage->core->now.mono_us, &age_us)) {
+	case HS_ENTRY_FRESH:
 		return true;
-	case HS_KEPT_AGED:
-		return outlives(stage, rule, kept, age_us, rule->swr_us + rule->stale_if_error_us);
-	case HS_KEPT_CHANGED:
+	case HS_ENTRY_AGED:
+		return outlives(stage, rule, entry, age_us, rule->swr_us + rule->stale_if_error_us);
+	case HS_ENTRY_CHANGED:
 		break;
 	}
 	return false;
 }
 
 /* It was tried a moment ago. Later it is tried again before anybody is given what is old. */
-static bool is_failing(const struct hs_cache_stage *stage, const struct hs_cached *cached)
+static bool is_failing(const struct hs_cache_stage *stage, const struct hs_cache_key *cached)
 {
 	return cached->failed_us > 0 && stage->core->now.mono_us - cached->failed_us <= FAILING_US;
 }
 
 /* From another worker. */
-static struct hs_kept *take_from_shelf(struct hs_cache_stage *stage, struct hs_cached *cached,
-				       const struct hs_ask *ask, uint32_t done, uint64_t *age_us)
+static struct hs_entry *take_from_shared(struct hs_cache_stage *stage, struct hs_cache_key *cached,
+					 const struct hs_ask *ask, uint32_t done, uint64_t *age_us)
 {
-	struct hs_kept *kept = hs_shelf_get(stage->shelf, ask), *taken = NULL;
+	struct hs_entry *entry = hs_shared_get(stage->shared, ask), *taken = NULL;
 
-	if (!kept)
+	if (!entry)
 		return NULL;
-	if (hs_kept_state(kept, cached->rule, done, stage->core->now.mono_us, age_us) ==
-		    HS_KEPT_FRESH &&
-	    hs_cache_keep(stage->cache, cached, kept))
-		taken = kept;
-	hs_kept_unref(&kept);
+	if (hs_entry_state(entry, cached->rule, done, stage->core->now.mono_us, age_us) ==
+		    HS_ENTRY_FRESH &&
+	    hs_cache_keep(stage->cache, cached, entry))
+		taken = entry;
+	hs_entry_unref(&entry);
 	return taken;
 }
 
 /* The reply to give, or NULL; and whether it is to be read again then. */
-static struct hs_kept *look(struct hs_cache_stage *stage, const struct hs_session *session,
-			    struct hs_cached *cached, const struct hs_ask *ask, bool *again)
+static struct hs_entry *look(struct hs_cache_stage *stage, const struct hs_session *session,
+			     struct hs_cache_key *cached, const struct hs_ask *ask, bool *again)
 {
-	struct hs_core_rule_stats *stats = hs_cached_stats(stage, cached);
-	uint32_t done = hs_shelf_stamp(stage->shelf, ask->key_hash).done;
-	struct hs_kept *kept = hs_cached_reply(cached, ask), *other;
-	enum hs_kept_state state = HS_KEPT_CHANGED;
+	struct hs_core_rule_stats *stats = hs_cache_stats(stage, cached);
+	uint32_t done = hs_shared_version(stage->shared, ask->key_hash).done;
+	struct hs_entry *entry = hs_cache_reply(cached, ask), *other;
+	enum hs_entry_state state = HS_ENTRY_CHANGED;
 	uint64_t age_us = 0, other_age_us;
 	bool aged;
 
-	if (kept)
-		state = hs_kept_state(kept, cached->rule, done, stage->core->now.mono_us, &age_us);
-	aged = state == HS_KEPT_AGED;
-	if (state != HS_KEPT_FRESH) {
-		if (kept)
-			note_end(stats, kept, done);
-		other = take_from_shelf(stage, cached, ask, done, &other_age_us);
+	if (entry)
+		state = hs_entry_state(entry, cached->rule, done, stage->core->now.mono_us,
+				       &age_us);
+	aged = state == HS_ENTRY_AGED;
+	if (state != HS_ENTRY_FRESH) {
+		if (entry)
+			note_end(stats, entry, done);
+		other = take_from_shared(stage, cached, ask, done, &other_age_us);
 		if (other) {
-			kept = other;
+			entry = other;
 			age_us = other_age_us;
-			state = HS_KEPT_FRESH;
+			state = HS_ENTRY_FRESH;
 			aged = false;
 		} else {
-			kept = hs_cached_reply(cached, ask); /* it may have had to make room */
+			entry = hs_cache_reply(cached, ask); /* it may have had to make room */
 		}
 	}
-	if (!kept || state == HS_KEPT_CHANGED || !may_get(stage, session, kept, ask->key))
+	if (!entry || state == HS_ENTRY_CHANGED || !may_get(stage, session, entry, ask->key))
 		return NULL;
-	if (aged && !outlives(stage, cached->rule, kept, age_us, cached->rule->swr_us) &&
-	    !(is_failing(stage, cached) && hs_cached_outlives_error(stage, cached, kept)))
+	if (aged && !outlives(stage, cached->rule, entry, age_us, cached->rule->swr_us) &&
+	    !(is_failing(stage, cached) && hs_cache_outlives_error(stage, cached, entry)))
 		return NULL;
-	*again = note_hit(stage, cached, kept, age_us);
+	*again = note_hit(stage, cached, entry, age_us);
 	if (aged) {
 		hs_counter_add(&stats->stale, 1);
 		*again = true;
 	}
-	return kept;
+	return entry;
 }
 
 /* Nothing is changed: what would have been answered here is counted, as if every change behind us were
  * told. */
-static void observe(struct hs_cache_stage *stage, struct hs_cached *cached,
+static void observe(struct hs_cache_stage *stage, struct hs_cache_key *cached,
 		    const struct hs_ask *ask)
 {
-	struct hs_core_rule_stats *stats = hs_cached_stats(stage, cached);
-	struct hs_stamp stamp = hs_shelf_stamp(stage->shelf, ask->key_hash);
-	struct hs_kept *kept = hs_cached_reply(cached, ask);
+	struct hs_core_rule_stats *stats = hs_cache_stats(stage, cached);
+	struct hs_version version = hs_shared_version(stage->shared, ask->key_hash);
+	struct hs_entry *entry = hs_cache_reply(cached, ask);
 	uint64_t now_us = stage->core->now.mono_us, age_us;
 
 	hs_cache_use(cached);
-	if (kept &&
-	    hs_kept_state(kept, cached->rule, stamp.done, now_us, &age_us) == HS_KEPT_FRESH) {
+	if (entry &&
+	    hs_entry_state(entry, cached->rule, version.done, now_us, &age_us) == HS_ENTRY_FRESH) {
 		hs_counter_add(&stats->would_hit, 1);
 		return;
 	}
 	hs_counter_add(&stats->would_miss, 1);
-	kept = hs_kept_create(ask, HS_LIT("$0\r\n\r\n"));
-	if (!kept)
+	entry = hs_entry_create(ask, HS_LIT("$0\r\n\r\n"));
+	if (!entry)
 		return;
-	kept->worker = stage->core->world.worker;
-	kept->done = stamp.done;
-	kept->vouch = &stage->believed;
-	kept->read_us = now_us;
-	kept->until_us = hs_entry_until(&stage->core->prng, cached->rule, false, now_us);
-	atomic_init(&kept->expires_us, UINT64_MAX);
-	hs_cache_keep(stage->cache, cached, kept);
-	hs_kept_unref(&kept);
+	entry->worker = stage->core->world.worker;
+	entry->done = version.done;
+	entry->vouch = &stage->believed;
+	entry->read_us = now_us;
+	entry->until_us = hs_entry_until(&stage->core->prng, cached->rule, false, now_us);
+	atomic_init(&entry->expires_us, UINT64_MAX);
+	hs_cache_keep(stage->cache, cached, entry);
+	hs_entry_unref(&entry);
 }
 
 /* --- a read --- */
@@ -347,12 +348,12 @@ static bool read_many(struct hs_cache_stage *stage, struct hs_session *session,
 	hs_reply_array(&reply, call->argc - 1);
 	for (size_t i = 1; i < call->argc; i++) {
 		struct hs_bytes words[2];
-		struct hs_cached *cached;
-		struct hs_kept *kept = NULL;
+		struct hs_cache_key *cached;
+		struct hs_entry *entry = NULL;
 		struct hs_ask ask;
 		bool again = false;
 
-		hs_ask_get(&ask, hs_shelf_seed(stage->shelf), call->argv[i], words);
+		hs_ask_get(&ask, hs_shared_seed(stage->shared), call->argv[i], words);
 		cached = find_key(stage, &ask);
 		if (!cached) {
 			all = false;
@@ -361,12 +362,12 @@ static bool read_many(struct hs_cache_stage *stage, struct hs_session *session,
 		if (stage->mitigate == HS_MITIGATE_OBSERVE)
 			observe(stage, cached, &ask);
 		else
-			kept = look(stage, session, cached, &ask, &again);
-		if (kept && all)
-			hs_buf_append_bytes(&stage->scratch, kept->reply[session->resp - 2]);
-		all = all && kept;
-		if (again || (!kept && stage->mitigate == HS_MITIGATE_ON))
-			hs_cached_refresh(stage, cached, &ask);
+			entry = look(stage, session, cached, &ask, &again);
+		if (entry && all)
+			hs_buf_append_bytes(&stage->scratch, entry->reply[session->resp - 2]);
+		all = all && entry;
+		if (again || (!entry && stage->mitigate == HS_MITIGATE_ON))
+			hs_cache_refresh(stage, cached, &ask);
 	}
 	if (all) {
 		hs_call_slots(call);
@@ -377,22 +378,22 @@ static bool read_many(struct hs_cache_stage *stage, struct hs_session *session,
 }
 
 static void wait_for_it(struct hs_cache_stage *stage, struct hs_session *session,
-			const struct hs_call *call, struct hs_cached *cached,
+			const struct hs_call *call, struct hs_cache_key *cached,
 			const struct hs_ask *ask)
 {
 	struct hs_request *request = hs_request_single(stage->core, session, call, cached->slot);
 
 	request->parts[0].stage = HS_STAGES_MAX; /* it goes its own way */
 	request->resp = session->resp;
-	hs_cached_join(stage, cached, ask, request);
+	hs_cache_join(stage, cached, ask, request);
 }
 
 /* Answers a read from what is kept, or has it wait for that. HS_PASS: it goes its ordinary way. */
 static enum hs_verdict read_one(struct hs_cache_stage *stage, struct hs_session *session,
 				struct hs_call *call)
 {
-	struct hs_cached *cached;
-	struct hs_kept *kept;
+	struct hs_cache_key *cached;
+	struct hs_entry *entry;
 	struct hs_ask ask;
 	bool again = false;
 
@@ -400,7 +401,8 @@ static enum hs_verdict read_one(struct hs_cache_stage *stage, struct hs_session 
 		return HS_PASS;
 	if (call->command->id == HS_CMD_ID_MGET)
 		return read_many(stage, session, call) ? HS_ANSWERED : HS_PASS;
-	if (!hs_ask_init(&ask, hs_shelf_seed(stage->shelf), call->command, call->argc, call->argv))
+	if (!hs_ask_init(&ask, hs_shared_seed(stage->shared), call->command, call->argc,
+			 call->argv))
 		return HS_PASS;
 	cached = find_key(stage, &ask);
 	if (!cached)
@@ -409,20 +411,21 @@ static enum hs_verdict read_one(struct hs_cache_stage *stage, struct hs_session 
 		observe(stage, cached, &ask);
 		return HS_PASS;
 	}
-	kept = look(stage, session, cached, &ask, &again);
-	if (kept) {
-		give(stage, session, call, cached, &ask, kept, again);
+	entry = look(stage, session, cached, &ask, &again);
+	if (entry) {
+		give(stage, session, call, cached, &ask, entry, again);
 		return HS_ANSWERED;
 	}
 	/* What is too large to be kept is not read for that either, if there is another way. */
-	if (cached->unkept &&
+	if (cached->uncached &&
 	    hs_stage_served_behind(stage->core, stage->index, cached->slot, ask.key))
 		return HS_PASS;
 	cached->misses++;
-	hs_counter_add(&hs_cached_stats(stage, cached)->misses, 1);
+	hs_counter_add(&hs_cache_stats(stage, cached)->misses, 1);
 	/* Behind its own, in their order; and one that is asked for in ever new ways goes its own. */
 	if (hs_versions_session(&stage->versions, session)->writes_apart > 0 ||
-	    cached->pins >= FILLS_MAX || hs_versions_has_write(&stage->versions, session, ask.key))
+	    cached->pins >= FETCHES_MAX ||
+	    hs_versions_has_write(&stage->versions, session, ask.key))
 		return HS_PASS;
 	wait_for_it(stage, session, call, cached, &ask);
 	return HS_TAKEN;
@@ -444,7 +447,7 @@ static enum hs_verdict admit_call(void *self, struct hs_session *session, struct
 	if (!any || command->id != HS_CMD_ID_SET)
 		return HS_PASS;
 	hs_call_slots(call);
-	return hs_cached_set(stage, session, call) ? HS_TAKEN : HS_PASS;
+	return hs_cache_write_through(stage, session, call) ? HS_TAKEN : HS_PASS;
 }
 
 /* --- changes behind us --- */
@@ -454,9 +457,9 @@ static void drop_changed(struct hs_cache_stage *stage, const struct hs_vouch *vo
 			 struct hs_bytes key)
 {
 	struct hs_cache *cache = stage->cache;
-	uint64_t hash = hs_shelf_hash(stage->shelf, key);
-	struct hs_cached *cached = hs_cache_find(cache, hash, key);
-	uint32_t done = hs_shelf_stamp(stage->shelf, hash).done, dropped;
+	uint64_t hash = hs_shared_hash(stage->shared, key);
+	struct hs_cache_key *cached = hs_cache_find(cache, hash, key);
+	uint32_t done = hs_shared_version(stage->shared, hash).done, dropped;
 	struct hs_core_rule_stats *stats;
 	bool written;
 
@@ -466,7 +469,7 @@ static void drop_changed(struct hs_cache_stage *stage, const struct hs_vouch *vo
 	dropped = hs_cache_changed(cache, hash, key, vouch);
 	if (!cached->rule)
 		return;
-	stats = hs_cached_stats(stage, cached);
+	stats = hs_cache_stats(stage, cached);
 	hs_counter_add(written ? &stats->ended_written : &stats->ended_told, dropped);
 }
 
@@ -474,7 +477,7 @@ static void changed(void *self, const struct hs_vouch *vouch, const struct hs_by
 {
 	struct hs_cache_stage *stage = self;
 
-	if (!stage->shelf)
+	if (!stage->shared)
 		return;
 	if (key)
 		drop_changed(stage, vouch, *key);
@@ -484,7 +487,7 @@ static void changed(void *self, const struct hs_vouch *vouch, const struct hs_by
 
 /* --- HEAT PLAN --- */
 
-static void plan_key(const struct hs_cache_stage *stage, const struct hs_cached *cached,
+static void plan_key(const struct hs_cache_stage *stage, const struct hs_cache_key *cached,
 		     struct hs_reply *reply)
 {
 	uint16_t place = hs_core_partition(stage->core, cached->slot);
@@ -512,7 +515,7 @@ static void plan_key(const struct hs_cache_stage *stage, const struct hs_cached 
 static void report(void *self, struct hs_reply *reply)
 {
 	const struct hs_cache_stage *stage = self;
-	const struct hs_cached *cached;
+	const struct hs_cache_key *cached;
 	size_t at = 0, shown = 0;
 
 	while (shown < PLAN_KEYS_MAX && (cached = hs_cache_each(stage->cache, &at))) {
@@ -531,7 +534,7 @@ static void *create(struct hs_core *core, uint32_t index)
 	struct hs_cache_limits limits = {0};
 
 	stage->core = core;
-	stage->shelf = core->world.shelf;
+	stage->shared = core->world.shared;
 	stage->index = index;
 	stage->request_at = core->stages.request_at[index];
 	stage->versions = hs_versions_of(core);
@@ -562,10 +565,10 @@ const struct hs_stage hs_stage_cache = {
 	.destroy = destroy,
 	.configure = configure,
 	.admit = admit_call,
-	.arrive = hs_cached_arrive,
+	.arrive = hs_cache_arrive,
 	.hot = turn_hot,
 	.changed = changed,
-	.told = hs_cached_told,
-	.tick = hs_cached_tick,
+	.told = hs_cache_told,
+	.tick = hs_cache_tick,
 	.report = report,
 };

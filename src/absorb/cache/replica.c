@@ -11,9 +11,9 @@
 #include "absorb/cache/stage.h"
 
 /* A time behind all writes of the key that are done; 0: not known yet. */
-static uint64_t written_us(const struct hs_cache_stage *stage, struct hs_cached *cached)
+static uint64_t written_us(const struct hs_cache_stage *stage, struct hs_cache_key *cached)
 {
-	uint32_t done = hs_shelf_stamp(stage->shelf, cached->key_hash).done;
+	uint32_t done = hs_shared_version(stage->shared, cached->key_hash).done;
 	uint64_t now_us = stage->core->now.mono_us;
 
 	if (cached->seen_us == 0 || cached->seen_done != done) {
@@ -26,8 +26,8 @@ static uint64_t written_us(const struct hs_cache_stage *stage, struct hs_cached 
 	return cached->written_us;
 }
 
-uint64_t hs_cached_replica_since(struct hs_cache_stage *stage, const struct hs_session *session,
-				 struct hs_cached *cached, const struct hs_ask *ask)
+uint64_t hs_cache_replica_since(struct hs_cache_stage *stage, const struct hs_session *session,
+				struct hs_cache_key *cached, const struct hs_ask *ask)
 {
 	uint64_t stale_us = cached->rule->stale_us, now_us = stage->core->now.mono_us, since_us,
 		 barrier_us;
@@ -43,11 +43,11 @@ uint64_t hs_cached_replica_since(struct hs_cache_stage *stage, const struct hs_s
 	return since_us > barrier_us ? since_us : barrier_us + 1;
 }
 
-void hs_cached_note_size(const struct hs_cache_stage *stage, struct hs_cached *cached,
-			 const struct hs_kept *kept)
+void hs_cache_note_size(const struct hs_cache_stage *stage, struct hs_cache_key *cached,
+			const struct hs_entry *entry)
 {
-	if (kept->bytes > stage->core->options.cache_entry_bytes)
-		cached->large_ask = kept->signature;
-	else if (cached->large_ask == kept->signature)
+	if (entry->bytes > stage->core->options.cache_entry_bytes)
+		cached->large_ask = entry->signature;
+	else if (cached->large_ask == entry->signature)
 		cached->large_ask = 0;
 }

@@ -4,15 +4,15 @@
 #define HS_ABSORB_CACHE_STAGE_H
 
 #include "absorb/cache/store.h"
-#include "absorb/shelf.h"
+#include "absorb/shared.h"
 #include "absorb/versions.h"
 #include "core/stage.h"
 #include "core/state.h"
 
 struct hs_cache_stage {
 	struct hs_core *core;
-	struct hs_shelf *shelf; /* of all workers; NULL: nothing is cached */
-	uint32_t index;		/* in the array of stages */
+	struct hs_shared *shared; /* of all workers; NULL: nothing is cached */
+	uint32_t index;		  /* in the array of stages */
 	size_t request_at;
 	struct hs_versions versions;
 	struct hs_cache *cache;
@@ -44,15 +44,15 @@ static inline struct hs_cache_request *hs_cache_request(const struct hs_cache_st
 }
 
 /* A reply being read, for those who wait and to be kept. */
-struct hs_fill {
-	struct hs_link of_key;	  /* in cached->fills */
-	struct hs_link link;	  /* in stage->sent or ->foreign */
-	struct hs_cached *cached; /* pinned */
-	struct hs_link waiters;	  /* requests that get what it brings */
+struct hs_fetch {
+	struct hs_link of_key;	     /* in cached->fills */
+	struct hs_link link;	     /* in stage->sent or ->foreign */
+	struct hs_cache_key *cached; /* pinned */
+	struct hs_link waiters;	     /* requests that get what it brings */
 	struct hs_link late;	/* those that must not: it began before a write they have to see */
 	struct hs_request *own; /* what is sent, and whose arguments these are */
 	struct hs_ask ask;
-	struct hs_stamp stamp; /* before it was sent */
+	struct hs_version version; /* before it was sent */
 	uint64_t start_us;
 	uint64_t foreign_us; /* since when another worker is waited for; 0: it is not */
 	uint64_t
@@ -66,37 +66,37 @@ struct hs_fill {
 
 /* The request waits for a read of this ask: one under way, or a new one. It may be answered, and gone,
  * when this returns. */
-void hs_cached_join(struct hs_cache_stage *stage, struct hs_cached *cached,
-		    const struct hs_ask *ask, struct hs_request *request);
+void hs_cache_join(struct hs_cache_stage *stage, struct hs_cache_key *cached,
+		   const struct hs_ask *ask, struct hs_request *request);
 /* Reads it again for nobody in particular, unless somebody is at it. */
-void hs_cached_refresh(struct hs_cache_stage *stage, struct hs_cached *cached,
-		       const struct hs_ask *ask);
+void hs_cache_refresh(struct hs_cache_stage *stage, struct hs_cache_key *cached,
+		      const struct hs_ask *ask);
 /* Points of the stage. */
-void hs_cached_told(void *self);
-void hs_cached_tick(void *self);
+void hs_cache_told(void *self);
+void hs_cache_tick(void *self);
 
 /* write.c */
 
 /* Sends a plain SET so that its value can be cached. False: it goes its ordinary way. */
-bool hs_cached_set(struct hs_cache_stage *stage, struct hs_session *session,
-		   const struct hs_call *call);
-void hs_cached_arrive(void *self, struct hs_request *request, struct hs_part *part);
+bool hs_cache_write_through(struct hs_cache_stage *stage, struct hs_session *session,
+			    const struct hs_call *call);
+void hs_cache_arrive(void *self, struct hs_request *request, struct hs_part *part);
 
 /* replica.c */
 
 /* Of a read that is not answered with what is kept: what a replica must have had at least, to answer it
  * instead of the key's master. 0: it is the master's. */
-uint64_t hs_cached_replica_since(struct hs_cache_stage *stage, const struct hs_session *session,
-				 struct hs_cached *cached, const struct hs_ask *ask);
+uint64_t hs_cache_replica_since(struct hs_cache_stage *stage, const struct hs_session *session,
+				struct hs_cache_key *cached, const struct hs_ask *ask);
 /* Remembers whether what was read is too large to be kept. */
-void hs_cached_note_size(const struct hs_cache_stage *stage, struct hs_cached *cached,
-			 const struct hs_kept *kept);
+void hs_cache_note_size(const struct hs_cache_stage *stage, struct hs_cache_key *cached,
+			const struct hs_entry *entry);
 
 /* read.c */
-struct hs_core_rule_stats *hs_cached_stats(const struct hs_cache_stage *stage,
-					   const struct hs_cached *cached);
+struct hs_core_rule_stats *hs_cache_stats(const struct hs_cache_stage *stage,
+					  const struct hs_cache_key *cached);
 /* Whether an old reply may be given because it cannot be read again. */
-bool hs_cached_outlives_error(const struct hs_cache_stage *stage, const struct hs_cached *cached,
-			      struct hs_kept *kept);
+bool hs_cache_outlives_error(const struct hs_cache_stage *stage, const struct hs_cache_key *cached,
+			     struct hs_entry *entry);
 
 #endif

@@ -49,12 +49,12 @@ struct hs_cache *hs_cache_create(uint32_t worker, const struct hs_cache_limits *
 
 /* ---- queues and bytes ---- */
 
-static struct hs_cached *cached_of(struct hs_link *link)
+static struct hs_cache_key *cached_of(struct hs_link *link)
 {
-	return hs_list_entry(link, struct hs_cached, queue);
+	return hs_list_entry(link, struct hs_cache_key, queue);
 }
 
-static void add_bytes(struct hs_cache *cache, struct hs_cached *cached, uint64_t bytes)
+static void add_bytes(struct hs_cache *cache, struct hs_cache_key *cached, uint64_t bytes)
 {
 	cached->bytes += bytes;
 	cache->counts.bytes += bytes;
@@ -62,7 +62,7 @@ static void add_bytes(struct hs_cache *cache, struct hs_cached *cached, uint64_t
 		cache->small_bytes += bytes;
 }
 
-static void take_bytes(struct hs_cache *cache, struct hs_cached *cached, uint64_t bytes)
+static void take_bytes(struct hs_cache *cache, struct hs_cache_key *cached, uint64_t bytes)
 {
 	cached->bytes -= bytes;
 	cache->counts.bytes -= bytes;
@@ -70,7 +70,7 @@ static void take_bytes(struct hs_cache *cache, struct hs_cached *cached, uint64_
 		cache->small_bytes -= bytes;
 }
 
-static void enter(struct hs_cache *cache, struct hs_cached *cached, bool large)
+static void enter(struct hs_cache *cache, struct hs_cache_key *cached, bool large)
 {
 	cached->large = large;
 	hs_list_append(large ? &cache->large : &cache->small, &cached->queue);
@@ -80,7 +80,7 @@ static void enter(struct hs_cache *cache, struct hs_cached *cached, bool large)
 	}
 }
 
-static void leave(struct hs_cache *cache, struct hs_cached *cached)
+static void leave(struct hs_cache *cache, struct hs_cache_key *cached)
 {
 	hs_list_remove(&cached->queue);
 	if (!cached->large) {
@@ -101,23 +101,23 @@ static void rotate(struct hs_link *queue)
 
 /* What this worker read, and has vouched for, is for others too as long as it would hear of changes; it
  * finds whom they concern among its own replies. */
-static bool bury(const struct hs_cache *cache, struct hs_kept *kept)
+static bool bury(const struct hs_cache *cache, struct hs_entry *entry)
 {
-	return kept->worker == cache->worker && kept->vouch &&
-	       !atomic_exchange_explicit(&kept->dead, true, memory_order_acq_rel);
+	return entry->worker == cache->worker && entry->vouch &&
+	       !atomic_exchange_explicit(&entry->dead, true, memory_order_acq_rel);
 }
 
-static void drop(struct hs_cache *cache, struct hs_cached *cached, size_t index)
+static void drop(struct hs_cache *cache, struct hs_cache_key *cached, size_t index)
 {
-	struct hs_kept *kept = cached->replies[index];
+	struct hs_entry *entry = cached->replies[index];
 
-	bury(cache, kept);
-	take_bytes(cache, cached, kept->bytes);
+	bury(cache, entry);
+	take_bytes(cache, cached, entry->bytes);
 	cache->counts.replies--;
 	cached->replies_count--;
 	memmove(&cached->replies[index], &cached->replies[index + 1],
 		(cached->replies_count - index) * sizeof *cached->replies);
-	hs_kept_unref(&kept);
+	hs_entry_unref(&entry);
 	if (cached->replies_count > 0 || cached->replies == &cached->only)
 		return;
 	take_bytes(cache, cached, cached->replies_cap * sizeof *cached->replies);
@@ -126,18 +126,18 @@ static void drop(struct hs_cache *cache, struct hs_cached *cached, size_t index)
 	cached->replies_cap = 1;
 }
 
-static void drop_all(struct hs_cache *cache, struct hs_cached *cached)
+static void drop_all(struct hs_cache *cache, struct hs_cache_key *cached)
 {
 	while (cached->replies_count > 0)
 		drop(cache, cached, cached->replies_count - 1u);
 }
 
-static bool is_full(const struct hs_cached *cached)
+static bool is_full(const struct hs_cache_key *cached)
 {
 	return cached->replies_count == cached->replies_cap;
 }
 
-static void append(struct hs_cache *cache, struct hs_cached *cached, struct hs_kept *kept)
+static void append(struct hs_cache *cache, struct hs_cache_key *cached, struct hs_entry *entry)
 {
 	if (is_full(cached)) {
 		uint16_t cap = (uint16_t)(cached->replies_cap * 2);
@@ -151,15 +151,15 @@ static void append(struct hs_cache *cache, struct hs_cached *cached, struct hs_k
 			  (cap - (first ? 0u : cached->replies_cap)) * sizeof *cached->replies);
 		cached->replies_cap = cap;
 	}
-	hs_kept_ref(kept);
-	cached->replies[cached->replies_count++] = kept;
-	add_bytes(cache, cached, kept->bytes);
+	hs_entry_ref(entry);
+	cached->replies[cached->replies_count++] = entry;
+	add_bytes(cache, cached, entry->bytes);
 	cache->counts.replies++;
 }
 
 /* ---- what has to go ---- */
 
-static void take_out(struct hs_cache *cache, struct hs_cached *cached)
+static void take_out(struct hs_cache *cache, struct hs_cache_key *cached)
 {
 	hs_check(cached->pins == 0);
 	drop_all(cache, cached);
@@ -169,7 +169,7 @@ static void take_out(struct hs_cache *cache, struct hs_cached *cached)
 	hs_mem_free(&cached);
 }
 
-static void evict(struct hs_cache *cache, struct hs_cached *cached)
+static void evict(struct hs_cache *cache, struct hs_cache_key *cached)
 {
 	cache->counts.evicted++;
 	take_out(cache, cached);
@@ -185,7 +185,7 @@ static bool small_is_full(const struct hs_cache *cache)
 static bool evict_small(struct hs_cache *cache, bool any)
 {
 	for (size_t i = cache->small_count; i > 0 && (any || small_is_full(cache)); i--) {
-		struct hs_cached *cached = cached_of(cache->small.next);
+		struct hs_cache_key *cached = cached_of(cache->small.next);
 
 		if (cached->pins > 0) {
 			rotate(&cache->small);
@@ -205,10 +205,10 @@ static bool evict_small(struct hs_cache *cache, bool any)
 static bool evict_large(struct hs_cache *cache)
 {
 	size_t count = cache->table.count - cache->small_count, pinned = 0;
-	struct hs_cached *least = NULL;
+	struct hs_cache_key *least = NULL;
 
 	for (size_t looks = 0; looks < LOOKS_MAX && pinned < count;) {
-		struct hs_cached *cached = cached_of(cache->large.next);
+		struct hs_cache_key *cached = cached_of(cache->large.next);
 
 		if (cached->pins > 0) {
 			pinned++;
@@ -241,15 +241,15 @@ static bool make_room(struct hs_cache *cache, uint64_t bytes)
 
 /* ---- keys ---- */
 
-struct hs_cached *hs_cache_find(struct hs_cache *cache, uint64_t key_hash, struct hs_bytes key)
+struct hs_cache_key *hs_cache_find(struct hs_cache *cache, uint64_t key_hash, struct hs_bytes key)
 {
 	return hs_cache_table_find(&cache->table, key_hash, key);
 }
 
-struct hs_cached *hs_cache_admit(struct hs_cache *cache, uint64_t key_hash, struct hs_bytes key)
+struct hs_cache_key *hs_cache_admit(struct hs_cache *cache, uint64_t key_hash, struct hs_bytes key)
 {
-	uint64_t bytes = sizeof(struct hs_cached) + key.len + KEY_BYTES;
-	struct hs_cached *cached = hs_cache_find(cache, key_hash, key);
+	uint64_t bytes = sizeof(struct hs_cache_key) + key.len + KEY_BYTES;
+	struct hs_cache_key *cached = hs_cache_find(cache, key_hash, key);
 	char *copy;
 
 	if (cached)
@@ -266,14 +266,14 @@ struct hs_cached *hs_cache_admit(struct hs_cache *cache, uint64_t key_hash, stru
 	cached->bytes = bytes;
 	cached->replies = &cached->only;
 	cached->replies_cap = 1;
-	hs_list_init(&cached->fills);
+	hs_list_init(&cached->fetches);
 	hs_cache_table_add(&cache->table, cached);
 	cache->counts.bytes += bytes;
 	enter(cache, cached, hs_ghosts_take(&cache->ghosts, key_hash, cache->table.count));
 	return cached;
 }
 
-bool hs_cache_remove(struct hs_cache *cache, struct hs_cached *cached)
+bool hs_cache_remove(struct hs_cache *cache, struct hs_cache_key *cached)
 {
 	if (cached->pins > 0)
 		return false;
@@ -289,41 +289,41 @@ void hs_cache_limit(struct hs_cache *cache, const struct hs_cache_limits *limits
 
 /* ---- replies, from outside ---- */
 
-struct hs_kept *hs_cached_reply(const struct hs_cached *cached, const struct hs_ask *ask)
+struct hs_entry *hs_cache_reply(const struct hs_cache_key *cached, const struct hs_ask *ask)
 {
 	for (size_t i = cached->replies_count; i-- > 0;)
-		if (hs_kept_is(cached->replies[i], ask))
+		if (hs_entry_is(cached->replies[i], ask))
 			return cached->replies[i];
 	return NULL;
 }
 
-void hs_cache_forget(struct hs_cache *cache, struct hs_cached *cached, struct hs_kept *kept)
+void hs_cache_forget(struct hs_cache *cache, struct hs_cache_key *cached, struct hs_entry *entry)
 {
 	for (size_t i = 0; i < cached->replies_count; i++) {
-		if (cached->replies[i] != kept)
+		if (cached->replies[i] != entry)
 			continue;
 		drop(cache, cached, i);
 		return;
 	}
 }
 
-bool hs_cache_keep(struct hs_cache *cache, struct hs_cached *cached, struct hs_kept *kept)
+bool hs_cache_keep(struct hs_cache *cache, struct hs_cache_key *cached, struct hs_entry *entry)
 {
 	struct hs_ask ask = {
-		.command = kept->command,
-		.argv = kept->argv,
-		.argc = kept->argc,
-		.signature = kept->signature,
+		.command = entry->command,
+		.argv = entry->argv,
+		.argc = entry->argc,
+		.signature = entry->signature,
 	};
-	struct hs_kept *old = hs_cached_reply(cached, &ask);
-	uint64_t bytes = kept->bytes;
+	struct hs_entry *old = hs_cache_reply(cached, &ask);
+	uint64_t bytes = entry->bytes;
 	bool room;
 
-	if (old == kept)
+	if (old == entry)
 		return true;
 	if (old)
 		hs_cache_forget(cache, cached, old);
-	if (kept->bytes > cache->limits.entry_bytes_max ||
+	if (entry->bytes > cache->limits.entry_bytes_max ||
 	    cached->bytes + bytes > cache->limits.bytes_max) {
 		cache->counts.too_large++;
 		return false;
@@ -336,11 +336,11 @@ bool hs_cache_keep(struct hs_cache *cache, struct hs_cached *cached, struct hs_k
 	room = make_room(cache, bytes);
 	cached->pins--;
 	if (room)
-		append(cache, cached, kept);
+		append(cache, cached, entry);
 	return room;
 }
 
-static uint32_t changed(struct hs_cache *cache, struct hs_cached *cached,
+static uint32_t changed(struct hs_cache *cache, struct hs_cache_key *cached,
 			const struct hs_vouch *vouch)
 {
 	uint32_t dead = 0;
@@ -357,14 +357,14 @@ static uint32_t changed(struct hs_cache *cache, struct hs_cached *cached,
 uint32_t hs_cache_changed(struct hs_cache *cache, uint64_t key_hash, struct hs_bytes key,
 			  const struct hs_vouch *vouch)
 {
-	struct hs_cached *cached = hs_cache_find(cache, key_hash, key);
+	struct hs_cache_key *cached = hs_cache_find(cache, key_hash, key);
 
 	return cached ? changed(cache, cached, vouch) : 0;
 }
 
 /* ---- all of it ---- */
 
-struct hs_cached *hs_cache_each(const struct hs_cache *cache, size_t *at)
+struct hs_cache_key *hs_cache_each(const struct hs_cache *cache, size_t *at)
 {
 	const struct hs_link *link = *at ? (const struct hs_link *)*at : cache->small.next;
 
@@ -378,7 +378,7 @@ struct hs_cached *hs_cache_each(const struct hs_cache *cache, size_t *at)
 
 uint32_t hs_cache_changed_all(struct hs_cache *cache, const struct hs_vouch *vouch)
 {
-	struct hs_cached *cached;
+	struct hs_cache_key *cached;
 	size_t at = 0;
 	uint32_t dead = 0;
 
@@ -389,7 +389,7 @@ uint32_t hs_cache_changed_all(struct hs_cache *cache, const struct hs_vouch *vou
 
 void hs_cache_clear(struct hs_cache *cache)
 {
-	struct hs_cached *cached;
+	struct hs_cache_key *cached;
 	size_t at = 0;
 
 	while ((cached = hs_cache_each(cache, &at))) {

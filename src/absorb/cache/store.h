@@ -10,7 +10,7 @@
 #ifndef HS_ABSORB_CACHE_H
 #define HS_ABSORB_CACHE_H
 
-#include "absorb/kept.h"
+#include "absorb/entry.h"
 #include "base/list.h"
 
 enum {
@@ -30,27 +30,27 @@ struct hs_cache_counts {
 };
 
 /* A key that is admitted. The fields below `pins` are the core's to use. */
-struct hs_cached {
-	struct hs_link queue;	/* in the small or the large one */
-	struct hs_cached *next; /* in its bucket */
+struct hs_cache_key {
+	struct hs_link queue;	   /* in the small or the large one */
+	struct hs_cache_key *next; /* in its bucket */
 	uint64_t key_hash;
 	uint64_t bytes; /* of the key and its replies */
 	uint8_t uses;	/* fewer each time it is passed over, HS_CACHE_USES_MAX at most */
 	bool large;	/* in the large queue */
 	uint16_t replies_count, replies_cap;
-	struct hs_kept *
+	struct hs_entry *
 		*replies; /* owned references, the oldest first; `only` while there is one */
-	struct hs_kept *only;
+	struct hs_entry *only;
 	struct hs_bytes key; /* lies behind */
 	uint32_t pins;	     /* it stays */
 
 	const struct hs_rule *rule;
 	uint16_t slot;
-	struct hs_link fills;	     /* reads under way */
+	struct hs_link fetches;	     /* reads under way */
 	uint64_t hits, misses, read; /* of this key: answered, not answered, read from the engine */
 	uint64_t hot_us;
 	uint64_t failed_us; /* when it last could not be read, or took long; 0: it could since */
-	bool unkept;	    /* what was read last is not kept: it is too large, or was written */
+	bool uncached;	    /* what was read last is not kept: it is too large, or was written */
 	uint32_t unused_writes; /* values left behind by writes in a row that nobody read */
 	/* For reads from replicas: the ask whose reply is too large to be kept, 0: none; writes of the key
 	 * that were done when it was last looked at, when that was first seen, and a time that is certainly
@@ -65,22 +65,22 @@ void hs_cache_destroy(struct hs_cache **cache); /* nothing is pinned */
 void hs_cache_limit(struct hs_cache *cache, const struct hs_cache_limits *limits);
 
 /* NULL: not admitted. Does not count as a use. */
-struct hs_cached *hs_cache_find(struct hs_cache *cache, uint64_t key_hash, struct hs_bytes key);
+struct hs_cache_key *hs_cache_find(struct hs_cache *cache, uint64_t key_hash, struct hs_bytes key);
 /* Makes room for it. NULL: there is none, everything is pinned or the key is too long. */
-struct hs_cached *hs_cache_admit(struct hs_cache *cache, uint64_t key_hash, struct hs_bytes key);
-static inline void hs_cache_use(struct hs_cached *cached)
+struct hs_cache_key *hs_cache_admit(struct hs_cache *cache, uint64_t key_hash, struct hs_bytes key);
+static inline void hs_cache_use(struct hs_cache_key *cached)
 {
 	if (cached->uses < HS_CACHE_USES_MAX)
 		cached->uses++;
 }
 
 /* The reply kept for an ask, in whatever state; NULL: none. */
-struct hs_kept *hs_cached_reply(const struct hs_cached *cached, const struct hs_ask *ask);
+struct hs_entry *hs_cache_reply(const struct hs_cache_key *cached, const struct hs_ask *ask);
 /* Keeps it (a reference of its own), instead of an earlier one for the same ask. False: it is too large,
  * or everything else is pinned. */
-bool hs_cache_keep(struct hs_cache *cache, struct hs_cached *cached, struct hs_kept *kept);
+bool hs_cache_keep(struct hs_cache *cache, struct hs_cache_key *cached, struct hs_entry *entry);
 /* Lets go of one. */
-void hs_cache_forget(struct hs_cache *cache, struct hs_cached *cached, struct hs_kept *kept);
+void hs_cache_forget(struct hs_cache *cache, struct hs_cache_key *cached, struct hs_entry *entry);
 
 /* The key changed behind us, as this vouch says: what was read under it is dead. How many were. */
 uint32_t hs_cache_changed(struct hs_cache *cache, uint64_t key_hash, struct hs_bytes key,
@@ -89,13 +89,13 @@ uint32_t hs_cache_changed(struct hs_cache *cache, uint64_t key_hash, struct hs_b
 uint32_t hs_cache_changed_all(struct hs_cache *cache, const struct hs_vouch *vouch);
 
 /* Takes a key out, unless it is pinned. */
-bool hs_cache_remove(struct hs_cache *cache, struct hs_cached *cached);
+bool hs_cache_remove(struct hs_cache *cache, struct hs_cache_key *cached);
 /* Empties every key, and takes those out that are not pinned. */
 void hs_cache_clear(struct hs_cache *cache);
 
 /* Every key, in no order; `at` starts as 0 and ends with NULL. Nothing may be admitted or kept meanwhile; the
  * key that was given last may be removed. */
-struct hs_cached *hs_cache_each(const struct hs_cache *cache, size_t *at);
+struct hs_cache_key *hs_cache_each(const struct hs_cache *cache, size_t *at);
 struct hs_cache_counts hs_cache_counts(const struct hs_cache *cache);
 
 #endif

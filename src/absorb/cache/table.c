@@ -24,10 +24,10 @@ static size_t bucket_of(const struct hs_cache_table *table, uint64_t key_hash)
 	return bucket < table->split ? key_hash & (2 * table->base - 1) : bucket;
 }
 
-struct hs_cached *hs_cache_table_find(const struct hs_cache_table *table, uint64_t key_hash,
-				      struct hs_bytes key)
+struct hs_cache_key *hs_cache_table_find(const struct hs_cache_table *table, uint64_t key_hash,
+					 struct hs_bytes key)
 {
-	struct hs_cached *cached = table->buckets[bucket_of(table, key_hash)];
+	struct hs_cache_key *cached = table->buckets[bucket_of(table, key_hash)];
 
 	while (cached && (cached->key_hash != key_hash || !hs_bytes_equal(cached->key, key)))
 		cached = cached->next;
@@ -43,7 +43,7 @@ static void resize(struct hs_cache_table *table, size_t room)
 /* The next bucket of this round: its keys stay or go to the new one at the end. */
 static void grow(struct hs_cache_table *table)
 {
-	struct hs_cached *cached, *next, **halves[2];
+	struct hs_cache_key *cached, *next, **halves[2];
 
 	if (table->base + table->split == table->room)
 		resize(table, table->room * 2);
@@ -52,7 +52,7 @@ static void grow(struct hs_cache_table *table)
 	halves[1] = &table->buckets[table->base + table->split];
 	*halves[0] = *halves[1] = NULL;
 	for (; cached; cached = next) {
-		struct hs_cached **half = halves[(cached->key_hash & table->base) != 0];
+		struct hs_cache_key **half = halves[(cached->key_hash & table->base) != 0];
 
 		next = cached->next;
 		cached->next = *half;
@@ -67,7 +67,7 @@ static void grow(struct hs_cache_table *table)
 /* The last bucket joins the one that it was split from. */
 static void shrink(struct hs_cache_table *table)
 {
-	struct hs_cached **end;
+	struct hs_cache_key **end;
 
 	if (table->split == 0) {
 		table->base /= 2;
@@ -82,9 +82,9 @@ static void shrink(struct hs_cache_table *table)
 		resize(table, table->room / 2);
 }
 
-void hs_cache_table_add(struct hs_cache_table *table, struct hs_cached *cached)
+void hs_cache_table_add(struct hs_cache_table *table, struct hs_cache_key *cached)
 {
-	struct hs_cached **bucket;
+	struct hs_cache_key **bucket;
 
 	if (++table->count > table->base + table->split)
 		grow(table);
@@ -100,9 +100,9 @@ static bool is_sparse(const struct hs_cache_table *table)
 	return buckets > BUCKETS_MIN && table->count < buckets / BUCKETS_MANY;
 }
 
-void hs_cache_table_remove(struct hs_cache_table *table, struct hs_cached *cached)
+void hs_cache_table_remove(struct hs_cache_table *table, struct hs_cache_key *cached)
 {
-	struct hs_cached **link = &table->buckets[bucket_of(table, cached->key_hash)];
+	struct hs_cache_key **link = &table->buckets[bucket_of(table, cached->key_hash)];
 
 	while (*link != cached)
 		link = &(*link)->next;

@@ -18,64 +18,64 @@ static bool is_plain_set(const struct hs_command *command, size_t argc, const st
 	return command->id == HS_CMD_ID_SET && hs_plain_set(argc, argv, expire_ms);
 }
 
-static void leave_behind(struct hs_cache_stage *stage, struct hs_request *request,
-			 const struct hs_part *part)
+static void write_through(struct hs_cache_stage *stage, struct hs_request *request,
+			  const struct hs_part *part)
 {
 	const struct hs_op *op = &part->op;
 	struct hs_bytes answer = op->answer.len > 0 ? op->answer : hs_buf_bytes(&part->out);
 	struct hs_reply value = {.out = &stage->scratch, .resp = 3};
 	struct hs_bytes words[2];
-	struct hs_cached *cached;
-	struct hs_kept *kept;
-	struct hs_stamp before;
+	struct hs_cache_key *cached;
+	struct hs_entry *entry;
+	struct hs_version before;
 	struct hs_ask ask;
 	int64_t expire_ms;
 
 	if (stage->mitigate != HS_MITIGATE_ON || !hs_bytes_equal(answer, HS_LIT("+OK\r\n")) ||
 	    !op->vouch || !is_plain_set(op->command, op->argc, op->argv, &expire_ms))
 		return;
-	hs_ask_get(&ask, hs_shelf_seed(stage->shelf), op->argv[1], words);
-	if (!hs_versions_was_alone(&stage->versions, stage->shelf, request, ask.key_hash, &before))
+	hs_ask_get(&ask, hs_shared_seed(stage->shared), op->argv[1], words);
+	if (!hs_versions_was_alone(&stage->versions, stage->shared, request, ask.key_hash, &before))
 		return;
 	cached = hs_cache_find(stage->cache, ask.key_hash, ask.key);
 	if (!cached || !cached->rule)
 		return;
 	hs_buf_clear(&stage->scratch, HS_KEEP_BYTES);
 	hs_reply_bulk(&value, op->argv[2]);
-	kept = hs_kept_create(&ask, hs_buf_bytes(&stage->scratch));
-	if (!kept)
+	entry = hs_entry_create(&ask, hs_buf_bytes(&stage->scratch));
+	if (!entry)
 		return;
-	kept->worker = stage->core->world.worker;
-	kept->done = before.done + 1; /* of this very write: the next one changes it */
-	kept->vouch = op->vouch;
-	kept->vouch_epoch = op->vouch_epoch;
-	kept->read_us = op->received.mono_us;
-	kept->cost_us = stage->core->now.mono_us - op->received.mono_us;
-	kept->until_us = hs_entry_until(&stage->core->prng, cached->rule, false, kept->read_us);
-	atomic_init(&kept->expires_us,
-		    expire_ms > 0 ? kept->read_us + (uint64_t)expire_ms * 1000 : UINT64_MAX);
+	entry->worker = stage->core->world.worker;
+	entry->done = before.done + 1; /* of this very write: the next one changes it */
+	entry->vouch = op->vouch;
+	entry->vouch_epoch = op->vouch_epoch;
+	entry->read_us = op->received.mono_us;
+	entry->cost_us = stage->core->now.mono_us - op->received.mono_us;
+	entry->until_us = hs_entry_until(&stage->core->prng, cached->rule, false, entry->read_us);
+	atomic_init(&entry->expires_us,
+		    expire_ms > 0 ? entry->read_us + (uint64_t)expire_ms * 1000 : UINT64_MAX);
 	cached->unused_writes++;
-	if (hs_cache_keep(stage->cache, cached, kept)) {
-		hs_shelf_put(stage->shelf, kept);
-		hs_counter_add(&hs_cached_stats(stage, cached)->left, 1);
+	if (hs_cache_keep(stage->cache, cached, entry)) {
+		hs_shared_put(stage->shared, entry);
+		hs_counter_add(&hs_cache_stats(stage, cached)->left, 1);
 	}
-	hs_kept_unref(&kept);
+	hs_entry_unref(&entry);
 }
 
 /* Whether what it leaves behind is wanted: somebody reads the key, and read what the last one left. With
  * other writes under way it would leave nothing: those had better be folded. */
 static bool is_wanted(struct hs_cache_stage *stage, struct hs_bytes key)
 {
-	uint64_t hash = hs_shelf_hash(stage->shelf, key);
-	struct hs_cached *cached = hs_cache_find(stage->cache, hash, key);
-	struct hs_stamp stamp = hs_shelf_stamp(stage->shelf, hash);
+	uint64_t hash = hs_shared_hash(stage->shared, key);
+	struct hs_cache_key *cached = hs_cache_find(stage->cache, hash, key);
+	struct hs_version version = hs_shared_version(stage->shared, hash);
 
-	return stamp.begun == stamp.done && cached && cached->rule && cached->replies_count > 0 &&
-	       cached->unused_writes < UNUSED_WRITES_MAX;
+	return version.begun == version.done && cached && cached->rule &&
+	       cached->replies_count > 0 && cached->unused_writes < UNUSED_WRITES_MAX;
 }
 
-bool hs_cached_set(struct hs_cache_stage *stage, struct hs_session *session,
-		   const struct hs_call *call)
+bool hs_cache_write_through(struct hs_cache_stage *stage, struct hs_session *session,
+			    const struct hs_call *call)
 {
 	uint16_t partition = hs_core_partition(stage->core, call->slot);
 	struct hs_cache_request *state;
@@ -101,12 +101,12 @@ bool hs_cached_set(struct hs_cache_stage *stage, struct hs_session *session,
 /* A SET that is written through was answered. Its version was bumped before: else a write of another worker
  * could take the version that the value is cached under, and its own client would read the value from
  * before. */
-void hs_cached_arrive(void *self, struct hs_request *request, struct hs_part *part)
+void hs_cache_arrive(void *self, struct hs_request *request, struct hs_part *part)
 {
 	struct hs_cache_stage *stage = self;
 	struct hs_cache_request *state = hs_cache_request(stage, request);
 
-	leave_behind(stage, request, part);
+	write_through(stage, request, part);
 	if (state->apart)
 		hs_versions_session(&stage->versions, request->session)->writes_apart--;
 }

@@ -29,8 +29,9 @@ enum {
 /* --- internal calls --- */
 
 static struct hs_internal call_of(const struct hs_copies_stage *stage,
-				  const struct hs_copied *copied, const struct hs_command *command,
-				  size_t argc, const struct hs_bytes *argv,
+				  const struct hs_copies_key *copied,
+				  const struct hs_command *command, size_t argc,
+				  const struct hs_bytes *argv,
 				  void (*then)(struct hs_core *core, struct hs_request *request))
 {
 	return (struct hs_internal){
@@ -43,7 +44,7 @@ static struct hs_internal call_of(const struct hs_copies_stage *stage,
 
 /* About a key: what is known of it stays until the call is ended. */
 static void begin(const struct hs_copies_stage *stage, const struct hs_request *own,
-		  struct hs_copied *copied, const struct hs_copies *copies)
+		  struct hs_copies_key *copied, const struct hs_copies *copies)
 {
 	*hs_copies_call(stage, own) = (struct hs_copies_call){
 		.copied = copied,
@@ -55,7 +56,7 @@ static void begin(const struct hs_copies_stage *stage, const struct hs_request *
 
 /* Asks every copy, with its name in the place of the key. */
 static void ask_copies(struct hs_copies_stage *stage, const struct hs_internal *internal,
-		       struct hs_copied *copied, const struct hs_copies *copies)
+		       struct hs_copies_key *copied, const struct hs_copies *copies)
 {
 	uint32_t count = copies->count - 1;
 	struct hs_request *own = hs_internal_prepare_parts(stage->core, internal, count);
@@ -69,12 +70,12 @@ static void ask_copies(struct hs_copies_stage *stage, const struct hs_internal *
 /* Ends such a request. */
 static void put(struct hs_copies_stage *stage, struct hs_request *own)
 {
-	struct hs_copied *copied = hs_copies_call(stage, own)->copied;
+	struct hs_copies_key *copied = hs_copies_call(stage, own)->copied;
 
 	hs_copies_unref(&hs_copies_call(stage, own)->copies);
 	hs_internal_end(stage->core, own);
 	if (copied)
-		hs_copied_release(copied);
+		hs_copies_release(copied);
 }
 
 /* --- taking a set away --- */
@@ -86,7 +87,7 @@ static void land_unlink(struct hs_core *core, struct hs_request *own)
 	put(stage, own); /* what could not be taken away goes with its lease */
 }
 
-void hs_copied_unlink(struct hs_copies_stage *stage, const struct hs_copies *copies)
+void hs_copies_unlink(struct hs_copies_stage *stage, const struct hs_copies *copies)
 {
 	const struct hs_command *command = hs_command_by_id(HS_CMD_ID_UNLINK);
 	struct hs_bytes argv[2] = {HS_LIT("UNLINK"), {"", 0}};
@@ -103,142 +104,143 @@ static const struct hs_command *dump_command(const struct hs_copies_stage *stage
 }
 
 /* What a set is asked for by: as if it were the reply to a DUMP. */
-static void ask_init(const struct hs_copies_stage *stage, const struct hs_copied *copied,
+static void ask_init(const struct hs_copies_stage *stage, const struct hs_copies_key *copied,
 		     struct hs_ask *ask, struct hs_bytes argv[2])
 {
-	hs_ask_get(ask, hs_shelf_seed(stage->shelf), hs_copied_key(copied), argv);
+	hs_ask_get(ask, hs_shared_seed(stage->shared), hs_copies_key_name(copied), argv);
 	ask->command = dump_command(stage);
 	ask->signature = ~ask->signature;
 }
 
-static struct hs_kept *keep(struct hs_copies_stage *stage, const struct hs_copied *copied,
-			    struct hs_bytes names, const struct hs_op *op)
+static struct hs_entry *keep(struct hs_copies_stage *stage, const struct hs_copies_key *copied,
+			     struct hs_bytes names, const struct hs_op *op)
 {
 	struct hs_bytes argv[2];
 	struct hs_ask ask;
-	struct hs_kept *kept;
+	struct hs_entry *entry;
 
 	ask_init(stage, copied, &ask, argv);
-	kept = hs_kept_create(&ask, names);
-	hs_check(kept);
-	kept->worker = stage->core->world.worker;
-	kept->done = copied->stamp.done;
-	kept->read_us = op ? op->received.mono_us : stage->core->now.mono_us;
-	kept->cost_us = stage->core->now.mono_us - kept->read_us;
-	kept->until_us = hs_entry_until(&stage->core->prng, copied->rule, false, kept->read_us);
+	entry = hs_entry_create(&ask, names);
+	hs_check(entry);
+	entry->worker = stage->core->world.worker;
+	entry->done = copied->version.done;
+	entry->read_us = op ? op->received.mono_us : stage->core->now.mono_us;
+	entry->cost_us = stage->core->now.mono_us - entry->read_us;
+	entry->until_us = hs_entry_until(&stage->core->prng, copied->rule, false, entry->read_us);
 	if (op) {
-		kept->vouch = op->vouch;
-		kept->vouch_epoch = op->vouch_epoch;
+		entry->vouch = op->vouch;
+		entry->vouch_epoch = op->vouch_epoch;
 		/* As if it had been asked at once: never later than it is. */
-		atomic_init(&kept->expires_us,
+		atomic_init(&entry->expires_us,
 			    op->left_ms < 0 ? UINT64_MAX
-					    : kept->read_us + (uint64_t)op->left_ms * 1000);
+					    : entry->read_us + (uint64_t)op->left_ms * 1000);
 	}
-	return kept;
+	return entry;
 }
 
 /* Says that it is being made. */
-static void announce(struct hs_copies_stage *stage, struct hs_copied *copied)
+static void announce(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 {
-	struct hs_kept *kept = keep(stage, copied, HS_LIT("*0\r\n"), NULL);
+	struct hs_entry *entry = keep(stage, copied, HS_LIT("*0\r\n"), NULL);
 
-	hs_shelf_put(stage->shelf, kept);
-	hs_kept_unref(&kept);
+	hs_shared_put(stage->shared, entry);
+	hs_entry_unref(&entry);
 }
 
-static bool is_announced(const struct hs_copies_stage *stage, const struct hs_kept *kept)
+static bool is_announced(const struct hs_copies_stage *stage, const struct hs_entry *entry)
 {
-	return hs_bytes_equal(kept->reply[1], HS_LIT("*0\r\n")) &&
-	       kept->worker != stage->core->world.worker &&
-	       stage->core->now.mono_us < kept->read_us + OTHER_US_MAX;
+	return hs_bytes_equal(entry->reply[1], HS_LIT("*0\r\n")) &&
+	       entry->worker != stage->core->world.worker &&
+	       stage->core->now.mono_us < entry->read_us + OTHER_US_MAX;
 }
 
-bool hs_copied_look(struct hs_copies_stage *stage, struct hs_copied *copied)
+bool hs_copies_look(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 {
 	struct hs_bytes argv[2];
 	struct hs_ask ask;
-	struct hs_kept *kept;
+	struct hs_entry *entry;
 	struct hs_copies *copies;
 	uint64_t age_us;
 	bool found = false;
-	uint32_t done = hs_shelf_stamp(stage->shelf, copied->key_hash).done;
+	uint32_t done = hs_shared_version(stage->shared, copied->key_hash).done;
 
 	if (!dump_command(stage))
 		return false;
 	ask_init(stage, copied, &ask, argv);
-	kept = hs_shelf_get(stage->shelf, &ask);
-	if (!kept)
+	entry = hs_shared_get(stage->shared, &ask);
+	if (!entry)
 		return false;
-	if (is_announced(stage, kept)) {
-		hs_copied_rest(stage, copied, LOOK_AGAIN_US, "another worker makes them");
+	if (is_announced(stage, entry)) {
+		hs_copies_rest(stage, copied, LOOK_AGAIN_US, "another worker makes them");
 		found = true;
-	} else if (kept->vouch && hs_kept_state(kept, copied->rule, done, stage->core->now.mono_us,
-						&age_us) == HS_KEPT_FRESH) {
-		copies = hs_copies_create(kept, copied->slot, stage->core->world.slots);
+	} else if (entry->vouch &&
+		   hs_entry_state(entry, copied->rule, done, stage->core->now.mono_us, &age_us) ==
+			   HS_ENTRY_FRESH) {
+		copies = hs_copies_create(entry, copied->slot, stage->core->world.slots);
 		if (copies && copies->count > 1) {
-			hs_copied_adopt(stage, copied, copies, false);
+			hs_copies_adopt(stage, copied, copies, false);
 			found = true;
 		} else {
 			hs_copies_unref(&copies);
 		}
 	}
-	hs_kept_unref(&kept);
+	hs_entry_unref(&entry);
 	return found;
 }
 
 /* --- making a set --- */
 
 /* It came to nothing: what is there of it is taken away. */
-static void give_up(struct hs_copies_stage *stage, struct hs_copied *copied)
+static void give_up(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 {
 	hs_counter_add(&stage->core->stats.copies_failed, 1);
 	if (copied->making) {
-		atomic_store_explicit(&copied->making->kept->dead, true, memory_order_release);
-		hs_copied_unlink(stage, copied->making);
+		atomic_store_explicit(&copied->making->entry->dead, true, memory_order_release);
+		hs_copies_unlink(stage, copied->making);
 	}
 	hs_copies_unref(&copied->making);
 }
 
 /* Written through us or behind us since it was read, or nobody would say. */
-static bool is_changed(const struct hs_copies_stage *stage, const struct hs_copied *copied)
+static bool is_changed(const struct hs_copies_stage *stage, const struct hs_copies_key *copied)
 {
-	struct hs_stamp now = hs_shelf_stamp(stage->shelf, copied->key_hash);
-	const struct hs_kept *kept = copied->making ? copied->making->kept : NULL;
+	struct hs_version now = hs_shared_version(stage->shared, copied->key_hash);
+	const struct hs_entry *entry = copied->making ? copied->making->entry : NULL;
 
-	return now.begun != copied->stamp.begun || now.done != copied->stamp.done ||
-	       (kept && (atomic_load_explicit(&kept->dead, memory_order_acquire) ||
-			 hs_vouch_epoch(kept->vouch) != kept->vouch_epoch));
+	return now.begun != copied->version.begun || now.done != copied->version.done ||
+	       (entry && (atomic_load_explicit(&entry->dead, memory_order_acquire) ||
+			  hs_vouch_epoch(entry->vouch) != entry->vouch_epoch));
 }
 
 /* Whether making goes on; false: it was given up. */
-static bool goes_on(struct hs_copies_stage *stage, struct hs_copied *copied)
+static bool goes_on(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 {
 	if (copied->hot && !is_changed(stage, copied))
 		return true;
 	give_up(stage, copied);
 	if (copied->hot) {
 		hs_copies_pace(&copied->pace, copied->places_before, 0);
-		hs_copied_rest(stage, copied, copied->pace.pause_us,
+		hs_copies_rest(stage, copied, copied->pace.pause_us,
 			       "the key changed while copies were made");
 	}
 	return false;
 }
 
-static void rest_with(struct hs_copies_stage *stage, struct hs_copied *copied, const char *word,
+static void rest_with(struct hs_copies_stage *stage, struct hs_copies_key *copied, const char *word,
 		      struct hs_bytes reply)
 {
 	char shown[80];
 
 	while (reply.len > 0 && reply.data[reply.len - 1] < ' ')
 		reply.len--;
-	hs_copied_rest(stage, copied, LONG_REST_US, "%s: %s", word,
+	hs_copies_rest(stage, copied, LONG_REST_US, "%s: %s", word,
 		       hs_bytes_escape(reply, shown, sizeof shown));
 }
 
 /* How long a copy may live; 0: it is not worth it. */
-static int64_t lease_ms(const struct hs_copies_stage *stage, const struct hs_kept *kept)
+static int64_t lease_ms(const struct hs_copies_stage *stage, const struct hs_entry *entry)
 {
-	uint64_t expires_us = atomic_load_explicit(&kept->expires_us, memory_order_relaxed);
+	uint64_t expires_us = atomic_load_explicit(&entry->expires_us, memory_order_relaxed);
 	uint64_t now_us = stage->core->now.mono_us, left_us = HS_COPIES_LEASE_US;
 
 	if (expires_us != UINT64_MAX)
@@ -251,7 +253,7 @@ static int64_t lease_ms(const struct hs_copies_stage *stage, const struct hs_kep
 static void land_restore(struct hs_core *core, struct hs_request *own)
 {
 	struct hs_copies_stage *stage = hs_internal_stage(core, own);
-	struct hs_copied *copied = hs_copies_call(stage, own)->copied;
+	struct hs_copies_key *copied = hs_copies_call(stage, own)->copied;
 	struct hs_bytes wrong = {NULL, 0};
 
 	for (uint32_t i = 0; i < own->parts_count; i++) {
@@ -268,19 +270,19 @@ static void land_restore(struct hs_core *core, struct hs_request *own)
 			struct hs_copies *copies = copied->making;
 
 			copied->making = NULL;
-			hs_shelf_put(stage->shelf, copies->kept);
-			hs_copied_adopt(stage, copied, copies, true);
+			hs_shared_put(stage->shared, copies->entry);
+			hs_copies_adopt(stage, copied, copies, true);
 			hs_counter_add(&stage->core->stats.copies_made, 1);
 		}
 	}
 	put(stage, own);
 }
 
-static void restore(struct hs_copies_stage *stage, struct hs_copied *copied,
+static void restore(struct hs_copies_stage *stage, struct hs_copies_key *copied,
 		    struct hs_bytes payload)
 {
 	const struct hs_command *command = hs_learned_find(stage->core->learned, HS_LIT("restore"));
-	int64_t lease = lease_ms(stage, copied->making->kept);
+	int64_t lease = lease_ms(stage, copied->making->entry);
 	char ttl[HS_NUM_TEXT_MAX];
 	struct hs_bytes argv[5] = {
 		HS_LIT("RESTORE"), {"", 0}, {ttl, 0}, payload, HS_LIT("REPLACE")};
@@ -288,7 +290,7 @@ static void restore(struct hs_copies_stage *stage, struct hs_copied *copied,
 
 	if (lease == 0) {
 		give_up(stage, copied);
-		hs_copied_rest(stage, copied, SHORT_REST_US, "the key ends soon");
+		hs_copies_rest(stage, copied, SHORT_REST_US, "the key ends soon");
 		return;
 	}
 	argv[2].len = (size_t)snprintf(ttl, sizeof ttl, "%" PRId64, lease);
@@ -296,7 +298,7 @@ static void restore(struct hs_copies_stage *stage, struct hs_copied *copied,
 }
 
 /* Names for all places that were chosen; false: too few. */
-static bool name_places(struct hs_copies_stage *stage, struct hs_copied *copied,
+static bool name_places(struct hs_copies_stage *stage, struct hs_copies_key *copied,
 			const struct hs_op *op, uint32_t wanted)
 {
 	uint16_t partitions[HS_COPIES_MAX];
@@ -305,22 +307,22 @@ static bool name_places(struct hs_copies_stage *stage, struct hs_copied *copied,
 					  copied->key_hash, partitions);
 	struct hs_bytes names[HS_COPIES_MAX];
 	struct hs_buf room[HS_COPIES_MAX] = {{0}}, reply = {0};
-	struct hs_kept *kept;
+	struct hs_entry *entry;
 	uint32_t named = 0;
 
 	stage->id.set++;
 	for (uint32_t i = 1; i < count; i++) {
 		if (!hs_copies_name(stage->core->world.slots, partitions[i], &stage->id,
-				    hs_copied_key(copied), &room[named]))
+				    hs_copies_key_name(copied), &room[named]))
 			continue;
 		names[named] = hs_buf_bytes(&room[named]);
 		named++;
 	}
 	if (named > 0) {
 		hs_copies_describe(names, named, &reply);
-		kept = keep(stage, copied, hs_buf_bytes(&reply), op);
-		copied->making = hs_copies_create(kept, copied->slot, stage->core->world.slots);
-		hs_kept_unref(&kept);
+		entry = keep(stage, copied, hs_buf_bytes(&reply), op);
+		copied->making = hs_copies_create(entry, copied->slot, stage->core->world.slots);
+		hs_entry_unref(&entry);
 		hs_buf_deinit(&reply);
 	}
 	for (uint32_t i = 0; i < named; i++)
@@ -337,7 +339,8 @@ static struct hs_bytes payload_of(struct hs_bytes reply)
 	return used > 0 && answer.type == HS_ANSWER_BULK ? answer.text : (struct hs_bytes){NULL, 0};
 }
 
-static uint32_t wanted_places(const struct hs_copies_stage *stage, const struct hs_copied *copied)
+static uint32_t wanted_places(const struct hs_copies_stage *stage,
+			      const struct hs_copies_key *copied)
 {
 	const struct hs_copies_loads *loads = &stage->loads;
 	uint16_t home = hs_core_partition(stage->core, copied->slot);
@@ -351,7 +354,7 @@ static uint32_t wanted_places(const struct hs_copies_stage *stage, const struct 
 	if (copied->rule->copies != HS_COPIES_AUTO)
 		return hs_copies_wanted(copied->rule->copies, partitions, 0, 0, 0);
 	hs_heat_find(stage->core->world.heats, stage->core->world.heats_count, HS_HEAT_KEYS,
-		     hs_copied_key(copied), 0, stage->core->now.mono_us, &row);
+		     hs_copies_key_name(copied), 0, stage->core->now.mono_us, &row);
 	key = row.window[HS_HEAT_SHORT].ops_low;
 	/* What the last set took away would come back. */
 	return hs_copies_wanted(HS_COPIES_AUTO, partitions, key,
@@ -362,7 +365,7 @@ static uint32_t wanted_places(const struct hs_copies_stage *stage, const struct 
 static void land_dump(struct hs_core *core, struct hs_request *own)
 {
 	struct hs_copies_stage *stage = hs_internal_stage(core, own);
-	struct hs_copied *copied = hs_copies_call(stage, own)->copied;
+	struct hs_copies_key *copied = hs_copies_call(stage, own)->copied;
 	const struct hs_op *op = &own->parts[0].op;
 	struct hs_bytes reply = hs_internal_reply(own, 0);
 	struct hs_bytes payload = payload_of(reply);
@@ -374,16 +377,16 @@ static void land_dump(struct hs_core *core, struct hs_request *own)
 	if (payload.len == 0 && reply.len > 0 && reply.data[0] == '-')
 		rest_with(stage, copied, "DUMP", reply);
 	else if (payload.len == 0)
-		hs_copied_rest(stage, copied, SHORT_REST_US, "there is no such key");
+		hs_copies_rest(stage, copied, SHORT_REST_US, "there is no such key");
 	else if (payload.len > HS_COPIES_VALUE_BYTES_MAX)
-		hs_copied_rest(stage, copied, LONG_REST_US,
+		hs_copies_rest(stage, copied, LONG_REST_US,
 			       "it has %zu bytes; at most %zu are copied", payload.len,
 			       (size_t)HS_COPIES_VALUE_BYTES_MAX);
 	else if (!op->vouch || op->left_ms == 0)
-		hs_copied_rest(stage, copied, LONG_REST_US,
+		hs_copies_rest(stage, copied, LONG_REST_US,
 			       "nobody would say when the original changes, or ends");
 	else if (!name_places(stage, copied, op, wanted_places(stage, copied)))
-		hs_copied_rest(stage, copied, SHORT_REST_US, "no other partition has a place");
+		hs_copies_rest(stage, copied, SHORT_REST_US, "no other partition has a place");
 	if (copied->making)
 		restore(stage, copied, payload);
 	else
@@ -391,30 +394,30 @@ static void land_dump(struct hs_core *core, struct hs_request *own)
 	put(stage, own);
 }
 
-void hs_copied_make(struct hs_copies_stage *stage, struct hs_copied *copied)
+void hs_copies_make(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 {
 	const struct hs_command *dump = dump_command(stage);
-	struct hs_bytes argv[2] = {HS_LIT("DUMP"), hs_copied_key(copied)};
+	struct hs_bytes argv[2] = {HS_LIT("DUMP"), hs_copies_key_name(copied)};
 	struct hs_internal internal = call_of(stage, copied, dump, 2, argv, land_dump);
 	struct hs_request *own;
 
 	if (!dump || !hs_learned_find(stage->core->learned, HS_LIT("restore"))) {
-		hs_copied_rest(stage, copied, LONG_REST_US, "the server has no DUMP or no RESTORE");
+		hs_copies_rest(stage, copied, LONG_REST_US, "the server has no DUMP or no RESTORE");
 		return;
 	}
 	if (copied->key_len > HS_COPIES_KEY_BYTES_MAX) {
-		hs_copied_rest(stage, copied, LONG_REST_US, "its name is longer than %d bytes",
+		hs_copies_rest(stage, copied, LONG_REST_US, "its name is longer than %d bytes",
 			       HS_COPIES_KEY_BYTES_MAX);
 		return;
 	}
 	if (wanted_places(stage, copied) < 2) {
-		hs_copied_rest(stage, copied, SHORT_REST_US,
+		hs_copies_rest(stage, copied, SHORT_REST_US,
 			       copied->rule->copies == HS_COPIES_AUTO
 				       ? "its partition is no busier than the others"
 				       : "there is one partition");
 		return;
 	}
-	copied->stamp = hs_shelf_stamp(stage->shelf, copied->key_hash);
+	copied->version = hs_shared_version(stage->shared, copied->key_hash);
 	announce(stage, copied);
 	own = hs_internal_prepare(stage->core, &internal);
 	begin(stage, own, copied, NULL);
@@ -427,21 +430,21 @@ void hs_copied_make(struct hs_copies_stage *stage, struct hs_copied *copied)
 static void land_renew(struct hs_core *core, struct hs_request *own)
 {
 	struct hs_copies_stage *stage = hs_internal_stage(core, own);
-	struct hs_copied *copied = hs_copies_call(stage, own)->copied;
+	struct hs_copies_key *copied = hs_copies_call(stage, own)->copied;
 	bool gone = false;
 
 	for (uint32_t i = 0; i < own->parts_count; i++)
 		gone = gone || hs_bytes_equal(hs_internal_reply(own, i), HS_LIT(":0\r\n"));
 	/* A copy that is not there any more, evicted or flushed: another set is made. */
 	if (gone && copied->copies == hs_copies_call(stage, own)->copies)
-		hs_copied_drop(stage, copied);
+		hs_copies_drop(stage, copied);
 	put(stage, own);
 }
 
-void hs_copied_renew(struct hs_copies_stage *stage, struct hs_copied *copied)
+void hs_copies_renew(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 {
 	const struct hs_command *command = hs_command_by_id(HS_CMD_ID_PEXPIRE);
-	int64_t lease = lease_ms(stage, copied->copies->kept);
+	int64_t lease = lease_ms(stage, copied->copies->entry);
 	char ttl[HS_NUM_TEXT_MAX];
 	struct hs_bytes argv[3] = {HS_LIT("PEXPIRE"), {"", 0}, {ttl, 0}};
 	struct hs_internal internal = call_of(stage, copied, command, 3, argv, land_renew);

@@ -17,16 +17,16 @@
 #include "base/mem.h"
 
 static bool may_get(const struct hs_copies_stage *stage, const struct hs_session *session,
-		    const struct hs_kept *kept)
+		    const struct hs_entry *entry)
 {
 	return !session->tracks && !session->watches &&
-	       hs_versions_is_since(&stage->versions, session, kept) &&
-	       !hs_versions_has_write(&stage->versions, session, kept->key);
+	       hs_versions_is_since(&stage->versions, session, entry) &&
+	       !hs_versions_has_write(&stage->versions, session, entry->key);
 }
 
 struct getters {
 	const struct hs_copies_stage *stage;
-	const struct hs_kept *kept;
+	const struct hs_entry *entry;
 	bool all_may;
 };
 
@@ -35,18 +35,18 @@ static void look_at(void *context, struct hs_request *request, bool followed)
 	struct getters *getters = context;
 
 	getters->all_may = getters->all_may && !followed &&
-			   may_get(getters->stage, request->session, getters->kept);
+			   may_get(getters->stage, request->session, getters->entry);
 }
 
 /* Everybody who is to get the answer. None of them may have anything that is sent behind this read before
  * it is answered, without being held back: what stands in line for hot keys (absorb/fold/chain.c). */
 static bool may_all_get(const struct hs_copies_stage *stage, struct hs_request *request,
-			const struct hs_kept *kept)
+			const struct hs_entry *entry)
 {
-	struct getters getters = {stage, kept, true};
+	struct getters getters = {stage, entry, true};
 
 	if (request->session != stage->core->self)
-		return request->session->taken == 0 && may_get(stage, request->session, kept);
+		return request->session->taken == 0 && may_get(stage, request->session, entry);
 	return hs_stages_askers(stage->core, request, look_at, &getters) && getters.all_may;
 }
 
@@ -158,26 +158,26 @@ static bool send(struct hs_copies_stage *stage, struct hs_request *asker, struct
 	return true;
 }
 
-enum hs_verdict hs_copied_depart(void *self, struct hs_request *request, struct hs_part *part)
+enum hs_verdict hs_copies_depart(void *self, struct hs_request *request, struct hs_part *part)
 {
 	struct hs_copies_stage *stage = self;
 	const struct hs_op *op = &part->op;
-	struct hs_copied *copied;
+	struct hs_copies_key *copied;
 	struct hs_place *place;
 	struct hs_ask ask;
 
 	if (op->kind != HS_OP_COMMAND || !op->command->keep || op->slot == HS_SLOT_NONE ||
 	    request->parts_count != 1)
 		return HS_PASS;
-	copied = hs_copied_find(stage, op->slot, op->argv[1]);
+	copied = hs_copies_find(stage, op->slot, op->argv[1]);
 	if (!copied || !hs_ask_init(&ask, 0, op->command, op->argc, op->argv))
 		return HS_PASS;
 	copied->asked++;
-	if (!hs_copied_valid(stage, copied)) {
-		hs_copied_want(stage, copied);
+	if (!hs_copies_valid(stage, copied)) {
+		hs_copies_consider(stage, copied);
 		return HS_PASS;
 	}
-	if (op->track || !may_all_get(stage, request, copied->copies->kept))
+	if (op->track || !may_all_get(stage, request, copied->copies->entry))
 		return HS_PASS;
 	copied->used_us = stage->core->now.mono_us;
 	place = hs_copies_next(copied->copies, stage->core->now.mono_us);

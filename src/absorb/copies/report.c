@@ -3,22 +3,22 @@
 #include "core/report.h"
 #include "absorb/copies/stage.h"
 
-static const char *state_of(const struct hs_copied *copied)
+static const char *state_of(const struct hs_copies_key *copied)
 {
 	switch (copied->state) {
-	case HS_COPIED_WATCHED:
+	case HS_COPIES_WATCHED:
 		return "watched";
-	case HS_COPIED_MAKING:
+	case HS_COPIES_MAKING:
 		return "making";
-	case HS_COPIED_SPREAD:
+	case HS_COPIES_SPREAD:
 		return "spread";
-	case HS_COPIED_RESTING:
+	case HS_COPIES_RESTING:
 		break;
 	}
 	return "resting";
 }
 
-static void plan_key(const struct hs_copies_stage *stage, const struct hs_copied *copied,
+static void plan_key(const struct hs_copies_stage *stage, const struct hs_copies_key *copied,
 		     struct hs_reply *reply)
 {
 	const struct hs_copies *copies = copied->copies;
@@ -28,8 +28,8 @@ static void plan_key(const struct hs_copies_stage *stage, const struct hs_copied
 	struct hs_plan_row row = {
 		.what = "copies",
 		.state = state_of(copied),
-		.why = copied->state == HS_COPIED_RESTING ? copied->why : NULL,
-		.key = hs_copied_key(copied),
+		.why = copied->state == HS_COPIES_RESTING ? copied->why : NULL,
+		.key = hs_copies_key_name(copied),
 		.contract = "cache",
 		.since_us = copied->since_us,
 		.places = places,
@@ -82,7 +82,7 @@ static void plan_rules(const struct hs_copies_stage *stage, const char *why, str
 	}
 }
 
-void hs_copied_report(void *self, struct hs_reply *reply)
+void hs_copies_report(void *self, struct hs_reply *reply)
 {
 	struct hs_copies_stage *stage = self;
 	const struct hs_link *keys = &stage->keys;
@@ -91,5 +91,5 @@ void hs_copied_report(void *self, struct hs_reply *reply)
 	if (why && stage->core->world.worker == 0)
 		plan_rules(stage, why, reply);
 	for (const struct hs_link *link = keys->next; link != keys; link = link->next)
-		plan_key(stage, hs_list_entry(link, struct hs_copied, link), reply);
+		plan_key(stage, hs_list_entry(link, struct hs_copies_key, link), reply);
 }

@@ -109,10 +109,10 @@ static void place_init(struct hs_place *place, const struct hs_slot_map *slots, 
 	};
 }
 
-struct hs_copies *hs_copies_create(struct hs_kept *kept, uint16_t home_slot,
+struct hs_copies *hs_copies_create(struct hs_entry *entry, uint16_t home_slot,
 				   const struct hs_slot_map *slots)
 {
-	struct hs_bytes rest = kept->reply[1];
+	struct hs_bytes rest = entry->reply[1];
 	struct hs_answer answer;
 	int64_t used = hs_answer_head(&answer, rest.data, rest.len);
 	struct hs_copies *copies;
@@ -134,8 +134,8 @@ struct hs_copies *hs_copies_create(struct hs_kept *kept, uint16_t home_slot,
 	}
 	copies->refs = 1;
 	copies->count = count;
-	hs_kept_ref(kept);
-	copies->kept = kept;
+	hs_entry_ref(entry);
+	copies->entry = entry;
 	return copies;
 }
 
@@ -152,7 +152,7 @@ void hs_copies_unref(struct hs_copies **pointer)
 	*pointer = NULL;
 	if (!copies || --copies->refs > 0)
 		return;
-	hs_kept_unref(&copies->kept);
+	hs_entry_unref(&copies->entry);
 	hs_mem_free(&copies);
 }
 

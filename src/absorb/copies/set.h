@@ -7,7 +7,7 @@
  * A set of copies is what one reading of the original left behind: it was taken with DUMP, put where it
  * is with RESTORE, and never changes. The name holds a number that no other set has, so that nothing
  * that was sent for an older set, however late it arrives, can get into a newer one. A set is valid as
- * a kept reply is (absorb/kept.h): it holds one, whose reply lists the names. What reads a copy while
+ * a kept reply is (absorb/entry.h): it holds one, whose reply lists the names. What reads a copy while
  * the set is valid reads what the original was at the time of the latest proof, or later.
  *
  * A copy may be missing all the same: its lease is over, its server was flushed or had no room. Nobody
@@ -20,7 +20,7 @@
 #ifndef HS_ABSORB_COPIES_H
 #define HS_ABSORB_COPIES_H
 
-#include "absorb/kept.h"
+#include "absorb/entry.h"
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/limits.h"
@@ -72,7 +72,7 @@ struct hs_place {
 
 struct hs_copies {
 	uint32_t refs;
-	struct hs_kept *kept; /* a reference; its reply lists the names */
+	struct hs_entry *entry; /* a reference; its reply lists the names */
 	uint32_t turn;
 	uint32_t count; /* the original is the first place */
 	struct hs_place places[];
@@ -88,7 +88,7 @@ enum {
 /* The names of a set as a reply to keep. */
 void hs_copies_describe(const struct hs_bytes *names, size_t count, struct hs_buf *out);
 /* A set as the kept reply describes it; takes a reference of it. NULL: it does not. */
-struct hs_copies *hs_copies_create(struct hs_kept *kept, uint16_t home_slot,
+struct hs_copies *hs_copies_create(struct hs_entry *entry, uint16_t home_slot,
 				   const struct hs_slot_map *slots);
 struct hs_copies *hs_copies_ref(struct hs_copies *copies);
 void hs_copies_unref(struct hs_copies **copies);

@@ -31,14 +31,14 @@ enum {
 
 /* --- keys --- */
 
-void hs_copied_wants(struct hs_copies_stage *stage)
+void hs_copies_want(struct hs_copies_stage *stage)
 {
 	hs_stage_want(stage->core, stage->index, HS_POINT_DEPART, stage->count > 0);
 	hs_stage_want(stage->core, stage->index, HS_POINT_READS, stage->any);
 }
 
-struct hs_copied *hs_copied_find(const struct hs_copies_stage *stage, uint16_t slot,
-				 struct hs_bytes key)
+struct hs_copies_key *hs_copies_find(const struct hs_copies_stage *stage, uint16_t slot,
+				     struct hs_bytes key)
 {
 	const struct hs_hot *hot = hs_hot_find(&stage->core->hots, slot, key);
 
@@ -50,12 +50,13 @@ static void count_keys(struct hs_copies_stage *stage)
 	uint64_t spread = 0;
 
 	for (struct hs_link *link = stage->keys.next; link != &stage->keys; link = link->next)
-		spread += hs_list_entry(link, struct hs_copied, link)->state == HS_COPIED_SPREAD;
+		spread +=
+			hs_list_entry(link, struct hs_copies_key, link)->state == HS_COPIES_SPREAD;
 	hs_counter_set(&stage->core->stats.copies_keys, spread);
 }
 
-static void set_state(struct hs_copies_stage *stage, struct hs_copied *copied,
-		      enum hs_copied_state state)
+static void set_state(struct hs_copies_stage *stage, struct hs_copies_key *copied,
+		      enum hs_copies_state state)
 {
 	if (copied->state == state)
 		return;
@@ -64,7 +65,7 @@ static void set_state(struct hs_copies_stage *stage, struct hs_copied *copied,
 	count_keys(stage);
 }
 
-void hs_copied_rest(struct hs_copies_stage *stage, struct hs_copied *copied, uint64_t us,
+void hs_copies_rest(struct hs_copies_stage *stage, struct hs_copies_key *copied, uint64_t us,
 		    const char *format, ...)
 {
 	va_list args;
@@ -73,7 +74,7 @@ void hs_copied_rest(struct hs_copies_stage *stage, struct hs_copied *copied, uin
 	vsnprintf(copied->why, sizeof copied->why, format, args);
 	va_end(args);
 	copied->rest_until_us = stage->core->now.mono_us + us;
-	set_state(stage, copied, HS_COPIED_RESTING);
+	set_state(stage, copied, HS_COPIES_RESTING);
 }
 
 static const struct hs_rule *rule_of(const struct hs_hot *hot)
@@ -86,11 +87,11 @@ static const struct hs_rule *rule_of(const struct hs_hot *hot)
 static void turn_hot(void *self, struct hs_hot *hot, bool waited)
 {
 	struct hs_copies_stage *stage = self;
-	struct hs_copied *copied;
+	struct hs_copies_key *copied;
 
 	(void)waited;
 	if (!stage->any || hot->state[stage->index] || !rule_of(hot) ||
-	    stage->count == HS_COPIED_KEYS_MAX)
+	    stage->count == HS_COPIES_KEYS_MAX)
 		return;
 	copied = hs_mem_zalloc(sizeof *copied + hot->key_len);
 	copied->rule = rule_of(hot);
@@ -104,10 +105,10 @@ static void turn_hot(void *self, struct hs_hot *hot, bool waited)
 	hot->state[stage->index] = copied;
 	hs_list_append(&stage->keys, &copied->link);
 	stage->count++;
-	hs_copied_wants(stage);
+	hs_copies_want(stage);
 }
 
-void hs_copied_release(struct hs_copied *copied)
+void hs_copies_release(struct hs_copies_key *copied)
 {
 	if (--copied->under_way > 0 || copied->hot)
 		return;
@@ -116,17 +117,17 @@ void hs_copied_release(struct hs_copied *copied)
 }
 
 /* Takes a key out; what is under way for it finds that it has ended. */
-static void end(struct hs_copies_stage *stage, struct hs_copied *copied)
+static void end(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 {
-	hs_copied_drop(stage, copied);
+	hs_copies_drop(stage, copied);
 	hs_list_remove(&copied->link);
 	stage->count--;
-	hs_copied_wants(stage);
+	hs_copies_want(stage);
 	count_keys(stage);
 	copied->hot->state[stage->index] = NULL;
 	copied->hot = NULL;
 	copied->under_way++;
-	hs_copied_release(copied);
+	hs_copies_release(copied);
 }
 
 static void configure(void *self)
@@ -136,25 +137,25 @@ static void configure(void *self)
 	struct hs_link *link, *next;
 
 	stage->any = false;
-	if (stage->shelf && rules && !stage->stopped && hs_core_reserves(stage->core) &&
+	if (stage->shared && rules && !stage->stopped && hs_core_reserves(stage->core) &&
 	    stage->core->options.mitigate == HS_MITIGATE_ON)
 		for (size_t i = 0; i < hs_rules_count(rules); i++)
 			stage->any = stage->any || hs_rules_at(rules, i)->copies > 1;
 	for (link = stage->keys.next; link != &stage->keys; link = next) {
-		struct hs_copied *copied = hs_list_entry(link, struct hs_copied, link);
+		struct hs_copies_key *copied = hs_list_entry(link, struct hs_copies_key, link);
 
 		next = link->next;
 		copied->rule = stage->any ? rule_of(copied->hot) : NULL;
 		if (!copied->rule)
 			end(stage, copied);
 	}
-	hs_copied_wants(stage);
+	hs_copies_want(stage);
 }
 
 static void turn_cool(void *self, struct hs_hot *hot, bool cool)
 {
 	struct hs_copies_stage *stage = self;
-	struct hs_copied *copied = hot->state[stage->index];
+	struct hs_copies_key *copied = hot->state[stage->index];
 
 	if (cool && copied && copied->under_way == 0)
 		end(stage, copied);
@@ -168,13 +169,13 @@ static void stop(void *self)
 	stage->stopped = true;
 	stage->any = false;
 	while (!hs_list_empty(&stage->keys))
-		end(stage, hs_list_entry(stage->keys.next, struct hs_copied, link));
-	hs_copied_wants(stage);
+		end(stage, hs_list_entry(stage->keys.next, struct hs_copies_key, link));
+	hs_copies_want(stage);
 }
 
 /* --- the set in use --- */
 
-void hs_copied_adopt(struct hs_copies_stage *stage, struct hs_copied *copied,
+void hs_copies_adopt(struct hs_copies_stage *stage, struct hs_copies_key *copied,
 		     struct hs_copies *copies, bool ours)
 {
 	copied->copies = copies;
@@ -183,10 +184,10 @@ void hs_copied_adopt(struct hs_copies_stage *stage, struct hs_copied *copied,
 	copied->used_us = stage->core->now.mono_us;
 	copied->renew_us = stage->core->now.mono_us + HS_COPIES_LEASE_US / 3;
 	copied->why[0] = '\0';
-	set_state(stage, copied, HS_COPIED_SPREAD);
+	set_state(stage, copied, HS_COPIES_SPREAD);
 }
 
-void hs_copied_drop(struct hs_copies_stage *stage, struct hs_copied *copied)
+void hs_copies_drop(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 {
 	struct hs_copies *copies = copied->copies;
 	uint64_t reads = 0;
@@ -198,77 +199,78 @@ void hs_copied_drop(struct hs_copies_stage *stage, struct hs_copied *copied)
 	copied->copies = NULL;
 	if (copied->ours) {
 		hs_copies_pace(&copied->pace, copies->count, reads);
-		atomic_store_explicit(&copies->kept->dead, true, memory_order_release);
-		hs_copied_unlink(stage, copies);
+		atomic_store_explicit(&copies->entry->dead, true, memory_order_release);
+		hs_copies_unlink(stage, copies);
 		hs_counter_add(&stage->core->stats.copies_ended, 1);
 	}
 	copied->rest_until_us =
 		stage->core->now.mono_us + (copied->ours ? copied->pace.pause_us : 0);
 	copied->ours = false;
-	set_state(stage, copied, HS_COPIED_WATCHED);
+	set_state(stage, copied, HS_COPIES_WATCHED);
 	hs_copies_unref(&copies);
 }
 
 /* Its time is over, whoever vouches for it. */
-static bool is_over(const struct hs_copies_stage *stage, const struct hs_kept *kept)
+static bool is_over(const struct hs_copies_stage *stage, const struct hs_entry *entry)
 {
-	return stage->core->now.mono_us >= kept->until_us ||
-	       hs_vouch_epoch(kept->vouch) != kept->vouch_epoch;
+	return stage->core->now.mono_us >= entry->until_us ||
+	       hs_vouch_epoch(entry->vouch) != entry->vouch_epoch;
 }
 
-bool hs_copied_valid(struct hs_copies_stage *stage, struct hs_copied *copied)
+bool hs_copies_valid(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 {
-	struct hs_stamp stamp = hs_shelf_stamp(stage->shelf, copied->key_hash);
-	struct hs_kept *kept;
+	struct hs_version version = hs_shared_version(stage->shared, copied->key_hash);
+	struct hs_entry *entry;
 	uint64_t age_us;
 
 	if (!copied->copies)
 		return false;
-	kept = copied->copies->kept;
-	switch (hs_kept_state(kept, copied->rule, stamp.done, stage->core->now.mono_us, &age_us)) {
-	case HS_KEPT_FRESH:
-		return stamp.begun == stamp.done;
-	case HS_KEPT_AGED:
-		if (!is_over(stage, kept))
+	entry = copied->copies->entry;
+	switch (hs_entry_state(entry, copied->rule, version.done, stage->core->now.mono_us,
+			       &age_us)) {
+	case HS_ENTRY_FRESH:
+		return version.begun == version.done;
+	case HS_ENTRY_AGED:
+		if (!is_over(stage, entry))
 			return false; /* a proof may be on its way */
 		break;
-	case HS_KEPT_CHANGED:
+	case HS_ENTRY_CHANGED:
 		break;
 	}
-	hs_copied_drop(stage, copied);
+	hs_copies_drop(stage, copied);
 	return false;
 }
 
-void hs_copied_want(struct hs_copies_stage *stage, struct hs_copied *copied)
+void hs_copies_consider(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 {
-	struct hs_stamp stamp;
+	struct hs_version version;
 
 	if (copied->copies || copied->under_way > 0 || copied->asked < ASKED_LEAST ||
 	    stage->core->now.mono_us < copied->rest_until_us || !stage->any ||
 	    stage->core->pause.mode != HS_PAUSE_NONE)
 		return;
-	stamp = hs_shelf_stamp(stage->shelf, copied->key_hash);
-	if (stamp.begun != stamp.done || hs_copied_look(stage, copied))
+	version = hs_shared_version(stage->shared, copied->key_hash);
+	if (version.begun != version.done || hs_copies_look(stage, copied))
 		return;
-	hs_copied_make(stage, copied);
+	hs_copies_make(stage, copied);
 	if (copied->under_way > 0)
-		set_state(stage, copied, HS_COPIED_MAKING);
+		set_state(stage, copied, HS_COPIES_MAKING);
 }
 
 static bool serves(void *self, struct hs_hot *hot)
 {
 	struct hs_copies_stage *stage = self;
-	struct hs_copied *copied = hot->state[stage->index];
+	struct hs_copies_key *copied = hot->state[stage->index];
 
-	return copied && hs_copied_valid(stage, copied);
+	return copied && hs_copies_valid(stage, copied);
 }
 
 /* --- changes, and time --- */
 
 static void kill(const struct hs_copies *copies, const struct hs_vouch *vouch)
 {
-	if (copies && copies->kept->vouch == vouch)
-		atomic_store_explicit(&copies->kept->dead, true, memory_order_release);
+	if (copies && copies->entry->vouch == vouch)
+		atomic_store_explicit(&copies->entry->dead, true, memory_order_release);
 }
 
 static void changed(void *self, const struct hs_vouch *vouch, const struct hs_bytes *key)
@@ -278,9 +280,9 @@ static void changed(void *self, const struct hs_vouch *vouch, const struct hs_by
 	if (stage->count == 0)
 		return;
 	for (struct hs_link *link = stage->keys.next; link != &stage->keys; link = link->next) {
-		struct hs_copied *copied = hs_list_entry(link, struct hs_copied, link);
+		struct hs_copies_key *copied = hs_list_entry(link, struct hs_copies_key, link);
 
-		if (key && !hs_bytes_equal(hs_copied_key(copied), *key))
+		if (key && !hs_bytes_equal(hs_copies_key_name(copied), *key))
 			continue;
 		if (copied->ours)
 			kill(copied->copies, vouch);
@@ -312,26 +314,26 @@ static void sample(struct hs_copies_stage *stage)
 	}
 }
 
-static bool is_unused(const struct hs_copies_stage *stage, const struct hs_copied *copied)
+static bool is_unused(const struct hs_copies_stage *stage, const struct hs_copies_key *copied)
 {
 	uint64_t seen_us =
-		atomic_load_explicit(&copied->copies->kept->seen_us, memory_order_relaxed);
+		atomic_load_explicit(&copied->copies->entry->seen_us, memory_order_relaxed);
 
 	return stage->core->now.mono_us - copied->used_us > UNUSED_US &&
 	       (seen_us == UINT64_MAX || stage->core->now.mono_us > seen_us + UNUSED_US);
 }
 
-static void tick_key(struct hs_copies_stage *stage, struct hs_copied *copied)
+static void tick_key(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 {
 	copied->asked /= 2;
-	hs_copied_valid(stage, copied); /* one that is over is dropped */
+	hs_copies_valid(stage, copied); /* one that is over is dropped */
 	if (copied->copies && (hs_copies_crowded(copied->copies, stage->core->world.slots) ||
 			       is_unused(stage, copied)))
-		hs_copied_drop(stage, copied);
+		hs_copies_drop(stage, copied);
 	if (copied->copies && copied->ours && !copied->under_way &&
 	    stage->core->pause.mode == HS_PAUSE_NONE &&
 	    stage->core->now.mono_us >= copied->renew_us)
-		hs_copied_renew(stage, copied);
+		hs_copies_renew(stage, copied);
 }
 
 static void tick(void *self)
@@ -344,7 +346,7 @@ static void tick(void *self)
 	sample(stage);
 	for (link = stage->keys.next; link != &stage->keys; link = next) {
 		next = link->next;
-		tick_key(stage, hs_list_entry(link, struct hs_copied, link));
+		tick_key(stage, hs_list_entry(link, struct hs_copies_key, link));
 	}
 }
 
@@ -355,7 +357,7 @@ static void *create(struct hs_core *core, uint32_t index)
 	struct hs_copies_stage *stage = hs_mem_zalloc(sizeof *stage);
 
 	stage->core = core;
-	stage->shelf = core->world.shelf;
+	stage->shared = core->world.shared;
 	stage->index = index;
 	stage->request_at = core->stages.request_at[index];
 	stage->versions = hs_versions_of(core);
@@ -370,7 +372,8 @@ static void destroy(void *self)
 	struct hs_copies_stage *stage = self;
 
 	while (!hs_list_empty(&stage->keys)) {
-		struct hs_copied *copied = hs_list_entry(stage->keys.next, struct hs_copied, link);
+		struct hs_copies_key *copied =
+			hs_list_entry(stage->keys.next, struct hs_copies_key, link);
 
 		hs_list_remove(&copied->link);
 		copied->hot->state[stage->index] = NULL;
@@ -386,12 +389,12 @@ const struct hs_stage hs_stage_copies = {
 	.create = create,
 	.destroy = destroy,
 	.configure = configure,
-	.depart = hs_copied_depart,
+	.depart = hs_copies_depart,
 	.hot = turn_hot,
 	.cool = turn_cool,
 	.serves = serves,
 	.changed = changed,
 	.tick = tick,
 	.stop = stop,
-	.report = hs_copied_report,
+	.report = hs_copies_report,
 };

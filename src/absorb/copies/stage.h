@@ -10,20 +10,20 @@
 #include "core/stage.h"
 #include "core/state.h"
 
-enum hs_copied_state {
-	HS_COPIED_WATCHED, /* hot; no copies */
-	HS_COPIED_MAKING,
-	HS_COPIED_SPREAD,  /* there are copies, and reads go to them */
-	HS_COPIED_RESTING, /* not now: `why` */
+enum hs_copies_state {
+	HS_COPIES_WATCHED, /* hot; no copies */
+	HS_COPIES_MAKING,
+	HS_COPIES_SPREAD,  /* there are copies, and reads go to them */
+	HS_COPIES_RESTING, /* not now: `why` */
 };
 
-struct hs_copied {
+struct hs_copies_key {
 	struct hs_link link; /* in stage->keys */
 	struct hs_hot *hot;  /* its key; NULL: not among the keys any more */
 	const struct hs_rule *rule;
 	uint16_t slot;
 	uint64_t key_hash;
-	enum hs_copied_state state;
+	enum hs_copies_state state;
 	uint64_t since_us;	/* when that began */
 	uint64_t rest_until_us; /* no copies are made before */
 	uint32_t asked;		/* reads that the engine had to answer, halved with each tick */
@@ -36,8 +36,8 @@ struct hs_copied {
 	uint64_t renew_us;	  /* when it is to be renewed */
 	uint64_t used_us;	  /* when it was last used here */
 
-	struct hs_copies *making; /* a set on its way; NULL: none, or not named yet */
-	struct hs_stamp stamp;	  /* before the original was read */
+	struct hs_copies *making;  /* a set on its way; NULL: none, or not named yet */
+	struct hs_version version; /* before the original was read */
 
 	char why[128]; /* it has no copies; "" */
 	size_t key_len;
@@ -46,8 +46,8 @@ struct hs_copied {
 
 struct hs_copies_stage {
 	struct hs_core *core;
-	struct hs_shelf *shelf; /* of all workers; NULL: no copies are made */
-	uint32_t index;		/* in the array of stages */
+	struct hs_shared *shared; /* of all workers; NULL: no copies are made */
+	uint32_t index;		  /* in the array of stages */
 	size_t request_at;
 	struct hs_versions versions;
 	bool any;     /* a rule wants copies, and they may be made */
@@ -62,17 +62,17 @@ struct hs_copies_stage {
 	struct hs_copies_loads loads;
 };
 
-static inline struct hs_bytes hs_copied_key(const struct hs_copied *copied)
+static inline struct hs_bytes hs_copies_key_name(const struct hs_copies_key *copied)
 {
 	return (struct hs_bytes){copied->key, copied->key_len};
 }
 
 /* What the stage knows of an internal call of its own. */
 struct hs_copies_call {
-	struct hs_copied *copied; /* the key that it is about; or NULL */
-	struct hs_copies *copies; /* the set that it asks, a reference; or NULL */
-	struct hs_place *place;	  /* the copy that it reads; or NULL */
-	struct hs_request *asker; /* for whom it reads; or NULL */
+	struct hs_copies_key *copied; /* the key that it is about; or NULL */
+	struct hs_copies *copies;     /* the set that it asks, a reference; or NULL */
+	struct hs_place *place;	      /* the copy that it reads; or NULL */
+	struct hs_request *asker;     /* for whom it reads; or NULL */
 };
 
 static inline struct hs_copies_call *hs_copies_call(const struct hs_copies_stage *stage,
@@ -82,34 +82,34 @@ static inline struct hs_copies_call *hs_copies_call(const struct hs_copies_stage
 }
 
 /* Whether the stage is called for requests that leave, and for hot reads. */
-void hs_copied_wants(struct hs_copies_stage *stage);
+void hs_copies_want(struct hs_copies_stage *stage);
 
 /* stage.c */
-struct hs_copied *hs_copied_find(const struct hs_copies_stage *stage, uint16_t slot,
-				 struct hs_bytes key);
+struct hs_copies_key *hs_copies_find(const struct hs_copies_stage *stage, uint16_t slot,
+				     struct hs_bytes key);
 /* Whether reads may go to the copies now. A set that is over is dropped. */
-bool hs_copied_valid(struct hs_copies_stage *stage, struct hs_copied *copied);
+bool hs_copies_valid(struct hs_copies_stage *stage, struct hs_copies_key *copied);
 /* A read finds none: perhaps some are made. */
-void hs_copied_want(struct hs_copies_stage *stage, struct hs_copied *copied);
-void hs_copied_rest(struct hs_copies_stage *stage, struct hs_copied *copied, uint64_t us,
+void hs_copies_consider(struct hs_copies_stage *stage, struct hs_copies_key *copied);
+void hs_copies_rest(struct hs_copies_stage *stage, struct hs_copies_key *copied, uint64_t us,
 		    const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* The set in use is over. */
-void hs_copied_drop(struct hs_copies_stage *stage, struct hs_copied *copied);
+void hs_copies_drop(struct hs_copies_stage *stage, struct hs_copies_key *copied);
 /* A set is complete, or another worker's was found. */
-void hs_copied_adopt(struct hs_copies_stage *stage, struct hs_copied *copied,
+void hs_copies_adopt(struct hs_copies_stage *stage, struct hs_copies_key *copied,
 		     struct hs_copies *copies, bool ours);
 /* A request about the key is answered. It may be gone when this returns. */
-void hs_copied_release(struct hs_copied *copied);
+void hs_copies_release(struct hs_copies_key *copied);
 
 /* make.c */
-void hs_copied_make(struct hs_copies_stage *stage, struct hs_copied *copied);
-void hs_copied_renew(struct hs_copies_stage *stage, struct hs_copied *copied);
-void hs_copied_unlink(struct hs_copies_stage *stage, const struct hs_copies *copies);
+void hs_copies_make(struct hs_copies_stage *stage, struct hs_copies_key *copied);
+void hs_copies_renew(struct hs_copies_stage *stage, struct hs_copies_key *copied);
+void hs_copies_unlink(struct hs_copies_stage *stage, const struct hs_copies *copies);
 /* What another worker has made; true: it is in use, or about to be. */
-bool hs_copied_look(struct hs_copies_stage *stage, struct hs_copied *copied);
+bool hs_copies_look(struct hs_copies_stage *stage, struct hs_copies_key *copied);
 
 /* read.c and report.c: points of the stage. */
-enum hs_verdict hs_copied_depart(void *self, struct hs_request *request, struct hs_part *part);
-void hs_copied_report(void *self, struct hs_reply *reply);
+enum hs_verdict hs_copies_depart(void *self, struct hs_request *request, struct hs_part *part);
+void hs_copies_report(void *self, struct hs_reply *reply);
 
 #endif

@@ -15,21 +15,21 @@ static bool has_for_itself(const struct hs_session *session, const struct hs_que
 }
 
 /* The queue for a command whose keys share a slot, if it has one key with a queue and can be folded. */
-static struct hs_queue *queue_for(struct hs_folds *folds, struct hs_session *session,
+static struct hs_queue *queue_for(struct hs_fold_stage *stage, struct hs_session *session,
 				  const struct hs_call *call)
 {
 	struct hs_fold_ask ask = {.command = call->command,
 				  .argv = call->argv,
 				  .argc = call->argc,
 				  .resp = session->resp};
-	struct hs_fold_session *known = hs_folds_session(folds, session);
+	struct hs_fold_session *known = hs_fold_session(stage, session);
 	struct hs_queue *queue;
 	size_t at;
 
-	if (!hs_hot_may_have(&folds->core->hots, call->slot) || !folds->core->options.fold)
+	if (!hs_hot_may_have(&stage->core->hots, call->slot) || !stage->core->options.fold)
 		return NULL;
 	at = hs_call_only_key(call);
-	queue = at > 0 ? hs_folds_find(folds, call->slot, call->argv[at]) : NULL;
+	queue = at > 0 ? hs_fold_find(stage, call->slot, call->argv[at]) : NULL;
 	if (queue && queue->resting > 0) {
 		queue->resting--;
 		return NULL;
@@ -52,7 +52,7 @@ static struct hs_queue *queue_for(struct hs_folds *folds, struct hs_session *ses
 
 /* A write that goes past the queues may leave a number anywhere: that it was far from the limits when
  * last seen says nothing any more. */
-static void note_write(const struct hs_folds *folds, const struct hs_call *call)
+static void note_write(const struct hs_fold_stage *stage, const struct hs_call *call)
 {
 	const struct hs_command *command = call->command;
 	struct hs_fold_ask ask = {.command = command, .argv = call->argv, .argc = call->argc};
@@ -60,7 +60,7 @@ static void note_write(const struct hs_folds *folds, const struct hs_call *call)
 	bool one_slot = call->slots == HS_CALL_SLOTS_ONE;
 	size_t at;
 
-	if (one_slot && !hs_hot_may_have(&folds->core->hots, call->slot))
+	if (one_slot && !hs_hot_may_have(&stage->core->hots, call->slot))
 		return;
 	if ((command->flags & HS_CMD_READONLY) ||
 	    (command->place == HS_PLACE_CORE && command->id != HS_CMD_ID_EXEC))
@@ -69,34 +69,34 @@ static void note_write(const struct hs_folds *folds, const struct hs_call *call)
 		return; /* not far */
 	at = one_slot ? hs_call_only_key(call) : 0;
 	if (at > 0)
-		only = hs_folds_find(folds, call->slot, call->argv[at]);
+		only = hs_fold_find(stage, call->slot, call->argv[at]);
 	if (at > 0 && !only)
 		return;
-	for (struct hs_link *link = folds->queues.next; link != &folds->queues; link = link->next) {
+	for (struct hs_link *link = stage->queues.next; link != &stage->queues; link = link->next) {
 		struct hs_queue *queue = hs_list_entry(link, struct hs_queue, link);
 
 		if (only ? queue == only : !one_slot || queue->hot->slot == call->slot)
-			queue->fold.roomy = false;
+			queue->fold.far_from_overflow = false;
 	}
 }
 
 /* Sends what the session has waiting in a queue where nobody else is. */
-static bool release_own(struct hs_folds *folds, const struct hs_folding *chain)
+static bool release_own(struct hs_fold_stage *stage, const struct hs_fold_chain *chain)
 {
 	if (!chain->queue || chain->waiting < chain->joined || chain->queue->under_way > 0 ||
 	    chain->queue->waiting > chain->joined)
 		return false;
-	hs_folds_release(folds, chain->queue);
+	hs_fold_release(stage, chain->queue);
 	return true;
 }
 
 /* Whether a command must wait for what its session has in its chains. */
-static bool overtakes(struct hs_folds *folds, const struct hs_session *session,
+static bool overtakes(struct hs_fold_stage *stage, const struct hs_session *session,
 		      const struct hs_call *call, const struct hs_queue *queue)
 {
 	/* No key, or several; a transaction's are not told here. */
 	bool anywhere = call->slots != HS_CALL_SLOTS_ONE;
-	uint32_t lane = hs_core_partition(folds->core, call->slot) % HS_LANES;
+	uint32_t lane = hs_core_partition(stage->core, call->slot) % HS_LANES;
 
 	switch (call->command->place) {
 	case HS_PLACE_CORE:
@@ -110,7 +110,7 @@ static bool overtakes(struct hs_folds *folds, const struct hs_session *session,
 		break;
 	}
 	for (uint32_t i = 0; i < HS_LANES; i++) {
-		const struct hs_folding *chain = &hs_folds_session(folds, session)->chains[i];
+		const struct hs_fold_chain *chain = &hs_fold_session(stage, session)->chains[i];
 
 		if (chain->joined == 0)
 			continue;
@@ -119,48 +119,49 @@ static bool overtakes(struct hs_folds *folds, const struct hs_session *session,
 		/* Of another lane, unless the slot has moved: not both at a time. */
 		if (!anywhere && i != lane && !(chain->slots >> call->slot % 64 & 1))
 			continue;
-		if (!release_own(folds, chain))
+		if (!release_own(stage, chain))
 			return true;
 	}
 	return false;
 }
 
 /* False: it must wait. Else `folds->admitted` is the queue it goes through, or NULL. */
-static bool admit(struct hs_folds *folds, struct hs_session *session, const struct hs_call *call)
+static bool admit(struct hs_fold_stage *stage, struct hs_session *session,
+		  const struct hs_call *call)
 {
 	struct hs_queue *queue = NULL;
 	uint32_t lane, others;
 
 	if (call->slots == HS_CALL_SLOTS_ONE)
-		queue = queue_for(folds, session, call);
-	if (session->taken > 0 && hs_folds_session(folds, session)->chains &&
-	    overtakes(folds, session, call, queue))
+		queue = queue_for(stage, session, call);
+	if (session->taken > 0 && hs_fold_session(stage, session)->chains &&
+	    overtakes(stage, session, call, queue))
 		return false;
 	if (!queue) {
-		note_write(folds, call);
+		note_write(stage, call);
 		return true;
 	}
-	lane = hs_core_partition(folds->core, call->slot) % HS_LANES;
-	others = hs_folds_others(folds, session, lane);
+	lane = hs_core_partition(stage->core, call->slot) % HS_LANES;
+	others = hs_fold_others(stage, session, lane);
 	/* In the middle of a chain it may as well wait in a queue. */
 	if (others == session->lane[lane] && others > 0 &&
 	    (others >= BEHIND_MAX || has_for_itself(session, queue)))
-		note_write(folds, call);
+		note_write(stage, call);
 	else
-		folds->admitted = queue;
+		stage->admitted = queue;
 	return true;
 }
 
-enum hs_verdict hs_folds_admit(void *self, struct hs_session *session, struct hs_call *call)
+enum hs_verdict hs_fold_admit(void *self, struct hs_session *session, struct hs_call *call)
 {
-	struct hs_folds *folds = self;
+	struct hs_fold_stage *stage = self;
 
-	folds->admitted = NULL;
-	folds->admitted_call = call->number;
+	stage->admitted = NULL;
+	stage->admitted_call = call->number;
 	hs_call_slots(call);
-	if (admit(folds, session, call))
+	if (admit(stage, session, call))
 		return HS_PASS;
 	if (call->behind_bytes > DEEP_BYTES)
-		hs_folds_session(folds, session)->unfolded = UNFOLDED;
+		hs_fold_session(stage, session)->unfolded = UNFOLDED;
 	return HS_HOLD;
 }

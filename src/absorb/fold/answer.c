@@ -329,8 +329,8 @@ void hs_fold_answer(struct hs_fold_step *step, struct hs_bytes reply, struct hs_
 	}
 	whole = hs_answer_head(&head, reply.data, reply.len) > 0;
 	if (step->kind == HS_FOLD_ADD)
-		step->fold->roomy =
-			whole && head.type == HS_ANSWER_INT && hs_fold_is_roomy(head.integer);
+		step->fold->far_from_overflow = whole && head.type == HS_ANSWER_INT &&
+						hs_fold_is_far_from_overflow(head.integer);
 	if (whole && head.type == HS_ANSWER_ERROR)
 		part(&answers, share_of(step, head.text), plain_error(&answers, head.text));
 	else if (whole && is_done(&answers, &head))

@@ -31,9 +31,10 @@
 #include "core/internal.h"
 #include "core/state.h"
 
-struct hs_folding *hs_chain_of(struct hs_folds *folds, struct hs_session *session, uint32_t lane)
+struct hs_fold_chain *hs_chain_of(struct hs_fold_stage *stage, struct hs_session *session,
+				  uint32_t lane)
 {
-	struct hs_fold_session *known = hs_folds_session(folds, session);
+	struct hs_fold_session *known = hs_fold_session(stage, session);
 
 	if (known->chains)
 		return &known->chains[lane];
@@ -46,7 +47,7 @@ struct hs_folding *hs_chain_of(struct hs_folds *folds, struct hs_session *sessio
 	return &known->chains[lane];
 }
 
-static struct hs_fold_request *first_behind(const struct hs_folding *chain)
+static struct hs_fold_request *first_behind(const struct hs_fold_chain *chain)
 {
 	return hs_list_entry(chain->behind.next, struct hs_fold_request, ask.link);
 }
@@ -60,66 +61,67 @@ static bool is_plain(const struct hs_command *command)
 }
 
 /* Whether the request waits in the same queue as those before it. */
-static bool is_of_same_queue(const struct hs_folding *chain, const struct hs_queue *queue)
+static bool is_of_same_queue(const struct hs_fold_chain *chain, const struct hs_queue *queue)
 {
 	return queue && chain->queue == queue && hs_list_empty(&chain->behind);
 }
 
-bool hs_chain_takes(const struct hs_folding *chain, const struct hs_command *command,
+bool hs_chain_takes(const struct hs_fold_chain *chain, const struct hs_command *command,
 		    const struct hs_queue *queue)
 {
 	if (is_of_same_queue(chain, queue))
 		return true;
 	/* Who made a change matters to who tracks: it has its own name. */
-	if (chain->sent > 0 || chain->rash || chain->session->tracks)
+	if (chain->sent > 0 || chain->exclusive || chain->session->tracks)
 		return false;
 	return queue || is_plain(command);
 }
 
-static void wait_in_queue(struct hs_folds *folds, struct hs_folding *chain,
+static void wait_in_queue(struct hs_fold_stage *stage, struct hs_fold_chain *chain,
 			  struct hs_fold_request *folded)
 {
 	chain->queue = folded->queue;
 	chain->waiting++;
 	hs_fold_add(&folded->queue->fold, &folded->ask);
 	folded->queue->waiting++;
-	hs_folds_make_ready(folds, folded->queue);
+	hs_fold_make_ready(stage, folded->queue);
 }
 
-static void count_waiting(struct hs_folds *folds, int change)
+static void count_waiting(struct hs_fold_stage *stage, int change)
 {
-	struct hs_counter *waiting = &folds->core->stats.fold_waiting;
+	struct hs_counter *waiting = &stage->core->stats.fold_waiting;
 
 	hs_counter_set(waiting, hs_counter_get(waiting) + (uint64_t)(int64_t)change);
 }
 
-void hs_chain_add(struct hs_folds *folds, struct hs_folding *chain, struct hs_fold_request *folded)
+void hs_chain_add(struct hs_fold_stage *stage, struct hs_fold_chain *chain,
+		  struct hs_fold_request *folded)
 {
 	struct hs_queue *queue = folded->queue;
 	struct hs_session *session = folded->request->session;
-	uint32_t lane = hs_folds_lane(folded->request);
+	uint32_t lane = hs_fold_lane(folded->request);
 
-	chain->client.bound = chain->client.bound || hs_folds_others(folds, session, lane) > 0;
+	chain->client.bound = chain->client.bound || hs_fold_others(stage, session, lane) > 0;
 	folded->chain = chain;
 	folded->waiting = true;
 	folded->ask.client = &chain->client;
 	session->taken++;
-	if (folds->taken++ == 0)
-		hs_folds_want(folds);
+	if (stage->taken++ == 0)
+		hs_fold_want(stage);
 	session->lane[lane]++;
 	chain->slots |= UINT64_C(1) << (folded->request->parts[0].op.slot % 64);
 	if (queue) {
-		chain->rash =
-			chain->rash || (folded->ask.kind == HS_FOLD_ADD && !queue->fold.roomy);
-		count_waiting(folds, 1);
+		chain->exclusive = chain->exclusive || (folded->ask.kind == HS_FOLD_ADD &&
+							!queue->fold.far_from_overflow);
+		count_waiting(stage, 1);
 	}
 	if (chain->joined++ == 0 || is_of_same_queue(chain, queue)) {
 		hs_check(queue);
-		wait_in_queue(folds, chain, folded);
+		wait_in_queue(stage, chain, folded);
 		return;
 	}
 	folded->behind = true;
-	chain->client.firm = true;
+	chain->client.no_retry = true;
 	chain->client.bound = true;
 	hs_list_append(&chain->behind, &folded->ask.link);
 	if (queue)
@@ -127,7 +129,7 @@ void hs_chain_add(struct hs_folds *folds, struct hs_folding *chain, struct hs_fo
 }
 
 /* Takes the first of those behind out of its line. */
-static struct hs_fold_request *take_behind(struct hs_folding *chain)
+static struct hs_fold_request *take_behind(struct hs_fold_chain *chain)
 {
 	struct hs_fold_request *folded = first_behind(chain);
 
@@ -135,16 +137,16 @@ static struct hs_fold_request *take_behind(struct hs_folding *chain)
 	folded->behind = false;
 	if (folded->queue)
 		folded->queue->coming--;
-	chain->client.firm = !hs_list_empty(&chain->behind);
+	chain->client.no_retry = !hs_list_empty(&chain->behind);
 	return folded;
 }
 
-void hs_chain_drop(struct hs_folds *folds, struct hs_fold_request *folded)
+void hs_chain_drop(struct hs_fold_stage *stage, struct hs_fold_request *folded)
 {
-	struct hs_folding *chain = folded->chain;
+	struct hs_fold_chain *chain = folded->chain;
 
 	if (folded->queue)
-		count_waiting(folds, -1);
+		count_waiting(stage, -1);
 	if (folded->behind) {
 		hs_list_remove(&folded->ask.link);
 		folded->behind = false;
@@ -158,69 +160,69 @@ void hs_chain_drop(struct hs_folds *folds, struct hs_fold_request *folded)
 	folded->waiting = false;
 	folded->queue = NULL;
 	chain->sent++; /* to leave it like any other */
-	hs_chain_leave(folds, folded);
+	hs_chain_leave(stage, folded);
 	if (hs_list_empty(&chain->behind))
 		hs_list_remove(&chain->moving);
-	chain->client.firm = !hs_list_empty(&chain->behind);
+	chain->client.no_retry = !hs_list_empty(&chain->behind);
 }
 
 /* Those behind may go on: all before them was sent in this round, or is answered. */
-static void may_move(struct hs_folds *folds, struct hs_folding *chain)
+static void may_move(struct hs_fold_stage *stage, struct hs_fold_chain *chain)
 {
 	if (chain->waiting == 0 && !hs_list_empty(&chain->behind) && hs_list_empty(&chain->moving))
-		hs_list_append(&folds->moving, &chain->moving);
+		hs_list_append(&stage->moving, &chain->moving);
 }
 
-void hs_chain_sent(struct hs_folds *folds, struct hs_fold_request *folded)
+void hs_chain_sent(struct hs_fold_stage *stage, struct hs_fold_request *folded)
 {
-	struct hs_folding *chain = folded->chain;
+	struct hs_fold_chain *chain = folded->chain;
 
 	folded->waiting = false;
 	folded->queue->waiting--;
-	count_waiting(folds, -1);
+	count_waiting(stage, -1);
 	chain->waiting--;
 	chain->sent++;
-	may_move(folds, chain);
+	may_move(stage, chain);
 }
 
-void hs_chain_leave(struct hs_folds *folds, struct hs_fold_request *folded)
+void hs_chain_leave(struct hs_fold_stage *stage, struct hs_fold_request *folded)
 {
-	struct hs_folding *chain = folded->chain;
+	struct hs_fold_chain *chain = folded->chain;
 
 	folded->chain = NULL;
 	folded->request->session->taken--;
-	if (--folds->taken == 0)
-		hs_folds_want(folds);
+	if (--stage->taken == 0)
+		hs_fold_want(stage);
 	chain->sent--;
 	if (--chain->joined == 0) {
 		chain->queue = NULL;
-		chain->rash = false;
+		chain->exclusive = false;
 		chain->slots = 0;
 		chain->client.bound = false;
 	}
 	if (chain->sent == 0)
-		may_move(folds, chain);
+		may_move(stage, chain);
 }
 
-bool hs_chain_is_long(const struct hs_folding *chain)
+bool hs_chain_is_long(const struct hs_fold_chain *chain)
 {
 	return chain->sent > 0 || !hs_list_empty(&chain->behind);
 }
 
-uint64_t hs_chain_name(struct hs_folds *folds)
+uint64_t hs_chain_name(struct hs_fold_stage *stage)
 {
-	if (folds->flight == 0)
-		folds->flight = hs_internal_client(folds->core);
-	return folds->flight;
+	if (stage->flight == 0)
+		stage->flight = hs_internal_client(stage->core);
+	return stage->flight;
 }
 
-void hs_chain_rename_others(struct hs_folds *folds, const struct hs_folding *chain)
+void hs_chain_rename_others(struct hs_fold_stage *stage, const struct hs_fold_chain *chain)
 {
 	const struct hs_session *session = chain->session;
-	uint32_t lane = (uint32_t)(chain - hs_folds_session(folds, session)->chains);
+	uint32_t lane = (uint32_t)(chain - hs_fold_session(stage, session)->chains);
 
 	/* Others lose nothing, and may be read by other threads. */
-	if (!folds->core->world.shared_connections)
+	if (!stage->core->world.shared_connections)
 		return;
 	for (struct hs_link *link = session->requests.next; link != &session->requests;
 	     link = link->next) {
@@ -231,35 +233,35 @@ void hs_chain_rename_others(struct hs_folds *folds, const struct hs_folding *cha
 
 			if (op->kind != HS_OP_PEER && op->kind != HS_OP_HOST &&
 			    op->partition % HS_LANES == lane)
-				op->client = hs_chain_name(folds);
+				op->client = hs_chain_name(stage);
 		}
 	}
 }
 
-void hs_chain_name_request(struct hs_folds *folds, struct hs_fold_request *folded)
+void hs_chain_name_request(struct hs_fold_stage *stage, struct hs_fold_request *folded)
 {
 	struct hs_request *request = folded->request;
 
-	if (!folds->core->world.shared_connections)
+	if (!stage->core->world.shared_connections)
 		return;
-	request->client = hs_chain_name(folds);
-	if (hs_folds_others(folds, request->session, hs_folds_lane(request)) > 0)
-		hs_chain_rename_others(folds, folded->chain);
+	request->client = hs_chain_name(stage);
+	if (hs_fold_others(stage, request->session, hs_fold_lane(request)) > 0)
+		hs_chain_rename_others(stage, folded->chain);
 }
 
 /* A request of no queue, in its turn. It may be gone when this returns. */
-static void send_plain(struct hs_folds *folds, struct hs_folding *chain,
+static void send_plain(struct hs_fold_stage *stage, struct hs_fold_chain *chain,
 		       struct hs_fold_request *folded)
 {
 	folded->waiting = false;
-	hs_chain_name_request(folds, folded);
+	hs_chain_name_request(stage, folded);
 	chain->queue = NULL;
 	chain->sent++;
-	chain->session->lane[hs_folds_lane(folded->request)]--;
-	hs_stage_send(folds->core, folds->index, folded->request);
+	chain->session->lane[hs_fold_lane(folded->request)]--;
+	hs_stage_send(stage->core, stage->index, folded->request);
 }
 
-static void move(struct hs_folds *folds, struct hs_folding *chain)
+static void move(struct hs_fold_stage *stage, struct hs_fold_chain *chain)
 {
 	while (!hs_list_empty(&chain->behind)) {
 		struct hs_queue *queue = first_behind(chain)->queue;
@@ -267,21 +269,21 @@ static void move(struct hs_folds *folds, struct hs_folding *chain)
 		if (chain->waiting > 0 && queue != chain->queue)
 			break;
 		if (!queue) {
-			send_plain(folds, chain, take_behind(chain));
+			send_plain(stage, chain, take_behind(chain));
 			continue;
 		}
 		/* It would leave under another name than what was sent. */
-		if (chain->sent > 0 && !hs_folds_may_launch(folds, queue))
+		if (chain->sent > 0 && !hs_fold_may_launch(stage, queue))
 			break;
-		wait_in_queue(folds, chain, take_behind(chain));
+		wait_in_queue(stage, chain, take_behind(chain));
 	}
 	if (hs_list_empty(&chain->behind))
 		hs_list_remove(&chain->moving); /* one may have been refused at once */
 }
 
-void hs_chain_move(struct hs_folds *folds)
+void hs_chain_move(struct hs_fold_stage *stage)
 {
-	struct hs_link *moving = &folds->moving;
+	struct hs_link *moving = &stage->moving;
 	struct hs_link now;
 
 	hs_list_init(&now);
@@ -292,9 +294,9 @@ void hs_chain_move(struct hs_folds *folds)
 		hs_list_append(&now, link);
 	}
 	while (!hs_list_empty(&now)) {
-		struct hs_folding *chain = hs_list_entry(now.next, struct hs_folding, moving);
+		struct hs_fold_chain *chain = hs_list_entry(now.next, struct hs_fold_chain, moving);
 
 		hs_list_remove(&chain->moving);
-		move(folds, chain);
+		move(stage, chain);
 	}
 }

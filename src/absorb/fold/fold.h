@@ -78,7 +78,7 @@ struct hs_fold_client {
 	/* The caller's, and never changed here: something else of this client is under way, or will be
 	 * sent behind what it has in the queue before that is answered: it leaves in its own dialect. And:
 	 * it is the latter. */
-	bool bound, firm;
+	bool bound, no_retry;
 };
 
 /* One request that waits: part of the caller's own struct. */
@@ -91,7 +91,7 @@ struct hs_fold_ask {
 	size_t argc;
 	struct hs_bytes raw; /* the same as it came; empty: not kept */
 	struct hs_fold_client *client;
-	bool firm; /* its client's, when it was planned */
+	bool no_retry; /* its client's, when it was planned */
 	/* Filled by hs_fold_classify. */
 	uint64_t signature; /* a read's: of all its arguments */
 	int64_t number;	    /* what is added; the time of a SET in ms, 0: for ever */
@@ -107,7 +107,7 @@ struct hs_fold {
 	uint64_t flights; /* planned so far */
 	/* The number that was last made here was far from the limits: the next step will not meet them,
 	 * unless it is set there by others meanwhile. */
-	bool roomy;
+	bool far_from_overflow;
 };
 
 /* One request to the engine. */

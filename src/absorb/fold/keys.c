@@ -4,45 +4,45 @@
 #include "base/mem.h"
 #include "core/report.h"
 
-void hs_folds_want(struct hs_folds *folds)
+void hs_fold_want(struct hs_fold_stage *stage)
 {
-	bool wanted = folds->count > 0 || folds->taken > 0;
+	bool wanted = stage->count > 0 || stage->taken > 0;
 
-	hs_stage_want(folds->core, folds->index, HS_POINT_ADMIT, wanted);
-	hs_stage_want(folds->core, folds->index, HS_POINT_DEPART, wanted);
+	hs_stage_want(stage->core, stage->index, HS_POINT_ADMIT, wanted);
+	hs_stage_want(stage->core, stage->index, HS_POINT_DEPART, wanted);
 }
 
-static void set_count(struct hs_folds *folds, uint32_t count)
+static void set_count(struct hs_fold_stage *stage, uint32_t count)
 {
-	folds->count = count;
-	hs_counter_set(&folds->core->stats.fold_keys, count);
-	hs_folds_want(folds);
+	stage->count = count;
+	hs_counter_set(&stage->core->stats.fold_keys, count);
+	hs_fold_want(stage);
 }
 
-static void remove_queue(struct hs_folds *folds, struct hs_queue *queue)
+static void remove_queue(struct hs_fold_stage *stage, struct hs_queue *queue)
 {
-	if (folds->admitted == queue)
-		folds->admitted = NULL;
-	queue->hot->state[folds->index] = NULL;
+	if (stage->admitted == queue)
+		stage->admitted = NULL;
+	queue->hot->state[stage->index] = NULL;
 	hs_list_remove(&queue->link);
 	hs_list_remove(&queue->ready);
 	hs_mem_free(&queue);
-	set_count(folds, folds->count - 1);
+	set_count(stage, stage->count - 1);
 }
 
-struct hs_queue *hs_folds_find(const struct hs_folds *folds, uint16_t slot, struct hs_bytes key)
+struct hs_queue *hs_fold_find(const struct hs_fold_stage *stage, uint16_t slot, struct hs_bytes key)
 {
-	const struct hs_hot *hot = hs_hot_find(&folds->core->hots, slot, key);
+	const struct hs_hot *hot = hs_hot_find(&stage->core->hots, slot, key);
 
-	return hot ? hot->state[folds->index] : NULL;
+	return hot ? hot->state[stage->index] : NULL;
 }
 
-void hs_folds_hot(void *self, struct hs_hot *hot, bool waited)
+void hs_fold_hot(void *self, struct hs_hot *hot, bool waited)
 {
-	struct hs_folds *folds = self;
+	struct hs_fold_stage *stage = self;
 	struct hs_queue *queue;
 
-	if (!waited || hot->state[folds->index] || !folds->core->options.fold ||
+	if (!waited || hot->state[stage->index] || !stage->core->options.fold ||
 	    hot->key_len > HS_FOLD_KEY_BYTES_MAX)
 		return;
 	queue = hs_mem_zalloc(sizeof *queue);
@@ -51,29 +51,29 @@ void hs_folds_hot(void *self, struct hs_hot *hot, bool waited)
 	hs_list_init(&queue->later);
 	hs_list_init(&queue->left);
 	queue->hot = hot;
-	hot->state[folds->index] = queue;
-	hs_list_append(&folds->queues, &queue->link);
-	set_count(folds, folds->count + 1);
+	hot->state[stage->index] = queue;
+	hs_list_append(&stage->queues, &queue->link);
+	set_count(stage, stage->count + 1);
 }
 
-void hs_folds_cool(void *self, struct hs_hot *hot, bool cool)
+void hs_fold_cool(void *self, struct hs_hot *hot, bool cool)
 {
-	struct hs_folds *folds = self;
-	struct hs_queue *queue = hot->state[folds->index];
+	struct hs_fold_stage *stage = self;
+	struct hs_queue *queue = hot->state[stage->index];
 
 	if (queue && queue->under_way == 0 && queue->waiting == 0 && queue->coming == 0 &&
-	    (cool || !folds->core->options.fold))
-		remove_queue(folds, queue);
+	    (cool || !stage->core->options.fold))
+		remove_queue(stage, queue);
 }
 
-void hs_folds_report(void *self, struct hs_reply *reply)
+void hs_fold_report(void *self, struct hs_reply *reply)
 {
-	const struct hs_folds *folds = self;
-	const struct hs_link *queues = &folds->queues;
+	const struct hs_fold_stage *stage = self;
+	const struct hs_link *queues = &stage->queues;
 
 	for (const struct hs_link *link = queues->next; link != queues; link = link->next) {
 		const struct hs_queue *queue = hs_list_entry(link, struct hs_queue, link);
-		uint16_t partition = hs_core_partition(folds->core, queue->hot->slot);
+		uint16_t partition = hs_core_partition(stage->core, queue->hot->slot);
 		struct hs_plan_number waiting = {"waiting", queue->waiting};
 		struct hs_plan_row row = {
 			.what = "fold",
@@ -86,6 +86,6 @@ void hs_folds_report(void *self, struct hs_reply *reply)
 			.numbers_count = 1,
 		};
 
-		hs_plan_row(folds->core, reply, &row);
+		hs_plan_row(stage->core, reply, &row);
 	}
 }

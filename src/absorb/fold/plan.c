@@ -99,7 +99,7 @@ static bool adds_up(const struct hs_fold_step *step, const struct hs_fold_ask *a
 /* One that may not be run again, and would be if the number met a limit. */
 static bool needs_own_step(const struct hs_fold *fold, const struct hs_fold_ask *ask)
 {
-	return ask->client->firm && ask->kind == HS_FOLD_ADD && !fold->roomy;
+	return ask->client->no_retry && ask->kind == HS_FOLD_ADD && !fold->far_from_overflow;
 }
 
 /* The answers of writes are the same in both; but each has its own connection to a server. */
@@ -115,7 +115,7 @@ static bool follows(const struct hs_fold_step *last, const struct hs_fold_ask *a
 {
 	if (!last || last->kind == HS_FOLD_READ || last->sole || !fits_dialect(last, ask))
 		return false;
-	if (ask->client->firm && (ask->kind != last->kind || needs_own_step(last->fold, ask)))
+	if (ask->client->no_retry && (ask->kind != last->kind || needs_own_step(last->fold, ask)))
 		return false;
 	switch (ask->kind) {
 	case HS_FOLD_GET:
@@ -181,14 +181,15 @@ static void join(struct hs_fold_step *step, struct hs_fold_ask *ask)
 	hs_list_remove(&ask->link);
 	hs_list_append(&step->asks, &ask->link);
 	step->count++;
-	ask->firm = ask->client->firm;
+	ask->no_retry = ask->client->no_retry;
 	step->mixed = step->mixed || ask->resp != step->resp;
 	step->bound = step->bound || ask->client->bound;
 	if (step->kind == HS_FOLD_ADD && ask->kind == HS_FOLD_ADD) {
 		step->sum += ask->number;
 		step->reach += magnitude(ask->number);
 		if (step->reach >= LEAP)
-			step->fold->roomy = false; /* not before it is known where that leads */
+			step->fold->far_from_overflow =
+				false; /* not before it is known where that leads */
 		if (ask->number != 0)
 			ask->client->sign = hs_fold_sign(ask->number);
 	}
@@ -245,8 +246,8 @@ static void finish_set(struct hs_fold_step *step)
 		}
 	}
 	hs_check(set); /* it begins with one */
-	if (value.is_number && !hs_fold_is_roomy(value.number))
-		step->fold->roomy = false;
+	if (value.is_number && !hs_fold_is_far_from_overflow(value.number))
+		step->fold->far_from_overflow = false;
 	if (!value.changed) {
 		send_ask(step, set);
 		return;
@@ -262,7 +263,8 @@ static void finish(struct hs_fold_step *step)
 	for (struct hs_link *link = step->asks.next; link != &step->asks; link = link->next) {
 		struct hs_fold_client *client = ask_of(link)->client;
 
-		*client = (struct hs_fold_client){.bound = client->bound, .firm = client->firm};
+		*client = (struct hs_fold_client){.bound = client->bound,
+						  .no_retry = client->no_retry};
 	}
 	if (step->kind == HS_FOLD_READ || (step->kind == HS_FOLD_ADD && step->count == 1))
 		send_ask(step, ask_of(step->asks.next));

@@ -42,41 +42,41 @@ enum {
 
 /* --- a request's way through a queue --- */
 
-void hs_folds_make_ready(struct hs_folds *folds, struct hs_queue *queue)
+void hs_fold_make_ready(struct hs_fold_stage *stage, struct hs_queue *queue)
 {
-	if (hs_folds_may_launch(folds, queue) && hs_list_empty(&queue->ready))
-		hs_list_append(&folds->ready, &queue->ready);
+	if (hs_fold_may_launch(stage, queue) && hs_list_empty(&queue->ready))
+		hs_list_append(&stage->ready, &queue->ready);
 }
 
-void hs_folds_send_lone(struct hs_folds *folds, struct hs_fold_request *folded)
+void hs_fold_send_lone(struct hs_fold_stage *stage, struct hs_fold_request *folded)
 {
 	struct hs_queue *queue = folded->queue;
 	uint64_t id = folded->request->session->id;
 
 	queue->alone = queue->under_way == 0 || queue->alone == id ? id : 0;
 	queue->under_way++;
-	hs_stage_send(folds->core, folds->index, folded->request);
+	hs_stage_send(stage->core, stage->index, folded->request);
 }
 
-static void refuse(struct hs_folds *folds, struct hs_request *request)
+static void refuse(struct hs_fold_stage *stage, struct hs_request *request)
 {
 	struct hs_reply reply = {.out = &request->reply, .resp = request->resp};
 
 	hs_reply_errorf(&reply,
 			"BUSY %u requests wait for this key already (fold-waiters-max); not run",
-			folds->core->options.fold_waiters_max);
-	hs_counter_add(&folds->core->stats.fold_busy, 1);
+			stage->core->options.fold_waiters_max);
+	hs_counter_add(&stage->core->stats.fold_busy, 1);
 	request->parts[0].time_us = 0;
-	hs_count_request(folds->core, request, hs_buf_bytes(&request->reply));
-	hs_step_finish(folds->core, request);
+	hs_count_request(stage->core, request, hs_buf_bytes(&request->reply));
+	hs_step_finish(stage->core, request);
 }
 
 /* The stage has state in the request from now on. */
-static struct hs_fold_request *mark(struct hs_folds *folds, struct hs_request *request)
+static struct hs_fold_request *mark(struct hs_fold_stage *stage, struct hs_request *request)
 {
-	struct hs_fold_request *folded = hs_folds_of(folds, request);
+	struct hs_fold_request *folded = hs_fold_of(stage, request);
 
-	request->parts[0].marked |= 1u << folds->index;
+	request->parts[0].marked |= 1u << stage->index;
 	request->delayed = true;
 	*folded = (struct hs_fold_request){.request = request};
 	hs_list_init(&folded->ask.link);
@@ -84,9 +84,9 @@ static struct hs_fold_request *mark(struct hs_folds *folds, struct hs_request *r
 }
 
 /* The request goes through a queue: to the engine with the round if nothing is ahead of it. */
-static void take(struct hs_folds *folds, struct hs_queue *queue, struct hs_request *request)
+static void take(struct hs_fold_stage *stage, struct hs_queue *queue, struct hs_request *request)
 {
-	struct hs_fold_request *folded = mark(folds, request);
+	struct hs_fold_request *folded = mark(stage, request);
 
 	folded->queue = queue;
 	folded->ask.resp = request->session->resp;
@@ -96,23 +96,23 @@ static void take(struct hs_folds *folds, struct hs_queue *queue, struct hs_reque
 	folded->ask.raw = request->call.raw;
 	request->resp = request->session->resp;
 	hs_fold_classify(&folded->ask);
-	if (queue->waiting + queue->coming < folds->core->options.fold_waiters_max)
-		hs_chain_add(folds, hs_chain_of(folds, request->session, hs_folds_lane(request)),
+	if (queue->waiting + queue->coming < stage->core->options.fold_waiters_max)
+		hs_chain_add(stage, hs_chain_of(stage, request->session, hs_fold_lane(request)),
 			     folded);
 	else
-		refuse(folds, request);
+		refuse(stage, request);
 }
 
 /* A request that goes through no queue: true if it stands behind others that do, and is sent after
  * them. */
-static bool follow(struct hs_folds *folds, struct hs_request *request)
+static bool follow(struct hs_fold_stage *stage, struct hs_request *request)
 {
-	struct hs_folding *chains = hs_folds_session(folds, request->session)->chains;
-	struct hs_folding *chain = chains ? &chains[hs_folds_lane(request)] : NULL;
+	struct hs_fold_chain *chains = hs_fold_session(stage, request->session)->chains;
+	struct hs_fold_chain *chain = chains ? &chains[hs_fold_lane(request)] : NULL;
 
 	if (!chain || chain->joined == 0)
 		return false;
-	hs_chain_add(folds, chain, mark(folds, request));
+	hs_chain_add(stage, chain, mark(stage, request));
 	return true;
 }
 
@@ -123,46 +123,46 @@ static bool is_at_once(const struct hs_core *core, const struct hs_request *requ
 	const struct hs_session *session = request->session;
 
 	return core->world.reads_at_once && (request->call.command->flags & HS_CMD_READONLY) &&
-	       session->lane[hs_folds_lane(request)] == 0 &&
+	       session->lane[hs_fold_lane(request)] == 0 &&
 	       session->requests.next != &request->link;
 }
 
 static enum hs_verdict depart(void *self, struct hs_request *request, struct hs_part *part)
 {
-	struct hs_folds *folds = self;
+	struct hs_fold_stage *stage = self;
 	struct hs_queue *queue =
-		request->call.number == folds->admitted_call ? folds->admitted : NULL;
+		request->call.number == stage->admitted_call ? stage->admitted : NULL;
 
-	if (request->session == folds->core->self || part->op.kind != HS_OP_COMMAND ||
+	if (request->session == stage->core->self || part->op.kind != HS_OP_COMMAND ||
 	    request->parts_count > 1)
 		return HS_PASS;
-	if (queue && !is_at_once(folds->core, request)) {
-		folds->admitted = NULL;
-		take(folds, queue, request);
+	if (queue && !is_at_once(stage->core, request)) {
+		stage->admitted = NULL;
+		take(stage, queue, request);
 		return HS_TAKEN;
 	}
-	return follow(folds, request) ? HS_TAKEN : HS_PASS;
+	return follow(stage, request) ? HS_TAKEN : HS_PASS;
 }
 
 /* --- flights --- */
 
 /* It is not under way any more for its session. */
-static void leave_lane(struct hs_folds *folds, struct hs_fold_request *folded)
+static void leave_lane(struct hs_fold_stage *stage, struct hs_fold_request *folded)
 {
-	folded->request->session->lane[hs_folds_lane(folded->request)]--;
-	hs_chain_leave(folds, folded);
+	folded->request->session->lane[hs_fold_lane(folded->request)]--;
+	hs_chain_leave(stage, folded);
 }
 
 static void answer(void *context, struct hs_fold_ask *ask, struct hs_bytes reply)
 {
-	struct hs_folds *folds = context;
-	struct hs_fold_request *folded = hs_folds_asked(&ask->link);
+	struct hs_fold_stage *stage = context;
+	struct hs_fold_request *folded = hs_fold_asked(&ask->link);
 	struct hs_request *request = folded->request;
 
-	leave_lane(folds, folded);
-	hs_core_resume_later(folds->core, request->session);
-	hs_counter_add(&folds->core->stats.fold_requests, 1);
-	hs_request_share(folds->core, request, reply);
+	leave_lane(stage, folded);
+	hs_core_resume_later(stage->core, request->session);
+	hs_counter_add(&stage->core->stats.fold_requests, 1);
+	hs_request_share(stage->core, request, reply);
 }
 
 static void again(void *context, struct hs_fold_ask *ask)
@@ -170,67 +170,68 @@ static void again(void *context, struct hs_fold_ask *ask)
 	static const struct hs_bytes too_late =
 		HS_LIT("-BUSY refused together with others, and a later command of this client was "
 		       "sent already; not run\r\n");
-	struct hs_folds *folds = context;
-	struct hs_fold_request *folded = hs_folds_asked(&ask->link);
+	struct hs_fold_stage *stage = context;
+	struct hs_fold_request *folded = hs_fold_asked(&ask->link);
 	struct hs_request *request = folded->request;
 
-	if (ask->firm) {
-		hs_counter_add(&folds->core->stats.fold_busy, 1);
+	if (ask->no_retry) {
+		hs_counter_add(&stage->core->stats.fold_busy, 1);
 		answer(context, ask, too_late);
 		return;
 	}
-	leave_lane(folds, folded);
-	hs_core_resume_later(folds->core, request->session);
-	hs_counter_add(&folds->core->stats.fold_again, 1);
+	leave_lane(stage, folded);
+	hs_core_resume_later(stage->core, request->session);
+	hs_counter_add(&stage->core->stats.fold_again, 1);
 	if (!request->session->gone)
-		hs_folds_send_lone(folds, folded);
+		hs_fold_send_lone(stage, folded);
 	else
-		hs_request_finish(folds->core, request);
+		hs_request_finish(stage->core, request);
 }
 
-static void landed(struct hs_folds *folds, struct hs_queue *queue)
+static void landed(struct hs_fold_stage *stage, struct hs_queue *queue)
 {
 	queue->under_way--;
 	if (queue->waiting > 0)
-		hs_folds_make_ready(folds, queue);
+		hs_fold_make_ready(stage, queue);
 }
 
 /* The engine's reply to a step for many. */
 static void land(struct hs_core *core, struct hs_request *own)
 {
 	static const struct hs_fold_calls calls = {.answer = answer, .again = again};
-	struct hs_folds *folds = hs_internal_stage(core, own);
-	struct hs_fold_request *folded = hs_folds_of(folds, own);
+	struct hs_fold_stage *stage = hs_internal_stage(core, own);
+	struct hs_fold_request *folded = hs_fold_of(stage, own);
 	struct hs_queue *queue = folded->queue;
 
-	hs_fold_answer(folded->step, hs_internal_reply(own, 0), &folds->scratch, &calls, folds);
+	hs_fold_answer(folded->step, hs_internal_reply(own, 0), &stage->scratch, &calls, stage);
 	hs_fold_free(&folded->step);
-	hs_buf_clear(&folds->scratch, HS_KEEP_BYTES);
+	hs_buf_clear(&stage->scratch, HS_KEEP_BYTES);
 	hs_internal_end(core, own);
-	landed(folds, queue);
+	landed(stage, queue);
 }
 
 /* Whom a step for many is of, for who keeps the order of clients: of nobody who has anything else under
  * way; or of the whole round, where some have. Connections have small numbers. */
-static uint64_t name_step(struct hs_folds *folds, const struct hs_fold_step *step)
+static uint64_t name_step(struct hs_fold_stage *stage, const struct hs_fold_step *step)
 {
 	bool shared = false;
 
 	for (struct hs_link *link = step->asks.next; link != &step->asks; link = link->next) {
-		const struct hs_fold_request *folded = hs_folds_asked(link);
+		const struct hs_fold_request *folded = hs_fold_asked(link);
 		const struct hs_request *request = folded->request;
 
-		if (hs_folds_others(folds, request->session, hs_folds_lane(request)) > 0) {
-			hs_chain_rename_others(folds, folded->chain);
+		if (hs_fold_others(stage, request->session, hs_fold_lane(request)) > 0) {
+			hs_chain_rename_others(stage, folded->chain);
 			shared = true;
 		}
 		shared = shared || hs_chain_is_long(folded->chain);
 	}
-	return shared ? hs_chain_name(folds) : hs_internal_client(folds->core);
+	return shared ? hs_chain_name(stage) : hs_internal_client(stage->core);
 }
 
 /* A step for many is a request of the core's own. */
-static void send_together(struct hs_folds *folds, struct hs_queue *queue, struct hs_fold_step *step)
+static void send_together(struct hs_fold_stage *stage, struct hs_queue *queue,
+			  struct hs_fold_step *step)
 {
 	struct hs_internal internal = {
 		.call = hs_call_of(step->command, step->argc, step->argv),
@@ -238,80 +239,81 @@ static void send_together(struct hs_folds *folds, struct hs_queue *queue, struct
 		.slot = queue->hot->slot,
 		.borrowed = true,
 		.resp = step->resp,
-		.client = name_step(folds, step),
-		.stage = folds->index + 1,
+		.client = name_step(stage, step),
+		.stage = stage->index + 1,
 	};
 	struct hs_fold_request *folded;
 	struct hs_request *own;
 
 	for (struct hs_link *link = step->asks.next; link != &step->asks; link = link->next)
-		hs_chain_sent(folds, hs_folds_asked(link));
+		hs_chain_sent(stage, hs_fold_asked(link));
 	internal.call.raw = step->raw;
-	own = hs_internal_prepare(folds->core, &internal);
+	own = hs_internal_prepare(stage->core, &internal);
 	own->delayed = true;
-	own->start_us = hs_folds_asked(step->asks.next)->request->start_us;
-	folded = hs_folds_of(folds, own);
+	own->start_us = hs_fold_asked(step->asks.next)->request->start_us;
+	folded = hs_fold_of(stage, own);
 	folded->queue = queue;
 	folded->step = step;
 	queue->under_way++;
 	queue->alone = 0;
-	hs_counter_add(&folds->core->stats.fold_commands, 1);
-	hs_internal_send(folds->core, own);
+	hs_counter_add(&stage->core->stats.fold_commands, 1);
+	hs_internal_send(stage->core, own);
 }
 
 /* One that waits, by itself. In the middle of a chain it stays in it until it is answered. */
-static void send_ask(struct hs_folds *folds, struct hs_fold_request *folded)
+static void send_ask(struct hs_fold_stage *stage, struct hs_fold_request *folded)
 {
 	bool stays = hs_chain_is_long(folded->chain);
 
 	hs_list_remove(&folded->ask.link);
-	hs_chain_sent(folds, folded);
+	hs_chain_sent(stage, folded);
 	if (stays) {
-		hs_chain_name_request(folds, folded);
-		folded->request->session->lane[hs_folds_lane(folded->request)]--;
+		hs_chain_name_request(stage, folded);
+		folded->request->session->lane[hs_fold_lane(folded->request)]--;
 	} else {
-		leave_lane(folds, folded);
+		leave_lane(stage, folded);
 	}
-	hs_folds_send_lone(folds, folded);
+	hs_fold_send_lone(stage, folded);
 }
 
-void hs_folds_release(struct hs_folds *folds, struct hs_queue *queue)
+void hs_fold_release(struct hs_fold_stage *stage, struct hs_queue *queue)
 {
 	struct hs_link *waiting = &queue->fold.waiting;
 
 	for (uint32_t left = queue->waiting; left > 0; left--)
-		send_ask(folds, hs_folds_asked(waiting->next));
+		send_ask(stage, hs_fold_asked(waiting->next));
 }
 
-static void send_alone(struct hs_folds *folds, struct hs_fold_request *folded)
+static void send_alone(struct hs_fold_stage *stage, struct hs_fold_request *folded)
 {
-	hs_core_resume_later(folds->core, folded->request->session);
-	send_ask(folds, folded);
+	hs_core_resume_later(stage->core, folded->request->session);
+	send_ask(stage, folded);
 }
 
-static void send_step(struct hs_folds *folds, struct hs_queue *queue, struct hs_fold_step *step)
+static void send_step(struct hs_fold_stage *stage, struct hs_queue *queue,
+		      struct hs_fold_step *step)
 {
 	struct hs_fold_request *folded;
 
 	if (step->count > 1) {
-		send_together(folds, queue, step);
+		send_together(stage, queue, step);
 		return;
 	}
-	folded = hs_folds_asked(step->asks.next);
+	folded = hs_fold_asked(step->asks.next);
 	hs_list_remove(&folded->ask.link);
 	hs_fold_free(&step);
-	send_alone(folds, folded);
+	send_alone(stage, folded);
 }
 
 /* A few clients that rarely meet pay more for the queue than the engine gains. */
-static void judge(const struct hs_folds *folds, struct hs_queue *queue, uint32_t asks,
+static void judge(const struct hs_fold_stage *stage, struct hs_queue *queue, uint32_t asks,
 		  uint32_t steps)
 {
 	queue->judged_asks += asks;
 	queue->judged_steps += steps;
 	if (queue->judged_steps < STEPS_JUDGED)
 		return;
-	if (queue->judged_asks < folds->core->options.hot.worth * queue->judged_steps)
+	if (queue->judged_asks < stage->core->options.hot.worth * queue->judged_steps)
 		queue->resting = RESTS;
 	queue->judged_asks = 0;
 	queue->judged_steps = 0;
@@ -319,7 +321,7 @@ static void judge(const struct hs_folds *folds, struct hs_queue *queue, uint32_t
 
 /* Those for whom the plan had no place do not go with a later pass of this round: what they have in it may
  * have to be run again. */
-static void set_aside(struct hs_folds *folds, struct hs_queue *queue)
+static void set_aside(struct hs_fold_stage *stage, struct hs_queue *queue)
 {
 	struct hs_link *waiting = &queue->fold.waiting;
 
@@ -329,13 +331,13 @@ static void set_aside(struct hs_folds *folds, struct hs_queue *queue)
 		hs_list_remove(link);
 		hs_list_append(&queue->later, link);
 		if (hs_list_empty(&queue->left))
-			hs_list_append(&folds->left, &queue->left);
+			hs_list_append(&stage->left, &queue->left);
 	}
 }
 
-static void put_back(struct hs_folds *folds)
+static void put_back(struct hs_fold_stage *stage)
 {
-	struct hs_link *left = &folds->left;
+	struct hs_link *left = &stage->left;
 
 	while (!hs_list_empty(left)) {
 		struct hs_queue *queue = hs_list_entry(left->next, struct hs_queue, left);
@@ -347,26 +349,26 @@ static void put_back(struct hs_folds *folds)
 			hs_list_remove(link);
 			hs_list_append(&queue->fold.waiting, link);
 		}
-		hs_folds_make_ready(folds, queue);
+		hs_fold_make_ready(stage, queue);
 	}
 }
 
-static void launch(struct hs_folds *folds, struct hs_queue *queue)
+static void launch(struct hs_fold_stage *stage, struct hs_queue *queue)
 {
 	uint32_t asks = 0, steps = 0, reads = 0, read_steps = 0;
 	struct hs_link *waiting = &queue->fold.waiting;
-	struct hs_fold_request *first = hs_folds_asked(waiting->next);
+	struct hs_fold_request *first = hs_fold_asked(waiting->next);
 	struct hs_link plan;
 
-	queue->round = folds->round;
+	queue->round = stage->round;
 	if (waiting->next == waiting->prev && hs_fold_is_simple(&first->ask)) {
-		judge(folds, queue, 1, 1);
-		send_alone(folds, first);
+		judge(stage, queue, 1, 1);
+		send_alone(stage, first);
 		return;
 	}
 	hs_list_init(&plan);
 	hs_fold_plan(&queue->fold, &plan);
-	set_aside(folds, queue);
+	set_aside(stage, queue);
 	while (!hs_list_empty(&plan)) {
 		struct hs_fold_step *step = hs_list_entry(plan.next, struct hs_fold_step, link);
 
@@ -377,17 +379,17 @@ static void launch(struct hs_folds *folds, struct hs_queue *queue)
 			read_steps++;
 		}
 		hs_list_remove(&step->link);
-		send_step(folds, queue, step);
+		send_step(stage, queue, step);
 	}
-	judge(folds, queue, asks, steps);
+	judge(stage, queue, asks, steps);
 	/* All different, a hash read field by field: waiting for each other brings nothing. */
 	if (reads >= READS_JUDGED_MIN && reads < 2 * read_steps)
 		queue->reads_apart = READS_APART;
 }
 
-static bool has_ready(const struct hs_folds *folds)
+static bool has_ready(const struct hs_fold_stage *stage)
 {
-	return !hs_list_empty(&folds->ready) || !hs_list_empty(&folds->moving);
+	return !hs_list_empty(&stage->ready) || !hs_list_empty(&stage->moving);
 }
 
 static bool needs_flush(const void *self)
@@ -395,84 +397,84 @@ static bool needs_flush(const void *self)
 	return has_ready(self);
 }
 
-static void begin_round(struct hs_folds *folds)
+static void begin_round(struct hs_fold_stage *stage)
 {
-	folds->round++;
-	folds->flight = 0;
+	stage->round++;
+	stage->flight = 0;
 }
 
-static void run_passes(struct hs_folds *folds)
+static void run_passes(struct hs_fold_stage *stage)
 {
-	struct hs_link *ready = &folds->ready;
+	struct hs_link *ready = &stage->ready;
 
-	while (has_ready(folds)) {
-		hs_chain_move(folds);
+	while (has_ready(stage)) {
+		hs_chain_move(stage);
 		while (!hs_list_empty(ready)) {
 			struct hs_queue *queue = hs_list_entry(ready->next, struct hs_queue, ready);
 
 			hs_list_remove(&queue->ready);
-			if (hs_folds_may_launch(folds, queue) &&
+			if (hs_fold_may_launch(stage, queue) &&
 			    !hs_list_empty(&queue->fold.waiting))
-				launch(folds, queue);
+				launch(stage, queue);
 		}
 	}
 }
 
 static void flush(void *self)
 {
-	struct hs_folds *folds = self;
+	struct hs_fold_stage *stage = self;
 
-	if (!has_ready(folds))
+	if (!has_ready(stage))
 		return;
-	begin_round(folds);
-	run_passes(folds);
-	begin_round(folds); /* what comes from now on is for another one */
-	put_back(folds);
+	begin_round(stage);
+	run_passes(stage);
+	begin_round(stage); /* what comes from now on is for another one */
+	put_back(stage);
 }
 
 /* One that went by itself, or as a plain request behind others. */
 static void arrive(void *self, struct hs_request *request, struct hs_part *part)
 {
-	struct hs_folds *folds = self;
-	struct hs_fold_request *folded = hs_folds_of(folds, request);
+	struct hs_fold_stage *stage = self;
+	struct hs_fold_request *folded = hs_fold_of(stage, request);
 
 	(void)part;
 	if (folded->chain)
-		hs_chain_leave(folds, folded);
+		hs_chain_leave(stage, folded);
 	if (folded->queue)
-		landed(folds, folded->queue);
+		landed(stage, folded->queue);
 }
 
 static void forget(void *self, struct hs_session *session)
 {
-	struct hs_folds *folds = self;
+	struct hs_fold_stage *stage = self;
 	struct hs_request *last = NULL;
 
 	for (struct hs_link *link = session->requests.next; link != &session->requests;
 	     link = link->next) {
 		struct hs_request *request = hs_list_entry(link, struct hs_request, link);
-		struct hs_fold_request *folded = hs_folds_of(folds, request);
+		struct hs_fold_request *folded = hs_fold_of(stage, request);
 
-		if (request->parts_count != 1 || !(request->parts[0].marked >> folds->index & 1) ||
+		if (request->parts_count != 1 || !(request->parts[0].marked >> stage->index & 1) ||
 		    !folded->chain || !folded->waiting)
 			continue;
-		session->lane[hs_folds_lane(request)]--;
-		hs_chain_drop(folds, folded);
+		session->lane[hs_fold_lane(request)]--;
+		hs_chain_drop(stage, folded);
 		request->done = true;
 		last = request;
 	}
 	if (last)
-		hs_request_finish(folds->core, last);
+		hs_request_finish(stage->core, last);
 }
 
 static void askers(void *self, const struct hs_request *internal, hs_stage_asker *tell,
 		   void *context)
 {
-	struct hs_folds *folds = self;
-	const struct hs_link *asks = &hs_folds_of(folds, internal)->step->asks;
+	struct hs_fold_stage *stage = self;
+	const struct hs_link *asks = &hs_fold_of(stage, internal)->step->asks;
 
 	for (const struct hs_link *link = asks->next; link != asks; link = link->next) {
-		const struct hs_fold_request *folded = hs_folds_asked(link);
+		const struct hs_fold_request *folded = hs_fold_asked(link);
 
 		tell(context, folded->request, !hs_list_empty(&folded->chain->behind));
 	}
@@ -482,34 +484,34 @@ static void askers(void *self, const struct hs_request *internal, hs_stage_asker
 
 static void *create(struct hs_core *core, uint32_t index)
 {
-	struct hs_folds *folds = hs_mem_zalloc(sizeof *folds);
+	struct hs_fold_stage *stage = hs_mem_zalloc(sizeof *stage);
 
-	folds->core = core;
-	folds->index = index;
-	folds->session_at = core->stages.session_at[index];
-	folds->request_at = core->stages.request_at[index];
-	hs_list_init(&folds->queues);
-	hs_list_init(&folds->ready);
-	hs_list_init(&folds->left);
-	hs_list_init(&folds->moving);
-	folds->round = 1;
-	return folds;
+	stage->core = core;
+	stage->index = index;
+	stage->session_at = core->stages.session_at[index];
+	stage->request_at = core->stages.request_at[index];
+	hs_list_init(&stage->queues);
+	hs_list_init(&stage->ready);
+	hs_list_init(&stage->left);
+	hs_list_init(&stage->moving);
+	stage->round = 1;
+	return stage;
 }
 
 static void destroy(void *self)
 {
-	struct hs_folds *folds = self;
+	struct hs_fold_stage *stage = self;
 
-	while (!hs_list_empty(&folds->queues))
-		hs_folds_cool(folds, hs_list_entry(folds->queues.next, struct hs_queue, link)->hot,
-			      true);
-	hs_buf_deinit(&folds->scratch);
-	hs_mem_free(&folds);
+	while (!hs_list_empty(&stage->queues))
+		hs_fold_cool(stage, hs_list_entry(stage->queues.next, struct hs_queue, link)->hot,
+			     true);
+	hs_buf_deinit(&stage->scratch);
+	hs_mem_free(&stage);
 }
 
 static void close_session(void *self, struct hs_session *session)
 {
-	hs_mem_free(&hs_folds_session(self, session)->chains);
+	hs_mem_free(&hs_fold_session(self, session)->chains);
 }
 
 const struct hs_stage hs_stage_fold = {
@@ -519,14 +521,14 @@ const struct hs_stage hs_stage_fold = {
 	.create = create,
 	.destroy = destroy,
 	.close = close_session,
-	.admit = hs_folds_admit,
+	.admit = hs_fold_admit,
 	.depart = depart,
 	.arrive = arrive,
 	.flush = flush,
 	.needs_flush = needs_flush,
-	.hot = hs_folds_hot,
-	.cool = hs_folds_cool,
+	.hot = hs_fold_hot,
+	.cool = hs_fold_cool,
 	.forget = forget,
-	.report = hs_folds_report,
+	.report = hs_fold_report,
 	.askers = askers,
 };

@@ -31,36 +31,36 @@ struct hs_queue {
  *     sent ─ waiting in one queue ─ behind
  *
  * all of it counted in that lane. */
-struct hs_folding {
+struct hs_fold_chain {
 	struct hs_session *session;
 	struct hs_link moving;	/* in folds->moving, or alone */
 	struct hs_queue *queue; /* of those that wait; or of the last that was sent; or NULL */
 	struct hs_link behind;	/* asks, of other queues or of none */
 	uint16_t joined;	/* all of them */
 	uint16_t waiting, sent; /* of them */
-	bool rash;		/* nothing may be sent behind it before it is answered */
+	bool exclusive;		/* nothing may be sent behind it before it is answered */
 	uint64_t slots;		/* a bit for each of their slots, modulo 64 */
 	struct hs_fold_client client;
 };
 
 /* What the stage knows of a session, and of a request that it has marked. */
 struct hs_fold_session {
-	struct hs_folding *chains; /* by lane; NULL: nothing ever was */
+	struct hs_fold_chain *chains; /* by lane; NULL: nothing ever was */
 	uint32_t
 		unfolded; /* so many that could be folded are not: it was held up with much to do */
 };
 
 struct hs_fold_request {
 	struct hs_request *request;
-	struct hs_queue *queue;	   /* that it goes through, or was sent from; NULL: none */
-	struct hs_folding *chain;  /* of its session that it is in, or NULL */
-	struct hs_fold_step *step; /* an internal call's: what it was sent for */
+	struct hs_queue *queue;	     /* that it goes through, or was sent from; NULL: none */
+	struct hs_fold_chain *chain; /* of its session that it is in, or NULL */
+	struct hs_fold_step *step;   /* an internal call's: what it was sent for */
 	struct hs_fold_ask ask;
 	bool waiting; /* not planned yet */
 	bool behind;  /* in its chain, behind those that wait in a queue */
 };
 
-struct hs_folds {
+struct hs_fold_stage {
 	struct hs_core *core;
 	uint32_t index; /* in the array of stages */
 	size_t session_at, request_at;
@@ -79,83 +79,87 @@ struct hs_folds {
 };
 
 /* folds_keys.c: the queue of a key; NULL: it is not folded. */
-struct hs_queue *hs_folds_find(const struct hs_folds *folds, uint16_t slot, struct hs_bytes key);
+struct hs_queue *hs_fold_find(const struct hs_fold_stage *stage, uint16_t slot,
+			      struct hs_bytes key);
 
 /* folds.c: sends what waits as it came: all of it is of the session that is being served. */
-void hs_folds_release(struct hs_folds *folds, struct hs_queue *queue);
+void hs_fold_release(struct hs_fold_stage *stage, struct hs_queue *queue);
 /* To the engine as it came. The request may be gone when this returns. */
-void hs_folds_send_lone(struct hs_folds *folds, struct hs_fold_request *folded);
+void hs_fold_send_lone(struct hs_fold_stage *stage, struct hs_fold_request *folded);
 /* A queue has somebody who waits: it is launched with the round, unless it is under way. */
-void hs_folds_make_ready(struct hs_folds *folds, struct hs_queue *queue);
+void hs_fold_make_ready(struct hs_fold_stage *stage, struct hs_queue *queue);
 
 /* folds_chain.c: what a session has in queues, in its order. */
-struct hs_folding *hs_chain_of(struct hs_folds *folds, struct hs_session *session, uint32_t lane);
+struct hs_fold_chain *hs_chain_of(struct hs_fold_stage *stage, struct hs_session *session,
+				  uint32_t lane);
 /* Whether a command may be asked behind what there is, be it for a queue or for none (NULL). */
-bool hs_chain_takes(const struct hs_folding *chain, const struct hs_command *command,
+bool hs_chain_takes(const struct hs_fold_chain *chain, const struct hs_command *command,
 		    const struct hs_queue *queue);
-void hs_chain_add(struct hs_folds *folds, struct hs_folding *chain, struct hs_fold_request *folded);
+void hs_chain_add(struct hs_fold_stage *stage, struct hs_fold_chain *chain,
+		  struct hs_fold_request *folded);
 /* A request that waits in its queue is being sent. */
-void hs_chain_sent(struct hs_folds *folds, struct hs_fold_request *folded);
+void hs_chain_sent(struct hs_fold_stage *stage, struct hs_fold_request *folded);
 /* The request is answered, or goes its own way: what is behind it may go on. */
-void hs_chain_leave(struct hs_folds *folds, struct hs_fold_request *folded);
+void hs_chain_leave(struct hs_fold_stage *stage, struct hs_fold_request *folded);
 /* The client has gone: a request that waits is not sent. */
-void hs_chain_drop(struct hs_folds *folds, struct hs_fold_request *folded);
+void hs_chain_drop(struct hs_fold_stage *stage, struct hs_fold_request *folded);
 /* Sends on what may go in this round. */
-void hs_chain_move(struct hs_folds *folds);
+void hs_chain_move(struct hs_fold_stage *stage);
 /* Whether it is not alone for its session: then what is sent has the name of the flight. */
-bool hs_chain_is_long(const struct hs_folding *chain);
+bool hs_chain_is_long(const struct hs_fold_chain *chain);
 /* The name for this round's requests of such. */
-uint64_t hs_chain_name(struct hs_folds *folds);
+uint64_t hs_chain_name(struct hs_fold_stage *stage);
 /* Of a request that is about to be sent by itself; and of what its session has under way besides. */
-void hs_chain_name_request(struct hs_folds *folds, struct hs_fold_request *folded);
+void hs_chain_name_request(struct hs_fold_stage *stage, struct hs_fold_request *folded);
 /* What the session has under way beside its chain has that name too. */
-void hs_chain_rename_others(struct hs_folds *folds, const struct hs_folding *chain);
+void hs_chain_rename_others(struct hs_fold_stage *stage, const struct hs_fold_chain *chain);
 
-static inline struct hs_fold_session *hs_folds_session(const struct hs_folds *folds,
-						       const struct hs_session *session)
+static inline struct hs_fold_session *hs_fold_session(const struct hs_fold_stage *stage,
+						      const struct hs_session *session)
 {
-	return hs_stage_session(session, folds->session_at);
+	return hs_stage_session(session, stage->session_at);
 }
 
-static inline struct hs_fold_request *hs_folds_of(const struct hs_folds *folds,
-						  const struct hs_request *request)
+static inline struct hs_fold_request *hs_fold_of(const struct hs_fold_stage *stage,
+						 const struct hs_request *request)
 {
-	return hs_stage_request(request, folds->request_at);
+	return hs_stage_request(request, stage->request_at);
 }
 
-static inline struct hs_fold_request *hs_folds_asked(const struct hs_link *link)
+static inline struct hs_fold_request *hs_fold_asked(const struct hs_link *link)
 {
 	return hs_list_entry(link, struct hs_fold_request, ask.link);
 }
 
-static inline uint32_t hs_folds_lane(const struct hs_request *request)
+static inline uint32_t hs_fold_lane(const struct hs_request *request)
 {
 	return request->parts[0].op.partition % HS_LANES;
 }
 
 /* Whether what waits in it may leave now. */
-static inline bool hs_folds_may_launch(const struct hs_folds *folds, const struct hs_queue *queue)
+static inline bool hs_fold_may_launch(const struct hs_fold_stage *stage,
+				      const struct hs_queue *queue)
 {
-	return queue->under_way == 0 || queue->round == folds->round;
+	return queue->under_way == 0 || queue->round == stage->round;
 }
 
 /* Operations of the session under way in the lane that are not in its chain. */
-static inline uint32_t hs_folds_others(const struct hs_folds *folds,
-				       const struct hs_session *session, uint32_t lane)
+static inline uint32_t hs_fold_others(const struct hs_fold_stage *stage,
+				      const struct hs_session *session, uint32_t lane)
 {
-	const struct hs_folding *chains = hs_folds_session(folds, session)->chains;
+	const struct hs_fold_chain *chains = hs_fold_session(stage, session)->chains;
 
 	return session->lane[lane] - (chains ? chains[lane].joined : 0u);
 }
 
 /* folds_admit.c */
-enum hs_verdict hs_folds_admit(void *self, struct hs_session *session, struct hs_call *call);
+enum hs_verdict hs_fold_admit(void *self, struct hs_session *session, struct hs_call *call);
 
 /* folds_keys.c */
-void hs_folds_hot(void *self, struct hs_hot *hot, bool waited);
-void hs_folds_cool(void *self, struct hs_hot *hot, bool cool);
-void hs_folds_report(void *self, struct hs_reply *reply);
+void hs_fold_hot(void *self, struct hs_hot *hot, bool waited);
+void hs_fold_cool(void *self, struct hs_hot *hot, bool cool);
+void hs_fold_report(void *self, struct hs_reply *reply);
 /* Whether the stage is called for new commands: it has a queue, or requests in chains. */
-void hs_folds_want(struct hs_folds *folds);
+void hs_fold_want(struct hs_fold_stage *stage);
 
 #endif

@@ -10,7 +10,7 @@
 #define HS_FOLD_REACH_MAX (UINT64_C(1) << 62)
 
 /* Whether a number is so far from the limits that no step reaches them from there. */
-static inline bool hs_fold_is_roomy(int64_t number)
+static inline bool hs_fold_is_far_from_overflow(int64_t number)
 {
 	int64_t most = (int64_t)(HS_FOLD_REACH_MAX / 2);
 

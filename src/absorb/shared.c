@@ -15,7 +15,7 @@
  * A write of everything has a stamp of its own, and what callers see is the sum of it and their key's.
  * Both only grow, so that equal sums are of equal parts. Numbers wrap at 2^32: to be taken for current a
  * value must be looked at, for the first time since, after exactly as many writes. */
-#include "absorb/shelf.h"
+#include "absorb/shared.h"
 
 #include "base/hash.h"
 #include "base/limits.h"
@@ -37,10 +37,10 @@ struct cell {
 	atomic_flag lock;
 	_Atomic uint32_t claim;
 	/* Changed under the lock; looked at without it to see whether there is anything at all. */
-	struct hs_kept *_Atomic kept;
+	struct hs_entry *_Atomic entry;
 };
 
-struct hs_shelf {
+struct hs_shared {
 	uint64_t seed;
 	_Atomic uint64_t bytes_max;
 	_Atomic bool in_use;
@@ -52,48 +52,48 @@ struct hs_shelf {
 	struct cell cells[CELLS];
 };
 
-struct hs_shelf *hs_shelf_create(uint64_t seed, uint64_t bytes_max)
+struct hs_shared *hs_shared_create(uint64_t seed, uint64_t bytes_max)
 {
-	struct hs_shelf *shelf = hs_mem_zalloc(sizeof *shelf);
+	struct hs_shared *shared = hs_mem_zalloc(sizeof *shared);
 
-	shelf->seed = seed;
-	shelf->bytes_max = bytes_max;
+	shared->seed = seed;
+	shared->bytes_max = bytes_max;
 	for (size_t i = 0; i < CELLS; i++)
-		atomic_flag_clear(&shelf->cells[i].lock);
-	return shelf;
+		atomic_flag_clear(&shared->cells[i].lock);
+	return shared;
 }
 
-void hs_shelf_destroy(struct hs_shelf **shelf)
+void hs_shared_destroy(struct hs_shared **shared)
 {
-	if (!*shelf)
+	if (!*shared)
 		return;
-	hs_shelf_clear(*shelf);
-	hs_mem_free(shelf);
+	hs_shared_clear(*shared);
+	hs_mem_free(shared);
 }
 
-void hs_shelf_limit(struct hs_shelf *shelf, uint64_t bytes_max)
+void hs_shared_limit(struct hs_shared *shared, uint64_t bytes_max)
 {
-	atomic_store(&shelf->bytes_max, bytes_max);
+	atomic_store(&shared->bytes_max, bytes_max);
 }
 
-void hs_shelf_use(struct hs_shelf *shelf, bool use)
+void hs_shared_use(struct hs_shared *shared, bool use)
 {
-	atomic_store(&shelf->in_use, use);
+	atomic_store(&shared->in_use, use);
 }
 
-bool hs_shelf_in_use(const struct hs_shelf *shelf)
+bool hs_shared_in_use(const struct hs_shared *shared)
 {
-	return atomic_load(&shelf->in_use);
+	return atomic_load(&shared->in_use);
 }
 
-uint64_t hs_shelf_hash(const struct hs_shelf *shelf, struct hs_bytes key)
+uint64_t hs_shared_hash(const struct hs_shared *shared, struct hs_bytes key)
 {
-	return hs_hash(key, shelf->seed);
+	return hs_hash(key, shared->seed);
 }
 
-uint64_t hs_shelf_seed(const struct hs_shelf *shelf)
+uint64_t hs_shared_seed(const struct hs_shared *shared)
 {
-	return shelf->seed;
+	return shared->seed;
 }
 
 /* ---- stamps ---- */
@@ -103,57 +103,57 @@ static size_t stamp_of(uint64_t key_hash)
 	return (size_t)(key_hash >> (64 - STAMPS_BITS)); /* caches use the lower bits */
 }
 
-static struct hs_stamp sum(uint64_t key, uint64_t everything)
+static struct hs_version sum(uint64_t key, uint64_t everything)
 {
-	return (struct hs_stamp){
+	return (struct hs_version){
 		.begun = (uint32_t)(key >> 32) + (uint32_t)(everything >> 32),
 		.done = (uint32_t)key + (uint32_t)everything,
 	};
 }
 
-static void add_done(_Atomic uint64_t *stamp)
+static void add_done(_Atomic uint64_t *version)
 {
-	uint64_t now = atomic_load_explicit(stamp, memory_order_relaxed), next;
+	uint64_t now = atomic_load_explicit(version, memory_order_relaxed), next;
 
 	do { /* in its half: it must not carry into the other */
 		next = (now & ~(uint64_t)UINT32_MAX) | (uint32_t)(now + 1);
-	} while (!atomic_compare_exchange_weak(stamp, &now, next));
+	} while (!atomic_compare_exchange_weak(version, &now, next));
 }
 
-struct hs_stamp hs_shelf_stamp(const struct hs_shelf *shelf, uint64_t key_hash)
+struct hs_version hs_shared_version(const struct hs_shared *shared, uint64_t key_hash)
 {
-	uint64_t everything = atomic_load(&shelf->everything);
+	uint64_t everything = atomic_load(&shared->everything);
 
-	return sum(atomic_load(&shelf->stamps[stamp_of(key_hash)]), everything);
+	return sum(atomic_load(&shared->stamps[stamp_of(key_hash)]), everything);
 }
 
-struct hs_stamp hs_shelf_begin(struct hs_shelf *shelf, uint64_t key_hash)
+struct hs_version hs_shared_begin(struct hs_shared *shared, uint64_t key_hash)
 {
-	uint64_t before = atomic_fetch_add(&shelf->stamps[stamp_of(key_hash)], one_begun);
+	uint64_t before = atomic_fetch_add(&shared->stamps[stamp_of(key_hash)], one_begun);
 
-	return sum(before, atomic_load(&shelf->everything));
+	return sum(before, atomic_load(&shared->everything));
 }
 
-void hs_shelf_begin_all(struct hs_shelf *shelf)
+void hs_shared_begin_all(struct hs_shared *shared)
 {
-	atomic_fetch_add(&shelf->everything, one_begun);
+	atomic_fetch_add(&shared->everything, one_begun);
 }
 
-void hs_shelf_end(struct hs_shelf *shelf, uint64_t key_hash)
+void hs_shared_end(struct hs_shared *shared, uint64_t key_hash)
 {
-	add_done(&shelf->stamps[stamp_of(key_hash)]);
+	add_done(&shared->stamps[stamp_of(key_hash)]);
 }
 
-void hs_shelf_end_all(struct hs_shelf *shelf)
+void hs_shared_end_all(struct hs_shared *shared)
 {
-	add_done(&shelf->everything);
+	add_done(&shared->everything);
 }
 
 /* ---- values ---- */
 
-static struct cell *cell_of(struct hs_shelf *shelf, uint64_t signature)
+static struct cell *cell_of(struct hs_shared *shared, uint64_t signature)
 {
-	return &shelf->cells[signature % CELLS];
+	return &shared->cells[signature % CELLS];
 }
 
 static void lock(struct cell *cell)
@@ -169,93 +169,93 @@ static void unlock(struct cell *cell)
 
 static bool is_empty(const struct cell *cell)
 {
-	return !atomic_load_explicit(&cell->kept, memory_order_relaxed);
+	return !atomic_load_explicit(&cell->entry, memory_order_relaxed);
 }
 
-struct hs_kept *hs_shelf_get(struct hs_shelf *shelf, const struct hs_ask *ask)
+struct hs_entry *hs_shared_get(struct hs_shared *shared, const struct hs_ask *ask)
 {
-	struct cell *cell = cell_of(shelf, ask->signature);
-	struct hs_kept *kept;
+	struct cell *cell = cell_of(shared, ask->signature);
+	struct hs_entry *entry;
 
 	if (is_empty(cell))
 		return NULL;
 	lock(cell);
-	kept = cell->kept;
-	if (kept && hs_kept_is(kept, ask))
-		hs_kept_ref(kept);
+	entry = cell->entry;
+	if (entry && hs_entry_is(entry, ask))
+		hs_entry_ref(entry);
 	else
-		kept = NULL;
+		entry = NULL;
 	unlock(cell);
-	return kept;
+	return entry;
 }
 
 /* Puts another into a cell, or nothing; what lay there is let go of behind the lock. */
-static void exchange(struct hs_shelf *shelf, struct cell *cell, struct hs_kept *kept)
+static void exchange(struct hs_shared *shared, struct cell *cell, struct hs_entry *entry)
 {
-	struct hs_kept *old = cell->kept;
+	struct hs_entry *old = cell->entry;
 
-	cell->kept = kept;
+	cell->entry = entry;
 	/* Within the lock: nobody may take off what is not counted yet. */
-	if (kept)
-		atomic_fetch_add(&shelf->bytes, kept->bytes);
+	if (entry)
+		atomic_fetch_add(&shared->bytes, entry->bytes);
 	if (old)
-		atomic_fetch_sub(&shelf->bytes, old->bytes);
+		atomic_fetch_sub(&shared->bytes, old->bytes);
 	unlock(cell);
-	hs_kept_unref(&old);
+	hs_entry_unref(&old);
 }
 
 /* Empties cells one behind the other until the rest fits. Once round at most: others may put meanwhile,
  * and see to the rest. */
-static void make_room(struct hs_shelf *shelf)
+static void make_room(struct hs_shared *shared)
 {
-	for (size_t i = 0; i < CELLS && atomic_load(&shelf->bytes) > shelf->bytes_max; i++) {
-		struct cell *cell = &shelf->cells[atomic_fetch_add(&shelf->hand, 1) % CELLS];
+	for (size_t i = 0; i < CELLS && atomic_load(&shared->bytes) > shared->bytes_max; i++) {
+		struct cell *cell = &shared->cells[atomic_fetch_add(&shared->hand, 1) % CELLS];
 
 		if (is_empty(cell))
 			continue;
 		lock(cell);
-		exchange(shelf, cell, NULL);
+		exchange(shared, cell, NULL);
 	}
 }
 
 /* Whether what lies there is the same, and newer. Two workers may have read it one behind the other. */
-static bool is_newer(const struct hs_kept *there, const struct hs_kept *kept)
+static bool is_newer(const struct hs_entry *there, const struct hs_entry *entry)
 {
-	return there->signature == kept->signature && there->read_us > kept->read_us &&
-	       (int32_t)(there->done - kept->done) >= 0 && !there->dead;
+	return there->signature == entry->signature && there->read_us > entry->read_us &&
+	       (int32_t)(there->done - entry->done) >= 0 && !there->dead;
 }
 
-void hs_shelf_put(struct hs_shelf *shelf, struct hs_kept *kept)
+void hs_shared_put(struct hs_shared *shared, struct hs_entry *entry)
 {
-	struct cell *cell = cell_of(shelf, kept->signature);
-	struct hs_kept *there;
+	struct cell *cell = cell_of(shared, entry->signature);
+	struct hs_entry *there;
 
-	if (kept->bytes > shelf->bytes_max)
+	if (entry->bytes > shared->bytes_max)
 		return;
 	lock(cell);
-	there = cell->kept;
-	if (there == kept || (there && is_newer(there, kept))) {
+	there = cell->entry;
+	if (there == entry || (there && is_newer(there, entry))) {
 		unlock(cell);
 		return;
 	}
-	hs_kept_ref(kept);
-	exchange(shelf, cell, kept);
-	make_room(shelf);
+	hs_entry_ref(entry);
+	exchange(shared, cell, entry);
+	make_room(shared);
 }
 
-void hs_shelf_clear(struct hs_shelf *shelf)
+void hs_shared_clear(struct hs_shared *shared)
 {
 	for (size_t i = 0; i < CELLS; i++) {
-		lock(&shelf->cells[i]);
-		exchange(shelf, &shelf->cells[i], NULL);
+		lock(&shared->cells[i]);
+		exchange(shared, &shared->cells[i], NULL);
 	}
 }
 
 /* ---- claims ---- */
 
-bool hs_shelf_claim(struct hs_shelf *shelf, uint64_t signature, uint32_t worker, uint32_t *by)
+bool hs_shared_claim(struct hs_shared *shared, uint64_t signature, uint32_t worker, uint32_t *by)
 {
-	struct cell *cell = cell_of(shelf, signature);
+	struct cell *cell = cell_of(shared, signature);
 	uint32_t claim = 0;
 
 	hs_check(worker < HS_WORKERS_MAX);
@@ -272,9 +272,9 @@ bool hs_shelf_claim(struct hs_shelf *shelf, uint64_t signature, uint32_t worker,
 	return true;
 }
 
-bool hs_shelf_release(struct hs_shelf *shelf, uint64_t signature, uint32_t worker)
+bool hs_shared_release(struct hs_shared *shared, uint64_t signature, uint32_t worker)
 {
-	uint32_t claim = atomic_exchange(&cell_of(shelf, signature)->claim, 0);
+	uint32_t claim = atomic_exchange(&cell_of(shared, signature)->claim, 0);
 
 	hs_check((claim & ~claim_waited) == worker + 1);
 	return claim & claim_waited;

@@ -1,8 +1,8 @@
 /* Replies that are kept. All of one lies in one piece of memory:
  *
- *     struct hs_kept │ argv[] │ bytes of the arguments │ reply in RESP3 │ reply in RESP2, if it differs
+ *     struct hs_entry │ argv[] │ bytes of the arguments │ reply in RESP3 │ reply in RESP2, if it differs
  */
-#include "absorb/kept.h"
+#include "absorb/entry.h"
 
 #include "base/mem.h"
 #include "wire/answer.h"
@@ -20,13 +20,13 @@ static bool is_same_command(const struct hs_command *a, const struct hs_command 
 	return a == b || (a->id == b->id && strcmp(a->name, b->name) == 0);
 }
 
-bool hs_kept_is(const struct hs_kept *kept, const struct hs_ask *ask)
+bool hs_entry_is(const struct hs_entry *entry, const struct hs_ask *ask)
 {
-	if (kept->signature != ask->signature || kept->argc != ask->argc ||
-	    !is_same_command(kept->command, ask->command))
+	if (entry->signature != ask->signature || entry->argc != ask->argc ||
+	    !is_same_command(entry->command, ask->command))
 		return false;
 	for (size_t i = 1; i < ask->argc; i++)
-		if (!hs_bytes_equal(kept->argv[i], ask->argv[i]))
+		if (!hs_bytes_equal(entry->argv[i], ask->argv[i]))
 			return false;
 	return true;
 }
@@ -66,26 +66,26 @@ static struct hs_bytes copy(char **room, struct hs_bytes bytes)
 	return copied;
 }
 
-static struct hs_kept *create(const struct hs_ask *ask, struct hs_bytes resp3,
-			      struct hs_bytes resp2, bool differ)
+static struct hs_entry *create(const struct hs_ask *ask, struct hs_bytes resp3,
+			       struct hs_bytes resp2, bool differ)
 {
-	size_t bytes = sizeof(struct hs_kept) + ask->argc * sizeof(struct hs_bytes) + resp3.len +
+	size_t bytes = sizeof(struct hs_entry) + ask->argc * sizeof(struct hs_bytes) + resp3.len +
 		       (differ ? resp2.len : 0);
-	struct hs_kept *kept;
+	struct hs_entry *entry;
 	struct hs_bytes *argv;
 	char *room;
 
 	for (size_t i = 0; i < ask->argc; i++)
 		bytes += ask->argv[i].len;
-	kept = hs_mem_alloc(bytes);
-	argv = (struct hs_bytes *)(kept + 1);
+	entry = hs_mem_alloc(bytes);
+	argv = (struct hs_bytes *)(entry + 1);
 	room = (char *)(argv + ask->argc);
-	*kept = (struct hs_kept){
+	*entry = (struct hs_entry){
 		.refs = 1,
 		.signature = ask->signature,
 		.key_hash = ask->key_hash,
 		.until_us = UINT64_MAX,
-		.expires_us = HS_KEPT_EXPIRY_UNKNOWN,
+		.expires_us = HS_ENTRY_EXPIRY_UNKNOWN,
 		.command = ask->command,
 		.argv = argv,
 		.argc = ask->argc,
@@ -93,17 +93,17 @@ static struct hs_kept *create(const struct hs_ask *ask, struct hs_bytes resp3,
 	};
 	for (size_t i = 0; i < ask->argc; i++)
 		argv[i] = copy(&room, ask->argv[i]);
-	kept->key = argv[1];
-	kept->reply[1] = copy(&room, resp3);
-	kept->reply[0] = differ ? copy(&room, resp2) : kept->reply[1];
-	return kept;
+	entry->key = argv[1];
+	entry->reply[1] = copy(&room, resp3);
+	entry->reply[0] = differ ? copy(&room, resp2) : entry->reply[1];
+	return entry;
 }
 
-struct hs_kept *hs_kept_create(const struct hs_ask *ask, struct hs_bytes resp3)
+struct hs_entry *hs_entry_create(const struct hs_ask *ask, struct hs_bytes resp3)
 {
 	struct hs_buf resp2 = {0};
 	struct hs_answer answer;
-	struct hs_kept *kept;
+	struct hs_entry *entry;
 	int64_t used = hs_answer_head(&answer, resp3.data, resp3.len);
 	int differ;
 
@@ -111,28 +111,28 @@ struct hs_kept *hs_kept_create(const struct hs_ask *ask, struct hs_bytes resp3)
 	if (used <= 0 || answer.type == HS_ANSWER_ERROR || answer.type == HS_ANSWER_ATTRIBUTE)
 		return NULL;
 	differ = hs_dialect_resp2(resp3, dialect_of(ask->command), &resp2);
-	kept = differ < 0 ? NULL : create(ask, resp3, hs_buf_bytes(&resp2), differ > 0);
+	entry = differ < 0 ? NULL : create(ask, resp3, hs_buf_bytes(&resp2), differ > 0);
 	hs_buf_deinit(&resp2);
-	if (!kept)
+	if (!entry)
 		return NULL;
-	kept->fields = ask->command->keep & HS_KEEP_FIELDS;
-	kept->missing = ask->command->keep & HS_KEEP_WHOLE && is_nothing(&answer);
-	if (kept->missing) /* what is not there does not expire */
-		kept->expires_us = UINT64_MAX;
-	return kept;
+	entry->fields = ask->command->keep & HS_KEEP_FIELDS;
+	entry->missing = ask->command->keep & HS_KEEP_WHOLE && is_nothing(&answer);
+	if (entry->missing) /* what is not there does not expire */
+		entry->expires_us = UINT64_MAX;
+	return entry;
 }
 
-void hs_kept_ref(struct hs_kept *kept)
+void hs_entry_ref(struct hs_entry *entry)
 {
-	atomic_fetch_add_explicit(&kept->refs, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&entry->refs, 1, memory_order_relaxed);
 }
 
-void hs_kept_unref(struct hs_kept **kept)
+void hs_entry_unref(struct hs_entry **entry)
 {
 	/* What others did with it comes before the end of it. */
-	if (*kept && atomic_fetch_sub_explicit(&(*kept)->refs, 1, memory_order_acq_rel) == 1)
-		hs_mem_free(kept);
-	*kept = NULL;
+	if (*entry && atomic_fetch_sub_explicit(&(*entry)->refs, 1, memory_order_acq_rel) == 1)
+		hs_mem_free(entry);
+	*entry = NULL;
 }
 
 /* The time up to which it is known to be as it is: it was read then, or who vouches for it had told of
@@ -141,16 +141,16 @@ void hs_kept_unref(struct hs_kept **kept)
  * The order of the looks matters. Who vouches marks what changed dead, and raises its epoch when it lost
  * its connection, before it proves itself again. So who has seen a proof must look at those two behind
  * it: they are then at least as new. */
-static bool known_until(struct hs_kept *kept, uint64_t now_us, uint64_t *until_us)
+static bool known_until(struct hs_entry *entry, uint64_t now_us, uint64_t *until_us)
 {
 	uint64_t proved_us;
 
-	*until_us = kept->read_us;
-	if (!kept->vouch)
+	*until_us = entry->read_us;
+	if (!entry->vouch)
 		return true;
-	proved_us = hs_vouch_proved_us(kept->vouch);
-	if (hs_vouch_epoch(kept->vouch) != kept->vouch_epoch) {
-		uint64_t seen_us = atomic_load_explicit(&kept->seen_us, memory_order_relaxed);
+	proved_us = hs_vouch_proved_us(entry->vouch);
+	if (hs_vouch_epoch(entry->vouch) != entry->vouch_epoch) {
+		uint64_t seen_us = atomic_load_explicit(&entry->seen_us, memory_order_relaxed);
 
 		if (seen_us > *until_us)
 			*until_us = seen_us;
@@ -165,13 +165,13 @@ static bool known_until(struct hs_kept *kept, uint64_t now_us, uint64_t *until_u
 
 /* Remembers under which proof it was used, for the day on which there is nobody to ask; not at every hit,
  * as all workers read this line. An older one written over a newer makes it seem older, no more. */
-static void note_proof(struct hs_kept *kept, const struct hs_rule *rule, uint64_t until_us)
+static void note_proof(struct hs_entry *entry, const struct hs_rule *rule, uint64_t until_us)
 {
-	uint64_t seen_us = atomic_load_explicit(&kept->seen_us, memory_order_relaxed);
+	uint64_t seen_us = atomic_load_explicit(&entry->seen_us, memory_order_relaxed);
 
-	if (until_us > kept->read_us && until_us > seen_us &&
+	if (until_us > entry->read_us && until_us > seen_us &&
 	    until_us - seen_us > rule->stale_us / SEEN_PART)
-		atomic_store_explicit(&kept->seen_us, until_us, memory_order_relaxed);
+		atomic_store_explicit(&entry->seen_us, until_us, memory_order_relaxed);
 }
 
 static uint64_t since(uint64_t then_us, uint64_t now_us)
@@ -179,30 +179,30 @@ static uint64_t since(uint64_t then_us, uint64_t now_us)
 	return now_us > then_us ? now_us - then_us : 0; /* another worker's clock may be ahead */
 }
 
-enum hs_kept_state hs_kept_state(struct hs_kept *kept, const struct hs_rule *rule, uint32_t done,
-				 uint64_t now_us, uint64_t *age_us)
+enum hs_entry_state hs_entry_state(struct hs_entry *entry, const struct hs_rule *rule,
+				   uint32_t done, uint64_t now_us, uint64_t *age_us)
 {
 	uint64_t until_us, expires_us;
-	bool vouched = known_until(kept, now_us, &until_us), unknown;
+	bool vouched = known_until(entry, now_us, &until_us), unknown;
 
-	if (kept->done != done || atomic_load_explicit(&kept->dead, memory_order_acquire))
-		return HS_KEPT_CHANGED;
-	expires_us = atomic_load_explicit(&kept->expires_us, memory_order_relaxed);
-	unknown = expires_us == HS_KEPT_EXPIRY_UNKNOWN;
+	if (entry->done != done || atomic_load_explicit(&entry->dead, memory_order_acquire))
+		return HS_ENTRY_CHANGED;
+	expires_us = atomic_load_explicit(&entry->expires_us, memory_order_relaxed);
+	unknown = expires_us == HS_ENTRY_EXPIRY_UNKNOWN;
 	if (!unknown && now_us >= expires_us)
-		return HS_KEPT_CHANGED; /* it is gone by itself */
+		return HS_ENTRY_CHANGED; /* it is gone by itself */
 	*age_us = since(until_us, now_us);
-	if (kept->vouch && vouched) {
-		note_proof(kept, rule, until_us);
+	if (entry->vouch && vouched) {
+		note_proof(entry, rule, until_us);
 		if (*age_us > rule->stale_us / WANT_PART)
-			hs_vouch_want(kept->vouch);
+			hs_vouch_want(entry->vouch);
 	}
 	/* It may have gone by itself, or a part of it, and nobody would have said so. */
-	if (unknown || kept->fields)
-		*age_us = since(kept->read_us, now_us);
-	if (!vouched || *age_us > rule->stale_us || now_us >= kept->until_us)
-		return HS_KEPT_AGED;
-	return HS_KEPT_FRESH;
+	if (unknown || entry->fields)
+		*age_us = since(entry->read_us, now_us);
+	if (!vouched || *age_us > rule->stale_us || now_us >= entry->until_us)
+		return HS_ENTRY_AGED;
+	return HS_ENTRY_FRESH;
 }
 
 uint64_t hs_entry_until(struct hs_prng *prng, const struct hs_rule *rule, bool missing,

@@ -5,7 +5,7 @@
  * long as the stamp allows, checked against what had been acknowledged before they looked; and threads
  * that put, get and clear in a shelf much too small, and claim and release. The thread sanitizer runs
  * these very tests. */
-#include "absorb/shelf.h"
+#include "absorb/shared.h"
 
 #include "base/limits.h"
 #include "base/prng.h"
@@ -37,57 +37,57 @@ enum {
 
 static void test_stamps(void **state)
 {
-	struct hs_shelf *shelf = hs_shelf_create(SEED, 0);
-	uint64_t a = hs_shelf_hash(shelf, HS_LIT("a")), b = hs_shelf_hash(shelf, HS_LIT("b"));
-	struct hs_stamp stamp, before;
+	struct hs_shared *shared = hs_shared_create(SEED, 0);
+	uint64_t a = hs_shared_hash(shared, HS_LIT("a")), b = hs_shared_hash(shared, HS_LIT("b"));
+	struct hs_version version, before;
 
 	(void)state;
 	assert_int_not_equal(a, b);
-	before = hs_shelf_begin(shelf, a);
+	before = hs_shared_begin(shared, a);
 	assert_int_equal(before.begun, 0);
 	assert_int_equal(before.done, 0);
-	stamp = hs_shelf_stamp(shelf, a);
-	assert_int_equal(stamp.begun, 1);
-	assert_int_equal(stamp.done, 0);
-	before = hs_shelf_begin(shelf, a);
+	version = hs_shared_version(shared, a);
+	assert_int_equal(version.begun, 1);
+	assert_int_equal(version.done, 0);
+	before = hs_shared_begin(shared, a);
 	assert_int_equal(before.begun, 1);
-	hs_shelf_end(shelf, a);
-	stamp = hs_shelf_stamp(shelf, a);
-	assert_int_equal(stamp.begun, 2);
-	assert_int_equal(stamp.done, 1);
-	stamp = hs_shelf_stamp(shelf, b);
-	assert_int_equal(stamp.begun, 0);
-	assert_int_equal(stamp.done, 0);
-	hs_shelf_destroy(&shelf);
-	assert_null(shelf);
+	hs_shared_end(shared, a);
+	version = hs_shared_version(shared, a);
+	assert_int_equal(version.begun, 2);
+	assert_int_equal(version.done, 1);
+	version = hs_shared_version(shared, b);
+	assert_int_equal(version.begun, 0);
+	assert_int_equal(version.done, 0);
+	hs_shared_destroy(&shared);
+	assert_null(shared);
 }
 
 /* A write of everything is one of each key, also beside a key's own. */
 static void test_stamps_of_everything(void **state)
 {
-	struct hs_shelf *shelf = hs_shelf_create(SEED, 0);
-	struct hs_stamp stamp, before;
+	struct hs_shared *shared = hs_shared_create(SEED, 0);
+	struct hs_version version, before;
 
 	(void)state;
-	hs_shelf_begin(shelf, 1);
-	hs_shelf_begin_all(shelf);
-	stamp = hs_shelf_stamp(shelf, 1);
-	assert_int_equal(stamp.begun, 2);
-	assert_int_equal(stamp.done, 0);
-	before = hs_shelf_begin(shelf, UINT64_MAX);
+	hs_shared_begin(shared, 1);
+	hs_shared_begin_all(shared);
+	version = hs_shared_version(shared, 1);
+	assert_int_equal(version.begun, 2);
+	assert_int_equal(version.done, 0);
+	before = hs_shared_begin(shared, UINT64_MAX);
 	assert_int_equal(before.begun, 1); /* somebody is writing */
 	assert_int_equal(before.done, 0);
-	hs_shelf_end(shelf, UINT64_MAX);
-	hs_shelf_end_all(shelf);
+	hs_shared_end(shared, UINT64_MAX);
+	hs_shared_end_all(shared);
 	for (uint64_t i = 0; i < 64; i++) {
-		stamp = hs_shelf_stamp(shelf, i << 58 | 1 << 20);
-		assert_true(stamp.done >= 1);
-		assert_true(stamp.begun >= 1);
+		version = hs_shared_version(shared, i << 58 | 1 << 20);
+		assert_true(version.done >= 1);
+		assert_true(version.begun >= 1);
 	}
-	stamp = hs_shelf_stamp(shelf, UINT64_MAX);
-	assert_int_equal(stamp.begun, 2);
-	assert_int_equal(stamp.done, 2);
-	hs_shelf_destroy(&shelf);
+	version = hs_shared_version(shared, UINT64_MAX);
+	assert_int_equal(version.begun, 2);
+	assert_int_equal(version.done, 2);
+	hs_shared_destroy(&shared);
 }
 
 /* ---- values ---- */
@@ -105,166 +105,167 @@ static void name(struct named *named, uint64_t number)
 	hs_ask_get(&named->ask, SEED, (struct hs_bytes){named->text, (size_t)len}, named->argv);
 }
 
-static struct hs_kept *make(const struct hs_ask *ask, uint64_t read_us)
+static struct hs_entry *make(const struct hs_ask *ask, uint64_t read_us)
 {
-	struct hs_kept *kept = hs_kept_create(ask, (struct hs_bytes){"$1\r\nv\r\n", 7});
+	struct hs_entry *entry = hs_entry_create(ask, (struct hs_bytes){"$1\r\nv\r\n", 7});
 
-	kept->read_us = read_us;
-	return kept;
+	entry->read_us = read_us;
+	return entry;
 }
 
 static void test_puts_and_gets(void **state)
 {
-	struct hs_shelf *shelf = hs_shelf_create(SEED, 1 << 20);
+	struct hs_shared *shared = hs_shared_create(SEED, 1 << 20);
 	struct named a, b;
-	struct hs_kept *kept, *got;
+	struct hs_entry *entry, *got;
 
 	(void)state;
 	name(&a, 1);
 	name(&b, 2);
-	assert_null(hs_shelf_get(shelf, &a.ask));
-	kept = make(&a.ask, 10);
-	hs_shelf_put(shelf, kept);
-	assert_int_equal(kept->refs, 2);
-	hs_shelf_put(shelf, kept); /* it lies there */
-	assert_int_equal(kept->refs, 2);
-	got = hs_shelf_get(shelf, &a.ask);
-	assert_ptr_equal(got, kept);
-	assert_int_equal(kept->refs, 3);
-	hs_kept_unref(&got);
-	assert_null(hs_shelf_get(shelf, &b.ask));
+	assert_null(hs_shared_get(shared, &a.ask));
+	entry = make(&a.ask, 10);
+	hs_shared_put(shared, entry);
+	assert_int_equal(entry->refs, 2);
+	hs_shared_put(shared, entry); /* it lies there */
+	assert_int_equal(entry->refs, 2);
+	got = hs_shared_get(shared, &a.ask);
+	assert_ptr_equal(got, entry);
+	assert_int_equal(entry->refs, 3);
+	hs_entry_unref(&got);
+	assert_null(hs_shared_get(shared, &b.ask));
 	/* Another one with the same signature is not the one that was asked for. */
 	b.ask.signature = a.ask.signature;
-	assert_null(hs_shelf_get(shelf, &b.ask));
-	hs_shelf_clear(shelf);
-	assert_int_equal(kept->refs, 1);
-	assert_null(hs_shelf_get(shelf, &a.ask));
-	hs_shelf_put(shelf, kept);
-	hs_shelf_destroy(&shelf);
-	assert_int_equal(kept->refs, 1);
-	hs_kept_unref(&kept);
+	assert_null(hs_shared_get(shared, &b.ask));
+	hs_shared_clear(shared);
+	assert_int_equal(entry->refs, 1);
+	assert_null(hs_shared_get(shared, &a.ask));
+	hs_shared_put(shared, entry);
+	hs_shared_destroy(&shared);
+	assert_int_equal(entry->refs, 1);
+	hs_entry_unref(&entry);
 }
 
-static bool lies_there(struct hs_shelf *shelf, const struct hs_ask *ask, const struct hs_kept *kept)
+static bool lies_there(struct hs_shared *shared, const struct hs_ask *ask,
+		       const struct hs_entry *entry)
 {
-	struct hs_kept *got = hs_shelf_get(shelf, ask);
-	bool same = got == kept;
+	struct hs_entry *got = hs_shared_get(shared, ask);
+	bool same = got == entry;
 
-	hs_kept_unref(&got);
+	hs_entry_unref(&got);
 	return same;
 }
 
 static void test_the_newest_lies_there(void **state)
 {
-	struct hs_shelf *shelf = hs_shelf_create(SEED, 1 << 20);
+	struct hs_shared *shared = hs_shared_create(SEED, 1 << 20);
 	struct named a, b;
-	struct hs_kept *old, *new, *other;
+	struct hs_entry *old, *new, *other;
 
 	(void)state;
 	name(&a, 1);
 	name(&b, 2);
 	old = make(&a.ask, 10);
 	new = make(&a.ask, 20);
-	hs_shelf_put(shelf, old);
-	hs_shelf_put(shelf, new);
-	assert_true(lies_there(shelf, &a.ask, new));
-	hs_shelf_put(shelf, old); /* late */
-	assert_true(lies_there(shelf, &a.ask, new));
+	hs_shared_put(shared, old);
+	hs_shared_put(shared, new);
+	assert_true(lies_there(shared, &a.ask, new));
+	hs_shared_put(shared, old); /* late */
+	assert_true(lies_there(shared, &a.ask, new));
 	old->done = 1; /* but read after a write */
-	hs_shelf_put(shelf, old);
-	assert_true(lies_there(shelf, &a.ask, old));
-	hs_shelf_put(shelf, new);
-	assert_true(lies_there(shelf, &a.ask, new));
+	hs_shared_put(shared, old);
+	assert_true(lies_there(shared, &a.ask, old));
+	hs_shared_put(shared, new);
+	assert_true(lies_there(shared, &a.ask, new));
 	new->done = 1;
 	new->dead = true;
-	hs_shelf_put(shelf, old);
-	assert_true(lies_there(shelf, &a.ask, old));
+	hs_shared_put(shared, old);
+	assert_true(lies_there(shared, &a.ask, old));
 	/* One in a cell. */
 	b.ask.signature = a.ask.signature + CELLS;
 	other = make(&b.ask, 1);
-	hs_shelf_put(shelf, other);
-	assert_true(lies_there(shelf, &b.ask, other));
-	assert_null(hs_shelf_get(shelf, &a.ask));
+	hs_shared_put(shared, other);
+	assert_true(lies_there(shared, &b.ask, other));
+	assert_null(hs_shared_get(shared, &a.ask));
 	assert_int_equal(old->refs, 1);
-	hs_shelf_destroy(&shelf);
-	hs_kept_unref(&old);
-	hs_kept_unref(&new);
-	hs_kept_unref(&other);
+	hs_shared_destroy(&shared);
+	hs_entry_unref(&old);
+	hs_entry_unref(&new);
+	hs_entry_unref(&other);
 }
 
 static void test_bytes_are_bounded(void **state)
 {
 	enum { FIT = 100, MANY = 5000 };
 	struct named named;
-	struct hs_kept *kept;
-	struct hs_shelf *shelf;
+	struct hs_entry *entry;
+	struct hs_shared *shared;
 	size_t bytes, found = 0;
 
 	(void)state;
 	name(&named, 1000);
-	kept = make(&named.ask, 1);
-	bytes = kept->bytes;
-	hs_kept_unref(&kept);
-	shelf = hs_shelf_create(SEED, FIT * bytes);
+	entry = make(&named.ask, 1);
+	bytes = entry->bytes;
+	hs_entry_unref(&entry);
+	shared = hs_shared_create(SEED, FIT * bytes);
 	for (uint64_t i = 0; i < MANY; i++) {
 		name(&named, 1000 + i);
-		kept = make(&named.ask, 1);
-		assert_int_equal(kept->bytes, bytes);
-		hs_shelf_put(shelf, kept);
-		hs_kept_unref(&kept);
+		entry = make(&named.ask, 1);
+		assert_int_equal(entry->bytes, bytes);
+		hs_shared_put(shared, entry);
+		hs_entry_unref(&entry);
 	}
 	for (uint64_t i = 0; i < MANY; i++) {
 		name(&named, 1000 + i);
-		kept = hs_shelf_get(shelf, &named.ask);
-		found += kept != NULL;
-		hs_kept_unref(&kept);
+		entry = hs_shared_get(shared, &named.ask);
+		found += entry != NULL;
+		hs_entry_unref(&entry);
 	}
 	assert_in_range(found, FIT - 1, FIT);
-	hs_shelf_destroy(&shelf);
+	hs_shared_destroy(&shared);
 	/* One that would not fit alone does not empty it. */
-	shelf = hs_shelf_create(SEED, bytes - 1);
-	kept = make(&named.ask, 1);
-	hs_shelf_put(shelf, kept);
-	assert_int_equal(kept->refs, 1);
-	hs_kept_unref(&kept);
-	hs_shelf_destroy(&shelf);
+	shared = hs_shared_create(SEED, bytes - 1);
+	entry = make(&named.ask, 1);
+	hs_shared_put(shared, entry);
+	assert_int_equal(entry->refs, 1);
+	hs_entry_unref(&entry);
+	hs_shared_destroy(&shared);
 }
 
 /* ---- claims ---- */
 
 static void test_claims(void **state)
 {
-	struct hs_shelf *shelf = hs_shelf_create(SEED, 0);
+	struct hs_shared *shared = hs_shared_create(SEED, 0);
 	uint32_t by = 99;
 
 	(void)state;
-	assert_true(hs_shelf_claim(shelf, 5, 0, &by));
+	assert_true(hs_shared_claim(shared, 5, 0, &by));
 	assert_int_equal(by, 99);
-	assert_true(hs_shelf_claim(shelf, 6, 0, &by));
-	assert_false(hs_shelf_release(shelf, 6, 0)); /* nobody waits */
-	assert_false(hs_shelf_claim(shelf, 5, 1, &by));
+	assert_true(hs_shared_claim(shared, 6, 0, &by));
+	assert_false(hs_shared_release(shared, 6, 0)); /* nobody waits */
+	assert_false(hs_shared_claim(shared, 5, 1, &by));
 	assert_int_equal(by, 0);
-	assert_false(hs_shelf_claim(shelf, 5 + CELLS, HS_WORKERS_MAX - 1, &by));
+	assert_false(hs_shared_claim(shared, 5 + CELLS, HS_WORKERS_MAX - 1, &by));
 	assert_int_equal(by, 0);
-	assert_true(hs_shelf_release(shelf, 5, 0));
-	assert_true(hs_shelf_claim(shelf, 5, HS_WORKERS_MAX - 1, &by));
+	assert_true(hs_shared_release(shared, 5, 0));
+	assert_true(hs_shared_claim(shared, 5, HS_WORKERS_MAX - 1, &by));
 	/* Who holds it itself is told so, and is not waited for. */
-	assert_false(hs_shelf_claim(shelf, 5 + CELLS, HS_WORKERS_MAX - 1, &by));
+	assert_false(hs_shared_claim(shared, 5 + CELLS, HS_WORKERS_MAX - 1, &by));
 	assert_int_equal(by, HS_WORKERS_MAX - 1);
-	assert_false(hs_shelf_release(shelf, 5, HS_WORKERS_MAX - 1));
-	hs_shelf_destroy(&shelf);
+	assert_false(hs_shared_release(shared, 5, HS_WORKERS_MAX - 1));
+	hs_shared_destroy(&shared);
 }
 
 /* ---- threads ---- */
 
 struct shared {
-	struct hs_shelf *shelf;
+	struct hs_shared *shared;
 	pthread_barrier_t start;
-	pthread_mutex_t engine;		   /* runs one thing at a time, as an engine does */
-	uint64_t value[KEYS];		   /* the engine's */
-	_Atomic uint64_t acked[KEYS];	   /* the last write of which a client was told */
-	_Atomic uint32_t holders[KEYS];	   /* of a claim */
-	_Atomic uint64_t kept, hits, gone; /* so that nothing passes by doing nothing */
+	pthread_mutex_t engine;		    /* runs one thing at a time, as an engine does */
+	uint64_t value[KEYS];		    /* the engine's */
+	_Atomic uint64_t acked[KEYS];	    /* the last write of which a client was told */
+	_Atomic uint32_t holders[KEYS];	    /* of a claim */
+	_Atomic uint64_t entry, hits, gone; /* so that nothing passes by doing nothing */
 	_Atomic uint64_t complaints;
 };
 
@@ -298,28 +299,28 @@ struct copy {
 /* A write: what it leaves behind is kept if it was alone. */
 static void write_one(struct shared *shared, uint64_t key, bool all, struct copy *copy)
 {
-	struct hs_stamp before, after;
+	struct hs_version before, after;
 	uint64_t value, acked;
 
 	if (all) {
-		hs_shelf_begin_all(shared->shelf);
+		hs_shared_begin_all(shared->shared);
 		before.begun = 1;
 		before.done = 0;
 	} else {
-		before = hs_shelf_begin(shared->shelf, hash_of(key));
+		before = hs_shared_begin(shared->shared, hash_of(key));
 	}
 	value = run(shared, key, true);
-	after = hs_shelf_stamp(shared->shelf, hash_of(key));
+	after = hs_shared_version(shared->shared, hash_of(key));
 	copy->valid = before.begun == before.done && after.begun == before.begun + 1 &&
 		      after.done == before.done;
 	copy->value = value;
 	copy->done = before.done + 1;
 	if (copy->valid)
-		atomic_fetch_add_explicit(&shared->kept, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&shared->entry, 1, memory_order_relaxed);
 	if (all)
-		hs_shelf_end_all(shared->shelf);
+		hs_shared_end_all(shared->shared);
 	else
-		hs_shelf_end(shared->shelf, hash_of(key));
+		hs_shared_end(shared->shared, hash_of(key));
 	acked = atomic_load(&shared->acked[key]);
 	while (acked < value && !atomic_compare_exchange_weak(&shared->acked[key], &acked, value))
 		;
@@ -328,18 +329,18 @@ static void write_one(struct shared *shared, uint64_t key, bool all, struct copy
 static void read_one(struct shared *shared, uint64_t key, struct copy *copy)
 {
 	uint64_t acked = atomic_load(&shared->acked[key]);
-	struct hs_stamp stamp = hs_shelf_stamp(shared->shelf, hash_of(key)), after;
+	struct hs_version version = hs_shared_version(shared->shared, hash_of(key)), after;
 
-	if (copy->valid && copy->done == stamp.done) {
+	if (copy->valid && copy->done == version.done) {
 		atomic_fetch_add_explicit(&shared->hits, 1, memory_order_relaxed);
 		if (copy->value < acked)
 			atomic_fetch_add(&shared->complaints, 1);
 		return;
 	}
 	copy->value = run(shared, key, false);
-	after = hs_shelf_stamp(shared->shelf, hash_of(key));
-	copy->valid = after.begun == stamp.begun && after.done == stamp.done;
-	copy->done = stamp.done;
+	after = hs_shared_version(shared->shared, hash_of(key));
+	copy->valid = after.begun == version.begun && after.done == version.done;
+	copy->done = version.done;
 	if (!copy->valid)
 		atomic_fetch_add_explicit(&shared->gone, 1, memory_order_relaxed);
 }
@@ -396,40 +397,40 @@ static void *hammer(void *data)
 	uint32_t by;
 
 	for (uint64_t i = 0; i < 5 * TURNS; i++) {
-		hs_shelf_begin(shared->shelf, hash_of(1));
-		if (hs_shelf_claim(shared->shelf, 1, party->number, &by)) {
+		hs_shared_begin(shared->shared, hash_of(1));
+		if (hs_shared_claim(shared->shared, 1, party->number, &by)) {
 			shared->value[0]++; /* the claim's holder's alone */
 			atomic_fetch_add_explicit(&shared->hits, 1, memory_order_relaxed);
-			hs_shelf_release(shared->shelf, 1, party->number);
+			hs_shared_release(shared->shared, 1, party->number);
 		}
-		hs_shelf_end(shared->shelf, hash_of(1));
+		hs_shared_end(shared->shared, hash_of(1));
 	}
 	return NULL;
 }
 
 static void test_none_is_lost(void **state)
 {
-	struct shared shared = {.shelf = hs_shelf_create(SEED, 0)};
-	struct hs_stamp stamp;
+	struct shared shared = {.shared = hs_shared_create(SEED, 0)};
+	struct hs_version version;
 
 	(void)state;
 	run_threads(&shared, hammer);
-	stamp = hs_shelf_stamp(shared.shelf, hash_of(1));
-	assert_int_equal(stamp.begun, 5 * TURNS * THREADS);
-	assert_int_equal(stamp.done, 5 * TURNS * THREADS);
+	version = hs_shared_version(shared.shared, hash_of(1));
+	assert_int_equal(version.begun, 5 * TURNS * THREADS);
+	assert_int_equal(version.done, 5 * TURNS * THREADS);
 	assert_int_equal(shared.value[0], shared.hits);
-	hs_shelf_destroy(&shared.shelf);
+	hs_shared_destroy(&shared.shared);
 }
 
 static void test_nobody_reads_what_was_overwritten(void **state)
 {
-	struct shared shared = {.shelf = hs_shelf_create(SEED, 0)};
+	struct shared shared = {.shared = hs_shared_create(SEED, 0)};
 
 	(void)state;
 	run_threads(&shared, work);
-	assert_true(shared.kept > 0);
+	assert_true(shared.entry > 0);
 	assert_true(shared.hits > 0);
-	hs_shelf_destroy(&shared.shelf);
+	hs_shared_destroy(&shared.shared);
 }
 
 /* Putting, getting, claiming, and now and then clearing. */
@@ -443,30 +444,30 @@ static void *trade(void *data)
 	for (uint64_t i = 0; i < TURNS / 4; i++) {
 		uint64_t key = hs_prng_below(&prng, KEYS);
 		struct named named;
-		struct hs_kept *kept;
+		struct hs_entry *entry;
 		uint32_t by;
 
 		name(&named, key);
 		if (i % 5000 == 4999)
-			hs_shelf_clear(shared->shelf);
-		kept = hs_shelf_get(shared->shelf, &named.ask);
-		if (kept && !hs_bytes_equal(kept->key, named.ask.key))
+			hs_shared_clear(shared->shared);
+		entry = hs_shared_get(shared->shared, &named.ask);
+		if (entry && !hs_bytes_equal(entry->key, named.ask.key))
 			atomic_fetch_add(&shared->complaints, 1);
-		if (kept)
+		if (entry)
 			atomic_fetch_add_explicit(&shared->hits, 1, memory_order_relaxed);
-		hs_kept_unref(&kept);
-		if (!hs_shelf_claim(shared->shelf, key, party->number, &by)) {
+		hs_entry_unref(&entry);
+		if (!hs_shared_claim(shared->shared, key, party->number, &by)) {
 			if (by == party->number || by >= THREADS)
 				atomic_fetch_add(&shared->complaints, 1);
 			continue;
 		}
 		if (atomic_fetch_add(&shared->holders[key], 1) > 0)
 			atomic_fetch_add(&shared->complaints, 1);
-		kept = make(&named.ask, i);
-		hs_shelf_put(shared->shelf, kept);
-		hs_kept_unref(&kept);
+		entry = make(&named.ask, i);
+		hs_shared_put(shared->shared, entry);
+		hs_entry_unref(&entry);
 		atomic_fetch_sub(&shared->holders[key], 1);
-		if (hs_shelf_release(shared->shelf, key, party->number))
+		if (hs_shared_release(shared->shared, key, party->number))
 			atomic_fetch_add_explicit(&shared->gone, 1, memory_order_relaxed);
 	}
 	return NULL;
@@ -475,39 +476,39 @@ static void *trade(void *data)
 static void test_values_and_claims_of_many(void **state)
 {
 	struct named named;
-	struct hs_kept *kept;
+	struct hs_entry *entry;
 	struct shared shared = {0};
 
 	(void)state;
 	name(&named, 1);
-	kept = make(&named.ask, 1);
+	entry = make(&named.ask, 1);
 	/* Room for half of them. */
-	shared.shelf = hs_shelf_create(SEED, kept->bytes * KEYS / 2);
+	shared.shared = hs_shared_create(SEED, entry->bytes * KEYS / 2);
 	run_threads(&shared, trade);
 	assert_true(shared.hits > 0);
 	/* Whatever was put and taken out, the bytes are right: as many fit as do. */
-	hs_shelf_clear(shared.shelf);
+	hs_shared_clear(shared.shared);
 	for (uint64_t i = 0, found = 0; i < 2; i++, found = 0) {
 		for (uint64_t key = 0; key < KEYS / 2 * (i + 1); key++) {
-			struct hs_kept *one;
+			struct hs_entry *one;
 
 			name(&named, key);
 			one = make(&named.ask, 1);
-			hs_shelf_put(shared.shelf, one);
-			hs_kept_unref(&one);
+			hs_shared_put(shared.shared, one);
+			hs_entry_unref(&one);
 		}
 		for (uint64_t key = 0; key < KEYS; key++) {
-			struct hs_kept *one;
+			struct hs_entry *one;
 
 			name(&named, key);
-			one = hs_shelf_get(shared.shelf, &named.ask);
+			one = hs_shared_get(shared.shared, &named.ask);
 			found += one != NULL;
-			hs_kept_unref(&one);
+			hs_entry_unref(&one);
 		}
 		assert_int_equal(found, KEYS / 2);
 	}
-	hs_kept_unref(&kept);
-	hs_shelf_destroy(&shared.shelf);
+	hs_entry_unref(&entry);
+	hs_shared_destroy(&shared.shared);
 }
 
 int main(void)

@@ -7,8 +7,8 @@
  *
  * With the file of a server's reply to COMMAND as its argument the program is a tool for
  * tests/integration/test_dialect.py: see translate. */
-#include "absorb/kept.h"
-#include "absorb/shelf.h"
+#include "absorb/entry.h"
+#include "absorb/shared.h"
 #include "base/check.h"
 #include "command/learned.h"
 #include "wire/answer.h"
@@ -84,7 +84,7 @@ static bool init(struct hs_ask *ask, const struct line *line, const struct hs_le
 
 static void test_which_of_ours(void **state)
 {
-	static const char *const kept[] = {
+	static const char *const entry[] = {
 		"GET k",	"get k",	  "STRLEN k",	"GETRANGE k 0 1",
 		"SUBSTR k 0 1", "GETBIT k 1",	  "BITCOUNT k", "BITCOUNT k 0 1 BIT",
 		"BITPOS k 1",	"BITPOS k 1 0 2", "EXISTS k",	"TYPE k",
@@ -115,8 +115,8 @@ static void test_which_of_ours(void **state)
 	struct hs_ask ask;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
-		struct line line = words(kept[i]);
+	for (size_t i = 0; i < sizeof entry / sizeof *entry; i++) {
+		struct line line = words(entry[i]);
 
 		assert_true(init(&ask, &line, NULL));
 		assert_true(hs_bytes_equal(ask.key, HS_LIT("k")));
@@ -196,7 +196,7 @@ static void test_signatures(void **state)
 	enum { COUNT = sizeof different / sizeof *different };
 	struct hs_ask asks[COUNT], again;
 	struct line lines[COUNT], lower = words("get k");
-	struct hs_shelf *shelf = hs_shelf_create(SEED, 0);
+	struct hs_shared *shared = hs_shared_create(SEED, 0);
 	struct hs_bytes argv[2];
 
 	(void)state;
@@ -207,58 +207,59 @@ static void test_signatures(void **state)
 		if (i == 8)
 			lines[i].argv[lines[i].argc++] = HS_LIT("");
 		assert_true(init(&asks[i], &lines[i], NULL));
-		assert_int_equal(asks[i].key_hash, hs_shelf_hash(shelf, asks[i].key));
+		assert_int_equal(asks[i].key_hash, hs_shared_hash(shared, asks[i].key));
 		for (size_t j = 0; j < i; j++)
 			assert_int_not_equal(asks[i].signature, asks[j].signature);
 	}
 	assert_true(init(&again, &lower, NULL));
 	assert_int_equal(again.signature, asks[0].signature);
-	hs_ask_get(&again, hs_shelf_seed(shelf), HS_LIT("k"), argv);
+	hs_ask_get(&again, hs_shared_seed(shared), HS_LIT("k"), argv);
 	assert_int_equal(again.signature, asks[0].signature);
 	assert_int_equal(again.key_hash, asks[0].key_hash);
 	assert_int_equal(again.argc, 2);
 	assert_true(hs_bytes_equal(again.argv[1], HS_LIT("k")));
 	assert_true(hs_ask_init(&again, SEED + 1, asks[0].command, 2, asks[0].argv));
 	assert_int_not_equal(again.signature, asks[0].signature);
-	hs_shelf_destroy(&shelf);
+	hs_shared_destroy(&shared);
 }
 
-static struct hs_kept *keep(const char *text, struct hs_bytes reply, struct hs_ask *ask)
+static struct hs_entry *keep(const char *text, struct hs_bytes reply, struct hs_ask *ask)
 {
 	static struct line line; /* outlives the ask */
 	static struct hs_learned *learned;
-	struct hs_kept *kept;
+	struct hs_entry *entry;
 
 	learned = learn("hgetall hget zrange xrange llen smembers lrange", "readonly", 1);
 	line = words(text);
 	assert_true(init(ask, &line, learned));
-	kept = hs_kept_create(ask, reply);
-	if (kept)
-		assert_true(hs_kept_is(kept, ask));
+	entry = hs_entry_create(ask, reply);
+	if (entry)
+		assert_true(hs_entry_is(entry, ask));
 	hs_learned_destroy(&learned); /* rows are not looked at any more */
-	return kept;
+	return entry;
 }
 
 static void expect(const char *text, struct hs_bytes resp3, struct hs_bytes resp2, bool missing)
 {
 	struct hs_ask ask;
-	struct hs_kept *kept = keep(text, resp3, &ask);
+	struct hs_entry *entry = keep(text, resp3, &ask);
 
-	assert_non_null(kept);
-	assert_true(hs_bytes_equal(kept->reply[1], resp3));
-	assert_true(hs_bytes_equal(kept->reply[0], resp2));
-	assert_int_equal(kept->reply[0].data == kept->reply[1].data, hs_bytes_equal(resp2, resp3));
-	assert_true(kept->reply[1].data != resp3.data);
-	assert_int_equal(kept->missing, missing);
-	assert_int_equal(kept->expires_us, missing ? UINT64_MAX : HS_KEPT_EXPIRY_UNKNOWN);
-	assert_true(hs_bytes_equal(kept->key, HS_LIT("k")));
-	assert_int_equal(kept->key_hash, ask.key_hash);
-	assert_int_equal(kept->refs, 1);
-	assert_false(kept->dead);
-	assert_true(kept->bytes >= sizeof *kept + resp3.len + kept->argc * sizeof *kept->argv +
-					   (hs_bytes_equal(resp2, resp3) ? 0 : resp2.len));
-	hs_kept_unref(&kept);
-	assert_null(kept);
+	assert_non_null(entry);
+	assert_true(hs_bytes_equal(entry->reply[1], resp3));
+	assert_true(hs_bytes_equal(entry->reply[0], resp2));
+	assert_int_equal(entry->reply[0].data == entry->reply[1].data,
+			 hs_bytes_equal(resp2, resp3));
+	assert_true(entry->reply[1].data != resp3.data);
+	assert_int_equal(entry->missing, missing);
+	assert_int_equal(entry->expires_us, missing ? UINT64_MAX : HS_ENTRY_EXPIRY_UNKNOWN);
+	assert_true(hs_bytes_equal(entry->key, HS_LIT("k")));
+	assert_int_equal(entry->key_hash, ask.key_hash);
+	assert_int_equal(entry->refs, 1);
+	assert_false(entry->dead);
+	assert_true(entry->bytes >= sizeof *entry + resp3.len + entry->argc * sizeof *entry->argv +
+					    (hs_bytes_equal(resp2, resp3) ? 0 : resp2.len));
+	hs_entry_unref(&entry);
+	assert_null(entry);
 }
 
 static void test_both_dialects(void **state)
@@ -309,21 +310,21 @@ static void test_collisions(void **state)
 		"BITCOUNT k 1 2", "STRLEN k",	    "BITCOUNT k 1 2 BIT"};
 	struct line line = words("GETRANGE k 1 2");
 	struct hs_ask ask;
-	struct hs_kept *kept;
+	struct hs_entry *entry;
 
 	(void)state;
 	assert_true(init(&ask, &line, NULL));
-	kept = hs_kept_create(&ask, HS_LIT("$1\r\na\r\n"));
+	entry = hs_entry_create(&ask, HS_LIT("$1\r\na\r\n"));
 	line = words("getrange k 1 2");
 	assert_true(init(&ask, &line, NULL));
-	assert_true(hs_kept_is(kept, &ask));
+	assert_true(hs_entry_is(entry, &ask));
 	for (size_t i = 0; i < sizeof different / sizeof *different; i++) {
 		line = words(different[i]);
 		assert_true(init(&ask, &line, NULL));
-		ask.signature = kept->signature;
-		assert_false(hs_kept_is(kept, &ask));
+		ask.signature = entry->signature;
+		assert_false(hs_entry_is(entry, &ask));
 	}
-	hs_kept_unref(&kept);
+	hs_entry_unref(&entry);
 }
 
 /* ---- states ---- */
@@ -331,7 +332,7 @@ static void test_collisions(void **state)
 struct world {
 	struct hs_rule rule;
 	struct hs_vouch vouch;
-	struct hs_kept *kept;
+	struct hs_entry *entry;
 	uint64_t age_us;
 };
 
@@ -342,18 +343,18 @@ static void set_up(struct world *world)
 
 	*world = (struct world){.rule = {.stale_us = STALE}, .vouch = {.epoch = 3}};
 	hs_ask_get(&ask, SEED, HS_LIT("k"), argv);
-	world->kept = hs_kept_create(&ask, HS_LIT("$1\r\nv\r\n"));
-	world->kept->done = 5;
-	world->kept->read_us = READ;
-	world->kept->vouch = &world->vouch;
-	world->kept->vouch_epoch = 3;
-	world->kept->expires_us = UINT64_MAX;
+	world->entry = hs_entry_create(&ask, HS_LIT("$1\r\nv\r\n"));
+	world->entry->done = 5;
+	world->entry->read_us = READ;
+	world->entry->vouch = &world->vouch;
+	world->entry->vouch_epoch = 3;
+	world->entry->expires_us = UINT64_MAX;
 }
 
-static enum hs_kept_state at(struct world *world, uint64_t now_us)
+static enum hs_entry_state at(struct world *world, uint64_t now_us)
 {
 	world->age_us = 12345678;
-	return hs_kept_state(world->kept, &world->rule, 5, now_us, &world->age_us);
+	return hs_entry_state(world->entry, &world->rule, 5, now_us, &world->age_us);
 }
 
 static void test_stale_without_a_proof(void **state)
@@ -364,16 +365,16 @@ static void test_stale_without_a_proof(void **state)
 	for (int vouched = 0; vouched < 2; vouched++) {
 		set_up(&world);
 		if (!vouched)
-			world.kept->vouch = NULL;
-		assert_int_equal(at(&world, READ), HS_KEPT_FRESH);
+			world.entry->vouch = NULL;
+		assert_int_equal(at(&world, READ), HS_ENTRY_FRESH);
 		assert_int_equal(world.age_us, 0);
-		assert_int_equal(at(&world, READ - 50), HS_KEPT_FRESH); /* another's clock */
+		assert_int_equal(at(&world, READ - 50), HS_ENTRY_FRESH); /* another's clock */
 		assert_int_equal(world.age_us, 0);
-		assert_int_equal(at(&world, READ + STALE), HS_KEPT_FRESH);
+		assert_int_equal(at(&world, READ + STALE), HS_ENTRY_FRESH);
 		assert_int_equal(world.age_us, STALE);
-		assert_int_equal(at(&world, READ + STALE + 1), HS_KEPT_AGED);
+		assert_int_equal(at(&world, READ + STALE + 1), HS_ENTRY_AGED);
 		assert_int_equal(world.age_us, STALE + 1);
-		hs_kept_unref(&world.kept);
+		hs_entry_unref(&world.entry);
 	}
 }
 
@@ -384,24 +385,24 @@ static void test_proofs(void **state)
 	(void)state;
 	set_up(&world);
 	world.vouch.proved_us = READ - 10; /* before it was read */
-	assert_int_equal(at(&world, READ + STALE), HS_KEPT_FRESH);
+	assert_int_equal(at(&world, READ + STALE), HS_ENTRY_FRESH);
 	assert_int_equal(world.age_us, STALE);
 	world.vouch.proved_us = READ + 9000;
-	assert_int_equal(at(&world, READ + 9000), HS_KEPT_FRESH);
+	assert_int_equal(at(&world, READ + 9000), HS_ENTRY_FRESH);
 	assert_int_equal(world.age_us, 0);
-	assert_int_equal(at(&world, READ + 9000 + STALE), HS_KEPT_FRESH);
+	assert_int_equal(at(&world, READ + 9000 + STALE), HS_ENTRY_FRESH);
 	assert_int_equal(world.age_us, STALE);
-	assert_int_equal(at(&world, READ + 9001 + STALE), HS_KEPT_AGED);
+	assert_int_equal(at(&world, READ + 9001 + STALE), HS_ENTRY_AGED);
 	assert_int_equal(world.age_us, STALE + 1);
 	world.vouch.wanted = false;
 	world.vouch.proved_us = UINT64_MAX; /* none can be missed */
-	assert_int_equal(at(&world, READ + 1000000 * STALE), HS_KEPT_FRESH);
+	assert_int_equal(at(&world, READ + 1000000 * STALE), HS_ENTRY_FRESH);
 	assert_int_equal(world.age_us, 0);
 	assert_false(world.vouch.wanted);
 	world.vouch.epoch++; /* it was good until then, not for ever */
-	assert_int_equal(at(&world, READ + 1000000 * STALE + 5), HS_KEPT_AGED);
+	assert_int_equal(at(&world, READ + 1000000 * STALE + 5), HS_ENTRY_AGED);
 	assert_int_equal(world.age_us, 5);
-	hs_kept_unref(&world.kept);
+	hs_entry_unref(&world.entry);
 }
 
 static void test_a_proof_is_wanted(void **state)
@@ -410,22 +411,22 @@ static void test_a_proof_is_wanted(void **state)
 
 	(void)state;
 	set_up(&world);
-	assert_int_equal(at(&world, READ + STALE / 4), HS_KEPT_FRESH);
+	assert_int_equal(at(&world, READ + STALE / 4), HS_ENTRY_FRESH);
 	assert_false(world.vouch.wanted);
-	assert_int_equal(at(&world, READ + STALE / 4 + 1), HS_KEPT_FRESH);
+	assert_int_equal(at(&world, READ + STALE / 4 + 1), HS_ENTRY_FRESH);
 	assert_true(world.vouch.wanted);
 	world.vouch.wanted = false;
 	world.vouch.proved_us = READ + 500;
-	assert_int_equal(at(&world, READ + 500 + STALE / 4), HS_KEPT_FRESH);
+	assert_int_equal(at(&world, READ + 500 + STALE / 4), HS_ENTRY_FRESH);
 	assert_false(world.vouch.wanted);
 	/* One that is not relied on any more need not prove anything. */
-	world.kept->dead = true;
-	assert_int_equal(at(&world, READ + 500 + STALE), HS_KEPT_CHANGED);
-	world.kept->dead = false;
+	world.entry->dead = true;
+	assert_int_equal(at(&world, READ + 500 + STALE), HS_ENTRY_CHANGED);
+	world.entry->dead = false;
 	world.vouch.epoch++;
-	assert_int_equal(at(&world, READ + 500 + STALE), HS_KEPT_AGED);
+	assert_int_equal(at(&world, READ + 500 + STALE), HS_ENTRY_AGED);
 	assert_false(world.vouch.wanted);
-	hs_kept_unref(&world.kept);
+	hs_entry_unref(&world.entry);
 }
 
 static void test_another_epoch(void **state)
@@ -435,23 +436,23 @@ static void test_another_epoch(void **state)
 	(void)state;
 	set_up(&world);
 	world.vouch.proved_us = READ + 5000;
-	assert_int_equal(at(&world, READ + 5100), HS_KEPT_FRESH);
-	assert_int_equal(world.kept->seen_us, READ + 5000);
+	assert_int_equal(at(&world, READ + 5100), HS_ENTRY_FRESH);
+	assert_int_equal(world.entry->seen_us, READ + 5000);
 	/* Its word counts no more, nor does its next proof; what it was used under does. */
 	world.vouch.epoch = 4;
 	world.vouch.proved_us = READ + 6000;
-	assert_int_equal(at(&world, READ + 6000), HS_KEPT_AGED);
+	assert_int_equal(at(&world, READ + 6000), HS_ENTRY_AGED);
 	assert_int_equal(world.age_us, 1000);
 	world.vouch.proved_us = UINT64_MAX;
-	assert_int_equal(at(&world, READ + 6000), HS_KEPT_AGED);
+	assert_int_equal(at(&world, READ + 6000), HS_ENTRY_AGED);
 	assert_int_equal(world.age_us, 1000);
-	hs_kept_unref(&world.kept);
+	hs_entry_unref(&world.entry);
 	/* Never used under a proof: as old as it is. */
 	set_up(&world);
 	world.vouch.epoch = 4;
-	assert_int_equal(at(&world, READ + 10), HS_KEPT_AGED);
+	assert_int_equal(at(&world, READ + 10), HS_ENTRY_AGED);
 	assert_int_equal(world.age_us, 10);
-	hs_kept_unref(&world.kept);
+	hs_entry_unref(&world.entry);
 }
 
 /* The mark is seldom written: all workers read it. */
@@ -464,14 +465,14 @@ static void test_proofs_are_noted_seldom(void **state)
 	set_up(&world);
 	for (uint64_t i = 1; i <= 10 * STALE; i++) {
 		world.vouch.proved_us = READ + i;
-		assert_int_equal(at(&world, READ + i), HS_KEPT_FRESH);
-		noted += world.kept->seen_us != last;
-		last = world.kept->seen_us;
+		assert_int_equal(at(&world, READ + i), HS_ENTRY_FRESH);
+		noted += world.entry->seen_us != last;
+		last = world.entry->seen_us;
 		assert_true(last <= READ + i);
 		assert_true(i < STALE || READ + i - last <= STALE / 4);
 	}
 	assert_in_range(noted, 10, 100);
-	hs_kept_unref(&world.kept);
+	hs_entry_unref(&world.entry);
 }
 
 static void test_written_or_dead(void **state)
@@ -481,14 +482,16 @@ static void test_written_or_dead(void **state)
 
 	(void)state;
 	set_up(&world);
-	assert_int_equal(hs_kept_state(world.kept, &world.rule, 6, READ, &age_us), HS_KEPT_CHANGED);
-	assert_int_equal(hs_kept_state(world.kept, &world.rule, 4, READ, &age_us), HS_KEPT_CHANGED);
-	assert_int_equal(at(&world, READ), HS_KEPT_FRESH);
-	world.kept->dead = true;
-	assert_int_equal(at(&world, READ), HS_KEPT_CHANGED);
+	assert_int_equal(hs_entry_state(world.entry, &world.rule, 6, READ, &age_us),
+			 HS_ENTRY_CHANGED);
+	assert_int_equal(hs_entry_state(world.entry, &world.rule, 4, READ, &age_us),
+			 HS_ENTRY_CHANGED);
+	assert_int_equal(at(&world, READ), HS_ENTRY_FRESH);
+	world.entry->dead = true;
+	assert_int_equal(at(&world, READ), HS_ENTRY_CHANGED);
 	world.vouch.epoch++; /* what is known to have changed has */
-	assert_int_equal(at(&world, READ + 5 * STALE), HS_KEPT_CHANGED);
-	hs_kept_unref(&world.kept);
+	assert_int_equal(at(&world, READ + 5 * STALE), HS_ENTRY_CHANGED);
+	hs_entry_unref(&world.entry);
 }
 
 static void test_time_to_live(void **state)
@@ -498,11 +501,11 @@ static void test_time_to_live(void **state)
 	(void)state;
 	set_up(&world);
 	world.vouch.proved_us = UINT64_MAX;
-	world.kept->until_us = READ + 50;
-	assert_int_equal(at(&world, READ + 49), HS_KEPT_FRESH);
-	assert_int_equal(at(&world, READ + 50), HS_KEPT_AGED);
+	world.entry->until_us = READ + 50;
+	assert_int_equal(at(&world, READ + 49), HS_ENTRY_FRESH);
+	assert_int_equal(at(&world, READ + 50), HS_ENTRY_AGED);
 	assert_int_equal(world.age_us, 0);
-	hs_kept_unref(&world.kept);
+	hs_entry_unref(&world.entry);
 }
 
 static void test_expiry(void **state)
@@ -512,21 +515,21 @@ static void test_expiry(void **state)
 	(void)state;
 	set_up(&world);
 	world.vouch.proved_us = UINT64_MAX;
-	world.kept->expires_us = READ + 70;
-	assert_int_equal(at(&world, READ + 69), HS_KEPT_FRESH);
-	assert_int_equal(at(&world, READ + 70), HS_KEPT_CHANGED);
+	world.entry->expires_us = READ + 70;
+	assert_int_equal(at(&world, READ + 69), HS_ENTRY_FRESH);
+	assert_int_equal(at(&world, READ + 70), HS_ENTRY_CHANGED);
 	/* Not known: it may be gone since it was read, whoever vouches. */
-	world.kept->expires_us = HS_KEPT_EXPIRY_UNKNOWN;
+	world.entry->expires_us = HS_ENTRY_EXPIRY_UNKNOWN;
 	for (int fields = 0; fields < 2; fields++) {
-		assert_int_equal(at(&world, READ + STALE), HS_KEPT_FRESH);
+		assert_int_equal(at(&world, READ + STALE), HS_ENTRY_FRESH);
 		assert_int_equal(world.age_us, STALE);
-		assert_int_equal(at(&world, READ + STALE + 1), HS_KEPT_AGED);
+		assert_int_equal(at(&world, READ + STALE + 1), HS_ENTRY_AGED);
 		assert_int_equal(world.age_us, STALE + 1);
 		/* Or a part of it, whatever is known of all of it. */
-		world.kept->fields = true;
-		world.kept->expires_us = UINT64_MAX;
+		world.entry->fields = true;
+		world.entry->expires_us = UINT64_MAX;
 	}
-	hs_kept_unref(&world.kept);
+	hs_entry_unref(&world.entry);
 }
 
 /* ---- a tool ---- */
@@ -558,17 +561,17 @@ static void print_kept(const struct hs_learned *learned, const struct hs_wire_re
 		hs_learned_resolve(learned, request->argc, request->argv, &parent);
 	struct hs_buf out = {0};
 	struct hs_reply reply = {.out = &out, .resp = 2};
-	struct hs_kept *kept = NULL;
+	struct hs_entry *entry = NULL;
 	struct hs_ask ask;
 
 	if (!command || !hs_ask_init(&ask, SEED, command, request->argc, request->argv))
 		hs_reply_status(&reply, "not asked");
-	else if (!(kept = hs_kept_create(&ask, resp3)))
+	else if (!(entry = hs_entry_create(&ask, resp3)))
 		hs_reply_status(&reply, "not kept");
 	else
-		hs_reply_bulk(&reply, kept->reply[0]);
+		hs_reply_bulk(&reply, entry->reply[0]);
 	fwrite(out.data, 1, out.len, stdout);
-	hs_kept_unref(&kept);
+	hs_entry_unref(&entry);
 	hs_buf_deinit(&out);
 }
 

@@ -3,13 +3,13 @@
  *
  * Three things can end it, and all are looked at when it is used, so that nobody has to be told:
  *
- *     a write through this process     its key's stamp is another (absorb/shelf.h)
+ *     a write through this process     its key's stamp is another (absorb/shared.h)
  *     a write behind it                `dead`, set by the worker that read it, who hears of changes;
  *                                      or the one who vouched is gone
  *     time                             its proof is older than `stale`, its time to live is over, or
  *                                      the key's own */
-#ifndef HS_ABSORB_KEPT_H
-#define HS_ABSORB_KEPT_H
+#ifndef HS_ABSORB_ENTRY_H
+#define HS_ABSORB_ENTRY_H
 
 #include "base/buf.h"
 #include "base/bytes.h"
@@ -26,22 +26,22 @@ struct hs_ask {
 	const struct hs_bytes *argv;
 	size_t argc;
 	struct hs_bytes key;
-	uint64_t key_hash;  /* hs_shelf_hash */
+	uint64_t key_hash;  /* hs_shared_hash */
 	uint64_t signature; /* of the command and all arguments, their lengths included */
 };
 
 /* Whether replies of a command can be kept: a read of one key whose answer follows from the value of
  * that key alone, and which can be written in both dialects (enum hs_command_keep). Of MGET each key is
- * a GET of its own: see hs_ask_get. Fills in everything; `seed` is the shelf's (hs_shelf_seed). What it
+ * a GET of its own: see hs_ask_get. Fills in everything; `seed` is the shelf's (hs_shared_seed). What it
  * points to is the caller's. */
 bool hs_ask_init(struct hs_ask *ask, uint64_t seed, const struct hs_command *command, size_t argc,
 		 const struct hs_bytes *argv);
 /* "GET key" in `argv`, which has room for two and outlives the ask. */
 void hs_ask_get(struct hs_ask *ask, uint64_t seed, struct hs_bytes key, struct hs_bytes argv[2]);
 
-enum { HS_KEPT_EXPIRY_UNKNOWN = 0 };
+enum { HS_ENTRY_EXPIRY_UNKNOWN = 0 };
 
-struct hs_kept {
+struct hs_entry {
 	_Atomic uint32_t refs;
 	_Atomic bool dead; /* it changed behind us, or who would hear of that has forgotten it */
 	uint32_t worker;   /* who read it, and hears of changes */
@@ -52,7 +52,7 @@ struct hs_kept {
 	uint64_t read_us;  /* mono: no older than that when it was read */
 	uint64_t cost_us;  /* what reading it took */
 	uint64_t until_us; /* its time to live ends, jitter included; UINT64_MAX: never */
-	/* The key's own end; UINT64_MAX: it has none; HS_KEPT_EXPIRY_UNKNOWN: nobody knows. */
+	/* The key's own end; UINT64_MAX: it has none; HS_ENTRY_EXPIRY_UNKNOWN: nobody knows. */
 	_Atomic uint64_t expires_us;
 	_Atomic uint64_t seen_us; /* the latest proof it was used under */
 	bool fields;  /* parts of the value may expire unseen: it is as old as its reading */
@@ -72,21 +72,21 @@ struct hs_kept {
 uint64_t hs_entry_until(struct hs_prng *prng, const struct hs_rule *rule, bool missing,
 			uint64_t read_us);
 
-struct hs_kept *hs_kept_create(const struct hs_ask *ask, struct hs_bytes resp3);
-void hs_kept_ref(struct hs_kept *kept);
-void hs_kept_unref(struct hs_kept **kept);
-bool hs_kept_is(const struct hs_kept *kept, const struct hs_ask *ask);
+struct hs_entry *hs_entry_create(const struct hs_ask *ask, struct hs_bytes resp3);
+void hs_entry_ref(struct hs_entry *entry);
+void hs_entry_unref(struct hs_entry **entry);
+bool hs_entry_is(const struct hs_entry *entry, const struct hs_ask *ask);
 
-enum hs_kept_state {
-	HS_KEPT_FRESH,
-	HS_KEPT_AGED,	 /* not known to have changed, but its time is over */
-	HS_KEPT_CHANGED, /* written since, or what vouched for it forgot it */
+enum hs_entry_state {
+	HS_ENTRY_FRESH,
+	HS_ENTRY_AGED,	  /* not known to have changed, but its time is over */
+	HS_ENTRY_CHANGED, /* written since, or what vouched for it forgot it */
 };
 
 /* `done`: of its key's stamp now. `age_us`: how old it may be, known for FRESH and AGED. What was kept
  * under another epoch of its vouch is AGED, and so is, `stale` after it was read, what may have expired
  * because nobody asked when it does. */
-enum hs_kept_state hs_kept_state(struct hs_kept *kept, const struct hs_rule *rule, uint32_t done,
-				 uint64_t now_us, uint64_t *age_us);
+enum hs_entry_state hs_entry_state(struct hs_entry *entry, const struct hs_rule *rule,
+				   uint32_t done, uint64_t now_us, uint64_t *age_us);
 
 #endif
