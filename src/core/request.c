@@ -31,6 +31,7 @@ struct hs_request *hs_request_get(struct hs_core *core, struct hs_session *sessi
 	request->done = false;
 	request->blocks = false;
 	request->push = false;
+	request->forgotten = false;
 	request->letter_to = 0;
 	request->then = NULL;
 	request->flight_bytes = session->next_bytes;

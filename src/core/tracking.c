@@ -401,8 +401,10 @@ static void tell_all(struct hs_core *core)
 	     link = link->next) {
 		struct hs_session *session = hs_list_entry(link, struct hs_session, all);
 
-		if (session->tracker)
-			tell(core, session, HS_TRACKING_ALL_KEYS);
+		if (!session->tracker)
+			continue;
+		hs_tracking_forgets_all(session);
+		tell(core, session, HS_TRACKING_ALL_KEYS);
 	}
 	hs_tracking_table_retire(&core->tracking->table);
 }

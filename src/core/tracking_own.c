@@ -16,7 +16,9 @@
  *
  * The server's message may also come first, while the write is under way here. It then lies behind all
  * that is under way, which may be far behind the write's reply, and the key stays remembered for the
- * message with the reply (hs_tracking_writes).
+ * message with the reply (hs_tracking_writes). So may a message that everything changed: the server's
+ * FLUSHALL, or a server that cannot be watched. It forgets all keys, so each write that is under way then
+ * is told with its reply, whether the connection has read the key or not (hs_tracking_forgets_all).
  *
  * The outcome does not matter: a write that failed or whose outcome is unknown is told as well. A
  * command of which it is not known which keys it writes (FLUSHALL, a script that names no keys) is
@@ -42,6 +44,8 @@ static bool is_tracked(struct hs_core *core, struct hs_request *request, struct 
 		}
 		return false;
 	}
+	if (request->forgotten)
+		return true;
 	place = hs_tracking_table_find(table, key);
 	if (!*place)
 		return false;
@@ -120,6 +124,13 @@ bool hs_tracking_writes(const struct hs_core *core, const struct hs_session *ses
 			return true;
 	}
 	return false;
+}
+
+void hs_tracking_forgets_all(struct hs_session *session)
+{
+	for (struct hs_link *link = session->requests.next; link != &session->requests;
+	     link = link->next)
+		hs_list_entry(link, struct hs_request, link)->forgotten = true;
 }
 
 void hs_tracking_wrote(struct hs_core *core, struct hs_request *request)
