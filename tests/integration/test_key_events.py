@@ -28,8 +28,9 @@ class KeyEvents(unittest.TestCase):
                             "--engine-timeout", "60000")
         self.addCleanup(heatsink.close)
         self.heatsink, self.client, self.number = heatsink, heatsink.raw(), 0
-        self.assertEqual(self.client.call("CONFIG", "SET", "notify-keyspace-events", "KEA").raw,
-                         b"+OK\r\n")
+        # A node that says nothing for two seconds has not taken it, and that is told.
+        self.cluster.wait("every node takes the option", lambda: self.client.call(
+            "CONFIG", "SET", "notify-keyspace-events", "KEA").raw == b"+OK\r\n")
 
     def listen(self, *words):
         listener = self.heatsink.raw()
