@@ -37,6 +37,8 @@ struct hs_push_session {
 	struct hs_tracker *tracker;		/* CLIENT TRACKING; NULL: off */
 	struct hs_link listens[HS_TOPIC_KINDS]; /* subscriptions, oldest first */
 	uint32_t listens_heard[HS_TOPIC_KINDS];
+	/* All keys were forgotten when it had asked so many requests: those that were in flight. */
+	uint64_t forgotten;
 };
 
 struct hs_push_request {

@@ -404,8 +404,10 @@ static void tell_all(struct hs_core *core)
 	     link = link->next) {
 		struct hs_session *session = hs_list_entry(link, struct hs_session, all);
 
-		if (hs_tracker_of(core, session))
-			tell(core, session, HS_TRACKING_ALL_KEYS);
+		if (!hs_tracker_of(core, session))
+			continue;
+		hs_tracking_forgets_all(core, session);
+		tell(core, session, HS_TRACKING_ALL_KEYS);
 	}
 	hs_tracking_table_retire(&hs_push_of(core)->tracking->table);
 }

@@ -100,6 +100,8 @@ void hs_tracking_wrote(struct hs_core *core, struct hs_request *request);
 /* Whether a write of the key by this connection is not answered yet, in front of servers. */
 bool hs_tracking_writes(const struct hs_core *core, const struct hs_session *session,
 			struct hs_bytes key);
+/* All keys are about to be forgotten, and the connection is told so behind all it has under way. */
+void hs_tracking_forgets_all(const struct hs_core *core, const struct hs_session *session);
 
 /* tracking_command.c */
 hs_local_run hs_local_client_caching, hs_local_client_getredir, hs_local_client_trackinginfo;

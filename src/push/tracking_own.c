@@ -16,7 +16,9 @@
  *
  * The server's message may also come first, while the write is under way here. It then lies behind all
  * that is under way, which may be far behind the write's reply, and the key stays remembered for the
- * message with the reply (hs_tracking_writes).
+ * message with the reply (hs_tracking_writes). So may a message that everything changed: the server's
+ * FLUSHALL, or a server that cannot be watched. It forgets all keys, so each write that is under way then
+ * is told with its reply, whether the connection has read the key or not (hs_tracking_forgets_all).
  *
  * The outcome does not matter: a write that failed or whose outcome is unknown is told as well. A
  * command of which it is not known which keys it writes (FLUSHALL, a script that names no keys) is
@@ -40,6 +42,8 @@ static bool is_tracked(struct hs_core *core, struct hs_request *request, struct 
 		}
 		return false;
 	}
+	if (request->number <= hs_push_session(core, session)->forgotten)
+		return true;
 	place = hs_tracking_table_find(table, key);
 	if (!*place)
 		return false;
@@ -118,6 +122,11 @@ bool hs_tracking_writes(const struct hs_core *core, const struct hs_session *ses
 			return true;
 	}
 	return false;
+}
+
+void hs_tracking_forgets_all(const struct hs_core *core, const struct hs_session *session)
+{
+	hs_push_session(core, session)->forgotten = session->asked;
 }
 
 void hs_tracking_wrote(struct hs_core *core, struct hs_request *request)

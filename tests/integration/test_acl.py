@@ -12,7 +12,7 @@ import unittest
 
 import resp
 from cases import FolderCase, ServerCase
-from checks import wait_for
+from checks import client_rows, wait_for
 from servers import Heatsink, Redis, heatsink_path
 
 SANITIZERS = ("address",)  # one client at a time: nothing to race
@@ -328,6 +328,8 @@ class Live(ServerCase):
         self.assert_reply(default, b"*2\r\n$4\r\npong\r\n$0\r\n\r\n", "PING")
 
     def test_clients_show_their_user(self):
+        wait_for(self, "the last test's connections are gone", lambda: all(
+            row["user"] == "default" for row in client_rows(self.admin)))
         self.set_user("alice", "on", "nopass", "+@all")
         self.log_in("alice")
         lines = self.admin.call("CLIENT", "LIST").text.decode().splitlines()

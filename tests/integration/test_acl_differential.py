@@ -12,6 +12,7 @@ import random
 import unittest
 
 import resp
+from checks import wait_learned
 from servers import Heatsink, Redis
 
 SANITIZERS = ()  # test_acl runs the same code
@@ -333,6 +334,10 @@ class Behind(Embedded):
     def engine(cls):
         behind = cls.enterClassContext(Redis())
         return "--engine", f"redis://127.0.0.1:{behind.port}"
+
+    def setUp(self):
+        wait_learned(self, self.heatsink)
+        super().setUp()
 
 
 if __name__ == "__main__":

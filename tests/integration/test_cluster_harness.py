@@ -7,7 +7,6 @@ every test of the distributed engine lie.
 import contextlib
 import io
 import os
-import signal
 import threading
 import unittest
 from unittest import mock
@@ -15,7 +14,7 @@ from unittest import mock
 from cluster import Cluster, Node, slot_of
 from redis.exceptions import NoPermissionError, ResponseError
 from resp import Connection, encode
-from servers import GUARD_S
+from servers import GUARD_S, Process
 
 TAG = "{moving}"
 
@@ -30,6 +29,11 @@ class Steps:
 
     def __mul__(self, attempt):
         return self.seconds[attempt - 1]
+
+
+def hang(node):
+    """Instead of its server starts what never listens."""
+    node.process = Process(["sleep", "100000"])
 
 
 class Shared(unittest.TestCase):
@@ -171,6 +175,8 @@ class Shared(unittest.TestCase):
 
     def test_a_wait_for_what_never_comes_says_what_the_nodes_think(self):
         """The one that is not well first, and what all others think, once."""
+        self.cluster.wait("all think the same", lambda: len(
+            {frozenset(row.said() for row in node.rows()) for node in self.cluster.nodes}) == 1)
         with mock.patch.object(self.cluster.nodes[4], "frozen", True), \
                 self.assertRaises(AssertionError) as caught:
             self.cluster.wait("pigs fly", lambda: False, guard_s=0)
@@ -190,12 +196,10 @@ class Apart(unittest.TestCase):
         """A node of the first attempt hangs at its start; the second attempt is left alone."""
         launch, launched = Node.launch, []
 
-        def launch_frozen(node):
-            launch(node)
+        def launch_all_but_one(node):
             launched.append(node)
-            if len(launched) == 1:
-                node.signal(signal.SIGSTOP)
-        with mock.patch.object(Node, "launch", launch_frozen), \
+            (hang if len(launched) == 1 else launch)(node)
+        with mock.patch.object(Node, "launch", launch_all_but_one), \
                 contextlib.redirect_stderr(io.StringIO()) as said, \
                 mock.patch("cluster.FORM_S", Steps(0.5, GUARD_S)), \
                 Cluster(masters=1, replicas=1) as cluster:
@@ -207,6 +211,7 @@ class Apart(unittest.TestCase):
 
     def test_a_cluster_that_never_forms_fails_the_test(self):
         with mock.patch("cluster.FORM_S", Steps(0, 0, 0)), \
+                mock.patch.object(Node, "launch", hang), \
                 contextlib.redirect_stderr(io.StringIO()) as said, \
                 self.assertRaises(AssertionError):
             Cluster(masters=1, replicas=0)
@@ -255,7 +260,7 @@ class Apart(unittest.TestCase):
             self.assertEqual(cluster.direct("app:1").get("app:1"), b"1")
 
     def test_a_replica_takes_over_from_a_dead_master_and_from_a_frozen_one(self):
-        with Cluster(node_timeout_ms=1000) as cluster:
+        with Cluster(node_timeout_ms=4000) as cluster:
             for harm in ("kill9", "freeze"):
                 old = cluster.master_of("a")
                 old.call("SET", "a", harm)

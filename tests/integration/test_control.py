@@ -162,6 +162,8 @@ class Ending(unittest.TestCase):
         self.assertEqual(self.say(["PING"])[0].raw, b"+PONG\r\n")
         self.server.signal(signal.SIGTERM)
         self.assertEqual(self.first.read_to_end(), b"")
+        wait_for(self, "the first is gone", lambda: b"connected_clients:1\r\n" in
+                 self.say(["INFO", "clients"])[0].text)
 
     def end(self):
         self.last.send(resp.encode("PING")[1:])

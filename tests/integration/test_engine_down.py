@@ -6,7 +6,9 @@ CLUSTER INFO. Nobody is kept waiting for it longer than once. When it is back, a
 the same places.
 
 Method: real clusters without replicas, of servers that want all slots covered and of servers that do
-not; real single servers. What waits is counted by heatsink itself (engine_again), not timed.
+not; real single servers. What waits is counted by heatsink itself (engine_again), not timed. A server
+that was given no processor for two seconds is down for a moment too: each place is looked at until it
+shows what it must.
 """
 import json
 import time
@@ -19,8 +21,9 @@ import redis
 from cluster import POLL_S, SLOTS, Cluster, slot_of
 from servers import GUARD_S, Heatsink, Redis
 
-TIMEOUT_MS = 2000  # is waited out
+TIMEOUT_MS = 5000  # is waited out
 LONG_MS = 60000  # is not: a busy machine takes its time
+NODE_TIMEOUT_MS = 3000  # before the others call a node failed
 
 
 def wait(what, condition):
@@ -87,19 +90,40 @@ class Case(unittest.TestCase):
         return (info["cluster_state"], int(info["cluster_slots_assigned"]),
                 int(info["cluster_slots_ok"]), int(info["cluster_slots_fail"]))
 
+    def troubles(self):
+        return {address: row[b"trouble"].decode() for address, row in self.rows().items()}
+
+    def shows(self, look, wanted):
+        """Looks until it is there."""
+        guard = time.monotonic() + GUARD_S
+        while (found := look()) != wanted:
+            if time.monotonic() > guard:
+                self.assertEqual(found, wanted)
+            time.sleep(POLL_S)
+
+    def readiness(self):
+        """The status, the first line, and what the others say of each partition, without the reason."""
+        status, text = self.page("/readyz")
+        first, *lines = text.splitlines()
+        return status, first, {line.split(": ")[0] for line in lines}
+
+    def down(self, *addresses):
+        """What /readyz says of them."""
+        rows = self.rows()
+        return {f"partition {rows[address][b'id'].decode()} ({address}) is down" for address in addresses}
+
     def check_all_well(self, addresses):
-        wait("all is well", lambda: set(self.states().values()) == {"ok"})
-        self.assertEqual(set(self.states()), set(addresses))
-        self.assertEqual({row[b"trouble"] for row in self.rows().values()}, {b""})
-        wait("it is told", lambda: self.slots() == ("ok", SLOTS, SLOTS, 0))
-        self.assertEqual(self.up(), {address: 1 for address in addresses})
-        wait("it is ready", lambda: self.page("/readyz") == (200, "ready\n"))
+        self.shows(self.states, {address: "ok" for address in addresses})
+        self.shows(self.troubles, {address: "" for address in addresses})
+        self.shows(self.slots, ("ok", SLOTS, SLOTS, 0))
+        self.shows(self.up, {address: 1 for address in addresses})
+        self.shows(lambda: self.page("/readyz"), (200, "ready\n"))
         self.assertEqual(self.page("/healthz"), (200, "ok\n"))
 
 
 class TestCluster(Case):
     def build(self, covered, timeout_ms):
-        self.cluster = Cluster(masters=3, replicas=0, node_timeout_ms=2000, args=(
+        self.cluster = Cluster(masters=3, replicas=0, node_timeout_ms=NODE_TIMEOUT_MS, args=(
             "--cluster-require-full-coverage", covered))
         self.addCleanup(self.cluster.close)
         self.serve(self.cluster.url(), "--engine-timeout", timeout_ms)
@@ -112,25 +136,21 @@ class TestCluster(Case):
     def test_a_cluster_that_wants_all_slots(self):
         self.build("yes", TIMEOUT_MS)
         dead, *others = self.cluster.nodes
-        self.client.set("key", "x")
+        wait("it is written", lambda: self.client.set("key", "x"))
         dead.kill9()
         self.cluster.wait("the others give up", lambda: all(
             node.state() == "fail" for node in others))
-        wait("all are down", lambda: set(self.states().values()) == {"down"})
-        rows = self.rows()
-        self.assertNotIn(b"says that the cluster is down", rows[dead.address][b"trouble"])
-        for node in others:
-            self.assertEqual(rows[node.address][b"trouble"], b"it says that the cluster is down")
-        self.assertEqual({row["address"]: row["state"] for row in
-                          json.loads(self.page("/api/partitions")[1])["rows"]},
-                         {"": "", **{address: "down" for address in self.addresses}})
-        self.assertEqual(self.up(), {address: 0 for address in self.addresses})
-        wait("it is told", lambda: self.slots() == ("fail", SLOTS, 0, SLOTS))
-        status, text = self.page("/readyz")
-        self.assertEqual(status, 503)
-        self.assertTrue(text.startswith("not ready: no partition is served\n"), text)
-        for address in self.addresses:
-            self.assertIn(f" ({address}) is down: ", text)
+        self.shows(self.states, {address: "down" for address in self.addresses})
+        self.shows(lambda: {node.address: self.troubles()[node.address] for node in others},
+                   {node.address: "it says that the cluster is down" for node in others})
+        self.assertNotIn("says that the cluster is down", self.troubles()[dead.address])
+        self.shows(lambda: {row["address"]: row["state"] for row in
+                            json.loads(self.page("/api/partitions")[1])["rows"]},
+                   {"": "", **{address: "down" for address in self.addresses}})
+        self.shows(self.up, {address: 0 for address in self.addresses})
+        self.shows(self.slots, ("fail", SLOTS, 0, SLOTS))
+        self.shows(self.readiness, (503, "not ready: no partition is served",
+                                    self.down(*self.addresses)))
         self.assertEqual(self.page("/healthz"), (200, "ok\n"))
 
         # One waits until it is told, and then nobody does: nothing is tried again.
@@ -157,8 +177,8 @@ class TestCluster(Case):
         for node in others:
             self.server.wait_log(f"{node.address}, master of partition \\d+: "
                                  "it says that the cluster is down")
-            self.server.wait_log(f"{node.address}, master of partition \\d+: "
-                                 "it says that the cluster is well again")
+            self.server.wait_log(f"{node.address}(, master of partition \\d+: "
+                                 "it says that the cluster is well| answers) again")
 
     def test_a_cluster_that_serves_the_rest(self):
         self.build("no", LONG_MS)
@@ -166,17 +186,11 @@ class TestCluster(Case):
         lost = len(dead.myself().slots)
         dead.kill9()
         wanted = {node.address: "down" if node is dead else "ok" for node in self.cluster.nodes}
-        wait("it is down", lambda: self.states() == wanted)
-        self.assertEqual(self.up(), {address: int(state == "ok")
-                                     for address, state in wanted.items()})
-        wait("it is told", lambda: self.slots() == ("fail", SLOTS, SLOTS - lost, lost))
+        self.shows(self.states, wanted)
+        self.shows(self.up, {address: int(state == "ok") for address, state in wanted.items()})
+        self.shows(self.slots, ("fail", SLOTS, SLOTS - lost, lost))
         # A load balancer goes on sending clients: what is left is served here as well as anywhere.
-        status, text = self.page("/readyz")
-        self.assertEqual(status, 200)
-        number = self.rows()[dead.address][b"id"].decode()
-        ready, line = text.splitlines()
-        self.assertEqual(ready, "ready")
-        self.assertTrue(line.startswith(f"partition {number} ({dead.address}) is down: "), text)
+        self.shows(self.readiness, (200, "ready", self.down(dead.address)))
         for node in others:
             key = next(f"k{n}" for n in range(SLOTS) if slot_of(f"k{n}") in node.myself().slots)
             self.assertTrue(self.client.set(key, "x"))
@@ -200,9 +214,9 @@ class TestSingle(Case):
             self.serve(f"redis://{address}", "--engine-timeout", TIMEOUT_MS)
             self.check_all_well([address])
             server.kill9()
-            wait("it is down", lambda: self.states() == {address: "down"})
-            wait("it is told", lambda: self.slots() == ("fail", SLOTS, 0, SLOTS))
-            self.assertEqual(self.up(), {address: 0})
+            self.shows(self.states, {address: "down"})
+            self.shows(self.slots, ("fail", SLOTS, 0, SLOTS))
+            self.shows(self.up, {address: 0})
             status, text = self.page("/readyz")
             self.assertEqual(status, 503)
             self.assertIn(f"partition 0 ({address}) is down: ", text)
@@ -211,12 +225,12 @@ class TestSingle(Case):
         with Redis() as master, Redis("--replicaof", f"127.0.0.1 {master.port}") as replica:
             address = f"127.0.0.1:{replica.port}"
             self.serve(f"redis://{address}")
-            wait("it is known", lambda: self.states() == {address: "readonly"})
-            self.assertEqual(self.rows()[address][b"trouble"], b"it is a replica")
-            self.assertEqual(self.up(), {address: 1})
-            self.assertEqual(self.page("/readyz"), (
+            self.shows(self.states, {address: "readonly"})
+            self.shows(self.troubles, {address: "it is a replica"})
+            self.shows(self.up, {address: 1})
+            self.shows(lambda: self.page("/readyz"), (
                 200, f"ready\npartition 0 ({address}) is readonly: it is a replica\n"))
-            self.assertEqual(self.slots(), ("ok", SLOTS, SLOTS, 0))
+            self.shows(self.slots, ("ok", SLOTS, SLOTS, 0))
 
 
 if __name__ == "__main__":

@@ -85,7 +85,7 @@ class OfOneServer(Rare):
         return redis, self.heatsink("--engine", f"redis://127.0.0.1:{redis.port}", *args)
 
     def test_watch_does_not_wait_for_ever(self):
-        redis, server = self.start("--engine-timeout", "2000")
+        redis, server = self.start("--engine-timeout", "5000")
         client = self.connect(server)
         self.assertEqual(client.call("WATCH", "a").raw, b"+OK\r\n")
         client.call("MULTI")
@@ -96,7 +96,7 @@ class OfOneServer(Rare):
         self.assertTrue(client.call("WATCH", "a").raw.startswith(b"-CLUSTERDOWN"))
 
     def test_shutdown_under_watch(self):
-        redis, server = self.start("--engine-timeout", "2000", "--shutdown-timeout", "1")
+        redis, server = self.start("--engine-timeout", "5000", "--shutdown-timeout", "1")
         watching, client, blocked = (self.connect(server) for _ in range(3))
         self.assertEqual(watching.call("WATCH", "a").raw, b"+OK\r\n")
         os.kill(redis.pid, signal.SIGSTOP)
@@ -155,13 +155,13 @@ class OfOneServer(Rare):
                          [b"+OK\r\n", b"$-1\r\n", b":%d\r\n" % len(value)])
 
     def test_connections_closed_for_idleness(self):
-        redis, server = self.start("--engine-timeout", "1000")
+        redis, server = self.start("--engine-timeout", "3000")
         client = self.connect(server)
         self.assertEqual(client.call("SET", "a", "1").raw, b"+OK\r\n")
         for _ in range(3):
             redis.client().execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
             # Longer than anybody waits for a server that is away.
-            self.assertEqual(client.call("DEBUG", "SLEEP", "1.2").raw, b"+OK\r\n")
+            self.assertEqual(client.call("DEBUG", "SLEEP", "3.2").raw, b"+OK\r\n")
             self.assertEqual(client.call("GET", "a").text, b"1")
 
 

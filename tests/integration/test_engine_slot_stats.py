@@ -55,18 +55,23 @@ class TestSlotStats(unittest.TestCase):
         self.connections = {node.relay: node.relay.accepted for node in self.cluster.nodes}
         self.server = Heatsink("--engine", self.cluster.url())
         self.addCleanup(self.server.close)
+        self.server.wait_engine()
         self.client = self.server.client()
 
     def answer(self, *args, **options):
         fault = self.cluster.nodes[0].relay.answer(*args, **options)
         self.addCleanup(fault.remove)
 
+    def asked(self, relay):
+        """The connections since the start that were asked on, under the relay's lock."""
+        return [number for number, args in relay.requests
+                if args[:2] == ASK.encode().split() and number > self.connections[relay]]
+
     def assert_asked_once(self, relay):
         """On every connection since the start: a busy machine may have lost one."""
+        relay.wait("asked", self.asked)
         with relay.change:
-            asked = [number for number, args in relay.requests
-                     if args[:2] == ASK.encode().split() and number > self.connections[relay]]
-        self.assertGreater(len(asked), 0)
+            asked = self.asked(relay)
         self.assertEqual(len(asked), len(set(asked)))
 
     def rows(self):

@@ -16,6 +16,7 @@ import urllib.request
 
 import redis
 
+from checks import start_waiting
 from cluster import POLL_S, Cluster
 from relay import Relay
 from servers import GUARD_S, Heatsink, Redis, ReservedPort, heatsink_path
@@ -51,6 +52,9 @@ class Case(unittest.TestCase):
         self.addCleanup(server.close)
         return server
 
+    def serve_in_vain(self, why, url):
+        return start_waiting(self, why, "--engine", url, "--workers", "2")[0]
+
     def ready(self, server):
         """None, or what is not well."""
         try:
@@ -65,9 +69,13 @@ class Case(unittest.TestCase):
 
     def assert_works(self, server):
         client = server.client()
-        wait("it works", lambda: client.set("key", "value"))
-        self.assertEqual(client.get("key"), b"value")
+        seen = wait("it works", lambda: client.set("key", "value") and [client.get("key")])
+        self.assertEqual(seen, [b"value"])
         wait("it says so", lambda: self.ready(server) is None)
+
+    def wait_trouble(self, server, text):
+        """Until /readyz says so: the log may be ahead of it."""
+        wait(f"it says {text}", lambda: text in (self.ready(server) or ""))
 
     def count(self, server, text):
         return sum(text in line for line in server.log)
@@ -125,13 +133,13 @@ class TestCluster(Case):
         client = server.client()
         with self.assertRaisesRegex(redis.ResponseError, "CLUSTERDOWN .*not sent"):
             client.get("key")
-        self.assertIn("none of 3 nodes answers", self.ready(server))
+        self.wait_trouble(server, "none of 3 nodes answers")
         self.assertIn("none of 3 nodes", client.info("engine")["engine_trouble"])
         for node in cluster.nodes:
             node.restart()
         cluster.wait_ready()
         self.assert_works(server)
-        self.assertEqual(client.info("engine")["engine_trouble"], "")
+        wait("INFO says so", lambda: client.info("engine")["engine_trouble"] == "")
 
     def test_told_once_however_often_it_is_tried(self):
         with socket.create_server(("127.0.0.1", 0)) as nobody:
@@ -139,6 +147,7 @@ class TestCluster(Case):
                 server = self.serve(f"{kind}://127.0.0.1:{nobody.getsockname()[1]}")
                 for _ in range(4):
                     nobody.accept()[0].close()
+                server.wait_log(": waiting")
                 self.assertEqual(self.count(server, ": waiting"), 1)
                 self.assertEqual(server.stop(), 0)
 
@@ -148,7 +157,7 @@ class TestCluster(Case):
         for node in cluster.nodes:
             node.kill9()
         server.wait_log("none of 3 nodes answers")
-        self.assertIn("none of 3 nodes", self.ready(server))
+        self.wait_trouble(server, "none of 3 nodes")
         for node in cluster.nodes:
             node.restart()
         cluster.wait_ready()
@@ -157,9 +166,9 @@ class TestCluster(Case):
 
     def test_a_server_without_a_cluster(self):
         with Redis() as single:
-            server = self.serve(f"cluster://127.0.0.1:{single.port}")
-            server.wait_log("without a cluster: use redis://")
-            self.assertIn("use redis://", self.ready(server))
+            server = self.serve_in_vain("without a cluster: use redis://",
+                                        f"cluster://127.0.0.1:{single.port}")
+            self.wait_trouble(server, "use redis://")
 
     def test_another_cluster_at_the_seed(self):
         """What answered there has gone, and another cluster has come to its address."""
@@ -169,11 +178,12 @@ class TestCluster(Case):
         with Cluster(masters=3, replicas=0, relays=True) as mine:
             server = self.serve(mine.url(), "--engine-timeout", "1000")
             self.assert_works(server)
-            for node, other in zip(mine.nodes, cluster.nodes):
+            for node in mine.nodes:
                 node.kill9()
+            for node, other in zip(mine.nodes, cluster.nodes):  # no more of them answers
                 node.relay.target = other.port
             server.wait_log("another cluster answers there than the one known so far")
-            wait("it says so", lambda: "another cluster" in (self.ready(server) or ""))
+            self.wait_trouble(server, "another cluster")
             with self.assertRaises(redis.ResponseError):
                 server.client().set("key", "theirs")
             self.assertEqual(self.count(server, "it is left alone"), 1)
@@ -200,11 +210,10 @@ class TestPassword(Case):
         with Cluster(masters=1, replicas=0, password="open/sesame") as guarded:
             servers = [self.serve(guarded.url(password="open%2Fsesame"))]
             self.assert_works(servers[-1])
-            servers.append(self.serve(guarded.url(password="shut-sesame")))
-            servers[-1].wait_log("cannot log in as .*WRONGPASS.*: waiting")
-            self.assertIn("WRONGPASS", self.ready(servers[-1]))
-            servers.append(self.serve(guarded.url(password="")))
-            servers[-1].wait_log("NOAUTH")
+            servers.append(self.serve_in_vain("cannot log in as .*WRONGPASS.*: waiting",
+                                              guarded.url(password="shut-sesame")))
+            self.wait_trouble(servers[-1], "WRONGPASS")
+            servers.append(self.serve_in_vain("NOAUTH", guarded.url(password="")))
             servers.append(self.serve(guarded.url(password=""), "--engine-password",
                                       "open/sesame"))
             self.assert_works(servers[-1])
@@ -216,15 +225,16 @@ class TestTls(Case):
     def test_a_cluster_by_tls(self):
         """Its nodes are known by their addresses, which their certificates must have."""
         with Cluster(masters=2, replicas=0, tls=True) as secret:
-            server = self.serve(secret.url(), "--engine-tls-ca-cert-file", secret.tls.ca)
+            server = self.serve(secret.url(), "--engine-timeout", "60000", "--engine-tls-ca-cert-file",
+                                secret.tls.ca)
             self.assert_works(server)
             client = server.client()
             client.mset({f"k{number}": "x" * number for number in range(0, 70000, 1000)})
             self.assertEqual(len(client.get("k69000")), 69000)
             self.assertEqual(client.dbsize(), 71)
-            server = self.serve(secret.url())  # nobody vouches for them
-            server.wait_log("none of 2 seeds answers .*TLS: .*: waiting")
-            self.assertIn("TLS: ", self.ready(server))
+            server = self.serve_in_vain("none of 2 seeds answers .*TLS: .*: waiting",
+                                        secret.url())  # nobody vouches for them
+            self.wait_trouble(server, "TLS: ")
             server = self.serve(secret.url(), "--engine-tls-skip-verify", "yes")
             self.assert_works(server)
 
@@ -239,18 +249,18 @@ class TestSingle(Case):
             self.assertEqual(single.client().get("key"), b"value")
 
     def test_it_comes_later_and_goes_and_comes(self):
+        gone = ReservedPort()
+        self.addCleanup(gone.release)
         with Redis() as single:
-            port = single.port
-            single.stop()
-            relay = Relay(port)
+            relay = Relay(gone.number)
             self.addCleanup(relay.close)
             server = self.serve(f"redis://127.0.0.1:{relay.port}", "--engine-timeout", "1000")
             server.wait_log(r"127.0.0.1:\d+: .*: waiting")
-            self.assertIn(f"127.0.0.1:{relay.port}: ", self.ready(server))
-            single.start()
+            self.wait_trouble(server, f"127.0.0.1:{relay.port}: ")
             relay.target = single.port
             self.assert_works(server)
             server.wait_log("answers again")
+            relay.target = gone.number
             single.kill9()
             wait("it is missed", lambda: self.ready(server))
             single.start()
@@ -260,8 +270,8 @@ class TestSingle(Case):
     def test_it_has_a_name(self):
         with Redis() as single:
             self.assert_works(self.serve(f"redis://localhost:{single.port}"))
-        server = self.serve("redis://nobody.invalid")
-        server.wait_log("nobody.invalid:6379: its name is not known: .*: waiting")
+        self.serve_in_vain("nobody.invalid:6379: its name is not known: .*: waiting",
+                           "redis://nobody.invalid")
 
     def test_it_is_of_a_cluster(self):
         server = self.serve(f"redis://{cluster.nodes[0].address}")
@@ -274,6 +284,7 @@ class TestSingle(Case):
                 Redis("--rename-command", "RPUSH", "") as second, Relay(first.port) as relay:
             server = self.serve(f"redis://127.0.0.1:{relay.port}")
             client = server.client()
+            wait("its commands are known", lambda: client.rpush("other", "x"))
             with self.assertRaisesRegex(redis.ResponseError, "unknown command"):
                 client.lpush("list", "x")
             relay.target = second.port

@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import servers
 import tls
-from checks import GUARD_S
+from checks import GUARD_S, wait_for
 
 
 class EngineTls(unittest.TestCase):
@@ -52,11 +52,18 @@ class EngineTls(unittest.TestCase):
 
     def fails(self, *flags):
         """What a client is told when there is nobody to believe; nothing is written."""
-        with servers.Heatsink(*flags, "--engine-timeout", "300") as server:
+        said = []
+
+        def is_known():
             with self.assertRaises(servers.redis.RedisError) as caught:
-                server.client().set("planted", "1")
+                client.set("planted", "1")
+            said.append(str(caught.exception))
+            return "is not ready yet" not in said[-1]
+        with servers.Heatsink(*flags, "--engine-timeout", "300") as server:
+            client = server.client()
+            wait_for(self, "the first connection comes to its end", is_known)
         self.assertFalse(self.redis.client().exists("planted"))
-        return str(caught.exception)
+        return said[-1]
 
     def test_a_server_that_nobody_vouches_for(self):
         self.assertIn("verify failed", self.fails(*self.flags(ca="other-ca")))

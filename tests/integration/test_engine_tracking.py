@@ -278,7 +278,7 @@ class OfOneServer(Tracking):
 class OfASilentServer(Tracking):
     def test_silence(self):
         with servers.Redis() as server:
-            driver = self.driver(f"redis://127.0.0.1:{server.port}", timeout_ms=500)
+            driver = self.driver(f"redis://127.0.0.1:{server.port}", timeout_ms=5000)
             a = self.assert_held(driver, "get", "a", reply=NULL)
             driver.say("prove", 2000)
             driver.say("want", a)

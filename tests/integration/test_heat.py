@@ -117,10 +117,11 @@ class Keys(HeatCase):
 
         def top():
             return rows(self.heat("TOP", "WINDOW", "long"))
-        first, second = self.until("both keys are shown", top, lambda rows: len(rows) == 2, traffic)
+        # A server that was held up misjudges what it counted meanwhile, until more has come.
+        first, second = self.until(
+            "both keys are shown with their shares", top, lambda rows: len(rows) == 2 and
+            abs(rows[0]["share"] - 0.75) <= 0.1 and abs(rows[1]["share"] - 0.25) <= 0.1, traffic)
         self.assertEqual([first["key"], second["key"]], [b"{p}hot", b"{p}other"])
-        self.assertAlmostEqual(first["share"], 0.75, delta=0.1)
-        self.assertAlmostEqual(second["share"], 0.25, delta=0.1)
         self.assertAlmostEqual(first["writes"] / (first["reads"] + first["writes"]), 1 / 3, delta=0.1)
         self.assertEqual(second["writes"], 0)
         self.assertEqual(first["partition"], key_slot(b"p") * PARTITIONS // SLOTS)
@@ -267,10 +268,10 @@ class Fleet(HeatCase):
     def test_a_tenant_is_one_line(self):
         traffic = [("GET", "tenant7:user:%d" % at) for at in range(1000)] + [("GET", "x")] * 10
         found = self.until("the tenant", lambda: rows(self.heat("PREFIXES", "WINDOW", "long")),
-                           lambda found: len(found) == 2, traffic)
+                           lambda found: len(found) == 2 and
+                           all(prefix["share"] > 0.9 for prefix in found), traffic)
         self.assertEqual({row["prefix"] for row in found}, {b"tenant7:", b"tenant7:user:"})
         for prefix in found:
-            self.assertGreater(prefix["share"], 0.9)
             self.assertLessEqual(prefix["ops_low"], prefix["ops"])
         for key in rows(self.heat("TOP", "WINDOW", "long", "PREFIX", "tenant7:")):
             self.assertLess(key["share"], 0.2)
@@ -296,15 +297,14 @@ class Fleet(HeatCase):
 
         def ask():
             return rows(self.heat("PARTITIONS", "WINDOW", "long"))
-        found = self.until("all have a top key", ask,
-                           lambda found: all(row["top_key"] for row in found[:-1]), traffic)
+        found = self.until("all have a top key", ask, lambda found: all(
+            row["top_key"] and row["top_key_share"] > 0.9 for row in found[:-1]), traffic)
         self.assertEqual([row["id"] for row in found],
                          [b"%d" % at for at in range(PARTITIONS)] + [b"median"])
         self.assertAlmostEqual(sum(row["load"] for row in found[:-1]), PARTITIONS, delta=0.01)
         for partition, one in enumerate(found[:-1]):
             self.assertAlmostEqual(one["load"], (partition + 1) * PARTITIONS / 10, delta=0.1)
             self.assertEqual(one["top_key"], tags[partition] + b"k")
-            self.assertGreater(one["top_key_share"], 0.9)
             self.assertAlmostEqual(one["reads"] + one["writes"], one["ops"], delta=2)
             self.assertAlmostEqual(one["writes"] / one["ops"], 0.25, delta=0.05)
             self.assertGreater(one["memory"], 0)

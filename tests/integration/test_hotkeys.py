@@ -320,13 +320,15 @@ class Keys(Case):
         self.call("SET", "slow", b"\x55" * (4 * MIB))
         self.call("SET", "quick", "x")
         self.start("METRICS", "2", "CPU", "NET")
-        for _ in range(20):
-            self.call("BITCOUNT", "slow")
-            self.call("GET", "quick")
-        wait_for(self, "both found", lambda: self.found("by-cpu-time-us", b"slow") and
-                 self.found("by-net-bytes", b"quick"))
+
+        def leads():
+            """Times are those of a clock: a server that is held up at the quick key may take a while."""
+            for _ in range(20):
+                self.call("BITCOUNT", "slow")
+                self.call("GET", "quick")
+            return self.get()["by-cpu-time-us"][:1] == [b"slow"] and self.found("by-net-bytes", b"quick")
+        wait_for(self, "the slow key leads", leads)
         found = self.get()
-        self.assertEqual(found["by-cpu-time-us"][0], b"slow")
         self.assertGreaterEqual(found["all-commands-all-slots-us"],
                                 self.found("by-cpu-time-us", b"slow"))
 

@@ -30,6 +30,8 @@ SANITIZERS = ("address",)  # one thread serves it
 ROUTES = ("/", "/metrics", "/api/heat", "/api/partitions", "/api/history", "/healthz", "/readyz")
 WITH_REST = ("/kv/<key>",)  # what they answer is in test_kv
 CONNECTIONS_MAX = 256
+# Bad clients are dropped after this; the good ones beside them have to get through in that time.
+IMPATIENT = ("--http-timeout", "4")
 
 # Keys that are hard to write down.
 WEIRD = (b"plain", b"new\nline", b'quo"te', b"back\\slash", b"\xff\xfe\x00\x01", "ümlaut €".encode(),
@@ -235,6 +237,8 @@ class Metrics(HttpCase):
                               file.read())
         self.assertGreater(len(rows), 30)
         connection = self.connect()
+        wait_for(self, "clients of other tests are gone", lambda: b"connected_clients:1\r\n" in
+                 connection.call("INFO", "clients").text)
         for at in range(50):
             connection.call("SET", f"agree:{at}", at)
             connection.call("GET", f"agree:{at}")
@@ -444,7 +448,7 @@ class BadClients(unittest.TestCase):
         return int(re.search(rf"^{name}:(\d+)", text, re.M).group(1))
 
     def test_who_never_reads(self):
-        server = self.start("--http-timeout", "1", "--partitions", "64")
+        server = self.start(*IMPATIENT, "--partitions", "64")
         client = self.connect(server, 4096)
         request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
         client.settimeout(None)
@@ -463,10 +467,11 @@ class BadClients(unittest.TestCase):
         wait_for(self, "nobody is left", lambda: self.info(server, "http_connections") == 0)
 
     def test_who_never_finishes(self):
-        server = self.start("--http-timeout", "1")
+        server = self.start(*IMPATIENT)
         silent, half = self.connect(server), self.connect(server)
         half.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n")
         trickle = self.connect(server)
+        trickle.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX: ")
         ended = threading.Event()
 
         def drip():
@@ -480,7 +485,6 @@ class BadClients(unittest.TestCase):
         dripping.start()
         self.addCleanup(dripping.join)
         self.addCleanup(ended.set)
-        trickle.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX: ")
         for client in (silent, half, trickle):
             try:
                 while client.recv(4096):
@@ -514,7 +518,7 @@ class BadClients(unittest.TestCase):
                     self.assertIn(b"200 OK", clients[-1].recv(4096))
 
     def test_what_is_not_http(self):
-        server = self.start("--http-timeout", "1")
+        server = self.start(*IMPATIENT)
         for junk in (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"*1\r\n$4\r\nPING\r\n",
                      b"GET\r\n\r\n", b"\x00" * 5000, b"GET / HTTP/9.9\r\n\r\n",
                      b"GET /" + b"a" * 40000 + b" HTTP/1.1\r\n\r\n",
@@ -622,25 +626,19 @@ class Starting(FolderCase):
 
 class Ending(unittest.TestCase):
     def test_not_ready_while_shutting_down(self):
-        """A client that goes on holds the end up; meanwhile nobody should be sent here."""
+        """A client with half a request holds the end up; meanwhile nobody should be sent here."""
         server = servers.Heatsink("--sync", "off", "--shutdown-timeout", "3600")
         self.addCleanup(server.close)
-        client, ended = server.raw(), threading.Event()
-
-        def go_on():
-            while not ended.is_set():
-                client.call("PING")
-        going = threading.Thread(target=go_on)
-        going.start()
-        self.addCleanup(going.join)
-        self.addCleanup(ended.set)
+        client, half = server.raw(), len(resp.encode("PING")) // 2
+        client.send(resp.encode("PING") + resp.encode("PING")[:half])
+        self.assertEqual(client.read().raw, b"+PONG\r\n")
         self.assertEqual(ask(server.http_port, "/readyz")[::2], (200, b"ready\n"))
         server.signal(15)
         wait_for(self, "not ready", lambda: ask(server.http_port, "/readyz")[0] == 503)
         self.assertEqual(ask(server.http_port, "/readyz")[2], b"not ready: shutting down\n")
         self.assertEqual(ask(server.http_port, "/healthz")[0], 200)
-        ended.set()
-        going.join()
+        client.send(resp.encode("PING")[half:])
+        self.assertEqual(client.read_to_end(), b"+PONG\r\n")
         self.assertEqual(server.wait(), 0)
 
     def test_open_connections_do_not_hold_the_end_up(self):

@@ -18,17 +18,19 @@ EVENT = b"__keyevent@0__:set"
 class KeyEvents(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.cluster = cls.enterClassContext(Cluster(masters=3, replicas=1, node_timeout_ms=2000))
+        cls.cluster = cls.enterClassContext(Cluster(masters=3, replicas=1, node_timeout_ms=4000))
 
     def setUp(self):
         self.cluster.reset()
         for node in self.cluster.nodes:
             node.call("CONFIG", "SET", "notify-keyspace-events", "")
-        heatsink = Heatsink("--engine", self.cluster.url(), "--workers", "2")
+        heatsink = Heatsink("--engine", self.cluster.url(), "--workers", "2",
+                            "--engine-timeout", "60000")
         self.addCleanup(heatsink.close)
         self.heatsink, self.client, self.number = heatsink, heatsink.raw(), 0
-        self.assertEqual(self.client.call("CONFIG", "SET", "notify-keyspace-events", "KEA").raw,
-                         b"+OK\r\n")
+        # A node that says nothing for two seconds has not taken it, and that is told.
+        self.cluster.wait("every node takes the option", lambda: self.client.call(
+            "CONFIG", "SET", "notify-keyspace-events", "KEA").raw == b"+OK\r\n")
 
     def listen(self, *words):
         listener = self.heatsink.raw()
@@ -127,6 +129,7 @@ class KeyEvents(unittest.TestCase):
         self.until_all_are_heard(listener)
         old.restart()
         self.cluster.wait("so has the one that was master", lambda: has_it(old))
+        self.cluster.wait_ready()  # until it has heard that it is a replica now
         self.cluster.fail_over(old)
         self.until_all_are_heard(listener)
 

@@ -385,7 +385,7 @@ class Slow(unittest.TestCase):
         return fault
 
     def test_too_late_is_504(self):
-        server = self.start("--http-timeout", "2")
+        server = self.start("--http-timeout", "5")
         self.hold(b"pub:a")
         status, headers, body = ask(server.http_port, "/kv/pub:a")
         self.assertEqual((status, headers["Cache-Control"]), (504, "no-store"))
@@ -424,7 +424,7 @@ class Slow(unittest.TestCase):
 
     def test_shutdown_while_one_waits(self):
         server = self.start(*PATIENT, "--shutdown-timeout", "1",
-                            "--engine-timeout", "3000")  # what is under way there is waited for
+                            "--engine-timeout", "5000")  # what is under way there is waited for
         fault = self.hold(b"pub:a")
         asker = Asker(server.http_port, "/kv/pub:a")
         fault.wait()

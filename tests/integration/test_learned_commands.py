@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import unittest
 
+from checks import wait_for
 from resp import Connection
 from servers import GUARD_S, Heatsink, Redis
 
@@ -147,6 +148,7 @@ class NotEmbedded(unittest.TestCase):
             missing -= self.names(own)
             missing = {name for name in missing if "|" not in name} | {"function|load"}
             self.assertGreater(len(missing), 150)
+            wait_for(self, "it has learned", lambda: self.names(front) - self.names(own))
             behind = self.names(front)
             for name in sorted(missing):
                 with Connection(own.port, guard_s=GUARD_S) as connection:

@@ -11,6 +11,7 @@ import ssl
 import unittest
 
 import tls
+from checks import start_waiting
 from cluster import Cluster
 from resp import Connection
 from servers import GUARD_S, Heatsink, Redis, ReservedPort
@@ -26,8 +27,9 @@ class Login(unittest.TestCase):
 
     NAMED = re.compile(r"cannot log in as '(\w+)': check engine-user, engine-password \((.*)\)")
 
-    def assert_said(self, server, user, reason):
+    def assert_said(self, user, reason, *args):
         """By every kind of request, and once in the log."""
+        server, line = start_waiting(self, "warn .*cannot log in", "--engine-timeout", "60000", *args)
         for words in (("GET", "k"), ("LPUSH", "k", "v"), ("BLPOP", "k", "0"), ("DBSIZE",)):
             said = call(server, *words)
             self.assertEqual(self.NAMED.search(said).group(1), user, said)
@@ -35,7 +37,6 @@ class Login(unittest.TestCase):
             self.assertTrue(said.startswith("ERR "), said)
             self.assertTrue(said.endswith("; not sent"), said)
             self.assertNotIn("does not answer", said)
-        line = server.wait_log("warn .*cannot log in").string
         self.assertEqual(self.NAMED.search(line).group(1), user, line)
         self.assertNotIn("answers", line)
 
@@ -46,22 +47,22 @@ class Login(unittest.TestCase):
                     ((), "default", "it wants a password"),
                     (("--engine-password", "wrong"), "default", "WRONGPASS"),
                     (("--engine-user", "bob", "--engine-password", "right"), "bob", "WRONGPASS")):
-                with self.subTest(flags), Heatsink("--engine", url, *flags) as server:
-                    self.assert_said(server, user, reason)
+                with self.subTest(flags):
+                    self.assert_said(user, reason, "--engine", url, *flags)
 
     def test_a_cluster(self):
         with Cluster(masters=3, replicas=0, password="right") as cluster:
             for password, reason in ((None, "it wants a password"), ("wrong", "WRONGPASS")):
                 url = "cluster://" + ",".join(f"127.0.0.1:{node.port}" for node in cluster.nodes)
                 flags = ("--engine-password", password) if password else ()
-                with self.subTest(password), Heatsink("--engine", url, *flags) as server:
-                    self.assert_said(server, "default", reason)
+                with self.subTest(password):
+                    self.assert_said("default", reason, "--engine", url, *flags)
 
     def test_it_works_when_the_password_is_right(self):
         """The server's password becomes the one that heatsink has."""
         with Redis("--requirepass", "other") as redis, \
-                Heatsink("--engine", f"redis://127.0.0.1:{redis.port}", "--engine-password",
-                         "right") as server:
+                Heatsink("--engine", f"redis://127.0.0.1:{redis.port}", "--engine-password", "right",
+                         "--engine-timeout", "60000") as server:
             self.assertIn("cannot log in", call(server, "GET", "k"))
             with Connection(redis.port, guard_s=GUARD_S) as connection:
                 connection.call("AUTH", "other")
@@ -85,29 +86,31 @@ class EngineTls(unittest.TestCase):
         cls.addClassCleanup(cls.redis.close)
         cls.tls_port = port.number
 
-    def said(self, url):
-        """What a client is told, and the log."""
+    def assert_said(self, url, why):
+        """To a client, and in the log."""
         path = self.certificates.path
-        with Heatsink("--engine", url, "--engine-timeout", "300", "--engine-tls-ca-cert-file",
-                      path("ca.pem"), "--engine-tls-cert-file", path("client.pem"),
-                      "--engine-tls-key-file", path("client.key")) as server:
+        server, _ = start_waiting(
+            self, why, "--engine", url, "--engine-timeout", "300", "--engine-tls-ca-cert-file",
+            path("ca.pem"), "--engine-tls-cert-file", path("client.pem"), "--engine-tls-key-file",
+            path("client.key"))
+        said = call(server, "GET", "k")
+        # A plain server waits for more of the handshake, and a slow one says nothing yet.
+        while re.search("not ready yet|no server has answered yet|nothing came back in time|"
+                        "cannot be reached in time", said):
             said = call(server, "GET", "k")
-            # A plain server waits for more of the handshake.
-            while "not ready yet" in said or "no server has answered yet" in said:
-                said = call(server, "GET", "k")
-            return said, "\n".join(server.log)
+        self.assertRegex(said, why)
 
     def test_tls_with_a_plain_port(self):
         for scheme in ("rediss", "clusters"):
             with self.subTest(scheme):
-                for text in self.said(f"{scheme}://127.0.0.1:{self.redis.port}"):
-                    self.assertRegex(text, r"TLS.* needs redis:// or cluster://")
+                self.assert_said(f"{scheme}://127.0.0.1:{self.redis.port}",
+                                 r"TLS.* needs redis:// or cluster://")
 
     def test_plain_text_with_a_tls_port(self):
         for scheme in ("redis", "cluster"):
             with self.subTest(scheme):
-                for text in self.said(f"{scheme}://127.0.0.1:{self.tls_port}"):
-                    self.assertRegex(text, r"TLS.* needs rediss:// or clusters://")
+                self.assert_said(f"{scheme}://127.0.0.1:{self.tls_port}",
+                                 r"TLS.* needs rediss:// or clusters://")
 
 
 class ClientTls(unittest.TestCase):

@@ -19,6 +19,7 @@ import threading
 import unittest
 
 import redis
+from checks import wait_for
 from resp import Closed, Connection, encode
 from servers import GUARD_S, Heatsink, Redis
 
@@ -101,6 +102,12 @@ def flat(reply):
     return [head] + [raw for item in reply.items for raw in flat(item)]
 
 
+def nobody_listens(connection):
+    """Whether the server has seen every listener go, which it does in its own time."""
+    return [connection.call("PUBSUB", what).raw for what in ("CHANNELS", "SHARDCHANNELS", "NUMPAT")] \
+        == [b"*0\r\n", b"*0\r\n", b":0\r\n"]
+
+
 class Side:
     """One server's connections."""
 
@@ -151,8 +158,15 @@ class RandomSequences(unittest.TestCase):
             return kinds, words, sorted(parts)
         return parts
 
+    def wait_nobody_listens(self):
+        """Until both servers have seen the listeners of the last sequence go."""
+        for server in (self.heatsink, self.redis):
+            with Connection(server.port, GUARD_S) as asks:
+                wait_for(self, "nobody listens", lambda asks=asks: nobody_listens(asks))
+
     def run_one(self, seed):
         rng = random.Random(seed)
+        self.wait_nobody_listens()
         sides = [Side(self.heatsink.port), Side(self.redis.port)]
         done = []
         try:

@@ -19,11 +19,12 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
 import unittest
 from xml.etree import ElementTree
 
 from cluster import Cluster
-from servers import GUARD_S, Process, Redis, ReservedPort
+from servers import ENGINE_MET, GUARD_S, Process, Redis, ReservedPort, note
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 INSTRUMENTED = re.search("-(address|undefined|thread)$", os.environ.get("HEATSINK_BUILD", ""))
@@ -33,6 +34,8 @@ RUN_ONCE = True
 PORT = re.compile(r"\b(6379|638\d|6390|700\d)\b")
 SERVES = re.compile(r"make run$|build/heatsink serve (?!.*--(help|check-config))")
 DRY = {"make test": r"tools/run-tests", "make bench": r"bench/run\.py"}
+LOAD = re.compile(r"build/heatsink storm .*--duration")
+LOADED = re.compile(r"redis-cli .* (HEAT|INFO) ")  # shows what the load before it has done
 ERROR = re.compile(r"(?m)^(\(error\) )?(ERR|CLUSTERDOWN|NO[A-Z]+|WRONG[A-Z]+)\b")
 
 
@@ -142,7 +145,7 @@ class Commands(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.tree = os.path.join(folder.name, "heatsink")
         shutil.copytree(ROOT, self.tree, symlinks=True, ignore=left_out)
-        self.servers = []
+        self.servers, self.load = [], None
         redis = self.enterContext(Redis())
         cluster = self.enterContext(Cluster(masters=3, replicas=0))
         self.ports = {"6379": redis.port, "7000": cluster.nodes[0].port,
@@ -168,15 +171,29 @@ class Commands(unittest.TestCase):
         self.servers.append(server)
         # Everything is built first, beside other tests.
         server.wait_log(promised(self.with_ports(promise)), guard_s=5 * GUARD_S)
+        if "--engine" in command:
+            server.wait_log(ENGINE_MET)
 
-    def run_line(self, command, promise):
+    def output(self, command):
         done = subprocess.run(["sh", "-c", self.with_ports(command)], cwd=self.tree,
                               stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               timeout=GUARD_S, check=False)
         said = done.stdout + done.stderr
         self.assertEqual(done.returncode, 0, f"{command}\n{said}")
         self.assertNotRegex(said, ERROR, command)
-        self.assertRegex(said, promised(self.with_ports(promise)), command)
+        return said
+
+    def run_line(self, command, promise):
+        """What a load of two seconds does cannot be seen where a busy machine gave it no time: then
+        it is put on again."""
+        wanted, guard = promised(self.with_ports(promise)), time.monotonic() + GUARD_S
+        said, again = self.output(command), self.load and LOADED.match(command)
+        while again and not re.search(wanted, said) and time.monotonic() < guard:
+            note(f"{command}: no {promise} in\n{said}\n{self.load} runs again")
+            self.output(self.load)
+            said = self.output(command)
+        self.assertRegex(said, wanted, command)
+        self.load = command if LOAD.match(command) else self.load
 
     def run_dry(self, command, wanted):
         done = subprocess.run(["sh", "-c", f"{command} -n"], cwd=self.tree, capture_output=True,

@@ -18,11 +18,12 @@ import unittest
 import redis
 
 from cluster import Cluster, slot_of
-from servers import GUARD_S, Heatsink
+from servers import GUARD_S, Heatsink, note
 
 ENTRY_BYTES = 1000
 FILLER = b"x" * 4 * ENTRY_BYTES
 KEY, SMALL = "big:{1}", "big:{1}:small"
+PATIENCE_S = 0.2  # a replica that takes a quarter of a second is not waited for
 
 cluster = None
 
@@ -95,16 +96,21 @@ class TestReplicas(ReplicaCase):
         self.begin("10s")
         self.client.set(KEY, value(1))
         self.client.set(SMALL, "1")
-        self.read_from_replicas()
-        at_master, at_replica = self.gets(self.master), self.gets(self.replica)
-        for _ in range(200):
-            self.assertEqual(self.client.get(KEY), value(1))
-        self.assertEqual(self.gets(self.master), at_master)
-        self.assertEqual(self.gets(self.replica), at_replica + 200)
+        while True:
+            self.read_from_replicas()
+            began, before = time.monotonic(), (self.gets(self.master), self.gets(self.replica))
+            for _ in range(200):
+                self.assertEqual(self.client.get(KEY), value(1))
+            asked = self.gets(self.master) - before[0], self.gets(self.replica) - before[1]
+            if asked == (0, 200) or time.monotonic() - began < PATIENCE_S:
+                break
+            note(f"the replica was slow, so that master and replica were asked {asked} times; once more")
+        self.assertEqual(asked, (0, 200))
         # One that fits is kept, not spread.
+        before = self.gets(self.replica)
         for _ in range(50):
             self.assertEqual(self.client.get(SMALL), b"1")
-        self.assertEqual(self.gets(self.replica), at_replica + 200)
+        self.assertEqual(self.gets(self.replica), before)
 
     def test_a_write_is_seen_at_once_though_the_replica_has_missed_it(self):
         """The replica's proof is far from `stale`, and its next is seconds away."""

@@ -8,12 +8,12 @@ killed after a few milliseconds. A script that does not end is started and kille
 
 import os
 import sys
-import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
 import servers
+from checks import wait_for
 from cluster import Cluster
 from resp import encode
 
@@ -21,6 +21,21 @@ FOREVER = "while true do end"
 WRITES = "redis.call('SET', KEYS[1], 1) while true do end"
 LIBRARY = f"#!lua name=forever\nredis.register_function('forever', function() {FOREVER} end)"
 SOON = ("--lua-time-limit", "10")
+PATIENT = ("--engine-timeout", str(servers.GUARD_S * 1000))
+
+
+def wait_scripts(test, heatsink):
+    """Until heatsink knows of scripts: a server that is slow at the start is not waited for."""
+    connection = heatsink.raw()
+    wait_for(test, "scripts run", lambda:
+             connection.call("EVAL", "return 1", "1", "key").raw == b":1\r\n")
+
+
+def wait_busy(test, *nodes):
+    """Until a server says that it runs a script."""
+    asked = [node.raw() for node in nodes]
+    wait_for(test, "a server is busy", lambda: any(
+        connection.call("GET", "x").raw.startswith(b"-BUSY") for connection in asked))
 
 
 class OneServer(unittest.TestCase):
@@ -32,19 +47,15 @@ class OneServer(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.heatsink = cls.enterClassContext(servers.Heatsink(
-            "--workers", "1", "--engine-timeout", str(servers.GUARD_S * 1000), "--engine",
-            cls.engine()))
+            "--workers", "1", *PATIENT, "--engine", cls.engine()))
 
-    def wait_busy(self):
-        """Until a server says that it runs a script."""
-        guard = time.monotonic() + servers.GUARD_S
-        while not any(node.raw().call("GET", "x").raw.startswith(b"-BUSY") for node in self.nodes):
-            self.assertLess(time.monotonic(), guard, "no server is busy")
+    def setUp(self):
+        wait_scripts(self, self.heatsink)
 
     def start(self, *words):
         connection = self.heatsink.raw()
         connection.send(encode(*words))
-        self.wait_busy()
+        wait_busy(self, *self.nodes)
         return connection
 
     def killed(self, kill, *words):
@@ -92,13 +103,12 @@ class Unkillable(unittest.TestCase):
     def test_a_script_that_wrote(self):
         """As with the server alone: what has written cannot be killed. The server is then killed."""
         server = self.enterContext(servers.Redis(*SOON))
-        with servers.Heatsink("--workers", "1", "--engine",
+        with servers.Heatsink("--workers", "1", *PATIENT, "--engine",
                               f"redis://127.0.0.1:{server.port}") as heatsink:
+            wait_scripts(self, heatsink)
             running = heatsink.raw()
             running.send(encode("EVAL", WRITES, "1", "key"))
-            guard = time.monotonic() + servers.GUARD_S
-            while not server.raw().call("GET", "x").raw.startswith(b"-BUSY"):
-                self.assertLess(time.monotonic(), guard)
+            wait_busy(self, server)
             self.assertTrue(heatsink.raw().call("SCRIPT", "KILL").raw.startswith(b"-UNKILLABLE"))
             server.kill9()
 

@@ -42,6 +42,7 @@ class Secrets(FolderCase):
                           SECRET, "--slowlog-log-slower-than", "0", "--slowlog-max-len", "10000",
                           "--log-level", "debug")
         self.addCleanup(server.close)
+        server.wait_engine()
         client = server.raw()
         for request in REQUESTS:
             words = [SECRET.join(word.split("SECRET")) for word in request.strip().split(" ")]
@@ -66,6 +67,9 @@ class Secrets(FolderCase):
             connection.close()
         self.assertNotIn(SECRET, "\n".join(server.log))
 
+    def refusals(self, server):
+        return [line for line in server.log if "nothing changed" in line]
+
     def test_a_file_that_is_wrong(self):
         """The log names the rule that is wrong, and not the password in it."""
         path = self.path("conf")
@@ -77,9 +81,10 @@ class Secrets(FolderCase):
             with open(path, "w", encoding="utf-8") as file:
                 file.write(f"sync off\nuser alice on {rule}\n")
             server.signal(signal.SIGHUP)
-            wait_for(self, "it is refused", lambda: sum(  # pylint: disable=cell-var-from-loop
-                "nothing changed" in line for line in server.log) == number)
-            self.assertIn(f"user 'alice': '{rule[0]}(redacted)': The password", server.log[-1])
+            wait_for(self, "it is refused", lambda: len(  # pylint: disable=cell-var-from-loop
+                self.refusals(server)) == number)
+            self.assertIn(f"user 'alice': '{rule[0]}(redacted)': The password",
+                          self.refusals(server)[-1])
         self.assertNotIn(SECRET, "\n".join(server.log))
         self.assertNotIn(HASH, "\n".join(server.log))
 

@@ -11,17 +11,18 @@ import time
 import unittest
 
 from cluster import Cluster, Node
-from servers import GUARD_S, ROOT, Heatsink, Redis
+from servers import GUARD_S, ROOT, Heatsink, Redis, note
 
 POLL_S = 0.02
 
 
 def until(what, condition):
     guard = time.monotonic() + GUARD_S
-    while not condition():
+    while not (found := condition()):
         time.sleep(POLL_S)
         if time.monotonic() > guard:
             raise AssertionError("never happened: " + what)
+    return found
 
 
 def pairs(reply):
@@ -34,16 +35,30 @@ def info(connection):
     return dict(line.split(":", 1) for line in lines if ":" in line)
 
 
+LATE = re.compile(rb"(does not answer|nothing came back) in time")
+
+
+def in_time(ask):
+    """The reply, asked for again while it says that a server was late: heatsink waits two seconds."""
+    guard = time.monotonic() + GUARD_S
+    while LATE.search((reply := ask()).raw) and time.monotonic() < guard:
+        note(f"a server was late, and is asked again: {reply}")
+    return reply
+
+
 class Case(unittest.TestCase):
+    def config(self, connection, *words):
+        return in_time(lambda: connection.call("CONFIG", *words))
+
     def get(self, connection, *names):
-        reply = connection.call("CONFIG", "GET", *names)
+        reply = self.config(connection, "GET", *names)
         self.assertFalse(reply.is_error, reply)
         return pairs(reply)
 
     def front(self, *urls):
         heatsink = Heatsink("--engine", *urls, "--workers", "2")
         self.addCleanup(heatsink.close)
-        return heatsink.raw()
+        return heatsink.wait_engine().raw()
 
 
 class Documented(unittest.TestCase):
@@ -73,6 +88,7 @@ class OneServer(Case):
             "maxmemory": "80740352", "maxmemory-policy": "allkeys-lru", "maxmemory-samples": "5",
             "MAXCLIENTS": "10000"})
         self.assertEqual(self.get(client, "nosuch"), {})
+        until("INFO tells", lambda: "maxmemory" in info(client))
         fields = info(client)
         self.assertEqual([fields[name] for name in ("maxmemory", "maxmemory_policy",
                                                     "aof_enabled")],
@@ -86,7 +102,7 @@ class OneServer(Case):
     def test_set(self):
         server, client = self.behind()
         direct = server.raw()
-        self.assertEqual(client.call("CONFIG", "SET", "notify-keyspace-events", "KEA", "maxmemory",
+        self.assertEqual(self.config(client, "SET", "notify-keyspace-events", "KEA", "maxmemory",
                                      "100mb").raw, b"+OK\r\n")
         self.assertEqual(self.get(direct, "maxmemory", "notify-keyspace-events"),
                          {"maxmemory": "104857600", "notify-keyspace-events": "AKE"})
@@ -97,29 +113,28 @@ class OneServer(Case):
                              (("maxmemory", "1", "maxmemory", "2"), b"duplicate parameter"),
                              (("maxmemory", "1", "save"), b"number of arguments"),
                              (("cluster-require-full-coverage", "no"), b"immutable")):
-            self.assertIn(error, client.call("CONFIG", "SET", *words).raw)
+            self.assertIn(error, self.config(client, "SET", *words).raw)
         self.assertEqual(self.get(direct, "maxmemory"), {"maxmemory": "104857600"})
-        client.call("MULTI")
-        client.call("SET", "a", "1")
-        client.call("CONFIG", "SET", "maxmemory", "200mb")
-        client.call("CONFIG", "GET", "maxmemory")
-        self.assertEqual(client.call("EXEC").raw, b"*3\r\n+OK\r\n+OK\r\n*2\r\n$9\r\nmaxmemory\r\n"
-                                                  b"$9\r\n209715200\r\n")
+        transaction = [("MULTI",), ("SET", "a", "1"), ("CONFIG", "SET", "maxmemory", "200mb"),
+                       ("CONFIG", "GET", "maxmemory"), ("EXEC",)]
+        self.assertEqual(in_time(lambda: client.call_all(transaction)[-1]).raw,
+                         b"*3\r\n+OK\r\n+OK\r\n*2\r\n$9\r\nmaxmemory\r\n$9\r\n209715200\r\n")
 
     def test_a_server_that_refuses_config(self):
         """As managed services do: nothing is said that is not known."""
         server, client = self.behind("--rename-command", "CONFIG", "")
         where = b"127.0.0.1:%d" % server.port
         for words in (("GET", "maxmemory"), ("SET", "maxmemory", "1")):
-            error = client.call("CONFIG", *words).raw
+            error = self.config(client, *words).raw
             self.assertIn(b"unknown command", error)
             self.assertTrue(error.startswith(b"-ERR "), error)
-        self.assertIn(where, client.call("CONFIG", "GET", "maxmemory").raw)
+        self.assertIn(where, self.config(client, "GET", "maxmemory").raw)
         found = self.get(client, "*")
         self.assertIn("maxclients", found)
         self.assertNotIn("maxmemory", found)
         self.assertNotIn("appendonly", found)
-        self.assertEqual(info(client)["maxmemory_policy"], "noeviction")  # INFO is not refused
+        until("INFO, which is not refused, tells",
+              lambda: info(client).get("maxmemory_policy") == "noeviction")
 
     def test_a_server_that_is_away(self):
         server, client = self.behind()
@@ -134,7 +149,7 @@ class OneServer(Case):
 class InFrontOfACluster(Case):
     @classmethod
     def setUpClass(cls):
-        cls.cluster = cls.enterClassContext(Cluster(masters=3, replicas=1, node_timeout_ms=2000))
+        cls.cluster = cls.enterClassContext(Cluster(masters=3, replicas=1))
 
     def setUp(self):
         self.cluster.reset()
@@ -148,7 +163,7 @@ class InFrontOfACluster(Case):
     def set_policy(self, policy):
         """Sets it through heatsink. Nodes leave a replica out of CLUSTER SLOTS until they have heard
         of its offset: such a one has it as soon as it is listed."""
-        self.assertEqual(self.client.call("CONFIG", "SET", "maxmemory-policy", policy).raw,
+        self.assertEqual(self.config(self.client, "SET", "maxmemory-policy", policy).raw,
                          b"+OK\r\n")
         self.assertEqual({self.policy(node) for node in self.cluster.masters()}, {policy})
         until("every node has it",
@@ -163,7 +178,8 @@ class InFrontOfACluster(Case):
     def test_nodes_that_differ(self):
         odd = self.cluster.masters()[1]
         odd.call("CONFIG", "SET", "maxmemory-policy", "allkeys-lfu")
-        error = self.client.call("CONFIG", "GET", "maxmemory-policy").raw
+        error = until("its answer is in time", lambda: (reply := self.client.call(
+            "CONFIG", "GET", "maxmemory-policy")).is_error and reply.raw)
         self.assertIn(b"not the same at all servers", error)
         self.assertIn(b"'allkeys-lfu' at " + odd.address.encode(), error)
         found = self.get(self.client, "maxmemory*")
@@ -192,8 +208,11 @@ class InFrontOfACluster(Case):
     def test_a_node_that_is_away(self):
         away = self.cluster.replicas_of(self.cluster.masters()[0])[0]
         self.set_policy("volatile-lru")
+        until("every node lists it", lambda: all(
+            b":%d\r\n" % away.public_port in node.call("CLUSTER", "SLOTS").raw
+            for node in self.cluster.nodes))
         away.kill9()
-        error = self.client.call("CONFIG", "SET", "maxmemory-policy", "allkeys-lru").raw
+        error = self.config(self.client, "SET", "maxmemory-policy", "allkeys-lru").raw
         self.assertIn(b"took effect at 5 of 6 servers", error)
         self.assertIn(away.address.encode() + b": ", error)
         away.restart()
@@ -208,12 +227,18 @@ class InFrontOfACluster(Case):
         node.launch()
         node.wait_listening()
         host, port = master.address.rsplit(":", 1)
-        node.call("CLUSTER", "MEET", host, port, str(master.bus_port))
         identity = master.call("CLUSTER", "MYID").text
-        until("it knows its master",
-              lambda: not node.ask("CLUSTER", "REPLICATE", identity).is_error)
+
+        def has_master():
+            if not node.ask("CLUSTER", "REPLICATE", identity).is_error:
+                return True
+            node.call("CLUSTER", "MEET", host, port, str(master.bus_port))  # it may be given up
+            return False
+        until("it knows its master", has_master)
         until("a new node has it", lambda: self.policy(node) == "volatile-random")
         name = node.call("CLUSTER", "MYID").text
+        until("every node knows it", lambda: all(
+            name in other.call("CLUSTER", "NODES").text for other in self.cluster.nodes))
         node.kill9()
         for other in self.cluster.nodes:
             other.call("CLUSTER", "FORGET", name)

@@ -47,7 +47,8 @@ class Shutdown(unittest.TestCase):
     def test_sigterm_answers_what_is_in_flight(self):
         """The whole pipeline has been read when its first write can be seen; then comes SIGTERM."""
         count = 300
-        with servers.Heatsink("--workers", "2", "--sync", "always") as server:
+        with servers.Heatsink("--workers", "2", "--sync", "always",
+                              "--shutdown-timeout", str(servers.GUARD_S)) as server:
             connection, watcher = server.raw(), server.raw()
             connection.send(resp.encode("SET", "first", "1") + b"".join(
                 resp.encode("SET", "k%d" % at, at) for at in range(count)))
@@ -73,7 +74,7 @@ class Shutdown(unittest.TestCase):
 
     def test_second_sigterm_exits_at_once(self):
         """A sleeping request keeps the first one waiting; the second does not wait for it."""
-        with servers.Heatsink("--workers", "1") as server:
+        with servers.Heatsink("--workers", "1", "--shutdown-timeout", "600") as server:
             sleeper, watcher = server.raw(), server.raw()
             sleeper.send(resp.encode("SET", "asleep", "1") + resp.encode("DEBUG", "SLEEP", "600"))
             wait_for(self, "it sleeps", lambda: watcher.call("EXISTS", "asleep").raw == b":1\r\n")

@@ -7,6 +7,7 @@ import re
 import time
 from unittest import mock
 
+import resp
 import servers
 
 GUARD_S = float(servers.GUARD_S)
@@ -20,6 +21,29 @@ def wait_for(test, what, condition):
     while not condition():
         test.assertLess(time.monotonic(), guard, "never happened: " + what)
         time.sleep(POLL_S)  # asking without a pause takes the processor from what is waited for
+
+
+def wait_learned(test, server):
+    """Until a heatsink in front of servers knows their commands. Its start waits two seconds for that."""
+    with resp.Connection(server.port) as connection:
+        wait_for(test, "the servers' commands are known",
+                 lambda: not connection.call("COMMAND", "INFO", "lpush").items[0].is_null)
+
+
+def start_waiting(test, why, *args):
+    """A heatsink in front of servers that are of no use to it, for the reason `why`, and the line of its log
+    that says so. The log has the first reason only: where that is a server which was too slow to say
+    anything, it is started again."""
+    guard = time.monotonic() + GUARD_S
+    while True:
+        server = servers.Heatsink(*args)
+        test.addCleanup(server.close)
+        line = server.wait_log(": waiting$").string
+        if re.search(why, line) or "in time" not in line or time.monotonic() > guard:
+            test.assertRegex(line, why)
+            return server, line
+        servers.note(f"a server was slow, and heatsink is started again: {line}")
+        server.close()
 
 
 def client_rows(connection, *args):

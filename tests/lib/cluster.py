@@ -13,7 +13,9 @@ ok. Ports, bus ports included, are held for as long as the cluster lives: nobody
 a node that was killed comes back where it was.
 
 `node_timeout_ms` is long, so that a busy machine fails nobody over by mistake; a test in which a
-replica must take over wants less: 1000 if all may fail over, some thousands if others may not.
+replica must take over wants less: 1000 if all may fail over, some thousands if others may not. With
+args=ASKED_ONLY a replica takes over when it is asked to, and else never: no write that was acknowledged
+is lost with a master that had no processor for too long.
 Data is in memory; args=("--appendonly", "yes") keeps it over a restart. What is asked of a cluster
 here comes from the nodes that run, each about itself.
 
@@ -47,6 +49,7 @@ FORM_S = 60       # a cluster that takes longer to form is started again, then w
 FORMATIONS = 3    # attempts to form a cluster, or to start it anew
 RESET_S = 45      # a reset that takes longer starts the nodes anew
 EPOCHS = 1000000  # of nodes that were started anew: above all that came before
+ASKED_ONLY = ("--cluster-replica-no-failover", "yes")
 LAST_LINES = 20   # of the log of a node that is not well
 
 

@@ -33,6 +33,9 @@ GUARD_S = 120
 STARTS = 5  # of a server whose port is taken
 TAKEN = re.compile("address already in use", re.I)
 
+# heatsink says this when it has heard from the server, or the cluster, behind it.
+ENGINE_MET = r" cluster: \d+ shards|: Redis \d"
+
 # A server that printed one of these is broken, whatever it answered.
 ALARMS = re.compile(r"impossible state|Sanitizer|runtime error:|Assertion .* failed")
 
@@ -247,6 +250,12 @@ class Heatsink(Server):
         except AssertionError:
             self.process.kill9()
             raise
+        return self
+
+    def wait_engine(self):
+        """Until it has heard from the server, or the cluster, behind it. A start waits two seconds for
+        that; until it comes, commands are turned away."""
+        self.wait_log(ENGINE_MET)
         return self
 
     def check(self):

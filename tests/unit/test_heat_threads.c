@@ -264,7 +264,8 @@ static void *reader(void *argument)
 	uint64_t seen = 0;
 
 	hs_prng_init(&prng, 100 + party->number);
-	for (int i = 0; i < shared->lists; i++) {
+	/* And on until a table was met in which its writer had begun. */
+	for (int i = 0; i < shared->lists || shared->answers == 0; i++) {
 		struct hs_heat_query query = {
 			.what = (enum hs_heat_what)hs_prng_below(&prng, HS_HEAT_TABLES),
 			.by = (enum hs_heat_by)hs_prng_below(&prng, HS_HEAT_BY_CONFLICTS + 1),

@@ -259,6 +259,28 @@ static void test_the_server_is_faster(void **state)
 	close_world(&world);
 }
 
+/* So may its message that everything changed. */
+static void test_everything_changes_meanwhile(void **state)
+{
+	struct hs_news everything = {.kind = HS_NEWS_CHANGED_ALL};
+	struct world world;
+
+	(void)state;
+	open_world(&world, "CLIENT TRACKING ON");
+	read_key(&world, "GET a", "$1\r\n1\r\n");
+	say(&world, world.client, "SET a 2");
+	say(&world, world.client, "GET b");
+	hs_core_news(world.core, now, &everything);
+	say(&world, world.client, "SET b 3"); /* its reply lies behind the message */
+	answer(&world, 0, "+OK\r\n");
+	hears(world.client, "+OK\r\n" TOLD_A);
+	answer(&world, 0, "$1\r\nb\r\n");
+	hears(world.client, "$1\r\nb\r\n" TOLD_ALL);
+	answer(&world, 0, "+OK\r\n");
+	hears(world.client, "+OK\r\n");
+	close_world(&world);
+}
+
 static void test_several_keys(void **state)
 {
 	struct world world;
@@ -393,6 +415,7 @@ int main(void)
 		cmocka_unit_test(test_whatever_the_outcome),
 		cmocka_unit_test(test_pipelined),
 		cmocka_unit_test(test_the_server_is_faster),
+		cmocka_unit_test(test_everything_changes_meanwhile),
 		cmocka_unit_test(test_several_keys),
 		cmocka_unit_test(test_in_a_transaction),
 		cmocka_unit_test(test_by_prefix),
