@@ -134,11 +134,11 @@ uint32_t hs_stage_index(const struct hs_core *core, const struct hs_stage *stage
 /* --- the points, first to last and back --- */
 
 enum hs_verdict hs_stages_admit(struct hs_core *core, struct hs_session *session,
-				struct hs_call *call)
+				struct hs_call *call, uint32_t from)
 {
 	struct hs_stages *row = &core->stages;
 
-	for (uint32_t left = row->want[HS_POINT_ADMIT]; left; left &= left - 1) {
+	for (uint32_t left = row->want[HS_POINT_ADMIT] >> from << from; left; left &= left - 1) {
 		int i = __builtin_ctz(left);
 		enum hs_verdict verdict = row->table[i]->admit(row->self[i], session, call);
 

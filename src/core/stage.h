@@ -9,8 +9,9 @@
  * (absorb/stages.c), whose order is part of the design. NULL: the stage has nothing to do there.
  *
  * Rules. On the way out stages are called first to last, on the way back last to first. An internal call
- * (core/internal.h) enters behind the stage that sends it. An engine may answer inside `depart`: a request
- * may be gone when a call returns. No stage resumes a connection or runs commands from inside a point: it
+ * (core/internal.h) enters behind the stage that sends it. A held command is offered again to the stage that
+ * held it, not to those before it. An engine may answer inside `depart`: a request may be gone when a call
+ * returns. No stage resumes a connection or runs commands from inside a point: it
  * says hs_core_resume_later, and the core does when the event is handled.
  *
  * State. `create` returns the worker's state of the stage, which every point gets back as `self`. State of
@@ -179,8 +180,9 @@ uint32_t hs_stage_index(const struct hs_core *core, const struct hs_stage *stage
 void hs_stages_init(struct hs_core *core, const struct hs_stage *const *stages);
 void hs_stages_create(struct hs_core *core);
 void hs_stages_deinit(struct hs_core *core);
+/* Beginning with stage `from`. */
 enum hs_verdict hs_stages_admit(struct hs_core *core, struct hs_session *session,
-				struct hs_call *call);
+				struct hs_call *call, uint32_t from);
 /* True: a stage took it. */
 bool hs_stages_depart(struct hs_core *core, struct hs_request *request, struct hs_part *part);
 void hs_stages_arrive(struct hs_core *core, struct hs_request *request, struct hs_part *part);

@@ -836,8 +836,10 @@ static bool refuse(struct hs_core *core, struct hs_session *session, struct hs_c
 	return false;
 }
 
-/* False: not now, its client has others under way, or clients are paused. */
-static bool dispatch(struct hs_core *core, struct hs_session *session, struct hs_call *call)
+/* False: not now, its client has others under way, or clients are paused. `from`: the stage that held it the
+ * last time; or 0. */
+static bool dispatch(struct hs_core *core, struct hs_session *session, struct hs_call *call,
+		     uint32_t from)
 {
 	const struct hs_command *command = find_row(core, session, call);
 
@@ -874,7 +876,7 @@ static bool dispatch(struct hs_core *core, struct hs_session *session, struct hs
 	if (core->options.flight_bytes_max > 0 && hs_flight_holds(core, session, call))
 		return false;
 	if (core->stages.want[HS_POINT_ADMIT]) {
-		enum hs_verdict verdict = hs_stages_admit(core, session, call);
+		enum hs_verdict verdict = hs_stages_admit(core, session, call, from);
 
 		if (verdict != HS_PASS)
 			return verdict != HS_HOLD;
@@ -886,9 +888,10 @@ static bool dispatch(struct hs_core *core, struct hs_session *session, struct hs
 bool hs_step_dispatch(struct hs_core *core, struct hs_session *session, struct hs_call *call)
 {
 	enum hs_session_reply_mode before = session->reply_mode;
+	uint32_t from = session->hold == HS_HOLD_STAGE ? session->hold_stage : 0;
 
 	hs_hold_end(session);
-	if (!dispatch(core, session, call)) {
+	if (!dispatch(core, session, call, from)) {
 		session->next_bytes = 0;
 		return false;
 	}

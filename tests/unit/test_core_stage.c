@@ -9,6 +9,7 @@
 #include "core/count.h"
 #include "core/hold.h"
 #include "core/internal.h"
+#include "core/news.h"
 #include "core/stage.h"
 #include "core/state.h"
 #include "core/step.h"
@@ -61,6 +62,10 @@ static struct {
 	const char *at_once; /* how operations are answered inside submit; NULL: by hand */
 	struct orders orders[STAGES];
 	struct mind *minds[STAGES];
+	bool all_points; /* the rarer ones are written down, too */
+	bool loses;
+	bool unmarked; /* stage 2 hears of parts that it has not marked */
+	struct hs_news *told;
 	char seen[SEEN_BYTES];
 	uint32_t closed;
 } world;
@@ -160,7 +165,8 @@ static void arrive(void *self, struct hs_request *request, struct hs_part *part)
 		hs_stage_request(request, mind->core->stages.request_at[mind->index]);
 
 	see(self, "arrive");
-	assert_int_equal(state->departed, request->number + mind->index);
+	if (!world.unmarked || mind->index != 2)
+		assert_int_equal(state->departed, request->number + mind->index);
 	if (world.orders[mind->index].answer_arrived) {
 		part->op.answer.len = 0;
 		part->out.len = 0;
@@ -192,6 +198,102 @@ static void cool(void *self, struct hs_hot *key, bool is_cool)
 	key->state[mind->index] = NULL;
 }
 
+/* --- the rarer points --- */
+
+static void see_rare(const struct mind *mind, const char *point)
+{
+	if (world.all_points)
+		see(mind, point);
+}
+
+static void open_session(void *self, struct hs_session *session)
+{
+	(void)session;
+	see_rare(self, "open");
+}
+
+static void configure(void *self)
+{
+	see_rare(self, "configure");
+}
+
+static void changed(void *self, const struct hs_vouch *vouch, const struct hs_bytes *key)
+{
+	(void)vouch;
+	see_rare(self, key ? "changed" : "changed-all");
+}
+
+static void told(void *self)
+{
+	see_rare(self, "told");
+}
+
+static void tick(void *self)
+{
+	see_rare(self, "tick");
+}
+
+static void deadline(void *self)
+{
+	see_rare(self, "deadline");
+}
+
+static void stop(void *self)
+{
+	see_rare(self, "stop");
+}
+
+static void news(void *self, const struct hs_news *event)
+{
+	(void)event;
+	see_rare(self, "news");
+}
+
+static bool serves(void *self, struct hs_hot *key)
+{
+	const struct mind *mind = self;
+
+	(void)key;
+	see_rare(self, "serves");
+	return mind->index == 2;
+}
+
+static void queued(void *self, struct hs_session *session, const struct hs_call *call)
+{
+	(void)session, (void)call;
+	see_rare(self, "queued");
+}
+
+static void passed(void *self, struct hs_session *session, const struct hs_call *call)
+{
+	(void)session, (void)call;
+	see_rare(self, "passed");
+}
+
+static void finish(void *self, struct hs_request *request)
+{
+	(void)request;
+	see_rare(self, "finish");
+}
+
+static bool loses(void *self, const struct hs_session *session, const struct hs_acl_user *old,
+		  const struct hs_acl_user *user)
+{
+	const struct mind *mind = self;
+
+	(void)session, (void)old, (void)user;
+	see_rare(self, "loses");
+	return world.loses && mind->index == 1;
+}
+
+static void report(void *self, struct hs_reply *reply)
+{
+	const struct mind *mind = self;
+
+	hs_reply_array(reply, 1);
+	hs_reply_int(reply, mind->index);
+}
+
 static const struct hs_stage stage = {
 	.name = "test",
 	.session_bytes = sizeof(struct session_state),
@@ -205,6 +307,20 @@ static const struct hs_stage stage = {
 	.hot = hot,
 	.cool = cool,
 	.forget = forget,
+	.open = open_session,
+	.configure = configure,
+	.changed = changed,
+	.told = told,
+	.tick = tick,
+	.deadline = deadline,
+	.stop = stop,
+	.news = news,
+	.serves = serves,
+	.queued = queued,
+	.passed = passed,
+	.finish = finish,
+	.loses = loses,
+	.report = report,
 };
 
 /* --- the world --- */
@@ -219,6 +335,13 @@ static enum hs_submit submit(void *context, struct hs_op *op)
 	assert_true(world.ops_count < OPS);
 	world.ops[world.ops_count++] = op;
 	return HS_SUBMIT_QUEUED;
+}
+
+static void tell(void *context, struct hs_news *event)
+{
+	(void)context;
+	hs_news_unref(&world.told);
+	world.told = event;
 }
 
 static uint64_t mono_us(void *context)
@@ -244,7 +367,7 @@ static int open_world(void **state)
 
 	(void)state;
 	memset(&world, 0, sizeof world);
-	world.calls = (struct hs_core_calls){.submit = submit, .mono_us = mono_us};
+	world.calls = (struct hs_core_calls){.submit = submit, .tell = tell, .mono_us = mono_us};
 	world.now.mono_us = 1;
 	world.options = (struct hs_core_options){
 		.output_bytes_max = 1 << 20,
@@ -260,6 +383,8 @@ static int close_world(void **state)
 {
 	(void)state;
 	world.seen[0] = '\0';
+	world.all_points = false;
+	hs_news_unref(&world.told);
 	hs_core_disconnect(world.core, world.client);
 	saw("forget0 forget1 forget2");
 	assert_int_equal(hs_counter_get(&hs_core_stats(world.core)->inflight), 0);
@@ -387,7 +512,9 @@ static void test_held(void **state)
 	assert_int_equal(world.ops_count, 1);
 	assert_string_equal(hs_hold_text(world.core, world.client), "test");
 	assert_int_equal(hs_counter_get(&hs_core_stats(world.core)->holds), 1);
+	/* Stages before the one that held it have seen it already. */
 	answer(0, "+OK\r\n");
+	saw("admit2 depart0 depart1 depart2 admit0 admit1 admit2 depart0 depart1 depart2");
 	assert_string_equal(hs_hold_text(world.core, world.client), "-");
 	assert_int_equal(world.ops_count, 3);
 	answer(1, "$1\r\nk\r\n");
@@ -486,6 +613,152 @@ static void test_state_of_sessions(void **state)
 	world.seen[0] = '\0';
 }
 
+/* What a stage takes in `depart` counts in its partition's order until the stage answers it or sends it on. */
+static void test_taken_in_order(void **state)
+{
+	struct hs_request *request;
+
+	(void)state;
+	world.orders[1].depart = HS_TAKEN;
+	world.orders[0].mark = true;
+	say("GET k\r\n");
+	request = world.minds[1]->taken[0];
+	hs_stage_take(request, &request->parts[0]);
+	assert_int_equal(world.client->lane[request->parts[0].lane], 1);
+	world.seen[0] = '\0';
+	hs_stage_answer(world.core, request, &request->parts[0], HS_LIT("$1\r\nv\r\n"));
+	saw("arrive0");
+	heard("$1\r\nv\r\n");
+	say("GET k\r\n");
+	request = world.minds[1]->taken[1];
+	hs_stage_take(request, &request->parts[0]);
+	world.seen[0] = '\0';
+	hs_stage_send(world.core, 1, request);
+	saw("depart2");
+	answer(0, "$1\r\nw\r\n");
+	heard("$1\r\nw\r\n");
+	for (int i = 0; i < HS_LANES; i++)
+		assert_int_equal(world.client->lane[i], 0);
+	world.seen[0] = '\0';
+}
+
+static void test_events(void **state)
+{
+	const struct hs_news event = {.kind = HS_NEWS_CHANGED_ALL};
+	const struct hs_bytes key = HS_LIT("k");
+
+	(void)state;
+	world.all_points = true;
+	hs_core_configure(world.core, &world.options);
+	saw("configure0 configure1 configure2");
+	hs_core_changed(world.core, world.now, NULL, &key);
+	saw("changed0 changed1 changed2");
+	hs_core_changed(world.core, world.now, NULL, NULL);
+	saw("changed-all0 changed-all1 changed-all2");
+	hs_core_news(world.core, world.now, &event);
+	saw("news0 news1 news2");
+	/* A message of one stage is told to the same stage of every worker. */
+	hs_stage_tell(world.core, 1);
+	assert_non_null(world.told);
+	hs_core_news(world.core, world.now, world.told);
+	saw("told1");
+	hs_core_drain(world.core, world.now, 1000);
+	saw("stop0 stop1 stop2");
+}
+
+static void test_time(void **state)
+{
+	(void)state;
+	world.all_points = true;
+	hs_core_tick(world.core, world.now);
+	saw("tick0 tick1 tick2");
+	assert_int_equal(hs_core_deadline(world.core), 0);
+	hs_stage_due(world.core, 2, world.now.mono_us + 50);
+	hs_stage_due(world.core, 0, world.now.mono_us + 20);
+	assert_int_equal(hs_core_deadline(world.core), world.now.mono_us + 20);
+	world.now.mono_us += 20;
+	hs_core_tick(world.core, world.now);
+	saw("deadline0 tick0 tick1 tick2");
+	assert_int_equal(hs_core_deadline(world.core), world.now.mono_us + 30);
+	hs_stage_due(world.core, 2, 0);
+	assert_int_equal(hs_core_deadline(world.core), 0);
+	world.now.mono_us += 100;
+	hs_core_tick(world.core, world.now);
+	saw("tick0 tick1 tick2");
+}
+
+/* A stage that listens to a session hears of its commands and answers; the others do not. */
+static void test_listening(void **state)
+{
+	(void)state;
+	world.all_points = true;
+	for (uint32_t i = 0; i < STAGES; i++) {
+		hs_stage_want(world.core, i, HS_POINT_ADMIT, false);
+		hs_stage_want(world.core, i, HS_POINT_DEPART, false);
+	}
+	hs_stage_hear(world.client, 1, true);
+	say("PING\r\n");
+	saw("passed1");
+	say("GET k\r\n");
+	saw("passed1");
+	answer(0, "$1\r\nv\r\n");
+	saw("finish1");
+	say("MULTI\r\nGET k\r\nEXEC\r\n");
+	saw("passed1 passed1 queued1 passed1");
+	answer(1, "*1\r\n$1\r\nv\r\n");
+	saw("finish1");
+	hs_stage_hear(world.client, 1, false);
+	say("PING\r\n");
+	saw("");
+	heard("+PONG\r\n$1\r\nv\r\n+OK\r\n+QUEUED\r\n*1\r\n$1\r\nv\r\n+PONG\r\n");
+}
+
+/* A stage is told of a part that it has not marked if it asks for all of them. */
+static void test_all_arrivals(void **state)
+{
+	(void)state;
+	world.orders[0].mark = true;
+	say("GET k\r\n");
+	world.seen[0] = '\0';
+	hs_stage_want(world.core, 2, HS_POINT_ARRIVE, true);
+	world.unmarked = true;
+	answer(0, "$1\r\nv\r\n");
+	saw("arrive2 arrive0");
+	heard("$1\r\nv\r\n");
+}
+
+/* One stage asks those behind it whether they serve a hot key; the first that does ends the search. */
+static void test_served_behind(void **state)
+{
+	struct hs_heat_warmth heat = {.share = 1, .requests = 10, .key = HS_LIT("k")};
+
+	(void)state;
+	assert_false(hs_stage_served_behind(world.core, 0, 5, HS_LIT("k"))); /* it is not hot */
+	hs_count_hot(world.core, HS_LIT("k"), 5, heat);
+	world.seen[0] = '\0';
+	world.all_points = true;
+	assert_true(hs_stage_served_behind(world.core, 0, 5, HS_LIT("k")));
+	saw("serves1 serves2");
+	assert_false(hs_stage_served_behind(world.core, 2, 5, HS_LIT("k")));
+	saw("");
+	world.now.mono_us += 1000;
+	world.all_points = false;
+	hs_core_tick(world.core, world.now);
+	world.seen[0] = '\0';
+}
+
+static void test_report(void **state)
+{
+	struct hs_buf text = {0};
+	struct hs_reply reply = {.out = &text, .resp = 2};
+
+	(void)state;
+	hs_stages_report(world.core, &reply);
+	assert_int_equal(text.len, strlen("*1\r\n:0\r\n") * STAGES);
+	assert_memory_equal(text.data, "*1\r\n:0\r\n*1\r\n:1\r\n*1\r\n:2\r\n", text.len);
+	hs_buf_deinit(&text);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
@@ -501,6 +774,13 @@ int main(void)
 		TEST(test_switched),
 		TEST(test_hot_keys),
 		TEST(test_state_of_sessions),
+		TEST(test_taken_in_order),
+		TEST(test_events),
+		TEST(test_time),
+		TEST(test_listening),
+		TEST(test_all_arrivals),
+		TEST(test_served_behind),
+		TEST(test_report),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
