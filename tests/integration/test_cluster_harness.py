@@ -158,7 +158,8 @@ class Shared(unittest.TestCase):
 
     def test_reset_starts_a_cluster_anew_that_does_not_mend(self):
         """Slots that nobody remembers are nobody's for good."""
-        self.cluster.fail_over(self.cluster.nodes[0])
+        # By force: masters that have voted for this shard lately would let it wait for forty seconds.
+        self.cluster.fail_over(self.cluster.nodes[0], "TAKEOVER")
         epoch = max(row.epoch for row in self.cluster.nodes[0].rows())
         for node in self.cluster.nodes:
             node.call("CLUSTER", "DELSLOTS", *range(100, 200))
