@@ -26,6 +26,9 @@ class House(unittest.TestCase):
     def test_includes_only_go_down(self):
         self.assertStands(house.include_complaints(ROOT))
 
+    def test_stages_do_not_know_each_other(self):
+        self.assertStands(house.stage_complaints(ROOT))
+
     def test_nothing_below_the_io_line_does_io(self):
         self.assertStands(house.purity_complaints(ROOT, BUILD))
 
@@ -75,6 +78,20 @@ class PlantedMistakes(unittest.TestCase):
     def test_include_that_goes_sideways(self):
         self.write("src/absorb/fold.c", '#include "spread/counter.h"\n')
         self.assertComplains(house.include_complaints(self.root), "absorb must not know spread")
+
+    def test_core_that_knows_a_stage(self):
+        self.write("src/core/step.c", '#include "absorb/cache/stage.h"\n')
+        self.assertComplains(house.include_complaints(self.root), "core must not know absorb")
+
+    def test_stage_that_knows_another(self):
+        self.write("src/absorb/cache/read.c", '#include "absorb/entry.h"\n#include "absorb/fold/fold.h"\n')
+        self.write("src/absorb/fold/fold.c", '#include "absorb/fold/fold.h"\n#include "core/stage.h"\n')
+        self.assertEqual(house.include_complaints(self.root), [])
+        self.assertComplains(house.stage_complaints(self.root), "stages do not include each other")
+
+    def test_ground_that_knows_a_stage(self):
+        self.write("src/absorb/entry.c", '#include "absorb/cache/store.h"\n')
+        self.assertComplains(house.stage_complaints(self.root), "stages do not include each other")
 
     def test_include_of_the_simulated_world(self):
         self.write("src/core/core.c", '  #  include "sim/world.h"\n')
@@ -153,6 +170,13 @@ class PlantedMistakes(unittest.TestCase):
         self.assertEqual(house.length_complaints(self.root), [])
         self.write("src/core/core.c", "\n" * (house.LINES_MAX + 1))
         self.assertComplains(house.length_complaints(self.root), "1001 lines")
+
+    def test_long_header_of_the_core(self):
+        self.write("src/serve/server.h", "\n" * (house.CORE_HEADER_LINES_MAX + 1))
+        self.write("src/core/core.h", "\n" * house.CORE_HEADER_LINES_MAX)
+        self.assertEqual(house.length_complaints(self.root), [])
+        self.write("src/core/core.h", "\n" * (house.CORE_HEADER_LINES_MAX + 1))
+        self.assertComplains(house.length_complaints(self.root), "301 lines")
 
     def test_unfinished_work(self):
         self.write("src/core/core.c", "int a; /* TO" "DO: free it */\n")

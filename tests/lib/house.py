@@ -30,6 +30,8 @@ FLOOR = {folder: number for number, floor in enumerate(FLOORS) for folder in flo
 PURE = [folder for floor in FLOORS[:10] for folder in floor]
 
 LINES_MAX = 1000
+CORE_HEADER_LINES_MAX = 300
+MITIGATIONS = ("absorb", "spread", "isolate")  # a folder in them is a stage
 
 # All that code below the I/O line may ask of the C library: memory, bytes, text, numbers, and which
 # instructions the processor has (__cpu_model). None of these reads a clock, a file, a socket, another
@@ -99,6 +101,27 @@ def include_complaints(root):
     return complaints
 
 
+def stage_of(path):
+    """The folder of the stage that a source belongs to: absorb/cache; None: it belongs to none."""
+    parts = path.removeprefix("src/").split("/")
+    return "/".join(parts[:2]) if parts[0] in MITIGATIONS and len(parts) > 2 else None
+
+
+def stage_complaints(root):
+    """A stage knows the core and the ground that its folder shares, and no other stage. That the core knows no
+    stage is in FLOORS."""
+    complaints = []
+    for path in sources(root):
+        if room(path) not in MITIGATIONS:
+            continue
+        for included in re.findall(r'^\s*#\s*include\s+"([^"]+)"', read(root, path), re.M):
+            there = stage_of(included)
+            if there and there != stage_of(path):
+                complaints.append(f'{path}: "{included}": stages do not include each other, nor does what '
+                                  "they share")
+    return complaints
+
+
 def undefined_symbols(obj):
     """What an object file asks others for."""
     listing = subprocess.run(["nm", "-u", "-P", obj], check=True, capture_output=True, text=True)
@@ -153,9 +176,14 @@ def global_complaints(root, build):
 
 def length_complaints(root):
     folders = ("src", "sim", "tests", "fuzz", "bench")
-    return [f"{path}: {lines} lines; a file over {LINES_MAX} is two files"
-            for path in sources(root, folders)
-            if (lines := read(root, path).count("\n")) > LINES_MAX]
+    complaints = [f"{path}: {lines} lines; a file over {LINES_MAX} is two files"
+                  for path in sources(root, folders)
+                  if (lines := read(root, path).count("\n")) > LINES_MAX]
+    complaints += [f"{path}: {lines} lines; a header of the core over {CORE_HEADER_LINES_MAX} is two headers"
+                   for path in sources(root, ("src/core",))
+                   if path.endswith(".h")
+                   and (lines := read(root, path).count("\n")) > CORE_HEADER_LINES_MAX]
+    return complaints
 
 
 def unfinished_complaints(root):
