@@ -30,6 +30,7 @@ struct hs_call {
 	size_t behind_bytes;	  /* input of the same client behind it */
 	enum hs_call_slots slots; /* read it by hs_call_slots */
 	uint16_t slot;		  /* of the first key; 0 without keys */
+	bool admitted;		  /* it passed every check, and was offered to the stages */
 	bool reserved;		  /* one of its keys is not for clients (hs_is_reserved) */
 };
 

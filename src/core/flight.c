@@ -96,7 +96,8 @@ bool hs_flight_holds(struct hs_core *core, struct hs_session *session, struct hs
 	uint64_t bytes;
 
 	session->next_bytes = 0;
-	if ((session->usual_bytes < LARGE_BYTES &&
+	if (core->options.flight_bytes_max == 0 ||
+	    (session->usual_bytes < LARGE_BYTES &&
 	     core->now.mono_us >= core->flight.large_until_us) ||
 	    !may_be_large(call))
 		return false;

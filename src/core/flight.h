@@ -28,9 +28,10 @@ struct hs_flight {
 	struct hs_flight_size sizes[HS_FLIGHT_SIZES];
 };
 
-/* Whether the next request must wait, because its reply would not fit; what a reply has cost; a
- * request is done; those that were held may go on. */
+/* Whether the next request must wait because its reply would not fit; the session is held then. Asked before a
+ * call becomes a request: by the core when the stages have passed it, or by a stage that takes it before. */
 bool hs_flight_holds(struct hs_core *core, struct hs_session *session, struct hs_call *call);
+/* What a reply has cost; a request is done; those that were held may go on. */
 void hs_flight_learn(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
 		     size_t bytes);
 void hs_flight_land(struct hs_core *core, struct hs_request *request);

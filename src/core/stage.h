@@ -43,6 +43,7 @@ enum hs_verdict {
 	HS_TAKEN,    /* the stage answers it later, or sends it on later */
 	HS_HOLD, /* the client's input waits until nothing of it is in flight; then the command comes
 		      * again */
+	HS_WAIT, /* the same, and the stage has said until when: hs_flight_holds */
 };
 
 /* Told of one request that an internal call stands for. `followed`: something of the same client is sent

@@ -873,14 +873,15 @@ static bool dispatch(struct hs_core *core, struct hs_session *session, struct hs
 		queue_in_multi(core, session, call);
 		return true;
 	}
-	if (core->options.flight_bytes_max > 0 && hs_flight_holds(core, session, call))
-		return false;
+	call->admitted = true;
 	if (core->stages.want[HS_POINT_ADMIT]) {
 		enum hs_verdict verdict = hs_stages_admit(core, session, call, from);
 
 		if (verdict != HS_PASS)
-			return verdict != HS_HOLD;
+			return verdict != HS_HOLD && verdict != HS_WAIT;
 	}
+	if (hs_flight_holds(core, session, call))
+		return false;
 	run(core, session, call);
 	return true;
 }

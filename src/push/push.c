@@ -13,16 +13,7 @@ static void open_session(void *self, struct hs_session *session)
 		hs_list_init(&state->listens[kind]);
 }
 
-/* A command of a connection that tracks is about to be handed over: the keys that it reads are remembered. */
-static enum hs_verdict admit(void *self, struct hs_session *session, struct hs_call *call)
-{
-	struct hs_push *push = self;
-
-	if (session->tracks)
-		hs_tracking_read(push->core, session, call);
-	return HS_PASS;
-}
-
+/* One of a transaction that is being sent. */
 static void read_queued(void *self, struct hs_session *session, const struct hs_call *call)
 {
 	struct hs_push *push = self;
@@ -30,10 +21,14 @@ static void read_queued(void *self, struct hs_session *session, const struct hs_
 	hs_tracking_read(push->core, session, call);
 }
 
+/* A command was handed over, or answered: the keys that it reads are remembered. Events of the engine come
+ * later than that, whatever the engine has done already. */
 static void passed(void *self, struct hs_session *session, const struct hs_call *call)
 {
 	struct hs_push *push = self;
 
+	if (call->admitted)
+		hs_tracking_read(push->core, session, call);
 	hs_tracking_settle(push->core, session, call);
 }
 
@@ -124,7 +119,6 @@ const struct hs_stage hs_stage_push = {
 	.create = create,
 	.destroy = destroy,
 	.open = open_session,
-	.admit = admit,
 	.queued = read_queued,
 	.passed = passed,
 	.finish = finish,

@@ -8,8 +8,8 @@
  *                                  │                           ▲          ▲
  *     engine                       └─ read k ─ write k ─ news ─┴──────────┘
  *
- * 1. A key is remembered before its read is submitted. So a write that the read did not see runs
- *    after that, and its news finds the key remembered. Were it remembered when the reply comes,
+ * 1. A key is remembered in the event that submits its read. So the news of a write that the read did not
+ *    see, which is a later event, finds the key remembered. Were it remembered when the reply comes,
  *    news that overtakes the reply would find nobody.
  *
  * 2. News is told when the change can be seen: whoever reads after having heard it sees the change

@@ -70,8 +70,8 @@ static inline bool hs_tracking_begins_with(struct hs_bytes key, struct hs_bytes 
 	       (prefix.len == 0 || memcmp(key.data, prefix.data, prefix.len) == 0);
 }
 
-/* A command of a connection that tracks is about to be handed over: its keys are remembered, if
- * it reads. */
+/* A command of a connection that tracks is handed over in this event: its keys are remembered, if it
+ * reads. */
 void hs_tracking_read(struct hs_core *core, struct hs_session *session, const struct hs_call *call);
 /* It was handed over, or answered. */
 void hs_tracking_settle(struct hs_core *core, struct hs_session *session,

@@ -289,7 +289,6 @@ static void listen_to(struct hs_core *core, struct hs_session *session, bool tra
 
 	session->tracks = tracks;
 	hs_stage_hear(session, push->index, tracks);
-	hs_stage_want(core, push->index, HS_POINT_ADMIT, push->tracking->trackers > 0);
 }
 
 static void turn_on(struct hs_core *core, struct hs_request *request, const struct wish *wish,

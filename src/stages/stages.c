@@ -1,9 +1,8 @@
 /* The order of the stages is part of the design. On the way out a request passes them from first to last, on
  * the way back from last to first.
  *
- *     push      Remembers what a client that caches by itself (CLIENT TRACKING) reads, before anything can
- *               answer the read. Such a client's reads are not answered by the stages behind it, but for
- *               fold.
+ *     push      Remembers what a client that caches by itself (CLIENT TRACKING) reads. It hears of every
+ *               command that such a client hands over, whatever stage takes it.
  *     cache     Answers reads. What it answers, or takes until its fetch is back, no stage behind it sees.
  *     fold      Joins what reaches the engine for one hot key. Its batches are internal calls that enter
  *               behind it, so that the stages behind it see a batch as one operation.

@@ -427,6 +427,8 @@ static enum hs_verdict read_one(struct hs_cache_stage *stage, struct hs_session 
 	    cached->pins >= FETCHES_MAX ||
 	    hs_versions_has_write(&stage->versions, session, ask.key))
 		return HS_PASS;
+	if (hs_flight_holds(stage->core, session, call))
+		return HS_WAIT;
 	wait_for_it(stage, session, call, cached, &ask);
 	return HS_TAKEN;
 }
