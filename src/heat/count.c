@@ -72,6 +72,7 @@ static inline void prepare(struct hs_heat *heat, struct hs_heat_pending *note,
 		.key = access->key.data,
 		.bytes = access->bytes < UINT32_MAX ? (uint32_t)access->bytes : UINT32_MAX,
 		.key_len = (uint32_t)access->key.len,
+		.count = 1,
 		.slot = access->slot,
 		.partition = access->partition,
 		.write = access->write,
@@ -83,18 +84,19 @@ static inline void prepare(struct hs_heat *heat, struct hs_heat_pending *note,
 	find_prefixes(note);
 }
 
+/* `count` accesses that took `time_ns` each. */
 static void count_partition(struct hs_heat *heat, uint16_t id, bool write, bool failed,
-			    uint64_t bytes, uint64_t time_ns, uint32_t step)
+			    uint32_t count, uint64_t bytes, uint64_t time_ns, uint32_t step)
 {
 	struct hs_heat_tally *partition = &heat->partitions[id];
 
 	hs_check(id < heat->partitions_count);
-	hs_counter_add(&partition->ops[write], 1);
+	hs_counter_add(&partition->ops[write], count);
 	hs_counter_add(&partition->bytes, bytes);
-	hs_counter_add(&partition->time_ns, time_ns);
-	hs_counter_add(&partition->ladder[step], 1);
+	hs_counter_add(&partition->time_ns, time_ns * count);
+	hs_counter_add(&partition->ladder[step], count);
 	if (failed)
-		hs_counter_add(&partition->errors, 1);
+		hs_counter_add(&partition->errors, count);
 }
 
 static void count_sums(struct hs_heat *heat, uint32_t accesses, uint64_t bytes)
@@ -116,9 +118,9 @@ static inline struct hs_heat_touch touch_of(const struct hs_heat_pending *note, 
 					    uint32_t step)
 {
 	return (struct hs_heat_touch){
-		.count = {!note->write, note->write},
+		.count = {note->write ? 0 : note->count, note->write ? note->count : 0},
 		.bytes = note->bytes,
-		.time_ns = time_ns,
+		.time_ns = time_ns * note->count,
 		.missed = note->missed,
 		.conflicted = note->conflicted,
 		.step = step,
@@ -148,6 +150,12 @@ static inline void pay(struct hs_heat *heat, struct hs_heat_table *table,
 		const struct hs_heat_pending *note = &notes[owed->which[i]];
 		struct hs_heat_hot *hot = &table->hots[owed->hots[i]];
 
+		if (__builtin_expect(note->count > 1, 0)) {
+			struct hs_heat_touch touch = touch_of(note, time_ns, step);
+
+			hs_heat_count_many(hot, &heat->clock, &touch);
+			continue;
+		}
 		hs_heat_count_one(hot, &heat->clock, note->write, note->bytes, time_ns, step);
 		if (__builtin_expect(note->missed | note->conflicted, 0)) {
 			struct hs_heat_touch touch = touch_of(note, time_ns, step);
@@ -178,7 +186,9 @@ static uint32_t count_keys(struct hs_heat *heat, const struct hs_heat_pending *n
 			hs_heat_table_take(table, found.hot);
 			found.hot = 0;
 		}
-		hs_heat_mark(&pass, &found, weigh(&heat->clock, 1, (float)(int64_t)note->bytes));
+		hs_heat_mark(&pass, &found,
+			     weigh(&heat->clock, (float)(int32_t)note->count,
+				   (float)(int64_t)note->bytes));
 		if (__builtin_expect(found.wants, 0)) {
 			struct hs_heat_touch touch = touch_of(note, time_ns, step);
 
@@ -212,7 +222,8 @@ static void count_slots(struct hs_heat *heat, const struct hs_heat_pending *note
 		struct hs_heat_side *side = &table->sides[range];
 		float *score = &table->lines[range].scores[0];
 		uint32_t hot = table->slot_hots[note->slot], unknown = hot == 0;
-		union hs_heat_pair more = weigh(clock, 1, (float)(int64_t)note->bytes);
+		union hs_heat_pair more =
+			weigh(clock, (float)(int32_t)note->count, (float)(int64_t)note->bytes);
 
 		if (__builtin_expect(side->epoch != clock->epoch, 0))
 			hs_heat_slots_enter(table, clock, range);
@@ -304,9 +315,9 @@ static void count_prefixes(struct hs_heat *heat, uint32_t level,
 
 			if (note->prefix_len[level] != len || !same_start(note, first, len))
 				break;
-			touch.count[note->write]++;
+			touch.count[note->write] += note->count;
 			touch.bytes += note->bytes;
-			touch.time_ns += time_ns;
+			touch.time_ns += time_ns * note->count;
 			touch.missed += note->missed;
 			touch.conflicted += note->conflicted;
 		}
@@ -321,21 +332,24 @@ static uint32_t count(struct hs_heat *heat, const struct hs_heat_pending *notes,
 {
 	uint32_t step = step_of(time_ns), levels = 0;
 	uint32_t last = count_keys(heat, notes, notes_count, time_ns, step);
+	uint32_t accesses = 0;
 	uint64_t bytes = 0;
 
 	count_slots(heat, notes, notes_count, time_ns, step);
 	for (uint32_t i = 0; i < notes_count; i++) {
 		const struct hs_heat_pending *note = &notes[i];
 
-		count_partition(heat, note->partition, note->write, note->failed, note->bytes,
-				time_ns, step);
-		hs_counter_add(&heat->ranges[note->slot / (HS_SLOTS / HS_HEAT_RANGES)], 1);
+		count_partition(heat, note->partition, note->write, note->failed, note->count,
+				note->bytes, time_ns, step);
+		hs_counter_add(&heat->ranges[note->slot / (HS_SLOTS / HS_HEAT_RANGES)],
+			       note->count);
+		accesses += note->count;
 		bytes += note->bytes;
 		levels = note->levels > levels ? note->levels : levels;
 	}
 	for (uint32_t i = 0; i < levels; i++)
 		count_prefixes(heat, i, notes, notes_count, time_ns, step);
-	count_sums(heat, notes_count, bytes);
+	count_sums(heat, accesses, bytes);
 	return last;
 }
 
@@ -353,8 +367,26 @@ static struct hs_heat_warmth warmth_of(const struct hs_heat *heat, uint32_t numb
 	};
 }
 
+/* Whether the note stands for accesses like this one. What failed is noted by itself. */
+static inline bool is_alike(const struct hs_heat_pending *note, const struct hs_heat_access *access)
+{
+	return note->key_len == access->key.len && note->slot == access->slot &&
+	       note->partition == access->partition && note->write == access->write &&
+	       !(note->failed | note->missed | note->conflicted | access->failed | access->missed |
+		 access->conflicted) &&
+	       access->bytes <= UINT32_MAX - note->bytes &&
+	       memcmp(note->key, access->key.data, note->key_len) == 0;
+}
+
 void hs_heat_note(struct hs_heat *heat, const struct hs_heat_access *access)
 {
+	if (heat->notes_count > 0 && is_alike(&heat->notes[heat->notes_count - 1], access)) {
+		struct hs_heat_pending *last = &heat->notes[heat->notes_count - 1];
+
+		last->bytes += (uint32_t)access->bytes;
+		last->count++;
+		return;
+	}
 	hs_check(heat->notes_count < HS_HEAT_NOTES_MAX);
 	prepare(heat, &heat->notes[heat->notes_count++], access);
 }
@@ -388,7 +420,7 @@ struct hs_heat_warmth hs_heat_add(struct hs_heat *heat, const struct hs_heat_acc
 void hs_heat_add_keyless(struct hs_heat *heat, uint16_t partition, bool write, bool failed,
 			 uint64_t bytes, uint64_t time_ns)
 {
-	count_partition(heat, partition, write, failed, bytes, time_ns, step_of(time_ns));
+	count_partition(heat, partition, write, failed, 1, bytes, time_ns, step_of(time_ns));
 }
 
 void hs_heat_inflight(struct hs_heat *heat, uint16_t partition, int change)

@@ -15,12 +15,13 @@ struct hs_heat_tally {
 	struct hs_counter ladder[HS_LADDER_STEPS];
 };
 
-/* An access that waits for its time, hashed already so that its set is on its way to the cache. */
+/* An access, or several of one key, that waits for its time, hashed already so that its set is on its way to the cache. */
 struct hs_heat_pending {
 	uint64_t hash;
 	const char *key;
-	uint32_t bytes; /* of a larger one: so many */
+	uint32_t bytes; /* of all it stands for; of a larger one: so many */
 	uint32_t key_len;
+	uint32_t count; /* accesses alike, one behind the other, that it stands for */
 	uint16_t slot;
 	uint16_t partition;
 	uint8_t levels;

@@ -201,6 +201,36 @@ static void test_notes_count_when_settled(void **state)
 	assert_int_equal(sum.time_ns, (uint64_t)2 * HS_HEAT_NOTES_MAX * 7000);
 }
 
+/* Notes of one key in a row count together; what differs from them, and what failed, counts by itself. */
+static void test_notes_in_a_row(void **state)
+{
+	struct fixture *fixture = *state;
+	struct hs_heat_access one = to(HS_LIT("row:1")), other = to(HS_LIT("row:2")), missed = one;
+	struct hs_heat_partition sum = {0};
+
+	missed.missed = true;
+	for (int i = 0; i < 20; i++) {
+		for (int j = 0; j < 5; j++)
+			hs_heat_note(fixture->heat, &one);
+		hs_heat_note(fixture->heat, &other);
+		hs_heat_note(fixture->heat, &missed);
+		hs_heat_note(fixture->heat, &one);
+		hs_heat_settle(fixture->heat, 1000);
+	}
+	assert_int_equal(find(fixture, HS_HEAT_KEYS, "row:1").total_reads, 20 * 7);
+	assert_int_equal(find(fixture, HS_HEAT_KEYS, "row:2").total_reads, 20);
+	assert_int_equal(find(fixture, HS_HEAT_PREFIXES, "row:").total_reads, 20 * 8);
+	assert_near(find(fixture, HS_HEAT_KEYS, "row:1").window[HS_HEAT_LONG].ops_low /
+			    find(fixture, HS_HEAT_KEYS, "row:2").window[HS_HEAT_LONG].ops_low,
+		    7);
+	assert_near(hs_heat_total(&fixture->heat, 1, HS_HEAT_LONG, fixture->now_us) /
+			    find(fixture, HS_HEAT_KEYS, "row:2").window[HS_HEAT_LONG].ops_low,
+		    8);
+	hs_heat_read_partition(fixture->heat, one.partition, &sum);
+	assert_int_equal(sum.reads, 20 * (one.partition == other.partition ? 8 : 7));
+	assert_int_equal(sum.ladder[hs_ladder_step(1)], sum.reads);
+}
+
 /* ---- partitions, ranges, memory ---- */
 
 static void test_partitions_count_exactly(void **state)
@@ -331,6 +361,7 @@ int main(void)
 		TEST(test_reader_behind_the_worker),
 		TEST(test_reset_forgets_tables_and_nothing_else),
 		TEST(test_notes_count_when_settled),
+		TEST(test_notes_in_a_row),
 		TEST(test_partitions_count_exactly),
 		TEST(test_ranges_of_slots),
 		TEST(test_memory_is_bounded),
