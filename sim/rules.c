@@ -1,4 +1,4 @@
-/* The contracts of a simulated world: rules as the operator writes them, the shelf that its workers share,
+/* The contracts of a simulated world: rules as the operator writes them, the shared cache that its workers share,
  * and how all of it is turned off and on while it runs. */
 #include "sim/world_internal.h"
 

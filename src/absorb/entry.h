@@ -3,7 +3,7 @@
  *
  * Three things can end it, and all are looked at when it is used, so that nobody has to be told:
  *
- *     a write through this process     its key's stamp is another (absorb/shared.h)
+ *     a write through this process     its key's version is another (absorb/shared.h)
  *     a write behind it                `dead`, set by the worker that read it, who hears of changes;
  *                                      or the one who vouched is gone
  *     time                             its proof is older than `stale`, its time to live is over, or
@@ -32,7 +32,7 @@ struct hs_ask {
 
 /* Whether replies of a command can be kept: a read of one key whose answer follows from the value of
  * that key alone, and which can be written in both dialects (enum hs_command_keep). Of MGET each key is
- * a GET of its own: see hs_ask_get. Fills in everything; `seed` is the shelf's (hs_shared_seed). What it
+ * a GET of its own: see hs_ask_get. Fills in everything; `seed` is the shared cache's (hs_shared_seed). What it
  * points to is the caller's. */
 bool hs_ask_init(struct hs_ask *ask, uint64_t seed, const struct hs_command *command, size_t argc,
 		 const struct hs_bytes *argv);
@@ -45,7 +45,7 @@ struct hs_entry {
 	_Atomic uint32_t refs;
 	_Atomic bool dead; /* it changed behind us, or who would hear of that has forgotten it */
 	uint32_t worker;   /* who read it, and hears of changes */
-	uint32_t done;	   /* of its key's stamp, when it was read */
+	uint32_t done;	   /* of its key's version, when it was read */
 	uint64_t signature, key_hash;
 	struct hs_vouch *vouch; /* NULL: nobody would say; it is as old as its reading */
 	uint64_t vouch_epoch;
@@ -67,7 +67,7 @@ struct hs_entry {
 };
 
 /* Of a reply in RESP3; NULL when it cannot be written in RESP2, or is an error. The times, vouch and
- * stamp are the caller's to fill in. One reference. */
+ * version are the caller's to fill in. One reference. */
 /* When a reply that is read at `read_us` has to go, by its rule; `missing`: there was no such key. */
 uint64_t hs_entry_until(struct hs_prng *prng, const struct hs_rule *rule, bool missing,
 			uint64_t read_us);
@@ -83,7 +83,7 @@ enum hs_entry_state {
 	HS_ENTRY_CHANGED, /* written since, or what vouched for it forgot it */
 };
 
-/* `done`: of its key's stamp now. `age_us`: how old it may be, known for FRESH and AGED. What was kept
+/* `done`: of its key's version now. `age_us`: how old it may be, known for FRESH and AGED. What was kept
  * under another epoch of its vouch is AGED, and so is, `stale` after it was read, what may have expired
  * because nobody asked when it does. */
 enum hs_entry_state hs_entry_state(struct hs_entry *entry, const struct hs_rule *rule,

@@ -1,18 +1,18 @@
 /* What workers share. Three tables that have nothing to do with each other but the hash.
  *
- * Stamps: why this is right. A stamp is one atomic word, so {begun, done} are of one moment. All that
+ * Stamps: why this is right. A version is one atomic word, so {begun, done} are of one moment. All that
  * touches it is sequentially consistent, which costs a hit nothing on the usual machines.
  *
  *   - A write is acknowledged behind its `done`: who asks because of the acknowledgement looks at the
- *     stamp behind it and sees another number than the one that any earlier reading was kept under.
+ *     version behind it and sees another number than the one that any earlier reading was kept under.
  *   - A reading takes `done` before it is handed to an engine. If that is the number of after a write,
  *     the write had been answered before, so the reading is of what it left. If it is the one of before,
  *     the reading may be of either, and is over with the write's `done`.
  *   - `begun` is counted before a write is handed over. A write that finds begun = done before itself and
- *     begun one higher than that when it is answered, had no other beside it on this stamp: what it left
+ *     begun one higher than that when it is answered, had no other beside it on this version: what it left
  *     behind is what is there, under the next `done`.
  *
- * A write of everything has a stamp of its own, and what callers see is the sum of it and their key's.
+ * A write of everything has a version of its own, and what callers see is the sum of it and their key's.
  * Both only grow, so that equal sums are of equal parts. Numbers wrap at 2^32: to be taken for current a
  * value must be looked at, for the first time since, after exactly as many writes. */
 #include "absorb/shared.h"
@@ -44,9 +44,9 @@ struct hs_shared {
 	uint64_t seed;
 	_Atomic uint64_t bytes_max;
 	_Atomic bool in_use;
-	_Atomic uint64_t everything; /* the stamp of writes of everything */
+	_Atomic uint64_t everything; /* the version of writes of everything */
 	char apart[64];		     /* what is above is read at every hit, what is below changes */
-	_Atomic uint64_t bytes;	     /* on the shelf */
+	_Atomic uint64_t bytes;	     /* on the shared cache */
 	_Atomic uint32_t hand;	     /* the cell to be emptied next */
 	_Atomic uint64_t stamps[STAMPS];
 	struct cell cells[CELLS];
@@ -96,7 +96,7 @@ uint64_t hs_shared_seed(const struct hs_shared *shared)
 	return shared->seed;
 }
 
-/* ---- stamps ---- */
+/* ---- versions ---- */
 
 static size_t stamp_of(uint64_t key_hash)
 {

@@ -1,8 +1,8 @@
 /* What the workers of a process share about values that are kept: which keys were written, and what
- * one of them has read that others may use. No locks on the way of a hit: a look at a stamp.
+ * one of them has read that others may use. No locks on the way of a hit: a look at a version.
  *
  * Stamps. A table of counters by key hash: `begun` counts writes handed to an engine, `done` those that
- * were answered, with whatever. Two keys may share a stamp: then a write of one makes the other be read
+ * were answered, with whatever. Two keys may share a version: then a write of one makes the other be read
  * again, no more.
  *
  *   - What was read is valid while `done` is what it was when the read began (see struct hs_entry): so a
@@ -12,11 +12,11 @@
  *
  *   - A write of everything is a write of each key.
  *
- * The shelf. A table of values by signature hash, one in a cell, the newest. A worker that has read a
+ * The shared cache. A table of values by signature hash, one in a cell, the newest. A worker that has read a
  * value puts it there; one that misses looks there first. Only then is a cell locked, by spinning, for a
  * few instructions. A cell also says who is just reading: others wait for that.
  *
- * Any thread may call all of this. Memory is fixed but for what lies on the shelf, which is bounded. */
+ * Any thread may call all of this. Memory is fixed but for what lies on the shared cache, which is bounded. */
 #ifndef HS_ABSORB_SHARED_H
 #define HS_ABSORB_SHARED_H
 
@@ -27,7 +27,9 @@
 struct hs_shared;
 
 enum { HS_SHARED_BYTES_MIN = 1 << 16 };
-enum { HS_SHARED_PART = 4 }; /* of all bytes that may be kept, one in so many is for the shelf */
+enum {
+	HS_SHARED_PART = 4
+}; /* of all bytes that may be kept, one in so many is for the shared cache */
 
 struct hs_version {
 	uint32_t begun, done;
@@ -37,7 +39,7 @@ struct hs_shared *hs_shared_create(uint64_t seed, uint64_t bytes_max);
 void hs_shared_destroy(struct hs_shared **shared);
 void hs_shared_limit(struct hs_shared *shared, uint64_t bytes_max); /* from the next one on */
 
-/* Whether writes have to be stamped: somebody may keep something. Set before anybody does. */
+/* Whether writes have to be counted: somebody may keep something. Set before anybody does. */
 void hs_shared_use(struct hs_shared *shared, bool use);
 bool hs_shared_in_use(const struct hs_shared *shared);
 
@@ -45,7 +47,7 @@ uint64_t hs_shared_hash(const struct hs_shared *shared, struct hs_bytes key);
 uint64_t hs_shared_seed(const struct hs_shared *shared); /* for hs_ask_init */
 
 struct hs_version hs_shared_version(const struct hs_shared *shared, uint64_t key_hash);
-/* A write of the key goes to an engine, or everything may be written; returns the stamp before. */
+/* A write of the key goes to an engine, or everything may be written; returns the version before. */
 struct hs_version hs_shared_begin(struct hs_shared *shared, uint64_t key_hash);
 void hs_shared_begin_all(struct hs_shared *shared);
 /* It is answered, and its client is not told yet. */
@@ -62,7 +64,7 @@ void hs_shared_clear(struct hs_shared *shared);
  * it is done (hs_shared_release says that somebody waits). Signatures that share a cell share its claim:
  * that worker may be at another one, and may be this worker itself, which then reads without a claim. */
 bool hs_shared_claim(struct hs_shared *shared, uint64_t signature, uint32_t worker, uint32_t *by);
-/* Of who claimed it: done, after the value was put on the shelf, or not. True: others wait for it. */
+/* Of who claimed it: done, after the value was put on the shared cache, or not. True: others wait for it. */
 bool hs_shared_release(struct hs_shared *shared, uint64_t signature, uint32_t worker);
 
 #endif

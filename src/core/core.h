@@ -102,7 +102,7 @@ struct hs_core_options {
 	char announce_host[HS_HOST_NAME_MAX + 1];
 	uint16_t announce_port, announce_tls_port;
 	struct hs_core_hot hot; /* without heat no key is */
-	bool fold;		/* requests that wait for one hot key become few (absorb/fold.h) */
+	bool fold; /* requests that wait for one hot key become few (absorb/fold/fold.h) */
 	uint32_t fold_waiters_max;    /* of one key; one more is told BUSY */
 	const struct hs_rules *rules; /* contracts; NULL: there are none */
 	enum hs_mitigate mitigate;

@@ -97,7 +97,7 @@ bool hs_host_ready(struct hs_host *host, struct hs_buf *why);
 /* Hands changed options to every worker and to the main thread. */
 void hs_host_publish(struct hs_host *host);
 void hs_host_publish_live(struct hs_host *host); /* to the main thread alone */
-/* Whether anything is kept: to the shelf and the engine, before any worker keeps something. */
+/* Whether anything is kept: to the shared cache and the engine, before any worker keeps something. */
 void hs_host_publish_keeping(struct hs_host *host);
 /* SIGHUP: reads the file again, takes over what may change while running, says what may not. */
 void hs_host_reload(struct hs_host *host);

@@ -559,7 +559,7 @@ static void create_heats(struct hs_server *server)
 }
 
 /* What may lie there is bounded by what the workers may keep. */
-static void create_shelf(struct hs_server *server)
+static void create_shared(struct hs_server *server)
 {
 	struct hs_host *host = &server->control.host;
 	uint64_t seed;
@@ -697,7 +697,7 @@ int hs_server_run(struct hs_options *options, int flags_count, char **flags, str
 	if (open_listeners(server) == 0 && open_engine(server) == 0) {
 		create_heats(server);
 		fill_host(server, flags_count, flags);
-		create_shelf(server);
+		create_shared(server);
 		hs_control_init(&server->control);
 		start_workers(server);
 		serve(server);

@@ -91,6 +91,19 @@ class Links(unittest.TestCase):
                 path = os.path.join(ROOT, os.path.dirname(page), target)
                 self.assertTrue(os.path.exists(path), f"{page} links to {target}")
 
+    def test_every_named_source_is_there(self):
+        """`core/step.c` is src/core/step.c."""
+        for page in ("CONTRIBUTING.md", "docs/ARCHITECTURE.md", "docs/FOLDING.md"):
+            named = set(re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.[ch])`", read(page)))
+            missing = [path for path in named
+                       if not any(os.path.exists(os.path.join(ROOT, folder, path)) for folder in ("", "src"))]
+            self.assertEqual(missing, [], f"{page} names files that are not there")
+
+    def test_the_example_stage_is_the_one_that_runs(self):
+        source = read("tests/unit/test_stages_example.c")
+        example = re.search(r"/\* example begins \*/\n(.*?)/\* example ends \*/", source, re.S).group(1)
+        self.assertIn(f"```c\n{example}```", read("CONTRIBUTING.md"))
+
     def test_pages_say_what_the_tables_say(self):
         for name, page, known in (("commands", "docs/COMMANDS.md", "| `GET key` |"),
                                   ("options", "docs/heatsink.conf", "\nsync always\n"),

@@ -1,4 +1,4 @@
-/* Two cores of one process whose engine is the test: for tests of replies that are kept (core/cached*.c).
+/* Two cores of one process whose engine is the test: for tests of replies that are kept (absorb/cache).
  *
  * Clients A to D are on worker 0, E to H on worker 1. The engine writes down what it is handed, those to
  * be tracked with a ~ in front, those that a replica may answer with a @, and answers one by one when it is told to. Each worker has a vouch of its

@@ -1,4 +1,4 @@
-/* A world with a hot key whose copies are on three partitions: for tests of core/copied*.c. Two cores whose engine
+/* A world with a hot key whose copies are on three partitions: for tests of absorb/copies. Two cores whose engine
  * is the test (cache_world.h), without a local cache unless the test says so. Single-threaded. */
 #ifndef HS_TESTS_COPIES_WORLD_H
 #define HS_TESTS_COPIES_WORLD_H

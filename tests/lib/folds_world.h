@@ -1,4 +1,4 @@
-/* A core whose engine is the test: for tests of who waits for a hot key (core/folds.c).
+/* A core whose engine is the test: for tests of who waits for a hot key (absorb/fold/stage.c).
  *
  * Clients send words; the engine writes down what it is handed and answers one by one when it is told
  * to. Nothing is sent before the end of a round but what needs no waiting, so that each line of a script

@@ -1,8 +1,8 @@
-/* The shelf: stamps say what was written, values are found by all, claims have one holder.
+/* The shared cache: versions say what was written, values are found by all, claims have one holder.
  *
  * First each rule by itself, on one thread. Then several threads at once, as workers are: writers of
- * registers that stand in for an engine, readers that keep what they read under a stamp and give it as
- * long as the stamp allows, checked against what had been acknowledged before they looked; and threads
+ * registers that stand in for an engine, readers that keep what they read under a version and give it as
+ * long as the version allows, checked against what had been acknowledged before they looked; and threads
  * that put, get and clear in a shelf much too small, and claim and release. The thread sanitizer runs
  * these very tests. */
 #include "absorb/shared.h"
@@ -25,7 +25,7 @@ enum {
 	SEED = 7,
 	THREADS = 4,
 	KEYS = 8,
-	CELLS = 1 << 14, /* of the shelf: signatures that are equal below that share one */
+	CELLS = 1 << 14, /* of the shared cache: signatures that are equal below that share one */
 #ifdef __SANITIZE_THREAD__
 	TURNS = 20000,
 #else
@@ -33,7 +33,7 @@ enum {
 #endif
 };
 
-/* ---- stamps ---- */
+/* ---- versions ---- */
 
 static void test_stamps(void **state)
 {
@@ -277,7 +277,7 @@ struct party {
 
 static uint64_t hash_of(uint64_t key)
 {
-	return key << 55 | key; /* pairs of keys share a stamp */
+	return key << 55 | key; /* pairs of keys share a version */
 }
 
 static uint64_t run(struct shared *shared, uint64_t key, bool write)

@@ -1,6 +1,6 @@
 /* Goal: reads of keys whose contract allows it are answered with what is kept, never older than the rule
  * says, never older than a write that was acknowledged by this process, and the engine is asked once for
- * all who wait (core/cached.c, cached_fill.c).
+ * all who wait (absorb/cache/read.c, fetch.c).
  *
  * Method: scripts against two cores whose engine is the test (tests/lib/cache_world.h). Writes are
  * tested in test_cache_write.c. */
@@ -92,7 +92,7 @@ static void test_what_one_worker_read_serves_the_other(void **state)
 	sent(&world, "~GET k2");
 	reply(&world, "~GET", "$1\r\nw\r\n");
 	listen(&world, 'A');
-	say(&world, 'F', "GET k2"); /* from the shelf */
+	say(&world, 'F', "GET k2"); /* from the shared cache */
 	heard(&world, 'F', "$1\r\nw\r\n");
 	sent(&world, "");
 	close_world(&world);

@@ -1,6 +1,6 @@
 /* Goal: what is too large to be kept may be read from replicas where the rule says so, and what a replica must
  * have had is never less than the contract: `stale`, every write acknowledged by this process, everything
- * the connection itself has done (core/cached_replica.c).
+ * the connection itself has done (absorb/cache/replica.c).
  *
  * Method: scripts against two cores whose engine is the test (tests/lib/cache_world.h), and which says
  * since when its replicas have everything. */

@@ -125,7 +125,7 @@ static struct hs_entry *fetch(struct world *world, uint64_t number, int variant,
 	return borrowed;
 }
 
-/* As a reader: a use, or a fill. */
+/* As a reader: a use, or a fetch. */
 static bool request(struct world *world, uint64_t number)
 {
 	struct hs_cache_key *cached = find(world, number);
@@ -329,7 +329,7 @@ static void test_who_goes_dies(void **state)
 	for (uint64_t i = 0; i < FEW; i++) {
 		hs_entry_ref(own[i] = fetch(&world, i, 0, REPLY_BYTES));
 		hs_entry_ref(others[i] = fetch(&world, i, 1, REPLY_BYTES));
-		others[i]->worker = WORKER + 1; /* off the shelf: that one would hear */
+		others[i]->worker = WORKER + 1; /* off the shared cache: that one would hear */
 		hs_entry_ref(unvouched[i] = fetch(&world, i, 2, REPLY_BYTES));
 		unvouched[i]->vouch = NULL; /* nobody would */
 	}

@@ -1,6 +1,6 @@
 /* Goal: a write that was acknowledged is seen by everybody, whatever is kept; a connection sees its own
  * writes, also those under way; what is read while a key is written is not kept; and a plain SET leaves
- * its value behind, if nobody else wrote meanwhile (core/cached_write.c).
+ * its value behind, if nobody else wrote meanwhile (absorb/cache/write.c).
  *
  * Method: scripts against two cores whose engine is the test (tests/lib/cache_world.h). */
 #include "tests/lib/cache_world.h"
@@ -161,13 +161,13 @@ static void test_a_fill_that_raced_a_write(void **state)
 	open_world(&world, "k* cache stale=10s admit=all");
 	say(&world, 'A', "GET k");
 	sent(&world, "~GET k");
-	say(&world, 'E', "INCR k"); /* begins behind the fill */
+	say(&world, 'E', "INCR k"); /* begins behind the fetch */
 	sent(&world, "INCR k");
 	reply(&world, "~GET", "$1\r\nv\r\n");
 	heard(&world, 'A', "$1\r\nv\r\n");
 	reply(&world, "INCR", ":1\r\n");
 	assert_int_equal(rule_count(&world, raced), 1);
-	/* Begins before the fill and is done behind it. */
+	/* Begins before the fetch and is done behind it. */
 	say(&world, 'E', "INCR k");
 	sent(&world, "INCR k");
 	say(&world, 'A', "GET k");

@@ -1,6 +1,6 @@
 /* Goal: a set of copies is made when it is asked for and can be, never from what changed meanwhile; it ends with
  * the value it was made of, with its key's heat, its rule and its process; and what was made is taken away
- * (core/copied.c, copied_make.c).
+ * (absorb/copies/stage.c, make.c).
  *
  * Method: as in test_copies_read.c, where the way of a read is tested. */
 #include "absorb/absorb.h"

@@ -1,6 +1,6 @@
 /* Goal: reads of a value that lies in several places go there in turn, and none is answered with anything that its
  * contract forbids: not from a copy that is gone, not out of its connection's order; no copy that does not
- * answer holds anybody up, and clients see nothing of copies (core/copied_read.c).
+ * answer holds anybody up, and clients see nothing of copies (absorb/copies/read.c).
  *
  * Method: scripts against two cores whose engine is the test (tests/lib/copies_world.h). How sets are made and
  * how they end is tested in test_copies_make.c. */

@@ -2,7 +2,7 @@
  * quiet ones and as many as help, turns go round and pass over who does not answer, answers of a
  * missing copy are told apart, and sets that do not pay are made less often.
  *
- * The slot map is filled by hand; kept replies are made of the text that describes a set. */
+ * The slot map is filled by hand; cache entries are made of the text that describes a set. */
 #include "absorb/copies/set.h"
 #include "base/mem.h"
 #include "base/slot.h"

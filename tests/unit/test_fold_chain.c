@@ -1,5 +1,5 @@
 /* Goal: what a client asks of several hot keys, and of others in between, leaves in one round and in its
- * order (core/folds_chain.c); and where that order could not be kept, it waits.
+ * order (absorb/fold/chain.c); and where that order could not be kept, it waits.
  *
  * Method: scripts against a core whose engine is the test (tests/lib/folds_world.h). */
 #include "tests/lib/folds_world.h"

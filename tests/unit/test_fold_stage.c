@@ -1,4 +1,4 @@
-/* Goal: who waits for a hot key, and for how long (core/folds.c): joins, one flight at a time, limits,
+/* Goal: who waits for a hot key, and for how long (absorb/fold/stage.c): joins, one flight at a time, limits,
  * those who go away while they wait, errors, and keys that turn hot and cool.
  *
  * Method: scripts against a core whose engine is the test (tests/lib/folds_world.h). What folding makes

@@ -3,11 +3,11 @@
  *
  *     join ─┬─ one is under way that began since the last write: wait for it
  *           ├─ one is under way from before: wait for the next, which is sent when it is back
- *           ├─ another worker is at it: wait until it says so, then look on the shelf
+ *           ├─ another worker is at it: wait until it says so, then look on the shared cache
  *           └─ none: it is sent, tracked
  *
  * A reply that is too large to be kept need not be tracked: where the rule allows it a replica is asked
- * (cached_replica.c).
+ * (replica.c).
  *
  * When it is back, everybody is answered with it, an error included; it is kept if no write of the key
  * began or ended meanwhile. A read that cannot be tracked (an old server) is not tried that way again by
@@ -70,7 +70,7 @@ static void send_all(struct hs_cache_stage *stage, struct hs_link *waiters)
 		send_waiter(stage, take_waiter(stage, waiters));
 }
 
-/* --- a fill's life --- */
+/* --- a fetch's life --- */
 
 static struct hs_fetch *find(const struct hs_cache_key *cached, const struct hs_ask *ask)
 {
@@ -222,7 +222,7 @@ static bool is_equal(struct hs_version a, struct hs_version b)
 	return a.begun == b.begun && a.done == b.done;
 }
 
-/* When the key ends by itself. It was asked about at some time since the fill began: where the rule lets
+/* When the key ends by itself. It was asked about at some time since the fetch began: where the rule lets
  * it be that old, it is taken for there until it is certain to be gone, so that who asks then finds that. */
 static uint64_t expires_at(const struct hs_fetch *fetch, int64_t left_ms, uint64_t now_us)
 {
@@ -286,7 +286,7 @@ static void keep(struct hs_cache_stage *stage, const struct hs_fetch *fetch, str
 	cached->uncached = hs_cache_reply(cached, &fetch->ask) != entry;
 }
 
-/* After the shelf has it: others may look there. */
+/* After the shared cache has it: others may look there. */
 static void tell_others(struct hs_cache_stage *stage, struct hs_fetch *fetch)
 {
 	if (fetch->claimed &&

@@ -2,17 +2,17 @@
  *
  *     read ─┬─ kept and fresh: answered here
  *           ├─ kept, its time is over, the rule has swr: answered here, and read again
- *           ├─ on the shelf: another worker has read it (absorb/shared.h)
- *           └─ else it waits for a read of it, one for all who ask (cached_fill.c)
+ *           ├─ on the shared cache: another worker has read it (absorb/shared.h)
+ *           └─ else it waits for a read of it, one for all who ask (fetch.c)
  *
  * What makes an answer right (law 3). It is as old as the last proof of who would have told of a change
  * (base/vouch.h), so never older than the rule's `stale`. A write through any worker of this process
- * changes the key's stamp before its client is answered (cached_write.c): so everybody who asks after that
- * sees it. A connection's own writes that are under way are not in the stamps yet: it reads such keys from
+ * changes the key's version before its client is answered (write.c): so everybody who asks after that
+ * sees it. A connection's own writes that are under way are not in the versions yet: it reads such keys from
  * the engine, behind them. And who watches keys, or keeps values itself (CLIENT TRACKING), reads from the
  * engine always: what it does with an old value would outlive every bound.
  *
- * Order. A read that waits for a fill takes another way than its connection's other requests. Its reply
+ * Order. A read that waits for a fetch takes another way than its connection's other requests. Its reply
  * comes in its turn like any; what the connection writes behind it waits until it is answered (hs_cache_holds),
  * so that no read sees a later write.
  *

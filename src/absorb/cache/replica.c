@@ -5,7 +5,7 @@
  * by any worker of this process, than what the connection itself has done. A replica is known to have
  * had everything at a time (hs_op.replica_since_us), so each bound is a time here, and the latest counts.
  *
- * When the last write was acknowledged is not known, only how many were (the stamp). This worker notes when
+ * When the last write was acknowledged is not known, only how many were (the version). This worker notes when
  * it first saw that number. Its clock stands still while it handles a batch of requests, so that the write
  * may have ended behind that time; it certainly ended before the next one that the clock shows. */
 #include "absorb/cache/stage.h"

@@ -19,8 +19,8 @@ struct hs_cache_stage {
 	const struct hs_rules *rules; /* held: keys in the cache point to them; NULL: none */
 	enum hs_mitigate mitigate;
 	bool any;		/* a rule allows to keep something, and that is wanted */
-	struct hs_link foreign; /* fills that another worker is at */
-	struct hs_link sent;	/* fills under way */
+	struct hs_link foreign; /* fetches that another worker is at */
+	struct hs_link sent;	/* fetches under way */
 	struct hs_buf scratch;
 	struct hs_vouch believed; /* observing: as if all changes were told */
 	bool used;		  /* a rule was there, now or before */
@@ -30,7 +30,7 @@ struct hs_cache_stage {
  * which is marked. */
 struct hs_cache_request {
 	struct hs_request *request;
-	struct hs_link link; /* in fill->waiters or ->late */
+	struct hs_link link; /* in fetch->waiters or ->late */
 	bool apart;	     /* a SET that is counted in writes_apart */
 };
 
@@ -45,7 +45,7 @@ static inline struct hs_cache_request *hs_cache_request(const struct hs_cache_st
 
 /* A reply being read, for those who wait and to be kept. */
 struct hs_fetch {
-	struct hs_link of_key;	     /* in cached->fills */
+	struct hs_link of_key;	     /* in cached->fetches */
 	struct hs_link link;	     /* in stage->sent or ->foreign */
 	struct hs_cache_key *cached; /* pinned */
 	struct hs_link waiters;	     /* requests that get what it brings */

@@ -7,7 +7,7 @@
  * A copy's own time to live is a lease: what a process that died leaves behind goes away by itself. It is
  * never longer than what the original has left, which comes with what is tracked.
  *
- * Several workers may want copies of one key at a time: who begins says so on the shelf, with a set that
+ * Several workers may want copies of one key at a time: who begins says so on the shared cache, with a set that
  * has no names, and the others look there again. */
 #include "absorb/copies/stage.h"
 
@@ -96,7 +96,7 @@ void hs_copies_unlink(struct hs_copies_stage *stage, const struct hs_copies *cop
 	ask_copies(stage, &internal, NULL, copies);
 }
 
-/* --- the shelf --- */
+/* --- the shared cache --- */
 
 static const struct hs_command *dump_command(const struct hs_copies_stage *stage)
 {

@@ -7,7 +7,7 @@
  * A set of copies is what one reading of the original left behind: it was taken with DUMP, put where it
  * is with RESTORE, and never changes. The name holds a number that no other set has, so that nothing
  * that was sent for an older set, however late it arrives, can get into a newer one. A set is valid as
- * a kept reply is (absorb/entry.h): it holds one, whose reply lists the names. What reads a copy while
+ * a cache entry is (absorb/entry.h): it holds one, whose reply lists the names. What reads a copy while
  * the set is valid reads what the original was at the time of the latest proof, or later.
  *
  * A copy may be missing all the same: its lease is over, its server was flushed or had no room. Nobody
@@ -15,8 +15,8 @@
  * the original is asked.
  *
  * Here is what a set is: names, places, turns, and when to make one. Who asks the engine is
- * core/copied.c. Knows no session and no threshold. One thread; a set made by one worker is known to
- * others through the kept reply alone. */
+ * absorb/copies/stage.c. Knows no session and no threshold. One thread; a set made by one worker is known to
+ * others through the cache entry alone. */
 #ifndef HS_ABSORB_COPIES_H
 #define HS_ABSORB_COPIES_H
 
@@ -60,7 +60,7 @@ uint32_t hs_copies_choose(const struct hs_slot_map *slots, const struct hs_copie
 /* ---- a set ---- */
 
 struct hs_place {
-	struct hs_bytes name; /* in the kept reply; empty: the original */
+	struct hs_bytes name; /* in the cache entry; empty: the original */
 	uint16_t slot;
 	uint16_t partition;	 /* that had the slot when the set was made */
 	uint32_t under_way;	 /* reads sent and not answered */
@@ -87,7 +87,7 @@ enum {
 
 /* The names of a set as a reply to keep. */
 void hs_copies_describe(const struct hs_bytes *names, size_t count, struct hs_buf *out);
-/* A set as the kept reply describes it; takes a reference of it. NULL: it does not. */
+/* A set as the cache entry describes it; takes a reference of it. NULL: it does not. */
 struct hs_copies *hs_copies_create(struct hs_entry *entry, uint16_t home_slot,
 				   const struct hs_slot_map *slots);
 struct hs_copies *hs_copies_ref(struct hs_copies *copies);

@@ -1,20 +1,20 @@
 /* Copies of hot values (absorb/copies.h), where a rule allows them: which keys have some, and when.
  *
- *     read ─ hs_step_submit ─┬─ a valid set: the original or a copy, in turn (copied_read.c)
+ *     read ─ hs_step_submit ─┬─ a valid set: the original or a copy, in turn (read.c)
  *                            └─ none: as it came; and if many such reads come, one is made
- *                                     (copied_make.c)
+ *                                     (make.c)
  *
  * It sits where requests leave for the engine, behind the cache and the queues of hot keys: what those
  * absorb needs no copy, and a read that was folded out of a hundred goes to a copy like any other. So a
  * set is made for reads that reach the engine in spite of the cache: values too large for it.
  *
- * What makes an answer right is what makes a kept reply right (core/cached.c): a set is valid while the
- * key's stamp is the one of its making, nobody has told of a change, and the last proof is not older than
+ * What makes an answer right is what makes a cache entry right (absorb/cache/read.c): a set is valid while the
+ * key's version is the one of its making, nobody has told of a change, and the last proof is not older than
  * `stale`. One thing more: no write of the key may be under way through this process. So a connection's
  * own writes are never behind its reads.
  *
  * A set belongs to the worker that made it: it hears of changes, renews the lease and takes the set away.
- * Others use it through the kept reply on the shelf. Writes end a set for everybody at once. It is made
+ * Others use it through the cache entry on the shared cache. Writes end a set for everybody at once. It is made
  * again when reads ask for it, after a pause that grows while sets do not pay (hs_copies_pace). */
 #include "absorb/copies/stage.h"
 

@@ -303,7 +303,7 @@ static struct hs_bytes plain_error(struct answers *answers, struct hs_bytes text
 	return hs_buf_bytes(out);
 }
 
-/* Whether the reply says that the step was done; fills the value before its first ask. */
+/* Whether the reply says that the step was done; fetches the value before its first ask. */
 static bool is_done(struct answers *answers, const struct hs_answer *head)
 {
 	if (answers->step->kind == HS_FOLD_SET)

@@ -22,7 +22,7 @@
  * under way goes on when all that was sent of it is answered; and what comes from the client meanwhile
  * is not taken up.
  *
- * What may be run again by itself (absorb/fold.h) must not have others behind it. Those asks are `firm`:
+ * What may be run again by itself (absorb/fold/fold.h) must not have others behind it. Those asks are `no_retry`:
  * the plan puts them where a refusal is their answer. For increments that is so while the number is far
  * from the limits (`roomy`), as far as is known; else nothing goes behind them (`rash`). */
 #include "absorb/fold/stage.h"

@@ -34,7 +34,7 @@
  *
  * When the engine refuses a step, nothing was done (an outcome that is unknown is an error that says
  * so): who would have got that error alone gets it, the others are run again, each by itself. Where that
- * would come too late, because something of the same client is sent behind it already (`firm`), an ask
+ * would come too late, because something of the same client is sent behind it already (`no_retry`), an ask
  * joins only what it could not be run again for: reads a read, adds an add far from the limits, SETs a
  * SET; else it has a step for itself. A number that somebody has set to its limit since it was last seen
  * is what remains: `again` is called for firm asks too, and the caller has to refuse them. What is

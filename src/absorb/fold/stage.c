@@ -1,4 +1,4 @@
-/* The queues of hot keys: where requests meet absorb/fold.h.
+/* The queues of hot keys: where requests meet absorb/fold/fold.h.
  *
  *     admit ─┬─ no queue: straight to the engine
  *            ├─ joins: waits ─ … ─ the round ends, nothing is under way ─ planned ─ sent
@@ -7,7 +7,7 @@
  * A queue has one flight under way at most. Everything that waits is planned and sent together when
  * its last reply is in, at the end of the round of events: what is handed to the engine leaves then
  * anyway, so that an uncontended key waits for nobody, and what came in the same round shares a flight
- * at no cost. Where clients pipeline several hot keys a flight has several passes (folds_chain.c).
+ * at no cost. Where clients pipeline several hot keys a flight has several passes (chain.c).
  *
  * Order (law 2). Only what can be folded goes through a queue, and it goes by what other clients ask:
  * the engine takes one thing after the other, whoever sends them. A client's own order is kept by its

@@ -1,4 +1,4 @@
-/* Private to core/folds*.c: the queues of hot keys, and what sessions have in them. folds.c tells the
+/* Private to absorb/fold: the queues of hot keys, and what sessions have in them. stage.c tells the
  * whole story. */
 #ifndef HS_CORE_FOLDS_H
 #define HS_CORE_FOLDS_H
