@@ -42,6 +42,8 @@ static const struct {
 	[HS_SIM_UNKNOWN_READS] = {"unknown-reads", HS_SIM_IN_RULES},
 	[HS_SIM_SHELVES_APART] = {"shelves-apart", HS_SIM_IN_RULES},
 	[HS_SIM_TURN_UNHEARD] = {"turn-unheard", HS_SIM_IN_RULES},
+	[HS_SIM_STAGE_OVERTAKEN] = {"stage-overtaken", HS_SIM_IN_STAGE},
+	[HS_SIM_STAGE_FORGETS] = {"stage-forgets", HS_SIM_IN_STAGE},
 };
 
 const char *hs_sim_mistake_name(enum hs_sim_mistake mistake)

@@ -46,6 +46,9 @@ enum hs_sim_mistake {
 	HS_SIM_UNKNOWN_READS,	  /* an unknown command is taken for a read */
 	HS_SIM_SHELVES_APART,	  /* a worker does not know what others have written */
 	HS_SIM_TURN_UNHEARD,	  /* a worker does not hear that mitigations are off */
+	/* Of a stage in the row (sim/stage.c). */
+	HS_SIM_STAGE_OVERTAKEN, /* it delays a request, and later ones pass it */
+	HS_SIM_STAGE_FORGETS,	/* it is switched off, and what it has taken stays with it */
 	HS_SIM_MISTAKES,
 };
 
@@ -62,6 +65,7 @@ enum hs_sim_mistake_where {
 	HS_SIM_IN_CACHES,   /* with clients that keep what they read */
 	HS_SIM_IN_FOLD,	    /* where requests wait for a hot key */
 	HS_SIM_IN_RULES,    /* where keys have contracts */
+	HS_SIM_IN_STAGE,    /* where a stage delays requests */
 };
 enum hs_sim_mistake_where hs_sim_mistake_where(enum hs_sim_mistake mistake);
 

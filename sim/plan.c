@@ -8,6 +8,7 @@ enum {
 	OUTPUT_BYTES_LOW = 60, /* a deaf client reaches it soon */
 	RULES_ONE_IN = 4,
 	SLOWNESS_SEED = 0x510e,
+	STAGE_SEED = 0x57a6,
 };
 
 /* --- drawing --- */
@@ -219,6 +220,15 @@ static enum hs_sim_about pick_about(uint64_t seed, enum hs_sim_mistake mistake,
 	return about;
 }
 
+/* Drawn apart from the rest, so that seeds mean what they meant before there was such a stage. */
+static bool draw_stage(uint64_t seed)
+{
+	struct hs_prng prng;
+
+	hs_prng_init(&prng, seed ^ STAGE_SEED);
+	return one_in(&prng, 4);
+}
+
 void hs_sim_plan_draw(struct hs_sim_plan *plan, uint64_t seed, enum hs_sim_mistake mistake,
 		      enum hs_sim_about about)
 {
@@ -229,6 +239,8 @@ void hs_sim_plan_draw(struct hs_sim_plan *plan, uint64_t seed, enum hs_sim_mista
 	*plan = (struct hs_sim_plan){.seed = seed, .world = hs_sim_world_defaults(seed)};
 	hs_prng_init(&prng, seed);
 	plan->world.engine.mistake = mistake;
+	plan->world.stage =
+		where == HS_SIM_IN_STAGE || (mistake == HS_SIM_NO_MISTAKE && draw_stage(seed));
 	draw_world(&prng, &plan->world);
 	draw_fold(&prng, &plan->world);
 	about = pick_about(seed, mistake, about);
@@ -294,6 +306,8 @@ void hs_sim_plan_describe(const struct hs_sim_plan *plan, struct hs_buf *text)
 			      world->engine.put_off_us_max > 0 ? ", commits put off" : "");
 	if (world->slow_us_max > 0)
 		hs_buf_printf(text, ", slow workers");
+	if (world->stage)
+		hs_buf_printf(text, ", a stage that delays and holds");
 	if (world->core.fold)
 		hs_buf_printf(text, ", fold from %.0f requests and %.0f %%, %u waiters",
 			      world->core.hot.requests, world->core.hot.share * 100,
@@ -356,6 +370,9 @@ static void simplify_world(struct hs_sim_plan *plan, uint32_t number)
 	case 10:
 		world->slow_us_max = 0;
 		break;
+	case 11:
+		world->stage = false;
+		break;
 	default:
 		world->engine.refuses = false;
 	}
@@ -412,7 +429,7 @@ static void simplify_load(struct hs_sim_plan *plan, uint32_t number)
 
 bool hs_sim_plan_simplify(struct hs_sim_plan *plan, uint32_t number)
 {
-	enum { LOAD_WAYS = 13, WORLD_WAYS = 12 };
+	enum { LOAD_WAYS = 13, WORLD_WAYS = 13 };
 
 	if (number < LOAD_WAYS && !plan->has_caches)
 		simplify_load(plan, number);
@@ -456,6 +473,7 @@ uint64_t hs_sim_plan_weight(const struct hs_sim_plan *plan)
 		world->engine.put_off_us_max > 0,
 		world->engine.seal_us_max > 0,
 		world->slow_us_max > 0,
+		world->stage,
 		world->engine.partitions,
 		world->round_us_max,
 		links->slow_us,

@@ -3,6 +3,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/slot.h"
+#include "sim/stage.h"
 #include "stages/stages.h"
 #include "wire/reply.h"
 
@@ -291,7 +292,7 @@ static void create_core(struct hs_sim_world *world, uint32_t number)
 		.together = options->links.on ? options->together : HS_TOGETHER_PARTITION,
 		.node_id = "6865617473696e6b20696e206120647265616d21",
 		.slowlog_ids = &world->slowlog_ids,
-		.stages = hs_stages,
+		.stages = options->stage ? hs_sim_stages : hs_stages,
 		.seed = options->engine.seed + number,
 		.key_seed = options->engine.seed,
 		.heat = world->heats ? world->heats[number] : NULL,

@@ -50,7 +50,8 @@ struct hs_sim_world_options {
 	const struct hs_learned *learned; /* commands of the server beside ours; NULL: none */
 	/* How long a worker may be kept from going on after it has read the clock. */
 	uint32_t slow_us_max;
-	uint32_t look_us;	  /* what a look at the clock costs: makes commands slow */
+	bool stage;	  /* a stage that delays and holds at random is in the row (sim/stage.h) */
+	uint32_t look_us; /* what a look at the clock costs: makes commands slow */
 	const struct hs_log *log; /* NULL: nobody listens */
 };
 

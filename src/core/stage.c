@@ -69,9 +69,14 @@ static void leave_lane(struct hs_request *request, struct hs_part *part)
 
 void hs_stage_send(struct hs_core *core, uint32_t index, struct hs_request *request)
 {
+	struct hs_session *session = request->session;
+	uint32_t inflight = session->inflight;
+
 	leave_lane(request, &request->parts[0]);
 	request->parts[0].stage = (uint8_t)(index + 1);
 	hs_step_submit(core, request, 0);
+	if (session->inflight < inflight) /* answered at once: its client may wait for that */
+		hs_core_resume_later(core, session);
 }
 
 void hs_stage_take(struct hs_request *request, struct hs_part *part)

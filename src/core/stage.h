@@ -12,7 +12,8 @@
  * (core/internal.h) enters behind the stage that sends it. A held command is offered again to the stage that
  * held it, not to those before it. An engine may answer inside `depart`: a request may be gone when a call
  * returns. No stage resumes a connection or runs commands from inside a point: it
- * says hs_core_resume_later, and the core does when the event is handled.
+ * says hs_core_resume_later, and the core does when the event is handled. A stage that takes what departs and
+ * sends it on later keeps the order in which it came.
  *
  * State. `create` returns the worker's state of the stage, which every point gets back as `self`. State of
  * a session, a request and a hot key lies in them: the stage says how many bytes it needs, and finds them

@@ -1,0 +1,152 @@
+#include "sim/stage.h"
+
+#include "absorb/absorb.h"
+#include "absorb/versions.h"
+#include "base/mem.h"
+#include "base/prng.h"
+#include "push/push.h"
+#include "sim/world_internal.h"
+
+enum {
+	HOLDS_ONE_IN = 6,
+	TAKES_ONE_IN = 4,
+	TURNS_ONE_IN = 3,
+	STAGE_SEED = 0x57a6e,
+};
+
+struct stage {
+	struct hs_core *core;
+	uint32_t index;
+	size_t request_at;
+	struct hs_prng prng;
+	bool on;
+	enum hs_sim_mistake mistake;
+	struct hs_link taken; /* requests, oldest first */
+};
+
+struct taken {
+	struct hs_request *request;
+	struct hs_link link; /* in stage->taken */
+};
+
+static bool one_in(struct stage *stage, uint64_t number)
+{
+	return hs_prng_below(&stage->prng, number) == 0;
+}
+
+static void turn(struct stage *stage, bool on)
+{
+	stage->on = on;
+	hs_stage_want(stage->core, stage->index, HS_POINT_ADMIT, on);
+	hs_stage_want(stage->core, stage->index, HS_POINT_DEPART, on);
+}
+
+static enum hs_verdict admit(void *self, struct hs_session *session, struct hs_call *call)
+{
+	struct stage *stage = self;
+
+	(void)call;
+	return session->inflight > 0 && one_in(stage, HOLDS_ONE_IN) ? HS_HOLD : HS_PASS;
+}
+
+static void send_first(struct stage *stage)
+{
+	struct taken *taken = hs_list_entry(stage->taken.next, struct taken, link);
+
+	hs_list_remove(&taken->link);
+	taken->request->session->taken--;
+	hs_stage_send(stage->core, stage->index, taken->request);
+}
+
+static void send_all(struct stage *stage)
+{
+	while (!hs_list_empty(&stage->taken))
+		send_first(stage);
+}
+
+/* What departs behind a request that was taken does not overtake it, whoever sends it: fold sends requests of
+ * several sessions in an order that counts. */
+static enum hs_verdict depart(void *self, struct hs_request *request, struct hs_part *part)
+{
+	struct stage *stage = self;
+	struct taken *taken = hs_stage_request(request, stage->request_at);
+	bool may_take = request->parts_count == 1 && part->op.kind == HS_OP_COMMAND &&
+			!hs_call_blocks(&request->call);
+
+	if (!may_take) {
+		send_all(stage);
+		return HS_PASS;
+	}
+	if ((hs_list_empty(&stage->taken) || stage->mistake == HS_SIM_STAGE_OVERTAKEN) &&
+	    !one_in(stage, TAKES_ONE_IN))
+		return HS_PASS;
+	taken->request = request;
+	hs_list_append(&stage->taken, &taken->link);
+	request->session->taken++; /* versions has not counted it yet: the cache must know */
+	hs_stage_take(request, part);
+	return HS_TAKEN;
+}
+
+static bool needs_flush(const void *self)
+{
+	const struct stage *stage = self;
+
+	return !hs_list_empty(&stage->taken) &&
+	       (stage->on || stage->mistake != HS_SIM_STAGE_FORGETS);
+}
+
+static void tick(void *self)
+{
+	struct stage *stage = self;
+
+	if (!one_in(stage, TURNS_ONE_IN))
+		return;
+	if (stage->mistake != HS_SIM_STAGE_FORGETS)
+		send_all(stage); /* what departs while it is off would overtake them */
+	turn(stage, !stage->on);
+}
+
+static void *create(struct hs_core *core, uint32_t index)
+{
+	const struct hs_sim_worker *worker = core->world.context;
+	struct stage *stage = hs_mem_zalloc(sizeof *stage);
+
+	stage->core = core;
+	stage->index = index;
+	stage->request_at = core->stages.request_at[index];
+	hs_prng_init(&stage->prng, core->world.seed ^ STAGE_SEED);
+	hs_list_init(&stage->taken);
+	stage->mistake = worker->world->options.engine.mistake;
+	turn(stage, true);
+	return stage;
+}
+
+static void destroy(void *self)
+{
+	struct stage *stage = self;
+
+	hs_check(hs_list_empty(&stage->taken) || stage->mistake == HS_SIM_STAGE_FORGETS);
+	hs_mem_free(&stage);
+}
+
+static void flush(void *self)
+{
+	send_all(self);
+}
+
+static const struct hs_stage random_stage = {
+	.name = "random",
+	.request_bytes = sizeof(struct taken),
+	.create = create,
+	.destroy = destroy,
+	.admit = admit,
+	.depart = depart,
+	.flush = flush,
+	.needs_flush = needs_flush,
+	.tick = tick,
+};
+
+const struct hs_stage *const hs_sim_stages[] = {
+	&hs_stage_push,	    &hs_stage_cache,  &hs_stage_fold, &random_stage,
+	&hs_stage_versions, &hs_stage_copies, NULL,
+};

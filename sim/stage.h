@@ -1,0 +1,16 @@
+/* A stage for the simulated world: it does nothing useful, at random, and no law may notice.
+ *
+ *     admit   now and then holds a client that has requests in flight
+ *     depart  now and then takes a request; it and all that depart behind it are sent, in order, with the next
+ *             flush
+ *     tick    switches itself off and on, whatever is in flight
+ *
+ * It stands in the row between fold and versions, so that it delays what clients ask and what fold sends. */
+#ifndef HS_SIM_STAGE_H
+#define HS_SIM_STAGE_H
+
+#include "core/stage.h"
+
+extern const struct hs_stage *const hs_sim_stages[]; /* stages/stages.c with this one in it */
+
+#endif
