@@ -126,7 +126,7 @@ static void tick(void *context, void *target, uint64_t number)
 
 	(void)number;
 	worker->tick_us = 0;
-	hs_core_tick(worker->core, world->now);
+	hs_core_alarm(worker->core, world->now);
 	hs_sim_after_core(world, worker->number);
 }
 

@@ -54,7 +54,6 @@ static void send_first(struct stage *stage)
 	struct taken *taken = hs_list_entry(stage->taken.next, struct taken, link);
 
 	hs_list_remove(&taken->link);
-	taken->request->session->taken--;
 	hs_stage_send(stage->core, stage->index, taken->request);
 }
 
@@ -82,8 +81,7 @@ static enum hs_verdict depart(void *self, struct hs_request *request, struct hs_
 		return HS_PASS;
 	taken->request = request;
 	hs_list_append(&stage->taken, &taken->link);
-	request->session->taken++; /* versions has not counted it yet: the cache must know */
-	hs_stage_take(request, part);
+	hs_stage_delay(request, part);
 	return HS_TAKEN;
 }
 

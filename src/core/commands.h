@@ -21,7 +21,7 @@ typedef void hs_local_run(struct hs_core *core, struct hs_session *session,
 			  const struct hs_call *call, struct hs_reply *reply);
 
 struct hs_core_commands {
-	/* Never NULL for a command whose place is HS_PLACE_CORE, but for those of `start`. */
+	/* Of a command whose place is HS_PLACE_CORE. NULL for EXEC, and for commands that only `start` runs. */
 	hs_local_run *(*find)(enum hs_command_id id);
 
 	/* SUBSCRIBE and its kin, PUBLISH, PUBSUB, CLIENT TRACKING; RESET of a client that listens. Makes the

@@ -107,6 +107,7 @@ void hs_core_configure(struct hs_core *core, const struct hs_core_options *optio
 	hs_users_adopt(core, options->acl, hs_stages_lose);
 	hs_hot_configure(core);
 	hs_stages_configure(core);
+	hs_core_resume_all(core);
 }
 
 void hs_core_learn(struct hs_core *core, const struct hs_learned *learned)
@@ -138,6 +139,7 @@ void hs_core_peer(struct hs_core *core, struct hs_now now, struct hs_op *op)
 {
 	hs_core_set_now(core, now);
 	core->world.commands->part(core, op);
+	hs_core_resume_all(core);
 }
 
 void hs_core_changed(struct hs_core *core, struct hs_now now, const struct hs_vouch *vouch,
@@ -430,6 +432,7 @@ void hs_core_disconnect(struct hs_core *core, struct hs_session *session)
 		end_sleep(core, session);
 	hs_multi_unwatch(core, session);
 	hs_core_resume(core, session);
+	hs_core_resume_all(core);
 }
 
 void hs_core_resume_later(struct hs_core *core, struct hs_session *session)
@@ -489,15 +492,12 @@ static void cool_keys(struct hs_core *core)
 	}
 }
 
-void hs_core_tick(struct hs_core *core, struct hs_now now)
+void hs_core_alarm(struct hs_core *core, struct hs_now now)
 {
 	struct hs_link *link, *next;
 
 	hs_core_set_now(core, now);
-	hs_internal_tick(core);
-	cool_keys(core);
-	hs_stages_tick(core);
-	hs_core_resume_all(core);
+	hs_stages_deadline(core);
 	for (link = core->sleepers.next; link != &core->sleepers; link = next) {
 		struct hs_session *session = hs_list_entry(link, struct hs_session, sleeping);
 
@@ -507,10 +507,21 @@ void hs_core_tick(struct hs_core *core, struct hs_now now)
 	}
 	if (core->pause.mode != HS_PAUSE_NONE && core->pause.until_us <= now.mono_us)
 		hs_pause_end(core);
+	hs_core_resume_all(core);
+}
+
+void hs_core_tick(struct hs_core *core, struct hs_now now)
+{
+	hs_core_alarm(core, now);
+	hs_internal_tick(core);
+	cool_keys(core);
+	hs_stages_tick(core);
+	hs_core_resume_all(core);
 	if (now.mono_us < core->idle_scan_us)
 		return;
 	core->idle_scan_us = now.mono_us + IDLE_SCAN_US;
-	for (link = core->sessions.next; link != &core->sessions; link = link->next) {
+	for (struct hs_link *link = core->sessions.next; link != &core->sessions;
+	     link = link->next) {
 		struct hs_session *session = hs_list_entry(link, struct hs_session, all);
 		uint64_t idle_us = now.mono_us - session->last_active_us;
 
@@ -549,6 +560,7 @@ uint32_t hs_core_drain(struct hs_core *core, struct hs_now now, uint64_t quiet_u
 
 	hs_core_set_now(core, now);
 	hs_stages_stop(core);
+	hs_core_resume_all(core);
 	left = core->orphans + core->self->inflight;
 	for (struct hs_link *link = core->sessions.next; link != &core->sessions;
 	     link = link->next) {

@@ -209,10 +209,12 @@ void hs_core_changed(struct hs_core *core, struct hs_now now, const struct hs_vo
 /* News of the engine; `news` is the caller's. */
 void hs_core_news(struct hs_core *core, struct hs_now now, const struct hs_news *news);
 
-/* Time passes: sleepers wake, pauses end, idle clients go. Call at hs_core_deadline or later, and each 100 ms.
- */
-void hs_core_tick(struct hs_core *core, struct hs_now now);
+/* Time passes: sleepers wake, pauses end, stages have deadlines. Call at hs_core_deadline or later. */
+void hs_core_alarm(struct hs_core *core, struct hs_now now);
 uint64_t hs_core_deadline(const struct hs_core *core); /* mono_us of the next of them; 0: none */
+/* The same, and what is looked at now and then: idle clients, keys that cool, late internal calls. Call it each
+ * 100 ms. */
+void hs_core_tick(struct hs_core *core, struct hs_now now);
 
 /* Shutting down, called again and again: closes every session that has nothing under way and has
  * been quiet for `quiet_us`. With 0 nothing more is taken from anybody. Returns how many are left.

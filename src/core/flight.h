@@ -29,7 +29,7 @@ struct hs_flight {
 };
 
 /* Whether the next request must wait because its reply would not fit; the session is held then. Asked before a
- * call becomes a request: by the core when the stages have passed it, or by a stage that takes it before. */
+ * call becomes a request: by the core when the stages have passed it, or by a stage that takes a read before. */
 bool hs_flight_holds(struct hs_core *core, struct hs_session *session, struct hs_call *call);
 /* What a reply has cost; a request is done; those that were held may go on. */
 void hs_flight_learn(struct hs_core *core, struct hs_session *session, const struct hs_call *call,

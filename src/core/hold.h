@@ -14,7 +14,7 @@
 
 #include "core/state.h"
 
-/* Holds the session. Returns false, for whoever says with that that a command was not taken. */
+/* Holds the session. Returns false, so that dispatch can return it. */
 bool hs_hold(struct hs_core *core, struct hs_session *session, enum hs_hold why);
 /* The same for a stage, by its number. */
 bool hs_hold_for_stage(struct hs_core *core, struct hs_session *session, uint32_t stage);

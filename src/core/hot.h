@@ -70,8 +70,8 @@ static inline bool hs_hot_may_have(const struct hs_hots *hots, uint16_t slot)
 /* NULL: the key is not hot. */
 struct hs_hot *hs_hot_find(const struct hs_hots *hots, uint16_t slot, struct hs_bytes key);
 
-/* A request for a key was counted. `slot` HS_SLOT_NONE: it is not known. The key, if it is hot and stages
- * are to be told; or NULL. */
+/* A request for a key was counted: enters or refreshes the key. Returns it if its share is at least `share`; else
+ * NULL. `slot` HS_SLOT_NONE: not known. */
 struct hs_hot *hs_hot_note(struct hs_core *core, struct hs_bytes key, uint16_t slot,
 			   struct hs_heat_warmth heat);
 void hs_hot_configure(struct hs_core *core); /* the rules are others */

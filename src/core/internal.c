@@ -41,6 +41,7 @@ static struct hs_request *prepare(struct hs_core *core, const struct hs_internal
 	request->sender = (uint8_t)internal->stage;
 	request->resp = internal->resp > 0 ? internal->resp : 3;
 	request->timeout_us = internal->timeout_us;
+	hs_list_init(&request->due);
 	hs_request_split(request, parts);
 	for (uint32_t i = 0; i < parts; i++) {
 		fill_op(core, request, &request->parts[i].op, internal->kind, internal->slot,
@@ -67,6 +68,8 @@ void hs_internal_prepare_again(struct hs_core *core, struct hs_request *request)
 	uint16_t slot = request->parts[0].op.slot;
 
 	hs_check(request->parts_count == 1 && request->parts_left == 0);
+	hs_list_remove(&request->due);
+	request->overdue = false;
 	hs_request_drop_parts(request);
 	hs_request_split(request, 1);
 	fill_op(core, request, &request->parts[0].op, kind, slot, 0);

@@ -1,7 +1,7 @@
-/* Private to src/core: HEAT PLAN, what is being done about hot keys now. Each mitigation writes a row for
+/* HEAT PLAN: what is being done about hot keys now. Each mitigation writes a row for
  * every key it is at work on; who has nothing to say of a field leaves it as it is. */
-#ifndef HS_CORE_PLAN_H
-#define HS_CORE_PLAN_H
+#ifndef HS_CORE_REPORT_H
+#define HS_CORE_REPORT_H
 
 #include "core/state.h"
 

@@ -123,7 +123,7 @@ void hs_request_split(struct hs_request *request, uint32_t parts)
 	request->parts_count = parts;
 	request->parts_left = parts;
 	request->single.stage = 0;
-	request->single.taken = false;
+	request->single.taken = HS_PART_FREE;
 	request->single.marked = 0;
 }
 

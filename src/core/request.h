@@ -8,6 +8,9 @@
 
 struct hs_late;
 
+/* Whether a stage has a part that departed (core/stage.h). */
+enum hs_part_taken { HS_PART_FREE, HS_PART_DELAYED, HS_PART_DIVERTED };
+
 /* One part of a request: an operation and where its reply goes. */
 struct hs_part {
 	struct hs_op op;
@@ -15,9 +18,9 @@ struct hs_part {
 	struct hs_bytes *argv; /* a split command's own arguments, owned; or NULL */
 	uint64_t time_us;      /* from the request's start to this part's answer */
 	bool answered;
-	uint8_t lane;	 /* its session counts it there while it is under way */
-	uint8_t stage;	 /* the first that it has not passed on its way out */
-	bool taken;	 /* by a stage, which counts it in its lane (hs_stage_take) */
+	uint8_t lane;  /* its session counts it there while it is under way */
+	uint8_t stage; /* the first that it has not passed on its way out */
+	enum hs_part_taken taken;
 	uint32_t marked; /* a bit for each stage that has state in it, and hears of its answer */
 };
 

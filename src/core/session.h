@@ -48,7 +48,8 @@ struct hs_session {
 	uint64_t asked;		 /* requests there ever were */
 	uint16_t lane[HS_LANES]; /* operations under way, by partition modulo HS_LANES */
 	uint32_t
-		taken; /* of its requests: those that a stage has taken and that are not answered */
+		taken; /* requests that a stage delays before versions has counted them: meanwhile it
+			 * reads from the engine */
 
 	uint64_t id;
 	char address[64];

@@ -51,20 +51,44 @@ void hs_stages_deinit(struct hs_core *core)
 
 void hs_stage_want(struct hs_core *core, uint32_t index, enum hs_point point, bool wanted)
 {
+	const struct hs_stage *stage = core->stages.table[index];
 	uint32_t bit = UINT32_C(1) << index;
 
+	hs_check(!wanted || (point == HS_POINT_ADMIT	? stage->admit != NULL
+			     : point == HS_POINT_DEPART ? stage->depart != NULL
+			     : point == HS_POINT_ARRIVE ? stage->arrive != NULL
+							: stage->hot != NULL));
 	if (wanted)
 		core->stages.want[point] |= bit;
 	else
 		core->stages.want[point] &= ~bit;
 }
 
-static void leave_lane(struct hs_request *request, struct hs_part *part)
+static void take(struct hs_request *request, struct hs_part *part, enum hs_part_taken taken)
 {
-	if (!part->taken)
+	part->taken = taken;
+	part->lane = part->op.partition % HS_LANES;
+	request->session->lane[part->lane]++;
+	request->session->taken += taken == HS_PART_DELAYED;
+}
+
+static void leave(struct hs_request *request, struct hs_part *part)
+{
+	if (part->taken == HS_PART_FREE)
 		return;
-	part->taken = false;
 	request->session->lane[part->lane]--;
+	request->session->taken -= part->taken == HS_PART_DELAYED;
+	part->taken = HS_PART_FREE;
+}
+
+void hs_stage_delay(struct hs_request *request, struct hs_part *part)
+{
+	take(request, part, HS_PART_DELAYED);
+}
+
+void hs_stage_divert(struct hs_request *request, struct hs_part *part)
+{
+	take(request, part, HS_PART_DIVERTED);
 }
 
 void hs_stage_send(struct hs_core *core, uint32_t index, struct hs_request *request)
@@ -72,27 +96,37 @@ void hs_stage_send(struct hs_core *core, uint32_t index, struct hs_request *requ
 	struct hs_session *session = request->session;
 	uint32_t inflight = session->inflight;
 
-	leave_lane(request, &request->parts[0]);
+	leave(request, &request->parts[0]);
 	request->parts[0].stage = (uint8_t)(index + 1);
 	hs_step_submit(core, request, 0);
 	if (session->inflight < inflight) /* answered at once: its client may wait for that */
 		hs_core_resume_later(core, session);
 }
 
-void hs_stage_take(struct hs_request *request, struct hs_part *part)
+void hs_stage_answer(struct hs_core *core, uint32_t index, struct hs_request *request,
+		     struct hs_part *part, struct hs_bytes reply)
 {
-	part->taken = true;
-	part->lane = part->op.partition % HS_LANES;
-	request->session->lane[part->lane]++;
-}
-
-void hs_stage_answer(struct hs_core *core, struct hs_request *request, struct hs_part *part,
-		     struct hs_bytes reply)
-{
-	leave_lane(request, part);
+	leave(request, part);
+	part->stage = (uint8_t)index; /* those behind it have not seen it */
 	part->op.answer = reply;
 	hs_core_resume_later(core, request->session);
 	hs_step_arrived(core, request, part);
+}
+
+void hs_stage_ended(struct hs_core *core, uint32_t index, struct hs_request *request)
+{
+	struct hs_part *part = &request->parts[0];
+
+	part->marked &= (UINT32_C(1) << index) - 1;
+	if (part->marked)
+		hs_stages_arrive(core, request, part);
+}
+
+void hs_stage_share(struct hs_core *core, uint32_t index, struct hs_request *request,
+		    struct hs_bytes reply)
+{
+	hs_stage_ended(core, index, request);
+	hs_request_share(core, request, reply);
 }
 
 void hs_stage_hear(struct hs_session *session, uint32_t index, bool wanted)
@@ -104,6 +138,7 @@ void hs_stage_hear(struct hs_session *session, uint32_t index, bool wanted)
 
 void hs_stage_due(struct hs_core *core, uint32_t index, uint64_t mono_us)
 {
+	hs_check(core->stages.table[index]->deadline);
 	core->stages.due_us[index] = mono_us;
 }
 
@@ -111,6 +146,9 @@ void hs_stage_tell(struct hs_core *core, uint32_t index)
 {
 	struct hs_news news = {.kind = HS_NEWS_STAGE, .stage = index};
 
+	hs_check(core->stages.table[index]->told);
+	if (!core->world.calls->tell)
+		return; /* there is no other worker */
 	core->world.calls->tell(core->world.context, hs_news_create(&news));
 }
 
@@ -147,8 +185,11 @@ enum hs_verdict hs_stages_admit(struct hs_core *core, struct hs_session *session
 		int i = __builtin_ctz(left);
 		enum hs_verdict verdict = row->table[i]->admit(row->self[i], session, call);
 
-		if (verdict == HS_HOLD)
+		if (verdict == HS_HOLD) {
+			hs_check(session->inflight > 0); /* nobody would resume it */
 			hs_hold_for_stage(core, session, (uint32_t)i);
+		}
+		hs_check(verdict != HS_WAIT || session->hold != HS_HOLD_NONE);
 		if (verdict != HS_PASS)
 			return verdict;
 	}
@@ -173,7 +214,10 @@ void hs_stages_arrive(struct hs_core *core, struct hs_request *request, struct h
 {
 	struct hs_stages *row = &core->stages;
 
-	for (uint32_t left = part->marked | row->want[HS_POINT_ARRIVE]; left;) {
+	/* An internal call that entered behind a stage is none of its business. */
+	uint32_t all = row->want[HS_POINT_ARRIVE] >> request->sender << request->sender;
+
+	for (uint32_t left = part->marked | all; left;) {
 		int i = 31 - __builtin_clz(left);
 
 		left &= ~(UINT32_C(1) << i);
@@ -346,15 +390,23 @@ void hs_stages_told(struct hs_core *core, uint32_t index)
 	row->table[index]->told(row->self[index]);
 }
 
+void hs_stages_deadline(struct hs_core *core)
+{
+	struct hs_stages *row = &core->stages;
+
+	for (uint32_t i = 0; i < row->count; i++) {
+		if (row->due_us[i] == 0 || row->due_us[i] > core->now.mono_us)
+			continue;
+		row->due_us[i] = 0; /* it may name another one */
+		row->table[i]->deadline(row->self[i]);
+	}
+}
+
 void hs_stages_tick(struct hs_core *core)
 {
 	struct hs_stages *row = &core->stages;
 
 	for (uint32_t i = 0; i < row->count; i++) {
-		if (row->due_us[i] > 0 && row->due_us[i] <= core->now.mono_us) {
-			row->due_us[i] = 0; /* it may name another one */
-			row->table[i]->deadline(row->self[i]);
-		}
 		if (row->table[i]->tick)
 			row->table[i]->tick(row->self[i]);
 	}

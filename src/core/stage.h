@@ -6,11 +6,11 @@
  *
  * The core parses and checks commands, keeps replies in order, and knows no mitigation. A stage is a table
  * of functions that the core calls at fixed points; serve/ and sim/ hand it an array of them
- * (absorb/stages.c), whose order is part of the design. NULL: the stage has nothing to do there.
+ * (stages/stages.c), whose order is part of the design. NULL: the stage has nothing to do there.
  *
  * Rules. On the way out stages are called first to last, on the way back last to first. An internal call
  * (core/internal.h) enters behind the stage that sends it. A held command is offered again to the stage that
- * held it, not to those before it. An engine may answer inside `depart`: a request may be gone when a call
+ * held it, not to those before it, unless something else has held it since. An engine may answer inside `depart`: a request may be gone when a call
  * returns. No stage resumes a connection or runs commands from inside a point: it
  * says hs_core_resume_later, and the core does when the event is handled. A stage that takes what departs and
  * sends it on later keeps the order in which it came.
@@ -18,7 +18,11 @@
  * State. `create` returns the worker's state of the stage, which every point gets back as `self`. State of
  * a session, a request and a hot key lies in them: the stage says how many bytes it needs, and finds them
  * with hs_stage_session, hs_stage_request and hs_hot.state. A session's begins as zeros. A request's is
- * not cleared: it means something where the stage's bit is set in part->marked. */
+ * not cleared: the stage fills it in when it makes, takes or marks the request. The mark (a bit in part->marked)
+ * means that `arrive` is called for the part.
+ *
+ * A read that the engine answers at once, with nothing of its session in front of it, becomes no request: it is
+ * admitted, and does not depart or arrive. */
 #ifndef HS_CORE_STAGE_H
 #define HS_CORE_STAGE_H
 
@@ -42,9 +46,9 @@ enum hs_verdict {
 	HS_PASS,     /* to the next stage, or the engine */
 	HS_ANSWERED, /* the client has its reply, in its turn */
 	HS_TAKEN,    /* the stage answers it later, or sends it on later */
-	HS_HOLD, /* the client's input waits until nothing of it is in flight; then the command comes
-		      * again */
-	HS_WAIT, /* the same, and the stage has said until when: hs_flight_holds */
+	HS_HOLD, /* only if the session has requests in flight: its input waits until all of them
+		      * are answered; then the command is offered again */
+	HS_WAIT, /* hs_flight_holds has held it */
 };
 
 /* Told of one request that an internal call stands for. `followed`: something of the same client is sent
@@ -73,8 +77,8 @@ struct hs_stage {
 	void (*flush)(void *self);
 	bool (*needs_flush)(const void *self);
 
-	/* A request for a hot key was counted; `waited`: it was not answered at once. With every tick: the
-	 * key has cooled, or not. A key with state stays in the table. */
+	/* A request for a key above hot-share was counted; `waited`: it was not answered at once. With every
+	 * tick, for every key in the table: whether it has cooled. A key with state stays in the table. */
 	void (*hot)(void *self, struct hs_hot *hot, bool waited);
 	void (*cool)(void *self, struct hs_hot *hot, bool cool);
 
@@ -117,7 +121,10 @@ struct hs_stage {
 		       void *context);
 };
 
-enum { HS_STAGES_MAX = HS_HOT_STAGES };
+enum {
+	HS_STAGES_MAX = HS_HOT_STAGES,
+	HS_STAGE_NONE = HS_STAGES_MAX, /* part->stage: it passes no stage on its way out */
+};
 
 enum hs_point {
 	HS_POINT_ADMIT,
@@ -156,12 +163,22 @@ static inline void *hs_stage_request(const struct hs_request *request, size_t at
 /* A request that the stage took goes on: to the stages behind it, and the engine. It may be gone when this
  * returns. */
 void hs_stage_send(struct hs_core *core, uint32_t index, struct hs_request *request);
-/* `depart` took a part whose place among its session's operations counts: it is under way from now on, until
- * the stage calls hs_stage_send or hs_stage_answer for it. */
-void hs_stage_take(struct hs_request *request, struct hs_part *part);
-/* Such a part is answered, as if the engine had. The request may be gone when this returns. */
-void hs_stage_answer(struct hs_core *core, struct hs_request *request, struct hs_part *part,
-		     struct hs_bytes reply);
+/* `depart` took a part, which counts among its session's operations in flight until the stage calls
+ * hs_stage_send or hs_stage_answer for it. Delay: it goes to the engine later, and stages behind this one do
+ * not know of it yet, so that meanwhile the session reads from the engine. Divert: it is answered from somewhere
+ * else. */
+void hs_stage_delay(struct hs_request *request, struct hs_part *part);
+void hs_stage_divert(struct hs_request *request, struct hs_part *part);
+/* Answers such a part as if the engine had. The request may be gone when this returns. */
+void hs_stage_answer(struct hs_core *core, uint32_t index, struct hs_request *request,
+		     struct hs_part *part, struct hs_bytes reply);
+/* Answers a request with one part that the stage took, with a reply that it shares with others: counted and
+ * accounted for as if it had been alone. */
+void hs_stage_share(struct hs_core *core, uint32_t index, struct hs_request *request,
+		    struct hs_bytes reply);
+/* A request with one part that the stage took comes to its end in another way: the stages before it are told
+ * (`arrive`). */
+void hs_stage_ended(struct hs_core *core, uint32_t index, struct hs_request *request);
 /* From now on `queued`, `passed` and `finish` are called for this session, or not. */
 void hs_stage_hear(struct hs_session *session, uint32_t index, bool wanted);
 /* Calls `deadline` at that time; 0: not at all. */
@@ -206,7 +223,8 @@ void hs_stages_configure(struct hs_core *core);
 void hs_stages_changed(struct hs_core *core, const struct hs_vouch *vouch,
 		       const struct hs_bytes *key);
 void hs_stages_told(struct hs_core *core, uint32_t index);
-void hs_stages_tick(struct hs_core *core);	    /* and deadlines that are over */
+void hs_stages_deadline(struct hs_core *core); /* of those whose time has come */
+void hs_stages_tick(struct hs_core *core);
 uint64_t hs_stages_due(const struct hs_core *core); /* the first of them; 0: none */
 void hs_stages_stop(struct hs_core *core);
 /* False: the call was sent by no stage, or stands for nobody. */

@@ -459,7 +459,7 @@ void hs_step_answer(struct hs_core *core, struct hs_session *session, const stru
 	answer_end(core, session, &answer);
 	if (!alone)
 		hs_count_note(core, &op, reply);
-	time_us = timing_end(core, session, call, false);
+	time_us = timing_end(core, session, call, reply.len > 0 && reply.data[0] == '-');
 	if (alone)
 		hs_count_read(core, &op, reply, time_us);
 }

@@ -145,7 +145,7 @@ static bool tell_engine(struct hs_core *core, struct hs_topic *topic, bool liste
 		.slot = slot,
 		.resp = 2,
 		.kind = listen ? HS_OP_LISTEN : HS_OP_UNLISTEN,
-		.stage = HS_STAGES_MAX,
+		.stage = HS_STAGE_NONE,
 	};
 	bool done = false;
 

@@ -227,7 +227,7 @@ static void on_alarm(uv_timer_t *timer)
 	struct hs_worker *worker = timer->data;
 
 	worker->engine->calls->refresh(worker->engine, worker->index);
-	hs_core_tick(worker->core, hs_clock_now());
+	hs_core_alarm(worker->core, hs_clock_now());
 	hs_connection_flush(worker);
 	end_round(worker);
 	set_alarm(worker);

@@ -491,12 +491,15 @@ static void test_taken_when_it_departs(void **state)
 	struct hs_request *request;
 
 	(void)state;
+	world.orders[0].mark = true;
 	world.orders[1].depart = HS_TAKEN;
 	say("GET k\r\n");
 	saw("admit0 admit1 admit2 depart0 depart1");
 	assert_int_equal(world.ops_count, 0);
 	request = world.minds[1]->taken[0];
-	hs_request_share(world.core, request, HS_LIT("$6\r\nshared\r\n"));
+	world.seen[0] = '\0';
+	hs_stage_share(world.core, 1, request, HS_LIT("$6\r\nshared\r\n"));
+	saw("arrive0"); /* a stage before it has marked the request */
 	heard("$6\r\nshared\r\n");
 }
 
@@ -623,15 +626,17 @@ static void test_taken_in_order(void **state)
 	world.orders[0].mark = true;
 	say("GET k\r\n");
 	request = world.minds[1]->taken[0];
-	hs_stage_take(request, &request->parts[0]);
+	hs_stage_divert(request, &request->parts[0]);
 	assert_int_equal(world.client->lane[request->parts[0].lane], 1);
+	assert_int_equal(world.client->taken, 0);
 	world.seen[0] = '\0';
-	hs_stage_answer(world.core, request, &request->parts[0], HS_LIT("$1\r\nv\r\n"));
+	hs_stage_answer(world.core, 1, request, &request->parts[0], HS_LIT("$1\r\nv\r\n"));
 	saw("arrive0");
 	heard("$1\r\nv\r\n");
 	say("GET k\r\n");
 	request = world.minds[1]->taken[1];
-	hs_stage_take(request, &request->parts[0]);
+	hs_stage_delay(request, &request->parts[0]);
+	assert_int_equal(world.client->taken, 1);
 	world.seen[0] = '\0';
 	hs_stage_send(world.core, 1, request);
 	saw("depart2");
@@ -639,6 +644,7 @@ static void test_taken_in_order(void **state)
 	heard("$1\r\nw\r\n");
 	for (int i = 0; i < HS_LANES; i++)
 		assert_int_equal(world.client->lane[i], 0);
+	assert_int_equal(world.client->taken, 0);
 	world.seen[0] = '\0';
 }
 
@@ -677,8 +683,8 @@ static void test_time(void **state)
 	hs_stage_due(world.core, 0, world.now.mono_us + 20);
 	assert_int_equal(hs_core_deadline(world.core), world.now.mono_us + 20);
 	world.now.mono_us += 20;
-	hs_core_tick(world.core, world.now);
-	saw("deadline0 tick0 tick1 tick2");
+	hs_core_alarm(world.core, world.now);
+	saw("deadline0");
 	assert_int_equal(hs_core_deadline(world.core), world.now.mono_us + 30);
 	hs_stage_due(world.core, 2, 0);
 	assert_int_equal(hs_core_deadline(world.core), 0);

@@ -58,8 +58,8 @@ static void answer_all(struct hs_cache_stage *stage, const struct hs_fetch *fetc
 			  : barrier_us > 0 && fetch->start_us <= barrier_us)
 			send_waiter(stage, request);
 		else
-			hs_request_share(stage->core, request,
-					 entry ? entry->reply[request->resp - 2] : error);
+			hs_stage_share(stage->core, stage->index, request,
+				       entry ? entry->reply[request->resp - 2] : error);
 	}
 }
 

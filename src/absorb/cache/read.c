@@ -13,7 +13,7 @@
  * engine always: what it does with an old value would outlive every bound.
  *
  * Order. A read that waits for a fetch takes another way than its connection's other requests. Its reply
- * comes in its turn like any; what the connection writes behind it waits until it is answered (hs_cache_holds),
+ * comes in its turn like any; what the connection writes behind it waits until it is answered (hs_versions_holds),
  * so that no read sees a later write.
  *
  * Which keys: those of a rule, when they are hot (turn_hot), or all of them with admit=all. */
@@ -28,8 +28,6 @@
 #include <math.h>
 
 enum {
-	OWN_WRITES_SEEN =
-		32, /* requests under way that are looked through; with more it counts as found */
 	AHEAD_MAX = 20,	      /* times cost_us: before that nothing is read ahead */
 	FAILING_US = 1000000, /* what could not be read is not waited for, so long */
 	FETCHES_MAX = 32,     /* reads of one key under way at a time */
@@ -383,9 +381,15 @@ static void wait_for_it(struct hs_cache_stage *stage, struct hs_session *session
 {
 	struct hs_request *request = hs_request_single(stage->core, session, call, cached->slot);
 
-	request->parts[0].stage = HS_STAGES_MAX; /* it goes its own way */
+	request->parts[0].stage = HS_STAGE_NONE; /* if it is sent after all */
 	request->resp = session->resp;
 	hs_cache_join(stage, cached, ask, request);
+}
+
+static void note_miss(struct hs_cache_stage *stage, struct hs_cache_key *cached)
+{
+	cached->misses++;
+	hs_counter_add(&hs_cache_stats(stage, cached)->misses, 1);
 }
 
 /* Answers a read from what is kept, or has it wait for that. HS_PASS: it goes its ordinary way. */
@@ -420,15 +424,16 @@ static enum hs_verdict read_one(struct hs_cache_stage *stage, struct hs_session 
 	if (cached->uncached &&
 	    hs_stage_served_behind(stage->core, stage->index, cached->slot, ask.key))
 		return HS_PASS;
-	cached->misses++;
-	hs_counter_add(&hs_cache_stats(stage, cached)->misses, 1);
 	/* Behind its own, in their order; and one that is asked for in ever new ways goes its own. */
 	if (hs_versions_session(&stage->versions, session)->writes_apart > 0 ||
 	    cached->pins >= FETCHES_MAX ||
-	    hs_versions_has_write(&stage->versions, session, ask.key))
+	    hs_versions_has_write(&stage->versions, session, ask.key)) {
+		note_miss(stage, cached);
 		return HS_PASS;
+	}
 	if (hs_flight_holds(stage->core, session, call))
 		return HS_WAIT;
+	note_miss(stage, cached);
 	wait_for_it(stage, session, call, cached, &ask);
 	return HS_TAKEN;
 }
@@ -540,6 +545,8 @@ static void *create(struct hs_core *core, uint32_t index)
 	stage->index = index;
 	stage->request_at = core->stages.request_at[index];
 	stage->versions = hs_versions_of(core);
+	/* Hashes of hot keys are those of versions. */
+	hs_check(!stage->shared || hs_shared_seed(stage->shared) == core->world.key_seed);
 	stage->cache = hs_cache_create(core->world.worker, &limits);
 	atomic_init(&stage->believed.proved_us, UINT64_MAX);
 	hs_list_init(&stage->foreign);

@@ -1,6 +1,6 @@
 /* One worker's cache: keys that are admitted, and for each the replies that are kept of it. Which keys
  * those are, whether a reply may be given, and who reads it again, is decided elsewhere (absorb/cache/read.c,
- * kept.h); here is room, and what has to go.
+ * entry.h); here is room, and what has to go.
  *
  * S3-FIFO over keys, by bytes: new ones in a small queue, those used again in a large one, and the hashes
  * of those that had to go remembered for a while. A key with something pinned stays.

@@ -65,7 +65,7 @@ static void answer(struct hs_copies_stage *stage, struct hs_request *asker, stru
 
 	release(stage, asker);
 	part->op.partition = own->parts[0].op.partition;
-	hs_stage_answer(stage->core, asker, part, hs_internal_reply(own, 0));
+	hs_stage_answer(stage->core, stage->index, asker, part, hs_internal_reply(own, 0));
 }
 
 static void ask_original(struct hs_copies_stage *stage, struct hs_request *asker)
@@ -152,7 +152,7 @@ static bool send(struct hs_copies_stage *stage, struct hs_request *asker, struct
 	}
 	stage->sending = NULL;
 	hs_copies_call(stage, own)->asker = asker;
-	hs_stage_take(asker, &asker->parts[0]);
+	hs_stage_divert(asker, &asker->parts[0]);
 	if (asker->session != stage->core->self)
 		hs_versions_session(&stage->versions, asker->session)->reads_apart++;
 	return true;

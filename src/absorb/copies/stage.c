@@ -1,4 +1,4 @@
-/* Copies of hot values (absorb/copies.h), where a rule allows them: which keys have some, and when.
+/* Copies of hot values (absorb/copies/set.h), where a rule allows them: which keys have some, and when.
  *
  *     read ─ hs_step_submit ─┬─ a valid set: the original or a copy, in turn (read.c)
  *                            └─ none: as it came; and if many such reads come, one is made
@@ -361,6 +361,8 @@ static void *create(struct hs_core *core, uint32_t index)
 	stage->index = index;
 	stage->request_at = core->stages.request_at[index];
 	stage->versions = hs_versions_of(core);
+	/* Hashes of hot keys are those of versions. */
+	hs_check(!stage->shared || hs_shared_seed(stage->shared) == core->world.key_seed);
 	hs_list_init(&stage->keys);
 	stage->id.process = hs_prng_next(&core->prng);
 	configure(stage);

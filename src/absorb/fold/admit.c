@@ -1,5 +1,5 @@
 /* Who may join the queue of a hot key, who goes straight, and who has to wait with its input: see the
- * head of folds.c for why. */
+ * head of stage.c for why. */
 #include "absorb/fold/stage.h"
 
 enum {
@@ -125,7 +125,7 @@ static bool overtakes(struct hs_fold_stage *stage, const struct hs_session *sess
 	return false;
 }
 
-/* False: it must wait. Else `folds->admitted` is the queue it goes through, or NULL. */
+/* False: it must wait. Else `stage->admitted` is the queue it goes through, or NULL. */
 static bool admit(struct hs_fold_stage *stage, struct hs_session *session,
 		  const struct hs_call *call)
 {

@@ -24,7 +24,7 @@
  *
  * What may be run again by itself (absorb/fold/fold.h) must not have others behind it. Those asks are `no_retry`:
  * the plan puts them where a refusal is their answer. For increments that is so while the number is far
- * from the limits (`roomy`), as far as is known; else nothing goes behind them (`rash`). */
+ * from the limits (`far_from_overflow`), as far as is known; else nothing goes behind them (`exclusive`). */
 #include "absorb/fold/stage.h"
 
 #include "base/mem.h"

@@ -6,7 +6,7 @@
  *                           └─ step: SET k last     for SETs, and what was asked between them
  *                                      └─ reply ─ answer, one by one ─ the next plan
  *
- * The caller (core/fold.c) keeps at most one flight under way for a key: while its steps are out, asks
+ * The caller (absorb/fold/stage.c) keeps at most one flight under way for a key: while its steps are out, asks
  * wait here; none ever joins a step that was sent. A step is linearized where the engine runs it, and
  * everybody in it asked before it was sent and is answered after, so each answer is one that a single
  * Redis could have given. Asks of one client keep their order: within a step because whatever order

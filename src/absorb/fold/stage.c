@@ -67,6 +67,7 @@ static void refuse(struct hs_fold_stage *stage, struct hs_request *request)
 			stage->core->options.fold_waiters_max);
 	hs_counter_add(&stage->core->stats.fold_busy, 1);
 	request->parts[0].time_us = 0;
+	hs_stage_ended(stage->core, stage->index, request);
 	hs_count_request(stage->core, request, hs_buf_bytes(&request->reply));
 	hs_step_finish(stage->core, request);
 }
@@ -162,7 +163,7 @@ static void answer(void *context, struct hs_fold_ask *ask, struct hs_bytes reply
 	leave_lane(stage, folded);
 	hs_core_resume_later(stage->core, request->session);
 	hs_counter_add(&stage->core->stats.fold_requests, 1);
-	hs_request_share(stage->core, request, reply);
+	hs_stage_share(stage->core, stage->index, request, reply);
 }
 
 static void again(void *context, struct hs_fold_ask *ask)
@@ -182,10 +183,12 @@ static void again(void *context, struct hs_fold_ask *ask)
 	leave_lane(stage, folded);
 	hs_core_resume_later(stage->core, request->session);
 	hs_counter_add(&stage->core->stats.fold_again, 1);
-	if (!request->session->gone)
+	if (!request->session->gone) {
 		hs_fold_send_lone(stage, folded);
-	else
-		hs_request_finish(stage->core, request);
+		return;
+	}
+	hs_stage_ended(stage->core, stage->index, request);
+	hs_request_finish(stage->core, request);
 }
 
 static void landed(struct hs_fold_stage *stage, struct hs_queue *queue)
@@ -460,6 +463,7 @@ static void forget(void *self, struct hs_session *session)
 			continue;
 		session->lane[hs_fold_lane(request)]--;
 		hs_chain_drop(stage, folded);
+		hs_stage_ended(stage->core, stage->index, request);
 		request->done = true;
 		last = request;
 	}
@@ -502,9 +506,12 @@ static void destroy(void *self)
 {
 	struct hs_fold_stage *stage = self;
 
-	while (!hs_list_empty(&stage->queues))
-		hs_fold_cool(stage, hs_list_entry(stage->queues.next, struct hs_queue, link)->hot,
-			     true);
+	while (!hs_list_empty(&stage->queues)) {
+		struct hs_queue *queue = hs_list_entry(stage->queues.next, struct hs_queue, link);
+
+		hs_check(queue->under_way == 0 && queue->waiting == 0 && queue->coming == 0);
+		hs_fold_cool(stage, queue->hot, true);
+	}
 	hs_buf_deinit(&stage->scratch);
 	hs_mem_free(&stage);
 }

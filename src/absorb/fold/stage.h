@@ -1,7 +1,7 @@
 /* Private to absorb/fold: the queues of hot keys, and what sessions have in them. stage.c tells the
  * whole story. */
-#ifndef HS_CORE_FOLDS_H
-#define HS_CORE_FOLDS_H
+#ifndef HS_ABSORB_FOLD_STAGE_H
+#define HS_ABSORB_FOLD_STAGE_H
 
 #include "absorb/fold/fold.h"
 #include "core/stage.h"
@@ -78,18 +78,18 @@ struct hs_fold_stage {
 	struct hs_buf scratch;
 };
 
-/* folds_keys.c: the queue of a key; NULL: it is not folded. */
+/* keys.c: the queue of a key; NULL: it is not folded. */
 struct hs_queue *hs_fold_find(const struct hs_fold_stage *stage, uint16_t slot,
 			      struct hs_bytes key);
 
-/* folds.c: sends what waits as it came: all of it is of the session that is being served. */
+/* stage.c: sends what waits as it came: all of it is of the session that is being served. */
 void hs_fold_release(struct hs_fold_stage *stage, struct hs_queue *queue);
 /* To the engine as it came. The request may be gone when this returns. */
 void hs_fold_send_lone(struct hs_fold_stage *stage, struct hs_fold_request *folded);
 /* A queue has somebody who waits: it is launched with the round, unless it is under way. */
 void hs_fold_make_ready(struct hs_fold_stage *stage, struct hs_queue *queue);
 
-/* folds_chain.c: what a session has in queues, in its order. */
+/* chain.c: what a session has in queues, in its order. */
 struct hs_fold_chain *hs_chain_of(struct hs_fold_stage *stage, struct hs_session *session,
 				  uint32_t lane);
 /* Whether a command may be asked behind what there is, be it for a queue or for none (NULL). */
@@ -152,10 +152,10 @@ static inline uint32_t hs_fold_others(const struct hs_fold_stage *stage,
 	return session->lane[lane] - (chains ? chains[lane].joined : 0u);
 }
 
-/* folds_admit.c */
+/* admit.c */
 enum hs_verdict hs_fold_admit(void *self, struct hs_session *session, struct hs_call *call);
 
-/* folds_keys.c */
+/* keys.c */
 void hs_fold_hot(void *self, struct hs_hot *hot, bool waited);
 void hs_fold_cool(void *self, struct hs_hot *hot, bool cool);
 void hs_fold_report(void *self, struct hs_reply *reply);
