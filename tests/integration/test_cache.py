@@ -52,6 +52,9 @@ def asked_of(client, command):
     return stats.get("cmdstat_" + command, {"calls": 0})["calls"]
 
 
+ASKED_ONCE_TRIES = 5
+
+
 class Watch:
     """Numbers counted up by one writer and read by many, and whether the bound held."""
 
@@ -179,16 +182,21 @@ class CacheCase(unittest.TestCase):
 class OneServer(CacheCase):
     def test_the_server_is_asked_once(self):
         self.start("k* cache stale=1h ttl=1h admit=all")
-        self.direct.set("k", "v")
         crowd = self.connect(8)
-        for _ in range(20):
-            for connection in crowd:
-                self.assertEqual(connection.call("GET", "k").text, b"v")
-        counts = rule_counts(self.server)
-        self.assertEqual(asked_of(self.direct, "get"), counts["fills"])
-        # By a worker each, and again where a connection ended that had nothing to do for too long.
-        self.assertLessEqual(asked_of(self.direct, "get"), 2 + counts["ended_lost"])
-        self.assertEqual(counts["hits"] + counts["misses"], 160)
+        for number in range(1, ASKED_ONCE_TRIES + 1):
+            before, lost = asked_of(self.direct, "get"), rule_counts(self.server)["ended_lost"]
+            self.direct.set(f"k{number}", "v")
+            for _ in range(20):
+                for connection in crowd:
+                    self.assertEqual(connection.call("GET", f"k{number}").text, b"v")
+            counts, asked = rule_counts(self.server), asked_of(self.direct, "get")
+            self.assertEqual(asked, counts["fills"])
+            self.assertEqual(counts["hits"] + counts["misses"], 160 * number)
+            if asked - before <= 2 or counts["ended_lost"] == lost:
+                break
+            note("heatsink closed the connection that watches the entries, because the server was silent for "
+                 "too long; once more")
+        self.assertLessEqual(asked - before, 2)  # by a worker each
 
     def test_acknowledged_writes_are_seen_at_once(self):
         self.start("k* cache stale=1h ttl=1h admit=all")

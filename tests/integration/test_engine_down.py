@@ -105,6 +105,8 @@ class Case(unittest.TestCase):
         """The status, the first line, and what the others say of each partition, without the reason."""
         status, text = self.page("/readyz")
         first, *lines = text.splitlines()
+        for line in lines:
+            self.assertIn(": ", line)  # and a reason
         return status, first, {line.split(": ")[0] for line in lines}
 
     def down(self, *addresses):

@@ -16,6 +16,7 @@ import socket
 import struct
 import subprocess
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -94,7 +95,9 @@ class FoldCase(unittest.TestCase):
     def hold_back(self, key):
         """Asks for the key, whose reply is held back. A key that nobody has asked for in a second has
         cooled, and is heated again; one that has a request under way stays hot."""
+        guard = time.monotonic() + GUARD_S
         while True:
+            self.assertLess(time.monotonic(), guard, "the key cools again and again")
             hold = self.relay.hold("EXISTS")
             self.first = self.connect(1)[0]
             self.first.send(resp.encode("EXISTS", key))
@@ -291,8 +294,8 @@ class Pipelines(FoldCase):
         self.start()
         self.readers()
         self.wait_info("hot", lambda seen: seen["fold_keys"] > 0)
-        self.compare(random.Random(1), 150)
         self.wait_folding()
+        self.compare(random.Random(1), 150)
 
     def test_folding_is_switched_while_pipelines_run(self):
         self.start()

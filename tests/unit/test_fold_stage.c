@@ -59,6 +59,49 @@ static void test_one_flight_at_a_time(void **state)
 	close_world(&world);
 }
 
+static void answer_kind(struct world *world, enum hs_op_kind kind)
+{
+	look(world);
+	for (size_t i = 0; i < world->count; i++) {
+		struct hs_op *op = world->ops[i];
+
+		if (op->kind != kind)
+			continue;
+		memmove(&world->ops[i], &world->ops[i + 1],
+			(world->count - i - 1) * sizeof(struct hs_op *));
+		world->count--;
+		world->looked--;
+		hs_buf_append(op->out, "+OK\r\n", 5);
+		hs_core_complete(world->core, later(world, 1), op);
+		return;
+	}
+	fail_msg("nothing of that kind is under way");
+}
+
+/* The engine says that it tells of changes no more before it has answered a batch that was sent earlier.
+ * Nothing of that is left: a server that stops waits for all that is under way. */
+static void test_tracking_ends_while_a_batch_is_under_way(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world);
+	say(&world, 'C', "CLIENT TRACKING ON");
+	answer_kind(&world, HS_OP_TRACK);
+	heard(&world, 'C', "+OK\r\n");
+	say(&world, 'A', "INCR {a}k");
+	say(&world, 'B', "INCR {a}k");
+	end_round(&world);
+	sent(&world, "INCRBY {a}k 2");
+	leave(&world, 'C');
+	answer_kind(&world, HS_OP_UNTRACK);
+	reply(&world, "INCRBY", ":2\r\n");
+	heard(&world, 'A', ":1\r\n");
+	heard(&world, 'B', ":2\r\n");
+	assert_int_equal(world.core->self->inflight, 0);
+	close_world(&world);
+}
+
 /* Two requests for a command are not worth it when three are wanted; folding is tried again later. */
 static void test_what_does_not_pay_rests(void **state)
 {
@@ -494,6 +537,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_by_itself_goes_as_it_came),
 		cmocka_unit_test(test_one_flight_at_a_time),
+		cmocka_unit_test(test_tracking_ends_while_a_batch_is_under_way),
 		cmocka_unit_test(test_what_does_not_pay_rests),
 		cmocka_unit_test(test_a_read_joins_none_that_was_sent),
 		cmocka_unit_test(test_both_dialects),

@@ -37,6 +37,7 @@ enum {
 #else
 	LISTS = 150,
 #endif
+	LISTS_MOST = 1000000,
 	FIRST = 5000, /* accesses of a worker at least */
 	PER_MS = 200,
 	LATE_US = 50000, /* more than half a short window */
@@ -264,8 +265,8 @@ static void *reader(void *argument)
 	uint64_t seen = 0;
 
 	hs_prng_init(&prng, 100 + party->number);
-	/* And on until a table was met in which its writer had begun. */
-	for (int i = 0; i < shared->lists || shared->answers == 0; i++) {
+	/* And on until a table was met in which its writer had begun; but not for ever. */
+	for (int i = 0; i < shared->lists || (shared->answers == 0 && i < LISTS_MOST); i++) {
 		struct hs_heat_query query = {
 			.what = (enum hs_heat_what)hs_prng_below(&prng, HS_HEAT_TABLES),
 			.by = (enum hs_heat_by)hs_prng_below(&prng, HS_HEAT_BY_CONFLICTS + 1),

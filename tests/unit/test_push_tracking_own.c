@@ -278,6 +278,19 @@ static void test_everything_changes_meanwhile(void **state)
 	hears(world.client, "$1\r\nb\r\n" TOLD_ALL);
 	answer(&world, 0, "+OK\r\n");
 	hears(world.client, "+OK\r\n");
+	/* That is over with the requests that were under way. */
+	for (int i = 0; i < 4; i++) {
+		say(&world, world.client, "SET a 4");
+		answer(&world, 0, "+OK\r\n");
+		hears(world.client, "+OK\r\n");
+	}
+	/* Of a transaction that is under way every key that it writes. */
+	say(&world, world.client, "MULTI");
+	say(&world, world.client, "SET a 5");
+	say(&world, world.client, "EXEC");
+	hs_core_news(world.core, now, &everything);
+	answer(&world, 0, "*1\r\n+OK\r\n");
+	hears(world.client, "+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n" TOLD_ALL TOLD_A);
 	close_world(&world);
 }
 
