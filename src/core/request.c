@@ -205,6 +205,12 @@ void hs_request_finish(struct hs_core *core, struct hs_request *request)
 		hs_late_finished(core, request);
 		return;
 	}
+	/* The core's own requests have no order: some are put away by who sent them, and one that waited for its
+	 * turn behind those would never be. A server that stops waits until there are none. */
+	if (session == core->self) {
+		hs_request_put(core, request);
+		return;
+	}
 	request->done = true;
 	if (session->gone || session->cut)
 		hs_buf_clear(&request->reply, POOL_BUF_KEEP); /* nobody reads it */

@@ -149,7 +149,7 @@ struct hs_request {
 	/* Nobody's request but a place in the order of replies: what must not come before those of
 	 * the requests ahead of it (push.c). */
 	bool push;
-	bool forgotten;		/* while it was under way, all keys were (tracking_own.c) */
+	bool forgotten; /* all tracked keys were forgotten while it was in flight (tracking_own.c) */
 	uint64_t letter_to;	/* a push for another connection, of this number; 0: for this one */
 	uint32_t letter_worker; /* where that one is */
 	struct hs_request *next; /* in a list of those who wait for the same thing */

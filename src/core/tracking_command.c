@@ -244,20 +244,13 @@ static void ask_engine(struct hs_core *core, enum hs_op_kind kind,
 	hs_step_submit(core, request, 0);
 }
 
-/* Not in the order of the core's other requests, which end in any order: it would wait for one that is put
- * away without a look at those behind it, and the server would wait for it when it stops. */
-static void engine_stopped(struct hs_core *core, struct hs_request *request)
-{
-	hs_request_put(core, request);
-}
-
 static void stop_engine(struct hs_core *core)
 {
 	hs_tracking_table_retire(&core->tracking->table);
 	if (core->tracking->engine != HS_TRACKING_ON)
 		return; /* it is not asked to stop before it has started */
 	core->tracking->engine = HS_TRACKING_OFF;
-	ask_engine(core, HS_OP_UNTRACK, engine_stopped);
+	ask_engine(core, HS_OP_UNTRACK, hs_request_finish);
 }
 
 static void engine_started(struct hs_core *core, struct hs_request *request)
