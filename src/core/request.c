@@ -220,6 +220,9 @@ void hs_request_finish(struct hs_core *core, struct hs_request *request)
 		hs_late_finished(core, request);
 		return;
 	}
+	/* Internal calls have no order and end by hs_internal_end: one that waited for its turn behind another
+	 * would wait for ever, and a server that stops waits until there are none. */
+	hs_check(session != core->self);
 	request->done = true;
 	if (session->gone || session->cut)
 		hs_buf_clear(&request->reply, POOL_BUF_KEEP); /* nobody reads it */

@@ -271,7 +271,8 @@ class RelayDay(BadDay):
             time.sleep(POLL_S)
 
     def cut(self):
-        """All connections; a read is asked again, so it is answered when heatsink has seen it."""
+        """Cuts all connections. heatsink sends a read again, so the reply to one means that heatsink has seen the
+        cut."""
         self.relay.cut_all()
         self.connection.call("GET", "n")
 

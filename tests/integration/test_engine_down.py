@@ -95,11 +95,7 @@ class Case(unittest.TestCase):
 
     def shows(self, look, wanted):
         """Looks until it is there."""
-        guard = time.monotonic() + GUARD_S
-        while (found := look()) != wanted:
-            if time.monotonic() > guard:
-                self.assertEqual(found, wanted)
-            time.sleep(POLL_S)
+        wait(f"it shows {wanted}", lambda: look() == wanted)
 
     def readiness(self):
         """The status, the first line, and what the others say of each partition, without the reason."""

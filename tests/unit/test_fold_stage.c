@@ -78,8 +78,8 @@ static void answer_kind(struct world *world, enum hs_op_kind kind)
 	fail_msg("nothing of that kind is under way");
 }
 
-/* The engine says that it tells of changes no more before it has answered a batch that was sent earlier.
- * Nothing of that is left: a server that stops waits for all that is under way. */
+/* The engine answers UNTRACK before a folded batch that was sent earlier. Both requests are put away: a server
+ * that stops waits until the core has none in flight. */
 static void test_tracking_ends_while_a_batch_is_under_way(void **state)
 {
 	static struct world world;
