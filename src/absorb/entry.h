@@ -66,12 +66,12 @@ struct hs_entry {
 	size_t bytes;		  /* of memory */
 };
 
-/* Of a reply in RESP3; NULL when it cannot be written in RESP2, or is an error. The times, vouch and
- * version are the caller's to fill in. One reference. */
 /* When a reply that is read at `read_us` has to go, by its rule; `missing`: there was no such key. */
 uint64_t hs_entry_until(struct hs_prng *prng, const struct hs_rule *rule, bool missing,
 			uint64_t read_us);
 
+/* Of a reply in RESP3; NULL when it cannot be written in RESP2, or is an error. The times, vouch and
+ * version are the caller's to fill in. One reference. */
 struct hs_entry *hs_entry_create(const struct hs_ask *ask, struct hs_bytes resp3);
 void hs_entry_ref(struct hs_entry *entry);
 void hs_entry_unref(struct hs_entry **entry);

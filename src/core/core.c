@@ -2,7 +2,6 @@
  * something to say on the sendable list. */
 #include "core/core.h"
 
-#include "base/err.h"
 #include "base/mem.h"
 #include "core/acl_log.h"
 #include "core/hold.h"

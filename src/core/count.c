@@ -342,9 +342,6 @@ void hs_count_request(struct hs_core *core, const struct hs_request *request, st
 	}
 }
 
-/* Redis's frequency counter is a logarithm that ends at 255, at about a million requests. So is
- * this one, of the requests that the long window holds, over all workers; or would hold at this pace,
- * while it is not full yet. */
 void hs_count_hot(struct hs_core *core, struct hs_bytes key, uint16_t slot,
 		  struct hs_heat_warmth heat)
 {
@@ -354,6 +351,9 @@ void hs_count_hot(struct hs_core *core, struct hs_bytes key, uint16_t slot,
 		hs_stages_hot(core, hot, slot != HS_SLOT_NONE);
 }
 
+/* Redis's frequency counter is a logarithm that ends at 255, at about a million requests. So is
+ * this one, of the requests that the long window holds, over all workers; or would hold at this pace,
+ * while it is not full yet. */
 uint8_t hs_count_frequency(const struct hs_core *core, struct hs_bytes key)
 {
 	struct hs_heat_row row;

@@ -24,8 +24,8 @@ static struct hs_request *make_place(struct hs_core *core, struct hs_session *se
 	place->muted = false; /* CLIENT REPLY OFF is about replies */
 	place->push = true;
 	place->done = true;
-	place->letter_to = to;
-	place->letter_worker = worker;
+	place->redirect_to = to;
+	place->redirect_worker = worker;
 	return place;
 }
 
@@ -41,7 +41,7 @@ static void keep(struct hs_core *core, struct hs_session *session, uint64_t to, 
 {
 	struct hs_request *last = last_of(session);
 
-	if (!last->push || last->letter_to != to)
+	if (!last->push || last->redirect_to != to)
 		last = make_place(core, session, to, worker);
 	append(last, bytes);
 }
@@ -55,7 +55,7 @@ void hs_push_behind(struct hs_core *core, struct hs_request *request, uint64_t t
 
 	if (bytes.len == 0 || (to == 0 && (session->gone || session->closing)))
 		return;
-	if (next == &session->requests || !place->push || place->letter_to != to) {
+	if (next == &session->requests || !place->push || place->redirect_to != to) {
 		place = make_place(core, session, to, worker);
 		hs_list_remove(&place->link);
 		hs_list_append(next, &place->link); /* before `next`: the list is a ring */
@@ -81,14 +81,14 @@ void hs_push(struct hs_core *core, struct hs_session *session, struct hs_bytes b
 	hs_core_check_output(core, session);
 }
 
-void hs_push_letter(struct hs_core *core, struct hs_session *session, uint64_t to, uint32_t worker,
-		    struct hs_bytes letter)
+void hs_push_redirected(struct hs_core *core, struct hs_session *session, uint64_t to,
+			uint32_t worker, struct hs_bytes bodies)
 {
 	if (nothing_under_way(core, session)) {
 		hs_session_mark_sendable(core, session); /* its replies are sent first */
-		core->forward(core, session->id, to, worker, letter);
+		core->forward(core, session->id, to, worker, bodies);
 	} else {
-		keep(core, session, to, worker, letter);
+		keep(core, session, to, worker, bodies);
 	}
 	hs_core_check_output(core, session);
 }

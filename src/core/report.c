@@ -2,7 +2,6 @@
  * array. */
 #include "core/report.h"
 
-#include "base/num.h"
 #include "core/state.h"
 #include "wire/reply.h"
 

@@ -34,7 +34,7 @@ struct hs_request *hs_request_get(struct hs_core *core, struct hs_session *sessi
 	request->done = false;
 	request->blocks = false;
 	request->push = false;
-	request->letter_to = 0;
+	request->redirect_to = 0;
 	request->then = NULL;
 	request->timeout_us = 0;
 	request->sender = 0;
@@ -184,9 +184,9 @@ static void deliver(struct hs_core *core, struct hs_request *request)
 	struct hs_session *session = request->session;
 
 	session->held_bytes -= request->reply.len;
-	if (request->letter_to > 0) {
+	if (request->redirect_to > 0) {
 		hs_session_mark_sendable(core, session); /* its replies are sent first */
-		core->forward(core, session->id, request->letter_to, request->letter_worker,
+		core->forward(core, session->id, request->redirect_to, request->redirect_worker,
 			      hs_buf_bytes(&request->reply));
 	} else if (!request->muted && !session->gone && !session->cut) {
 		/* A long reply changes hands instead of being copied. */

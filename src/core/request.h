@@ -51,8 +51,8 @@ struct hs_request {
 	/* Nobody's request but a place in the order of replies: what must not come before those of
 	 * the requests ahead of it (push.c). */
 	bool push;
-	uint64_t letter_to;	/* a push for another connection, of this number; 0: for this one */
-	uint32_t letter_worker; /* where that one is */
+	uint64_t redirect_to; /* a push for another connection, of this number; 0: for this one */
+	uint32_t redirect_worker; /* where that one is */
 	bool delayed;	 /* a stage has held it up: its wait began then, and its order counts */
 	uint8_t resp;	 /* the dialect of its reply; 0: as its session has it */
 	uint64_t client; /* the client id that it is sent under, instead of its session's; or 0 */

@@ -10,7 +10,6 @@
  * pipelined SET and GET of one key agree (law 2). */
 #include "core/step.h"
 
-#include "base/err.h"
 #include "core/count.h"
 #include "core/fan.h"
 #include "core/hold.h"
@@ -20,7 +19,6 @@
 #include "core/slowlog.h"
 #include "core/unknown.h"
 #include "core/users.h"
-#include "route/slot.h"
 #include "wire/reply.h"
 
 #include <stdio.h>

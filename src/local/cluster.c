@@ -12,7 +12,6 @@
 #include "local/local.h"
 
 #include "base/address.h"
-#include "base/num.h"
 #include "base/slot.h"
 #include "wire/reply.h"
 

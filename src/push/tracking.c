@@ -26,7 +26,7 @@
  *
  * Messages for another connection (REDIRECT) wait for the replies of the one that read, and go then:
  * as in Redis, where a command is answered before the next one can change anything. If the other
- * connection is a different worker's, they travel there as a letter: bodies of messages, one behind
+ * connection is a different worker's, they travel there in one call between workers: bodies of messages, one behind
  * the other, which that worker puts into the connection's dialect. */
 #include "push/tracking.h"
 #include "core/internal.h"
@@ -118,7 +118,8 @@ static void tell(struct hs_core *core, struct hs_session *session, struct hs_byt
 
 	hs_counter_add(&core->stats.tracking_messages, 1);
 	if (tracker->redirect > 0 && tracker->redirect != session->id) {
-		hs_push_letter(core, session, tracker->redirect, tracker->redirect_worker, body);
+		hs_push_redirected(core, session, tracker->redirect, tracker->redirect_worker,
+				   body);
 		return;
 	}
 	hs_buf_clear(&tracking->message, HS_KEEP_BYTES);
@@ -147,7 +148,7 @@ static void tell_broken(struct hs_core *core, uint64_t from, uint64_t to)
 }
 
 /* False: it is not here. */
-static bool open_letter(struct hs_core *core, uint64_t to, struct hs_bytes letter)
+static bool deliver_redirected(struct hs_core *core, uint64_t to, struct hs_bytes bodies)
 {
 	struct hs_session *session = hs_session_find(core, to);
 	struct hs_buf *message = &hs_push_of(core)->tracking->message;
@@ -155,20 +156,20 @@ static bool open_letter(struct hs_core *core, uint64_t to, struct hs_bytes lette
 	if (!session)
 		return false;
 	hs_buf_clear(message, HS_KEEP_BYTES);
-	while (letter.len > 0) {
-		int64_t len = hs_answer_length(letter.data, letter.len);
+	while (bodies.len > 0) {
+		int64_t len = hs_answer_length(bodies.data, bodies.len);
 
 		hs_check(len > 0); /* a worker wrote it */
-		write_message(session, true, (struct hs_bytes){letter.data, (size_t)len}, message);
-		letter.data += len;
-		letter.len -= (size_t)len;
+		write_message(session, true, (struct hs_bytes){bodies.data, (size_t)len}, message);
+		bodies.data += len;
+		bodies.len -= (size_t)len;
 	}
 	hs_push(core, session, hs_buf_bytes(message));
 	return true;
 }
 
-/* The worker that got a letter says whether it could be delivered. */
-static void letter_answered(struct hs_core *core, struct hs_request *request)
+/* The worker that got redirected messages says whether they could be delivered. */
+static void redirect_answered(struct hs_core *core, struct hs_request *request)
 {
 	const struct hs_op *op = &request->parts[0].op;
 	struct hs_answer answer;
@@ -181,20 +182,23 @@ static void letter_answered(struct hs_core *core, struct hs_request *request)
 }
 
 void hs_tracking_forward(struct hs_core *core, uint64_t from, uint64_t to, uint32_t worker,
-			 struct hs_bytes letter)
+			 struct hs_bytes bodies)
 {
 	const struct hs_command *command = hs_command_by_id(HS_CMD_ID_CLIENT_TRACKING);
-	struct hs_bytes argv[] = {HS_LIT(""), {(const char *)&to, sizeof to}, letter};
+	struct hs_bytes argv[] = {HS_LIT(""), {(const char *)&to, sizeof to}, bodies};
 	struct hs_internal internal = {
 		.call = hs_call_of(command, 3, argv),
-		.then = letter_answered,
+		.then = redirect_answered,
 		.kind = HS_OP_PEER,
 		.slot = HS_SLOT_NONE,
+		/* A stage that sends something of the same connection first would have replies delivered
+		 * within the delivery of this message. */
+		.stage = HS_STAGE_NONE,
 	};
 	struct hs_request *request;
 
 	if (worker == core->world.worker) {
-		if (!open_letter(core, to, letter))
+		if (!deliver_redirected(core, to, bodies))
 			tell_broken(core, from, to);
 		return;
 	}
@@ -210,7 +214,7 @@ int64_t hs_tracking_peer(struct hs_core *core, const struct hs_op *op)
 
 	memcpy(&id, op->argv[1].data, sizeof id);
 	if (op->argc > 2)
-		return open_letter(core, id, op->argv[2]);
+		return deliver_redirected(core, id, op->argv[2]);
 	return hs_session_find(core, id) != NULL;
 }
 

@@ -85,10 +85,10 @@ void hs_tracking_write_key(struct hs_tracking *tracking, struct hs_bytes key);
  * connection that the session redirects to. */
 void hs_tracking_tell_behind(struct hs_core *core, struct hs_request *request,
 			     struct hs_bytes body);
-/* A letter of `from` to a connection of some worker. */
+/* Messages of `from` for a connection of some worker: their bodies, one behind the other. */
 void hs_tracking_forward(struct hs_core *core, uint64_t from, uint64_t to, uint32_t worker,
-			 struct hs_bytes letter);
-/* Another worker asks for a connection of this one, or has a letter for it: 1 if it is here. */
+			 struct hs_bytes bodies);
+/* Another worker asks for a connection of this one, or has messages for it: 1 if it is here. */
 int64_t hs_tracking_peer(struct hs_core *core, const struct hs_op *op);
 void hs_tracking_tick(struct hs_core *core);
 void hs_tracking_count(struct hs_core *core); /* the figures of INFO */

@@ -3,10 +3,9 @@
 #ifndef HS_STAGES_STAGES_H
 #define HS_STAGES_STAGES_H
 
-#include "core/commands.h"
 #include "core/stage.h"
+#include "local/local.h" /* hs_commands */
 
 extern const struct hs_stage *const hs_stages[]; /* NULL at the end */
-extern const struct hs_core_commands hs_commands;
 
 #endif

@@ -11,7 +11,6 @@
  * has no names, and the others look there again. */
 #include "absorb/copies/stage.h"
 
-#include "base/mem.h"
 #include "base/num.h"
 #include "wire/answer.h"
 

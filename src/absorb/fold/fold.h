@@ -104,7 +104,6 @@ enum hs_fold_kind hs_fold_classify(struct hs_fold_ask *ask);
 /* The asks of one key that wait, oldest first. */
 struct hs_fold {
 	struct hs_link waiting;
-	uint64_t flights; /* planned so far */
 	/* The number that was last made here was far from the limits: the next step will not meet them,
 	 * unless it is set there by others meanwhile. */
 	bool far_from_overflow;

@@ -287,7 +287,6 @@ void hs_fold_plan(struct hs_fold *fold, struct hs_link *plan)
 
 	if (hs_list_empty(&fold->waiting))
 		return;
-	fold->flights++;
 	for (link = fold->waiting.next; link != &fold->waiting; link = next) {
 		struct hs_fold_ask *ask = ask_of(link);
 		struct hs_fold_step *step = ask->client->waits ? NULL : find_step(&planner, ask);
