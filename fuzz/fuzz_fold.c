@@ -2,7 +2,7 @@
  *
  * The first byte says which of two. Either the rest is a source of choices for a whole world
  * (tests/lib/fold_world.h): folded, everybody must be answered as alone. Or it is lines: requests to
- * one key up to an empty line, and behind it the engine's replies, one for each step and a line each
+ * one key up to an empty line, and behind it the engine's replies, one for each batch and a line each
  * with \r\n behind it; then everybody is called back once, and what is composed is a whole reply. */
 #include "tests/lib/fold_world.h"
 
@@ -16,7 +16,7 @@ struct guest {
 	struct hs_fold_ask ask; /* first */
 	struct hs_bytes argv[WORDS_MAX];
 	int called;
-	bool alone; /* in its step: it gets whatever comes */
+	bool alone; /* in its batch: it gets whatever comes */
 };
 
 static struct hs_bytes next_line(struct hs_bytes *rest)
@@ -66,7 +66,7 @@ static void on_again(void *context, struct hs_fold_ask *ask)
 	hs_check(((struct guest *)ask)->called++ == 0);
 }
 
-static void answer_step(struct hs_fold_step *step, struct hs_bytes line, struct hs_buf *scratch)
+static void answer_batch(struct hs_fold_batch *batch, struct hs_bytes line, struct hs_buf *scratch)
 {
 	static const struct hs_fold_calls calls = {on_answer, on_again};
 	size_t len = line.len + 2;
@@ -75,10 +75,10 @@ static void answer_step(struct hs_fold_step *step, struct hs_bytes line, struct 
 	if (line.len)
 		memcpy(reply, line.data, line.len);
 	memcpy(reply + line.len, "\r\n", 2);
-	for (struct hs_link *link = step->asks.next; link != &step->asks; link = link->next)
+	for (struct hs_link *link = batch->asks.next; link != &batch->asks; link = link->next)
 		((struct guest *)hs_list_entry(link, struct hs_fold_ask, link))->alone =
-			step->count == 1 || step->kind == HS_FOLD_READ;
-	hs_fold_answer(step, (struct hs_bytes){reply, len}, scratch, &calls, NULL);
+			batch->count == 1 || batch->kind == HS_FOLD_READ;
+	hs_fold_answer(batch, (struct hs_bytes){reply, len}, scratch, &calls, NULL);
 	hs_mem_free(&reply);
 }
 
@@ -101,12 +101,12 @@ static void run_lines(struct hs_bytes rest)
 		hs_fold_plan(&fold, &plan);
 		hs_check(!hs_list_empty(&plan));
 		while (!hs_list_empty(&plan)) {
-			struct hs_fold_step *step =
-				hs_list_entry(plan.next, struct hs_fold_step, link);
+			struct hs_fold_batch *batch =
+				hs_list_entry(plan.next, struct hs_fold_batch, link);
 
-			hs_check(hs_command_arity_fits(step->command, step->argc));
-			answer_step(step, next_line(&rest), &scratch);
-			hs_fold_free(&step);
+			hs_check(hs_command_arity_fits(batch->command, batch->argc));
+			answer_batch(batch, next_line(&rest), &scratch);
+			hs_fold_free(&batch);
 		}
 	}
 	for (size_t i = 0; i < count; i++)

@@ -34,7 +34,7 @@ bool hs_ask_init(struct hs_ask *ask, uint64_t seed, const struct hs_command *com
 		return false;
 	if (command->keep & HS_KEEP_SHORT && argc != least)
 		return false;
-	/* Of all that are kept, the key is the first argument. */
+	/* In every command that can be cached the key is the first argument. */
 	*ask = (struct hs_ask){.command = command, .argv = argv, .argc = argc, .key = argv[1]};
 	sign(ask, seed);
 	return true;

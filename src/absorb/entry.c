@@ -1,4 +1,4 @@
-/* Replies that are kept. All of one lies in one piece of memory:
+/* Cache entries. All of one lies in one piece of memory:
  *
  *     struct hs_entry │ argv[] │ bytes of the arguments │ reply in RESP3 │ reply in RESP2, if it differs
  */

@@ -1,4 +1,4 @@
-/* A reply that is kept, and whether it may still be given. It does not change but for two marks, is
+/* A cache entry: a reply, and whether it may still be served. It does not change but for two marks, is
  * shared by the workers of a process, and is freed by the last to let go.
  *
  * Three things can end it, and all are looked at when it is used, so that nobody has to be told:
@@ -30,7 +30,7 @@ struct hs_ask {
 	uint64_t signature; /* of the command and all arguments, their lengths included */
 };
 
-/* Whether replies of a command can be kept: a read of one key whose answer follows from the value of
+/* Whether replies of a command can be cached: a read of one key whose answer follows from the value of
  * that key alone, and which can be written in both dialects (enum hs_command_keep). Of MGET each key is
  * a GET of its own: see hs_ask_get. Fills in everything; `seed` is the shared cache's (hs_shared_seed). What it
  * points to is the caller's. */

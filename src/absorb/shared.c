@@ -4,7 +4,7 @@
  * touches it is sequentially consistent, which costs a hit nothing on the usual machines.
  *
  *   - A write is acknowledged behind its `done`: who asks because of the acknowledgement looks at the
- *     version behind it and sees another number than the one that any earlier reading was kept under.
+ *     version behind it and sees another number than the one that any earlier reading was cached under.
  *   - A reading takes `done` before it is handed to an engine. If that is the number of after a write,
  *     the write had been answered before, so the reading is of what it left. If it is the one of before,
  *     the reading may be of either, and is over with the write's `done`.

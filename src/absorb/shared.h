@@ -1,4 +1,4 @@
-/* What the workers of a process share about values that are kept: which keys were written, and what
+/* What the workers of a process share about cached values: which keys were written, and what
  * one of them has read that others may use. No locks on the way of a hit: a look at a version.
  *
  * Stamps. A table of counters by key hash: `begun` counts writes handed to an engine, `done` those that
@@ -7,8 +7,8 @@
  *
  *   - What was read is valid while `done` is what it was when the read began (see struct hs_entry): so a
  *     write is seen by everybody on this server when it is acknowledged.
- *   - What was read while a write began or was done is not kept at all.
- *   - What a write leaves behind is kept only if no other was under way with it.
+ *   - What was read while a write began or was done is not cached at all.
+ *   - The value of a write is cached (write-through) only if no other was under way with it.
  *
  *   - A write of everything is a write of each key.
  *
@@ -27,9 +27,7 @@
 struct hs_shared;
 
 enum { HS_SHARED_BYTES_MIN = 1 << 16 };
-enum {
-	HS_SHARED_PART = 4
-}; /* of all bytes that may be kept, one in so many is for the shared cache */
+enum { HS_SHARED_PART = 4 }; /* of all bytes of the cache, one in so many is for the shared cache */
 
 struct hs_version {
 	uint32_t begun, done;

@@ -15,7 +15,7 @@ enum {
 	HS_SLOTS = 16384,	 /* as in Redis Cluster */
 	HS_PARTITIONS_MAX = 256, /* stores of the embedded engine */
 	HS_WORKERS_MAX = 256,
-	HS_LANES = 16, /* per-session in-flight counters, by partition modulo this */
+	HS_PARTITION_BUCKETS = 16, /* per-session in-flight counters, by partition modulo this */
 
 	HS_SESSION_INFLIGHT_MAX = 256, /* pipelined requests of one connection under way at once */
 	HS_MULTI_COMMANDS_MAX = 1 << 20, /* commands queued between MULTI and EXEC */

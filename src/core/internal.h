@@ -37,7 +37,7 @@ struct hs_internal {
 	uint8_t resp;  /* of the reply; 0: 3 */
 	enum hs_op_kind kind;
 	uint64_t client; /* in order with others of this id; 0: a new one */
-	uint32_t stage;	 /* the number of the stage that sends it, +1: it enters behind; 0: none */
+	uint32_t stage; /* the first that it passes: the number of its sender + 1; 0: all of them */
 	uint64_t timeout_us; /* 0: as long as the engine takes */
 };
 

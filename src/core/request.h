@@ -18,8 +18,8 @@ struct hs_part {
 	struct hs_bytes *argv; /* a split command's own arguments, owned; or NULL */
 	uint64_t time_us;      /* from the request's start to this part's answer */
 	bool answered;
-	uint8_t lane;  /* its session counts it there while it is under way */
-	uint8_t stage; /* the first that it has not passed on its way out */
+	uint8_t bucket; /* its session counts it there while it is under way */
+	uint8_t stage;	/* the first that it has not passed on its way out */
 	enum hs_part_taken taken;
 	uint32_t marked; /* a bit for each stage that has state in it, and hears of its answer */
 };
@@ -59,7 +59,7 @@ struct hs_request {
 	uint64_t number; /* among its session's */
 	/* Of an internal call (core/internal.h). */
 	void *context;	    /* the sender's */
-	uint8_t sender;	    /* the number of the stage that sends it, +1; 0: none does */
+	uint8_t sender;	    /* the first stage that it passes: hs_internal.stage */
 	struct hs_link due; /* in core->internal_due */
 	uint64_t due_us;
 	uint64_t timeout_us; /* 0: it has none, and is in no list */

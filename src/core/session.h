@@ -46,7 +46,7 @@ struct hs_session {
 	struct hs_link holding;	 /* in core->flight.held, or alone */
 	uint32_t inflight;	 /* requests in `requests` */
 	uint64_t asked;		 /* requests there ever were */
-	uint16_t lane[HS_LANES]; /* operations under way, by partition modulo HS_LANES */
+	uint16_t in_bucket[HS_PARTITION_BUCKETS]; /* operations in flight, by partition bucket */
 	uint32_t
 		taken; /* requests that a stage delays before versions has counted them: meanwhile it
 			 * reads from the engine */

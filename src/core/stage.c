@@ -67,8 +67,8 @@ void hs_stage_want(struct hs_core *core, uint32_t index, enum hs_point point, bo
 static void take(struct hs_request *request, struct hs_part *part, enum hs_part_taken taken)
 {
 	part->taken = taken;
-	part->lane = part->op.partition % HS_LANES;
-	request->session->lane[part->lane]++;
+	part->bucket = part->op.partition % HS_PARTITION_BUCKETS;
+	request->session->in_bucket[part->bucket]++;
 	request->session->taken += taken == HS_PART_DELAYED;
 }
 
@@ -76,7 +76,7 @@ static void leave(struct hs_request *request, struct hs_part *part)
 {
 	if (part->taken == HS_PART_FREE)
 		return;
-	request->session->lane[part->lane]--;
+	request->session->in_bucket[part->bucket]--;
 	request->session->taken -= part->taken == HS_PART_DELAYED;
 	part->taken = HS_PART_FREE;
 }

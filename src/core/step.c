@@ -312,10 +312,10 @@ static void submit(struct hs_core *core, struct hs_request *request, struct hs_p
 {
 	struct hs_session *session = request->session;
 	struct hs_op *op = &part->op;
-	uint16_t *lane = &session->lane[op->partition % HS_LANES];
+	uint16_t *in_bucket = &session->in_bucket[op->partition % HS_PARTITION_BUCKETS];
 	bool for_engine = op->kind != HS_OP_PEER && op->kind != HS_OP_HOST;
 
-	part->lane = op->partition % HS_LANES;
+	part->bucket = op->partition % HS_PARTITION_BUCKETS;
 	op->resp = request->resp > 0 ? request->resp : session->resp;
 	if (session != core->self)
 		op->client = request->client ? request->client : session->id;
@@ -324,7 +324,7 @@ static void submit(struct hs_core *core, struct hs_request *request, struct hs_p
 	op->out = &part->out;
 	op->worker = core->world.worker;
 	op->owner = request;
-	op->ordered = *lane > 0 || request->delayed;
+	op->ordered = *in_bucket > 0 || request->delayed;
 	part->time_us = 0;
 	part->answered = false;
 
@@ -342,7 +342,7 @@ static void submit(struct hs_core *core, struct hs_request *request, struct hs_p
 			hs_counter_add(&core->stats.blocked, 1);
 		}
 		if (for_engine) {
-			*lane += 1;
+			*in_bucket += 1;
 			if (HS_CORE_HEAT && core->world.heat)
 				hs_heat_inflight(core->world.heat, op->partition, 1);
 		}
@@ -421,7 +421,7 @@ static void complete(struct hs_core *core, struct hs_op *op)
 	struct hs_part *part = hs_list_entry(op, struct hs_part, op);
 
 	if (op->kind != HS_OP_PEER && op->kind != HS_OP_HOST) {
-		session->lane[part->lane]--;
+		session->in_bucket[part->bucket]--;
 		if (HS_CORE_HEAT && core->world.heat)
 			hs_heat_inflight(core->world.heat, op->partition, -1);
 	}
@@ -512,7 +512,7 @@ static void run_partition(struct hs_core *core, struct hs_session *session,
 	const struct hs_command *command = call->command;
 	uint16_t partition = hs_core_partition(core, slot == HS_SLOT_NONE ? 0 : slot);
 	bool at_once = core->world.reads_at_once && (command->flags & HS_CMD_READONLY) &&
-		       session->lane[partition % HS_LANES] == 0;
+		       session->in_bucket[partition % HS_PARTITION_BUCKETS] == 0;
 
 	if (at_once && hs_list_empty(&session->requests) &&
 	    run_read_now(core, session, call, slot, partition))

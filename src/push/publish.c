@@ -378,7 +378,8 @@ static bool publishes(const struct hs_command *command)
 bool hs_publish_waits(const struct hs_core *core, const struct hs_session *session,
 		      struct hs_call *call)
 {
-	bool apart = !core->world.shared_connections || hs_core_partitions(core) > HS_LANES;
+	bool apart =
+		!core->world.shared_connections || hs_core_partitions(core) > HS_PARTITION_BUCKETS;
 	uint16_t to =
 		call->command->id == HS_CMD_ID_SPUBLISH && hs_call_slots(call) != HS_CALL_SLOTS_NONE
 			? hs_core_partition(core, call->slot)
@@ -386,8 +387,8 @@ bool hs_publish_waits(const struct hs_core *core, const struct hs_session *sessi
 
 	if (!publishes(call->command))
 		return false;
-	for (uint32_t i = 0; i < HS_LANES; i++) {
-		if (session->lane[i] > 0 && (apart || i != to % HS_LANES))
+	for (uint32_t i = 0; i < HS_PARTITION_BUCKETS; i++) {
+		if (session->in_bucket[i] > 0 && (apart || i != to % HS_PARTITION_BUCKETS))
 			return true;
 	}
 	return false;

@@ -1,14 +1,14 @@
 /* A world for folding: one key as Redis keeps it, clients that ask about it, and a stranger who writes
- * it between two steps. Header only, for the unit tests and the fuzz target.
+ * it between two batches. Header only, for the unit tests and the fuzz target.
  *
  * fold_world_run draws a world from a source of choices, sends everything through the fold, and notes
- * the order in which things happened: a step's asks one behind the other where the step ran. Then it
+ * the order in which things happened: a batch's asks one behind the other where the batch ran. Then it
  * runs the same, one by one in that order, on a second key that knows no folding. Every answer and the
  * key itself must be the same, and a client's asks must be in the order asked.
  *
- * No order will do but the one that fold.h gives: as asked, or as the adds of a step near a limit must
- * be taken. It is worked out here from the key as it is before the step runs, in wider numbers. When
- * nobody else wrote and nothing was run again, everything asked, one by one with only those steps in
+ * No order will do but the one that fold.h gives: as asked, or as the adds of a batch near a limit must
+ * be taken. It is worked out here from the key as it is before the batch runs, in wider numbers. When
+ * nobody else wrote and nothing was run again, everything asked, one by one with only those batches in
  * their own order, must give the same answers too. */
 #ifndef HS_TESTS_FOLD_WORLD_H
 #define HS_TESTS_FOLD_WORLD_H
@@ -225,9 +225,9 @@ struct fold_event {
 
 /* What many worlds were like: those in which nothing happens would prove nothing. */
 struct fold_tally {
-	size_t asks, steps;
-	size_t folded; /* asks that shared a step */
-	size_t mixed;  /* steps that add and take away */
+	size_t asks, batches;
+	size_t folded; /* asks that shared a batch */
+	size_t mixed;  /* batches that add and take away */
 	size_t turned; /* of them those whose order is not the order asked, at either limit */
 	size_t turned_low;
 };
@@ -244,8 +244,8 @@ struct fold_world {
 	struct hs_link again;
 	bool strangers, ran_again, went_by;
 	unsigned moods;		     /* up to which the server may come into */
-	size_t order[FOLD_ASKS_MAX]; /* of all asks: as asked, but for steps with their own */
-	size_t due[FOLD_ASKS_MAX];   /* the order of the step that runs */
+	size_t order[FOLD_ASKS_MAX]; /* of all asks: as asked, but for batches with their own */
+	size_t due[FOLD_ASKS_MAX];   /* the order of the batch that runs */
 	struct fold_tally tally;
 	const char *wrong;
 };
@@ -478,9 +478,9 @@ static inline bool fold_fits(fold_wide number)
 	return number >= INT64_MIN && number <= INT64_MAX;
 }
 
-/* The adds of a step: each client's of one sign, not too much in all; and none that had room in the
- * step before, which is an add's too and has this much in it, or is not (-1). Returns how much. */
-static inline fold_wide fold_check_adds(struct fold_world *world, struct hs_fold_step *step,
+/* The adds of a batch: each client's of one sign, not too much in all; and none that had room in the
+ * batch before, which is an add's too and has this much in it, or is not (-1). Returns how much. */
+static inline fold_wide fold_check_adds(struct fold_world *world, struct hs_fold_batch *batch,
 					fold_wide before)
 {
 	const fold_wide limit = (fold_wide)1 << 62;
@@ -488,7 +488,7 @@ static inline fold_wide fold_check_adds(struct fold_world *world, struct hs_fold
 	int signs[FOLD_CLIENTS_MAX] = {0};
 	unsigned adds = 0, seen = 0;
 
-	for (struct hs_link *link = step->asks.next; link != &step->asks; link = link->next) {
+	for (struct hs_link *link = batch->asks.next; link != &batch->asks; link = link->next) {
 		struct fold_asker *asker = fold_asker_of(link);
 		fold_wide by = asker->ask.number;
 
@@ -500,46 +500,46 @@ static inline fold_wide fold_check_adds(struct fold_world *world, struct hs_fold
 		signs[asker->client] |= by < 0 ? 2 : by > 0;
 		seen |= by < 0 ? 2 : by > 0;
 		if (signs[asker->client] == 3)
-			fold_complain(world, "a client with both signs in one step");
+			fold_complain(world, "a client with both signs in one batch");
 	}
 	if (adds > 1 && all >= limit)
-		fold_complain(world, "a step reaches too far");
+		fold_complain(world, "a batch reaches too far");
 	if (before >= 0 && before + first < limit)
-		fold_complain(world, "two steps of adds that could be one");
+		fold_complain(world, "two batches of adds that could be one");
 	world->tally.mixed += seen == 3;
 	return all;
 }
 
 static inline void fold_check_plan(struct fold_world *world, struct hs_link *plan)
 {
-	const struct hs_fold_step *where[FOLD_CLIENTS_MAX] = {0};
+	const struct hs_fold_batch *where[FOLD_CLIENTS_MAX] = {0};
 	fold_wide added = -1;
 	size_t last = 0, taken = 0;
 
 	for (struct hs_link *at = plan->next; at != plan; at = at->next) {
-		struct hs_fold_step *step = hs_list_entry(at, struct hs_fold_step, link);
+		struct hs_fold_batch *batch = hs_list_entry(at, struct hs_fold_batch, link);
 		size_t count = 0;
 
-		world->tally.steps++;
-		added = step->kind == HS_FOLD_ADD ? fold_check_adds(world, step, added) : -1;
-		for (struct hs_link *link = step->asks.next; link != &step->asks;
+		world->tally.batches++;
+		added = batch->kind == HS_FOLD_ADD ? fold_check_adds(world, batch, added) : -1;
+		for (struct hs_link *link = batch->asks.next; link != &batch->asks;
 		     link = link->next) {
 			struct fold_asker *asker = fold_asker_of(link);
 
-			if (where[asker->client] && where[asker->client] != step)
-				fold_complain(world, "a client in two steps of a flight");
-			where[asker->client] = step;
-			if (asker->ask.client->step || asker->ask.client->sign)
+			if (where[asker->client] && where[asker->client] != batch)
+				fold_complain(world, "a client in two batches of a flight");
+			where[asker->client] = batch;
+			if (asker->ask.client->batch || asker->ask.client->sign)
 				fold_complain(world, "a client's place outlives the plan");
 			if (count > 0 && (size_t)(asker - world->askers) < last)
-				fold_complain(world, "a step's asks are not in order");
+				fold_complain(world, "a batch's asks are not in order");
 			last = (size_t)(asker - world->askers);
 			count++;
 		}
 		taken += count;
 		world->tally.folded += count > 1 ? count : 0;
-		if (count != step->count || count == 0)
-			fold_complain(world, "a step's count is not that of its asks");
+		if (count != batch->count || count == 0)
+			fold_complain(world, "a batch's count is not that of its asks");
 	}
 	if (taken == 0)
 		fold_complain(world, "a plan without asks although some wait");
@@ -549,7 +549,7 @@ static inline void fold_check_plan(struct fold_world *world, struct hs_link *pla
 
 		world->went_by = true;
 		if (!where[asker->client])
-			fold_complain(world, "an ask was left although its client is in no step");
+			fold_complain(world, "an ask was left although its client is in no batch");
 		if (asker->ask.client->waits)
 			fold_complain(world, "a client waits longer than for the plan");
 	}
@@ -557,21 +557,21 @@ static inline void fold_check_plan(struct fold_world *world, struct hs_link *pla
 
 /* ---- the order that is due ---- */
 
-/* The limit that a step's adds pass in the order asked, 1 or -1, when all together they do not; 0:
- * none, or the step will be refused. */
-static inline int fold_limit_passed(const struct fold_world *world, struct hs_fold_step *step)
+/* The limit that a batch's adds pass in the order asked, 1 or -1, when all together they do not; 0:
+ * none, or the batch will be refused. */
+static inline int fold_limit_passed(const struct fold_world *world, struct hs_fold_batch *batch)
 {
 	fold_wide number, passed = 0;
 	int64_t value = 0;
 
-	if (step->kind != HS_FOLD_ADD || fold_key_refusal(&world->key, step->command->id) ||
+	if (batch->kind != HS_FOLD_ADD || fold_key_refusal(&world->key, batch->command->id) ||
 	    world->key.type == FOLD_LIST)
 		return 0;
 	if (world->key.type == FOLD_STRING &&
 	    !hs_num_parse_int((struct hs_bytes){world->key.text, world->key.len}, &value))
 		return 0;
 	number = value;
-	for (struct hs_link *link = step->asks.next; link != &step->asks; link = link->next) {
+	for (struct hs_link *link = batch->asks.next; link != &batch->asks; link = link->next) {
 		number += fold_asker_of(link)->ask.number;
 		if (!fold_fits(number))
 			passed = number;
@@ -580,13 +580,13 @@ static inline int fold_limit_passed(const struct fold_world *world, struct hs_fo
 }
 
 /* Fills `due`: first the asks of clients who move the number away from the limit, if there is one. */
-static inline void fold_work_out_order(struct fold_world *world, struct hs_fold_step *step)
+static inline void fold_work_out_order(struct fold_world *world, struct hs_fold_batch *batch)
 {
-	int passed = fold_limit_passed(world, step);
+	int passed = fold_limit_passed(world, batch);
 	bool away[FOLD_CLIENTS_MAX] = {false};
 	size_t count = 0, lowest = FOLD_ASKS_MAX;
 
-	for (struct hs_link *link = step->asks.next; link != &step->asks; link = link->next) {
+	for (struct hs_link *link = batch->asks.next; link != &batch->asks; link = link->next) {
 		struct fold_asker *asker = fold_asker_of(link);
 		size_t index = (size_t)(asker - world->askers);
 
@@ -595,14 +595,15 @@ static inline void fold_work_out_order(struct fold_world *world, struct hs_fold_
 			away[asker->client] = true;
 	}
 	for (int turn = 1; turn >= 0; turn--)
-		for (struct hs_link *link = step->asks.next; link != &step->asks; link = link->next)
+		for (struct hs_link *link = batch->asks.next; link != &batch->asks;
+		     link = link->next)
 			if (away[fold_asker_of(link)->client] == turn)
 				world->due[count++] = (size_t)(fold_asker_of(link) - world->askers);
 	if (passed == 0)
 		return;
 	world->tally.turned++;
 	world->tally.turned_low += passed < 0;
-	/* The asks of an add step stand together. */
+	/* The asks of an add batch stand together. */
 	memcpy(world->order + lowest, world->due, count * sizeof *world->due);
 }
 
@@ -615,7 +616,7 @@ static inline void fold_check_order(struct fold_world *world, size_t event, size
 		while (at < count && world->due[at] != (size_t)world->events[event].asker)
 			at++;
 		if (at == count) {
-			fold_complain(world, "a step's asks were not run in the order due");
+			fold_complain(world, "a batch's asks were not run in the order due");
 			return;
 		}
 	}
@@ -629,8 +630,8 @@ static inline void fold_run_steps(struct fold_world *world, struct hs_link *plan
 	struct hs_buf reply = {0}, scratch = {0};
 
 	while (!hs_list_empty(plan)) {
-		struct hs_fold_step *step = hs_list_entry(plan->next, struct hs_fold_step, link);
-		size_t count = step->count, event;
+		struct hs_fold_batch *batch = hs_list_entry(plan->next, struct hs_fold_batch, link);
+		size_t count = batch->count, event;
 
 		if (world->strangers && fold_draw(&world->choices, 4) == 0)
 			fold_stranger(world);
@@ -638,15 +639,15 @@ static inline void fold_run_steps(struct fold_world *world, struct hs_link *plan
 			fold_ask_next(world);
 		reply.len = 0;
 		event = world->events_count;
-		fold_work_out_order(world, step);
-		fold_key_run(&world->key, step->command, step->argc, step->argv, step->resp,
+		fold_work_out_order(world, batch);
+		fold_key_run(&world->key, batch->command, batch->argc, batch->argv, batch->resp,
 			     &reply);
-		hs_fold_answer(step, hs_buf_bytes(&reply), &scratch, &calls, world);
+		hs_fold_answer(batch, hs_buf_bytes(&reply), &scratch, &calls, world);
 		fold_check_order(world, event, count);
-		if (!hs_list_empty(&step->asks) || step->count != 0)
-			fold_complain(world, "asks are left in an answered step");
-		hs_list_init(&step->asks);
-		hs_fold_free(&step);
+		if (!hs_list_empty(&batch->asks) || batch->count != 0)
+			fold_complain(world, "asks are left in an answered batch");
+		hs_list_init(&batch->asks);
+		hs_fold_free(&batch);
 	}
 	while (!hs_list_empty(&world->again)) {
 		struct fold_asker *asker =
@@ -770,7 +771,7 @@ static inline const char *fold_world_run(struct fold_choices choices, struct fol
 	for (size_t i = 0; i < world->count; i++)
 		hs_buf_deinit(&world->askers[i].answer);
 	tally->asks += world->count;
-	tally->steps += world->tally.steps;
+	tally->batches += world->tally.batches;
 	tally->folded += world->tally.folded;
 	tally->mixed += world->tally.mixed;
 	tally->turned += world->tally.turned;

@@ -263,8 +263,8 @@ static inline void close_world(struct world *world)
 		assert_int_equal(session->taken, 0);
 		assert_int_equal(session->inflight, 0);
 		assert_int_equal(session->held_bytes, 0);
-		for (size_t lane = 0; lane < HS_LANES; lane++)
-			assert_int_equal(session->lane[lane], 0);
+		for (size_t bucket = 0; bucket < HS_PARTITION_BUCKETS; bucket++)
+			assert_int_equal(session->in_bucket[bucket], 0);
 		hs_core_disconnect(world->core, session);
 	}
 	assert_int_equal(world->core->orphans, 0);

@@ -319,18 +319,19 @@ static void test_doubts(void **state)
 	copy = &desk.copies->places[2];
 	assert_true(ask(&desk.copies->places[0], "$-1\r\n")); /* the original knows */
 	assert_true(ask(&desk.copies->places[0], "-ERR no\r\n"));
-	for (int i = 0; i < HS_COPIES_DOUBTS_MAX - 1; i++)
+	for (int i = 0; i < HS_COPIES_REFUSED_MAX - 1; i++)
 		assert_false(ask(copy, ":0\r\n"));
-	assert_int_equal(copy->shunned_us, 0);
+	assert_int_equal(copy->cool_until_us, 0);
 	assert_true(ask(copy, ":1\r\n")); /* it is there: the zeros were true */
-	for (int i = 0; i < HS_COPIES_DOUBTS_MAX - 1; i++)
+	for (int i = 0; i < HS_COPIES_REFUSED_MAX - 1; i++)
 		assert_false(ask(copy, ":0\r\n"));
-	assert_int_equal(copy->shunned_us, 0);
+	assert_int_equal(copy->cool_until_us, 0);
 	assert_false(ask(copy, ":0\r\n"));
-	assert_int_equal(copy->shunned_us, 1000 + HS_COPIES_SHUN_US);
+	assert_int_equal(copy->cool_until_us, 1000 + HS_COPIES_COOL_DOWN_US);
 	for (int i = 0; i < 9; i++)
-		assert_ptr_not_equal(hs_copies_next(desk.copies, 999 + HS_COPIES_SHUN_US), copy);
-	assert_int_equal(copy->refused, 2 * HS_COPIES_DOUBTS_MAX - 1);
+		assert_ptr_not_equal(hs_copies_next(desk.copies, 999 + HS_COPIES_COOL_DOWN_US),
+				     copy);
+	assert_int_equal(copy->refused, 2 * HS_COPIES_REFUSED_MAX - 1);
 	desk_deinit(&desk);
 }
 
@@ -341,7 +342,7 @@ static void test_an_error_is_enough(void **state)
 	(void)state;
 	desk_init(&desk);
 	assert_false(ask(&desk.copies->places[1], "-CLUSTERDOWN nobody is there\r\n"));
-	assert_int_equal(desk.copies->places[1].shunned_us, 1000 + HS_COPIES_SHUN_US);
+	assert_int_equal(desk.copies->places[1].cool_until_us, 1000 + HS_COPIES_COOL_DOWN_US);
 	desk_deinit(&desk);
 }
 

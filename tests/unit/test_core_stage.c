@@ -627,7 +627,7 @@ static void test_taken_in_order(void **state)
 	say("GET k\r\n");
 	request = world.minds[1]->taken[0];
 	hs_stage_divert(request, &request->parts[0]);
-	assert_int_equal(world.client->lane[request->parts[0].lane], 1);
+	assert_int_equal(world.client->in_bucket[request->parts[0].bucket], 1);
 	assert_int_equal(world.client->taken, 0);
 	world.seen[0] = '\0';
 	hs_stage_answer(world.core, 1, request, &request->parts[0], HS_LIT("$1\r\nv\r\n"));
@@ -642,8 +642,8 @@ static void test_taken_in_order(void **state)
 	saw("depart2");
 	answer(0, "$1\r\nw\r\n");
 	heard("$1\r\nw\r\n");
-	for (int i = 0; i < HS_LANES; i++)
-		assert_int_equal(world.client->lane[i], 0);
+	for (int i = 0; i < HS_PARTITION_BUCKETS; i++)
+		assert_int_equal(world.client->in_bucket[i], 0);
 	assert_int_equal(world.client->taken, 0);
 	world.seen[0] = '\0';
 }

@@ -188,7 +188,7 @@ static void test_a_chain_waits_for_a_queue_under_way(void **state)
 	close_world(&world);
 }
 
-/* A client is in one step of a flight, also when its queue is planned twice in a round. */
+/* A client is in one batch of a flight, also when its queue is planned twice in a round. */
 static void test_what_a_plan_left_over_waits_for_the_next(void **state)
 {
 	static struct world world;
@@ -240,7 +240,7 @@ static void test_a_limit_that_comes_as_a_surprise(void **state)
 	close_world(&world);
 }
 
-/* Where a refused write would have the others run again, they share a step only with their like. */
+/* Where a refused write would have the others run again, they share a batch only with their like. */
 static void test_who_has_others_behind_it_joins_its_like(void **state)
 {
 	static struct world world;

@@ -1,4 +1,4 @@
-/* Folding, rule by rule: what may be folded, which steps a queue becomes, who gets what from a reply.
+/* Folding, rule by rule: what may be folded, which batches a queue becomes, who gets what from a reply.
  *
  * Queues are written as text, "a:INCR k; b:GET k; c3:TTL k": client, 3 for RESP3, the words. Plans and
  * answers are read back as text too. That folded answers are right in every mixture is shown by
@@ -73,21 +73,21 @@ static void desk_init(struct desk *desk, const char *queue)
 	}
 }
 
-static struct hs_fold_step *first_step(struct desk *desk)
+static struct hs_fold_batch *first_step(struct desk *desk)
 {
 	assert_false(hs_list_empty(&desk->plan));
-	return hs_list_entry(desk->plan.next, struct hs_fold_step, link);
+	return hs_list_entry(desk->plan.next, struct hs_fold_batch, link);
 }
 
 static void drop_plan(struct desk *desk)
 {
 	while (!hs_list_empty(&desk->plan)) {
-		struct hs_fold_step *step = first_step(desk);
+		struct hs_fold_batch *batch = first_step(desk);
 
-		while (!hs_list_empty(&step->asks))
-			hs_list_remove(step->asks.next);
-		hs_fold_free(&step);
-		assert_null(step);
+		while (!hs_list_empty(&batch->asks))
+			hs_list_remove(batch->asks.next);
+		hs_fold_free(&batch);
+		assert_null(batch);
 	}
 }
 
@@ -97,13 +97,13 @@ static const char *plan(struct desk *desk)
 	desk->shown[0] = '\0';
 	hs_fold_plan(&desk->fold, &desk->plan);
 	for (struct hs_link *at = desk->plan.next; at != &desk->plan; at = at->next) {
-		struct hs_fold_step *step = hs_list_entry(at, struct hs_fold_step, link);
+		struct hs_fold_batch *batch = hs_list_entry(at, struct hs_fold_batch, link);
 
 		show(desk, "%s", at == desk->plan.next ? "" : " | ");
-		for (size_t i = 0; i < step->argc; i++)
-			show(desk, "%.*s ", (int)step->argv[i].len, step->argv[i].data);
+		for (size_t i = 0; i < batch->argc; i++)
+			show(desk, "%.*s ", (int)batch->argv[i].len, batch->argv[i].data);
 		show(desk, "for");
-		for (struct hs_link *link = step->asks.next; link != &step->asks;
+		for (struct hs_link *link = batch->asks.next; link != &batch->asks;
 		     link = link->next) {
 			struct hs_fold_ask *ask = hs_list_entry(link, struct hs_fold_ask, link);
 
@@ -144,23 +144,23 @@ static void on_again(void *context, struct hs_fold_ask *ask)
 
 static const struct hs_fold_calls calls = {on_answer, on_again};
 
-/* Answers the first step of the plan: "a:1, b$1/1, c again". */
+/* Answers the first batch of the plan: "a:1, b$1/1, c again". */
 static const char *answer(struct desk *desk, const char *reply)
 {
-	struct hs_fold_step *step = first_step(desk);
+	struct hs_fold_batch *batch = first_step(desk);
 	struct hs_buf scratch = {0};
 
 	desk->shown[0] = '\0';
-	hs_fold_answer(step, hs_bytes_of(reply), &scratch, &calls, desk);
-	assert_int_equal(step->count, 0);
-	hs_fold_free(&step);
+	hs_fold_answer(batch, hs_bytes_of(reply), &scratch, &calls, desk);
+	assert_int_equal(batch->count, 0);
+	hs_fold_free(&batch);
 	hs_buf_deinit(&scratch);
 	for (size_t i = 0; i < sizeof desk->clients / sizeof *desk->clients; i++)
-		assert_true(!desk->clients[i].step && desk->clients[i].sign == 0);
+		assert_true(!desk->clients[i].batch && desk->clients[i].sign == 0);
 	return desk->shown;
 }
 
-/* The queue must become one step. */
+/* The queue must become one batch. */
 #define assert_answers(queue, reply, expected)                                                     \
 	do {                                                                                       \
 		struct desk desk_;                                                                 \
@@ -350,7 +350,7 @@ static void test_adds_are_one(void **state)
 	assert_plan("a:INCRBY k 0; b:INCRBY k 0", "INCRBY k 0 for a b");
 	assert_plan("a:INCR k; b:GET k; c:STRLEN k; d:EXISTS k; e:INCR k",
 		    "INCRBY k 2 for a b c d e");
-	/* A step that is not the last one takes no more. */
+	/* A batch that is not the last one takes no more. */
 	assert_plan("a:INCR k; b:TTL k; c:GET k; d:INCR k",
 		    "INCR k for a | TTL k for b | GET k for c | INCR k for d");
 	/* What was read before the first of them does not follow from it. */
@@ -380,7 +380,7 @@ static void test_adds_reach_so_far(void **state)
 		    "INCR k for a | INCRBY k -9223372036854775808 for b");
 }
 
-/* The other sign needs another step, and a client is in one only. */
+/* The other sign needs another batch, and a client is in one only. */
 static void test_a_client_has_one_sign(void **state)
 {
 	struct desk desk;
@@ -424,7 +424,7 @@ static void test_a_client_is_in_one_step(void **state)
 {
 	struct desk desk;
 	struct hs_fold other;
-	struct hs_fold_step *step;
+	struct hs_fold_batch *batch;
 	struct hs_link more;
 
 	(void)state;
@@ -443,19 +443,17 @@ static void test_a_client_is_in_one_step(void **state)
 	assert_string_equal(plan(&desk), "INCR k for b");
 	drop_plan(&desk);
 	assert_string_equal(plan(&desk), "");
-	assert_int_equal(desk.fold.flights, 3);
 
-	/* From one queue to another with as many flights behind it. */
+	/* An ask goes from one queue to another. */
 	hs_fold_init(&other);
 	hs_list_init(&more);
-	other.flights = 1;
 	hs_fold_add(&other, &desk.asks[0]);
 	hs_fold_plan(&other, &more);
 	assert_true(hs_list_empty(&other.waiting));
-	step = hs_list_entry(more.next, struct hs_fold_step, link);
-	assert_int_equal(step->count, 1);
+	batch = hs_list_entry(more.next, struct hs_fold_batch, link);
+	assert_int_equal(batch->count, 1);
 	hs_list_remove(&desk.asks[0].link);
-	hs_fold_free(&step);
+	hs_fold_free(&batch);
 }
 
 static void test_a_caller_may_go_while_it_waits(void **state)
@@ -535,7 +533,7 @@ static size_t steps_of_crowd(size_t count, size_t kinds)
 	struct crowd *crowd = hs_mem_zalloc(count * sizeof *crowd);
 	struct hs_fold fold;
 	struct hs_link plans;
-	size_t steps = 0, asks = 0;
+	size_t batches = 0, asks = 0;
 
 	hs_fold_init(&fold);
 	hs_list_init(&plans);
@@ -560,16 +558,16 @@ static size_t steps_of_crowd(size_t count, size_t kinds)
 	hs_fold_plan(&fold, &plans);
 	assert_true(hs_list_empty(&fold.waiting));
 	while (!hs_list_empty(&plans)) {
-		struct hs_fold_step *step = hs_list_entry(plans.next, struct hs_fold_step, link);
+		struct hs_fold_batch *batch = hs_list_entry(plans.next, struct hs_fold_batch, link);
 
-		steps++;
-		asks += step->count;
-		hs_list_init(&step->asks);
-		hs_fold_free(&step);
+		batches++;
+		asks += batch->count;
+		hs_list_init(&batch->asks);
+		hs_fold_free(&batch);
 	}
 	assert_int_equal(asks, count);
 	hs_mem_free(&crowd);
-	return steps;
+	return batches;
 }
 
 static void test_crowds(void **state)
@@ -578,7 +576,7 @@ static void test_crowds(void **state)
 	assert_int_equal(steps_of_crowd(20000, 0), 1);
 	assert_int_equal(steps_of_crowd(20000, 1), 1);
 	assert_int_equal(steps_of_crowd(20000, 48), 48);
-	/* Beyond what the table of reads holds they are steps of their own. */
+	/* Beyond what the table of reads holds they are batches of their own. */
 	assert_int_equal(steps_of_crowd(4 * 60, 60), 48 + 4 * 12);
 	assert_int_equal(steps_of_crowd(20000, 20000), 20000);
 }
@@ -593,7 +591,7 @@ static void test_answers_of_reads(void **state)
 	assert_answers("a:GET k; b:GET k", "$-1\r\n", "a$-1, b$-1");
 	assert_answers("a3:GET k; b3:GET k", "_\r\n", "a_, b_");
 	assert_answers("a:GET k; b:GET k", "-LOADING soon\r\n", "a-LOADING soon, b-LOADING soon");
-	/* A step of one is answered with whatever came. */
+	/* A batch of one is answered with whatever came. */
 	desk_init(&desk, "a:INCR k");
 	plan(&desk);
 	assert_string_equal(answer(&desk, "-ERR increment or decrement would overflow\r\n"),
@@ -763,7 +761,7 @@ static void test_everybody_gets_what_concerns_all(void **state)
 		assert_answers("a:INCR k; b:GET k; c3:INCR k", reply, expected);
 		assert_answers("a:SET k 1; b:GET k; c3:INCR k", reply, expected);
 	}
-	/* RESP3 has errors with a length; not every client in the step may know them. */
+	/* RESP3 has errors with a length; not every client in the batch may know them. */
 	assert_answers("a:INCR k; b3:GET k", "!9\r\nLOADING\r\n\r\n", "a-LOADING  , b-LOADING  ");
 }
 

@@ -1,4 +1,4 @@
-/* Reading what is to be kept: one read at a time for all who ask for the same thing, of this worker and
+/* Fetches: one read at a time for all who ask for the same thing (single-flight), of this worker and
  * of the others.
  *
  *     join ─┬─ one is under way that began since the last write: wait for it
@@ -6,10 +6,10 @@
  *           ├─ another worker is at it: wait until it says so, then look on the shared cache
  *           └─ none: it is sent, tracked
  *
- * A reply that is too large to be kept need not be tracked: where the rule allows it a replica is asked
+ * A reply that is too large for the cache need not be tracked: where the rule allows it a replica is asked
  * (replica.c).
  *
- * When it is back, everybody is answered with it, an error included; it is kept if no write of the key
+ * When it is back, everybody is answered with it, an error included; it is cached if no write of the key
  * began or ended meanwhile. A read that cannot be tracked (an old server) is not tried that way again by
  * those who wait: each goes by itself. */
 #include "absorb/cache/stage.h"
@@ -258,7 +258,7 @@ static struct hs_entry *make_entry(struct hs_cache_stage *stage, const struct hs
 	return entry;
 }
 
-/* It has been read, and is not what was kept: that is known to have changed. */
+/* The fetch brought another value than the entry has: the entry is known to be old. */
 static void forget_old(struct hs_cache_stage *stage, const struct hs_fetch *fetch)
 {
 	struct hs_entry *old = hs_cache_reply(fetch->cached, &fetch->ask);
@@ -310,7 +310,7 @@ static bool is_trouble(struct hs_bytes reply)
 	return true;
 }
 
-/* What was kept before, if the rule lets it be given now that it cannot be read. */
+/* The old entry, if the rule allows it to be served while the key cannot be read (stale-if-error). */
 static struct hs_entry *old_one(const struct hs_cache_stage *stage, const struct hs_fetch *fetch)
 {
 	struct hs_entry *entry;
@@ -331,7 +331,7 @@ static void answer_old(struct hs_cache_stage *stage, struct hs_fetch *fetch,
 	answer_all(stage, fetch, waiters, old, (struct hs_bytes){NULL, 0});
 }
 
-/* The engine cannot read it so that it may be kept. */
+/* The engine cannot read it in a way that allows it to be cached. */
 static bool is_no_vouch(struct hs_bytes reply)
 {
 	struct hs_bytes word = HS_LIT("-NOVOUCH");
@@ -339,7 +339,7 @@ static bool is_no_vouch(struct hs_bytes reply)
 	return reply.len > word.len && memcmp(reply.data, word.data, word.len) == 0;
 }
 
-/* What a replica, or the master in its stead, was asked for. True: it is to be read once more, to be kept. A
+/* What a replica, or the master in its stead, was asked for. True: it is to be read once more, for the cache. A
  * replica of a node that hands its slot to another shows keys as missing that have moved already, so what
  * is not there, or is an error, is never its word. */
 static bool asks_again(struct hs_cache_stage *stage, struct hs_fetch *fetch,
@@ -453,7 +453,7 @@ void hs_cache_told(void *self)
 		look_again(stage, hs_list_entry(mine.next, struct hs_fetch, link));
 }
 
-static void count_kept(struct hs_cache_stage *stage)
+static void count_cached(struct hs_cache_stage *stage)
 {
 	struct hs_cache_counts counts = hs_cache_counts(stage->cache);
 
@@ -469,7 +469,7 @@ void hs_cache_tick(void *self)
 	struct hs_cache_stage *stage = self;
 	struct hs_link *link, *next, mine;
 
-	count_kept(stage);
+	count_cached(stage);
 	hs_list_init(&mine);
 	for (link = stage->foreign.next; link != &stage->foreign; link = next) {
 		struct hs_fetch *fetch = hs_list_entry(link, struct hs_fetch, link);

@@ -1,7 +1,7 @@
-/* Replies that are kept, where a key's contract allows it: the way of a read.
+/* The way of a read through the cache, where a key's contract allows it.
  *
- *     read ─┬─ kept and fresh: answered here
- *           ├─ kept, its time is over, the rule has swr: answered here, and read again
+ *     read ─┬─ cached and fresh: answered here
+ *           ├─ cached, its time is over, the rule has swr: answered here, and read again
  *           ├─ on the shared cache: another worker has read it (absorb/shared.h)
  *           └─ else it waits for a read of it, one for all who ask (fetch.c)
  *
@@ -108,7 +108,7 @@ static struct hs_cache_key *admit(struct hs_cache_stage *stage, const struct hs_
 	return cached;
 }
 
-/* The key of an ask, if its replies are kept; NULL: it goes its ordinary way. */
+/* The key of an ask, if its replies are cached; NULL: it goes its ordinary way. */
 static struct hs_cache_key *find_key(struct hs_cache_stage *stage, const struct hs_ask *ask)
 {
 	struct hs_cache_key *cached = hs_cache_find(stage->cache, ask->key_hash, ask->key);
@@ -334,8 +334,8 @@ static void observe(struct hs_cache_stage *stage, struct hs_cache_key *cached,
 
 /* --- a read --- */
 
-/* Key by key: all that is kept, or else the whole of it goes its way, and what is missing is read to be
- * kept for the next. */
+/* Key by key: if all values are cached, they answer it. Else the whole command goes to the engine, and the
+ * missing values are fetched for the next one. */
 static bool read_many(struct hs_cache_stage *stage, struct hs_session *session,
 		      struct hs_call *call)
 {
@@ -392,7 +392,7 @@ static void note_miss(struct hs_cache_stage *stage, struct hs_cache_key *cached)
 	hs_counter_add(&hs_cache_stats(stage, cached)->misses, 1);
 }
 
-/* Answers a read from what is kept, or has it wait for that. HS_PASS: it goes its ordinary way. */
+/* Answers a read from the cache, or has it wait for a fetch. HS_PASS: it goes its ordinary way. */
 static enum hs_verdict read_one(struct hs_cache_stage *stage, struct hs_session *session,
 				struct hs_call *call)
 {
@@ -420,7 +420,7 @@ static enum hs_verdict read_one(struct hs_cache_stage *stage, struct hs_session 
 		give(stage, session, call, cached, &ask, entry, again);
 		return HS_ANSWERED;
 	}
-	/* What is too large to be kept is not read for that either, if there is another way. */
+	/* A reply too large for the cache is not fetched, if there is another way. */
 	if (cached->uncached &&
 	    hs_stage_served_behind(stage->core, stage->index, cached->slot, ask.key))
 		return HS_PASS;

@@ -1,7 +1,7 @@
-/* Reads from replicas, of replies that are too large to be kept: which of them, and what a replica must have
+/* Reads from replicas, of replies that are too large for the cache: which of them, and what a replica must have
  * had to answer.
  *
- * The bounds are those of what is kept: not older than the rule's `stale`, than a write that was acknowledged
+ * The bounds are those of cache entries: not older than the rule's `stale`, than a write that was acknowledged
  * by any worker of this process, than what the connection itself has done. A replica is known to have
  * had everything at a time (hs_op.replica_since_us), so each bound is a time here, and the latest counts.
  *

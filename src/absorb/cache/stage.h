@@ -43,7 +43,7 @@ static inline struct hs_cache_request *hs_cache_request(const struct hs_cache_st
 	return state;
 }
 
-/* A reply being read, for those who wait and to be kept. */
+/* A fetch: a reply being read, for the requests that wait and for the cache. */
 struct hs_fetch {
 	struct hs_link of_key;	     /* in cached->fetches */
 	struct hs_link link;	     /* in stage->sent or ->foreign */
@@ -56,10 +56,10 @@ struct hs_fetch {
 	uint64_t start_us;
 	uint64_t foreign_us; /* since when another worker is waited for; 0: it is not */
 	uint64_t
-		replica_since_us; /* is not kept, so a replica that had all at that time may answer; or 0 */
+		replica_since_us; /* is not cached, so a replica that had all at that time may answer; or 0 */
 	bool claimed;		  /* for all workers */
 	bool foreign;		  /* another has claimed it: nothing is sent */
-	bool is_void;		  /* what it brings is not kept: the rules have changed */
+	bool is_void;		  /* what it brings is not cached: the rules have changed */
 };
 
 /* fetch.c */
@@ -84,11 +84,11 @@ void hs_cache_arrive(void *self, struct hs_request *request, struct hs_part *par
 
 /* replica.c */
 
-/* Of a read that is not answered with what is kept: what a replica must have had at least, to answer it
+/* Of a read that the cache does not answer: what a replica must have had at least, to answer it
  * instead of the key's master. 0: it is the master's. */
 uint64_t hs_cache_replica_since(struct hs_cache_stage *stage, const struct hs_session *session,
 				struct hs_cache_key *cached, const struct hs_ask *ask);
-/* Remembers whether what was read is too large to be kept. */
+/* Remembers whether what was read is too large for the cache. */
 void hs_cache_note_size(const struct hs_cache_stage *stage, struct hs_cache_key *cached,
 			const struct hs_entry *entry);
 

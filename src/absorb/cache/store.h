@@ -1,4 +1,4 @@
-/* One worker's cache: keys that are admitted, and for each the replies that are kept of it. Which keys
+/* One worker's cache: keys that are admitted, and for each its entries. Which keys
  * those are, whether a reply may be given, and who reads it again, is decided elsewhere (absorb/cache/read.c,
  * entry.h); here is room, and what has to go.
  *
@@ -14,7 +14,7 @@
 #include "base/list.h"
 
 enum {
-	HS_CACHE_VARIANTS_MAX = 32, /* replies kept of one key; one more: the oldest goes */
+	HS_CACHE_VARIANTS_MAX = 32, /* entries of one key; one more: the oldest goes */
 	HS_CACHE_USES_MAX = 15,
 };
 
@@ -50,9 +50,9 @@ struct hs_cache_key {
 	uint64_t hits, misses, read; /* of this key: answered, not answered, read from the engine */
 	uint64_t hot_us;
 	uint64_t failed_us; /* when it last could not be read, or took long; 0: it could since */
-	bool uncached;	    /* what was read last is not kept: it is too large, or was written */
+	bool uncached;	    /* what was read last is not cached: it is too large, or was written */
 	uint32_t unused_writes; /* values left behind by writes in a row that nobody read */
-	/* For reads from replicas: the ask whose reply is too large to be kept, 0: none; writes of the key
+	/* For reads from replicas: the ask whose reply is too large for the cache, 0: none; writes of the key
 	 * that were done when it was last looked at, when that was first seen, and a time that is certainly
 	 * behind them, 0: not yet. */
 	uint64_t large_ask;
@@ -74,7 +74,7 @@ static inline void hs_cache_use(struct hs_cache_key *cached)
 		cached->uses++;
 }
 
-/* The reply kept for an ask, in whatever state; NULL: none. */
+/* The entry for an ask, in whatever state; NULL: none. */
 struct hs_entry *hs_cache_reply(const struct hs_cache_key *cached, const struct hs_ask *ask);
 /* Keeps it (a reference of its own), instead of an earlier one for the same ask. False: it is too large,
  * or everything else is pinned. */
@@ -93,7 +93,7 @@ bool hs_cache_remove(struct hs_cache *cache, struct hs_cache_key *cached);
 /* Empties every key, and takes those out that are not pinned. */
 void hs_cache_clear(struct hs_cache *cache);
 
-/* Every key, in no order; `at` starts as 0 and ends with NULL. Nothing may be admitted or kept meanwhile; the
+/* Every key, in no order; `at` starts as 0 and ends with NULL. Nothing may be admitted or stored meanwhile; the
  * key that was given last may be removed. */
 struct hs_cache_key *hs_cache_each(const struct hs_cache *cache, size_t *at);
 struct hs_cache_counts hs_cache_counts(const struct hs_cache *cache);

@@ -83,7 +83,7 @@ bool hs_cache_write_through(struct hs_cache_stage *stage, struct hs_session *ses
 	int64_t expire_ms;
 
 	if (stage->mitigate != HS_MITIGATE_ON || session->tracks ||
-	    session->lane[partition % HS_LANES] > 0 || session->taken > 0 ||
+	    session->in_bucket[partition % HS_PARTITION_BUCKETS] > 0 || session->taken > 0 ||
 	    !is_plain_set(call->command, call->argc, call->argv, &expire_ms) ||
 	    !is_wanted(stage, call->argv[1]))
 		return false;

@@ -81,7 +81,7 @@ static void give_up(struct hs_copies_stage *stage, struct hs_copies_call *call)
 	struct hs_request *asker = call->asker;
 
 	call->asker = NULL;
-	call->place->shunned_us = stage->core->now.mono_us + HS_COPIES_SHUN_US;
+	call->place->cool_until_us = stage->core->now.mono_us + HS_COPIES_COOL_DOWN_US;
 	ask_original(stage, asker);
 }
 

@@ -168,7 +168,7 @@ struct hs_place *hs_copies_next(struct hs_copies *copies, uint64_t now_us)
 		struct hs_place *place = &copies->places[copies->turn++ % copies->count];
 
 		if (place == copies->places ||
-		    (now_us >= place->shunned_us && !is_slow(place, now_us)))
+		    (now_us >= place->cool_until_us && !is_slow(place, now_us)))
 			return place;
 	}
 	return copies->places;
@@ -188,14 +188,15 @@ bool hs_place_answered(struct hs_place *place, uint64_t now_us, struct hs_bytes 
 	place->under_way--;
 	place->heard_us = now_us;
 	if (original || !hs_copies_says_nothing(reply)) {
-		place->doubts = 0;
+		place->refused_in_row = 0;
 		return true;
 	}
 	place->refused++;
-	place->doubts++;
-	if (reply.len == 0 || reply.data[0] == '-' || place->doubts >= HS_COPIES_DOUBTS_MAX) {
-		place->doubts = 0;
-		place->shunned_us = now_us + HS_COPIES_SHUN_US;
+	place->refused_in_row++;
+	if (reply.len == 0 || reply.data[0] == '-' ||
+	    place->refused_in_row >= HS_COPIES_REFUSED_MAX) {
+		place->refused_in_row = 0;
+		place->cool_until_us = now_us + HS_COPIES_COOL_DOWN_US;
 	}
 	return false;
 }

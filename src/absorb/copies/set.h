@@ -1,4 +1,4 @@
-/* Copies: a hot value kept under several names on different partitions, so that reads of it spread.
+/* Copies: a hot value stored under several names on different partitions, so that reads of it spread.
  *
  *     GET k ──┬── partition 0: GET k                              the original
  *             ├── partition 2: GET heatsink:copy:{17}:<id>:5:k    a copy
@@ -64,9 +64,9 @@ struct hs_place {
 	uint16_t slot;
 	uint16_t partition;	 /* that had the slot when the set was made */
 	uint32_t under_way;	 /* reads sent and not answered */
-	uint32_t doubts;	 /* answers in a row that were not believed */
+	uint32_t refused_in_row; /* answers in a row that were not believed */
 	uint64_t heard_us;	 /* its last answer, or when it was asked with nothing under way */
-	uint64_t shunned_us;	 /* it is not asked before */
+	uint64_t cool_until_us;	 /* it is not asked before */
 	uint64_t reads, refused; /* sent; of them asked again elsewhere */
 };
 
@@ -81,8 +81,8 @@ struct hs_copies {
 enum {
 	HS_COPIES_LEASE_US = 10000000, /* a copy's time to live, renewed three times as often */
 	HS_COPIES_SLOW_US = 50000,     /* nothing came back for so long: another place is asked */
-	HS_COPIES_SHUN_US = 1000000,   /* so long when it failed */
-	HS_COPIES_DOUBTS_MAX = 8,      /* so many in a row not believed: it failed */
+	HS_COPIES_COOL_DOWN_US = 1000000, /* so long when it failed */
+	HS_COPIES_REFUSED_MAX = 8,	  /* so many in a row not believed: it failed */
 };
 
 /* The names of a set as a reply to keep. */

@@ -96,7 +96,7 @@ static bool overtakes(struct hs_fold_stage *stage, const struct hs_session *sess
 {
 	/* No key, or several; a transaction's are not told here. */
 	bool anywhere = call->slots != HS_CALL_SLOTS_ONE;
-	uint32_t lane = hs_core_partition(stage->core, call->slot) % HS_LANES;
+	uint32_t bucket = hs_core_partition(stage->core, call->slot) % HS_PARTITION_BUCKETS;
 
 	switch (call->command->place) {
 	case HS_PLACE_CORE:
@@ -109,15 +109,15 @@ static bool overtakes(struct hs_fold_stage *stage, const struct hs_session *sess
 	default:
 		break;
 	}
-	for (uint32_t i = 0; i < HS_LANES; i++) {
+	for (uint32_t i = 0; i < HS_PARTITION_BUCKETS; i++) {
 		const struct hs_fold_chain *chain = &hs_fold_session(stage, session)->chains[i];
 
 		if (chain->joined == 0)
 			continue;
-		if (!anywhere && i == lane && hs_chain_takes(chain, call->command, queue))
+		if (!anywhere && i == bucket && hs_chain_takes(chain, call->command, queue))
 			continue;
-		/* Of another lane, unless the slot has moved: not both at a time. */
-		if (!anywhere && i != lane && !(chain->slots >> call->slot % 64 & 1))
+		/* Of another bucket, unless the slot has moved: not both at a time. */
+		if (!anywhere && i != bucket && !(chain->slots >> call->slot % 64 & 1))
 			continue;
 		if (!release_own(stage, chain))
 			return true;
@@ -130,7 +130,7 @@ static bool admit(struct hs_fold_stage *stage, struct hs_session *session,
 		  const struct hs_call *call)
 {
 	struct hs_queue *queue = NULL;
-	uint32_t lane, others;
+	uint32_t bucket, others;
 
 	if (call->slots == HS_CALL_SLOTS_ONE)
 		queue = queue_for(stage, session, call);
@@ -141,10 +141,10 @@ static bool admit(struct hs_fold_stage *stage, struct hs_session *session,
 		note_write(stage, call);
 		return true;
 	}
-	lane = hs_core_partition(stage->core, call->slot) % HS_LANES;
-	others = hs_fold_others(stage, session, lane);
+	bucket = hs_core_partition(stage->core, call->slot) % HS_PARTITION_BUCKETS;
+	others = hs_fold_others(stage, session, bucket);
 	/* In the middle of a chain it may as well wait in a queue. */
-	if (others == session->lane[lane] && others > 0 &&
+	if (others == session->in_bucket[bucket] && others > 0 &&
 	    (others >= BEHIND_MAX || has_for_itself(session, queue)))
 		note_write(stage, call);
 	else

@@ -1,9 +1,9 @@
-/* Answers: from the engine's one reply to what each ask of a step gets.
+/* Answers: from the engine's one reply to what each ask of a batch gets.
  *
- * When the step was done, its asks are gone through in order with the value as it was before the first
+ * When the batch was done, its asks are gone through in order with the value as it was before the first
  * of them: each changes it or looks at it, as the engine would have done. In order means as asked; adds
  * that would leave the numbers on that way are put in the order that fold.h gives for them first. When
- * the step was refused, nothing
+ * the batch was refused, nothing
  * was done, and the error belongs to some: to those for whom it would have been the same alone. */
 #include "wire/answer.h"
 #include "absorb/fold/fold.h"
@@ -12,7 +12,7 @@
 #include "wire/reply.h"
 
 struct answers {
-	struct hs_fold_step *step;
+	struct hs_fold_batch *batch;
 	struct hs_bytes reply;
 	struct hs_buf *scratch;
 	const struct hs_fold_calls *calls;
@@ -26,7 +26,7 @@ struct answers {
 /* To whom the engine's error belongs. */
 enum share {
 	SHARE_ALL,    /* and none is ever run again, for some may have been done */
-	SHARE_WRITES, /* those of the step's kind */
+	SHARE_WRITES, /* those of the batch's kind */
 	SHARE_TYPE,   /* those for whom the value must be a string */
 	SHARE_NONE,
 };
@@ -36,19 +36,19 @@ static struct hs_fold_ask *first_of(struct hs_link *asks)
 	return hs_list_entry(asks->next, struct hs_fold_ask, link);
 }
 
-static struct hs_fold_ask *take(struct hs_fold_step *step)
+static struct hs_fold_ask *take(struct hs_fold_batch *batch)
 {
-	struct hs_fold_ask *ask = first_of(&step->asks);
+	struct hs_fold_ask *ask = first_of(&batch->asks);
 
 	hs_list_remove(&ask->link);
-	step->count--;
+	batch->count--;
 	return ask;
 }
 
 static void answer_all(const struct answers *answers, struct hs_bytes reply)
 {
-	while (!hs_list_empty(&answers->step->asks))
-		answers->calls->answer(answers->context, take(answers->step), reply);
+	while (!hs_list_empty(&answers->batch->asks))
+		answers->calls->answer(answers->context, take(answers->batch), reply);
 }
 
 /* ---- done: one by one ---- */
@@ -84,7 +84,7 @@ static void compose_bulk(struct answers *answers, struct hs_bytes text)
 
 static struct hs_bytes answer_set(struct answers *answers, const struct hs_fold_ask *ask)
 {
-	struct hs_link *behind = &answers->step->asks;
+	struct hs_link *behind = &answers->batch->asks;
 
 	hs_fold_value_set(&answers->value, ask);
 	answers->bulk_len = 0;
@@ -149,7 +149,7 @@ static struct hs_bytes answer_one(struct answers *answers, const struct hs_fold_
 /* The sign of the first add behind which the number is none, going as asked; 0: there is none. */
 static int find_overflow(const struct answers *answers)
 {
-	const struct hs_link *asks = &answers->step->asks;
+	const struct hs_link *asks = &answers->batch->asks;
 	int64_t number = answers->value.number;
 
 	if (number > -(int64_t)HS_FOLD_REACH_MAX && number < (int64_t)HS_FOLD_REACH_MAX)
@@ -164,9 +164,9 @@ static int find_overflow(const struct answers *answers)
 }
 
 /* Those of clients whose adds have the sign to the front; all else stays as it was. */
-static void put_first(struct hs_fold_step *step, int sign)
+static void put_first(struct hs_fold_batch *batch, int sign)
 {
-	struct hs_link *asks = &step->asks, *next = asks->next;
+	struct hs_link *asks = &batch->asks, *next = asks->next;
 
 	for (struct hs_link *link = asks->next; link != asks; link = link->next) {
 		struct hs_fold_ask *ask = hs_list_entry(link, struct hs_fold_ask, link);
@@ -174,7 +174,7 @@ static void put_first(struct hs_fold_step *step, int sign)
 		if (ask->number != 0)
 			ask->client->sign = hs_fold_sign(ask->number);
 	}
-	for (uint32_t left = step->count; left > 0; left--) {
+	for (uint32_t left = batch->count; left > 0; left--) {
 		struct hs_link *link = next;
 
 		next = link->next;
@@ -189,14 +189,14 @@ static void put_first(struct hs_fold_step *step, int sign)
 
 static void answer_done(struct answers *answers)
 {
-	if (answers->step->kind == HS_FOLD_ADD) {
+	if (answers->batch->kind == HS_FOLD_ADD) {
 		int sign = find_overflow(answers);
 
 		if (sign != 0)
-			put_first(answers->step, -sign);
+			put_first(answers->batch, -sign);
 	}
-	while (!hs_list_empty(&answers->step->asks)) {
-		struct hs_fold_ask *ask = take(answers->step);
+	while (!hs_list_empty(&answers->batch->asks)) {
+		struct hs_fold_ask *ask = take(answers->batch);
 		struct hs_bytes reply = answer_one(answers, ask);
 
 		answers->calls->answer(answers->context, ask, reply);
@@ -217,11 +217,11 @@ static bool has(struct hs_bytes text, const char *part)
 	return text.len > 0 && memmem(text.data, text.len, part, strlen(part));
 }
 
-static enum share share_of(const struct hs_fold_step *step, struct hs_bytes error)
+static enum share share_of(const struct hs_fold_batch *batch, struct hs_bytes error)
 {
 	/* Writes are refused, reads are not. */
 	static const char *const refused[] = {"OOM ", "MISCONF ", "READONLY ", "NOREPLICAS "};
-	bool add = step->kind == HS_FOLD_ADD;
+	bool add = batch->kind == HS_FOLD_ADD;
 
 	if (starts(error, "UNKNOWN") || has(error, "is unknown"))
 		return SHARE_ALL;
@@ -240,14 +240,14 @@ static enum share share_of(const struct hs_fold_step *step, struct hs_bytes erro
 	return SHARE_ALL;
 }
 
-static bool has_share(enum share share, const struct hs_fold_step *step,
+static bool has_share(enum share share, const struct hs_fold_batch *batch,
 		      const struct hs_fold_ask *ask)
 {
 	switch (share) {
 	case SHARE_ALL:
 		return true;
 	case SHARE_WRITES:
-		return ask->kind == step->kind;
+		return ask->kind == batch->kind;
 	case SHARE_TYPE:
 		return ask->kind != HS_FOLD_EXISTS;
 	case SHARE_NONE:
@@ -260,23 +260,23 @@ static bool has_share(enum share share, const struct hs_fold_step *step,
  * one is run again too: else its answers would come from an earlier time than those before them. */
 static void part(const struct answers *answers, enum share share, struct hs_bytes error)
 {
-	struct hs_fold_step *step = answers->step;
+	struct hs_fold_batch *batch = answers->batch;
 	struct hs_link again, *next;
 
 	hs_list_init(&again);
-	for (struct hs_link *link = step->asks.next; link != &step->asks; link = next) {
+	for (struct hs_link *link = batch->asks.next; link != &batch->asks; link = next) {
 		struct hs_fold_ask *ask = hs_list_entry(link, struct hs_fold_ask, link);
 
 		next = link->next;
-		if (ask->client->step != step && has_share(share, step, ask))
+		if (ask->client->batch != batch && has_share(share, batch, ask))
 			continue;
-		ask->client->step = step;
+		ask->client->batch = batch;
 		hs_list_remove(link);
 		hs_list_append(&again, link);
-		step->count--;
+		batch->count--;
 	}
 	for (struct hs_link *link = again.next; link != &again; link = link->next)
-		hs_list_entry(link, struct hs_fold_ask, link)->client->step = NULL;
+		hs_list_entry(link, struct hs_fold_ask, link)->client->batch = NULL;
 	answer_all(answers, error);
 	while (!hs_list_empty(&again)) {
 		struct hs_fold_ask *ask = first_of(&again);
@@ -303,36 +303,36 @@ static struct hs_bytes plain_error(struct answers *answers, struct hs_bytes text
 	return hs_buf_bytes(out);
 }
 
-/* Whether the reply says that the step was done; fetches the value before its first ask. */
+/* Whether the reply says that the batch was done; fetches the value before its first ask. */
 static bool is_done(struct answers *answers, const struct hs_answer *head)
 {
-	if (answers->step->kind == HS_FOLD_SET)
+	if (answers->batch->kind == HS_FOLD_SET)
 		return head->type == HS_ANSWER_STATUS;
 	answers->value.is_number = true;
 	return head->type == HS_ANSWER_INT &&
-	       !__builtin_sub_overflow(head->integer, answers->step->sum, &answers->value.number);
+	       !__builtin_sub_overflow(head->integer, answers->batch->sum, &answers->value.number);
 }
 
-void hs_fold_answer(struct hs_fold_step *step, struct hs_bytes reply, struct hs_buf *scratch,
+void hs_fold_answer(struct hs_fold_batch *batch, struct hs_bytes reply, struct hs_buf *scratch,
 		    const struct hs_fold_calls *calls, void *context)
 {
 	static const char senseless[] = "UNKNOWN the engine's reply to a folded request makes no "
 					"sense: the command may or may not have run";
-	struct answers answers = {step, reply, scratch, calls, context, {0}, 0};
+	struct answers answers = {batch, reply, scratch, calls, context, {0}, 0};
 	struct hs_answer head;
 	bool whole;
 
 	scratch->len = 0;
-	if (step->count <= 1 || step->kind == HS_FOLD_READ) {
+	if (batch->count <= 1 || batch->kind == HS_FOLD_READ) {
 		answer_all(&answers, reply);
 		return;
 	}
 	whole = hs_answer_head(&head, reply.data, reply.len) > 0;
-	if (step->kind == HS_FOLD_ADD)
-		step->fold->far_from_overflow = whole && head.type == HS_ANSWER_INT &&
-						hs_fold_is_far_from_overflow(head.integer);
+	if (batch->kind == HS_FOLD_ADD)
+		batch->fold->far_from_overflow = whole && head.type == HS_ANSWER_INT &&
+						 hs_fold_is_far_from_overflow(head.integer);
 	if (whole && head.type == HS_ANSWER_ERROR)
-		part(&answers, share_of(step, head.text), plain_error(&answers, head.text));
+		part(&answers, share_of(batch, head.text), plain_error(&answers, head.text));
 	else if (whole && is_done(&answers, &head))
 		answer_done(&answers);
 	else

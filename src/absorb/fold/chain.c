@@ -8,17 +8,17 @@
  *     pass 2     INCRBY b 1 (1)    INCRBY a 1 (2)
  *     pass 3     SET x 1           INCRBY a 1 (1)
  *
- * A session waits in one queue of a lane at a time; what it asks behind that, of another key, stands in
- * line behind it. A round has as many passes as the longest line takes: in each, every queue with
+ * A session waits in one queue of a partition bucket at a time; what it asks behind that, of another key,
+ * stands in line behind it. A round has as many passes as the longest line takes: in each, every queue with
  * waiters is planned and sent, and then those whose requests were all sent go on to their next queue. With
- * many clients a pass has one step for each key, whatever the order in which each of them asks.
+ * many clients a pass has one batch for each key, whatever the order in which each of them asks.
  *
- * Why the order holds. All of one round goes to the same connection of a partition (a step with such a
+ * Why the order holds. All of one round goes to the same connection of a partition (a batch with such a
  * client is of its dialect), one thing behind the other, and an engine keeps that order as it does for a pipelining
- * client: because that is what it is told. All requests of a round that chains are in have one name in
+ * client: because that is what it is told. All requests of a round that chains are in have one client id in
  * op->client, and what a session of theirs has under way besides gets it too. So when a connection is
  * lost or a server turns requests away, what is not sent again because a later one of the same client
- * may have run is not sent again here. Between rounds there are other names: a chain whose next queue is
+ * may have run is not sent again here. Each round has another id: a chain whose next queue is
  * under way goes on when all that was sent of it is answered; and what comes from the client meanwhile
  * is not taken up.
  *
@@ -32,19 +32,19 @@
 #include "core/state.h"
 
 struct hs_fold_chain *hs_chain_of(struct hs_fold_stage *stage, struct hs_session *session,
-				  uint32_t lane)
+				  uint32_t bucket)
 {
 	struct hs_fold_session *known = hs_fold_session(stage, session);
 
 	if (known->chains)
-		return &known->chains[lane];
-	known->chains = hs_mem_zalloc(HS_LANES * sizeof *known->chains);
-	for (uint32_t i = 0; i < HS_LANES; i++) {
+		return &known->chains[bucket];
+	known->chains = hs_mem_zalloc(HS_PARTITION_BUCKETS * sizeof *known->chains);
+	for (uint32_t i = 0; i < HS_PARTITION_BUCKETS; i++) {
 		known->chains[i].session = session;
 		hs_list_init(&known->chains[i].behind);
 		hs_list_init(&known->chains[i].moving);
 	}
-	return &known->chains[lane];
+	return &known->chains[bucket];
 }
 
 static struct hs_fold_request *first_behind(const struct hs_fold_chain *chain)
@@ -71,7 +71,7 @@ bool hs_chain_takes(const struct hs_fold_chain *chain, const struct hs_command *
 {
 	if (is_of_same_queue(chain, queue))
 		return true;
-	/* Who made a change matters to who tracks: it has its own name. */
+	/* A session that tracks is told who made a change: its requests keep their own client id. */
 	if (chain->sent > 0 || chain->exclusive || chain->session->tracks)
 		return false;
 	return queue || is_plain(command);
@@ -99,16 +99,16 @@ void hs_chain_add(struct hs_fold_stage *stage, struct hs_fold_chain *chain,
 {
 	struct hs_queue *queue = folded->queue;
 	struct hs_session *session = folded->request->session;
-	uint32_t lane = hs_fold_lane(folded->request);
+	uint32_t bucket = hs_fold_bucket(folded->request);
 
-	chain->client.bound = chain->client.bound || hs_fold_others(stage, session, lane) > 0;
+	chain->client.bound = chain->client.bound || hs_fold_others(stage, session, bucket) > 0;
 	folded->chain = chain;
 	folded->waiting = true;
 	folded->ask.client = &chain->client;
 	session->taken++;
 	if (stage->taken++ == 0)
 		hs_fold_want(stage);
-	session->lane[lane]++;
+	session->in_bucket[bucket]++;
 	chain->slots |= UINT64_C(1) << (folded->request->parts[0].op.slot % 64);
 	if (queue) {
 		chain->exclusive = chain->exclusive || (folded->ask.kind == HS_FOLD_ADD &&
@@ -209,17 +209,17 @@ bool hs_chain_is_long(const struct hs_fold_chain *chain)
 	return chain->sent > 0 || !hs_list_empty(&chain->behind);
 }
 
-uint64_t hs_chain_name(struct hs_fold_stage *stage)
+uint64_t hs_chain_client(struct hs_fold_stage *stage)
 {
-	if (stage->flight == 0)
-		stage->flight = hs_internal_client(stage->core);
-	return stage->flight;
+	if (stage->round_client == 0)
+		stage->round_client = hs_internal_client(stage->core);
+	return stage->round_client;
 }
 
-void hs_chain_rename_others(struct hs_fold_stage *stage, const struct hs_fold_chain *chain)
+void hs_chain_use_client_for_others(struct hs_fold_stage *stage, const struct hs_fold_chain *chain)
 {
 	const struct hs_session *session = chain->session;
-	uint32_t lane = (uint32_t)(chain - hs_fold_session(stage, session)->chains);
+	uint32_t bucket = (uint32_t)(chain - hs_fold_session(stage, session)->chains);
 
 	/* Others lose nothing, and may be read by other threads. */
 	if (!stage->core->world.shared_connections)
@@ -232,21 +232,21 @@ void hs_chain_rename_others(struct hs_fold_stage *stage, const struct hs_fold_ch
 			struct hs_op *op = &request->parts[i].op;
 
 			if (op->kind != HS_OP_PEER && op->kind != HS_OP_HOST &&
-			    op->partition % HS_LANES == lane)
-				op->client = hs_chain_name(stage);
+			    op->partition % HS_PARTITION_BUCKETS == bucket)
+				op->client = hs_chain_client(stage);
 		}
 	}
 }
 
-void hs_chain_name_request(struct hs_fold_stage *stage, struct hs_fold_request *folded)
+void hs_chain_use_client(struct hs_fold_stage *stage, struct hs_fold_request *folded)
 {
 	struct hs_request *request = folded->request;
 
 	if (!stage->core->world.shared_connections)
 		return;
-	request->client = hs_chain_name(stage);
-	if (hs_fold_others(stage, request->session, hs_fold_lane(request)) > 0)
-		hs_chain_rename_others(stage, folded->chain);
+	request->client = hs_chain_client(stage);
+	if (hs_fold_others(stage, request->session, hs_fold_bucket(request)) > 0)
+		hs_chain_use_client_for_others(stage, folded->chain);
 }
 
 /* A request of no queue, in its turn. It may be gone when this returns. */
@@ -254,10 +254,10 @@ static void send_plain(struct hs_fold_stage *stage, struct hs_fold_chain *chain,
 		       struct hs_fold_request *folded)
 {
 	folded->waiting = false;
-	hs_chain_name_request(stage, folded);
+	hs_chain_use_client(stage, folded);
 	chain->queue = NULL;
 	chain->sent++;
-	chain->session->lane[hs_fold_lane(folded->request)]--;
+	chain->session->in_bucket[hs_fold_bucket(folded->request)]--;
 	hs_stage_send(stage->core, stage->index, folded->request);
 }
 
@@ -272,7 +272,7 @@ static void move(struct hs_fold_stage *stage, struct hs_fold_chain *chain)
 			send_plain(stage, chain, take_behind(chain));
 			continue;
 		}
-		/* It would leave under another name than what was sent. */
+		/* It would leave under another client id than what was sent. */
 		if (chain->sent > 0 && !hs_fold_may_launch(stage, queue))
 			break;
 		wait_in_queue(stage, chain, take_behind(chain));

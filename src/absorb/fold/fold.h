@@ -1,19 +1,19 @@
 /* Folding: many requests for one hot key that wait at the same time become one or two requests to the
  * engine, and each caller is answered exactly as if it had been alone (law 2).
  *
- *     ask ─ waiting ─ plan ─┬─ step: GET k          for all who read it
- *                           ├─ step: INCRBY k 7     for seven INCRs; each gets its own number
- *                           └─ step: SET k last     for SETs, and what was asked between them
+ *     ask ─ waiting ─ plan ─┬─ batch: GET k          for all who read it
+ *                           ├─ batch: INCRBY k 7     for seven INCRs; each gets its own number
+ *                           └─ batch: SET k last     for SETs, and what was asked between them
  *                                      └─ reply ─ answer, one by one ─ the next plan
  *
- * The caller (absorb/fold/stage.c) keeps at most one flight under way for a key: while its steps are out, asks
- * wait here; none ever joins a step that was sent. A step is linearized where the engine runs it, and
- * everybody in it asked before it was sent and is answered after, so each answer is one that a single
- * Redis could have given. Asks of one client keep their order: within a step because whatever order
- * its asks are evaluated in keeps each client's, between steps because a client is in at most one
- * step of a flight; what else it asked waits for the next.
+ * The caller (absorb/fold/stage.c) has the batches of at most one plan in flight for a key: asks that come
+ * meanwhile wait here, and none joins a batch that was sent. A batch is linearized where the engine runs it. Every
+ * client in it asked before it was sent and is answered after, so each answer is one that a single Redis could
+ * have given. Asks of one client keep their order: within a batch because every order in which its asks are
+ * evaluated keeps each client's, between batches because a client is in at most one batch of a plan; what else it
+ * asked waits for the next plan.
  *
- * What a step may hold, in the order asked:
+ * What a batch may hold, in the order asked:
  *   read  equal arguments and dialect: one reply for all. Nothing is derived.
  *   add   INCR, DECR, INCRBY, DECRBY, each client's of one sign (0 is of either), their magnitudes
  *         below 2^62 in sum unless there is but one. The engine adds the net, 0 included: the key is
@@ -23,26 +23,26 @@
  *         worked out here; the last value goes to the engine with the last SET's expiry.
  *
  * Adds near a limit. The net can fit where the order asked does not: at the highest number, one
- * client's INCR before another's DECR. Such a step is evaluated in another order: at the upper limit
+ * client's INCR before another's DECR. Such a batch is evaluated in another order: at the upper limit
  * all asks of clients that take away, as they were asked, then all others, as they were asked; at the
  * lower limit clients that add are first. The number so moves away from the limit, by less than 2^62
  * and thus not to the other one, and then back to the number that the engine has. A single Redis could
- * have taken that order: nobody in the step was answered before everybody in it had asked, and no
+ * have taken that order: nobody in the batch was answered before everybody in it had asked, and no
  * client has asks in both parts. Who reads before anything is added there finds the key: a missing one
  * counts from 0, which is near no limit. Where the net does not fit either, the engine says so, and
  * nothing was done.
  *
- * When the engine refuses a step, nothing was done (an outcome that is unknown is an error that says
+ * When the engine refuses a batch, nothing was done (an outcome that is unknown is an error that says
  * so): who would have got that error alone gets it, the others are run again, each by itself. Where that
  * would come too late, because something of the same client is sent behind it already (`no_retry`), an ask
  * joins only what it could not be run again for: reads a read, adds an add far from the limits, SETs a
- * SET; else it has a step for itself. A number that somebody has set to its limit since it was last seen
+ * SET; else it has a batch for itself. A number that somebody has set to its limit since it was last seen
  * is what remains: `again` is called for firm asks too, and the caller has to refuse them. What is
  * worked out here never reaches the engine: whether a server has that command too, and lets heatsink's
  * user have it, is not asked.
  *
  * Knows commands and replies; no session, no engine, no threshold. One thread. Asks and what they
- * point to are the caller's; steps are ours. Who counts waiters and limits them is the caller. */
+ * point to are the caller's; batches are ours. Who counts waiters and limits them is the caller. */
 #ifndef HS_ABSORB_FOLD_H
 #define HS_ABSORB_FOLD_H
 
@@ -67,14 +67,14 @@ enum hs_fold_kind {
 	HS_FOLD_SET,
 };
 
-struct hs_fold_step;
+struct hs_fold_batch;
 
-/* Which step has a client's asks, while a flight is planned; zero at first and after every call. One
+/* Which batch has a client's asks, while a plan is made; zero at first and after every call. One
  * for each client, and each queue that it waits in at a time. */
 struct hs_fold_client {
-	const struct hs_fold_step *step;
-	int sign;   /* of what it adds in an add step: 1, -1; 0: nothing so far */
-	bool waits; /* with what it asked behind, for the next flight */
+	const struct hs_fold_batch *batch;
+	int sign;   /* of what it adds in an add batch: 1, -1; 0: nothing so far */
+	bool waits; /* with what it asked behind, for the next plan */
 	/* The caller's, and never changed here: something else of this client is under way, or will be
 	 * sent behind what it has in the queue before that is answered: it leaves in its own dialect. And:
 	 * it is the latter. */
@@ -83,7 +83,7 @@ struct hs_fold_client {
 
 /* One request that waits: part of the caller's own struct. */
 struct hs_fold_ask {
-	struct hs_link link; /* in the queue or in a step; alone when in neither */
+	struct hs_link link; /* in the queue or in a batch; alone when in neither */
 	enum hs_fold_kind kind;
 	uint8_t resp; /* how it is answered */
 	const struct hs_command *command;
@@ -104,18 +104,18 @@ enum hs_fold_kind hs_fold_classify(struct hs_fold_ask *ask);
 /* The asks of one key that wait, oldest first. */
 struct hs_fold {
 	struct hs_link waiting;
-	/* The number that was last made here was far from the limits: the next step will not meet them,
+	/* The number that was last made here was far from the limits: the next batch will not meet them,
 	 * unless it is set there by others meanwhile. */
 	bool far_from_overflow;
 };
 
 /* One request to the engine. */
-struct hs_fold_step {
+struct hs_fold_batch {
 	struct hs_link link;	/* in a plan */
 	struct hs_link asks;	/* whom it answers, in the order asked */
 	uint32_t count;		/* of them */
 	enum hs_fold_kind kind; /* READ, ADD or SET */
-	/* What is sent. The arguments are the first ask's, or composed; they stay until the step is
+	/* What is sent. The arguments are the first ask's, or composed; they stay until the batch is
 	 * answered. */
 	const struct hs_command *command;
 	const struct hs_bytes *argv;
@@ -135,13 +135,13 @@ struct hs_fold_step {
 
 void hs_fold_init(struct hs_fold *fold);
 void hs_fold_add(struct hs_fold *fold, struct hs_fold_ask *ask); /* behind those who wait */
-/* One that waits, when its caller has gone. One in a step stays until it is answered: others' answers
+/* One that waits, when its caller has gone. One in a batch stays until it is answered: others' answers
  * may follow from it. */
 void hs_fold_remove(struct hs_fold_ask *ask);
 
-/* The next flight: moves asks from the queue into steps, which are appended to the list `plan`. Takes
- * all that waits, except what a client asked behind one that is in another step already. A step of one ask is
- * that ask as it came: the caller may send it itself and free the step. Empty when nothing waits. */
+/* The next plan: moves asks from the queue into batches, which are appended to the list `plan`. Takes
+ * all that waits, except what a client asked behind one that is in another batch already. A batch of one ask is
+ * that ask as it came: the caller may send it itself and free the batch. Empty when nothing waits. */
 void hs_fold_plan(struct hs_fold *fold, struct hs_link *plan);
 
 /* Whether one that waits alone may be sent without a plan: nothing is to be remembered of it. */
@@ -154,14 +154,14 @@ struct hs_fold_calls {
 	void (*again)(void *context, struct hs_fold_ask *ask);
 };
 
-/* The engine's reply to a step: calls back once for every ask, each taken out of the step first: those
+/* The engine's reply to a batch: calls back once for every ask, each taken out of the batch first: those
  * that are answered in the order in which they were evaluated (the order asked, but for adds near a
  * limit; a client's own always), then those to be run again in the order asked. What a client asked
  * behind something that is run again is run again too, so its order is kept. A reply that
  * belongs to no outcome becomes an error that begins with UNKNOWN. `scratch` is emptied and filled
  * along the way. */
-void hs_fold_answer(struct hs_fold_step *step, struct hs_bytes reply, struct hs_buf *scratch,
+void hs_fold_answer(struct hs_fold_batch *batch, struct hs_bytes reply, struct hs_buf *scratch,
 		    const struct hs_fold_calls *calls, void *context);
-void hs_fold_free(struct hs_fold_step **step); /* none of its asks is left in it */
+void hs_fold_free(struct hs_fold_batch **batch); /* none of its asks is left in it */
 
 #endif

@@ -65,13 +65,13 @@ static bool is_determined(const struct hs_command *command)
 
 static bool has_one_key(const struct hs_fold_ask *ask)
 {
-	size_t first, step;
+	size_t first, batch;
 
 	switch (ask->command->place) {
 	case HS_PLACE_PARTITION:
 		return hs_keys_only(ask->command, ask->argc) > 0;
 	case HS_PLACE_SPLIT:
-		return hs_command_keys(ask->command, ask->argc, &first, &step) == 1;
+		return hs_command_keys(ask->command, ask->argc, &first, &batch) == 1;
 	default:
 		return false;
 	}

@@ -1,16 +1,16 @@
-/* The queue of a key, and the plan of a flight. The walk goes over those who wait, oldest first, and
- * asks of each which step it could be in. There are two candidates at most: the last step, when that
+/* The queue of a key, and the plan: which batches are sent for it next. The walk goes over the asks that wait,
+ * oldest first, and looks for the batch that each could be in. There are two candidates at most: the last batch, when that
  * is a write from which the answer follows; and a read of the same, when no write came in between.
  *
  *     GET k  TTL k  GET k  INCR k  GET k  INCR k  TTL k  INCR k
  *     └ 1 ── 2 ──── 1      └ 3 ─── 3 ──── 3       4      5
  *
- * A client that needs a second step waits with it for the next flight, and with all it asked behind;
- * the others go by. So where many ask for INCR and TTL at a time, a flight has all INCRs and the next
+ * A client that needs a second batch waits with it for the next plan, and with all it asked behind;
+ * the others go by. So where many ask for INCR and TTL at a time, a plan has all INCRs and the next
  * all TTLs, and not one client each.
  *
- * Between two writes of a plan is an epoch: reads in it may change places. A small table finds the step
- * of an equal read; it is bounded, and reads beyond it are steps of their own. */
+ * Between two writes of a plan is an epoch: reads in it may change places. A small table finds the batch
+ * of an equal read; it is bounded, and reads beyond it are batches of their own. */
 #include "absorb/fold/fold.h"
 
 #include "absorb/fold/value.h"
@@ -22,17 +22,18 @@ enum {
 	CELLS_USED = 48, /* the rest stays empty, so that searches end soon */
 };
 
-#define LEAP (UINT64_C(1) << 48) /* smaller steps, in any number, do not leave the room there is */
+#define LEAP                                                                                       \
+	(UINT64_C(1) << 48) /* smaller increments, in any number, do not leave the room there is */
 
 struct planner {
 	struct hs_fold *fold;
 	struct hs_link *plan;
-	struct hs_fold_step *last; /* NULL before the first */
-	uint32_t epoch;		   /* a cell of another one is empty; 0 is none */
+	struct hs_fold_batch *last; /* NULL before the first */
+	uint32_t epoch;		    /* a cell of another one is empty; 0 is none */
 	uint32_t used;
 	struct {
 		uint32_t epoch;
-		struct hs_fold_step *step;
+		struct hs_fold_batch *batch;
 	} cells[CELLS];
 };
 
@@ -77,7 +78,7 @@ static size_t find_cell(const struct planner *planner, const struct hs_fold_ask 
 	size_t at = (size_t)ask->signature % CELLS;
 
 	while (planner->cells[at].epoch == planner->epoch &&
-	       !is_same_read(ask_of(planner->cells[at].step->asks.next), ask))
+	       !is_same_read(ask_of(planner->cells[at].batch->asks.next), ask))
 		at = (at + 1) % CELLS;
 	return at;
 }
@@ -87,35 +88,35 @@ static uint64_t magnitude(int64_t number)
 	return number < 0 ? -(uint64_t)number : (uint64_t)number;
 }
 
-static bool adds_up(const struct hs_fold_step *step, const struct hs_fold_ask *ask)
+static bool adds_up(const struct hs_fold_batch *batch, const struct hs_fold_ask *ask)
 {
 	uint64_t more = magnitude(ask->number);
 
 	if (ask->client->sign * hs_fold_sign(ask->number) < 0)
 		return false;
-	return more < HS_FOLD_REACH_MAX && step->reach < HS_FOLD_REACH_MAX - more;
+	return more < HS_FOLD_REACH_MAX && batch->reach < HS_FOLD_REACH_MAX - more;
 }
 
 /* One that may not be run again, and would be if the number met a limit. */
-static bool needs_own_step(const struct hs_fold *fold, const struct hs_fold_ask *ask)
+static bool needs_own_batch(const struct hs_fold *fold, const struct hs_fold_ask *ask)
 {
 	return ask->client->no_retry && ask->kind == HS_FOLD_ADD && !fold->far_from_overflow;
 }
 
 /* The answers of writes are the same in both; but each has its own connection to a server. */
-static bool fits_dialect(const struct hs_fold_step *step, const struct hs_fold_ask *ask)
+static bool fits_dialect(const struct hs_fold_batch *batch, const struct hs_fold_ask *ask)
 {
-	if (ask->resp != step->resp)
-		return !step->bound && !ask->client->bound;
-	return !step->mixed || !ask->client->bound;
+	if (ask->resp != batch->resp)
+		return !batch->bound && !ask->client->bound;
+	return !batch->mixed || !ask->client->bound;
 }
 
-/* Whether the answer follows from what the plan's last step knows. */
-static bool follows(const struct hs_fold_step *last, const struct hs_fold_ask *ask)
+/* Whether the answer follows from what the plan's last batch knows. */
+static bool follows(const struct hs_fold_batch *last, const struct hs_fold_ask *ask)
 {
 	if (!last || last->kind == HS_FOLD_READ || last->sole || !fits_dialect(last, ask))
 		return false;
-	if (ask->client->no_retry && (ask->kind != last->kind || needs_own_step(last->fold, ask)))
+	if (ask->client->no_retry && (ask->kind != last->kind || needs_own_batch(last->fold, ask)))
 		return false;
 	switch (ask->kind) {
 	case HS_FOLD_GET:
@@ -139,8 +140,9 @@ static bool is_write(const struct hs_fold_ask *ask)
 	return ask->kind == HS_FOLD_ADD || ask->kind == HS_FOLD_SET;
 }
 
-/* The step it may join; NULL: it needs a new one. */
-static struct hs_fold_step *find_step(const struct planner *planner, const struct hs_fold_ask *ask)
+/* The batch it may join; NULL: it needs a new one. */
+static struct hs_fold_batch *find_batch(const struct planner *planner,
+					const struct hs_fold_ask *ask)
 {
 	size_t cell;
 
@@ -149,72 +151,72 @@ static struct hs_fold_step *find_step(const struct planner *planner, const struc
 	if (is_write(ask))
 		return NULL;
 	cell = find_cell(planner, ask);
-	return planner->cells[cell].epoch == planner->epoch ? planner->cells[cell].step : NULL;
+	return planner->cells[cell].epoch == planner->epoch ? planner->cells[cell].batch : NULL;
 }
 
-static struct hs_fold_step *new_step(struct planner *planner, const struct hs_fold_ask *ask)
+static struct hs_fold_batch *new_batch(struct planner *planner, const struct hs_fold_ask *ask)
 {
-	struct hs_fold_step *step = hs_mem_zalloc(sizeof *step);
+	struct hs_fold_batch *batch = hs_mem_zalloc(sizeof *batch);
 	size_t cell;
 
-	step->fold = planner->fold;
-	step->kind = is_write(ask) ? ask->kind : HS_FOLD_READ;
-	step->resp = ask->resp;
-	step->sole = needs_own_step(planner->fold, ask);
-	hs_list_init(&step->asks);
-	hs_list_append(planner->plan, &step->link);
-	planner->last = step;
+	batch->fold = planner->fold;
+	batch->kind = is_write(ask) ? ask->kind : HS_FOLD_READ;
+	batch->resp = ask->resp;
+	batch->sole = needs_own_batch(planner->fold, ask);
+	hs_list_init(&batch->asks);
+	hs_list_append(planner->plan, &batch->link);
+	planner->last = batch;
 	if (is_write(ask)) {
 		planner->epoch++;
 		planner->used = 0;
 	} else if (planner->used < CELLS_USED) {
 		cell = find_cell(planner, ask);
 		planner->cells[cell].epoch = planner->epoch;
-		planner->cells[cell].step = step;
+		planner->cells[cell].batch = batch;
 		planner->used++;
 	}
-	return step;
+	return batch;
 }
 
-static void join(struct hs_fold_step *step, struct hs_fold_ask *ask)
+static void join(struct hs_fold_batch *batch, struct hs_fold_ask *ask)
 {
 	hs_list_remove(&ask->link);
-	hs_list_append(&step->asks, &ask->link);
-	step->count++;
+	hs_list_append(&batch->asks, &ask->link);
+	batch->count++;
 	ask->no_retry = ask->client->no_retry;
-	step->mixed = step->mixed || ask->resp != step->resp;
-	step->bound = step->bound || ask->client->bound;
-	if (step->kind == HS_FOLD_ADD && ask->kind == HS_FOLD_ADD) {
-		step->sum += ask->number;
-		step->reach += magnitude(ask->number);
-		if (step->reach >= LEAP)
-			step->fold->far_from_overflow =
+	batch->mixed = batch->mixed || ask->resp != batch->resp;
+	batch->bound = batch->bound || ask->client->bound;
+	if (batch->kind == HS_FOLD_ADD && ask->kind == HS_FOLD_ADD) {
+		batch->sum += ask->number;
+		batch->reach += magnitude(ask->number);
+		if (batch->reach >= LEAP)
+			batch->fold->far_from_overflow =
 				false; /* not before it is known where that leads */
 		if (ask->number != 0)
 			ask->client->sign = hs_fold_sign(ask->number);
 	}
-	ask->client->step = step;
+	ask->client->batch = batch;
 }
 
-static void send_ask(struct hs_fold_step *step, const struct hs_fold_ask *ask)
+static void send_ask(struct hs_fold_batch *batch, const struct hs_fold_ask *ask)
 {
-	step->command = ask->command;
-	step->argv = ask->argv;
-	step->argc = ask->argc;
-	step->raw = ask->raw;
-	step->resp = ask->resp;
+	batch->command = ask->command;
+	batch->argv = ask->argv;
+	batch->argc = ask->argc;
+	batch->raw = ask->raw;
+	batch->resp = ask->resp;
 }
 
 /* Of what composed[] and text[] hold. */
-static void send_composed(struct hs_fold_step *step, enum hs_command_id id, struct hs_bytes name,
+static void send_composed(struct hs_fold_batch *batch, enum hs_command_id id, struct hs_bytes name,
 			  const struct hs_fold_ask *ask)
 {
-	send_ask(step, ask);
-	step->command = hs_command_by_id(id);
-	step->raw = (struct hs_bytes){0};
-	step->composed[0] = name;
-	step->composed[1] = ask->argv[1];
-	step->argv = step->composed;
+	send_ask(batch, ask);
+	batch->command = hs_command_by_id(id);
+	batch->raw = (struct hs_bytes){0};
+	batch->composed[0] = name;
+	batch->composed[1] = ask->argv[1];
+	batch->argv = batch->composed;
 }
 
 static struct hs_bytes write_number(char text[HS_NUM_TEXT_MAX], int64_t number)
@@ -222,20 +224,20 @@ static struct hs_bytes write_number(char text[HS_NUM_TEXT_MAX], int64_t number)
 	return (struct hs_bytes){text, hs_num_format_int(number, text)};
 }
 
-static void finish_add(struct hs_fold_step *step, const struct hs_fold_ask *first)
+static void finish_add(struct hs_fold_batch *batch, const struct hs_fold_ask *first)
 {
-	send_composed(step, HS_CMD_ID_INCRBY, HS_LIT("INCRBY"), first);
-	step->composed[2] = write_number(step->text, step->sum);
-	step->argc = 3;
+	send_composed(batch, HS_CMD_ID_INCRBY, HS_LIT("INCRBY"), first);
+	batch->composed[2] = write_number(batch->text, batch->sum);
+	batch->argc = 3;
 }
 
 /* The last SET as it came, unless something was added to its value; its expiry stays in any case. */
-static void finish_set(struct hs_fold_step *step)
+static void finish_set(struct hs_fold_batch *batch)
 {
 	const struct hs_fold_ask *set = NULL;
 	struct hs_fold_value value = {0};
 
-	for (struct hs_link *link = step->asks.next; link != &step->asks; link = link->next) {
+	for (struct hs_link *link = batch->asks.next; link != &batch->asks; link = link->next) {
 		const struct hs_fold_ask *ask = ask_of(link);
 
 		if (ask->kind == HS_FOLD_SET) {
@@ -247,31 +249,31 @@ static void finish_set(struct hs_fold_step *step)
 	}
 	hs_check(set); /* it begins with one */
 	if (value.is_number && !hs_fold_is_far_from_overflow(value.number))
-		step->fold->far_from_overflow = false;
+		batch->fold->far_from_overflow = false;
 	if (!value.changed) {
-		send_ask(step, set);
+		send_ask(batch, set);
 		return;
 	}
-	send_composed(step, HS_CMD_ID_SET, HS_LIT("SET"), set);
-	step->composed[2] = write_number(step->text, value.number);
+	send_composed(batch, HS_CMD_ID_SET, HS_LIT("SET"), set);
+	batch->composed[2] = write_number(batch->text, value.number);
 	for (size_t i = 3; i < set->argc; i++)
-		step->composed[i] = set->argv[i];
+		batch->composed[i] = set->argv[i];
 }
 
-static void finish(struct hs_fold_step *step)
+static void finish(struct hs_fold_batch *batch)
 {
-	for (struct hs_link *link = step->asks.next; link != &step->asks; link = link->next) {
+	for (struct hs_link *link = batch->asks.next; link != &batch->asks; link = link->next) {
 		struct hs_fold_client *client = ask_of(link)->client;
 
 		*client = (struct hs_fold_client){.bound = client->bound,
 						  .no_retry = client->no_retry};
 	}
-	if (step->kind == HS_FOLD_READ || (step->kind == HS_FOLD_ADD && step->count == 1))
-		send_ask(step, ask_of(step->asks.next));
-	else if (step->kind == HS_FOLD_ADD)
-		finish_add(step, ask_of(step->asks.next));
+	if (batch->kind == HS_FOLD_READ || (batch->kind == HS_FOLD_ADD && batch->count == 1))
+		send_ask(batch, ask_of(batch->asks.next));
+	else if (batch->kind == HS_FOLD_ADD)
+		finish_add(batch, ask_of(batch->asks.next));
 	else
-		finish_set(step);
+		finish_set(batch);
 }
 
 bool hs_fold_is_simple(const struct hs_fold_ask *ask)
@@ -289,23 +291,23 @@ void hs_fold_plan(struct hs_fold *fold, struct hs_link *plan)
 		return;
 	for (link = fold->waiting.next; link != &fold->waiting; link = next) {
 		struct hs_fold_ask *ask = ask_of(link);
-		struct hs_fold_step *step = ask->client->waits ? NULL : find_step(&planner, ask);
+		struct hs_fold_batch *batch = ask->client->waits ? NULL : find_batch(&planner, ask);
 
 		next = link->next;
-		if (ask->client->step && ask->client->step != step)
+		if (ask->client->batch && ask->client->batch != batch)
 			ask->client->waits = true;
 		else
-			join(step ? step : new_step(&planner, ask), ask);
+			join(batch ? batch : new_batch(&planner, ask), ask);
 	}
 	for (link = before->next; link != plan; link = link->next)
-		finish(hs_list_entry(link, struct hs_fold_step, link));
+		finish(hs_list_entry(link, struct hs_fold_batch, link));
 }
 
-void hs_fold_free(struct hs_fold_step **step)
+void hs_fold_free(struct hs_fold_batch **batch)
 {
-	if (!*step)
+	if (!*batch)
 		return;
-	hs_check(hs_list_empty(&(*step)->asks));
-	hs_list_remove(&(*step)->link);
-	hs_mem_free(step);
+	hs_check(hs_list_empty(&(*batch)->asks));
+	hs_list_remove(&(*batch)->link);
+	hs_mem_free(batch);
 }

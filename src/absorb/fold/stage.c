@@ -4,15 +4,15 @@
  *            ├─ joins: waits ─ … ─ the round ends, nothing is under way ─ planned ─ sent
  *            └─ not now: the session has others under way that it must not overtake
  *
- * A queue has one flight under way at most. Everything that waits is planned and sent together when
- * its last reply is in, at the end of the round of events: what is handed to the engine leaves then
- * anyway, so that an uncontended key waits for nobody, and what came in the same round shares a flight
- * at no cost. Where clients pipeline several hot keys a flight has several passes (chain.c).
+ * A queue has the batches of one plan in flight at most. Everything that waits is planned and sent together when
+ * the last of their replies is in, at the end of the round of events. What is handed to the engine leaves then
+ * anyway: a request for an uncontended key does not wait longer, and requests of the same round share a batch at
+ * no cost. Where clients pipeline requests for several hot keys, a round has several passes (chain.c).
  *
  * Order (law 2). Only what can be folded goes through a queue, and it goes by what other clients ask:
  * the engine takes one thing after the other, whoever sends them. A client's own order is kept by its
- * chain: what it asks of a lane while it has requests waiting there stands in line behind them. While it
- * has some under way with others', what else it asks of that lane is not taken from its input until they
+ * chain: what it asks of a partition bucket while it has requests waiting there stands in line behind them. While it
+ * has some under way with others', what else it asks of that bucket is not taken from its input until they
  * are answered. So whatever a folded request needs, a second try by itself included, nothing of its client
  * can have come in between.
  *
@@ -35,8 +35,8 @@
 
 enum {
 	READS_APART = 1024,   /* so many go straight when folding them did not help */
-	READS_JUDGED_MIN = 8, /* a flight of fewer says nothing about that */
-	STEPS_JUDGED = 32,    /* after so many it is seen whether folding was worth it */
+	READS_JUDGED_MIN = 8, /* a plan of fewer says nothing about that */
+	BATCHES_JUDGED = 32,  /* after so many it is seen whether folding was worth it */
 	RESTS = 1024,	      /* so many requests go straight when it was not */
 };
 
@@ -98,7 +98,7 @@ static void take(struct hs_fold_stage *stage, struct hs_queue *queue, struct hs_
 	request->resp = request->session->resp;
 	hs_fold_classify(&folded->ask);
 	if (queue->waiting + queue->coming < stage->core->options.fold_waiters_max)
-		hs_chain_add(stage, hs_chain_of(stage, request->session, hs_fold_lane(request)),
+		hs_chain_add(stage, hs_chain_of(stage, request->session, hs_fold_bucket(request)),
 			     folded);
 	else
 		refuse(stage, request);
@@ -109,7 +109,7 @@ static void take(struct hs_fold_stage *stage, struct hs_queue *queue, struct hs_
 static bool follow(struct hs_fold_stage *stage, struct hs_request *request)
 {
 	struct hs_fold_chain *chains = hs_fold_session(stage, request->session)->chains;
-	struct hs_fold_chain *chain = chains ? &chains[hs_fold_lane(request)] : NULL;
+	struct hs_fold_chain *chain = chains ? &chains[hs_fold_bucket(request)] : NULL;
 
 	if (!chain || chain->joined == 0)
 		return false;
@@ -124,7 +124,7 @@ static bool is_at_once(const struct hs_core *core, const struct hs_request *requ
 	const struct hs_session *session = request->session;
 
 	return core->world.reads_at_once && (request->call.command->flags & HS_CMD_READONLY) &&
-	       session->lane[hs_fold_lane(request)] == 0 &&
+	       session->in_bucket[hs_fold_bucket(request)] == 0 &&
 	       session->requests.next != &request->link;
 }
 
@@ -145,12 +145,12 @@ static enum hs_verdict depart(void *self, struct hs_request *request, struct hs_
 	return follow(stage, request) ? HS_TAKEN : HS_PASS;
 }
 
-/* --- flights --- */
+/* --- batches in flight --- */
 
 /* It is not under way any more for its session. */
-static void leave_lane(struct hs_fold_stage *stage, struct hs_fold_request *folded)
+static void leave_bucket(struct hs_fold_stage *stage, struct hs_fold_request *folded)
 {
-	folded->request->session->lane[hs_fold_lane(folded->request)]--;
+	folded->request->session->in_bucket[hs_fold_bucket(folded->request)]--;
 	hs_chain_leave(stage, folded);
 }
 
@@ -160,7 +160,7 @@ static void answer(void *context, struct hs_fold_ask *ask, struct hs_bytes reply
 	struct hs_fold_request *folded = hs_fold_asked(&ask->link);
 	struct hs_request *request = folded->request;
 
-	leave_lane(stage, folded);
+	leave_bucket(stage, folded);
 	hs_core_resume_later(stage->core, request->session);
 	hs_counter_add(&stage->core->stats.fold_requests, 1);
 	hs_stage_share(stage->core, stage->index, request, reply);
@@ -180,7 +180,7 @@ static void again(void *context, struct hs_fold_ask *ask)
 		answer(context, ask, too_late);
 		return;
 	}
-	leave_lane(stage, folded);
+	leave_bucket(stage, folded);
 	hs_core_resume_later(stage->core, request->session);
 	hs_counter_add(&stage->core->stats.fold_again, 1);
 	if (!request->session->gone) {
@@ -198,7 +198,7 @@ static void landed(struct hs_fold_stage *stage, struct hs_queue *queue)
 		hs_fold_make_ready(stage, queue);
 }
 
-/* The engine's reply to a step for many. */
+/* The engine has answered a batch. */
 static void land(struct hs_core *core, struct hs_request *own)
 {
 	static const struct hs_fold_calls calls = {.answer = answer, .again = again};
@@ -206,57 +206,57 @@ static void land(struct hs_core *core, struct hs_request *own)
 	struct hs_fold_request *folded = hs_fold_of(stage, own);
 	struct hs_queue *queue = folded->queue;
 
-	hs_fold_answer(folded->step, hs_internal_reply(own, 0), &stage->scratch, &calls, stage);
-	hs_fold_free(&folded->step);
+	hs_fold_answer(folded->batch, hs_internal_reply(own, 0), &stage->scratch, &calls, stage);
+	hs_fold_free(&folded->batch);
 	hs_buf_clear(&stage->scratch, HS_KEEP_BYTES);
 	hs_internal_end(core, own);
 	landed(stage, queue);
 }
 
-/* Whom a step for many is of, for who keeps the order of clients: of nobody who has anything else under
- * way; or of the whole round, where some have. Connections have small numbers. */
-static uint64_t name_step(struct hs_fold_stage *stage, const struct hs_fold_step *step)
+/* The client id that a batch is sent under, so that the engine keeps every member's order: a new one if no
+ * member has anything else in flight, else the one of the whole round. */
+static uint64_t client_of_batch(struct hs_fold_stage *stage, const struct hs_fold_batch *batch)
 {
 	bool shared = false;
 
-	for (struct hs_link *link = step->asks.next; link != &step->asks; link = link->next) {
+	for (struct hs_link *link = batch->asks.next; link != &batch->asks; link = link->next) {
 		const struct hs_fold_request *folded = hs_fold_asked(link);
 		const struct hs_request *request = folded->request;
 
-		if (hs_fold_others(stage, request->session, hs_fold_lane(request)) > 0) {
-			hs_chain_rename_others(stage, folded->chain);
+		if (hs_fold_others(stage, request->session, hs_fold_bucket(request)) > 0) {
+			hs_chain_use_client_for_others(stage, folded->chain);
 			shared = true;
 		}
 		shared = shared || hs_chain_is_long(folded->chain);
 	}
-	return shared ? hs_chain_name(stage) : hs_internal_client(stage->core);
+	return shared ? hs_chain_client(stage) : hs_internal_client(stage->core);
 }
 
-/* A step for many is a request of the core's own. */
+/* A batch of several asks is an internal call. */
 static void send_together(struct hs_fold_stage *stage, struct hs_queue *queue,
-			  struct hs_fold_step *step)
+			  struct hs_fold_batch *batch)
 {
 	struct hs_internal internal = {
-		.call = hs_call_of(step->command, step->argc, step->argv),
+		.call = hs_call_of(batch->command, batch->argc, batch->argv),
 		.then = land,
 		.slot = queue->hot->slot,
 		.borrowed = true,
-		.resp = step->resp,
-		.client = name_step(stage, step),
+		.resp = batch->resp,
+		.client = client_of_batch(stage, batch),
 		.stage = stage->index + 1,
 	};
 	struct hs_fold_request *folded;
 	struct hs_request *own;
 
-	for (struct hs_link *link = step->asks.next; link != &step->asks; link = link->next)
+	for (struct hs_link *link = batch->asks.next; link != &batch->asks; link = link->next)
 		hs_chain_sent(stage, hs_fold_asked(link));
-	internal.call.raw = step->raw;
+	internal.call.raw = batch->raw;
 	own = hs_internal_prepare(stage->core, &internal);
 	own->delayed = true;
-	own->start_us = hs_fold_asked(step->asks.next)->request->start_us;
+	own->start_us = hs_fold_asked(batch->asks.next)->request->start_us;
 	folded = hs_fold_of(stage, own);
 	folded->queue = queue;
-	folded->step = step;
+	folded->batch = batch;
 	queue->under_way++;
 	queue->alone = 0;
 	hs_counter_add(&stage->core->stats.fold_commands, 1);
@@ -271,10 +271,10 @@ static void send_ask(struct hs_fold_stage *stage, struct hs_fold_request *folded
 	hs_list_remove(&folded->ask.link);
 	hs_chain_sent(stage, folded);
 	if (stays) {
-		hs_chain_name_request(stage, folded);
-		folded->request->session->lane[hs_fold_lane(folded->request)]--;
+		hs_chain_use_client(stage, folded);
+		folded->request->session->in_bucket[hs_fold_bucket(folded->request)]--;
 	} else {
-		leave_lane(stage, folded);
+		leave_bucket(stage, folded);
 	}
 	hs_fold_send_lone(stage, folded);
 }
@@ -293,33 +293,33 @@ static void send_alone(struct hs_fold_stage *stage, struct hs_fold_request *fold
 	send_ask(stage, folded);
 }
 
-static void send_step(struct hs_fold_stage *stage, struct hs_queue *queue,
-		      struct hs_fold_step *step)
+static void send_batch(struct hs_fold_stage *stage, struct hs_queue *queue,
+		       struct hs_fold_batch *batch)
 {
 	struct hs_fold_request *folded;
 
-	if (step->count > 1) {
-		send_together(stage, queue, step);
+	if (batch->count > 1) {
+		send_together(stage, queue, batch);
 		return;
 	}
-	folded = hs_fold_asked(step->asks.next);
+	folded = hs_fold_asked(batch->asks.next);
 	hs_list_remove(&folded->ask.link);
-	hs_fold_free(&step);
+	hs_fold_free(&batch);
 	send_alone(stage, folded);
 }
 
 /* A few clients that rarely meet pay more for the queue than the engine gains. */
 static void judge(const struct hs_fold_stage *stage, struct hs_queue *queue, uint32_t asks,
-		  uint32_t steps)
+		  uint32_t batches)
 {
 	queue->judged_asks += asks;
-	queue->judged_steps += steps;
-	if (queue->judged_steps < STEPS_JUDGED)
+	queue->judged_batches += batches;
+	if (queue->judged_batches < BATCHES_JUDGED)
 		return;
-	if (queue->judged_asks < stage->core->options.hot.worth * queue->judged_steps)
+	if (queue->judged_asks < stage->core->options.hot.worth * queue->judged_batches)
 		queue->resting = RESTS;
 	queue->judged_asks = 0;
-	queue->judged_steps = 0;
+	queue->judged_batches = 0;
 }
 
 /* Those for whom the plan had no place do not go with a later pass of this round: what they have in it may
@@ -358,7 +358,7 @@ static void put_back(struct hs_fold_stage *stage)
 
 static void launch(struct hs_fold_stage *stage, struct hs_queue *queue)
 {
-	uint32_t asks = 0, steps = 0, reads = 0, read_steps = 0;
+	uint32_t asks = 0, batches = 0, reads = 0, read_batches = 0;
 	struct hs_link *waiting = &queue->fold.waiting;
 	struct hs_fold_request *first = hs_fold_asked(waiting->next);
 	struct hs_link plan;
@@ -373,20 +373,20 @@ static void launch(struct hs_fold_stage *stage, struct hs_queue *queue)
 	hs_fold_plan(&queue->fold, &plan);
 	set_aside(stage, queue);
 	while (!hs_list_empty(&plan)) {
-		struct hs_fold_step *step = hs_list_entry(plan.next, struct hs_fold_step, link);
+		struct hs_fold_batch *batch = hs_list_entry(plan.next, struct hs_fold_batch, link);
 
-		asks += step->count;
-		steps++;
-		if (step->kind == HS_FOLD_READ) {
-			reads += step->count;
-			read_steps++;
+		asks += batch->count;
+		batches++;
+		if (batch->kind == HS_FOLD_READ) {
+			reads += batch->count;
+			read_batches++;
 		}
-		hs_list_remove(&step->link);
-		send_step(stage, queue, step);
+		hs_list_remove(&batch->link);
+		send_batch(stage, queue, batch);
 	}
-	judge(stage, queue, asks, steps);
+	judge(stage, queue, asks, batches);
 	/* All different, a hash read field by field: waiting for each other brings nothing. */
-	if (reads >= READS_JUDGED_MIN && reads < 2 * read_steps)
+	if (reads >= READS_JUDGED_MIN && reads < 2 * read_batches)
 		queue->reads_apart = READS_APART;
 }
 
@@ -403,7 +403,7 @@ static bool needs_flush(const void *self)
 static void begin_round(struct hs_fold_stage *stage)
 {
 	stage->round++;
-	stage->flight = 0;
+	stage->round_client = 0;
 }
 
 static void run_passes(struct hs_fold_stage *stage)
@@ -461,7 +461,7 @@ static void forget(void *self, struct hs_session *session)
 		if (request->parts_count != 1 || !(request->parts[0].marked >> stage->index & 1) ||
 		    !folded->chain || !folded->waiting)
 			continue;
-		session->lane[hs_fold_lane(request)]--;
+		session->in_bucket[hs_fold_bucket(request)]--;
 		hs_chain_drop(stage, folded);
 		hs_stage_ended(stage->core, stage->index, request);
 		request->done = true;
@@ -475,7 +475,7 @@ static void askers(void *self, const struct hs_request *internal, hs_stage_asker
 		   void *context)
 {
 	struct hs_fold_stage *stage = self;
-	const struct hs_link *asks = &hs_fold_of(stage, internal)->step->asks;
+	const struct hs_link *asks = &hs_fold_of(stage, internal)->batch->asks;
 
 	for (const struct hs_link *link = asks->next; link != asks; link = link->next) {
 		const struct hs_fold_request *folded = hs_fold_asked(link);

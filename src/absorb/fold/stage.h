@@ -12,7 +12,7 @@ struct hs_queue {
 	struct hs_link ready; /* in folds->ready, or alone */
 	struct hs_hot *hot;   /* its key */
 	struct hs_fold fold;
-	/* Left over by a plan of this round: a client is in one step of a flight. They are in `fold` again
+	/* Left over by a plan of this round: a client is in one batch of a plan. They are in `fold` again
 	 * when the round is over. */
 	struct hs_link later;
 	struct hs_link left;  /* in folds->left when there are such, or alone */
@@ -23,14 +23,14 @@ struct hs_queue {
 	uint64_t alone;	      /* all of them of this connection, each by itself; 0: not so */
 	uint32_t reads_apart; /* reads that go straight now: folding them did not help */
 	uint32_t resting;     /* requests of all kinds that do */
-	uint32_t judged_asks, judged_steps;
+	uint32_t judged_asks, judged_batches;
 };
 
-/* What a session has in the queues of one lane: its chain, in the order asked
+/* What a session has in the queues of one partition bucket: its chain, in the order asked
  *
  *     sent ─ waiting in one queue ─ behind
  *
- * all of it counted in that lane. */
+ * all of it counted in that bucket. */
 struct hs_fold_chain {
 	struct hs_session *session;
 	struct hs_link moving;	/* in folds->moving, or alone */
@@ -45,7 +45,7 @@ struct hs_fold_chain {
 
 /* What the stage knows of a session, and of a request that it has marked. */
 struct hs_fold_session {
-	struct hs_fold_chain *chains; /* by lane; NULL: nothing ever was */
+	struct hs_fold_chain *chains; /* by bucket; NULL: nothing ever was */
 	uint32_t
 		unfolded; /* so many that could be folded are not: it was held up with much to do */
 };
@@ -54,7 +54,7 @@ struct hs_fold_request {
 	struct hs_request *request;
 	struct hs_queue *queue;	     /* that it goes through, or was sent from; NULL: none */
 	struct hs_fold_chain *chain; /* of its session that it is in, or NULL */
-	struct hs_fold_step *step;   /* an internal call's: what it was sent for */
+	struct hs_fold_batch *batch; /* an internal call's: what it was sent for */
 	struct hs_fold_ask ask;
 	bool waiting; /* not planned yet */
 	bool behind;  /* in its chain, behind those that wait in a queue */
@@ -74,7 +74,8 @@ struct hs_fold_stage {
 	struct hs_link moving; /* chains that may go on then */
 	uint32_t count;
 	uint64_t round;
-	uint64_t flight; /* who its requests are of, if chains are among them; 0: not drawn yet */
+	uint64_t
+		round_client; /* the client id of chains' requests in this round; 0: not drawn yet */
 	struct hs_buf scratch;
 };
 
@@ -91,7 +92,7 @@ void hs_fold_make_ready(struct hs_fold_stage *stage, struct hs_queue *queue);
 
 /* chain.c: what a session has in queues, in its order. */
 struct hs_fold_chain *hs_chain_of(struct hs_fold_stage *stage, struct hs_session *session,
-				  uint32_t lane);
+				  uint32_t bucket);
 /* Whether a command may be asked behind what there is, be it for a queue or for none (NULL). */
 bool hs_chain_takes(const struct hs_fold_chain *chain, const struct hs_command *command,
 		    const struct hs_queue *queue);
@@ -105,14 +106,15 @@ void hs_chain_leave(struct hs_fold_stage *stage, struct hs_fold_request *folded)
 void hs_chain_drop(struct hs_fold_stage *stage, struct hs_fold_request *folded);
 /* Sends on what may go in this round. */
 void hs_chain_move(struct hs_fold_stage *stage);
-/* Whether it is not alone for its session: then what is sent has the name of the flight. */
+/* Whether its session has more than one request in it: then what is sent has the client id of the round. */
 bool hs_chain_is_long(const struct hs_fold_chain *chain);
-/* The name for this round's requests of such. */
-uint64_t hs_chain_name(struct hs_fold_stage *stage);
-/* Of a request that is about to be sent by itself; and of what its session has under way besides. */
-void hs_chain_name_request(struct hs_fold_stage *stage, struct hs_fold_request *folded);
-/* What the session has under way beside its chain has that name too. */
-void hs_chain_rename_others(struct hs_fold_stage *stage, const struct hs_fold_chain *chain);
+/* The client id for this round's requests of such chains. */
+uint64_t hs_chain_client(struct hs_fold_stage *stage);
+/* A request that is about to be sent by itself gets that id, and so does what its session has in flight
+ * besides. */
+void hs_chain_use_client(struct hs_fold_stage *stage, struct hs_fold_request *folded);
+/* What the session has in flight beside its chain gets that id, too. */
+void hs_chain_use_client_for_others(struct hs_fold_stage *stage, const struct hs_fold_chain *chain);
 
 static inline struct hs_fold_session *hs_fold_session(const struct hs_fold_stage *stage,
 						      const struct hs_session *session)
@@ -131,9 +133,9 @@ static inline struct hs_fold_request *hs_fold_asked(const struct hs_link *link)
 	return hs_list_entry(link, struct hs_fold_request, ask.link);
 }
 
-static inline uint32_t hs_fold_lane(const struct hs_request *request)
+static inline uint32_t hs_fold_bucket(const struct hs_request *request)
 {
-	return request->parts[0].op.partition % HS_LANES;
+	return request->parts[0].op.partition % HS_PARTITION_BUCKETS;
 }
 
 /* Whether what waits in it may leave now. */
@@ -143,13 +145,13 @@ static inline bool hs_fold_may_launch(const struct hs_fold_stage *stage,
 	return queue->under_way == 0 || queue->round == stage->round;
 }
 
-/* Operations of the session under way in the lane that are not in its chain. */
+/* Operations of the session under way in the bucket that are not in its chain. */
 static inline uint32_t hs_fold_others(const struct hs_fold_stage *stage,
-				      const struct hs_session *session, uint32_t lane)
+				      const struct hs_session *session, uint32_t bucket)
 {
 	const struct hs_fold_chain *chains = hs_fold_session(stage, session)->chains;
 
-	return session->lane[lane] - (chains ? chains[lane].joined : 0u);
+	return session->in_bucket[bucket] - (chains ? chains[bucket].joined : 0u);
 }
 
 /* admit.c */

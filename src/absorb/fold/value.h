@@ -1,4 +1,4 @@
-/* The value of a key after a SET or an add, as far as the asks of a step say. For absorb/fold*.c only:
+/* The value of a key after a SET or an add, as far as the asks of a batch say. For absorb/fold*.c only:
  * the plan works out with it what is sent, the answers what each ask gets; so both agree. */
 #ifndef HS_ABSORB_FOLD_VALUE_H
 #define HS_ABSORB_FOLD_VALUE_H
@@ -6,10 +6,10 @@
 #include "absorb/fold/fold.h"
 #include "command/texts.h"
 
-/* Magnitudes in one add step stay below it in sum: a number is then never near both limits. */
+/* Magnitudes in one add batch stay below it in sum: a number is then never near both limits. */
 #define HS_FOLD_REACH_MAX (UINT64_C(1) << 62)
 
-/* Whether a number is so far from the limits that no step reaches them from there. */
+/* Whether a number is so far from the limits that no batch reaches them from there. */
 static inline bool hs_fold_is_far_from_overflow(int64_t number)
 {
 	int64_t most = (int64_t)(HS_FOLD_REACH_MAX / 2);
