@@ -54,7 +54,7 @@ static void send_first(struct stage *stage)
 	struct taken *taken = hs_list_entry(stage->taken.next, struct taken, link);
 
 	hs_list_remove(&taken->link);
-	hs_stage_send(stage->core, stage->index, taken->request);
+	hs_stage_send(stage->core, stage->index, taken->request, &taken->request->parts[0]);
 }
 
 static void send_all(struct stage *stage)

@@ -538,7 +538,7 @@ void hs_core_tick(struct hs_core *core, struct hs_now now)
 
 uint64_t hs_core_deadline(const struct hs_core *core)
 {
-	uint64_t first = hs_stages_due(core);
+	uint64_t first = hs_stages_next_due(core);
 
 	if (core->pause.sessions > 0 && (first == 0 || core->pause.until_us < first))
 		first = core->pause.until_us;

@@ -31,8 +31,13 @@ static void remove_key(struct hs_hots *hots, struct hs_hot *hot)
 
 void hs_hots_deinit(struct hs_hots *hots)
 {
-	while (!hs_list_empty(&hots->keys))
-		remove_key(hots, hs_list_entry(hots->keys.next, struct hs_hot, link));
+	while (!hs_list_empty(&hots->keys)) {
+		struct hs_hot *hot = hs_list_entry(hots->keys.next, struct hs_hot, link);
+
+		for (int i = 0; i < HS_HOT_STAGES; i++)
+			hs_check(!hot->state[i]);
+		remove_key(hots, hot);
+	}
 }
 
 struct hs_hot *hs_hot_find(const struct hs_hots *hots, uint16_t slot, struct hs_bytes key)

@@ -59,7 +59,7 @@ static inline struct hs_bytes hs_hot_key(const struct hs_hot *hot)
 }
 
 void hs_hots_init(struct hs_hots *hots, uint64_t seed);
-void hs_hots_deinit(struct hs_hots *hots); /* nobody has state any more */
+void hs_hots_deinit(struct hs_hots *hots); /* no stage has state of a key any more */
 
 /* Whether a key of the slot may be hot. */
 static inline bool hs_hot_may_have(const struct hs_hots *hots, uint16_t slot)

@@ -82,9 +82,13 @@ void hs_internal_part(struct hs_request *request, uint32_t index, struct hs_byte
 	struct hs_part *part = &request->parts[index];
 	size_t argc = request->call.argc;
 
-	part->argv = hs_mem_alloc(argc * sizeof *part->argv);
+	char *copy; /* behind the arguments */
+
+	part->argv = hs_mem_alloc(argc * sizeof *part->argv + key.len);
 	memcpy(part->argv, request->call.argv, argc * sizeof *part->argv);
-	part->argv[1] = key;
+	copy = (char *)(part->argv + argc);
+	memcpy(copy, key.data, key.len);
+	part->argv[1] = (struct hs_bytes){copy, key.len};
 	part->op.argv = part->argv;
 	part->op.raw = (struct hs_bytes){NULL, 0};
 	part->op.slot = slot;

@@ -27,18 +27,20 @@ enum hs_outcome {
 	HS_OUTCOME_LATE,     /* no answer in time: it may have run, or may run yet */
 };
 
-/* What a call is, before it is prepared. Zero is the usual value of every field but the first two. */
+/* What a call is, before it is prepared. `call`, `then` and `slot` are set always, `stage` by every stage; zero is the
+ * usual value of all others. */
 struct hs_internal {
 	struct hs_call call; /* its arguments are copied, unless `borrowed` */
 	void (*then)(struct hs_core *core, struct hs_request *request);
 	void *context; /* request->context, for `then` */
-	uint16_t slot;
-	bool borrowed; /* the arguments and `raw` stay where they are until `then` */
-	uint8_t resp;  /* of the reply; 0: 3 */
+	uint16_t slot; /* HS_SLOT_NONE: it has no key */
+	bool borrowed; /* the arguments and `raw` stay where they are until `then`; not with a timeout */
+	uint8_t resp; /* of the reply; 0: 3 */
 	enum hs_op_kind kind;
 	uint64_t client; /* in order with others of this id; 0: a new one */
 	uint32_t stage; /* the first that it passes: the number of its sender + 1; 0: all of them */
-	uint64_t timeout_us; /* 0: as long as the engine takes */
+	uint64_t
+		timeout_us; /* looked at with every tick, ten a second; 0: as long as the engine takes */
 };
 
 /* A client id that no connection and no other worker has. */
@@ -48,7 +50,7 @@ uint64_t hs_internal_client(struct hs_core *core);
  * hs_internal_send. */
 struct hs_request *hs_internal_prepare(struct hs_core *core, const struct hs_internal *internal);
 /* The same with `parts` operations. Each has the arguments of the call, with `key` in place of the
- * second, and goes to that key's slot; `key` stays until `then`. Call hs_internal_part for each. */
+ * second, which is copied, and goes to that key's slot. Call hs_internal_part for each. */
 struct hs_request *hs_internal_prepare_parts(struct hs_core *core,
 					     const struct hs_internal *internal, uint32_t parts);
 /* Inside `then`, of a call with one operation: it is to be sent once more, instead of being ended. */
@@ -64,9 +66,10 @@ static inline bool hs_internal_is_late(const struct hs_request *request)
 	return request->overdue && request->parts_left > 0;
 }
 
-/* The stage that sends it. */
+/* The stage that sends it, which there is. */
 static inline void *hs_internal_stage(const struct hs_core *core, const struct hs_request *request)
 {
+	hs_check(request->sender > 0 && request->sender <= core->stages.count);
 	return core->stages.self[request->sender - 1];
 }
 

@@ -276,7 +276,7 @@ static void seal(struct hs_core *core, struct hs_session *session, struct hs_mul
 			continue;
 		}
 		multi->engine = true;
-		if (session->heard_by) {
+		if (session->listeners) {
 			struct hs_call call = call_of(multi, queued);
 
 			hs_stages_queued(core, session, &call);

@@ -227,7 +227,7 @@ void hs_request_finish(struct hs_core *core, struct hs_request *request)
 	if (session->gone || session->cut)
 		hs_buf_clear(&request->reply, POOL_BUF_KEEP); /* nobody reads it */
 	session->held_bytes += request->reply.len;
-	if (session->heard_by)
+	if (session->listeners)
 		hs_stages_finish(core, request);
 	deliver_done(core, session);
 }
@@ -238,7 +238,7 @@ void hs_request_answer(struct hs_core *core, struct hs_request *request, struct 
 
 	if (!request->muted && !session->gone && !session->cut)
 		hs_buf_append_bytes(&session->out, reply);
-	if (session->heard_by)
+	if (session->listeners)
 		hs_stages_finish(core, request);
 	hs_request_put(core, request);
 	deliver_done(core, session);

@@ -1,4 +1,4 @@
-/* Private to the request path: requests that wait for an engine or for their turn. A request has one part for
+/* Private to the core and its stages: requests that wait for an engine or for their turn. A request has one part for
  * each operation that it needs; its reply is merged of theirs. */
 #ifndef HS_CORE_REQUEST_H
 #define HS_CORE_REQUEST_H

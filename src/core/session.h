@@ -1,4 +1,4 @@
-/* Private to the request path: one connection.
+/* Private to the core and its stages: one connection.
  *
  * A session keeps its requests in arrival order; replies leave in that order (law 1). A command
  * that is answered at once while nothing is waiting is written straight to `out` and never becomes
@@ -48,8 +48,8 @@ struct hs_session {
 	uint64_t asked;		 /* requests there ever were */
 	uint16_t in_bucket[HS_PARTITION_BUCKETS]; /* operations in flight, by partition bucket */
 	uint32_t
-		taken; /* requests that a stage delays before versions has counted them: meanwhile it
-			 * reads from the engine */
+		delayed; /* parts that a stage delays (hs_stage_delay): stages that answer reads let this
+			   * session's pass meanwhile, since they do not know of what it wrote */
 
 	uint64_t id;
 	char address[64];
@@ -65,7 +65,7 @@ struct hs_session {
 	struct hs_multi *multi;	    /* NULL outside MULTI */
 	struct hs_watches *watches; /* NULL: none */
 	struct hs_session *same_id; /* in core->ids: the next of its bucket */
-	uint32_t heard_by;	 /* a bit for each stage that hears of its commands and answers */
+	uint32_t listeners;	 /* a bit for each stage that hears of its commands and answers */
 	uint32_t subscriptions;	 /* with those that the engine is still asked about */
 	struct hs_request *late; /* an EXEC that has committed and goes on, or NULL */
 	uint8_t resp;

@@ -69,7 +69,8 @@ static void take(struct hs_request *request, struct hs_part *part, enum hs_part_
 	part->taken = taken;
 	part->bucket = part->op.partition % HS_PARTITION_BUCKETS;
 	request->session->in_bucket[part->bucket]++;
-	request->session->taken += taken == HS_PART_DELAYED;
+	request->session->delayed += taken == HS_PART_DELAYED;
+	request->delayed = request->delayed || taken == HS_PART_DELAYED;
 }
 
 static void leave(struct hs_request *request, struct hs_part *part)
@@ -77,7 +78,7 @@ static void leave(struct hs_request *request, struct hs_part *part)
 	if (part->taken == HS_PART_FREE)
 		return;
 	request->session->in_bucket[part->bucket]--;
-	request->session->taken -= part->taken == HS_PART_DELAYED;
+	request->session->delayed -= part->taken == HS_PART_DELAYED;
 	part->taken = HS_PART_FREE;
 }
 
@@ -91,14 +92,15 @@ void hs_stage_divert(struct hs_request *request, struct hs_part *part)
 	take(request, part, HS_PART_DIVERTED);
 }
 
-void hs_stage_send(struct hs_core *core, uint32_t index, struct hs_request *request)
+void hs_stage_send(struct hs_core *core, uint32_t index, struct hs_request *request,
+		   struct hs_part *part)
 {
 	struct hs_session *session = request->session;
 	uint32_t inflight = session->inflight;
 
-	leave(request, &request->parts[0]);
-	request->parts[0].stage = (uint8_t)(index + 1);
-	hs_step_submit(core, request, 0);
+	leave(request, part);
+	part->stage = (uint8_t)(index + 1);
+	hs_step_submit(core, request, (uint32_t)(part - request->parts));
 	if (session->inflight < inflight) /* answered at once: its client may wait for that */
 		hs_core_resume_later(core, session);
 }
@@ -107,33 +109,36 @@ void hs_stage_answer(struct hs_core *core, uint32_t index, struct hs_request *re
 		     struct hs_part *part, struct hs_bytes reply)
 {
 	leave(request, part);
-	part->stage = (uint8_t)index; /* those behind it have not seen it */
 	part->op.answer = reply;
 	hs_core_resume_later(core, request->session);
-	hs_step_arrived(core, request, part);
+	hs_step_arrived(core, request, part, index);
 }
 
-void hs_stage_ended(struct hs_core *core, uint32_t index, struct hs_request *request)
+void hs_stage_ends(struct hs_core *core, uint32_t index, struct hs_request *request)
 {
 	struct hs_part *part = &request->parts[0];
 
-	part->marked &= (UINT32_C(1) << index) - 1;
-	if (part->marked)
-		hs_stages_arrive(core, request, part);
+	leave(request, part);
+	if (part->marked | core->stages.want[HS_POINT_ARRIVE])
+		hs_stages_arrive(core, request, part, index);
 }
 
 void hs_stage_share(struct hs_core *core, uint32_t index, struct hs_request *request,
 		    struct hs_bytes reply)
 {
-	hs_stage_ended(core, index, request);
+	struct hs_op *op = &request->parts[0].op;
+
+	op->answer = reply;
+	hs_stage_ends(core, index, request);
+	op->answer.len = 0;
 	hs_request_share(core, request, reply);
 }
 
-void hs_stage_hear(struct hs_session *session, uint32_t index, bool wanted)
+void hs_stage_listen(struct hs_session *session, uint32_t index, bool wanted)
 {
 	uint32_t bit = UINT32_C(1) << index;
 
-	session->heard_by = wanted ? session->heard_by | bit : session->heard_by & ~bit;
+	session->listeners = wanted ? session->listeners | bit : session->listeners & ~bit;
 }
 
 void hs_stage_due(struct hs_core *core, uint32_t index, uint64_t mono_us)
@@ -189,7 +194,7 @@ enum hs_verdict hs_stages_admit(struct hs_core *core, struct hs_session *session
 			hs_check(session->inflight > 0); /* nobody would resume it */
 			hs_hold_for_stage(core, session, (uint32_t)i);
 		}
-		hs_check(verdict != HS_WAIT || session->hold != HS_HOLD_NONE);
+		hs_check(verdict != HS_HELD || session->hold != HS_HOLD_NONE);
 		if (verdict != HS_PASS)
 			return verdict;
 	}
@@ -204,20 +209,25 @@ bool hs_stages_depart(struct hs_core *core, struct hs_request *request, struct h
 	for (; left; left &= left - 1) {
 		int i = __builtin_ctz(left);
 
-		if (row->table[i]->depart(row->self[i], request, part) != HS_PASS)
-			return true;
+		enum hs_verdict verdict = row->table[i]->depart(row->self[i], request, part);
+
+		if (verdict == HS_PASS)
+			continue;
+		hs_check(verdict == HS_TAKEN);
+		return true;
 	}
 	return false;
 }
 
-void hs_stages_arrive(struct hs_core *core, struct hs_request *request, struct hs_part *part)
+void hs_stages_arrive(struct hs_core *core, struct hs_request *request, struct hs_part *part,
+		      uint32_t below)
 {
 	struct hs_stages *row = &core->stages;
 
 	/* An internal call that entered behind a stage is none of its business. */
 	uint32_t all = row->want[HS_POINT_ARRIVE] >> request->sender << request->sender;
 
-	for (uint32_t left = part->marked | all; left;) {
+	for (uint32_t left = (part->marked | all) & ((UINT32_C(1) << below) - 1); left;) {
 		int i = 31 - __builtin_clz(left);
 
 		left &= ~(UINT32_C(1) << i);
@@ -291,21 +301,21 @@ void hs_stages_queued(struct hs_core *core, struct hs_session *session, const st
 {
 	struct hs_stages *row = &core->stages;
 
-	for (uint32_t left = session->heard_by; left; left &= left - 1) {
+	for (uint32_t left = session->listeners; left; left &= left - 1) {
 		int i = __builtin_ctz(left);
 
 		row->table[i]->queued(row->self[i], session, call);
 	}
 }
 
-void hs_stages_passed(struct hs_core *core, struct hs_session *session, const struct hs_call *call)
+void hs_stages_handled(struct hs_core *core, struct hs_session *session, const struct hs_call *call)
 {
 	struct hs_stages *row = &core->stages;
 
-	for (uint32_t left = session->heard_by; left; left &= left - 1) {
+	for (uint32_t left = session->listeners; left; left &= left - 1) {
 		int i = __builtin_ctz(left);
 
-		row->table[i]->passed(row->self[i], session, call);
+		row->table[i]->handled(row->self[i], session, call);
 	}
 }
 
@@ -313,7 +323,7 @@ void hs_stages_finish(struct hs_core *core, struct hs_request *request)
 {
 	struct hs_stages *row = &core->stages;
 
-	for (uint32_t left = request->session->heard_by; left; left &= left - 1) {
+	for (uint32_t left = request->session->listeners; left; left &= left - 1) {
 		int i = __builtin_ctz(left);
 
 		row->table[i]->finish(row->self[i], request);
@@ -412,7 +422,7 @@ void hs_stages_tick(struct hs_core *core)
 	}
 }
 
-uint64_t hs_stages_due(const struct hs_core *core)
+uint64_t hs_stages_next_due(const struct hs_core *core)
 {
 	const struct hs_stages *row = &core->stages;
 	uint64_t first = 0;

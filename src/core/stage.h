@@ -8,18 +8,21 @@
  * of functions that the core calls at fixed points; serve/ and sim/ hand it an array of them
  * (stages/stages.c), whose order is part of the design. NULL: the stage has nothing to do there.
  *
- * Rules. On the way out stages are called first to last, on the way back last to first. An internal call
- * (core/internal.h) enters behind the stage that sends it. A held command is offered again to the stage that
- * held it, not to those before it, unless something else has held it since. An engine may answer inside `depart`: a request may be gone when a call
- * returns. No stage resumes a connection or runs commands from inside a point: it
- * says hs_core_resume_later, and the core does when the event is handled. A stage that takes what departs and
- * sends it on later keeps the order in which it came.
+ * Order. On the way out the core calls stages first to last, on the way back last to first. An internal call
+ * (core/internal.h; request->session is core->self) enters behind the stage that sends it. A held command is offered
+ * again to the stage that held it, not to the stages before it, unless something else has held it since. A stage that
+ * delays a request keeps the order of what one session sends to one partition: either it delays what comes behind, or
+ * `admit` holds the session. The core does not.
  *
- * State. `create` returns the worker's state of the stage, which every point gets back as `self`. State of
- * a session, a request and a hot key lies in them: the stage says how many bytes it needs, and finds them
- * with hs_stage_session, hs_stage_request and hs_hot.state. A session's begins as zeros. A request's is
- * not cleared: the stage fills it in when it makes, takes or marks the request. The mark (a bit in part->marked)
- * means that `arrive` is called for the part.
+ * Nesting. An engine may answer inside a submission, so a request may be gone when hs_stage_send, hs_internal_send,
+ * hs_stage_answer or hs_stage_share returns. A stage may call these from inside any point. It does not resume a
+ * connection or run its commands there: hs_core_resume_later has the core do so when the event is handled.
+ *
+ * State. `create` returns the worker's state of the stage, which every point gets back as `self`. State of a session, a
+ * request and a hot key lies in them: the stage says how many bytes it needs, and finds them with hs_stage_session,
+ * hs_stage_request and hs_hot.state. A session's begins as zeros. A request's is not cleared: the stage fills it in when
+ * it makes, takes or marks the request. A marked part (a bit in part->marked) is one whose `arrive` the stage hears.
+ * core->self is a session with state, and is neither opened nor closed.
  *
  * A read that the engine answers at once, with nothing of its session in front of it, becomes no request: it is
  * admitted, and does not depart or arrive. */
@@ -42,13 +45,17 @@ struct hs_request;
 struct hs_session;
 struct hs_vouch;
 
+/* `depart` says HS_PASS or HS_TAKEN, `admit` any of them. */
 enum hs_verdict {
 	HS_PASS,     /* to the next stage, or the engine */
-	HS_ANSWERED, /* the client has its reply, in its turn */
-	HS_TAKEN,    /* the stage answers it later, or sends it on later */
-	HS_HOLD, /* only if the session has requests in flight: its input waits until all of them
-		      * are answered; then the command is offered again */
-	HS_WAIT, /* hs_flight_holds has held it */
+	HS_ANSWERED, /* the client has its reply, in its turn (hs_step_answer) */
+	/* The stage answers it later, or sends it on later. `admit` has made a request of it then (hs_request_single) and
+	 * asked hs_flight_holds before. `depart` has called hs_stage_delay or hs_stage_divert. */
+	HS_TAKEN,
+	/* The session's input waits until all its requests in flight are answered; then the command is offered again.
+	 * Said of a session that has some: else the process stops. */
+	HS_HOLD,
+	HS_HELD, /* the stage has asked hs_flight_holds (core/flight.h), which has held the session */
 };
 
 /* Told of one request that an internal call stands for. `followed`: something of the same client is sent
@@ -60,7 +67,8 @@ struct hs_stage {
 	size_t session_bytes, request_bytes;
 
 	void *(*create)(struct hs_core *core, uint32_t index);
-	void (*destroy)(void *self); /* every request is answered */
+	void (*destroy)(
+		void *self); /* every request is answered; frees its state of hot keys, too */
 	/* A session begins, with its state zeroed. */
 	void (*open)(void *self, struct hs_session *session);
 	void (*close)(void *self,
@@ -71,14 +79,17 @@ struct hs_stage {
 	/* A part of a request, or an internal call, is about to be handed to the engine. */
 	enum hs_verdict (*depart)(void *self, struct hs_request *request, struct hs_part *part);
 	/* A part was answered, its client has not been told: a part that the stage has marked, or any part if
-	 * the stage wants to hear of all (HS_POINT_ARRIVE). */
+	 * the stage wants to hear of all (HS_POINT_ARRIVE). The reply is in part->op.answer if that is not empty,
+	 * else in part->out. What a stage in front answers itself is not heard of. */
 	void (*arrive)(void *self, struct hs_request *request, struct hs_part *part);
-	/* The events of a round are handled: what was gathered is sent. And: there is some. */
+	/* The events of a round are handled, ticks and completions too: all that was gathered is sent. And: there is
+	 * some. The core repeats both until there is none: what is to wait longer waits for `deadline`. */
 	void (*flush)(void *self);
 	bool (*needs_flush)(const void *self);
 
-	/* A request for a key above hot-share was counted; `waited`: it was not answered at once. With every
-	 * tick, for every key in the table: whether it has cooled. A key with state stays in the table. */
+	/* A request for a key above hot-share was counted; `waited`: it was not answered at once. Of reads that were,
+	 * all stages hear if one asks for them (HS_POINT_HOT_READS). `cool`, with every tick, for every key in the
+	 * table: whether it has cooled. A key with state stays in the table. */
 	void (*hot)(void *self, struct hs_hot *hot, bool waited);
 	void (*cool)(void *self, struct hs_hot *hot, bool cool);
 
@@ -90,11 +101,11 @@ struct hs_stage {
 	void (*configure)(void *self);
 	/* What `vouch` vouches for of a key may have changed; NULL: of every key. */
 	void (*changed)(void *self, const struct hs_vouch *vouch, const struct hs_bytes *key);
-	/* Of sessions that the stage listens to (hs_stage_hear): EXEC was admitted, and this is one of its
-	 * commands for the engine; a command was taken from the input, and run, refused or sent; a request
-	 * is answered, its reply comes next. */
+	/* Of sessions that the stage listens to (hs_stage_listen). `queued`: EXEC was admitted, and this is one of its
+	 * commands for the engine. `handled`: a command was taken from the input, and run, refused or sent. `finish`: a
+	 * request is answered, its reply comes next. */
 	void (*queued)(void *self, struct hs_session *session, const struct hs_call *call);
-	void (*passed)(void *self, struct hs_session *session, const struct hs_call *call);
+	void (*handled)(void *self, struct hs_session *session, const struct hs_call *call);
 	void (*finish)(void *self, struct hs_request *request);
 	/* An event of the engine: a message of a channel, changed keys (core/news.h). */
 	void (*news)(void *self, const struct hs_news *news);
@@ -106,13 +117,13 @@ struct hs_stage {
 	void (*told)(void *self);
 	/* With every tick of the core, some ten a second. */
 	void (*tick)(void *self);
-	/* The time has come that the stage has named (hs_stage_due). */
+	/* The time has come that the stage has named (hs_stage_due): once, unless it names another one. */
 	void (*deadline)(void *self);
-	/* The server stops: what is left at the servers is given back. Called again until nothing is in
-	 * flight, or the server's patience is over. */
+	/* The server stops: delayed requests are sent on, and what is left at the servers is given back. Called again
+	 * until nothing is in flight, or the server's patience is over. */
 	void (*stop)(void *self);
 
-	/* The client has gone: what waits for it alone is dropped. */
+	/* The client has gone: requests that wait for it alone may be answered with anything, or sent later. */
 	void (*forget)(void *self, struct hs_session *session);
 	/* The rows of HEAT PLAN. */
 	void (*report)(void *self, struct hs_reply *reply);
@@ -129,8 +140,8 @@ enum {
 enum hs_point {
 	HS_POINT_ADMIT,
 	HS_POINT_DEPART,
-	HS_POINT_ARRIVE, /* of parts that the stage has not marked, too */
-	HS_POINT_READS,	 /* `hot`, of reads that the engine answers at once */
+	HS_POINT_ARRIVE,    /* of parts that the stage has not marked, too */
+	HS_POINT_HOT_READS, /* `hot`, of reads that the engine answers at once */
 	HS_POINTS
 };
 
@@ -160,27 +171,27 @@ static inline void *hs_stage_request(const struct hs_request *request, size_t at
 {
 	return (char *)(uintptr_t)request + at;
 }
-/* A request that the stage took goes on: to the stages behind it, and the engine. It may be gone when this
- * returns. */
-void hs_stage_send(struct hs_core *core, uint32_t index, struct hs_request *request);
-/* `depart` took a part, which counts among its session's operations in flight until the stage calls
- * hs_stage_send or hs_stage_answer for it. Delay: it goes to the engine later, and stages behind this one do
- * not know of it yet, so that meanwhile the session reads from the engine. Divert: it is answered from somewhere
- * else. */
+/* `depart` takes a part with one of these two, and it counts among its session's operations in flight until the stage
+ * sends, answers, shares or ends it. Delay: it goes to the engine later. Stages behind this one do not know of it yet, so
+ * stages that answer reads let its session's reads pass meanwhile (session->delayed). Divert: it is answered from
+ * somewhere else. */
 void hs_stage_delay(struct hs_request *request, struct hs_part *part);
 void hs_stage_divert(struct hs_request *request, struct hs_part *part);
-/* Answers such a part as if the engine had. The request may be gone when this returns. */
+/* A part that the stage took, when it was admitted or departed, goes on to the stages behind it, and the engine. */
+void hs_stage_send(struct hs_core *core, uint32_t index, struct hs_request *request,
+		   struct hs_part *part);
+/* Answers such a part as if the engine had: the stages before this one hear of it. */
 void hs_stage_answer(struct hs_core *core, uint32_t index, struct hs_request *request,
 		     struct hs_part *part, struct hs_bytes reply);
 /* Answers a request with one part that the stage took, with a reply that it shares with others: counted and
  * accounted for as if it had been alone. */
 void hs_stage_share(struct hs_core *core, uint32_t index, struct hs_request *request,
 		    struct hs_bytes reply);
-/* A request with one part that the stage took comes to its end in another way: the stages before it are told
- * (`arrive`). */
-void hs_stage_ended(struct hs_core *core, uint32_t index, struct hs_request *request);
+/* A request with one part that the stage took is about to be ended by the stage itself (hs_count_request and
+ * hs_step_finish; hs_request_finish if its client has gone): the stages before this one hear of it. */
+void hs_stage_ends(struct hs_core *core, uint32_t index, struct hs_request *request);
 /* From now on `queued`, `passed` and `finish` are called for this session, or not. */
-void hs_stage_hear(struct hs_session *session, uint32_t index, bool wanted);
+void hs_stage_listen(struct hs_session *session, uint32_t index, bool wanted);
 /* Calls `deadline` at that time; 0: not at all. */
 void hs_stage_due(struct hs_core *core, uint32_t index, uint64_t mono_us);
 /* Calls `told` of the same stage on all workers, this one included. A message may be lost when a worker
@@ -204,7 +215,9 @@ enum hs_verdict hs_stages_admit(struct hs_core *core, struct hs_session *session
 				struct hs_call *call, uint32_t from);
 /* True: a stage took it. */
 bool hs_stages_depart(struct hs_core *core, struct hs_request *request, struct hs_part *part);
-void hs_stages_arrive(struct hs_core *core, struct hs_request *request, struct hs_part *part);
+/* Of the stages with numbers below `below`: those that the part has passed. */
+void hs_stages_arrive(struct hs_core *core, struct hs_request *request, struct hs_part *part,
+		      uint32_t below);
 void hs_stages_flush(struct hs_core *core);
 bool hs_stages_need_flush(const struct hs_core *core);
 void hs_stages_hot(struct hs_core *core, struct hs_hot *hot, bool waited);
@@ -213,7 +226,8 @@ void hs_stages_forget(struct hs_core *core, struct hs_session *session);
 void hs_stages_open(struct hs_core *core, struct hs_session *session);
 void hs_stages_close(struct hs_core *core, struct hs_session *session);
 void hs_stages_queued(struct hs_core *core, struct hs_session *session, const struct hs_call *call);
-void hs_stages_passed(struct hs_core *core, struct hs_session *session, const struct hs_call *call);
+void hs_stages_handled(struct hs_core *core, struct hs_session *session,
+		       const struct hs_call *call);
 void hs_stages_finish(struct hs_core *core, struct hs_request *request);
 void hs_stages_news(struct hs_core *core, const struct hs_news *news);
 bool hs_stages_lose(struct hs_core *core, const struct hs_session *session,
@@ -225,7 +239,7 @@ void hs_stages_changed(struct hs_core *core, const struct hs_vouch *vouch,
 void hs_stages_told(struct hs_core *core, uint32_t index);
 void hs_stages_deadline(struct hs_core *core); /* of those whose time has come */
 void hs_stages_tick(struct hs_core *core);
-uint64_t hs_stages_due(const struct hs_core *core); /* the first of them; 0: none */
+uint64_t hs_stages_next_due(const struct hs_core *core); /* the first of them; 0: none */
 void hs_stages_stop(struct hs_core *core);
 /* False: the call was sent by no stage, or stands for nobody. */
 bool hs_stages_askers(const struct hs_core *core, const struct hs_request *internal,

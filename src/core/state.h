@@ -1,4 +1,4 @@
-/* Private to the request path: the state of a core, which is one worker's request path, and what its events do
+/* Private to the core and its stages: the state of a core, which is one worker's request path, and what its events do
  * to sessions. The public side is core/core.h. */
 #ifndef HS_CORE_STATE_H
 #define HS_CORE_STATE_H

@@ -58,7 +58,7 @@ static void settle_heat(struct hs_core *core, uint64_t each_ns)
 {
 	struct hs_heat_warmth heat = hs_heat_settle(core->world.heat, each_ns);
 
-	if (core->stages.want[HS_POINT_READS])
+	if (core->stages.want[HS_POINT_HOT_READS])
 		hs_count_hot(core, heat.key, HS_SLOT_NONE, heat);
 }
 
@@ -349,7 +349,7 @@ static void submit(struct hs_core *core, struct hs_request *request, struct hs_p
 		return;
 	}
 	if (part->marked | core->stages.want[HS_POINT_ARRIVE])
-		hs_stages_arrive(core, request, part);
+		hs_stages_arrive(core, request, part, HS_STAGES_MAX);
 	/* Others may keep the request waiting: what they take is not this one's time. */
 	if (HS_CORE_HEAT && core->world.heat && request->parts_count > 1)
 		part->time_us = core->world.calls->mono_us(core->world.context) - request->start_us;
@@ -387,7 +387,8 @@ static void make_reply(struct hs_core *core, struct hs_session *session, struct 
 		hs_reply_error(&reply, "ERR the client is gone or was cut off; not read");
 }
 
-void hs_step_arrived(struct hs_core *core, struct hs_request *request, struct hs_part *part)
+void hs_step_arrived(struct hs_core *core, struct hs_request *request, struct hs_part *part,
+		     uint32_t below)
 {
 	struct hs_session *session = request->session;
 	struct hs_op *op = &part->op;
@@ -403,7 +404,7 @@ void hs_step_arrived(struct hs_core *core, struct hs_request *request, struct hs
 				op->answer.len > 0 ? op->answer.len : part->out.len);
 	}
 	if (part->marked | core->stages.want[HS_POINT_ARRIVE])
-		hs_stages_arrive(core, request, part);
+		hs_stages_arrive(core, request, part, below);
 	if (op->answer.len == 0 || !finish_straight(core, request, op)) {
 		hs_buf_append_bytes(&part->out, op->answer);
 		op->answer.len = 0;
@@ -425,7 +426,7 @@ static void complete(struct hs_core *core, struct hs_op *op)
 		if (HS_CORE_HEAT && core->world.heat)
 			hs_heat_inflight(core->world.heat, op->partition, -1);
 	}
-	hs_step_arrived(core, request, part);
+	hs_step_arrived(core, request, part, HS_STAGES_MAX);
 	/* The request may have gone, and with it the op. */
 	hs_core_resume(core, session);
 }
@@ -876,7 +877,7 @@ static bool dispatch(struct hs_core *core, struct hs_session *session, struct hs
 		enum hs_verdict verdict = hs_stages_admit(core, session, call, from);
 
 		if (verdict != HS_PASS)
-			return verdict != HS_HOLD && verdict != HS_WAIT;
+			return verdict != HS_HOLD && verdict != HS_HELD;
 	}
 	if (hs_flight_holds(core, session, call))
 		return false;
@@ -895,8 +896,8 @@ bool hs_step_dispatch(struct hs_core *core, struct hs_session *session, struct h
 		return false;
 	}
 	session->next_bytes = 0;
-	if (session->heard_by)
-		hs_stages_passed(core, session, call);
+	if (session->listeners)
+		hs_stages_handled(core, session, call);
 	/* CLIENT REPLY SKIP silences exactly the command behind it. */
 	if (before == HS_REPLY_SKIP && session->reply_mode == HS_REPLY_SKIP)
 		session->reply_mode = HS_REPLY_ON;

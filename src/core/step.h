@@ -15,8 +15,10 @@ bool hs_step_unblock(struct hs_core *core, struct hs_session *session, bool erro
 void hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t index);
 /* All parts of a request are answered, and were not submitted. */
 void hs_step_answered(struct hs_core *core, struct hs_request *request);
-/* A part is answered: its reply is in op.answer or `out`. The request may be gone when this returns. */
-void hs_step_arrived(struct hs_core *core, struct hs_request *request, struct hs_part *part);
+/* A part is answered: its reply is in op.answer or `out`. Stages with numbers below `below` hear of it. The request
+ * may be gone when this returns. */
+void hs_step_arrived(struct hs_core *core, struct hs_request *request, struct hs_part *part,
+		     uint32_t below);
 /* Has the process run a command. `exec`: the transaction that asks, or NULL. */
 void hs_step_host(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
 		  const struct hs_call *call);
@@ -26,7 +28,8 @@ void hs_step_finish(struct hs_core *core, struct hs_request *request);
 void hs_step_account(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
 		     uint64_t time_us, bool failed);
 
-/* Answers a read with a reply that lies elsewhere, and counts it like one that an engine answered at once. */
+/* Answers a command that became no request, with a reply that lies elsewhere, and counts it like one that an engine
+ * answered at once. */
 void hs_step_answer(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
 		    uint16_t slot, struct hs_bytes reply);
 

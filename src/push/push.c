@@ -23,7 +23,7 @@ static void read_queued(void *self, struct hs_session *session, const struct hs_
 
 /* A command was handed over, or answered: the keys that it reads are remembered. Events of the engine come
  * later than that, whatever the engine has done already. */
-static void passed(void *self, struct hs_session *session, const struct hs_call *call)
+static void handled(void *self, struct hs_session *session, const struct hs_call *call)
 {
 	struct hs_push *push = self;
 
@@ -120,7 +120,7 @@ const struct hs_stage hs_stage_push = {
 	.destroy = destroy,
 	.open = open_session,
 	.queued = read_queued,
-	.passed = passed,
+	.handled = handled,
 	.finish = finish,
 	.news = tell,
 	.tick = tick,

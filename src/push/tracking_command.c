@@ -288,7 +288,7 @@ static void listen_to(struct hs_core *core, struct hs_session *session, bool tra
 	struct hs_push *push = hs_push_of(core);
 
 	session->tracks = tracks;
-	hs_stage_hear(session, push->index, tracks);
+	hs_stage_listen(session, push->index, tracks);
 }
 
 static void turn_on(struct hs_core *core, struct hs_request *request, const struct wish *wish,

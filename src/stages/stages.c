@@ -5,11 +5,12 @@
  *               command that such a client hands over, whatever stage takes it.
  *     cache     Answers reads. What it answers, or takes until its fetch is back, no stage behind it sees.
  *     fold      Joins what reaches the engine for one hot key. Its batches are internal calls that enter
- *               behind it, so that the stages behind it see a batch as one operation.
+ *               behind it, so that the stages behind it see a batch as one operation. It folds what departs right
+ *               after it was admitted: what a stage before it delays goes by.
  *     versions  Counts writes that leave and that are answered, whoever sends them: a batch of fold, a SET
  *               that the cache writes through, a client's own. The cache asks it which commands must wait
- *               for reads that travel apart, of copies too: CLIENT LIST says held=cache. On the way back it comes before fold and
- *               cache: both tell clients of a write whose version is bumped already.
+ *               for reads that travel apart, of copies too: CLIENT LIST says held=cache. On the way back it comes
+ *               before fold and cache: both tell clients of a write whose version is bumped already.
  *     copies    Sends reads to copies: reads of clients that nothing absorbed, and those that fold made of
  *               many. It asks versions whether a write is in flight.
  *

@@ -260,7 +260,7 @@ static inline void close_world(struct world *world)
 
 		if (!session)
 			continue;
-		assert_int_equal(session->taken, 0);
+		assert_int_equal(session->delayed, 0);
 		assert_int_equal(session->inflight, 0);
 		assert_int_equal(session->held_bytes, 0);
 		for (size_t bucket = 0; bucket < HS_PARTITION_BUCKETS; bucket++)

@@ -67,6 +67,7 @@ static struct {
 	bool unmarked; /* stage 2 hears of parts that it has not marked */
 	struct hs_news *told;
 	char seen[SEEN_BYTES];
+	char arrived[64]; /* the reply that `arrive` saw last */
 	uint32_t closed;
 } world;
 
@@ -163,8 +164,11 @@ static void arrive(void *self, struct hs_request *request, struct hs_part *part)
 	struct mind *mind = self;
 	const struct request_state *state =
 		hs_stage_request(request, mind->core->stages.request_at[mind->index]);
+	struct hs_bytes reply;
 
 	see(self, "arrive");
+	reply = part->op.answer.len > 0 ? part->op.answer : hs_buf_bytes(&part->out);
+	snprintf(world.arrived, sizeof world.arrived, "%.*s", (int)reply.len, reply.data);
 	if (!world.unmarked || mind->index != 2)
 		assert_int_equal(state->departed, request->number + mind->index);
 	if (world.orders[mind->index].answer_arrived) {
@@ -264,10 +268,10 @@ static void queued(void *self, struct hs_session *session, const struct hs_call 
 	see_rare(self, "queued");
 }
 
-static void passed(void *self, struct hs_session *session, const struct hs_call *call)
+static void handled(void *self, struct hs_session *session, const struct hs_call *call)
 {
 	(void)session, (void)call;
-	see_rare(self, "passed");
+	see_rare(self, "handled");
 }
 
 static void finish(void *self, struct hs_request *request)
@@ -317,7 +321,7 @@ static const struct hs_stage stage = {
 	.news = news,
 	.serves = serves,
 	.queued = queued,
-	.passed = passed,
+	.handled = handled,
 	.finish = finish,
 	.loses = loses,
 	.report = report,
@@ -480,7 +484,7 @@ static void test_taken_when_admitted(void **state)
 	answer(0, "$1\r\nj\r\n");
 	heard("");
 	/* It goes on behind the stage that took it. */
-	hs_stage_send(world.core, 0, world.minds[0]->taken[0]);
+	hs_stage_send(world.core, 0, world.minds[0]->taken[0], &world.minds[0]->taken[0]->parts[0]);
 	saw("depart1 depart2");
 	answer(1, "$1\r\nk\r\n");
 	heard("$1\r\nk\r\n$1\r\nj\r\n");
@@ -616,6 +620,13 @@ static void test_state_of_sessions(void **state)
 	world.seen[0] = '\0';
 }
 
+static void is_idle(void)
+{
+	for (int i = 0; i < HS_PARTITION_BUCKETS; i++)
+		assert_int_equal(world.client->in_bucket[i], 0);
+	assert_int_equal(world.client->delayed, 0);
+}
+
 /* What a stage takes in `depart` counts in its partition's order until the stage answers it or sends it on. */
 static void test_taken_in_order(void **state)
 {
@@ -628,7 +639,7 @@ static void test_taken_in_order(void **state)
 	request = world.minds[1]->taken[0];
 	hs_stage_divert(request, &request->parts[0]);
 	assert_int_equal(world.client->in_bucket[request->parts[0].bucket], 1);
-	assert_int_equal(world.client->taken, 0);
+	assert_int_equal(world.client->delayed, 0);
 	world.seen[0] = '\0';
 	hs_stage_answer(world.core, 1, request, &request->parts[0], HS_LIT("$1\r\nv\r\n"));
 	saw("arrive0");
@@ -636,16 +647,64 @@ static void test_taken_in_order(void **state)
 	say("GET k\r\n");
 	request = world.minds[1]->taken[1];
 	hs_stage_delay(request, &request->parts[0]);
-	assert_int_equal(world.client->taken, 1);
+	assert_int_equal(world.client->delayed, 1);
 	world.seen[0] = '\0';
-	hs_stage_send(world.core, 1, request);
+	hs_stage_send(world.core, 1, request, &request->parts[0]);
 	saw("depart2");
 	answer(0, "$1\r\nw\r\n");
 	heard("$1\r\nw\r\n");
-	for (int i = 0; i < HS_PARTITION_BUCKETS; i++)
-		assert_int_equal(world.client->in_bucket[i], 0);
-	assert_int_equal(world.client->taken, 0);
+	is_idle();
 	world.seen[0] = '\0';
+}
+
+/* Each part that a stage delays is sent by itself. */
+static void test_parts_are_delayed(void **state)
+{
+	struct hs_request *request;
+
+	(void)state;
+	world.orders[1].depart = HS_TAKEN;
+	say("MGET {a}1 {b}1\r\n");
+	request = world.minds[1]->taken[0];
+	assert_ptr_equal(world.minds[1]->taken[1], request);
+	for (int i = 0; i < 2; i++)
+		hs_stage_delay(request, &request->parts[i]);
+	assert_int_equal(world.client->delayed, 2);
+	hs_stage_send(world.core, 1, request, &request->parts[1]);
+	hs_stage_send(world.core, 1, request, &request->parts[0]);
+	assert_int_equal(world.ops_count, 2);
+	answer(0, "*1\r\n$1\r\n2\r\n");
+	answer(1, "*1\r\n$1\r\n1\r\n");
+	heard("*2\r\n$1\r\n1\r\n$1\r\n2\r\n");
+	is_idle();
+	world.seen[0] = '\0';
+}
+
+/* The stages before the one that answers see the reply and may change it; those behind it never saw the request. */
+static void test_who_hears_of_an_answer_by_a_stage(void **state)
+{
+	struct hs_request *request;
+
+	(void)state;
+	world.unmarked = true;
+	hs_stage_want(world.core, 2, HS_POINT_ARRIVE, true);
+	world.orders[0].mark = world.orders[1].mark = true;
+	world.orders[1].depart = HS_TAKEN;
+	for (int shared = 0; shared < 2; shared++) {
+		say("GET k\r\n");
+		request = world.minds[1]->taken[shared];
+		hs_stage_delay(request, &request->parts[0]);
+		world.seen[0] = '\0';
+		if (shared)
+			hs_stage_share(world.core, 1, request, HS_LIT("$1\r\nv\r\n"));
+		else
+			hs_stage_answer(world.core, 1, request, &request->parts[0],
+					HS_LIT("$1\r\nv\r\n"));
+		saw("arrive0");
+		assert_memory_equal(world.arrived, "$1\r\nv\r\n", 7);
+		heard("$1\r\nv\r\n");
+		is_idle();
+	}
 }
 
 static void test_events(void **state)
@@ -702,18 +761,18 @@ static void test_listening(void **state)
 		hs_stage_want(world.core, i, HS_POINT_ADMIT, false);
 		hs_stage_want(world.core, i, HS_POINT_DEPART, false);
 	}
-	hs_stage_hear(world.client, 1, true);
+	hs_stage_listen(world.client, 1, true);
 	say("PING\r\n");
-	saw("passed1");
+	saw("handled1");
 	say("GET k\r\n");
-	saw("passed1");
+	saw("handled1");
 	answer(0, "$1\r\nv\r\n");
 	saw("finish1");
 	say("MULTI\r\nGET k\r\nEXEC\r\n");
-	saw("passed1 passed1 queued1 passed1");
+	saw("handled1 handled1 queued1 handled1");
 	answer(1, "*1\r\n$1\r\nv\r\n");
 	saw("finish1");
-	hs_stage_hear(world.client, 1, false);
+	hs_stage_listen(world.client, 1, false);
 	say("PING\r\n");
 	saw("");
 	heard("+PONG\r\n$1\r\nv\r\n+OK\r\n+QUEUED\r\n*1\r\n$1\r\nv\r\n+PONG\r\n");
@@ -781,6 +840,8 @@ int main(void)
 		TEST(test_hot_keys),
 		TEST(test_state_of_sessions),
 		TEST(test_taken_in_order),
+		TEST(test_parts_are_delayed),
+		TEST(test_who_hears_of_an_answer_by_a_stage),
 		TEST(test_events),
 		TEST(test_time),
 		TEST(test_listening),

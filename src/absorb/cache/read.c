@@ -56,7 +56,7 @@ static void want(struct hs_cache_stage *stage)
 
 	stage->used = stage->used || (rules && hs_rules_any(rules, HS_CONTRACT_CACHE));
 	hs_stage_want(stage->core, stage->index, HS_POINT_ADMIT, stage->used);
-	hs_stage_want(stage->core, stage->index, HS_POINT_READS, stage->any);
+	hs_stage_want(stage->core, stage->index, HS_POINT_HOT_READS, stage->any);
 }
 
 static void configure(void *self)
@@ -146,7 +146,7 @@ static bool may_get(const struct hs_cache_stage *stage, const struct hs_session 
 /* Watches, keeps values itself, or has folded requests under way that may be writes. */
 static bool reads_from_engine(const struct hs_session *session)
 {
-	return session->tracks || session->watches || session->taken > 0;
+	return session->tracks || session->watches || session->delayed > 0;
 }
 
 /* --- a hit --- */
@@ -432,7 +432,7 @@ static enum hs_verdict read_one(struct hs_cache_stage *stage, struct hs_session 
 		return HS_PASS;
 	}
 	if (hs_flight_holds(stage->core, session, call))
-		return HS_WAIT;
+		return HS_HELD;
 	note_miss(stage, cached);
 	wait_for_it(stage, session, call, cached, &ask);
 	return HS_TAKEN;

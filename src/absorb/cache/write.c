@@ -83,7 +83,7 @@ bool hs_cache_write_through(struct hs_cache_stage *stage, struct hs_session *ses
 	int64_t expire_ms;
 
 	if (stage->mitigate != HS_MITIGATE_ON || session->tracks ||
-	    session->in_bucket[partition % HS_PARTITION_BUCKETS] > 0 || session->taken > 0 ||
+	    session->in_bucket[partition % HS_PARTITION_BUCKETS] > 0 || session->delayed > 0 ||
 	    !is_plain_set(call->command, call->argc, call->argv, &expire_ms) ||
 	    !is_wanted(stage, call->argv[1]))
 		return false;
@@ -94,7 +94,7 @@ bool hs_cache_write_through(struct hs_cache_stage *stage, struct hs_session *ses
 	state = hs_cache_request(stage, request);
 	state->apart = stage->core->world.shared_connections;
 	hs_versions_session(&stage->versions, session)->writes_apart += state->apart;
-	hs_stage_send(stage->core, stage->index, request);
+	hs_stage_send(stage->core, stage->index, request, &request->parts[0]);
 	return true;
 }
 

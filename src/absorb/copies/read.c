@@ -46,7 +46,7 @@ static bool may_all_get(const struct hs_copies_stage *stage, struct hs_request *
 	struct getters getters = {stage, entry, true};
 
 	if (request->session != stage->core->self)
-		return request->session->taken == 0 && may_get(stage, request->session, entry);
+		return request->session->delayed == 0 && may_get(stage, request->session, entry);
 	return hs_stages_askers(stage->core, request, look_at, &getters) && getters.all_may;
 }
 
@@ -72,7 +72,7 @@ static void ask_original(struct hs_copies_stage *stage, struct hs_request *asker
 {
 	release(stage, asker);
 	hs_counter_add(&stage->core->stats.copies_again, 1);
-	hs_stage_send(stage->core, stage->index, asker);
+	hs_stage_send(stage->core, stage->index, asker, &asker->parts[0]);
 }
 
 /* The copy takes too long: its reader asks the original instead. What the copy answers after all is dropped. */

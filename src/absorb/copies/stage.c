@@ -34,7 +34,7 @@ enum {
 void hs_copies_want(struct hs_copies_stage *stage)
 {
 	hs_stage_want(stage->core, stage->index, HS_POINT_DEPART, stage->count > 0);
-	hs_stage_want(stage->core, stage->index, HS_POINT_READS, stage->any);
+	hs_stage_want(stage->core, stage->index, HS_POINT_HOT_READS, stage->any);
 }
 
 struct hs_copies_key *hs_copies_find(const struct hs_copies_stage *stage, uint16_t slot,

@@ -134,7 +134,7 @@ static bool admit(struct hs_fold_stage *stage, struct hs_session *session,
 
 	if (call->slots == HS_CALL_SLOTS_ONE)
 		queue = queue_for(stage, session, call);
-	if (session->taken > 0 && hs_fold_session(stage, session)->chains &&
+	if (session->delayed > 0 && hs_fold_session(stage, session)->chains &&
 	    overtakes(stage, session, call, queue))
 		return false;
 	if (!queue) {

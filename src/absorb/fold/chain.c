@@ -105,7 +105,7 @@ void hs_chain_add(struct hs_fold_stage *stage, struct hs_fold_chain *chain,
 	folded->chain = chain;
 	folded->waiting = true;
 	folded->ask.client = &chain->client;
-	session->taken++;
+	session->delayed++;
 	if (stage->taken++ == 0)
 		hs_fold_want(stage);
 	session->in_bucket[bucket]++;
@@ -190,7 +190,7 @@ void hs_chain_leave(struct hs_fold_stage *stage, struct hs_fold_request *folded)
 	struct hs_fold_chain *chain = folded->chain;
 
 	folded->chain = NULL;
-	folded->request->session->taken--;
+	folded->request->session->delayed--;
 	if (--stage->taken == 0)
 		hs_fold_want(stage);
 	chain->sent--;
@@ -258,7 +258,7 @@ static void send_plain(struct hs_fold_stage *stage, struct hs_fold_chain *chain,
 	chain->queue = NULL;
 	chain->sent++;
 	chain->session->in_bucket[hs_fold_bucket(folded->request)]--;
-	hs_stage_send(stage->core, stage->index, folded->request);
+	hs_stage_send(stage->core, stage->index, folded->request, &folded->request->parts[0]);
 }
 
 static void move(struct hs_fold_stage *stage, struct hs_fold_chain *chain)

@@ -55,7 +55,7 @@ void hs_fold_send_lone(struct hs_fold_stage *stage, struct hs_fold_request *fold
 
 	queue->alone = queue->under_way == 0 || queue->alone == id ? id : 0;
 	queue->under_way++;
-	hs_stage_send(stage->core, stage->index, folded->request);
+	hs_stage_send(stage->core, stage->index, folded->request, &folded->request->parts[0]);
 }
 
 static void refuse(struct hs_fold_stage *stage, struct hs_request *request)
@@ -67,7 +67,7 @@ static void refuse(struct hs_fold_stage *stage, struct hs_request *request)
 			stage->core->options.fold_waiters_max);
 	hs_counter_add(&stage->core->stats.fold_busy, 1);
 	request->parts[0].time_us = 0;
-	hs_stage_ended(stage->core, stage->index, request);
+	hs_stage_ends(stage->core, stage->index, request);
 	hs_count_request(stage->core, request, hs_buf_bytes(&request->reply));
 	hs_step_finish(stage->core, request);
 }
@@ -187,7 +187,7 @@ static void again(void *context, struct hs_fold_ask *ask)
 		hs_fold_send_lone(stage, folded);
 		return;
 	}
-	hs_stage_ended(stage->core, stage->index, request);
+	hs_stage_ends(stage->core, stage->index, request);
 	hs_request_finish(stage->core, request);
 }
 
@@ -463,7 +463,7 @@ static void forget(void *self, struct hs_session *session)
 			continue;
 		session->in_bucket[hs_fold_bucket(request)]--;
 		hs_chain_drop(stage, folded);
-		hs_stage_ended(stage->core, stage->index, request);
+		hs_stage_ends(stage->core, stage->index, request);
 		request->done = true;
 		last = request;
 	}
