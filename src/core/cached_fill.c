@@ -126,6 +126,7 @@ static void destroy(struct hs_core *core, struct hs_fill *fill)
 {
 	struct hs_cached *cached = fill->cached;
 
+	hs_check(hs_list_empty(&fill->waiters) && hs_list_empty(&fill->late));
 	hs_list_remove(&fill->link);
 	hs_list_remove(&fill->of_key);
 	hs_request_put(core, fill->own);
@@ -452,6 +453,8 @@ static void look_again(struct hs_core *core, struct hs_fill *fill)
 			  core->now.mono_us, &age_us) == HS_KEPT_FRESH) {
 		hs_cache_keep(core->caching->cache, fill->cached, kept);
 		answer_all(core, fill, &fill->waiters, kept, (struct hs_bytes){NULL, 0}, &resuming);
+		/* It was sent before, and clients came behind a write. */
+		answer_all(core, fill, &fill->late, kept, (struct hs_bytes){NULL, 0}, &resuming);
 		destroy(core, fill);
 	} else {
 		start(core, fill);
