@@ -148,9 +148,8 @@ void hs_tracking_wrote(struct hs_core *core, struct hs_request *request)
 		for (size_t i = 0; i < op->tx->count; i++) {
 			const struct hs_op_tx_command *queued = &op->tx->commands[i];
 
-			if (queued->answered.len == 0)
-				tell_keys(core, request, queued->command, queued->argc,
-					  queued->argv);
+			/* FLUSHALL counts as answered, and runs behind the commit (late.c). */
+			tell_keys(core, request, queued->command, queued->argc, queued->argv);
 		}
 	}
 	hs_tracking_count(core);
