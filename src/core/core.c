@@ -102,10 +102,10 @@ void hs_core_configure(struct hs_core *core, const struct hs_core_options *optio
 	if (options->rules)
 		hs_rules_ref(options->rules);
 	core->options = *options;
-	hs_rules_unref(&old);
 	hs_users_adopt(core, options->acl, hs_stages_lose);
 	hs_hot_configure(core);
 	hs_stages_configure(core);
+	hs_rules_unref(&old); /* stages had it until now */
 	hs_core_resume_all(core);
 }
 
@@ -463,6 +463,7 @@ bool hs_core_flush(struct hs_core *core, struct hs_now now)
 		return false;
 	hs_core_set_now(core, now);
 	hs_flight_resume(core);
+	hs_core_resume_all(core);
 	while (hs_stages_need_flush(core)) {
 		hs_stages_flush(core);
 		hs_core_resume_all(core);

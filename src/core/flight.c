@@ -181,4 +181,5 @@ void hs_core_sent(struct hs_core *core, struct hs_session *session, struct hs_no
 {
 	hs_core_set_now(core, now);
 	hs_core_resume(core, session);
+	hs_core_resume_all(core);
 }

@@ -110,6 +110,7 @@ void hs_internal_send(struct hs_core *core, struct hs_request *request)
 {
 	uint32_t count = request->parts_count;
 
+	hs_check(core->stages.quiet == 0);
 	for (uint32_t i = 0; i < count; i++) {
 		struct hs_op *op = &request->parts[i].op;
 

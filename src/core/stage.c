@@ -98,6 +98,7 @@ void hs_stage_send(struct hs_core *core, uint32_t index, struct hs_request *requ
 	struct hs_session *session = request->session;
 	uint32_t inflight = session->inflight;
 
+	hs_check(core->stages.quiet == 0);
 	leave(request, part);
 	part->stage = (uint8_t)(index + 1);
 	hs_step_submit(core, request, (uint32_t)(part - request->parts));
@@ -108,6 +109,7 @@ void hs_stage_send(struct hs_core *core, uint32_t index, struct hs_request *requ
 void hs_stage_answer(struct hs_core *core, uint32_t index, struct hs_request *request,
 		     struct hs_part *part, struct hs_bytes reply)
 {
+	hs_check(core->stages.quiet == 0);
 	leave(request, part);
 	part->op.answer = reply;
 	hs_core_resume_later(core, request->session);
@@ -128,6 +130,7 @@ void hs_stage_share(struct hs_core *core, uint32_t index, struct hs_request *req
 {
 	struct hs_op *op = &request->parts[0].op;
 
+	hs_check(core->stages.quiet == 0);
 	op->answer = reply;
 	hs_stage_ends(core, index, request);
 	op->answer.len = 0;
@@ -225,8 +228,10 @@ void hs_stages_arrive(struct hs_core *core, struct hs_request *request, struct h
 	struct hs_stages *row = &core->stages;
 
 	/* An internal call that entered behind a stage is none of its business. */
-	uint32_t all = row->want[HS_POINT_ARRIVE] >> request->sender << request->sender;
+	uint32_t from = part->stage == HS_STAGE_NONE ? HS_STAGE_NONE : request->sender;
+	uint32_t all = row->want[HS_POINT_ARRIVE] >> from << from;
 
+	row->quiet++;
 	for (uint32_t left = (part->marked | all) & ((UINT32_C(1) << below) - 1); left;) {
 		int i = 31 - __builtin_clz(left);
 
@@ -234,6 +239,7 @@ void hs_stages_arrive(struct hs_core *core, struct hs_request *request, struct h
 		if (row->table[i]->arrive)
 			row->table[i]->arrive(row->self[i], request, part);
 	}
+	row->quiet--;
 }
 
 void hs_stages_flush(struct hs_core *core)
@@ -261,10 +267,12 @@ void hs_stages_hot(struct hs_core *core, struct hs_hot *hot, bool waited)
 {
 	struct hs_stages *row = &core->stages;
 
+	row->quiet++;
 	for (uint32_t i = 0; i < row->count; i++) {
 		if (row->table[i]->hot)
 			row->table[i]->hot(row->self[i], hot, waited);
 	}
+	row->quiet--;
 }
 
 void hs_stages_cool(struct hs_core *core, struct hs_hot *hot, bool cool)
@@ -323,11 +331,13 @@ void hs_stages_finish(struct hs_core *core, struct hs_request *request)
 {
 	struct hs_stages *row = &core->stages;
 
+	row->quiet++;
 	for (uint32_t left = request->session->listeners; left; left &= left - 1) {
 		int i = __builtin_ctz(left);
 
 		row->table[i]->finish(row->self[i], request);
 	}
+	row->quiet--;
 }
 
 void hs_stages_news(struct hs_core *core, const struct hs_news *news)

@@ -15,8 +15,9 @@
  * `admit` holds the session. The core does not.
  *
  * Nesting. An engine may answer inside a submission, so a request may be gone when hs_stage_send, hs_internal_send,
- * hs_stage_answer or hs_stage_share returns. A stage may call these from inside any point. It does not resume a
- * connection or run its commands there: hs_core_resume_later has the core do so when the event is handled.
+ * hs_stage_answer or hs_stage_share returns. A stage does not call these from `arrive`, `hot` and `finish`, where the core
+ * is in the middle of an answer: it notes what is to be done, and does it in `flush`. No point resumes a connection or
+ * runs its commands: hs_core_resume_later has the core do so when the event is handled.
  *
  * State. `create` returns the worker's state of the stage, which every point gets back as `self`. State of a session, a
  * request and a hot key lies in them: the stage says how many bytes it needs, and finds them with hs_stage_session,
@@ -134,7 +135,8 @@ struct hs_stage {
 
 enum {
 	HS_STAGES_MAX = HS_HOT_STAGES,
-	HS_STAGE_NONE = HS_STAGES_MAX, /* part->stage: it passes no stage on its way out */
+	HS_STAGE_NONE =
+		HS_STAGES_MAX + 1, /* part->stage: it passes no stage on its way out, nor back */
 };
 
 enum hs_point {
@@ -151,6 +153,7 @@ struct hs_stages {
 	void *self[HS_STAGES_MAX];
 	uint32_t count;
 	uint32_t want[HS_POINTS];	/* a bit for each stage that is to be called there now */
+	uint32_t quiet;			/* above 0: inside a point that sends nothing */
 	uint64_t due_us[HS_STAGES_MAX]; /* `deadline` is called then; 0: not at all */
 	size_t session_at[HS_STAGES_MAX], request_at[HS_STAGES_MAX]; /* where its state is */
 	size_t session_bytes, request_bytes; /* with the structs themselves */

@@ -164,6 +164,36 @@ static void test_the_clock_of_a_batch(void **state)
 	close_world(&world);
 }
 
+/* A client that reads behind a write waits for the fetch after the one in flight. Another worker may make that. */
+static void test_another_worker_reads_it_again(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	begin(&world, RULE);
+	later(&world, 1000 * MS);
+	say(&world, 'A', "GET k");
+	sent(&world, "@GET k");
+	later(&world, MS);
+	say(&world, 'E', "SET k x");
+	sent(&world, "SET k x");
+	reply(&world, "SET", "+OK\r\n");
+	heard(&world, 'E', "+OK\r\n");
+	later(&world, MS);
+	say(&world, 'B', "GET k");
+	sent(&world, "");
+	say(&world, 'E', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "@GET", "$1\r\ny\r\n"); /* small: it is read once more, for the cache */
+	sent(&world, "");
+	reply(&world, "~GET", "$1\r\nx\r\n");
+	heard(&world, 'E', "$1\r\nx\r\n");
+	hear_news(&world);
+	heard(&world, 'A', "$1\r\nx\r\n");
+	heard(&world, 'B', "$1\r\nx\r\n");
+	close_world(&world);
+}
+
 static void test_own_writes_and_scripts(void **state)
 {
 	static struct world world;
@@ -317,6 +347,7 @@ int main(void)
 		cmocka_unit_test(test_never_older_than_stale),
 		cmocka_unit_test(test_a_write_is_seen_at_once_by_all),
 		cmocka_unit_test(test_the_clock_of_a_batch),
+		cmocka_unit_test(test_another_worker_reads_it_again),
 		cmocka_unit_test(test_own_writes_and_scripts),
 		cmocka_unit_test(test_who_may_share_a_read),
 		cmocka_unit_test(test_what_is_not_large_is_not_a_replica_s_to_say),

@@ -116,6 +116,7 @@ static void destroy(struct hs_cache_stage *stage, struct hs_fetch *fetch)
 {
 	struct hs_cache_key *cached = fetch->cached;
 
+	hs_check(hs_list_empty(&fetch->waiters) && hs_list_empty(&fetch->late));
 	hs_list_remove(&fetch->link);
 	hs_list_remove(&fetch->of_key);
 	hs_internal_end(stage->core, fetch->own);
@@ -430,6 +431,8 @@ static void look_again(struct hs_cache_stage *stage, struct hs_fetch *fetch)
 			   stage->core->now.mono_us, &age_us) == HS_ENTRY_FRESH) {
 		hs_cache_keep(stage->cache, fetch->cached, entry);
 		answer_all(stage, fetch, &fetch->waiters, entry, (struct hs_bytes){NULL, 0});
+		/* It was sent before, and clients came behind a write. */
+		answer_all(stage, fetch, &fetch->late, entry, (struct hs_bytes){NULL, 0});
 		destroy(stage, fetch);
 	} else {
 		start(stage, fetch);

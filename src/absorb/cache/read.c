@@ -339,10 +339,10 @@ static void observe(struct hs_cache_stage *stage, struct hs_cache_key *cached,
 static bool read_many(struct hs_cache_stage *stage, struct hs_session *session,
 		      struct hs_call *call)
 {
-	struct hs_reply reply = {.out = &stage->scratch, .resp = session->resp};
+	struct hs_reply reply = {.out = &stage->many, .resp = session->resp};
 	bool all = true;
 
-	hs_buf_clear(&stage->scratch, HS_KEEP_BYTES);
+	hs_buf_clear(&stage->many, HS_KEEP_BYTES);
 	hs_reply_array(&reply, call->argc - 1);
 	for (size_t i = 1; i < call->argc; i++) {
 		struct hs_bytes words[2];
@@ -362,15 +362,14 @@ static bool read_many(struct hs_cache_stage *stage, struct hs_session *session,
 		else
 			entry = look(stage, session, cached, &ask, &again);
 		if (entry && all)
-			hs_buf_append_bytes(&stage->scratch, entry->reply[session->resp - 2]);
+			hs_buf_append_bytes(&stage->many, entry->reply[session->resp - 2]);
 		all = all && entry;
 		if (again || (!entry && stage->mitigate == HS_MITIGATE_ON))
 			hs_cache_refresh(stage, cached, &ask);
 	}
 	if (all) {
 		hs_call_slots(call);
-		hs_step_answer(stage->core, session, call, call->slot,
-			       hs_buf_bytes(&stage->scratch));
+		hs_step_answer(stage->core, session, call, call->slot, hs_buf_bytes(&stage->many));
 	}
 	return all;
 }
@@ -564,6 +563,7 @@ static void destroy(void *self)
 	hs_cache_destroy(&stage->cache);
 	hs_rules_unref(&stage->rules);
 	hs_buf_deinit(&stage->scratch);
+	hs_buf_deinit(&stage->many);
 	hs_mem_free(&stage);
 }
 

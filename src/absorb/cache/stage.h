@@ -22,6 +22,7 @@ struct hs_cache_stage {
 	struct hs_link foreign; /* fetches that another worker is at */
 	struct hs_link sent;	/* fetches under way */
 	struct hs_buf scratch;
+	struct hs_buf many;	  /* the reply to an MGET, while it is composed */
 	struct hs_vouch believed; /* observing: as if all changes were told */
 	bool used;		  /* a rule was there, now or before */
 };

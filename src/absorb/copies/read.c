@@ -97,8 +97,8 @@ static void land(struct hs_core *core, struct hs_request *own)
 		return;
 	}
 	believed = hs_place_answered(call->place, core->now.mono_us, hs_internal_reply(own, 0));
-	if (stage->sending == own)
-		stage->sending = NULL;
+	if (call->ended)
+		*call->ended = true;
 	/* A client that has gone is told nothing. */
 	else if (asker && (believed || (asker->session->gone && asker->session != core->self)))
 		answer(stage, asker, own);
@@ -141,16 +141,17 @@ static bool send(struct hs_copies_stage *stage, struct hs_request *asker, struct
 		 struct hs_place *place)
 {
 	struct hs_request *own = prepare(stage, asker, copies, place);
+	bool ended = false;
 
 	hs_counter_add(&stage->core->stats.copies_reads, 1);
 	hs_place_asked(place, stage->core->now.mono_us);
-	stage->sending = own;
+	hs_copies_call(stage, own)->ended = &ended;
 	hs_internal_send(stage->core, own);
-	if (!stage->sending) {
+	if (ended) {
 		hs_counter_add(&stage->core->stats.copies_again, 1);
 		return false;
 	}
-	stage->sending = NULL;
+	hs_copies_call(stage, own)->ended = NULL;
 	hs_copies_call(stage, own)->asker = asker;
 	hs_stage_divert(asker, &asker->parts[0]);
 	if (asker->session != stage->core->self)

@@ -54,8 +54,7 @@ struct hs_copies_stage {
 	bool stopped; /* for good */
 	struct hs_link keys;
 	uint32_t count;
-	struct hs_copies_id id;	    /* of the set made last */
-	struct hs_request *sending; /* one that is just being sent; or NULL */
+	struct hs_copies_id id; /* of the set made last */
 	/* What each partition had to do, sampled now and then. */
 	uint64_t sampled_us;
 	uint64_t counted[HS_PARTITIONS_MAX];
@@ -73,6 +72,7 @@ struct hs_copies_call {
 	struct hs_copies *copies;     /* the set that it asks, a reference; or NULL */
 	struct hs_place *place;	      /* the copy that it reads; or NULL */
 	struct hs_request *asker;     /* for whom it reads; or NULL */
+	bool *ended; /* while it is being sent: set if it is answered at once; or NULL */
 };
 
 static inline struct hs_copies_call *hs_copies_call(const struct hs_copies_stage *stage,

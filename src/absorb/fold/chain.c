@@ -216,14 +216,13 @@ uint64_t hs_chain_client(struct hs_fold_stage *stage)
 	return stage->round_client;
 }
 
-void hs_chain_use_client_for_others(struct hs_fold_stage *stage, const struct hs_fold_chain *chain)
+/* Of what the session has in flight or delayed in the bucket of its chain; 0: its own id. */
+static void set_client(struct hs_fold_stage *stage, const struct hs_fold_chain *chain,
+		       uint64_t client)
 {
 	const struct hs_session *session = chain->session;
 	uint32_t bucket = (uint32_t)(chain - hs_fold_session(stage, session)->chains);
 
-	/* Others lose nothing, and may be read by other threads. */
-	if (!stage->core->world.shared_connections)
-		return;
 	for (struct hs_link *link = session->requests.next; link != &session->requests;
 	     link = link->next) {
 		struct hs_request *request = hs_list_entry(link, struct hs_request, link);
@@ -231,11 +230,40 @@ void hs_chain_use_client_for_others(struct hs_fold_stage *stage, const struct hs
 		for (uint32_t i = 0; i < request->parts_count; i++) {
 			struct hs_op *op = &request->parts[i].op;
 
-			if (op->kind != HS_OP_PEER && op->kind != HS_OP_HOST &&
-			    op->partition % HS_PARTITION_BUCKETS == bucket)
-				op->client = hs_chain_client(stage);
+			if (op->kind == HS_OP_PEER || op->kind == HS_OP_HOST ||
+			    op->partition % HS_PARTITION_BUCKETS != bucket)
+				continue;
+			op->client = client > 0 ? client : session->id;
+			if (request->parts[i].taken != HS_PART_FREE)
+				request->client = client; /* it gets its id when it is sent */
 		}
 	}
+}
+
+static void relabel(struct hs_fold_stage *stage, struct hs_fold_chain *chain, bool relabelled)
+{
+	if (chain->relabelled == relabelled)
+		return;
+	chain->relabelled = relabelled;
+	stage->relabelled += relabelled ? 1u : UINT32_MAX;
+	hs_fold_want(stage);
+}
+
+void hs_chain_use_client_for_others(struct hs_fold_stage *stage, struct hs_fold_chain *chain)
+{
+	/* Others lose nothing, and may be read by other threads. */
+	if (!stage->core->world.shared_connections)
+		return;
+	set_client(stage, chain, hs_chain_client(stage));
+	relabel(stage, chain, true);
+}
+
+void hs_chain_restore_client(struct hs_fold_stage *stage, struct hs_fold_chain *chain)
+{
+	if (!chain->relabelled)
+		return;
+	set_client(stage, chain, 0);
+	relabel(stage, chain, false);
 }
 
 void hs_chain_use_client(struct hs_fold_stage *stage, struct hs_fold_request *folded)

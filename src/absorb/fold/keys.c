@@ -6,7 +6,7 @@
 
 void hs_fold_want(struct hs_fold_stage *stage)
 {
-	bool wanted = stage->count > 0 || stage->taken > 0;
+	bool wanted = stage->count > 0 || stage->taken > 0 || stage->relabelled > 0;
 
 	hs_stage_want(stage->core, stage->index, HS_POINT_ADMIT, wanted);
 	hs_stage_want(stage->core, stage->index, HS_POINT_DEPART, wanted);

@@ -128,21 +128,39 @@ static bool is_at_once(const struct hs_core *core, const struct hs_request *requ
 	       session->requests.next != &request->link;
 }
 
+/* It is sent under its session's own id. */
+static void go_by(struct hs_fold_stage *stage, const struct hs_request *request,
+		  const struct hs_part *part)
+{
+	struct hs_fold_chain *chains = hs_fold_session(stage, request->session)->chains;
+	struct hs_fold_chain *chain =
+		chains ? &chains[part->op.partition % HS_PARTITION_BUCKETS] : NULL;
+
+	if (chain && chain->joined == 0)
+		hs_chain_restore_client(stage, chain);
+}
+
 static enum hs_verdict depart(void *self, struct hs_request *request, struct hs_part *part)
 {
 	struct hs_fold_stage *stage = self;
 	struct hs_queue *queue =
 		request->call.number == stage->admitted_call ? stage->admitted : NULL;
 
-	if (request->session == stage->core->self || part->op.kind != HS_OP_COMMAND ||
-	    request->parts_count > 1)
+	if (request->session == stage->core->self)
 		return HS_PASS;
+	if (part->op.kind != HS_OP_COMMAND || request->parts_count > 1) {
+		go_by(stage, request, part);
+		return HS_PASS;
+	}
 	if (queue && !is_at_once(stage->core, request)) {
 		stage->admitted = NULL;
 		take(stage, queue, request);
 		return HS_TAKEN;
 	}
-	return follow(stage, request) ? HS_TAKEN : HS_PASS;
+	if (follow(stage, request))
+		return HS_TAKEN;
+	go_by(stage, request, part);
+	return HS_PASS;
 }
 
 /* --- batches in flight --- */
@@ -174,16 +192,19 @@ static void again(void *context, struct hs_fold_ask *ask)
 	struct hs_fold_stage *stage = context;
 	struct hs_fold_request *folded = hs_fold_asked(&ask->link);
 	struct hs_request *request = folded->request;
+	struct hs_fold_chain *chain;
 
 	if (ask->no_retry) {
 		hs_counter_add(&stage->core->stats.fold_busy, 1);
 		answer(context, ask, too_late);
 		return;
 	}
+	chain = folded->chain;
 	leave_bucket(stage, folded);
 	hs_core_resume_later(stage->core, request->session);
 	hs_counter_add(&stage->core->stats.fold_again, 1);
 	if (!request->session->gone) {
+		hs_chain_restore_client(stage, chain);
 		hs_fold_send_lone(stage, folded);
 		return;
 	}
@@ -274,7 +295,10 @@ static void send_ask(struct hs_fold_stage *stage, struct hs_fold_request *folded
 		hs_chain_use_client(stage, folded);
 		folded->request->session->in_bucket[hs_fold_bucket(folded->request)]--;
 	} else {
+		struct hs_fold_chain *chain = folded->chain;
+
 		leave_bucket(stage, folded);
+		hs_chain_restore_client(stage, chain);
 	}
 	hs_fold_send_lone(stage, folded);
 }
@@ -518,7 +542,12 @@ static void destroy(void *self)
 
 static void close_session(void *self, struct hs_session *session)
 {
-	hs_mem_free(&hs_fold_session(self, session)->chains);
+	struct hs_fold_stage *stage = self;
+	struct hs_fold_session *known = hs_fold_session(stage, session);
+
+	for (uint32_t i = 0; known->chains && i < HS_PARTITION_BUCKETS; i++)
+		hs_chain_restore_client(stage, &known->chains[i]);
+	hs_mem_free(&known->chains);
 }
 
 const struct hs_stage hs_stage_fold = {

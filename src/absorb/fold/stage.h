@@ -39,7 +39,8 @@ struct hs_fold_chain {
 	uint16_t joined;	/* all of them */
 	uint16_t waiting, sent; /* of them */
 	bool exclusive;		/* nothing may be sent behind it before it is answered */
-	uint64_t slots;		/* a bit for each of their slots, modulo 64 */
+	bool relabelled; /* what its session has in flight beside it has had the client id of a round */
+	uint64_t slots; /* a bit for each of their slots, modulo 64 */
 	struct hs_fold_client client;
 };
 
@@ -67,7 +68,8 @@ struct hs_fold_stage {
 	/* The queue that the call with this number goes through when its request departs; or NULL. */
 	struct hs_queue *admitted;
 	uint64_t admitted_call;
-	uint32_t taken; /* requests of all sessions in chains */
+	uint32_t taken;	     /* requests of all sessions in chains */
+	uint32_t relabelled; /* chains that are */
 	struct hs_link queues;
 	struct hs_link ready;  /* those whose waiters may go at the end of the round */
 	struct hs_link left;   /* those of which a plan left some over */
@@ -114,7 +116,10 @@ uint64_t hs_chain_client(struct hs_fold_stage *stage);
  * besides. */
 void hs_chain_use_client(struct hs_fold_stage *stage, struct hs_fold_request *folded);
 /* What the session has in flight beside its chain gets that id, too. */
-void hs_chain_use_client_for_others(struct hs_fold_stage *stage, const struct hs_fold_chain *chain);
+void hs_chain_use_client_for_others(struct hs_fold_stage *stage, struct hs_fold_chain *chain);
+/* Something of the session is about to be sent under its own id: what it has in flight gets that back, so that the engine
+ * knows that it is followed. The chain has sent nothing that is not answered. */
+void hs_chain_restore_client(struct hs_fold_stage *stage, struct hs_fold_chain *chain);
 
 static inline struct hs_fold_session *hs_fold_session(const struct hs_fold_stage *stage,
 						      const struct hs_session *session)
