@@ -41,7 +41,9 @@ class ClientCase(unittest.TestCase):
         return done.stdout
 
     def cli(self, *args, **options):
-        return self.run_tool("redis-cli", "-p", self.server.port, *args, **options)
+        """Without the line that redis-cli adds when a command took more than half a second."""
+        printed = self.run_tool("redis-cli", "-p", self.server.port, *args, **options)
+        return re.sub(r"^\(\d+\.\d\ds\)\n", "", printed, flags=re.MULTILINE)
 
 
 class RedisCli(ClientCase):
