@@ -87,7 +87,10 @@ class CopiesCase(unittest.TestCase):
         return connection
 
     def wait(self, what, condition):
-        return cluster.wait(what, condition)
+        try:
+            return cluster.wait(what, condition)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{plan(self.connect())}\n{self.info()}") from error
 
     def info(self, server=None):
         text = self.connect(server).call("INFO", "stats").text.decode()

@@ -18,7 +18,7 @@ SUMMARY = (r"(?m)^every law held: (\d+) schedules, seeds (\d+) to (\d+), \d+ req
 
 def sim(*args):
     done = subprocess.run([heatsink_path(), "sim", *map(str, args)], capture_output=True,
-                          text=True, timeout=GUARD_S)
+                          text=True, timeout=10 * GUARD_S)  # a mistake may need many schedules
     return done.returncode, done.stdout, done.stderr
 
 
