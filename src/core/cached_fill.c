@@ -453,7 +453,7 @@ static void look_again(struct hs_core *core, struct hs_fill *fill)
 			  core->now.mono_us, &age_us) == HS_KEPT_FRESH) {
 		hs_cache_keep(core->caching->cache, fill->cached, kept);
 		answer_all(core, fill, &fill->waiters, kept, (struct hs_bytes){NULL, 0}, &resuming);
-		/* It was sent before, and clients came behind a write. */
+		/* Clients that read behind a write while this worker's own fetch was in flight. */
 		answer_all(core, fill, &fill->late, kept, (struct hs_bytes){NULL, 0}, &resuming);
 		destroy(core, fill);
 	} else {

@@ -148,7 +148,7 @@ void hs_tracking_wrote(struct hs_core *core, struct hs_request *request)
 		for (size_t i = 0; i < op->tx->count; i++) {
 			const struct hs_op_tx_command *queued = &op->tx->commands[i];
 
-			/* FLUSHALL counts as answered, and runs behind the commit (late.c). */
+			/* FLUSHALL, too: its `answered` only keeps its place until it runs behind the commit (late.c). */
 			tell_keys(core, request, queued->command, queued->argc, queued->argv);
 		}
 	}
