@@ -307,8 +307,8 @@ COMMANDS = [
     # nothing that exists
     (0.5, b"NOSUCH", ""), (0.5, b"NOSUCH", "value value value key"), (0.2, b"", ""),
     (0.2, b"x" * 200, "value"),
-    # not GET\x00: Redis compares names up to the zero byte, if both fall into one place of its hash table,
-    # which it draws anew with each start
+    # Not GET\x00: Redis takes it for GET if both names fall into one bucket of its hash table, whose seed Redis draws
+    # at each start.
     (0.2, b"no\r\nsuch", "value"), (0.2, b"NOSUCH\x00", "key"),
 ]
 

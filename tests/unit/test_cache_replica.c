@@ -164,7 +164,8 @@ static void test_the_clock_of_a_batch(void **state)
 	close_world(&world);
 }
 
-/* A client that reads behind a write waits for the fetch after the one in flight. Another worker may make that. */
+/* A client that reads behind a write waits for the fetch after the one in flight, and gets its value also if another
+ * worker makes that fetch. */
 static void test_another_worker_reads_it_again(void **state)
 {
 	static struct world world;

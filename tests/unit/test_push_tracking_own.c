@@ -394,7 +394,7 @@ static void test_what_names_no_keys(void **state)
 	while (world.count > 0)
 		answer(&world, 0, "+OK\r\n");
 	hears(world.client, "+OK\r\n" TOLD_ALL);
-	/* In a transaction it runs behind the commit, once for each partition. */
+	/* In a transaction heatsink runs FLUSHALL behind the commit, once for each partition. */
 	say(&world, world.client, "MULTI");
 	say(&world, world.client, "FLUSHALL");
 	say(&world, world.client, "EXEC");

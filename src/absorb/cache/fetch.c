@@ -403,7 +403,7 @@ static void land(struct hs_core *core, struct hs_request *own)
 	if (!hs_list_empty(&fetch->late) && !fetch->is_void) {
 		struct hs_link waiters = fetch->late;
 
-		/* The next one, for those who came behind a write. */
+		/* The next fetch is for the clients that read behind a write. */
 		fetch->late.next->prev = &fetch->waiters;
 		fetch->late.prev->next = &fetch->waiters;
 		fetch->waiters = waiters;
@@ -431,7 +431,7 @@ static void look_again(struct hs_cache_stage *stage, struct hs_fetch *fetch)
 			   stage->core->now.mono_us, &age_us) == HS_ENTRY_FRESH) {
 		hs_cache_keep(stage->cache, fetch->cached, entry);
 		answer_all(stage, fetch, &fetch->waiters, entry, (struct hs_bytes){NULL, 0});
-		/* It was sent before, and clients came behind a write. */
+		/* Clients that read behind a write while this worker's own fetch was in flight. */
 		answer_all(stage, fetch, &fetch->late, entry, (struct hs_bytes){NULL, 0});
 		destroy(stage, fetch);
 	} else {
