@@ -127,6 +127,73 @@ static void test_folded_ones_go_behind_others(void **state)
 	close_world(&world);
 }
 
+/* A batch and the client's other requests in flight have one id, so that the engine keeps their order. When
+ * the batch is answered first, the request that is still in flight gets the client's own id back: the
+ * client's next request goes under that id, and must not overtake it. */
+static void test_the_id_of_a_request_in_flight_is_restored(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world);
+	say(&world, 'B', "INCR {a}k");
+	say(&world, 'C', "INCR {a}k");
+	end_round(&world);
+	sent(&world, "INCRBY {a}k 2");
+	say(&world, 'A', "DEL {a}k");
+	say(&world, 'A', "INCR {a}k");
+	say(&world, 'D', "INCR {a}k");
+	sent(&world, "DEL {a}k");
+	reply(&world, "INCRBY", ":2\r\n");
+	end_round(&world);
+	sent(&world, "INCRBY {a}k 2");
+	assert_true(world.ops[0]->client == world.ops[1]->client);
+	reply(&world, "INCRBY", ":4\r\n");
+	say(&world, 'A', "GET {a}x");
+	sent(&world, "GET {a}x");
+	assert_int_equal(world.ops[0]->client, 1);
+	assert_int_equal(world.ops[1]->client, 1);
+	reply(&world, "DEL", ":1\r\n");
+	reply(&world, "GET", "$-1\r\n");
+	heard(&world, 'A', ":1\r\n:3\r\n$-1\r\n");
+	heard(&world, 'B', ":1\r\n");
+	heard(&world, 'C', ":2\r\n");
+	heard(&world, 'D', ":4\r\n");
+	close_world(&world);
+}
+
+/* The same when an increment that was refused with its batch is sent again by itself. */
+static void test_the_id_is_restored_before_one_is_sent_again(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world);
+	say(&world, 'B', "INCR {a}k");
+	say(&world, 'C', "INCR {a}k");
+	end_round(&world);
+	sent(&world, "INCRBY {a}k 2");
+	say(&world, 'A', "DEL {a}k");
+	say(&world, 'A', "INCR {a}k");
+	say(&world, 'D', "INCR {a}k");
+	sent(&world, "DEL {a}k");
+	reply(&world, "INCRBY", ":2\r\n");
+	end_round(&world);
+	sent(&world, "INCRBY {a}k 2");
+	reply(&world, "INCRBY", "-ERR increment or decrement would overflow\r\n");
+	sent(&world, "INCR {a}k | INCR {a}k");
+	assert_int_equal(world.ops[0]->client, 1);
+	assert_int_equal(world.ops[1]->client, 1);
+	reply(&world, "DEL", ":1\r\n");
+	reply(&world, "INCR", ":1\r\n");
+	reply(&world, "INCR", ":2\r\n");
+	heard(&world, 'A', ":1\r\n:1\r\n");
+	heard(&world, 'D', ":2\r\n");
+	listen(&world, 'B');
+	listen(&world, 'C');
+	close_world(&world);
+}
+
 static void test_one_with_many_others_is_not_folded(void **state)
 {
 	static struct world world;
@@ -367,6 +434,8 @@ int main(void)
 		cmocka_unit_test(test_a_message_waits_behind_folded_ones),
 		cmocka_unit_test(test_a_transaction_waits_behind_folded_ones),
 		cmocka_unit_test(test_folded_ones_go_behind_others),
+		cmocka_unit_test(test_the_id_of_a_request_in_flight_is_restored),
+		cmocka_unit_test(test_the_id_is_restored_before_one_is_sent_again),
 		cmocka_unit_test(test_one_with_many_others_is_not_folded),
 		cmocka_unit_test(test_own_ones_are_released),
 		cmocka_unit_test(test_a_client_alone_is_not_held_up),
