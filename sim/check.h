@@ -11,14 +11,14 @@
 #include "sim/past.h"
 
 enum {
-	/* Behind the design's laws: */
+	/* Behind the laws of docs/ARCHITECTURE.md: */
 	HS_SIM_LAW_HEAT = 10, /* every request is heat, once */
 	HS_SIM_LAW_CACHES,    /* what clients keep is what is there, or they are being told */
 	HS_SIM_LAW_FILLS,     /* a worker reads one thing to be kept once at a time */
 };
 
 struct hs_sim_verdict {
-	int law; /* of the design's laws, or one of ours; 0: none is broken */
+	int law; /* of docs/ARCHITECTURE.md, or one of those above; 0: none is broken */
 	char text[240];
 };
 

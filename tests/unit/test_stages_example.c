@@ -30,7 +30,8 @@ static enum hs_verdict admit(void *self, struct hs_session *session, struct hs_c
 	struct busy *busy = self;
 	size_t key = hs_call_only_key(call);
 
-	if (busy->in_flight < LIMIT || key == 0 || hs_call_slots(call) != HS_CALL_SLOTS_ONE ||
+	if (busy->core->options.mitigate != HS_MITIGATE_ON || busy->in_flight < LIMIT || key == 0 ||
+	    hs_call_slots(call) != HS_CALL_SLOTS_ONE ||
 	    !hs_hot_find(&busy->core->hots, call->slot, call->argv[key]))
 		return HS_PASS;
 	hs_step_answer(busy->core, session, call, call->slot, HS_LIT("-BUSY hot key; not run\r\n"));
