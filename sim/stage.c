@@ -82,15 +82,8 @@ static enum hs_verdict depart(void *self, struct hs_request *request, struct hs_
 	taken->request = request;
 	hs_list_append(&stage->taken, &taken->link);
 	hs_stage_delay(request, part);
+	hs_stage_want(stage->core, stage->index, HS_POINT_FLUSH, true);
 	return HS_TAKEN;
-}
-
-static bool needs_flush(const void *self)
-{
-	const struct stage *stage = self;
-
-	return !hs_list_empty(&stage->taken) &&
-	       (stage->on || stage->mistake != HS_SIM_STAGE_FORGETS);
 }
 
 static void tick(void *self)
@@ -129,7 +122,10 @@ static void destroy(void *self)
 
 static void flush(void *self)
 {
-	send_all(self);
+	struct stage *stage = self;
+
+	if (stage->on || stage->mistake != HS_SIM_STAGE_FORGETS)
+		send_all(stage);
 }
 
 static const struct hs_stage random_stage = {
@@ -140,7 +136,6 @@ static const struct hs_stage random_stage = {
 	.admit = admit,
 	.depart = depart,
 	.flush = flush,
-	.needs_flush = needs_flush,
 	.tick = tick,
 };
 

@@ -87,15 +87,9 @@ static void visit_op(struct visit *visit, const struct hs_op *op)
 		hs_shared_begin_all(visit->shared);
 }
 
-static bool may_write(const struct hs_op *op)
-{
-	return op->kind == HS_OP_EXEC ||
-	       (op->kind == HS_OP_COMMAND && !hs_command_only_reads(op->command));
-}
-
 static bool is_counted(const struct hs_versions *at, const struct hs_part *part)
 {
-	return part->marked >> at->index & 1;
+	return (part->marked & part->noted) >> at->index & 1;
 }
 
 static enum hs_verdict depart(void *self, struct hs_request *request, struct hs_part *part)
@@ -103,13 +97,17 @@ static enum hs_verdict depart(void *self, struct hs_request *request, struct hs_
 	struct versions *versions = self;
 	struct visit visit = {.shared = versions->shared};
 	struct versions_request *state = hs_stage_request(request, versions->at.request_at);
+	uint32_t bit = UINT32_C(1) << versions->at.index;
 
-	part->marked &= ~(UINT32_C(1) << versions->at.index);
-	if (!may_write(&part->op) || !hs_shared_in_use(versions->shared))
+	if (part->op.kind != HS_OP_COMMAND && part->op.kind != HS_OP_EXEC)
+		return HS_PASS;
+	part->marked |= bit;
+	part->noted &= ~bit;
+	if (!hs_shared_in_use(versions->shared))
 		return HS_PASS;
 	visit_op(&visit, &part->op);
 	state->before = visit.before;
-	part->marked |= UINT32_C(1) << versions->at.index;
+	part->noted |= bit;
 	hs_versions_session(&versions->at, request->session)->writing++;
 	return HS_PASS;
 }
@@ -125,7 +123,7 @@ static void arrive(void *self, struct hs_request *request, struct hs_part *part)
 		session->writing--;
 	} else {
 		/* Versions came into use while it was in flight: it counts from its answer on. */
-		if (!may_write(&part->op) || !hs_shared_in_use(versions->shared))
+		if (!hs_shared_in_use(versions->shared))
 			return;
 		visit_op(&begin, &part->op);
 	}
@@ -214,7 +212,7 @@ bool hs_versions_holds(const struct hs_versions *versions, const struct hs_sessi
 /* --- the stage --- */
 
 /* Whether versions are in use changes for all workers at once, before any of them caches anything
- * (hs_shared_use): so the stage looks for itself, with every operation. */
+ * (hs_shared_use): so the stage looks for itself, with every write. */
 static void *create(struct hs_core *core, uint32_t index)
 {
 	struct versions *versions = hs_mem_zalloc(sizeof *versions);
@@ -222,8 +220,7 @@ static void *create(struct hs_core *core, uint32_t index)
 	versions->core = core;
 	versions->shared = core->world.shared;
 	versions->at = hs_versions_of(core);
-	hs_stage_want(core, index, HS_POINT_DEPART, versions->shared);
-	hs_stage_want(core, index, HS_POINT_ARRIVE, versions->shared);
+	hs_stage_want(core, index, HS_POINT_DEPART_WRITES, versions->shared);
 	return versions;
 }
 

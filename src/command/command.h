@@ -206,7 +206,13 @@ static inline size_t hs_keys_only(const struct hs_command *command, size_t argc)
 size_t hs_command_keys(const struct hs_command *command, size_t argc, size_t *first, size_t *step);
 
 /* Whether the command is known to change nothing. An unknown command counts as a write (law 8). */
-bool hs_command_only_reads(const struct hs_command *command);
+static inline bool hs_command_only_reads(const struct hs_command *command)
+{
+	if (command->flags & HS_CMD_READONLY)
+		return true;
+	/* Of our own it is known; of those learned from a server, unknown means write. */
+	return command->id < HS_CMD_IDS && !(command->flags & (HS_CMD_WRITE | HS_CMD_UNSURE));
+}
 /* Whether it may write keys that are not among its arguments: a script. */
 bool hs_command_may_write_others(const struct hs_command *command);
 

@@ -116,14 +116,6 @@ static bool reads_blocking(size_t argc, const struct hs_bytes *argv)
 	return false;
 }
 
-bool hs_command_only_reads(const struct hs_command *command)
-{
-	if (command->flags & HS_CMD_READONLY)
-		return true;
-	/* Of our own it is known; of those learned from a server, unknown means write. */
-	return command->id < HS_CMD_IDS && !(command->flags & (HS_CMD_WRITE | HS_CMD_UNSURE));
-}
-
 bool hs_command_may_write_others(const struct hs_command *command)
 {
 	return command->id >= HS_CMD_IDS && !hs_command_only_reads(command) &&

@@ -440,7 +440,7 @@ void hs_core_resume_later(struct hs_core *core, struct hs_session *session)
 		hs_list_append(&core->resuming, &session->resuming);
 }
 
-void hs_core_resume_all(struct hs_core *core)
+void hs_core_resume_others(struct hs_core *core)
 {
 	while (!hs_list_empty(&core->resuming)) {
 		struct hs_session *session =
@@ -453,7 +453,7 @@ void hs_core_resume_all(struct hs_core *core)
 
 bool hs_core_needs_flush(const struct hs_core *core)
 {
-	return hs_stages_need_flush(core) ||
+	return core->stages.want[HS_POINT_FLUSH] ||
 	       (core->flight.freed && !hs_list_empty(&core->flight.held));
 }
 
@@ -464,7 +464,7 @@ bool hs_core_flush(struct hs_core *core, struct hs_now now)
 	hs_core_set_now(core, now);
 	hs_flight_resume(core);
 	hs_core_resume_all(core);
-	while (hs_stages_need_flush(core)) {
+	while (core->stages.want[HS_POINT_FLUSH]) {
 		hs_stages_flush(core);
 		hs_core_resume_all(core);
 	}
@@ -539,7 +539,7 @@ void hs_core_tick(struct hs_core *core, struct hs_now now)
 
 uint64_t hs_core_deadline(const struct hs_core *core)
 {
-	uint64_t first = hs_stages_next_due(core);
+	uint64_t first = core->stages.first_due_us;
 
 	if (core->pause.sessions > 0 && (first == 0 || core->pause.until_us < first))
 		first = core->pause.until_us;

@@ -87,6 +87,13 @@ struct hs_core_hot {
 	uint32_t worth;
 };
 
+/* Whether a key that is hot stays so. */
+static inline bool hs_core_stays_hot(const struct hs_core_hot *bounds, double share,
+				     double requests)
+{
+	return share >= bounds->share_least && requests >= bounds->requests;
+}
+
 /* Options that may change while running: a new struct is handed in whole (hs_core_configure). The
  * core holds the users and the rules as long as it needs them. */
 struct hs_core_options {

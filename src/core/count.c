@@ -291,6 +291,11 @@ static void count_one(struct hs_core *core, const struct hs_request *request, si
 	for (size_t i = at; i < request->call.argc; i++)
 		access.bytes += request->call.argv[i].len;
 	access.missed = !access.write && !access.failed && (is_null(reply) || part->op.missed);
+	if (core->run_key.len > 0 && hs_bytes_equal(access.key, core->run_key)) {
+		access.key = core->run_key; /* it outlives the request */
+		hs_heat_run_add(core->world.heat, &access, part->time_us * 1000);
+		return;
+	}
 	warmth = hs_heat_add(core->world.heat, &access, part->time_us * 1000);
 	hs_count_hot(core, access.key, access.slot, warmth);
 }
@@ -342,11 +347,32 @@ void hs_count_request(struct hs_core *core, const struct hs_request *request, st
 	}
 }
 
+void hs_count_run_begin(struct hs_core *core, struct hs_bytes key, uint16_t slot)
+{
+	hs_count_run_end(core);
+	core->run_key = key;
+	core->run_slot = slot;
+}
+
+void hs_count_run_end(struct hs_core *core)
+{
+	struct hs_heat_warmth heat = {0};
+
+	if (HS_CORE_HEAT && core->world.heat)
+		heat = hs_heat_run_end(core->world.heat);
+	if (heat.key.len > 0)
+		hs_count_hot(core, heat.key, core->run_slot, heat);
+	core->run_key.len = 0;
+}
+
 void hs_count_hot(struct hs_core *core, struct hs_bytes key, uint16_t slot,
 		  struct hs_heat_warmth heat)
 {
-	struct hs_hot *hot = hs_hot_note(core, key, slot, heat);
+	struct hs_hot *hot;
 
+	if (!hs_core_stays_hot(&core->options.hot, heat.share, heat.requests))
+		return; /* the usual key */
+	hot = hs_hot_note(core, key, slot, heat);
 	if (hot)
 		hs_stages_hot(core, hot, slot != HS_SLOT_NONE);
 }

@@ -10,6 +10,10 @@ void hs_count_read(struct hs_core *core, const struct hs_op *op, struct hs_bytes
 		   uint64_t time_us);
 void hs_count_request(struct hs_core *core, const struct hs_request *request,
 		      struct hs_bytes reply);
+/* Between these, answers to several requests for one key are handed out, such as those of a folded batch: requests
+ * alike are counted as one. The key's bytes stay until the end. */
+void hs_count_run_begin(struct hs_core *core, struct hs_bytes key, uint16_t slot);
+void hs_count_run_end(struct hs_core *core);
 /* A key's heat was counted: if it is hot the stages are told. `slot` HS_SLOT_NONE: of a read that was
  * answered at once. */
 void hs_count_hot(struct hs_core *core, struct hs_bytes key, uint16_t slot,

@@ -86,7 +86,7 @@ struct hs_hot *hs_hot_note(struct hs_core *core, struct hs_bytes key, uint16_t s
 	const struct hs_core_hot *bounds = &core->options.hot;
 	struct hs_hot *hot;
 
-	if (heat.share < bounds->share_least || heat.requests < bounds->requests)
+	if (!hs_core_stays_hot(bounds, heat.share, heat.requests))
 		return NULL;
 	if (slot == HS_SLOT_NONE)
 		slot = hs_slot_of(key);

@@ -22,6 +22,7 @@ struct hs_part {
 	uint8_t stage;	/* the first that it has not passed on its way out */
 	enum hs_part_taken taken;
 	uint32_t marked; /* a bit for each stage that has state in it, and hears of its answer */
+	uint32_t noted;	 /* a bit of each stage's own, valid in a part that it has marked */
 };
 
 struct hs_request {

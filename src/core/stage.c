@@ -54,10 +54,10 @@ void hs_stage_want(struct hs_core *core, uint32_t index, enum hs_point point, bo
 	const struct hs_stage *stage = core->stages.table[index];
 	uint32_t bit = UINT32_C(1) << index;
 
-	hs_check(!wanted || (point == HS_POINT_ADMIT	? stage->admit != NULL
-			     : point == HS_POINT_DEPART ? stage->depart != NULL
-			     : point == HS_POINT_ARRIVE ? stage->arrive != NULL
-							: stage->hot != NULL));
+	hs_check(!wanted || (point == HS_POINT_ADMIT	   ? stage->admit != NULL
+			     : point == HS_POINT_HOT_READS ? stage->hot != NULL
+			     : point == HS_POINT_FLUSH	   ? stage->flush != NULL
+							   : stage->depart != NULL));
 	if (wanted)
 		core->stages.want[point] |= bit;
 	else
@@ -121,7 +121,7 @@ void hs_stage_ends(struct hs_core *core, uint32_t index, struct hs_request *requ
 	struct hs_part *part = &request->parts[0];
 
 	leave(request, part);
-	if (part->marked | core->stages.want[HS_POINT_ARRIVE])
+	if (part->marked)
 		hs_stages_arrive(core, request, part, index);
 }
 
@@ -144,10 +144,21 @@ void hs_stage_listen(struct hs_session *session, uint32_t index, bool wanted)
 	session->listeners = wanted ? session->listeners | bit : session->listeners & ~bit;
 }
 
+static void find_first_due(struct hs_stages *row)
+{
+	row->first_due_us = 0;
+	for (uint32_t i = 0; i < row->count; i++) {
+		if (row->due_us[i] > 0 &&
+		    (row->first_due_us == 0 || row->due_us[i] < row->first_due_us))
+			row->first_due_us = row->due_us[i];
+	}
+}
+
 void hs_stage_due(struct hs_core *core, uint32_t index, uint64_t mono_us)
 {
 	hs_check(core->stages.table[index]->deadline);
 	core->stages.due_us[index] = mono_us;
+	find_first_due(&core->stages);
 }
 
 void hs_stage_tell(struct hs_core *core, uint32_t index)
@@ -204,14 +215,13 @@ enum hs_verdict hs_stages_admit(struct hs_core *core, struct hs_session *session
 	return HS_PASS;
 }
 
-bool hs_stages_depart(struct hs_core *core, struct hs_request *request, struct hs_part *part)
+bool hs_stages_depart(struct hs_core *core, struct hs_request *request, struct hs_part *part,
+		      uint32_t wanting)
 {
 	struct hs_stages *row = &core->stages;
-	uint32_t left = row->want[HS_POINT_DEPART] >> part->stage << part->stage;
 
-	for (; left; left &= left - 1) {
+	for (uint32_t left = wanting; left; left &= left - 1) {
 		int i = __builtin_ctz(left);
-
 		enum hs_verdict verdict = row->table[i]->depart(row->self[i], request, part);
 
 		if (verdict == HS_PASS)
@@ -227,12 +237,8 @@ void hs_stages_arrive(struct hs_core *core, struct hs_request *request, struct h
 {
 	struct hs_stages *row = &core->stages;
 
-	/* An internal call that entered behind a stage is none of its business. */
-	uint32_t from = part->stage == HS_STAGE_NONE ? HS_STAGE_NONE : request->sender;
-	uint32_t all = row->want[HS_POINT_ARRIVE] >> from << from;
-
 	row->quiet++;
-	for (uint32_t left = (part->marked | all) & ((UINT32_C(1) << below) - 1); left;) {
+	for (uint32_t left = part->marked & ((UINT32_C(1) << below) - 1); left;) {
 		int i = 31 - __builtin_clz(left);
 
 		left &= ~(UINT32_C(1) << i);
@@ -245,22 +251,14 @@ void hs_stages_arrive(struct hs_core *core, struct hs_request *request, struct h
 void hs_stages_flush(struct hs_core *core)
 {
 	struct hs_stages *row = &core->stages;
+	uint32_t wanted = row->want[HS_POINT_FLUSH];
 
-	for (uint32_t i = 0; i < row->count; i++) {
-		if (row->table[i]->flush)
-			row->table[i]->flush(row->self[i]);
+	row->want[HS_POINT_FLUSH] = 0; /* a stage may ask again */
+	for (; wanted; wanted &= wanted - 1) {
+		int i = __builtin_ctz(wanted);
+
+		row->table[i]->flush(row->self[i]);
 	}
-}
-
-bool hs_stages_need_flush(const struct hs_core *core)
-{
-	const struct hs_stages *row = &core->stages;
-
-	for (uint32_t i = 0; i < row->count; i++) {
-		if (row->table[i]->needs_flush && row->table[i]->needs_flush(row->self[i]))
-			return true;
-	}
-	return false;
 }
 
 void hs_stages_hot(struct hs_core *core, struct hs_hot *hot, bool waited)
@@ -418,6 +416,7 @@ void hs_stages_deadline(struct hs_core *core)
 		if (row->due_us[i] == 0 || row->due_us[i] > core->now.mono_us)
 			continue;
 		row->due_us[i] = 0; /* it may name another one */
+		find_first_due(row);
 		row->table[i]->deadline(row->self[i]);
 	}
 }
@@ -430,18 +429,6 @@ void hs_stages_tick(struct hs_core *core)
 		if (row->table[i]->tick)
 			row->table[i]->tick(row->self[i]);
 	}
-}
-
-uint64_t hs_stages_next_due(const struct hs_core *core)
-{
-	const struct hs_stages *row = &core->stages;
-	uint64_t first = 0;
-
-	for (uint32_t i = 0; i < row->count; i++) {
-		if (row->due_us[i] > 0 && (first == 0 || row->due_us[i] < first))
-			first = row->due_us[i];
-	}
-	return first;
 }
 
 void hs_stages_stop(struct hs_core *core)

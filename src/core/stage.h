@@ -22,7 +22,8 @@
  * State. `create` returns the worker's state of the stage, which every point gets back as `self`. State of a session, a
  * request and a hot key lies in them: the stage says how many bytes it needs, and finds them with hs_stage_session,
  * hs_stage_request and hs_hot.state. A session's begins as zeros. A request's is not cleared: the stage fills it in when
- * it makes, takes or marks the request. A marked part (a bit in part->marked) is one whose `arrive` the stage hears.
+ * it makes, takes or marks the request. A marked part (a bit in part->marked) is one whose `arrive` the stage hears;
+ * beside the mark the stage has one bit of its own there (part->noted).
  * core->self is a session with state, and is neither opened nor closed.
  *
  * A read that the engine answers at once, with nothing of its session in front of it, becomes no request: it is
@@ -51,7 +52,8 @@ enum hs_verdict {
 	HS_PASS,     /* to the next stage, or the engine */
 	HS_ANSWERED, /* the client has its reply, in its turn (hs_step_answer) */
 	/* The stage answers it later, or sends it on later. `admit` has made a request of it then (hs_request_single) and
-	 * asked hs_flight_holds before. `depart` has called hs_stage_delay or hs_stage_divert. */
+	 * asked hs_flight_holds before. `depart` has called hs_stage_delay or hs_stage_divert (fold alone keeps these counts
+	 * itself: absorb/fold/chain.c). */
 	HS_TAKEN,
 	/* The session's input waits until all its requests in flight are answered; then the command is offered again.
 	 * Said of a session that has some: else the process stops. */
@@ -79,17 +81,17 @@ struct hs_stage {
 	enum hs_verdict (*admit)(void *self, struct hs_session *session, struct hs_call *call);
 	/* A part of a request, or an internal call, is about to be handed to the engine. */
 	enum hs_verdict (*depart)(void *self, struct hs_request *request, struct hs_part *part);
-	/* A part was answered, its client has not been told: a part that the stage has marked, or any part if
-	 * the stage wants to hear of all (HS_POINT_ARRIVE). The reply is in part->op.answer if that is not empty,
-	 * else in part->out. What a stage in front answers itself is not heard of. */
+	/* A part that the stage has marked was answered, its client has not been told. The reply is in
+	 * part->op.answer if that is not empty, else in part->out. */
 	void (*arrive)(void *self, struct hs_request *request, struct hs_part *part);
-	/* The events of a round are handled, ticks and completions too: all that was gathered is sent. And: there is
-	 * some. The core repeats both until there is none: what is to wait longer waits for `deadline`. */
+	/* The events of a round are handled, ticks and completions too: what the stage has gathered is sent. Called once
+	 * each time that the stage asks for it (HS_POINT_FLUSH), also if it asks from here: what is to wait longer waits for
+	 * `deadline`. */
 	void (*flush)(void *self);
-	bool (*needs_flush)(const void *self);
 
-	/* A request for a key above hot-share was counted; `waited`: it was not answered at once. Of reads that were,
-	 * all stages hear if one asks for them (HS_POINT_HOT_READS). `cool`, with every tick, for every key in the
+	/* A request for a key above hot-share was counted, or several of them together; `waited`: it was not answered at
+	 * once. Of reads that were, all stages hear if one asks for them (HS_POINT_HOT_READS), and of a batch of them the
+	 * last one counts. `cool`, with every tick, for every key in the
 	 * table: whether it has cooled. A key with state stays in the table. */
 	void (*hot)(void *self, struct hs_hot *hot, bool waited);
 	void (*cool)(void *self, struct hs_hot *hot, bool cool);
@@ -142,8 +144,9 @@ enum {
 enum hs_point {
 	HS_POINT_ADMIT,
 	HS_POINT_DEPART,
-	HS_POINT_ARRIVE,    /* of parts that the stage has not marked, too */
-	HS_POINT_HOT_READS, /* `hot`, of reads that the engine answers at once */
+	HS_POINT_DEPART_WRITES, /* `depart`, except of commands that only read */
+	HS_POINT_FLUSH,		/* once, at the end of this round */
+	HS_POINT_HOT_READS,	/* `hot`, of reads that the engine answers at once */
 	HS_POINTS
 };
 
@@ -155,6 +158,7 @@ struct hs_stages {
 	uint32_t want[HS_POINTS];	/* a bit for each stage that is to be called there now */
 	uint32_t quiet;			/* above 0: inside a point that sends nothing */
 	uint64_t due_us[HS_STAGES_MAX]; /* `deadline` is called then; 0: not at all */
+	uint64_t first_due_us;		/* the first of them; 0: none */
 	size_t session_at[HS_STAGES_MAX], request_at[HS_STAGES_MAX]; /* where its state is */
 	size_t session_bytes, request_bytes; /* with the structs themselves */
 };
@@ -193,7 +197,7 @@ void hs_stage_share(struct hs_core *core, uint32_t index, struct hs_request *req
 /* A request with one part that the stage took is about to be ended by the stage itself (hs_count_request and
  * hs_step_finish; hs_request_finish if its client has gone): the stages before this one hear of it. */
 void hs_stage_ends(struct hs_core *core, uint32_t index, struct hs_request *request);
-/* From now on `queued`, `passed` and `finish` are called for this session, or not. */
+/* From now on `queued`, `handled` and `finish` are called for this session, or not. */
 void hs_stage_listen(struct hs_session *session, uint32_t index, bool wanted);
 /* Calls `deadline` at that time; 0: not at all. */
 void hs_stage_due(struct hs_core *core, uint32_t index, uint64_t mono_us);
@@ -216,13 +220,13 @@ void hs_stages_deinit(struct hs_core *core);
 /* Beginning with stage `from`. */
 enum hs_verdict hs_stages_admit(struct hs_core *core, struct hs_session *session,
 				struct hs_call *call, uint32_t from);
-/* True: a stage took it. */
-bool hs_stages_depart(struct hs_core *core, struct hs_request *request, struct hs_part *part);
+/* `wanting`: a bit for each stage to call. True: a stage took it. */
+bool hs_stages_depart(struct hs_core *core, struct hs_request *request, struct hs_part *part,
+		      uint32_t wanting);
 /* Of the stages with numbers below `below`: those that the part has passed. */
 void hs_stages_arrive(struct hs_core *core, struct hs_request *request, struct hs_part *part,
 		      uint32_t below);
 void hs_stages_flush(struct hs_core *core);
-bool hs_stages_need_flush(const struct hs_core *core);
 void hs_stages_hot(struct hs_core *core, struct hs_hot *hot, bool waited);
 void hs_stages_cool(struct hs_core *core, struct hs_hot *hot, bool cool);
 void hs_stages_forget(struct hs_core *core, struct hs_session *session);
@@ -242,7 +246,6 @@ void hs_stages_changed(struct hs_core *core, const struct hs_vouch *vouch,
 void hs_stages_told(struct hs_core *core, uint32_t index);
 void hs_stages_deadline(struct hs_core *core); /* of those whose time has come */
 void hs_stages_tick(struct hs_core *core);
-uint64_t hs_stages_next_due(const struct hs_core *core); /* the first of them; 0: none */
 void hs_stages_stop(struct hs_core *core);
 /* False: the call was sent by no stage, or stands for nobody. */
 bool hs_stages_askers(const struct hs_core *core, const struct hs_request *internal,

@@ -62,6 +62,9 @@ struct hs_core {
 	struct hs_prng prng;
 	struct hs_now now;     /* of the event being handled */
 	uint64_t idle_scan_us; /* when idle sessions are looked at next */
+	/* The key of the answers that are handed out; empty: they are not of one key (hs_count_run_begin). */
+	struct hs_bytes run_key;
+	uint16_t run_slot;
 	/* Commands answered in this batch that share its time evenly. */
 	enum hs_command_id batch[HS_BATCH_TIMED_MAX];
 	uint32_t batch_len;
@@ -108,7 +111,13 @@ void hs_core_check_output(struct hs_core *core, struct hs_session *session);
 void hs_core_resume(struct hs_core *core, struct hs_session *session);
 /* The same when the event is handled: nobody is in the middle of handing out replies then. */
 void hs_core_resume_later(struct hs_core *core, struct hs_session *session);
-void hs_core_resume_all(struct hs_core *core); /* those; the last thing that an event does */
+void hs_core_resume_others(struct hs_core *core);
+/* Those; the last thing that an event does. */
+static inline void hs_core_resume_all(struct hs_core *core)
+{
+	if (!hs_list_empty(&core->resuming))
+		hs_core_resume_others(core);
+}
 /* Something the client did not ask for now, composed for RESP2: RESP3 differs in the first byte. A
  * client that reads too slowly is cut off instead. `publisher`: the request that causes it, of this
  * worker; or NULL. False: the client does not get it. */

@@ -348,7 +348,7 @@ static void submit(struct hs_core *core, struct hs_request *request, struct hs_p
 		}
 		return;
 	}
-	if (part->marked | core->stages.want[HS_POINT_ARRIVE])
+	if (part->marked)
 		hs_stages_arrive(core, request, part, HS_STAGES_MAX);
 	/* Others may keep the request waiting: what they take is not this one's time. */
 	if (HS_CORE_HEAT && core->world.heat && request->parts_count > 1)
@@ -366,9 +366,12 @@ static void submit(struct hs_core *core, struct hs_request *request, struct hs_p
 void hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t index)
 {
 	struct hs_part *part = &request->parts[index];
+	bool reads = part->op.kind == HS_OP_COMMAND && hs_command_only_reads(part->op.command);
+	const uint32_t *want = core->stages.want;
+	uint32_t wanting = want[HS_POINT_DEPART] | (reads ? 0 : want[HS_POINT_DEPART_WRITES]);
 
-	if (core->stages.want[HS_POINT_DEPART] >> part->stage == 0 ||
-	    !hs_stages_depart(core, request, part))
+	wanting = wanting >> part->stage << part->stage;
+	if (wanting == 0 || !hs_stages_depart(core, request, part, wanting))
 		submit(core, request, part);
 }
 
@@ -403,7 +406,7 @@ void hs_step_arrived(struct hs_core *core, struct hs_request *request, struct hs
 		hs_flight_learn(core, session, &call,
 				op->answer.len > 0 ? op->answer.len : part->out.len);
 	}
-	if (part->marked | core->stages.want[HS_POINT_ARRIVE])
+	if (part->marked)
 		hs_stages_arrive(core, request, part, below);
 	if (op->answer.len == 0 || !finish_straight(core, request, op)) {
 		hs_buf_append_bytes(&part->out, op->answer);

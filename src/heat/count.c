@@ -378,13 +378,16 @@ static inline bool is_alike(const struct hs_heat_pending *note, const struct hs_
 	       memcmp(note->key, access->key.data, note->key_len) == 0;
 }
 
+static inline void join(struct hs_heat_pending *note, const struct hs_heat_access *access)
+{
+	note->bytes += (uint32_t)access->bytes;
+	note->count++;
+}
+
 void hs_heat_note(struct hs_heat *heat, const struct hs_heat_access *access)
 {
 	if (heat->notes_count > 0 && is_alike(&heat->notes[heat->notes_count - 1], access)) {
-		struct hs_heat_pending *last = &heat->notes[heat->notes_count - 1];
-
-		last->bytes += (uint32_t)access->bytes;
-		last->count++;
+		join(&heat->notes[heat->notes_count - 1], access);
 		return;
 	}
 	hs_check(heat->notes_count < HS_HEAT_NOTES_MAX);
@@ -403,6 +406,30 @@ struct hs_heat_warmth hs_heat_settle(struct hs_heat *heat, uint64_t each_ns)
 	warmth.key = (struct hs_bytes){last->key, last->key_len};
 	heat->notes_count = 0;
 	return warmth;
+}
+
+struct hs_heat_warmth hs_heat_run_end(struct hs_heat *heat)
+{
+	struct hs_heat_pending *run = &heat->run;
+	struct hs_heat_warmth warmth = {0};
+
+	if (run->count == 0)
+		return warmth;
+	warmth = warmth_of(heat, count(heat, run, 1, heat->run_each_ns));
+	warmth.key = (struct hs_bytes){run->key, run->key_len};
+	run->count = 0;
+	return warmth;
+}
+
+void hs_heat_run_add(struct hs_heat *heat, const struct hs_heat_access *access, uint64_t time_ns)
+{
+	if (heat->run.count > 0 && heat->run_each_ns == time_ns && is_alike(&heat->run, access)) {
+		join(&heat->run, access);
+		return;
+	}
+	hs_heat_run_end(heat);
+	prepare(heat, &heat->run, access);
+	heat->run_each_ns = time_ns;
 }
 
 struct hs_heat_warmth hs_heat_add(struct hs_heat *heat, const struct hs_heat_access *access,

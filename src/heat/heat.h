@@ -86,6 +86,10 @@ struct hs_heat_warmth hs_heat_settle(struct hs_heat *heat, uint64_t each_ns);
 /* Counts one access now. */
 struct hs_heat_warmth hs_heat_add(struct hs_heat *heat, const struct hs_heat_access *access,
 				  uint64_t time_ns);
+/* Counts accesses of one key that follow each other as one, where each has its time: those alike, with the same
+ * time, are counted by the next one that differs or by hs_heat_run_end. The key's bytes stay until then. */
+void hs_heat_run_add(struct hs_heat *heat, const struct hs_heat_access *access, uint64_t time_ns);
+struct hs_heat_warmth hs_heat_run_end(struct hs_heat *heat);
 /* Counts what concerns a partition and no key: SCAN, DBSIZE. */
 void hs_heat_add_keyless(struct hs_heat *heat, uint16_t partition, bool write, bool failed,
 			 uint64_t bytes, uint64_t time_ns);

@@ -15,7 +15,8 @@ struct hs_heat_tally {
 	struct hs_counter ladder[HS_LADDER_STEPS];
 };
 
-/* An access, or several of one key, that waits for its time, hashed already so that its set is on its way to the cache. */
+/* An access that waits to be counted, or several alike. It is hashed already, so that its set is on its way to
+ * the cache. */
 struct hs_heat_pending {
 	uint64_t hash;
 	const char *key;
@@ -52,6 +53,8 @@ struct hs_heat {
 	size_t bytes;
 	struct hs_counter ranges[HS_HEAT_RANGES];
 	struct hs_heat_pending notes[HS_HEAT_NOTES_MAX];
+	struct hs_heat_pending run; /* `count` 0: none */
+	uint64_t run_each_ns;
 };
 
 /* heat.c and count.c, for merge.c. The table is NULL while a reset has not reached it. */

@@ -366,8 +366,9 @@ static inline void hs_heat_count_one(struct hs_heat_hot *hot, const struct hs_he
 }
 
 /* Counts several. */
-static inline void hs_heat_count_many(struct hs_heat_hot *hot, const struct hs_heat_clock *clock,
-				      const struct hs_heat_touch *touch)
+static inline __attribute__((always_inline)) void hs_heat_count_many(
+	struct hs_heat_hot *hot, const struct hs_heat_clock *clock,
+	const struct hs_heat_touch *touch)
 {
 	for (int i = 0; i < 2; i++) {
 		hs_heat_add_sum(hot->ops[i], clock, (double)(int64_t)touch->count[i]);

@@ -84,8 +84,8 @@ enum hs_option_kind {
 	HS_OPTION_INT,
 	HS_OPTION_BYTES,
 	HS_OPTION_SHARE, /* "0.25%", kept in millionths */
-	HS_OPTION_BOOL, /* yes, no */
-	HS_OPTION_WORD, /* one of `words` */
+	HS_OPTION_BOOL,	 /* yes, no */
+	HS_OPTION_WORD,	 /* one of `words` */
 	HS_OPTION_TEXT,
 	HS_OPTION_USERS, /* a line for each user: options_users.c. No text of its own */
 	HS_OPTION_RULES, /* a line for each rule: options_rules.c */

@@ -231,6 +231,34 @@ static void test_notes_in_a_row(void **state)
 	assert_int_equal(sum.ladder[hs_ladder_step(1)], sum.reads);
 }
 
+/* A run counts accesses alike as one, and loses none of those that differ in key, time or outcome. */
+static void test_runs(void **state)
+{
+	struct fixture *fixture = *state;
+	struct hs_heat_access one = to(HS_LIT("row:1")), missed = one;
+	struct hs_heat_partition sum = {0};
+	struct hs_heat_warmth warmth = hs_heat_run_end(fixture->heat); /* nothing there */
+
+	assert_int_equal(warmth.key.len, 0);
+	missed.missed = true;
+	for (int i = 0; i < 20; i++) {
+		for (int j = 0; j < 5; j++)
+			hs_heat_run_add(fixture->heat, &one, 1000);
+		hs_heat_run_add(fixture->heat, &one, 7000);
+		hs_heat_run_add(fixture->heat, &missed, 7000);
+		warmth = hs_heat_run_end(fixture->heat);
+		assert_memory_equal(warmth.key.data, "row:1", 5);
+	}
+	assert_near(warmth.share, 1);
+	assert_int_equal(find(fixture, HS_HEAT_KEYS, "row:1").total_reads, 20 * 7);
+	assert_int_equal(find(fixture, HS_HEAT_PREFIXES, "row:").total_reads, 20 * 7);
+	hs_heat_read_partition(fixture->heat, one.partition, &sum);
+	assert_int_equal(sum.reads, 20 * 7);
+	assert_int_equal(sum.time_ns, 20 * (5 * 1000 + 2 * 7000));
+	assert_int_equal(sum.ladder[hs_ladder_step(1)], 20 * 5);
+	assert_int_equal(sum.ladder[hs_ladder_step(7)], 20 * 2);
+}
+
 /* ---- partitions, ranges, memory ---- */
 
 static void test_partitions_count_exactly(void **state)
@@ -362,6 +390,7 @@ int main(void)
 		TEST(test_reset_forgets_tables_and_nothing_else),
 		TEST(test_notes_count_when_settled),
 		TEST(test_notes_in_a_row),
+		TEST(test_runs),
 		TEST(test_partitions_count_exactly),
 		TEST(test_ranges_of_slots),
 		TEST(test_memory_is_bounded),

@@ -169,8 +169,10 @@ void hs_chain_drop(struct hs_fold_stage *stage, struct hs_fold_request *folded)
 /* Those behind may go on: all before them was sent in this round, or is answered. */
 static void may_move(struct hs_fold_stage *stage, struct hs_fold_chain *chain)
 {
-	if (chain->waiting == 0 && !hs_list_empty(&chain->behind) && hs_list_empty(&chain->moving))
-		hs_list_append(&stage->moving, &chain->moving);
+	if (chain->waiting > 0 || hs_list_empty(&chain->behind) || !hs_list_empty(&chain->moving))
+		return;
+	hs_list_append(&stage->moving, &chain->moving);
+	hs_stage_want(stage->core, stage->index, HS_POINT_FLUSH, true);
 }
 
 void hs_chain_sent(struct hs_fold_stage *stage, struct hs_fold_request *folded)

@@ -44,8 +44,10 @@ enum {
 
 void hs_fold_make_ready(struct hs_fold_stage *stage, struct hs_queue *queue)
 {
-	if (hs_fold_may_launch(stage, queue) && hs_list_empty(&queue->ready))
-		hs_list_append(&stage->ready, &queue->ready);
+	if (!hs_fold_may_launch(stage, queue) || !hs_list_empty(&queue->ready))
+		return;
+	hs_list_append(&stage->ready, &queue->ready);
+	hs_stage_want(stage->core, stage->index, HS_POINT_FLUSH, true);
 }
 
 void hs_fold_send_lone(struct hs_fold_stage *stage, struct hs_fold_request *folded)
@@ -227,7 +229,9 @@ static void land(struct hs_core *core, struct hs_request *own)
 	struct hs_fold_request *folded = hs_fold_of(stage, own);
 	struct hs_queue *queue = folded->queue;
 
+	hs_count_run_begin(core, hs_hot_key(queue->hot), queue->hot->slot);
 	hs_fold_answer(folded->batch, hs_internal_reply(own, 0), &stage->scratch, &calls, stage);
+	hs_count_run_end(core);
 	hs_fold_free(&folded->batch);
 	hs_buf_clear(&stage->scratch, HS_KEEP_BYTES);
 	hs_internal_end(core, own);
@@ -419,11 +423,6 @@ static bool has_ready(const struct hs_fold_stage *stage)
 	return !hs_list_empty(&stage->ready) || !hs_list_empty(&stage->moving);
 }
 
-static bool needs_flush(const void *self)
-{
-	return has_ready(self);
-}
-
 static void begin_round(struct hs_fold_stage *stage)
 {
 	stage->round++;
@@ -561,7 +560,6 @@ const struct hs_stage hs_stage_fold = {
 	.depart = depart,
 	.arrive = arrive,
 	.flush = flush,
-	.needs_flush = needs_flush,
 	.hot = hs_fold_hot,
 	.cool = hs_fold_cool,
 	.forget = forget,
