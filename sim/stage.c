@@ -1,11 +1,10 @@
 #include "sim/stage.h"
 
-#include "absorb/absorb.h"
 #include "absorb/versions.h"
 #include "base/mem.h"
 #include "base/prng.h"
-#include "push/push.h"
 #include "sim/world_internal.h"
+#include "stages/stages.h"
 
 enum {
 	HOLDS_ONE_IN = 6,
@@ -139,7 +138,15 @@ static const struct hs_stage random_stage = {
 	.tick = tick,
 };
 
-const struct hs_stage *const hs_sim_stages[] = {
-	&hs_stage_push,	    &hs_stage_cache,  &hs_stage_fold, &random_stage,
-	&hs_stage_versions, &hs_stage_copies, NULL,
-};
+void hs_sim_stages(const struct hs_stage *stages[HS_STAGES_MAX + 1])
+{
+	uint32_t count = 0;
+
+	for (const struct hs_stage *const *stage = hs_stages; *stage; stage++) {
+		hs_check(count + 2 <= HS_STAGES_MAX);
+		if (*stage == &hs_stage_versions)
+			stages[count++] = &random_stage;
+		stages[count++] = *stage;
+	}
+	stages[count] = NULL;
+}

@@ -11,6 +11,7 @@
 
 #include "core/stage.h"
 
-extern const struct hs_stage *const hs_sim_stages[]; /* stages/stages.c with this one in it */
+/* The row of stages/stages.c with this one in it, NULL at the end. */
+void hs_sim_stages(const struct hs_stage *stages[HS_STAGES_MAX + 1]);
 
 #endif

@@ -292,7 +292,7 @@ static void create_core(struct hs_sim_world *world, uint32_t number)
 		.together = options->links.on ? options->together : HS_TOGETHER_PARTITION,
 		.node_id = "6865617473696e6b20696e206120647265616d21",
 		.slowlog_ids = &world->slowlog_ids,
-		.stages = options->stage ? hs_sim_stages : hs_stages,
+		.stages = options->stage ? world->stages : hs_stages,
 		.seed = options->engine.seed + number,
 		.key_seed = options->engine.seed,
 		.heat = world->heats ? world->heats[number] : NULL,
@@ -323,6 +323,7 @@ struct hs_sim_world *hs_sim_world_create(const struct hs_sim_world_options *opti
 		(struct hs_core_calls){.submit = submit, .tell = tell, .mono_us = look_at_clock};
 	world->silence = (struct hs_log){.level = HS_LOG_ERROR, .sink = drop_line};
 	hs_prng_init(&world->prng, ~options->engine.seed); /* the engine draws from its own */
+	hs_sim_stages(world->stages);
 	create_engine(world);
 	world->workers = hs_mem_zalloc(options->workers * sizeof *world->workers);
 	create_heats(world);

@@ -14,6 +14,7 @@
 #include "base/now.h"
 #include "base/prng.h"
 #include "core/core.h"
+#include "core/stage.h"
 #include "sim/check.h"
 #include "sim/engine.h"
 #include "sim/events.h"
@@ -67,11 +68,12 @@ struct hs_sim_world {
 	struct hs_prng prng;
 	struct hs_sim_store *store;
 	struct hs_sim_engine *engine;
-	struct hs_sim_links *links;	/* instead of the engine, or NULL */
-	struct hs_sim_tamper *tamper;	/* in front of either, or NULL */
-	struct hs_sim_misread *misread; /* in front of that, or NULL */
-	struct hs_shared **shelves;	/* of each worker: all the same one */
-	const struct hs_rules *rules;	/* all there are */
+	struct hs_sim_links *links;			  /* instead of the engine, or NULL */
+	struct hs_sim_tamper *tamper;			  /* in front of either, or NULL */
+	struct hs_sim_misread *misread;			  /* in front of that, or NULL */
+	const struct hs_stage *stages[HS_STAGES_MAX + 1]; /* with one for the simulator */
+	struct hs_shared **shelves;			  /* of each worker: all the same one */
+	const struct hs_rules *rules;			  /* all there are */
 	const struct hs_rules *no_rules;
 	bool rules_on;		    /* as they shall be; some workers may not know yet */
 	enum hs_mitigate mitigate;  /* the same */

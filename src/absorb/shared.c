@@ -1,6 +1,6 @@
 /* What workers share. Three tables that have nothing to do with each other but the hash.
  *
- * Stamps: why this is right. A version is one atomic word, so {begun, done} are of one moment. All that
+ * Versions: why this is right. A version is one atomic word, so {begun, done} are of one moment. All that
  * touches it is sequentially consistent, which costs a hit nothing on the usual machines.
  *
  *   - A write is acknowledged behind its `done`: who asks because of the acknowledgement looks at the

@@ -1,7 +1,7 @@
 /* What the workers of a process share about cached values: which keys were written, and what
  * one of them has read that others may use. No locks on the way of a hit: a look at a version.
  *
- * Stamps. A table of counters by key hash: `begun` counts writes handed to an engine, `done` those that
+ * Versions. A table of counters by key hash: `begun` counts writes handed to an engine, `done` those that
  * were answered, with whatever. Two keys may share a version: then a write of one makes the other be read
  * again, no more.
  *

@@ -168,7 +168,7 @@ static void end_session(struct hs_core *core, struct hs_session *session)
 	hs_session_destroy(core, &session);
 }
 
-size_t hs_session_unsent(const struct hs_session *session)
+size_t hs_core_unsent(const struct hs_session *session)
 {
 	size_t behind = session->late ? hs_late_behind(session->late->late)->len : 0;
 
@@ -193,7 +193,7 @@ static void cut_off_at_output_limit(struct hs_core *core, struct hs_session *ses
 
 void hs_core_check_output(struct hs_core *core, struct hs_session *session)
 {
-	if (!session->cut && hs_session_unsent(session) > core->options.output_bytes_max)
+	if (!session->cut && hs_core_unsent(session) > core->options.output_bytes_max)
 		cut_off_at_output_limit(core, session);
 }
 
@@ -201,7 +201,7 @@ bool hs_core_message(struct hs_core *core, struct hs_session *session, struct hs
 		     struct hs_request *publisher)
 {
 	struct hs_buf *out = &session->out;
-	size_t unsent = hs_session_unsent(session);
+	size_t unsent = hs_core_unsent(session);
 
 	if (session->closing || session->gone)
 		return false;
@@ -267,7 +267,7 @@ static size_t run_input(struct hs_core *core, struct hs_session *session, const 
 			at += (size_t)used;
 			continue;
 		}
-		if (hs_session_unsent(session) > core->options.output_bytes_max) {
+		if (hs_core_unsent(session) > core->options.output_bytes_max) {
 			cut_off_at_output_limit(core, session);
 			break;
 		}
@@ -326,7 +326,7 @@ void hs_core_resume(struct hs_core *core, struct hs_session *session)
 	}
 	/* One reply may be larger than the limit; one with more behind it may not. */
 	if (!session->cut && (session->inflight > 0 || session->in.len > 0) &&
-	    hs_session_unsent(session) > core->options.output_bytes_max)
+	    hs_core_unsent(session) > core->options.output_bytes_max)
 		cut_off_at_output_limit(core, session);
 	if (!session->running && session->in.len > 0 && may_run(session))
 		run_kept_input(core, session);
@@ -398,7 +398,7 @@ bool hs_core_wants_input(const struct hs_session *session)
 void hs_core_sleep(struct hs_core *core, struct hs_session *session,
 		   const struct hs_command *command, uint64_t until_us)
 {
-	hs_request_get(core, session, command); /* answered by hs_core_tick */
+	hs_request_get(core, session, command); /* answered by hs_core_alarm */
 	session->sleep_until_us = until_us;
 	hs_hold(core, session, HS_HOLD_SLEEP);
 	hs_list_append(&core->sleepers, &session->sleeping);
@@ -438,6 +438,25 @@ void hs_core_resume_later(struct hs_core *core, struct hs_session *session)
 {
 	if (hs_list_empty(&session->resuming))
 		hs_list_append(&core->resuming, &session->resuming);
+}
+
+void hs_core_complete(struct hs_core *core, struct hs_now now, struct hs_op *op)
+{
+	hs_core_set_now(core, now);
+	hs_step_complete(core, op);
+	hs_core_resume_all(core);
+}
+
+bool hs_core_waits_for_reader(const struct hs_session *session)
+{
+	return session->hold == HS_HOLD_INFLIGHT;
+}
+
+void hs_core_sent(struct hs_core *core, struct hs_session *session, struct hs_now now)
+{
+	hs_core_set_now(core, now);
+	hs_core_resume(core, session);
+	hs_core_resume_all(core);
 }
 
 void hs_core_resume_others(struct hs_core *core)
@@ -580,4 +599,29 @@ uint32_t hs_core_drain(struct hs_core *core, struct hs_now now, uint64_t quiet_u
 			hs_session_close(core, session);
 	}
 	return left;
+}
+
+struct askers {
+	void (*tell)(void *context, uint64_t client, uint64_t number);
+	void *context;
+};
+
+static void tell_asker(void *context, struct hs_request *request, bool followed)
+{
+	const struct askers *askers = context;
+
+	(void)followed;
+	askers->tell(askers->context, request->session->id, request->number);
+}
+
+void hs_core_askers(const struct hs_core *core, const struct hs_op *op,
+		    void (*tell)(void *context, uint64_t client, uint64_t number), void *context)
+{
+	struct hs_request *request = op->owner;
+	struct askers askers = {tell, context};
+
+	if (!request)
+		return;
+	if (request->session != core->self || !hs_stages_askers(core, request, tell_asker, &askers))
+		tell_asker(&askers, request, false);
 }

@@ -87,7 +87,8 @@ struct telling {
 	struct hs_core *core;
 	struct hs_call call;
 	struct hs_bytes reply;
-	bool missed; /* the engine says so */
+	bool missed;  /* the engine says so */
+	bool at_once; /* a read that was answered without waiting */
 	uint64_t time_us;
 	const struct hs_request *split; /* its parts have answers of their own; or NULL */
 };
@@ -153,8 +154,10 @@ static void tell_keys(const struct telling *telling)
 		access.missed = !access.write && !access.failed && (is_null(reply) || missed);
 		warmth = hs_heat_add(telling->core->world.heat, &access, time_us * 1000);
 	}
-	if (count == 1)
+	if (count == 1 && !telling->at_once)
 		hs_count_hot(telling->core, access.key, access.slot, warmth);
+	else if (count == 1 && telling->core->stages.want[HS_POINT_HOT_READS])
+		hs_count_hot(telling->core, access.key, HS_SLOT_NONE, warmth);
 }
 
 static void tell(const struct telling *telling)
@@ -195,6 +198,7 @@ void hs_count_read(struct hs_core *core, const struct hs_op *op, struct hs_bytes
 		.call = hs_call_of(op->command, op->argc, op->argv),
 		.reply = reply,
 		.missed = op->missed,
+		.at_once = true,
 		.time_us = time_us,
 	};
 

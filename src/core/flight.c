@@ -15,7 +15,7 @@
  *
  * A reply is reckoned to be as large as the last one for the same key, which a small table remembers while
  * large replies are around; else as the recent largest of the same client. A new client's are
- * reckoned to be GUESS until it has had some. */
+ * reckoned to be HS_REPLY_GUESS_BYTES until it has had some. */
 #include "core/flight.h"
 
 #include "base/hash.h"
@@ -78,7 +78,7 @@ static bool fits(const struct hs_core *core, const struct hs_session *session, u
 		 uint64_t bytes)
 {
 	uint64_t most = core->options.flight_bytes_max;
-	uint64_t unread = hs_session_unsent(session),
+	uint64_t unread = hs_core_unsent(session),
 		 unread_max = core->options.output_bytes_max / 4;
 
 	if (unread_max < UNREAD_BYTES_MIN)
@@ -170,16 +170,4 @@ void hs_flight_resume(struct hs_core *core)
 		hs_list_remove(&session->holding);
 		hs_core_resume(core, session);
 	}
-}
-
-bool hs_core_waits_for_reader(const struct hs_session *session)
-{
-	return session->hold == HS_HOLD_INFLIGHT;
-}
-
-void hs_core_sent(struct hs_core *core, struct hs_session *session, struct hs_now now)
-{
-	hs_core_set_now(core, now);
-	hs_core_resume(core, session);
-	hs_core_resume_all(core);
 }

@@ -32,9 +32,11 @@ struct hs_hot {
 	struct hs_hot *next; /* in its bucket */
 	uint64_t hash;
 	uint16_t slot;
-	uint64_t since_us;	    /* when it entered */
+	/* For decisions about the key: when it entered, and its heat when it was last counted; `heat.key` is not
+	 * used. */
+	uint64_t since_us;
+	struct hs_heat_warmth heat;
 	uint64_t seen_us;	    /* when it was last seen hot */
-	struct hs_heat_warmth heat; /* as it was then; `heat.key` is not used */
 	const struct hs_rule *rule; /* of the core's rules; NULL: none matches */
 	void *state[HS_HOT_STAGES]; /* of each stage, by its number in the array; NULL: none */
 	size_t key_len;

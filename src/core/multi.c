@@ -384,8 +384,8 @@ void hs_multi_exec(struct hs_core *core, struct hs_session *session, const struc
 		answer_without_engine(core, request);
 }
 
-void hs_local_multi(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
-		    struct hs_reply *reply)
+void hs_multi_run_multi(struct hs_core *core, struct hs_session *session,
+			const struct hs_call *call, struct hs_reply *reply)
 {
 	(void)core, (void)call;
 	if (session->multi) {
@@ -397,8 +397,8 @@ void hs_local_multi(struct hs_core *core, struct hs_session *session, const stru
 	hs_reply_ok(reply);
 }
 
-void hs_local_discard(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
-		      struct hs_reply *reply)
+void hs_multi_run_discard(struct hs_core *core, struct hs_session *session,
+			  const struct hs_call *call, struct hs_reply *reply)
 {
 	(void)call;
 	if (!session->multi) {
@@ -410,8 +410,8 @@ void hs_local_discard(struct hs_core *core, struct hs_session *session, const st
 	hs_multi_unwatch(core, session);
 }
 
-void hs_local_unwatch(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
-		      struct hs_reply *reply)
+void hs_multi_run_unwatch(struct hs_core *core, struct hs_session *session,
+			  const struct hs_call *call, struct hs_reply *reply)
 {
 	(void)call;
 	hs_reply_ok(reply);

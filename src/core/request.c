@@ -280,28 +280,3 @@ void hs_request_pool_deinit(struct hs_core *core)
 		release(request);
 	}
 }
-
-struct askers {
-	void (*tell)(void *context, uint64_t client, uint64_t number);
-	void *context;
-};
-
-static void tell_asker(void *context, struct hs_request *request, bool followed)
-{
-	const struct askers *askers = context;
-
-	(void)followed;
-	askers->tell(askers->context, request->session->id, request->number);
-}
-
-void hs_core_askers(const struct hs_core *core, const struct hs_op *op,
-		    void (*tell)(void *context, uint64_t client, uint64_t number), void *context)
-{
-	struct hs_request *request = op->owner;
-	struct askers askers = {tell, context};
-
-	if (!request)
-		return;
-	if (request->session != core->self || !hs_stages_askers(core, request, tell_asker, &askers))
-		tell_asker(&askers, request, false);
-}

@@ -1,4 +1,4 @@
-/* Private to the core and its stages: requests that wait for an engine or for their turn. A request has one part for
+/* Private to the core, its stages and local/: requests that wait for an engine or for their turn. A request has one part for
  * each operation that it needs; its reply is merged of theirs. */
 #ifndef HS_CORE_REQUEST_H
 #define HS_CORE_REQUEST_H
@@ -50,7 +50,7 @@ struct hs_request {
 	bool blocks; /* waits for what others do */
 	bool muted;  /* CLIENT REPLY OFF or SKIP */
 	/* Nobody's request but a place in the order of replies: what must not come before those of
-	 * the requests ahead of it (push.c). */
+	 * the requests ahead of it (core/push.c). */
 	bool push;
 	uint64_t redirect_to; /* a push for another connection, of this number; 0: for this one */
 	uint32_t redirect_worker; /* where that one is */

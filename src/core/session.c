@@ -1,4 +1,3 @@
-#include "core/hold.h"
 #include "core/state.h"
 
 #include "base/mem.h"

@@ -1,4 +1,4 @@
-/* Private to the core and its stages: one connection.
+/* Private to the core, its stages and local/: one connection.
  *
  * A session keeps its requests in arrival order; replies leave in that order (law 1). A command
  * that is answered at once while nothing is waiting is written straight to `out` and never becomes
@@ -85,7 +85,7 @@ struct hs_session {
 	bool gives_up;	    /* closed without the answer to what it waits for */
 	bool cut;	    /* closed at once */
 	bool gone;	    /* disconnected; waits for its operations */
-	bool running;	    /* inside hs_core_receive: a completion must not parse on */
+	bool running;	    /* its input is being run: a completion must not parse on */
 	bool alone;	    /* the command in flight must be the only one */
 	enum hs_hold hold;  /* why its next command waits */
 	uint8_t hold_stage; /* HS_HOLD_STAGE: which */

@@ -1,4 +1,4 @@
-/* Private to the core and its stages: the state of a core, which is one worker's request path, and what its events do
+/* Private to the core, its stages and local/: the state of a core, which is one worker's request path, and what its events do
  * to sessions. The public side is core/core.h. */
 #ifndef HS_CORE_STATE_H
 #define HS_CORE_STATE_H
@@ -102,8 +102,8 @@ static inline uint16_t hs_core_partition_from(const struct hs_core *core, uint16
 	return from;
 }
 
-/* Replies that wait somewhere for this client. */
-size_t hs_session_unsent(const struct hs_session *session);
+/* Bytes of replies that wait somewhere for this client. */
+size_t hs_core_unsent(const struct hs_session *session);
 /* Who has too much unread is cut off. */
 void hs_core_check_output(struct hs_core *core, struct hs_session *session);
 

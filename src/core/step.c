@@ -417,8 +417,7 @@ void hs_step_arrived(struct hs_core *core, struct hs_request *request, struct hs
 	}
 }
 
-/* Of a request, or of a part of one. */
-static void complete(struct hs_core *core, struct hs_op *op)
+void hs_step_complete(struct hs_core *core, struct hs_op *op)
 {
 	struct hs_request *request = op->owner;
 	struct hs_session *session = request->session;
@@ -432,13 +431,6 @@ static void complete(struct hs_core *core, struct hs_op *op)
 	hs_step_arrived(core, request, part, HS_STAGES_MAX);
 	/* The request may have gone, and with it the op. */
 	hs_core_resume(core, session);
-}
-
-void hs_core_complete(struct hs_core *core, struct hs_now now, struct hs_op *op)
-{
-	hs_core_set_now(core, now);
-	complete(core, op);
-	hs_core_resume_all(core);
 }
 
 void hs_step_answer(struct hs_core *core, struct hs_session *session, const struct hs_call *call,

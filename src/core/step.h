@@ -19,6 +19,8 @@ void hs_step_answered(struct hs_core *core, struct hs_request *request);
  * may be gone when this returns. */
 void hs_step_arrived(struct hs_core *core, struct hs_request *request, struct hs_part *part,
 		     uint32_t below);
+/* The engine has finished an operation: a part of a request, or an internal call. */
+void hs_step_complete(struct hs_core *core, struct hs_op *op);
 /* Has the process run a command. `exec`: the transaction that asks, or NULL. */
 void hs_step_host(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
 		  const struct hs_call *call);

@@ -239,7 +239,7 @@ static bool refuse(struct hs_reply *reply, const char *text)
 	return false;
 }
 
-bool hs_client_refuse_count(struct hs_bytes name, struct hs_reply *reply)
+static bool refuse_count(struct hs_bytes name, struct hs_reply *reply)
 {
 	if (reply)
 		hs_reply_errorf(reply,
@@ -391,7 +391,7 @@ bool hs_client_parse_unblock(size_t argc, const struct hs_bytes *argv, int64_t *
 {
 	*error = argc == 4 && hs_bytes_is_word(argv[3], "error");
 	if (argc > 4)
-		return hs_client_refuse_count(argv[1], reply);
+		return refuse_count(argv[1], reply);
 	if (argc == 4 && !*error && !hs_bytes_is_word(argv[3], "timeout"))
 		return refuse(reply, "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR");
 	if (!hs_num_parse_int(argv[2], id))
@@ -419,7 +419,7 @@ bool hs_client_parse_pause(size_t argc, const struct hs_bytes *argv, enum hs_pau
 
 	*mode = argc == 4 && hs_bytes_is_word(argv[3], "write") ? HS_PAUSE_WRITES : HS_PAUSE_ALL;
 	if (argc > 4)
-		return hs_client_refuse_count(argv[1], reply);
+		return refuse_count(argv[1], reply);
 	if (argc == 4 && *mode == HS_PAUSE_ALL && !hs_bytes_is_word(argv[3], "all"))
 		wrong = "ERR CLIENT PAUSE mode must be WRITE or ALL";
 	else if (!hs_num_parse_int(argv[2], &timeout_ms))

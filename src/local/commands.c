@@ -1,5 +1,5 @@
-/* Commands the core answers itself: what concerns the connection, the table or the time. One
- * function each, found by the command's identifier. */
+/* The table of commands that need no engine (core/commands.h), and the small ones among them: what concerns the
+ * connection, the table of commands or the time. */
 #include "local/local.h"
 
 #include "base/num.h"
@@ -90,7 +90,7 @@ static void run_help(struct hs_core *core, struct hs_session *session, const str
 	hs_command_help(hs_command_by_id(call->command->parent), reply);
 }
 
-/* Sleeps the connection that asks, nobody else. The reply comes when hs_core_tick wakes it. */
+/* Sleeps the connection that asks, nobody else. The reply comes when hs_core_alarm wakes it. */
 static void run_debug_sleep(struct hs_core *core, struct hs_session *session,
 			    const struct hs_call *call, struct hs_reply *reply)
 {
@@ -204,7 +204,7 @@ static hs_local_run *find(enum hs_command_id id)
 		[HS_CMD_ID_CONFIG_HELP] = run_help,
 		[HS_CMD_ID_DEBUG_HELP] = run_help,
 		[HS_CMD_ID_DEBUG_SLEEP] = run_debug_sleep,
-		[HS_CMD_ID_DISCARD] = hs_local_discard,
+		[HS_CMD_ID_DISCARD] = hs_multi_run_discard,
 		[HS_CMD_ID_ECHO] = run_echo,
 		[HS_CMD_ID_FUNCTION_FLUSH] = run_function_flush,
 		[HS_CMD_ID_HEAT_HELP] = run_help,
@@ -213,7 +213,7 @@ static hs_local_run *find(enum hs_command_id id)
 		[HS_CMD_ID_LATENCY_HELP] = run_help,
 		[HS_CMD_ID_LATENCY_LATEST] = run_latency_latest,
 		[HS_CMD_ID_LATENCY_RESET] = run_latency_reset,
-		[HS_CMD_ID_MULTI] = hs_local_multi,
+		[HS_CMD_ID_MULTI] = hs_multi_run_multi,
 		[HS_CMD_ID_OBJECT_HELP] = run_help,
 		[HS_CMD_ID_PING] = run_ping,
 		[HS_CMD_ID_PUBSUB_HELP] = run_help,
@@ -224,7 +224,7 @@ static hs_local_run *find(enum hs_command_id id)
 		[HS_CMD_ID_SELECT] = run_select,
 		[HS_CMD_ID_SLOWLOG_HELP] = run_help,
 		[HS_CMD_ID_TIME] = run_time,
-		[HS_CMD_ID_UNWATCH] = hs_local_unwatch,
+		[HS_CMD_ID_UNWATCH] = hs_multi_run_unwatch,
 	};
 
 	hs_check(id < HS_CMD_IDS);

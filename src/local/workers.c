@@ -5,7 +5,6 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "core/acl_log.h"
-#include "core/report.h"
 #include "core/slowlog.h"
 #include "push/tracking.h"
 #include "wire/answer.h"

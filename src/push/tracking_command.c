@@ -230,7 +230,7 @@ static void answer(struct hs_core *core, struct hs_request *request, const char 
 	hs_request_finish(core, request);
 }
 
-/* An operation of the core itself. */
+/* An internal call. */
 static void ask_engine(struct hs_core *core, enum hs_op_kind kind,
 		       void (*then)(struct hs_core *core, struct hs_request *request))
 {
@@ -239,6 +239,7 @@ static void ask_engine(struct hs_core *core, enum hs_op_kind kind,
 		.then = then,
 		.kind = kind,
 		.slot = HS_SLOT_NONE,
+		.stage = HS_STAGE_NONE,
 	};
 
 	hs_internal_send(core, hs_internal_prepare(core, &internal));

@@ -7,7 +7,7 @@
  *
  * The server's invalidation comes over another connection than the reply and may be late. A client
  * that has its reply and was not told yet would serve the old value from its cache, after its own
- * write. So the core composes the message itself, from what it knows of the command.
+ * write. So push composes the message itself, from what it knows of the command.
  *
  * The message stands directly behind the reply, as in Redis 7, and ahead of the replies of what the
  * connection asked later. That is right because the engine runs one connection's commands for one

@@ -3,7 +3,7 @@
  * Connections are numbers here: one that has gone leaves its numbers behind, and they mean nobody.
  * So going costs nothing, whatever it had read. The table grows by one bucket at a time (linear
  * hashing) and is emptied in portions: no call takes long because the table is large. Private to
- * src/core. */
+ * src/push. */
 #ifndef HS_PUSH_TRACKING_TABLE_H
 #define HS_PUSH_TRACKING_TABLE_H
 

@@ -106,8 +106,8 @@ void hs_host_publish_keeping(struct hs_host *host)
 	const struct hs_rules *rules = options->rules;
 	bool keeps = options->mitigate == HS_MITIGATE_ON && hs_rules_any(rules, HS_CONTRACT_CACHE);
 
-	/* Once there was a reason to, writes are stamped for good: a worker that has not heard yet that
-	 * nothing is kept any more may still answer with what it has. */
+	/* Once there was a reason to, versions count writes for good: a worker that has not heard yet that nothing is
+	 * cached any more may still answer with what it has. */
 	if (options->mitigate != HS_MITIGATE_OFF && hs_rules_any(rules, HS_CONTRACT_CACHE))
 		hs_shared_use(host->shared, true);
 	/* Also where no reply is kept: what copies there are lies there for all workers. */

@@ -1,5 +1,5 @@
 /* Keys that had to go from the cache before anybody used them again, remembered by their hashes: who comes
- * back soon was worth keeping. For absorb/cache.c only. Sixteen to thirty-two bytes for each key that the
+ * back soon was worth keeping. For absorb/cache/store.c only. Sixteen to thirty-two bytes for each key that the
  * cache has. A hash may be forgotten early, and one may be taken for another, rarely: that costs a place
  * in a queue, no more. */
 #ifndef HS_ABSORB_GHOSTS_H

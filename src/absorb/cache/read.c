@@ -7,7 +7,7 @@
  *
  * What makes an answer right (law 3). It is as old as the last proof of who would have told of a change
  * (base/vouch.h), so never older than the rule's `stale`. A write through any worker of this process
- * changes the key's version before its client is answered (write.c): so everybody who asks after that
+ * changes the key's version before its client is answered (absorb/versions.c): so everybody who asks after that
  * sees it. A connection's own writes that are under way are not in the versions yet: it reads such keys from
  * the engine, behind them. And who watches keys, or keeps values itself (CLIENT TRACKING), reads from the
  * engine always: what it does with an old value would outlive every bound.
@@ -143,7 +143,7 @@ static bool may_get(const struct hs_cache_stage *stage, const struct hs_session 
 	       !hs_versions_has_write(&stage->versions, session, key);
 }
 
-/* Watches, keeps values itself, or has folded requests under way that may be writes. */
+/* The session watches keys, caches values itself, or has requests that a stage delays, which may be writes. */
 static bool reads_from_engine(const struct hs_session *session)
 {
 	return session->tracks || session->watches || session->delayed > 0;

@@ -8,7 +8,7 @@
  * So keys that are read once pass through a small part of the memory, however many they are, and do not
  * push out those that are read again and again. How small that part is, how often a use counts and how
  * many hashes are remembered was tried out with requests as skewed as they are in practice: see
- * bench/cache.c. */
+ * bench/cache_ratio.c. */
 #include "absorb/cache/store.h"
 
 #include "absorb/cache/ghosts.h"

@@ -1,6 +1,6 @@
 /* One worker's cache: keys that are admitted, and for each its entries. Which keys
  * those are, whether a reply may be given, and who reads it again, is decided elsewhere (absorb/cache/read.c,
- * entry.h); here is room, and what has to go.
+ * absorb/entry.h); here is room, and what has to go.
  *
  * S3-FIFO over keys, by bytes: new ones in a small queue, those used again in a large one, and the hashes
  * of those that had to go remembered for a while. A key with something pinned stays.
@@ -29,7 +29,7 @@ struct hs_cache_counts {
 	uint64_t too_large;	       /* replies, ever */
 };
 
-/* A key that is admitted. The fields below `pins` are the core's to use. */
+/* A key that is admitted. The fields below `pins` are the stage's (read.c, fetch.c, write.c, replica.c). */
 struct hs_cache_key {
 	struct hs_link queue;	   /* in the small or the large one */
 	struct hs_cache_key *next; /* in its bucket */
@@ -48,7 +48,6 @@ struct hs_cache_key {
 	uint16_t slot;
 	struct hs_link fetches;	     /* reads under way */
 	uint64_t hits, misses, read; /* of this key: answered, not answered, read from the engine */
-	uint64_t hot_us;
 	uint64_t failed_us; /* when it last could not be read, or took long; 0: it could since */
 	bool uncached;	    /* what was read last is not cached: it is too large, or was written */
 	uint32_t unused_writes; /* values left behind by writes in a row that nobody read */

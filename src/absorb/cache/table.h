@@ -1,4 +1,4 @@
-/* From a key to its struct hs_cache_key, for absorb/cache.c only. Linear hashing: the table is one bucket
+/* From a key to its struct hs_cache_key, for absorb/cache/store.c only. Linear hashing: the table is one bucket
  * longer with each key that is too many, and shorter when there are far fewer, by splitting one bucket in
  * two or joining two; nobody ever waits for all keys to be moved. Owns no key. */
 #ifndef HS_ABSORB_CACHE_TABLE_H

@@ -1,4 +1,4 @@
-/* Making a set of copies, renewing its lease, taking it away: requests of the core's own.
+/* Making a set of copies, renewing its lease, taking it away: internal calls.
  *
  *     DUMP k, tracked ─ RESTORE name …, to each place ─ in use
  *           │

@@ -1,6 +1,6 @@
 /* The way of a read to a copy, and back.
  *
- *     read ─ its turn is a copy's ─ the same command on the copy's name: a request of the core's own
+ *     read ─ its turn is a copy's ─ the same command on the copy's name: an internal call
  *              ┌──────────────────────────────┘
  *              ├─ an answer: it is the read's
  *              ├─ an error, or what a missing key could have answered ─┐

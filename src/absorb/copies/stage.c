@@ -31,7 +31,7 @@ enum {
 
 /* --- keys --- */
 
-void hs_copies_want(struct hs_copies_stage *stage)
+static void update_wants(struct hs_copies_stage *stage)
 {
 	hs_stage_want(stage->core, stage->index, HS_POINT_DEPART, stage->count > 0);
 	hs_stage_want(stage->core, stage->index, HS_POINT_HOT_READS, stage->any);
@@ -105,7 +105,7 @@ static void turn_hot(void *self, struct hs_hot *hot, bool waited)
 	hot->state[stage->index] = copied;
 	hs_list_append(&stage->keys, &copied->link);
 	stage->count++;
-	hs_copies_want(stage);
+	update_wants(stage);
 }
 
 void hs_copies_release(struct hs_copies_key *copied)
@@ -122,7 +122,7 @@ static void end(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 	hs_copies_drop(stage, copied);
 	hs_list_remove(&copied->link);
 	stage->count--;
-	hs_copies_want(stage);
+	update_wants(stage);
 	count_keys(stage);
 	copied->hot->state[stage->index] = NULL;
 	copied->hot = NULL;
@@ -149,7 +149,7 @@ static void configure(void *self)
 		if (!copied->rule)
 			end(stage, copied);
 	}
-	hs_copies_want(stage);
+	update_wants(stage);
 }
 
 static void turn_cool(void *self, struct hs_hot *hot, bool cool)
@@ -170,7 +170,7 @@ static void stop(void *self)
 	stage->any = false;
 	while (!hs_list_empty(&stage->keys))
 		end(stage, hs_list_entry(stage->keys.next, struct hs_copies_key, link));
-	hs_copies_want(stage);
+	update_wants(stage);
 }
 
 /* --- the set in use --- */

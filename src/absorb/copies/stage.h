@@ -82,7 +82,6 @@ static inline struct hs_copies_call *hs_copies_call(const struct hs_copies_stage
 }
 
 /* Whether the stage is called for requests that leave, and for hot reads. */
-void hs_copies_want(struct hs_copies_stage *stage);
 
 /* stage.c */
 struct hs_copies_key *hs_copies_find(const struct hs_copies_stage *stage, uint16_t slot,

@@ -37,7 +37,7 @@
  * would come too late, because something of the same client is sent behind it already (`no_retry`), an ask
  * joins only what it could not be run again for: reads a read, adds an add far from the limits, SETs a
  * SET; else it has a batch for itself. A number that somebody has set to its limit since it was last seen
- * is what remains: `again` is called for firm asks too, and the caller has to refuse them. What is
+ * is what remains: `again` is called for asks with `no_retry`, too, and the caller has to refuse them. What is
  * worked out here never reaches the engine: whether a server has that command too, and lets heatsink's
  * user have it, is not asked.
  *

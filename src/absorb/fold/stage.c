@@ -50,7 +50,7 @@ void hs_fold_make_ready(struct hs_fold_stage *stage, struct hs_queue *queue)
 	hs_stage_want(stage->core, stage->index, HS_POINT_FLUSH, true);
 }
 
-void hs_fold_send_lone(struct hs_fold_stage *stage, struct hs_fold_request *folded)
+static void send_lone(struct hs_fold_stage *stage, struct hs_fold_request *folded)
 {
 	struct hs_queue *queue = folded->queue;
 	uint64_t id = folded->request->session->id;
@@ -207,7 +207,7 @@ static void again(void *context, struct hs_fold_ask *ask)
 	hs_counter_add(&stage->core->stats.fold_again, 1);
 	if (!request->session->gone) {
 		hs_chain_restore_client(stage, chain);
-		hs_fold_send_lone(stage, folded);
+		send_lone(stage, folded);
 		return;
 	}
 	hs_stage_ends(stage->core, stage->index, request);
@@ -304,7 +304,7 @@ static void send_ask(struct hs_fold_stage *stage, struct hs_fold_request *folded
 		leave_bucket(stage, folded);
 		hs_chain_restore_client(stage, chain);
 	}
-	hs_fold_send_lone(stage, folded);
+	send_lone(stage, folded);
 }
 
 void hs_fold_release(struct hs_fold_stage *stage, struct hs_queue *queue)

@@ -8,14 +8,14 @@
 #include "core/state.h"
 
 struct hs_queue {
-	struct hs_link link;  /* in folds->queues */
-	struct hs_link ready; /* in folds->ready, or alone */
+	struct hs_link link;  /* in stage->queues */
+	struct hs_link ready; /* in stage->ready, or alone */
 	struct hs_hot *hot;   /* its key */
 	struct hs_fold fold;
 	/* Left over by a plan of this round: a client is in one batch of a plan. They are in `fold` again
 	 * when the round is over. */
 	struct hs_link later;
-	struct hs_link left;  /* in folds->left when there are such, or alone */
+	struct hs_link left;  /* in stage->left when there are such, or alone */
 	uint32_t waiting;     /* in `fold` or `later` */
 	uint32_t coming;      /* in chains, behind what their clients asked before */
 	uint32_t under_way;   /* operations sent */
@@ -33,7 +33,7 @@ struct hs_queue {
  * all of it counted in that bucket. */
 struct hs_fold_chain {
 	struct hs_session *session;
-	struct hs_link moving;	/* in folds->moving, or alone */
+	struct hs_link moving;	/* in stage->moving, or alone */
 	struct hs_queue *queue; /* of those that wait; or of the last that was sent; or NULL */
 	struct hs_link behind;	/* asks, of other queues or of none */
 	uint16_t joined;	/* all of them */
@@ -88,7 +88,6 @@ struct hs_queue *hs_fold_find(const struct hs_fold_stage *stage, uint16_t slot,
 /* stage.c: sends what waits as it came: all of it is of the session that is being served. */
 void hs_fold_release(struct hs_fold_stage *stage, struct hs_queue *queue);
 /* To the engine as it came. The request may be gone when this returns. */
-void hs_fold_send_lone(struct hs_fold_stage *stage, struct hs_fold_request *folded);
 /* A queue has somebody who waits: it is launched with the round, unless it is under way. */
 void hs_fold_make_ready(struct hs_fold_stage *stage, struct hs_queue *queue);
 

@@ -1,4 +1,4 @@
-/* The value of a key after a SET or an add, as far as the asks of a batch say. For absorb/fold*.c only:
+/* The value of a key after a SET or an add, as far as the asks of a batch say. For absorb/fold only:
  * the plan works out with it what is sent, the answers what each ask gets; so both agree. */
 #ifndef HS_ABSORB_FOLD_VALUE_H
 #define HS_ABSORB_FOLD_VALUE_H

@@ -248,7 +248,7 @@ bool hs_flow_send(struct hs_flow *flow, struct hs_node *node, struct hs_op *op, 
 
 /* ---- slots ---- */
 
-static struct hs_hold *hold_of(struct hs_flow *flow, uint16_t slot)
+static struct hs_slot_hold *hold_of(struct hs_flow *flow, uint16_t slot)
 {
 	struct hs_slot_state *state = &flow->slots[slot];
 	uint16_t at;
@@ -302,7 +302,7 @@ static void insert(struct hs_ops *ops, struct hs_op *op)
 
 void hs_flow_park_back(struct hs_flow *flow, struct hs_op *op, uint64_t delay_us)
 {
-	struct hs_hold *hold = hold_of(flow, hs_flow_slot(flow, op));
+	struct hs_slot_hold *hold = hold_of(flow, hs_flow_slot(flow, op));
 	uint64_t until_us = flow->now.mono_us + delay_us;
 
 	insert(&hold->back, op);
@@ -331,7 +331,7 @@ static bool place_in_slot(struct hs_flow *flow, struct hs_op *op, uint16_t slot)
 void hs_flow_release(struct hs_flow *flow, uint16_t slot)
 {
 	struct hs_slot_state *state = &flow->slots[slot];
-	struct hs_hold *hold = state->hold ? flow->holds[state->hold - 1] : NULL;
+	struct hs_slot_hold *hold = state->hold ? flow->holds[state->hold - 1] : NULL;
 	struct hs_op *op;
 
 	if (!hold || hold->releasing || state->underway > 0 || flow->now.mono_us < hold->until_us)
@@ -353,7 +353,7 @@ void hs_flow_release(struct hs_flow *flow, uint16_t slot)
 void hs_flow_overtaken(struct hs_flow *flow, const struct hs_op *by)
 {
 	uint16_t slot = hs_flow_slot(flow, by);
-	struct hs_hold *hold;
+	struct hs_slot_hold *hold;
 	struct hs_ops back;
 	struct hs_op *op;
 
@@ -666,7 +666,7 @@ static void expire_hold(struct hs_flow *flow, struct hs_ops *ops, uint16_t slot)
 static void tick_holds(struct hs_flow *flow)
 {
 	for (uint16_t i = 0; i < flow->holds_count; i++) {
-		struct hs_hold *hold = flow->holds[i];
+		struct hs_slot_hold *hold = flow->holds[i];
 
 		if (!hold)
 			continue;
@@ -744,7 +744,7 @@ void hs_flow_destroy(struct hs_flow **pointer)
 
 	hs_own_deinit(flow);
 	for (uint16_t i = 0; i < flow->holds_count; i++) {
-		struct hs_hold *hold = flow->holds[i];
+		struct hs_slot_hold *hold = flow->holds[i];
 
 		while (hold && ((op = hs_ops_pop(&hold->back)) || (op = hs_ops_pop(&hold->fresh))))
 			hs_flow_fail(flow, op, "ERR shutting down; not sent");

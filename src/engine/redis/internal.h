@@ -33,7 +33,7 @@ enum {
 };
 
 /* The parked operations of one slot. */
-struct hs_hold {
+struct hs_slot_hold {
 	uint16_t slot;
 	struct hs_ops back;  /* turned away by a server, or lost: they go first, as they came */
 	struct hs_ops fresh; /* came since */
@@ -64,8 +64,8 @@ struct hs_flow {
 	struct hs_slot_state slots[HS_SLOTS];
 	/* Slots that their owners do not serve, whatever they do with others: rare, so it stands apart. */
 	struct hs_refusals refused[HS_SLOTS];
-	bool any_refused;	/* some were, ever */
-	struct hs_hold **holds; /* with gaps */
+	bool any_refused;	     /* some were, ever */
+	struct hs_slot_hold **holds; /* with gaps */
 	uint16_t holds_count, holds_cap;
 	uint16_t holds_hint; /* none is free before this one */
 	uint32_t parked;
