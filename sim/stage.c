@@ -38,6 +38,8 @@ static void turn(struct stage *stage, bool on)
 	stage->on = on;
 	hs_stage_want(stage->core, stage->index, HS_POINT_ADMIT, on);
 	hs_stage_want(stage->core, stage->index, HS_POINT_DEPART, on);
+	if (on && !hs_list_empty(&stage->taken))
+		hs_stage_want(stage->core, stage->index, HS_POINT_FLUSH, true);
 }
 
 static enum hs_verdict admit(void *self, struct hs_session *session, struct hs_call *call)
