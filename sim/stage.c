@@ -19,6 +19,7 @@ struct stage {
 	size_t request_at;
 	struct hs_prng prng;
 	bool on;
+	bool remembers;
 	enum hs_sim_mistake mistake;
 	struct hs_link taken; /* requests, oldest first */
 };
@@ -125,8 +126,18 @@ static void flush(void *self)
 {
 	struct stage *stage = self;
 
-	if (stage->on || stage->mistake != HS_SIM_STAGE_FORGETS)
+	if (stage->on || stage->mistake != HS_SIM_STAGE_FORGETS || stage->remembers)
 		send_all(stage);
+}
+
+/* With the mistake that it forgets requests: from the first client's end on it does not, so that the world can end. */
+static void forget(void *self, struct hs_session *session)
+{
+	struct stage *stage = self;
+
+	(void)session;
+	stage->remembers = true;
+	hs_stage_want(stage->core, stage->index, HS_POINT_FLUSH, true);
 }
 
 static const struct hs_stage random_stage = {
@@ -138,6 +149,7 @@ static const struct hs_stage random_stage = {
 	.depart = depart,
 	.flush = flush,
 	.tick = tick,
+	.forget = forget,
 };
 
 void hs_sim_stages(const struct hs_stage *stages[HS_STAGES_MAX + 1])

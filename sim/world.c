@@ -345,6 +345,8 @@ void hs_sim_world_hang_up(struct hs_sim_world *world)
 {
 	for (struct hs_sim_client *client = world->clients; client; client = client->next)
 		hs_sim_client_disconnect(client);
+	for (uint32_t i = 0; i < world->options.workers; i++)
+		hs_sim_after_core(world, i);
 	hs_sim_world_calm(world);
 	do {
 		hs_sim_world_settle(world);

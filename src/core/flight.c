@@ -78,8 +78,7 @@ static bool fits(const struct hs_core *core, const struct hs_session *session, u
 		 uint64_t bytes)
 {
 	uint64_t most = core->options.flight_bytes_max;
-	uint64_t unread = hs_core_unsent(session),
-		 unread_max = core->options.output_bytes_max / 4;
+	uint64_t unread = hs_core_unsent(session), unread_max = core->options.output_bytes_max / 4;
 
 	if (unread_max < UNREAD_BYTES_MIN)
 		unread_max = UNREAD_BYTES_MIN;
