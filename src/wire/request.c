@@ -14,6 +14,12 @@
 #include <ctype.h>
 #include <stdio.h>
 
+enum { SHORT_ARGC_MAX = 8 };
+
+_Static_assert((int)SHORT_ARGC_MAX <= (int)HS_ARGC_INLINE && SHORT_ARGC_MAX <= HS_UNAUTH_ARGC_MAX &&
+		       99 <= HS_UNAUTH_BULK_BYTES_MAX,
+	       "the limits are not looked at for short requests");
+
 static const char *as_offset(size_t offset)
 {
 	return (const char *)(uintptr_t)offset; /* no pointer: see above */
@@ -261,6 +267,40 @@ static int64_t parse_bulk_header(struct hs_wire_request *request, const char *da
 	return line;
 }
 
+/* The usual request: few and short arguments, and all of it is there. Returns its length, or 0: it is another one,
+ * and nothing is changed. Both ways read the same bytes in the same way. */
+static size_t parse_short(struct hs_wire_request *request, const char *data, size_t len)
+{
+	const char *at = data + 4, *end = data + len;
+	size_t argc = len > 4 ? (unsigned char)data[1] - (size_t)'0' : 0;
+
+	if (argc - 1 >= SHORT_ARGC_MAX || data[2] != '\r')
+		return 0;
+	for (size_t i = 0; i < argc; i++) {
+		size_t bulk, second;
+
+		if (end - at < 6 || at[0] != '$')
+			return 0;
+		bulk = (unsigned char)at[1] - (size_t)'0';
+		if (at[2] != '\r') {
+			second = (unsigned char)at[2] - (size_t)'0';
+			if (bulk - 1 >= 9 || second > 9 || at[3] != '\r')
+				return 0;
+			bulk = bulk * 10 + second;
+			at++;
+		} else if (bulk > 9) {
+			return 0;
+		}
+		at += 4;
+		if ((size_t)(end - at) < bulk + 2)
+			return 0;
+		request->argv[i] = (struct hs_bytes){at, bulk};
+		at += bulk + 2;
+	}
+	request->argc = argc;
+	return (size_t)(at - data);
+}
+
 int64_t hs_wire_request_parse(struct hs_wire_request *request, const char *data, size_t len,
 			      bool trusted)
 {
@@ -275,6 +315,9 @@ int64_t hs_wire_request_parse(struct hs_wire_request *request, const char *data,
 			return 0;
 		if (data[0] != '*')
 			return parse_inline(request, data, len);
+		got = (int64_t)parse_short(request, data, len);
+		if (got > 0)
+			return got;
 		got = parse_header(request, data, len, trusted);
 		if (got <= 0)
 			return got;

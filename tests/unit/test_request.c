@@ -94,6 +94,10 @@ static void test_multibulk(void **state)
 		ROW("*-1\r\n*-77\r\n*1\r\n$4\r\nPING\r\n", "[][][PING]"),
 		/* Redis skips two bytes where a line ends, whatever they are. */
 		ROW("*1\r\n$4\r\nPINGxx*1\rX$4\rYPINGzz", "[PING][PING]"),
+		ROW("*9\r\n$1\r\n1\r\n$1\r\n2\r\n$1\r\n3\r\n$1\r\n4\r\n$1\r\n5\r\n$1\r\n6\r\n$"
+		    "1\r\n7\r\n"
+		    "$1\r\n8\r\n$10\r\n1234567890\r\n*1\r\n$4\r\nPING\r\n",
+		    "[1|2|3|4|5|6|7|8|1234567890][PING]"),
 		/* More arguments than fit without the heap. */
 		ROW("*17\r\n$1\r\n1\r\n$1\r\n2\r\n$1\r\n3\r\n$1\r\n4\r\n$1\r\n5\r\n$1\r\n6\r\n$"
 		    "1\r\n7\r\n"
@@ -152,6 +156,8 @@ static void test_error_texts(void **state)
 		ROW("*1\r\n$x\r\n", BULK),
 		ROW("*1\r\n$\r\n", BULK),
 		ROW("*1\r\n$01\r\n", BULK),
+		ROW("*1\r\n$04\r\nPING\r\n", BULK),
+		ROW("*1\r\n$1x\r\nPING567890\r\n", BULK),
 		ROW("*1\r\n$536870913\r\n", BULK),
 		ROW("*1\r\nx\r\n", "!Protocol error: expected '$', got 'x'"),
 		ROW("*2\r\n$1\r\na\r\n:1\r\n", "!Protocol error: expected '$', got ':'"),
