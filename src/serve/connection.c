@@ -18,6 +18,8 @@
 enum {
 	PIECE_BYTES = 64 * 1024, /* encrypted at a time: four records */
 	SCRATCH_KEEP_BYTES = 128 * 1024,
+	TAKEN_BYTES_MAX =
+		64 * 1024, /* of requests, before replies are sent: some thousand commands */
 };
 
 /* What a connection on the TLS port has besides. */
@@ -132,14 +134,20 @@ static void stop_reading(struct connection *connection)
 	connection->reading = false;
 }
 
-/* Plain bytes of the client. */
+/* Plain bytes of the client. The replies are sent at the end of the round (hs_connection_flush), those of all its
+ * clients together: a client program with several connections is woken once. They are sent at once if they are many, or
+ * if so much was taken in this round that others would wait for them. */
 static void take(struct connection *connection, const char *data, size_t len)
 {
 	struct hs_worker *worker = connection->worker;
 
 	worker->engine->calls->refresh(worker->engine, worker->index);
 	hs_core_receive(worker->core, connection->session, hs_clock_now(), data, len);
-	hs_connection_flush(worker);
+	worker->taken_bytes += len;
+	if (worker->taken_bytes >= TAKEN_BYTES_MAX ||
+	    hs_session_out(connection->session)->len >= HS_KEEP_BYTES ||
+	    !hs_core_wants_input(connection->session))
+		hs_connection_flush(worker);
 	if (connection->session && !hs_core_wants_input(connection->session))
 		stop_reading(connection);
 }
@@ -421,6 +429,7 @@ void hs_connection_flush(struct hs_worker *worker)
 {
 	struct hs_session *session;
 
+	worker->taken_bytes = 0;
 	while ((session = hs_core_next_sendable(worker->core)))
 		send_out(hs_session_io(session));
 }

@@ -286,6 +286,7 @@ static void on_check(uv_check_t *check)
 {
 	struct hs_worker *worker = check->data;
 
+	hs_connection_flush(worker);
 	if (linger(worker))
 		return;
 	end_round(worker);

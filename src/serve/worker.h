@@ -60,6 +60,7 @@ struct hs_worker {
 	_Atomic bool drained; /* has nobody left; still answers the other workers until all are */
 	char *read_buffer;    /* HS_READ_BYTES, shared by all connections that owe us nothing */
 
+	size_t taken_bytes;	       /* from clients, since their replies were last sent */
 	struct hs_tls_context *tls;    /* of new clients on the TLS port; NULL: there is none */
 	uint64_t tls_patience_us;      /* for a handshake */
 	struct hs_link handshakes;     /* connections that are still at it, oldest first */
