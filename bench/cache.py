@@ -29,7 +29,7 @@ from proxy import Nutcracker, Plain, allow_files, median, nutcracker_path, range
 KEYS, OPERATIONS, WRITES, CLIENTS = 1_000, 100_000, 0.05, 32
 SHAPES = {"uniform": 97.52, "80/20": 97.97, "99/1": 99.20, "flash": 99.13}  # % of reads cut, at least
 LATENCY_SHAPE, LATENCY_MAX = "99/1", 1.0
-HOT_NULL_MAX, HOT_REDIS_MAX = 1.5, 1.0
+HOT_NULL_MAX, HOT_REDIS_MAX = 1.35, 1.0
 STALE_MS, BEHIND_MAX_MS = 100, 5
 RULE = f"* cache stale={STALE_MS}ms admit=all"
 VALUE_BYTES = 100

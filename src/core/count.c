@@ -172,32 +172,33 @@ static void tell(const struct telling *telling)
 		tell_keys(telling);
 }
 
-void hs_count_note(struct hs_core *core, const struct hs_op *op, struct hs_bytes reply)
+void hs_count_note(struct hs_core *core, const struct hs_call *call, uint16_t slot,
+		   struct hs_bytes reply, bool missed)
 {
 	struct hs_heat_access access = {
-		.key = op->argv[op->command->key_first],
+		.key = call->argv[call->command->key_first],
 		.bytes = reply.len,
-		.slot = op->slot,
-		.partition = op->partition,
+		.slot = slot,
+		.partition = hs_core_partition(core, slot),
 		.failed = is_error(reply),
-		.missed = is_null(reply) || (op->missed && !is_error(reply)),
+		.missed = is_null(reply) || (missed && !is_error(reply)),
 	};
 
 	if (!HS_CORE_HEAT || !core->world.heat)
 		return;
-	for (size_t i = 1; i < op->argc; i++)
-		access.bytes += op->argv[i].len;
+	for (size_t i = 1; i < call->argc; i++)
+		access.bytes += call->argv[i].len;
 	hs_heat_note(core->world.heat, &access);
 }
 
-void hs_count_read(struct hs_core *core, const struct hs_op *op, struct hs_bytes reply,
-		   uint64_t time_us)
+void hs_count_read(struct hs_core *core, const struct hs_call *call, struct hs_bytes reply,
+		   bool missed, uint64_t time_us)
 {
 	struct telling telling = {
 		.core = core,
-		.call = hs_call_of(op->command, op->argc, op->argv),
+		.call = *call,
 		.reply = reply,
-		.missed = op->missed,
+		.missed = missed,
 		.at_once = true,
 		.time_us = time_us,
 	};

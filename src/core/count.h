@@ -5,9 +5,10 @@
 
 #include "core/state.h"
 
-void hs_count_note(struct hs_core *core, const struct hs_op *op, struct hs_bytes reply);
-void hs_count_read(struct hs_core *core, const struct hs_op *op, struct hs_bytes reply,
-		   uint64_t time_us);
+void hs_count_note(struct hs_core *core, const struct hs_call *call, uint16_t slot,
+		   struct hs_bytes reply, bool missed);
+void hs_count_read(struct hs_core *core, const struct hs_call *call, struct hs_bytes reply,
+		   bool missed, uint64_t time_us);
 void hs_count_request(struct hs_core *core, const struct hs_request *request,
 		      struct hs_bytes reply);
 /* Between these, answers to several requests for one key are handed out, such as those of a folded batch: requests

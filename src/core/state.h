@@ -61,6 +61,7 @@ struct hs_core {
 			struct hs_bytes message);
 	struct hs_prng prng;
 	struct hs_now now;     /* of the event being handled */
+	uint64_t event;	       /* its number */
 	uint64_t idle_scan_us; /* when idle sessions are looked at next */
 	/* The key of the answers that are handed out; empty: they are not of one key (hs_count_run_begin). */
 	struct hs_bytes run_key;
@@ -75,6 +76,7 @@ struct hs_core {
 static inline void hs_core_set_now(struct hs_core *core, struct hs_now now)
 {
 	core->now = now;
+	core->event++;
 	if (HS_CORE_HEAT && core->world.heat)
 		hs_heat_now(core->world.heat, now.mono_us);
 }

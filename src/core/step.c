@@ -436,13 +436,6 @@ void hs_step_complete(struct hs_core *core, struct hs_op *op)
 void hs_step_answer(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
 		    uint16_t slot, struct hs_bytes reply)
 {
-	struct hs_op op = {
-		.slot = slot,
-		.partition = hs_core_partition(core, slot),
-		.command = call->command,
-		.argv = call->argv,
-		.argc = call->argc,
-	};
 	struct answer answer;
 	uint64_t time_us;
 	bool alone = timed_alone(core, call->command);
@@ -452,10 +445,10 @@ void hs_step_answer(struct hs_core *core, struct hs_session *session, const stru
 	hs_buf_append_bytes(answer.reply.out, reply);
 	answer_end(core, session, &answer);
 	if (!alone)
-		hs_count_note(core, &op, reply);
+		hs_count_note(core, call, slot, reply, false);
 	time_us = timing_end(core, session, call, reply.len > 0 && reply.data[0] == '-');
 	if (alone)
-		hs_count_read(core, &op, reply, time_us);
+		hs_count_read(core, call, reply, false, time_us);
 }
 
 /* The fast way: a read with nothing of its connection in front of it. False: the engine wants it
@@ -492,10 +485,10 @@ static bool run_read_now(struct hs_core *core, struct hs_session *session,
 	reply = (struct hs_bytes){session->out.data + start, session->out.len - start};
 	alone = timed_alone(core, call->command);
 	if (!alone)
-		hs_count_note(core, &op, reply);
+		hs_count_note(core, call, slot, reply, op.missed);
 	time_us = timing_end(core, session, call, reply.len > 0 && reply.data[0] == '-');
 	if (alone)
-		hs_count_read(core, &op, reply, time_us);
+		hs_count_read(core, call, reply, op.missed, time_us);
 	if (session->reply_mode == HS_REPLY_OFF || session->reply_mode == HS_REPLY_SKIP)
 		session->out.len = start;
 	return true;

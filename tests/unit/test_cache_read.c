@@ -30,6 +30,47 @@ static void test_read_once_for_all(void **state)
 	close_world(&world);
 }
 
+/* Reads alike that one connection sends together are answered with one look at the entry; what it sends later is
+ * answered with another look. */
+static void test_the_same_read_in_a_row(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world, "k* cache stale=10s admit=all");
+	say(&world, 'A', "GET k\r\nGET k2");
+	sent(&world, "~GET k | ~GET k2");
+	reply(&world, "~GET k", "$1\r\nv\r\n");
+	reply(&world, "~GET k2", "$1\r\nw\r\n");
+	heard(&world, 'A', "$1\r\nv\r\n$1\r\nw\r\n");
+	say(&world, 'A', "GET k\r\nGET k\r\nget k\r\nGET k2\r\nGET k\r\nSTRLEN k");
+	sent(&world, "~STRLEN k");
+	reply(&world, "~STRLEN", ":1\r\n");
+	heard(&world, 'A', "$1\r\nv\r\n$1\r\nv\r\n$1\r\nv\r\n$1\r\nw\r\n$1\r\nv\r\n:1\r\n");
+	assert_int_equal(rule_count(&world, hits), 5);
+	/* A write through the other worker is acknowledged. */
+	say(&world, 'A', "GET k");
+	heard(&world, 'A', "$1\r\nv\r\n");
+	say(&world, 'E', "SET k x");
+	look(&world);
+	reply(&world, "", "+OK\r\n");
+	heard(&world, 'E', "+OK\r\n");
+	say(&world, 'A', "GET k\r\nGET k");
+	look(&world);
+	if (world.count > 0)
+		reply(&world, "", "$1\r\nx\r\n");
+	heard(&world, 'A', "$1\r\nx\r\n$1\r\nx\r\n");
+	/* Its own write in between. */
+	say(&world, 'A', "GET k\r\nSET k y\r\nGET k");
+	look(&world);
+	while (world.count > 0) {
+		reply(&world, "", world.count > 1 ? "+OK\r\n" : "$1\r\ny\r\n");
+		look(&world);
+	}
+	assert_non_null(strstr(listen(&world, 'A'), "$1\r\ny\r\n"));
+	close_world(&world);
+}
+
 static void test_keys_without_a_rule_are_not_kept(void **state)
 {
 	static struct world world;
@@ -778,6 +819,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_read_once_for_all),
+		cmocka_unit_test(test_the_same_read_in_a_row),
 		cmocka_unit_test(test_keys_without_a_rule_are_not_kept),
 		cmocka_unit_test(test_only_hot_keys_unless_told_otherwise),
 		cmocka_unit_test(test_what_one_worker_read_serves_the_other),

@@ -9,6 +9,16 @@
 #include "core/stage.h"
 #include "core/state.h"
 
+/* The last hit, for the same read right behind it. */
+struct hs_cache_last {
+	const struct hs_session *session;
+	uint64_t event, number; /* of the core, and of the call */
+	uint64_t ended; /* of the cache: `cached` and `entry` are there while it is the same */
+	struct hs_cache_key *cached;
+	struct hs_entry *entry;
+	uint64_t age_us;
+};
+
 struct hs_cache_stage {
 	struct hs_core *core;
 	struct hs_shared *shared; /* of all workers; NULL: nothing is cached */
@@ -24,7 +34,8 @@ struct hs_cache_stage {
 	struct hs_buf scratch;
 	struct hs_buf many;	  /* the reply to an MGET, while it is composed */
 	struct hs_vouch believed; /* observing: as if all changes were told */
-	bool used;		  /* a rule was there, now or before */
+	struct hs_cache_last last;
+	bool used; /* a rule was there, now or before */
 };
 
 /* What the stage knows of a request: of one that waits for a fetch, or of a SET that is written through,

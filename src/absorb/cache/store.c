@@ -33,6 +33,7 @@ struct hs_cache {
 	size_t small_count;
 	uint64_t small_bytes;
 	struct hs_cache_counts counts;
+	uint64_t ended; /* keys and replies that went, ever */
 };
 
 struct hs_cache *hs_cache_create(uint32_t worker, const struct hs_cache_limits *limits)
@@ -118,6 +119,7 @@ static void drop(struct hs_cache *cache, struct hs_cache_key *cached, size_t ind
 	memmove(&cached->replies[index], &cached->replies[index + 1],
 		(cached->replies_count - index) * sizeof *cached->replies);
 	hs_entry_unref(&entry);
+	cache->ended++;
 	if (cached->replies_count > 0 || cached->replies == &cached->only)
 		return;
 	take_bytes(cache, cached, cached->replies_cap * sizeof *cached->replies);
@@ -166,6 +168,7 @@ static void take_out(struct hs_cache *cache, struct hs_cache_key *cached)
 	hs_cache_table_remove(&cache->table, cached);
 	leave(cache, cached);
 	cache->counts.bytes -= cached->bytes;
+	cache->ended++;
 	hs_mem_free(&cached);
 }
 
@@ -406,6 +409,11 @@ void hs_cache_destroy(struct hs_cache **cache)
 	hs_cache_table_deinit(&(*cache)->table);
 	hs_ghosts_deinit(&(*cache)->ghosts);
 	hs_mem_free(cache);
+}
+
+uint64_t hs_cache_ended(const struct hs_cache *cache)
+{
+	return cache->ended;
 }
 
 struct hs_cache_counts hs_cache_counts(const struct hs_cache *cache)

@@ -96,5 +96,7 @@ void hs_cache_clear(struct hs_cache *cache);
  * key that was given last may be removed. */
 struct hs_cache_key *hs_cache_each(const struct hs_cache *cache, size_t *at);
 struct hs_cache_counts hs_cache_counts(const struct hs_cache *cache);
+/* As long as this number is the same, every key and entry that was there is still there. */
+uint64_t hs_cache_ended(const struct hs_cache *cache);
 
 #endif
