@@ -2,7 +2,7 @@
 
 Keys of every type and shape are made on a redis-server: missing, of the wrong type, small and large, with
 values that are numbers, empty, binary. Every command whose replies are kept is asked in many forms on all
-of them, in both dialects. The unit test's program (tests/unit/test_absorb_kept.c), told what the server
+of them, in both dialects. The unit test's program (tests/unit/test_absorb_entry.c), told what the server
 says about its commands, translates the answer of RESP3; it must be the answer of RESP2, byte for byte. What
 is not kept must be an error, and commands that are not to be kept must be refused.
 """
@@ -17,7 +17,7 @@ from servers import GUARD_S, Redis
 
 SANITIZERS = ("address",)  # one client at a time: nothing to race
 
-PROGRAM = os.path.join(os.environ.get("HEATSINK_BUILD", "build"), "tests", "test_absorb_kept")
+PROGRAM = os.path.join(os.environ.get("HEATSINK_BUILD", "build"), "tests", "test_absorb_entry")
 
 SETUP = """
 SET text value|SET number 12|SETRANGE zeros 2000 x
