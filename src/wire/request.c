@@ -14,10 +14,10 @@
 #include <ctype.h>
 #include <stdio.h>
 
-enum { SHORT_ARGC_MAX = 8 };
+enum { SHORT_ARGC_MAX = 8, SHORT_DIGITS_MAX = 4 };
 
 _Static_assert((int)SHORT_ARGC_MAX <= (int)HS_ARGC_INLINE && SHORT_ARGC_MAX <= HS_UNAUTH_ARGC_MAX &&
-		       99 <= HS_UNAUTH_BULK_BYTES_MAX,
+		       9999 <= HS_UNAUTH_BULK_BYTES_MAX,
 	       "the limits are not looked at for short requests");
 
 static const char *as_offset(size_t offset)
@@ -267,7 +267,7 @@ static int64_t parse_bulk_header(struct hs_wire_request *request, const char *da
 	return line;
 }
 
-/* The usual request: few and short arguments, and all of it is there. Returns its length, or 0: it is another one,
+/* The usual request: few arguments of less than 10,000 bytes, and all of it is there. Returns its length, or 0: it is another one,
  * and nothing is changed. Both ways read the same bytes in the same way. */
 static size_t parse_short(struct hs_wire_request *request, const char *data, size_t len)
 {
@@ -277,23 +277,24 @@ static size_t parse_short(struct hs_wire_request *request, const char *data, siz
 	if (argc - 1 >= SHORT_ARGC_MAX || data[2] != '\r')
 		return 0;
 	for (size_t i = 0; i < argc; i++) {
-		size_t bulk, second;
+		size_t bulk;
+		int digits = 1;
 
-		if (end - at < 6 || at[0] != '$')
+		if (end - at < SHORT_DIGITS_MAX + 2 || at[0] != '$')
 			return 0;
 		bulk = (unsigned char)at[1] - (size_t)'0';
-		if (at[2] != '\r') {
-			second = (unsigned char)at[2] - (size_t)'0';
-			if (bulk - 1 >= 9 || second > 9 || at[3] != '\r')
+		if (bulk > 9)
+			return 0;
+		for (; at[digits + 1] != '\r'; digits++) {
+			size_t digit = (unsigned char)at[digits + 1] - (size_t)'0';
+
+			if (digit > 9 || bulk == 0 || digits == SHORT_DIGITS_MAX)
 				return 0;
-			bulk = bulk * 10 + second;
-			at++;
-		} else if (bulk > 9) {
-			return 0;
+			bulk = bulk * 10 + digit;
 		}
-		at += 4;
-		if ((size_t)(end - at) < bulk + 2)
+		if (end - at < digits + 3 + (ptrdiff_t)bulk + 2)
 			return 0;
+		at += digits + 3;
 		request->argv[i] = (struct hs_bytes){at, bulk};
 		at += bulk + 2;
 	}
