@@ -2,6 +2,7 @@
  * row and one hash of the key; other arguments cost a hash each. */
 #include "absorb/entry.h"
 #include "base/hash.h"
+#include "core/call.h"
 
 /* Signatures pick cells and buckets: close numbers must end far apart. */
 static uint64_t mix(uint64_t number)
@@ -15,29 +16,40 @@ static uint64_t mix(uint64_t number)
 
 /* Lengths are part of it, so that the same bytes cut elsewhere are something else. The name is not: its
  * letters may be large or small. */
-static void sign(struct hs_ask *ask, uint64_t seed)
+static void sign(struct hs_ask *ask, uint64_t hash)
 {
-	uint64_t hash = hs_hash(ask->key, seed);
-
 	ask->key_hash = hash;
 	for (size_t i = 2; i < ask->argc; i++)
 		hash = hs_hash(ask->argv[i], mix(hash + ask->argv[i].len));
 	ask->signature = mix(hash + ask->command->id);
 }
 
+bool hs_ask_of_call(struct hs_ask *ask, uint64_t seed, struct hs_call *call)
+{
+	const struct hs_command *command = call->command;
+	size_t least = (size_t)(command->arity < 0 ? -command->arity : command->arity);
+
+	if (!command->keep || !hs_command_arity_fits(command, call->argc))
+		return false;
+	if (command->keep & HS_KEEP_SHORT && call->argc != least)
+		return false;
+	/* In every command that can be cached the key is the first argument. */
+	*ask = (struct hs_ask){
+		.command = command,
+		.argv = call->argv,
+		.argc = call->argc,
+		.key = call->argv[1],
+	};
+	sign(ask, hs_call_hash(call, ask->key, seed));
+	return true;
+}
+
 bool hs_ask_init(struct hs_ask *ask, uint64_t seed, const struct hs_command *command, size_t argc,
 		 const struct hs_bytes *argv)
 {
-	size_t least = (size_t)(command->arity < 0 ? -command->arity : command->arity);
+	struct hs_call call = hs_call_of(command, argc, argv);
 
-	if (!command->keep || !hs_command_arity_fits(command, argc))
-		return false;
-	if (command->keep & HS_KEEP_SHORT && argc != least)
-		return false;
-	/* In every command that can be cached the key is the first argument. */
-	*ask = (struct hs_ask){.command = command, .argv = argv, .argc = argc, .key = argv[1]};
-	sign(ask, seed);
-	return true;
+	return hs_ask_of_call(ask, seed, &call);
 }
 
 void hs_ask_get(struct hs_ask *ask, uint64_t seed, struct hs_bytes key, struct hs_bytes argv[2])
@@ -50,5 +62,5 @@ void hs_ask_get(struct hs_ask *ask, uint64_t seed, struct hs_bytes key, struct h
 		.argc = 2,
 		.key = key,
 	};
-	sign(ask, seed);
+	sign(ask, hs_hash(key, seed));
 }

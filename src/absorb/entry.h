@@ -21,6 +21,8 @@
 #include <stdatomic.h>
 
 /* A read of one key, as the cache sees it: what is asked, not by whom or in which dialect. */
+struct hs_call;
+
 struct hs_ask {
 	const struct hs_command *command;
 	const struct hs_bytes *argv;
@@ -36,6 +38,8 @@ struct hs_ask {
  * points to is the caller's. */
 bool hs_ask_init(struct hs_ask *ask, uint64_t seed, const struct hs_command *command, size_t argc,
 		 const struct hs_bytes *argv);
+/* The same of a call, whose hash of the key is used. */
+bool hs_ask_of_call(struct hs_ask *ask, uint64_t seed, struct hs_call *call);
 /* "GET key" in `argv`, which has room for two and outlives the ask. */
 void hs_ask_get(struct hs_ask *ask, uint64_t seed, struct hs_bytes key, struct hs_bytes argv[2]);
 

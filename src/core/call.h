@@ -2,11 +2,13 @@
  * function. `argv` and `raw` point into the client's input while the command is dispatched, and into
  * the request's own copy once it waits (hs_request_keep).
  *
- * The slot is worked out when it is first asked for: an answer from the cache needs none. */
+ * The slot and the key's hash are worked out when they are first asked for: an answer from the cache needs no
+ * slot. */
 #ifndef HS_CORE_CALL_H
 #define HS_CORE_CALL_H
 
 #include "base/bytes.h"
+#include "base/hash.h"
 #include "command/command.h"
 #include "core/op.h"
 
@@ -30,6 +32,7 @@ struct hs_call {
 	size_t behind_bytes;	  /* input of the same client behind it */
 	enum hs_call_slots slots; /* read it by hs_call_slots */
 	uint16_t slot;		  /* of the first key; 0 without keys */
+	uint64_t key_hash;	  /* read it by hs_call_hash; 0: not worked out yet */
 	bool admitted;		  /* it passed every check, and was offered to the stages */
 	bool reserved;		  /* one of its keys is not for clients (hs_is_reserved) */
 };
@@ -63,6 +66,15 @@ enum hs_call_slots hs_call_slots_find(struct hs_call *call);
 static inline enum hs_call_slots hs_call_slots(struct hs_call *call)
 {
 	return call->slots != HS_CALL_SLOTS_UNKNOWN ? call->slots : hs_call_slots_find(call);
+}
+
+/* The hash of the only key by the workers' seed (hs_core_world.key_seed), under which the table of hot keys, the cache
+ * and versions know the key. */
+static inline uint64_t hs_call_hash(struct hs_call *call, struct hs_bytes key, uint64_t seed)
+{
+	if (call->key_hash == 0)
+		call->key_hash = hs_hash(key, seed);
+	return call->key_hash;
 }
 
 /* Whether one of its keys is not for clients. Needs no slot where the row has one key. */

@@ -40,18 +40,27 @@ void hs_hots_deinit(struct hs_hots *hots)
 	}
 }
 
-struct hs_hot *hs_hot_find(const struct hs_hots *hots, uint16_t slot, struct hs_bytes key)
+static struct hs_hot *find(const struct hs_hots *hots, uint64_t hash, struct hs_bytes key)
 {
-	struct hs_hot *hot;
-	uint64_t hash;
+	struct hs_hot *hot = hots->buckets[hash % HS_HOT_BUCKETS];
 
-	if (!hs_hot_may_have(hots, slot))
-		return NULL;
-	hash = hs_hash(key, hots->seed);
-	hot = hots->buckets[hash % HS_HOT_BUCKETS];
 	while (hot && (hot->hash != hash || !hs_bytes_equal(hs_hot_key(hot), key)))
 		hot = hot->next;
 	return hot;
+}
+
+struct hs_hot *hs_hot_find(const struct hs_hots *hots, uint16_t slot, struct hs_bytes key)
+{
+	return hs_hot_may_have(hots, slot) ? find(hots, hs_hash(key, hots->seed), key) : NULL;
+}
+
+struct hs_hot *hs_hot_of_call(const struct hs_hots *hots, struct hs_call *call, size_t at)
+{
+	struct hs_bytes key = call->argv[at];
+
+	if (!hs_hot_may_have(hots, call->slot))
+		return NULL;
+	return find(hots, hs_call_hash(call, key, hots->seed), key);
 }
 
 /* NULL: there is no room. */

@@ -23,6 +23,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct hs_call;
 struct hs_core;
 
 enum { HS_HOT_STAGES = 8 };
@@ -71,6 +72,8 @@ static inline bool hs_hot_may_have(const struct hs_hots *hots, uint16_t slot)
 
 /* NULL: the key is not hot. */
 struct hs_hot *hs_hot_find(const struct hs_hots *hots, uint16_t slot, struct hs_bytes key);
+/* The only key of a call, at that place of its arguments. Its slot is known. */
+struct hs_hot *hs_hot_of_call(const struct hs_hots *hots, struct hs_call *call, size_t at);
 
 /* A request for a key was counted: enters or refreshes the key. Returns it if its share is at least `share`; else
  * NULL. `slot` HS_SLOT_NONE: not known. */

@@ -415,15 +415,14 @@ static bool is_repeated(const struct hs_cache_stage *stage, const struct hs_sess
 }
 
 static void give_again(struct hs_cache_stage *stage, struct hs_session *session,
-		       const struct hs_call *call)
+		       struct hs_call *call)
 {
 	struct hs_cache_last last = stage->last;
 	bool again = note_hit(stage, last.cached, last.entry, last.age_us);
 	struct hs_ask ask = {0};
 
 	if (again)
-		hs_check(hs_ask_init(&ask, hs_shared_seed(stage->shared), call->command, call->argc,
-				     call->argv));
+		hs_check(hs_ask_of_call(&ask, hs_shared_seed(stage->shared), call));
 	stage->last.number = call->number;
 	give(stage, session, call, last.cached, &ask, last.entry, again);
 }
@@ -442,8 +441,7 @@ static enum hs_verdict read_one(struct hs_cache_stage *stage, struct hs_session 
 		return HS_PASS;
 	if (call->command->id == HS_CMD_ID_MGET)
 		return read_many(stage, session, call) ? HS_ANSWERED : HS_PASS;
-	if (!hs_ask_init(&ask, hs_shared_seed(stage->shared), call->command, call->argc,
-			 call->argv))
+	if (!hs_ask_of_call(&ask, hs_shared_seed(stage->shared), call))
 		return HS_PASS;
 	cached = find_key(stage, &ask);
 	if (!cached)

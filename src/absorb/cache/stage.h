@@ -91,7 +91,7 @@ void hs_cache_tick(void *self);
 
 /* Sends a plain SET so that its value can be cached. False: it goes its ordinary way. */
 bool hs_cache_write_through(struct hs_cache_stage *stage, struct hs_session *session,
-			    const struct hs_call *call);
+			    struct hs_call *call);
 void hs_cache_arrive(void *self, struct hs_request *request, struct hs_part *part);
 
 /* replica.c */

@@ -64,10 +64,10 @@ static void write_through(struct hs_cache_stage *stage, struct hs_request *reque
 
 /* Whether what it leaves behind is wanted: somebody reads the key, and read what the last one left. With
  * other writes under way it would leave nothing: those had better be folded. */
-static bool is_wanted(struct hs_cache_stage *stage, struct hs_bytes key)
+static bool is_wanted(struct hs_cache_stage *stage, struct hs_call *call)
 {
-	uint64_t hash = hs_shared_hash(stage->shared, key);
-	struct hs_cache_key *cached = hs_cache_find(stage->cache, hash, key);
+	uint64_t hash = hs_call_hash(call, call->argv[1], hs_shared_seed(stage->shared));
+	struct hs_cache_key *cached = hs_cache_find(stage->cache, hash, call->argv[1]);
 	struct hs_version version = hs_shared_version(stage->shared, hash);
 
 	return version.begun == version.done && cached && cached->rule &&
@@ -75,7 +75,7 @@ static bool is_wanted(struct hs_cache_stage *stage, struct hs_bytes key)
 }
 
 bool hs_cache_write_through(struct hs_cache_stage *stage, struct hs_session *session,
-			    const struct hs_call *call)
+			    struct hs_call *call)
 {
 	uint16_t partition = hs_core_partition(stage->core, call->slot);
 	struct hs_cache_request *state;
@@ -85,7 +85,7 @@ bool hs_cache_write_through(struct hs_cache_stage *stage, struct hs_session *ses
 	if (stage->mitigate != HS_MITIGATE_ON || session->tracks ||
 	    session->in_bucket[partition % HS_PARTITION_BUCKETS] > 0 || session->delayed > 0 ||
 	    !is_plain_set(call->command, call->argc, call->argv, &expire_ms) ||
-	    !is_wanted(stage, call->argv[1]))
+	    !is_wanted(stage, call))
 		return false;
 	request = hs_request_single(stage->core, session, call, call->slot);
 	request->resp = 3;

@@ -16,7 +16,7 @@ static bool has_for_itself(const struct hs_session *session, const struct hs_que
 
 /* The queue for a command whose keys share a slot, if it has one key with a queue and can be folded. */
 static struct hs_queue *queue_for(struct hs_fold_stage *stage, struct hs_session *session,
-				  const struct hs_call *call)
+				  struct hs_call *call)
 {
 	struct hs_fold_ask ask = {.command = call->command,
 				  .argv = call->argv,
@@ -29,7 +29,7 @@ static struct hs_queue *queue_for(struct hs_fold_stage *stage, struct hs_session
 	if (!hs_hot_may_have(&stage->core->hots, call->slot) || !stage->core->options.fold)
 		return NULL;
 	at = hs_call_only_key(call);
-	queue = at > 0 ? hs_fold_find(stage, call->slot, call->argv[at]) : NULL;
+	queue = at > 0 ? hs_fold_find(stage, call, at) : NULL;
 	if (queue && queue->resting > 0) {
 		queue->resting--;
 		return NULL;
@@ -52,7 +52,7 @@ static struct hs_queue *queue_for(struct hs_fold_stage *stage, struct hs_session
 
 /* A write that goes past the queues may leave a number anywhere: that it was far from the limits when
  * last seen says nothing any more. */
-static void note_write(const struct hs_fold_stage *stage, const struct hs_call *call)
+static void note_write(const struct hs_fold_stage *stage, struct hs_call *call)
 {
 	const struct hs_command *command = call->command;
 	struct hs_fold_ask ask = {.command = command, .argv = call->argv, .argc = call->argc};
@@ -69,7 +69,7 @@ static void note_write(const struct hs_fold_stage *stage, const struct hs_call *
 		return; /* not far */
 	at = one_slot ? hs_call_only_key(call) : 0;
 	if (at > 0)
-		only = hs_fold_find(stage, call->slot, call->argv[at]);
+		only = hs_fold_find(stage, call, at);
 	if (at > 0 && !only)
 		return;
 	for (struct hs_link *link = stage->queues.next; link != &stage->queues; link = link->next) {
@@ -126,8 +126,7 @@ static bool overtakes(struct hs_fold_stage *stage, const struct hs_session *sess
 }
 
 /* False: it must wait. Else `stage->admitted` is the queue it goes through, or NULL. */
-static bool admit(struct hs_fold_stage *stage, struct hs_session *session,
-		  const struct hs_call *call)
+static bool admit(struct hs_fold_stage *stage, struct hs_session *session, struct hs_call *call)
 {
 	struct hs_queue *queue = NULL;
 	uint32_t bucket, others;

@@ -30,9 +30,9 @@ static void remove_queue(struct hs_fold_stage *stage, struct hs_queue *queue)
 	set_count(stage, stage->count - 1);
 }
 
-struct hs_queue *hs_fold_find(const struct hs_fold_stage *stage, uint16_t slot, struct hs_bytes key)
+struct hs_queue *hs_fold_find(const struct hs_fold_stage *stage, struct hs_call *call, size_t at)
 {
-	const struct hs_hot *hot = hs_hot_find(&stage->core->hots, slot, key);
+	const struct hs_hot *hot = hs_hot_of_call(&stage->core->hots, call, at);
 
 	return hot ? hot->state[stage->index] : NULL;
 }

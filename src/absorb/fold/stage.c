@@ -50,6 +50,7 @@ void hs_fold_make_ready(struct hs_fold_stage *stage, struct hs_queue *queue)
 	hs_stage_want(stage->core, stage->index, HS_POINT_FLUSH, true);
 }
 
+/* To the engine as it came. The request may be gone when this returns. */
 static void send_lone(struct hs_fold_stage *stage, struct hs_fold_request *folded)
 {
 	struct hs_queue *queue = folded->queue;

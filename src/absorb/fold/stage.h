@@ -81,13 +81,11 @@ struct hs_fold_stage {
 	struct hs_buf scratch;
 };
 
-/* keys.c: the queue of a key; NULL: it is not folded. */
-struct hs_queue *hs_fold_find(const struct hs_fold_stage *stage, uint16_t slot,
-			      struct hs_bytes key);
+/* keys.c: the queue of a call's only key, at that place of its arguments; NULL: it is not folded. */
+struct hs_queue *hs_fold_find(const struct hs_fold_stage *stage, struct hs_call *call, size_t at);
 
 /* stage.c: sends what waits as it came: all of it is of the session that is being served. */
 void hs_fold_release(struct hs_fold_stage *stage, struct hs_queue *queue);
-/* To the engine as it came. The request may be gone when this returns. */
 /* A queue has somebody who waits: it is launched with the round, unless it is under way. */
 void hs_fold_make_ready(struct hs_fold_stage *stage, struct hs_queue *queue);
 
