@@ -239,6 +239,7 @@ static bool refuse(struct hs_reply *reply, const char *text)
 	return false;
 }
 
+/* Too many arguments for a subcommand that takes several numbers of them. Returns false. */
 static bool refuse_count(struct hs_bytes name, struct hs_reply *reply)
 {
 	if (reply)

@@ -67,7 +67,6 @@ void hs_client_list(struct hs_core *core, const struct hs_client_filter *filter,
 		    struct hs_buf *text);
 int64_t hs_client_kill(struct hs_core *core, const struct hs_client_filter *filter,
 		       uint64_t caller);
-/* Too many arguments for a subcommand that takes several numbers of them. Returns false. */
 /* CLIENT UNBLOCK. False: the error is written; `reply` may be NULL as above. */
 bool hs_client_parse_unblock(size_t argc, const struct hs_bytes *argv, int64_t *id, bool *error,
 			     struct hs_reply *reply);

@@ -220,6 +220,7 @@ static void send_out(struct connection *connection);
 static void on_written(uv_write_t *write, int status)
 {
 	struct connection *connection = write->data;
+	struct hs_worker *worker = connection->worker;
 
 	connection->writing = false;
 	hs_buf_clear(&connection->sending, 0);
@@ -230,6 +231,8 @@ static void on_written(uv_write_t *write, int status)
 		close_connection(connection);
 	else
 		send_out(connection);
+	/* The round may have ended before: the client may have gone on, and the loop would wait for an event. */
+	hs_worker_end_round(worker);
 }
 
 /* Hands `bytes` to the kernel; what it does not take goes on from `sending`. Returns how much that
@@ -425,13 +428,17 @@ void hs_connection_tick(struct hs_worker *worker)
 	}
 }
 
-void hs_connection_flush(struct hs_worker *worker)
+bool hs_connection_flush(struct hs_worker *worker)
 {
 	struct hs_session *session;
+	bool any = false;
 
 	worker->taken_bytes = 0;
-	while ((session = hs_core_next_sendable(worker->core)))
+	while ((session = hs_core_next_sendable(worker->core))) {
 		send_out(hs_session_io(session));
+		any = true;
+	}
+	return any;
 }
 
 static struct secure *open_secure(struct connection *connection)

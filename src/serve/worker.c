@@ -206,17 +206,15 @@ static void drop_held(struct hs_core_options *core)
 	hs_rules_unref(&core->rules);
 }
 
-/* What was submitted in this round of events goes to the engine. That may end a connection to a server,
- * and what waited for it: then there is more. */
-static void end_round(struct hs_worker *worker)
+/* Both may lead to more: a connection to a server may end, and with it what waited there; a client that has read its
+ * replies may go on. */
+void hs_worker_end_round(struct hs_worker *worker)
 {
 	do {
-		if (hs_core_needs_flush(worker->core)) {
+		if (hs_core_needs_flush(worker->core))
 			hs_core_flush(worker->core, hs_clock_now());
-			hs_connection_flush(worker);
-		}
 		worker->engine->calls->flush(worker->engine, worker->index);
-	} while (hs_core_needs_flush(worker->core));
+	} while (hs_connection_flush(worker) || hs_core_needs_flush(worker->core));
 }
 
 /* Sleepers are rare: one timer for the first of them. */
@@ -228,8 +226,7 @@ static void on_alarm(uv_timer_t *timer)
 
 	worker->engine->calls->refresh(worker->engine, worker->index);
 	hs_core_alarm(worker->core, hs_clock_now());
-	hs_connection_flush(worker);
-	end_round(worker);
+	hs_worker_end_round(worker);
 	set_alarm(worker);
 }
 
@@ -289,7 +286,7 @@ static void on_check(uv_check_t *check)
 	hs_connection_flush(worker);
 	if (linger(worker))
 		return;
-	end_round(worker);
+	hs_worker_end_round(worker);
 	step_aside(worker);
 	if (hs_core_deadline(worker->core) > 0)
 		set_alarm(worker);
@@ -326,8 +323,7 @@ static void on_drain_tick(uv_timer_t *timer)
 	worker->engine->calls->refresh(worker->engine, worker->index);
 	hs_core_tick(worker->core, now);
 	worker->engine->calls->idle(worker->engine, worker->index);
-	hs_connection_flush(worker);
-	end_round(worker);
+	hs_worker_end_round(worker);
 	if (left > 0)
 		return;
 	atomic_store(&worker->drained, true);
@@ -342,9 +338,8 @@ static void on_tick(uv_timer_t *timer)
 	worker->engine->calls->refresh(worker->engine, worker->index);
 	hs_core_tick(worker->core, hs_clock_now());
 	hs_connection_tick(worker);
-	hs_connection_flush(worker);
 	worker->engine->calls->idle(worker->engine, worker->index); /* it has deadlines */
-	end_round(worker);
+	hs_worker_end_round(worker);
 }
 
 static void turn_away(struct hs_worker *worker, const struct hs_mail *client)

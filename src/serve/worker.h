@@ -87,6 +87,8 @@ void hs_worker_tell(struct hs_worker *worker, struct hs_news *news); /* takes a 
 /* The worker's own thread: an engine on its loop has finished one; and has nothing more for now. */
 void hs_worker_finish(struct hs_worker *worker, struct hs_now now, struct hs_op *op);
 void hs_worker_flush(struct hs_worker *worker);
+/* What was submitted in this round of events goes to the engine, and replies to the clients. */
+void hs_worker_end_round(struct hs_worker *worker);
 
 /* What of the options concerns a core. The caller holds the users: drop them when
  * the core has them. */
@@ -100,6 +102,7 @@ void hs_worker_read_mail(struct hs_worker *worker);
 void hs_connection_open(struct hs_worker *worker, const struct hs_mail *client);
 /* Ends handshakes that take too long. Call every now and then. */
 void hs_connection_tick(struct hs_worker *worker);
-void hs_connection_flush(struct hs_worker *worker); /* everything the core wants sent or closed */
+/* Everything the core wants sent or closed. False: there was nothing. */
+bool hs_connection_flush(struct hs_worker *worker);
 
 #endif

@@ -31,6 +31,7 @@ enum {
 
 /* --- keys --- */
 
+/* Whether the stage is called for requests that leave, and for hot reads. */
 static void update_wants(struct hs_copies_stage *stage)
 {
 	hs_stage_want(stage->core, stage->index, HS_POINT_DEPART, stage->count > 0);

@@ -81,8 +81,6 @@ static inline struct hs_copies_call *hs_copies_call(const struct hs_copies_stage
 	return hs_stage_request(request, stage->request_at);
 }
 
-/* Whether the stage is called for requests that leave, and for hot reads. */
-
 /* stage.c */
 struct hs_copies_key *hs_copies_find(const struct hs_copies_stage *stage, uint16_t slot,
 				     struct hs_bytes key);
