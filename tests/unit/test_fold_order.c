@@ -127,6 +127,24 @@ static void test_folded_ones_go_behind_others(void **state)
 	close_world(&world);
 }
 
+/* DEL of client A, and behind it a batch of A's and D's INCR, are in flight. */
+static void open_with_a_batch_behind_del(struct world *world)
+{
+	open_world(world);
+	say(world, 'B', "INCR {a}k");
+	say(world, 'C', "INCR {a}k");
+	end_round(world);
+	sent(world, "INCRBY {a}k 2");
+	say(world, 'A', "DEL {a}k");
+	say(world, 'A', "INCR {a}k");
+	say(world, 'D', "INCR {a}k");
+	sent(world, "DEL {a}k");
+	reply(world, "INCRBY", ":2\r\n");
+	end_round(world);
+	sent(world, "INCRBY {a}k 2");
+	assert_true(world->ops[0]->client == world->ops[1]->client);
+}
+
 /* A batch and the client's other requests in flight have one id, so that the engine keeps their order. When
  * the batch is answered first, the request that is still in flight gets the client's own id back: the
  * client's next request goes under that id, and must not overtake it. */
@@ -135,19 +153,7 @@ static void test_the_id_of_a_request_in_flight_is_restored(void **state)
 	static struct world world;
 
 	(void)state;
-	open_world(&world);
-	say(&world, 'B', "INCR {a}k");
-	say(&world, 'C', "INCR {a}k");
-	end_round(&world);
-	sent(&world, "INCRBY {a}k 2");
-	say(&world, 'A', "DEL {a}k");
-	say(&world, 'A', "INCR {a}k");
-	say(&world, 'D', "INCR {a}k");
-	sent(&world, "DEL {a}k");
-	reply(&world, "INCRBY", ":2\r\n");
-	end_round(&world);
-	sent(&world, "INCRBY {a}k 2");
-	assert_true(world.ops[0]->client == world.ops[1]->client);
+	open_with_a_batch_behind_del(&world);
 	reply(&world, "INCRBY", ":4\r\n");
 	say(&world, 'A', "GET {a}x");
 	sent(&world, "GET {a}x");
@@ -168,18 +174,7 @@ static void test_the_id_is_restored_before_one_is_sent_again(void **state)
 	static struct world world;
 
 	(void)state;
-	open_world(&world);
-	say(&world, 'B', "INCR {a}k");
-	say(&world, 'C', "INCR {a}k");
-	end_round(&world);
-	sent(&world, "INCRBY {a}k 2");
-	say(&world, 'A', "DEL {a}k");
-	say(&world, 'A', "INCR {a}k");
-	say(&world, 'D', "INCR {a}k");
-	sent(&world, "DEL {a}k");
-	reply(&world, "INCRBY", ":2\r\n");
-	end_round(&world);
-	sent(&world, "INCRBY {a}k 2");
+	open_with_a_batch_behind_del(&world);
 	reply(&world, "INCRBY", "-ERR increment or decrement would overflow\r\n");
 	sent(&world, "INCR {a}k | INCR {a}k");
 	assert_int_equal(world.ops[0]->client, 1);
