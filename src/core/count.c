@@ -154,10 +154,8 @@ static void tell_keys(const struct telling *telling)
 		access.missed = !access.write && !access.failed && (is_null(reply) || missed);
 		warmth = hs_heat_add(telling->core->world.heat, &access, time_us * 1000);
 	}
-	if (count == 1 && !telling->at_once)
-		hs_count_hot(telling->core, access.key, access.slot, warmth);
-	else if (count == 1 && telling->core->stages.want[HS_POINT_HOT_READS])
-		hs_count_hot(telling->core, access.key, HS_SLOT_NONE, warmth);
+	if (count == 1 && (!telling->at_once || telling->core->stages.want[HS_POINT_HOT_READS]))
+		hs_count_hot(telling->core, warmth, !telling->at_once);
 }
 
 static void tell(const struct telling *telling)
@@ -302,7 +300,7 @@ static void count_one(struct hs_core *core, const struct hs_request *request, si
 		return;
 	}
 	warmth = hs_heat_add(core->world.heat, &access, part->time_us * 1000);
-	hs_count_hot(core, access.key, access.slot, warmth);
+	hs_count_hot(core, warmth, true);
 }
 
 void hs_count_request(struct hs_core *core, const struct hs_request *request, struct hs_bytes reply)
@@ -352,11 +350,10 @@ void hs_count_request(struct hs_core *core, const struct hs_request *request, st
 	}
 }
 
-void hs_count_run_begin(struct hs_core *core, struct hs_bytes key, uint16_t slot)
+void hs_count_run_begin(struct hs_core *core, struct hs_bytes key)
 {
 	hs_count_run_end(core);
 	core->run_key = key;
-	core->run_slot = slot;
 }
 
 void hs_count_run_end(struct hs_core *core)
@@ -366,20 +363,19 @@ void hs_count_run_end(struct hs_core *core)
 	if (HS_CORE_HEAT && core->world.heat)
 		heat = hs_heat_run_end(core->world.heat);
 	if (heat.key.len > 0)
-		hs_count_hot(core, heat.key, core->run_slot, heat);
+		hs_count_hot(core, heat, true);
 	core->run_key.len = 0;
 }
 
-void hs_count_hot(struct hs_core *core, struct hs_bytes key, uint16_t slot,
-		  struct hs_heat_warmth heat)
+void hs_count_hot(struct hs_core *core, struct hs_heat_warmth heat, bool waited)
 {
 	struct hs_hot *hot;
 
 	if (!hs_core_stays_hot(&core->options.hot, heat.share, heat.requests))
 		return; /* the usual key */
-	hot = hs_hot_note(core, key, slot, heat);
+	hot = hs_hot_note(core, heat);
 	if (hot)
-		hs_stages_hot(core, hot, slot != HS_SLOT_NONE);
+		hs_stages_hot(core, hot, waited);
 }
 
 /* Redis's frequency counter is a logarithm that ends at 255, at about a million requests. So is

@@ -13,12 +13,10 @@ void hs_count_request(struct hs_core *core, const struct hs_request *request,
 		      struct hs_bytes reply);
 /* Between these, answers to several requests for one key are handed out, such as those of a folded batch: requests
  * alike are counted as one. The key's bytes stay until the end. */
-void hs_count_run_begin(struct hs_core *core, struct hs_bytes key, uint16_t slot);
+void hs_count_run_begin(struct hs_core *core, struct hs_bytes key);
 void hs_count_run_end(struct hs_core *core);
-/* A key's heat was counted: if it is hot the stages are told. `slot` HS_SLOT_NONE: of a read that was
- * answered at once. */
-void hs_count_hot(struct hs_core *core, struct hs_bytes key, uint16_t slot,
-		  struct hs_heat_warmth heat);
+/* A key's heat was counted: if it is hot the stages are told. `waited`: the request was not answered at once. */
+void hs_count_hot(struct hs_core *core, struct hs_heat_warmth heat, bool waited);
 uint8_t hs_count_frequency(const struct hs_core *core, struct hs_bytes key); /* OBJECT FREQ */
 
 #endif

@@ -89,19 +89,16 @@ static struct hs_hot *add_key(struct hs_core *core, struct hs_bytes key, uint16_
 	return hot;
 }
 
-struct hs_hot *hs_hot_note(struct hs_core *core, struct hs_bytes key, uint16_t slot,
-			   struct hs_heat_warmth heat)
+struct hs_hot *hs_hot_note(struct hs_core *core, struct hs_heat_warmth heat)
 {
 	const struct hs_core_hot *bounds = &core->options.hot;
 	struct hs_hot *hot;
 
 	if (!hs_core_stays_hot(bounds, heat.share, heat.requests))
 		return NULL;
-	if (slot == HS_SLOT_NONE)
-		slot = hs_slot_of(key);
-	hot = hs_hot_find(&core->hots, slot, key);
+	hot = hs_hot_find(&core->hots, heat.slot, heat.key);
 	if (!hot && heat.share >= bounds->share)
-		hot = add_key(core, key, slot);
+		hot = add_key(core, heat.key, heat.slot);
 	if (!hot)
 		return NULL;
 	hot->seen_us = core->now.mono_us;

@@ -76,9 +76,8 @@ struct hs_hot *hs_hot_find(const struct hs_hots *hots, uint16_t slot, struct hs_
 struct hs_hot *hs_hot_of_call(const struct hs_hots *hots, struct hs_call *call, size_t at);
 
 /* A request for a key was counted: enters or refreshes the key. Returns it if its share is at least `share`; else
- * NULL. `slot` HS_SLOT_NONE: not known. */
-struct hs_hot *hs_hot_note(struct hs_core *core, struct hs_bytes key, uint16_t slot,
-			   struct hs_heat_warmth heat);
+ * NULL. */
+struct hs_hot *hs_hot_note(struct hs_core *core, struct hs_heat_warmth heat);
 void hs_hot_configure(struct hs_core *core); /* the rules are others */
 /* Whether it has had too little for `cool_us`. */
 bool hs_hot_is_cool(const struct hs_core *core, const struct hs_hot *hot);

@@ -65,7 +65,6 @@ struct hs_core {
 	uint64_t idle_scan_us; /* when idle sessions are looked at next */
 	/* The key of the answers that are handed out; empty: they are not of one key (hs_count_run_begin). */
 	struct hs_bytes run_key;
-	uint16_t run_slot;
 	/* Commands answered in this batch that share its time evenly. */
 	enum hs_command_id batch[HS_BATCH_TIMED_MAX];
 	uint32_t batch_len;

@@ -59,7 +59,7 @@ static void settle_heat(struct hs_core *core, uint64_t each_ns)
 	struct hs_heat_warmth heat = hs_heat_settle(core->world.heat, each_ns);
 
 	if (core->stages.want[HS_POINT_HOT_READS])
-		hs_count_hot(core, heat.key, HS_SLOT_NONE, heat);
+		hs_count_hot(core, heat, false);
 }
 
 /* Shares the time since the last look at the clock among the commands answered since. */

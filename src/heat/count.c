@@ -404,6 +404,7 @@ struct hs_heat_warmth hs_heat_settle(struct hs_heat *heat, uint64_t each_ns)
 	last = &heat->notes[heat->notes_count - 1];
 	warmth = warmth_of(heat, count(heat, heat->notes, heat->notes_count, each_ns));
 	warmth.key = (struct hs_bytes){last->key, last->key_len};
+	warmth.slot = last->slot;
 	heat->notes_count = 0;
 	return warmth;
 }
@@ -417,18 +418,27 @@ struct hs_heat_warmth hs_heat_run_end(struct hs_heat *heat)
 		return warmth;
 	warmth = warmth_of(heat, count(heat, run, 1, heat->run_each_ns));
 	warmth.key = (struct hs_bytes){run->key, run->key_len};
+	warmth.slot = run->slot;
 	run->count = 0;
 	return warmth;
 }
 
 void hs_heat_run_add(struct hs_heat *heat, const struct hs_heat_access *access, uint64_t time_ns)
 {
-	if (heat->run.count > 0 && heat->run_each_ns == time_ns && is_alike(&heat->run, access)) {
-		join(&heat->run, access);
+	struct hs_heat_pending *run = &heat->run;
+	bool alike = run->count > 0 && is_alike(run, access);
+
+	if (alike && heat->run_each_ns == time_ns) {
+		join(run, access);
 		return;
 	}
 	hs_heat_run_end(heat);
-	prepare(heat, &heat->run, access);
+	if (alike) { /* but for its time: what was worked out of the key holds */
+		run->bytes = 0;
+		join(run, access);
+	} else {
+		prepare(heat, run, access);
+	}
 	heat->run_each_ns = time_ns;
 }
 
@@ -441,6 +451,7 @@ struct hs_heat_warmth hs_heat_add(struct hs_heat *heat, const struct hs_heat_acc
 	prepare(heat, &note, access);
 	warmth = warmth_of(heat, count(heat, &note, 1, time_ns));
 	warmth.key = access->key;
+	warmth.slot = access->slot;
 	return warmth;
 }
 

@@ -80,6 +80,7 @@ struct hs_heat_warmth {
 	double requests;
 	double share;	     /* of all that were counted */
 	struct hs_bytes key; /* of the access */
+	uint16_t slot;	     /* of it */
 };
 /* That of the last one that was noted. */
 struct hs_heat_warmth hs_heat_settle(struct hs_heat *heat, uint64_t each_ns);

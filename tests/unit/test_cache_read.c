@@ -713,9 +713,10 @@ static void make_narrow(struct world *world)
 static uint64_t another_turns_hot(void *context)
 {
 	struct station *station = context;
-	struct hs_heat_warmth warmth = {.key = HS_LIT("h"), .share = 1, .requests = 1000};
+	struct hs_heat_warmth warmth = {
+		.key = HS_LIT("h"), .slot = hs_slot_of(HS_LIT("h")), .share = 1, .requests = 1000};
 
-	hs_count_hot(station->core, warmth.key, HS_SLOT_NONE, warmth);
+	hs_count_hot(station->core, warmth, false);
 	return station->world->now.mono_us;
 }
 

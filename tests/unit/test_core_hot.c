@@ -70,9 +70,10 @@ static struct hs_hot *find(struct world *world, const char *name)
 static void note(struct world *world, const char *name, double share, double requests)
 {
 	struct hs_bytes key = hs_bytes_of(name);
-	struct hs_heat_warmth heat = {.share = share, .requests = requests, .key = key};
+	struct hs_heat_warmth heat = {
+		.share = share, .requests = requests, .key = key, .slot = hs_slot_of(key)};
 
-	hs_count_hot(world->core, key, hs_slot_of(key), heat);
+	hs_count_hot(world->core, heat, true);
 }
 
 static void pass(struct world *world, uint64_t us)
@@ -191,9 +192,11 @@ static void test_names_are_bounded(void **state)
 	open_world(&world);
 	key.data = name;
 	heat.key = key;
-	hs_count_hot(world.core, key, hs_slot_of(key), heat);
+	heat.slot = hs_slot_of(key);
+	hs_count_hot(world.core, heat, true);
 	name[0] = 'x';
-	hs_count_hot(world.core, key, hs_slot_of(key), heat);
+	heat.slot = hs_slot_of(key);
+	hs_count_hot(world.core, heat, true);
 	assert_int_equal(world.core->hots.count, 1);
 	assert_int_equal(hs_counter_get(&world.core->stats.hot_keys_full), 1);
 	note(&world, "small", 1, 100);

@@ -592,10 +592,10 @@ static void test_switched(void **state)
 
 static void test_hot_keys(void **state)
 {
-	struct hs_heat_warmth heat = {.share = 1, .requests = 10, .key = HS_LIT("k")};
+	struct hs_heat_warmth heat = {.share = 1, .requests = 10, .key = HS_LIT("k"), .slot = 5};
 
 	(void)state;
-	hs_count_hot(world.core, HS_LIT("k"), 5, heat);
+	hs_count_hot(world.core, heat, true);
 	saw("hot0 hot1 hot2");
 	world.now.mono_us += 1000;
 	hs_core_tick(world.core, world.now);
@@ -799,11 +799,11 @@ static void test_departing_writes(void **state)
 /* One stage asks those behind it whether they serve a hot key; the first that does ends the search. */
 static void test_served_behind(void **state)
 {
-	struct hs_heat_warmth heat = {.share = 1, .requests = 10, .key = HS_LIT("k")};
+	struct hs_heat_warmth heat = {.share = 1, .requests = 10, .key = HS_LIT("k"), .slot = 5};
 
 	(void)state;
 	assert_false(hs_stage_served_behind(world.core, 0, 5, HS_LIT("k"))); /* it is not hot */
-	hs_count_hot(world.core, HS_LIT("k"), 5, heat);
+	hs_count_hot(world.core, heat, true);
 	world.seen[0] = '\0';
 	world.all_points = true;
 	assert_true(hs_stage_served_behind(world.core, 0, 5, HS_LIT("k")));

@@ -248,12 +248,14 @@ static void test_runs(void **state)
 		hs_heat_run_add(fixture->heat, &missed, 7000);
 		warmth = hs_heat_run_end(fixture->heat);
 		assert_memory_equal(warmth.key.data, "row:1", 5);
+		assert_int_equal(warmth.slot, one.slot);
 	}
 	assert_near(warmth.share, 1);
 	assert_int_equal(find(fixture, HS_HEAT_KEYS, "row:1").total_reads, 20 * 7);
 	assert_int_equal(find(fixture, HS_HEAT_PREFIXES, "row:").total_reads, 20 * 7);
 	hs_heat_read_partition(fixture->heat, one.partition, &sum);
 	assert_int_equal(sum.reads, 20 * 7);
+	assert_int_equal(sum.bytes, 20 * 7 * one.bytes);
 	assert_int_equal(sum.time_ns, 20 * (5 * 1000 + 2 * 7000));
 	assert_int_equal(sum.ladder[hs_ladder_step(1)], 20 * 5);
 	assert_int_equal(sum.ladder[hs_ladder_step(7)], 20 * 2);

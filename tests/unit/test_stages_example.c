@@ -141,7 +141,8 @@ static void test_the_example(void **state)
 		.hot = {.share = 0.5, .requests = 1, .cool_us = 1000},
 	};
 	struct hs_core_client client = {.id = 1, .address = "a", .local_address = "b"};
-	struct hs_heat_warmth heat = {.share = 1, .requests = 10, .key = HS_LIT("k")};
+	struct hs_heat_warmth heat = {
+		.share = 1, .requests = 10, .key = HS_LIT("k"), .slot = hs_slot_of(HS_LIT("k"))};
 	const struct busy *busy;
 
 	(void)state;
@@ -149,7 +150,7 @@ static void test_the_example(void **state)
 	world.core = hs_core_create(&core_world, &options);
 	world.client = hs_core_connect(world.core, world.now, &client);
 	busy = world.core->stages.self[0];
-	hs_count_hot(world.core, heat.key, HS_SLOT_NONE, heat);
+	hs_count_hot(world.core, heat, false);
 	say("GET k\r\nGET other\r\n");
 	assert_int_equal(world.ops_count, 2);
 	assert_int_equal(busy->in_flight, 2);

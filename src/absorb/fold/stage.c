@@ -230,7 +230,7 @@ static void land(struct hs_core *core, struct hs_request *own)
 	struct hs_fold_request *folded = hs_fold_of(stage, own);
 	struct hs_queue *queue = folded->queue;
 
-	hs_count_run_begin(core, hs_hot_key(queue->hot), queue->hot->slot);
+	hs_count_run_begin(core, hs_hot_key(queue->hot));
 	hs_fold_answer(folded->batch, hs_internal_reply(own, 0), &stage->scratch, &calls, stage);
 	hs_count_run_end(core);
 	hs_fold_free(&folded->batch);
