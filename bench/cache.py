@@ -158,36 +158,49 @@ def print_load(shape, seen):
 # ---- one hot key ----
 
 def run_hot(load, redis, options, saved):
+    """Against the null server as it is, with one thread; and like with like: one worker against one thread, and as
+    many threads as workers."""
     seed(redis, 1)
-    running = []
+    workers = options.workers or os.cpu_count()
+    ours, single = Cached(redis.port, workers, RULE), Cached(redis.port, 1, RULE)
+    null, like = Null(VALUE_BYTES), Null(VALUE_BYTES, workers)
+    single.name = "heatsink, 1 worker"
+    started = [null, ours] if workers == 1 else [null, ours, single, like]
     try:
-        for server in (Null(VALUE_BYTES), Cached(redis.port, options.workers, RULE)):
-            running.append(server)
+        for server in started:
             server.start()
-        null, ours = running
-        load.run(ours, "get", 1, 16, seconds=0.3)
+        for server in started:
+            load.run(server, "get", 1, 16, seconds=0.3)
         before = commands(redis).get("get", 0)
 
         def measure(server):
             cpu = server.cpu_s()
             done, seconds = load.run(server, "get", 1, 16, seconds=options.seconds)
             return (server.cpu_s() - cpu) * 1e6 / done, done / seconds, done
-        seen = turns([null, redis, ours], options.rounds, measure)
+        seen = turns([*started, redis], options.rounds, measure)
         reached = commands(redis).get("get", 0) - before - sum(run[2] for run in seen["direct"])
     finally:
-        for server in running:
+        for server in started:
             server.close()
     saved[HOT] = {"seen": seen, "reached": reached}
-    cpu = {name: [run[0] for run in result] for name, result in seen.items()}
-    for name, most, met in (("null", f"<= {HOT_NULL_MAX}", lambda x: x <= HOT_NULL_MAX),
-                            ("direct", f"< {HOT_REDIS_MAX:.0f}", lambda x: x < HOT_REDIS_MAX)):
-        relative = ratios(cpu["heatsink"], cpu[name])
-        line(HOT if name == "null" else "", f"CPU per operation x {name} {most}",
-             f"{ranged(relative)}, {median(cpu['heatsink']):.3f} / {median(cpu[name]):.3f} µs",
-             met(median(relative)))
+    pairs = [(ours, null, f"<= {HOT_NULL_MAX}"), (ours, redis, f"< {HOT_REDIS_MAX:.0f}")]
+    if workers > 1:
+        pairs += [(single, null, f"<= {HOT_NULL_MAX}"), (ours, like, f"<= {HOT_NULL_MAX}")]
+    for number, (one, other, most) in enumerate(pairs):
+        print_hot(HOT if number == 0 else "", one, other, most, seen)
     rates = ", ".join(f"{name} {median([run[1] for run in result]):,.0f}"
                       for name, result in seen.items())
     print(f"{'':74}(operations a second: {rates}; of heatsink's {reached} reached the server)")
+
+
+def print_hot(name, one, other, most, seen):
+    cpu = {server: [run[0] for run in seen[server.name]] for server in (one, other)}
+    relative = ratios(cpu[one], cpu[other])
+    bound = float(most.split()[1])
+    met = median(relative) < bound if most.startswith("< ") else median(relative) <= bound
+    who = one.name.removeprefix("heatsink").removeprefix(", ")
+    line(name, f"CPU{f' ({who})' if who else ''} x {other.name} {most}",
+         f"{ranged(relative)}, {median(cpu[one]):.3f} / {median(cpu[other]):.3f} µs", met)
 
 
 # ---- staleness ----

@@ -86,12 +86,14 @@ class Null(Server):
     """Answers +OK, or a value when one is asked for."""
     name, ready = "null", "listening"
 
-    def __init__(self, value_bytes):
+    def __init__(self, value_bytes, threads=1):
         super().__init__()
-        self.value_bytes = value_bytes
+        self.value_bytes, self.threads = value_bytes, threads
+        if threads > 1:
+            self.name = f"null, {threads} threads"
 
     def command(self, port):
-        return [NULL, str(port), str(self.value_bytes)]
+        return [NULL, str(port), str(self.value_bytes), str(self.threads)]
 
 
 class Redis(Server):

@@ -1,16 +1,20 @@
 /* A server that does nothing: the ceiling of this machine. It takes bytes from its clients and
- * answers a constant for every request in them, with the same system calls as any server of one
- * thread: wait, read, write. What a real server needs beyond this is its own work.
+ * answers a constant for every request in them, with the same system calls as any server: wait, read,
+ * write. What a real server needs beyond this is its own work. With several threads it deals
+ * connections out to them, one after the other, as a server with several workers does.
  *
  * It parses nothing. A request is an array, so it begins with '*'; as long as no key and no value
  * has one in it, counting them counts requests, wherever the bytes were cut.
  *
- *     null PORT VALUE_BYTES      0 takes any free port; 0 answers +OK, more a value of that size
+ *     null PORT VALUE_BYTES [THREADS]
+ *
+ * PORT 0 takes any free port; VALUE_BYTES 0 answers +OK, more a value of that size.
  */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,11 +22,26 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { EVENTS = 1024, INPUT_BYTES = 64 * 1024, REPLIES = 1024, VALUE_BYTES_MAX = 64 * 1024 };
+enum {
+	EVENTS = 1024,
+	INPUT_BYTES = 64 * 1024,
+	REPLIES = 1024,
+	THREADS_MAX = 64,
+	VALUE_BYTES_MAX = 64 * 1024
+};
 
 struct replies {
 	char *bytes;	/* the reply, REPLIES times */
 	size_t one_len; /* of a single one */
+};
+
+/* Connections and what they are answered. The first thread listens, too. */
+struct thread {
+	int epoll;
+	int listener; /* -1: another thread's */
+	const struct replies *replies;
+	struct thread *threads; /* all of them */
+	int threads_count;
 };
 
 static void die(const char *what)
@@ -97,42 +116,71 @@ static int answer(int fd, const char *bytes, size_t len, const struct replies *r
 	return 0;
 }
 
-int main(int argc, char **argv)
+static void take_client(const struct thread *thread, int number)
 {
-	static struct epoll_event events[EVENTS];
-	static char input[INPUT_BYTES];
-	int port = argc > 1 ? atoi(argv[1]) : 0, value_bytes = argc > 2 ? atoi(argv[2]) : 0;
-	int listener = listen_on(port), epoll = epoll_create1(EPOLL_CLOEXEC), on = 1;
+	int fd = accept(thread->listener, NULL, NULL), on = 1;
 
-	if (value_bytes < 0 || value_bytes > VALUE_BYTES_MAX) {
-		fprintf(stderr, "null: values have 0 to %d bytes\n", VALUE_BYTES_MAX);
-		return 1;
-	}
+	if (fd < 0)
+		return;
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+	watch(thread->threads[number % thread->threads_count].epoll, fd);
+}
 
-	struct replies replies = compose((size_t)value_bytes);
+static void *serve(void *argument)
+{
+	const struct thread *thread = argument;
+	struct epoll_event events[EVENTS];
+	char *input = malloc(INPUT_BYTES);
 
-	watch(epoll, listener);
-	for (;;) {
-		int ready = epoll_wait(epoll, events, EVENTS, -1);
+	for (int clients = 0;;) {
+		int ready = epoll_wait(thread->epoll, events, EVENTS, -1);
 
 		for (int i = 0; i < ready; i++) {
 			int fd = events[i].data.fd;
 
-			if (fd == listener) {
-				fd = accept(listener, NULL, NULL);
-				if (fd < 0)
-					continue;
-				setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-				watch(epoll, fd);
+			if (fd == thread->listener) {
+				take_client(thread, clients++);
 				continue;
 			}
 
-			ssize_t got = recv(fd, input, sizeof input, MSG_DONTWAIT);
+			ssize_t got = recv(fd, input, INPUT_BYTES, MSG_DONTWAIT);
 
 			if ((got < 0 && errno == EAGAIN) ||
-			    (got > 0 && answer(fd, input, (size_t)got, &replies) == 0))
+			    (got > 0 && answer(fd, input, (size_t)got, thread->replies) == 0))
 				continue;
 			close(fd);
 		}
 	}
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	static struct thread threads[THREADS_MAX];
+	int port = argc > 1 ? atoi(argv[1]) : 0, value_bytes = argc > 2 ? atoi(argv[2]) : 0;
+	int count = argc > 3 ? atoi(argv[3]) : 1;
+
+	if (value_bytes < 0 || value_bytes > VALUE_BYTES_MAX || count < 1 || count > THREADS_MAX) {
+		fprintf(stderr, "null: values have 0 to %d bytes, and there are 1 to %d threads\n",
+			VALUE_BYTES_MAX, THREADS_MAX);
+		return 1;
+	}
+
+	struct replies replies = compose((size_t)value_bytes);
+	int listener = listen_on(port);
+
+	for (int i = 0; i < count; i++)
+		threads[i] = (struct thread){.epoll = epoll_create1(EPOLL_CLOEXEC),
+					     .listener = i == 0 ? listener : -1,
+					     .replies = &replies,
+					     .threads = threads,
+					     .threads_count = count};
+	watch(threads[0].epoll, listener);
+	for (int i = 1; i < count; i++) {
+		pthread_t unused;
+
+		if (pthread_create(&unused, NULL, serve, &threads[i]) != 0)
+			die("pthread_create");
+	}
+	serve(&threads[0]);
 }
