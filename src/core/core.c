@@ -223,8 +223,7 @@ bool hs_core_message(struct hs_core *core, struct hs_session *session, struct hs
 
 static bool may_run(const struct hs_session *session)
 {
-	return !session->closing && !session->gone && session->inflight < HS_SESSION_INFLIGHT_MAX &&
-	       hs_hold_lets(session);
+	return !session->closing && !session->gone && hs_hold_lets(session);
 }
 
 static void protocol_error(struct hs_core *core, struct hs_session *session)
@@ -257,8 +256,10 @@ static size_t run_input(struct hs_core *core, struct hs_session *session, const 
 		int64_t used = hs_wire_request_parse(&session->parser, data + at, len - at,
 						     hs_users_let_in(core, session));
 
-		if (used == 0)
+		if (used == 0) {
+			hs_hold_end(session); /* what waited was not a whole command */
 			break;
+		}
 		if (used < 0) {
 			protocol_error(core, session);
 			break;
@@ -298,6 +299,8 @@ static void run_kept_input(struct hs_core *core, struct hs_session *session)
 	hs_buf_consume(&session->in, used);
 	if (session->in.len == 0)
 		hs_buf_deinit(&session->in);
+	else
+		hs_hold_behind(core, session);
 }
 
 /* Who sends no more is closed when it is answered. While it is paused there may be whole requests
@@ -349,12 +352,16 @@ static void receive(struct hs_core *core, struct hs_session *session, const char
 	} else {
 		size_t used = run_input(core, session, data, len);
 
-		if (used < len)
+		if (used < len) {
 			hs_buf_append(&session->in, data + used, len - used);
+			hs_hold_behind(core, session);
+		}
 		return;
 	}
 	if (may_run(session))
 		run_kept_input(core, session);
+	else
+		hs_hold_behind(core, session);
 	if (session->in.len + session->parser.argc * sizeof *session->parser.argv >
 	    HS_QUERY_BYTES_MAX)
 		cut(core, session, &core->stats.cut_query, "its request is larger than 1 GiB");

@@ -114,7 +114,6 @@ bool hs_flight_holds(struct hs_core *core, struct hs_session *session, struct hs
 	}
 	hs_hold(core, session, HS_HOLD_INFLIGHT);
 	hs_list_append(&core->flight.held, &session->holding);
-	hs_counter_add(&core->stats.flight_holds, 1);
 	return true;
 }
 

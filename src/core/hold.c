@@ -6,7 +6,7 @@
 bool hs_hold(struct hs_core *core, struct hs_session *session, enum hs_hold why)
 {
 	session->hold = why;
-	hs_counter_add(&core->stats.holds, 1);
+	hs_counter_add(&core->stats.holds[why], 1);
 	return false;
 }
 
@@ -14,6 +14,14 @@ bool hs_hold_for_stage(struct hs_core *core, struct hs_session *session, uint32_
 {
 	session->hold_stage = (uint8_t)stage;
 	return hs_hold(core, session, HS_HOLD_STAGE);
+}
+
+void hs_hold_behind(struct hs_core *core, struct hs_session *session)
+{
+	if (session->hold == HS_HOLD_NONE && !hs_hold_lets(session))
+		hs_hold(core, session,
+			session->inflight >= HS_SESSION_INFLIGHT_MAX ? HS_HOLD_PIPELINE
+								     : HS_HOLD_OWN);
 }
 
 void hs_hold_end(struct hs_session *session)
@@ -25,9 +33,12 @@ const char *hs_hold_text(const struct hs_core *core, const struct hs_session *se
 {
 	switch (session->hold) {
 	case HS_HOLD_NONE:
+	case HS_HOLDS:
 		break;
 	case HS_HOLD_OWN:
 		return "own-commands";
+	case HS_HOLD_PIPELINE:
+		return "pipeline-limit";
 	case HS_HOLD_STAGE:
 		return core->stages.table[session->hold_stage]->name;
 	case HS_HOLD_PAUSE:

@@ -1,7 +1,8 @@
 /* Holding a client back: its next command waits, in its input, for one of a few things to happen. The
  * reason is shown in CLIENT LIST (held=) and counted.
  *
- *     OWN       its own commands in flight are answered: the next one must be alone, or come behind them
+ *     OWN       its own commands in flight are answered: the next one, or the last one, must be alone
+ *     PIPELINE  less than HS_SESSION_INFLIGHT_MAX of its own commands are in flight
  *     STAGE     the same, because a stage said so (HS_HOLD)
  *     PAUSE     CLIENT PAUSE ends
  *     INFLIGHT  its reply fits: replies in flight have come, or the client has read (core/flight.c)
@@ -18,6 +19,8 @@
 bool hs_hold(struct hs_core *core, struct hs_session *session, enum hs_hold why);
 /* The same for a stage, by its number. */
 bool hs_hold_for_stage(struct hs_core *core, struct hs_session *session, uint32_t stage);
+/* Holds a session with input that waits behind its own commands in flight, if they let no more pass. */
+void hs_hold_behind(struct hs_core *core, struct hs_session *session);
 void hs_hold_end(struct hs_session *session);
 
 /* Whether nothing holds it: its next command may be dispatched. */
@@ -25,12 +28,16 @@ static inline bool hs_hold_lets(const struct hs_session *session)
 {
 	switch (session->hold) {
 	case HS_HOLD_NONE:
+	case HS_HOLD_PIPELINE:
+		return session->inflight == 0 ||
+		       (session->inflight < HS_SESSION_INFLIGHT_MAX && !session->alone);
 	case HS_HOLD_OWN:
 	case HS_HOLD_STAGE:
-		return session->inflight == 0 || (session->hold == HS_HOLD_NONE && !session->alone);
+		return session->inflight == 0;
 	case HS_HOLD_PAUSE:
 	case HS_HOLD_INFLIGHT:
 	case HS_HOLD_SLEEP:
+	case HS_HOLDS:
 		break;
 	}
 	return false;

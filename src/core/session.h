@@ -15,16 +15,6 @@ struct hs_multi;
 struct hs_request;
 struct hs_watches;
 
-/* Why a client's next command waits: core/hold.h. */
-enum hs_hold {
-	HS_HOLD_NONE,
-	HS_HOLD_OWN,
-	HS_HOLD_STAGE,
-	HS_HOLD_PAUSE,
-	HS_HOLD_INFLIGHT,
-	HS_HOLD_SLEEP,
-};
-
 enum hs_session_reply_mode { HS_REPLY_ON, HS_REPLY_OFF, HS_REPLY_SKIP_NEXT, HS_REPLY_SKIP };
 
 struct hs_session {

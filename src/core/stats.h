@@ -13,17 +13,29 @@ struct hs_core_command_stats {
 	struct hs_counter failed;   /* answered with an error */
 };
 
+/* Why a client's next command waits: core/hold.h. */
+enum hs_hold {
+	HS_HOLD_NONE,
+	HS_HOLD_OWN,
+	HS_HOLD_PIPELINE,
+	HS_HOLD_STAGE,
+	HS_HOLD_PAUSE,
+	HS_HOLD_INFLIGHT,
+	HS_HOLD_SLEEP,
+	HS_HOLDS
+};
+
 struct hs_core_stats {
 	struct hs_counter sessions;    /* connected now */
 	struct hs_counter connections; /* ever accepted */
 	struct hs_counter commands;
 	struct hs_counter input_bytes;
 	struct hs_counter output_bytes;
-	struct hs_counter errors;	/* error replies */
-	struct hs_counter cut_output;	/* clients cut off at their output limit */
-	struct hs_counter cut_query;	/* clients cut off at their query limit */
-	struct hs_counter holds;	/* times that a client's next command had to wait */
-	struct hs_counter flight_holds; /* of them: until its reply fits */
+	struct hs_counter errors;     /* error replies */
+	struct hs_counter cut_output; /* clients cut off at their output limit */
+	struct hs_counter cut_query;  /* clients cut off at their query limit */
+	struct hs_counter
+		holds[HS_HOLDS]; /* times that a client's next command had to wait, by why */
 	struct hs_counter protocol_errors;
 	struct hs_counter subscriptions; /* of clients to channels and patterns now */
 	struct hs_counter messages;	 /* that clients got because they had subscribed */

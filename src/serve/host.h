@@ -14,8 +14,8 @@
 struct hs_totals {
 	uint64_t sessions, connections, rejected_connections, commands, input_bytes, output_bytes;
 	uint64_t tls_clients, tls_failures;
-	uint64_t errors, cut_output, holds, flight_holds, cut_query, protocol_errors, inflight,
-		blocked;
+	uint64_t errors, cut_output, cut_query, protocol_errors, inflight, blocked;
+	uint64_t holds[HS_HOLDS]; /* by why */
 	uint64_t news_dropped;
 	uint64_t tracking_clients, tracking_keys, tracking_items, tracking_prefixes;
 	uint64_t tracking_messages, tracking_evicted;

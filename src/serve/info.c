@@ -110,8 +110,8 @@ void hs_info_totals(const struct hs_host *host, struct hs_totals *totals)
 		totals->output_bytes += hs_counter_get(&stats->output_bytes);
 		totals->errors += hs_counter_get(&stats->errors);
 		totals->cut_output += hs_counter_get(&stats->cut_output);
-		totals->holds += hs_counter_get(&stats->holds);
-		totals->flight_holds += hs_counter_get(&stats->flight_holds);
+		for (int why = 0; why < HS_HOLDS; why++)
+			totals->holds[why] += hs_counter_get(&stats->holds[why]);
 		totals->cut_query += hs_counter_get(&stats->cut_query);
 		totals->tracking_clients += hs_counter_get(&stats->tracking_clients);
 		totals->tracking_keys += hs_counter_get(&stats->tracking_keys);
@@ -172,8 +172,8 @@ static void subtract_baseline(struct hs_info_facts *facts)
 	since->output_bytes -= base->output_bytes;
 	since->errors -= base->errors;
 	since->cut_output -= base->cut_output;
-	since->holds -= base->holds;
-	since->flight_holds -= base->flight_holds;
+	for (int why = 0; why < HS_HOLDS; why++)
+		since->holds[why] -= base->holds[why];
 	since->cut_query -= base->cut_query;
 	since->news_dropped -= base->news_dropped;
 	since->tracking_messages -= base->tracking_messages;

@@ -117,8 +117,12 @@ UINT(total_error_replies, facts->since.errors)
 UINT(protocol_errors, facts->since.protocol_errors)
 UINT(tls_handshake_failures, facts->since.tls_failures)
 UINT(output_limit_disconnections, facts->since.cut_output)
-UINT(client_holds, facts->since.holds)
-UINT(held_requests, facts->since.flight_holds)
+UINT(held_own_commands, facts->since.holds[HS_HOLD_OWN])
+UINT(held_pipeline_limit, facts->since.holds[HS_HOLD_PIPELINE])
+UINT(held_by_stage, facts->since.holds[HS_HOLD_STAGE])
+UINT(held_pause, facts->since.holds[HS_HOLD_PAUSE])
+UINT(held_engine_inflight_bytes, facts->since.holds[HS_HOLD_INFLIGHT])
+UINT(held_debug_sleep, facts->since.holds[HS_HOLD_SLEEP])
 UINT(query_limit_disconnections, facts->since.cut_query)
 UINT(news_dropped, facts->since.news_dropped)
 UINT(tracking_clients, facts->now.tracking_clients)
@@ -369,13 +373,30 @@ const struct hs_info_row hs_info_rows[] = {
 	{SHOW("Stats", "output_limit_disconnections", output_limit_disconnections),
 	 .metric = "output_limit_disconnections_total", .type = "counter",
 	 .help = "Clients cut off because they did not read their replies"},
-	{SHOW("Stats", "client_holds", client_holds),
-	 .metric = "client_holds_total", .type = "counter",
-	 .help = "Times a client's next command had to wait; CLIENT LIST shows why (held=)"},
-	{SHOW("Stats", "held_requests", held_requests),
-	 .metric = "held_requests_total", .type = "counter",
-	 .help = "Times a client was held because its next, large reply did not fit "
-		 "(engine-inflight-bytes)"},
+	{SHOW("Stats", "held_own_commands", held_own_commands),
+	 .metric = "held_own_commands_total", .type = "counter",
+	 .help = "Times a client's next command waited for its own commands in flight, since one of "
+		 "them must be alone, as WATCH or SUBSCRIBE (CLIENT LIST: held=own-commands)"},
+	{SHOW("Stats", "held_pipeline_limit", held_pipeline_limit),
+	 .metric = "held_pipeline_limit_total", .type = "counter",
+	 .help = "Times a client's next command waited because 256 of its commands were in flight "
+		 "(CLIENT LIST: held=pipeline-limit)"},
+	{SHOW("Stats", "held_by_stage", held_by_stage),
+	 .metric = "held_by_stage_total", .type = "counter",
+	 .help = "Times a mitigation had a client's next command wait for its own commands in flight "
+		 "(CLIENT LIST: held= the mitigation, such as fold or cache)"},
+	{SHOW("Stats", "held_pause", held_pause),
+	 .metric = "held_pause_total", .type = "counter",
+	 .help = "Times a client's next command waited for the end of CLIENT PAUSE (CLIENT LIST: "
+		 "held=pause)"},
+	{SHOW("Stats", "held_engine_inflight_bytes", held_engine_inflight_bytes),
+	 .metric = "held_engine_inflight_bytes_total", .type = "counter",
+	 .help = "Times a client's next command waited because its reply, which is large, did not fit "
+		 "into engine-inflight-bytes (CLIENT LIST: held=engine-inflight-bytes)"},
+	{SHOW("Stats", "held_debug_sleep", held_debug_sleep),
+	 .metric = "held_debug_sleep_total", .type = "counter",
+	 .help = "Times a client's next command waited for the end of its DEBUG SLEEP (CLIENT LIST: "
+		 "held=debug-sleep)"},
 	{SHOW("Stats", "query_limit_disconnections", query_limit_disconnections),
 	 .metric = "query_limit_disconnections_total", .type = "counter",
 	 .help = "Clients cut off because of too large a request"},

@@ -124,7 +124,7 @@ class Pause(PauseCase):
             return re.search(rb" held=(\S+)\n", asker.call("CLIENT", "LIST", "ID", number).text).group(1)
 
         self.assertEqual(held(), b"-")
-        holds = self.heatsink.client().info("stats")["client_holds"]
+        holds = self.heatsink.client().info("stats")["held_pause"]
         asker.call("CLIENT", "PAUSE", 100000, "WRITE")
         connection.send(encode("SET", "k", "v"))
         self.wait_blocked(asker, number)
@@ -132,7 +132,7 @@ class Pause(PauseCase):
         asker.call("CLIENT", "UNPAUSE")
         self.assertEqual(connection.read().raw, b"+OK\r\n")
         self.assertEqual(held(), b"-")
-        self.assertEqual(self.heatsink.client().info("stats")["client_holds"], holds + 1)
+        self.assertEqual(self.heatsink.client().info("stats")["held_pause"], holds + 1)
 
     def test_arguments(self):
         asked = """CLIENT PAUSE|CLIENT PAUSE x|CLIENT PAUSE -1|CLIENT PAUSE 1.5|CLIENT PAUSE 0

@@ -142,7 +142,7 @@ class InFrontOfAServer(unittest.TestCase):
         for connection in slow:
             connection.send(b"".join(resp.encode("GET", "big%d" % (at % 4))
                                      for at in range(self.EACH)))
-        wait_for(self, "clients are held", lambda: stat(self.canary, "held_requests") > 0)
+        wait_for(self, "clients are held", lambda: stat(self.canary, "held_engine_inflight_bytes") > 0)
         trips = 0
         while trips < 200:
             self.assertEqual(self.canary.call("GET", "small").text, b"1")

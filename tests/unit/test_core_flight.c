@@ -5,6 +5,7 @@
  * told to, and clients that read when they are told to. */
 #include "stages/stages.h"
 
+#include "core/hold.h"
 #include "core/state.h"
 
 #include "base/limits.h"
@@ -146,7 +147,8 @@ static void test_one_that_does_not_read(void **state)
 	/* Those asked before anything was known, and no more: it has a quarter of output-limit unread. */
 	assert_int_equal(asked, FIRST);
 	assert_false(hs_session_cut(world.clients[0]));
-	assert_true(hs_counter_get(&hs_core_stats(world.core)->flight_holds) > 0);
+	assert_true(hs_counter_get(&hs_core_stats(world.core)->holds[HS_HOLD_INFLIGHT]) > 0);
+	assert_string_equal(hs_hold_text(world.core, world.clients[0]), "engine-inflight-bytes");
 	/* It reads after all, and gets everything, a few at a time. */
 	while (asked < 300) {
 		got += read_all(&world, 0);

@@ -516,7 +516,7 @@ static void test_held(void **state)
 	saw("admit0 admit1 admit2");
 	assert_int_equal(world.ops_count, 1);
 	assert_string_equal(hs_hold_text(world.core, world.client), "test");
-	assert_int_equal(hs_counter_get(&hs_core_stats(world.core)->holds), 1);
+	assert_int_equal(hs_counter_get(&hs_core_stats(world.core)->holds[HS_HOLD_STAGE]), 1);
 	/* Stages before the one that held it have seen it already. */
 	answer(0, "+OK\r\n");
 	saw("admit2 depart0 depart1 depart2 admit0 admit1 admit2 depart0 depart1 depart2");

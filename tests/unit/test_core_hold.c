@@ -1,0 +1,144 @@
+/* Goal: a client whose next command waits is shown with the reason, the reason is counted, and both are over when
+ * the command goes on.
+ *
+ * Method: scripts against the simulated world, with a partition that answers when it is told to. foo lives on
+ * partition 2 of four. A stage that holds is in test_core_stage.c, CLIENT PAUSE in test_core_pause.c, a reply that
+ * does not fit in test_core_flight.c. */
+#include "tests/lib/script.h"
+
+#include "base/mem.h"
+#include "core/hold.h"
+
+enum { FOO_PARTITION = 2 };
+
+static struct hs_sim_world *world;
+static struct hs_core *core;
+static struct hs_sim_client *client;
+
+static int set_up(void **state)
+{
+	struct hs_sim_world_options options = hs_sim_world_defaults(1);
+
+	(void)state;
+	world = hs_sim_world_create(&options);
+	core = hs_sim_world_core(world, 0);
+	client = hs_sim_client_connect(world, 0);
+	hs_sim_engine_stall(world->engine, FOO_PARTITION);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	hs_sim_world_destroy(&world);
+	return 0;
+}
+
+/* The reason that CLIENT LIST shows, and how often it was counted; no other reason was. */
+static void held(const char *text, enum hs_hold why, uint64_t times)
+{
+	assert_string_equal(hs_hold_text(core, client->session), text);
+	for (int i = 0; i < HS_HOLDS; i++)
+		assert_int_equal(hs_counter_get(&core->stats.holds[i]), i == (int)why ? times : 0);
+}
+
+static void go_on(void)
+{
+	hs_sim_engine_go_on(world->engine, FOO_PARTITION);
+	hs_sim_world_settle(world);
+}
+
+/* A transaction that publishes must be alone: the message follows its commit. */
+static void ask_to_publish(void)
+{
+	hs_sim_client_ask(client, "MULTI");
+	hs_sim_client_ask(client, "SET foo 1");
+	hs_sim_client_ask(client, "PUBLISH c m");
+	heard(client, "+OK\r\n+QUEUED\r\n+QUEUED\r\n");
+	hs_sim_client_ask(client, "EXEC");
+}
+
+static void test_the_next_must_be_alone(void **state)
+{
+	(void)state;
+	hs_sim_client_ask(client, "SET foo 1");
+	held("-", HS_HOLD_NONE, 0);
+	hs_sim_client_ask(client, "SUBSCRIBE c");
+	held("own-commands", HS_HOLD_OWN, 1);
+	go_on();
+	heard(client, "+OK\r\n*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n");
+	held("-", HS_HOLD_OWN, 1);
+}
+
+/* What comes behind a command that must be alone waits, too, whether it came with it or later. */
+static void test_the_last_must_be_alone(void **state)
+{
+	(void)state;
+	ask_to_publish();
+	held("-", HS_HOLD_NONE, 0);
+	hs_sim_client_ask(client, "ECHO a");
+	held("own-commands", HS_HOLD_OWN, 1);
+	hs_sim_client_ask(client, "ECHO b"); /* the client is held already */
+	held("own-commands", HS_HOLD_OWN, 1);
+	go_on();
+	heard(client, "*2\r\n+OK\r\n:0\r\n$1\r\na\r\n$1\r\nb\r\n");
+	held("-", HS_HOLD_OWN, 1);
+}
+
+/* Half of a command is no command that waits. */
+static void test_half_a_command(void **state)
+{
+	(void)state;
+	ask_to_publish();
+	hs_sim_client_send(client, HS_LIT("*1\r\n$4\r\nPI"));
+	go_on();
+	heard(client, "*2\r\n+OK\r\n:0\r\n");
+	assert_string_equal(hs_hold_text(core, client->session), "-");
+	hs_sim_client_send(client, HS_LIT("NG\r\n"));
+	heard(client, "+PONG\r\n");
+}
+
+static void test_the_pipeline_is_full(void **state)
+{
+	struct hs_buf bytes = {0}, expected = {0};
+
+	(void)state;
+	for (int i = 0; i < HS_SESSION_INFLIGHT_MAX; i++) {
+		hs_buf_printf(&bytes, "INCR foo\r\n");
+		hs_buf_printf(&expected, ":%d\r\n", i + 1);
+	}
+	hs_sim_client_send(client, hs_buf_bytes(&bytes));
+	hs_sim_world_settle(world);
+	held("-", HS_HOLD_NONE, 0);
+	hs_sim_client_ask(client, "ECHO a");
+	held("pipeline-limit", HS_HOLD_PIPELINE, 1);
+	go_on();
+	hs_buf_printf(&expected, "$1\r\na\r\n");
+	assert_true(hs_bytes_equal(hs_buf_bytes(&client->received), hs_buf_bytes(&expected)));
+	held("-", HS_HOLD_PIPELINE, 1);
+	hs_buf_deinit(&bytes);
+	hs_buf_deinit(&expected);
+}
+
+static void test_debug_sleep(void **state)
+{
+	(void)state;
+	hs_sim_client_ask(client, "DEBUG SLEEP 0.1");
+	held("debug-sleep", HS_HOLD_SLEEP, 1);
+	hs_sim_world_settle(world);
+	heard(client, "+OK\r\n");
+	held("-", HS_HOLD_SLEEP, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_the_next_must_be_alone, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_the_last_must_be_alone, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_half_a_command, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_the_pipeline_is_full, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_debug_sleep, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
