@@ -75,7 +75,7 @@ static bool request(struct world *world, struct hs_bytes key)
 	struct hs_ask ask;
 	uint64_t age_us;
 
-	hs_ask_get(&ask, hs_shared_seed(world->shared), key, argv);
+	hs_ask_get(&ask, hs_shared_hash(world->shared, key), key, argv);
 	cached = hs_cache_find(world->cache, ask.key_hash, ask.key);
 	entry = cached ? hs_cache_reply(cached, &ask) : NULL;
 	if (entry &&

@@ -58,7 +58,7 @@ static bool is_increment(const struct hs_op *op)
 static void ask_for(struct hs_ask *ask, const struct hs_shared *shared, struct hs_bytes key,
 		    struct hs_bytes words[2])
 {
-	hs_ask_get(ask, hs_shared_seed(shared), key, words);
+	hs_ask_get(ask, hs_shared_hash(shared, key), key, words);
 }
 
 /* --- to the engine --- */

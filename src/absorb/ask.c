@@ -24,18 +24,21 @@ static void sign(struct hs_ask *ask, uint64_t hash)
 	ask->signature = mix(hash + ask->command->id);
 }
 
-bool hs_ask_of_call(struct hs_ask *ask, uint64_t seed, struct hs_call *call)
+bool hs_ask_fits(const struct hs_command *command, size_t argc)
 {
-	const struct hs_command *command = call->command;
 	size_t least = (size_t)(command->arity < 0 ? -command->arity : command->arity);
 
-	if (!command->keep || !hs_command_arity_fits(command, call->argc))
-		return false;
-	if (command->keep & HS_KEEP_SHORT && call->argc != least)
+	return command->keep && hs_command_arity_fits(command, argc) &&
+	       (!(command->keep & HS_KEEP_SHORT) || argc == least);
+}
+
+bool hs_ask_of_call(struct hs_ask *ask, uint64_t seed, struct hs_call *call)
+{
+	if (!hs_ask_fits(call->command, call->argc))
 		return false;
 	/* In every command that can be cached the key is the first argument. */
 	*ask = (struct hs_ask){
-		.command = command,
+		.command = call->command,
 		.argv = call->argv,
 		.argc = call->argc,
 		.key = call->argv[1],
@@ -44,15 +47,7 @@ bool hs_ask_of_call(struct hs_ask *ask, uint64_t seed, struct hs_call *call)
 	return true;
 }
 
-bool hs_ask_init(struct hs_ask *ask, uint64_t seed, const struct hs_command *command, size_t argc,
-		 const struct hs_bytes *argv)
-{
-	struct hs_call call = hs_call_of(command, argc, argv);
-
-	return hs_ask_of_call(ask, seed, &call);
-}
-
-void hs_ask_get(struct hs_ask *ask, uint64_t seed, struct hs_bytes key, struct hs_bytes argv[2])
+void hs_ask_get(struct hs_ask *ask, uint64_t hash, struct hs_bytes key, struct hs_bytes argv[2])
 {
 	argv[0] = HS_LIT("GET");
 	argv[1] = key;
@@ -62,5 +57,5 @@ void hs_ask_get(struct hs_ask *ask, uint64_t seed, struct hs_bytes key, struct h
 		.argc = 2,
 		.key = key,
 	};
-	sign(ask, hs_hash(key, seed));
+	sign(ask, hash);
 }

@@ -34,14 +34,13 @@ struct hs_ask {
 
 /* Whether replies of a command can be cached: a read of one key whose answer follows from the value of
  * that key alone, and which can be written in both dialects (enum hs_command_keep). Of MGET each key is
- * a GET of its own: see hs_ask_get. Fills in everything; `seed` is the shared cache's (hs_shared_seed). What it
- * points to is the caller's. */
-bool hs_ask_init(struct hs_ask *ask, uint64_t seed, const struct hs_command *command, size_t argc,
-		 const struct hs_bytes *argv);
-/* The same of a call, whose hash of the key is used. */
+ * a GET of its own: see hs_ask_get. */
+bool hs_ask_fits(const struct hs_command *command, size_t argc);
+/* False: it does not fit. Else everything is filled in; `seed` is the shared cache's (hs_shared_seed). What it points to
+ * is the call's. */
 bool hs_ask_of_call(struct hs_ask *ask, uint64_t seed, struct hs_call *call);
-/* "GET key" in `argv`, which has room for two and outlives the ask. */
-void hs_ask_get(struct hs_ask *ask, uint64_t seed, struct hs_bytes key, struct hs_bytes argv[2]);
+/* "GET key" in `argv`, which has room for two and outlives the ask; `hash` is the key's (hs_shared_hash). */
+void hs_ask_get(struct hs_ask *ask, uint64_t hash, struct hs_bytes key, struct hs_bytes argv[2]);
 
 enum { HS_ENTRY_EXPIRY_UNKNOWN = 0 };
 

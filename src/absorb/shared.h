@@ -42,7 +42,7 @@ void hs_shared_use(struct hs_shared *shared, bool use);
 bool hs_shared_in_use(const struct hs_shared *shared);
 
 uint64_t hs_shared_hash(const struct hs_shared *shared, struct hs_bytes key);
-uint64_t hs_shared_seed(const struct hs_shared *shared); /* for hs_ask_init */
+uint64_t hs_shared_seed(const struct hs_shared *shared); /* for hs_ask_of_call */
 
 struct hs_version hs_shared_version(const struct hs_shared *shared, uint64_t key_hash);
 /* A write of the key goes to an engine, or everything may be written; returns the version before. */

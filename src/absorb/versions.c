@@ -46,18 +46,21 @@ struct visit {
 	bool end;
 };
 
-static void visit_command(struct visit *visit, const struct hs_call *call)
+static void visit_command(struct visit *visit, struct hs_call *call)
 {
 	struct hs_key_walk walk;
-	size_t at;
+	size_t at, only;
 
 	if (hs_command_only_reads(call->command))
 		return;
 	visit->all = visit->all || writes_all(call->command);
 	visit->others = visit->others || hs_command_may_write_others(call->command);
+	only = hs_call_only_key(call);
 	hs_call_keys(call, &walk);
 	while ((at = hs_keys_next(&walk)) > 0) {
-		uint64_t hash = hs_shared_hash(visit->shared, call->argv[at]);
+		struct hs_bytes key = call->argv[at];
+		uint64_t hash = only ? hs_call_hash(call, key, hs_shared_seed(visit->shared))
+				     : hs_shared_hash(visit->shared, key);
 
 		if (visit->end)
 			hs_shared_end(visit->shared, hash);
@@ -66,9 +69,11 @@ static void visit_command(struct visit *visit, const struct hs_call *call)
 	}
 }
 
-static void visit_op(struct visit *visit, const struct hs_op *op)
+static void visit_op(struct visit *visit, struct hs_request *request, const struct hs_op *op)
 {
-	if (op->kind == HS_OP_COMMAND) {
+	if (op->kind == HS_OP_COMMAND && op->argv == request->call.argv) {
+		visit_command(visit, &request->call); /* its key is hashed once */
+	} else if (op->kind == HS_OP_COMMAND) {
 		struct hs_call call = hs_call_of(op->command, op->argc, op->argv);
 
 		visit_command(visit, &call);
@@ -105,7 +110,7 @@ static enum hs_verdict depart(void *self, struct hs_request *request, struct hs_
 	part->noted &= ~bit;
 	if (!hs_shared_in_use(versions->shared))
 		return HS_PASS;
-	visit_op(&visit, &part->op);
+	visit_op(&visit, request, &part->op);
 	state->before = visit.before;
 	part->noted |= bit;
 	hs_versions_session(&versions->at, request->session)->writing++;
@@ -125,9 +130,9 @@ static void arrive(void *self, struct hs_request *request, struct hs_part *part)
 		/* Versions came into use while it was in flight: it counts from its answer on. */
 		if (!hs_shared_in_use(versions->shared))
 			return;
-		visit_op(&begin, &part->op);
+		visit_op(&begin, request, &part->op);
 	}
-	visit_op(&end, &part->op);
+	visit_op(&end, request, &part->op);
 	if (end.others)
 		session->barrier_us = versions->core->now.mono_us;
 }

@@ -10,7 +10,9 @@
 #include "absorb/entry.h"
 #include "absorb/shared.h"
 #include "base/check.h"
+#include "base/hash.h"
 #include "command/learned.h"
+#include "core/call.h"
 #include "wire/answer.h"
 #include "wire/reply.h"
 #include "wire/request.h"
@@ -72,6 +74,14 @@ static struct hs_learned *learn(const char *names, const char *flag, int key_las
 	return learned;
 }
 
+static bool ask_of(struct hs_ask *ask, uint64_t seed, const struct hs_command *command, size_t argc,
+		   const struct hs_bytes *argv)
+{
+	struct hs_call call = hs_call_of(command, argc, argv);
+
+	return hs_ask_of_call(ask, seed, &call);
+}
+
 static bool init(struct hs_ask *ask, const struct line *line, const struct hs_learned *learned)
 {
 	const struct hs_command *parent;
@@ -79,7 +89,7 @@ static bool init(struct hs_ask *ask, const struct line *line, const struct hs_le
 		hs_learned_resolve(learned, line->argc, line->argv, &parent);
 
 	assert_non_null(command);
-	return hs_ask_init(ask, SEED, command, line->argc, line->argv);
+	return ask_of(ask, SEED, command, line->argc, line->argv);
 }
 
 static void test_which_of_ours(void **state)
@@ -213,12 +223,12 @@ static void test_signatures(void **state)
 	}
 	assert_true(init(&again, &lower, NULL));
 	assert_int_equal(again.signature, asks[0].signature);
-	hs_ask_get(&again, hs_shared_seed(shared), HS_LIT("k"), argv);
+	hs_ask_get(&again, hs_shared_hash(shared, HS_LIT("k")), HS_LIT("k"), argv);
 	assert_int_equal(again.signature, asks[0].signature);
 	assert_int_equal(again.key_hash, asks[0].key_hash);
 	assert_int_equal(again.argc, 2);
 	assert_true(hs_bytes_equal(again.argv[1], HS_LIT("k")));
-	assert_true(hs_ask_init(&again, SEED + 1, asks[0].command, 2, asks[0].argv));
+	assert_true(ask_of(&again, SEED + 1, asks[0].command, 2, asks[0].argv));
 	assert_int_not_equal(again.signature, asks[0].signature);
 	hs_shared_destroy(&shared);
 }
@@ -342,7 +352,7 @@ static void set_up(struct world *world)
 	struct hs_ask ask;
 
 	*world = (struct world){.rule = {.stale_us = STALE}, .vouch = {.epoch = 3}};
-	hs_ask_get(&ask, SEED, HS_LIT("k"), argv);
+	hs_ask_get(&ask, hs_hash(HS_LIT("k"), SEED), HS_LIT("k"), argv);
 	world->entry = hs_entry_create(&ask, HS_LIT("$1\r\nv\r\n"));
 	world->entry->done = 5;
 	world->entry->read_us = READ;
@@ -564,7 +574,7 @@ static void print_kept(const struct hs_learned *learned, const struct hs_wire_re
 	struct hs_entry *entry = NULL;
 	struct hs_ask ask;
 
-	if (!command || !hs_ask_init(&ask, SEED, command, request->argc, request->argv))
+	if (!command || !ask_of(&ask, SEED, command, request->argc, request->argv))
 		hs_reply_status(&reply, "not asked");
 	else if (!(entry = hs_entry_create(&ask, resp3)))
 		hs_reply_status(&reply, "not kept");

@@ -7,6 +7,7 @@
  * these very tests. */
 #include "absorb/shared.h"
 
+#include "base/hash.h"
 #include "base/limits.h"
 #include "base/prng.h"
 
@@ -101,8 +102,9 @@ struct named {
 static void name(struct named *named, uint64_t number)
 {
 	int len = snprintf(named->text, sizeof named->text, "key:%llu", (unsigned long long)number);
+	struct hs_bytes key = {named->text, (size_t)len};
 
-	hs_ask_get(&named->ask, SEED, (struct hs_bytes){named->text, (size_t)len}, named->argv);
+	hs_ask_get(&named->ask, hs_hash(key, SEED), key, named->argv);
 }
 
 static struct hs_entry *make(const struct hs_ask *ask, uint64_t read_us)

@@ -7,8 +7,10 @@
 
 #include "absorb/cache/ghosts.h"
 #include "absorb/cache/table.h"
+#include "base/hash.h"
 #include "base/num.h"
 #include "base/prng.h"
+#include "core/call.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -59,16 +61,17 @@ static void name(struct named *named, uint64_t number, int variant)
 	static const char *const variants = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFG";
 	int len = snprintf(named->text, sizeof named->text, "key:%llu", (unsigned long long)number);
 	struct hs_bytes key = {named->text, (size_t)len};
+	struct hs_call call;
 
 	if (variant < 0) {
-		hs_ask_get(&named->ask, SEED, key, named->argv);
+		hs_ask_get(&named->ask, hs_hash(key, SEED), key, named->argv);
 		return;
 	}
 	named->argv[0] = HS_LIT("GETBIT");
 	named->argv[1] = key;
 	named->argv[2] = (struct hs_bytes){&variants[variant], 1};
-	assert_true(
-		hs_ask_init(&named->ask, SEED, hs_command_by_id(HS_CMD_ID_GETBIT), 3, named->argv));
+	call = hs_call_of(hs_command_by_id(HS_CMD_ID_GETBIT), 3, named->argv);
+	assert_true(hs_ask_of_call(&named->ask, SEED, &call));
 }
 
 /* A reply of that many bytes in all. */

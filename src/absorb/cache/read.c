@@ -354,7 +354,8 @@ static bool read_many(struct hs_cache_stage *stage, struct hs_session *session,
 		uint64_t age_us;
 		bool again = false;
 
-		hs_ask_get(&ask, hs_shared_seed(stage->shared), call->argv[i], words);
+		hs_ask_get(&ask, hs_shared_hash(stage->shared, call->argv[i]), call->argv[i],
+			   words);
 		cached = find_key(stage, &ask);
 		if (!cached) {
 			all = false;

@@ -12,10 +12,10 @@
 
 enum { UNUSED_WRITES_MAX = 2 }; /* values left behind in a row that nobody read: then none is */
 
-static bool is_plain_set(const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
-			 int64_t *expire_ms)
+static bool is_plain_set(const struct hs_call *call, int64_t *expire_ms)
 {
-	return command->id == HS_CMD_ID_SET && hs_plain_set(argc, argv, expire_ms);
+	return call->command->id == HS_CMD_ID_SET &&
+	       hs_plain_set(call->argc, call->argv, expire_ms);
 }
 
 static void write_through(struct hs_cache_stage *stage, struct hs_request *request,
@@ -32,9 +32,10 @@ static void write_through(struct hs_cache_stage *stage, struct hs_request *reque
 	int64_t expire_ms;
 
 	if (stage->mitigate != HS_MITIGATE_ON || !hs_bytes_equal(answer, HS_LIT("+OK\r\n")) ||
-	    !op->vouch || !is_plain_set(op->command, op->argc, op->argv, &expire_ms))
+	    !op->vouch || !is_plain_set(&request->call, &expire_ms))
 		return;
-	hs_ask_get(&ask, hs_shared_seed(stage->shared), op->argv[1], words);
+	hs_ask_get(&ask, hs_call_hash(&request->call, op->argv[1], hs_shared_seed(stage->shared)),
+		   op->argv[1], words);
 	if (!hs_versions_was_alone(&stage->versions, stage->shared, request, ask.key_hash, &before))
 		return;
 	cached = hs_cache_find(stage->cache, ask.key_hash, ask.key);
@@ -84,8 +85,7 @@ bool hs_cache_write_through(struct hs_cache_stage *stage, struct hs_session *ses
 
 	if (stage->mitigate != HS_MITIGATE_ON || session->tracks ||
 	    session->in_bucket[partition % HS_PARTITION_BUCKETS] > 0 || session->delayed > 0 ||
-	    !is_plain_set(call->command, call->argc, call->argv, &expire_ms) ||
-	    !is_wanted(stage, call))
+	    !is_plain_set(call, &expire_ms) || !is_wanted(stage, call))
 		return false;
 	request = hs_request_single(stage->core, session, call, call->slot);
 	request->resp = 3;

@@ -106,7 +106,8 @@ static const struct hs_command *dump_command(const struct hs_copies_stage *stage
 static void ask_init(const struct hs_copies_stage *stage, const struct hs_copies_key *copied,
 		     struct hs_ask *ask, struct hs_bytes argv[2])
 {
-	hs_ask_get(ask, hs_shared_seed(stage->shared), hs_copies_key_name(copied), argv);
+	hs_ask_get(ask, hs_shared_hash(stage->shared, hs_copies_key_name(copied)),
+		   hs_copies_key_name(copied), argv);
 	ask->command = dump_command(stage);
 	ask->signature = ~ask->signature;
 }

@@ -165,13 +165,12 @@ enum hs_verdict hs_copies_depart(void *self, struct hs_request *request, struct 
 	const struct hs_op *op = &part->op;
 	struct hs_copies_key *copied;
 	struct hs_place *place;
-	struct hs_ask ask;
 
-	if (op->kind != HS_OP_COMMAND || !op->command->keep || op->slot == HS_SLOT_NONE ||
-	    request->parts_count != 1)
+	if (op->kind != HS_OP_COMMAND || !hs_ask_fits(op->command, op->argc) ||
+	    op->slot == HS_SLOT_NONE || request->parts_count != 1)
 		return HS_PASS;
 	copied = hs_copies_find(stage, op->slot, op->argv[1]);
-	if (!copied || !hs_ask_init(&ask, 0, op->command, op->argc, op->argv))
+	if (!copied)
 		return HS_PASS;
 	copied->asked++;
 	if (!hs_copies_valid(stage, copied)) {

@@ -14,14 +14,25 @@ static bool has_for_itself(const struct hs_session *session, const struct hs_que
 	return queue->alone == session->id && queue->waiting == 0;
 }
 
+/* What the call is to folding, worked out once. */
+static const struct hs_fold_ask *classify(struct hs_fold_stage *stage,
+					  const struct hs_session *session,
+					  const struct hs_call *call)
+{
+	if (!stage->asked.command) {
+		stage->asked = (struct hs_fold_ask){.command = call->command,
+						    .argv = call->argv,
+						    .argc = call->argc,
+						    .resp = session->resp};
+		hs_fold_classify(&stage->asked);
+	}
+	return &stage->asked;
+}
+
 /* The queue for a command whose keys share a slot, if it has one key with a queue and can be folded. */
 static struct hs_queue *queue_for(struct hs_fold_stage *stage, struct hs_session *session,
 				  struct hs_call *call)
 {
-	struct hs_fold_ask ask = {.command = call->command,
-				  .argv = call->argv,
-				  .argc = call->argc,
-				  .resp = session->resp};
 	struct hs_fold_session *known = hs_fold_session(stage, session);
 	struct hs_queue *queue;
 	size_t at;
@@ -34,7 +45,7 @@ static struct hs_queue *queue_for(struct hs_fold_stage *stage, struct hs_session
 		queue->resting--;
 		return NULL;
 	}
-	if (!queue || hs_fold_classify(&ask) == HS_FOLD_NOT)
+	if (!queue || classify(stage, session, call)->kind == HS_FOLD_NOT)
 		return NULL;
 	/* Who made a change matters to a client that does not want to hear of its own (NOLOOP). */
 	if (session->tracks && (call->command->flags & HS_CMD_WRITE))
@@ -52,10 +63,11 @@ static struct hs_queue *queue_for(struct hs_fold_stage *stage, struct hs_session
 
 /* A write that goes past the queues may leave a number anywhere: that it was far from the limits when
  * last seen says nothing any more. */
-static void note_write(const struct hs_fold_stage *stage, struct hs_call *call)
+static void note_write(struct hs_fold_stage *stage, const struct hs_session *session,
+		       struct hs_call *call)
 {
 	const struct hs_command *command = call->command;
-	struct hs_fold_ask ask = {.command = command, .argv = call->argv, .argc = call->argc};
+	const struct hs_fold_ask *ask;
 	const struct hs_queue *only = NULL;
 	bool one_slot = call->slots == HS_CALL_SLOTS_ONE;
 	size_t at;
@@ -65,7 +77,8 @@ static void note_write(const struct hs_fold_stage *stage, struct hs_call *call)
 	if ((command->flags & HS_CMD_READONLY) ||
 	    (command->place == HS_PLACE_CORE && command->id != HS_CMD_ID_EXEC))
 		return;
-	if (hs_fold_classify(&ask) == HS_FOLD_ADD && hs_fold_is_simple(&ask))
+	ask = classify(stage, session, call);
+	if (ask->kind == HS_FOLD_ADD && hs_fold_is_simple(ask))
 		return; /* not far */
 	at = one_slot ? hs_call_only_key(call) : 0;
 	if (at > 0)
@@ -137,7 +150,7 @@ static bool admit(struct hs_fold_stage *stage, struct hs_session *session, struc
 	    overtakes(stage, session, call, queue))
 		return false;
 	if (!queue) {
-		note_write(stage, call);
+		note_write(stage, session, call);
 		return true;
 	}
 	bucket = hs_core_partition(stage->core, call->slot) % HS_PARTITION_BUCKETS;
@@ -145,7 +158,7 @@ static bool admit(struct hs_fold_stage *stage, struct hs_session *session, struc
 	/* In the middle of a chain it may as well wait in a queue. */
 	if (others == session->in_bucket[bucket] && others > 0 &&
 	    (others >= BEHIND_MAX || has_for_itself(session, queue)))
-		note_write(stage, call);
+		note_write(stage, session, call);
 	else
 		stage->admitted = queue;
 	return true;
@@ -157,6 +170,7 @@ enum hs_verdict hs_fold_admit(void *self, struct hs_session *session, struct hs_
 
 	stage->admitted = NULL;
 	stage->admitted_call = call->number;
+	stage->asked.command = NULL;
 	hs_call_slots(call);
 	if (admit(stage, session, call))
 		return HS_PASS;

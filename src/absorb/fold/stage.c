@@ -93,13 +93,11 @@ static void take(struct hs_fold_stage *stage, struct hs_queue *queue, struct hs_
 	struct hs_fold_request *folded = mark(stage, request);
 
 	folded->queue = queue;
-	folded->ask.resp = request->session->resp;
-	folded->ask.command = request->call.command;
-	folded->ask.argv = request->call.argv;
-	folded->ask.argc = request->call.argc;
+	folded->ask = stage->asked;
+	folded->ask.argv = request->call.argv; /* its own copy */
 	folded->ask.raw = request->call.raw;
+	hs_list_init(&folded->ask.link);
 	request->resp = request->session->resp;
-	hs_fold_classify(&folded->ask);
 	if (queue->waiting + queue->coming < stage->core->options.fold_waiters_max)
 		hs_chain_add(stage, hs_chain_of(stage, request->session, hs_fold_bucket(request)),
 			     folded);

@@ -65,11 +65,12 @@ struct hs_fold_stage {
 	struct hs_core *core;
 	uint32_t index; /* in the array of stages */
 	size_t session_at, request_at;
-	/* The queue that the call with this number goes through when its request departs; or NULL. */
-	struct hs_queue *admitted;
+	/* Of the call that was admitted last, which has this number. */
 	uint64_t admitted_call;
-	uint32_t taken;	     /* requests of all sessions in chains */
-	uint32_t relabelled; /* chains that are */
+	struct hs_queue *admitted; /* its request goes through it when it departs; or NULL */
+	struct hs_fold_ask asked;  /* what it is to folding; `command` NULL: not worked out */
+	uint32_t taken;		   /* requests of all sessions in chains */
+	uint32_t relabelled;	   /* chains that are */
 	struct hs_link queues;
 	struct hs_link ready;  /* those whose waiters may go at the end of the round */
 	struct hs_link left;   /* those of which a plan left some over */
