@@ -71,26 +71,26 @@ static bool request(struct world *world, struct hs_bytes key)
 {
 	struct hs_bytes argv[2];
 	struct hs_cache_key *cached;
-	struct hs_entry *entry;
+	struct hs_cache_entry *entry;
 	struct hs_ask ask;
 	uint64_t age_us;
 
 	hs_ask_get(&ask, hs_shared_hash(world->shared, key), key, argv);
 	cached = hs_cache_find(world->cache, ask.key_hash, ask.key);
 	entry = cached ? hs_cache_reply(cached, &ask) : NULL;
-	if (entry &&
-	    hs_entry_state(entry, &world->rule, hs_shared_version(world->shared, ask.key_hash).done,
-			   1000, &age_us) == HS_ENTRY_FRESH) {
+	if (entry && hs_cache_entry_state(entry, &world->rule,
+					  hs_shared_version(world->shared, ask.key_hash).done, 1000,
+					  &age_us) == HS_CACHE_ENTRY_FRESH) {
 		hs_cache_use(cached);
 		return true;
 	}
 	cached = hs_cache_admit(world->cache, ask.key_hash, ask.key);
-	entry = hs_entry_create(&ask, (struct hs_bytes){world->reply, world->reply_len});
+	entry = hs_cache_entry_create(&ask, (struct hs_bytes){world->reply, world->reply_len});
 	entry->vouch = &world->vouch;
 	entry->expires_us = UINT64_MAX;
 	hs_check(cached);
 	hs_check(hs_cache_keep(world->cache, cached, entry));
-	hs_entry_unref(&entry);
+	hs_cache_entry_unref(&entry);
 	return false;
 }
 

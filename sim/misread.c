@@ -104,18 +104,18 @@ static bool take_flight(struct hs_sim_misread *misread, const struct hs_op *op,
 /* As if the increment had not been noted. */
 static void undo_stamp(struct hs_shared *shared, const struct hs_ask *ask)
 {
-	struct hs_entry *entry = hs_shared_get(shared, ask);
+	struct hs_cache_entry *entry = hs_shared_get(shared, ask);
 	uint32_t done = hs_shared_version(shared, ask->key_hash).done;
 
 	if (!entry)
 		return;
 	if (entry->done + 1 == done)
 		entry->done = done;
-	hs_entry_unref(&entry);
+	hs_cache_entry_unref(&entry);
 }
 
-static void keep_raced(struct hs_shared *shared, const struct hs_ask *ask, struct hs_entry *entry,
-		       const struct flight *flight)
+static void keep_raced(struct hs_shared *shared, const struct hs_ask *ask,
+		       struct hs_cache_entry *entry, const struct flight *flight)
 {
 	struct hs_version now = hs_shared_version(shared, ask->key_hash);
 
@@ -127,21 +127,22 @@ static void keep_raced(struct hs_shared *shared, const struct hs_ask *ask, struc
 
 static void keep_missing(struct hs_shared *shared, const struct hs_ask *ask)
 {
-	struct hs_entry *entry = hs_shared_get(shared, ask);
+	struct hs_cache_entry *entry = hs_shared_get(shared, ask);
 
 	if (!entry)
 		return;
 	if (entry->missing)
 		entry->until_us = UINT64_MAX;
-	hs_entry_unref(&entry);
+	hs_cache_entry_unref(&entry);
 }
 
 /* What the reply would be as one that is kept. */
-static struct hs_entry *make_entry(const struct hs_ask *ask, const struct hs_op *op,
-				   const struct flight *flight, const struct hs_sim_rule *rule)
+static struct hs_cache_entry *make_entry(const struct hs_ask *ask, const struct hs_op *op,
+					 const struct flight *flight,
+					 const struct hs_sim_rule *rule)
 {
 	struct hs_bytes reply = op->answer.len > 0 ? op->answer : hs_buf_bytes(op->out);
-	struct hs_entry *entry = op->vouch ? hs_entry_create(ask, reply) : NULL;
+	struct hs_cache_entry *entry = op->vouch ? hs_cache_entry_create(ask, reply) : NULL;
 
 	if (!entry)
 		return NULL;
@@ -159,7 +160,7 @@ void hs_sim_misread_done(struct hs_sim_misread *misread, struct hs_op *op)
 	enum hs_sim_mistake mistake = world->options.engine.mistake;
 	struct hs_shared *shared = world->shelves[op->worker];
 	struct hs_bytes words[2];
-	struct hs_entry *entry = NULL;
+	struct hs_cache_entry *entry = NULL;
 	struct flight flight = {0};
 	struct hs_ask ask;
 	struct hs_buf key = {0};
@@ -179,14 +180,14 @@ void hs_sim_misread_done(struct hs_sim_misread *misread, struct hs_op *op)
 		keep_raced(shared, &ask, entry, &flight);
 	if (read && mistake == HS_SIM_NEGATIVE_FOREVER)
 		keep_missing(shared, &ask);
-	hs_entry_unref(&entry);
+	hs_cache_entry_unref(&entry);
 	hs_buf_deinit(&key);
 }
 
 /* --- to clients --- */
 
 /* Within the time that the rule allows while it is being read again, but written since. */
-static bool is_old(const struct hs_sim_world *world, const struct hs_entry *entry,
+static bool is_old(const struct hs_sim_world *world, const struct hs_cache_entry *entry,
 		   const struct hs_sim_rule *rule, uint32_t done)
 {
 	return entry->done != done && rule->swr_us > 0 &&
@@ -200,7 +201,7 @@ bool hs_sim_misread_answer(struct hs_sim_world *world, uint32_t worker, uint32_t
 	const struct hs_sim_rule *rule = hs_sim_world_rule(world, key);
 	struct hs_shared *shared = world->shelves[worker];
 	struct hs_bytes words[2];
-	struct hs_entry *entry;
+	struct hs_cache_entry *entry;
 	struct hs_ask ask;
 	char name[16];
 	bool given = false;
@@ -220,6 +221,6 @@ bool hs_sim_misread_answer(struct hs_sim_world *world, uint32_t worker, uint32_t
 			world->now.mono_us - entry->read_us <= rule->stale_us;
 	if (given)
 		hs_buf_append_bytes(reply, entry->reply[0]);
-	hs_entry_unref(&entry);
+	hs_cache_entry_unref(&entry);
 	return given;
 }

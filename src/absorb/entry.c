@@ -1,6 +1,6 @@
 /* Cache entries. All of one lies in one piece of memory:
  *
- *     struct hs_entry │ argv[] │ bytes of the arguments │ reply in RESP3 │ reply in RESP2, if it differs
+ *     struct hs_cache_entry │ argv[] │ bytes of the arguments │ reply in RESP3 │ reply in RESP2, if it differs
  */
 #include "absorb/entry.h"
 
@@ -20,7 +20,7 @@ static bool is_same_command(const struct hs_command *a, const struct hs_command 
 	return a == b || (a->id == b->id && strcmp(a->name, b->name) == 0);
 }
 
-bool hs_entry_is(const struct hs_entry *entry, const struct hs_ask *ask)
+bool hs_cache_entry_is(const struct hs_cache_entry *entry, const struct hs_ask *ask)
 {
 	if (entry->signature != ask->signature || entry->argc != ask->argc ||
 	    !is_same_command(entry->command, ask->command))
@@ -66,12 +66,12 @@ static struct hs_bytes copy(char **room, struct hs_bytes bytes)
 	return copied;
 }
 
-static struct hs_entry *create(const struct hs_ask *ask, struct hs_bytes resp3,
-			       struct hs_bytes resp2, bool differ)
+static struct hs_cache_entry *create(const struct hs_ask *ask, struct hs_bytes resp3,
+				     struct hs_bytes resp2, bool differ)
 {
-	size_t bytes = sizeof(struct hs_entry) + ask->argc * sizeof(struct hs_bytes) + resp3.len +
-		       (differ ? resp2.len : 0);
-	struct hs_entry *entry;
+	size_t bytes = sizeof(struct hs_cache_entry) + ask->argc * sizeof(struct hs_bytes) +
+		       resp3.len + (differ ? resp2.len : 0);
+	struct hs_cache_entry *entry;
 	struct hs_bytes *argv;
 	char *room;
 
@@ -80,12 +80,12 @@ static struct hs_entry *create(const struct hs_ask *ask, struct hs_bytes resp3,
 	entry = hs_mem_alloc(bytes);
 	argv = (struct hs_bytes *)(entry + 1);
 	room = (char *)(argv + ask->argc);
-	*entry = (struct hs_entry){
+	*entry = (struct hs_cache_entry){
 		.refs = 1,
 		.signature = ask->signature,
 		.key_hash = ask->key_hash,
 		.until_us = UINT64_MAX,
-		.expires_us = HS_ENTRY_EXPIRY_UNKNOWN,
+		.expires_us = HS_CACHE_ENTRY_EXPIRY_UNKNOWN,
 		.command = ask->command,
 		.argv = argv,
 		.argc = ask->argc,
@@ -99,11 +99,11 @@ static struct hs_entry *create(const struct hs_ask *ask, struct hs_bytes resp3,
 	return entry;
 }
 
-struct hs_entry *hs_entry_create(const struct hs_ask *ask, struct hs_bytes resp3)
+struct hs_cache_entry *hs_cache_entry_create(const struct hs_ask *ask, struct hs_bytes resp3)
 {
 	struct hs_buf resp2 = {0};
 	struct hs_answer answer;
-	struct hs_entry *entry;
+	struct hs_cache_entry *entry;
 	int64_t used = hs_answer_head(&answer, resp3.data, resp3.len);
 	int differ;
 
@@ -122,12 +122,12 @@ struct hs_entry *hs_entry_create(const struct hs_ask *ask, struct hs_bytes resp3
 	return entry;
 }
 
-void hs_entry_ref(struct hs_entry *entry)
+void hs_cache_entry_ref(struct hs_cache_entry *entry)
 {
 	atomic_fetch_add_explicit(&entry->refs, 1, memory_order_relaxed);
 }
 
-void hs_entry_unref(struct hs_entry **entry)
+void hs_cache_entry_unref(struct hs_cache_entry **entry)
 {
 	/* What others did with it comes before the end of it. */
 	if (*entry && atomic_fetch_sub_explicit(&(*entry)->refs, 1, memory_order_acq_rel) == 1)
@@ -141,7 +141,7 @@ void hs_entry_unref(struct hs_entry **entry)
  * The order of the looks matters. Who vouches marks what changed dead, and raises its epoch when it lost
  * its connection, before it proves itself again. So who has seen a proof must look at those two behind
  * it: they are then at least as new. */
-static bool known_until(struct hs_entry *entry, uint64_t now_us, uint64_t *until_us)
+static bool known_until(struct hs_cache_entry *entry, uint64_t now_us, uint64_t *until_us)
 {
 	uint64_t proved_us;
 
@@ -165,7 +165,7 @@ static bool known_until(struct hs_entry *entry, uint64_t now_us, uint64_t *until
 
 /* Remembers under which proof it was used, for the day on which there is nobody to ask; not at every hit,
  * as all workers read this line. An older one written over a newer makes it seem older, no more. */
-static void note_proof(struct hs_entry *entry, const struct hs_rule *rule, uint64_t until_us)
+static void note_proof(struct hs_cache_entry *entry, const struct hs_rule *rule, uint64_t until_us)
 {
 	uint64_t seen_us = atomic_load_explicit(&entry->seen_us, memory_order_relaxed);
 
@@ -179,18 +179,19 @@ static uint64_t since(uint64_t then_us, uint64_t now_us)
 	return now_us > then_us ? now_us - then_us : 0; /* another worker's clock may be ahead */
 }
 
-enum hs_entry_state hs_entry_state(struct hs_entry *entry, const struct hs_rule *rule,
-				   uint32_t done, uint64_t now_us, uint64_t *age_us)
+enum hs_cache_entry_state hs_cache_entry_state(struct hs_cache_entry *entry,
+					       const struct hs_rule *rule, uint32_t done,
+					       uint64_t now_us, uint64_t *age_us)
 {
 	uint64_t until_us, expires_us;
 	bool vouched = known_until(entry, now_us, &until_us), unknown;
 
 	if (entry->done != done || atomic_load_explicit(&entry->dead, memory_order_acquire))
-		return HS_ENTRY_CHANGED;
+		return HS_CACHE_ENTRY_CHANGED;
 	expires_us = atomic_load_explicit(&entry->expires_us, memory_order_relaxed);
-	unknown = expires_us == HS_ENTRY_EXPIRY_UNKNOWN;
+	unknown = expires_us == HS_CACHE_ENTRY_EXPIRY_UNKNOWN;
 	if (!unknown && now_us >= expires_us)
-		return HS_ENTRY_CHANGED; /* it is gone by itself */
+		return HS_CACHE_ENTRY_CHANGED; /* it is gone by itself */
 	*age_us = since(until_us, now_us);
 	if (entry->vouch && vouched) {
 		note_proof(entry, rule, until_us);
@@ -201,12 +202,12 @@ enum hs_entry_state hs_entry_state(struct hs_entry *entry, const struct hs_rule 
 	if (unknown || entry->fields)
 		*age_us = since(entry->read_us, now_us);
 	if (!vouched || *age_us > rule->stale_us || now_us >= entry->until_us)
-		return HS_ENTRY_AGED;
-	return HS_ENTRY_FRESH;
+		return HS_CACHE_ENTRY_AGED;
+	return HS_CACHE_ENTRY_FRESH;
 }
 
-uint64_t hs_entry_until(struct hs_prng *prng, const struct hs_rule *rule, bool missing,
-			uint64_t read_us)
+uint64_t hs_cache_entry_until(struct hs_prng *prng, const struct hs_rule *rule, bool missing,
+			      uint64_t read_us)
 {
 	uint64_t ttl_us = missing ? rule->negative_us : rule->ttl_us;
 	uint64_t most = (uint64_t)((double)ttl_us * rule->jitter);

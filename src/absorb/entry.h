@@ -42,9 +42,9 @@ bool hs_ask_of_call(struct hs_ask *ask, uint64_t seed, struct hs_call *call);
 /* "GET key" in `argv`, which has room for two and outlives the ask; `hash` is the key's (hs_shared_hash). */
 void hs_ask_get(struct hs_ask *ask, uint64_t hash, struct hs_bytes key, struct hs_bytes argv[2]);
 
-enum { HS_ENTRY_EXPIRY_UNKNOWN = 0 };
+enum { HS_CACHE_ENTRY_EXPIRY_UNKNOWN = 0 };
 
-struct hs_entry {
+struct hs_cache_entry {
 	_Atomic uint32_t refs;
 	_Atomic bool dead; /* it changed behind us, or who would hear of that has forgotten it */
 	uint32_t worker;   /* who read it, and hears of changes */
@@ -55,7 +55,7 @@ struct hs_entry {
 	uint64_t read_us;  /* mono: no older than that when it was read */
 	uint64_t cost_us;  /* what reading it took */
 	uint64_t until_us; /* its time to live ends, jitter included; UINT64_MAX: never */
-	/* The key's own end; UINT64_MAX: it has none; HS_ENTRY_EXPIRY_UNKNOWN: nobody knows. */
+	/* The key's own end; UINT64_MAX: it has none; HS_CACHE_ENTRY_EXPIRY_UNKNOWN: nobody knows. */
 	_Atomic uint64_t expires_us;
 	_Atomic uint64_t seen_us; /* the latest proof it was used under */
 	bool fields;  /* parts of the value may expire unseen: it is as old as its reading */
@@ -70,26 +70,27 @@ struct hs_entry {
 };
 
 /* When a reply that is read at `read_us` has to go, by its rule; `missing`: there was no such key. */
-uint64_t hs_entry_until(struct hs_prng *prng, const struct hs_rule *rule, bool missing,
-			uint64_t read_us);
+uint64_t hs_cache_entry_until(struct hs_prng *prng, const struct hs_rule *rule, bool missing,
+			      uint64_t read_us);
 
 /* Of a reply in RESP3; NULL when it cannot be written in RESP2, or is an error. The times, vouch and
  * version are the caller's to fill in. One reference. */
-struct hs_entry *hs_entry_create(const struct hs_ask *ask, struct hs_bytes resp3);
-void hs_entry_ref(struct hs_entry *entry);
-void hs_entry_unref(struct hs_entry **entry);
-bool hs_entry_is(const struct hs_entry *entry, const struct hs_ask *ask);
+struct hs_cache_entry *hs_cache_entry_create(const struct hs_ask *ask, struct hs_bytes resp3);
+void hs_cache_entry_ref(struct hs_cache_entry *entry);
+void hs_cache_entry_unref(struct hs_cache_entry **entry);
+bool hs_cache_entry_is(const struct hs_cache_entry *entry, const struct hs_ask *ask);
 
-enum hs_entry_state {
-	HS_ENTRY_FRESH,
-	HS_ENTRY_AGED,	  /* not known to have changed, but its time is over */
-	HS_ENTRY_CHANGED, /* written since, or what vouched for it forgot it */
+enum hs_cache_entry_state {
+	HS_CACHE_ENTRY_FRESH,
+	HS_CACHE_ENTRY_AGED,	/* not known to have changed, but its time is over */
+	HS_CACHE_ENTRY_CHANGED, /* written since, or what vouched for it forgot it */
 };
 
 /* `done`: of its key's version now. `age_us`: how old it may be, known for FRESH and AGED. What was kept
  * under another epoch of its vouch is AGED, and so is, `stale` after it was read, what may have expired
  * because nobody asked when it does. */
-enum hs_entry_state hs_entry_state(struct hs_entry *entry, const struct hs_rule *rule,
-				   uint32_t done, uint64_t now_us, uint64_t *age_us);
+enum hs_cache_entry_state hs_cache_entry_state(struct hs_cache_entry *entry,
+					       const struct hs_rule *rule, uint32_t done,
+					       uint64_t now_us, uint64_t *age_us);
 
 #endif

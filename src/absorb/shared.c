@@ -37,7 +37,7 @@ struct cell {
 	atomic_flag lock;
 	_Atomic uint32_t claim;
 	/* Changed under the lock; looked at without it to see whether there is anything at all. */
-	struct hs_entry *_Atomic entry;
+	struct hs_cache_entry *_Atomic entry;
 };
 
 struct hs_shared {
@@ -172,17 +172,17 @@ static bool is_empty(const struct cell *cell)
 	return !atomic_load_explicit(&cell->entry, memory_order_relaxed);
 }
 
-struct hs_entry *hs_shared_get(struct hs_shared *shared, const struct hs_ask *ask)
+struct hs_cache_entry *hs_shared_get(struct hs_shared *shared, const struct hs_ask *ask)
 {
 	struct cell *cell = cell_of(shared, ask->signature);
-	struct hs_entry *entry;
+	struct hs_cache_entry *entry;
 
 	if (is_empty(cell))
 		return NULL;
 	lock(cell);
 	entry = cell->entry;
-	if (entry && hs_entry_is(entry, ask))
-		hs_entry_ref(entry);
+	if (entry && hs_cache_entry_is(entry, ask))
+		hs_cache_entry_ref(entry);
 	else
 		entry = NULL;
 	unlock(cell);
@@ -190,9 +190,9 @@ struct hs_entry *hs_shared_get(struct hs_shared *shared, const struct hs_ask *as
 }
 
 /* Puts another into a cell, or nothing; what lay there is let go of behind the lock. */
-static void exchange(struct hs_shared *shared, struct cell *cell, struct hs_entry *entry)
+static void exchange(struct hs_shared *shared, struct cell *cell, struct hs_cache_entry *entry)
 {
-	struct hs_entry *old = cell->entry;
+	struct hs_cache_entry *old = cell->entry;
 
 	cell->entry = entry;
 	/* Within the lock: nobody may take off what is not counted yet. */
@@ -201,7 +201,7 @@ static void exchange(struct hs_shared *shared, struct cell *cell, struct hs_entr
 	if (old)
 		atomic_fetch_sub(&shared->bytes, old->bytes);
 	unlock(cell);
-	hs_entry_unref(&old);
+	hs_cache_entry_unref(&old);
 }
 
 /* Empties cells one behind the other until the rest fits. Once round at most: others may put meanwhile,
@@ -219,16 +219,16 @@ static void make_room(struct hs_shared *shared)
 }
 
 /* Whether what lies there is the same, and newer. Two workers may have read it one behind the other. */
-static bool is_newer(const struct hs_entry *there, const struct hs_entry *entry)
+static bool is_newer(const struct hs_cache_entry *there, const struct hs_cache_entry *entry)
 {
 	return there->signature == entry->signature && there->read_us > entry->read_us &&
 	       (int32_t)(there->done - entry->done) >= 0 && !there->dead;
 }
 
-void hs_shared_put(struct hs_shared *shared, struct hs_entry *entry)
+void hs_shared_put(struct hs_shared *shared, struct hs_cache_entry *entry)
 {
 	struct cell *cell = cell_of(shared, entry->signature);
-	struct hs_entry *there;
+	struct hs_cache_entry *there;
 
 	if (entry->bytes > shared->bytes_max)
 		return;
@@ -238,7 +238,7 @@ void hs_shared_put(struct hs_shared *shared, struct hs_entry *entry)
 		unlock(cell);
 		return;
 	}
-	hs_entry_ref(entry);
+	hs_cache_entry_ref(entry);
 	exchange(shared, cell, entry);
 	make_room(shared);
 }

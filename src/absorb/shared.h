@@ -5,7 +5,7 @@
  * were answered, with whatever. Two keys may share a version: then a write of one makes the other be read
  * again, no more.
  *
- *   - What was read is valid while `done` is what it was when the read began (see struct hs_entry): so a
+ *   - What was read is valid while `done` is what it was when the read began (see struct hs_cache_entry): so a
  *     write is seen by everybody on this server when it is acknowledged.
  *   - What was read while a write began or was done is not cached at all.
  *   - The value of a write is cached (write-through) only if no other was under way with it.
@@ -53,9 +53,9 @@ void hs_shared_end(struct hs_shared *shared, uint64_t key_hash);
 void hs_shared_end_all(struct hs_shared *shared);
 
 /* The value of a signature, if it lies there; the caller gets a reference. */
-struct hs_entry *hs_shared_get(struct hs_shared *shared, const struct hs_ask *ask);
+struct hs_cache_entry *hs_shared_get(struct hs_shared *shared, const struct hs_ask *ask);
 void hs_shared_put(struct hs_shared *shared,
-		   struct hs_entry *entry); /* takes a reference of its own */
+		   struct hs_cache_entry *entry); /* takes a reference of its own */
 void hs_shared_clear(struct hs_shared *shared);
 
 /* Claims the right to read what a signature stands for. False: worker `*by` is at it, and will tell when

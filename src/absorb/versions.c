@@ -185,7 +185,7 @@ bool hs_versions_has_write(const struct hs_versions *versions, const struct hs_s
 /* Another worker may be told of a change just now: so the time of the last revalidation is looked at first,
  * and then whether it is of this reply (absorb/entry.c). */
 bool hs_versions_is_since(const struct hs_versions *versions, const struct hs_session *session,
-			  const struct hs_entry *entry)
+			  const struct hs_cache_entry *entry)
 {
 	uint64_t barrier_us = hs_versions_session(versions, session)->barrier_us;
 

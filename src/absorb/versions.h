@@ -53,7 +53,7 @@ bool hs_versions_has_write(const struct hs_versions *versions, const struct hs_s
 			   struct hs_bytes key);
 /* Whether what was read is not from before the session's barrier. */
 bool hs_versions_is_since(const struct hs_versions *versions, const struct hs_session *session,
-			  const struct hs_entry *entry);
+			  const struct hs_cache_entry *entry);
 /* Whether a command must wait for what its session has in flight apart from the others. */
 bool hs_versions_holds(const struct hs_versions *versions, const struct hs_session *session,
 		       const struct hs_command *command);

@@ -6,7 +6,7 @@
 
 static void open_session(void *self, struct hs_session *session)
 {
-	struct hs_push *push = self;
+	struct hs_push_stage *push = self;
 	struct hs_push_session *state = hs_stage_session(session, push->session_at);
 
 	for (int kind = 0; kind < HS_TOPIC_KINDS; kind++)
@@ -16,7 +16,7 @@ static void open_session(void *self, struct hs_session *session)
 /* One of a transaction that is being sent. */
 static void read_queued(void *self, struct hs_session *session, const struct hs_call *call)
 {
-	struct hs_push *push = self;
+	struct hs_push_stage *push = self;
 
 	hs_tracking_read(push->core, session, call);
 }
@@ -25,7 +25,7 @@ static void read_queued(void *self, struct hs_session *session, const struct hs_
  * later than that, whatever the engine has done already. */
 static void handled(void *self, struct hs_session *session, const struct hs_call *call)
 {
-	struct hs_push *push = self;
+	struct hs_push_stage *push = self;
 
 	if (call->admitted)
 		hs_tracking_read(push->core, session, call);
@@ -34,14 +34,14 @@ static void handled(void *self, struct hs_session *session, const struct hs_call
 
 static void finish(void *self, struct hs_request *request)
 {
-	struct hs_push *push = self;
+	struct hs_push_stage *push = self;
 
 	hs_tracking_wrote(push->core, request);
 }
 
 static void tell(void *self, const struct hs_news *news)
 {
-	struct hs_push *push = self;
+	struct hs_push_stage *push = self;
 
 	if (news->kind == HS_NEWS_CHANGED || news->kind == HS_NEWS_CHANGED_ALL)
 		hs_tracking_news(push->core, news);
@@ -51,14 +51,14 @@ static void tell(void *self, const struct hs_news *news)
 
 static void tick(void *self)
 {
-	struct hs_push *push = self;
+	struct hs_push_stage *push = self;
 
 	hs_tracking_tick(push->core);
 }
 
 static void forget(void *self, struct hs_session *session)
 {
-	struct hs_push *push = self;
+	struct hs_push_stage *push = self;
 
 	hs_pubsub_drop(push->core, session);
 	hs_tracking_stop(push->core, session);
@@ -68,7 +68,7 @@ static void forget(void *self, struct hs_session *session)
 static bool loses(void *self, const struct hs_session *session, const struct hs_acl_user *old,
 		  const struct hs_acl_user *user)
 {
-	struct hs_push *push = self;
+	struct hs_push_stage *push = self;
 	const struct hs_push_session *state = hs_stage_session(session, push->session_at);
 
 	for (int kind = 0; kind < HS_TOPIC_KINDS; kind++) {
@@ -90,7 +90,7 @@ static bool loses(void *self, const struct hs_session *session, const struct hs_
 
 static void *create(struct hs_core *core, uint32_t index)
 {
-	struct hs_push *push = hs_mem_zalloc(sizeof *push);
+	struct hs_push_stage *push = hs_mem_zalloc(sizeof *push);
 
 	push->core = core;
 	push->index = index;
@@ -104,7 +104,7 @@ static void *create(struct hs_core *core, uint32_t index)
 
 static void destroy(void *self)
 {
-	struct hs_push *push = self;
+	struct hs_push_stage *push = self;
 
 	hs_tracking_destroy(&push->tracking);
 	hs_topics_deinit(&push->topics);

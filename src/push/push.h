@@ -24,7 +24,7 @@ struct hs_wish;	    /* a topic of SUBSCRIBE or UNSUBSCRIBE: push/pubsub.c */
 
 extern const struct hs_stage hs_stage_push;
 
-struct hs_push {
+struct hs_push_stage {
 	struct hs_core *core;
 	uint32_t index; /* in the array of stages */
 	size_t session_at, request_at;
@@ -46,7 +46,7 @@ struct hs_push_request {
 	struct hs_request *next; /* CLIENT TRACKING ON: the next that waits for the engine */
 };
 
-static inline struct hs_push *hs_push_of(const struct hs_core *core)
+static inline struct hs_push_stage *hs_push_of(const struct hs_core *core)
 {
 	return core->stages.self[hs_stage_index(core, &hs_stage_push)];
 }

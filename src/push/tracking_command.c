@@ -286,7 +286,7 @@ static void engine_started(struct hs_core *core, struct hs_request *request)
 /* Whether the stage hears of the session's commands and answers. */
 static void listen_to(struct hs_core *core, struct hs_session *session, bool tracks)
 {
-	struct hs_push *push = hs_push_of(core);
+	struct hs_push_stage *push = hs_push_of(core);
 
 	session->tracks = tracks;
 	hs_stage_listen(session, push->index, tracks);

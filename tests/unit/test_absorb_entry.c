@@ -233,18 +233,18 @@ static void test_signatures(void **state)
 	hs_shared_destroy(&shared);
 }
 
-static struct hs_entry *keep(const char *text, struct hs_bytes reply, struct hs_ask *ask)
+static struct hs_cache_entry *keep(const char *text, struct hs_bytes reply, struct hs_ask *ask)
 {
 	static struct line line; /* outlives the ask */
 	static struct hs_learned *learned;
-	struct hs_entry *entry;
+	struct hs_cache_entry *entry;
 
 	learned = learn("hgetall hget zrange xrange llen smembers lrange", "readonly", 1);
 	line = words(text);
 	assert_true(init(ask, &line, learned));
-	entry = hs_entry_create(ask, reply);
+	entry = hs_cache_entry_create(ask, reply);
 	if (entry)
-		assert_true(hs_entry_is(entry, ask));
+		assert_true(hs_cache_entry_is(entry, ask));
 	hs_learned_destroy(&learned); /* rows are not looked at any more */
 	return entry;
 }
@@ -252,7 +252,7 @@ static struct hs_entry *keep(const char *text, struct hs_bytes reply, struct hs_
 static void expect(const char *text, struct hs_bytes resp3, struct hs_bytes resp2, bool missing)
 {
 	struct hs_ask ask;
-	struct hs_entry *entry = keep(text, resp3, &ask);
+	struct hs_cache_entry *entry = keep(text, resp3, &ask);
 
 	assert_non_null(entry);
 	assert_true(hs_bytes_equal(entry->reply[1], resp3));
@@ -261,14 +261,14 @@ static void expect(const char *text, struct hs_bytes resp3, struct hs_bytes resp
 			 hs_bytes_equal(resp2, resp3));
 	assert_true(entry->reply[1].data != resp3.data);
 	assert_int_equal(entry->missing, missing);
-	assert_int_equal(entry->expires_us, missing ? UINT64_MAX : HS_ENTRY_EXPIRY_UNKNOWN);
+	assert_int_equal(entry->expires_us, missing ? UINT64_MAX : HS_CACHE_ENTRY_EXPIRY_UNKNOWN);
 	assert_true(hs_bytes_equal(entry->key, HS_LIT("k")));
 	assert_int_equal(entry->key_hash, ask.key_hash);
 	assert_int_equal(entry->refs, 1);
 	assert_false(entry->dead);
 	assert_true(entry->bytes >= sizeof *entry + resp3.len + entry->argc * sizeof *entry->argv +
 					    (hs_bytes_equal(resp2, resp3) ? 0 : resp2.len));
-	hs_entry_unref(&entry);
+	hs_cache_entry_unref(&entry);
 	assert_null(entry);
 }
 
@@ -320,21 +320,21 @@ static void test_collisions(void **state)
 		"BITCOUNT k 1 2", "STRLEN k",	    "BITCOUNT k 1 2 BIT"};
 	struct line line = words("GETRANGE k 1 2");
 	struct hs_ask ask;
-	struct hs_entry *entry;
+	struct hs_cache_entry *entry;
 
 	(void)state;
 	assert_true(init(&ask, &line, NULL));
-	entry = hs_entry_create(&ask, HS_LIT("$1\r\na\r\n"));
+	entry = hs_cache_entry_create(&ask, HS_LIT("$1\r\na\r\n"));
 	line = words("getrange k 1 2");
 	assert_true(init(&ask, &line, NULL));
-	assert_true(hs_entry_is(entry, &ask));
+	assert_true(hs_cache_entry_is(entry, &ask));
 	for (size_t i = 0; i < sizeof different / sizeof *different; i++) {
 		line = words(different[i]);
 		assert_true(init(&ask, &line, NULL));
 		ask.signature = entry->signature;
-		assert_false(hs_entry_is(entry, &ask));
+		assert_false(hs_cache_entry_is(entry, &ask));
 	}
-	hs_entry_unref(&entry);
+	hs_cache_entry_unref(&entry);
 }
 
 /* ---- states ---- */
@@ -342,7 +342,7 @@ static void test_collisions(void **state)
 struct world {
 	struct hs_rule rule;
 	struct hs_vouch vouch;
-	struct hs_entry *entry;
+	struct hs_cache_entry *entry;
 	uint64_t age_us;
 };
 
@@ -353,7 +353,7 @@ static void set_up(struct world *world)
 
 	*world = (struct world){.rule = {.stale_us = STALE}, .vouch = {.epoch = 3}};
 	hs_ask_get(&ask, hs_hash(HS_LIT("k"), SEED), HS_LIT("k"), argv);
-	world->entry = hs_entry_create(&ask, HS_LIT("$1\r\nv\r\n"));
+	world->entry = hs_cache_entry_create(&ask, HS_LIT("$1\r\nv\r\n"));
 	world->entry->done = 5;
 	world->entry->read_us = READ;
 	world->entry->vouch = &world->vouch;
@@ -361,10 +361,10 @@ static void set_up(struct world *world)
 	world->entry->expires_us = UINT64_MAX;
 }
 
-static enum hs_entry_state at(struct world *world, uint64_t now_us)
+static enum hs_cache_entry_state at(struct world *world, uint64_t now_us)
 {
 	world->age_us = 12345678;
-	return hs_entry_state(world->entry, &world->rule, 5, now_us, &world->age_us);
+	return hs_cache_entry_state(world->entry, &world->rule, 5, now_us, &world->age_us);
 }
 
 static void test_stale_without_a_proof(void **state)
@@ -376,15 +376,15 @@ static void test_stale_without_a_proof(void **state)
 		set_up(&world);
 		if (!vouched)
 			world.entry->vouch = NULL;
-		assert_int_equal(at(&world, READ), HS_ENTRY_FRESH);
+		assert_int_equal(at(&world, READ), HS_CACHE_ENTRY_FRESH);
 		assert_int_equal(world.age_us, 0);
-		assert_int_equal(at(&world, READ - 50), HS_ENTRY_FRESH); /* another's clock */
+		assert_int_equal(at(&world, READ - 50), HS_CACHE_ENTRY_FRESH); /* another's clock */
 		assert_int_equal(world.age_us, 0);
-		assert_int_equal(at(&world, READ + STALE), HS_ENTRY_FRESH);
+		assert_int_equal(at(&world, READ + STALE), HS_CACHE_ENTRY_FRESH);
 		assert_int_equal(world.age_us, STALE);
-		assert_int_equal(at(&world, READ + STALE + 1), HS_ENTRY_AGED);
+		assert_int_equal(at(&world, READ + STALE + 1), HS_CACHE_ENTRY_AGED);
 		assert_int_equal(world.age_us, STALE + 1);
-		hs_entry_unref(&world.entry);
+		hs_cache_entry_unref(&world.entry);
 	}
 }
 
@@ -395,24 +395,24 @@ static void test_proofs(void **state)
 	(void)state;
 	set_up(&world);
 	world.vouch.proved_us = READ - 10; /* before it was read */
-	assert_int_equal(at(&world, READ + STALE), HS_ENTRY_FRESH);
+	assert_int_equal(at(&world, READ + STALE), HS_CACHE_ENTRY_FRESH);
 	assert_int_equal(world.age_us, STALE);
 	world.vouch.proved_us = READ + 9000;
-	assert_int_equal(at(&world, READ + 9000), HS_ENTRY_FRESH);
+	assert_int_equal(at(&world, READ + 9000), HS_CACHE_ENTRY_FRESH);
 	assert_int_equal(world.age_us, 0);
-	assert_int_equal(at(&world, READ + 9000 + STALE), HS_ENTRY_FRESH);
+	assert_int_equal(at(&world, READ + 9000 + STALE), HS_CACHE_ENTRY_FRESH);
 	assert_int_equal(world.age_us, STALE);
-	assert_int_equal(at(&world, READ + 9001 + STALE), HS_ENTRY_AGED);
+	assert_int_equal(at(&world, READ + 9001 + STALE), HS_CACHE_ENTRY_AGED);
 	assert_int_equal(world.age_us, STALE + 1);
 	world.vouch.wanted = false;
 	world.vouch.proved_us = UINT64_MAX; /* none can be missed */
-	assert_int_equal(at(&world, READ + 1000000 * STALE), HS_ENTRY_FRESH);
+	assert_int_equal(at(&world, READ + 1000000 * STALE), HS_CACHE_ENTRY_FRESH);
 	assert_int_equal(world.age_us, 0);
 	assert_false(world.vouch.wanted);
 	world.vouch.epoch++; /* it was good until then, not for ever */
-	assert_int_equal(at(&world, READ + 1000000 * STALE + 5), HS_ENTRY_AGED);
+	assert_int_equal(at(&world, READ + 1000000 * STALE + 5), HS_CACHE_ENTRY_AGED);
 	assert_int_equal(world.age_us, 5);
-	hs_entry_unref(&world.entry);
+	hs_cache_entry_unref(&world.entry);
 }
 
 static void test_a_proof_is_wanted(void **state)
@@ -421,22 +421,22 @@ static void test_a_proof_is_wanted(void **state)
 
 	(void)state;
 	set_up(&world);
-	assert_int_equal(at(&world, READ + STALE / 4), HS_ENTRY_FRESH);
+	assert_int_equal(at(&world, READ + STALE / 4), HS_CACHE_ENTRY_FRESH);
 	assert_false(world.vouch.wanted);
-	assert_int_equal(at(&world, READ + STALE / 4 + 1), HS_ENTRY_FRESH);
+	assert_int_equal(at(&world, READ + STALE / 4 + 1), HS_CACHE_ENTRY_FRESH);
 	assert_true(world.vouch.wanted);
 	world.vouch.wanted = false;
 	world.vouch.proved_us = READ + 500;
-	assert_int_equal(at(&world, READ + 500 + STALE / 4), HS_ENTRY_FRESH);
+	assert_int_equal(at(&world, READ + 500 + STALE / 4), HS_CACHE_ENTRY_FRESH);
 	assert_false(world.vouch.wanted);
 	/* One that is not relied on any more need not prove anything. */
 	world.entry->dead = true;
-	assert_int_equal(at(&world, READ + 500 + STALE), HS_ENTRY_CHANGED);
+	assert_int_equal(at(&world, READ + 500 + STALE), HS_CACHE_ENTRY_CHANGED);
 	world.entry->dead = false;
 	world.vouch.epoch++;
-	assert_int_equal(at(&world, READ + 500 + STALE), HS_ENTRY_AGED);
+	assert_int_equal(at(&world, READ + 500 + STALE), HS_CACHE_ENTRY_AGED);
 	assert_false(world.vouch.wanted);
-	hs_entry_unref(&world.entry);
+	hs_cache_entry_unref(&world.entry);
 }
 
 static void test_another_epoch(void **state)
@@ -446,23 +446,23 @@ static void test_another_epoch(void **state)
 	(void)state;
 	set_up(&world);
 	world.vouch.proved_us = READ + 5000;
-	assert_int_equal(at(&world, READ + 5100), HS_ENTRY_FRESH);
+	assert_int_equal(at(&world, READ + 5100), HS_CACHE_ENTRY_FRESH);
 	assert_int_equal(world.entry->seen_us, READ + 5000);
 	/* Its word counts no more, nor does its next proof; what it was used under does. */
 	world.vouch.epoch = 4;
 	world.vouch.proved_us = READ + 6000;
-	assert_int_equal(at(&world, READ + 6000), HS_ENTRY_AGED);
+	assert_int_equal(at(&world, READ + 6000), HS_CACHE_ENTRY_AGED);
 	assert_int_equal(world.age_us, 1000);
 	world.vouch.proved_us = UINT64_MAX;
-	assert_int_equal(at(&world, READ + 6000), HS_ENTRY_AGED);
+	assert_int_equal(at(&world, READ + 6000), HS_CACHE_ENTRY_AGED);
 	assert_int_equal(world.age_us, 1000);
-	hs_entry_unref(&world.entry);
+	hs_cache_entry_unref(&world.entry);
 	/* Never used under a proof: as old as it is. */
 	set_up(&world);
 	world.vouch.epoch = 4;
-	assert_int_equal(at(&world, READ + 10), HS_ENTRY_AGED);
+	assert_int_equal(at(&world, READ + 10), HS_CACHE_ENTRY_AGED);
 	assert_int_equal(world.age_us, 10);
-	hs_entry_unref(&world.entry);
+	hs_cache_entry_unref(&world.entry);
 }
 
 /* The mark is seldom written: all workers read it. */
@@ -475,14 +475,14 @@ static void test_proofs_are_noted_seldom(void **state)
 	set_up(&world);
 	for (uint64_t i = 1; i <= 10 * STALE; i++) {
 		world.vouch.proved_us = READ + i;
-		assert_int_equal(at(&world, READ + i), HS_ENTRY_FRESH);
+		assert_int_equal(at(&world, READ + i), HS_CACHE_ENTRY_FRESH);
 		noted += world.entry->seen_us != last;
 		last = world.entry->seen_us;
 		assert_true(last <= READ + i);
 		assert_true(i < STALE || READ + i - last <= STALE / 4);
 	}
 	assert_in_range(noted, 10, 100);
-	hs_entry_unref(&world.entry);
+	hs_cache_entry_unref(&world.entry);
 }
 
 static void test_written_or_dead(void **state)
@@ -492,16 +492,16 @@ static void test_written_or_dead(void **state)
 
 	(void)state;
 	set_up(&world);
-	assert_int_equal(hs_entry_state(world.entry, &world.rule, 6, READ, &age_us),
-			 HS_ENTRY_CHANGED);
-	assert_int_equal(hs_entry_state(world.entry, &world.rule, 4, READ, &age_us),
-			 HS_ENTRY_CHANGED);
-	assert_int_equal(at(&world, READ), HS_ENTRY_FRESH);
+	assert_int_equal(hs_cache_entry_state(world.entry, &world.rule, 6, READ, &age_us),
+			 HS_CACHE_ENTRY_CHANGED);
+	assert_int_equal(hs_cache_entry_state(world.entry, &world.rule, 4, READ, &age_us),
+			 HS_CACHE_ENTRY_CHANGED);
+	assert_int_equal(at(&world, READ), HS_CACHE_ENTRY_FRESH);
 	world.entry->dead = true;
-	assert_int_equal(at(&world, READ), HS_ENTRY_CHANGED);
+	assert_int_equal(at(&world, READ), HS_CACHE_ENTRY_CHANGED);
 	world.vouch.epoch++; /* what is known to have changed has */
-	assert_int_equal(at(&world, READ + 5 * STALE), HS_ENTRY_CHANGED);
-	hs_entry_unref(&world.entry);
+	assert_int_equal(at(&world, READ + 5 * STALE), HS_CACHE_ENTRY_CHANGED);
+	hs_cache_entry_unref(&world.entry);
 }
 
 static void test_time_to_live(void **state)
@@ -512,10 +512,10 @@ static void test_time_to_live(void **state)
 	set_up(&world);
 	world.vouch.proved_us = UINT64_MAX;
 	world.entry->until_us = READ + 50;
-	assert_int_equal(at(&world, READ + 49), HS_ENTRY_FRESH);
-	assert_int_equal(at(&world, READ + 50), HS_ENTRY_AGED);
+	assert_int_equal(at(&world, READ + 49), HS_CACHE_ENTRY_FRESH);
+	assert_int_equal(at(&world, READ + 50), HS_CACHE_ENTRY_AGED);
 	assert_int_equal(world.age_us, 0);
-	hs_entry_unref(&world.entry);
+	hs_cache_entry_unref(&world.entry);
 }
 
 static void test_expiry(void **state)
@@ -526,20 +526,20 @@ static void test_expiry(void **state)
 	set_up(&world);
 	world.vouch.proved_us = UINT64_MAX;
 	world.entry->expires_us = READ + 70;
-	assert_int_equal(at(&world, READ + 69), HS_ENTRY_FRESH);
-	assert_int_equal(at(&world, READ + 70), HS_ENTRY_CHANGED);
+	assert_int_equal(at(&world, READ + 69), HS_CACHE_ENTRY_FRESH);
+	assert_int_equal(at(&world, READ + 70), HS_CACHE_ENTRY_CHANGED);
 	/* Not known: it may be gone since it was read, whoever vouches. */
-	world.entry->expires_us = HS_ENTRY_EXPIRY_UNKNOWN;
+	world.entry->expires_us = HS_CACHE_ENTRY_EXPIRY_UNKNOWN;
 	for (int fields = 0; fields < 2; fields++) {
-		assert_int_equal(at(&world, READ + STALE), HS_ENTRY_FRESH);
+		assert_int_equal(at(&world, READ + STALE), HS_CACHE_ENTRY_FRESH);
 		assert_int_equal(world.age_us, STALE);
-		assert_int_equal(at(&world, READ + STALE + 1), HS_ENTRY_AGED);
+		assert_int_equal(at(&world, READ + STALE + 1), HS_CACHE_ENTRY_AGED);
 		assert_int_equal(world.age_us, STALE + 1);
 		/* Or a part of it, whatever is known of all of it. */
 		world.entry->fields = true;
 		world.entry->expires_us = UINT64_MAX;
 	}
-	hs_entry_unref(&world.entry);
+	hs_cache_entry_unref(&world.entry);
 }
 
 /* ---- a tool ---- */
@@ -571,17 +571,17 @@ static void print_kept(const struct hs_learned *learned, const struct hs_wire_re
 		hs_learned_resolve(learned, request->argc, request->argv, &parent);
 	struct hs_buf out = {0};
 	struct hs_reply reply = {.out = &out, .resp = 2};
-	struct hs_entry *entry = NULL;
+	struct hs_cache_entry *entry = NULL;
 	struct hs_ask ask;
 
 	if (!command || !ask_of(&ask, SEED, command, request->argc, request->argv))
 		hs_reply_status(&reply, "not asked");
-	else if (!(entry = hs_entry_create(&ask, resp3)))
+	else if (!(entry = hs_cache_entry_create(&ask, resp3)))
 		hs_reply_status(&reply, "not kept");
 	else
 		hs_reply_bulk(&reply, entry->reply[0]);
 	fwrite(out.data, 1, out.len, stdout);
-	hs_entry_unref(&entry);
+	hs_cache_entry_unref(&entry);
 	hs_buf_deinit(&out);
 }
 

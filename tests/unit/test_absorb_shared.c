@@ -107,9 +107,10 @@ static void name(struct named *named, uint64_t number)
 	hs_ask_get(&named->ask, hs_hash(key, SEED), key, named->argv);
 }
 
-static struct hs_entry *make(const struct hs_ask *ask, uint64_t read_us)
+static struct hs_cache_entry *make(const struct hs_ask *ask, uint64_t read_us)
 {
-	struct hs_entry *entry = hs_entry_create(ask, (struct hs_bytes){"$1\r\nv\r\n", 7});
+	struct hs_cache_entry *entry =
+		hs_cache_entry_create(ask, (struct hs_bytes){"$1\r\nv\r\n", 7});
 
 	entry->read_us = read_us;
 	return entry;
@@ -119,7 +120,7 @@ static void test_puts_and_gets(void **state)
 {
 	struct hs_shared *shared = hs_shared_create(SEED, 1 << 20);
 	struct named a, b;
-	struct hs_entry *entry, *got;
+	struct hs_cache_entry *entry, *got;
 
 	(void)state;
 	name(&a, 1);
@@ -133,7 +134,7 @@ static void test_puts_and_gets(void **state)
 	got = hs_shared_get(shared, &a.ask);
 	assert_ptr_equal(got, entry);
 	assert_int_equal(entry->refs, 3);
-	hs_entry_unref(&got);
+	hs_cache_entry_unref(&got);
 	assert_null(hs_shared_get(shared, &b.ask));
 	/* Another one with the same signature is not the one that was asked for. */
 	b.ask.signature = a.ask.signature;
@@ -144,16 +145,16 @@ static void test_puts_and_gets(void **state)
 	hs_shared_put(shared, entry);
 	hs_shared_destroy(&shared);
 	assert_int_equal(entry->refs, 1);
-	hs_entry_unref(&entry);
+	hs_cache_entry_unref(&entry);
 }
 
 static bool lies_there(struct hs_shared *shared, const struct hs_ask *ask,
-		       const struct hs_entry *entry)
+		       const struct hs_cache_entry *entry)
 {
-	struct hs_entry *got = hs_shared_get(shared, ask);
+	struct hs_cache_entry *got = hs_shared_get(shared, ask);
 	bool same = got == entry;
 
-	hs_entry_unref(&got);
+	hs_cache_entry_unref(&got);
 	return same;
 }
 
@@ -161,7 +162,7 @@ static void test_the_newest_lies_there(void **state)
 {
 	struct hs_shared *shared = hs_shared_create(SEED, 1 << 20);
 	struct named a, b;
-	struct hs_entry *old, *new, *other;
+	struct hs_cache_entry *old, *new, *other;
 
 	(void)state;
 	name(&a, 1);
@@ -190,16 +191,16 @@ static void test_the_newest_lies_there(void **state)
 	assert_null(hs_shared_get(shared, &a.ask));
 	assert_int_equal(old->refs, 1);
 	hs_shared_destroy(&shared);
-	hs_entry_unref(&old);
-	hs_entry_unref(&new);
-	hs_entry_unref(&other);
+	hs_cache_entry_unref(&old);
+	hs_cache_entry_unref(&new);
+	hs_cache_entry_unref(&other);
 }
 
 static void test_bytes_are_bounded(void **state)
 {
 	enum { FIT = 100, MANY = 5000 };
 	struct named named;
-	struct hs_entry *entry;
+	struct hs_cache_entry *entry;
 	struct hs_shared *shared;
 	size_t bytes, found = 0;
 
@@ -207,20 +208,20 @@ static void test_bytes_are_bounded(void **state)
 	name(&named, 1000);
 	entry = make(&named.ask, 1);
 	bytes = entry->bytes;
-	hs_entry_unref(&entry);
+	hs_cache_entry_unref(&entry);
 	shared = hs_shared_create(SEED, FIT * bytes);
 	for (uint64_t i = 0; i < MANY; i++) {
 		name(&named, 1000 + i);
 		entry = make(&named.ask, 1);
 		assert_int_equal(entry->bytes, bytes);
 		hs_shared_put(shared, entry);
-		hs_entry_unref(&entry);
+		hs_cache_entry_unref(&entry);
 	}
 	for (uint64_t i = 0; i < MANY; i++) {
 		name(&named, 1000 + i);
 		entry = hs_shared_get(shared, &named.ask);
 		found += entry != NULL;
-		hs_entry_unref(&entry);
+		hs_cache_entry_unref(&entry);
 	}
 	assert_in_range(found, FIT - 1, FIT);
 	hs_shared_destroy(&shared);
@@ -229,7 +230,7 @@ static void test_bytes_are_bounded(void **state)
 	entry = make(&named.ask, 1);
 	hs_shared_put(shared, entry);
 	assert_int_equal(entry->refs, 1);
-	hs_entry_unref(&entry);
+	hs_cache_entry_unref(&entry);
 	hs_shared_destroy(&shared);
 }
 
@@ -446,7 +447,7 @@ static void *trade(void *data)
 	for (uint64_t i = 0; i < TURNS / 4; i++) {
 		uint64_t key = hs_prng_below(&prng, KEYS);
 		struct named named;
-		struct hs_entry *entry;
+		struct hs_cache_entry *entry;
 		uint32_t by;
 
 		name(&named, key);
@@ -457,7 +458,7 @@ static void *trade(void *data)
 			atomic_fetch_add(&shared->complaints, 1);
 		if (entry)
 			atomic_fetch_add_explicit(&shared->hits, 1, memory_order_relaxed);
-		hs_entry_unref(&entry);
+		hs_cache_entry_unref(&entry);
 		if (!hs_shared_claim(shared->shared, key, party->number, &by)) {
 			if (by == party->number || by >= THREADS)
 				atomic_fetch_add(&shared->complaints, 1);
@@ -467,7 +468,7 @@ static void *trade(void *data)
 			atomic_fetch_add(&shared->complaints, 1);
 		entry = make(&named.ask, i);
 		hs_shared_put(shared->shared, entry);
-		hs_entry_unref(&entry);
+		hs_cache_entry_unref(&entry);
 		atomic_fetch_sub(&shared->holders[key], 1);
 		if (hs_shared_release(shared->shared, key, party->number))
 			atomic_fetch_add_explicit(&shared->gone, 1, memory_order_relaxed);
@@ -478,7 +479,7 @@ static void *trade(void *data)
 static void test_values_and_claims_of_many(void **state)
 {
 	struct named named;
-	struct hs_entry *entry;
+	struct hs_cache_entry *entry;
 	struct shared shared = {0};
 
 	(void)state;
@@ -492,24 +493,24 @@ static void test_values_and_claims_of_many(void **state)
 	hs_shared_clear(shared.shared);
 	for (uint64_t i = 0, found = 0; i < 2; i++, found = 0) {
 		for (uint64_t key = 0; key < KEYS / 2 * (i + 1); key++) {
-			struct hs_entry *one;
+			struct hs_cache_entry *one;
 
 			name(&named, key);
 			one = make(&named.ask, 1);
 			hs_shared_put(shared.shared, one);
-			hs_entry_unref(&one);
+			hs_cache_entry_unref(&one);
 		}
 		for (uint64_t key = 0; key < KEYS; key++) {
-			struct hs_entry *one;
+			struct hs_cache_entry *one;
 
 			name(&named, key);
 			one = hs_shared_get(shared.shared, &named.ask);
 			found += one != NULL;
-			hs_entry_unref(&one);
+			hs_cache_entry_unref(&one);
 		}
 		assert_int_equal(found, KEYS / 2);
 	}
-	hs_entry_unref(&entry);
+	hs_cache_entry_unref(&entry);
 	hs_shared_destroy(&shared.shared);
 }
 

@@ -75,22 +75,22 @@ static void name(struct named *named, uint64_t number, int variant)
 }
 
 /* A reply of that many bytes in all. */
-static struct hs_entry *reply_of(struct world *world, const struct hs_ask *ask, size_t bytes)
+static struct hs_cache_entry *reply_of(struct world *world, const struct hs_ask *ask, size_t bytes)
 {
 	static char text[64 * KIB];
-	struct hs_entry *entry;
+	struct hs_cache_entry *entry;
 	size_t fixed, len;
 
-	entry = hs_entry_create(ask, HS_LIT("+\r\n"));
+	entry = hs_cache_entry_create(ask, HS_LIT("+\r\n"));
 	fixed = entry->bytes - 3;
-	hs_entry_unref(&entry);
+	hs_cache_entry_unref(&entry);
 	assert_true(bytes >= fixed + 3);
 	len = bytes - fixed;
 	assert_true(len <= sizeof text);
 	memset(text, 'x', len);
 	text[0] = '+';
 	memcpy(text + len - 2, "\r\n", 2);
-	entry = hs_entry_create(ask, (struct hs_bytes){text, len});
+	entry = hs_cache_entry_create(ask, (struct hs_bytes){text, len});
 	assert_int_equal(entry->bytes, bytes);
 	entry->worker = WORKER;
 	entry->vouch = &world->vouch;
@@ -114,17 +114,17 @@ static struct hs_cache_key *admit(struct world *world, uint64_t number)
 }
 
 /* Admits the key if need be, with a reply for each variant; the last one, borrowed. */
-static struct hs_entry *fetch(struct world *world, uint64_t number, int variant, size_t bytes)
+static struct hs_cache_entry *fetch(struct world *world, uint64_t number, int variant, size_t bytes)
 {
 	struct hs_cache_key *cached = admit(world, number);
-	struct hs_entry *entry, *borrowed;
+	struct hs_cache_entry *entry, *borrowed;
 	struct named named;
 
 	assert_non_null(cached);
 	name(&named, number, variant);
 	borrowed = entry = reply_of(world, &named.ask, bytes);
 	assert_true(hs_cache_keep(world->cache, cached, entry));
-	hs_entry_unref(&entry);
+	hs_cache_entry_unref(&entry);
 	return borrowed;
 }
 
@@ -145,7 +145,7 @@ static void test_finds_what_is_kept(void **state)
 {
 	struct world world;
 	struct named named;
-	struct hs_entry *entry;
+	struct hs_cache_entry *entry;
 
 	(void)state;
 	set_up(&world, 1000 * KIB, 100 * KIB);
@@ -171,12 +171,12 @@ static void test_a_newer_reply_takes_the_place(void **state)
 {
 	struct world world;
 	struct named named;
-	struct hs_entry *old, *new;
+	struct hs_cache_entry *old, *new;
 
 	(void)state;
 	set_up(&world, 1000 * KIB, 100 * KIB);
 	old = fetch(&world, 1, -1, REPLY_BYTES);
-	hs_entry_ref(old);
+	hs_cache_entry_ref(old);
 	assert_true(hs_cache_keep(world.cache, find(&world, 1), old)); /* it is there */
 	assert_false(old->dead);
 	new = fetch(&world, 1, -1, 2 * REPLY_BYTES);
@@ -186,7 +186,7 @@ static void test_a_newer_reply_takes_the_place(void **state)
 	/* Nobody tells of its changes any more. */
 	assert_true(old->dead);
 	assert_int_equal(old->refs, 1);
-	hs_entry_unref(&old);
+	hs_cache_entry_unref(&old);
 	hs_cache_forget(world.cache, find(&world, 1), new);
 	assert_int_equal(find(&world, 1)->replies_count, 0);
 	tear_down(&world);
@@ -215,22 +215,22 @@ static void test_too_large(void **state)
 {
 	struct world world;
 	struct named named;
-	struct hs_entry *entry, *small;
+	struct hs_cache_entry *entry, *small;
 	char key[3 * KIB];
 
 	(void)state;
 	set_up(&world, 10 * KIB, 2 * KIB);
 	small = fetch(&world, 1, -1, REPLY_BYTES);
-	hs_entry_ref(small);
+	hs_cache_entry_ref(small);
 	name(&named, 1, -1);
 	entry = reply_of(&world, &named.ask, 2 * KIB + 1);
 	assert_false(hs_cache_keep(world.cache, find(&world, 1), entry));
-	hs_entry_unref(&entry);
+	hs_cache_entry_unref(&entry);
 	assert_int_equal(hs_cache_counts(world.cache).too_large, 1);
 	/* What it would have replaced is old. */
 	assert_null(hs_cache_reply(find(&world, 1), &named.ask));
 	assert_true(small->dead);
-	hs_entry_unref(&small);
+	hs_cache_entry_unref(&small);
 	fetch(&world, 1, -1, 2 * KIB);
 	/* A key that is too long. */
 	memset(key, 'k', sizeof key);
@@ -244,7 +244,7 @@ static void test_too_large(void **state)
 	name(&named, 2, -1);
 	entry = reply_of(&world, &named.ask, 10 * KIB);
 	assert_false(hs_cache_keep(world.cache, admit(&world, 2), entry));
-	hs_entry_unref(&entry);
+	hs_cache_entry_unref(&entry);
 	assert_int_equal(hs_cache_counts(world.cache).too_large, 1);
 	assert_int_equal(hs_cache_counts(world.cache).evicted, 0);
 	tear_down(&world);
@@ -277,7 +277,7 @@ static void test_pinned_keys_stay(void **state)
 	struct world world;
 	struct hs_cache_key *pinned[50];
 	struct named named;
-	struct hs_entry *entry;
+	struct hs_cache_entry *entry;
 	uint64_t number = 50;
 
 	(void)state;
@@ -303,7 +303,7 @@ static void test_pinned_keys_stay(void **state)
 	name(&named, 0, 9);
 	entry = reply_of(&world, &named.ask, REPLY_BYTES);
 	assert_false(hs_cache_keep(world.cache, pinned[0], entry));
-	hs_entry_unref(&entry);
+	hs_cache_entry_unref(&entry);
 	assert_int_equal(hs_cache_counts(world.cache).too_large, 0);
 	for (uint64_t i = 0; i < 50; i++)
 		assert_ptr_equal(find(&world, i), pinned[i]);
@@ -325,15 +325,15 @@ static void test_who_goes_dies(void **state)
 {
 	enum { FEW = 30 };
 	struct world world;
-	struct hs_entry *own[FEW], *others[FEW], *unvouched[FEW];
+	struct hs_cache_entry *own[FEW], *others[FEW], *unvouched[FEW];
 
 	(void)state;
 	set_up(&world, 200 * KIB, 10 * KIB);
 	for (uint64_t i = 0; i < FEW; i++) {
-		hs_entry_ref(own[i] = fetch(&world, i, 0, REPLY_BYTES));
-		hs_entry_ref(others[i] = fetch(&world, i, 1, REPLY_BYTES));
+		hs_cache_entry_ref(own[i] = fetch(&world, i, 0, REPLY_BYTES));
+		hs_cache_entry_ref(others[i] = fetch(&world, i, 1, REPLY_BYTES));
 		others[i]->worker = WORKER + 1; /* off the shared cache: that one would hear */
-		hs_entry_ref(unvouched[i] = fetch(&world, i, 2, REPLY_BYTES));
+		hs_cache_entry_ref(unvouched[i] = fetch(&world, i, 2, REPLY_BYTES));
 		unvouched[i]->vouch = NULL; /* nobody would */
 	}
 	for (uint64_t i = FEW; i < 1000; i++)
@@ -344,9 +344,9 @@ static void test_who_goes_dies(void **state)
 		assert_false(others[i]->dead);
 		assert_false(unvouched[i]->dead);
 		assert_int_equal(own[i]->refs, 1);
-		hs_entry_unref(&own[i]);
-		hs_entry_unref(&others[i]);
-		hs_entry_unref(&unvouched[i]);
+		hs_cache_entry_unref(&own[i]);
+		hs_cache_entry_unref(&others[i]);
+		hs_cache_entry_unref(&unvouched[i]);
 	}
 	tear_down(&world);
 }
@@ -355,13 +355,13 @@ static void test_changed_behind_us(void **state)
 {
 	struct world world;
 	struct named named;
-	struct hs_entry *a, *b, *c;
+	struct hs_cache_entry *a, *b, *c;
 
 	(void)state;
 	set_up(&world, 1000 * KIB, 10 * KIB);
-	hs_entry_ref(a = fetch(&world, 1, 0, REPLY_BYTES));
-	hs_entry_ref(b = fetch(&world, 1, 1, REPLY_BYTES));
-	hs_entry_ref(c = fetch(&world, 1, 2, REPLY_BYTES));
+	hs_cache_entry_ref(a = fetch(&world, 1, 0, REPLY_BYTES));
+	hs_cache_entry_ref(b = fetch(&world, 1, 1, REPLY_BYTES));
+	hs_cache_entry_ref(c = fetch(&world, 1, 2, REPLY_BYTES));
 	c->vouch = &world.other;
 	name(&named, 1, 0);
 	assert_int_equal(
@@ -383,9 +383,9 @@ static void test_changed_behind_us(void **state)
 	assert_true(c->dead);
 	assert_int_equal(hs_cache_counts(world.cache).keys, 19);
 	assert_int_equal(hs_cache_counts(world.cache).replies, 0);
-	hs_entry_unref(&a);
-	hs_entry_unref(&b);
-	hs_entry_unref(&c);
+	hs_cache_entry_unref(&a);
+	hs_cache_entry_unref(&b);
+	hs_cache_entry_unref(&c);
 	tear_down(&world);
 }
 

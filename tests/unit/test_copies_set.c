@@ -167,14 +167,14 @@ static void test_equally_quiet_ones_by_salt(void **state)
 
 struct desk {
 	struct hs_slot_map *map;
-	struct hs_entry *entry;
+	struct hs_cache_entry *entry;
 	struct hs_copies *copies;
 	uint16_t home;
 };
 
-static struct hs_entry *keep(struct hs_bytes reply)
+static struct hs_cache_entry *keep(struct hs_bytes reply)
 {
-	struct hs_entry *entry = hs_mem_zalloc(sizeof *entry + reply.len);
+	struct hs_cache_entry *entry = hs_mem_zalloc(sizeof *entry + reply.len);
 	char *bytes = (char *)(entry + 1);
 
 	memcpy(bytes, reply.data, reply.len);
@@ -241,7 +241,7 @@ static void test_other_replies_describe_no_set(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof replies / sizeof *replies; i++) {
-		struct hs_entry *entry = keep(hs_bytes_of(replies[i]));
+		struct hs_cache_entry *entry = keep(hs_bytes_of(replies[i]));
 
 		assert_null(hs_copies_create(entry, 0, map));
 		hs_mem_free(&entry);

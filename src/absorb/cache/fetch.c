@@ -45,8 +45,9 @@ static void send_waiter(struct hs_cache_stage *stage, struct hs_request *request
 }
 
 /* An error is of when it was asked for. Who has to see more than that goes to the engine itself. */
-static void answer_all(struct hs_cache_stage *stage, const struct hs_fetch *fetch,
-		       struct hs_link *waiters, const struct hs_entry *entry, struct hs_bytes error)
+static void answer_all(struct hs_cache_stage *stage, const struct hs_cache_fetch *fetch,
+		       struct hs_link *waiters, const struct hs_cache_entry *entry,
+		       struct hs_bytes error)
 {
 	while (!hs_list_empty(waiters)) {
 		struct hs_request *request = take_waiter(stage, waiters);
@@ -72,11 +73,11 @@ static void send_all(struct hs_cache_stage *stage, struct hs_link *waiters)
 
 /* --- a fetch's life --- */
 
-static struct hs_fetch *find(const struct hs_cache_key *cached, const struct hs_ask *ask)
+static struct hs_cache_fetch *find(const struct hs_cache_key *cached, const struct hs_ask *ask)
 {
 	for (struct hs_link *link = cached->fetches.next; link != &cached->fetches;
 	     link = link->next) {
-		struct hs_fetch *fetch = hs_list_entry(link, struct hs_fetch, of_key);
+		struct hs_cache_fetch *fetch = hs_list_entry(link, struct hs_cache_fetch, of_key);
 
 		if (fetch->ask.signature == ask->signature)
 			return fetch;
@@ -86,10 +87,10 @@ static struct hs_fetch *find(const struct hs_cache_key *cached, const struct hs_
 
 static void land(struct hs_core *core, struct hs_request *own);
 
-static struct hs_fetch *create(struct hs_cache_stage *stage, struct hs_cache_key *cached,
-			       const struct hs_ask *ask)
+static struct hs_cache_fetch *create(struct hs_cache_stage *stage, struct hs_cache_key *cached,
+				     const struct hs_ask *ask)
 {
-	struct hs_fetch *fetch = hs_mem_zalloc(sizeof *fetch);
+	struct hs_cache_fetch *fetch = hs_mem_zalloc(sizeof *fetch);
 	struct hs_internal internal = {
 		.call = hs_call_of(ask->command, ask->argc, ask->argv),
 		.then = land,
@@ -112,7 +113,7 @@ static struct hs_fetch *create(struct hs_cache_stage *stage, struct hs_cache_key
 	return fetch;
 }
 
-static void destroy(struct hs_cache_stage *stage, struct hs_fetch *fetch)
+static void destroy(struct hs_cache_stage *stage, struct hs_cache_fetch *fetch)
 {
 	struct hs_cache_key *cached = fetch->cached;
 
@@ -125,7 +126,7 @@ static void destroy(struct hs_cache_stage *stage, struct hs_fetch *fetch)
 	hs_mem_free(&fetch);
 }
 
-static void send(struct hs_cache_stage *stage, struct hs_fetch *fetch)
+static void send(struct hs_cache_stage *stage, struct hs_cache_fetch *fetch)
 {
 	struct hs_request *own = fetch->own;
 
@@ -147,7 +148,7 @@ static void send(struct hs_cache_stage *stage, struct hs_fetch *fetch)
 }
 
 /* Sends it, unless another worker is reading the same just now. It may be gone when this returns. */
-static void start(struct hs_cache_stage *stage, struct hs_fetch *fetch)
+static void start(struct hs_cache_stage *stage, struct hs_cache_fetch *fetch)
 {
 	uint32_t worker = stage->core->world.worker, by = worker;
 
@@ -171,7 +172,7 @@ static void start(struct hs_cache_stage *stage, struct hs_fetch *fetch)
 
 /* Whether one that is under way brings what this one may get: it must have begun since the last write, and
  * not too long ago. */
-static bool serves(const struct hs_cache_stage *stage, const struct hs_fetch *fetch,
+static bool serves(const struct hs_cache_stage *stage, const struct hs_cache_fetch *fetch,
 		   const struct hs_session *session)
 {
 	uint64_t read_us = fetch->start_us;
@@ -190,7 +191,7 @@ void hs_cache_join(struct hs_cache_stage *stage, struct hs_cache_key *cached,
 		   const struct hs_ask *ask, struct hs_request *request)
 {
 	struct hs_cache_request *waiter = hs_cache_request(stage, request);
-	struct hs_fetch *fetch = find(cached, ask);
+	struct hs_cache_fetch *fetch = find(cached, ask);
 	bool begin = !fetch;
 
 	if (begin) {
@@ -225,22 +226,22 @@ static bool is_equal(struct hs_version a, struct hs_version b)
 
 /* When the key ends by itself. It was asked about at some time since the fetch began: where the rule lets
  * it be that old, it is taken for there until it is certain to be gone, so that who asks then finds that. */
-static uint64_t expires_at(const struct hs_fetch *fetch, int64_t left_ms, uint64_t now_us)
+static uint64_t expires_at(const struct hs_cache_fetch *fetch, int64_t left_ms, uint64_t now_us)
 {
 	const struct hs_rule *rule = fetch->cached->rule;
 	/* And it was rounded up. */
 	bool late = rule && now_us - fetch->start_us + 1000 <= rule->stale_us;
 
 	if (left_ms <= 0)
-		return left_ms == 0 ? HS_ENTRY_EXPIRY_UNKNOWN : UINT64_MAX;
+		return left_ms == 0 ? HS_CACHE_ENTRY_EXPIRY_UNKNOWN : UINT64_MAX;
 	return (late ? now_us : fetch->start_us) + (uint64_t)left_ms * 1000;
 }
 
-static struct hs_entry *make_entry(struct hs_cache_stage *stage, const struct hs_fetch *fetch,
-				   struct hs_bytes reply)
+static struct hs_cache_entry *make_entry(struct hs_cache_stage *stage,
+					 const struct hs_cache_fetch *fetch, struct hs_bytes reply)
 {
 	const struct hs_op *op = &fetch->own->parts[0].op;
-	struct hs_entry *entry = hs_entry_create(&fetch->ask, reply);
+	struct hs_cache_entry *entry = hs_cache_entry_create(&fetch->ask, reply);
 
 	if (!entry)
 		return NULL;
@@ -254,21 +255,22 @@ static struct hs_entry *make_entry(struct hs_cache_stage *stage, const struct hs
 		atomic_init(&entry->expires_us,
 			    expires_at(fetch, op->left_ms, stage->core->now.mono_us));
 	if (fetch->cached->rule)
-		entry->until_us = hs_entry_until(&stage->core->prng, fetch->cached->rule,
-						 entry->missing, fetch->start_us);
+		entry->until_us = hs_cache_entry_until(&stage->core->prng, fetch->cached->rule,
+						       entry->missing, fetch->start_us);
 	return entry;
 }
 
 /* The fetch brought another value than the entry has: the entry is known to be old. */
-static void forget_old(struct hs_cache_stage *stage, const struct hs_fetch *fetch)
+static void forget_old(struct hs_cache_stage *stage, const struct hs_cache_fetch *fetch)
 {
-	struct hs_entry *old = hs_cache_reply(fetch->cached, &fetch->ask);
+	struct hs_cache_entry *old = hs_cache_reply(fetch->cached, &fetch->ask);
 
 	if (old)
 		hs_cache_forget(stage->cache, fetch->cached, old);
 }
 
-static void keep(struct hs_cache_stage *stage, const struct hs_fetch *fetch, struct hs_entry *entry)
+static void keep(struct hs_cache_stage *stage, const struct hs_cache_fetch *fetch,
+		 struct hs_cache_entry *entry)
 {
 	struct hs_shared *shared = stage->shared;
 	struct hs_cache_key *cached = fetch->cached;
@@ -288,7 +290,7 @@ static void keep(struct hs_cache_stage *stage, const struct hs_fetch *fetch, str
 }
 
 /* After the shared cache has it: others may look there. */
-static void tell_others(struct hs_cache_stage *stage, struct hs_fetch *fetch)
+static void tell_others(struct hs_cache_stage *stage, struct hs_cache_fetch *fetch)
 {
 	if (fetch->claimed &&
 	    hs_shared_release(stage->shared, fetch->ask.signature, stage->core->world.worker))
@@ -312,9 +314,10 @@ static bool is_trouble(struct hs_bytes reply)
 }
 
 /* The old entry, if the rule allows it to be served while the key cannot be read (stale-if-error). */
-static struct hs_entry *old_one(const struct hs_cache_stage *stage, const struct hs_fetch *fetch)
+static struct hs_cache_entry *old_one(const struct hs_cache_stage *stage,
+				      const struct hs_cache_fetch *fetch)
 {
-	struct hs_entry *entry;
+	struct hs_cache_entry *entry;
 
 	if (fetch->is_void || !fetch->cached->rule || fetch->cached->rule->stale_if_error_us == 0)
 		return NULL;
@@ -322,8 +325,8 @@ static struct hs_entry *old_one(const struct hs_cache_stage *stage, const struct
 	return entry && hs_cache_outlives_error(stage, fetch->cached, entry) ? entry : NULL;
 }
 
-static void answer_old(struct hs_cache_stage *stage, struct hs_fetch *fetch,
-		       struct hs_link *waiters, const struct hs_entry *old)
+static void answer_old(struct hs_cache_stage *stage, struct hs_cache_fetch *fetch,
+		       struct hs_link *waiters, const struct hs_cache_entry *old)
 {
 	struct hs_core_rule_stats *stats = hs_cache_stats(stage, fetch->cached);
 
@@ -343,8 +346,8 @@ static bool is_no_vouch(struct hs_bytes reply)
 /* What a replica, or the master in its stead, was asked for. True: it is to be read once more, for the cache. A
  * replica of a node that hands its slot to another shows keys as missing that have moved already, so what
  * is not there, or is an error, is never its word. */
-static bool asks_again(struct hs_cache_stage *stage, struct hs_fetch *fetch,
-		       const struct hs_entry *entry)
+static bool asks_again(struct hs_cache_stage *stage, struct hs_cache_fetch *fetch,
+		       const struct hs_cache_entry *entry)
 {
 	struct hs_core_rule_stats *stats;
 
@@ -363,7 +366,7 @@ static bool asks_again(struct hs_cache_stage *stage, struct hs_fetch *fetch,
 	return true;
 }
 
-static void start_again(struct hs_cache_stage *stage, struct hs_fetch *fetch)
+static void start_again(struct hs_cache_stage *stage, struct hs_cache_fetch *fetch)
 {
 	hs_internal_prepare_again(stage->core, fetch->own);
 	hs_list_remove(&fetch->link);
@@ -372,17 +375,17 @@ static void start_again(struct hs_cache_stage *stage, struct hs_fetch *fetch)
 
 static void land(struct hs_core *core, struct hs_request *own)
 {
-	struct hs_fetch *fetch = own->context;
+	struct hs_cache_fetch *fetch = own->context;
 	struct hs_cache_stage *stage = hs_internal_stage(core, own);
 	struct hs_bytes reply = hs_buf_bytes(&own->parts[0].out);
 	bool failed = reply.len > 0 && reply.data[0] == '-';
 	bool no_vouch = is_no_vouch(reply), trouble = is_trouble(reply) && !no_vouch;
-	struct hs_entry *entry = failed ? NULL : make_entry(stage, fetch, reply);
-	struct hs_entry *old = trouble ? old_one(stage, fetch) : NULL;
+	struct hs_cache_entry *entry = failed ? NULL : make_entry(stage, fetch, reply);
+	struct hs_cache_entry *old = trouble ? old_one(stage, fetch) : NULL;
 
 	if (asks_again(stage, fetch, entry)) {
 		if (entry)
-			hs_entry_unref(&entry);
+			hs_cache_entry_unref(&entry);
 		start_again(stage, fetch);
 		return;
 	}
@@ -399,7 +402,7 @@ static void land(struct hs_core *core, struct hs_request *own)
 	else
 		send_all(stage, &fetch->waiters);
 	if (entry)
-		hs_entry_unref(&entry);
+		hs_cache_entry_unref(&entry);
 	if (!hs_list_empty(&fetch->late) && !fetch->is_void) {
 		struct hs_link waiters = fetch->late;
 
@@ -418,17 +421,17 @@ static void land(struct hs_core *core, struct hs_request *own)
 
 /* --- what another worker brought --- */
 
-static void look_again(struct hs_cache_stage *stage, struct hs_fetch *fetch)
+static void look_again(struct hs_cache_stage *stage, struct hs_cache_fetch *fetch)
 {
 	struct hs_shared *shared = stage->shared;
-	struct hs_entry *entry = hs_shared_get(shared, &fetch->ask);
+	struct hs_cache_entry *entry = hs_shared_get(shared, &fetch->ask);
 	uint64_t age_us;
 
 	hs_list_remove(&fetch->link);
 	if (entry && fetch->cached->rule &&
-	    hs_entry_state(entry, fetch->cached->rule,
-			   hs_shared_version(shared, fetch->ask.key_hash).done,
-			   stage->core->now.mono_us, &age_us) == HS_ENTRY_FRESH) {
+	    hs_cache_entry_state(entry, fetch->cached->rule,
+				 hs_shared_version(shared, fetch->ask.key_hash).done,
+				 stage->core->now.mono_us, &age_us) == HS_CACHE_ENTRY_FRESH) {
 		hs_cache_keep(stage->cache, fetch->cached, entry);
 		answer_all(stage, fetch, &fetch->waiters, entry, (struct hs_bytes){NULL, 0});
 		/* Clients that read behind a write while this worker's own fetch was in flight. */
@@ -438,7 +441,7 @@ static void look_again(struct hs_cache_stage *stage, struct hs_fetch *fetch)
 		start(stage, fetch);
 	}
 	if (entry)
-		hs_entry_unref(&entry);
+		hs_cache_entry_unref(&entry);
 }
 
 /* Those of this signature, and those that share the cell of its claim, which nobody here can tell. */
@@ -453,7 +456,7 @@ void hs_cache_told(void *self)
 	mine.prev->next = &mine;
 	hs_list_init(&stage->foreign);
 	while (!hs_list_empty(&mine))
-		look_again(stage, hs_list_entry(mine.next, struct hs_fetch, link));
+		look_again(stage, hs_list_entry(mine.next, struct hs_cache_fetch, link));
 }
 
 static void count_cached(struct hs_cache_stage *stage)
@@ -475,7 +478,7 @@ void hs_cache_tick(void *self)
 	count_cached(stage);
 	hs_list_init(&mine);
 	for (link = stage->foreign.next; link != &stage->foreign; link = next) {
-		struct hs_fetch *fetch = hs_list_entry(link, struct hs_fetch, link);
+		struct hs_cache_fetch *fetch = hs_list_entry(link, struct hs_cache_fetch, link);
 
 		next = link->next;
 		if (stage->core->now.mono_us - fetch->foreign_us <= FOREIGN_US_MAX)
@@ -484,10 +487,10 @@ void hs_cache_tick(void *self)
 		hs_list_append(&mine, &fetch->link);
 	}
 	while (!hs_list_empty(&mine))
-		send(stage, hs_list_entry(mine.next, struct hs_fetch, link));
+		send(stage, hs_list_entry(mine.next, struct hs_cache_fetch, link));
 	for (link = stage->sent.next; link != &stage->sent; link = link->next) {
-		struct hs_fetch *fetch = hs_list_entry(link, struct hs_fetch, link);
-		struct hs_entry *old;
+		struct hs_cache_fetch *fetch = hs_list_entry(link, struct hs_cache_fetch, link);
+		struct hs_cache_entry *old;
 
 		if (stage->core->now.mono_us - fetch->start_us <= SLOW_US)
 			continue;

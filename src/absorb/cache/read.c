@@ -42,7 +42,7 @@ enum {
 static void void_fetches(struct hs_link *fetches)
 {
 	for (struct hs_link *link = fetches->next; link != fetches; link = link->next) {
-		struct hs_fetch *fetch = hs_list_entry(link, struct hs_fetch, link);
+		struct hs_cache_fetch *fetch = hs_list_entry(link, struct hs_cache_fetch, link);
 
 		fetch->is_void = true;
 		fetch->cached->rule = NULL;
@@ -137,7 +137,7 @@ static void turn_hot(void *self, struct hs_hot *hot, bool waited)
 /* --- whether it may be given to this one --- */
 
 static bool may_get(const struct hs_cache_stage *stage, const struct hs_session *session,
-		    const struct hs_entry *entry, struct hs_bytes key)
+		    const struct hs_cache_entry *entry, struct hs_bytes key)
 {
 	return hs_versions_is_since(&stage->versions, session, entry) &&
 	       !hs_versions_has_write(&stage->versions, session, key);
@@ -153,7 +153,7 @@ static bool reads_from_engine(const struct hs_session *session)
 
 /* The nearer the end, the more likely, so that one of many reads it again before (XFetch). */
 static bool is_time(struct hs_cache_stage *stage, const struct hs_rule *rule,
-		    const struct hs_entry *entry)
+		    const struct hs_cache_entry *entry)
 {
 	uint64_t end_us = entry->until_us;
 	uint64_t now_us = stage->core->now.mono_us, cost_us = entry->cost_us;
@@ -175,7 +175,7 @@ static bool is_time(struct hs_cache_stage *stage, const struct hs_rule *rule,
 /* Gives it, and reads it again. Accounting for it may admit another key, for which this one has to go. */
 static void give(struct hs_cache_stage *stage, struct hs_session *session,
 		 const struct hs_call *call, struct hs_cache_key *cached, const struct hs_ask *ask,
-		 const struct hs_entry *entry, bool again)
+		 const struct hs_cache_entry *entry, bool again)
 {
 	cached->pins++;
 	hs_step_answer(stage->core, session, call, cached->slot, entry->reply[session->resp - 2]);
@@ -186,7 +186,7 @@ static void give(struct hs_cache_stage *stage, struct hs_session *session,
 
 /* Returns whether it is to be read again when it has been given. */
 static bool note_hit(struct hs_cache_stage *stage, struct hs_cache_key *cached,
-		     struct hs_entry *entry, uint64_t age_us)
+		     struct hs_cache_entry *entry, uint64_t age_us)
 {
 	struct hs_core_rule_stats *stats = hs_cache_stats(stage, cached);
 
@@ -201,7 +201,8 @@ static bool note_hit(struct hs_cache_stage *stage, struct hs_cache_key *cached,
 }
 
 /* What ended it, for the counters. */
-static void note_end(struct hs_core_rule_stats *stats, const struct hs_entry *entry, uint32_t done)
+static void note_end(struct hs_core_rule_stats *stats, const struct hs_cache_entry *entry,
+		     uint32_t done)
 {
 	if (entry->done != done)
 		hs_counter_add(&stats->ended_written, 1);
@@ -214,7 +215,7 @@ static void note_end(struct hs_core_rule_stats *stats, const struct hs_entry *en
 }
 
 static bool outlives(const struct hs_cache_stage *stage, const struct hs_rule *rule,
-		     const struct hs_entry *entry, uint64_t age_us, uint64_t more_us)
+		     const struct hs_cache_entry *entry, uint64_t age_us, uint64_t more_us)
 {
 	return more_us > 0 && age_us <= rule->stale_us + more_us &&
 	       (entry->until_us > stage->core->now.mono_us ||
@@ -222,18 +223,19 @@ static bool outlives(const struct hs_cache_stage *stage, const struct hs_rule *r
 }
 
 bool hs_cache_outlives_error(const struct hs_cache_stage *stage, const struct hs_cache_key *cached,
-			     struct hs_entry *entry)
+			     struct hs_cache_entry *entry)
 {
 	struct hs_version version = hs_shared_version(stage->shared, entry->key_hash);
 	const struct hs_rule *rule = cached->rule;
 	uint64_t age_us;
 
-	switch (hs_entry_state(entry, rule, version.done, stage->core->now.mono_us, &age_us)) {
-	case HS_ENTRY_FRESH:
+	switch (hs_cache_entry_state(entry, rule, version.done, stage->core->now.mono_us,
+				     &age_us)) {
+	case HS_CACHE_ENTRY_FRESH:
 		return true;
-	case HS_ENTRY_AGED:
+	case HS_CACHE_ENTRY_AGED:
 		return outlives(stage, rule, entry, age_us, rule->swr_us + rule->stale_if_error_us);
-	case HS_ENTRY_CHANGED:
+	case HS_CACHE_ENTRY_CHANGED:
 		break;
 	}
 	return false;
@@ -246,51 +248,53 @@ static bool is_failing(const struct hs_cache_stage *stage, const struct hs_cache
 }
 
 /* From another worker. */
-static struct hs_entry *take_from_shared(struct hs_cache_stage *stage, struct hs_cache_key *cached,
-					 const struct hs_ask *ask, uint32_t done, uint64_t *age_us)
+static struct hs_cache_entry *take_from_shared(struct hs_cache_stage *stage,
+					       struct hs_cache_key *cached,
+					       const struct hs_ask *ask, uint32_t done,
+					       uint64_t *age_us)
 {
-	struct hs_entry *entry = hs_shared_get(stage->shared, ask), *taken = NULL;
+	struct hs_cache_entry *entry = hs_shared_get(stage->shared, ask), *taken = NULL;
 
 	if (!entry)
 		return NULL;
-	if (hs_entry_state(entry, cached->rule, done, stage->core->now.mono_us, age_us) ==
-		    HS_ENTRY_FRESH &&
+	if (hs_cache_entry_state(entry, cached->rule, done, stage->core->now.mono_us, age_us) ==
+		    HS_CACHE_ENTRY_FRESH &&
 	    hs_cache_keep(stage->cache, cached, entry))
 		taken = entry;
-	hs_entry_unref(&entry);
+	hs_cache_entry_unref(&entry);
 	return taken;
 }
 
 /* The reply to give, or NULL; how old it is; and whether it is to be read again then. */
-static struct hs_entry *look(struct hs_cache_stage *stage, const struct hs_session *session,
-			     struct hs_cache_key *cached, const struct hs_ask *ask, uint64_t *age,
-			     bool *again)
+static struct hs_cache_entry *look(struct hs_cache_stage *stage, const struct hs_session *session,
+				   struct hs_cache_key *cached, const struct hs_ask *ask,
+				   uint64_t *age, bool *again)
 {
 	struct hs_core_rule_stats *stats = hs_cache_stats(stage, cached);
 	uint32_t done = hs_shared_version(stage->shared, ask->key_hash).done;
-	struct hs_entry *entry = hs_cache_reply(cached, ask), *other;
-	enum hs_entry_state state = HS_ENTRY_CHANGED;
+	struct hs_cache_entry *entry = hs_cache_reply(cached, ask), *other;
+	enum hs_cache_entry_state state = HS_CACHE_ENTRY_CHANGED;
 	uint64_t age_us = 0, other_age_us;
 	bool aged;
 
 	if (entry)
-		state = hs_entry_state(entry, cached->rule, done, stage->core->now.mono_us,
-				       &age_us);
-	aged = state == HS_ENTRY_AGED;
-	if (state != HS_ENTRY_FRESH) {
+		state = hs_cache_entry_state(entry, cached->rule, done, stage->core->now.mono_us,
+					     &age_us);
+	aged = state == HS_CACHE_ENTRY_AGED;
+	if (state != HS_CACHE_ENTRY_FRESH) {
 		if (entry)
 			note_end(stats, entry, done);
 		other = take_from_shared(stage, cached, ask, done, &other_age_us);
 		if (other) {
 			entry = other;
 			age_us = other_age_us;
-			state = HS_ENTRY_FRESH;
+			state = HS_CACHE_ENTRY_FRESH;
 			aged = false;
 		} else {
 			entry = hs_cache_reply(cached, ask); /* it may have had to make room */
 		}
 	}
-	if (!entry || state == HS_ENTRY_CHANGED || !may_get(stage, session, entry, ask->key))
+	if (!entry || state == HS_CACHE_ENTRY_CHANGED || !may_get(stage, session, entry, ask->key))
 		return NULL;
 	if (aged && !outlives(stage, cached->rule, entry, age_us, cached->rule->swr_us) &&
 	    !(is_failing(stage, cached) && hs_cache_outlives_error(stage, cached, entry)))
@@ -311,27 +315,27 @@ static void observe(struct hs_cache_stage *stage, struct hs_cache_key *cached,
 {
 	struct hs_core_rule_stats *stats = hs_cache_stats(stage, cached);
 	struct hs_version version = hs_shared_version(stage->shared, ask->key_hash);
-	struct hs_entry *entry = hs_cache_reply(cached, ask);
+	struct hs_cache_entry *entry = hs_cache_reply(cached, ask);
 	uint64_t now_us = stage->core->now.mono_us, age_us;
 
 	hs_cache_use(cached);
-	if (entry &&
-	    hs_entry_state(entry, cached->rule, version.done, now_us, &age_us) == HS_ENTRY_FRESH) {
+	if (entry && hs_cache_entry_state(entry, cached->rule, version.done, now_us, &age_us) ==
+			     HS_CACHE_ENTRY_FRESH) {
 		hs_counter_add(&stats->would_hit, 1);
 		return;
 	}
 	hs_counter_add(&stats->would_miss, 1);
-	entry = hs_entry_create(ask, HS_LIT("$0\r\n\r\n"));
+	entry = hs_cache_entry_create(ask, HS_LIT("$0\r\n\r\n"));
 	if (!entry)
 		return;
 	entry->worker = stage->core->world.worker;
 	entry->done = version.done;
 	entry->vouch = &stage->believed;
 	entry->read_us = now_us;
-	entry->until_us = hs_entry_until(&stage->core->prng, cached->rule, false, now_us);
+	entry->until_us = hs_cache_entry_until(&stage->core->prng, cached->rule, false, now_us);
 	atomic_init(&entry->expires_us, UINT64_MAX);
 	hs_cache_keep(stage->cache, cached, entry);
-	hs_entry_unref(&entry);
+	hs_cache_entry_unref(&entry);
 }
 
 /* --- a read --- */
@@ -349,7 +353,7 @@ static bool read_many(struct hs_cache_stage *stage, struct hs_session *session,
 	for (size_t i = 1; i < call->argc; i++) {
 		struct hs_bytes words[2];
 		struct hs_cache_key *cached;
-		struct hs_entry *entry = NULL;
+		struct hs_cache_entry *entry = NULL;
 		struct hs_ask ask;
 		uint64_t age_us;
 		bool again = false;
@@ -402,7 +406,7 @@ static bool is_repeated(const struct hs_cache_stage *stage, const struct hs_sess
 			const struct hs_call *call)
 {
 	const struct hs_cache_last *last = &stage->last;
-	const struct hs_entry *entry = last->entry;
+	const struct hs_cache_entry *entry = last->entry;
 
 	if (call->number != last->number + 1 || session != last->session ||
 	    stage->core->event != last->event || hs_cache_ended(stage->cache) != last->ended ||
@@ -433,7 +437,7 @@ static enum hs_verdict read_one(struct hs_cache_stage *stage, struct hs_session 
 				struct hs_call *call)
 {
 	struct hs_cache_key *cached;
-	struct hs_entry *entry;
+	struct hs_cache_entry *entry;
 	struct hs_ask ask;
 	uint64_t age_us;
 	bool again = false;

@@ -44,7 +44,7 @@ uint64_t hs_cache_replica_since(struct hs_cache_stage *stage, const struct hs_se
 }
 
 void hs_cache_note_size(const struct hs_cache_stage *stage, struct hs_cache_key *cached,
-			const struct hs_entry *entry)
+			const struct hs_cache_entry *entry)
 {
 	if (entry->bytes > stage->core->options.cache_entry_bytes)
 		cached->large_ask = entry->signature;

@@ -15,7 +15,7 @@ struct hs_cache_last {
 	uint64_t event, number; /* of the core, and of the call */
 	uint64_t ended; /* of the cache: `cached` and `entry` are there while it is the same */
 	struct hs_cache_key *cached;
-	struct hs_entry *entry;
+	struct hs_cache_entry *entry;
 	uint64_t age_us;
 };
 
@@ -56,7 +56,7 @@ static inline struct hs_cache_request *hs_cache_request(const struct hs_cache_st
 }
 
 /* A fetch: a reply being read, for the requests that wait and for the cache. */
-struct hs_fetch {
+struct hs_cache_fetch {
 	struct hs_link of_key;	     /* in cached->fetches */
 	struct hs_link link;	     /* in stage->sent or ->foreign */
 	struct hs_cache_key *cached; /* pinned */
@@ -102,13 +102,13 @@ uint64_t hs_cache_replica_since(struct hs_cache_stage *stage, const struct hs_se
 				struct hs_cache_key *cached, const struct hs_ask *ask);
 /* Remembers whether what was read is too large for the cache. */
 void hs_cache_note_size(const struct hs_cache_stage *stage, struct hs_cache_key *cached,
-			const struct hs_entry *entry);
+			const struct hs_cache_entry *entry);
 
 /* read.c */
 struct hs_core_rule_stats *hs_cache_stats(const struct hs_cache_stage *stage,
 					  const struct hs_cache_key *cached);
 /* Whether an old reply may be given because it cannot be read again. */
 bool hs_cache_outlives_error(const struct hs_cache_stage *stage, const struct hs_cache_key *cached,
-			     struct hs_entry *entry);
+			     struct hs_cache_entry *entry);
 
 #endif

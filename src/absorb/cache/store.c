@@ -102,7 +102,7 @@ static void rotate(struct hs_link *queue)
 
 /* What this worker read, and has vouched for, is for others too as long as it would hear of changes; it
  * finds whom they concern among its own replies. */
-static bool bury(const struct hs_cache *cache, struct hs_entry *entry)
+static bool bury(const struct hs_cache *cache, struct hs_cache_entry *entry)
 {
 	return entry->worker == cache->worker && entry->vouch &&
 	       !atomic_exchange_explicit(&entry->dead, true, memory_order_acq_rel);
@@ -110,7 +110,7 @@ static bool bury(const struct hs_cache *cache, struct hs_entry *entry)
 
 static void drop(struct hs_cache *cache, struct hs_cache_key *cached, size_t index)
 {
-	struct hs_entry *entry = cached->replies[index];
+	struct hs_cache_entry *entry = cached->replies[index];
 
 	bury(cache, entry);
 	take_bytes(cache, cached, entry->bytes);
@@ -118,7 +118,7 @@ static void drop(struct hs_cache *cache, struct hs_cache_key *cached, size_t ind
 	cached->replies_count--;
 	memmove(&cached->replies[index], &cached->replies[index + 1],
 		(cached->replies_count - index) * sizeof *cached->replies);
-	hs_entry_unref(&entry);
+	hs_cache_entry_unref(&entry);
 	cache->ended++;
 	if (cached->replies_count > 0 || cached->replies == &cached->only)
 		return;
@@ -139,7 +139,8 @@ static bool is_full(const struct hs_cache_key *cached)
 	return cached->replies_count == cached->replies_cap;
 }
 
-static void append(struct hs_cache *cache, struct hs_cache_key *cached, struct hs_entry *entry)
+static void append(struct hs_cache *cache, struct hs_cache_key *cached,
+		   struct hs_cache_entry *entry)
 {
 	if (is_full(cached)) {
 		uint16_t cap = (uint16_t)(cached->replies_cap * 2);
@@ -153,7 +154,7 @@ static void append(struct hs_cache *cache, struct hs_cache_key *cached, struct h
 			  (cap - (first ? 0u : cached->replies_cap)) * sizeof *cached->replies);
 		cached->replies_cap = cap;
 	}
-	hs_entry_ref(entry);
+	hs_cache_entry_ref(entry);
 	cached->replies[cached->replies_count++] = entry;
 	add_bytes(cache, cached, entry->bytes);
 	cache->counts.replies++;
@@ -292,15 +293,16 @@ void hs_cache_limit(struct hs_cache *cache, const struct hs_cache_limits *limits
 
 /* ---- replies, from outside ---- */
 
-struct hs_entry *hs_cache_reply(const struct hs_cache_key *cached, const struct hs_ask *ask)
+struct hs_cache_entry *hs_cache_reply(const struct hs_cache_key *cached, const struct hs_ask *ask)
 {
 	for (size_t i = cached->replies_count; i-- > 0;)
-		if (hs_entry_is(cached->replies[i], ask))
+		if (hs_cache_entry_is(cached->replies[i], ask))
 			return cached->replies[i];
 	return NULL;
 }
 
-void hs_cache_forget(struct hs_cache *cache, struct hs_cache_key *cached, struct hs_entry *entry)
+void hs_cache_forget(struct hs_cache *cache, struct hs_cache_key *cached,
+		     struct hs_cache_entry *entry)
 {
 	for (size_t i = 0; i < cached->replies_count; i++) {
 		if (cached->replies[i] != entry)
@@ -310,7 +312,8 @@ void hs_cache_forget(struct hs_cache *cache, struct hs_cache_key *cached, struct
 	}
 }
 
-bool hs_cache_keep(struct hs_cache *cache, struct hs_cache_key *cached, struct hs_entry *entry)
+bool hs_cache_keep(struct hs_cache *cache, struct hs_cache_key *cached,
+		   struct hs_cache_entry *entry)
 {
 	struct hs_ask ask = {
 		.command = entry->command,
@@ -318,7 +321,7 @@ bool hs_cache_keep(struct hs_cache *cache, struct hs_cache_key *cached, struct h
 		.argc = entry->argc,
 		.signature = entry->signature,
 	};
-	struct hs_entry *old = hs_cache_reply(cached, &ask);
+	struct hs_cache_entry *old = hs_cache_reply(cached, &ask);
 	uint64_t bytes = entry->bytes;
 	bool room;
 

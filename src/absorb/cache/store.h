@@ -38,9 +38,9 @@ struct hs_cache_key {
 	uint8_t uses;	/* fewer each time it is passed over, HS_CACHE_USES_MAX at most */
 	bool large;	/* in the large queue */
 	uint16_t replies_count, replies_cap;
-	struct hs_entry *
+	struct hs_cache_entry *
 		*replies; /* owned references, the oldest first; `only` while there is one */
-	struct hs_entry *only;
+	struct hs_cache_entry *only;
 	struct hs_bytes key; /* lies behind */
 	uint32_t pins;	     /* it stays */
 
@@ -74,12 +74,14 @@ static inline void hs_cache_use(struct hs_cache_key *cached)
 }
 
 /* The entry for an ask, in whatever state; NULL: none. */
-struct hs_entry *hs_cache_reply(const struct hs_cache_key *cached, const struct hs_ask *ask);
+struct hs_cache_entry *hs_cache_reply(const struct hs_cache_key *cached, const struct hs_ask *ask);
 /* Keeps it (a reference of its own), instead of an earlier one for the same ask. False: it is too large,
  * or everything else is pinned. */
-bool hs_cache_keep(struct hs_cache *cache, struct hs_cache_key *cached, struct hs_entry *entry);
+bool hs_cache_keep(struct hs_cache *cache, struct hs_cache_key *cached,
+		   struct hs_cache_entry *entry);
 /* Lets go of one. */
-void hs_cache_forget(struct hs_cache *cache, struct hs_cache_key *cached, struct hs_entry *entry);
+void hs_cache_forget(struct hs_cache *cache, struct hs_cache_key *cached,
+		     struct hs_cache_entry *entry);
 
 /* The key changed behind us, as this vouch says: what was read under it is dead. How many were. */
 uint32_t hs_cache_changed(struct hs_cache *cache, uint64_t key_hash, struct hs_bytes key,

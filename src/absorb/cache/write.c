@@ -26,7 +26,7 @@ static void write_through(struct hs_cache_stage *stage, struct hs_request *reque
 	struct hs_reply value = {.out = &stage->scratch, .resp = 3};
 	struct hs_bytes words[2];
 	struct hs_cache_key *cached;
-	struct hs_entry *entry;
+	struct hs_cache_entry *entry;
 	struct hs_version before;
 	struct hs_ask ask;
 	int64_t expire_ms;
@@ -43,7 +43,7 @@ static void write_through(struct hs_cache_stage *stage, struct hs_request *reque
 		return;
 	hs_buf_clear(&stage->scratch, HS_KEEP_BYTES);
 	hs_reply_bulk(&value, op->argv[2]);
-	entry = hs_entry_create(&ask, hs_buf_bytes(&stage->scratch));
+	entry = hs_cache_entry_create(&ask, hs_buf_bytes(&stage->scratch));
 	if (!entry)
 		return;
 	entry->worker = stage->core->world.worker;
@@ -52,7 +52,8 @@ static void write_through(struct hs_cache_stage *stage, struct hs_request *reque
 	entry->vouch_epoch = op->vouch_epoch;
 	entry->read_us = op->received.mono_us;
 	entry->cost_us = stage->core->now.mono_us - op->received.mono_us;
-	entry->until_us = hs_entry_until(&stage->core->prng, cached->rule, false, entry->read_us);
+	entry->until_us =
+		hs_cache_entry_until(&stage->core->prng, cached->rule, false, entry->read_us);
 	atomic_init(&entry->expires_us,
 		    expire_ms > 0 ? entry->read_us + (uint64_t)expire_ms * 1000 : UINT64_MAX);
 	cached->unused_writes++;
@@ -60,7 +61,7 @@ static void write_through(struct hs_cache_stage *stage, struct hs_request *reque
 		hs_shared_put(stage->shared, entry);
 		hs_counter_add(&hs_cache_stats(stage, cached)->left, 1);
 	}
-	hs_entry_unref(&entry);
+	hs_cache_entry_unref(&entry);
 }
 
 /* Whether what it leaves behind is wanted: somebody reads the key, and read what the last one left. With

@@ -112,21 +112,23 @@ static void ask_init(const struct hs_copies_stage *stage, const struct hs_copies
 	ask->signature = ~ask->signature;
 }
 
-static struct hs_entry *keep(struct hs_copies_stage *stage, const struct hs_copies_key *copied,
-			     struct hs_bytes names, const struct hs_op *op)
+static struct hs_cache_entry *keep(struct hs_copies_stage *stage,
+				   const struct hs_copies_key *copied, struct hs_bytes names,
+				   const struct hs_op *op)
 {
 	struct hs_bytes argv[2];
 	struct hs_ask ask;
-	struct hs_entry *entry;
+	struct hs_cache_entry *entry;
 
 	ask_init(stage, copied, &ask, argv);
-	entry = hs_entry_create(&ask, names);
+	entry = hs_cache_entry_create(&ask, names);
 	hs_check(entry);
 	entry->worker = stage->core->world.worker;
 	entry->done = copied->version.done;
 	entry->read_us = op ? op->received.mono_us : stage->core->now.mono_us;
 	entry->cost_us = stage->core->now.mono_us - entry->read_us;
-	entry->until_us = hs_entry_until(&stage->core->prng, copied->rule, false, entry->read_us);
+	entry->until_us =
+		hs_cache_entry_until(&stage->core->prng, copied->rule, false, entry->read_us);
 	if (op) {
 		entry->vouch = op->vouch;
 		entry->vouch_epoch = op->vouch_epoch;
@@ -141,13 +143,13 @@ static struct hs_entry *keep(struct hs_copies_stage *stage, const struct hs_copi
 /* Says that it is being made. */
 static void announce(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 {
-	struct hs_entry *entry = keep(stage, copied, HS_LIT("*0\r\n"), NULL);
+	struct hs_cache_entry *entry = keep(stage, copied, HS_LIT("*0\r\n"), NULL);
 
 	hs_shared_put(stage->shared, entry);
-	hs_entry_unref(&entry);
+	hs_cache_entry_unref(&entry);
 }
 
-static bool is_announced(const struct hs_copies_stage *stage, const struct hs_entry *entry)
+static bool is_announced(const struct hs_copies_stage *stage, const struct hs_cache_entry *entry)
 {
 	return hs_bytes_equal(entry->reply[1], HS_LIT("*0\r\n")) &&
 	       entry->worker != stage->core->world.worker &&
@@ -158,7 +160,7 @@ bool hs_copies_look(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 {
 	struct hs_bytes argv[2];
 	struct hs_ask ask;
-	struct hs_entry *entry;
+	struct hs_cache_entry *entry;
 	struct hs_copies *copies;
 	uint64_t age_us;
 	bool found = false;
@@ -174,8 +176,8 @@ bool hs_copies_look(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 		hs_copies_rest(stage, copied, LOOK_AGAIN_US, "another worker makes them");
 		found = true;
 	} else if (entry->vouch &&
-		   hs_entry_state(entry, copied->rule, done, stage->core->now.mono_us, &age_us) ==
-			   HS_ENTRY_FRESH) {
+		   hs_cache_entry_state(entry, copied->rule, done, stage->core->now.mono_us,
+					&age_us) == HS_CACHE_ENTRY_FRESH) {
 		copies = hs_copies_create(entry, copied->slot, stage->core->world.slots);
 		if (copies && copies->count > 1) {
 			hs_copies_adopt(stage, copied, copies, false);
@@ -184,7 +186,7 @@ bool hs_copies_look(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 			hs_copies_unref(&copies);
 		}
 	}
-	hs_entry_unref(&entry);
+	hs_cache_entry_unref(&entry);
 	return found;
 }
 
@@ -205,7 +207,7 @@ static void give_up(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 static bool is_changed(const struct hs_copies_stage *stage, const struct hs_copies_key *copied)
 {
 	struct hs_version now = hs_shared_version(stage->shared, copied->key_hash);
-	const struct hs_entry *entry = copied->making ? copied->making->entry : NULL;
+	const struct hs_cache_entry *entry = copied->making ? copied->making->entry : NULL;
 
 	return now.begun != copied->version.begun || now.done != copied->version.done ||
 	       (entry && (atomic_load_explicit(&entry->dead, memory_order_acquire) ||
@@ -238,7 +240,7 @@ static void rest_with(struct hs_copies_stage *stage, struct hs_copies_key *copie
 }
 
 /* How long a copy may live; 0: it is not worth it. */
-static int64_t lease_ms(const struct hs_copies_stage *stage, const struct hs_entry *entry)
+static int64_t lease_ms(const struct hs_copies_stage *stage, const struct hs_cache_entry *entry)
 {
 	uint64_t expires_us = atomic_load_explicit(&entry->expires_us, memory_order_relaxed);
 	uint64_t now_us = stage->core->now.mono_us, left_us = HS_COPIES_LEASE_US;
@@ -307,7 +309,7 @@ static bool name_places(struct hs_copies_stage *stage, struct hs_copies_key *cop
 					  copied->key_hash, partitions);
 	struct hs_bytes names[HS_COPIES_MAX];
 	struct hs_buf room[HS_COPIES_MAX] = {{0}}, reply = {0};
-	struct hs_entry *entry;
+	struct hs_cache_entry *entry;
 	uint32_t named = 0;
 
 	stage->id.set++;
@@ -322,7 +324,7 @@ static bool name_places(struct hs_copies_stage *stage, struct hs_copies_key *cop
 		hs_copies_describe(names, named, &reply);
 		entry = keep(stage, copied, hs_buf_bytes(&reply), op);
 		copied->making = hs_copies_create(entry, copied->slot, stage->core->world.slots);
-		hs_entry_unref(&entry);
+		hs_cache_entry_unref(&entry);
 		hs_buf_deinit(&reply);
 	}
 	for (uint32_t i = 0; i < named; i++)

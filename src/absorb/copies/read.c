@@ -17,7 +17,7 @@
 #include "base/mem.h"
 
 static bool may_get(const struct hs_copies_stage *stage, const struct hs_session *session,
-		    const struct hs_entry *entry)
+		    const struct hs_cache_entry *entry)
 {
 	return !session->tracks && !session->watches &&
 	       hs_versions_is_since(&stage->versions, session, entry) &&
@@ -26,7 +26,7 @@ static bool may_get(const struct hs_copies_stage *stage, const struct hs_session
 
 struct getters {
 	const struct hs_copies_stage *stage;
-	const struct hs_entry *entry;
+	const struct hs_cache_entry *entry;
 	bool all_may;
 };
 
@@ -41,7 +41,7 @@ static void look_at(void *context, struct hs_request *request, bool followed)
 /* Everybody who is to get the answer. None of them may have anything that is sent behind this read before
  * it is answered, without being held back: what stands in line for hot keys (absorb/fold/chain.c). */
 static bool may_all_get(const struct hs_copies_stage *stage, struct hs_request *request,
-			const struct hs_entry *entry)
+			const struct hs_cache_entry *entry)
 {
 	struct getters getters = {stage, entry, true};
 

@@ -109,7 +109,7 @@ static void place_init(struct hs_place *place, const struct hs_slot_map *slots, 
 	};
 }
 
-struct hs_copies *hs_copies_create(struct hs_entry *entry, uint16_t home_slot,
+struct hs_copies *hs_copies_create(struct hs_cache_entry *entry, uint16_t home_slot,
 				   const struct hs_slot_map *slots)
 {
 	struct hs_bytes rest = entry->reply[1];
@@ -134,7 +134,7 @@ struct hs_copies *hs_copies_create(struct hs_entry *entry, uint16_t home_slot,
 	}
 	copies->refs = 1;
 	copies->count = count;
-	hs_entry_ref(entry);
+	hs_cache_entry_ref(entry);
 	copies->entry = entry;
 	return copies;
 }
@@ -152,7 +152,7 @@ void hs_copies_unref(struct hs_copies **pointer)
 	*pointer = NULL;
 	if (!copies || --copies->refs > 0)
 		return;
-	hs_entry_unref(&copies->entry);
+	hs_cache_entry_unref(&copies->entry);
 	hs_mem_free(&copies);
 }
 

@@ -72,7 +72,7 @@ struct hs_place {
 
 struct hs_copies {
 	uint32_t refs;
-	struct hs_entry *entry; /* a reference; its reply lists the names */
+	struct hs_cache_entry *entry; /* a reference; its reply lists the names */
 	uint32_t turn;
 	uint32_t count; /* the original is the first place */
 	struct hs_place places[];
@@ -88,7 +88,7 @@ enum {
 /* The names of a set as a reply to keep. */
 void hs_copies_describe(const struct hs_bytes *names, size_t count, struct hs_buf *out);
 /* A set as the cache entry describes it; takes a reference of it. NULL: it does not. */
-struct hs_copies *hs_copies_create(struct hs_entry *entry, uint16_t home_slot,
+struct hs_copies *hs_copies_create(struct hs_cache_entry *entry, uint16_t home_slot,
 				   const struct hs_slot_map *slots);
 struct hs_copies *hs_copies_ref(struct hs_copies *copies);
 void hs_copies_unref(struct hs_copies **copies);

@@ -212,7 +212,7 @@ void hs_copies_drop(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 }
 
 /* Its time is over, whoever vouches for it. */
-static bool is_over(const struct hs_copies_stage *stage, const struct hs_entry *entry)
+static bool is_over(const struct hs_copies_stage *stage, const struct hs_cache_entry *entry)
 {
 	return stage->core->now.mono_us >= entry->until_us ||
 	       hs_vouch_epoch(entry->vouch) != entry->vouch_epoch;
@@ -221,21 +221,21 @@ static bool is_over(const struct hs_copies_stage *stage, const struct hs_entry *
 bool hs_copies_valid(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 {
 	struct hs_version version = hs_shared_version(stage->shared, copied->key_hash);
-	struct hs_entry *entry;
+	struct hs_cache_entry *entry;
 	uint64_t age_us;
 
 	if (!copied->copies)
 		return false;
 	entry = copied->copies->entry;
-	switch (hs_entry_state(entry, copied->rule, version.done, stage->core->now.mono_us,
-			       &age_us)) {
-	case HS_ENTRY_FRESH:
+	switch (hs_cache_entry_state(entry, copied->rule, version.done, stage->core->now.mono_us,
+				     &age_us)) {
+	case HS_CACHE_ENTRY_FRESH:
 		return version.begun == version.done;
-	case HS_ENTRY_AGED:
+	case HS_CACHE_ENTRY_AGED:
 		if (!is_over(stage, entry))
 			return false; /* a proof may be on its way */
 		break;
-	case HS_ENTRY_CHANGED:
+	case HS_CACHE_ENTRY_CHANGED:
 		break;
 	}
 	hs_copies_drop(stage, copied);
