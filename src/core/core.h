@@ -76,7 +76,7 @@ enum hs_mitigate {
 };
 
 /* From when on a key is hot: what it has of this worker's requests, over the short window of heat, for
- * certain. It is hot until it has had less than `share_least` for `cool_us`. */
+ * certain. It is hot until it has had less than `share_least`, or `share` if that is smaller, for `cool_us`. */
 struct hs_core_hot {
 	double share; /* of all keys' requests */
 	double share_least;
@@ -91,7 +91,8 @@ struct hs_core_hot {
 static inline bool hs_core_stays_hot(const struct hs_core_hot *bounds, double share,
 				     double requests)
 {
-	return share >= bounds->share_least && requests >= bounds->requests;
+	return (share >= bounds->share_least || share >= bounds->share) &&
+	       requests >= bounds->requests;
 }
 
 /* Options that may change while running: a new struct is handed in whole (hs_core_configure). The

@@ -77,6 +77,7 @@ static struct hs_hot *add_key(struct hs_core *core, struct hs_bytes key, uint16_
 	hot->hash = hs_hash(key, hots->seed);
 	hot->slot = slot;
 	hot->since_us = core->now.mono_us;
+	hot->plan = UINT32_MAX;
 	hot->rule = core->options.rules ? hs_rules_match(core->options.rules, key) : NULL;
 	hot->key_len = key.len;
 	memcpy(hot->key, key.data, key.len);
@@ -103,6 +104,7 @@ struct hs_hot *hs_hot_note(struct hs_core *core, struct hs_heat_warmth heat)
 		return NULL;
 	hot->seen_us = core->now.mono_us;
 	hot->heat = heat;
+	hot->heat.key = hs_hot_key(hot);
 	return heat.share >= bounds->share ? hot : NULL;
 }
 

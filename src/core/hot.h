@@ -33,12 +33,13 @@ struct hs_hot {
 	struct hs_hot *next; /* in its bucket */
 	uint64_t hash;
 	uint16_t slot;
-	/* For decisions about the key: when it entered, and its heat when it was last counted; `heat.key` is not
-	 * used. */
-	uint64_t since_us;
-	struct hs_heat_warmth heat;
+	uint64_t since_us;	    /* when it entered */
+	struct hs_heat_warmth heat; /* when it was last counted */
 	uint64_t seen_us;	    /* when it was last seen hot */
 	const struct hs_rule *rule; /* of the core's rules; NULL: none matches */
+	/* What the plan decided: a bit for each stage that may act on the key, all of them unless the plan says otherwise. A
+	 * stage without its bit is not told that the key is hot, and with the next tick that it has cooled. */
+	uint32_t plan;
 	void *state[HS_HOT_STAGES]; /* of each stage, by its number in the array; NULL: none */
 	size_t key_len;
 	char key[];

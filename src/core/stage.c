@@ -267,7 +267,7 @@ void hs_stages_hot(struct hs_core *core, struct hs_hot *hot, bool waited)
 
 	row->quiet++;
 	for (uint32_t i = 0; i < row->count; i++) {
-		if (row->table[i]->hot)
+		if (row->table[i]->hot && hot->plan >> i & 1)
 			row->table[i]->hot(row->self[i], hot, waited);
 	}
 	row->quiet--;
@@ -279,7 +279,7 @@ void hs_stages_cool(struct hs_core *core, struct hs_hot *hot, bool cool)
 
 	for (uint32_t i = 0; i < row->count; i++) {
 		if (row->table[i]->cool)
-			row->table[i]->cool(row->self[i], hot, cool);
+			row->table[i]->cool(row->self[i], hot, cool || !(hot->plan >> i & 1));
 	}
 }
 

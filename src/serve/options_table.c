@@ -436,7 +436,8 @@ const struct hs_option hs_option_table[] = {
 	 .live = true,
 	 .argument = "PERCENT",
 	 .help = "A hot key stays hot while it takes this share. Below hot-share, so that a key "
-		 "near the bound does not change sides all the time."},
+		 "near the bound does not change sides all the time; a larger one counts as "
+		 "hot-share."},
 	{.name = "hot-requests",
 	 .kind = HS_OPTION_INT,
 	 .fallback = "8",

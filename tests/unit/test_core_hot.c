@@ -110,6 +110,48 @@ static void test_a_key_turns_hot_and_cools(void **state)
 	close_world(&world);
 }
 
+/* A lower bound above the upper one is of no account. */
+static void test_bounds_in_the_wrong_order(void **state)
+{
+	struct world world;
+
+	(void)state;
+	open_world(&world);
+	world.options.hot.share_least = 0.5;
+	hs_core_configure(world.core, &world.options);
+	note(&world, "k", 0.1, 8);
+	assert_non_null(find(&world, "k"));
+	pass(&world, COOL_US);
+	note(&world, "k", 0.09, 8);
+	pass(&world, 1);
+	assert_null(find(&world, "k"));
+	close_world(&world);
+}
+
+/* A stage that the plan excludes gives the key up while it is hot, and comes back when the plan lets it. */
+static void test_the_plan_decides(void **state)
+{
+	struct world world;
+	struct hs_hot *hot;
+
+	(void)state;
+	open_world(&world);
+	note(&world, "k", 1, 100);
+	hot = find(&world, "k");
+	assert_non_null(hot->state[FOLD]);
+	hot->plan &= ~(UINT32_C(1) << FOLD);
+	pass(&world, 1);
+	assert_null(hot->state[FOLD]);
+	note(&world, "k", 1, 100);
+	assert_null(hot->state[FOLD]);
+	hot->plan |= UINT32_C(1) << FOLD;
+	note(&world, "k", 1, 100);
+	assert_non_null(hot->state[FOLD]);
+	assert_true(hs_bytes_equal(hot->heat.key, HS_LIT("k")));
+	assert_int_equal(hot->heat.slot, hs_slot_of(HS_LIT("k")));
+	close_world(&world);
+}
+
 /* Those who have something under way for a key keep it in the table. */
 static void test_state_keeps_a_key(void **state)
 {
@@ -209,6 +251,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_key_turns_hot_and_cools),
+		cmocka_unit_test(test_bounds_in_the_wrong_order),
+		cmocka_unit_test(test_the_plan_decides),
 		cmocka_unit_test(test_state_keeps_a_key),
 		cmocka_unit_test(test_bounds_change_while_running),
 		cmocka_unit_test(test_the_table_is_bounded),

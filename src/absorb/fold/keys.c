@@ -80,6 +80,7 @@ void hs_fold_report(void *self, struct hs_reply *reply)
 			.state = queue->resting > 0 ? "resting" : "folding",
 			.why = queue->resting > 0 ? "too few of its requests come together" : NULL,
 			.key = hs_hot_key(queue->hot),
+			.since_us = queue->hot->since_us,
 			.places = &partition,
 			.places_count = 1,
 			.numbers = &waiting,
