@@ -63,6 +63,14 @@ struct hs_hot *hs_hot_of_call(const struct hs_hots *hots, struct hs_call *call, 
 	return find(hots, hs_call_hash(call, key, hots->seed), key);
 }
 
+struct hs_hot *hs_hot_of_only_key(const struct hs_hots *hots, struct hs_call *call)
+{
+	size_t at = hs_call_only_key(call);
+
+	return at > 0 && hs_call_slots(call) == HS_CALL_SLOTS_ONE ? hs_hot_of_call(hots, call, at)
+								  : NULL;
+}
+
 /* NULL: there is no room. */
 static struct hs_hot *add_key(struct hs_core *core, struct hs_bytes key, uint16_t slot)
 {

@@ -73,7 +73,9 @@ static inline bool hs_hot_may_have(const struct hs_hots *hots, uint16_t slot)
 
 /* NULL: the key is not hot. */
 struct hs_hot *hs_hot_find(const struct hs_hots *hots, uint16_t slot, struct hs_bytes key);
-/* The only key of a call, at that place of its arguments. Its slot is known. */
+/* The only key of a call; NULL also if it has several keys, or none. */
+struct hs_hot *hs_hot_of_only_key(const struct hs_hots *hots, struct hs_call *call);
+/* The same where its place among the arguments is known, and its slot. */
 struct hs_hot *hs_hot_of_call(const struct hs_hots *hots, struct hs_call *call, size_t at);
 
 /* A request for a key was counted: enters or refreshes the key. Returns it if its share is at least `share`; else

@@ -41,7 +41,8 @@ _Static_assert(HS_WATCH_NAMES_BYTES_MAX <= UINT16_MAX, "a name's length takes tw
 
 struct hs_multi {
 	struct hs_buf bytes;   /* all arguments, one behind the other */
-	struct hs_bytes *args; /* while queueing: data is an offset into bytes */
+	struct hs_bytes *args; /* until it is closed: data is an offset into bytes */
+	bool closed;	       /* EXEC is there: nothing more is queued */
 	size_t args_count, args_cap;
 	struct queued *queued;
 	size_t count, cap;
@@ -257,13 +258,24 @@ static bool refuse_queued(struct hs_core *core, struct hs_session *session, stru
 	return true;
 }
 
-/* Offsets to pointers, and the commands that need no engine, or may no longer run, to their replies. */
+void hs_multi_close(struct hs_multi *multi)
+{
+	for (size_t i = 0; !multi->closed && i < multi->args_count; i++)
+		multi->args[i].data = multi->bytes.data + (uintptr_t)multi->args[i].data;
+	multi->closed = true;
+}
+
+struct hs_call hs_multi_call(const struct hs_multi *multi, size_t index)
+{
+	hs_check(multi->closed && index < multi->count);
+	return call_of(multi, &multi->queued[index]);
+}
+
+/* The commands that need no engine, or may no longer run, are answered. */
 static void seal(struct hs_core *core, struct hs_session *session, struct hs_multi *multi)
 {
 	bool begun = multi->late_all;
 
-	for (size_t i = 0; i < multi->args_count; i++)
-		multi->args[i].data = multi->bytes.data + (uintptr_t)multi->args[i].data;
 	for (size_t i = 0; i < multi->count; i++) {
 		struct queued *queued = &multi->queued[i];
 		bool late = hs_late_is(core, queued->command, &begun);

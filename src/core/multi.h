@@ -11,7 +11,10 @@ void hs_multi_exec(struct hs_core *core, struct hs_session *session, const struc
 void hs_multi_watch(struct hs_core *core, struct hs_session *session, const struct hs_call *call);
 void hs_multi_drop(struct hs_multi **multi);
 size_t hs_multi_count(const struct hs_multi *multi); /* commands queued */
-bool hs_multi_writes(const struct hs_multi *multi);  /* one of them may */
+/* EXEC passed its checks: its commands can be looked at from now on, by stages too. */
+void hs_multi_close(struct hs_multi *multi);
+struct hs_call hs_multi_call(const struct hs_multi *multi, size_t index); /* one of them */
+bool hs_multi_writes(const struct hs_multi *multi);			  /* one of them may */
 /* Whether some run behind its commit (late.c), and whether that is all that needs no engine. */
 bool hs_multi_is_late(const struct hs_multi *multi, bool *all);
 bool hs_multi_would_be_late(const struct hs_session *session); /* if EXEC came now */

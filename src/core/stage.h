@@ -50,7 +50,7 @@ struct hs_vouch;
 /* `depart` says HS_PASS or HS_TAKEN, `admit` any of them. */
 enum hs_verdict {
 	HS_PASS,     /* to the next stage, or the engine */
-	HS_ANSWERED, /* the client has its reply, in its turn (hs_step_answer) */
+	HS_ANSWERED, /* the client has its reply, in its turn (hs_step_answer, hs_step_reject) */
 	/* The stage answers it later, or sends it on later. `admit` has made a request of it then (hs_request_single) and
 	 * asked hs_flight_holds before. `depart` has called hs_stage_delay or hs_stage_divert (fold alone keeps these counts
 	 * itself: absorb/fold/chain.c). */
@@ -77,7 +77,8 @@ struct hs_stage {
 	void (*close)(void *self,
 		      struct hs_session *session); /* frees what the session's state holds */
 
-	/* A command passed every check and is next on its connection. */
+	/* A command passed every check and is next on its connection. Of a transaction this is EXEC alone, with the commands
+	 * that were queued (hs_multi_call of session->multi). */
 	enum hs_verdict (*admit)(void *self, struct hs_session *session, struct hs_call *call);
 	/* A part of a request, or an internal call, is about to be handed to the engine. */
 	enum hs_verdict (*depart)(void *self, struct hs_request *request, struct hs_part *part);

@@ -159,8 +159,8 @@ static bool answer_end(struct hs_core *core, struct hs_session *session, struct 
 	return failed;
 }
 
-static void reject(struct hs_core *core, struct hs_session *session,
-		   const struct hs_command *command, const char *text)
+void hs_step_reject(struct hs_core *core, struct hs_session *session,
+		    const struct hs_command *command, const char *text)
 {
 	struct answer answer;
 
@@ -190,7 +190,7 @@ static bool reject_unlearned(struct hs_core *core, struct hs_session *session)
 
 	if (!core->world.shared_connections || core->learned)
 		return false;
-	reject(core, session, NULL, hs_unserved(core, text));
+	hs_step_reject(core, session, NULL, hs_unserved(core, text));
 	return true;
 }
 
@@ -206,7 +206,7 @@ static void reject_unknown(struct hs_core *core, struct hs_session *session,
 	else
 		hs_unknown_command(core, call, &text);
 	hs_buf_append(&text, "", 1);
-	reject(core, session, NULL, text.data);
+	hs_step_reject(core, session, NULL, text.data);
 	hs_buf_deinit(&text);
 }
 
@@ -217,7 +217,7 @@ static void reject_arity(struct hs_core *core, struct hs_session *session,
 
 	hs_unknown_arity(command, &text);
 	hs_buf_append(&text, "", 1);
-	reject(core, session, command, text.data);
+	hs_step_reject(core, session, command, text.data);
 	hs_buf_deinit(&text);
 }
 
@@ -228,7 +228,7 @@ static void reject_refused(struct hs_core *core, struct hs_session *session,
 
 	snprintf(text, sizeof text, "ERR '%s' is not for clients of heatsink: %s", command->name,
 		 command->refused);
-	reject(core, session, command, text);
+	hs_step_reject(core, session, command, text);
 }
 
 static void run_local(struct hs_core *core, struct hs_session *session, const struct hs_call *call)
@@ -672,7 +672,7 @@ static void reject_subscribed(struct hs_core *core, struct hs_session *session,
 		 "ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / "
 		 "RESET are allowed in this context",
 		 command->name);
-	reject(core, session, command, text);
+	hs_step_reject(core, session, command, text);
 }
 
 /* Whether a command must be the only one of its client under way: because it changes who may do
@@ -779,7 +779,7 @@ static bool may_run_it(struct hs_core *core, struct hs_session *session, const s
 	const char *refused = hs_users_refuse(core, session, call, text, sizeof text);
 
 	if (refused)
-		reject(core, session, call->command, refused);
+		hs_step_reject(core, session, call->command, refused);
 	return !refused;
 }
 
@@ -790,16 +790,17 @@ static bool refuse_keys(struct hs_core *core, struct hs_session *session, struct
 	const struct hs_command *command = call->command;
 
 	if (hs_core_reserves(core) && hs_call_is_reserved(call)) {
-		reject(core, session, command,
-		       "ERR keys that begin with " HS_RESERVED_PREFIX
-		       " are heatsink's own: copies of hot values");
+		hs_step_reject(core, session, command,
+			       "ERR keys that begin with " HS_RESERVED_PREFIX
+			       " are heatsink's own: copies of hot values");
 		return true;
 	}
 	if (core->world.together == HS_TOGETHER_ALL || hs_keys_only(command, call->argc) > 0 ||
 	    (command->place == HS_PLACE_SPLIT && !session->multi) ||
 	    hs_call_slots(call) != HS_CALL_SLOTS_SEVERAL)
 		return false;
-	reject(core, session, command, "CROSSSLOT Keys in request don't hash to the same slot");
+	hs_step_reject(core, session, command,
+		       "CROSSSLOT Keys in request don't hash to the same slot");
 	return true;
 }
 
@@ -809,7 +810,8 @@ static bool refuse(struct hs_core *core, struct hs_session *session, struct hs_c
 	const struct hs_command *command = call->command;
 
 	if (session->multi && (command->flags & HS_CMD_NO_MULTI)) {
-		reject(core, session, command, "ERR Command not allowed inside a transaction");
+		hs_step_reject(core, session, command,
+			       "ERR Command not allowed inside a transaction");
 		return true;
 	}
 	if (session->limits && !may_run_it(core, session, call))
@@ -839,7 +841,7 @@ static bool dispatch(struct hs_core *core, struct hs_session *session, struct hs
 		return true;
 	}
 	if (!hs_users_let_in(core, session) && !may_precede_auth(command)) {
-		reject(core, session, command, "NOAUTH Authentication required.");
+		hs_step_reject(core, session, command, "NOAUTH Authentication required.");
 		return true;
 	}
 	if (command->place == HS_PLACE_REFUSED) {
@@ -861,7 +863,10 @@ static bool dispatch(struct hs_core *core, struct hs_session *session, struct hs
 		return true;
 	}
 	call->admitted = true;
-	if (core->stages.want[HS_POINT_ADMIT]) {
+	if (session->multi && command->id == HS_CMD_ID_EXEC)
+		hs_multi_close(session->multi);
+	if (core->stages.want[HS_POINT_ADMIT] &&
+	    (!session->multi || command->id == HS_CMD_ID_EXEC)) {
 		enum hs_verdict verdict = hs_stages_admit(core, session, call, from);
 
 		if (verdict != HS_PASS)

@@ -30,7 +30,11 @@ void hs_step_finish(struct hs_core *core, struct hs_request *request);
 void hs_step_account(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
 		     uint64_t time_us, bool failed);
 
-/* Answers a command that became no request, with a reply that lies elsewhere, and counts it like one that an engine
+/* Answers a command that does not run with an error. EXEC ends its transaction. A stage that does so in `admit` says
+ * HS_ANSWERED. `command` NULL: it is not known. */
+void hs_step_reject(struct hs_core *core, struct hs_session *session,
+		    const struct hs_command *command, const char *text);
+/* Answers a read of one key that became no request, with a reply that lies elsewhere, and counts it like one that an engine
  * answered at once. */
 void hs_step_answer(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
 		    uint16_t slot, struct hs_bytes reply);

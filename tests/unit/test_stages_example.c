@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 /* example begins */
-/* Answers BUSY to commands on hot keys while LIMIT operations of the worker are in flight. */
+/* Refuses commands on hot keys with BUSY while LIMIT operations of the worker are in flight. */
 #include "base/mem.h"
 #include "core/state.h"
 #include "core/step.h"
@@ -28,13 +28,11 @@ struct busy {
 static enum hs_verdict admit(void *self, struct hs_session *session, struct hs_call *call)
 {
 	struct busy *busy = self;
-	size_t key = hs_call_only_key(call);
 
-	if (busy->core->options.mitigate != HS_MITIGATE_ON || busy->in_flight < LIMIT || key == 0 ||
-	    hs_call_slots(call) != HS_CALL_SLOTS_ONE ||
-	    !hs_hot_find(&busy->core->hots, call->slot, call->argv[key]))
+	if (busy->core->options.mitigate != HS_MITIGATE_ON || busy->in_flight < LIMIT ||
+	    !hs_hot_of_only_key(&busy->core->hots, call))
 		return HS_PASS;
-	hs_step_answer(busy->core, session, call, call->slot, HS_LIT("-BUSY hot key; not run\r\n"));
+	hs_step_reject(busy->core, session, call->command, "BUSY hot key; not run");
 	return HS_ANSWERED;
 }
 
