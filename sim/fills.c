@@ -222,7 +222,7 @@ static void send_proof(void *context, void *target, uint64_t number)
 	if (!fill->pipe.up)
 		return;
 	op = hs_mem_zalloc(sizeof *op);
-	*op = (struct hs_op){.kind = HS_OP_HOST, .client = UINT64_MAX};
+	*op = (struct hs_op){.kind = HS_OP_HOST};
 	hs_sim_row_push(&fill->pipe.waiting, op);
 	hs_sim_links_pump(links, &fill->pipe);
 }

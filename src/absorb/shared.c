@@ -22,9 +22,9 @@
 #include "base/mem.h"
 
 enum {
-	STAMPS_BITS = 16,
+	VERSIONS_BITS = 16,
 	CELLS_BITS = 14,
-	STAMPS = 1 << STAMPS_BITS,
+	VERSIONS = 1 << VERSIONS_BITS,
 	CELLS = 1 << CELLS_BITS,
 };
 
@@ -48,7 +48,7 @@ struct hs_shared {
 	char apart[64];		     /* what is above is read at every hit, what is below changes */
 	_Atomic uint64_t bytes;	     /* on the shared cache */
 	_Atomic uint32_t hand;	     /* the cell to be emptied next */
-	_Atomic uint64_t stamps[STAMPS];
+	_Atomic uint64_t versions[VERSIONS];
 	struct cell cells[CELLS];
 };
 
@@ -98,9 +98,9 @@ uint64_t hs_shared_seed(const struct hs_shared *shared)
 
 /* ---- versions ---- */
 
-static size_t stamp_of(uint64_t key_hash)
+static size_t version_at(uint64_t key_hash)
 {
-	return (size_t)(key_hash >> (64 - STAMPS_BITS)); /* caches use the lower bits */
+	return (size_t)(key_hash >> (64 - VERSIONS_BITS)); /* caches use the lower bits */
 }
 
 static struct hs_version sum(uint64_t key, uint64_t everything)
@@ -124,12 +124,12 @@ struct hs_version hs_shared_version(const struct hs_shared *shared, uint64_t key
 {
 	uint64_t everything = atomic_load(&shared->everything);
 
-	return sum(atomic_load(&shared->stamps[stamp_of(key_hash)]), everything);
+	return sum(atomic_load(&shared->versions[version_at(key_hash)]), everything);
 }
 
 struct hs_version hs_shared_begin(struct hs_shared *shared, uint64_t key_hash)
 {
-	uint64_t before = atomic_fetch_add(&shared->stamps[stamp_of(key_hash)], one_begun);
+	uint64_t before = atomic_fetch_add(&shared->versions[version_at(key_hash)], one_begun);
 
 	return sum(before, atomic_load(&shared->everything));
 }
@@ -141,7 +141,7 @@ void hs_shared_begin_all(struct hs_shared *shared)
 
 void hs_shared_end(struct hs_shared *shared, uint64_t key_hash)
 {
-	add_done(&shared->stamps[stamp_of(key_hash)]);
+	add_done(&shared->versions[version_at(key_hash)]);
 }
 
 void hs_shared_end_all(struct hs_shared *shared)

@@ -397,6 +397,18 @@ char *hs_core_read_room(struct hs_session *session, size_t *room)
 	return hs_buf_reserve(&session->in, want);
 }
 
+struct hs_session *hs_core_next_sendable(struct hs_core *core)
+{
+	if (hs_list_empty(&core->sendable))
+		return NULL;
+
+	struct hs_session *session =
+		hs_list_entry(core->sendable.next, struct hs_session, sendable);
+
+	hs_list_remove(&session->sendable);
+	return session;
+}
+
 bool hs_core_wants_input(const struct hs_session *session)
 {
 	return may_run(session) || session->in.len < HS_READ_BYTES;
@@ -629,6 +641,6 @@ void hs_core_askers(const struct hs_core *core, const struct hs_op *op,
 
 	if (!request)
 		return;
-	if (request->session != core->self || !hs_stages_askers(core, request, tell_asker, &askers))
+	if (request->session != core->self || !hs_stage_askers(core, request, tell_asker, &askers))
 		tell_asker(&askers, request, false);
 }

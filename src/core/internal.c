@@ -114,6 +114,7 @@ void hs_internal_send(struct hs_core *core, struct hs_request *request)
 	for (uint32_t i = 0; i < count; i++) {
 		struct hs_op *op = &request->parts[i].op;
 
+		hs_check(!op->tx || request->timeout_us == 0);
 		if (op->slot != HS_SLOT_NONE)
 			op->partition = hs_core_partition(core, op->slot);
 	}

@@ -47,13 +47,14 @@ struct hs_internal {
 uint64_t hs_internal_client(struct hs_core *core);
 
 /* A call with one operation, filled in: the caller may change it (`track`, `watcher`, `tx`) before
- * hs_internal_send. */
+ * hs_internal_send. A transaction's commands (`tx`) are the caller's, and stay until `then`: it has no timeout. */
 struct hs_request *hs_internal_prepare(struct hs_core *core, const struct hs_internal *internal);
 /* The same with `parts` operations. Each has the arguments of the call, with `key` in place of the
  * second, which is copied, and goes to that key's slot. Call hs_internal_part for each. */
 struct hs_request *hs_internal_prepare_parts(struct hs_core *core,
 					     const struct hs_internal *internal, uint32_t parts);
-/* Inside `then`, of a call with one operation: it is to be sent once more, instead of being ended. */
+/* Inside `then`, of a call with one operation: it is to be sent once more, instead of being ended. It is filled in anew,
+ * with a new client id. */
 void hs_internal_prepare_again(struct hs_core *core, struct hs_request *request);
 void hs_internal_part(struct hs_request *request, uint32_t index, struct hs_bytes key,
 		      uint16_t slot);

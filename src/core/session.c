@@ -153,18 +153,6 @@ struct hs_request *hs_session_last_request(const struct hs_session *session)
 	return NULL;
 }
 
-struct hs_session *hs_core_next_sendable(struct hs_core *core)
-{
-	if (hs_list_empty(&core->sendable))
-		return NULL;
-
-	struct hs_session *session =
-		hs_list_entry(core->sendable.next, struct hs_session, sendable);
-
-	hs_list_remove(&session->sendable);
-	return session;
-}
-
 struct hs_buf *hs_session_out(struct hs_session *session)
 {
 	return &session->out;

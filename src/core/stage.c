@@ -441,8 +441,8 @@ void hs_stages_stop(struct hs_core *core)
 	}
 }
 
-bool hs_stages_askers(const struct hs_core *core, const struct hs_request *internal,
-		      hs_stage_asker *tell, void *context)
+bool hs_stage_askers(const struct hs_core *core, const struct hs_request *internal,
+		     hs_stage_asker *tell, void *context)
 {
 	const struct hs_stages *row = &core->stages;
 	uint32_t i = internal->sender;

@@ -208,6 +208,9 @@ void hs_stage_tell(struct hs_core *core, uint32_t index);
 /* Whether a stage behind this one serves reads of the key. */
 bool hs_stage_served_behind(struct hs_core *core, uint32_t index, uint16_t slot,
 			    struct hs_bytes key);
+/* Tells which requests an internal call stands for. False: no stage sent it, or it stands for nobody. */
+bool hs_stage_askers(const struct hs_core *core, const struct hs_request *internal,
+		     hs_stage_asker *tell, void *context);
 /* The number of a stage in the array. */
 uint32_t hs_stage_index(const struct hs_core *core, const struct hs_stage *stage);
 
@@ -248,8 +251,5 @@ void hs_stages_told(struct hs_core *core, uint32_t index);
 void hs_stages_deadline(struct hs_core *core); /* of those whose time has come */
 void hs_stages_tick(struct hs_core *core);
 void hs_stages_stop(struct hs_core *core);
-/* False: the call was sent by no stage, or stands for nobody. */
-bool hs_stages_askers(const struct hs_core *core, const struct hs_request *internal,
-		      hs_stage_asker *tell, void *context);
 
 #endif

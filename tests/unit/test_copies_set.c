@@ -201,7 +201,7 @@ static void desk_init(struct desk *desk)
 	}
 	hs_copies_describe(bytes, 2, &reply);
 	desk->entry = keep(hs_buf_bytes(&reply));
-	desk->copies = hs_copies_create(desk->entry, desk->home, desk->map);
+	desk->copies = hs_copies_create(desk->entry, desk->home);
 	assert_non_null(desk->copies);
 	for (uint16_t i = 0; i < 2; i++) {
 		assert_true(hs_bytes_equal(desk->copies->places[1 + i].name, bytes[i]));
@@ -228,7 +228,8 @@ static void test_set_is_what_was_described(void **state)
 	assert_int_equal(desk.copies->places[0].name.len, 0);
 	assert_int_equal(desk.copies->places[0].slot, desk.home);
 	assert_false(hs_copies_crowded(desk.copies, desk.map));
-	hs_slot_map_set(desk.map, desk.copies->places[1].slot, desk.copies->places[2].partition);
+	hs_slot_map_set(desk.map, desk.copies->places[1].slot,
+			hs_slot_map_get(desk.map, desk.copies->places[2].slot));
 	assert_true(hs_copies_crowded(desk.copies, desk.map));
 	desk_deinit(&desk);
 }
@@ -243,7 +244,7 @@ static void test_other_replies_describe_no_set(void **state)
 	for (size_t i = 0; i < sizeof replies / sizeof *replies; i++) {
 		struct hs_cache_entry *entry = keep(hs_bytes_of(replies[i]));
 
-		assert_null(hs_copies_create(entry, 0, map));
+		assert_null(hs_copies_create(entry, 0));
 		hs_mem_free(&entry);
 	}
 	hs_mem_free(&map);

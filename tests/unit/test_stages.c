@@ -27,7 +27,7 @@ static void test_the_order(void **state)
 	assert_int_equal(found, sizeof names / sizeof *names);
 }
 
-/* A stage that marks requests is told of their answers; one that delays them is asked to send. */
+/* A stage that listens to sessions (hs_stage_listen) has all three points of a listener. */
 static void test_points_that_go_together(void **state)
 {
 	(void)state;

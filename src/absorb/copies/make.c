@@ -178,7 +178,7 @@ bool hs_copies_look(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 	} else if (entry->vouch &&
 		   hs_cache_entry_state(entry, copied->rule, done, stage->core->now.mono_us,
 					&age_us) == HS_CACHE_ENTRY_FRESH) {
-		copies = hs_copies_create(entry, copied->slot, stage->core->world.slots);
+		copies = hs_copies_create(entry, copied->slot);
 		if (copies && copies->count > 1) {
 			hs_copies_adopt(stage, copied, copies, false);
 			found = true;
@@ -323,7 +323,7 @@ static bool name_places(struct hs_copies_stage *stage, struct hs_copies_key *cop
 	if (named > 0) {
 		hs_copies_describe(names, named, &reply);
 		entry = keep(stage, copied, hs_buf_bytes(&reply), op);
-		copied->making = hs_copies_create(entry, copied->slot, stage->core->world.slots);
+		copied->making = hs_copies_create(entry, copied->slot);
 		hs_cache_entry_unref(&entry);
 		hs_buf_deinit(&reply);
 	}

@@ -7,7 +7,8 @@
  *              └─ nothing, for too long: it is not waited for ─────────┴─ the original is asked after all
  *
  * The read itself waits as if the engine had its operation. Nobody is worse off for copies: a partition
- * that has stopped keeps the reads of keys that live elsewhere for HS_COPIES_SLOW_US, not longer.
+ * that has stopped keeps the reads of keys that live elsewhere for HS_COPIES_SLOW_US and the time to the next tick,
+ * not longer.
  *
  * Order. The original may be asked late. So what a connection writes behind such a read waits for it
  * (hs_versions_session.reads_apart), and a read goes to a copy only if nothing of its connection can be sent behind it by
@@ -47,7 +48,7 @@ static bool may_all_get(const struct hs_copies_stage *stage, struct hs_request *
 
 	if (request->session != stage->core->self)
 		return request->session->delayed == 0 && may_get(stage, request->session, entry);
-	return hs_stages_askers(stage->core, request, look_at, &getters) && getters.all_may;
+	return hs_stage_askers(stage->core, request, look_at, &getters) && getters.all_may;
 }
 
 /* --- back --- */

@@ -99,18 +99,7 @@ void hs_copies_describe(const struct hs_bytes *names, size_t count, struct hs_bu
 		hs_reply_bulk(&reply, names[i]);
 }
 
-static void place_init(struct hs_place *place, const struct hs_slot_map *slots, uint16_t slot,
-		       struct hs_bytes name)
-{
-	*place = (struct hs_place){
-		.name = name,
-		.slot = slot,
-		.partition = hs_slot_map_get(slots, slot),
-	};
-}
-
-struct hs_copies *hs_copies_create(struct hs_cache_entry *entry, uint16_t home_slot,
-				   const struct hs_slot_map *slots)
+struct hs_copies *hs_copies_create(struct hs_cache_entry *entry, uint16_t home_slot)
 {
 	struct hs_bytes rest = entry->reply[1];
 	struct hs_answer answer;
@@ -122,7 +111,7 @@ struct hs_copies *hs_copies_create(struct hs_cache_entry *entry, uint16_t home_s
 		return NULL;
 	count = (uint32_t)answer.count + 1;
 	copies = hs_mem_zalloc(sizeof *copies + count * sizeof *copies->places);
-	place_init(&copies->places[0], slots, home_slot, (struct hs_bytes){NULL, 0});
+	copies->places[0].slot = home_slot;
 	for (uint32_t i = 1; i < count; i++) {
 		rest = (struct hs_bytes){rest.data + used, rest.len - (size_t)used};
 		used = hs_answer_head(&answer, rest.data, rest.len);
@@ -130,7 +119,8 @@ struct hs_copies *hs_copies_create(struct hs_cache_entry *entry, uint16_t home_s
 			hs_mem_free(&copies);
 			return NULL;
 		}
-		place_init(&copies->places[i], slots, hs_slot_of(answer.text), answer.text);
+		copies->places[i].name = answer.text;
+		copies->places[i].slot = hs_slot_of(answer.text);
 	}
 	copies->refs = 1;
 	copies->count = count;

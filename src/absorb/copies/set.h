@@ -62,7 +62,6 @@ uint32_t hs_copies_choose(const struct hs_slot_map *slots, const struct hs_copie
 struct hs_place {
 	struct hs_bytes name; /* in the cache entry; empty: the original */
 	uint16_t slot;
-	uint16_t partition;	 /* that had the slot when the set was made */
 	uint32_t under_way;	 /* reads sent and not answered */
 	uint32_t refused_in_row; /* answers in a row that were not believed */
 	uint64_t heard_us;	 /* its last answer, or when it was asked with nothing under way */
@@ -88,8 +87,7 @@ enum {
 /* The names of a set as a reply to keep. */
 void hs_copies_describe(const struct hs_bytes *names, size_t count, struct hs_buf *out);
 /* A set as the cache entry describes it; takes a reference of it. NULL: it does not. */
-struct hs_copies *hs_copies_create(struct hs_cache_entry *entry, uint16_t home_slot,
-				   const struct hs_slot_map *slots);
+struct hs_copies *hs_copies_create(struct hs_cache_entry *entry, uint16_t home_slot);
 struct hs_copies *hs_copies_ref(struct hs_copies *copies);
 void hs_copies_unref(struct hs_copies **copies);
 

@@ -119,7 +119,7 @@ static inline uint64_t hs_store_bytes_hard(const struct hs_store *store)
 	return store->bytes_max + store->headroom_bytes / 2;
 }
 
-/* Opens or makes the environment. `readers` is how many hs_store_reads there may be. */
+/* Opens or makes the environment. `readers` is how many struct hs_store_read there may be. */
 int hs_store_open(struct hs_store *store, uint16_t id, const char *folder, uint64_t bytes_max,
 		  uint32_t readers, struct hs_fault *fault) HS_MUSTCHECK;
 void hs_store_close(struct hs_store *store);
