@@ -264,42 +264,108 @@ static void test_several_parts(void **state)
 	close_world(&world);
 }
 
-/* WATCH, GET and EXEC on a connection of their own, in order. */
+/* Sends a call of one operation. `watcher`: the client id that it is sent with, too; 0: an id of its own. */
+static void send_tx(struct world *world, enum hs_op_kind kind, size_t argc,
+		    const struct hs_bytes *argv, uint64_t watcher, const struct hs_op_tx *tx)
+{
+	struct hs_internal internal = {
+		.call = hs_call_of(hs_command_find(argv[0]), argc, argv),
+		.then = then,
+		.slot = 5,
+		.kind = kind,
+		.client = watcher,
+	};
+	struct hs_request *request = hs_internal_prepare(world->core, &internal);
+
+	if (kind != HS_OP_COMMAND)
+		request->parts[0].op.watcher = watcher;
+	request->parts[0].op.tx = tx;
+	hs_internal_send(world->core, request);
+}
+
+/* Reads the value under a watch and writes it, with one added, in a transaction that the engine answers so. Returns
+ * the client id. */
+static uint64_t increase_watched(struct world *world, int value, const char *answered)
+{
+	const struct hs_bytes watch[] = {HS_LIT("WATCH"), HS_LIT("k")},
+			      get[] = {HS_LIT("GET"), HS_LIT("k")}, exec[] = {HS_LIT("EXEC")};
+	struct hs_bytes set[] = {HS_LIT("SET"), HS_LIT("k"), {NULL, 0}};
+	struct hs_op_tx_command command = {
+		.command = hs_command_by_id(HS_CMD_ID_SET), .argv = set, .argc = 3};
+	struct hs_op_tx tx = {.commands = &command, .count = 1};
+	uint64_t id = hs_internal_client(world->core);
+	struct hs_op **ops = &world->ops[world->count];
+	size_t first = world->count;
+	char text[16];
+	int read, calls = seen.calls;
+
+	send_tx(world, HS_OP_WATCH, 2, watch, id, NULL);
+	send_tx(world, HS_OP_COMMAND, 2, get, id, NULL);
+	assert_int_equal(ops[0]->kind, HS_OP_WATCH);
+	assert_int_equal(ops[0]->watcher, id);
+	assert_int_equal(ops[0]->client, id);
+	assert_int_equal(ops[1]->client, id);
+	assert_true(ops[1]->ordered); /* the engine must not read before it watches */
+	answer(world, first, "+OK\r\n");
+	snprintf(text, sizeof text, "$1\r\n%d\r\n", value);
+	answer(world, first + 1, text);
+	assert_int_equal(sscanf(seen.reply[0], "$1\r\n%d\r\n", &read), 1);
+
+	snprintf(text, sizeof text, "%d", read + 1);
+	set[2] = hs_bytes_of(text);
+	send_tx(world, HS_OP_EXEC, 1, exec, id, &tx);
+	assert_int_equal(ops[2]->kind, HS_OP_EXEC);
+	assert_int_equal(ops[2]->watcher, id);
+	assert_int_equal(ops[2]->client, id);
+	assert_true(hs_bytes_equal(ops[2]->tx->commands[0].argv[2], hs_bytes_of(text)));
+	answer(world, first + 2, answered);
+	assert_int_equal(seen.calls, calls + 3);
+	assert_string_equal(seen.reply[0], answered);
+	return id;
+}
+
+/* WATCH, GET and EXEC with one client id, in order. A transaction that is lost is done again with a new id. */
 static void test_a_transaction_with_a_watch(void **state)
 {
-	struct hs_bytes get[2], incr[] = {HS_LIT("INCR"), HS_LIT("k")},
-				watch[] = {HS_LIT("WATCH"), HS_LIT("k")}, exec[] = {HS_LIT("EXEC")};
-	struct hs_op_tx_command commands[] = {
-		{.command = hs_command_by_id(HS_CMD_ID_INCR), .argv = incr, .argc = 2}};
-	struct hs_op_tx tx = {.commands = commands, .count = 1};
-	struct hs_internal internal = get_call(get, 0);
-	struct hs_request *request;
 	struct world world;
-	uint64_t id;
+	uint64_t lost;
 
 	(void)state;
 	open_world(&world, 0);
-	id = hs_internal_client(world.core);
-	internal.client = id;
-	internal.call = hs_call_of(hs_command_by_id(HS_CMD_ID_WATCH), 2, watch);
-	internal.kind = HS_OP_WATCH;
-	request = hs_internal_prepare(world.core, &internal);
-	request->parts[0].op.watcher = id;
-	hs_internal_send(world.core, request);
-	internal.call = hs_call_of(hs_command_by_id(HS_CMD_ID_EXEC), 1, exec);
-	internal.kind = HS_OP_EXEC;
-	request = hs_internal_prepare(world.core, &internal);
-	request->parts[0].op.watcher = id;
-	request->parts[0].op.tx = &tx;
-	hs_internal_send(world.core, request);
-	assert_int_equal(world.ops[0]->client, id);
-	assert_int_equal(world.ops[1]->client, id);
-	assert_int_equal(world.ops[1]->kind, HS_OP_EXEC);
-	assert_true(world.ops[1]->ordered);
-	answer(&world, 0, "+OK\r\n");
-	answer(&world, 1, "*-1\r\n");
+	lost = increase_watched(&world, 5, "*-1\r\n");
+	assert_int_not_equal(increase_watched(&world, 6, "*1\r\n+OK\r\n"), lost);
+	close_world(&world);
+}
+
+/* It is one call with one answer, under a client id of its own. */
+static void test_a_transaction_without_a_watch(void **state)
+{
+	const struct hs_bytes incr[] = {HS_LIT("INCR"), HS_LIT("k")},
+			      get[] = {HS_LIT("GET"), HS_LIT("k")}, exec[] = {HS_LIT("EXEC")};
+	struct hs_op_tx_command commands[] = {
+		{.command = hs_command_by_id(HS_CMD_ID_INCR), .argv = incr, .argc = 2},
+		{.command = hs_command_by_id(HS_CMD_ID_GET), .argv = get, .argc = 2},
+	};
+	struct hs_op_tx tx = {.commands = commands, .count = 2};
+	struct world world;
+
+	(void)state;
+	open_world(&world, 0);
+	for (int i = 0; i < 2; i++)
+		send_tx(&world, HS_OP_EXEC, 1, exec, 0, &tx);
+	assert_int_equal(world.count, 2);
+	assert_int_equal(world.ops[0]->kind, HS_OP_EXEC);
+	assert_ptr_equal(world.ops[0]->tx, &tx);
+	assert_int_equal(world.ops[0]->watcher, 0);
+	assert_int_equal(world.ops[0]->partition, hs_core_partition(world.core, 5));
+	assert_int_not_equal(world.ops[0]->client, world.ops[1]->client);
+	answer(&world, 0, "*2\r\n:6\r\n$1\r\n6\r\n");
+	assert_int_equal(seen.calls, 1);
+	assert_int_equal(seen.outcome[0], HS_OUTCOME_ANSWERED);
+	assert_string_equal(seen.reply[0], "*2\r\n:6\r\n$1\r\n6\r\n");
+	answer(&world, 1, "-UNKNOWN the connection was lost\r\n");
 	assert_int_equal(seen.calls, 2);
-	assert_string_equal(seen.reply[0], "*-1\r\n");
+	assert_int_equal(seen.outcome[0], HS_OUTCOME_UNKNOWN);
 	close_world(&world);
 }
 
@@ -349,6 +415,82 @@ static void test_sent_once_more(void **state)
 	close_world(&world);
 }
 
+/* What is idempotent is sent again when nobody knows whether it ran. */
+static void again_if_unknown(struct hs_core *core, struct hs_request *request)
+{
+	struct hs_bytes reply = hs_internal_reply(request, 0);
+	enum hs_outcome outcome = hs_internal_outcome(request, 0);
+
+	seen.outcome[seen.calls] = outcome;
+	snprintf(seen.reply[seen.calls], sizeof seen.reply[0], "%.*s", (int)reply.len, reply.data);
+	seen.calls++;
+	if (outcome == HS_OUTCOME_UNKNOWN) {
+		hs_internal_prepare_again(core, request);
+		hs_internal_send(core, request);
+	} else if (outcome == HS_OUTCOME_ANSWERED || !seen.stay) {
+		hs_internal_end(core, request);
+	}
+}
+
+/* Its timeout begins anew, and its second answer is told from the first. */
+static void test_sent_once_more_after_an_unknown_outcome(void **state)
+{
+	struct hs_bytes argv[2];
+	struct hs_internal internal = get_call(argv, TIMEOUT_US);
+	struct world world;
+
+	(void)state;
+	open_world(&world, 0);
+	internal.then = again_if_unknown;
+	hs_internal_send(world.core, hs_internal_prepare(world.core, &internal));
+	memset(argv, 0, sizeof argv); /* they were copied */
+	pass(&world, TIMEOUT_US - 1);
+	answer(&world, 0, "-UNKNOWN the connection was lost\r\n");
+	assert_int_equal(world.count, 2);
+	assert_int_equal(seen.calls, 1);
+	assert_int_equal(seen.outcome[0], HS_OUTCOME_UNKNOWN);
+	assert_int_equal(world.ops[1]->out->len, 0);
+	assert_memory_equal(world.ops[1]->argv[1].data, "k", 1);
+	pass(&world, TIMEOUT_US - 1);
+	assert_int_equal(seen.calls, 1);
+	answer(&world, 1, "$1\r\nv\r\n");
+	assert_int_equal(seen.calls, 2);
+	assert_int_equal(seen.outcome[1], HS_OUTCOME_ANSWERED);
+	assert_string_equal(seen.reply[1], "$1\r\nv\r\n");
+	pass(&world, 2 * TIMEOUT_US);
+	assert_int_equal(seen.calls, 2);
+	close_world(&world);
+}
+
+/* The first answer comes late and says nothing; the second does not come in time either. */
+static void test_sent_once_more_after_a_late_unknown_outcome(void **state)
+{
+	struct hs_bytes argv[2];
+	struct hs_internal internal = get_call(argv, TIMEOUT_US);
+	struct world world;
+
+	(void)state;
+	open_world(&world, 0);
+	internal.then = again_if_unknown;
+	seen.stay = true;
+	hs_internal_send(world.core, hs_internal_prepare(world.core, &internal));
+	pass(&world, TIMEOUT_US);
+	assert_int_equal(seen.calls, 1);
+	assert_int_equal(seen.outcome[0], HS_OUTCOME_LATE);
+	answer(&world, 0, "-UNKNOWN the connection was lost\r\n");
+	assert_int_equal(seen.calls, 2);
+	assert_int_equal(seen.outcome[1], HS_OUTCOME_UNKNOWN);
+	seen.stay = false;
+	pass(&world, TIMEOUT_US - 1);
+	assert_int_equal(seen.calls, 2);
+	pass(&world, 1);
+	assert_int_equal(seen.calls, 3);
+	assert_int_equal(seen.outcome[2], HS_OUTCOME_LATE);
+	answer(&world, 1, "$1\r\nv\r\n"); /* dropped */
+	assert_int_equal(seen.calls, 3);
+	close_world(&world);
+}
+
 /* Of connections, which count from 1, and of other workers. */
 static void test_ids_are_nobody_elses(void **state)
 {
@@ -378,8 +520,11 @@ int main(void)
 		cmocka_unit_test(test_late_and_waited_for),
 		cmocka_unit_test(test_several_parts),
 		cmocka_unit_test(test_a_transaction_with_a_watch),
+		cmocka_unit_test(test_a_transaction_without_a_watch),
 		cmocka_unit_test(test_ended_before_it_was_sent),
 		cmocka_unit_test(test_sent_once_more),
+		cmocka_unit_test(test_sent_once_more_after_an_unknown_outcome),
+		cmocka_unit_test(test_sent_once_more_after_a_late_unknown_outcome),
 		cmocka_unit_test(test_ids_are_nobody_elses),
 	};
 
