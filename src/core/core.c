@@ -158,6 +158,7 @@ struct hs_session *hs_core_connect(struct hs_core *core, struct hs_now now,
 	session = hs_session_create(core, client);
 	hs_users_reset(core, session);
 	hs_stages_open(core, session);
+	hs_core_resume_all(core);
 	return session;
 }
 

@@ -10,13 +10,15 @@
  *
  * Order. On the way out the core calls stages first to last, on the way back last to first. An internal call
  * (core/internal.h; request->session is core->self) enters behind the stage that sends it. A held command is offered
- * again to the stage that held it, not to the stages before it, unless something else has held it since. A stage that
+ * again to the stage that held it, not to the stages before it, unless something else has held it since (HS_HELD is such:
+ * the command comes to all stages again). A stage that
  * delays a request keeps the order of what one session sends to one partition: either it delays what comes behind, or
  * `admit` holds the session. The core does not.
  *
  * Nesting. An engine may answer inside a submission, so a request may be gone when hs_stage_send, hs_internal_send,
  * hs_stage_answer or hs_stage_share returns. A stage does not call these from `arrive`, `hot` and `finish`, where the core
- * is in the middle of an answer: it notes what is to be done, and does it in `flush`. No point resumes a connection or
+ * is in the middle of an answer, nor from `close`, `queued`, `serves`, `loses`, `report` and `askers`, which only ask: it
+ * notes what is to be done, and does it in `flush`. No point resumes a connection or
  * runs its commands: hs_core_resume_later has the core do so when the event is handled.
  *
  * State. `create` returns the worker's state of the stage, which every point gets back as `self`. State of a session, a
@@ -127,7 +129,8 @@ struct hs_stage {
 	 * until nothing is in flight, or the server's patience is over. */
 	void (*stop)(void *self);
 
-	/* The client has gone: requests that wait for it alone may be answered with anything, or sent later. */
+	/* The client has gone: requests of it that the stage has taken may be answered with anything or sent, now or
+	 * later. */
 	void (*forget)(void *self, struct hs_session *session);
 	/* The rows of HEAT PLAN. */
 	void (*report)(void *self, struct hs_reply *reply);
@@ -192,7 +195,8 @@ void hs_stage_send(struct hs_core *core, uint32_t index, struct hs_request *requ
 void hs_stage_answer(struct hs_core *core, uint32_t index, struct hs_request *request,
 		     struct hs_part *part, struct hs_bytes reply);
 /* Answers a request with one part that the stage took, with a reply that it shares with others: counted and
- * accounted for as if it had been alone. */
+ * accounted for as if it had been alone. Its session goes on when the stage says so (hs_core_resume_later), since others
+ * may have to be answered first. */
 void hs_stage_share(struct hs_core *core, uint32_t index, struct hs_request *request,
 		    struct hs_bytes reply);
 /* A request with one part that the stage took is about to be ended by the stage itself (hs_count_request and

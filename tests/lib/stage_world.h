@@ -12,6 +12,7 @@
 #include "core/flight.h"
 #include "core/hold.h"
 #include "core/internal.h"
+#include "core/multi.h"
 #include "core/news.h"
 #include "core/stage.h"
 #include "core/state.h"
@@ -48,6 +49,7 @@ enum point {
 	AT_DEADLINE,
 	AT_STOP,
 	AT_FORGET,
+	AT_OPEN,
 };
 
 /* How a stage ends a request that it has taken. */
@@ -62,6 +64,7 @@ enum way {
 /* What a stage does next at a point. */
 struct orders {
 	enum hs_verdict admit, depart;
+	const char *reject; /* what `admit` rejects the command with; NULL: see `admit` */
 	enum hs_part_taken
 		take;	   /* how `depart` takes a part; HS_PART_FREE: the test says so later */
 	enum point end_at; /* where it ends every request that it has taken, and how */
@@ -109,6 +112,7 @@ static struct {
 	struct hs_news *told;
 	char seen[SEEN_BYTES];
 	char arrived[64]; /* the reply that `arrive` saw last */
+	char queued[64];  /* the commands and first arguments of the EXEC that `admit` saw last */
 	char hot_key[16]; /* the key that `hot` saw last */
 	char asked[64]; /* whom the last internal call stands for: "CLIENT:NUMBER", + if followed */
 	uint32_t closed;
@@ -211,6 +215,18 @@ static inline void close_session(void *self, struct hs_session *session)
 	world.closed += state->admitted;
 }
 
+static inline void see_queued(const struct hs_multi *multi)
+{
+	world.queued[0] = '\0';
+	for (size_t i = 0; i < hs_multi_count(multi); i++) {
+		struct hs_call call = hs_multi_call(multi, i);
+		size_t len = strlen(world.queued);
+
+		snprintf(world.queued + len, sizeof world.queued - len, "%s%s %.*s", i ? ", " : "",
+			 call.command->name, (int)call.argv[1].len, call.argv[1].data);
+	}
+}
+
 static inline enum hs_verdict admit(void *self, struct hs_session *session, struct hs_call *call)
 {
 	struct mind *mind = self;
@@ -222,6 +238,12 @@ static inline enum hs_verdict admit(void *self, struct hs_session *session, stru
 	see(self, "admit");
 	act(self, AT_ADMIT);
 	state->admitted++;
+	if (session->multi)
+		see_queued(session->multi);
+	if (orders->reject) {
+		hs_step_reject(mind->core, session, call->command, orders->reject);
+		return HS_ANSWERED;
+	}
 	if (verdict == HS_ANSWERED)
 		hs_step_answer(mind->core, session, call, 0, HS_LIT("+STAGE\r\n"));
 	if (verdict == HS_TAKEN) {
@@ -333,6 +355,7 @@ static inline void open_session(void *self, struct hs_session *session)
 {
 	(void)session;
 	see_rare(self, "open");
+	act(self, AT_OPEN);
 }
 
 static inline void configure(void *self)

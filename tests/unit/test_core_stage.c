@@ -115,6 +115,49 @@ static void test_held(void **state)
 	world.seen[0] = '\0';
 }
 
+/* Of a transaction stages are offered EXEC alone, with its commands, also when it is held and offered again. */
+static void test_transactions(void **state)
+{
+	(void)state;
+	say("SET a 1\r\nMULTI\r\n");
+	world.seen[0] = '\0';
+	say("SET b 2\r\nDISCARD\r\n");
+	saw("");
+	say("MULTI\r\nSET c 3\r\nDEL c\r\n");
+	saw("admit0 admit1 admit2");
+	world.orders[2].admit = HS_HOLD;
+	say("EXEC\r\n");
+	saw("admit0 admit1 admit2");
+	assert_string_equal(world.queued, "set c, del c");
+	world.queued[0] = '\0';
+	answer(0, "+OK\r\n");
+	saw("admit2 depart0 depart1 depart2");
+	assert_string_equal(world.queued, "set c, del c");
+	answer(1, "*2\r\n+OK\r\n:1\r\n");
+	heard("+OK\r\n+OK\r\n+QUEUED\r\n+OK\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n+OK\r\n:1\r\n");
+}
+
+/* A stage that rejects EXEC ends the transaction. */
+static void test_a_rejected_transaction(void **state)
+{
+	(void)state;
+	say("MULTI\r\nSET b 2\r\n");
+	heard("+OK\r\n+QUEUED\r\n");
+	world.seen[0] = '\0';
+	world.orders[1].reject = "BUSY not now";
+	say("EXEC\r\n");
+	saw("admit0 admit1");
+	assert_string_equal(world.queued, "set b");
+	heard("-EXECABORT Transaction discarded because of: BUSY not now\r\n");
+	assert_null(world.client->multi);
+	say("SET b 3\r\n");
+	saw("admit0 admit1");
+	heard("-BUSY not now\r\n");
+	assert_int_equal(
+		hs_counter_get(&hs_core_stats(world.core)->command[HS_CMD_ID_SET].rejected), 1);
+	assert_int_equal(world.ops_count, 0);
+}
+
 static void test_rewritten(void **state)
 {
 	(void)state;
@@ -417,6 +460,8 @@ int main(void)
 		TEST(test_taken_when_admitted),
 		TEST(test_taken_when_it_departs),
 		TEST(test_held),
+		TEST(test_transactions),
+		TEST(test_a_rejected_transaction),
 		TEST(test_rewritten),
 		TEST(test_internal_calls),
 		TEST(test_switched),

@@ -129,6 +129,11 @@ static void cause_stop(void)
 	hs_core_drain(world.core, world.now, 1000000);
 }
 
+static void cause_open(void)
+{
+	world.other = connect_client(2);
+}
+
 struct row {
 	const char *name;
 	enum point point;
@@ -148,6 +153,7 @@ static const struct row points[] = {
 	{"tick", AT_TICK, cause_tick},
 	{"deadline", AT_DEADLINE, cause_deadline},
 	{"stop", AT_STOP, cause_stop},
+	{"open", AT_OPEN, cause_open},
 };
 
 static char playing[96]; /* the case of a table that is played; empty: none */
