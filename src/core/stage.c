@@ -28,6 +28,7 @@ void hs_stages_init(struct hs_core *core, const struct hs_stage *const *stages)
 
 		hs_check(row->count < HS_STAGES_MAX);
 		row->table[row->count] = stage;
+		row->have_hot |= (uint32_t)(stage->hot != NULL) << row->count;
 		row->session_at[row->count] = set_aside(&row->session_bytes, stage->session_bytes);
 		row->request_at[row->count] = set_aside(&row->request_bytes, stage->request_bytes);
 	}
@@ -266,9 +267,10 @@ void hs_stages_hot(struct hs_core *core, struct hs_hot *hot, bool waited)
 	struct hs_stages *row = &core->stages;
 
 	row->quiet++;
-	for (uint32_t i = 0; i < row->count; i++) {
-		if (row->table[i]->hot && hot->plan >> i & 1)
-			row->table[i]->hot(row->self[i], hot, waited);
+	for (uint32_t left = row->have_hot & hot->plan; left; left &= left - 1) {
+		int i = __builtin_ctz(left);
+
+		row->table[i]->hot(row->self[i], hot, waited);
 	}
 	row->quiet--;
 }

@@ -160,6 +160,7 @@ struct hs_stages {
 	void *self[HS_STAGES_MAX];
 	uint32_t count;
 	uint32_t want[HS_POINTS];	/* a bit for each stage that is to be called there now */
+	uint32_t have_hot;		/* a bit for each stage with a `hot` */
 	uint32_t quiet;			/* above 0: inside a point that sends nothing */
 	uint64_t due_us[HS_STAGES_MAX]; /* `deadline` is called then; 0: not at all */
 	uint64_t first_due_us;		/* the first of them; 0: none */
