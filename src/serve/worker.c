@@ -244,7 +244,8 @@ static void set_alarm(struct hs_worker *worker)
  * served in this worker's next round together, instead of one wake-up each: on a busy machine up to
  * a fifth less CPU per request at pipeline 1. When nobody waits it costs next to nothing. Not while
  * an engine works for us: its answers are waited for; and not in front of servers, where on a busy
- * machine it cost milliseconds of latency and saved nothing. */
+ * machine it cost milliseconds of latency and saved nothing. Nor there after rounds that the cache answered: this
+ * saved a seventh of the CPU, and a quiet client beside them waited five times as long. */
 static void step_aside(struct hs_worker *worker)
 {
 	if (worker->engine->shared_connections ||
