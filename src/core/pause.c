@@ -82,8 +82,11 @@ static struct hs_bytes next_word(struct hs_bytes *rest, char end)
 static bool says_no_writes(struct hs_bytes script)
 {
 	static const struct hs_bytes engine = HS_LIT("#!lua"), list = HS_LIT("flags=");
-	struct hs_bytes line = next_word(&script, '\n'), word, flag;
+	struct hs_bytes line, word, flag;
 
+	if (script.len == 0) /* also of one that is not known */
+		return false;
+	line = next_word(&script, '\n');
 	if (!hs_bytes_equal(next_word(&line, ' '), engine))
 		return false;
 	while (line.len > 0) {

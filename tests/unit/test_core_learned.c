@@ -64,7 +64,7 @@ static struct hs_bytes script(void *context, struct hs_bytes digest)
 {
 	(void)context;
 	return hs_bytes_equal(digest, HS_LIT("reads")) ? HS_LIT("#!lua flags=no-writes\nreturn 1")
-						       : (struct hs_bytes){"", 0};
+						       : (struct hs_bytes){NULL, 0};
 }
 
 static void town_open(struct town *town)
