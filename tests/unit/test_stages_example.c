@@ -1,7 +1,6 @@
 /* Goal: the stage that CONTRIBUTING.md shows as an example does what it says. test_readme compares the page
  * with the lines between the marks. */
 #include "core/count.h"
-#include "core/state.h"
 #include "stages/stages.h"
 
 #include <setjmp.h>
