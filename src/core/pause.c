@@ -84,7 +84,7 @@ static bool says_no_writes(struct hs_bytes script)
 	static const struct hs_bytes engine = HS_LIT("#!lua"), list = HS_LIT("flags=");
 	struct hs_bytes line, word, flag;
 
-	if (script.len == 0) /* also of one that is not known */
+	if (script.len == 0) /* heatsink does not know the script: it may write */
 		return false;
 	line = next_word(&script, '\n');
 	if (!hs_bytes_equal(next_word(&line, ' '), engine))

@@ -433,7 +433,7 @@ void hs_heat_run_add(struct hs_heat *heat, const struct hs_heat_access *access, 
 		return;
 	}
 	hs_heat_run_end(heat);
-	if (alike) { /* but for its time: what was worked out of the key holds */
+	if (alike) { /* only its time differs: the key's hash and prefixes are there */
 		run->bytes = 0;
 		join(run, access);
 	} else {

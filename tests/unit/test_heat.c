@@ -215,7 +215,7 @@ static void test_notes_in_a_row(void **state)
 		hs_heat_note(fixture->heat, &other);
 		hs_heat_note(fixture->heat, &missed);
 		hs_heat_note(fixture->heat, &one);
-		hs_heat_settle(fixture->heat, 1000);
+		assert_int_equal(hs_heat_settle(fixture->heat, 1000).slot, one.slot);
 	}
 	assert_int_equal(find(fixture, HS_HEAT_KEYS, "row:1").total_reads, 20 * 7);
 	assert_int_equal(find(fixture, HS_HEAT_KEYS, "row:2").total_reads, 20);
@@ -259,6 +259,7 @@ static void test_runs(void **state)
 	assert_int_equal(sum.time_ns, 20 * (5 * 1000 + 2 * 7000));
 	assert_int_equal(sum.ladder[hs_ladder_step(1)], 20 * 5);
 	assert_int_equal(sum.ladder[hs_ladder_step(7)], 20 * 2);
+	assert_int_equal(hs_heat_add(fixture->heat, &one, 1000).slot, one.slot);
 }
 
 /* ---- partitions, ranges, memory ---- */
