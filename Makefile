@@ -34,7 +34,7 @@ SANITIZE := $(if $(SAN),$(or $(SAN_$(SAN)),$(error SAN is address, undefined or 
 
 # Sanitizers are told by the code, not by how it is optimized; -O1 is made in half the time.
 CFLAGS ?= $(if $(SAN),-O1,-O2) -g
-FLAGS := -std=gnu11 $(CFLAGS) -D_GNU_SOURCE -Isrc -I. -pthread $(WARNINGS) $(SANITIZE) \
+FLAGS := -std=gnu11 $(CFLAGS) -D_GNU_SOURCE -Isrc -I. -I$(B)/made -pthread $(WARNINGS) $(SANITIZE) \
 	$(shell pkg-config --cflags $(LIBRARIES) $(HEADERS) 2>/dev/null)
 LINK := $(CFLAGS) $(LDFLAGS) $(SANITIZE) -pthread
 # Test sources are large and run for a moment: optimizing them takes longer than it saves. -Og still has
@@ -55,7 +55,7 @@ BENCH := $(sort $(wildcard bench/*.c))
 CLIENTS := $(sort $(wildcard tests/clients/*.c))
 DRIVERS := $(sort $(wildcard tests/drivers/*.c))
 PRELOADS := $(sort $(wildcard tests/preload/*.c))
-ALL_C := $(SOURCES) $(UNIT) $(UNIT_LIB) $(FUZZ) $(BENCH) $(CLIENTS) $(DRIVERS) $(PRELOADS)
+ALL_C := $(SOURCES) $(UNIT) $(UNIT_LIB) $(FUZZ) $(BENCH) $(CLIENTS) $(DRIVERS) $(PRELOADS) tools/make-cells.c
 
 # clang's analyzer follows every path until it has taken NODES steps in a function: with 5000 it is done in
 # a fraction of the time that 75000 take. DEEP=yes has those, the tests, and cppcheck.
@@ -232,6 +232,16 @@ $(B)/obj/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	$(say) CC $<
 	$(Q)$(CC) $(FLAGS) $(OPTIMIZE) $(ERRORS) -MMD -MP -c -o $@ $<
+
+# The cells in which names of commands are looked up come from the rows of the command table.
+CELLS := $(B)/made/command/cells.h
+$(CELLS): tools/make-cells.c src/command/command.h src/command/name.h $(wildcard src/command/*.def) $(B)/flags
+	@mkdir -p $(@D)
+	$(say) MAKE $@
+	$(Q)$(CC) $(filter-out $(SANITIZE),$(FLAGS)) $(ERRORS) -o $(B)/make-cells $<
+	$(Q)$(B)/make-cells > $@
+
+$(B)/obj/src/command/table.o $(TIDIED)/src/command/table.c: $(CELLS)
 
 # In tests each assertion is one more fork of paths for the analyzer, so they go without it.
 $(TIDIED)/%: TIDY := $(addprefix --extra-arg=,-Xclang -analyzer-config -Xclang max-nodes=$(NODES))

@@ -44,10 +44,11 @@ static void run_url(struct hs_bytes text)
 		hs_check(hs_redis_same_address(&again.seeds[i], &url.seeds[i]));
 }
 
-static void check_topology(const struct hs_topology *topology)
+/* `map` was filled from `before`. */
+static void check_topology(const struct hs_topology *before, const struct hs_topology *topology,
+			   struct hs_slot_map *map)
 {
-	struct hs_slot_map *map = hs_mem_zalloc(sizeof *map);
-	uint32_t slots = 0;
+	uint32_t slots = 0, served = 0, last = 0;
 	char text[32];
 
 	hs_check(topology->shards_count > 0);
@@ -67,19 +68,24 @@ static void check_topology(const struct hs_topology *topology)
 		hs_check(strlen(text) < sizeof text);
 	}
 	hs_check(slots == topology->slots_count);
-	hs_topology_fill(topology, map);
-	for (uint32_t slot = 0; slot < HS_SLOTS; slot++) {
-		uint16_t owner = topology->owner[slot];
+	hs_topology_fill(before, topology, map);
+	for (uint32_t i = 0; i < topology->ranges_count; i++) {
+		const struct hs_topology_range *range = &topology->ranges[i];
 
-		if (owner != HS_TOPOLOGY_NOBODY)
+		hs_check(range->first <= range->last && range->last < HS_SLOTS);
+		hs_check(i == 0 || range->first > last);
+		hs_check(range->shard < topology->shards_count);
+		last = range->last;
+		for (uint32_t slot = range->first; slot <= range->last; slot++, served++)
 			hs_check(hs_slot_map_get(map, (uint16_t)slot) ==
-				 topology->shards[owner].partition);
+				 topology->shards[range->shard].partition);
 	}
-	hs_mem_free(&map);
+	hs_check(served == slots);
 }
 
 static void run_topology(struct hs_bytes replies, uint16_t capacity)
 {
+	struct hs_slot_map *map = hs_mem_zalloc(sizeof *map);
 	struct hs_topology *before = NULL, *after = NULL;
 	int64_t len = hs_answer_length(replies.data, replies.len);
 	struct hs_bytes first = {replies.data, len > 0 ? (size_t)len : replies.len};
@@ -90,13 +96,13 @@ static void run_topology(struct hs_bytes replies, uint16_t capacity)
 	check_why(code, why);
 	if (code == 0) {
 		hs_check(hs_topology_update(NULL, before) == HS_TOPOLOGY_CHANGED);
-		check_topology(before);
+		check_topology(NULL, before, map);
 		code = hs_topology_parse(&after, second, "asked", capacity, why, sizeof why);
 		check_why(code, why);
 	}
 	if (code == 0) {
 		(void)hs_topology_update(before, after);
-		check_topology(after);
+		check_topology(before, after, map);
 		hs_topology_destroy(&before);
 		hs_check(hs_topology_parse(&before, second, "asked", capacity, why, sizeof why) ==
 			 0);
@@ -105,6 +111,7 @@ static void run_topology(struct hs_bytes replies, uint16_t capacity)
 	}
 	hs_topology_destroy(&before);
 	hs_topology_destroy(&after);
+	hs_mem_free(&map);
 }
 
 static void run_slot_stats(struct hs_bytes reply)

@@ -20,6 +20,7 @@ struct ask {
 	uint32_t keys[KEYS_AT_ONCE];
 	uint32_t count; /* values that it brings; 0: none that may be kept */
 	bool in_array;	/* MGET, EXEC */
+	bool tracks;	/* CLIENT TRACKING itself */
 	bool writes;	/* keys[0]: an own change, of which a NOLOOP client is not told */
 };
 
@@ -29,7 +30,8 @@ struct cacher {
 	struct hs_sim_client *listener; /* REDIRECTED: who is told */
 	enum mode mode;
 	bool noloop;
-	int64_t *kept; /* by key; NOT_KEPT, or the value, HS_SIM_NOTHING among them */
+	bool untracked; /* refused: it keeps nothing */
+	int64_t *kept;	/* by key; NOT_KEPT, or the value, HS_SIM_NOTHING among them */
 	struct ask asks[UNDER_WAY_MAX];
 	uint32_t head, tail;
 	uint32_t requests_left;
@@ -98,6 +100,16 @@ static void hear_push(struct cacher *cacher, struct hs_bytes push)
 	}
 }
 
+/* What clients asked and were told goes to the world's script, beside what happened to servers. */
+static void note(struct cacher *cacher, const char *what, struct hs_bytes bytes)
+{
+	char text[160];
+
+	hs_sim_fate_note(cacher->caches->world, "client %u %s %s",
+			 (uint32_t)(cacher - cacher->caches->cachers), what,
+			 hs_bytes_escape(bytes, text, sizeof text));
+}
+
 static void hear(void *context, struct hs_sim_client *client, struct hs_bytes reply)
 {
 	struct cacher *cacher = context;
@@ -105,6 +117,7 @@ static void hear(void *context, struct hs_sim_client *client, struct hs_bytes re
 	struct ask *ask;
 	size_t at = 0;
 
+	note(cacher, "hears", reply);
 	if (reply.data[0] == '>') {
 		hear_push(cacher, reply);
 		return;
@@ -112,12 +125,18 @@ static void hear(void *context, struct hs_sim_client *client, struct hs_bytes re
 	hs_check(client == cacher->client);
 	hs_check(cacher->head != cacher->tail);
 	ask = &cacher->asks[cacher->head++ % UNDER_WAY_MAX];
+	if (reply.data[0] == '-') { /* in front of servers that fail; a write may have been done */
+		hs_check(cacher->caches->world->cluster);
+		cacher->untracked |= ask->tracks;
+		forget_all(cacher);
+		return;
+	}
 	for (uint32_t i = ask->in_array ? 0 : 1; i <= ask->count; i++) {
 		int64_t used = hs_answer_head(&answer, reply.data + at, reply.len - at);
 
 		hs_check(used > 0);
 		at += (size_t)used;
-		if (i > 0)
+		if (i > 0 && !cacher->untracked)
 			cacher->kept[ask->keys[i - 1]] = value_of(&answer);
 	}
 	if (ask->writes)
@@ -127,6 +146,7 @@ static void hear(void *context, struct hs_sim_client *client, struct hs_bytes re
 static void hear_nothing(void *context, struct hs_sim_client *client, struct hs_bytes reply)
 {
 	(void)client;
+	note(context, "hears beside", reply);
 	if (reply.data[0] == '>')
 		hear_push(context, reply);
 }
@@ -141,6 +161,7 @@ static void ask_about(struct cacher *cacher, const char *words, struct ask about
 	hs_check(cacher->tail - cacher->head <= UNDER_WAY_MAX);
 	*ask = about;
 	cacher->caches->requests++;
+	note(cacher, "asks", hs_bytes_of(words));
 	hs_sim_client_ask(cacher->client, words);
 }
 
@@ -229,7 +250,7 @@ static struct hs_sim_client *connect(struct cacher *cacher, hs_sim_client_hear *
 {
 	struct caches *caches = cacher->caches;
 	struct hs_sim_client *client =
-		hs_sim_client_connect(caches->world, draw(caches, caches->world->options.workers));
+		hs_sim_client_connect(caches->world, draw(caches, caches->world->workers_count));
 
 	client->hear = how;
 	client->context = cacher;
@@ -258,7 +279,7 @@ static void begin(struct cacher *cacher)
 		snprintf(words + strlen(words), 32, " REDIRECT %" PRIu64, cacher->listener->id);
 	}
 	ask_about(cacher, "HELLO 3", (struct ask){0});
-	ask_about(cacher, words, (struct ask){0});
+	ask_about(cacher, words, (struct ask){.tracks = true});
 }
 
 /* What is there, asked by somebody who keeps nothing. */
@@ -319,6 +340,8 @@ int hs_sim_check_caches(const struct hs_sim_caches_options *options, struct hs_s
 					  &caches.cachers[i]);
 		}
 		hs_sim_world_settle(world);
+		if (world->cluster)
+			hs_sim_world_calm(world);
 		check_kept(&caches, reader, round);
 	}
 	for (uint32_t i = 0; i < options->clients; i++) {

@@ -4,7 +4,7 @@
  *   - had begun when the read was answered,
  *   - was not over for longer than the contract allows when the read was asked,
  *   - was not over, not even for a moment, when a write happened that the reader must see: one whose
- *     client had been told before the read was asked, or one of the reader's own connection before it.
+ *     client had been told before the read was asked, by the same heatsink, or one of the reader's own connection before it.
  *     (Of a key that a command changes without naming it, nobody but its own connection can know.)
  *
  *     version 5 ──────┬─ version 6 ─────────────
@@ -135,7 +135,8 @@ static uint64_t floor_of(const struct hs_sim_history *history, size_t read, cons
 		bool own = write->client == op->client && i < read;
 
 		if (steps[i] > latest && write->key == op->key &&
-		    (own || (write->answered < op->asked && !write->unnamed)))
+		    (own || (write->answered < op->asked && !write->unnamed &&
+			     write->heatsink == op->heatsink)))
 			latest = steps[i];
 	}
 	return latest;

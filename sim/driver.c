@@ -1,19 +1,20 @@
 /* The driver's side of connections: what the libuv driver does between a core and its clients. */
 #include "sim/world_internal.h"
 
+#include "absorb/fold/stats.h"
 #include "base/err.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "wire/answer.h"
-#include "wire/reply.h"
+#include "wire/compose.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
 enum {
-	WORDS_MAX = 64,
-	OWN_OPS_MAX = 64,      /* of a core, for one hot key */
-	REPLY_BYTES_MAX = 256, /* no simulated client asks for more at once */
+	OWN_OPS_MAX = 64, /* of a core, for one hot key */
+	REPLY_BYTES_MAX =
+		512, /* no simulated client asks for more at once, and no error is longer */
 };
 
 static void hear(struct hs_sim_client *client)
@@ -126,6 +127,8 @@ static void tick(void *context, void *target, uint64_t number)
 
 	(void)number;
 	worker->tick_us = 0;
+	if (!worker->core)
+		return;
 	hs_core_alarm(worker->core, world->now);
 	hs_sim_after_core(world, worker->number);
 }
@@ -154,8 +157,8 @@ static void send_all(struct hs_core *core)
 static void check_limits(struct hs_sim_world *world, const struct hs_sim_worker *worker)
 {
 	const struct hs_core_stats *stats = hs_core_stats(worker->core);
-	uint64_t waiting = hs_counter_get(&stats->fold_waiting);
-	uint64_t keys = hs_counter_get(&stats->fold_keys);
+	uint64_t waiting = hs_counter_get(&hs_fold_stats(worker->core)->waiting);
+	uint64_t keys = hs_counter_get(&hs_fold_stats(worker->core)->keys);
 	uint64_t under_way = hs_counter_get(&stats->inflight);
 	uint32_t most = world->options.core.fold_waiters_max;
 
@@ -172,7 +175,18 @@ static void check_limits(struct hs_sim_world *world, const struct hs_sim_worker 
 				   under_way, world->client_ids, worker->number);
 }
 
-/* What the round has gathered for hot keys is submitted. */
+/* What the round has gathered for hot keys is submitted, and what was submitted is sent to servers. */
+static bool flush(struct hs_sim_worker *worker)
+{
+	struct hs_sim_heatsink *heatsink = worker->heatsink;
+	bool any = hs_core_flush(worker->core, worker->world->now);
+
+	return (heatsink->proxy &&
+		hs_sim_proxy_flush(heatsink->proxy, worker->number - heatsink->first)) ||
+	       any;
+}
+
+/* A round of events is over. */
 static void end_round(void *context, void *target, uint64_t number)
 {
 	struct hs_sim_world *world = context;
@@ -180,7 +194,7 @@ static void end_round(void *context, void *target, uint64_t number)
 
 	(void)number;
 	worker->round_planned = false;
-	if (hs_core_flush(worker->core, world->now))
+	if (worker->core && flush(worker))
 		hs_sim_after_core(world, worker->number);
 }
 
@@ -199,10 +213,12 @@ void hs_sim_after_core(struct hs_sim_world *world, uint32_t number)
 	bool rounds = world->options.round_us_max > 0;
 	bool fed;
 
+	if (!worker->core)
+		return;
 	do {
 		fed = false;
 		if (!rounds)
-			hs_core_flush(worker->core, world->now);
+			fed = flush(worker);
 		send_all(worker->core);
 		for (struct hs_sim_client *client = world->clients; client; client = client->next) {
 			if (client->worker == number && feed(client))
@@ -213,8 +229,6 @@ void hs_sim_after_core(struct hs_sim_world *world, uint32_t number)
 		plan_round(world, worker);
 	check_limits(world, worker);
 	plan_tick(world, worker);
-	if (world->links)
-		hs_sim_links_prove(world->links, number);
 }
 
 /* --- clients --- */
@@ -270,31 +284,11 @@ void hs_sim_client_send(struct hs_sim_client *client, struct hs_bytes bytes)
 		hs_sim_after_core(client->world, client->worker);
 }
 
-void hs_sim_compose(struct hs_buf *bytes, size_t argc, const struct hs_bytes *argv)
-{
-	struct hs_reply request = {.out = bytes, .resp = 2};
-
-	/* A request is an array of bulk strings, the same bytes as in a reply. */
-	hs_reply_array(&request, argc);
-	for (size_t i = 0; i < argc; i++)
-		hs_reply_bulk(&request, argv[i]);
-}
-
 void hs_sim_client_ask(struct hs_sim_client *client, const char *words)
 {
-	struct hs_bytes argv[WORDS_MAX];
 	struct hs_buf bytes = {0};
-	size_t argc = 0;
 
-	while (*words) {
-		size_t len = strcspn(words, " ");
-
-		hs_check(argc < WORDS_MAX);
-		if (len > 0)
-			argv[argc++] = (struct hs_bytes){words, len};
-		words += len + (words[len] == ' ');
-	}
-	hs_sim_compose(&bytes, argc, argv);
+	hs_compose_line(&bytes, words);
 	hs_sim_client_send(client, hs_buf_bytes(&bytes));
 	hs_buf_deinit(&bytes);
 }
@@ -310,6 +304,16 @@ void hs_sim_client_disconnect(struct hs_sim_client *client)
 	hs_buf_deinit(&client->unread);
 	hs_buf_deinit(&client->unsent);
 	hs_core_disconnect(client->world->workers[client->worker].core, session);
+}
+
+void hs_sim_client_lose(struct hs_sim_client *client)
+{
+	client->orphan = true;
+	client->hear = client->orphaned ? client->hear : NULL;
+	hs_sim_client_disconnect(client);
+	hs_buf_clear(&client->received, HS_KEEP_BYTES);
+	if (client->orphaned)
+		client->orphaned(client->context, client);
 }
 
 void hs_sim_client_set_deaf(struct hs_sim_client *client, bool deaf)

@@ -30,6 +30,7 @@ void hs_sim_events_plan(struct hs_sim_events *events, struct hs_sim_event event)
 		events->heap = hs_mem_realloc(events->heap, events->cap * sizeof *events->heap);
 	}
 	event.order = events->planned++;
+	events->foreground += event.foreground;
 	events->heap[events->count++] = event;
 	while (at > 0 && earlier(&events->heap[at], &events->heap[(at - 1) / 2])) {
 		swap(&events->heap[at], &events->heap[(at - 1) / 2]);
@@ -45,6 +46,7 @@ bool hs_sim_events_take(struct hs_sim_events *events, struct hs_sim_event *event
 	if (events->count == 0)
 		return false;
 	*event = heap[0];
+	events->foreground -= event->foreground;
 	heap[0] = heap[--events->count];
 	for (;;) {
 		size_t first = at;

@@ -18,13 +18,15 @@ struct hs_sim_event {
 	void *context;
 	void *target;
 	uint64_t number;
+	bool foreground; /* somebody waits for it; the others may go on for ever */
 };
 
 struct hs_sim_events {
 	struct hs_sim_event *heap; /* the earliest on top */
 	size_t count;
 	size_t cap;
-	uint64_t planned; /* ever: numbers them */
+	size_t foreground; /* of `count` */
+	uint64_t planned;  /* ever: numbers them */
 };
 
 void hs_sim_events_deinit(struct hs_sim_events *events);

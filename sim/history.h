@@ -55,6 +55,7 @@ struct hs_sim_op {
 	enum hs_sim_kind kind;
 	uint32_t client; /* operations of one client on one key happen in this order */
 	uint32_t key;
+	uint32_t heatsink; /* through which it was asked */
 	/* How many of the operations behind this one happened with it, as one: a transaction. They
 	 * have the same client, key and times. */
 	uint32_t more;

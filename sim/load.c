@@ -44,6 +44,16 @@ static void settle_accesses(struct hs_sim_load *load, const struct hs_sim_ask *a
 	}
 }
 
+static void note_heard(struct hs_sim_actor *actor, struct hs_bytes reply)
+{
+	struct hs_sim_world *world = actor->load->world;
+	char text[120];
+
+	if (world->options.script)
+		hs_sim_fate_note(world, "client %u hears %s", actor->number,
+				 hs_bytes_escape(reply, text, sizeof text));
+}
+
 static void hear(void *context, struct hs_sim_client *client, struct hs_bytes reply)
 {
 	struct hs_sim_actor *actor = context;
@@ -51,6 +61,7 @@ static void hear(void *context, struct hs_sim_client *client, struct hs_bytes re
 
 	load->world->steps++;
 	(void)client;
+	note_heard(actor, reply);
 	hs_sim_actor_pop_silent(actor);
 	if (actor->asks_head == actor->asks_asked) {
 		hs_sim_verdict_set(&load->verdict, 1, "client %u got a reply it did not ask for",
@@ -71,19 +82,47 @@ static void hear(void *context, struct hs_sim_client *client, struct hs_bytes re
 
 /* --- acting --- */
 
+/* Its heatsink has died: what is under way is unknown, and it connects to another one. */
+static void orphaned(void *context, struct hs_sim_client *client)
+{
+	struct hs_sim_actor *actor = context;
+
+	client->hear = NULL;
+	client->orphaned = NULL;
+	actor->client = NULL;
+	if (actor->requests_left > 0)
+		plan_act(actor);
+}
+
+/* To a heatsink that is there. */
+static uint32_t pick_worker(struct hs_sim_load *load)
+{
+	uint32_t worker;
+
+	do {
+		worker = (uint32_t)hs_sim_load_draw(load, load->world->workers_count);
+	} while (load->world->heatsinks[worker / load->world->options.workers].dead);
+	return worker;
+}
+
 void hs_sim_actor_connect(struct hs_sim_actor *actor)
 {
+	hs_sim_actor_connect_to(actor, pick_worker(actor->load));
+}
+
+void hs_sim_actor_connect_to(struct hs_sim_actor *actor, uint32_t worker)
+{
 	struct hs_sim_load *load = actor->load;
-	uint32_t worker = (uint32_t)hs_sim_load_draw(load, load->world->options.workers);
 
 	actor->client = hs_sim_client_connect(load->world, worker);
 	actor->client->hear = hear;
+	actor->client->orphaned = orphaned;
 	actor->client->context = actor;
 	actor->number = load->numbers++;
 	actor->depth = 1 + (uint32_t)hs_sim_load_draw(load, load->options.depth_max);
 	actor->asks_head = actor->asks_asked = actor->asks_tail = 0;
 	actor->sent = 0;
-	actor->watch_known = false;
+	actor->watch_known = actor->watch_refused = false;
 	hs_buf_clear(&actor->outgoing, HS_KEEP_BYTES);
 	if (hs_sim_load_draw(load, 3) == 0)
 		hs_sim_actor_ask(actor, "HELLO 3", HS_SIM_EXPECT_MAP);
@@ -137,6 +176,7 @@ static void mark_asked(struct hs_sim_actor *actor, size_t len)
 		for (uint32_t i = 0; i < ask->ops_count; i++) {
 			ask->ops[i].asked = now;
 			ask->ops[i].asked_us = load->world->now.wall_us;
+			ask->ops[i].heatsink = actor->client->worker / load->world->options.workers;
 			hs_sim_history_add(&load->history, &ask->ops[i]);
 		}
 		hs_sim_actor_asked_ruled(actor, ask);
@@ -194,6 +234,7 @@ static void act(void *context, void *target, uint64_t number)
 		return; /* closed by the server: the check will ask why */
 	if (load->options.hang_ups && actor->asks_tail > 0 && hs_sim_load_draw(load, 24) == 0) {
 		actor->client->hear = NULL;
+		actor->client->orphaned = NULL;
 		hs_sim_client_disconnect(actor->client);
 		actor->client = NULL;
 		if (actor->requests_left > 0)
@@ -228,6 +269,30 @@ static void plan_act(struct hs_sim_actor *actor)
 
 /* --- beginning and end --- */
 
+/* A failover has lost writes: as if somebody had set the key to what it holds now. */
+static void note_lost(void *context, uint32_t key)
+{
+	struct hs_sim_load *load = context;
+	struct hs_sim_world *world = load->world;
+	struct hs_sim_op op = {
+		.kind = HS_SIM_SET,
+		.client = load->numbers++,
+		.key = key,
+		.behind = true,
+		.asked_us = world->now.wall_us,
+		.answered_us = world->now.wall_us,
+	};
+
+	if (key >= load->options.registers + load->options.counters)
+		return;
+	op.argument = hs_sim_world_peek(world, key, &op.ttl_ms);
+	if (op.argument == HS_SIM_NOTHING)
+		op.kind = HS_SIM_CLEAR;
+	op.asked = ++world->steps;
+	op.answered = ++world->steps;
+	hs_sim_history_add(&load->history, &op);
+}
+
 struct hs_sim_load *hs_sim_load_create(const struct hs_sim_load_options *options,
 				       struct hs_sim_world *world)
 {
@@ -235,6 +300,8 @@ struct hs_sim_load *hs_sim_load_create(const struct hs_sim_load_options *options
 
 	load->options = *options;
 	load->world = world;
+	world->lost = note_lost;
+	world->lost_context = load;
 	load->fold = world->options.core.fold;
 	hs_prng_init(&load->prng, hs_prng_next(&world->prng));
 	load->actors = hs_mem_zalloc(options->clients * sizeof *load->actors);

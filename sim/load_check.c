@@ -1,7 +1,9 @@
 /* When all has settled: was everything answered, is nothing left behind, and do the laws hold on what
  * the clients saw? */
+#include "absorb/fold/stats.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "push/stats.h"
 #include "sim/load_internal.h"
 
 #include <inttypes.h>
@@ -31,15 +33,18 @@ static void check_limits(struct hs_sim_load *load)
 
 	for (struct hs_sim_client *client = world->clients; client; client = client->next)
 		cut += client->cut;
-	for (uint32_t i = 0; i < world->options.workers; i++) {
-		struct hs_core_stats *stats = hs_core_stats(hs_sim_world_core(world, i));
+	for (uint32_t i = 0; i < world->workers_count; i++) {
+		struct hs_core_stats *stats;
 
+		if (!hs_sim_world_core(world, i))
+			continue;
+		stats = hs_core_stats(hs_sim_world_core(world, i));
 		counted += hs_counter_get(&stats->cut_output);
 		under_way += hs_counter_get(&stats->inflight);
 	}
 	if (world->broken.law != 0)
 		load->verdict = world->broken;
-	if (cut != counted || under_way > 0)
+	if ((cut != counted && !world->options.servers.deaths) || under_way > 0)
 		hs_sim_verdict_set(&load->verdict, 6,
 				   "%" PRIu64 " clients were cut off, %" PRIu64
 				   " were counted; %" PRIu64 " requests are still under way",
@@ -69,14 +74,15 @@ static int check_heat(struct hs_sim_load *load)
 	const struct hs_sim_world *world = load->world;
 	const struct hs_sim_heats heats = {
 		.heats = world->heats,
-		.count = world->options.workers,
+		.count = world->workers_count,
 		.partitions = world->options.engine.partitions,
 		.start_us = world->start_us,
 		.now_us = world->now.mono_us,
 	};
 
-	/* Whoever takes a write for a read counts it as one. */
-	if (!world->heats || world->options.engine.mistake == HS_SIM_UNKNOWN_READS)
+	/* A heatsink that dies takes its heat with it. Whoever takes a write for a read counts it as one. */
+	if (!world->heats || world->cluster ||
+	    world->options.engine.mistake == HS_SIM_UNKNOWN_READS)
 		return 0;
 	settle_silent(load);
 	return hs_sim_check_heat(&load->accesses, &heats,
@@ -91,26 +97,39 @@ static void send_and_wait(struct hs_sim_actor *actor)
 }
 
 /* One client, one key after the other, each answered before the next is asked. */
-static void read_all(struct hs_sim_load *load, int64_t *finals)
+static void read_through(struct hs_sim_load *load, uint32_t heatsink, int64_t *finals)
 {
 	struct hs_sim_actor *reader = hs_mem_zalloc(sizeof *reader);
 	uint32_t keys = load->options.registers + load->options.counters;
 
 	reader->load = load;
 	reader->planned = true; /* it does not act by itself */
-	hs_sim_actor_connect(reader);
+	hs_sim_actor_connect_to(reader, heatsink * load->world->options.workers);
 	send_and_wait(reader); /* HELLO, perhaps */
 	for (uint32_t key = 0; key < keys; key++) {
 		hs_sim_actor_compose_get(reader, key);
+		reader->trouble[0] = '\0';
 		send_and_wait(reader);
+		if (reader->trouble[0] && load->world->cluster)
+			hs_sim_verdict_set(&load->verdict, 9,
+					   "all is well, and heatsink %u says of key%u: %s",
+					   heatsink, key, reader->trouble);
 		if (reader->asks_head == reader->asks_tail)
 			finals[key] = load->history.ops[load->history.count - 1].answer;
 	}
 	check_answered(load, reader);
 	reader->client->hear = NULL;
+	reader->client->orphaned = NULL;
 	hs_sim_client_disconnect(reader->client);
 	hs_buf_deinit(&reader->outgoing);
 	hs_mem_free(&reader);
+}
+
+/* Each heatsink says the same. */
+static void read_all(struct hs_sim_load *load, int64_t *finals)
+{
+	for (uint32_t i = 0; i < load->world->options.heatsinks; i++)
+		read_through(load, i, finals);
 }
 
 /* Law 7: the data reads as it is, whatever was done about heat before. */
@@ -133,8 +152,11 @@ static void check_left(struct hs_sim_load *load)
 	hs_sim_world_hang_up(world);
 	hs_sim_world_pass(world, world->options.core.hot.cool_us + 1);
 	hs_sim_world_tick(world);
-	for (uint32_t i = 0; i < world->options.workers; i++) {
-		const struct hs_core_stats *stats = hs_core_stats(hs_sim_world_core(world, i));
+	for (uint32_t i = 0; i < world->workers_count; i++) {
+		struct hs_core *core = hs_sim_world_core(world, i);
+		const struct hs_core_stats *stats = hs_core_stats(core);
+		const struct hs_push_stats *push = hs_push_stats(core);
+		const struct hs_fold_stats *fold = hs_fold_stats(core);
 		const struct {
 			const char *what;
 			const struct hs_counter *left;
@@ -142,10 +164,10 @@ static void check_left(struct hs_sim_load *load)
 			{"connections", &stats->sessions},
 			{"requests under way", &stats->inflight},
 			{"blocked clients", &stats->blocked},
-			{"subscriptions", &stats->subscriptions},
-			{"clients that track", &stats->tracking_clients},
-			{"requests that wait for hot keys", &stats->fold_waiting},
-			{"hot keys", &stats->fold_keys},
+			{"subscriptions", &push->subscriptions},
+			{"clients that track", &push->tracking_clients},
+			{"requests that wait for hot keys", &fold->waiting},
+			{"hot keys", &fold->keys},
 		};
 
 		for (size_t j = 0; j < sizeof counters / sizeof *counters; j++) {
@@ -158,13 +180,26 @@ static void check_left(struct hs_sim_load *load)
 	}
 }
 
+/* Servers did not agree on who owns these keys. */
+static void drop_tainted(struct hs_sim_load *load)
+{
+	for (size_t i = 0; i < load->history.count && load->world->tainted > 0; i++) {
+		struct hs_sim_op *op = &load->history.ops[i];
+
+		if (load->world->tainted >> op->key & 1)
+			op->kind = HS_SIM_NONE;
+	}
+}
+
 /* The laws, on what was seen. */
 static int check_laws(struct hs_sim_load *load, const int64_t *finals)
 {
 	uint32_t keys = load->options.registers + load->options.counters;
 	int err = hs_sim_check_runs(&load->world->runs, &load->verdict);
 
-	for (uint32_t key = load->options.registers; key < keys && err == 0; key++)
+	drop_tainted(load);
+	for (uint32_t key = load->options.registers;
+	     key < keys && err == 0 && !load->world->options.servers.lossy; key++)
 		err = hs_sim_check_increments(&load->history, key, finals[key], &load->verdict);
 	if (err == 0 && hs_sim_load_has_rules(load))
 		err = hs_sim_check_stale(&load->history, &load->world->past, &load->verdict);
@@ -192,13 +227,16 @@ int hs_sim_load_check(struct hs_sim_load *load, struct hs_sim_verdict *verdict)
 	if (load->verdict.law == 0)
 		err = check_laws(load, finals);
 	for (uint32_t i = 0; i < load->options.clients; i++) {
-		if (load->actors[i].client)
+		if (load->actors[i].client) {
 			load->actors[i].client->hear = NULL;
+			load->actors[i].client->orphaned = NULL;
+		}
 	}
 	if (err == 0)
 		check_left(load);
 	if (err == 0 && load->verdict.law != 0)
 		err = HS_EINVAL;
+	load->world->lost = NULL; /* the load may end before the world */
 	hs_mem_free(&finals);
 	*verdict = load->verdict;
 	return err;

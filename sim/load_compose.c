@@ -1,9 +1,12 @@
 /* What random clients ask. Values are numbers that nobody sets twice, so that a read tells which
  * write it saw. */
 #include "sim/load_internal.h"
+#include "wire/compose.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+
+#define AMOUNT_MIN (INT64_C(1) << 40)
 
 enum {
 	TEXT_MAX = 96,
@@ -15,17 +18,9 @@ struct hs_sim_ask *hs_sim_actor_ask(struct hs_sim_actor *actor, const char *requ
 				    enum hs_sim_expect expect)
 {
 	struct hs_sim_ask *ask = &actor->asks[actor->asks_tail++ % HS_SIM_UNDER_WAY_MAX];
-	struct hs_bytes argv[16];
-	size_t argc = 0;
 
 	hs_check(actor->asks_tail - actor->asks_head <= HS_SIM_UNDER_WAY_MAX);
-	while (*request) {
-		size_t len = strcspn(request, " ");
-
-		argv[argc++] = (struct hs_bytes){request, len};
-		request += len + (request[len] == ' ');
-	}
-	hs_sim_compose(&actor->outgoing, argc, argv);
+	hs_compose_line(&actor->outgoing, request);
 	ask->expect = expect;
 	ask->text = "OK";
 	ask->number = 0;
@@ -134,6 +129,8 @@ static int64_t pick_increment(struct hs_sim_load *load)
 {
 	int64_t by = 1 + (int64_t)hs_sim_load_draw(load, 3);
 
+	if (load->world->cluster) /* unlike all others: see sim/once.h */
+		by = AMOUNT_MIN + (int64_t)hs_sim_load_draw(load, AMOUNT_MIN);
 	if (load->options.extremes && hs_sim_load_draw(load, 16) == 0)
 		by = INT64_MAX / 2;
 	/* Whoever counts up and down again in one batch changes nothing: see sim/check_stale.c. */

@@ -16,6 +16,19 @@ static bool begins(struct hs_bytes text, const char *word)
 	return text.len >= strlen(word) && memcmp(text.data, word, strlen(word)) == 0;
 }
 
+/* What servers of a Cluster say of what they do not run, and heatsink passes on when it has waited in vain. */
+static bool is_refusal(const struct hs_sim_load *load, struct hs_bytes text)
+{
+	static const char *const words[] = {"CLUSTERDOWN ", "TRYAGAIN ", "LOADING ",
+					    "MASTERDOWN ",  "READONLY ", "EXECABORT "};
+
+	for (size_t i = 0; load->world->cluster && i < sizeof words / sizeof *words; i++) {
+		if (begins(text, words[i]))
+			return true;
+	}
+	return false;
+}
+
 /* Whether an error is one that this world may give: then it says that nothing happened, or that
  * nobody knows. */
 static bool read_trouble(const struct hs_sim_load *load, struct hs_bytes text,
@@ -37,7 +50,9 @@ static bool read_trouble(const struct hs_sim_load *load, struct hs_bytes text,
 		return load->options.extremes && has(text, "not run");
 	if (begins(text, "BUSY ") && has(text, "fold-waiters-max"))
 		return load->options.busy && has(text, "not run");
-	return load->options.faults && has(text, "not sent");
+	if (begins(text, "BUSY ") && has(text, "connections for blocking commands"))
+		return load->world->cluster != NULL;
+	return load->options.faults && (has(text, "not sent") || is_refusal(load, text));
 }
 
 /* --- answers --- */
@@ -136,7 +151,7 @@ static bool read_exec(struct hs_sim_actor *actor, struct hs_sim_ask *ask, struct
 		ask->lost = true;
 		return ask->watched;
 	}
-	if (ask->watched && actor->watch_known)
+	if (ask->watched && actor->watch_known && !actor->watch_refused)
 		ops[0].answer = actor->watch_read;
 	else if (ask->watched)
 		ops[0].kind = HS_SIM_NONE; /* the GET behind WATCH said nothing */
@@ -215,10 +230,15 @@ bool hs_sim_actor_fits(struct hs_sim_actor *actor, struct hs_sim_ask *ask, struc
 	hs_check(used > 0);
 	ask->outcome = HS_SIM_OUTCOME_ANSWERED;
 	fit = fits(actor, ask, reply, &answer);
+	if (answer.type == HS_ANSWER_ERROR)
+		hs_bytes_escape(answer.text, actor->trouble, sizeof actor->trouble);
 	if (!fit && engine && answer.type == HS_ANSWER_ERROR)
 		fit = read_trouble(actor->load, answer.text, ask);
+	/* WATCH was refused: the transaction behind it runs whatever the key holds. */
+	if (ask->touches && ask->expect == HS_SIM_EXPECT_STATUS)
+		actor->watch_refused = answer.type == HS_ANSWER_ERROR;
 	if (ask->expect == HS_SIM_EXPECT_EXEC)
-		actor->watch_known = false;
+		actor->watch_known = actor->watch_refused = false;
 	settle(actor->load, ask);
 	return fit;
 }

@@ -58,6 +58,8 @@ struct hs_sim_actor {
 	int64_t watch_read; /* what the GET behind WATCH said */
 	bool watch_known;   /* it said something */
 	bool planned;
+	bool watch_refused;
+	char trouble[120]; /* the last error that it was answered */
 };
 
 struct hs_sim_load {
@@ -82,7 +84,8 @@ static inline uint64_t hs_sim_load_draw(struct hs_sim_load *load, uint64_t bound
 }
 
 /* load.c: a client for the last reads, which does not act by itself. */
-void hs_sim_actor_connect(struct hs_sim_actor *actor);
+void hs_sim_actor_connect(struct hs_sim_actor *actor); /* to any heatsink that is there */
+void hs_sim_actor_connect_to(struct hs_sim_actor *actor, uint32_t worker);
 void hs_sim_actor_send(struct hs_sim_actor *actor); /* some of what it has composed */
 void hs_sim_actor_pop_silent(struct hs_sim_actor *actor);
 bool hs_sim_actor_was_cut(const struct hs_sim_actor *actor);

@@ -75,7 +75,9 @@ static void compose_both(struct hs_sim_actor *actor)
 	struct hs_sim_ask *ask;
 	char text[64];
 
-	if (op.key == 0 || !hs_sim_world_same_partition(load->world, 0, op.key)) {
+	/* In a Cluster a command has keys of one slot, and slots have no order between them. */
+	if (op.key == 0 || load->world->options.servers.cluster ||
+	    !hs_sim_world_same_partition(load->world, 0, op.key)) {
 		compose_unknown(actor);
 		return;
 	}
@@ -232,9 +234,12 @@ void hs_sim_load_meddle_ruled(struct hs_sim_load *load)
 	static const enum hs_mitigate ways[] = {HS_MITIGATE_ON, HS_MITIGATE_ON, HS_MITIGATE_ON,
 						HS_MITIGATE_OBSERVE, HS_MITIGATE_OFF};
 
-	if (load->options.turns && hs_sim_load_draw(load, TURN_ONE_IN) == 0)
-		hs_sim_world_turn(load->world, ways[hs_sim_load_draw(load, 5)],
-				  hs_sim_load_draw(load, 4) > 0);
+	enum hs_mitigate way;
+
+	if (!load->options.turns || hs_sim_load_draw(load, TURN_ONE_IN) > 0)
+		return;
+	way = ways[hs_sim_load_draw(load, 5)];
+	hs_sim_world_turn(load->world, way, hs_sim_load_draw(load, 4) > 0);
 }
 
 /* Runs one command behind our back, and writes down what came of it. */

@@ -15,6 +15,7 @@ struct flight {
 };
 
 struct hs_sim_misread {
+	struct hs_sim_heatsink *heatsink;
 	struct hs_sim_world *world;
 	void (*done)(void *context, struct hs_op *op);
 	struct flight *flights;
@@ -25,12 +26,13 @@ bool hs_sim_misread_is(enum hs_sim_mistake mistake)
 	return mistake >= HS_SIM_WRITE_UNSTAMPED && mistake <= HS_SIM_OLD_WHILE_READING;
 }
 
-struct hs_sim_misread *hs_sim_misread_create(struct hs_sim_world *world,
+struct hs_sim_misread *hs_sim_misread_create(struct hs_sim_heatsink *heatsink,
 					     void (*done)(void *context, struct hs_op *op))
 {
 	struct hs_sim_misread *misread = hs_mem_zalloc(sizeof *misread);
 
-	misread->world = world;
+	misread->heatsink = heatsink;
+	misread->world = heatsink->world;
 	misread->done = done;
 	return misread;
 }
@@ -65,7 +67,8 @@ static void ask_for(struct hs_ask *ask, const struct hs_shared *shared, struct h
 
 void hs_sim_misread_submit(struct hs_sim_misread *misread, const struct hs_op *op)
 {
-	const struct hs_shared *shared = misread->world->shelves[op->worker];
+	const struct hs_shared *shared =
+		misread->world->shelves[hs_sim_worker_of(misread->heatsink, op)->number];
 	struct flight *flight;
 	struct hs_bytes words[2];
 	struct hs_ask ask;
@@ -158,7 +161,7 @@ void hs_sim_misread_done(struct hs_sim_misread *misread, struct hs_op *op)
 {
 	struct hs_sim_world *world = misread->world;
 	enum hs_sim_mistake mistake = world->options.engine.mistake;
-	struct hs_shared *shared = world->shelves[op->worker];
+	struct hs_shared *shared = world->shelves[hs_sim_worker_of(misread->heatsink, op)->number];
 	struct hs_bytes words[2];
 	struct hs_cache_entry *entry = NULL;
 	struct flight flight = {0};
@@ -173,7 +176,7 @@ void hs_sim_misread_done(struct hs_sim_misread *misread, struct hs_op *op)
 	ask_for(&ask, shared, hs_buf_bytes(&key), words);
 	if (read && mistake == HS_SIM_RACED_FILL)
 		entry = make_entry(&ask, op, &flight, &world->options.rules[0]);
-	misread->done(world, op); /* the operation is gone */
+	misread->done(misread->heatsink, op); /* the operation is gone */
 	if (increment && mistake == HS_SIM_WRITE_UNSTAMPED)
 		undo_stamp(shared, &ask);
 	if (read && mistake == HS_SIM_RACED_FILL)

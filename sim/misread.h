@@ -8,11 +8,12 @@
 #include "sim/mistake.h"
 
 struct hs_sim_misread;
+struct hs_sim_heatsink;
 struct hs_sim_world;
 
 bool hs_sim_misread_is(enum hs_sim_mistake mistake);
 
-struct hs_sim_misread *hs_sim_misread_create(struct hs_sim_world *world,
+struct hs_sim_misread *hs_sim_misread_create(struct hs_sim_heatsink *heatsink,
 					     void (*done)(void *context, struct hs_op *op));
 void hs_sim_misread_destroy(struct hs_sim_misread **misread);
 

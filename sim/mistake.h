@@ -32,11 +32,24 @@ enum hs_sim_mistake {
 	HS_SIM_MISSING_AS_ZERO, /* a GET of a missing key beside an INCR is answered "0" */
 	HS_SIM_REFUSED_BUT_RUN, /* told that it was not sent, though it ran */
 	HS_SIM_WAITERS_UNCOUNTED, /* more may wait for a key than the limit says */
-	/* Of the connections on which kept values are read (sim/fills.c). */
-	HS_SIM_PUSH_LOST,      /* a change is not told */
-	HS_SIM_PUSH_LATE,      /* what is told comes behind later replies */
-	HS_SIM_DEAD_VOUCH,     /* a connection is lost, and what it vouched for is believed */
-	HS_SIM_PROOF_AT_REPLY, /* a proof counts from when it came, not from when it was asked for */
+	/* Around the real engine in front of servers (sim/misroute.c). Of the tracked connections: */
+	HS_SIM_PUSH_LOST,  /* a change is not told */
+	HS_SIM_PUSH_LATE,  /* what is told comes behind later replies */
+	HS_SIM_DEAD_VOUCH, /* a connection is lost, and its tracking session is believed */
+	HS_SIM_PROOF_AT_REPLY, /* a liveness check counts from when it was answered, not from when it was sent */
+	HS_SIM_BELIEVED_AFTER_MOVE, /* a tracking session is believed after its slots have moved */
+	HS_SIM_REPLICA_UNPROVED,    /* a replica is read that may lack what its master has */
+	HS_SIM_COVER_LOST, /* clients that track are not told that changes may have been missed */
+	/* Of redirects and lost connections: */
+	HS_SIM_REDIRECT_OVERTAKES, /* what came later goes before what was turned away */
+	HS_SIM_WRITE_RESENT,	   /* a write whose outcome is unknown is sent again */
+	HS_SIM_EXEC_RESENT,	   /* a transaction whose outcome is unknown is sent again */
+	HS_SIM_HALF_REPLY_KEPT,	 /* the rest of a lost reply is looked for on the next connection */
+	HS_SIM_DIED_RESENT,	 /* what a process had under way when it died is sent again */
+	HS_SIM_ERROR_AS_MISSING, /* an error counts as a missing key */
+	HS_SIM_FLUSH_ONE,	 /* FLUSHALL reaches one master */
+	HS_SIM_STALE_MAP_WRITE,	 /* a write goes to the owner of before, which takes it */
+	HS_SIM_STALE_MAP_READ,	 /* the same of a read */
 	/* Around the cores: what one does who thinks that a cache is easy (sim/misread.c). */
 	HS_SIM_WRITE_UNSTAMPED,	 /* an increment leaves kept values as they are */
 	HS_SIM_RACED_FILL,	 /* what was read while it was written is kept */
@@ -59,13 +72,17 @@ enum hs_sim_mistake hs_sim_mistake_find(const char *name);
 /* Where it can strike at all. */
 enum hs_sim_mistake_where {
 	HS_SIM_ANYWHERE,
-	HS_SIM_IN_ENGINE,   /* like the embedded one */
-	HS_SIM_IN_SLOWNESS, /* the same on a machine under load */
-	HS_SIM_IN_LINKS,    /* behind connections that fail */
-	HS_SIM_IN_CACHES,   /* with clients that keep what they read */
-	HS_SIM_IN_FOLD,	    /* where requests wait for a hot key */
-	HS_SIM_IN_RULES,    /* where keys have contracts */
-	HS_SIM_IN_STAGE,    /* where a stage delays requests */
+	HS_SIM_IN_ENGINE,	 /* like the embedded one */
+	HS_SIM_IN_SLOWNESS,	 /* the same on a machine under load */
+	HS_SIM_IN_SERVERS,	 /* in front of servers, where things fail */
+	HS_SIM_IN_CACHES,	 /* with clients that keep what they read */
+	HS_SIM_IN_FOLD,		 /* where requests wait for a hot key */
+	HS_SIM_IN_RULES,	 /* where keys have contracts */
+	HS_SIM_IN_STAGE,	 /* where a stage delays requests */
+	HS_SIM_IN_MOVES,	 /* in front of a Cluster whose slots move */
+	HS_SIM_IN_FLEET,	 /* with several heatsinks, which die */
+	HS_SIM_IN_RULES_MOVES,	 /* keys with contracts, and slots that move */
+	HS_SIM_IN_CACHES_FAULTS, /* clients that keep what they read, in front of servers that fail */
 };
 enum hs_sim_mistake_where hs_sim_mistake_where(enum hs_sim_mistake mistake);
 

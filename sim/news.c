@@ -28,6 +28,7 @@ void hs_sim_news_forget_read(struct hs_sim_world *world, const struct hs_op *op)
 
 static bool is_being_read(const struct hs_sim_world *world, uint32_t worker, struct hs_bytes key)
 {
+	/* Such worlds have one heatsink. */
 	for (size_t i = 0; i < world->reads_count; i++) {
 		const struct hs_op *op = world->reads[i];
 
@@ -55,39 +56,96 @@ static void tell_late(struct hs_sim_world *world, uint32_t worker, const struct 
 
 /* --- the way --- */
 
+/* News on their way to one worker. */
+struct piece {
+	struct hs_link link; /* in world->news */
+	struct hs_sim_worker *worker;
+	uint64_t life; /* the heatsink's: a later one does not hear it */
+	bool heard;    /* before its time, by a process that dies */
+	struct hs_news *news;
+};
+
+static void free_piece(struct piece **piece)
+{
+	hs_list_remove(&(*piece)->link);
+	hs_news_unref(&(*piece)->news);
+	hs_mem_free(piece);
+}
+
 static void hand_over_news(void *context, void *target, uint64_t number)
 {
 	struct hs_sim_world *world = context;
-	struct hs_news *news = target;
-	uint32_t worker = (uint32_t)number;
+	struct piece *piece = target;
+	struct hs_sim_worker *worker = piece->worker;
+	bool alive = worker->core && piece->life == worker->heatsink->lives && !piece->heard;
 
-	if (world->options.engine.mistake == HS_SIM_READ_REMEMBERED_LATE)
-		tell_late(world, worker, news);
-	else
-		hs_core_news(world->workers[worker].core, world->now, news);
-	hs_news_unref(&news);
-	hs_sim_after_core(world, worker);
+	(void)number;
+	if (alive && world->options.engine.mistake == HS_SIM_READ_REMEMBERED_LATE)
+		tell_late(world, worker->number, piece->news);
+	else if (alive)
+		hs_core_news(worker->core, world->now, piece->news);
+	free_piece(&piece);
+	hs_sim_after_core(world, worker->number);
+}
+
+static void plan_piece(struct hs_sim_worker *worker, struct hs_news *news)
+{
+	struct hs_sim_world *world = worker->world;
+	struct piece *piece = hs_mem_zalloc(sizeof *piece);
+	uint64_t at_us = world->now.mono_us;
+
+	if (world->options.news_us_max > 0)
+		at_us += hs_prng_below(&world->prng, world->options.news_us_max + 1);
+	if (at_us < worker->news_us)
+		at_us = worker->news_us;
+	worker->news_us = at_us;
+	hs_news_ref(news, 1);
+	*piece = (struct piece){.worker = worker, .life = worker->heatsink->lives, .news = news};
+	hs_list_init(&piece->link);
+	hs_list_append(&world->news, &piece->link);
+	hs_sim_events_plan(&world->events, (struct hs_sim_event){.at_us = at_us,
+								 .run = hand_over_news,
+								 .context = world,
+								 .target = piece,
+								 .foreground = true});
 }
 
 void hs_sim_news_tell(void *context, struct hs_news *news)
 {
-	struct hs_sim_world *world = context;
+	struct hs_sim_heatsink *heatsink = context;
+	struct hs_sim_world *world = heatsink->world;
 
-	for (uint32_t i = 0; i < world->options.workers; i++) {
-		struct hs_sim_worker *worker = &world->workers[i];
-		uint64_t at_us = world->now.mono_us;
-
-		if (world->options.news_us_max > 0)
-			at_us += hs_prng_below(&world->prng, world->options.news_us_max + 1);
-		if (at_us < worker->news_us)
-			at_us = worker->news_us;
-		worker->news_us = at_us;
-		hs_news_ref(news, 1);
-		hs_sim_events_plan(&world->events, (struct hs_sim_event){.at_us = at_us,
-									 .run = hand_over_news,
-									 .context = world,
-									 .target = news,
-									 .number = i});
-	}
+	for (uint32_t i = 0; i < world->options.workers; i++)
+		plan_piece(&world->workers[heatsink->first + i], news);
 	hs_news_unref(&news);
+}
+
+bool hs_sim_news_hurry(struct hs_sim_heatsink *heatsink)
+{
+	struct hs_sim_world *world = heatsink->world;
+	struct hs_link *link = world->news.next, *next;
+	bool any = false;
+
+	for (; link != &world->news; link = next) {
+		struct piece *piece = hs_list_entry(link, struct piece, link);
+
+		next = link->next;
+		if (piece->worker->heatsink != heatsink || piece->life != heatsink->lives ||
+		    piece->heard)
+			continue;
+		piece->heard = true;
+		any = true;
+		hs_core_news(piece->worker->core, world->now, piece->news);
+		next = world->news.next; /* it may have told others */
+	}
+	return any;
+}
+
+void hs_sim_news_destroy(struct hs_sim_world *world)
+{
+	while (!hs_list_empty(&world->news)) {
+		struct piece *piece = hs_list_entry(world->news.next, struct piece, link);
+
+		free_piece(&piece);
+	}
 }

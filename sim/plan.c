@@ -9,6 +9,8 @@ enum {
 	RULES_ONE_IN = 4,
 	SLOWNESS_SEED = 0x510e,
 	STAGE_SEED = 0x57a6,
+	FLEET_ONE_IN = 4,
+	PARTITIONS = 16, /* that can be told apart in front of a Cluster */
 };
 
 /* --- drawing --- */
@@ -31,43 +33,128 @@ static void draw_fold(struct hs_prng *prng, struct hs_sim_world_options *world)
 	world->core.fold = !one_in(prng, 8);
 	world->core.fold_waiters_max = ONE_OF(prng, 1, 2, 4, 1000, 1000, 1000, 1000, 1000);
 	world->round_us_max = ONE_OF(prng, 0, 20, 200);
-	world->core.hot = (struct hs_core_hot){
-		.share = ONE_OF(prng, 0, 0, 5, 30) / 100.0,
-		.share_least = ONE_OF(prng, 0, 0, 5, 30) / 100.0,
-		.requests = ONE_OF(prng, 1, 1, 2, 3),
-		.cool_us = ONE_OF(prng, 0, 500, 5000),
-	};
+	world->core.hot = (struct hs_core_hot){0};
+	world->core.hot.share = ONE_OF(prng, 0, 0, 5, 30) / 100.0;
+	world->core.hot.share_least = ONE_OF(prng, 0, 0, 5, 30) / 100.0;
+	world->core.hot.requests = ONE_OF(prng, 1, 1, 2, 3);
+	world->core.hot.cool_us = ONE_OF(prng, 0, 500, 5000);
 	if (world->core.hot.share_least > world->core.hot.share)
 		world->core.hot.share_least = world->core.hot.share;
 }
 
-static void draw_links(struct hs_prng *prng, struct hs_sim_plan *plan, bool faults)
+/* Three masters, so that a slot that has moved from one to another is known by the third to be elsewhere. */
+void hs_sim_plan_make_cluster(struct hs_sim_plan *plan)
 {
-	struct hs_sim_links_options *links = &plan->world.links;
+	struct hs_sim_servers_options *servers = &plan->world.servers;
 
-	*links = (struct hs_sim_links_options){
-		.on = true,
-		.latency_us_max = ONE_OF(prng, 0, 50, 500, 500),
-		.slow_us = ONE_OF(prng, 0, 0, 1000),
-		.flying_max = ONE_OF(prng, 1, 4, 1000, 1000),
-		.waiting_max = 1000,
-		.down_us_max = ONE_OF(prng, 50, 500),
-		.timeout_us = ONE_OF(prng, 500, 2000),
-	};
-	plan->world.together =
-		plan->world.engine.partitions == 1 ? HS_TOGETHER_ALL : HS_TOGETHER_SLOT;
+	servers->cluster = true;
+	servers->masters = 3;
+	if (plan->fleet)
+		servers->replicas = 1;
+	plan->world.engine.partitions = PARTITIONS;
+	plan->world.together = HS_TOGETHER_SLOT;
+}
+
+/* Where the servers are, and how many heatsinks in front of them. */
+void hs_sim_plan_draw_servers(struct hs_sim_plan *plan, struct hs_prng *prng)
+{
+	struct hs_sim_world_options *world = &plan->world;
+	struct hs_sim_servers_options *servers = &world->servers;
+
+	*servers = (struct hs_sim_servers_options){0};
+	servers->on = true;
+	servers->cluster = !one_in(prng, 4);
+	servers->replicas = (uint8_t)ONE_OF(prng, 0, 1, 1);
+	servers->latency_us_max = ONE_OF(prng, 0, 50, 500, 500);
+	servers->slow_us = ONE_OF(prng, 0, 0, 1000);
+	servers->cycle_us_max = ONE_OF(prng, 0, 20, 200);
+	servers->gossip_us_max = ONE_OF(prng, 50, 1000, 5000);
+	servers->stream_us_max = ONE_OF(prng, 50, 500, 5000);
+	servers->message_us_max = ONE_OF(prng, 0, 50, 2000);
+	servers->timeout_us = 2000000;
+	servers->in_flight_max = ONE_OF(prng, 1, 4, 1000, 1000);
+	servers->waiting_max = 1000;
+	servers->private_max = ONE_OF(prng, 2, 100, 100);
+	if (world->workers > 2)
+		world->workers = 2;
+	world->engine.bytes_max = 0; /* a server that is full refuses in the middle of EXEC */
+	plan->load.full = false;
+	world->engine.partitions = 1;
+	world->together = HS_TOGETHER_ALL;
+	if (plan->fleet)
+		world->heatsinks = ONE_OF(prng, 2, 3);
+	if (plan->fleet || servers->cluster)
+		hs_sim_plan_make_cluster(plan);
+}
+
+/* Where a planted mistake can be seen. */
+static void help_mistake(struct hs_sim_plan *plan)
+{
+	struct hs_sim_servers_options *servers = &plan->world.servers;
+	enum hs_sim_mistake_where where = hs_sim_mistake_where(plan->world.engine.mistake);
+
+	if (where == HS_SIM_IN_RULES)
+		return; /* sim/plan_rules.c */
+	servers->act_us_max = 500;
+	servers->down_us_max = 5000;
+	if (where == HS_SIM_IN_FLEET) {
+		servers->deaths = true;
+	} else if (where == HS_SIM_IN_MOVES || where == HS_SIM_IN_RULES_MOVES) {
+		hs_sim_plan_make_cluster(plan);
+		servers->moves = true;
+		servers->gossip_us_max = 5000;
+		servers->message_us_max = 2000;
+		servers->lose_one_in = servers->mute_one_in = 0;
+		if (where == HS_SIM_IN_MOVES) { /* much of one slot is under way when it moves */
+			plan->load.registers = 1;
+			plan->load.counters = 0;
+			plan->load.depth_max = 4;
+			plan->load.act_us_max = 1000;
+		}
+	} else {
+		servers->lose_one_in = 30;
+		servers->kills = true;
+	}
+}
+
+/* What goes wrong with them. */
+void hs_sim_plan_draw_faults(struct hs_sim_plan *plan, struct hs_prng *prng)
+{
+	struct hs_sim_servers_options *servers = &plan->world.servers;
+
+	plan->load.faults = true;
+	servers->cuts = one_in(prng, 2);
+	servers->lose_one_in = ONE_OF(prng, 0, 30, 100, 300);
+	servers->mute_one_in = ONE_OF(prng, 0, 0, 0, 100, 300);
+	servers->timeout_us = ONE_OF(prng, 50000, 200000, 1000000);
+	servers->act_us_max = ONE_OF(prng, 0, 500, 3000, 20000);
+	servers->down_us_max = ONE_OF(prng, 500, 5000, 60000);
+	servers->stalls = one_in(prng, 3);
+	servers->crashes = one_in(prng, 3);
+	servers->kills = one_in(prng, 4);
+	servers->deaths = plan->world.heatsinks > 1 && one_in(prng, 2);
+	if (plan->world.engine.mistake != HS_SIM_NO_MISTAKE)
+		help_mistake(plan);
+	if (!servers->cluster)
+		return;
+	servers->moves = !one_in(prng, 3) || servers->moves;
+	servers->failovers = servers->replicas > 0 && one_in(prng, 2);
+	/* A master that is replaced while it hears nothing goes on serving: see sim/fate.c. */
+	servers->partitions = !servers->failovers && one_in(prng, 4);
+	servers->lossy = servers->failovers && one_in(prng, 3);
+}
+
+static void draw_servers(struct hs_prng *prng, struct hs_sim_plan *plan, bool faults)
+{
+	hs_sim_plan_draw_servers(plan, prng);
 	if (!faults)
 		return;
-	plan->load.faults = true;
 	if (plan->load.depth_max > 4) /* what is lost together takes long to judge */
 		plan->load.depth_max = 4;
 	if (plan->load.clients * plan->load.requests > 36)
 		plan->load.requests = 36 / plan->load.clients;
-	links->waiting_max = ONE_OF(prng, 2, 1000, 1000);
-	links->lose_one_in = ONE_OF(prng, 0, 10, 30, 100);
-	links->mute_one_in = ONE_OF(prng, 0, 50, 200);
-	links->stall_one_in = ONE_OF(prng, 0, 0, 30, 100);
-	links->crash_one_in = ONE_OF(prng, 0, 0, 50, 200);
+	hs_sim_plan_draw_faults(plan, prng);
+	plan->world.servers.waiting_max = ONE_OF(prng, 2, 1000, 1000);
 }
 
 /* Pipelines over a few hot keys of one partition. */
@@ -96,21 +183,20 @@ static void draw_load(struct hs_prng *prng, struct hs_sim_plan *plan)
 	struct hs_sim_load_options *load = &plan->load;
 	bool narrow = !one_in(prng, 4);
 
-	*load = (struct hs_sim_load_options){
-		.clients = ONE_OF(prng, 2, 3, 4, 5),
-		.requests = ONE_OF(prng, 4, 8, 12),
-		.act_us_max = narrow ? ONE_OF(prng, 10, 100) : ONE_OF(prng, 50, 300),
-		.depth_max = narrow ? ONE_OF(prng, 1, 3, 6) : ONE_OF(prng, 1, 4, 16),
-		.registers = narrow ? ONE_OF(prng, 1, 1, 2, 3) : ONE_OF(prng, 1, 2, 4),
-		.counters = narrow ? ONE_OF(prng, 0, 0, 1) : ONE_OF(prng, 0, 1, 2),
-		.hang_ups = one_in(prng, 2),
-		.cuts = one_in(prng, 8),
-		.narrow = narrow,
-		.extremes = one_in(prng, 4),
-		.ttl_ms_max = ONE_OF(prng, 0, 0, 2, 5),
-		.ticks = true,
-		.flips = one_in(prng, 8),
-	};
+	*load = (struct hs_sim_load_options){0};
+	load->clients = ONE_OF(prng, 2, 3, 4, 5);
+	load->requests = ONE_OF(prng, 4, 8, 12);
+	load->act_us_max = narrow ? ONE_OF(prng, 10, 100) : ONE_OF(prng, 50, 300);
+	load->depth_max = narrow ? ONE_OF(prng, 1, 3, 6) : ONE_OF(prng, 1, 4, 16);
+	load->registers = narrow ? ONE_OF(prng, 1, 1, 2, 3) : ONE_OF(prng, 1, 2, 4);
+	load->counters = narrow ? ONE_OF(prng, 0, 0, 1) : ONE_OF(prng, 0, 1, 2);
+	load->hang_ups = one_in(prng, 2);
+	load->cuts = one_in(prng, 8);
+	load->narrow = narrow;
+	load->extremes = one_in(prng, 4);
+	load->ttl_ms_max = ONE_OF(prng, 0, 0, 2, 5);
+	load->ticks = true;
+	load->flips = one_in(prng, 8);
 	/* A crowd, of which each says little: much more takes long to judge. */
 	if (one_in(prng, 8)) {
 		load->clients = ONE_OF(prng, 8, 12);
@@ -167,24 +253,35 @@ static void draw_slowness(uint64_t seed, struct hs_sim_plan *plan, bool always)
 	plan->load.act_us_max = ONE_OF(&prng, 300, 1000, 3000);
 }
 
+/* In front of servers whose connections and masters come and go. */
+static void draw_caches_servers(struct hs_prng *prng, struct hs_sim_plan *plan)
+{
+	struct hs_sim_servers_options *servers = &plan->world.servers;
+
+	hs_sim_plan_draw_servers(plan, prng);
+	plan->caches.rounds = 1;
+	if (one_in(prng, 2) && plan->world.engine.mistake == HS_SIM_NO_MISTAKE)
+		return;
+	hs_sim_plan_draw_faults(plan, prng);
+	servers->lossy = servers->deaths = false;
+}
+
 static void draw_caches(struct hs_prng *prng, struct hs_sim_plan *plan)
 {
 	plan->world.core.tracking_keys_max = ONE_OF(prng, 0, 1, 3, 1000);
 	plan->world.core.fold_waiters_max = 1000;
 	plan->world.news_us_max = ONE_OF(prng, 0, 50, 500);
-	plan->caches = (struct hs_sim_caches_options){
-		.clients = ONE_OF(prng, 2, 3),
-		.keys = ONE_OF(prng, 1, 2, 4),
-		.rounds = 2,
-		.requests = ONE_OF(prng, 4, 8),
-	};
+	plan->caches = (struct hs_sim_caches_options){0};
+	plan->caches.clients = ONE_OF(prng, 2, 3);
+	plan->caches.keys = ONE_OF(prng, 1, 2, 4);
+	plan->caches.rounds = 2;
+	plan->caches.requests = ONE_OF(prng, 4, 8);
 }
 
 static const char *const abouts[HS_SIM_ABOUTS] = {
-	[HS_SIM_ABOUT_ANYTHING] = "anything",
-	[HS_SIM_ABOUT_STRICT] = "strict",
-	[HS_SIM_ABOUT_CLIENTS] = "clients",
-	[HS_SIM_ABOUT_RULES] = "rules",
+	[HS_SIM_ABOUT_ANYTHING] = "anything", [HS_SIM_ABOUT_STRICT] = "strict",
+	[HS_SIM_ABOUT_CLIENTS] = "clients",   [HS_SIM_ABOUT_RULES] = "rules",
+	[HS_SIM_ABOUT_FLEET] = "fleet",
 };
 
 const char *hs_sim_about_name(enum hs_sim_about about)
@@ -208,14 +305,17 @@ static enum hs_sim_about pick_about(uint64_t seed, enum hs_sim_mistake mistake,
 	enum hs_sim_mistake_where where = hs_sim_mistake_where(mistake);
 	struct hs_prng prng;
 
-	if (where == HS_SIM_IN_RULES)
+	if (where == HS_SIM_IN_RULES || where == HS_SIM_IN_RULES_MOVES)
 		return HS_SIM_ABOUT_RULES;
-	if (where == HS_SIM_IN_CACHES)
+	if (where == HS_SIM_IN_CACHES || where == HS_SIM_IN_CACHES_FAULTS)
 		return HS_SIM_ABOUT_CLIENTS;
+	if (where == HS_SIM_IN_FLEET)
+		return HS_SIM_ABOUT_FLEET;
 	if (mistake != HS_SIM_NO_MISTAKE)
 		return HS_SIM_ABOUT_STRICT;
 	hs_prng_init(&prng, ~seed);
-	if (about == HS_SIM_ABOUT_ANYTHING && one_in(&prng, RULES_ONE_IN))
+	if ((about == HS_SIM_ABOUT_ANYTHING || about == HS_SIM_ABOUT_FLEET) &&
+	    one_in(&prng, RULES_ONE_IN))
 		return HS_SIM_ABOUT_RULES;
 	return about;
 }
@@ -233,7 +333,7 @@ void hs_sim_plan_draw(struct hs_sim_plan *plan, uint64_t seed, enum hs_sim_mista
 		      enum hs_sim_about about)
 {
 	enum hs_sim_mistake_where where = hs_sim_mistake_where(mistake);
-	bool faults, links;
+	bool faults, servers;
 	struct hs_prng prng;
 
 	*plan = (struct hs_sim_plan){.seed = seed, .world = hs_sim_world_defaults(seed)};
@@ -243,51 +343,67 @@ void hs_sim_plan_draw(struct hs_sim_plan *plan, uint64_t seed, enum hs_sim_mista
 		where == HS_SIM_IN_STAGE || (mistake == HS_SIM_NO_MISTAKE && draw_stage(seed));
 	draw_world(&prng, &plan->world);
 	draw_fold(&prng, &plan->world);
+	plan->fleet = about == HS_SIM_ABOUT_FLEET || where == HS_SIM_IN_FLEET ||
+		      (mistake == HS_SIM_NO_MISTAKE && about == HS_SIM_ABOUT_ANYTHING &&
+		       one_in(&prng, FLEET_ONE_IN));
 	about = pick_about(seed, mistake, about);
 	if (about == HS_SIM_ABOUT_RULES) {
 		hs_sim_plan_draw_rules(plan, &prng);
 		return;
 	}
-	plan->has_caches = one_in(&prng, 6);
-	links = hs_prng_below(&prng, 2) == 0;
+	plan->has_caches = one_in(&prng, 6) && !plan->fleet;
+	servers = hs_prng_below(&prng, 2) == 0 || plan->fleet;
 	faults = !one_in(&prng, 3);
-	if (about != HS_SIM_ABOUT_ANYTHING)
+	if (about != HS_SIM_ABOUT_ANYTHING && about != HS_SIM_ABOUT_FLEET)
 		plan->has_caches = about == HS_SIM_ABOUT_CLIENTS;
-	if (where == HS_SIM_IN_ENGINE || where == HS_SIM_IN_SLOWNESS || plan->has_caches)
-		links = false;
-	if (where == HS_SIM_IN_LINKS)
-		links = faults = true;
+	if (where == HS_SIM_IN_ENGINE || where == HS_SIM_IN_SLOWNESS || where == HS_SIM_IN_CACHES)
+		servers = false;
+	if (where == HS_SIM_IN_SERVERS || where == HS_SIM_IN_MOVES || where == HS_SIM_IN_FLEET ||
+	    where == HS_SIM_IN_CACHES_FAULTS)
+		servers = faults = true;
 	if (where == HS_SIM_IN_FOLD)
 		plan->world.core.fold_waiters_max = 1;
 	if (plan->has_caches)
 		draw_caches(&prng, plan);
 	else
 		draw_load(&prng, plan);
-	if (!links && !plan->has_caches)
+	if (!servers && !plan->has_caches)
 		draw_slowness(seed, plan, where == HS_SIM_IN_SLOWNESS);
-	if (links)
-		draw_links(&prng, plan, faults);
+	if (servers && plan->has_caches)
+		draw_caches_servers(&prng, plan);
+	else if (servers)
+		draw_servers(&prng, plan, faults);
 }
 
 /* --- for people --- */
 
-static void describe_links(const struct hs_sim_plan *plan, struct hs_buf *text)
+static void describe_servers(const struct hs_sim_plan *plan, struct hs_buf *text)
 {
-	const struct hs_sim_links_options *links = &plan->world.links;
+	const struct hs_sim_servers_options *servers = &plan->world.servers;
 	const struct {
 		const char *name;
-		uint32_t one_in;
+		bool on;
 	} faults[] = {
-		{"lost", links->lose_one_in},
-		{"silent", links->mute_one_in},
-		{"stalled", links->stall_one_in},
-		{"crashed", links->crash_one_in},
+		{"connections are lost", servers->lose_one_in > 0},
+		{"connections fall silent", servers->mute_one_in > 0},
+		{"slots move", servers->moves},
+		{"failovers", servers->failovers},
+		{"failovers lose writes", servers->lossy},
+		{"servers stall", servers->stalls},
+		{"servers crash", servers->crashes},
+		{"servers are cut off", servers->partitions},
+		{"servers close connections", servers->kills},
+		{"heatsinks die", servers->deaths},
 	};
 
-	hs_buf_printf(text, "behind connections");
+	if (servers->cluster)
+		hs_buf_printf(text, "%u heatsinks, %u masters with %u replicas each",
+			      plan->world.heatsinks, servers->masters, servers->replicas);
+	else
+		hs_buf_printf(text, "%u heatsinks, one server", plan->world.heatsinks);
 	for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
-		if (faults[i].one_in > 0)
-			hs_buf_printf(text, ", %s 1 in %u", faults[i].name, faults[i].one_in);
+		if (faults[i].on)
+			hs_buf_printf(text, ", %s", faults[i].name);
 	}
 }
 
@@ -298,8 +414,8 @@ void hs_sim_plan_describe(const struct hs_sim_plan *plan, struct hs_buf *text)
 
 	hs_buf_printf(text, "seed %" PRIu64 ", %u workers, %u partitions, ", plan->seed,
 		      world->workers, world->engine.partitions);
-	if (world->links.on)
-		describe_links(plan, text);
+	if (world->servers.on)
+		describe_servers(plan, text);
 	else
 		hs_buf_printf(text, "reads %s%s",
 			      world->engine.reads_at_once ? "at once" : "queued",
@@ -338,24 +454,23 @@ static void simplify_world(struct hs_sim_plan *plan, uint32_t number)
 		world->workers = 1;
 		break;
 	case 1:
-		world->engine.partitions = 1;
-		if (world->links.on)
-			world->together = HS_TOGETHER_ALL;
+		if (!world->servers.on)
+			world->engine.partitions = 1;
 		break;
 	case 2:
-		world->links.lose_one_in = 0;
+		world->servers.lose_one_in = world->servers.mute_one_in = 0;
 		break;
 	case 3:
-		world->links.mute_one_in = 0;
+		world->servers.moves = false;
 		break;
 	case 4:
-		world->links.stall_one_in = 0;
+		world->servers.failovers = world->servers.lossy = false;
 		break;
 	case 5:
-		world->links.crash_one_in = 0;
+		world->servers.stalls = world->servers.crashes = world->servers.kills = false;
 		break;
 	case 6:
-		world->links.slow_us = 0;
+		world->servers.deaths = world->servers.partitions = false;
 		break;
 	case 7:
 		world->round_us_max = 0;
@@ -372,6 +487,13 @@ static void simplify_world(struct hs_sim_plan *plan, uint32_t number)
 		break;
 	case 11:
 		world->stage = false;
+		break;
+	case 12:
+		world->servers.slow_us = 0;
+		world->servers.cuts = false;
+		break;
+	case 13:
+		world->heatsinks = world->heatsinks > 1 ? world->heatsinks - 1 : 1;
 		break;
 	default:
 		world->engine.refuses = false;
@@ -429,7 +551,7 @@ static void simplify_load(struct hs_sim_plan *plan, uint32_t number)
 
 bool hs_sim_plan_simplify(struct hs_sim_plan *plan, uint32_t number)
 {
-	enum { LOAD_WAYS = 13, WORLD_WAYS = 13 };
+	enum { LOAD_WAYS = 13, WORLD_WAYS = 15 };
 
 	if (number < LOAD_WAYS && !plan->has_caches)
 		simplify_load(plan, number);
@@ -449,7 +571,7 @@ bool hs_sim_plan_simplify(struct hs_sim_plan *plan, uint32_t number)
 uint64_t hs_sim_plan_weight(const struct hs_sim_plan *plan)
 {
 	const struct hs_sim_world_options *world = &plan->world;
-	const struct hs_sim_links_options *links = &world->links;
+	const struct hs_sim_servers_options *servers = &world->servers;
 	const struct hs_sim_load_options *load = &plan->load;
 	const struct hs_sim_caches_options *caches = &plan->caches;
 	const uint64_t parts[] = {
@@ -476,11 +598,19 @@ uint64_t hs_sim_plan_weight(const struct hs_sim_plan *plan)
 		world->stage,
 		world->engine.partitions,
 		world->round_us_max,
-		links->slow_us,
-		links->lose_one_in > 0,
-		links->mute_one_in > 0,
-		links->stall_one_in > 0,
-		links->crash_one_in > 0,
+		world->heatsinks,
+		servers->slow_us,
+		servers->cuts,
+		servers->lose_one_in > 0,
+		servers->mute_one_in > 0,
+		servers->moves,
+		servers->failovers,
+		servers->lossy,
+		servers->stalls,
+		servers->crashes,
+		servers->kills,
+		servers->deaths,
+		servers->partitions,
 	};
 	uint64_t weight = hs_sim_plan_weight_rules(plan);
 

@@ -14,6 +14,7 @@ enum hs_sim_about {
 	HS_SIM_ABOUT_STRICT,  /* keys without contracts */
 	HS_SIM_ABOUT_CLIENTS, /* clients that keep what they read */
 	HS_SIM_ABOUT_RULES,   /* keys with contracts, that others write behind our back */
+	HS_SIM_ABOUT_FLEET,   /* several heatsinks in front of one Cluster */
 	HS_SIM_ABOUTS,
 };
 
@@ -22,6 +23,7 @@ enum hs_sim_about hs_sim_about_find(const char *name); /* HS_SIM_ABOUTS: none su
 
 struct hs_sim_plan {
 	uint64_t seed;
+	bool fleet;	 /* several heatsinks */
 	bool has_caches; /* clients that keep what they read, instead of a load */
 	struct hs_sim_world_options world;
 	struct hs_sim_load_options load;

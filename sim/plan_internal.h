@@ -25,6 +25,11 @@ static inline void hs_sim_less(uint32_t *number, uint32_t least)
 	*number = *number / 2 > least ? *number / 2 : least;
 }
 
+/* plan.c: servers instead of the engine, and what goes wrong with them. */
+void hs_sim_plan_draw_servers(struct hs_sim_plan *plan, struct hs_prng *prng);
+void hs_sim_plan_make_cluster(struct hs_sim_plan *plan);
+void hs_sim_plan_draw_faults(struct hs_sim_plan *plan, struct hs_prng *prng);
+
 /* plan_rules.c: instead of everything else that was drawn. */
 void hs_sim_plan_draw_rules(struct hs_sim_plan *plan, struct hs_prng *prng);
 void hs_sim_plan_describe_rules(const struct hs_sim_plan *plan, struct hs_buf *text);

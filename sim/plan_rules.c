@@ -5,7 +5,7 @@
 #include "base/limits.h"
 
 enum {
-	PROOFS = 4, /* in the shortest time that a value may be old, as in serve/host.c */
+	LIVENESS_CHECKS = 4, /* in the shortest time that a value may be old, as in serve/host.c */
 	CACHE_BYTES_LOW = 700, /* of a worker: a key or two */
 	/* Of all clients; where requests may get lost: what is unknown takes long to judge. */
 	WRITES_MAX = 50,
@@ -13,74 +13,66 @@ enum {
 	REQUESTS_MAX = 250,
 };
 
-static struct hs_sim_rule draw_rule(struct hs_prng *prng)
+static void draw_rule(struct hs_prng *prng, struct hs_sim_rule *rule)
 {
-	return (struct hs_sim_rule){
-		.stale_us = ONE_OF(prng, 1000, 1000, 2000, 5000, 20000),
-		.swr_us = ONE_OF(prng, 0, 0, 0, 1000, 5000),
-		.stale_if_error_us = ONE_OF(prng, 0, 0, 0, 5000),
-		.ttl_us = ONE_OF(prng, 1000, 4000, 1000000, 1000000, 1000000, 1000000),
-		.negative_us = ONE_OF(prng, 0, 1000, 3000, 1000000),
-		.jitter_percent = ONE_OF(prng, 0, 10, 90),
-		.ahead = ONE_OF(prng, 0, 1, 10),
-		.admit_all = !one_in(prng, 3),
-	};
+	rule->stale_us = ONE_OF(prng, 1000, 1000, 2000, 5000, 20000);
+	rule->swr_us = ONE_OF(prng, 0, 0, 0, 1000, 5000);
+	rule->stale_if_error_us = ONE_OF(prng, 0, 0, 0, 5000);
+	rule->ttl_us = ONE_OF(prng, 1000, 4000, 1000000, 1000000, 1000000, 1000000);
+	rule->negative_us = ONE_OF(prng, 0, 1000, 3000, 1000000);
+	rule->jitter_percent = ONE_OF(prng, 0, 10, 90);
+	rule->ahead = ONE_OF(prng, 0, 1, 10);
+	rule->admit_all = !one_in(prng, 3);
 }
 
-static void draw_links(struct hs_prng *prng, struct hs_sim_plan *plan)
+static void draw_servers(struct hs_prng *prng, struct hs_sim_plan *plan)
 {
-	struct hs_sim_links_options *links = &plan->world.links;
+	struct hs_sim_servers_options *servers = &plan->world.servers;
 
-	*links = (struct hs_sim_links_options){
-		.on = true,
-		.latency_us_max = ONE_OF(prng, 0, 50, 50, 500, 2000),
-		.slow_us = ONE_OF(prng, 0, 0, 0, 1000),
-		.flying_max = ONE_OF(prng, 1, 4, 1000, 1000),
-		.waiting_max = 1000,
-		.down_us_max = ONE_OF(prng, 50, 500, 3000),
-		.timeout_us = ONE_OF(prng, 500, 2000, 10000),
-		.forget_one_in = ONE_OF(prng, 0, 0, 20),
-		.answers_prove = one_in(prng, 2),
-		.noloop = one_in(prng, 2),
-		.prove_us = UINT32_MAX,
-	};
+	hs_sim_plan_draw_servers(plan, prng);
+	servers->latency_us_max = ONE_OF(prng, 0, 50, 50, 500, 2000);
+	servers->slow_us = ONE_OF(prng, 0, 0, 0, 1000);
+	servers->tracking_keys_max = ONE_OF(prng, 0, 0, 1);
+	servers->liveness_us = UINT32_MAX;
 	for (uint32_t i = 0; i < plan->world.rules_count; i++) {
-		if (links->prove_us > plan->world.rules[i].stale_us / PROOFS)
-			links->prove_us = plan->world.rules[i].stale_us / PROOFS;
+		if (servers->liveness_us > plan->world.rules[i].stale_us / LIVENESS_CHECKS)
+			servers->liveness_us = plan->world.rules[i].stale_us / LIVENESS_CHECKS;
 	}
-	plan->world.together =
-		plan->world.engine.partitions == 1 ? HS_TOGETHER_ALL : HS_TOGETHER_SLOT;
+}
+
+/* Values too large to be kept are read from replicas. */
+static void draw_replica_reads(struct hs_sim_plan *plan)
+{
+	plan->world.core.cache_entry_bytes = 1;
+	for (uint32_t i = 0; i < plan->world.rules_count; i++)
+		plan->world.rules[i].replica_reads = true;
 }
 
 static void draw_faults(struct hs_prng *prng, struct hs_sim_plan *plan)
 {
-	struct hs_sim_links_options *links = &plan->world.links;
-
-	plan->load.faults = true;
-	links->lose_one_in = ONE_OF(prng, 0, 30, 100);
-	links->mute_one_in = ONE_OF(prng, 0, 30, 100);
-	links->stall_one_in = ONE_OF(prng, 0, 0, 100);
-	links->crash_one_in = ONE_OF(prng, 0, 0, 100);
+	hs_sim_plan_draw_faults(plan, prng);
+	/* FLUSHALL reaches one server after the other, and a key may pass it by on its way. */
+	if (plan->world.servers.moves || plan->world.servers.failovers)
+		plan->load.flushes = false;
 }
 
 static void draw_load(struct hs_prng *prng, struct hs_sim_load_options *load, uint32_t rules)
 {
-	*load = (struct hs_sim_load_options){
-		.clients = ONE_OF(prng, 1, 2, 3, 4, 5),
-		.requests = ONE_OF(prng, 20, 60, 100),
-		.act_us_max = ONE_OF(prng, 50, 300, 300, 1000),
-		.depth_max = ONE_OF(prng, 1, 1, 3, 6),
-		.registers = rules + 1,
-		.hang_ups = one_in(prng, 4),
-		.ttl_ms_max = ONE_OF(prng, 0, 0, 2, 5),
-		.ticks = true,
-		.flips = one_in(prng, 8),
-		.writes = ONE_OF(prng, 2, 5, 10, 30),
-		.behind = ONE_OF(prng, 3, 6, 12),
-		.behind_us_max = ONE_OF(prng, 1000, 5000, 10000),
-		.flushes = one_in(prng, 4),
-		.turns = one_in(prng, 4),
-	};
+	*load = (struct hs_sim_load_options){0};
+	load->clients = ONE_OF(prng, 1, 2, 3, 4, 5);
+	load->requests = ONE_OF(prng, 20, 60, 100);
+	load->act_us_max = ONE_OF(prng, 50, 300, 300, 1000);
+	load->depth_max = ONE_OF(prng, 1, 1, 3, 6);
+	load->registers = rules + 1;
+	load->hang_ups = one_in(prng, 4);
+	load->ttl_ms_max = ONE_OF(prng, 0, 0, 2, 5);
+	load->ticks = true;
+	load->flips = one_in(prng, 8);
+	load->writes = ONE_OF(prng, 2, 5, 10, 30);
+	load->behind = ONE_OF(prng, 3, 6, 12);
+	load->behind_us_max = ONE_OF(prng, 1000, 5000, 10000);
+	load->flushes = one_in(prng, 4);
+	load->turns = one_in(prng, 4);
 }
 
 /* Where a planted mistake can be seen. */
@@ -94,18 +86,52 @@ static void help_mistake(struct hs_sim_plan *plan)
 		break;
 	case HS_SIM_PROOF_AT_REPLY: /* the way there and back takes about as long as it may be old */
 		rule->stale_us = 1000;
-		plan->world.links.latency_us_max = 1000;
+		plan->world.servers.latency_us_max = 1000;
 		plan->load.behind = 12;
 		plan->load.behind_us_max = 2000;
 		plan->load.act_us_max = 100;
 		/* fall through */
 	case HS_SIM_PUSH_LATE:
 	case HS_SIM_PUSH_LOST:
-	case HS_SIM_DEAD_VOUCH:
 		rule->swr_us = rule->stale_if_error_us = 0;
+		break;
+	case HS_SIM_DEAD_VOUCH:
+		/* What is read anew is right: so there must be more that the connection was asked for. */
+		plan->world.servers.cluster = false;
+		plan->world.engine.partitions = 1;
+		plan->world.together = HS_TOGETHER_ALL;
+		plan->world.rules_count = 2;
+		plan->load.registers = 3;
+		plan->world.rules[1] = *rule;
+		/* fall through */
+	case HS_SIM_BELIEVED_AFTER_MOVE:
+		rule->swr_us = rule->stale_if_error_us = 0;
+		rule->ttl_us = rule->negative_us = 1000000;
+		if (plan->world.rules_count > 1)
+			plan->world.rules[1] = *rule;
+		plan->world.servers.lose_one_in = 100;
+		plan->world.servers.mute_one_in = 0;
+		plan->load.behind = 30;
+		plan->load.behind_us_max = 2000;
+		plan->load.writes = 2;
+		plan->load.ttl_ms_max = 0;
+		plan->load.turns = false;
 		break;
 	case HS_SIM_TURN_UNHEARD:
 		plan->load.turns = true;
+		break;
+	case HS_SIM_REPLICA_UNPROVED:
+		draw_replica_reads(plan);
+		hs_sim_plan_make_cluster(plan);
+		plan->world.servers.replicas = 1;
+		plan->world.servers.stream_us_max = 20000;
+		for (uint32_t i = 0; i < plan->world.rules_count; i++)
+			plan->world.rules[i].stale_us = 1000;
+		plan->load.behind = 30;
+		plan->load.behind_us_max = 2000;
+		break;
+	case HS_SIM_FLUSH_ONE:
+		plan->load.flushes = true;
 		break;
 	case HS_SIM_SHELVES_APART:
 		plan->world.workers = 2;
@@ -118,12 +144,13 @@ static void help_mistake(struct hs_sim_plan *plan)
 void hs_sim_plan_draw_rules(struct hs_sim_plan *plan, struct hs_prng *prng)
 {
 	struct hs_sim_world_options *world = &plan->world;
-	bool embedded = one_in(prng, 8) && world->engine.mistake == HS_SIM_NO_MISTAKE;
-	bool faults = one_in(prng, 2) || world->engine.mistake == HS_SIM_DEAD_VOUCH;
+	bool embedded =
+		one_in(prng, 8) && world->engine.mistake == HS_SIM_NO_MISTAKE && !plan->fleet;
+	bool faults = one_in(prng, 2) || world->engine.mistake == HS_SIM_DEAD_VOUCH ||
+		      world->engine.mistake == HS_SIM_BELIEVED_AFTER_MOVE;
 	uint32_t most;
 
 	world->workers = ONE_OF(prng, 1, 2, 2, 3);
-	world->engine.partitions = (uint16_t)ONE_OF(prng, 1, 1, 2, 4);
 	world->core.fold_waiters_max = 1000;
 	world->core.fold = one_in(prng, 2);
 	world->news_us_max = ONE_OF(prng, 0, 50, 500);
@@ -131,12 +158,14 @@ void hs_sim_plan_draw_rules(struct hs_sim_plan *plan, struct hs_prng *prng)
 		world->core.cache_bytes = CACHE_BYTES_LOW * (uint64_t)world->workers;
 	world->rules_count = ONE_OF(prng, 1, 1, 2);
 	for (uint32_t i = 0; i < world->rules_count; i++)
-		world->rules[i] = draw_rule(prng);
+		draw_rule(prng, &world->rules[i]);
 	draw_load(prng, &plan->load, world->rules_count);
-	if (!embedded)
-		draw_links(prng, plan);
-	else
+	if (embedded)
 		plan->load.behind = 0; /* nobody else is there */
+	else
+		draw_servers(prng, plan);
+	if (world->servers.replicas > 0 && one_in(prng, 4))
+		draw_replica_reads(plan);
 	if (!embedded && faults)
 		draw_faults(prng, plan);
 	help_mistake(plan);
@@ -154,10 +183,10 @@ void hs_sim_plan_describe_rules(const struct hs_sim_plan *plan, struct hs_buf *t
 
 		hs_buf_printf(text,
 			      "rule key%u cache stale=%uus swr=%uus stale-if-error=%uus ttl=%uus "
-			      "negative=%uus jitter=%u%% ahead=%u admit=%s\n",
+			      "negative=%uus jitter=%u%% ahead=%u admit=%s replica-reads=%s\n",
 			      i, rule->stale_us, rule->swr_us, rule->stale_if_error_us,
 			      rule->ttl_us, rule->negative_us, rule->jitter_percent, rule->ahead,
-			      rule->admit_all ? "all" : "hot");
+			      rule->admit_all ? "all" : "hot", rule->replica_reads ? "yes" : "no");
 	}
 }
 

@@ -30,6 +30,8 @@ static const struct hs_rules *add(const struct hs_rules *rules, uint32_t key,
 	snprintf(words[count++], WORD_BYTES, "jitter=%u%%", rule->jitter_percent);
 	snprintf(words[count++], WORD_BYTES, "ahead=%u", rule->ahead);
 	snprintf(words[count++], WORD_BYTES, "admit=%s", rule->admit_all ? "all" : "hot");
+	snprintf(words[count++], WORD_BYTES, "replica-reads=%s",
+		 rule->replica_reads ? "yes" : "no");
 	for (size_t i = 0; i < count; i++)
 		bytes[i] = hs_bytes_of(words[i]);
 	err = hs_rules_with(rules, count, bytes, &with, error, sizeof error);
@@ -42,28 +44,41 @@ void hs_sim_rules_create(struct hs_sim_world *world)
 {
 	const struct hs_sim_world_options *options = &world->options;
 
-	world->shelves = hs_mem_zalloc(options->workers * sizeof(struct hs_shared *));
+	world->shelves = hs_mem_zalloc(world->workers_count * sizeof(struct hs_shared *));
 	world->no_rules = hs_rules_create();
 	world->rules = hs_rules_create();
 	world->rules_on = true;
 	for (uint32_t i = 0; i < options->rules_count; i++)
 		world->rules = add(world->rules, i, &options->rules[i]);
-	for (uint32_t i = 0; i < options->workers; i++) {
-		bool apart = options->engine.mistake == HS_SIM_SHELVES_APART;
+}
 
-		world->shelves[i] = i > 0 && !apart
-					    ? world->shelves[0]
-					    : hs_shared_create(options->engine.seed, SHELF_BYTES);
-		hs_shared_use(world->shelves[i], options->rules_count > 0);
+void hs_sim_rules_start(struct hs_sim_heatsink *heatsink)
+{
+	struct hs_sim_world *world = heatsink->world;
+	const struct hs_sim_world_options *options = &world->options;
+	struct hs_shared **shelves = world->shelves + heatsink->first;
+	bool apart = options->engine.mistake == HS_SIM_SHELVES_APART;
+
+	for (uint32_t i = 0; i < options->workers; i++) {
+		shelves[i] = i > 0 && !apart ? shelves[0]
+					     : hs_shared_create(options->engine.seed, SHELF_BYTES);
+		hs_shared_use(shelves[i], options->rules_count > 0);
+	}
+}
+
+void hs_sim_rules_stop(struct hs_sim_heatsink *heatsink)
+{
+	struct hs_shared **shelves = heatsink->world->shelves + heatsink->first;
+
+	for (uint32_t i = heatsink->world->options.workers; i-- > 0;) {
+		if (i == 0 || shelves[i] != shelves[i - 1])
+			hs_shared_destroy(&shelves[i]);
+		shelves[i] = NULL;
 	}
 }
 
 void hs_sim_rules_destroy(struct hs_sim_world *world)
 {
-	for (uint32_t i = world->options.workers; i-- > 0;) {
-		if (i == 0 || world->shelves[i] != world->shelves[0])
-			hs_shared_destroy(&world->shelves[i]);
-	}
 	hs_mem_free(&world->shelves);
 	hs_mem_free(&world->fills);
 	hs_rules_unref(&world->rules);
@@ -85,7 +100,7 @@ bool hs_sim_world_may_be_old(const struct hs_sim_world *world, const struct hs_o
 
 static bool is_same(const struct hs_op *a, const struct hs_op *b)
 {
-	if (a->worker != b->worker || a->command != b->command || a->argc != b->argc)
+	if (a->command != b->command || a->argc != b->argc)
 		return false;
 	for (size_t i = 1; i < a->argc; i++) {
 		if (!hs_bytes_equal(a->argv[i], b->argv[i]))
@@ -94,28 +109,30 @@ static bool is_same(const struct hs_op *a, const struct hs_op *b)
 	return true;
 }
 
-void hs_sim_rules_sent(struct hs_sim_world *world, const struct hs_op *op)
+void hs_sim_rules_sent(struct hs_sim_worker *worker, const struct hs_op *op)
 {
+	struct hs_sim_world *world = worker->world;
+
 	if (!op->track || !(op->command->flags & HS_CMD_READONLY))
 		return;
 	for (size_t i = 0; i < world->fills_count; i++) {
-		if (is_same(world->fills[i], op))
+		if (world->fills[i].worker == worker && is_same(world->fills[i].op, op))
 			hs_sim_verdict_set(&world->broken, HS_SIM_LAW_FILLS,
 					   "worker %u reads %.*s twice at once to keep it",
-					   op->worker, (int)op->argv[1].len, op->argv[1].data);
+					   worker->number, (int)op->argv[1].len, op->argv[1].data);
 	}
 	if (world->fills_count == world->fills_cap) {
 		world->fills_cap = world->fills_cap ? 2 * world->fills_cap : 16;
 		world->fills =
-			hs_mem_realloc(world->fills, world->fills_cap * sizeof(struct hs_op *));
+			hs_mem_realloc(world->fills, world->fills_cap * sizeof *world->fills);
 	}
-	world->fills[world->fills_count++] = op;
+	world->fills[world->fills_count++] = (struct hs_sim_fetching){worker, op};
 }
 
 void hs_sim_rules_back(struct hs_sim_world *world, const struct hs_op *op)
 {
 	for (size_t i = 0; i < world->fills_count; i++) {
-		if (world->fills[i] == op)
+		if (world->fills[i].op == op)
 			world->fills[i--] = world->fills[--world->fills_count];
 	}
 }
@@ -132,8 +149,8 @@ static void configure(void *context, void *target, uint64_t number)
 	options.rules = number & 1 ? world->rules : world->no_rules;
 	if (world->options.engine.mistake == HS_SIM_WAITERS_UNCOUNTED)
 		options.fold_waiters_max = UINT32_MAX;
-	if (world->options.engine.mistake != HS_SIM_TURN_UNHEARD ||
-	    options.mitigate == HS_MITIGATE_ON)
+	if (worker->core && (world->options.engine.mistake != HS_SIM_TURN_UNHEARD ||
+			     options.mitigate == HS_MITIGATE_ON))
 		hs_core_configure(worker->core, &options);
 	world->telling--;
 	hs_sim_after_core(world, worker->number);
@@ -144,7 +161,7 @@ void hs_sim_world_turn(struct hs_sim_world *world, enum hs_mitigate mitigate, bo
 	world->mitigate = mitigate;
 	world->rules_on = rules_on;
 	world->turns++;
-	for (uint32_t i = 0; i < world->options.workers; i++) {
+	for (uint32_t i = 0; i < world->workers_count; i++) {
 		struct hs_sim_worker *worker = &world->workers[i];
 		uint64_t at_us = world->now.mono_us;
 
@@ -160,6 +177,7 @@ void hs_sim_world_turn(struct hs_sim_world *world, enum hs_mitigate mitigate, bo
 					   .context = world,
 					   .target = worker,
 					   .number = (uint64_t)mitigate << 1 | rules_on,
+					   .foreground = true,
 				   });
 	}
 }

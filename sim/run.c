@@ -1,5 +1,7 @@
 #include "sim/run.h"
 
+#include "absorb/cache/stats.h"
+#include "absorb/fold/stats.h"
 #include "base/err.h"
 #include "sim/caches.h"
 #include "sim/load.h"
@@ -53,9 +55,8 @@ static uint64_t count_folded(struct hs_sim_world *world)
 {
 	uint64_t folded = 0;
 
-	for (uint32_t i = 0; i < world->options.workers; i++)
-		folded +=
-			hs_counter_get(&hs_core_stats(hs_sim_world_core(world, i))->fold_requests);
+	for (uint32_t i = 0; i < world->workers_count; i++)
+		folded += hs_counter_get(&hs_fold_stats(hs_sim_world_core(world, i))->requests);
 	return folded;
 }
 
@@ -63,11 +64,11 @@ static uint64_t count_kept(struct hs_sim_world *world)
 {
 	uint64_t kept = 0;
 
-	for (uint32_t i = 0; i < world->options.workers; i++) {
+	for (uint32_t i = 0; i < world->workers_count; i++) {
 		for (uint32_t j = 0; j < world->options.rules_count; j++) {
 			const struct hs_core *core = hs_sim_world_core(world, i);
 
-			kept += hs_counter_get(&hs_core_rule_stats(core, j)->hits);
+			kept += hs_counter_get(&hs_cache_rule_stats(core, j)->hits);
 		}
 	}
 	return kept;
@@ -109,13 +110,13 @@ int hs_sim_check_plan(const struct hs_sim_runner *runner, const struct hs_sim_pl
 
 	*result = (struct hs_sim_result){0};
 	options.core.acl = runner->acl;
-	options.links.mistake = runner->mistake;
-	if (options.rules_count > 0 && options.links.on)
+	if (options.rules_count > 0 && options.servers.on)
 		options.learned = runner->learned;
 	world = hs_sim_world_create(&options);
 	err = plan->has_caches ? check_caches(plan, world, result)
 			       : check_load(plan, world, result);
 	result->steps = world->steps;
+	hs_buf_swap(&result->script, &world->fate.script);
 	result->folded = count_folded(world);
 	result->kept = count_kept(world);
 	hs_sim_world_destroy(&world);

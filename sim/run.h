@@ -31,11 +31,13 @@ struct hs_sim_result {
 	uint64_t kept;	    /* of them answered with what was kept */
 	uint64_t steps;	    /* that the world took */
 	struct hs_buf text; /* of a broken law: what kind of world it was, and the history */
+	struct hs_buf
+		script; /* if the plan wants one: what happened to servers, and what they ran */
 };
 
 /* Runs one schedule. Returns 0 when every law held, HS_EINVAL when one did not (the result says
- * which), HS_ELIMIT when that could not be decided in reasonable time. Whoever calls frees
- * result->text. */
+ * which), HS_ELIMIT when that could not be decided in reasonable time. The caller frees the result's
+ * texts. */
 int hs_sim_check(const struct hs_sim_runner *runner, uint64_t seed,
 		 struct hs_sim_result *result) HS_MUSTCHECK;
 /* The same of a plan. */

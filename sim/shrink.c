@@ -24,9 +24,11 @@ static bool try_plan(struct shrinking *shrinking, const struct hs_sim_plan *plan
 	shrinking->tries++;
 	if (!same) {
 		hs_buf_deinit(&result.text);
+		hs_buf_deinit(&result.script);
 		return false;
 	}
 	hs_buf_deinit(&shrinking->result->text);
+	hs_buf_deinit(&shrinking->result->script);
 	*shrinking->result = result;
 	shrinking->best = *plan;
 	return true;
@@ -72,6 +74,9 @@ uint32_t hs_sim_shrink(const struct hs_sim_runner *runner, uint64_t seed, uint32
 	if (hs_sim_check_plan(runner, &shrinking.best, result) == HS_EINVAL) {
 		while (try_all_ways(&shrinking) && shrinking.tries < tries_max) {
 		}
+		shrinking.best.world.script = true;
+		if (try_plan(&shrinking, &shrinking.best))
+			shrinking.tries--; /* the same once more */
 	}
 	return shrinking.tries;
 }

@@ -5,9 +5,11 @@
 #include "base/num.h"
 #include "base/slot.h"
 #include "route/slot.h"
+#include "sim/cluster.h"
 #include "sim/history.h"
 #include "wire/answer.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 enum { SWEEP_US_MAX = 3000, KEY_BYTES_MAX = 16 };
@@ -21,17 +23,23 @@ static struct hs_bytes name_of(uint32_t key, char text[KEY_BYTES_MAX])
 	return (struct hs_bytes){text, (size_t)len};
 }
 
-/* False: it is none of those that are written down. */
-static bool number_of(const struct hs_sim_world *world, struct hs_bytes name, uint32_t *key)
+/* False: it is none of the load's. */
+static bool number_of_key(struct hs_bytes name, uint32_t *key)
 {
 	int64_t number;
 
 	if (name.len < 4 || memcmp(name.data, "key", 3) != 0 ||
 	    !hs_num_parse_int((struct hs_bytes){name.data + 3, name.len - 3}, &number) ||
-	    number < 0 || number >= (int64_t)world->past.keys_count)
+	    number < 0 || number > UINT16_MAX)
 		return false;
 	*key = (uint32_t)number;
 	return true;
+}
+
+/* False: it is none of those that are written down. */
+static bool number_of(const struct hs_sim_world *world, struct hs_bytes name, uint32_t *key)
+{
+	return number_of_key(name, key) && *key < world->past.keys_count;
 }
 
 static uint16_t partition_of(const struct hs_sim_world *world, struct hs_bytes key)
@@ -58,6 +66,30 @@ static int64_t value_of(struct hs_bytes reply)
 
 /* --- what is written down --- */
 
+static void peek(struct hs_sim_world *world, uint32_t key, struct hs_buf *reply, int64_t *expire_ms)
+{
+	char text[KEY_BYTES_MAX];
+	struct hs_bytes name = name_of(key, text);
+
+	if (world->cluster)
+		hs_sim_cluster_peek(world->cluster, name, reply, expire_ms);
+	else
+		hs_sim_store_peek(world->store, partition_of(world, name), name,
+				  hs_now_wall_ms(world->now), reply, expire_ms);
+}
+
+int64_t hs_sim_world_peek(struct hs_sim_world *world, uint32_t key, int64_t *ttl_ms)
+{
+	struct hs_buf reply = {0};
+	int64_t value, expire_ms;
+
+	peek(world, key, &reply, &expire_ms);
+	value = value_of(hs_buf_bytes(&reply));
+	*ttl_ms = expire_ms < 0 ? 0 : expire_ms + 1 - hs_now_wall_ms(world->now);
+	hs_buf_deinit(&reply);
+	return value;
+}
+
 /* Returns when it expires, as hs_sim_store_peek does. */
 static int64_t note(struct hs_sim_world *world, uint32_t key, bool expired, int64_t from_us)
 {
@@ -67,12 +99,9 @@ static int64_t note(struct hs_sim_world *world, uint32_t key, bool expired, int6
 		.expired = expired,
 	};
 	struct hs_buf reply = {0};
-	char text[KEY_BYTES_MAX];
-	struct hs_bytes name = name_of(key, text);
 	int64_t expire_ms;
 
-	hs_sim_store_peek(world->store, partition_of(world, name), name, hs_now_wall_ms(world->now),
-			  &reply, &expire_ms);
+	peek(world, key, &reply, &expire_ms);
 	version.value = value_of(hs_buf_bytes(&reply));
 	hs_sim_past_note(&world->past, key, &version);
 	hs_buf_deinit(&reply);
@@ -90,8 +119,10 @@ static void sweep(void *context, void *target, uint64_t partition)
 	struct hs_sim_world *world = context;
 
 	(void)target;
-	if (world->links && !hs_sim_links_serves(world->links, (uint16_t)partition))
+	if (world->cluster) {
+		hs_sim_cluster_expire(world->cluster);
 		return;
+	}
 	hs_sim_store_sweep(world->store, (uint16_t)partition, hs_now_wall_ms(world->now));
 	hs_sim_store_tell(world->store);
 }
@@ -140,8 +171,64 @@ void hs_sim_truth_changed(void *context, uint16_t partition, const struct hs_byt
 		note_all(world, partition);
 	else if (number_of(world, *name, &key))
 		note_change(world, key);
-	if (world->links)
-		hs_sim_links_changed(world->links, partition, name);
+}
+
+/* What clients have under way of a key may have been done, or be lost, by servers that did not agree on
+ * who owns it: nobody can say in which order. */
+static void taint(struct hs_sim_world *world, uint32_t key)
+{
+	if (key < 64)
+		world->tainted |= UINT64_C(1) << key;
+}
+
+void hs_sim_truth_changed_at(void *context, const struct hs_sim_change *change)
+{
+	struct hs_sim_world *world = context;
+	uint32_t key;
+
+	if (change->void_already) {
+		if (change->key && number_of_key(*change->key, &key))
+			taint(world, key);
+		return;
+	}
+	for (key = 0; !change->key && key < world->past.keys_count; key++)
+		note_change(world, key);
+	if (change->key && number_of(world, *change->key, &key))
+		note_change(world, key);
+	if (change->key && change->cause == HS_SIM_CHANGE_LOST &&
+	    number_of_key(*change->key, &key) && world->lost)
+		world->lost(world->lost_context, key);
+}
+
+/* For people. */
+static void note_ran(struct hs_sim_world *world, const struct hs_sim_ran *ran)
+{
+	char words[100] = "", word[40], reply[40];
+
+	if (!world->options.script)
+		return;
+	for (size_t i = 0; i < ran->argc && strlen(words) + sizeof word + 1 < sizeof words; i++)
+		snprintf(words + strlen(words), sizeof word + 1, " %s",
+			 hs_bytes_escape(ran->argv[i], word, sizeof word));
+	hs_sim_fate_note(world, "node %u runs%s on %" PRIu64 "%s: %s", ran->node, words,
+			 ran->conn ? hs_sim_server_conn_id(ran->conn) : 0,
+			 ran->in_exec ? " in EXEC" : "",
+			 hs_bytes_escape(ran->reply, reply, sizeof reply));
+}
+
+void hs_sim_truth_ran_at(void *context, const struct hs_sim_ran *ran)
+{
+	struct hs_sim_world *world = context;
+	uint32_t key;
+
+	note_ran(world, ran);
+	if (!ran->conn)
+		return;
+	for (size_t i = 1; i < ran->argc; i++) {
+		if (number_of(world, ran->argv[i], &key))
+			hs_sim_past_asked(&world->past, key, world->now.wall_us);
+	}
+	hs_sim_once_note(world, ran);
 }
 
 void hs_sim_truth_ran(void *context, const struct hs_op *op)
@@ -149,7 +236,7 @@ void hs_sim_truth_ran(void *context, const struct hs_op *op)
 	struct hs_sim_world *world = context;
 	uint32_t key;
 
-	for (size_t i = 1; !world->behind && i < op->argc; i++) {
+	for (size_t i = 1; i < op->argc; i++) {
 		if (number_of(world, op->argv[i], &key))
 			hs_sim_past_asked(&world->past, key, world->now.wall_us);
 	}
@@ -157,33 +244,33 @@ void hs_sim_truth_ran(void *context, const struct hs_op *op)
 
 /* --- behind our back --- */
 
+/* Of a Cluster: the same server now, and neither is on the move. */
 bool hs_sim_world_same_partition(const struct hs_sim_world *world, uint32_t key, uint32_t other)
 {
 	char text[KEY_BYTES_MAX];
-	uint16_t partition = partition_of(world, name_of(key, text));
+	struct hs_bytes name = name_of(key, text);
+	uint16_t slot = hs_slot_of(name), other_slot;
 
-	return partition_of(world, name_of(other, text)) == partition;
+	name = name_of(other, text);
+	other_slot = hs_slot_of(name);
+	if (!world->cluster)
+		return hs_slot_partition(slot, world->options.engine.partitions) ==
+		       hs_slot_partition(other_slot, world->options.engine.partitions);
+	return hs_sim_cluster_owner(world->cluster, slot) ==
+		       hs_sim_cluster_owner(world->cluster, other_slot) &&
+	       hs_sim_cluster_moving_to(world->cluster, slot) == HS_SIM_NOBODY &&
+	       hs_sim_cluster_moving_to(world->cluster, other_slot) == HS_SIM_NOBODY;
 }
 
 bool hs_sim_world_do_behind(struct hs_sim_world *world, struct hs_bytes key, size_t argc,
 			    const struct hs_bytes *argv, struct hs_buf *reply)
 {
-	struct hs_op op = {
-		.kind = HS_OP_COMMAND,
-		.resp = 2,
-		.command = hs_command_find(argv[0]),
-		.argv = argv,
-		.argc = argc,
-		.slot = hs_slot_of(key),
-		.partition = partition_of(world, key),
-		.out = reply,
-	};
+	uint8_t owner;
 
-	if (!world->links || !hs_sim_links_serves(world->links, op.partition))
+	if (!world->cluster)
 		return false;
-	world->behind = true;
-	hs_sim_store_run(world->store, &op, hs_now_wall_ms(world->now), true);
-	world->behind = false;
-	hs_sim_store_tell(world->store);
-	return true;
+	owner = hs_sim_cluster_owner(world->cluster, hs_slot_of(key));
+	return argc > 1 ? hs_sim_cluster_do_behind(world->cluster, argc, argv, reply)
+			: owner != HS_SIM_NOBODY &&
+				  hs_sim_cluster_do_at(world->cluster, owner, argc, argv, reply);
 }

@@ -18,11 +18,12 @@
 #include "sim/check.h"
 #include "sim/engine.h"
 #include "sim/events.h"
-#include "sim/links.h"
-#include "sim/misread.h"
+#include "sim/fate.h"
+#include "sim/heatsink.h"
+#include "sim/once.h"
 #include "sim/past.h"
 #include "sim/runs.h"
-#include "sim/tamper.h"
+#include "sim/servers.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,13 +35,15 @@ struct hs_sim_rule {
 	uint32_t stale_us, swr_us, stale_if_error_us, ttl_us, negative_us;
 	uint32_t jitter_percent, ahead;
 	bool admit_all;
+	bool replica_reads;
 };
 
 struct hs_sim_world_options {
-	uint32_t workers;
+	uint32_t heatsinks; /* processes, in front of the same servers; an engine of one's own: 1 */
+	uint32_t workers;   /* of each */
 	struct hs_sim_engine_options engine; /* its seed, partitions and mistake are the world's */
-	struct hs_sim_links_options links;   /* when they are on: instead of the engine */
-	enum hs_together together;	     /* behind links */
+	struct hs_sim_servers_options servers; /* when they are on: instead of the engine */
+	enum hs_together together;	       /* in front of servers */
 	struct hs_core_options core;
 	uint32_t peer_us_max;  /* from one core to another */
 	uint32_t news_us_max;  /* from the engine to a core */
@@ -53,6 +56,7 @@ struct hs_sim_world_options {
 	uint32_t slow_us_max;
 	bool stage;	  /* a stage that delays and holds at random is in the row (sim/stage.h) */
 	uint32_t look_us; /* what a look at the clock costs: makes commands slow */
+	bool script;	  /* what happens to servers, and what they run, is written down */
 	const struct hs_log *log; /* NULL: nobody listens */
 };
 
@@ -61,6 +65,12 @@ struct hs_sim_world_options hs_sim_world_defaults(uint64_t seed);
 
 struct hs_sim_client;
 
+/* A read under way that is to be kept, and the worker that asked for it. */
+struct hs_sim_fetching {
+	const struct hs_sim_worker *worker;
+	const struct hs_op *op;
+};
+
 struct hs_sim_world {
 	struct hs_sim_world_options options;
 	struct hs_now now;
@@ -68,36 +78,44 @@ struct hs_sim_world {
 	struct hs_prng prng;
 	struct hs_sim_store *store;
 	struct hs_sim_engine *engine;
-	struct hs_sim_links *links;			  /* instead of the engine, or NULL */
-	struct hs_sim_tamper *tamper;			  /* in front of either, or NULL */
-	struct hs_sim_misread *misread;			  /* in front of that, or NULL */
+	struct hs_sim_cluster *cluster; /* instead of store and engine, or NULL */
+	struct hs_sim_network *network; /* to it */
+	struct hs_sim_fate fate;
+	struct hs_sim_heatsink heatsinks[HS_SIM_HEATSINKS_MAX];
 	const struct hs_stage *stages[HS_STAGES_MAX + 1]; /* with one for the simulator */
 	struct hs_shared **shelves;			  /* of each worker: all the same one */
 	const struct hs_rules *rules;			  /* all there are */
 	const struct hs_rules *no_rules;
-	bool rules_on;		    /* as they shall be; some workers may not know yet */
-	enum hs_mitigate mitigate;  /* the same */
-	uint32_t telling;	    /* so many do not */
-	uint64_t turns;		    /* how often that was changed */
-	struct hs_sim_past past;    /* what keys held; nothing is noted before it is made */
-	const struct hs_op **fills; /* reads under way that are to be kept */
+	bool rules_on;		   /* as they shall be; some workers may not know yet */
+	enum hs_mitigate mitigate; /* the same */
+	uint32_t telling;	   /* so many do not */
+	uint64_t turns;		   /* how often that was changed */
+	struct hs_sim_past past;   /* what keys held; nothing is noted before it is made */
+	struct hs_sim_once once;   /* what servers have run, and must run once */
+	uint64_t
+		tainted; /* a bit for each key whose order nobody can tell: servers did not agree */
+	/* A failover has lost what this key held; NULL: nobody wants to know. */
+	void (*lost)(void *context, uint32_t key);
+	void *lost_context;
+	struct hs_sim_fetching *fills; /* reads under way that are to be kept */
 	size_t fills_count, fills_cap;
-	bool behind; /* somebody writes past the process just now */
-	struct hs_core_calls calls;
 	struct hs_log silence;
-	_Atomic uint64_t slowlog_ids;
+	uint32_t workers_count; /* of all heatsinks */
 	struct hs_sim_worker *workers;
 	struct hs_heat **heats;	       /* one of each worker, or NULL */
 	uint64_t start_us;	       /* when they began to count */
 	struct hs_sim_client *clients; /* newest first */
 	uint64_t client_ids;
 	uint64_t steps;	      /* counts what happens: finer than the clock */
+	struct hs_link news;  /* on its way to workers */
 	struct hs_op **reads; /* HS_SIM_READ_REMEMBERED_LATE: under way */
 	size_t reads_count, reads_cap;
 	struct hs_sim_runs runs;
-	struct hs_sim_verdict broken; /* of the limits that must hold at every moment: law 6 */
+	bool stuck;		      /* requests are under way that no server will answer */
+	struct hs_sim_verdict broken;	   /* of the limits that must hold at every moment: law 6 */
 };
 
+typedef void hs_sim_client_orphaned(void *context, struct hs_sim_client *client);
 /* Where the replies of one client go, one call each. NULL: they stay in `received`. */
 typedef void hs_sim_client_hear(void *context, struct hs_sim_client *client, struct hs_bytes reply);
 
@@ -113,8 +131,10 @@ struct hs_sim_client {
 	struct hs_buf unsent;	    /* replies while the client does not read */
 	bool deaf;		    /* does not read */
 	bool cut;		    /* was cut off, not closed */
+	bool orphan;		    /* its heatsink has died */
 	bool broken;		    /* something came that is no reply */
 	hs_sim_client_hear *hear;
+	hs_sim_client_orphaned *orphaned; /* its heatsink has died; may be NULL */
 	void *context;
 };
 
@@ -132,6 +152,8 @@ void hs_sim_world_set_fold(struct hs_sim_world *world, bool fold);
 void hs_sim_world_turn(struct hs_sim_world *world, enum hs_mitigate mitigate, bool rules_on);
 /* The contract that this key has now, with some worker at least; NULL: it is strict with all. */
 const struct hs_sim_rule *hs_sim_world_rule(const struct hs_sim_world *world, uint32_t key);
+/* The true value of a key, and for how many ms it will be there; 0: it stays. */
+int64_t hs_sim_world_peek(struct hs_sim_world *world, uint32_t key, int64_t *ttl_ms);
 bool hs_sim_world_same_partition(const struct hs_sim_world *world, uint32_t key, uint32_t other);
 /* Somebody else does this at the key's server, now. False: that takes nothing just now. The reply, in
  * RESP2, is appended. */
@@ -160,10 +182,8 @@ void hs_sim_client_send(struct hs_sim_client *client, struct hs_bytes bytes);
 /* One request, from words split at spaces: "SET k v". */
 void hs_sim_client_ask(struct hs_sim_client *client, const char *words);
 void hs_sim_client_disconnect(struct hs_sim_client *client);
+void hs_sim_client_lose(struct hs_sim_client *client); /* its heatsink has died */
 /* A deaf client takes no replies; one that hears again gets what piled up. */
 void hs_sim_client_set_deaf(struct hs_sim_client *client, bool deaf);
-
-/* Appends a request in RESP. */
-void hs_sim_compose(struct hs_buf *bytes, size_t argc, const struct hs_bytes *argv);
 
 #endif

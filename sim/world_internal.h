@@ -9,8 +9,9 @@ enum { HS_SIM_MISTAKE_ONE_IN = 8 };
 /* The context of a core's calls. */
 struct hs_sim_worker {
 	struct hs_sim_world *world;
+	struct hs_sim_heatsink *heatsink;
 	struct hs_core *core;
-	uint32_t number;
+	uint32_t number;  /* among all of the world */
 	uint64_t tick_us; /* when a tick is planned for its sleepers; 0: none */
 	bool round_planned;
 	bool reading_planned;
@@ -33,11 +34,21 @@ struct hs_now hs_sim_worker_now(struct hs_sim_world *world, struct hs_sim_worker
  * on. */
 void hs_sim_after_core(struct hs_sim_world *world, uint32_t worker);
 
+/* The worker of an operation that left one of this heatsink's cores. */
+static inline struct hs_sim_worker *hs_sim_worker_of(const struct hs_sim_heatsink *heatsink,
+						     const struct hs_op *op)
+{
+	return &heatsink->world->workers[heatsink->first + op->worker];
+}
+
 /* rules.c */
 void hs_sim_rules_create(struct hs_sim_world *world);
 void hs_sim_rules_destroy(struct hs_sim_world *world);
+/* The shared cache of a heatsink's workers: of a process that begins, and of one that is gone. */
+void hs_sim_rules_start(struct hs_sim_heatsink *heatsink);
+void hs_sim_rules_stop(struct hs_sim_heatsink *heatsink);
 /* A read that is to be kept is under way (nobody must be at the same already); any operation is back. */
-void hs_sim_rules_sent(struct hs_sim_world *world, const struct hs_op *op);
+void hs_sim_rules_sent(struct hs_sim_worker *worker, const struct hs_op *op);
 void hs_sim_rules_back(struct hs_sim_world *world, const struct hs_op *op);
 /* A read of a key that has a contract. */
 bool hs_sim_world_may_be_old(const struct hs_sim_world *world, const struct hs_op *op);
@@ -46,8 +57,21 @@ bool hs_sim_world_may_be_old(const struct hs_sim_world *world, const struct hs_o
 void hs_sim_truth_changed(void *context, uint16_t partition, const struct hs_bytes *key);
 void hs_sim_truth_ran(void *context, const struct hs_op *op);
 
-/* news.c: to every worker, each in its own time, in the order told. */
+/* servers.c */
+struct hs_sim_proxy *hs_sim_servers_proxy(struct hs_sim_world *world,
+					  const struct hs_sim_proxy_host *host);
+
+/* truth.c: the same, of simulated servers. */
+struct hs_sim_change;
+struct hs_sim_ran;
+void hs_sim_truth_changed_at(void *context, const struct hs_sim_change *change);
+void hs_sim_truth_ran_at(void *context, const struct hs_sim_ran *ran);
+
+/* news.c: to every worker of a heatsink (the context), each in its own time, in the order told. */
 void hs_sim_news_tell(void *context, struct hs_news *news);
+/* Whatever is on its way to the workers of a heatsink that dies is heard now. True: something was. */
+bool hs_sim_news_hurry(struct hs_sim_heatsink *heatsink);
+void hs_sim_news_destroy(struct hs_sim_world *world); /* what is still on its way */
 /* For HS_SIM_READ_REMEMBERED_LATE: a read is under way; it is answered. */
 void hs_sim_news_note_read(struct hs_sim_world *world, struct hs_op *op);
 void hs_sim_news_forget_read(struct hs_sim_world *world, const struct hs_op *op);

@@ -56,16 +56,6 @@ static unsigned dialect_of(const struct hs_command *command)
 	       (command->keep & HS_KEEP_NULL_ARRAYS ? HS_DIALECT_NULL_ARRAYS : 0u);
 }
 
-static struct hs_bytes copy(char **room, struct hs_bytes bytes)
-{
-	struct hs_bytes copied = {*room, bytes.len};
-
-	if (bytes.len > 0)
-		memcpy(*room, bytes.data, bytes.len);
-	*room += bytes.len;
-	return copied;
-}
-
 static struct hs_cache_entry *create(const struct hs_ask *ask, struct hs_bytes resp3,
 				     struct hs_bytes resp2, bool differ)
 {
@@ -92,10 +82,10 @@ static struct hs_cache_entry *create(const struct hs_ask *ask, struct hs_bytes r
 		.bytes = bytes + MALLOC_BYTES,
 	};
 	for (size_t i = 0; i < ask->argc; i++)
-		argv[i] = copy(&room, ask->argv[i]);
+		argv[i] = hs_bytes_place(&room, ask->argv[i]);
 	entry->key = argv[1];
-	entry->reply[1] = copy(&room, resp3);
-	entry->reply[0] = differ ? copy(&room, resp2) : entry->reply[1];
+	entry->reply[1] = hs_bytes_place(&room, resp3);
+	entry->reply[0] = differ ? hs_bytes_place(&room, resp2) : entry->reply[1];
 	return entry;
 }
 

@@ -11,7 +11,6 @@
 #ifndef HS_ABSORB_ENTRY_H
 #define HS_ABSORB_ENTRY_H
 
-#include "base/buf.h"
 #include "base/bytes.h"
 #include "base/prng.h"
 #include "base/vouch.h"

@@ -22,8 +22,6 @@
 
 #include "absorb/entry.h"
 
-#include <stdatomic.h>
-
 struct hs_shared;
 
 enum { HS_SHARED_BYTES_MIN = 1 << 16 };

@@ -160,9 +160,7 @@ bool hs_versions_has_write(const struct hs_versions *versions, const struct hs_s
 
 	if (left == 0)
 		return false;
-	for (const struct hs_link *link = session->requests.next; link != &session->requests;
-	     link = link->next) {
-		const struct hs_request *request = hs_list_entry(link, struct hs_request, link);
+	hs_list_each(const struct hs_request, request, &session->requests, link) {
 		const struct hs_command *command = request->call.command;
 		size_t at;
 

@@ -105,16 +105,13 @@ static void reply_selector(const struct hs_acl_selector *selector, struct hs_rep
 	struct hs_buf text = {0};
 
 	describe_commands(selector, &text);
-	hs_reply_bulk_text(reply, "commands");
-	hs_reply_bulk(reply, hs_buf_bytes(&text));
+	hs_reply_pair(reply, "commands", hs_buf_bytes(&text));
 	text.len = 0;
 	describe_keys(selector, &text);
-	hs_reply_bulk_text(reply, "keys");
-	hs_reply_bulk(reply, hs_buf_bytes(&text));
+	hs_reply_pair(reply, "keys", hs_buf_bytes(&text));
 	text.len = 0;
 	describe_channels(selector, &text);
-	hs_reply_bulk_text(reply, "channels");
-	hs_reply_bulk(reply, hs_buf_bytes(&text));
+	hs_reply_pair(reply, "channels", hs_buf_bytes(&text));
 	hs_buf_deinit(&text);
 }
 

@@ -1,7 +1,6 @@
 /* Sets of users: never changed, only copied with a difference. The users themselves are shared. */
 #include "acl/internal.h"
 
-#include "base/limits.h"
 #include "base/mem.h"
 
 static struct hs_acl *make(size_t count)

@@ -25,6 +25,17 @@ static inline bool hs_bytes_equal(struct hs_bytes a, struct hs_bytes b)
 	return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
 }
 
+/* Copies them to `*room`, which moves on behind them; returns the copy. */
+static inline struct hs_bytes hs_bytes_place(char **room, struct hs_bytes bytes)
+{
+	struct hs_bytes placed = {*room, bytes.len};
+
+	if (bytes.len > 0)
+		memcpy(*room, bytes.data, bytes.len);
+	*room += bytes.len;
+	return placed;
+}
+
 /* Byte order, shorter first on a tie: the order of keys in every tree. */
 int hs_bytes_compare(struct hs_bytes a, struct hs_bytes b);
 

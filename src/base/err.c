@@ -1,5 +1,8 @@
 #include "base/err.h"
 
+#include <stdarg.h>
+#include <stdio.h>
+
 const char *hs_err_text(int code)
 {
 	switch (code) {
@@ -13,4 +16,14 @@ const char *hs_err_text(int code)
 	default:
 		return "unknown error";
 	}
+}
+
+int hs_err_say(int code, char *error, size_t error_size, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(error, error_size, format, arguments);
+	va_end(arguments);
+	return code;
 }

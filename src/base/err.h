@@ -3,6 +3,8 @@
 #ifndef HS_BASE_ERR_H
 #define HS_BASE_ERR_H
 
+#include <stddef.h>
+
 #define HS_ERR_TABLE(X)                                                                            \
 	X(HS_EPROTO, -1, "protocol error")                                                         \
 	X(HS_ENOTFOUND, -2, "not found")                                                           \
@@ -13,8 +15,7 @@
 	X(HS_EVERSION, -7, "written by another format version")                                    \
 	X(HS_ECORRUPT, -8, "damaged data")                                                         \
 	X(HS_EBUSY, -9, "in use")                                                                  \
-	X(HS_ERANGE, -10, "out of range")                                                          \
-	X(HS_ECLOSED, -11, "closed")
+	X(HS_ERANGE, -10, "out of range")
 
 enum hs_err {
 #define X(name, value, text) name = value,
@@ -24,5 +25,9 @@ enum hs_err {
 
 /* The text of a code; never NULL. */
 const char *hs_err_text(int code);
+
+/* Writes what is wrong to `error`, and returns the code: the end of a function that fails. */
+__attribute__((format(printf, 4, 5))) int hs_err_say(int code, char *error, size_t error_size,
+						     const char *format, ...);
 
 #endif

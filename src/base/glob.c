@@ -104,3 +104,12 @@ bool hs_glob_match(struct hs_bytes pattern, struct hs_bytes text, bool ignore_ca
 		p++;
 	return p == pattern.len;
 }
+
+bool hs_glob_is_pattern(struct hs_bytes text)
+{
+	for (size_t i = 0; i < text.len; i++) {
+		if (strchr("*?[", text.data[i]))
+			return true;
+	}
+	return false;
+}

@@ -7,5 +7,7 @@
 #include <stdbool.h>
 
 bool hs_glob_match(struct hs_bytes pattern, struct hs_bytes text, bool ignore_case);
+/* Whether a text may fit others than itself. */
+bool hs_glob_is_pattern(struct hs_bytes text);
 
 #endif

@@ -12,6 +12,18 @@ struct hs_link {
 
 #define hs_list_entry(link, type, member) ((type *)((char *)(link)-offsetof(type, member)))
 
+/* Walks a list from the first to the last. The body may not take `entry` out of it. */
+#define hs_list_each(type, entry, list, member)                                                    \
+	for (type *entry = hs_list_entry((list)->next, type, member); &(entry)->member != (list);  \
+	     entry = hs_list_entry((entry)->member.next, type, member))
+
+/* The same, and the body may take `entry` out and free it. */
+#define hs_list_each_safe(type, entry, list, member)                                               \
+	for (type *entry = hs_list_entry((list)->next, type, member),                              \
+		  *entry##_next = hs_list_entry((entry)->member.next, type, member);               \
+	     &(entry)->member != (list); entry = entry##_next,                                     \
+		  entry##_next = hs_list_entry((entry)->member.next, type, member))
+
 static inline void hs_list_init(struct hs_link *list)
 {
 	list->next = list;

@@ -1,7 +1,6 @@
 #include "base/num.h"
 
 #include <string.h>
-#include <strings.h>
 
 bool hs_num_parse_uint(struct hs_bytes text, uint64_t *value)
 {

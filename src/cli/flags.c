@@ -4,7 +4,6 @@
 #include "base/err.h"
 #include "base/num.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,80 +43,6 @@ bool hs_flag_decimal(const char *word, double *value, const char **behind)
 	*value = strtod(word, &end);
 	*behind = word + digits;
 	return end == *behind;
-}
-
-bool hs_flag_target(const char *word, char host[HS_FLAGS_HOST_MAX], uint64_t *port)
-{
-	const char *colon = strrchr(word, ':');
-	const char *name = colon ? word : "127.0.0.1";
-	size_t len = colon ? (size_t)(colon - word) : strlen(name);
-
-	if (!hs_num_parse_uint(hs_bytes_of(colon ? colon + 1 : word), port) || *port < 1 ||
-	    *port > 65535)
-		return false;
-	if (len >= 2 && name[0] == '[' && name[len - 1] == ']') {
-		name++;
-		len -= 2;
-	}
-	if (len == 0 || len >= HS_FLAGS_HOST_MAX)
-		return false;
-	memcpy(host, name, len);
-	host[len] = '\0';
-	return true;
-}
-
-/* ---- passwords ---- */
-
-/* The first line of the file into `text`, which ends with a zero byte. Returns 0 or why not. */
-static const char *read_first_line(const char *path, char *text, size_t size)
-{
-	FILE *file = fopen(path, "re");
-	const char *why = NULL;
-	size_t len;
-
-	if (!file)
-		return strerror(errno);
-	len = fread(text, 1, size - 1, file);
-	if (ferror(file))
-		why = strerror(errno);
-	fclose(file);
-	text[len] = '\0';
-	if (!why && strcspn(text, "\r\n") == size - 1)
-		why = "the first line is longer than a password may be";
-	text[strcspn(text, "\r\n")] = '\0';
-	if (!why && !*text)
-		why = "the first line is empty";
-	return why;
-}
-
-int hs_flags_password_read(const struct hs_flags *flags, struct hs_flags_password *password,
-			   FILE *err)
-{
-	const char *env = getenv(HS_FLAGS_PASSWORD_ENV);
-	const char *from = *password->word ? "--password" : HS_FLAGS_PASSWORD_ENV;
-	const char *text = *password->word ? password->word : env ? env : "";
-
-	if (*password->word && *password->file) {
-		fprintf(err, "%s: give either --password or --password-file, not both\n",
-			flags->who);
-		return HS_EINVAL;
-	}
-	if (*password->file) {
-		const char *why =
-			read_first_line(password->file, password->text, sizeof password->text);
-
-		if (!why)
-			return 0;
-		fprintf(err, "%s: --password-file %s: %s\n", flags->who, password->file, why);
-		return HS_EINVAL;
-	}
-	if (strlen(text) > HS_FLAGS_PASSWORD_MAX) {
-		fprintf(err, "%s: %s: a password may have %d bytes\n", flags->who, from,
-			HS_FLAGS_PASSWORD_MAX);
-		return HS_EINVAL;
-	}
-	memcpy(password->text, text, strlen(text) + 1);
-	return 0;
 }
 
 /* ---- help ---- */

@@ -34,34 +34,12 @@ int hs_flags_read(const struct hs_flags *flags, void *options, bool *given, int 
 		  FILE *err) HS_MUSTCHECK;
 void hs_flags_help(const struct hs_flags *flags, FILE *out);
 
-enum { HS_FLAGS_HOST_MAX = 256, HS_FLAGS_PASSWORD_MAX = 512 };
-
-/* The password of a command that connects to a server, by precedence: --password, the first line of
- * --password-file, the environment variable HEATSINK_PASSWORD, none (""). Other users of the machine
- * can read an argument, but neither a file with the right mode nor the environment. */
-struct hs_flags_password {
-	const char *word;		      /* --password; "": not given */
-	const char *file;		      /* --password-file; "": not given */
-	char text[HS_FLAGS_PASSWORD_MAX + 1]; /* the result */
-};
-#define HS_FLAGS_PASSWORD_ENV "HEATSINK_PASSWORD"
-#define HS_FLAGS_PASSWORD_TEXT                                                                     \
-	"sent with AUTH; other users of this machine can see it in the list of processes: "        \
-	"prefer --password-file or the environment variable " HS_FLAGS_PASSWORD_ENV
-#define HS_FLAGS_PASSWORD_FILE_TEXT "read the password from the first line of this file"
-
-/* Fills password->text. An unreadable file or a password that is too long gets one line on `err`. */
-int hs_flags_password_read(const struct hs_flags *flags, struct hs_flags_password *password,
-			   FILE *err) HS_MUSTCHECK;
-
 /* Kinds of words. */
 bool hs_flag_read_yes(const struct hs_flag *flag, void *options, const char *word);
 bool hs_flag_read_text(const struct hs_flag *flag, void *options, const char *word);
 bool hs_flag_read_uint(const struct hs_flag *flag, void *options, const char *word);
 /* A plain decimal number and what stands behind it; no sign, no exponent, no "inf". */
 bool hs_flag_decimal(const char *word, double *value, const char **behind);
-/* host:port, [v6]:port, or a port of this machine. */
-bool hs_flag_target(const char *word, char host[HS_FLAGS_HOST_MAX], uint64_t *port);
 
 static inline void *hs_flag_field(const struct hs_flag *flag, void *options)
 {

@@ -142,7 +142,9 @@ static void show(const struct hs_sim_job_options *options, uint64_t seed)
 	runner.about = options->about;
 	tries = hs_sim_shrink(&runner, seed, SHRINK_TRIES_MAX, &result);
 	printf("the smallest of its kind that %u tries found:\n", tries);
+	fwrite(result.script.data, 1, result.script.len, stdout);
 	fwrite(result.text.data, 1, result.text.len, stdout);
+	hs_buf_deinit(&result.script);
 	hs_buf_deinit(&result.text);
 	hs_sim_runner_deinit(&runner);
 }

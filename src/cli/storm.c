@@ -17,7 +17,6 @@ enum { EXIT_FAILED = 1, EXIT_UNDECIDED = 2, EXIT_ERRORS = 3 };
 
 struct storm {
 	struct hs_storm_options options;
-	struct sockaddr_storage address;
 	atomic_bool stop;
 	struct hs_storm_worker *workers;
 	unsigned worker_count;
@@ -35,26 +34,6 @@ static double cpu_seconds(void)
 	getrusage(RUSAGE_SELF, &usage);
 	return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
 	       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
-}
-
-static int resolve(struct storm *storm)
-{
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-	uv_getaddrinfo_t request;
-	char port[8];
-	int rc;
-
-	snprintf(port, sizeof port, "%u", (unsigned)storm->options.port);
-	rc = uv_getaddrinfo(&storm->workers[0].loop, &request, NULL, storm->options.host, port,
-			    &hints);
-	if (rc < 0) {
-		fprintf(stderr, "heatsink storm: --target: '%s': %s\n", storm->options.host,
-			uv_strerror(rc));
-		return rc;
-	}
-	memcpy(&storm->address, request.addrinfo->ai_addr, request.addrinfo->ai_addrlen);
-	uv_freeaddrinfo(request.addrinfo);
-	return 0;
 }
 
 /* The first signal ends the sending; after it the default holds again, so a second one kills. */
@@ -122,6 +101,25 @@ static void collect(const struct storm *storm, struct hs_storm_counts *run,
 	}
 }
 
+/* The nodes of a Cluster, with what all workers sent them: at the first worker. */
+static void collect_nodes(const struct storm *storm)
+{
+	struct hs_storm_worker *first = &storm->workers[0];
+
+	for (unsigned i = 1; i < storm->worker_count; i++) {
+		for (uint32_t j = 0; j < storm->workers[i].nodes_count; j++) {
+			const struct hs_storm_node *from = &storm->workers[i].nodes[j];
+			uint32_t number = hs_storm_node(first, &from->at);
+			struct hs_storm_node *to = &first->nodes[number];
+
+			to->requests += from->requests;
+			to->moved += from->moved;
+			to->asked += from->asked;
+			to->again += from->again;
+		}
+	}
+}
+
 /* What stood in the way of sending anything, in one line. */
 static void explain_failure(const struct storm *storm, const char *what)
 {
@@ -129,7 +127,7 @@ static void explain_failure(const struct storm *storm, const char *what)
 
 	collect(storm, &counts[0], &counts[1]);
 	hs_storm_counts_merge(&counts[0], &counts[1]);
-	fprintf(stderr, "heatsink storm: %s: %s%s%s", storm->options.target, what,
+	fprintf(stderr, "heatsink storm: %s: %s%s%s", storm->options.target.text, what,
 		counts->trouble[0] ? ": " : "", counts->trouble);
 	if (counts->connect_failures)
 		fprintf(stderr, " (%llu connects failed)",
@@ -147,6 +145,11 @@ static int report(const struct storm *storm, double cpu)
 	collect(storm, &counts[0], &counts[1]);
 	result.seconds = (double)(counts->last_ns - counts->first_ns) / 1e9;
 	result.cpu_seconds = cpu;
+	if (storm->options.cluster) {
+		collect_nodes(storm);
+		result.nodes = storm->workers[0].nodes;
+		result.nodes_count = storm->workers[0].nodes_count;
+	}
 	if (counts[1].error_total) /* loading, or reading for verify */
 		fprintf(stderr, "heatsink storm: %llu errors outside the run, such as: %s\n",
 			(unsigned long long)counts[1].error_total, counts[1].errors[0].example);
@@ -239,7 +242,7 @@ static void start_worker(struct storm *storm, unsigned index)
 {
 	struct hs_storm_worker *worker = &storm->workers[index];
 
-	hs_storm_worker_init(worker, &storm->options, index, &storm->address, &storm->stop);
+	hs_storm_worker_init(worker, &storm->options, index, &storm->stop);
 	worker->verify = storm->verify;
 	worker->history = storm->history;
 }
@@ -247,7 +250,7 @@ static void start_worker(struct storm *storm, unsigned index)
 int hs_cli_storm(int argc, char **argv)
 {
 	struct storm storm = {0};
-	int code = 1;
+	int code;
 
 	if (hs_storm_options_read(&storm.options, argc, argv, stderr) < 0)
 		return 1;
@@ -257,6 +260,8 @@ int hs_cli_storm(int argc, char **argv)
 	}
 	if (*storm.options.judge)
 		return hs_storm_judge_file(storm.options.judge, stdout, stderr);
+	if (hs_target_open(&storm.options.target, "heatsink storm", stderr) < 0)
+		return 1;
 	signal(SIGPIPE, SIG_IGN);
 	create_judge(&storm);
 	storm.worker_count = (unsigned)storm.options.threads;
@@ -264,8 +269,7 @@ int hs_cli_storm(int argc, char **argv)
 	for (unsigned i = 0; i < storm.worker_count; i++)
 		start_worker(&storm, i);
 	start(&storm);
-	if (resolve(&storm) == 0)
-		code = run(&storm);
+	code = run(&storm);
 	for (int i = 0; i < 2; i++)
 		uv_close((uv_handle_t *)&storm.signals[i], NULL);
 	for (unsigned i = 0; i < storm.worker_count; i++)
@@ -273,5 +277,6 @@ int hs_cli_storm(int argc, char **argv)
 	hs_mem_free(&storm.workers);
 	hs_storm_verify_destroy(&storm.verify);
 	hs_storm_history_destroy(&storm.history);
+	hs_target_close(&storm.options.target);
 	return code;
 }

@@ -5,7 +5,9 @@
  *     storm_options.c  the table of options
  *     storm_keys.c     which key is next: the shapes of skew
  *     storm_wire.c     requests as bytes
- *     storm_conn.c     one connection: connect, send, receive, connect again
+ *     storm_conn.c     a client's connections: connect, send, receive, connect again
+ *     storm_map.c      a Cluster: its nodes, and which of them owns each slot
+ *     storm_cluster.c  a Cluster: redirects, and what is sent again
  *     storm_load.c     one worker: what to send when, what a reply means
  *     storm_acts.c     `--command all`: every command on few keys, and what their replies mean
  *     storm_order.c    `--ordered`: requests of one key take turns
@@ -21,9 +23,10 @@
 
 #include "base/buf.h"
 #include "base/histo.h"
+#include "base/limits.h"
 #include "base/prng.h"
-#include "cli/flags.h"
-#include "wire/answer.h"
+#include "cli/target.h"
+#include "upstream/upstream.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -64,13 +67,12 @@ enum {
 	HS_STORM_VERIFY_KEYS_MAX = 10000000, /* every key costs memory then */
 	HS_STORM_VERIFY_VALUE_MIN = 32,	     /* room for the tag that says which write it was */
 	HS_STORM_HISTORY_KEYS_MAX = 1000,    /* --command all is for few keys */
+	HS_STORM_TAG_KEYS = 4, /* --command all in a Cluster: so many have a slot in common */
 };
 
 struct hs_storm_options {
-	char target[HS_FLAGS_HOST_MAX + 8]; /* host:port, as it is shown */
-	char host[HS_FLAGS_HOST_MAX];
-	uint64_t port;
-	struct hs_flags_password password;
+	struct hs_target target;
+	bool cluster; /* the target is one */
 	const char *prefix;
 	const char *shape_text; /* as given */
 	struct hs_storm_shape shape;
@@ -82,6 +84,7 @@ struct hs_storm_options {
 	uint64_t pipeline;
 	uint64_t rate;	      /* requests per second in all; 0: closed loop */
 	uint64_t duration_us; /* 0: no limit */
+	uint64_t patience_us; /* a Cluster: so long a request that was not run is sent again */
 	uint64_t count;	      /* requests in all; 0: no limit */
 	uint64_t threads;
 	uint64_t seed;
@@ -140,38 +143,53 @@ enum hs_storm_kind {
 	HS_STORM_INCR,
 	HS_STORM_REQUEST, /* --request */
 	HS_STORM_ACT,	  /* --command all: storm_acts.c knows more */
-	HS_STORM_AUTH,
-	HS_STORM_KINDS,
+	/* A Cluster: storm's own, which nobody counts. */
+	HS_STORM_ASKING,
+	HS_STORM_MAP,
 };
 
-/* A request under way. */
+/* A request under way. One line of the processor's cache: there may be many. */
 struct hs_storm_flight {
 	uint64_t due_ns; /* when it was, or should have been, sent */
 	uint64_t key;
-	uint64_t stamp; /* verify: its place in the order of all events */
-	int64_t floor;	/* verify, counters: the highest value known when it was sent */
-	enum hs_storm_kind kind;
-	bool counter;		  /* the key is a counter */
-	bool read;		  /* ACT: it is counted with the reads */
-	bool watched;		  /* ACT: the GET behind a WATCH, or the EXEC that depends on it */
-	uint8_t act;		  /* ACT: its row */
-	uint8_t heard;		  /* ACT: enum hs_storm_heard */
-	uint32_t record, records; /* ACT, verify: the first it put into the history, and how many */
+	uint64_t stamp;	 /* verify: its place in the order of all events */
+	int64_t floor;	 /* verify, counters: the highest value known when it was sent */
+	uint32_t bytes;	 /* of the request */
+	uint32_t record; /* ACT, verify: the first of the `records` that it put into the history */
+	uint32_t turn;	 /* a Cluster: among the client's requests; it wraps */
+	uint32_t other;	 /* a Cluster: its second key, or its key, cut off */
+	uint32_t give_up_ms; /* a Cluster: until then it is sent again; 0: it was sent once */
+	uint16_t slot;
+	enum hs_storm_kind kind : 8;
+	uint8_t act;   /* ACT: its row */
+	uint8_t heard; /* ACT: enum hs_storm_heard */
+	uint8_t records;
+	uint8_t more; /* a Cluster: requests behind it that are sent with it, of a transaction */
+	bool counter : 1;  /* the key is a counter */
+	bool read : 1;	   /* ACT: it is counted with the reads */
+	bool watching : 1; /* ACT: the WATCH */
+	bool watched : 1;  /* ACT: the GET behind a WATCH, or the EXEC that depends on it */
+	/* A Cluster. */
+	bool told : 1;	   /* its reply was dealt with; it is sent again with its transaction */
+	bool asked : 1;	   /* it was sent behind ASKING */
+	bool returned : 1; /* it came back before */
+	bool pinned : 1;   /* it is good for its link alone */
 };
+_Static_assert(sizeof(struct hs_storm_flight) == 64, "a flight is a line of the cache");
 
 enum { HS_STORM_KEY_DIGITS = 12 };
 
 /* A request composed once; each use copies it and writes the key's digits over it. */
 struct hs_storm_template {
 	struct hs_buf bytes;
-	size_t digits_at;
+	size_t key_at, digits_at;
 	size_t value_at; /* SET */
 };
 
 struct hs_storm_wire {
 	struct hs_storm_template string_get, string_set, counter_get, counter_incr, counter_zero;
-	struct hs_buf auth;
 	struct hs_buf request; /* --request */
+	uint16_t request_slot; /* of its second word */
 	size_t value_bytes;
 };
 
@@ -181,6 +199,9 @@ void hs_storm_wire_deinit(struct hs_storm_wire *wire);
  * one there. */
 void hs_storm_wire_append(const struct hs_storm_wire *wire, const struct hs_storm_flight *flight,
 			  struct hs_buf *out, char **value);
+/* The slot of the key that it is about. */
+uint16_t hs_storm_wire_slot(const struct hs_storm_wire *wire, enum hs_storm_kind kind, bool counter,
+			    uint64_t number);
 /* "key:000000000012", zero terminated: for messages. */
 void hs_storm_key_text(const struct hs_storm_options *options, uint64_t key, bool counter,
 		       char *text, size_t size);
@@ -210,6 +231,8 @@ void hs_storm_verify_reply(struct hs_storm_verify *verify, const struct hs_storm
 int64_t hs_storm_verify_seen(const struct hs_storm_verify *verify);
 /* The connection died before the answer: the outcome is unknown. */
 void hs_storm_verify_lost(struct hs_storm_verify *verify, const struct hs_storm_flight *flight);
+/* It was not done: refused, or never sent. */
+void hs_storm_verify_undone(struct hs_storm_verify *verify, const struct hs_storm_flight *flight);
 /* No request stamped before this one is still under way: what only they could have read may be
  * forgotten. */
 void hs_storm_verify_horizon(struct hs_storm_verify *verify, uint64_t stamp);
@@ -264,7 +287,9 @@ struct hs_storm_counts {
 	uint64_t sent;
 	uint64_t answered; /* errors included */
 	uint64_t error_total;
-	uint64_t lost;	    /* sent, never answered */
+	uint64_t lost; /* sent, never answered: the outcome is unknown */
+	uint64_t
+		unsent; /* composed, and certainly not sent when a connection was lost; not in `sent` */
 	uint64_t not_known; /* --command all: answered "unknown command"; no error of the run */
 	char not_known_name[HS_STORM_ERROR_WORD_MAX]; /* the last such command */
 	uint64_t put_aside; /* --ordered: had to wait for the turn of its key */
@@ -297,10 +322,9 @@ enum hs_storm_phase {
 };
 
 enum hs_storm_conn_state {
-	HS_STORM_CONN_CONNECTING, /* AUTH included */
+	HS_STORM_CONN_OPENING, /* again and again */
 	HS_STORM_CONN_READY,
-	HS_STORM_CONN_WAITING,	/* closed; the timer connects again */
-	HS_STORM_CONN_GIVEN_UP, /* closed for good */
+	HS_STORM_CONN_GIVEN_UP,
 };
 
 struct hs_storm_worker;
@@ -310,39 +334,107 @@ struct hs_storm_worker;
 struct hs_storm_watch {
 	bool on;
 	bool known;
+	struct hs_storm_link *link; /* where it is; NULL: nowhere */
+	uint64_t born;		    /* in which life of the link */
+	bool asked;		    /* the slot was on its way there */
 	uint64_t key;
 	uint64_t window; /* of the history */
 	int64_t value;
 };
 
+/* A server. */
+struct hs_storm_node {
+	struct hs_redis_address at;
+	char address[HS_REDIS_HOST_BYTES]; /* what the name in `at` stands for */
+	bool owner;			   /* of slots */
+	/* In RUN: sent to it; answered MOVED, ASK, and TRYAGAIN, CLUSTERDOWN or LOADING. */
+	uint64_t requests, moved, asked, again;
+};
+
+/* What the first error of a request, or of a transaction, says is to be done. */
+struct hs_storm_verdict {
+	bool again, ask, later;
+	uint32_t node; /* of ASK */
+};
+
+/* A connection, and what is under way on it. */
+struct hs_storm_link {
+	struct hs_storm_conn *conn;
+	uint32_t node;
+	struct hs_upstream upstream;
+	struct hs_conn *io;		 /* NULL: none */
+	uint64_t born;			 /* counts its openings */
+	bool failed_for_good;		 /* too often in a row */
+	uint64_t composed;		 /* bytes, since it was opened */
+	struct hs_storm_flight *flights; /* a ring: head is the oldest */
+	uint32_t flight_head, flight_count, flight_mask;
+
+	/* A Cluster. */
+	bool wanted;	    /* though its node owns no slots */
+	bool tells_map;	    /* it is asked for it */
+	struct hs_buf kept; /* the requests under way, from kept_at on */
+	size_t kept_at;
+	uint32_t unit_replies; /* of the transaction at the head */
+	struct hs_storm_verdict verdict;
+	struct hs_buf why; /* the error that it is about */
+	uint64_t heard_us;
+	unsigned silent_ticks;
+};
+
+struct hs_storm_parked;
+
+/* What a worker knows of a Cluster. */
+struct hs_storm_cluster {
+	uint16_t slots[HS_SLOTS]; /* the node that owns each */
+	bool known;
+	bool wanted;	   /* a newer one */
+	bool lost;	   /* no node is connected: any will do */
+	uint64_t asked_ns; /* for the last time */
+	uint64_t began_ms;
+	uint64_t version; /* counts changes of `slots` */
+	unsigned cursor;  /* the client that asks next */
+	char why[HS_REDIS_WHY_BYTES];
+};
+
+/* A client. */
 struct hs_storm_conn {
 	struct hs_storm_worker *worker;
 	enum hs_storm_conn_state state;
-	uv_tcp_t tcp;
-	uv_connect_t connect;
-	uv_timer_t again;
-	uv_write_t write;
-	bool tcp_open;	   /* the handle lives: it must be closed before it is used again */
-	bool writing;	   /* `sending` belongs to libuv */
-	uint64_t failures; /* connects in a row that brought no answer */
-	struct hs_buf out; /* composed, not handed over */
-	struct hs_buf sending;
-	struct hs_buf rest;		 /* the beginning of a reply whose end is not here yet */
-	struct hs_storm_flight *flights; /* a ring: head is the oldest */
-	uint32_t flight_head, flight_count, flight_mask;
+	struct hs_storm_link **links; /* by node */
+	uint32_t links_count;
+	uint32_t under_way; /* requests: on all links, and parked */
 	struct hs_storm_watch watch;
-	uint32_t client; /* ALL, verify: its number in the history */
+	uint32_t client;	    /* ALL, verify: its number in the history */
+	struct hs_storm_link *from; /* of the reply that is dealt with; NULL: from none */
+
+	/* The request that is being added. */
+	struct hs_buf *out;
+	size_t out_before;
+	struct hs_storm_link *adding; /* NULL: it is parked */
+	struct hs_storm_flight *added;
+	uint16_t slot;
+
+	/* A Cluster. */
+	uint8_t unit_place, unit_more; /* of a transaction: requests added, and to be added */
+	struct hs_storm_link *pin; /* where requests go whatever the map says; NULL: as it says */
+	struct hs_storm_parked *parked;	 /* by turn */
+	struct hs_storm_parked *parking; /* the last of them that was added */
+	uint32_t turn;
+	uint64_t settled; /* the map's version under which no slot has requests on two links */
 };
 
 struct hs_storm_worker {
 	const struct hs_storm_options *options;
-	const struct sockaddr_storage *address;
 	atomic_bool *stop; /* the user wants an end */
 	unsigned index;
 	uv_loop_t loop;
 	uv_timer_t tick;
+	uv_timer_t reconnect;
 	uv_poll_t pace; /* open loop: a timerfd, finer than the loop's own timers */
 	int pace_fd;
+	struct hs_storm_node *nodes; /* the seeds first */
+	uint32_t nodes_count;
+	struct hs_storm_cluster *cluster; /* NULL: one server */
 	struct hs_storm_conn *conns;
 	unsigned conn_count;
 	unsigned cursor; /* open loop: who sends next */
@@ -351,11 +443,13 @@ struct hs_storm_worker {
 	struct hs_storm_wire wire;
 	struct hs_storm_keys keys;
 	struct hs_prng prng;
-	uint64_t write_below; /* a 64-bit draw below this is a write */
+	struct hs_prng chance; /* for what must not change the draws of `prng` */
+	uint64_t write_below;  /* a 64-bit draw below this is a write */
 
 	enum hs_storm_phase phase;
 	bool abandoned; /* the phase ended before everything was sent and answered */
 	uint64_t under_way;
+	uint64_t read_ns;	     /* when bytes last came */
 	uint64_t heard_ns;	     /* the last answer, or the beginning of the phase */
 	uint64_t start_ns, end_ns;   /* RUN; end 0: none */
 	uint64_t quota;		     /* RUN: requests to send; UINT64_MAX: no limit */
@@ -382,8 +476,7 @@ struct hs_storm_worker {
 
 /* storm_load.c */
 void hs_storm_worker_init(struct hs_storm_worker *worker, const struct hs_storm_options *options,
-			  unsigned index, const struct sockaddr_storage *address,
-			  atomic_bool *stop);
+			  unsigned index, atomic_bool *stop);
 void hs_storm_worker_deinit(struct hs_storm_worker *worker);
 /* Sets the phase up; call it for all workers, then run them. */
 void hs_storm_worker_prepare(struct hs_storm_worker *worker, enum hs_storm_phase phase);
@@ -394,11 +487,12 @@ struct hs_storm_counts *hs_storm_worker_counts(struct hs_storm_worker *worker);
 
 /* storm_load.c, called by a connection */
 void hs_storm_worker_on_answer(struct hs_storm_worker *worker, struct hs_storm_conn *conn,
-			       const struct hs_storm_flight *flight, const struct hs_answer *answer,
-			       struct hs_bytes body, uint64_t now_ns);
+			       const struct hs_storm_flight *flight, struct hs_bytes reply);
 /* After all answers of one read, or when the connection became ready, lost or given up. */
 void hs_storm_worker_on_progress(struct hs_storm_worker *worker, struct hs_storm_conn *conn);
-void hs_storm_worker_on_lost(struct hs_storm_worker *worker, const struct hs_storm_flight *flight);
+/* Its connection was lost before the answer. */
+void hs_storm_worker_on_lost(struct hs_storm_worker *worker, struct hs_storm_conn *conn,
+			     const struct hs_storm_flight *flight, bool sent);
 
 /* storm_acts.c */
 enum { HS_STORM_ACT_REQUESTS_MAX = 8 }; /* one act is at most so many requests */
@@ -421,17 +515,58 @@ void hs_storm_conn_init(struct hs_storm_conn *conn, struct hs_storm_worker *work
 void hs_storm_conn_deinit(struct hs_storm_conn *conn); /* after its loop has closed its handles */
 void hs_storm_conn_start(struct hs_storm_conn *conn);
 void hs_storm_conn_stop(struct hs_storm_conn *conn); /* closes its handles; for good */
-/* Drops the connection with what is under way and connects again after a pause. */
+/* Drops its connections with what is under way and connects again after a pause. */
 void hs_storm_conn_drop(struct hs_storm_conn *conn, const char *why);
-/* Room for one more request: fill it, compose it into conn->out, then flush. */
-struct hs_storm_flight *hs_storm_conn_add(struct hs_storm_conn *conn);
+void hs_storm_conn_look(struct hs_storm_conn *conn); /* at its links: sets its state */
+/* The link to a node; made if there is none. */
+struct hs_storm_link *hs_storm_conn_link(struct hs_storm_conn *conn, uint32_t node);
+/* One more request: fill it, compose it into conn->out, say so, then flush. */
+struct hs_storm_flight *hs_storm_conn_add(struct hs_storm_conn *conn, uint16_t slot);
+void hs_storm_conn_added(struct hs_storm_conn *conn);
 void hs_storm_conn_flush(struct hs_storm_conn *conn);
+uint64_t hs_storm_conn_oldest(const struct hs_storm_conn *conn); /* stamp; UINT64_MAX: none */
+/* The floor of what is under way on a key is this, or higher. */
+void hs_storm_conn_raise(struct hs_storm_conn *conn, uint64_t key, int64_t floor);
+/* Connects again what waits for that, at this time at the latest. */
+void hs_storm_worker_wake(struct hs_storm_worker *worker, uint64_t at_us);
+struct hs_storm_flight *hs_storm_link_add(struct hs_storm_link *link);
+void hs_storm_link_open(struct hs_storm_link *link); /* if it is closed, and its pause over */
+void hs_storm_link_drop(struct hs_storm_link *link, const char *why);
+void hs_storm_link_leave(struct hs_storm_link *link); /* closes it if nothing is under way */
+
+/* Says something that no reply is counted for. */
+void hs_storm_link_say(struct hs_storm_link *link, enum hs_storm_kind kind, const char *words);
+
+/* storm_map.c */
+/* The number of the node at this address, which is new if nobody has it. */
+uint32_t hs_storm_node(struct hs_storm_worker *worker, const struct hs_redis_address *at);
+bool hs_storm_link_is_wanted(const struct hs_storm_link *link);
+void hs_storm_map_own(struct hs_storm_cluster *cluster, uint16_t slot, uint32_t node);
+void hs_storm_map_take(struct hs_storm_link *link, struct hs_bytes reply);
+void hs_storm_map_ask(struct hs_storm_worker *worker); /* at once */
+void hs_storm_map_tick(struct hs_storm_worker *worker);
+
+/* storm_cluster.c */
+/* Where the next request goes, which is about this slot: conn->adding (NULL: it is parked) and conn->out. */
+void hs_storm_cluster_aim(struct hs_storm_conn *conn, uint16_t slot);
+struct hs_storm_flight *hs_storm_cluster_park(struct hs_storm_conn *conn);
+/* It is composed; its bytes are kept until its reply is there, because it may have to be sent again. */
+void hs_storm_cluster_added(struct hs_storm_conn *conn, struct hs_storm_flight *flight);
+void hs_storm_cluster_take(struct hs_storm_link *link, struct hs_bytes reply);
+/* Sends what is parked, as far as it can go. */
+void hs_storm_cluster_release(struct hs_storm_conn *conn);
+void hs_storm_cluster_give_up(struct hs_storm_conn *conn); /* what is parked; it was not run */
+/* Of what is parked: see hs_storm_conn_oldest and hs_storm_conn_raise. */
+uint64_t hs_storm_cluster_oldest(const struct hs_storm_conn *conn, uint64_t oldest);
+void hs_storm_cluster_raise(struct hs_storm_conn *conn, uint64_t key, int64_t floor);
 
 /* storm_report.c */
 struct hs_storm_result {
 	const struct hs_storm_options *options;
 	const struct hs_storm_counts *counts;
 	const struct hs_storm_findings *findings; /* NULL: not verified */
+	const struct hs_storm_node *nodes;	  /* of a Cluster */
+	uint32_t nodes_count;
 	double seconds;
 	double cpu_seconds; /* of storm itself during the run */
 };

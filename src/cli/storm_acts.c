@@ -13,6 +13,8 @@
 #include "cli/storm_history.h"
 
 #include "base/num.h"
+#include "base/slot.h"
+#include "wire/compose.h"
 
 #include <inttypes.h>
 
@@ -118,41 +120,40 @@ static void key_name(const struct hs_storm_worker *worker, uint64_t key, char *n
 {
 	if (worker->history)
 		hs_storm_history_name(worker->history, key, name, NAME_BYTES);
+	else if (worker->cluster)
+		snprintf(name, NAME_BYTES, "%s{%" PRIu64 "}:%" PRIu64, worker->options->prefix,
+			 key / HS_STORM_TAG_KEYS, key);
 	else
 		hs_storm_key_text(worker->options, key, false, name, NAME_BYTES);
-}
-
-static void append_word(struct hs_buf *out, const char *word)
-{
-	hs_buf_printf(out, "$%zu\r\n%s\r\n", strlen(word), word);
 }
 
 static void append_number(struct hs_buf *out, int64_t number)
 {
 	char text[HS_NUM_TEXT_MAX];
 
-	hs_num_format_int(number, text);
-	append_word(out, text);
+	hs_compose_word(out, (struct hs_bytes){text, hs_num_format_int(number, text)});
 }
 
 /* `number` stands for v and d. */
-static void append(struct hs_buf *out, const char *words, const char *name, int64_t number)
+static void append(struct hs_storm_conn *conn, const char *words, const char *name, int64_t number)
 {
-	char text[128], *rest = text, *word;
-	unsigned count = 1;
+	size_t count = 1;
 
-	snprintf(text, sizeof text, "%s", words);
 	for (const char *at = words; *at; at++)
 		count += *at == ' ';
-	hs_buf_printf(out, "*%u\r\n", count);
-	while ((word = strsep(&rest, " "))) {
-		if (strcmp(word, "k") == 0)
-			append_word(out, name);
-		else if (strcmp(word, "v") == 0 || strcmp(word, "d") == 0)
-			append_number(out, number);
+	hs_compose_header(conn->out, count);
+	while (count-- > 0) {
+		struct hs_bytes word = {words, strcspn(words, " ")};
+
+		if (hs_bytes_equal(word, HS_LIT("k")))
+			hs_compose_text(conn->out, name);
+		else if (hs_bytes_equal(word, HS_LIT("v")) || hs_bytes_equal(word, HS_LIT("d")))
+			append_number(conn->out, number);
 		else
-			append_word(out, word);
+			hs_compose_word(conn->out, word);
+		words += word.len + 1;
 	}
+	hs_storm_conn_added(conn);
 }
 
 struct composing {
@@ -160,29 +161,41 @@ struct composing {
 	struct hs_storm_conn *conn;
 	uint64_t now_ns;
 	uint64_t requests;
+	uint16_t slot; /* of the next */
 };
+
+/* The next requests are about this key. */
+static void aim(struct composing *to, uint64_t key, char *name)
+{
+	key_name(to->worker, key, name);
+	if (to->worker->cluster)
+		to->slot = hs_slot_of(hs_bytes_of(name));
+}
 
 static struct hs_storm_flight *add_flight(struct composing *to, uint64_t key, unsigned act,
 					  enum hs_storm_heard heard)
 {
-	struct hs_storm_flight *flight = hs_storm_conn_add(to->conn);
+	struct hs_storm_flight *flight = hs_storm_conn_add(to->conn, to->slot);
 
 	*flight = (struct hs_storm_flight){.kind = HS_STORM_ACT,
 					   .due_ns = to->now_ns,
 					   .key = key,
+					   .other = (uint32_t)key,
 					   .act = (uint8_t)act,
 					   .heard = (uint8_t)heard};
 	to->requests++;
-	to->worker->under_way++;
-	hs_storm_worker_counts(to->worker)->sent++;
 	return flight;
 }
 
 /* A request that does nothing to a key. */
-static void add_plain(struct composing *to, uint64_t key, const char *words, const char *name)
+static struct hs_storm_flight *add_plain(struct composing *to, uint64_t key, const char *words,
+					 const char *name)
 {
-	add_flight(to, key, 0, HS_STORM_HEARD_NONE)->read = true;
-	append(&to->conn->out, words, name, 0);
+	struct hs_storm_flight *flight = add_flight(to, key, 0, HS_STORM_HEARD_NONE);
+
+	flight->read = true;
+	append(to->conn, words, name, 0);
+	return flight;
 }
 
 static int64_t new_value(struct hs_storm_worker *worker)
@@ -225,11 +238,23 @@ static struct hs_storm_flight *add_single(struct composing *to, uint64_t key, un
 	if (to->worker->history && is_blind(act) &&
 	    hs_storm_history_is_blind(to->worker->history, key))
 		act = acts[act].kind == HS_SIM_DEL ? ACT_GETDEL : ACT_GETSET;
+	aim(to, key, name);
 	flight = add_flight(to, key, act, HS_STORM_HEARD_ONE);
 	flight->read = acts[act].read;
-	key_name(to->worker, key, name);
-	append(&to->conn->out, acts[act].words, name, add_op(to, flight, key, act, 0));
+	append(to->conn, acts[act].words, name, add_op(to, flight, key, act, 0));
 	return flight;
+}
+
+/* Of a Cluster, one with the same hash tag. */
+static uint64_t second_key(struct hs_storm_worker *worker, uint64_t key)
+{
+	uint64_t keys = worker->options->keys, first = key - key % HS_STORM_TAG_KEYS;
+
+	if (!worker->cluster)
+		return hs_prng_below(&worker->prng, keys);
+	return first + hs_prng_below(&worker->prng, keys - first < HS_STORM_TAG_KEYS
+							    ? keys - first
+							    : HS_STORM_TAG_KEYS);
 }
 
 /* Two keys, which may be the same one for MGET. */
@@ -237,8 +262,9 @@ static void add_pair(struct composing *to, uint64_t key, unsigned number)
 {
 	struct hs_storm_worker *worker = to->worker;
 	unsigned act = number == ACT_MGET ? ACT_GET : ACT_SET; /* as two of them */
-	uint64_t keys[2] = {key, hs_prng_below(&worker->prng, worker->options->keys)};
+	uint64_t keys[2] = {key, second_key(worker, key)};
 	struct hs_storm_flight *flight;
+	char name[NAME_BYTES];
 
 	if (number == ACT_MSET &&
 	    (keys[0] == keys[1] ||
@@ -247,20 +273,22 @@ static void add_pair(struct composing *to, uint64_t key, unsigned number)
 		add_single(to, key, act);
 		return;
 	}
+	aim(to, key, name);
 	flight = add_flight(to, key, number,
 			    number == ACT_MGET ? HS_STORM_HEARD_EACH : HS_STORM_HEARD_SAME);
 	flight->read = number == ACT_MGET;
-	hs_buf_printf(&to->conn->out, "*%d\r\n", number == ACT_MGET ? 3 : 5);
-	append_word(&to->conn->out, number == ACT_MGET ? "MGET" : "MSET");
+	flight->other = (uint32_t)keys[1];
+	hs_compose_header(to->conn->out, number == ACT_MGET ? 3 : 5);
+	hs_compose_text(to->conn->out, number == ACT_MGET ? "MGET" : "MSET");
 	for (int i = 0; i < 2; i++) {
-		char name[NAME_BYTES];
 		int64_t value = add_op(to, flight, keys[i], act, 0);
 
 		key_name(worker, keys[i], name);
-		append_word(&to->conn->out, name);
+		hs_compose_text(to->conn->out, name);
 		if (number == ACT_MSET)
-			append_number(&to->conn->out, value);
+			append_number(to->conn->out, value);
 	}
+	hs_storm_conn_added(to->conn);
 }
 
 /* MULTI, two or three operations, EXEC. */
@@ -271,7 +299,8 @@ static void add_transaction(struct composing *to, uint64_t key)
 	struct hs_storm_flight exec = {0}, *flight;
 	char name[NAME_BYTES];
 
-	key_name(worker, key, name);
+	aim(to, key, name);
+	to->conn->unit_more = (uint8_t)(count + 1);
 	add_plain(to, key, "MULTI", name);
 	for (unsigned i = 0; i < count; i++) {
 		unsigned act = (unsigned)hs_prng_below(&worker->prng, ACTS);
@@ -280,13 +309,13 @@ static void add_transaction(struct composing *to, uint64_t key)
 		if (acts[act].single || i == 0)
 			act = ACT_GET;
 		add_flight(to, key, act, HS_STORM_HEARD_NONE)->read = true;
-		append(&to->conn->out, acts[act].words, name,
+		append(to->conn, acts[act].words, name,
 		       add_op(to, &exec, key, act, i == 0 ? count - 1 : 0));
 	}
 	flight = add_flight(to, key, ACT_TRANSACTION, HS_STORM_HEARD_EACH);
 	flight->record = exec.record;
 	flight->records = exec.records;
-	append(&to->conn->out, "EXEC", name, 0);
+	append(to->conn, "EXEC", name, 0);
 }
 
 /* The first half of a watched increment; nothing may follow it before its answer. */
@@ -295,12 +324,19 @@ static void add_watch(struct composing *to, uint64_t key)
 	struct hs_storm_watch *watch = &to->conn->watch;
 	char name[NAME_BYTES];
 
-	key_name(to->worker, key, name);
-	add_plain(to, key, "WATCH k", name);
-	add_single(to, key, ACT_GET)->watched = true;
+	aim(to, key, name);
 	*watch = (struct hs_storm_watch){.on = true, .key = key};
+	add_plain(to, key, "WATCH k", name)->watching = true;
+	add_single(to, key, ACT_GET)->watched = true;
 	if (to->worker->history)
 		watch->window = hs_storm_history_windows(to->worker->history);
+}
+
+/* The connection that watches the key is still the same. */
+static bool is_there(const struct hs_storm_watch *watch)
+{
+	return watch->link && watch->link->born == watch->born &&
+	       watch->link->upstream.state == HS_UPSTREAM_UP;
 }
 
 /* The second half. */
@@ -314,17 +350,23 @@ static void add_watched(struct composing *to)
 	char name[NAME_BYTES];
 
 	to->conn->watch.on = false;
-	key_name(worker, watch.key, name);
-	if (!watch.known || (history && watch.window != hs_storm_history_windows(history))) {
-		add_plain(to, watch.key, "UNWATCH", name); /* the key has another name by now */
+	to->conn->pin = is_there(&watch) ? watch.link : NULL;
+	aim(to, watch.key, name);
+	/* Not known: the WATCH went with its connection, or the key has another name by now. */
+	if (!to->conn->pin || !watch.known ||
+	    (history && watch.window != hs_storm_history_windows(history))) {
+		add_plain(to, watch.key, "UNWATCH", name);
+		to->conn->pin = NULL;
 		return;
 	}
+	to->conn->unit_more = 2;
 	add_plain(to, watch.key, "MULTI", name);
 	add_flight(to, watch.key, 0, HS_STORM_HEARD_NONE);
-	append(&to->conn->out, "SET k v", name, next);
+	append(to->conn, "SET k v", name, next);
 	flight = add_flight(to, watch.key, ACT_WATCHED, HS_STORM_HEARD_EACH);
 	flight->watched = true;
-	append(&to->conn->out, "EXEC", name, 0);
+	append(to->conn, "EXEC", name, 0);
+	to->conn->pin = NULL;
 	if (!history)
 		return;
 
@@ -348,21 +390,25 @@ uint64_t hs_storm_acts_fill(struct hs_storm_worker *worker, struct hs_storm_conn
 {
 	struct composing to = {.worker = worker, .conn = conn, .now_ns = now_ns};
 	uint64_t elapsed_us = (now_ns - worker->start_ns) / 1000;
+	bool alone = false;
 
 	if (conn->watch.on)
 		add_watched(&to);
-	while (to.requests < count && !conn->watch.on) {
+	while (to.requests < count && !conn->watch.on && !alone) {
 		uint64_t key = hs_storm_keys_next(&worker->keys, &worker->prng, elapsed_us);
 		unsigned act = draw(worker);
 
-		if (act == ACT_MGET || act == ACT_MSET)
+		if (act == ACT_MGET || act == ACT_MSET) {
 			add_pair(&to, key, act);
-		else if (act == ACT_TRANSACTION)
+			/* TRYAGAIN: it is, and nothing of the client's may have been run behind it. */
+			alone = worker->cluster != NULL;
+		} else if (act == ACT_TRANSACTION) {
 			add_transaction(&to, key);
-		else if (act == ACT_WATCHED)
+		} else if (act == ACT_WATCHED) {
 			add_watch(&to, key);
-		else
+		} else {
 			add_single(&to, key, act);
+		}
 	}
 	return to.requests;
 }
@@ -377,6 +423,18 @@ void hs_storm_acts_probe(struct hs_storm_worker *worker, struct hs_storm_conn *c
 }
 
 /* ---- hearing ---- */
+
+static void hear_watching(struct hs_storm_conn *conn, const struct hs_storm_flight *flight,
+			  const struct hs_answer *answer)
+{
+	struct hs_storm_watch *watch = &conn->watch;
+
+	if (answer->type == HS_ANSWER_ERROR || !conn->from)
+		return;
+	watch->link = conn->from;
+	watch->born = conn->from->born;
+	watch->asked = flight->asked;
+}
 
 static void hear_watched(struct hs_storm_conn *conn, const struct hs_answer *answer)
 {
@@ -419,6 +477,8 @@ void hs_storm_acts_answer(struct hs_storm_worker *worker, struct hs_storm_conn *
 			  const struct hs_storm_flight *flight, const struct hs_answer *answer,
 			  struct hs_bytes body)
 {
+	if (flight->watching)
+		hear_watching(conn, flight, answer);
 	if (flight->watched && flight->heard == HS_STORM_HEARD_ONE)
 		hear_watched(conn, answer);
 	if (is_unknown(flight, answer))

@@ -1,330 +1,430 @@
-/* One connection of the storm. It knows how to get and keep a connection, and the order of what is
- * under way on it; what to send and what a reply means is its worker's business.
+/* A client of the storm: its connections (upstream/), and on each the order of what is under way. What to send and
+ * what a reply means is its worker's business. One server is one link; of a Cluster there is a link to every node.
  *
- *     CONNECTING ──connected, AUTH through──> READY
- *         │ failed                              │ lost
- *         v                                     v
- *     WAITING (10 ms, doubling to 1 s) ─────> CONNECTING …   too many failures: GIVEN_UP
+ *     OPENING ──up──> READY ──lost──> OPENING (again after 10 ms, doubling to 1 s) …   too many failures: GIVEN_UP
  *
- * Requests composed during one event leave in one write. libuv is asked to write at once; only what
- * the socket does not take is handed over to wait. */
+ * Requests composed during one event leave in one write. When a link is lost, what the kernel had taken any byte of
+ * has an unknown outcome; the rest was certainly not sent, and is taken back. */
 #include "cli/storm_history.h"
 
-#include "base/err.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "wire/compose.h"
 
-enum { PAUSE_FIRST_MS = 10, PAUSE_MAX_MS = 1000, SAME_BYTES_MIN = 1024 };
-
-static void on_again(uv_timer_t *timer);
+static const struct hs_backoff_limits pauses = {10000, 1000000};
 
 void hs_storm_conn_init(struct hs_storm_conn *conn, struct hs_storm_worker *worker)
 {
-	uint64_t depth = worker->options->pipeline;
+	*conn = (struct hs_storm_conn){.worker = worker};
+	hs_storm_conn_link(conn, worker->nodes_count - 1);
+	conn->adding = conn->links[0];
+	conn->out = &conn->adding->upstream.out;
+}
+
+static struct hs_storm_link *create_link(struct hs_storm_conn *conn, uint32_t node)
+{
+	struct hs_storm_link *link = hs_mem_zalloc(sizeof *link);
+	uint64_t depth = conn->worker->options->pipeline;
 	uint32_t slots = 1;
 
 	if (depth < HS_STORM_SIDE_PIPELINE)
 		depth = HS_STORM_SIDE_PIPELINE;
-	while (slots < depth + HS_STORM_ACT_REQUESTS_MAX) /* more: AUTH, or the end of an act */
+	depth += HS_STORM_ACT_REQUESTS_MAX; /* the end of an act */
+	if (conn->worker->cluster)
+		depth = 2 * depth + 1; /* ASKING before each; CLUSTER SLOTS */
+	while (slots < depth)
 		slots *= 2;
-	*conn = (struct hs_storm_conn){.worker = worker, .flight_mask = slots - 1};
-	conn->flights = hs_mem_alloc(slots * sizeof *conn->flights);
-	uv_timer_init(&worker->loop, &conn->again);
-	conn->again.data = conn;
+	link->conn = conn;
+	link->node = node;
+	link->flight_mask = slots - 1;
+	link->flights = hs_mem_alloc(slots * sizeof *link->flights);
+	hs_upstream_init(&link->upstream, 2);
+	link->upstream.same = &conn->worker->same;
+	return link;
+}
+
+struct hs_storm_link *hs_storm_conn_link(struct hs_storm_conn *conn, uint32_t node)
+{
+	while (conn->links_count <= node) {
+		conn->links =
+			hs_mem_realloc(conn->links, (conn->links_count + 1) * sizeof *conn->links);
+		conn->links[conn->links_count] = create_link(conn, conn->links_count);
+		conn->links_count++;
+	}
+	return conn->links[node];
 }
 
 void hs_storm_conn_deinit(struct hs_storm_conn *conn)
 {
-	hs_check(!conn->tcp_open);
-	hs_buf_deinit(&conn->out);
-	hs_buf_deinit(&conn->sending);
-	hs_buf_deinit(&conn->rest);
-	hs_mem_free(&conn->flights);
-}
+	for (uint32_t i = 0; i < conn->links_count; i++) {
+		struct hs_storm_link *link = conn->links[i];
 
-struct hs_storm_flight *hs_storm_conn_add(struct hs_storm_conn *conn)
-{
-	hs_check(conn->flight_count <= conn->flight_mask);
-	return &conn->flights[(conn->flight_head + conn->flight_count++) & conn->flight_mask];
-}
-
-/* ---- the end of a connection ---- */
-
-/* After so many failures in a row there is no sense in waiting longer each time. */
-static uint64_t pause_ms(uint64_t failures)
-{
-	uint64_t ms = PAUSE_FIRST_MS;
-
-	while (failures-- > 1 && ms < PAUSE_MAX_MS)
-		ms *= 2;
-	return ms < PAUSE_MAX_MS ? ms : PAUSE_MAX_MS;
-}
-
-/* The handle is gone: now the struct can take another one. */
-static void on_closed(uv_handle_t *handle)
-{
-	struct hs_storm_conn *conn = handle->data;
-
-	conn->tcp_open = false;
-	if (conn->state != HS_STORM_CONN_WAITING)
-		return;
-	if (conn->failures > conn->worker->options->retries) {
-		conn->state = HS_STORM_CONN_GIVEN_UP;
-		hs_storm_worker_counts(conn->worker)->given_up++;
-		hs_storm_worker_on_progress(conn->worker, conn);
-		return;
+		hs_upstream_deinit(&link->upstream);
+		hs_buf_deinit(&link->kept);
+		hs_buf_deinit(&link->why);
+		hs_mem_free(&link->flights);
+		hs_mem_free(&link);
 	}
-	uv_timer_start(&conn->again, on_again, pause_ms(conn->failures), 0);
+	hs_mem_free(&conn->links);
 }
 
-static void forget_flights(struct hs_storm_conn *conn)
-{
-	while (conn->flight_count) {
-		struct hs_storm_flight flight =
-			conn->flights[conn->flight_head & conn->flight_mask];
+/* ---- requests ---- */
 
-		conn->flight_head++;
-		conn->flight_count--;
-		if (flight.kind != HS_STORM_AUTH)
-			hs_storm_worker_on_lost(conn->worker, &flight);
-	}
+struct hs_storm_flight *hs_storm_link_add(struct hs_storm_link *link)
+{
+	hs_check(link->flight_count <= link->flight_mask);
+	return &link->flights[(link->flight_head + link->flight_count++) & link->flight_mask];
 }
 
-void hs_storm_conn_drop(struct hs_storm_conn *conn, const char *why)
+void hs_storm_link_say(struct hs_storm_link *link, enum hs_storm_kind kind, const char *words)
 {
-	struct hs_storm_counts *counts = hs_storm_worker_counts(conn->worker);
+	struct hs_storm_flight *flight = hs_storm_link_add(link);
+	size_t before = link->upstream.out.len;
 
-	if (conn->state == HS_STORM_CONN_WAITING || conn->state == HS_STORM_CONN_GIVEN_UP)
-		return;
-	snprintf(counts->trouble, sizeof counts->trouble, "%s", why);
-	if (conn->state == HS_STORM_CONN_READY)
-		counts->disconnects++;
-	else
-		counts->connect_failures++;
-	conn->failures++;
-	conn->state = HS_STORM_CONN_WAITING;
-	hs_buf_clear(&conn->out, HS_KEEP_BYTES);
-	hs_buf_clear(&conn->rest, HS_KEEP_BYTES);
-	conn->watch.on = false;
-	forget_flights(conn);
-	uv_close((uv_handle_t *)&conn->tcp, on_closed);
+	*flight = (struct hs_storm_flight){.kind = kind};
+	hs_compose_line(&link->upstream.out, words);
+	flight->bytes = (uint32_t)(link->upstream.out.len - before);
+	link->composed += flight->bytes;
 }
 
-void hs_storm_conn_stop(struct hs_storm_conn *conn)
+struct hs_storm_flight *hs_storm_conn_add(struct hs_storm_conn *conn, uint16_t slot)
 {
-	conn->state = HS_STORM_CONN_GIVEN_UP;
-	if (conn->tcp_open && !uv_is_closing((uv_handle_t *)&conn->tcp))
-		uv_close((uv_handle_t *)&conn->tcp, on_closed);
-	uv_close((uv_handle_t *)&conn->again, NULL);
+	if (conn->worker->cluster)
+		hs_storm_cluster_aim(conn, slot);
+	conn->added = conn->adding ? hs_storm_link_add(conn->adding) : hs_storm_cluster_park(conn);
+	conn->under_way++;
+	conn->worker->under_way++;
+	hs_storm_worker_counts(conn->worker)->sent++;
+	conn->out_before = conn->out->len;
+	return conn->added;
 }
 
-/* ---- sending ---- */
-
-static void on_written(uv_write_t *write, int status)
+void hs_storm_conn_added(struct hs_storm_conn *conn)
 {
-	struct hs_storm_conn *conn = write->data;
+	struct hs_storm_flight *flight = conn->added;
 
-	conn->writing = false;
-	hs_buf_clear(&conn->sending, HS_MIB);
-	if (status == UV_ECANCELED)
-		return;
-	if (status < 0)
-		hs_storm_conn_drop(conn, uv_strerror(status));
-	else
-		hs_storm_conn_flush(conn);
+	flight->bytes = (uint32_t)(conn->out->len - conn->out_before);
+	if (conn->adding)
+		conn->adding->composed += flight->bytes;
+	if (conn->worker->cluster)
+		hs_storm_cluster_added(conn, flight);
 }
 
 void hs_storm_conn_flush(struct hs_storm_conn *conn)
 {
-	if (conn->writing || conn->out.len == 0)
-		return;
+	for (uint32_t i = 0; i < conn->links_count; i++) {
+		struct hs_storm_link *link = conn->links[i];
 
-	uv_buf_t buf = uv_buf_init(conn->out.data, (unsigned)conn->out.len);
-	int done = uv_try_write((uv_stream_t *)&conn->tcp, &buf, 1);
-
-	if (done == UV_EAGAIN)
-		done = 0;
-	if (done < 0) {
-		hs_storm_conn_drop(conn, uv_strerror(done));
-		return;
+		if (link->io && link->upstream.out.len > 0 &&
+		    link->upstream.state == HS_UPSTREAM_UP)
+			hs_conn_send(link->io, &link->upstream.out, &link->upstream.sent);
 	}
-	if ((size_t)done == conn->out.len) {
-		hs_buf_clear(&conn->out, HS_MIB);
-		return;
-	}
-	hs_buf_swap(&conn->out, &conn->sending);
-	conn->writing = true;
-	conn->write.data = conn;
-	buf = uv_buf_init(conn->sending.data + done, (unsigned)(conn->sending.len - (size_t)done));
-	done = uv_write(&conn->write, (uv_stream_t *)&conn->tcp, &buf, 1, on_written);
-	hs_check(done == 0);
 }
 
-/* ---- receiving ---- */
-
-/* All connections of a worker read into one block, which stays in the processor's cache; only the
- * beginning of an unfinished reply is kept with the connection. */
-static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+uint64_t hs_storm_conn_oldest(const struct hs_storm_conn *conn)
 {
-	struct hs_storm_conn *conn = handle->data;
+	uint64_t oldest = UINT64_MAX;
 
-	(void)suggested;
-	if (conn->rest.len)
-		*buf = uv_buf_init(hs_buf_reserve(&conn->rest, HS_READ_BYTES), HS_READ_BYTES);
-	else
-		*buf = uv_buf_init(conn->worker->input, HS_STORM_INPUT_BYTES);
-}
+	for (uint32_t i = 0; i < conn->links_count; i++) {
+		const struct hs_storm_link *link = conn->links[i];
+		/* What was sent again stands behind what is newer. */
+		uint32_t count =
+			conn->worker->cluster ? link->flight_count : link->flight_count > 0;
 
-static void on_auth_answer(struct hs_storm_conn *conn, const struct hs_answer *answer)
-{
-	char why[160];
+		for (uint32_t j = 0; j < count; j++) {
+			const struct hs_storm_flight *flight =
+				&link->flights[(link->flight_head + j) & link->flight_mask];
 
-	if (answer->type != HS_ANSWER_ERROR) {
-		conn->state = HS_STORM_CONN_READY;
-		return;
-	}
-	snprintf(why, sizeof why, "AUTH: %.*s",
-		 (int)(answer->text.len > 140 ? 140 : answer->text.len), answer->text.data);
-	conn->failures = conn->worker->options->retries; /* asking again changes nothing */
-	hs_storm_conn_drop(conn, why);
-}
-
-/* The length of the reply at `data`, its head in *answer and the head's length in *head. Many long
- * replies of a run are equal; one that equals the last is not gone through again. */
-static int64_t measure(struct hs_storm_worker *worker, const char *data, size_t len,
-		       struct hs_answer *answer, size_t *head)
-{
-	struct hs_buf *same = &worker->same;
-	int64_t used = hs_answer_head(answer, data, len);
-
-	*head = used > 0 ? (size_t)used : 0;
-	if (used <= 0 || !answer->count)
-		return used;
-	if (same->len && len >= same->len && memcmp(data, same->data, same->len) == 0)
-		return (int64_t)same->len;
-	used = hs_answer_length(data, len);
-	if (used >= SAME_BYTES_MIN && used <= (int64_t)HS_MIB) {
-		hs_buf_clear(same, HS_MIB);
-		hs_buf_append(same, data, (size_t)used);
-	}
-	return used;
-}
-
-/* Takes the replies in `data`. Returns the bytes used, or HS_EPROTO. */
-static int64_t take_answers(struct hs_storm_conn *conn, const char *data, size_t len)
-{
-	uint64_t now_ns = uv_hrtime();
-	size_t at = 0;
-
-	while (at < len) {
-		struct hs_answer answer;
-		size_t head;
-		int64_t used = measure(conn->worker, data + at, len - at, &answer, &head);
-		if (used < 0 || (used > 0 && !conn->flight_count))
-			return HS_EPROTO;
-		if (used == 0)
-			break;
-
-		struct hs_storm_flight *flight =
-			&conn->flights[conn->flight_head++ & conn->flight_mask];
-
-		struct hs_bytes body = {data + at + head, (size_t)used - head};
-
-		conn->flight_count--;
-		conn->failures = 0;
-		at += (size_t)used;
-		if (flight->kind == HS_STORM_AUTH) {
-			on_auth_answer(conn, &answer);
-			if (conn->state != HS_STORM_CONN_READY)
-				break;
-		} else {
-			hs_storm_worker_on_answer(conn->worker, conn, flight, &answer, body,
-						  now_ns);
+			if (flight->kind < HS_STORM_ASKING && flight->stamp < oldest)
+				oldest = flight->stamp;
 		}
 	}
-	return (int64_t)at;
+	return hs_storm_cluster_oldest(conn, oldest);
 }
 
-static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
+void hs_storm_conn_raise(struct hs_storm_conn *conn, uint64_t key, int64_t floor)
 {
-	struct hs_storm_conn *conn = stream->data;
-	bool in_rest = conn->rest.len > 0;
+	for (uint32_t i = 0; i < conn->links_count; i++) {
+		struct hs_storm_link *link = conn->links[i];
 
-	if (count == 0)
+		for (uint32_t j = 0; j < link->flight_count; j++) {
+			struct hs_storm_flight *flight =
+				&link->flights[(link->flight_head + j) & link->flight_mask];
+
+			if (flight->key == key && flight->floor < floor)
+				flight->floor = floor;
+		}
+	}
+	hs_storm_cluster_raise(conn, key, floor);
+}
+
+/* ---- the end of a connection ---- */
+
+/* What was under way, oldest first. */
+static void forget_flights(struct hs_storm_link *link)
+{
+	uint64_t sent = link->upstream.sent, at = link->composed;
+
+	for (uint32_t i = 0; i < link->flight_count; i++)
+		at -= link->flights[(link->flight_head + i) & link->flight_mask].bytes;
+	while (link->flight_count) {
+		struct hs_storm_flight *flight =
+			&link->flights[link->flight_head++ & link->flight_mask];
+
+		link->flight_count--;
+		if (flight->kind < HS_STORM_ASKING && !flight->told)
+			hs_storm_worker_on_lost(link->conn->worker, link->conn, flight, at < sent);
+		at += flight->bytes;
+	}
+	link->unit_replies = 0;
+	link->tells_map = false;
+	link->kept.len = link->kept_at = 0;
+}
+
+static void on_reconnect(uv_timer_t *timer);
+
+void hs_storm_worker_wake(struct hs_storm_worker *worker, uint64_t at_us)
+{
+	uint64_t now_us = uv_hrtime() / 1000;
+	uint64_t ms = at_us > now_us ? (at_us - now_us + 999) / 1000 : 0;
+
+	if (!uv_is_active((uv_handle_t *)&worker->reconnect) ||
+	    ms < uv_timer_get_due_in(&worker->reconnect))
+		uv_timer_start(&worker->reconnect, on_reconnect, ms, 0);
+}
+
+static bool any_ready(const struct hs_storm_worker *worker)
+{
+	for (unsigned i = 0; i < worker->conn_count; i++) {
+		if (worker->conns[i].state == HS_STORM_CONN_READY)
+			return true;
+	}
+	return false;
+}
+
+/* At the start a failure is told at once: trying again for seconds would hide it. */
+static bool has_failed_for_good(const struct hs_storm_link *link)
+{
+	const struct hs_storm_worker *worker = link->conn->worker;
+
+	if (worker->phase == HS_STORM_PHASE_CONNECT && !worker->options->retries_given &&
+	    !any_ready(worker))
+		return true;
+	return link->upstream.backoff.failures > worker->options->retries;
+}
+
+void hs_storm_conn_look(struct hs_storm_conn *conn)
+{
+	const struct hs_storm_worker *worker = conn->worker;
+	bool up = false, ready = true, hopeless = true;
+
+	for (uint32_t i = 0; i < conn->links_count; i++) {
+		const struct hs_storm_link *link = conn->links[i];
+		bool down = link->upstream.state == HS_UPSTREAM_DOWN;
+
+		if (!hs_storm_link_is_wanted(link))
+			continue;
+		up = up || link->upstream.state == HS_UPSTREAM_UP;
+		hopeless = hopeless && down && link->failed_for_good;
+		/* At the start all that can be reached have to be. */
+		if (worker->phase == HS_STORM_PHASE_CONNECT &&
+		    link->upstream.state != HS_UPSTREAM_UP && link->upstream.backoff.failures == 0)
+			ready = false;
+	}
+	if (worker->cluster && !worker->cluster->known)
+		ready = false;
+	if (hopeless && conn->state != HS_STORM_CONN_GIVEN_UP)
+		hs_storm_worker_counts(conn->worker)->given_up++;
+	conn->state = hopeless	    ? HS_STORM_CONN_GIVEN_UP
+		      : up && ready ? HS_STORM_CONN_READY
+				    : HS_STORM_CONN_OPENING;
+}
+
+/* It is closed; what was under way on it is lost. */
+static void close_link(struct hs_storm_link *link)
+{
+	if (link->io)
+		hs_conn_close(&link->io);
+	link->upstream.state = HS_UPSTREAM_DOWN;
+	forget_flights(link);
+}
+
+void hs_storm_link_drop(struct hs_storm_link *link, const char *why)
+{
+	struct hs_storm_worker *worker = link->conn->worker;
+	struct hs_storm_counts *counts = hs_storm_worker_counts(worker);
+
+	if (link->upstream.state == HS_UPSTREAM_DOWN)
 		return;
-	if (count < 0) {
-		hs_storm_conn_drop(conn, uv_strerror((int)count));
-		hs_storm_worker_on_progress(conn->worker, conn);
+	hs_bytes_escape(hs_bytes_of(why), counts->trouble, sizeof counts->trouble);
+	if (link->upstream.state == HS_UPSTREAM_UP)
+		counts->disconnects++;
+	else
+		counts->connect_failures++;
+	hs_backoff_wait(&link->upstream.backoff, &pauses, uv_hrtime() / 1000, &worker->chance);
+	link->failed_for_good = has_failed_for_good(link);
+	close_link(link);
+	if (!link->failed_for_good || worker->cluster)
+		hs_storm_worker_wake(worker, link->upstream.backoff.open_at_us);
+	if (worker->cluster)
+		worker->cluster->wanted = true;
+	hs_storm_conn_look(link->conn);
+}
+
+void hs_storm_link_leave(struct hs_storm_link *link)
+{
+	link->wanted = false;
+	if (link->flight_count == 0 && link->upstream.state != HS_UPSTREAM_DOWN)
+		close_link(link);
+}
+
+void hs_storm_conn_drop(struct hs_storm_conn *conn, const char *why)
+{
+	for (uint32_t i = 0; i < conn->links_count; i++)
+		hs_storm_link_drop(conn->links[i], why);
+	hs_storm_cluster_give_up(conn);
+}
+
+void hs_storm_conn_stop(struct hs_storm_conn *conn)
+{
+	for (uint32_t i = 0; i < conn->links_count; i++) {
+		if (conn->links[i]->io)
+			hs_conn_close(&conn->links[i]->io);
+	}
+	hs_storm_cluster_give_up(conn);
+}
+
+/* ---- replies ---- */
+
+static void take(void *context, struct hs_bytes reply, bool owned)
+{
+	struct hs_storm_link *link = context;
+	struct hs_storm_flight *flight;
+
+	(void)owned;
+	if (link->flight_count == 0) {
+		hs_upstream_close(&link->upstream, "it answered what nobody asked");
 		return;
 	}
-	if (in_rest)
-		conn->rest.len += (size_t)count;
-
-	const char *data = in_rest ? conn->rest.data : buf->base;
-	size_t len = in_rest ? conn->rest.len : (size_t)count;
-	int64_t used = take_answers(conn, data, len);
-
-	if (conn->state == HS_STORM_CONN_WAITING)
+	hs_backoff_clear(&link->upstream.backoff);
+	link->conn->from = link;
+	if (link->conn->worker->cluster) {
+		hs_storm_cluster_take(link, reply);
 		return;
-	if (used < 0) {
-		hs_storm_conn_drop(conn, "the target sent what is no reply, or one too many");
-	} else if (in_rest) {
-		hs_buf_consume(&conn->rest, (size_t)used);
-	} else if ((size_t)used < len) {
-		hs_buf_append(&conn->rest, data + used, len - (size_t)used);
 	}
-	hs_storm_worker_on_progress(conn->worker, conn);
+	flight = &link->flights[link->flight_head++ & link->flight_mask];
+	link->flight_count--;
+	hs_storm_worker_on_answer(link->conn->worker, link->conn, flight, reply);
+}
+
+static void on_receive(void *context, const char *data, size_t len)
+{
+	struct hs_storm_link *link = context;
+	struct hs_storm_worker *worker = link->conn->worker;
+
+	worker->read_ns = uv_hrtime();
+	hs_upstream_receive(&link->upstream, worker->read_ns / 1000, data, len, SIZE_MAX, take,
+			    link);
+	if (link->upstream.close_reason)
+		hs_storm_link_drop(link, link->upstream.close_reason);
+	if (link->conn->parked)
+		hs_storm_cluster_release(link->conn);
+	hs_storm_worker_on_progress(worker, link->conn);
+}
+
+/* One large block for all, which stays in the processor's cache; behind the beginning of a reply, its rest. */
+static char *room(void *context, size_t *size)
+{
+	struct hs_storm_link *link = context;
+	struct hs_buf *partial = &link->upstream.partial;
+
+	*size = partial->len > 0 ? (size_t)HS_READ_BYTES : (size_t)HS_STORM_INPUT_BYTES;
+	return partial->len > 0 ? hs_buf_reserve(partial, *size) : link->conn->worker->input;
 }
 
 /* ---- connecting ---- */
 
-static void on_connected(uv_connect_t *connect, int status)
+static void on_up(void *context, int64_t server_id)
 {
-	struct hs_storm_conn *conn = connect->data;
+	struct hs_storm_link *link = context;
+	struct hs_storm_conn *conn = link->conn;
+	struct hs_storm_worker *worker = conn->worker;
 
-	if (status == UV_ECANCELED)
+	(void)server_id;
+	link->upstream.state = HS_UPSTREAM_UP;
+	if (worker->history)
+		conn->client = hs_storm_history_client(worker->history);
+	if (worker->cluster && worker->cluster->asked_ns == 0)
+		hs_storm_map_ask(worker);
+	if (conn->parked)
+		hs_storm_cluster_release(conn);
+	hs_storm_conn_look(conn);
+	hs_storm_worker_on_progress(worker, conn);
+}
+
+static void on_down(void *context, const char *why)
+{
+	struct hs_storm_link *link = context;
+
+	link->io = NULL; /* it frees itself */
+	hs_storm_link_drop(link, why);
+	hs_storm_worker_on_progress(link->conn->worker, link->conn);
+}
+
+static const struct hs_conn_calls calls = {on_up, on_down, room, on_receive};
+
+void hs_storm_link_open(struct hs_storm_link *link)
+{
+	struct hs_storm_worker *worker = link->conn->worker;
+	const struct hs_storm_node *node = &worker->nodes[link->node];
+	const struct hs_conn_options options = {
+		.loop = &worker->loop,
+		.identity = &worker->options->target.identity,
+		.host = node->address,
+		.certified = node->at.host,
+		.port = node->at.port,
+		.resp = 2,
+		.expected_id = "",
+		.classic = true,
+		.calls = &calls,
+		.context = link,
+		.buffer = worker->input,
+	};
+
+	if (!hs_upstream_may_open(&link->upstream, uv_hrtime() / 1000))
 		return;
-	if (status < 0) {
-		/* At the start nothing listens there: trying again for seconds would hide that. */
-		if (status == UV_ECONNREFUSED && conn->worker->phase == HS_STORM_PHASE_CONNECT &&
-		    !conn->worker->options->retries_given)
-			conn->failures = conn->worker->options->retries;
-		hs_storm_conn_drop(conn, uv_strerror(status));
-		return;
+	hs_upstream_opening(&link->upstream, uv_hrtime() / 1000);
+	link->composed = 0;
+	link->born++;
+	link->io = hs_conn_open(&options);
+}
+
+/* Those whose pause is over; and what was put off has its time, too. */
+static void on_reconnect(uv_timer_t *timer)
+{
+	struct hs_storm_worker *worker = timer->data;
+
+	for (unsigned i = 0; i < worker->conn_count; i++) {
+		struct hs_storm_conn *conn = &worker->conns[i];
+
+		for (uint32_t j = 0; j < conn->links_count; j++) {
+			struct hs_storm_link *link = conn->links[j];
+
+			if (conn->state == HS_STORM_CONN_GIVEN_UP || !hs_storm_link_is_wanted(link))
+				continue;
+			hs_storm_link_open(link);
+			if (link->upstream.state == HS_UPSTREAM_DOWN)
+				hs_storm_worker_wake(worker, link->upstream.backoff.open_at_us);
+		}
+		if (conn->parked) {
+			hs_storm_cluster_release(conn);
+			hs_storm_worker_on_progress(worker, conn);
+		}
 	}
-	if (conn->worker->history)
-		conn->client = hs_storm_history_client(conn->worker->history);
-	uv_tcp_nodelay(&conn->tcp, 1);
-	uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read);
-	if (!*conn->worker->options->password.text) {
-		conn->state = HS_STORM_CONN_READY;
-		hs_storm_worker_on_progress(conn->worker, conn);
-		return;
-	}
-
-	struct hs_storm_flight *flight = hs_storm_conn_add(conn);
-
-	*flight = (struct hs_storm_flight){.kind = HS_STORM_AUTH};
-	hs_storm_wire_append(&conn->worker->wire, flight, &conn->out, NULL);
-	hs_storm_conn_flush(conn);
 }
 
 void hs_storm_conn_start(struct hs_storm_conn *conn)
 {
-	const struct sockaddr *address = (const struct sockaddr *)conn->worker->address;
-	int rc = uv_tcp_init(&conn->worker->loop, &conn->tcp);
-
-	hs_check(rc == 0);
-	conn->tcp_open = true;
-	conn->tcp.data = conn;
-	conn->connect.data = conn;
-	conn->state = HS_STORM_CONN_CONNECTING;
-	rc = uv_tcp_connect(&conn->connect, &conn->tcp, address, on_connected);
-	if (rc < 0)
-		hs_storm_conn_drop(conn, uv_strerror(rc));
-}
-
-static void on_again(uv_timer_t *timer)
-{
-	hs_storm_conn_start(timer->data);
+	for (uint32_t i = 0; i < conn->links_count; i++)
+		hs_storm_link_open(conn->links[i]);
 }

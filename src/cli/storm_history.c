@@ -78,9 +78,15 @@ void hs_storm_history_destroy(struct hs_storm_history **history)
 void hs_storm_history_name(const struct hs_storm_history *history, uint64_t key, char *text,
 			   size_t size)
 {
+	const char *prefix = history->options->prefix;
+
 	/* No run meets what another has left behind. */
-	snprintf(text, size, "%s%08" PRIx32 ":%" PRIu64 ":%" PRIu32, history->options->prefix,
-		 history->run_tag, key, history->keys[key].name);
+	if (history->options->cluster)
+		snprintf(text, size, "%s{%08" PRIx32 ":%" PRIu64 "}:%" PRIu64 ":%" PRIu32, prefix,
+			 history->run_tag, key / HS_STORM_TAG_KEYS, key, history->keys[key].name);
+	else
+		snprintf(text, size, "%s%08" PRIx32 ":%" PRIu64 ":%" PRIu32, prefix,
+			 history->run_tag, key, history->keys[key].name);
 }
 
 uint32_t hs_storm_history_client(struct hs_storm_history *history)
@@ -203,7 +209,7 @@ static void settle(struct hs_storm_history *history, struct record *record, enum
 	}
 }
 
-static void drop(struct hs_storm_history *history, const struct hs_storm_flight *flight)
+void hs_storm_history_undone(struct hs_storm_history *history, const struct hs_storm_flight *flight)
 {
 	for (uint32_t i = 0; i < flight->records; i++)
 		settle(history, &history->records[flight->record + i], DROPPED);
@@ -285,7 +291,7 @@ static void hear_error(struct hs_storm_history *history, const struct hs_storm_f
 	else if (hs_storm_says_unknown(text) || flight->heard == HS_STORM_HEARD_SAME)
 		leave_open(history, flight, false);
 	else
-		drop(history, flight);
+		hs_storm_history_undone(history, flight);
 }
 
 /* The elements of an array, one for each record that waits for one. */
@@ -296,7 +302,7 @@ static void hear_each(struct hs_storm_history *history, const struct hs_storm_fl
 	int64_t wanted = 0;
 
 	if (answer->type == HS_ANSWER_NULL && flight->watched) {
-		drop(history, flight);
+		hs_storm_history_undone(history, flight);
 		return;
 	}
 	for (uint32_t i = 0; i < flight->records; i++)
@@ -305,7 +311,7 @@ static void hear_each(struct hs_storm_history *history, const struct hs_storm_fl
 		fail(history, flight->key,
 		     answer->type == HS_ANSWER_NULL ? ": EXEC did nothing, and nothing was watched"
 						    : ": a reply of the wrong type");
-		drop(history, flight);
+		hs_storm_history_undone(history, flight);
 		return;
 	}
 	for (uint32_t i = 0; i < flight->records; i++) {

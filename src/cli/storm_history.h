@@ -58,6 +58,9 @@ bool hs_storm_history_is_blind(const struct hs_storm_history *history, uint64_t 
 void hs_storm_history_answer(struct hs_storm_history *history, const struct hs_storm_flight *flight,
 			     const struct hs_answer *answer, struct hs_bytes body);
 void hs_storm_history_lost(struct hs_storm_history *history, const struct hs_storm_flight *flight);
+/* It did not happen. */
+void hs_storm_history_undone(struct hs_storm_history *history,
+			     const struct hs_storm_flight *flight);
 /* The window has all it takes: send no more, wait for the answers, read every key that was
  * touched, then close it. */
 bool hs_storm_history_is_full(const struct hs_storm_history *history);

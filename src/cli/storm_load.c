@@ -50,16 +50,17 @@ static uint64_t room_aside(const struct hs_storm_options *options)
 }
 
 void hs_storm_worker_init(struct hs_storm_worker *worker, const struct hs_storm_options *options,
-			  unsigned index, const struct sockaddr_storage *address, atomic_bool *stop)
+			  unsigned index, atomic_bool *stop)
 {
 	int rc;
 
-	*worker = (struct hs_storm_worker){
-		.options = options, .address = address, .stop = stop, .index = index};
+	*worker = (struct hs_storm_worker){.options = options, .stop = stop, .index = index};
 	rc = uv_loop_init(&worker->loop);
 	hs_check(rc == 0);
 	uv_timer_init(&worker->loop, &worker->tick);
 	worker->tick.data = worker;
+	uv_timer_init(&worker->loop, &worker->reconnect);
+	worker->reconnect.data = worker;
 	worker->pace_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 	hs_check(worker->pace_fd >= 0);
 	rc = uv_poll_init(&worker->loop, &worker->pace, worker->pace_fd);
@@ -69,11 +70,18 @@ void hs_storm_worker_init(struct hs_storm_worker *worker, const struct hs_storm_
 	hs_storm_wire_init(&worker->wire, options);
 	hs_storm_keys_init(&worker->keys, &options->shape, options->keys, options->seed);
 	hs_prng_init(&worker->prng, options->seed * 64 + index);
+	hs_prng_init(&worker->chance, options->seed * 64 + index);
 	worker->write_below =
 		options->writes >= 1 ? UINT64_MAX : (uint64_t)(options->writes * 0x1p64);
 	if (options->rate)
 		worker->interval_ns = 1e9 * (double)options->threads / (double)options->rate;
 
+	for (size_t i = 0; i < options->target.url.seeds_count; i++)
+		hs_storm_node(worker, &options->target.url.seeds[i]);
+	if (options->cluster) {
+		worker->cluster = hs_mem_zalloc(sizeof *worker->cluster);
+		worker->cluster->began_ms = uv_hrtime() / 1000000;
+	}
 	worker->input = hs_mem_alloc(HS_STORM_INPUT_BYTES);
 	worker->conn_count = (unsigned)share_of(options->connections, options->threads, index);
 	worker->conns = hs_mem_alloc(worker->conn_count * sizeof *worker->conns);
@@ -86,6 +94,7 @@ void hs_storm_worker_init(struct hs_storm_worker *worker, const struct hs_storm_
 void hs_storm_worker_deinit(struct hs_storm_worker *worker)
 {
 	uv_close((uv_handle_t *)&worker->tick, NULL);
+	uv_close((uv_handle_t *)&worker->reconnect, NULL);
 	uv_close((uv_handle_t *)&worker->pace, NULL);
 	for (unsigned i = 0; i < worker->conn_count; i++)
 		hs_storm_conn_stop(&worker->conns[i]);
@@ -96,6 +105,8 @@ void hs_storm_worker_deinit(struct hs_storm_worker *worker)
 		hs_storm_conn_deinit(&worker->conns[i]);
 	hs_mem_free(&worker->conns);
 	hs_mem_free(&worker->input);
+	hs_mem_free(&worker->nodes);
+	hs_mem_free(&worker->cluster);
 	hs_mem_free(&worker->again);
 	hs_buf_deinit(&worker->same);
 	hs_storm_order_destroy(&worker->order);
@@ -229,18 +240,22 @@ static enum hs_storm_kind next_kind(struct hs_storm_worker *worker, uint64_t key
 static void compose(struct hs_storm_worker *worker, struct hs_storm_conn *conn, uint64_t key,
 		    enum hs_storm_kind kind, uint64_t due_ns)
 {
-	struct hs_storm_flight *flight = hs_storm_conn_add(conn);
+	bool counter = hs_storm_key_is_counter(worker->options, key);
+	uint16_t slot = worker->cluster ? hs_storm_wire_slot(&worker->wire, kind, counter, key) : 0;
+	struct hs_storm_flight *flight = hs_storm_conn_add(conn, slot);
 	char *value;
 
-	*flight = (struct hs_storm_flight){.key = key, .kind = kind, .due_ns = due_ns};
-	flight->counter = hs_storm_key_is_counter(worker->options, key);
+	*flight = (struct hs_storm_flight){.key = key,
+					   .other = (uint32_t)key,
+					   .kind = kind,
+					   .due_ns = due_ns,
+					   .counter = counter};
 	if (worker->verify)
 		hs_storm_verify_send(worker->verify, flight);
-	hs_storm_wire_append(&worker->wire, flight, &conn->out, &value);
-	if (worker->verify && flight->kind == HS_STORM_SET && !flight->counter)
+	hs_storm_wire_append(&worker->wire, flight, conn->out, &value);
+	if (worker->verify && kind == HS_STORM_SET && !counter)
 		hs_storm_verify_value(worker->verify, flight, value);
-	worker->under_way++;
-	hs_storm_worker_counts(worker)->sent++;
+	hs_storm_conn_added(conn);
 }
 
 /* ---- closed loop, and the phases beside the run ---- */
@@ -330,7 +345,7 @@ static void fill(struct hs_storm_worker *worker, struct hs_storm_conn *conn)
 {
 	uint64_t now_ns;
 
-	if (conn->state != HS_STORM_CONN_READY || conn->flight_count || must_wait(worker))
+	if (conn->state != HS_STORM_CONN_READY || conn->under_way || must_wait(worker))
 		return;
 	now_ns = uv_hrtime();
 	if (!has_more(worker, now_ns))
@@ -352,7 +367,7 @@ static struct hs_storm_conn *find_room(struct hs_storm_worker *worker)
 
 		worker->cursor = worker->cursor + 1 < worker->conn_count ? worker->cursor + 1 : 0;
 		if (conn->state == HS_STORM_CONN_READY &&
-		    conn->flight_count < worker->options->pipeline)
+		    conn->under_way < worker->options->pipeline)
 			return conn;
 	}
 	return NULL;
@@ -463,12 +478,9 @@ static void move_horizon(struct hs_storm_worker *worker)
 	if (!hs_storm_verify_wants_horizon(worker->verify, &oldest))
 		return;
 	for (unsigned i = 0; i < worker->conn_count; i++) {
-		struct hs_storm_conn *conn = &worker->conns[i];
-		const struct hs_storm_flight *flight =
-			&conn->flights[conn->flight_head & conn->flight_mask];
+		uint64_t stamp = hs_storm_conn_oldest(&worker->conns[i]);
 
-		if (conn->flight_count && flight->kind != HS_STORM_AUTH && flight->stamp < oldest)
-			oldest = flight->stamp;
+		oldest = stamp < oldest ? stamp : oldest;
 	}
 	hs_storm_verify_horizon(worker->verify, oldest);
 }
@@ -515,19 +527,10 @@ static void probe_again(struct hs_storm_worker *worker, uint64_t key)
 static void verify_answer(struct hs_storm_worker *worker, struct hs_storm_conn *conn,
 			  const struct hs_storm_flight *flight, const struct hs_answer *answer)
 {
-	int64_t seen;
-
 	if (answer->type == HS_ANSWER_ERROR && worker->phase == HS_STORM_PHASE_FINAL)
 		hs_storm_verify_unread(worker->verify, flight->key);
 	hs_storm_verify_reply(worker->verify, flight, answer);
-	seen = hs_storm_verify_seen(worker->verify);
-	for (uint32_t i = 0; i < conn->flight_count; i++) {
-		struct hs_storm_flight *later =
-			&conn->flights[(conn->flight_head + i) & conn->flight_mask];
-
-		if (later->key == flight->key && later->floor < seen)
-			later->floor = seen;
-	}
+	hs_storm_conn_raise(conn, flight->key, hs_storm_verify_seen(worker->verify));
 }
 
 /* --ordered: the flight is over, one way or the other. */
@@ -544,39 +547,66 @@ static bool is_read(const struct hs_storm_flight *flight)
 	return flight->kind == HS_STORM_GET || flight->kind == HS_STORM_REQUEST || flight->read;
 }
 
+/* What a reply says, which matters to those who check it alone. */
+static void read_answer(struct hs_storm_worker *worker, struct hs_storm_conn *conn,
+			const struct hs_storm_flight *flight, struct hs_bytes reply)
+{
+	struct hs_answer answer = {0};
+	int64_t head = hs_answer_head(&answer, reply.data, reply.len);
+	bool error = answer.type == HS_ANSWER_ERROR;
+
+	hs_check(head > 0);
+	if (error)
+		hs_storm_acts_error(flight, &answer, hs_storm_worker_counts(worker));
+	if (flight->kind == HS_STORM_ACT) {
+		hs_storm_acts_answer(
+			worker, conn, flight, &answer,
+			(struct hs_bytes){reply.data + head, reply.len - (size_t)head});
+		if (worker->phase != HS_STORM_PHASE_RUN && error)
+			probe_again(worker, flight->key);
+	}
+	if (worker->verify)
+		verify_answer(worker, conn, flight, &answer);
+}
+
 void hs_storm_worker_on_answer(struct hs_storm_worker *worker, struct hs_storm_conn *conn,
-			       const struct hs_storm_flight *flight, const struct hs_answer *answer,
-			       struct hs_bytes body, uint64_t now_ns)
+			       const struct hs_storm_flight *flight, struct hs_bytes reply)
+{
+	struct hs_storm_counts *counts = hs_storm_worker_counts(worker);
+	bool error = reply.data[0] == '-' || reply.data[0] == '!';
+	uint64_t now_ns = worker->read_ns;
+
+	worker->under_way--;
+	conn->under_way--;
+	worker->heard_ns = now_ns;
+	counts->answered++;
+	counts->last_ns = now_ns;
+	if (!error)
+		hs_histo_add(is_read(flight) ? &counts->reads_ns : &counts->writes_ns,
+			     now_ns > flight->due_ns ? now_ns - flight->due_ns : 0);
+	if (error || flight->kind == HS_STORM_ACT || worker->verify)
+		read_answer(worker, conn, flight, reply);
+	end_turn(worker, flight);
+}
+
+void hs_storm_worker_on_lost(struct hs_storm_worker *worker, struct hs_storm_conn *conn,
+			     const struct hs_storm_flight *flight, bool sent)
 {
 	struct hs_storm_counts *counts = hs_storm_worker_counts(worker);
 
 	worker->under_way--;
-	worker->heard_ns = now_ns;
-	counts->answered++;
-	counts->last_ns = now_ns;
-	if (answer->type == HS_ANSWER_ERROR)
-		hs_storm_acts_error(flight, answer, counts);
-	else
-		hs_histo_add(is_read(flight) ? &counts->reads_ns : &counts->writes_ns,
-			     now_ns > flight->due_ns ? now_ns - flight->due_ns : 0);
-	if (flight->kind == HS_STORM_ACT) {
-		hs_storm_acts_answer(worker, conn, flight, answer, body);
-		if (worker->phase != HS_STORM_PHASE_RUN && answer->type == HS_ANSWER_ERROR)
-			probe_again(worker, flight->key);
+	conn->under_way--;
+	if (sent) {
+		counts->lost++;
+	} else { /* as if it had not been drawn */
+		counts->sent--;
+		counts->unsent++;
+		worker->quota += worker->phase == HS_STORM_PHASE_RUN && worker->quota < UINT64_MAX;
 	}
 	if (worker->verify)
-		verify_answer(worker, conn, flight, answer);
-	end_turn(worker, flight);
-}
-
-void hs_storm_worker_on_lost(struct hs_storm_worker *worker, const struct hs_storm_flight *flight)
-{
-	worker->under_way--;
-	hs_storm_worker_counts(worker)->lost++;
-	if (worker->verify)
-		hs_storm_verify_lost(worker->verify, flight);
+		(sent ? hs_storm_verify_lost : hs_storm_verify_undone)(worker->verify, flight);
 	if (worker->history)
-		hs_storm_history_lost(worker->history, flight);
+		(sent ? hs_storm_history_lost : hs_storm_history_undone)(worker->history, flight);
 	end_turn(worker, flight);
 	if (worker->phase != HS_STORM_PHASE_RUN)
 		add_again(worker, flight->key);
@@ -600,9 +630,14 @@ static void give_up_waiting(struct hs_storm_worker *worker, const char *why)
 {
 	worker->abandoned = true;
 	for (unsigned i = 0; i < worker->conn_count; i++) {
-		if (worker->conns[i].flight_count)
+		if (worker->conns[i].under_way)
 			hs_storm_conn_drop(&worker->conns[i], why);
 	}
+}
+
+static uint64_t drain_ns(const struct hs_storm_options *options)
+{
+	return DRAIN_NS + (options->cluster ? options->patience_us * 1000 : 0);
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -616,8 +651,10 @@ static void on_tick(uv_timer_t *timer)
 	if (worker->phase != HS_STORM_PHASE_RUN && now_ns > worker->heard_ns + SILENCE_NS)
 		give_up_waiting(worker, "no answer for 30 s");
 	else if (worker->phase == HS_STORM_PHASE_RUN && !more &&
-		 now_ns > worker->stopped_ns + DRAIN_NS)
+		 now_ns > worker->stopped_ns + drain_ns(worker->options))
 		give_up_waiting(worker, "no answer for 5 s after the run");
+	if (worker->cluster)
+		hs_storm_map_tick(worker);
 	kick(worker);
 	check_end(worker);
 	if (worker->on_tick)

@@ -1,7 +1,6 @@
 /* The options of `heatsink storm`, one row each. */
 #include "cli/storm.h"
 
-#include "base/address.h"
 #include "base/err.h"
 #include "base/num.h"
 
@@ -86,18 +85,6 @@ static bool read_writes(const struct hs_flag *row, void *to, const char *word)
 		return true;
 	}
 	return parse_share(word, &options->writes);
-}
-
-static bool read_target(const struct hs_flag *row, void *to, const char *word)
-{
-	struct hs_storm_options *options = to;
-
-	(void)row;
-	if (!hs_flag_target(word, options->host, &options->port))
-		return false;
-	hs_address_text(options->host, (unsigned)options->port, options->target,
-			sizeof options->target);
-	return true;
 }
 
 static const struct {
@@ -215,11 +202,17 @@ static bool read_shape(const struct hs_flag *row, void *to, const char *word)
 #define FIELD(name) offsetof(struct hs_storm_options, name)
 
 static const struct hs_flag rows[] = {
-	{"target", "HOST:PORT", "127.0.0.1:6380", "where the load goes", read_target, 0, 0, 0},
-	{"password", "WORD", "", HS_FLAGS_PASSWORD_TEXT, hs_flag_read_text, FIELD(password.word), 0,
-	 0},
-	{"password-file", "FILE", "", HS_FLAGS_PASSWORD_FILE_TEXT, hs_flag_read_text,
-	 FIELD(password.file), 0, 0},
+	HS_TARGET_ROWS(struct hs_storm_options, target,
+		       "where the load goes: HOST:PORT, a port of this machine, "
+		       "redis://[USER:PASSWORD@]HOST[:PORT][/DB], or some nodes of a Cluster: "
+		       "cluster://[USER:PASSWORD@]HOST[:PORT],HOST... With TLS: rediss://, "
+		       "clusters://"),
+	{"cluster", NULL, "no", "the target is a node of a Cluster, as with cluster://",
+	 hs_flag_read_yes, FIELD(cluster), 0, 0},
+	{"patience", "TIME", "30s",
+	 "a Cluster: how long a request is sent again that no node has run, because its slot is on "
+	 "the move or its node gone, before that is its reply",
+	 read_duration, FIELD(patience_us), 1, UINT32_MAX},
 	{"shape", "SHAPE", "uniform",
 	 "which keys: uniform, zipf:EXPONENT, viral:SHARE (one key takes that share), "
 	 "moving:TIME[:SHARE] (the viral key changes), flash:REQUESTS[:SHARE] (it changes after so "
@@ -233,8 +226,10 @@ static const struct hs_flag rows[] = {
 	 "(every command that a key with a number understands, transactions and scripts too)",
 	 read_command, 0, 0, 0},
 	{"request", "WORDS", "",
-	 "send this request, again and again, instead of a command: 'HGETALL big'", read_text,
-	 FIELD(request), 0, 0},
+	 "send this request, again and again, instead of a command: 'HGETALL big'; of a Cluster, "
+	 "to "
+	 "the owner of its second word",
+	 read_text, FIELD(request), 0, 0},
 	{"writes", "SHARE", "",
 	 "share of writes, the rest are GETs (default: mixed 0.1, get 0, set and incr 1; all has "
 	 "shares of its own)",
@@ -258,8 +253,8 @@ static const struct hs_flag rows[] = {
 	{"seed", "N", "1", "the same seed draws the same keys", hs_flag_read_uint, FIELD(seed), 0,
 	 UINT64_MAX},
 	{"retries", "N", "20",
-	 "failed connects in a row before a connection is given up; without this option a refused "
-	 "connect at the start ends the storm at once",
+	 "failed connects in a row before a connection is given up; without this option a failure "
+	 "at the start ends the storm at once",
 	 hs_flag_read_uint, FIELD(retries), 0, 1000000},
 	{"load", NULL, "no", "write every key once before the run", hs_flag_read_yes, FIELD(load),
 	 0, 0},
@@ -321,6 +316,8 @@ static const char *complaint_about(const struct hs_storm_options *options)
 		       "--command all";
 	if (options->ordered && options->threads > 1)
 		return "--ordered works on one thread: it knows what is under way on every key";
+	if (options->cluster && options->target.url.db != 0)
+		return "--cluster: a Cluster has database 0 alone";
 	if (options->no_final && !(options->verify && options->command != HS_STORM_COMMAND_ALL))
 		return "--no-final is for --verify, and not with --command all";
 	if (options->threads > options->connections)
@@ -356,9 +353,10 @@ int hs_storm_options_read(struct hs_storm_options *options, int argc, char **arg
 	*options = (struct hs_storm_options){0};
 	rc = hs_flags_read(&flags, options, given, argc, argv, err);
 	if (rc == 0)
-		rc = hs_flags_password_read(&flags, &options->password, err);
+		rc = hs_target_read(&options->target, flags.who, err);
 	if (rc < 0)
 		return rc;
+	options->cluster |= options->target.url.kind == HS_REDIS_CLUSTER;
 	options->retries_given = was_given(given, "retries");
 	if (options->count && !was_given(given, "duration"))
 		options->duration_us = 0;

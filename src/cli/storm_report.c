@@ -1,6 +1,8 @@
 /* What a run has come to: the counts added up, then printed as a table or as JSON. */
 #include "cli/storm.h"
 
+#include "base/address.h"
+
 #include <jansson.h>
 
 void hs_storm_counts_error(struct hs_storm_counts *counts, struct hs_bytes text)
@@ -51,6 +53,7 @@ void hs_storm_counts_merge(struct hs_storm_counts *into, const struct hs_storm_c
 	into->answered += from->answered;
 	into->error_total += from->error_total;
 	into->lost += from->lost;
+	into->unsent += from->unsent;
 	into->not_known += from->not_known;
 	if (from->not_known)
 		memcpy(into->not_known_name, from->not_known_name, sizeof into->not_known_name);
@@ -100,6 +103,7 @@ static void print_trouble(const struct hs_storm_counts *counts, FILE *out)
 		const char *text;
 	} lines[] = {
 		{counts->lost, "sent and never answered"},
+		{counts->unsent, "taken back: a connection was lost before they were sent"},
 		{counts->behind, "due and never sent: the target was too slow"},
 		{counts->disconnects, "connections lost"},
 		{counts->connect_failures, "connects failed"},
@@ -117,6 +121,28 @@ static void print_trouble(const struct hs_storm_counts *counts, FILE *out)
 	}
 	if (counts->trouble[0])
 		fprintf(out, "           last trouble: %s\n", counts->trouble);
+}
+
+static bool has_news(const struct hs_storm_node *node)
+{
+	return node->requests > 0 || node->owner;
+}
+
+static void print_nodes(const struct hs_storm_result *result, FILE *out)
+{
+	if (result->nodes_count > 0)
+		fprintf(out, "\n%-24s %12s %9s %9s %9s\n", "node", "requests", "MOVED", "ASK",
+			"not now");
+	for (uint32_t i = 0; i < result->nodes_count; i++) {
+		const struct hs_storm_node *node = &result->nodes[i];
+		char text[HS_ADDRESS_TEXT_MAX];
+
+		if (has_news(node))
+			fprintf(out, "%-24s %12llu %9llu %9llu %9llu\n",
+				hs_address_text(node->at.host, node->at.port, text, sizeof text),
+				(unsigned long long)node->requests, (unsigned long long)node->moved,
+				(unsigned long long)node->asked, (unsigned long long)node->again);
+	}
 }
 
 static void print_findings(const struct hs_storm_findings *findings, FILE *out)
@@ -144,9 +170,9 @@ static void print_findings(const struct hs_storm_findings *findings, FILE *out)
 static void print_options(const struct hs_storm_options *options, FILE *out)
 {
 	if (*options->request)
-		fprintf(out, "%s, request '%s', ", options->target, options->request);
+		fprintf(out, "%s, request '%s', ", options->target.text, options->request);
 	else
-		fprintf(out, "%s, %s over %llu keys, %s with %.3g writes, ", options->target,
+		fprintf(out, "%s, %s over %llu keys, %s with %.3g writes, ", options->target.text,
 			options->shape_text, (unsigned long long)options->keys,
 			hs_storm_command_name(options->command), options->writes);
 	fprintf(out, "%llu connections, pipeline %llu, ", (unsigned long long)options->connections,
@@ -176,6 +202,7 @@ void hs_storm_report_table(const struct hs_storm_result *result, FILE *out)
 		print_row(result, out, "writes", &counts->writes_ns);
 		print_row(result, out, "all", &all);
 	}
+	print_nodes(result, out);
 	fprintf(out, "\n%.2f s, storm itself took %.0f %% of a core\n", result->seconds,
 		result->seconds > 0 ? 100 * result->cpu_seconds / result->seconds : 0);
 	if (options->ordered)
@@ -220,7 +247,7 @@ static json_t *options_json(const struct hs_storm_options *options)
 {
 	json_t *object = json_object();
 
-	json_object_set_new(object, "target", json_string(options->target));
+	json_object_set_new(object, "target", json_string(options->target.text));
 	json_object_set_new(object, "shape", json_string(options->shape_text));
 	if (*options->request) {
 		json_object_set_new(object, "command", json_string("request"));
@@ -239,6 +266,26 @@ static json_t *options_json(const struct hs_storm_options *options)
 	set_count(object, "seed", options->seed);
 	json_object_set_new(object, "ordered", json_boolean(options->ordered));
 	return object;
+}
+
+static json_t *nodes_json(const struct hs_storm_result *result)
+{
+	json_t *nodes = json_object();
+
+	for (uint32_t i = 0; i < result->nodes_count; i++) {
+		const struct hs_storm_node *node = &result->nodes[i];
+		json_t *object = json_object();
+		char text[HS_ADDRESS_TEXT_MAX];
+
+		set_count(object, "requests", node->requests);
+		set_count(object, "moved", node->moved);
+		set_count(object, "asked", node->asked);
+		set_count(object, "not_now", node->again);
+		json_object_set_new(
+			nodes, hs_address_text(node->at.host, node->at.port, text, sizeof text),
+			object);
+	}
+	return nodes;
 }
 
 static json_t *findings_json(const struct hs_storm_findings *findings)
@@ -271,6 +318,7 @@ void hs_storm_report_json(const struct hs_storm_result *result, FILE *out)
 	set_count(object, "sent", counts->sent);
 	set_count(object, "answered", counts->answered);
 	set_count(object, "lost", counts->lost);
+	set_count(object, "unsent", counts->unsent);
 	set_count(object, "not_known", counts->not_known);
 	set_count(object, "behind", counts->behind);
 	set_count(object, "put_aside", counts->put_aside);
@@ -286,6 +334,8 @@ void hs_storm_report_json(const struct hs_storm_result *result, FILE *out)
 		json_object_set_new(errors, counts->errors[i].word,
 				    json_integer((json_int_t)counts->errors[i].count));
 	json_object_set_new(object, "errors", errors);
+	if (result->nodes_count > 0)
+		json_object_set_new(object, "nodes", nodes_json(result));
 	if (result->findings)
 		json_object_set_new(object, "verify", findings_json(result->findings));
 	json_dumpf(object, out, JSON_INDENT(2) | JSON_REAL_PRECISION(9));

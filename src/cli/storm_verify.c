@@ -363,8 +363,7 @@ void hs_storm_verify_send(struct hs_storm_verify *verify, struct hs_storm_flight
 	}
 }
 
-/* The server says it did not do it. */
-static void refused(struct hs_storm_verify *verify, const struct hs_storm_flight *flight)
+void hs_storm_verify_undone(struct hs_storm_verify *verify, const struct hs_storm_flight *flight)
 {
 	if (flight->kind == HS_STORM_INCR) {
 		verify->counters[flight->key].sent--;
@@ -400,8 +399,8 @@ static bool fits(const struct hs_storm_flight *flight, const struct hs_answer *a
 		return answer->type == HS_ANSWER_INT;
 	case HS_STORM_REQUEST:
 	case HS_STORM_ACT:
-	case HS_STORM_AUTH:
-	case HS_STORM_KINDS:
+	case HS_STORM_ASKING:
+	case HS_STORM_MAP:
 		break;
 	}
 	return true;
@@ -417,7 +416,7 @@ void hs_storm_verify_reply(struct hs_storm_verify *verify, const struct hs_storm
 		if (hs_storm_says_unknown(answer->text))
 			hs_storm_verify_lost(verify, flight);
 		else
-			refused(verify, flight);
+			hs_storm_verify_undone(verify, flight);
 	} else if (!fits(flight, answer)) {
 		fail(verify, flight->key, flight->counter, ": a reply of the wrong type");
 	} else if (flight->kind == HS_STORM_INCR) {

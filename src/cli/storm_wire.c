@@ -2,48 +2,36 @@
  * digits, so each text is composed once and a request is a copy with twelve bytes changed. */
 #include "cli/storm.h"
 
-static void append_bulk(struct hs_buf *out, struct hs_bytes bytes)
-{
-	hs_buf_printf(out, "$%zu\r\n", bytes.len);
-	hs_buf_append_bytes(out, bytes);
-	hs_buf_append(out, "\r\n", 2);
-}
+#include "base/slot.h"
+#include "wire/compose.h"
 
 /* `middle` stands between prefix and digits. value.data NULL: the command takes none. */
 static void compose(struct hs_storm_template *template, const char *command, const char *prefix,
 		    const char *middle, struct hs_bytes value)
 {
-	struct hs_buf *out = &template->bytes;
-	size_t key_bytes = strlen(prefix) + strlen(middle) + HS_STORM_KEY_DIGITS;
+	struct hs_buf *out = &template->bytes, key = {0};
 
-	hs_buf_printf(out, "*%d\r\n", value.data ? 3 : 2);
-	append_bulk(out, hs_bytes_of(command));
-	hs_buf_printf(out, "$%zu\r\n%s%s", key_bytes, prefix, middle);
-	template->digits_at = out->len;
-	hs_buf_printf(out, "%0*d\r\n", HS_STORM_KEY_DIGITS, 0);
+	hs_buf_printf(&key, "%s%s%0*d", prefix, middle, HS_STORM_KEY_DIGITS, 0);
+	hs_compose_header(out, value.data ? 3 : 2);
+	hs_compose_text(out, command);
+	hs_compose_word(out, hs_buf_bytes(&key));
+	template->digits_at = out->len - HS_STORM_KEY_DIGITS - 2;
+	template->key_at = out->len - key.len - 2;
 	if (value.data) {
-		append_bulk(out, value);
+		hs_compose_word(out, value);
 		template->value_at = out->len - value.len - 2;
 	}
+	hs_buf_deinit(&key);
 }
 
-/* The words of --request, between blanks. */
-static void compose_request(struct hs_buf *out, const char *words)
+static struct hs_bytes second_word(const char *words)
 {
 	static const char blanks[] = " \t\n";
-	size_t count = 0;
 
-	for (const char *at = words + strspn(words, blanks); *at; at += strspn(at, blanks)) {
-		at += strcspn(at, blanks);
-		count++;
-	}
-	hs_buf_printf(out, "*%zu\r\n", count);
-	for (const char *at = words + strspn(words, blanks); *at; at += strspn(at, blanks)) {
-		size_t len = strcspn(at, blanks);
-
-		append_bulk(out, (struct hs_bytes){at, len});
-		at += len;
-	}
+	words += strspn(words, blanks);
+	words += strcspn(words, blanks);
+	words += strspn(words, blanks);
+	return (struct hs_bytes){words, strcspn(words, blanks)};
 }
 
 void hs_storm_wire_init(struct hs_storm_wire *wire, const struct hs_storm_options *options)
@@ -61,10 +49,8 @@ void hs_storm_wire_init(struct hs_storm_wire *wire, const struct hs_storm_option
 	compose(&wire->counter_incr, "INCR", prefix, "n:", none);
 	compose(&wire->counter_zero, "SET", prefix, "n:", HS_LIT("0"));
 	hs_buf_deinit(&value);
-	hs_buf_append(&wire->auth, "*2\r\n$4\r\nAUTH\r\n", 14);
-	append_bulk(&wire->auth, hs_bytes_of(options->password.text));
-	if (options->request && *options->request)
-		compose_request(&wire->request, options->request);
+	hs_compose_line(&wire->request, options->request);
+	wire->request_slot = hs_slot_of(second_word(options->request));
 }
 
 void hs_storm_wire_deinit(struct hs_storm_wire *wire)
@@ -74,24 +60,23 @@ void hs_storm_wire_deinit(struct hs_storm_wire *wire)
 	hs_buf_deinit(&wire->counter_get.bytes);
 	hs_buf_deinit(&wire->counter_incr.bytes);
 	hs_buf_deinit(&wire->counter_zero.bytes);
-	hs_buf_deinit(&wire->auth);
 	hs_buf_deinit(&wire->request);
 }
 
 static const struct hs_storm_template *template_of(const struct hs_storm_wire *wire,
-						   const struct hs_storm_flight *flight)
+						   enum hs_storm_kind kind, bool counter)
 {
-	switch (flight->kind) {
+	switch (kind) {
 	case HS_STORM_GET:
-		return flight->counter ? &wire->counter_get : &wire->string_get;
+		return counter ? &wire->counter_get : &wire->string_get;
 	case HS_STORM_SET:
-		return flight->counter ? &wire->counter_zero : &wire->string_set;
+		return counter ? &wire->counter_zero : &wire->string_set;
 	case HS_STORM_INCR:
 		return &wire->counter_incr;
 	case HS_STORM_REQUEST:
 	case HS_STORM_ACT:
-	case HS_STORM_AUTH:
-	case HS_STORM_KINDS:
+	case HS_STORM_ASKING:
+	case HS_STORM_MAP:
 		break;
 	}
 	return NULL;
@@ -99,32 +84,48 @@ static const struct hs_storm_template *template_of(const struct hs_storm_wire *w
 
 static void write_digits(char *to, uint64_t key)
 {
-	for (int i = HS_STORM_KEY_DIGITS - 1; i >= 0 && key; i--) {
-		to[i] = (char)('0' + key % 10);
-		key /= 10;
+	static const char pairs[] = "0001020304050607080910111213141516171819"
+				    "2021222324252627282930313233343536373839"
+				    "4041424344454647484950515253545556575859"
+				    "6061626364656667686970717273747576777879"
+				    "8081828384858687888990919293949596979899";
+
+	for (char *at = to + HS_STORM_KEY_DIGITS; key; key /= 100) {
+		at -= 2;
+		memcpy(at, &pairs[2 * (key % 100)], 2);
 	}
 }
 
 void hs_storm_wire_append(const struct hs_storm_wire *wire, const struct hs_storm_flight *flight,
 			  struct hs_buf *out, char **value)
 {
-	if (flight->kind == HS_STORM_AUTH) {
-		hs_buf_append_bytes(out, hs_buf_bytes(&wire->auth));
-		return;
-	}
-
 	if (flight->kind == HS_STORM_REQUEST) {
 		hs_buf_append_bytes(out, hs_buf_bytes(&wire->request));
 		return;
 	}
 
-	const struct hs_storm_template *template = template_of(wire, flight);
+	const struct hs_storm_template *template = template_of(wire, flight->kind, flight->counter);
 	char *to = hs_buf_reserve(out, template->bytes.len);
 
 	memcpy(to, template->bytes.data, template->bytes.len);
 	write_digits(to + template->digits_at, flight->key);
 	out->len += template->bytes.len;
 	*value = to + template->value_at;
+}
+
+uint16_t hs_storm_wire_slot(const struct hs_storm_wire *wire, enum hs_storm_kind kind, bool counter,
+			    uint64_t number)
+{
+	const struct hs_storm_template *template = template_of(wire, kind, counter);
+	char key[HS_STORM_PREFIX_MAX + 2 + HS_STORM_KEY_DIGITS];
+	size_t digits_at;
+
+	if (kind == HS_STORM_REQUEST)
+		return wire->request_slot;
+	digits_at = template->digits_at - template->key_at;
+	memcpy(key, template->bytes.data + template->key_at, digits_at + HS_STORM_KEY_DIGITS);
+	write_digits(key + digits_at, number);
+	return hs_slot_of((struct hs_bytes){key, digits_at + HS_STORM_KEY_DIGITS});
 }
 
 void hs_storm_key_text(const struct hs_storm_options *options, uint64_t key, bool counter,

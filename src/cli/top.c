@@ -18,6 +18,7 @@
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
+#include <uv.h>
 
 enum {
 	ONCE_COLS = 80,
@@ -27,6 +28,9 @@ enum {
 
 struct top {
 	struct hs_top_options options;
+	uv_loop_t loop;
+	uv_timer_t alarm; /* ends a wait */
+	uv_poll_t keyboard, signal;
 	struct hs_top_client *client;
 	struct hs_top_model model;
 	struct hs_top_view view;
@@ -57,22 +61,34 @@ static int take_answer(struct top *top, enum hs_top_step step)
 		snprintf(top->error, sizeof top->error,
 			 "%s answers HEAT in a way this version does not know: use its own "
 			 "heatsink top",
-			 top->options.target);
+			 top->options.target.text);
 		return -1;
 	}
 	top->error[0] = '\0';
 	return 0;
 }
 
-/* Milliseconds until then for poll, rounded up so that it does not wake too early; -1: for ever. */
-static int wait_ms(uint64_t until_us, uint64_t now_us)
+static void on_alarm(uv_timer_t *alarm)
 {
-	uint64_t ms;
+	(void)alarm; /* that the loop returns is all there is to it */
+}
 
-	if (until_us == UINT64_MAX)
-		return -1;
-	ms = until_us > now_us ? (until_us - now_us + 999) / 1000 : 0;
-	return ms < 3600000 ? (int)ms : 3600000;
+static void on_ready(uv_poll_t *poll, int status, int events)
+{
+	(void)poll, (void)status, (void)events;
+}
+
+/* Runs the loop until something has happened, or until then. */
+static void wait_until(struct top *top, uint64_t until_us)
+{
+	uint64_t now_us = hs_clock_mono_us();
+
+	uv_update_time(&top->loop);
+	if (until_us != UINT64_MAX)
+		uv_timer_start(&top->alarm, on_alarm,
+			       until_us > now_us ? (until_us - now_us + 999) / 1000 : 0, 0);
+	uv_run(&top->loop, UV_RUN_ONCE);
+	uv_timer_stop(&top->alarm);
 }
 
 /* ---- once ---- */
@@ -99,17 +115,13 @@ static int run_once(struct top *top)
 	enum hs_top_step step;
 
 	hs_top_client_ask(top->client, &top->options.question, hs_clock_mono_us());
-	while ((step = hs_top_client_step(top->client, hs_clock_mono_us())) == HS_TOP_WAITING) {
-		struct pollfd wait = {0};
-
-		wait.fd = hs_top_client_poll(top->client, &wait.events);
-		(void)poll(&wait, 1,
-			   wait_ms(hs_top_client_deadline_us(top->client), hs_clock_mono_us()));
-	}
+	while ((step = hs_top_client_step(top->client, hs_clock_mono_us())) == HS_TOP_WAITING)
+		wait_until(top, hs_top_client_deadline_us(top->client));
 	if (take_answer(top, step) < 0) {
 		fprintf(stderr, "heatsink top: %s\n", top->error);
 		return 1;
 	}
+	signal(SIGPIPE, SIG_DFL); /* of standard output */
 	hs_top_frame(&grid, &top->view, &top->model, 0, once_cols());
 	hs_top_grid_print(&grid, stdout);
 	hs_top_grid_deinit(&grid);
@@ -252,23 +264,29 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-static void wait_for_something(struct top *top, uint64_t now_us)
+static void wait_for_something(struct top *top)
 {
 	uint64_t until_us = earlier(hs_top_client_deadline_us(top->client),
 				    earlier(top->next_us, tick_us(top)));
-	struct pollfd waits[3] = {{.fd = STDIN_FILENO, .events = POLLIN},
+	struct pollfd waits[2] = {{.fd = STDIN_FILENO, .events = POLLIN},
 				  {.fd = top->signals, .events = POLLIN}};
 
-	waits[2].fd = hs_top_client_poll(top->client, &waits[2].events);
-	if (poll(waits, 3, wait_ms(until_us, now_us)) < 0)
+	wait_until(top, until_us);
+	if (poll(waits, 2, 0) < 0)
 		return;
-	now_us = hs_clock_mono_us();
 	if (waits[1].revents)
 		on_signal(top);
 	if (waits[0].revents & ~POLLIN) /* the terminal is gone */
 		top->quit = true;
 	else if (waits[0].revents)
-		on_keys(top, now_us);
+		on_keys(top, hs_clock_mono_us());
+}
+
+/* Keys and signals wake the loop. */
+static void watch(struct top *top, uv_poll_t *poll, int fd)
+{
+	hs_check(uv_poll_init(&top->loop, poll, fd) == 0);
+	uv_poll_start(poll, UV_READABLE, on_ready);
 }
 
 static int run_live(struct top *top)
@@ -292,6 +310,8 @@ static int run_live(struct top *top)
 		close(top->signals);
 		return 1;
 	}
+	watch(top, &top->keyboard, STDIN_FILENO);
+	watch(top, &top->signal, top->signals);
 	top->next_us = hs_clock_mono_us();
 	while (!top->quit) {
 		uint64_t now_us = hs_clock_mono_us();
@@ -301,9 +321,11 @@ static int run_live(struct top *top)
 		on_time(top, now_us);
 		if (top->changed)
 			paint(top, now_us);
-		wait_for_something(top, now_us);
+		wait_for_something(top);
 	}
 	hs_top_screen_close(&top->screen);
+	uv_close((uv_handle_t *)&top->keyboard, NULL);
+	uv_close((uv_handle_t *)&top->signal, NULL);
 	close(top->signals);
 	return top->ended_by ? 128 + top->ended_by : 0;
 }
@@ -311,7 +333,7 @@ static int run_live(struct top *top)
 int hs_cli_top(int argc, char **argv)
 {
 	struct top top = {.signals = -1};
-	int code = 1;
+	int code;
 
 	if (hs_top_options_read(&top.options, argc, argv, stderr) < 0)
 		return 1;
@@ -319,16 +341,22 @@ int hs_cli_top(int argc, char **argv)
 		hs_top_options_help(stdout);
 		return 0;
 	}
+	if (hs_target_open(&top.options.target, "heatsink top", stderr) < 0)
+		return 1;
 	setlocale(LC_CTYPE, ""); /* numbers keep their point */
 	hs_top_view_init(&top.view, &top.options);
 	top.view.unicode = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 	hs_top_model_init(&top.model);
-	top.client = hs_top_client_create(&top.options, top.error);
-	if (top.client)
-		code = top.options.once ? run_once(&top) : run_live(&top);
-	else
-		fprintf(stderr, "heatsink top: %s\n", top.error);
+	hs_check(uv_loop_init(&top.loop) == 0);
+	uv_timer_init(&top.loop, &top.alarm);
+	signal(SIGPIPE, SIG_IGN);
+	top.client = hs_top_client_create(&top.options, &top.loop);
+	code = top.options.once ? run_once(&top) : run_live(&top);
 	hs_top_client_destroy(&top.client);
+	uv_close((uv_handle_t *)&top.alarm, NULL);
+	uv_run(&top.loop, UV_RUN_DEFAULT);
+	hs_check(uv_loop_close(&top.loop) == 0);
+	hs_target_close(&top.options.target);
 	hs_top_model_deinit(&top.model);
 	return code;
 }

@@ -26,7 +26,7 @@
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/check.h"
-#include "cli/flags.h"
+#include "cli/target.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,7 +39,7 @@ enum {
 	HS_TOP_PARTITIONS_MAX = 4096,	   /* rows of HEAT PARTITIONS that are looked at */
 	HS_TOP_PREFIX_ROWS = 5,		   /* hottest prefixes in the line above the keys */
 	HS_TOP_REPLY_BYTES_MAX = 16 << 20, /* of all replies to one question */
-	HS_TOP_ERROR_MAX = 400,
+	HS_TOP_ERROR_MAX = 1024,
 };
 
 /* ---- what is asked ---- */
@@ -73,10 +73,7 @@ const char *hs_top_window_name(enum hs_top_window window);
 /* ---- options ---- */
 
 struct hs_top_options {
-	char target[HS_FLAGS_HOST_MAX + 8]; /* host:port, as it is shown */
-	char host[HS_FLAGS_HOST_MAX];
-	uint64_t port;
-	struct hs_flags_password password;
+	struct hs_target target;
 	uint64_t interval_us;
 	uint64_t timeout_us;
 	struct hs_top_question question;
@@ -92,14 +89,14 @@ void hs_top_options_help(FILE *out);
 /* ---- the client ---- */
 
 /* One connection, made when something is asked and made again after it was lost. Its calls never
- * wait: poll for what hs_top_client_poll says, until its deadline, and call `step`. */
+ * wait: run the loop, until its deadline at the latest, and call `step`. */
 struct hs_top_client;
 
 enum hs_top_step { HS_TOP_WAITING, HS_TOP_ANSWERED, HS_TOP_FAILED };
 
-/* Looks the host up, which may wait. Returns NULL with one line in `error`. */
 struct hs_top_client *hs_top_client_create(const struct hs_top_options *options,
-					   char error[HS_TOP_ERROR_MAX]);
+					   struct uv_loop_s *loop);
+/* Its handles are closed when the loop has run on. */
 void hs_top_client_destroy(struct hs_top_client **client);
 
 /* Asks; not while it is asking. */
@@ -108,11 +105,9 @@ void hs_top_client_ask(struct hs_top_client *client, const struct hs_top_questio
 bool hs_top_client_asking(const struct hs_top_client *client);
 /* What was asked last. */
 const struct hs_top_question *hs_top_client_question(const struct hs_top_client *client);
-/* The descriptor and events to poll for; -1 when there is none. */
-int hs_top_client_poll(const struct hs_top_client *client, short *events);
 uint64_t hs_top_client_deadline_us(const struct hs_top_client *client);
-/* Goes on as far as it can without waiting. FAILED: the connection is closed, and `error` says what
- * happened and what to do. ANSWERED: the replies can be taken. */
+/* What has come of it. FAILED: the connection is closed, and hs_top_client_error says what happened and what to do.
+ * ANSWERED: the replies can be taken. */
 enum hs_top_step hs_top_client_step(struct hs_top_client *client, uint64_t now_us);
 const char *hs_top_client_error(const struct hs_top_client *client);
 

@@ -1,7 +1,6 @@
 /* The options of `heatsink top`, one row each, and its help. */
 #include "cli/top.h"
 
-#include "base/address.h"
 #include "base/err.h"
 
 #include <string.h>
@@ -37,18 +36,6 @@ static bool find_word(const char *word, const char *const *words, int count, int
 			return true;
 	}
 	return false;
-}
-
-static bool read_target(const struct hs_flag *flag, void *to, const char *word)
-{
-	struct hs_top_options *options = to;
-
-	(void)flag;
-	if (!hs_flag_target(word, options->host, &options->port))
-		return false;
-	hs_address_text(options->host, (unsigned)options->port, options->target,
-			sizeof options->target);
-	return true;
 }
 
 /* Seconds, between flag->min and flag->max in ms. */
@@ -117,12 +104,9 @@ static bool read_prefix(const struct hs_flag *flag, void *to, const char *word)
 #define FIELD(name) offsetof(struct hs_top_options, name)
 
 static const struct hs_flag rows[] = {
-	{"target", "HOST:PORT", "127.0.0.1:6380", "the heatsink server to look at", read_target, 0,
-	 0, 0},
-	{"password", "WORD", "", HS_FLAGS_PASSWORD_TEXT, hs_flag_read_text, FIELD(password.word), 0,
-	 0},
-	{"password-file", "FILE", "", HS_FLAGS_PASSWORD_FILE_TEXT, hs_flag_read_text,
-	 FIELD(password.file), 0, 0},
+	HS_TARGET_ROWS(struct hs_top_options, target,
+		       "the heatsink server to look at: HOST:PORT, a port of this machine, "
+		       "redis://[USER:PASSWORD@]HOST[:PORT] or, with TLS, rediss://"),
 	{"once", NULL, "no",
 	 "print one frame as text and end: 80 columns, those of the terminal, or $COLUMNS",
 	 hs_flag_read_yes, FIELD(once), 0, 0},
@@ -199,7 +183,12 @@ int hs_top_options_read(struct hs_top_options *options, int argc, char **argv, F
 	*options = (struct hs_top_options){0};
 	rc = hs_flags_read(&flags, options, NULL, argc, argv, err);
 	if (rc == 0)
-		rc = hs_flags_password_read(&flags, &options->password, err);
+		rc = hs_target_read(&options->target, flags.who, err);
+	if (rc == 0 && options->target.url.kind == HS_REDIS_CLUSTER) {
+		fprintf(err, "heatsink top: --target: it looks at one heatsink server, not at a "
+			     "Cluster: give redis:// or rediss://\n");
+		return HS_EINVAL;
+	}
 	if (rc == 0 && options->question.count == 0)
 		options->question.count = options->once ? 10 : 100;
 	return rc;

@@ -8,7 +8,7 @@ enum { RHYTHMS = sizeof rhythm_ms / sizeof *rhythm_ms };
 void hs_top_view_init(struct hs_top_view *view, const struct hs_top_options *options)
 {
 	*view = (struct hs_top_view){
-		.target = options->target,
+		.target = options->target.text,
 		.question = options->question,
 		.interval_us = options->interval_us,
 		.interactive = !options->once,

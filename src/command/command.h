@@ -1,7 +1,6 @@
-/* The command table: what heatsink knows about each command, one row each (command/rows_*.c).
- * COMMAND, ACL-like flags, routing and splitting all come from these rows. A new command is an
- * identifier (command/ids.h), its row, its cell in command/find.c (the unit test says which) and
- * one function where it runs. The table is constant and shared by all threads. */
+/* The command table: what heatsink knows about each command, one row each (command/rows.def).
+ * Identifiers, the search for a name, COMMAND, HELP, ACL-like flags, routing and splitting all come from
+ * these rows. A new command is its row and one function. The table is constant and shared by all threads. */
 #ifndef HS_COMMAND_COMMAND_H
 #define HS_COMMAND_COMMAND_H
 
@@ -91,7 +90,16 @@ enum hs_command_keep {
 
 /* Identifiers of the rows, in table order: HS_CMD_ID_GET, HS_CMD_ID_CLIENT_LIST … They index the
  * per-command counters and the tables of functions that run commands. */
-#include "command/ids.h"
+enum hs_command_id {
+	HS_CMD_ID_NONE,
+#define ROW(identifier, ...) HS_CMD_ID_##identifier,
+#include "command/rows.def"
+	HS_CMD_IDS, /* how many, with NONE */
+	/* Behind them come the commands that are learned from a server (command/learned.h). What is
+	 * counted by identifier has this many cells. */
+	HS_CMD_IDS_ALL = HS_CMD_IDS + HS_LEARNED_MAX,
+};
+
 #include "command/keys.h"
 
 struct hs_command {
@@ -114,6 +122,7 @@ struct hs_command {
 	/* Learned rows whose keys three numbers cannot say; key_first is 0 then. NULL: none. */
 	const struct hs_key_spec *key_specs;
 	uint8_t key_specs_count;
+	bool audited; /* changes configuration or users: the log says who did (serve/audit.h) */
 	const char *group;	/* "string", "generic", "connection", "server" … */
 	const char *categories; /* Redis's ACL categories: "@read @string @fast" */
 	const char *tips;	/* Redis's hints to clients that route; NULL for none */
@@ -133,7 +142,7 @@ const struct hs_command *hs_command_find(struct hs_bytes name);
 /* The row of a container's subcommand; NULL when there is none. */
 const struct hs_command *hs_command_sub(const struct hs_command *parent, struct hs_bytes name);
 
-const struct hs_command *hs_command_by_id(enum hs_command_id id);
+const struct hs_command *hs_command_by_id(enum hs_command_id id); /* NULL for HS_CMD_ID_NONE */
 
 static inline bool hs_command_arity_fits(const struct hs_command *command, size_t argc)
 {

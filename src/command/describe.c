@@ -2,7 +2,6 @@
 #include "command/describe.h"
 
 #include "base/glob.h"
-#include "command/rows.h"
 
 /* Whether a row is shown: what is refused, or was made up for a server that does not know it by
  * itself, is not; nor what only stands in for a server's own. */
@@ -23,7 +22,7 @@ static bool is_shown(const struct hs_learned *learned, const struct hs_command *
 static const struct hs_command *row_at(const struct hs_learned *learned, size_t index)
 {
 	if (index < HS_CMD_IDS - 1)
-		return hs_command_table[index + 1];
+		return hs_command_by_id((enum hs_command_id)(index + 1));
 	index -= HS_CMD_IDS - 1;
 	return index < hs_learned_count(learned) ? hs_learned_at(learned, index) : NULL;
 }

@@ -4,37 +4,30 @@
 
 #include <stdio.h>
 
-static void reply_pair(struct hs_reply *reply, const char *name, const char *text)
-{
-	hs_reply_bulk_text(reply, name);
-	hs_reply_bulk_text(reply, text);
-}
-
 /* The server has more to say, but it is not asked for each command. */
 static void reply_learned(struct hs_reply *reply, const struct hs_command *command,
 			  size_t subcommands)
 {
 	hs_reply_map(reply, 3 + (subcommands > 0 ? 1u : 0u));
-	reply_pair(reply, "summary", "A command of the server behind heatsink");
-	reply_pair(reply, "group", command->group ? command->group : "generic");
-	hs_reply_bulk_text(reply, "arity");
-	hs_reply_int(reply, command->arity);
+	hs_reply_pair_text(reply, "summary", "A command of the server behind heatsink");
+	hs_reply_pair_text(reply, "group", command->group ? command->group : "generic");
+	hs_reply_pair_int(reply, "arity", command->arity);
 }
 
 static void reply_own(struct hs_reply *reply, const struct hs_command *command, size_t subcommands)
 {
 	hs_reply_map(reply, 4 + (command->deprecated ? 3u : 0u) + (command->arguments ? 1u : 0u) +
 				    (subcommands > 0 ? 1u : 0u));
-	reply_pair(reply, "summary", command->summary);
-	reply_pair(reply, "since", command->since);
-	reply_pair(reply, "group", command->group);
-	reply_pair(reply, "complexity", command->complexity);
+	hs_reply_pair_text(reply, "summary", command->summary);
+	hs_reply_pair_text(reply, "since", command->since);
+	hs_reply_pair_text(reply, "group", command->group);
+	hs_reply_pair_text(reply, "complexity", command->complexity);
 	if (command->deprecated) {
 		hs_reply_bulk_text(reply, "doc_flags");
 		hs_reply_set(reply, 1);
 		hs_reply_status(reply, "deprecated");
-		reply_pair(reply, "deprecated_since", command->deprecated);
-		reply_pair(reply, "replaced_by", command->replaced_by);
+		hs_reply_pair_text(reply, "deprecated_since", command->deprecated);
+		hs_reply_pair_text(reply, "replaced_by", command->replaced_by);
 	}
 	if (command->arguments) {
 		hs_reply_bulk_text(reply, "arguments");

@@ -73,25 +73,19 @@ static void reply_key_spec(struct hs_reply *reply, struct hs_bytes access, int f
 
 	hs_reply_bulk_text(reply, "begin_search");
 	hs_reply_map(reply, 2);
-	hs_reply_bulk_text(reply, "type");
-	hs_reply_bulk_text(reply, "index");
+	hs_reply_pair_text(reply, "type", "index");
 	hs_reply_bulk_text(reply, "spec");
 	hs_reply_map(reply, 1);
-	hs_reply_bulk_text(reply, "index");
-	hs_reply_int(reply, first);
+	hs_reply_pair_int(reply, "index", first);
 
 	hs_reply_bulk_text(reply, "find_keys");
 	hs_reply_map(reply, 2);
-	hs_reply_bulk_text(reply, "type");
-	hs_reply_bulk_text(reply, "range");
+	hs_reply_pair_text(reply, "type", "range");
 	hs_reply_bulk_text(reply, "spec");
 	hs_reply_map(reply, 3);
-	hs_reply_bulk_text(reply, "lastkey");
-	hs_reply_int(reply, last);
-	hs_reply_bulk_text(reply, "keystep");
-	hs_reply_int(reply, step);
-	hs_reply_bulk_text(reply, "limit");
-	hs_reply_int(reply, 0);
+	hs_reply_pair_int(reply, "lastkey", last);
+	hs_reply_pair_int(reply, "keystep", step);
+	hs_reply_pair_int(reply, "limit", 0);
 }
 
 static void reply_key_specs(struct hs_reply *reply, const struct hs_command *command)

@@ -289,7 +289,7 @@ static bool is_ours(const struct hs_command *own)
 static int learn_subs(struct making *making, const struct hs_learned_entry *entry,
 		      const struct hs_command *parent)
 {
-	struct hs_bytes rest = hs_learned_entry_elements(entry->subcommands);
+	struct hs_bytes rest = hs_answer_elements(entry->subcommands);
 	bool own = parent->id < HS_CMD_IDS;
 
 	while (rest.len > 0) {
@@ -353,7 +353,7 @@ static int learn(struct making *making, struct hs_bytes reply)
 			 (int)(head.text.len < 128 ? head.text.len : 128), head.text.data);
 		return HS_EINVAL;
 	}
-	rest = hs_learned_entry_elements(reply);
+	rest = hs_answer_elements(reply);
 	fields_expire = has_fields_that_expire(rest);
 	while (rest.len > 0) {
 		int err = hs_learned_entry_read(&entry, &rest, NULL);

@@ -12,7 +12,7 @@ static size_t count_elements(struct hs_bytes rest)
 	struct hs_bytes element;
 	size_t count = 0;
 
-	while (hs_learned_entry_next(&rest, &element))
+	while (hs_answer_take(&rest, &element))
 		count++;
 	return count;
 }
@@ -32,10 +32,10 @@ static void reply_scalar(struct hs_reply *reply, struct hs_bytes element)
 
 static void reply_set(struct hs_reply *reply, struct hs_bytes set)
 {
-	struct hs_bytes rest = hs_learned_entry_elements(set), element;
+	struct hs_bytes rest = hs_answer_elements(set), element;
 
 	hs_reply_set(reply, count_elements(rest));
-	while (hs_learned_entry_next(&rest, &element))
+	while (hs_answer_take(&rest, &element))
 		reply_scalar(reply, element);
 }
 
@@ -57,12 +57,12 @@ static bool is_flags(struct hs_bytes element)
 
 static void reply_map(struct hs_reply *reply, struct hs_bytes map, int depth)
 {
-	struct hs_bytes rest = hs_learned_entry_elements(map), key, value;
+	struct hs_bytes rest = hs_answer_elements(map), key, value;
 	size_t pairs = depth < DEPTH_MAX ? count_elements(rest) / 2 : 0;
 
 	hs_reply_map(reply, pairs);
 	for (; pairs > 0; pairs--) {
-		if (!hs_learned_entry_next(&rest, &key) || !hs_learned_entry_next(&rest, &value))
+		if (!hs_answer_take(&rest, &key) || !hs_answer_take(&rest, &value))
 			return; /* they were counted */
 		reply_scalar(reply, key);
 		if (is_flags(key))
@@ -85,9 +85,9 @@ static void reply_element(struct hs_reply *reply, size_t index, struct hs_bytes 
 		reply_set(reply, element);
 		return;
 	case 8: /* key specs */
-		rest = hs_learned_entry_elements(element);
+		rest = hs_answer_elements(element);
 		hs_reply_set(reply, count_elements(rest));
-		while (hs_learned_entry_next(&rest, &map))
+		while (hs_answer_take(&rest, &map))
 			reply_map(reply, map, 0);
 		return;
 	default:
@@ -102,7 +102,7 @@ bool hs_learned_reply_said(struct hs_reply *reply, const struct hs_command *row)
 	bool more = elements == ELEMENTS_BEFORE_SUBCOMMANDS;
 
 	hs_reply_array(reply, elements + more);
-	for (size_t i = 0; i < elements && hs_learned_entry_next(&rest, &element); i++)
+	for (size_t i = 0; i < elements && hs_answer_take(&rest, &element); i++)
 		reply_element(reply, i, element);
 	return more;
 }

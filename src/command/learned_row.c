@@ -15,28 +15,6 @@
 
 enum { ELEMENTS_SAID = 9, ELEMENTS_MIN = 6, POSITION_MAX = 1 << 20 };
 
-bool hs_learned_entry_next(struct hs_bytes *rest, struct hs_bytes *element)
-{
-	int64_t len = rest->len > 0 ? hs_answer_length(rest->data, rest->len) : 0;
-
-	if (len <= 0)
-		return false;
-	*element = (struct hs_bytes){rest->data, (size_t)len};
-	rest->data += len;
-	rest->len -= (size_t)len;
-	return true;
-}
-
-struct hs_bytes hs_learned_entry_elements(struct hs_bytes aggregate)
-{
-	struct hs_answer head;
-	int64_t used = hs_answer_head(&head, aggregate.data, aggregate.len);
-
-	if (used <= 0 || (head.type != HS_ANSWER_ARRAY && head.type != HS_ANSWER_MAP))
-		return (struct hs_bytes){aggregate.data, 0};
-	return (struct hs_bytes){aggregate.data + used, aggregate.len - (size_t)used};
-}
-
 /* A status or bulk string; empty for anything else. */
 static struct hs_bytes text_of(struct hs_bytes element)
 {
@@ -95,11 +73,11 @@ int hs_learned_entry_read(struct hs_learned_entry *entry, struct hs_bytes *rest,
 	size_t count = 0;
 
 	*entry = (struct hs_learned_entry){0};
-	if (!hs_learned_entry_next(rest, &whole))
+	if (!hs_answer_take(rest, &whole))
 		return HS_EPROTO;
-	elements = hs_learned_entry_elements(whole);
+	elements = hs_answer_elements(whole);
 	entry->said = elements;
-	while (count <= ELEMENTS_SAID && hs_learned_entry_next(&elements, &element[count])) {
+	while (count <= ELEMENTS_SAID && hs_answer_take(&elements, &element[count])) {
 		count++;
 		if (count <= ELEMENTS_SAID)
 			entry->said.len = (size_t)(elements.data - entry->said.data);
@@ -120,8 +98,8 @@ int hs_learned_entry_read(struct hs_learned_entry *entry, struct hs_bytes *rest,
 		entry->key_specs = element[8];
 	if (count > 9 && !parent) {
 		entry->subcommands = element[9];
-		elements = hs_learned_entry_elements(element[9]);
-		entry->container = hs_learned_entry_next(&elements, &one);
+		elements = hs_answer_elements(element[9]);
+		entry->container = hs_answer_take(&elements, &one);
 	}
 	return 1;
 }
@@ -154,10 +132,10 @@ static const struct {
 
 static unsigned flags_of(struct hs_bytes words)
 {
-	struct hs_bytes rest = hs_learned_entry_elements(words), word;
+	struct hs_bytes rest = hs_answer_elements(words), word;
 	unsigned flags = 0;
 
-	while (hs_learned_entry_next(&rest, &word))
+	while (hs_answer_take(&rest, &word))
 		for (size_t i = 0; i < sizeof flag_words / sizeof *flag_words; i++)
 			if (hs_bytes_is_word(text_of(word), flag_words[i].word))
 				flags |= flag_words[i].flag;
@@ -166,9 +144,9 @@ static unsigned flags_of(struct hs_bytes words)
 
 static bool has_word(struct hs_bytes words, const char *wanted)
 {
-	struct hs_bytes rest = hs_learned_entry_elements(words), word;
+	struct hs_bytes rest = hs_answer_elements(words), word;
 
-	while (hs_learned_entry_next(&rest, &word))
+	while (hs_answer_take(&rest, &word))
 		if (hs_bytes_is_word(text_of(word), wanted))
 			return true;
 	return false;
@@ -177,11 +155,11 @@ static bool has_word(struct hs_bytes words, const char *wanted)
 /* The words of a set with spaces between. */
 static const char *words_of(struct hs_bytes words, struct hs_arena *arena)
 {
-	struct hs_bytes rest = hs_learned_entry_elements(words), word;
+	struct hs_bytes rest = hs_answer_elements(words), word;
 	struct hs_buf text = {0};
 	char *kept;
 
-	while (hs_learned_entry_next(&rest, &word)) {
+	while (hs_answer_take(&rest, &word)) {
 		word = text_of(word);
 		if (word.len == 0 || memchr(word.data, ' ', word.len))
 			continue;
@@ -197,9 +175,9 @@ static const char *words_of(struct hs_bytes words, struct hs_arena *arena)
 /* The value of a name in a map; empty when it is not there. */
 static struct hs_bytes value_of(struct hs_bytes map, const char *name)
 {
-	struct hs_bytes rest = hs_learned_entry_elements(map), key, value;
+	struct hs_bytes rest = hs_answer_elements(map), key, value;
 
-	while (hs_learned_entry_next(&rest, &key) && hs_learned_entry_next(&rest, &value))
+	while (hs_answer_take(&rest, &key) && hs_answer_take(&rest, &value))
 		if (hs_bytes_is_word(text_of(key), name))
 			return value;
 	return (struct hs_bytes){"", 0};
@@ -209,11 +187,11 @@ static void read_spec(struct hs_key_spec *spec, struct hs_bytes map, struct hs_a
 {
 	struct hs_bytes search = value_of(map, "begin_search"), find = value_of(map, "find_keys");
 	struct hs_bytes begin = value_of(search, "spec"), go_on = value_of(find, "spec");
-	struct hs_bytes rest = hs_learned_entry_elements(value_of(map, "flags")), word;
+	struct hs_bytes rest = hs_answer_elements(value_of(map, "flags")), word;
 	unsigned flags = 0;
 
 	*spec = (struct hs_key_spec){0};
-	while (hs_learned_entry_next(&rest, &word))
+	while (hs_answer_take(&rest, &word))
 		flags |= hs_key_flag_of(text_of(word));
 	spec->flags = (uint16_t)flags;
 	if (hs_bytes_is_word(text_of(value_of(search, "type")), "index")) {
@@ -286,11 +264,11 @@ static void fill_keys(struct hs_command *row, const struct hs_learned_entry *ent
 		      struct hs_arena *arena)
 {
 	struct hs_key_spec specs[HS_LEARNED_SPECS_MAX];
-	struct hs_bytes rest = hs_learned_entry_elements(entry->key_specs), map;
+	struct hs_bytes rest = hs_answer_elements(entry->key_specs), map;
 	uint8_t count = 0;
 	const struct hs_key_spec *known;
 
-	while (count < HS_LEARNED_SPECS_MAX && hs_learned_entry_next(&rest, &map))
+	while (count < HS_LEARNED_SPECS_MAX && hs_answer_take(&rest, &map))
 		read_spec(&specs[count++], map, arena);
 	known = hs_known_keys(row->name, count > 0, &row->key_specs_count);
 	if (known) {
@@ -328,10 +306,10 @@ static bool names_keys(const struct hs_command *row)
 /* "request_policy:all_shards" -> "all_shards"; empty when there is no such tip. */
 static struct hs_bytes policy_of(const struct hs_learned_entry *entry, const char *name)
 {
-	struct hs_bytes rest = hs_learned_entry_elements(entry->tips), tip;
+	struct hs_bytes rest = hs_answer_elements(entry->tips), tip;
 	size_t len = strlen(name);
 
-	while (hs_learned_entry_next(&rest, &tip)) {
+	while (hs_answer_take(&rest, &tip)) {
 		tip = text_of(tip);
 		if (tip.len > len && memcmp(tip.data, name, len) == 0)
 			return (struct hs_bytes){tip.data + len, tip.len - len};

@@ -40,11 +40,6 @@ struct hs_learned_entry {
 int hs_learned_entry_read(struct hs_learned_entry *entry, struct hs_bytes *rest,
 			  const char *parent);
 
-/* Takes the next element off the front of an aggregate's elements; false at the end. */
-bool hs_learned_entry_next(struct hs_bytes *rest, struct hs_bytes *element);
-/* The elements of an aggregate; empty for anything else. */
-struct hs_bytes hs_learned_entry_elements(struct hs_bytes aggregate);
-
 /* Fills in everything but the identifiers. */
 void hs_learned_fill(struct hs_command *row, const struct hs_learned_entry *entry,
 		     struct hs_arena *arena);

@@ -73,4 +73,12 @@ static inline struct hs_name hs_name_pack(struct hs_bytes text)
 	return name;
 }
 
+/* The cell of a table of 2^bits cells where a name is looked for. */
+static inline size_t hs_name_cell(struct hs_name name, uint64_t multiplier, unsigned bits)
+{
+	uint64_t mixed = (name.head ^ name.tail * 0x9e3779b97f4a7c15) * multiplier;
+
+	return (size_t)(mixed >> (64 - bits));
+}
+
 #endif

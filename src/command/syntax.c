@@ -254,18 +254,14 @@ static void reply_node(struct hs_reply *reply, struct tree *tree, size_t index)
 	hs_reply_map(reply, 2 + (is_key ? 1u : 0u) + (token.len > 0 ? 1u : 0u) +
 				    (node->optional || node->multiple ? 1u : 0u) +
 				    (node->child != 0 ? 1u : 0u));
-	hs_reply_bulk_text(reply, "name");
-	hs_reply_bulk(reply, (struct hs_bytes){name, name_len});
-	hs_reply_bulk_text(reply, "type");
-	hs_reply_bulk_text(reply, type);
+	hs_reply_pair(reply, "name", (struct hs_bytes){name, name_len});
+	hs_reply_pair_text(reply, "type", type);
 	if (is_key) {
-		hs_reply_bulk_text(reply, "key_spec_index");
-		hs_reply_int(reply, tree->keys_apart ? tree->keys : 0);
+		hs_reply_pair_int(reply, "key_spec_index", tree->keys_apart ? tree->keys : 0);
 		tree->keys++;
 	}
 	if (token.len > 0) {
-		hs_reply_bulk_text(reply, "token");
-		hs_reply_bulk(reply, token);
+		hs_reply_pair(reply, "token", token);
 	}
 	if (node->optional || node->multiple) {
 		hs_reply_bulk_text(reply, "flags");

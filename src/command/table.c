@@ -1,14 +1,97 @@
-/* The command table, tied together from its rows. */
-#include "command/rows.h"
+/* The command table, made from its rows, and the way from a command's name to its row.
+ *
+ * Every request pays for the search, so a name is handled as two machine words and never as a string:
+ * up to 16 bytes are loaded with a few overlapping reads, small letters are made capital eight at
+ * a time, one multiplication picks a cell, and the name that stands there is compared with two comparisons.
+ *
+ *     "get" ── load, capitals ──> GET00000 00000000 ── multiply, shift ──> cell 123: GET00000 00000000, row
+ *                                        └───────────────── equal? ─────────────────┘
+ *
+ * The build makes the cells from the rows (tools/make-cells.c): with a multiplier that gives every command
+ * a cell of its own. */
+#include "command/command.h"
+#include "command/name.h"
 
-const struct hs_command *const hs_command_table[HS_CMD_IDS] = {
-#define X(identifier) [HS_CMD_ID_##identifier] = &hs_command_row_##identifier,
-	HS_COMMAND_IDS(X)
-#undef X
+static const struct hs_command table[HS_CMD_IDS] = {
+#define ROW(identifier, function, its_place, text, count, ...)                                     \
+	[HS_CMD_ID_##identifier] = {.id = HS_CMD_ID_##identifier,                                  \
+				    .place = HS_PLACE_##its_place,                                 \
+				    .name = (text),                                                \
+				    .arity = (count),                                              \
+				    __VA_ARGS__},
+#include "command/rows.def"
 };
+
+struct cell {
+	struct hs_name name;
+	size_t len; /* "get" and "get\0" look the same as words */
+	const struct hs_command *row;
+};
+
+#include "command/cells.h"
 
 const struct hs_command *hs_command_by_id(enum hs_command_id id)
 {
 	hs_check(id < HS_CMD_IDS);
-	return hs_command_table[id];
+	return id == HS_CMD_ID_NONE ? NULL : &table[id];
+}
+
+const struct hs_command *hs_command_find(struct hs_bytes name)
+{
+	const struct cell *cell;
+	struct hs_name wanted;
+
+	if (name.len - 1 >= HS_NAME_BYTES_MAX) /* an empty name wraps */
+		return NULL;
+	wanted = hs_name_pack(name);
+	cell = &cells[hs_name_cell(wanted, MULTIPLIER, BITS)];
+	if (cell->name.head != wanted.head || cell->name.tail != wanted.tail ||
+	    cell->len != name.len)
+		return NULL;
+	return cell->row;
+}
+
+const struct hs_command *hs_command_sub(const struct hs_command *parent, struct hs_bytes name)
+{
+	size_t skip = strlen(parent->name) + 1; /* "client|" */
+
+	for (size_t id = parent->id + 1; id < HS_CMD_IDS; id++) {
+		const struct hs_command *command = &table[id];
+
+		if (command->parent != parent->id)
+			break;
+		if (hs_bytes_is_word(name, command->name + skip))
+			return command;
+	}
+	return NULL;
+}
+
+/* XREAD and XREADGROUP: the words before STREAMS, of which some have a value of any kind. */
+static bool reads_blocking(size_t argc, const struct hs_bytes *argv)
+{
+	for (size_t i = 1; i < argc; i++) {
+		if (hs_bytes_is_word(argv[i], "block"))
+			return true;
+		if (hs_bytes_is_word(argv[i], "streams"))
+			return false;
+		if (hs_bytes_is_word(argv[i], "group"))
+			i += 2;
+		else if (hs_bytes_is_word(argv[i], "count"))
+			i++;
+	}
+	return false;
+}
+
+bool hs_command_may_write_others(const struct hs_command *command)
+{
+	return command->id >= HS_CMD_IDS && !hs_command_only_reads(command) &&
+	       (command->flags & (HS_CMD_UNSURE | HS_CMD_MOVABLEKEYS) ||
+		!(command->flags & HS_CMD_WRITE) || strchr(command->name, '.'));
+}
+
+bool hs_command_blocks(const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
+{
+	if (!(command->flags & HS_CMD_BLOCKING))
+		return false;
+	return strncmp(command->name, "xread", strlen("xread")) != 0 || reads_blocking(argc, argv);
 }

@@ -7,105 +7,45 @@
 #include <math.h>
 #include <strings.h>
 
-#define AT(field) offsetof(struct hs_rule, field)
+#define ROW(kind_, name_, field, fallback_, argument_)                                             \
+	.name = (name_), .kind = HS_RULE_##kind_, .offset = offsetof(struct hs_rule, field),       \
+	.fallback = (fallback_), .argument = (argument_)
 
+/* clang-format off */
 const struct hs_rule_option hs_rule_option_table[] = {
-	{.name = "stale",
-	 .kind = HS_RULE_TIME,
-	 .fallback = "100ms",
-	 .offset = AT(stale_us),
-	 .min = "1ms",
-	 .max = "1d",
-	 .argument = "TIME",
+	{ROW(TIME, "stale", stale_us, "100ms", "TIME"), .min = "1ms", .max = "1d",
 	 .help = "The bound: no answer shows a value that was overwritten longer ago than this, "
 		 "whoever wrote. `swr` and `stale-if-error` allow more."},
-	{.name = "ttl",
-	 .kind = HS_RULE_TIME,
-	 .fallback = "1m",
-	 .offset = AT(ttl_us),
-	 .min = "1ms",
-	 .max = "30d",
-	 .argument = "TIME",
+	{ROW(TIME, "ttl", ttl_us, "1m", "TIME"), .min = "1ms", .max = "30d",
 	 .help = "A value is kept so long at most, then read again, changed or not."},
-	{.name = "negative",
-	 .kind = HS_RULE_TIME,
-	 .fallback = "1s",
+	{ROW(TIME, "negative", negative_us, "1s", "TIME"), .min = "0", .max = "1d",
 	 .at_most_stale = true,
-	 .offset = AT(negative_us),
-	 .min = "0",
-	 .max = "1d",
-	 .argument = "TIME",
 	 .help = "The same for a key that is missing. 0: that it is missing is not kept."},
-	{.name = "swr",
-	 .kind = HS_RULE_TIME,
-	 .fallback = "0",
-	 .offset = AT(swr_us),
-	 .min = "0",
-	 .max = "1d",
-	 .argument = "TIME",
-	 .help = "Stale while revalidate: so long behind its end a value is still served while one "
-		 "request reads it again. 0: readers wait."},
-	{.name = "stale-if-error",
-	 .kind = HS_RULE_TIME,
-	 .fallback = "0",
-	 .offset = AT(stale_if_error_us),
-	 .min = "0",
-	 .max = "30d",
-	 .argument = "TIME",
-	 .help = "So long behind its end a value is still served while it cannot be read again. 0: "
-		 "readers get the error."},
-	{.name = "jitter",
-	 .kind = HS_RULE_PERCENT,
-	 .fallback = "10%",
-	 .offset = AT(jitter),
-	 .min = "0%",
-	 .max = "90%",
-	 .argument = "SHARE",
+	{ROW(TIME, "swr", swr_us, "0", "TIME"), .min = "0", .max = "1d",
+	 .help = "Stale while revalidate: so long behind its end a value is still served while "
+		 "one request reads it again. 0: readers wait."},
+	{ROW(TIME, "stale-if-error", stale_if_error_us, "0", "TIME"), .min = "0", .max = "30d",
+	 .help = "So long behind its end a value is still served while it cannot be read again. "
+		 "0: readers get the error."},
+	{ROW(PERCENT, "jitter", jitter, "10%", "SHARE"), .min = "0%", .max = "90%",
 	 .help = "`ttl` and `negative` are shorter by up to this share, by chance, so that what "
-		 "was "
-		 "read together does not end together."},
-	{.name = "ahead",
-	 .kind = HS_RULE_REAL,
-	 .fallback = "1",
-	 .offset = AT(ahead),
-	 .min = "0",
-	 .max = "10",
-	 .argument = "NUMBER",
+		 "was read together does not end together."},
+	{ROW(REAL, "ahead", ahead, "1", "NUMBER"), .min = "0", .max = "10",
 	 .help = "Read again before the end, by chance: the more likely the nearer the end, the "
 		 "longer a read takes and the larger this number. 0: only at the end."},
-	{.name = "admit",
-	 .kind = HS_RULE_WORD,
-	 .fallback = "hot",
-	 .offset = AT(admit_all),
-	 .words = "hot all",
-	 .argument = "HOT|ALL",
+	{ROW(WORD, "admit", admit_all, "hot", "HOT|ALL"), .words = "hot all",
 	 .help = "Which of the keys are kept: those that are hot, or all that are read."},
-	{.name = "copies",
-	 .kind = HS_RULE_COPIES,
-	 .fallback = "0",
-	 .offset = AT(copies),
-	 .min = "2",
-	 .max = "64",
-	 .argument = "N|AUTO|0",
-	 .help = "A hot key is kept as so many keys on different partitions, and reads are spread "
-		 "over them. auto: as many as it takes. 0: none."},
-	{.name = "replica-reads",
-	 .kind = HS_RULE_WORD,
-	 .fallback = "no",
-	 .offset = AT(replica_reads),
-	 .words = "no yes",
-	 .argument = "YES|NO",
-	 .help = "On a Cluster, hot values that are too large to be kept are read from "
-		 "replicas, as far as those are known to be within stale and to have every "
-		 "write made through heatsink."},
-	{.name = "public",
-	 .kind = HS_RULE_WORD,
-	 .fallback = "no",
-	 .offset = AT(is_public),
-	 .words = "no yes",
-	 .argument = "YES|NO",
+	{ROW(COPIES, "copies", copies, "0", "N|AUTO|0"), .min = "2", .max = "64",
+	 .help = "A hot key is kept as so many keys on different partitions, and reads are "
+		 "spread over them. auto: as many as it takes. 0: none."},
+	{ROW(WORD, "replica-reads", replica_reads, "no", "YES|NO"), .words = "no yes",
+	 .help = "On a Cluster, hot values that are too large to be kept are read from replicas, "
+		 "as far as those are known to be within stale and to have every write made "
+		 "through heatsink."},
+	{ROW(WORD, "public", is_public, "no", "YES|NO"), .words = "no yes",
 	 .help = "Anybody who reaches the HTTP port may read these keys there."},
 };
+/* clang-format on */
 const size_t hs_rule_option_count = sizeof hs_rule_option_table / sizeof *hs_rule_option_table;
 
 _Static_assert(HS_COPIES_MAX == 64, "as its row says");

@@ -8,7 +8,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <strings.h>
 
 static const char *const contracts[] = {
 	[HS_CONTRACT_STRICT] = "strict",
@@ -41,10 +40,10 @@ static int wrong(struct parse *parse, size_t at, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(why, sizeof why, format, arguments);
 	va_end(arguments);
-	snprintf(parse->error, parse->error_size, "rule '%s', word %zu '%s': %s",
-		 hs_bytes_escape(parse->words[0], glob, sizeof glob), at + 1,
-		 hs_bytes_escape(parse->words[at], word, sizeof word), why);
-	return HS_EINVAL;
+	return hs_err_say(HS_EINVAL, parse->error, parse->error_size,
+			  "rule '%s', word %zu '%s': %s",
+			  hs_bytes_escape(parse->words[0], glob, sizeof glob), at + 1,
+			  hs_bytes_escape(parse->words[at], word, sizeof word), why);
 }
 
 /* "; did you mean 'x'?", or when nothing is near, what there is. */
@@ -192,11 +191,9 @@ int hs_rule_parse(struct hs_rule *rule, size_t count, const struct hs_bytes *wor
 	int status;
 
 	*rule = (struct hs_rule){0};
-	if (count < 2) {
-		snprintf(error, error_size,
-			 "a rule needs a glob and a contract: user:* cache stale=100ms");
-		return HS_EINVAL;
-	}
+	if (count < 2)
+		return hs_err_say(HS_EINVAL, error, error_size,
+				  "a rule needs a glob and a contract: user:* cache stale=100ms");
 	rule->glob = words[0];
 	if (rule->glob.len == 0)
 		return wrong(&parse, 0, "a glob has a character at least; all keys are *");

@@ -5,8 +5,6 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-#include <stdio.h>
-
 _Static_assert(HS_RULES_MAX <= UINT16_MAX, "a rule's place fits a candidate");
 
 /* Out of rules of other sets, whose globs are copied. */
@@ -121,10 +119,9 @@ int hs_rules_with(const struct hs_rules *rules, size_t count, const struct hs_by
 	if (status < 0)
 		return status;
 	old = find(rules, rule.glob);
-	if (!old && rules->count == HS_RULES_MAX) {
-		snprintf(error, error_size, "there may be %d rules", HS_RULES_MAX);
-		return HS_ELIMIT;
-	}
+	if (!old && rules->count == HS_RULES_MAX)
+		return hs_err_say(HS_ELIMIT, error, error_size, "there may be %d rules",
+				  HS_RULES_MAX);
 	if (old) {
 		rule.number = old->number;
 	} else {

@@ -127,20 +127,14 @@ static void compose(const struct hs_core *core, const struct entry *entry, struc
 	uint64_t age_ms = (core->now.mono_us - entry->mono_us) / 1000;
 
 	hs_reply_map(reply, 7);
-	hs_reply_bulk_text(reply, "count");
-	hs_reply_int(reply, (int64_t)entry->count);
-	hs_reply_bulk_text(reply, "reason");
-	hs_reply_bulk_text(reply, entry->reason);
-	hs_reply_bulk_text(reply, "context");
-	hs_reply_bulk_text(reply, entry->context);
-	hs_reply_bulk_text(reply, "object");
-	hs_reply_bulk(reply, (struct hs_bytes){entry->object, entry->object_len});
-	hs_reply_bulk_text(reply, "username");
-	hs_reply_bulk(reply, (struct hs_bytes){entry->user, entry->user_len});
+	hs_reply_pair_int(reply, "count", (int64_t)entry->count);
+	hs_reply_pair_text(reply, "reason", entry->reason);
+	hs_reply_pair_text(reply, "context", entry->context);
+	hs_reply_pair(reply, "object", (struct hs_bytes){entry->object, entry->object_len});
+	hs_reply_pair(reply, "username", (struct hs_bytes){entry->user, entry->user_len});
 	hs_reply_bulk_text(reply, "age-seconds");
 	hs_reply_decimal(reply, (double)age_ms / 1000, 3);
-	hs_reply_bulk_text(reply, "client-info");
-	hs_reply_bulk_text(reply, entry->client);
+	hs_reply_pair_text(reply, "client-info", entry->client);
 }
 
 void hs_acl_log_export(const struct hs_core *core, int resp, struct hs_buf *out)
@@ -148,9 +142,7 @@ void hs_acl_log_export(const struct hs_core *core, int resp, struct hs_buf *out)
 	struct hs_buf text = {0};
 	struct hs_reply reply = {.out = &text, .resp = resp};
 
-	for (struct hs_link *link = core->acl_log->entries.next; link != &core->acl_log->entries;
-	     link = link->next) {
-		const struct entry *entry = hs_list_entry(link, struct entry, link);
+	hs_list_each(const struct entry, entry, &core->acl_log->entries, link) {
 		uint64_t len;
 
 		text.len = 0;

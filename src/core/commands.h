@@ -20,9 +20,26 @@ struct hs_session;
 typedef void hs_local_run(struct hs_core *core, struct hs_session *session,
 			  const struct hs_call *call, struct hs_reply *reply);
 
+/* A command to which every worker contributes (HS_PLACE_WORKERS, HS_OP_PEER). */
+struct hs_workers_run {
+	/* Looks at the arguments before any worker is asked. False: the error is written. NULL: they are right. */
+	bool (*check)(const struct hs_core *core, const struct hs_call *call,
+		      struct hs_reply *reply);
+	void (*part)(struct hs_core *core, struct hs_op *op); /* what this worker has to say */
+	void (*merge)(const struct hs_core *core, struct hs_request *request,
+		      struct hs_reply *reply);
+};
+
+#define OTHER
+#define LOCAL(function) hs_local_run function;
+#define WORKERS(run) extern const struct hs_workers_run run;
+#define ROW(identifier, function, ...) function
+#include "command/rows.def"
+
 struct hs_core_commands {
-	/* Of a command whose place is HS_PLACE_CORE. NULL for EXEC, and for commands that only `start` runs. */
-	hs_local_run *(*find)(enum hs_command_id id);
+	/* By identifier: the function of each command whose row has one of this kind. NULL for EXEC, and for
+	 * commands that only `start` runs. */
+	hs_local_run *const *run;
 
 	/* SUBSCRIBE and its kin, PUBLISH, PUBSUB, CLIENT TRACKING; RESET of a client that listens. Makes the
 	 * request itself and answers it when it is done. `exec`: the transaction that it runs in, whose
@@ -33,13 +50,8 @@ struct hs_core_commands {
 	bool (*waits)(const struct hs_core *core, const struct hs_session *session,
 		      struct hs_call *call);
 
-	/* Commands to which every worker contributes (HS_PLACE_WORKERS, HS_OP_PEER): the arguments are
-	 * checked once (false: the error is written), each worker does its part, the parts are merged. */
-	bool (*check)(const struct hs_core *core, const struct hs_call *call,
-		      struct hs_reply *reply);
-	void (*part)(struct hs_core *core, struct hs_op *op);
-	void (*merge)(const struct hs_core *core, struct hs_request *request,
-		      struct hs_reply *reply);
+	/* By identifier, like `run`. */
+	const struct hs_workers_run *const *workers;
 
 	/* The session's line of CLIENT LIST. */
 	void (*describe)(const struct hs_core *core, const struct hs_session *session,

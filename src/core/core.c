@@ -15,6 +15,10 @@
 #include "core/users.h"
 #include "wire/reply.h"
 
+const struct hs_counter_table hs_core_counters = HS_COUNTER_TABLE(HS_CORE_COUNTERS);
+const struct hs_counter_table hs_hold_counters = HS_COUNTER_TABLE(HS_HOLD_COUNTERS);
+const struct hs_counter_table hs_command_counters = HS_COUNTER_TABLE(HS_COMMAND_COUNTERS);
+
 enum { IDLE_SCAN_US = 1000000, READ_ROOM_MAX = 1 << 20 };
 
 struct hs_core *hs_core_create(const struct hs_core_world *world,
@@ -36,7 +40,6 @@ struct hs_core *hs_core_create(const struct hs_core_world *world,
 	hs_stages_init(core, world->stages);
 	core->self = hs_session_create_self(core);
 	hs_hots_init(&core->hots, world->key_seed);
-	core->rule_stats = hs_mem_zalloc(HS_RULES_MAX * sizeof *core->rule_stats);
 	core->acl_log = hs_acl_log_create();
 	hs_users_adopt(core, options->acl, hs_stages_lose);
 	if (options->rules)
@@ -53,7 +56,6 @@ void hs_core_destroy(struct hs_core **pointer)
 	hs_check(hs_list_empty(&core->self->requests));
 	hs_stages_deinit(core);
 	hs_hots_deinit(&core->hots);
-	hs_mem_free(&core->rule_stats);
 	hs_request_pool_deinit(core);
 	hs_mem_free(&core->self);
 	hs_mem_free(&core->ids);
@@ -64,41 +66,10 @@ void hs_core_destroy(struct hs_core **pointer)
 	hs_mem_free(pointer);
 }
 
-static bool has_number(const struct hs_rules *rules, uint32_t number)
-{
-	for (size_t i = 0; rules && i < hs_rules_count(rules); i++) {
-		if (hs_rules_at(rules, i)->number == number)
-			return true;
-	}
-	return false;
-}
-
-static void reset_counters(struct hs_core_rule_stats *stats)
-{
-	struct hs_counter *counters = (struct hs_counter *)stats;
-
-	_Static_assert(sizeof *stats % sizeof *counters == 0, "counters, and nothing else");
-	for (size_t i = 0; i < sizeof *stats / sizeof *counters; i++)
-		hs_counter_set(&counters[i], 0);
-}
-
-/* Numbers of rules are used again: a rule that was not there before starts at zero. */
-static void start_counting(struct hs_core *core, const struct hs_rules *old,
-			   const struct hs_rules *rules)
-{
-	for (size_t i = 0; rules && i < hs_rules_count(rules); i++) {
-		uint32_t number = hs_rules_at(rules, i)->number;
-
-		if (!has_number(old, number))
-			reset_counters(&core->rule_stats[number]);
-	}
-}
-
 void hs_core_configure(struct hs_core *core, const struct hs_core_options *options)
 {
 	const struct hs_rules *old = core->options.rules;
 
-	start_counting(core, old, options->rules);
 	if (options->rules)
 		hs_rules_ref(options->rules);
 	core->options = *options;
@@ -119,9 +90,9 @@ struct hs_core_stats *hs_core_stats(struct hs_core *core)
 	return &core->stats;
 }
 
-const struct hs_core_rule_stats *hs_core_rule_stats(const struct hs_core *core, uint32_t number)
+const void *hs_core_stage_stats(const struct hs_core *core, const struct hs_stage *stage)
 {
-	return &core->rule_stats[number];
+	return (const char *)core->stages.self[hs_stage_index(core, stage)] + stage->counters_at;
 }
 
 void hs_core_news(struct hs_core *core, struct hs_now now, const struct hs_news *news)
@@ -137,7 +108,7 @@ void hs_core_news(struct hs_core *core, struct hs_now now, const struct hs_news 
 void hs_core_peer(struct hs_core *core, struct hs_now now, struct hs_op *op)
 {
 	hs_core_set_now(core, now);
-	core->world.commands->part(core, op);
+	core->world.commands->workers[op->command->id]->part(core, op);
 	hs_core_resume_all(core);
 }
 
@@ -518,13 +489,9 @@ static void wake(struct hs_core *core, struct hs_session *session)
 
 static void cool_keys(struct hs_core *core)
 {
-	struct hs_link *keys = &core->hots.keys, *link, *next;
-
-	for (link = keys->next; link != keys; link = next) {
-		struct hs_hot *hot = hs_list_entry(link, struct hs_hot, link);
+	hs_list_each_safe(struct hs_hot, hot, &core->hots.keys, link) {
 		bool cool = hs_hot_is_cool(core, hot);
 
-		next = link->next;
 		hs_stages_cool(core, hot, cool);
 		if (cool)
 			hs_hot_leave(core, hot);
@@ -533,14 +500,9 @@ static void cool_keys(struct hs_core *core)
 
 void hs_core_alarm(struct hs_core *core, struct hs_now now)
 {
-	struct hs_link *link, *next;
-
 	hs_core_set_now(core, now);
 	hs_stages_deadline(core);
-	for (link = core->sleepers.next; link != &core->sleepers; link = next) {
-		struct hs_session *session = hs_list_entry(link, struct hs_session, sleeping);
-
-		next = link->next;
+	hs_list_each_safe(struct hs_session, session, &core->sleepers, sleeping) {
 		if (session->sleep_until_us <= now.mono_us)
 			wake(core, session);
 	}
@@ -559,9 +521,7 @@ void hs_core_tick(struct hs_core *core, struct hs_now now)
 	if (now.mono_us < core->idle_scan_us)
 		return;
 	core->idle_scan_us = now.mono_us + IDLE_SCAN_US;
-	for (struct hs_link *link = core->sessions.next; link != &core->sessions;
-	     link = link->next) {
-		struct hs_session *session = hs_list_entry(link, struct hs_session, all);
+	hs_list_each(struct hs_session, session, &core->sessions, all) {
 		uint64_t idle_us = now.mono_us - session->last_active_us;
 
 		if (session->gone || session->inflight > 0 || session->hold == HS_HOLD_PAUSE ||
@@ -583,10 +543,7 @@ uint64_t hs_core_deadline(const struct hs_core *core)
 	if (core->pause.sessions > 0 && (first == 0 || core->pause.until_us < first))
 		first = core->pause.until_us;
 
-	for (struct hs_link *link = core->sleepers.next; link != &core->sleepers;
-	     link = link->next) {
-		struct hs_session *session = hs_list_entry(link, struct hs_session, sleeping);
-
+	hs_list_each(struct hs_session, session, &core->sleepers, sleeping) {
 		if (first == 0 || session->sleep_until_us < first)
 			first = session->sleep_until_us;
 	}
@@ -601,9 +558,7 @@ uint32_t hs_core_drain(struct hs_core *core, struct hs_now now, uint64_t quiet_u
 	hs_stages_stop(core);
 	hs_core_resume_all(core);
 	left = core->orphans + core->self->inflight;
-	for (struct hs_link *link = core->sessions.next; link != &core->sessions;
-	     link = link->next) {
-		struct hs_session *session = hs_list_entry(link, struct hs_session, all);
+	hs_list_each(struct hs_session, session, &core->sessions, all) {
 		bool blocked = hs_step_blocked(core, session);
 		/* What a pause keeps from running will not run any more: nobody was told it did. */
 		bool waits = (session->inflight > 0 && !blocked) ||

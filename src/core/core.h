@@ -158,8 +158,8 @@ void hs_core_configure(struct hs_core *core, const struct hs_core_options *optio
  * that was there before until this has returned in all cores. */
 void hs_core_learn(struct hs_core *core, const struct hs_learned *learned);
 struct hs_core_stats *hs_core_stats(struct hs_core *core);
-/* By the number of a rule; any thread. */
-const struct hs_core_rule_stats *hs_core_rule_stats(const struct hs_core *core, uint32_t number);
+/* The counters of a stage, a struct of fields of its table (core/stage.h). Any thread. */
+const void *hs_core_stage_stats(const struct hs_core *core, const struct hs_stage *stage);
 
 /* Who connected; the texts are copied. */
 struct hs_core_client {

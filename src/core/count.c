@@ -9,7 +9,6 @@
 #include "core/count.h"
 
 #include "core/multi.h"
-#include "route/slot.h"
 #include "wire/answer.h"
 
 #include <math.h>
@@ -55,20 +54,6 @@ static bool is_refused(const struct hs_call *call, struct hs_bytes reply)
 	if (call->command->id == HS_CMD_ID_SET)
 		return set_is_refused(call, reply);
 	return is_zero(reply);
-}
-
-/* The next element of an array reply; empty when there is none. */
-static struct hs_bytes next_element(struct hs_bytes *rest)
-{
-	struct hs_bytes element = {rest->data, 0};
-	int64_t len = hs_answer_length(rest->data, rest->len);
-
-	if (len > 0) {
-		element.len = (size_t)len;
-		rest->data += len;
-		rest->len -= (size_t)len;
-	}
-	return element;
 }
 
 /* The elements of an array reply, its header taken off; all of another reply. */
@@ -134,8 +119,10 @@ static void tell_keys(const struct telling *telling)
 	hs_call_keys(&telling->call, &walk);
 	at = hs_keys_next(&walk);
 	for (size_t i = 0; i < count; i++, at = next) {
-		struct hs_bytes reply = by_key ? next_element(&rest) : telling->reply;
+		struct hs_bytes reply = telling->reply;
 
+		if (by_key)
+			hs_answer_take(&rest, &reply);
 		next = hs_keys_next(&walk);
 		access.key = telling->call.argv[at];
 		access.bytes = by_key ? reply.len : reply.len / count;
@@ -239,11 +226,13 @@ static void count_exec(struct hs_core *core, const struct hs_request *request,
 		struct telling telling = {
 			.core = core,
 			.call = hs_call_queued(command),
-			.reply = failed ? reply : next_element(&rest),
+			.reply = reply,
 			.missed = command->missed,
 			.time_us = request->parts[0].time_us,
 		};
 
+		if (!failed)
+			hs_answer_take(&rest, &telling.reply);
 		tell(&telling);
 	}
 }

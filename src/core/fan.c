@@ -204,6 +204,8 @@ void hs_fan_all(struct hs_core *core, struct hs_session *session, struct hs_requ
 	struct hs_request *request = hs_request_make(core, session, call);
 	bool waits = exec && hs_call_blocks(call);
 	bool peers = call->command->place == HS_PLACE_WORKERS;
+	const struct hs_workers_run *run =
+		peers ? core->world.commands->workers[call->command->id] : NULL;
 	uint16_t ids[HS_PARTITIONS_MAX];
 	uint32_t parts = peers ? core->world.workers : list_partitions(core, ids);
 	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
@@ -212,7 +214,7 @@ void hs_fan_all(struct hs_core *core, struct hs_session *session, struct hs_requ
 	request->exec = exec;
 	if (parts == 0)
 		hs_reply_error(&reply, hs_unserved(core, text));
-	if (parts == 0 || (peers && !core->world.commands->check(core, call, &reply))) {
+	if (parts == 0 || (run && run->check && !run->check(core, call, &reply))) {
 		hs_step_account(core, session, call, 0, true);
 		hs_request_finish(core, request);
 		return;
@@ -370,16 +372,14 @@ static void merge(struct hs_core *core, struct hs_request *request)
 	struct hs_reply reply = {.out = &request->reply, .resp = request->parts[0].op.resp};
 	struct hs_bytes *parts;
 
-	if (hs_command_is_pubsub(request->call.command)) {
-		core->world.commands->merge(core, request, &reply);
+	if (hs_command_is_pubsub(request->call.command) ||
+	    request->call.command->place == HS_PLACE_WORKERS) {
+		core->world.commands->workers[request->call.command->id]->merge(core, request,
+										&reply);
 		return;
 	}
 	if (request->call.command->place == HS_PLACE_CURSOR) {
 		merge_cursor(core, request, &reply);
-		return;
-	}
-	if (request->call.command->place == HS_PLACE_WORKERS) {
-		core->world.commands->merge(core, request, &reply);
 		return;
 	}
 	if (request->parts_count == 1) {

@@ -4,7 +4,6 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "core/state.h"
-#include "route/slot.h"
 
 #include <string.h>
 
@@ -120,10 +119,7 @@ void hs_hot_configure(struct hs_core *core)
 {
 	const struct hs_rules *rules = core->options.rules;
 
-	for (struct hs_link *link = core->hots.keys.next; link != &core->hots.keys;
-	     link = link->next) {
-		struct hs_hot *hot = hs_list_entry(link, struct hs_hot, link);
-
+	hs_list_each(struct hs_hot, hot, &core->hots.keys, link) {
 		hot->rule = rules ? hs_rules_match(rules, hs_hot_key(hot)) : NULL;
 	}
 }

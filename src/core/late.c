@@ -115,7 +115,7 @@ static void run_local(struct hs_core *core, struct hs_request *exec, const struc
 	struct hs_reply reply = {.out = &exec->late->reply, .resp = exec->session->resp};
 	size_t start = exec->late->reply.len;
 
-	core->world.commands->find(call->command->id)(core, exec->session, call, &reply);
+	core->world.commands->run[call->command->id](core, exec->session, call, &reply);
 	if (exec->late->reply.len == start) /* every command has its element */
 		hs_reply_ok(&reply);
 }
@@ -237,17 +237,10 @@ void hs_late_finished(struct hs_core *core, struct hs_request *request)
  * between. */
 static struct hs_bytes next_element(struct hs_bytes *rest)
 {
-	struct hs_bytes element = {"", 0};
-	int64_t len;
+	struct hs_bytes element;
 
-	do {
-		len = rest->len > 0 ? hs_answer_length(rest->data, rest->len) : 0;
-		if (len <= 0)
-			return (struct hs_bytes){"", 0};
-		element = (struct hs_bytes){rest->data, (size_t)len};
-		rest->data += len;
-		rest->len -= (size_t)len;
-	} while (element.data[0] == '>');
+	while (hs_answer_take(rest, &element) && element.data[0] == '>')
+		;
 	return element;
 }
 

@@ -16,7 +16,6 @@
 #include "core/late.h"
 #include "core/step.h"
 #include "core/users.h"
-#include "route/slot.h"
 #include "wire/reply.h"
 
 #include <stdio.h>
@@ -229,7 +228,7 @@ static void answer_queued(struct hs_core *core, struct hs_session *session, stru
 	if (late)
 		hs_reply_status(&reply, "LATER");
 	else
-		core->world.commands->find(queued->command->id)(core, session, &call, &reply);
+		core->world.commands->run[queued->command->id](core, session, &call, &reply);
 	if (multi->answered.len == start) /* CLIENT REPLY OFF: every command has its element */
 		hs_reply_ok(&reply);
 	queued->answered = start + 1;

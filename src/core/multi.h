@@ -23,7 +23,4 @@ void hs_multi_unwatch(struct hs_core *core, struct hs_session *session);
  * begins at 0. */
 bool hs_multi_watched(const struct hs_multi *multi, size_t *at, struct hs_bytes *name);
 
-hs_local_run hs_multi_run_multi, hs_multi_run_discard,
-	hs_multi_run_unwatch; /* of the table of commands */
-
 #endif

@@ -5,16 +5,6 @@
 
 #include <string.h>
 
-static struct hs_bytes keep(char **at, struct hs_bytes bytes)
-{
-	struct hs_bytes kept = {*at, bytes.len};
-
-	if (bytes.len > 0)
-		memcpy(*at, bytes.data, bytes.len);
-	*at += bytes.len;
-	return kept;
-}
-
 size_t hs_news_bytes(const struct hs_news *news)
 {
 	size_t bytes = sizeof *news + news->pattern.len + news->channel.len + news->payload.len;
@@ -45,11 +35,11 @@ struct hs_news *hs_news_create(const struct hs_news *from)
 		news->by = (const uint64_t *)at;
 		at += by_list;
 	}
-	news->pattern = keep(&at, from->pattern);
-	news->channel = keep(&at, from->channel);
-	news->payload = keep(&at, from->payload);
+	news->pattern = hs_bytes_place(&at, from->pattern);
+	news->channel = hs_bytes_place(&at, from->channel);
+	news->payload = hs_bytes_place(&at, from->payload);
 	for (uint32_t i = 0; i < from->keys_count; i++)
-		keys[i] = keep(&at, from->keys[i]);
+		keys[i] = hs_bytes_place(&at, from->keys[i]);
 	news->keys = keys;
 	news->keys_count = from->keys_count;
 	return news;

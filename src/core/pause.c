@@ -48,7 +48,7 @@ void hs_pause_release(struct hs_core *core, struct hs_session *session)
 		return;
 	hs_hold_end(session);
 	core->pause.sessions--;
-	hs_counter_set(&core->stats.blocked, hs_counter_get(&core->stats.blocked) - 1);
+	hs_counter_sub(&core->stats.blocked, 1);
 }
 
 /* A module's command that does not say what it does may write (law 8). A server's own command that does

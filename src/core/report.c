@@ -18,16 +18,13 @@ void hs_plan_row(const struct hs_core *core, struct hs_reply *reply, const struc
 	uint64_t for_us = row->since_us > 0 ? core->now.mono_us - row->since_us : 0;
 
 	hs_reply_map(reply, FIELDS + row->numbers_count);
-	hs_reply_bulk_text(reply, "key");
-	hs_reply_bulk(reply, row->key);
+	hs_reply_pair(reply, "key", row->key);
 	reply_text(reply, "contract", row->contract ? row->contract : "strict");
 	reply_text(reply, "what", row->what);
 	reply_text(reply, "state", row->state);
 	reply_text(reply, "why", row->why);
-	hs_reply_bulk_text(reply, "worker");
-	hs_reply_int(reply, core->world.worker);
-	hs_reply_bulk_text(reply, "for-ms");
-	hs_reply_int(reply, (int64_t)(for_us / 1000));
+	hs_reply_pair_int(reply, "worker", core->world.worker);
+	hs_reply_pair_int(reply, "for-ms", (int64_t)(for_us / 1000));
 	hs_reply_bulk_text(reply, "partitions");
 	hs_reply_array(reply, row->places_count);
 	for (size_t i = 0; i < row->places_count; i++)

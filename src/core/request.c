@@ -158,9 +158,9 @@ void hs_request_put(struct hs_core *core, struct hs_request *request)
 	session->inflight--;
 	if (request->flight_bytes > 0)
 		hs_flight_land(core, request);
-	hs_counter_set(&core->stats.inflight, hs_counter_get(&core->stats.inflight) - 1);
+	hs_counter_sub(&core->stats.inflight, 1);
 	if (request->blocks)
-		hs_counter_set(&core->stats.blocked, hs_counter_get(&core->stats.blocked) - 1);
+		hs_counter_sub(&core->stats.blocked, 1);
 	hs_request_drop_parts(request);
 	hs_mem_free(&request->key_part);
 	hs_multi_drop(&request->multi);

@@ -126,7 +126,7 @@ void hs_session_destroy(struct hs_core *core, struct hs_session **pointer)
 	hs_mem_free(&session->lib_name);
 	hs_mem_free(&session->lib_ver);
 	hs_mem_free(pointer);
-	hs_counter_set(&core->stats.sessions, hs_counter_get(&core->stats.sessions) - 1);
+	hs_counter_sub(&core->stats.sessions, 1);
 }
 
 void hs_session_mark_sendable(struct hs_core *core, struct hs_session *session)

@@ -139,9 +139,7 @@ void hs_slowlog_export(const struct hs_slowlog *slowlog, int resp, struct hs_buf
 	struct hs_buf text = {0};
 	struct hs_reply reply = {.out = &text, .resp = resp};
 
-	for (struct hs_link *link = slowlog->entries.next; link != &slowlog->entries;
-	     link = link->next) {
-		const struct entry *entry = hs_list_entry(link, struct entry, link);
+	hs_list_each(const struct entry, entry, &slowlog->entries, link) {
 		uint64_t len;
 
 		text.len = 0;

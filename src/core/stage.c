@@ -196,6 +196,29 @@ uint32_t hs_stage_index(const struct hs_core *core, const struct hs_stage *stage
 
 /* --- the points, first to last and back --- */
 
+/* Calls a point of every stage that has it. */
+#define CALL_ALL(core, point, ...)                                                                 \
+	do {                                                                                       \
+		struct hs_stages *all = &(core)->stages;                                           \
+                                                                                                   \
+		for (uint32_t i = 0; i < all->count; i++) {                                        \
+			if (all->table[i]->point)                                                  \
+				all->table[i]->point(all->self[i], ##__VA_ARGS__);                 \
+		}                                                                                  \
+	} while (0)
+
+/* Calls a point of the stages whose bits are set; they have it. */
+#define CALL_SOME(core, stages_bits, point, ...)                                                   \
+	do {                                                                                       \
+		struct hs_stages *all = &(core)->stages;                                           \
+                                                                                                   \
+		for (uint32_t left = (stages_bits); left; left &= left - 1) {                      \
+			int i = __builtin_ctz(left);                                               \
+                                                                                                   \
+			all->table[i]->point(all->self[i], ##__VA_ARGS__);                         \
+		}                                                                                  \
+	} while (0)
+
 enum hs_verdict hs_stages_admit(struct hs_core *core, struct hs_session *session,
 				struct hs_call *call, uint32_t from)
 {
@@ -255,24 +278,14 @@ void hs_stages_flush(struct hs_core *core)
 	uint32_t wanted = row->want[HS_POINT_FLUSH];
 
 	row->want[HS_POINT_FLUSH] = 0; /* a stage may ask again */
-	for (; wanted; wanted &= wanted - 1) {
-		int i = __builtin_ctz(wanted);
-
-		row->table[i]->flush(row->self[i]);
-	}
+	CALL_SOME(core, wanted, flush);
 }
 
 void hs_stages_hot(struct hs_core *core, struct hs_hot *hot, bool waited)
 {
-	struct hs_stages *row = &core->stages;
-
-	row->quiet++;
-	for (uint32_t left = row->have_hot & hot->plan; left; left &= left - 1) {
-		int i = __builtin_ctz(left);
-
-		row->table[i]->hot(row->self[i], hot, waited);
-	}
-	row->quiet--;
+	core->stages.quiet++;
+	CALL_SOME(core, core->stages.have_hot & hot->plan, hot, hot, waited);
+	core->stages.quiet--;
 }
 
 void hs_stages_cool(struct hs_core *core, struct hs_hot *hot, bool cool)
@@ -287,67 +300,34 @@ void hs_stages_cool(struct hs_core *core, struct hs_hot *hot, bool cool)
 
 void hs_stages_forget(struct hs_core *core, struct hs_session *session)
 {
-	struct hs_stages *row = &core->stages;
-
-	for (uint32_t i = 0; i < row->count; i++) {
-		if (row->table[i]->forget)
-			row->table[i]->forget(row->self[i], session);
-	}
+	CALL_ALL(core, forget, session);
 }
 
 void hs_stages_open(struct hs_core *core, struct hs_session *session)
 {
-	struct hs_stages *row = &core->stages;
-
-	for (uint32_t i = 0; i < row->count; i++) {
-		if (row->table[i]->open)
-			row->table[i]->open(row->self[i], session);
-	}
+	CALL_ALL(core, open, session);
 }
 
 void hs_stages_queued(struct hs_core *core, struct hs_session *session, const struct hs_call *call)
 {
-	struct hs_stages *row = &core->stages;
-
-	for (uint32_t left = session->listeners; left; left &= left - 1) {
-		int i = __builtin_ctz(left);
-
-		row->table[i]->queued(row->self[i], session, call);
-	}
+	CALL_SOME(core, session->listeners, queued, session, call);
 }
 
 void hs_stages_handled(struct hs_core *core, struct hs_session *session, const struct hs_call *call)
 {
-	struct hs_stages *row = &core->stages;
-
-	for (uint32_t left = session->listeners; left; left &= left - 1) {
-		int i = __builtin_ctz(left);
-
-		row->table[i]->handled(row->self[i], session, call);
-	}
+	CALL_SOME(core, session->listeners, handled, session, call);
 }
 
 void hs_stages_finish(struct hs_core *core, struct hs_request *request)
 {
-	struct hs_stages *row = &core->stages;
-
-	row->quiet++;
-	for (uint32_t left = request->session->listeners; left; left &= left - 1) {
-		int i = __builtin_ctz(left);
-
-		row->table[i]->finish(row->self[i], request);
-	}
-	row->quiet--;
+	core->stages.quiet++;
+	CALL_SOME(core, request->session->listeners, finish, request);
+	core->stages.quiet--;
 }
 
 void hs_stages_news(struct hs_core *core, const struct hs_news *news)
 {
-	struct hs_stages *row = &core->stages;
-
-	for (uint32_t i = 0; i < row->count; i++) {
-		if (row->table[i]->news)
-			row->table[i]->news(row->self[i], news);
-	}
+	CALL_ALL(core, news, news);
 }
 
 bool hs_stages_lose(struct hs_core *core, const struct hs_session *session,
@@ -364,43 +344,23 @@ bool hs_stages_lose(struct hs_core *core, const struct hs_session *session,
 
 void hs_stages_close(struct hs_core *core, struct hs_session *session)
 {
-	struct hs_stages *row = &core->stages;
-
-	for (uint32_t i = 0; i < row->count; i++) {
-		if (row->table[i]->close)
-			row->table[i]->close(row->self[i], session);
-	}
+	CALL_ALL(core, close, session);
 }
 
 void hs_stages_report(struct hs_core *core, struct hs_reply *reply)
 {
-	struct hs_stages *row = &core->stages;
-
-	for (uint32_t i = 0; i < row->count; i++) {
-		if (row->table[i]->report)
-			row->table[i]->report(row->self[i], reply);
-	}
+	CALL_ALL(core, report, reply);
 }
 
 void hs_stages_configure(struct hs_core *core)
 {
-	struct hs_stages *row = &core->stages;
-
-	for (uint32_t i = 0; i < row->count; i++) {
-		if (row->table[i]->configure)
-			row->table[i]->configure(row->self[i]);
-	}
+	CALL_ALL(core, configure);
 }
 
 void hs_stages_changed(struct hs_core *core, const struct hs_vouch *vouch,
 		       const struct hs_bytes *key)
 {
-	struct hs_stages *row = &core->stages;
-
-	for (uint32_t i = 0; i < row->count; i++) {
-		if (row->table[i]->changed)
-			row->table[i]->changed(row->self[i], vouch, key);
-	}
+	CALL_ALL(core, changed, vouch, key);
 }
 
 void hs_stages_told(struct hs_core *core, uint32_t index)
@@ -425,22 +385,12 @@ void hs_stages_deadline(struct hs_core *core)
 
 void hs_stages_tick(struct hs_core *core)
 {
-	struct hs_stages *row = &core->stages;
-
-	for (uint32_t i = 0; i < row->count; i++) {
-		if (row->table[i]->tick)
-			row->table[i]->tick(row->self[i]);
-	}
+	CALL_ALL(core, tick);
 }
 
 void hs_stages_stop(struct hs_core *core)
 {
-	struct hs_stages *row = &core->stages;
-
-	for (uint32_t i = 0; i < row->count; i++) {
-		if (row->table[i]->stop)
-			row->table[i]->stop(row->self[i]);
-	}
+	CALL_ALL(core, stop);
 }
 
 bool hs_stage_askers(const struct hs_core *core, const struct hs_request *internal,

@@ -42,6 +42,7 @@
 
 struct hs_acl_user;
 struct hs_core;
+struct hs_counter_table;
 struct hs_news;
 struct hs_part;
 struct hs_reply;
@@ -70,6 +71,9 @@ typedef void hs_stage_asker(void *context, struct hs_request *request, bool foll
 struct hs_stage {
 	const char *name;
 	size_t session_bytes, request_bytes;
+	/* What it counts (base/counter.h), and where in its state the counters stand. NULL: it counts nothing. */
+	const struct hs_counter_table *counters;
+	size_t counters_at;
 
 	void *(*create)(struct hs_core *core, uint32_t index);
 	void (*destroy)(

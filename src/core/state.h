@@ -45,9 +45,8 @@ struct hs_core {
 	uint64_t internal_clients;   /* client ids drawn for internal calls */
 	struct hs_hots hots;
 	struct hs_stages stages;
-	struct hs_link resuming;	       /* sessions that go on when the event is handled */
-	struct hs_core_rule_stats *rule_stats; /* by the rule's number */
-	struct hs_link request_pool;	       /* finished requests, kept for the next */
+	struct hs_link resuming;     /* sessions that go on when the event is handled */
+	struct hs_link request_pool; /* finished requests, kept for the next */
 	uint32_t request_pool_len;
 	uint32_t orphans; /* sessions gone with operations under way */
 	struct hs_acl *acl;

@@ -1,91 +1,81 @@
-/* What a core counts. Any thread may read a counter. */
+/* What a core counts. Any thread may read a counter. What a stage counts stands with the stage (core/stage.h). */
 #ifndef HS_CORE_STATS_H
 #define HS_CORE_STATS_H
 
 #include "base/counter.h"
-#include "base/ladder.h"
 #include "command/command.h"
 
+/* clang-format off */
+#define HS_COMMAND_COUNTERS(ROW) /* of each command; INFO has them in lines of their own */ \
+	ROW(calls, HS_COUNTER, NULL, "calls", "commands_total", "Calls of the command") \
+	/* of a queued command: with the commit it waited for */ \
+	ROW(time_ns, HS_COUNTER, NULL, "usec", "command_seconds_total", \
+	    "Time spent on calls of the command, a write's commit included", .factor = 1e-9) \
+	ROW(rejected, HS_COUNTER, NULL, "rejected_calls", "command_rejected_total", \
+	    "Calls of the command refused before it ran") \
+	ROW(failed, HS_COUNTER, NULL, "failed_calls", "command_failed_total", \
+	    "Calls of the command answered with an error")
+/* clang-format on */
+
 struct hs_core_command_stats {
-	struct hs_counter calls;
-	struct hs_counter time_ns;  /* a queued command's: with the commit it waited for */
-	struct hs_counter rejected; /* refused before it ran */
-	struct hs_counter failed;   /* answered with an error */
+	HS_COMMAND_COUNTERS(HS_COUNTER_FIELD)
 };
 
-/* Why a client's next command waits: core/hold.h. */
-enum hs_hold {
-	HS_HOLD_NONE,
-	HS_HOLD_OWN,
-	HS_HOLD_PIPELINE,
-	HS_HOLD_STAGE,
-	HS_HOLD_PAUSE,
-	HS_HOLD_INFLIGHT,
-	HS_HOLD_SLEEP,
-	HS_HOLDS
-};
+/* clang-format off */
+#define HS_HOLD_COUNTERS(ROW) /* why a client's next command waits: core/hold.h */ \
+	ROW(HS_HOLD_NONE, HS_COUNTER, NULL, NULL, NULL, NULL) \
+	ROW(HS_HOLD_OWN, HS_COUNTER, "Stats", "held_own_commands", "held_own_commands_total", \
+	    "Times a client's next command waited for its own commands in flight, since one of them must be alone, " \
+	    "as WATCH or SUBSCRIBE (CLIENT LIST: held=own-commands)") \
+	ROW(HS_HOLD_PIPELINE, HS_COUNTER, "Stats", "held_pipeline_limit", "held_pipeline_limit_total", \
+	    "Times a client's next command waited because 256 of its commands were in flight " \
+	    "(CLIENT LIST: held=pipeline-limit)") \
+	ROW(HS_HOLD_STAGE, HS_COUNTER, "Stats", "held_by_stage", "held_by_stage_total", \
+	    "Times a mitigation had a client's next command wait for its own commands in flight " \
+	    "(CLIENT LIST: held= the mitigation, such as fold or cache)") \
+	ROW(HS_HOLD_PAUSE, HS_COUNTER, "Stats", "held_pause", "held_pause_total", \
+	    "Times a client's next command waited for the end of CLIENT PAUSE (CLIENT LIST: held=pause)") \
+	ROW(HS_HOLD_INFLIGHT, HS_COUNTER, "Stats", "held_engine_inflight_bytes", "held_engine_inflight_bytes_total", \
+	    "Times a client's next command waited because its reply, which is large, did not fit into " \
+	    "engine-inflight-bytes (CLIENT LIST: held=engine-inflight-bytes)") \
+	ROW(HS_HOLD_SLEEP, HS_COUNTER, "Stats", "held_debug_sleep", "held_debug_sleep_total", \
+	    "Times a client's next command waited for the end of its DEBUG SLEEP (CLIENT LIST: held=debug-sleep)")
+
+#define HS_CORE_COUNTERS(ROW) \
+	ROW(sessions, HS_GAUGE, "Clients", "connected_clients", "connected_clients", "Clients connected now") \
+	ROW(blocked, HS_GAUGE, "Clients", "blocked_clients", "blocked_clients", \
+	    "Clients that wait for what others do, or for CLIENT PAUSE to end") \
+	ROW(inflight, HS_GAUGE, "Clients", "requests_inflight", "requests_inflight", \
+	    "Requests that wait for an engine now") \
+	ROW(connections, HS_COUNTER, "Stats", "total_connections_received", "connections_received_total", \
+	    "Client connections accepted") \
+	ROW(commands, HS_COUNTER, "Stats", "total_commands_processed", "commands_processed_total", "Commands run") \
+	ROW(input_bytes, HS_COUNTER, "Stats", "total_net_input_bytes", "net_input_bytes_total", \
+	    "Bytes received from clients") \
+	ROW(output_bytes, HS_COUNTER, "Stats", "total_net_output_bytes", "net_output_bytes_total", \
+	    "Bytes sent to clients") \
+	ROW(errors, HS_COUNTER, "Stats", "total_error_replies", "error_replies_total", \
+	    "Commands answered with an error") \
+	ROW(protocol_errors, HS_COUNTER, "Stats", "protocol_errors", "protocol_errors_total", \
+	    "Clients cut off because they did not speak RESP") \
+	ROW(cut_output, HS_COUNTER, "Stats", "output_limit_disconnections", "output_limit_disconnections_total", \
+	    "Clients cut off because they did not read their replies") \
+	ROW(cut_query, HS_COUNTER, "Stats", "query_limit_disconnections", "query_limit_disconnections_total", \
+	    "Clients cut off because of too large a request") \
+	ROW(hot_keys, HS_GAUGE, "Stats", "hot_keys", "hot_keys", \
+	    "Keys that are hot now (hot-share), summed over the workers") \
+	ROW(hot_keys_full, HS_COUNTER, "Stats", "hot_keys_full", "hot_keys_full_total", \
+	    "Requests for a hot key that was not entered: a worker has 4096 at most")
+/* clang-format on */
+
+enum hs_hold { HS_HOLD_COUNTERS(HS_COUNTER_INDEX) HS_HOLDS };
 
 struct hs_core_stats {
-	struct hs_counter sessions;    /* connected now */
-	struct hs_counter connections; /* ever accepted */
-	struct hs_counter commands;
-	struct hs_counter input_bytes;
-	struct hs_counter output_bytes;
-	struct hs_counter errors;     /* error replies */
-	struct hs_counter cut_output; /* clients cut off at their output limit */
-	struct hs_counter cut_query;  /* clients cut off at their query limit */
-	struct hs_counter
-		holds[HS_HOLDS]; /* times that a client's next command had to wait, by why */
-	struct hs_counter protocol_errors;
-	struct hs_counter subscriptions; /* of clients to channels and patterns now */
-	struct hs_counter messages;	 /* that clients got because they had subscribed */
-	struct hs_counter inflight;	 /* requests waiting for an engine now */
-	struct hs_counter blocked; /* clients waiting for what others do, or for a pause to end */
-	/* CLIENT TRACKING. The first is above 0 from before an engine is asked to tell of changes
-	 * until it need not any more. */
-	struct hs_counter tracking_clients;
-	struct hs_counter tracking_keys;     /* remembered now */
-	struct hs_counter tracking_items;    /* connections that wait for them, over all */
-	struct hs_counter tracking_prefixes; /* different ones, of BCAST */
-	struct hs_counter tracking_messages; /* sent */
-	struct hs_counter tracking_evicted;  /* keys forgotten for want of room */
-	struct hs_counter hot_keys;	     /* now */
-	struct hs_counter hot_keys_full;     /* requests for a key that found no room among them */
-	struct hs_counter fold_keys;	     /* folded now */
-	struct hs_counter fold_waiting;	     /* requests that wait for them now */
-	struct hs_counter fold_requests;     /* answered together with others */
-	struct hs_counter fold_commands;     /* sent to the engine for those */
-	struct hs_counter fold_again;	     /* of them run by themselves after all */
-	struct hs_counter fold_busy;	     /* refused: too many were waiting */
-	/* What is kept, as of the last tick. */
-	struct hs_counter cache_keys, cache_replies, cache_bytes; /* now */
-	struct hs_counter cache_evicted;			  /* keys that had to make room */
-	struct hs_counter cache_too_large; /* replies that were not kept for that */
-	struct hs_counter copies_keys;	   /* that have copies now */
-	struct hs_counter copies_made;	   /* sets, ever */
-	struct hs_counter copies_failed;   /* that came to nothing */
-	struct hs_counter copies_ended;	   /* that were in use and are over */
-	struct hs_counter copies_reads;	   /* sent to copies */
-	struct hs_counter copies_again;	   /* of them asked again of the original */
+	HS_CORE_COUNTERS(HS_COUNTER_FIELD)
+	struct hs_counter holds[HS_HOLDS]; /* times that a client's next command had to wait */
 	struct hs_core_command_stats command[HS_CMD_IDS_ALL]; /* by identifier */
 };
 
-/* Of the keys of a rule. */
-struct hs_core_rule_stats {
-	struct hs_counter hits;	     /* reads answered with what was kept */
-	struct hs_counter misses;    /* reads that waited for the engine */
-	struct hs_counter fetches;   /* reads of the engine, to be kept */
-	struct hs_counter refreshes; /* of them: before anybody had to wait */
-	struct hs_counter left;	     /* values that SETs left behind */
-	struct hs_counter raced;     /* fills thrown away: the key was written meanwhile */
-	struct hs_counter stale;     /* hits on what was older than `stale` (swr, stale-if-error) */
-	/* What was kept and found to be over: written through us, told by the server, because the one
-	 * who would have told was lost, too old. */
-	struct hs_counter ended_written, ended_told, ended_lost, ended_aged;
-	struct hs_counter replica_reads;	 /* reads of replicas, for those who waited */
-	struct hs_counter would_hit, would_miss; /* while observing */
-	struct hs_counter age[HS_LADDER_STEPS];	 /* of hits, µs: how old they may have been */
-	struct hs_counter age_max_us;
-};
+extern const struct hs_counter_table hs_core_counters, hs_hold_counters, hs_command_counters;
 
 #endif

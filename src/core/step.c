@@ -237,7 +237,7 @@ static void run_local(struct hs_core *core, struct hs_session *session, const st
 
 	timing_begin(core, call->command);
 	answer_begin(core, session, call->command, &answer);
-	core->world.commands->find(call->command->id)(core, session, call, &answer.reply);
+	core->world.commands->run[call->command->id](core, session, call, &answer.reply);
 
 	bool failed = answer_end(core, session, &answer);
 
@@ -675,6 +675,14 @@ static void reject_subscribed(struct hs_core *core, struct hs_session *session,
 	hs_step_reject(core, session, command, text);
 }
 
+/* FLUSHALL. In front of a Cluster order is kept slot by slot: a read that is sent again, because a connection was
+ * lost or a slot has moved, must not see what its client flushed only later. */
+static bool writes_all_slots(const struct hs_core *core, const struct hs_call *call)
+{
+	return core->world.together == HS_TOGETHER_SLOT && call->command->place == HS_PLACE_ALL &&
+	       (call->command->flags & HS_CMD_WRITE);
+}
+
 /* Whether a command must be the only one of its client under way: because it changes who may do
  * what, or what its client hears, also for what stands behind it; because it needs a connection to the
  * engine for itself, or may change the one its client shares. */
@@ -707,7 +715,7 @@ static bool must_be_alone(const struct hs_core *core, const struct hs_session *s
 	case HS_CMD_ID_RESET:
 		return true;
 	default:
-		return !session->multi && hs_call_blocks(call);
+		return !session->multi && (hs_call_blocks(call) || writes_all_slots(core, call));
 	}
 }
 

@@ -70,9 +70,7 @@ void hs_users_adopt(struct hs_core *core, const struct hs_acl *acl, hs_users_los
 	hs_check(first != NULL);
 	core->options.acl = core->acl;
 	core->open = hs_acl_user_is_on(first) && hs_acl_user_has_nopass(first);
-	for (struct hs_link *link = core->sessions.next; link != &core->sessions;
-	     link = link->next) {
-		struct hs_session *session = hs_list_entry(link, struct hs_session, all);
+	hs_list_each(struct hs_session, session, &core->sessions, all) {
 		const struct hs_acl_user *user =
 			hs_acl_find(core->acl, hs_acl_user_name(session->user));
 

@@ -56,34 +56,6 @@ struct hs_engine_host {
 	uint32_t workers;
 };
 
-/* What INFO, HEAT and the metrics say about one partition. */
-struct hs_engine_partition {
-	/* No partition has this number now, and it is not shown. Numbers stay with what they stand
-	 * for, so that there may be some between others that nothing stands for. */
-	bool absent;
-	char address[64]; /* where it is, in plain ASCII: a server, or the name of a file */
-	char slots[64];	  /* those it has, "0-5460 8000"; cut with "…" */
-	enum hs_partition_state state;
-	char trouble[HS_PARTITION_TROUBLE_BYTES]; /* why it is not ok; "" when it is */
-	uint64_t keys;
-	uint64_t expires;    /* keys with an expiry */
-	uint64_t bytes_used; /* pages in use */
-	uint64_t bytes_max;
-	uint64_t queued; /* writes waiting now */
-	/* Of a server with replicas, as it last told; 0 where there is none. */
-	double cpu; /* processor time against one core: 1 is a whole one */
-	uint64_t clients;
-	uint64_t replicas;	    /* that follow it */
-	uint64_t replica_lag_s;	    /* of the one furthest behind */
-	uint64_t replica_lag_bytes; /* the same */
-	/* What the server counts for its slots; 0 where it does not tell. */
-	double slots_cpu;	/* time their commands took, against one core */
-	double net_in, net_out; /* bytes per second of requests and replies, whoever sent them */
-	/* Times of its commits in µs, from the start of a group until those who wait for it can be
-	 * answered. Counted since the start, never reset. */
-	uint64_t commit_ladder[HS_LADDER_STEPS];
-};
-
 /* An option of the servers behind an engine, which clients may ask for through CONFIG. */
 struct hs_engine_option {
 	const char *name;
@@ -97,26 +69,76 @@ struct hs_engine_servers {
 	int aof_enabled;	   /* -1: likewise */
 };
 
+/* What engines count. A thread of an engine has a struct hs_engine_counters of its own, or the same fields. */
+/* clang-format off */
+#define HS_ENGINE_COUNTERS(ROW) \
+	ROW(changes, HS_TOTAL, "Persistence", "changes_since_start", "changes_total", \
+	    "Changes to keys since the start", .engine = "embedded") \
+	ROW(checkpoints, HS_TOTAL, "Persistence", "checkpoints", "checkpoints_total", \
+	    "Checkpoints written", .engine = "embedded") \
+	ROW(checkpoint_wall_s, HS_GAUGE, "Persistence", "last_checkpoint_time", "last_checkpoint_timestamp_seconds", \
+	    "When the last checkpoint ended", .engine = "embedded") \
+	ROW(log_bytes, HS_GAUGE, "Persistence", "log_bytes", "log_bytes", \
+	    "Bytes in the redo log that no checkpoint covers yet", .engine = "embedded") \
+	ROW(expired, HS_COUNTER, "Stats", "expired_keys", "expired_keys_total", \
+	    "Keys removed because their time was over", .engine = "embedded") \
+	ROW(hits, HS_COUNTER, "Stats", "keyspace_hits", "keyspace_hits_total", \
+	    "Keys looked up and found", .engine = "embedded") \
+	ROW(misses, HS_COUNTER, "Stats", "keyspace_misses", "keyspace_misses_total", \
+	    "Keys looked up and not found", .engine = "embedded") \
+	ROW(commits, HS_COUNTER, "Stats", "commits", "commits_total", "Group commits", .engine = "embedded") \
+	ROW(commit_ops, HS_COUNTER, "Stats", "commit_operations", "commit_operations_total", \
+	    "Writes that group commits carried", .engine = "embedded") \
+	ROW(commit_us, HS_COUNTER, "Stats", "commit_microseconds", "commit_seconds_total", \
+	    "Time spent in group commits", .factor = 1e-6, .engine = "embedded") \
+	ROW(store_writes, HS_COUNTER, "Stats", "store_writes", "store_writes_total", \
+	    "Entries that group commits wrote; several changes of one key in a commit are one", \
+	    .engine = "embedded") \
+	ROW(syncs, HS_COUNTER, "Stats", "disk_syncs", "disk_syncs_total", \
+	    "Waits for the disk to have written the log", .engine = "embedded") \
+	ROW(full_errors, HS_COUNTER, "Stats", "store_full_errors", "store_full_errors_total", \
+	    "Writes refused because a store was full", .engine = "embedded") \
+	ROW(damaged, HS_COUNTER, "Stats", "damaged_reads", "damaged_reads_total", \
+	    "Times a key was found whose record fails its checksum; the reply was an error") \
+	ROW(lent, HS_COUNTER, "Stats", "large_reads_lent", "large_reads_lent_total", \
+	    "Large reads of uncommitted keys that workers ran on snapshots of the committer's", \
+	    .engine = "embedded") \
+	ROW(connections, HS_GAUGE, "Engine", "engine_connections", "engine_connections", \
+	    "Connections to the servers behind heatsink, open now") \
+	ROW(own, HS_GAUGE, "Engine", "engine_private_connections", "engine_private_connections", \
+	    "Those of them for one client each: WATCH, blocking commands") \
+	ROW(connects, HS_COUNTER, "Engine", "engine_connects", "engine_connects_total", \
+	    "Connections to servers begun") \
+	ROW(failures, HS_COUNTER, "Engine", "engine_failures", "engine_failures_total", \
+	    "Connections to servers that failed or were lost") \
+	ROW(moved, HS_COUNTER, "Engine", "engine_moved", "engine_moved_total", \
+	    "Requests sent on because their slot has moved (MOVED)") \
+	ROW(asked, HS_COUNTER, "Engine", "engine_asked", "engine_asked_total", \
+	    "Requests sent on because their slot is on the move (ASK)") \
+	ROW(again, HS_COUNTER, "Engine", "engine_again", "engine_again_total", \
+	    "Requests sent once more: not run the first time, or reads whose reply was lost") \
+	ROW(unknown, HS_COUNTER, "Engine", "engine_unknown", "engine_unknown_total", \
+	    "Requests whose outcome is unknown: the connection was lost, and they may have run") \
+	ROW(refused, HS_COUNTER, "Engine", "engine_refused", "engine_refused_total", \
+	    "Requests that were not sent: no server for them, or too many waiting")
+/* clang-format on */
+
+struct hs_engine_counters {
+	HS_ENGINE_COUNTERS(HS_COUNTER_FIELD)
+};
+
+extern const struct hs_counter_table hs_engine_counters;
+
 struct hs_engine_stats {
-	uint64_t commits, commit_ops; /* group commits, and the operations they carried */
-	uint64_t commit_us;	      /* spent in them, in all */
-	uint64_t store_writes; /* entries they wrote: several changes of a key in one are one */
-	uint64_t syncs;
-	uint64_t checkpoints;
-	int64_t checkpoint_wall_s; /* when the last one ended */
-	uint64_t log_bytes;	   /* in the log, not yet checkpointed */
-	uint64_t hits, misses, expired, changes;
-	uint64_t full_errors;
-	uint64_t damaged; /* times a key was found whose record fails its checksum */
-	uint64_t lent;	  /* large reads that left the committer unread: their worker read them */
-	/* Of an engine behind connections: redirects followed, tries again, outcomes unknown, requests
-	 * not sent at all; connections now, those for one client, ever opened, failed. */
-	uint64_t moved, asked, again, unknown, refused;
-	uint64_t connections, own, connects, failures;
+	/* First: over all threads, since the start. */
+	HS_ENGINE_COUNTERS(HS_COUNTER_NUMBER)
 	const char *last_error; /* "" when the last commit went well */
 	const char *trouble;	/* why nothing can be served now; "" when all is well */
 	struct hs_engine_servers servers;
 };
+
+/* Adds what one thread has counted. */
+void hs_engine_stats_add(struct hs_engine_stats *stats, const void *counters);
 
 struct hs_engine_calls {
 	const char *name; /* "embedded" */
@@ -156,7 +178,6 @@ struct hs_engine_calls {
 	void (*stats)(struct hs_engine *engine, struct hs_engine_stats *stats);
 	/* Any thread: hs_engine_stats.trouble alone, into `text`. NULL where there never is any. */
 	void (*trouble)(struct hs_engine *engine, char *text, size_t size);
-	void (*reset_stats)(struct hs_engine *engine);
 	/* The control thread: CONFIG GET or SET (op->argv) of options of the servers, completed through
 	 * host.done. op->out holds `pairs` names and values already; a GET adds the servers' and puts
 	 * the header in front. NULL where there are no servers. */

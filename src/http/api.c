@@ -38,7 +38,7 @@ static json_t *bytes_value(struct hs_bytes bytes)
 
 static json_t *field_value(const struct hs_field *field, const void *row)
 {
-	struct hs_field_value value = field->get(row);
+	struct hs_field_value value = hs_field_get(field, row);
 
 	switch (field->kind) {
 	case HS_FIELD_INT:

@@ -12,7 +12,7 @@ static void write_addresses(struct hs_metrics *metrics, const struct hs_board_pa
 	for (uint16_t id = 0; id < count; id++) {
 		struct hs_metrics_label labels[] = {
 			{"partition", hs_bytes_of(rows[id].id)},
-			{"address", hs_bytes_of(rows[id].address)},
+			{"address", hs_bytes_of(rows[id].facts.address)},
 		};
 
 		hs_metrics_value(metrics, (struct hs_metrics_labels){labels, 2}, 1);
@@ -47,8 +47,8 @@ void hs_metrics_partitions(struct hs_metrics *metrics, struct hs_board *board)
 	for (uint16_t id = 0; id < count; id++) {
 		struct hs_metrics_label label = {"partition", hs_bytes_of(rows[id].id)};
 
-		hs_metrics_ladder(metrics, (struct hs_metrics_labels){&label, 1}, rows[id].ladder,
-				  (double)rows[id].total_ns * 1e-9);
+		hs_metrics_ladder(metrics, (struct hs_metrics_labels){&label, 1},
+				  rows[id].counted.ladder, (double)rows[id].counted.time_ns * 1e-9);
 	}
 	hs_mem_free(&rows);
 }

@@ -563,14 +563,9 @@ static bool shut_down(struct connection *connection)
 
 static void end_late(struct hs_http *http)
 {
-	struct hs_link *link = http->connections.next, *next;
-
-	for (; link != &http->connections; link = next) {
-		struct connection *connection = hs_list_entry(link, struct connection, link);
-
+	hs_list_each_safe(struct connection, connection, &http->connections, link) {
 		if (connection->deadline_us > http->now_us)
 			return;
-		next = link->next;
 		http->stats.timeouts += shut_down(connection);
 	}
 }
@@ -579,10 +574,7 @@ static void end_late(struct hs_http *http)
  * or of those that have not. */
 static bool end_idle(struct hs_http *http, bool begun)
 {
-	for (struct hs_link *link = http->connections.next; link != &http->connections;
-	     link = link->next) {
-		struct connection *connection = hs_list_entry(link, struct connection, link);
-
+	hs_list_each(struct connection, connection, &http->connections, link) {
 		if (!connection->busy && connection->begun == begun && shut_down(connection)) {
 			http->stats.idle_closed++;
 			return true;
@@ -705,10 +697,7 @@ int64_t hs_http_wait_ms(const struct hs_http *http, uint64_t now_us)
 	MHD_UNSIGNED_LONG_LONG ms;
 	int64_t wait = -1;
 
-	for (const struct hs_link *link = http->connections.next; link != &http->connections;
-	     link = link->next) {
-		const struct connection *connection = hs_list_entry(link, struct connection, link);
-
+	hs_list_each(const struct connection, connection, &http->connections, link) {
 		if (connection->late)
 			continue;
 		wait = connection->deadline_us <= now_us
@@ -720,6 +709,8 @@ int64_t hs_http_wait_ms(const struct hs_http *http, uint64_t now_us)
 		wait = (int64_t)ms;
 	return wait;
 }
+
+const struct hs_counter_table hs_http_counters = HS_COUNTER_TABLE(HS_HTTP_COUNTERS);
 
 const struct hs_http_stats *hs_http_stats(const struct hs_http *http)
 {

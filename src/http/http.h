@@ -21,6 +21,7 @@
 #define HS_HTTP_HTTP_H
 
 #include "base/check.h"
+#include "base/counter.h"
 #include "base/log.h"
 #include "http/kv.h"
 #include "http/route.h"
@@ -47,16 +48,29 @@ struct hs_http_options {
 	size_t unread_bytes;   /* all answers not read yet */
 };
 
+/* clang-format off */
+#define HS_HTTP_COUNTERS(ROW) \
+	ROW(connections, HS_GAUGE, "Http", "http_connections", "http_connections", "HTTP connections open now") \
+	ROW(requests, HS_TOTAL, "Http", "http_requests", "http_requests_total", "HTTP requests answered") \
+	ROW(errors, HS_TOTAL, "Http", "http_errors", "http_errors_total", \
+	    "HTTP requests answered with a status of 400 or more") \
+	ROW(refused, HS_TOTAL, "Http", "http_refused", "http_refused_connections_total", \
+	    "HTTP connections and requests refused because every connection was busy") \
+	ROW(idle_closed, HS_TOTAL, "Http", "http_idle_closed", "http_idle_closed_total", \
+	    "HTTP connections without a whole request, closed to let a new one in") \
+	ROW(timeouts, HS_TOTAL, "Http", "http_timeouts", "http_timeouts_total", \
+	    "HTTP connections closed because a request or its answer took too long") \
+	ROW(not_modified, HS_TOTAL, "Http", "http_kv_not_modified", "http_kv_not_modified_total", \
+	    "Requests for a key over HTTP answered with 304: the client had the value already")
+/* clang-format on */
+
 struct hs_http_stats {
-	uint32_t connections;  /* now */
-	uint64_t unread_bytes; /* now: in answers that are not sent yet */
-	uint64_t requests;     /* answered, in whatever way */
-	uint64_t errors;       /* of these, with a status of 400 or more */
-	uint64_t refused;      /* connections and requests turned away: every place was busy */
-	uint64_t idle_closed;  /* connections without a whole request, closed for a new one */
-	uint64_t timeouts;     /* connections that took too long */
-	uint64_t not_modified; /* of the requests: 304, the client has it already */
+	/* First: of its one thread. */
+	HS_HTTP_COUNTERS(HS_COUNTER_NUMBER)
+	uint64_t unread_bytes; /* in answers that are not sent yet */
 };
+
+extern const struct hs_counter_table hs_http_counters;
 
 /* Of a route that answers later. */
 struct hs_http_answer {

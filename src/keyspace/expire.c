@@ -3,7 +3,6 @@
  * A key's time is up when the clock is past it, not when it equals it: Redis's rule for reading.
  * Setting a time that is not ahead of the clock removes the key at once: Redis's rule for
  * writing. The one millisecond between the two is Redis's too. */
-#include "base/mem.h"
 #include "keyspace/changed.h"
 #include "keyspace/expiry.h"
 #include "keyspace/internal.h"

@@ -169,17 +169,9 @@ int hs_expire_argument(struct hs_run *run, size_t index, bool seconds, bool abso
 
 /* --- the commands */
 
-hs_run_function hs_run_get, hs_run_set, hs_run_setnx, hs_run_setex, hs_run_getset, hs_run_getdel,
-	hs_run_getex, hs_run_mget, hs_run_mset, hs_run_msetnx;
-hs_run_function hs_run_incr, hs_run_incrby, hs_run_incrbyfloat;
-hs_run_function hs_run_append, hs_run_strlen, hs_run_getrange, hs_run_setrange;
-hs_run_function hs_run_getbit, hs_run_setbit, hs_run_bitcount, hs_run_bitpos;
-hs_run_function hs_run_lcs;
-hs_run_function hs_run_del, hs_run_exists, hs_run_type, hs_run_rename, hs_run_copy;
-hs_run_function hs_run_object_encoding, hs_run_object_freq, hs_run_object_help,
-	hs_run_object_idletime, hs_run_object_refcount;
-hs_run_function hs_run_expire, hs_run_ttl, hs_run_persist;
-hs_run_function hs_run_keys, hs_run_scan, hs_run_randomkey, hs_run_dbsize, hs_run_flush,
-	hs_run_countkeysinslot, hs_run_getkeysinslot;
+#define OTHER
+#define ENGINE(function) hs_run_function function;
+#define ROW(identifier, function, ...) function
+#include "command/rows.def"
 
 #endif

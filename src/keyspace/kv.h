@@ -8,7 +8,6 @@
 #define HS_KEYSPACE_KV_H
 
 #include "base/bytes.h"
-#include "base/check.h"
 
 #include <stdint.h>
 

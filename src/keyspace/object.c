@@ -80,30 +80,3 @@ int hs_run_object_refcount(struct hs_run *run)
 	hs_reply_int(run->reply, shared ? INT_MAX : 1);
 	return 0;
 }
-
-int hs_run_object_help(struct hs_run *run)
-{
-	static const char *const lines[] = {
-		"OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-		"ENCODING <key>",
-		"    Return the kind of internal representation used in order to store the value",
-		"    associated with a <key>.",
-		"FREQ <key>",
-		"    Return the access frequency index of the <key>. The returned integer is",
-		"    proportional to the logarithm of the recent access frequency of the key.",
-		"IDLETIME <key>",
-		"    Return the idle time of the <key>, that is the approximated number of",
-		"    seconds elapsed since the last access to the key.",
-		"REFCOUNT <key>",
-		"    Return the number of references of the value associated with the specified",
-		"    <key>.",
-		"HELP",
-		"    Prints this help.",
-	};
-	size_t count = sizeof lines / sizeof *lines;
-
-	hs_reply_array(run->reply, count);
-	for (size_t i = 0; i < count; i++)
-		hs_reply_status(run->reply, lines[i]);
-	return 0;
-}

@@ -7,7 +7,6 @@
  * more than at least once. Keys that share slot and hash are never parted. */
 #include "base/glob.h"
 #include "base/limits.h"
-#include "base/num.h"
 #include "base/prng.h"
 #include "keyspace/changed.h"
 #include "keyspace/expiry.h"

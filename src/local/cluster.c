@@ -43,10 +43,12 @@ static struct hs_bytes node_id(const struct hs_core *core)
 	return (struct hs_bytes){core->world.node_id, HS_NODE_ID_LEN};
 }
 
-static void reply_slots(struct hs_core *core, struct hs_session *session, struct hs_reply *reply)
+void hs_local_cluster_slots(struct hs_core *core, struct hs_session *session,
+			    const struct hs_call *call, struct hs_reply *reply)
 {
 	struct place place = place_for(core, session);
 
+	(void)call;
 	hs_reply_array(reply, 1);
 	hs_reply_array(reply, 3);
 	hs_reply_int(reply, 0);
@@ -58,10 +60,12 @@ static void reply_slots(struct hs_core *core, struct hs_session *session, struct
 	hs_reply_map(reply, 0); /* other names of the node */
 }
 
-static void reply_shards(struct hs_core *core, struct hs_session *session, struct hs_reply *reply)
+void hs_local_cluster_shards(struct hs_core *core, struct hs_session *session,
+			     const struct hs_call *call, struct hs_reply *reply)
 {
 	struct place place = place_for(core, session);
 
+	(void)call;
 	hs_reply_array(reply, 1);
 	hs_reply_map(reply, 2);
 	hs_reply_bulk_text(reply, "slots");
@@ -71,28 +75,23 @@ static void reply_shards(struct hs_core *core, struct hs_session *session, struc
 	hs_reply_bulk_text(reply, "nodes");
 	hs_reply_array(reply, 1);
 	hs_reply_map(reply, 7);
-	hs_reply_bulk_text(reply, "id");
-	hs_reply_bulk(reply, node_id(core));
-	hs_reply_bulk_text(reply, session->tls ? "tls-port" : "port");
-	hs_reply_int(reply, place.port);
-	hs_reply_bulk_text(reply, "ip");
-	hs_reply_bulk(reply, place.host);
-	hs_reply_bulk_text(reply, "endpoint");
-	hs_reply_bulk(reply, place.host);
-	hs_reply_bulk_text(reply, "role");
-	hs_reply_bulk_text(reply, "master");
-	hs_reply_bulk_text(reply, "replication-offset");
-	hs_reply_int(reply, 0);
-	hs_reply_bulk_text(reply, "health");
-	hs_reply_bulk_text(reply, "online");
+	hs_reply_pair(reply, "id", node_id(core));
+	hs_reply_pair_int(reply, session->tls ? "tls-port" : "port", place.port);
+	hs_reply_pair(reply, "ip", place.host);
+	hs_reply_pair(reply, "endpoint", place.host);
+	hs_reply_pair_text(reply, "role", "master");
+	hs_reply_pair_int(reply, "replication-offset", 0);
+	hs_reply_pair_text(reply, "health", "online");
 }
 
 /* There is no bus between nodes, so its port is 0. */
-static void reply_nodes(struct hs_core *core, struct hs_session *session, struct hs_reply *reply)
+void hs_local_cluster_nodes(struct hs_core *core, struct hs_session *session,
+			    const struct hs_call *call, struct hs_reply *reply)
 {
 	struct place place = place_for(core, session);
 	struct hs_buf text = {0};
 
+	(void)call;
 	hs_buf_printf(&text, "%s %.*s:%u@0 myself,master - 0 0 %d connected 0-%d\n",
 		      core->world.node_id, (int)place.host.len, place.host.data, place.port, EPOCH,
 		      HS_SLOTS - 1);
@@ -110,11 +109,13 @@ static int slots_failed(const struct hs_core *core)
 
 /* One slot that fails is a cluster that fails, as with servers that want all of them covered; unlike
  * those, heatsink goes on serving the others. */
-static void reply_info(struct hs_core *core, struct hs_reply *reply)
+void hs_local_cluster_info(struct hs_core *core, struct hs_session *session,
+			   const struct hs_call *call, struct hs_reply *reply)
 {
 	int failed = slots_failed(core);
 	struct hs_buf text = {0};
 
+	(void)session, (void)call;
 	hs_buf_printf(&text,
 		      "cluster_state:%s\r\n"
 		      "cluster_slots_assigned:%d\r\n"
@@ -134,56 +135,42 @@ static void reply_info(struct hs_core *core, struct hs_reply *reply)
 	hs_buf_deinit(&text);
 }
 
-/* What is asked about a node by its number: there is one. */
-static bool is_us(const struct hs_core *core, struct hs_bytes id, struct hs_reply *reply)
+void hs_local_cluster_keyslot(struct hs_core *core, struct hs_session *session,
+			      const struct hs_call *call, struct hs_reply *reply)
 {
-	if (hs_bytes_equal(id, node_id(core)))
-		return true;
-	hs_reply_errorf(reply, "ERR Unknown node %.*s", (int)id.len, id.data);
-	return false;
+	(void)core, (void)session;
+	hs_reply_int(reply, hs_slot_of(call->argv[2]));
 }
 
-void hs_local_cluster(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
-		      struct hs_reply *reply)
+void hs_local_cluster_myid(struct hs_core *core, struct hs_session *session,
+			   const struct hs_call *call, struct hs_reply *reply)
 {
-	switch (call->command->id) {
-	case HS_CMD_ID_CLUSTER_SLOTS:
-		reply_slots(core, session, reply);
-		break;
-	case HS_CMD_ID_CLUSTER_SHARDS:
-		reply_shards(core, session, reply);
-		break;
-	case HS_CMD_ID_CLUSTER_NODES:
-		reply_nodes(core, session, reply);
-		break;
-	case HS_CMD_ID_CLUSTER_INFO:
-		reply_info(core, reply);
-		break;
-	case HS_CMD_ID_CLUSTER_KEYSLOT:
-		hs_reply_int(reply, hs_slot_of(call->argv[2]));
-		break;
-	case HS_CMD_ID_CLUSTER_MYID:
-	case HS_CMD_ID_CLUSTER_MYSHARDID:
-		hs_reply_bulk(reply, node_id(core));
-		break;
-	case HS_CMD_ID_CLUSTER_LINKS:
+	(void)session, (void)call;
+	hs_reply_bulk(reply, node_id(core));
+}
+
+/* LINKS, and what is asked about a node by its number: there is one, which has no replicas. */
+void hs_local_cluster_none(struct hs_core *core, struct hs_session *session,
+			   const struct hs_call *call, struct hs_reply *reply)
+{
+	(void)session;
+	if (call->argc > 2 && !hs_bytes_equal(call->argv[2], node_id(core)))
+		hs_reply_errorf(reply, "ERR Unknown node %.*s", (int)call->argv[2].len,
+				call->argv[2].data);
+	else if (call->command->id == HS_CMD_ID_CLUSTER_COUNT_FAILURE_REPORTS)
+		hs_reply_int(reply, 0);
+	else
 		hs_reply_array(reply, 0);
-		break;
-	case HS_CMD_ID_CLUSTER_REPLICAS:
-	case HS_CMD_ID_CLUSTER_SLAVES:
-		if (is_us(core, call->argv[2], reply))
-			hs_reply_array(reply, 0);
-		break;
-	case HS_CMD_ID_CLUSTER_COUNT_FAILURE_REPORTS:
-		if (is_us(core, call->argv[2], reply))
-			hs_reply_int(reply, 0);
-		break;
-	default:
-		hs_reply_errorf(reply,
-				"ERR '%s' would change the cluster: heatsink is one node that owns "
-				"every slot, and stays so",
-				call->command->name);
-	}
+}
+
+void hs_local_cluster_refuse(struct hs_core *core, struct hs_session *session,
+			     const struct hs_call *call, struct hs_reply *reply)
+{
+	(void)core, (void)session;
+	hs_reply_errorf(reply,
+			"ERR '%s' would change the cluster: heatsink is one node that owns "
+			"every slot, and stays so",
+			call->command->name);
 }
 
 void hs_local_readonly(struct hs_core *core, struct hs_session *session, const struct hs_call *call,

@@ -38,18 +38,12 @@ void hs_local_auth(struct hs_core *core, struct hs_session *session, const struc
 static void describe_server(const struct hs_session *session, struct hs_reply *reply)
 {
 	hs_reply_map(reply, 7);
-	hs_reply_bulk_text(reply, "server");
-	hs_reply_bulk_text(reply, "redis");
-	hs_reply_bulk_text(reply, "version");
-	hs_reply_bulk_text(reply, HS_REDIS_VERSION);
-	hs_reply_bulk_text(reply, "proto");
-	hs_reply_int(reply, session->resp);
-	hs_reply_bulk_text(reply, "id");
-	hs_reply_int(reply, (int64_t)session->id);
-	hs_reply_bulk_text(reply, "mode");
-	hs_reply_bulk_text(reply, "cluster");
-	hs_reply_bulk_text(reply, "role");
-	hs_reply_bulk_text(reply, "master");
+	hs_reply_pair_text(reply, "server", "redis");
+	hs_reply_pair_text(reply, "version", HS_REDIS_VERSION);
+	hs_reply_pair_int(reply, "proto", session->resp);
+	hs_reply_pair_int(reply, "id", (int64_t)session->id);
+	hs_reply_pair_text(reply, "mode", "cluster");
+	hs_reply_pair_text(reply, "role", "master");
 	hs_reply_bulk_text(reply, "modules");
 	hs_reply_array(reply, 0);
 }

@@ -101,9 +101,7 @@ static void names_part(struct hs_core *core, struct hs_op *op)
 	enum hs_topic_kind kind = hs_pubsub_kind(op->command);
 	struct hs_link *all = &hs_push_of(core)->topics.of_kind[kind];
 
-	for (struct hs_link *link = all->next; link != all; link = link->next) {
-		const struct hs_topic *topic = hs_list_entry(link, struct hs_topic, alike);
-
+	hs_list_each(const struct hs_topic, topic, all, alike) {
 		if (topic->hearers > 0 &&
 		    (op->argc < 3 || hs_glob_match(op->argv[2], topic->name, false)))
 			put_name(op->out, topic->name);
@@ -123,22 +121,6 @@ static void numbers_part(struct hs_core *core, struct hs_op *op)
 	}
 }
 
-void hs_publish_part(struct hs_core *core, struct hs_op *op)
-{
-	switch (op->command->id) {
-	case HS_CMD_ID_PUBLISH:
-	case HS_CMD_ID_SPUBLISH:
-		publish_part(core, op);
-		break;
-	case HS_CMD_ID_PUBSUB_NUMSUB:
-	case HS_CMD_ID_PUBSUB_SHARDNUMSUB:
-		numbers_part(core, op);
-		break;
-	default:
-		names_part(core, op);
-	}
-}
-
 /* ---- the parts together ---- */
 
 /* The parts of an engine come first, one of each worker behind them. */
@@ -148,16 +130,18 @@ static uint32_t engine_parts(const struct hs_core *core, const struct hs_request
 }
 
 /* What an engine answered that is no answer goes to the client as it is. */
-static const struct hs_part *failed_part(const struct hs_core *core,
-					 const struct hs_request *request)
+static bool pass_failure(const struct hs_core *core, const struct hs_request *request,
+			 struct hs_reply *reply)
 {
 	for (uint32_t i = 0; i < engine_parts(core, request); i++) {
-		const struct hs_part *part = &request->parts[i];
+		const struct hs_buf *out = &request->parts[i].out;
 
-		if (part->out.len == 0 || part->out.data[0] == '-')
-			return part;
+		if (out->len == 0 || out->data[0] == '-') {
+			hs_buf_append_bytes(reply->out, hs_buf_bytes(out));
+			return true;
+		}
 	}
-	return NULL;
+	return false;
 }
 
 /* Names of all workers, or of an engine too, each once. */
@@ -232,13 +216,15 @@ static int64_t at_least_0(int64_t number)
 	return number > 0 ? number : 0;
 }
 
-static void merge_publish(const struct hs_core *core, const struct hs_request *request,
+static void merge_publish(const struct hs_core *core, struct hs_request *request,
 			  struct hs_reply *reply)
 {
 	uint32_t engine = engine_parts(core, request);
 	struct names patterns = {0};
 	int64_t receivers = 0, ours = 0;
 
+	if (pass_failure(core, request, reply))
+		return;
 	for (uint32_t i = engine; i < request->parts_count; i++) {
 		struct hs_bytes rest = hs_buf_bytes(&request->parts[i].out);
 
@@ -276,11 +262,13 @@ static void gather_names(const struct hs_core *core, const struct hs_request *re
 	unite(names);
 }
 
-static void merge_channels(const struct hs_core *core, const struct hs_request *request,
+static void merge_channels(const struct hs_core *core, struct hs_request *request,
 			   struct hs_reply *reply)
 {
 	struct names names = {0};
 
+	if (pass_failure(core, request, reply))
+		return;
 	gather_names(core, request, &names);
 	hs_reply_array(reply, names.count);
 	for (size_t i = 0; i < names.count; i++)
@@ -289,12 +277,14 @@ static void merge_channels(const struct hs_core *core, const struct hs_request *
 }
 
 /* A server counts each pattern once, and ours are among its own. */
-static void merge_numpat(const struct hs_core *core, const struct hs_request *request,
+static void merge_numpat(const struct hs_core *core, struct hs_request *request,
 			 struct hs_reply *reply)
 {
 	struct names names = {0};
 	int64_t patterns = 0;
 
+	if (pass_failure(core, request, reply))
+		return;
 	gather_names(core, request, &names);
 	for (uint32_t i = 0; i < engine_parts(core, request); i++)
 		patterns += number_of(&request->parts[i]);
@@ -309,12 +299,15 @@ static void merge_numpat(const struct hs_core *core, const struct hs_request *re
 	hs_mem_free(&names.all);
 }
 
-static void merge_numsub(const struct hs_core *core, const struct hs_request *request,
+static void merge_numsub(const struct hs_core *core, struct hs_request *request,
 			 struct hs_reply *reply)
 {
 	uint32_t engine = engine_parts(core, request);
-	struct hs_bytes *rests = hs_mem_alloc(request->parts_count * sizeof *rests);
+	struct hs_bytes *rests;
 
+	if (pass_failure(core, request, reply))
+		return;
+	rests = hs_mem_alloc(request->parts_count * sizeof *rests);
 	for (uint32_t i = 0; i < request->parts_count; i++)
 		rests[i] = i < engine ? elements_of(&request->parts[i])
 				      : hs_buf_bytes(&request->parts[i].out);
@@ -340,31 +333,12 @@ static void merge_numsub(const struct hs_core *core, const struct hs_request *re
 	hs_mem_release(rests);
 }
 
-void hs_publish_merge(const struct hs_core *core, const struct hs_request *request,
-		      struct hs_reply *reply)
-{
-	const struct hs_part *failed = failed_part(core, request);
-
-	if (failed) {
-		hs_buf_append_bytes(reply->out, hs_buf_bytes(&failed->out));
-		return;
-	}
-	switch (request->call.command->id) {
-	case HS_CMD_ID_PUBLISH:
-	case HS_CMD_ID_SPUBLISH:
-		merge_publish(core, request, reply);
-		break;
-	case HS_CMD_ID_PUBSUB_NUMSUB:
-	case HS_CMD_ID_PUBSUB_SHARDNUMSUB:
-		merge_numsub(core, request, reply);
-		break;
-	case HS_CMD_ID_PUBSUB_NUMPAT:
-		merge_numpat(core, request, reply);
-		break;
-	default:
-		merge_channels(core, request, reply);
-	}
-}
+const struct hs_workers_run hs_workers_publish = {.part = publish_part, .merge = merge_publish};
+const struct hs_workers_run hs_workers_pubsub_channels = {.part = names_part,
+							  .merge = merge_channels};
+const struct hs_workers_run hs_workers_pubsub_numpat = {.part = names_part, .merge = merge_numpat};
+const struct hs_workers_run hs_workers_pubsub_numsub = {.part = numbers_part,
+							.merge = merge_numsub};
 
 /* ---- the request ---- */
 

@@ -176,8 +176,7 @@ static void end_subscription(struct hs_core *core, struct hs_subscription *subsc
 	struct hs_topic *topic = subscription->topic;
 
 	if (subscription->heard)
-		hs_counter_set(&core->stats.subscriptions,
-			       hs_counter_get(&core->stats.subscriptions) - 1);
+		hs_counter_sub(&hs_push_of(core)->stats.subscriptions, 1);
 	hs_subscription_end(topics_of(core), &subscription);
 	release(core, topic);
 }
@@ -299,7 +298,7 @@ static void fulfil(struct hs_core *core, const struct hs_wish *wish, enum hs_top
 	}
 	if (!subscription->heard) {
 		hs_subscription_begin(topics_of(core), subscription);
-		hs_counter_add(&core->stats.subscriptions, 1);
+		hs_counter_add(&hs_push_of(core)->stats.subscriptions, 1);
 	}
 	reply_change(core, session, words[kind].subscribed, &name, kind, reply);
 }
@@ -436,7 +435,8 @@ int64_t hs_pubsub_deliver(struct hs_core *core, const struct hs_topic *topic,
 			  struct hs_bytes channel, struct hs_bytes payload,
 			  struct hs_request *publisher)
 {
-	struct hs_reply message = {.out = &hs_push_of(core)->message, .resp = 2};
+	struct hs_push_stage *push = hs_push_of(core);
+	struct hs_reply message = {.out = &push->message, .resp = 2};
 	int64_t receivers = 0;
 
 	hs_reply_push(&message, topic->kind == HS_TOPIC_PATTERN ? 4 : 3);
@@ -445,15 +445,11 @@ int64_t hs_pubsub_deliver(struct hs_core *core, const struct hs_topic *topic,
 		hs_reply_bulk(&message, topic->name);
 	hs_reply_bulk(&message, channel);
 	hs_reply_bulk(&message, payload);
-	for (struct hs_link *link = topic->heard.next; link != &topic->heard; link = link->next) {
-		struct hs_session *session =
-			hs_list_entry(link, struct hs_subscription, of_topic)->session;
-
-		receivers += hs_core_message(core, session,
-					     hs_buf_bytes(&hs_push_of(core)->message), publisher);
-	}
-	hs_buf_clear(&hs_push_of(core)->message, HS_KEEP_BYTES);
-	hs_counter_add(&core->stats.messages, (uint64_t)receivers);
+	hs_list_each(const struct hs_subscription, heard, &topic->heard, of_topic)
+		receivers += hs_core_message(core, heard->session, hs_buf_bytes(&push->message),
+					     publisher);
+	hs_buf_clear(&push->message, HS_KEEP_BYTES);
+	hs_counter_add(&push->stats.messages, (uint64_t)receivers);
 	return receivers;
 }
 

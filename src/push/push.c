@@ -72,11 +72,8 @@ static bool loses(void *self, const struct hs_session *session, const struct hs_
 	const struct hs_push_session *state = hs_stage_session(session, push->session_at);
 
 	for (int kind = 0; kind < HS_TOPIC_KINDS; kind++) {
-		const struct hs_link *list = &state->listens[kind];
-
-		for (const struct hs_link *link = list->next; link != list; link = link->next) {
-			const struct hs_subscription *subscription =
-				hs_list_entry(link, struct hs_subscription, of_session);
+		hs_list_each(const struct hs_subscription, subscription, &state->listens[kind],
+			     of_session) {
 			struct hs_bytes name = subscription->topic->name;
 			bool is_pattern = kind == HS_TOPIC_PATTERN;
 
@@ -112,10 +109,14 @@ static void destroy(void *self)
 	hs_mem_free(&push);
 }
 
+static const struct hs_counter_table counters = HS_COUNTER_TABLE(HS_PUSH_COUNTERS);
+
 const struct hs_stage hs_stage_push = {
 	.name = "push",
 	.session_bytes = sizeof(struct hs_push_session),
 	.request_bytes = sizeof(struct hs_push_request),
+	.counters = &counters,
+	.counters_at = offsetof(struct hs_push_stage, stats),
 	.create = create,
 	.destroy = destroy,
 	.open = open_session,

@@ -14,6 +14,7 @@
 
 #include "core/stage.h"
 #include "core/state.h"
+#include "push/stats.h"
 #include "push/topics.h"
 
 struct hs_tracker;  /* what a connection that tracks wants: push/tracking.h */
@@ -22,10 +23,9 @@ struct hs_wish;	    /* a topic of SUBSCRIBE or UNSUBSCRIBE: push/pubsub.c */
 
 #define HS_UNHEARD "ERR the engine does not listen to this channel any more; try again"
 
-extern const struct hs_stage hs_stage_push;
-
 struct hs_push_stage {
 	struct hs_core *core;
+	struct hs_push_stats stats;
 	uint32_t index; /* in the array of stages */
 	size_t session_at, request_at;
 	struct hs_topics topics;
@@ -82,9 +82,6 @@ void hs_pubsub_news(struct hs_core *core, const struct hs_news *news);
  * connections as well. `counted`: what the engine answered to it in `exec`, or empty. */
 void hs_publish_run(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
 		    const struct hs_call *call, struct hs_bytes counted);
-void hs_publish_part(struct hs_core *core, struct hs_op *op); /* this worker's */
-void hs_publish_merge(const struct hs_core *core, const struct hs_request *request,
-		      struct hs_reply *reply);
 /* Whether it must wait for what its client has under way. */
 bool hs_publish_waits(const struct hs_core *core, const struct hs_session *session,
 		      struct hs_call *call);

@@ -62,12 +62,13 @@ void hs_tracking_destroy(struct hs_tracking **tracking)
 
 void hs_tracking_count(struct hs_core *core)
 {
-	const struct hs_tracking *tracking = hs_push_of(core)->tracking;
+	struct hs_push_stage *push = hs_push_of(core);
+	const struct hs_tracking *tracking = push->tracking;
 
-	hs_counter_set(&core->stats.tracking_clients, tracking->trackers);
-	hs_counter_set(&core->stats.tracking_keys, tracking->table->keys);
-	hs_counter_set(&core->stats.tracking_items, tracking->table->items);
-	hs_counter_set(&core->stats.tracking_prefixes, tracking->prefixes_count);
+	hs_counter_set(&push->stats.tracking_clients, tracking->trackers);
+	hs_counter_set(&push->stats.tracking_keys, tracking->table->keys);
+	hs_counter_set(&push->stats.tracking_items, tracking->table->items);
+	hs_counter_set(&push->stats.tracking_prefixes, tracking->prefixes_count);
 }
 
 /* --- messages --- */
@@ -101,7 +102,7 @@ void hs_tracking_tell_behind(struct hs_core *core, struct hs_request *request, s
 	const struct hs_session *session = request->session;
 	const struct hs_tracker *tracker = hs_tracker_of(core, session);
 
-	hs_counter_add(&core->stats.tracking_messages, 1);
+	hs_counter_add(&hs_push_of(core)->stats.tracking_messages, 1);
 	if (tracker->redirect > 0 && tracker->redirect != session->id) {
 		hs_push_behind(core, request, tracker->redirect, tracker->redirect_worker, body);
 		return;
@@ -116,7 +117,7 @@ static void tell(struct hs_core *core, struct hs_session *session, struct hs_byt
 	struct hs_tracking *tracking = hs_push_of(core)->tracking;
 	const struct hs_tracker *tracker = hs_tracker_of(core, session);
 
-	hs_counter_add(&core->stats.tracking_messages, 1);
+	hs_counter_add(&hs_push_of(core)->stats.tracking_messages, 1);
 	if (tracker->redirect > 0 && tracker->redirect != session->id) {
 		hs_push_redirected(core, session, tracker->redirect, tracker->redirect_worker,
 				   body);
@@ -208,15 +209,18 @@ void hs_tracking_forward(struct hs_core *core, uint64_t from, uint64_t to, uint3
 	hs_internal_send(core, request);
 }
 
-int64_t hs_tracking_peer(struct hs_core *core, const struct hs_op *op)
+/* Another worker asks for a connection of this one, or has messages for it: 1 if it is here. */
+static void tracking_part(struct hs_core *core, struct hs_op *op)
 {
+	struct hs_reply reply = {.out = op->out, .resp = op->resp};
 	uint64_t id;
 
 	memcpy(&id, op->argv[1].data, sizeof id);
-	if (op->argc > 2)
-		return deliver_redirected(core, id, op->argv[2]);
-	return hs_session_find(core, id) != NULL;
+	hs_reply_int(&reply, op->argc > 2 ? deliver_redirected(core, id, op->argv[2])
+					  : hs_session_find(core, id) != NULL);
 }
+
+const struct hs_workers_run hs_workers_client_tracking = {.part = tracking_part};
 
 /* --- reads --- */
 
@@ -310,7 +314,7 @@ static void make_room(struct hs_core *core, size_t limit)
 
 	while (limit-- > 0 && tracking->table->keys > 0 && too_full(core)) {
 		tell_readers(core, hs_tracking_table_pick(tracking->table, &core->prng), 0);
-		hs_counter_add(&core->stats.tracking_evicted, 1);
+		hs_counter_add(&hs_push_of(core)->stats.tracking_evicted, 1);
 	}
 }
 
@@ -387,10 +391,10 @@ static void tell_prefix(struct hs_core *core, const struct hs_news *news,
 	struct hs_tracking *tracking = hs_push_of(core)->tracking;
 	bool any = write_keys(core, news, prefix->bytes, 0);
 
-	for (struct hs_link *link = prefix->members.next; any && link != &prefix->members;
-	     link = link->next) {
-		struct hs_session *session =
-			hs_list_entry(link, struct hs_prefix_member, link)->session;
+	if (!any)
+		return;
+	hs_list_each(const struct hs_prefix_member, member, &prefix->members, link) {
+		struct hs_session *session = member->session;
 
 		if (!hs_tracker_of(core, session)->noloop) {
 			tell(core, session, hs_buf_bytes(&tracking->body));
@@ -404,10 +408,7 @@ static void tell_prefix(struct hs_core *core, const struct hs_news *news,
 
 static void tell_all(struct hs_core *core)
 {
-	for (struct hs_link *link = core->sessions.next; link != &core->sessions;
-	     link = link->next) {
-		struct hs_session *session = hs_list_entry(link, struct hs_session, all);
-
+	hs_list_each(struct hs_session, session, &core->sessions, all) {
 		if (!hs_tracker_of(core, session))
 			continue;
 		hs_tracking_forgets_all(core, session);
@@ -430,8 +431,7 @@ void hs_tracking_news(struct hs_core *core, const struct hs_news *news)
 		if (*place)
 			tell_readers(core, place, news->by ? news->by[i] : 0);
 	}
-	for (struct hs_link *link = tracking->prefixes.next; link != &tracking->prefixes;
-	     link = link->next)
-		tell_prefix(core, news, hs_list_entry(link, struct hs_prefix, link));
+	hs_list_each(struct hs_prefix, prefix, &tracking->prefixes, link)
+		tell_prefix(core, news, prefix);
 	hs_tracking_count(core);
 }

@@ -88,8 +88,6 @@ void hs_tracking_tell_behind(struct hs_core *core, struct hs_request *request,
 /* Messages of `from` for a connection of some worker: their bodies, one behind the other. */
 void hs_tracking_forward(struct hs_core *core, uint64_t from, uint64_t to, uint32_t worker,
 			 struct hs_bytes bodies);
-/* Another worker asks for a connection of this one, or has messages for it: 1 if it is here. */
-int64_t hs_tracking_peer(struct hs_core *core, const struct hs_op *op);
 void hs_tracking_tick(struct hs_core *core);
 void hs_tracking_count(struct hs_core *core); /* the figures of INFO */
 
@@ -105,7 +103,6 @@ bool hs_tracking_writes(const struct hs_core *core, const struct hs_session *ses
 void hs_tracking_forgets_all(const struct hs_core *core, const struct hs_session *session);
 
 /* tracking_command.c */
-hs_local_run hs_local_client_caching, hs_local_client_getredir, hs_local_client_trackinginfo;
 
 /* CLIENT TRACKING, with nothing else of the session under way. */
 void hs_tracking_run(struct hs_core *core, struct hs_session *session, const struct hs_call *call);

@@ -15,8 +15,6 @@
 #include "wire/answer.h"
 #include "wire/reply.h"
 
-#include <stdlib.h>
-
 #define NO_REDIRECT "ERR The client ID you want redirect to does not exist"
 
 /* The arguments, as far as they can be judged alone. */
@@ -91,15 +89,13 @@ static struct hs_prefix *get_prefix(struct hs_tracking *tracking, struct hs_byte
 	struct hs_link *behind = &tracking->prefixes;
 	struct hs_prefix *prefix;
 
-	for (struct hs_link *link = tracking->prefixes.next; link != &tracking->prefixes;
-	     link = link->next) {
-		int order =
-			hs_bytes_compare(hs_list_entry(link, struct hs_prefix, link)->bytes, bytes);
+	hs_list_each(struct hs_prefix, other, &tracking->prefixes, link) {
+		int order = hs_bytes_compare(other->bytes, bytes);
 
 		if (order == 0)
-			return hs_list_entry(link, struct hs_prefix, link);
+			return other;
 		if (order > 0) {
-			behind = link;
+			behind = &other->link;
 			break;
 		}
 	}

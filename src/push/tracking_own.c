@@ -116,9 +116,8 @@ bool hs_tracking_writes(const struct hs_core *core, const struct hs_session *ses
 {
 	if (!core->world.shared_connections || hs_tracker_of(core, session)->noloop)
 		return false;
-	for (const struct hs_link *link = session->requests.next; link != &session->requests;
-	     link = link->next) {
-		if (writes_key(hs_list_entry(link, struct hs_request, link), key))
+	hs_list_each(const struct hs_request, request, &session->requests, link) {
+		if (writes_key(request, key))
 			return true;
 	}
 	return false;

@@ -1,8 +1,11 @@
-/* How a partition is, in one word: as far as its engine knows, which is a moment ago. */
+/* How a partition is, in one word and in numbers: as far as its engine knows, which is a moment ago. */
 #ifndef HS_ROUTE_STATE_H
 #define HS_ROUTE_STATE_H
 
+#include "base/ladder.h"
+
 #include <stdbool.h>
+#include <stdint.h>
 
 enum { HS_PARTITION_TROUBLE_BYTES = 128 }; /* why it is not ok, in plain ASCII, with the end */
 
@@ -46,5 +49,33 @@ static inline bool hs_partition_is_up(enum hs_partition_state state)
 {
 	return state < HS_PARTITION_UNKNOWN;
 }
+
+/* What an engine says about one partition, for INFO, HEAT and the metrics. */
+struct hs_engine_partition {
+	/* No partition has this number now, and it is not shown. Numbers stay with what they stand
+	 * for, so that there may be some between others that nothing stands for. */
+	bool absent;
+	char address[64]; /* where it is, in plain ASCII: a server, or the name of a file */
+	char slots[64];	  /* those it has, "0-5460 8000"; cut with "…" */
+	enum hs_partition_state state;
+	char trouble[HS_PARTITION_TROUBLE_BYTES]; /* why it is not ok; "" when it is */
+	uint64_t keys;
+	uint64_t expires;    /* keys with an expiry */
+	uint64_t bytes_used; /* pages in use */
+	uint64_t bytes_max;
+	uint64_t queued; /* writes waiting now */
+	/* Of a server with replicas, as it last told; 0 where there is none. */
+	double cpu; /* processor time against one core: 1 is a whole one */
+	uint64_t clients;
+	uint64_t replicas;	    /* that follow it */
+	uint64_t replica_lag_s;	    /* of the one furthest behind */
+	uint64_t replica_lag_bytes; /* the same */
+	/* What the server counts for its slots; 0 where it does not tell. */
+	double slots_cpu;	/* time their commands took, against one core */
+	double net_in, net_out; /* bytes per second of requests and replies, whoever sent them */
+	/* Times of its commits in µs, from the start of a group until those who wait for it can be
+	 * answered. Counted since the start, never reset. */
+	uint64_t commit_ladder[HS_LADDER_STEPS];
+};
 
 #endif

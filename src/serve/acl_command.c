@@ -21,7 +21,7 @@ static void reply_wrong(const struct hs_acl_error *wrong, struct hs_reply *reply
 				wrong->why);
 }
 
-static void set_user(struct hs_host *host, const struct hs_op *op, struct hs_reply *reply)
+void hs_host_acl_setuser(struct hs_host *host, struct hs_op *op, struct hs_reply *reply)
 {
 	struct hs_acl *acl = hs_options_acl(host->options);
 	struct hs_bytes name = op->argv[2];
@@ -57,7 +57,7 @@ static void set_user(struct hs_host *host, const struct hs_op *op, struct hs_rep
 	hs_reply_ok(reply);
 }
 
-static void delete_users(struct hs_host *host, const struct hs_op *op, struct hs_reply *reply)
+void hs_host_acl_deluser(struct hs_host *host, struct hs_op *op, struct hs_reply *reply)
 {
 	struct hs_options *options = host->options;
 	int64_t deleted = 0;
@@ -79,12 +79,13 @@ static void delete_users(struct hs_host *host, const struct hs_op *op, struct hs
 	hs_reply_int(reply, deleted);
 }
 
-static void make_password(const struct hs_op *op, struct hs_reply *reply)
+void hs_host_acl_genpass(struct hs_host *host, struct hs_op *op, struct hs_reply *reply)
 {
 	unsigned char random[GENPASS_BITS_MAX / 8];
 	char text[sizeof random * 2 + 1];
 	int64_t bits = GENPASS_BITS_DEFAULT;
 
+	(void)host;
 	if (op->argc > 3) {
 		hs_reply_errorf(reply,
 				"ERR unknown subcommand or wrong number of arguments for '%.*s'. "
@@ -111,16 +112,4 @@ static void make_password(const struct hs_op *op, struct hs_reply *reply)
 	for (size_t i = 0; i < sizeof random; i++)
 		snprintf(text + 2 * i, 3, "%02x", random[i]);
 	hs_reply_bulk(reply, (struct hs_bytes){text, (size_t)(bits + 3) / 4});
-}
-
-void hs_acl_answer(struct hs_host *host, struct hs_op *op)
-{
-	struct hs_reply reply = {.out = op->out, .resp = op->resp};
-
-	if (op->command->id == HS_CMD_ID_ACL_SETUSER)
-		set_user(host, op, &reply);
-	else if (op->command->id == HS_CMD_ID_ACL_DELUSER)
-		delete_users(host, op, &reply);
-	else
-		make_password(op, &reply);
 }

@@ -4,22 +4,11 @@ enum { WORD_BYTES = 100, TEXT_BYTES = 600 };
 
 static bool is_change(const struct hs_op *op)
 {
-	switch (op->command->id) {
-	case HS_CMD_ID_ACL_DELUSER:
-	case HS_CMD_ID_ACL_SETUSER:
-	case HS_CMD_ID_CONFIG_RESETSTAT:
-	case HS_CMD_ID_CONFIG_REWRITE:
-	case HS_CMD_ID_CONFIG_SET:
-	case HS_CMD_ID_HEAT_RESET:
-		return true;
-	case HS_CMD_ID_HEAT_MITIGATE:
+	if (op->command->id == HS_CMD_ID_HEAT_MITIGATE)
 		return op->argc > 2;
-	case HS_CMD_ID_HEAT_RULE:
-		return op->argc > 2 && (hs_bytes_is_word(op->argv[2], "set") ||
-					hs_bytes_is_word(op->argv[2], "del"));
-	default:
-		return false;
-	}
+	if (op->command->id == HS_CMD_ID_HEAT_RULE)
+		return hs_bytes_is_word(op->argv[2], "set") || hs_bytes_is_word(op->argv[2], "del");
+	return op->command->audited;
 }
 
 static bool has_word(struct hs_bytes text, const char *word)

@@ -94,9 +94,9 @@ static void leave_secure(struct connection *connection)
 	if (!ready && secure->spoke && why[0] == '\0')
 		why = "the connection ended";
 	if (ready)
-		hs_counter_set(&worker->tls_clients, hs_counter_get(&worker->tls_clients) - 1);
+		hs_counter_sub(&worker->stats.tls_clients, 1);
 	else if (why[0])
-		hs_counter_add(&worker->tls_failures, 1);
+		hs_counter_add(&worker->stats.tls_failures, 1);
 	if (why[0] == '\0')
 		return;
 	describe_address(&connection->tcp, address, sizeof address, uv_tcp_getpeername);
@@ -390,7 +390,7 @@ static void take_secure(struct connection *connection, const char *data, size_t 
 	secure->spoke = true;
 	if (hs_tls_ready(secure->tls) && !was_ready) {
 		hs_list_remove(&secure->shaking);
-		hs_counter_add(&worker->tls_clients, 1);
+		hs_counter_add(&worker->stats.tls_clients, 1);
 	}
 	if (is_plain) {
 		hs_buf_clear(net, SCRATCH_KEEP_BYTES); /* an alert that the client cannot read */

@@ -5,6 +5,7 @@
 #include "http/http.h"
 #include "serve/clock.h"
 #include "wire/answer.h"
+#include "wire/compose.h"
 
 #include <errno.h>
 #include <sys/socket.h>
@@ -332,9 +333,8 @@ static bool send_get(const struct channel *channel)
 	struct hs_buf request = {0};
 	bool whole;
 
-	hs_buf_printf(&request, "*2\r\n$3\r\nGET\r\n$%zu\r\n", channel->key.len);
-	hs_buf_append_bytes(&request, hs_buf_bytes(&channel->key));
-	hs_buf_append(&request, "\r\n", 2);
+	hs_compose(&request, 2,
+		   (const struct hs_bytes[]){HS_LIT("GET"), hs_buf_bytes(&channel->key)});
 	/* The key was in an HTTP request, and nothing else is in the socket: it fits. */
 	whole = send(channel->fd, request.data, request.len, MSG_NOSIGNAL) == (ssize_t)request.len;
 	hs_buf_deinit(&request);

@@ -15,6 +15,7 @@
 #define HS_SERVE_FETCH_H
 
 #include "base/buf.h"
+#include "base/counter.h"
 #include "serve/host.h"
 
 #include <uv.h>
@@ -40,11 +41,20 @@ struct hs_fetch_result {
 	struct hs_bytes word; /* ERROR: what it begins with, "CLUSTERDOWN" */
 };
 
+/* clang-format off */
+#define HS_FETCH_COUNTERS(ROW) \
+	/* counted by who asks: also those that need no value */ \
+	ROW(requests, HS_TOTAL, "Http", "http_kv_requests", "http_kv_requests_total", \
+	    "Requests for a key over HTTP, whatever became of them") \
+	ROW(waiting, HS_GAUGE, "Http", "http_kv_waiting", "http_kv_waiting", "Values being read for HTTP now") \
+	ROW(refused, HS_TOTAL, "Http", "http_kv_refused", "http_kv_refused_total", \
+	    "Requests for a key told to come again: too many values, or too large ones, were being read") \
+	ROW(timeouts, HS_TOTAL, "Http", "http_kv_timeouts", "http_kv_timeouts_total", \
+	    "Requests for a key whose value did not come in time")
+/* clang-format on */
+
 struct hs_fetch_stats {
-	uint32_t waiting;  /* now */
-	uint64_t requests; /* counted by who asks: also those that need no value */
-	uint64_t refused;  /* too many, or too much */
-	uint64_t timeouts;
+	HS_FETCH_COUNTERS(HS_COUNTER_NUMBER)
 };
 
 typedef void hs_fetch_done(void *owner, void *context, struct hs_fetch_result *result);

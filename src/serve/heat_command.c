@@ -165,7 +165,7 @@ static enum hs_heat_window window_of(const struct hs_host *host, const struct as
 
 void hs_heat_reply_field(struct hs_reply *reply, const struct hs_field *field, const void *row)
 {
-	struct hs_field_value value = field->get(row);
+	struct hs_field_value value = hs_field_get(field, row);
 
 	hs_reply_bulk_text(reply, field->name);
 	switch (field->kind) {
@@ -197,7 +197,18 @@ static void reply_rows(struct hs_reply *reply, const struct hs_fields *fields, c
 		reply_row(reply, fields, (const char *)rows + i * size);
 }
 
-static void answer_top(struct hs_host *host, const struct hs_op *op, struct asked *asked,
+static struct asked asked_of(struct hs_host *host, const char *command, struct hs_reply *reply)
+{
+	hs_host_sample_heat(host);
+	return (struct asked){
+		.command = command,
+		.count = HS_BOARD_TOP_DEFAULT,
+		.seconds = HS_BOARD_SECONDS_DEFAULT,
+		.reply = reply,
+	};
+}
+
+static void answer_top(struct hs_host *host, const struct hs_op *op, struct asked asked,
 		       enum hs_heat_what what)
 {
 	struct hs_heat_query query = {.what = what};
@@ -206,32 +217,48 @@ static void answer_top(struct hs_host *host, const struct hs_op *op, struct aske
 	struct hs_board_row *rows;
 	size_t count;
 
-	if (!take_words(asked, op, 2, COUNT | BY | WINDOW | (what == HS_HEAT_KEYS ? PREFIX : 0)))
+	if (!take_words(&asked, op, 2, COUNT | BY | WINDOW | (what == HS_HEAT_KEYS ? PREFIX : 0)))
 		return;
-	query.by = (enum hs_heat_by)asked->by;
-	query.window = window_of(host, asked);
-	query.starts = asked->prefix;
-	rows = hs_mem_alloc((size_t)asked->count * sizeof *rows);
-	count = hs_board_top(host->board, &query, rows, (size_t)asked->count);
+	query.by = (enum hs_heat_by)asked.by;
+	query.window = window_of(host, &asked);
+	query.starts = asked.prefix;
+	rows = hs_mem_alloc((size_t)asked.count * sizeof *rows);
+	count = hs_board_top(host->board, &query, rows, (size_t)asked.count);
 	fields = hs_board_fields_by(what, query.by, room);
-	reply_rows(asked->reply, &fields, rows, sizeof *rows, count);
+	reply_rows(asked.reply, &fields, rows, sizeof *rows, count);
 	hs_mem_free(&rows);
 }
 
-static void answer_partitions(struct hs_host *host, const struct hs_op *op, struct asked *asked)
+void hs_host_heat_top(struct hs_host *host, struct hs_op *op, struct hs_reply *reply)
 {
+	answer_top(host, op, asked_of(host, "HEAT TOP", reply), HS_HEAT_KEYS);
+}
+
+void hs_host_heat_prefixes(struct hs_host *host, struct hs_op *op, struct hs_reply *reply)
+{
+	answer_top(host, op, asked_of(host, "HEAT PREFIXES", reply), HS_HEAT_PREFIXES);
+}
+
+void hs_host_heat_slots(struct hs_host *host, struct hs_op *op, struct hs_reply *reply)
+{
+	answer_top(host, op, asked_of(host, "HEAT SLOTS", reply), HS_HEAT_SLOTS);
+}
+
+void hs_host_heat_partitions(struct hs_host *host, struct hs_op *op, struct hs_reply *reply)
+{
+	struct asked asked = asked_of(host, "HEAT PARTITIONS", reply);
 	size_t count = hs_board_partitions_count(host->board) + 1u;
 	struct hs_board_partition *rows;
 
-	if (!take_words(asked, op, 2, WINDOW))
+	if (!take_words(&asked, op, 2, WINDOW))
 		return;
 	rows = hs_mem_alloc(count * sizeof *rows);
-	hs_board_partitions(host->board, window_of(host, asked), rows);
-	reply_rows(asked->reply, hs_board_partition_fields(), rows, sizeof *rows, count);
+	hs_board_partitions(host->board, window_of(host, &asked), rows);
+	reply_rows(reply, hs_board_partition_fields(), rows, sizeof *rows, count);
 	hs_mem_free(&rows);
 }
 
-static void answer_key(struct hs_host *host, const struct hs_op *op, struct hs_reply *reply)
+void hs_host_heat_key(struct hs_host *host, struct hs_op *op, struct hs_reply *reply)
 {
 	uint16_t slot = hs_slot_of(op->argv[2]);
 	const struct hs_slot_map *slots = host->engine->slots;
@@ -239,6 +266,7 @@ static void answer_key(struct hs_host *host, const struct hs_op *op, struct hs_r
 				   : hs_slot_partition(slot, hs_board_capacity(host->board));
 	struct hs_board_row row;
 
+	hs_host_sample_heat(host);
 	hs_board_key(host->board, op->argv[2], slot, partition, &row);
 	reply_row(reply, hs_board_key_fields(), &row);
 }
@@ -247,8 +275,7 @@ static void reply_second(struct hs_reply *reply, enum history history,
 			 const struct hs_board_second *second)
 {
 	hs_reply_map(reply, history == HISTORY_TOP ? 3 : 2);
-	hs_reply_bulk_text(reply, "time");
-	hs_reply_int(reply, second->wall_s);
+	hs_reply_pair_int(reply, "time", second->wall_s);
 	switch (history) {
 	case HISTORY_PARTITIONS:
 		hs_reply_bulk_text(reply, "partitions");
@@ -256,8 +283,7 @@ static void reply_second(struct hs_reply *reply, enum history history,
 			   sizeof *second->partitions, second->partitions_count);
 		break;
 	case HISTORY_TOP:
-		hs_reply_bulk_text(reply, "window");
-		hs_reply_bulk_text(reply, window_names[second->window]);
+		hs_reply_pair_text(reply, "window", window_names[second->window]);
 		hs_reply_bulk_text(reply, "keys");
 		reply_rows(reply, hs_board_fields(HS_HEAT_KEYS), second->keys, sizeof *second->keys,
 			   second->keys_count);
@@ -270,59 +296,28 @@ static void reply_second(struct hs_reply *reply, enum history history,
 	}
 }
 
-static void answer_history(struct hs_host *host, const struct hs_op *op, struct asked *asked)
+void hs_host_heat_history(struct hs_host *host, struct hs_op *op, struct hs_reply *reply)
 {
+	struct asked asked = asked_of(host, "HEAT HISTORY", reply);
 	size_t history, seconds, count;
 
-	if (!take_name(asked, "the first word", op->argv[2], NAMES(history_names), &history) ||
-	    !take_words(asked, op, 3, SECONDS))
+	if (!take_name(&asked, "the first word", op->argv[2], NAMES(history_names), &history) ||
+	    !take_words(&asked, op, 3, SECONDS))
 		return;
-	seconds = (size_t)asked->seconds;
+	seconds = (size_t)asked.seconds;
 	count = hs_board_seconds(host->board, seconds);
-	hs_reply_array(asked->reply, count);
+	hs_reply_array(reply, count);
 	for (size_t i = 0; i < count; i++) {
 		struct hs_board_second second = hs_board_second(host->board, seconds, i);
 
-		reply_second(asked->reply, (enum history)history, &second);
+		reply_second(reply, (enum history)history, &second);
 	}
 }
 
-void hs_heat_answer(struct hs_host *host, struct hs_op *op)
+void hs_host_heat_reset(struct hs_host *host, struct hs_op *op, struct hs_reply *reply)
 {
-	struct hs_reply reply = {.out = op->out, .resp = op->resp};
-	struct asked asked = {
-		.count = HS_BOARD_TOP_DEFAULT,
-		.seconds = HS_BOARD_SECONDS_DEFAULT,
-		.reply = &reply,
-	};
-
+	(void)op;
 	hs_host_sample_heat(host);
-	switch (op->command->id) {
-	case HS_CMD_ID_HEAT_TOP:
-		asked.command = "HEAT TOP";
-		answer_top(host, op, &asked, HS_HEAT_KEYS);
-		break;
-	case HS_CMD_ID_HEAT_PREFIXES:
-		asked.command = "HEAT PREFIXES";
-		answer_top(host, op, &asked, HS_HEAT_PREFIXES);
-		break;
-	case HS_CMD_ID_HEAT_SLOTS:
-		asked.command = "HEAT SLOTS";
-		answer_top(host, op, &asked, HS_HEAT_SLOTS);
-		break;
-	case HS_CMD_ID_HEAT_PARTITIONS:
-		asked.command = "HEAT PARTITIONS";
-		answer_partitions(host, op, &asked);
-		break;
-	case HS_CMD_ID_HEAT_KEY:
-		answer_key(host, op, &reply);
-		break;
-	case HS_CMD_ID_HEAT_HISTORY:
-		asked.command = "HEAT HISTORY";
-		answer_history(host, op, &asked);
-		break;
-	default: /* HEAT RESET */
-		hs_board_reset(host->board, hs_clock_now());
-		hs_reply_ok(&reply);
-	}
+	hs_board_reset(host->board, hs_clock_now());
+	hs_reply_ok(reply);
 }

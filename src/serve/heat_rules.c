@@ -44,7 +44,7 @@ static void refuse_glob(const struct hs_rules *rules, struct hs_bytes glob, stru
 
 /* ---- HEAT RULE ---- */
 
-static void set_rule(struct hs_host *host, const struct hs_op *op, struct hs_reply *reply)
+static void set_rule(struct hs_host *host, struct hs_op *op, struct hs_reply *reply)
 {
 	struct hs_rules *rules;
 	char error[512];
@@ -59,7 +59,7 @@ static void set_rule(struct hs_host *host, const struct hs_op *op, struct hs_rep
 	hs_reply_ok(reply);
 }
 
-static void delete_rule(struct hs_host *host, const struct hs_op *op, struct hs_reply *reply)
+static void delete_rule(struct hs_host *host, struct hs_op *op, struct hs_reply *reply)
 {
 	struct hs_rules *rules;
 
@@ -90,8 +90,7 @@ static void reply_rule(const struct hs_rule *rule, struct hs_reply *reply)
 
 	hs_rule_describe(rule, &text);
 	reply_text("rule", &text, reply);
-	hs_reply_bulk_text(reply, "contract");
-	hs_reply_bulk_text(reply, hs_contract_name(rule->contract));
+	hs_reply_pair_text(reply, "contract", hs_contract_name(rule->contract));
 	for (size_t i = 0; i < rule_fields(rule) - 2; i++) {
 		text.len = 0;
 		hs_rule_option_format(rule, &hs_rule_option_table[i], &text);
@@ -100,11 +99,12 @@ static void reply_rule(const struct hs_rule *rule, struct hs_reply *reply)
 	hs_buf_deinit(&text);
 }
 
-static void list_rules(const struct hs_host *host, struct hs_reply *reply)
+static void list_rules(struct hs_host *host, struct hs_op *op, struct hs_reply *reply)
 {
 	const struct hs_rules *rules = host->options->rules;
 	const struct hs_fields *counted = hs_rule_fields();
 
+	(void)op;
 	hs_reply_array(reply, hs_rules_count(rules));
 	for (size_t i = 0; i < hs_rules_count(rules); i++) {
 		const struct hs_rule *rule = hs_rules_at(rules, i);
@@ -119,9 +119,9 @@ static void list_rules(const struct hs_host *host, struct hs_reply *reply)
 	}
 }
 
-static void test_key(const struct hs_host *host, struct hs_bytes key, struct hs_reply *reply)
+static void test_key(struct hs_host *host, struct hs_op *op, struct hs_reply *reply)
 {
-	const struct hs_rule *rule = hs_rules_match(host->options->rules, key);
+	const struct hs_rule *rule = hs_rules_match(host->options->rules, op->argv[3]);
 
 	if (rule) {
 		hs_reply_map(reply, rule_fields(rule));
@@ -131,28 +131,26 @@ static void test_key(const struct hs_host *host, struct hs_bytes key, struct hs_
 	hs_reply_map(reply, 2);
 	hs_reply_bulk_text(reply, "rule");
 	hs_reply_null(reply);
-	hs_reply_bulk_text(reply, "contract");
-	hs_reply_bulk_text(reply, hs_contract_name(HS_CONTRACT_STRICT));
+	hs_reply_pair_text(reply, "contract", hs_contract_name(HS_CONTRACT_STRICT));
 }
-
-enum rule_word { RULE_DEL, RULE_LIST, RULE_SET, RULE_TEST };
 
 static const struct {
 	const char *name;
 	size_t argc;	      /* in all */
 	bool more;	      /* or more */
 	const char *argument; /* for errors */
+	hs_host_run *run;
 } words[] = {
-	[RULE_DEL] = {"DEL", 4, false, " glob"},
-	[RULE_LIST] = {"LIST", 3, false, ""},
+	{"DEL", 4, false, " glob", delete_rule},
+	{"LIST", 3, false, "", list_rules},
 	/* What is missing of a rule, the rule's own error says better. */
-	[RULE_SET] = {"SET", 3, true, " glob contract [option=value ...]"},
-	[RULE_TEST] = {"TEST", 4, false, " key"},
+	{"SET", 3, true, " glob contract [option=value ...]", set_rule},
+	{"TEST", 4, false, " key", test_key},
 };
 
 enum { WORDS = sizeof words / sizeof *words };
 
-static void answer_rule(struct hs_host *host, const struct hs_op *op, struct hs_reply *reply)
+void hs_host_heat_rule(struct hs_host *host, struct hs_op *op, struct hs_reply *reply)
 {
 	struct hs_nearest nearest = hs_nearest_to(op->argv[2]);
 	size_t word = 0;
@@ -169,24 +167,12 @@ static void answer_rule(struct hs_host *host, const struct hs_op *op, struct hs_
 				words[word].name, words[word].argument);
 		return;
 	}
-	switch ((enum rule_word)word) {
-	case RULE_DEL:
-		delete_rule(host, op, reply);
-		break;
-	case RULE_LIST:
-		list_rules(host, reply);
-		break;
-	case RULE_SET:
-		set_rule(host, op, reply);
-		break;
-	case RULE_TEST:
-		test_key(host, op->argv[3], reply);
-	}
+	words[word].run(host, op, reply);
 }
 
 /* ---- HEAT MITIGATE ---- */
 
-static void answer_mitigate(struct hs_host *host, const struct hs_op *op, struct hs_reply *reply)
+void hs_host_heat_mitigate(struct hs_host *host, struct hs_op *op, struct hs_reply *reply)
 {
 	static const char *const names[] = {
 		[HS_MITIGATE_ON] = "on",
@@ -201,6 +187,12 @@ static void answer_mitigate(struct hs_host *host, const struct hs_op *op, struct
 		hs_reply_bulk_text(reply, names[host->options->mitigate]);
 		return;
 	}
+	if (op->argc > 3) {
+		hs_reply_error(reply,
+			       "ERR wrong number of arguments: HEAT MITIGATE [on|observe|off]. "
+			       "Try HEAT HELP.");
+		return;
+	}
 	nearest = hs_nearest_to(op->argv[2]);
 	while (chosen < NAMES && !hs_bytes_is_word(op->argv[2], names[chosen]))
 		hs_nearest_try(&nearest, names[chosen++]);
@@ -211,18 +203,4 @@ static void answer_mitigate(struct hs_host *host, const struct hs_op *op, struct
 	host->options->mitigate = chosen;
 	hs_host_publish(host);
 	hs_reply_ok(reply);
-}
-
-void hs_heat_rules_answer(struct hs_host *host, struct hs_op *op)
-{
-	struct hs_reply reply = {.out = op->out, .resp = op->resp};
-
-	if (op->command->id == HS_CMD_ID_HEAT_RULE)
-		answer_rule(host, op, &reply);
-	else if (op->argc > 3)
-		hs_reply_error(&reply,
-			       "ERR wrong number of arguments: HEAT MITIGATE [on|observe|off]. "
-			       "Try HEAT HELP.");
-	else
-		answer_mitigate(host, op, &reply);
 }

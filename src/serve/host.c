@@ -2,7 +2,6 @@
 
 #include "absorb/shared.h"
 #include "base/glob.h"
-#include "base/mem.h"
 #include "serve/audit.h"
 #include "serve/secure.h"
 #include "wire/reply.h"
@@ -11,15 +10,6 @@
 #include <stdlib.h>
 
 enum { PROOFS = 4 }; /* of the shortest `stale` of a rule */
-
-static bool has_pattern(struct hs_bytes text)
-{
-	for (size_t i = 0; i < text.len; i++) {
-		if (strchr("*?[", text.data[i]))
-			return true;
-	}
-	return false;
-}
 
 /* The option of the servers behind the engine with that name; NULL: there is none. */
 static const struct hs_engine_option *server_option(const struct hs_host *host,
@@ -46,8 +36,8 @@ static bool asks_servers(const struct hs_host *host, const struct hs_op *op)
 	return false;
 }
 
-/* False: the engine answers it, with what its servers say. */
-static bool config_get(struct hs_host *host, struct hs_op *op, struct hs_reply *reply)
+/* Of options of the servers, the engine answers with what they say. */
+void hs_host_config_get(struct hs_host *host, struct hs_op *op, struct hs_reply *reply)
 {
 	struct hs_buf value = {0};
 	struct hs_buf pairs = {0};
@@ -69,10 +59,10 @@ static bool config_get(struct hs_host *host, struct hs_op *op, struct hs_reply *
 		value.len = 0;
 		hs_option_format(host->options, option, &value);
 		/* A plain name comes back as it was written, as in Redis. */
-		hs_reply_bulk(&inner,
-			      op->argv[asked].len == name.len && !has_pattern(op->argv[asked])
-				      ? op->argv[asked]
-				      : name);
+		hs_reply_bulk(&inner, op->argv[asked].len == name.len &&
+						      !hs_glob_is_pattern(op->argv[asked])
+					      ? op->argv[asked]
+					      : name);
 		hs_reply_bulk(&inner, hs_buf_bytes(&value));
 		count++;
 	}
@@ -80,13 +70,13 @@ static bool config_get(struct hs_host *host, struct hs_op *op, struct hs_reply *
 	if (asks_servers(host, op)) {
 		hs_buf_swap(&pairs, op->out);
 		hs_buf_deinit(&pairs);
+		reply->out = NULL;
 		host->engine->calls->config(host->engine, op, count);
-		return false;
+		return;
 	}
 	hs_reply_map(reply, count);
 	hs_buf_append_bytes(reply->out, hs_buf_bytes(&pairs));
 	hs_buf_deinit(&pairs);
-	return true;
 }
 
 void hs_host_publish_live(struct hs_host *host)
@@ -224,19 +214,19 @@ static bool names_servers(const struct hs_host *host, const struct hs_op *op)
 	return false;
 }
 
-/* False: the engine answers it. */
-static bool config_set_servers(struct hs_host *host, struct hs_op *op, struct hs_reply *reply)
+static void config_set_servers(struct hs_host *host, struct hs_op *op, struct hs_reply *reply)
 {
 	const char *named, *why = refuse_servers_set(host, op, &named);
 
-	if (!why) {
-		hs_audit_log(host, op, HS_LIT("")); /* before the engine has the op */
-		host->engine->calls->config(host->engine, op, 0);
-		return false;
+	if (why) {
+		hs_reply_errorf(reply,
+				"ERR CONFIG SET failed (possibly related to argument '%s') - %s",
+				named, why);
+		return;
 	}
-	hs_reply_errorf(reply, "ERR CONFIG SET failed (possibly related to argument '%s') - %s",
-			named, why);
-	return true;
+	hs_audit_log(host, op, HS_LIT("")); /* before the engine has the op */
+	reply->out = NULL;
+	host->engine->calls->config(host->engine, op, 0);
 }
 
 /* All or nothing, as Redis 7: the pairs are tried on a copy. */
@@ -280,10 +270,21 @@ static void config_set(struct hs_host *host, const struct hs_op *op, struct hs_r
 	hs_reply_ok(reply);
 }
 
-static void config_rewrite(struct hs_host *host, struct hs_reply *reply)
+void hs_host_config_set(struct hs_host *host, struct hs_op *op, struct hs_reply *reply)
+{
+	if (!check_names(host, op, reply))
+		return;
+	if (names_servers(host, op))
+		config_set_servers(host, op, reply);
+	else
+		config_set(host, op, reply);
+}
+
+void hs_host_config_rewrite(struct hs_host *host, struct hs_op *op, struct hs_reply *reply)
 {
 	char error[512];
 
+	(void)op;
 	if (host->options->config[0] == '\0')
 		hs_reply_error(reply, "ERR The server is running without a config file");
 	else if (hs_options_rewrite(host->options, error, sizeof error) < 0)
@@ -292,10 +293,13 @@ static void config_rewrite(struct hs_host *host, struct hs_reply *reply)
 		hs_reply_ok(reply);
 }
 
-static void config_resetstat(struct hs_host *host, struct hs_reply *reply)
+void hs_host_config_resetstat(struct hs_host *host, struct hs_op *op, struct hs_reply *reply)
 {
-	hs_info_totals(host, &host->baseline);
-	host->engine->calls->reset_stats(host->engine);
+	struct hs_engine_stats engine;
+
+	(void)op;
+	host->engine->calls->stats(host->engine, &engine);
+	hs_totals_read(host, &engine, &host->baseline);
 	hs_reply_ok(reply);
 }
 
@@ -429,7 +433,7 @@ void hs_host_reload(struct hs_host *host)
 	hs_options_deinit(&fresh);
 }
 
-static void run_shutdown(struct hs_host *host, const struct hs_op *op, struct hs_reply *reply)
+void hs_host_shutdown(struct hs_host *host, struct hs_op *op, struct hs_reply *reply)
 {
 	bool save = false, nosave = false, abort_it = false, known = true;
 
@@ -454,7 +458,7 @@ static void run_shutdown(struct hs_host *host, const struct hs_op *op, struct hs
 		host->stop(host->context);
 }
 
-static void run_info(struct hs_host *host, const struct hs_op *op, struct hs_reply *reply)
+static void reply_info(struct hs_host *host, const struct hs_op *op, struct hs_reply *reply)
 {
 	struct hs_buf text = {0};
 
@@ -486,67 +490,33 @@ void hs_host_answer_counted(struct hs_host *host, bool all)
 
 		host->uncounted = op->next;
 		op->next = NULL;
-		run_info(host, op, &reply);
+		reply_info(host, op, &reply);
 		hs_worker_complete(&host->workers[op->worker], op);
 	}
 }
+
+void hs_host_info(struct hs_host *host, struct hs_op *op, struct hs_reply *reply)
+{
+	if (wait_counted(host, op))
+		reply->out = NULL;
+	else
+		reply_info(host, op, reply);
+}
+
+static hs_host_run *const functions[HS_CMD_IDS] = {
+#define HOST(function) function
+#define ROW(identifier, function, ...) [HS_CMD_ID_##identifier] = function,
+#include "command/rows.def"
+};
 
 bool hs_host_answer(struct hs_host *host, struct hs_op *op)
 {
 	struct hs_reply reply = {.out = op->out, .resp = op->resp};
 	size_t start = op->out->len;
 
-	switch (op->command->id) {
-	case HS_CMD_ID_ACL_DELUSER:
-	case HS_CMD_ID_ACL_GENPASS:
-	case HS_CMD_ID_ACL_SETUSER:
-		hs_acl_answer(host, op);
-		break;
-	case HS_CMD_ID_CONFIG_GET:
-		return config_get(host, op, &reply);
-	case HS_CMD_ID_CONFIG_SET:
-		if (!check_names(host, op, &reply))
-			break;
-		if (names_servers(host, op))
-			return config_set_servers(host, op, &reply);
-		config_set(host, op, &reply);
-		break;
-	case HS_CMD_ID_CONFIG_REWRITE:
-		config_rewrite(host, &reply);
-		break;
-	case HS_CMD_ID_CONFIG_RESETSTAT:
-		config_resetstat(host, &reply);
-		break;
-	case HS_CMD_ID_HEAT_HISTORY:
-	case HS_CMD_ID_HEAT_KEY:
-	case HS_CMD_ID_HEAT_PARTITIONS:
-	case HS_CMD_ID_HEAT_PREFIXES:
-	case HS_CMD_ID_HEAT_RESET:
-	case HS_CMD_ID_HEAT_SLOTS:
-	case HS_CMD_ID_HEAT_TOP:
-		hs_heat_answer(host, op);
-		break;
-	case HS_CMD_ID_HEAT_MITIGATE:
-	case HS_CMD_ID_HEAT_RULE:
-		hs_heat_rules_answer(host, op);
-		break;
-	case HS_CMD_ID_HOTKEYS_GET:
-	case HS_CMD_ID_HOTKEYS_RESET:
-	case HS_CMD_ID_HOTKEYS_START:
-	case HS_CMD_ID_HOTKEYS_STOP:
-		hs_hotkeys_answer(host, op);
-		break;
-	case HS_CMD_ID_INFO:
-		if (wait_counted(host, op))
-			return false;
-		run_info(host, op, &reply);
-		break;
-	case HS_CMD_ID_SHUTDOWN:
-		run_shutdown(host, op, &reply);
-		break;
-	default:
-		hs_reply_errorf(&reply, "ERR '%s' has nobody to answer it", op->command->name);
-	}
+	functions[op->command->id](host, op, &reply);
+	if (!reply.out)
+		return false;
 	if (op->out->len > start) /* SHUTDOWN has no answer */
 		hs_audit_log(host, op,
 			     (struct hs_bytes){op->out->data + start, op->out->len - start});

@@ -8,25 +8,17 @@
 #include "engine/engine.h"
 #include "serve/memory.h"
 #include "serve/options.h"
+#include "serve/totals.h"
 #include "serve/worker.h"
 
-/* All counters of all workers, added up. */
-struct hs_totals {
-	uint64_t sessions, connections, rejected_connections, commands, input_bytes, output_bytes;
-	uint64_t tls_clients, tls_failures;
-	uint64_t errors, cut_output, cut_query, protocol_errors, inflight, blocked;
-	uint64_t holds[HS_HOLDS]; /* by why */
-	uint64_t news_dropped;
-	uint64_t tracking_clients, tracking_keys, tracking_items, tracking_prefixes;
-	uint64_t tracking_messages, tracking_evicted;
-	uint64_t cache_keys, cache_replies, cache_bytes, cache_evicted, cache_too_large;
-	uint64_t hot_keys, hot_keys_full;
-	uint64_t fold_keys, fold_waiting, fold_requests, fold_commands, fold_again, fold_busy;
-	uint64_t copies_keys, copies_made, copies_failed, copies_ended, copies_reads, copies_again;
-	uint64_t subscriptions, messages;
-	struct {
-		uint64_t calls, time_ns, rejected, failed;
-	} command[HS_CMD_IDS_ALL];
+/* clang-format off */
+#define HS_HOST_COUNTERS(ROW) /* the main thread's */ \
+	ROW(rejected_connections, HS_COUNTER, "Stats", "rejected_connections", "rejected_connections_total", \
+	    "Client connections refused because of maxclients")
+/* clang-format on */
+
+struct hs_host_stats {
+	HS_HOST_COUNTERS(HS_COUNTER_FIELD)
 };
 
 /* What the main thread and the control thread share: copies of options that may change, as last published,
@@ -36,6 +28,8 @@ struct hs_host_live {
 	_Atomic uint64_t maxclients;
 	_Atomic uint64_t shutdown_timeout_us;
 };
+
+struct hs_reply;
 
 struct hs_host {
 	struct hs_options *options;
@@ -57,19 +51,20 @@ struct hs_host {
 	int64_t started_wall_us;
 	uint64_t started_mono_us;
 	struct hs_host_live live;
-	struct hs_counter rejected_connections; /* the main thread adds to it */
-	uint64_t memory_bytes;			/* of the heap, as counted at memory_us */
+	struct hs_host_stats stats;
+	uint64_t memory_bytes; /* of the heap, as counted at memory_us */
 	uint64_t memory_us;
 	uint64_t peak_memory_bytes;
 	struct hs_memory memory;
 	uint64_t sampled_commands;    /* at the last sample */
 	uint64_t ops_per_s;	      /* between the last two */
-	struct hs_totals baseline;    /* CONFIG RESETSTAT: what had been counted until then */
+	struct hs_totals baseline;    /* what had been counted at CONFIG RESETSTAT */
 	struct hs_heat *const *heats; /* one per worker */
 	struct hs_shared *shared;     /* absorb/shared.h */
 	struct hs_board *board;	      /* telemetry/board.h */
-	struct hs_board_facts *facts; /* what the engine says of each partition, as last sampled */
-	struct hs_hotkeys *hotkeys;   /* telemetry/hotkeys.h */
+	struct hs_engine_partition
+		*facts;		    /* what the engine says of each partition, as last sampled */
+	struct hs_hotkeys *hotkeys; /* telemetry/hotkeys.h */
 	/* INFO with the section Keyspace that waits until the engine has counted (engine.h: recount): by
 	 * `next`, oldest first, with the engine's number in engine_mark. */
 	struct hs_op *uncounted, *uncounted_last;
@@ -102,27 +97,24 @@ void hs_host_publish_keeping(struct hs_host *host);
 /* SIGHUP: reads the file again, takes over what may change while running, says what may not. */
 void hs_host_reload(struct hs_host *host);
 
-/* acl_command.c: ACL SETUSER, DELUSER, GENPASS. */
-void hs_acl_answer(struct hs_host *host, struct hs_op *op);
+/* A command whose row names a function of serve/ (command/rows.def). One that hands the op on, to be completed
+ * by the engine or by hs_host_answer_counted, sets reply->out to NULL and does not touch the op any more. */
+typedef void hs_host_run(struct hs_host *host, struct hs_op *op, struct hs_reply *reply);
+#define OTHER
+#define HOST(function) hs_host_run function;
+#define ROW(identifier, function, ...) function
+#include "command/rows.def"
 
-/* heat_command.c: HEAT. */
-void hs_heat_answer(struct hs_host *host, struct hs_op *op);
+/* heat_command.c: a field of a row: its name and its value. */
 struct hs_field;
-struct hs_reply;
-/* A field of a row: its name and its value. */
 void hs_heat_reply_field(struct hs_reply *reply, const struct hs_field *field, const void *row);
 
-/* heat_rules.c: HEAT RULE, HEAT MITIGATE. */
-void hs_heat_rules_answer(struct hs_host *host, struct hs_op *op);
-
-/* hotkeys_command.c: HOTKEYS, and its part of each sample. */
-void hs_hotkeys_answer(struct hs_host *host, struct hs_op *op);
+/* hotkeys_command.c: HOTKEYS' part of each sample. */
 void hs_hotkeys_harvest(struct hs_host *host, struct hs_now now);
 
 /* info.c: the sections asked for (argv[1…]), in INFO's text form. */
 void hs_info_compose(struct hs_host *host, size_t argc, const struct hs_bytes *argv,
 		     struct hs_buf *text);
 bool hs_info_asks_keyspace(size_t argc, const struct hs_bytes *argv);
-void hs_info_totals(const struct hs_host *host, struct hs_totals *totals); /* never reset */
 
 #endif

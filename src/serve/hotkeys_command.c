@@ -4,7 +4,6 @@
  * any more. */
 #include "serve/host.h"
 
-#include "base/err.h"
 #include "base/num.h"
 #include "serve/clock.h"
 #include "telemetry/board.h"
@@ -30,6 +29,15 @@ void hs_hotkeys_harvest(struct hs_host *host, struct hs_now now)
 {
 	if (hs_hotkeys_due(host->hotkeys, now))
 		hs_hotkeys_read(host->hotkeys, now, cpu_now());
+}
+
+/* A session whose time is over ends before anybody asks about it. Returns the time. */
+static struct hs_now read_now(struct hs_host *host)
+{
+	struct hs_now now = hs_clock_now();
+
+	hs_hotkeys_read(host->hotkeys, now, cpu_now());
+	return now;
 }
 
 /* ---- START ---- */
@@ -161,9 +169,9 @@ _Static_assert(HS_HOTKEYS_METRICS == 2 && HS_HOTKEYS_COUNT_MAX == 64 && HS_SLOTS
 		       HS_HOTKEYS_DURATION_MAX_S == 1000000,
 	       "the error texts name these numbers");
 
-static void run_start(struct hs_host *host, const struct hs_op *op, struct hs_now now,
-		      struct hs_reply *reply)
+void hs_host_hotkeys_start(struct hs_host *host, struct hs_op *op, struct hs_reply *reply)
 {
+	struct hs_now now = read_now(host);
 	struct words words = {.next = op->argv + 2, .count = op->argc - 2, .reply = reply};
 	struct hs_hotkeys_options options;
 
@@ -245,13 +253,17 @@ static void reply_totals(struct hs_reply *reply, const struct hs_hotkeys_options
 	reply_field(reply, "net-bytes-all-commands-all-slots", totals->all[HS_HOTKEYS_NET]);
 }
 
-static void run_get(struct hs_host *host, struct hs_reply *reply)
+void hs_host_hotkeys_get(struct hs_host *host, struct hs_op *op, struct hs_reply *reply)
 {
-	const struct hs_hotkeys_options *options = hs_hotkeys_options(host->hotkeys);
-	const struct hs_hotkeys_totals *totals = hs_hotkeys_totals(host->hotkeys);
+	const struct hs_hotkeys_options *options;
+	const struct hs_hotkeys_totals *totals;
 	bool cpu, net;
 	size_t fields = 7;
 
+	(void)op;
+	read_now(host);
+	options = hs_hotkeys_options(host->hotkeys);
+	totals = hs_hotkeys_totals(host->hotkeys);
 	if (!options) {
 		hs_reply_null(reply);
 		return;
@@ -283,44 +295,23 @@ static void run_get(struct hs_host *host, struct hs_reply *reply)
 
 /* ---- STOP, RESET ---- */
 
-static void run_stop(struct hs_host *host, struct hs_reply *reply)
+void hs_host_hotkeys_stop(struct hs_host *host, struct hs_op *op, struct hs_reply *reply)
 {
+	(void)op;
+	read_now(host);
 	if (hs_hotkeys_stop(host->hotkeys) == 0)
 		hs_reply_ok(reply);
 	else
 		hs_reply_null(reply);
 }
 
-static void run_reset(struct hs_host *host, struct hs_reply *reply)
+void hs_host_hotkeys_reset(struct hs_host *host, struct hs_op *op, struct hs_reply *reply)
 {
+	(void)op;
+	read_now(host);
 	if (hs_hotkeys_reset(host->hotkeys) == 0)
 		hs_reply_ok(reply);
 	else
 		hs_reply_error(reply,
 			       "ERR hotkey tracking session in progress, stop tracking first");
-}
-
-void hs_hotkeys_answer(struct hs_host *host, struct hs_op *op)
-{
-	struct hs_reply reply = {.out = op->out, .resp = op->resp};
-	struct hs_now now = hs_clock_now();
-
-	/* A session whose time is over ends before anybody asks about it. */
-	hs_hotkeys_read(host->hotkeys, now, cpu_now());
-	switch (op->command->id) {
-	case HS_CMD_ID_HOTKEYS_START:
-		run_start(host, op, now, &reply);
-		break;
-	case HS_CMD_ID_HOTKEYS_GET:
-		run_get(host, &reply);
-		break;
-	case HS_CMD_ID_HOTKEYS_STOP:
-		run_stop(host, &reply);
-		break;
-	case HS_CMD_ID_HOTKEYS_RESET:
-		run_reset(host, &reply);
-		break;
-	default:
-		hs_reply_errorf(&reply, "ERR '%s' is not a command on hot keys", op->command->name);
-	}
 }

@@ -1,5 +1,5 @@
-/* INFO: gathers the facts and writes the sections asked for. Fields are rows (info_rows.c); sections
- * that are lists of their own (commandstats, keyspace) are written by a function. */
+/* INFO: gathers the facts and writes the sections asked for. Fields are the rows of info_rows.c and of the tables
+ * of counters (totals.h); sections that are lists of their own (commandstats, keyspace) are written by a function. */
 #include "serve/info.h"
 
 #include "serve/clock.h"
@@ -12,18 +12,31 @@
 /* The heap is counted under its locks: not more often than this, however many ask. */
 enum { MEMORY_US = 100000 };
 
+static bool is_shown(const struct hs_info_facts *facts, const struct hs_counter_row *row,
+		     const char *section)
+{
+	return row->section && strcmp(row->section, section) == 0 &&
+	       (!row->engine || strcmp(row->engine, facts->host->engine->calls->name) == 0);
+}
+
 static void write_fields(const struct hs_info_facts *facts, const char *section,
 			 struct hs_buf *text)
 {
+	const struct hs_totals *totals = &facts->totals;
+
 	for (size_t i = 0; i < hs_info_rows_count; i++) {
 		const struct hs_info_row *row = &hs_info_rows[i];
 
-		if (!row->section || strcmp(row->section, section) != 0 ||
-		    (row->known && !row->known(facts)))
+		if (!is_shown(facts, &row->row, section) || (row->known && !row->known(facts)))
 			continue;
-		hs_buf_printf(text, "%s:", row->name);
+		hs_buf_printf(text, "%s:", row->row.name);
 		row->write(facts, text);
 		hs_buf_append(text, "\r\n", 2);
+	}
+	for (size_t i = 0; i < totals->count; i++) {
+		if (is_shown(facts, totals->rows[i], section))
+			hs_buf_printf(text, "%s:%llu\r\n", totals->rows[i]->name,
+				      (unsigned long long)totals->values[i]);
 	}
 }
 
@@ -42,19 +55,19 @@ static void write_commandstats(const struct hs_info_facts *facts, const char *se
 {
 	(void)section;
 	for (int id = HS_CMD_ID_NONE + 1; id < HS_CMD_IDS_ALL; id++) {
-		uint64_t calls = facts->since.command[id].calls;
-		uint64_t rejected = facts->since.command[id].rejected;
-		uint64_t usec = facts->since.command[id].time_ns / 1000;
+		const struct hs_command_totals *command = &facts->totals.command[id];
+		uint64_t usec = command->time_ns / 1000;
 
-		if (calls == 0 && rejected == 0)
+		if (command->calls == 0 && command->rejected == 0)
 			continue;
 		hs_buf_printf(text,
 			      "cmdstat_%s:calls=%llu,usec=%llu,usec_per_call=%.2f,"
 			      "rejected_calls=%llu,failed_calls=%llu\r\n",
-			      hs_info_command_name(facts->host, id), (unsigned long long)calls,
-			      (unsigned long long)usec, calls ? (double)usec / (double)calls : 0.0,
-			      (unsigned long long)rejected,
-			      (unsigned long long)facts->since.command[id].failed);
+			      hs_info_command_name(facts->host, id),
+			      (unsigned long long)command->calls, (unsigned long long)usec,
+			      command->calls ? (double)usec / (double)command->calls : 0.0,
+			      (unsigned long long)command->rejected,
+			      (unsigned long long)command->failed);
 	}
 }
 
@@ -94,112 +107,6 @@ static const struct {
 	{"Keyspace", true, write_keyspace},
 };
 /* clang-format on */
-
-void hs_info_totals(const struct hs_host *host, struct hs_totals *totals)
-{
-	*totals = (struct hs_totals){
-		.rejected_connections = hs_counter_get(&host->rejected_connections),
-	};
-	for (uint32_t i = 0; i < host->workers_count; i++) {
-		const struct hs_core_stats *stats = hs_core_stats(host->workers[i].core);
-
-		totals->sessions += hs_counter_get(&stats->sessions);
-		totals->connections += hs_counter_get(&stats->connections);
-		totals->commands += hs_counter_get(&stats->commands);
-		totals->input_bytes += hs_counter_get(&stats->input_bytes);
-		totals->output_bytes += hs_counter_get(&stats->output_bytes);
-		totals->errors += hs_counter_get(&stats->errors);
-		totals->cut_output += hs_counter_get(&stats->cut_output);
-		for (int why = 0; why < HS_HOLDS; why++)
-			totals->holds[why] += hs_counter_get(&stats->holds[why]);
-		totals->cut_query += hs_counter_get(&stats->cut_query);
-		totals->tracking_clients += hs_counter_get(&stats->tracking_clients);
-		totals->tracking_keys += hs_counter_get(&stats->tracking_keys);
-		totals->tracking_items += hs_counter_get(&stats->tracking_items);
-		totals->tracking_prefixes += hs_counter_get(&stats->tracking_prefixes);
-		totals->tracking_messages += hs_counter_get(&stats->tracking_messages);
-		totals->tracking_evicted += hs_counter_get(&stats->tracking_evicted);
-		totals->cache_keys += hs_counter_get(&stats->cache_keys);
-		totals->cache_replies += hs_counter_get(&stats->cache_replies);
-		totals->cache_bytes += hs_counter_get(&stats->cache_bytes);
-		totals->cache_evicted += hs_counter_get(&stats->cache_evicted);
-		totals->cache_too_large += hs_counter_get(&stats->cache_too_large);
-		totals->hot_keys += hs_counter_get(&stats->hot_keys);
-		totals->hot_keys_full += hs_counter_get(&stats->hot_keys_full);
-		totals->fold_keys += hs_counter_get(&stats->fold_keys);
-		totals->fold_waiting += hs_counter_get(&stats->fold_waiting);
-		totals->fold_requests += hs_counter_get(&stats->fold_requests);
-		totals->fold_commands += hs_counter_get(&stats->fold_commands);
-		totals->fold_again += hs_counter_get(&stats->fold_again);
-		totals->fold_busy += hs_counter_get(&stats->fold_busy);
-		totals->copies_keys += hs_counter_get(&stats->copies_keys);
-		totals->copies_made += hs_counter_get(&stats->copies_made);
-		totals->copies_failed += hs_counter_get(&stats->copies_failed);
-		totals->copies_ended += hs_counter_get(&stats->copies_ended);
-		totals->copies_reads += hs_counter_get(&stats->copies_reads);
-		totals->copies_again += hs_counter_get(&stats->copies_again);
-		totals->protocol_errors += hs_counter_get(&stats->protocol_errors);
-		totals->subscriptions += hs_counter_get(&stats->subscriptions);
-		totals->messages += hs_counter_get(&stats->messages);
-		totals->inflight += hs_counter_get(&stats->inflight);
-		totals->news_dropped +=
-			atomic_load_explicit(&host->workers[i].news.dropped, memory_order_relaxed);
-		totals->blocked += hs_counter_get(&stats->blocked);
-		totals->tls_clients += hs_counter_get(&host->workers[i].tls_clients);
-		totals->tls_failures += hs_counter_get(&host->workers[i].tls_failures);
-		for (int id = 0; id < HS_CMD_IDS_ALL; id++) {
-			const struct hs_core_command_stats *command = &stats->command[id];
-
-			totals->command[id].calls += hs_counter_get(&command->calls);
-			totals->command[id].time_ns += hs_counter_get(&command->time_ns);
-			totals->command[id].rejected += hs_counter_get(&command->rejected);
-			totals->command[id].failed += hs_counter_get(&command->failed);
-		}
-	}
-}
-
-/* What was counted since CONFIG RESETSTAT. */
-static void subtract_baseline(struct hs_info_facts *facts)
-{
-	const struct hs_totals *base = &facts->host->baseline;
-	struct hs_totals *since = &facts->since;
-
-	*since = facts->now;
-	since->connections -= base->connections;
-	since->rejected_connections -= base->rejected_connections;
-	since->commands -= base->commands;
-	since->input_bytes -= base->input_bytes;
-	since->output_bytes -= base->output_bytes;
-	since->errors -= base->errors;
-	since->cut_output -= base->cut_output;
-	for (int why = 0; why < HS_HOLDS; why++)
-		since->holds[why] -= base->holds[why];
-	since->cut_query -= base->cut_query;
-	since->news_dropped -= base->news_dropped;
-	since->tracking_messages -= base->tracking_messages;
-	since->tracking_evicted -= base->tracking_evicted;
-	since->hot_keys_full -= base->hot_keys_full;
-	since->fold_requests -= base->fold_requests;
-	since->fold_commands -= base->fold_commands;
-	since->fold_again -= base->fold_again;
-	since->fold_busy -= base->fold_busy;
-	since->cache_evicted -= base->cache_evicted;
-	since->cache_too_large -= base->cache_too_large;
-	since->copies_made -= base->copies_made;
-	since->copies_failed -= base->copies_failed;
-	since->copies_ended -= base->copies_ended;
-	since->copies_reads -= base->copies_reads;
-	since->copies_again -= base->copies_again;
-	since->protocol_errors -= base->protocol_errors;
-	since->tls_failures -= base->tls_failures;
-	since->messages -= base->messages;
-	for (int id = 0; id < HS_CMD_IDS_ALL; id++) {
-		since->command[id].calls -= base->command[id].calls;
-		since->command[id].time_ns -= base->command[id].time_ns;
-		since->command[id].rejected -= base->command[id].rejected;
-		since->command[id].failed -= base->command[id].failed;
-	}
-}
 
 static void gather_pages(struct hs_info_facts *facts)
 {
@@ -253,14 +160,10 @@ void hs_info_gather(struct hs_host *host, struct hs_info_facts *facts)
 	getrusage(RUSAGE_SELF, &facts->usage);
 	gather_pages(facts);
 	gather_heap(host, facts->time.mono_us);
-	hs_info_totals(host, &facts->now);
 	host->engine->calls->stats(host->engine, &facts->engine);
-	subtract_baseline(facts);
+	hs_totals_read(host, &facts->engine, &facts->totals);
+	hs_totals_subtract(&facts->totals, &host->baseline);
 	gather_partitions(facts);
-	if (host->http)
-		facts->http = *hs_http_stats(host->http);
-	if (host->fetch)
-		facts->fetch = *hs_fetch_stats(host->fetch);
 }
 
 static bool wanted(size_t argc, const struct hs_bytes *argv, const char *name, bool by_default)

@@ -1,10 +1,8 @@
-/* What the process says about itself, one row per value (info_rows.c): INFO and /metrics both walk
- * the rows. The control thread's. */
+/* What the process says about itself: counters (serve/totals.h), and one row for each value that is worked out
+ * (info_rows.c). INFO and /metrics both walk the rows. The control thread's. */
 #ifndef HS_SERVE_INFO_H
 #define HS_SERVE_INFO_H
 
-#include "http/http.h"
-#include "serve/fetch.h"
 #include "serve/host.h"
 
 #include <sys/resource.h>
@@ -13,11 +11,8 @@
 /* Everything the rows draw on, gathered once per answer. */
 struct hs_info_facts {
 	struct hs_host *host;
-	struct hs_totals now;	/* as counted */
-	struct hs_totals since; /* since CONFIG RESETSTAT */
-	struct hs_engine_stats engine;
-	struct hs_http_stats http;
-	struct hs_fetch_stats fetch;
+	struct hs_totals totals;       /* since CONFIG RESETSTAT */
+	struct hs_engine_stats engine; /* since the start */
 	struct hs_now time;
 	struct utsname system;
 	struct rusage usage;
@@ -25,16 +20,14 @@ struct hs_info_facts {
 	uint64_t keys, expires, bytes_used, queued;
 };
 
+/* A value that is worked out when it is asked for. */
 struct hs_info_row {
-	const char *section; /* of INFO; NULL: a metric alone */
-	const char *name;
+	struct hs_counter_row row;
 	void (*write)(const struct hs_info_facts *facts, struct hs_buf *text);
-	bool (*known)(
-		const struct hs_info_facts *facts); /* else INFO leaves it out; NULL: always */
-	/* As a metric: its name behind heatsink_ (base units, _total), its type, its help; NULL: it
-	 * is none. Rows of one name stand together and differ in `mode`, their label. */
-	const char *metric, *type, *help, *mode;
-	double factor; /* to base units; 0 means 1: the text as it is */
+	/* Else INFO leaves it out; NULL: always. */
+	bool (*known)(const struct hs_info_facts *facts);
+	/* Rows with one metric stand together and differ in this, their label. */
+	const char *mode;
 };
 
 extern const struct hs_info_row hs_info_rows[];

@@ -5,7 +5,6 @@
  * value is read and when it is there: one that was taken back meanwhile has been taken back. */
 #include "serve/pages.h"
 
-#include "base/err.h"
 #include "http/http.h"
 #include "http/kv.h"
 #include "serve/fetch.h"

@@ -23,84 +23,70 @@ static void write_build(struct hs_metrics *metrics, const struct hs_host *host)
 	hs_metrics_value(metrics, (struct hs_metrics_labels){labels, 3}, 1);
 }
 
-static void write_row(struct hs_metrics *metrics, const struct hs_info_facts *facts,
-		      const struct hs_info_row *row)
+static void begin_family(struct hs_metrics *metrics, const struct hs_counter_row *row)
 {
-	struct hs_metrics_label mode = {"mode", hs_bytes_of(row->mode ? row->mode : "")};
-	struct hs_metrics_labels labels = {&mode, row->mode ? 1 : 0};
-	struct hs_buf value = {0};
+	hs_metrics_family(metrics, "", row->metric, hs_counter_type(row), row->help);
+}
 
-	row->write(facts, &value);
+static void write_value(struct hs_metrics *metrics, struct hs_metrics_labels labels,
+			const struct hs_counter_row *row, struct hs_buf *value)
+{
 	if (row->factor == 0) {
-		hs_metrics_text(metrics, labels, hs_buf_bytes(&value));
+		hs_metrics_text(metrics, labels, hs_buf_bytes(value));
 	} else {
-		hs_buf_append(&value, "", 1);
-		hs_metrics_value(metrics, labels, strtod(value.data, NULL) * row->factor);
+		hs_buf_append(value, "", 1);
+		hs_metrics_value(metrics, labels, strtod(value->data, NULL) * row->factor);
 	}
-	hs_buf_deinit(&value);
+	value->len = 0;
 }
 
 static void write_rows(struct hs_metrics *metrics, const struct hs_info_facts *facts)
 {
+	const struct hs_totals *totals = &facts->totals;
 	const char *family = "";
+	struct hs_buf value = {0};
 
 	for (size_t i = 0; i < hs_info_rows_count; i++) {
 		const struct hs_info_row *row = &hs_info_rows[i];
+		struct hs_metrics_label mode = {"mode", hs_bytes_of(row->mode ? row->mode : "")};
 
-		if (!row->metric)
+		if (!row->row.metric)
 			continue;
-		if (strcmp(row->metric, family) != 0)
-			hs_metrics_family(metrics, "", row->metric, row->type, row->help);
-		family = row->metric;
-		write_row(metrics, facts, row);
+		if (strcmp(row->row.metric, family) != 0)
+			begin_family(metrics, &row->row);
+		family = row->row.metric;
+		row->write(facts, &value);
+		write_value(metrics, (struct hs_metrics_labels){&mode, row->mode ? 1 : 0},
+			    &row->row, &value);
 	}
-}
-
-static double calls(const struct hs_totals *totals, int id)
-{
-	return (double)totals->command[id].calls;
-}
-
-static double seconds(const struct hs_totals *totals, int id)
-{
-	return (double)totals->command[id].time_ns * 1e-9;
-}
-
-static double rejected(const struct hs_totals *totals, int id)
-{
-	return (double)totals->command[id].rejected;
-}
-
-static double failed(const struct hs_totals *totals, int id)
-{
-	return (double)totals->command[id].failed;
+	for (size_t i = 0; i < totals->count; i++) {
+		if (!totals->rows[i]->metric)
+			continue;
+		begin_family(metrics, totals->rows[i]);
+		hs_buf_printf(&value, "%llu", (unsigned long long)totals->values[i]);
+		write_value(metrics, (struct hs_metrics_labels){0}, totals->rows[i], &value);
+	}
+	hs_buf_deinit(&value);
 }
 
 /* What INFO's commandstats has in one line is a family each. */
 static void write_commands(struct hs_metrics *metrics, const struct hs_host *host,
 			   const struct hs_totals *totals)
 {
-	static const struct {
-		const char *name, *help;
-		double (*get)(const struct hs_totals *totals, int id);
-	} families[] = {
-		{"commands_total", "Calls of the command", calls},
-		{"command_seconds_total",
-		 "Time spent on calls of the command, a write's commit included", seconds},
-		{"command_rejected_total", "Calls of the command refused before it ran", rejected},
-		{"command_failed_total", "Calls of the command answered with an error", failed},
-	};
+	for (size_t i = 0; i < hs_command_counters.count; i++) {
+		const struct hs_counter_row *row = &hs_command_counters.rows[i];
 
-	for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
-		hs_metrics_family(metrics, "", families[i].name, "counter", families[i].help);
+		begin_family(metrics, row);
 		for (int id = HS_CMD_ID_NONE + 1; id < HS_CMD_IDS_ALL; id++) {
+			const struct hs_command_totals *command = &totals->command[id];
 			struct hs_metrics_label label = {"command", {NULL, 0}};
+			double value = (double)((const uint64_t *)command)[i];
 
-			if (totals->command[id].calls == 0 && totals->command[id].rejected == 0)
+			if (command->calls == 0 && command->rejected == 0)
 				continue;
 			label.value = hs_bytes_of(hs_info_command_name(host, id));
 			hs_metrics_value(metrics, (struct hs_metrics_labels){&label, 1},
-					 families[i].get(totals, id));
+					 row->factor == 0 ? value : value * row->factor);
 		}
 	}
 }
@@ -114,7 +100,7 @@ void hs_metrics_page(struct hs_host *host, struct hs_buf *text)
 	hs_host_sample_heat(host);
 	write_build(&metrics, host);
 	write_rows(&metrics, &facts);
-	write_commands(&metrics, host, &facts.since);
+	write_commands(&metrics, host, &facts.totals);
 	hs_rule_rows_metrics(host, &metrics);
 	hs_metrics_partitions(&metrics, host->board);
 	if (host->options->metrics_keys > 0)

@@ -18,7 +18,6 @@ static enum hs_newsbox_put drop(struct hs_newsbox *box, struct hs_news *news)
 	if (news->kind == HS_NEWS_CHANGED || news->kind == HS_NEWS_CHANGED_ALL)
 		atomic_store(&box->keys_lost, true);
 	hs_news_unref(&news);
-	atomic_fetch_add_explicit(&box->dropped, 1, memory_order_relaxed);
 	return atomic_exchange(&box->full, true) ? HS_NEWSBOX_STILL_FULL : HS_NEWSBOX_FULL;
 }
 

@@ -14,10 +14,9 @@
 
 struct hs_newsbox {
 	struct hs_mpsc notes;
-	_Atomic uint64_t bytes;	  /* lying here */
-	_Atomic uint64_t dropped; /* ever */
-	_Atomic bool full;	  /* the last one was dropped */
-	_Atomic bool keys_lost;	  /* to be told as HS_NEWS_CHANGED_ALL */
+	_Atomic uint64_t bytes; /* lying here */
+	_Atomic bool full;	/* the last one was dropped */
+	_Atomic bool keys_lost; /* to be told as HS_NEWS_CHANGED_ALL */
 };
 
 struct hs_note {

@@ -5,8 +5,8 @@
 #include "base/mem.h"
 #include "base/nearest.h"
 #include "base/num.h"
-#include "engine/redis/url.h"
 #include "serve/secure.h"
+#include "upstream/url.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -112,11 +112,10 @@ static void list_words(const char *words, char *error, size_t error_size)
 static int set_number(struct hs_options *options, const struct hs_option *option, int64_t number,
 		      char *error, size_t error_size)
 {
-	if (number < option->min || number > option->max) {
-		snprintf(error, error_size, "argument must be between %lld and %lld inclusive",
-			 (long long)option->min, (long long)option->max);
-		return HS_ERANGE;
-	}
+	if (number < option->min || number > option->max)
+		return hs_err_say(HS_ERANGE, error, error_size,
+				  "argument must be between %lld and %lld inclusive",
+				  (long long)option->min, (long long)option->max);
 	*number_at(options, option) = number;
 	return 0;
 }
@@ -166,31 +165,27 @@ int hs_option_set(struct hs_options *options, const struct hs_option *option, st
 
 	switch (option->kind) {
 	case HS_OPTION_INT:
-		if (!hs_num_parse_int(value, &number)) {
-			snprintf(error, error_size, "argument couldn't be parsed into an integer");
-			return HS_EINVAL;
-		}
+		if (!hs_num_parse_int(value, &number))
+			return hs_err_say(HS_EINVAL, error, error_size,
+					  "argument couldn't be parsed into an integer");
 		return set_number(options, option, number, error, error_size);
 	case HS_OPTION_BYTES:
-		if (!hs_num_parse_bytes(value, &bytes) || bytes > INT64_MAX) {
-			snprintf(error, error_size, "argument must be a memory value");
-			return HS_EINVAL;
-		}
+		if (!hs_num_parse_bytes(value, &bytes) || bytes > INT64_MAX)
+			return hs_err_say(HS_EINVAL, error, error_size,
+					  "argument must be a memory value");
 		return set_number(options, option, (int64_t)bytes, error, error_size);
 	case HS_OPTION_SHARE:
-		if (!parse_share(value, &number) || number < option->min || number > option->max) {
-			snprintf(error, error_size,
-				 "argument must be a share of at most 100%%, such as 0.25%%");
-			return HS_EINVAL;
-		}
+		if (!parse_share(value, &number) || number < option->min || number > option->max)
+			return hs_err_say(
+				HS_EINVAL, error, error_size,
+				"argument must be a share of at most 100%%, such as 0.25%%");
 		*number_at(options, option) = number;
 		return 0;
 	case HS_OPTION_BOOL:
 		number = word_index("no yes", value);
-		if (number < 0) {
-			snprintf(error, error_size, "argument must be 'yes' or 'no'");
-			return HS_EINVAL;
-		}
+		if (number < 0)
+			return hs_err_say(HS_EINVAL, error, error_size,
+					  "argument must be 'yes' or 'no'");
 		*number_at(options, option) = number;
 		return 0;
 	case HS_OPTION_WORD:
@@ -205,23 +200,21 @@ int hs_option_set(struct hs_options *options, const struct hs_option *option, st
 		}
 		break;
 	case HS_OPTION_TEXT:
-		if (value.len > 0 && memchr(value.data, '\0', value.len)) {
-			snprintf(error, error_size, "must not contain a zero byte");
-			return HS_EINVAL;
-		}
+		if (value.len > 0 && memchr(value.data, '\0', value.len))
+			return hs_err_say(HS_EINVAL, error, error_size,
+					  "must not contain a zero byte");
 		break;
 	case HS_OPTION_USERS:
-		snprintf(error, error_size, "users are changed one by one: ACL SETUSER");
-		return HS_EINVAL;
+		return hs_err_say(HS_EINVAL, error, error_size,
+				  "users are changed one by one: ACL SETUSER");
 	case HS_OPTION_RULES:
-		snprintf(error, error_size,
-			 "rules are changed one by one: HEAT RULE SET, HEAT RULE DEL");
-		return HS_EINVAL;
+		return hs_err_say(HS_EINVAL, error, error_size,
+				  "rules are changed one by one: HEAT RULE SET, HEAT RULE DEL");
 	case HS_OPTION_FIXED:
 		if (hs_bytes_equal(value, hs_bytes_of(option->fallback)))
 			return 0;
-		snprintf(error, error_size, "is always '%s' here", option->fallback);
-		return HS_EINVAL;
+		return hs_err_say(HS_EINVAL, error, error_size, "is always '%s' here",
+				  option->fallback);
 	}
 	hs_mem_free(text_at(options, option));
 	*text_at(options, option) = hs_mem_dup(value.data, value.len);
@@ -333,11 +326,11 @@ int hs_options_check_user(const struct hs_options *options, const struct hs_acl_
 	if (!options->protected_mode || *address == '\0' || !hs_acl_user_is_open(user))
 		return 0;
 	hs_bytes_escape(hs_acl_user_name(user), name, sizeof name);
-	snprintf(error, error_size,
-		 "bind %s would let anybody on the network in as user '%s', which has no password: "
-		 "%s, turn the user off (%s off), or start with --protected-mode no",
-		 address, name, is_default ? "set requirepass" : "give it one (>password)", name);
-	return HS_EINVAL;
+	return hs_err_say(
+		HS_EINVAL, error, error_size,
+		"bind %s would let anybody on the network in as user '%s', which has no password: "
+		"%s, turn the user off (%s off), or start with --protected-mode no",
+		address, name, is_default ? "set requirepass" : "give it one (>password)", name);
 }
 
 /* No user may be open to the network. */
@@ -362,14 +355,13 @@ static int check_engine(const char *engine, char *error, size_t error_size)
 	if (strstr(engine, "://")) {
 		if (hs_redis_url_parse(&url, hs_bytes_of(engine), why, sizeof why) == 0)
 			return 0;
-		snprintf(error, error_size, "engine: %s", why);
-		return HS_EINVAL;
+		return hs_err_say(HS_EINVAL, error, error_size, "engine: %s", why);
 	}
-	snprintf(error, error_size,
-		 "engine '%s' is neither embedded nor a URL like redis://127.0.0.1:6379 or "
-		 "cluster://127.0.0.1:7000",
-		 engine);
-	return HS_EINVAL;
+	return hs_err_say(
+		HS_EINVAL, error, error_size,
+		"engine '%s' is neither embedded nor a URL like redis://127.0.0.1:6379 or "
+		"cluster://127.0.0.1:7000",
+		engine);
 }
 
 int hs_options_check(const struct hs_options *options, char *error, size_t error_size)
@@ -377,29 +369,25 @@ int hs_options_check(const struct hs_options *options, char *error, size_t error
 	char list[BIND_BYTES_MAX];
 	char *rest = list, *address;
 
-	if (strlen(options->bind) >= sizeof list) {
-		snprintf(error, error_size, "bind is longer than %d bytes", BIND_BYTES_MAX - 1);
-		return HS_EINVAL;
-	}
+	if (strlen(options->bind) >= sizeof list)
+		return hs_err_say(HS_EINVAL, error, error_size, "bind is longer than %d bytes",
+				  BIND_BYTES_MAX - 1);
 	if (check_engine(options->engine, error, error_size) < 0)
 		return HS_EINVAL;
-	if (!is_host(options->cluster_announce_ip)) {
-		snprintf(error, error_size, "cluster-announce-ip '%s' is no address or host name",
-			 options->cluster_announce_ip);
-		return HS_EINVAL;
-	}
-	if (!hs_options_is_loopback(options->http_bind) && !is_address(options->http_bind)) {
-		snprintf(error, error_size, "http-bind '%s' is not an address", options->http_bind);
-		return HS_EINVAL;
-	}
+	if (!is_host(options->cluster_announce_ip))
+		return hs_err_say(HS_EINVAL, error, error_size,
+				  "cluster-announce-ip '%s' is no address or host name",
+				  options->cluster_announce_ip);
+	if (!hs_options_is_loopback(options->http_bind) && !is_address(options->http_bind))
+		return hs_err_say(HS_EINVAL, error, error_size, "http-bind '%s' is not an address",
+				  options->http_bind);
 	snprintf(list, sizeof list, "%s", options->bind);
 	while ((address = strsep(&rest, " "))) {
 		if (*address == '\0' || hs_options_is_loopback(address))
 			continue;
-		if (!is_address(address)) {
-			snprintf(error, error_size, "bind '%s' is not an address", address);
-			return HS_EINVAL;
-		}
+		if (!is_address(address))
+			return hs_err_say(HS_EINVAL, error, error_size,
+					  "bind '%s' is not an address", address);
 	}
 	if (hs_secure_check(options, error, error_size) < 0)
 		return HS_EINVAL;

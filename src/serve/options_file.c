@@ -368,20 +368,16 @@ static int parse_flags(struct hs_options *options, int argc, char **argv, struct
 		size_t len;
 		int status = 0;
 
-		if (strncmp(argv[i], "--", 2) != 0) {
-			snprintf(error, error_size, "'%s' is no flag: flags start with --",
-				 argv[i]);
-			return HS_EINVAL;
-		}
+		if (strncmp(argv[i], "--", 2) != 0)
+			return hs_err_say(HS_EINVAL, error, error_size,
+					  "'%s' is no flag: flags start with --", argv[i]);
 		len = equals ? (size_t)(equals - argv[i]) - 2 : strlen(argv[i]) - 2;
 		snprintf(name, sizeof name, "%.*s", (int)len, argv[i] + 2);
 		if (!hs_option_find(hs_bytes_of(name)))
 			return unknown(name, error, error_size);
 		value = equals ? equals + 1 : i + 1 < argc ? argv[++i] : NULL;
-		if (!value) {
-			snprintf(error, error_size, "--%s needs a value", name);
-			return HS_EINVAL;
-		}
+		if (!value)
+			return hs_err_say(HS_EINVAL, error, error_size, "--%s needs a value", name);
 		if (is_kind(name, HS_OPTION_USERS))
 			status = users ? hs_options_add_user(options, users, value, error,
 							     error_size)

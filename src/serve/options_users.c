@@ -6,7 +6,6 @@
 #include "base/err.h"
 #include "base/escape.h"
 #include "base/limits.h"
-#include "base/mem.h"
 #include "command/secret.h"
 #include "wire/request.h"
 
@@ -59,24 +58,17 @@ static int add(const struct hs_options *options, struct hs_acl **users, size_t c
 	struct hs_acl_user *user;
 	char name[64], shown[256];
 
-	if (count == 0) {
-		snprintf(error, error_size, "user needs a name and rules");
-		return HS_EINVAL;
-	}
+	if (count == 0)
+		return hs_err_say(HS_EINVAL, error, error_size, "user needs a name and rules");
 	hs_bytes_escape(words[0], name, sizeof name);
-	if (!hs_acl_name_fits(words[0])) {
-		snprintf(error, error_size, "user '%s': a name has no spaces in it", name);
-		return HS_EINVAL;
-	}
-	if (hs_acl_find(*users, words[0])) {
-		snprintf(error, error_size, "user '%s' is there twice", name);
-		return HS_EINVAL;
-	}
-	if (hs_acl_count(*users) + 1 >= HS_ACL_USERS_MAX) {
-		snprintf(error, error_size, "user '%s': there may be %d users", name,
-			 HS_ACL_USERS_MAX);
-		return HS_ELIMIT;
-	}
+	if (!hs_acl_name_fits(words[0]))
+		return hs_err_say(HS_EINVAL, error, error_size,
+				  "user '%s': a name has no spaces in it", name);
+	if (hs_acl_find(*users, words[0]))
+		return hs_err_say(HS_EINVAL, error, error_size, "user '%s' is there twice", name);
+	if (hs_acl_count(*users) + 1 >= HS_ACL_USERS_MAX)
+		return hs_err_say(HS_ELIMIT, error, error_size, "user '%s': there may be %d users",
+				  name, HS_ACL_USERS_MAX);
 	rules.count = count - 1;
 	rules.words = words + 1;
 	user = hs_acl_user_change(NULL, words[0], &rules, &wrong);
@@ -84,9 +76,9 @@ static int add(const struct hs_options *options, struct hs_acl **users, size_t c
 		/* The message goes to a log: a rule about a password is named by its first letter. */
 		if (wrong.word[0] != '\0' && strchr("><#!", wrong.word[0]))
 			snprintf(wrong.word + 1, sizeof wrong.word - 1, HS_SECRET_TEXT);
-		snprintf(error, error_size, "user '%s': '%s': %s", name,
-			 hs_bytes_escape(hs_bytes_of(wrong.word), shown, sizeof shown), wrong.why);
-		return HS_EINVAL;
+		return hs_err_say(HS_EINVAL, error, error_size, "user '%s': '%s': %s", name,
+				  hs_bytes_escape(hs_bytes_of(wrong.word), shown, sizeof shown),
+				  wrong.why);
 	}
 	hs_acl_add(users, user);
 	return 0;

@@ -5,73 +5,31 @@
 
 #include <math.h>
 
-#define INT(field_name)                                                                            \
-	static struct hs_field_value get_##field_name(const void *row)                             \
+#define FIELD(field, kind_, section, name_, metric_, help_, ...)                                   \
+	{.name = (name_),                                                                          \
+	 .kind = HS_FIELD_INT,                                                                     \
+	 .help = (help_),                                                                          \
+	 .member = HS_MEMBER_WHOLE,                                                                \
+	 .at = offsetof(struct hs_rule_row, field),                                                \
+	 .metric = (metric_),                                                                      \
+	 .metric_type = (kind_) == HS_TOTAL ? "counter" : "gauge",                                 \
+	 __VA_ARGS__},
+#define AGE(field, metric_, help_)                                                                 \
 	{                                                                                          \
-		const struct hs_rule_row *rule = row;                                              \
-                                                                                                   \
-		return (struct hs_field_value){.integer = (int64_t)rule->field_name};              \
-	}
-#define REAL(field_name)                                                                           \
-	static struct hs_field_value get_##field_name(const void *row)                             \
-	{                                                                                          \
-		const struct hs_rule_row *rule = row;                                              \
-                                                                                                   \
-		return (struct hs_field_value){.real = rule->field_name};                          \
-	}
-
-INT(hits)
-INT(misses)
-INT(fills)
-INT(refreshes)
-INT(left)
-INT(raced)
-INT(stale_served)
-INT(replica_reads)
-INT(ended_written)
-INT(ended_told)
-INT(ended_lost)
-INT(ended_aged)
-INT(avoided)
-REAL(age_p50_us)
-REAL(age_p99_us)
-INT(age_max_us)
-INT(would_hit)
-INT(would_miss)
-
-#define COUNTER(name, help)                                                                        \
-	{                                                                                          \
-#name, HS_FIELD_INT, help, get_##name, #name "_total", "counter", NULL, 0, NULL    \
-	}
-#define SECONDS(name, kind, metric, help)                                                          \
-	{                                                                                          \
-#name, kind, help, get_##name, metric, "gauge", NULL, 1e-6, NULL                   \
+		.name = #field, .kind = HS_FIELD_REAL, .help = (help_), .member = HS_MEMBER_REAL,  \
+		.at = offsetof(struct hs_rule_row, field), .metric = (metric_),                    \
+		.metric_type = "gauge", .factor = 1e-6                                             \
 	}
 
+/* What is counted, and what follows from it. */
 static const struct hs_field fields[] = {
-	COUNTER(hits, "Reads answered with what is kept"),
-	COUNTER(misses, "Reads that waited for the engine because nothing good was kept"),
-	COUNTER(fills, "Reads of the engine, to keep the reply"),
-	COUNTER(refreshes, "Of the fills, those that nobody waited for"),
-	COUNTER(left, "Values that a SET left behind"),
-	COUNTER(raced, "Fills thrown away because the key was written meanwhile"),
-	COUNTER(stale_served, "Hits on what was older than stale (swr, stale-if-error)"),
-	COUNTER(replica_reads,
-		"Reads of replicas, of what is too large to be kept (replica-reads)"),
-	COUNTER(ended_written, "Kept replies found over: written through this server"),
-	COUNTER(ended_told, "Kept replies found over: the engine's server said that they changed"),
-	COUNTER(ended_lost,
-		"Kept replies found over: the connection that would have said so was lost"),
-	COUNTER(ended_aged, "Kept replies found over: too old"),
-	COUNTER(avoided, "Reads that the engine did not have to answer"),
-	SECONDS(age_p50_us, HS_FIELD_REAL, "age_p50_seconds",
-		"How old half of the hits may have been at most, since the start"),
-	SECONDS(age_p99_us, HS_FIELD_REAL, "age_p99_seconds",
-		"How old 99 % of the hits may have been at most, since the start"),
-	SECONDS(age_max_us, HS_FIELD_INT, "age_max_seconds",
-		"How old the oldest hit may have been, since the start"),
-	COUNTER(would_hit, "While observing: reads that would have been hits"),
-	COUNTER(would_miss, "While observing: reads that would have been misses"),
+	HS_CACHE_RULE_COUNTERS(FIELD) /* ends with a comma */
+	FIELD(avoided, HS_TOTAL, NULL, "avoided", "avoided_total",
+	      "Reads that the engine did not have to answer")
+		AGE(age_p50_us, "age_p50_seconds",
+		    "How old half of the hits may have been at most, since the start"),
+	AGE(age_p99_us, "age_p99_seconds",
+	    "How old 99 % of the hits may have been at most, since the start"),
 };
 
 const struct hs_fields *hs_rule_fields(void)
@@ -81,11 +39,6 @@ const struct hs_fields *hs_rule_fields(void)
 	return &all;
 }
 
-static void add(uint64_t *sum, const struct hs_counter *counter)
-{
-	*sum += hs_counter_get(counter);
-}
-
 void hs_rule_row(const struct hs_host *host, uint32_t number, struct hs_rule_row *row)
 {
 	double ages[HS_LADDER_STEPS] = {0};
@@ -93,27 +46,12 @@ void hs_rule_row(const struct hs_host *host, uint32_t number, struct hs_rule_row
 
 	*row = (struct hs_rule_row){0};
 	for (uint32_t i = 0; i < host->workers_count; i++) {
-		const struct hs_core_rule_stats *stats =
-			hs_core_rule_stats(host->workers[i].core, number);
-		uint64_t age_max_us = hs_counter_get(&stats->age_max_us);
+		const struct hs_cache_rule_stats *stats =
+			hs_cache_rule_stats(host->workers[i].core, number);
 
-		add(&row->hits, &stats->hits);
-		add(&row->misses, &stats->misses);
-		add(&row->fills, &stats->fetches);
-		add(&row->refreshes, &stats->refreshes);
-		add(&row->left, &stats->left);
-		add(&row->raced, &stats->raced);
-		add(&row->stale_served, &stats->stale);
-		add(&row->replica_reads, &stats->replica_reads);
-		add(&row->ended_written, &stats->ended_written);
-		add(&row->ended_told, &stats->ended_told);
-		add(&row->ended_lost, &stats->ended_lost);
-		add(&row->ended_aged, &stats->ended_aged);
-		add(&row->would_hit, &stats->would_hit);
-		add(&row->would_miss, &stats->would_miss);
+		hs_counters_sum(&hs_cache_rule_counters, stats, row);
 		for (size_t j = 0; j < HS_LADDER_STEPS; j++)
 			ages[j] += (double)hs_counter_get(&stats->age[j]);
-		row->age_max_us = age_max_us > row->age_max_us ? age_max_us : row->age_max_us;
 	}
 	asked = row->hits + row->misses;
 	read = row->fills + row->replica_reads;

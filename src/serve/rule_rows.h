@@ -3,17 +3,15 @@
 #ifndef HS_SERVE_RULE_ROWS_H
 #define HS_SERVE_RULE_ROWS_H
 
+#include "absorb/cache/stats.h"
 #include "serve/host.h"
 #include "telemetry/field.h"
 
 struct hs_rule_row {
-	uint64_t hits, misses, fills, refreshes, left, raced, stale_served;
-	uint64_t replica_reads;
-	uint64_t ended_written, ended_told, ended_lost, ended_aged;
-	uint64_t would_hit, would_miss;
+	/* First: the sums over the workers. */
+	HS_CACHE_RULE_COUNTERS(HS_COUNTER_NUMBER)
 	uint64_t avoided; /* reads that the engine did not have to answer */
 	double age_p50_us, age_p99_us;
-	uint64_t age_max_us;
 };
 
 const struct hs_fields *hs_rule_fields(void);

@@ -22,39 +22,13 @@ void hs_host_sample(struct hs_host *host)
 	hs_memory_tend(&host->memory);
 }
 
-static void gather(struct hs_engine *engine, uint16_t id, struct hs_board_facts *facts)
-{
-	struct hs_engine_partition partition;
-
-	engine->calls->partition_stats(engine, id, &partition);
-	_Static_assert(sizeof facts->address == sizeof partition.address, "an address fits");
-	memcpy(facts->address, partition.address, sizeof facts->address);
-	_Static_assert(sizeof facts->slots == sizeof partition.slots, "slots fit");
-	memcpy(facts->slots, partition.slots, sizeof facts->slots);
-	_Static_assert(sizeof facts->trouble == sizeof partition.trouble, "trouble fits");
-	memcpy(facts->trouble, partition.trouble, sizeof facts->trouble);
-	facts->absent = partition.absent;
-	facts->state = partition.state;
-	facts->queued = partition.queued;
-	facts->memory_bytes = partition.bytes_used;
-	facts->cpu = partition.cpu;
-	facts->clients = partition.clients;
-	facts->replicas = partition.replicas;
-	facts->replica_lag_s = partition.replica_lag_s;
-	facts->replica_lag_bytes = partition.replica_lag_bytes;
-	facts->slots_cpu = partition.slots_cpu;
-	facts->net_in = partition.net_in;
-	facts->net_out = partition.net_out;
-	memcpy(facts->commit_ladder, partition.commit_ladder, sizeof facts->commit_ladder);
-}
-
 void hs_host_sample_heat(struct hs_host *host)
 {
 	uint16_t partitions = hs_board_capacity(host->board);
 	struct hs_now now = hs_clock_now();
 
 	for (uint16_t id = 0; id < partitions; id++)
-		gather(host->engine, id, &host->facts[id]);
+		host->engine->calls->partition_stats(host->engine, id, &host->facts[id]);
 	hs_board_sample(host->board, now, host->facts);
 	hs_hotkeys_harvest(host, now);
 }

@@ -2,8 +2,6 @@
 
 #include "base/err.h"
 
-#include <stdio.h>
-
 int hs_secure_read(const struct hs_options *options, struct hs_tls_context **context, char *error,
 		   size_t error_size)
 {
@@ -22,21 +20,16 @@ int hs_secure_read(const struct hs_options *options, struct hs_tls_context **con
 	};
 	char why[512];
 
-	if (tls.cert_file[0] == '\0' || tls.key_file[0] == '\0') {
-		snprintf(error, error_size, "tls-port needs tls-cert-file and tls-key-file");
-		return HS_EINVAL;
-	}
+	if (tls.cert_file[0] == '\0' || tls.key_file[0] == '\0')
+		return hs_err_say(HS_EINVAL, error, error_size,
+				  "tls-port needs tls-cert-file and tls-key-file");
 	if (tls.verify != HS_TLS_VERIFY_NONE && tls.ca_cert_file[0] == '\0' &&
-	    tls.ca_cert_dir[0] == '\0') {
-		snprintf(error, error_size,
-			 "tls-auth-clients %s needs tls-ca-cert-file or tls-ca-cert-dir",
-			 tls.verify == HS_TLS_VERIFY_REQUIRED ? "yes" : "optional");
-		return HS_EINVAL;
-	}
-	if (hs_tls_context_create(&tls, context, why, sizeof why) < 0) {
-		snprintf(error, error_size, "TLS: %s", why);
-		return HS_EINVAL;
-	}
+	    tls.ca_cert_dir[0] == '\0')
+		return hs_err_say(HS_EINVAL, error, error_size,
+				  "tls-auth-clients %s needs tls-ca-cert-file or tls-ca-cert-dir",
+				  tls.verify == HS_TLS_VERIFY_REQUIRED ? "yes" : "optional");
+	if (hs_tls_context_create(&tls, context, why, sizeof why) < 0)
+		return hs_err_say(HS_EINVAL, error, error_size, "TLS: %s", why);
 	return 0;
 }
 
@@ -55,6 +48,5 @@ int hs_secure_check(const struct hs_options *options, char *error, size_t error_
 		return 0;
 	if (hs_tls_check_rules(&tls, why, sizeof why) == 0)
 		return 0;
-	snprintf(error, error_size, "TLS: %s", why);
-	return HS_EINVAL;
+	return hs_err_say(HS_EINVAL, error, error_size, "TLS: %s", why);
 }

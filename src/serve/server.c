@@ -7,6 +7,7 @@
 #include "engine/embedded/embedded.h"
 #include "engine/redis/redis.h"
 #include "heat/heat.h"
+#include "push/stats.h"
 #include "serve/clock.h"
 #include "serve/control.h"
 #include "serve/listen.h"
@@ -126,7 +127,7 @@ static bool concerns(const struct hs_news *news, struct hs_worker *worker)
 {
 	bool changes = news->kind == HS_NEWS_CHANGED || news->kind == HS_NEWS_CHANGED_ALL;
 
-	return !changes || hs_counter_get(&hs_core_stats(worker->core)->tracking_clients) > 0;
+	return !changes || hs_counter_get(&hs_push_stats(worker->core)->tracking_clients) > 0;
 }
 
 static void engine_changed(void *context, uint32_t worker, struct hs_now now,
@@ -215,7 +216,7 @@ static void welcome(struct hs_server *server, int fd, bool tls)
 	struct hs_mail *mail;
 
 	if (count_clients(server) >= atomic_load(&host->live.maxclients)) {
-		hs_counter_add(&host->rejected_connections, 1);
+		hs_counter_add(&host->stats.rejected_connections, 1);
 		/* A best effort: the socket is new and its buffer empty. Who waits for a handshake
 		 * would not understand it. */
 		if (!tls)
@@ -457,9 +458,9 @@ static int open_redis(struct hs_server *server, const struct hs_engine_host *hos
 		.user = options->engine_user,
 		.password = options->engine_password,
 		.timeout_ms = (uint64_t)options->engine_timeout,
-		.flying_max = (uint32_t)options->engine_inflight,
+		.in_flight_max = (uint32_t)options->engine_inflight,
 		.waiting_max = (uint32_t)options->engine_queue,
-		.own_max = (uint32_t)options->engine_private_connections,
+		.private_max = (uint32_t)options->engine_private_connections,
 		.refresh_ms = (uint64_t)options->engine_refresh,
 		.tls_ca_cert_file = options->engine_tls_ca_cert_file,
 		.tls_ca_cert_dir = options->engine_tls_ca_cert_dir,

@@ -1,5 +1,6 @@
 #include "serve/worker.h"
 
+#include "absorb/fold/stats.h"
 #include "absorb/shared.h"
 #include "base/mem.h"
 #include "serve/clock.h"
@@ -133,7 +134,12 @@ void hs_worker_complete(struct hs_worker *worker, struct hs_op *chain)
 
 void hs_worker_tell(struct hs_worker *worker, struct hs_news *news)
 {
-	if (hs_newsbox_put(&worker->news, news) == HS_NEWSBOX_FULL)
+	enum hs_newsbox_put put = hs_newsbox_put(&worker->news, news);
+
+	if (put != HS_NEWSBOX_TAKEN)
+		atomic_fetch_add_explicit(&worker->stats.news_dropped.value, 1,
+					  memory_order_relaxed);
+	if (put == HS_NEWSBOX_FULL)
 		hs_log(hs_server_log(worker->server), HS_LOG_WARN,
 		       "worker %u does not keep up with the news: messages are dropped until it "
 		       "has read the %zu MiB that wait",
@@ -267,7 +273,7 @@ static void on_again(uv_idle_t *again)
 static bool linger(struct hs_worker *worker)
 {
 	bool wanted = worker->landed && !worker->lingers && !worker->engine->shared_connections &&
-		      hs_counter_get(&hs_core_stats(worker->core)->fold_waiting) > 0;
+		      hs_counter_get(&hs_fold_stats(worker->core)->waiting) > 0;
 
 	worker->landed = false;
 	if (wanted) {

@@ -10,7 +10,6 @@
 #define HS_SERVE_WORKER_H
 
 #include "base/list.h"
-#include "base/log.h"
 #include "base/mpsc.h"
 #include "core/core.h"
 #include "engine/engine.h"
@@ -37,6 +36,20 @@ struct hs_mail {
 	uint64_t grace_us;		/* DRAIN: then nothing more is taken from anybody */
 };
 
+/* clang-format off */
+#define HS_WORKER_COUNTERS(ROW) /* beside those of its core */ \
+	ROW(tls_clients, HS_GAUGE, "Clients", "tls_clients", "tls_clients", "Clients connected now that speak TLS") \
+	ROW(tls_failures, HS_COUNTER, "Stats", "tls_handshake_failures", "tls_handshake_failures_total", \
+	    "TLS handshakes of clients that came to nothing") \
+	/* any thread adds to it, with an atomic addition */ \
+	ROW(news_dropped, HS_COUNTER, "Stats", "news_dropped", "news_dropped_total", \
+	    "Messages and changes of keys dropped because a worker did not keep up")
+/* clang-format on */
+
+struct hs_worker_stats {
+	HS_WORKER_COUNTERS(HS_COUNTER_FIELD)
+};
+
 struct hs_worker {
 	struct hs_server *server;
 	struct hs_engine *engine;
@@ -60,14 +73,13 @@ struct hs_worker {
 	_Atomic bool drained; /* has nobody left; still answers the other workers until all are */
 	char *read_buffer;    /* HS_READ_BYTES, shared by all connections that owe us nothing */
 
-	size_t taken_bytes;	       /* from clients, since their replies were last sent */
-	struct hs_tls_context *tls;    /* of new clients on the TLS port; NULL: there is none */
-	uint64_t tls_patience_us;      /* for a handshake */
-	struct hs_link handshakes;     /* connections that are still at it, oldest first */
-	struct hs_buf opened;	       /* what was just decrypted */
-	struct hs_buf sealed;	       /* what is just being sent encrypted; empty between events */
-	struct hs_counter tls_clients; /* with a finished handshake, now */
-	struct hs_counter tls_failures; /* handshakes that came to nothing */
+	size_t taken_bytes;	    /* from clients, since their replies were last sent */
+	struct hs_tls_context *tls; /* of new clients on the TLS port; NULL: there is none */
+	uint64_t tls_patience_us;   /* for a handshake */
+	struct hs_link handshakes;  /* connections that are still at it, oldest first */
+	struct hs_buf opened;	    /* what was just decrypted */
+	struct hs_buf sealed;	    /* what is just being sent encrypted; empty between events */
+	struct hs_worker_stats stats;
 };
 
 void hs_worker_init(struct hs_worker *worker, struct hs_server *server, uint32_t index,

@@ -119,7 +119,7 @@ static void add(double *sum, struct fading fading, uint64_t before, uint64_t now
 
 static void add_flow(struct hs_board_flow *flow, struct fading fading,
 		     const struct hs_board_part *before, const struct hs_heat_partition *counted,
-		     const struct hs_board_facts *facts)
+		     const struct hs_engine_partition *facts)
 {
 	add(&flow->reads, fading, before->counted.reads, counted->reads);
 	add(&flow->writes, fading, before->counted.writes, counted->writes);
@@ -141,7 +141,8 @@ static struct hs_heat_partition count(const struct hs_board *board, uint16_t id)
 	return counted;
 }
 
-void hs_board_sample(struct hs_board *board, struct hs_now now, const struct hs_board_facts *facts)
+void hs_board_sample(struct hs_board *board, struct hs_now now,
+		     const struct hs_engine_partition *facts)
 {
 	bool first = !board->sampled;
 	struct fading fading[HS_HEAT_WINDOWS];

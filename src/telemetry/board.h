@@ -30,21 +30,6 @@ enum {
 
 struct hs_board;
 
-/* What the engine says of one partition, handed in with each sample. */
-struct hs_board_facts {
-	bool absent; /* nothing has this number now: it is counted, and not shown */
-	char address[64];
-	char slots[64]; /* "0-2047" */
-	enum hs_partition_state state;
-	char trouble[HS_PARTITION_TROUBLE_BYTES]; /* "" when it is ok */
-	uint64_t queued;
-	uint64_t memory_bytes;
-	double cpu; /* against one core */
-	uint64_t clients, replicas, replica_lag_s, replica_lag_bytes;
-	double slots_cpu, net_in, net_out; /* the server's own counts: a core, bytes per second */
-	uint64_t commit_ladder[HS_LADDER_STEPS]; /* µs, counted since the start */
-};
-
 /* The heats outlive the board; the array of them is copied. `partitions` is how many there can be. */
 struct hs_board *hs_board_create(struct hs_heat *const *heats, size_t heats_count,
 				 uint16_t partitions);
@@ -53,7 +38,8 @@ void hs_board_destroy(struct hs_board **board);
 /* Every 50 ms, and before each answer: answers are as of the last sample. `facts` has one element
  * per partition. The first one is where the windows begin. Closes a second of history whenever one
  * has passed; seconds in which it was not called are left out. */
-void hs_board_sample(struct hs_board *board, struct hs_now now, const struct hs_board_facts *facts);
+void hs_board_sample(struct hs_board *board, struct hs_now now,
+		     const struct hs_engine_partition *facts);
 
 /* HEAT RESET: the tables, the windows and the history start again; counters for metrics go on.
  * Right behind a sample, so that nothing from before is counted after. */
@@ -98,28 +84,19 @@ uint32_t hs_board_show_name(uint64_t hash, struct hs_bytes kept, uint32_t full_l
 /* ---- partitions ---- */
 
 struct hs_board_partition {
-	char id[8]; /* "0" …, or "median" */
-	char address[64];
-	const char *state; /* "" of the median */
-	bool up;	   /* something is served there */
-	char trouble[HS_PARTITION_TROUBLE_BYTES];
+	char id[8];			  /* "0" …, or "median" */
+	const char *state;		  /* "" of the median */
+	bool up;			  /* something is served there */
 	double ops, reads, writes, bytes; /* per second */
 	double load;			  /* to the fleet's mean */
-	int64_t inflight, queued;
+	int64_t inflight;
 	double p50_us, p99_us, commit_p99_us;
 	double errors; /* per second */
-	uint64_t memory;
-	char slots[64];
 	char top_key[HS_BOARD_NAME_BYTES];
 	uint32_t top_key_len;
 	double top_key_share;
-	double cpu;
-	uint64_t clients, replicas, replica_lag_s, replica_lag_bytes;
-	double slots_cpu, net_in, net_out;
-	/* Counted since the start, for metrics. */
-	uint64_t total_reads, total_writes, total_bytes, total_errors;
-	uint64_t total_ns; /* struct hs_heat_partition's time_ns */
-	uint64_t ladder[HS_LADDER_STEPS];
+	struct hs_engine_partition facts; /* of the median: its numbers alone */
+	struct hs_heat_partition counted; /* since the start, for metrics */
 };
 
 const struct hs_fields *hs_board_partition_fields(void);

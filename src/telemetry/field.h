@@ -23,17 +23,31 @@ struct hs_field_value {
 	struct hs_bytes bytes; /* TEXT and BYTES: inside the row */
 };
 
+/* The member of a row that a field shows. */
+enum hs_field_member {
+	HS_MEMBER_NONE,	 /* the field has a `get` */
+	HS_MEMBER_WHOLE, /* 64 bits, never negative */
+	HS_MEMBER_REAL, /* a double: an INT is the nearest whole number, a REAL has HS_FIELD_DECIMALS */
+	HS_MEMBER_FLOOR, /* a double, rounded down: what adds up to a rounded sum, or less */
+	HS_MEMBER_CEIL,	 /* a double, rounded up */
+	HS_MEMBER_WORDS, /* an array of characters with a zero behind them */
+};
+
+#define HS_MEMBER(type, kind, path) .member = HS_MEMBER_##kind, .at = offsetof(type, path)
+
 struct hs_field {
 	const char *name;
 	enum hs_field_kind kind;
 	const char *help;
+	enum hs_field_member member;
+	size_t at; /* where it stands in the row */
 	struct hs_field_value (*get)(const void *row);
 	/* As a metric: its name behind heatsink_partition_ (base units, _total), its type and what
 	 * to multiply with; NULL: not a metric. */
 	const char *metric;
 	const char *metric_type; /* "gauge" or "counter" */
 	const char *metric_help; /* NULL: the field's */
-	double metric_factor;	 /* 0 means 1 */
+	double factor;		 /* of the metric, to base units; 0 means 1 */
 	/* A counter counts since the start where the field is a rate; NULL: the field's value. */
 	double (*metric_get)(const void *row);
 };
@@ -43,10 +57,12 @@ struct hs_fields {
 	size_t count;
 };
 
+struct hs_field_value hs_field_get(const struct hs_field *field, const void *row);
+
 /* What a field is as a number. TEXT and BYTES are 0. */
 static inline double hs_field_number(const struct hs_field *field, const void *row)
 {
-	struct hs_field_value value = field->get(row);
+	struct hs_field_value value = hs_field_get(field, row);
 
 	return field->kind == HS_FIELD_INT ? (double)value.integer : value.real;
 }
@@ -56,7 +72,7 @@ static inline double hs_field_metric(const struct hs_field *field, const void *r
 {
 	double value = field->metric_get ? field->metric_get(row) : hs_field_number(field, row);
 
-	return field->metric_factor == 0 ? value : value * field->metric_factor;
+	return field->factor == 0 ? value : value * field->factor;
 }
 
 #endif

@@ -35,6 +35,33 @@ static struct hs_field_value up(double value)
 	return integer(ceil(value));
 }
 
+struct hs_field_value hs_field_get(const struct hs_field *field, const void *row)
+{
+	const char *at = (const char *)row + field->at;
+	double real = 0;
+	struct hs_field_value value = {0};
+
+	switch (field->member) {
+	case HS_MEMBER_NONE:
+		return field->get(row);
+	case HS_MEMBER_WHOLE:
+		memcpy(&value.integer, at, sizeof value.integer);
+		return value;
+	case HS_MEMBER_WORDS:
+		value.bytes = hs_bytes_of(at);
+		return value;
+	case HS_MEMBER_REAL:
+	case HS_MEMBER_FLOOR:
+	case HS_MEMBER_CEIL:
+		memcpy(&real, at, sizeof real);
+	}
+	if (field->member == HS_MEMBER_FLOOR)
+		return hs_board_down(real);
+	if (field->member == HS_MEMBER_CEIL)
+		return up(real);
+	return field->kind == HS_FIELD_INT ? hs_board_whole(real) : hs_board_decimals(real);
+}
+
 static struct hs_field_value text(const char *words)
 {
 	return (struct hs_field_value){.bytes = hs_bytes_of(words)};
@@ -57,34 +84,15 @@ GET(get_writes, hs_board_down(row->heat.window[row->window].writes))
 GET(get_bytes, hs_board_down(row->heat.window[row->window].bytes_low))
 GET(get_misses, hs_board_down(row->heat.window[row->window].misses))
 GET(get_conflicts, hs_board_down(row->heat.window[row->window].conflicts))
-GET(get_p50_us, hs_board_whole(row->heat.p50_us))
-GET(get_p99_us, hs_board_whole(row->heat.p99_us))
-GET(get_share, hs_board_decimals(row->share))
 GET(get_partition, ((struct hs_field_value){.integer = row->heat.partition}))
 GET(get_slot, ((struct hs_field_value){.integer = row->heat.slot}))
 
-/* In either window, for HEAT KEY. */
-#define GET_BOTH(function, rounded, member)                                                        \
-	GET(function##_short, rounded(row->heat.window[HS_HEAT_SHORT].member))                     \
-	GET(function##_long, rounded(row->heat.window[HS_HEAT_LONG].member))
-GET_BOTH(get_ops, up, ops_high)
-GET_BOTH(get_ops_low, hs_board_down, ops_low)
-GET_BOTH(get_reads, hs_board_down, reads)
-GET_BOTH(get_writes, hs_board_down, writes)
-GET_BOTH(get_bytes, hs_board_down, bytes_low)
-GET_BOTH(get_bytes_high, up, bytes_high)
-GET_BOTH(get_misses, hs_board_down, misses)
-GET_BOTH(get_conflicts, hs_board_down, conflicts)
-
 GET(get_tracked, ((struct hs_field_value){.integer = row->heat.workers > 0}))
 GET(get_window, text(row->window == HS_HEAT_SHORT ? "short" : "long"))
-GET(get_total_reads, integer((double)row->heat.total_reads))
-GET(get_total_writes, integer((double)row->heat.total_writes))
-GET(get_total_bytes, integer((double)row->heat.total_bytes))
 GET(get_total_us, integer((double)row->heat.total_ns / 1000))
-GET(get_total_s, hs_board_decimals(row->total_s))
 GET(get_workers, ((struct hs_field_value){.integer = row->heat.workers}))
-GET(get_hash, text(row->hash))
+
+#define MEMBER(kind, path) HS_MEMBER(struct hs_board_row, kind, path)
 
 /* clang-format off */
 #define RATE_FIELDS                                                                                \
@@ -98,12 +106,12 @@ GET(get_hash, text(row->hash))
 	 .help = "Of ops_low, those that write"},                                                  \
 	{.name = "bytes", .kind = HS_FIELD_INT, .get = get_bytes,                                  \
 	 .help = "Bytes per second of requests and replies: not fewer than this"},                 \
-	{.name = "p99_us", .kind = HS_FIELD_INT, .get = get_p99_us,                                \
+	{.name = "p99_us", .kind = HS_FIELD_INT, MEMBER(REAL, heat.p99_us),                \
 	 .help = "Microseconds that 99 of 100 requests did not exceed, over the long window; "     \
 		 "0 when not known"}
 
 #define SHARE_OF_PARTITION                                                                         \
-	{.name = "share", .kind = HS_FIELD_REAL, .get = get_share,                                 \
+	{.name = "share", .kind = HS_FIELD_REAL, MEMBER(REAL, share),                      \
 	 .help = "ops_low as a part of its partition's requests, 0 to 1"}
 
 static const struct hs_field key_fields[] = {
@@ -121,7 +129,7 @@ static const struct hs_field prefix_fields[] = {
 	{.name = "prefix", .kind = HS_FIELD_BYTES, .get = get_name,
 	 .help = "What its keys start with, up to and with their first, second or third colon"},
 	RATE_FIELDS,
-	{.name = "share", .kind = HS_FIELD_REAL, .get = get_share,
+	{.name = "share", .kind = HS_FIELD_REAL, MEMBER(REAL, share),
 	 .help = "ops_low as a part of the requests for all keys, 0 to 1"},
 };
 
@@ -144,62 +152,62 @@ static const struct hs_field one_key_fields[] = {
 	 .help = "Its slot, 0 to 16383"},
 	{.name = "partition", .kind = HS_FIELD_INT, .get = get_partition,
 	 .help = "The partition it is on"},
-	{.name = "ops_short", .kind = HS_FIELD_INT, .get = get_ops_short,
+	{.name = "ops_short", .kind = HS_FIELD_INT, MEMBER(CEIL, heat.window[HS_HEAT_SHORT].ops_high),
 	 .help = "Requests per second: not more than this"},
-	{.name = "ops_low_short", .kind = HS_FIELD_INT, .get = get_ops_low_short,
+	{.name = "ops_low_short", .kind = HS_FIELD_INT, MEMBER(FLOOR, heat.window[HS_HEAT_SHORT].ops_low),
 	 .help = "Requests per second: not fewer than this"},
-	{.name = "reads_short", .kind = HS_FIELD_INT, .get = get_reads_short,
+	{.name = "reads_short", .kind = HS_FIELD_INT, MEMBER(FLOOR, heat.window[HS_HEAT_SHORT].reads),
 	 .help = "Of ops_low, those that only read"},
-	{.name = "writes_short", .kind = HS_FIELD_INT, .get = get_writes_short,
+	{.name = "writes_short", .kind = HS_FIELD_INT, MEMBER(FLOOR, heat.window[HS_HEAT_SHORT].writes),
 	 .help = "Of ops_low, those that write"},
-	{.name = "bytes_short", .kind = HS_FIELD_INT, .get = get_bytes_short,
+	{.name = "bytes_short", .kind = HS_FIELD_INT, MEMBER(FLOOR, heat.window[HS_HEAT_SHORT].bytes_low),
 	 .help = "Bytes per second of requests and replies: not fewer than this"},
-	{.name = "bytes_high_short", .kind = HS_FIELD_INT, .get = get_bytes_high_short,
+	{.name = "bytes_high_short", .kind = HS_FIELD_INT, MEMBER(CEIL, heat.window[HS_HEAT_SHORT].bytes_high),
 	 .help = "Bytes per second of requests and replies: not more than this"},
-	{.name = "misses_short", .kind = HS_FIELD_INT, .get = get_misses_short,
+	{.name = "misses_short", .kind = HS_FIELD_INT, MEMBER(FLOOR, heat.window[HS_HEAT_SHORT].misses),
 	 .help = "Reads per second of a key that was not there: not fewer than this"},
-	{.name = "conflicts_short", .kind = HS_FIELD_INT, .get = get_conflicts_short,
+	{.name = "conflicts_short", .kind = HS_FIELD_INT, MEMBER(FLOOR, heat.window[HS_HEAT_SHORT].conflicts),
 	 .help = "Conditional writes per second that did not take place, and transactions that lost "
 		 "while they watched it: not fewer than this"},
-	{.name = "ops_long", .kind = HS_FIELD_INT, .get = get_ops_long,
+	{.name = "ops_long", .kind = HS_FIELD_INT, MEMBER(CEIL, heat.window[HS_HEAT_LONG].ops_high),
 	 .help = "The same over the long window, as all that end in _long"},
-	{.name = "ops_low_long", .kind = HS_FIELD_INT, .get = get_ops_low_long,
+	{.name = "ops_low_long", .kind = HS_FIELD_INT, MEMBER(FLOOR, heat.window[HS_HEAT_LONG].ops_low),
 	 .help = "As ops_low_short"},
-	{.name = "reads_long", .kind = HS_FIELD_INT, .get = get_reads_long,
+	{.name = "reads_long", .kind = HS_FIELD_INT, MEMBER(FLOOR, heat.window[HS_HEAT_LONG].reads),
 	 .help = "As reads_short"},
-	{.name = "writes_long", .kind = HS_FIELD_INT, .get = get_writes_long,
+	{.name = "writes_long", .kind = HS_FIELD_INT, MEMBER(FLOOR, heat.window[HS_HEAT_LONG].writes),
 	 .help = "As writes_short"},
-	{.name = "bytes_long", .kind = HS_FIELD_INT, .get = get_bytes_long,
+	{.name = "bytes_long", .kind = HS_FIELD_INT, MEMBER(FLOOR, heat.window[HS_HEAT_LONG].bytes_low),
 	 .help = "As bytes_short"},
-	{.name = "bytes_high_long", .kind = HS_FIELD_INT, .get = get_bytes_high_long,
+	{.name = "bytes_high_long", .kind = HS_FIELD_INT, MEMBER(CEIL, heat.window[HS_HEAT_LONG].bytes_high),
 	 .help = "As bytes_high_short"},
-	{.name = "misses_long", .kind = HS_FIELD_INT, .get = get_misses_long,
+	{.name = "misses_long", .kind = HS_FIELD_INT, MEMBER(FLOOR, heat.window[HS_HEAT_LONG].misses),
 	 .help = "As misses_short"},
-	{.name = "conflicts_long", .kind = HS_FIELD_INT, .get = get_conflicts_long,
+	{.name = "conflicts_long", .kind = HS_FIELD_INT, MEMBER(FLOOR, heat.window[HS_HEAT_LONG].conflicts),
 	 .help = "As conflicts_short"},
 	{.name = "window", .kind = HS_FIELD_TEXT, .get = get_window,
 	 .help = "The window that share is over: the one HEAT TOP shows when none is asked for"},
 	SHARE_OF_PARTITION,
-	{.name = "p50_us", .kind = HS_FIELD_INT, .get = get_p50_us,
+	{.name = "p50_us", .kind = HS_FIELD_INT, MEMBER(REAL, heat.p50_us),
 	 .help = "Microseconds that half of the requests did not exceed, over the long window; "
 		 "0 when not known"},
-	{.name = "p99_us", .kind = HS_FIELD_INT, .get = get_p99_us,
+	{.name = "p99_us", .kind = HS_FIELD_INT, MEMBER(REAL, heat.p99_us),
 	 .help = "Microseconds that 99 of 100 requests did not exceed, over the long window; "
 		 "0 when not known"},
-	{.name = "total_reads", .kind = HS_FIELD_INT, .get = get_total_reads,
+	{.name = "total_reads", .kind = HS_FIELD_INT, MEMBER(WHOLE, heat.total_reads),
 	 .help = "Reads since the key became hot, exact; begins again when it has cooled and comes "
 		 "back"},
-	{.name = "total_writes", .kind = HS_FIELD_INT, .get = get_total_writes,
+	{.name = "total_writes", .kind = HS_FIELD_INT, MEMBER(WHOLE, heat.total_writes),
 	 .help = "Writes since then"},
-	{.name = "total_bytes", .kind = HS_FIELD_INT, .get = get_total_bytes,
+	{.name = "total_bytes", .kind = HS_FIELD_INT, MEMBER(WHOLE, heat.total_bytes),
 	 .help = "Bytes of requests and replies since then"},
 	{.name = "total_us", .kind = HS_FIELD_INT, .get = get_total_us,
 	 .help = "Microseconds spent on them since then"},
-	{.name = "total_s", .kind = HS_FIELD_REAL, .get = get_total_s,
+	{.name = "total_s", .kind = HS_FIELD_REAL, MEMBER(REAL, total_s),
 	 .help = "How many seconds ago then is; 0 when there are no totals"},
 	{.name = "workers", .kind = HS_FIELD_INT, .get = get_workers,
 	 .help = "How many workers have it in their table"},
-	{.name = "hash", .kind = HS_FIELD_TEXT, .get = get_hash,
+	{.name = "hash", .kind = HS_FIELD_TEXT, MEMBER(WORDS, hash),
 	 .help = "What it is called where its name is too long; the same until the server restarts"},
 };
 /* clang-format on */

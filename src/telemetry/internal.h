@@ -20,7 +20,7 @@ struct hs_board_flow {
 
 struct hs_board_part {
 	struct hs_heat_partition counted; /* over all workers, at the last sample */
-	struct hs_board_facts facts;
+	struct hs_engine_partition facts;
 	struct hs_board_flow flow[HS_HEAT_WINDOWS];
 };
 

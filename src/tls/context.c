@@ -35,8 +35,8 @@ static const char *reason(void)
 
 static int refuse(const struct making *making, const char *what, const char *path, const char *why)
 {
-	snprintf(making->error, making->error_size, "%s %s: %s", what, path, why);
-	return HS_EINVAL;
+	return hs_err_say(HS_EINVAL, making->error, making->error_size, "%s %s: %s", what, path,
+			  why);
 }
 
 /* Found out before OpenSSL looks, whose errors hide the system's. */
@@ -95,11 +95,9 @@ static int load_certificate(struct making *making)
 	if (!given(options->cert_file) && !given(options->key_file) &&
 	    options->role == HS_TLS_CLIENT)
 		return 0;
-	if (!given(options->cert_file) || !given(options->key_file)) {
-		snprintf(making->error, making->error_size,
-			 "a certificate file and its key file are needed, both");
-		return HS_EINVAL;
-	}
+	if (!given(options->cert_file) || !given(options->key_file))
+		return hs_err_say(HS_EINVAL, making->error, making->error_size,
+				  "a certificate file and its key file are needed, both");
 	status = check_file(making, "certificate file", options->cert_file, false);
 	if (status < 0)
 		return status;
@@ -129,9 +127,9 @@ static int load_authorities(const struct making *making)
 		return status;
 	if (options->role == HS_TLS_SERVER) {
 		/* The system's authorities vouch for the names of hosts, not for who may come in. */
-		snprintf(making->error, making->error_size,
-			 "clients' certificates cannot be checked without a CA file or folder");
-		return HS_EINVAL;
+		return hs_err_say(
+			HS_EINVAL, making->error, making->error_size,
+			"clients' certificates cannot be checked without a CA file or folder");
 	}
 	SSL_CTX_set_default_verify_paths(making->ssl);
 	return 0;
@@ -167,10 +165,9 @@ static int set_protocols(const struct making *making)
 		if (i < KNOWN) {
 			wanted[i] = true;
 		} else if (len > 0) {
-			snprintf(making->error, making->error_size,
-				 "'%.*s' is no protocol: TLSv1, TLSv1.1, TLSv1.2, TLSv1.3",
-				 (int)len, words);
-			return HS_EINVAL;
+			return hs_err_say(HS_EINVAL, making->error, making->error_size,
+					  "'%.*s' is no protocol: TLSv1, TLSv1.1, TLSv1.2, TLSv1.3",
+					  (int)len, words);
 		}
 		words += len + strspn(words + len, " ");
 	}

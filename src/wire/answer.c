@@ -10,7 +10,12 @@
 #include "base/limits.h"
 #include "base/num.h"
 
-enum { NUMBER_LINE_MAX = 32 }; /* the longest length or integer with its line end, with room */
+#include <stdbool.h>
+
+enum {
+	NUMBER_LINE_MAX = 32,  /* the longest length or integer with its line end, with room */
+	NUMBER_SHORT_MAX = 12, /* the same of one that fits into 32 bits */
+};
 
 /* The line behind the type byte, without its end. Returns the bytes up to and with the line end. */
 static int64_t read_line(struct hs_bytes *line, const char *data, size_t len, size_t max)
@@ -26,10 +31,34 @@ static int64_t read_line(struct hs_bytes *line, const char *data, size_t len, si
 	return end - data + 1;
 }
 
+/* A short number that is whole, as almost all are. Returns 0 for others, right or wrong. */
+static int64_t read_short_number(int64_t *number, const char *data, size_t len)
+{
+	const char *end = data + (len < NUMBER_SHORT_MAX ? len : NUMBER_SHORT_MAX);
+	bool negative = len > 1 && data[1] == '-';
+	const char *first = data + 1 + negative, *at = first;
+	unsigned sum = 0, digit;
+
+	while (at + 1 < end && (digit = (unsigned)*at - '0') <= 9) {
+		sum = sum * 10 + digit;
+		at++;
+	}
+	if (at == first || at + 1 >= end || at[0] != '\r' || at[1] != '\n')
+		return 0;
+	if (*first == '0' && (negative || at - first > 1))
+		return 0;
+	*number = negative ? -(int64_t)sum : sum;
+	return at + 2 - data;
+}
+
 static int64_t read_number(int64_t *number, const char *data, size_t len)
 {
 	struct hs_bytes line;
-	int64_t used = read_line(&line, data, len, NUMBER_LINE_MAX);
+	int64_t used = read_short_number(number, data, len);
+
+	if (used > 0)
+		return used;
+	used = read_line(&line, data, len, NUMBER_LINE_MAX);
 
 	if (used > 0 && !hs_num_parse_int(line, number))
 		return HS_EPROTO;
@@ -176,9 +205,17 @@ int64_t hs_answer_scan(struct hs_answer_scan *scan, const char *data, size_t len
 {
 	size_t at = scan->at;
 	int64_t owed = scan->owed + 1;
+	struct hs_answer answer;
 
+	if (at == 0 && owed == 1) { /* most replies are one element, and there */
+		int64_t used = hs_answer_head(&answer, data, len);
+
+		if (used > 0 && answer.type < HS_ANSWER_ARRAY) {
+			scan->need = 0;
+			return used;
+		}
+	}
 	while (owed > 0) {
-		struct hs_answer answer;
 		int64_t used = hs_answer_head(&answer, data + at, len - at);
 
 		if (used == 0) {
@@ -206,4 +243,26 @@ int64_t hs_answer_length(const char *data, size_t len)
 	struct hs_answer_scan scan = {0};
 
 	return hs_answer_scan(&scan, data, len);
+}
+
+struct hs_bytes hs_answer_elements(struct hs_bytes reply)
+{
+	struct hs_answer head;
+	int64_t used = hs_answer_head(&head, reply.data, reply.len);
+
+	if (used <= 0 || (head.type != HS_ANSWER_ARRAY && head.type != HS_ANSWER_MAP))
+		return (struct hs_bytes){reply.data, 0};
+	return (struct hs_bytes){reply.data + used, reply.len - (size_t)used};
+}
+
+bool hs_answer_take(struct hs_bytes *elements, struct hs_bytes *element)
+{
+	int64_t len = elements->len > 0 ? hs_answer_length(elements->data, elements->len) : 0;
+
+	*element = (struct hs_bytes){elements->data, len > 0 ? (size_t)len : 0};
+	if (len <= 0)
+		return false;
+	elements->data += element->len;
+	elements->len -= element->len;
+	return true;
 }

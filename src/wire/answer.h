@@ -37,6 +37,11 @@ int64_t hs_answer_head(struct hs_answer *answer, const char *data, size_t len) H
 /* The bytes of one whole reply with everything inside it; 0 when more are needed, HS_EPROTO. */
 int64_t hs_answer_length(const char *data, size_t len) HS_MUSTCHECK;
 
+/* The elements of an array, set or map; empty for anything else. */
+struct hs_bytes hs_answer_elements(struct hs_bytes reply);
+/* Takes the next element off their front; false, and an empty one, at the end. */
+bool hs_answer_take(struct hs_bytes *elements, struct hs_bytes *element);
+
 /* Looks for the end of one whole reply that comes in pieces, each byte once. Begins as zeros. */
 struct hs_answer_scan {
 	size_t at;    /* what lies before is read */

@@ -204,3 +204,20 @@ void hs_reply_push(struct hs_reply *reply, size_t count)
 {
 	header(reply, reply->resp == 3 ? '>' : '*', (int64_t)count);
 }
+
+void hs_reply_pair(struct hs_reply *reply, const char *name, struct hs_bytes value)
+{
+	hs_reply_bulk_text(reply, name);
+	hs_reply_bulk(reply, value);
+}
+
+void hs_reply_pair_text(struct hs_reply *reply, const char *name, const char *text)
+{
+	hs_reply_pair(reply, name, hs_bytes_of(text));
+}
+
+void hs_reply_pair_int(struct hs_reply *reply, const char *name, int64_t value)
+{
+	hs_reply_bulk_text(reply, name);
+	hs_reply_int(reply, value);
+}

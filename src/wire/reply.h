@@ -42,6 +42,11 @@ void hs_reply_null(struct hs_reply *reply);
 /* The missing array: *-1 in RESP2, _ in RESP3. */
 void hs_reply_null_array(struct hs_reply *reply);
 
+/* A name and its value, in a map. */
+void hs_reply_pair(struct hs_reply *reply, const char *name, struct hs_bytes value);
+void hs_reply_pair_text(struct hs_reply *reply, const char *name, const char *text);
+void hs_reply_pair_int(struct hs_reply *reply, const char *name, int64_t value);
+
 /* Headers: the elements follow. A map of n pairs is an array of 2n in RESP2; a set and a push are
  * arrays there. */
 void hs_reply_array(struct hs_reply *reply, size_t count);

@@ -293,9 +293,9 @@ int main(int argc, char **argv)
 	struct hs_redis_options options = {
 		.user = "",
 		.password = "",
-		.flying_max = 1000,
+		.in_flight_max = 1000,
 		.waiting_max = 1000,
-		.own_max = 10,
+		.private_max = 10,
 	};
 	char error[256];
 

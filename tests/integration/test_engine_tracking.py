@@ -130,6 +130,10 @@ class OfOneServer(Tracking):
         self.assertFalse(reply.is_error, reply)
         return reply
 
+    def server_ms(self):
+        seconds, microseconds = (int(item.text) for item in self.call("TIME").items)
+        return seconds * 1000 + microseconds // 1000
+
     def test_what_is_read(self):
         driver = self.driver_
         number = self.assert_held(driver, "get", "a", reply=NULL)
@@ -195,10 +199,12 @@ class OfOneServer(Tracking):
         while driver.run("get", "b")[2] == NULL:
             ms *= 2
             self.call("SET", "b", "1", "PX", ms)
+            ends_ms = self.server_ms() + ms  # by the server's clock, or somewhat earlier
         driver.changed()
         before = len(driver.seen)
-        while driver.run("get", "b")[2] != NULL:
+        while self.server_ms() <= ends_ms:
             pass
+        self.assertEqual(driver.run("get", "b")[2], NULL)
         driver.changed()  # it may also end within the read, and is told of behind it
         self.assertEqual(driver.seen[before:].count("changed b"), 1)
         self.assertEqual(driver.run("get", "b")[2], NULL)

@@ -32,6 +32,9 @@ class House(unittest.TestCase):
     def test_nothing_below_the_io_line_does_io(self):
         self.assertStands(house.purity_complaints(ROOT, BUILD))
 
+    def test_what_the_simulator_runs_does_no_io(self):
+        self.assertStands(house.sans_io_complaints(ROOT, BUILD))
+
     # Instrumented objects carry the sanitizer's own globals: this is a test of the plain build.
     if not re.search("address|undefined|thread|fuzz", os.path.basename(BUILD)):
         def test_no_global_state(self):
@@ -131,6 +134,14 @@ class PlantedMistakes(unittest.TestCase):
                 self.compile("src/core/core.c", code)
                 self.assertComplains(
                     house.purity_complaints(self.root, os.path.join(self.root, "build")), "asks for")
+
+    def test_clock_in_what_the_simulator_runs(self):
+        build = os.path.join(self.root, "build")
+        code = "unsigned long uv_hrtime(void);\nunsigned long f(void) { return uv_hrtime(); }"
+        self.compile("src/engine/redis/monitor_thread.c", code)
+        self.assertEqual(house.sans_io_complaints(self.root, build), [])
+        self.compile("src/engine/redis/monitor_look.c", code)
+        self.assertComplains(house.sans_io_complaints(self.root, build), "monitor_look.c.*uv_hrtime")
 
     def test_last_words_are_for_two_files_only(self):
         build = os.path.join(self.root, "build")

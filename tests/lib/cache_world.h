@@ -254,8 +254,8 @@ static inline uint64_t counted(const struct hs_counter *counter)
 
 /* Of the first rule, over both workers. */
 #define rule_count(world, field)                                                                   \
-	(counted(&hs_core_rule_stats((world)->station[0].core, 0)->field) +                        \
-	 counted(&hs_core_rule_stats((world)->station[1].core, 0)->field))
+	(counted(&hs_cache_rule_stats((world)->station[0].core, 0)->field) +                       \
+	 counted(&hs_cache_rule_stats((world)->station[1].core, 0)->field))
 
 /* ---- the world ---- */
 

@@ -116,10 +116,11 @@ static inline uint64_t stat_of(const struct world *world, size_t offset)
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < WORKERS; i++)
-		sum += counted((const void *)((const char *)hs_core_stats(world->station[i].core) +
+		sum += counted((const void *)((const char *)hs_core_stage_stats(
+						      world->station[i].core, &hs_stage_copies) +
 					      offset));
 	return sum;
 }
-#define stat(world, field) stat_of(world, offsetof(struct hs_core_stats, field))
+#define stat(world, field) stat_of(world, offsetof(struct hs_copies_stats, field))
 
 #endif

@@ -114,6 +114,15 @@ size_t hs_test_embedded_add(struct hs_test_embedded *test, const char *words, st
 	return test->count++;
 }
 
+/* Returns how many operations of the chain were run. */
+static size_t run_group(struct hs_group *group, struct hs_op *op)
+{
+	size_t count = hs_group_add(group, op);
+
+	hs_group_finish(group, false);
+	return count;
+}
+
 void hs_test_embedded_run(struct hs_test_embedded *test)
 {
 	size_t done = 0;
@@ -121,7 +130,7 @@ void hs_test_embedded_run(struct hs_test_embedded *test)
 	for (size_t i = 0; i < test->count; i++)
 		test->ops[i].op.next = i + 1 < test->count ? &test->ops[i + 1].op : NULL;
 	while (done < test->count)
-		done += hs_group_run(&test->group, &test->ops[done].op);
+		done += run_group(&test->group, &test->ops[done].op);
 	test->count = 0;
 }
 
@@ -164,7 +173,7 @@ const char *hs_test_embedded_read(struct hs_test_embedded *test, const char *wor
 	if (!hs_reader_run(&test->reader, &one->op)) {
 		/* As the core does: behind what is queued, where the writer answers it. */
 		one->op.ordered = true;
-		hs_check(hs_group_run(&test->group, &one->op) == 1);
+		hs_check(run_group(&test->group, &one->op) == 1);
 		hs_group_tend(&test->group);
 	}
 	return hs_test_embedded_reply(test, HS_TEST_OPS_MAX - 1);

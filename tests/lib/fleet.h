@@ -24,7 +24,7 @@ struct fleet {
 	uint16_t partitions;
 	struct hs_now now;
 	bool stuck[FLEET_WORKERS]; /* a worker that no longer looks at the clock */
-	struct hs_board_facts facts[FLEET_PARTITIONS_MAX];
+	struct hs_engine_partition facts[FLEET_PARTITIONS_MAX];
 };
 
 static inline void fleet_sample(struct fleet *fleet)
@@ -141,7 +141,7 @@ static inline const char *fleet_text(const struct hs_fields *fields, const void 
 
 		if (strcmp(fields->fields[i].name, name) != 0)
 			continue;
-		bytes = fields->fields[i].get(row).bytes;
+		bytes = hs_field_get(&fields->fields[i], row).bytes;
 		assert_true(bytes.len < sizeof text);
 		memcpy(text, bytes.data, bytes.len);
 		text[bytes.len] = '\0';

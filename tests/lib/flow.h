@@ -186,9 +186,9 @@ static inline struct town *town_create(bool cluster, const struct hs_flow_option
 	struct hs_flow_options options = {
 		.cluster = cluster,
 		.timeout_us = 1000000,
-		.flying_max = 100,
+		.in_flight_max = 100,
 		.waiting_max = 100,
-		.own_max = 4,
+		.private_max = 4,
 		.seed = 1,
 	};
 
@@ -251,16 +251,18 @@ static inline void sent(struct town *town, uint16_t port, const char *text)
 	struct hs_buf words = {0};
 	size_t at = 0;
 
-	while (at < pipe->out.len) {
+	while (at < pipe->upstream.out.len) {
 		struct hs_answer head, word;
-		int64_t used = hs_answer_head(&head, pipe->out.data + at, pipe->out.len - at);
+		int64_t used = hs_answer_head(&head, pipe->upstream.out.data + at,
+					      pipe->upstream.out.len - at);
 
 		assert_true(used > 0);
 		at += (size_t)used;
 		if (words.len > 0)
 			hs_buf_append(&words, "|", 1);
 		for (int64_t i = 0; i < head.count; i++) {
-			used = hs_answer_head(&word, pipe->out.data + at, pipe->out.len - at);
+			used = hs_answer_head(&word, pipe->upstream.out.data + at,
+					      pipe->upstream.out.len - at);
 			assert_true(used > 0);
 			at += (size_t)used;
 			if (i > 0)
@@ -268,8 +270,8 @@ static inline void sent(struct town *town, uint16_t port, const char *text)
 			hs_buf_append_bytes(&words, word.text);
 		}
 	}
-	pipe->sent += pipe->out.len;
-	pipe->out.len = 0;
+	pipe->upstream.sent += pipe->upstream.out.len;
+	pipe->upstream.out.len = 0;
 	hs_buf_append(&words, "", 1);
 	assert_string_equal(words.data, text);
 	hs_buf_deinit(&words);

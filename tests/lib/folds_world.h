@@ -8,6 +8,7 @@
 #ifndef HS_TESTS_FOLDS_WORLD_H
 #define HS_TESTS_FOLDS_WORLD_H
 
+#include "absorb/fold/stats.h"
 #include "core/state.h"
 #include "stages/stages.h"
 
@@ -179,11 +180,11 @@ static inline uint64_t counted(const struct hs_counter *counter)
 
 static inline void make_hot(struct world *world, const char *key)
 {
-	uint64_t before = counted(&hs_core_stats(world->core)->fold_keys);
+	uint64_t before = counted(&hs_fold_stats(world->core)->keys);
 	char words[64];
 
 	snprintf(words, sizeof words, "APPEND %s x", key);
-	for (int i = 0; counted(&hs_core_stats(world->core)->fold_keys) == before; i++) {
+	for (int i = 0; counted(&hs_fold_stats(world->core)->keys) == before; i++) {
 		assert_true(i < 1000);
 		say(world, 'A' + CLIENTS, words);
 		look(world);
@@ -251,9 +252,10 @@ static inline void open_world(struct world *world)
 static inline void close_world(struct world *world)
 {
 	struct hs_core_stats *stats = hs_core_stats(world->core);
+	const struct hs_fold_stats *fold = hs_fold_stats(world->core);
 
 	assert_int_equal(world->count, 0);
-	assert_int_equal(counted(&stats->fold_waiting), 0);
+	assert_int_equal(counted(&fold->waiting), 0);
 	assert_int_equal(counted(&stats->inflight), 0);
 	for (size_t i = 0; i <= CLIENTS; i++) {
 		struct hs_session *session = world->client[i];
@@ -269,7 +271,7 @@ static inline void close_world(struct world *world)
 	}
 	assert_int_equal(world->core->orphans, 0);
 	hs_core_tick(world->core, later(world, 2000000));
-	assert_int_equal(counted(&stats->fold_keys), 0); /* so nothing is in them, nor under way */
+	assert_int_equal(counted(&fold->keys), 0); /* so nothing is in them, nor under way */
 	hs_core_destroy(&world->core);
 	hs_learned_destroy(&world->learned);
 	hs_heat_destroy(&world->heat);

@@ -22,7 +22,9 @@ FLOORS = (
     ("stages",),
     # ------------------------------ the I/O line ------------------------------
     ("tls",),
-    ("engine", "http", "sim"),
+    ("upstream",),
+    ("engine", "http"),
+    ("sim",),
     ("serve",),
     ("cli",),
 )
@@ -54,6 +56,9 @@ PURE_SYMBOLS = set("""
     _GLOBAL_OFFSET_TABLE_
     __cpu_model
 """.split())
+
+# Of engine/redis, above the I/O line.
+SANS_IO = r"/(monitor(?!_thread)|subscriber|topology|node_info|slot_stats|server_options)\w*\.c$"
 
 # The two files that end the process when it must not go on say so on standard error.
 LAST_WORDS = {"base/check.c": {"stderr", "fprintf", "fwrite", "abort"},
@@ -152,6 +157,19 @@ def purity_complaints(root, build):
             complaints.append(f"{path}: below the I/O line, and asks for {', '.join(bad)}")
     if not seen:
         complaints.append(f"no object found below {build}/obj")
+    return complaints
+
+
+def sans_io_complaints(root, build):
+    """Above the I/O line, these too know no clock, socket, thread or chance: the simulator runs them."""
+    complaints = []
+    for path in sources(root, ("src/engine/redis",)):
+        obj = os.path.join(build, "obj", path[:-2] + ".o")
+        if re.search(SANS_IO, path) and os.path.exists(obj):
+            bad = impure_symbols(obj, path[len("src/"):]) + sorted(
+                symbol for symbol in undefined_symbols(obj) if symbol.startswith("hs_conn_"))
+            if bad:
+                complaints.append(f"{path}: runs in the simulator, and asks for {', '.join(bad)}")
     return complaints
 
 

@@ -192,6 +192,27 @@ static void test_huge_promises(void **state)
 	assert_int_equal(hs_answer_length(promise.data, promise.len), 0);
 }
 
+/* A list is taken apart element by element, an aggregate inside it as one; what is none has no elements. */
+static void test_elements(void **state)
+{
+	static const char *const wanted[] = {":1\r\n", "*2\r\n+a\r\n+b\r\n", "$-1\r\n"};
+	struct hs_bytes rest = hs_answer_elements(HS_LIT("*3\r\n:1\r\n*2\r\n+a\r\n+b\r\n$-1\r\n"));
+	struct hs_bytes element;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+		assert_true(hs_answer_take(&rest, &element));
+		assert_true(hs_bytes_equal(element, hs_bytes_of(wanted[i])));
+	}
+	assert_false(hs_answer_take(&rest, &element));
+	assert_int_equal(element.len, 0);
+	rest = hs_answer_elements(HS_LIT("%1\r\n+key\r\n+val"));
+	assert_true(hs_answer_take(&rest, &element));
+	assert_false(hs_answer_take(&rest, &element)); /* cut short */
+	assert_int_equal(rest.len, 4);
+	assert_int_equal(hs_answer_elements(HS_LIT("+OK\r\n")).len, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -202,6 +223,7 @@ int main(void)
 		cmocka_unit_test(test_endless_line),
 		cmocka_unit_test(test_deep_nesting_costs_no_stack),
 		cmocka_unit_test(test_huge_promises),
+		cmocka_unit_test(test_elements),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

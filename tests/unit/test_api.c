@@ -29,7 +29,7 @@ enum { NAMES = sizeof names / sizeof *names };
 struct world {
 	struct hs_heat *heat;
 	struct hs_board *board;
-	struct hs_board_facts facts[PARTITIONS];
+	struct hs_engine_partition facts[PARTITIONS];
 	struct hs_now now;
 	struct hs_buf body;
 };
@@ -142,15 +142,16 @@ static void assert_row(json_t *object, const struct hs_fields *fields, const voi
 		assert_string_equal(json_object_iter_key(member), field->name);
 		switch (field->kind) {
 		case HS_FIELD_INT:
-			assert_int_equal(json_integer_value(value), field->get(row).integer);
+			assert_int_equal(json_integer_value(value),
+					 hs_field_get(field, row).integer);
 			break;
 		case HS_FIELD_REAL:
 			assert_true(json_is_real(value));
-			assert_true(json_real_value(value) == field->get(row).real);
+			assert_true(json_real_value(value) == hs_field_get(field, row).real);
 			break;
 		case HS_FIELD_TEXT:
 		case HS_FIELD_BYTES:
-			hs_escape(field->get(row).bytes, &text);
+			hs_escape(hs_field_get(field, row).bytes, &text);
 			assert_int_equal(json_string_length(value), text.len);
 			assert_memory_equal(json_string_value(value), text.data, text.len);
 			hs_buf_deinit(&text);

@@ -111,7 +111,7 @@ static void test_a_clock_that_stands_still_or_goes_back(void **state)
 	/* Nothing of it was lost: it shows as soon as there is time to divide by. */
 	fleet_pass(&fleet, 1000000);
 	assert_near(fleet_partition(&fleet, 0, HS_HEAT_LONG).ops, 1000, 0.06);
-	assert_int_equal(fleet_partition(&fleet, 0, HS_HEAT_LONG).total_reads, 1000);
+	assert_int_equal(fleet_partition(&fleet, 0, HS_HEAT_LONG).counted.reads, 1000);
 	fleet_deinit(&fleet);
 }
 
@@ -172,14 +172,14 @@ static void test_load_is_to_the_mean(void **state)
 static void give_facts(struct fleet *fleet)
 {
 	for (uint16_t id = 0; id < fleet->partitions; id++) {
-		struct hs_board_facts *facts = &fleet->facts[id];
+		struct hs_engine_partition *facts = &fleet->facts[id];
 
 		snprintf(facts->address, sizeof facts->address, "store %u", id);
 		snprintf(facts->slots, sizeof facts->slots, "%u-%u", id * 10, id * 10 + 9);
 		facts->state = id == 2 ? HS_PARTITION_DOWN : HS_PARTITION_OK;
 		snprintf(facts->trouble, sizeof facts->trouble, "%s", id == 2 ? "it is away" : "");
 		facts->queued = 10 + id;
-		facts->memory_bytes = 1000 + 100 * (uint64_t)id;
+		facts->bytes_used = 1000 + 100 * (uint64_t)id;
 		facts->cpu = 0.25 * (1 + id);
 		facts->clients = 20u + id;
 		facts->replicas = 2u + id;
@@ -215,19 +215,19 @@ static void test_the_median_of_an_odd_and_an_even_number(void **state)
 		fleet_pass(&fleet, 1000000);
 		hs_board_partitions(fleet.board, HS_HEAT_LONG, rows);
 		assert_string_equal(median->id, "median");
-		assert_string_equal(median->address, "");
-		assert_string_equal(median->slots, "");
+		assert_string_equal(median->facts.address, "");
+		assert_string_equal(median->facts.slots, "");
 		assert_int_equal(median->top_key_len, 0);
 		assert_near(median->ops, wanted_ops[partitions - 1], 0.001);
 		assert_near(median->reads, wanted_ops[partitions - 1], 0.001);
 		assert_int_equal(median->inflight, wanted_inflight[partitions - 1]);
-		assert_int_equal(median->memory, wanted_memory[partitions - 1]);
-		assert_near(median->cpu, 0.125 * (1 + partitions), 0.001);
-		assert_int_equal(median->replica_lag_s, 2 + partitions);
-		assert_int_equal(median->replica_lag_bytes, 4995 + 5 * partitions);
-		assert_near(median->slots_cpu, 0.25 * (1 + partitions), 0.001);
-		assert_near(median->net_in, 598 + 2 * partitions, 0.001);
-		assert_near(median->net_out, 697 + 3 * partitions, 0.001);
+		assert_int_equal(median->facts.bytes_used, wanted_memory[partitions - 1]);
+		assert_near(median->facts.cpu, 0.125 * (1 + partitions), 0.001);
+		assert_int_equal(median->facts.replica_lag_s, 2 + partitions);
+		assert_int_equal(median->facts.replica_lag_bytes, 4995 + 5 * partitions);
+		assert_near(median->facts.slots_cpu, 0.25 * (1 + partitions), 0.001);
+		assert_near(median->facts.net_in, 598 + 2 * partitions, 0.001);
+		assert_near(median->facts.net_out, 697 + 3 * partitions, 0.001);
 		assert_true(median->p99_us > 0);
 		fleet_deinit(&fleet);
 	}
@@ -291,7 +291,7 @@ static void test_partitions_that_are_not_there(void **state)
 	assert_int_equal(hs_board_capacity(fleet.board), 5);
 	hs_board_partitions(fleet.board, HS_HEAT_SHORT, rows);
 	assert_string_equal(rows[0].id, "1");
-	assert_string_equal(rows[0].address, "store 1");
+	assert_string_equal(rows[0].facts.address, "store 1");
 	assert_near(rows[0].load, 1.5, 0.0001);
 	assert_int_equal(rows[0].top_key_len, 1);
 	assert_int_equal(rows[0].top_key[0], 'a');
@@ -300,7 +300,7 @@ static void test_partitions_that_are_not_there(void **state)
 	assert_int_equal(rows[1].top_key[0], 'c');
 	assert_string_equal(rows[2].id, "median");
 	assert_near(rows[2].ops, (rows[0].ops + rows[1].ops) / 2, 0.0001);
-	assert_int_equal(rows[2].memory, 1200); /* of 1100 and 1300 */
+	assert_int_equal(rows[2].facts.bytes_used, 1200); /* of 1100 and 1300 */
 
 	fleet.facts[2].absent = false; /* it has come: what was counted is there */
 	fleet_pass(&fleet, 50000);
@@ -371,11 +371,11 @@ static void test_reads_writes_errors_apart(void **state)
 	assert_near(row.writes, 100, 0.001);
 	assert_near(row.errors, 4, 0.001);
 	assert_near(row.bytes, 1000000, 0.001);
-	assert_int_equal(row.total_reads, 301);
-	assert_int_equal(row.total_writes, 100);
-	assert_int_equal(row.total_errors, 4);
-	assert_int_equal(row.total_bytes, 1000000);
-	assert_int_equal(row.ladder[hs_ladder_step(10)], 400);
+	assert_int_equal(row.counted.reads, 301);
+	assert_int_equal(row.counted.writes, 100);
+	assert_int_equal(row.counted.errors, 4);
+	assert_int_equal(row.counted.bytes, 1000000);
+	assert_int_equal(row.counted.ladder[hs_ladder_step(10)], 400);
 	assert_true(fleet_partition(&fleet, 0, HS_HEAT_LONG).ops == 0);
 	fleet_deinit(&fleet);
 }
@@ -423,7 +423,7 @@ static void test_reset_forgets_all_but_the_counters(void **state)
 	row = fleet_partition(&fleet, 0, HS_HEAT_LONG);
 	assert_true(row.ops == 0 && row.p99_us == 0);
 	assert_int_equal(row.top_key_len, 0);
-	assert_int_equal(row.total_reads, 3500);
+	assert_int_equal(row.counted.reads, 3500);
 	assert_int_equal(hs_board_seconds(fleet.board, 600), 0);
 	assert_int_equal(hs_board_top(fleet.board, &query, top, 4), 0);
 	assert_int_equal(hs_board_window(fleet.board), HS_HEAT_LONG);
@@ -431,7 +431,7 @@ static void test_reset_forgets_all_but_the_counters(void **state)
 	for (int window = 0; window < HS_HEAT_WINDOWS; window++) {
 		row = fleet_partition(&fleet, 0, (enum hs_heat_window)window);
 		assert_near(row.ops, 2000, 0.01);
-		assert_int_equal(row.total_reads, 5500);
+		assert_int_equal(row.counted.reads, 5500);
 	}
 	fleet_deinit(&fleet);
 }
@@ -441,7 +441,7 @@ static void test_a_reset_before_the_first_sample(void **state)
 	struct hs_heat_options options = {.seed = 1, .partitions = 1};
 	struct hs_heat *heat = hs_heat_create(&options);
 	struct hs_board *board = hs_board_create(&heat, 1, 1);
-	struct hs_board_facts facts = {.queued = 1};
+	struct hs_engine_partition facts = {.queued = 1};
 	struct hs_now now = {.mono_us = 1000, .wall_us = 1000};
 	struct hs_board_partition rows[2];
 
@@ -456,7 +456,7 @@ static void test_a_reset_before_the_first_sample(void **state)
 	now.wall_us += 1000000;
 	hs_board_sample(board, now, &facts);
 	hs_board_partitions(board, HS_HEAT_LONG, rows);
-	assert_int_equal(rows[0].queued, 1);
+	assert_int_equal(rows[0].facts.queued, 1);
 	hs_board_destroy(&board);
 	hs_heat_destroy(&heat);
 }
@@ -469,7 +469,7 @@ static void test_what_was_before_the_first_sample_is_no_rate(void **state)
 	struct hs_heat *heat = hs_heat_create(&options);
 	struct hs_board *board = hs_board_create(&heat, 1, 1);
 	struct hs_heat_access access = {.key = HS_LIT("k"), .bytes = 1};
-	struct hs_board_facts facts = {.commit_ladder = {[9] = 1000}};
+	struct hs_engine_partition facts = {.commit_ladder = {[9] = 1000}};
 	struct hs_now now = {.mono_us = 1000000, .wall_us = 1000000};
 	struct hs_board_partition rows[2];
 	struct hs_board_row top;
@@ -486,7 +486,7 @@ static void test_what_was_before_the_first_sample_is_no_rate(void **state)
 	hs_board_partitions(board, HS_HEAT_LONG, rows);
 	assert_near(rows[0].ops, 10, 0.01);
 	assert_true(rows[0].commit_p99_us == 0);
-	assert_int_equal(rows[0].total_reads, 1001);
+	assert_int_equal(rows[0].counted.reads, 1001);
 	/* The key's own rate has them all; its part of the partition is all of it, not more. */
 	assert_int_equal(hs_board_top(board, &query, &top, 1), 1);
 	assert_true(top.heat.window[HS_HEAT_LONG].ops_low > 2 * rows[0].ops);
@@ -547,8 +547,7 @@ static void test_fields_have_names_words_and_metrics(void **state)
 		.p99_us = 2500,
 		.errors = 0.12345,
 		.ops = 12.5,
-		.total_reads = 30,
-		.total_writes = 12,
+		.counted = {.reads = 30, .writes = 12},
 		.load = 1.23456,
 	};
 
@@ -587,7 +586,7 @@ static void test_as_many_partitions_as_there_may_be(void **state)
 	struct hs_heat_options options = {.seed = 1, .partitions = HS_PARTITIONS_MAX};
 	struct hs_heat *heat = hs_heat_create(&options);
 	struct hs_board *board = hs_board_create(&heat, 1, HS_PARTITIONS_MAX);
-	struct hs_board_facts *facts = calloc(HS_PARTITIONS_MAX, sizeof *facts);
+	struct hs_engine_partition *facts = calloc(HS_PARTITIONS_MAX, sizeof *facts);
 	struct hs_board_partition *rows = calloc(HS_PARTITIONS_MAX + 1, sizeof *rows);
 	struct hs_now now = {.mono_us = 1000000, .wall_us = 1000000};
 

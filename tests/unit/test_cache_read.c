@@ -26,7 +26,7 @@ static void test_read_once_for_all(void **state)
 	heard(&world, 'C', "$1\r\nv\r\n$1\r\nv\r\n");
 	sent(&world, "");
 	assert_int_equal(rule_count(&world, hits), 2);
-	assert_int_equal(rule_count(&world, fetches), 1);
+	assert_int_equal(rule_count(&world, fills), 1);
 	close_world(&world);
 }
 
@@ -478,7 +478,7 @@ static void test_served_while_it_is_read_again(void **state)
 	reply(&world, "~GET", "$1\r\nw\r\n");
 	say(&world, 'B', "GET k");
 	heard(&world, 'B', "$1\r\nw\r\n");
-	assert_int_equal(rule_count(&world, stale), 2);
+	assert_int_equal(rule_count(&world, stale_served), 2);
 	later(&world, 1200 * MS); /* too old for that */
 	say(&world, 'B', "GET k");
 	heard(&world, 'B', "");
@@ -692,7 +692,7 @@ static void test_an_engine_that_answers_at_once(void **state)
 	world.value = "$1\r\nw\r\n";
 	say(&world, 'A', "GET k");
 	heard(&world, 'A', "$1\r\nv\r\n");
-	assert_int_equal(rule_count(&world, fetches), 1);
+	assert_int_equal(rule_count(&world, fills), 1);
 	close_world(&world);
 }
 

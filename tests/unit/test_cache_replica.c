@@ -48,7 +48,7 @@ static void test_only_large_ones_and_only_by_rule(void **state)
 	reply(&world, "@GET", LARGE);
 	heard(&world, 'A', LARGE);
 	assert_int_equal(rule_count(&world, replica_reads), 1);
-	assert_int_equal(rule_count(&world, fetches), 2);
+	assert_int_equal(rule_count(&world, fills), 2);
 	/* Another reply of the key may be small: that is to be kept. */
 	say(&world, 'A', "STRLEN k");
 	sent(&world, "~STRLEN k");
@@ -61,7 +61,7 @@ static void test_only_large_ones_and_only_by_rule(void **state)
 	reply(&world, "@GET", LARGE);
 	heard(&world, 'A', LARGE);
 	assert_int_equal(rule_count(&world, replica_reads), 1);
-	assert_int_equal(rule_count(&world, fetches), 4);
+	assert_int_equal(rule_count(&world, fills), 4);
 	close_world(&world);
 
 	begin(&world, "k* cache stale=100ms admit=all");

@@ -5,7 +5,6 @@
  * compared with a real redis-server in tests/integration/test_command_table.py. */
 #include "command/command.h"
 #include "command/elsewhere.h"
-#include "command/rows.h"
 #include "wire/answer.h"
 #include "wire/reply.h"
 
@@ -54,9 +53,8 @@ static void test_every_id_has_its_row(void **state)
 static void test_identifiers_spell_names(void **state)
 {
 	static const char *const identifiers[HS_CMD_IDS] = {
-#define X(identifier) [HS_CMD_ID_##identifier] = #identifier,
-		HS_COMMAND_IDS(X)
-#undef X
+#define ROW(identifier, ...) [HS_CMD_ID_##identifier] = #identifier,
+#include "command/rows.def"
 	};
 
 	(void)state;
@@ -121,6 +119,55 @@ static void test_places_keys_and_merges_agree(void **state)
 	}
 }
 
+/* A row names a function of those who run commands at its place. */
+static void test_functions_stand_where_commands_run(void **state)
+{
+	static const char kinds[HS_CMD_IDS] = {
+#define OTHER '-'
+#define ENGINE(function) 'E'
+#define LOCAL(function) 'L'
+#define WORKERS(run) 'W'
+#define HOST(function) 'H'
+#define ROW(identifier, function, ...) [HS_CMD_ID_##identifier] = function,
+#include "command/rows.def"
+	};
+
+	(void)state;
+	for (unsigned id = 1; id < HS_CMD_IDS; id++) {
+		const struct hs_command *row = hs_command_by_id(id);
+		const char *fit = "";
+
+		switch (row->place) {
+		case HS_PLACE_HOST:
+			fit = "H";
+			break;
+		case HS_PLACE_CORE:
+		case HS_PLACE_PARENT:
+			fit = "L-"; /* -: the core knows it by its identifier */
+			break;
+		case HS_PLACE_WORKERS:
+		case HS_PLACE_ANY:
+			fit = "W";
+			break;
+		case HS_PLACE_PARTITION:
+		case HS_PLACE_SPLIT:
+		case HS_PLACE_ALL:
+		case HS_PLACE_CURSOR:
+		case HS_PLACE_SLOT:
+			fit = "E";
+			break;
+		default:
+			break;
+		}
+		if (id == HS_CMD_ID_WATCH)
+			fit = "-";
+		if (id == HS_CMD_ID_SPUBLISH || id == HS_CMD_ID_CLIENT_TRACKING)
+			fit = "W";
+		if (!strchr(fit, kinds[id]))
+			fail_msg("%s has a function of kind %c", row->name, kinds[id]);
+	}
+}
+
 /* --- find --------------------------------------------------------------------------------------
  */
 
@@ -129,9 +176,7 @@ static void check_found(const struct hs_command *row, const char *name)
 	const struct hs_command *found = find(name);
 
 	if (found != row)
-		fail_msg("%s finds %s: in command/find.c it belongs in cell %zu, or the next "
-			 "free one",
-			 name, found ? found->name : "nothing", hs_command_cell(hs_bytes_of(name)));
+		fail_msg("%s finds %s", name, found ? found->name : "nothing");
 }
 
 static void test_names_find_their_rows_in_any_case(void **state)
@@ -513,6 +558,7 @@ int main(void)
 		cmocka_unit_test(test_identifiers_spell_names),
 		cmocka_unit_test(test_subcommands_stand_behind_their_container),
 		cmocka_unit_test(test_places_keys_and_merges_agree),
+		cmocka_unit_test(test_functions_stand_where_commands_run),
 		cmocka_unit_test(test_names_find_their_rows_in_any_case),
 		cmocka_unit_test(test_names_are_unique),
 		cmocka_unit_test(test_near_names_find_nothing_wrong),

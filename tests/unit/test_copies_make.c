@@ -24,7 +24,7 @@ static void test_a_write_under_way_is_waited_for_at_the_original(void **state)
 	look(&world);
 	reply(&world, "GET k", VALUE);
 	taken_away(&world);
-	assert_int_equal(stat(&world, copies_keys), 0);
+	assert_int_equal(stat(&world, keys), 0);
 	close_copies(&world);
 }
 
@@ -151,8 +151,8 @@ static void check_spoiled(int stage, void (*happens)(struct world *world))
 	reply_all(&world, "RESTORE", "+OK\r\n");
 	reply_all(&world, "UNLINK heatsink:copy:{", ":1\r\n");
 	assert_int_equal(world.count, 0);
-	assert_int_equal(stat(&world, copies_keys), 0);
-	assert_int_equal(stat(&world, copies_failed), 1);
+	assert_int_equal(stat(&world, keys), 0);
+	assert_int_equal(stat(&world, failed), 1);
 	assert_int_equal(ask(&world, 'A'), 'o');
 	close_copies(&world);
 }
@@ -207,7 +207,7 @@ static void test_a_write_that_is_not_answered_yet_spoils_it_too(void **state)
 	reply(&world, "~DUMP k", "$3\r\nxyz\r\n");
 	sent(&world, "");
 	reply(&world, "SET", "+OK\r\n");
-	assert_int_equal(stat(&world, copies_failed), 1);
+	assert_int_equal(stat(&world, failed), 1);
 	close_copies(&world);
 }
 
@@ -412,8 +412,8 @@ static void test_the_other_worker_uses_them(void **state)
 	for (int i = 0; i < 100 && copies < 6; i++)
 		copies += ask(&world, 'E') == 'c'; /* fails if anything else is sent */
 	assert_int_equal(copies, 6);
-	assert_int_equal(stat(&world, copies_made), 1);
-	assert_int_equal(stat(&world, copies_keys), 2);
+	assert_int_equal(stat(&world, made), 1);
+	assert_int_equal(stat(&world, keys), 2);
 	changed(&world, 0, "k");
 	say(&world, 'E', "GET k"); /* takes nothing away, and makes a set of its own */
 	sent(&world, "~DUMP k | GET k");

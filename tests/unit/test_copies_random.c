@@ -11,6 +11,7 @@
  * Seeds are fixed; a failure names its seed. */
 #include "tests/lib/cache_world.h"
 
+#include "absorb/copies/stats.h"
 #include "base/prng.h"
 #include "base/slot.h"
 #include "core/reserved.h"
@@ -281,11 +282,12 @@ static void run(int seed, bool fold, unsigned *made, unsigned *copies, unsigned 
 		step(&play);
 	finish(&play);
 	for (size_t i = 0; i < WORKERS; i++) {
-		const struct hs_core_stats *stats = hs_core_stats(play.world.station[i].core);
+		const struct hs_copies_stats *stats =
+			hs_core_stage_stats(play.world.station[i].core, &hs_stage_copies);
 
-		*made += (unsigned)counted(&stats->copies_made);
-		*copies += (unsigned)counted(&stats->copies_reads);
-		*again += (unsigned)counted(&stats->copies_again);
+		*made += (unsigned)counted(&stats->made);
+		*copies += (unsigned)counted(&stats->reads);
+		*again += (unsigned)counted(&stats->again);
 	}
 	assert_true(play.reads > 500);
 	close_world(&play.world);

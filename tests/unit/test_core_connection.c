@@ -268,7 +268,7 @@ static void test_names(void **state)
 	ask(client, "CLIENT GETNAME");
 	heard(client, "+OK\r\n$-1\r\n");
 	ask(client, "CLIENT SETINFO lib-name redis-py");
-	ask(client, "CLIENT SETINFO lib-name a\nb");
+	hs_sim_client_send(client, HS_LIT("CLIENT SETINFO lib-name \"a\\nb\"\r\n"));
 	ask(client, "CLIENT SETINFO nope x");
 	heard(client, "+OK\r\n-ERR lib-name cannot contain spaces, newlines or special "
 		      "characters.\r\n-ERR Unrecognized option 'nope'\r\n");

@@ -333,8 +333,8 @@ static void a_flipped_byte_of_a_record(void **state)
 		assert_string_equal(hs_test_embedded_do(test, words), "+OK\r\n");
 		snprintf(words, sizeof words, "get key%u", key);
 		assert_string_equal(hs_test_embedded_read(test, words), "$5\r\nagain\r\n");
-		assert_true(hs_counter_get(&test->reader.damaged) > 0);
-		assert_true(hs_counter_get(&test->group.damaged) > 0);
+		assert_true(hs_counter_get(&test->reader.counters.damaged) > 0);
+		assert_true(hs_counter_get(&test->group.counters.damaged) > 0);
 		hs_test_embedded_kill(test);
 	}
 	assert_true(found >= (KEYS + 6) / 7);

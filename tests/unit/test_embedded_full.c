@@ -105,7 +105,7 @@ static void a_full_store_refuses_only_what_grows(void **state)
 	assert_in_range(taken, 1200, 3000);
 	assert_in_range(hs_counter_get(&store->bytes_used), 1900000,
 			store->bytes_max + 64 * HS_KIB); /* the list of free pages counts too */
-	assert_true(hs_counter_get(&test->group.full_errors) >= 50);
+	assert_true(hs_counter_get(&test->group.counters.full_errors) >= 50);
 
 	assert_non_null(strstr(hs_test_embedded_read(test, "get {b}0"), "$700\r\nxxx"));
 	assert_non_null(strstr(hs_test_embedded_do(test, "get {b}1"), "$700\r\nxxx"));

@@ -93,7 +93,7 @@ static size_t add_watch(struct hs_test_embedded *test, const char *words, uint64
 static void operations_run_in_order(void **state)
 {
 	struct hs_test_embedded *test = *state;
-	uint64_t commits = hs_counter_get(&test->group.commits);
+	uint64_t commits = hs_counter_get(&test->group.counters.commits);
 	uint64_t syncs = hs_counter_get(&test->database.redo.syncs);
 
 	hs_test_embedded_add(test, "incr {b}n", NONE);
@@ -110,9 +110,9 @@ static void operations_run_in_order(void **state)
 	assert_string_equal(hs_test_embedded_reply(test, 4), ":3\r\n");
 	assert_string_equal(hs_test_embedded_reply(test, 5),
 			    "-ERR value is not an integer or out of range\r\n");
-	assert_int_equal(hs_counter_get(&test->group.commits), commits + 1);
+	assert_int_equal(hs_counter_get(&test->group.counters.commits), commits + 1);
 	assert_int_equal(hs_counter_get(&test->database.redo.syncs), syncs + 1);
-	assert_int_equal(hs_counter_get(&test->group.changes), 4);
+	assert_int_equal(hs_counter_get(&test->group.counters.changes), 4);
 }
 
 static void reads_alone_touch_no_log(void **state)
@@ -288,14 +288,14 @@ static void expired_keys_are_swept(void **state)
 	}
 	hs_test_embedded_do(test, "set {b}stays v");
 	assert_false(sweep(test));
-	assert_int_equal(hs_counter_get(&test->group.expired), 0);
+	assert_int_equal(hs_counter_get(&test->group.counters.expired), 0);
 	test->now.wall_us += 2 * 1000 * 1000;
 	assert_string_equal(hs_test_embedded_read(test, "exists k5"), ":0\r\n");
 	assert_true(sweep(test));
-	assert_int_equal(hs_counter_get(&test->group.expired), 20);
+	assert_int_equal(hs_counter_get(&test->group.counters.expired), 20);
 	while (sweep(test))
 		continue;
-	assert_int_equal(hs_counter_get(&test->group.expired), 100);
+	assert_int_equal(hs_counter_get(&test->group.counters.expired), 100);
 	assert_int_equal(hs_counter_get(&test->database.stores[0].keys) +
 				 hs_counter_get(&test->database.stores[1].keys),
 			 1);
@@ -338,10 +338,10 @@ static void what_is_kept_is_never_missed(void **state)
 
 	/* The writer answers, and commits. */
 	assert_string_equal(hs_test_embedded_read(test, "get {b}1"), "$1\r\ny\r\n");
-	assert_int_equal(hs_counter_get(&test->reader.hits), 0);
+	assert_int_equal(hs_counter_get(&test->reader.counters.hits), 0);
 	assert_int_equal(atomic_load(&store->commits), commits + 1);
 	assert_string_equal(hs_test_embedded_read(test, "get {b}1"), "$1\r\ny\r\n");
-	assert_int_equal(hs_counter_get(&test->reader.hits), 1);
+	assert_int_equal(hs_counter_get(&test->reader.counters.hits), 1);
 
 	/* Many read what is written: no more keeping, for a while. */
 	hs_test_embedded_do(test, "set {b}1 z");
@@ -352,7 +352,7 @@ static void what_is_kept_is_never_missed(void **state)
 	hs_test_embedded_do(test, "set {b}1 z");
 	assert_int_equal(atomic_load(&store->commits), commits + 3);
 	assert_string_equal(hs_test_embedded_read(test, "get {b}1"), "$1\r\nz\r\n");
-	assert_int_equal(hs_counter_get(&test->reader.hits), 2);
+	assert_int_equal(hs_counter_get(&test->reader.counters.hits), 2);
 	test->now.mono_us += 1000000;
 	hs_test_embedded_do(test, "set {b}3 z");
 	assert_int_equal(atomic_load(&store->commits), commits + 3);
@@ -392,7 +392,7 @@ static void snapshots_are_as_new_as_the_refresh(void **state)
 	commit_kept(test);
 	assert_string_equal(hs_test_embedded_read(test, "get {b}1"), "$1\r\ny\r\n");
 	assert_int_not_equal(mdb_txn_id(store->read.txn), id);
-	assert_int_equal(hs_counter_get(&test->reader.hits), 3);
+	assert_int_equal(hs_counter_get(&test->reader.counters.hits), 3);
 
 	hs_reader_idle(&test->reader);
 	assert_true(store->read.open);

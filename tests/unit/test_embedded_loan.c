@@ -114,7 +114,7 @@ static void test_each_read_finds_its_own_time(void **state)
 	for (int i = 2; i >= 0; i--)
 		holds(make(bench, reads[i]), (char)('a' + i));
 	assert_int_equal(lent(bench), 0);
-	assert_int_equal(hs_counter_get(&bench->test.group.lent), 3);
+	assert_int_equal(hs_counter_get(&bench->test.group.counters.lent), 3);
 }
 
 /* They share a snapshot; one is left unwritten because its client has gone. */

@@ -244,7 +244,7 @@ static void kill_and_open(struct hs_test_embedded *test)
 
 static uint64_t writes(struct hs_test_embedded *test)
 {
-	return hs_counter_get(&test->group.store_writes);
+	return hs_counter_get(&test->group.counters.store_writes);
 }
 
 static void a_group_writes_a_key_once(void **state)
@@ -261,9 +261,9 @@ static void a_group_writes_a_key_once(void **state)
 	hs_test_embedded_run(test);
 	assert_string_equal(hs_test_embedded_reply(test, 301), ":299\r\n");
 	assert_string_equal(hs_test_embedded_reply(test, 302), ":300\r\n");
-	assert_int_equal(hs_counter_get(&test->group.commits), 1);
-	assert_int_equal(hs_counter_get(&test->group.commit_ops), 303);
-	assert_int_equal(hs_counter_get(&test->group.changes), 303);
+	assert_int_equal(hs_counter_get(&test->group.counters.commits), 1);
+	assert_int_equal(hs_counter_get(&test->group.counters.commit_ops), 303);
+	assert_int_equal(hs_counter_get(&test->group.counters.changes), 303);
 	assert_int_equal(writes(test), 2);
 	assert_true(test->database.redo.at - log_at < 200);
 

@@ -235,8 +235,8 @@ static void test_a_limit_that_comes_as_a_surprise(void **state)
 	      "-BUSY refused together with others, and a later command of this client was sent "
 	      "already; not run\r\n:3\r\n");
 	heard(&world, 'B', ":9223372036854775807\r\n");
-	assert_int_equal(counted(&hs_core_stats(world.core)->fold_busy), 1);
-	assert_int_equal(counted(&hs_core_stats(world.core)->fold_again), 1);
+	assert_int_equal(counted(&hs_fold_stats(world.core)->busy), 1);
+	assert_int_equal(counted(&hs_fold_stats(world.core)->again), 1);
 	close_world(&world);
 }
 
@@ -366,7 +366,7 @@ static void test_a_line_has_a_limit(void **state)
 	for (int i = 0; i < WAITERS; i++)
 		len += (size_t)snprintf(words + len, sizeof words - len, "\r\nINCR {a}l");
 	say(&world, 'A', words);
-	assert_int_equal(counted(&hs_core_stats(world.core)->fold_waiting), WAITERS + 1);
+	assert_int_equal(counted(&hs_fold_stats(world.core)->waiting), WAITERS + 1);
 	say(&world, 'B', "INCR {a}l");
 	assert_non_null(strstr(listen(&world, 'B'), "fold-waiters-max"));
 	end_round(&world);
@@ -389,7 +389,7 @@ static void test_a_chain_outlives_its_queues(void **state)
 	sent(&world, "SET {a}k 1 | GET {a}x");
 	reply(&world, "SET", "+OK\r\n");
 	hs_core_tick(world.core, later(&world, 2000000));
-	assert_int_equal(counted(&hs_core_stats(world.core)->fold_keys), 0);
+	assert_int_equal(counted(&hs_fold_stats(world.core)->keys), 0);
 	say(&world, 'A', "INCR {a}k\r\nDEL {a}x");
 	sent(&world, ""); /* they would have another name */
 	reply(&world, "GET", "$-1\r\n");

@@ -19,18 +19,18 @@ static void test_one_by_itself_goes_as_it_came(void **state)
 	sent(&world, "incr {a}k");
 	reply(&world, "incr", ":1\r\n");
 	heard(&world, 'A', ":1\r\n");
-	assert_int_equal(counted(&hs_core_stats(world.core)->fold_requests), 0);
+	assert_int_equal(counted(&hs_fold_stats(world.core)->requests), 0);
 	close_world(&world);
 }
 
 static void test_one_flight_at_a_time(void **state)
 {
 	static struct world world;
-	struct hs_core_stats *stats;
+	const struct hs_fold_stats *stats;
 
 	(void)state;
 	open_world(&world);
-	stats = hs_core_stats(world.core);
+	stats = hs_fold_stats(world.core);
 	say(&world, 'A', "INCR {a}k");
 	say(&world, 'B', "INCR {a}k");
 	end_round(&world);
@@ -40,7 +40,7 @@ static void test_one_flight_at_a_time(void **state)
 	say(&world, 'E', "GET {b}k"); /* another key, another queue */
 	end_round(&world);
 	sent(&world, "GET {b}k");
-	assert_int_equal(counted(&stats->fold_waiting), 2);
+	assert_int_equal(counted(&stats->waiting), 2);
 	reply(&world, "INCRBY", ":11\r\n");
 	heard(&world, 'A', ":10\r\n");
 	heard(&world, 'B', ":11\r\n");
@@ -53,9 +53,9 @@ static void test_one_flight_at_a_time(void **state)
 	heard(&world, 'D', "$2\r\n12\r\n");
 	reply(&world, "GET", "$-1\r\n");
 	heard(&world, 'E', "$-1\r\n");
-	assert_int_equal(counted(&stats->fold_requests), 4);
-	assert_int_equal(counted(&stats->fold_commands), 2);
-	assert_int_equal(counted(&stats->command[HS_CMD_ID_INCR].calls), 3);
+	assert_int_equal(counted(&stats->requests), 4);
+	assert_int_equal(counted(&stats->commands), 2);
+	assert_int_equal(counted(&hs_core_stats(world.core)->command[HS_CMD_ID_INCR].calls), 3);
 	close_world(&world);
 }
 
@@ -245,7 +245,7 @@ static void test_busy_at_the_limit(void **state)
 	      "-BUSY 16 requests wait for this key already (fold-waiters-max); not "
 	      "run\r\n");
 	say(&world, 'C', "GET {b}k");
-	assert_int_equal(counted(&hs_core_stats(world.core)->fold_busy), 1);
+	assert_int_equal(counted(&hs_fold_stats(world.core)->busy), 1);
 	reply(&world, "GET", "$1\r\n1\r\n");
 	say(&world, 'C', "GET {a}k"); /* they are not away yet */
 	end_round(&world);
@@ -341,7 +341,7 @@ static void test_who_goes_while_waiting_is_left_out(void **state)
 	say(&world, 'C', "INCR {a}k");
 	say(&world, 'B', "INCR {a}k");
 	leave(&world, 'B');
-	assert_int_equal(counted(&hs_core_stats(world.core)->fold_waiting), 2);
+	assert_int_equal(counted(&hs_fold_stats(world.core)->waiting), 2);
 	end_round(&world);
 	sent(&world, "INCRBY {a}k 2");
 	/* Who goes later is answered into the void. */
@@ -453,11 +453,11 @@ static void test_refused_at_once(void **state)
 static void test_hot_and_cool(void **state)
 {
 	static struct world world;
-	struct hs_core_stats *stats;
+	const struct hs_fold_stats *stats;
 
 	(void)state;
 	open_empty_world(&world, false);
-	stats = hs_core_stats(world.core);
+	stats = hs_fold_stats(world.core);
 	say(&world, 'A', "INCR {a}k");
 	say(&world, 'B', "INCR {a}k");
 	sent(&world, "INCR {a}k | INCR {a}k"); /* not hot: straight */
@@ -482,17 +482,17 @@ static void test_hot_and_cool(void **state)
 		listen(&world, 'A');
 		hs_core_tick(world.core, later(&world, 10000));
 	}
-	assert_int_equal(counted(&stats->fold_keys), 1);
+	assert_int_equal(counted(&stats->keys), 1);
 	/* Not while somebody is in its queue. */
 	say(&world, 'B', "GET {a}k");
 	end_round(&world);
 	sent(&world, "GET {a}k");
 	hs_core_tick(world.core, later(&world, 1500000));
-	assert_int_equal(counted(&stats->fold_keys), 1);
+	assert_int_equal(counted(&stats->keys), 1);
 	reply(&world, "GET", "$-1\r\n");
 	hs_core_tick(world.core, later(&world, 900000));
 	hs_core_tick(world.core, later(&world, 1500000));
-	assert_int_equal(counted(&stats->fold_keys), 0);
+	assert_int_equal(counted(&stats->keys), 0);
 	for (int who = 'A'; who <= 'C'; who++)
 		listen(&world, (char)who);
 	close_world(&world);
@@ -528,7 +528,7 @@ static void test_fold_no_while_some_wait(void **state)
 	heard(&world, 'C', ":4\r\n");
 	heard(&world, 'D', ":2\r\n");
 	hs_core_tick(world.core, later(&world, 100));
-	assert_int_equal(counted(&hs_core_stats(world.core)->fold_keys), 0);
+	assert_int_equal(counted(&hs_fold_stats(world.core)->keys), 0);
 	close_world(&world);
 }
 

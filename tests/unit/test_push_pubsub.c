@@ -43,7 +43,7 @@ static void close_world(struct hs_sim_world **world)
 
 		assert_int_equal(hs_push_of(core)->topics.count, 0);
 		assert_int_equal(hs_push_of(core)->topics.name_bytes, 0);
-		assert_int_equal(hs_counter_get(&core->stats.subscriptions), 0);
+		assert_int_equal(hs_counter_get(&hs_push_stats(core)->subscriptions), 0);
 	}
 	hs_sim_world_destroy(world);
 }
@@ -88,8 +88,9 @@ static void test_messages_reach_listeners_of_all_workers(void **state)
 	heard(here, MESSAGE("1") "*3\r\n$7\r\nmessage\r\n$1\r\nb\r\n$1\r\n2\r\n");
 	heard(there, MESSAGE("1") PMESSAGE("1"));
 	heard(modern, MESSAGE3("1"));
-	assert_int_equal(hs_counter_get(&hs_sim_world_core(world, 1)->stats.messages), 3);
-	assert_int_equal(hs_counter_get(&hs_sim_world_core(world, 1)->stats.subscriptions), 4);
+	assert_int_equal(hs_counter_get(&hs_push_stats(hs_sim_world_core(world, 1))->messages), 3);
+	assert_int_equal(hs_counter_get(&hs_push_stats(hs_sim_world_core(world, 1))->subscriptions),
+			 4);
 	close_world(&world);
 }
 

@@ -7,6 +7,7 @@
  * exactly those; nothing is left behind. */
 #include "push/push.h"
 #include "stages/stages.h"
+#include "wire/compose.h"
 
 #include "tests/lib/script.h"
 
@@ -176,7 +177,7 @@ static void say(struct town *town, struct hs_sim_client *client, const char *wor
 		argv[argc++] = (struct hs_bytes){words, len};
 		words += len + (words[len] == ' ');
 	}
-	hs_sim_compose(&bytes, argc, argv);
+	hs_compose(&bytes, argc, argv);
 	hs_core_receive(town->places[client->worker].core, client->session, town->now, bytes.data,
 			bytes.len);
 	hs_buf_deinit(&bytes);

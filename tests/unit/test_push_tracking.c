@@ -5,6 +5,7 @@
  * Scripts against the simulated world. foo and bar live on different partitions of four: 2 and 1.
  */
 #include "stages/stages.h"
+#include "wire/compose.h"
 
 #include "tests/lib/script.h"
 
@@ -32,6 +33,11 @@ static struct hs_sim_world *open_world(uint32_t workers, uint16_t partitions)
 static struct hs_core_stats *stats(struct hs_sim_world *world)
 {
 	return hs_core_stats(hs_sim_world_core(world, 0));
+}
+
+static const struct hs_push_stats *push_stats(struct hs_sim_world *world)
+{
+	return hs_push_stats(hs_sim_world_core(world, 0));
 }
 
 /* Sends and waits. */
@@ -85,8 +91,8 @@ static void test_a_read_is_told_once(void **state)
 	ask(reader, "GETDEL foo"); /* what writes does not track */
 	ask(writer, "SET foo 4");
 	heard(reader, "$1\r\n3\r\n");
-	assert_int_equal(hs_counter_get(&stats(world)->tracking_messages), 4);
-	assert_int_equal(hs_counter_get(&stats(world)->tracking_keys), 0);
+	assert_int_equal(hs_counter_get(&push_stats(world)->tracking_messages), 4);
+	assert_int_equal(hs_counter_get(&push_stats(world)->tracking_keys), 0);
 	hs_sim_world_destroy(&world);
 }
 
@@ -180,7 +186,7 @@ static void test_on_waits_for_the_engine(void **state)
 	heard(first, "+OK\r\n$1\r\n1\r\n");
 	heard(second, "+OK\r\n");
 	assert_int_equal(hs_sim_store_trackers(world->store), 1);
-	assert_int_equal(hs_counter_get(&stats(world)->tracking_clients), 2);
+	assert_int_equal(hs_counter_get(&push_stats(world)->tracking_clients), 2);
 	hs_sim_world_destroy(&world);
 }
 
@@ -194,26 +200,27 @@ static void test_first_and_last(void **state)
 
 	(void)state;
 	assert_int_equal(hs_sim_store_trackers(world->store), 2);
-	assert_int_equal(hs_counter_get(&stats(world)->tracking_prefixes), 2);
+	assert_int_equal(hs_counter_get(&push_stats(world)->tracking_prefixes), 2);
 	ask(a, "GET foo");
 	ask(a, "CLIENT TRACKING OFF");
 	ask(a, "CLIENT TRACKING OFF");
 	heard(a, "_\r\n+OK\r\n+OK\r\n");
 	assert_int_equal(hs_sim_store_trackers(world->store), 2);
-	assert_int_equal(hs_counter_get(&stats(world)->tracking_keys), 1); /* means nobody now */
+	assert_int_equal(hs_counter_get(&push_stats(world)->tracking_keys),
+			 1); /* means nobody now */
 	ask(b, "SET foo 1");
 	heard(b, "+OK\r\n");
 	silent(a);
 	ask(b, "RESET");
 	assert_int_equal(hs_sim_store_trackers(world->store), 1);
-	assert_int_equal(hs_counter_get(&stats(world)->tracking_prefixes), 0);
+	assert_int_equal(hs_counter_get(&push_stats(world)->tracking_prefixes), 0);
 	hs_sim_client_disconnect(c);
 	hs_sim_world_settle(world);
 	assert_int_equal(hs_sim_store_trackers(world->store), 0);
 	ask(a, "CLIENT TRACKING ON");
 	ask(a, "CLIENT TRACKING ON NOLOOP"); /* changes its mind, is counted once */
 	heard(a, "+OK\r\n+OK\r\n");
-	assert_int_equal(hs_counter_get(&stats(world)->tracking_clients), 1);
+	assert_int_equal(hs_counter_get(&push_stats(world)->tracking_clients), 1);
 	assert_int_equal(hs_sim_store_trackers(world->store), 1);
 	hs_sim_client_ask(a, "CLIENT TRACKING OFF"); /* off and on again, without a pause */
 	hs_sim_client_ask(a, "CLIENT TRACKING ON");
@@ -522,12 +529,12 @@ static void test_the_table_is_bounded(void **state)
 	assert_memory_equal(reader->received.data, "_\r\n>2", 5);
 	assert_int_equal(reader->received.len, strlen("_\r\n" TOLD(1, "a")));
 	forget(reader);
-	assert_int_equal(hs_counter_get(&stats(world)->tracking_keys), 2);
-	assert_int_equal(hs_counter_get(&stats(world)->tracking_evicted), 1);
+	assert_int_equal(hs_counter_get(&push_stats(world)->tracking_keys), 2);
+	assert_int_equal(hs_counter_get(&push_stats(world)->tracking_evicted), 1);
 	ask(reader, "MGET d e f g h");
 	assert_memory_equal(reader->received.data, "*5\r\n_\r\n_\r\n_\r\n_\r\n_\r\n>2", 21);
-	assert_int_equal(hs_counter_get(&stats(world)->tracking_keys), 2);
-	assert_int_equal(hs_counter_get(&stats(world)->tracking_evicted), 6);
+	assert_int_equal(hs_counter_get(&push_stats(world)->tracking_keys), 2);
+	assert_int_equal(hs_counter_get(&push_stats(world)->tracking_evicted), 6);
 	hs_sim_world_destroy(&world);
 }
 
@@ -541,10 +548,10 @@ static void test_clients_of_a_key_are_bounded(void **state)
 	world = hs_sim_world_create(&options);
 	for (int i = 0; i < 2 * HS_TRACKING_CLIENTS_A_KEY; i++)
 		ask(tracking(world, 0, "CLIENT TRACKING ON"), "GET foo");
-	assert_int_equal(hs_counter_get(&stats(world)->tracking_keys), 0);
-	assert_int_equal(hs_counter_get(&stats(world)->tracking_items), 0);
-	assert_int_equal(hs_counter_get(&stats(world)->tracking_evicted), 1);
-	assert_int_equal(hs_counter_get(&stats(world)->tracking_messages),
+	assert_int_equal(hs_counter_get(&push_stats(world)->tracking_keys), 0);
+	assert_int_equal(hs_counter_get(&push_stats(world)->tracking_items), 0);
+	assert_int_equal(hs_counter_get(&push_stats(world)->tracking_evicted), 1);
+	assert_int_equal(hs_counter_get(&push_stats(world)->tracking_messages),
 			 2 * HS_TRACKING_CLIENTS_A_KEY);
 	hs_sim_world_destroy(&world);
 }
@@ -559,12 +566,12 @@ static void test_names_are_bounded(void **state)
 	assert_int_equal(tracking->table_bytes_max, HS_TRACKING_TABLE_BYTES_MAX);
 	tracking->table_bytes_max = 2 * sizeof(struct hs_tracked) + 6;
 	ask(reader, "MGET foo bar");
-	assert_int_equal(hs_counter_get(&stats(world)->tracking_evicted), 0);
+	assert_int_equal(hs_counter_get(&push_stats(world)->tracking_evicted), 0);
 	ask(reader, "GET fo");
-	assert_int_equal(hs_counter_get(&stats(world)->tracking_keys), 2);
-	assert_int_equal(hs_counter_get(&stats(world)->tracking_evicted), 1);
+	assert_int_equal(hs_counter_get(&push_stats(world)->tracking_keys), 2);
+	assert_int_equal(hs_counter_get(&push_stats(world)->tracking_evicted), 1);
 	ask(reader, "FLUSHALL");
-	assert_int_equal(hs_counter_get(&stats(world)->tracking_keys), 0);
+	assert_int_equal(hs_counter_get(&push_stats(world)->tracking_keys), 0);
 	hs_sim_world_destroy(&world);
 }
 
@@ -583,7 +590,7 @@ static void test_prefixes_are_bounded(void **state)
 
 	(void)state;
 	memset(name, 'x', HS_TRACKING_PREFIX_BYTES_MAX + 1);
-	hs_sim_compose(&bytes, 6, argv);
+	hs_compose(&bytes, 6, argv);
 	hs_sim_client_send(client, hs_buf_bytes(&bytes));
 	heard(client, refused);
 	for (int i = 0; i < HS_TRACKING_PREFIXES_MAX; i++) {
@@ -663,7 +670,7 @@ static void test_an_engine_that_refuses(void **state)
 	hs_core_receive(core, session, now, request, strlen(request));
 	assert_int_equal(hs_session_out(session)->len, strlen("-ERR not now\r\n:-1\r\n"));
 	assert_memory_equal(hs_session_out(session)->data, "-ERR not now\r\n:-1\r\n", 19);
-	assert_int_equal(hs_counter_get(&hs_core_stats(core)->tracking_clients), 0);
+	assert_int_equal(hs_counter_get(&hs_push_stats(core)->tracking_clients), 0);
 	hs_core_disconnect(core, session);
 	hs_core_destroy(&core);
 }

@@ -66,7 +66,7 @@ static void test_a_long_reply_changes_hands(void **state)
 	reply(town, 1, "$1048576\r\nx");
 	pipe = pipe_to(town, 1);
 	for (size_t at = 0; at < rest; at += room) {
-		char *own = hs_pipe_room(pipe, &room);
+		char *own = hs_upstream_room(&pipe->upstream, &room);
 
 		if (!own)
 			room = rest - at; /* near its end any buffer will do */
@@ -127,6 +127,48 @@ static void test_new_routes_wait_for_what_is_under_way(void **state)
 	town_destroy(&town);
 }
 
+/* Who owns a slot: the routes say so, then a redirect, then the next routes, the same ones or others, and
+ * also of slots that were never used before. */
+static void test_the_last_word_on_an_owner_counts(void **state)
+{
+	struct town *town = town_create(true, NULL);
+
+	(void)state;
+	get(town, 1, 1, "GET a");
+	up(town, 1);
+	sent(town, 1, "GET a");
+	reply(town, 1, "-MOVED 1 h:2\r\n");
+	up(town, 2);
+	sent(town, 2, "GET a");
+	reply(town, 2, "$-1\r\n");
+	route(town, 1, 2);
+	get(town, 1, 1, "GET a");
+	get(town, 1, 9000, "GET b");
+	sent(town, 1, "GET a");
+	sent(town, 2, "GET b");
+	reply(town, 1, "$-1\r\n");
+	reply(town, 2, "$-1\r\n");
+	/* One that hands a slot over does so no more when it has another owner. */
+	get(town, 1, 2, "GET d");
+	sent(town, 1, "GET d");
+	reply(town, 1, "-ASK 2 h:2\r\n");
+	sent(town, 2, "ASKING|GET d");
+	reply(town, 2, "+OK\r\n$-1\r\n");
+	assert_true(hs_slot_is_leaving(town->flow, 2));
+	route(town, 2, 1);
+	assert_false(hs_slot_is_leaving(town->flow, 2));
+	get(town, 1, 1, "GET a");
+	get(town, 1, 9000, "GET b");
+	get(town, 1, 100, "GET c");
+	sent(town, 2, "GET a|GET c");
+	sent(town, 1, "GET b");
+	reply(town, 1, "$-1\r\n");
+	reply(town, 2, "$-1\r\n$-1\r\n");
+	for (int i = 0; i < town->ops_count; i++)
+		got(&town->ops[i], "$-1\r\n");
+	town_destroy(&town);
+}
+
 static void test_moved_in_circles_ends(void **state)
 {
 	struct town *town = town_create(true, NULL);
@@ -135,7 +177,7 @@ static void test_moved_in_circles_ends(void **state)
 	(void)state;
 	up(town, 1);
 	for (int i = 0; i < 100 && !a->done; i++) {
-		if (pipe_to(town, 1)->out.len > 0) {
+		if (pipe_to(town, 1)->upstream.out.len > 0) {
 			sent(town, 1, "SET a 1");
 			reply(town, 1, "-MOVED 1 h:1\r\n");
 		}
@@ -236,7 +278,7 @@ static void test_a_refusal_that_stays(void **state)
 	(void)state;
 	up(town, 1);
 	for (int i = 0; i < 20 && !a->done; i++) {
-		if (pipe_to(town, 1)->out.len > 0) {
+		if (pipe_to(town, 1)->upstream.out.len > 0) {
 			sent(town, 1, "SET a 1");
 			reply(town, 1, "-CLUSTERDOWN The cluster is down\r\n");
 		}
@@ -270,7 +312,7 @@ static void test_what_a_lost_connection_means(void **state)
 	reply(town, 1, "$-1\r\n:1\r\n");
 	got(read, "$-1\r\n");
 	got(unsent, ":1\r\n");
-	assert_int_equal(town->stats.unknown, 3);
+	assert_int_equal(town->stats.unknown.value, 3);
 	town_destroy(&town);
 }
 
@@ -283,7 +325,7 @@ static void test_half_a_request_is_none(void **state)
 	whole = set(town, 1, 1, "INCR a");
 	half = set(town, 2, 2, "INCR b");
 	up(town, 1);
-	pipe_to(town, 1)->sent = pipe_to(town, 1)->composed - 1;
+	pipe_to(town, 1)->upstream.sent = pipe_to(town, 1)->composed - 1;
 	down(town, 1);
 	failed(whole, "-UNKNOWN");
 	assert_false(half->done);
@@ -295,9 +337,9 @@ static void test_retried_go_before_those_that_waited(void **state)
 	struct hs_flow_options options = {
 		.cluster = true,
 		.timeout_us = 1000000,
-		.flying_max = 1,
+		.in_flight_max = 1,
 		.waiting_max = 10,
-		.own_max = 1,
+		.private_max = 1,
 	};
 	struct town *town = town_create(true, &options);
 
@@ -319,9 +361,9 @@ static void test_limits(void **state)
 	struct hs_flow_options options = {
 		.cluster = true,
 		.timeout_us = 1000000,
-		.flying_max = 2,
+		.in_flight_max = 2,
 		.waiting_max = 1,
-		.own_max = 1,
+		.private_max = 1,
 	};
 	struct town *town = town_create(true, &options);
 	struct asked *fourth, *other;
@@ -365,9 +407,9 @@ static void test_parked_are_limited_too(void **state)
 	struct hs_flow_options options = {
 		.cluster = true,
 		.timeout_us = 1000000,
-		.flying_max = 9,
+		.in_flight_max = 9,
 		.waiting_max = 1,
-		.own_max = 1,
+		.private_max = 1,
 	};
 	struct town *town = town_create(true, &options);
 	struct asked *a, *b;
@@ -673,6 +715,7 @@ int main(void)
 		cmocka_unit_test(test_a_long_reply_changes_hands),
 		cmocka_unit_test(test_moved),
 		cmocka_unit_test(test_new_routes_wait_for_what_is_under_way),
+		cmocka_unit_test(test_the_last_word_on_an_owner_counts),
 		cmocka_unit_test(test_moved_in_circles_ends),
 		cmocka_unit_test(test_ask),
 		cmocka_unit_test(test_ask_of_a_node_not_yet_open),

@@ -145,13 +145,13 @@ static void serve_all(struct world *world, struct server *server)
 static void carry(struct world *world, struct hs_pipe *pipe)
 {
 	struct server *server = server_of(world, pipe);
-	size_t len = (size_t)below(world, pipe->out.len + 1);
+	size_t len = (size_t)below(world, pipe->upstream.out.len + 1);
 
 	if (below(world, 2) == 0)
-		len = pipe->out.len;
-	hs_buf_append(&server->in, pipe->out.data, len);
-	hs_buf_consume(&pipe->out, len);
-	pipe->sent += len;
+		len = pipe->upstream.out.len;
+	hs_buf_append(&server->in, pipe->upstream.out.data, len);
+	hs_buf_consume(&pipe->upstream.out, len);
+	pipe->upstream.sent += len;
 	serve_all(world, server);
 }
 
@@ -221,9 +221,10 @@ static void ask(struct world *world)
  * after it: that takes as many messages again, and real ones are slower than real replies. */
 static bool has_moved_just_now(const struct world *world, int slot)
 {
-	const struct hs_slot_state *state = &world->town->flow->slots[slot_number(slot)];
+	const struct hs_slot_state *state =
+		hs_flow_slot_state(world->town->flow, slot_number(slot));
 
-	return world->migrated[slot] && (state->underway > 0 || state->hold > 0);
+	return world->migrated[slot] && (state->underway > 0 || state->hold);
 }
 
 static void move_something(struct world *world)
@@ -281,7 +282,7 @@ static void step(struct world *world, bool calm)
 	default:
 		if (!pipe)
 			break;
-		if (pipe->state == HS_PIPE_OPENING) {
+		if (pipe->upstream.state == HS_UPSTREAM_OPENING) {
 			hs_flow_up(town->flow, town->now, pipe);
 			hs_flow_flush(town->flow, town->now);
 		} else if (below(world, 2) == 0) {

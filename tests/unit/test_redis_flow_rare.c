@@ -55,9 +55,9 @@ static void test_a_pipe_makes_room_while_it_is_read(void **state)
 {
 	struct hs_flow_options options = {.cluster = true,
 					  .timeout_us = 1000000,
-					  .flying_max = 10,
+					  .in_flight_max = 10,
 					  .waiting_max = 10,
-					  .own_max = 1};
+					  .private_max = 1};
 	struct town *town = town_create(true, &options);
 	struct hs_command row, other;
 	struct asked *first = submit(town, make_blpop(town, &row, 1));
@@ -72,8 +72,8 @@ static void test_a_pipe_makes_room_while_it_is_read(void **state)
 	up(town, 2);
 	sent(town, 2, "BLPOP a 0");
 	assert_int_equal(town->pipes_count, 1);
-	assert_int_equal(town->stats.own, 1);
-	assert_int_equal(town->stats.failures, 0);
+	assert_int_equal(town->stats.own.value, 1);
+	assert_int_equal(town->stats.failures.value, 0);
 	town_destroy(&town);
 }
 
@@ -88,7 +88,7 @@ static void test_closing_what_is_not_needed_blames_nobody(void **state)
 	sent(town, 1, "BLPOP a 0");
 	reply(town, 1, "-MOVED 1 h:2\r\n");
 	assert_int_equal(town->closed, 1);
-	assert_int_equal(town->stats.failures, 0);
+	assert_int_equal(town->stats.failures.value, 0);
 	up(town, 2);
 	reply(town, 2, "$1\r\nx\r\n");
 	got(moved, "$1\r\nx\r\n");
@@ -188,7 +188,7 @@ static void test_a_pipe_that_was_unblocked_is_not_used_again(void **state)
 	up(town, 1);
 	sent(town, 1, "BLPOP a 0");
 	pipe = pipe_to(town, 1);
-	pipe->server_id = 42;
+	pipe->upstream.server_id = 42;
 	assert_true(hs_flow_unblock(town->flow, &blocked->op, false));
 	hs_flow_receive(town->flow, town->now, pipe, "*-1\r\n", 5);
 	hs_flow_flush(town->flow, town->now);
@@ -210,7 +210,7 @@ static void test_unblocking_goes_nowhere_else(void **state)
 	(void)state;
 	up(town, 2);
 	sent(town, 2, "BLPOP a 0");
-	pipe_to(town, 2)->server_id = 42;
+	pipe_to(town, 2)->upstream.server_id = 42;
 	assert_true(hs_flow_unblock(town->flow, &blocked->op, false));
 	hs_flow_flush(town->flow, town->now);
 	down(town, 2); /* that which would have said it */
@@ -237,12 +237,12 @@ static void test_unblocking_what_is_on_its_way(void **state)
 	/* Its connection is not even open. */
 	assert_true(hs_flow_unblock(town->flow, &blocked->op, true));
 	assert_int_equal(town->pipes_count, 1);
-	own->server_id = 42;
+	own->upstream.server_id = 42;
 	up(town, 1);
 	assert_int_equal(town->pipes_count, 2); /* BLPOP is written, and it opened the other one */
-	assert_int_equal(own->flying.count, 1);
-	own->sent += own->out.len;
-	own->out.len = 0;
+	assert_int_equal(own->in_flight.count, 1);
+	own->upstream.sent += own->upstream.out.len;
+	own->upstream.out.len = 0;
 	up(town, 1);
 	sent(town, 1, "CLIENT UNBLOCK 42 ERROR");
 	/* The server has not read BLPOP yet: once more, at once and then with every tick. */
@@ -274,7 +274,7 @@ static void test_unblocking_what_is_over(void **state)
 	struct hs_pipe *own = pipe_to(town, 1);
 
 	(void)state;
-	own->server_id = 42;
+	own->upstream.server_id = 42;
 	up(town, 1);
 	sent(town, 1, "BLPOP a 0");
 	assert_true(hs_flow_unblock(town->flow, &blocked->op, false));
@@ -313,7 +313,7 @@ static void test_a_script_is_killed_past_it(void **state)
 	submit(town, killed);
 	own = pipe_to(town, 1);
 	assert_ptr_not_equal(own, shared);
-	assert_true(own->unproven); /* a busy server does not say who it is */
+	assert_true(own->bare); /* a busy server does not say who it is */
 	up(town, 1);
 	sent(town, 1, "SCRIPT KILL");
 	reply(town, 1, "+OK\r\n");
@@ -486,7 +486,7 @@ static void test_a_long_request_may_take_its_time(void **state)
 	up(town, 1);
 	for (int i = 0; i < 20; i++) {
 		pass(town, 300);
-		pipe_to(town, 1)->sent++; /* byte by byte */
+		pipe_to(town, 1)->upstream.sent++; /* byte by byte */
 	}
 	assert_false(a->done);
 	pass(town, 100);

@@ -17,9 +17,9 @@ static void refuse_for(struct town *town, uint64_t ms, const char *words)
 	for (uint64_t at = 0; at < ms; at += 100) {
 		struct hs_pipe *pipe = pipe_to(town, 1);
 
-		pipe->sent += pipe->out.len;
-		pipe->out.len = 0;
-		while (pipe->flying.first)
+		pipe->upstream.sent += pipe->upstream.out.len;
+		pipe->upstream.out.len = 0;
+		while (pipe->in_flight.first)
 			reply(town, 1, words);
 		pass(town, 100);
 	}

@@ -2,12 +2,12 @@
  * tries all addresses of a name.
  * Method: a lookup that waits until the test lets it go, in the place of the system's; a listener on
  * loopback that answers as a server does to HELLO. */
-#include "engine/redis/names.h"
+#include "upstream/names.h"
 
 #include "base/bytes.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "engine/redis/conn.h"
+#include "upstream/conn.h"
 
 #include <netdb.h>
 #include <setjmp.h>
@@ -232,7 +232,7 @@ static struct hs_conn *connect_to(uv_loop_t *loop, struct hs_names *names, const
 	};
 
 	identity = (struct hs_conn_identity){
-		.user = "", .password = "", .names = names, .open_ms_max = 60000};
+		.login = {.user = "", .password = ""}, .names = names, .open_ms_max = 60000};
 	return hs_conn_open(&options);
 }
 

@@ -43,7 +43,7 @@ static void look_at(struct town *town, uint16_t port, bool replica)
 	for (int i = 0; i < town->pipes_count; i++) {
 		struct hs_pipe *pipe = town->pipes[i];
 
-		if (pipe->node->at.port != port || pipe->replica != replica)
+		if (pipe->node->at.port != port || (pipe->kind == &hs_replica_pipes) != replica)
 			continue;
 		memmove(&town->pipes[i], &town->pipes[i + 1],
 			(size_t)(town->pipes_count - i - 1) * sizeof pipe);
@@ -87,7 +87,7 @@ static void says(struct town *town, uint16_t port, bool master, const char *stre
 
 static void prove(struct town *town)
 {
-	hs_flow_prove(town->flow, town->now);
+	hs_flow_check(town->flow, town->now);
 }
 
 static void took(struct town *town, uint16_t port, bool replica, const char *text)
@@ -104,7 +104,7 @@ static uint64_t begin(struct town *town)
 	uint64_t proved_us;
 
 	route_replicas(town, 1, 11);
-	assert_false(hs_flow_proves(town->flow));
+	assert_false(hs_flow_wants_checks(town->flow));
 	first = ask_since(town, 1, 1);
 	look_at(town, 1, false);
 	up(town, 1);
@@ -112,7 +112,7 @@ static uint64_t begin(struct town *town)
 	reply(town, 1, "$1\r\n0\r\n");
 	got(first, "$1\r\n0\r\n");
 	assert_int_equal(first->op.replica_proved_us, 0);
-	assert_true(hs_flow_proves(town->flow));
+	assert_true(hs_flow_wants_checks(town->flow));
 	town->now.mono_us += MS;
 	up(town, 11);
 	took(town, 11, true, "READONLY|" INFO);
@@ -196,7 +196,7 @@ static void test_other_operations_go_to_the_master(void **state)
 	town = town_create(false, NULL);
 	route_replicas(town, 1, 11);
 	ask_since(town, 1, 1);
-	assert_false(hs_flow_proves(town->flow));
+	assert_false(hs_flow_wants_checks(town->flow));
 	assert_int_equal(town->pipes_count, 1);
 	up(town, 1);
 	took(town, 1, false, "GET a");
@@ -441,7 +441,7 @@ static void test_a_lost_or_silent_replica(void **state)
 	reply(town, 1, "$1\r\nm\r\n");
 	got(b, "$1\r\nm\r\n");
 	master_answers(town, proved_us);
-	assert_int_equal(town->stats.unknown, 0);
+	assert_int_equal(town->stats.unknown.value, 0);
 	town_destroy(&town);
 }
 
@@ -453,13 +453,13 @@ static void test_nobody_is_asked_where_nobody_wants_it(void **state)
 	begin(town);
 	town->now.mono_us += 1100 * MS;
 	prove(town);
-	assert_false(hs_flow_proves(town->flow));
+	assert_false(hs_flow_wants_checks(town->flow));
 	took(town, 1, true, "");
 	took(town, 11, true, "");
 	for (int i = 0; i < 31; i++)
 		pass(town, 1000);
 	for (int i = 0; i < town->pipes_count; i++)
-		assert_false(town->pipes[i]->replica);
+		assert_ptr_not_equal(town->pipes[i]->kind, &hs_replica_pipes);
 	town_destroy(&town);
 }
 

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/prng.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -121,8 +122,11 @@ static void check_real(struct hs_topology *topology)
 	assert_int_equal(shards[1].replicas_count, 0);
 	/* The operator prefers addresses: the host name is not used. */
 	assert_string_equal(shards[1].master.address.host, "127.0.0.1");
-	assert_int_equal(topology->owner[5460], 0);
-	assert_int_equal(topology->owner[5461], 1);
+	assert_int_equal(topology->ranges_count, 2);
+	assert_int_equal(topology->ranges[0].last, 5460);
+	assert_int_equal(topology->ranges[0].shard, 0);
+	assert_int_equal(topology->ranges[1].first, 5461);
+	assert_int_equal(topology->ranges[1].shard, 1);
 	hs_topology_destroy(&topology);
 	assert_null(topology);
 }
@@ -329,6 +333,10 @@ static void test_shards_keep_their_numbers(void **state)
 	} cases[] = {
 		{"nothing", "0-9 a b, 10-19 c d", "0-9 a b, 10-19 c d", "a0 c1", HS_TOPOLOGY_SAME},
 		{"another order of replicas", "0-9 a b c", "0-9 a c b", "a0", HS_TOPOLOGY_SAME},
+		{"ranges in other pieces", "0-4 a, 5-9 a, 20 b", "20 b, 0-9 a", "a0 b1",
+		 HS_TOPOLOGY_SAME},
+		{"a slot between them is nobody's", "0-9 a, 20 b", "0-4 a, 6-9 a, 20 b", "a0 b1",
+		 HS_TOPOLOGY_CHANGED},
 		{"a replica more", "0-9 a b", "0-9 a b c", "a0", HS_TOPOLOGY_CHANGED},
 		{"another replica", "0-9 a b", "0-9 a c", "a0", HS_TOPOLOGY_CHANGED},
 		{"slots moved", "0-9 a, 10-19 c", "0-4 a, 5-19 c", "a0 c1", HS_TOPOLOGY_CHANGED},
@@ -440,36 +448,85 @@ static void test_without_ids(void **state)
 
 /* ---- what others ask ---- */
 
+/* The topology that follows `before`, which it replaces, and the map. */
+static void refill(struct hs_topology **before, const char *text, struct hs_slot_map *map)
+{
+	struct hs_topology *after = make(text);
+
+	hs_topology_update(*before, after);
+	hs_topology_fill(*before, after, map);
+	hs_topology_destroy(before);
+	*before = after;
+}
+
 static void test_the_map(void **state)
 {
 	struct hs_slot_map *map = hs_mem_zalloc(sizeof *map);
-	struct hs_topology *topology = step(NULL, "0-9 a, 10-16383 c", CAPACITY);
+	struct hs_topology *topology = NULL;
 
 	(void)state;
 	hs_slot_map_set(map, 3, 77);
-	hs_topology_fill(topology, map);
+	refill(&topology, "0-9 a, 10-16383 c", map);
 	assert_int_equal(hs_slot_map_count(map), 2);
 	assert_int_equal(hs_slot_map_get(map, 3), 0);
 	assert_int_equal(hs_slot_map_get(map, 9), 0);
 	assert_int_equal(hs_slot_map_get(map, 10), 1);
 	assert_int_equal(hs_slot_map_get(map, 16383), 1);
-	topology = step(topology, "0-4 a, 5-7 e, 20-16383 c", CAPACITY);
-	hs_topology_fill(topology, map);
+	refill(&topology, "0-4 a, 5-7 e, 20-16383 c", map);
 	assert_int_equal(hs_slot_map_count(map), 3);
 	assert_int_equal(hs_slot_map_get(map, 4), 0);
 	assert_int_equal(hs_slot_map_get(map, 5), 2);
 	assert_int_equal(hs_slot_map_get(map, 8), 0);  /* nobody's: as it was */
 	assert_int_equal(hs_slot_map_get(map, 10), 1); /* the same */
-	hs_slot_map_set(map, 10, 77);		       /* but never what cannot be */
-	hs_topology_fill(topology, map);
-	assert_int_equal(hs_slot_map_get(map, 10), 0);
 	assert_true(hs_slot_map_has(map, 0) && hs_slot_map_has(map, 1) && hs_slot_map_has(map, 2));
-	topology = step(topology, "0-9 e, 10-16383 c", CAPACITY); /* a has no slots any more */
-	hs_topology_fill(topology, map);
+	refill(&topology, "0-9 e, 10-16383 c", map); /* a has no slots any more */
 	assert_int_equal(hs_slot_map_count(map), 3);
 	assert_false(hs_slot_map_has(map, 0));
 	assert_true(hs_slot_map_has(map, 1) && hs_slot_map_has(map, 2));
 	assert_false(hs_slot_map_has(map, 3));
+	hs_topology_destroy(&topology);
+	hs_mem_free(&map);
+}
+
+/* Slots that keep their partition are jumped over; the map is as if each had been written. */
+static void test_maps_of_many_changes(void **state)
+{
+	enum { SLOTS_USED = 40, NOBODY = CAPACITY };
+	struct hs_slot_map *map = hs_mem_zalloc(sizeof *map);
+	struct hs_topology *topology = NULL;
+	uint16_t owners[SLOTS_USED], expected[SLOTS_USED] = {0};
+	struct hs_prng prng;
+
+	(void)state;
+	hs_prng_init(&prng, 1);
+	memset(owners, 0, sizeof owners);
+	for (int change = 0; change < 2000; change++) {
+		char text[1024];
+		size_t len = 0;
+		uint32_t first = (uint32_t)hs_prng_below(&prng, SLOTS_USED), last = first;
+		uint16_t to = (uint16_t)hs_prng_below(&prng, 5);
+
+		last += (uint32_t)hs_prng_below(&prng, SLOTS_USED - first);
+		for (uint32_t slot = first; slot <= last; slot++)
+			owners[slot] = to == 4 ? NOBODY : to;
+		owners[hs_prng_below(&prng, SLOTS_USED)] = 0; /* there is a shard */
+		for (uint32_t slot = 0; slot < SLOTS_USED; slot++) {
+			if (owners[slot] != NOBODY)
+				len += (size_t)snprintf(text + len, sizeof text - len, "%s%u %c",
+							len ? ", " : "", slot, 'a' + owners[slot]);
+		}
+		refill(&topology, text, map);
+		for (uint16_t i = 0; i < topology->shards_count; i++) {
+			const struct hs_topology_shard *shard = &topology->shards[i];
+
+			for (uint32_t slot = 0; slot < SLOTS_USED; slot++) {
+				if (owners[slot] == shard->master.address.host[0] - 'a')
+					expected[slot] = shard->partition;
+			}
+		}
+		for (uint16_t slot = 0; slot < SLOTS_USED; slot++)
+			assert_int_equal(hs_slot_map_get(map, slot), expected[slot]);
+	}
 	hs_topology_destroy(&topology);
 	hs_mem_free(&map);
 }
@@ -504,6 +561,7 @@ int main(void)
 		cmocka_unit_test(test_more_shards_than_numbers),
 		cmocka_unit_test(test_without_ids),
 		cmocka_unit_test(test_the_map),
+		cmocka_unit_test(test_maps_of_many_changes),
 		cmocka_unit_test(test_nodes_are_found_by_address),
 	};
 

@@ -1,7 +1,7 @@
 /* Goal: every way to write where a server is means what it says, everything else is refused with the
  * place, the reason and an example, and a password comes out nowhere.
  * Method: tables of URLs; each of the wrong ones carries a secret that its error is searched for. */
-#include "engine/redis/url.h"
+#include "upstream/url.h"
 
 #include "base/err.h"
 

@@ -201,7 +201,7 @@ static struct world *begin(size_t partitions, size_t keys)
 	struct world *world = hs_mem_zalloc(sizeof *world);
 	struct hs_top_model *model = &world->model;
 
-	snprintf(world->options.target, sizeof world->options.target, "host:1");
+	snprintf(world->options.target.text, sizeof world->options.target.text, "host:1");
 	world->options.interval_us = 1000000;
 	hs_top_view_init(&world->view, &world->options);
 	world->view.unicode = true;

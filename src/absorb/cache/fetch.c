@@ -75,10 +75,7 @@ static void send_all(struct hs_cache_stage *stage, struct hs_link *waiters)
 
 static struct hs_cache_fetch *find(const struct hs_cache_key *cached, const struct hs_ask *ask)
 {
-	for (struct hs_link *link = cached->fetches.next; link != &cached->fetches;
-	     link = link->next) {
-		struct hs_cache_fetch *fetch = hs_list_entry(link, struct hs_cache_fetch, of_key);
-
+	hs_list_each(struct hs_cache_fetch, fetch, &cached->fetches, of_key) {
 		if (fetch->ask.signature == ask->signature)
 			return fetch;
 	}
@@ -143,7 +140,7 @@ static void send(struct hs_cache_stage *stage, struct hs_cache_fetch *fetch)
 	own->parts[0].op.track = fetch->replica_since_us == 0;
 	own->parts[0].op.replica_since_us = fetch->replica_since_us;
 	if (fetch->cached->rule && fetch->replica_since_us == 0)
-		hs_counter_add(&hs_cache_stats(stage, fetch->cached)->fetches, 1);
+		hs_counter_add(&hs_cache_key_stats(stage, fetch->cached)->fills, 1);
 	hs_internal_send(stage->core, own);
 }
 
@@ -213,7 +210,7 @@ void hs_cache_refresh(struct hs_cache_stage *stage, struct hs_cache_key *cached,
 {
 	if (!cached->rule || find(cached, ask))
 		return;
-	hs_counter_add(&hs_cache_stats(stage, cached)->refreshes, 1);
+	hs_counter_add(&hs_cache_key_stats(stage, cached)->refreshes, 1);
 	start(stage, create(stage, cached, ask));
 }
 
@@ -274,11 +271,11 @@ static void keep(struct hs_cache_stage *stage, const struct hs_cache_fetch *fetc
 {
 	struct hs_shared *shared = stage->shared;
 	struct hs_cache_key *cached = fetch->cached;
-	struct hs_core_rule_stats *stats;
+	struct hs_cache_rule_stats *stats;
 
 	if (fetch->is_void || !cached->rule)
 		return;
-	stats = hs_cache_stats(stage, cached);
+	stats = hs_cache_key_stats(stage, cached);
 	hs_cache_note_size(stage, cached, entry);
 	if (!is_equal(fetch->version, hs_shared_version(shared, fetch->ask.key_hash)))
 		hs_counter_add(&stats->raced, 1);
@@ -328,10 +325,10 @@ static struct hs_cache_entry *old_one(const struct hs_cache_stage *stage,
 static void answer_old(struct hs_cache_stage *stage, struct hs_cache_fetch *fetch,
 		       struct hs_link *waiters, const struct hs_cache_entry *old)
 {
-	struct hs_core_rule_stats *stats = hs_cache_stats(stage, fetch->cached);
+	struct hs_cache_rule_stats *stats = hs_cache_key_stats(stage, fetch->cached);
 
 	for (struct hs_link *link = waiters->next; link != waiters; link = link->next)
-		hs_counter_add(&stats->stale, 1);
+		hs_counter_add(&stats->stale_served, 1);
 	answer_all(stage, fetch, waiters, old, (struct hs_bytes){NULL, 0});
 }
 
@@ -349,14 +346,14 @@ static bool is_no_vouch(struct hs_bytes reply)
 static bool asks_again(struct hs_cache_stage *stage, struct hs_cache_fetch *fetch,
 		       const struct hs_cache_entry *entry)
 {
-	struct hs_core_rule_stats *stats;
+	struct hs_cache_rule_stats *stats;
 
 	if (fetch->replica_since_us == 0)
 		return false;
 	if (fetch->cached->rule) {
-		stats = hs_cache_stats(stage, fetch->cached);
+		stats = hs_cache_key_stats(stage, fetch->cached);
 		hs_counter_add(fetch->own->parts[0].op.replica_proved_us > 0 ? &stats->replica_reads
-									     : &stats->fetches,
+									     : &stats->fills,
 			       1);
 	}
 	if (entry && entry->bytes > stage->core->options.cache_entry_bytes)
@@ -459,28 +456,15 @@ void hs_cache_told(void *self)
 		look_again(stage, hs_list_entry(mine.next, struct hs_cache_fetch, link));
 }
 
-static void count_cached(struct hs_cache_stage *stage)
-{
-	struct hs_cache_counts counts = hs_cache_counts(stage->cache);
-
-	hs_counter_set(&stage->core->stats.cache_keys, counts.keys);
-	hs_counter_set(&stage->core->stats.cache_replies, counts.replies);
-	hs_counter_set(&stage->core->stats.cache_bytes, counts.bytes);
-	hs_counter_set(&stage->core->stats.cache_evicted, counts.evicted);
-	hs_counter_set(&stage->core->stats.cache_too_large, counts.too_large);
-}
-
 void hs_cache_tick(void *self)
 {
 	struct hs_cache_stage *stage = self;
-	struct hs_link *link, *next, mine;
+	struct hs_cache_counts counts = hs_cache_counts(stage->cache);
+	struct hs_link mine;
 
-	count_cached(stage);
+	hs_counters_set(&hs_cache_counters, &stage->stats, &counts);
 	hs_list_init(&mine);
-	for (link = stage->foreign.next; link != &stage->foreign; link = next) {
-		struct hs_cache_fetch *fetch = hs_list_entry(link, struct hs_cache_fetch, link);
-
-		next = link->next;
+	hs_list_each_safe(struct hs_cache_fetch, fetch, &stage->foreign, link) {
 		if (stage->core->now.mono_us - fetch->foreign_us <= FOREIGN_US_MAX)
 			continue;
 		hs_list_remove(&fetch->link);
@@ -488,8 +472,7 @@ void hs_cache_tick(void *self)
 	}
 	while (!hs_list_empty(&mine))
 		send(stage, hs_list_entry(mine.next, struct hs_cache_fetch, link));
-	for (link = stage->sent.next; link != &stage->sent; link = link->next) {
-		struct hs_cache_fetch *fetch = hs_list_entry(link, struct hs_cache_fetch, link);
+	hs_list_each(struct hs_cache_fetch, fetch, &stage->sent, link) {
 		struct hs_cache_entry *old;
 
 		if (stage->core->now.mono_us - fetch->start_us <= SLOW_US)

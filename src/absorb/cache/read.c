@@ -22,7 +22,6 @@
 
 #include "base/mem.h"
 #include "core/step.h"
-#include "route/slot.h"
 #include "wire/reply.h"
 
 #include <math.h>
@@ -41,9 +40,7 @@ enum {
 /* Keys that are pinned have lost their replies and their rule: whoever pins them lets go soon. */
 static void void_fetches(struct hs_link *fetches)
 {
-	for (struct hs_link *link = fetches->next; link != fetches; link = link->next) {
-		struct hs_cache_fetch *fetch = hs_list_entry(link, struct hs_cache_fetch, link);
-
+	hs_list_each(struct hs_cache_fetch, fetch, fetches, link) {
 		fetch->is_void = true;
 		fetch->cached->rule = NULL;
 	}
@@ -78,6 +75,7 @@ static void configure(void *self)
 	void_fetches(&stage->sent);
 	void_fetches(&stage->foreign);
 	hs_cache_clear(stage->cache);
+	hs_cache_count_rules(stage, options->rules);
 	if (options->rules)
 		hs_rules_ref(options->rules);
 	hs_rules_unref(&stage->rules);
@@ -85,12 +83,6 @@ static void configure(void *self)
 	stage->mitigate = options->mitigate;
 	stage->any = any;
 	want(stage);
-}
-
-struct hs_core_rule_stats *hs_cache_stats(const struct hs_cache_stage *stage,
-					  const struct hs_cache_key *cached)
-{
-	return &stage->core->rule_stats[cached->rule->number];
 }
 
 /* --- which keys --- */
@@ -188,7 +180,7 @@ static void give(struct hs_cache_stage *stage, struct hs_session *session,
 static bool note_hit(struct hs_cache_stage *stage, struct hs_cache_key *cached,
 		     struct hs_cache_entry *entry, uint64_t age_us)
 {
-	struct hs_core_rule_stats *stats = hs_cache_stats(stage, cached);
+	struct hs_cache_rule_stats *stats = hs_cache_key_stats(stage, cached);
 
 	hs_counter_add(&stats->hits, 1);
 	hs_counter_add(&stats->age[hs_ladder_step(age_us)], 1);
@@ -201,7 +193,7 @@ static bool note_hit(struct hs_cache_stage *stage, struct hs_cache_key *cached,
 }
 
 /* What ended it, for the counters. */
-static void note_end(struct hs_core_rule_stats *stats, const struct hs_cache_entry *entry,
+static void note_end(struct hs_cache_rule_stats *stats, const struct hs_cache_entry *entry,
 		     uint32_t done)
 {
 	if (entry->done != done)
@@ -270,7 +262,7 @@ static struct hs_cache_entry *look(struct hs_cache_stage *stage, const struct hs
 				   struct hs_cache_key *cached, const struct hs_ask *ask,
 				   uint64_t *age, bool *again)
 {
-	struct hs_core_rule_stats *stats = hs_cache_stats(stage, cached);
+	struct hs_cache_rule_stats *stats = hs_cache_key_stats(stage, cached);
 	uint32_t done = hs_shared_version(stage->shared, ask->key_hash).done;
 	struct hs_cache_entry *entry = hs_cache_reply(cached, ask), *other;
 	enum hs_cache_entry_state state = HS_CACHE_ENTRY_CHANGED;
@@ -302,7 +294,7 @@ static struct hs_cache_entry *look(struct hs_cache_stage *stage, const struct hs
 	*again = note_hit(stage, cached, entry, age_us);
 	*age = age_us;
 	if (aged) {
-		hs_counter_add(&stats->stale, 1);
+		hs_counter_add(&stats->stale_served, 1);
 		*again = true;
 	}
 	return entry;
@@ -313,7 +305,7 @@ static struct hs_cache_entry *look(struct hs_cache_stage *stage, const struct hs
 static void observe(struct hs_cache_stage *stage, struct hs_cache_key *cached,
 		    const struct hs_ask *ask)
 {
-	struct hs_core_rule_stats *stats = hs_cache_stats(stage, cached);
+	struct hs_cache_rule_stats *stats = hs_cache_key_stats(stage, cached);
 	struct hs_version version = hs_shared_version(stage->shared, ask->key_hash);
 	struct hs_cache_entry *entry = hs_cache_reply(cached, ask);
 	uint64_t now_us = stage->core->now.mono_us, age_us;
@@ -396,7 +388,7 @@ static void wait_for_it(struct hs_cache_stage *stage, struct hs_session *session
 static void note_miss(struct hs_cache_stage *stage, struct hs_cache_key *cached)
 {
 	cached->misses++;
-	hs_counter_add(&hs_cache_stats(stage, cached)->misses, 1);
+	hs_counter_add(&hs_cache_key_stats(stage, cached)->misses, 1);
 }
 
 /* Clients that share a connection ask for a hot key again and again: the same read right behind a hit, in the same
@@ -521,7 +513,7 @@ static void drop_changed(struct hs_cache_stage *stage, const struct hs_vouch *vo
 	uint64_t hash = hs_shared_hash(stage->shared, key);
 	struct hs_cache_key *cached = hs_cache_find(cache, hash, key);
 	uint32_t done = hs_shared_version(stage->shared, hash).done, dropped;
-	struct hs_core_rule_stats *stats;
+	struct hs_cache_rule_stats *stats;
 	bool written;
 
 	if (!cached || cached->replies_count == 0)
@@ -530,7 +522,7 @@ static void drop_changed(struct hs_cache_stage *stage, const struct hs_vouch *vo
 	dropped = hs_cache_changed(cache, hash, key, vouch);
 	if (!cached->rule)
 		return;
-	stats = hs_cache_stats(stage, cached);
+	stats = hs_cache_key_stats(stage, cached);
 	hs_counter_add(written ? &stats->ended_written : &stats->ended_told, dropped);
 }
 
@@ -601,6 +593,7 @@ static void *create(struct hs_core *core, uint32_t index)
 	stage->versions = hs_versions_of(core);
 	/* Hashes of hot keys are those of versions. */
 	hs_check(!stage->shared || hs_shared_seed(stage->shared) == core->world.key_seed);
+	stage->rule_stats = hs_mem_zalloc(HS_RULES_MAX * sizeof *stage->rule_stats);
 	stage->cache = hs_cache_create(core->world.worker, &limits);
 	atomic_init(&stage->believed.proved_us, UINT64_MAX);
 	hs_list_init(&stage->foreign);
@@ -616,6 +609,7 @@ static void destroy(void *self)
 
 	hs_check(hs_list_empty(&stage->sent) && hs_list_empty(&stage->foreign));
 	hs_cache_destroy(&stage->cache);
+	hs_mem_free(&stage->rule_stats);
 	hs_rules_unref(&stage->rules);
 	hs_buf_deinit(&stage->scratch);
 	hs_buf_deinit(&stage->many);
@@ -625,6 +619,8 @@ static void destroy(void *self)
 const struct hs_stage hs_stage_cache = {
 	.name = "cache",
 	.request_bytes = sizeof(struct hs_cache_request),
+	.counters = &hs_cache_counters,
+	.counters_at = offsetof(struct hs_cache_stage, stats),
 	.create = create,
 	.destroy = destroy,
 	.configure = configure,

@@ -21,8 +21,10 @@ struct hs_cache_last {
 
 struct hs_cache_stage {
 	struct hs_core *core;
-	struct hs_shared *shared; /* of all workers; NULL: nothing is cached */
-	uint32_t index;		  /* in the array of stages */
+	struct hs_cache_stats stats;		/* as of the last tick */
+	struct hs_cache_rule_stats *rule_stats; /* by the rule's number */
+	struct hs_shared *shared;		/* of all workers; NULL: nothing is cached */
+	uint32_t index;				/* in the array of stages */
 	size_t request_at;
 	struct hs_versions versions;
 	struct hs_cache *cache;
@@ -104,9 +106,15 @@ uint64_t hs_cache_replica_since(struct hs_cache_stage *stage, const struct hs_se
 void hs_cache_note_size(const struct hs_cache_stage *stage, struct hs_cache_key *cached,
 			const struct hs_cache_entry *entry);
 
+/* stats.c */
+
+/* The rules become `rules`. Numbers of rules are used again: a rule that was not there before counts from 0. */
+void hs_cache_count_rules(struct hs_cache_stage *stage, const struct hs_rules *rules);
+/* Of the key's rule. */
+struct hs_cache_rule_stats *hs_cache_key_stats(const struct hs_cache_stage *stage,
+					       const struct hs_cache_key *cached);
 /* read.c */
-struct hs_core_rule_stats *hs_cache_stats(const struct hs_cache_stage *stage,
-					  const struct hs_cache_key *cached);
+
 /* Whether an old reply may be given because it cannot be read again. */
 bool hs_cache_outlives_error(const struct hs_cache_stage *stage, const struct hs_cache_key *cached,
 			     struct hs_cache_entry *entry);

@@ -10,6 +10,7 @@
 #ifndef HS_ABSORB_CACHE_H
 #define HS_ABSORB_CACHE_H
 
+#include "absorb/cache/stats.h"
 #include "absorb/entry.h"
 #include "base/list.h"
 
@@ -24,9 +25,7 @@ struct hs_cache_limits {
 };
 
 struct hs_cache_counts {
-	uint64_t keys, replies, bytes; /* now */
-	uint64_t evicted;	       /* keys, ever */
-	uint64_t too_large;	       /* replies, ever */
+	HS_CACHE_COUNTERS(HS_COUNTER_NUMBER)
 };
 
 /* A key that is admitted. The fields below `pins` are the stage's (read.c, fetch.c, write.c, replica.c). */

@@ -59,7 +59,7 @@ static void write_through(struct hs_cache_stage *stage, struct hs_request *reque
 	cached->unused_writes++;
 	if (hs_cache_keep(stage->cache, cached, entry)) {
 		hs_shared_put(stage->shared, entry);
-		hs_counter_add(&hs_cache_stats(stage, cached)->left, 1);
+		hs_counter_add(&hs_cache_key_stats(stage, cached)->left, 1);
 	}
 	hs_cache_entry_unref(&entry);
 }

@@ -195,7 +195,7 @@ bool hs_copies_look(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 /* It came to nothing: what is there of it is taken away. */
 static void give_up(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 {
-	hs_counter_add(&stage->core->stats.copies_failed, 1);
+	hs_counter_add(&stage->stats.failed, 1);
 	if (copied->making) {
 		atomic_store_explicit(&copied->making->entry->dead, true, memory_order_release);
 		hs_copies_unlink(stage, copied->making);
@@ -274,7 +274,7 @@ static void land_restore(struct hs_core *core, struct hs_request *own)
 			copied->making = NULL;
 			hs_shared_put(stage->shared, copies->entry);
 			hs_copies_adopt(stage, copied, copies, true);
-			hs_counter_add(&stage->core->stats.copies_made, 1);
+			hs_counter_add(&stage->stats.made, 1);
 		}
 	}
 	put(stage, own);
@@ -392,7 +392,7 @@ static void land_dump(struct hs_core *core, struct hs_request *own)
 	if (copied->making)
 		restore(stage, copied, payload);
 	else
-		hs_counter_add(&stage->core->stats.copies_failed, 1);
+		hs_counter_add(&stage->stats.failed, 1);
 	put(stage, own);
 }
 

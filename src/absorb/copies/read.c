@@ -72,7 +72,7 @@ static void answer(struct hs_copies_stage *stage, struct hs_request *asker, stru
 static void ask_original(struct hs_copies_stage *stage, struct hs_request *asker)
 {
 	release(stage, asker);
-	hs_counter_add(&stage->core->stats.copies_again, 1);
+	hs_counter_add(&stage->stats.again, 1);
 	hs_stage_send(stage->core, stage->index, asker, &asker->parts[0]);
 }
 
@@ -144,12 +144,12 @@ static bool send(struct hs_copies_stage *stage, struct hs_request *asker, struct
 	struct hs_request *own = prepare(stage, asker, copies, place);
 	bool ended = false;
 
-	hs_counter_add(&stage->core->stats.copies_reads, 1);
+	hs_counter_add(&stage->stats.reads, 1);
 	hs_place_asked(place, stage->core->now.mono_us);
 	hs_copies_call(stage, own)->ended = &ended;
 	hs_internal_send(stage->core, own);
 	if (ended) {
-		hs_counter_add(&stage->core->stats.copies_again, 1);
+		hs_counter_add(&stage->stats.again, 1);
 		return false;
 	}
 	hs_copies_call(stage, own)->ended = NULL;

@@ -90,6 +90,6 @@ void hs_copies_report(void *self, struct hs_reply *reply)
 
 	if (why && stage->core->world.worker == 0)
 		plan_rules(stage, why, reply);
-	for (const struct hs_link *link = keys->next; link != keys; link = link->next)
-		plan_key(stage, hs_list_entry(link, struct hs_copies_key, link), reply);
+	hs_list_each(struct hs_copies_key, key, keys, link)
+		plan_key(stage, key, reply);
 }

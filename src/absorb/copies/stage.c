@@ -50,10 +50,9 @@ static void count_keys(struct hs_copies_stage *stage)
 {
 	uint64_t spread = 0;
 
-	for (struct hs_link *link = stage->keys.next; link != &stage->keys; link = link->next)
-		spread +=
-			hs_list_entry(link, struct hs_copies_key, link)->state == HS_COPIES_SPREAD;
-	hs_counter_set(&stage->core->stats.copies_keys, spread);
+	hs_list_each(const struct hs_copies_key, key, &stage->keys, link)
+		spread += key->state == HS_COPIES_SPREAD;
+	hs_counter_set(&stage->stats.keys, spread);
 }
 
 static void set_state(struct hs_copies_stage *stage, struct hs_copies_key *copied,
@@ -135,17 +134,13 @@ static void configure(void *self)
 {
 	struct hs_copies_stage *stage = self;
 	const struct hs_rules *rules = stage->core->options.rules;
-	struct hs_link *link, *next;
 
 	stage->any = false;
 	if (stage->shared && rules && !stage->stopped && hs_core_reserves(stage->core) &&
 	    stage->core->options.mitigate == HS_MITIGATE_ON)
 		for (size_t i = 0; i < hs_rules_count(rules); i++)
 			stage->any = stage->any || hs_rules_at(rules, i)->copies > 1;
-	for (link = stage->keys.next; link != &stage->keys; link = next) {
-		struct hs_copies_key *copied = hs_list_entry(link, struct hs_copies_key, link);
-
-		next = link->next;
+	hs_list_each_safe(struct hs_copies_key, copied, &stage->keys, link) {
 		copied->rule = stage->any ? rule_of(copied->hot) : NULL;
 		if (!copied->rule)
 			end(stage, copied);
@@ -202,7 +197,7 @@ void hs_copies_drop(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 		hs_copies_pace(&copied->pace, copies->count, reads);
 		atomic_store_explicit(&copies->entry->dead, true, memory_order_release);
 		hs_copies_unlink(stage, copies);
-		hs_counter_add(&stage->core->stats.copies_ended, 1);
+		hs_counter_add(&stage->stats.ended, 1);
 	}
 	copied->rest_until_us =
 		stage->core->now.mono_us + (copied->ours ? copied->pace.pause_us : 0);
@@ -280,9 +275,7 @@ static void changed(void *self, const struct hs_vouch *vouch, const struct hs_by
 
 	if (stage->count == 0)
 		return;
-	for (struct hs_link *link = stage->keys.next; link != &stage->keys; link = link->next) {
-		struct hs_copies_key *copied = hs_list_entry(link, struct hs_copies_key, link);
-
+	hs_list_each(struct hs_copies_key, copied, &stage->keys, link) {
 		if (key && !hs_bytes_equal(hs_copies_key_name(copied), *key))
 			continue;
 		if (copied->ours)
@@ -340,15 +333,12 @@ static void tick_key(struct hs_copies_stage *stage, struct hs_copies_key *copied
 static void tick(void *self)
 {
 	struct hs_copies_stage *stage = self;
-	struct hs_link *link, *next;
 
 	if (!stage->any || stage->count == 0)
 		return;
 	sample(stage);
-	for (link = stage->keys.next; link != &stage->keys; link = next) {
-		next = link->next;
-		tick_key(stage, hs_list_entry(link, struct hs_copies_key, link));
-	}
+	hs_list_each_safe(struct hs_copies_key, copied, &stage->keys, link)
+		tick_key(stage, copied);
 }
 
 /* --- the stage --- */
@@ -386,9 +376,13 @@ static void destroy(void *self)
 	hs_mem_free(&stage);
 }
 
+static const struct hs_counter_table counters = HS_COUNTER_TABLE(HS_COPIES_COUNTERS);
+
 const struct hs_stage hs_stage_copies = {
 	.name = "copies",
 	.request_bytes = sizeof(struct hs_copies_call),
+	.counters = &counters,
+	.counters_at = offsetof(struct hs_copies_stage, stats),
 	.create = create,
 	.destroy = destroy,
 	.configure = configure,

@@ -4,6 +4,7 @@
 #define HS_ABSORB_COPIES_STAGE_H
 
 #include "absorb/copies/set.h"
+#include "absorb/copies/stats.h"
 #include "absorb/versions.h"
 #include "core/internal.h"
 #include "core/reserved.h"
@@ -46,6 +47,7 @@ struct hs_copies_key {
 
 struct hs_copies_stage {
 	struct hs_core *core;
+	struct hs_copies_stats stats;
 	struct hs_shared *shared; /* of all workers; NULL: no copies are made */
 	uint32_t index;		  /* in the array of stages */
 	size_t request_at;

@@ -85,9 +85,7 @@ static void note_write(struct hs_fold_stage *stage, const struct hs_session *ses
 		only = hs_fold_find(stage, call, at);
 	if (at > 0 && !only)
 		return;
-	for (struct hs_link *link = stage->queues.next; link != &stage->queues; link = link->next) {
-		struct hs_queue *queue = hs_list_entry(link, struct hs_queue, link);
-
+	hs_list_each(struct hs_queue, queue, &stage->queues, link) {
 		if (only ? queue == only : !one_slot || queue->hot->slot == call->slot)
 			queue->fold.far_from_overflow = false;
 	}

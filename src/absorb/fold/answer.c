@@ -154,11 +154,9 @@ static int find_overflow(const struct answers *answers)
 
 	if (number > -(int64_t)HS_FOLD_REACH_MAX && number < (int64_t)HS_FOLD_REACH_MAX)
 		return 0; /* nothing reaches a limit from there */
-	for (struct hs_link *link = asks->next; link != asks; link = link->next) {
-		int64_t by = hs_list_entry(link, struct hs_fold_ask, link)->number;
-
-		if (__builtin_add_overflow(number, by, &number))
-			return hs_fold_sign(by);
+	hs_list_each(const struct hs_fold_ask, ask, asks, link) {
+		if (__builtin_add_overflow(number, ask->number, &number))
+			return hs_fold_sign(ask->number);
 	}
 	return 0;
 }
@@ -168,9 +166,7 @@ static void put_first(struct hs_fold_batch *batch, int sign)
 {
 	struct hs_link *asks = &batch->asks, *next = asks->next;
 
-	for (struct hs_link *link = asks->next; link != asks; link = link->next) {
-		struct hs_fold_ask *ask = hs_list_entry(link, struct hs_fold_ask, link);
-
+	hs_list_each(struct hs_fold_ask, ask, asks, link) {
 		if (ask->number != 0)
 			ask->client->sign = hs_fold_sign(ask->number);
 	}
@@ -183,8 +179,8 @@ static void put_first(struct hs_fold_batch *batch, int sign)
 		hs_list_remove(link);
 		hs_list_append(asks, link);
 	}
-	for (struct hs_link *link = asks->next; link != asks; link = link->next)
-		hs_list_entry(link, struct hs_fold_ask, link)->client->sign = 0;
+	hs_list_each(struct hs_fold_ask, ask, asks, link)
+		ask->client->sign = 0;
 }
 
 static void answer_done(struct answers *answers)
@@ -261,22 +257,19 @@ static bool has_share(enum share share, const struct hs_fold_batch *batch,
 static void part(const struct answers *answers, enum share share, struct hs_bytes error)
 {
 	struct hs_fold_batch *batch = answers->batch;
-	struct hs_link again, *next;
+	struct hs_link again;
 
 	hs_list_init(&again);
-	for (struct hs_link *link = batch->asks.next; link != &batch->asks; link = next) {
-		struct hs_fold_ask *ask = hs_list_entry(link, struct hs_fold_ask, link);
-
-		next = link->next;
+	hs_list_each_safe(struct hs_fold_ask, ask, &batch->asks, link) {
 		if (ask->client->batch != batch && has_share(share, batch, ask))
 			continue;
 		ask->client->batch = batch;
-		hs_list_remove(link);
-		hs_list_append(&again, link);
+		hs_list_remove(&ask->link);
+		hs_list_append(&again, &ask->link);
 		batch->count--;
 	}
-	for (struct hs_link *link = again.next; link != &again; link = link->next)
-		hs_list_entry(link, struct hs_fold_ask, link)->client->batch = NULL;
+	hs_list_each(struct hs_fold_ask, ask, &again, link)
+		ask->client->batch = NULL;
 	answer_all(answers, error);
 	while (!hs_list_empty(&again)) {
 		struct hs_fold_ask *ask = first_of(&again);

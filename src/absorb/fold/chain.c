@@ -89,7 +89,7 @@ static void wait_in_queue(struct hs_fold_stage *stage, struct hs_fold_chain *cha
 
 static void count_waiting(struct hs_fold_stage *stage, int change)
 {
-	struct hs_counter *waiting = &stage->core->stats.fold_waiting;
+	struct hs_counter *waiting = &stage->stats.waiting;
 
 	hs_counter_set(waiting, hs_counter_get(waiting) + (uint64_t)(int64_t)change);
 }
@@ -225,10 +225,7 @@ static void set_client(struct hs_fold_stage *stage, const struct hs_fold_chain *
 	const struct hs_session *session = chain->session;
 	uint32_t bucket = (uint32_t)(chain - hs_fold_session(stage, session)->chains);
 
-	for (struct hs_link *link = session->requests.next; link != &session->requests;
-	     link = link->next) {
-		struct hs_request *request = hs_list_entry(link, struct hs_request, link);
-
+	hs_list_each(struct hs_request, request, &session->requests, link) {
 		for (uint32_t i = 0; i < request->parts_count; i++) {
 			struct hs_op *op = &request->parts[i].op;
 

@@ -15,7 +15,7 @@ void hs_fold_want(struct hs_fold_stage *stage)
 static void set_count(struct hs_fold_stage *stage, uint32_t count)
 {
 	stage->count = count;
-	hs_counter_set(&stage->core->stats.fold_keys, count);
+	hs_counter_set(&stage->stats.keys, count);
 	hs_fold_want(stage);
 }
 
@@ -69,10 +69,8 @@ void hs_fold_cool(void *self, struct hs_hot *hot, bool cool)
 void hs_fold_report(void *self, struct hs_reply *reply)
 {
 	const struct hs_fold_stage *stage = self;
-	const struct hs_link *queues = &stage->queues;
 
-	for (const struct hs_link *link = queues->next; link != queues; link = link->next) {
-		const struct hs_queue *queue = hs_list_entry(link, struct hs_queue, link);
+	hs_list_each(const struct hs_queue, queue, &stage->queues, link) {
 		uint16_t partition = hs_core_partition(stage->core, queue->hot->slot);
 		struct hs_plan_number waiting = {"waiting", queue->waiting};
 		struct hs_plan_row row = {

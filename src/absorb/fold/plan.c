@@ -237,9 +237,7 @@ static void finish_set(struct hs_fold_batch *batch)
 	const struct hs_fold_ask *set = NULL;
 	struct hs_fold_value value = {0};
 
-	for (struct hs_link *link = batch->asks.next; link != &batch->asks; link = link->next) {
-		const struct hs_fold_ask *ask = ask_of(link);
-
+	hs_list_each(const struct hs_fold_ask, ask, &batch->asks, link) {
 		if (ask->kind == HS_FOLD_SET) {
 			set = ask;
 			hs_fold_value_set(&value, ask);
@@ -262,8 +260,8 @@ static void finish_set(struct hs_fold_batch *batch)
 
 static void finish(struct hs_fold_batch *batch)
 {
-	for (struct hs_link *link = batch->asks.next; link != &batch->asks; link = link->next) {
-		struct hs_fold_client *client = ask_of(link)->client;
+	hs_list_each(struct hs_fold_ask, ask, &batch->asks, link) {
+		struct hs_fold_client *client = ask->client;
 
 		*client = (struct hs_fold_client){.bound = client->bound,
 						  .no_retry = client->no_retry};
@@ -285,21 +283,19 @@ bool hs_fold_is_simple(const struct hs_fold_ask *ask)
 void hs_fold_plan(struct hs_fold *fold, struct hs_link *plan)
 {
 	struct planner planner = {.fold = fold, .plan = plan, .epoch = 1};
-	struct hs_link *before = plan->prev, *link, *next;
+	struct hs_link *before = plan->prev;
 
 	if (hs_list_empty(&fold->waiting))
 		return;
-	for (link = fold->waiting.next; link != &fold->waiting; link = next) {
-		struct hs_fold_ask *ask = ask_of(link);
+	hs_list_each_safe(struct hs_fold_ask, ask, &fold->waiting, link) {
 		struct hs_fold_batch *batch = ask->client->waits ? NULL : find_batch(&planner, ask);
 
-		next = link->next;
 		if (ask->client->batch && ask->client->batch != batch)
 			ask->client->waits = true;
 		else
 			join(batch ? batch : new_batch(&planner, ask), ask);
 	}
-	for (link = before->next; link != plan; link = link->next)
+	for (struct hs_link *link = before->next; link != plan; link = link->next)
 		finish(hs_list_entry(link, struct hs_fold_batch, link));
 }
 

@@ -68,7 +68,7 @@ static void refuse(struct hs_fold_stage *stage, struct hs_request *request)
 	hs_reply_errorf(&reply,
 			"BUSY %u requests wait for this key already (fold-waiters-max); not run",
 			stage->core->options.fold_waiters_max);
-	hs_counter_add(&stage->core->stats.fold_busy, 1);
+	hs_counter_add(&stage->stats.busy, 1);
 	request->parts[0].time_us = 0;
 	hs_stage_ends(stage->core, stage->index, request);
 	hs_count_request(stage->core, request, hs_buf_bytes(&request->reply));
@@ -181,7 +181,7 @@ static void answer(void *context, struct hs_fold_ask *ask, struct hs_bytes reply
 
 	leave_bucket(stage, folded);
 	hs_core_resume_later(stage->core, request->session);
-	hs_counter_add(&stage->core->stats.fold_requests, 1);
+	hs_counter_add(&stage->stats.requests, 1);
 	hs_stage_share(stage->core, stage->index, request, reply);
 }
 
@@ -196,14 +196,14 @@ static void again(void *context, struct hs_fold_ask *ask)
 	struct hs_fold_chain *chain;
 
 	if (ask->no_retry) {
-		hs_counter_add(&stage->core->stats.fold_busy, 1);
+		hs_counter_add(&stage->stats.busy, 1);
 		answer(context, ask, too_late);
 		return;
 	}
 	chain = folded->chain;
 	leave_bucket(stage, folded);
 	hs_core_resume_later(stage->core, request->session);
-	hs_counter_add(&stage->core->stats.fold_again, 1);
+	hs_counter_add(&stage->stats.again, 1);
 	if (!request->session->gone) {
 		hs_chain_restore_client(stage, chain);
 		send_lone(stage, folded);
@@ -283,7 +283,7 @@ static void send_together(struct hs_fold_stage *stage, struct hs_queue *queue,
 	folded->batch = batch;
 	queue->under_way++;
 	queue->alone = 0;
-	hs_counter_add(&stage->core->stats.fold_commands, 1);
+	hs_counter_add(&stage->stats.commands, 1);
 	hs_internal_send(stage->core, own);
 }
 
@@ -475,9 +475,7 @@ static void forget(void *self, struct hs_session *session)
 	struct hs_fold_stage *stage = self;
 	struct hs_request *last = NULL;
 
-	for (struct hs_link *link = session->requests.next; link != &session->requests;
-	     link = link->next) {
-		struct hs_request *request = hs_list_entry(link, struct hs_request, link);
+	hs_list_each(struct hs_request, request, &session->requests, link) {
 		struct hs_fold_request *folded = hs_fold_of(stage, request);
 
 		if (request->parts_count != 1 || !(request->parts[0].marked >> stage->index & 1) ||
@@ -548,10 +546,14 @@ static void close_session(void *self, struct hs_session *session)
 	hs_mem_free(&known->chains);
 }
 
+static const struct hs_counter_table counters = HS_COUNTER_TABLE(HS_FOLD_COUNTERS);
+
 const struct hs_stage hs_stage_fold = {
 	.name = "fold",
 	.session_bytes = sizeof(struct hs_fold_session),
 	.request_bytes = sizeof(struct hs_fold_request),
+	.counters = &counters,
+	.counters_at = offsetof(struct hs_fold_stage, stats),
 	.create = create,
 	.destroy = destroy,
 	.close = close_session,

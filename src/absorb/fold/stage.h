@@ -4,6 +4,7 @@
 #define HS_ABSORB_FOLD_STAGE_H
 
 #include "absorb/fold/fold.h"
+#include "absorb/fold/stats.h"
 #include "core/stage.h"
 #include "core/state.h"
 
@@ -63,6 +64,7 @@ struct hs_fold_request {
 
 struct hs_fold_stage {
 	struct hs_core *core;
+	struct hs_fold_stats stats;
 	uint32_t index; /* in the array of stages */
 	size_t session_at, request_at;
 	/* Of the call that was admitted last, which has this number. */

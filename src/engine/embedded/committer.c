@@ -1,7 +1,5 @@
 #include "engine/embedded/committer.h"
 
-#include "base/mem.h"
-
 #include <pthread.h>
 #include <sched.h>
 #include <stddef.h>

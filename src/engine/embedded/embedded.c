@@ -34,7 +34,6 @@
 #include "wire/reply.h"
 
 #include <string.h>
-#include <uv.h>
 
 #define STORE_BYTES_MIN HS_MIB
 #define LOG_BYTES_MIN (64 * HS_KIB)
@@ -53,9 +52,7 @@ struct embedded {
 	struct hs_database database;
 	struct hs_committer committer;
 	struct worker *workers;
-	struct hs_vouch vouch;	     /* every change passes through here: nothing is missed */
-	uv_mutex_t mutex;	     /* for the next */
-	struct hs_engine_stats zero; /* what reset_stats takes off */
+	struct hs_vouch vouch; /* every change passes through here: nothing is missed */
 };
 
 static struct embedded *of(const struct hs_engine *engine)
@@ -201,67 +198,23 @@ static void partition_stats(struct hs_engine *engine, uint16_t id,
 		stats->commit_ladder[step] = hs_counter_get(&store->commit_ladder[step]);
 }
 
-/* Since the start. */
-static void stats_all(struct embedded *embedded, struct hs_engine_stats *stats)
+static void stats(struct hs_engine *engine, struct hs_engine_stats *stats)
 {
+	struct embedded *embedded = of(engine);
 	struct hs_group *group = &embedded->committer.group;
 	struct hs_redo *redo = &embedded->database.redo;
 
 	*stats = (struct hs_engine_stats){
-		.commits = hs_counter_get(&group->commits),
-		.commit_ops = hs_counter_get(&group->commit_ops),
-		.commit_us = hs_counter_get(&group->commit_us),
-		.store_writes = hs_counter_get(&group->store_writes),
 		.syncs = hs_counter_get(&redo->syncs),
 		.checkpoints = hs_counter_get(&embedded->database.checkpoint.done),
-		.checkpoint_wall_s = (int64_t)hs_counter_get(&group->checkpoint_wall_s),
 		.log_bytes = hs_counter_get(&redo->used[0]) + hs_counter_get(&redo->used[1]),
-		.hits = hs_counter_get(&group->hits),
-		.misses = hs_counter_get(&group->misses),
-		.expired = hs_counter_get(&group->expired),
-		.damaged = hs_counter_get(&group->damaged),
-		.changes = hs_counter_get(&group->changes),
-		.full_errors = hs_counter_get(&group->full_errors),
-		.lent = hs_counter_get(&group->lent),
 		.last_error = atomic_load(&group->last_error),
 		.trouble = "",
 		.servers = {.maxmemory_policy = "noeviction", .aof_enabled = 1},
 	};
-	for (uint32_t id = 0; id < embedded->host.workers; id++) {
-		stats->hits += hs_counter_get(&embedded->workers[id].reader.hits);
-		stats->misses += hs_counter_get(&embedded->workers[id].reader.misses);
-		stats->damaged += hs_counter_get(&embedded->workers[id].reader.damaged);
-	}
-}
-
-static void stats(struct hs_engine *engine, struct hs_engine_stats *now)
-{
-	struct embedded *embedded = of(engine);
-	const struct hs_engine_stats *zero = &embedded->zero;
-
-	stats_all(embedded, now);
-	uv_mutex_lock(&embedded->mutex);
-	now->commits -= zero->commits;
-	now->commit_ops -= zero->commit_ops;
-	now->commit_us -= zero->commit_us;
-	now->store_writes -= zero->store_writes;
-	now->syncs -= zero->syncs;
-	now->hits -= zero->hits;
-	now->misses -= zero->misses;
-	now->expired -= zero->expired;
-	now->damaged -= zero->damaged;
-	now->full_errors -= zero->full_errors;
-	now->lent -= zero->lent;
-	uv_mutex_unlock(&embedded->mutex);
-}
-
-static void reset_stats(struct hs_engine *engine)
-{
-	struct embedded *embedded = of(engine);
-
-	uv_mutex_lock(&embedded->mutex);
-	stats_all(embedded, &embedded->zero);
-	uv_mutex_unlock(&embedded->mutex);
+	hs_engine_stats_add(stats, &group->counters);
+	for (uint32_t id = 0; id < embedded->host.workers; id++)
+		hs_engine_stats_add(stats, &embedded->workers[id].reader.counters);
 }
 
 static void destroy(struct hs_engine **engine)
@@ -274,7 +227,6 @@ static void destroy(struct hs_engine **engine)
 	for (uint32_t id = 0; id < embedded->host.workers; id++)
 		hs_reader_deinit(&embedded->workers[id].reader);
 	hs_database_close(&embedded->database);
-	uv_mutex_destroy(&embedded->mutex);
 	hs_mem_free(&embedded->workers);
 	hs_mem_free(&embedded);
 	*engine = NULL;
@@ -290,7 +242,6 @@ static const struct hs_engine_calls calls = {
 	.partitions = partitions,
 	.partition_stats = partition_stats,
 	.stats = stats,
-	.reset_stats = reset_stats,
 	.destroy = destroy,
 };
 
@@ -328,7 +279,6 @@ int hs_embedded_create(const struct hs_embedded_options *options, const struct h
 		hs_mem_free(&embedded);
 		return rc;
 	}
-	hs_check(uv_mutex_init(&embedded->mutex) == 0);
 	embedded->workers = hs_mem_zalloc(host->workers * sizeof *embedded->workers);
 	for (uint32_t id = 0; id < host->workers; id++)
 		hs_reader_init(&embedded->workers[id].reader, &embedded->database, &embedded->host,

@@ -5,8 +5,6 @@
 #include "base/mem.h"
 #include "wire/reply.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -39,7 +37,7 @@ void hs_group_init(struct hs_group *group, struct hs_database *database,
 	group->changed.seed = database->seed;
 	hs_prng_init(&group->prng, database->seed ^ database->redo.lsn);
 	atomic_store(&group->last_error, "");
-	hs_counter_set(&group->checkpoint_wall_s,
+	hs_counter_set(&group->counters.checkpoint_wall_s,
 		       (uint64_t)(host->now(host->context).wall_us / 1000000));
 	for (uint16_t id = 0; id < count; id++) {
 		struct hs_keyspace *ks = &group->parts[id].ks;
@@ -80,7 +78,7 @@ static void collect(struct hs_group *group, bool wait)
 
 		hs_counter_set(&redo->used[!redo->turn], 0);
 		hs_counter_set(
-			&group->checkpoint_wall_s,
+			&group->counters.checkpoint_wall_s,
 			(uint64_t)(group->host->now(group->host->context).wall_us / 1000000));
 	}
 }
@@ -454,8 +452,8 @@ static bool seal(struct hs_group *group, bool may_defer)
 			aborted[aborts++] = id;
 			continue;
 		}
-		hs_counter_add(&group->changes, part->ks.changes - part->changes_before);
-		hs_counter_add(&group->store_writes, entries);
+		hs_counter_add(&group->counters.changes, part->ks.changes - part->changes_before);
+		hs_counter_add(&group->counters.store_writes, entries);
 		group->sealed[group->sealed_count++] = id;
 		done = true;
 	}
@@ -576,9 +574,9 @@ static void retry(struct hs_group *group, uint16_t id)
 
 static void count_keys(struct hs_group *group)
 {
-	hs_counter_set(&group->hits, group->counts.hits);
-	hs_counter_set(&group->misses, group->counts.misses);
-	hs_counter_set(&group->expired, group->counts.expired);
+	hs_counter_set(&group->counters.hits, group->counts.hits);
+	hs_counter_set(&group->counters.misses, group->counts.misses);
+	hs_counter_set(&group->counters.expired, group->counts.expired);
 }
 
 bool hs_group_empty(const struct hs_group *group)
@@ -634,7 +632,7 @@ static bool lend(struct hs_group *group, struct hs_group_item *item)
 	op->unmade = true;
 	op->engine_data = loan;
 	op->engine_mark = (uint64_t)group->now_ms;
-	hs_counter_add(&group->lent, 1);
+	hs_counter_add(&group->counters.lent, 1);
 	return true;
 }
 
@@ -690,9 +688,9 @@ bool hs_group_finish(struct hs_group *group, bool may_defer)
 	for (uint16_t id = 0; id < group->database->partitions; id++)
 		group->parts[id].refused = false;
 	count_keys(group);
-	hs_counter_add(&group->commits, group->count > 0);
-	hs_counter_add(&group->commit_ops, group->count);
-	hs_counter_add(&group->commit_us, now_us(group) - group->begun_us);
+	hs_counter_add(&group->counters.commits, group->count > 0);
+	hs_counter_add(&group->counters.commit_ops, group->count);
+	hs_counter_add(&group->counters.commit_us, now_us(group) - group->begun_us);
 	group->count = 0;
 	group->number++;
 	group->cut_short = false;
@@ -701,14 +699,6 @@ bool hs_group_finish(struct hs_group *group, bool may_defer)
 	group->swept = false;
 	group->unknown = false;
 	return !deferred;
-}
-
-size_t hs_group_run(struct hs_group *group, struct hs_op *op)
-{
-	size_t count = hs_group_add(group, op);
-
-	hs_group_finish(group, false);
-	return count;
 }
 
 bool hs_group_sweep(struct hs_group *group, size_t limit)

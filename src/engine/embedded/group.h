@@ -110,11 +110,7 @@ struct hs_group {
 	void *barrier_context;
 	char failure[HS_PATH_BYTES_MAX + 256];
 
-	struct hs_counter commits, commit_ops, commit_us, full_errors, changes;
-	struct hs_counter store_writes; /* entries of the log: one for each key and group */
-	struct hs_counter hits, misses, expired, damaged;
-	struct hs_counter lent; /* reads whose large reply their worker wrote */
-	struct hs_counter checkpoint_wall_s;
+	struct hs_engine_counters counters;
 	struct hs_counter sync_us;	  /* what a sync usually takes these days */
 	_Atomic(const char *) last_error; /* constant text or `failure`; "" when all is well */
 };
@@ -140,9 +136,6 @@ bool hs_group_finish(struct hs_group *group, bool may_defer);
  * that left the sync to the caller, by the thread which has done it, before the next group is
  * finished. */
 void hs_group_durable(struct hs_group *group);
-
-/* Adds and finishes. */
-size_t hs_group_run(struct hs_group *group, struct hs_op *op);
 
 /* Between groups: commits what was kept long enough, takes in a finished checkpoint, begins one
  * when enough was written. Says when to come back at the latest. */

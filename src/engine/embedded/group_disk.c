@@ -13,7 +13,6 @@
  * A store that was given up is read from its last commit. Its keys that were changed since cannot be
  * read until a restart: an error says so. No store's failure is an assertion. */
 
-#include "base/err.h"
 #include "engine/embedded/group.h"
 
 #include <stdarg.h>

@@ -128,7 +128,7 @@ void hs_group_refuse(struct hs_group *group, struct hs_group_item *item)
 				hs_store_failure_text(store));
 		return;
 	}
-	hs_counter_add(&group->full_errors, 1);
+	hs_counter_add(&group->counters.full_errors, 1);
 	if (item->bytes <= store->bytes_max) /* what could never fit tells nothing of the room */
 		atomic_store_explicit(&store->full, true, memory_order_relaxed);
 	if (failure == MDB_MAP_FULL || failure == MDB_TXN_FULL)
@@ -341,7 +341,7 @@ int hs_group_run_op(struct hs_group *group, struct hs_group_item *item)
 	item->large = false;
 	rc = run_op(group, item);
 	if (__builtin_expect(ks->damaged, 0))
-		hs_database_tell_damaged(group->database, store->id, ks, &group->damaged);
+		hs_database_tell_damaged(group->database, store->id, ks, &group->counters.damaged);
 	if (rc == 0 && !item->refused && writes(item->op) &&
 	    atomic_load_explicit(&store->full, memory_order_relaxed))
 		atomic_store_explicit(&store->full, false, memory_order_relaxed);

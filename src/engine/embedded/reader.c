@@ -106,9 +106,9 @@ bool hs_reader_run(struct hs_reader *reader, struct hs_op *op)
 	}
 	if (__builtin_expect(store->ks.damaged, 0))
 		hs_database_tell_damaged(reader->database, op->partition, &store->ks,
-					 &reader->damaged);
-	hs_counter_set(&reader->hits, reader->counts.hits);
-	hs_counter_set(&reader->misses, reader->counts.misses);
+					 &reader->counters.damaged);
+	hs_counter_set(&reader->counters.hits, reader->counts.hits);
+	hs_counter_set(&reader->counters.misses, reader->counts.misses);
 	return true;
 }
 
@@ -159,9 +159,10 @@ void hs_reader_run_loan(struct hs_reader *reader, struct hs_loan *loan, struct h
 		refuse_large(&reply, mark);
 	}
 	if (__builtin_expect(ks.damaged, 0))
-		hs_database_tell_damaged(reader->database, op->partition, &ks, &reader->damaged);
-	hs_counter_set(&reader->hits, reader->counts.hits);
-	hs_counter_set(&reader->misses, reader->counts.misses);
+		hs_database_tell_damaged(reader->database, op->partition, &ks,
+					 &reader->counters.damaged);
+	hs_counter_set(&reader->counters.hits, reader->counts.hits);
+	hs_counter_set(&reader->counters.misses, reader->counts.misses);
 }
 
 void hs_reader_idle(struct hs_reader *reader)

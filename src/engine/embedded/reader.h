@@ -18,7 +18,6 @@
 #ifndef HS_ENGINE_EMBEDDED_READER_H
 #define HS_ENGINE_EMBEDDED_READER_H
 
-#include "base/counter.h"
 #include "base/prng.h"
 #include "core/op.h"
 #include "engine/embedded/database.h"
@@ -44,8 +43,7 @@ struct hs_reader {
 	uint64_t batch;
 	struct hs_prng prng;
 	struct hs_keyspace_counts counts;
-	struct hs_counter hits, misses; /* the same, for other threads */
-	struct hs_counter damaged;	/* reads that found a damaged record */
+	struct hs_engine_counters counters;
 };
 
 void hs_reader_init(struct hs_reader *reader, struct hs_database *database,

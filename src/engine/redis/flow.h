@@ -1,6 +1,6 @@
 /* One worker's side of the redis engine, without a socket or a clock: operations come in, requests
  * for pipes go out, replies come back, and what they say is done about: redirects, retries, waits.
- * The driver (redis.c with conn.h) is one caller, unit tests are another.
+ * The driver (redis.c with upstream/conn.h) is one caller, unit tests are another.
  *
  *     submit ──► slot ──┬─ free ──► node's pipe ──► … ──► reply ──┬─ an answer ──► finished
  *                       └─ held: parked ◄──── moved, not now ─────┘
@@ -21,13 +21,15 @@
 
 #include "base/limits.h"
 #include "base/now.h"
+#include "engine/engine.h"
 #include "engine/redis/pipe.h"
-#include "engine/redis/url.h"
 #include "engine/redis/vouches.h"
+#include "upstream/greeting.h"
+#include "upstream/url.h"
 
 #include <stdatomic.h>
 
-enum { HS_NODE_NONE = 0xffff, HS_HOST_BYTES_MAX = 256, HS_NODE_ID_BYTES = 41, HS_REPLICAS_MAX = 5 };
+enum { HS_NODE_NONE = 0xffff, HS_HOST_BYTES_MAX = 256, HS_REPLICAS_MAX = 5 };
 
 /* Which node has which slot. Immutable and shared by the workers; the last to let go frees it. */
 struct hs_routes {
@@ -52,9 +54,29 @@ struct hs_refusals {
 	uint64_t since_us, last_us;
 };
 
-/* Pipes of a node that all clients share: one for each dialect, one that vouches (fill.c), and one for
- * what a replica may answer (replica.c). */
-enum { HS_PIPE_RESP2, HS_PIPE_RESP3, HS_PIPE_FILL, HS_PIPE_REPLICA, HS_NODE_PIPES };
+/* The pipe on which a server tracks what is read (fetch.c). */
+struct hs_fetch_pipe {
+	struct hs_pipe pipe;	/* first */
+	bool tracking;		/* the server has said that it tells of changes */
+	bool checking;		/* a liveness check is under way */
+	struct hs_vouch *vouch; /* its tracking session; NULL: never wanted yet */
+	uint64_t used_us;	/* when last */
+	struct hs_buf key; /* in a cluster: what the next liveness check asks for; empty: nothing */
+	bool key_used;	   /* take another one for the next */
+	/* Told of its key: behind EXEC of the write whose turn it is, behind PTTL of the read. */
+	uint32_t changes_behind;
+	/* What the server does not do, as it said when it was last asked: RESP3, tracked writes, EXISTS. */
+	bool resp2_only, writes_plain, checks_plain;
+	bool told_untracked; /* that it does not tell of changes was passed on */
+};
+
+/* The pipe for what a replica may answer (replica.c). */
+struct hs_replica_pipe {
+	struct hs_pipe pipe; /* first */
+	bool checking;	     /* it was asked for INFO replication */
+};
+
+enum { HS_NODE_PIPES = 4 };
 
 /* How far a master was in its stream of changes when it was asked. */
 struct hs_progress {
@@ -68,22 +90,20 @@ struct hs_node {
 	char text[HS_HOST_BYTES_MAX + 16]; /* host:port */
 	bool listed;			   /* in the routes */
 	bool lost_slots;		   /* to others, by the routes just being read */
-	struct hs_pipe pipes[HS_NODE_PIPES];
-	struct hs_link idle; /* pipes for one client, free */
+	struct hs_pipe shared[2];	   /* in RESP2, in RESP3 */
+	struct hs_fetch_pipe fetch;
+	struct hs_replica_pipe replica;
+	struct hs_pipe *pipes[HS_NODE_PIPES]; /* all of these */
+	struct hs_link idle;		      /* private pipes that nobody uses */
 	uint32_t idle_count;
 	uint64_t down_since_us; /* 0: it was well when last heard of */
-	uint64_t open_at_us;	/* not before */
-	uint32_t failures;
+	struct hs_backoff backoff;
 	bool unreachable; /* the last try to connect failed */
 	/* It is there, and says that it serves nothing: the cluster is down, its data is loading. Of
 	 * writes and of reads, which a cluster may go on serving. */
 	struct hs_refusals refused_writes, refused_reads;
 	bool no_login; /* at the last try it refused the user or the password */
 	char down_why[HS_REDIS_WHY_BYTES];
-	bool resp2_only;     /* said so when it was last asked */
-	bool writes_plain;   /* does not run tracked writes */
-	bool proves_plain;   /* nor EXISTS */
-	bool told_untracked; /* that it does not tell of changes was passed on */
 	/* Of a master (replica.c). */
 	struct hs_node *replicas[HS_REPLICAS_MAX];
 	uint16_t replicas_count;
@@ -100,12 +120,13 @@ struct hs_node {
 
 struct hs_flow_options {
 	bool cluster;
-	uint64_t timeout_us;  /* an operation may wait so long for its reply */
-	uint32_t flying_max;  /* operations under way on one pipe */
-	uint32_t waiting_max; /* and waiting for it, or for a slot */
-	uint32_t own_max;     /* pipes for one client */
+	uint64_t timeout_us;	/* an operation may wait so long for its reply */
+	uint32_t in_flight_max; /* operations under way on one pipe */
+	uint32_t waiting_max;	/* and waiting for it, or for a slot */
+	uint32_t private_max;	/* pipes for one client */
 	uint64_t seed;
-	struct hs_vouches *vouches; /* for hs_op.track; outlives the flow. NULL: nobody vouches */
+	struct hs_vouches
+		*vouches; /* for hs_op.track; outlives the flow. NULL: nothing is tracked */
 };
 
 struct hs_flow_calls {
@@ -115,27 +136,24 @@ struct hs_flow_calls {
 	/* Connect: hs_flow_up or hs_flow_down follows, not from inside. */
 	void (*open)(void *context, struct hs_pipe *pipe);
 	void (*close)(void *context, struct hs_pipe *pipe); /* at once, and no word more about it */
-	void (*send)(void *context, struct hs_pipe *pipe);  /* pipe->out has something */
+	void (*send)(void *context, struct hs_pipe *pipe);  /* it has something to send */
 	void (*surprise)(void *context); /* the cluster is not what the routes say */
 	/* Why no server is known, as text; "" when that is not known. May be NULL. */
 	void (*trouble)(void *context, char *text, size_t size);
 	/* The text of a script by its digest, for a server that has lost it; {NULL, 0}: not known. */
 	struct hs_bytes (*script)(void *context, struct hs_bytes digest);
-	/* Of what this vouch vouched for the key has changed; NULL: everything may have. In order with
+	/* A key that was read under this tracking session has changed; NULL: every one may have. In order with
 	 * what is finished. */
 	void (*changed)(void *context, struct hs_now now, const struct hs_vouch *vouch,
 			const struct hs_bytes *key);
-	/* Once for a node: why nobody vouches for what it has. */
+	/* Once for a node: why it does not track what is read. */
 	void (*untracked)(void *context, const struct hs_node *node, const char *why);
 };
 
 /* For INFO and HEAT; any thread. */
 struct hs_flow_stats {
-	_Atomic uint64_t moved, asked, again;		 /* redirects followed, and tries again */
-	_Atomic uint64_t unknown, refused;		 /* outcomes unknown; not sent at all */
-	_Atomic uint64_t connections;			 /* open now */
-	_Atomic uint64_t own;				 /* of them for one client */
-	_Atomic uint64_t connects, failures;		 /* ever */
+	/* First: a struct hs_engine_counters. */
+	HS_ENGINE_COUNTERS(HS_COUNTER_FIELD)
 	_Atomic uint32_t waiting[HS_PARTITIONS_MAX + 1]; /* by partition */
 };
 
@@ -161,11 +179,12 @@ bool hs_flow_needs_flush(const struct hs_flow *flow);
 /* Every 100 ms or so. */
 void hs_flow_tick(struct hs_flow *flow, struct hs_now now);
 
-/* Who vouches, and is wanted, proves itself: to be called every so often. */
-void hs_flow_prove(struct hs_flow *flow, struct hs_now now);
+/* Liveness checks of the tracking sessions that a cache relies on, and of replicas that are wanted: to be
+ * called every so often. */
+void hs_flow_check(struct hs_flow *flow, struct hs_now now);
 void hs_flow_keep(struct hs_flow *flow, bool keeping); /* whether anything is kept from now on */
-/* Whether anybody has something to prove: a connection that vouches, replicas that are wanted. */
-bool hs_flow_proves(const struct hs_flow *flow);
+/* Whether there is anything to check. */
+bool hs_flow_wants_checks(const struct hs_flow *flow);
 
 /* What happened to a pipe. */
 void hs_flow_up(struct hs_flow *flow, struct hs_now now, struct hs_pipe *pipe);

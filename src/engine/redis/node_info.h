@@ -1,5 +1,5 @@
-/* What a server says of itself: the text of INFO, of Redis 3 to 8 and Valkey. Pure; a struct of
- * numbers comes out, and what a server does not tell is 0. */
+/* Reads the text of INFO, of Redis 3 to 8 and Valkey, into a struct of numbers. A number that the server does
+ * not tell is 0. Pure. */
 #ifndef HS_ENGINE_REDIS_NODE_INFO_H
 #define HS_ENGINE_REDIS_NODE_INFO_H
 

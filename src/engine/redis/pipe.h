@@ -1,16 +1,14 @@
-/* One connection to a node as a pipeline, without the socket: requests composed into `out`, the
- * operations that wait for their replies in order, and where the reply being read stands. The flow
- * (flow.h) owns pipes and decides; the driver (conn.h) moves their bytes. One worker's thread. */
+/* One connection to a node as a pipeline, without the socket: a connection (upstream.h), and the
+ * operations that wait for its replies in order. The flow (flow.h) owns pipes and decides; the driver
+ * (upstream/conn.h) moves their bytes. One worker's thread. */
 #ifndef HS_ENGINE_REDIS_PIPE_H
 #define HS_ENGINE_REDIS_PIPE_H
 
-#include "base/buf.h"
 #include "base/list.h"
 #include "core/op.h"
-#include "wire/answer.h"
+#include "upstream/upstream.h"
 
 struct hs_node;
-struct hs_vouch;
 
 /* Operations in a row, linked by op->next. */
 struct hs_ops {
@@ -18,89 +16,95 @@ struct hs_ops {
 	uint32_t count;
 };
 
-void hs_ops_push(struct hs_ops *ops, struct hs_op *op);
-struct hs_op *hs_ops_pop(struct hs_ops *ops); /* NULL: empty */
+static inline void hs_ops_push(struct hs_ops *ops, struct hs_op *op)
+{
+	op->next = NULL;
+	if (ops->last)
+		ops->last->next = op;
+	else
+		ops->first = op;
+	ops->last = op;
+	ops->count++;
+}
 
-/* Of a tracked SET: how many replies are skipped behind this one (op->engine_replies); PING's is its
- * last. */
-enum {
-	HS_PIPE_WRITE_EXEC,
-	HS_PIPE_WRITE_EXISTS,
-	HS_PIPE_WRITE_ITSELF,
-	HS_PIPE_WRITE_EXISTED,
-	HS_PIPE_WRITE_MULTI,
-	HS_PIPE_WRITE_CACHING,
+/* NULL: empty. */
+static inline struct hs_op *hs_ops_pop(struct hs_ops *ops)
+{
+	struct hs_op *op = ops->first;
+
+	if (!op)
+		return NULL;
+	ops->first = op->next;
+	if (!ops->first)
+		ops->last = NULL;
+	ops->count--;
+	op->next = NULL;
+	return op;
+}
+
+struct hs_flow;
+struct hs_pipe;
+
+/* What a kind of pipe does where kinds differ. NULL: nothing. */
+struct hs_pipe_kind {
+	const char *name;
+	uint8_t resp; /* the dialect that it is opened in */
+	/* What its connections meet with tells how the node is. Of the other kinds it counts only while no
+	 * pipe of these is up; and then, too, whether the node lets them in, if `shares_login`. */
+	bool is_health;
+	bool shares_login;
+	/* Why it is closed when no reply comes in time, and whether the node is well nevertheless. */
+	const char *late;
+	bool late_blameless;
+	/* Writes the request of an operation behind what is there: it is in flight from then on. With
+	 * `asking` the node is told that it is to answer for a slot that is just moving there. */
+	void (*compose)(struct hs_pipe *pipe, struct hs_op *op, bool asking);
+	void (*up)(struct hs_flow *flow, struct hs_pipe *pipe);
+	/* What is in flight and waiting goes elsewhere or ends. */
+	void (*down)(struct hs_flow *flow, struct hs_pipe *pipe, bool was_up, const char *why);
+	/* A reply on the way to the last one of an operation (op->engine_replies). */
+	void (*skipped)(struct hs_pipe *pipe, struct hs_op *op, struct hs_bytes reply);
+	/* The last one, which answers it (hs_flow_answer) or says why it did not run. op->out has what was
+	 * kept of those before. `owned`: it is all of upstream.partial, which may be swapped away. */
+	void (*reply)(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
+		      struct hs_bytes reply, bool owned);
+	void (*push)(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_bytes push);
+	void (*tick)(struct hs_flow *flow, struct hs_pipe *pipe);
+	void (*deinit)(struct hs_flow *flow, struct hs_pipe *pipe);
 };
 
-/* The same of a tracked read; its own reply is the last. */
-enum { HS_PIPE_READ_CACHING, HS_PIPE_READ_PTTL, HS_PIPE_READ_FIRST };
-
-/* How a blocking command is to end (CLIENT UNBLOCK). */
-enum hs_unblock { HS_UNBLOCK_NO, HS_UNBLOCK_TIMEOUT, HS_UNBLOCK_ERROR };
-
-enum hs_pipe_state { HS_PIPE_DOWN, HS_PIPE_OPENING, HS_PIPE_UP };
+/* Shared by all clients: */
+extern const struct hs_pipe_kind hs_resp2_pipes, hs_resp3_pipes;
+extern const struct hs_pipe_kind hs_fetch_pipes;   /* tracks what is read on it: fetch.c */
+extern const struct hs_pipe_kind hs_replica_pipes; /* what a replica may answer: replica.c */
+/* For one client at a time: WATCH, BLPOP, SCRIPT KILL: private.c */
+extern const struct hs_pipe_kind hs_private_pipes;
 
 struct hs_pipe {
+	const struct hs_pipe_kind *kind;
 	struct hs_node *node;
-	uint8_t resp; /* the dialect its replies come in; own: may change */
-	enum hs_pipe_state state;
-	bool own;	 /* serves one client for a while: WATCH, BLPOP */
-	bool closing;	 /* the flow wants it closed with the next flush */
-	bool blameless;	 /* and that is no fault of the node's */
-	bool idle;	 /* own: nobody's now */
-	bool asking;	 /* own: what waits is to be asked for */
-	bool unblocked;	 /* own: the server was, or will be, told to end a wait on it */
-	bool unproven;	 /* own: it was not asked which node it leads to, nor for a database */
-	uint8_t unblock; /* own: enum hs_unblock, until the server has done it */
-	bool unblocking; /* own: the server is being told */
-	uint32_t unblock_tries;
+	struct hs_upstream upstream; /* with a close reason it is closed with the next flush */
+	bool bare;	      /* it is not asked which node it leads to, nor for a database */
 	struct hs_link dirty; /* in the flow's list while it has bytes to send or is to be closed */
-	struct hs_ops waiting; /* not composed yet */
-	struct hs_ops flying;  /* composed; their replies come in this order */
-	struct hs_buf out;     /* what the driver has not taken yet */
-	uint64_t composed;     /* bytes ever, on this connection */
-	uint64_t sent;	       /* of them in the kernel's hands; the driver counts */
-	struct hs_buf partial; /* the beginning of a reply, and its scan */
-	struct hs_answer_scan scan;
-	uint64_t opened_us; /* or last used, of one that is kept for the next */
-	uint64_t moved_us;  /* when more came of something long, or went: 0: nothing is long */
-	uint64_t sent_seen; /* `sent`, when it was last looked at */
-	const char *doom;   /* why it is closed */
-	int64_t server_id;  /* own: the connection's number at the server; 0: not known */
-
-	/* Of its own clients: who watches through it. */
-	uint64_t watcher;
-	struct hs_link owns; /* in the flow's list of those in use, or its node's of those idle */
-
-	/* Of the one that vouches for what is read on it (fill.c). */
-	bool fill;
-	bool tracking;		/* the server has said that it tells of changes */
-	bool proving;		/* our own PING is under way */
-	struct hs_vouch *vouch; /* NULL: never wanted yet */
-	uint32_t failures;	/* in a row */
-	uint64_t open_at_us;	/* not before */
-	uint64_t used_us;	/* when last */
-	struct hs_buf proof;	/* in a cluster: the request that proves; empty: none */
-	bool proof_used;	/* take another key for the next */
-	/* Told of its key: behind EXEC of the write whose turn it is, behind PTTL of the read. */
-	uint32_t changes_behind;
-
-	bool replica; /* for what a replica may answer (replica.c); `proving`, `used_us` are its, too */
-
-	void *driver, *io; /* the driver's */
+	struct hs_ops waiting;	 /* not composed yet */
+	struct hs_ops in_flight; /* composed; their replies come in this order */
+	uint64_t composed;	 /* bytes ever, on this connection */
+	uint64_t moved_us;	 /* when more came of something long, or went: 0: nothing is long */
+	uint64_t sent_seen;	 /* upstream.sent, when it was last looked at */
 };
 
-void hs_pipe_init(struct hs_pipe *pipe, struct hs_node *node, uint8_t resp, bool own);
-void hs_pipe_deinit(struct hs_pipe *pipe); /* nothing waits or flies any more */
+void hs_pipe_init(struct hs_pipe *pipe, const struct hs_pipe_kind *kind, struct hs_node *node);
+void hs_pipe_deinit(struct hs_pipe *pipe); /* nothing waits or is in flight any more */
 void hs_pipe_reset(struct hs_pipe *pipe);  /* a new connection begins */
 
-/* Where the next bytes may be read to, so that a long reply is copied once; {NULL, 0}: anywhere. */
-char *hs_pipe_room(struct hs_pipe *pipe, size_t *room);
-
-/* Writes the request of an operation behind what is there, and has it fly. With `asking` the node
- * is told that it is to answer for a slot that is just moving there. On a pipe that vouches an
- * operation that is to be tracked is written so that it is. */
+/* kind->compose of pipes on which nothing goes before a request but ASKING. */
 void hs_pipe_compose(struct hs_pipe *pipe, struct hs_op *op, bool asking);
+/* The same behind `replies` requests that were composed from `start` on and whose replies are skipped. */
+void hs_pipe_compose_behind(struct hs_pipe *pipe, struct hs_op *op, bool asking, size_t start,
+			    uint32_t replies);
+void hs_pipe_compose_op(struct hs_buf *out, const struct hs_op *op); /* its request alone */
+/* kind->skipped: keeps the first error in op->out. */
+void hs_pipe_keep_error(struct hs_pipe *pipe, struct hs_op *op, struct hs_bytes reply);
 
 /* A transaction's reply with the elements that needed no engine put in their places. False: what
  * came is no such reply. */

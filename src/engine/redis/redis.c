@@ -5,29 +5,26 @@
  *        └──── finished ─────┴─┼─────────────────────────── replies ─────────────────────┘
  *                              │ surprise
  *                      routes  ▼
- *              scout: topology, commands, telemetry, news; a thread and connections of its own
+ *              topology monitor: routes, commands, telemetry, news; a thread and connections of its own
  *
- * Every worker has a flow (flow.h), which decides, and connections (conn.h), which move its bytes;
+ * Every worker has a flow (flow.h), which decides, and connections (upstream/conn.h), which move its bytes;
  * workers share nothing but the routes, which are immutable. Where to read on: flow.h for what
- * happens to a request, own.c for WATCH and BLPOP, scout.h for the rest. */
+ * happens to a request, private.c for WATCH and BLPOP, monitor.h and monitor_thread.h for the rest. */
 #include "engine/redis/redis.h"
 
-#include "base/err.h"
-#include "base/list.h"
 #include "base/mem.h"
 #include "base/mpsc.h"
-#include "engine/redis/conn.h"
 #include "engine/redis/flow.h"
-#include "engine/redis/names.h"
-#include "engine/redis/scout.h"
+#include "engine/redis/monitor_thread.h"
 #include "engine/redis/scripts.h"
 #include "engine/redis/server_options.h"
-#include "engine/redis/url.h"
 #include "engine/redis/vouches.h"
 #include "tls/tls.h"
+#include "upstream/conn.h"
+#include "upstream/names.h"
+#include "upstream/url.h"
 
 #include <netdb.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 #include <uv.h>
@@ -49,8 +46,8 @@ struct worker {
 	struct hs_mpsc letters;
 	struct hs_buf script; /* the last one that was asked for */
 	char *buffer;	      /* HS_READ_BYTES, for all connections */
-	uv_timer_t proof;     /* who vouches proves itself */
-	uint64_t prove_us;    /* it runs so often; 0: not at all */
+	uv_timer_t check;     /* liveness checks of tracking sessions and replicas */
+	uint64_t check_us;    /* it runs so often; 0: not at all */
 	struct hs_vouches *vouches;
 	_Atomic bool attached;
 	struct hs_flow_stats *stats; /* read by other threads, also when the flow is gone */
@@ -63,13 +60,12 @@ struct redis {
 	struct hs_redis_url url;
 	char *user, *password; /* where the URL has none */
 	struct hs_conn_identity identity;
-	struct hs_scout *scout;
+	struct hs_monitor_thread *monitor;
 	struct hs_scripts *scripts;
 	struct hs_slot_map *slots;
 	struct worker *workers;
-	_Atomic uint64_t prove_us; /* as was last asked for */
-	uv_mutex_t mutex;	   /* for the next */
-	struct hs_engine_stats zero;
+	_Atomic uint64_t prove_us;		   /* as was last asked for */
+	uv_mutex_t mutex;			   /* for the next */
 	char (*untracked)[HS_HOST_BYTES_MAX + 16]; /* servers that were told of */
 	size_t untracked_count;
 	char trouble[HS_REDIS_WHY_BYTES];
@@ -86,30 +82,30 @@ static struct hs_now now_of(const struct worker *worker)
 	return worker->redis->host.now(worker->redis->host.context);
 }
 
-/* ---- proofs ---- */
+/* ---- liveness checks ---- */
 
-static void on_proof(uv_timer_t *timer)
+static void on_check(uv_timer_t *timer)
 {
 	struct worker *worker = timer->data;
 
-	hs_flow_prove(worker->flow, now_of(worker));
+	hs_flow_check(worker->flow, now_of(worker));
 }
 
-/* Starts and stops the proofs as is wanted now, for as long as there is somebody who vouches. */
-static void see_to_proofs(struct worker *worker)
+/* Starts and stops them as is wanted now, for as long as there is anything to check. */
+static void see_to_checks(struct worker *worker)
 {
 	uint64_t wanted_us = atomic_load_explicit(&worker->redis->prove_us, memory_order_relaxed);
-	uint64_t us = hs_flow_proves(worker->flow) ? wanted_us : 0;
+	uint64_t us = hs_flow_wants_checks(worker->flow) ? wanted_us : 0;
 	uint64_t ms = us < 1000 ? 1 : us / 1000;
 
 	hs_flow_keep(worker->flow, wanted_us > 0);
-	if (us == worker->prove_us)
+	if (us == worker->check_us)
 		return;
 	if (us > 0)
-		uv_timer_start(&worker->proof, on_proof, ms, ms);
+		uv_timer_start(&worker->check, on_check, ms, ms);
 	else
-		uv_timer_stop(&worker->proof);
-	worker->prove_us = us;
+		uv_timer_stop(&worker->check);
+	worker->check_us = us;
 }
 
 /* ---- connections, for the flow ---- */
@@ -121,7 +117,7 @@ static void answered(struct worker *worker)
 
 static struct worker *worker_of(const struct hs_pipe *pipe)
 {
-	return pipe->driver;
+	return pipe->upstream.driver;
 }
 
 static void on_up(void *context, int64_t server_id)
@@ -129,10 +125,10 @@ static void on_up(void *context, int64_t server_id)
 	struct hs_pipe *pipe = context;
 	struct worker *worker = worker_of(pipe);
 
-	pipe->server_id = server_id;
+	pipe->upstream.server_id = server_id;
 	hs_flow_up(worker->flow, now_of(worker), pipe);
 	hs_flow_flush(worker->flow, now_of(worker));
-	see_to_proofs(worker);
+	see_to_checks(worker);
 }
 
 static void on_down(void *context, const char *why)
@@ -140,16 +136,18 @@ static void on_down(void *context, const char *why)
 	struct hs_pipe *pipe = context;
 	struct worker *worker = worker_of(pipe);
 
-	/* The scout tells of it once, for all workers. */
+	/* The monitor tells of it once, for all workers. */
 	hs_log(worker->redis->host.log, HS_LOG_DEBUG, "%s: %s", pipe->node->text, why);
-	pipe->io = NULL;
+	pipe->upstream.io = NULL;
 	hs_flow_down(worker->flow, now_of(worker), pipe, why);
 	answered(worker);
 }
 
 static char *on_room(void *context, size_t *room)
 {
-	return hs_pipe_room(context, room);
+	struct hs_pipe *pipe = context;
+
+	return hs_upstream_room(&pipe->upstream, room);
 }
 
 static void on_receive(void *context, const char *data, size_t len)
@@ -186,24 +184,24 @@ static void flow_open(void *context, struct hs_pipe *pipe)
 		.identity = &worker->redis->identity,
 		.host = pipe->node->at.host,
 		.port = pipe->node->at.port,
-		.resp = pipe->resp,
-		.expected_id = pipe->unproven ? "" : pipe->node->at.id,
-		.bare = pipe->unproven,
+		.resp = pipe->upstream.resp,
+		.expected_id = pipe->bare ? "" : pipe->node->at.id,
+		.bare = pipe->bare,
 		.calls = &conn_calls,
 		.context = pipe,
 		.buffer = worker->buffer,
 	};
 
-	pipe->driver = worker;
-	pipe->io = hs_conn_open(&options);
+	pipe->upstream.driver = worker;
+	pipe->upstream.io = hs_conn_open(&options);
 }
 
 static void flow_close(void *context, struct hs_pipe *pipe)
 {
-	struct hs_conn *conn = pipe->io;
+	struct hs_conn *conn = pipe->upstream.io;
 
 	(void)context;
-	pipe->io = NULL;
+	pipe->upstream.io = NULL;
 	if (conn)
 		hs_conn_close(&conn);
 }
@@ -211,21 +209,21 @@ static void flow_close(void *context, struct hs_pipe *pipe)
 static void flow_send(void *context, struct hs_pipe *pipe)
 {
 	(void)context;
-	hs_conn_send(pipe->io, &pipe->out, &pipe->sent);
+	hs_conn_send(pipe->upstream.io, &pipe->upstream.out, &pipe->upstream.sent);
 }
 
 static void flow_surprise(void *context)
 {
 	struct worker *worker = context;
 
-	hs_scout_surprise(worker->redis->scout);
+	hs_monitor_thread_surprised(worker->redis->monitor);
 }
 
 static void flow_trouble(void *context, char *text, size_t size)
 {
 	struct worker *worker = context;
 
-	hs_scout_trouble(worker->redis->scout, text, size);
+	hs_monitor_thread_trouble(worker->redis->monitor, text, size);
 }
 
 static struct hs_bytes flow_script(void *context, struct hs_bytes digest)
@@ -292,7 +290,7 @@ static enum hs_submit submit(struct hs_engine *engine, struct hs_op *op)
 	case HS_OP_UNLISTEN:
 	case HS_OP_TRACK:
 	case HS_OP_UNTRACK:
-		hs_scout_ask(redis->scout, op);
+		hs_monitor_thread_ask(redis->monitor, op);
 		return HS_SUBMIT_QUEUED;
 	default:
 		return hs_flow_submit(redis->workers[op->worker].flow, op);
@@ -324,7 +322,7 @@ static void flush(struct hs_engine *engine, uint32_t id)
 {
 	struct worker *worker = &of(engine)->workers[id];
 
-	see_to_proofs(worker);
+	see_to_checks(worker);
 
 	if (hs_flow_needs_flush(worker->flow))
 		hs_flow_flush(worker->flow, now_of(worker));
@@ -340,22 +338,30 @@ static void idle(struct hs_engine *engine, uint32_t id)
 	struct worker *worker = &of(engine)->workers[id];
 
 	hs_flow_tick(worker->flow, now_of(worker));
-	see_to_proofs(worker);
+	see_to_checks(worker);
 	answered(worker);
 }
 
-static void on_wake(uv_async_t *wake)
+/* `worker->flow` NULL: there is nobody to tell. */
+static void read_letters(struct worker *worker)
 {
-	struct worker *worker = wake->data;
 	struct letter *letter, *next;
 
 	for (letter = hs_mpsc_take(&worker->letters, offsetof(struct letter, next)); letter;
 	     letter = next) {
 		next = letter->next;
-		hs_flow_route(worker->flow, now_of(worker), letter->routes);
+		if (worker->flow)
+			hs_flow_route(worker->flow, now_of(worker), letter->routes);
 		hs_routes_unref(&letter->routes);
 		hs_mem_release(letter);
 	}
+}
+
+static void on_wake(uv_async_t *wake)
+{
+	struct worker *worker = wake->data;
+
+	read_letters(worker);
 	hs_flow_flush(worker->flow, now_of(worker));
 	answered(worker);
 }
@@ -363,13 +369,13 @@ static void on_wake(uv_async_t *wake)
 static void attach(struct hs_engine *engine, uint32_t id, struct uv_loop_s *loop)
 {
 	struct worker *worker = &of(engine)->workers[id];
-	const struct hs_routes *routes = hs_scout_routes(of(engine)->scout);
+	const struct hs_routes *routes = hs_monitor_thread_routes(of(engine)->monitor);
 
 	worker->loop = loop;
 	hs_check(uv_async_init(loop, &worker->wake, on_wake) == 0);
 	worker->wake.data = worker;
-	hs_check(uv_timer_init(loop, &worker->proof) == 0);
-	worker->proof.data = worker;
+	hs_check(uv_timer_init(loop, &worker->check) == 0);
+	worker->check.data = worker;
 	if (routes) {
 		hs_flow_route(worker->flow, now_of(worker), routes);
 		hs_routes_unref(&routes);
@@ -385,12 +391,12 @@ static void detach(struct hs_engine *engine, uint32_t id)
 	atomic_store(&worker->attached, false);
 	hs_flow_destroy(&worker->flow);
 	uv_close((uv_handle_t *)&worker->wake, NULL);
-	uv_close((uv_handle_t *)&worker->proof, NULL);
+	uv_close((uv_handle_t *)&worker->check, NULL);
 }
 
 static uint16_t partitions(const struct hs_engine *engine)
 {
-	return hs_scout_capacity(of(engine)->scout);
+	return hs_monitor_thread_capacity(of(engine)->monitor);
 }
 
 static void partition_stats(struct hs_engine *engine, uint16_t id,
@@ -399,7 +405,7 @@ static void partition_stats(struct hs_engine *engine, uint16_t id,
 	struct redis *redis = of(engine);
 
 	*stats = (struct hs_engine_partition){0};
-	hs_scout_partition(redis->scout, id, stats);
+	hs_monitor_thread_partition(redis->monitor, id, stats);
 	for (uint32_t i = 0; i < redis->host.workers; i++) {
 		const struct hs_flow_stats *flow = redis->workers[i].stats;
 
@@ -407,90 +413,46 @@ static void partition_stats(struct hs_engine *engine, uint16_t id,
 	}
 }
 
-static void stats_all(struct redis *redis, struct hs_engine_stats *stats)
-{
-	*stats = (struct hs_engine_stats){.last_error = "", .trouble = ""};
-	for (uint32_t i = 0; i < redis->host.workers; i++) {
-		const struct hs_flow_stats *flow = redis->workers[i].stats;
-
-		stats->moved += flow->moved;
-		stats->asked += flow->asked;
-		stats->again += flow->again;
-		stats->unknown += flow->unknown;
-		stats->refused += flow->refused;
-		stats->connections += flow->connections;
-		stats->own += flow->own;
-		stats->connects += flow->connects;
-		stats->failures += flow->failures;
-	}
-}
-
 static void trouble(struct hs_engine *engine, char *text, size_t size)
 {
-	hs_scout_trouble(of(engine)->scout, text, size);
+	hs_monitor_thread_trouble(of(engine)->monitor, text, size);
 }
 
 static void stats(struct hs_engine *engine, struct hs_engine_stats *now)
 {
 	struct redis *redis = of(engine);
 
-	stats_all(redis, now);
+	*now = (struct hs_engine_stats){.last_error = "", .trouble = redis->trouble};
+	for (uint32_t i = 0; i < redis->host.workers; i++)
+		hs_engine_stats_add(now, redis->workers[i].stats);
 	uv_mutex_lock(&redis->mutex);
-	now->moved -= redis->zero.moved;
-	now->asked -= redis->zero.asked;
-	now->again -= redis->zero.again;
-	now->unknown -= redis->zero.unknown;
-	now->refused -= redis->zero.refused;
-	now->connects -= redis->zero.connects;
-	now->failures -= redis->zero.failures;
-	hs_scout_trouble(redis->scout, redis->trouble, sizeof redis->trouble);
-	now->trouble = redis->trouble;
-	hs_scout_servers(redis->scout, &now->servers);
-	uv_mutex_unlock(&redis->mutex);
-}
-
-static void reset_stats(struct hs_engine *engine)
-{
-	struct redis *redis = of(engine);
-
-	uv_mutex_lock(&redis->mutex);
-	stats_all(redis, &redis->zero);
+	hs_monitor_thread_trouble(redis->monitor, redis->trouble, sizeof redis->trouble);
+	hs_monitor_thread_servers(redis->monitor, &now->servers);
 	uv_mutex_unlock(&redis->mutex);
 }
 
 static void config(struct hs_engine *engine, struct hs_op *op, size_t pairs)
 {
-	hs_scout_configure(of(engine)->scout, op, pairs);
+	op->engine_mark = pairs;
+	hs_monitor_thread_ask(of(engine)->monitor, op);
 }
 
 static uint64_t recount(struct hs_engine *engine)
 {
-	return hs_scout_recount(of(engine)->scout);
-}
-
-static void drop_letters(struct worker *worker)
-{
-	struct letter *letter, *next;
-
-	for (letter = hs_mpsc_take(&worker->letters, offsetof(struct letter, next)); letter;
-	     letter = next) {
-		next = letter->next;
-		hs_routes_unref(&letter->routes);
-		hs_mem_release(letter);
-	}
+	return hs_monitor_thread_recount(of(engine)->monitor);
 }
 
 static void destroy(struct hs_engine **engine)
 {
 	struct redis *redis = of(*engine);
 
-	hs_scout_destroy(&redis->scout);
+	hs_monitor_thread_destroy(&redis->monitor);
 	for (uint32_t i = 0; i < redis->host.workers; i++) {
 		struct worker *worker = &redis->workers[i];
 
-		drop_letters(worker);
 		if (worker->flow)
 			hs_flow_destroy(&worker->flow);
+		read_letters(worker);
 		hs_buf_deinit(&worker->script);
 		hs_mem_free(&worker->buffer);
 		hs_mem_free(&worker->stats);
@@ -525,15 +487,14 @@ static const struct hs_engine_calls calls = {
 	.partition_stats = partition_stats,
 	.stats = stats,
 	.trouble = trouble,
-	.reset_stats = reset_stats,
 	.config = config,
 	.recount = recount,
 	.destroy = destroy,
 };
 
-/* ---- what the scout says ---- */
+/* ---- what the monitor says ---- */
 
-static void scout_routes(void *context, const struct hs_routes *routes)
+static void monitor_routes(void *context, const struct hs_routes *routes)
 {
 	struct redis *redis = context;
 
@@ -548,35 +509,6 @@ static void scout_routes(void *context, const struct hs_routes *routes)
 			uv_async_send(&worker->wake);
 	}
 	hs_routes_unref(&routes);
-}
-
-static void scout_learned(void *context, struct hs_learned *learned)
-{
-	struct redis *redis = context;
-
-	redis->host.learned(redis->host.context, learned);
-}
-
-static void scout_news(void *context, struct hs_news *news)
-{
-	struct redis *redis = context;
-
-	redis->host.news(redis->host.context, news);
-}
-
-static void scout_done(void *context, struct hs_op *op)
-{
-	struct redis *redis = context;
-
-	op->next = NULL;
-	redis->host.done(redis->host.context, op->worker, op);
-}
-
-static void scout_recounted(void *context, uint64_t number)
-{
-	struct redis *redis = context;
-
-	redis->host.recounted(redis->host.context, number);
 }
 
 /* ---- the beginning ---- */
@@ -601,9 +533,15 @@ static int make_identity(struct redis *redis, const struct hs_redis_options *opt
 	redis->user = hs_mem_dup(options->user, strlen(options->user));
 	redis->password = hs_mem_dup(options->password, strlen(options->password));
 	redis->identity = (struct hs_conn_identity){
-		.user = redis->url.auth ? redis->url.user : redis->user,
-		.password = redis->url.auth ? redis->url.pass : redis->password,
-		.db = (int)redis->url.db,
+		.login =
+			{
+				.user = redis->url.auth ? redis->url.user : redis->user,
+				.password = redis->url.auth ? redis->url.pass : redis->password,
+				.db = redis->url.db,
+				.login_options = "engine-user, engine-password",
+				.tls_on = "rediss:// or clusters://",
+				.tls_off = "redis:// or cluster://",
+			},
 		.names = hs_names_create(getaddrinfo),
 		.open_ms_max = OPEN_MS_MAX,
 	};
@@ -616,9 +554,9 @@ static void start_workers(struct redis *redis, const struct hs_redis_options *op
 	struct hs_flow_options flow = {
 		.cluster = redis->url.kind == HS_REDIS_CLUSTER,
 		.timeout_us = options->timeout_ms * 1000,
-		.flying_max = options->flying_max,
+		.in_flight_max = options->in_flight_max,
 		.waiting_max = options->waiting_max,
-		.own_max = options->own_max,
+		.private_max = options->private_max,
 	};
 
 	redis->workers = hs_mem_zalloc(redis->host.workers * sizeof *redis->workers);
@@ -667,24 +605,18 @@ int hs_redis_create(const struct hs_redis_options *options, const struct hs_engi
 	redis->scripts = hs_scripts_create(host->workers);
 	start_workers(redis, options);
 
-	struct hs_scout_options scout = {
-		.url = redis->url,
-		.identity = redis->identity,
-		.log = host->log,
+	struct hs_monitor_thread_options monitor = {
+		.url = &redis->url,
+		.identity = &redis->identity,
+		.host = &redis->host,
 		.slots = redis->slots,
 		.refresh_ms = options->refresh_ms,
 		.start_ms_max = START_MS_MAX,
-	};
-	struct hs_scout_host scout_host = {
+		.routes = monitor_routes,
 		.context = redis,
-		.routes = scout_routes,
-		.learned = scout_learned,
-		.news = scout_news,
-		.done = scout_done,
-		.recounted = scout_recounted,
 	};
 
-	redis->scout = hs_scout_create(&scout, &scout_host);
+	redis->monitor = hs_monitor_thread_create(&monitor);
 	*engine = &redis->engine;
 	return 0;
 }

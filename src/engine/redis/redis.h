@@ -9,9 +9,9 @@ struct hs_redis_options {
 	const char *url;	     /* redis:// rediss:// cluster:// clusters:// */
 	const char *user, *password; /* where the URL has none */
 	uint64_t timeout_ms;	     /* an operation waits so long at most */
-	uint32_t flying_max;	     /* under way on one connection */
+	uint32_t in_flight_max;	     /* under way on one connection */
 	uint32_t waiting_max;	     /* waiting for one node */
-	uint32_t own_max;	     /* connections of a worker for blocking commands and WATCH */
+	uint32_t private_max;	     /* connections of a worker for blocking commands and WATCH */
 	uint64_t refresh_ms;	     /* between two looks at a cluster's topology */
 	/* Towards the servers, for rediss:// and clusters://. */
 	const char *tls_ca_cert_file, *tls_ca_cert_dir, *tls_cert_file, *tls_key_file;

@@ -14,7 +14,6 @@
  * answer is not argued with: the master is asked. It is given less time than a master, for the same reason.
  *
  * Nothing is asked, and no connection kept, where nobody has wanted it for a while. */
-#include "base/mem.h"
 #include "engine/redis/internal.h"
 #include "engine/redis/node_info.h"
 
@@ -23,9 +22,6 @@
 #define WANTED_US 1000000 /* so long after somebody wanted it a replica goes on proving itself */
 #define IDLE_US 30000000  /* and a connection is kept */
 #define NODES_FULL (HS_NODES_MAX / 2) /* with so many no replica is added: masters need the room */
-
-#define READONLY "*1\r\n$8\r\nREADONLY\r\n"
-#define REPLICATION "*2\r\n$4\r\nINFO\r\n$11\r\nreplication\r\n"
 
 /* ---- who follows whom ---- */
 
@@ -61,8 +57,9 @@ static bool add(struct hs_flow *flow, struct hs_node *master, const struct hs_ro
 	return true;
 }
 
-void hs_replica_route(struct hs_flow *flow, const struct hs_routes *routes, const uint16_t *number)
+void hs_replica_route(struct hs_flow *flow)
 {
+	const struct hs_routes *routes = flow->routes;
 	uint32_t listed = 0;
 
 	for (uint16_t i = 0; i < flow->nodes_count; i++) {
@@ -78,7 +75,7 @@ void hs_replica_route(struct hs_flow *flow, const struct hs_routes *routes, cons
 	}
 	for (uint32_t i = routes->nodes_count;
 	     i < (uint32_t)routes->nodes_count + routes->replicas_count; i++) {
-		uint16_t master = number[routes->nodes[i].master];
+		uint16_t master = flow->numbers[routes->nodes[i].master];
 
 		if (master != HS_NODE_NONE && listed < NODES_FULL)
 			listed += add(flow, flow->nodes[master], &routes->nodes[i]);
@@ -86,12 +83,6 @@ void hs_replica_route(struct hs_flow *flow, const struct hs_routes *routes, cons
 }
 
 /* ---- a read ---- */
-
-static bool has_room(const struct hs_flow *flow, const struct hs_pipe *pipe)
-{
-	return pipe->state == HS_PIPE_UP && !pipe->closing &&
-	       pipe->flying.count < flow->options.flying_max && pipe->out.len < HS_PIPE_OUT_MAX;
-}
 
 /* In turn; NULL: none is known to have enough. */
 static struct hs_node *choose(const struct hs_flow *flow, struct hs_node *master, uint64_t since_us)
@@ -101,7 +92,8 @@ static struct hs_node *choose(const struct hs_flow *flow, struct hs_node *master
 		struct hs_node *replica = master->replicas[at];
 
 		if (replica->proved_us >= since_us &&
-		    has_room(flow, &replica->pipes[HS_PIPE_REPLICA])) {
+		    !replica->replica.pipe.upstream.close_reason &&
+		    hs_pipe_has_room(flow, &replica->replica.pipe)) {
 			master->replicas_next = (uint16_t)(at + 1);
 			return replica;
 		}
@@ -111,36 +103,34 @@ static struct hs_node *choose(const struct hs_flow *flow, struct hs_node *master
 
 static void open_all(struct hs_flow *flow, struct hs_node *master)
 {
-	hs_flow_open(flow, &master->pipes[HS_PIPE_REPLICA]);
+	hs_flow_open(flow, &master->replica.pipe);
 	for (uint16_t i = 0; i < master->replicas_count; i++)
-		hs_flow_open(flow, &master->replicas[i]->pipes[HS_PIPE_REPLICA]);
+		hs_flow_open(flow, &master->replicas[i]->replica.pipe);
 }
 
 bool hs_replica_send(struct hs_flow *flow, struct hs_op *op)
 {
-	const struct hs_slot_state *state;
 	struct hs_node *replica, *master;
 	struct hs_pipe *pipe;
 
 	op->replica_proved_us = 0;
-	if (!flow->options.cluster || !flow->routed || op->slot == HS_SLOT_NONE || op->resp != 3 ||
-	    op->track || !hs_op_is_read(op) || hs_own_is_for(op))
+	if (!flow->options.cluster || !hs_flow_is_routed(flow) || op->slot == HS_SLOT_NONE ||
+	    op->resp != 3 || op->track || !hs_op_is_read(op) || hs_private_is_for(op))
 		return false;
-	state = &flow->slots[op->slot];
 	master = hs_flow_owner(flow, op->slot);
 	if (!master || master->replicas_count == 0)
 		return false;
 	master->replicas_wanted_us = flow->now.mono_us;
 	flow->replicas_wanted_us = flow->now.mono_us;
 	/* Of a slot on the move a replica does not know what is missing and what is elsewhere. */
-	if (state->hold > 0 || hs_slot_is_leaving(flow, state))
+	if (hs_flow_slot_state(flow, op->slot)->hold || hs_slot_is_leaving(flow, op->slot))
 		return false;
 	replica = choose(flow, master, op->replica_since_us);
 	if (!replica) {
 		open_all(flow, master);
 		return false;
 	}
-	pipe = &replica->pipes[HS_PIPE_REPLICA];
+	pipe = &replica->replica.pipe;
 	op->replica_proved_us = replica->proved_us;
 	if (op->engine_deadline_us > flow->now.mono_us + HS_REPLICA_PATIENCE_US)
 		op->engine_deadline_us = flow->now.mono_us + HS_REPLICA_PATIENCE_US;
@@ -149,10 +139,10 @@ bool hs_replica_send(struct hs_flow *flow, struct hs_op *op)
 	return true;
 }
 
-void hs_replica_give_up(struct hs_flow *flow, struct hs_op *op)
+static void give_up(struct hs_flow *flow, struct hs_op *op)
 {
 	op->replica_proved_us = 0;
-	if (!(op->engine_state & HS_STATE_OURS))
+	if (!(op->engine_state & HS_STATE_INTERNAL))
 		op->engine_deadline_us = hs_flow_deadline(flow, op);
 }
 
@@ -164,17 +154,26 @@ static bool is_wanted(const struct hs_flow *flow, const struct hs_node *master, 
 	       flow->now.mono_us - master->replicas_wanted_us <= for_us;
 }
 
-static void ask(struct hs_flow *flow, struct hs_node *node)
+static void send(struct hs_flow *flow, struct hs_pipe *pipe, const char *line)
 {
-	struct hs_pipe *pipe = &node->pipes[HS_PIPE_REPLICA];
+	uint64_t patience_us =
+		pipe->node->master ? HS_REPLICA_PATIENCE_US : flow->options.timeout_us;
 
-	if (pipe->state != HS_PIPE_UP || pipe->closing || pipe->proving)
-		return;
-	pipe->proving = true;
-	hs_flow_ask(flow, pipe, HS_LIT(REPLICATION));
+	hs_flow_ask(flow, pipe, hs_flow_request(flow, 3, patience_us, line));
 }
 
-void hs_replica_prove(struct hs_flow *flow)
+static void ask(struct hs_flow *flow, struct hs_node *node)
+{
+	struct hs_pipe *pipe = &node->replica.pipe;
+
+	if (pipe->upstream.state != HS_UPSTREAM_UP || pipe->upstream.close_reason ||
+	    node->replica.checking)
+		return;
+	node->replica.checking = true;
+	send(flow, pipe, "INFO replication");
+}
+
+void hs_replica_check(struct hs_flow *flow)
 {
 	bool any = false;
 
@@ -241,7 +240,7 @@ static void take_info(struct hs_flow *flow, struct hs_pipe *pipe, const struct h
 	struct hs_node_info info = {0};
 	struct hs_answer head;
 
-	pipe->proving = false;
+	node->replica.checking = false;
 	if (hs_answer_head(&head, reply.data, reply.len) <= 0 || head.type != HS_ANSWER_BULK ||
 	    hs_node_info_parse(&info, head.text) < 0)
 		info.role = HS_NODE_UNKNOWN; /* an error, most likely: nothing is known */
@@ -251,47 +250,65 @@ static void take_info(struct hs_flow *flow, struct hs_pipe *pipe, const struct h
 		note_master(flow, node, &info, op->received.mono_us);
 }
 
-bool hs_replica_reply(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
-		      struct hs_bytes reply)
+static void take_reply(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
+		       struct hs_bytes reply, bool owned)
 {
-	if (op->engine_state & HS_STATE_OURS) {
+	op->out->len = 0;
+	if (op->engine_state & HS_STATE_INTERNAL) {
 		if (reply.data[0] != '+') /* that is READONLY's */
 			take_info(flow, pipe, op, reply);
 		hs_flow_finish(flow, op);
-		return true;
+	} else if (reply.data[0] != '-') {
+		hs_flow_answer(flow, pipe, op, reply, owned);
+	} else {
+		/* It has lost its master, is loading, follows another by now; or would say what the
+		 * master says. */
+		doubt(pipe->node);
+		give_up(flow, op);
+		hs_flow_place_again(flow, op);
 	}
-	if (reply.data[0] != '-')
-		return false;
-	/* It has lost its master, is loading, follows another by now; or would say what the master says. */
-	doubt(pipe->node);
-	hs_replica_give_up(flow, op);
-	hs_flow_place_again(flow, op);
-	return true;
 }
 
 /* ---- connections ---- */
 
-void hs_replica_up(struct hs_flow *flow, struct hs_pipe *pipe)
+static void up(struct hs_flow *flow, struct hs_pipe *pipe)
 {
-	pipe->used_us = flow->now.mono_us;
-	hs_flow_ask(flow, pipe, HS_LIT(READONLY));
+	send(flow, pipe, "READONLY");
 	ask(flow, pipe->node);
 }
 
-void hs_replica_down(struct hs_flow *flow, struct hs_pipe *pipe, bool was_up)
+/* What was in flight there is the master's to answer. */
+static void down(struct hs_flow *flow, struct hs_pipe *pipe, bool was_up, const char *why)
 {
-	doubt(pipe->node);
+	pipe->node->replica.checking = false;
 	pipe->node->progress.us = 0;
+	doubt(pipe->node);
 	/* One that does not let us stay is not asked with every proof. */
-	if (!was_up || flow->now.mono_us - pipe->opened_us < HS_OPEN_US_MAX)
-		pipe->open_at_us = flow->now.mono_us + HS_OPEN_US_MAX;
+	if (!was_up || flow->now.mono_us - pipe->upstream.opened_us < HS_OPEN_US_MAX)
+		pipe->upstream.backoff.open_at_us = flow->now.mono_us + HS_OPEN_US_MAX;
+	for (struct hs_op *op = pipe->in_flight.first; op; op = op->next)
+		give_up(flow, op);
+	hs_flow_requeue(flow, pipe, why);
 }
 
-void hs_replica_tick(struct hs_flow *flow, struct hs_node *node)
+static void tick(struct hs_flow *flow, struct hs_pipe *pipe)
 {
-	struct hs_pipe *pipe = &node->pipes[HS_PIPE_REPLICA];
-	const struct hs_node *master = node->master ? node->master : node;
+	const struct hs_node *node = pipe->node, *master = node->master ? node->master : node;
 
-	if (pipe->state == HS_PIPE_UP && !pipe->flying.first && !is_wanted(flow, master, IDLE_US))
-		hs_flow_doom(flow, pipe, "no replica is wanted any more", true);
+	if (pipe->upstream.state == HS_UPSTREAM_UP && !pipe->in_flight.first &&
+	    !is_wanted(flow, master, IDLE_US))
+		hs_flow_close(flow, pipe, "no replica is wanted any more", true);
 }
+
+const struct hs_pipe_kind hs_replica_pipes = {
+	.name = "replica",
+	.resp = 3,
+	.late = "no reply in time",
+	.late_blameless = true,
+	.compose = hs_pipe_compose,
+	.up = up,
+	.down = down,
+	.skipped = hs_pipe_keep_error,
+	.reply = take_reply,
+	.tick = tick,
+};

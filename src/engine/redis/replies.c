@@ -1,17 +1,13 @@
 /* What comes back: replies, redirects, refusals, and connections that end. */
 #include "base/list.h"
-#include "base/mem.h"
-#include "base/num.h"
 #include "engine/redis/internal.h"
-#include "wire/reply.h"
+#include "wire/compose.h"
 
 #include <stdio.h>
 
 enum { SWAP_BYTES_MIN = 4096 };
 
-#define UNKNOWN                                                                                    \
-	"UNKNOWN the connection to %s was lost before it answered (%s): the command may or may "   \
-	"not have run; heatsink does not repeat it"
+const struct hs_backoff_limits hs_flow_backoff = {.first_us = 25000, .max_us = HS_OPEN_US_MAX};
 
 /* ---- what an error means ---- */
 
@@ -30,59 +26,17 @@ static bool starts(struct hs_bytes reply, const char *word)
 	       (reply.data[1 + len] == ' ' || reply.data[1 + len] == '\r');
 }
 
-/* An error line's second word, and all behind it. False: there is no such thing. */
-static bool split_words(struct hs_bytes reply, struct hs_bytes *second, struct hs_bytes *rest)
-{
-	const char *end = reply.data + reply.len - 2; /* before the line end */
-	const char *at = memchr(reply.data, ' ', reply.len - 2);
-	const char *next = at ? memchr(at + 1, ' ', (size_t)(end - at - 1)) : NULL;
-
-	if (!next)
-		return false;
-	*second = (struct hs_bytes){at + 1, (size_t)(next - at - 1)};
-	*rest = (struct hs_bytes){next + 1, (size_t)(end - next - 1)};
-	return true;
-}
-
-bool hs_flow_read_redirect(struct hs_bytes reply, struct hs_redirect *redirect)
-{
-	struct hs_bytes number, address;
-	const char *colon;
-	uint64_t slot, port;
-
-	redirect->ask = starts(reply, "ASK");
-	if (!redirect->ask && !starts(reply, "MOVED"))
-		return false;
-	if (!split_words(reply, &number, &address) || !hs_num_parse_uint(number, &slot) ||
-	    slot >= HS_SLOTS)
-		return false;
-	colon = address.len > 0 ? memrchr(address.data, ':', address.len) : NULL;
-	if (!colon)
-		return false;
-
-	size_t host_len = (size_t)(colon - address.data);
-
-	if (!hs_num_parse_uint((struct hs_bytes){colon + 1, address.len - host_len - 1}, &port) ||
-	    port == 0 || port > UINT16_MAX)
-		return false;
-	redirect->slot = (uint16_t)slot;
-	redirect->host = (struct hs_bytes){address.data, host_len};
-	redirect->port = (uint16_t)port;
-	return true;
-}
-
 /* The owner of a slot answers ASK: it is handing the slot over, and clients may create keys at the other
  * node that the owner lacks. An ASK of a node that does not own the slot any more says nothing: it answers
  * a request that was sent before the slot moved. */
-static void note_ask(struct hs_flow *flow, const struct hs_node *by, uint16_t slot)
+static void note_ask(struct hs_flow *flow, struct hs_node *by, uint16_t slot)
 {
-	struct hs_slot_state *state = &flow->slots[slot];
-
 	if (by != hs_flow_owner(flow, slot))
 		return;
-	if (!hs_slot_is_leaving(flow, state))
-		hs_fill_void(flow->nodes[state->node]);
-	state->asked_s = (uint32_t)(flow->now.mono_us / 1000000) + 1;
+	if (!hs_slot_is_leaving(flow, slot))
+		hs_fetch_pipe_void(by);
+	hs_flow_chunk(flow, slot)->rare[slot % HS_CHUNK_SLOTS].asked_s =
+		(uint32_t)(flow->now.mono_us / 1000000) + 1;
 }
 
 struct hs_node *hs_flow_redirected(struct hs_flow *flow, const struct hs_pipe *pipe,
@@ -109,12 +63,11 @@ struct hs_node *hs_flow_redirected(struct hs_flow *flow, const struct hs_pipe *p
 		if (!node->listed)
 			hs_flow_set_partition(flow, node, pipe->node->at.partition);
 		if (owner && owner != node)
-			hs_fill_void(owner);
+			hs_fetch_pipe_void(owner);
 		if (owner)
 			hs_replica_void(flow, owner);
 		hs_replica_void(flow, node);
-		flow->slots[redirect->slot].node = hs_flow_number(flow, node);
-		flow->slots[redirect->slot].asked_s = 0;
+		hs_slot_set_owner(flow, redirect->slot, hs_flow_number(flow, node));
 	}
 	return node;
 }
@@ -152,7 +105,7 @@ static bool is_script_s_own(const struct hs_op *op, struct hs_bytes reply)
 static enum verdict judge(const struct hs_flow *flow, const struct hs_op *op, struct hs_bytes reply,
 			  struct hs_redirect *redirect)
 {
-	if (flow->options.cluster && hs_flow_read_redirect(reply, redirect))
+	if (flow->options.cluster && hs_flow_is_redirect(reply, redirect))
 		return REDIRECT;
 	if (is_script_s_own(op, reply))
 		return PASS;
@@ -206,28 +159,38 @@ static void finish_exec(struct hs_flow *flow, struct hs_op *op, struct hs_bytes 
 	hs_flow_finish(flow, op);
 }
 
-/* The answer for the one who asked. `owned`: the reply is all of the pipe's partial buffer, which
- * may change hands. */
-static void answer(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
-		   struct hs_bytes reply, bool owned)
+static void hand_over(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
+		      struct hs_bytes reply, bool owned)
 {
-	uint16_t slot = hs_flow_slot(flow, op);
-	bool counted = op->engine_state & HS_STATE_COUNTED;
-
-	hs_flow_leave(flow, op);
-	if (counted && flow->slots[slot].hold > 0)
-		hs_flow_overtaken(flow, op);
 	if (op->kind == HS_OP_EXEC) {
 		finish_exec(flow, op, reply);
-	} else {
-		if (owned && reply.len >= SWAP_BYTES_MIN && op->out->len == 0)
-			hs_buf_swap(op->out, &pipe->partial);
-		else
-			op->answer = reply;
-		hs_flow_finish(flow, op);
+		return;
 	}
-	if (counted && flow->slots[slot].hold > 0)
-		hs_flow_release(flow, slot);
+	if (owned && reply.len >= SWAP_BYTES_MIN)
+		hs_buf_swap(op->out, &pipe->upstream.partial);
+	else
+		op->answer = reply;
+	hs_flow_finish(flow, op);
+}
+
+void hs_flow_answer(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
+		    struct hs_bytes reply, bool owned)
+{
+	uint16_t slot = hs_flow_slot(flow, op);
+
+	if (op->engine_state & HS_STATE_COUNTED) {
+		struct hs_slot_state *state = hs_flow_slot_state(flow, slot);
+
+		op->engine_state &= ~(unsigned)HS_STATE_COUNTED;
+		state->underway--;
+		if (state->hold) {
+			hs_flow_overtaken(flow, op);
+			hand_over(flow, pipe, op, reply, owned);
+			hs_flow_release(flow, slot);
+			return;
+		}
+	}
+	hand_over(flow, pipe, op, reply, owned);
 }
 
 /* Keeps what the server said, in case that is the last word. */
@@ -253,19 +216,19 @@ static void follow(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
 	struct hs_node *node = hs_flow_redirected(flow, pipe, redirect);
 	uint64_t delay_us = redirect->ask ? HS_AGAIN_US : 0;
 
-	if (!node || flow->now.mono_us > op->engine_deadline_us) {
+	if (!node || hs_flow_is_late(flow, op)) {
 		struct hs_buf words = {0};
 
 		keep_redirect(op, reply);
 		hs_buf_swap(&words, op->out);
-		answer(flow, pipe, op, hs_buf_bytes(&words), false);
+		hs_flow_answer(flow, pipe, op, hs_buf_bytes(&words), false);
 		hs_buf_deinit(&words);
 		return;
 	}
 	if (redirect->slot != op->slot) { /* nobody but the server knows where its keys are */
 		hs_flow_leave(flow, op);
 		op->slot = redirect->slot;
-	} else if (redirect->ask && flow->slots[op->slot].hold == 0 &&
+	} else if (redirect->ask && !hs_flow_slot_state(flow, op->slot)->hold &&
 		   hs_flow_send(flow, node, op, true)) {
 		return; /* still counted in its slot */
 	}
@@ -287,25 +250,21 @@ static bool heal_script(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op
 			 hs_bytes_is_word(op->argv[0], "evalsha_ro");
 
 	if (op->kind != HS_OP_COMMAND || op->argc < 3 ||
-	    is_followed(flow, op, pipe->flying.first, false) ||
+	    is_followed(flow, op, pipe->in_flight.first, false) ||
 	    !(read_only || hs_bytes_is_word(op->argv[0], "evalsha")))
 		return false;
 	script = flow->calls->script(flow->context, op->argv[1]);
 	if (script.len == 0)
 		return false;
-	hs_buf_printf(&request, "*%zu\r\n%s$%zu\r\n", op->argc,
-		      read_only ? "$7\r\nEVAL_RO\r\n" : "$4\r\nEVAL\r\n", script.len);
-	hs_buf_append_bytes(&request, script);
-	hs_buf_append(&request, "\r\n", 2);
-	for (size_t i = 2; i < op->argc; i++) {
-		hs_buf_printf(&request, "$%zu\r\n", op->argv[i].len);
-		hs_buf_append_bytes(&request, op->argv[i]);
-		hs_buf_append(&request, "\r\n", 2);
-	}
+	hs_compose_header(&request, op->argc);
+	hs_compose_text(&request, read_only ? "EVAL_RO" : "EVAL");
+	hs_compose_word(&request, script);
+	for (size_t i = 2; i < op->argc; i++)
+		hs_compose_word(&request, op->argv[i]);
 	op->engine_state |= HS_STATE_HEALED;
 	/* Composed at once, so the request need not outlive this. */
 	op->raw = hs_buf_bytes(&request);
-	hs_pipe_compose(pipe, op, op->engine_state & HS_STATE_ASKED);
+	pipe->kind->compose(pipe, op, op->engine_state & HS_STATE_ASKED);
 	op->raw = (struct hs_bytes){NULL, 0};
 	hs_buf_deinit(&request);
 	hs_flow_touch(flow, pipe);
@@ -313,6 +272,14 @@ static bool heal_script(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op
 }
 
 /* ---- those who serve nothing ---- */
+
+/* Of its slot alone. */
+static struct hs_refusals *refusals_of(struct hs_flow *flow, const struct hs_op *op)
+{
+	uint16_t slot = hs_flow_slot(flow, op);
+
+	return &hs_flow_chunk(flow, slot)->rare[slot % HS_CHUNK_SLOTS].refused;
+}
 
 static bool note_refusal(const struct hs_flow *flow, struct hs_refusals *refused)
 {
@@ -340,7 +307,7 @@ static bool is_hopeless(struct hs_flow *flow, struct hs_node *node, const struct
 
 	if (!down && starts(reply, "CLUSTERDOWN")) {
 		flow->any_refused = true;
-		return note_refusal(flow, &flow->refused[hs_flow_slot(flow, op)]);
+		return note_refusal(flow, refusals_of(flow, op));
 	}
 	if (!down && !starts(reply, "LOADING"))
 		return false;
@@ -349,13 +316,10 @@ static bool is_hopeless(struct hs_flow *flow, struct hs_node *node, const struct
 	return hs_op_is_read(op) ? reads_hopeless : writes_hopeless;
 }
 
-/* One with a key was served. */
+/* One with a key was served: it says something only where others were not. Reads are never refused alone. */
 static void note_served(struct hs_flow *flow, struct hs_node *node, const struct hs_op *op)
 {
-	/* Reads are never refused alone. */
-	if (node->refused_writes.since_us == 0 && !flow->any_refused)
-		return;
-	flow->refused[hs_flow_slot(flow, op)].since_us = 0;
+	refusals_of(flow, op)->since_us = 0;
 	node->refused_reads.since_us = 0;
 	if (!hs_op_is_read(op))
 		node->refused_writes.since_us = 0;
@@ -364,8 +328,8 @@ static void note_served(struct hs_flow *flow, struct hs_node *node, const struct
 /* ---- errors ---- */
 
 /* True: dealt with, it is not the answer. */
-static bool handle_error(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
-			 struct hs_bytes reply)
+bool hs_flow_handle_error(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
+			  struct hs_bytes reply)
 {
 	struct hs_redirect redirect;
 
@@ -379,9 +343,8 @@ static bool handle_error(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_o
 		flow->calls->surprise(flow->context);
 		if (hs_flow_slot(flow, op) == HS_SLOT_NONE)
 			return false;
-		if (is_hopeless(flow, pipe->node, op, reply) ||
-		    flow->now.mono_us > op->engine_deadline_us) {
-			answer(flow, pipe, op, reply, false); /* of EXEC too: this is why */
+		if (is_hopeless(flow, pipe->node, op, reply) || hs_flow_is_late(flow, op)) {
+			hs_flow_answer(flow, pipe, op, reply, false); /* of EXEC too: this is why */
 			return true;
 		}
 		hs_flow_count(&flow->stats->again, 1);
@@ -395,152 +358,80 @@ static bool handle_error(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_o
 	return false;
 }
 
-static void settle(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
-		   struct hs_bytes reply, bool owned)
+struct hs_bytes hs_flow_cause(struct hs_op *op, struct hs_bytes reply, struct hs_buf *said)
 {
+	if (op->kind == HS_OP_EXEC && op->out->len > 0) {
+		hs_buf_swap(said, op->out);
+		return hs_buf_bytes(said);
+	}
 	op->out->len = 0;
-	if (reply.data[0] != '-' && op->slot != HS_SLOT_NONE)
-		note_served(flow, pipe->node, op);
-	else if (reply.data[0] == '-' && handle_error(flow, pipe, op, reply))
-		return;
-	answer(flow, pipe, op, reply, owned);
+	return reply;
 }
 
-/* Of one that was to be tracked: if the server does not do that, as any other. */
-static void take_fill_reply(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
-			    struct hs_bytes reply, bool owned)
+static void settle_rare(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
+			struct hs_bytes reply, bool owned)
 {
 	struct hs_buf said = {0};
+	struct hs_bytes cause = hs_flow_cause(op, reply, &said);
 
-	if (op->out->len > 0)
-		hs_buf_swap(&said, op->out);
-	switch (hs_fill_reply(flow, pipe, op, hs_buf_bytes(&said), &reply)) {
-	case HS_FILL_DONE:
-		break;
-	case HS_FILL_ANSWER:
-		settle(flow, pipe, op, reply, owned && said.len == 0);
-		break;
-	case HS_FILL_REFUSED:
-		if (reply.len > 0 && handle_error(flow, pipe, op, reply))
-			break;
-		op->engine_state |= HS_STATE_PLAIN;
-		hs_flow_leave(flow, op);
-		hs_flow_park_back(flow, op, 0);
-		hs_flow_release(flow, hs_flow_slot(flow, op));
-		break;
-	}
+	if (reply.data[0] != '-' && op->slot != HS_SLOT_NONE)
+		note_served(flow, pipe->node, op);
+	if (reply.data[0] != '-' || !hs_flow_handle_error(flow, pipe, op, cause))
+		hs_flow_answer(flow, pipe, op, reply, owned);
 	hs_buf_deinit(&said);
 }
 
-static void take_reply(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_bytes reply,
-		       bool owned)
+void hs_flow_settle(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
+		    struct hs_bytes reply, bool owned)
 {
-	struct hs_op *op = pipe->flying.first;
-
-	if (reply.data[0] == '>') { /* told without being asked */
-		if (pipe->fill)
-			hs_fill_push(flow, pipe, reply);
+	if (reply.data[0] == '-' || pipe->node->refused_writes.since_us || flow->any_refused) {
+		settle_rare(flow, pipe, op, reply, owned);
 		return;
 	}
-	if (!op) {
-		pipe->doom = "it answers what was not asked";
-		return;
-	}
-	if (op->engine_replies > 0) { /* ASKING, MULTI, QUEUED … */
-		op->engine_replies--;
-		if (pipe->fill)
-			hs_fill_skip(pipe, op, reply);
-		else if (reply.data[0] == '-' && op->out->len == 0)
-			hs_buf_append_bytes(op->out, reply);
-		return;
-	}
-	hs_ops_pop(&pipe->flying);
-	if (op->kind == HS_OP_EXEC && op->out->len > 0) {
-		/* A command was refused when it was queued: that is why, not EXECABORT. */
-		struct hs_buf why = {0};
-
-		hs_buf_swap(&why, op->out);
-		if (pipe->own ? !hs_own_reply(flow, pipe, op, hs_buf_bytes(&why))
-			      : !handle_error(flow, pipe, op, hs_buf_bytes(&why)))
-			answer(flow, pipe, op, reply, false);
-		hs_buf_deinit(&why);
-		return;
-	}
-	if (pipe->fill) {
-		take_fill_reply(flow, pipe, op, reply, owned);
-		return;
-	}
-	if (pipe->own) {
-		op->out->len = 0;
-		if (!hs_own_reply(flow, pipe, op, reply))
-			answer(flow, pipe, op, reply, owned);
-		return;
-	}
-	if (pipe->replica) {
-		op->out->len = 0;
-		if (!hs_replica_reply(flow, pipe, op, reply))
-			answer(flow, pipe, op, reply, owned);
-		return;
-	}
-	settle(flow, pipe, op, reply, owned);
+	op->out->len = 0;
+	hs_flow_answer(flow, pipe, op, reply, owned);
 }
 
-/* Every whole reply in `data`; returns how much of it that was. */
-static size_t take_replies(struct hs_flow *flow, struct hs_pipe *pipe, const char *data, size_t len,
-			   bool partial)
+struct receiver {
+	struct hs_flow *flow;
+	struct hs_pipe *pipe;
+};
+
+static void take_reply(void *context, struct hs_bytes reply, bool owned)
 {
-	size_t at = 0;
+	const struct receiver *receiver = context;
+	struct hs_flow *flow = receiver->flow;
+	struct hs_pipe *pipe = receiver->pipe;
+	struct hs_op *op = pipe->in_flight.first;
 
-	while (at < len && !pipe->doom) {
-		int64_t used = hs_answer_scan(&pipe->scan, data + at, len - at);
-
-		if (used == 0)
-			break;
-		if (used < 0) {
-			pipe->doom = "what it answers is not RESP";
-			break;
-		}
-		take_reply(flow, pipe, (struct hs_bytes){data + at, (size_t)used},
-			   partial && at == 0 && (size_t)used == len);
-		at += (size_t)used;
+	if (reply.data[0] == '>') { /* told without being asked */
+		if (pipe->kind->push)
+			pipe->kind->push(flow, pipe, reply);
+	} else if (!op) {
+		hs_upstream_close(&pipe->upstream, "it answers what was not asked");
+	} else if (op->engine_replies > 0) { /* ASKING, MULTI, QUEUED … */
+		op->engine_replies--;
+		pipe->kind->skipped(pipe, op, reply);
+	} else {
+		hs_ops_pop(&pipe->in_flight);
+		pipe->kind->reply(flow, pipe, op, reply, owned);
 	}
-	return at;
 }
 
 void hs_flow_receive(struct hs_flow *flow, struct hs_now now, struct hs_pipe *pipe,
 		     const char *data, size_t len)
 {
+	struct receiver receiver = {flow, pipe};
+
 	flow->now = now;
-	if (pipe->partial.len == 0) {
-		size_t used = take_replies(flow, pipe, data, len, false);
-
-		if (!pipe->doom)
-			hs_buf_append(&pipe->partial, data + used, len - used);
-	} else {
-		if (data == pipe->partial.data + pipe->partial.len)
-			pipe->partial.len += len;
-		else
-			hs_buf_append(&pipe->partial, data, len);
-
-		size_t whole = pipe->partial.len;
-		size_t used = take_replies(flow, pipe, pipe->partial.data, whole, true);
-
-		/* It may have changed hands: then it is empty. */
-		if (pipe->partial.len == whole && used > 0)
-			hs_buf_consume(&pipe->partial, used);
-		if (pipe->partial.len == 0)
-			hs_buf_clear(&pipe->partial, HS_KEEP_BYTES);
-	}
-	if (pipe->partial.len > HS_READ_BYTES)
+	hs_upstream_receive(&pipe->upstream, now.mono_us, data, len, HS_ENGINE_REPLY_MAX,
+			    take_reply, &receiver);
+	if (pipe->upstream.partial.len > HS_READ_BYTES)
 		pipe->moved_us = now.mono_us;
-	if (!pipe->doom && pipe->partial.len > HS_ENGINE_REPLY_MAX)
-		pipe->doom = "its reply is larger than 2 GiB";
-	if (pipe->doom) {
-		if (!pipe->closing) /* else it is doomed already, and not by its node's fault */
-			hs_flow_doom(flow, pipe, pipe->doom, false);
-		return;
-	}
-	hs_flow_pump(flow, pipe);
+	if (pipe->upstream.close_reason)
+		hs_flow_touch(flow, pipe);
+	else
+		hs_flow_pump(flow, pipe);
 }
 
 /* ---- connections that begin and end ---- */
@@ -550,109 +441,98 @@ void hs_flow_up(struct hs_flow *flow, struct hs_now now, struct hs_pipe *pipe)
 	struct hs_node *node = pipe->node;
 
 	flow->now = now;
-	pipe->state = HS_PIPE_UP;
+	pipe->upstream.state = HS_UPSTREAM_UP;
 	node->down_since_us = 0;
-	node->open_at_us = 0;
+	node->backoff.open_at_us = 0;
 	node->unreachable = false;
 	hs_flow_count(&flow->stats->connections, 1);
-	if (pipe->fill)
-		hs_fill_up(flow, pipe);
-	if (pipe->replica)
-		hs_replica_up(flow, pipe);
-	if (pipe->own) {
-		while (pipe->waiting.first)
-			hs_pipe_compose(pipe, hs_ops_pop(&pipe->waiting), pipe->asking);
-		hs_flow_touch(flow, pipe);
-		hs_unblock_up(flow, pipe);
-	}
+	if (pipe->kind->up)
+		pipe->kind->up(flow, pipe);
 	hs_flow_pump(flow, pipe);
+}
+
+bool hs_node_is_reached(const struct hs_node *node)
+{
+	bool reached = false;
+
+	for (int i = 0; i < HS_NODE_PIPES; i++)
+		reached = reached || (node->pipes[i]->kind->is_health &&
+				      node->pipes[i]->upstream.state == HS_UPSTREAM_UP);
+	return reached;
 }
 
 static bool node_refuses(const char *why)
 {
-	return begins(hs_bytes_of(why), "it refuses us") || begins(hs_bytes_of(why), HS_NO_LOGIN);
+	return begins(hs_bytes_of(why), HS_REFUSES_US) || begins(hs_bytes_of(why), HS_NO_LOGIN);
 }
 
 static void note_down(struct hs_flow *flow, const struct hs_pipe *pipe, bool was_up,
 		      const char *why)
 {
 	struct hs_node *node = pipe->node;
-	uint64_t delay_us;
 
 	hs_flow_count(&flow->stats->failures, 1);
-	if ((pipe->fill || pipe->replica) && node_refuses(why))
+	if (!pipe->kind->shares_login && node_refuses(why))
 		return; /* others find out for themselves whether it lets them in */
-	/* One of a kind of its own is no reason to think ill of a node that others talk to. */
-	if ((pipe->own || pipe->fill || pipe->replica) &&
-	    (node->pipes[0].state == HS_PIPE_UP || node->pipes[1].state == HS_PIPE_UP)) {
+	if (!pipe->kind->is_health && hs_node_is_reached(node)) {
 		flow->calls->surprise(flow->context);
 		return;
 	}
 	node->unreachable = !was_up;
-	/* One that lets everybody in and throws them out again is as good as away. */
-	if (was_up && flow->now.mono_us - pipe->opened_us >= HS_OPEN_US_MAX)
-		node->failures = 0;
-	delay_us = 25000u << (node->failures < 6 ? node->failures : 6);
+	hs_backoff_lost(&node->backoff, &hs_flow_backoff, flow->now.mono_us, &flow->prng, was_up,
+			pipe->upstream.opened_us);
 	if (node->down_since_us == 0)
 		node->down_since_us = flow->now.mono_us;
 	snprintf(node->down_why, sizeof node->down_why, "%s", why);
 	node->no_login = begins(hs_bytes_of(why), HS_NO_LOGIN);
-	/* Right away the first time, then slower and slower, not all workers at once. */
-	if (was_up && node->failures == 0)
-		delay_us = 0;
-	else if (delay_us > HS_OPEN_US_MAX)
-		delay_us = HS_OPEN_US_MAX;
-	if (!was_up || node->failures > 0)
-		delay_us += hs_prng_below(&flow->prng, delay_us / 2 + 1);
-	node->failures++;
-	node->open_at_us = flow->now.mono_us + delay_us;
 	flow->calls->surprise(flow->context);
 }
 
 /* Whether an operation that was under way on a connection that is gone may be sent again. */
 static bool may_repeat(const struct hs_flow *flow, const struct hs_op *op, uint64_t sent)
 {
-	if (op->engine_state & HS_STATE_OURS)
+	if (op->engine_state & HS_STATE_INTERNAL)
 		return false;
 	if (op->engine_mark > sent)
 		return true; /* not wholly handed over: a server runs whole requests only */
-	return hs_op_is_read(op) && flow->now.mono_us <= op->engine_deadline_us &&
+	return hs_op_is_read(op) && !hs_flow_is_late(flow, op) &&
 	       !is_followed(flow, op, op->next, true);
 }
 
 void hs_flow_down(struct hs_flow *flow, struct hs_now now, struct hs_pipe *pipe, const char *why)
 {
-	bool was_up = pipe->state == HS_PIPE_UP;
-	struct hs_ops flying = pipe->flying, waiting = pipe->waiting, again = {0}, lost = {0};
+	bool was_up = pipe->upstream.state == HS_UPSTREAM_UP;
 	char reason[160];
-	struct hs_op *op;
 
 	flow->now = now;
 	snprintf(reason, sizeof reason, "%s", why ? why : "closed");
-	pipe->state = HS_PIPE_DOWN;
+	pipe->upstream.state = HS_UPSTREAM_DOWN;
 	hs_list_remove(&pipe->dirty);
 	if (was_up)
 		hs_flow_count(&flow->stats->connections, -1);
-	if (!pipe->blameless)
+	if (!pipe->upstream.blameless)
 		note_down(flow, pipe, was_up, reason);
-	if (pipe->own) {
-		hs_own_down(flow, pipe, reason);
-		return;
-	}
-	if (pipe->fill)
-		hs_fill_down(flow, pipe, was_up, reason);
-	if (pipe->replica)
-		hs_replica_down(flow, pipe, was_up);
-	pipe->flying = (struct hs_ops){0};
+	pipe->kind->down(flow, pipe, was_up, reason);
+}
+
+static void shared_down(struct hs_flow *flow, struct hs_pipe *pipe, bool was_up, const char *why)
+{
+	(void)was_up;
+	hs_flow_requeue(flow, pipe, why);
+}
+
+void hs_flow_requeue(struct hs_flow *flow, struct hs_pipe *pipe, const char *why)
+{
+	struct hs_ops in_flight = pipe->in_flight, waiting = pipe->waiting, again = {0}, lost = {0};
+	struct hs_op *op;
+
+	pipe->in_flight = (struct hs_ops){0};
 	pipe->waiting = (struct hs_ops){0};
 	hs_flow_count_waiting(flow, pipe, -(int)waiting.count);
 	/* First all are judged and taken out of their slots, then the first is sent again. */
-	for (op = flying.first; op; op = op->next) {
-		if (pipe->replica)
-			hs_replica_give_up(flow, op);
-		op->engine_replies = may_repeat(flow, op, pipe->sent);
-	}
-	while ((op = hs_ops_pop(&flying))) {
+	for (op = in_flight.first; op; op = op->next)
+		op->engine_replies = may_repeat(flow, op, pipe->upstream.sent);
+	while ((op = hs_ops_pop(&in_flight))) {
 		bool repeat = op->engine_replies;
 
 		hs_flow_leave(flow, op);
@@ -661,7 +541,7 @@ void hs_flow_down(struct hs_flow *flow, struct hs_now now, struct hs_pipe *pipe,
 	}
 	while ((op = hs_ops_pop(&waiting))) {
 		hs_flow_leave(flow, op);
-		hs_ops_push(op->engine_state & HS_STATE_OURS ? &lost : &again, op);
+		hs_ops_push(op->engine_state & HS_STATE_INTERNAL ? &lost : &again, op);
 	}
 	hs_pipe_reset(pipe);
 	/* Behind whatever of their slots is under way elsewhere, before what came since. */
@@ -674,12 +554,19 @@ void hs_flow_down(struct hs_flow *flow, struct hs_now now, struct hs_pipe *pipe,
 	while ((op = hs_ops_pop(&lost))) {
 		if (!hs_op_is_read(op))
 			hs_flow_overtaken(flow, op);
-		if (!(op->engine_state & HS_STATE_OURS))
+		if (!(op->engine_state & HS_STATE_INTERNAL))
 			hs_flow_count(&flow->stats->unknown, 1);
-		hs_flow_fail(flow, op, UNKNOWN, pipe->node->text, reason);
+		hs_flow_fail(flow, op, HS_FLOW_UNKNOWN, pipe->node->text, why);
 	}
-	for (uint16_t i = 0; i < flow->holds_count; i++) {
-		if (flow->holds[i])
-			hs_flow_release(flow, flow->holds[i]->slot);
-	}
+	hs_flow_release_all(flow);
 }
+
+/* ---- the shared pipes ---- */
+
+#define SHARED                                                                                     \
+	.is_health = true, .shares_login = true, .late = "no reply within engine-timeout",         \
+	.compose = hs_pipe_compose, .down = shared_down, .skipped = hs_pipe_keep_error,            \
+	.reply = hs_flow_settle
+
+const struct hs_pipe_kind hs_resp2_pipes = {.name = "RESP2", .resp = 2, SHARED};
+const struct hs_pipe_kind hs_resp3_pipes = {.name = "RESP3", .resp = 3, SHARED};

@@ -32,7 +32,8 @@ struct seen {
 
 struct hs_scripts {
 	uv_mutex_t mutex;
-	struct script ring[SCRIPTS_MAX]; /* from the oldest on; written over */
+	struct script *
+		ring; /* of SCRIPTS_MAX, from the oldest on, written over; NULL until one is kept */
 	uint32_t oldest, count;
 	size_t bytes;
 	_Atomic uint64_t flushes; /* what was seen before the last one is to be looked at again */
@@ -65,6 +66,7 @@ void hs_scripts_destroy(struct hs_scripts **pointer)
 	while (scripts->count > 0)
 		drop_oldest(scripts);
 	uv_mutex_destroy(&scripts->mutex);
+	hs_mem_free(&scripts->ring);
 	hs_mem_free(&scripts->seen);
 	hs_mem_free(pointer);
 }
@@ -88,6 +90,8 @@ static void keep(struct hs_scripts *scripts, struct hs_bytes text)
 		return;
 	uv_mutex_lock(&scripts->mutex);
 	if (!find(scripts, digest)) {
+		if (!scripts->ring)
+			scripts->ring = hs_mem_zalloc(SCRIPTS_MAX * sizeof *scripts->ring);
 		while (scripts->count == SCRIPTS_MAX ||
 		       (scripts->count > 0 && scripts->bytes + text.len > SCRIPTS_BYTES_MAX))
 			drop_oldest(scripts);

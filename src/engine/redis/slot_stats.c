@@ -2,9 +2,7 @@
  * time only to see that all of it is what it should be. */
 #include "engine/redis/slot_stats.h"
 
-#include "engine/redis/walk.h"
-
-#include <stdio.h>
+#include "wire/walk.h"
 
 static int parse_values(struct hs_walk *walk, struct hs_slot_stats *stats)
 {
@@ -116,16 +114,15 @@ int hs_slot_stats_look(struct hs_slot_looks *looks, struct hs_slot_look *last,
 	if (hs_walk_next(&head, &answer) == 0 && answer.type == HS_ANSWER_ERROR) {
 		char text[128];
 
-		snprintf(why, why_size, "CLUSTER SLOT-STATS was answered with \"%s\"",
-			 hs_bytes_escape(answer.text, text, sizeof text));
-		return HS_EINVAL;
+		return hs_err_say(HS_EINVAL, why, why_size,
+				  "CLUSTER SLOT-STATS was answered with \"%s\"",
+				  hs_bytes_escape(answer.text, text, sizeof text));
 	}
-	if (parse_slots(walk, NULL, 0, NULL) < 0) {
-		snprintf(why, why_size,
-			 "the reply to CLUSTER SLOT-STATS is none: it must be slots from 0 to "
-			 "16383 with their counters");
-		return HS_EPROTO;
-	}
+	if (parse_slots(walk, NULL, 0, NULL) < 0)
+		return hs_err_say(
+			HS_EPROTO, why, why_size,
+			"the reply to CLUSTER SLOT-STATS is none: it must be slots from 0 to "
+			"16383 with their counters");
 	*sums = (struct hs_slot_sums){0};
 	*last = (struct hs_slot_look){++looks->count, now_us};
 	count = parse_slots(walk, looks, before.number, sums);

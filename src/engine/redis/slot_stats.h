@@ -1,6 +1,6 @@
-/* What servers count for each slot themselves: the reply of CLUSTER SLOT-STATS SLOTSRANGE, which
+/* Reads the counters that a server keeps for each slot: the reply to CLUSTER SLOT-STATS SLOTSRANGE, which
  * Redis has from 8.2 and Valkey from 8.0 on. A server tells of its own slots alone, so that one table
- * does for the looks at all masters. Counters run since a server's start, and start again when a slot
+ * serves for all masters. Counters run since a server's start, and start again when a slot
  * moves; rates are what they grew by between two looks. Only the number of keys is there unless the
  * server has cluster-slot-stats-enabled. Pure. */
 #ifndef HS_ENGINE_REDIS_SLOT_STATS_H

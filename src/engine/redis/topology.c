@@ -8,10 +8,10 @@
 #include "engine/redis/topology.h"
 
 #include "base/mem.h"
-#include "engine/redis/walk.h"
+#include "wire/walk.h"
 
-#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 enum { NODE_FIELDS_MIN = 2, RANGE_FIELDS_MIN = 3 };
 
@@ -19,25 +19,14 @@ struct parser {
 	struct hs_walk walk;
 	struct hs_topology *topology;
 	const char *asked;
-	uint16_t shards_room;
 	char *why;
 	size_t why_size;
 };
 
-__attribute__((format(printf, 3, 4))) static int refuse(const struct parser *parser, int code,
-							const char *format, ...)
-{
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(parser->why, parser->why_size, format, arguments);
-	va_end(arguments);
-	return code;
-}
-
 static int no_reply(const struct parser *parser, const char *what)
 {
-	return refuse(parser, HS_EPROTO, "the reply to CLUSTER SLOTS is none: %s", what);
+	return hs_err_say(HS_EPROTO, parser->why, parser->why_size,
+			  "the reply to CLUSTER SLOTS is none: %s", what);
 }
 
 /* ---- nodes ---- */
@@ -126,6 +115,15 @@ static int parse_node(struct parser *parser, struct hs_topology_node *node)
 
 /* ---- ranges ---- */
 
+/* Of a reply that is known to be whole: there are no more ranges than it has bytes. */
+static void reserve(struct hs_topology *topology, size_t ranges)
+{
+	size_t shards = ranges < HS_TOPOLOGY_SHARDS_MAX ? ranges : HS_TOPOLOGY_SHARDS_MAX;
+
+	topology->ranges = hs_mem_alloc(ranges * sizeof *topology->ranges);
+	topology->shards = hs_mem_alloc(shards * sizeof *topology->shards);
+}
+
 /* The shard of a master: most often the one that the range before belongs to. */
 static uint16_t find_shard(const struct hs_topology *topology,
 			   const struct hs_topology_node *master)
@@ -142,24 +140,19 @@ static int add_shard(struct parser *parser, const struct hs_topology_node *maste
 	struct hs_topology *topology = parser->topology;
 
 	if (topology->shards_count == HS_TOPOLOGY_SHARDS_MAX)
-		return refuse(parser, HS_ELIMIT, "the cluster has more than %d shards",
-			      HS_TOPOLOGY_SHARDS_MAX);
-	if (topology->shards_count == parser->shards_room) {
-		parser->shards_room = (uint16_t)(parser->shards_room ? 2 * parser->shards_room : 8);
-		topology->shards = hs_mem_realloc(topology->shards,
-						  parser->shards_room * sizeof *topology->shards);
-	}
+		return hs_err_say(HS_ELIMIT, parser->why, parser->why_size,
+				  "the cluster has more than %d shards", HS_TOPOLOGY_SHARDS_MAX);
 	topology->shards[topology->shards_count++] = (struct hs_topology_shard){.master = *master};
 	return 0;
 }
 
 /* Every range of a shard names the same replicas: those of the first are kept. */
-static int parse_replicas(struct parser *parser, struct hs_topology_shard *shard, int64_t count)
+static int parse_replicas(struct parser *parser, struct hs_topology_shard *shard, bool is_new,
+			  int64_t count)
 {
-	bool first = shard->slots_count == 0;
 	int64_t room = count < HS_TOPOLOGY_REPLICAS_MAX ? count : HS_TOPOLOGY_REPLICAS_MAX;
 
-	if (first && room > 0)
+	if (is_new && room > 0)
 		shard->replicas = hs_mem_zalloc((size_t)room * sizeof *shard->replicas);
 	for (int64_t i = 0; i < count; i++) {
 		struct hs_topology_node node;
@@ -167,7 +160,7 @@ static int parse_replicas(struct parser *parser, struct hs_topology_shard *shard
 
 		if (code < 0)
 			return code;
-		if (first && node.address.port && shard->replicas_count < room)
+		if (is_new && node.address.port && shard->replicas_count < room)
 			shard->replicas[shard->replicas_count++] = node;
 	}
 	return 0;
@@ -179,6 +172,7 @@ static int parse_range(struct parser *parser)
 	struct hs_topology_node master;
 	int64_t count, first, last;
 	uint16_t at;
+	bool is_new;
 	int code;
 
 	if (hs_walk_array(&parser->walk, &count) < 0 || count < RANGE_FIELDS_MIN)
@@ -190,55 +184,73 @@ static int parse_range(struct parser *parser)
 	if (code < 0)
 		return code;
 	if (master.address.port == 0)
-		return refuse(
-			parser, HS_EPROTO,
+		return hs_err_say(
+			HS_EPROTO, parser->why, parser->why_size,
 			"the node of slots %d-%d tells no address to reach it at (a node that "
 			"speaks TLS alone tells it to TLS connections)",
 			(int)first, (int)last);
 	at = find_shard(topology, &master);
-	if (at == HS_TOPOLOGY_NOBODY) {
+	is_new = at == HS_TOPOLOGY_NOBODY;
+	if (is_new) {
 		at = topology->shards_count;
 		code = add_shard(parser, &master);
 		if (code < 0)
 			return code;
 	}
-	code = parse_replicas(parser, &topology->shards[at], count - RANGE_FIELDS_MIN);
-	for (int64_t slot = first; code == 0 && slot <= last; slot++) {
-		if (topology->owner[slot] != HS_TOPOLOGY_NOBODY)
-			return refuse(parser, HS_EPROTO, "slot %d is said to be at two nodes",
-				      (int)slot);
-		topology->owner[slot] = at;
-		topology->shards[at].slots_count++;
-		topology->slots_count++;
-	}
-	return code;
+	topology->ranges[topology->ranges_count++] =
+		(struct hs_topology_range){(uint16_t)first, (uint16_t)last, at};
+	return parse_replicas(parser, &topology->shards[at], is_new, count - RANGE_FIELDS_MIN);
 }
 
-/* Shards in the order of their lowest slots, whatever the order in which a server tells them. */
-static void sort(struct hs_topology *topology)
+static int by_first_slot(const void *a, const void *b)
 {
-	size_t size = topology->shards_count * sizeof *topology->shards;
-	struct hs_topology_shard *shards = hs_mem_alloc(size);
-	uint16_t *place = hs_mem_alloc(topology->shards_count * sizeof *place);
-	uint16_t next = 0;
+	return ((const struct hs_topology_range *)a)->first -
+	       ((const struct hs_topology_range *)b)->first;
+}
 
+/* Ranges in the order of slots, neighbours of one shard as one; and shards in the order of their lowest
+ * slots, whatever the order in which a server tells them. */
+static int sort(struct parser *parser)
+{
+	struct hs_topology *topology = parser->topology;
+	size_t size = topology->shards_count * sizeof *topology->shards;
+	struct hs_topology_range *ranges = topology->ranges;
+	struct hs_topology_shard *shards;
+	uint16_t place[HS_TOPOLOGY_SHARDS_MAX], next = 0;
+	uint32_t kept = 0;
+
+	qsort(ranges, topology->ranges_count, sizeof *ranges, by_first_slot);
+	for (uint32_t i = 1; i < topology->ranges_count; i++) {
+		if (ranges[i].first <= ranges[i - 1].last)
+			return hs_err_say(HS_EPROTO, parser->why, parser->why_size,
+					  "slot %u is said to be at two nodes", ranges[i].first);
+	}
+	shards = hs_mem_alloc(size);
 	for (uint16_t i = 0; i < topology->shards_count; i++)
 		place[i] = HS_TOPOLOGY_NOBODY;
-	for (uint32_t slot = 0; slot < HS_SLOTS; slot++) {
-		uint16_t at = topology->owner[slot];
+	for (uint32_t i = 0; i < topology->ranges_count; i++) {
+		struct hs_topology_range range = ranges[i];
+		uint16_t slots = (uint16_t)(range.last - range.first + 1);
 
-		if (at == HS_TOPOLOGY_NOBODY)
-			continue;
-		if (place[at] == HS_TOPOLOGY_NOBODY) {
-			shards[next] = topology->shards[at];
-			place[at] = next++;
+		if (place[range.shard] == HS_TOPOLOGY_NOBODY) {
+			shards[next] = topology->shards[range.shard];
+			place[range.shard] = next++;
 		}
-		topology->owner[slot] = place[at];
+		range.shard = place[range.shard];
+		shards[range.shard].slots_count =
+			(uint16_t)(shards[range.shard].slots_count + slots);
+		topology->slots_count += slots;
+		if (kept > 0 && ranges[kept - 1].shard == range.shard &&
+		    ranges[kept - 1].last + 1 == range.first)
+			ranges[kept - 1].last = range.last;
+		else
+			ranges[kept++] = range;
 	}
 	hs_check(next == topology->shards_count); /* each came with a range */
+	topology->ranges_count = kept;
 	hs_mem_free(&topology->shards);
-	hs_mem_free(&place);
 	topology->shards = shards;
+	return 0;
 }
 
 static int parse_whole(struct parser *parser)
@@ -253,14 +265,17 @@ static int parse_whole(struct parser *parser)
 	if (head.type == HS_ANSWER_ERROR) {
 		char text[128];
 
-		return refuse(parser, HS_EINVAL, "CLUSTER SLOTS was answered with \"%s\"",
-			      hs_bytes_escape(head.text, text, sizeof text));
+		return hs_err_say(HS_EINVAL, parser->why, parser->why_size,
+				  "CLUSTER SLOTS was answered with \"%s\"",
+				  hs_bytes_escape(head.text, text, sizeof text));
 	}
 	if (head.type != HS_ANSWER_ARRAY)
 		return no_reply(parser, "it is no array");
 	if (head.count == 0)
-		return refuse(parser, HS_EINVAL,
-			      "the cluster has no slots: its nodes have not been put together yet");
+		return hs_err_say(
+			HS_EINVAL, parser->why, parser->why_size,
+			"the cluster has no slots: its nodes have not been put together yet");
+	reserve(parser->topology, (size_t)head.count);
 	for (int64_t i = 0; i < head.count; i++) {
 		int code = parse_range(parser);
 
@@ -284,15 +299,28 @@ int hs_topology_parse(struct hs_topology **topology, struct hs_bytes reply, cons
 
 	hs_check(capacity > 0);
 	parser.topology->capacity = capacity;
-	for (uint32_t slot = 0; slot < HS_SLOTS; slot++)
-		parser.topology->owner[slot] = HS_TOPOLOGY_NOBODY;
 	code = parse_whole(&parser);
+	if (code == 0)
+		code = sort(&parser);
 	if (code < 0)
 		hs_topology_destroy(&parser.topology);
-	else
-		sort(parser.topology);
 	*topology = parser.topology;
 	return code;
+}
+
+struct hs_topology *hs_topology_single(const struct hs_redis_address *address, uint16_t capacity)
+{
+	struct parser parser = {.topology = hs_mem_zalloc(sizeof *parser.topology)};
+	struct hs_topology_node node = {.address = *address};
+
+	parser.topology->capacity = capacity;
+	reserve(parser.topology, 1);
+	hs_check(add_shard(&parser, &node) == 0);
+	parser.topology->ranges[parser.topology->ranges_count++] =
+		(struct hs_topology_range){0, HS_SLOTS - 1, 0};
+	hs_check(sort(&parser) == 0);
+	hs_topology_update(NULL, parser.topology);
+	return parser.topology;
 }
 
 void hs_topology_destroy(struct hs_topology **topology)
@@ -302,6 +330,7 @@ void hs_topology_destroy(struct hs_topology **topology)
 	for (uint16_t i = 0; i < (*topology)->shards_count; i++)
 		hs_mem_free(&(*topology)->shards[i].replicas);
 	hs_mem_free(&(*topology)->shards);
+	hs_mem_free(&(*topology)->ranges);
 	hs_mem_free(topology);
 }
 
@@ -333,32 +362,51 @@ const struct hs_topology_shard *hs_topology_find(const struct hs_topology *topol
 	return NULL;
 }
 
-static bool has_slot(const struct hs_topology *topology, uint16_t partition, uint32_t slot)
+bool hs_topology_next_common(const struct hs_topology *before, const struct hs_topology *after,
+			     struct hs_topology_common *common)
 {
-	uint16_t owner = topology->owner[slot];
+	while (common->before_at < before->ranges_count && common->after_at < after->ranges_count) {
+		const struct hs_topology_range *was = &before->ranges[common->before_at];
+		const struct hs_topology_range *is = &after->ranges[common->after_at];
+		uint16_t first = was->first > is->first ? was->first : is->first;
+		uint16_t last = was->last < is->last ? was->last : is->last;
 
-	return owner != HS_TOPOLOGY_NOBODY && topology->shards[owner].partition == partition;
+		common->before_at += was->last == last;
+		common->after_at += is->last == last;
+		if (first > last)
+			continue;
+		common->before = was->shard;
+		common->after = is->shard;
+		common->slots = last - first + 1u;
+		return true;
+	}
+	return false;
 }
 
 char *hs_topology_slots_text(const struct hs_topology *topology, uint16_t partition, char *text,
 			     size_t size)
 {
 	static const char more[] = " …";
+	const struct hs_topology_range *ranges = topology->ranges;
 	size_t len = 0;
 
 	hs_check(size > sizeof "00000-00000" + sizeof more);
 	text[0] = '\0';
-	for (uint32_t slot = 0; slot < HS_SLOTS; slot++) {
-		uint32_t first = slot;
+	for (uint32_t i = 0; i < topology->ranges_count; i++) {
+		uint16_t first = ranges[i].first;
 		char range[16];
 		int range_len;
 
-		if (!has_slot(topology, partition, slot))
+		if (topology->shards[ranges[i].shard].partition != partition)
 			continue;
-		while (slot + 1 < HS_SLOTS && has_slot(topology, partition, slot + 1))
-			slot++;
-		range_len = snprintf(range, sizeof range, first == slot ? "%s%u" : "%s%u-%u",
-				     len ? " " : "", first, slot);
+		/* Several shards may be one partition. */
+		while (i + 1 < topology->ranges_count &&
+		       ranges[i + 1].first == ranges[i].last + 1 &&
+		       topology->shards[ranges[i + 1].shard].partition == partition)
+			i++;
+		range_len =
+			snprintf(range, sizeof range, first == ranges[i].last ? "%s%u" : "%s%u-%u",
+				 len ? " " : "", first, ranges[i].last);
 		/* Room is kept for the dots, as long as not every slot has been seen. */
 		if (len + (size_t)range_len + sizeof more > size) {
 			memcpy(text + len, more, sizeof more);
@@ -370,19 +418,43 @@ char *hs_topology_slots_text(const struct hs_topology *topology, uint16_t partit
 	return text;
 }
 
-void hs_topology_fill(const struct hs_topology *topology, struct hs_slot_map *map)
+static void fill_range(struct hs_slot_map *map, uint32_t first, uint32_t last, uint16_t partition)
 {
-	for (uint32_t slot = 0; slot < HS_SLOTS; slot++) {
-		uint16_t owner = topology->owner[slot], was = hs_slot_map_get(map, (uint16_t)slot);
-		uint16_t is = was < topology->capacity ? was : 0;
+	for (uint32_t slot = first; slot <= last; slot++) {
+		if (hs_slot_map_get(map, (uint16_t)slot) != partition)
+			hs_slot_map_set(map, (uint16_t)slot, partition);
+	}
+}
 
-		if (owner != HS_TOPOLOGY_NOBODY)
-			is = topology->shards[owner].partition;
-		if (is != was)
-			hs_slot_map_set(map, (uint16_t)slot, is);
+void hs_topology_fill(const struct hs_topology *before, const struct hs_topology *after,
+		      struct hs_slot_map *map)
+{
+	bool present[HS_PARTITIONS_MAX] = {false};
+	uint32_t ranges = before ? before->ranges_count : 0, at = 0;
+
+	for (uint32_t i = 0; i < after->ranges_count; i++) {
+		const struct hs_topology_range *range = &after->ranges[i];
+		uint16_t partition = after->shards[range->shard].partition;
+		uint32_t slot = range->first;
+
+		present[partition] = true;
+		/* Slots that had this partition before are jumped over. */
+		for (; at < ranges && before->ranges[at].first <= range->last; at++) {
+			const struct hs_topology_range *was = &before->ranges[at];
+
+			if (before->shards[was->shard].partition == partition &&
+			    was->last >= slot) {
+				if (was->first > slot)
+					fill_range(map, slot, was->first - 1u, partition);
+				slot = was->last + 1u;
+			}
+			if (was->last > range->last)
+				break; /* the next range begins in it */
+		}
+		if (slot <= range->last)
+			fill_range(map, slot, range->last, partition);
 	}
 	for (uint32_t i = 0; i < HS_PARTITIONS_MAX; i++)
-		hs_slot_map_set_present(map, (uint16_t)i,
-					hs_topology_shard(topology, (uint16_t)i) != NULL);
-	hs_slot_map_set_count(map, topology->count);
+		hs_slot_map_set_present(map, (uint16_t)i, present[i]);
+	hs_slot_map_set_count(map, after->count);
 }

@@ -1,24 +1,24 @@
-/* What a cluster looks like: its shards, who serves them, and which slots they have. Made from the
- * reply of CLUSTER SLOTS, which every version from Redis 3 on and Valkey have and which names just
- * what is needed to send a request: whoever can serve a slot, under the address to use. (SHARDS and
- * NODES also tell of nodes that have failed; nobody sends those anything.)
+/* The topology of a Cluster: its shards, their nodes, and which slots each shard has, read from the reply to
+ * CLUSTER SLOTS. Every Redis from 3 on and Valkey have that command, and its reply names the nodes that can
+ * serve a slot under the address to use. (CLUSTER SHARDS and CLUSTER NODES also list failed nodes, to which
+ * nothing is sent.)
  *
- * A shard is a partition for everybody else. hs_topology_update gives it the number it had before,
+ * The rest of heatsink calls a shard a partition. hs_topology_update gives a shard the number it had before,
  * through failovers, resharding and new machines, so that heat and history stay with it.
  *
  * Pure; it knows no connection. A topology is made by parse, numbered by update, and then only read:
- * it may be shared by threads. It owns its bytes, a few hundred for each node. */
+ * it may be shared by threads. It owns its bytes, a few hundred for each node and six for each range. */
 #ifndef HS_ENGINE_REDIS_TOPOLOGY_H
 #define HS_ENGINE_REDIS_TOPOLOGY_H
 
-#include "engine/redis/url.h"
 #include "route/slot.h"
+#include "upstream/url.h"
 
 enum {
 	HS_TOPOLOGY_SHARDS_MAX = 1024, /* Redis itself advises against more than 1000 nodes */
 	HS_TOPOLOGY_REPLICAS_MAX = 32, /* of one shard; more are left out */
 	HS_TOPOLOGY_ID_BYTES = 65,     /* a node's id: 40 digits, with room, and the end */
-	HS_TOPOLOGY_NOBODY = 0xffff,   /* the owner of a slot that nobody serves */
+	HS_TOPOLOGY_NOBODY = 0xffff,   /* no shard */
 };
 
 struct hs_topology_node {
@@ -42,6 +42,11 @@ struct hs_topology_shard {
 	struct hs_topology_node *replicas;
 };
 
+struct hs_topology_range {
+	uint16_t first, last;
+	uint16_t shard; /* its place among the shards */
+};
+
 struct hs_topology {
 	uint16_t capacity; /* partitions there can be */
 	uint16_t count;	   /* one more than the highest partition */
@@ -50,7 +55,10 @@ struct hs_topology {
 	uint16_t shards_count;		  /* at least 1 */
 	struct hs_topology_shard *shards; /* by their lowest slot */
 	uint32_t slots_count;		  /* that somebody serves; HS_SLOTS when all is well */
-	uint16_t owner[HS_SLOTS];	  /* the shard, or HS_TOPOLOGY_NOBODY */
+	/* In the order of slots; neighbours belong to different shards, or slots that nobody serves lie
+	 * between them. */
+	uint32_t ranges_count;
+	struct hs_topology_range *ranges;
 };
 
 /* `reply` is one whole reply to CLUSTER SLOTS, of either dialect; `asked` is the host that sent it,
@@ -58,6 +66,8 @@ struct hs_topology {
  * server refused, or has no cluster) with one line about it in `why`. */
 int hs_topology_parse(struct hs_topology **topology, struct hs_bytes reply, const char *asked,
 		      uint16_t capacity, char *why, size_t why_size) HS_MUSTCHECK;
+/* A single server, which has all slots: one shard, with its number. */
+struct hs_topology *hs_topology_single(const struct hs_redis_address *address, uint16_t capacity);
 void hs_topology_destroy(struct hs_topology **topology);
 
 enum hs_topology_news {
@@ -73,9 +83,20 @@ enum hs_topology_news {
 enum hs_topology_news hs_topology_update(const struct hs_topology *before,
 					 struct hs_topology *after);
 
-/* Writes the partitions of all slots, and only those that change. A slot that nobody serves keeps the
- * partition it had: whoever is there says that the cluster is down. */
-void hs_topology_fill(const struct hs_topology *topology, struct hs_slot_map *map);
+/* Slots that both serve, run by run: starts as zeros. */
+struct hs_topology_common {
+	uint16_t before, after; /* whose they are: shards of the one and of the other */
+	uint32_t slots;		/* how many */
+	uint32_t before_at, after_at;
+};
+/* The next run; false: there is none. */
+bool hs_topology_next_common(const struct hs_topology *before, const struct hs_topology *after,
+			     struct hs_topology_common *common);
+
+/* Writes the partitions of slots, and only those that change: `map` was filled from `before` (NULL: from no
+ * topology). A slot that nobody serves keeps the partition it had: its node says that the cluster is down. */
+void hs_topology_fill(const struct hs_topology *before, const struct hs_topology *after,
+		      struct hs_slot_map *map);
 
 /* The first shard with that number, NULL when there is none. */
 const struct hs_topology_shard *hs_topology_shard(const struct hs_topology *topology,

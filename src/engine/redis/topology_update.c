@@ -1,11 +1,11 @@
-/* Finds shards again. Each shard of before can be found by one shard of after at most; the surest
- * signs come first, over all shards, so that a weaker one never takes what a surer one would have:
+/* Matches the shards of a new topology with those of the one before; each shard of before is matched once at
+ * most. The surest sign is tried over all shards first, so that a weaker sign takes no match from a surer one:
  *
  *     1. the same master
- *     2. its master was a replica of it: a failover
+ *     2. the new master was a replica of the shard: a failover
  *     3. most of the slots: new machines in the place of old ones
  *
- * What is found keeps its number, what is not gets the lowest free one. */
+ * A shard that is matched keeps its number, another one gets the lowest free number. */
 #include "engine/redis/topology.h"
 
 #include "base/mem.h"
@@ -57,7 +57,8 @@ static void match_masters(struct match *match, bool failover)
 static void match_slots(struct match *match)
 {
 	uint16_t count = match->before->shards_count;
-	uint16_t *shared = hs_mem_alloc(count * sizeof *shared);
+	uint32_t *shared = hs_mem_alloc(count * sizeof *shared);
+	struct hs_topology_common common;
 
 	for (uint16_t i = 0; i < match->after->shards_count; i++) {
 		uint16_t best = HS_TOPOLOGY_NOBODY;
@@ -65,15 +66,14 @@ static void match_slots(struct match *match)
 		if (match->mate[i] != HS_TOPOLOGY_NOBODY)
 			continue;
 		memset(shared, 0, count * sizeof *shared);
-		for (uint32_t slot = 0; slot < HS_SLOTS; slot++) {
-			uint16_t was = match->before->owner[slot];
-
-			if (match->after->owner[slot] == i && was != HS_TOPOLOGY_NOBODY)
-				shared[was]++;
+		common = (struct hs_topology_common){0};
+		while (hs_topology_next_common(match->before, match->after, &common)) {
+			if (common.after == i)
+				shared[common.before] += common.slots;
 		}
 		for (uint16_t j = 0; j < count; j++) {
 			if (!match->found[j] &&
-			    shared[j] * 2u > match->before->shards[j].slots_count &&
+			    shared[j] * 2 > match->before->shards[j].slots_count &&
 			    (best == HS_TOPOLOGY_NOBODY || shared[j] > shared[best]))
 				best = j;
 		}
@@ -181,7 +181,9 @@ static bool same_shard(const struct hs_topology_shard *a, const struct hs_topolo
 static bool is_same(const struct hs_topology *before, const struct hs_topology *after)
 {
 	if (before->shards_count != after->shards_count || before->crowded != after->crowded ||
-	    memcmp(before->owner, after->owner, sizeof before->owner) != 0)
+	    before->ranges_count != after->ranges_count ||
+	    memcmp(before->ranges, after->ranges, before->ranges_count * sizeof *before->ranges) !=
+		    0)
 		return false;
 	for (uint16_t i = 0; i < before->shards_count; i++) {
 		if (!same_shard(&before->shards[i], &after->shards[i]))

@@ -12,7 +12,6 @@
  *
  * The pipe is not used for another client afterwards, since an UNBLOCK may arrive late. */
 #include "base/list.h"
-#include "base/mem.h"
 #include "engine/redis/internal.h"
 
 #include <stdio.h>
@@ -22,88 +21,70 @@ enum {
 	TRIES_MAX = 64,	   /* a server that refuses it is not asked for ever */
 };
 
-/* A request that nobody but the flow waits for. hs_flow_finish frees it. */
-struct unblock_request {
-	struct hs_op op; /* `watcher`: the connection that it is about */
-	struct hs_buf out;
-	char text[96];
-};
+static void answered(struct hs_flow *flow, const struct hs_op *op);
 
-static void send(struct hs_flow *flow, struct hs_pipe *pipe)
+static void send(struct hs_flow *flow, struct hs_private_pipe *priv)
 {
-	struct unblock_request *request;
-	const char *how = pipe->unblock == HS_UNBLOCK_ERROR ? "ERROR" : "TIMEOUT";
-	char number[24];
-	int digits, len;
+	struct hs_pipe *pipe = &priv->pipe;
+	struct hs_flow_request *request;
+	char line[64];
 
-	if (pipe->unblock == HS_UNBLOCK_NO || pipe->unblocking || pipe->server_id == 0 ||
-	    !pipe->flying.first || pipe->unblock_tries == TRIES_MAX)
+	if (priv->unblock == HS_UNBLOCK_NO || priv->unblocking || pipe->upstream.server_id == 0 ||
+	    !pipe->in_flight.first || priv->unblock_tries == TRIES_MAX)
 		return;
-	request = hs_mem_zalloc(sizeof *request);
-	digits = snprintf(number, sizeof number, "%lld", (long long)pipe->server_id);
-	len = snprintf(request->text, sizeof request->text,
-		       "*4\r\n$6\r\nCLIENT\r\n$7\r\nUNBLOCK\r\n$%d\r\n%s\r\n$%zu\r\n%s\r\n", digits,
-		       number, strlen(how), how);
-	request->op = (struct hs_op){
-		.kind = HS_OP_COMMAND,
-		.command = hs_command_by_id(HS_CMD_ID_CLIENT),
-		.resp = 2,
-		.slot = HS_SLOT_NONE,
-		.out = &request->out,
-		.raw = {request->text, (size_t)len},
-		.watcher = (uint64_t)pipe->server_id,
-		.engine_data = pipe->node,
-		.engine_state = HS_STATE_OURS,
-		.engine_deadline_us = flow->now.mono_us + flow->options.timeout_us,
-	};
-	pipe->unblock_tries++;
-	pipe->unblocking = true;
-	if (!hs_flow_send(flow, pipe->node, &request->op, false))
-		hs_flow_finish(flow, &request->op);
+	snprintf(line, sizeof line, "CLIENT UNBLOCK %lld %s", (long long)pipe->upstream.server_id,
+		 priv->unblock == HS_UNBLOCK_ERROR ? "ERROR" : "TIMEOUT");
+	request = hs_flow_request(flow, 2, flow->options.timeout_us, line);
+	request->answered = answered;
+	request->op.watcher =
+		(uint64_t)pipe->upstream.server_id; /* the connection that it is about */
+	request->op.engine_data = pipe->node;
+	priv->unblock_tries++;
+	priv->unblocking = true;
+	hs_flow_ask_node(flow, pipe->node, request);
 }
 
 bool hs_flow_unblock(struct hs_flow *flow, struct hs_op *op, bool error)
 {
-	struct hs_pipe *pipe = op->engine_data;
+	struct hs_private_pipe *priv = op->engine_data;
+	const struct hs_upstream *upstream = priv ? &priv->pipe.upstream : NULL;
 
-	if (!pipe || !pipe->own || pipe->closing ||
-	    (pipe->state == HS_PIPE_UP && pipe->server_id == 0))
+	if (!priv || upstream->close_reason ||
+	    (upstream->state == HS_UPSTREAM_UP && upstream->server_id == 0))
 		return false;
-	pipe->unblocked = true;
-	if (pipe->unblock == HS_UNBLOCK_NO)
-		pipe->unblock = error ? HS_UNBLOCK_ERROR : HS_UNBLOCK_TIMEOUT;
-	send(flow, pipe);
+	priv->unblocked = true;
+	if (priv->unblock == HS_UNBLOCK_NO)
+		priv->unblock = error ? HS_UNBLOCK_ERROR : HS_UNBLOCK_TIMEOUT;
+	send(flow, priv);
 	return true;
 }
 
-void hs_unblock_up(struct hs_flow *flow, struct hs_pipe *pipe)
+void hs_unblock_up(struct hs_flow *flow, struct hs_private_pipe *priv)
 {
-	send(flow, pipe);
+	send(flow, priv);
 }
 
-void hs_unblock_answered(struct hs_flow *flow, const struct hs_op *op)
+static void answered(struct hs_flow *flow, const struct hs_op *op)
 {
 	struct hs_bytes reply = op->answer.len > 0 ? op->answer : hs_buf_bytes(op->out);
-	struct hs_pipe *pipe = NULL;
+	struct hs_private_pipe *priv = NULL;
 
-	for (struct hs_link *link = flow->owned.next; link != &flow->owned; link = link->next) {
-		struct hs_pipe *own = hs_list_entry(link, struct hs_pipe, owns);
-
-		if (own->unblocking && own->node == op->engine_data &&
-		    (uint64_t)own->server_id == op->watcher)
-			pipe = own;
+	hs_list_each(struct hs_private_pipe, other, &flow->private_pipes, link) {
+		if (other->unblocking && other->pipe.node == op->engine_data &&
+		    (uint64_t)other->pipe.upstream.server_id == op->watcher)
+			priv = other;
 	}
-	if (!pipe)
+	if (!priv)
 		return; /* the wait is over */
-	pipe->unblocking = false;
+	priv->unblocking = false;
 	if (hs_bytes_equal(reply, HS_LIT(":1\r\n")))
-		pipe->unblock = HS_UNBLOCK_NO;
-	else if (hs_bytes_equal(reply, HS_LIT(":0\r\n")) && pipe->unblock_tries < TRIES_AT_ONCE)
-		send(flow, pipe);
+		priv->unblock = HS_UNBLOCK_NO;
+	else if (hs_bytes_equal(reply, HS_LIT(":0\r\n")) && priv->unblock_tries < TRIES_AT_ONCE)
+		send(flow, priv);
 }
 
 void hs_unblock_tick(struct hs_flow *flow)
 {
-	for (struct hs_link *link = flow->owned.next; link != &flow->owned; link = link->next)
-		send(flow, hs_list_entry(link, struct hs_pipe, owns));
+	hs_list_each(struct hs_private_pipe, priv, &flow->private_pipes, link)
+		send(flow, priv);
 }

@@ -1,0 +1,189 @@
+/* Failovers. One that was asked for loses nothing: the master pauses writes, the replica gets all that
+ * is left of the stream, then takes over and tells the old master first. A takeover asks nobody: what
+ * the replica has is what there is.
+ *
+ * Redis forgets in a failover which slots were on the move. So none is asked for while one is, and a
+ * takeover calls such moves off: the keys at the wrong end are lost. */
+#include "sim/server_internal.h"
+
+static struct hs_sim_server *master_of(struct hs_sim_server *server)
+{
+	uint8_t master = server->view.nodes[server->number].master;
+
+	return master == HS_SIM_NOBODY ? NULL : hs_sim_server_of(server->cluster, master);
+}
+
+static bool has_moves(const struct hs_sim_cluster *cluster, uint8_t node)
+{
+	for (uint8_t i = 0; i < cluster->count; i++) {
+		const struct hs_sim_view *view = &cluster->servers[i].view;
+
+		for (uint16_t j = 0; j < view->moves_count; j++) {
+			if (i == node || view->moves[j].other == node)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* ---- the new master ---- */
+
+/* All that its master owned. It may not have heard yet of the last slots that came to its master or left
+ * it: then Redis leaves the former to nobody, and takes the latter back from their new owner, until an
+ * operator helps. Here both are as they should be. */
+static void take_slots(struct hs_sim_server *server, uint8_t old)
+{
+	struct hs_sim_slots *truth = &server->cluster->truth;
+
+	for (uint32_t at = 0; at < HS_SLOTS;) {
+		struct hs_sim_range true_range = *hs_sim_slots_find(truth, (uint16_t)at);
+		struct hs_sim_range seen = *hs_sim_slots_find(&server->view.slots, (uint16_t)at);
+		uint16_t last = true_range.last < seen.last ? true_range.last : seen.last;
+
+		if (true_range.node == old) {
+			hs_sim_slots_give(truth, (uint16_t)at, last, server->number);
+			hs_sim_view_give(server, (uint16_t)at, last, server->number);
+		} else if (seen.node == old) {
+			hs_sim_view_give(server, (uint16_t)at, last, true_range.node);
+		}
+		at = last + 1u;
+	}
+}
+
+static void promote(struct hs_sim_server *server, uint8_t old)
+{
+	struct hs_sim_view *view = &server->view;
+
+	view->nodes[server->number].master = HS_SIM_NOBODY;
+	hs_sim_view_new_epoch(server);
+	view->was_minority = false;
+	hs_sim_stream_lead(server);
+	take_slots(server, old);
+	server->cluster->servers[old].replaced = true;
+	server->replaced = false;
+	hs_sim_gossip(server);
+}
+
+/* ---- asked for ---- */
+
+static bool can_fail_over(struct hs_sim_server *replica, const struct hs_sim_server *master)
+{
+	return master && hs_sim_servers_talk(replica, master) && hs_sim_server_is_master(master) &&
+	       replica->loading_until_us == 0 && master->loading_until_us == 0 &&
+	       replica->link_up && !has_moves(replica->cluster, master->number);
+}
+
+static void run_finish(void *context, void *target, uint64_t number)
+{
+	struct hs_sim_server *replica = target, *master = master_of(replica);
+
+	(void)context;
+	if (number != replica->failover)
+		return;
+	if (can_fail_over(replica, master) && !replica->stream_held)
+		hs_sim_stream_catch_up(replica);
+	if (!can_fail_over(replica, master) || !hs_sim_stream_has_all(replica, master)) {
+		if (master)
+			hs_sim_server_pause(master, false);
+		return;
+	}
+	promote(replica, master->number);
+	hs_sim_gossip_deliver(replica, master);
+}
+
+static void run_pause(void *context, void *target, uint64_t number)
+{
+	struct hs_sim_server *replica = target, *master = master_of(replica);
+
+	(void)context;
+	if (number != replica->failover || !can_fail_over(replica, master) || master->paused)
+		return;
+	hs_sim_server_pause(master, true);
+	hs_sim_server_plan(replica, replica->cluster->options.failover_us_max, run_finish,
+			   replica->failover);
+}
+
+bool hs_sim_cluster_fail_over(struct hs_sim_cluster *cluster, uint8_t node)
+{
+	struct hs_sim_server *replica = hs_sim_server_of(cluster, node);
+	struct hs_sim_server *master = master_of(replica);
+
+	if (!can_fail_over(replica, master))
+		return false;
+	replica->failover++;
+	hs_sim_server_plan(replica, cluster->options.failover_us_max, run_pause, replica->failover);
+	return true;
+}
+
+/* ---- taken ---- */
+
+/* Removes the keys of a slot that the node does not own. */
+static void drop_strays(struct hs_sim_server *server, uint16_t slot)
+{
+	struct hs_buf key = {0};
+
+	hs_buf_reserve(&key, 1);
+	while (hs_sim_keys_at(server, slot, 0, &key)) {
+		hs_sim_data_remove(server, hs_buf_bytes(&key), true);
+		key.len = 0;
+	}
+	hs_sim_stream_end_group(server);
+	hs_sim_server_wake(server);
+	hs_buf_deinit(&key);
+}
+
+/* Moves from and to the old master end where they are. */
+static void call_off_moves(struct hs_sim_server *new, uint8_t old)
+{
+	struct hs_sim_cluster *cluster = new->cluster;
+
+	for (uint8_t i = 0; i < cluster->count; i++) {
+		struct hs_sim_view *view = &cluster->servers[i].view;
+
+		for (uint16_t j = 0; j < view->moves_count; j++) {
+			const struct hs_sim_move move = view->moves[j];
+
+			if (i != old && move.other != old)
+				continue;
+			if (i != old && move.importing)
+				drop_strays(&cluster->servers[i], move.slot);
+			else if (i != old)
+				drop_strays(new, move.slot);
+			view->moves[j--] = view->moves[--view->moves_count];
+		}
+	}
+}
+
+bool hs_sim_cluster_take_over(struct hs_sim_cluster *cluster, uint8_t node)
+{
+	struct hs_sim_server *replica = hs_sim_server_of(cluster, node);
+	uint8_t old = replica->view.nodes[node].master;
+	struct hs_sim_memory *memories[HS_SIM_NODES_MAX];
+
+	if (!cluster->options.lossy || old == HS_SIM_NOBODY || !hs_sim_server_runs(replica) ||
+	    replica->loading_until_us > 0)
+		return false;
+	for (uint8_t i = 0; i < cluster->count; i++)
+		memories[i] = i == node ? NULL : hs_sim_memory_create(cluster, i);
+	promote(replica, old);
+	call_off_moves(replica, old);
+	for (uint8_t i = 0; i < cluster->count; i++) {
+		if (memories[i])
+			hs_sim_memory_compare(&memories[i], i == old ? node : i);
+	}
+	return true;
+}
+
+/* ---- CLUSTER FAILOVER ---- */
+
+const char *hs_sim_failover_ask(struct hs_sim_server *replica, bool force)
+{
+	struct hs_sim_cluster *cluster = replica->cluster;
+
+	if (hs_sim_server_is_master(replica))
+		return "ERR You should send CLUSTER FAILOVER to a replica";
+	if (force ? hs_sim_cluster_take_over(cluster, replica->number)
+		  : hs_sim_cluster_fail_over(cluster, replica->number))
+		return NULL;
+	return "ERR Master is down or failed, please use CLUSTER FAILOVER FORCE";
+}

@@ -1,0 +1,441 @@
+#include "sim/fate.h"
+
+#include "base/slot.h"
+#include "sim/cluster.h"
+#include "sim/network.h"
+#include "sim/world_internal.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+enum {
+	MOVE_STEPS = 3, /* keys that are moved one by one, at most */
+	UNDO_ONE_IN = 4,
+	LATE_TAKEOVER_US_MAX = 20000,
+	FAILOVER_US_MAX = 100000,
+	/* A slot that has just moved, or has not, rests: a request that was sent on to another node with ASK may
+	 * still be on its way, and would be answered there in the midst of the next move, without the key. */
+	REST_US = 50000,
+};
+
+/* ---- drawing and telling ---- */
+
+static uint64_t draw(struct hs_sim_world *world, uint64_t bound)
+{
+	return hs_prng_below(&world->fate.prng, bound);
+}
+
+void hs_sim_fate_note(struct hs_sim_world *world, const char *format, ...)
+{
+	char text[256];
+	va_list args;
+
+	if (!world->options.script)
+		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	hs_buf_printf(&world->fate.script, "%8" PRIu64 " at %" PRIu64 " us: %s\n", world->steps,
+		      world->now.mono_us, text);
+}
+
+static void plan_at(struct hs_sim_world *world, uint64_t in_us, hs_sim_event_run *run)
+{
+	hs_sim_events_plan(&world->events,
+			   (struct hs_sim_event){.at_us = world->now.mono_us + in_us,
+						 .run = run,
+						 .context = world});
+}
+
+static void plan(struct hs_sim_world *world, uint64_t us_max, hs_sim_event_run *run,
+		 uint64_t number)
+{
+	hs_sim_events_plan(&world->events,
+			   (struct hs_sim_event){
+				   .at_us = world->now.mono_us + 1 + draw(world, us_max + 1),
+				   .run = run,
+				   .context = world,
+				   .number = number,
+			   });
+}
+
+/* Follow-ups of acts come to nothing when the end of all trouble was first. `number` is a node: it is nobody's
+ * concern any more. */
+static bool goes_on(struct hs_sim_world *world, uint64_t node)
+{
+	world->fate.troubled &= ~(1u << node);
+	return world->fate.on;
+}
+
+/* One thing at a time happens to a node; and nothing else while a master is replaced: the one that was replaced
+ * has to hear of it from the others before it serves again. */
+static bool takes(struct hs_sim_world *world, uint8_t node)
+{
+	if (world->fate.failovers > 0 || world->fate.troubled >> node & 1)
+		return false;
+	world->fate.troubled |= 1u << node;
+	return true;
+}
+
+static uint32_t down_us(const struct hs_sim_world *world)
+{
+	return world->options.servers.down_us_max;
+}
+
+static uint8_t pick_node(struct hs_sim_world *world)
+{
+	return (uint8_t)draw(world, hs_sim_cluster_nodes(world->cluster));
+}
+
+/* ---- slots ---- */
+
+static uint16_t slot_of_key(uint32_t key)
+{
+	char name[16];
+	int len = snprintf(name, sizeof name, "key%u", key);
+
+	return hs_slot_of((struct hs_bytes){name, (size_t)len});
+}
+
+static uint64_t rest_us(const struct hs_sim_world *world)
+{
+	return 3 * (uint64_t)down_us(world) + REST_US;
+}
+
+/* A client that pipelines may have had its first command answered with ASK while the second is still on its way
+ * to the same node. If the move is undone in between, the node runs the second, and the first comes back to it
+ * too late. No client of a Cluster can prevent that, so here such a move is completed instead. */
+static bool was_asked(const struct hs_sim_world *world, uint16_t slot)
+{
+	uint64_t asked_us = hs_sim_cluster_asked_us(world->cluster, slot);
+
+	return asked_us > 0 && world->now.mono_us < asked_us + rest_us(world);
+}
+
+static void end_move(void *context, void *target, uint64_t number)
+{
+	struct hs_sim_world *world = context;
+	uint16_t slot = (uint16_t)number;
+	bool undo = number >> 16 && !was_asked(world, slot);
+	bool done = false;
+
+	(void)target;
+	if (!world->fate.on || hs_sim_cluster_moving_to(world->cluster, slot) == HS_SIM_NOBODY)
+		return;
+	if (undo)
+		done = hs_sim_cluster_move_undo(world->cluster, slot);
+	else if (hs_sim_cluster_agrees(world->cluster)) /* of the last move all nodes know */
+		done = hs_sim_cluster_move_end(world->cluster, slot);
+	for (uint32_t key = 0; done && key < HS_SIM_FATE_KEYS; key++) {
+		if (slot_of_key(key) == slot)
+			world->fate.rests_until_us[key] = world->now.mono_us + rest_us(world);
+	}
+	if (done)
+		hs_sim_fate_note(world, "slot %u %s", slot, undo ? "stays" : "has moved");
+	else
+		plan(world, down_us(world), end_move, number); /* when both are there again */
+}
+
+static void move_key(void *context, void *target, uint64_t number)
+{
+	struct hs_sim_world *world = context;
+	uint16_t slot = (uint16_t)number;
+
+	(void)target;
+	hs_sim_cluster_move_key(world->cluster, slot);
+	if (number >> 16 > 0)
+		plan(world, down_us(world) / MOVE_STEPS, move_key, number - (1 << 16));
+	else
+		plan(world, down_us(world), end_move,
+		     slot | (uint64_t)(draw(world, UNDO_ONE_IN) == 0) << 16);
+}
+
+static void begin_move(struct hs_sim_world *world)
+{
+	uint32_t key = (uint32_t)draw(world, HS_SIM_FATE_KEYS);
+	uint16_t slot = slot_of_key(key);
+	uint8_t to = pick_node(world);
+
+	if (world->now.mono_us < world->fate.rests_until_us[key] ||
+	    hs_sim_cluster_moving_to(world->cluster, slot) != HS_SIM_NOBODY)
+		return;
+	if (!hs_sim_cluster_agrees(world->cluster) || world->fate.failovers > 0 ||
+	    !hs_sim_cluster_move_begin(world->cluster, slot, to))
+		return;
+	hs_sim_fate_note(world, "slot %u moves from node %u to node %u", slot,
+			 hs_sim_cluster_owner(world->cluster, slot), to);
+	plan(world, down_us(world) / MOVE_STEPS, move_key,
+	     slot | (uint64_t)draw(world, MOVE_STEPS) << 16);
+}
+
+/* ---- failovers ---- */
+
+/* A move that a failover interrupts has to be mended by an operator: keys lie where nobody looks for them. So
+ * the two do not meet. */
+static bool is_moving(const struct hs_sim_world *world)
+{
+	for (uint32_t i = 0; i < HS_SIM_FATE_KEYS; i++) {
+		if (hs_sim_cluster_moving_to(world->cluster, slot_of_key(i)) != HS_SIM_NOBODY)
+			return true;
+	}
+	return false;
+}
+
+static void end_failover(void *context, void *target, uint64_t number)
+{
+	struct hs_sim_world *world = context;
+
+	(void)target, (void)number;
+	if (world->fate.on && !hs_sim_cluster_agrees(world->cluster))
+		plan_at(world, FAILOVER_US_MAX, end_failover);
+	else
+		world->fate.failovers--;
+}
+
+/* For so long no slot begins to move. */
+static void begin_failover(struct hs_sim_world *world)
+{
+	world->fate.failovers++;
+	plan_at(world, FAILOVER_US_MAX, end_failover);
+}
+
+static void fail_over(struct hs_sim_world *world)
+{
+	uint8_t node = pick_node(world);
+
+	if (!hs_sim_cluster_is_master(world->cluster, node) &&
+	    hs_sim_cluster_agrees(world->cluster) && !is_moving(world) &&
+	    hs_sim_cluster_fail_over(world->cluster, node)) {
+		begin_failover(world);
+		hs_sim_fate_note(world, "node %u is asked to take over from node %u", node,
+				 hs_sim_cluster_master_of(world->cluster, node));
+	}
+}
+
+static void take_over(void *context, void *target, uint64_t node)
+{
+	struct hs_sim_world *world = context;
+
+	(void)target;
+	/* A master that serves would go on for as long as it takes to hear of that, as in Redis: what clients are
+	 * told meanwhile is lost. */
+	if (world->fate.on && !hs_sim_cluster_is_master(world->cluster, (uint8_t)node) &&
+	    !hs_sim_cluster_serves(world->cluster,
+				   hs_sim_cluster_master_of(world->cluster, (uint8_t)node)) &&
+	    hs_sim_cluster_take_over(world->cluster, (uint8_t)node))
+		hs_sim_fate_note(world, "node %u has taken over with what it has", (unsigned)node);
+}
+
+/* ---- servers that do not serve ---- */
+
+static void thaw(void *context, void *target, uint64_t node)
+{
+	struct hs_sim_world *world = context;
+
+	(void)target;
+	if (!goes_on(world, node))
+		return;
+	hs_sim_cluster_thaw(world->cluster, (uint8_t)node);
+	hs_sim_fate_note(world, "node %u goes on", (unsigned)node);
+}
+
+static bool stall(struct hs_sim_world *world, uint8_t node)
+{
+	if (!takes(world, node))
+		return false;
+	hs_sim_fate_note(world, "node %u stalls", node);
+	hs_sim_cluster_stall(world->cluster, node);
+	plan(world, down_us(world), thaw, node);
+	return true;
+}
+
+static void restart(void *context, void *target, uint64_t node)
+{
+	struct hs_sim_world *world = context;
+
+	(void)target;
+	if (!goes_on(world, node))
+		return;
+	hs_sim_cluster_restart(world->cluster, (uint8_t)node, true,
+			       (uint32_t)draw(world, down_us(world)));
+	hs_sim_fate_note(world, "node %u starts", (unsigned)node);
+}
+
+static bool crash(struct hs_sim_world *world, uint8_t node)
+{
+	if (!takes(world, node))
+		return false;
+	hs_sim_fate_note(world, "node %u crashes", node);
+	hs_sim_cluster_crash(world->cluster, node);
+	plan(world, down_us(world), restart, node);
+	return true;
+}
+
+/* The master stalls or crashes, and later a replica takes its place. */
+static void lose_master(struct hs_sim_world *world)
+{
+	uint8_t node = pick_node(world);
+	uint8_t master = hs_sim_cluster_master_of(world->cluster, node);
+
+	if (hs_sim_cluster_is_master(world->cluster, node) ||
+	    !hs_sim_cluster_agrees(world->cluster) || is_moving(world))
+		return;
+	if (draw(world, 2) == 0 ? crash(world, master) : stall(world, master)) {
+		begin_failover(world);
+		plan(world, LATE_TAKEOVER_US_MAX, take_over, node);
+	}
+}
+
+static void heal(void *context, void *target, uint64_t node)
+{
+	struct hs_sim_world *world = context;
+
+	(void)target;
+	if (!goes_on(world, node))
+		return;
+	hs_sim_cluster_heal(world->cluster, (uint8_t)node);
+	hs_sim_fate_note(world, "node %u hears of the others again", (unsigned)node);
+}
+
+static void cut(struct hs_sim_world *world, uint8_t node)
+{
+	if (!takes(world, node))
+		return;
+	hs_sim_fate_note(world, "node %u hears nothing of the others", node);
+	hs_sim_cluster_cut(world->cluster, node);
+	plan(world, down_us(world), heal, node);
+}
+
+static void let_stream(void *context, void *target, uint64_t node)
+{
+	struct hs_sim_world *world = context;
+
+	(void)target;
+	hs_sim_cluster_hold_stream(world->cluster, (uint8_t)node, false);
+}
+
+static void hold_stream(struct hs_sim_world *world, uint8_t node)
+{
+	hs_sim_cluster_hold_stream(world->cluster, node, true);
+	plan(world, down_us(world), let_stream, node);
+}
+
+/* ---- heatsinks ---- */
+
+static void revive(void *context, void *target, uint64_t number)
+{
+	struct hs_sim_world *world = context;
+
+	(void)target;
+	if (!world->heatsinks[number].dead)
+		return; /* the end of all trouble came first */
+	hs_sim_heatsink_start(&world->heatsinks[number]);
+	hs_sim_fate_note(world, "heatsink %u starts", (unsigned)number);
+}
+
+static void die(struct hs_sim_world *world)
+{
+	uint32_t number = (uint32_t)draw(world, world->options.heatsinks);
+	uint32_t alive = 0;
+
+	for (uint32_t i = 0; i < world->options.heatsinks; i++)
+		alive += !world->heatsinks[i].dead;
+	if (world->heatsinks[number].dead || alive == 1)
+		return;
+	hs_sim_fate_note(world, "heatsink %u dies", number);
+	hs_sim_heatsink_kill(&world->heatsinks[number], draw(world, 2) == 0);
+	plan(world, down_us(world), revive, number);
+}
+
+/* ---- one after the other ---- */
+
+static void act_once(struct hs_sim_world *world)
+{
+	const struct hs_sim_servers_options *may = &world->options.servers;
+	uint8_t node = pick_node(world);
+
+	switch (draw(world, 10)) {
+	case 0:
+	case 1:
+	case 2:
+		if (may->moves)
+			begin_move(world);
+		break;
+	case 3:
+		if (may->failovers)
+			fail_over(world);
+		break;
+	case 4:
+		if (may->failovers && may->lossy)
+			lose_master(world);
+		break;
+	case 5:
+		if (may->stalls)
+			stall(world, node);
+		break;
+	case 6:
+		if (may->crashes)
+			crash(world, node);
+		break;
+	case 7:
+		if (may->partitions)
+			cut(world, node);
+		break;
+	case 8:
+		if (may->kills)
+			hs_sim_cluster_kill_clients(world->cluster, node);
+		if (may->failovers)
+			hold_stream(world, node);
+		break;
+	default:
+		if (may->deaths)
+			die(world);
+	}
+}
+
+static void act(void *context, void *target, uint64_t number)
+{
+	struct hs_sim_world *world = context;
+
+	(void)target, (void)number;
+	if (!world->fate.on)
+		return;
+	act_once(world);
+	plan(world, world->options.servers.act_us_max, act, 0);
+}
+
+void hs_sim_fate_begin(struct hs_sim_world *world)
+{
+	hs_prng_init(&world->fate.prng, hs_prng_next(&world->prng));
+	world->fate.on = world->options.servers.act_us_max > 0;
+	if (world->fate.on)
+		plan(world, world->options.servers.act_us_max, act, 0);
+}
+
+void hs_sim_fate_end(struct hs_sim_world *world)
+{
+	world->fate.on = false;
+	for (uint32_t i = 0; i < world->options.heatsinks; i++) {
+		if (world->heatsinks[i].dead)
+			hs_sim_heatsink_start(&world->heatsinks[i]);
+	}
+}
+
+/* Those that were under way when the trouble ended. */
+void hs_sim_fate_end_moves(struct hs_sim_world *world)
+{
+	for (uint32_t i = 0; i < HS_SIM_FATE_KEYS; i++) {
+		uint16_t slot = slot_of_key(i);
+
+		if (hs_sim_cluster_agrees(world->cluster) &&
+		    hs_sim_cluster_moving_to(world->cluster, slot) != HS_SIM_NOBODY &&
+		    hs_sim_cluster_move_end(world->cluster, slot))
+			hs_sim_fate_note(world, "slot %u has moved", slot);
+	}
+}
+
+void hs_sim_fate_deinit(struct hs_sim_fate *fate)
+{
+	hs_buf_deinit(&fate->script);
+}

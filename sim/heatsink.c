@@ -1,0 +1,472 @@
+#include "sim/heatsink.h"
+
+#include "base/mem.h"
+#include "base/slot.h"
+#include "sim/world_internal.h"
+#include "stages/stages.h"
+#include "wire/reply.h"
+
+enum { DRAIN_US = 1000000000 };
+
+/* An operation between two workers. */
+struct peer {
+	struct hs_link link;
+	struct hs_op *op; /* NULL: the process has died */
+};
+
+/* --- what engines hand back --- */
+
+static void count_again(struct hs_sim_world *world, const struct hs_sim_worker *worker,
+			const struct hs_op *op)
+{
+	struct hs_heat_access access = {.partition = op->partition};
+
+	if (!world->heats || op->kind != HS_OP_COMMAND || op->command->key_first == 0)
+		return;
+	access.key = op->argv[op->command->key_first];
+	access.slot = hs_slot_of(access.key);
+	access.write = (op->command->flags & HS_CMD_WRITE) != 0;
+	hs_heat_add(world->heats[worker->number], &access, 0);
+}
+
+static void hand_to_core(void *context, struct hs_op *op)
+{
+	struct hs_sim_heatsink *heatsink = context;
+	struct hs_sim_world *world = heatsink->world;
+	struct hs_sim_worker *worker = hs_sim_worker_of(heatsink, op);
+	uint64_t since_us = world->now.mono_us;
+
+	if (world->engine && op->kind != HS_OP_PEER)
+		since_us = hs_sim_engine_ran_us(world->engine);
+	hs_core_complete(worker->core, hs_sim_worker_now(world, worker, since_us), op);
+}
+
+struct hs_now hs_sim_worker_now(struct hs_sim_world *world, struct hs_sim_worker *worker,
+				uint64_t since_us)
+{
+	struct hs_now now = world->now;
+	uint64_t least_us = since_us > worker->clock_us ? since_us : worker->clock_us;
+	uint64_t past_us = now.mono_us > least_us ? now.mono_us - least_us : 0;
+	uint64_t slow_us;
+
+	if (world->options.slow_us_max == 0)
+		return now;
+	slow_us = hs_prng_below(&world->prng, world->options.slow_us_max + 1);
+	if (slow_us > past_us)
+		slow_us = past_us;
+	now.mono_us -= slow_us;
+	now.wall_us -= (int64_t)slow_us;
+	worker->clock_us = now.mono_us;
+	return now;
+}
+
+/* The core has it; what follows from that is for the caller (hs_sim_after_core). */
+static void finish(struct hs_sim_heatsink *heatsink, struct hs_op *op)
+{
+	struct hs_sim_world *world = heatsink->world;
+	struct hs_sim_worker *worker = hs_sim_worker_of(heatsink, op);
+
+	hs_sim_news_forget_read(world, op);
+	hs_sim_rules_back(world, op);
+	/* One that may be old has no place in the order, and of servers we know none. */
+	if (!heatsink->proxy && !hs_sim_world_may_be_old(world, op))
+		hs_sim_runs_note(&world->runs, worker->core, op);
+	if (hs_sim_world_errs(world, HS_SIM_COUNT_TWICE))
+		count_again(world, worker, op);
+	if (heatsink->misread)
+		hs_sim_misread_done(heatsink->misread, op);
+	else
+		hand_to_core(heatsink, op);
+}
+
+static void complete(void *context, struct hs_op *op)
+{
+	struct hs_sim_heatsink *heatsink = context;
+	uint32_t worker = hs_sim_worker_of(heatsink, op)->number;
+
+	finish(heatsink, op);
+	if (!heatsink->in_engine) /* else engine_handled follows */
+		hs_sim_after_core(heatsink->world, worker);
+}
+
+void hs_sim_heatsink_done(void *context, struct hs_op *op)
+{
+	struct hs_sim_heatsink *heatsink = context;
+	bool nested = heatsink->in_engine;
+
+	heatsink->in_engine = heatsink->proxy != NULL;
+	if (heatsink->tamper)
+		hs_sim_tamper_done(heatsink->tamper, op);
+	else
+		complete(heatsink, op);
+	heatsink->in_engine = nested;
+}
+
+void hs_sim_heatsink_changed(void *context, uint32_t number, const struct hs_vouch *vouch,
+			     const struct hs_bytes *key)
+{
+	struct hs_sim_heatsink *heatsink = context;
+	struct hs_sim_world *world = heatsink->world;
+	struct hs_sim_worker *worker = &world->workers[heatsink->first + number];
+
+	hs_core_changed(worker->core, world->now, vouch, key);
+	if (!heatsink->proxy)
+		hs_sim_after_core(world, worker->number);
+}
+
+static void engine_handled(void *context, uint32_t worker)
+{
+	struct hs_sim_heatsink *heatsink = context;
+
+	hs_sim_after_core(heatsink->world, heatsink->first + worker);
+}
+
+/* --- between workers --- */
+
+static void free_peer(struct peer **peer)
+{
+	hs_list_remove(&(*peer)->link);
+	hs_mem_free(peer);
+}
+
+static void plan_peer(struct hs_sim_heatsink *heatsink, struct peer *peer, hs_sim_event_run *run)
+{
+	struct hs_sim_world *world = heatsink->world;
+
+	hs_sim_world_plan(world, hs_prng_below(&world->prng, world->options.peer_us_max + 1), run,
+			  heatsink, peer);
+}
+
+static void come_back(void *context, void *target, uint64_t number)
+{
+	struct peer *peer = target;
+	struct hs_op *op = peer->op;
+
+	(void)number;
+	free_peer(&peer);
+	if (op)
+		complete(context, op);
+}
+
+/* A worker's part of a command for all of them, on that worker, then back. */
+static void visit_peer(void *context, void *target, uint64_t number)
+{
+	struct hs_sim_heatsink *heatsink = context;
+	struct hs_sim_world *world = heatsink->world;
+	struct peer *peer = target;
+	uint32_t worker;
+
+	(void)number;
+	if (!peer->op) {
+		free_peer(&peer);
+		return;
+	}
+	worker = heatsink->first + peer->op->partition;
+	hs_core_peer(world->workers[worker].core, world->now, peer->op);
+	hs_sim_after_core(world, worker);
+	plan_peer(heatsink, peer, come_back);
+}
+
+static void send_to_peer(struct hs_sim_heatsink *heatsink, struct hs_op *op)
+{
+	struct peer *peer = hs_mem_zalloc(sizeof *peer);
+
+	peer->op = op;
+	hs_list_init(&peer->link);
+	hs_list_append(&heatsink->peers, &peer->link);
+	plan_peer(heatsink, peer, visit_peer);
+}
+
+/* --- what cores ask of the world --- */
+
+static enum hs_submit hand_over(void *context, struct hs_op *op)
+{
+	struct hs_sim_heatsink *heatsink = context;
+
+	return heatsink->proxy ? hs_sim_proxy_submit(heatsink->proxy, op)
+			       : hs_sim_engine_submit(heatsink->world->engine, op);
+}
+
+static enum hs_submit submit(void *context, struct hs_op *op)
+{
+	struct hs_sim_worker *worker = context;
+	struct hs_sim_heatsink *heatsink = worker->heatsink;
+	struct hs_sim_world *world = worker->world;
+	struct hs_reply reply = {.out = op->out, .resp = op->resp};
+	enum hs_submit submitted;
+
+	hs_check(hs_sim_worker_of(heatsink, op) == worker);
+	switch (op->kind) {
+	case HS_OP_HOST:
+		hs_reply_error(&reply, "ERR there is no host in a simulated world");
+		return HS_SUBMIT_DONE;
+	case HS_OP_PEER:
+		if (heatsink->dead) {
+			hs_reply_error(&reply, "ERR the process is gone");
+			return HS_SUBMIT_DONE;
+		}
+		send_to_peer(heatsink, op);
+		return HS_SUBMIT_QUEUED;
+	default:
+		break;
+	}
+	submitted = heatsink->tamper ? hs_sim_tamper_submit(heatsink->tamper, op)
+				     : hand_over(heatsink, op);
+	if (submitted == HS_SUBMIT_QUEUED) {
+		hs_sim_news_note_read(world, op);
+		hs_sim_rules_sent(worker, op);
+	}
+	if (submitted == HS_SUBMIT_QUEUED && heatsink->misread)
+		hs_sim_misread_submit(heatsink->misread, op);
+	return submitted;
+}
+
+static void cancel(void *context, struct hs_op *op)
+{
+	struct hs_sim_worker *worker = context;
+
+	if (worker->heatsink->proxy)
+		hs_sim_proxy_cancel(worker->heatsink->proxy, op);
+}
+
+static void trouble(void *context, char *text, size_t size)
+{
+	struct hs_sim_worker *worker = context;
+
+	text[0] = '\0';
+	if (worker->heatsink->proxy)
+		hs_sim_proxy_trouble(worker->heatsink->proxy, text, size);
+}
+
+static uint64_t look_at_clock(void *context)
+{
+	struct hs_sim_worker *worker = context;
+
+	worker->world->now.mono_us += worker->world->options.look_us;
+	worker->world->now.wall_us += worker->world->options.look_us;
+	return worker->world->now.mono_us;
+}
+
+/* What a core tells the others. */
+static void tell(void *context, struct hs_news *news)
+{
+	struct hs_sim_worker *worker = context;
+
+	hs_sim_news_tell(worker->heatsink, news);
+}
+
+static const struct hs_core_calls core_calls = {
+	.submit = submit,
+	.cancel = cancel,
+	.tell = tell,
+	.trouble = trouble,
+	.mono_us = look_at_clock,
+};
+
+/* --- beginning --- */
+
+void hs_sim_heatsink_init(struct hs_sim_heatsink *heatsink, struct hs_sim_world *world,
+			  uint32_t number)
+{
+	*heatsink = (struct hs_sim_heatsink){
+		.world = world,
+		.number = number,
+		.first = number * world->options.workers,
+		.dead = true,
+	};
+	hs_list_init(&heatsink->peers);
+}
+
+static void create_mistakes(struct hs_sim_heatsink *heatsink)
+{
+	struct hs_sim_world *world = heatsink->world;
+	const struct hs_sim_engine_options *engine = &world->options.engine;
+	const struct hs_sim_tamper_host tamper = {
+		.events = &world->events,
+		.now = &world->now,
+		.submit = hand_over,
+		.done = complete,
+		.context = heatsink,
+	};
+
+	if (engine->mistake >= HS_SIM_JOIN_FLIGHT && engine->mistake <= HS_SIM_WAITERS_UNCOUNTED)
+		heatsink->tamper = hs_sim_tamper_create(engine->mistake, engine->seed, &tamper);
+	if (hs_sim_misread_is(engine->mistake))
+		heatsink->misread = hs_sim_misread_create(heatsink, hand_to_core);
+}
+
+static void create_core(struct hs_sim_heatsink *heatsink, uint32_t number)
+{
+	struct hs_sim_world *world = heatsink->world;
+	const struct hs_sim_world_options *options = &world->options;
+	struct hs_sim_worker *worker = &world->workers[heatsink->first + number];
+	struct hs_core_options core_options = options->core;
+	bool servers = options->servers.on;
+	struct hs_core_world core_world = {
+		.commands = &hs_commands,
+		.calls = &core_calls,
+		.context = worker,
+		.log = options->log ? options->log : &world->silence,
+		.worker = number,
+		.workers = options->workers,
+		.partitions = options->engine.partitions,
+		.reads_at_once = !servers && options->engine.reads_at_once,
+		.shared_connections = servers,
+		.together = servers ? options->together : HS_TOGETHER_PARTITION,
+		.slots = heatsink->proxy ? hs_sim_proxy_slots(heatsink->proxy) : NULL,
+		.node_id = "6865617473696e6b20696e206120647265616d21",
+		.slowlog_ids = &heatsink->slowlog_ids,
+		.stages = options->stage ? world->stages : hs_stages,
+		.seed = options->engine.seed + heatsink->first + number,
+		.key_seed = options->engine.seed,
+		.heat = world->heats ? world->heats[worker->number] : NULL,
+		.heats = world->heats ? world->heats + heatsink->first : NULL,
+		.heats_count = world->heats ? options->workers : 0,
+		.shared = world->shelves[worker->number],
+	};
+
+	core_options.rules = world->rules_on ? world->rules : world->no_rules;
+	core_options.mitigate = world->mitigate;
+	if (hs_sim_world_errs(world, HS_SIM_COUNT_NEVER))
+		core_world.heat = NULL;
+	if (options->engine.mistake == HS_SIM_WAITERS_UNCOUNTED)
+		core_options.fold_waiters_max = UINT32_MAX;
+	worker->core = hs_core_create(&core_world, &core_options);
+	if (options->learned)
+		hs_core_learn(worker->core, options->learned);
+}
+
+void hs_sim_heatsink_start(struct hs_sim_heatsink *heatsink)
+{
+	struct hs_sim_world *world = heatsink->world;
+	const struct hs_sim_proxy_host host = {
+		.events = &world->events,
+		.now = &world->now,
+		.network = world->network,
+		.cluster = world->cluster,
+		.finished = hs_sim_heatsink_done,
+		.changed = hs_sim_heatsink_changed,
+		.news = hs_sim_news_tell,
+		.done = hs_sim_heatsink_done,
+		.handled = engine_handled,
+		.context = heatsink,
+	};
+
+	heatsink->dead = false;
+	for (uint32_t i = 0; i < world->options.workers; i++) {
+		struct hs_sim_worker *worker = &world->workers[heatsink->first + i];
+
+		worker->world = world;
+		worker->heatsink = heatsink;
+		worker->number = heatsink->first + i;
+	}
+	hs_sim_rules_start(heatsink);
+	create_mistakes(heatsink);
+	if (world->cluster)
+		heatsink->proxy = hs_sim_servers_proxy(world, &host);
+	for (uint32_t i = 0; i < world->options.workers; i++)
+		create_core(heatsink, i);
+}
+
+/* --- end --- */
+
+static void destroy_cores(struct hs_sim_heatsink *heatsink)
+{
+	struct hs_sim_world *world = heatsink->world;
+
+	for (uint32_t i = 0; i < world->options.workers; i++)
+		hs_core_destroy(&world->workers[heatsink->first + i].core);
+	hs_sim_tamper_destroy(&heatsink->tamper);
+	hs_sim_misread_destroy(&heatsink->misread);
+	hs_sim_rules_stop(heatsink);
+}
+
+/* Events may name it until the world ends. */
+static void put_proxy_away(struct hs_sim_heatsink *heatsink)
+{
+	if (!heatsink->proxy)
+		return;
+	heatsink->past = hs_mem_realloc(heatsink->past,
+					(heatsink->lives + 1) * sizeof(struct hs_sim_proxy *));
+	heatsink->past[heatsink->lives++] = heatsink->proxy;
+	heatsink->proxy = NULL;
+}
+
+void hs_sim_heatsink_stop(struct hs_sim_heatsink *heatsink)
+{
+	if (heatsink->dead)
+		return;
+	heatsink->dead = true;
+	if (heatsink->proxy)
+		hs_sim_proxy_end(heatsink->proxy, false);
+	destroy_cores(heatsink);
+	put_proxy_away(heatsink);
+}
+
+/* Nobody hears of their answers any more. */
+static void end_peers(struct hs_sim_heatsink *heatsink)
+{
+	for (struct hs_link *link = heatsink->peers.next; link != &heatsink->peers;
+	     link = link->next) {
+		struct peer *peer = hs_list_entry(link, struct peer, link);
+		struct hs_op *op = peer->op;
+
+		peer->op = NULL;
+		if (op) {
+			struct hs_reply reply = {.out = op->out, .resp = op->resp};
+
+			op->out->len = 0;
+			hs_reply_error(&reply, "ERR the process is gone");
+			finish(heatsink, op);
+		}
+	}
+}
+
+/* What stages hold back is sent, and answered at once; what workers tell each other is heard; what waits for
+ * its time has waited: so that nothing is left in memory. */
+static void drain_cores(struct hs_sim_heatsink *heatsink)
+{
+	struct hs_sim_world *world = heatsink->world;
+	struct hs_now later = world->now;
+	bool any = true;
+
+	later.mono_us += DRAIN_US;
+	while (any) {
+		any = hs_sim_news_hurry(heatsink);
+		for (uint32_t i = 0; i < world->options.workers; i++) {
+			struct hs_core *core = world->workers[heatsink->first + i].core;
+
+			hs_core_alarm(core, later);
+			any |= hs_core_flush(core, later);
+		}
+	}
+}
+
+void hs_sim_heatsink_kill(struct hs_sim_heatsink *heatsink, bool lost)
+{
+	struct hs_sim_world *world = heatsink->world;
+
+	heatsink->dead = true;
+	hs_sim_proxy_end(heatsink->proxy, lost);
+	end_peers(heatsink);
+	drain_cores(heatsink);
+	for (struct hs_sim_client *client = world->clients; client; client = client->next) {
+		if (client->session && world->workers[client->worker].heatsink == heatsink)
+			hs_sim_client_lose(client);
+	}
+	drain_cores(heatsink);
+	destroy_cores(heatsink);
+	put_proxy_away(heatsink);
+}
+
+void hs_sim_heatsink_deinit(struct hs_sim_heatsink *heatsink)
+{
+	while (!hs_list_empty(&heatsink->peers)) {
+		struct peer *peer = hs_list_entry(heatsink->peers.next, struct peer, link);
+
+		free_peer(&peer);
+	}
+	for (uint32_t i = 0; i < heatsink->lives; i++)
+		hs_sim_proxy_destroy(&heatsink->past[i]);
+	hs_mem_free(&heatsink->past);
+}

@@ -1,0 +1,178 @@
+#include "sim/misroute.h"
+
+#include "sim/cluster.h"
+#include "wire/compose.h"
+#include "wire/reply.h"
+
+enum {
+	LATE_CHECKS = 32, /* HS_SIM_PUSH_LATE: behind so many liveness checks at most */
+};
+
+void hs_sim_misroute_init(struct hs_sim_misroute *misroute, enum hs_sim_mistake mistake,
+			  uint64_t seed)
+{
+	misroute->mistake = mistake;
+	misroute->partial = (struct hs_buf){0};
+	hs_prng_init(&misroute->prng, seed);
+}
+
+void hs_sim_misroute_deinit(struct hs_sim_misroute *misroute)
+{
+	hs_buf_deinit(&misroute->partial);
+}
+
+static bool is_write(const struct hs_op *op)
+{
+	return op->kind == HS_OP_COMMAND && (op->command->flags & HS_CMD_WRITE);
+}
+
+/* ---- around an event ---- */
+
+static struct hs_fetch_pipe *fetch_of(const struct hs_flow *flow, uint16_t number)
+{
+	struct hs_node *node = flow->nodes[number];
+
+	return node && node->fetch.vouch ? &node->fetch : NULL;
+}
+
+void hs_sim_misroute_before(struct hs_sim_misroute *misroute, struct hs_flow *flow)
+{
+	misroute->flow = flow;
+	for (uint16_t i = 0; misroute->mistake != HS_SIM_NO_MISTAKE && i < flow->nodes_count; i++) {
+		const struct hs_fetch_pipe *fetch = fetch_of(flow, i);
+
+		misroute->epochs[i] = fetch ? hs_vouch_epoch(fetch->vouch) : 0;
+		misroute->checked[i] = fetch ? hs_vouch_proved_us(fetch->vouch) : 0;
+	}
+}
+
+/* HS_SIM_REDIRECT_OVERTAKES: what came since goes before what was turned away. */
+static void swap_held(struct hs_flow *flow)
+{
+	for (struct hs_link *link = flow->holds.next; link != &flow->holds; link = link->next) {
+		struct hs_slot_hold *hold = hs_list_entry(link, struct hs_slot_hold, link);
+		struct hs_ops fresh = hold->fresh;
+
+		if (!hold->back.first || !fresh.first || hold->releasing)
+			continue;
+		hold->fresh = hold->back;
+		hold->back = fresh;
+	}
+}
+
+static void believe(struct hs_sim_misroute *misroute, uint16_t number)
+{
+	struct hs_node *node = misroute->flow->nodes[number];
+	struct hs_fetch_pipe *fetch = fetch_of(misroute->flow, number);
+	uint64_t now_us = misroute->flow->now.mono_us;
+
+	bool up = fetch && fetch->tracking;
+
+	if (fetch && misroute->epochs[number] > 0 &&
+	    ((misroute->mistake == HS_SIM_BELIEVED_AFTER_MOVE && up) ||
+	     (misroute->mistake == HS_SIM_DEAD_VOUCH && !up)))
+		atomic_store(&fetch->vouch->epoch, misroute->epochs[number]);
+	if (fetch && misroute->mistake == HS_SIM_PROOF_AT_REPLY &&
+	    hs_vouch_proved_us(fetch->vouch) != misroute->checked[number])
+		atomic_store(&fetch->vouch->proved_us, now_us);
+	if (node && node->master && misroute->mistake == HS_SIM_REPLICA_UNPROVED)
+		node->proved_us = now_us;
+}
+
+void hs_sim_misroute_after(struct hs_sim_misroute *misroute)
+{
+	for (uint16_t i = 0;
+	     misroute->mistake != HS_SIM_NO_MISTAKE && i < misroute->flow->nodes_count; i++)
+		believe(misroute, i);
+	if (misroute->mistake == HS_SIM_REDIRECT_OVERTAKES)
+		swap_held(misroute->flow);
+}
+
+/* ---- connections ---- */
+
+void hs_sim_misroute_down(struct hs_sim_misroute *misroute, struct hs_pipe *pipe)
+{
+	for (struct hs_op *op = pipe->in_flight.first; op; op = op->next) {
+		if (misroute->mistake == HS_SIM_WRITE_RESENT && is_write(op))
+			op->engine_mark = UINT64_MAX; /* as if it had never left */
+		if (misroute->mistake == HS_SIM_EXEC_RESENT && op->kind == HS_OP_EXEC)
+			op->engine_mark = UINT64_MAX;
+	}
+	if (misroute->mistake != HS_SIM_HALF_REPLY_KEPT || pipe->upstream.partial.len == 0)
+		return;
+	misroute->partial.len = 0;
+	hs_buf_append_bytes(&misroute->partial, hs_buf_bytes(&pipe->upstream.partial));
+}
+
+void hs_sim_misroute_up(struct hs_sim_misroute *misroute, struct hs_pipe *pipe)
+{
+	if (misroute->mistake != HS_SIM_HALF_REPLY_KEPT)
+		return;
+	hs_buf_append_bytes(&pipe->upstream.partial, hs_buf_bytes(&misroute->partial));
+	misroute->partial.len = 0;
+}
+
+/* ---- operations ---- */
+
+bool hs_sim_misroute_submit(struct hs_sim_misroute *misroute, struct hs_op *op)
+{
+	struct hs_reply reply = {.out = op->out, .resp = op->resp};
+
+	if (misroute->mistake != HS_SIM_FLUSH_ONE || op->kind != HS_OP_COMMAND ||
+	    op->command->id != HS_CMD_ID_FLUSHALL || op->partition == 0)
+		return false;
+	hs_reply_ok(&reply);
+	return true;
+}
+
+void hs_sim_misroute_finished(struct hs_sim_misroute *misroute, struct hs_op *op)
+{
+	struct hs_bytes reply = op->answer.len > 0 ? op->answer : hs_buf_bytes(op->out);
+	struct hs_reply missing = {.out = op->out, .resp = op->resp};
+
+	if (misroute->mistake != HS_SIM_ERROR_AS_MISSING || op->kind != HS_OP_COMMAND ||
+	    op->command->id != HS_CMD_ID_GET || reply.len == 0 || reply.data[0] != '-')
+		return;
+	op->answer = (struct hs_bytes){NULL, 0};
+	op->out->len = 0;
+	hs_reply_null(&missing);
+}
+
+uint64_t hs_sim_misroute_change(struct hs_sim_misroute *misroute, uint64_t liveness_us)
+{
+	if (misroute->mistake == HS_SIM_PUSH_LOST)
+		return UINT64_MAX;
+	if (misroute->mistake != HS_SIM_PUSH_LATE)
+		return 0;
+	return hs_prng_below(&misroute->prng, LATE_CHECKS * (liveness_us + 1));
+}
+
+static void send_again(const struct hs_op *op, struct hs_sim_cluster *cluster)
+{
+	uint8_t owner =
+		op->slot == HS_SLOT_NONE ? HS_SIM_NOBODY : hs_sim_cluster_owner(cluster, op->slot);
+	struct hs_sim_server_conn *conn;
+	struct hs_buf request = {0};
+
+	if (!is_write(op) || owner == HS_SIM_NOBODY)
+		return;
+	conn = hs_sim_cluster_connect(cluster, owner, NULL);
+	hs_compose(&request, op->argc, op->argv);
+	if (conn)
+		hs_sim_server_receive(conn, request.data, request.len);
+	hs_buf_deinit(&request);
+}
+
+void hs_sim_misroute_died(struct hs_sim_misroute *misroute, struct hs_flow *flow,
+			  struct hs_sim_cluster *cluster)
+{
+	for (uint16_t i = 0; misroute->mistake == HS_SIM_DIED_RESENT && i < flow->nodes_count;
+	     i++) {
+		struct hs_node *node = flow->nodes[i];
+
+		for (int j = 0; node && j < HS_NODE_PIPES; j++) {
+			for (struct hs_op *op = node->pipes[j]->in_flight.first; op; op = op->next)
+				send_again(op, cluster);
+		}
+	}
+}

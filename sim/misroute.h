@@ -1,0 +1,43 @@
+/* Around the real engine code of a heatsink, for the mistakes of somebody who thinks that a Cluster is easy
+ * (sim/mistake.h): changes what the engine remembers, or what it is told, before or after one of its events.
+ * Without such a mistake nothing is changed. One thread. */
+#ifndef HS_SIM_MISROUTE_H
+#define HS_SIM_MISROUTE_H
+
+#include "base/buf.h"
+#include "base/prng.h"
+#include "engine/redis/internal.h"
+#include "sim/mistake.h"
+
+struct hs_sim_cluster;
+
+struct hs_sim_misroute {
+	enum hs_sim_mistake mistake;
+	struct hs_prng prng;
+	struct hs_flow *flow;	       /* of the event under way */
+	uint64_t epochs[HS_NODES_MAX]; /* of the fetch pipes' tracking sessions, before it */
+	uint64_t checked[HS_NODES_MAX];
+	struct hs_buf partial; /* what a lost connection had begun to say */
+};
+
+void hs_sim_misroute_init(struct hs_sim_misroute *misroute, enum hs_sim_mistake mistake,
+			  uint64_t seed);
+void hs_sim_misroute_deinit(struct hs_sim_misroute *misroute);
+
+/* Around whatever happens to a flow: routes, replies. */
+void hs_sim_misroute_before(struct hs_sim_misroute *misroute, struct hs_flow *flow);
+void hs_sim_misroute_after(struct hs_sim_misroute *misroute);
+/* A pipe's connection is about to be lost; it has come about. */
+void hs_sim_misroute_down(struct hs_sim_misroute *misroute, struct hs_pipe *pipe);
+void hs_sim_misroute_up(struct hs_sim_misroute *misroute, struct hs_pipe *pipe);
+/* An operation is finished: its answer may be another one. */
+void hs_sim_misroute_finished(struct hs_sim_misroute *misroute, struct hs_op *op);
+/* An operation is submitted: true, if it is answered without a server. */
+bool hs_sim_misroute_submit(struct hs_sim_misroute *misroute, struct hs_op *op);
+/* How much later than it came a change is told, in µs; UINT64_MAX: never. */
+uint64_t hs_sim_misroute_change(struct hs_sim_misroute *misroute, uint64_t liveness_us);
+/* The process dies: what it has under way is sent once more, by nobody. */
+void hs_sim_misroute_died(struct hs_sim_misroute *misroute, struct hs_flow *flow,
+			  struct hs_sim_cluster *cluster);
+
+#endif

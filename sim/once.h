@@ -1,0 +1,25 @@
+/* Law 4, at the servers: what is not idempotent is never sent again. Every value that a client sets, and every
+ * amount that it adds, is unlike all others (sim/load_compose.c), so that a server that runs one of them shows
+ * whether it was run before, there or anywhere else. A sum of a fold's amounts counts as one of its own.
+ *
+ * One thread. */
+#ifndef HS_SIM_ONCE_H
+#define HS_SIM_ONCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct hs_sim_ran;
+struct hs_sim_world;
+
+struct hs_sim_once {
+	int64_t *values; /* set or added */
+	size_t count, cap;
+};
+
+/* A command that a server has run for a heatsink; what was run before breaks the law. */
+void hs_sim_once_note(struct hs_sim_world *world, const struct hs_sim_ran *ran);
+void hs_sim_once_deinit(struct hs_sim_once *once);
+
+#endif

@@ -1,0 +1,72 @@
+/* The redis engine of one simulated heatsink: the very code of src/engine/redis above the sockets, driven by
+ * virtual time over the simulated network. It does what engine/redis/redis.c and monitor_thread.c do with
+ * libuv: a flow for each worker, one topology monitor and one subscriber for all.
+ *
+ *     worker ── submit ──► flow ──► pipes ──► network ──► servers
+ *     monitor ── routes, some time later ──► flows; subscriber ── news ──► host
+ *
+ * What an engine thread tells a worker takes its time, as a message between threads does. One thread. */
+#ifndef HS_SIM_PROXY_H
+#define HS_SIM_PROXY_H
+
+#include "base/log.h"
+#include "core/news.h"
+#include "core/op.h"
+#include "route/slot.h"
+#include "sim/mistake.h"
+#include "sim/network.h"
+
+struct hs_sim_proxy;
+
+struct hs_sim_proxy_options {
+	uint64_t seed;
+	bool cluster; /* else one server */
+	uint32_t workers;
+	uint16_t partitions; /* that can be told apart */
+	uint32_t timeout_us; /* engine-timeout */
+	uint32_t in_flight_max, waiting_max, private_max;
+	uint32_t refresh_ms;
+	uint32_t liveness_us;	 /* between two liveness checks of what values rest on; 0: none */
+	uint32_t message_us_max; /* from the engine's thread to a worker */
+	enum hs_sim_mistake mistake;
+	struct hs_log *log;
+};
+
+struct hs_sim_proxy_host {
+	struct hs_sim_events *events;
+	const struct hs_now *now;
+	struct hs_sim_network *network;
+	struct hs_sim_cluster *cluster;
+	/* As in engine/engine.h. */
+	void (*finished)(void *context, struct hs_op *op);
+	void (*changed)(void *context, uint32_t worker, const struct hs_vouch *vouch,
+			const struct hs_bytes *key);
+	void (*news)(void *context, struct hs_news *news);
+	void (*done)(void *context,
+		     struct hs_op *op); /* of LISTEN, TRACK …, on the worker's thread */
+	/* An event of this worker is handled: replies go out, and what is submitted is flushed. */
+	void (*handled)(void *context, uint32_t worker);
+	void *context;
+};
+
+/* The monitor begins to ask; until it has routes, operations are refused. */
+struct hs_sim_proxy *hs_sim_proxy_create(const struct hs_sim_proxy_options *options,
+					 const struct hs_sim_proxy_host *host);
+/* The process stops or dies: connections end, with what is on its way or without (`lost`), and operations
+ * under way are finished with an error, as are those that the host submits from inside and later. */
+void hs_sim_proxy_end(struct hs_sim_proxy *proxy, bool lost);
+/* It has ended, and no event runs any more. */
+void hs_sim_proxy_destroy(struct hs_sim_proxy **proxy);
+
+const struct hs_slot_map *hs_sim_proxy_slots(const struct hs_sim_proxy *proxy);
+bool hs_sim_proxy_is_routed(
+	const struct hs_sim_proxy *proxy); /* all workers know where slots are */
+
+enum hs_submit hs_sim_proxy_submit(struct hs_sim_proxy *proxy, struct hs_op *op);
+void hs_sim_proxy_cancel(struct hs_sim_proxy *proxy, struct hs_op *op);
+bool hs_sim_proxy_flush(struct hs_sim_proxy *proxy, uint32_t worker); /* true: something was sent */
+void hs_sim_proxy_trouble(const struct hs_sim_proxy *proxy, char *text, size_t size);
+/* The connection on which this worker fetches falls silent. For scripts. */
+void hs_sim_proxy_silence(struct hs_sim_proxy *proxy, uint32_t worker);
+
+#endif

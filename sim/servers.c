@@ -1,0 +1,149 @@
+#include "sim/servers.h"
+
+#include "base/slot.h"
+#include "sim/cluster.h"
+#include "sim/fate.h"
+#include "sim/network.h"
+#include "sim/world_internal.h"
+
+enum {
+	START_US_MAX = 5000000,
+	CALM_US_MAX = 20000000,
+	CALM_STEP_US = 100000,
+	/* A flow that has given a server up refuses requests for it until 2.5 s after its last try (is_given_up in
+	 * engine/redis/flow.c). Monitors look at the topology, and servers serve again some time after they
+	 * have all heard of each other. */
+	CALM_US_MIN = 3000000,
+	PARTITIONS = 16,
+	REFRESH_MS = 5000,
+	OPEN_US_MAX = 100000,
+};
+
+static void create_network(struct hs_sim_world *world)
+{
+	const struct hs_sim_servers_options *servers = &world->options.servers;
+	const struct hs_sim_network_options options = {
+		.seed = hs_prng_next(&world->prng),
+		.latency_us_max = servers->latency_us_max,
+		.slow_us = servers->slow_us,
+		.open_us_max = OPEN_US_MAX,
+		.lose_one_in = servers->lose_one_in,
+		.mute_one_in = servers->mute_one_in,
+		.cuts = servers->cuts,
+	};
+
+	world->network = hs_sim_network_create(&options, &world->events, &world->now);
+}
+
+static void create_cluster(struct hs_sim_world *world)
+{
+	const struct hs_sim_servers_options *servers = &world->options.servers;
+	struct hs_sim_cluster_options options = hs_sim_cluster_defaults(hs_prng_next(&world->prng));
+	const struct hs_sim_cluster_host host = {
+		.events = &world->events,
+		.now = &world->now,
+		.send = hs_sim_network_send,
+		.closed = hs_sim_network_closed,
+		.changed = hs_sim_truth_changed_at,
+		.ran = hs_sim_truth_ran_at,
+		.context = world,
+	};
+
+	options.cluster = servers->cluster;
+	options.masters = servers->cluster ? servers->masters : 1;
+	options.replicas = servers->cluster ? servers->replicas : 0;
+	options.extras = true;
+	options.lossy = servers->lossy;
+	options.bytes_max = world->options.engine.bytes_max;
+	options.tracking_keys_max = servers->tracking_keys_max;
+	options.cycle_us_max = servers->cycle_us_max;
+	options.gossip_us_max = servers->gossip_us_max;
+	options.stream_us_max = servers->stream_us_max;
+	options.serves_lost_writes = world->options.engine.mistake == HS_SIM_STALE_MAP_WRITE;
+	options.serves_lost_reads = world->options.engine.mistake == HS_SIM_STALE_MAP_READ;
+	world->cluster = hs_sim_cluster_create(&options, &host);
+	hs_sim_network_attach(world->network, world->cluster);
+}
+
+void hs_sim_servers_create(struct hs_sim_world *world)
+{
+	create_network(world);
+	create_cluster(world);
+}
+
+static bool all_routed(const struct hs_sim_world *world)
+{
+	for (uint32_t i = 0; i < world->options.heatsinks; i++) {
+		const struct hs_sim_heatsink *heatsink = &world->heatsinks[i];
+
+		if (!heatsink->proxy || !hs_sim_proxy_is_routed(heatsink->proxy))
+			return false;
+	}
+	return true;
+}
+
+void hs_sim_servers_start(struct hs_sim_world *world)
+{
+	uint64_t until_us = world->now.mono_us + START_US_MAX;
+
+	while (!all_routed(world) && world->now.mono_us < until_us && hs_sim_world_step(world)) {
+	}
+	hs_check(all_routed(world));
+	hs_sim_network_trouble(world->network, true);
+	hs_sim_fate_begin(world);
+}
+
+void hs_sim_servers_destroy(struct hs_sim_world *world)
+{
+	hs_sim_network_destroy(&world->network);
+	hs_sim_cluster_destroy(&world->cluster);
+}
+
+/* ---- the end of all trouble ---- */
+
+static bool is_well(const struct hs_sim_world *world)
+{
+	return all_routed(world) && hs_sim_cluster_is_settled(world->cluster);
+}
+
+void hs_sim_servers_calm(struct hs_sim_world *world)
+{
+	uint64_t began_us = world->now.mono_us;
+	bool troubled = world->options.servers.act_us_max > 0 ||
+			world->options.servers.lose_one_in > 0 ||
+			world->options.servers.mute_one_in > 0;
+
+	hs_sim_fate_end(world);
+	hs_sim_network_trouble(world->network, false);
+	hs_sim_cluster_calm(world->cluster);
+	while (troubled && world->now.mono_us - began_us < CALM_US_MAX &&
+	       (world->now.mono_us - began_us < CALM_US_MIN || !is_well(world))) {
+		hs_sim_world_pass(world, CALM_STEP_US);
+		hs_sim_fate_end_moves(world);
+	}
+}
+
+/* ---- one heatsink's engine ---- */
+
+struct hs_sim_proxy *hs_sim_servers_proxy(struct hs_sim_world *world,
+					  const struct hs_sim_proxy_host *host)
+{
+	const struct hs_sim_servers_options *servers = &world->options.servers;
+	const struct hs_sim_proxy_options options = {
+		.seed = hs_prng_next(&world->prng),
+		.cluster = servers->cluster,
+		.workers = world->options.workers,
+		.partitions = servers->cluster ? PARTITIONS : 1,
+		.timeout_us = servers->timeout_us,
+		.in_flight_max = servers->in_flight_max,
+		.waiting_max = servers->waiting_max,
+		.private_max = servers->private_max,
+		.refresh_ms = REFRESH_MS,
+		.liveness_us = servers->liveness_us,
+		.message_us_max = servers->message_us_max,
+		.mistake = world->options.engine.mistake,
+		.log = &world->silence,
+	};
+
+	return hs_sim_proxy_create(&options, host);
+}

@@ -1,0 +1,538 @@
+/* The fetch pipe of a node: for operations whose value a cache keeps (hs_op.track). The server tracks what is
+ * read on it and tells on the same connection, in order with the replies, when that changes.
+ *
+ *     up ──► CLIENT TRACKING ON OPTIN
+ *     fetch ──► CACHING YES, PTTL, CACHING YES, GET ──► reply ──► cache entry ──► invalidate ──► changed
+ *     now and then ──► PING ──► reply: every change before the PING was told
+ *
+ * A value may be kept as long as its tracking session lasts (struct hs_vouch): until the connection is lost,
+ * the server flushes, or slots move. Nothing else travels on the pipe: a server remembers what was asked for
+ * and no more.
+ *
+ * Why not NOLOOP, so that our own SETs go untold. It hides more: keys that the server evicts, or
+ * forgets to track because its table is full, while it runs a command of ours. Those would be missed
+ * for ever. So the server tells of our SET too, and that message must be known from one about another
+ * client's write right behind it. The key is read before the SET in the same transaction: it is tracked, and
+ * the server tells of the SET behind the reply to EXEC (compose has the whole run). Up to the reply to a PING
+ * behind it the key must be told of exactly once. More often: another client has changed it since. Not at
+ * all: this is a server that we do not understand. The value is not kept then. What is told meanwhile is
+ * passed on as any change is; the SET is finished behind it.
+ *
+ * Why the liveness check is no PING in a cluster. A master that was replaced, or that the others cannot
+ * reach, answers PING as before, and hears of no change any more. It does not answer for a key: so the check
+ * is EXISTS of a key that was read there.
+ *
+ * A server that refuses any of this serves the operation like any other, and its value is not kept. */
+#include "base/num.h"
+#include "base/slot.h"
+#include "engine/redis/internal.h"
+#include "engine/redis/invalidation.h"
+#include "wire/compose.h"
+
+#include <stdio.h>
+
+/* Before a server that does not track is asked again. */
+#define REFUSED_US 60000000
+#define IDLE_US 30000000
+#define CHECK_KEY_BYTES_MAX (64 * HS_KIB) /* a longer one is not asked for */
+
+static struct hs_fetch_pipe *fetch_of(struct hs_pipe *pipe)
+{
+	return (struct hs_fetch_pipe *)pipe;
+}
+
+/* ---- which pipe ---- */
+
+bool hs_fetch_pipe_is_for(const struct hs_flow *flow, const struct hs_node *node,
+			  const struct hs_op *op)
+{
+	if (!op->track || op->resp != 3 || op->engine_state & HS_STATE_PLAIN ||
+	    !flow->options.vouches)
+		return false;
+	if (op->command->flags & HS_CMD_WRITE && node->fetch.writes_plain)
+		return false;
+	return flow->now.mono_us >= node->fetch.pipe.upstream.backoff.open_at_us;
+}
+
+/* ---- requests ---- */
+
+/* Of a tracked SET: how many replies are skipped behind this one (op->engine_replies); PING's is its
+ * last. */
+enum {
+	WRITE_EXEC,
+	WRITE_EXISTS,
+	WRITE_ITSELF,
+	WRITE_EXISTED,
+	WRITE_MULTI,
+	WRITE_CACHING,
+	WRITE_REPLIES,
+};
+
+/* The same of a tracked read; its own reply is the last. */
+enum { READ_CACHING, READ_PTTL, READ_FIRST, READ_REPLIES };
+
+/* A read, and how long its key has to live, both tracked: should that change in between, it is told of.
+ *
+ *     CLIENT CACHING YES, PTTL key, CLIENT CACHING YES, GET key
+ *
+ * A SET, in one run of bytes:
+ *
+ *     CLIENT CACHING YES, MULTI, EXISTS key, SET key …, EXISTS key, EXEC, PING
+ *
+ * A write is not tracked, so the second EXISTS has what the SET leaves behind tracked, before anybody
+ * else can change it. The first one makes sure that the key is tracked already: so that the server
+ * tells of the SET itself, once, between the replies to EXEC and PING. */
+static void compose(struct hs_pipe *pipe, struct hs_op *op, bool asking)
+{
+	const struct hs_bytes key = op->track ? op->argv[1] : (struct hs_bytes){NULL, 0};
+	const struct hs_bytes pttl[] = {HS_LIT("PTTL"), key}, exists[] = {HS_LIT("EXISTS"), key};
+	struct hs_buf *out = &pipe->upstream.out;
+	uint64_t start = pipe->composed - out->len;
+
+	if (!op->track) {
+		hs_pipe_compose(pipe, op, asking);
+		return;
+	}
+	op->vouch_epoch =
+		hs_vouch_epoch(fetch_of(pipe)->vouch); /* it must be the same at the end */
+	op->left_ms = 0;
+	hs_compose_line(out, "CLIENT CACHING YES");
+	if (!(op->command->flags & HS_CMD_WRITE)) {
+		hs_compose(out, 2, pttl);
+		hs_compose_line(out, "CLIENT CACHING YES");
+		hs_pipe_compose_op(out, op);
+		op->engine_mark = start + out->len;
+		op->engine_replies = READ_REPLIES;
+	} else {
+		hs_compose_line(out, "MULTI");
+		hs_compose(out, 2, exists);
+		hs_pipe_compose_op(out, op);
+		/* A server that does not know MULTI runs it now. */
+		op->engine_mark = start + out->len;
+		hs_compose(out, 2, exists);
+		hs_compose_line(out, "EXEC");
+		hs_compose_line(out, "PING");
+		op->engine_replies = WRITE_REPLIES;
+	}
+	pipe->composed = start + out->len;
+	hs_ops_push(&pipe->in_flight, op);
+}
+
+/* ---- beginnings and ends ---- */
+
+/* The server does not do its part: it is not asked again for a while. */
+static void refused(struct hs_flow *flow, struct hs_fetch_pipe *fetch, const char *why)
+{
+	fetch->pipe.upstream.backoff.open_at_us = flow->now.mono_us + REFUSED_US;
+	if (!fetch->told_untracked)
+		flow->calls->untracked(flow->context, fetch->pipe.node, why);
+	fetch->told_untracked = true;
+}
+
+static void up(struct hs_flow *flow, struct hs_pipe *pipe)
+{
+	struct hs_fetch_pipe *fetch = fetch_of(pipe);
+
+	if (!fetch->vouch)
+		fetch->vouch = hs_vouches_get(flow->options.vouches);
+	hs_flow_ask(flow, pipe,
+		    hs_flow_request(flow, 3, flow->options.timeout_us, "CLIENT TRACKING ON OPTIN"));
+	fetch->used_us = flow->now.mono_us;
+	fetch->resp2_only = false;
+	flow->fetch_pipes++;
+}
+
+/* When it may be opened again. */
+static void back_off(struct hs_flow *flow, struct hs_fetch_pipe *fetch, bool was_up,
+		     const char *why)
+{
+	struct hs_upstream *upstream = &fetch->pipe.upstream;
+
+	if (flow->now.mono_us < upstream->backoff.open_at_us)
+		return; /* refused: that is known already */
+	if (!was_up && strstr(why, "NOPROTO")) {
+		fetch->resp2_only = true;
+		refused(flow, fetch, why);
+		return;
+	}
+	hs_backoff_lost(&upstream->backoff, &hs_flow_backoff, flow->now.mono_us, &flow->prng,
+			was_up, upstream->opened_us);
+}
+
+static void down(struct hs_flow *flow, struct hs_pipe *pipe, bool was_up, const char *why)
+{
+	struct hs_fetch_pipe *fetch = fetch_of(pipe);
+
+	if (was_up) {
+		flow->fetch_pipes--;
+		hs_vouches_void(fetch->vouch);
+	}
+	fetch->tracking = false;
+	fetch->checking = false;
+	fetch->key.len = 0;
+	back_off(flow, fetch, was_up, why);
+	hs_flow_requeue(flow, pipe, why);
+}
+
+void hs_fetch_pipe_void(struct hs_node *node)
+{
+	if (node->fetch.vouch)
+		hs_vouches_void(node->fetch.vouch);
+	node->fetch.key.len = 0; /* it may be elsewhere */
+}
+
+static void deinit(struct hs_flow *flow, struct hs_pipe *pipe)
+{
+	struct hs_fetch_pipe *fetch = fetch_of(pipe);
+
+	if (fetch->vouch)
+		hs_vouches_put(flow->options.vouches, &fetch->vouch);
+	hs_buf_deinit(&fetch->key);
+}
+
+/* ---- what is told ---- */
+
+/* What is told now came behind EXEC of a write, or behind PTTL of a read. */
+static bool is_near_the_end(const struct hs_op *op)
+{
+	if (!op || !op->track || op->engine_state & HS_STATE_INTERNAL)
+		return false;
+	return op->command->flags & HS_CMD_WRITE ? op->engine_replies == WRITE_EXEC
+						 : op->engine_replies <= READ_PTTL;
+}
+
+static void tell(struct hs_flow *flow, struct hs_fetch_pipe *fetch, struct hs_bytes key)
+{
+	const struct hs_op *op = fetch->pipe.in_flight.first;
+
+	if (is_near_the_end(op) && hs_bytes_equal(op->argv[1], key))
+		fetch->changes_behind++;
+	flow->calls->changed(flow->context, flow->now, fetch->vouch, &key);
+}
+
+static void push(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_bytes text)
+{
+	struct hs_fetch_pipe *fetch = fetch_of(pipe);
+	struct hs_walk walk = {text.data, text.len};
+	struct hs_invalidation invalidation;
+	struct hs_answer head;
+	struct hs_bytes what, key;
+	int rc;
+
+	if (hs_walk_next(&walk, &head) < 0 || hs_walk_text(&walk, &what) < 0 ||
+	    !hs_bytes_equal(what, HS_LIT("invalidate")))
+		return;
+	rc = hs_invalidation_begin(&invalidation, walk);
+	while (rc >= 0 && (rc = hs_invalidation_next(&invalidation, &key)) > 0)
+		tell(flow, fetch, key);
+	if (rc == 0 && !invalidation.all)
+		return;
+	hs_vouches_void(fetch->vouch);
+	flow->calls->changed(flow->context, flow->now, fetch->vouch, NULL);
+}
+
+/* ---- replies ---- */
+
+/* What it is answered if MULTI was refused: the server has run it, or refused it for itself. */
+static void keep_own(struct hs_op *op, struct hs_bytes reply)
+{
+	if (hs_bytes_equal(reply, HS_LIT("+QUEUED\r\n")))
+		return;
+	if (reply.data[0] == '-' && op->out->len > 0)
+		return;
+	op->out->len = 0;
+	hs_buf_append_bytes(op->out, reply);
+	op->engine_state |= HS_STATE_OWN_WORD;
+}
+
+/* Servers before Redis 7 tell of a change in the middle of EXEC's reply, in the place of an element:
+ * as many come behind it. */
+static uint32_t count_told(struct hs_bytes exec)
+{
+	struct hs_bytes rest = hs_answer_elements(exec), element;
+	uint32_t told = 0;
+
+	while (hs_answer_take(&rest, &element))
+		told += element.data[0] == '>';
+	return told;
+}
+
+static void keep_exec(struct hs_fetch_pipe *fetch, struct hs_op *op, struct hs_bytes reply)
+{
+	fetch->changes_behind = 0;
+	if (reply.data[0] != '*' || reply.data[1] == '-') {
+		hs_pipe_keep_error(&fetch->pipe, op, reply);
+		return;
+	}
+	op->engine_state &= ~(unsigned)HS_STATE_OWN_WORD;
+	op->out->len = 0;
+	hs_buf_append_bytes(op->out, reply);
+	op->engine_replies = count_told(reply);
+	if (op->engine_replies > 0) {
+		op->engine_state |= HS_STATE_MIXED;
+		fetch->writes_plain = true;
+		hs_vouches_void(fetch->vouch); /* whatever it told of */
+	}
+}
+
+/* Who may not ask for it does not know. */
+static void keep_pttl(struct hs_fetch_pipe *fetch, struct hs_op *op, struct hs_bytes reply)
+{
+	int64_t left_ms = 0;
+
+	fetch->changes_behind = 0;
+	if (reply.data[0] != ':' ||
+	    !hs_num_parse_int((struct hs_bytes){reply.data + 1, reply.len - 3}, &left_ms))
+		return;
+	op->left_ms = left_ms >= 0 ? left_ms + 1 : left_ms == -1 ? -1 : 0;
+}
+
+static void skipped(struct hs_pipe *pipe, struct hs_op *op, struct hs_bytes reply)
+{
+	bool write = op->track && op->command->flags & HS_CMD_WRITE;
+
+	if (write && op->engine_state & HS_STATE_MIXED) {
+		hs_buf_append_bytes(op->out, reply);
+	} else if (write && op->engine_replies == WRITE_CACHING) {
+		return; /* if it is refused, nothing is told, and the write is not tracked */
+	} else if (write && op->engine_replies == WRITE_ITSELF) {
+		keep_own(op, reply);
+	} else if (write && op->engine_replies == WRITE_EXEC) {
+		keep_exec(fetch_of(pipe), op, reply);
+	} else if (op->track && !write && op->engine_replies == READ_PTTL) {
+		keep_pttl(fetch_of(pipe), op, reply);
+	} else {
+		hs_pipe_keep_error(pipe, op, reply);
+	}
+}
+
+/* Whether this connection hears of every change of what was just read or written there. */
+static bool does_track(struct hs_flow *flow, const struct hs_fetch_pipe *fetch,
+		       const struct hs_op *op)
+{
+	/* What was voided since it was sent may concern it: flushed behind the SET, or its slot was
+	 * elsewhere for a while. */
+	return fetch->tracking && !fetch->pipe.upstream.close_reason &&
+	       op->vouch_epoch == hs_vouch_epoch(fetch->vouch) &&
+	       hs_flow_owner(flow, hs_flow_slot(flow, op)) == fetch->pipe.node;
+}
+
+/* What the next liveness check asks for; another key each time, because slots are lost one by one. */
+static void note_key(struct hs_fetch_pipe *fetch, struct hs_bytes key)
+{
+	if (key.len > CHECK_KEY_BYTES_MAX)
+		return;
+	fetch->key.len = 0;
+	fetch->key_used = false;
+	hs_buf_append_bytes(&fetch->key, key);
+}
+
+static void vouch_for(struct hs_flow *flow, struct hs_fetch_pipe *fetch, struct hs_op *op)
+{
+	if (!does_track(flow, fetch, op))
+		return;
+	if (flow->options.cluster && (fetch->key.len == 0 || fetch->key_used) && op->argc > 1 &&
+	    hs_slot_of(op->argv[1]) == op->slot)
+		note_key(fetch, op->argv[1]);
+	op->vouch = fetch->vouch;
+}
+
+/* The element of EXEC's reply that is the SET's: the second, told changes aside. */
+static bool find_own(struct hs_bytes exec, struct hs_bytes *own)
+{
+	struct hs_bytes rest = hs_answer_elements(exec);
+	int element = 0;
+
+	while (hs_answer_take(&rest, own)) {
+		if (own->data[0] != '>' && element++ == 1)
+			return true;
+	}
+	return false;
+}
+
+/* Of `said`. False: it did not run, and `*reply` says why; empty: nobody knows. */
+static bool take_write(struct hs_flow *flow, struct hs_fetch_pipe *fetch, struct hs_op *op,
+		       struct hs_bytes said, struct hs_bytes *reply)
+{
+	*reply = said;
+	if (op->engine_state & HS_STATE_OWN_WORD) {
+		if (said.data[0] != '-')
+			fetch->writes_plain = true; /* it does without MULTI */
+		return true;
+	}
+	if (said.len == 0 || said.data[0] == '-')
+		return false;
+	if (!find_own(said, reply)) {
+		*reply = HS_LIT("-UNKNOWN the engine's reply to EXEC has the wrong number of "
+				"elements: the command may or may not have run\r\n");
+		return true;
+	}
+	if (reply->data[0] == '+' && fetch->changes_behind == 1 &&
+	    !(op->engine_state & HS_STATE_MIXED))
+		vouch_for(flow, fetch, op);
+	return true;
+}
+
+static bool begins(struct hs_bytes reply, const char *words)
+{
+	return reply.len >= strlen(words) && memcmp(reply.data, words, strlen(words)) == 0;
+}
+
+static void take_check(struct hs_flow *flow, struct hs_fetch_pipe *fetch, struct hs_op *op,
+		       struct hs_bytes reply)
+{
+	struct hs_redirect redirect;
+
+	fetch->checking = false;
+	if (reply.data[0] == '-' && hs_flow_is_redirect(reply, &redirect) && !redirect.ask) {
+		hs_flow_redirected(flow, &fetch->pipe, &redirect);
+		hs_fetch_pipe_void(fetch->pipe.node); /* whatever was known of the slot */
+		return;
+	}
+	if (begins(reply, "-NOPERM "))
+		fetch->checks_plain = true;
+	else if (reply.data[0] == '-' && !begins(reply, "-ASK "))
+		return; /* it does not serve now */
+	hs_vouches_prove(fetch->vouch, op->received.mono_us);
+}
+
+/* Of a request of the engine's own. */
+static void take_internal(struct hs_flow *flow, struct hs_fetch_pipe *fetch, struct hs_op *op,
+			  struct hs_bytes reply)
+{
+	char why[128];
+
+	if (fetch->tracking) {
+		take_check(flow, fetch, op, reply);
+	} else if (reply.data[0] == '+') {
+		fetch->tracking = true;
+		hs_vouches_prove(fetch->vouch, op->received.mono_us);
+	} else {
+		snprintf(why, sizeof why, "CLIENT TRACKING: %.*s", (int)(reply.len - 3),
+			 reply.data + 1);
+		refused(flow, fetch, why);
+	}
+	hs_flow_finish(flow, op);
+}
+
+static void take_read(struct hs_flow *flow, struct hs_fetch_pipe *fetch, struct hs_op *op,
+		      struct hs_bytes said, struct hs_bytes reply)
+{
+	if (fetch->changes_behind > 0)
+		op->left_ms = 0; /* that was of another value */
+	if (said.len == 0 && reply.data[0] != '-')
+		vouch_for(flow, fetch, op);
+	else if (said.len > 0 && fetch->tracking)
+		refused(flow, fetch, "CLIENT CACHING is refused");
+}
+
+/* It goes as any other, unless the server's reason holds for all of them. */
+static void send_plain(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
+		       struct hs_bytes reply)
+{
+	if (reply.len > 0 && hs_flow_handle_error(flow, pipe, op, reply))
+		return;
+	op->engine_state |= HS_STATE_PLAIN;
+	hs_flow_leave(flow, op);
+	hs_flow_park_back(flow, op, 0);
+	hs_flow_release(flow, hs_flow_slot(flow, op));
+}
+
+static void take_reply(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
+		       struct hs_bytes reply, bool owned)
+{
+	struct hs_fetch_pipe *fetch = fetch_of(pipe);
+	struct hs_buf kept = {0};
+	struct hs_bytes said;
+
+	if (op->engine_state & HS_STATE_INTERNAL) {
+		take_internal(flow, fetch, op, reply);
+		return;
+	}
+	hs_buf_swap(&kept, op->out);
+	said = hs_buf_bytes(&kept);
+	/* To serve somebody shows as much as to answer us. */
+	if (fetch->tracking && (said.len > 0 ? said.data[0] == '*' : reply.data[0] != '-'))
+		hs_vouches_prove(fetch->vouch, op->received.mono_us);
+	if (!(op->command->flags & HS_CMD_WRITE)) {
+		take_read(flow, fetch, op, said, reply);
+		hs_flow_settle(flow, pipe, op, reply, owned && said.len == 0);
+	} else if (take_write(flow, fetch, op, said, &reply)) {
+		hs_flow_settle(flow, pipe, op, reply, false);
+	} else {
+		send_plain(flow, pipe, op, reply);
+	}
+	hs_buf_deinit(&kept);
+}
+
+/* ---- time ---- */
+
+void hs_flow_keep(struct hs_flow *flow, bool keeping)
+{
+	flow->keeping = keeping;
+}
+
+bool hs_flow_wants_checks(const struct hs_flow *flow)
+{
+	return flow->fetch_pipes > 0 || flow->replicas_wanted_us > 0;
+}
+
+/* If a cache relies on it. In a cluster not without a key: then there is nothing yet, under this epoch, that
+ * was read on it. */
+static void check(struct hs_flow *flow, struct hs_fetch_pipe *fetch)
+{
+	const struct hs_upstream *upstream = &fetch->pipe.upstream;
+	const struct hs_bytes exists[] = {HS_LIT("EXISTS"), hs_buf_bytes(&fetch->key)};
+	bool plain = !flow->options.cluster || fetch->checks_plain;
+	struct hs_flow_request *request;
+
+	if (upstream->state != HS_UPSTREAM_UP || upstream->close_reason || !fetch->tracking ||
+	    fetch->checking || !(plain || fetch->key.len > 0) ||
+	    !atomic_exchange_explicit(&fetch->vouch->wanted, false, memory_order_relaxed))
+		return;
+	fetch->checking = true;
+	fetch->key_used = true;
+	request = hs_flow_request(flow, 3, flow->options.timeout_us, plain ? "PING" : NULL);
+	if (!plain)
+		hs_compose(&request->text, 2, exists);
+	hs_flow_ask(flow, &fetch->pipe, request);
+}
+
+void hs_flow_check(struct hs_flow *flow, struct hs_now now)
+{
+	flow->now = now;
+	for (uint16_t i = 0; i < flow->nodes_count && flow->fetch_pipes > 0; i++) {
+		if (flow->nodes[i])
+			check(flow, &flow->nodes[i]->fetch);
+	}
+	hs_replica_check(flow);
+	hs_flow_flush(flow, now);
+}
+
+static void tick(struct hs_flow *flow, struct hs_pipe *pipe)
+{
+	struct hs_fetch_pipe *fetch = fetch_of(pipe);
+	/* What is in flight is waited for. */
+	bool is_refused = flow->now.mono_us < pipe->upstream.backoff.open_at_us;
+
+	if (pipe->in_flight.first || pipe->waiting.first || (flow->keeping && !is_refused))
+		fetch->used_us = flow->now.mono_us;
+	else if (pipe->upstream.state == HS_UPSTREAM_UP &&
+		 (is_refused || flow->now.mono_us - fetch->used_us > IDLE_US))
+		hs_flow_close(flow, pipe,
+			      is_refused ? "it does not track" : "nothing is kept any more", true);
+}
+
+const struct hs_pipe_kind hs_fetch_pipes = {
+	.name = "fetch",
+	.resp = 3,
+	.late = "no reply within engine-timeout",
+	.compose = compose,
+	.up = up,
+	.down = down,
+	.skipped = skipped,
+	.reply = take_reply,
+	.push = push,
+	.tick = tick,
+	.deinit = deinit,
+};

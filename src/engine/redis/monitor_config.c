@@ -1,0 +1,363 @@
+/* Options of the servers (server_options.h), for CONFIG GET and CONFIG SET.
+ *
+ *     CONFIG GET ──► round: every listed node is asked ──► what all that answer agree on ──► reply
+ *     CONFIG SET ──► round: every listed node is told  ──► OK, or which node did not take it
+ *
+ * One round runs at a time. A round of GET answers every GET that waited when it began. A node that
+ * fails or leaves counts as answered, with the reason.
+ *
+ * A value that at least one node took is remembered. Each connection to a node begins with a check:
+ * where the node says something else than is remembered, it is set again. So replicas, new nodes, and
+ * nodes that were restarted have it before they are promoted. While a connection lasts, a value that
+ * an operator set at the server itself is left alone. */
+#include "engine/redis/monitor_internal.h"
+
+#include "wire/compose.h"
+#include "wire/reply.h"
+
+#include <stdio.h>
+
+bool hs_monitor_config_any(const struct hs_monitor *monitor)
+{
+	for (size_t i = 0; i < HS_SERVER_OPTIONS; i++) {
+		if (monitor->config.remembered[i].data)
+			return true;
+	}
+	return false;
+}
+
+/* ---- requests ---- */
+
+void hs_monitor_config_compose_set(const struct hs_monitor_node *node, struct hs_buf *out)
+{
+	const struct hs_op *op = node->monitor->config.round;
+
+	hs_compose(out, op->argc, op->argv);
+}
+
+void hs_monitor_config_compose_get(const struct hs_monitor_node *node, struct hs_buf *out)
+{
+	/* Before Redis 7 CONFIG GET takes one name: such a server is asked for everything. */
+	if (node->config_old) {
+		hs_compose_line(out, "CONFIG GET *");
+		return;
+	}
+	hs_compose_header(out, 2 + HS_SERVER_OPTIONS);
+	hs_compose_text(out, "CONFIG");
+	hs_compose_text(out, "GET");
+	for (size_t i = 0; i < HS_SERVER_OPTIONS; i++)
+		hs_compose_text(out, hs_server_options[i].name);
+}
+
+static bool is_different(const struct hs_monitor_node *node, size_t option)
+{
+	const struct hs_buf *remembered = &node->monitor->config.remembered[option];
+
+	/* A server that has no such option is left alone. */
+	return remembered->data && node->config[option].data &&
+	       !hs_bytes_equal(hs_buf_bytes(remembered), hs_buf_bytes(&node->config[option]));
+}
+
+static size_t count_different(const struct hs_monitor_node *node)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < HS_SERVER_OPTIONS; i++)
+		count += is_different(node, i);
+	return count;
+}
+
+void hs_monitor_config_compose_keep(const struct hs_monitor_node *node, struct hs_buf *out)
+{
+	hs_compose_header(out, 2 + 2 * count_different(node));
+	hs_compose_text(out, "CONFIG");
+	hs_compose_text(out, "SET");
+	for (size_t i = 0; i < HS_SERVER_OPTIONS; i++) {
+		if (!is_different(node, i))
+			continue;
+		hs_compose_text(out, hs_server_options[i].name);
+		hs_compose_word(out, hs_buf_bytes(&node->monitor->config.remembered[i]));
+	}
+}
+
+/* ---- what a node says ---- */
+
+static void node_done(struct hs_monitor_node *node, const char *why)
+{
+	if (node->config_state != HS_CONFIG_ASKED)
+		return;
+	node->config_state = why ? HS_CONFIG_FAILED : HS_CONFIG_DONE;
+	snprintf(node->config_why, sizeof node->config_why, "%s", why ? why : "");
+	if (--node->monitor->config.left == 0)
+		node->monitor->step_due = true;
+}
+
+void hs_monitor_config_failed(struct hs_monitor_node *node, const char *why)
+{
+	node->config_kept = false;
+	node_done(node, why);
+}
+
+static void forget_values(struct hs_monitor_node *node)
+{
+	for (size_t i = 0; i < HS_SERVER_OPTIONS; i++)
+		hs_buf_deinit(&node->config[i]);
+}
+
+/* The error of a reply, or NULL. */
+static const char *error_of(struct hs_bytes reply, char *text, size_t text_size)
+{
+	struct hs_bytes error;
+
+	return hs_monitor_is_error(reply, &error) ? hs_bytes_escape(error, text, text_size) : NULL;
+}
+
+static const char *read_values(struct hs_monitor_node *node, struct hs_bytes reply, char *text,
+			       size_t text_size)
+{
+	const char *why = error_of(reply, text, text_size);
+	struct hs_walk walk = {reply.data, reply.len};
+	int64_t count = 0;
+
+	forget_values(node);
+	if (why)
+		return why;
+	if (hs_walk_map(&walk, &count) < 0)
+		return "its answer makes no sense";
+	for (int64_t i = 0; i < count; i++) {
+		struct hs_bytes name, value;
+		size_t option;
+
+		if (hs_walk_text(&walk, &name) < 0 || hs_walk_text(&walk, &value) < 0)
+			return "its answer makes no sense";
+		option = hs_server_option_find(name);
+		if (option == HS_SERVER_OPTIONS || node->config[option].data)
+			continue;
+		hs_buf_reserve(&node->config[option], 1); /* also of an empty value: it is known */
+		hs_buf_append_bytes(&node->config[option], value);
+	}
+	return NULL;
+}
+
+/* A server that takes one name at a time is asked again, in another way. True: it is. */
+static bool asks_again(struct hs_monitor_node *node, enum hs_monitor_ask ask, const char *why)
+{
+	if (node->config_old || !why || !strstr(why, "wrong number of arguments"))
+		return false;
+	node->config_old = true;
+	hs_monitor_node_want(node, ask);
+	return true;
+}
+
+/* What was just set, as the server writes it: 100mb is 104857600. */
+static void remember_told(struct hs_monitor_node *node)
+{
+	struct hs_monitor_config *config = &node->monitor->config;
+
+	for (size_t i = 0; node == config->writer && i < HS_SERVER_OPTIONS; i++) {
+		if (!(config->written & 1u << i) || !node->config[i].data)
+			continue;
+		config->remembered[i].len = 0;
+		hs_buf_append_bytes(&config->remembered[i], hs_buf_bytes(&node->config[i]));
+	}
+	if (node == config->writer) {
+		config->writer = NULL;
+		config->written = 0;
+	}
+}
+
+void hs_monitor_config_get(struct hs_monitor_node *node, struct hs_bytes reply)
+{
+	char text[HS_PARTITION_TROUBLE_BYTES];
+	const char *why = read_values(node, reply, text, sizeof text);
+
+	if (!asks_again(node, HS_ASK_GET, why))
+		node_done(node, why);
+}
+
+void hs_monitor_config_set(struct hs_monitor_node *node, struct hs_bytes reply)
+{
+	char text[HS_PARTITION_TROUBLE_BYTES];
+	const char *why = error_of(reply, text, sizeof text);
+
+	if (why)
+		node->config_kept = false;
+	node_done(node, why);
+}
+
+void hs_monitor_config_check(struct hs_monitor_node *node, struct hs_bytes reply)
+{
+	char text[HS_PARTITION_TROUBLE_BYTES];
+	const char *why = read_values(node, reply, text, sizeof text);
+
+	if (asks_again(node, HS_ASK_CHECK, why))
+		return;
+	if (why) {
+		hs_log(node->monitor->options.log, HS_LOG_WARN,
+		       "%s: does not tell its options, which CONFIG SET has changed: %s",
+		       node->text, why);
+		node->config_kept = true;
+		return;
+	}
+	remember_told(node);
+	node->config_kept = count_different(node) == 0;
+	if (!node->config_kept)
+		hs_monitor_node_want(node, HS_ASK_KEEP);
+}
+
+void hs_monitor_config_keep(struct hs_monitor_node *node, struct hs_bytes reply)
+{
+	char text[HS_PARTITION_TROUBLE_BYTES];
+	const char *why = error_of(reply, text, sizeof text);
+	struct hs_buf names = {0};
+
+	for (size_t i = 0; i < HS_SERVER_OPTIONS; i++) {
+		if (is_different(node, i))
+			hs_buf_printf(&names, "%s%s", names.len > 0 ? ", " : "",
+				      hs_server_options[i].name);
+	}
+	hs_log(node->monitor->options.log, why ? HS_LOG_WARN : HS_LOG_INFO,
+	       why ? "%s: cannot set %.*s as CONFIG SET had it: %s; set it at the server"
+		   : "%s: set %.*s as CONFIG SET had it%s",
+	       node->text, (int)names.len, names.data, why ? why : "");
+	hs_buf_deinit(&names);
+	node->config_kept = true; /* one that refuses is not asked again on this connection */
+}
+
+void hs_monitor_config_up(struct hs_monitor_node *node)
+{
+	node->config_kept = false;
+	node->config_old = false; /* it may have come back as something newer */
+	if (node->listed && hs_monitor_config_any(node->monitor))
+		hs_monitor_node_want(node, HS_ASK_CHECK);
+}
+
+void hs_monitor_config_tick(struct hs_monitor *monitor)
+{
+	if (!hs_monitor_config_any(monitor))
+		return;
+	for (struct hs_monitor_node *node = monitor->nodes; node; node = node->next) {
+		if (node->listed && !node->config_kept)
+			hs_monitor_node_want(node, HS_ASK_CHECK);
+	}
+}
+
+void hs_monitor_config_forget(struct hs_monitor_node *node)
+{
+	node_done(node, "it has left");
+	forget_values(node);
+	if (node->monitor->config.writer == node)
+		node->monitor->config.writer = NULL;
+}
+
+/* ---- rounds ---- */
+
+static void finish(struct hs_monitor *monitor)
+{
+	struct hs_op *op = monitor->config.round, *next;
+
+	monitor->config.round = NULL;
+	for (; op; op = next) {
+		next = op->next;
+		hs_monitor_config_answer(monitor, op);
+		monitor->calls->done(monitor->context, op);
+	}
+	for (struct hs_monitor_node *node = monitor->nodes; node; node = node->next)
+		node->config_state = HS_CONFIG_IDLE;
+}
+
+/* The next SET alone, or all GETs up to the next SET. */
+static void choose(struct hs_monitor_config *config)
+{
+	struct hs_op **end = &config->waiting;
+
+	config->round = config->waiting;
+	do {
+		end = &(*end)->next;
+	} while (*end && !hs_monitor_config_is_set(config->round) &&
+		 !hs_monitor_config_is_set(*end));
+	config->waiting = *end;
+	*end = NULL;
+}
+
+static void refuse(struct hs_monitor *monitor, struct hs_op *ops, const char *error)
+{
+	struct hs_op *next;
+
+	for (; ops; ops = next) {
+		struct hs_reply reply = {.out = ops->out, .resp = ops->resp};
+
+		next = ops->next;
+		ops->out->len = 0;
+		hs_reply_error(&reply, error);
+		monitor->calls->done(monitor->context, ops);
+	}
+}
+
+static void begin(struct hs_monitor *monitor)
+{
+	struct hs_monitor_config *config = &monitor->config;
+	enum hs_monitor_ask ask;
+
+	choose(config);
+	ask = hs_monitor_config_is_set(config->round) ? HS_ASK_SET : HS_ASK_GET;
+	config->left = 0;
+	for (struct hs_monitor_node *node = monitor->nodes; node; node = node->next) {
+		if (!node->listed)
+			continue;
+		node->config_state = HS_CONFIG_ASKED;
+		config->left++;
+		hs_monitor_node_want(node, ask);
+	}
+	if (ask == HS_ASK_SET)
+		hs_monitor_look_soon(monitor); /* nodes that are not listed yet have it soon, too */
+}
+
+void hs_monitor_config_step(struct hs_monitor *monitor)
+{
+	struct hs_monitor_config *config = &monitor->config;
+	struct hs_monitor_node *node = monitor->nodes;
+	struct hs_op *ops;
+
+	if (config->round && config->left == 0)
+		finish(monitor);
+	if (config->round || !config->waiting)
+		return;
+	while (node && !node->listed)
+		node = node->next;
+	if (node) {
+		begin(monitor);
+		return;
+	}
+	ops = config->waiting;
+	config->waiting = NULL;
+	refuse(monitor, ops,
+	       "CLUSTERDOWN the engine's servers are not known yet: none of them has "
+	       "answered; not sent");
+}
+
+void hs_monitor_config_deinit(struct hs_monitor *monitor)
+{
+	struct hs_monitor_config *config = &monitor->config;
+
+	refuse(monitor, config->round, "ERR shutting down; the outcome is unknown");
+	refuse(monitor, config->waiting, "ERR shutting down");
+	config->round = config->waiting = NULL;
+	for (struct hs_monitor_node *node = monitor->nodes; node; node = node->next)
+		node->config_state = HS_CONFIG_IDLE;
+	for (size_t i = 0; i < HS_SERVER_OPTIONS; i++)
+		hs_buf_deinit(&config->remembered[i]);
+}
+
+void hs_monitor_configure(struct hs_monitor *monitor, uint64_t now_us, struct hs_op *op)
+{
+	struct hs_op **end = &monitor->config.waiting;
+
+	hs_monitor_enter(monitor, now_us);
+	while (*end)
+		end = &(*end)->next;
+	op->next = NULL;
+	*end = op;
+	monitor->step_due = true;
+	hs_monitor_leave(monitor);
+}

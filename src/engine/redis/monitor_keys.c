@@ -1,0 +1,106 @@
+/* How many keys the masters have now, for the INFO of a client.
+ *
+ *     hs_monitor_recount ──► round: INFO keyspace to every master ──► all answered, or 500 ms ──► recounted
+ *
+ * INFO once a second (monitor_watch.c) is too old for a client that has just written. One round runs at a
+ * time. Requests that come during a round are answered by the next one, all together: a master may have
+ * answered the round under way before their writes.
+ *
+ * A master that does not answer in time is left out of later rounds until it has answered something, so
+ * that a frozen master delays INFO once. After a round in which a connection failed, the next round begins at
+ * the next tick: however often clients ask, a dead master is connected to ten times a second at most. */
+#include "engine/redis/monitor_internal.h"
+
+static void node_done(struct hs_monitor_node *node)
+{
+	struct hs_monitor *monitor = node->monitor;
+
+	if (!node->counting)
+		return;
+	node->counting = false;
+	if (--monitor->recount.left == 0)
+		monitor->step_due = true;
+}
+
+void hs_monitor_keys_told(struct hs_monitor_node *node, struct hs_bytes reply)
+{
+	struct hs_answer head;
+
+	/* A node that refuses INFO keeps the numbers that it has told in another way. */
+	if (hs_answer_head(&head, reply.data, reply.len) > 0 && head.type == HS_ANSWER_BULK &&
+	    hs_node_info_parse_keyspace(&node->info, head.text) == 0 && node->listed)
+		hs_monitor_publish(node->monitor, node->partition);
+	node->count_late = false;
+	node_done(node);
+}
+
+void hs_monitor_keys_forget(struct hs_monitor_node *node)
+{
+	node->monitor->recount.resting |= node->counting;
+	node_done(node);
+}
+
+static void begin(struct hs_monitor *monitor)
+{
+	struct hs_monitor_recount *recount = &monitor->recount;
+
+	recount->answers = recount->wanted;
+	recount->running = true;
+	recount->began_us = monitor->now_us;
+	recount->left = 0;
+	for (struct hs_monitor_node *node = monitor->nodes; node; node = node->next) {
+		node->counting = node->master && !node->count_late;
+		if (!node->counting)
+			continue;
+		recount->left++;
+		/* Numbers count from the first INFO on, which goes ahead of INFO keyspace. */
+		if (!node->informed)
+			hs_monitor_node_want(node, HS_ASK_INFO);
+		hs_monitor_node_want(node, HS_ASK_KEYS);
+	}
+	if (recount->left == 0)
+		monitor->step_due = true;
+}
+
+void hs_monitor_keys_step(struct hs_monitor *monitor)
+{
+	struct hs_monitor_recount *recount = &monitor->recount;
+
+	if (recount->running && recount->left == 0) {
+		recount->running = false;
+		monitor->calls->recounted(monitor->context, recount->answers);
+	}
+	if (!recount->running && !recount->resting && recount->answers != recount->wanted)
+		begin(monitor);
+}
+
+static void give_up(struct hs_monitor *monitor)
+{
+	for (struct hs_monitor_node *node = monitor->nodes; node; node = node->next) {
+		if (!node->counting)
+			continue;
+		node->count_late = true;
+		/* If it were sent later, its answer could be taken for one of the next round, though it
+		 * may be older than the writes that came before that round. */
+		node->wants &= ~(1u << HS_ASK_KEYS);
+		node_done(node);
+	}
+}
+
+void hs_monitor_keys_tick(struct hs_monitor *monitor)
+{
+	struct hs_monitor_recount *recount = &monitor->recount;
+
+	recount->resting = false;
+	if (recount->running && monitor->now_us - recount->began_us > HS_MONITOR_KEYS_US_MAX)
+		give_up(monitor);
+	monitor->step_due = true;
+}
+
+void hs_monitor_recount(struct hs_monitor *monitor, uint64_t now_us, uint64_t number)
+{
+	hs_monitor_enter(monitor, now_us);
+	monitor->recount.wanted = number;
+	monitor->step_due = true;
+	hs_monitor_leave(monitor);
+}

@@ -1,0 +1,348 @@
+/* Looking for the topology. Every node of a cluster knows it, so they are asked one by one in random order,
+ * connected ones first, until an answer is good:
+ *
+ *     no answer, no cluster       the next node; after 200 ms another one is asked beside it
+ *     another cluster's           the next node
+ *     older than what is known    the next node; it is taken if three looks in a row find none newer
+ *     the same                    done
+ *     a change                    new routes and partitions
+ *
+ * The cluster's epoch, which grows whenever slots get another owner, says how old an answer is: a node that
+ * was cut off from the others must not bring back a topology of the past. */
+#include "engine/redis/monitor_internal.h"
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "core/unserved.h"
+
+#include <stdio.h>
+
+static void ask_another(struct hs_monitor *monitor);
+
+/* ---- when ---- */
+
+void hs_monitor_look_soon(struct hs_monitor *monitor)
+{
+	uint64_t since_us = monitor->now_us - monitor->look_ended_us;
+	uint64_t at_us;
+
+	if (hs_monitor_is_single(monitor) || monitor->look.running || !monitor->topology)
+		return; /* it is looked for anyway */
+	if (since_us > 10 * (uint64_t)HS_MONITOR_GAP_US_MAX)
+		monitor->gap_us = HS_MONITOR_GAP_US_MIN;
+	at_us = since_us < monitor->gap_us ? monitor->look_ended_us + monitor->gap_us
+					   : monitor->now_us;
+	if (at_us < monitor->look_at_us)
+		monitor->look_at_us = at_us;
+}
+
+/* ---- whom ---- */
+
+static void shuffle(struct hs_monitor *monitor, struct hs_monitor_node **nodes, size_t count)
+{
+	for (size_t i = count; i > 1; i--) {
+		size_t other = (size_t)hs_prng_below(&monitor->prng, i);
+		struct hs_monitor_node *node = nodes[i - 1];
+
+		nodes[i - 1] = nodes[other];
+		nodes[other] = node;
+	}
+}
+
+static void choose_order(struct hs_monitor *monitor)
+{
+	struct hs_monitor_look *look = &monitor->look;
+	size_t up = 0, down = monitor->nodes_count;
+
+	look->order = hs_mem_alloc(monitor->nodes_count * sizeof(struct hs_monitor_node *));
+	look->count = monitor->nodes_count;
+	for (struct hs_monitor_node *node = monitor->nodes; node; node = node->next)
+		look->order[node->upstream.state == HS_UPSTREAM_UP ? up++ : --down] = node;
+	shuffle(monitor, look->order, up);
+	shuffle(monitor, look->order + up, look->count - up);
+}
+
+void hs_monitor_look_start(struct hs_monitor *monitor)
+{
+	monitor->look_at_us = HS_MONITOR_NEVER;
+	monitor->surprised = false;
+	monitor->look = (struct hs_monitor_look){.running = true};
+	choose_order(monitor);
+	ask_another(monitor);
+}
+
+static void end(struct hs_monitor *monitor)
+{
+	struct hs_monitor_look *look = &monitor->look;
+
+	for (size_t i = 0; i < look->next; i++)
+		look->order[i]->looked_at = false;
+	hs_topology_destroy(&look->behind);
+	hs_mem_free(&look->order);
+	look->next = 0;
+	look->running = false;
+	monitor->look_ended_us = monitor->now_us;
+}
+
+void hs_monitor_look_deinit(struct hs_monitor *monitor)
+{
+	end(monitor);
+	hs_topology_destroy(&monitor->topology);
+}
+
+/* ---- answers ---- */
+
+/* How many partitions can be told apart is fixed with the first topology, or before. */
+static uint16_t fix_capacity(struct hs_monitor *monitor, const struct hs_topology *topology)
+{
+	uint32_t wanted = 2u * topology->shards_count;
+
+	if (wanted < HS_MONITOR_SHARDS_ROOM)
+		wanted = HS_MONITOR_SHARDS_ROOM;
+	if (wanted > HS_PARTITIONS_MAX)
+		wanted = HS_PARTITIONS_MAX;
+	return monitor->calls->capacity(monitor->context, (uint16_t)wanted);
+}
+
+/* Until the next look. While some slots have no owner, which a failover ends, requests for them are refused: the
+ * monitor looks again soon. */
+static double interval_us(const struct hs_monitor *monitor)
+{
+	double us = (double)monitor->options.refresh_ms * 1000;
+
+	return monitor->topology && monitor->topology->slots_count < HS_SLOTS &&
+			       us > HS_MONITOR_RETRY_US_MAX
+		       ? HS_MONITOR_RETRY_US_MAX
+		       : us;
+}
+
+/* The topology of this cluster is known. */
+static void found(struct hs_monitor *monitor, uint64_t epoch, bool changed)
+{
+	double jitter = 0.75 + 0.5 * hs_prng_unit(&monitor->prng);
+
+	monitor->epoch = epoch;
+	monitor->behind_looks = 0;
+	hs_monitor_set_trouble(monitor, "%s", "");
+	monitor->retry_us = HS_MONITOR_RETRY_US_MIN;
+	monitor->foreign = false;
+	monitor->waiting = false;
+	if (changed)
+		monitor->gap_us = HS_MONITOR_GAP_US_MIN;
+	else if (monitor->gap_us < HS_MONITOR_GAP_US_MAX)
+		monitor->gap_us *= 2;
+	end(monitor);
+	monitor->look_at_us = monitor->now_us + (uint64_t)(interval_us(monitor) * jitter);
+	if (monitor->surprised)
+		hs_monitor_look_soon(monitor);
+}
+
+static void take(struct hs_monitor *monitor, struct hs_topology *topology, uint64_t epoch)
+{
+	bool changed = hs_topology_update(monitor->topology, topology) == HS_TOPOLOGY_CHANGED;
+
+	if (changed)
+		hs_monitor_install(monitor, topology);
+	else
+		hs_topology_destroy(&topology);
+	found(monitor, epoch, changed);
+}
+
+static void note_failure(struct hs_monitor_node *node, const char *why)
+{
+	struct hs_monitor_look *look = &node->monitor->look;
+
+	if (look->failed++ == 0)
+		snprintf(look->why, sizeof look->why, "%s: %s", node->text, why);
+}
+
+static const char foreign_text[] = "another cluster answers there than the one known so far";
+
+static void refuse_foreign(struct hs_monitor_node *node)
+{
+	struct hs_monitor *monitor = node->monitor;
+
+	if (!monitor->foreign)
+		hs_log(monitor->options.log, HS_LOG_ERROR, "%s: %s; it is left alone", node->text,
+		       foreign_text);
+	monitor->foreign = true;
+	note_failure(node, foreign_text);
+	node->upstream.blameless =
+		true; /* the address may lead back to the right one: connect anew */
+	hs_upstream_close(&node->upstream, foreign_text);
+}
+
+static void retry(struct hs_monitor *monitor)
+{
+	end(monitor);
+	monitor->look_at_us = monitor->now_us + monitor->retry_us;
+}
+
+static void nobody(struct hs_monitor *monitor)
+{
+	struct hs_monitor_look *look = &monitor->look;
+	char more[32] = "";
+
+	if (look->failed > 1)
+		snprintf(more, sizeof more, ", and %zu more", look->failed - 1);
+	if (strstr(look->why, HS_NO_LOGIN)) {
+		hs_monitor_set_trouble(monitor, "%s%s", look->why, more);
+		if (!monitor->waiting)
+			hs_log(monitor->options.log, HS_LOG_WARN, "%s%s: waiting", look->why, more);
+	} else {
+		hs_monitor_set_trouble(monitor,
+				       "none of %zu nodes answers as one of the cluster (%s%s)",
+				       look->count, look->why, more);
+		if (!monitor->waiting)
+			hs_log(monitor->options.log, HS_LOG_WARN,
+			       "none of %zu %s answers as one of the cluster (%s%s): waiting",
+			       look->count, monitor->topology ? "nodes" : "seeds", look->why, more);
+	}
+	monitor->waiting = true;
+	retry(monitor);
+	monitor->calls->settled(monitor->context);
+	monitor->retry_us = monitor->retry_us * 2 < HS_MONITOR_RETRY_US_MAX
+				    ? monitor->retry_us * 2
+				    : HS_MONITOR_RETRY_US_MAX;
+}
+
+/* Everybody was asked. */
+static void conclude(struct hs_monitor *monitor)
+{
+	struct hs_monitor_look *look = &monitor->look;
+	struct hs_topology *behind = look->behind;
+
+	look->behind = NULL;
+	if (!behind) {
+		nobody(monitor);
+	} else if (++monitor->behind_looks < HS_MONITOR_BEHIND_LOOKS) {
+		/* Those who know better may only be slow. */
+		hs_topology_destroy(&behind);
+		retry(monitor);
+	} else {
+		take(monitor, behind, look->behind_epoch);
+	}
+}
+
+static void ask_another(struct hs_monitor *monitor)
+{
+	struct hs_monitor_look *look = &monitor->look;
+	struct hs_monitor_node *node;
+
+	if (look->next == look->count) {
+		if (look->underway == 0)
+			conclude(monitor);
+		return;
+	}
+	node = look->order[look->next++];
+	look->underway++;
+	node->looked_at = true;
+	look->asked_us = monitor->now_us;
+	hs_monitor_node_want(node, HS_ASK_EPOCH);
+}
+
+void hs_monitor_look_tick(struct hs_monitor *monitor)
+{
+	const struct hs_monitor_look *look = &monitor->look;
+
+	if (look->running && look->next < look->count &&
+	    monitor->now_us - look->asked_us >= HS_MONITOR_HEDGE_US)
+		ask_another(monitor);
+}
+
+/* Whether it was asked in this look: an answer may also come late, to a question of the last. */
+static bool is_asked(struct hs_monitor_node *node)
+{
+	bool asked = node->looked_at;
+
+	node->looked_at = false;
+	if (asked)
+		node->monitor->look.underway--;
+	return asked;
+}
+
+static void go_on(struct hs_monitor_node *node, const char *why)
+{
+	note_failure(node, why);
+	ask_another(node->monitor);
+}
+
+void hs_monitor_look_failed(struct hs_monitor_node *node, const char *why)
+{
+	if (is_asked(node))
+		go_on(node, why);
+}
+
+/* cluster_current_epoch:12 among other lines. */
+static uint64_t read_epoch(struct hs_bytes reply)
+{
+	static const char name[] = "cluster_current_epoch:";
+	const char *at = memmem(reply.data, reply.len, name, sizeof name - 1);
+	const char *end = reply.data + reply.len;
+	uint64_t epoch = 0;
+
+	if (!at)
+		return 0;
+	for (at += sizeof name - 1; at < end && *at >= '0' && *at <= '9'; at++)
+		epoch = epoch * 10 + (uint64_t)(*at - '0');
+	return epoch;
+}
+
+void hs_monitor_look_epoch(struct hs_monitor_node *node, struct hs_bytes reply)
+{
+	hs_monitor_watch_state(node, reply);
+	node->epoch = read_epoch(reply); /* 0 when it may not be asked: then the answer counts */
+	hs_monitor_node_want(node, HS_ASK_SLOTS);
+}
+
+static void note_behind(struct hs_monitor *monitor, struct hs_topology *topology, uint64_t epoch)
+{
+	struct hs_monitor_look *look = &monitor->look;
+
+	if (look->behind && look->behind_epoch >= epoch) {
+		hs_topology_destroy(&topology);
+		return;
+	}
+	hs_topology_destroy(&look->behind);
+	look->behind = topology;
+	look->behind_epoch = epoch;
+}
+
+void hs_monitor_look_slots(struct hs_monitor_node *node, struct hs_bytes reply)
+{
+	struct hs_monitor *monitor = node->monitor;
+	bool behind = node->epoch > 0 && node->epoch < monitor->epoch;
+	uint64_t hash = hs_hash(reply, 0);
+	struct hs_topology *topology;
+	char why[HS_REDIS_WHY_BYTES];
+
+	if (!is_asked(node))
+		return;
+	/* The same words again of a topology that stands need not be read. (With more shards than partitions they
+	 * may lead to other numbers.) */
+	if (!behind && monitor->topology && !monitor->topology->crowded &&
+	    node->slots_hash == hash && node->slots_number == monitor->topology_number) {
+		found(monitor, node->epoch, false);
+		return;
+	}
+	if (hs_topology_parse(&topology, reply, node->address.host, HS_PARTITIONS_MAX, why,
+			      sizeof why) < 0) {
+		if (strstr(why, "cluster support disabled"))
+			snprintf(why, sizeof why, "it is a server without a cluster: use redis://");
+		go_on(node, why);
+		return;
+	}
+	topology->capacity = fix_capacity(monitor, topology);
+	if (hs_topology_update(monitor->topology, topology) == HS_TOPOLOGY_FOREIGN) {
+		hs_topology_destroy(&topology);
+		refuse_foreign(node);
+		ask_another(monitor);
+	} else if (behind) {
+		note_behind(monitor, topology, node->epoch);
+		ask_another(monitor);
+	} else {
+		take(monitor, topology, node->epoch);
+		node->slots_hash = hash;
+		node->slots_number = monitor->topology_number;
+	}
+}

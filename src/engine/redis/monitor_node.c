@@ -1,0 +1,228 @@
+/* A node as the monitor knows it: a connection that is opened when something is wanted of the node, and
+ * one request under way. Any failure ends the connection; each part of the monitor is told, and wants
+ * its answer again when its time has come. */
+#include "engine/redis/monitor_internal.h"
+
+#include "base/mem.h"
+#include "wire/compose.h"
+
+/* ---- questions ---- */
+
+static const struct question {
+	const char *line; /* the request; NULL: `compose` makes it */
+	void (*answered)(struct hs_monitor_node *node, struct hs_bytes reply);
+	void (*compose)(const struct hs_monitor_node *node, struct hs_buf *out);
+} questions[HS_ASKS] = {
+	[HS_ASK_EPOCH] = {.line = "CLUSTER INFO", .answered = hs_monitor_look_epoch},
+	[HS_ASK_SLOTS] = {.line = "CLUSTER SLOTS", .answered = hs_monitor_look_slots},
+	[HS_ASK_COMMAND] = {.line = "COMMAND", .answered = hs_monitor_learn_commands},
+	[HS_ASK_COUNT] = {.line = "COMMAND COUNT", .answered = hs_monitor_learn_count},
+	[HS_ASK_STATE] = {.line = "CLUSTER INFO", .answered = hs_monitor_watch_state},
+	[HS_ASK_INFO] = {.line = "INFO", .answered = hs_monitor_watch_info},
+	[HS_ASK_KEYS] = {.line = "INFO keyspace", .answered = hs_monitor_keys_told},
+	[HS_ASK_SET] = {NULL, hs_monitor_config_set, hs_monitor_config_compose_set},
+	[HS_ASK_GET] = {NULL, hs_monitor_config_get, hs_monitor_config_compose_get},
+	[HS_ASK_CHECK] = {NULL, hs_monitor_config_check, hs_monitor_config_compose_get},
+	[HS_ASK_KEEP] = {NULL, hs_monitor_config_keep, hs_monitor_config_compose_keep},
+	[HS_ASK_STATS] = {.line = "CLUSTER SLOT-STATS SLOTSRANGE 0 16383",
+			  .answered = hs_monitor_watch_stats},
+};
+
+bool hs_monitor_is_error(struct hs_bytes reply, struct hs_bytes *text)
+{
+	struct hs_answer head;
+	bool error =
+		hs_answer_head(&head, reply.data, reply.len) > 0 && head.type == HS_ANSWER_ERROR;
+
+	if (error)
+		*text = head.text;
+	return error;
+}
+
+/* ---- nodes ---- */
+
+struct hs_monitor_node *hs_monitor_node(struct hs_monitor *monitor,
+					const struct hs_redis_address *address)
+{
+	struct hs_monitor_node **end = &monitor->nodes, *node;
+
+	for (; *end; end = &(*end)->next) {
+		if (hs_redis_same_address(&(*end)->address, address))
+			return *end;
+	}
+	node = hs_mem_zalloc(sizeof *node);
+	node->monitor = monitor;
+	node->address = *address;
+	node->asked = HS_ASK_NOTHING;
+	hs_upstream_init(&node->upstream, 2);
+	hs_address_text(address->host, address->port, node->text, sizeof node->text);
+	*end = node;
+	monitor->nodes_count++;
+	return node;
+}
+
+/* The next time something is wanted of it, it is connected to again. */
+static void hang_up(struct hs_monitor_node *node)
+{
+	struct hs_monitor *monitor = node->monitor;
+
+	if (node->upstream.state != HS_UPSTREAM_DOWN)
+		monitor->calls->close(monitor->context, &node->upstream);
+	node->upstream.state = HS_UPSTREAM_DOWN;
+	hs_upstream_reset(&node->upstream);
+	if (monitor->learner == node)
+		monitor->learner = NULL;
+	node->asked = HS_ASK_NOTHING;
+	node->wants = 0;
+	hs_monitor_config_forget(node);
+	hs_monitor_keys_forget(node);
+}
+
+void hs_monitor_node_destroy(struct hs_monitor_node *node)
+{
+	struct hs_monitor *monitor = node->monitor;
+	struct hs_monitor_node **at = &monitor->nodes;
+
+	hang_up(node);
+	hs_upstream_deinit(&node->upstream);
+	while (*at != node)
+		at = &(*at)->next;
+	*at = node->next;
+	monitor->nodes_count--;
+	hs_mem_release(node);
+}
+
+/* ---- asking ---- */
+
+static bool wants(const struct hs_monitor_node *node, enum hs_monitor_ask ask)
+{
+	return node->wants & 1u << ask;
+}
+
+static void ask_next(struct hs_monitor_node *node)
+{
+	struct hs_monitor *monitor = node->monitor;
+	struct hs_upstream *upstream = &node->upstream;
+	enum hs_monitor_ask ask = 0;
+
+	if (upstream->state != HS_UPSTREAM_UP || upstream->close_reason ||
+	    node->asked != HS_ASK_NOTHING || node->wants == 0)
+		return;
+	while (!wants(node, ask))
+		ask++;
+	node->wants &= ~(1u << ask);
+	node->asked = ask;
+	node->asked_us = monitor->now_us;
+	if (questions[ask].line)
+		hs_compose_line(&upstream->out, questions[ask].line);
+	else
+		questions[ask].compose(node, &upstream->out);
+	monitor->calls->send(monitor->context, upstream);
+}
+
+void hs_monitor_node_want(struct hs_monitor_node *node, enum hs_monitor_ask ask)
+{
+	struct hs_monitor *monitor = node->monitor;
+
+	if (node->asked == ask)
+		return;
+	node->wants |= 1u << ask;
+	if (node->upstream.state == HS_UPSTREAM_DOWN) {
+		hs_upstream_opening(&node->upstream, monitor->now_us);
+		monitor->calls->open(monitor->context, &node->upstream, &node->address);
+	} else {
+		ask_next(node);
+	}
+}
+
+static void failed(struct hs_monitor_node *node, const char *why)
+{
+	bool looked = node->asked == HS_ASK_EPOCH || node->asked == HS_ASK_SLOTS ||
+		      wants(node, HS_ASK_EPOCH) || wants(node, HS_ASK_SLOTS);
+
+	node->lost |= node->met;
+	hs_monitor_config_failed(node, why);
+	hang_up(node);
+	hs_monitor_watch_down(node, why);
+	if (looked)
+		hs_monitor_look_failed(node, why);
+}
+
+void hs_monitor_node_tick(struct hs_monitor_node *node)
+{
+	struct hs_monitor *monitor = node->monitor;
+	bool busy = node->upstream.state != HS_UPSTREAM_UP || node->asked != HS_ASK_NOTHING ||
+		    node->wants != 0;
+
+	if (node->asked != HS_ASK_NOTHING &&
+	    monitor->now_us - node->asked_us > HS_MONITOR_REPLY_US_MAX) {
+		failed(node, "it does not answer in time");
+	} else if (!node->listed && !node->seed && !monitor->look.running) {
+		hs_monitor_node_destroy(node);
+	} else if (!busy && !node->master && monitor->now_us - node->used_us > HS_MONITOR_IDLE_US &&
+		   !hs_monitor_config_any(monitor)) { /* else a restart of it is noticed */
+		hang_up(node);
+	}
+}
+
+/* ---- what happens to its connection ---- */
+
+static struct hs_monitor_node *node_of(struct hs_upstream *upstream)
+{
+	return hs_list_entry(upstream, struct hs_monitor_node, upstream);
+}
+
+void hs_monitor_up(struct hs_monitor *monitor, uint64_t now_us, struct hs_upstream *upstream)
+{
+	struct hs_monitor_node *node = node_of(upstream);
+
+	hs_monitor_enter(monitor, now_us);
+	upstream->state = HS_UPSTREAM_UP;
+	hs_monitor_watch_up(node);
+	hs_monitor_config_up(node);
+	node->met = true;
+	node->lost = false;
+	ask_next(node);
+	hs_monitor_leave(monitor);
+}
+
+void hs_monitor_down(struct hs_monitor *monitor, uint64_t now_us, struct hs_upstream *upstream,
+		     const char *why)
+{
+	hs_monitor_enter(monitor, now_us);
+	upstream->state = HS_UPSTREAM_DOWN; /* it has gone by itself */
+	failed(node_of(upstream), why);
+	hs_monitor_leave(monitor);
+}
+
+/* Whoever takes the answer must not hang up: that waits until all that was received is read
+ * (hs_upstream_close). */
+static void take(void *context, struct hs_bytes reply, bool owned)
+{
+	struct hs_monitor_node *node = context;
+	enum hs_monitor_ask ask = node->asked;
+
+	(void)owned;
+	if (ask == HS_ASK_NOTHING) {
+		hs_upstream_close(&node->upstream, "it answers with something that is no reply");
+		return;
+	}
+	node->asked = HS_ASK_NOTHING;
+	node->used_us = node->monitor->now_us;
+	questions[ask].answered(node, reply);
+	ask_next(node);
+}
+
+void hs_monitor_receive(struct hs_monitor *monitor, uint64_t now_us, struct hs_upstream *upstream,
+			const char *data, size_t len)
+{
+	struct hs_monitor_node *node = node_of(upstream);
+
+	hs_monitor_enter(monitor, now_us);
+	hs_upstream_receive(upstream, now_us, data, len, HS_MONITOR_REPLY_BYTES_MAX, take, node);
+	if (upstream->close_reason && upstream->blameless)
+		hang_up(node);
+	else if (upstream->close_reason)
+		failed(node, upstream->close_reason);
+	hs_monitor_leave(monitor);
+}

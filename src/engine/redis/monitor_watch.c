@@ -1,0 +1,288 @@
+/* How the servers are: INFO once a second, CLUSTER INFO of a cluster's masters with it, and what their slots
+ * do (CLUSTER SLOT-STATS) every few seconds. */
+#include "engine/redis/monitor_internal.h"
+
+#include "base/mem.h"
+
+#include <stdio.h>
+
+/* ---- the first answers ---- */
+
+void hs_monitor_settle_if_known(struct hs_monitor *monitor)
+{
+	if (monitor->contact && (monitor->learned || monitor->learn_refused))
+		monitor->calls->settled(monitor->context);
+}
+
+static void log_contact(struct hs_monitor_node *node)
+{
+	struct hs_monitor *monitor = node->monitor;
+	const struct hs_node_info *info = &node->info;
+	char who[64] = "";
+	uint32_t replicas = 0;
+
+	if (monitor->contact)
+		return;
+	monitor->contact = true;
+	if (info->version[0])
+		snprintf(who, sizeof who, "%s %s", info->valkey ? "Valkey" : "Redis",
+			 info->version);
+	if (hs_monitor_is_single(monitor)) {
+		hs_log(monitor->options.log, HS_LOG_INFO, "%s: %s%s%s", node->text,
+		       who[0] ? who : "a server that tells no version",
+		       info->role == HS_NODE_REPLICA ? ", a replica: it takes no writes" : "",
+		       info->loading ? ", loading its data" : "");
+		return;
+	}
+	for (uint16_t i = 0; i < monitor->topology->shards_count; i++)
+		replicas += monitor->topology->shards[i].replicas_count;
+	hs_log(monitor->options.log, HS_LOG_INFO, "cluster: %u shards, %u replicas%s%s",
+	       monitor->topology->shards_count, replicas, who[0] ? ", " : "", who);
+}
+
+/* ---- INFO ---- */
+
+static void single_is(struct hs_monitor_node *node)
+{
+	struct hs_monitor *monitor = node->monitor;
+
+	if (node->info.loading)
+		hs_monitor_set_trouble(monitor, "%s is loading its data", node->text);
+	else
+		hs_monitor_set_trouble(monitor, "%s", "");
+	if (node->info.cluster && !monitor->not_single) {
+		monitor->not_single = true;
+		hs_log(monitor->options.log, HS_LOG_WARN,
+		       "%s is a node of a cluster, and keys of other nodes are not reached: use "
+		       "cluster://",
+		       node->text);
+	}
+}
+
+/* What the masters that tell INFO agree on. */
+static void watch_servers(struct hs_monitor *monitor)
+{
+	struct hs_engine_servers servers = {.maxmemory = -1, .aof_enabled = -1};
+	const struct hs_node_info *first = NULL;
+
+	for (struct hs_monitor_node *node = monitor->nodes; node; node = node->next) {
+		const struct hs_node_info *info = &node->info;
+
+		if (!node->master || !node->informed)
+			continue;
+		if (!first) {
+			first = info;
+			servers.maxmemory = info->maxmemory;
+			servers.aof_enabled = info->aof_enabled;
+			snprintf(servers.maxmemory_policy, sizeof servers.maxmemory_policy, "%s",
+				 info->maxmemory_policy);
+			continue;
+		}
+		if (info->maxmemory != servers.maxmemory)
+			servers.maxmemory = -1;
+		if (info->aof_enabled != servers.aof_enabled)
+			servers.aof_enabled = -1;
+		if (strcmp(info->maxmemory_policy, first->maxmemory_policy) != 0)
+			servers.maxmemory_policy[0] = '\0';
+	}
+	monitor->calls->servers(monitor->context, &servers);
+}
+
+void hs_monitor_watch_info(struct hs_monitor_node *node, struct hs_bytes reply)
+{
+	struct hs_monitor *monitor = node->monitor;
+	uint64_t now_us = monitor->now_us;
+	struct hs_answer head;
+	struct hs_node_info info;
+
+	if (hs_answer_head(&head, reply.data, reply.len) <= 0 || head.type != HS_ANSWER_BULK ||
+	    hs_node_info_parse(&info, head.text) < 0) {
+		hs_log(monitor->options.log, HS_LOG_DEBUG, "%s does not tell INFO", node->text);
+		info = (struct hs_node_info){.maxmemory = -1, .aof_enabled = -1};
+	}
+	node->cpu =
+		node->informed ? hs_node_info_cpu(&node->info, &info, now_us - node->info_us) : 0;
+	node->info = info;
+	node->info_us = now_us;
+	node->informed = true;
+	node->count_late = false;
+	watch_servers(monitor);
+	if (node->listed)
+		hs_monitor_publish(monitor, node->partition);
+	if (hs_monitor_is_single(monitor))
+		single_is(node);
+	else if (node->master && info.role == HS_NODE_REPLICA)
+		hs_monitor_look_soon(monitor); /* replaced, and no client has found out yet */
+	log_contact(node);
+	hs_monitor_settle_if_known(monitor);
+}
+
+/* ---- CLUSTER INFO ---- */
+
+/* A node that does not see enough of the others, or of the slots, serves nobody. */
+void hs_monitor_watch_state(struct hs_monitor_node *node, struct hs_bytes reply)
+{
+	static const char words[] = "cluster_state:fail";
+	bool refuses = memmem(reply.data, reply.len, words, sizeof words - 1) != NULL;
+
+	if (refuses == node->refuses)
+		return;
+	node->refuses = refuses;
+	if (!node->master)
+		return;
+	hs_log(node->monitor->options.log, refuses ? HS_LOG_WARN : HS_LOG_INFO,
+	       "%s, master of partition %u: it says that the cluster is %s", node->text,
+	       node->partition, refuses ? "down" : "well again");
+	hs_monitor_publish(node->monitor, node->partition);
+}
+
+/* ---- CLUSTER SLOT-STATS ---- */
+
+/* Not for now, as BUSY or LOADING would be, but for as long as the server runs as it does. One whose user
+ * may not ask is not asked again either: each time would be a line in its ACL LOG. */
+static bool is_final(struct hs_bytes reply)
+{
+	struct hs_bytes text;
+
+	return hs_monitor_is_error(reply, &text) &&
+	       ((text.len >= 4 && memcmp(text.data, "ERR ", 4) == 0) ||
+		(text.len >= 7 && memcmp(text.data, "NOPERM ", 7) == 0));
+}
+
+/* What a node says stays until its next answer. */
+static void forget_stats(struct hs_monitor_node *node)
+{
+	node->stats_at_us = 0;
+	node->stats = (struct hs_slot_look){0};
+	node->sums = (struct hs_slot_sums){0};
+}
+
+void hs_monitor_watch_stats(struct hs_monitor_node *node, struct hs_bytes reply)
+{
+	struct hs_monitor *monitor = node->monitor;
+	char why[HS_REDIS_WHY_BYTES];
+
+	if (!node->master)
+		return; /* since it was asked */
+	if (!monitor->looks)
+		monitor->looks = hs_mem_zalloc(sizeof *monitor->looks);
+	if (hs_slot_stats_look(monitor->looks, &node->stats, reply, monitor->now_us, &node->sums,
+			       why, sizeof why) < 0) {
+		uint64_t at_us = node->stats_at_us;
+
+		hs_log(monitor->options.log, HS_LOG_DEBUG, "%s: %s", node->text, why);
+		forget_stats(node);
+		node->stats_at_us = at_us;
+		node->stats_refused = is_final(reply);
+	}
+	hs_monitor_publish(monitor, node->partition);
+}
+
+/* A server that refused is not asked again until it was away: it may come back as a newer version. */
+static void ask_stats(struct hs_monitor_node *node)
+{
+	if (!node->master) {
+		forget_stats(node);
+	} else if (node->upstream.state == HS_UPSTREAM_UP && !node->stats_refused &&
+		   node->monitor->now_us >= node->stats_at_us) {
+		node->stats_at_us = node->monitor->now_us + HS_MONITOR_STATS_US;
+		hs_monitor_node_want(node, HS_ASK_STATS);
+	}
+}
+
+/* ---- away and back ---- */
+
+void hs_monitor_watch_up(struct hs_monitor_node *node)
+{
+	struct hs_monitor *monitor = node->monitor;
+
+	if (node->away)
+		hs_log(monitor->options.log, HS_LOG_INFO, "%s answers again", node->text);
+	node->away = false;
+	node->count_late = false;
+	if (!monitor->learned || node->lost)
+		hs_monitor_learn_from(node);
+}
+
+void hs_monitor_watch_down(struct hs_monitor_node *node, const char *why)
+{
+	struct hs_monitor *monitor = node->monitor;
+
+	node->informed = false;
+	watch_servers(monitor);
+	node->refuses = false;
+	node->stats_refused = false; /* it may come back as something newer */
+	forget_stats(node);
+	if (!node->master) {
+		hs_log(monitor->options.log, HS_LOG_DEBUG, "%s: %s", node->text, why);
+		return;
+	}
+	if (!node->away && !hs_monitor_is_single(monitor))
+		hs_log(monitor->options.log, HS_LOG_WARN, "%s, master of partition %u: %s",
+		       node->text, node->partition, why);
+	else if (!node->away)
+		hs_log(monitor->options.log, HS_LOG_WARN, "%s: %s: waiting", node->text, why);
+	node->away = true;
+	snprintf(node->why, sizeof node->why, "%s", why);
+	hs_monitor_publish(monitor, node->partition);
+	if (hs_monitor_is_single(monitor)) {
+		hs_monitor_set_trouble(monitor, "%s: %s", node->text, why);
+		monitor->calls->settled(monitor->context);
+	} else {
+		hs_monitor_look_soon(monitor);
+	}
+}
+
+/* ---- when ---- */
+
+static bool has_silent_replicas(const struct hs_monitor_node *master)
+{
+	const struct hs_topology_shard *shard =
+		hs_topology_find(master->monitor->topology, &master->address);
+
+	return shard && master->informed && master->info.replicas_online < shard->replicas_count;
+}
+
+/* A replica that its master does not speak of has to be asked itself. */
+static bool is_silent_replica(struct hs_monitor_node *node)
+{
+	if (!node->listed || node->master)
+		return false;
+	for (struct hs_monitor_node *master = node->monitor->nodes; master; master = master->next) {
+		if (master->master && master->partition == node->partition)
+			return has_silent_replicas(master);
+	}
+	return false;
+}
+
+void hs_monitor_watch_all(struct hs_monitor *monitor)
+{
+	bool count = ++monitor->watches % HS_MONITOR_COUNT_EACH == 0;
+
+	monitor->watch_at_us = monitor->now_us + HS_MONITOR_WATCH_US;
+	for (struct hs_monitor_node *node = monitor->nodes; node; node = node->next) {
+		if (count && node->master && node->upstream.state == HS_UPSTREAM_UP) {
+			hs_monitor_node_want(node, HS_ASK_COUNT);
+			count = false;
+		}
+		if (node->master && !hs_monitor_is_single(monitor))
+			hs_monitor_node_want(node, HS_ASK_STATE);
+		if (node->master || is_silent_replica(node))
+			hs_monitor_node_want(node, HS_ASK_INFO);
+		if (!monitor->learned && !monitor->learn_refused &&
+		    node->upstream.state == HS_UPSTREAM_UP)
+			hs_monitor_learn_from(node);
+	}
+}
+
+void hs_monitor_watch_tick(struct hs_monitor *monitor)
+{
+	if (monitor->now_us >= monitor->watch_at_us) {
+		hs_monitor_watch_all(monitor);
+		hs_monitor_config_tick(monitor);
+	}
+	for (struct hs_monitor_node *node = monitor->nodes; node; node = node->next) {
+		if (!hs_monitor_is_single(monitor))
+			ask_stats(node);
+	}
+}

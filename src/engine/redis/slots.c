@@ -1,0 +1,244 @@
+/* What is known of each slot while operations are under way: who owns it, where those under way went, and
+ * the hold, in which operations are parked that cannot go now.
+ *
+ * Most flows use few of the slots, and a route change moves few of them: states come in chunks, made when a
+ * slot of theirs is first used, with the owners that the routes name. */
+#include "base/list.h"
+#include "base/mem.h"
+#include "engine/redis/internal.h"
+
+struct hs_slot_chunk *hs_slots_add(struct hs_flow *flow, uint16_t slot)
+{
+	struct hs_slot_chunk *chunk = hs_mem_zalloc(sizeof *chunk);
+	uint32_t first = slot / HS_CHUNK_SLOTS * HS_CHUNK_SLOTS;
+
+	for (uint32_t i = 0; i < HS_CHUNK_SLOTS; i++)
+		chunk->slots[i].node = hs_flow_listed(flow, flow->routes->node_of_slot[first + i]);
+	flow->chunks[slot / HS_CHUNK_SLOTS] = chunk;
+	return chunk;
+}
+
+struct hs_node *hs_flow_owner(struct hs_flow *flow, uint16_t slot)
+{
+	uint16_t node = hs_flow_slot_state(flow, slot)->node;
+
+	return node == HS_NODE_NONE ? NULL : flow->nodes[node];
+}
+
+void hs_slot_set_owner(struct hs_flow *flow, uint16_t slot, uint16_t node)
+{
+	struct hs_slot_chunk *chunk = hs_flow_chunk(flow, slot);
+
+	chunk->slots[slot % HS_CHUNK_SLOTS].node = node;
+	chunk->rare[slot % HS_CHUNK_SLOTS].asked_s = 0;
+	chunk->redirected = true;
+}
+
+/* ---- the routes changed ---- */
+
+/* What is known of one of the slots that a node has lost, it hears of no more. */
+static void route_chunk(struct hs_flow *flow, struct hs_slot_chunk *chunk, const uint16_t *listed)
+{
+	for (uint32_t i = 0; i < HS_CHUNK_SLOTS; i++) {
+		uint16_t before = chunk->slots[i].node, node = hs_flow_listed(flow, listed[i]);
+
+		if (before == node)
+			continue;
+		if (before != HS_NODE_NONE)
+			flow->nodes[before]->lost_slots = true;
+		chunk->slots[i].node = node;
+		chunk->rare[i].asked_s = 0;
+	}
+	chunk->redirected = false;
+}
+
+void hs_slots_route(struct hs_flow *flow, const struct hs_routes *before)
+{
+	for (uint32_t i = 0; i < HS_CHUNKS; i++) {
+		const uint16_t *listed = &flow->routes->node_of_slot[i * HS_CHUNK_SLOTS];
+		struct hs_slot_chunk *chunk = flow->chunks[i];
+
+		if (chunk && (!before || chunk->redirected ||
+			      memcmp(listed, &before->node_of_slot[i * HS_CHUNK_SLOTS],
+				     HS_CHUNK_SLOTS * sizeof *listed) != 0))
+			route_chunk(flow, chunk, listed);
+	}
+}
+
+/* ---- parked operations ---- */
+
+static struct hs_slot_hold *hold_of(struct hs_flow *flow, uint16_t slot)
+{
+	struct hs_slot_state *state = hs_flow_slot_state(flow, slot);
+
+	if (!state->hold) {
+		state->hold = hs_mem_zalloc(sizeof *state->hold);
+		state->hold->slot = slot;
+		hs_list_append(&flow->holds, &state->hold->link);
+	}
+	return state->hold;
+}
+
+static bool park(struct hs_flow *flow, struct hs_op *op, uint16_t slot)
+{
+	if (flow->parked >= flow->options.waiting_max)
+		return hs_flow_refuse(flow, op,
+				      "BUSY %u requests wait for slots on the move already "
+				      "(engine-queue); not sent",
+				      flow->parked);
+	hs_ops_push(&hold_of(flow, slot)->fresh, op);
+	flow->parked++;
+	return true;
+}
+
+/* In the order in which they were submitted. */
+static void insert(struct hs_ops *ops, struct hs_op *op)
+{
+	struct hs_op **at = &ops->first;
+
+	if (!ops->last || ops->last->engine_order < op->engine_order) {
+		hs_ops_push(ops, op);
+		return;
+	}
+	while ((*at)->engine_order < op->engine_order)
+		at = &(*at)->next;
+	op->next = *at;
+	*at = op;
+	ops->count++;
+}
+
+void hs_flow_park_back(struct hs_flow *flow, struct hs_op *op, uint64_t delay_us)
+{
+	struct hs_slot_hold *hold = hold_of(flow, hs_flow_slot(flow, op));
+	uint64_t until_us = flow->now.mono_us + delay_us;
+
+	insert(&hold->back, op);
+	flow->parked++;
+	if (delay_us > 0 && hold->until_us < until_us)
+		hold->until_us = until_us;
+}
+
+static bool send(struct hs_flow *flow, struct hs_op *op, uint16_t slot, struct hs_slot_state *state)
+{
+	if (state->node == HS_NODE_NONE) {
+		flow->calls->surprise(flow->context); /* somebody may serve it by now */
+		return hs_flow_refuse(flow, op, "CLUSTERDOWN Hash slot not served: %u; not sent",
+				      slot);
+	}
+	if (!hs_flow_send(flow, flow->nodes[state->node], op, false))
+		return false;
+	state->sent_to = state->node;
+	state->underway++;
+	op->engine_state |= HS_STATE_COUNTED;
+	return true;
+}
+
+bool hs_slot_place(struct hs_flow *flow, struct hs_op *op, uint16_t slot)
+{
+	struct hs_slot_state *state = hs_flow_slot_state(flow, slot);
+
+	return hs_slot_is_held(state) ? park(flow, op, slot) : send(flow, op, slot, state);
+}
+
+/* Sends what was parked, if the slot is ready for it. The hold stays until it is empty: what is
+ * submitted meanwhile queues up in it. */
+void hs_flow_release(struct hs_flow *flow, uint16_t slot)
+{
+	struct hs_slot_state *state = hs_flow_slot_state(flow, slot);
+	struct hs_slot_hold *hold = state->hold;
+	struct hs_op *op;
+
+	if (!hold || hold->releasing || state->underway > 0 || flow->now.mono_us < hold->until_us)
+		return;
+	hold->releasing = true;
+	while ((op = hs_ops_pop(&hold->back)) || (op = hs_ops_pop(&hold->fresh))) {
+		flow->parked--;
+		op->out->len = 0;
+		if (!send(flow, op, slot, state))
+			hs_flow_finish(flow, op);
+	}
+	hs_list_remove(&hold->link);
+	hs_mem_free(&state->hold);
+}
+
+void hs_flow_release_all(struct hs_flow *flow)
+{
+	hs_list_each_safe(const struct hs_slot_hold, hold, &flow->holds, link)
+		hs_flow_release(flow, hold->slot);
+}
+
+void hs_flow_overtaken(struct hs_flow *flow, const struct hs_op *by)
+{
+	uint16_t slot = hs_flow_slot(flow, by);
+	struct hs_slot_hold *hold;
+	struct hs_ops back;
+	struct hs_op *op;
+
+	hold = slot == HS_SLOT_NONE ? NULL : hs_flow_slot_state(flow, slot)->hold;
+	if (!hold)
+		return;
+	back = hold->back;
+	hold->back = (struct hs_ops){0};
+	while ((op = hs_ops_pop(&back))) {
+		if (op->client != by->client || op->engine_order > by->engine_order) {
+			insert(&hold->back, op);
+			continue;
+		}
+		flow->parked--;
+		if (op->out->len > 0)
+			hs_flow_finish(flow, op);
+		else
+			hs_flow_fail(flow, op,
+				     "CLUSTERDOWN a later command of this client ran while "
+				     "slot %u was on the move; not sent",
+				     slot);
+	}
+}
+
+void hs_flow_leave(struct hs_flow *flow, struct hs_op *op)
+{
+	if (!(op->engine_state & HS_STATE_COUNTED))
+		return;
+	op->engine_state &= ~(unsigned)HS_STATE_COUNTED;
+	hs_flow_slot_state(flow, hs_flow_slot(flow, op))->underway--;
+}
+
+static void expire_hold(struct hs_flow *flow, struct hs_ops *ops, uint16_t slot)
+{
+	while (ops->first && hs_flow_is_late(flow, ops->first)) {
+		struct hs_op *op = hs_ops_pop(ops);
+
+		flow->parked--;
+		if (op->out->len > 0) /* what the server said last */
+			hs_flow_finish(flow, op);
+		else
+			hs_flow_fail(flow, op, "CLUSTERDOWN slot %u is on the move; not sent",
+				     slot);
+	}
+}
+
+void hs_slots_tick(struct hs_flow *flow)
+{
+	hs_list_each_safe(struct hs_slot_hold, hold, &flow->holds, link) {
+		expire_hold(flow, &hold->back, hold->slot);
+		expire_hold(flow, &hold->fresh, hold->slot);
+		hs_flow_release(flow, hold->slot);
+	}
+}
+
+void hs_slots_deinit(struct hs_flow *flow)
+{
+	struct hs_op *op;
+
+	while (!hs_list_empty(&flow->holds)) {
+		struct hs_slot_hold *hold =
+			hs_list_entry(flow->holds.next, struct hs_slot_hold, link);
+
+		while ((op = hs_ops_pop(&hold->back)) || (op = hs_ops_pop(&hold->fresh)))
+			hs_flow_fail(flow, op, "ERR shutting down; not sent");
+		hs_list_remove(&hold->link);
+		hs_mem_free(&hold);
+	}
+	for (uint32_t i = 0; i < HS_CHUNKS; i++)
+		hs_mem_free(&flow->chunks[i]);
+}

@@ -1,0 +1,556 @@
+#include "engine/redis/subscriber_internal.h"
+
+#include "base/address.h"
+#include "base/mem.h"
+#include "wire/reply.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+enum { ERROR_BYTES_MAX = 512, RUN_STEP = 64 };
+
+/* ---- operations ---- */
+
+void hs_subscriber_finish(struct hs_subscriber *sub, struct hs_op *op)
+{
+	struct hs_reply reply = {.out = op->out, .resp = op->resp};
+
+	hs_reply_ok(&reply);
+	sub->calls->done(sub->context, op);
+}
+
+void hs_subscriber_fail(struct hs_subscriber *sub, struct hs_op *op, const char *format, ...)
+{
+	struct hs_reply reply = {.out = op->out, .resp = op->resp};
+	char text[ERROR_BYTES_MAX];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	hs_reply_error(&reply, text);
+	sub->calls->done(sub->context, op);
+}
+
+void hs_subscriber_wait_begin(struct hs_subscriber *sub, struct hs_op *op,
+			      struct hs_subscriber_topic *topic, struct hs_link *list)
+{
+	struct hs_subscriber_wait *wait = hs_mem_zalloc(sizeof *wait);
+
+	wait->op = op;
+	wait->topic = topic;
+	wait->until_us = sub->now_us + HS_SUBSCRIBER_WAIT_US_MAX;
+	hs_list_append(list, &wait->of_topic);
+	hs_list_append(&sub->waits, &wait->of_all);
+}
+
+struct hs_op *hs_subscriber_wait_end(struct hs_subscriber *sub, struct hs_subscriber_wait *wait,
+				     bool in)
+{
+	struct hs_op *op = wait->op;
+
+	hs_subscriber_set(wait->topic ? &wait->topic->workers : &sub->trackers, op->worker, in);
+	hs_list_remove(&wait->of_topic);
+	hs_list_remove(&wait->of_all);
+	hs_mem_release(wait);
+	return op;
+}
+
+/* The one whose time is over first, or NULL. */
+static struct hs_subscriber_wait *first_wait(const struct hs_subscriber *sub)
+{
+	return hs_list_empty(&sub->waits)
+		       ? NULL
+		       : hs_list_entry(sub->waits.next, struct hs_subscriber_wait, of_all);
+}
+
+/* ---- connections ---- */
+
+static bool same_node(const struct hs_route_node *a, const struct hs_route_node *b)
+{
+	return a->port == b->port && strcmp(a->host, b->host) == 0 && strcmp(a->id, b->id) == 0;
+}
+
+/* NULL: there is none. */
+static struct hs_subscriber_conn *find_conn(const struct hs_subscriber *sub, uint16_t node,
+					    bool tracks)
+{
+	struct hs_subscriber_conn *conn = NULL;
+
+	while ((conn = hs_subscriber_next(sub, conn)) != NULL &&
+	       (conn->tracks != tracks || !same_node(&conn->at, &sub->routes->nodes[node])))
+		continue;
+	return conn;
+}
+
+static struct hs_subscriber_conn *get_conn(struct hs_subscriber *sub, uint16_t node, bool tracks)
+{
+	const struct hs_route_node *at = &sub->routes->nodes[node];
+	struct hs_subscriber_conn *conn = find_conn(sub, node, tracks);
+
+	if (conn)
+		return conn;
+	conn = hs_mem_zalloc(sizeof *conn);
+	hs_upstream_init(&conn->upstream, 3);
+	conn->at = *at;
+	conn->tracks = tracks;
+	conn->listed = true;
+	conn->master = sub->masters[node];
+	hs_address_text(at->host, at->port, conn->text, sizeof conn->text);
+	hs_list_init(&conn->dirty);
+	hs_list_init(&conn->requests);
+	for (int i = 0; i < HS_SUBSCRIBER_PLACE_STATES; i++)
+		hs_list_init(&conn->places[i]);
+	hs_list_append(&sub->conns, &conn->link);
+	sub->unsettled = true;
+	return conn;
+}
+
+struct hs_subscriber_conn *hs_subscriber_conn_at(struct hs_subscriber *sub, uint16_t node)
+{
+	if (!sub->at_node[node])
+		sub->at_node[node] = get_conn(sub, node, false);
+	return sub->at_node[node];
+}
+
+bool hs_subscriber_has_places(const struct hs_subscriber_conn *conn)
+{
+	for (int i = 0; i < HS_SUBSCRIBER_PLACE_STATES; i++) {
+		if (!hs_list_empty(&conn->places[i]))
+			return true;
+	}
+	return false;
+}
+
+static void destroy_conn(struct hs_subscriber *sub, struct hs_subscriber_conn *conn)
+{
+	if (conn->upstream.state != HS_UPSTREAM_DOWN)
+		sub->calls->close(sub->context, &conn->upstream);
+	hs_subscriber_conn_reset(sub, conn);
+	hs_upstream_deinit(&conn->upstream);
+	hs_list_remove(&conn->link);
+	for (uint16_t i = 0; sub->routes && i < sub->routes->nodes_count; i++) {
+		if (sub->at_node[i] == conn)
+			sub->at_node[i] = NULL;
+	}
+	hs_mem_release(conn);
+}
+
+/* A connection is lost, or could not be opened. One that was well until now is opened again at once, and
+ * its loss is logged. */
+static void lose_conn(struct hs_subscriber *sub, struct hs_subscriber_conn *conn, const char *why)
+{
+	static const struct hs_backoff_limits limits = {
+		.first_us = HS_SUBSCRIBER_OPEN_US_MIN,
+		.max_us = HS_SUBSCRIBER_OPEN_US_MAX,
+	};
+	struct hs_backoff *backoff = &conn->upstream.backoff;
+
+	snprintf(conn->why, sizeof conn->why, "%s", why);
+	if (hs_subscriber_is_up(conn) && backoff->failures == 0) {
+		backoff->failures = 1;
+		hs_log(sub->options.log, HS_LOG_WARN,
+		       conn->tracks ? "%s: %s: lost the news of keys that change"
+				    : "%s: %s: messages to subscribers are lost until it is back",
+		       conn->text, why);
+	} else {
+		hs_backoff_wait(backoff, &limits, sub->now_us, &sub->prng);
+	}
+	sub->tell_all |= conn->tracking;
+	conn->upstream.state = HS_UPSTREAM_DOWN;
+	hs_subscriber_conn_reset(sub, conn);
+	hs_subscriber_want_again(sub, conn);
+	sub->unsettled = true;
+}
+
+/* Closes those with a reason to. */
+static void close_conns(struct hs_subscriber *sub)
+{
+	struct hs_subscriber_conn *conn = NULL;
+
+	while ((conn = hs_subscriber_next(sub, conn)) != NULL) {
+		const char *reason = conn->upstream.close_reason;
+
+		if (!reason)
+			continue;
+		sub->calls->close(sub->context, &conn->upstream);
+		lose_conn(sub, conn, reason);
+	}
+}
+
+/* ---- home ---- */
+
+/* The node of the routes whose connection failed least often, the preferred one before others. */
+static uint16_t healthiest(const struct hs_subscriber *sub, uint16_t preferred)
+{
+	uint32_t best_failures = UINT32_MAX;
+	uint16_t best = preferred;
+
+	for (uint32_t i = 0; i < sub->routes->nodes_count; i++) {
+		uint16_t node = (uint16_t)((preferred + i) % sub->routes->nodes_count);
+		const struct hs_subscriber_conn *conn = find_conn(sub, node, false);
+		uint32_t failures = conn ? conn->upstream.backoff.failures : 0;
+
+		if (failures < best_failures) {
+			best_failures = failures;
+			best = node;
+		}
+	}
+	return best;
+}
+
+static struct hs_subscriber_conn *any_up(const struct hs_subscriber *sub)
+{
+	struct hs_subscriber_conn *conn = NULL;
+
+	while ((conn = hs_subscriber_next(sub, conn)) != NULL &&
+	       (conn->tracks || !conn->listed || !hs_subscriber_is_up(conn)))
+		continue;
+	return conn;
+}
+
+static bool home_is_needed(const struct hs_subscriber *sub)
+{
+	return sub->kinds[HS_SUBSCRIBER_CHANNEL] + sub->kinds[HS_SUBSCRIBER_PATTERN] > 0 ||
+	       (!sub->options.cluster && sub->kinds[HS_SUBSCRIBER_SHARD] > 0);
+}
+
+/* Where home would be if all were well. */
+static uint16_t preferred_node(const struct hs_subscriber *sub)
+{
+	uint16_t node = sub->routes->node_of_partition[0];
+
+	return node == HS_NODE_NONE ? 0 : node;
+}
+
+/* NULL: no topic needs it, or there are no nodes. */
+static struct hs_subscriber_conn *preferred_home(struct hs_subscriber *sub)
+{
+	if (!home_is_needed(sub) || !sub->routes || sub->routes->nodes_count == 0)
+		return NULL;
+	return hs_subscriber_conn_at(sub, preferred_node(sub));
+}
+
+/* A connection that is up is chosen before one that is not: then topics move without missing anything. */
+static void choose_home(struct hs_subscriber *sub, struct hs_subscriber_conn *preferred)
+{
+	struct hs_subscriber_conn *home = sub->home, *before = sub->home;
+
+	if (!home_is_needed(sub)) {
+		home = NULL;
+	} else if (hs_subscriber_is_up(preferred)) {
+		home = preferred;
+	} else if (!hs_subscriber_is_up(home) || !home->listed) {
+		struct hs_subscriber_conn *other = any_up(sub);
+
+		if (other)
+			home = other;
+		else if (!hs_subscriber_is_up(home) && preferred)
+			home = hs_subscriber_conn_at(sub, healthiest(sub, preferred_node(sub)));
+	}
+	sub->home = home;
+	if (home != before)
+		hs_subscriber_settle_all(sub, true);
+}
+
+/* ---- which connections there are ---- */
+
+static void open_conn(struct hs_subscriber *sub, struct hs_subscriber_conn *conn)
+{
+	if (!hs_upstream_may_open(&conn->upstream, sub->now_us))
+		return;
+	hs_upstream_opening(&conn->upstream, sub->now_us);
+	sub->calls->open(sub->context, &conn->upstream, &conn->at);
+}
+
+/* Whether an unused connection is kept: one that is well, for the next LISTEN; one that failed, so that its
+ * failures are known when home is chosen. */
+static bool is_kept(const struct hs_subscriber *sub, const struct hs_subscriber_conn *conn)
+{
+	return !conn->tracks && conn->listed && conn->upstream.state != HS_UPSTREAM_OPENING &&
+	       sub->now_us - conn->needed_us < HS_SUBSCRIBER_KEEP_US;
+}
+
+static void settle_conns(struct hs_subscriber *sub)
+{
+	struct hs_subscriber_conn *preferred = preferred_home(sub), *conn, *next;
+	uint16_t nodes = sub->routes ? sub->routes->nodes_count : 0;
+
+	for (uint16_t i = 0; hs_subscriber_tracking(sub) && i < nodes; i++) {
+		if (sub->masters[i])
+			get_conn(sub, i, true);
+	}
+	choose_home(sub, preferred);
+	for (conn = hs_subscriber_next(sub, NULL); conn; conn = next) {
+		bool needed = conn->tracks ? conn->master && hs_subscriber_tracking(sub)
+					   : hs_subscriber_has_places(conn) || conn == sub->home ||
+						     conn == preferred;
+
+		next = hs_subscriber_next(sub, conn);
+		if (needed) {
+			conn->needed_us = sub->now_us;
+			open_conn(sub, conn);
+		} else if (!is_kept(sub, conn)) {
+			destroy_conn(sub, conn);
+		}
+	}
+}
+
+/* Logs when everything on a connection that was lost is confirmed again. */
+static void log_return(struct hs_subscriber *sub, struct hs_subscriber_conn *conn)
+{
+	bool all = conn->tracks ? conn->tracking
+				: hs_list_empty(&conn->places[HS_SUBSCRIBER_WANTED]) &&
+					  hs_list_empty(&conn->places[HS_SUBSCRIBER_ASKED]);
+
+	if (!conn->returns || !all)
+		return;
+	conn->returns = false;
+	hs_log(sub->options.log, HS_LOG_INFO, "%s: its news are heard again", conn->text);
+}
+
+/* The end of every event: what follows from it. */
+static void conclude(struct hs_subscriber *sub)
+{
+	while (sub->unsettled) {
+		sub->unsettled = false;
+		close_conns(sub);
+		settle_conns(sub);
+	}
+	hs_subscriber_check_tracking(sub);
+	while (!hs_list_empty(&sub->dirty)) {
+		struct hs_subscriber_conn *conn =
+			hs_list_entry(sub->dirty.next, struct hs_subscriber_conn, dirty);
+
+		hs_list_remove(&conn->dirty);
+		sub->calls->send(sub->context, &conn->upstream);
+	}
+}
+
+/* ---- routes ---- */
+
+/* The place of a node among those of other routes, or HS_NODE_NONE. */
+static uint16_t find_node(const struct hs_routes *routes, const struct hs_route_node *node)
+{
+	for (uint16_t i = 0; i < routes->nodes_count; i++) {
+		if (same_node(&routes->nodes[i], node))
+			return i;
+	}
+	return HS_NODE_NONE;
+}
+
+/* Where the run of slots of one node ends that begins at `slot`: slots mostly come in long runs. */
+static uint32_t run_end(const struct hs_routes *routes, uint32_t slot)
+{
+	const uint16_t *nodes = routes->node_of_slot;
+	uint32_t end = slot + 1;
+
+	while (end + RUN_STEP <= HS_SLOTS &&
+	       memcmp(&nodes[end - 1], &nodes[end], RUN_STEP * sizeof *nodes) == 0)
+		end += RUN_STEP;
+	while (end < HS_SLOTS && nodes[end] == nodes[slot])
+		end++;
+	return end;
+}
+
+static bool same_owners(const struct hs_routes *a, const struct hs_routes *b)
+{
+	uint32_t a_end = 0, b_end = 0;
+
+	for (uint32_t slot = 0; slot < HS_SLOTS; slot = a_end < b_end ? a_end : b_end) {
+		uint16_t one = a->node_of_slot[slot], two = b->node_of_slot[slot];
+
+		if ((one == HS_NODE_NONE) != (two == HS_NODE_NONE) ||
+		    (one != HS_NODE_NONE && !same_node(&a->nodes[one], &b->nodes[two])))
+			return false;
+		if (a_end <= slot)
+			a_end = run_end(a, slot);
+		if (b_end <= slot)
+			b_end = run_end(b, slot);
+	}
+	return true;
+}
+
+/* What follows from the routes alone. */
+static void read_routes(struct hs_subscriber *sub)
+{
+	const struct hs_routes *routes = sub->routes;
+	struct hs_subscriber_conn *conn = NULL;
+
+	hs_mem_free(&sub->at_node);
+	hs_mem_free(&sub->masters);
+	sub->at_node = hs_mem_zalloc(routes->nodes_count * sizeof(struct hs_subscriber_conn *));
+	sub->masters = hs_mem_zalloc(routes->nodes_count * sizeof *sub->masters);
+	sub->masters_count = 0;
+	for (uint32_t slot = 0; slot < HS_SLOTS; slot = run_end(routes, slot)) {
+		uint16_t node = routes->node_of_slot[slot];
+
+		if (node == HS_NODE_NONE || sub->masters[node])
+			continue;
+		sub->masters[node] = true;
+		sub->masters_count++;
+	}
+	while ((conn = hs_subscriber_next(sub, conn)) != NULL) {
+		uint16_t node = find_node(routes, &conn->at);
+
+		conn->listed = node != HS_NODE_NONE;
+		conn->master = conn->listed && sub->masters[node];
+	}
+}
+
+void hs_subscriber_route(struct hs_subscriber *sub, uint64_t now_us, const struct hs_routes *routes)
+{
+	const struct hs_routes *before = sub->routes;
+
+	sub->now_us = now_us;
+	hs_routes_ref(routes, 1);
+	sub->routes = routes;
+	sub->tell_all |= !before || !same_owners(before, routes);
+	if (before)
+		hs_routes_unref(&before);
+	read_routes(sub);
+	choose_home(sub, preferred_home(sub));
+	hs_subscriber_settle_all(sub, false);
+	sub->unsettled = true;
+	conclude(sub);
+}
+
+/* ---- other events ---- */
+
+struct hs_subscriber *hs_subscriber_create(const struct hs_subscriber_options *options,
+					   const struct hs_subscriber_calls *calls, void *context)
+{
+	struct hs_subscriber *sub = hs_mem_zalloc(sizeof *sub);
+
+	sub->options = *options;
+	sub->calls = calls;
+	sub->context = context;
+	sub->changed.seed = options->seed;
+	hs_prng_init(&sub->prng, options->seed);
+	hs_list_init(&sub->conns);
+	hs_list_init(&sub->dirty);
+	hs_list_init(&sub->waits);
+	hs_list_init(&sub->missing);
+	hs_list_init(&sub->track_waits);
+	return sub;
+}
+
+void hs_subscriber_destroy(struct hs_subscriber **pointer)
+{
+	struct hs_subscriber *sub = *pointer;
+	struct hs_subscriber_wait *wait;
+
+	while ((wait = first_wait(sub)) != NULL)
+		hs_subscriber_fail(sub, hs_subscriber_wait_end(sub, wait, false),
+				   "ERR shutting down");
+	hs_subscriber_topics_deinit(sub);
+	while (!hs_list_empty(&sub->conns))
+		destroy_conn(sub, hs_subscriber_next(sub, NULL));
+	if (sub->routes)
+		hs_routes_unref(&sub->routes);
+	hs_mem_free(&sub->at_node);
+	hs_mem_free(&sub->masters);
+	hs_changed_deinit(&sub->changed);
+	hs_mem_free(pointer);
+}
+
+void hs_subscriber_ask(struct hs_subscriber *sub, uint64_t now_us, struct hs_op *op)
+{
+	sub->now_us = now_us;
+	switch (op->kind) {
+	case HS_OP_LISTEN:
+		hs_subscriber_listen(sub, op);
+		break;
+	case HS_OP_UNLISTEN:
+		hs_subscriber_unlisten(sub, op);
+		break;
+	case HS_OP_TRACK:
+		hs_subscriber_track(sub, op);
+		break;
+	case HS_OP_UNTRACK:
+		hs_subscriber_untrack(sub, op);
+		break;
+	default:
+		hs_check(op->kind == HS_OP_LISTEN); /* never: the others are not for a subscriber */
+	}
+	conclude(sub);
+}
+
+/* Whether a connection that is up still answers. */
+static void check_liveness(struct hs_subscriber *sub, struct hs_subscriber_conn *conn)
+{
+	uint64_t silent_us = sub->now_us - conn->upstream.heard_us;
+
+	if (sub->now_us - conn->up_us >= HS_SUBSCRIBER_STEADY_US)
+		hs_backoff_clear(&conn->upstream.backoff);
+	if (conn->ping_us > 0 && sub->now_us - conn->ping_us >= HS_SUBSCRIBER_SILENT_US_MAX &&
+	    silent_us >= HS_SUBSCRIBER_SILENT_US_MAX)
+		hs_upstream_close(&conn->upstream, "it does not answer any more");
+	else if (conn->ping_us == 0 && silent_us >= HS_SUBSCRIBER_PING_US)
+		hs_subscriber_conn_ping(sub, conn);
+}
+
+void hs_subscriber_tick(struct hs_subscriber *sub, uint64_t now_us)
+{
+	struct hs_subscriber_conn *conn = NULL;
+	struct hs_subscriber_wait *wait;
+
+	sub->now_us = now_us;
+	while ((conn = hs_subscriber_next(sub, conn)) != NULL) {
+		if (hs_subscriber_is_up(conn))
+			check_liveness(sub, conn);
+	}
+	while ((wait = first_wait(sub)) != NULL && now_us >= wait->until_us) {
+		if (wait->topic)
+			hs_subscriber_listen_late(sub, wait);
+		else
+			hs_subscriber_track_late(sub, wait);
+	}
+	hs_subscriber_topics_tick(sub);
+	sub->unsettled = true;
+	conclude(sub);
+}
+
+static struct hs_subscriber_conn *conn_of(struct hs_upstream *upstream)
+{
+	return hs_list_entry(upstream, struct hs_subscriber_conn, upstream);
+}
+
+void hs_subscriber_up(struct hs_subscriber *sub, uint64_t now_us, struct hs_upstream *upstream)
+{
+	struct hs_subscriber_conn *conn = conn_of(upstream);
+
+	sub->now_us = now_us;
+	hs_check(upstream->state == HS_UPSTREAM_OPENING);
+	upstream->state = HS_UPSTREAM_UP;
+	upstream->heard_us = now_us;
+	conn->up_us = now_us;
+	conn->why[0] = '\0';
+	conn->returns = upstream->backoff.failures > 0;
+	if (conn->tracks)
+		hs_subscriber_conn_track(sub, conn);
+	else
+		hs_subscriber_conn_subscribe(sub, conn);
+	sub->unsettled = true;
+	conclude(sub);
+}
+
+void hs_subscriber_down(struct hs_subscriber *sub, uint64_t now_us, struct hs_upstream *upstream,
+			const char *why)
+{
+	sub->now_us = now_us;
+	lose_conn(sub, conn_of(upstream), why);
+	conclude(sub);
+}
+
+void hs_subscriber_receive(struct hs_subscriber *sub, uint64_t now_us, struct hs_upstream *upstream,
+			   const char *data, size_t len)
+{
+	struct hs_subscriber_conn *conn = conn_of(upstream);
+
+	sub->now_us = now_us;
+	hs_subscriber_conn_receive(sub, conn, data, len);
+	log_return(sub, conn);
+	sub->unsettled |= upstream->close_reason != NULL;
+	conclude(sub);
+}

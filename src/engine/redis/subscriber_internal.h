@@ -1,0 +1,270 @@
+/* Private to the subscriber: its state, and what its files ask of each other.
+ *
+ *     subscriber.c            events; which connections there are; home
+ *     subscriber_topics.c     which workers listen to what, and where that is subscribed
+ *     subscriber_key_events.c key events, which every master publishes by itself
+ *     subscriber_conn.c       one connection: requests out, replies and pushes in
+ *     subscriber_tracking.c   changed keys, and whether all masters are tracked */
+#ifndef HS_ENGINE_REDIS_SUBSCRIBER_INTERNAL_H
+#define HS_ENGINE_REDIS_SUBSCRIBER_INTERNAL_H
+
+#include "base/limits.h"
+#include "base/list.h"
+#include "engine/redis/subscriber.h"
+#include "keyspace/changed.h"
+
+enum hs_subscriber_kind {
+	HS_SUBSCRIBER_CHANNEL,
+	HS_SUBSCRIBER_PATTERN,
+	HS_SUBSCRIBER_SHARD,
+	HS_SUBSCRIBER_KINDS,
+};
+
+struct hs_subscriber_workers {
+	uint64_t bits[HS_WORKERS_MAX / 64];
+};
+
+enum hs_subscriber_place_state {
+	HS_SUBSCRIBER_WANTED,  /* to be requested */
+	HS_SUBSCRIBER_ASKED,   /* requested, not answered yet */
+	HS_SUBSCRIBER_REFUSED, /* by the server, for now: wanted again a little later */
+	HS_SUBSCRIBER_CONFIRMED,
+	HS_SUBSCRIBER_PLACE_STATES,
+};
+
+/* A topic's subscription at one connection. */
+struct hs_subscriber_place {
+	struct hs_link link; /* in conn->places[state] */
+	struct hs_subscriber_topic *topic;
+	struct hs_subscriber_conn *conn; /* NULL: not in use */
+	enum hs_subscriber_place_state state;
+	struct hs_subscriber_request *request; /* ASKED */
+	bool for_key_events; /* one of topic->key_event_places, allocated; not one of topic->places */
+	struct hs_link of_topic; /* for_key_events */
+};
+
+struct hs_subscriber_topic {
+	struct hs_subscriber_topic *next; /* in its bucket */
+	uint64_t hash;
+	enum hs_subscriber_kind kind;
+	uint16_t slot;
+	struct hs_subscriber_workers workers; /* whose LISTEN is done */
+	struct hs_link waits;		      /* LISTENs that are not confirmed yet */
+	struct hs_subscriber_place places[2];
+	uint8_t now;	 /* the place whose messages are told; the other one is to replace it */
+	bool key_events; /* in a Cluster: key events may be published to it */
+	struct hs_link key_event_places; /* at masters where it has none of those two */
+	struct hs_link missing;		 /* in sub->missing while a shard channel has no server */
+	uint64_t missing_us;		 /* since then */
+	size_t len;
+	char name[];
+};
+
+/* A LISTEN or TRACK under way. */
+struct hs_subscriber_wait {
+	struct hs_link of_topic;	   /* or sub->track_waits */
+	struct hs_link of_all;		   /* in the order of deadlines */
+	struct hs_subscriber_topic *topic; /* NULL: TRACK */
+	struct hs_op *op;
+	uint64_t until_us;
+};
+
+enum hs_subscriber_verb {
+	HS_SUBSCRIBER_SUBSCRIBE,
+	HS_SUBSCRIBER_UNSUBSCRIBE,
+	HS_SUBSCRIBER_TRACK,
+	HS_SUBSCRIBER_PING,
+};
+
+/* A request whose reply is pending. */
+struct hs_subscriber_request {
+	struct hs_link link;
+	enum hs_subscriber_verb verb;
+	/* (UN)SUBSCRIBE: */
+	enum hs_subscriber_kind kind;
+	uint16_t slot;
+	uint64_t hash;			   /* of the topic, with its kind */
+	struct hs_subscriber_place *place; /* of a SUBSCRIBE that is still wanted, or NULL */
+	struct hs_op *op;		   /* UNLISTEN, done with the reply; or NULL */
+};
+
+struct hs_subscriber_conn {
+	struct hs_upstream upstream;
+	struct hs_route_node at;
+	char text[HS_HOST_BYTES_MAX + 16]; /* host:port */
+	struct hs_link link, dirty;	   /* in sub->conns; in sub->dirty when `out` has grown */
+	bool tracks;			   /* the tracking connection; else the one for topics */
+	bool tracking;			   /* and the server confirmed it */
+	bool listed;			   /* its node is in the routes */
+	bool master;			   /* and has slots there */
+	bool returns;			   /* it was lost, and not everything is confirmed again */
+	struct hs_link places[HS_SUBSCRIBER_PLACE_STATES];
+	struct hs_link requests; /* the oldest first */
+	uint32_t requests_count;
+	uint64_t up_us, needed_us;
+	uint64_t ping_us; /* when a PING was sent that is not answered; 0: there is none */
+	char why[160];	  /* it was lost or could not be opened, or refuses */
+};
+
+struct hs_subscriber {
+	struct hs_subscriber_options options;
+	const struct hs_subscriber_calls *calls;
+	void *context;
+	struct hs_prng prng;
+	uint64_t now_us; /* of the event being handled */
+	const struct hs_routes *routes;
+	struct hs_subscriber_conn **at_node; /* of the routes, for topics; NULL: not looked up */
+	bool *masters;			     /* which nodes of the routes have slots */
+	uint32_t masters_count;
+	struct hs_link conns, dirty;
+	bool unsettled; /* connections may have to be opened or closed */
+
+	struct hs_subscriber_topic **buckets;
+	size_t buckets_count; /* a power of two */
+	uint64_t topics_count, names_bytes;
+	uint32_t kinds[HS_SUBSCRIBER_KINDS]; /* topics of each kind */
+	struct hs_subscriber_conn *home;     /* NULL: no topic needs it */
+	struct hs_link waits;		     /* all, by deadline */
+	struct hs_link missing;		     /* shard channels that no server serves, by time */
+	uint64_t retried_us;
+
+	struct hs_subscriber_workers trackers;
+	struct hs_link track_waits;
+	bool covered;		   /* all masters are tracked */
+	bool tell_all;		   /* CHANGED_ALL is due at the end of this event */
+	uint64_t told_us;	   /* when CHANGED_ALL was told last */
+	struct hs_changed changed; /* keys, of the bytes being read */
+};
+
+static inline bool hs_subscriber_any(const struct hs_subscriber_workers *workers)
+{
+	uint64_t all = 0;
+
+	for (int i = 0; i < HS_WORKERS_MAX / 64; i++)
+		all |= workers->bits[i];
+	return all != 0;
+}
+
+static inline void hs_subscriber_set(struct hs_subscriber_workers *workers, uint32_t worker,
+				     bool in)
+{
+	uint64_t bit = 1ull << worker % 64;
+
+	hs_check(worker < HS_WORKERS_MAX);
+	if (in)
+		workers->bits[worker / 64] |= bit;
+	else
+		workers->bits[worker / 64] &= ~bit;
+}
+
+static inline bool hs_subscriber_is_up(const struct hs_subscriber_conn *conn)
+{
+	return conn && conn->upstream.state == HS_UPSTREAM_UP;
+}
+
+/* The oldest of topic->waits or sub->track_waits, or NULL. */
+static inline struct hs_subscriber_wait *hs_subscriber_first_wait(const struct hs_link *waits)
+{
+	return hs_list_empty(waits)
+		       ? NULL
+		       : hs_list_entry(waits->next, struct hs_subscriber_wait, of_topic);
+}
+
+/* The connection behind `conn`, the first one behind NULL; NULL at the end. `conn` must still be there. */
+static inline struct hs_subscriber_conn *hs_subscriber_next(const struct hs_subscriber *sub,
+							    const struct hs_subscriber_conn *conn)
+{
+	struct hs_link *next = conn ? conn->link.next : sub->conns.next;
+
+	return next == &sub->conns ? NULL : hs_list_entry(next, struct hs_subscriber_conn, link);
+}
+
+/* Whether topics of a kind are subscribed at home. */
+static inline bool hs_subscriber_at_home(const struct hs_subscriber *sub,
+					 enum hs_subscriber_kind kind)
+{
+	return kind != HS_SUBSCRIBER_SHARD || !sub->options.cluster;
+}
+
+/* subscriber.c */
+void hs_subscriber_finish(struct hs_subscriber *sub, struct hs_op *op); /* with OK */
+void hs_subscriber_fail(struct hs_subscriber *sub, struct hs_op *op, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+void hs_subscriber_wait_begin(struct hs_subscriber *sub, struct hs_op *op,
+			      struct hs_subscriber_topic *topic, struct hs_link *list);
+/* The op of a wait; `in`: its worker listens or tracks from now on, else it does not. */
+struct hs_op *hs_subscriber_wait_end(struct hs_subscriber *sub, struct hs_subscriber_wait *wait,
+				     bool in);
+/* The connection for topics to a node of the routes; made when there is none yet. */
+struct hs_subscriber_conn *hs_subscriber_conn_at(struct hs_subscriber *sub, uint16_t node);
+bool hs_subscriber_has_places(const struct hs_subscriber_conn *conn);
+
+/* subscriber_key_events.c: key events (__keyspace@0__:…, __keyevent@0__:…) of all masters. */
+/* Gives a topic a place at every master. */
+void hs_subscriber_settle_key_events(struct hs_subscriber *sub, struct hs_subscriber_topic *topic);
+/* Leaves the place at this connection, if there is one; or all of them. */
+void hs_subscriber_drop_key_events_at(struct hs_subscriber *sub,
+				      const struct hs_subscriber_topic *topic,
+				      const struct hs_subscriber_conn *conn);
+void hs_subscriber_drop_key_events(struct hs_subscriber *sub, struct hs_subscriber_topic *topic);
+/* Whether the subscription is confirmed by all masters that can be reached. */
+bool hs_subscriber_key_events_confirmed(const struct hs_subscriber_topic *topic);
+/* Whether a message that came on `conn` is a key event to be taken from there. */
+bool hs_subscriber_takes_key_event(const struct hs_subscriber_topic *topic,
+				   const struct hs_subscriber_conn *conn, struct hs_bytes channel);
+
+/* subscriber_topics.c */
+void hs_subscriber_join(struct hs_subscriber *sub, struct hs_subscriber_place *place,
+			struct hs_subscriber_conn *conn);
+/* True: `op` will be done by the server's answer. */
+bool hs_subscriber_leave(struct hs_subscriber *sub, struct hs_subscriber_place *place,
+			 struct hs_op *op);
+void hs_subscriber_listen(struct hs_subscriber *sub, struct hs_op *op);
+void hs_subscriber_unlisten(struct hs_subscriber *sub, struct hs_op *op);
+struct hs_subscriber_topic *hs_subscriber_topic_find(const struct hs_subscriber *sub,
+						     enum hs_subscriber_kind kind,
+						     struct hs_bytes name);
+uint64_t hs_subscriber_topic_hash(const struct hs_subscriber *sub, enum hs_subscriber_kind kind,
+				  struct hs_bytes name);
+static inline struct hs_bytes hs_subscriber_topic_name(const struct hs_subscriber_topic *topic)
+{
+	return (struct hs_bytes){topic->name, topic->len};
+}
+/* Gives all topics (or those at home alone) the places that the routes and home want. */
+void hs_subscriber_settle_all(struct hs_subscriber *sub, bool at_home_alone);
+void hs_subscriber_confirmed(struct hs_subscriber *sub, struct hs_subscriber_place *place);
+void hs_subscriber_refused(struct hs_subscriber *sub, struct hs_subscriber_place *place,
+			   struct hs_bytes error);
+/* The server ended a subscription by itself. */
+void hs_subscriber_dropped(struct hs_subscriber *sub, struct hs_subscriber_conn *conn,
+			   enum hs_subscriber_kind kind, struct hs_bytes name);
+/* The connection is lost: everything on it must be requested again. */
+void hs_subscriber_want_again(struct hs_subscriber *sub, struct hs_subscriber_conn *conn);
+void hs_subscriber_listen_late(struct hs_subscriber *sub, struct hs_subscriber_wait *wait);
+void hs_subscriber_topics_tick(struct hs_subscriber *sub);
+void hs_subscriber_topics_deinit(struct hs_subscriber *sub); /* no LISTEN waits any more */
+
+/* subscriber_conn.c */
+/* Forgets what is under way; UNLISTENs among it are done. */
+void hs_subscriber_conn_reset(struct hs_subscriber *sub, struct hs_subscriber_conn *conn);
+/* Requests what is wanted, as far as the limits of a connection allow. */
+void hs_subscriber_conn_subscribe(struct hs_subscriber *sub, struct hs_subscriber_conn *conn);
+void hs_subscriber_conn_unsubscribe(struct hs_subscriber *sub, struct hs_subscriber_conn *conn,
+				    const struct hs_subscriber_topic *topic, struct hs_op *op);
+void hs_subscriber_conn_track(struct hs_subscriber *sub, struct hs_subscriber_conn *conn);
+void hs_subscriber_conn_ping(struct hs_subscriber *sub, struct hs_subscriber_conn *conn);
+void hs_subscriber_conn_receive(struct hs_subscriber *sub, struct hs_subscriber_conn *conn,
+				const char *data, size_t len);
+
+/* subscriber_tracking.c */
+void hs_subscriber_track(struct hs_subscriber *sub, struct hs_op *op);
+void hs_subscriber_untrack(struct hs_subscriber *sub, struct hs_op *op);
+bool hs_subscriber_tracking(const struct hs_subscriber *sub); /* tracking connections are wanted */
+void hs_subscriber_track_confirmed(struct hs_subscriber *sub, struct hs_subscriber_conn *conn);
+void hs_subscriber_track_refused(struct hs_subscriber *sub, struct hs_subscriber_conn *conn,
+				 struct hs_bytes error);
+void hs_subscriber_track_late(struct hs_subscriber *sub, struct hs_subscriber_wait *wait);
+void hs_subscriber_tell_changed(struct hs_subscriber *sub);   /* the keys in sub->changed */
+void hs_subscriber_check_tracking(struct hs_subscriber *sub); /* whether all masters are tracked */
+
+#endif

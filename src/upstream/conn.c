@@ -1,0 +1,502 @@
+#include "upstream/conn.h"
+
+#include "base/limits.h"
+#include "base/mem.h"
+#include "upstream/names.h"
+
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+#include <uv.h>
+
+enum {
+	WHY_BYTES_MAX = 256,
+	KEEPALIVE_S = 15,
+	WRITE_BYTES_MAX = 4 << 20, /* of a long request, at once */
+};
+
+struct hs_conn {
+	uv_tcp_t tcp;
+	uv_timer_t timer; /* ends an opening that takes too long */
+	uv_connect_t connect;
+	uv_write_t write;
+	struct hs_conn_options options;
+	char host[256];
+	struct hs_lookup *lookup;
+	struct addrinfo *addresses, *address; /* found; tried now */
+	uint64_t addresses_count;
+	struct hs_tls *tls;
+	struct hs_buf plain; /* TLS: decrypted */
+	struct hs_greeting greeting;
+	struct hs_buf sending; /* on its way */
+	struct hs_buf cipher;  /* TLS: encrypted, for the next write */
+	struct hs_buf *out;    /* what waits behind it; the caller's */
+	uint64_t *sent;
+	size_t sending_at;  /* so much of it is in the kernel's hands */
+	size_t writing_len; /* on its way there */
+	bool sending_plain; /* and these are the caller's bytes */
+	int handles;	    /* still to be closed */
+	bool up, ended, writing, connected;
+	bool answered; /* TLS: the server has sent anything */
+	char why[WHY_BYTES_MAX];
+};
+
+/* ---- the end ---- */
+
+static void release(struct hs_conn *conn)
+{
+	if (conn->handles > 0)
+		return;
+	if (conn->addresses)
+		freeaddrinfo(conn->addresses);
+	hs_tls_destroy(&conn->tls);
+	hs_buf_deinit(&conn->plain);
+	hs_greeting_deinit(&conn->greeting);
+	hs_buf_deinit(&conn->sending);
+	hs_buf_deinit(&conn->cipher);
+	hs_mem_release(conn);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+	struct hs_conn *conn = handle->data;
+
+	conn->handles--;
+	release(conn);
+}
+
+static void end(struct hs_conn *conn)
+{
+	if (conn->ended)
+		return;
+	conn->ended = true;
+	conn->out = NULL;
+	if (conn->lookup)
+		hs_lookup_cancel(&conn->lookup);
+	if (!uv_is_closing((uv_handle_t *)&conn->tcp))
+		uv_close((uv_handle_t *)&conn->tcp, on_closed);
+	uv_close((uv_handle_t *)&conn->timer, on_closed);
+}
+
+void hs_conn_close(struct hs_conn **conn)
+{
+	end(*conn);
+	*conn = NULL;
+}
+
+static void fail(struct hs_conn *conn, const char *why)
+{
+	char text[WHY_BYTES_MAX];
+
+	if (conn->ended)
+		return;
+	snprintf(text, sizeof text, "%s", why);
+	end(conn);
+	conn->options.calls->down(conn->options.context, text);
+}
+
+/* With how to ask for TLS, or for none, where that may be what is wrong. */
+static void fail_port(struct hs_conn *conn, const char *what, const char *hint)
+{
+	snprintf(conn->why, sizeof conn->why, "%s %s", what, hint);
+	fail(conn, conn->why);
+}
+
+static void fail_uv(struct hs_conn *conn, int code)
+{
+	const struct hs_login *login = &conn->options.identity->login;
+
+	if (code == UV_EOF && conn->tls && !hs_tls_ready(conn->tls))
+		fail_port(conn,
+			  "it closed the connection during the TLS handshake; a port without TLS "
+			  "needs",
+			  login->tls_off);
+	else if ((code == UV_EOF || code == UV_ECONNRESET) && conn->tls && !conn->up)
+		fail(conn, "it closed the connection right after the TLS handshake: it may want "
+			   "another certificate of ours");
+	else if ((code == UV_EOF || code == UV_ECONNRESET) && conn->connected && !conn->up)
+		fail_port(conn, "it closed the connection at our first word; a port with TLS needs",
+			  login->tls_on);
+	else
+		fail(conn, code == UV_EOF ? "it closed the connection" : uv_strerror(code));
+}
+
+/* ---- bytes out ---- */
+
+static void on_written(uv_write_t *write, int status);
+
+static void on_failed_soon(uv_timer_t *timer);
+
+/* Writes the rest of `sending`, piece by piece: so that it can be told how far it has come. */
+static void write_on(struct hs_conn *conn)
+{
+	size_t left = conn->sending.len - conn->sending_at;
+	uv_buf_t buffer;
+	int code;
+
+	conn->writing_len = left < WRITE_BYTES_MAX ? left : WRITE_BYTES_MAX;
+	buffer = uv_buf_init(conn->sending.data + conn->sending_at, (unsigned)conn->writing_len);
+	conn->writing = true; /* also if that fails: nothing may be sent behind what is lost */
+	code = uv_write(&conn->write, (uv_stream_t *)&conn->tcp, &buffer, 1, on_written);
+	if (code != 0) {
+		snprintf(conn->why, sizeof conn->why, "%s", uv_strerror(code));
+		uv_timer_start(&conn->timer, on_failed_soon, 0, 0);
+	}
+}
+
+static void write_all(struct hs_conn *conn, size_t from, bool plain)
+{
+	conn->sending_at = from;
+	conn->sending_plain = plain;
+	write_on(conn);
+}
+
+/* Encrypted bytes go out whenever there are any: handshakes, and what the caller said. */
+static void send_cipher(struct hs_conn *conn)
+{
+	if (conn->writing || conn->cipher.len == 0)
+		return;
+	hs_buf_swap(&conn->sending, &conn->cipher);
+	write_all(conn, 0, false);
+}
+
+static void send_plain(struct hs_conn *conn, struct hs_buf *out, uint64_t *sent)
+{
+	size_t piece = out->len < WRITE_BYTES_MAX ? out->len : WRITE_BYTES_MAX;
+	uv_buf_t buffer = uv_buf_init(out->data, (unsigned)piece);
+	int took = uv_try_write((uv_stream_t *)&conn->tcp, &buffer, 1);
+
+	if (took < 0 && took != UV_EAGAIN)
+		return; /* reading will say why */
+	if (took < 0)
+		took = 0;
+	*sent += (uint64_t)took;
+	if ((size_t)took == out->len) {
+		hs_buf_clear(out, HS_READ_BYTES);
+		return;
+	}
+	hs_buf_swap(out, &conn->sending);
+	write_all(conn, (size_t)took, true);
+}
+
+void hs_conn_send(struct hs_conn *conn, struct hs_buf *out, uint64_t *sent)
+{
+	conn->out = out;
+	conn->sent = sent;
+	if (out->len == 0 || conn->writing)
+		return;
+	if (!conn->tls) {
+		send_plain(conn, out, sent);
+		return;
+	}
+	/* Counted as handed over the moment it is encrypted: rather unknown than sent twice. */
+	*sent += out->len;
+	if (hs_tls_send(conn->tls, out->data, out->len, &conn->cipher) != 0)
+		return;
+	hs_buf_clear(out, HS_READ_BYTES);
+	send_cipher(conn);
+}
+
+static void on_written(uv_write_t *write, int status)
+{
+	struct hs_conn *conn = write->data;
+
+	conn->writing = false;
+	if (conn->ended)
+		return;
+	if (status < 0) {
+		fail_uv(conn, status);
+		return;
+	}
+	conn->sending_at += conn->writing_len;
+	if (conn->sending_plain)
+		*conn->sent += conn->writing_len;
+	if (conn->sending_at < conn->sending.len) {
+		write_on(conn);
+		return;
+	}
+	hs_buf_clear(&conn->sending, HS_KEEP_BYTES);
+	send_cipher(conn);
+	if (conn->out && conn->sent && conn->up)
+		hs_conn_send(conn, conn->out, conn->sent);
+}
+
+/* ---- the greeting ---- */
+
+static void greet(struct hs_conn *conn)
+{
+	struct hs_buf out = {0};
+
+	hs_greeting_compose(&conn->greeting, &out);
+	if (conn->tls) {
+		if (hs_tls_send(conn->tls, out.data, out.len, &conn->cipher) == 0)
+			send_cipher(conn);
+	} else {
+		hs_buf_swap(&conn->sending, &out);
+		write_all(conn, 0, false);
+	}
+	hs_buf_deinit(&out);
+}
+
+/* Returns how many of the bytes the greeting took. */
+static size_t take_greeting(struct hs_conn *conn, const char *data, size_t len)
+{
+	size_t used = len;
+
+	if (conn->greeting.in.len == 0 && hs_tls_begins(data, len)) {
+		fail_port(conn, "it speaks TLS on this port: it needs",
+			  conn->options.identity->login.tls_on);
+		return len;
+	}
+	switch (hs_greeting_receive(&conn->greeting, data, len, &used)) {
+	case HS_GREETING_MORE:
+		break;
+	case HS_GREETING_FAILED:
+		fail(conn, conn->greeting.why);
+		break;
+	case HS_GREETING_READY:
+		conn->up = true;
+		uv_timer_stop(&conn->timer);
+		conn->options.calls->up(conn->options.context, conn->greeting.server_id);
+		break;
+	}
+	return used;
+}
+
+/* ---- bytes in ---- */
+
+static void take_bytes(struct hs_conn *conn, const char *data, size_t len)
+{
+	if (!conn->up) {
+		size_t used = take_greeting(conn, data, len);
+
+		data += used;
+		len -= used;
+	}
+	if (len > 0 && !conn->ended)
+		conn->options.calls->receive(conn->options.context, data, len);
+}
+
+static void take_cipher(struct hs_conn *conn, const char *data, size_t len)
+{
+	bool was_ready = hs_tls_ready(conn->tls);
+	bool is_plain = !conn->answered && !hs_tls_begins(data, len);
+	int rc = hs_tls_receive(conn->tls, data, len, &conn->plain, &conn->cipher);
+
+	conn->answered = true;
+	send_cipher(conn);
+	if (rc != 0 && is_plain) {
+		snprintf(conn->why, sizeof conn->why,
+			 "it does not speak TLS on this port: it needs %s, or another port",
+			 conn->options.identity->login.tls_off);
+		fail(conn, conn->why);
+		return;
+	}
+	if (rc != 0) {
+		snprintf(conn->why, sizeof conn->why, "TLS: %s", hs_tls_error(conn->tls));
+		fail(conn, conn->why);
+		return;
+	}
+	if (!was_ready && hs_tls_ready(conn->tls))
+		greet(conn);
+	if (conn->plain.len > 0)
+		take_bytes(conn, conn->plain.data, conn->plain.len);
+	if (!conn->ended)
+		hs_buf_clear(&conn->plain, HS_READ_BYTES);
+}
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
+{
+	struct hs_conn *conn = handle->data;
+	size_t room = 0;
+	char *own = NULL;
+
+	(void)suggested;
+	if (conn->up && !conn->tls && conn->options.calls->room)
+		own = conn->options.calls->room(conn->options.context, &room);
+	buffer->base = own ? own : conn->options.buffer;
+	buffer->len = own ? room : HS_READ_BYTES;
+}
+
+static void on_read(uv_stream_t *stream, ssize_t len, const uv_buf_t *buffer)
+{
+	struct hs_conn *conn = stream->data;
+
+	if (len == 0 || conn->ended)
+		return;
+	if (len < 0) {
+		fail_uv(conn, (int)len);
+	} else if (conn->tls) {
+		take_cipher(conn, buffer->base, (size_t)len);
+	} else {
+		take_bytes(conn, buffer->base, (size_t)len);
+	}
+}
+
+/* ---- opening ---- */
+
+static void connect_to(struct hs_conn *conn);
+
+static void on_slow(uv_timer_t *timer)
+{
+	struct hs_conn *conn = timer->data;
+
+	if (conn->connected && conn->tls && !conn->answered)
+		fail_port(conn,
+			  "it did not answer the TLS handshake in time; a port without TLS needs",
+			  conn->options.identity->login.tls_off);
+	else
+		fail(conn, conn->connected ? "nothing came back in time"
+					   : "it cannot be reached in time");
+}
+
+static void on_failed_soon(uv_timer_t *timer)
+{
+	struct hs_conn *conn = timer->data;
+
+	fail(conn, conn->why);
+}
+
+static void on_reopened(uv_handle_t *handle)
+{
+	struct hs_conn *conn = handle->data;
+
+	if (conn->ended) {
+		on_closed(handle);
+		return;
+	}
+	uv_tcp_init(conn->options.loop, &conn->tcp);
+	conn->tcp.data = conn;
+	connect_to(conn);
+}
+
+/* A handle that failed to connect is of no further use. */
+static void try_next(struct hs_conn *conn, int code)
+{
+	conn->address = conn->address->ai_next;
+	uv_timer_stop(&conn->timer);
+	if (conn->address) {
+		uv_close((uv_handle_t *)&conn->tcp, on_reopened);
+		return;
+	}
+	snprintf(conn->why, sizeof conn->why, "%s", uv_strerror(code));
+	uv_timer_start(&conn->timer, on_failed_soon, 0, 0);
+}
+
+static void on_slow_connect(uv_timer_t *timer)
+{
+	struct hs_conn *conn = timer->data;
+
+	if (conn->address && conn->address->ai_next)
+		try_next(conn, UV_ETIMEDOUT);
+	else
+		on_slow(timer);
+}
+
+static void on_connected(uv_connect_t *connect, int status)
+{
+	struct hs_conn *conn = connect->data;
+
+	if (conn->ended || status == UV_ECANCELED)
+		return;
+	if (status < 0) {
+		try_next(conn, status);
+		return;
+	}
+	conn->connected = true;
+	if (conn->options.bare)
+		uv_timer_stop(&conn->timer);
+	else
+		uv_timer_start(&conn->timer, on_slow, conn->options.identity->open_ms_max, 0);
+	uv_tcp_nodelay(&conn->tcp, 1);
+	uv_tcp_keepalive(&conn->tcp, 1, KEEPALIVE_S);
+	uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read);
+	if (!conn->tls) {
+		greet(conn);
+	} else if (hs_tls_start(conn->tls, &conn->cipher) == 0) {
+		send_cipher(conn);
+	} else {
+		fail(conn, hs_tls_error(conn->tls));
+	}
+}
+
+static void connect_to(struct hs_conn *conn)
+{
+	uint64_t ms_max = conn->options.identity->open_ms_max;
+	int code = uv_tcp_connect(&conn->connect, &conn->tcp, conn->address->ai_addr, on_connected);
+
+	uv_timer_start(&conn->timer, on_slow_connect, ms_max / conn->addresses_count, 0);
+	if (code != 0)
+		try_next(conn, code);
+}
+
+static void start(struct hs_conn *conn, struct addrinfo *addresses)
+{
+	conn->addresses = addresses;
+	conn->address = addresses;
+	conn->addresses_count = 1;
+	for (struct addrinfo *at = addresses->ai_next; at; at = at->ai_next)
+		conn->addresses_count++;
+	connect_to(conn);
+}
+
+static void on_found(void *context, struct addrinfo *addresses, const char *why)
+{
+	struct hs_conn *conn = context;
+
+	conn->lookup = NULL;
+	if (addresses) {
+		start(conn, addresses);
+		return;
+	}
+	snprintf(conn->why, sizeof conn->why, "its name is not known: %s", why);
+	fail(conn, conn->why);
+}
+
+/* An address needs no lookup. */
+static void look_up(struct hs_conn *conn)
+{
+	struct addrinfo hints = {.ai_family = AF_UNSPEC,
+				 .ai_socktype = SOCK_STREAM,
+				 .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV};
+	struct addrinfo *found;
+	char port[8];
+
+	snprintf(port, sizeof port, "%u", conn->options.port);
+	if (getaddrinfo(conn->host, port, &hints, &found) == 0) {
+		start(conn, found);
+		return;
+	}
+	uv_timer_start(&conn->timer, on_slow, conn->options.identity->open_ms_max, 0);
+	conn->lookup = hs_lookup_start(conn->options.identity->names, conn->options.loop,
+				       conn->host, conn->options.port, on_found, conn);
+}
+
+struct hs_conn *hs_conn_open(const struct hs_conn_options *options)
+{
+	struct hs_conn *conn = hs_mem_zalloc(sizeof *conn);
+
+	const struct hs_greeting_options greeting = {
+		.login = &options->identity->login,
+		.resp = options->resp,
+		.expected_id = options->expected_id,
+		.bare = options->bare,
+		.classic = options->classic,
+	};
+
+	conn->options = *options;
+	hs_greeting_init(&conn->greeting, &greeting);
+	snprintf(conn->host, sizeof conn->host, "%s", options->host);
+	if (options->identity->tls)
+		conn->tls = hs_tls_create(options->identity->tls,
+					  options->certified ? options->certified : conn->host);
+	uv_tcp_init(options->loop, &conn->tcp);
+	uv_timer_init(options->loop, &conn->timer);
+	conn->handles = 2;
+	conn->tcp.data = conn;
+	conn->timer.data = conn;
+	conn->connect.data = conn;
+	conn->write.data = conn;
+	look_up(conn);
+	return conn;
+}

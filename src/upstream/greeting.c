@@ -1,0 +1,184 @@
+#include "upstream/greeting.h"
+
+#include "wire/answer.h"
+#include "wire/compose.h"
+
+#include <stdio.h>
+
+enum { REPLIES_BYTES_MAX = 1 << 16, ARGS_MAX = 7 };
+
+void hs_greeting_init(struct hs_greeting *greeting, const struct hs_greeting_options *options)
+{
+	*greeting = (struct hs_greeting){.options = *options};
+	snprintf(greeting->expected_id, sizeof greeting->expected_id, "%s", options->expected_id);
+}
+
+void hs_greeting_deinit(struct hs_greeting *greeting)
+{
+	hs_buf_deinit(&greeting->in);
+}
+
+static void compose_select(struct hs_greeting *greeting, struct hs_buf *out)
+{
+	uint32_t db = greeting->options.login->db;
+	char select[32];
+
+	if (db == 0 || greeting->options.bare)
+		return;
+	snprintf(select, sizeof select, "SELECT %u", db);
+	hs_compose_line(out, select);
+	greeting->replies_left++;
+}
+
+static void compose_classic(struct hs_greeting *greeting, struct hs_buf *out)
+{
+	const struct hs_login *login = greeting->options.login;
+	const struct hs_bytes auth[] = {HS_LIT("AUTH"), hs_bytes_of(login->user),
+					hs_bytes_of(login->password)};
+	const struct hs_bytes old[] = {auth[0], auth[2]};
+
+	greeting->replies_left = 1;
+	if (login->password[0]) {
+		hs_compose(out, login->user[0] ? 3 : 2, login->user[0] ? auth : old);
+		greeting->replies_left++;
+	}
+	compose_select(greeting, out);
+	hs_compose_line(out, greeting->options.resp == 3 ? "HELLO 3" : "PING");
+}
+
+void hs_greeting_compose(struct hs_greeting *greeting, struct hs_buf *out)
+{
+	const struct hs_login *login = greeting->options.login;
+	struct hs_bytes hello[ARGS_MAX] = {HS_LIT("HELLO"),
+					   greeting->options.resp == 3 ? HS_LIT("3") : HS_LIT("2")};
+	size_t argc = 2;
+
+	if (greeting->options.classic) {
+		compose_classic(greeting, out);
+		return;
+	}
+	if (login->password[0]) {
+		hello[argc++] = HS_LIT("AUTH");
+		hello[argc++] = hs_bytes_of(login->user[0] ? login->user : "default");
+		hello[argc++] = hs_bytes_of(login->password);
+	}
+	hello[argc++] = HS_LIT("SETNAME");
+	hello[argc++] = HS_LIT("heatsink");
+	hs_compose(out, argc, hello);
+	greeting->replies_left = 1;
+	compose_select(greeting, out);
+	if (greeting->expected_id[0]) {
+		hs_compose_line(out, "CLUSTER MYID");
+		greeting->replies_left++;
+	}
+}
+
+/* The number of this connection, from HELLO's map. */
+static int64_t read_id(struct hs_bytes reply)
+{
+	struct hs_answer head, field;
+	int64_t at = hs_answer_head(&head, reply.data, reply.len);
+
+	while (at > 0 && (size_t)at < reply.len) {
+		int64_t used = hs_answer_head(&field, reply.data + at, reply.len - (size_t)at);
+
+		if (used <= 0)
+			break;
+		at += used;
+		if (field.type == HS_ANSWER_BULK && hs_bytes_equal(field.text, HS_LIT("id")) &&
+		    hs_answer_head(&field, reply.data + at, reply.len - (size_t)at) > 0 &&
+		    field.type == HS_ANSWER_INT)
+			return field.integer;
+	}
+	return 0;
+}
+
+static bool begins(struct hs_bytes text, struct hs_bytes with)
+{
+	return text.len >= with.len && memcmp(text.data, with.data, with.len) == 0;
+}
+
+static void explain_refusal(struct hs_greeting *greeting, struct hs_bytes text)
+{
+	const struct hs_login *login = greeting->options.login;
+
+	if (begins(text, HS_LIT("NOAUTH"))) /* followed by much about HELLO */
+		text = HS_LIT("it wants a password: NOAUTH");
+	if (begins(text, HS_LIT("WRONGPASS")) || begins(text, HS_LIT("it wants")))
+		snprintf(greeting->why, sizeof greeting->why,
+			 HS_NO_LOGIN " as '%s': check %s (%.*s)",
+			 login->user[0] ? login->user : "default", login->login_options,
+			 (int)text.len, text.data);
+	else
+		snprintf(greeting->why, sizeof greeting->why, HS_REFUSES_US ": %.*s", (int)text.len,
+			 text.data);
+}
+
+/* An error that stands in nobody's way, of a classic greeting: no password was wanted; and of its last word: HELLO
+ * is not known, or the server lives and says what it will answer requests with. */
+static bool is_harmless(const struct hs_greeting *greeting, struct hs_bytes text)
+{
+	static const char *const last[] = {"ERR unknown command", "NOPROTO", "LOADING", "BUSY",
+					   "NOPERM"};
+
+	if (!greeting->options.classic)
+		return false;
+	if (begins(text, HS_LIT("ERR AUTH <password> called without any password")))
+		return true;
+	for (size_t i = 0; i < sizeof last / sizeof *last && greeting->replies_left == 1; i++) {
+		if (begins(text, hs_bytes_of(last[i])))
+			return true;
+	}
+	return false;
+}
+
+/* False: it failed. */
+static bool take_reply(struct hs_greeting *greeting, struct hs_bytes reply)
+{
+	struct hs_answer head;
+
+	if (hs_answer_head(&head, reply.data, reply.len) <= 0)
+		return false;
+	if (head.type == HS_ANSWER_ERROR && !is_harmless(greeting, head.text)) {
+		explain_refusal(greeting, head.text);
+		return false;
+	}
+	if (head.type == HS_ANSWER_MAP || head.type == HS_ANSWER_ARRAY)
+		greeting->server_id = read_id(reply);
+	greeting->replies_left--;
+	if (greeting->replies_left == 0 && greeting->expected_id[0] &&
+	    !hs_bytes_equal(head.text, hs_bytes_of(greeting->expected_id))) {
+		snprintf(greeting->why, sizeof greeting->why,
+			 "another node is there than the cluster says: %.*s", (int)head.text.len,
+			 head.text.data);
+		return false;
+	}
+	return true;
+}
+
+enum hs_greeting_step hs_greeting_receive(struct hs_greeting *greeting, const char *data,
+					  size_t len, size_t *used)
+{
+	size_t before = greeting->in.len, at = 0;
+
+	*used = len;
+	snprintf(greeting->why, sizeof greeting->why, "it does not speak RESP");
+	hs_buf_append(&greeting->in, data, len);
+	while (greeting->replies_left > 0) {
+		const char *next = greeting->in.data + at;
+		int64_t size = hs_answer_length(next, greeting->in.len - at);
+
+		if (size < 0 || greeting->in.len > REPLIES_BYTES_MAX)
+			return HS_GREETING_FAILED;
+		if (size == 0) {
+			hs_buf_consume(&greeting->in, at);
+			return HS_GREETING_MORE;
+		}
+		if (!take_reply(greeting, (struct hs_bytes){next, (size_t)size}))
+			return HS_GREETING_FAILED;
+		at += (size_t)size;
+	}
+	hs_buf_deinit(&greeting->in);
+	*used = at - before;
+	return HS_GREETING_READY;
+}

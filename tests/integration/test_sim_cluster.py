@@ -1,0 +1,125 @@
+"""Goal: the simulated Redis servers (sim/cluster.h) answer as real ones do, so that what the simulator says
+of heatsink is true of heatsink in front of Redis.
+
+Method: scripts of clients, slot moves and failovers (tests/lib/simulated_scripts.py, and random ones) run
+against a real Cluster and the simulated one, and what each connection hears, replies and pushes in their
+order, must be the same. Where chance decides, the simulated Cluster is run with several seeds, and
+what the real one said must be among what those say.
+"""
+
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+import servers
+import simulated
+import simulated_random
+from cluster import ASKED_ONLY, Cluster
+from simulated_scripts import GROUPS
+
+SEEDS = (1, 2, 3)
+RANDOM_SCRIPTS = 24
+
+
+def setUpModule():
+    global cluster, real, simulation
+    simulation = simulated.Simulated()
+    cluster = Cluster(simulated.MASTERS, simulated.REPLICAS, node_timeout_ms=5000,
+                      args=(*ASKED_ONLY, "--enable-debug-command", "yes"))
+    real = simulated.Real(cluster)
+    for node in cluster.nodes:
+        node.call("DEBUG", "SET-ACTIVE-EXPIRE", "0")  # only what somebody looks at expires
+
+
+def tearDownModule():
+    cluster.close()
+    simulation.end()
+
+
+def is_for_one_node(script):
+    """Only node 0 is connected to, and nothing stops."""
+    nodes = {line.split()[2] for line in script if line.startswith("connect")}
+    return nodes == {"0"} and not any(line.startswith("stall") for line in script)
+
+
+class Case(unittest.TestCase):
+    def compare(self, script, truth=None, image=None):
+        """Line by line and connection by connection."""
+        image = image or simulation
+        said = simulated.join(script, (truth or real).run(script))
+        runs = []
+        for seed in SEEDS:
+            image.seed = seed
+            runs.append(simulated.join(script, image.run(script)))
+        for at, (number, heard) in enumerate(said):
+            for name in sorted(set(heard).union(*(run[at][1] for run in runs))):
+                may = [run[at][1].get(name) for run in runs]
+                if heard.get(name) not in may:
+                    context = "\n    ".join(script[max(0, number - 12):number + 1])
+                    self.fail(f"{name} hears of Redis\n  {heard.get(name)}\nsimulated\n  "
+                              + "\n  ".join(map(str, may)) + f"\nbehind\n    {context}")
+
+
+class TestRules(Case):
+    def check(self, group):
+        for title, script in GROUPS[group].items():
+            with self.subTest(title):
+                self.compare(script)
+
+    def test_routes(self):
+        self.check("routes")
+
+    def test_data(self):
+        self.check("data")
+
+    def test_transactions(self):
+        self.check("transactions")
+
+    def test_tracking(self):
+        self.check("tracking")
+
+    def test_channels(self):
+        self.check("channels")
+
+    def test_waits(self):
+        self.check("waits")
+
+    def test_failovers(self):
+        self.check("failovers")
+
+
+class TestAlone(Case):
+    """A server that is not in a Cluster."""
+
+    def setUp(self):
+        server = servers.Redis("--enable-debug-command", "yes")
+        self.addCleanup(server.close)
+        self.truth, self.image = simulated.Alone(server), simulated.Simulated(1, 0)
+        self.addCleanup(self.image.end)
+        self.truth.ask_node(0, "DEBUG", "SET-ACTIVE-EXPIRE", "0")
+
+    def test_scripts_for_one_node(self):
+        ran = 0
+        for scripts in GROUPS.values():
+            for title, script in scripts.items():
+                if is_for_one_node(script):
+                    ran += 1
+                    with self.subTest(title):
+                        self.compare(script, self.truth, self.image)
+        self.assertGreater(ran, 20)
+
+
+class TestRandom(Case):
+    def test_random_scripts(self):
+        for seed in range(RANDOM_SCRIPTS):
+            with self.subTest(seed=seed):
+                self.compare(simulated_random.script(seed))
+
+    def test_random_script_with_a_failover(self):
+        self.compare(simulated_random.script(RANDOM_SCRIPTS, fails_over=True))
+
+
+if __name__ == "__main__":
+    unittest.main()

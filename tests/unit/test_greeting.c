@@ -1,0 +1,268 @@
+/* Goal: a server is greeted with what the operator configured, and whatever it answers is either READY or
+ * FAILED with a reason that tells the operator what to check.
+ * Method: the composed greeting is compared byte for byte; answers are given whole, cut at every byte, and
+ * byte by byte, in blocks of their own length. */
+#include "upstream/greeting.h"
+
+#include "base/mem.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define HELLO_3 "%3\r\n$6\r\nserver\r\n$5\r\nredis\r\n$2\r\nid\r\n:42\r\n$7\r\nmodules\r\n*0\r\n"
+#define HELLO_2 "*4\r\n$5\r\nproto\r\n:2\r\n$2\r\nid\r\n:43\r\n"
+#define MYID "0123456789abcdef0123456789abcdef01234567"
+#define OTHER_ID "0123456789abcdef0123456789abcdef01234568"
+
+static struct hs_login login(const char *user, const char *password, uint32_t db)
+{
+	return (struct hs_login){
+		.user = user,
+		.password = password,
+		.db = db,
+		.login_options = "engine-user, engine-password",
+	};
+}
+
+static void begin(struct hs_greeting *greeting, const struct hs_login *who, const char *id,
+		  struct hs_buf *out)
+{
+	struct hs_greeting_options options = {.login = who, .resp = 3, .expected_id = id};
+
+	hs_greeting_init(greeting, &options);
+	hs_greeting_compose(greeting, out);
+}
+
+static void expect_composed(const struct hs_greeting_options *options, const char *wanted)
+{
+	struct hs_greeting greeting;
+	struct hs_buf out = {0};
+
+	hs_greeting_init(&greeting, options);
+	hs_greeting_compose(&greeting, &out);
+	hs_buf_append(&out, "", 1);
+	assert_string_equal(out.data, wanted);
+	hs_buf_deinit(&out);
+	hs_greeting_deinit(&greeting);
+}
+
+static void test_what_is_said(void **state)
+{
+	struct hs_login anybody = login("", "", 0), by_password = login("", "pw", 0),
+			user = login("me", "p w", 7);
+
+	(void)state;
+	expect_composed(
+		&(struct hs_greeting_options){
+			.login = &anybody, .resp = 2, .expected_id = "", .bare = false},
+		"*4\r\n$5\r\nHELLO\r\n$1\r\n2\r\n$7\r\nSETNAME\r\n$8\r\nheatsink\r\n");
+	expect_composed(
+		&(struct hs_greeting_options){
+			.login = &by_password, .resp = 3, .expected_id = "", .bare = false},
+		"*7\r\n$5\r\nHELLO\r\n$1\r\n3\r\n$4\r\nAUTH\r\n$7\r\ndefault\r\n$2\r\npw\r\n"
+		"$7\r\nSETNAME\r\n$8\r\nheatsink\r\n");
+	expect_composed(
+		&(struct hs_greeting_options){
+			.login = &user, .resp = 3, .expected_id = MYID, .bare = false},
+		"*7\r\n$5\r\nHELLO\r\n$1\r\n3\r\n$4\r\nAUTH\r\n$2\r\nme\r\n$3\r\np w\r\n"
+		"$7\r\nSETNAME\r\n$8\r\nheatsink\r\n"
+		"*2\r\n$6\r\nSELECT\r\n$1\r\n7\r\n*2\r\n$7\r\nCLUSTER\r\n$4\r\nMYID\r\n");
+	/* Bare: HELLO alone. */
+	expect_composed(
+		&(struct hs_greeting_options){
+			.login = &user, .resp = 3, .expected_id = "", .bare = true},
+		"*7\r\n$5\r\nHELLO\r\n$1\r\n3\r\n$4\r\nAUTH\r\n$2\r\nme\r\n$3\r\np w\r\n"
+		"$7\r\nSETNAME\r\n$8\r\nheatsink\r\n");
+}
+
+/* What comes of one greeting: its answer is given as a piece of `cut` bytes and then pieces of `size` bytes. */
+struct answered {
+	enum hs_greeting_step step;
+	size_t given, used; /* bytes in all; how many of them were the greeting's */
+	int64_t server_id;
+	char why[HS_GREETING_WHY_BYTES];
+};
+
+static struct answered answer(const struct hs_login *who, const char *id, struct hs_bytes bytes,
+			      size_t cut, size_t size)
+{
+	struct answered answered = {.step = HS_GREETING_MORE};
+	struct hs_greeting greeting;
+	struct hs_buf out = {0};
+
+	begin(&greeting, who, id, &out);
+	hs_buf_deinit(&out);
+	while (answered.step == HS_GREETING_MORE && answered.given < bytes.len) {
+		size_t len = answered.given == 0 ? cut : size, used;
+		char *piece;
+
+		len = len < bytes.len - answered.given ? len : bytes.len - answered.given;
+		piece = hs_mem_dup(bytes.data + answered.given, len);
+		answered.step = hs_greeting_receive(&greeting, piece, len, &used);
+		hs_mem_free(&piece);
+		answered.given += len;
+		if (answered.step == HS_GREETING_MORE)
+			assert_int_equal(used, len);
+		answered.used += used;
+	}
+	answered.server_id = greeting.server_id;
+	memcpy(answered.why, greeting.why, sizeof answered.why);
+	hs_greeting_deinit(&greeting);
+	return answered;
+}
+
+/* Whole, cut in two anywhere, byte by byte: READY with `greeting` bytes used of `bytes`. */
+static void expect_ready(const struct hs_login *who, const char *id, struct hs_bytes bytes,
+			 size_t greeting, int64_t server_id)
+{
+	for (size_t cut = 1; cut <= bytes.len; cut++) {
+		struct answered one = answer(who, id, bytes, cut, bytes.len);
+		struct answered all = answer(who, id, bytes, cut, 1);
+
+		assert_int_equal(one.step, HS_GREETING_READY);
+		assert_int_equal(one.used, greeting);
+		assert_true(one.given >= greeting);
+		assert_int_equal(one.server_id, server_id);
+		assert_int_equal(all.step, HS_GREETING_READY);
+		assert_int_equal(all.used, greeting);
+		assert_int_equal(all.given, cut > greeting ? cut : greeting);
+	}
+}
+
+static void expect_failed(const struct hs_login *who, const char *id, struct hs_bytes bytes,
+			  const char *why)
+{
+	for (size_t cut = 1; cut <= bytes.len; cut++) {
+		struct answered answered = answer(who, id, bytes, cut, 1);
+
+		assert_int_equal(answered.step, HS_GREETING_FAILED);
+		assert_string_equal(answered.why, why);
+	}
+}
+
+static void test_it_is_ready_when_all_is_answered(void **state)
+{
+	struct hs_login anybody = login("", "", 0), user = login("me", "pw", 7);
+
+	(void)state;
+	expect_ready(&anybody, "", HS_LIT(HELLO_3), sizeof HELLO_3 - 1, 42);
+	expect_ready(&anybody, "", HS_LIT(HELLO_2), sizeof HELLO_2 - 1, 43);
+	expect_ready(&user, "", HS_LIT(HELLO_3 "+OK\r\n"), sizeof(HELLO_3 "+OK\r\n") - 1, 42);
+	expect_ready(&anybody, MYID, HS_LIT(HELLO_3 "$40\r\n" MYID "\r\n"),
+		     sizeof(HELLO_3 "$40\r\n" MYID "\r\n") - 1, 42);
+	expect_ready(&user, MYID, HS_LIT(HELLO_3 "+OK\r\n$40\r\n" MYID "\r\n"),
+		     sizeof(HELLO_3 "+OK\r\n$40\r\n" MYID "\r\n") - 1, 42);
+	/* A server that says no number. */
+	expect_ready(&anybody, "", HS_LIT("%1\r\n$5\r\nproto\r\n:3\r\n"),
+		     sizeof "%1\r\n$5\r\nproto\r\n:3\r\n" - 1, 0);
+}
+
+/* What follows belongs to the first replies. */
+static void test_bytes_behind_the_greeting(void **state)
+{
+	struct hs_login anybody = login("", "", 0), user = login("me", "pw", 7);
+
+	(void)state;
+	expect_ready(&anybody, "", HS_LIT(HELLO_3 "+PONG\r\n:"), sizeof HELLO_3 - 1, 42);
+	expect_ready(&user, MYID, HS_LIT(HELLO_3 "+OK\r\n$40\r\n" MYID "\r\n+PONG\r\nnonsense"),
+		     sizeof(HELLO_3 "+OK\r\n$40\r\n" MYID "\r\n") - 1, 42);
+}
+
+static void test_another_node_is_there(void **state)
+{
+	struct hs_login anybody = login("", "", 0);
+
+	(void)state;
+	expect_failed(&anybody, OTHER_ID, HS_LIT(HELLO_3 "$40\r\n" MYID "\r\n"),
+		      "another node is there than the cluster says: " MYID);
+}
+
+static void test_it_refuses(void **state)
+{
+	struct hs_login anybody = login("", "", 7), user = login("me", "pw", 0);
+
+	(void)state;
+	expect_failed(&anybody, "", HS_LIT("-NOAUTH HELLO must be called with …\r\n"),
+		      HS_NO_LOGIN " as 'default': check engine-user, engine-password (it wants a "
+				  "password: NOAUTH)");
+	expect_failed(&user, "", HS_LIT("-WRONGPASS invalid username-password pair\r\n"),
+		      HS_NO_LOGIN " as 'me': check engine-user, engine-password (WRONGPASS invalid "
+				  "username-password pair)");
+	expect_failed(&user, "", HS_LIT("-ERR max number of clients reached\r\n"),
+		      HS_REFUSES_US ": ERR max number of clients reached");
+	/* SELECT's and CLUSTER MYID's answers count as HELLO's. */
+	expect_failed(&anybody, "", HS_LIT(HELLO_3 "-ERR DB index is out of range\r\n"),
+		      HS_REFUSES_US ": ERR DB index is out of range");
+	expect_failed(&user, MYID, HS_LIT(HELLO_3 "-ERR cluster support disabled\r\n"),
+		      HS_REFUSES_US ": ERR cluster support disabled");
+}
+
+static void test_what_is_no_reply(void **state)
+{
+	struct hs_login anybody = login("", "", 7);
+
+	(void)state;
+	expect_failed(&anybody, "", HS_LIT("HTTP/1.1 400 Bad Request\r\n"),
+		      "it does not speak RESP");
+	expect_failed(&anybody, "", HS_LIT(HELLO_3 "?\r\n"), "it does not speak RESP");
+	expect_failed(&anybody, "", HS_LIT("%1\r\n+id\r\n?\r\n"), "it does not speak RESP");
+}
+
+static void test_answers_that_are_too_long(void **state)
+{
+	enum { BYTES = 1 << 16 };
+	struct hs_login anybody = login("", "", 0);
+	char *bytes = hs_mem_alloc(BYTES + 1);
+	struct answered answered;
+
+	(void)state;
+	memset(bytes, 'x', BYTES + 1);
+	memcpy(bytes, "$70000\r\n", 8);
+	answered = answer(&anybody, "", (struct hs_bytes){bytes, BYTES}, 1000, 1000);
+	assert_int_equal(answered.step, HS_GREETING_MORE);
+	answered = answer(&anybody, "", (struct hs_bytes){bytes, BYTES + 1}, 1000, 1000);
+	assert_int_equal(answered.step, HS_GREETING_FAILED);
+	assert_string_equal(answered.why, "it does not speak RESP");
+	hs_mem_release(bytes);
+}
+
+/* The caller may free its text of the id once the greeting is begun. */
+static void test_the_id_is_its_own_copy(void **state)
+{
+	struct hs_login anybody = login("", "", 0);
+	char id[] = MYID;
+	struct hs_greeting greeting;
+	struct hs_buf out = {0};
+	size_t used;
+
+	(void)state;
+	begin(&greeting, &anybody, id, &out);
+	memset(id, 'x', sizeof id - 1);
+	assert_int_equal(hs_greeting_receive(&greeting, HELLO_3 "$40\r\n" MYID "\r\n",
+					     sizeof(HELLO_3 "$40\r\n" MYID "\r\n") - 1, &used),
+			 HS_GREETING_READY);
+	hs_buf_deinit(&out);
+	hs_greeting_deinit(&greeting);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_what_is_said),
+		cmocka_unit_test(test_it_is_ready_when_all_is_answered),
+		cmocka_unit_test(test_bytes_behind_the_greeting),
+		cmocka_unit_test(test_another_node_is_there),
+		cmocka_unit_test(test_it_refuses),
+		cmocka_unit_test(test_what_is_no_reply),
+		cmocka_unit_test(test_answers_that_are_too_long),
+		cmocka_unit_test(test_the_id_is_its_own_copy),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

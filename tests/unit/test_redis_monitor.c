@@ -1,0 +1,443 @@
+/* Goal: the topology monitor knows where the slots are and how the servers are, whatever happens to them,
+ * and asks no more than it must: it believes no node that was cut off and no other cluster, and goes on when
+ * servers come back.
+ * Method: the servers of monitor_world.h. Each test says what happens at which time, and looks at what the monitor
+ * asked and what it told its host. */
+#include "tests/lib/monitor_world.h"
+
+static void check_the_first_topology(struct world *world)
+{
+	assert_int_equal(owner(world, 0), 'a');
+	assert_int_equal(owner(world, 150), 'b');
+	assert_int_equal(owner(world, 16383), 'c');
+	assert_int_equal(world->routes->replicas_count, 1);
+	assert_true(world->routes->cluster);
+	assert_int_equal(world->routes_told, 1);
+	assert_int_equal(world->capacity, HS_MONITOR_SHARDS_ROOM);
+	assert_int_equal(hs_slot_map_get(&world->slots, 150), 1);
+	assert_int_equal(hs_slot_map_count(&world->slots), 3);
+	assert_int_equal(hs_slot_map_failed(&world->slots), 0);
+	assert_string_equal(world->partitions[1].address, "b:2");
+	assert_string_equal(world->partitions[1].slots, "100-199");
+	assert_int_equal(world->partitions[1].state, HS_PARTITION_OK);
+	assert_int_equal(world->partitions[1].keys, 10);
+	assert_true(world->partitions[3].absent);
+	assert_int_equal(world->learned_told, 1);
+	assert_int_equal(world->common.maxmemory, 0);
+	assert_string_equal(world->trouble, "");
+	assert_true(world->settled);
+	assert_non_null(strstr(world->lines, "cluster: 3 shards, 1 replicas, Redis 7.0.0\n"));
+}
+
+static void test_the_first_topology(void **state)
+{
+	struct world *world = make("cluster://a:1,b:2,c:3");
+
+	(void)state;
+	assert_string_equal(world->trouble, "no server has answered yet");
+	assert_false(world->settled);
+	pass(world, 100 * MS);
+	check_the_first_topology(world);
+	/* One node was asked, and every master for how it is. */
+	assert_int_equal(count_said(world, "CLUSTER SLOTS;"), 1);
+	assert_int_equal(count_said(world, ": COMMAND;"), 1);
+	assert_int_equal(count_said(world, ": INFO;"), 3);
+	assert_int_equal(count_said(world, ": CLUSTER SLOT-STATS SLOTSRANGE 0 16383;"), 3);
+	pass(world, 1 * S);
+	assert_int_equal(count_said(world, "d: INFO;"), 1); /* its master does not speak of it */
+	destroy(world);
+}
+
+static void test_replies_in_pieces(void **state)
+{
+	struct world *world = make("cluster://a:1,b:2,c:3");
+
+	(void)state;
+	world->pieces = true;
+	pass(world, 100 * MS);
+	check_the_first_topology(world);
+	destroy(world);
+}
+
+static void test_a_single_server(void **state)
+{
+	struct world *world = make("redis://a:1");
+
+	(void)state;
+	assert_int_equal(owner(world, 16383), 'a'); /* at once */
+	assert_int_equal(world->partitions[0].state, HS_PARTITION_UNKNOWN);
+	assert_string_equal(world->partitions[0].slots, "0-16383");
+	server_at(world, 'a')->down = true;
+	pass(world, 100 * MS);
+	assert_true(world->settled);
+	assert_string_equal(world->trouble, "a:1: refused");
+	assert_int_equal(hs_slot_map_failed(&world->slots), HS_SLOTS);
+	server_at(world, 'a')->down = false;
+	pass(world, 1100 * MS);
+	assert_string_equal(world->trouble, "");
+	assert_int_equal(hs_slot_map_failed(&world->slots), 0);
+	assert_int_equal(world->partitions[0].state, HS_PARTITION_OK);
+	assert_int_equal(count_said(world, "CLUSTER"), 0);
+	hs_monitor_surprised(world->monitor, world->now_us); /* there is nothing to look for */
+	pass(world, 2 * S);
+	assert_int_equal(count_said(world, "CLUSTER"), 0);
+	destroy(world);
+}
+
+/* The next look comes after about `refresh_ms`; what a node said before is not read again. */
+static void test_looks_that_find_nothing_new(void **state)
+{
+	struct world *world = make_cluster();
+	uint32_t read;
+
+	(void)state;
+	pass(world, 7 * S);
+	assert_int_equal(count_said(world, "CLUSTER SLOTS;"), 0);
+	pass(world, 6 * S);
+	assert_int_equal(count_said(world, "CLUSTER SLOTS;"), 1);
+	pass(world, 200 * S);
+	read = world->capacity_asked; /* with each reply that is read */
+	assert_in_range(read, 2, 4);  /* at most once from each node */
+	assert_in_range(count_said(world, "CLUSTER SLOTS;"), 17, 28);
+	assert_int_equal(world->routes_told, 1);
+	/* What is other than before is read, also from a node that said the same for long. */
+	all_slots(world, "0-99 a d, 100-299 b, 300-16383 c", 6);
+	pass(world, 13 * S);
+	assert_int_equal(owner(world, 250), 'b');
+	assert_int_equal(world->routes_told, 2);
+	assert_int_equal(world->capacity_asked, read + 1);
+	assert_non_null(strstr(world->lines, "cluster: 100 slots moved\n"));
+	/* And what a node said of the topology before is no longer known to be so. */
+	all_slots(world, "0-99 a d, 100-199 b, 200-16383 c", 7);
+	pass(world, 13 * S);
+	assert_int_equal(owner(world, 250), 'c');
+	destroy(world);
+}
+
+static void surprise(struct world *world)
+{
+	hs_monitor_surprised(world->monitor, world->now_us);
+}
+
+static void test_a_surprise(void **state)
+{
+	struct world *world = make_cluster();
+
+	(void)state;
+	pass(world, 1 * S);
+	forget(world);
+	all_slots(world, "0-99 a d, 100-299 b, 300-16383 c", 6);
+	for (int i = 0; i < 100; i++)
+		surprise(world);
+	pass(world, 0);
+	assert_int_equal(count_said(world, "CLUSTER SLOTS;"), 1); /* at once, and once */
+	assert_int_equal(owner(world, 250), 'b');
+	/* Soon after a look the next one waits a little, and longer while they find nothing new. */
+	for (uint64_t gap_ms = 50; gap_ms <= 400; gap_ms *= 2) {
+		forget(world);
+		surprise(world);
+		pass(world, (gap_ms - 1) * MS);
+		assert_int_equal(count_said(world, "CLUSTER SLOTS;"), 0);
+		surprise(world);
+		pass(world, 1 * MS);
+		assert_int_equal(count_said(world, "CLUSTER SLOTS;"), 1);
+	}
+	forget(world);
+	surprise(world);
+	pass(world, 399 * MS); /* and no longer than that */
+	assert_int_equal(count_said(world, "CLUSTER SLOTS;"), 0);
+	pass(world, 1 * MS);
+	assert_int_equal(count_said(world, "CLUSTER SLOTS;"), 1);
+	destroy(world);
+}
+
+/* A surprise while a look is under way is another look behind it: the answer may be older. */
+static void test_a_surprise_during_a_look(void **state)
+{
+	struct world *world = make_cluster();
+
+	(void)state;
+	pass(world, 1 * S);
+	forget(world);
+	surprise(world);
+	hs_monitor_tick(world->monitor, world->now_us); /* asked, not answered */
+	surprise(world);
+	pass(world, 100 * MS);
+	assert_int_equal(count_said(world, "CLUSTER SLOTS;"), 2);
+	destroy(world);
+}
+
+/* b was cut off: it knows an older topology, and an older epoch. */
+static void test_a_node_that_was_cut_off(void **state)
+{
+	struct world *world = make_cluster();
+
+	(void)state;
+	all_slots(world, "0-99 d, 100-199 b, 200-16383 c", 6);
+	surprise(world);
+	pass(world, 60 * MS);
+	assert_int_equal(owner(world, 0), 'd');
+	snprintf(server_at(world, 'b')->slots, 64, "0-99 a d, 100-199 b, 200-16383 c");
+	server_at(world, 'b')->epoch = 5;
+	for (int i = 0; i < 20; i++) {
+		surprise(world);
+		pass(world, 500 * MS);
+		assert_int_equal(owner(world, 0), 'd');
+	}
+	assert_true(count_said(world, "b: CLUSTER SLOTS;") > 0); /* it was asked */
+	assert_int_equal(world->routes_told, 2);
+	/* Nobody else is left: after three looks there is nothing newer. */
+	for (int i = 0; i < SERVERS; i++) {
+		if (i == 1)
+			continue;
+		world->servers[i].down = true;
+		lose(world, (char)('a' + i));
+	}
+	forget(world);
+	surprise(world);
+	pass(world, 190 * MS);
+	assert_int_equal(owner(world, 0), 'd');
+	pass(world, 10 * MS);
+	assert_int_equal(owner(world, 0), 'a');
+	assert_int_equal(count_said(world, "b: CLUSTER SLOTS;"), 3);
+	destroy(world);
+}
+
+/* Another cluster answers at the addresses of this one. */
+static void test_a_foreign_cluster(void **state)
+{
+	struct world *world = make_cluster();
+
+	(void)state;
+	pass(world, 1 * S);
+	all_slots(world, "0-16383 e f", 50);
+	forget(world);
+	surprise(world);
+	pass(world, 10 * MS);
+	assert_int_equal(owner(world, 0), 'a');
+	assert_int_equal(world->routes_told, 1);
+	assert_int_equal(count_said(world, "CLUSTER SLOTS;"), 4); /* everybody, d as well */
+	assert_non_null(strstr(world->trouble, "none of 4 nodes answers as one of the cluster"));
+	assert_non_null(strstr(world->trouble, "another cluster answers there"));
+	assert_non_null(strstr(world->lines, "it is left alone"));
+	assert_null(strstr(world->lines, "master of partition")); /* none of them is away */
+	/* Each connection is made anew, in case the address leads elsewhere by then. */
+	pass(world, 100 * MS);
+	for (char name = 'a'; name <= 'd'; name++)
+		assert_int_equal(server_at(world, name)->up_us, world->now_us - 10 * MS);
+	all_slots(world, "0-99 a d, 100-199 b, 200-16383 c", 6);
+	pass(world, 1 * S);
+	assert_string_equal(world->trouble, "");
+	assert_int_equal(world->routes_told, 1);
+	destroy(world);
+}
+
+/* Tries are 100 ms apart at first, and 1 s at most. */
+static void test_everybody_away_and_back(void **state)
+{
+	static const unsigned pauses_ms[] = {100, 200, 400, 800, 1000, 1000};
+	struct world *world = make("cluster://a:1,b:2");
+
+	(void)state;
+	server_at(world, 'a')->down = server_at(world, 'b')->down = true;
+	pass(world, 0);
+	assert_true(world->settled); /* who waits for the start goes on */
+	assert_string_equal(world->trouble,
+			    strstr(world->trouble, "(a:1")
+				    ? "none of 2 nodes answers as one of the cluster (a:1: "
+				      "refused, and 1 more)"
+				    : "none of 2 nodes answers as one of the cluster (b:2: "
+				      "refused, and 1 more)");
+	for (size_t i = 0; i < sizeof pauses_ms / sizeof *pauses_ms; i++) {
+		uint64_t try_us = world->monitor->look_at_us;
+
+		assert_int_equal(try_us, world->now_us + pauses_ms[i] * MS);
+		pass(world, pauses_ms[i] * MS);
+	}
+	assert_string_equal(strstr(world->lines, ": waiting"), ": waiting\n"); /* said once */
+	server_at(world, 'a')->down = false;
+	server_at(world, 'b')->down = false;
+	pass(world, 1100 * MS);
+	check_the_first_topology(world);
+	/* And when they go again, tries begin with short pauses again. */
+	for (int i = 0; i < SERVERS; i++) {
+		world->servers[i].down = true;
+		lose(world, (char)('a' + i));
+	}
+	pass(world, 10 * MS);
+	assert_true(world->monitor->look_at_us <= world->now_us + 200 * MS);
+	assert_int_equal(hs_slot_map_failed(&world->slots), HS_SLOTS);
+	assert_int_equal(world->partitions[1].state, HS_PARTITION_DOWN);
+	assert_string_equal(world->partitions[1].trouble, "refused");
+	assert_non_null(strstr(world->lines, "master of partition 1: it closed the connection\n"));
+	destroy(world);
+}
+
+/* After 200 ms another node is asked beside one that does not answer; after 2 s that one is given up. */
+static void test_a_hedge(void **state)
+{
+	struct world *world = make_cluster();
+	struct server *asked = NULL;
+
+	(void)state;
+	for (int i = 0; i < SERVERS; i++)
+		world->servers[i].silent = true;
+	all_slots(world, "0-99 a d, 100-299 b, 300-16383 c", 6);
+	surprise(world);
+	pass(world, 50 * MS);
+	for (int i = 0; i < SERVERS; i++) {
+		if (world->servers[i].in.len > 0) {
+			assert_null(asked); /* one alone */
+			asked = &world->servers[i];
+		}
+	}
+	assert_non_null(asked);
+	for (int i = 0; i < SERVERS; i++)
+		world->servers[i].silent = &world->servers[i] == asked;
+	pass(world, 140 * MS);
+	assert_int_equal(owner(world, 250), 'c');
+	pass(world, 110 * MS);
+	assert_int_equal(owner(world, 250), 'b');
+	pass(world, 2 * S);
+	assert_non_null(strstr(world->lines, "it does not answer in time\n"));
+	destroy(world);
+}
+
+static void test_how_servers_are(void **state)
+{
+	struct world *world = make_cluster();
+
+	(void)state;
+	server_at(world, 'b')->keys = 77;
+	server_at(world, 'b')->maxmemory = "5";
+	pass(world, 1 * S);
+	assert_int_equal(world->partitions[1].keys, 77);
+	assert_int_equal(world->common.maxmemory, -1); /* they do not agree */
+	assert_int_equal(count_said(world, "a: INFO;"), 1);
+	assert_int_equal(count_said(world, "a: CLUSTER INFO;"), 1);
+	server_at(world, 'b')->failing = true;
+	forget(world);
+	world->now_us += 1 * S;
+	hs_monitor_tick(world->monitor, world->now_us);
+	while (count_said(world, "b: CLUSTER INFO;") == 0)
+		assert_true(step(world));
+	assert_int_equal(world->partitions[1].state, HS_PARTITION_DOWN); /* at once */
+	assert_int_equal(hs_slot_map_failed(&world->slots), 100);
+	server_at(world, 'b')->failing = false;
+	pass(world, 6 * S);
+	assert_int_equal(hs_slot_map_failed(&world->slots), 0);
+	assert_int_equal(count_said(world, "SLOT-STATS"), 0); /* they refused it at the start */
+	/* A master that says it is a replica was replaced: that is a surprise. */
+	forget(world);
+	server_at(world, 'b')->replica = true;
+	pass(world, 1 * S);
+	assert_true(count_said(world, "CLUSTER SLOTS;") >= 1);
+	destroy(world);
+}
+
+static void test_commands_that_change(void **state)
+{
+	struct world *world = make_cluster();
+
+	(void)state;
+	for (int i = 0; i < SERVERS; i++) {
+		world->servers[i].commands = COMMANDS("zztwo");
+		world->servers[i].commands_count = 2;
+	}
+	pass(world, 8 * S);
+	assert_int_equal(world->learned_told, 1);
+	pass(world, 4 * S); /* COMMAND COUNT goes with every tenth INFO */
+	assert_int_equal(count_said(world, ": COMMAND COUNT;"), 1);
+	assert_int_equal(world->learned_told, 2);
+	/* A server that was away may have come back as another version. */
+	server_at(world, 'c')->commands = COMMANDS("zzsix");
+	forget(world);
+	lose(world, 'c');
+	pass(world, 1100 * MS);
+	assert_int_equal(count_said(world, "c: COMMAND;"), 1);
+	assert_int_equal(world->learned_told, 3);
+	assert_non_null(strstr(world->lines, "c:3 answers again\n"));
+	destroy(world);
+}
+
+static void test_a_server_that_tells_no_commands(void **state)
+{
+	struct world *world = make("cluster://a:1");
+
+	(void)state;
+	for (int i = 0; i < SERVERS; i++)
+		world->servers[i].commands = "-NOPERM no\r\n";
+	pass(world, 3 * S);
+	assert_true(world->settled);
+	assert_int_equal(world->learned_told, 0);
+	assert_non_null(strstr(world->lines, "does not tell its commands (NOPERM no)"));
+	assert_int_equal(count_said(world, ": COMMAND;"), 4); /* each is asked once */
+	destroy(world);
+}
+
+/* ---- connections ---- */
+
+static void test_what_is_no_reply(void **state)
+{
+	struct world *world = make_cluster();
+
+	(void)state;
+	pass(world, 300 * MS);
+	give(world, server_at(world, 'a'), "+nobody asked\r\n");
+	assert_null(server_at(world, 'a')->upstream);
+	assert_string_equal(world->partitions[0].trouble,
+			    "it answers with something that is no reply");
+	assert_non_null(strstr(world->lines, "master of partition 0: it answers with something"));
+	give(world, server_at(world, 'b'), "HTTP/1.1 400 Bad Request\r\n");
+	assert_null(server_at(world, 'b')->upstream);
+	pass(world, 2 * S);
+	assert_int_equal(world->partitions[0].state, HS_PARTITION_OK);
+	destroy(world);
+}
+
+/* Connections to replicas are there for looks alone and do not stay; nodes that have left the cluster are
+ * forgotten. */
+static void test_connections_that_are_not_needed(void **state)
+{
+	struct world *world = make("cluster://d:4");
+
+	(void)state;
+	pass(world, 10 * MS);
+	assert_non_null(server_at(world, 'd')->upstream);
+	pass(world, 1 * S);
+	assert_non_null(server_at(world, 'b')->upstream);
+	all_slots(world, "0-199 a, 200-16383 c", 6); /* b and d have left; d is a seed */
+	surprise(world);
+	pass(world, 500 * MS);
+	assert_null(server_at(world, 'b')->upstream);
+	assert_true(world->partitions[1].absent);
+	assert_false(hs_slot_map_has(&world->slots, 1));
+	pass(world, 6 * S);
+	assert_null(server_at(world, 'd')->upstream);
+	assert_int_equal(world->monitor->nodes_count, 3);
+	assert_non_null(server_at(world, 'a')->upstream);
+	destroy(world);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_the_first_topology),
+		cmocka_unit_test(test_replies_in_pieces),
+		cmocka_unit_test(test_a_single_server),
+		cmocka_unit_test(test_looks_that_find_nothing_new),
+		cmocka_unit_test(test_a_surprise),
+		cmocka_unit_test(test_a_surprise_during_a_look),
+		cmocka_unit_test(test_a_node_that_was_cut_off),
+		cmocka_unit_test(test_a_foreign_cluster),
+		cmocka_unit_test(test_everybody_away_and_back),
+		cmocka_unit_test(test_a_hedge),
+		cmocka_unit_test(test_how_servers_are),
+		cmocka_unit_test(test_commands_that_change),
+		cmocka_unit_test(test_a_server_that_tells_no_commands),
+		cmocka_unit_test(test_what_is_no_reply),
+		cmocka_unit_test(test_connections_that_are_not_needed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,265 @@
+/* Goal: CONFIG GET, CONFIG SET and INFO of clients are answered from all servers, in rounds, whatever happens to
+ * the servers.
+ * Method: the servers of monitor_world.h. */
+#include "tests/lib/monitor_world.h"
+
+/* ---- CONFIG ---- */
+
+struct config_op {
+	struct hs_op op;
+	struct hs_bytes argv[4];
+	struct hs_buf out;
+};
+
+static struct hs_op *make_config(struct config_op *config, const char *verb, const char *name,
+				 const char *value)
+{
+	*config = (struct config_op){
+		.argv = {hs_bytes_of("CONFIG"), hs_bytes_of(verb), hs_bytes_of(name)}};
+	if (value)
+		config->argv[3] = hs_bytes_of(value);
+	config->op = (struct hs_op){
+		.kind = HS_OP_HOST,
+		.resp = 2,
+		.command = hs_command_by_id(value ? HS_CMD_ID_CONFIG_SET : HS_CMD_ID_CONFIG_GET),
+		.argv = config->argv,
+		.argc = value ? 4 : 3,
+		.out = &config->out,
+	};
+	return &config->op;
+}
+
+static void configure(struct world *world, struct config_op *config, const char *verb,
+		      const char *name, const char *value)
+{
+	hs_monitor_configure(world->monitor, world->now_us, make_config(config, verb, name, value));
+}
+
+static void check_reply(struct config_op *config, const char *reply)
+{
+	hs_buf_append(&config->out, "", 1);
+	if (!strstr(config->out.data, reply))
+		fail_msg("%s", config->out.data);
+	hs_buf_deinit(&config->out);
+}
+
+static void test_config_get(void **state)
+{
+	struct world *world = make_cluster();
+	struct config_op first, second;
+
+	(void)state;
+	server_at(world, 'b')->old = true;
+	configure(world, &first, "GET", "maxmemory", NULL);
+	assert_int_equal(world->done, 0);
+	pass(world, 0);
+	assert_int_equal(world->done, 1);
+	check_reply(&first, "*2\r\n$9\r\nmaxmemory\r\n$1\r\n0\r\n");
+	assert_int_equal(count_said(world, ": CONFIG GET;"), 4); /* every node, replicas too */
+	assert_int_equal(count_said(world, "b: CONFIG GET *;"), 1);
+	/* Those that come while a round is under way are answered together, by the next one. */
+	forget(world);
+	configure(world, &first, "GET", "maxmemory", NULL);
+	server_at(world, 'd')->maxmemory = "9";
+	configure(world, &second, "GET", "maxmemory", NULL);
+	pass(world, 0);
+	assert_int_equal(world->done, 3);
+	check_reply(&first, "is not the same at all servers");
+	check_reply(&second, "is not the same at all servers");
+	assert_int_equal(count_said(world, "c: CONFIG GET;"), 2);
+	destroy(world);
+}
+
+static void test_config_from_inside(void **state)
+{
+	struct world *world = make_cluster();
+	struct config_op first, second;
+
+	(void)state;
+	world->again = make_config(&second, "GET", "maxmemory", NULL);
+	configure(world, &first, "GET", "maxmemory", NULL);
+	pass(world, 0);
+	assert_int_equal(world->done, 2);
+	check_reply(&first, "maxmemory");
+	check_reply(&second, "maxmemory");
+	destroy(world);
+}
+
+static void test_config_of_nobody(void **state)
+{
+	struct world *world = make("cluster://a:1");
+	struct config_op config;
+
+	(void)state;
+	configure(world, &config, "GET", "maxmemory", NULL);
+	assert_int_equal(world->done, 1); /* no node is known */
+	check_reply(&config, "-CLUSTERDOWN ");
+	destroy(world);
+}
+
+/* What was set is set again at a node that comes back without it. */
+static void test_config_set(void **state)
+{
+	struct world *world = make_cluster();
+	struct config_op config;
+
+	(void)state;
+	configure(world, &config, "SET", "maxmemory", "1kb");
+	pass(world, 0);
+	assert_int_equal(world->done, 1);
+	check_reply(&config, "+OK\r\n");
+	assert_int_equal(count_said(world, "CONFIG SET maxmemory 1kb;"), 4);
+	forget(world);
+	lose(world, 'c');
+	server_at(world, 'c')->maxmemory = "0";
+	pass(world, 1100 * MS);
+	assert_string_equal(server_at(world, 'c')->maxmemory, "1024"); /* as a server writes it */
+	assert_int_equal(count_said(world, "CONFIG SET"), 1);
+	assert_non_null(strstr(world->lines, "c:3: set maxmemory as CONFIG SET had it\n"));
+	/* A node that goes while it is asked has failed. */
+	server_at(world, 'c')->silent = true;
+	configure(world, &config, "SET", "maxmemory", "1kb");
+	pass(world, 0);
+	assert_int_equal(world->done, 1);
+	lose(world, 'c');
+	assert_int_equal(world->done, 2);
+	check_reply(
+		&config,
+		"-ERR CONFIG SET took effect at 3 of 4 servers; the others are tried again when "
+		"they answer: c:3: it closed the connection\r\n");
+	destroy(world);
+}
+
+static void test_ops_at_the_end(void **state)
+{
+	struct world *world = make_cluster();
+	struct config_op first, second;
+
+	(void)state;
+	server_at(world, 'a')->silent = true;
+	configure(world, &first, "SET", "maxmemory", "1kb");
+	configure(world, &second, "GET", "maxmemory", NULL);
+	pass(world, 0);
+	assert_int_equal(world->done, 0);
+	hs_monitor_destroy(&world->monitor);
+	assert_int_equal(world->done, 2);
+	check_reply(&first, "-ERR shutting down; the outcome is unknown\r\n");
+	check_reply(&second, "-ERR shutting down\r\n");
+	destroy(world);
+}
+
+/* ---- keys ---- */
+
+static void recount(struct world *world, uint64_t number)
+{
+	hs_monitor_recount(world->monitor, world->now_us, number);
+}
+
+static void test_a_recount(void **state)
+{
+	struct world *world = make_cluster();
+
+	(void)state;
+	pass(world, 300 * MS);
+	server_at(world, 'a')->keys = 1000;
+	recount(world, 1);
+	assert_int_equal(world->recounted, 0);
+	recount(world, 2); /* the round under way may be too old for it */
+	pass(world, 0);
+	assert_int_equal(world->recounted, 2);
+	assert_int_equal(world->partitions[0].keys, 1000);
+	assert_int_equal(count_said(world, "a: INFO keyspace;"), 2);
+	assert_int_equal(count_said(world, "d: INFO keyspace;"), 0); /* a replica */
+	destroy(world);
+}
+
+static void test_a_recount_with_a_silent_node(void **state)
+{
+	struct world *world = make_cluster();
+	uint64_t began_us;
+
+	(void)state;
+	server_at(world, 'a')->keys = 1000;
+	server_at(world, 'b')->keys = 2000;
+	server_at(world, 'b')->silent = true;
+	began_us = world->now_us;
+	recount(world, 1);
+	pass(world, 490 * MS);
+	assert_int_equal(world->recounted, 0);
+	pass(world, 120 * MS);
+	assert_int_equal(world->recounted, 1);
+	assert_in_range(world->recounted_us - began_us, 500 * MS, 600 * MS);
+	assert_int_equal(world->partitions[0].keys, 1000);
+	assert_int_equal(world->partitions[1].keys, 10); /* as it last told */
+	/* The next round does not wait for it, until it has answered something. */
+	recount(world, 2);
+	pass(world, 0);
+	assert_int_equal(world->recounted, 2);
+	server_at(world, 'b')->silent = false;
+	pass(world, 0);
+	forget(world);
+	recount(world, 3);
+	pass(world, 0);
+	assert_int_equal(world->recounted, 3);
+	assert_int_equal(count_said(world, "b: INFO keyspace;"), 1);
+	assert_int_equal(world->partitions[1].keys, 2000);
+	destroy(world);
+}
+
+/* INFO keyspace that a round no longer waits for is not sent late: the answer could be taken for one of the next
+ * round. */
+static void test_a_recount_behind_another_question(void **state)
+{
+	struct world *world = make_cluster();
+
+	(void)state;
+	pass(world, 850 * MS);
+	server_at(world, 'b')->silent = true;
+	pass(world, 100 * MS); /* INFO is asked */
+	recount(world, 1);
+	pass(world, 700 * MS);
+	assert_int_equal(world->recounted, 1);
+	forget(world);
+	server_at(world, 'b')->silent = false;
+	pass(world, 0);
+	assert_true(count_said(world, "b: ") > 0);
+	assert_int_equal(count_said(world, "b: INFO keyspace;"), 0);
+	destroy(world);
+}
+
+/* A server that does not let anybody in is tried once in a tick, however often clients ask. */
+static void test_recounts_with_a_dead_node(void **state)
+{
+	struct world *world = make_cluster();
+	uint64_t number = 0;
+
+	(void)state;
+	server_at(world, 'b')->down = true;
+	lose(world, 'b');
+	pass(world, 250 * MS);
+	for (int i = 0; i < 50; i++) {
+		recount(world, ++number);
+		pass(world, 1 * MS);
+	}
+	assert_in_range(count_said(world, "a: INFO keyspace;"), 1, 2);
+	pass(world, 100 * MS);
+	assert_int_equal(world->recounted, number);
+	destroy(world);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_config_get),
+		cmocka_unit_test(test_config_from_inside),
+		cmocka_unit_test(test_config_of_nobody),
+		cmocka_unit_test(test_config_set),
+		cmocka_unit_test(test_ops_at_the_end),
+		cmocka_unit_test(test_a_recount),
+		cmocka_unit_test(test_a_recount_with_a_silent_node),
+		cmocka_unit_test(test_a_recount_behind_another_question),
+		cmocka_unit_test(test_recounts_with_a_dead_node),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

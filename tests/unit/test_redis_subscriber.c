@@ -1,0 +1,842 @@
+/* Goal: what workers want to hear is subscribed once, at the right server, and again when a server or
+ * a slot is lost; messages come through once; nothing grows without bound.
+ * Method: a script (tests/lib/subscriber_world.h). */
+#include "tests/lib/subscriber_world.h"
+
+/* ---- channels and patterns ---- */
+
+static void test_subscribed_once_for_all_workers(void **state)
+{
+	struct world world;
+
+	(void)state;
+	start(&world, true);
+	route(&world, "a b");
+	expect(&world, "");
+	listen(&world, 0, "SUBSCRIBE", "x");
+	listen(&world, 1, "SUBSCRIBE", "x");
+	expect(&world, "open a\n");
+	up(&world, "a");
+	expect(&world, "a> SUBSCRIBE x\n");
+	push(&world, "a", "subscribe x");
+	expect(&world, "done 0 +OK\ndone 1 +OK\n");
+	listen(&world, 2, "SUBSCRIBE", "x");
+	listen(&world, 2, "SUBSCRIBE", "x"); /* said twice counts once */
+	expect(&world, "done 2 +OK\ndone 2 +OK\n");
+	listen(&world, 2, "PSUBSCRIBE", "x");
+	push(&world, "a", "psubscribe x");
+	expect(&world, "a> PSUBSCRIBE x\ndone 2 +OK\n");
+	push(&world, "a", "message x hello");
+	push(&world, "a", "pmessage x x hello");
+	push(&world, "a", "message y nobody");
+	expect(&world, "message x hello\npattern x x hello\n");
+	unlisten(&world, 0, "SUBSCRIBE", "x");
+	unlisten(&world, 2, "SUBSCRIBE", "x");
+	expect(&world, "done 0 +OK\ndone 2 +OK\n");
+	unlisten(&world, 1, "SUBSCRIBE", "x");
+	expect(&world, "a> UNSUBSCRIBE x\n");
+	push(&world, "a", "message x late");
+	listen(&world, 1, "SUBSCRIBE", "x"); /* again, before the answer */
+	push(&world, "a", "unsubscribe x");
+	push(&world, "a", "subscribe x");
+	expect(&world, "a> SUBSCRIBE x\ndone 1 +OK\ndone 1 +OK\n");
+	unlisten(&world, 1, "SUBSCRIBE", "x");
+	unlisten(&world, 2, "PSUBSCRIBE", "x");
+	unlisten(&world, 2, "PSUBSCRIBE", "x"); /* not there any more */
+	expect(&world, "a> UNSUBSCRIBE x\na> PUNSUBSCRIBE x\ndone 2 +OK\n");
+	push(&world, "a", "unsubscribe x");
+	expect(&world, "done 1 +OK\n");
+	tick(&world, HS_SUBSCRIBER_KEEP_US - 1); /* kept for the next who comes */
+	push(&world, "a", "punsubscribe x");
+	expect(&world, "a> PING\ndone 2 +OK\n");
+	tick(&world, 1);
+	expect(&world, "close a\n");
+	stop(&world);
+}
+
+static void test_messages_in_pieces(void **state)
+{
+	static const char bytes[] = ">3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n"
+				    ">3\r\n$7\r\nmessage\r\n$1\r\nx\r\n$5\r\nhello\r\n"
+				    ">3\r\n$7\r\nmessage\r\n$1\r\nx\r\n$0\r\n\r\n";
+
+	(void)state;
+	for (size_t size = 1; size < sizeof bytes; size++) {
+		struct world world;
+
+		start(&world, false);
+		route(&world, "a");
+		listen(&world, 0, "SUBSCRIBE", "x");
+		up(&world, "a");
+		for (size_t at = 0; at < sizeof bytes - 1; at += size) {
+			size_t left = sizeof bytes - 1 - at;
+
+			say_bytes(&world, "a",
+				  (struct hs_bytes){bytes + at, left < size ? left : size});
+		}
+		expect(&world, "open a\na> SUBSCRIBE x\ndone 0 +OK\nmessage x hello\nmessage x\n");
+		stop(&world);
+	}
+}
+
+static void test_one_server_has_everything(void **state)
+{
+	struct world world;
+
+	(void)state;
+	start(&world, false);
+	listen(&world, 0, "SSUBSCRIBE", "s");
+	listen(&world, 0, "SUBSCRIBE", "x");
+	expect(&world, ""); /* nobody is known yet */
+	route(&world, "a");
+	expect(&world, "open a\n");
+	up(&world, "a");
+	expect(&world, "a> SSUBSCRIBE s\na> SUBSCRIBE x\n");
+	push(&world, "a", "ssubscribe s");
+	push(&world, "a", "subscribe x");
+	push(&world, "a", "smessage s 1");
+	push(&world, "a", "message x 2");
+	expect(&world, "done 0 +OK\ndone 0 +OK\nshard s 1\nmessage x 2\n");
+	down(&world, "a"); /* nobody else could have it: it is waited for, for ever */
+	pass(&world, 2 * HS_SUBSCRIBER_FOLLOW_US_MAX);
+	up(&world, "a");
+	push(&world, "a", "ssubscribe s");
+	push(&world, "a", "smessage s 3");
+	expect(&world, "open a\na> SSUBSCRIBE s\na> SUBSCRIBE x\nshard s 3\n");
+	stop(&world);
+}
+
+static void test_a_lost_connection_is_opened_again(void **state)
+{
+	struct world world;
+
+	(void)state;
+	start(&world, false);
+	route(&world, "a");
+	listen(&world, 0, "SUBSCRIBE", "x");
+	up(&world, "a");
+	push(&world, "a", "subscribe x");
+	expect(&world, "open a\na> SUBSCRIBE x\ndone 0 +OK\n");
+	down(&world, "a");
+	expect(&world, "open a\n"); /* at once */
+	assert_string_equal(world.line_logged,
+			    "a:1: gone: messages to subscribers are lost until it is back");
+	world.line_logged[0] = '\0';
+	down(&world, "a");
+	tick(&world, 2 * HS_SUBSCRIBER_OPEN_US_MIN - 1);
+	expect(&world, "");
+	tick(&world, HS_SUBSCRIBER_OPEN_US_MIN + 1);
+	expect(&world, "open a\n");
+	down(&world, "a");
+	tick(&world, 4 * HS_SUBSCRIBER_OPEN_US_MIN - 1);
+	expect(&world, ""); /* later each time */
+	tick(&world, 2 * HS_SUBSCRIBER_OPEN_US_MIN + 1);
+	expect(&world, "open a\n");
+	assert_string_equal(world.line_logged, "");
+	up(&world, "a");
+	push(&world, "a", "subscribe x");
+	push(&world, "a", "message x back");
+	expect(&world, "a> SUBSCRIBE x\nmessage x back\n");
+	down(&world, "a"); /* lost again at once: not told again, and not tried at once */
+	assert_string_equal(world.line_logged, "a:1: its news are heard again");
+	expect(&world, "");
+	pass(&world, HS_SUBSCRIBER_OPEN_US_MAX);
+	expect(&world, "open a\n");
+	unlisten(&world, 0, "SUBSCRIBE", "x"); /* nothing to ask of anybody */
+	expect(&world, "done 0 +OK\nclose a\n");
+	stop(&world);
+}
+
+/* A connection that was up for a while is as good as new. */
+static void test_a_connection_that_is_well_again(void **state)
+{
+	struct world world;
+
+	(void)state;
+	start(&world, false);
+	route(&world, "a");
+	listen(&world, 0, "SUBSCRIBE", "x");
+	up(&world, "a");
+	down(&world, "a");
+	up(&world, "a");
+	push(&world, "a", "subscribe x");
+	tick(&world, HS_SUBSCRIBER_STEADY_US);
+	say(&world, "a", "+PONG\r\n");
+	world.text.len = 0;
+	world.line_logged[0] = '\0';
+	down(&world, "a");
+	expect(&world, "open a\n");
+	assert_string_equal(world.line_logged,
+			    "a:1: gone: messages to subscribers are lost until it is back");
+	stop(&world);
+}
+
+static void test_a_silent_connection_is_asked(void **state)
+{
+	struct world world;
+
+	(void)state;
+	start(&world, false);
+	route(&world, "a");
+	listen(&world, 0, "SUBSCRIBE", "x");
+	tick(&world, HS_SUBSCRIBER_PING_US - 1);
+	up(&world, "a"); /* opening took long: that is no silence */
+	expect(&world, "open a\na> SUBSCRIBE x\n");
+	tick(&world, HS_SUBSCRIBER_PING_US - 1);
+	expect(&world, "");
+	push(&world, "a", "subscribe x");
+	tick(&world, HS_SUBSCRIBER_PING_US);
+	expect(&world, "done 0 +OK\na> PING\n");
+	tick(&world, HS_SUBSCRIBER_PING_US); /* once */
+	expect(&world, "");
+	say(&world, "a", "-ERR not now\r\n"); /* an answer, too */
+	tick(&world, HS_SUBSCRIBER_PING_US);
+	expect(&world, "a> PING\n");
+	/* Messages come, the answer does not: it is there. */
+	for (uint64_t us = 0; us < 2 * HS_SUBSCRIBER_SILENT_US_MAX; us += HS_SUBSCRIBER_PING_US) {
+		tick(&world, HS_SUBSCRIBER_PING_US);
+		push(&world, "a", "message y nobody");
+	}
+	expect(&world, "");
+	tick(&world, HS_SUBSCRIBER_SILENT_US_MAX);
+	expect(&world, "close a\nopen a\n");
+	up(&world, "a");
+	push(&world, "a", "subscribe x");
+	tick(&world, HS_SUBSCRIBER_PING_US); /* the next connection is asked again */
+	expect(&world, "a> SUBSCRIBE x\na> PING\n");
+	stop(&world);
+}
+
+static void test_home_is_another_while_partition_0_is_away(void **state)
+{
+	struct world world;
+
+	(void)state;
+	start(&world, true);
+	route_first(&world, "a b c", 1);
+	listen(&world, 0, "SUBSCRIBE", "x");
+	up(&world, "b");
+	push(&world, "b", "subscribe x");
+	expect(&world, "open b\nb> SUBSCRIBE x\ndone 0 +OK\n");
+	down(&world, "b"); /* another is tried beside it */
+	expect(&world, "open b\nopen c\n");
+	down(&world, "c");
+	expect(&world, "open a\n");
+	up(&world, "a");
+	push(&world, "a", "subscribe x");
+	push(&world, "a", "message x 1");
+	expect(&world, "a> SUBSCRIBE x\nmessage x 1\n");
+	/* It is back: moves there, and hears one of the two all the time. */
+	up(&world, "b");
+	push(&world, "a", "message x 2");
+	expect(&world, "b> SUBSCRIBE x\nmessage x 2\n");
+	push(&world, "b", "subscribe x");
+	push(&world, "a", "message x 3");
+	push(&world, "b", "message x 3");
+	expect(&world, "a> UNSUBSCRIBE x\nmessage x 3\n");
+	stop(&world);
+}
+
+static void test_home_moves_when_its_node_is_not_listed_any_more(void **state)
+{
+	struct world world;
+
+	(void)state;
+	start(&world, true);
+	route(&world, "a b");
+	listen(&world, 0, "SUBSCRIBE", "x");
+	up(&world, "a");
+	push(&world, "a", "subscribe x");
+	world.text.len = 0;
+	route(&world, "c b");
+	push(&world, "a", "message x 1"); /* still there */
+	expect(&world, "open c\nmessage x 1\n");
+	down(&world, "c");
+	push(&world, "a", "message x 2");
+	expect(&world, "message x 2\n");
+	tick(&world, 2 * HS_SUBSCRIBER_OPEN_US_MIN);
+	up(&world, "c");
+	push(&world, "c", "subscribe x");
+	push(&world, "c", "message x 3");
+	expect(&world, "open c\nc> SUBSCRIBE x\nclose a\nmessage x 3\n");
+	stop(&world);
+}
+
+static void test_home_moves_to_one_that_is_there(void **state)
+{
+	struct world world;
+
+	(void)state;
+	start(&world, true);
+	route(&world, "a b");
+	listen(&world, 0, "SUBSCRIBE", "x");
+	listen(&world, 0, "SSUBSCRIBE", "a"); /* has b opened */
+	up(&world, "a");
+	up(&world, "b");
+	push(&world, "a", "subscribe x");
+	push(&world, "b", "ssubscribe a");
+	world.text.len = 0;
+	route(&world, "c b");
+	expect(&world, "open c\nb> SUBSCRIBE x\n");
+	push(&world, "a", "message x 1");
+	push(&world, "b", "subscribe x");
+	push(&world, "b", "message x 2");
+	expect(&world, "message x 1\nclose a\nmessage x 2\n");
+	up(&world, "c");
+	push(&world, "c", "subscribe x");
+	expect(&world, "c> SUBSCRIBE x\nb> UNSUBSCRIBE x\n");
+	stop(&world);
+}
+
+/* Who was told that it cannot be counts no more, even if it could before. */
+static void test_a_worker_whose_listen_failed_does_not_count(void **state)
+{
+	struct world world;
+
+	(void)state;
+	start(&world, false);
+	route(&world, "a");
+	listen(&world, 0, "SUBSCRIBE", "x");
+	listen(&world, 1, "SUBSCRIBE", "x");
+	up(&world, "a");
+	push(&world, "a", "subscribe x");
+	down(&world, "a");
+	listen(&world, 0, "SUBSCRIBE", "x");
+	tick(&world, HS_SUBSCRIBER_WAIT_US_MAX);
+	world.text.len = 0;
+	up(&world, "a");
+	push(&world, "a", "subscribe x");
+	unlisten(&world, 1, "SUBSCRIBE", "x");
+	expect(&world, "a> SUBSCRIBE x\na> UNSUBSCRIBE x\n");
+	stop(&world);
+}
+
+static void test_listen_fails_when_it_is_refused_or_late(void **state)
+{
+	struct world world;
+
+	(void)state;
+	start(&world, true);
+	listen(&world, 0, "SUBSCRIBE", "x");
+	pass(&world, HS_SUBSCRIBER_WAIT_US_MAX);
+	expect(&world, "done 0 -CLUSTERDOWN cannot listen to it: none of the engine's servers has "
+		       "answered yet\n");
+	route(&world, "a");
+	listen(&world, 0, "SUBSCRIBE", "x");
+	down(&world, "a");
+	expect(&world, "open a\n");
+	tick(&world, HS_SUBSCRIBER_WAIT_US_MAX);
+	expect(&world, "done 0 -CLUSTERDOWN cannot listen to it: gone\n");
+	tick(&world, HS_SUBSCRIBER_KEEP_US);
+	listen(&world, 1, "SUBSCRIBE", "x");
+	listen(&world, 0, "SUBSCRIBE", "y");
+	up(&world, "a");
+	expect(&world, "open a\na> SUBSCRIBE x\na> SUBSCRIBE y\n");
+	say(&world, "a", "-NOPERM no\r\n");
+	push(&world, "a", "subscribe y");
+	expect(&world, "done 1 -NOPERM no\ndone 0 +OK\n");
+	tick(&world, HS_SUBSCRIBER_RETRY_US);
+	expect(&world, "");
+	/* Nobody answers: what was asked for is taken back. */
+	listen(&world, 1, "SUBSCRIBE", "z");
+	tick(&world, HS_SUBSCRIBER_WAIT_US_MAX);
+	expect(&world, "a> SUBSCRIBE z\n"
+		       "done 1 -CLUSTERDOWN cannot listen to it: the server does not answer\n"
+		       "a> PING\na> UNSUBSCRIBE z\n");
+	push(&world, "a", "subscribe z");
+	say(&world, "a", "+PONG\r\n");
+	push(&world, "a", "unsubscribe z");
+	push(&world, "a", "message z nobody");
+	expect(&world, "");
+	stop(&world);
+}
+
+/* ---- shard channels: slot_of("b") is 3300, in the first half; slot_of("a") 15495 ---- */
+
+static void listen_to_shards(struct world *world)
+{
+	start(world, true);
+	route(world, "a b");
+	listen(world, 0, "SSUBSCRIBE", "b");
+	listen(world, 0, "SSUBSCRIBE", "a");
+	expect(world, "open a\nopen b\n");
+	up(world, "a");
+	up(world, "b");
+	push(world, "a", "ssubscribe b");
+	push(world, "b", "ssubscribe a");
+	push(world, "a", "smessage b 1");
+	push(world, "b", "smessage a 2");
+	expect(world, "a> SSUBSCRIBE b\nb> SSUBSCRIBE a\ndone 0 +OK\ndone 0 +OK\nshard b 1\n"
+		      "shard a 2\n");
+}
+
+static void test_a_shard_channel_follows_the_routes(void **state)
+{
+	struct world world;
+
+	(void)state;
+	listen_to_shards(&world);
+	route(&world, "b a"); /* both slots change sides */
+	world.text.len = 0;
+	say(&world, "b", "-MOVED 3300 a:1\r\n"); /* it does not know yet */
+	push(&world, "a", "smessage b 3");
+	expect(&world, "surprise\nshard b 3\n");
+	tick(&world, HS_SUBSCRIBER_RETRY_US);
+	push(&world, "b", "ssubscribe b");
+	push(&world, "b", "smessage b 4");
+	expect(&world, "b> SSUBSCRIBE b\na> SUNSUBSCRIBE b\nshard b 4\n");
+	stop(&world);
+}
+
+static void test_a_shard_channel_that_the_server_dropped(void **state)
+{
+	struct world world;
+
+	(void)state;
+	listen_to_shards(&world);
+	push(&world, "a", "sunsubscribe b");
+	expect(&world, "surprise\n");
+	tick(&world, HS_SUBSCRIBER_RETRY_US);
+	say(&world, "a", "-MOVED 3300 b:1\r\n");
+	expect(&world, "a> SSUBSCRIBE b\nsurprise\n");
+	route(&world, "b");
+	expect(&world, "close a\nb> SSUBSCRIBE b\n");
+	push(&world, "b", "ssubscribe b");
+	push(&world, "b", "smessage b 3");
+	expect(&world, "shard b 3\n");
+	tick(&world, HS_SUBSCRIBER_FOLLOW_US_MAX); /* it is not missing any more */
+	expect(&world, "b> PING\n");
+	stop(&world);
+}
+
+static void test_the_refusal_of_an_answer_that_came_already(void **state)
+{
+	struct world world;
+
+	(void)state;
+	listen_to_shards(&world);
+	listen(&world, 0, "SSUBSCRIBE", "{b}2");
+	push(&world, "a", "ssubscribe {b}2");
+	unlisten(&world, 0, "SSUBSCRIBE", "b");
+	listen(&world, 0, "SSUBSCRIBE", "f"); /* of another slot */
+	expect(&world, "a> SSUBSCRIBE {b}2\ndone 0 +OK\na> SUNSUBSCRIBE b\na> SSUBSCRIBE f\n");
+	/* The slot goes while SUNSUBSCRIBE is on its way. */
+	push(&world, "a", "sunsubscribe b");
+	push(&world, "a", "sunsubscribe {b}2");
+	say(&world, "a", "-MOVED 3300 b:1\r\n");
+	push(&world, "a", "ssubscribe f");
+	expect(&world, "done 0 +OK\nsurprise\ndone 0 +OK\n");
+	/* And with nothing else under way. */
+	unlisten(&world, 0, "SSUBSCRIBE", "f");
+	push(&world, "a", "sunsubscribe f");
+	say(&world, "a", "-MOVED 3168 b:1\r\n");
+	expect(&world, "a> SUNSUBSCRIBE f\ndone 0 +OK\n");
+	stop(&world);
+}
+
+static void test_a_shard_channel_that_nobody_serves(void **state)
+{
+	struct world world;
+
+	(void)state;
+	listen_to_shards(&world);
+	down(&world, "a");
+	down(&world, "a");
+	world.text.len = 0;
+	for (int us = 0; us < HS_SUBSCRIBER_FOLLOW_US_MAX - 1000000; us += 1000000) {
+		tick(&world, 1000000);
+		if (strstr(world.text.data, "open a"))
+			down(&world, "a");
+		assert_null(strstr(world.text.data, "unlistened"));
+		say(&world, "b", "+PONG\r\n");
+		world.text.len = 0;
+		hs_buf_append(&world.text, "", 1);
+		world.text.len = 0;
+	}
+	listen(&world, 1, "SSUBSCRIBE", "b"); /* another one comes, and its own time begins */
+	world.text.len = 0;
+	tick(&world, 1000000);
+	assert_string_equal(world.line_logged,
+			    "1 shard channels had no server for 30 s: their subscribers are told");
+	unlisten(&world, 0, "SSUBSCRIBE", "b");
+	hs_buf_append(&world.text, "", 1);
+	assert_non_null(strstr(world.text.data, "unlistened b\n"));
+	assert_non_null(strstr(world.text.data, "done 0 +OK\n"));
+	assert_null(strstr(world.text.data, "done 1"));
+	stop(&world);
+}
+
+/* ASK answers the request, whichever slot it names; what is published before a subscription is confirmed is
+ * not told. */
+static void test_what_comes_before_the_answer(void **state)
+{
+	struct world world;
+
+	(void)state;
+	listen_to_shards(&world);
+	listen(&world, 0, "SSUBSCRIBE", "{b}2");
+	push(&world, "a", "smessage {b}2 early");
+	say(&world, "a", "-ASK 1 b:1\r\n");
+	expect(&world, "a> SSUBSCRIBE {b}2\nsurprise\n");
+	tick(&world, HS_SUBSCRIBER_RETRY_US);
+	push(&world, "a", "ssubscribe {b}2");
+	expect(&world, "a> SSUBSCRIBE {b}2\ndone 0 +OK\n");
+	stop(&world);
+}
+
+/* ---- limits, and servers that talk nonsense ---- */
+
+static void test_the_answer_to_another_request(void **state)
+{
+	static const char *const answers[] = {"subscribe y", "psubscribe x", "ssubscribe x"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+		struct world world;
+
+		start(&world, false);
+		route(&world, "a");
+		listen(&world, 0, "SUBSCRIBE", "x");
+		up(&world, "a");
+		world.text.len = 0;
+		push(&world, "a", answers[i]);
+		expect(&world, "close a\nopen a\n");
+		stop(&world);
+	}
+}
+
+static void test_nonsense_ends_the_connection(void **state)
+{
+	static const char *const nonsense[] = {
+		"hello\r\n",
+		"+OK\r\n",
+		"-ERR\r\n",
+		">3\r\n$9\r\nsubscribe\r\n$1\r\ny\r\n:1\r\n",
+		">1\r\n$7\r\nmessage\r\n",
+		">2\r\n$10\r\ninvalidate\r\n:1\r\n",
+		">1\r\n:1\r\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof nonsense / sizeof *nonsense; i++) {
+		struct world world;
+
+		start(&world, false);
+		route(&world, "a");
+		listen(&world, 0, "SUBSCRIBE", "x");
+		up(&world, "a");
+		push(&world, "a", "subscribe x");
+		world.text.len = 0;
+		say(&world, "a", nonsense[i]);
+		expect(&world, "close a\nopen a\n");
+		stop(&world);
+	}
+}
+
+static void test_a_message_larger_than_any(void **state)
+{
+	size_t size = HS_NEWS_BYTES_MAX - HS_BULK_BYTES_MAX;
+	struct hs_buf bytes = {0};
+	struct world world;
+
+	(void)state;
+	start(&world, false);
+	route(&world, "a");
+	listen(&world, 0, "SUBSCRIBE", "x");
+	up(&world, "a");
+	push(&world, "a", "subscribe x");
+	world.text.len = 0;
+	/* A name of 1 MiB, and then a message of which there is only the length. */
+	hs_buf_printf(&bytes, ">3\r\n$7\r\nmessage\r\n$%zu\r\n", size);
+	memset(hs_buf_reserve(&bytes, size), 'x', size);
+	bytes.len += size;
+	hs_buf_printf(&bytes, "\r\n$%zu\r\n", HS_BULK_BYTES_MAX - 100);
+	say_bytes(&world, "a", hs_buf_bytes(&bytes));
+	expect(&world, "");
+	down(&world, "a");
+	up(&world, "a");
+	world.text.len = 0;
+	bytes.len -= strlen("$536870812\r\n");
+	hs_buf_printf(&bytes, "$%zu\r\n", HS_BULK_BYTES_MAX);
+	say_bytes(&world, "a", hs_buf_bytes(&bytes));
+	expect(&world, "close a\n");
+	hs_buf_deinit(&bytes);
+	stop(&world);
+}
+
+static void test_subscriptions_go_out_in_portions(void **state)
+{
+	enum { TOPICS = HS_SUBSCRIBER_PENDING_MAX + 10 };
+	struct world world;
+	char name[24];
+
+	(void)state;
+	start(&world, false);
+	route(&world, "a");
+	world.quiet = true;
+	listen(&world, 0, "SUBSCRIBE", "0");
+	up(&world, "a");
+	push(&world, "a", "subscribe 0");
+	for (int i = 1; i < TOPICS; i++) {
+		snprintf(name, sizeof name, "%d", i);
+		listen(&world, 0, "SUBSCRIBE", name);
+		snprintf(name, sizeof name, "subscribe %d", i);
+		push(&world, "a", name);
+	}
+	assert_int_equal(world.requests, TOPICS);
+	down(&world, "a");
+	world.requests = 0;
+	up(&world, "a");
+	assert_int_equal(world.requests, HS_SUBSCRIBER_PENDING_MAX);
+	push(&world, "a", "subscribe 0"); /* the next one may go */
+	assert_int_equal(world.requests, HS_SUBSCRIBER_PENDING_MAX + 1);
+	expect(&world, "open a\nopen a\n");
+	stop(&world);
+}
+
+/* Nor is more composed at once than a few MiB. */
+static void test_long_names_go_out_in_portions(void **state)
+{
+	enum { TOPICS = 10, NAME_BYTES = 1 << 20 };
+	char *name = hs_mem_zalloc(NAME_BYTES);
+	struct world world;
+
+	(void)state;
+	start(&world, false);
+	route(&world, "a");
+	world.quiet = true;
+	for (char i = 0; i < TOPICS; i++) {
+		name[0] = i;
+		ask(&world, HS_OP_LISTEN, 0, "SUBSCRIBE", (struct hs_bytes){name, NAME_BYTES});
+	}
+	up(&world, "a");
+	assert_int_equal(world.requests, 4);
+	push(&world, "a", "message y nobody");
+	assert_int_equal(world.requests, 8);
+	hs_mem_free(&name);
+	tick(&world, HS_SUBSCRIBER_WAIT_US_MAX);
+	stop(&world);
+}
+
+static void test_as_many_channels_as_the_limit_says(void **state)
+{
+	struct world world;
+	char name[32];
+
+	(void)state;
+	start(&world, false);
+	route(&world, "a");
+	listen(&world, 0, "SUBSCRIBE", "0");
+	up(&world, "a");
+	push(&world, "a", "subscribe 0");
+	world.text.len = 0;
+	world.quiet = true;
+	for (int i = 1; i < HS_CHANNELS_MAX; i++) {
+		snprintf(name, sizeof name, "%d", i);
+		listen(&world, 0, "SUBSCRIBE", name);
+		snprintf(name, sizeof name, "subscribe %d", i);
+		push(&world, "a", name);
+	}
+	expect(&world, "");
+	listen(&world, 0, "PSUBSCRIBE", "0");
+	listen(&world, 1, "SUBSCRIBE", "0"); /* one that is there already */
+	expect(&world, "done 0 -ERR too many subscriptions: at most 1048576 channels and patterns "
+		       "in all\n");
+	stop(&world);
+}
+
+static void test_as_many_bytes_of_names_as_the_limit_says(void **state)
+{
+	size_t size = HS_CHANNEL_NAMES_BYTES_MAX / 2;
+	char *name = hs_mem_zalloc(size + 1);
+	struct world world;
+
+	(void)state;
+	start(&world, false); /* nobody is there: they wait */
+	for (char i = 0; i < 2; i++) {
+		name[0] = i;
+		ask(&world, HS_OP_LISTEN, 0, "SUBSCRIBE", (struct hs_bytes){name, size});
+	}
+	listen(&world, 0, "SUBSCRIBE", "x");
+	expect(&world, "done 0 -ERR too many subscriptions: names of at most 256 MiB in all\n");
+	tick(&world, HS_SUBSCRIBER_WAIT_US_MAX);
+	world.text.len = 0;
+	listen(&world, 0, "SUBSCRIBE", "x");
+	expect(&world, "");
+	hs_mem_free(&name);
+	stop(&world);
+}
+
+/* ---- key events ---- */
+
+/* Every master tells those of its own keys; what clients publish comes from home, once. */
+static void test_key_events_of_all_masters(void **state)
+{
+	struct world world;
+
+	(void)state;
+	start(&world, true);
+	route(&world, "a b");
+	listen(&world, 0, "PSUBSCRIBE", "*");
+	expect(&world, "open a\nopen b\n");
+	up(&world, "a");
+	up(&world, "b");
+	expect(&world, "a> PSUBSCRIBE *\nb> PSUBSCRIBE *\n");
+	push(&world, "a", "psubscribe *");
+	push(&world, "b", "pmessage * __keyevent@0__:set early");
+	expect(&world, ""); /* b's would be missed */
+	push(&world, "b", "psubscribe *");
+	expect(&world, "done 0 +OK\n");
+	push(&world, "a", "pmessage * news hello");
+	push(&world, "b", "pmessage * news hello");
+	push(&world, "a", "pmessage * __keyevent@0__:set x");
+	push(&world, "b", "pmessage * __keyevent@0__:set y");
+	push(&world, "b", "pmessage * __keyspace@0__:y set");
+	expect(&world, "pattern * news hello\npattern * __keyevent@0__:set x\n"
+		       "pattern * __keyevent@0__:set y\npattern * __keyspace@0__:y set\n");
+	listen(&world, 0, "SUBSCRIBE", "__keyspace@0__:k");
+	listen(&world, 0, "SUBSCRIBE", "__keys");
+	listen(&world, 0, "PSUBSCRIBE", "__key[es]*");
+	listen(&world, 0, "PSUBSCRIBE", "__keyspaces*");
+	expect(&world, "a> SUBSCRIBE __keyspace@0__:k\nb> SUBSCRIBE __keyspace@0__:k\n"
+		       "a> SUBSCRIBE __keys\na> PSUBSCRIBE __key[es]*\nb> PSUBSCRIBE __key[es]*\n"
+		       "a> PSUBSCRIBE __keyspaces*\n");
+	stop(&world);
+}
+
+static void test_key_events_are_not_asked_of_a_node_without_slots(void **state)
+{
+	struct hs_routes *routes = create_routes("a b c", 0);
+	struct world world;
+
+	(void)state;
+	for (uint32_t i = 0; i < HS_SLOTS; i++)
+		routes->node_of_slot[i] %= 2;
+	start(&world, true);
+	route_as(&world, routes);
+	listen(&world, 0, "PSUBSCRIBE", "*");
+	expect(&world, "open a\nopen b\n");
+	stop(&world);
+}
+
+static void test_key_events_of_masters_that_come_and_go(void **state)
+{
+	struct world world;
+
+	(void)state;
+	start(&world, true);
+	route(&world, "a b");
+	listen(&world, 0, "PSUBSCRIBE", "__key*");
+	up(&world, "a");
+	up(&world, "b");
+	push(&world, "a", "psubscribe __key*");
+	push(&world, "b", "psubscribe __key*");
+	expect(&world, "open a\nopen b\na> PSUBSCRIBE __key*\nb> PSUBSCRIBE __key*\ndone 0 +OK\n");
+	route(&world, "a b c"); /* one more */
+	up(&world, "c");
+	push(&world, "c", "psubscribe __key*");
+	push(&world, "c", "pmessage __key* __keyevent@0__:del z");
+	expect(&world, "open c\nc> PSUBSCRIBE __key*\npattern __key* __keyevent@0__:del z\n");
+	route(&world, "a c"); /* one less */
+	expect(&world, "close b\n");
+	down(&world, "c"); /* and one that is away for a moment */
+	tick(&world, HS_SUBSCRIBER_OPEN_US_MAX);
+	up(&world, "c");
+	push(&world, "c", "psubscribe __key*");
+	push(&world, "c", "pmessage __key* __keyevent@0__:del again");
+	expect(&world, "open c\na> PING\nc> PSUBSCRIBE __key*\n"
+		       "pattern __key* __keyevent@0__:del again\n");
+	stop(&world);
+}
+
+/* Home moves to a connection that has key events, and back: heard all the time, and once. */
+static void test_key_events_while_home_moves(void **state)
+{
+	struct world world;
+
+	(void)state;
+	start(&world, true);
+	route(&world, "a b");
+	listen(&world, 0, "PSUBSCRIBE", "*");
+	up(&world, "a");
+	up(&world, "b");
+	push(&world, "a", "psubscribe *");
+	push(&world, "b", "psubscribe *");
+	world.text.len = 0;
+	route_first(&world, "a b", 1); /* b is partition 0 now */
+	expect(&world, "b> PUNSUBSCRIBE *\nb> PSUBSCRIBE *\n");
+	push(&world, "b", "punsubscribe *");
+	push(&world, "a", "pmessage * news 1");
+	push(&world, "b", "psubscribe *");
+	expect(&world, "pattern * news 1\na> PUNSUBSCRIBE *\na> PSUBSCRIBE *\n");
+	push(&world, "a", "punsubscribe *");
+	push(&world, "a", "psubscribe *");
+	push(&world, "a", "pmessage * news 2");
+	push(&world, "b", "pmessage * news 2");
+	push(&world, "a", "pmessage * __keyevent@0__:set x");
+	push(&world, "b", "pmessage * __keyevent@0__:set y");
+	expect(&world, "pattern * news 2\npattern * __keyevent@0__:set x\n"
+		       "pattern * __keyevent@0__:set y\n");
+	unlisten(&world, 0, "PSUBSCRIBE", "*");
+	expect(&world, "a> PUNSUBSCRIBE *\nb> PUNSUBSCRIBE *\n");
+	stop(&world);
+}
+
+/* A master that cannot be reached is not waited for. */
+static void test_key_events_without_a_master(void **state)
+{
+	struct world world;
+
+	(void)state;
+	start(&world, true);
+	route(&world, "a b");
+	listen(&world, 0, "PSUBSCRIBE", "*");
+	up(&world, "a");
+	push(&world, "a", "psubscribe *");
+	expect(&world, "open a\nopen b\na> PSUBSCRIBE *\n");
+	down(&world, "b");
+	tick(&world, 10000);
+	expect(&world, "done 0 +OK\n");
+	tick(&world, 2 * HS_SUBSCRIBER_OPEN_US_MIN);
+	up(&world, "b");
+	push(&world, "b", "psubscribe *");
+	push(&world, "b", "pmessage * __keyevent@0__:set y");
+	expect(&world, "open b\nb> PSUBSCRIBE *\npattern * __keyevent@0__:set y\n");
+	stop(&world);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_key_events_of_all_masters),
+		cmocka_unit_test(test_key_events_are_not_asked_of_a_node_without_slots),
+		cmocka_unit_test(test_key_events_of_masters_that_come_and_go),
+		cmocka_unit_test(test_key_events_while_home_moves),
+		cmocka_unit_test(test_key_events_without_a_master),
+		cmocka_unit_test(test_subscribed_once_for_all_workers),
+		cmocka_unit_test(test_messages_in_pieces),
+		cmocka_unit_test(test_one_server_has_everything),
+		cmocka_unit_test(test_a_lost_connection_is_opened_again),
+		cmocka_unit_test(test_a_connection_that_is_well_again),
+		cmocka_unit_test(test_a_silent_connection_is_asked),
+		cmocka_unit_test(test_home_is_another_while_partition_0_is_away),
+		cmocka_unit_test(test_home_moves_when_its_node_is_not_listed_any_more),
+		cmocka_unit_test(test_home_moves_to_one_that_is_there),
+		cmocka_unit_test(test_a_worker_whose_listen_failed_does_not_count),
+		cmocka_unit_test(test_listen_fails_when_it_is_refused_or_late),
+		cmocka_unit_test(test_a_shard_channel_follows_the_routes),
+		cmocka_unit_test(test_a_shard_channel_that_the_server_dropped),
+		cmocka_unit_test(test_the_refusal_of_an_answer_that_came_already),
+		cmocka_unit_test(test_a_shard_channel_that_nobody_serves),
+		cmocka_unit_test(test_what_comes_before_the_answer),
+		cmocka_unit_test(test_nonsense_ends_the_connection),
+		cmocka_unit_test(test_the_answer_to_another_request),
+		cmocka_unit_test(test_a_message_larger_than_any),
+		cmocka_unit_test(test_subscriptions_go_out_in_portions),
+		cmocka_unit_test(test_long_names_go_out_in_portions),
+		cmocka_unit_test(test_as_many_channels_as_the_limit_says),
+		cmocka_unit_test(test_as_many_bytes_of_names_as_the_limit_says),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

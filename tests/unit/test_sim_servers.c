@@ -1,0 +1,306 @@
+/* A simulated heatsink in front of simulated servers: scripts of single faults show what each does to what is
+ * under way, and that clients are told the truth. Random schedules with these faults are in test_sim.c. */
+#include "base/slot.h"
+#include "core/session.h"
+#include "sim/cluster.h"
+#include "sim/world.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct hs_sim_world_options options_for(uint64_t seed)
+{
+	struct hs_sim_world_options options = hs_sim_world_defaults(seed);
+
+	options.engine.partitions = 1;
+	options.together = HS_TOGETHER_ALL;
+	options.servers = (struct hs_sim_servers_options){
+		.on = true,
+		.latency_us_max = 100,
+		.in_flight_max = 100,
+		.waiting_max = 100,
+		.private_max = 100,
+		.timeout_us = 100000,
+		.down_us_max = 1000,
+	};
+	return options;
+}
+
+static void assert_heard(struct hs_sim_client *client, const char *text)
+{
+	hs_buf_append(&client->received, "", 1);
+	assert_string_equal(client->received.data, text);
+	hs_buf_clear(&client->received, 0);
+}
+
+static bool heard(const struct hs_sim_client *client, const char *text)
+{
+	return client->received.len > 0 &&
+	       memmem(client->received.data, client->received.len, text, strlen(text));
+}
+
+static void test_one_connection_keeps_the_order(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 50; seed++) {
+		struct hs_sim_world_options options = options_for(seed);
+		struct hs_sim_world *world = hs_sim_world_create(&options);
+		struct hs_sim_client *client = hs_sim_client_connect(world, 0);
+
+		hs_sim_client_ask(client, "SET a 1");
+		hs_sim_client_ask(client, "INCR a");
+		hs_sim_client_ask(client, "GET a");
+		assert_int_equal(client->received.len, 0); /* nothing is answered at once */
+		hs_sim_world_settle(world);
+		assert_heard(client, "+OK\r\n:2\r\n$1\r\n2\r\n");
+		hs_sim_world_destroy(&world);
+	}
+}
+
+/* INCRs on a connection that is lost all the time: each is answered, run, refused or unknown; what
+ * was acknowledged is there, what was refused is not. */
+static void check_lost(struct hs_sim_world_options *options, uint64_t *acknowledged,
+		       uint64_t *unknown, uint64_t *refused)
+{
+	struct hs_sim_world *world = hs_sim_world_create(options);
+	struct hs_sim_client *client = hs_sim_client_connect(world, 0);
+	uint64_t counts[3] = {0}, final;
+
+	for (int i = 0; i < 30; i++) {
+		hs_sim_client_ask(client, "INCR a");
+		if (i % 3 != 0)
+			continue;
+		hs_sim_world_settle(world);
+	}
+	hs_sim_world_settle(world);
+	for (const char *at = client->received.data, *end = at + client->received.len; at < end;) {
+		counts[0] += at[0] == ':';
+		counts[1] += strncmp(at, "-UNKNOWN ", 9) == 0;
+		counts[2] += at[0] == '-' && strncmp(at, "-UNKNOWN ", 9) != 0;
+		at = (const char *)memchr(at, '\n', (size_t)(end - at)) + 1;
+	}
+	assert_int_equal(counts[0] + counts[1] + counts[2], 30);
+	hs_buf_clear(&client->received, 0);
+	hs_sim_world_calm(world);
+	hs_sim_client_ask(client, "INCRBY a 0");
+	hs_sim_world_settle(world);
+	hs_buf_append(&client->received, "", 1);
+	final = strtoull(client->received.data + 1, NULL, 10);
+	assert_in_range(final, counts[0], counts[0] + counts[1]);
+	*acknowledged += counts[0];
+	*unknown += counts[1];
+	*refused += counts[2];
+	hs_sim_world_destroy(&world);
+}
+
+static void test_lost_connections(void **state)
+{
+	uint64_t acknowledged = 0, unknown = 0, refused = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 100; seed++) {
+		struct hs_sim_world_options options = options_for(seed);
+
+		options.servers.lose_one_in = 10;
+		check_lost(&options, &acknowledged, &unknown, &refused);
+	}
+	print_message("%llu acknowledged, %llu unknown, %llu refused\n",
+		      (unsigned long long)acknowledged, (unsigned long long)unknown,
+		      (unsigned long long)refused);
+	assert_true(acknowledged > 1000 && unknown > 100 && refused > 5);
+}
+
+static void test_lost_replies_crashes_and_stalls(void **state)
+{
+	uint64_t acknowledged = 0, unknown = 0, refused = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 100; seed++) {
+		struct hs_sim_world_options options = options_for(seed);
+
+		options.servers.mute_one_in = 20;
+		check_lost(&options, &acknowledged, &unknown, &refused);
+		options.servers.mute_one_in = 0;
+		options.servers.act_us_max = 500;
+		options.servers.crashes = true;
+		check_lost(&options, &acknowledged, &unknown, &refused);
+	}
+	assert_true(acknowledged > 1000 && unknown > 100);
+	unknown = refused = 0;
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		struct hs_sim_world_options options = options_for(seed);
+
+		options.servers.act_us_max = 500;
+		options.servers.stalls = true;
+		check_lost(&options, &acknowledged, &unknown, &refused);
+	}
+	assert_int_equal(unknown + refused, 0); /* it only takes its time */
+}
+
+/* A read that was lost is sent again, unless its client's write that follows was lost with it. */
+static void test_reads_are_sent_again(void **state)
+{
+	uint64_t again = 0, not_again = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 200; seed++) {
+		struct hs_sim_world_options options = options_for(seed);
+		struct hs_sim_world *world;
+		struct hs_sim_client *client;
+
+		options.servers.lose_one_in = 12;
+		world = hs_sim_world_create(&options);
+		client = hs_sim_client_connect(world, 0);
+		hs_sim_client_ask(client, "GET a");
+		hs_sim_world_settle(world);
+		again += heard(client, "$-1");
+		assert_false(heard(client, "UNKNOWN"));
+		hs_buf_clear(&client->received, 0);
+		hs_sim_client_ask(client, "GET a");
+		hs_sim_client_ask(client, "SET a 5");
+		hs_sim_world_settle(world);
+		assert_false(heard(client, "$1\r\n5"));
+		not_again += heard(client, "-UNKNOWN") && !heard(client, "$-1");
+		hs_sim_world_destroy(&world);
+	}
+	print_message("%llu again, %llu not\n", (unsigned long long)again,
+		      (unsigned long long)not_again);
+	assert_true(again > 150 && not_again > 10);
+}
+
+/* A watch lives in its connection: lost with it, EXEC runs nothing. */
+static void test_watches(void **state)
+{
+	uint64_t ran = 0, lost = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 200; seed++) {
+		struct hs_sim_world_options options = options_for(seed);
+		struct hs_sim_world *world;
+		struct hs_sim_client *client, *other;
+
+		options.servers.lose_one_in = seed % 2 == 0 ? 6 : 0;
+		world = hs_sim_world_create(&options);
+		client = hs_sim_client_connect(world, 0);
+		other = hs_sim_client_connect(world, 0);
+		hs_sim_client_ask(client, "WATCH a");
+		hs_sim_world_settle(world);
+		if (seed % 4 == 1) {
+			hs_sim_client_ask(other, "SET a 1");
+			hs_sim_world_settle(world);
+		}
+		hs_sim_client_ask(client, "MULTI");
+		hs_sim_client_ask(client, "SET a 2");
+		hs_sim_client_ask(client, "EXEC");
+		hs_sim_world_settle(world);
+		if (seed % 2 == 1)
+			assert_heard(client, seed % 4 == 1
+						     ? "+OK\r\n+OK\r\n+QUEUED\r\n*-1\r\n"
+						     : "+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n");
+		ran += heard(client, "*1\r\n+OK");
+		lost += heard(client, "not sent") && heard(client, "*-1");
+		hs_sim_world_destroy(&world);
+	}
+	assert_true(ran > 10 && lost > 10);
+}
+
+static void test_too_many_wait(void **state)
+{
+	struct hs_sim_world_options options = options_for(1);
+	struct hs_sim_world *world;
+	struct hs_sim_client *client;
+
+	(void)state;
+	options.servers.in_flight_max = 1;
+	options.servers.waiting_max = 2;
+	world = hs_sim_world_create(&options);
+	client = hs_sim_client_connect(world, 0);
+	hs_sim_client_ask(client, "GET a"); /* so that there is a connection */
+	hs_sim_world_settle(world);
+	hs_buf_clear(&client->received, 0);
+	for (int i = 0; i < 4; i++)
+		hs_sim_client_ask(client, "INCR a");
+	hs_sim_world_settle(world);
+	assert_heard(client, ":1\r\n:2\r\n:3\r\n-BUSY 2 requests wait for 10.0.0.1:7000 already "
+			     "(engine-queue); not sent\r\n");
+	hs_sim_world_destroy(&world);
+}
+
+/* In front of a Cluster FLUSHALL goes to every master, in no order with what is under way for a slot. */
+static void test_a_flush_waits_for_what_was_asked_before(void **state)
+{
+	struct hs_sim_world_options options = options_for(1);
+	struct hs_sim_world *world;
+	struct hs_sim_client *client;
+
+	(void)state;
+	options.engine.partitions = 16;
+	options.together = HS_TOGETHER_SLOT;
+	options.servers.cluster = true;
+	options.servers.masters = 3;
+	world = hs_sim_world_create(&options);
+	client = hs_sim_client_connect(world, 0);
+	hs_sim_client_ask(client, "SET a 1");
+	hs_sim_world_settle(world);
+	assert_heard(client, "+OK\r\n");
+	hs_sim_client_ask(client, "GET a");
+	hs_sim_client_ask(client, "FLUSHALL");
+	assert_int_equal(client->session->hold, HS_HOLD_OWN);
+	hs_sim_client_ask(client, "GET a");
+	hs_sim_world_settle(world);
+	assert_heard(client, "$1\r\n1\r\n+OK\r\n$-1\r\n");
+	hs_sim_world_destroy(&world);
+}
+
+/* While a slot has no owner requests for it are refused; when it has one again they are served soon, though the
+ * topology is looked at every five seconds only. */
+static void test_a_slot_that_is_served_again_is_found_soon(void **state)
+{
+	struct hs_sim_world_options options = options_for(2);
+	struct hs_sim_world *world;
+	struct hs_sim_client *client;
+
+	(void)state;
+	options.engine.partitions = 16;
+	options.together = HS_TOGETHER_SLOT;
+	options.servers.cluster = true;
+	options.servers.masters = 3;
+	options.servers.replicas = 1;
+	options.servers.lossy = true;
+	world = hs_sim_world_create(&options);
+	client = hs_sim_client_connect(world, 0);
+	hs_sim_client_ask(client, "SET a 1");
+	hs_sim_world_settle(world);
+	assert_heard(client, "+OK\r\n");
+	hs_sim_cluster_crash(world->cluster,
+			     hs_sim_cluster_owner(world->cluster, hs_slot_of(HS_LIT("a"))));
+	hs_sim_world_pass(world, 3000000);
+	hs_sim_world_calm(world);
+	hs_sim_world_pass(world, 3000000);
+	hs_sim_client_ask(client, "SET a 2");
+	hs_sim_world_settle(world);
+	assert_heard(client, "+OK\r\n");
+	hs_sim_world_destroy(&world);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_one_connection_keeps_the_order),
+		cmocka_unit_test(test_lost_connections),
+		cmocka_unit_test(test_lost_replies_crashes_and_stalls),
+		cmocka_unit_test(test_reads_are_sent_again),
+		cmocka_unit_test(test_watches),
+		cmocka_unit_test(test_too_many_wait),
+		cmocka_unit_test(test_a_flush_waits_for_what_was_asked_before),
+		cmocka_unit_test(test_a_slot_that_is_served_again_is_found_soon),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

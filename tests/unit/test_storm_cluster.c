@@ -1,0 +1,456 @@
+/* Goal: what storm sends to which node of a Cluster, and in which order, whatever the nodes answer and when.
+ *
+ * Method: a client with links to two nodes that are said to be connected and are not: what it would send is read from
+ * the links' buffers, and replies are handed to it one by one. Requests are one letter each, so that a text is an
+ * order. */
+#include "cli/storm.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define MOVED "-MOVED 7 127.0.0.1:2\r\n"
+#define ASK "-ASK 7 127.0.0.1:2\r\n"
+#define ASKING "*1\r\n$6\r\nASKING\r\n"
+
+enum { SLOT = 7 };
+
+struct world {
+	struct hs_storm_options options;
+	struct hs_storm_worker worker;
+	struct hs_storm_conn *conn;
+	atomic_bool stop;
+	char text[1000];
+};
+
+static struct world *begin(void)
+{
+	struct world *world = test_calloc(1, sizeof *world);
+	struct hs_redis_url *url = &world->options.target.url;
+
+	world->options.cluster = true;
+	world->options.pipeline = world->options.connections = world->options.threads = 1;
+	world->options.keys = 10;
+	world->options.prefix = world->options.request = "";
+	world->options.patience_us = 60000000;
+	url->seeds_count = 2;
+	for (uint16_t i = 0; i < 2; i++) {
+		strcpy(url->seeds[i].host, "127.0.0.1");
+		url->seeds[i].port = (uint16_t)(i + 1);
+	}
+	hs_storm_worker_init(&world->worker, &world->options, 0, &world->stop);
+	world->worker.phase = HS_STORM_PHASE_RUN;
+	world->worker.cluster->known = true;
+	world->worker.read_ns = uv_hrtime();
+	world->conn = &world->worker.conns[0];
+	for (int i = 0; i < 2; i++) {
+		world->worker.nodes[i].owner = true;
+		world->conn->links[i]->upstream.state = HS_UPSTREAM_UP;
+	}
+	return world;
+}
+
+/* So many were answered, and so many of them with an error. */
+static void end(struct world *world, uint64_t answered, uint64_t errors)
+{
+	assert_int_equal(world->worker.counts.answered, answered);
+	assert_int_equal(world->worker.counts.error_total, errors);
+	assert_int_equal(world->worker.counts.sent, answered + world->worker.counts.lost);
+	assert_int_equal(world->conn->under_way, 0);
+	assert_int_equal(world->worker.under_way, 0);
+	hs_storm_worker_deinit(&world->worker);
+	test_free(world);
+}
+
+static struct hs_storm_flight *ask_of(struct world *world, const char *letter, uint64_t key,
+				      uint16_t slot)
+{
+	struct hs_storm_flight *flight = hs_storm_conn_add(world->conn, slot);
+
+	*flight =
+		(struct hs_storm_flight){.kind = HS_STORM_GET, .key = key, .other = (uint32_t)key};
+	hs_buf_append(world->conn->out, letter, 1);
+	hs_storm_conn_added(world->conn);
+	return flight;
+}
+
+/* A request for each letter, all on one key. */
+static void ask(struct world *world, const char *letters)
+{
+	for (; *letters; letters++)
+		ask_of(world, letters, 1, SLOT);
+}
+
+static void hear(struct world *world, int node, const char *reply)
+{
+	struct hs_storm_link *link = world->conn->links[node];
+
+	world->conn->from = link;
+	world->worker.read_ns = uv_hrtime();
+	hs_storm_cluster_take(link, hs_bytes_of(reply));
+	hs_storm_cluster_release(world->conn);
+}
+
+/* What the node has been sent since the last time. */
+static void is_sent(struct world *world, int node, const char *text)
+{
+	struct hs_buf *out = &world->conn->links[node]->upstream.out;
+
+	snprintf(world->text, sizeof world->text, "%.*s", (int)out->len, out->data);
+	out->len = 0;
+	assert_string_equal(world->text, text);
+}
+
+/* ---- redirects ---- */
+
+static void test_moved_is_followed(void **state)
+{
+	struct world *world = begin();
+
+	(void)state;
+	ask(world, "a");
+	is_sent(world, 0, "a");
+	hear(world, 0, MOVED);
+	is_sent(world, 1, "a");
+	hear(world, 1, "+OK\r\n");
+	ask(world, "b"); /* straight to the new owner */
+	is_sent(world, 0, "");
+	is_sent(world, 1, "b");
+	hear(world, 1, "+OK\r\n");
+	assert_int_equal(world->worker.nodes[0].moved, 1);
+	assert_int_equal(world->worker.nodes[0].requests, 1);
+	assert_int_equal(world->worker.nodes[1].requests, 2);
+	end(world, 2, 0);
+}
+
+static void test_ask_is_followed_once(void **state)
+{
+	struct world *world = begin();
+
+	(void)state;
+	ask(world, "a");
+	is_sent(world, 0, "a");
+	hear(world, 0, ASK);
+	is_sent(world, 1, ASKING "a");
+	ask(world, "b"); /* the old owner is asked, but not past the first one */
+	is_sent(world, 0, "");
+	hear(world, 1, "+OK\r\n"); /* to ASKING */
+	is_sent(world, 0, "");
+	hear(world, 1, "+OK\r\n");
+	is_sent(world, 0, "b");
+	hear(world, 0, "+OK\r\n");
+	assert_int_equal(world->worker.nodes[0].asked, 1);
+	end(world, 2, 0);
+}
+
+static void test_other_slots_are_not_held(void **state)
+{
+	struct world *world = begin();
+
+	(void)state;
+	ask(world, "a");
+	ask_of(world, "b", 2, SLOT + 1);
+	ask_of(world, "c", 1, SLOT);
+	is_sent(world, 0, "abc");
+	hear(world, 0, MOVED);
+	is_sent(world, 1, "");
+	ask_of(world, "d", 2, SLOT + 1);
+	is_sent(world, 0, "d");
+	hear(world, 0, "+OK\r\n");
+	hear(world, 0, MOVED);
+	is_sent(world, 1, "ac");
+	hear(world, 0, "+OK\r\n");
+	hear(world, 1, "+OK\r\n");
+	hear(world, 1, "+OK\r\n");
+	end(world, 4, 0);
+}
+
+static void test_the_client_s_order_is_kept(void **state)
+{
+	struct world *world = begin();
+
+	(void)state;
+	ask(world, "abc");
+	is_sent(world, 0, "abc");
+	hear(world, 0, MOVED);
+	is_sent(world, 1, "");
+	ask(world, "d"); /* the map names the new owner already */
+	is_sent(world, 1, "");
+	hear(world, 0, MOVED);
+	is_sent(world, 1, "");
+	hear(world, 0, MOVED);
+	is_sent(world, 1, "abcd");
+	for (int i = 0; i < 4; i++)
+		hear(world, 1, "+OK\r\n");
+	end(world, 4, 0);
+}
+
+static void test_what_is_overtaken_is_given_up(void **state)
+{
+	struct world *world = begin();
+
+	(void)state;
+	ask(world, "ab");
+	ask_of(world, "c", 2, SLOT);
+	is_sent(world, 0, "abc");
+	hear(world, 0, MOVED);
+	hear(world, 0, "+OK\r\n"); /* b, on the key of a */
+	hear(world, 0, "+OK\r\n");
+	is_sent(world, 1, "");
+	assert_string_equal(world->worker.counts.errors[0].word, "MOVED");
+	end(world, 3, 1);
+
+	world = begin();
+	ask(world, "a");
+	ask_of(world, "b", 2, SLOT);
+	is_sent(world, 0, "ab");
+	hear(world, 0, ASK);
+	hear(world, 0, "+OK\r\n"); /* another key: it says nothing about a */
+	is_sent(world, 1, ASKING "a");
+	hear(world, 1, "+OK\r\n");
+	hear(world, 1, "+OK\r\n");
+	end(world, 2, 0);
+}
+
+static void test_a_second_key_counts(void **state)
+{
+	struct world *world = begin();
+
+	(void)state;
+	ask_of(world, "a", 2, SLOT)->other = 1;
+	ask(world, "b");
+	is_sent(world, 0, "ab");
+	hear(world, 0, "-TRYAGAIN Multiple keys request during rehashing of slot\r\n");
+	hear(world, 0, "+OK\r\n");
+	is_sent(world, 0, "");
+	ask(world, "a");
+	ask_of(world, "b", 2, SLOT)->other = 1;
+	hear(world, 0, "-TRYAGAIN x\r\n");
+	hear(world, 0, "+OK\r\n");
+	end(world, 4, 2);
+}
+
+/* ---- not now ---- */
+
+static void test_not_now_is_tried_again(void **state)
+{
+	static const char *const words[] = {"-TRYAGAIN x\r\n", "-CLUSTERDOWN x\r\n",
+					    "-LOADING x\r\n"};
+	struct world *world = begin();
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		ask(world, "a");
+		is_sent(world, 0, "a");
+		hear(world, 0, words[i]);
+		is_sent(world, 0, ""); /* not at once */
+		while (world->conn->links[0]->upstream.out.len == 0)
+			hs_storm_cluster_release(world->conn);
+		is_sent(world, 0, "a");
+		hear(world, 0, "+OK\r\n");
+	}
+	assert_int_equal(world->worker.nodes[0].again, 3);
+	end(world, 3, 0);
+}
+
+static void test_not_now_waits_for_what_is_behind_it(void **state)
+{
+	struct world *world = begin();
+	uint64_t until = uv_hrtime() + 20000000; /* longer than any pause */
+
+	(void)state;
+	ask(world, "a");
+	ask_of(world, "b", 2, SLOT);
+	is_sent(world, 0, "ab");
+	hear(world, 0, "-LOADING x\r\n");
+	while (uv_hrtime() < until)
+		hs_storm_cluster_release(world->conn);
+	is_sent(world, 0, "");
+	hear(world, 0, "+OK\r\n");
+	is_sent(world, 0, "a");
+	hear(world, 0, "+OK\r\n");
+	end(world, 2, 0);
+}
+
+static void test_patience_ends(void **state)
+{
+	struct world *world = begin();
+
+	(void)state;
+	world->options.patience_us = 1;
+	ask(world, "a");
+	hear(world, 0, "-TRYAGAIN x\r\n");
+	while (world->conn->parked)
+		hs_storm_cluster_release(world->conn);
+	assert_string_equal(world->worker.counts.errors[0].word, "TRYAGAIN");
+	end(world, 1, 1);
+}
+
+/* ---- transactions ---- */
+
+/* MULTI, so many requests, EXEC. */
+static void ask_transaction(struct world *world, const char *letters)
+{
+	world->conn->unit_more = (uint8_t)(strlen(letters) - 1);
+	ask(world, letters);
+}
+
+static void test_a_transaction_is_sent_again_as_a_whole(void **state)
+{
+	struct world *world = begin();
+
+	(void)state;
+	ask_transaction(world, "mabe");
+	ask(world, "z");
+	is_sent(world, 0, "mabez");
+	hear(world, 0, "+OK\r\n");
+	hear(world, 0, "+QUEUED\r\n");
+	hear(world, 0, MOVED);
+	is_sent(world, 1, "");
+	hear(world, 0, "-EXECABORT x\r\n");
+	hear(world, 0, MOVED);
+	is_sent(world, 1, "mabez");
+	hear(world, 1, "+OK\r\n");
+	hear(world, 1, "+QUEUED\r\n");
+	hear(world, 1, "+QUEUED\r\n");
+	hear(world, 1, "*2\r\n+OK\r\n+OK\r\n");
+	hear(world, 1, "+OK\r\n");
+	end(world, 5, 0);
+}
+
+static void test_exec_itself_is_redirected(void **state)
+{
+	struct world *world = begin();
+
+	(void)state;
+	ask_transaction(world, "mae");
+	is_sent(world, 0, "mae");
+	hear(world, 0, "+OK\r\n");
+	hear(world, 0, "+QUEUED\r\n");
+	hear(world, 0, ASK);
+	is_sent(world, 1, ASKING "mae"); /* it holds until EXEC */
+	hear(world, 1, "+OK\r\n");
+	hear(world, 1, "+OK\r\n");
+	hear(world, 1, "+QUEUED\r\n");
+	hear(world, 1, "*1\r\n+OK\r\n");
+	end(world, 3, 0);
+}
+
+static void test_a_pinned_transaction_did_nothing(void **state)
+{
+	struct world *world = begin();
+
+	(void)state;
+	for (int asked = 0; asked < 2; asked++) {
+		world->conn->pin = world->conn->links[1]; /* not where the map points */
+		world->conn->watch.asked = asked;
+		ask_transaction(world, "mse");
+		world->conn->pin = NULL;
+		is_sent(world, 1, asked ? ASKING "mse" : "mse");
+		ask(world, "z"); /* where the map points, but not past it */
+		is_sent(world, 0, "");
+		if (asked)
+			hear(world, 1, "+OK\r\n");
+		hear(world, 1, "+OK\r\n");
+		hear(world, 1, "-MOVED 7 127.0.0.1:1\r\n");
+		hear(world, 1, "-EXECABORT x\r\n");
+		is_sent(world, 0, "z");
+		is_sent(world, 1, "");
+		hear(world, 0, "+OK\r\n");
+	}
+	end(world, 8, 0);
+}
+
+/* ---- links ---- */
+
+static void test_a_lost_link(void **state)
+{
+	struct world *world = begin();
+	struct hs_storm_link *link = world->conn->links[0];
+
+	(void)state;
+	ask_transaction(world, "me");
+	ask(world, "abc");
+	link->upstream.sent = 3; /* m, e, a */
+	hear(world, 0, "+OK\r\n");
+	hs_storm_link_drop(link, "gone");
+	assert_int_equal(world->worker.counts.lost, 2); /* e, a */
+	assert_int_equal(world->worker.counts.unsent, 2);
+	assert_string_equal(world->worker.counts.trouble, "gone");
+	end(world, 1, 0);
+}
+
+static void test_a_link_that_is_not_there_is_waited_for(void **state)
+{
+	struct world *world = begin();
+	struct hs_storm_link *link = world->conn->links[0];
+
+	(void)state;
+	link->upstream.state = HS_UPSTREAM_OPENING;
+	ask_transaction(world, "me");
+	ask(world, "a");
+	is_sent(world, 0, "");
+	link->upstream.state = HS_UPSTREAM_UP;
+	hs_storm_cluster_release(world->conn);
+	is_sent(world, 0, "mea");
+	hear(world, 0, "+OK\r\n");
+	hear(world, 0, "*0\r\n");
+	hear(world, 0, "+OK\r\n");
+	link->upstream.state = HS_UPSTREAM_OPENING;
+	ask(world, "b");
+	hs_storm_cluster_give_up(world->conn);
+	assert_string_equal(world->worker.counts.errors[0].example,
+			    "CLUSTERDOWN 127.0.0.1:1 is not connected; not sent");
+	end(world, 4, 1);
+}
+
+/* ---- what --verify asks ---- */
+
+static void test_what_is_under_way_wherever_it_is(void **state)
+{
+	struct world *world = begin();
+	struct hs_storm_conn *conn = world->conn;
+
+	(void)state;
+	ask_of(world, "a", 1, SLOT)->stamp = 3;
+	ask_of(world, "b", 2, SLOT + 1)->stamp = 5;
+	assert_int_equal(hs_storm_conn_oldest(conn), 3);
+	hear(world, 0, "-TRYAGAIN x\r\n"); /* parked */
+	assert_int_equal(hs_storm_conn_oldest(conn), 3);
+	hs_storm_conn_raise(conn, 1, 9);
+	while (conn->links[0]->flight_count < 2)
+		hs_storm_cluster_release(conn);
+	assert_int_equal(hs_storm_conn_oldest(conn), 3); /* behind the newer one */
+	assert_int_equal(conn->links[0]->flights[(conn->links[0]->flight_head + 1)].floor, 9);
+	hear(world, 0, "+OK\r\n");
+	hear(world, 0, "+OK\r\n");
+	assert_true(hs_storm_conn_oldest(conn) == UINT64_MAX);
+	end(world, 2, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_moved_is_followed),
+		cmocka_unit_test(test_ask_is_followed_once),
+		cmocka_unit_test(test_other_slots_are_not_held),
+		cmocka_unit_test(test_the_client_s_order_is_kept),
+		cmocka_unit_test(test_what_is_overtaken_is_given_up),
+		cmocka_unit_test(test_a_second_key_counts),
+		cmocka_unit_test(test_not_now_is_tried_again),
+		cmocka_unit_test(test_not_now_waits_for_what_is_behind_it),
+		cmocka_unit_test(test_patience_ends),
+		cmocka_unit_test(test_a_transaction_is_sent_again_as_a_whole),
+		cmocka_unit_test(test_exec_itself_is_redirected),
+		cmocka_unit_test(test_a_pinned_transaction_did_nothing),
+		cmocka_unit_test(test_a_lost_link),
+		cmocka_unit_test(test_a_link_that_is_not_there_is_waited_for),
+		cmocka_unit_test(test_what_is_under_way_wherever_it_is),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,230 @@
+/* Goal: every row of every table of counters is summed over the workers, and CONFIG RESETSTAT sets back those rows that
+ * say so, and no others. Method: a host with two real cores; every counter of every owner gets a value of its own, is
+ * read, made larger and read again with what was read first taken off. */
+#include "serve/totals.h"
+
+#include "absorb/cache/stats.h"
+#include "base/mem.h"
+#include "serve/host.h"
+#include "stages/stages.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+enum { WORKERS = 2, GROWN = 7 };
+
+struct bench {
+	struct hs_host host;
+	struct hs_worker workers[WORKERS];
+	struct hs_engine_stats engine;
+	struct hs_totals totals;
+};
+
+static uint64_t mono_us(void *context)
+{
+	(void)context;
+	return 1;
+}
+
+static int setup(void **state)
+{
+	static const struct hs_log log;
+	static const struct hs_core_calls calls = {.mono_us = mono_us};
+	const struct hs_core_world world = {
+		.commands = &hs_commands,
+		.stages = hs_stages,
+		.calls = &calls,
+		.log = &log,
+		.workers = WORKERS,
+		.partitions = 1,
+		.node_id = "0123456789abcdef0123456789abcdef01234567",
+	};
+	const struct hs_core_options options = {.output_bytes_max = 1 << 20};
+	struct bench *bench = hs_mem_zalloc(sizeof *bench);
+
+	bench->host.workers = bench->workers;
+	bench->host.workers_count = WORKERS;
+	for (int i = 0; i < WORKERS; i++)
+		bench->workers[i].core = hs_core_create(&world, &options);
+	*state = bench;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct bench *bench = *state;
+
+	for (int i = 0; i < WORKERS; i++)
+		hs_core_destroy(&bench->workers[i].core);
+	hs_mem_free(&bench);
+	return 0;
+}
+
+/* The first value of row `row` at worker `worker`; the engine's is that of worker 0. */
+static uint64_t first_value(size_t row, uint32_t worker)
+{
+	return 1000u * (worker + 1) + row;
+}
+
+/* Counters of a table, or of `count` rows: the first value, and `grown` more. */
+static void fill(const void *counters, size_t count, uint32_t worker, uint64_t grown)
+{
+	struct hs_counter *counter = (struct hs_counter *)(uintptr_t)counters;
+
+	for (size_t i = 0; i < count; i++)
+		hs_counter_set(&counter[i], first_value(i, worker) + grown);
+}
+
+static void fill_all(struct bench *bench, uint64_t grown)
+{
+	for (uint32_t i = 0; i < WORKERS; i++) {
+		struct hs_worker *worker = &bench->workers[i];
+		struct hs_core_stats *stats = hs_core_stats(worker->core);
+
+		fill(stats, hs_core_counters.count, i, grown);
+		fill(stats->holds, HS_HOLDS, i, grown);
+		for (int id = 0; id < HS_CMD_IDS_ALL; id++)
+			fill(&stats->command[id], hs_command_counters.count, i, grown);
+		for (const struct hs_stage *const *stage = hs_stages; *stage; stage++) {
+			if ((*stage)->counters)
+				fill(hs_core_stage_stats(worker->core, *stage),
+				     (*stage)->counters->count, i, grown);
+		}
+		fill(&worker->stats, sizeof worker->stats / sizeof(struct hs_counter), i, grown);
+	}
+	fill(&bench->host.stats, 1, 0, grown);
+	for (size_t i = 0; i < hs_engine_counters.count; i++)
+		((uint64_t *)&bench->engine)[i] = first_value(i, 0) + grown;
+}
+
+static void read_totals(struct bench *bench)
+{
+	hs_totals_read(&bench->host, &bench->engine, &bench->totals);
+	hs_totals_subtract(&bench->totals, &bench->host.baseline);
+}
+
+/* A row of `owners` owners that have grown; `reset`: their first values were taken off. */
+static void assert_row(const struct bench *bench, const struct hs_counter_row *row, size_t number,
+		       uint32_t owners, uint64_t grown, bool reset)
+{
+	uint64_t value = owners * grown;
+	size_t i = 0;
+
+	if (!reset || row->kind != HS_COUNTER) {
+		for (uint32_t owner = 0; owner < owners; owner++)
+			value += first_value(number, owner);
+	}
+	while (bench->totals.rows[i] != row)
+		assert_true(++i < bench->totals.count);
+	if (bench->totals.values[i] != value)
+		print_error("%s\n", row->name);
+	assert_int_equal(bench->totals.values[i], value);
+}
+
+static size_t assert_table(const struct bench *bench, const struct hs_counter_table *table,
+			   uint32_t owners, uint64_t grown, bool reset)
+{
+	for (size_t i = 0; i < table->count; i++)
+		assert_row(bench, &table->rows[i], i, owners, grown, reset);
+	return table->count;
+}
+
+/* One of a table that is private to totals.c: the row with this name. */
+static size_t assert_named(const struct bench *bench, const char *name, size_t number,
+			   uint32_t owners, uint64_t grown, bool reset)
+{
+	size_t i = 0;
+
+	while (!bench->totals.rows[i]->name || strcmp(bench->totals.rows[i]->name, name) != 0)
+		assert_true(++i < bench->totals.count);
+	assert_row(bench, bench->totals.rows[i], number, owners, grown, reset);
+	return 1;
+}
+
+static void assert_all(struct bench *bench, uint64_t grown, bool reset)
+{
+	size_t count = 0, rows = 0;
+
+	count += assert_table(bench, &hs_core_counters, WORKERS, grown, reset);
+	count += assert_table(bench, &hs_hold_counters, WORKERS, grown, reset);
+	for (const struct hs_stage *const *stage = hs_stages; *stage; stage++) {
+		if ((*stage)->counters)
+			count += assert_table(bench, (*stage)->counters, WORKERS, grown, reset);
+	}
+	count += assert_table(bench, &hs_engine_counters, 1, grown, reset);
+	count += assert_named(bench, "tls_clients", 0, WORKERS, grown, reset);
+	count += assert_named(bench, "tls_handshake_failures", 1, WORKERS, grown, reset);
+	count += assert_named(bench, "news_dropped", 2, WORKERS, grown, reset);
+	count += assert_named(bench, "rejected_connections", 0, 1, grown, reset);
+	for (size_t i = 0; i < bench->totals.count; i++) {
+		const struct hs_counter_row *row = bench->totals.rows[i];
+
+		rows += !row->section || strcmp(row->section, "Http") != 0; /* there is none */
+	}
+	assert_int_equal(count, rows);
+}
+
+static void test_every_row_is_summed_and_set_back_by_its_kind(void **state)
+{
+	struct bench *bench = *state;
+
+	fill_all(bench, 0);
+	read_totals(bench);
+	assert_all(bench, 0, false);
+	hs_totals_read(&bench->host, &bench->engine, &bench->host.baseline);
+	fill_all(bench, GROWN);
+	read_totals(bench);
+	assert_all(bench, GROWN, true);
+}
+
+static void test_commands_are_summed_and_set_back(void **state)
+{
+	struct bench *bench = *state;
+	const struct hs_command_totals *get = &bench->totals.command[HS_CMD_ID_GET];
+
+	fill_all(bench, 0);
+	read_totals(bench);
+	assert_int_equal(get->calls, first_value(0, 0) + first_value(0, 1));
+	assert_int_equal(get->failed, first_value(3, 0) + first_value(3, 1));
+	hs_totals_read(&bench->host, &bench->engine, &bench->host.baseline);
+	fill_all(bench, GROWN);
+	read_totals(bench);
+	assert_int_equal(get->calls, WORKERS * GROWN);
+	assert_int_equal(get->time_ns, WORKERS * GROWN);
+	assert_int_equal(get->rejected, WORKERS * GROWN);
+	assert_int_equal(get->failed, WORKERS * GROWN);
+}
+
+static void test_the_largest_of_all_is_no_sum(void **state)
+{
+	struct hs_cache_rule_stats stats[3] = {0};
+	struct {
+		HS_CACHE_RULE_COUNTERS(HS_COUNTER_NUMBER)
+	} sums = {0};
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		hs_counter_set(&stats[i].hits, 10);
+		hs_counter_set(&stats[i].age_max_us, i == 1 ? 900 : 100);
+		hs_counters_sum(&hs_cache_rule_counters, &stats[i], &sums);
+	}
+	assert_int_equal(sums.hits, 30);
+	assert_int_equal(sums.age_max_us, 900);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_every_row_is_summed_and_set_back_by_its_kind,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(test_commands_are_summed_and_set_back, setup,
+						teardown),
+		cmocka_unit_test(test_the_largest_of_all_is_no_sum),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
