@@ -161,8 +161,6 @@ bool hs_sim_cluster_move_end(struct hs_sim_cluster *cluster, uint16_t slot);
 bool hs_sim_cluster_move_undo(struct hs_sim_cluster *cluster, uint16_t slot);
 /* Where the slot is moving; HS_SIM_NOBODY: it is not. */
 uint8_t hs_sim_cluster_moving_to(const struct hs_sim_cluster *cluster, uint16_t slot);
-/* When the slot's source last answered ASK in this move; 0: never, or the slot is not moving. */
-uint64_t hs_sim_cluster_asked_us(const struct hs_sim_cluster *cluster, uint16_t slot);
 
 /* ---- failovers ---- */
 

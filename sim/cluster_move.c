@@ -238,13 +238,6 @@ uint8_t hs_sim_cluster_moving_to(const struct hs_sim_cluster *cluster, uint16_t 
 	return move ? move->other : HS_SIM_NOBODY;
 }
 
-uint64_t hs_sim_cluster_asked_us(const struct hs_sim_cluster *cluster, uint16_t slot)
-{
-	const struct hs_sim_move *move = find_source(cluster, slot);
-
-	return move ? move->asked_us : 0;
-}
-
 static void move_key(struct hs_sim_server *from, struct hs_sim_server *to, struct hs_bytes key)
 {
 	if (hs_sim_data_expire(from, hs_slot_of(key), key))

@@ -103,21 +103,11 @@ static uint64_t rest_us(const struct hs_sim_world *world)
 	return 3 * (uint64_t)down_us(world) + REST_US;
 }
 
-/* A client that pipelines may have had its first command answered with ASK while the second is still on its way
- * to the same node. If the move is undone in between, the node runs the second, and the first comes back to it
- * too late. No client of a Cluster can prevent that, so here such a move is completed instead. */
-static bool was_asked(const struct hs_sim_world *world, uint16_t slot)
-{
-	uint64_t asked_us = hs_sim_cluster_asked_us(world->cluster, slot);
-
-	return asked_us > 0 && world->now.mono_us < asked_us + rest_us(world);
-}
-
 static void end_move(void *context, void *target, uint64_t number)
 {
 	struct hs_sim_world *world = context;
 	uint16_t slot = (uint16_t)number;
-	bool undo = number >> 16 && !was_asked(world, slot);
+	bool undo = number >> 16;
 	bool done = false;
 
 	(void)target;

@@ -117,7 +117,6 @@ struct hs_sim_seen {
 
 /* A slot on the move, at the node it leaves or comes to. */
 struct hs_sim_move {
-	uint64_t asked_us; /* when the source last sent a client on with ASK; 0: never */
 	uint16_t slot;
 	uint8_t other;
 	bool importing; /* else migrating */

@@ -137,7 +137,6 @@ static bool decide(struct hs_sim_server_conn *conn, const struct hs_command *com
 		if (route->here > 0)
 			return refuse(conn, "TRYAGAIN Multiple keys request during rehashing of "
 					    "slot");
-		route->migrating->asked_us = hs_sim_now_us(server->cluster);
 		return redirect(conn, "ASK", route->slot, route->migrating->other);
 	}
 	if (route->importing && asked) {

@@ -270,6 +270,36 @@ static void test_not_again_when_its_client_has_gone_on(void **state)
 	town_destroy(&town);
 }
 
+/* A move is undone between two commands of one pipeline: the owner sends the first on, and runs the second. */
+static void test_not_again_when_its_client_was_served_behind_it(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct asked *a, *b, *c;
+
+	(void)state;
+	get(town, 9, 9000, "GET z");
+	up(town, 2);
+	sent(town, 2, "GET z");
+	reply(town, 2, "$-1\r\n");
+	a = set(town, 1, 1, "SET a 1");
+	b = set(town, 1, 1, "SET a 2");
+	up(town, 1);
+	sent(town, 1, "SET a 1|SET a 2");
+	reply(town, 1, "-ASK 1 h:2\r\n+OK\r\n");
+	got(b, "+OK\r\n");
+	c = set(town, 1, 1, "SET a 3"); /* one that nothing has run behind is tried again */
+	sent(town, 1, "SET a 3");
+	reply(town, 1, "-ASK 1 h:2\r\n");
+	sent(town, 2, "ASKING|SET a 1|ASKING|SET a 3");
+	reply(town, 2, "+OK\r\n-MOVED 1 h:1\r\n+OK\r\n-MOVED 1 h:1\r\n");
+	failed(a, "-CLUSTERDOWN slot on the move (MOVED 1 h:1); not run\r");
+	pass(town, 100);
+	sent(town, 1, "SET a 3");
+	reply(town, 1, "+OK\r\n");
+	got(c, "+OK\r\n");
+	town_destroy(&town);
+}
+
 static void test_a_refusal_that_stays(void **state)
 {
 	struct town *town = town_create(true, NULL);
@@ -721,6 +751,7 @@ int main(void)
 		cmocka_unit_test(test_ask_of_a_node_not_yet_open),
 		cmocka_unit_test(test_again_later),
 		cmocka_unit_test(test_not_again_when_its_client_has_gone_on),
+		cmocka_unit_test(test_not_again_when_its_client_was_served_behind_it),
 		cmocka_unit_test(test_a_refusal_that_stays),
 		cmocka_unit_test(test_what_a_lost_connection_means),
 		cmocka_unit_test(test_half_a_request_is_none),

@@ -430,12 +430,14 @@ static void take_read(struct hs_flow *flow, struct hs_fetch_pipe *fetch, struct 
 static void send_plain(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
 		       struct hs_bytes reply)
 {
+	uint16_t slot = hs_flow_slot(flow, op);
+
 	if (reply.len > 0 && hs_flow_handle_error(flow, pipe, op, reply))
 		return;
 	op->engine_state |= HS_STATE_PLAIN;
 	hs_flow_leave(flow, op);
 	hs_flow_park_back(flow, op, 0);
-	hs_flow_release(flow, hs_flow_slot(flow, op));
+	hs_flow_release(flow, slot);
 }
 
 static void take_reply(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,

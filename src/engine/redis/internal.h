@@ -67,6 +67,8 @@ struct hs_slot_chunk {
 		/* When its owner last answered ASK, in seconds of the monotonic clock, +1. 0: never since
 		 * the node owns the slot. */
 		uint32_t asked_s;
+		/* engine_order of the last command that its owner ran after it had answered ASK. */
+		uint64_t ran_order;
 	} rare[HS_CHUNK_SLOTS];
 	bool redirected; /* since the routes were read a node has said that another one owns a slot */
 };
@@ -83,6 +85,7 @@ struct hs_flow {
 	uint16_t *numbers;		/* of the nodes of the routes, here; or HS_NODE_NONE */
 	struct hs_slot_chunk *chunks[HS_CHUNKS]; /* NULL: none of its slots was used yet */
 	bool any_refused;			 /* a slot was, ever */
+	bool any_asked;				 /* an owner has answered ASK, ever */
 	struct hs_link holds;
 	uint32_t parked;	      /* in all of them */
 	uint64_t order;		      /* of the last that was submitted */
@@ -218,7 +221,8 @@ void hs_slots_route(struct hs_flow *flow, const struct hs_routes *before);
 bool hs_slot_place(struct hs_flow *flow, struct hs_op *op, uint16_t slot);
 /* Takes an operation out of its slot's count. */
 void hs_flow_leave(struct hs_flow *flow, struct hs_op *op);
-/* Parks it among those that were turned away, for `delay_us` at least. */
+/* Parks it among those that were turned away, for `delay_us` at least. It is refused instead, and gone, if it
+ * comes back from the node that its slot was moving to, and the owner ran a later command meanwhile. */
 void hs_flow_park_back(struct hs_flow *flow, struct hs_op *op, uint64_t delay_us);
 /* Lets those go that are parked, if they may. */
 void hs_flow_release(struct hs_flow *flow, uint16_t slot);
@@ -226,6 +230,8 @@ void hs_flow_release_all(struct hs_flow *flow);
 /* One has run: those of its client that came before it and were turned away cannot be tried again,
  * they would come behind it. They are told what the server said. */
 void hs_flow_overtaken(struct hs_flow *flow, const struct hs_op *by);
+/* The same of those that are under way to the node their slot is moving to: hs_flow_park_back refuses them. */
+void hs_slot_note_ran(struct hs_flow *flow, const struct hs_op *by, uint16_t slot);
 void hs_slots_tick(struct hs_flow *flow);
 void hs_slots_deinit(struct hs_flow *flow);
 

@@ -35,6 +35,7 @@ static void note_ask(struct hs_flow *flow, struct hs_node *by, uint16_t slot)
 		return;
 	if (!hs_slot_is_leaving(flow, slot))
 		hs_fetch_pipe_void(by);
+	flow->any_asked = true;
 	hs_flow_chunk(flow, slot)->rare[slot % HS_CHUNK_SLOTS].asked_s =
 		(uint32_t)(flow->now.mono_us / 1000000) + 1;
 }
@@ -183,6 +184,8 @@ void hs_flow_answer(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op
 
 		op->engine_state &= ~(unsigned)HS_STATE_COUNTED;
 		state->underway--;
+		if (__builtin_expect(flow->any_asked, 0))
+			hs_slot_note_ran(flow, op, slot);
 		if (state->hold) {
 			hs_flow_overtaken(flow, op);
 			hand_over(flow, pipe, op, reply, owned);
@@ -215,6 +218,7 @@ static void follow(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
 {
 	struct hs_node *node = hs_flow_redirected(flow, pipe, redirect);
 	uint64_t delay_us = redirect->ask ? HS_AGAIN_US : 0;
+	uint16_t slot = redirect->slot;
 
 	if (!node || hs_flow_is_late(flow, op)) {
 		struct hs_buf words = {0};
@@ -225,10 +229,10 @@ static void follow(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
 		hs_buf_deinit(&words);
 		return;
 	}
-	if (redirect->slot != op->slot) { /* nobody but the server knows where its keys are */
+	if (slot != op->slot) { /* nobody but the server knows where its keys are */
 		hs_flow_leave(flow, op);
-		op->slot = redirect->slot;
-	} else if (redirect->ask && !hs_flow_slot_state(flow, op->slot)->hold &&
+		op->slot = slot;
+	} else if (redirect->ask && !hs_flow_slot_state(flow, slot)->hold &&
 		   hs_flow_send(flow, node, op, true)) {
 		return; /* still counted in its slot */
 	}
@@ -238,7 +242,7 @@ static void follow(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
 	hs_flow_leave(flow, op);
 	keep_redirect(op, reply);
 	hs_flow_park_back(flow, op, delay_us);
-	hs_flow_release(flow, op->slot);
+	hs_flow_release(flow, slot);
 }
 
 /* EVALSHA of a script that the server does not have: the script itself, if it is known here. */
@@ -552,8 +556,11 @@ void hs_flow_requeue(struct hs_flow *flow, struct hs_pipe *pipe, const char *why
 			hs_flow_place_again(flow, op);
 	}
 	while ((op = hs_ops_pop(&lost))) {
-		if (!hs_op_is_read(op))
+		if (!hs_op_is_read(op)) {
 			hs_flow_overtaken(flow, op);
+			if (hs_flow_slot(flow, op) != HS_SLOT_NONE)
+				hs_slot_note_ran(flow, op, hs_flow_slot(flow, op));
+		}
 		if (!(op->engine_state & HS_STATE_INTERNAL))
 			hs_flow_count(&flow->stats->unknown, 1);
 		hs_flow_fail(flow, op, HS_FLOW_UNKNOWN, pipe->node->text, why);

@@ -107,11 +107,45 @@ static void insert(struct hs_ops *ops, struct hs_op *op)
 	ops->count++;
 }
 
+/* The owner of a slot on the move sent a command on with ASK, and ran the next one of the same pipeline itself,
+ * because the move was undone in between: the first comes back too late. The owner is not asked whose command
+ * it ran, since that is not worth keeping for so rare a case. */
+static bool comes_too_late(struct hs_flow *flow, const struct hs_op *op, uint16_t slot)
+{
+	return (op->engine_state & HS_STATE_ASKED) &&
+	       hs_flow_chunk(flow, slot)->rare[slot % HS_CHUNK_SLOTS].ran_order > op->engine_order;
+}
+
+void hs_slot_note_ran(struct hs_flow *flow, const struct hs_op *by, uint16_t slot)
+{
+	uint64_t *ran = &hs_flow_chunk(flow, slot)->rare[slot % HS_CHUNK_SLOTS].ran_order;
+
+	if (!(by->engine_state & HS_STATE_ASKED) && *ran < by->engine_order)
+		*ran = by->engine_order;
+}
+
+static void refuse_overtaken(struct hs_flow *flow, struct hs_op *op, uint16_t slot)
+{
+	if (op->out->len > 0) /* what the server said last */
+		hs_flow_finish(flow, op);
+	else
+		hs_flow_fail(
+			flow, op,
+			"CLUSTERDOWN a later command ran while slot %u was on the move; not sent",
+			slot);
+}
+
 void hs_flow_park_back(struct hs_flow *flow, struct hs_op *op, uint64_t delay_us)
 {
-	struct hs_slot_hold *hold = hold_of(flow, hs_flow_slot(flow, op));
+	uint16_t slot = hs_flow_slot(flow, op);
+	struct hs_slot_hold *hold;
 	uint64_t until_us = flow->now.mono_us + delay_us;
 
+	if (__builtin_expect(comes_too_late(flow, op, slot), 0)) {
+		refuse_overtaken(flow, op, slot);
+		return;
+	}
+	hold = hold_of(flow, slot);
 	insert(&hold->back, op);
 	flow->parked++;
 	if (delay_us > 0 && hold->until_us < until_us)
@@ -185,13 +219,7 @@ void hs_flow_overtaken(struct hs_flow *flow, const struct hs_op *by)
 			continue;
 		}
 		flow->parked--;
-		if (op->out->len > 0)
-			hs_flow_finish(flow, op);
-		else
-			hs_flow_fail(flow, op,
-				     "CLUSTERDOWN a later command of this client ran while "
-				     "slot %u was on the move; not sent",
-				     slot);
+		refuse_overtaken(flow, op, slot);
 	}
 }
 
