@@ -2,17 +2,11 @@
 
 #include "base/mem.h"
 
+enum { WAYS = 4 }; /* children of each place in the heap */
+
 static bool earlier(const struct hs_sim_event *a, const struct hs_sim_event *b)
 {
 	return a->at_us != b->at_us ? a->at_us < b->at_us : a->order < b->order;
-}
-
-static void swap(struct hs_sim_event *a, struct hs_sim_event *b)
-{
-	struct hs_sim_event c = *a;
-
-	*a = *b;
-	*b = c;
 }
 
 void hs_sim_events_deinit(struct hs_sim_events *events)
@@ -31,36 +25,46 @@ void hs_sim_events_plan(struct hs_sim_events *events, struct hs_sim_event event)
 	}
 	event.order = events->planned++;
 	events->foreground += event.foreground;
-	events->heap[events->count++] = event;
-	while (at > 0 && earlier(&events->heap[at], &events->heap[(at - 1) / 2])) {
-		swap(&events->heap[at], &events->heap[(at - 1) / 2]);
-		at = (at - 1) / 2;
+	events->count++;
+	while (at > 0 && earlier(&event, &events->heap[(at - 1) / WAYS])) {
+		events->heap[at] = events->heap[(at - 1) / WAYS];
+		at = (at - 1) / WAYS;
 	}
+	events->heap[at] = event;
+}
+
+/* The earliest of the children of this place; its own number, if it has none. */
+static size_t earliest_child(const struct hs_sim_events *events, size_t at)
+{
+	size_t first = at * WAYS + 1, end = first + WAYS;
+
+	if (first >= events->count)
+		return at;
+	if (end > events->count)
+		end = events->count;
+	for (size_t child = first + 1; child < end; child++) {
+		if (earlier(&events->heap[child], &events->heap[first]))
+			first = child;
+	}
+	return first;
 }
 
 bool hs_sim_events_take(struct hs_sim_events *events, struct hs_sim_event *event)
 {
-	struct hs_sim_event *heap = events->heap;
-	size_t at = 0;
+	struct hs_sim_event last;
+	size_t at = 0, child;
 
 	if (events->count == 0)
 		return false;
-	*event = heap[0];
+	*event = events->heap[0];
 	events->foreground -= event->foreground;
-	heap[0] = heap[--events->count];
-	for (;;) {
-		size_t first = at;
-
-		for (size_t child = 2 * at + 1; child <= 2 * at + 2 && child < events->count;
-		     child++) {
-			if (earlier(&heap[child], &heap[first]))
-				first = child;
-		}
-		if (first == at)
-			return true;
-		swap(&heap[at], &heap[first]);
-		at = first;
+	last = events->heap[--events->count];
+	while ((child = earliest_child(events, at)) != at && earlier(&events->heap[child], &last)) {
+		events->heap[at] = events->heap[child];
+		at = child;
 	}
+	events->heap[at] = last;
+	return true;
 }
 
 uint64_t hs_sim_events_next_us(const struct hs_sim_events *events)

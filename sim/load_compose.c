@@ -249,6 +249,13 @@ struct hs_sim_ask *hs_sim_actor_compose_single(struct hs_sim_actor *actor, enum 
 	return compose_op(actor, &op);
 }
 
+static void compose_any(struct hs_sim_actor *actor)
+{
+	enum hs_sim_kind kind = pick_kind(actor->load);
+
+	hs_sim_actor_compose_single(actor, kind, pick_register(actor->load));
+}
+
 static void compose_counter(struct hs_sim_actor *actor)
 {
 	struct hs_sim_load *load = actor->load;
@@ -378,7 +385,7 @@ void hs_sim_actor_compose(struct hs_sim_actor *actor)
 		choice /= 2;
 	actor->requests_left--;
 	if (choice < 6 || (choice < 9 && load->options.counters == 0))
-		hs_sim_actor_compose_single(actor, pick_kind(load), pick_register(load));
+		compose_any(actor);
 	else if (choice < 9)
 		compose_counter(actor);
 	else if (choice < 12)

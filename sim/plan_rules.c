@@ -7,6 +7,7 @@
 enum {
 	LIVENESS_CHECKS = 4, /* in the shortest time that a value may be old, as in serve/host.c */
 	CACHE_BYTES_LOW = 700, /* of a worker: a key or two */
+	ENTRY_BYTES_LOW = 16,  /* enough for the name of a key, and for no reply */
 	/* Of all clients; where requests may get lost: what is unknown takes long to judge. */
 	WRITES_MAX = 50,
 	WRITES_FAULTS_MAX = 25,
@@ -43,7 +44,7 @@ static void draw_servers(struct hs_prng *prng, struct hs_sim_plan *plan)
 /* Values too large to be kept are read from replicas. */
 static void draw_replica_reads(struct hs_sim_plan *plan)
 {
-	plan->world.core.cache_entry_bytes = 1;
+	plan->world.core.cache_entry_bytes = ENTRY_BYTES_LOW;
 	for (uint32_t i = 0; i < plan->world.rules_count; i++)
 		plan->world.rules[i].replica_reads = true;
 }

@@ -654,6 +654,13 @@ void hs_sim_proxy_trouble(const struct hs_sim_proxy *proxy, char *text, size_t s
 	snprintf(text, size, "%s", proxy->trouble);
 }
 
+void hs_sim_proxy_set_liveness(struct hs_sim_proxy *proxy, uint32_t liveness_us)
+{
+	proxy->options.liveness_us = liveness_us;
+	for (uint32_t i = 0; i < proxy->options.workers; i++)
+		plan_liveness(&proxy->workers[i]);
+}
+
 void hs_sim_proxy_silence(struct hs_sim_proxy *proxy, uint32_t worker)
 {
 	const struct hs_flow *flow = proxy->workers[worker].flow;

@@ -66,6 +66,8 @@ enum hs_submit hs_sim_proxy_submit(struct hs_sim_proxy *proxy, struct hs_op *op)
 void hs_sim_proxy_cancel(struct hs_sim_proxy *proxy, struct hs_op *op);
 bool hs_sim_proxy_flush(struct hs_sim_proxy *proxy, uint32_t worker); /* true: something was sent */
 void hs_sim_proxy_trouble(const struct hs_sim_proxy *proxy, char *text, size_t size);
+/* From now on so long between two liveness checks; 0: none. */
+void hs_sim_proxy_set_liveness(struct hs_sim_proxy *proxy, uint32_t liveness_us);
 /* The connection on which this worker fetches falls silent. For scripts. */
 void hs_sim_proxy_silence(struct hs_sim_proxy *proxy, uint32_t worker);
 

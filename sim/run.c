@@ -60,18 +60,18 @@ static uint64_t count_folded(struct hs_sim_world *world)
 	return folded;
 }
 
-static uint64_t count_kept(struct hs_sim_world *world)
+static void count_rules(struct hs_sim_world *world, struct hs_sim_result *result)
 {
-	uint64_t kept = 0;
-
 	for (uint32_t i = 0; i < world->workers_count; i++) {
-		for (uint32_t j = 0; j < world->options.rules_count; j++) {
-			const struct hs_core *core = hs_sim_world_core(world, i);
+		const struct hs_core *core = hs_sim_world_core(world, i);
 
-			kept += hs_counter_get(&hs_cache_rule_stats(core, j)->hits);
+		for (uint32_t j = 0; j < world->options.rules_count; j++) {
+			const struct hs_cache_rule_stats *stats = hs_cache_rule_stats(core, j);
+
+			result->kept += hs_counter_get(&stats->hits);
+			result->replica_reads += hs_counter_get(&stats->replica_reads);
 		}
 	}
-	return kept;
 }
 
 static int check_load(const struct hs_sim_plan *plan, struct hs_sim_world *world,
@@ -118,7 +118,8 @@ int hs_sim_check_plan(const struct hs_sim_runner *runner, const struct hs_sim_pl
 	result->steps = world->steps;
 	hs_buf_swap(&result->script, &world->fate.script);
 	result->folded = count_folded(world);
-	result->kept = count_kept(world);
+	result->behind = world->behind;
+	count_rules(world, result);
 	hs_sim_world_destroy(&world);
 	return err;
 }

@@ -26,11 +26,13 @@ void hs_sim_runner_deinit(struct hs_sim_runner *runner);
 
 struct hs_sim_result {
 	struct hs_sim_verdict verdict;
-	uint64_t requests;  /* that clients sent */
-	uint64_t folded;    /* of them answered together with others */
-	uint64_t kept;	    /* of them answered with what was kept */
-	uint64_t steps;	    /* that the world took */
-	struct hs_buf text; /* of a broken law: what kind of world it was, and the history */
+	uint64_t requests;	/* that clients sent */
+	uint64_t folded;	/* of them answered together with others */
+	uint64_t kept;		/* of them answered with what was kept */
+	uint64_t replica_reads; /* fetches that a replica answered */
+	uint64_t behind;	/* commands that servers ran for others than heatsink */
+	uint64_t steps;		/* that the world took */
+	struct hs_buf text;	/* of a broken law: what kind of world it was, and the history */
 	struct hs_buf
 		script; /* if the plan wants one: what happened to servers, and what they ran */
 };

@@ -106,21 +106,39 @@ static bool is_well(const struct hs_sim_world *world)
 	return all_routed(world) && hs_sim_cluster_is_settled(world->cluster);
 }
 
-void hs_sim_servers_calm(struct hs_sim_world *world)
+static void set_liveness(struct hs_sim_world *world, uint32_t liveness_us)
 {
-	uint64_t began_us = world->now.mono_us;
-	bool troubled = world->options.servers.act_us_max > 0 ||
-			world->options.servers.lose_one_in > 0 ||
-			world->options.servers.mute_one_in > 0;
+	for (uint32_t i = 0; i < world->options.heatsinks; i++)
+		hs_sim_proxy_set_liveness(world->heatsinks[i].proxy, liveness_us);
+}
 
-	hs_sim_fate_end(world);
-	hs_sim_network_trouble(world->network, false);
-	hs_sim_cluster_calm(world->cluster);
-	while (troubled && world->now.mono_us - began_us < CALM_US_MAX &&
+/* Nobody reads meanwhile, so few liveness checks will do: most schedules are shorter than this time. */
+static void wait_until_well(struct hs_sim_world *world)
+{
+	uint32_t liveness_us = world->options.servers.liveness_us;
+	uint64_t began_us = world->now.mono_us;
+
+	set_liveness(world, liveness_us > 0 ? CALM_STEP_US : 0);
+	while (world->now.mono_us - began_us < CALM_US_MAX &&
 	       (world->now.mono_us - began_us < CALM_US_MIN || !is_well(world))) {
 		hs_sim_world_pass(world, CALM_STEP_US);
 		hs_sim_fate_end_moves(world);
 	}
+	set_liveness(world, liveness_us);
+}
+
+void hs_sim_servers_calm(struct hs_sim_world *world)
+{
+	const struct hs_sim_servers_options *servers = &world->options.servers;
+
+	if (world->calm)
+		return;
+	world->calm = true;
+	hs_sim_fate_end(world);
+	hs_sim_network_trouble(world->network, false);
+	hs_sim_cluster_calm(world->cluster);
+	if (servers->act_us_max > 0 || servers->lose_one_in > 0 || servers->mute_one_in > 0)
+		wait_until_well(world);
 }
 
 /* ---- one heatsink's engine ---- */

@@ -266,11 +266,14 @@ bool hs_sim_world_do_behind(struct hs_sim_world *world, struct hs_bytes key, siz
 			    const struct hs_bytes *argv, struct hs_buf *reply)
 {
 	uint8_t owner;
+	bool done;
 
 	if (!world->cluster)
 		return false;
 	owner = hs_sim_cluster_owner(world->cluster, hs_slot_of(key));
-	return argc > 1 ? hs_sim_cluster_do_behind(world->cluster, argc, argv, reply)
+	done = argc > 1 ? hs_sim_cluster_do_behind(world->cluster, argc, argv, reply)
 			: owner != HS_SIM_NOBODY &&
 				  hs_sim_cluster_do_at(world->cluster, owner, argc, argv, reply);
+	world->behind += done;
+	return done;
 }

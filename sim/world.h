@@ -107,12 +107,14 @@ struct hs_sim_world {
 	struct hs_sim_client *clients; /* newest first */
 	uint64_t client_ids;
 	uint64_t steps;	      /* counts what happens: finer than the clock */
+	uint64_t behind;      /* commands that servers ran past heatsink */
 	struct hs_link news;  /* on its way to workers */
 	struct hs_op **reads; /* HS_SIM_READ_REMEMBERED_LATE: under way */
 	size_t reads_count, reads_cap;
 	struct hs_sim_runs runs;
+	bool calm;		      /* nothing goes wrong any more */
 	bool stuck;		      /* requests are under way that no server will answer */
-	struct hs_sim_verdict broken;	   /* of the limits that must hold at every moment: law 6 */
+	struct hs_sim_verdict broken; /* of the limits that must hold at every moment: law 6 */
 };
 
 typedef void hs_sim_client_orphaned(void *context, struct hs_sim_client *client);

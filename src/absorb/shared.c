@@ -34,7 +34,7 @@ static const uint32_t claim_waited = UINT32_C(1) << 31;
 static const uint64_t one_begun = UINT64_C(1) << 32; /* `done` is the lower half */
 
 struct cell {
-	atomic_flag lock;
+	_Atomic bool lock;
 	_Atomic uint32_t claim;
 	/* Changed under the lock; looked at without it to see whether there is anything at all. */
 	struct hs_cache_entry *_Atomic entry;
@@ -58,8 +58,6 @@ struct hs_shared *hs_shared_create(uint64_t seed, uint64_t bytes_max)
 
 	shared->seed = seed;
 	shared->bytes_max = bytes_max;
-	for (size_t i = 0; i < CELLS; i++)
-		atomic_flag_clear(&shared->cells[i].lock);
 	return shared;
 }
 
@@ -158,13 +156,13 @@ static struct cell *cell_of(struct hs_shared *shared, uint64_t signature)
 
 static void lock(struct cell *cell)
 {
-	while (atomic_flag_test_and_set_explicit(&cell->lock, memory_order_acquire))
+	while (atomic_exchange_explicit(&cell->lock, true, memory_order_acquire))
 		;
 }
 
 static void unlock(struct cell *cell)
 {
-	atomic_flag_clear_explicit(&cell->lock, memory_order_release);
+	atomic_store_explicit(&cell->lock, false, memory_order_release);
 }
 
 static bool is_empty(const struct cell *cell)
@@ -246,6 +244,8 @@ void hs_shared_put(struct hs_shared *shared, struct hs_cache_entry *entry)
 void hs_shared_clear(struct hs_shared *shared)
 {
 	for (size_t i = 0; i < CELLS; i++) {
+		if (is_empty(&shared->cells[i]))
+			continue;
 		lock(&shared->cells[i]);
 		exchange(shared, &shared->cells[i], NULL);
 	}

@@ -238,6 +238,11 @@ static void test_too_large(void **state)
 	assert_int_equal(hs_cache_counts(world.cache).keys, 1);
 	tear_down(&world);
 
+	/* A limit below what a record takes: keys are admitted, for replies to be shared. */
+	set_up(&world, 10 * KIB, 16);
+	assert_non_null(admit(&world, 1));
+	tear_down(&world);
+
 	/* One that fits by itself but not in all: nothing else goes for it. */
 	set_up(&world, 10 * KIB, 20 * KIB);
 	fetch(&world, 1, -1, REPLY_BYTES);

@@ -356,7 +356,7 @@ static bool asks_again(struct hs_cache_stage *stage, struct hs_cache_fetch *fetc
 									     : &stats->fills,
 			       1);
 	}
-	if (entry && entry->bytes > stage->core->options.cache_entry_bytes)
+	if (entry && hs_cache_is_large(stage, entry))
 		return false;
 	fetch->cached->large_ask = 0;
 	fetch->replica_since_us = 0;

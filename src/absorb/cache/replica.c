@@ -10,6 +10,9 @@
  * may have ended behind that time; it certainly ended before the next one that the clock shows. */
 #include "absorb/cache/stage.h"
 
+/* No reply about a missing key is longer: a null, a number, an empty string or aggregate. */
+enum { NOTHING_BYTES_MAX = 8 };
+
 /* A time behind all writes of the key that are done; 0: not known yet. */
 static uint64_t written_us(const struct hs_cache_stage *stage, struct hs_cache_key *cached)
 {
@@ -43,10 +46,16 @@ uint64_t hs_cache_replica_since(struct hs_cache_stage *stage, const struct hs_se
 	return since_us > barrier_us ? since_us : barrier_us + 1;
 }
 
+bool hs_cache_is_large(const struct hs_cache_stage *stage, const struct hs_cache_entry *entry)
+{
+	return entry->bytes > stage->core->options.cache_entry_bytes &&
+	       entry->reply[1].len > NOTHING_BYTES_MAX;
+}
+
 void hs_cache_note_size(const struct hs_cache_stage *stage, struct hs_cache_key *cached,
 			const struct hs_cache_entry *entry)
 {
-	if (entry->bytes > stage->core->options.cache_entry_bytes)
+	if (hs_cache_is_large(stage, entry))
 		cached->large_ask = entry->signature;
 	else if (cached->large_ask == entry->signature)
 		cached->large_ask = 0;

@@ -102,6 +102,8 @@ void hs_cache_arrive(void *self, struct hs_request *request, struct hs_part *par
  * instead of the key's master. 0: it is the master's. */
 uint64_t hs_cache_replica_since(struct hs_cache_stage *stage, const struct hs_session *session,
 				struct hs_cache_key *cached, const struct hs_ask *ask);
+/* Whether a replica may answer it: the reply is too large for the cache, and cannot be that of a missing key. */
+bool hs_cache_is_large(const struct hs_cache_stage *stage, const struct hs_cache_entry *entry);
 /* Remembers whether what was read is too large for the cache. */
 void hs_cache_note_size(const struct hs_cache_stage *stage, struct hs_cache_key *cached,
 			const struct hs_cache_entry *entry);

@@ -258,7 +258,8 @@ struct hs_cache_key *hs_cache_admit(struct hs_cache *cache, uint64_t key_hash, s
 
 	if (cached)
 		return cached;
-	if (bytes > cache->limits.entry_bytes_max || bytes > cache->limits.bytes_max ||
+	/* The record of a key is no reply: cache-entry-bytes limits it only by its name. */
+	if (key.len > cache->limits.entry_bytes_max || bytes > cache->limits.bytes_max ||
 	    !make_room(cache, bytes))
 		return NULL;
 	cached = hs_mem_zalloc(sizeof *cached + key.len);
