@@ -76,6 +76,19 @@ static void draw_load(struct hs_prng *prng, struct hs_sim_load_options *load, ui
 	load->turns = one_in(prng, 4);
 }
 
+/* Whatever else goes wrong ends tracking sessions, or has their keys read anew. */
+static void leave_moves_only(struct hs_sim_plan *plan)
+{
+	struct hs_sim_servers_options *servers = &plan->world.servers;
+
+	servers->lose_one_in = 0;
+	servers->stalls = servers->crashes = servers->kills = servers->deaths = false;
+	servers->failovers = servers->lossy = servers->partitions = false;
+	plan->world.rules[0].stale_us = 1000;
+	plan->world.rules[0].admit_all = true;
+	plan->load.turns = plan->load.flushes = plan->load.hang_ups = false;
+}
+
 /* Where a planted mistake can be seen. */
 static void help_mistake(struct hs_sim_plan *plan)
 {
@@ -112,6 +125,8 @@ static void help_mistake(struct hs_sim_plan *plan)
 			plan->world.rules[1] = *rule;
 		plan->world.servers.lose_one_in = 100;
 		plan->world.servers.mute_one_in = 0;
+		if (plan->world.engine.mistake == HS_SIM_BELIEVED_AFTER_MOVE)
+			leave_moves_only(plan);
 		plan->load.behind = 30;
 		plan->load.behind_us_max = 2000;
 		plan->load.writes = 2;

@@ -25,7 +25,7 @@ enum {
 #else
 	SCHEDULES = 2500,
 #endif
-	MISTAKE_SCHEDULES = 500, /* within which a planted mistake must be found */
+	MISTAKE_SCHEDULES = 1000, /* within which a planted mistake must be found */
 	STALE_MS = 10,		 /* of the histories below */
 };
 
