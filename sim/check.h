@@ -37,6 +37,12 @@ int hs_sim_check_order(const struct hs_sim_history *history, uint64_t steps_max,
 int hs_sim_check_increments(const struct hs_sim_history *history, uint32_t key, int64_t final,
 			    struct hs_sim_verdict *verdict) HS_MUSTCHECK;
 
+/* Law 2, in front of servers none of which fails: an EXEC that did not run because its watched key had changed was
+ * beside a write of that key. (The embedded engine lets a transaction fail beside a write that a full store refused:
+ * what the write did to watches is not undone, engine/embedded/group.c.) */
+int hs_sim_check_watch(const struct hs_sim_history *history,
+		       struct hs_sim_verdict *verdict) HS_MUSTCHECK;
+
 /* Law 3, for reads that may be old (`lax`), and law 7 for those that may not be any more (`off`): none is
  * older than its contract allows, none misses a write that was acknowledged before or that its own
  * connection asked for before, and none is kept longer than its time to live. */

@@ -71,6 +71,9 @@ struct hs_sim_op {
 	int64_t keep_us;  /* and a server must have been asked so lately; 0: who cares */
 	int64_t argument;
 	int64_t ttl_ms; /* of what it sets; 0: for ever */
+	/* Of the first operation of a transaction that did not run, because its watched key had changed: the steps at
+	 * which its WATCH was asked and its EXEC was answered. 0: of all others. */
+	uint64_t watched, lost;
 	int64_t answer; /* a value, or 0 or 1; unused for SET */
 	/* In steps of the world, which are finer than its clock; and on the clock of servers. */
 	uint64_t asked;

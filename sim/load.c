@@ -173,6 +173,9 @@ static void mark_asked(struct hs_sim_actor *actor, size_t len)
 			break;
 		actor->asks_asked++;
 		ask->first = load->history.count;
+		if (hs_sim_ask_is_watch(ask))
+			actor->watch_asked = now;
+		ask->watched_from = actor->watch_asked;
 		for (uint32_t i = 0; i < ask->ops_count; i++) {
 			ask->ops[i].asked = now;
 			ask->ops[i].asked_us = load->world->now.wall_us;

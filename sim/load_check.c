@@ -201,6 +201,8 @@ static int check_laws(struct hs_sim_load *load, const int64_t *finals)
 	for (uint32_t key = load->options.registers;
 	     key < keys && err == 0 && !load->world->options.servers.lossy; key++)
 		err = hs_sim_check_increments(&load->history, key, finals[key], &load->verdict);
+	if (err == 0 && load->world->cluster && !load->options.faults)
+		err = hs_sim_check_watch(&load->history, &load->verdict);
 	if (err == 0 && hs_sim_load_has_rules(load))
 		err = hs_sim_check_stale(&load->history, &load->world->past, &load->verdict);
 	if (err == 0)

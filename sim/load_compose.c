@@ -305,7 +305,31 @@ void hs_sim_actor_compose_several(struct hs_sim_actor *actor, bool set)
 	}
 }
 
-/* [WATCH key, GET key,] MULTI, one to three commands, EXEC. That a watched transaction ran means
+static void compose_watch(struct hs_sim_actor *actor, uint32_t key)
+{
+	char text[TEXT_MAX];
+
+	snprintf(text, sizeof text, "WATCH key%u", key);
+	touch(hs_sim_actor_ask(actor, text, HS_SIM_EXPECT_STATUS), key);
+	hs_sim_actor_compose_single(actor, HS_SIM_GET, key)->keeps_watch = true;
+}
+
+static void compose_exec(struct hs_sim_actor *actor, const struct hs_sim_op *ops, uint32_t count,
+			 bool watched)
+{
+	struct hs_sim_ask *exec = hs_sim_actor_ask(actor, "EXEC", HS_SIM_EXPECT_EXEC);
+
+	exec->watched = watched;
+	if (watched)
+		hs_sim_actor_add_op(actor, exec,
+				    &(struct hs_sim_op){.kind = HS_SIM_GET, .key = ops[0].key});
+	for (uint32_t i = 0; i < count; i++)
+		hs_sim_actor_add_op(actor, exec, &ops[i]);
+	exec->ops[0].more = exec->ops_count - 1;
+	exec->ops[0].refusable = exec->ops[0].refusable || watched;
+}
+
+/* [WATCH key, GET key,] MULTI, one to three commands, EXEC or DISCARD. That a watched transaction ran means
  * that the key still held what the GET had said: it is checked as if it began with that GET. */
 void hs_sim_actor_compose_transaction(struct hs_sim_actor *actor)
 {
@@ -314,29 +338,20 @@ void hs_sim_actor_compose_transaction(struct hs_sim_actor *actor)
 	bool watched = hs_sim_load_draw(load, 2) == 0;
 	uint32_t count = 1 + (uint32_t)hs_sim_load_draw(load, HS_SIM_ASK_OPS_MAX - 1);
 	struct hs_sim_op ops[HS_SIM_ASK_OPS_MAX];
-	struct hs_sim_ask *exec;
 	char text[TEXT_MAX];
 
-	if (watched) {
-		snprintf(text, sizeof text, "WATCH key%u", key);
-		touch(hs_sim_actor_ask(actor, text, HS_SIM_EXPECT_STATUS), key);
-		hs_sim_actor_compose_single(actor, HS_SIM_GET, key)->keeps_watch = true;
-	}
+	if (watched)
+		compose_watch(actor, key);
 	hs_sim_actor_ask(actor, "MULTI", HS_SIM_EXPECT_STATUS);
 	for (uint32_t i = 0; i < count; i++) {
 		ops[i] = pick_op(load, pick_kind(load), key);
 		write_op(load, &ops[i], text, sizeof text);
 		hs_sim_actor_ask(actor, text, HS_SIM_EXPECT_STATUS)->text = "QUEUED";
 	}
-	exec = hs_sim_actor_ask(actor, "EXEC", HS_SIM_EXPECT_EXEC);
-	exec->watched = watched;
-	if (watched)
-		hs_sim_actor_add_op(actor, exec,
-				    &(struct hs_sim_op){.kind = HS_SIM_GET, .key = key});
-	for (uint32_t i = 0; i < count; i++)
-		hs_sim_actor_add_op(actor, exec, &ops[i]);
-	exec->ops[0].more = exec->ops_count - 1;
-	exec->ops[0].refusable = exec->ops[0].refusable || watched;
+	if (hs_sim_load_draw(load, 6) == 0)
+		hs_sim_actor_ask(actor, "DISCARD", HS_SIM_EXPECT_STATUS);
+	else
+		compose_exec(actor, ops, count, watched);
 }
 
 /* What says nothing about data, but has its place in the order of replies. */

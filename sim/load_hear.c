@@ -149,6 +149,10 @@ static bool read_exec(struct hs_sim_actor *actor, struct hs_sim_ask *ask, struct
 	if (hs_answer_head(&answer, reply.data, reply.len) > 0 && answer.type == HS_ANSWER_NULL) {
 		ask->outcome = HS_SIM_OUTCOME_REFUSED;
 		ask->lost = true;
+		if (!actor->watch_refused) { /* else nobody knows since when it is watched */
+			ops[0].watched = ask->watched_from;
+			ops[0].lost = actor->load->world->steps;
+		}
 		return ask->watched;
 	}
 	if (ask->watched && actor->watch_known && !actor->watch_refused)
@@ -235,8 +239,10 @@ bool hs_sim_actor_fits(struct hs_sim_actor *actor, struct hs_sim_ask *ask, struc
 	if (!fit && engine && answer.type == HS_ANSWER_ERROR)
 		fit = read_trouble(actor->load, answer.text, ask);
 	/* WATCH was refused: the transaction behind it runs whatever the key holds. */
-	if (ask->touches && ask->expect == HS_SIM_EXPECT_STATUS)
+	if (hs_sim_ask_is_watch(ask)) {
 		actor->watch_refused = answer.type == HS_ANSWER_ERROR;
+		actor->watch_known = false;
+	}
 	if (ask->expect == HS_SIM_EXPECT_EXEC)
 		actor->watch_known = actor->watch_refused = false;
 	settle(actor->load, ask);

@@ -31,8 +31,9 @@ struct hs_sim_ask {
 	bool watched;	  /* EXEC: its first operation stands for the GET behind WATCH */
 	bool keeps_watch; /* GET behind WATCH: remembered for EXEC */
 	enum hs_sim_outcome outcome;
-	bool lost;    /* EXEC: a watched key had changed */
-	uint64_t end; /* its last byte's position in all that the connection sends */
+	bool lost;	       /* EXEC: a watched key had changed */
+	uint64_t watched_from; /* EXEC: when its WATCH was asked */
+	uint64_t end;	       /* its last byte's position in all that the connection sends */
 	struct hs_sim_op ops[HS_SIM_ASK_OPS_MAX];
 	uint32_t ops_count;
 	size_t first;	  /* of its operations in the history */
@@ -55,8 +56,9 @@ struct hs_sim_actor {
 	uint32_t asks_head, asks_asked, asks_tail; /* oldest, first not sent whole, next free */
 	struct hs_buf outgoing;
 	uint64_t sent;
-	int64_t watch_read; /* what the GET behind WATCH said */
-	bool watch_known;   /* it said something */
+	uint64_t watch_asked; /* the last one, in steps */
+	int64_t watch_read;   /* what the GET behind WATCH said */
+	bool watch_known;     /* it said something */
 	bool planned;
 	bool watch_refused;
 	char trouble[120]; /* the last error that it was answered */
@@ -77,6 +79,11 @@ struct hs_sim_load {
 	bool off;	      /* everything is turned off, for the last reads */
 	struct hs_sim_actor *actors;
 };
+
+static inline bool hs_sim_ask_is_watch(const struct hs_sim_ask *ask)
+{
+	return ask->touches && ask->expect == HS_SIM_EXPECT_STATUS;
+}
 
 static inline uint64_t hs_sim_load_draw(struct hs_sim_load *load, uint64_t bound)
 {

@@ -46,6 +46,7 @@ static const struct {
 	[HS_SIM_FLUSH_ONE] = {"flush-one", HS_SIM_IN_RULES},
 	[HS_SIM_STALE_MAP_WRITE] = {"stale-map-write", HS_SIM_IN_MOVES},
 	[HS_SIM_STALE_MAP_READ] = {"stale-map-read", HS_SIM_IN_MOVES},
+	[HS_SIM_WATCH_KEPT] = {"watch-kept", HS_SIM_IN_PEACE},
 	[HS_SIM_WRITE_UNSTAMPED] = {"write-unstamped", HS_SIM_IN_RULES},
 	[HS_SIM_RACED_FILL] = {"raced-fill", HS_SIM_IN_RULES},
 	[HS_SIM_NEGATIVE_FOREVER] = {"negative-forever", HS_SIM_IN_RULES},

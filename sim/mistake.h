@@ -50,6 +50,7 @@ enum hs_sim_mistake {
 	HS_SIM_FLUSH_ONE,	 /* FLUSHALL reaches one master */
 	HS_SIM_STALE_MAP_WRITE,	 /* a write goes to the owner of before, which takes it */
 	HS_SIM_STALE_MAP_READ,	 /* the same of a read */
+	HS_SIM_WATCH_KEPT,	 /* a private connection is used again with the WATCH of before */
 	/* Around the cores: what one does who thinks that a cache is easy (sim/misread.c). */
 	HS_SIM_WRITE_UNSTAMPED,	 /* an increment leaves kept values as they are */
 	HS_SIM_RACED_FILL,	 /* what was read while it was written is kept */
@@ -75,6 +76,7 @@ enum hs_sim_mistake_where {
 	HS_SIM_IN_ENGINE,	 /* like the embedded one */
 	HS_SIM_IN_SLOWNESS,	 /* the same on a machine under load */
 	HS_SIM_IN_SERVERS,	 /* in front of servers, where things fail */
+	HS_SIM_IN_PEACE,	 /* in front of servers, where nothing does */
 	HS_SIM_IN_CACHES,	 /* with clients that keep what they read */
 	HS_SIM_IN_FOLD,		 /* where requests wait for a hot key */
 	HS_SIM_IN_RULES,	 /* where keys have contracts */

@@ -361,6 +361,10 @@ void hs_sim_plan_draw(struct hs_sim_plan *plan, uint64_t seed, enum hs_sim_mista
 	if (where == HS_SIM_IN_SERVERS || where == HS_SIM_IN_MOVES || where == HS_SIM_IN_FLEET ||
 	    where == HS_SIM_IN_CACHES_FAULTS)
 		servers = faults = true;
+	if (where == HS_SIM_IN_PEACE) {
+		servers = true;
+		faults = false;
+	}
 	if (where == HS_SIM_IN_FOLD)
 		plan->world.core.fold_waiters_max = 1;
 	if (plan->has_caches)

@@ -371,7 +371,8 @@ void hs_sim_words_run(struct hs_sim_server_conn *conn, const struct hs_command *
 		hs_sim_watch(conn, argc, argv, reply);
 		return;
 	case HS_CMD_ID_UNWATCH:
-		hs_sim_unwatch(conn);
+		if (!server->cluster->options.keeps_watches)
+			hs_sim_unwatch(conn);
 		hs_reply_ok(reply);
 		return;
 	case HS_CMD_ID_COMMAND:

@@ -26,7 +26,7 @@ enum {
 	SCHEDULES = 2500,
 #endif
 	MISTAKE_SCHEDULES = 1000, /* within which a planted mistake must be found */
-	STALE_MS = 10,		 /* of the histories below */
+	STALE_MS = 10,		  /* of the histories below */
 };
 
 #define NOTHING HS_SIM_NOTHING
