@@ -241,6 +241,27 @@ static void test_one_that_lags_is_not_asked_for_more_than_it_has(void **state)
 	town_destroy(&town);
 }
 
+/* A replica proves itself for 200 checks behind a read, and again behind the next read. */
+static void test_checks_end_when_nobody_reads(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	uint64_t proved_us = begin(town);
+
+	(void)state;
+	for (int i = 0; i < 200; i++) {
+		round_of(town, 100, 100, 100);
+		town->now.mono_us -= 2 * MS; /* long before the second after which they end */
+	}
+	assert_true(hs_flow_wants_checks(town->flow));
+	prove(town);
+	took(town, 1, true, "");
+	assert_false(hs_flow_wants_checks(town->flow));
+	replica_answers(town, 11, proved_us);
+	assert_true(hs_flow_wants_checks(town->flow));
+	round_of(town, 100, 100, 100);
+	town_destroy(&town);
+}
+
 static void test_what_makes_a_proof_void(void **state)
 {
 	struct town *town = town_create(true, NULL);
@@ -552,6 +573,7 @@ int main(void)
 		cmocka_unit_test(test_replicas_answer_in_turn_what_they_have),
 		cmocka_unit_test(test_other_operations_go_to_the_master),
 		cmocka_unit_test(test_one_that_lags_is_not_asked_for_more_than_it_has),
+		cmocka_unit_test(test_checks_end_when_nobody_reads),
 		cmocka_unit_test(test_what_makes_a_proof_void),
 		cmocka_unit_test(test_news_of_slots_void_it),
 		cmocka_unit_test(test_a_slot_that_stays_after_all),

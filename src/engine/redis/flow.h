@@ -109,6 +109,7 @@ struct hs_node {
 	uint16_t replicas_count;
 	uint16_t replicas_next;	     /* whose turn it is */
 	uint64_t replicas_wanted_us; /* when somebody last would have asked one */
+	uint32_t replicas_checks;    /* since then */
 	uint64_t replicas_void_us;   /* what was asked until then proves nothing */
 	struct hs_progress progress; /* as it last said */
 	char stream[48];

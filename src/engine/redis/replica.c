@@ -19,8 +19,11 @@
 
 #include <stdio.h>
 
-#define WANTED_US 1000000 /* so long after somebody wanted it a replica goes on proving itself */
-#define IDLE_US 30000000  /* and a connection is kept */
+/* So long after a read a replica goes on proving itself, but for no more checks than this: where a value may be old
+ * by a millisecond only, checks follow each other closely. */
+#define WANTED_US 1000000
+#define CHECKS_MAX 200
+#define IDLE_US 30000000	      /* and a connection is kept */
 #define NODES_FULL (HS_NODES_MAX / 2) /* with so many no replica is added: masters need the room */
 
 /* ---- who follows whom ---- */
@@ -121,6 +124,7 @@ bool hs_replica_send(struct hs_flow *flow, struct hs_op *op)
 	if (!master || master->replicas_count == 0)
 		return false;
 	master->replicas_wanted_us = flow->now.mono_us;
+	master->replicas_checks = 0;
 	flow->replicas_wanted_us = flow->now.mono_us;
 	/* Of a slot on the move a replica does not know what is missing and what is elsewhere. */
 	if (hs_flow_slot_state(flow, op->slot)->hold || hs_slot_is_leaving(flow, op->slot))
@@ -180,9 +184,11 @@ void hs_replica_check(struct hs_flow *flow)
 	for (uint16_t i = 0; i < flow->nodes_count && flow->replicas_wanted_us > 0; i++) {
 		struct hs_node *node = flow->nodes[i];
 
-		if (!node || !is_wanted(flow, node, WANTED_US))
+		if (!node || !is_wanted(flow, node, WANTED_US) ||
+		    node->replicas_checks == CHECKS_MAX)
 			continue;
 		any = true;
+		node->replicas_checks++;
 		open_all(flow, node);
 		ask(flow, node);
 	}
