@@ -243,7 +243,7 @@ void hs_shared_put(struct hs_shared *shared, struct hs_cache_entry *entry)
 
 void hs_shared_clear(struct hs_shared *shared)
 {
-	for (size_t i = 0; i < CELLS; i++) {
+	for (size_t i = 0; i < CELLS && atomic_load(&shared->bytes) > 0; i++) {
 		if (is_empty(&shared->cells[i]))
 			continue;
 		lock(&shared->cells[i]);

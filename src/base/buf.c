@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { SMALLEST = 256, DOUBLING_MAX = 1 << 20 };
+enum { SMALLEST = 256, DOUBLING_MAX = 1 << 20, PRINTF_BYTES_USUAL = 64 };
 
 void hs_buf_deinit(struct hs_buf *buf)
 {
@@ -34,19 +34,21 @@ char *hs_buf_reserve_slow(struct hs_buf *buf, size_t more)
 
 void hs_buf_printf(struct hs_buf *buf, const char *format, ...)
 {
+	char *room = hs_buf_reserve(buf, PRINTF_BYTES_USUAL);
+	size_t cap = buf->cap - buf->len;
 	va_list args;
 	int len;
 
 	va_start(args, format);
-	len = vsnprintf(NULL, 0, format, args);
+	len = vsnprintf(room, cap, format, args);
 	va_end(args);
 	hs_check(len >= 0);
-
-	char *room = hs_buf_reserve(buf, (size_t)len + 1);
-
-	va_start(args, format);
-	vsnprintf(room, (size_t)len + 1, format, args);
-	va_end(args);
+	if ((size_t)len >= cap) { /* cut off: once more, with room for all of it */
+		room = hs_buf_reserve(buf, (size_t)len + 1);
+		va_start(args, format);
+		vsnprintf(room, (size_t)len + 1, format, args);
+		va_end(args);
+	}
 	buf->len += (size_t)len;
 }
 
