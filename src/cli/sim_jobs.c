@@ -7,6 +7,7 @@
 #include "sim/run.h"
 
 #include <inttypes.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -14,7 +15,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { BLOCK = 32 }; /* schedules taken at a time */
+enum {
+	BLOCK = 32, /* schedules taken at a time */
+	MMAP_BYTES = 128 << 10,
+};
 
 struct board {
 	_Atomic bool stop;
@@ -56,6 +60,8 @@ static void work(struct board *board, const struct hs_sim_job_options *options, 
 {
 	struct hs_sim_runner runner;
 
+	/* Tables that a schedule hardly touches come from the system as zeroes, again and again. */
+	mallopt(M_MMAP_THRESHOLD, MMAP_BYTES);
 	hs_sim_runner_init(&runner, options->mistake);
 	runner.about = options->about;
 	while (!atomic_load(&board->stop) && atomic_load(&board->failed) == 0) {
