@@ -96,7 +96,14 @@ static void send_and_wait(struct hs_sim_actor *actor)
 	hs_sim_world_settle(actor->load->world);
 }
 
-/* One client reads every key: in one pipeline, or one key after the other where more would not be let in line. */
+/* Whether a limit of the world would refuse a pipeline of this many requests, or cut off its client. */
+static bool is_narrow(const struct hs_sim_load *load, uint32_t requests)
+{
+	return load->options.cuts ||
+	       (load->world->cluster && load->world->options.servers.waiting_max < requests);
+}
+
+/* One client reads every key: in one pipeline, if the limits allow that. */
 static void read_through(struct hs_sim_load *load, uint32_t heatsink, int64_t *finals)
 {
 	struct hs_sim_actor *reader = hs_mem_zalloc(sizeof *reader);
@@ -109,7 +116,7 @@ static void read_through(struct hs_sim_load *load, uint32_t heatsink, int64_t *f
 	first = reader->asks_tail;
 	for (uint32_t key = 0; key < keys; key++) {
 		hs_sim_actor_compose_get(reader, key);
-		if (load->world->cluster && load->world->options.servers.waiting_max < keys)
+		if (is_narrow(load, keys))
 			send_and_wait(reader);
 	}
 	send_and_wait(reader);
