@@ -7,8 +7,18 @@
 #include <math.h>
 #include <strings.h>
 
+/* The field's type for each kind: hs_rule_option_put writes through the offset. A row whose field has another type does
+ * not compile. */
+#define TYPE_TIME uint64_t
+#define TYPE_PERCENT double
+#define TYPE_REAL double
+#define TYPE_WORD bool
+#define TYPE_COPIES uint8_t
+
 #define ROW(kind_, name_, field, fallback_, argument_)                                             \
-	.name = (name_), .kind = HS_RULE_##kind_, .offset = offsetof(struct hs_rule, field),       \
+	.name = (name_), .kind = HS_RULE_##kind_,                                                  \
+	.offset = _Generic(((struct hs_rule *)0)->field, TYPE_##kind_                              \
+			   : offsetof(struct hs_rule, field)),                                     \
 	.fallback = (fallback_), .argument = (argument_)
 
 /* clang-format off */

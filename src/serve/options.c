@@ -47,7 +47,7 @@ void hs_options_deinit(struct hs_options *options)
 	for (size_t i = 0; i < hs_option_count; i++) {
 		const struct hs_option *option = &hs_option_table[i];
 
-		if (option->kind != HS_OPTION_FIXED && option->kind == HS_OPTION_TEXT)
+		if (option->kind == HS_OPTION_TEXT)
 			hs_mem_free(text_at(options, option));
 	}
 	hs_acl_drop(&options->users);
@@ -62,7 +62,7 @@ void hs_options_copy(struct hs_options *to, const struct hs_options *from)
 	for (size_t i = 0; i < hs_option_count; i++) {
 		const struct hs_option *option = &hs_option_table[i];
 
-		if (option->kind != HS_OPTION_FIXED && option->kind == HS_OPTION_TEXT) {
+		if (option->kind == HS_OPTION_TEXT) {
 			const char *text = *text_at(from, option);
 
 			*text_at(to, option) = hs_mem_dup(text, strlen(text));
@@ -194,11 +194,8 @@ int hs_option_set(struct hs_options *options, const struct hs_option *option, st
 			list_words(option->words, error, error_size);
 			return HS_EINVAL;
 		}
-		if (option->kind != HS_OPTION_TEXT) {
-			*number_at(options, option) = number;
-			return 0;
-		}
-		break;
+		*number_at(options, option) = number;
+		return 0;
 	case HS_OPTION_TEXT:
 		if (value.len > 0 && memchr(value.data, '\0', value.len))
 			return hs_err_say(HS_EINVAL, error, error_size,
@@ -243,11 +240,10 @@ void hs_option_format(const struct hs_options *options, const struct hs_option *
 		format_word("no yes", *number_at(options, option), text);
 		break;
 	case HS_OPTION_WORD:
+		format_word(option->words, *number_at(options, option), text);
+		break;
 	case HS_OPTION_TEXT:
-		if (option->kind == HS_OPTION_TEXT)
-			hs_buf_append_bytes(text, hs_bytes_of(*text_at(options, option)));
-		else
-			format_word(option->words, *number_at(options, option), text);
+		hs_buf_append_bytes(text, hs_bytes_of(*text_at(options, option)));
 		break;
 	case HS_OPTION_USERS:
 		break;

@@ -65,7 +65,7 @@ struct hs_options {
 	int64_t slowlog_slower_than;
 	int64_t slowlog_max_len;
 	int64_t tracking_table_max_keys;
-	bool fold;
+	int64_t fold;
 	int64_t hot_share, hot_share_least; /* millionths */
 	int64_t hot_requests, hot_cool;	    /* hot_cool in ms */
 	int64_t fold_waiters_max, fold_worth;

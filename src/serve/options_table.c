@@ -1,8 +1,21 @@
 /* The rows: what every option is called, means and may be. */
 #include "serve/options.h"
 
+/* The field's type for each kind: options.c writes through the offset. A row whose field has another type does not
+ * compile. */
+#define TYPE_INT int64_t
+#define TYPE_BYTES int64_t
+#define TYPE_SHARE int64_t
+#define TYPE_BOOL int64_t
+#define TYPE_WORD int64_t
+#define TYPE_TEXT char *
+#define TYPE_USERS struct hs_acl *
+#define TYPE_RULES const struct hs_rules *
+
 #define ROW(kind_, name_, field, fallback_, argument_)                                             \
-	.name = (name_), .kind = HS_OPTION_##kind_, .offset = offsetof(struct hs_options, field),  \
+	.name = (name_), .kind = HS_OPTION_##kind_,                                                \
+	.offset = _Generic(((struct hs_options *)0)->field, TYPE_##kind_                           \
+			   : offsetof(struct hs_options, field)),                                  \
 	.fallback = (fallback_), .argument = (argument_)
 #define FIXED(name_, value) .name = (name_), .kind = HS_OPTION_FIXED, .fallback = (value)
 
