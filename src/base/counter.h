@@ -61,6 +61,7 @@ struct hs_counter_row {
 	const char *help; /* of the metric */
 	/* For the rows that need it, as `.factor = 1e-6` behind the help. */
 	double factor;	    /* the metric is the value times this; 0 means 1 */
+	uint64_t divisor;   /* INFO shows the value divided by this; 0 means 1 */
 	const char *engine; /* INFO has it in front of this engine alone; NULL: of any */
 };
 
@@ -89,10 +90,13 @@ struct hs_counter_table {
 			sizeof HS_COUNTER_ROWS(LIST) / sizeof(struct hs_counter_row)               \
 	}
 
-/* "counter" or "gauge": the type of the metric. */
-static inline const char *hs_counter_type(const struct hs_counter_row *row)
+/* The type of the metric. */
+#define HS_COUNTER_TYPE(kind) ((kind) == HS_COUNTER || (kind) == HS_TOTAL ? "counter" : "gauge")
+
+/* What INFO shows. */
+static inline uint64_t hs_counter_shown(const struct hs_counter_row *row, uint64_t value)
 {
-	return row->kind == HS_COUNTER || row->kind == HS_TOTAL ? "counter" : "gauge";
+	return row->divisor == 0 ? value : value / row->divisor;
 }
 
 /* By the owning thread: the counters are what it has counted so far, a struct of numbers of the table. */

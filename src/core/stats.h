@@ -6,11 +6,11 @@
 #include "command/command.h"
 
 /* clang-format off */
-#define HS_COMMAND_COUNTERS(ROW) /* of each command; INFO has them in lines of their own */ \
+#define HS_COMMAND_COUNTERS(ROW) /* of each command; INFO has a line for each command */ \
 	ROW(calls, HS_COUNTER, NULL, "calls", "commands_total", "Calls of the command") \
 	/* of a queued command: with the commit it waited for */ \
 	ROW(time_ns, HS_COUNTER, NULL, "usec", "command_seconds_total", \
-	    "Time spent on calls of the command, a write's commit included", .factor = 1e-9) \
+	    "Time spent on calls of the command, a write's commit included", .factor = 1e-9, .divisor = 1000) \
 	ROW(rejected, HS_COUNTER, NULL, "rejected_calls", "command_rejected_total", \
 	    "Calls of the command refused before it ran") \
 	ROW(failed, HS_COUNTER, NULL, "failed_calls", "command_failed_total", \

@@ -36,7 +36,8 @@ static void write_fields(const struct hs_info_facts *facts, const char *section,
 	for (size_t i = 0; i < totals->count; i++) {
 		if (is_shown(facts, totals->rows[i], section))
 			hs_buf_printf(text, "%s:%llu\r\n", totals->rows[i]->name,
-				      (unsigned long long)totals->values[i]);
+				      (unsigned long long)hs_counter_shown(totals->rows[i],
+									   totals->values[i]));
 	}
 }
 
@@ -50,24 +51,35 @@ const char *hs_info_command_name(const struct hs_host *host, int id)
 	return learned ? learned : "unknown";
 }
 
+static void write_command(const struct hs_command_totals *command, struct hs_buf *text)
+{
+	const uint64_t *values = (const uint64_t *)command;
+
+	for (size_t i = 0; i < hs_command_counters.count; i++) {
+		const struct hs_counter_row *row = &hs_command_counters.rows[i];
+		uint64_t shown = hs_counter_shown(row, values[i]);
+
+		hs_buf_printf(text, "%s%s=%llu", i > 0 ? "," : "", row->name,
+			      (unsigned long long)shown);
+		if (&values[i] == &command->time_ns)
+			hs_buf_printf(text, ",usec_per_call=%.2f",
+				      command->calls ? (double)shown / (double)command->calls
+						     : 0.0);
+	}
+}
+
 static void write_commandstats(const struct hs_info_facts *facts, const char *section,
 			       struct hs_buf *text)
 {
 	(void)section;
 	for (int id = HS_CMD_ID_NONE + 1; id < HS_CMD_IDS_ALL; id++) {
 		const struct hs_command_totals *command = &facts->totals.command[id];
-		uint64_t usec = command->time_ns / 1000;
 
 		if (command->calls == 0 && command->rejected == 0)
 			continue;
-		hs_buf_printf(text,
-			      "cmdstat_%s:calls=%llu,usec=%llu,usec_per_call=%.2f,"
-			      "rejected_calls=%llu,failed_calls=%llu\r\n",
-			      hs_info_command_name(facts->host, id),
-			      (unsigned long long)command->calls, (unsigned long long)usec,
-			      command->calls ? (double)usec / (double)command->calls : 0.0,
-			      (unsigned long long)command->rejected,
-			      (unsigned long long)command->failed);
+		hs_buf_printf(text, "cmdstat_%s:", hs_info_command_name(facts->host, id));
+		write_command(command, text);
+		hs_buf_append(text, "\r\n", 2);
 	}
 }
 

@@ -25,7 +25,7 @@ static void write_build(struct hs_metrics *metrics, const struct hs_host *host)
 
 static void begin_family(struct hs_metrics *metrics, const struct hs_counter_row *row)
 {
-	hs_metrics_family(metrics, "", row->metric, hs_counter_type(row), row->help);
+	hs_metrics_family(metrics, "", row->metric, HS_COUNTER_TYPE(row->kind), row->help);
 }
 
 static void write_value(struct hs_metrics *metrics, struct hs_metrics_labels labels,

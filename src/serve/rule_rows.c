@@ -12,7 +12,7 @@
 	 .member = HS_MEMBER_WHOLE,                                                                \
 	 .at = offsetof(struct hs_rule_row, field),                                                \
 	 .metric = (metric_),                                                                      \
-	 .metric_type = (kind_) == HS_TOTAL ? "counter" : "gauge",                                 \
+	 .metric_type = HS_COUNTER_TYPE(kind_),                                                    \
 	 __VA_ARGS__},
 #define AGE(field, metric_, help_)                                                                 \
 	{                                                                                          \
@@ -20,6 +20,10 @@
 		.at = offsetof(struct hs_rule_row, field), .metric = (metric_),                    \
 		.metric_type = "gauge", .factor = 1e-6                                             \
 	}
+
+#define STAYS(field, kind, ...)                                                                    \
+	_Static_assert((kind) != HS_COUNTER, #field ": CONFIG RESETSTAT does not reach rules");
+HS_CACHE_RULE_COUNTERS(STAYS)
 
 /* What is counted, and what follows from it. */
 static const struct hs_field fields[] = {

@@ -84,7 +84,9 @@ void hs_totals_subtract(struct hs_totals *totals, const struct hs_totals *baseli
 		uint64_t *values = (uint64_t *)&totals->command[id];
 		const uint64_t *before = (const uint64_t *)&baseline->command[id];
 
-		for (size_t i = 0; i < hs_command_counters.count; i++)
-			values[i] -= before[i];
+		for (size_t i = 0; i < hs_command_counters.count; i++) {
+			if (hs_command_counters.rows[i].kind == HS_COUNTER)
+				values[i] -= before[i];
+		}
 	}
 }
