@@ -243,9 +243,8 @@ bool hs_command_blocks(const struct hs_command *command, size_t argc, const stru
 struct hs_reply;
 struct hs_learned;
 
-/* Answers COMMAND itself and its subcommands (COUNT, INFO, DOCS, LIST, GETKEYS, GETKEYSANDFLAGS,
- * HELP) from the table and from what is learned from a server (NULL: nothing), but for what is
- * refused anyway. `command` is the row of one of those, and `argc` fits its arity. */
+/* Answers a command whose row says DESCRIBE from the table and from what is learned from a server (NULL:
+ * nothing), but for what is refused anyway. `argc` fits its arity. */
 void hs_command_describe(const struct hs_command *command, const struct hs_learned *learned,
 			 struct hs_reply *reply, size_t argc, const struct hs_bytes *argv);
 

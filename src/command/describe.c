@@ -97,10 +97,12 @@ static const struct hs_command *find_full(const struct hs_learned *learned, stru
 	return command;
 }
 
-static void reply_info(struct hs_reply *reply, const struct hs_learned *learned, size_t names,
-		       const struct hs_bytes *name)
+/* COMMAND INFO, and COMMAND by itself: without names, of all. */
+void hs_describe_info(struct hs_reply *reply, const struct hs_learned *learned, size_t argc,
+		      const struct hs_bytes *argv)
 {
 	struct hs_command_walk walk = {learned, NULL, 0};
+	size_t names = argc > 2 ? argc - 2 : 0;
 	const struct hs_command *command;
 
 	if (names == 0) {
@@ -111,12 +113,21 @@ static void reply_info(struct hs_reply *reply, const struct hs_learned *learned,
 	}
 	hs_reply_array(reply, names);
 	for (size_t i = 0; i < names; i++) {
-		command = find_full(learned, name[i]);
+		command = find_full(learned, argv[i + 2]);
 		if (command)
 			hs_command_reply_info(reply, command, learned);
 		else
 			hs_reply_null(reply);
 	}
+}
+
+void hs_describe_count(struct hs_reply *reply, const struct hs_learned *learned, size_t argc,
+		       const struct hs_bytes *argv)
+{
+	struct hs_command_walk whole = {learned, NULL, 0};
+
+	(void)argc, (void)argv;
+	hs_reply_int(reply, (int64_t)hs_command_walk_count(&whole));
 }
 
 static void reply_named_docs(struct hs_reply *reply, const struct hs_learned *learned,
@@ -127,25 +138,25 @@ static void reply_named_docs(struct hs_reply *reply, const struct hs_learned *le
 }
 
 /* Unlike INFO, DOCS leaves out the names it does not know. */
-static void reply_docs(struct hs_reply *reply, const struct hs_learned *learned, size_t names,
-		       const struct hs_bytes *name)
+void hs_describe_docs(struct hs_reply *reply, const struct hs_learned *learned, size_t argc,
+		      const struct hs_bytes *argv)
 {
 	struct hs_command_walk walk = {learned, NULL, 0};
 	const struct hs_command *command;
 	size_t known = 0;
 
-	if (names == 0) {
+	if (argc == 2) {
 		hs_reply_map(reply, hs_command_walk_count(&walk));
 		while ((command = hs_command_walk_next(&walk)))
 			reply_named_docs(reply, learned, command);
 		return;
 	}
-	for (size_t i = 0; i < names; i++)
-		if (find_full(learned, name[i]))
+	for (size_t i = 2; i < argc; i++)
+		if (find_full(learned, argv[i]))
 			known++;
 	hs_reply_map(reply, known);
-	for (size_t i = 0; i < names; i++) {
-		command = find_full(learned, name[i]);
+	for (size_t i = 2; i < argc; i++) {
+		command = find_full(learned, argv[i]);
 		if (command)
 			reply_named_docs(reply, learned, command);
 	}
@@ -191,33 +202,33 @@ static bool listed(const struct hs_learned *learned, const struct hs_command *co
 
 static bool parse_filter(size_t argc, const struct hs_bytes *argv, enum list_filter *filter)
 {
-	if (argc != 3 || !hs_bytes_is_word(argv[0], "filterby"))
+	if (argc != 5 || !hs_bytes_is_word(argv[2], "filterby"))
 		return false;
-	if (hs_bytes_is_word(argv[1], "module"))
+	if (hs_bytes_is_word(argv[3], "module"))
 		*filter = LIST_MODULE;
-	else if (hs_bytes_is_word(argv[1], "aclcat"))
+	else if (hs_bytes_is_word(argv[3], "aclcat"))
 		*filter = LIST_ACLCAT;
-	else if (hs_bytes_is_word(argv[1], "pattern"))
+	else if (hs_bytes_is_word(argv[3], "pattern"))
 		*filter = LIST_PATTERN;
 	else
 		return false;
 	return true;
 }
 
-static void reply_list(struct hs_reply *reply, const struct hs_learned *learned, size_t argc,
-		       const struct hs_bytes *argv)
+void hs_describe_list(struct hs_reply *reply, const struct hs_learned *learned, size_t argc,
+		      const struct hs_bytes *argv)
 {
 	enum list_filter filter = LIST_ALL;
 	struct hs_bytes value = {NULL, 0};
 	const struct hs_command *command;
 	size_t count = 0;
 
-	if (argc > 0) {
+	if (argc > 2) {
 		if (!parse_filter(argc, argv, &filter)) {
 			hs_reply_error(reply, "ERR syntax error");
 			return;
 		}
-		value = argv[2];
+		value = argv[4];
 	}
 	for (size_t i = 0; (command = row_at(learned, i)); i++)
 		if (listed(learned, command, filter, value))
@@ -292,34 +303,26 @@ static void reply_keys(struct hs_reply *reply, const struct hs_learned *learned,
 			reply_key(reply, &walk, with_flags);
 }
 
+void hs_describe_getkeys(struct hs_reply *reply, const struct hs_learned *learned, size_t argc,
+			 const struct hs_bytes *argv)
+{
+	reply_keys(reply, learned, argc - 2, argv + 2, false);
+}
+
+void hs_describe_getkeysandflags(struct hs_reply *reply, const struct hs_learned *learned,
+				 size_t argc, const struct hs_bytes *argv)
+{
+	reply_keys(reply, learned, argc - 2, argv + 2, true);
+}
+
+static hs_describe_run *const functions[HS_CMD_IDS] = {
+#define DESCRIBE(function) function
+#define ROW(identifier, function, ...) [HS_CMD_ID_##identifier] = function,
+#include "command/rows.def"
+};
+
 void hs_command_describe(const struct hs_command *command, const struct hs_learned *learned,
 			 struct hs_reply *reply, size_t argc, const struct hs_bytes *argv)
 {
-	struct hs_command_walk whole = {learned, NULL, 0};
-
-	switch (command->id) {
-	case HS_CMD_ID_COMMAND:
-		reply_info(reply, learned, 0, NULL);
-		return;
-	case HS_CMD_ID_COMMAND_COUNT:
-		hs_reply_int(reply, (int64_t)hs_command_walk_count(&whole));
-		return;
-	case HS_CMD_ID_COMMAND_INFO:
-		reply_info(reply, learned, argc - 2, argv + 2);
-		return;
-	case HS_CMD_ID_COMMAND_DOCS:
-		reply_docs(reply, learned, argc - 2, argv + 2);
-		return;
-	case HS_CMD_ID_COMMAND_LIST:
-		reply_list(reply, learned, argc - 2, argv + 2);
-		return;
-	case HS_CMD_ID_COMMAND_GETKEYS:
-	case HS_CMD_ID_COMMAND_GETKEYSANDFLAGS:
-		reply_keys(reply, learned, argc - 2, argv + 2,
-			   command->id == HS_CMD_ID_COMMAND_GETKEYSANDFLAGS);
-		return;
-	default:
-		hs_check(command->id == HS_CMD_ID_COMMAND_HELP);
-		hs_command_help(hs_command_by_id(HS_CMD_ID_COMMAND), reply);
-	}
+	functions[command->id](reply, learned, argc, argv);
 }

@@ -6,6 +6,14 @@
 #include "command/learned.h"
 #include "wire/reply.h"
 
+/* Answers COMMAND or a subcommand of it: the function that its row names. `argc` fits its arity. */
+typedef void hs_describe_run(struct hs_reply *reply, const struct hs_learned *learned, size_t argc,
+			     const struct hs_bytes *argv);
+#define OTHER
+#define DESCRIBE(function) hs_describe_run function;
+#define ROW(identifier, function, ...) function
+#include "command/rows.def"
+
 /* A walk over the rows that COMMAND shows: the subcommands of a container, or the whole commands;
  * ours and then the learned ones. */
 struct hs_command_walk {

@@ -75,8 +75,8 @@ void hs_local_quit(struct hs_core *core, struct hs_session *session, const struc
 	hs_session_close(core, session);
 }
 
-void hs_local_command(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
-		      struct hs_reply *reply)
+static void describe(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
+		     struct hs_reply *reply)
 {
 	UNUSED(core, session, call);
 	hs_command_describe(call->command, core->learned, reply, call->argc, call->argv);
@@ -142,6 +142,7 @@ void hs_local_function_flush(struct hs_core *core, struct hs_session *session,
 
 static hs_local_run *const functions[HS_CMD_IDS] = {
 #define LOCAL(function) function
+#define DESCRIBE(function) describe
 #define ROW(identifier, function, ...) [HS_CMD_ID_##identifier] = function,
 #include "command/rows.def"
 };

@@ -371,7 +371,10 @@ static const char *answer(int resp, const char *request)
 		command = hs_command_sub(command, argv[1]);
 	assert_non_null(command);
 	assert_true(hs_command_arity_fits(command, argc));
-	hs_command_describe(command, NULL, &reply, argc, argv);
+	if (command->id == HS_CMD_ID_COMMAND_HELP)
+		hs_command_help(hs_command_by_id(HS_CMD_ID_COMMAND), &reply);
+	else
+		hs_command_describe(command, NULL, &reply, argc, argv);
 	assert_true(out.len < sizeof(text));
 	memcpy(text, out.data, out.len);
 	text[out.len] = '\0';
