@@ -122,7 +122,7 @@ struct hs_command {
 	/* Learned rows whose keys three numbers cannot say; key_first is 0 then. NULL: none. */
 	const struct hs_key_spec *key_specs;
 	uint8_t key_specs_count;
-	bool audited; /* changes configuration or users: the log says who did (serve/audit.h) */
+	bool audited; /* may change configuration or users: the log says who did (serve/audit.h) */
 	const char *group;	/* "string", "generic", "connection", "server" … */
 	const char *categories; /* Redis's ACL categories: "@read @string @fast" */
 	const char *tips;	/* Redis's hints to clients that route; NULL for none */

@@ -8,7 +8,8 @@ enum { MIGRATE_OPTIONS_AT = 6 };
  * engine-password, auth-pass. */
 static const char *const option_parts[] = {"pass", "masterauth", "masteruser", "secret"};
 
-bool hs_secret_option(struct hs_bytes name)
+/* Of ours or a server's. */
+static bool is_secret_option(struct hs_bytes name)
 {
 	for (size_t i = 0; i < sizeof option_parts / sizeof *option_parts; i++) {
 		size_t len = strlen(option_parts[i]);
@@ -57,6 +58,11 @@ static size_t nested_at(size_t argc, const struct hs_bytes *argv)
 	return 0;
 }
 
+bool hs_secret_rule(struct hs_bytes rule)
+{
+	return rule.len > 0 && strchr("><#!", rule.data[0]);
+}
+
 bool hs_secret_at(size_t argc, const struct hs_bytes *argv, size_t at)
 {
 	size_t nested = nested_at(argc, argv);
@@ -82,7 +88,7 @@ bool hs_secret_at(size_t argc, const struct hs_bytes *argv, size_t at)
 		return hs_bytes_is_word(argv[1], "setuser");
 	/* SENTINEL SET master auth-pass word; the server refuses it to us, and the log must not tell. */
 	if (hs_bytes_is_word(argv[0], "sentinel"))
-		return hs_secret_option(argv[at - 1]);
+		return is_secret_option(argv[at - 1]);
 	return at > 2 && at % 2 == 1 && hs_bytes_is_word(argv[0], "config") &&
-	       hs_bytes_is_word(argv[1], "set") && hs_secret_option(argv[at - 1]);
+	       hs_bytes_is_word(argv[1], "set") && is_secret_option(argv[at - 1]);
 }

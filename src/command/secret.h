@@ -15,7 +15,7 @@
 /* Is argument `at` a password, or part of a request about users that may hold one? */
 bool hs_secret_at(size_t argc, const struct hs_bytes *argv, size_t at);
 
-/* Is the value of this option, ours or a server's, a secret? "requirepass", "tls-key-file-pass". */
-bool hs_secret_option(struct hs_bytes name);
+/* Is this rule of ACL SETUSER a password or the hash of one? ">password", "!hash". */
+bool hs_secret_rule(struct hs_bytes rule);
 
 #endif

@@ -39,11 +39,9 @@ enum history { HISTORY_PARTITIONS, HISTORY_TOP, HISTORY_RANGES };
 _Static_assert(sizeof by_names / sizeof *by_names == HS_HEAT_BY_CONFLICTS + 1, "a name for each");
 _Static_assert(sizeof window_names / sizeof *window_names == HS_HEAT_WINDOWS, "a name for each");
 
-#define NAMES(list) (list), sizeof(list) / sizeof *(list)
-
-/* One of some names, by its number. False: the error is in the reply. */
-static bool take_name(struct asked *asked, const char *word, struct hs_bytes value,
-		      const char *const *names, size_t count, size_t *chosen)
+bool hs_heat_take_name(const char *command, const char *word, struct hs_bytes value,
+		       const char *const *names, size_t count, size_t *chosen,
+		       struct hs_reply *reply)
 {
 	struct hs_nearest nearest = hs_nearest_to(value);
 	char known[128], shown[64];
@@ -61,12 +59,14 @@ static bool take_name(struct asked *asked, const char *word, struct hs_bytes val
 							 : ", ",
 					names[i]);
 	}
-	hs_reply_errorf(asked->reply, "ERR %s: %s is '%s'; %s%s%sit can be %s. Try HEAT HELP.",
-			asked->command, word, hs_bytes_escape(value, shown, sizeof shown),
+	hs_reply_errorf(reply, "ERR %s: %s is '%s'; %s%s%sit can be %s. Try HEAT HELP.", command,
+			word, hs_bytes_escape(value, shown, sizeof shown),
 			nearest.name ? "did you mean " : "", nearest.name ? nearest.name : "",
 			nearest.name ? "? " : "", known);
 	return false;
 }
+
+#define NAMES(list) (list), sizeof(list) / sizeof *(list)
 
 static bool take_number(struct asked *asked, const char *word, struct hs_bytes value, int64_t max,
 			int64_t *number)
@@ -94,9 +94,11 @@ static bool take_value(struct asked *asked, unsigned bit, const char *word, stru
 	case COUNT:
 		return take_number(asked, word, value, HS_BOARD_TOP_MAX, &asked->count);
 	case BY:
-		return take_name(asked, word, value, NAMES(by_names), &asked->by);
+		return hs_heat_take_name(asked->command, word, value, NAMES(by_names), &asked->by,
+					 asked->reply);
 	case WINDOW:
-		return take_name(asked, word, value, NAMES(window_names), &asked->window);
+		return hs_heat_take_name(asked->command, word, value, NAMES(window_names),
+					 &asked->window, asked->reply);
 	case SECONDS:
 		return take_number(asked, word, value, HS_BOARD_SECONDS, &asked->seconds);
 	default:
@@ -301,7 +303,8 @@ void hs_host_heat_history(struct hs_host *host, struct hs_op *op, struct hs_repl
 	struct asked asked = asked_of(host, "HEAT HISTORY", reply);
 	size_t history, seconds, count;
 
-	if (!take_name(&asked, "the first word", op->argv[2], NAMES(history_names), &history) ||
+	if (!hs_heat_take_name(asked.command, "the first word", op->argv[2], NAMES(history_names),
+			       &history, reply) ||
 	    !take_words(&asked, op, 3, SECONDS))
 		return;
 	seconds = (size_t)asked.seconds;

@@ -8,22 +8,6 @@
 
 /* ---- what is wrong ---- */
 
-/* "; did you mean 'x'?", or what there is. */
-static void refuse_word(const char *command, struct hs_nearest *nearest, const char *known,
-			struct hs_reply *reply)
-{
-	char shown[64];
-
-	hs_bytes_escape(nearest->word, shown, sizeof shown);
-	if (nearest->name)
-		hs_reply_errorf(reply,
-				"ERR %s: '%s' is not known; did you mean '%s'? Try HEAT HELP.",
-				command, shown, nearest->name);
-	else
-		hs_reply_errorf(reply, "ERR %s: '%s' is not known; known are %s. Try HEAT HELP.",
-				command, shown, known);
-}
-
 static void refuse_glob(const struct hs_rules *rules, struct hs_bytes glob, struct hs_reply *reply)
 {
 	struct hs_nearest nearest = hs_nearest_to(glob);
@@ -152,15 +136,14 @@ enum { WORDS = sizeof words / sizeof *words };
 
 void hs_host_heat_rule(struct hs_host *host, struct hs_op *op, struct hs_reply *reply)
 {
-	struct hs_nearest nearest = hs_nearest_to(op->argv[2]);
-	size_t word = 0;
+	const char *names[WORDS];
+	size_t word;
 
-	while (word < WORDS && !hs_bytes_is_word(op->argv[2], words[word].name))
-		hs_nearest_try(&nearest, words[word++].name);
-	if (word == WORDS) {
-		refuse_word("HEAT RULE", &nearest, "DEL, LIST, SET and TEST", reply);
+	for (size_t i = 0; i < WORDS; i++)
+		names[i] = words[i].name;
+	if (!hs_heat_take_name("HEAT RULE", "the first word", op->argv[2], names, WORDS, &word,
+			       reply))
 		return;
-	}
 	if (op->argc < words[word].argc || (op->argc > words[word].argc && !words[word].more)) {
 		hs_reply_errorf(reply,
 				"ERR wrong number of arguments: HEAT RULE %s%s. Try HEAT HELP.",
@@ -170,37 +153,26 @@ void hs_host_heat_rule(struct hs_host *host, struct hs_op *op, struct hs_reply *
 	words[word].run(host, op, reply);
 }
 
-/* ---- HEAT MITIGATE ---- */
+/* ---- HEAT MITIGATE: the option of this name ---- */
 
 void hs_host_heat_mitigate(struct hs_host *host, struct hs_op *op, struct hs_reply *reply)
 {
-	static const char *const names[] = {
-		[HS_MITIGATE_ON] = "on",
-		[HS_MITIGATE_OBSERVE] = "observe",
-		[HS_MITIGATE_OFF] = "off",
-	};
-	enum { NAMES = sizeof names / sizeof *names };
-	struct hs_nearest nearest;
-	int64_t chosen = 0;
+	const struct hs_option *option = hs_option_find(HS_LIT("mitigate"));
+	struct hs_buf text = {0};
+	char error[128];
 
-	if (op->argc == 2) {
-		hs_reply_bulk_text(reply, names[host->options->mitigate]);
-		return;
-	}
 	if (op->argc > 3) {
-		hs_reply_error(reply,
-			       "ERR wrong number of arguments: HEAT MITIGATE [on|observe|off]. "
-			       "Try HEAT HELP.");
-		return;
+		hs_reply_errorf(reply,
+				"ERR wrong number of arguments: HEAT MITIGATE %s. Try HEAT HELP.",
+				op->command->arguments);
+	} else if (op->argc == 2) {
+		hs_option_format(host->options, option, &text);
+		hs_reply_bulk(reply, hs_buf_bytes(&text));
+	} else if (hs_option_set(host->options, option, op->argv[2], error, sizeof error) < 0) {
+		hs_reply_errorf(reply, "ERR HEAT MITIGATE: %s. Try HEAT HELP.", error);
+	} else {
+		hs_host_publish(host);
+		hs_reply_ok(reply);
 	}
-	nearest = hs_nearest_to(op->argv[2]);
-	while (chosen < NAMES && !hs_bytes_is_word(op->argv[2], names[chosen]))
-		hs_nearest_try(&nearest, names[chosen++]);
-	if (chosen == NAMES) {
-		refuse_word("HEAT MITIGATE", &nearest, "on, observe and off", reply);
-		return;
-	}
-	host->options->mitigate = chosen;
-	hs_host_publish(host);
-	hs_reply_ok(reply);
+	hs_buf_deinit(&text);
 }

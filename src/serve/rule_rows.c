@@ -80,11 +80,9 @@ void hs_rule_rows_info(const struct hs_host *host, struct hs_buf *text)
 {
 	const struct hs_rules *rules = host->options->rules;
 
-	hs_buf_printf(text, "mitigate:%s\r\n",
-		      host->options->mitigate == HS_MITIGATE_ON	       ? "on"
-		      : host->options->mitigate == HS_MITIGATE_OBSERVE ? "observe"
-								       : "off");
-
+	hs_buf_printf(text, "mitigate:");
+	hs_option_format(host->options, hs_option_find(HS_LIT("mitigate")), text);
+	hs_buf_append(text, "\r\n", 2);
 	for (size_t i = 0; i < hs_rules_count(rules); i++) {
 		const struct hs_rule *rule = hs_rules_at(rules, i);
 		struct hs_rule_row row;

@@ -190,16 +190,16 @@ class Changes(unittest.TestCase):
                 address = "127.0.0.1:%d" % connection.socket.getsockname()[1]
                 for request, shown in (
                         ("CONFIG SET maxclients 500 timeout 60", None),
-                        ("CONFIG SET requirepass s3cret", "CONFIG SET requirepass (hidden)"),
+                        ("CONFIG SET requirepass s3cret", "CONFIG SET requirepass (redacted)"),
                         ("config set tls-key-file-pass s3cret timeout 0",
-                         "config set tls-key-file-pass (hidden) timeout 0"),
+                         "config set tls-key-file-pass (redacted) timeout 0"),
                         ("HEAT RULE SET feed:* cache stale=100ms", None),
                         ("HEAT RULE DEL feed:*", None),
                         ("HEAT MITIGATE observe", None),
                         ("ACL SETUSER bob on >s3cret #%s ~app:* +get" % ("0" * 64),
-                         "ACL SETUSER bob on (hidden) (hidden) ~app:* +get"),
+                         "ACL SETUSER bob on (redacted) (redacted) ~app:* +get"),
                         ("ACL DELUSER bob", None),
-                        ("CONFIG SET requirepass ", "CONFIG SET requirepass (hidden)")):
+                        ("CONFIG SET requirepass ", "CONFIG SET requirepass (redacted)")):
                     with self.subTest(user=user, request=request):
                         reply = connection.call(*request.split(" "))
                         self.assertFalse(reply.is_error, reply.raw)

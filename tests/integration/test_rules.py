@@ -246,16 +246,17 @@ class Live(ServerCase):
                 (("RULE", "LIST", "a"), "wrong number of arguments: HEAT RULE LIST. Try HEAT HELP."),
                 (("RULE", "TEST"), "wrong number of arguments: HEAT RULE TEST key. Try HEAT HELP."),
                 (("RULE", "SETT", "a", "cache"),
-                 "HEAT RULE: 'SETT' is not known; did you mean 'SET'? Try HEAT HELP."),
+                 "HEAT RULE: the first word is 'SETT'; did you mean SET? it can be DEL, LIST, SET or TEST. "
+                 "Try HEAT HELP."),
                 (("RULE", "nonsense"),
-                 "HEAT RULE: 'nonsense' is not known; known are DEL, LIST, SET and TEST. Try HEAT HELP."),
+                 "HEAT RULE: the first word is 'nonsense'; it can be DEL, LIST, SET or TEST. Try HEAT HELP."),
                 (("RULE",), "wrong number of arguments for 'heat|rule' command. Try HEAT HELP."),
                 (("MITIGATE", "obsverve"),
-                 "HEAT MITIGATE: 'obsverve' is not known; did you mean 'observe'? Try HEAT HELP."),
+                 "HEAT MITIGATE: argument(s) must be one of the following: on, observe, off. Try HEAT HELP."),
                 (("MITIGATE", "x"),
-                 "HEAT MITIGATE: 'x' is not known; known are on, observe and off. Try HEAT HELP."),
+                 "HEAT MITIGATE: argument(s) must be one of the following: on, observe, off. Try HEAT HELP."),
                 (("MITIGATE", "on", "off"),
-                 "wrong number of arguments: HEAT MITIGATE [on|observe|off]. Try HEAT HELP.")):
+                 "wrong number of arguments: HEAT MITIGATE [ON | OBSERVE | OFF]. Try HEAT HELP.")):
             with self.subTest(words):
                 self.assertEqual(self.admin.call("HEAT", *words).text.decode(), "ERR " + said)
         self.assertEqual(listed(self.admin), ["user:* cache"])
