@@ -71,8 +71,11 @@ enum hs_command_flag {
 	/* Learned: its arguments do not say all that it does. It runs other commands (EVAL), installs
 	 * code that does (FUNCTION LOAD), or is a module's and names no keys. acl/acl.h. */
 	HS_CMD_UNCHECKED = 1 << 22,
-	/* Replicas may hear of it (PFCOUNT): CLIENT PAUSE WRITE holds it. */
+	/* Replicas may hear of it (PUBLISH, PFCOUNT): CLIENT PAUSE WRITE holds it. */
 	HS_CMD_MAY_REPLICATE = 1 << 23,
+	HS_CMD_DELETES = 1 << 24,	/* deletes and adds nothing: runs in a full store */
+	HS_CMD_SHOWS_KEYS = 1 << 25,	/* answers with names of keys: copies are left out */
+	HS_CMD_RETURNS_VALUE = 1 << 26, /* a write that may answer with what was there */
 };
 
 /* Of a read of one key whose answer follows from that key's value alone, not from the time, chance, other
@@ -132,7 +135,8 @@ struct hs_command {
 	const char *summary;   /* our own words */
 	const char *arguments; /* "key value [NX | XX]", see command/syntax.h; NULL for none */
 	const char *complexity;
-	const char *refused; /* HS_PLACE_REFUSED: why, in words that go on behind a colon */
+	const char *refused;  /* HS_PLACE_REFUSED: why, in words that go on behind a colon */
+	const char *unqueued; /* why MULTI does not queue it, behind its name; NULL: it does */
 };
 
 /* The row of a command, whatever the case of its name; NULL when there is none. For a container

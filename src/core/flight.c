@@ -41,22 +41,15 @@ static struct hs_flight_size *size_of(struct hs_core *core, const struct hs_call
 	return &core->flight.sizes[hash % HS_FLIGHT_SIZES];
 }
 
-/* Writes answer with a word, but for those that return what was there. */
+/* Writes answer with a word, but for those that return what was there: SET only with options. */
 static bool may_be_large(const struct hs_call *call)
 {
-	if (!(call->command->flags & HS_CMD_WRITE) || call->command->id >= HS_CMD_IDS)
+	const struct hs_command *command = call->command;
+
+	if (!(command->flags & HS_CMD_WRITE) || command->id >= HS_CMD_IDS)
 		return true;
-	switch (call->command->id) {
-	case HS_CMD_ID_GETSET:
-	case HS_CMD_ID_GETDEL:
-	case HS_CMD_ID_GETEX:
-	case HS_CMD_ID_EXEC:
-		return true;
-	case HS_CMD_ID_SET:
-		return call->argc > 3;
-	default:
-		return false;
-	}
+	return command->flags & HS_CMD_RETURNS_VALUE &&
+	       (command->id != HS_CMD_ID_SET || call->argc > 3);
 }
 
 static uint64_t reckon(struct hs_core *core, const struct hs_session *session,

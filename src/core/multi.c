@@ -133,19 +133,6 @@ static void add(struct hs_multi *multi, const struct hs_call *call)
 	}
 }
 
-/* Why a command cannot be queued, in words that go on behind its name; NULL: it can. */
-static const char *unfit(const struct hs_command *command)
-{
-	switch (command->id) {
-	case HS_CMD_ID_DEBUG_SLEEP:
-		return "holds up its connection";
-	case HS_CMD_ID_CLIENT_TRACKING:
-		return "needs every worker before the next command is read";
-	default:
-		return NULL;
-	}
-}
-
 /* The slot a command binds the transaction to; -1: none. */
 static int32_t slot_of(const struct hs_call *call)
 {
@@ -170,17 +157,16 @@ void hs_multi_queue(struct hs_core *core, struct hs_session *session, const stru
 		    struct hs_reply *reply)
 {
 	struct hs_multi *multi = session->multi;
-	const char *why = unfit(call->command);
 	size_t bytes = 0;
 	int32_t slot;
 
 	for (size_t i = 0; i < call->argc; i++)
 		bytes += call->argv[i].len;
-	if (why) {
+	if (call->command->unqueued) {
 		hs_reply_errorf(reply,
 				"ERR '%s' %s and cannot be part of a transaction; send it before "
 				"MULTI",
-				call->command->name, why);
+				call->command->name, call->command->unqueued);
 		multi->spoiled = true;
 		return;
 	}

@@ -56,8 +56,6 @@ void hs_pause_release(struct hs_core *core, struct hs_session *session)
 bool hs_pause_is_write(const struct hs_command *command)
 {
 	return (command->flags & (HS_CMD_WRITE | HS_CMD_MAY_REPLICATE)) ||
-	       command->id == HS_CMD_ID_PUBLISH ||
-	       command->id == HS_CMD_ID_SPUBLISH || /* as Redis, whose replicas would hear it */
 	       ((unsigned)command->id >= HS_CMD_IDS && !(command->flags & HS_CMD_READONLY) &&
 		strchr(command->name, '.'));
 }

@@ -13,10 +13,7 @@ bool hs_core_reserves(const struct hs_core *core)
 
 bool hs_reserved_shows(const struct hs_core *core, const struct hs_command *command)
 {
-	return (command->id == HS_CMD_ID_KEYS || command->id == HS_CMD_ID_SCAN ||
-		command->id == HS_CMD_ID_RANDOMKEY ||
-		command->id == HS_CMD_ID_CLUSTER_GETKEYSINSLOT) &&
-	       hs_core_reserves(core);
+	return (command->flags & HS_CMD_SHOWS_KEYS) && hs_core_reserves(core);
 }
 
 struct listing {

@@ -26,25 +26,11 @@ static struct hs_group_part *part_of(struct hs_group *group, const struct hs_op 
 	return &group->parts[op->partition];
 }
 
-static bool only_deletes(const struct hs_command *command)
-{
-	switch (command->id) {
-	case HS_CMD_ID_DEL:
-	case HS_CMD_ID_UNLINK:
-	case HS_CMD_ID_GETDEL:
-	case HS_CMD_ID_FLUSHALL:
-	case HS_CMD_ID_FLUSHDB:
-		return true;
-	default:
-		return false;
-	}
-}
-
 static uint64_t command_limit(const struct hs_store *store, const struct hs_command *command)
 {
 	if (command->flags & HS_CMD_DENYOOM)
 		return store->bytes_max;
-	if (!(command->flags & HS_CMD_WRITE) || only_deletes(command))
+	if (!(command->flags & HS_CMD_WRITE) || command->flags & HS_CMD_DELETES)
 		return NO_LIMIT;
 	return hs_store_bytes_hard(store);
 }
