@@ -23,7 +23,8 @@ const char *hs_acl_category_of(uint32_t bit)
 	return categories[__builtin_ctz(bit)];
 }
 
-uint32_t hs_acl_category_bits(const char *text)
+/* The bits of a text like "@read @string @fast". */
+static uint32_t category_bits(const char *text)
 {
 	uint32_t bits = 0;
 
@@ -42,7 +43,7 @@ uint32_t hs_acl_category_bits(const char *text)
 
 bool hs_acl_category_has(size_t index, const struct hs_command *command)
 {
-	return hs_acl_category_bits(command->categories) >> index & 1;
+	return category_bits(command->categories) >> index & 1;
 }
 
 /* DEBUG has no rows for its subcommands in Redis: there they are first arguments. */
@@ -83,7 +84,7 @@ bool hs_acl_rules_allow(const struct hs_acl_selector *selector, const struct hs_
 		const struct hs_acl_rule *rule = &selector->rules[i];
 
 		if (rule->category && bits == 0)
-			bits = hs_acl_category_bits(command->categories);
+			bits = category_bits(command->categories);
 		if (rule->category ? (rule->category & bits) != 0
 				   : rule_names(rule, command, argc, argv))
 			allowed = rule->allow;

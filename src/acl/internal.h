@@ -94,8 +94,6 @@ const char *hs_acl_selector_apply(struct hs_acl_selector *selector, struct hs_by
 void hs_acl_selector_reset(struct hs_acl_selector *selector); /* may do nothing */
 
 /* check.c */
-/* The bits of a text like "@read @string @fast". */
-uint32_t hs_acl_category_bits(const char *categories);
 /* What the rules say of a command; `argc` 0: whatever its first argument is. */
 bool hs_acl_rules_allow(const struct hs_acl_selector *selector, const struct hs_command *command,
 			size_t argc, const struct hs_bytes *argv);

@@ -87,7 +87,7 @@ char *hs_arena_text(struct hs_arena *arena, struct hs_bytes text)
 	return kept;
 }
 
-void hs_arena_deinit(struct hs_arena *arena)
+static void arena_deinit(struct hs_arena *arena)
 {
 	while (arena->chunks) {
 		struct hs_arena_chunk *next = arena->chunks->next;
@@ -150,7 +150,7 @@ static void pool_put(struct pool **pool)
 {
 	if (--(*pool)->sets > 0)
 		return;
-	hs_arena_deinit(&(*pool)->arena);
+	arena_deinit(&(*pool)->arena);
 	hs_mem_free(&(*pool)->rows);
 	hs_mem_free(pool);
 }

@@ -11,7 +11,6 @@ struct hs_arena {
 };
 void *hs_arena_take(struct hs_arena *arena, size_t bytes);
 char *hs_arena_text(struct hs_arena *arena, struct hs_bytes text); /* zero-terminated */
-void hs_arena_deinit(struct hs_arena *arena);
 
 /* A row with what it was made from. */
 struct hs_learned_row {

@@ -130,18 +130,6 @@ struct hs_bytes hs_internal_reply(const struct hs_request *request, uint32_t ind
 	return hs_buf_bytes(&request->parts[index].out);
 }
 
-enum hs_outcome hs_internal_outcome(const struct hs_request *request, uint32_t index)
-{
-	static const struct hs_bytes unknown = HS_LIT("-UNKNOWN");
-	struct hs_bytes reply = hs_internal_reply(request, index);
-
-	if (reply.len == 0)
-		return HS_OUTCOME_LATE;
-	return reply.len > unknown.len && memcmp(reply.data, unknown.data, unknown.len) == 0
-		       ? HS_OUTCOME_UNKNOWN
-		       : HS_OUTCOME_ANSWERED;
-}
-
 /* All parts of a late call are answered. */
 static void drop(struct hs_core *core, struct hs_request *request)
 {

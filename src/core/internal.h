@@ -14,18 +14,12 @@
  * (HS_OP_EXEC). For WATCH to EXEC, draw an id with hs_internal_client and send WATCH and EXEC with it as
  * `watcher`: a Redis engine gives it a connection of its own until EXEC or UNWATCH.
  *
- * Outcome. A call whose connection was lost may have run (HS_OUTCOME_UNKNOWN). It is never sent again
+ * Outcome. A call whose connection was lost may have run (-UNKNOWN). It is never sent again
  * here: what is idempotent the caller may send again. */
 #ifndef HS_CORE_INTERNAL_H
 #define HS_CORE_INTERNAL_H
 
 #include "core/state.h"
-
-enum hs_outcome {
-	HS_OUTCOME_ANSWERED, /* by the engine: a reply, or an error that it was not run or failed */
-	HS_OUTCOME_UNKNOWN,  /* it may have run */
-	HS_OUTCOME_LATE,     /* no answer in time: it may have run, or may run yet */
-};
 
 /* What a call is, before it is prepared. `call`, `then` and `slot` are set always, `stage` by every stage; zero is the
  * usual value of all others. */
@@ -75,7 +69,6 @@ static inline void *hs_internal_stage(const struct hs_core *core, const struct h
 }
 
 /* Of one part, inside `then`. */
-enum hs_outcome hs_internal_outcome(const struct hs_request *request, uint32_t index);
 struct hs_bytes hs_internal_reply(const struct hs_request *request, uint32_t index);
 /* The last thing `then` does; or instead of sending it. A late call lives on until its answer comes. */
 void hs_internal_end(struct hs_core *core, struct hs_request *request);

@@ -78,13 +78,4 @@ static inline void hs_slot_map_set_present(struct hs_slot_map *map, uint16_t par
 	atomic_store_explicit(&map->present[partition], present, memory_order_relaxed);
 }
 
-static inline void hs_slot_map_fill_even(struct hs_slot_map *map, uint16_t partitions)
-{
-	for (uint32_t slot = 0; slot < HS_SLOTS; slot++)
-		hs_slot_map_set(map, (uint16_t)slot, hs_slot_partition((uint16_t)slot, partitions));
-	for (uint16_t i = 0; i < HS_PARTITIONS_MAX; i++)
-		hs_slot_map_set_present(map, i, i < partitions);
-	hs_slot_map_set_count(map, partitions);
-}
-
 #endif

@@ -29,7 +29,10 @@ static enum hs_submit submit(void *context, struct hs_op *op)
 	struct hs_worker *worker = context;
 
 	if (op->kind == HS_OP_PEER) {
-		hs_worker_ask(hs_server_worker(worker->server, op->partition), op);
+		struct hs_worker *asked = hs_server_worker(worker->server, op->partition);
+
+		hs_mpsc_push(&asked->asked, op, op, OP_NEXT);
+		uv_async_send(&asked->wake);
 		return HS_SUBMIT_QUEUED;
 	}
 	if (op->kind == HS_OP_HOST) {
@@ -113,12 +116,6 @@ struct hs_mail *hs_mail_create(enum hs_mail_kind kind)
 void hs_worker_post(struct hs_worker *worker, struct hs_mail *mail)
 {
 	hs_mpsc_push(&worker->mail, mail, mail, MAIL_NEXT);
-	uv_async_send(&worker->wake);
-}
-
-void hs_worker_ask(struct hs_worker *worker, struct hs_op *op)
-{
-	hs_mpsc_push(&worker->asked, op, op, OP_NEXT);
 	uv_async_send(&worker->wake);
 }
 

@@ -94,7 +94,6 @@ void hs_worker_deinit(struct hs_worker *worker);
 struct hs_mail *hs_mail_create(enum hs_mail_kind kind);
 void hs_worker_post(struct hs_worker *worker, struct hs_mail *mail);
 void hs_worker_complete(struct hs_worker *worker, struct hs_op *chain);
-void hs_worker_ask(struct hs_worker *worker, struct hs_op *op);
 void hs_worker_tell(struct hs_worker *worker, struct hs_news *news); /* takes a reference over */
 /* The worker's own thread: an engine on its loop has finished one; and has nothing more for now. */
 void hs_worker_finish(struct hs_worker *worker, struct hs_now now, struct hs_op *op);

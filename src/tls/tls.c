@@ -274,15 +274,3 @@ const char *hs_tls_error(const struct hs_tls *tls)
 {
 	return tls->error;
 }
-
-const char *hs_tls_peer_name(const struct hs_tls *tls, char *text, size_t size)
-{
-	X509 *certificate = SSL_get0_peer_certificate(tls->ssl);
-
-	hs_check(size > 0);
-	text[0] = '\0';
-	if (certificate)
-		X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName, text,
-					  (int)size);
-	return text;
-}

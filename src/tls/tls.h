@@ -93,7 +93,4 @@ static inline bool hs_tls_begins(const char *data, size_t len)
 	return len > 0 && data[0] >= 0x14 && data[0] <= 0x17 && (len < 2 || data[1] == 0x03);
 }
 
-/* The common name in the other side's certificate; "" without one. Cut off to fit. */
-const char *hs_tls_peer_name(const struct hs_tls *tls, char *text, size_t size);
-
 #endif

@@ -8,6 +8,7 @@
 #include "absorb/copies/stage.h"
 #include "base/mem.h"
 #include "base/slot.h"
+#include "tests/lib/slots.h"
 
 #define COPY "GET heatsink:copy:{"
 #define VALUE "$5\r\nvalue\r\n"

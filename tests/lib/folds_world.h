@@ -13,6 +13,7 @@
 #include "stages/stages.h"
 
 #include "tests/lib/described.h"
+#include "tests/lib/slots.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -15,6 +15,7 @@
 #include "base/prng.h"
 #include "base/slot.h"
 #include "core/reserved.h"
+#include "tests/lib/slots.h"
 
 enum { KEYS = 2, NAMES_MAX = 512, WAITING_MAX = 12, STEPS = 3000, SEEDS = 120 };
 

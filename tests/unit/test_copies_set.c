@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/slot.h"
 #include "core/reserved.h"
+#include "tests/lib/slots.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

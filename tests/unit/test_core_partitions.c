@@ -6,6 +6,7 @@
 #include "stages/stages.h"
 
 #include "core/state.h"
+#include "tests/lib/slots.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,6 +4,7 @@
 #include "stages/stages.h"
 
 #include "core/core.h"
+#include "tests/lib/slots.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,6 +2,7 @@
  * partitions. The fast CRC is compared with one written bit by bit. */
 #include "base/prng.h"
 #include "route/slot.h"
+#include "tests/lib/slots.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

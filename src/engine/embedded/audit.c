@@ -73,8 +73,9 @@ void hs_audit_key_text(struct hs_bytes physical, char text[HS_AUDIT_KEY_MAX])
 	hs_bytes_escape(key, text, HS_AUDIT_KEY_MAX);
 }
 
-bool hs_audit_entry_whole(struct hs_bytes physical, struct hs_bytes stored, uint64_t seed,
-			  uint16_t store, uint16_t partitions)
+/* Does the entry of HS_KV_KEYS agree with itself: checksums, key and hash, slot and store? */
+static bool entry_whole(struct hs_bytes physical, struct hs_bytes stored, uint64_t seed,
+			uint16_t store, uint16_t partitions)
 {
 	struct hs_record record;
 	struct hs_bytes key;
@@ -259,7 +260,7 @@ static void check_key(struct walk *walk, struct hs_bytes physical, struct hs_byt
 	struct hs_record record;
 
 	hs_audit_key_text(physical, text);
-	if (!hs_audit_entry_whole(physical, stored, audit->seed, audit->store, audit->partitions))
+	if (!entry_whole(physical, stored, audit->seed, audit->store, audit->partitions))
 		find(walk, &walk->progress->damaged,
 		     "the record of key '%s' fails its checksum or does not fit its key", text);
 	else if (hs_record_decode(stored, &record) == 0 && record.expire_ms >= 0)
@@ -425,7 +426,7 @@ static int cut_tree(struct hs_store *store, uint64_t seed, uint16_t partitions, 
 		rc = mdb_cursor_get(cursor, &key, &value, MDB_FIRST);
 	while (rc == 0) {
 		struct hs_bytes physical = bytes_of(key), stored = bytes_of(value);
-		bool whole = hs_audit_entry_whole(physical, stored, seed, store->id, partitions);
+		bool whole = entry_whole(physical, stored, seed, store->id, partitions);
 
 		if (!whole) {
 			put_aside(physical, stored, aside);

@@ -46,9 +46,6 @@ struct hs_audit {
  * opened stays open. */
 void hs_audit_store(const struct hs_audit *audit);
 
-/* Does the entry of HS_KV_KEYS agree with itself: checksums, key and hash, slot and store? */
-bool hs_audit_entry_whole(struct hs_bytes physical, struct hs_bytes stored, uint64_t seed,
-			  uint16_t store, uint16_t partitions);
 /* Its key as text, as far as that can be told. */
 void hs_audit_key_text(struct hs_bytes physical, char text[HS_AUDIT_KEY_MAX]);
 
