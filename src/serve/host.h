@@ -12,9 +12,13 @@
 #include "serve/worker.h"
 
 /* clang-format off */
-#define HS_HOST_COUNTERS(ROW) /* the main thread's */ \
+#define HS_HOST_COUNTERS(ROW) \
+	/* the main thread's */ \
 	ROW(rejected_connections, HS_COUNTER, "Stats", "rejected_connections", "rejected_connections_total", \
-	    "Client connections refused because of maxclients")
+	    "Client connections refused because of maxclients") \
+	/* the control thread's */ \
+	ROW(memory_returns, HS_TOTAL, "Memory", "memory_returns", "memory_returns_total", \
+	    "Times that memory was given back to the system after a burst")
 /* clang-format on */
 
 struct hs_host_stats {

@@ -106,8 +106,6 @@ static uint64_t limit_of_files(void)
 	       GAUGE("process_resident_memory_bytes", "Memory of the process that is in RAM")) \
 	NUMBER("Memory", used_memory_peak, facts->host->peak_memory_bytes, \
 	       GAUGE("used_memory_peak_bytes", "The most that used_memory_bytes was seen to be")) \
-	NUMBER("Memory", memory_returns, facts->host->memory.returns, \
-	       TOTAL("memory_returns_total", "Times that memory was given back to the system after a burst")) \
 	NUMBER("Memory", maxmemory, facts->engine.servers.maxmemory, .known = knows_maxmemory) \
 	WORDS("Memory", maxmemory_policy, facts->engine.servers.maxmemory_policy, .known = knows_maxmemory_policy) \
 	NUMBER("Persistence", loading, 0) \

@@ -23,7 +23,6 @@ bool hs_memory_look(struct hs_memory *memory, uint64_t free_bytes)
 		return false;
 	memory->looks = 0;
 	memory->returned = memory->least_bytes > memory->stuck_bytes + FREE_BYTES_MAX;
-	memory->returns += memory->returned;
 	return memory->returned;
 }
 
@@ -41,13 +40,15 @@ static uint64_t resident_bytes(void)
 	return (resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-void hs_memory_tend(struct hs_memory *memory)
+bool hs_memory_tend(struct hs_memory *memory)
 {
 	struct mallinfo2 heap = mallinfo2();
 	uint64_t used = heap.uordblks + heap.hblkhd, resident = resident_bytes();
 
 	if (heap.arena == 0) /* another malloc is at work, a sanitizer's */
-		return;
-	if (hs_memory_look(memory, resident > used ? resident - used : 0))
-		malloc_trim(0);
+		return false;
+	if (!hs_memory_look(memory, resident > used ? resident - used : 0))
+		return false;
+	malloc_trim(0);
+	return true;
 }

@@ -16,12 +16,11 @@ struct hs_memory {
 	uint32_t looks;
 	uint64_t stuck_bytes; /* what was left after the last return */
 	bool returned;	      /* just now: the next look sees what is left */
-	uint64_t returns;     /* ever */
 };
 
 /* One look: `free_bytes` are resident and free. True: it is time to return them. */
 bool hs_memory_look(struct hs_memory *memory, uint64_t free_bytes);
-/* Once a second: looks, and returns. */
-void hs_memory_tend(struct hs_memory *memory);
+/* Once a second: looks, and returns memory. True: it has. */
+bool hs_memory_tend(struct hs_memory *memory);
 
 #endif

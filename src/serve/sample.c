@@ -19,7 +19,8 @@ void hs_host_sample(struct hs_host *host)
 		commands += hs_counter_get(&hs_core_stats(host->workers[i].core)->commands);
 	host->ops_per_s = commands - host->sampled_commands;
 	host->sampled_commands = commands;
-	hs_memory_tend(&host->memory);
+	if (hs_memory_tend(&host->memory))
+		hs_counter_add(&host->stats.memory_returns, 1);
 }
 
 void hs_host_sample_heat(struct hs_host *host)

@@ -5,9 +5,9 @@
 #include "serve/host.h"
 #include "stages/stages.h"
 
-static const struct hs_counter_table worker_counters = HS_COUNTER_TABLE(HS_WORKER_COUNTERS);
-static const struct hs_counter_table host_counters = HS_COUNTER_TABLE(HS_HOST_COUNTERS);
-static const struct hs_counter_table fetch_counters = HS_COUNTER_TABLE(HS_FETCH_COUNTERS);
+const struct hs_counter_table hs_worker_counters = HS_COUNTER_TABLE(HS_WORKER_COUNTERS);
+const struct hs_counter_table hs_host_counters = HS_COUNTER_TABLE(HS_HOST_COUNTERS);
+const struct hs_counter_table hs_fetch_counters = HS_COUNTER_TABLE(HS_FETCH_COUNTERS);
 
 /* The place for the values of a table. They are 0. */
 static uint64_t *add_table(struct hs_totals *totals, const struct hs_counter_table *table)
@@ -34,14 +34,14 @@ static void add_workers(const struct hs_host *host, struct hs_totals *totals)
 {
 	uint64_t *core = add_table(totals, &hs_core_counters);
 	uint64_t *holds = add_table(totals, &hs_hold_counters);
-	uint64_t *own = add_table(totals, &worker_counters);
+	uint64_t *own = add_table(totals, &hs_worker_counters);
 
 	for (uint32_t i = 0; i < host->workers_count; i++) {
 		const struct hs_core_stats *stats = hs_core_stats(host->workers[i].core);
 
 		hs_counters_sum(&hs_core_counters, stats, core);
 		hs_counters_sum(&hs_hold_counters, stats->holds, holds);
-		hs_counters_sum(&worker_counters, &host->workers[i].stats, own);
+		hs_counters_sum(&hs_worker_counters, &host->workers[i].stats, own);
 		for (int id = 0; id < HS_CMD_IDS_ALL; id++)
 			hs_counters_sum(&hs_command_counters, &stats->command[id],
 					&totals->command[id]);
@@ -67,11 +67,11 @@ void hs_totals_read(const struct hs_host *host, const struct hs_engine_stats *en
 {
 	memset(totals, 0, sizeof *totals);
 	add_workers(host, totals);
-	hs_counters_sum(&host_counters, &host->stats, add_table(totals, &host_counters));
+	hs_counters_sum(&hs_host_counters, &host->stats, add_table(totals, &hs_host_counters));
 	add_stages(host, totals);
 	add_numbers(totals, &hs_engine_counters, engine);
 	add_numbers(totals, &hs_http_counters, host->http ? hs_http_stats(host->http) : NULL);
-	add_numbers(totals, &fetch_counters, host->fetch ? hs_fetch_stats(host->fetch) : NULL);
+	add_numbers(totals, &hs_fetch_counters, host->fetch ? hs_fetch_stats(host->fetch) : NULL);
 }
 
 void hs_totals_subtract(struct hs_totals *totals, const struct hs_totals *baseline)

@@ -10,6 +10,8 @@
 struct hs_engine_stats;
 struct hs_host;
 
+extern const struct hs_counter_table hs_worker_counters, hs_host_counters, hs_fetch_counters;
+
 enum { HS_TOTALS_MAX = 256 }; /* rows of all tables */
 
 struct hs_totals {

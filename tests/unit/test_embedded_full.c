@@ -190,7 +190,7 @@ static void pinned_pages_are_given_back_when_needed(void **state)
 	assert_int_equal(hs_test_embedded_open(test), 0);
 	for (int i = 0; i < 20; i++)
 		assert_string_equal(hs_test_embedded_set(test, "{b}1", 5 * HS_MIB, 'x'), "+OK\r\n");
-	assert_true(hs_counter_get(&test->database.checkpoint.done) > 1);
+	assert_true(hs_counter_get(&test->database.checkpoint.counters.checkpoints) > 1);
 }
 
 static void limit_files(uint64_t bytes)

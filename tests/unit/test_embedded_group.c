@@ -94,7 +94,7 @@ static void operations_run_in_order(void **state)
 {
 	struct hs_test_embedded *test = *state;
 	uint64_t commits = hs_counter_get(&test->group.counters.commits);
-	uint64_t syncs = hs_counter_get(&test->database.redo.syncs);
+	uint64_t syncs = hs_counter_get(&test->database.redo.counters.syncs);
 
 	hs_test_embedded_add(test, "incr {b}n", NONE);
 	hs_test_embedded_add(test, "set {a}k v", NONE);
@@ -111,7 +111,7 @@ static void operations_run_in_order(void **state)
 	assert_string_equal(hs_test_embedded_reply(test, 5),
 			    "-ERR value is not an integer or out of range\r\n");
 	assert_int_equal(hs_counter_get(&test->group.counters.commits), commits + 1);
-	assert_int_equal(hs_counter_get(&test->database.redo.syncs), syncs + 1);
+	assert_int_equal(hs_counter_get(&test->database.redo.counters.syncs), syncs + 1);
 	assert_int_equal(hs_counter_get(&test->group.counters.changes), 4);
 }
 

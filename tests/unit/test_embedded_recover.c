@@ -152,7 +152,7 @@ static void a_killed_process_loses_nothing(void **state)
 			write_group(test, &model);
 			hs_group_tend(&test->group);
 		}
-		checkpoints += hs_counter_get(&test->database.checkpoint.done) - 1;
+		checkpoints += hs_counter_get(&test->database.checkpoint.counters.checkpoints) - 1;
 		hs_test_embedded_kill(test);
 	}
 	assert_true(checkpoints > 5);
@@ -257,7 +257,8 @@ static void a_power_cut_loses_nothing(void **state)
 		bool cut = true;
 
 		if (round % 2) {
-			uint64_t done = hs_counter_get(&test->database.checkpoint.done);
+			uint64_t done =
+				hs_counter_get(&test->database.checkpoint.counters.checkpoints);
 			char *checkpoints[2];
 			size_t bytes[2];
 
@@ -272,7 +273,8 @@ static void a_power_cut_loses_nothing(void **state)
 			assert_int_not_equal(test->database.redo.turn, turn);
 			copy_stores(test, &new);
 			/* Once the writer knows that the new one is on disk, the old one is gone. */
-			cut = hs_counter_get(&test->database.checkpoint.done) == done;
+			cut = hs_counter_get(&test->database.checkpoint.counters.checkpoints) ==
+			      done;
 			hs_test_embedded_kill(test);
 			for (int i = 0; i < 2; i++) {
 				if (cut)

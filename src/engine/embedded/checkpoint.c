@@ -460,7 +460,7 @@ bool hs_checkpoint_collect(struct hs_checkpoint *checkpoint, bool wait, int *res
 	if (*result == 0) {
 		for (uint16_t id = 0; id < checkpoint->count; id++)
 			hs_store_pin_advance(&checkpoint->stores[id]);
-		hs_counter_add(&checkpoint->done, 1);
+		hs_counter_add(&checkpoint->counters.checkpoints, 1);
 		atomic_store(&checkpoint->state, HS_CHECKPOINT_IDLE);
 	}
 	return *result == 0;

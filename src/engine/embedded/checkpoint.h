@@ -29,9 +29,9 @@
 #define HS_ENGINE_EMBEDDED_CHECKPOINT_H
 
 #include "base/check.h"
-#include "base/counter.h"
 #include "engine/embedded/files.h"
 #include "engine/embedded/store.h"
+#include "engine/engine.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -59,7 +59,7 @@ struct hs_checkpoint {
 	_Atomic int state;		       /* changed under the mutex, read anywhere */
 	int result;			       /* of the one that is over */
 	char failure[HS_PATH_BYTES_MAX + 128]; /* one line, when result is not 0 */
-	struct hs_counter done;
+	struct hs_engine_counters counters;
 };
 
 /* The last checkpoint of a folder, as found on disk. */

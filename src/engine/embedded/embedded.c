@@ -202,16 +202,14 @@ static void stats(struct hs_engine *engine, struct hs_engine_stats *stats)
 {
 	struct embedded *embedded = of(engine);
 	struct hs_group *group = &embedded->committer.group;
-	struct hs_redo *redo = &embedded->database.redo;
 
 	*stats = (struct hs_engine_stats){
-		.syncs = hs_counter_get(&redo->syncs),
-		.checkpoints = hs_counter_get(&embedded->database.checkpoint.done),
-		.log_bytes = hs_counter_get(&redo->used[0]) + hs_counter_get(&redo->used[1]),
 		.last_error = atomic_load(&group->last_error),
 		.trouble = "",
 		.servers = {.maxmemory_policy = "noeviction", .aof_enabled = 1},
 	};
+	hs_engine_stats_add(stats, &embedded->database.redo.counters);
+	hs_engine_stats_add(stats, &embedded->database.checkpoint.counters);
 	hs_engine_stats_add(stats, &group->counters);
 	for (uint32_t id = 0; id < embedded->host.workers; id++)
 		hs_engine_stats_add(stats, &embedded->workers[id].reader.counters);

@@ -67,16 +67,16 @@ void hs_group_deinit(struct hs_group *group)
 static void collect(struct hs_group *group, bool wait)
 {
 	struct hs_checkpoint *checkpoint = &group->database->checkpoint;
-	uint64_t done = hs_counter_get(&checkpoint->done);
+	uint64_t done = hs_counter_get(&checkpoint->counters.checkpoints);
 	int result;
 
 	hs_checkpoint_collect(checkpoint, wait, &result);
 	if (result != 0)
 		hs_group_fail(group, "%s", checkpoint->failure);
-	else if (hs_counter_get(&checkpoint->done) != done) {
+	else if (hs_counter_get(&checkpoint->counters.checkpoints) != done) {
 		struct hs_redo *redo = &group->database->redo;
 
-		hs_counter_set(&redo->used[!redo->turn], 0);
+		hs_redo_set_used(redo, !redo->turn, 0);
 		hs_counter_set(
 			&group->counters.checkpoint_wall_s,
 			(uint64_t)(group->host->now(group->host->context).wall_us / 1000000));

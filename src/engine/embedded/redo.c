@@ -222,11 +222,17 @@ bool hs_redo_fits(const struct hs_redo *redo, size_t body_bytes)
 	return redo->at == 0 || redo->at + bytes <= redo->file_bytes;
 }
 
+void hs_redo_set_used(struct hs_redo *redo, int turn, uint64_t bytes)
+{
+	redo->used[turn] = bytes;
+	hs_counter_set(&redo->counters.log_bytes, redo->used[0] + redo->used[1]);
+}
+
 int hs_redo_turn(struct hs_redo *redo)
 {
 	redo->turn = !redo->turn;
 	redo->at = 0;
-	hs_counter_set(&redo->used[redo->turn], 0);
+	hs_redo_set_used(redo, redo->turn, 0);
 	/* One that had to be longer than the others gives that back. */
 	return cut_file(redo->fd[redo->turn], redo->file_bytes);
 }
@@ -290,7 +296,7 @@ int hs_redo_append(struct hs_redo *redo, enum hs_redo_kind kind, const struct io
 		return rc;
 	redo->at += aligned(bytes);
 	redo->lsn++;
-	hs_counter_set(&redo->used[redo->turn], redo->at);
+	hs_redo_set_used(redo, redo->turn, redo->at);
 	return 0;
 }
 
@@ -301,7 +307,7 @@ int hs_redo_sync(struct hs_redo *redo)
 
 	if (!redo->sync)
 		return 0;
-	hs_counter_add(&redo->syncs, 1);
+	hs_counter_add(&redo->counters.syncs, 1);
 	rc = hs_file_sync(redo->fd[redo->turn]);
 	if (rc != 0)
 		return rc;

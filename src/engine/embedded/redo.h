@@ -44,8 +44,8 @@
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/check.h"
-#include "base/counter.h"
 #include "engine/embedded/files.h"
+#include "engine/engine.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -86,11 +86,11 @@ struct hs_redo {
 	uint64_t file_bytes; /* a record that needs more makes its file longer for once */
 	bool sync;
 	uint64_t seed;
-	int turn;     /* the file written now */
-	uint64_t at;  /* where in it the next record goes */
-	uint64_t lsn; /* of the next record */
-	struct hs_counter syncs;
-	struct hs_counter used[2]; /* bytes of records in each file */
+	int turn;	  /* the file written now */
+	uint64_t at;	  /* where in it the next record goes */
+	uint64_t lsn;	  /* of the next record */
+	uint64_t used[2]; /* bytes of records in each file */
+	struct hs_engine_counters counters;
 };
 
 /* Opens the two files and makes those that are missing if `make`. Without, a missing one reads as
@@ -101,6 +101,8 @@ int hs_redo_open(struct hs_redo *redo, const char *folder, bool make, uint64_t f
 int hs_redo_open_to_read(struct hs_redo *redo, const char *folder, uint64_t seed,
 			 struct hs_fault *fault) HS_MUSTCHECK;
 void hs_redo_close(struct hs_redo *redo);
+/* So many bytes of the file are records that may be needed. */
+void hs_redo_set_used(struct hs_redo *redo, int turn, uint64_t bytes);
 /* Makes files that are shorter than asked for longer, on disk. They keep what they hold. */
 int hs_redo_grow(struct hs_redo *redo, struct hs_fault *fault) HS_MUSTCHECK;
 /* Makes files that are longer than asked for shorter. Only while neither holds anything needed. */
