@@ -203,6 +203,21 @@ static void test_a_node_that_was_cut_off(void **state)
 	destroy(world);
 }
 
+/* The others cannot reach a, which says so, and have promoted d. No client has found out: the monitor does. */
+static void test_a_master_that_refuses_may_be_replaced(void **state)
+{
+	struct world *world = make_cluster();
+
+	(void)state;
+	all_slots(world, "0-99 d, 100-199 b, 200-16383 c", 6);
+	snprintf(server_at(world, 'a')->slots, 64, "0-99 a d, 100-199 b, 200-16383 c");
+	server_at(world, 'a')->epoch = 5;
+	server_at(world, 'a')->failing = true;
+	pass(world, 2 * S);
+	assert_int_equal(owner(world, 0), 'd');
+	destroy(world);
+}
+
 /* Another cluster answers at the addresses of this one. */
 static void test_a_foreign_cluster(void **state)
 {
@@ -429,6 +444,7 @@ int main(void)
 		cmocka_unit_test(test_a_surprise),
 		cmocka_unit_test(test_a_surprise_during_a_look),
 		cmocka_unit_test(test_a_node_that_was_cut_off),
+		cmocka_unit_test(test_a_master_that_refuses_may_be_replaced),
 		cmocka_unit_test(test_a_foreign_cluster),
 		cmocka_unit_test(test_everybody_away_and_back),
 		cmocka_unit_test(test_a_hedge),

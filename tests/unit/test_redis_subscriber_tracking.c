@@ -94,16 +94,17 @@ static void test_everything_may_have_changed_while_a_master_is_not_tracked(void 
 	expect(&world, "open a*\nchanged-all\n");
 	assert_string_equal(world.line_logged, "a:1: gone: lost the news of keys that change");
 	tick(&world, HS_SUBSCRIBER_TELL_US - 100000);
-	expect(&world, "");
+	expect(&world, "b*> CLUSTER INFO\n");
+	say(&world, "b*", "+cluster_state:ok\r\n");
 	tick(&world, 100000);
-	expect(&world, "changed-all\nb*> PING\n");
-	say(&world, "b*", "+PONG\r\n");
+	expect(&world, "changed-all\n");
 	track(&world, 1); /* waits until all are tracked */
 	up(&world, "a*");
 	tick(&world, HS_SUBSCRIBER_TELL_US);
-	expect(&world, "a*> CLIENT TRACKING ON BCAST\nchanged-all\na*> PING\nb*> PING\n");
-	say(&world, "b*", "+PONG\r\n");
-	say(&world, "a*", "+OK\r\n+PONG\r\n");
+	expect(&world,
+	       "a*> CLIENT TRACKING ON BCAST\nchanged-all\na*> CLUSTER INFO\nb*> CLUSTER INFO\n");
+	say(&world, "b*", "+cluster_state:ok\r\n");
+	say(&world, "a*", "+OK\r\n+cluster_state:ok\r\n");
 	expect(&world, "changed-all\ndone 1 +OK\n");
 	tick(&world, HS_SUBSCRIBER_TELL_US - 1);
 	expect(&world, "");
@@ -199,38 +200,98 @@ static void test_a_silent_connection_tracks_nothing(void **state)
 	(void)state;
 	track_two(&world);
 	tick(&world, HS_SUBSCRIBER_PING_US);
-	expect(&world, "a*> PING\nb*> PING\n");
-	say(&world, "a*", "+PONG\r\n");
+	expect(&world, "a*> CLUSTER INFO\nb*> CLUSTER INFO\n");
+	say(&world, "a*", "+cluster_state:ok\r\n");
 	tick(&world, HS_SUBSCRIBER_SUSPECT_US - 1);
 	expect(&world, "");
 	tick(&world, 1);
-	expect(&world, "changed-all\na*> PING\n");
-	say(&world, "a*", "+PONG\r\n");
+	expect(&world, "changed-all\na*> CLUSTER INFO\n");
+	say(&world, "a*", "+cluster_state:ok\r\n");
 	tick(&world, HS_SUBSCRIBER_TELL_US);
-	expect(&world, "changed-all\na*> PING\n");
-	say(&world, "a*", "+PONG\r\n");
-	say(&world, "b*", "+PONG\r\n"); /* it was busy */
+	expect(&world, "changed-all\na*> CLUSTER INFO\n");
+	say(&world, "a*", "+cluster_state:ok\r\n");
+	say(&world, "b*", "+cluster_state:ok\r\n"); /* it was busy */
 	expect(&world, "changed-all\n");
 	tick(&world, HS_SUBSCRIBER_PING_US);
-	expect(&world, "a*> PING\nb*> PING\n");
+	expect(&world, "a*> CLUSTER INFO\nb*> CLUSTER INFO\n");
 	/* It says something else, and then nothing. */
-	say(&world, "a*", "+PONG\r\n");
+	say(&world, "a*", "+cluster_state:ok\r\n");
 	tick(&world, HS_SUBSCRIBER_SUSPECT_US - 1);
 	say(&world, "b*", ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nx\r\n");
 	tick(&world, HS_SUBSCRIBER_SUSPECT_US - 1);
-	expect(&world, "changed x\na*> PING\n");
-	say(&world, "a*", "+PONG\r\n");
+	expect(&world, "changed x\na*> CLUSTER INFO\n");
+	say(&world, "a*", "+cluster_state:ok\r\n");
 	tick(&world, HS_SUBSCRIBER_SUSPECT_US - 1);
 	expect(&world, "changed-all\n");
-	say(&world, "b*", "+PONG\r\n");
+	say(&world, "b*", "+cluster_state:ok\r\n");
 	expect(&world, "changed-all\n");
 	tick(&world, HS_SUBSCRIBER_PING_US);
-	expect(&world, "a*> PING\nb*> PING\n");
+	expect(&world, "a*> CLUSTER INFO\nb*> CLUSTER INFO\n");
 	tick(&world, HS_SUBSCRIBER_SILENT_US_MAX - 1);
-	say(&world, "a*", "+PONG\r\n");
+	say(&world, "a*", "+cluster_state:ok\r\n");
 	expect(&world, "changed-all\n");
 	tick(&world, 1);
-	expect(&world, "close b*\nopen b*\nchanged-all\n");
+	expect(&world, "close b*\nopen b*\nchanged-all\na*> CLUSTER INFO\n");
+	stop(&world);
+}
+
+/* A master that the others cannot reach answers, and tells of keys that expire. One of them has been promoted,
+ * and what is written there is not told. */
+static void test_a_master_that_refuses_tracks_nothing(void **state)
+{
+	static const char fail[] = "$18\r\ncluster_state:fail\r\n";
+	static const char push_x[] = ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nx\r\n";
+	struct world world;
+
+	(void)state;
+	track_two(&world);
+	tick(&world, HS_SUBSCRIBER_TICK_US);
+	expect(&world, "a*> CLUSTER INFO\nb*> CLUSTER INFO\n");
+	say(&world, "a*", "$16\r\ncluster_state:ok\r\n");
+	say(&world, "b*", "-NOPERM no\r\n"); /* it answers, and that is all there is to know */
+	expect(&world, "");
+	tick(&world, HS_SUBSCRIBER_PING_US - 1);
+	say(&world, "a*", push_x);
+	tick(&world, 1);
+	expect(&world, "changed x\na*> CLUSTER INFO\nb*> CLUSTER INFO\n");
+	say(&world, "b*", "+cluster_state:ok\r\n");
+	say(&world, "a*", fail);
+	expect(&world, "surprise\nchanged-all\n");
+	track(&world, 1);
+	for (int i = 0; i < 3; i++) {
+		tick(&world, HS_SUBSCRIBER_TELL_US);
+		expect(&world, "changed-all\na*> CLUSTER INFO\nb*> CLUSTER INFO\n");
+		say(&world, "b*", "+cluster_state:ok\r\n");
+		say(&world, "a*", fail);
+		expect(&world, "surprise\n");
+	}
+	tick(&world, HS_SUBSCRIBER_WAIT_US_MAX);
+	expect(&world, "done 1 -CLUSTERDOWN cannot watch which keys change: a:1: it says that the "
+		       "cluster is "
+		       "down\nchanged-all\na*> CLUSTER INFO\nb*> CLUSTER INFO\n");
+	say(&world, "b*", "+cluster_state:ok\r\n");
+	say(&world, "a*", "+cluster_state:ok\r\n");
+	expect(&world, "changed-all\n");
+	tick(&world, HS_SUBSCRIBER_PING_US);
+	expect(&world, "a*> CLUSTER INFO\nb*> CLUSTER INFO\n");
+	stop(&world);
+}
+
+/* A single server has no Cluster to be cut off from. */
+static void test_a_single_server_is_pinged(void **state)
+{
+	struct world world;
+
+	(void)state;
+	start(&world, false);
+	route(&world, "a");
+	track(&world, 0);
+	up(&world, "a*");
+	say(&world, "a*", "+OK\r\n");
+	expect(&world, "open a*\na*> CLIENT TRACKING ON BCAST\ndone 0 +OK\n");
+	tick(&world, HS_SUBSCRIBER_PING_US);
+	say(&world, "a*", "+PONG\r\n");
+	expect(&world, "a*> PING\n");
 	stop(&world);
 }
 
@@ -287,6 +348,8 @@ int main(void)
 		cmocka_unit_test(test_one_slot_that_moves_may_hide_changes),
 		cmocka_unit_test(test_a_master_with_one_slot_is_tracked),
 		cmocka_unit_test(test_a_silent_connection_tracks_nothing),
+		cmocka_unit_test(test_a_master_that_refuses_tracks_nothing),
+		cmocka_unit_test(test_a_single_server_is_pinged),
 		cmocka_unit_test(test_track_fails_when_it_is_refused_or_late),
 	};
 

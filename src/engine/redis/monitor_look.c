@@ -1,5 +1,5 @@
 /* Looking for the topology. Every node of a cluster knows it, so they are asked one by one in random order,
- * connected ones first, until an answer is good:
+ * connected ones that do not say that the Cluster is down first, until an answer is good:
  *
  *     no answer, no cluster       the next node; after 200 ms another one is asked beside it
  *     another cluster's           the next node
@@ -56,8 +56,11 @@ static void choose_order(struct hs_monitor *monitor)
 
 	look->order = hs_mem_alloc(monitor->nodes_count * sizeof(struct hs_monitor_node *));
 	look->count = monitor->nodes_count;
-	for (struct hs_monitor_node *node = monitor->nodes; node; node = node->next)
-		look->order[node->upstream.state == HS_UPSTREAM_UP ? up++ : --down] = node;
+	for (struct hs_monitor_node *node = monitor->nodes; node; node = node->next) {
+		bool first = node->upstream.state == HS_UPSTREAM_UP && !node->refuses;
+
+		look->order[first ? up++ : --down] = node;
+	}
 	shuffle(monitor, look->order, up);
 	shuffle(monitor, look->order + up, look->count - up);
 }

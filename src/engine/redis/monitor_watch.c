@@ -119,12 +119,12 @@ void hs_monitor_watch_info(struct hs_monitor_node *node, struct hs_bytes reply)
 
 /* ---- CLUSTER INFO ---- */
 
-/* A node that does not see enough of the others, or of the slots, serves nobody. */
 void hs_monitor_watch_state(struct hs_monitor_node *node, struct hs_bytes reply)
 {
-	static const char words[] = "cluster_state:fail";
-	bool refuses = memmem(reply.data, reply.len, words, sizeof words - 1) != NULL;
+	bool refuses = hs_node_refuses(reply);
 
+	if (refuses && node->master)
+		hs_monitor_look_soon(node->monitor); /* the others may have replaced it */
 	if (refuses == node->refuses)
 		return;
 	node->refuses = refuses;

@@ -242,6 +242,13 @@ int hs_node_info_parse_keyspace(struct hs_node_info *info, struct hs_bytes text)
 	return 0;
 }
 
+bool hs_node_refuses(struct hs_bytes reply)
+{
+	static const char words[] = "cluster_state:fail";
+
+	return memmem(reply.data, reply.len, words, sizeof words - 1) != NULL;
+}
+
 double hs_node_info_cpu(const struct hs_node_info *before, const struct hs_node_info *after,
 			uint64_t elapsed_us)
 {

@@ -47,6 +47,10 @@ int hs_node_info_parse(struct hs_node_info *info, struct hs_bytes text) HS_MUSTC
  * in it; then `info` is as before. */
 int hs_node_info_parse_keyspace(struct hs_node_info *info, struct hs_bytes text) HS_MUSTCHECK;
 
+/* Of the reply to CLUSTER INFO: the node refuses to serve keys, because it does not see enough of the other
+ * masters, or of the slots. */
+bool hs_node_refuses(struct hs_bytes reply);
+
 /* The processor time between two looks, as a part of one core: 0 is idle, 1 one core, and more where
  * several threads work. 0 when the server was started anew between them. */
 double hs_node_info_cpu(const struct hs_node_info *before, const struct hs_node_info *after,

@@ -480,14 +480,16 @@ void hs_subscriber_ask(struct hs_subscriber *sub, uint64_t now_us, struct hs_op 
 static void check_liveness(struct hs_subscriber *sub, struct hs_subscriber_conn *conn)
 {
 	uint64_t silent_us = sub->now_us - conn->upstream.heard_us;
+	/* A server that tells of keys may refuse all the same: they expire. */
+	uint64_t due_us = conn->tracks ? conn->checked_us : conn->upstream.heard_us;
 
 	if (sub->now_us - conn->up_us >= HS_SUBSCRIBER_STEADY_US)
 		hs_backoff_clear(&conn->upstream.backoff);
-	if (conn->ping_us > 0 && sub->now_us - conn->ping_us >= HS_SUBSCRIBER_SILENT_US_MAX &&
+	if (conn->checking && sub->now_us - conn->checked_us >= HS_SUBSCRIBER_SILENT_US_MAX &&
 	    silent_us >= HS_SUBSCRIBER_SILENT_US_MAX)
 		hs_upstream_close(&conn->upstream, "it does not answer any more");
-	else if (conn->ping_us == 0 && silent_us >= HS_SUBSCRIBER_PING_US)
-		hs_subscriber_conn_ping(sub, conn);
+	else if (!conn->checking && sub->now_us - due_us >= HS_SUBSCRIBER_PING_US)
+		hs_subscriber_conn_check(sub, conn);
 }
 
 void hs_subscriber_tick(struct hs_subscriber *sub, uint64_t now_us)

@@ -22,9 +22,10 @@
  *   - The subscription of a shard channel follows its slot. Messages published between the two owners may
  *     be missed. HS_NEWS_UNLISTENED is told when no server served the slot for HS_SUBSCRIBER_FOLLOW_US_MAX.
  *   - While a worker tracks keys, each changed key is told as HS_NEWS_CHANGED as soon as the server says
- *     so. When a master's tracking connection is lost, silent or new, or when a slot has another owner,
- *     HS_NEWS_CHANGED_ALL is told at once, then every HS_SUBSCRIBER_TELL_US until all masters are tracked,
- *     and once more then: no cache entry outlives an invalidation that was missed by more than that.
+ *     so. When a master's tracking connection is lost, silent or new, when the master says that its Cluster
+ *     is down, or when a slot has another owner, HS_NEWS_CHANGED_ALL is told at once, then every
+ *     HS_SUBSCRIBER_TELL_US until all masters are tracked, and once more then: no cache entry outlives an
+ *     invalidation that was missed by more than that.
  *     A master without slots is not among the routes and is not tracked: what is written to it while its
  *     first slot is on the way there is told when the routes say that the slot has arrived.
  *
@@ -50,8 +51,9 @@ enum {
 	/* A shard channel that no server serves is given up after this long. */
 	HS_SUBSCRIBER_FOLLOW_US_MAX = 30 * 1000 * 1000,
 	HS_SUBSCRIBER_RETRY_US = 200 * 1000, /* between two requests for what was refused */
-	/* A connection that is silent for PING gets a PING. Its tracking counts as lost when it then does
-	 * not answer for SUSPECT, and the connection is closed when it does not for SILENT. */
+	/* A connection that is silent for PING is asked whether it lives; one that tracks keys, every PING. Its
+	 * tracking counts as lost when it then does not answer for SUSPECT, and the connection is closed when it
+	 * does not for SILENT. */
 	HS_SUBSCRIBER_PING_US = 1000 * 1000,
 	HS_SUBSCRIBER_SUSPECT_US = 1000 * 1000,
 	HS_SUBSCRIBER_SILENT_US_MAX = 15 * 1000 * 1000,

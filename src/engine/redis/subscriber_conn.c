@@ -86,7 +86,9 @@ void hs_subscriber_conn_reset(struct hs_subscriber *sub, struct hs_subscriber_co
 	}
 	hs_list_remove(&conn->dirty);
 	hs_upstream_reset(&conn->upstream);
-	conn->ping_us = 0;
+	conn->checked_us = 0;
+	conn->checking = false;
+	conn->refuses = false;
 	conn->tracking = false;
 }
 
@@ -139,11 +141,14 @@ void hs_subscriber_conn_track(struct hs_subscriber *sub, struct hs_subscriber_co
 	add_request(sub, conn, HS_SUBSCRIBER_TRACK);
 }
 
-void hs_subscriber_conn_ping(struct hs_subscriber *sub, struct hs_subscriber_conn *conn)
+/* subscriber_tracking.c says why it is no PING where keys are tracked. */
+void hs_subscriber_conn_check(struct hs_subscriber *sub, struct hs_subscriber_conn *conn)
 {
-	conn->ping_us = sub->now_us;
-	hs_compose_line(&conn->upstream.out, "PING");
-	add_request(sub, conn, HS_SUBSCRIBER_PING);
+	conn->checked_us = sub->now_us;
+	conn->checking = true;
+	hs_compose_line(&conn->upstream.out,
+			conn->tracks && sub->options.cluster ? "CLUSTER INFO" : "PING");
+	add_request(sub, conn, HS_SUBSCRIBER_CHECK);
 }
 
 /* ---- replies ---- */
@@ -193,19 +198,21 @@ static void take_error(struct hs_subscriber *sub, struct hs_subscriber_conn *con
 	case HS_SUBSCRIBER_TRACK:
 		hs_subscriber_track_refused(sub, conn, error);
 		break;
-	case HS_SUBSCRIBER_PING:
-		conn->ping_us = 0; /* it does answer */
+	case HS_SUBSCRIBER_CHECK:
+		conn->checking = false; /* it does answer */
 		break;
 	}
 }
 
-static void take_answer(struct hs_subscriber *sub, struct hs_subscriber_conn *conn)
+static void take_answer(struct hs_subscriber *sub, struct hs_subscriber_conn *conn,
+			struct hs_bytes reply)
 {
 	const struct hs_subscriber_request *request = first_request(conn);
 
-	if (request && request->verb == HS_SUBSCRIBER_PING) {
-		conn->ping_us = 0;
+	if (request && request->verb == HS_SUBSCRIBER_CHECK) {
+		conn->checking = false;
 		take_request(conn);
+		hs_subscriber_track_checked(sub, conn, reply);
 	} else if (request && request->verb == HS_SUBSCRIBER_TRACK) {
 		take_request(conn);
 		hs_subscriber_track_confirmed(sub, conn);
@@ -336,7 +343,7 @@ static void take_reply(void *context, struct hs_bytes reply, bool owned)
 	else if (head.type == HS_ANSWER_ERROR)
 		take_error(reading->sub, reading->conn, head.text);
 	else
-		take_answer(reading->sub, reading->conn);
+		take_answer(reading->sub, reading->conn, reply);
 }
 
 void hs_subscriber_conn_receive(struct hs_subscriber *sub, struct hs_subscriber_conn *conn,

@@ -73,7 +73,7 @@ enum hs_subscriber_verb {
 	HS_SUBSCRIBER_SUBSCRIBE,
 	HS_SUBSCRIBER_UNSUBSCRIBE,
 	HS_SUBSCRIBER_TRACK,
-	HS_SUBSCRIBER_PING,
+	HS_SUBSCRIBER_CHECK,
 };
 
 /* A request whose reply is pending. */
@@ -102,8 +102,10 @@ struct hs_subscriber_conn {
 	struct hs_link requests; /* the oldest first */
 	uint32_t requests_count;
 	uint64_t up_us, needed_us;
-	uint64_t ping_us; /* when a PING was sent that is not answered; 0: there is none */
-	char why[160];	  /* it was lost or could not be opened, or refuses */
+	uint64_t checked_us; /* when the last liveness check was sent; 0: none was */
+	bool checking;	     /* it is not answered */
+	bool refuses;	     /* the server said that its Cluster is down */
+	char why[160];	     /* it was lost or could not be opened, or refuses */
 };
 
 struct hs_subscriber {
@@ -252,7 +254,7 @@ void hs_subscriber_conn_subscribe(struct hs_subscriber *sub, struct hs_subscribe
 void hs_subscriber_conn_unsubscribe(struct hs_subscriber *sub, struct hs_subscriber_conn *conn,
 				    const struct hs_subscriber_topic *topic, struct hs_op *op);
 void hs_subscriber_conn_track(struct hs_subscriber *sub, struct hs_subscriber_conn *conn);
-void hs_subscriber_conn_ping(struct hs_subscriber *sub, struct hs_subscriber_conn *conn);
+void hs_subscriber_conn_check(struct hs_subscriber *sub, struct hs_subscriber_conn *conn);
 void hs_subscriber_conn_receive(struct hs_subscriber *sub, struct hs_subscriber_conn *conn,
 				const char *data, size_t len);
 
@@ -263,6 +265,9 @@ bool hs_subscriber_tracking(const struct hs_subscriber *sub); /* tracking connec
 void hs_subscriber_track_confirmed(struct hs_subscriber *sub, struct hs_subscriber_conn *conn);
 void hs_subscriber_track_refused(struct hs_subscriber *sub, struct hs_subscriber_conn *conn,
 				 struct hs_bytes error);
+/* The reply to a liveness check. */
+void hs_subscriber_track_checked(struct hs_subscriber *sub, struct hs_subscriber_conn *conn,
+				 struct hs_bytes reply);
 void hs_subscriber_track_late(struct hs_subscriber *sub, struct hs_subscriber_wait *wait);
 void hs_subscriber_tell_changed(struct hs_subscriber *sub);   /* the keys in sub->changed */
 void hs_subscriber_check_tracking(struct hs_subscriber *sub); /* whether all masters are tracked */

@@ -8,8 +8,21 @@
  *     when the owner of a slot changes                         another master tells its keys
  *     every second until all masters are tracked               no server would tell
  *     when a master is tracked again                           changes before that were not told
- */
+ *
+ * Why the liveness check is no PING in a Cluster. A master that the others cannot reach answers PING as
+ * before, while a replica is promoted and takes the writes. But it soon says that the Cluster is down: the check
+ * is CLUSTER INFO, once a second, and a master that refuses does not count as tracked. (One that became a
+ * replica in peace hears of its master's writes until the topology monitor finds out.)
+ *
+ * The cache has tracking connections of its own (fetch.c), one for each worker and master, and it cannot use
+ * these: its promise is stronger, and needs invalidations in order with the replies to its reads (OPTIN),
+ * and a check that asks for a key that was read. What clients keep themselves needs every key, whoever read
+ * it, once for all workers (BCAST), and is told a second late at most. Both read a push with invalidation.h. */
 #include "engine/redis/subscriber_internal.h"
+
+#include "engine/redis/node_info.h"
+
+#include <stdio.h>
 
 bool hs_subscriber_tracking(const struct hs_subscriber *sub)
 {
@@ -47,13 +60,23 @@ void hs_subscriber_track_refused(struct hs_subscriber *sub, struct hs_subscriber
 	hs_upstream_close(&conn->upstream, "it refuses to tell which keys change");
 }
 
+void hs_subscriber_track_checked(struct hs_subscriber *sub, struct hs_subscriber_conn *conn,
+				 struct hs_bytes reply)
+{
+	conn->refuses = hs_node_refuses(reply);
+	if (!conn->refuses)
+		return;
+	snprintf(conn->why, sizeof conn->why, "it says that the cluster is down");
+	sub->calls->surprise(sub->context);
+}
+
 void hs_subscriber_track_late(struct hs_subscriber *sub, struct hs_subscriber_wait *wait)
 {
 	const char *where = "none of the engine's servers has answered yet", *why = "";
 	const struct hs_subscriber_conn *conn = NULL;
 
 	while ((conn = hs_subscriber_next(sub, conn)) != NULL) {
-		if (!conn->tracks || conn->tracking)
+		if (!conn->tracks || (conn->tracking && !conn->refuses))
 			continue;
 		where = conn->text;
 		why = conn->why[0] ? conn->why : "it does not answer";
@@ -80,9 +103,9 @@ void hs_subscriber_tell_changed(struct hs_subscriber *sub)
 static bool is_silent(const struct hs_subscriber *sub, const struct hs_subscriber_conn *conn)
 {
 	uint64_t heard_us = conn->upstream.heard_us;
-	uint64_t since_us = heard_us > conn->ping_us ? heard_us : conn->ping_us;
+	uint64_t since_us = heard_us > conn->checked_us ? heard_us : conn->checked_us;
 
-	return conn->ping_us > 0 && sub->now_us - since_us >= HS_SUBSCRIBER_SUSPECT_US;
+	return conn->checking && sub->now_us - since_us >= HS_SUBSCRIBER_SUSPECT_US;
 }
 
 static bool is_covered(const struct hs_subscriber *sub)
@@ -91,7 +114,7 @@ static bool is_covered(const struct hs_subscriber *sub)
 	uint32_t tracked = 0;
 
 	while ((conn = hs_subscriber_next(sub, conn)) != NULL)
-		tracked += conn->tracking && !is_silent(sub, conn);
+		tracked += conn->tracking && !conn->refuses && !is_silent(sub, conn);
 	return sub->masters_count > 0 && tracked == sub->masters_count;
 }
 
