@@ -30,6 +30,12 @@ static void compose_select(struct hs_greeting *greeting, struct hs_buf *out)
 	greeting->replies_left++;
 }
 
+/* Also of a user without a password: the server lets one with `nopass` in whatever the password. */
+static bool wants_auth(const struct hs_login *login)
+{
+	return login->user[0] || login->password[0];
+}
+
 static void compose_classic(struct hs_greeting *greeting, struct hs_buf *out)
 {
 	const struct hs_login *login = greeting->options.login;
@@ -38,7 +44,7 @@ static void compose_classic(struct hs_greeting *greeting, struct hs_buf *out)
 	const struct hs_bytes old[] = {auth[0], auth[2]};
 
 	greeting->replies_left = 1;
-	if (login->password[0]) {
+	if (wants_auth(login)) {
 		hs_compose(out, login->user[0] ? 3 : 2, login->user[0] ? auth : old);
 		greeting->replies_left++;
 	}
@@ -57,7 +63,7 @@ void hs_greeting_compose(struct hs_greeting *greeting, struct hs_buf *out)
 		compose_classic(greeting, out);
 		return;
 	}
-	if (login->password[0]) {
+	if (wants_auth(login)) {
 		hello[argc++] = HS_LIT("AUTH");
 		hello[argc++] = hs_bytes_of(login->user[0] ? login->user : "default");
 		hello[argc++] = hs_bytes_of(login->password);

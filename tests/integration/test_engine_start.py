@@ -220,6 +220,13 @@ class TestPassword(Case):
             for server in servers:
                 self.assertNotIn("sesame", server.process.text())
 
+    def test_a_user_without_a_password(self):
+        users = "--user default on nopass +ping --user alice on nopass ~* &* +@all"
+        with Redis(*users.split()) as single:
+            self.assert_works(self.serve(f"redis://alice:@127.0.0.1:{single.port}"))
+            self.assert_works(self.serve(f"redis://127.0.0.1:{single.port}", "--engine-user",
+                                         "alice"))
+
 
 class TestTls(Case):
     def test_a_cluster_by_tls(self):

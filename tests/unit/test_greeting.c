@@ -55,7 +55,7 @@ static void expect_composed(const struct hs_greeting_options *options, const cha
 static void test_what_is_said(void **state)
 {
 	struct hs_login anybody = login("", "", 0), by_password = login("", "pw", 0),
-			user = login("me", "p w", 7);
+			user = login("me", "p w", 7), nopass = login("alice", "", 0);
 
 	(void)state;
 	expect_composed(
@@ -73,6 +73,15 @@ static void test_what_is_said(void **state)
 		"*7\r\n$5\r\nHELLO\r\n$1\r\n3\r\n$4\r\nAUTH\r\n$2\r\nme\r\n$3\r\np w\r\n"
 		"$7\r\nSETNAME\r\n$8\r\nheatsink\r\n"
 		"*2\r\n$6\r\nSELECT\r\n$1\r\n7\r\n*2\r\n$7\r\nCLUSTER\r\n$4\r\nMYID\r\n");
+	/* A user without a password is not the default user. */
+	expect_composed(
+		&(struct hs_greeting_options){.login = &nopass, .resp = 3, .expected_id = ""},
+		"*7\r\n$5\r\nHELLO\r\n$1\r\n3\r\n$4\r\nAUTH\r\n$5\r\nalice\r\n$0\r\n\r\n"
+		"$7\r\nSETNAME\r\n$8\r\nheatsink\r\n");
+	expect_composed(
+		&(struct hs_greeting_options){
+			.login = &nopass, .resp = 3, .expected_id = "", .classic = true},
+		"*3\r\n$4\r\nAUTH\r\n$5\r\nalice\r\n$0\r\n\r\n*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n");
 	/* Bare: HELLO alone. */
 	expect_composed(
 		&(struct hs_greeting_options){

@@ -47,6 +47,8 @@ static void test_right_ones(void **state)
 		 "rediss://me:***@db-1.x_y.example:65535/65535"},
 		{"redis://:secret@h", HS_REDIS_SINGLE, false, true, "", "secret", 0, 1, "h", 6379,
 		 "redis://:***@h:6379"},
+		{"redis://alice:@h", HS_REDIS_SINGLE, false, true, "alice", "", 0, 1, "h", 6379,
+		 "redis://alice:***@h:6379"},
 		{"redis://:@h", HS_REDIS_SINGLE, false, true, "", "", 0, 1, "h", 6379,
 		 "redis://:***@h:6379"},
 		/* The first ':' and the last '@' divide. */
