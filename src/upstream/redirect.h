@@ -13,8 +13,9 @@
 struct hs_redirect {
 	bool ask;
 	uint16_t slot;
-	struct hs_bytes
-		host; /* inside the text; empty: the node that was asked, it does not know its name */
+	/* Inside the text. Empty: the node that was asked, which does not know its name. "?": a host name,
+	 * which nobody has set (cluster-preferred-endpoint-type): nobody knows where it is. */
+	struct hs_bytes host;
 	uint16_t port;
 };
 

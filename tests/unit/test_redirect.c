@@ -19,6 +19,7 @@ static void test_redirects(void **state)
 		{"ASK 0 host.name:1", "host.name", true, 0, 1},
 		{"MOVED 16383 ::1:65535", "::1", false, 16383, 65535},
 		{"MOVED 1 :7000", "", false, 1, 7000},
+		{"MOVED 7 ?:6379", "?", false, 7, 6379},
 	};
 
 	(void)state;

@@ -169,6 +169,59 @@ static void test_the_last_word_on_an_owner_counts(void **state)
 	town_destroy(&town);
 }
 
+/* A host left out is the one that answered. */
+static void test_moved_to_a_port_alone(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct asked *a = set(town, 1, 1, "SET a 1");
+
+	(void)state;
+	up(town, 1);
+	sent(town, 1, "SET a 1");
+	reply(town, 1, "-MOVED 1 :2\r\n");
+	assert_string_equal(pipe_to(town, 2)->node->at.host, "h");
+	up(town, 2); /* the node of the routes, not another one */
+	sent(town, 2, "SET a 1");
+	reply(town, 2, "+OK\r\n");
+	got(a, "+OK\r\n");
+	assert_int_equal(town->flow->nodes_count, 2);
+	town_destroy(&town);
+}
+
+/* The server would tell a host name, and nobody has set one: the next topology says where the slot is. */
+static void test_moved_nobody_knows_where_to(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct asked *a = set(town, 1, 1, "SET a 1"), *b;
+
+	(void)state;
+	up(town, 1);
+	sent(town, 1, "SET a 1");
+	reply(town, 1, "-MOVED 1 ?:2\r\n");
+	assert_int_equal(town->surprises, 1);
+	assert_int_equal(town->pipes_count, 1);
+	assert_int_equal(town->flow->nodes_count, 2); /* no host is called "?" */
+	pass(town, 30);
+	sent(town, 1, "SET a 1");
+	reply(town, 1, "-ASK 1 ?:2\r\n");
+	route(town, 3, 2);
+	up(town, 3);
+	sent(town, 3, "SET a 1");
+	reply(town, 3, "+OK\r\n");
+	got(a, "+OK\r\n");
+	/* The topology never says so. */
+	b = set(town, 1, 1, "SET a 2");
+	for (int i = 0; i < 100 && !b->done; i++) {
+		if (pipe_to(town, 3)->upstream.out.len > 0) {
+			sent(town, 3, "SET a 2");
+			reply(town, 3, "-MOVED 1 ?:2\r\n");
+		}
+		pass(town, 100);
+	}
+	failed(b, "-CLUSTERDOWN slot on the move (MOVED 1 ?:2); not run\r");
+	town_destroy(&town);
+}
+
 static void test_moved_in_circles_ends(void **state)
 {
 	struct town *town = town_create(true, NULL);
@@ -746,6 +799,8 @@ int main(void)
 		cmocka_unit_test(test_moved),
 		cmocka_unit_test(test_new_routes_wait_for_what_is_under_way),
 		cmocka_unit_test(test_the_last_word_on_an_owner_counts),
+		cmocka_unit_test(test_moved_to_a_port_alone),
+		cmocka_unit_test(test_moved_nobody_knows_where_to),
 		cmocka_unit_test(test_moved_in_circles_ends),
 		cmocka_unit_test(test_ask),
 		cmocka_unit_test(test_ask_of_a_node_not_yet_open),

@@ -245,7 +245,8 @@ static inline bool hs_flow_is_redirect(struct hs_bytes reply, struct hs_redirect
 {
 	return hs_redirect_parse(redirect, (struct hs_bytes){reply.data + 1, reply.len - 3});
 }
-/* The node it names; what was moved is known to be there from now on. NULL: too many nodes. */
+/* The node it names; what was moved is known to be there from now on. NULL: too many nodes,
+ * or nobody knows where it is. */
 struct hs_node *hs_flow_redirected(struct hs_flow *flow, const struct hs_pipe *pipe,
 				   const struct hs_redirect *redirect);
 

@@ -43,14 +43,12 @@ static void note_ask(struct hs_flow *flow, struct hs_node *by, uint16_t slot)
 struct hs_node *hs_flow_redirected(struct hs_flow *flow, const struct hs_pipe *pipe,
 				   const struct hs_redirect *redirect)
 {
-	struct hs_bytes host = redirect->host;
-	struct hs_node *node;
+	struct hs_bytes host =
+		redirect->host.len > 0 ? redirect->host : hs_bytes_of(pipe->node->at.host);
+	struct hs_node *node = NULL, *owner;
 
-	/* A node that does not know its own name leaves the host out: it is the one that was asked.
-	 */
-	if (host.len == 0)
-		host = (struct hs_bytes){pipe->node->at.host, strlen(pipe->node->at.host)};
-	node = hs_flow_node(flow, host.data, host.len, redirect->port);
+	if (!hs_bytes_equal(host, HS_LIT("?")))
+		node = hs_flow_node(flow, host.data, host.len, redirect->port);
 	if (redirect->ask) {
 		note_ask(flow, pipe->node, redirect->slot);
 		hs_flow_count(&flow->stats->asked, 1);
@@ -58,18 +56,17 @@ struct hs_node *hs_flow_redirected(struct hs_flow *flow, const struct hs_pipe *p
 	}
 	hs_flow_count(&flow->stats->moved, 1);
 	flow->calls->surprise(flow->context);
-	if (node) {
-		struct hs_node *owner = hs_flow_owner(flow, redirect->slot);
-
-		if (!node->listed)
-			hs_flow_set_partition(flow, node, pipe->node->at.partition);
-		if (owner && owner != node)
-			hs_fetch_pipe_void(owner);
-		if (owner)
-			hs_replica_void(flow, owner);
-		hs_replica_void(flow, node);
-		hs_slot_set_owner(flow, redirect->slot, hs_flow_number(flow, node));
-	}
+	owner = hs_flow_owner(flow, redirect->slot);
+	if (owner && owner != node)
+		hs_fetch_pipe_void(owner);
+	if (owner)
+		hs_replica_void(flow, owner);
+	if (!node)
+		return NULL;
+	if (!node->listed)
+		hs_flow_set_partition(flow, node, pipe->node->at.partition);
+	hs_replica_void(flow, node);
+	hs_slot_set_owner(flow, redirect->slot, hs_flow_number(flow, node));
 	return node;
 }
 
@@ -217,10 +214,11 @@ static void follow(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
 		   const struct hs_redirect *redirect, struct hs_bytes reply)
 {
 	struct hs_node *node = hs_flow_redirected(flow, pipe, redirect);
-	uint64_t delay_us = redirect->ask ? HS_AGAIN_US : 0;
+	/* Where nobody knows the place, the topology monitor may find out. */
+	uint64_t delay_us = redirect->ask || !node ? HS_AGAIN_US : 0;
 	uint16_t slot = redirect->slot;
 
-	if (!node || hs_flow_is_late(flow, op)) {
+	if (hs_flow_is_late(flow, op)) {
 		struct hs_buf words = {0};
 
 		keep_redirect(op, reply);
@@ -232,7 +230,7 @@ static void follow(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
 	if (slot != op->slot) { /* nobody but the server knows where its keys are */
 		hs_flow_leave(flow, op);
 		op->slot = slot;
-	} else if (redirect->ask && !hs_flow_slot_state(flow, slot)->hold &&
+	} else if (node && redirect->ask && !hs_flow_slot_state(flow, slot)->hold &&
 		   hs_flow_send(flow, node, op, true)) {
 		return; /* still counted in its slot */
 	}
