@@ -25,6 +25,11 @@ static inline bool hs_bytes_equal(struct hs_bytes a, struct hs_bytes b)
 	return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
 }
 
+static inline bool hs_bytes_begins(struct hs_bytes a, struct hs_bytes with)
+{
+	return a.len >= with.len && (with.len == 0 || memcmp(a.data, with.data, with.len) == 0);
+}
+
 /* Copies them to `*room`, which moves on behind them; returns the copy. */
 static inline struct hs_bytes hs_bytes_place(char **room, struct hs_bytes bytes)
 {

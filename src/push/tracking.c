@@ -371,7 +371,7 @@ static bool write_keys(const struct hs_core *core, const struct hs_news *news,
 			hs_reply_array(&reply, count);
 		}
 		for (uint32_t i = 0; i < news->keys_count; i++) {
-			if (!hs_tracking_begins_with(news->keys[i], prefix) ||
+			if (!hs_bytes_begins(news->keys[i], prefix) ||
 			    (hides && hs_is_reserved(news->keys[i])) ||
 			    (except > 0 && news->by && news->by[i] == except))
 				continue;

@@ -64,12 +64,6 @@ void hs_tracking_destroy(struct hs_tracking **tracking);
 
 /* tracking.c */
 
-static inline bool hs_tracking_begins_with(struct hs_bytes key, struct hs_bytes prefix)
-{
-	return key.len >= prefix.len &&
-	       (prefix.len == 0 || memcmp(key.data, prefix.data, prefix.len) == 0);
-}
-
 /* A command of a connection that tracks is handed over in this event: its keys are remembered, if it
  * reads. */
 void hs_tracking_read(struct hs_core *core, struct hs_session *session, const struct hs_call *call);

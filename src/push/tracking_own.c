@@ -37,7 +37,7 @@ static bool is_tracked(struct hs_core *core, struct hs_request *request, struct 
 	if (hs_tracker_of(core, session)->bcast) {
 		for (const struct hs_prefix_member *member = hs_tracker_of(core, session)->prefixes;
 		     member; member = member->next) {
-			if (hs_tracking_begins_with(key, member->prefix->bytes))
+			if (hs_bytes_begins(key, member->prefix->bytes))
 				return true;
 		}
 		return false;

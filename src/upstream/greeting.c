@@ -99,18 +99,13 @@ static int64_t read_id(struct hs_bytes reply)
 	return 0;
 }
 
-static bool begins(struct hs_bytes text, struct hs_bytes with)
-{
-	return text.len >= with.len && memcmp(text.data, with.data, with.len) == 0;
-}
-
 static void explain_refusal(struct hs_greeting *greeting, struct hs_bytes text)
 {
 	const struct hs_login *login = greeting->options.login;
 
-	if (begins(text, HS_LIT("NOAUTH"))) /* followed by much about HELLO */
+	if (hs_bytes_begins(text, HS_LIT("NOAUTH"))) /* followed by much about HELLO */
 		text = HS_LIT("it wants a password: NOAUTH");
-	if (begins(text, HS_LIT("WRONGPASS")) || begins(text, HS_LIT("it wants")))
+	if (hs_bytes_begins(text, HS_LIT("WRONGPASS")) || hs_bytes_begins(text, HS_LIT("it wants")))
 		snprintf(greeting->why, sizeof greeting->why,
 			 HS_NO_LOGIN " as '%s': check %s (%.*s)",
 			 login->user[0] ? login->user : "default", login->login_options,
@@ -129,10 +124,10 @@ static bool is_harmless(const struct hs_greeting *greeting, struct hs_bytes text
 
 	if (!greeting->options.classic)
 		return false;
-	if (begins(text, HS_LIT("ERR AUTH <password> called without any password")))
+	if (hs_bytes_begins(text, HS_LIT("ERR AUTH <password> called without any password")))
 		return true;
 	for (size_t i = 0; i < sizeof last / sizeof *last && greeting->replies_left == 1; i++) {
-		if (begins(text, hs_bytes_of(last[i])))
+		if (hs_bytes_begins(text, hs_bytes_of(last[i])))
 			return true;
 	}
 	return false;

@@ -35,6 +35,20 @@ static void test_order_is_bytewise_and_shorter_first(void **state)
 	}
 }
 
+static void test_beginnings(void **state)
+{
+	const struct hs_bytes none = {NULL, 0};
+
+	(void)state;
+	assert_true(hs_bytes_begins(none, none));
+	assert_true(hs_bytes_begins(HS_LIT("ab"), none));
+	assert_true(hs_bytes_begins(HS_LIT("ab"), HS_LIT("a")));
+	assert_true(hs_bytes_begins(HS_LIT("a\0b"), HS_LIT("a\0b")));
+	assert_false(hs_bytes_begins(HS_LIT("ab"), HS_LIT("abc")));
+	assert_false(hs_bytes_begins(HS_LIT("ab"), HS_LIT("b")));
+	assert_false(hs_bytes_begins(none, HS_LIT("a")));
+}
+
 static void test_words_match_whatever_their_case(void **state)
 {
 	(void)state;
@@ -89,6 +103,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_order_is_bytewise_and_shorter_first),
+		cmocka_unit_test(test_beginnings),
 		cmocka_unit_test(test_words_match_whatever_their_case),
 		cmocka_unit_test(test_escaping),
 		cmocka_unit_test(test_escaping_never_writes_past_its_room),

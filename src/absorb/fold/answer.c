@@ -201,13 +201,6 @@ static void answer_done(struct answers *answers)
 
 /* ---- refused: to each its own ---- */
 
-static bool starts(struct hs_bytes text, const char *with)
-{
-	size_t len = strlen(with);
-
-	return text.len >= len && memcmp(text.data, with, len) == 0;
-}
-
 static bool has(struct hs_bytes text, const char *part)
 {
 	return text.len > 0 && memmem(text.data, text.len, part, strlen(part));
@@ -219,15 +212,16 @@ static enum share share_of(const struct hs_fold_batch *batch, struct hs_bytes er
 	static const char *const refused[] = {"OOM ", "MISCONF ", "READONLY ", "NOREPLICAS "};
 	bool add = batch->kind == HS_FOLD_ADD;
 
-	if (starts(error, "UNKNOWN") || has(error, "is unknown"))
+	if (hs_bytes_begins(error, HS_LIT("UNKNOWN")) || has(error, "is unknown"))
 		return SHARE_ALL;
 	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
-		if (starts(error, refused[i]))
+		if (hs_bytes_begins(error, hs_bytes_of(refused[i])))
 			return SHARE_WRITES;
 	/* Who may not use INCRBY, or has none, may still have INCR. */
-	if (starts(error, "NOPERM ") || starts(error, "ERR unknown command"))
+	if (hs_bytes_begins(error, HS_LIT("NOPERM ")) ||
+	    hs_bytes_begins(error, HS_LIT("ERR unknown command")))
 		return add ? SHARE_NONE : SHARE_WRITES;
-	if (add && starts(error, "WRONGTYPE "))
+	if (add && hs_bytes_begins(error, HS_LIT("WRONGTYPE ")))
 		return SHARE_TYPE;
 	if (add && has(error, "value is not an integer"))
 		return SHARE_WRITES;

@@ -373,11 +373,6 @@ static bool take_write(struct hs_flow *flow, struct hs_fetch_pipe *fetch, struct
 	return true;
 }
 
-static bool begins(struct hs_bytes reply, const char *words)
-{
-	return reply.len >= strlen(words) && memcmp(reply.data, words, strlen(words)) == 0;
-}
-
 static void take_check(struct hs_flow *flow, struct hs_fetch_pipe *fetch, struct hs_op *op,
 		       struct hs_bytes reply)
 {
@@ -389,9 +384,9 @@ static void take_check(struct hs_flow *flow, struct hs_fetch_pipe *fetch, struct
 		hs_fetch_pipe_void(fetch->pipe.node); /* whatever was known of the slot */
 		return;
 	}
-	if (begins(reply, "-NOPERM "))
+	if (hs_bytes_begins(reply, HS_LIT("-NOPERM ")))
 		fetch->checks_plain = true;
-	else if (reply.data[0] == '-' && !begins(reply, "-ASK "))
+	else if (reply.data[0] == '-' && !hs_bytes_begins(reply, HS_LIT("-ASK ")))
 		return; /* it does not serve now */
 	hs_vouches_prove(fetch->vouch, op->received.mono_us);
 }

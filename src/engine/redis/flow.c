@@ -160,7 +160,7 @@ static bool is_given_up(const struct hs_flow *flow, const struct hs_node *node)
 
 const char *hs_flow_away(const struct hs_node *node, const char *why, char *text, size_t size)
 {
-	if (strncmp(why, HS_NO_LOGIN, strlen(HS_NO_LOGIN)) == 0)
+	if (hs_bytes_begins(hs_bytes_of(why), HS_LIT(HS_NO_LOGIN)))
 		snprintf(text, size, "ERR %s: heatsink %s; not sent", node->text, why);
 	else
 		snprintf(text, size, "CLUSTERDOWN %s does not answer (%s); not sent", node->text,

@@ -145,8 +145,7 @@ static bool is_final(struct hs_bytes reply)
 	struct hs_bytes text;
 
 	return hs_monitor_is_error(reply, &text) &&
-	       ((text.len >= 4 && memcmp(text.data, "ERR ", 4) == 0) ||
-		(text.len >= 7 && memcmp(text.data, "NOPERM ", 7) == 0));
+	       (hs_bytes_begins(text, HS_LIT("ERR ")) || hs_bytes_begins(text, HS_LIT("NOPERM ")));
 }
 
 /* What a node says stays until its next answer. */

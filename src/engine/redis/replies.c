@@ -92,9 +92,7 @@ static bool is_script_s_own(const struct hs_op *op, struct hs_bytes reply)
 	if (!script)
 		return false;
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-		size_t len = strlen(words[i]);
-
-		if (reply.len > len && memcmp(reply.data, words[i], len) == 0)
+		if (hs_bytes_begins(reply, hs_bytes_of(words[i])))
 			return false;
 	}
 	return true;
@@ -293,18 +291,14 @@ static bool note_refusal(const struct hs_flow *flow, struct hs_refusals *refused
 	return now_us - refused->since_us > flow->options.timeout_us;
 }
 
-static bool begins(struct hs_bytes reply, const char *words)
-{
-	return reply.len >= strlen(words) && memcmp(reply.data, words, strlen(words)) == 0;
-}
-
 /* Whether one that was told "not now" has nothing to wait for: everybody has been told so for longer
  * than anybody waits. TRYAGAIN and the like end with a move or a failover, and are waited for. */
 static bool is_hopeless(struct hs_flow *flow, struct hs_node *node, const struct hs_op *op,
 			struct hs_bytes reply)
 {
-	bool down = begins(reply, "-CLUSTERDOWN The cluster is down");
-	bool reads = begins(reply, "-CLUSTERDOWN The cluster is down and only accepts read");
+	bool down = hs_bytes_begins(reply, HS_LIT("-CLUSTERDOWN The cluster is down"));
+	bool reads = hs_bytes_begins(
+		reply, HS_LIT("-CLUSTERDOWN The cluster is down and only accepts read"));
 	bool writes_hopeless, reads_hopeless;
 
 	if (!down && starts(reply, "CLUSTERDOWN")) {
@@ -465,7 +459,8 @@ bool hs_node_is_reached(const struct hs_node *node)
 
 static bool node_refuses(const char *why)
 {
-	return begins(hs_bytes_of(why), HS_REFUSES_US) || begins(hs_bytes_of(why), HS_NO_LOGIN);
+	return hs_bytes_begins(hs_bytes_of(why), HS_LIT(HS_REFUSES_US)) ||
+	       hs_bytes_begins(hs_bytes_of(why), HS_LIT(HS_NO_LOGIN));
 }
 
 static void note_down(struct hs_flow *flow, const struct hs_pipe *pipe, bool was_up,
@@ -486,7 +481,7 @@ static void note_down(struct hs_flow *flow, const struct hs_pipe *pipe, bool was
 	if (node->down_since_us == 0)
 		node->down_since_us = flow->now.mono_us;
 	snprintf(node->down_why, sizeof node->down_why, "%s", why);
-	node->no_login = begins(hs_bytes_of(why), HS_NO_LOGIN);
+	node->no_login = hs_bytes_begins(hs_bytes_of(why), HS_LIT(HS_NO_LOGIN));
 	flow->calls->surprise(flow->context);
 }
 

@@ -333,8 +333,7 @@ static bool is_passing(struct hs_bytes error)
 					    "LOADING ", "BUSY ", "MASTERDOWN "};
 
 	for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
-		if (error.len >= strlen(codes[i]) &&
-		    memcmp(error.data, codes[i], strlen(codes[i])) == 0)
+		if (hs_bytes_begins(error, hs_bytes_of(codes[i])))
 			return true;
 	}
 	return false;
