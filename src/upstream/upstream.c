@@ -48,6 +48,7 @@ void hs_upstream_reset(struct hs_upstream *upstream)
 	hs_buf_clear(&upstream->out, HS_KEEP_BYTES);
 	hs_buf_deinit(&upstream->partial);
 	upstream->scan = (struct hs_answer_scan){0};
+	upstream->composed = 0;
 	upstream->sent = 0;
 	upstream->close_reason = NULL;
 	upstream->blameless = false;

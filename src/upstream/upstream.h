@@ -49,7 +49,9 @@ struct hs_upstream {
 	uint8_t resp;	   /* the dialect that it is greeted in */
 	bool blameless;	   /* it is closed for no fault of the server's */
 	struct hs_buf out; /* what the driver has not taken yet */
-	uint64_t sent;	   /* bytes of this connection in the kernel's hands; the driver counts */
+	uint64_t
+		composed; /* bytes ever, on this connection; an owner that wants to know counts them */
+	uint64_t sent;	  /* bytes of this connection in the kernel's hands; the driver counts */
 	struct hs_buf partial; /* the beginning of a reply */
 	struct hs_answer_scan scan;
 	/* The last long array, of all connections that share it: one that equals it is not gone through again.

@@ -1,28 +1,15 @@
 #include "wire/compose.h"
 
-#include "base/num.h"
-
-static void append_number(struct hs_buf *out, char type, size_t number)
-{
-	char *at = hs_buf_reserve(out, 1 + HS_NUM_TEXT_MAX + 2);
-	size_t len;
-
-	at[0] = type;
-	len = hs_num_format_int((int64_t)number, at + 1);
-	memcpy(at + 1 + len, "\r\n", 2);
-	out->len += 1 + len + 2;
-}
+#include "wire/reply.h"
 
 void hs_compose_header(struct hs_buf *out, size_t argc)
 {
-	append_number(out, '*', argc);
+	hs_reply_array(&(struct hs_reply){.out = out}, argc);
 }
 
 void hs_compose_word(struct hs_buf *out, struct hs_bytes word)
 {
-	append_number(out, '$', word.len);
-	hs_buf_append_bytes(out, word);
-	hs_buf_append(out, "\r\n", 2);
+	hs_reply_bulk(&(struct hs_reply){.out = out}, word);
 }
 
 void hs_compose(struct hs_buf *out, size_t argc, const struct hs_bytes *argv)

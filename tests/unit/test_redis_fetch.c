@@ -238,7 +238,7 @@ static void test_a_write_is_not_repeated(void **state)
 	whole = store(town, 1, "SET a 2");
 	half = store(town, 2, "SET a 3");
 	/* Without the last bytes of PING, which change nothing about EXEC. */
-	pipe->upstream.sent = pipe->composed - 1;
+	pipe->upstream.sent = pipe->upstream.composed - 1;
 	unsent = store(town, 3, "SET a 4");
 	pipe->upstream.out.len = 0;
 	down(town, 1);

@@ -408,7 +408,7 @@ static void test_half_a_request_is_none(void **state)
 	whole = set(town, 1, 1, "INCR a");
 	half = set(town, 2, 2, "INCR b");
 	up(town, 1);
-	pipe_to(town, 1)->upstream.sent = pipe_to(town, 1)->composed - 1;
+	pipe_to(town, 1)->upstream.sent = pipe_to(town, 1)->upstream.composed - 1;
 	down(town, 1);
 	failed(whole, "-UNKNOWN");
 	assert_false(half->done);

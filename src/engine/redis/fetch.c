@@ -87,7 +87,7 @@ static void compose(struct hs_pipe *pipe, struct hs_op *op, bool asking)
 	const struct hs_bytes key = op->track ? op->argv[1] : (struct hs_bytes){NULL, 0};
 	const struct hs_bytes pttl[] = {HS_LIT("PTTL"), key}, exists[] = {HS_LIT("EXISTS"), key};
 	struct hs_buf *out = &pipe->upstream.out;
-	uint64_t start = pipe->composed - out->len;
+	uint64_t start = pipe->upstream.composed - out->len;
 
 	if (!op->track) {
 		hs_pipe_compose(pipe, op, asking);
@@ -114,7 +114,7 @@ static void compose(struct hs_pipe *pipe, struct hs_op *op, bool asking)
 		hs_compose_line(out, "PING");
 		op->engine_replies = WRITE_REPLIES;
 	}
-	pipe->composed = start + out->len;
+	pipe->upstream.composed = start + out->len;
 	hs_ops_push(&pipe->in_flight, op);
 }
 
@@ -521,7 +521,6 @@ static void tick(struct hs_flow *flow, struct hs_pipe *pipe)
 }
 
 const struct hs_pipe_kind hs_fetch_pipes = {
-	.name = "fetch",
 	.resp = 3,
 	.late = "no reply within engine-timeout",
 	.compose = compose,

@@ -242,7 +242,8 @@ static bool refuse_unrouted(struct hs_flow *flow, struct hs_op *op)
 	return hs_flow_refuse(flow, op, "%s", text);
 }
 
-bool hs_flow_place(struct hs_flow *flow, struct hs_op *op)
+/* Sends an operation to whom it concerns now, or parks it. False: refused, the error is in op->out. */
+static bool place(struct hs_flow *flow, struct hs_op *op)
 {
 	uint16_t slot = hs_flow_slot(flow, op);
 
@@ -267,7 +268,7 @@ void hs_flow_place_again(struct hs_flow *flow, struct hs_op *op)
 
 	if (!ours && slot != HS_SLOT_NONE && hs_slot_is_held(hs_flow_slot_state(flow, slot)))
 		hs_flow_park_back(flow, op, 0);
-	else if (ours || !hs_flow_place(flow, op))
+	else if (ours || !place(flow, op))
 		hs_flow_finish(flow, op);
 }
 
@@ -295,7 +296,7 @@ enum hs_submit hs_flow_submit(struct hs_flow *flow, struct hs_op *op)
 		return HS_SUBMIT_QUEUED;
 	if (hs_private_is_for(op))
 		return hs_private_submit(flow, op);
-	return hs_flow_place(flow, op) ? HS_SUBMIT_QUEUED : HS_SUBMIT_DONE;
+	return place(flow, op) ? HS_SUBMIT_QUEUED : HS_SUBMIT_DONE;
 }
 
 /* ---- time ---- */

@@ -176,9 +176,7 @@ static inline uint16_t hs_flow_slot(const struct hs_flow *flow, const struct hs_
 }
 
 /* flow.c */
-/* Sends an operation to whom it concerns now, or parks it. False: refused, the error is in op->out.
- */
-bool hs_flow_place(struct hs_flow *flow, struct hs_op *op);
+/* Sends an operation to a node, or lets it wait there. False: refused, the error is in op->out. */
 bool hs_flow_send(struct hs_flow *flow, struct hs_node *node, struct hs_op *op, bool asking);
 void hs_flow_finish(struct hs_flow *flow, struct hs_op *op);
 /* In place of an answer; the text may be of any length. */
@@ -186,7 +184,7 @@ void hs_flow_write_error(struct hs_op *op, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 /* Finishes with an error. */
 #define hs_flow_fail(flow, op, ...) (hs_flow_write_error(op, __VA_ARGS__), hs_flow_finish(flow, op))
-/* Writes the error that hs_flow_place's false stands for; returns false. */
+/* Writes the error that `false` of those that send stands for; returns false. */
 #define hs_flow_refuse(flow, op, ...)                                                              \
 	(hs_flow_write_error(op, __VA_ARGS__), hs_flow_count(&(flow)->stats->refused, 1), false)
 /* The error for what is asked of a node that is down, or that refuses the password. Returns `text`. */
@@ -217,7 +215,7 @@ struct hs_node *hs_flow_owner(struct hs_flow *flow, uint16_t slot); /* NULL: nob
 void hs_slot_set_owner(struct hs_flow *flow, uint16_t slot, uint16_t node);
 /* There are new routes; `before`: those that were in force, if their nodes had the same numbers. */
 void hs_slots_route(struct hs_flow *flow, const struct hs_routes *before);
-/* As hs_flow_place, for a slot. */
+/* Sends an operation to the owner of the slot, or parks it. False: refused, the error is in op->out. */
 bool hs_slot_place(struct hs_flow *flow, struct hs_op *op, uint16_t slot);
 /* Takes an operation out of its slot's count. */
 void hs_flow_leave(struct hs_flow *flow, struct hs_op *op);

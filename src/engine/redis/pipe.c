@@ -16,7 +16,6 @@ void hs_pipe_init(struct hs_pipe *pipe, const struct hs_pipe_kind *kind, struct 
 void hs_pipe_reset(struct hs_pipe *pipe)
 {
 	hs_upstream_reset(&pipe->upstream);
-	pipe->composed = 0;
 	pipe->sent_seen = 0;
 	pipe->moved_us = 0;
 }
@@ -70,8 +69,8 @@ void hs_pipe_compose_behind(struct hs_pipe *pipe, struct hs_op *op, bool asking,
 		else
 			hs_pipe_compose_op(out, op);
 	}
-	pipe->composed += out->len - start;
-	op->engine_mark = pipe->composed;
+	pipe->upstream.composed += out->len - start;
+	op->engine_mark = pipe->upstream.composed;
 	op->engine_replies = replies;
 	hs_ops_push(&pipe->in_flight, op);
 }

@@ -47,7 +47,6 @@ struct hs_pipe;
 
 /* What a kind of pipe does where kinds differ. NULL: nothing. */
 struct hs_pipe_kind {
-	const char *name;
 	uint8_t resp; /* the dialect that it is opened in */
 	/* What its connections meet with tells how the node is. Of the other kinds it counts only while no
 	 * pipe of these is up; and then, too, whether the node lets them in, if `shares_login`. */
@@ -88,7 +87,6 @@ struct hs_pipe {
 	struct hs_link dirty; /* in the flow's list while it has bytes to send or is to be closed */
 	struct hs_ops waiting;	 /* not composed yet */
 	struct hs_ops in_flight; /* composed; their replies come in this order */
-	uint64_t composed;	 /* bytes ever, on this connection */
 	uint64_t moved_us;	 /* when more came of something long, or went: 0: nothing is long */
 	uint64_t sent_seen;	 /* upstream.sent, when it was last looked at */
 };

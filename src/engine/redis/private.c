@@ -399,7 +399,6 @@ void hs_private_deinit(struct hs_flow *flow)
 }
 
 const struct hs_pipe_kind hs_private_pipes = {
-	.name = "private",
 	.resp = 2, /* or its client's dialect */
 	.shares_login = true,
 	.late = "no reply within engine-timeout",

@@ -307,7 +307,6 @@ static void tick(struct hs_flow *flow, struct hs_pipe *pipe)
 }
 
 const struct hs_pipe_kind hs_replica_pipes = {
-	.name = "replica",
 	.resp = 3,
 	.late = "no reply in time",
 	.late_blameless = true,

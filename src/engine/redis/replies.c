@@ -568,5 +568,5 @@ void hs_flow_requeue(struct hs_flow *flow, struct hs_pipe *pipe, const char *why
 	.compose = hs_pipe_compose, .down = shared_down, .skipped = hs_pipe_keep_error,            \
 	.reply = hs_flow_settle
 
-const struct hs_pipe_kind hs_resp2_pipes = {.name = "RESP2", .resp = 2, SHARED};
-const struct hs_pipe_kind hs_resp3_pipes = {.name = "RESP3", .resp = 3, SHARED};
+const struct hs_pipe_kind hs_resp2_pipes = {.resp = 2, SHARED};
+const struct hs_pipe_kind hs_resp3_pipes = {.resp = 3, SHARED};
