@@ -133,21 +133,18 @@ static void test_a_surprise(void **state)
 	assert_int_equal(count_said(world, "CLUSTER SLOTS;"), 1); /* at once, and once */
 	assert_int_equal(owner(world, 250), 'b');
 	/* Soon after a look the next one waits a little, and longer while they find nothing new. */
-	for (uint64_t gap_ms = 50; gap_ms <= 400; gap_ms *= 2) {
+	for (uint64_t gap_ms = 50; gap_ms <= 1600; gap_ms *= 2) {
+		uint64_t gap_us = (gap_ms < 400 ? gap_ms : 400) * MS; /* and no longer than that */
+
 		forget(world);
 		surprise(world);
-		pass(world, (gap_ms - 1) * MS);
+		assert_in_range(world->monitor->look_at_us - world->now_us, gap_us, gap_us * 3 / 2);
+		pass(world, world->monitor->look_at_us - world->now_us - 1);
 		assert_int_equal(count_said(world, "CLUSTER SLOTS;"), 0);
 		surprise(world);
-		pass(world, 1 * MS);
+		pass(world, 1);
 		assert_int_equal(count_said(world, "CLUSTER SLOTS;"), 1);
 	}
-	forget(world);
-	surprise(world);
-	pass(world, 399 * MS); /* and no longer than that */
-	assert_int_equal(count_said(world, "CLUSTER SLOTS;"), 0);
-	pass(world, 1 * MS);
-	assert_int_equal(count_said(world, "CLUSTER SLOTS;"), 1);
 	destroy(world);
 }
 
@@ -162,7 +159,7 @@ static void test_a_surprise_during_a_look(void **state)
 	surprise(world);
 	hs_monitor_tick(world->monitor, world->now_us); /* asked, not answered */
 	surprise(world);
-	pass(world, 100 * MS);
+	pass(world, 150 * MS);
 	assert_int_equal(count_said(world, "CLUSTER SLOTS;"), 2);
 	destroy(world);
 }
@@ -186,6 +183,7 @@ static void test_a_node_that_was_cut_off(void **state)
 	}
 	assert_true(count_said(world, "b: CLUSTER SLOTS;") > 0); /* it was asked */
 	assert_int_equal(world->routes_told, 2);
+	pass(world, 1 * S);
 	/* Nobody else is left: after three looks there is nothing newer. */
 	for (int i = 0; i < SERVERS; i++) {
 		if (i == 1)
@@ -237,9 +235,10 @@ static void test_a_foreign_cluster(void **state)
 	assert_non_null(strstr(world->lines, "it is left alone"));
 	assert_null(strstr(world->lines, "master of partition")); /* none of them is away */
 	/* Each connection is made anew, in case the address leads elsewhere by then. */
-	pass(world, 100 * MS);
+	pass(world, 150 * MS);
 	for (char name = 'a'; name <= 'd'; name++)
-		assert_int_equal(server_at(world, name)->up_us, world->now_us - 10 * MS);
+		assert_in_range(server_at(world, name)->up_us, world->now_us - 60 * MS,
+				world->now_us - 10 * MS);
 	all_slots(world, "0-99 a d, 100-199 b, 200-16383 c", 6);
 	pass(world, 1 * S);
 	assert_string_equal(world->trouble, "");
@@ -247,7 +246,7 @@ static void test_a_foreign_cluster(void **state)
 	destroy(world);
 }
 
-/* Tries are 100 ms apart at first, and 1 s at most. */
+/* Tries are 100 ms apart at first, and 1 s at most, and up to half of it more by chance. */
 static void test_everybody_away_and_back(void **state)
 {
 	static const unsigned pauses_ms[] = {100, 200, 400, 800, 1000, 1000};
@@ -264,15 +263,15 @@ static void test_everybody_away_and_back(void **state)
 				    : "none of 2 nodes answers as one of the cluster (b:2: "
 				      "refused, and 1 more)");
 	for (size_t i = 0; i < sizeof pauses_ms / sizeof *pauses_ms; i++) {
-		uint64_t try_us = world->monitor->look_at_us;
+		uint64_t pause_us = world->monitor->look_at_us - world->now_us;
 
-		assert_int_equal(try_us, world->now_us + pauses_ms[i] * MS);
-		pass(world, pauses_ms[i] * MS);
+		assert_in_range(pause_us, pauses_ms[i] * MS, pauses_ms[i] * MS * 3 / 2);
+		pass(world, pause_us);
 	}
 	assert_string_equal(strstr(world->lines, ": waiting"), ": waiting\n"); /* said once */
 	server_at(world, 'a')->down = false;
 	server_at(world, 'b')->down = false;
-	pass(world, 1100 * MS);
+	pass(world, 1600 * MS);
 	check_the_first_topology(world);
 	/* And when they go again, tries begin with short pauses again. */
 	for (int i = 0; i < SERVERS; i++) {

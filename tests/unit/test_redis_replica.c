@@ -446,7 +446,9 @@ static void test_a_lost_or_silent_replica(void **state)
 	reply(town, 1, "$1\r\nm\r\n");
 	got(a, "$1\r\nm\r\n");
 	assert_int_equal(a->op.replica_proved_us, 0);
-	/* It is not tried again with every proof. */
+	/* It is tried again with the next proof, and then not with every one. */
+	prove(town);
+	down(town, 11);
 	prove(town);
 	for (int i = 0; i < town->pipes_count; i++)
 		assert_int_not_equal(town->pipes[i]->node->at.port, 11);

@@ -160,7 +160,7 @@ static void test_a_connection_that_is_well_again(void **state)
 	down(&world, "a");
 	up(&world, "a");
 	push(&world, "a", "subscribe x");
-	tick(&world, HS_SUBSCRIBER_STEADY_US);
+	tick(&world, HS_SUBSCRIBER_OPEN_US_MAX);
 	say(&world, "a", "+PONG\r\n");
 	world.text.len = 0;
 	world.line_logged[0] = '\0';

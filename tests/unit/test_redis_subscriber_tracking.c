@@ -110,7 +110,7 @@ static void test_everything_may_have_changed_while_a_master_is_not_tracked(void 
 	expect(&world, "");
 	/* Two of them: each one that is lost or comes back is told. */
 	down(&world, "a*");
-	expect(&world, "changed-all\n");
+	expect(&world, "open a*\nchanged-all\n");
 	down(&world, "b*");
 	expect(&world, "open b*\nchanged-all\n");
 	up(&world, "b*");

@@ -87,8 +87,6 @@ struct hs_monitor *hs_monitor_create(const struct hs_monitor_options *options,
 	monitor->context = context;
 	monitor->tick_at_us = HS_MONITOR_NEVER;
 	monitor->look_at_us = HS_MONITOR_NEVER;
-	monitor->gap_us = HS_MONITOR_GAP_US_MIN;
-	monitor->retry_us = HS_MONITOR_RETRY_US_MIN;
 	hs_prng_init(&monitor->prng, options->seed);
 	for (size_t i = 0; i < options->url->seeds_count; i++)
 		hs_monitor_node(monitor, &options->url->seeds[i])->seed = true;

@@ -28,13 +28,9 @@ enum {
 	HS_MONITOR_STATS_US = 5000 * 1000,     /* between two CLUSTER SLOT-STATS: up to 2 MB each */
 	HS_MONITOR_REPLY_US_MAX = 2000 * 1000, /* a node that takes longer counts as down */
 	HS_MONITOR_KEYS_US_MAX =
-		500 * 1000,		   /* INFO of a client waits so long for numbers of keys */
-	HS_MONITOR_HEDGE_US = 200 * 1000,  /* another node is asked beside one that takes so long */
-	HS_MONITOR_IDLE_US = 5000 * 1000,  /* a connection for looks alone is kept so long */
-	HS_MONITOR_GAP_US_MIN = 50 * 1000, /* between two looks after surprises */
-	HS_MONITOR_GAP_US_MAX = 400 * 1000,   /* the same, while looks find nothing new */
-	HS_MONITOR_RETRY_US_MIN = 100 * 1000, /* between two looks while no node answers */
-	HS_MONITOR_RETRY_US_MAX = 1000 * 1000,
+		500 * 1000,		  /* INFO of a client waits so long for numbers of keys */
+	HS_MONITOR_HEDGE_US = 200 * 1000, /* another node is asked beside one that takes so long */
+	HS_MONITOR_IDLE_US = 5000 * 1000, /* a connection for looks alone is kept so long */
 	HS_MONITOR_BEHIND_LOOKS =
 		3, /* so many looks find only older topologies: then one is taken */
 	HS_MONITOR_SHARDS_ROOM = 16, /* partitions there can be, at least */
@@ -157,9 +153,9 @@ struct hs_monitor {
 	uint32_t behind_looks;	      /* in a row in which no node knew as much */
 	struct hs_monitor_look look;
 	uint64_t look_at_us; /* when the next one begins; HS_MONITOR_NEVER while one runs */
-	uint64_t look_ended_us;
-	bool surprised; /* since the last look began */
-	uint64_t gap_us, retry_us;
+	bool surprised;	     /* since the last look began */
+	/* Between two looks after surprises, longer while they find nothing new; while no node answers. */
+	struct hs_backoff gap, retry;
 	uint64_t watch_at_us;	     /* when INFO is asked next */
 	uint32_t watches;	     /* how often it was */
 	struct hs_slot_looks *looks; /* NULL until a server tells of its slots */

@@ -17,21 +17,24 @@
 
 #include <stdio.h>
 
+static const struct hs_backoff_limits gap_limits = {.first_us = 50 * 1000, .max_us = 400 * 1000};
+static const struct hs_backoff_limits retry_limits = {.first_us = 100 * 1000,
+						      .max_us = 1000 * 1000};
+
 static void ask_another(struct hs_monitor *monitor);
 
 /* ---- when ---- */
 
 void hs_monitor_look_soon(struct hs_monitor *monitor)
 {
-	uint64_t since_us = monitor->now_us - monitor->look_ended_us;
 	uint64_t at_us;
 
 	if (hs_monitor_is_single(monitor) || monitor->look.running || !monitor->topology)
 		return; /* it is looked for anyway */
-	if (since_us > 10 * (uint64_t)HS_MONITOR_GAP_US_MAX)
-		monitor->gap_us = HS_MONITOR_GAP_US_MIN;
-	at_us = since_us < monitor->gap_us ? monitor->look_ended_us + monitor->gap_us
-					   : monitor->now_us;
+	if (monitor->now_us > monitor->gap.open_at_us + 10 * gap_limits.max_us)
+		hs_backoff_clear(&monitor->gap);
+	at_us = monitor->gap.open_at_us > monitor->now_us ? monitor->gap.open_at_us
+							  : monitor->now_us;
 	if (at_us < monitor->look_at_us)
 		monitor->look_at_us = at_us;
 }
@@ -84,7 +87,7 @@ static void end(struct hs_monitor *monitor)
 	hs_mem_free(&look->order);
 	look->next = 0;
 	look->running = false;
-	monitor->look_ended_us = monitor->now_us;
+	hs_backoff_wait(&monitor->gap, &gap_limits, monitor->now_us, &monitor->prng);
 }
 
 void hs_monitor_look_deinit(struct hs_monitor *monitor)
@@ -114,8 +117,8 @@ static double interval_us(const struct hs_monitor *monitor)
 	double us = (double)monitor->options.refresh_ms * 1000;
 
 	return monitor->topology && monitor->topology->slots_count < HS_SLOTS &&
-			       us > HS_MONITOR_RETRY_US_MAX
-		       ? HS_MONITOR_RETRY_US_MAX
+			       us > (double)retry_limits.max_us
+		       ? (double)retry_limits.max_us
 		       : us;
 }
 
@@ -127,13 +130,11 @@ static void found(struct hs_monitor *monitor, uint64_t epoch, bool changed)
 	monitor->epoch = epoch;
 	monitor->behind_looks = 0;
 	hs_monitor_set_trouble(monitor, "%s", "");
-	monitor->retry_us = HS_MONITOR_RETRY_US_MIN;
+	hs_backoff_clear(&monitor->retry);
 	monitor->foreign = false;
 	monitor->waiting = false;
 	if (changed)
-		monitor->gap_us = HS_MONITOR_GAP_US_MIN;
-	else if (monitor->gap_us < HS_MONITOR_GAP_US_MAX)
-		monitor->gap_us *= 2;
+		hs_backoff_clear(&monitor->gap);
 	end(monitor);
 	monitor->look_at_us = monitor->now_us + (uint64_t)(interval_us(monitor) * jitter);
 	if (monitor->surprised)
@@ -175,12 +176,6 @@ static void refuse_foreign(struct hs_monitor_node *node)
 	hs_upstream_close(&node->upstream, foreign_text);
 }
 
-static void retry(struct hs_monitor *monitor)
-{
-	end(monitor);
-	monitor->look_at_us = monitor->now_us + monitor->retry_us;
-}
-
 static void nobody(struct hs_monitor *monitor)
 {
 	struct hs_monitor_look *look = &monitor->look;
@@ -202,11 +197,10 @@ static void nobody(struct hs_monitor *monitor)
 			       look->count, monitor->topology ? "nodes" : "seeds", look->why, more);
 	}
 	monitor->waiting = true;
-	retry(monitor);
+	end(monitor);
+	hs_backoff_wait(&monitor->retry, &retry_limits, monitor->now_us, &monitor->prng);
+	monitor->look_at_us = monitor->retry.open_at_us;
 	monitor->calls->settled(monitor->context);
-	monitor->retry_us = monitor->retry_us * 2 < HS_MONITOR_RETRY_US_MAX
-				    ? monitor->retry_us * 2
-				    : HS_MONITOR_RETRY_US_MAX;
 }
 
 /* Everybody was asked. */
@@ -221,7 +215,8 @@ static void conclude(struct hs_monitor *monitor)
 	} else if (++monitor->behind_looks < HS_MONITOR_BEHIND_LOOKS) {
 		/* Those who know better may only be slow. */
 		hs_topology_destroy(&behind);
-		retry(monitor);
+		end(monitor);
+		monitor->look_at_us = monitor->now_us + retry_limits.first_us;
 	} else {
 		take(monitor, behind, look->behind_epoch);
 	}

@@ -290,8 +290,8 @@ static void down(struct hs_flow *flow, struct hs_pipe *pipe, bool was_up, const 
 	pipe->node->progress.us = 0;
 	doubt(pipe->node);
 	/* One that does not let us stay is not asked with every proof. */
-	if (!was_up || flow->now.mono_us - pipe->upstream.opened_us < HS_OPEN_US_MAX)
-		pipe->upstream.backoff.open_at_us = flow->now.mono_us + HS_OPEN_US_MAX;
+	hs_backoff_lost(&pipe->upstream.backoff, &hs_flow_backoff, flow->now.mono_us, &flow->prng,
+			was_up, pipe->upstream.opened_us);
 	for (struct hs_op *op = pipe->in_flight.first; op; op = op->next)
 		give_up(flow, op);
 	hs_flow_requeue(flow, pipe, why);

@@ -144,18 +144,16 @@ static void lose_conn(struct hs_subscriber *sub, struct hs_subscriber_conn *conn
 		.first_us = HS_SUBSCRIBER_OPEN_US_MIN,
 		.max_us = HS_SUBSCRIBER_OPEN_US_MAX,
 	};
-	struct hs_backoff *backoff = &conn->upstream.backoff;
+	bool was_up = hs_subscriber_is_up(conn);
 
 	snprintf(conn->why, sizeof conn->why, "%s", why);
-	if (hs_subscriber_is_up(conn) && backoff->failures == 0) {
-		backoff->failures = 1;
+	hs_backoff_lost(&conn->upstream.backoff, &limits, sub->now_us, &sub->prng, was_up,
+			conn->upstream.opened_us);
+	if (was_up && conn->upstream.backoff.failures == 1)
 		hs_log(sub->options.log, HS_LOG_WARN,
 		       conn->tracks ? "%s: %s: lost the news of keys that change"
 				    : "%s: %s: messages to subscribers are lost until it is back",
 		       conn->text, why);
-	} else {
-		hs_backoff_wait(backoff, &limits, sub->now_us, &sub->prng);
-	}
 	sub->tell_all |= conn->tracking;
 	conn->upstream.state = HS_UPSTREAM_DOWN;
 	hs_subscriber_conn_reset(sub, conn);
@@ -483,8 +481,6 @@ static void check_liveness(struct hs_subscriber *sub, struct hs_subscriber_conn 
 	/* A server that tells of keys may refuse all the same: they expire. */
 	uint64_t due_us = conn->tracks ? conn->checked_us : conn->upstream.heard_us;
 
-	if (sub->now_us - conn->up_us >= HS_SUBSCRIBER_STEADY_US)
-		hs_backoff_clear(&conn->upstream.backoff);
 	if (conn->checking && sub->now_us - conn->checked_us >= HS_SUBSCRIBER_SILENT_US_MAX &&
 	    silent_us >= HS_SUBSCRIBER_SILENT_US_MAX)
 		hs_upstream_close(&conn->upstream, "it does not answer any more");
@@ -526,7 +522,6 @@ void hs_subscriber_up(struct hs_subscriber *sub, uint64_t now_us, struct hs_upst
 	hs_check(upstream->state == HS_UPSTREAM_OPENING);
 	upstream->state = HS_UPSTREAM_UP;
 	upstream->heard_us = now_us;
-	conn->up_us = now_us;
 	conn->why[0] = '\0';
 	conn->returns = upstream->backoff.failures > 0;
 	if (conn->tracks)

@@ -61,7 +61,6 @@ enum {
 		1000 * 1000, /* between two CHANGED_ALL while a master is not tracked */
 	HS_SUBSCRIBER_OPEN_US_MIN = 25 * 1000, /* backoff */
 	HS_SUBSCRIBER_OPEN_US_MAX = 2000 * 1000,
-	HS_SUBSCRIBER_STEADY_US = 2000 * 1000, /* a connection that is up for so long clears it */
 	HS_SUBSCRIBER_KEEP_US =
 		10 * 1000 * 1000,	  /* an unused connection is kept open for so long */
 	HS_SUBSCRIBER_PENDING_MAX = 4096, /* subscriptions under way on one connection; more wait */

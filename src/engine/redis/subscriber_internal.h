@@ -101,7 +101,7 @@ struct hs_subscriber_conn {
 	struct hs_link places[HS_SUBSCRIBER_PLACE_STATES];
 	struct hs_link requests; /* the oldest first */
 	uint32_t requests_count;
-	uint64_t up_us, needed_us;
+	uint64_t needed_us;
 	uint64_t checked_us; /* when the last liveness check was sent; 0: none was */
 	bool checking;	     /* it is not answered */
 	bool refuses;	     /* the server said that its Cluster is down */

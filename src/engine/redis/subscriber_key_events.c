@@ -98,7 +98,8 @@ bool hs_subscriber_key_events_confirmed(const struct hs_subscriber_topic *topic)
 
 	while ((place = next_place(topic, place)) != NULL) {
 		if (place->state != HS_SUBSCRIBER_CONFIRMED &&
-		    place->conn->upstream.backoff.failures == 0)
+		    (hs_subscriber_is_up(place->conn) ||
+		     place->conn->upstream.backoff.failures == 0))
 			return false;
 	}
 	return true;
