@@ -12,6 +12,10 @@ struct hs_link {
 
 #define hs_list_entry(link, type, member) ((type *)((char *)(link)-offsetof(type, member)))
 
+/* NULL: it is empty. */
+#define hs_list_first(list, type, member)                                                          \
+	(hs_list_empty(list) ? NULL : hs_list_entry((list)->next, type, member))
+
 /* Walks a list from the first to the last. The body may not take `entry` out of it. */
 #define hs_list_each(type, entry, list, member)                                                    \
 	for (type *entry = hs_list_entry((list)->next, type, member); &(entry)->member != (list);  \

@@ -59,9 +59,7 @@ struct hs_op *hs_subscriber_wait_end(struct hs_subscriber *sub, struct hs_subscr
 /* The one whose time is over first, or NULL. */
 static struct hs_subscriber_wait *first_wait(const struct hs_subscriber *sub)
 {
-	return hs_list_empty(&sub->waits)
-		       ? NULL
-		       : hs_list_entry(sub->waits.next, struct hs_subscriber_wait, of_all);
+	return hs_list_first(&sub->waits, struct hs_subscriber_wait, of_all);
 }
 
 /* ---- connections ---- */
@@ -75,12 +73,11 @@ static bool same_node(const struct hs_route_node *a, const struct hs_route_node 
 static struct hs_subscriber_conn *find_conn(const struct hs_subscriber *sub, uint16_t node,
 					    bool tracks)
 {
-	struct hs_subscriber_conn *conn = NULL;
-
-	while ((conn = hs_subscriber_next(sub, conn)) != NULL &&
-	       (conn->tracks != tracks || !same_node(&conn->at, &sub->routes->nodes[node])))
-		continue;
-	return conn;
+	hs_list_each(struct hs_subscriber_conn, conn, &sub->conns, link) {
+		if (conn->tracks == tracks && same_node(&conn->at, &sub->routes->nodes[node]))
+			return conn;
+	}
+	return NULL;
 }
 
 static struct hs_subscriber_conn *get_conn(struct hs_subscriber *sub, uint16_t node, bool tracks)
@@ -164,9 +161,7 @@ static void lose_conn(struct hs_subscriber *sub, struct hs_subscriber_conn *conn
 /* Closes those with a reason to. */
 static void close_conns(struct hs_subscriber *sub)
 {
-	struct hs_subscriber_conn *conn = NULL;
-
-	while ((conn = hs_subscriber_next(sub, conn)) != NULL) {
+	hs_list_each(struct hs_subscriber_conn, conn, &sub->conns, link) {
 		const char *reason = conn->upstream.close_reason;
 
 		if (!reason)
@@ -199,12 +194,11 @@ static uint16_t healthiest(const struct hs_subscriber *sub, uint16_t preferred)
 
 static struct hs_subscriber_conn *any_up(const struct hs_subscriber *sub)
 {
-	struct hs_subscriber_conn *conn = NULL;
-
-	while ((conn = hs_subscriber_next(sub, conn)) != NULL &&
-	       (conn->tracks || !conn->listed || !hs_subscriber_is_up(conn)))
-		continue;
-	return conn;
+	hs_list_each(struct hs_subscriber_conn, conn, &sub->conns, link) {
+		if (!conn->tracks && conn->listed && hs_subscriber_is_up(conn))
+			return conn;
+	}
+	return NULL;
 }
 
 static bool home_is_needed(const struct hs_subscriber *sub)
@@ -271,7 +265,7 @@ static bool is_kept(const struct hs_subscriber *sub, const struct hs_subscriber_
 
 static void settle_conns(struct hs_subscriber *sub)
 {
-	struct hs_subscriber_conn *preferred = preferred_home(sub), *conn, *next;
+	struct hs_subscriber_conn *preferred = preferred_home(sub);
 	uint16_t nodes = sub->routes ? sub->routes->nodes_count : 0;
 
 	for (uint16_t i = 0; hs_subscriber_tracking(sub) && i < nodes; i++) {
@@ -279,12 +273,11 @@ static void settle_conns(struct hs_subscriber *sub)
 			get_conn(sub, i, true);
 	}
 	choose_home(sub, preferred);
-	for (conn = hs_subscriber_next(sub, NULL); conn; conn = next) {
+	hs_list_each_safe(struct hs_subscriber_conn, conn, &sub->conns, link) {
 		bool needed = conn->tracks ? conn->master && hs_subscriber_tracking(sub)
 					   : hs_subscriber_has_places(conn) || conn == sub->home ||
 						     conn == preferred;
 
-		next = hs_subscriber_next(sub, conn);
 		if (needed) {
 			conn->needed_us = sub->now_us;
 			open_conn(sub, conn);
@@ -310,16 +303,15 @@ static void log_return(struct hs_subscriber *sub, struct hs_subscriber_conn *con
 /* The end of every event: what follows from it. */
 static void conclude(struct hs_subscriber *sub)
 {
+	struct hs_subscriber_conn *conn;
+
 	while (sub->unsettled) {
 		sub->unsettled = false;
 		close_conns(sub);
 		settle_conns(sub);
 	}
 	hs_subscriber_check_tracking(sub);
-	while (!hs_list_empty(&sub->dirty)) {
-		struct hs_subscriber_conn *conn =
-			hs_list_entry(sub->dirty.next, struct hs_subscriber_conn, dirty);
-
+	while ((conn = hs_list_first(&sub->dirty, struct hs_subscriber_conn, dirty)) != NULL) {
 		hs_list_remove(&conn->dirty);
 		sub->calls->send(sub->context, &conn->upstream);
 	}
@@ -373,7 +365,6 @@ static bool same_owners(const struct hs_routes *a, const struct hs_routes *b)
 static void read_routes(struct hs_subscriber *sub)
 {
 	const struct hs_routes *routes = sub->routes;
-	struct hs_subscriber_conn *conn = NULL;
 
 	hs_mem_free(&sub->at_node);
 	hs_mem_free(&sub->masters);
@@ -388,7 +379,7 @@ static void read_routes(struct hs_subscriber *sub)
 		sub->masters[node] = true;
 		sub->masters_count++;
 	}
-	while ((conn = hs_subscriber_next(sub, conn)) != NULL) {
+	hs_list_each(struct hs_subscriber_conn, conn, &sub->conns, link) {
 		uint16_t node = find_node(routes, &conn->at);
 
 		conn->listed = node != HS_NODE_NONE;
@@ -443,7 +434,7 @@ void hs_subscriber_destroy(struct hs_subscriber **pointer)
 				   "ERR shutting down");
 	hs_subscriber_topics_deinit(sub);
 	while (!hs_list_empty(&sub->conns))
-		destroy_conn(sub, hs_subscriber_next(sub, NULL));
+		destroy_conn(sub, hs_list_entry(sub->conns.next, struct hs_subscriber_conn, link));
 	if (sub->routes)
 		hs_routes_unref(&sub->routes);
 	hs_mem_free(&sub->at_node);
@@ -490,11 +481,10 @@ static void check_liveness(struct hs_subscriber *sub, struct hs_subscriber_conn 
 
 void hs_subscriber_tick(struct hs_subscriber *sub, uint64_t now_us)
 {
-	struct hs_subscriber_conn *conn = NULL;
 	struct hs_subscriber_wait *wait;
 
 	sub->now_us = now_us;
-	while ((conn = hs_subscriber_next(sub, conn)) != NULL) {
+	hs_list_each(struct hs_subscriber_conn, conn, &sub->conns, link) {
 		if (hs_subscriber_is_up(conn))
 			check_liveness(sub, conn);
 	}

@@ -61,9 +61,7 @@ static struct hs_subscriber_request *add_request(struct hs_subscriber *sub,
 /* The oldest, or NULL. */
 static struct hs_subscriber_request *first_request(struct hs_subscriber_conn *conn)
 {
-	return conn->requests_count == 0
-		       ? NULL
-		       : hs_list_entry(conn->requests.next, struct hs_subscriber_request, link);
+	return hs_list_first(&conn->requests, struct hs_subscriber_request, link);
 }
 
 static struct hs_subscriber_request take_request(struct hs_subscriber_conn *conn)

@@ -167,18 +167,7 @@ static inline bool hs_subscriber_is_up(const struct hs_subscriber_conn *conn)
 /* The oldest of topic->waits or sub->track_waits, or NULL. */
 static inline struct hs_subscriber_wait *hs_subscriber_first_wait(const struct hs_link *waits)
 {
-	return hs_list_empty(waits)
-		       ? NULL
-		       : hs_list_entry(waits->next, struct hs_subscriber_wait, of_topic);
-}
-
-/* The connection behind `conn`, the first one behind NULL; NULL at the end. `conn` must still be there. */
-static inline struct hs_subscriber_conn *hs_subscriber_next(const struct hs_subscriber *sub,
-							    const struct hs_subscriber_conn *conn)
-{
-	struct hs_link *next = conn ? conn->link.next : sub->conns.next;
-
-	return next == &sub->conns ? NULL : hs_list_entry(next, struct hs_subscriber_conn, link);
+	return hs_list_first(waits, struct hs_subscriber_wait, of_topic);
 }
 
 /* Whether topics of a kind are subscribed at home. */

@@ -12,25 +12,14 @@
 
 #include "base/mem.h"
 
-/* The place behind `place`, the first one behind NULL; NULL at the end. */
-static struct hs_subscriber_place *next_place(const struct hs_subscriber_topic *topic,
-					      const struct hs_subscriber_place *place)
-{
-	struct hs_link *next = place ? place->of_topic.next : topic->key_event_places.next;
-
-	return next == &topic->key_event_places
-		       ? NULL
-		       : hs_list_entry(next, struct hs_subscriber_place, of_topic);
-}
-
 static struct hs_subscriber_place *place_at(const struct hs_subscriber_topic *topic,
 					    const struct hs_subscriber_conn *conn)
 {
-	struct hs_subscriber_place *place = NULL;
-
-	while ((place = next_place(topic, place)) != NULL && place->conn != conn)
-		continue;
-	return place;
+	hs_list_each(struct hs_subscriber_place, place, &topic->key_event_places, of_topic) {
+		if (place->conn == conn)
+			return place;
+	}
+	return NULL;
 }
 
 static void drop(struct hs_subscriber *sub, struct hs_subscriber_place *place)
@@ -52,9 +41,7 @@ void hs_subscriber_drop_key_events_at(struct hs_subscriber *sub,
 
 void hs_subscriber_drop_key_events(struct hs_subscriber *sub, struct hs_subscriber_topic *topic)
 {
-	struct hs_subscriber_place *place;
-
-	while ((place = next_place(topic, NULL)) != NULL)
+	hs_list_each_safe(struct hs_subscriber_place, place, &topic->key_event_places, of_topic)
 		drop(sub, place);
 }
 
@@ -66,16 +53,14 @@ static bool is_heard_at(const struct hs_subscriber_topic *topic,
 
 void hs_subscriber_settle_key_events(struct hs_subscriber *sub, struct hs_subscriber_topic *topic)
 {
-	struct hs_subscriber_place *place, *next;
-
 	if (!topic->key_events || !sub->routes)
 		return;
-	for (place = next_place(topic, NULL); place; place = next) {
-		next = next_place(topic, place);
+	hs_list_each_safe(struct hs_subscriber_place, place, &topic->key_event_places, of_topic) {
 		if (!place->conn->listed || !place->conn->master || is_heard_at(topic, place->conn))
 			drop(sub, place);
 	}
 	for (uint16_t node = 0; node < sub->routes->nodes_count; node++) {
+		struct hs_subscriber_place *place;
 		struct hs_subscriber_conn *conn;
 
 		if (!sub->masters[node])
@@ -94,9 +79,7 @@ void hs_subscriber_settle_key_events(struct hs_subscriber *sub, struct hs_subscr
 
 bool hs_subscriber_key_events_confirmed(const struct hs_subscriber_topic *topic)
 {
-	const struct hs_subscriber_place *place = NULL;
-
-	while ((place = next_place(topic, place)) != NULL) {
+	hs_list_each(const struct hs_subscriber_place, place, &topic->key_event_places, of_topic) {
 		if (place->state != HS_SUBSCRIBER_CONFIRMED &&
 		    (hs_subscriber_is_up(place->conn) ||
 		     place->conn->upstream.backoff.failures == 0))

@@ -445,13 +445,7 @@ static void give_up_missing(struct hs_subscriber *sub)
 /* LISTEN for key events does not wait for a master that cannot be reached. */
 static void finish_without_lost(struct hs_subscriber *sub)
 {
-	struct hs_link *link = sub->waits.next;
-
-	while (link != &sub->waits) {
-		struct hs_subscriber_wait *wait =
-			hs_list_entry(link, struct hs_subscriber_wait, of_all);
-
-		link = link->next;
+	hs_list_each_safe(struct hs_subscriber_wait, wait, &sub->waits, of_all) {
 		if (wait->topic && is_complete(wait->topic))
 			hs_subscriber_finish(sub, hs_subscriber_wait_end(sub, wait, true));
 	}
@@ -459,9 +453,7 @@ static void finish_without_lost(struct hs_subscriber *sub)
 
 static void retry_refused(struct hs_subscriber *sub)
 {
-	struct hs_subscriber_conn *conn = NULL;
-
-	while ((conn = hs_subscriber_next(sub, conn)) != NULL) {
+	hs_list_each(struct hs_subscriber_conn, conn, &sub->conns, link) {
 		struct hs_link *refused = &conn->places[HS_SUBSCRIBER_REFUSED];
 
 		while (!hs_list_empty(refused))

@@ -73,9 +73,8 @@ void hs_subscriber_track_checked(struct hs_subscriber *sub, struct hs_subscriber
 void hs_subscriber_track_late(struct hs_subscriber *sub, struct hs_subscriber_wait *wait)
 {
 	const char *where = "none of the engine's servers has answered yet", *why = "";
-	const struct hs_subscriber_conn *conn = NULL;
 
-	while ((conn = hs_subscriber_next(sub, conn)) != NULL) {
+	hs_list_each(const struct hs_subscriber_conn, conn, &sub->conns, link) {
 		if (!conn->tracks || (conn->tracking && !conn->refuses))
 			continue;
 		where = conn->text;
@@ -110,10 +109,9 @@ static bool is_silent(const struct hs_subscriber *sub, const struct hs_subscribe
 
 static bool is_covered(const struct hs_subscriber *sub)
 {
-	const struct hs_subscriber_conn *conn = NULL;
 	uint32_t tracked = 0;
 
-	while ((conn = hs_subscriber_next(sub, conn)) != NULL)
+	hs_list_each(const struct hs_subscriber_conn, conn, &sub->conns, link)
 		tracked += conn->tracking && !conn->refuses && !is_silent(sub, conn);
 	return sub->masters_count > 0 && tracked == sub->masters_count;
 }
