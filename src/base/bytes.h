@@ -30,6 +30,17 @@ static inline bool hs_bytes_begins(struct hs_bytes a, struct hs_bytes with)
 	return a.len >= with.len && (with.len == 0 || memcmp(a.data, with.data, with.len) == 0);
 }
 
+/* The piece of `text` up to `end`, which is taken off with it; all of it when there is no `end`. */
+static inline struct hs_bytes hs_bytes_cut(struct hs_bytes *text, char end)
+{
+	const char *at = text->len ? memchr(text->data, end, text->len) : NULL;
+	struct hs_bytes piece = {text->data, at ? (size_t)(at - text->data) : text->len};
+	size_t used = piece.len + (at ? 1 : 0);
+
+	*text = (struct hs_bytes){text->data + used, text->len - used};
+	return piece;
+}
+
 /* Copies them to `*room`, which moves on behind them; returns the copy. */
 static inline struct hs_bytes hs_bytes_place(char **room, struct hs_bytes bytes)
 {

@@ -3,27 +3,16 @@
 #include "base/limits.h"
 #include "base/num.h"
 
-/* The text up to the next blank, which is taken away with it. */
-static struct hs_bytes take_word(struct hs_bytes *text)
-{
-	const char *blank = text->len > 0 ? memchr(text->data, ' ', text->len) : NULL;
-	struct hs_bytes word = {text->data, blank ? (size_t)(blank - text->data) : text->len};
-	size_t used = word.len + (blank ? 1 : 0);
-
-	*text = (struct hs_bytes){text->data + used, text->len - used};
-	return word;
-}
-
 bool hs_redirect_parse(struct hs_redirect *redirect, struct hs_bytes text)
 {
-	struct hs_bytes what = take_word(&text), number, host;
+	struct hs_bytes what = hs_bytes_cut(&text, ' '), number, host;
 	const char *colon;
 	uint64_t slot, port;
 
 	redirect->ask = hs_bytes_equal(what, HS_LIT("ASK"));
 	if (!redirect->ask && !hs_bytes_equal(what, HS_LIT("MOVED")))
 		return false;
-	number = take_word(&text);
+	number = hs_bytes_cut(&text, ' ');
 	colon = text.len > 0 ? memrchr(text.data, ':', text.len) : NULL;
 	if (!colon || !hs_num_parse_uint(number, &slot) || slot >= HS_SLOTS)
 		return false;

@@ -50,16 +50,14 @@ static uint64_t microseconds(struct hs_bytes value)
 	return i == value.len ? whole * 1000000 + part : 0;
 }
 
-/* The next piece of `text` up to `end`, which is taken off with it. */
-static struct hs_bytes cut(struct hs_bytes *text, char end)
+/* The next line of `text`, without its end. */
+static struct hs_bytes cut_line(struct hs_bytes *text)
 {
-	const char *at = text->len ? memchr(text->data, end, text->len) : NULL;
-	size_t len = at ? (size_t)(at - text->data) : text->len;
-	struct hs_bytes piece = {text->data, len};
-	size_t used = at ? len + 1 : len;
+	struct hs_bytes line = hs_bytes_cut(text, '\n');
 
-	*text = (struct hs_bytes){text->data + used, text->len - used};
-	return piece;
+	if (line.len > 0 && line.data[line.len - 1] == '\r')
+		line.len--;
+	return line;
 }
 
 static bool starts_with_number(struct hs_bytes name, const char *word)
@@ -79,8 +77,8 @@ static void read_replica(struct reading *reading, struct hs_bytes value)
 	bool online = false;
 
 	while (value.len > 0) {
-		struct hs_bytes pair = cut(&value, ',');
-		struct hs_bytes name = cut(&pair, '=');
+		struct hs_bytes pair = hs_bytes_cut(&value, ',');
+		struct hs_bytes name = hs_bytes_cut(&pair, '=');
 
 		if (hs_bytes_is_word(name, "state"))
 			online = hs_bytes_is_word(pair, "online");
@@ -102,8 +100,8 @@ static void read_replica(struct reading *reading, struct hs_bytes value)
 static void read_database(struct reading *reading, struct hs_bytes value)
 {
 	while (value.len > 0) {
-		struct hs_bytes pair = cut(&value, ',');
-		struct hs_bytes name = cut(&pair, '=');
+		struct hs_bytes pair = hs_bytes_cut(&value, ',');
+		struct hs_bytes name = hs_bytes_cut(&pair, '=');
 		uint64_t count = 0;
 
 		set_uint(pair, &count);
@@ -198,14 +196,11 @@ int hs_node_info_parse(struct hs_node_info *info, struct hs_bytes text)
 
 	*info = (struct hs_node_info){.maxmemory = -1, .aof_enabled = -1};
 	while (text.len > 0) {
-		struct hs_bytes value = cut(&text, '\n');
-		struct hs_bytes name;
+		struct hs_bytes value = cut_line(&text), name;
 
-		if (value.len > 0 && value.data[value.len - 1] == '\r')
-			value.len--;
 		if (value.len == 0 || value.data[0] == '#' || !memchr(value.data, ':', value.len))
 			continue;
-		name = cut(&value, ':');
+		name = hs_bytes_cut(&value, ':');
 		read_line(&reading, name, value);
 	}
 	info->offset = info->role == HS_NODE_REPLICA ? reading.offset_applied : reading.offset;
@@ -225,13 +220,10 @@ int hs_node_info_parse_keyspace(struct hs_node_info *info, struct hs_bytes text)
 	bool found = false;
 
 	while (text.len > 0) {
-		struct hs_bytes value = cut(&text, '\n');
-		struct hs_bytes name;
+		struct hs_bytes value = cut_line(&text), name;
 
-		if (value.len > 0 && value.data[value.len - 1] == '\r')
-			value.len--;
 		found = found || hs_bytes_is_word(value, "# keyspace");
-		name = cut(&value, ':');
+		name = hs_bytes_cut(&value, ':');
 		if (starts_with_number(name, "db"))
 			read_database(&reading, value);
 	}
