@@ -181,12 +181,12 @@ void hs_fetch_pipe_void(struct hs_node *node)
 	node->fetch.key.len = 0; /* it may be elsewhere */
 }
 
-static void deinit(struct hs_flow *flow, struct hs_pipe *pipe)
+static void deinit(struct hs_pipe *pipe)
 {
 	struct hs_fetch_pipe *fetch = fetch_of(pipe);
 
 	if (fetch->vouch)
-		hs_vouches_put(flow->options.vouches, &fetch->vouch);
+		hs_vouches_put(&fetch->vouch);
 	hs_buf_deinit(&fetch->key);
 }
 

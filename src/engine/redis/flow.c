@@ -35,24 +35,16 @@ void hs_flow_finish(struct hs_flow *flow, struct hs_op *op)
 
 /* ---- nodes ---- */
 
-uint16_t hs_flow_number(const struct hs_flow *flow, const struct hs_node *node)
-{
-	for (uint16_t i = 0; i < flow->nodes_count; i++) {
-		if (flow->nodes[i] == node)
-			return i;
-	}
-	return HS_NODE_NONE;
-}
-
-static struct hs_node *node_create(const char *host, size_t host_len, uint16_t port)
+static struct hs_node *node_create(struct hs_bytes host, uint16_t port, uint16_t number)
 {
 	static const struct hs_pipe_kind *const kinds[HS_NODE_PIPES] = {
 		&hs_resp2_pipes, &hs_resp3_pipes, &hs_fetch_pipes, &hs_replica_pipes};
 	struct hs_node *node = hs_mem_zalloc(sizeof *node);
 
-	snprintf(node->at.host, sizeof node->at.host, "%.*s", (int)host_len, host);
+	snprintf(node->at.host, sizeof node->at.host, "%.*s", (int)host.len, host.data);
 	node->at.port = port;
 	node->at.partition = HS_PARTITIONS_MAX;
+	node->number = number;
 	hs_address_text(node->at.host, port, node->text, sizeof node->text);
 	node->pipes[0] = &node->shared[0];
 	node->pipes[1] = &node->shared[1];
@@ -64,7 +56,7 @@ static struct hs_node *node_create(const char *host, size_t host_len, uint16_t p
 	return node;
 }
 
-struct hs_node *hs_flow_node(struct hs_flow *flow, const char *host, size_t host_len, uint16_t port)
+struct hs_node *hs_flow_node(struct hs_flow *flow, struct hs_bytes host, uint16_t port)
 {
 	uint16_t free = HS_NODE_NONE;
 
@@ -73,18 +65,17 @@ struct hs_node *hs_flow_node(struct hs_flow *flow, const char *host, size_t host
 
 		if (!node)
 			free = i;
-		else if (node->at.port == port && strlen(node->at.host) == host_len &&
-			 memcmp(node->at.host, host, host_len) == 0)
+		else if (node->at.port == port && hs_bytes_equal(hs_bytes_of(node->at.host), host))
 			return node;
 	}
-	if (host_len >= HS_HOST_BYTES_MAX)
+	if (host.len >= HS_HOST_BYTES_MAX)
 		return NULL;
 	if (free == HS_NODE_NONE) {
 		if (flow->nodes_count == HS_NODES_MAX)
 			return NULL;
 		free = flow->nodes_count++;
 	}
-	flow->nodes[free] = node_create(host, host_len, port);
+	flow->nodes[free] = node_create(host, port, free);
 	return flow->nodes[free];
 }
 
@@ -412,7 +403,7 @@ void hs_flow_free_node(struct hs_flow *flow, struct hs_node **node)
 
 		end_pipe(flow, pipe);
 		if (pipe->kind->deinit)
-			pipe->kind->deinit(flow, pipe);
+			pipe->kind->deinit(pipe);
 		hs_pipe_deinit(pipe);
 	}
 	hs_mem_free(node);

@@ -87,6 +87,7 @@ struct hs_progress {
 /* A server that has or had slots. */
 struct hs_node {
 	struct hs_route_node at;
+	uint16_t number;		   /* its place among the nodes of the flow */
 	char text[HS_HOST_BYTES_MAX + 16]; /* host:port */
 	bool listed;			   /* in the routes */
 	bool lost_slots;		   /* to others, by the routes just being read */

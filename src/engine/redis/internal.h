@@ -204,10 +204,9 @@ void hs_flow_count_waiting(struct hs_flow *flow, const struct hs_pipe *pipe, int
 void hs_flow_set_partition(struct hs_flow *flow, struct hs_node *node, uint16_t partition);
 void hs_flow_connect(struct hs_flow *flow, struct hs_pipe *pipe); /* it is down */
 void hs_flow_open(struct hs_flow *flow, struct hs_pipe *pipe);	  /* if it is down, and may */
-struct hs_node *hs_flow_node(struct hs_flow *flow, const char *host, size_t host_len,
-			     uint16_t port); /* NULL: too many */
+/* NULL: too many. */
+struct hs_node *hs_flow_node(struct hs_flow *flow, struct hs_bytes host, uint16_t port);
 void hs_flow_free_node(struct hs_flow *flow, struct hs_node **node);
-uint16_t hs_flow_number(const struct hs_flow *flow, const struct hs_node *node);
 
 /* slots.c */
 struct hs_node *hs_flow_owner(struct hs_flow *flow, uint16_t slot); /* NULL: nobody */
@@ -324,7 +323,7 @@ void hs_private_tick(struct hs_flow *flow);
 void hs_private_deinit(struct hs_flow *flow);
 
 /* unblock.c: CLIENT UNBLOCK */
-void hs_unblock_up(struct hs_flow *flow, struct hs_private_pipe *pipe); /* it is up */
+void hs_unblock_send(struct hs_flow *flow, struct hs_private_pipe *priv); /* if it can, and is to */
 void hs_unblock_tick(struct hs_flow *flow);
 
 #endif

@@ -69,7 +69,7 @@ struct hs_pipe_kind {
 		      struct hs_bytes reply, bool owned);
 	void (*push)(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_bytes push);
 	void (*tick)(struct hs_flow *flow, struct hs_pipe *pipe);
-	void (*deinit)(struct hs_flow *flow, struct hs_pipe *pipe);
+	void (*deinit)(struct hs_pipe *pipe);
 };
 
 /* Shared by all clients: */

@@ -346,7 +346,7 @@ static void up(struct hs_flow *flow, struct hs_pipe *pipe)
 	while (pipe->waiting.first)
 		compose(pipe, hs_ops_pop(&pipe->waiting), priv->asking);
 	hs_flow_touch(flow, pipe);
-	hs_unblock_up(flow, priv);
+	hs_unblock_send(flow, priv);
 }
 
 /* ---- time ---- */

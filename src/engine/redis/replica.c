@@ -49,7 +49,7 @@ static bool add(struct hs_flow *flow, struct hs_node *master, const struct hs_ro
 
 	if (master->replicas_count == HS_REPLICAS_MAX)
 		return false;
-	node = hs_flow_node(flow, at->host, strlen(at->host), at->port);
+	node = hs_flow_node(flow, hs_bytes_of(at->host), at->port);
 	if (!node || node->listed) /* it has slots, or another master */
 		return false;
 	hs_flow_set_partition(flow, node, at->partition);

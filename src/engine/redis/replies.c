@@ -48,7 +48,7 @@ struct hs_node *hs_flow_redirected(struct hs_flow *flow, const struct hs_pipe *p
 	struct hs_node *node = NULL, *owner;
 
 	if (!hs_bytes_equal(host, HS_LIT("?")))
-		node = hs_flow_node(flow, host.data, host.len, redirect->port);
+		node = hs_flow_node(flow, host, redirect->port);
 	if (redirect->ask) {
 		note_ask(flow, pipe->node, redirect->slot);
 		hs_flow_count(&flow->stats->asked, 1);
@@ -66,7 +66,7 @@ struct hs_node *hs_flow_redirected(struct hs_flow *flow, const struct hs_pipe *p
 	if (!node->listed)
 		hs_flow_set_partition(flow, node, pipe->node->at.partition);
 	hs_replica_void(flow, node);
-	hs_slot_set_owner(flow, redirect->slot, hs_flow_number(flow, node));
+	hs_slot_set_owner(flow, redirect->slot, node->number);
 	return node;
 }
 

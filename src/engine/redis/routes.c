@@ -84,7 +84,7 @@ static uint16_t *number_nodes(struct hs_flow *flow, const struct hs_routes *rout
 
 	for (uint16_t i = 0; i < routes->nodes_count; i++) {
 		const struct hs_route_node *at = &routes->nodes[i];
-		struct hs_node *node = hs_flow_node(flow, at->host, strlen(at->host), at->port);
+		struct hs_node *node = hs_flow_node(flow, hs_bytes_of(at->host), at->port);
 
 		numbers[i] = HS_NODE_NONE;
 		if (!node)
@@ -92,7 +92,7 @@ static uint16_t *number_nodes(struct hs_flow *flow, const struct hs_routes *rout
 		hs_flow_set_partition(flow, node, at->partition);
 		node->at = *at;
 		node->listed = true;
-		numbers[i] = hs_flow_number(flow, node);
+		numbers[i] = node->number;
 	}
 	return numbers;
 }

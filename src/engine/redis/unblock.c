@@ -23,7 +23,7 @@ enum {
 
 static void answered(struct hs_flow *flow, const struct hs_op *op);
 
-static void send(struct hs_flow *flow, struct hs_private_pipe *priv)
+void hs_unblock_send(struct hs_flow *flow, struct hs_private_pipe *priv)
 {
 	struct hs_pipe *pipe = &priv->pipe;
 	struct hs_flow_request *request;
@@ -55,13 +55,8 @@ bool hs_flow_unblock(struct hs_flow *flow, struct hs_op *op, bool error)
 	priv->unblocked = true;
 	if (priv->unblock == HS_UNBLOCK_NO)
 		priv->unblock = error ? HS_UNBLOCK_ERROR : HS_UNBLOCK_TIMEOUT;
-	send(flow, priv);
+	hs_unblock_send(flow, priv);
 	return true;
-}
-
-void hs_unblock_up(struct hs_flow *flow, struct hs_private_pipe *priv)
-{
-	send(flow, priv);
 }
 
 static void answered(struct hs_flow *flow, const struct hs_op *op)
@@ -80,11 +75,11 @@ static void answered(struct hs_flow *flow, const struct hs_op *op)
 	if (hs_bytes_equal(reply, HS_LIT(":1\r\n")))
 		priv->unblock = HS_UNBLOCK_NO;
 	else if (hs_bytes_equal(reply, HS_LIT(":0\r\n")) && priv->unblock_tries < TRIES_AT_ONCE)
-		send(flow, priv);
+		hs_unblock_send(flow, priv);
 }
 
 void hs_unblock_tick(struct hs_flow *flow)
 {
 	hs_list_each(struct hs_private_pipe, priv, &flow->private_pipes, link)
-		send(flow, priv);
+		hs_unblock_send(flow, priv);
 }

@@ -44,9 +44,8 @@ struct hs_vouch *hs_vouches_get(struct hs_vouches *vouches)
 	return &entry->vouch;
 }
 
-void hs_vouches_put(struct hs_vouches *vouches, struct hs_vouch **vouch)
+void hs_vouches_put(struct hs_vouch **vouch)
 {
-	(void)vouches;
 	hs_vouches_void(*vouch);
 	((struct entry *)*vouch)->taken = false;
 	*vouch = NULL;

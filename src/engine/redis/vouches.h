@@ -13,7 +13,7 @@ struct hs_vouches *hs_vouches_create(void);
 void hs_vouches_destroy(struct hs_vouches **vouches);
 
 struct hs_vouch *hs_vouches_get(struct hs_vouches *vouches);
-void hs_vouches_put(struct hs_vouches *vouches, struct hs_vouch **vouch); /* void from now on */
+void hs_vouches_put(struct hs_vouch **vouch); /* void from now on */
 
 /* What it vouched for until now it does not vouch for any more. */
 void hs_vouches_void(struct hs_vouch *vouch);
