@@ -1,6 +1,7 @@
 #include "upstream/url.h"
 
 #include "base/address.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/num.h"
 
@@ -319,45 +320,28 @@ int hs_redis_url_parse(struct hs_redis_url *url, struct hs_bytes text, char *why
 
 /* ---- for people ---- */
 
-struct writer {
-	char *text;
-	size_t size, len;
-};
-
-__attribute__((format(printf, 2, 3))) static void put(struct writer *writer, const char *format,
-						      ...)
-{
-	size_t room = writer->size - writer->len;
-	va_list arguments;
-	int len;
-
-	va_start(arguments, format);
-	len = vsnprintf(writer->text + writer->len, room, format, arguments);
-	va_end(arguments);
-	writer->len += len < 0 ? 0 : (size_t)len < room ? (size_t)len : room - 1;
-}
-
 char *hs_redis_url_text(const struct hs_redis_url *url, char *text, size_t size)
 {
-	struct writer writer = {text, size, 0};
+	struct hs_buf out = {0};
 
-	hs_check(size > 0);
-	text[0] = '\0';
 	for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
 		if (schemes[i].kind == url->kind && schemes[i].tls == url->tls)
-			put(&writer, "%s://", schemes[i].name);
+			hs_buf_printf(&out, "%s://", schemes[i].name);
 	}
 	for (const char *at = url->user; *at; at++)
-		put(&writer, in_name(*at) ? "%c" : "%%%02X", (unsigned)(unsigned char)*at);
+		hs_buf_printf(&out, in_name(*at) ? "%c" : "%%%02X", (unsigned)(unsigned char)*at);
 	if (url->auth)
-		put(&writer, ":***@");
+		hs_buf_printf(&out, ":***@");
 	for (size_t i = 0; i < url->seeds_count; i++) {
 		char seed[HS_ADDRESS_TEXT_MAX];
 
-		put(&writer, "%s%s", i ? "," : "",
-		    hs_address_text(url->seeds[i].host, url->seeds[i].port, seed, sizeof seed));
+		hs_buf_printf(
+			&out, "%s%s", i ? "," : "",
+			hs_address_text(url->seeds[i].host, url->seeds[i].port, seed, sizeof seed));
 	}
 	if (url->db)
-		put(&writer, "/%u", url->db);
+		hs_buf_printf(&out, "/%u", url->db);
+	snprintf(text, size, "%.*s", (int)out.len, out.data);
+	hs_buf_deinit(&out);
 	return text;
 }

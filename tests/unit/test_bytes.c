@@ -49,6 +49,19 @@ static void test_beginnings(void **state)
 	assert_false(hs_bytes_begins(none, HS_LIT("a")));
 }
 
+static void test_pieces(void **state)
+{
+	struct hs_bytes text = HS_LIT("a,,b"), none = {NULL, 0};
+
+	(void)state;
+	assert_true(hs_bytes_equal(hs_bytes_cut(&text, ','), HS_LIT("a")));
+	assert_true(hs_bytes_equal(hs_bytes_cut(&text, ','), none));
+	assert_true(hs_bytes_equal(hs_bytes_cut(&text, ','), HS_LIT("b")));
+	assert_true(hs_bytes_equal(hs_bytes_cut(&text, ','), none));
+	assert_int_equal(text.len, 0);
+	assert_int_equal(hs_bytes_cut(&none, ',').len, 0);
+}
+
 static void test_words_match_whatever_their_case(void **state)
 {
 	(void)state;
@@ -104,6 +117,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_order_is_bytewise_and_shorter_first),
 		cmocka_unit_test(test_beginnings),
+		cmocka_unit_test(test_pieces),
 		cmocka_unit_test(test_words_match_whatever_their_case),
 		cmocka_unit_test(test_escaping),
 		cmocka_unit_test(test_escaping_never_writes_past_its_room),
