@@ -2,7 +2,6 @@
 #include "base/list.h"
 #include "base/mem.h"
 #include "engine/redis/internal.h"
-#include "wire/reply.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,20 +9,6 @@
 enum { ERROR_BYTES_MAX = 512 };
 
 /* ---- answers ---- */
-
-void hs_flow_write_error(struct hs_op *op, const char *format, ...)
-{
-	struct hs_reply reply = {.out = op->out, .resp = op->resp};
-	char text[ERROR_BYTES_MAX];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof text, format, args);
-	va_end(args);
-	op->out->len = 0;
-	op->answer.len = 0;
-	hs_reply_error(&reply, text);
-}
 
 void hs_flow_finish(struct hs_flow *flow, struct hs_op *op)
 {

@@ -7,8 +7,7 @@
 #include "core/unserved.h"
 #include "engine/redis/flow.h"
 #include "upstream/redirect.h"
-
-#include <stdarg.h>
+#include "wire/reply.h"
 
 enum {
 	HS_NODES_MAX = 1024,
@@ -179,9 +178,10 @@ static inline uint16_t hs_flow_slot(const struct hs_flow *flow, const struct hs_
 /* Sends an operation to a node, or lets it wait there. False: refused, the error is in op->out. */
 bool hs_flow_send(struct hs_flow *flow, struct hs_node *node, struct hs_op *op, bool asking);
 void hs_flow_finish(struct hs_flow *flow, struct hs_op *op);
-/* In place of an answer; the text may be of any length. */
-void hs_flow_write_error(struct hs_op *op, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+/* In place of an answer. */
+#define hs_flow_write_error(op, ...)                                                               \
+	((op)->out->len = 0, (op)->answer.len = 0,                                                 \
+	 hs_reply_errorf(&(struct hs_reply){.out = (op)->out, .resp = (op)->resp}, __VA_ARGS__))
 /* Finishes with an error. */
 #define hs_flow_fail(flow, op, ...) (hs_flow_write_error(op, __VA_ARGS__), hs_flow_finish(flow, op))
 /* Writes the error that `false` of those that send stands for; returns false. */
