@@ -201,6 +201,21 @@ static void test_a_node_that_was_cut_off(void **state)
 	destroy(world);
 }
 
+/* The subscriber asks every node of the routes for key events and changed keys. */
+static void test_routes_list_no_master_without_slots(void **state)
+{
+	struct world *world = make_cluster();
+
+	(void)state;
+	assert_int_equal(world->routes->nodes_count, 3);
+	all_slots(world, "0-199 a d, 200-16383 c", 6);
+	pass(world, 13 * S);
+	assert_int_equal(world->routes->nodes_count, 2);
+	assert_int_equal(owner(world, 150), 'a');
+	assert_int_equal(owner(world, 250), 'c');
+	destroy(world);
+}
+
 /* The others cannot reach a, which says so, and have promoted d. No client has found out: the monitor does. */
 static void test_a_master_that_refuses_may_be_replaced(void **state)
 {
@@ -443,6 +458,7 @@ int main(void)
 		cmocka_unit_test(test_a_surprise),
 		cmocka_unit_test(test_a_surprise_during_a_look),
 		cmocka_unit_test(test_a_node_that_was_cut_off),
+		cmocka_unit_test(test_routes_list_no_master_without_slots),
 		cmocka_unit_test(test_a_master_that_refuses_may_be_replaced),
 		cmocka_unit_test(test_a_foreign_cluster),
 		cmocka_unit_test(test_everybody_away_and_back),

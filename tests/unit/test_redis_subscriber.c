@@ -704,21 +704,6 @@ static void test_key_events_of_all_masters(void **state)
 	stop(&world);
 }
 
-static void test_key_events_are_not_asked_of_a_node_without_slots(void **state)
-{
-	struct hs_routes *routes = create_routes("a b c", 0);
-	struct world world;
-
-	(void)state;
-	for (uint32_t i = 0; i < HS_SLOTS; i++)
-		routes->node_of_slot[i] %= 2;
-	start(&world, true);
-	route_as(&world, routes);
-	listen(&world, 0, "PSUBSCRIBE", "*");
-	expect(&world, "open a\nopen b\n");
-	stop(&world);
-}
-
 static void test_key_events_of_masters_that_come_and_go(void **state)
 {
 	struct world world;
@@ -809,7 +794,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_key_events_of_all_masters),
-		cmocka_unit_test(test_key_events_are_not_asked_of_a_node_without_slots),
 		cmocka_unit_test(test_key_events_of_masters_that_come_and_go),
 		cmocka_unit_test(test_key_events_while_home_moves),
 		cmocka_unit_test(test_key_events_without_a_master),

@@ -92,7 +92,6 @@ static struct hs_subscriber_conn *get_conn(struct hs_subscriber *sub, uint16_t n
 	conn->at = *at;
 	conn->tracks = tracks;
 	conn->listed = true;
-	conn->master = sub->masters[node];
 	hs_address_text(at->host, at->port, conn->text, sizeof conn->text);
 	hs_list_init(&conn->dirty);
 	hs_list_init(&conn->requests);
@@ -268,13 +267,11 @@ static void settle_conns(struct hs_subscriber *sub)
 	struct hs_subscriber_conn *preferred = preferred_home(sub);
 	uint16_t nodes = sub->routes ? sub->routes->nodes_count : 0;
 
-	for (uint16_t i = 0; hs_subscriber_tracking(sub) && i < nodes; i++) {
-		if (sub->masters[i])
-			get_conn(sub, i, true);
-	}
+	for (uint16_t i = 0; hs_subscriber_tracking(sub) && i < nodes; i++)
+		get_conn(sub, i, true);
 	choose_home(sub, preferred);
 	hs_list_each_safe(struct hs_subscriber_conn, conn, &sub->conns, link) {
-		bool needed = conn->tracks ? conn->master && hs_subscriber_tracking(sub)
+		bool needed = conn->tracks ? conn->listed && hs_subscriber_tracking(sub)
 					   : hs_subscriber_has_places(conn) || conn == sub->home ||
 						     conn == preferred;
 
@@ -319,14 +316,14 @@ static void conclude(struct hs_subscriber *sub)
 
 /* ---- routes ---- */
 
-/* The place of a node among those of other routes, or HS_NODE_NONE. */
-static uint16_t find_node(const struct hs_routes *routes, const struct hs_route_node *node)
+/* Whether a node has slots. */
+static bool is_listed(const struct hs_routes *routes, const struct hs_route_node *node)
 {
 	for (uint16_t i = 0; i < routes->nodes_count; i++) {
 		if (same_node(&routes->nodes[i], node))
-			return i;
+			return true;
 	}
-	return HS_NODE_NONE;
+	return false;
 }
 
 /* Where the run of slots of one node ends that begins at `slot`: slots mostly come in long runs. */
@@ -367,24 +364,9 @@ static void read_routes(struct hs_subscriber *sub)
 	const struct hs_routes *routes = sub->routes;
 
 	hs_mem_free(&sub->at_node);
-	hs_mem_free(&sub->masters);
 	sub->at_node = hs_mem_zalloc(routes->nodes_count * sizeof(struct hs_subscriber_conn *));
-	sub->masters = hs_mem_zalloc(routes->nodes_count * sizeof *sub->masters);
-	sub->masters_count = 0;
-	for (uint32_t slot = 0; slot < HS_SLOTS; slot = run_end(routes, slot)) {
-		uint16_t node = routes->node_of_slot[slot];
-
-		if (node == HS_NODE_NONE || sub->masters[node])
-			continue;
-		sub->masters[node] = true;
-		sub->masters_count++;
-	}
-	hs_list_each(struct hs_subscriber_conn, conn, &sub->conns, link) {
-		uint16_t node = find_node(routes, &conn->at);
-
-		conn->listed = node != HS_NODE_NONE;
-		conn->master = conn->listed && sub->masters[node];
-	}
+	hs_list_each(struct hs_subscriber_conn, conn, &sub->conns, link)
+		conn->listed = is_listed(routes, &conn->at);
 }
 
 void hs_subscriber_route(struct hs_subscriber *sub, uint64_t now_us, const struct hs_routes *routes)
@@ -438,7 +420,6 @@ void hs_subscriber_destroy(struct hs_subscriber **pointer)
 	if (sub->routes)
 		hs_routes_unref(&sub->routes);
 	hs_mem_free(&sub->at_node);
-	hs_mem_free(&sub->masters);
 	hs_changed_deinit(&sub->changed);
 	hs_mem_free(pointer);
 }

@@ -95,8 +95,7 @@ struct hs_subscriber_conn {
 	struct hs_link link, dirty;	   /* in sub->conns; in sub->dirty when `out` has grown */
 	bool tracks;			   /* the tracking connection; else the one for topics */
 	bool tracking;			   /* and the server confirmed it */
-	bool listed;			   /* its node is in the routes */
-	bool master;			   /* and has slots there */
+	bool listed;			   /* its node is in the routes: a master with slots */
 	bool returns;			   /* it was lost, and not everything is confirmed again */
 	struct hs_link places[HS_SUBSCRIBER_PLACE_STATES];
 	struct hs_link requests; /* the oldest first */
@@ -116,8 +115,6 @@ struct hs_subscriber {
 	uint64_t now_us; /* of the event being handled */
 	const struct hs_routes *routes;
 	struct hs_subscriber_conn **at_node; /* of the routes, for topics; NULL: not looked up */
-	bool *masters;			     /* which nodes of the routes have slots */
-	uint32_t masters_count;
 	struct hs_link conns, dirty;
 	bool unsettled; /* connections may have to be opened or closed */
 

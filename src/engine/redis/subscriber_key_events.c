@@ -56,16 +56,13 @@ void hs_subscriber_settle_key_events(struct hs_subscriber *sub, struct hs_subscr
 	if (!topic->key_events || !sub->routes)
 		return;
 	hs_list_each_safe(struct hs_subscriber_place, place, &topic->key_event_places, of_topic) {
-		if (!place->conn->listed || !place->conn->master || is_heard_at(topic, place->conn))
+		if (!place->conn->listed || is_heard_at(topic, place->conn))
 			drop(sub, place);
 	}
 	for (uint16_t node = 0; node < sub->routes->nodes_count; node++) {
+		struct hs_subscriber_conn *conn = hs_subscriber_conn_at(sub, node);
 		struct hs_subscriber_place *place;
-		struct hs_subscriber_conn *conn;
 
-		if (!sub->masters[node])
-			continue;
-		conn = hs_subscriber_conn_at(sub, node);
 		if (is_heard_at(topic, conn) || place_at(topic, conn))
 			continue;
 		place = hs_mem_zalloc(sizeof *place);

@@ -113,7 +113,7 @@ static bool is_covered(const struct hs_subscriber *sub)
 
 	hs_list_each(const struct hs_subscriber_conn, conn, &sub->conns, link)
 		tracked += conn->tracking && !conn->refuses && !is_silent(sub, conn);
-	return sub->masters_count > 0 && tracked == sub->masters_count;
+	return sub->routes && tracked > 0 && tracked == sub->routes->nodes_count;
 }
 
 void hs_subscriber_check_tracking(struct hs_subscriber *sub)
