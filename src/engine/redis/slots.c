@@ -124,15 +124,14 @@ void hs_slot_note_ran(struct hs_flow *flow, const struct hs_op *by, uint16_t slo
 		*ran = by->engine_order;
 }
 
+/* One that was parked ends with what the server said last, or with this error. */
+#define end_parked(flow, op, ...)                                                                  \
+	((op)->out->len > 0 ? hs_flow_finish(flow, op) : hs_flow_fail(flow, op, __VA_ARGS__))
+
 static void refuse_overtaken(struct hs_flow *flow, struct hs_op *op, uint16_t slot)
 {
-	if (op->out->len > 0) /* what the server said last */
-		hs_flow_finish(flow, op);
-	else
-		hs_flow_fail(
-			flow, op,
-			"CLUSTERDOWN a later command ran while slot %u was on the move; not sent",
-			slot);
+	end_parked(flow, op,
+		   "CLUSTERDOWN a later command ran while slot %u was on the move; not sent", slot);
 }
 
 void hs_flow_park_back(struct hs_flow *flow, struct hs_op *op, uint64_t delay_us)
@@ -237,11 +236,7 @@ static void expire_hold(struct hs_flow *flow, struct hs_ops *ops, uint16_t slot)
 		struct hs_op *op = hs_ops_pop(ops);
 
 		flow->parked--;
-		if (op->out->len > 0) /* what the server said last */
-			hs_flow_finish(flow, op);
-		else
-			hs_flow_fail(flow, op, "CLUSTERDOWN slot %u is on the move; not sent",
-				     slot);
+		end_parked(flow, op, "CLUSTERDOWN slot %u is on the move; not sent", slot);
 	}
 }
 
