@@ -138,7 +138,7 @@ static void test_a_lost_connection_is_opened_again(void **state)
 	push(&world, "a", "message x back");
 	expect(&world, "a> SUBSCRIBE x\nmessage x back\n");
 	down(&world, "a"); /* lost again at once: not told again, and not tried at once */
-	assert_string_equal(world.line_logged, "a:1: its news are heard again");
+	assert_string_equal(world.line_logged, "a:1: it sends messages to subscribers again");
 	expect(&world, "");
 	pass(&world, HS_SUBSCRIBER_OPEN_US_MAX);
 	expect(&world, "open a\n");

@@ -92,7 +92,8 @@ static void test_everything_may_have_changed_while_a_master_is_not_tracked(void 
 	track_two(&world);
 	down(&world, "a*");
 	expect(&world, "open a*\nchanged-all\n");
-	assert_string_equal(world.line_logged, "a:1: gone: lost the news of keys that change");
+	assert_string_equal(world.line_logged,
+			    "a:1: gone: invalidations are lost until it is back");
 	tick(&world, HS_SUBSCRIBER_TELL_US - 100000);
 	expect(&world, "b*> CLUSTER INFO\n");
 	say(&world, "b*", "+cluster_state:ok\r\n");

@@ -147,7 +147,7 @@ static void lose_conn(struct hs_subscriber *sub, struct hs_subscriber_conn *conn
 			conn->upstream.opened_us);
 	if (was_up && conn->upstream.backoff.failures == 1)
 		hs_log(sub->options.log, HS_LOG_WARN,
-		       conn->tracks ? "%s: %s: lost the news of keys that change"
+		       conn->tracks ? "%s: %s: invalidations are lost until it is back"
 				    : "%s: %s: messages to subscribers are lost until it is back",
 		       conn->text, why);
 	sub->tell_all |= conn->tracking;
@@ -294,7 +294,8 @@ static void log_return(struct hs_subscriber *sub, struct hs_subscriber_conn *con
 	if (!conn->returns || !all)
 		return;
 	conn->returns = false;
-	hs_log(sub->options.log, HS_LOG_INFO, "%s: its news are heard again", conn->text);
+	hs_log(sub->options.log, HS_LOG_INFO, "%s: %s again", conn->text,
+	       conn->tracks ? "it sends invalidations" : "it sends messages to subscribers");
 }
 
 /* The end of every event: what follows from it. */
