@@ -1,9 +1,8 @@
-/* Somebody who would say if a value changed: for values of a Redis server, a connection with CLIENT
- * TRACKING that they were read on. What it vouches for is as fresh as its last proof of life: it hears
- * of changes in order, so that an answer to what it asked at a time shows that it has told of all that
- * happened before.
+/* A tracking session: a connection with CLIENT TRACKING on which a cache reads values. The server sends
+ * invalidations in order with its replies. So the reply to a request that was sent at time T shows that every
+ * change before T has been told: the cache entries of the session are as fresh as its last liveness check.
  *
- * One thread keeps a vouch, all threads look at it, and it outlives everything it vouches for. */
+ * One thread keeps a session, all threads look at it, and it outlives every cache entry that points to it. */
 #ifndef HS_BASE_VOUCH_H
 #define HS_BASE_VOUCH_H
 
@@ -12,11 +11,11 @@
 #include <stdint.h>
 
 struct hs_vouch {
-	/* What was vouched for under another number is void: the connection was lost, or slots moved. */
+	/* Cache entries made under another number are void: the connection was lost, or slots moved. */
 	_Atomic uint64_t epoch;
 	/* Mono time: all changes made before were told. UINT64_MAX: none can be missed. */
 	_Atomic uint64_t proved_us;
-	_Atomic bool wanted; /* set by who relies on it: it is to prove itself again soon */
+	_Atomic bool wanted; /* a cache relies on it, and wants a liveness check soon */
 };
 
 static inline uint64_t hs_vouch_epoch(const struct hs_vouch *vouch)
