@@ -345,8 +345,7 @@ struct hs_storm_watch {
 /* A server. */
 struct hs_storm_node {
 	struct hs_redis_address at;
-	char address[HS_REDIS_HOST_BYTES]; /* what the name in `at` stands for */
-	bool owner;			   /* of slots */
+	bool owner; /* of slots */
 	/* In RUN: sent to it; answered MOVED, ASK, and TRYAGAIN, CLUSTERDOWN or LOADING. */
 	uint64_t requests, moved, asked, again;
 };

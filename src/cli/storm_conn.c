@@ -380,8 +380,7 @@ void hs_storm_link_open(struct hs_storm_link *link)
 	const struct hs_conn_options options = {
 		.loop = &worker->loop,
 		.identity = &worker->options->target.identity,
-		.host = node->address,
-		.certified = node->at.host,
+		.host = node->at.host,
 		.port = node->at.port,
 		.resp = 2,
 		.expected_id = "",

@@ -6,8 +6,6 @@
 #include "base/mem.h"
 #include "engine/redis/topology.h"
 
-#include <netdb.h>
-
 enum {
 	PARTITIONS = 1,	       /* nobody numbers the shards */
 	SILENT_TICKS_MAX = 10, /* of a node that has to answer at once */
@@ -18,34 +16,15 @@ static const uint64_t MAP_NS = 1000000000;
 
 /* ---- nodes ---- */
 
-/* The address behind the name, so that many connections need not look it up; the name itself if that fails. */
-static void resolve(const char *name, char *address, size_t size)
-{
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found;
-	int rc = getaddrinfo(name, NULL, &hints, &found);
-
-	if (rc == 0) {
-		rc = getnameinfo(found->ai_addr, found->ai_addrlen, address, (socklen_t)size, NULL,
-				 0, NI_NUMERICHOST);
-		freeaddrinfo(found);
-	}
-	if (rc != 0)
-		snprintf(address, size, "%s", name);
-}
-
 uint32_t hs_storm_node(struct hs_storm_worker *worker, const struct hs_redis_address *at)
 {
-	struct hs_storm_node *node;
-
 	for (uint32_t i = 0; i < worker->nodes_count; i++) {
 		if (hs_redis_same_address(&worker->nodes[i].at, at))
 			return i;
 	}
 	worker->nodes =
 		hs_mem_realloc(worker->nodes, (worker->nodes_count + 1) * sizeof *worker->nodes);
-	node = &worker->nodes[worker->nodes_count];
-	*node = (struct hs_storm_node){.at = *at};
-	resolve(at->host, node->address, sizeof node->address);
+	worker->nodes[worker->nodes_count] = (struct hs_storm_node){.at = *at};
 	return worker->nodes_count++;
 }
 

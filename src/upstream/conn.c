@@ -23,8 +23,8 @@ struct hs_conn {
 	struct hs_conn_options options;
 	char host[256];
 	struct hs_lookup *lookup;
-	struct addrinfo *addresses, *address; /* found; tried now */
-	uint64_t addresses_count;
+	struct sockaddr_storage *addresses; /* found */
+	size_t addresses_count, address;    /* `address` is tried now */
 	struct hs_tls *tls;
 	struct hs_buf plain; /* TLS: decrypted */
 	struct hs_greeting greeting;
@@ -47,8 +47,7 @@ static void release(struct hs_conn *conn)
 {
 	if (conn->handles > 0)
 		return;
-	if (conn->addresses)
-		freeaddrinfo(conn->addresses);
+	hs_mem_free(&conn->addresses);
 	hs_tls_destroy(&conn->tls);
 	hs_buf_deinit(&conn->plain);
 	hs_greeting_deinit(&conn->greeting);
@@ -373,9 +372,8 @@ static void on_reopened(uv_handle_t *handle)
 /* A handle that failed to connect is of no further use. */
 static void try_next(struct hs_conn *conn, int code)
 {
-	conn->address = conn->address->ai_next;
 	uv_timer_stop(&conn->timer);
-	if (conn->address) {
+	if (++conn->address < conn->addresses_count) {
 		uv_close((uv_handle_t *)&conn->tcp, on_reopened);
 		return;
 	}
@@ -387,7 +385,7 @@ static void on_slow_connect(uv_timer_t *timer)
 {
 	struct hs_conn *conn = timer->data;
 
-	if (conn->address && conn->address->ai_next)
+	if (conn->address + 1 < conn->addresses_count)
 		try_next(conn, UV_ETIMEDOUT);
 	else
 		on_slow(timer);
@@ -423,30 +421,31 @@ static void on_connected(uv_connect_t *connect, int status)
 static void connect_to(struct hs_conn *conn)
 {
 	uint64_t ms_max = conn->options.identity->open_ms_max;
-	int code = uv_tcp_connect(&conn->connect, &conn->tcp, conn->address->ai_addr, on_connected);
+	const struct sockaddr *address = (const struct sockaddr *)&conn->addresses[conn->address];
+	int code = uv_tcp_connect(&conn->connect, &conn->tcp, address, on_connected);
 
 	uv_timer_start(&conn->timer, on_slow_connect, ms_max / conn->addresses_count, 0);
 	if (code != 0)
 		try_next(conn, code);
 }
 
-static void start(struct hs_conn *conn, struct addrinfo *addresses)
+static void start(struct hs_conn *conn, const struct addrinfo *found)
 {
-	conn->addresses = addresses;
-	conn->address = addresses;
-	conn->addresses_count = 1;
-	for (struct addrinfo *at = addresses->ai_next; at; at = at->ai_next)
-		conn->addresses_count++;
+	for (const struct addrinfo *at = found; at; at = at->ai_next) {
+		conn->addresses = hs_mem_realloc(conn->addresses, (conn->addresses_count + 1) *
+									  sizeof *conn->addresses);
+		memcpy(&conn->addresses[conn->addresses_count++], at->ai_addr, at->ai_addrlen);
+	}
 	connect_to(conn);
 }
 
-static void on_found(void *context, struct addrinfo *addresses, const char *why)
+static void on_found(void *context, const struct addrinfo *found, const char *why)
 {
 	struct hs_conn *conn = context;
 
 	conn->lookup = NULL;
-	if (addresses) {
-		start(conn, addresses);
+	if (found) {
+		start(conn, found);
 		return;
 	}
 	snprintf(conn->why, sizeof conn->why, "its name is not known: %s", why);
@@ -465,6 +464,7 @@ static void look_up(struct hs_conn *conn)
 	snprintf(port, sizeof port, "%u", conn->options.port);
 	if (getaddrinfo(conn->host, port, &hints, &found) == 0) {
 		start(conn, found);
+		freeaddrinfo(found);
 		return;
 	}
 	uv_timer_start(&conn->timer, on_slow, conn->options.identity->open_ms_max, 0);
@@ -488,8 +488,7 @@ struct hs_conn *hs_conn_open(const struct hs_conn_options *options)
 	hs_greeting_init(&conn->greeting, &greeting);
 	snprintf(conn->host, sizeof conn->host, "%s", options->host);
 	if (options->identity->tls)
-		conn->tls = hs_tls_create(options->identity->tls,
-					  options->certified ? options->certified : conn->host);
+		conn->tls = hs_tls_create(options->identity->tls, conn->host);
 	uv_tcp_init(options->loop, &conn->tcp);
 	uv_timer_init(options->loop, &conn->timer);
 	conn->handles = 2;

@@ -37,8 +37,7 @@ struct hs_conn_calls {
 struct hs_conn_options {
 	struct uv_loop_s *loop;
 	const struct hs_conn_identity *identity;
-	const char *host;
-	const char *certified; /* whom a certificate must name; NULL: `host` */
+	const char *host; /* a certificate must name it */
 	uint16_t port;
 	uint8_t resp;
 	const char *expected_id; /* the node's, of a Cluster; "": whichever it is */

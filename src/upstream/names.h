@@ -1,9 +1,10 @@
 /* Names to addresses, looked up by threads of their own: the system's lookup cannot be called off
  * and may take many seconds when name servers are away, and nobody who ends may have to wait for
- * that. A lookup that is cancelled goes on without anybody, and takes its result with it.
+ * that. A lookup that is cancelled goes on without anybody, and takes its result with it. Connections
+ * that want the same name at the same time share one lookup by the system, on whatever loops they are.
  *
  * Shared by all connections of an engine; any thread. A lookup belongs to its loop's thread.
- * HS_LOOKUPS_MAX may be under way; another one fails. */
+ * HS_LOOKUPS_MAX names may be under way; another one fails. */
 #ifndef HS_UPSTREAM_NAMES_H
 #define HS_UPSTREAM_NAMES_H
 
@@ -21,9 +22,8 @@ typedef int hs_names_find(const char *host, const char *port, const struct addri
 struct hs_names *hs_names_create(hs_names_find *find);
 void hs_names_release(struct hs_names **names); /* lookups may still be under way */
 
-/* Called once, not from inside hs_lookup_start: addresses, which are the callee's to free, or NULL
- * and why not. */
-typedef void hs_lookup_done(void *context, struct addrinfo *found, const char *why);
+/* Called once, not from inside hs_lookup_start: addresses, valid during the call, or NULL and why not. */
+typedef void hs_lookup_done(void *context, const struct addrinfo *found, const char *why);
 
 struct hs_lookup *hs_lookup_start(struct hs_names *names, struct uv_loop_s *loop, const char *host,
 				  uint16_t port, hs_lookup_done *done, void *context);

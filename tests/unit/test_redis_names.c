@@ -1,5 +1,5 @@
-/* Goal: names become addresses, and nobody has to wait for a lookup that takes long; a connection
- * tries all addresses of a name.
+/* Goal: names become addresses, and nobody has to wait for a lookup that takes long; those that want the
+ * same name share one; a connection tries all addresses of a name.
  * Method: a lookup that waits until the test lets it go, in the place of the system's; a listener on
  * loopback that answers as a server does to HELLO. */
 #include "upstream/names.h"
@@ -18,7 +18,8 @@
 
 #include <cmocka.h>
 
-/* The test's own lookup: "slow" waits, "two" has two addresses of which the first is nobody's. */
+/* The test's own lookup: "slow", also with a number behind it, waits; "two" has two addresses of which the first
+ * is nobody's. */
 static uv_sem_t gate, passed;
 
 static int find(const char *host, const char *port, const struct addrinfo *hints,
@@ -26,7 +27,7 @@ static int find(const char *host, const char *port, const struct addrinfo *hints
 {
 	int code;
 
-	if (strcmp(host, "slow") == 0) {
+	if (strncmp(host, "slow", 4) == 0) {
 		uv_sem_wait(&gate);
 		code = getaddrinfo("127.0.0.1", port, hints, found);
 		uv_sem_post(&passed);
@@ -44,15 +45,13 @@ struct heard {
 	char why[128];
 };
 
-static void on_done(void *context, struct addrinfo *found, const char *why)
+static void on_done(void *context, const struct addrinfo *found, const char *why)
 {
 	struct heard *heard = context;
 
 	heard->count++;
 	heard->found = found != NULL;
 	snprintf(heard->why, sizeof heard->why, "%s", why ? why : "");
-	if (found)
-		freeaddrinfo(found);
 }
 
 static void close_loop(uv_loop_t *loop)
@@ -108,8 +107,12 @@ static void test_limit(void **state)
 
 	(void)state;
 	uv_loop_init(&loop);
-	for (int i = 0; i < HS_LOOKUPS_MAX; i++)
-		hs_lookup_start(names, &loop, "slow", 1, on_done, &slow);
+	for (int i = 0; i < HS_LOOKUPS_MAX; i++) {
+		char name[16];
+
+		snprintf(name, sizeof name, "slow%d", i);
+		hs_lookup_start(names, &loop, name, 1, on_done, &slow);
+	}
 	hs_lookup_start(names, &loop, "two", 1, on_done, &more);
 	while (more.count == 0)
 		uv_run(&loop, UV_RUN_ONCE);
@@ -125,6 +128,34 @@ static void test_limit(void **state)
 	hs_names_release(&names);
 	for (int i = 0; i < HS_LOOKUPS_MAX; i++)
 		uv_sem_wait(&passed);
+}
+
+/* Many connections to one name are one lookup, also of two loops; one that is cancelled takes nobody's away. */
+static void test_one_name_is_looked_up_once(void **state)
+{
+	struct hs_names *names = hs_names_create(find);
+	struct heard heard = {0}, other = {0}, cancelled = {0};
+	uv_loop_t loops[2];
+	struct hs_lookup *lookup;
+
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		uv_loop_init(&loops[i]);
+	lookup = hs_lookup_start(names, &loops[0], "slow", 1, on_done, &cancelled);
+	for (int i = 0; i < 2 * HS_LOOKUPS_MAX; i++)
+		hs_lookup_start(names, &loops[0], "slow", 1, on_done, &heard);
+	hs_lookup_start(names, &loops[1], "slow", 1, on_done, &other);
+	hs_lookup_cancel(&lookup);
+	uv_sem_post(&gate);
+	for (int i = 0; i < 2; i++)
+		close_loop(&loops[i]);
+	assert_int_equal(heard.count, 2 * HS_LOOKUPS_MAX);
+	assert_true(heard.found);
+	assert_true(other.found);
+	assert_int_equal(cancelled.count, 0);
+	hs_names_release(&names);
+	uv_sem_wait(&passed);
+	assert_int_equal(uv_sem_trywait(&passed), UV_EAGAIN);
 }
 
 /* ---- a connection to a name ---- */
@@ -309,6 +340,7 @@ int main(void)
 		cmocka_unit_test(test_found_and_not),
 		cmocka_unit_test(test_cancelled_while_it_waits),
 		cmocka_unit_test(test_limit),
+		cmocka_unit_test(test_one_name_is_looked_up_once),
 		cmocka_unit_test(test_every_address_is_tried),
 		cmocka_unit_test(test_nobody_at_any_address),
 		cmocka_unit_test(test_closed_while_it_looks_up),
