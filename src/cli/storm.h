@@ -361,7 +361,6 @@ struct hs_storm_link {
 	struct hs_storm_conn *conn;
 	uint32_t node;
 	struct hs_upstream upstream;
-	struct hs_conn *io;		 /* NULL: none */
 	uint64_t born;			 /* counts its openings */
 	bool failed_for_good;		 /* too often in a row */
 	uint64_t composed;		 /* bytes, since it was opened */
@@ -436,8 +435,8 @@ struct hs_storm_worker {
 	struct hs_storm_cluster *cluster; /* NULL: one server */
 	struct hs_storm_conn *conns;
 	unsigned conn_count;
-	unsigned cursor; /* open loop: who sends next */
-	char *input;	 /* what all connections read into */
+	unsigned cursor;	      /* open loop: who sends next */
+	struct hs_conn_driver driver; /* its buffer is larger: HS_STORM_INPUT_BYTES */
 
 	struct hs_storm_wire wire;
 	struct hs_storm_keys keys;
@@ -510,6 +509,7 @@ void hs_storm_acts_answer(struct hs_storm_worker *worker, struct hs_storm_conn *
 
 /* storm_conn.c */
 enum { HS_STORM_SIDE_PIPELINE = 64, HS_STORM_INPUT_BYTES = 256 * 1024 };
+void hs_storm_conn_drive(struct hs_storm_worker *worker); /* sets its driver up */
 void hs_storm_conn_init(struct hs_storm_conn *conn, struct hs_storm_worker *worker);
 void hs_storm_conn_deinit(struct hs_storm_conn *conn); /* after its loop has closed its handles */
 void hs_storm_conn_start(struct hs_storm_conn *conn);

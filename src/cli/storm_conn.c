@@ -8,6 +8,7 @@
 #include "cli/storm_history.h"
 
 #include "base/limits.h"
+#include "base/list.h"
 #include "base/mem.h"
 #include "wire/compose.h"
 
@@ -115,9 +116,8 @@ void hs_storm_conn_flush(struct hs_storm_conn *conn)
 	for (uint32_t i = 0; i < conn->links_count; i++) {
 		struct hs_storm_link *link = conn->links[i];
 
-		if (link->io && link->upstream.out.len > 0 &&
-		    link->upstream.state == HS_UPSTREAM_UP)
-			hs_conn_send(link->io, &link->upstream.out, &link->upstream.sent);
+		if (link->upstream.io && link->upstream.state == HS_UPSTREAM_UP)
+			hs_conn_send(&link->upstream);
 	}
 }
 
@@ -243,8 +243,7 @@ void hs_storm_conn_look(struct hs_storm_conn *conn)
 /* It is closed; what was under way on it is lost. */
 static void close_link(struct hs_storm_link *link)
 {
-	if (link->io)
-		hs_conn_close(&link->io);
+	hs_conn_close(&link->upstream);
 	link->upstream.state = HS_UPSTREAM_DOWN;
 	forget_flights(link);
 }
@@ -287,10 +286,8 @@ void hs_storm_conn_drop(struct hs_storm_conn *conn, const char *why)
 
 void hs_storm_conn_stop(struct hs_storm_conn *conn)
 {
-	for (uint32_t i = 0; i < conn->links_count; i++) {
-		if (conn->links[i]->io)
-			hs_conn_close(&conn->links[i]->io);
-	}
+	for (uint32_t i = 0; i < conn->links_count; i++)
+		hs_conn_close(&conn->links[i]->upstream);
 	hs_storm_cluster_give_up(conn);
 }
 
@@ -317,41 +314,43 @@ static void take(void *context, struct hs_bytes reply, bool owned)
 	hs_storm_worker_on_answer(link->conn->worker, link->conn, flight, reply);
 }
 
-static void on_receive(void *context, const char *data, size_t len)
+static struct hs_storm_link *link_of(struct hs_upstream *upstream)
 {
-	struct hs_storm_link *link = context;
-	struct hs_storm_worker *worker = link->conn->worker;
+	return hs_list_entry(upstream, struct hs_storm_link, upstream);
+}
+
+static void on_receive(void *context, struct hs_upstream *upstream, const char *data, size_t len)
+{
+	struct hs_storm_worker *worker = context;
+	struct hs_storm_link *link = link_of(upstream);
 
 	worker->read_ns = uv_hrtime();
-	hs_upstream_receive(&link->upstream, worker->read_ns / 1000, data, len, SIZE_MAX, take,
-			    link);
-	if (link->upstream.close_reason)
-		hs_storm_link_drop(link, link->upstream.close_reason);
+	hs_upstream_receive(upstream, worker->read_ns / 1000, data, len, SIZE_MAX, take, link);
+	if (upstream->close_reason)
+		hs_storm_link_drop(link, upstream->close_reason);
 	if (link->conn->parked)
 		hs_storm_cluster_release(link->conn);
 	hs_storm_worker_on_progress(worker, link->conn);
 }
 
 /* One large block for all, which stays in the processor's cache; behind the beginning of a reply, its rest. */
-static char *room(void *context, size_t *size)
+static char *room(struct hs_upstream *upstream, size_t *size)
 {
-	struct hs_storm_link *link = context;
-	struct hs_buf *partial = &link->upstream.partial;
+	struct hs_buf *partial = &upstream->partial;
 
 	*size = partial->len > 0 ? (size_t)HS_READ_BYTES : (size_t)HS_STORM_INPUT_BYTES;
-	return partial->len > 0 ? hs_buf_reserve(partial, *size) : link->conn->worker->input;
+	return partial->len > 0 ? hs_buf_reserve(partial, *size)
+				: link_of(upstream)->conn->worker->driver.buffer;
 }
 
 /* ---- connecting ---- */
 
-static void on_up(void *context, int64_t server_id)
+static void on_up(void *context, struct hs_upstream *upstream)
 {
-	struct hs_storm_link *link = context;
-	struct hs_storm_conn *conn = link->conn;
-	struct hs_storm_worker *worker = conn->worker;
+	struct hs_storm_worker *worker = context;
+	struct hs_storm_conn *conn = link_of(upstream)->conn;
 
-	(void)server_id;
-	link->upstream.state = HS_UPSTREAM_UP;
+	upstream->state = HS_UPSTREAM_UP;
 	if (worker->history)
 		conn->client = hs_storm_history_client(worker->history);
 	if (worker->cluster && worker->cluster->asked_ns == 0)
@@ -362,40 +361,40 @@ static void on_up(void *context, int64_t server_id)
 	hs_storm_worker_on_progress(worker, conn);
 }
 
-static void on_down(void *context, const char *why)
+static void on_down(void *context, struct hs_upstream *upstream, const char *why)
 {
-	struct hs_storm_link *link = context;
-
-	link->io = NULL; /* it frees itself */
-	hs_storm_link_drop(link, why);
-	hs_storm_worker_on_progress(link->conn->worker, link->conn);
+	hs_storm_link_drop(link_of(upstream), why);
+	hs_storm_worker_on_progress(context, link_of(upstream)->conn);
 }
 
-static const struct hs_conn_calls calls = {on_up, on_down, room, on_receive};
+void hs_storm_conn_drive(struct hs_storm_worker *worker)
+{
+	worker->driver = (struct hs_conn_driver){
+		.loop = &worker->loop,
+		.identity = &worker->options->target.identity,
+		.buffer = hs_mem_alloc(HS_STORM_INPUT_BYTES),
+		.classic = true,
+		.context = worker,
+		.up = on_up,
+		.down = on_down,
+		.receive = on_receive,
+		.room = room,
+	};
+}
 
 void hs_storm_link_open(struct hs_storm_link *link)
 {
 	struct hs_storm_worker *worker = link->conn->worker;
 	const struct hs_storm_node *node = &worker->nodes[link->node];
-	const struct hs_conn_options options = {
-		.loop = &worker->loop,
-		.identity = &worker->options->target.identity,
-		.host = node->at.host,
-		.port = node->at.port,
-		.resp = 2,
-		.expected_id = "",
-		.classic = true,
-		.calls = &calls,
-		.context = link,
-		.buffer = worker->input,
-	};
+	const struct hs_conn_server server = {
+		.host = node->at.host, .port = node->at.port, .expected_id = ""};
 
 	if (!hs_upstream_may_open(&link->upstream, uv_hrtime() / 1000))
 		return;
 	hs_upstream_opening(&link->upstream, uv_hrtime() / 1000);
 	link->composed = 0;
 	link->born++;
-	link->io = hs_conn_open(&options);
+	hs_conn_open(&worker->driver, &link->upstream, &server);
 }
 
 /* Those whose pause is over; and what was put off has its time, too. */

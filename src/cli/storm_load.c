@@ -82,7 +82,7 @@ void hs_storm_worker_init(struct hs_storm_worker *worker, const struct hs_storm_
 		worker->cluster = hs_mem_zalloc(sizeof *worker->cluster);
 		worker->cluster->began_ms = uv_hrtime() / 1000000;
 	}
-	worker->input = hs_mem_alloc(HS_STORM_INPUT_BYTES);
+	hs_storm_conn_drive(worker);
 	worker->conn_count = (unsigned)share_of(options->connections, options->threads, index);
 	worker->conns = hs_mem_alloc(worker->conn_count * sizeof *worker->conns);
 	for (unsigned i = 0; i < worker->conn_count; i++)
@@ -104,7 +104,7 @@ void hs_storm_worker_deinit(struct hs_storm_worker *worker)
 	for (unsigned i = 0; i < worker->conn_count; i++)
 		hs_storm_conn_deinit(&worker->conns[i]);
 	hs_mem_free(&worker->conns);
-	hs_mem_free(&worker->input);
+	hs_mem_free(&worker->driver.buffer);
 	hs_mem_free(&worker->nodes);
 	hs_mem_free(&worker->cluster);
 	hs_mem_free(&worker->again);

@@ -22,9 +22,8 @@ enum { WORDS_MAX = 12 };
 
 struct hs_top_client {
 	const struct hs_top_options *options;
-	struct uv_loop_s *loop;
+	struct hs_conn_driver driver;
 	struct hs_upstream upstream;
-	struct hs_conn *conn;
 	bool asking, failed;
 	uint64_t deadline_us;
 	struct hs_top_question question;
@@ -37,21 +36,9 @@ struct hs_top_client {
 	char buffer[HS_READ_BYTES];
 };
 
-struct hs_top_client *hs_top_client_create(const struct hs_top_options *options,
-					   struct uv_loop_s *loop)
-{
-	struct hs_top_client *client = hs_mem_zalloc(sizeof *client);
-
-	client->options = options;
-	client->loop = loop;
-	hs_upstream_init(&client->upstream, 3);
-	return client;
-}
-
 static void hang_up(struct hs_top_client *client)
 {
-	if (client->conn)
-		hs_conn_close(&client->conn);
+	hs_conn_close(&client->upstream);
 	client->upstream.state = HS_UPSTREAM_DOWN;
 }
 
@@ -127,10 +114,9 @@ static void take(void *context, struct hs_bytes reply, bool owned)
 	client->ends[client->ends_count++] = client->replies.len;
 }
 
-static void on_receive(void *context, const char *data, size_t len)
+static void on_receive(void *context, struct hs_upstream *upstream, const char *data, size_t len)
 {
 	struct hs_top_client *client = context;
-	struct hs_upstream *upstream = &client->upstream;
 	const char *target = client->options->target.text;
 	size_t most = HS_TOP_REPLY_BYTES_MAX;
 
@@ -160,50 +146,55 @@ struct hs_top_replies hs_top_client_replies(const struct hs_top_client *client)
 
 /* ---- connecting ---- */
 
-static void on_up(void *context, int64_t server_id)
+static void on_up(void *context, struct hs_upstream *upstream)
 {
-	struct hs_top_client *client = context;
-
-	(void)server_id;
-	client->upstream.state = HS_UPSTREAM_UP;
-	hs_conn_send(client->conn, &client->upstream.out, &client->upstream.sent);
+	(void)context;
+	upstream->state = HS_UPSTREAM_UP;
+	hs_conn_send(upstream);
 }
 
-static void on_down(void *context, const char *why)
+static void on_down(void *context, struct hs_upstream *upstream, const char *why)
 {
 	struct hs_top_client *client = context;
 	const char *target = client->options->target.text;
 	char said[256];
 
-	client->conn = NULL; /* it frees itself */
 	hs_bytes_escape(hs_bytes_of(why), said, sizeof said);
-	if (client->upstream.state == HS_UPSTREAM_UP)
+	if (upstream->state == HS_UPSTREAM_UP)
 		fail(client, "lost the connection to %s: %s", target, said);
 	else
 		fail(client, "cannot connect to %s: %s; is heatsink running there? (--target)",
 		     target, said);
-	client->upstream.state = HS_UPSTREAM_DOWN;
+	upstream->state = HS_UPSTREAM_DOWN;
 }
 
-static const struct hs_conn_calls calls = {.up = on_up, .down = on_down, .receive = on_receive};
+struct hs_top_client *hs_top_client_create(const struct hs_top_options *options,
+					   struct uv_loop_s *loop)
+{
+	struct hs_top_client *client = hs_mem_zalloc(sizeof *client);
+
+	client->options = options;
+	client->driver = (struct hs_conn_driver){
+		.loop = loop,
+		.identity = &options->target.identity,
+		.buffer = client->buffer,
+		.classic = true,
+		.context = client,
+		.up = on_up,
+		.down = on_down,
+		.receive = on_receive,
+	};
+	hs_upstream_init(&client->upstream, 3);
+	return client;
+}
 
 static void open_conn(struct hs_top_client *client)
 {
-	const struct hs_target *target = &client->options->target;
-	const struct hs_conn_options options = {
-		.loop = client->loop,
-		.identity = &target->identity,
-		.host = target->url.seeds[0].host,
-		.port = target->url.seeds[0].port,
-		.resp = client->upstream.resp,
-		.expected_id = "",
-		.classic = true,
-		.calls = &calls,
-		.context = client,
-		.buffer = client->buffer,
-	};
+	const struct hs_redis_address *seed = &client->options->target.url.seeds[0];
+	const struct hs_conn_server server = {
+		.host = seed->host, .port = seed->port, .expected_id = ""};
 
-	client->conn = hs_conn_open(&options);
+	hs_conn_open(&client->driver, &client->upstream, &server);
 }
 
 /* ---- asking ---- */
@@ -274,7 +265,7 @@ void hs_top_client_ask(struct hs_top_client *client, const struct hs_top_questio
 	}
 	compose(client);
 	if (client->upstream.state == HS_UPSTREAM_UP)
-		hs_conn_send(client->conn, &client->upstream.out, &client->upstream.sent);
+		hs_conn_send(&client->upstream);
 }
 
 bool hs_top_client_asking(const struct hs_top_client *client)

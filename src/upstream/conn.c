@@ -20,8 +20,10 @@ struct hs_conn {
 	uv_timer_t timer; /* ends an opening that takes too long */
 	uv_connect_t connect;
 	uv_write_t write;
-	struct hs_conn_options options;
+	const struct hs_conn_driver *driver;
+	struct hs_upstream *upstream; /* while it has not ended */
 	char host[256];
+	uint16_t port;
 	struct hs_lookup *lookup;
 	struct sockaddr_storage *addresses; /* found */
 	size_t addresses_count, address;    /* `address` is tried now */
@@ -30,12 +32,10 @@ struct hs_conn {
 	struct hs_greeting greeting;
 	struct hs_buf sending; /* on its way */
 	struct hs_buf cipher;  /* TLS: encrypted, for the next write */
-	struct hs_buf *out;    /* what waits behind it; the caller's */
-	uint64_t *sent;
-	size_t sending_at;  /* so much of it is in the kernel's hands */
-	size_t writing_len; /* on its way there */
-	bool sending_plain; /* and these are the caller's bytes */
-	int handles;	    /* still to be closed */
+	size_t sending_at;     /* so much of it is in the kernel's hands */
+	size_t writing_len;    /* on its way there */
+	bool sending_plain;    /* and these are the owner's bytes */
+	int handles;	       /* still to be closed */
 	bool up, ended, writing, connected;
 	bool answered; /* TLS: the server has sent anything */
 	char why[WHY_BYTES_MAX];
@@ -69,7 +69,7 @@ static void end(struct hs_conn *conn)
 	if (conn->ended)
 		return;
 	conn->ended = true;
-	conn->out = NULL;
+	conn->upstream->io = NULL;
 	if (conn->lookup)
 		hs_lookup_cancel(&conn->lookup);
 	if (!uv_is_closing((uv_handle_t *)&conn->tcp))
@@ -77,10 +77,10 @@ static void end(struct hs_conn *conn)
 	uv_close((uv_handle_t *)&conn->timer, on_closed);
 }
 
-void hs_conn_close(struct hs_conn **conn)
+void hs_conn_close(struct hs_upstream *upstream)
 {
-	end(*conn);
-	*conn = NULL;
+	if (upstream->io)
+		end(upstream->io);
 }
 
 static void fail(struct hs_conn *conn, const char *why)
@@ -91,7 +91,7 @@ static void fail(struct hs_conn *conn, const char *why)
 		return;
 	snprintf(text, sizeof text, "%s", why);
 	end(conn);
-	conn->options.calls->down(conn->options.context, text);
+	conn->driver->down(conn->driver->context, conn->upstream, text);
 }
 
 /* With how to ask for TLS, or for none, where that may be what is wrong. */
@@ -103,7 +103,7 @@ static void fail_port(struct hs_conn *conn, const char *what, const char *hint)
 
 static void fail_uv(struct hs_conn *conn, int code)
 {
-	const struct hs_login *login = &conn->options.identity->login;
+	const struct hs_login *login = &conn->driver->identity->login;
 
 	if (code == UV_EOF && conn->tls && !hs_tls_ready(conn->tls))
 		fail_port(conn,
@@ -159,8 +159,9 @@ static void send_cipher(struct hs_conn *conn)
 	write_all(conn, 0, false);
 }
 
-static void send_plain(struct hs_conn *conn, struct hs_buf *out, uint64_t *sent)
+static void send_plain(struct hs_conn *conn)
 {
+	struct hs_buf *out = &conn->upstream->out;
 	size_t piece = out->len < WRITE_BYTES_MAX ? out->len : WRITE_BYTES_MAX;
 	uv_buf_t buffer = uv_buf_init(out->data, (unsigned)piece);
 	int took = uv_try_write((uv_stream_t *)&conn->tcp, &buffer, 1);
@@ -169,7 +170,7 @@ static void send_plain(struct hs_conn *conn, struct hs_buf *out, uint64_t *sent)
 		return; /* reading will say why */
 	if (took < 0)
 		took = 0;
-	*sent += (uint64_t)took;
+	conn->upstream->sent += (uint64_t)took;
 	if ((size_t)took == out->len) {
 		hs_buf_clear(out, HS_READ_BYTES);
 		return;
@@ -178,18 +179,19 @@ static void send_plain(struct hs_conn *conn, struct hs_buf *out, uint64_t *sent)
 	write_all(conn, (size_t)took, true);
 }
 
-void hs_conn_send(struct hs_conn *conn, struct hs_buf *out, uint64_t *sent)
+void hs_conn_send(struct hs_upstream *upstream)
 {
-	conn->out = out;
-	conn->sent = sent;
+	struct hs_conn *conn = upstream->io;
+	struct hs_buf *out = &upstream->out;
+
 	if (out->len == 0 || conn->writing)
 		return;
 	if (!conn->tls) {
-		send_plain(conn, out, sent);
+		send_plain(conn);
 		return;
 	}
 	/* Counted as handed over the moment it is encrypted: rather unknown than sent twice. */
-	*sent += out->len;
+	upstream->sent += out->len;
 	if (hs_tls_send(conn->tls, out->data, out->len, &conn->cipher) != 0)
 		return;
 	hs_buf_clear(out, HS_READ_BYTES);
@@ -209,15 +211,15 @@ static void on_written(uv_write_t *write, int status)
 	}
 	conn->sending_at += conn->writing_len;
 	if (conn->sending_plain)
-		*conn->sent += conn->writing_len;
+		conn->upstream->sent += conn->writing_len;
 	if (conn->sending_at < conn->sending.len) {
 		write_on(conn);
 		return;
 	}
 	hs_buf_clear(&conn->sending, HS_KEEP_BYTES);
 	send_cipher(conn);
-	if (conn->out && conn->sent && conn->up)
-		hs_conn_send(conn, conn->out, conn->sent);
+	if (conn->up)
+		hs_conn_send(conn->upstream);
 }
 
 /* ---- the greeting ---- */
@@ -244,7 +246,7 @@ static size_t take_greeting(struct hs_conn *conn, const char *data, size_t len)
 
 	if (conn->greeting.in.len == 0 && hs_tls_begins(data, len)) {
 		fail_port(conn, "it speaks TLS on this port: it needs",
-			  conn->options.identity->login.tls_on);
+			  conn->driver->identity->login.tls_on);
 		return len;
 	}
 	switch (hs_greeting_receive(&conn->greeting, data, len, &used)) {
@@ -256,7 +258,8 @@ static size_t take_greeting(struct hs_conn *conn, const char *data, size_t len)
 	case HS_GREETING_READY:
 		conn->up = true;
 		uv_timer_stop(&conn->timer);
-		conn->options.calls->up(conn->options.context, conn->greeting.server_id);
+		conn->upstream->server_id = conn->greeting.server_id;
+		conn->driver->up(conn->driver->context, conn->upstream);
 		break;
 	}
 	return used;
@@ -273,7 +276,7 @@ static void take_bytes(struct hs_conn *conn, const char *data, size_t len)
 		len -= used;
 	}
 	if (len > 0 && !conn->ended)
-		conn->options.calls->receive(conn->options.context, data, len);
+		conn->driver->receive(conn->driver->context, conn->upstream, data, len);
 }
 
 static void take_cipher(struct hs_conn *conn, const char *data, size_t len)
@@ -287,7 +290,7 @@ static void take_cipher(struct hs_conn *conn, const char *data, size_t len)
 	if (rc != 0 && is_plain) {
 		snprintf(conn->why, sizeof conn->why,
 			 "it does not speak TLS on this port: it needs %s, or another port",
-			 conn->options.identity->login.tls_off);
+			 conn->driver->identity->login.tls_off);
 		fail(conn, conn->why);
 		return;
 	}
@@ -311,9 +314,10 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
 	char *own = NULL;
 
 	(void)suggested;
-	if (conn->up && !conn->tls && conn->options.calls->room)
-		own = conn->options.calls->room(conn->options.context, &room);
-	buffer->base = own ? own : conn->options.buffer;
+	if (conn->up && !conn->tls)
+		own = (conn->driver->room ? conn->driver->room : hs_upstream_room)(conn->upstream,
+										   &room);
+	buffer->base = own ? own : conn->driver->buffer;
 	buffer->len = own ? room : HS_READ_BYTES;
 }
 
@@ -343,7 +347,7 @@ static void on_slow(uv_timer_t *timer)
 	if (conn->connected && conn->tls && !conn->answered)
 		fail_port(conn,
 			  "it did not answer the TLS handshake in time; a port without TLS needs",
-			  conn->options.identity->login.tls_off);
+			  conn->driver->identity->login.tls_off);
 	else
 		fail(conn, conn->connected ? "nothing came back in time"
 					   : "it cannot be reached in time");
@@ -364,7 +368,7 @@ static void on_reopened(uv_handle_t *handle)
 		on_closed(handle);
 		return;
 	}
-	uv_tcp_init(conn->options.loop, &conn->tcp);
+	uv_tcp_init(conn->driver->loop, &conn->tcp);
 	conn->tcp.data = conn;
 	connect_to(conn);
 }
@@ -402,10 +406,10 @@ static void on_connected(uv_connect_t *connect, int status)
 		return;
 	}
 	conn->connected = true;
-	if (conn->options.bare)
+	if (conn->greeting.options.bare)
 		uv_timer_stop(&conn->timer);
 	else
-		uv_timer_start(&conn->timer, on_slow, conn->options.identity->open_ms_max, 0);
+		uv_timer_start(&conn->timer, on_slow, conn->driver->identity->open_ms_max, 0);
 	uv_tcp_nodelay(&conn->tcp, 1);
 	uv_tcp_keepalive(&conn->tcp, 1, KEEPALIVE_S);
 	uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read);
@@ -420,7 +424,7 @@ static void on_connected(uv_connect_t *connect, int status)
 
 static void connect_to(struct hs_conn *conn)
 {
-	uint64_t ms_max = conn->options.identity->open_ms_max;
+	uint64_t ms_max = conn->driver->identity->open_ms_max;
 	const struct sockaddr *address = (const struct sockaddr *)&conn->addresses[conn->address];
 	int code = uv_tcp_connect(&conn->connect, &conn->tcp, address, on_connected);
 
@@ -461,41 +465,43 @@ static void look_up(struct hs_conn *conn)
 	struct addrinfo *found;
 	char port[8];
 
-	snprintf(port, sizeof port, "%u", conn->options.port);
+	snprintf(port, sizeof port, "%u", conn->port);
 	if (getaddrinfo(conn->host, port, &hints, &found) == 0) {
 		start(conn, found);
 		freeaddrinfo(found);
 		return;
 	}
-	uv_timer_start(&conn->timer, on_slow, conn->options.identity->open_ms_max, 0);
-	conn->lookup = hs_lookup_start(conn->options.identity->names, conn->options.loop,
-				       conn->host, conn->options.port, on_found, conn);
+	uv_timer_start(&conn->timer, on_slow, conn->driver->identity->open_ms_max, 0);
+	conn->lookup = hs_lookup_start(conn->driver->identity->names, conn->driver->loop,
+				       conn->host, conn->port, on_found, conn);
 }
 
-struct hs_conn *hs_conn_open(const struct hs_conn_options *options)
+void hs_conn_open(const struct hs_conn_driver *driver, struct hs_upstream *upstream,
+		  const struct hs_conn_server *server)
 {
 	struct hs_conn *conn = hs_mem_zalloc(sizeof *conn);
-
 	const struct hs_greeting_options greeting = {
-		.login = &options->identity->login,
-		.resp = options->resp,
-		.expected_id = options->expected_id,
-		.bare = options->bare,
-		.classic = options->classic,
+		.login = &driver->identity->login,
+		.resp = upstream->resp,
+		.expected_id = server->expected_id,
+		.bare = server->bare,
+		.classic = driver->classic,
 	};
 
-	conn->options = *options;
+	conn->driver = driver;
+	conn->upstream = upstream;
+	conn->port = server->port;
+	snprintf(conn->host, sizeof conn->host, "%s", server->host);
 	hs_greeting_init(&conn->greeting, &greeting);
-	snprintf(conn->host, sizeof conn->host, "%s", options->host);
-	if (options->identity->tls)
-		conn->tls = hs_tls_create(options->identity->tls, conn->host);
-	uv_tcp_init(options->loop, &conn->tcp);
-	uv_timer_init(options->loop, &conn->timer);
+	if (driver->identity->tls)
+		conn->tls = hs_tls_create(driver->identity->tls, conn->host);
+	uv_tcp_init(driver->loop, &conn->tcp);
+	uv_timer_init(driver->loop, &conn->timer);
 	conn->handles = 2;
 	conn->tcp.data = conn;
 	conn->timer.data = conn;
 	conn->connect.data = conn;
 	conn->write.data = conn;
+	upstream->io = conn;
 	look_up(conn);
-	return conn;
 }

@@ -1,18 +1,15 @@
-/* A connection to a Redis server on a libuv loop: name to address, TLS, the greeting, and then bytes
- * both ways. It knows no request. The loop's thread alone.
+/* The socket of a struct hs_upstream on a libuv loop: name to address, TLS, the greeting, and then its bytes both
+ * ways. It knows no request. The loop's thread alone.
  *
- * It opens by itself and says so once, with `up` or `down`; after `up` a single `down` may follow.
- * hs_conn_close ends it at any time, without a word. */
+ * One driver serves all connections of one owner and outlives them. A connection that is opened says so once, not
+ * from inside, with `up` or `down`; after `up` a single `down` may follow, and after `down` it may be opened again. */
 #ifndef HS_UPSTREAM_CONN_H
 #define HS_UPSTREAM_CONN_H
 
-#include "base/buf.h"
 #include "tls/tls.h"
 #include "upstream/greeting.h"
+#include "upstream/upstream.h"
 
-#include <stdint.h>
-
-struct hs_conn;
 struct hs_names;
 struct uv_loop_s;
 
@@ -25,37 +22,36 @@ struct hs_conn_identity {
 	uint64_t open_ms_max;
 };
 
-struct hs_conn_calls {
-	void (*up)(void *context,
-		   int64_t server_id); /* our number in its CLIENT LIST; 0: not said */
-	void (*down)(void *context, const char *why);
-	/* Where to read to; NULL in `*room` 0: any buffer. May be NULL. */
-	char *(*room)(void *context, size_t *room);
-	void (*receive)(void *context, const char *data, size_t len);
-};
-
-struct hs_conn_options {
+struct hs_conn_driver {
 	struct uv_loop_s *loop;
 	const struct hs_conn_identity *identity;
-	const char *host; /* a certificate must name it */
-	uint16_t port;
-	uint8_t resp;
-	const char *expected_id; /* the node's, of a Cluster; "": whichever it is */
-	/* HELLO alone (greeting.h), and the caller limits how long the reply may take: a server that runs a
-	 * script answers late. */
-	bool bare;
-	bool classic; /* for any endpoint that speaks RESP (greeting.h) */
-	const struct hs_conn_calls *calls;
-	void *context;
 	char *buffer; /* of HS_READ_BYTES, shared by all connections of the loop */
+	bool classic; /* for any endpoint that speaks RESP (greeting.h) */
+	/* The owner's. */
+	void *context;
+	void (*up)(void *context, struct hs_upstream *upstream); /* its server_id is known now */
+	void (*down)(void *context, struct hs_upstream *upstream, const char *why);
+	void (*receive)(void *context, struct hs_upstream *upstream, const char *data, size_t len);
+	/* Where to read to; NULL: `buffer`. The function may be NULL: hs_upstream_room. */
+	char *(*room)(struct hs_upstream *upstream, size_t *room);
 };
 
-struct hs_conn *hs_conn_open(const struct hs_conn_options *options);
-void hs_conn_close(struct hs_conn **conn);
+struct hs_conn_server {
+	const char *host; /* a certificate must name it */
+	uint16_t port;
+	const char *expected_id; /* the node's, of a Cluster; "": whichever it is */
+	/* HELLO alone (greeting.h), and the owner limits how long the reply may take: a server that runs a script
+	 * answers late. */
+	bool bare;
+};
 
-/* Sends what `out` holds, now or as the other side takes it, and empties it, unless something is on
- * its way already: then `out` goes on growing and is looked at again. Returns how many bytes the
- * kernel has taken of all that was ever in `out`. */
-void hs_conn_send(struct hs_conn *conn, struct hs_buf *out, uint64_t *sent);
+void hs_conn_open(const struct hs_conn_driver *driver, struct hs_upstream *upstream,
+		  const struct hs_conn_server *server);
+/* At any time, without a word; also where there is none. */
+void hs_conn_close(struct hs_upstream *upstream);
+
+/* Sends what `out` holds, now or as the server takes it, and empties it, unless something is on its way already:
+ * then `out` goes on growing and is looked at again. upstream->sent counts the bytes in the kernel's hands. */
+void hs_conn_send(struct hs_upstream *upstream);
 
 #endif

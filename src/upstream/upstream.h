@@ -66,7 +66,7 @@ struct hs_upstream {
 	const char *close_reason; /* NULL: it is to stay */
 	int64_t server_id;	  /* the connection's number at the server; 0: not known */
 	struct hs_backoff backoff;
-	void *driver, *io; /* the driver's */
+	void *io; /* the driver's; NULL: none */
 };
 
 /* One whole reply or push. `owned`: it is all of `partial`, which may be swapped away. It may set

@@ -222,49 +222,48 @@ static uint16_t listen_on(struct server *server, uv_loop_t *loop)
 }
 
 struct said {
-	int64_t server_id;
+	struct hs_conn_identity identity;
+	struct hs_conn_driver driver;
+	struct hs_upstream upstream;
 	char why[256];
 	bool over;
+	char buffer[HS_READ_BYTES];
 };
 
-static void on_up(void *context, int64_t server_id)
+static void on_up(void *context, struct hs_upstream *upstream)
 {
 	struct said *said = context;
 
-	said->server_id = server_id;
+	(void)upstream;
 	said->over = true;
 }
 
-static void on_down(void *context, const char *why)
+static void on_down(void *context, struct hs_upstream *upstream, const char *why)
 {
 	struct said *said = context;
 
+	assert_null(upstream->io);
 	snprintf(said->why, sizeof said->why, "%s", why);
 	said->over = true;
 }
 
-static const struct hs_conn_calls calls = {.up = on_up, .down = on_down};
-
-static struct hs_conn *connect_to(uv_loop_t *loop, struct hs_names *names, const char *host,
-				  uint16_t port, struct said *said)
+static void connect_to(uv_loop_t *loop, struct hs_names *names, const char *host, uint16_t port,
+		       struct said *said)
 {
-	static char buffer[HS_READ_BYTES];
-	static struct hs_conn_identity identity;
-	struct hs_conn_options options = {
-		.loop = loop,
-		.identity = &identity,
-		.host = host,
-		.port = port,
-		.resp = 2,
-		.expected_id = "",
-		.calls = &calls,
-		.context = said,
-		.buffer = buffer,
-	};
+	const struct hs_conn_server server = {.host = host, .port = port, .expected_id = ""};
 
-	identity = (struct hs_conn_identity){
+	said->identity = (struct hs_conn_identity){
 		.login = {.user = "", .password = ""}, .names = names, .open_ms_max = 60000};
-	return hs_conn_open(&options);
+	said->driver = (struct hs_conn_driver){
+		.loop = loop,
+		.identity = &said->identity,
+		.buffer = said->buffer,
+		.context = said,
+		.up = on_up,
+		.down = on_down,
+	};
+	hs_upstream_init(&said->upstream, 2);
+	hs_conn_open(&said->driver, &said->upstream, &server);
 }
 
 static void test_every_address_is_tried(void **state)
@@ -272,17 +271,16 @@ static void test_every_address_is_tried(void **state)
 	struct hs_names *names = hs_names_create(find);
 	struct server server = {0};
 	struct said said = {0};
-	struct hs_conn *conn;
 	uv_loop_t loop;
 
 	(void)state;
 	uv_loop_init(&loop);
-	conn = connect_to(&loop, names, "two", listen_on(&server, &loop), &said);
+	connect_to(&loop, names, "two", listen_on(&server, &loop), &said);
 	while (!said.over)
 		uv_run(&loop, UV_RUN_ONCE);
 	assert_string_equal(said.why, "");
-	assert_int_equal(said.server_id, 7);
-	hs_conn_close(&conn);
+	assert_int_equal(said.upstream.server_id, 7);
+	hs_conn_close(&said.upstream);
 	uv_close((uv_handle_t *)&server.listener, NULL);
 	close_loop(&loop);
 	hs_names_release(&names);
@@ -313,14 +311,13 @@ static void test_closed_while_it_looks_up(void **state)
 {
 	struct hs_names *names = hs_names_create(find);
 	struct said said = {0};
-	struct hs_conn *conn;
 	uv_loop_t loop;
 
 	(void)state;
 	uv_loop_init(&loop);
-	conn = connect_to(&loop, names, "slow", 1, &said);
+	connect_to(&loop, names, "slow", 1, &said);
 	uv_run(&loop, UV_RUN_NOWAIT);
-	hs_conn_close(&conn);
+	hs_conn_close(&said.upstream);
 	close_loop(&loop);
 	assert_false(said.over);
 	hs_names_release(&names);

@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "base/mpsc.h"
 #include "engine/redis/subscriber.h"
-#include "upstream/driver.h"
+#include "upstream/conn.h"
 
 #include <stdio.h>
 #include <sys/random.h>
@@ -24,7 +24,7 @@ struct hs_monitor_thread {
 	char *buffer; /* HS_READ_BYTES, for all connections */
 	struct hs_monitor *monitor;
 	struct hs_subscriber *subscriber;
-	struct hs_upstream_driver monitor_driver, subscriber_driver;
+	struct hs_conn_driver monitor_driver, subscriber_driver;
 
 	/* From any thread. */
 	_Atomic bool stopping, surprised;
@@ -170,8 +170,10 @@ static void monitor_open(void *context, struct hs_upstream *upstream,
 			 const struct hs_redis_address *at)
 {
 	struct hs_monitor_thread *thread = context;
+	const struct hs_conn_server server = {
+		.host = at->host, .port = at->port, .expected_id = ""};
 
-	hs_upstream_driver_open(&thread->monitor_driver, upstream, at->host, at->port, "");
+	hs_conn_open(&thread->monitor_driver, upstream, &server);
 }
 
 static void subscriber_up(void *context, struct hs_upstream *upstream)
@@ -200,20 +202,22 @@ static void subscriber_open(void *context, struct hs_upstream *upstream,
 			    const struct hs_route_node *at)
 {
 	struct hs_monitor_thread *thread = context;
+	const struct hs_conn_server server = {
+		.host = at->host, .port = at->port, .expected_id = at->id};
 
-	hs_upstream_driver_open(&thread->subscriber_driver, upstream, at->host, at->port, at->id);
+	hs_conn_open(&thread->subscriber_driver, upstream, &server);
 }
 
 static void conn_close(void *context, struct hs_upstream *upstream)
 {
 	(void)context;
-	hs_upstream_driver_close(upstream);
+	hs_conn_close(upstream);
 }
 
 static void conn_send(void *context, struct hs_upstream *upstream)
 {
 	(void)context;
-	hs_upstream_driver_send(upstream);
+	hs_conn_send(upstream);
 }
 
 /* ---- what the monitor finds out ---- */
@@ -437,7 +441,7 @@ static void create_monitor(struct hs_monitor_thread *thread)
 
 	for (size_t i = 0; i < HS_PARTITIONS_MAX; i++)
 		thread->partitions[i].absent = true;
-	thread->monitor_driver = (struct hs_upstream_driver){
+	thread->monitor_driver = (struct hs_conn_driver){
 		.loop = &thread->loop,
 		.identity = thread->options.identity,
 		.buffer = thread->buffer,
@@ -458,7 +462,7 @@ static void create_subscriber(struct hs_monitor_thread *thread)
 	};
 	const uint64_t tick_ms = HS_SUBSCRIBER_TICK_US / 1000;
 
-	thread->subscriber_driver = (struct hs_upstream_driver){
+	thread->subscriber_driver = (struct hs_conn_driver){
 		.loop = &thread->loop,
 		.identity = thread->options.identity,
 		.buffer = thread->buffer,

@@ -12,6 +12,7 @@
  * happens to a request, private.c for WATCH and BLPOP, monitor.h and monitor_thread.h for the rest. */
 #include "engine/redis/redis.h"
 
+#include "base/list.h"
 #include "base/mem.h"
 #include "base/mpsc.h"
 #include "engine/redis/flow.h"
@@ -41,13 +42,12 @@ struct worker {
 	struct redis *redis;
 	uint32_t index;
 	struct hs_flow *flow;
-	uv_loop_t *loop;
 	uv_async_t wake;
 	struct hs_mpsc letters;
 	struct hs_buf script; /* the last one that was asked for */
-	char *buffer;	      /* HS_READ_BYTES, for all connections */
-	uv_timer_t check;     /* liveness checks of tracking sessions and replicas */
-	uint64_t check_us;    /* it runs so often; 0: not at all */
+	struct hs_conn_driver driver;
+	uv_timer_t check;  /* liveness checks of tracking sessions and replicas */
+	uint64_t check_us; /* it runs so often; 0: not at all */
 	struct hs_vouches *vouches;
 	_Atomic bool attached;
 	struct hs_flow_stats *stats; /* read by other threads, also when the flow is gone */
@@ -115,56 +115,38 @@ static void answered(struct worker *worker)
 	worker->redis->host.answered(worker->redis->host.context, worker->index);
 }
 
-static struct worker *worker_of(const struct hs_pipe *pipe)
+static struct hs_pipe *pipe_of(struct hs_upstream *upstream)
 {
-	return pipe->upstream.driver;
+	return hs_list_entry(upstream, struct hs_pipe, upstream);
 }
 
-static void on_up(void *context, int64_t server_id)
+static void on_up(void *context, struct hs_upstream *upstream)
 {
-	struct hs_pipe *pipe = context;
-	struct worker *worker = worker_of(pipe);
+	struct worker *worker = context;
 
-	pipe->upstream.server_id = server_id;
-	hs_flow_up(worker->flow, now_of(worker), pipe);
+	hs_flow_up(worker->flow, now_of(worker), pipe_of(upstream));
 	hs_flow_flush(worker->flow, now_of(worker));
 	see_to_checks(worker);
 }
 
-static void on_down(void *context, const char *why)
+static void on_down(void *context, struct hs_upstream *upstream, const char *why)
 {
-	struct hs_pipe *pipe = context;
-	struct worker *worker = worker_of(pipe);
+	struct worker *worker = context;
+	struct hs_pipe *pipe = pipe_of(upstream);
 
 	/* The monitor tells of it once, for all workers. */
 	hs_log(worker->redis->host.log, HS_LOG_DEBUG, "%s: %s", pipe->node->text, why);
-	pipe->upstream.io = NULL;
 	hs_flow_down(worker->flow, now_of(worker), pipe, why);
 	answered(worker);
 }
 
-static char *on_room(void *context, size_t *room)
+static void on_receive(void *context, struct hs_upstream *upstream, const char *data, size_t len)
 {
-	struct hs_pipe *pipe = context;
+	struct worker *worker = context;
 
-	return hs_upstream_room(&pipe->upstream, room);
-}
-
-static void on_receive(void *context, const char *data, size_t len)
-{
-	struct hs_pipe *pipe = context;
-	struct worker *worker = worker_of(pipe);
-
-	hs_flow_receive(worker->flow, now_of(worker), pipe, data, len);
+	hs_flow_receive(worker->flow, now_of(worker), pipe_of(upstream), data, len);
 	answered(worker);
 }
-
-static const struct hs_conn_calls conn_calls = {
-	.up = on_up,
-	.down = on_down,
-	.room = on_room,
-	.receive = on_receive,
-};
 
 /* ---- the flow's calls ---- */
 
@@ -179,37 +161,26 @@ static void flow_finished(void *context, struct hs_now now, struct hs_op *op)
 static void flow_open(void *context, struct hs_pipe *pipe)
 {
 	struct worker *worker = context;
-	struct hs_conn_options options = {
-		.loop = worker->loop,
-		.identity = &worker->redis->identity,
+	const struct hs_conn_server server = {
 		.host = pipe->node->at.host,
 		.port = pipe->node->at.port,
-		.resp = pipe->upstream.resp,
 		.expected_id = pipe->bare ? "" : pipe->node->at.id,
 		.bare = pipe->bare,
-		.calls = &conn_calls,
-		.context = pipe,
-		.buffer = worker->buffer,
 	};
 
-	pipe->upstream.driver = worker;
-	pipe->upstream.io = hs_conn_open(&options);
+	hs_conn_open(&worker->driver, &pipe->upstream, &server);
 }
 
 static void flow_close(void *context, struct hs_pipe *pipe)
 {
-	struct hs_conn *conn = pipe->upstream.io;
-
 	(void)context;
-	pipe->upstream.io = NULL;
-	if (conn)
-		hs_conn_close(&conn);
+	hs_conn_close(&pipe->upstream);
 }
 
 static void flow_send(void *context, struct hs_pipe *pipe)
 {
 	(void)context;
-	hs_conn_send(pipe->upstream.io, &pipe->upstream.out, &pipe->upstream.sent);
+	hs_conn_send(&pipe->upstream);
 }
 
 static void flow_surprise(void *context)
@@ -371,7 +342,7 @@ static void attach(struct hs_engine *engine, uint32_t id, struct uv_loop_s *loop
 	struct worker *worker = &of(engine)->workers[id];
 	const struct hs_routes *routes = hs_monitor_thread_routes(of(engine)->monitor);
 
-	worker->loop = loop;
+	worker->driver.loop = loop;
 	hs_check(uv_async_init(loop, &worker->wake, on_wake) == 0);
 	worker->wake.data = worker;
 	hs_check(uv_timer_init(loop, &worker->check) == 0);
@@ -454,7 +425,7 @@ static void destroy(struct hs_engine **engine)
 			hs_flow_destroy(&worker->flow);
 		read_letters(worker);
 		hs_buf_deinit(&worker->script);
-		hs_mem_free(&worker->buffer);
+		hs_mem_free(&worker->driver.buffer);
 		hs_mem_free(&worker->stats);
 		hs_vouches_destroy(&worker->vouches);
 	}
@@ -566,7 +537,14 @@ static void start_workers(struct redis *redis, const struct hs_redis_options *op
 		hs_check(getrandom(&flow.seed, sizeof flow.seed, 0) == (ssize_t)sizeof flow.seed);
 		worker->redis = redis;
 		worker->index = i;
-		worker->buffer = hs_mem_alloc(HS_READ_BYTES);
+		worker->driver = (struct hs_conn_driver){
+			.identity = &redis->identity,
+			.buffer = hs_mem_alloc(HS_READ_BYTES),
+			.context = worker,
+			.up = on_up,
+			.down = on_down,
+			.receive = on_receive,
+		};
 		worker->stats = hs_mem_zalloc(sizeof *worker->stats);
 		worker->vouches = hs_vouches_create();
 		flow.vouches = worker->vouches;
