@@ -124,7 +124,20 @@ static void fail_uv(struct hs_conn *conn, int code)
 
 static void on_written(uv_write_t *write, int status);
 
-static void on_failed_soon(uv_timer_t *timer);
+static void on_failed_soon(uv_timer_t *timer)
+{
+	struct hs_conn *conn = timer->data;
+
+	fail(conn, conn->why);
+}
+
+/* With the next round of the loop: not from inside the owner's call. Nothing is sent behind what is lost. */
+static void fail_soon(struct hs_conn *conn, const char *why)
+{
+	conn->writing = true;
+	snprintf(conn->why, sizeof conn->why, "%s", why);
+	uv_timer_start(&conn->timer, on_failed_soon, 0, 0);
+}
 
 /* Writes the rest of `sending`, piece by piece: so that it can be told how far it has come. */
 static void write_on(struct hs_conn *conn)
@@ -135,12 +148,10 @@ static void write_on(struct hs_conn *conn)
 
 	conn->writing_len = left < WRITE_BYTES_MAX ? left : WRITE_BYTES_MAX;
 	buffer = uv_buf_init(conn->sending.data + conn->sending_at, (unsigned)conn->writing_len);
-	conn->writing = true; /* also if that fails: nothing may be sent behind what is lost */
+	conn->writing = true;
 	code = uv_write(&conn->write, (uv_stream_t *)&conn->tcp, &buffer, 1, on_written);
-	if (code != 0) {
-		snprintf(conn->why, sizeof conn->why, "%s", uv_strerror(code));
-		uv_timer_start(&conn->timer, on_failed_soon, 0, 0);
-	}
+	if (code != 0)
+		fail_soon(conn, uv_strerror(code));
 }
 
 static void write_all(struct hs_conn *conn, size_t from, bool plain)
@@ -190,10 +201,12 @@ void hs_conn_send(struct hs_upstream *upstream)
 		send_plain(conn);
 		return;
 	}
+	if (hs_tls_send(conn->tls, out->data, out->len, &conn->cipher) != 0) {
+		fail_soon(conn, hs_tls_error(conn->tls));
+		return;
+	}
 	/* Counted as handed over the moment it is encrypted: rather unknown than sent twice. */
 	upstream->sent += out->len;
-	if (hs_tls_send(conn->tls, out->data, out->len, &conn->cipher) != 0)
-		return;
 	hs_buf_clear(out, HS_READ_BYTES);
 	send_cipher(conn);
 }
@@ -279,6 +292,18 @@ static void take_bytes(struct hs_conn *conn, const char *data, size_t len)
 		conn->driver->receive(conn->driver->context, conn->upstream, data, len);
 }
 
+/* `is_plain`: the first bytes of the server are no TLS. */
+static void fail_tls(struct hs_conn *conn, bool is_plain)
+{
+	if (is_plain)
+		snprintf(conn->why, sizeof conn->why,
+			 "it does not speak TLS on this port: it needs %s, or another port",
+			 conn->driver->identity->login.tls_off);
+	else
+		snprintf(conn->why, sizeof conn->why, "TLS: %s", hs_tls_error(conn->tls));
+	fail(conn, conn->why);
+}
+
 static void take_cipher(struct hs_conn *conn, const char *data, size_t len)
 {
 	bool was_ready = hs_tls_ready(conn->tls);
@@ -286,25 +311,19 @@ static void take_cipher(struct hs_conn *conn, const char *data, size_t len)
 	int rc = hs_tls_receive(conn->tls, data, len, &conn->plain, &conn->cipher);
 
 	conn->answered = true;
-	send_cipher(conn);
-	if (rc != 0 && is_plain) {
-		snprintf(conn->why, sizeof conn->why,
-			 "it does not speak TLS on this port: it needs %s, or another port",
-			 conn->driver->identity->login.tls_off);
-		fail(conn, conn->why);
-		return;
-	}
-	if (rc != 0) {
-		snprintf(conn->why, sizeof conn->why, "TLS: %s", hs_tls_error(conn->tls));
-		fail(conn, conn->why);
-		return;
-	}
 	if (!was_ready && hs_tls_ready(conn->tls))
 		greet(conn);
+	send_cipher(conn);
+	/* Also what the server sent in front of an error or of the end. */
 	if (conn->plain.len > 0)
 		take_bytes(conn, conn->plain.data, conn->plain.len);
-	if (!conn->ended)
-		hs_buf_clear(&conn->plain, HS_READ_BYTES);
+	if (conn->ended)
+		return;
+	hs_buf_clear(&conn->plain, HS_READ_BYTES);
+	if (rc != 0)
+		fail_tls(conn, is_plain);
+	else if (hs_tls_ended(conn->tls)) /* the socket may stay open */
+		fail_uv(conn, UV_EOF);
 }
 
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
@@ -353,13 +372,6 @@ static void on_slow(uv_timer_t *timer)
 					   : "it cannot be reached in time");
 }
 
-static void on_failed_soon(uv_timer_t *timer)
-{
-	struct hs_conn *conn = timer->data;
-
-	fail(conn, conn->why);
-}
-
 static void on_reopened(uv_handle_t *handle)
 {
 	struct hs_conn *conn = handle->data;
@@ -381,8 +393,7 @@ static void try_next(struct hs_conn *conn, int code)
 		uv_close((uv_handle_t *)&conn->tcp, on_reopened);
 		return;
 	}
-	snprintf(conn->why, sizeof conn->why, "%s", uv_strerror(code));
-	uv_timer_start(&conn->timer, on_failed_soon, 0, 0);
+	fail_soon(conn, uv_strerror(code));
 }
 
 static void on_slow_connect(uv_timer_t *timer)
