@@ -74,7 +74,7 @@ void hs_flags_help(const struct hs_flags *flags, FILE *out)
 			fprintf(out, "  --%s %s", row->name, row->argument ? row->argument : "");
 
 		at += snprintf(at, (size_t)(end - at), "%s", row->text);
-		if (row->argument && *row->initial)
+		if (row->argument && row->initial && *row->initial)
 			snprintf(at, (size_t)(end - at), " (default: %s)", row->initial);
 		fprintf(out, "%*s", width < HELP_AT ? HELP_AT - width : 1, "");
 		print_wrapped(out, text);

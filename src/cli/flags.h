@@ -13,7 +13,7 @@
 struct hs_flag {
 	const char *name;
 	const char *argument; /* what it takes, for the help; NULL: nothing */
-	const char *initial;
+	const char *initial;  /* read as a word where none is given; NULL: the text is NULL then */
 	const char *text;
 	/* Puts the word into the options; false when it is no good. The options may point to it. */
 	bool (*read)(const struct hs_flag *flag, void *options, const char *word);

@@ -16,7 +16,8 @@ enum { OPEN_MS_MAX = 10000 };
 
 /* ---- passwords ---- */
 
-/* The first line of the file into `text`, which ends with a zero byte. Returns 0 or why not. */
+/* The first line of the file into `text`, which ends with a zero byte; it may have size - 2 bytes. Returns 0 or why
+ * not. */
 static const char *read_first_line(const char *path, char *text, size_t size)
 {
 	FILE *file = fopen(path, "re");
@@ -42,16 +43,16 @@ static int read_password(struct hs_target *target, const char *who, FILE *err)
 {
 	char *to = target->url.pass;
 	const char *env = target->url.auth ? NULL : getenv(PASSWORD_ENV);
-	const char *from = *target->password ? "--password" : PASSWORD_ENV;
-	const char *text = *target->password ? target->password : env;
+	const char *from = target->password ? "--password" : PASSWORD_ENV;
+	const char *text = target->password ? target->password : env;
 
-	if (*target->password && *target->password_file) {
+	if (target->password && *target->password_file) {
 		fprintf(err, "%s: give either --password or --password-file, not both\n", who);
 		return HS_EINVAL;
 	}
 	if (*target->password_file) {
 		const char *why =
-			read_first_line(target->password_file, to, HS_TARGET_PASSWORD_MAX + 1);
+			read_first_line(target->password_file, to, HS_TARGET_PASSWORD_MAX + 2);
 
 		if (!why)
 			return 0;
@@ -121,12 +122,12 @@ static int read_where(struct hs_target *target, const char *who, FILE *err)
 /* The flag that says nothing without TLS; NULL: none was given. */
 static const char *tls_flag(const struct hs_target *target)
 {
-	return *target->tls_ca_cert_file  ? "--tls-ca-cert-file"
-	       : *target->tls_ca_cert_dir ? "--tls-ca-cert-dir"
-	       : *target->tls_cert_file	  ? "--tls-cert-file"
-	       : *target->tls_key_file	  ? "--tls-key-file"
-	       : target->tls_skip_verify  ? "--tls-skip-verify"
-					  : NULL;
+	return *target->files.ca_cert_file  ? "--tls-ca-cert-file"
+	       : *target->files.ca_cert_dir ? "--tls-ca-cert-dir"
+	       : *target->files.cert_file   ? "--tls-cert-file"
+	       : *target->files.key_file    ? "--tls-key-file"
+	       : target->tls_skip_verify    ? "--tls-skip-verify"
+					    : NULL;
 }
 
 int hs_target_read(struct hs_target *target, const char *who, FILE *err)
@@ -144,13 +145,6 @@ int hs_target_read(struct hs_target *target, const char *who, FILE *err)
 	}
 	if (*target->user)
 		memcpy(target->url.user, target->user, strlen(target->user) + 1);
-	if (*target->url.user && !*target->url.pass) {
-		fprintf(err,
-			"%s: user '%s' needs a password: --password-file, $" PASSWORD_ENV
-			" or --password\n",
-			who, target->url.user);
-		return HS_EINVAL;
-	}
 	if (!target->url.tls && tls_flag(target)) {
 		fprintf(err,
 			"%s: %s is for TLS: add --tls, or give a rediss:// or clusters:// "
@@ -163,16 +157,11 @@ int hs_target_read(struct hs_target *target, const char *who, FILE *err)
 
 int hs_target_open(struct hs_target *target, const char *who, FILE *err)
 {
-	struct hs_tls_options tls = {
-		.role = HS_TLS_CLIENT,
-		.verify = target->tls_skip_verify ? HS_TLS_VERIFY_NONE : HS_TLS_VERIFY_REQUIRED,
-		.cert_file = target->tls_cert_file,
-		.key_file = target->tls_key_file,
-		.ca_cert_file = target->tls_ca_cert_file,
-		.ca_cert_dir = target->tls_ca_cert_dir,
-	};
 	char why[HS_REDIS_WHY_BYTES];
 
+	target->files.role = HS_TLS_CLIENT;
+	target->files.verify =
+		target->tls_skip_verify ? HS_TLS_VERIFY_NONE : HS_TLS_VERIFY_REQUIRED;
 	target->identity = (struct hs_conn_identity){
 		.login = {.user = target->url.user,
 			  .password = target->url.pass,
@@ -184,7 +173,7 @@ int hs_target_open(struct hs_target *target, const char *who, FILE *err)
 		.open_ms_max = OPEN_MS_MAX,
 	};
 	if (target->url.tls &&
-	    hs_tls_context_create(&tls, &target->identity.tls, why, sizeof why) < 0) {
+	    hs_tls_context_create(&target->files, &target->identity.tls, why, sizeof why) < 0) {
 		fprintf(err, "%s: TLS: %s\n", who, why);
 		return HS_EINVAL;
 	}

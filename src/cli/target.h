@@ -2,8 +2,8 @@
  * which TLS, and what they come to together. Shared by `storm` and `top`.
  *
  * The target is HOST:PORT, a port of this machine, or a URL (upstream/url.h). The password comes from, in this order:
- * --password or --password-file, the URL, the environment variable HEATSINK_PASSWORD. Other users of the machine can
- * read an argument, but neither a file with the right mode nor the environment. */
+ * --password or --password-file, the URL, the environment variable HEATSINK_PASSWORD; a user with `nopass` needs none.
+ * Other users of the machine can read an argument, but neither a file with the right mode nor the environment. */
 #ifndef HS_CLI_TARGET_H
 #define HS_CLI_TARGET_H
 
@@ -15,8 +15,9 @@ enum { HS_TARGET_PASSWORD_MAX = 512, HS_TARGET_TEXT_BYTES = 512 };
 
 struct hs_target {
 	/* As given; "": not. */
-	const char *word, *user, *password, *password_file;
-	const char *tls_ca_cert_file, *tls_ca_cert_dir, *tls_cert_file, *tls_key_file;
+	const char *word, *user, *password_file;
+	const char *password;	     /* NULL: not given */
+	struct hs_tls_options files; /* the files alone */
 	bool tls, tls_skip_verify;
 
 	/* What that comes to. */
@@ -36,23 +37,27 @@ struct hs_target {
 #define HS_TARGET_ROWS(OPTIONS, FIELD, WHAT)                                                       \
 	HS_TARGET_ROW("target", "TARGET", "127.0.0.1:6380", hs_flag_read_text, OPTIONS,            \
 		      FIELD.word, WHAT),                                                           \
-		HS_TARGET_TEXT_ROW("user", "NAME", OPTIONS, FIELD.user, "who logs in"),            \
-		HS_TARGET_TEXT_ROW("password", "WORD", OPTIONS, FIELD.password,                    \
-				   "sent with AUTH; other users of this machine can see it in "    \
-				   "the list of processes: prefer --password-file or the "         \
-				   "environment variable HEATSINK_PASSWORD"),                      \
+		HS_TARGET_TEXT_ROW("user", "NAME", OPTIONS, FIELD.user,                            \
+				   "who logs in; one with nopass needs no password"),              \
+		HS_TARGET_ROW("password", "WORD", NULL, hs_flag_read_text, OPTIONS,                \
+			      FIELD.password,                                                      \
+			      "sent with AUTH; other users of this machine can see it in the "     \
+			      "list of processes: prefer --password-file or the environment "      \
+			      "variable HEATSINK_PASSWORD. A flag, also an empty one, goes "       \
+			      "before the password in the URL, and that before the environment"),  \
 		HS_TARGET_TEXT_ROW("password-file", "FILE", OPTIONS, FIELD.password_file,          \
-				   "read the password from the first line of this file"),          \
+				   "read the password from the first line of this file, instead "  \
+				   "of --password"),                                               \
 		HS_TARGET_ROW("tls", NULL, "no", hs_flag_read_yes, OPTIONS, FIELD.tls,             \
 			      "connect with TLS, as rediss:// and clusters:// do"),                \
-		HS_TARGET_TEXT_ROW("tls-ca-cert-file", "FILE", OPTIONS, FIELD.tls_ca_cert_file,    \
+		HS_TARGET_TEXT_ROW("tls-ca-cert-file", "FILE", OPTIONS, FIELD.files.ca_cert_file,  \
 				   "the authorities to believe, PEM; without this and "            \
 				   "--tls-ca-cert-dir those of the system"),                       \
-		HS_TARGET_TEXT_ROW("tls-ca-cert-dir", "DIR", OPTIONS, FIELD.tls_ca_cert_dir,       \
+		HS_TARGET_TEXT_ROW("tls-ca-cert-dir", "DIR", OPTIONS, FIELD.files.ca_cert_dir,     \
 				   "the same, a folder of hashed names"),                          \
-		HS_TARGET_TEXT_ROW("tls-cert-file", "FILE", OPTIONS, FIELD.tls_cert_file,          \
+		HS_TARGET_TEXT_ROW("tls-cert-file", "FILE", OPTIONS, FIELD.files.cert_file,        \
 				   "our own certificate, PEM, for servers that want one"),         \
-		HS_TARGET_TEXT_ROW("tls-key-file", "FILE", OPTIONS, FIELD.tls_key_file,            \
+		HS_TARGET_TEXT_ROW("tls-key-file", "FILE", OPTIONS, FIELD.files.key_file,          \
 				   "its key, PEM"),                                                \
 		HS_TARGET_ROW("tls-skip-verify", NULL, "no", hs_flag_read_yes, OPTIONS,            \
 			      FIELD.tls_skip_verify, "believe any certificate: for tests alone")

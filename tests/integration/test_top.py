@@ -161,6 +161,11 @@ class Asking(unittest.TestCase):
             code, _, err = once(server.port, "--password-file", path, "--password", "x")
             self.assertEqual(code, 1)
             self.assertIn("either --password or --password-file", err)
+            # The longest there may be is refused by the server, not by us.
+            for end in ("", "\n"):
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write("x" * 512 + end)
+                self.assertIn("WRONGPASS", once(server.port, "--password-file", path)[2])
             with open(path, "w", encoding="utf-8") as file:
                 file.write("x" * 513)
             for wrong, why in ((path, "longer than a password"), (folder, "Is a directory"),
