@@ -19,38 +19,47 @@ static const char usage[] =
 	"usage: heatsink sim check [--seed N] [--schedules N] [--jobs N] [--about WHAT]\n"
 	"                          [--mistake NAME]\n"
 	"\n"
-	"Runs whole servers in simulated time, with clients that pipeline, go deaf and hang up, "
-	"with\n"
-	"keys that turn hot and cool again, in front of an engine like the embedded one or of "
-	"servers\n"
-	"whose connections get lost, fall silent, stall and crash. Checks what the clients saw: "
-	"the\n"
-	"order of replies, linearizability of every key, no acknowledged write lost or doubled; "
-	"that\n"
-	"limits hold and nothing is left behind; that every request was counted as heat, once; "
-	"that\n"
-	"no client which keeps what it read (CLIENT TRACKING) is left with an old value; and of "
-	"keys\n"
-	"with rules, which others write behind our back, that no answer is older than its rule\n"
-	"allows, nor than what its client, or anybody through the same server, has written. A\n"
-	"schedule follows from its seed alone. One that breaks a law is told with its seed, made "
-	"as\n"
-	"small as can be, and shown: each line has a client, the steps (not times) at which it "
-	"asked\n"
-	"and was answered, the request, and the answer.\n"
+	"Runs schedules: whole heatsinks in simulated time, in front of an engine like the\n"
+	"embedded one, or of servers that stall and crash and whose connections get lost or\n"
+	"fall silent. The clients pipeline, stop reading and hang up; keys turn hot and cool\n"
+	"down again. After each schedule it checks that\n"
+	"\n"
+	"  - the replies to a client came in the order of its requests\n"
+	"  - every key is linearizable: no acknowledged write is lost or was applied twice\n"
+	"  - limits held, and nothing is left over at the end\n"
+	"  - every request was counted as heat, once\n"
+	"  - no client that keeps what it read (CLIENT TRACKING) is left with an old value\n"
+	"  - no answer about a key with a rule is older than the rule allows, or older than\n"
+	"    what its client, or any client of the same heatsink, has written; other clients\n"
+	"    write to these keys past heatsink\n"
+	"\n"
+	"A schedule follows from its seed alone. When one breaks a law, the check prints its\n"
+	"seed, makes the schedule as small as it can, and shows it: each line has a client,\n"
+	"the steps (not times) at which it asked and was answered, the request, and the\n"
+	"answer.\n"
 	"\n"
 	"  --seed N        the first schedule's seed (1)\n"
 	"  --schedules N   how many, with the seeds that follow (10000); 0: until told to stop\n"
 	"  --jobs N        processes (1); 0: one for each processor\n"
-	"  --about WHAT    anything, strict (keys without rules), clients (that keep what they "
-	"read),\n"
-	"                  rules (keys that have some)\n"
-	"  --mistake NAME  plants a mistake in the simulated world, to see it found:\n"
-	"                 ";
+	"  --about WHAT    what the schedules are about (anything):\n";
+
+static const char *const abouts[HS_SIM_ABOUTS] = {
+	[HS_SIM_ABOUT_ANYTHING] = "a mixture of all of these",
+	[HS_SIM_ABOUT_STRICT] = "keys without rules",
+	[HS_SIM_ABOUT_CLIENTS] = "clients that keep what they read",
+	[HS_SIM_ABOUT_RULES] = "keys with rules",
+	[HS_SIM_ABOUT_FLEET] = "several heatsinks in front of one Cluster",
+};
 
 static void print_usage(FILE *to)
 {
 	fputs(usage, to);
+	for (int i = 0; i < HS_SIM_ABOUTS; i++)
+		fprintf(to, "                    %-9s %s\n",
+			hs_sim_about_name((enum hs_sim_about)i), abouts[i]);
+	fputs("  --mistake NAME  plants a mistake in the simulated world, to see it found:\n"
+	      "                 ",
+	      to);
 	for (int i = HS_SIM_NO_MISTAKE + 1; i < HS_SIM_MISTAKES; i++)
 		fprintf(to, " %s", hs_sim_mistake_name((enum hs_sim_mistake)i));
 	fputc('\n', to);

@@ -116,6 +116,8 @@ class SimTest(unittest.TestCase):
         code, out, _ = sim("--help")
         self.assertEqual(code, 0)
         self.assertIn("--schedules", out)
+        for about in ("anything", "strict", "clients", "rules", "fleet"):
+            self.assertRegex(out, rf"(?m)^ +{about} +\w")
         self.assertIn(" run-twice ", out)
         self.assertIn(" join-flight ", out)
 
