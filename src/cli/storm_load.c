@@ -635,9 +635,16 @@ static void give_up_waiting(struct hs_storm_worker *worker, const char *why)
 	}
 }
 
-static uint64_t drain_ns(const struct hs_storm_options *options)
+static void give_up_run(struct hs_storm_worker *worker, uint64_t now_ns)
 {
-	return DRAIN_NS + (options->cluster ? options->patience_us * 1000 : 0);
+	const struct hs_storm_options *options = worker->options;
+	uint64_t most_ns = DRAIN_NS + (options->cluster ? options->patience_us * 1000 : 0);
+	char why[64];
+
+	if (now_ns <= worker->stopped_ns + most_ns)
+		return;
+	snprintf(why, sizeof why, "no answer for %g s after the run", (double)most_ns / 1e9);
+	give_up_waiting(worker, why);
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -650,9 +657,8 @@ static void on_tick(uv_timer_t *timer)
 	atomic_store_explicit(&worker->progress, worker->counts.answered, memory_order_relaxed);
 	if (worker->phase != HS_STORM_PHASE_RUN && now_ns > worker->heard_ns + SILENCE_NS)
 		give_up_waiting(worker, "no answer for 30 s");
-	else if (worker->phase == HS_STORM_PHASE_RUN && !more &&
-		 now_ns > worker->stopped_ns + drain_ns(worker->options))
-		give_up_waiting(worker, "no answer for 5 s after the run");
+	else if (worker->phase == HS_STORM_PHASE_RUN && !more)
+		give_up_run(worker, now_ns);
 	if (worker->cluster)
 		hs_storm_map_tick(worker);
 	kick(worker);

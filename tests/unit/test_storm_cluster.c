@@ -432,9 +432,25 @@ static void test_what_is_under_way_wherever_it_is(void **state)
 	end(world, 2, 0);
 }
 
+/* Of a Cluster --patience comes on top. */
+static void test_the_last_answers_are_waited_for(void **state)
+{
+	struct world *world = begin();
+
+	(void)state;
+	world->options.patience_us = 250000;
+	ask(world, "a");
+	world->worker.stopped_ns = 1; /* long ago */
+	hs_storm_worker_run(&world->worker);
+	assert_string_equal(world->worker.counts.trouble, "no answer for 5.25 s after the run");
+	assert_true(world->worker.abandoned);
+	end(world, 0, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_the_last_answers_are_waited_for),
 		cmocka_unit_test(test_moved_is_followed),
 		cmocka_unit_test(test_ask_is_followed_once),
 		cmocka_unit_test(test_other_slots_are_not_held),
