@@ -112,6 +112,8 @@ static void collect_nodes(const struct storm *storm)
 			uint32_t number = hs_storm_node(first, &from->at);
 			struct hs_storm_node *to = &first->nodes[number];
 
+			if (number == HS_STORM_NODES_MAX)
+				continue;
 			to->requests += from->requests;
 			to->moved += from->moved;
 			to->asked += from->asked;

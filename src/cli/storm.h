@@ -272,7 +272,7 @@ struct hs_storm_order;	 /* storm_order.h */
 
 /* ---- counts ---- */
 
-enum { HS_STORM_ERRORS_MAX = 16, HS_STORM_ERROR_WORD_MAX = 32 };
+enum { HS_STORM_ERRORS_MAX = 16, HS_STORM_ERROR_WORD_MAX = 32, HS_STORM_TROUBLE_BYTES = 200 };
 
 /* Errors by their first word; when all rows are taken the last one takes the rest. */
 struct hs_storm_error {
@@ -298,7 +298,7 @@ struct hs_storm_counts {
 	uint64_t connect_failures;
 	uint64_t given_up; /* connections */
 	uint64_t first_ns, last_ns;
-	char trouble[200]; /* the last connection error */
+	char trouble[HS_STORM_TROUBLE_BYTES]; /* the last error of a connection */
 };
 
 void hs_storm_counts_error(struct hs_storm_counts *counts, struct hs_bytes text);
@@ -537,7 +537,8 @@ void hs_storm_link_leave(struct hs_storm_link *link); /* closes it if nothing is
 void hs_storm_link_say(struct hs_storm_link *link, enum hs_storm_kind kind, const char *words);
 
 /* storm_map.c */
-/* The number of the node at this address, which is new if nobody has it. */
+enum { HS_STORM_NODES_MAX = 2048 }; /* twice the shards of the largest Cluster (topology.h) */
+/* The number of the node at this address, which is new if nobody has it. HS_STORM_NODES_MAX: there are too many. */
 uint32_t hs_storm_node(struct hs_storm_worker *worker, const struct hs_redis_address *at);
 bool hs_storm_link_is_wanted(const struct hs_storm_link *link);
 void hs_storm_map_own(struct hs_storm_cluster *cluster, uint16_t slot, uint32_t node);

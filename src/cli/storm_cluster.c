@@ -288,7 +288,8 @@ static bool begins(struct hs_bytes text, const char *word)
 	return text.len >= strlen(word) && memcmp(text.data, word, strlen(word)) == 0;
 }
 
-static void judge_redirect(struct hs_storm_link *link, const struct hs_redirect *redirect,
+/* False: it cannot be followed. */
+static bool judge_redirect(struct hs_storm_link *link, const struct hs_redirect *redirect,
 			   struct hs_storm_verdict *verdict)
 {
 	struct hs_storm_worker *worker = link->conn->worker;
@@ -297,7 +298,7 @@ static void judge_redirect(struct hs_storm_link *link, const struct hs_redirect 
 	bool run = worker->phase == HS_STORM_PHASE_RUN;
 
 	if (redirect->host.len >= sizeof at.host)
-		return;
+		return false;
 	if (redirect->host.len > 0)
 		snprintf(at.host, sizeof at.host, "%.*s", (int)redirect->host.len,
 			 redirect->host.data);
@@ -306,10 +307,11 @@ static void judge_redirect(struct hs_storm_link *link, const struct hs_redirect 
 	asked->asked += run && redirect->ask;
 	verdict->ask = redirect->ask;
 	verdict->node = hs_storm_node(worker, &at);
-	if (redirect->ask)
-		return;
-	hs_storm_map_own(worker->cluster, redirect->slot, verdict->node);
-	worker->cluster->wanted = true;
+	if (!redirect->ask) {
+		hs_storm_map_own(worker->cluster, redirect->slot, verdict->node);
+		worker->cluster->wanted = true;
+	}
+	return verdict->node < HS_STORM_NODES_MAX;
 }
 
 /* Whether the reply says that nothing was run and that it is worth trying again. */
@@ -325,10 +327,8 @@ static bool judge(struct hs_storm_link *link, struct hs_bytes reply,
 	*verdict = (struct hs_storm_verdict){0};
 	if (reply.data[0] != '-' || hs_answer_head(&answer, reply.data, reply.len) <= 0)
 		return false;
-	if (hs_redirect_parse(&redirect, answer.text)) {
-		judge_redirect(link, &redirect, verdict);
-		return verdict->again = true;
-	}
+	if (hs_redirect_parse(&redirect, answer.text))
+		return verdict->again = judge_redirect(link, &redirect, verdict);
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
 		if (!begins(answer.text, words[i]))
 			continue;

@@ -325,7 +325,8 @@ static void on_receive(void *context, struct hs_upstream *upstream, const char *
 	struct hs_storm_link *link = link_of(upstream);
 
 	worker->read_ns = uv_hrtime();
-	hs_upstream_receive(upstream, worker->read_ns / 1000, data, len, SIZE_MAX, take, link);
+	hs_upstream_receive(upstream, worker->read_ns / 1000, data, len, HS_REPLY_BYTES_MAX, take,
+			    link);
 	if (upstream->close_reason)
 		hs_storm_link_drop(link, upstream->close_reason);
 	if (link->conn->parked)

@@ -22,6 +22,14 @@ uint32_t hs_storm_node(struct hs_storm_worker *worker, const struct hs_redis_add
 		if (hs_redis_same_address(&worker->nodes[i].at, at))
 			return i;
 	}
+	if (worker->nodes_count == HS_STORM_NODES_MAX) {
+		char *trouble = hs_storm_worker_counts(worker)->trouble;
+
+		snprintf(trouble, HS_STORM_TROUBLE_BYTES,
+			 "more than %d addresses of nodes: %.100s:%u is left out",
+			 HS_STORM_NODES_MAX, at->host, at->port);
+		return HS_STORM_NODES_MAX;
+	}
 	worker->nodes =
 		hs_mem_realloc(worker->nodes, (worker->nodes_count + 1) * sizeof *worker->nodes);
 	worker->nodes[worker->nodes_count] = (struct hs_storm_node){.at = *at};
@@ -67,7 +75,7 @@ void hs_storm_map_ask(struct hs_storm_worker *worker)
 
 void hs_storm_map_own(struct hs_storm_cluster *cluster, uint16_t slot, uint32_t node)
 {
-	if (cluster->known && cluster->slots[slot] == node)
+	if (node == HS_STORM_NODES_MAX || (cluster->known && cluster->slots[slot] == node))
 		return;
 	cluster->slots[slot] = (uint16_t)node;
 	cluster->version++;
@@ -107,7 +115,8 @@ void hs_storm_map_take(struct hs_storm_link *link, struct hs_bytes reply)
 	numbers = hs_mem_alloc(topology->shards_count * sizeof *numbers);
 	for (uint16_t i = 0; i < topology->shards_count; i++) {
 		numbers[i] = hs_storm_node(worker, &topology->shards[i].master.address);
-		worker->nodes[numbers[i]].owner = true;
+		if (numbers[i] < HS_STORM_NODES_MAX)
+			worker->nodes[numbers[i]].owner = true;
 	}
 	for (uint32_t i = 0; i < topology->ranges_count; i++) {
 		const struct hs_topology_range *range = &topology->ranges[i];

@@ -146,6 +146,19 @@ class Load(unittest.TestCase):
             self.assertEqual(result["behind"] + result["sent"], 300)
 
 
+class Limits(unittest.TestCase):
+    def test_a_reply_that_is_too_large(self):
+        """Two elements of which one is as large as any may be: the rest is not waited for."""
+        def boast(_server, _connection, number, _args):
+            return b"*2\r\n" + bulk(b"x" * (2 << 20)) + b"$%d\r\n" % (512 << 20) if number == 1 else None
+
+        with FakeServer(boast) as server:
+            code, out, err = run(server, "--count", 20, "--connections", 1, "--command", "get")
+            self.assertEqual((code, err), (0, ""))
+            self.assertRegex(out, r" 1 sent and never answered")
+            self.assertIn("last trouble: its reply is larger than any may be", out)
+
+
 class Words(unittest.TestCase):
     """What people read and type."""
 

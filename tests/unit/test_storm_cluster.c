@@ -447,10 +447,31 @@ static void test_the_last_answers_are_waited_for(void **state)
 	end(world, 0, 0);
 }
 
+/* A redirect to yet another address is an answer like any other. */
+static void test_too_many_nodes(void **state)
+{
+	struct world *world = begin();
+	struct hs_redis_address at = {.host = "127.0.0.1"};
+
+	(void)state;
+	for (uint16_t port = 1; port <= HS_STORM_NODES_MAX; port++) {
+		at.port = port;
+		assert_int_equal(hs_storm_node(&world->worker, &at), port - 1);
+	}
+	ask(world, "a");
+	hear(world, 0, "-MOVED 7 127.0.0.1:50000\r\n");
+	ask(world, "b");
+	hear(world, 0, "-ASK 7 127.0.0.1:50001\r\n");
+	assert_int_equal(world->worker.nodes_count, HS_STORM_NODES_MAX);
+	assert_int_equal(world->worker.cluster->slots[SLOT], 0);
+	assert_string_equal(world->worker.counts.trouble,
+			    "more than 2048 addresses of nodes: 127.0.0.1:50001 is left out");
+	end(world, 2, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_the_last_answers_are_waited_for),
 		cmocka_unit_test(test_moved_is_followed),
 		cmocka_unit_test(test_ask_is_followed_once),
 		cmocka_unit_test(test_other_slots_are_not_held),
@@ -466,6 +487,8 @@ int main(void)
 		cmocka_unit_test(test_a_lost_link),
 		cmocka_unit_test(test_a_link_that_is_not_there_is_waited_for),
 		cmocka_unit_test(test_what_is_under_way_wherever_it_is),
+		cmocka_unit_test(test_the_last_answers_are_waited_for),
+		cmocka_unit_test(test_too_many_nodes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
