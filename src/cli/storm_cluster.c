@@ -11,6 +11,10 @@
  * elsewhere. If a later request on the same key was run meanwhile, the parked one cannot be sent any more, and its
  * last error is its reply. So is it after --patience.
  *
+ * The redis engine parks requests and follows redirects, too (engine/redis/flow.h). storm shares none of that code on
+ * purpose, only the parsers of redirects and of CLUSTER SLOTS: --verify checks the engine, and shared code would share
+ * the engine's mistakes.
+ *
  * A transaction is sent again as a whole. One that depends on a WATCH goes where the WATCH is and nowhere else: if the
  * slot has left, it did nothing, as if the key had been changed. */
 #include "cli/storm.h"
