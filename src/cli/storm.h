@@ -190,7 +190,6 @@ struct hs_storm_wire {
 	struct hs_storm_template string_get, string_set, counter_get, counter_incr, counter_zero;
 	struct hs_buf request; /* --request */
 	uint16_t request_slot; /* of its second word */
-	size_t value_bytes;
 };
 
 void hs_storm_wire_init(struct hs_storm_wire *wire, const struct hs_storm_options *options);

@@ -24,23 +24,14 @@ static void compose(struct hs_storm_template *template, const char *command, con
 	hs_buf_deinit(&key);
 }
 
-static struct hs_bytes second_word(const char *words)
-{
-	static const char blanks[] = " \t\n";
-
-	words += strspn(words, blanks);
-	words += strcspn(words, blanks);
-	words += strspn(words, blanks);
-	return (struct hs_bytes){words, strcspn(words, blanks)};
-}
-
 void hs_storm_wire_init(struct hs_storm_wire *wire, const struct hs_storm_options *options)
 {
 	const struct hs_bytes none = {NULL, 0};
 	const char *prefix = options->prefix;
 	struct hs_buf value = {0};
+	struct hs_bytes first;
 
-	*wire = (struct hs_storm_wire){.value_bytes = options->value_bytes};
+	*wire = (struct hs_storm_wire){0};
 	memset(hs_buf_reserve(&value, options->value_bytes + 1), 'x', options->value_bytes);
 	value.len = options->value_bytes;
 	compose(&wire->string_get, "GET", prefix, "", none);
@@ -50,7 +41,8 @@ void hs_storm_wire_init(struct hs_storm_wire *wire, const struct hs_storm_option
 	compose(&wire->counter_zero, "SET", prefix, "n:", HS_LIT("0"));
 	hs_buf_deinit(&value);
 	hs_compose_line(&wire->request, options->request);
-	wire->request_slot = hs_slot_of(second_word(options->request));
+	first = hs_compose_next_word(options->request);
+	wire->request_slot = hs_slot_of(hs_compose_next_word(first.data + first.len));
 }
 
 void hs_storm_wire_deinit(struct hs_storm_wire *wire)

@@ -270,7 +270,7 @@ struct hs_top_grid {
 	size_t cursor_row, cursor_col; /* where to type; SIZE_MAX: nowhere */
 };
 
-enum { HS_TOP_COLS_MIN = 20, HS_TOP_COLS_MAX = 1000, HS_TOP_LINES_MAX = 1000 };
+enum { HS_TOP_COLS_MIN = 20, HS_TOP_COLS_MAX = 1000 };
 
 void hs_top_grid_init(struct hs_top_grid *grid, size_t rows, size_t cols, bool unicode);
 void hs_top_grid_deinit(struct hs_top_grid *grid);

@@ -24,7 +24,7 @@ struct hs_top_client {
 	const struct hs_top_options *options;
 	struct hs_conn_driver driver;
 	struct hs_upstream upstream;
-	bool asking, failed;
+	bool asking;
 	uint64_t deadline_us;
 	struct hs_top_question question;
 	enum command commands[HS_TOP_REPLIES_MAX];
@@ -32,7 +32,7 @@ struct hs_top_client {
 	struct hs_buf replies;
 	size_t ends[HS_TOP_REPLIES_MAX]; /* in `replies` */
 	size_t ends_count;
-	char error[HS_TOP_ERROR_MAX];
+	char error[HS_TOP_ERROR_MAX]; /* "": the question has not failed */
 	char buffer[HS_READ_BYTES];
 };
 
@@ -58,12 +58,11 @@ __attribute__((format(printf, 2, 3))) static void fail(struct hs_top_client *cli
 {
 	va_list arguments;
 
-	if (client->failed)
+	if (client->error[0])
 		return;
 	va_start(arguments, format);
 	vsnprintf(client->error, sizeof client->error, format, arguments);
 	va_end(arguments);
-	client->failed = true;
 	hs_upstream_close(&client->upstream, client->error);
 }
 
@@ -127,7 +126,7 @@ static void on_receive(void *context, struct hs_upstream *upstream, const char *
 		     HS_TOP_REPLY_BYTES_MAX >> 20);
 	else if (upstream->close_reason)
 		fail(client, "%s does not speak Redis's protocol: is --target right?", target);
-	if (client->failed)
+	if (client->error[0])
 		hang_up(client);
 }
 
@@ -256,7 +255,7 @@ void hs_top_client_ask(struct hs_top_client *client, const struct hs_top_questio
 	hs_check(!client->asking);
 	client->question = *question;
 	client->asking = true;
-	client->failed = false;
+	client->error[0] = '\0';
 	client->deadline_us = now_us + client->options->timeout_us;
 	client->commands_count = client->ends_count = client->replies.len = 0;
 	if (client->upstream.state == HS_UPSTREAM_DOWN) {
@@ -294,7 +293,7 @@ enum hs_top_step hs_top_client_step(struct hs_top_client *client, uint64_t now_u
 
 	if (!client->asking)
 		return HS_TOP_WAITING;
-	if (!client->failed && !answered) {
+	if (!client->error[0] && !answered) {
 		if (now_us < client->deadline_us)
 			return HS_TOP_WAITING;
 		fail(client, "no answer from %s within %.1f s: it hangs, or the network does",
@@ -302,5 +301,5 @@ enum hs_top_step hs_top_client_step(struct hs_top_client *client, uint64_t now_u
 		hang_up(client);
 	}
 	client->asking = false;
-	return client->failed ? HS_TOP_FAILED : HS_TOP_ANSWERED;
+	return client->error[0] ? HS_TOP_FAILED : HS_TOP_ANSWERED;
 }

@@ -20,7 +20,6 @@
 enum {
 	ONCE_PARTITION_LINES = 18, /* of --once, which has no height to fit */
 	PARTITION_LINES_MIN = 3,   /* one, how many more, the median */
-	TABLE_LINES_MIN = 2,
 };
 
 struct area {

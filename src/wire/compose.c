@@ -21,8 +21,7 @@ void hs_compose(struct hs_buf *out, size_t argc, const struct hs_bytes *argv)
 
 static const char blanks[] = " \t\n";
 
-/* The word at or behind `at`; empty at the end. */
-static struct hs_bytes next_word(const char *at)
+struct hs_bytes hs_compose_next_word(const char *at)
 {
 	at += strspn(at, blanks);
 	return (struct hs_bytes){at, strcspn(at, blanks)};
@@ -33,11 +32,13 @@ size_t hs_compose_line(struct hs_buf *out, const char *line)
 	struct hs_bytes word;
 	size_t count = 0;
 
-	for (word = next_word(line); word.len > 0; word = next_word(word.data + word.len))
+	for (word = hs_compose_next_word(line); word.len > 0;
+	     word = hs_compose_next_word(word.data + word.len))
 		count++;
 	if (count > 0)
 		hs_compose_header(out, count);
-	for (word = next_word(line); word.len > 0; word = next_word(word.data + word.len))
+	for (word = hs_compose_next_word(line); word.len > 0;
+	     word = hs_compose_next_word(word.data + word.len))
 		hs_compose_word(out, word);
 	return count;
 }
