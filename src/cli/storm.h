@@ -22,6 +22,7 @@
 #define HS_CLI_STORM_H
 
 #include "base/buf.h"
+#include "base/counter.h"
 #include "base/histo.h"
 #include "base/limits.h"
 #include "base/prng.h"
@@ -280,22 +281,29 @@ struct hs_storm_error {
 	uint64_t count;
 };
 
+/* Each is a field below, a field of the JSON and, where it has a text, a line of the table, unless it is 0.
+ *
+ * `answered` has errors, too. `lost`: the outcome is unknown. `unsent` is not in `sent`. `not_known`: answered "unknown
+ * command" under --command all, which is no error of the run. `put_aside`: --ordered, had to wait for the turn of its
+ * key. `behind`: of an open loop. */
+#define HS_STORM_COUNTS(ROW)                                                                       \
+	ROW(sent, NULL)                                                                            \
+	ROW(answered, NULL)                                                                        \
+	ROW(lost, "sent and never answered")                                                       \
+	ROW(unsent, "taken back: a connection was lost before they were sent")                     \
+	ROW(not_known, NULL)                                                                       \
+	ROW(behind, "due and never sent: the target was too slow")                                 \
+	ROW(put_aside, NULL)                                                                       \
+	ROW(disconnects, "connections lost")                                                       \
+	ROW(connect_failures, "connects failed")                                                   \
+	ROW(given_up, "connections given up")
+
 struct hs_storm_counts {
 	struct hs_histo reads_ns, writes_ns; /* answered without an error */
 	struct hs_storm_error errors[HS_STORM_ERRORS_MAX];
-	uint64_t sent;
-	uint64_t answered; /* errors included */
 	uint64_t error_total;
-	uint64_t lost; /* sent, never answered: the outcome is unknown */
-	uint64_t
-		unsent; /* composed, and certainly not sent when a connection was lost; not in `sent` */
-	uint64_t not_known; /* --command all: answered "unknown command"; no error of the run */
+	HS_STORM_COUNTS(HS_COUNTER_NUMBER)
 	char not_known_name[HS_STORM_ERROR_WORD_MAX]; /* the last such command */
-	uint64_t put_aside; /* --ordered: had to wait for the turn of its key */
-	uint64_t behind;    /* open loop: due, but never sent because the target was too slow */
-	uint64_t disconnects;
-	uint64_t connect_failures;
-	uint64_t given_up; /* connections */
 	uint64_t first_ns, last_ns;
 	char trouble[HS_STORM_TROUBLE_BYTES]; /* the last error of a connection */
 };

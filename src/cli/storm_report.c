@@ -49,19 +49,11 @@ void hs_storm_counts_merge(struct hs_storm_counts *into, const struct hs_storm_c
 	hs_histo_merge(&into->reads_ns, &from->reads_ns);
 	hs_histo_merge(&into->writes_ns, &from->writes_ns);
 	merge_errors(into, from);
-	into->sent += from->sent;
-	into->answered += from->answered;
 	into->error_total += from->error_total;
-	into->lost += from->lost;
-	into->unsent += from->unsent;
-	into->not_known += from->not_known;
+#define ADD(field, text) into->field += from->field;
+	HS_STORM_COUNTS(ADD)
 	if (from->not_known)
 		memcpy(into->not_known_name, from->not_known_name, sizeof into->not_known_name);
-	into->put_aside += from->put_aside;
-	into->behind += from->behind;
-	into->disconnects += from->disconnects;
-	into->connect_failures += from->connect_failures;
-	into->given_up += from->given_up;
 	if (!into->first_ns || (from->first_ns && from->first_ns < into->first_ns))
 		into->first_ns = from->first_ns;
 	if (from->last_ns > into->last_ns)
@@ -102,20 +94,15 @@ static void print_trouble(const struct hs_storm_counts *counts, FILE *out)
 		uint64_t count;
 		const char *text;
 	} lines[] = {
-		{counts->lost, "sent and never answered"},
-		{counts->unsent, "taken back: a connection was lost before they were sent"},
-		{counts->behind, "due and never sent: the target was too slow"},
-		{counts->disconnects, "connections lost"},
-		{counts->connect_failures, "connects failed"},
-		{counts->given_up, "connections given up"},
-	};
+#define LINE(field, text) {counts->field, text},
+		HS_STORM_COUNTS(LINE)};
 
 	for (int i = 0; i < HS_STORM_ERRORS_MAX && counts->errors[i].count; i++)
 		fprintf(out, "%10llu errors %s, such as: %s\n",
 			(unsigned long long)counts->errors[i].count, counts->errors[i].word,
 			counts->errors[i].example);
 	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
-		if (lines[i].count)
+		if (lines[i].count && lines[i].text)
 			fprintf(out, "%10llu %s\n", (unsigned long long)lines[i].count,
 				lines[i].text);
 	}
@@ -315,16 +302,8 @@ void hs_storm_report_json(const struct hs_storm_result *result, FILE *out)
 	json_object_set_new(object, "options", options_json(result->options));
 	json_object_set_new(object, "seconds", json_real(result->seconds));
 	json_object_set_new(object, "cpu_seconds", json_real(result->cpu_seconds));
-	set_count(object, "sent", counts->sent);
-	set_count(object, "answered", counts->answered);
-	set_count(object, "lost", counts->lost);
-	set_count(object, "unsent", counts->unsent);
-	set_count(object, "not_known", counts->not_known);
-	set_count(object, "behind", counts->behind);
-	set_count(object, "put_aside", counts->put_aside);
-	set_count(object, "disconnects", counts->disconnects);
-	set_count(object, "connect_failures", counts->connect_failures);
-	set_count(object, "given_up", counts->given_up);
+#define SET(field, text) set_count(object, #field, counts->field);
+	HS_STORM_COUNTS(SET)
 	json_object_set_new(object, "all", histo_json(result, &all));
 	if (!*result->options->request) {
 		json_object_set_new(object, "reads", histo_json(result, &counts->reads_ns));
