@@ -5,7 +5,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "wire/answer.h"
+#include "wire/walk.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -60,45 +60,12 @@ static const struct kind partition_kind = {partition_fields,
 
 /* ---- walking a reply ---- */
 
-static bool skip(struct hs_bytes *rest)
-{
-	int64_t len = hs_answer_length(rest->data, rest->len);
-
-	if (len <= 0)
-		return false;
-	rest->data += len;
-	rest->len -= (size_t)len;
-	return true;
-}
-
-/* The next element; of an aggregate its header. Attributes are passed over. */
-static bool next(struct hs_bytes *rest, struct hs_answer *answer)
-{
-	for (;;) {
-		int64_t len = hs_answer_head(answer, rest->data, rest->len);
-
-		if (len <= 0)
-			return false;
-		/* A number's own digits are its text. */
-		if (answer->type == HS_ANSWER_INT)
-			answer->text = (struct hs_bytes){rest->data + 1, (size_t)len - 3};
-		rest->data += len;
-		rest->len -= (size_t)len;
-		if (answer->type != HS_ANSWER_ATTRIBUTE)
-			return true;
-		for (int64_t i = 0; i < answer->count * 2; i++) {
-			if (!skip(rest))
-				return false;
-		}
-	}
-}
-
 static double number_of(const struct hs_answer *answer)
 {
 	char text[64], *end;
 	double value;
 
-	if (answer->type == HS_ANSWER_BOOL)
+	if (answer->type == HS_ANSWER_INT || answer->type == HS_ANSWER_BOOL)
 		return (double)answer->integer;
 	if (answer->text.len == 0 || answer->text.len >= sizeof text)
 		return NAN;
@@ -106,6 +73,14 @@ static double number_of(const struct hs_answer *answer)
 	text[answer->text.len] = '\0';
 	value = strtod(text, &end);
 	return *end ? NAN : value;
+}
+
+/* The digits of the integer that was read last. */
+static struct hs_bytes digits_before(const struct hs_walk *walk, const struct hs_walk *before)
+{
+	const char *colon = memrchr(before->data, ':', (size_t)(walk->data - before->data));
+
+	return (struct hs_bytes){colon + 1, (size_t)(walk->data - colon) - 3};
 }
 
 static const struct field *find_field(const struct kind *kind, struct hs_bytes name)
@@ -132,24 +107,27 @@ static void clear(const struct kind *kind, void *row)
 }
 
 /* One name and its value. */
-static bool read_pair(struct hs_bytes *rest, const struct kind *kind, void *row)
+static bool read_pair(struct hs_walk *walk, const struct kind *kind, void *row)
 {
-	struct hs_answer name, value;
+	struct hs_bytes name;
+	struct hs_answer value;
 	const struct field *field;
-	struct hs_bytes before;
+	struct hs_walk before;
 
-	if (!next(rest, &name) || (name.type != HS_ANSWER_BULK && name.type != HS_ANSWER_STATUS))
+	if (hs_walk_text(walk, &name) < 0)
 		return false;
-	before = *rest;
-	if (!next(rest, &value))
+	before = *walk;
+	if (hs_walk_next(walk, &value) < 0)
 		return false;
 	if (value.count) { /* nested: of no use here */
-		*rest = before;
-		return skip(rest);
+		*walk = before;
+		return hs_walk_skip(walk) == 0;
 	}
-	field = find_field(kind, name.text);
+	field = find_field(kind, name);
 	if (!field)
 		return true;
+	if (field->text && value.type == HS_ANSWER_INT) /* a partition's id may be one */
+		value.text = digits_before(walk, &before);
 	if (field->text)
 		memcpy((char *)row + field->at, &value.text, sizeof value.text);
 	else
@@ -157,19 +135,15 @@ static bool read_pair(struct hs_bytes *rest, const struct kind *kind, void *row)
 	return true;
 }
 
-static bool read_row(struct hs_bytes *rest, const struct kind *kind, void *row)
+static bool read_row(struct hs_walk *walk, const struct kind *kind, void *row)
 {
-	struct hs_answer head;
 	int64_t pairs;
 
-	if (!next(rest, &head))
+	if (hs_walk_map(walk, &pairs) < 0)
 		return false;
-	if (head.type != HS_ANSWER_MAP && (head.type != HS_ANSWER_ARRAY || head.count % 2))
-		return false;
-	pairs = head.type == HS_ANSWER_MAP ? head.count : head.count / 2;
 	clear(kind, row);
 	for (int64_t i = 0; i < pairs; i++) {
-		if (!read_pair(rest, kind, row))
+		if (!read_pair(walk, kind, row))
 			return false;
 	}
 	return true;
@@ -179,9 +153,10 @@ static bool read_row(struct hs_bytes *rest, const struct kind *kind, void *row)
 static bool read_rows(struct hs_bytes reply, const struct kind *kind, size_t max, void **rows,
 		      size_t *count)
 {
+	struct hs_walk walk = {reply.data, reply.len};
 	struct hs_answer head;
 
-	if (!next(&reply, &head))
+	if (hs_walk_next(&walk, &head) < 0)
 		return false;
 	if (head.type != HS_ANSWER_ARRAY && head.type != HS_ANSWER_NULL)
 		return false;
@@ -189,7 +164,7 @@ static bool read_rows(struct hs_bytes reply, const struct kind *kind, size_t max
 		max = (size_t)head.count;
 	*rows = hs_mem_zalloc((max ? max : 1) * kind->bytes);
 	for (*count = 0; *count < max; ++*count) {
-		if (!read_row(&reply, kind, (char *)*rows + *count * kind->bytes))
+		if (!read_row(&walk, kind, (char *)*rows + *count * kind->bytes))
 			return false;
 	}
 	return true;
@@ -234,9 +209,10 @@ static struct hs_bytes info_field(struct hs_bytes info, const char *name)
 /* A server that keeps INFO to itself can be looked at all the same. */
 static void read_info(struct hs_top_model *model, struct hs_bytes reply)
 {
+	struct hs_walk walk = {reply.data, reply.len};
 	struct hs_answer head;
 
-	if (!next(&reply, &head) || head.type != HS_ANSWER_BULK)
+	if (hs_walk_next(&walk, &head) < 0 || head.type != HS_ANSWER_BULK)
 		return;
 	model->version = info_field(head.text, "heatsink_version");
 	head.text = info_field(head.text, "uptime_in_seconds");

@@ -1,6 +1,6 @@
-/* Walks through a whole reply, element by element, for the parsers of this folder: what a server
- * sent may be anything, so every step is checked and everything that does not fit is HS_EPROTO. Maps
- * of RESP3 and the flat arrays that RESP2 has for them look the same. Copies nothing. */
+/* Walks through a whole reply, element by element, for parsers of what servers answer: a server may
+ * send anything, so every step is checked and everything that does not fit is HS_EPROTO. Maps of
+ * RESP3 and the flat arrays that RESP2 has for them look the same. Copies nothing. */
 #ifndef HS_WIRE_WALK_H
 #define HS_WIRE_WALK_H
 
