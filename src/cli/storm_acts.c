@@ -451,12 +451,9 @@ static void hear_watched(struct hs_storm_conn *conn, const struct hs_answer *ans
 /* The target has no such command, as the embedded engine has no EVAL. */
 static bool is_unknown(const struct hs_storm_flight *flight, const struct hs_answer *answer)
 {
-	static const struct hs_bytes unknown = HS_LIT("ERR unknown command");
-
 	return flight->kind == HS_STORM_ACT && flight->heard == HS_STORM_HEARD_ONE &&
 	       flight->act < ACTS && answer->type == HS_ANSWER_ERROR &&
-	       answer->text.len >= unknown.len &&
-	       memcmp(answer->text.data, unknown.data, unknown.len) == 0;
+	       hs_bytes_begins(answer->text, HS_LIT("ERR unknown command"));
 }
 
 void hs_storm_acts_error(const struct hs_storm_flight *flight, const struct hs_answer *answer,

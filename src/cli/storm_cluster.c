@@ -287,11 +287,6 @@ void hs_storm_cluster_added(struct hs_storm_conn *conn, struct hs_storm_flight *
 
 /* ---- replies ---- */
 
-static bool begins(struct hs_bytes text, const char *word)
-{
-	return text.len >= strlen(word) && memcmp(text.data, word, strlen(word)) == 0;
-}
-
 /* False: it cannot be followed. */
 static bool judge_redirect(struct hs_storm_link *link, const struct hs_redirect *redirect,
 			   struct hs_storm_verdict *verdict)
@@ -322,8 +317,9 @@ static bool judge_redirect(struct hs_storm_link *link, const struct hs_redirect 
 static bool judge(struct hs_storm_link *link, struct hs_bytes reply,
 		  struct hs_storm_verdict *verdict)
 {
-	static const char *const words[] = {"TRYAGAIN", "CLUSTERDOWN", "LOADING", "MASTERDOWN",
-					    "READONLY"};
+	static const struct hs_bytes words[] = {HS_LIT("TRYAGAIN"), HS_LIT("CLUSTERDOWN"),
+						HS_LIT("LOADING"), HS_LIT("MASTERDOWN"),
+						HS_LIT("READONLY")};
 	struct hs_storm_worker *worker = link->conn->worker;
 	struct hs_redirect redirect;
 	struct hs_answer answer;
@@ -334,7 +330,7 @@ static bool judge(struct hs_storm_link *link, struct hs_bytes reply,
 	if (hs_redirect_parse(&redirect, answer.text))
 		return verdict->again = judge_redirect(link, &redirect, verdict);
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-		if (!begins(answer.text, words[i]))
+		if (!hs_bytes_begins(answer.text, words[i]))
 			continue;
 		worker->nodes[link->node].again += worker->phase == HS_STORM_PHASE_RUN;
 		worker->cluster->wanted = true;

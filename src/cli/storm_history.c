@@ -276,17 +276,12 @@ static void hear(struct hs_storm_history *history, struct record *record,
 	settle(history, record, DROPPED);
 }
 
-static bool begins(struct hs_bytes text, const char *word)
-{
-	return text.len >= strlen(word) && memcmp(text.data, word, strlen(word)) == 0;
-}
-
 static void hear_error(struct hs_storm_history *history, const struct hs_storm_flight *flight,
 		       struct hs_bytes text)
 {
 	/* MSET may have done a part. An EXEC whose MULTI was refused has been preceded by commands
 	 * that were not queued but done. */
-	if (begins(text, "ERR EXEC without MULTI"))
+	if (hs_bytes_begins(text, HS_LIT("ERR EXEC without MULTI")))
 		leave_open(history, flight, true);
 	else if (hs_storm_says_unknown(text) || flight->heard == HS_STORM_HEARD_SAME)
 		leave_open(history, flight, false);

@@ -384,7 +384,7 @@ void hs_storm_verify_undone(struct hs_storm_verify *verify, const struct hs_stor
 
 bool hs_storm_says_unknown(struct hs_bytes text)
 {
-	return (text.len >= 8 && memcmp(text.data, "UNKNOWN ", 8) == 0) ||
+	return hs_bytes_begins(text, HS_LIT("UNKNOWN ")) ||
 	       memmem(text.data, text.len, "outcome is unknown", 18) != NULL;
 }
 

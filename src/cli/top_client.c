@@ -68,20 +68,13 @@ __attribute__((format(printf, 2, 3))) static void fail(struct hs_top_client *cli
 
 /* ---- replies ---- */
 
-static bool starts(struct hs_bytes text, const char *word)
-{
-	size_t len = strlen(word);
-
-	return text.len >= len && memcmp(text.data, word, len) == 0;
-}
-
 static void complain(struct hs_top_client *client, enum command command, struct hs_bytes text)
 {
 	const char *target = client->options->target.text;
 	char said[160];
 
 	hs_bytes_escape(text, said, sizeof said);
-	if (command == HEAT && starts(text, "ERR unknown command"))
+	if (command == HEAT && hs_bytes_begins(text, HS_LIT("ERR unknown command")))
 		fail(client,
 		     "%s is not heatsink: it does not know HEAT; point --target at a heatsink "
 		     "server",
@@ -104,8 +97,8 @@ static void take(void *context, struct hs_bytes reply, bool owned)
 		     client->options->target.text);
 		return;
 	}
-	if (head.type == HS_ANSWER_ERROR &&
-	    (client->commands[client->ends_count] == HEAT || starts(head.text, "NOAUTH"))) {
+	if (head.type == HS_ANSWER_ERROR && (client->commands[client->ends_count] == HEAT ||
+					     hs_bytes_begins(head.text, HS_LIT("NOAUTH")))) {
 		complain(client, client->commands[client->ends_count], head.text);
 		return;
 	}

@@ -236,14 +236,15 @@ static void take_median(struct hs_top_model *model)
 /* HEAT PREFIXES takes no filter; and one that the server has applied does no harm again. */
 static void filter(struct hs_top_model *model, const struct hs_top_question *question)
 {
-	size_t kept = 0, len = question->prefix_len;
+	struct hs_bytes prefix = {question->prefix, question->prefix_len};
+	size_t kept = 0;
 
-	if (question->what == HS_TOP_SLOTS || len == 0)
+	if (question->what == HS_TOP_SLOTS)
 		return;
 	for (size_t i = 0; i < model->rows_count; i++) {
 		const struct hs_top_row *row = &model->rows[i];
 
-		if (row->name.len >= len && memcmp(row->name.data, question->prefix, len) == 0)
+		if (hs_bytes_begins(row->name, prefix))
 			model->rows[kept++] = *row;
 	}
 	model->rows_count = kept;

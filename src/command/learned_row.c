@@ -311,7 +311,7 @@ static struct hs_bytes policy_of(const struct hs_learned_entry *entry, const cha
 
 	while (hs_answer_take(&rest, &tip)) {
 		tip = text_of(tip);
-		if (tip.len > len && memcmp(tip.data, name, len) == 0)
+		if (hs_bytes_begins(tip, hs_bytes_of(name)))
 			return (struct hs_bytes){tip.data + len, tip.len - len};
 	}
 	return (struct hs_bytes){"", 0};

@@ -339,7 +339,6 @@ static void merge_cursor(const struct hs_core *core, struct hs_request *request,
 static bool ran_in_part(const struct hs_core *core, const struct hs_request *request,
 			const struct hs_bytes *parts)
 {
-	static const struct hs_bytes unknown = HS_LIT("-UNKNOWN");
 	bool ran = false;
 
 	if (!core->world.shared_connections || request->call.command->flags & HS_CMD_READONLY ||
@@ -347,8 +346,7 @@ static bool ran_in_part(const struct hs_core *core, const struct hs_request *req
 		return false;
 	for (uint32_t i = 0; i < request->parts_count; i++)
 		ran = ran || parts[i].len == 0 || parts[i].data[0] != '-' ||
-		      (parts[i].len > unknown.len &&
-		       memcmp(parts[i].data, unknown.data, unknown.len) == 0);
+		      hs_bytes_begins(parts[i], HS_LIT("-UNKNOWN"));
 	return ran;
 }
 

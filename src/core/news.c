@@ -85,8 +85,7 @@ static const struct hs_bytes key_events[] = {HS_LIT("__keyspace@"), HS_LIT("__ke
 bool hs_news_is_key_event(struct hs_bytes channel)
 {
 	for (size_t i = 0; i < sizeof key_events / sizeof *key_events; i++) {
-		if (channel.len >= key_events[i].len &&
-		    memcmp(channel.data, key_events[i].data, key_events[i].len) == 0)
+		if (hs_bytes_begins(channel, key_events[i]))
 			return true;
 	}
 	return false;

@@ -89,7 +89,7 @@ static bool says_no_writes(struct hs_bytes script)
 		return false;
 	while (line.len > 0) {
 		word = next_word(&line, ' ');
-		if (word.len < list.len || memcmp(word.data, list.data, list.len) != 0)
+		if (!hs_bytes_begins(word, list))
 			continue;
 		word.data += list.len;
 		word.len -= list.len;

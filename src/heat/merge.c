@@ -264,9 +264,8 @@ static void look_at_set(const struct frame *frame, const struct hs_heat_query *q
 			}
 			if (seen || merge_row(frame, entry->id, query->window, &row) < cooled)
 				continue;
-			if (row.name_len < query->starts.len ||
-			    (query->starts.len > 0 &&
-			     memcmp(row.name, query->starts.data, query->starts.len) != 0))
+			if (!hs_bytes_begins((struct hs_bytes){row.name, row.name_len},
+					     query->starts))
 				continue;
 
 			double rank = rank_of(&row, query);

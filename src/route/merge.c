@@ -191,9 +191,7 @@ static bool merge_first(const struct hs_merge *merge, struct hs_reply *reply)
 /* SCRIPT KILL of a server that runs none. */
 static bool is_not_busy(struct hs_bytes part)
 {
-	static const struct hs_bytes words = HS_LIT("-NOTBUSY");
-
-	return part.len > words.len && memcmp(part.data, words.data, words.len) == 0;
+	return hs_bytes_begins(part, HS_LIT("-NOTBUSY"));
 }
 
 /* The first part that is no error; if there is none, the first error, but one that says that there is

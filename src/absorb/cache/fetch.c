@@ -298,13 +298,13 @@ static void tell_others(struct hs_cache_stage *stage, struct hs_cache_fetch *fet
 /* Not the data's fault: it could not be read. */
 static bool is_trouble(struct hs_bytes reply)
 {
-	static const char *const about_data[] = {"-WRONGTYPE", "-ERR", "-NOPERM", "-NOAUTH"};
+	static const struct hs_bytes about_data[] = {HS_LIT("-WRONGTYPE"), HS_LIT("-ERR"),
+						     HS_LIT("-NOPERM"), HS_LIT("-NOAUTH")};
 
 	if (reply.len == 0 || reply.data[0] != '-')
 		return false;
 	for (size_t i = 0; i < sizeof about_data / sizeof *about_data; i++) {
-		if (reply.len > strlen(about_data[i]) &&
-		    memcmp(reply.data, about_data[i], strlen(about_data[i])) == 0)
+		if (hs_bytes_begins(reply, about_data[i]))
 			return false;
 	}
 	return true;
@@ -335,9 +335,7 @@ static void answer_old(struct hs_cache_stage *stage, struct hs_cache_fetch *fetc
 /* The engine cannot read it in a way that allows it to be cached. */
 static bool is_no_vouch(struct hs_bytes reply)
 {
-	struct hs_bytes word = HS_LIT("-NOVOUCH");
-
-	return reply.len > word.len && memcmp(reply.data, word.data, word.len) == 0;
+	return hs_bytes_begins(reply, HS_LIT("-NOVOUCH"));
 }
 
 /* What a replica, or the master in its stead, was asked for. True: it is to be read once more, for the cache. A
