@@ -370,7 +370,6 @@ struct hs_storm_link {
 	struct hs_upstream upstream;
 	uint64_t born;			 /* counts its openings */
 	bool failed_for_good;		 /* too often in a row */
-	uint64_t composed;		 /* bytes, since it was opened */
 	struct hs_storm_flight *flights; /* a ring: head is the oldest */
 	uint32_t flight_head, flight_count, flight_mask;
 
@@ -382,7 +381,8 @@ struct hs_storm_link {
 	uint32_t unit_replies; /* of the transaction at the head */
 	struct hs_storm_verdict verdict;
 	struct hs_buf why; /* the error that it is about */
-	uint64_t heard_us;
+	/* Without a byte from a node that owns no slots. Ticks, not time: when storm itself was held up,
+	 * the node's answer may lie unread in the socket. */
 	unsigned silent_ticks;
 };
 

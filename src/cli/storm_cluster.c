@@ -200,7 +200,7 @@ static void send_parked(struct hs_storm_parked *parked, struct hs_storm_link *li
 		*flight = parked->flights[i];
 		flight->asked = parked->ask;
 		flight->give_up_ms = parked->give_up_ms;
-		link->composed += flight->bytes;
+		link->upstream.composed += flight->bytes;
 		count_request(link);
 	}
 	hs_buf_append_bytes(&link->upstream.out, hs_buf_bytes(&parked->bytes));

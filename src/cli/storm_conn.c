@@ -85,7 +85,7 @@ void hs_storm_link_say(struct hs_storm_link *link, enum hs_storm_kind kind, cons
 	*flight = (struct hs_storm_flight){.kind = kind};
 	hs_compose_line(&link->upstream.out, words);
 	flight->bytes = (uint32_t)(link->upstream.out.len - before);
-	link->composed += flight->bytes;
+	link->upstream.composed += flight->bytes;
 }
 
 struct hs_storm_flight *hs_storm_conn_add(struct hs_storm_conn *conn, uint16_t slot)
@@ -106,7 +106,7 @@ void hs_storm_conn_added(struct hs_storm_conn *conn)
 
 	flight->bytes = (uint32_t)(conn->out->len - conn->out_before);
 	if (conn->adding)
-		conn->adding->composed += flight->bytes;
+		conn->adding->upstream.composed += flight->bytes;
 	if (conn->worker->cluster)
 		hs_storm_cluster_added(conn, flight);
 }
@@ -163,7 +163,7 @@ void hs_storm_conn_raise(struct hs_storm_conn *conn, uint64_t key, int64_t floor
 /* What was under way, oldest first. */
 static void forget_flights(struct hs_storm_link *link)
 {
-	uint64_t sent = link->upstream.sent, at = link->composed;
+	uint64_t sent = link->upstream.sent, at = link->upstream.composed;
 
 	for (uint32_t i = 0; i < link->flight_count; i++)
 		at -= link->flights[(link->flight_head + i) & link->flight_mask].bytes;
@@ -325,6 +325,7 @@ static void on_receive(void *context, struct hs_upstream *upstream, const char *
 	struct hs_storm_link *link = link_of(upstream);
 
 	worker->read_ns = uv_hrtime();
+	link->silent_ticks = 0;
 	hs_upstream_receive(upstream, worker->read_ns / 1000, data, len, HS_REPLY_BYTES_MAX, take,
 			    link);
 	if (upstream->close_reason)
@@ -393,7 +394,7 @@ void hs_storm_link_open(struct hs_storm_link *link)
 	if (!hs_upstream_may_open(&link->upstream, uv_hrtime() / 1000))
 		return;
 	hs_upstream_opening(&link->upstream, uv_hrtime() / 1000);
-	link->composed = 0;
+	link->silent_ticks = 0;
 	link->born++;
 	hs_conn_open(&worker->driver, &link->upstream, &server);
 }

@@ -137,12 +137,9 @@ void hs_storm_map_take(struct hs_storm_link *link, struct hs_bytes reply)
 static void watch_deserted(struct hs_storm_link *link)
 {
 	const struct hs_storm_worker *worker = link->conn->worker;
-	uint64_t heard_us = link->upstream.heard_us;
 
-	if (!worker->cluster->known || worker->nodes[link->node].owner || link->flight_count == 0 ||
-	    link->heard_us != heard_us)
+	if (!worker->cluster->known || worker->nodes[link->node].owner || link->flight_count == 0)
 		link->silent_ticks = 0;
-	link->heard_us = heard_us;
 	if (link->silent_ticks++ >= SILENT_TICKS_MAX)
 		hs_storm_link_drop(link, "it owns no slots any more and does not answer");
 }
