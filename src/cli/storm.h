@@ -454,8 +454,10 @@ struct hs_storm_worker {
 	enum hs_storm_phase phase;
 	bool abandoned; /* the phase ended before everything was sent and answered */
 	uint64_t under_way;
-	uint64_t read_ns;	     /* when bytes last came */
-	uint64_t heard_ns;	     /* the last answer, or the beginning of the phase */
+	uint64_t read_ns; /* when bytes last came */
+	/* The last answer on any connection, or the beginning of the phase: other phases than RUN go on as long as
+	 * one server answers. */
+	uint64_t heard_ns;
 	uint64_t start_ns, end_ns;   /* RUN; end 0: none */
 	uint64_t quota;		     /* RUN: requests to send; UINT64_MAX: no limit */
 	uint64_t stopped_ns;	     /* RUN: when the sending ended; 0: not yet */

@@ -10,6 +10,7 @@
 
 #include "base/limits.h"
 #include "base/mem.h"
+#include "serve/clock.h"
 #include "upstream/upstream.h"
 #include "wire/compose.h"
 
@@ -112,7 +113,7 @@ static void on_receive(void *context, struct hs_upstream *upstream, const char *
 	const char *target = client->options->target.text;
 	size_t most = HS_TOP_REPLY_BYTES_MAX;
 
-	hs_upstream_receive(upstream, 0, data, len, most, take, client);
+	hs_upstream_receive(upstream, hs_clock_mono_us(), data, len, most, take, client);
 	if (upstream->partial.len > most || upstream->scan.need > most ||
 	    client->replies.len > most)
 		fail(client, "%s sends more than %d MB at once: is --target right?", target,

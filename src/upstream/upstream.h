@@ -85,6 +85,16 @@ static inline bool hs_upstream_may_open(const struct hs_upstream *upstream, uint
 	return upstream->state == HS_UPSTREAM_DOWN && now_us >= upstream->backoff.open_at_us;
 }
 
+/* Whether no byte has come for `max_us`, since the last one or since `since_us`, when its owner asked for an
+ * answer, whichever is later. */
+static inline bool hs_upstream_is_silent(const struct hs_upstream *upstream, uint64_t since_us,
+					 uint64_t now_us, uint64_t max_us)
+{
+	uint64_t last_us = upstream->heard_us > since_us ? upstream->heard_us : since_us;
+
+	return now_us >= last_us + max_us;
+}
+
 /* Its owner wants it closed; the first reason counts. */
 static inline void hs_upstream_close(struct hs_upstream *upstream, const char *reason)
 {

@@ -345,6 +345,28 @@ static void test_a_new_connection_begins_anew(void **state)
 	destroy(taker);
 }
 
+static void test_silence_counts_from_the_question_or_the_last_byte(void **state)
+{
+	struct taker *taker = create();
+	struct hs_upstream *upstream = &taker->upstream;
+
+	(void)state;
+	/* Nothing came since it was opened, at 1. */
+	assert_false(hs_upstream_is_silent(upstream, 0, 10, 10));
+	assert_true(hs_upstream_is_silent(upstream, 0, 11, 10));
+	/* It was asked later: it has its time from then on. */
+	assert_false(hs_upstream_is_silent(upstream, 5, 14, 10));
+	assert_true(hs_upstream_is_silent(upstream, 5, 15, 10));
+	/* Bytes that came after the question count, though they are no whole reply. */
+	hs_upstream_receive(upstream, 12, "$5\r\nhe", 6, REPLY_BYTES_MAX, take, taker);
+	assert_false(hs_upstream_is_silent(upstream, 5, 21, 10));
+	assert_true(hs_upstream_is_silent(upstream, 5, 22, 10));
+	/* A question that is younger than the last byte, and one that was asked this moment. */
+	assert_false(hs_upstream_is_silent(upstream, 20, 29, 10));
+	assert_false(hs_upstream_is_silent(upstream, 30, 30, 10));
+	destroy(taker);
+}
+
 /* ---- backoff ---- */
 
 static void test_backoff_doubles_up_to_its_limit(void **state)
@@ -411,6 +433,7 @@ int main(void)
 		cmocka_unit_test(test_room_for_a_long_one),
 		cmocka_unit_test(test_nothing_long_is_kept),
 		cmocka_unit_test(test_a_new_connection_begins_anew),
+		cmocka_unit_test(test_silence_counts_from_the_question_or_the_last_byte),
 		cmocka_unit_test(test_backoff_doubles_up_to_its_limit),
 		cmocka_unit_test(test_backoff_of_very_many_failures),
 	};

@@ -295,7 +295,8 @@ void hs_flow_flush(struct hs_flow *flow, struct hs_now now)
 
 void hs_flow_close_overdue(struct hs_flow *flow, struct hs_pipe *pipe, const struct hs_op *op)
 {
-	/* A long request goes out piece by piece; a long reply is noted where it comes in. */
+	/* A long request goes out piece by piece; a long reply is noted where it comes in. Other bytes do not
+	 * count, as they would in hs_upstream_is_silent: they answered operations before this one. */
 	if (op && pipe->upstream.sent != pipe->sent_seen && op->engine_mark > pipe->upstream.sent)
 		pipe->moved_us = flow->now.mono_us;
 	pipe->sent_seen = pipe->upstream.sent;

@@ -154,6 +154,7 @@ void hs_monitor_node_tick(struct hs_monitor_node *node)
 	bool busy = node->upstream.state != HS_UPSTREAM_UP || node->asked != HS_ASK_NOTHING ||
 		    node->wants != 0;
 
+	/* The whole answer has its time: the first bytes do not prolong it, as in hs_upstream_is_silent. */
 	if (node->asked != HS_ASK_NOTHING &&
 	    monitor->now_us - node->asked_us > HS_MONITOR_REPLY_US_MAX) {
 		failed(node, "it does not answer in time");

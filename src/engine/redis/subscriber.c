@@ -450,12 +450,11 @@ void hs_subscriber_ask(struct hs_subscriber *sub, uint64_t now_us, struct hs_op 
 /* Whether a connection that is up still answers. */
 static void check_liveness(struct hs_subscriber *sub, struct hs_subscriber_conn *conn)
 {
-	uint64_t silent_us = sub->now_us - conn->upstream.heard_us;
 	/* A server that tells of keys may refuse all the same: they expire. */
 	uint64_t due_us = conn->tracks ? conn->checked_us : conn->upstream.heard_us;
 
-	if (conn->checking && sub->now_us - conn->checked_us >= HS_SUBSCRIBER_SILENT_US_MAX &&
-	    silent_us >= HS_SUBSCRIBER_SILENT_US_MAX)
+	if (conn->checking && hs_upstream_is_silent(&conn->upstream, conn->checked_us, sub->now_us,
+						    HS_SUBSCRIBER_SILENT_US_MAX))
 		hs_upstream_close(&conn->upstream, "it does not answer any more");
 	else if (!conn->checking && sub->now_us - due_us >= HS_SUBSCRIBER_PING_US)
 		hs_subscriber_conn_check(sub, conn);

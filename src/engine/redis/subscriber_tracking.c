@@ -101,10 +101,8 @@ void hs_subscriber_tell_changed(struct hs_subscriber *sub)
 
 static bool is_silent(const struct hs_subscriber *sub, const struct hs_subscriber_conn *conn)
 {
-	uint64_t heard_us = conn->upstream.heard_us;
-	uint64_t since_us = heard_us > conn->checked_us ? heard_us : conn->checked_us;
-
-	return conn->checking && sub->now_us - since_us >= HS_SUBSCRIBER_SUSPECT_US;
+	return conn->checking && hs_upstream_is_silent(&conn->upstream, conn->checked_us,
+						       sub->now_us, HS_SUBSCRIBER_SUSPECT_US);
 }
 
 static bool is_covered(const struct hs_subscriber *sub)
