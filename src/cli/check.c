@@ -11,7 +11,6 @@ enum { WHOLE, DAMAGED, NOT_CHECKED };
 
 struct options {
 	const char *data;
-	bool help;
 };
 
 static const struct hs_flag rows[] = {
@@ -21,22 +20,17 @@ static const struct hs_flag rows[] = {
 	 .text = "the data folder; no server may be using it",
 	 .read = hs_flag_read_text,
 	 .field = offsetof(struct options, data)},
-	{.name = "help",
-	 .initial = "no",
-	 .text = "print this",
-	 .read = hs_flag_read_yes,
-	 .field = offsetof(struct options, help)},
 };
 
-static const struct hs_flags flags = {"heatsink check", rows, sizeof rows / sizeof *rows};
-
-static void help(void)
-{
-	printf("heatsink check: read everything in a data folder and verify every checksum\n\n");
-	hs_flags_help(&flags, stdout);
-	printf("\nNothing is written. The exit status is 0 when everything is whole, 1 when damage "
-	       "was\nfound, 2 when the folder could not be checked.\n");
-}
+static const struct hs_flags flags = {
+	.who = "heatsink check",
+	.before = "heatsink check: read everything in a data folder and verify every checksum\n\n",
+	.after = "\nNothing is written. The exit status is 0 when everything is whole, 1 when "
+		 "damage "
+		 "was\nfound, 2 when the folder could not be checked.\n",
+	.rows = rows,
+	.count = sizeof rows / sizeof *rows,
+};
 
 static const char unseen[] = "A running server notices a damaged record when it is read: the reply "
 			     "is an error. It does not\n"
@@ -51,13 +45,10 @@ int hs_cli_check(int argc, char **argv)
 	struct options options = {0};
 	struct hs_folder folder;
 	bool damaged;
+	int rc = hs_flags_read(&flags, &options, NULL, argc, argv, stderr);
 
-	if (hs_flags_read(&flags, &options, NULL, argc, argv, stderr) < 0)
-		return NOT_CHECKED;
-	if (options.help) {
-		help();
-		return WHOLE;
-	}
+	if (rc != 0)
+		return rc < 0 ? NOT_CHECKED : WHOLE;
 	if (hs_folder_open(&folder, options.data) != 0) {
 		fprintf(stderr, "heatsink check: %s\n", folder.error);
 		hs_folder_close(&folder);

@@ -9,6 +9,8 @@
 
 enum { HELP_AT = 26, HELP_COLUMNS = 78 };
 
+static const struct hs_flag help_row = {.name = "help", .text = "print this"};
+
 /* ---- kinds of words ---- */
 
 bool hs_flag_read_yes(const struct hs_flag *flag, void *options, const char *word)
@@ -65,44 +67,46 @@ static void print_wrapped(FILE *out, const char *text)
 	}
 }
 
+static void print_row(FILE *out, const struct hs_flag *row)
+{
+	char text[512], *end = text + sizeof text, *at = text;
+	int width = fprintf(out, "  --%s %s", row->name, row->argument ? row->argument : "");
+
+	at += snprintf(at, (size_t)(end - at), "%s", row->text);
+	if (row->argument && row->initial && *row->initial)
+		snprintf(at, (size_t)(end - at), " (default: %s)", row->initial);
+	fprintf(out, "%*s", width < HELP_AT ? HELP_AT - width : 1, "");
+	print_wrapped(out, text);
+	fputc('\n', out);
+}
+
 void hs_flags_help(const struct hs_flags *flags, FILE *out)
 {
-	for (size_t i = 0; i < flags->count; i++) {
-		const struct hs_flag *row = &flags->rows[i];
-		char text[512], *end = text + sizeof text, *at = text;
-		int width =
-			fprintf(out, "  --%s %s", row->name, row->argument ? row->argument : "");
-
-		at += snprintf(at, (size_t)(end - at), "%s", row->text);
-		if (row->argument && row->initial && *row->initial)
-			snprintf(at, (size_t)(end - at), " (default: %s)", row->initial);
-		fprintf(out, "%*s", width < HELP_AT ? HELP_AT - width : 1, "");
-		print_wrapped(out, text);
-		fputc('\n', out);
-	}
+	fputs(flags->before, out);
+	for (size_t i = 0; i < flags->count; i++)
+		print_row(out, &flags->rows[i]);
+	print_row(out, &help_row);
+	fputs(flags->after, out);
 }
 
 /* ---- reading ---- */
 
-static const struct hs_flag *find(const struct hs_flags *flags, const char *name, size_t len)
+/* The row that a word such as "--name" or "--name=word" names. */
+static const struct hs_flag *find(const struct hs_flags *flags, const char *word)
 {
+	size_t len;
+
+	if (strncmp(word, "--", 2) != 0)
+		return NULL;
+	word += 2;
+	len = strcspn(word, "=");
 	for (size_t i = 0; i < flags->count; i++) {
 		const struct hs_flag *row = &flags->rows[i];
 
-		if (strlen(row->name) == len && memcmp(row->name, name, len) == 0)
+		if (strlen(row->name) == len && memcmp(row->name, word, len) == 0)
 			return row;
 	}
 	return NULL;
-}
-
-/* The row that a word such as "--name" or "--name=word" names. */
-static const struct hs_flag *find_named(const struct hs_flags *flags, const char *word)
-{
-	if (strcmp(word, "-h") == 0)
-		return find(flags, "help", 4);
-	if (strncmp(word, "--", 2) != 0)
-		return NULL;
-	return find(flags, word + 2, strcspn(word + 2, "="));
 }
 
 /* Reads the flag at argv[*at] and moves *at behind it. */
@@ -110,8 +114,12 @@ static int read_one(const struct hs_flags *flags, void *options, int argc, char 
 		    const struct hs_flag **which, FILE *err)
 {
 	const char *name = argv[(*at)++], *equals = strchr(name, '='), *word = "yes";
-	const struct hs_flag *row = *which = find_named(flags, name);
+	const struct hs_flag *row = *which = find(flags, name);
 
+	if (strcmp(name, "-h") == 0 || strcmp(name, "--help") == 0) {
+		hs_flags_help(flags, stdout);
+		return HS_FLAGS_HELPED;
+	}
 	if (!row) {
 		fprintf(err, "%s: unknown option '%s' (see --help)\n", flags->who, name);
 		return HS_EINVAL;
@@ -145,7 +153,7 @@ int hs_flags_read(const struct hs_flags *flags, void *options, bool *given, int 
 		const struct hs_flag *row;
 		int rc = read_one(flags, options, argc, argv, &at, &row, err);
 
-		if (rc < 0)
+		if (rc != 0)
 			return rc;
 		if (given)
 			given[row - flags->rows] = true;

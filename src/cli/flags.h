@@ -1,5 +1,5 @@
 /* The flags of a subcommand, one row each. A row's default is read by the same function as a word
- * from the command line, and the help is printed from the rows. */
+ * from the command line, and the help is printed from the rows. Every subcommand has --help and -h. */
 #ifndef HS_CLI_FLAGS_H
 #define HS_CLI_FLAGS_H
 
@@ -22,14 +22,18 @@ struct hs_flag {
 };
 
 struct hs_flags {
-	const char *who; /* "heatsink storm": stands before every complaint */
+	const char *who;    /* "heatsink storm": stands before every complaint */
+	const char *before; /* the help's words in front of the rows, and behind them */
+	const char *after;
 	const struct hs_flag *rows;
 	size_t count;
 };
 
-/* Reads "--name word" and "--name=word"; -h is --help. `options` is zeroed by the caller. given[i],
- * where `given` is not NULL, becomes true when row i was on the command line. A bad word gets one
- * line on `err` that names it. Returns 0 or HS_EINVAL. */
+enum { HS_FLAGS_HELPED = 1 };
+
+/* Reads "--name word" and "--name=word". `options` is zeroed by the caller. given[i], where `given` is
+ * not NULL, becomes true when row i was on the command line. A bad word gets one line on `err` that
+ * names it: HS_EINVAL. --help ends the reading and prints the help on stdout: HS_FLAGS_HELPED. */
 int hs_flags_read(const struct hs_flags *flags, void *options, bool *given, int argc, char **argv,
 		  FILE *err) HS_MUSTCHECK;
 void hs_flags_help(const struct hs_flags *flags, FILE *out);

@@ -27,7 +27,7 @@ enum { DONE, NOT_DONE, NOT_CHECKED };
 
 struct options {
 	const char *data;
-	bool dry_run, yes, help;
+	bool dry_run, yes;
 };
 
 static const struct hs_flag rows[] = {
@@ -47,24 +47,18 @@ static const struct hs_flag rows[] = {
 	 .text = "do it; without this nothing is changed",
 	 .read = hs_flag_read_yes,
 	 .field = offsetof(struct options, yes)},
-	{.name = "help",
-	 .initial = "no",
-	 .text = "print this",
-	 .read = hs_flag_read_yes,
-	 .field = offsetof(struct options, help)},
 };
 
-static const struct hs_flags flags = {"heatsink repair", rows, sizeof rows / sizeof *rows};
-
-static void help(void)
-{
-	printf("heatsink repair: give up what is damaged in a data folder, keep the rest\n\n");
-	hs_flags_help(&flags, stdout);
-	printf("\nWhat is cut is kept in a folder 'aside-TIME' in DIR. The exit status is 0 when "
-	       "the\n"
-	       "folder is whole or was repaired, 1 when it was not, 2 when it could not be "
-	       "read.\n");
-}
+static const struct hs_flags flags = {
+	.who = "heatsink repair",
+	.before = "heatsink repair: give up what is damaged in a data folder, keep the rest\n\n",
+	.after = "\nWhat is cut is kept in a folder 'aside-TIME' in DIR. The exit status is 0 when "
+		 "the\n"
+		 "folder is whole or was repaired, 1 when it was not, 2 when it could not be "
+		 "read.\n",
+	.rows = rows,
+	.count = sizeof rows / sizeof *rows,
+};
 
 static void print_line(void *context, enum hs_log_level level, const char *line)
 {
@@ -253,14 +247,10 @@ int hs_cli_repair(int argc, char **argv)
 {
 	struct options options = {0};
 	struct hs_folder folder;
-	int code = NOT_DONE;
+	int code = NOT_DONE, rc = hs_flags_read(&flags, &options, NULL, argc, argv, stderr);
 
-	if (hs_flags_read(&flags, &options, NULL, argc, argv, stderr) < 0)
-		return NOT_CHECKED;
-	if (options.help) {
-		help();
-		return DONE;
-	}
+	if (rc != 0)
+		return rc < 0 ? NOT_CHECKED : DONE;
 	if (hs_folder_open(&folder, options.data) != 0) {
 		fprintf(stderr, "heatsink repair: %s\n", folder.error);
 		hs_folder_close(&folder);

@@ -252,14 +252,10 @@ static void start_worker(struct storm *storm, unsigned index)
 int hs_cli_storm(int argc, char **argv)
 {
 	struct storm storm = {0};
-	int code;
+	int code = hs_storm_options_read(&storm.options, argc, argv, stderr);
 
-	if (hs_storm_options_read(&storm.options, argc, argv, stderr) < 0)
-		return 1;
-	if (storm.options.help) {
-		hs_storm_options_help(stdout);
-		return 0;
-	}
+	if (code != 0)
+		return code < 0 ? 1 : 0;
 	if (*storm.options.judge)
 		return hs_storm_judge_file(storm.options.judge, stdout, stderr);
 	if (hs_target_open(&storm.options.target, "heatsink storm", stderr) < 0)

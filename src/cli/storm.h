@@ -100,14 +100,11 @@ struct hs_storm_options {
 	bool no_final; /* verify: the keys are not read once more at the end */
 	bool ordered;
 	bool json;
-	bool help;
 };
 
-/* Reads the words into *options. A bad word gets one line on `err` that names it. Returns 0 or
- * HS_EINVAL. The options point into argv. */
+/* Reads the words into *options, as hs_flags_read does. The options point into argv. */
 int hs_storm_options_read(struct hs_storm_options *options, int argc, char **argv,
 			  FILE *err) HS_MUSTCHECK;
-void hs_storm_options_help(FILE *out);
 
 /* "zipf:0.99" and the like; false when it is none. */
 bool hs_storm_shape_read(struct hs_storm_shape *shape, const char *text);

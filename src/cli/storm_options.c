@@ -280,22 +280,19 @@ static const struct hs_flag rows[] = {
 	{"judge", "FILE", "", "send nothing: read such a file and look for an order again",
 	 read_path, FIELD(judge), 0, 0},
 	{"json", NULL, "no", "print the result as JSON", hs_flag_read_yes, FIELD(json), 0, 0},
-	{"help", NULL, "no", "print this", hs_flag_read_yes, FIELD(help), 0, 0},
 };
 
 enum { ROWS = sizeof rows / sizeof *rows };
 
-static const struct hs_flags flags = {"heatsink storm", rows, ROWS};
-
-void hs_storm_options_help(FILE *out)
-{
-	fprintf(out, "heatsink storm: a load generator for any Redis endpoint\n\n");
-	hs_flags_help(&flags, out);
-	fprintf(out,
-		"\nExit status: 0 all requests were answered without an error; 1 wrong options,\n"
-		"no connection, no answer, or --verify found something wrong; 2 --verify found\n"
-		"nothing wrong but could not decide everything; 3 some replies were errors.\n");
-}
+static const struct hs_flags flags = {
+	.who = "heatsink storm",
+	.before = "heatsink storm: a load generator for any Redis endpoint\n\n",
+	.after = "\nExit status: 0 all requests were answered without an error; 1 wrong options,\n"
+		 "no connection, no answer, or --verify found something wrong; 2 --verify found\n"
+		 "nothing wrong but could not decide everything; 3 some replies were errors.\n",
+	.rows = rows,
+	.count = ROWS,
+};
 
 /* What single words cannot tell. */
 static const char *complaint_about(const struct hs_storm_options *options)
@@ -354,7 +351,7 @@ int hs_storm_options_read(struct hs_storm_options *options, int argc, char **arg
 	rc = hs_flags_read(&flags, options, given, argc, argv, err);
 	if (rc == 0)
 		rc = hs_target_read(&options->target, flags.who, err);
-	if (rc < 0)
+	if (rc != 0)
 		return rc;
 	options->cluster |= options->target.url.kind == HS_REDIS_CLUSTER;
 	options->retries_given = was_given(given, "retries");

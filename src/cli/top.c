@@ -333,14 +333,10 @@ static int run_live(struct top *top)
 int hs_cli_top(int argc, char **argv)
 {
 	struct top top = {.signals = -1};
-	int code;
+	int code = hs_top_options_read(&top.options, argc, argv, stderr);
 
-	if (hs_top_options_read(&top.options, argc, argv, stderr) < 0)
-		return 1;
-	if (top.options.help) {
-		hs_top_options_help(stdout);
-		return 0;
-	}
+	if (code != 0)
+		return code < 0 ? 1 : 0;
 	if (hs_target_open(&top.options.target, "heatsink top", stderr) < 0)
 		return 1;
 	setlocale(LC_CTYPE, ""); /* numbers keep their point */

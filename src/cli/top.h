@@ -78,13 +78,11 @@ struct hs_top_options {
 	uint64_t timeout_us;
 	struct hs_top_question question;
 	bool once;
-	bool help;
 };
 
-/* Reads the words; a bad one gets one line on `err`. Returns 0 or HS_EINVAL. */
+/* Reads the words into *options, as hs_flags_read does. */
 int hs_top_options_read(struct hs_top_options *options, int argc, char **argv,
 			FILE *err) HS_MUSTCHECK;
-void hs_top_options_help(FILE *out);
 
 /* ---- the client ---- */
 

@@ -123,10 +123,7 @@ static const struct hs_flag rows[] = {
 	 hs_flag_read_uint, FIELD(question.count), 0, HS_TOP_ROWS_MAX},
 	{"timeout", "SECONDS", "5", "how long an answer may take, 0.1 to 3600", read_seconds,
 	 FIELD(timeout_us), 100, 3600000},
-	{"help", NULL, "no", "print this", hs_flag_read_yes, FIELD(help), 0, 0},
 };
-
-static const struct hs_flags flags = {"heatsink top", rows, sizeof rows / sizeof *rows};
 
 static const char before[] = "heatsink top: which key, which partition, how hot, as it happens\n"
 			     "\n"
@@ -169,12 +166,13 @@ static const char after[] =
 	"The exit code is 0, 1 when --once got no answer or the terminal is of no use, or\n"
 	"128 and the number of the signal that ended it.\n";
 
-void hs_top_options_help(FILE *out)
-{
-	fputs(before, out);
-	hs_flags_help(&flags, out);
-	fputs(after, out);
-}
+static const struct hs_flags flags = {
+	.who = "heatsink top",
+	.before = before,
+	.after = after,
+	.rows = rows,
+	.count = sizeof rows / sizeof *rows,
+};
 
 int hs_top_options_read(struct hs_top_options *options, int argc, char **argv, FILE *err)
 {
