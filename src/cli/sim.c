@@ -1,10 +1,9 @@
 /* heatsink sim check: runs schedules in the simulated world and checks the laws on each. */
 #include "cli/sim.h"
 #include "base/buf.h"
-#include "base/bytes.h"
 #include "base/err.h"
-#include "base/num.h"
 #include "cli/cli.h"
+#include "cli/flags.h"
 #include "sim/run.h"
 
 #include <inttypes.h>
@@ -15,9 +14,50 @@
 
 enum { SHRINK_TRIES_MAX = 5000, JOBS_MAX = 256 };
 
-static const char usage[] =
-	"usage: heatsink sim check [--seed N] [--schedules N] [--jobs N] [--about WHAT]\n"
-	"                          [--mistake NAME]\n"
+static const char *const abouts[HS_SIM_ABOUTS] = {
+	[HS_SIM_ABOUT_ANYTHING] = "a mixture of all of these",
+	[HS_SIM_ABOUT_STRICT] = "keys without rules",
+	[HS_SIM_ABOUT_CLIENTS] = "clients that keep what they read",
+	[HS_SIM_ABOUT_RULES] = "keys with rules",
+	[HS_SIM_ABOUT_FLEET] = "several heatsinks in front of one Cluster",
+};
+
+static bool read_about(const struct hs_flag *flag, void *to, const char *word)
+{
+	struct hs_sim_job_options *options = to;
+
+	(void)flag;
+	options->about = hs_sim_about_find(word);
+	return options->about < HS_SIM_ABOUTS;
+}
+
+static bool read_mistake(const struct hs_flag *flag, void *to, const char *word)
+{
+	struct hs_sim_job_options *options = to;
+
+	(void)flag;
+	options->mistake = hs_sim_mistake_find(word);
+	return options->mistake < HS_SIM_MISTAKES;
+}
+
+#define FIELD(name) offsetof(struct hs_sim_job_options, name)
+
+static const struct hs_flag rows[] = {
+	{"seed", "N", "1", "the first schedule's seed", hs_flag_read_uint, FIELD(seed), 0,
+	 UINT64_MAX},
+	{"schedules", "N", "10000", "how many, with the seeds that follow; 0: until told to stop",
+	 hs_flag_read_uint, FIELD(schedules), 0, UINT64_MAX},
+	{"jobs", "N", "1", "processes, at most 256; 0: one for each processor", hs_flag_read_uint,
+	 FIELD(jobs), 0, JOBS_MAX},
+	{"about", "WHAT", "anything", "what the schedules are about; --help lists the words",
+	 read_about, 0, 0, 0},
+	{"mistake", "NAME", "none",
+	 "plants a mistake in the simulated world, to see it found; --help lists the names",
+	 read_mistake, 0, 0, 0},
+};
+
+static const char before[] =
+	"usage: heatsink sim check [flags]\n"
 	"\n"
 	"Runs schedules: whole heatsinks in simulated time, in front of an engine like the\n"
 	"embedded one, or of servers that stall and crash and whose connections get lost or\n"
@@ -37,98 +77,52 @@ static const char usage[] =
 	"seed, makes the schedule as small as it can, and shows it: each line has a client,\n"
 	"the steps (not times) at which it asked and was answered, the request, and the\n"
 	"answer.\n"
-	"\n"
-	"  --seed N        the first schedule's seed (1)\n"
-	"  --schedules N   how many, with the seeds that follow (10000); 0: until told to stop\n"
-	"  --jobs N        processes (1); 0: one for each processor\n"
-	"  --about WHAT    what the schedules are about (anything):\n";
+	"\n";
 
-static const char *const abouts[HS_SIM_ABOUTS] = {
-	[HS_SIM_ABOUT_ANYTHING] = "a mixture of all of these",
-	[HS_SIM_ABOUT_STRICT] = "keys without rules",
-	[HS_SIM_ABOUT_CLIENTS] = "clients that keep what they read",
-	[HS_SIM_ABOUT_RULES] = "keys with rules",
-	[HS_SIM_ABOUT_FLEET] = "several heatsinks in front of one Cluster",
-};
-
-static void print_usage(FILE *to)
+/* The words that --about and --mistake take. */
+static void list_words(struct hs_buf *text)
 {
-	fputs(usage, to);
+	hs_buf_printf(text, "\nWHAT is one of\n\n");
 	for (int i = 0; i < HS_SIM_ABOUTS; i++)
-		fprintf(to, "                    %-9s %s\n",
-			hs_sim_about_name((enum hs_sim_about)i), abouts[i]);
-	fputs("  --mistake NAME  plants a mistake in the simulated world, to see it found:\n"
-	      "                 ",
-	      to);
+		hs_buf_printf(text, "  %-9s %s\n", hs_sim_about_name((enum hs_sim_about)i),
+			      abouts[i]);
+	hs_buf_printf(text, "\nNAME is one of\n\n ");
 	for (int i = HS_SIM_NO_MISTAKE + 1; i < HS_SIM_MISTAKES; i++)
-		fprintf(to, " %s", hs_sim_mistake_name((enum hs_sim_mistake)i));
-	fputc('\n', to);
+		hs_buf_printf(text, " %s", hs_sim_mistake_name((enum hs_sim_mistake)i));
+	hs_buf_append(text, "\n", sizeof "\n");
 }
 
-static uint64_t *find_number(struct hs_sim_job_options *options, const char *name)
+/* Reads the words behind "sim". Returns as hs_flags_read. */
+static int read_words(struct hs_sim_job_options *options, int argc, char **argv)
 {
-	if (strcmp(name, "--seed") == 0)
-		return &options->seed;
-	if (strcmp(name, "--schedules") == 0)
-		return &options->schedules;
-	return strcmp(name, "--jobs") == 0 ? &options->jobs : NULL;
+	struct hs_buf words = {0};
+	bool check = argc > 1 && strcmp(argv[1], "check") == 0;
+	int rc;
+
+	list_words(&words);
+
+	const struct hs_flags flags = {
+		.who = "heatsink sim",
+		.before = before,
+		.after = words.data,
+		.rows = rows,
+		.count = sizeof rows / sizeof *rows,
+	};
+
+	rc = hs_flags_read(&flags, options, NULL, argc - check, argv + check, stderr);
+	if (rc == 0 && !check) {
+		hs_flags_help(&flags, stderr);
+		rc = HS_EINVAL;
+	}
+	hs_buf_deinit(&words);
+	return rc;
 }
 
-/* One option and its value; HS_EINVAL: that is said. */
-static int parse_one(const char *name, const char *value, struct hs_sim_job_options *options)
+static uint64_t processors(void)
 {
-	uint64_t *number = find_number(options, name);
+	long count = sysconf(_SC_NPROCESSORS_ONLN);
 
-	if (strcmp(name, "--mistake") == 0) {
-		options->mistake = hs_sim_mistake_find(value);
-		if (options->mistake < HS_SIM_MISTAKES)
-			return 0;
-		fprintf(stderr, "heatsink sim: no mistake is called %s\n", value);
-	} else if (strcmp(name, "--about") == 0) {
-		options->about = hs_sim_about_find(value);
-		if (options->about < HS_SIM_ABOUTS)
-			return 0;
-		fprintf(stderr, "heatsink sim: no schedules are about %s\n", value);
-	} else if (hs_num_parse_uint(hs_bytes_of(value), number)) {
-		return 0;
-	} else {
-		fprintf(stderr, "heatsink sim: %s %s: not a number\n", name, value);
-	}
-	return HS_EINVAL;
-}
-
-static bool is_option(struct hs_sim_job_options *options, const char *name)
-{
-	return find_number(options, name) || strcmp(name, "--mistake") == 0 ||
-	       strcmp(name, "--about") == 0;
-}
-
-static int parse(int argc, char **argv, struct hs_sim_job_options *options)
-{
-	*options = (struct hs_sim_job_options){.seed = 1, .schedules = 10000, .jobs = 1};
-	for (int i = 2; i < argc; i += 2) {
-		if (!is_option(options, argv[i])) {
-			fprintf(stderr, "heatsink sim: unknown option %s\n", argv[i]);
-			return HS_EINVAL;
-		}
-		if (i + 1 == argc) {
-			fprintf(stderr, "heatsink sim: %s: a value is missing\n", argv[i]);
-			return HS_EINVAL;
-		}
-		if (parse_one(argv[i], argv[i + 1], options) != 0)
-			return HS_EINVAL;
-	}
-	if (options->jobs == 0) {
-		long processors = sysconf(_SC_NPROCESSORS_ONLN);
-
-		options->jobs = processors > 0 ? (uint64_t)processors : 1;
-	}
-	if (options->jobs > JOBS_MAX) {
-		fprintf(stderr, "heatsink sim: --jobs %" PRIu64 ": at most %d\n", options->jobs,
-			JOBS_MAX);
-		return HS_EINVAL;
-	}
-	return 0;
+	return count < 1 ? 1 : count < JOBS_MAX ? (uint64_t)count : JOBS_MAX;
 }
 
 static double now_s(void)
@@ -182,17 +176,12 @@ static int check(const struct hs_sim_job_options *options)
 
 int hs_cli_sim(int argc, char **argv)
 {
-	struct hs_sim_job_options options;
+	struct hs_sim_job_options options = {0};
+	int rc = read_words(&options, argc, argv);
 
-	for (int i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-			print_usage(stdout);
-			return 0;
-		}
-	}
-	if (argc < 2 || strcmp(argv[1], "check") != 0) {
-		print_usage(stderr);
-		return 2;
-	}
-	return parse(argc, argv, &options) == 0 ? check(&options) : 2;
+	if (rc != 0)
+		return rc < 0 ? 2 : 0;
+	if (options.jobs == 0)
+		options.jobs = processors();
+	return check(&options);
 }

@@ -115,6 +115,7 @@ class SimTest(unittest.TestCase):
                 self.assertTrue(err)
         code, out, _ = sim("--help")
         self.assertEqual(code, 0)
+        self.assertEqual(sim("check", "--seed", 5, "-h"), (0, out, ""))
         self.assertIn("--schedules", out)
         for about in ("anything", "strict", "clients", "rules", "fleet"):
             self.assertRegex(out, rf"(?m)^ +{about} +\w")
