@@ -142,6 +142,28 @@ static const struct hs_field slot_fields[] = {
 	 .help = "The partition it is on"},
 };
 
+/* What a key has in both windows. */
+#define WINDOW_FIELDS(ROW)                                                                         \
+	ROW("ops_low", FLOOR, ops_low, "Requests per second: not fewer than this")                 \
+	ROW("reads", FLOOR, reads, "Of ops_low, those that only read")                             \
+	ROW("writes", FLOOR, writes, "Of ops_low, those that write")                               \
+	ROW("bytes", FLOOR, bytes_low,                                                             \
+	    "Bytes per second of requests and replies: not fewer than this")                       \
+	ROW("bytes_high", CEIL, bytes_high,                                                        \
+	    "Bytes per second of requests and replies: not more than this")                        \
+	ROW("misses", FLOOR, misses,                                                               \
+	    "Reads per second of a key that was not there: not fewer than this")                   \
+	ROW("conflicts", FLOOR, conflicts,                                                         \
+	    "Conditional writes per second that did not take place, and transactions that lost "   \
+	    "while they watched it: not fewer than this")
+#define IN_WINDOW(NAME, WINDOW, ROUNDING, RATE, HELP)                                              \
+	{.name = NAME, .kind = HS_FIELD_INT, .help = HELP,                                         \
+	 MEMBER(ROUNDING, heat.window[WINDOW].RATE)},
+#define IN_SHORT(NAME, ROUNDING, RATE, HELP)                                                       \
+	IN_WINDOW(NAME "_short", HS_HEAT_SHORT, ROUNDING, RATE, HELP)
+#define IN_LONG(NAME, ROUNDING, RATE, HELP)                                                        \
+	IN_WINDOW(NAME "_long", HS_HEAT_LONG, ROUNDING, RATE, "As " NAME "_short")
+
 static const struct hs_field one_key_fields[] = {
 	{.name = "key", .kind = HS_FIELD_BYTES, .get = get_name,
 	 .help = "The key; of one longer than 80 bytes the beginning, its length and its hash"},
@@ -152,39 +174,12 @@ static const struct hs_field one_key_fields[] = {
 	 .help = "Its slot, 0 to 16383"},
 	{.name = "partition", .kind = HS_FIELD_INT, .get = get_partition,
 	 .help = "The partition it is on"},
-	{.name = "ops_short", .kind = HS_FIELD_INT, MEMBER(CEIL, heat.window[HS_HEAT_SHORT].ops_high),
-	 .help = "Requests per second: not more than this"},
-	{.name = "ops_low_short", .kind = HS_FIELD_INT, MEMBER(FLOOR, heat.window[HS_HEAT_SHORT].ops_low),
-	 .help = "Requests per second: not fewer than this"},
-	{.name = "reads_short", .kind = HS_FIELD_INT, MEMBER(FLOOR, heat.window[HS_HEAT_SHORT].reads),
-	 .help = "Of ops_low, those that only read"},
-	{.name = "writes_short", .kind = HS_FIELD_INT, MEMBER(FLOOR, heat.window[HS_HEAT_SHORT].writes),
-	 .help = "Of ops_low, those that write"},
-	{.name = "bytes_short", .kind = HS_FIELD_INT, MEMBER(FLOOR, heat.window[HS_HEAT_SHORT].bytes_low),
-	 .help = "Bytes per second of requests and replies: not fewer than this"},
-	{.name = "bytes_high_short", .kind = HS_FIELD_INT, MEMBER(CEIL, heat.window[HS_HEAT_SHORT].bytes_high),
-	 .help = "Bytes per second of requests and replies: not more than this"},
-	{.name = "misses_short", .kind = HS_FIELD_INT, MEMBER(FLOOR, heat.window[HS_HEAT_SHORT].misses),
-	 .help = "Reads per second of a key that was not there: not fewer than this"},
-	{.name = "conflicts_short", .kind = HS_FIELD_INT, MEMBER(FLOOR, heat.window[HS_HEAT_SHORT].conflicts),
-	 .help = "Conditional writes per second that did not take place, and transactions that lost "
-		 "while they watched it: not fewer than this"},
-	{.name = "ops_long", .kind = HS_FIELD_INT, MEMBER(CEIL, heat.window[HS_HEAT_LONG].ops_high),
-	 .help = "The same over the long window, as all that end in _long"},
-	{.name = "ops_low_long", .kind = HS_FIELD_INT, MEMBER(FLOOR, heat.window[HS_HEAT_LONG].ops_low),
-	 .help = "As ops_low_short"},
-	{.name = "reads_long", .kind = HS_FIELD_INT, MEMBER(FLOOR, heat.window[HS_HEAT_LONG].reads),
-	 .help = "As reads_short"},
-	{.name = "writes_long", .kind = HS_FIELD_INT, MEMBER(FLOOR, heat.window[HS_HEAT_LONG].writes),
-	 .help = "As writes_short"},
-	{.name = "bytes_long", .kind = HS_FIELD_INT, MEMBER(FLOOR, heat.window[HS_HEAT_LONG].bytes_low),
-	 .help = "As bytes_short"},
-	{.name = "bytes_high_long", .kind = HS_FIELD_INT, MEMBER(CEIL, heat.window[HS_HEAT_LONG].bytes_high),
-	 .help = "As bytes_high_short"},
-	{.name = "misses_long", .kind = HS_FIELD_INT, MEMBER(FLOOR, heat.window[HS_HEAT_LONG].misses),
-	 .help = "As misses_short"},
-	{.name = "conflicts_long", .kind = HS_FIELD_INT, MEMBER(FLOOR, heat.window[HS_HEAT_LONG].conflicts),
-	 .help = "As conflicts_short"},
+	IN_WINDOW("ops_short", HS_HEAT_SHORT, CEIL, ops_high,
+		  "Requests per second: not more than this")
+	WINDOW_FIELDS(IN_SHORT)
+	IN_WINDOW("ops_long", HS_HEAT_LONG, CEIL, ops_high,
+		  "The same over the long window, as all that end in _long")
+	WINDOW_FIELDS(IN_LONG)
 	{.name = "window", .kind = HS_FIELD_TEXT, .get = get_window,
 	 .help = "The window that share is over: the one HEAT TOP shows when none is asked for"},
 	SHARE_OF_PARTITION,
