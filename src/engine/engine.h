@@ -9,6 +9,7 @@
 #include "base/ladder.h"
 #include "base/log.h"
 #include "core/core.h"
+#include "keyspace/keyspace.h"
 #include "route/state.h"
 
 #include <stdbool.h>
@@ -72,6 +73,7 @@ struct hs_engine_servers {
 /* What engines count. A thread of an engine has a struct hs_engine_counters of its own, or the same fields. */
 /* clang-format off */
 #define HS_ENGINE_COUNTERS(ROW) \
+	HS_KEYSPACE_COUNTERS(ROW) \
 	ROW(changes, HS_TOTAL, "Persistence", "changes_since_start", "changes_total", \
 	    "Changes to keys since the start", .engine = "embedded") \
 	ROW(checkpoints, HS_TOTAL, "Persistence", "checkpoints", "checkpoints_total", \
@@ -80,12 +82,6 @@ struct hs_engine_servers {
 	    "When the last checkpoint ended", .engine = "embedded") \
 	ROW(log_bytes, HS_GAUGE, "Persistence", "log_bytes", "log_bytes", \
 	    "Bytes in the redo log that no checkpoint covers yet", .engine = "embedded") \
-	ROW(expired, HS_COUNTER, "Stats", "expired_keys", "expired_keys_total", \
-	    "Keys removed because their time was over", .engine = "embedded") \
-	ROW(hits, HS_COUNTER, "Stats", "keyspace_hits", "keyspace_hits_total", \
-	    "Keys looked up and found", .engine = "embedded") \
-	ROW(misses, HS_COUNTER, "Stats", "keyspace_misses", "keyspace_misses_total", \
-	    "Keys looked up and not found", .engine = "embedded") \
 	ROW(commits, HS_COUNTER, "Stats", "commits", "commits_total", "Group commits", .engine = "embedded") \
 	ROW(commit_ops, HS_COUNTER, "Stats", "commit_operations", "commit_operations_total", \
 	    "Writes that group commits carried", .engine = "embedded") \
@@ -128,6 +124,15 @@ struct hs_engine_counters {
 };
 
 extern const struct hs_counter_table hs_engine_counters;
+
+/* Shows what keyspace has counted so far for this thread. */
+static inline void hs_engine_show_counts(struct hs_engine_counters *counters,
+					 const struct hs_keyspace_counts *counts)
+{
+#define SHOW(field, ...) hs_counter_set(&counters->field, counts->field);
+	HS_KEYSPACE_COUNTERS(SHOW)
+#undef SHOW
+}
 
 struct hs_engine_stats {
 	/* First: over all threads, since the start. */

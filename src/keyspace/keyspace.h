@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/check.h"
+#include "base/counter.h"
 #include "base/prng.h"
 #include "command/command.h"
 #include "keyspace/kv.h"
@@ -20,11 +21,20 @@
 struct hs_watch_table;
 struct hs_changed;
 
-/* Counted by whoever owns the context; INFO adds them up. */
+/* What keyspace counts. The owner of the context takes counts back when it takes back what it ran: so they are plain
+ * numbers, and the owner shows them with its own counters (engine/engine.h). */
+/* clang-format off */
+#define HS_KEYSPACE_COUNTERS(ROW) \
+	ROW(expired, HS_COUNTER, "Stats", "expired_keys", "expired_keys_total", \
+	    "Keys removed because their time was over", .engine = "embedded") \
+	ROW(hits, HS_COUNTER, "Stats", "keyspace_hits", "keyspace_hits_total", \
+	    "Keys looked up and found", .engine = "embedded") \
+	ROW(misses, HS_COUNTER, "Stats", "keyspace_misses", "keyspace_misses_total", \
+	    "Keys looked up and not found", .engine = "embedded")
+/* clang-format on */
+
 struct hs_keyspace_counts {
-	uint64_t hits;	  /* reads that found their key */
-	uint64_t misses;  /* reads that did not */
-	uint64_t expired; /* keys removed because their time was up */
+	HS_KEYSPACE_COUNTERS(HS_COUNTER_NUMBER)
 };
 
 /* Whether what was read between the two found none of its keys. */

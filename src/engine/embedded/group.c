@@ -572,13 +572,6 @@ static void retry(struct hs_group *group, uint16_t id)
 	part->retrying = false;
 }
 
-static void count_keys(struct hs_group *group)
-{
-	hs_counter_set(&group->counters.hits, group->counts.hits);
-	hs_counter_set(&group->counters.misses, group->counts.misses);
-	hs_counter_set(&group->counters.expired, group->counts.expired);
-}
-
 bool hs_group_empty(const struct hs_group *group)
 {
 	return group->count == 0 && !group->swept;
@@ -687,7 +680,7 @@ bool hs_group_finish(struct hs_group *group, bool may_defer)
 			retry(group, id);
 	for (uint16_t id = 0; id < group->database->partitions; id++)
 		group->parts[id].refused = false;
-	count_keys(group);
+	hs_engine_show_counts(&group->counters, &group->counts);
 	hs_counter_add(&group->counters.commits, group->count > 0);
 	hs_counter_add(&group->counters.commit_ops, group->count);
 	hs_counter_add(&group->counters.commit_us, now_us(group) - group->begun_us);

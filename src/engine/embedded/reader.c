@@ -107,8 +107,7 @@ bool hs_reader_run(struct hs_reader *reader, struct hs_op *op)
 	if (__builtin_expect(store->ks.damaged, 0))
 		hs_database_tell_damaged(reader->database, op->partition, &store->ks,
 					 &reader->counters.damaged);
-	hs_counter_set(&reader->counters.hits, reader->counts.hits);
-	hs_counter_set(&reader->counters.misses, reader->counts.misses);
+	hs_engine_show_counts(&reader->counters, &reader->counts);
 	return true;
 }
 
@@ -161,8 +160,7 @@ void hs_reader_run_loan(struct hs_reader *reader, struct hs_loan *loan, struct h
 	if (__builtin_expect(ks.damaged, 0))
 		hs_database_tell_damaged(reader->database, op->partition, &ks,
 					 &reader->counters.damaged);
-	hs_counter_set(&reader->counters.hits, reader->counts.hits);
-	hs_counter_set(&reader->counters.misses, reader->counts.misses);
+	hs_engine_show_counts(&reader->counters, &reader->counts);
 }
 
 void hs_reader_idle(struct hs_reader *reader)
