@@ -5,6 +5,7 @@
 #include "base/num.h"
 #include "base/prng.h"
 #include "base/slot.h"
+#include "engine/engine.h"
 #include "keyspace/changed.h"
 #include "keyspace/keyspace.h"
 #include "keyspace/record.h"
@@ -255,7 +256,6 @@ static int run_exec(struct hs_keyspace *ks, struct hs_op *op)
 {
 	struct hs_reply reply = {.out = op->out, .resp = op->resp};
 	bool clean = op->watcher == 0 || hs_watch_clean(ks->watch, ks, op->watcher);
-	int err;
 
 	if (op->watcher != 0)
 		hs_watch_drop(ks->watch, op->watcher);
@@ -263,23 +263,7 @@ static int run_exec(struct hs_keyspace *ks, struct hs_op *op)
 		hs_reply_null_array(&reply);
 		return 0;
 	}
-	hs_reply_array(&reply, op->tx->count);
-	for (size_t i = 0; i < op->tx->count; i++) {
-		struct hs_op_tx_command *command = &op->tx->commands[i];
-		struct hs_keyspace_counts counts = *ks->counts;
-
-		if (command->answered.len > 0) {
-			hs_buf_append_bytes(op->out, command->answered);
-			continue;
-		}
-		ks->frequency = command->frequency;
-		err = hs_keyspace_run(ks, command->command, op->slot, command->argc, command->argv,
-				      &reply);
-		if (err)
-			return err;
-		command->missed = hs_keyspace_missed(&counts, ks->counts);
-	}
-	return 0;
+	return hs_engine_run_exec(ks, op, &reply);
 }
 
 static int run_watch(struct hs_keyspace *ks, struct hs_op *op)

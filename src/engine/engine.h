@@ -145,6 +145,11 @@ struct hs_engine_stats {
 /* Adds what one thread has counted. */
 void hs_engine_stats_add(struct hs_engine_stats *stats, const void *counters);
 
+/* For engines that run commands on data of their own: runs those of a transaction and writes the reply, as
+ * hs_keyspace_run does for one. Stops at a reply that is `over`. */
+int hs_engine_run_exec(struct hs_keyspace *ks, const struct hs_op *op,
+		       struct hs_reply *reply) HS_MUSTCHECK;
+
 struct hs_engine_calls {
 	const char *name; /* "embedded" */
 	/* Called on worker `op->worker`'s thread. A read that is not `ordered` may be answered at

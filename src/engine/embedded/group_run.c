@@ -176,7 +176,7 @@ static int run_exec(struct hs_group *group, struct hs_group_item *item)
 	struct hs_keyspace_counts before = *ks->counts;
 	struct hs_reply reply = {
 		.out = op->out, .resp = op->resp, .out_max = reply_max(group, item)};
-	int rc = 0;
+	int rc;
 
 	if (!item->judged) {
 		item->clean = !op->watcher || hs_watch_clean(ks->watch, ks, op->watcher);
@@ -192,20 +192,7 @@ static int run_exec(struct hs_group *group, struct hs_group_item *item)
 		hs_reply_null_array(&reply);
 		return 0;
 	}
-	hs_reply_array(&reply, op->tx->count);
-	for (size_t i = 0; i < op->tx->count && rc == 0 && !reply.over; i++) {
-		struct hs_op_tx_command *command = &op->tx->commands[i];
-		struct hs_keyspace_counts counts = *ks->counts;
-
-		if (command->answered.len) {
-			hs_buf_append_bytes(op->out, command->answered);
-			continue;
-		}
-		ks->frequency = command->frequency;
-		rc = hs_keyspace_run(ks, command->command, op->slot, command->argc, command->argv,
-				     &reply);
-		command->missed = rc == 0 && hs_keyspace_missed(&counts, ks->counts);
-	}
+	rc = hs_engine_run_exec(ks, op, &reply);
 	return rc == 0 && reply.over ? leave_large(ks, &before, item) : rc;
 }
 

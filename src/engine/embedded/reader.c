@@ -53,13 +53,25 @@ static int look(struct hs_reader *reader, struct hs_reader_store *store)
 	return 0;
 }
 
-static void refuse_large(struct hs_reply *reply, size_t mark)
+/* What begins at `mark` is the reply, unless the read failed with `rc`. */
+static void finish(struct hs_reader *reader, struct hs_keyspace *ks, const struct hs_store *store,
+		   int rc, struct hs_reply *reply, size_t mark)
 {
-	reply->out->len = mark;
-	reply->out_max = 0;
-	hs_reply_errorf(reply,
+	if (rc != 0) {
+		reply->out->len = mark;
+		hs_reply_errorf(reply, "ERR cannot read '%s': %s", store->path, hs_err_text(rc));
+	} else if (reply->over) {
+		reply->out->len = mark;
+		reply->out_max = 0;
+		hs_reply_errorf(
+			reply,
 			"ERR the reply would be larger than %zu MiB; ask for fewer keys at a time",
 			HS_REPLY_BYTES_MAX / HS_MIB);
+	}
+	if (__builtin_expect(ks->damaged, 0))
+		hs_database_tell_damaged(reader->database, store->id, ks,
+					 &reader->counters.damaged);
+	hs_engine_show_counts(&reader->counters, &reader->counts);
 }
 
 /* When the read happens. A snapshot that seems to be from the future means that this worker was kept from going on
@@ -97,39 +109,8 @@ bool hs_reader_run(struct hs_reader *reader, struct hs_op *op)
 		return false;
 	}
 	op->missed = rc == 0 && hs_keyspace_missed(&counts, &reader->counts);
-	if (rc != 0) {
-		op->out->len = mark;
-		hs_reply_errorf(&reply, "ERR cannot read '%s': %s", store->read.store->path,
-				hs_err_text(rc));
-	} else if (reply.over) {
-		refuse_large(&reply, mark);
-	}
-	if (__builtin_expect(store->ks.damaged, 0))
-		hs_database_tell_damaged(reader->database, op->partition, &store->ks,
-					 &reader->counters.damaged);
-	hs_engine_show_counts(&reader->counters, &reader->counts);
+	finish(reader, &store->ks, store->read.store, rc, &reply, mark);
 	return true;
-}
-
-static int run_exec(struct hs_keyspace *ks, struct hs_op *op, struct hs_reply *reply)
-{
-	int rc = 0;
-
-	hs_reply_array(reply, op->tx->count);
-	for (size_t i = 0; i < op->tx->count && rc == 0; i++) {
-		struct hs_op_tx_command *command = &op->tx->commands[i];
-		struct hs_keyspace_counts counts = *ks->counts;
-
-		if (command->answered.len) {
-			hs_buf_append_bytes(op->out, command->answered);
-			continue;
-		}
-		ks->frequency = command->frequency;
-		rc = hs_keyspace_run(ks, command->command, op->slot, command->argc, command->argv,
-				     reply);
-		command->missed = rc == 0 && hs_keyspace_missed(&counts, ks->counts);
-	}
-	return rc;
 }
 
 void hs_reader_run_loan(struct hs_reader *reader, struct hs_loan *loan, struct hs_op *op)
@@ -145,22 +126,12 @@ void hs_reader_run_loan(struct hs_reader *reader, struct hs_loan *loan, struct h
 	ks.now_ms = (int64_t)op->engine_mark;
 	ks.frequency = op->frequency;
 	if (op->kind == HS_OP_EXEC) {
-		rc = run_exec(&ks, op, &reply);
+		rc = hs_engine_run_exec(&ks, op, &reply);
 	} else {
 		rc = hs_keyspace_run(&ks, op->command, op->slot, op->argc, op->argv, &reply);
 		op->missed = rc == 0 && hs_keyspace_missed(&counts, &reader->counts);
 	}
-	if (rc != 0) {
-		op->out->len = mark;
-		hs_reply_errorf(&reply, "ERR cannot read '%s': %s", loan->read.store->path,
-				hs_err_text(rc));
-	} else if (reply.over) {
-		refuse_large(&reply, mark);
-	}
-	if (__builtin_expect(ks.damaged, 0))
-		hs_database_tell_damaged(reader->database, op->partition, &ks,
-					 &reader->counters.damaged);
-	hs_engine_show_counts(&reader->counters, &reader->counts);
+	finish(reader, &ks, loan->read.store, rc, &reply, mark);
 }
 
 void hs_reader_idle(struct hs_reader *reader)
