@@ -3,7 +3,7 @@
 #ifndef HS_BASE_NEAREST_H
 #define HS_BASE_NEAREST_H
 
-#include "base/bytes.h"
+#include "base/words.h"
 
 struct hs_nearest {
 	struct hs_bytes word;
@@ -18,5 +18,11 @@ static inline struct hs_nearest hs_nearest_to(struct hs_bytes word)
 }
 
 void hs_nearest_try(struct hs_nearest *nearest, const char *name);
+/* Each of a list (base/words.h). */
+static inline void hs_nearest_try_words(struct hs_nearest *nearest, const char *const *words)
+{
+	for (; *words; words++)
+		hs_nearest_try(nearest, *words);
+}
 
 #endif

@@ -19,8 +19,8 @@
 #define HS_CONTRACT_CONTRACT_H
 
 #include "base/buf.h"
-#include "base/bytes.h"
 #include "base/check.h"
+#include "base/words.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -102,12 +102,12 @@ enum hs_rule_option_kind {
 struct hs_rule_option {
 	const char *name;
 	enum hs_rule_option_kind kind;
-	const char *fallback;  /* the default, as text */
-	bool at_most_stale;    /* or what `stale` is, if that is less */
-	size_t offset;	       /* into struct hs_rule */
-	const char *min, *max; /* as text; of a WORD NULL */
-	const char *words;     /* WORD: what false and true are called */
-	const char *argument;  /* shown in docs: "TIME" */
+	const char *fallback;	  /* the default, as text */
+	bool at_most_stale;	  /* or what `stale` is, if that is less */
+	size_t offset;		  /* into struct hs_rule */
+	const char *min, *max;	  /* as text; of a WORD NULL */
+	const char *const *words; /* WORD: what false and true are called */
+	const char *argument;	  /* shown in docs: "TIME" */
 	const char *help;
 };
 

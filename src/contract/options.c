@@ -5,7 +5,6 @@
 #include "base/num.h"
 
 #include <math.h>
-#include <strings.h>
 
 /* The field's type for each kind: hs_rule_option_put writes through the offset. A row whose field has another type does
  * not compile. */
@@ -43,16 +42,16 @@ const struct hs_rule_option hs_rule_option_table[] = {
 	{ROW(REAL, "ahead", ahead, "1", "NUMBER"), .min = "0", .max = "10",
 	 .help = "Read again before the end, by chance: the more likely the nearer the end, the "
 		 "longer a read takes and the larger this number. 0: only at the end."},
-	{ROW(WORD, "admit", admit_all, "hot", "HOT|ALL"), .words = "hot all",
+	{ROW(WORD, "admit", admit_all, "hot", "HOT|ALL"), .words = HS_WORDS("hot", "all"),
 	 .help = "Which of the keys are kept: those that are hot, or all that are read."},
 	{ROW(COPIES, "copies", copies, "0", "N|AUTO|0"), .min = "2", .max = "64",
 	 .help = "A hot key is kept as so many keys on different partitions, and reads are "
 		 "spread over them. auto: as many as it takes. 0: none."},
-	{ROW(WORD, "replica-reads", replica_reads, "no", "YES|NO"), .words = "no yes",
+	{ROW(WORD, "replica-reads", replica_reads, "no", "YES|NO"), .words = HS_WORDS("no", "yes"),
 	 .help = "On a Cluster, hot values that are too large to be kept are read from replicas, "
 		 "as far as those are known to be within stale and to have every write made "
 		 "through heatsink."},
-	{ROW(WORD, "public", is_public, "no", "YES|NO"), .words = "no yes",
+	{ROW(WORD, "public", is_public, "no", "YES|NO"), .words = HS_WORDS("no", "yes"),
 	 .help = "Anybody who reaches the HTTP port may read these keys there."},
 };
 /* clang-format on */
@@ -156,15 +155,6 @@ static bool parse_percent(struct hs_bytes text, uint64_t *value)
 	return parse_decimal(text, value) && *value == 0;
 }
 
-/* "no yes": which of the two. */
-static bool parse_word(const char *words, struct hs_bytes text, uint64_t *value)
-{
-	size_t first = strcspn(words, " ");
-
-	*value = hs_bytes_is_word(text, words + first + 1);
-	return *value == 1 || (text.len == first && strncasecmp(text.data, words, first) == 0);
-}
-
 static bool parse_copies(struct hs_bytes text, uint64_t *value)
 {
 	*value = HS_COPIES_AUTO;
@@ -175,6 +165,8 @@ static bool parse_copies(struct hs_bytes text, uint64_t *value)
 bool hs_rule_option_parse(const struct hs_rule_option *option, struct hs_bytes text,
 			  uint64_t *value)
 {
+	int index;
+
 	switch (option->kind) {
 	case HS_RULE_TIME:
 		return parse_time(text, value);
@@ -183,7 +175,9 @@ bool hs_rule_option_parse(const struct hs_rule_option *option, struct hs_bytes t
 	case HS_RULE_REAL:
 		return parse_decimal(text, value);
 	case HS_RULE_WORD:
-		return parse_word(option->words, text, value);
+		index = hs_words_index(option->words, text);
+		*value = (uint64_t)index;
+		return index >= 0;
 	case HS_RULE_COPIES:
 		return parse_copies(text, value);
 	}
@@ -263,7 +257,6 @@ void hs_rule_option_format(const struct hs_rule *rule, const struct hs_rule_opti
 			   struct hs_buf *text)
 {
 	uint64_t value = hs_rule_option_get(rule, option);
-	size_t first;
 
 	switch (option->kind) {
 	case HS_RULE_TIME:
@@ -277,9 +270,7 @@ void hs_rule_option_format(const struct hs_rule *rule, const struct hs_rule_opti
 		format_decimal(value, text);
 		break;
 	case HS_RULE_WORD:
-		first = strcspn(option->words, " ");
-		hs_buf_append_bytes(text, value ? hs_bytes_of(option->words + first + 1)
-						: (struct hs_bytes){option->words, first});
+		hs_buf_append_bytes(text, hs_bytes_of(option->words[value]));
 		break;
 	case HS_RULE_COPIES:
 		if (value == HS_COPIES_AUTO)

@@ -12,9 +12,8 @@
 static const char *const contracts[] = {
 	[HS_CONTRACT_STRICT] = "strict",
 	[HS_CONTRACT_CACHE] = "cache",
+	NULL,
 };
-
-enum { CONTRACTS = sizeof contracts / sizeof *contracts };
 
 const char *hs_contract_name(enum hs_contract contract)
 {
@@ -60,15 +59,14 @@ static const char *hint(const struct hs_nearest *nearest, const char *known, cha
 static int take_contract(struct parse *parse)
 {
 	struct hs_nearest nearest = hs_nearest_to(parse->words[1]);
+	int contract = hs_words_index(contracts, parse->words[1]);
 	char text[128];
 
-	for (size_t i = 0; i < CONTRACTS; i++) {
-		if (hs_bytes_is_word(parse->words[1], contracts[i])) {
-			parse->rule->contract = (enum hs_contract)i;
-			return 0;
-		}
-		hs_nearest_try(&nearest, contracts[i]);
+	if (contract >= 0) {
+		parse->rule->contract = (enum hs_contract)contract;
+		return 0;
 	}
+	hs_nearest_try_words(&nearest, contracts);
 	return wrong(parse, 1, "no such contract%s",
 		     hint(&nearest, "strict and cache", text, sizeof text));
 }
@@ -98,7 +96,7 @@ static int refuse_value(struct parse *parse, size_t at, const struct hs_rule_opt
 			struct hs_bytes value)
 {
 	struct hs_nearest nearest = hs_nearest_to(value);
-	char first[16], known[48], text[96];
+	char known[48], text[96];
 
 	switch (option->kind) {
 	case HS_RULE_TIME:
@@ -119,11 +117,8 @@ static int refuse_value(struct parse *parse, size_t at, const struct hs_rule_opt
 		snprintf(known, sizeof known, "0, %s to %s, and auto", option->min, option->max);
 		break;
 	case HS_RULE_WORD:
-		snprintf(first, sizeof first, "%.*s", (int)strcspn(option->words, " "),
-			 option->words);
-		hs_nearest_try(&nearest, first);
-		hs_nearest_try(&nearest, strchr(option->words, ' ') + 1);
-		snprintf(known, sizeof known, "%s and %s", first, strchr(option->words, ' ') + 1);
+		hs_nearest_try_words(&nearest, option->words);
+		hs_words_join(option->words, ", ", " and ", known, sizeof known);
 		break;
 	}
 	return wrong(parse, at, "no such value%s", hint(&nearest, known, text, sizeof text));
@@ -152,7 +147,7 @@ static int take_option(struct parse *parse, size_t at)
 	option = find_option(name);
 	if (!option)
 		return refuse_option(parse, at, name);
-	if (!equals && option->kind == HS_RULE_WORD && strcmp(option->words, "no yes") == 0)
+	if (!equals && option->kind == HS_RULE_WORD && strcmp(option->words[1], "yes") == 0)
 		text = HS_LIT("yes"); /* a bare word says that it is so */
 	else if (!equals)
 		return wrong(parse, at, "a value is missing: %s=%s", option->name,

@@ -93,7 +93,8 @@ static void end_envelope(struct hs_buf *text)
 
 #define WINDOW_PARAMETER                                                                           \
 	{                                                                                          \
-		.name = "window", .kind = HS_HTTP_WORD, .words = "short long", .fallback = -1      \
+		.name = "window", .kind = HS_HTTP_WORD, .words = HS_WORDS("short", "long"),        \
+		.fallback = -1                                                                     \
 	}
 _Static_assert(HS_HEAT_SHORT == 0 && HS_HEAT_LONG == 1, "the order of the words");
 
@@ -113,7 +114,9 @@ static const char *window_word(enum hs_heat_window window)
 enum { HEAT_WHAT, HEAT_COUNT, HEAT_BY, HEAT_WINDOW, HEAT_PREFIX };
 
 const struct hs_http_parameter hs_api_heat_parameters[HS_API_HEAT_PARAMETERS] = {
-	[HEAT_WHAT] = {.name = "what", .kind = HS_HTTP_WORD, .words = "keys prefixes slots"},
+	[HEAT_WHAT] = {.name = "what",
+		       .kind = HS_HTTP_WORD,
+		       .words = HS_WORDS("keys", "prefixes", "slots")},
 	[HEAT_COUNT] = {.name = "count",
 			.kind = HS_HTTP_INT,
 			.min = 1,
@@ -121,7 +124,8 @@ const struct hs_http_parameter hs_api_heat_parameters[HS_API_HEAT_PARAMETERS] = 
 			.fallback = HS_BOARD_TOP_DEFAULT},
 	[HEAT_BY] = {.name = "by",
 		     .kind = HS_HTTP_WORD,
-		     .words = "ops reads writes bytes latency misses conflicts"},
+		     .words = HS_WORDS("ops", "reads", "writes", "bytes", "latency", "misses",
+				       "conflicts")},
 	[HEAT_WINDOW] = WINDOW_PARAMETER,
 	[HEAT_PREFIX] = {.name = "prefix", .kind = HS_HTTP_TEXT},
 };
@@ -191,7 +195,9 @@ enum { PARTITIONS, TOP, RANGES };
 static const char *const history_words[] = {"partitions", "top", "ranges"};
 
 const struct hs_http_parameter hs_api_history_parameters[HS_API_HISTORY_PARAMETERS] = {
-	[HISTORY_WHAT] = {.name = "what", .kind = HS_HTTP_WORD, .words = "partitions top ranges"},
+	[HISTORY_WHAT] = {.name = "what",
+			  .kind = HS_HTTP_WORD,
+			  .words = HS_WORDS("partitions", "top", "ranges")},
 	[HISTORY_SECONDS] = {.name = "seconds",
 			     .kind = HS_HTTP_INT,
 			     .min = 1,

@@ -42,24 +42,11 @@ void hs_http_request_init(struct hs_http_request *request, const struct hs_http_
 		request->values[i].number = route->parameters[i].fallback;
 }
 
-/* Which of the words it is, or -1. */
-static int64_t word_index(const char *words, struct hs_bytes value)
+static void append_words(const char *const *words, struct hs_buf *text)
 {
-	for (int64_t index = 0; *words; index++) {
-		size_t len = strcspn(words, " ");
+	char known[128];
 
-		if (hs_bytes_equal(value, (struct hs_bytes){words, len}))
-			return index;
-		words += len + (words[len] == ' ');
-	}
-	return -1;
-}
-
-/* "keys prefixes slots" as keys|prefixes|slots. */
-static void append_words(const char *words, struct hs_buf *text)
-{
-	for (; *words; words++)
-		hs_buf_append(text, *words == ' ' ? "|" : words, 1);
+	hs_buf_printf(text, "%s", hs_words_join(words, "|", "|", known, sizeof known));
 }
 
 static void append_shown(struct hs_bytes bytes, struct hs_buf *text)
@@ -98,8 +85,13 @@ static int set_value(const struct hs_http_parameter *parameter, struct hs_http_v
 			return HS_EINVAL;
 		return 0;
 	case HS_HTTP_WORD:
-		slot->number = word_index(parameter->words, value);
-		return slot->number < 0 ? HS_EINVAL : 0;
+		slot->number = hs_words_index(parameter->words, value);
+		if (slot->number < 0)
+			return HS_EINVAL;
+		/* Unlike in options, the case of letters matters. */
+		return hs_bytes_equal(value, hs_bytes_of(parameter->words[slot->number]))
+			       ? 0
+			       : HS_EINVAL;
 	case HS_HTTP_TEXT:
 		slot->text = value;
 	}

@@ -6,8 +6,8 @@
 #define HS_HTTP_ROUTE_H
 
 #include "base/buf.h"
-#include "base/bytes.h"
 #include "base/check.h"
+#include "base/words.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@ enum hs_http_kind {
 struct hs_http_parameter {
 	const char *name;
 	enum hs_http_kind kind;
-	const char *words; /* "keys prefixes slots": its number is its place */
+	const char *const *words; /* WORD: its number is its place */
 	int64_t min, max;
 	int64_t fallback; /* INT and WORD that are not given; TEXT is empty then */
 };

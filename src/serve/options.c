@@ -10,7 +10,6 @@
 
 #include <arpa/inet.h>
 #include <stdio.h>
-#include <strings.h>
 
 enum { BIND_BYTES_MAX = 1024 };
 
@@ -79,36 +78,6 @@ const struct hs_option *hs_option_find(struct hs_bytes name)
 	return NULL;
 }
 
-/* Which of the words it is, or -1. */
-static int64_t word_index(const char *words, struct hs_bytes value)
-{
-	int64_t index = 0;
-
-	while (*words) {
-		size_t len = strcspn(words, " ");
-
-		if (value.len == len && strncasecmp(words, value.data, len) == 0)
-			return index;
-		words += len + (words[len] == ' ');
-		index++;
-	}
-	return -1;
-}
-
-/* Redis's sentence, since CONFIG SET says it too. */
-static void list_words(const char *words, char *error, size_t error_size)
-{
-	size_t at =
-		(size_t)snprintf(error, error_size, "argument(s) must be one of the following: ");
-
-	for (; *words && at + 2 < error_size; words++) {
-		error[at++] = *words == ' ' ? ',' : *words;
-		if (*words == ' ')
-			error[at++] = ' ';
-	}
-	error[at] = '\0';
-}
-
 static int set_number(struct hs_options *options, const struct hs_option *option, int64_t number,
 		      char *error, size_t error_size)
 {
@@ -160,6 +129,7 @@ static void format_share(int64_t millionths, struct hs_buf *text)
 int hs_option_set(struct hs_options *options, const struct hs_option *option, struct hs_bytes value,
 		  char *error, size_t error_size)
 {
+	char known[64];
 	int64_t number;
 	uint64_t bytes;
 
@@ -182,18 +152,19 @@ int hs_option_set(struct hs_options *options, const struct hs_option *option, st
 		*number_at(options, option) = number;
 		return 0;
 	case HS_OPTION_BOOL:
-		number = word_index("no yes", value);
+		number = hs_words_index(HS_WORDS("no", "yes"), value);
 		if (number < 0)
 			return hs_err_say(HS_EINVAL, error, error_size,
 					  "argument must be 'yes' or 'no'");
 		*number_at(options, option) = number;
 		return 0;
 	case HS_OPTION_WORD:
-		number = word_index(option->words, value);
-		if (number < 0) {
-			list_words(option->words, error, error_size);
-			return HS_EINVAL;
-		}
+		number = hs_words_index(option->words, value);
+		if (number < 0) /* Redis's sentence, since CONFIG SET says it too */
+			return hs_err_say(
+				HS_EINVAL, error, error_size,
+				"argument(s) must be one of the following: %s",
+				hs_words_join(option->words, ", ", ", ", known, sizeof known));
 		*number_at(options, option) = number;
 		return 0;
 	case HS_OPTION_TEXT:
@@ -218,13 +189,6 @@ int hs_option_set(struct hs_options *options, const struct hs_option *option, st
 	return 0;
 }
 
-static void format_word(const char *words, int64_t index, struct hs_buf *text)
-{
-	while (index-- > 0)
-		words += strcspn(words, " ") + 1;
-	hs_buf_append(text, words, strcspn(words, " "));
-}
-
 void hs_option_format(const struct hs_options *options, const struct hs_option *option,
 		      struct hs_buf *text)
 {
@@ -237,10 +201,10 @@ void hs_option_format(const struct hs_options *options, const struct hs_option *
 		format_share(*number_at(options, option), text);
 		break;
 	case HS_OPTION_BOOL:
-		format_word("no yes", *number_at(options, option), text);
+		hs_buf_append_bytes(text, hs_bytes_of(*number_at(options, option) ? "yes" : "no"));
 		break;
 	case HS_OPTION_WORD:
-		format_word(option->words, *number_at(options, option), text);
+		hs_buf_append_bytes(text, hs_bytes_of(option->words[*number_at(options, option)]));
 		break;
 	case HS_OPTION_TEXT:
 		hs_buf_append_bytes(text, hs_bytes_of(*text_at(options, option)));

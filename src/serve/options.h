@@ -5,8 +5,8 @@
 
 #include "acl/acl.h"
 #include "base/buf.h"
-#include "base/bytes.h"
 #include "base/check.h"
+#include "base/words.h"
 #include "contract/contract.h"
 
 #include <stdbool.h>
@@ -95,11 +95,11 @@ enum hs_option_kind {
 struct hs_option {
 	const char *name;
 	enum hs_option_kind kind;
-	const char *fallback; /* the default, as text */
-	size_t offset;	      /* into struct hs_options */
-	int64_t min, max;     /* INT and BYTES */
-	const char *words;    /* WORD: "always off", in the order of their values */
-	bool live;	      /* CONFIG SET and SIGHUP may change it */
+	const char *fallback;	  /* the default, as text */
+	size_t offset;		  /* into struct hs_options */
+	int64_t min, max;	  /* INT and BYTES */
+	const char *const *words; /* WORD: in the order of their values */
+	bool live;		  /* CONFIG SET and SIGHUP may change it */
 	bool embedded; /* for the embedded engine only: CONFIG GET hides it in front of servers */
 	const char *argument; /* shown in help: "N", "ADDRESS" */
 	const char *help;

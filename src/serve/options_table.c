@@ -39,7 +39,8 @@ const struct hs_option hs_option_table[] = {
 	 .help = "Authorities whose clients are let in, PEM."},
 	{ROW(TEXT, "tls-ca-cert-dir", tls_ca_cert_dir, "", "FOLDER"), .live = true,
 	 .help = "The same as a folder of files under their hashes, as `openssl rehash` makes it."},
-	{ROW(WORD, "tls-auth-clients", tls_auth_clients, "yes", "WHO"), .words = "yes no optional",
+	{ROW(WORD, "tls-auth-clients", tls_auth_clients, "yes", "WHO"),
+	 .words = HS_WORDS("yes", "no", "optional"),
 	 .live = true,
 	 .help = "yes: clients must show a certificate of these authorities. optional: or none. "
 		 "no: they are not asked."},
@@ -65,7 +66,8 @@ const struct hs_option hs_option_table[] = {
 	 .help = "Close HTTP connections that take longer for a request and its answer."},
 	{ROW(INT, "metrics-keys", metrics_keys, "0", "N"), .min = 0, .max = 100, .live = true,
 	 .help = "Show this many of the hottest keys in /metrics; 0 for none."},
-	{ROW(WORD, "metrics-key-names", metrics_key_names, "hash", "HOW"), .words = "hash plain",
+	{ROW(WORD, "metrics-key-names", metrics_key_names, "hash", "HOW"),
+	 .words = HS_WORDS("hash", "plain"),
 	 .live = true,
 	 .help = "How /metrics names keys: hash, as HEAT KEY shows it, or plain."},
 	{ROW(TEXT, "engine", engine, "embedded", "ENGINE"),
@@ -113,7 +115,8 @@ const struct hs_option hs_option_table[] = {
 	 .help = "Threads that serve clients; 0 means one per core, 256 at most."},
 	{ROW(INT, "partitions", partitions, "8", "N"), .min = 1, .max = 256, .embedded = true,
 	 .help = "Stores of a new database; an existing one keeps its number."},
-	{ROW(WORD, "sync", sync, "always", "WHEN"), .words = "always off", .embedded = true,
+	{ROW(WORD, "sync", sync, "always", "WHEN"),
+	 .words = HS_WORDS("always", "off"), .embedded = true,
 	 .help = "always: acknowledged means on disk. off: survives a killed process, not a "
 		 "power cut."},
 	{ROW(BYTES, "store-size", store_size, "16gb", "BYTES"),
@@ -183,7 +186,8 @@ const struct hs_option hs_option_table[] = {
 	 .help = "What may be done to the keys that fit the glob: strict, or cache with its "
 		 "options; once for each rule, and the longest literal prefix wins. See "
 		 "docs/CONTRACTS.md."},
-	{ROW(WORD, "mitigate", mitigate, "on", "HOW"), .words = "on observe off", .live = true,
+	{ROW(WORD, "mitigate", mitigate, "on", "HOW"),
+	 .words = HS_WORDS("on", "observe", "off"), .live = true,
 	 .help = "on: does to keys what their rules allow. observe: changes nothing, and counts "
 		 "what would have been saved. off: neither."},
 	{ROW(BYTES, "cache-bytes", cache_bytes, "64mb", "BYTES"),
@@ -195,7 +199,8 @@ const struct hs_option hs_option_table[] = {
 	{ROW(INT, "acllog-max-len", acllog_max_len, "128", "N"),
 	 .min = 0, .max = 1000000, .live = true,
 	 .help = "Entries ACL LOG keeps for each worker."},
-	{ROW(WORD, "log-level", log_level, "info", "LEVEL"), .words = "debug info warn error",
+	{ROW(WORD, "log-level", log_level, "info", "LEVEL"),
+	 .words = HS_WORDS("debug", "info", "warn", "error"),
 	 .live = true,
 	 .help = "The least important lines that are still written: debug, info, warn, error."},
 	{ROW(TEXT, "cluster-announce-ip", cluster_announce_ip, "", "ADDRESS"), .live = true,

@@ -24,7 +24,9 @@ static unsigned compose(void *context, const struct hs_http_request *request, st
 enum { WHAT, COUNT, PREFIX };
 
 static const struct hs_http_parameter parameters[] = {
-	[WHAT] = {.name = "what", .kind = HS_HTTP_WORD, .words = "keys prefixes slots"},
+	[WHAT] = {.name = "what",
+		  .kind = HS_HTTP_WORD,
+		  .words = HS_WORDS("keys", "prefixes", "slots")},
 	[COUNT] = {.name = "count", .kind = HS_HTTP_INT, .min = 1, .max = 100, .fallback = 10},
 	[PREFIX] = {.name = "prefix", .kind = HS_HTTP_TEXT},
 };
