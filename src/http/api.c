@@ -93,20 +93,14 @@ static void end_envelope(struct hs_buf *text)
 
 #define WINDOW_PARAMETER                                                                           \
 	{                                                                                          \
-		.name = "window", .kind = HS_HTTP_WORD, .words = HS_WORDS("short", "long"),        \
+		.name = "window", .kind = HS_HTTP_WORD, .words = hs_board_window_words,            \
 		.fallback = -1                                                                     \
 	}
-_Static_assert(HS_HEAT_SHORT == 0 && HS_HEAT_LONG == 1, "the order of the words");
 
 static enum hs_heat_window window_asked(const struct hs_board *board,
 					const struct hs_http_value *value)
 {
 	return value->given ? (enum hs_heat_window)value->number : hs_board_window(board);
-}
-
-static const char *window_word(enum hs_heat_window window)
-{
-	return window == HS_HEAT_SHORT ? "short" : "long";
 }
 
 /* ---- /api/heat ---- */
@@ -122,18 +116,11 @@ const struct hs_http_parameter hs_api_heat_parameters[HS_API_HEAT_PARAMETERS] = 
 			.min = 1,
 			.max = HS_BOARD_TOP_MAX,
 			.fallback = HS_BOARD_TOP_DEFAULT},
-	[HEAT_BY] = {.name = "by",
-		     .kind = HS_HTTP_WORD,
-		     .words = HS_WORDS("ops", "reads", "writes", "bytes", "latency", "misses",
-				       "conflicts")},
+	[HEAT_BY] = {.name = "by", .kind = HS_HTTP_WORD, .words = hs_board_by_words},
 	[HEAT_WINDOW] = WINDOW_PARAMETER,
 	[HEAT_PREFIX] = {.name = "prefix", .kind = HS_HTTP_TEXT},
 };
 _Static_assert(HS_HEAT_KEYS == 0 && HS_HEAT_PREFIXES == 1 && HS_HEAT_SLOTS == 2,
-	       "the order of the words");
-_Static_assert(HS_HEAT_BY_OPS == 0 && HS_HEAT_BY_READS == 1 && HS_HEAT_BY_WRITES == 2 &&
-		       HS_HEAT_BY_BYTES == 3 && HS_HEAT_BY_LATENCY == 4 && HS_HEAT_BY_MISSES == 5 &&
-		       HS_HEAT_BY_CONFLICTS == 6,
 	       "the order of the words");
 
 unsigned hs_api_heat(struct hs_board *board, struct hs_now now,
@@ -158,7 +145,7 @@ unsigned hs_api_heat(struct hs_board *board, struct hs_now now,
 	}
 	rows = hs_mem_alloc(count * sizeof *rows);
 	count = hs_board_top(board, &query, rows, count);
-	begin_envelope(now, "window", window_word(query.window), body);
+	begin_envelope(now, "window", hs_board_window_words[query.window], body);
 	fields = hs_board_fields_by(query.what, query.by, room);
 	append_rows(&fields, rows, sizeof *rows, count, body);
 	end_envelope(body);
@@ -180,7 +167,7 @@ unsigned hs_api_partitions(struct hs_board *board, struct hs_now now,
 	struct hs_board_partition *rows = hs_mem_alloc(count * sizeof *rows);
 
 	hs_board_partitions(board, window, rows);
-	begin_envelope(now, "window", window_word(window), body);
+	begin_envelope(now, "window", hs_board_window_words[window], body);
 	append_rows(hs_board_partition_fields(), rows, sizeof *rows, count, body);
 	end_envelope(body);
 	hs_mem_free(&rows);
@@ -190,14 +177,8 @@ unsigned hs_api_partitions(struct hs_board *board, struct hs_now now,
 /* ---- /api/history ---- */
 
 enum { HISTORY_WHAT, HISTORY_SECONDS };
-enum { PARTITIONS, TOP, RANGES };
-
-static const char *const history_words[] = {"partitions", "top", "ranges"};
-
 const struct hs_http_parameter hs_api_history_parameters[HS_API_HISTORY_PARAMETERS] = {
-	[HISTORY_WHAT] = {.name = "what",
-			  .kind = HS_HTTP_WORD,
-			  .words = HS_WORDS("partitions", "top", "ranges")},
+	[HISTORY_WHAT] = {.name = "what", .kind = HS_HTTP_WORD, .words = hs_board_second_words},
 	[HISTORY_SECONDS] = {.name = "seconds",
 			     .kind = HS_HTTP_INT,
 			     .min = 1,
@@ -219,13 +200,14 @@ static void append_second(const struct hs_board_second *second, int64_t what, st
 {
 	hs_buf_printf(text, "{\"time\":%lld,", (long long)second->wall_s);
 	switch (what) {
-	case PARTITIONS:
+	case HS_BOARD_SECOND_PARTITIONS:
 		hs_buf_printf(text, "\"partitions\":");
 		append_rows(hs_board_second_partition_fields(), second->partitions,
 			    sizeof *second->partitions, second->partitions_count, text);
 		break;
-	case TOP:
-		hs_buf_printf(text, "\"window\":\"%s\",\"keys\":", window_word(second->window));
+	case HS_BOARD_SECOND_TOP:
+		hs_buf_printf(text,
+			      "\"window\":\"%s\",\"keys\":", hs_board_window_words[second->window]);
 		append_rows(hs_board_fields(HS_HEAT_KEYS), second->keys, sizeof *second->keys,
 			    second->keys_count, text);
 		break;
@@ -239,9 +221,9 @@ static void append_second(const struct hs_board_second *second, int64_t what, st
 /* How many seconds of it fit an answer. */
 static size_t seconds_max(const struct hs_board *board, int64_t what)
 {
-	size_t rows = what == PARTITIONS ? hs_board_second_partitions_max(board)
-		      : what == TOP	 ? (size_t)HS_BOARD_HISTORY_KEYS
-					 : 1;
+	size_t rows = what == HS_BOARD_SECOND_PARTITIONS ? hs_board_second_partitions_max(board)
+		      : what == HS_BOARD_SECOND_TOP	 ? (size_t)HS_BOARD_HISTORY_KEYS
+							 : 1;
 	size_t most = HS_API_ROWS_MAX / rows;
 
 	return most < HS_BOARD_SECONDS ? most : HS_BOARD_SECONDS;
@@ -260,7 +242,7 @@ unsigned hs_api_history(struct hs_board *board, struct hs_now now,
 		return BAD_REQUEST;
 	}
 	count = hs_board_seconds(board, asked);
-	begin_envelope(now, "what", history_words[what], body);
+	begin_envelope(now, "what", hs_board_second_words[what], body);
 	for (size_t i = 0; i < count; i++) {
 		struct hs_board_second second = hs_board_second(board, asked, i);
 

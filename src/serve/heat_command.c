@@ -22,51 +22,29 @@ struct asked {
 	unsigned said;	     /* which of the words above */
 	int64_t count;
 	int64_t seconds;
-	size_t by;
-	size_t window;
+	int64_t by;
+	int64_t window;
 	struct hs_bytes prefix;
 	struct hs_reply *reply;
 };
 
-/* In the order of enum hs_heat_by and hs_heat_window. */
-static const char *const by_names[] = {"ops",	  "reads",  "writes",	"bytes",
-				       "latency", "misses", "conflicts"};
-static const char *const window_names[] = {"short", "long"};
-static const char *const history_names[] = {"partitions", "top", "ranges"};
-
-enum history { HISTORY_PARTITIONS, HISTORY_TOP, HISTORY_RANGES };
-
-_Static_assert(sizeof by_names / sizeof *by_names == HS_HEAT_BY_CONFLICTS + 1, "a name for each");
-_Static_assert(sizeof window_names / sizeof *window_names == HS_HEAT_WINDOWS, "a name for each");
-
 bool hs_heat_take_name(const char *command, const char *word, struct hs_bytes value,
-		       const char *const *names, size_t count, size_t *chosen,
-		       struct hs_reply *reply)
+		       const char *const *names, int64_t *chosen, struct hs_reply *reply)
 {
 	struct hs_nearest nearest = hs_nearest_to(value);
 	char known[128], shown[64];
-	size_t len = 0;
 
-	for (size_t i = 0; i < count; i++) {
-		hs_nearest_try(&nearest, names[i]);
-		if (hs_bytes_is_word(value, names[i])) {
-			*chosen = i;
-			return true;
-		}
-		len += (size_t)snprintf(known + len, sizeof known - len, "%s%s",
-					i == 0		 ? ""
-					: i + 1 == count ? " or "
-							 : ", ",
-					names[i]);
-	}
+	*chosen = hs_words_index(names, value);
+	if (*chosen >= 0)
+		return true;
+	hs_nearest_try_words(&nearest, names);
 	hs_reply_errorf(reply, "ERR %s: %s is '%s'; %s%s%sit can be %s. Try HEAT HELP.", command,
 			word, hs_bytes_escape(value, shown, sizeof shown),
 			nearest.name ? "did you mean " : "", nearest.name ? nearest.name : "",
-			nearest.name ? "? " : "", known);
+			nearest.name ? "? " : "",
+			hs_words_join(names, ", ", " or ", known, sizeof known));
 	return false;
 }
-
-#define NAMES(list) (list), sizeof(list) / sizeof *(list)
 
 static bool take_number(struct asked *asked, const char *word, struct hs_bytes value, int64_t max,
 			int64_t *number)
@@ -81,30 +59,31 @@ static bool take_number(struct asked *asked, const char *word, struct hs_bytes v
 	return false;
 }
 
-static const struct {
+static const struct word {
 	unsigned bit;
 	const char *name;
+	size_t offset;		  /* in struct asked */
+	int64_t max;		  /* of a number */
+	const char *const *names; /* one of these; neither: any bytes */
 } words[] = {
-	{COUNT, "COUNT"}, {BY, "BY"}, {WINDOW, "WINDOW"}, {PREFIX, "PREFIX"}, {SECONDS, "SECONDS"},
+	{COUNT, "COUNT", offsetof(struct asked, count), .max = HS_BOARD_TOP_MAX},
+	{BY, "BY", offsetof(struct asked, by), .names = hs_board_by_words},
+	{WINDOW, "WINDOW", offsetof(struct asked, window), .names = hs_board_window_words},
+	{PREFIX, "PREFIX", offsetof(struct asked, prefix), .names = NULL},
+	{SECONDS, "SECONDS", offsetof(struct asked, seconds), .max = HS_BOARD_SECONDS},
 };
 
-static bool take_value(struct asked *asked, unsigned bit, const char *word, struct hs_bytes value)
+static bool take_value(struct asked *asked, const struct word *word, struct hs_bytes value)
 {
-	switch (bit) {
-	case COUNT:
-		return take_number(asked, word, value, HS_BOARD_TOP_MAX, &asked->count);
-	case BY:
-		return hs_heat_take_name(asked->command, word, value, NAMES(by_names), &asked->by,
+	void *field = (char *)asked + word->offset;
+
+	if (word->max > 0)
+		return take_number(asked, word->name, value, word->max, field);
+	if (word->names)
+		return hs_heat_take_name(asked->command, word->name, value, word->names, field,
 					 asked->reply);
-	case WINDOW:
-		return hs_heat_take_name(asked->command, word, value, NAMES(window_names),
-					 &asked->window, asked->reply);
-	case SECONDS:
-		return take_number(asked, word, value, HS_BOARD_SECONDS, &asked->seconds);
-	default:
-		asked->prefix = value;
-		return true;
-	}
+	*(struct hs_bytes *)field = value;
+	return true;
 }
 
 static bool refuse_word(struct asked *asked, struct hs_bytes word, unsigned takes)
@@ -150,7 +129,7 @@ static bool take_words(struct asked *asked, const struct hs_op *op, size_t from,
 			return false;
 		}
 		asked->said |= words[i].bit;
-		if (!take_value(asked, words[i].bit, words[i].name, op->argv[at + 1]))
+		if (!take_value(asked, &words[i], op->argv[at + 1]))
 			return false;
 	}
 	return true;
@@ -273,24 +252,24 @@ void hs_host_heat_key(struct hs_host *host, struct hs_op *op, struct hs_reply *r
 	reply_row(reply, hs_board_key_fields(), &row);
 }
 
-static void reply_second(struct hs_reply *reply, enum history history,
+static void reply_second(struct hs_reply *reply, enum hs_board_second_what history,
 			 const struct hs_board_second *second)
 {
-	hs_reply_map(reply, history == HISTORY_TOP ? 3 : 2);
+	hs_reply_map(reply, history == HS_BOARD_SECOND_TOP ? 3 : 2);
 	hs_reply_pair_int(reply, "time", second->wall_s);
 	switch (history) {
-	case HISTORY_PARTITIONS:
+	case HS_BOARD_SECOND_PARTITIONS:
 		hs_reply_bulk_text(reply, "partitions");
 		reply_rows(reply, hs_board_second_partition_fields(), second->partitions,
 			   sizeof *second->partitions, second->partitions_count);
 		break;
-	case HISTORY_TOP:
-		hs_reply_pair_text(reply, "window", window_names[second->window]);
+	case HS_BOARD_SECOND_TOP:
+		hs_reply_pair_text(reply, "window", hs_board_window_words[second->window]);
 		hs_reply_bulk_text(reply, "keys");
 		reply_rows(reply, hs_board_fields(HS_HEAT_KEYS), second->keys, sizeof *second->keys,
 			   second->keys_count);
 		break;
-	case HISTORY_RANGES:
+	case HS_BOARD_SECOND_RANGES:
 		hs_reply_bulk_text(reply, "ranges");
 		hs_reply_array(reply, HS_HEAT_RANGES);
 		for (size_t i = 0; i < HS_HEAT_RANGES; i++)
@@ -301,9 +280,10 @@ static void reply_second(struct hs_reply *reply, enum history history,
 void hs_host_heat_history(struct hs_host *host, struct hs_op *op, struct hs_reply *reply)
 {
 	struct asked asked = asked_of(host, "HEAT HISTORY", reply);
-	size_t history, seconds, count;
+	int64_t history;
+	size_t seconds, count;
 
-	if (!hs_heat_take_name(asked.command, "the first word", op->argv[2], NAMES(history_names),
+	if (!hs_heat_take_name(asked.command, "the first word", op->argv[2], hs_board_second_words,
 			       &history, reply) ||
 	    !take_words(&asked, op, 3, SECONDS))
 		return;
@@ -313,7 +293,7 @@ void hs_host_heat_history(struct hs_host *host, struct hs_op *op, struct hs_repl
 	for (size_t i = 0; i < count; i++) {
 		struct hs_board_second second = hs_board_second(host->board, seconds, i);
 
-		reply_second(reply, (enum history)history, &second);
+		reply_second(reply, (enum hs_board_second_what)history, &second);
 	}
 }
 

@@ -136,13 +136,12 @@ enum { WORDS = sizeof words / sizeof *words };
 
 void hs_host_heat_rule(struct hs_host *host, struct hs_op *op, struct hs_reply *reply)
 {
-	const char *names[WORDS];
-	size_t word;
+	const char *names[WORDS + 1] = {NULL};
+	int64_t word;
 
 	for (size_t i = 0; i < WORDS; i++)
 		names[i] = words[i].name;
-	if (!hs_heat_take_name("HEAT RULE", "the first word", op->argv[2], names, WORDS, &word,
-			       reply))
+	if (!hs_heat_take_name("HEAT RULE", "the first word", op->argv[2], names, &word, reply))
 		return;
 	if (op->argc < words[word].argc || (op->argc > words[word].argc && !words[word].more)) {
 		hs_reply_errorf(reply,

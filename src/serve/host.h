@@ -115,8 +115,7 @@ void hs_heat_reply_field(struct hs_reply *reply, const struct hs_field *field, c
 
 /* One of some names, by its number. False: the error is in the reply. */
 bool hs_heat_take_name(const char *command, const char *word, struct hs_bytes value,
-		       const char *const *names, size_t count, size_t *chosen,
-		       struct hs_reply *reply);
+		       const char *const *names, int64_t *chosen, struct hs_reply *reply);
 
 /* hotkeys_command.c: HOTKEYS' part of each sample. */
 void hs_hotkeys_harvest(struct hs_host *host, struct hs_now now);

@@ -8,6 +8,7 @@
 #define HS_TELEMETRY_BOARD_H
 
 #include "base/now.h"
+#include "base/words.h"
 #include "heat/heat.h"
 #include "route/state.h"
 #include "telemetry/field.h"
@@ -44,6 +45,10 @@ void hs_board_sample(struct hs_board *board, struct hs_now now,
 /* HEAT RESET: the tables, the windows and the history start again; counters for metrics go on.
  * Right behind a sample, so that nothing from before is counted after. */
 void hs_board_reset(struct hs_board *board, struct hs_now now);
+
+/* The words for what is asked, by their values. */
+extern const char *const hs_board_by_words[];	  /* enum hs_heat_by */
+extern const char *const hs_board_window_words[]; /* enum hs_heat_window */
 
 /* The short window while enough happens in it to tell, or so much less than before that the long one
  * speaks of the past; the long one otherwise. */
@@ -109,6 +114,14 @@ uint16_t hs_board_partitions_count(const struct hs_board *board);
 uint16_t hs_board_capacity(const struct hs_board *board);
 
 /* ---- history ---- */
+
+/* What of a second is asked. */
+enum hs_board_second_what {
+	HS_BOARD_SECOND_PARTITIONS,
+	HS_BOARD_SECOND_TOP,
+	HS_BOARD_SECOND_RANGES
+};
+extern const char *const hs_board_second_words[];
 
 /* Averages over the second, from exact counters. */
 struct hs_board_second_partition {

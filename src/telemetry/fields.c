@@ -4,6 +4,25 @@
 
 #include <math.h>
 
+const char *const hs_board_by_words[] = {
+	[HS_HEAT_BY_OPS] = "ops",
+	[HS_HEAT_BY_READS] = "reads",
+	[HS_HEAT_BY_WRITES] = "writes",
+	[HS_HEAT_BY_BYTES] = "bytes",
+	[HS_HEAT_BY_LATENCY] = "latency",
+	[HS_HEAT_BY_MISSES] = "misses",
+	[HS_HEAT_BY_CONFLICTS] = "conflicts",
+	NULL,
+};
+const char *const hs_board_window_words[] = {
+	[HS_HEAT_SHORT] = "short", [HS_HEAT_LONG] = "long", NULL};
+const char *const hs_board_second_words[] = {
+	[HS_BOARD_SECOND_PARTITIONS] = "partitions",
+	[HS_BOARD_SECOND_TOP] = "top",
+	[HS_BOARD_SECOND_RANGES] = "ranges",
+	NULL,
+};
+
 static struct hs_field_value integer(double value)
 {
 	/* No rate comes near this; an upper bound that is not known is the largest there is. */
@@ -88,7 +107,7 @@ GET(get_partition, ((struct hs_field_value){.integer = row->heat.partition}))
 GET(get_slot, ((struct hs_field_value){.integer = row->heat.slot}))
 
 GET(get_tracked, ((struct hs_field_value){.integer = row->heat.workers > 0}))
-GET(get_window, text(row->window == HS_HEAT_SHORT ? "short" : "long"))
+GET(get_window, text(hs_board_window_words[row->window]))
 GET(get_total_us, integer((double)row->heat.total_ns / 1000))
 GET(get_workers, ((struct hs_field_value){.integer = row->heat.workers}))
 
