@@ -4,10 +4,9 @@
 #include "base/mem.h"
 #include "wire/reply.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 
-enum { ERROR_BYTES_MAX = 512, RUN_STEP = 64 };
+enum { RUN_STEP = 64 };
 
 /* ---- operations ---- */
 
@@ -16,19 +15,6 @@ void hs_subscriber_finish(struct hs_subscriber *sub, struct hs_op *op)
 	struct hs_reply reply = {.out = op->out, .resp = op->resp};
 
 	hs_reply_ok(&reply);
-	sub->calls->done(sub->context, op);
-}
-
-void hs_subscriber_fail(struct hs_subscriber *sub, struct hs_op *op, const char *format, ...)
-{
-	struct hs_reply reply = {.out = op->out, .resp = op->resp};
-	char text[ERROR_BYTES_MAX];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof text, format, args);
-	va_end(args);
-	hs_reply_error(&reply, text);
 	sub->calls->done(sub->context, op);
 }
 

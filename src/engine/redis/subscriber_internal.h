@@ -176,8 +176,14 @@ static inline bool hs_subscriber_at_home(const struct hs_subscriber *sub,
 
 /* subscriber.c */
 void hs_subscriber_finish(struct hs_subscriber *sub, struct hs_op *op); /* with OK */
-void hs_subscriber_fail(struct hs_subscriber *sub, struct hs_op *op, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
+/* With an error. */
+#define hs_subscriber_fail(sub, op, ...)                                                           \
+	do {                                                                                       \
+		struct hs_op *failed_ = (op);                                                      \
+		hs_reply_errorf(&(struct hs_reply){.out = failed_->out, .resp = failed_->resp},    \
+				__VA_ARGS__);                                                      \
+		(sub)->calls->done((sub)->context, failed_);                                       \
+	} while (0)
 void hs_subscriber_wait_begin(struct hs_subscriber *sub, struct hs_op *op,
 			      struct hs_subscriber_topic *topic, struct hs_link *list);
 /* The op of a wait; `in`: its worker listens or tracks from now on, else it does not. */
