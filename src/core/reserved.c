@@ -1,8 +1,8 @@
 #include "core/reserved.h"
 
 #include "core/state.h"
-#include "wire/answer.h"
 #include "wire/reply.h"
+#include "wire/walk.h"
 
 #include <string.h>
 
@@ -18,35 +18,27 @@ bool hs_reserved_shows(const struct hs_core *core, const struct hs_command *comm
 
 struct listing {
 	struct hs_bytes before; /* what stands before the list: a cursor, or nothing */
-	struct hs_bytes names;
+	struct hs_walk names;
 	int64_t count;
 };
 
 /* False: it is no list of keys. */
 static bool read_listing(struct hs_bytes reply, struct listing *listing)
 {
-	struct hs_answer answer;
-	int64_t used = hs_answer_head(&answer, reply.data, reply.len), cursor;
+	struct hs_walk walk = {reply.data, reply.len};
+	struct hs_answer cursor;
 
-	if (used <= 0 || answer.type != HS_ANSWER_ARRAY)
-		return false;
 	listing->before = (struct hs_bytes){reply.data, 0};
-	listing->count = answer.count;
-	listing->names = (struct hs_bytes){reply.data + used, reply.len - (size_t)used};
-	if (answer.count != 2)
-		return true;
-	cursor = hs_answer_head(&answer, listing->names.data, listing->names.len);
-	if (cursor <= 0 || (size_t)cursor >= listing->names.len ||
-	    listing->names.data[cursor] != '*')
-		return true;
-	listing->before.len = (size_t)(used + cursor);
-	used = hs_answer_head(&answer, reply.data + listing->before.len,
-			      reply.len - listing->before.len);
-	if (used <= 0)
+	if (hs_walk_array(&walk, &listing->count) < 0)
 		return false;
-	listing->count = answer.count;
-	listing->names = (struct hs_bytes){reply.data + listing->before.len + used,
-					   reply.len - listing->before.len - (size_t)used};
+	listing->names = walk;
+	if (listing->count != 2 || hs_walk_next(&walk, &cursor) < 0 || walk.len == 0 ||
+	    *walk.data != '*')
+		return true;
+	listing->before.len = (size_t)(walk.data - reply.data);
+	if (hs_walk_array(&walk, &listing->count) < 0)
+		return false;
+	listing->names = walk;
 	return true;
 }
 
@@ -74,16 +66,14 @@ void hs_reserved_hide(struct hs_buf *out, size_t start, int resp)
 	if (!read_listing(reply, &listing))
 		return;
 	for (int64_t i = 0; i < listing.count; i++) {
-		int64_t used = hs_answer_head(&answer, listing.names.data, listing.names.len);
+		const char *name = listing.names.data;
 
-		if (used <= 0 || answer.type != HS_ANSWER_BULK)
+		if (hs_walk_next(&listing.names, &answer) < 0 || answer.type != HS_ANSWER_BULK)
 			goto end; /* of another kind after all */
 		if (!hs_is_reserved(answer.text)) {
-			hs_buf_append(&names, listing.names.data, (size_t)used);
+			hs_buf_append(&names, name, (size_t)(listing.names.data - name));
 			count++;
 		}
-		listing.names = (struct hs_bytes){listing.names.data + used,
-						  listing.names.len - (size_t)used};
 	}
 	hs_buf_append_bytes(&shown, listing.before);
 	hs_reply_array(&writer, count);

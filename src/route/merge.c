@@ -3,7 +3,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "wire/answer.h"
+#include "wire/walk.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,9 +21,19 @@ static bool is_whole(struct hs_bytes part)
 	return part.len > 0 && hs_answer_length(part.data, part.len) == (int64_t)part.len;
 }
 
-static struct hs_bytes behind(struct hs_bytes part, int64_t used)
+static struct hs_walk walk_of(struct hs_bytes part)
 {
-	return (struct hs_bytes){part.data + used, part.len - (size_t)used};
+	return (struct hs_walk){part.data, part.len};
+}
+
+/* One for each part; the caller's. */
+static struct hs_walk *walks_of(const struct hs_merge *merge)
+{
+	struct hs_walk *walks = hs_mem_alloc(merge->count * sizeof *walks);
+
+	for (uint32_t i = 0; i < merge->count; i++)
+		walks[i] = walk_of(merge->parts[i]);
+	return walks;
 }
 
 static bool pass_on_error(const struct hs_merge *merge, struct hs_reply *reply)
@@ -60,18 +70,16 @@ static bool fold(enum hs_command_merge how, int64_t *all, int64_t one)
 }
 
 /* Takes a number off the front of what is left of each part and writes what comes of them. */
-static bool fold_next(const struct hs_merge *merge, struct hs_bytes *rest, struct hs_reply *reply)
+static bool fold_next(const struct hs_merge *merge, struct hs_walk *rest, struct hs_reply *reply)
 {
 	struct hs_answer answer;
 	int64_t all = 0;
 	bool boolean = false;
 
 	for (uint32_t i = 0; i < merge->count; i++) {
-		int64_t used = hs_answer_head(&answer, rest[i].data, rest[i].len);
-
-		if (used <= 0 || (answer.type != HS_ANSWER_INT && answer.type != HS_ANSWER_BOOL))
+		if (hs_walk_next(&rest[i], &answer) < 0 ||
+		    (answer.type != HS_ANSWER_INT && answer.type != HS_ANSWER_BOOL))
 			return false;
-		rest[i] = behind(rest[i], used);
 		boolean = answer.type == HS_ANSWER_BOOL;
 		if (i == 0)
 			all = answer.integer;
@@ -88,20 +96,19 @@ static bool fold_next(const struct hs_merge *merge, struct hs_bytes *rest, struc
 /* Numbers, or arrays of as many numbers each. */
 static bool merge_numbers(const struct hs_merge *merge, struct hs_reply *reply)
 {
-	struct hs_bytes *rest = hs_mem_dup(merge->parts, merge->count * sizeof *rest);
-	struct hs_answer answer;
+	struct hs_walk *rest = walks_of(merge);
 	int64_t numbers = -1; /* in each array; -1: they are no arrays */
 	bool fine = true;
 
 	for (uint32_t i = 0; i < merge->count && fine; i++) {
-		int64_t used = hs_answer_head(&answer, rest[i].data, rest[i].len);
-		bool array = used > 0 && answer.type == HS_ANSWER_ARRAY;
+		struct hs_walk head = rest[i];
+		int64_t count = -1;
 
-		if (i == 0 && array)
-			numbers = answer.count;
-		fine = used > 0 && (array ? answer.count : -1) == numbers;
-		if (fine && array)
-			rest[i] = behind(rest[i], used);
+		if (hs_walk_array(&head, &count) == 0)
+			rest[i] = head;
+		if (i == 0)
+			numbers = count;
+		fine = count == numbers;
 	}
 	if (fine && numbers < 0)
 		fine = fold_next(merge, rest, reply);
@@ -118,27 +125,19 @@ static bool merge_numbers(const struct hs_merge *merge, struct hs_reply *reply)
 /* Each part is an array of answers to its own keys, in order: deal them out again. */
 static bool merge_by_key(const struct hs_merge *merge, struct hs_reply *reply)
 {
-	struct hs_bytes *rest = hs_mem_dup(merge->parts, merge->count * sizeof *rest);
-	struct hs_answer answer;
+	struct hs_walk *rest = walks_of(merge);
+	int64_t count;
 	bool fine = true;
 
-	for (uint32_t i = 0; i < merge->count && fine; i++) {
-		int64_t used = hs_answer_head(&answer, rest[i].data, rest[i].len);
-
-		fine = used > 0 && answer.type == HS_ANSWER_ARRAY;
-		if (fine)
-			rest[i] = behind(rest[i], used);
-	}
+	for (uint32_t i = 0; i < merge->count && fine; i++)
+		fine = hs_walk_array(&rest[i], &count) == 0;
 	hs_reply_array(reply, merge->keys);
 	for (size_t i = 0; i < merge->keys && fine; i++) {
-		struct hs_bytes *part = &rest[merge->key_part[i]];
-		int64_t len = hs_answer_length(part->data, part->len);
+		struct hs_walk *part = &rest[merge->key_part[i]];
+		const char *answer = part->data;
 
-		fine = len > 0;
-		if (fine) {
-			hs_buf_append(reply->out, part->data, (size_t)len);
-			*part = behind(*part, len);
-		}
+		fine = hs_walk_skip(part) == 0;
+		hs_buf_append(reply->out, answer, (size_t)(part->data - answer));
 	}
 	hs_mem_release(rest);
 	return fine;
@@ -152,20 +151,20 @@ static bool merge_concat(const struct hs_merge *merge, struct hs_reply *reply)
 	int64_t count = 0;
 
 	for (uint32_t i = 0; i < merge->count; i++) {
-		struct hs_bytes part = merge->parts[i];
+		struct hs_walk part = walk_of(merge->parts[i]);
 
-		if (!is_whole(part) || part.data[0] != type ||
-		    hs_answer_head(&answer, part.data, part.len) <= 0 ||
+		if (!is_whole(merge->parts[i]) || part.data[0] != type ||
+		    hs_walk_next(&part, &answer) < 0 ||
 		    (answer.type != HS_ANSWER_ARRAY && answer.type != HS_ANSWER_MAP))
 			return false;
 		count += answer.count;
 	}
 	hs_buf_printf(reply->out, "%c%" PRId64 "\r\n", type, count);
 	for (uint32_t i = 0; i < merge->count; i++) {
-		struct hs_bytes part = merge->parts[i];
-		int64_t used = hs_answer_head(&answer, part.data, part.len);
+		struct hs_walk part = walk_of(merge->parts[i]);
 
-		hs_buf_append_bytes(reply->out, behind(part, used));
+		if (hs_walk_next(&part, &answer) == 0)
+			hs_buf_append(reply->out, part.data, part.len);
 	}
 	return true;
 }
@@ -256,54 +255,56 @@ void hs_merge_replies(const struct hs_merge *merge, struct hs_reply *reply)
 	}
 }
 
-void hs_merge_cursor(struct hs_bytes part, uint64_t next, struct hs_reply *reply)
+/* Takes what stands before the keys off a reply to SCAN. False: it is no such reply. */
+static bool take_cursor(struct hs_walk *rest, struct hs_bytes *cursor)
 {
-	struct hs_answer array, cursor;
-	char text[HS_NUM_TEXT_MAX];
-	struct hs_bytes rest = part;
-	int64_t used;
+	struct hs_answer answer;
+	int64_t count;
 
-	if (is_error(part)) {
-		hs_buf_append_bytes(reply->out, part);
-		return;
-	}
-	used = is_whole(part) ? hs_answer_head(&array, part.data, part.len) : 0;
-	if (used > 0 && array.type == HS_ANSWER_ARRAY && array.count == 2) {
-		rest = behind(rest, used);
-		used = hs_answer_head(&cursor, rest.data, rest.len);
-	}
-	if (rest.data == part.data || used <= 0 || cursor.type != HS_ANSWER_BULK) {
-		refuse("scan", reply);
-		return;
-	}
-	if (next == 0 || !hs_bytes_equal(cursor.text, HS_LIT("0"))) {
-		hs_buf_append_bytes(reply->out, part);
-		return;
-	}
-	snprintf(text, sizeof text, "%" PRIu64, next);
+	if (hs_walk_array(rest, &count) < 0 || count != 2 || hs_walk_next(rest, &answer) < 0 ||
+	    answer.type != HS_ANSWER_BULK)
+		return false;
+	*cursor = answer.text;
+	return true;
+}
+
+static void reply_cursor(uint64_t cursor, struct hs_walk rest, struct hs_reply *reply)
+{
+	char text[HS_NUM_TEXT_MAX];
+
+	snprintf(text, sizeof text, "%" PRIu64, cursor);
 	hs_reply_array(reply, 2);
 	hs_reply_bulk_text(reply, text);
-	hs_buf_append_bytes(reply->out, behind(rest, used));
+	hs_buf_append(reply->out, rest.data, rest.len);
+}
+
+void hs_merge_cursor(struct hs_bytes part, uint64_t next, struct hs_reply *reply)
+{
+	struct hs_walk rest = walk_of(part);
+	struct hs_bytes cursor;
+
+	if (is_error(part))
+		hs_buf_append_bytes(reply->out, part);
+	else if (!is_whole(part) || !take_cursor(&rest, &cursor))
+		refuse("scan", reply);
+	else if (next == 0 || !hs_bytes_equal(cursor, HS_LIT("0")))
+		hs_buf_append_bytes(reply->out, part);
+	else
+		reply_cursor(next, rest, reply);
 }
 
 void hs_merge_partition_cursor(struct hs_bytes part, uint16_t partition, uint16_t count,
 			       struct hs_reply *reply)
 {
-	struct hs_answer array, cursor;
-	int64_t head_len, cursor_len;
+	struct hs_walk rest = walk_of(part);
+	struct hs_bytes cursor;
 	uint64_t theirs;
-	char text[HS_NUM_TEXT_MAX];
 
-	if (part.len > 0 && part.data[0] == '-') {
+	if (is_error(part)) {
 		hs_buf_append_bytes(reply->out, part);
 		return;
 	}
-	head_len = hs_answer_head(&array, part.data, part.len);
-	cursor_len = head_len > 0 ? hs_answer_head(&cursor, part.data + head_len,
-						   part.len - (size_t)head_len)
-				  : 0;
-	if (cursor_len <= 0 || array.type != HS_ANSWER_ARRAY || array.count != 2 ||
-	    cursor.type != HS_ANSWER_BULK || !hs_num_parse_uint(cursor.text, &theirs) ||
+	if (!take_cursor(&rest, &cursor) || !hs_num_parse_uint(cursor, &theirs) ||
 	    theirs > UINT64_MAX / HS_PARTITIONS_MAX - 1) {
 		hs_reply_error(reply, "ERR SCAN: the server's cursor is not one that can be passed "
 				      "on");
@@ -313,9 +314,5 @@ void hs_merge_partition_cursor(struct hs_bytes part, uint16_t partition, uint16_
 		theirs = theirs * HS_PARTITIONS_MAX + partition;
 	else if (partition + 1 < count)
 		theirs = partition + 1u;
-	snprintf(text, sizeof text, "%" PRIu64, theirs);
-	hs_reply_array(reply, 2);
-	hs_reply_bulk_text(reply, text);
-	hs_buf_append(reply->out, part.data + head_len + cursor_len,
-		      part.len - (size_t)head_len - (size_t)cursor_len);
+	reply_cursor(theirs, rest, reply);
 }
