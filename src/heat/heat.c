@@ -38,7 +38,6 @@ struct hs_heat *hs_heat_create(const struct hs_heat_options *options)
 	for (int i = 0; i < HS_HEAT_TABLES; i++)
 		bytes += hs_heat_table_bytes(shape[i].sets, shape[i].hots);
 	heat->memory = hs_mem_zalloc(bytes);
-	heat->bytes = bytes + sizeof *heat;
 	place = heat->memory;
 	place += (LINE - (uintptr_t)place % LINE) % LINE;
 	for (int i = 0; i < HS_HEAT_TABLES; i++) {
@@ -67,11 +66,6 @@ void hs_heat_destroy(struct hs_heat **pointer)
 {
 	hs_mem_free(&(*pointer)->memory);
 	hs_mem_free(pointer);
-}
-
-size_t hs_heat_bytes(const struct hs_heat *heat)
-{
-	return heat->bytes;
 }
 
 /* ---- time ---- */

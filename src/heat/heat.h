@@ -53,7 +53,6 @@ struct hs_heat_options {
 
 struct hs_heat *hs_heat_create(const struct hs_heat_options *options);
 void hs_heat_destroy(struct hs_heat **heat);
-size_t hs_heat_bytes(const struct hs_heat *heat); /* all memory it will ever use */
 
 /* ---- the worker's side: one thread ---- */
 

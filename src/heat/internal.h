@@ -50,7 +50,6 @@ struct hs_heat {
 	_Atomic uint32_t reset_wanted;
 	_Atomic uint32_t reset_done;
 	void *memory; /* of tables and partitions, as allocated */
-	size_t bytes;
 	struct hs_counter ranges[HS_HEAT_RANGES];
 	struct hs_heat_pending notes[HS_HEAT_NOTES_MAX];
 	struct hs_heat_pending run; /* `count` 0: none */
