@@ -62,27 +62,28 @@ size_t hs_num_format_int(int64_t value, char text[HS_NUM_TEXT_MAX])
 	return at;
 }
 
-bool hs_num_parse_bytes(struct hs_bytes text, uint64_t *value)
+bool hs_num_parse_units(struct hs_bytes text, const struct hs_num_unit *units, uint64_t *value)
 {
-	static const struct {
-		const char *name;
-		uint64_t factor;
-	} units[] = {
-		{"", 1},	{"b", 1},	  {"k", 1000},	     {"kb", 1024},
-		{"m", 1000000}, {"mb", 1u << 20}, {"g", 1000000000}, {"gb", 1u << 30},
-	};
-	size_t digits = 0;
+	struct hs_bytes unit = text;
 	uint64_t number;
 
-	while (digits < text.len && text.data[digits] >= '0' && text.data[digits] <= '9')
-		digits++;
-	if (!hs_num_parse_uint((struct hs_bytes){text.data, digits}, &number))
+	while (unit.len > 0 && unit.data[0] >= '0' && unit.data[0] <= '9')
+		unit = (struct hs_bytes){unit.data + 1, unit.len - 1};
+	if (!hs_num_parse_uint((struct hs_bytes){text.data, text.len - unit.len}, &number))
 		return false;
-	for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-		struct hs_bytes unit = {text.data + digits, text.len - digits};
-
-		if (hs_bytes_is_word(unit, units[i].name))
-			return !__builtin_mul_overflow(number, units[i].factor, value);
+	for (; units->name; units++) {
+		if (hs_bytes_is_word(unit, units->name))
+			return !__builtin_mul_overflow(number, units->factor, value);
 	}
 	return false;
+}
+
+bool hs_num_parse_bytes(struct hs_bytes text, uint64_t *value)
+{
+	static const struct hs_num_unit units[] = {
+		{"", 1},	  {"b", 1},	     {"k", 1000},      {"kb", 1024}, {"m", 1000000},
+		{"mb", 1u << 20}, {"g", 1000000000}, {"gb", 1u << 30}, {NULL, 0},
+	};
+
+	return hs_num_parse_units(text, units, value);
 }

@@ -16,6 +16,14 @@ bool hs_num_parse_uint(struct hs_bytes text, uint64_t *value);
 /* Writes the decimal digits (zero terminated) and returns their number. */
 size_t hs_num_format_int(int64_t value, char text[HS_NUM_TEXT_MAX]);
 
+struct hs_num_unit {
+	const char *name;
+	uint64_t factor;
+};
+
+/* A whole number and one of the units behind it, times its factor. A NULL name ends the list. */
+bool hs_num_parse_units(struct hs_bytes text, const struct hs_num_unit *units, uint64_t *value);
+
 /* "64mb", "1gb", "512k", "100": bytes. Units as in redis.conf: k is 1000, kb is 1024. */
 bool hs_num_parse_bytes(struct hs_bytes text, uint64_t *value);
 

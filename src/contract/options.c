@@ -61,19 +61,18 @@ _Static_assert(HS_COPIES_MAX == 64, "as its row says");
 
 /* ---- numbers and units ---- */
 
-static const struct {
-	const char *name;
-	uint64_t us;
-} units[] = {
+static const struct hs_num_unit units[] = {
+	/* µs, the largest first */
 	{"d", UINT64_C(86400000000)},
 	{"h", UINT64_C(3600000000)},
 	{"m", 60000000},
 	{"s", 1000000},
 	{"ms", 1000},
 	{"us", 1},
+	{NULL, 0},
 };
 
-enum { UNITS = sizeof units / sizeof *units, THOUSAND = 1000, PERCENT_THOUSANDTHS = 100000 };
+enum { THOUSAND = 1000, PERCENT_THOUSANDTHS = 100000 };
 
 static size_t digits_of(struct hs_bytes text)
 {
@@ -86,20 +85,8 @@ static size_t digits_of(struct hs_bytes text)
 
 static bool parse_time(struct hs_bytes text, uint64_t *us)
 {
-	size_t digits = digits_of(text);
-	struct hs_bytes unit = {text.data + digits, text.len - digits};
-	uint64_t number;
-
-	if (!hs_num_parse_uint((struct hs_bytes){text.data, digits}, &number))
-		return false;
 	*us = 0;
-	if (number == 0 && unit.len == 0)
-		return true;
-	for (size_t i = 0; i < UNITS; i++) {
-		if (hs_bytes_is_word(unit, units[i].name))
-			return !__builtin_mul_overflow(number, units[i].us, us);
-	}
-	return false;
+	return hs_bytes_equal(text, HS_LIT("0")) || hs_num_parse_units(text, units, us);
 }
 
 /* In the largest unit that says it without a fraction. */
@@ -111,9 +98,9 @@ static void format_time(uint64_t us, struct hs_buf *text)
 		hs_buf_printf(text, "0");
 		return;
 	}
-	while (us % units[i].us != 0)
+	while (us % units[i].factor != 0)
 		i++;
-	hs_buf_printf(text, "%llu%s", (unsigned long long)(us / units[i].us), units[i].name);
+	hs_buf_printf(text, "%llu%s", (unsigned long long)(us / units[i].factor), units[i].name);
 }
 
 /* A number with up to three decimals, in thousandths: so that it is written as it was read. */
