@@ -27,6 +27,9 @@ size_t hs_command_walk_count(const struct hs_command_walk *walk);	     /* from h
 /* Takes the next word off the front of `rest` ("@read @fast" -> "@read"); empty at the end. */
 struct hs_bytes hs_command_word(struct hs_bytes *rest);
 
+/* The flag of this name, as COMMAND INFO has it; 0: there is none. */
+unsigned hs_command_flag_of(struct hs_bytes name);
+
 /* One command as COMMAND INFO has it, and as COMMAND DOCS has it (without its name). */
 void hs_command_reply_info(struct hs_reply *reply, const struct hs_command *command,
 			   const struct hs_learned *learned);

@@ -26,6 +26,14 @@ static const struct {
 	{HS_CMD_BLOCKING, "blocking"},
 };
 
+unsigned hs_command_flag_of(struct hs_bytes name)
+{
+	for (size_t i = 0; i < sizeof(flag_names) / sizeof(flag_names[0]); i++)
+		if (hs_bytes_is_word(name, flag_names[i].name))
+			return flag_names[i].flag;
+	return 0;
+}
+
 static void reply_flags(struct hs_reply *reply, unsigned flags)
 {
 	size_t count = 0; /* those that are our own have no name */

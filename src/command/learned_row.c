@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "command/describe.h"
 #include "wire/answer.h"
 
 #include <stdio.h>
@@ -104,41 +105,20 @@ int hs_learned_entry_read(struct hs_learned_entry *entry, struct hs_bytes *rest,
 	return 1;
 }
 
-static const struct {
-	const char *word;
-	unsigned flag;
-} flag_words[] = {
-	{"write", HS_CMD_WRITE},
-	{"readonly", HS_CMD_READONLY},
-	{"denyoom", HS_CMD_DENYOOM},
-	{"admin", HS_CMD_ADMIN},
-	{"noscript", HS_CMD_NOSCRIPT},
-	{"loading", HS_CMD_LOADING},
-	{"stale", HS_CMD_STALE},
-	{"fast", HS_CMD_FAST},
-	{"no_auth", HS_CMD_NO_AUTH},
-	{"no_multi", HS_CMD_NO_MULTI},
-	{"movablekeys", HS_CMD_MOVABLEKEYS},
-	{"skip_slowlog", HS_CMD_SKIP_SLOWLOG},
-	{"skip_monitor", HS_CMD_SKIP_MONITOR},
-	{"no_async_loading", HS_CMD_NO_ASYNC_LOADING},
-	{"no_mandatory_keys", HS_CMD_NO_MANDATORY_KEYS},
-	{"allow_busy", HS_CMD_ALLOW_BUSY},
-	{"blocking", HS_CMD_BLOCKING},
-	{"@blocking", HS_CMD_BLOCKING}, /* Redis 6 has the category alone */
-	{"pubsub", HS_CMD_PUBSUB},
-	{"may_replicate", HS_CMD_MAY_REPLICATE},
-};
-
 static unsigned flags_of(struct hs_bytes words)
 {
 	struct hs_bytes rest = hs_answer_elements(words), word;
 	unsigned flags = 0;
 
-	while (hs_answer_take(&rest, &word))
-		for (size_t i = 0; i < sizeof flag_words / sizeof *flag_words; i++)
-			if (hs_bytes_is_word(text_of(word), flag_words[i].word))
-				flags |= flag_words[i].flag;
+	while (hs_answer_take(&rest, &word)) {
+		struct hs_bytes text = text_of(word);
+
+		flags |= hs_command_flag_of(text);
+		if (hs_bytes_is_word(text, "@blocking")) /* Redis 6 has the category alone */
+			flags |= HS_CMD_BLOCKING;
+		if (hs_bytes_is_word(text, "may_replicate")) /* our COMMAND INFO leaves it out */
+			flags |= HS_CMD_MAY_REPLICATE;
+	}
 	return flags;
 }
 
