@@ -145,31 +145,27 @@ int hs_entry_read_head(struct hs_run *run, uint16_t slot, struct hs_bytes key,
 	return err;
 }
 
-int hs_entry_read_string_head(struct hs_run *run, struct hs_bytes key, struct hs_entry *entry)
+/* Behind a search that returned `err`: what it found must be a string. */
+static int a_string(struct hs_run *run, const struct hs_entry *entry, int err)
 {
-	int err = hs_entry_read_head(run, run->slot, key, entry);
-
 	if (!err && entry->live && entry->record.type != HS_TYPE_STRING)
 		return hs_run_fail_type(run);
 	return err;
+}
+
+int hs_entry_read_string_head(struct hs_run *run, struct hs_bytes key, struct hs_entry *entry)
+{
+	return a_string(run, entry, hs_entry_read_head(run, run->slot, key, entry));
 }
 
 int hs_entry_find_string(struct hs_run *run, struct hs_bytes key, struct hs_entry *entry)
 {
-	int err = hs_entry_find(run, run->slot, key, entry);
-
-	if (!err && entry->live && entry->record.type != HS_TYPE_STRING)
-		return hs_run_fail_type(run);
-	return err;
+	return a_string(run, entry, hs_entry_find(run, run->slot, key, entry));
 }
 
 int hs_entry_read_string(struct hs_run *run, struct hs_bytes key, struct hs_entry *entry)
 {
-	int err = hs_entry_read(run, run->slot, key, entry);
-
-	if (!err && entry->live && entry->record.type != HS_TYPE_STRING)
-		return hs_run_fail_type(run);
-	return err;
+	return a_string(run, entry, hs_entry_read(run, run->slot, key, entry));
 }
 
 /* Moves the entry in HS_KV_EXPIRES from the old record's time to the new one. */
