@@ -25,28 +25,16 @@ static int store_failed(struct replay *replay, struct hs_store *store, int rc)
 			    rc == HS_ECORRUPT ? "damaged record" : hs_store_failure_text(store));
 }
 
-static int begin_all(struct replay *replay)
+static int each_store(struct replay *replay, int (*run)(struct hs_store *store))
 {
 	for (uint16_t id = 0; id < replay->database->partitions; id++) {
 		struct hs_store *store = &replay->database->stores[id];
-		int rc = hs_store_begin(store);
+		int rc = run(store);
 
 		if (rc != 0)
 			return store_failed(replay, store, rc);
 	}
 	replay->pending = 0;
-	return 0;
-}
-
-static int commit_all(struct replay *replay)
-{
-	for (uint16_t id = 0; id < replay->database->partitions; id++) {
-		struct hs_store *store = &replay->database->stores[id];
-		int rc = hs_store_commit(store);
-
-		if (rc != 0)
-			return store_failed(replay, store, rc);
-	}
 	return 0;
 }
 
@@ -61,8 +49,8 @@ static int apply(struct replay *replay, const struct hs_redo_entry *entry)
 	replay->pending += 1 + entry->value.len / HS_KIB;
 	if (replay->pending < COMMIT_CHANGES)
 		return 0;
-	rc = commit_all(replay);
-	return rc == 0 ? begin_all(replay) : rc;
+	rc = each_store(replay, hs_store_commit);
+	return rc == 0 ? each_store(replay, hs_store_begin) : rc;
 }
 
 /* Does `abort` take back what `record` did to this store? */
@@ -129,13 +117,13 @@ int hs_replay(struct hs_database *database, uint64_t *lsn, bool over_gaps, struc
 	int rc = hs_redo_reader_open(&reader, &database->redo, *lsn, fault);
 
 	if (rc == 0 && next_record(&replay, &reader, over_gaps, &record)) {
-		rc = begin_all(&replay);
+		rc = each_store(&replay, hs_store_begin);
 		for (more = true; rc == 0 && more; record = after) {
 			more = next_record(&replay, &reader, over_gaps, &after);
 			rc = apply_record(&replay, &record, more ? &after : NULL);
 		}
 		if (rc == 0)
-			rc = commit_all(&replay);
+			rc = each_store(&replay, hs_store_commit);
 	}
 	*lsn = reader.lsn;
 	hs_redo_reader_close(&reader);
