@@ -2,6 +2,7 @@
 #include "base/err.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/words.h"
 #include "tls/internal.h"
 
 #include <errno.h>
@@ -137,42 +138,33 @@ static int load_authorities(const struct making *making)
 
 static int set_protocols(const struct making *making)
 {
-	static const struct {
-		const char *name;
-		uint64_t off;
-	} known[] = {
-		{"TLSv1", SSL_OP_NO_TLSv1},
-		{"TLSv1.1", SSL_OP_NO_TLSv1_1},
-		{"TLSv1.2", SSL_OP_NO_TLSv1_2},
-		{"TLSv1.3", SSL_OP_NO_TLSv1_3},
-	};
-	enum { KNOWN = sizeof known / sizeof *known };
-	const char *words = making->options->protocols;
+	static const char *const known[] = {"TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3", NULL};
+	static const uint64_t without[] = {SSL_OP_NO_TLSv1, SSL_OP_NO_TLSv1_1, SSL_OP_NO_TLSv1_2,
+					   SSL_OP_NO_TLSv1_3};
+	enum { KNOWN = sizeof without / sizeof *without };
+	struct hs_bytes rest =
+		hs_bytes_of(given(making->options->protocols) ? making->options->protocols : "");
 	uint64_t off = SSL_OP_NO_SSLv3;
 	bool wanted[KNOWN] = {false, false, true, true};
 
-	if (given(words)) {
+	if (rest.len > 0) {
 		memset(wanted, 0, sizeof wanted);
 		SSL_CTX_set_min_proto_version(making->ssl,
 					      0); /* asked for: over the system's rule */
 	}
-	while (given(words)) {
-		size_t len = strcspn(words, " "), i = 0;
+	while (rest.len > 0) {
+		struct hs_bytes word = hs_bytes_cut(&rest, ' ');
+		int which = hs_words_index(known, word);
 
-		while (i < KNOWN && (strlen(known[i].name) != len ||
-				     strncasecmp(words, known[i].name, len) != 0))
-			i++;
-		if (i < KNOWN) {
-			wanted[i] = true;
-		} else if (len > 0) {
+		if (which >= 0)
+			wanted[which] = true;
+		else if (word.len > 0)
 			return hs_err_say(HS_EINVAL, making->error, making->error_size,
 					  "'%.*s' is no protocol: TLSv1, TLSv1.1, TLSv1.2, TLSv1.3",
-					  (int)len, words);
-		}
-		words += len + strspn(words + len, " ");
+					  (int)word.len, word.data);
 	}
 	for (size_t i = 0; i < KNOWN; i++)
-		off |= wanted[i] ? 0 : known[i].off;
+		off |= wanted[i] ? 0 : without[i];
 	SSL_CTX_set_options(making->ssl, off);
 	return 0;
 }
