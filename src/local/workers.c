@@ -6,8 +6,8 @@
 #include "base/num.h"
 #include "core/acl_log.h"
 #include "core/slowlog.h"
-#include "wire/answer.h"
 #include "wire/reply.h"
+#include "wire/walk.h"
 
 enum { LOG_COUNT_DEFAULT = 10 };
 
@@ -168,13 +168,11 @@ static void merge_plan(const struct hs_core *core, struct hs_request *request,
 
 	(void)core;
 	for (uint32_t i = 0; i < request->parts_count; i++) {
-		struct hs_bytes rest = hs_buf_bytes(&request->parts[i].out);
-		int64_t used;
+		const struct hs_buf *out = &request->parts[i].out;
+		struct hs_walk walk = {out->data, out->len};
 
-		while (rest.len > 0 && (used = hs_answer_length(rest.data, rest.len)) > 0) {
+		while (walk.len > 0 && hs_walk_skip(&walk) == 0)
 			rows++;
-			rest = (struct hs_bytes){rest.data + used, rest.len - (size_t)used};
-		}
 	}
 	hs_reply_array(reply, rows);
 	for (uint32_t i = 0; i < request->parts_count; i++)
