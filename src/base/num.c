@@ -44,6 +44,22 @@ bool hs_num_parse_int(struct hs_bytes text, int64_t *value)
 	return true;
 }
 
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+int hs_num_hex_byte(const char digits[2])
+{
+	int high = hex_digit(digits[0]), low = hex_digit(digits[1]);
+
+	return high < 0 || low < 0 ? -1 : high << 4 | low;
+}
+
 size_t hs_num_format_int(int64_t value, char text[HS_NUM_TEXT_MAX])
 {
 	char digits[HS_NUM_TEXT_MAX];

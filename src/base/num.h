@@ -13,6 +13,9 @@ enum { HS_NUM_TEXT_MAX = 24 }; /* the longest int64 with sign and terminating ze
 bool hs_num_parse_int(struct hs_bytes text, int64_t *value);
 bool hs_num_parse_uint(struct hs_bytes text, uint64_t *value);
 
+/* The byte that two hexadecimal digits are, in letters of either case; -1: they are none. */
+int hs_num_hex_byte(const char digits[2]);
+
 /* Writes the decimal digits (zero terminated) and returns their number. */
 size_t hs_num_format_int(int64_t value, char text[HS_NUM_TEXT_MAX]);
 

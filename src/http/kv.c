@@ -2,22 +2,12 @@
 
 #include "base/check.h"
 #include "base/err.h"
+#include "base/num.h"
 
 #include <openssl/evp.h>
 #include <stdio.h>
 
 enum { US_PER_S = 1000000, ETAG_HASH_BYTES = 16 };
-
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
 
 int hs_kv_decode(struct hs_bytes encoded, struct hs_buf *key)
 {
@@ -27,12 +17,11 @@ int hs_kv_decode(struct hs_bytes encoded, struct hs_buf *key)
 		char c = encoded.data[i];
 
 		if (c == '%') {
-			int high = i + 2 < encoded.len ? hex_digit(encoded.data[i + 1]) : -1;
-			int low = high >= 0 ? hex_digit(encoded.data[i + 2]) : -1;
+			int byte = i + 2 < encoded.len ? hs_num_hex_byte(&encoded.data[i + 1]) : -1;
 
-			if (low < 0)
+			if (byte < 0)
 				return HS_EINVAL;
-			c = (char)(high << 4 | low);
+			c = (char)byte;
 			i += 2;
 		}
 		*to++ = c;

@@ -103,15 +103,11 @@ static int64_t read_count(const char *data, size_t len, size_t at, int64_t *coun
 static char unescape(const char *line, size_t len, size_t *at)
 {
 	char c = line[*at];
+	int byte = c == 'x' && *at + 2 < len ? hs_num_hex_byte(&line[*at + 1]) : -1;
 
-	if (c == 'x' && *at + 2 < len && isxdigit((unsigned char)line[*at + 1]) &&
-	    isxdigit((unsigned char)line[*at + 2])) {
-		unsigned value;
-		char digits[3] = {line[*at + 1], line[*at + 2], '\0'};
-
-		sscanf(digits, "%x", &value);
+	if (byte >= 0) {
 		*at += 3;
-		return (char)value;
+		return (char)byte;
 	}
 	*at += 1;
 	switch (c) {
