@@ -53,9 +53,9 @@ static int look(struct hs_reader *reader, struct hs_reader_store *store)
 	return 0;
 }
 
-/* What begins at `mark` is the reply, unless the read failed with `rc`. */
-static void finish(struct hs_reader *reader, struct hs_keyspace *ks, const struct hs_store *store,
-		   int rc, struct hs_reply *reply, size_t mark)
+/* The read failed with `rc`, its reply is too large, or it met a damaged record. The reply begins at `mark`. */
+static void explain(struct hs_reader *reader, struct hs_keyspace *ks, const struct hs_store *store,
+		    int rc, struct hs_reply *reply, size_t mark)
 {
 	if (rc != 0) {
 		reply->out->len = mark;
@@ -68,9 +68,16 @@ static void finish(struct hs_reader *reader, struct hs_keyspace *ks, const struc
 			"ERR the reply would be larger than %zu MiB; ask for fewer keys at a time",
 			HS_REPLY_BYTES_MAX / HS_MIB);
 	}
-	if (__builtin_expect(ks->damaged, 0))
+	if (ks->damaged)
 		hs_database_tell_damaged(reader->database, store->id, ks,
 					 &reader->counters.damaged);
+}
+
+static inline void finish(struct hs_reader *reader, struct hs_keyspace *ks,
+			  const struct hs_store *store, int rc, struct hs_reply *reply, size_t mark)
+{
+	if (__builtin_expect(rc != 0 || reply->over || ks->damaged, 0))
+		explain(reader, ks, store, rc, reply, mark);
 	hs_engine_show_counts(&reader->counters, &reader->counts);
 }
 
