@@ -91,6 +91,9 @@ enum hs_command_keep {
 	HS_KEEP_FIELDS = 1 << 5,
 };
 
+/* What a command subscribes, publishes or looks at (push/). */
+enum hs_topic_kind { HS_TOPIC_CHANNEL, HS_TOPIC_PATTERN, HS_TOPIC_SHARD, HS_TOPIC_KINDS };
+
 /* Identifiers of the rows, in table order: HS_CMD_ID_GET, HS_CMD_ID_CLIENT_LIST … They index the
  * per-command counters and the tables of functions that run commands. */
 enum hs_command_id {
@@ -125,12 +128,19 @@ struct hs_command {
 	/* Learned rows whose keys three numbers cannot say; key_first is 0 then. NULL: none. */
 	const struct hs_key_spec *key_specs;
 	uint8_t key_specs_count;
+	bool starts; /* its row says START: it makes its request itself (core/commands.h) */
+	/* Outside a transaction, the only command of its client under way: it changes who may do what, or
+	 * what its client hears, also for what stands behind it. */
+	bool alone;
+	/* Allowed to a client that has subscribed in RESP2, where messages and replies look alike. */
+	bool runs_subscribed;
 	bool audited; /* may change configuration or users: the log says who did (serve/audit.h) */
-	const char *group;	/* "string", "generic", "connection", "server" … */
-	const char *categories; /* Redis's ACL categories: "@read @string @fast" */
-	const char *tips;	/* Redis's hints to clients that route; NULL for none */
-	const char *since;	/* the Redis version that brought it; for our own, ours */
-	const char *deprecated; /* the one that advised against it; NULL: none did */
+	enum hs_topic_kind topic; /* of commands about channels */
+	const char *group;	  /* "string", "generic", "connection", "server" … */
+	const char *categories;	  /* Redis's ACL categories: "@read @string @fast" */
+	const char *tips;	  /* Redis's hints to clients that route; NULL for none */
+	const char *since;	  /* the Redis version that brought it; for our own, ours */
+	const char *deprecated;	  /* the one that advised against it; NULL: none did */
 	const char *replaced_by;
 	const char *summary;   /* our own words */
 	const char *arguments; /* "key value [NX | XX]", see command/syntax.h; NULL for none */
@@ -228,18 +238,6 @@ static inline bool hs_command_only_reads(const struct hs_command *command)
 }
 /* Whether it may write keys that are not among its arguments: a script. */
 bool hs_command_may_write_others(const struct hs_command *command);
-
-static inline bool hs_command_subscribes(const struct hs_command *command)
-{
-	return command->id == HS_CMD_ID_SUBSCRIBE || command->id == HS_CMD_ID_PSUBSCRIBE ||
-	       command->id == HS_CMD_ID_SSUBSCRIBE;
-}
-
-static inline bool hs_command_unsubscribes(const struct hs_command *command)
-{
-	return command->id == HS_CMD_ID_UNSUBSCRIBE || command->id == HS_CMD_ID_PUNSUBSCRIBE ||
-	       command->id == HS_CMD_ID_SUNSUBSCRIBE;
-}
 
 /* Whether this request may wait for what others do: XREAD does so only with BLOCK. */
 bool hs_command_blocks(const struct hs_command *command, size_t argc, const struct hs_bytes *argv);

@@ -13,9 +13,12 @@
 #include "command/name.h"
 
 static const struct hs_command table[HS_CMD_IDS] = {
+#define OTHER false
+#define START(function, besides) true
 #define ROW(identifier, function, its_place, text, count, ...)                                     \
 	[HS_CMD_ID_##identifier] = {.id = HS_CMD_ID_##identifier,                                  \
 				    .place = HS_PLACE_##its_place,                                 \
+				    .starts = (function),                                          \
 				    .name = (text),                                                \
 				    .arity = (count),                                              \
 				    __VA_ARGS__},

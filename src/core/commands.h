@@ -20,6 +20,11 @@ struct hs_session;
 typedef void hs_local_run(struct hs_core *core, struct hs_session *session,
 			  const struct hs_call *call, struct hs_reply *reply);
 
+/* A command that makes its request itself and answers it when it is done: SUBSCRIBE, PUBLISH, EXEC. `exec`: the
+ * transaction that it runs in, whose engine answered `element` to it (empty: it was not sent there); or NULL. */
+typedef void hs_start_run(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
+			  const struct hs_call *call, struct hs_bytes element);
+
 /* A command to which every worker contributes (HS_PLACE_WORKERS, HS_OP_PEER). */
 struct hs_workers_run {
 	/* Looks at the arguments before any worker is asked. False: the error is written. NULL: they are right. */
@@ -33,25 +38,21 @@ struct hs_workers_run {
 #define OTHER
 #define LOCAL(function) hs_local_run function;
 #define WORKERS(run) extern const struct hs_workers_run run;
+#define START(function, besides)                                                                   \
+	hs_start_run function;                                                                     \
+	besides
 #define ROW(identifier, function, ...) function
 #include "command/rows.def"
 
 struct hs_core_commands {
-	/* By identifier: the function of each command whose row has one of this kind. NULL for EXEC, and for
-	 * commands that only `start` runs. */
+	/* By identifier: the function of each command whose row has one of the kind, or NULL. */
 	hs_local_run *const *run;
+	hs_start_run *const *start;
+	const struct hs_workers_run *const *workers;
 
-	/* SUBSCRIBE and its kin, PUBLISH, PUBSUB, CLIENT TRACKING; RESET of a client that listens. Makes the
-	 * request itself and answers it when it is done. `exec`: the transaction that it runs in, whose
-	 * engine answered `element` to it; or NULL. */
-	void (*start)(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
-		      const struct hs_call *call, struct hs_bytes element);
-	/* Of those: whether it must wait for what its client has in flight. */
+	/* Whether a command about channels must wait for what its client has in flight. */
 	bool (*waits)(const struct hs_core *core, const struct hs_session *session,
 		      struct hs_call *call);
-
-	/* By identifier, like `run`. */
-	const struct hs_workers_run *const *workers;
 
 	/* The session's line of CLIENT LIST. */
 	void (*describe)(const struct hs_core *core, const struct hs_session *session,

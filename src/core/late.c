@@ -75,11 +75,15 @@ bool hs_late_is(const struct hs_core *core, const struct hs_command *command, bo
 
 bool hs_late_in_engine(const struct hs_core *core, const struct hs_command *command)
 {
-	if (command->id == HS_CMD_ID_PUBLISH || command->id == HS_CMD_ID_SPUBLISH)
+	switch (command->place) {
+	case HS_PLACE_ANY:
+	case HS_PLACE_PARTITION: /* PUBLISH, SPUBLISH: in front of servers; else the workers deliver */
 		return core->world.shared_connections;
-	return command->place == HS_PLACE_SLOT ||
-	       (command->place == HS_PLACE_ALL &&
-		(!(command->flags & HS_CMD_WRITE) || hs_core_partitions(core) == 1));
+	case HS_PLACE_ALL:
+		return !(command->flags & HS_CMD_WRITE) || hs_core_partitions(core) == 1;
+	default:
+		return command->place == HS_PLACE_SLOT;
+	}
 }
 
 struct hs_buf *hs_late_behind(struct hs_late *late)
@@ -137,15 +141,10 @@ static bool run(struct hs_core *core, struct hs_request *exec, const struct hs_c
 {
 	struct hs_session *session = exec->session;
 	struct hs_late *late = exec->late;
-	struct hs_reply reply = {.out = &late->reply, .resp = session->resp};
 
 	late->stepped = false;
-	if (call->command->id == HS_CMD_ID_SSUBSCRIBE) {
-		hs_reply_error(&reply, "ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client");
-		return true;
-	}
-	if (hs_command_is_pubsub(call->command)) {
-		core->world.commands->start(core, session, exec, call, element);
+	if (call->command->starts) {
+		core->world.commands->start[call->command->id](core, session, exec, call, element);
 		return late->stepped;
 	}
 	switch (call->command->place) {

@@ -336,7 +336,8 @@ static void answer_without_engine(struct hs_core *core, struct hs_request *reque
 	hs_step_answered(core, request);
 }
 
-void hs_multi_exec(struct hs_core *core, struct hs_session *session, const struct hs_call *call)
+void hs_multi_exec(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
+		   const struct hs_call *call, struct hs_bytes element)
 {
 	struct hs_request *request = hs_request_get(core, session, call->command);
 	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
@@ -344,6 +345,7 @@ void hs_multi_exec(struct hs_core *core, struct hs_session *session, const struc
 	const char *refused = exec_refused(core, session, session->multi, text, sizeof text);
 	int32_t slot;
 
+	(void)exec, (void)element; /* it is not queued */
 	request->multi = session->multi;
 	session->multi = NULL;
 	if (refused) {
@@ -491,7 +493,8 @@ static void remember(struct hs_core *core, struct hs_session *session, uint16_t 
 		remember_name(session->watches, argv[i]);
 }
 
-void hs_multi_watch(struct hs_core *core, struct hs_session *session, const struct hs_call *call)
+void hs_multi_watch(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
+		    const struct hs_call *call, struct hs_bytes element)
 {
 	struct hs_request *request = hs_request_get(core, session, call->command);
 	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
@@ -499,6 +502,7 @@ void hs_multi_watch(struct hs_core *core, struct hs_session *session, const stru
 	size_t watched = session->watches ? session->watches->keys : 0;
 	const char *refused = NULL;
 
+	(void)exec, (void)element; /* it is not queued */
 	if (session->multi)
 		refused = "ERR WATCH inside MULTI is not allowed";
 	else if (core->world.together != HS_TOGETHER_ALL && session->watches &&

@@ -7,8 +7,6 @@
 void hs_multi_queue(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
 		    struct hs_reply *reply);
 void hs_multi_spoil(struct hs_session *session); /* a refused command: EXEC will abort */
-void hs_multi_exec(struct hs_core *core, struct hs_session *session, const struct hs_call *call);
-void hs_multi_watch(struct hs_core *core, struct hs_session *session, const struct hs_call *call);
 void hs_multi_drop(struct hs_multi **multi);
 size_t hs_multi_count(const struct hs_multi *multi); /* commands queued */
 /* EXEC passed its checks: its commands can be looked at from now on, by stages too. */

@@ -568,9 +568,10 @@ static void run(struct hs_core *core, struct hs_session *session, struct hs_call
 	enum hs_call_slots slots = hs_call_slots(call);
 	uint16_t slot = call->slot;
 
-	if (hs_command_is_pubsub(command)) {
+	if (command->starts) {
 		timing_begin(core, command);
-		core->world.commands->start(core, session, NULL, call, (struct hs_bytes){NULL, 0});
+		core->world.commands->start[command->id](core, session, NULL, call,
+							 (struct hs_bytes){NULL, 0});
 		return;
 	}
 	switch (command->place) {
@@ -579,10 +580,7 @@ static void run(struct hs_core *core, struct hs_session *session, struct hs_call
 		/* Whoever is there will do, so that it need not wait for a slot that nobody serves. */
 		if (command->place == HS_PLACE_ANY && slots == HS_CALL_SLOTS_NONE)
 			slot = HS_SLOT_NONE;
-		if (command->id == HS_CMD_ID_WATCH)
-			hs_multi_watch(core, session, call);
-		else
-			run_partition(core, session, call, slot);
+		run_partition(core, session, call, slot);
 		break;
 	case HS_PLACE_SPLIT:
 		if (slots == HS_CALL_SLOTS_ONE || core->world.together == HS_TOGETHER_ALL) {
@@ -608,14 +606,7 @@ static void run(struct hs_core *core, struct hs_session *session, struct hs_call
 		hs_step_host(core, session, NULL, call);
 		break;
 	case HS_PLACE_CORE:
-		if (command->id == HS_CMD_ID_EXEC)
-			hs_multi_exec(core, session, call);
-		else if (command->id == HS_CMD_ID_CLIENT_TRACKING ||
-			 (command->id == HS_CMD_ID_RESET && session->subscriptions > 0))
-			core->world.commands->start(core, session, NULL, call,
-						    (struct hs_bytes){NULL, 0});
-		else
-			run_local(core, session, call);
+		run_local(core, session, call);
 		break;
 	case HS_PLACE_PARENT: /* alone: COMMAND, or what a server makes of it */
 		if (command->id < HS_CMD_IDS)
@@ -655,14 +646,6 @@ static void cut_off_browser(struct hs_core *core, struct hs_session *session)
 	hs_session_close(core, session);
 }
 
-/* What a client that listens may say in RESP2, where messages and replies look alike. */
-static bool runs_subscribed(const struct hs_command *command)
-{
-	return hs_command_subscribes(command) || hs_command_unsubscribes(command) ||
-	       command->id == HS_CMD_ID_PING || command->id == HS_CMD_ID_QUIT ||
-	       command->id == HS_CMD_ID_RESET;
-}
-
 static void reject_subscribed(struct hs_core *core, struct hs_session *session,
 			      const struct hs_command *command)
 {
@@ -683,23 +666,14 @@ static bool writes_all_slots(const struct hs_core *core, const struct hs_call *c
 	       (call->command->flags & HS_CMD_WRITE);
 }
 
-/* Whether a command must be the only one of its client under way: because it changes who may do
- * what, or what its client hears, also for what stands behind it; because it needs a connection to the
- * engine for itself, or may change the one its client shares. */
+/* Whether a command must be the only one of its client under way: because its row says so; because it
+ * changes the dialect of the messages that its client hears; because it needs a connection to the engine for
+ * itself, or may change the one its client shares. */
 static bool must_be_alone(const struct hs_core *core, const struct hs_session *session,
 			  const struct hs_call *call)
 {
-	/* What is read behind it may be kept by the client: not before changes are told. */
-	if (call->command->id == HS_CMD_ID_CLIENT_TRACKING)
+	if (call->command->alone)
 		return !session->multi;
-	if (call->command->id == HS_CMD_ID_ACL_SETUSER ||
-	    call->command->id == HS_CMD_ID_ACL_DELUSER)
-		return true;
-	/* Subscriptions change at one point of the connection's stream, and with them what may come
-	 * in between; the dialect of that as well. */
-	if (hs_command_is_pubsub(call->command))
-		return !session->multi && (hs_command_subscribes(call->command) ||
-					   hs_command_unsubscribes(call->command));
 	if (call->command->id == HS_CMD_ID_EXEC && hs_multi_would_be_late(session))
 		return true;
 	if (session->subscriptions > 0 &&
@@ -826,7 +800,7 @@ static bool refuse(struct hs_core *core, struct hs_session *session, struct hs_c
 		return true;
 	if (refuse_keys(core, session, call))
 		return true;
-	if (session->subscribed && session->resp == 2 && !runs_subscribed(command)) {
+	if (session->subscribed && session->resp == 2 && !command->runs_subscribed) {
 		reject_subscribed(core, session, command);
 		return true;
 	}

@@ -3,7 +3,7 @@
 #include "local/local.h"
 
 #include "base/num.h"
-#include "push/tracking.h"
+#include "push/push.h"
 #include "wire/reply.h"
 
 #include <math.h>
@@ -153,23 +153,16 @@ static const struct hs_workers_run *const workers[HS_CMD_IDS] = {
 #include "command/rows.def"
 };
 
-static void start(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
-		  const struct hs_call *call, struct hs_bytes element)
-{
-	if (call->command->id == HS_CMD_ID_CLIENT_TRACKING)
-		hs_tracking_run(core, session, call);
-	else if (call->command->id == HS_CMD_ID_RESET)
-		hs_pubsub_reset(core, session, call, hs_local_reset);
-	else if (hs_command_subscribes(call->command) || hs_command_unsubscribes(call->command))
-		hs_pubsub_run(core, session, exec, call);
-	else
-		hs_publish_run(core, session, exec, call, element);
-}
+static hs_start_run *const starts[HS_CMD_IDS] = {
+#define START(function, besides) function
+#define ROW(identifier, function, ...) [HS_CMD_ID_##identifier] = function,
+#include "command/rows.def"
+};
 
 const struct hs_core_commands hs_commands = {
 	.run = functions,
-	.start = start,
-	.waits = hs_publish_waits,
+	.start = starts,
 	.workers = workers,
+	.waits = hs_publish_waits,
 	.describe = hs_client_describe,
 };

@@ -99,10 +99,8 @@ void hs_local_hello(struct hs_core *core, struct hs_session *session, const stru
 	describe_server(session, reply);
 }
 
-void hs_local_reset(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
-		    struct hs_reply *reply)
+static void reset(struct hs_core *core, struct hs_session *session, struct hs_reply *reply)
 {
-	(void)call;
 	hs_multi_drop(&session->multi);
 	session->resp = 2;
 	session->reply_mode = HS_REPLY_ON;
@@ -114,4 +112,11 @@ void hs_local_reset(struct hs_core *core, struct hs_session *session, const stru
 	hs_reply_status(reply, "RESET");
 	hs_multi_unwatch(core, session);
 	hs_tracking_stop(core, session);
+}
+
+void hs_local_reset(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
+		    const struct hs_call *call, struct hs_bytes element)
+{
+	(void)exec, (void)element;
+	hs_pubsub_reset(core, session, call, reset);
 }

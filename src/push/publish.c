@@ -68,7 +68,7 @@ static bool listens(const struct hs_topic *topic)
 /* Receivers; whether we listen to the channel; the patterns of ours that match. */
 static void publish_part(struct hs_core *core, struct hs_op *op)
 {
-	enum hs_topic_kind kind = hs_pubsub_kind(op->command);
+	enum hs_topic_kind kind = op->command->topic;
 	struct hs_bytes channel = op->argv[1], payload = op->argv[2];
 	struct hs_request *publisher = op->worker == core->world.worker ? op->owner : NULL;
 	bool deliver = !core->world.shared_connections;
@@ -98,7 +98,7 @@ static void publish_part(struct hs_core *core, struct hs_op *op)
 /* The names of what somebody hears, and for patterns of what the engine listens to. */
 static void names_part(struct hs_core *core, struct hs_op *op)
 {
-	enum hs_topic_kind kind = hs_pubsub_kind(op->command);
+	enum hs_topic_kind kind = op->command->topic;
 	struct hs_link *all = &hs_push_of(core)->topics.of_kind[kind];
 
 	hs_list_each(const struct hs_topic, topic, all, alike) {
@@ -110,7 +110,7 @@ static void names_part(struct hs_core *core, struct hs_op *op)
 
 static void numbers_part(struct hs_core *core, struct hs_op *op)
 {
-	enum hs_topic_kind kind = hs_pubsub_kind(op->command);
+	enum hs_topic_kind kind = op->command->topic;
 
 	for (size_t i = 2; i < op->argc; i++) {
 		const struct hs_topic *topic =
@@ -241,6 +241,20 @@ static void merge_publish(const struct hs_core *core, struct hs_request *request
 	hs_mem_free(&patterns.all);
 }
 
+static bool check_channels(const struct hs_core *core, const struct hs_call *call,
+			   struct hs_reply *reply)
+{
+	(void)core;
+	if (call->argc <= 3)
+		return true;
+	hs_reply_errorf(reply,
+			"ERR unknown subcommand or wrong number of arguments for '%.*s'. "
+			"Try PUBSUB HELP.",
+			(int)(call->argv[1].len < 128 ? call->argv[1].len : 128),
+			call->argv[1].data);
+	return false;
+}
+
 static void gather_names(const struct hs_core *core, const struct hs_request *request,
 			 struct names *names)
 {
@@ -334,17 +348,18 @@ static void merge_numsub(const struct hs_core *core, struct hs_request *request,
 }
 
 const struct hs_workers_run hs_workers_publish = {.part = publish_part, .merge = merge_publish};
-const struct hs_workers_run hs_workers_pubsub_channels = {.part = names_part,
-							  .merge = merge_channels};
+const struct hs_workers_run hs_workers_pubsub_channels = {
+	.check = check_channels, .part = names_part, .merge = merge_channels};
 const struct hs_workers_run hs_workers_pubsub_numpat = {.part = names_part, .merge = merge_numpat};
 const struct hs_workers_run hs_workers_pubsub_numsub = {.part = numbers_part,
 							.merge = merge_numsub};
 
 /* ---- the request ---- */
 
+/* PUBLISH and SPUBLISH, which one partition runs. */
 static bool publishes(const struct hs_command *command)
 {
-	return command->id == HS_CMD_ID_PUBLISH || command->id == HS_CMD_ID_SPUBLISH;
+	return command->place == HS_PLACE_ANY || command->place == HS_PLACE_PARTITION;
 }
 
 /* What was written before a message is there for whoever hears it: on another partition only when it
@@ -354,13 +369,11 @@ bool hs_publish_waits(const struct hs_core *core, const struct hs_session *sessi
 {
 	bool apart =
 		!core->world.shared_connections || hs_core_partitions(core) > HS_PARTITION_BUCKETS;
-	uint16_t to =
-		call->command->id == HS_CMD_ID_SPUBLISH && hs_call_slots(call) != HS_CALL_SLOTS_NONE
-			? hs_core_partition(core, call->slot)
-			: 0;
+	uint16_t to;
 
 	if (!publishes(call->command))
 		return false;
+	to = hs_call_slots(call) == HS_CALL_SLOTS_NONE ? 0 : hs_core_partition(core, call->slot);
 	for (uint32_t i = 0; i < HS_PARTITION_BUCKETS; i++) {
 		if (session->in_bucket[i] > 0 && (apart || i != to % HS_PARTITION_BUCKETS))
 			return true;
@@ -370,20 +383,14 @@ bool hs_publish_waits(const struct hs_core *core, const struct hs_session *sessi
 
 static bool check(const struct hs_core *core, const struct hs_call *call, struct hs_reply *reply)
 {
-	bool lists = call->command->id == HS_CMD_ID_PUBSUB_CHANNELS ||
-		     call->command->id == HS_CMD_ID_PUBSUB_SHARDCHANNELS;
+	const struct hs_workers_run *run = core->world.commands->workers[call->command->id];
 	char text[HS_UNSERVED_BYTES];
 
-	if (lists && call->argc > 3)
-		hs_reply_errorf(reply,
-				"ERR unknown subcommand or wrong number of arguments for '%.*s'. "
-				"Try PUBSUB HELP.",
-				(int)(call->argv[1].len < 128 ? call->argv[1].len : 128),
-				call->argv[1].data);
-	else if (core->world.shared_connections && hs_core_partitions(core) == 0)
-		hs_reply_error(reply, hs_unserved(core, text));
-	else
+	if (run->check && !run->check(core, call, reply))
+		return false;
+	if (!core->world.shared_connections || hs_core_partitions(core) > 0)
 		return true;
+	hs_reply_error(reply, hs_unserved(core, text));
 	return false;
 }
 
@@ -391,9 +398,8 @@ static void fill_engine_part(struct hs_core *core, struct hs_request *request, u
 			     struct hs_bytes counted)
 {
 	struct hs_part *part = &request->parts[index];
-	uint16_t slot = request->call.command->id == HS_CMD_ID_SPUBLISH
-				? hs_slot_of(request->call.argv[1])
-				: HS_SLOT_NONE;
+	uint16_t slot = hs_call_slots(&request->call) == HS_CALL_SLOTS_NONE ? HS_SLOT_NONE
+									    : request->call.slot;
 
 	part->op = (struct hs_op){
 		.kind = HS_OP_COMMAND,
@@ -412,8 +418,9 @@ static void fill_engine_part(struct hs_core *core, struct hs_request *request, u
 	request->parts_left--;
 }
 
-void hs_publish_run(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
-		    const struct hs_call *call, struct hs_bytes counted)
+/* `counted`: what the engine answered to it in `exec`. */
+void hs_publish_start(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
+		      const struct hs_call *call, struct hs_bytes counted)
 {
 	struct hs_request *request = hs_request_make(core, session, call);
 	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};

@@ -92,10 +92,7 @@ static void wake_waiting(struct hs_core *core, struct hs_topic *topic)
 		if (--request->parts_left > 0)
 			continue;
 		hs_core_resume_later(core, session);
-		if (hs_command_subscribes(request->call.command))
-			finish_subscribe(core, request);
-		else
-			finish(core, request);
+		hs_push_request(core, request)->settled(core, request);
 	}
 	topic->holders--;
 }
@@ -254,27 +251,21 @@ static void wish_for(struct hs_core *core, struct hs_wish *wish, enum hs_topic_k
 }
 
 /* Room for so many, none of which waits yet. The request does, until all are looked at. */
-static struct hs_wish *begin_wishes(struct hs_core *core, struct hs_request *request, size_t count)
+static struct hs_wish *begin_wishes(struct hs_core *core, struct hs_request *request, size_t count,
+				    void (*settled)(struct hs_core *core,
+						    struct hs_request *request))
 {
 	struct hs_wish *wishes = hs_mem_zalloc((count ? count : 1) * sizeof *wishes);
 
 	hs_push_request(core, request)->wishes = wishes;
+	hs_push_request(core, request)->settled = settled;
 	request->parts_left = 1;
+	request->muted = false; /* pushes: CLIENT REPLY OFF does not silence them */
 	for (size_t i = 0; i < count; i++) {
 		wishes[i].request = request;
 		hs_list_init(&wishes[i].waiting);
 	}
 	return wishes;
-}
-
-static void subscribe(struct hs_core *core, struct hs_request *request, enum hs_topic_kind kind)
-{
-	struct hs_wish *wishes = begin_wishes(core, request, request->call.argc - 1);
-
-	for (size_t i = 1; i < request->call.argc; i++)
-		wish_for(core, &wishes[i - 1], kind, request->call.argv[i]);
-	if (--request->parts_left == 0)
-		finish_subscribe(core, request);
 }
 
 /* One argument's answer: it is heard from here on, or not at all. */
@@ -307,7 +298,7 @@ static void finish_subscribe(struct hs_core *core, struct hs_request *request)
 {
 	struct hs_session *session = request->session;
 	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
-	enum hs_topic_kind kind = hs_pubsub_kind(request->call.command);
+	enum hs_topic_kind kind = request->call.command->topic;
 	const struct hs_wish *wishes = hs_push_request(core, request)->wishes;
 
 	for (size_t i = 1; i < request->call.argc && !session->gone; i++)
@@ -323,6 +314,27 @@ static void finish_subscribe(struct hs_core *core, struct hs_request *request)
 			end_subscription(core, subscription);
 	}
 	finish(core, request);
+}
+
+void hs_pubsub_subscribe(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
+			 const struct hs_call *call, struct hs_bytes element)
+{
+	struct hs_request *request = hs_request_make(core, session, call);
+	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
+	struct hs_wish *wishes;
+
+	(void)element;
+	request->exec = exec;
+	if (exec && call->command->topic == HS_TOPIC_SHARD) {
+		hs_reply_error(&reply, "ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client");
+		hs_step_finish(core, request);
+		return;
+	}
+	wishes = begin_wishes(core, request, call->argc - 1, finish_subscribe);
+	for (size_t i = 1; i < request->call.argc; i++)
+		wish_for(core, &wishes[i - 1], call->command->topic, request->call.argv[i]);
+	if (--request->parts_left == 0)
+		finish_subscribe(core, request);
 }
 
 /* Ends one, and says so. The confirmation waits for the engine when nobody else listens: what its
@@ -343,16 +355,21 @@ static void leave(struct hs_core *core, struct hs_wish *wish, struct hs_subscrip
 	}
 }
 
-static void unsubscribe(struct hs_core *core, struct hs_request *request, enum hs_topic_kind kind)
+void hs_pubsub_unsubscribe(struct hs_core *core, struct hs_session *session,
+			   struct hs_request *exec, const struct hs_call *call,
+			   struct hs_bytes element)
 {
-	struct hs_session *session = request->session;
+	struct hs_request *request = hs_request_make(core, session, call);
+	enum hs_topic_kind kind = call->command->topic;
 	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
 	struct hs_push_session *state = hs_push_session(core, session);
 	struct hs_link *listens = &state->listens[kind];
-	bool all = request->call.argc == 1;
+	bool all = call->argc == 1;
 	struct hs_wish *wish = begin_wishes(
-		core, request, all ? state->listens_heard[kind] : request->call.argc - 1);
+		core, request, all ? state->listens_heard[kind] : call->argc - 1, finish);
 
+	(void)element;
+	request->exec = exec;
 	for (size_t i = 1; i < request->call.argc; i++) {
 		struct hs_topic *topic =
 			hs_topic_find(topics_of(core), kind, request->call.argv[i]);
@@ -375,11 +392,12 @@ static void unsubscribe(struct hs_core *core, struct hs_request *request, enum h
 }
 
 void hs_pubsub_reset(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
-		     hs_local_run *then)
+		     void (*then)(struct hs_core *core, struct hs_session *session,
+				  struct hs_reply *reply))
 {
 	struct hs_request *request = hs_request_make(core, session, call);
 	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
-	struct hs_wish *wish = begin_wishes(core, request, session->subscriptions);
+	struct hs_wish *wish = begin_wishes(core, request, session->subscriptions, finish);
 
 	for (int kind = 0; kind < HS_TOPIC_KINDS; kind++) {
 		struct hs_link *listens = &hs_push_session(core, session)->listens[kind];
@@ -390,43 +408,9 @@ void hs_pubsub_reset(struct hs_core *core, struct hs_session *session, const str
 			      &reply);
 	}
 	request->reply.len = 0; /* of all that nothing is said */
-	request->muted = false;
-	then(core, session, call, &reply);
+	then(core, session, &reply);
 	if (--request->parts_left == 0)
 		finish(core, request);
-}
-
-enum hs_topic_kind hs_pubsub_kind(const struct hs_command *command)
-{
-	switch (command->id) {
-	case HS_CMD_ID_PSUBSCRIBE:
-	case HS_CMD_ID_PUNSUBSCRIBE:
-	case HS_CMD_ID_PUBSUB_NUMPAT:
-		return HS_TOPIC_PATTERN;
-	case HS_CMD_ID_SSUBSCRIBE:
-	case HS_CMD_ID_SUNSUBSCRIBE:
-	case HS_CMD_ID_SPUBLISH:
-	case HS_CMD_ID_PUBSUB_SHARDCHANNELS:
-	case HS_CMD_ID_PUBSUB_SHARDNUMSUB:
-		return HS_TOPIC_SHARD;
-	default:
-		return HS_TOPIC_CHANNEL;
-	}
-}
-
-void hs_pubsub_run(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
-		   const struct hs_call *call)
-{
-	struct hs_request *request = hs_request_make(core, session, call);
-	enum hs_topic_kind kind = hs_pubsub_kind(call->command);
-	bool subscribes = hs_command_subscribes(call->command);
-
-	request->exec = exec;
-	request->muted = false; /* pushes: CLIENT REPLY OFF does not silence them */
-	if (subscribes)
-		subscribe(core, request, kind);
-	else
-		unsubscribe(core, request, kind);
 }
 
 /* ---- messages ---- */

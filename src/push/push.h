@@ -42,7 +42,9 @@ struct hs_push_session {
 };
 
 struct hs_push_request {
-	struct hs_wish *wishes;	 /* SUBSCRIBE, UNSUBSCRIBE: one for each topic, owned */
+	struct hs_wish *wishes; /* SUBSCRIBE, UNSUBSCRIBE, RESET: one for each topic, owned */
+	/* Of those: answers it when none of its wishes waits any more. */
+	void (*settled)(struct hs_core *core, struct hs_request *request);
 	struct hs_request *next; /* CLIENT TRACKING ON: the next that waits for the engine */
 };
 
@@ -64,25 +66,18 @@ static inline struct hs_push_request *hs_push_request(const struct hs_core *core
 }
 
 /* pubsub.c */
-enum hs_topic_kind hs_pubsub_kind(const struct hs_command *command);
-/* `exec`: the transaction that asks, or NULL. */
-void hs_pubsub_run(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
-		   const struct hs_call *call);
 void hs_pubsub_drop(struct hs_core *core, struct hs_session *session); /* all, silently */
-/* RESET of a client that listens; `then` makes the reply when it listens to nothing any more. */
+/* RESET: ends all subscriptions; `then` makes the reply when there are none any more. */
 void hs_pubsub_reset(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
-		     hs_local_run *then);
+		     void (*then)(struct hs_core *core, struct hs_session *session,
+				  struct hs_reply *reply));
 /* To all who hear the topic; how many. */
 int64_t hs_pubsub_deliver(struct hs_core *core, const struct hs_topic *topic,
 			  struct hs_bytes channel, struct hs_bytes payload,
 			  struct hs_request *publisher);
 void hs_pubsub_news(struct hs_core *core, const struct hs_news *news);
 
-/* publish.c: PUBLISH, SPUBLISH and PUBSUB, to which every worker contributes, and an engine behind
- * connections as well. `counted`: what the engine answered to it in `exec`, or empty. */
-void hs_publish_run(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
-		    const struct hs_call *call, struct hs_bytes counted);
-/* Whether it must wait for what its client has under way. */
+/* publish.c: whether a command about channels must wait for what its client has under way. */
 bool hs_publish_waits(const struct hs_core *core, const struct hs_session *session,
 		      struct hs_call *call);
 

@@ -14,6 +14,7 @@
 
 #include "base/bytes.h"
 #include "base/list.h"
+#include "command/command.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,8 +22,6 @@
 
 struct hs_session;
 struct hs_listen; /* an operation of the engine about a topic: push/pubsub.c */
-
-enum hs_topic_kind { HS_TOPIC_CHANNEL, HS_TOPIC_PATTERN, HS_TOPIC_SHARD, HS_TOPIC_KINDS };
 
 /* Of the engine's subscription. At most one operation about a topic is under way, so that what one
  * client no longer wants and what another just asked for cannot overtake each other. */

@@ -98,8 +98,6 @@ void hs_tracking_forgets_all(const struct hs_core *core, const struct hs_session
 
 /* tracking_command.c */
 
-/* CLIENT TRACKING, with nothing else of the session under way. */
-void hs_tracking_run(struct hs_core *core, struct hs_session *session, const struct hs_call *call);
 /* The connection tracks no more; it may never have. */
 void hs_tracking_stop(struct hs_core *core, struct hs_session *session);
 

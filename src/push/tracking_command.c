@@ -420,11 +420,14 @@ static void ask_workers(struct hs_core *core, struct hs_request *request, uint64
 		hs_step_submit(core, request, i);
 }
 
-void hs_tracking_run(struct hs_core *core, struct hs_session *session, const struct hs_call *call)
+/* What is read behind it may be kept by the client: not before changes are told. So it runs alone. */
+void hs_tracking_start(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
+		       const struct hs_call *call, struct hs_bytes element)
 {
 	struct hs_request *request = hs_request_make(core, session, call);
 	struct wish wish;
 
+	(void)exec, (void)element; /* it is not queued */
 	parse(&wish, call->argc, call->argv);
 	if (wish.redirects && wish.redirect == 0)
 		answer(core, request, NO_REDIRECT);

@@ -128,6 +128,8 @@ static void test_functions_stand_where_commands_run(void **state)
 #define LOCAL(function) 'L'
 #define WORKERS(run) 'W'
 #define HOST(function) 'H'
+#define DESCRIBE(function) 'D'
+#define START(function, besides) 'S'
 #define ROW(identifier, function, ...) [HS_CMD_ID_##identifier] = function,
 #include "command/rows.def"
 	};
@@ -142,14 +144,20 @@ static void test_functions_stand_where_commands_run(void **state)
 			fit = "H";
 			break;
 		case HS_PLACE_CORE:
+			fit = "LDS";
+			break;
 		case HS_PLACE_PARENT:
-			fit = "L-"; /* -: the core knows it by its identifier */
+			fit = "D-"; /* -: a container that is nothing by itself */
 			break;
 		case HS_PLACE_WORKERS:
+			fit = "WS";
+			break;
 		case HS_PLACE_ANY:
-			fit = "W";
+			fit = "S";
 			break;
 		case HS_PLACE_PARTITION:
+			fit = "ES";
+			break;
 		case HS_PLACE_SPLIT:
 		case HS_PLACE_ALL:
 		case HS_PLACE_CURSOR:
@@ -159,10 +167,7 @@ static void test_functions_stand_where_commands_run(void **state)
 		default:
 			break;
 		}
-		if (id == HS_CMD_ID_WATCH)
-			fit = "-";
-		if (id == HS_CMD_ID_SPUBLISH || id == HS_CMD_ID_CLIENT_TRACKING)
-			fit = "W";
+		assert_int_equal(row->starts, kinds[id] == 'S');
 		if (!strchr(fit, kinds[id]))
 			fail_msg("%s has a function of kind %c", row->name, kinds[id]);
 	}
