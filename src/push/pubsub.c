@@ -222,7 +222,7 @@ static const char *refused(const struct hs_core *core, const struct hs_session *
 {
 	if (session->subscriptions >= HS_SESSION_SUBSCRIPTIONS_MAX)
 		return "ERR too many subscriptions: at most 262144 for one connection";
-	if (topics_of(core)->pairs_count >= HS_WORKER_SUBSCRIPTIONS_MAX)
+	if (topics_of(core)->pairs.count >= HS_WORKER_SUBSCRIPTIONS_MAX)
 		return "ERR too many subscriptions: at most 1048576 for one worker";
 	if (!topic && topics_of(core)->name_bytes + name.len > HS_WORKER_TOPIC_BYTES_MAX)
 		return "ERR too many subscriptions: names of at most 256 MiB for one worker";

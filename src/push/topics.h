@@ -13,6 +13,7 @@
 #define HS_PUSH_TOPICS_H
 
 #include "base/bytes.h"
+#include "base/hash_table.h"
 #include "base/list.h"
 #include "command/command.h"
 
@@ -33,9 +34,8 @@ enum hs_topic_state {
 };
 
 struct hs_topic {
-	struct hs_topic *next; /* in its cell */
-	struct hs_link alike;  /* in topics->of_kind */
-	uint64_t hash;
+	struct hs_hash_node node; /* in topics->named */
+	struct hs_link alike;	  /* in topics->of_kind */
 	enum hs_topic_kind kind;
 	enum hs_topic_state state;
 	bool dropped;		  /* the engine let go of it while LISTEN was under way */
@@ -49,21 +49,17 @@ struct hs_topic {
 };
 
 struct hs_subscription {
-	struct hs_subscription *next; /* in its cell */
-	struct hs_link of_topic;      /* in topic->heard, or alone */
-	struct hs_link of_session;    /* in hs_push_session.listens of its kind */
+	struct hs_hash_node node;  /* in topics->pairs */
+	struct hs_link of_topic;   /* in topic->heard, or alone */
+	struct hs_link of_session; /* in hs_push_session.listens of its kind */
 	struct hs_topic *topic;
 	struct hs_session *session;
 	bool heard;
 };
 
 struct hs_topics {
-	struct hs_topic **cells;
-	size_t cells_count; /* a power of two, or 0 */
-	size_t count;
-	struct hs_subscription **pairs; /* by topic and session */
-	size_t pairs_cells;
-	size_t pairs_count;
+	struct hs_hash_table named;		/* topics by kind and name */
+	struct hs_hash_table pairs;		/* subscriptions by topic and session */
 	struct hs_link of_kind[HS_TOPIC_KINDS]; /* oldest first */
 	size_t name_bytes;
 	uint64_t seed;

@@ -66,7 +66,7 @@ void hs_tracking_count(struct hs_core *core)
 	const struct hs_tracking *tracking = push->tracking;
 
 	hs_counter_set(&push->stats.tracking_clients, tracking->trackers);
-	hs_counter_set(&push->stats.tracking_keys, tracking->table->keys);
+	hs_counter_set(&push->stats.tracking_keys, tracking->table->keys.count);
 	hs_counter_set(&push->stats.tracking_items, tracking->table->items);
 	hs_counter_set(&push->stats.tracking_prefixes, tracking->prefixes_count);
 }
@@ -263,10 +263,9 @@ void hs_tracking_write_key(struct hs_tracking *tracking, struct hs_bytes key)
 /* Tells every connection that has read the key, except a connection that certainly made the change
  * itself and does not want to hear of that: its next value stays remembered. So does that of a
  * connection whose own write of the key is not answered yet (tracking_own.c). */
-static void tell_readers(struct hs_core *core, struct hs_tracked **place, uint64_t by)
+static void tell_readers(struct hs_core *core, struct hs_tracked *tracked, uint64_t by)
 {
 	struct hs_tracking *tracking = hs_push_of(core)->tracking;
-	struct hs_tracked *tracked = *place;
 	uint32_t keep = 0;
 
 	hs_tracking_write_key(tracking, hs_tracked_key(tracked));
@@ -284,7 +283,7 @@ static void tell_readers(struct hs_core *core, struct hs_tracked **place, uint64
 		if (hs_tracking_writes(core, session, hs_tracked_key(tracked)))
 			tracked->ids[keep++] = session->id;
 	}
-	hs_tracking_table_forget(tracking->table, place, keep);
+	hs_tracking_table_forget(tracking->table, tracked, keep);
 }
 
 /* This worker's share of what may be tracked; UINT64_MAX: no limit. */
@@ -302,7 +301,7 @@ static bool too_full(const struct hs_core *core)
 	const struct hs_tracking_table *table = hs_push_of(core)->tracking->table;
 	uint64_t max = keys_max(core);
 
-	return table->keys > max || table->items / HS_TRACKING_CLIENTS_A_KEY > max ||
+	return table->keys.count > max || table->items / HS_TRACKING_CLIENTS_A_KEY > max ||
 	       table->bytes > hs_push_of(core)->tracking->table_bytes_max;
 }
 
@@ -312,7 +311,7 @@ static void make_room(struct hs_core *core, size_t limit)
 {
 	struct hs_tracking *tracking = hs_push_of(core)->tracking;
 
-	while (limit-- > 0 && tracking->table->keys > 0 && too_full(core)) {
+	while (limit-- > 0 && tracking->table->keys.count > 0 && too_full(core)) {
 		tell_readers(core, hs_tracking_table_pick(tracking->table, &core->prng), 0);
 		hs_counter_add(&hs_push_of(core)->stats.tracking_evicted, 1);
 	}
@@ -344,7 +343,7 @@ void hs_tracking_tick(struct hs_core *core)
 {
 	struct hs_tracking *tracking = hs_push_of(core)->tracking;
 
-	if (tracking->table->keys > 0) {
+	if (tracking->table->keys.count > 0) {
 		make_room(core, FORGET_WITH_TICK);
 		hs_tracking_count(core);
 	}
@@ -426,10 +425,10 @@ void hs_tracking_news(struct hs_core *core, const struct hs_news *news)
 	if (news->kind == HS_NEWS_CHANGED_ALL)
 		tell_all(core);
 	for (uint32_t i = 0; i < news->keys_count; i++) {
-		struct hs_tracked **place = hs_tracking_table_find(tracking->table, news->keys[i]);
+		struct hs_tracked *tracked = hs_tracking_table_find(tracking->table, news->keys[i]);
 
-		if (*place)
-			tell_readers(core, place, news->by ? news->by[i] : 0);
+		if (tracked)
+			tell_readers(core, tracked, news->by ? news->by[i] : 0);
 	}
 	hs_list_each(struct hs_prefix, prefix, &tracking->prefixes, link)
 		tell_prefix(core, news, prefix);

@@ -32,7 +32,7 @@ static bool is_tracked(struct hs_core *core, struct hs_request *request, struct 
 {
 	struct hs_tracking_table *table = hs_push_of(core)->tracking->table;
 	const struct hs_session *session = request->session;
-	struct hs_tracked **place;
+	struct hs_tracked *tracked;
 
 	if (hs_tracker_of(core, session)->bcast) {
 		for (const struct hs_prefix_member *member = hs_tracker_of(core, session)->prefixes;
@@ -44,12 +44,12 @@ static bool is_tracked(struct hs_core *core, struct hs_request *request, struct 
 	}
 	if (request->number <= hs_push_session(core, session)->forgotten)
 		return true;
-	place = hs_tracking_table_find(table, key);
-	if (!*place)
+	tracked = hs_tracking_table_find(table, key);
+	if (!tracked)
 		return false;
 	if (hs_session_last_request(session) == request)
-		return hs_tracking_table_remove(table, place, session->id);
-	return hs_tracked_has(*place, session->id); /* a request behind it may read the key */
+		return hs_tracking_table_remove(table, tracked, session->id);
+	return hs_tracked_has(tracked, session->id); /* a request behind it may read the key */
 }
 
 /* Whether a command that named no key may have written any: FLUSHALL, a script; and a module's command

@@ -6,7 +6,6 @@
 #include "absorb/cache/store.h"
 
 #include "absorb/cache/ghosts.h"
-#include "absorb/cache/table.h"
 #include "base/hash.h"
 #include "base/num.h"
 #include "base/prng.h"
@@ -163,7 +162,7 @@ static void test_finds_what_is_kept(void **state)
 	assert_int_equal(hs_cache_counts(world.cache).keys, 1);
 	assert_int_equal(hs_cache_counts(world.cache).replies, 2);
 	/* The same key hash, another key. */
-	assert_null(hs_cache_find(world.cache, find(&world, 1)->key_hash, HS_LIT("other")));
+	assert_null(hs_cache_find(world.cache, find(&world, 1)->node.hash, HS_LIT("other")));
 	tear_down(&world);
 }
 
@@ -482,44 +481,6 @@ static void test_new_keys_take_over(void **state)
 	tear_down(&world);
 }
 
-/* The table alone, through many times its size and back: every key is where it is looked for. */
-static void test_table_grows_and_shrinks(void **state)
-{
-	enum { MANY = 5000 };
-	struct hs_cache_table table;
-	struct hs_cache_key *cached = calloc(MANY, sizeof *cached);
-	size_t largest = 0;
-
-	(void)state;
-	hs_cache_table_init(&table);
-	for (size_t i = 0; i < MANY; i++) {
-		cached[i].key = (struct hs_bytes){(const char *)&cached[i].key_hash, 8};
-		cached[i].key_hash = i % 7 == 0 ? 7 : i * 0x9e3779b97f4a7c15; /* some all alike */
-		cached[i].key = (struct hs_bytes){(const char *)&cached[i].slot, 2};
-		cached[i].slot = (uint16_t)i;
-		assert_null(hs_cache_table_find(&table, cached[i].key_hash, cached[i].key));
-		hs_cache_table_add(&table, &cached[i]);
-		for (size_t j = 0; j <= i; j += 1 + i / 50)
-			assert_ptr_equal(
-				hs_cache_table_find(&table, cached[j].key_hash, cached[j].key),
-				&cached[j]);
-		largest = table.room;
-	}
-	assert_true(table.base + table.split >= MANY);
-	for (size_t i = 0; i < MANY; i++) {
-		hs_cache_table_remove(&table, &cached[i]);
-		assert_null(hs_cache_table_find(&table, cached[i].key_hash, cached[i].key));
-		for (size_t j = i + 1; j < MANY; j += 1 + (MANY - i) / 50)
-			assert_ptr_equal(
-				hs_cache_table_find(&table, cached[j].key_hash, cached[j].key),
-				&cached[j]);
-	}
-	assert_int_equal(table.count, 0);
-	assert_true(table.room <= largest / 32);
-	hs_cache_table_deinit(&table);
-	free(cached);
-}
-
 static void test_ghosts(void **state)
 {
 	enum { KEYS = 1000 };
@@ -561,7 +522,6 @@ int main(void)
 		cmocka_unit_test(test_smaller_limits),
 		cmocka_unit_test(test_a_scan_passes_by),
 		cmocka_unit_test(test_new_keys_take_over),
-		cmocka_unit_test(test_table_grows_and_shrinks),
 		cmocka_unit_test(test_ghosts),
 	};
 

@@ -41,7 +41,7 @@ static void close_world(struct hs_sim_world **world)
 	for (uint32_t i = 0; i < (*world)->options.workers; i++) {
 		struct hs_core *core = hs_sim_world_core(*world, i);
 
-		assert_int_equal(hs_push_of(core)->topics.count, 0);
+		assert_int_equal(hs_push_of(core)->topics.named.count, 0);
 		assert_int_equal(hs_push_of(core)->topics.name_bytes, 0);
 		assert_int_equal(hs_counter_get(&hs_push_stats(core)->subscriptions), 0);
 	}
@@ -490,7 +490,7 @@ static void test_messages_of_others_come_behind_the_transaction(void **state)
 	client->received.len = 0;
 	hs_sim_client_ask(client, "EXEC");
 	/* Until it has subscribed, and waits for the workers' parts of PUBLISH. */
-	while (hs_push_of(hs_sim_world_core(world, 0))->topics.count == 0)
+	while (hs_push_of(hs_sim_world_core(world, 0))->topics.named.count == 0)
 		assert_true(hs_sim_world_step(world));
 	silent(client);
 	hs_sim_client_ask(speaker, "PUBLISH a y");
@@ -612,8 +612,8 @@ static void test_subscriptions_are_limited(void **state)
 	heard(clients[0], "-ERR too many subscriptions: at most 262144 for one connection\r\n");
 	ask(clients[4], "SUBSCRIBE 00000000");
 	heard(clients[4], "-ERR too many subscriptions: at most 1048576 for one worker\r\n");
-	assert_int_equal(hs_push_of(core)->topics.count, HS_SESSION_SUBSCRIPTIONS_MAX);
-	assert_int_equal(hs_push_of(core)->topics.pairs_count, HS_WORKER_SUBSCRIPTIONS_MAX);
+	assert_int_equal(hs_push_of(core)->topics.named.count, HS_SESSION_SUBSCRIPTIONS_MAX);
+	assert_int_equal(hs_push_of(core)->topics.pairs.count, HS_WORKER_SUBSCRIPTIONS_MAX);
 	/* Room for one is room for one, whoever comes first. */
 	ask(clients[3], "UNSUBSCRIBE 00000000");
 	ask(clients[4], "SUBSCRIBE x y");

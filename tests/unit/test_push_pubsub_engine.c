@@ -241,7 +241,7 @@ static void close_town(struct town *town)
 	while (town->ops_count > 0)
 		answer_op(town, 0, "+OK\r\n");
 	for (uint32_t i = 0; i < WORKERS; i++) {
-		assert_int_equal(hs_push_of(town->places[i].core)->topics.count, 0);
+		assert_int_equal(hs_push_of(town->places[i].core)->topics.named.count, 0);
 		assert_int_equal(hs_core_drain(town->places[i].core, town->now, 0), 0);
 		hs_core_destroy(&town->places[i].core);
 	}
@@ -415,7 +415,7 @@ static void test_who_leaves_while_the_engine_is_asked(void **state)
 	engine(&town, HS_OP_UNLISTEN, 0, "SUBSCRIBE a", "+OK\r\n"); /* nobody wants it */
 	idle(&town);
 	silent(one);
-	assert_int_equal(hs_push_of(town.places[0].core)->topics.count, 0);
+	assert_int_equal(hs_push_of(town.places[0].core)->topics.named.count, 0);
 	/* And one who goes while the engine lets go of what it had. */
 	say(&town, two, "SUBSCRIBE a");
 	engine(&town, HS_OP_LISTEN, 0, "SUBSCRIBE a", "+OK\r\n");
@@ -424,7 +424,7 @@ static void test_who_leaves_while_the_engine_is_asked(void **state)
 	disconnect(&town, two);
 	engine(&town, HS_OP_UNLISTEN, 0, "SUBSCRIBE a", "+OK\r\n");
 	idle(&town);
-	assert_int_equal(hs_push_of(town.places[0].core)->topics.count, 0);
+	assert_int_equal(hs_push_of(town.places[0].core)->topics.named.count, 0);
 	close_town(&town);
 }
 

@@ -31,7 +31,7 @@ static void compare(const struct hs_tracking_table *table, bool model[KEYS][IDS]
 	for (int i = 0; i < KEYS; i++) {
 		char text[32];
 		const struct hs_tracked *tracked =
-			*hs_tracking_table_find(table, name(i, text, sizeof text));
+			hs_tracking_table_find(table, name(i, text, sizeof text));
 		uint32_t count = 0;
 
 		for (int j = 0; j < IDS; j++) {
@@ -45,7 +45,7 @@ static void compare(const struct hs_tracking_table *table, bool model[KEYS][IDS]
 		keys += count > 0;
 		items += count;
 	}
-	assert_int_equal(table->keys, keys);
+	assert_int_equal(table->keys.count, keys);
 	assert_int_equal(table->items, items);
 	assert_true((table->bytes == 0) == (keys == 0));
 }
@@ -62,25 +62,25 @@ static void test_like_a_plain_array(void **state)
 		int key = (int)hs_prng_below(&prng, KEYS), id = (int)hs_prng_below(&prng, IDS);
 		char text[32];
 		struct hs_bytes bytes = name(key, text, sizeof text);
-		struct hs_tracked **place = hs_tracking_table_find(table, bytes);
+		struct hs_tracked *tracked = hs_tracking_table_find(table, bytes);
 
 		if (hs_prng_below(&prng, 3) > 0) {
 			hs_tracking_table_add(table, bytes, 100 + (uint64_t)id);
 			model[key][id] = true;
-		} else if (*place) {
+		} else if (tracked) {
 			bool one = hs_prng_below(&prng, 2);
 			bool had = model[key][id];
 
 			if (one) {
-				assert_int_equal(hs_tracked_has(*place, 100 + (uint64_t)id), had);
-				assert_int_equal(
-					hs_tracking_table_remove(table, place, 100 + (uint64_t)id),
-					had);
+				assert_int_equal(hs_tracked_has(tracked, 100 + (uint64_t)id), had);
+				assert_int_equal(hs_tracking_table_remove(table, tracked,
+									  100 + (uint64_t)id),
+						 had);
 				model[key][id] = false;
 			} else {
 				if (had)
-					(*place)->ids[0] = 100 + (uint64_t)id;
-				hs_tracking_table_forget(table, place, had);
+					tracked->ids[0] = 100 + (uint64_t)id;
+				hs_tracking_table_forget(table, tracked, had);
 				memset(model[key], 0, sizeof model[key]);
 				model[key][id] = had;
 			}
@@ -109,7 +109,7 @@ static void test_pick(void **state)
 		hs_tracking_table_add(table, name(key, text, sizeof text), 1);
 	for (int key = 0; key < KEYS; key++)
 		hs_tracking_table_forget(table, hs_tracking_table_pick(table, &prng), 0);
-	assert_int_equal(table->keys, 0);
+	assert_int_equal(table->keys.count, 0);
 	assert_int_equal(table->items, 0);
 	assert_int_equal(table->bytes, 0);
 	hs_tracking_table_destroy(&table);
@@ -128,7 +128,7 @@ static void test_retired_keys_are_freed_in_portions(void **state)
 			hs_tracking_table_add(table, name(key, text, sizeof text), 1);
 		assert_null(table->older); /* that of the round before */
 		hs_tracking_table_retire(&table);
-		assert_int_equal(table->keys, 0);
+		assert_int_equal(table->keys.count, 0);
 		assert_non_null(table->older);
 	}
 	for (int calls = 0; table->older; calls++) {

@@ -16,7 +16,7 @@ enum { NOTHING_BYTES_MAX = 8 };
 /* A time behind all writes of the key that are done; 0: not known yet. */
 static uint64_t written_us(const struct hs_cache_stage *stage, struct hs_cache_key *cached)
 {
-	uint32_t done = hs_shared_version(stage->shared, cached->key_hash).done;
+	uint32_t done = hs_shared_version(stage->shared, cached->node.hash).done;
 	uint64_t now_us = stage->core->now.mono_us;
 
 	if (cached->seen_us == 0 || cached->seen_done != done) {

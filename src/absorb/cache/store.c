@@ -12,7 +12,6 @@
 #include "absorb/cache/store.h"
 
 #include "absorb/cache/ghosts.h"
-#include "absorb/cache/table.h"
 #include "base/check.h"
 #include "base/mem.h"
 
@@ -27,7 +26,7 @@ enum {
 struct hs_cache {
 	uint32_t worker;
 	struct hs_cache_limits limits;
-	struct hs_cache_table table;
+	struct hs_hash_table table;
 	struct hs_ghosts ghosts;
 	struct hs_link small, large; /* the oldest first */
 	size_t small_count;
@@ -42,7 +41,7 @@ struct hs_cache *hs_cache_create(uint32_t worker, const struct hs_cache_limits *
 
 	cache->worker = worker;
 	cache->limits = *limits;
-	hs_cache_table_init(&cache->table);
+	hs_hash_table_init(&cache->table);
 	hs_list_init(&cache->small);
 	hs_list_init(&cache->large);
 	return cache;
@@ -166,7 +165,7 @@ static void take_out(struct hs_cache *cache, struct hs_cache_key *cached)
 {
 	hs_check(cached->pins == 0);
 	drop_all(cache, cached);
-	hs_cache_table_remove(&cache->table, cached);
+	hs_hash_table_remove(&cache->table, &cached->node);
 	leave(cache, cached);
 	cache->counts.bytes -= cached->bytes;
 	cache->ended++;
@@ -198,7 +197,7 @@ static bool evict_small(struct hs_cache *cache, bool any)
 			cached->uses = 0;
 			enter(cache, cached, true);
 		} else {
-			hs_ghosts_add(&cache->ghosts, cached->key_hash, cache->table.count);
+			hs_ghosts_add(&cache->ghosts, cached->node.hash, cache->table.count);
 			evict(cache, cached);
 			return true;
 		}
@@ -247,7 +246,11 @@ static bool make_room(struct hs_cache *cache, uint64_t bytes)
 
 struct hs_cache_key *hs_cache_find(struct hs_cache *cache, uint64_t key_hash, struct hs_bytes key)
 {
-	return hs_cache_table_find(&cache->table, key_hash, key);
+	hs_hash_each(struct hs_cache_key, cached, &cache->table, key_hash, node) {
+		if (hs_bytes_equal(cached->key, key))
+			return cached;
+	}
+	return NULL;
 }
 
 struct hs_cache_key *hs_cache_admit(struct hs_cache *cache, uint64_t key_hash, struct hs_bytes key)
@@ -267,12 +270,11 @@ struct hs_cache_key *hs_cache_admit(struct hs_cache *cache, uint64_t key_hash, s
 	if (key.len > 0)
 		memcpy(copy, key.data, key.len);
 	cached->key = (struct hs_bytes){copy, key.len};
-	cached->key_hash = key_hash;
 	cached->bytes = bytes;
 	cached->replies = &cached->only;
 	cached->replies_cap = 1;
 	hs_list_init(&cached->fetches);
-	hs_cache_table_add(&cache->table, cached);
+	hs_hash_table_add(&cache->table, &cached->node, key_hash);
 	cache->counts.bytes += bytes;
 	enter(cache, cached, hs_ghosts_take(&cache->ghosts, key_hash, cache->table.count));
 	return cached;
@@ -410,7 +412,7 @@ void hs_cache_destroy(struct hs_cache **cache)
 	if (!*cache)
 		return;
 	hs_cache_clear(*cache);
-	hs_cache_table_deinit(&(*cache)->table);
+	hs_hash_table_deinit(&(*cache)->table);
 	hs_ghosts_deinit(&(*cache)->ghosts);
 	hs_mem_free(cache);
 }

@@ -12,6 +12,7 @@
 
 #include "absorb/cache/stats.h"
 #include "absorb/entry.h"
+#include "base/hash_table.h"
 #include "base/list.h"
 
 enum {
@@ -30,12 +31,11 @@ struct hs_cache_counts {
 
 /* A key that is admitted. The fields below `pins` are the stage's (read.c, fetch.c, write.c, replica.c). */
 struct hs_cache_key {
-	struct hs_link queue;	   /* in the small or the large one */
-	struct hs_cache_key *next; /* in its bucket */
-	uint64_t key_hash;
-	uint64_t bytes; /* of the key and its replies */
-	uint8_t uses;	/* fewer each time it is passed over, HS_CACHE_USES_MAX at most */
-	bool large;	/* in the large queue */
+	struct hs_hash_node node;
+	struct hs_link queue; /* in the small or the large one */
+	uint64_t bytes;	      /* of the key and its replies */
+	uint8_t uses;	      /* fewer each time it is passed over, HS_CACHE_USES_MAX at most */
+	bool large;	      /* in the large queue */
 	uint16_t replies_count, replies_cap;
 	struct hs_cache_entry *
 		*replies; /* owned references, the oldest first; `only` while there is one */

@@ -385,6 +385,7 @@ struct hs_subscriber *hs_subscriber_create(const struct hs_subscriber_options *o
 	sub->context = context;
 	sub->changed.seed = options->seed;
 	hs_prng_init(&sub->prng, options->seed);
+	hs_hash_table_init(&sub->topics);
 	hs_list_init(&sub->conns);
 	hs_list_init(&sub->dirty);
 	hs_list_init(&sub->waits);

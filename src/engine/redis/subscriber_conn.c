@@ -103,7 +103,7 @@ static struct hs_subscriber_request *ask_about(struct hs_subscriber *sub,
 		   (struct hs_bytes[]){hs_bytes_of(word), hs_subscriber_topic_name(topic)});
 	request->kind = topic->kind;
 	request->slot = topic->slot;
-	request->hash = topic->hash;
+	request->hash = topic->node.hash;
 	return request;
 }
 

@@ -8,6 +8,7 @@
 #ifndef HS_ENGINE_REDIS_SUBSCRIBER_INTERNAL_H
 #define HS_ENGINE_REDIS_SUBSCRIBER_INTERNAL_H
 
+#include "base/hash_table.h"
 #include "base/limits.h"
 #include "base/list.h"
 #include "engine/redis/subscriber.h"
@@ -44,8 +45,7 @@ struct hs_subscriber_place {
 };
 
 struct hs_subscriber_topic {
-	struct hs_subscriber_topic *next; /* in its bucket */
-	uint64_t hash;
+	struct hs_hash_node node; /* in sub->topics */
 	enum hs_subscriber_kind kind;
 	uint16_t slot;
 	struct hs_subscriber_workers workers; /* whose LISTEN is done */
@@ -118,9 +118,8 @@ struct hs_subscriber {
 	struct hs_link conns, dirty;
 	bool unsettled; /* connections may have to be opened or closed */
 
-	struct hs_subscriber_topic **buckets;
-	size_t buckets_count; /* a power of two */
-	uint64_t topics_count, names_bytes;
+	struct hs_hash_table topics;
+	uint64_t names_bytes;
 	uint32_t kinds[HS_SUBSCRIBER_KINDS]; /* topics of each kind */
 	struct hs_subscriber_conn *home;     /* NULL: no topic needs it */
 	struct hs_link waits;		     /* all, by deadline */

@@ -7,8 +7,6 @@
 
 #include <stdio.h>
 
-enum { BUCKETS_MIN = 64 };
-
 /* ---- the table ---- */
 
 uint64_t hs_subscriber_topic_hash(const struct hs_subscriber *sub, enum hs_subscriber_kind kind,
@@ -17,52 +15,17 @@ uint64_t hs_subscriber_topic_hash(const struct hs_subscriber *sub, enum hs_subsc
 	return hs_hash(name, sub->options.seed + kind);
 }
 
-static struct hs_subscriber_topic **find_link(const struct hs_subscriber *sub, uint64_t hash,
-					      enum hs_subscriber_kind kind, struct hs_bytes name)
-{
-	struct hs_subscriber_topic **link = &sub->buckets[hash & (sub->buckets_count - 1)];
-
-	while (*link && ((*link)->hash != hash || (*link)->kind != kind ||
-			 !hs_bytes_equal(hs_subscriber_topic_name(*link), name)))
-		link = &(*link)->next;
-	return link;
-}
-
 struct hs_subscriber_topic *hs_subscriber_topic_find(const struct hs_subscriber *sub,
 						     enum hs_subscriber_kind kind,
 						     struct hs_bytes name)
 {
-	if (sub->topics_count == 0)
-		return NULL;
-	return *find_link(sub, hs_subscriber_topic_hash(sub, kind, name), kind, name);
-}
+	uint64_t hash = hs_subscriber_topic_hash(sub, kind, name);
 
-static void add_to_bucket(struct hs_subscriber_topic **buckets, size_t count,
-			  struct hs_subscriber_topic *topic)
-{
-	struct hs_subscriber_topic **bucket = &buckets[topic->hash & (count - 1)];
-
-	topic->next = *bucket;
-	*bucket = topic;
-}
-
-static void grow_table(struct hs_subscriber *sub)
-{
-	size_t count = sub->buckets_count ? sub->buckets_count * 2 : BUCKETS_MIN;
-	struct hs_subscriber_topic **buckets =
-		hs_mem_zalloc(count * sizeof(struct hs_subscriber_topic *));
-
-	for (size_t i = 0; i < sub->buckets_count; i++) {
-		struct hs_subscriber_topic *topic = sub->buckets[i], *next;
-
-		for (; topic; topic = next) {
-			next = topic->next;
-			add_to_bucket(buckets, count, topic);
-		}
+	hs_hash_each(struct hs_subscriber_topic, topic, &sub->topics, hash, node) {
+		if (topic->kind == kind && hs_bytes_equal(hs_subscriber_topic_name(topic), name))
+			return topic;
 	}
-	hs_mem_free(&sub->buckets);
-	sub->buckets = buckets;
-	sub->buckets_count = count;
+	return NULL;
 }
 
 static struct hs_subscriber_topic *create_topic(struct hs_subscriber *sub,
@@ -70,9 +33,6 @@ static struct hs_subscriber_topic *create_topic(struct hs_subscriber *sub,
 {
 	struct hs_subscriber_topic *topic = hs_mem_zalloc(sizeof *topic + name.len);
 
-	if (sub->topics_count >= sub->buckets_count)
-		grow_table(sub);
-	topic->hash = hs_subscriber_topic_hash(sub, kind, name);
 	topic->kind = kind;
 	topic->slot = hs_slot_of(name);
 	topic->len = name.len;
@@ -88,8 +48,7 @@ static struct hs_subscriber_topic *create_topic(struct hs_subscriber *sub,
 		topic->places[i].topic = topic;
 		hs_list_init(&topic->places[i].link);
 	}
-	add_to_bucket(sub->buckets, sub->buckets_count, topic);
-	sub->topics_count++;
+	hs_hash_table_add(&sub->topics, &topic->node, hs_subscriber_topic_hash(sub, kind, name));
 	sub->names_bytes += name.len;
 	sub->kinds[kind]++;
 	return topic;
@@ -197,32 +156,32 @@ static void settle(struct hs_subscriber *sub, struct hs_subscriber_topic *topic)
 
 void hs_subscriber_settle_all(struct hs_subscriber *sub, bool at_home_alone)
 {
-	for (size_t i = 0; i < sub->buckets_count; i++) {
-		for (struct hs_subscriber_topic *topic = sub->buckets[i]; topic;
-		     topic = topic->next) {
-			if (!at_home_alone || hs_subscriber_at_home(sub, topic->kind))
-				settle(sub, topic);
-		}
+	hs_hash_each_of_all(struct hs_subscriber_topic, topic, &sub->topics, node) {
+		if (!at_home_alone || hs_subscriber_at_home(sub, topic->kind))
+			settle(sub, topic);
 	}
 }
 
-/* Unsubscribes and forgets a topic; `op` is done when the server has unsubscribed it. */
-static void destroy_topic(struct hs_subscriber *sub, struct hs_subscriber_topic *topic,
-			  struct hs_op *op)
+/* Unsubscribes and frees a topic that is not in the table any more. */
+static void free_topic(struct hs_subscriber *sub, struct hs_subscriber_topic *topic,
+		       struct hs_op *op)
 {
-	struct hs_subscriber_topic **link =
-		find_link(sub, topic->hash, topic->kind, hs_subscriber_topic_name(topic));
-
 	hs_subscriber_drop_key_events(sub, topic);
 	hs_subscriber_leave(sub, next_of(topic), NULL);
 	if (!hs_subscriber_leave(sub, now_of(topic), op) && op)
 		hs_subscriber_finish(sub, op);
-	*link = topic->next;
 	hs_list_remove(&topic->missing);
-	sub->topics_count--;
 	sub->names_bytes -= topic->len;
 	sub->kinds[topic->kind]--;
 	hs_mem_release(topic);
+}
+
+/* `op` is done when the server has unsubscribed it. */
+static void destroy_topic(struct hs_subscriber *sub, struct hs_subscriber_topic *topic,
+			  struct hs_op *op)
+{
+	hs_hash_table_remove(&sub->topics, &topic->node);
+	free_topic(sub, topic, op);
 }
 
 static void destroy_if_unused(struct hs_subscriber *sub, struct hs_subscriber_topic *topic)
@@ -246,7 +205,7 @@ void hs_subscriber_listen(struct hs_subscriber *sub, struct hs_op *op)
 	struct hs_bytes name = op->argv[1];
 	struct hs_subscriber_topic *topic = hs_subscriber_topic_find(sub, kind, name);
 
-	if (!topic && sub->topics_count >= HS_CHANNELS_MAX) {
+	if (!topic && sub->topics.count >= HS_CHANNELS_MAX) {
 		hs_subscriber_fail(sub, op,
 				   "ERR too many subscriptions: at most %d channels and "
 				   "patterns in all",
@@ -475,9 +434,9 @@ void hs_subscriber_topics_tick(struct hs_subscriber *sub)
 
 void hs_subscriber_topics_deinit(struct hs_subscriber *sub)
 {
-	for (size_t i = 0; i < sub->buckets_count; i++) {
-		while (sub->buckets[i])
-			destroy_topic(sub, sub->buckets[i], NULL);
-	}
-	hs_mem_free(&sub->buckets);
+	struct hs_hash_node *node;
+
+	while ((node = hs_hash_table_take(&sub->topics)))
+		free_topic(sub, hs_hash_entry(node, struct hs_subscriber_topic, node), NULL);
+	hs_hash_table_deinit(&sub->topics);
 }
