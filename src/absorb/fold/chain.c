@@ -57,7 +57,7 @@ static bool is_plain(const struct hs_command *command)
 {
 	return (command->place == HS_PLACE_PARTITION || command->place == HS_PLACE_ANY ||
 		command->place == HS_PLACE_SPLIT) &&
-	       !hs_command_is_pubsub(command) && command->id != HS_CMD_ID_WATCH;
+	       !command->starts;
 }
 
 /* Whether the request waits in the same queue as those before it. */
