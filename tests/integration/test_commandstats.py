@@ -20,8 +20,9 @@ STEPS = """
     SET {t}a x|MULTI|SET {t}b 1|INCR {t}b|INCR {t}a|GET {t}b|PING|EXEC|MULTI|SET {t}b 1|DISCARD
     WATCH {t}a|MULTI|GET {t}a|EXEC|MULTI|EXEC|EXEC|MULTI|INCR|SET {t}b 2|EXEC
     MULTI|MGET {t}a {t}b|PUBLISH c x|EXEC
+    MULTI|SET {t}a 2|SSUBSCRIBE {t}c|EXEC|RESET
 """
-NAMES = "set incr get mget ping exec multi discard watch publish".split()
+NAMES = "set incr get mget ping exec multi discard watch publish ssubscribe reset".split()
 
 
 class Counted(unittest.TestCase):
