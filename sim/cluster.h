@@ -25,6 +25,7 @@
 #include "base/buf.h"
 #include "base/now.h"
 #include "sim/events.h"
+#include "sim/reached.h"
 #include "sim/slots.h"
 
 #include <stdbool.h>
@@ -112,6 +113,7 @@ struct hs_sim_cluster_host {
 	/* A node's role, slots or address changed as itself sees it. */
 	void (*turned)(void *context, uint8_t node);
 	void *context;
+	struct hs_sim_counts *reached; /* counted in here; may be NULL */
 };
 
 struct hs_sim_cluster;

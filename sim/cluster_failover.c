@@ -89,6 +89,7 @@ static void run_finish(void *context, void *target, uint64_t number)
 	}
 	promote(replica, master->number);
 	hs_sim_gossip_deliver(replica, master);
+	hs_sim_reach(replica->cluster->host.reached, HS_SIM_REACHED_FAILOVERS);
 }
 
 static void run_pause(void *context, void *target, uint64_t number)
@@ -171,6 +172,7 @@ bool hs_sim_cluster_take_over(struct hs_sim_cluster *cluster, uint8_t node)
 		if (memories[i])
 			hs_sim_memory_compare(&memories[i], i == old ? node : i);
 	}
+	hs_sim_reach(cluster->host.reached, HS_SIM_REACHED_TAKEOVERS);
 	return true;
 }
 

@@ -293,6 +293,7 @@ bool hs_sim_cluster_move_end(struct hs_sim_cluster *cluster, uint16_t slot)
 		move_number(from, to, slot, 0);
 	hs_check(!set_node(to, slot, to->number));
 	hs_check(!set_node(from, slot, to->number));
+	hs_sim_reach(cluster->host.reached, HS_SIM_REACHED_MOVES);
 	return true;
 }
 

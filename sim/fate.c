@@ -334,6 +334,7 @@ static void die(struct hs_sim_world *world)
 	if (world->heatsinks[number].dead || alive == 1)
 		return;
 	hs_sim_fate_note(world, "heatsink %u dies", number);
+	hs_sim_reach(&world->reached, HS_SIM_REACHED_DEATHS);
 	hs_sim_heatsink_kill(&world->heatsinks[number], draw(world, 2) == 0);
 	plan(world, down_us(world), revive, number);
 }

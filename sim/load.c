@@ -288,6 +288,7 @@ static void note_lost(void *context, uint32_t key)
 
 	if (key >= load->options.registers + load->options.counters)
 		return;
+	hs_sim_reach(&world->reached, HS_SIM_REACHED_LOST);
 	op.argument = hs_sim_world_peek(world, key, &op.ttl_ms);
 	if (op.argument == HS_SIM_NOTHING)
 		op.kind = HS_SIM_CLEAR;

@@ -119,6 +119,7 @@ int hs_sim_check_plan(const struct hs_sim_runner *runner, const struct hs_sim_pl
 	hs_buf_swap(&result->script, &world->fate.script);
 	result->folded = count_folded(world);
 	result->behind = world->behind;
+	result->reached = world->reached;
 	count_rules(world, result);
 	hs_sim_world_destroy(&world);
 	return err;

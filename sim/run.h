@@ -32,7 +32,8 @@ struct hs_sim_result {
 	uint64_t replica_reads; /* fetches that a replica answered */
 	uint64_t behind;	/* commands that servers ran for others than heatsink */
 	uint64_t steps;		/* that the world took */
-	struct hs_buf text;	/* of a broken law: what kind of world it was, and the history */
+	struct hs_sim_counts reached;
+	struct hs_buf text; /* of a broken law: what kind of world it was, and the history */
 	struct hs_buf
 		script; /* if the plan wants one: what happened to servers, and what they ran */
 };

@@ -98,10 +98,29 @@ static void look_at_queue(struct route *route, const struct hs_sim_queue *queue)
 	}
 }
 
+static void count(const struct hs_sim_server_conn *conn, const char *text)
+{
+	static const struct {
+		const char *word;
+		enum hs_sim_reached what;
+	} words[] = {
+		{"MOVED ", HS_SIM_REACHED_MOVED},
+		{"ASK ", HS_SIM_REACHED_ASK},
+		{"TRYAGAIN ", HS_SIM_REACHED_TRYAGAIN},
+		{"CLUSTERDOWN ", HS_SIM_REACHED_CLUSTERDOWN},
+	};
+
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+		if (strncmp(text, words[i].word, strlen(words[i].word)) == 0)
+			hs_sim_reach(conn->server->cluster->host.reached, words[i].what);
+	}
+}
+
 static bool refuse(struct hs_sim_server_conn *conn, const char *text)
 {
 	struct hs_reply reply = hs_sim_conn_reply(conn);
 
+	count(conn, text);
 	if (conn->command->id == HS_CMD_ID_EXEC)
 		hs_sim_discard(conn);
 	else if (conn->flags & HS_SIM_CONN_MULTI)

@@ -47,6 +47,7 @@ static void create_cluster(struct hs_sim_world *world)
 		.changed = hs_sim_truth_changed_at,
 		.ran = hs_sim_truth_ran_at,
 		.context = world,
+		.reached = &world->reached,
 	};
 
 	options.cluster = servers->cluster;

@@ -22,6 +22,7 @@
 #include "sim/heatsink.h"
 #include "sim/once.h"
 #include "sim/past.h"
+#include "sim/reached.h"
 #include "sim/runs.h"
 #include "sim/servers.h"
 
@@ -112,6 +113,7 @@ struct hs_sim_world {
 	struct hs_op **reads; /* HS_SIM_READ_REMEMBERED_LATE: under way */
 	size_t reads_count, reads_cap;
 	struct hs_sim_runs runs;
+	struct hs_sim_counts reached;
 	bool calm;		      /* nothing goes wrong any more */
 	bool stuck;		      /* requests are under way that no server will answer */
 	struct hs_sim_verdict broken; /* of the limits that must hold at every moment: law 6 */

@@ -152,6 +152,15 @@ static void show(const struct hs_sim_job_options *options, uint64_t seed)
 	hs_sim_runner_deinit(&runner);
 }
 
+static void print_reached(const struct hs_sim_counts *reached)
+{
+	printf("reached:");
+	for (int i = 0; i < HS_SIM_REACHED_ALL; i++)
+		printf("%s %" PRIu64 " %s", i > 0 ? "," : "", reached->of[i],
+		       hs_sim_reached_name((enum hs_sim_reached)i));
+	printf("\n");
+}
+
 static int check(const struct hs_sim_job_options *options)
 {
 	double start_s = now_s(), took_s;
@@ -171,6 +180,7 @@ static int check(const struct hs_sim_job_options *options)
 	       options->seed + sums.schedules - (sums.schedules > 0), sums.requests, sums.folded,
 	       sums.kept, sums.undecided, took_s,
 	       took_s > 0 ? (double)sums.schedules / took_s : 0.0);
+	print_reached(&sums.reached);
 	return sums.failed || sums.undecided > 0 ? 1 : 0;
 }
 

@@ -4,6 +4,7 @@
 
 #include "sim/mistake.h"
 #include "sim/plan.h"
+#include "sim/reached.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,6 +21,7 @@ struct hs_sim_job_sums {
 	uint64_t schedules;
 	uint64_t requests, folded, kept;
 	uint64_t undecided;
+	struct hs_sim_counts reached;
 	bool failed;
 	uint64_t failed_seed; /* the lowest that broke a law */
 };

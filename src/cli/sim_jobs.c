@@ -24,6 +24,7 @@ struct board {
 	_Atomic bool stop;
 	_Atomic uint64_t given; /* schedules given out so far */
 	_Atomic uint64_t schedules, requests, folded, kept, undecided;
+	_Atomic uint64_t reached[HS_SIM_REACHED_ALL];
 	_Atomic uint64_t failed;    /* the lowest seed that broke a law, +1; 0: none */
 	_Atomic uint64_t current[]; /* of each process: the seed it is at */
 };
@@ -46,6 +47,8 @@ static void run_one(struct board *board, const struct hs_sim_runner *runner, uin
 	atomic_fetch_add(&board->requests, result.requests);
 	atomic_fetch_add(&board->folded, result.folded);
 	atomic_fetch_add(&board->kept, result.kept);
+	for (int i = 0; i < HS_SIM_REACHED_ALL; i++)
+		atomic_fetch_add(&board->reached[i], result.reached.of[i]);
 	if (err == HS_EINVAL)
 		note_failed(board, seed);
 	if (err == HS_ELIMIT) {
@@ -163,6 +166,8 @@ int hs_sim_jobs_run(const struct hs_sim_job_options *options, struct hs_sim_job_
 			.failed = board->failed > 0,
 			.failed_seed = board->failed > 0 ? board->failed - 1 : 0,
 		};
+		for (int i = 0; i < HS_SIM_REACHED_ALL; i++)
+			sums->reached.of[i] = board->reached[i];
 		munmap(board, bytes);
 	}
 	hs_mem_free(&children);
