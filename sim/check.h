@@ -33,9 +33,9 @@ int hs_sim_check_order(const struct hs_sim_history *history, uint64_t steps_max,
 
 /* Law 4, for keys that were only ever incremented by one and read: no two increments were answered
  * with the same number, and `final` is what was acknowledged, or more by no more than what is
- * unknown. */
+ * unknown. Of a key of which servers have lost writes (`lost`): nothing was added by anybody but clients. */
 int hs_sim_check_increments(const struct hs_sim_history *history, uint32_t key, int64_t final,
-			    struct hs_sim_verdict *verdict) HS_MUSTCHECK;
+			    bool lost, struct hs_sim_verdict *verdict) HS_MUSTCHECK;
 
 /* Law 2, in front of servers none of which fails: an EXEC that did not run because its watched key had changed was
  * beside a write of that key. (The embedded engine lets a transaction fail beside a write that a full store refused:

@@ -23,9 +23,10 @@ static int64_t count(const struct hs_sim_history *history, uint32_t key, int64_t
 	return all;
 }
 
-/* Every acknowledged increment brought the counter to a number of its own, between 1 and `all`. */
-static int check_distinct(const struct hs_sim_history *history, uint32_t key, int64_t all,
-			  struct hs_sim_verdict *verdict)
+/* Every acknowledged increment brought the counter to a number between 1 and `all`: its own, if no write was
+ * lost. */
+static int check_answers(const struct hs_sim_history *history, uint32_t key, int64_t all, bool lost,
+			 struct hs_sim_verdict *verdict)
 {
 	bool *seen = hs_mem_zalloc((size_t)all + 1);
 	int err = 0;
@@ -35,7 +36,7 @@ static int check_distinct(const struct hs_sim_history *history, uint32_t key, in
 
 		if (op->key != key || op->kind != HS_SIM_INCRBY || op->answered == HS_SIM_NEVER)
 			continue;
-		if (op->answer < 1 || op->answer > all || seen[op->answer]) {
+		if (op->answer < 1 || op->answer > all || (seen[op->answer] && !lost)) {
 			hs_sim_verdict_set(
 				verdict, 4,
 				"an increment of key%u was answered with %" PRId64 ", which %s",
@@ -52,18 +53,18 @@ static int check_distinct(const struct hs_sim_history *history, uint32_t key, in
 }
 
 int hs_sim_check_increments(const struct hs_sim_history *history, uint32_t key, int64_t final,
-			    struct hs_sim_verdict *verdict)
+			    bool lost, struct hs_sim_verdict *verdict)
 {
 	int64_t acknowledged;
 	int64_t all = count(history, key, &acknowledged);
 	int64_t value = final == HS_SIM_NOTHING ? 0 : final;
 
-	if (value < acknowledged || value > all) {
+	if ((value < acknowledged && !lost) || value > all) {
 		hs_sim_verdict_set(verdict, 4,
 				   "key%u is %" PRId64 " in the end, but %" PRId64
 				   " increments were acknowledged and %" PRId64 " are unknown",
 				   key, value, acknowledged, all - acknowledged);
 		return HS_EINVAL;
 	}
-	return check_distinct(history, key, all, verdict);
+	return check_answers(history, key, all, lost, verdict);
 }

@@ -132,6 +132,8 @@ static void lose_data(struct hs_sim_server *server)
 	struct hs_sim_cluster *cluster = server->cluster;
 	struct hs_sim_memory *memories[HS_SIM_NODES_MAX];
 
+	if (hs_sim_server_is_master(server))
+		hs_sim_reach(cluster->host.reached, HS_SIM_REACHED_EMPTY);
 	for (uint8_t i = 0; i < cluster->count; i++)
 		memories[i] = hs_sim_memory_create(cluster, i);
 	hs_memkv_begin(server->map);

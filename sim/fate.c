@@ -12,7 +12,10 @@
 enum {
 	MOVE_STEPS = 3, /* keys that are moved one by one, at most */
 	UNDO_ONE_IN = 4,
-	LATE_TAKEOVER_US_MAX = 20000,
+	LOSSY_ONE_IN = 3, /* acts, where failovers may lose writes */
+	HELD_US_MAX = 5000,
+	HOLD_NOTHING_ONE_IN = 8,
+	LOSE_DATA_ONE_IN = 4,
 	FAILOVER_US_MAX = 100000,
 	/* A slot that has just moved, or has not, rests: a request that was sent on to another node with ASK may
 	 * still be on its way, and would be answered there in the midst of the next move, without the key. */
@@ -203,20 +206,6 @@ static void fail_over(struct hs_sim_world *world)
 	}
 }
 
-static void take_over(void *context, void *target, uint64_t node)
-{
-	struct hs_sim_world *world = context;
-
-	(void)target;
-	/* A master that serves would go on for as long as it takes to hear of that, as in Redis: what clients are
-	 * told meanwhile is lost. */
-	if (world->fate.on && !hs_sim_cluster_is_master(world->cluster, (uint8_t)node) &&
-	    !hs_sim_cluster_serves(world->cluster,
-				   hs_sim_cluster_master_of(world->cluster, (uint8_t)node)) &&
-	    hs_sim_cluster_take_over(world->cluster, (uint8_t)node))
-		hs_sim_fate_note(world, "node %u has taken over with what it has", (unsigned)node);
-}
-
 /* ---- servers that do not serve ---- */
 
 static void thaw(void *context, void *target, uint64_t node)
@@ -243,13 +232,16 @@ static bool stall(struct hs_sim_world *world, uint8_t node)
 static void restart(void *context, void *target, uint64_t node)
 {
 	struct hs_sim_world *world = context;
+	bool keeps_data;
 
 	(void)target;
 	if (!goes_on(world, node))
 		return;
-	hs_sim_cluster_restart(world->cluster, (uint8_t)node, true,
+	keeps_data = !world->options.servers.lossy || draw(world, LOSE_DATA_ONE_IN) > 0;
+	hs_sim_cluster_restart(world->cluster, (uint8_t)node, keeps_data,
 			       (uint32_t)draw(world, down_us(world)));
-	hs_sim_fate_note(world, "node %u starts", (unsigned)node);
+	hs_sim_fate_note(world, "node %u starts%s", (unsigned)node,
+			 keeps_data ? "" : ", without its data");
 }
 
 static bool crash(struct hs_sim_world *world, uint8_t node)
@@ -262,20 +254,94 @@ static bool crash(struct hs_sim_world *world, uint8_t node)
 	return true;
 }
 
-/* The master stalls or crashes, and later a replica takes its place. */
+/* ---- masters that are lost ---- */
+
+/* A replica that is lost to its master's stream for a while, and then takes its place. */
+struct loss {
+	uint8_t master, replica;
+	bool stalls; /* the master does, else it crashes */
+};
+
+static uint64_t number_of(struct loss loss)
+{
+	return loss.master | (uint64_t)loss.replica << 8 | (uint64_t)loss.stalls << 16;
+}
+
+static struct loss loss_of(uint64_t number)
+{
+	return (struct loss){(uint8_t)number, (uint8_t)(number >> 8), number >> 16};
+}
+
+static void take_over(void *context, void *target, uint64_t number)
+{
+	struct hs_sim_world *world = context;
+	struct loss loss = loss_of(number);
+
+	(void)target;
+	plan_at(world, FAILOVER_US_MAX, end_failover);
+	if (!world->fate.on)
+		return;
+	/* A master that serves would go on for as long as it takes to hear of that, as in Redis: what clients are
+	 * told meanwhile is lost. */
+	if (hs_sim_cluster_master_of(world->cluster, loss.replica) == loss.master &&
+	    !hs_sim_cluster_serves(world->cluster, loss.master) &&
+	    hs_sim_cluster_take_over(world->cluster, loss.replica))
+		hs_sim_fate_note(world, "node %u has taken over with what it has", loss.replica);
+	hs_sim_cluster_hold_stream(world->cluster, loss.replica, false);
+	plan(world, down_us(world), loss.stalls ? thaw : restart, loss.master);
+}
+
+static void lose_now(void *context, void *target, uint64_t number)
+{
+	struct hs_sim_world *world = context;
+	struct loss loss = loss_of(number);
+
+	(void)target;
+	if (world->fate.on && loss.stalls)
+		hs_sim_cluster_stall(world->cluster, loss.master);
+	else if (world->fate.on)
+		hs_sim_cluster_crash(world->cluster, loss.master);
+	hs_sim_fate_note(world, "node %u %s, and will be replaced", loss.master,
+			 loss.stalls ? "stalls" : "crashes");
+	plan(world, down_us(world), take_over, number);
+}
+
+static uint8_t replica_of(struct hs_sim_world *world, uint8_t master)
+{
+	uint8_t node = 0;
+
+	while (node < hs_sim_cluster_nodes(world->cluster) &&
+	       hs_sim_cluster_master_of(world->cluster, node) != master)
+		node++;
+	return node;
+}
+
+/* A master that owns a key of the load: of the first, most often. */
+static uint8_t pick_master(struct hs_sim_world *world)
+{
+	uint32_t key = draw(world, 2) == 0 ? 0 : (uint32_t)draw(world, HS_SIM_FATE_KEYS);
+
+	return hs_sim_cluster_owner(world->cluster, slot_of_key(key));
+}
+
+/* A master's replica gets nothing of its stream any more, the master goes on for a while and then stalls or crashes,
+ * and the replica takes its place: what clients were told meanwhile is lost. */
 static void lose_master(struct hs_sim_world *world)
 {
-	uint8_t node = pick_node(world);
-	uint8_t master = hs_sim_cluster_master_of(world->cluster, node);
+	struct loss loss = {.master = pick_master(world), .stalls = draw(world, 2) == 0};
 
-	if (hs_sim_cluster_is_master(world->cluster, node) ||
-	    !hs_sim_cluster_agrees(world->cluster) || is_moving(world))
+	loss.replica = replica_of(world, loss.master);
+	if (loss.replica == hs_sim_cluster_nodes(world->cluster) ||
+	    !hs_sim_cluster_agrees(world->cluster) || is_moving(world) ||
+	    !takes(world, loss.master))
 		return;
-	if (draw(world, 2) == 0 ? crash(world, master) : stall(world, master)) {
-		begin_failover(world);
-		plan(world, LATE_TAKEOVER_US_MAX, take_over, node);
-	}
+	world->fate.failovers++;
+	if (draw(world, HOLD_NOTHING_ONE_IN) > 0)
+		hs_sim_cluster_hold_stream(world->cluster, loss.replica, true);
+	plan(world, HELD_US_MAX, lose_now, number_of(loss));
 }
+
+/* ---- other faults ---- */
 
 static void heal(void *context, void *target, uint64_t node)
 {
@@ -346,6 +412,10 @@ static void act_once(struct hs_sim_world *world)
 	const struct hs_sim_servers_options *may = &world->options.servers;
 	uint8_t node = pick_node(world);
 
+	if (may->lossy && draw(world, LOSSY_ONE_IN) == 0) {
+		lose_master(world);
+		return;
+	}
 	switch (draw(world, 10)) {
 	case 0:
 	case 1:
@@ -358,9 +428,6 @@ static void act_once(struct hs_sim_world *world)
 			fail_over(world);
 		break;
 	case 4:
-		if (may->failovers && may->lossy)
-			lose_master(world);
-		break;
 	case 5:
 		if (may->stalls)
 			stall(world, node);

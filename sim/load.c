@@ -289,9 +289,16 @@ static void note_lost(void *context, uint32_t key)
 	if (key >= load->options.registers + load->options.counters)
 		return;
 	hs_sim_reach(&world->reached, HS_SIM_REACHED_LOST);
+	if (key < 64)
+		load->lost |= UINT64_C(1) << key;
 	op.argument = hs_sim_world_peek(world, key, &op.ttl_ms);
 	if (op.argument == HS_SIM_NOTHING)
 		op.kind = HS_SIM_CLEAR;
+	if (op.ttl_ms >
+	    0) { /* the last ms at which it is there is one less from now on: as if set a ms ago */
+		op.asked_us -= 1000;
+		op.answered_us -= 1000;
+	}
 	op.asked = ++world->steps;
 	op.answered = ++world->steps;
 	hs_sim_history_add(&load->history, &op);

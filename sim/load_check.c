@@ -203,6 +203,14 @@ static void drop_tainted(struct hs_sim_load *load)
 	}
 }
 
+static int check_sum(struct hs_sim_load *load, uint32_t key, int64_t final)
+{
+	if (load->world->tainted >> key & 1)
+		return 0;
+	return hs_sim_check_increments(&load->history, key, final, load->lost >> key & 1,
+				       &load->verdict);
+}
+
 /* The laws, on what was seen. */
 static int check_laws(struct hs_sim_load *load, const int64_t *finals)
 {
@@ -210,9 +218,8 @@ static int check_laws(struct hs_sim_load *load, const int64_t *finals)
 	int err = hs_sim_check_runs(&load->world->runs, &load->verdict);
 
 	drop_tainted(load);
-	for (uint32_t key = load->options.registers;
-	     key < keys && err == 0 && !load->world->options.servers.lossy; key++)
-		err = hs_sim_check_increments(&load->history, key, finals[key], &load->verdict);
+	for (uint32_t key = load->options.registers; key < keys && err == 0; key++)
+		err = check_sum(load, key, finals[key]);
 	if (err == 0 && load->world->cluster && !load->options.faults)
 		err = hs_sim_check_watch(&load->history, &load->verdict);
 	if (err == 0 && hs_sim_load_has_rules(load))

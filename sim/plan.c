@@ -10,6 +10,7 @@ enum {
 	SLOWNESS_SEED = 0x510e,
 	STAGE_SEED = 0x57a6,
 	FLEET_ONE_IN = 4,
+	LOSSY_ACT_US_MAX = 3000,
 	PARTITIONS = 16, /* that can be told apart in front of a Cluster */
 };
 
@@ -141,7 +142,10 @@ void hs_sim_plan_draw_faults(struct hs_sim_plan *plan, struct hs_prng *prng)
 	servers->failovers = servers->replicas > 0 && one_in(prng, 2);
 	/* A master that is replaced while it hears nothing goes on serving: see sim/fate.c. */
 	servers->partitions = !servers->failovers && one_in(prng, 4);
-	servers->lossy = servers->failovers && one_in(prng, 3);
+	servers->lossy = servers->failovers && one_in(prng, 2);
+	/* Most schedules are over before a master is lost, if it is not lost soon. */
+	if (servers->lossy && (servers->act_us_max == 0 || servers->act_us_max > LOSSY_ACT_US_MAX))
+		servers->act_us_max = LOSSY_ACT_US_MAX;
 }
 
 static void draw_servers(struct hs_prng *prng, struct hs_sim_plan *plan, bool faults)

@@ -8,6 +8,7 @@ static const char *const names[HS_SIM_REACHED_ALL] = {
 	[HS_SIM_REACHED_CLUSTERDOWN] = "CLUSTERDOWN errors",
 	[HS_SIM_REACHED_FAILOVERS] = "planned failovers",
 	[HS_SIM_REACHED_TAKEOVERS] = "forced failovers",
+	[HS_SIM_REACHED_EMPTY] = "masters restarted empty",
 	[HS_SIM_REACHED_LOST] = "lost writes",
 	[HS_SIM_REACHED_DEATHS] = "deaths of heatsinks",
 };

@@ -13,6 +13,7 @@ enum hs_sim_reached {
 	HS_SIM_REACHED_CLUSTERDOWN,
 	HS_SIM_REACHED_FAILOVERS, /* replicas that were asked to take over, and did */
 	HS_SIM_REACHED_TAKEOVERS, /* replicas that took over with what they had */
+	HS_SIM_REACHED_EMPTY,	  /* masters that started without their data */
 	HS_SIM_REACHED_LOST, /* keys of which a takeover or an empty restart lost the last write */
 	HS_SIM_REACHED_DEATHS, /* heatsinks that died */
 	HS_SIM_REACHED_ALL,

@@ -17,6 +17,7 @@ enum {
 	PARTITIONS = 16,
 	REFRESH_MS = 5000,
 	OPEN_US_MAX = 100000,
+	REJOIN_US = 1000,
 };
 
 static void create_network(struct hs_sim_world *world)
@@ -59,6 +60,8 @@ static void create_cluster(struct hs_sim_world *world)
 	options.tracking_keys_max = servers->tracking_keys_max;
 	options.cycle_us_max = servers->cycle_us_max;
 	options.gossip_us_max = servers->gossip_us_max;
+	/* As Redis, which waits for two seconds: a master that has started hears first who took its place. */
+	options.rejoin_us = servers->gossip_us_max + REJOIN_US;
 	options.stream_us_max = servers->stream_us_max;
 	options.serves_lost_writes = world->options.engine.mistake == HS_SIM_STALE_MAP_WRITE;
 	options.serves_lost_reads = world->options.engine.mistake == HS_SIM_STALE_MAP_READ;

@@ -313,13 +313,20 @@ static void test_sums(void **state)
 	hs_sim_history_add(&history, &op);
 	for (int64_t final = 0; final < 7; final++) {
 		verdict = (struct hs_sim_verdict){0};
-		assert_int_equal(hs_sim_check_increments(&history, 0, final, &verdict),
+		assert_int_equal(hs_sim_check_increments(&history, 0, final, false, &verdict),
 				 final == 3 || final == 4 ? 0 : HS_EINVAL);
 		assert_int_equal(verdict.law, final == 3 || final == 4 ? 0 : 4);
 	}
+	/* Servers have lost some: fewer are fine, more are not. */
+	for (int64_t final = 0; final < 7; final++)
+		assert_int_equal(hs_sim_check_increments(&history, 0, final, true, &verdict),
+				 final <= 4 ? 0 : HS_EINVAL);
 	history.ops[1].answer = 1; /* answered twice with the same */
 	verdict = (struct hs_sim_verdict){0};
-	assert_int_equal(hs_sim_check_increments(&history, 0, 3, &verdict), HS_EINVAL);
+	assert_int_equal(hs_sim_check_increments(&history, 0, 3, false, &verdict), HS_EINVAL);
+	assert_int_equal(hs_sim_check_increments(&history, 0, 3, true, &verdict), 0);
+	history.ops[1].answer = 5; /* more than all of them */
+	assert_int_equal(hs_sim_check_increments(&history, 0, 3, true, &verdict), HS_EINVAL);
 	hs_sim_history_deinit(&history);
 }
 
@@ -501,14 +508,48 @@ static void test_events_run_in_order(void **state)
 
 /* --- whole schedules --- */
 
-static void test_every_law_holds(void **state)
+/* What is drawn must also come about: of so many schedules, at least so many reach it. */
+static const struct {
+	enum hs_sim_reached what;
+	uint64_t anything, fleet; /* once in so many schedules, on average */
+} reaches[] = {
+	{HS_SIM_REACHED_MOVES, 5, 5},	  {HS_SIM_REACHED_MOVED, 8, 4},
+	{HS_SIM_REACHED_ASK, 20, 16},	  {HS_SIM_REACHED_CLUSTERDOWN, 40, 12},
+	{HS_SIM_REACHED_FAILOVERS, 8, 4}, {HS_SIM_REACHED_TAKEOVERS, 60, 30},
+	{HS_SIM_REACHED_EMPTY, 2000, 400}, {HS_SIM_REACHED_LOST, 200, 60},
+	{HS_SIM_REACHED_DEATHS, 8, 2},
+};
+
+static void add_counts(struct hs_sim_counts *sums, const struct hs_sim_counts *counts)
 {
+	for (int i = 0; i < HS_SIM_REACHED_ALL; i++)
+		sums->of[i] += counts->of[i];
+}
+
+static void assert_reached(const struct hs_sim_counts *sums, uint64_t schedules, bool fleet)
+{
+	for (size_t i = 0; i < sizeof reaches / sizeof *reaches; i++) {
+		uint64_t one_in = fleet ? reaches[i].fleet : reaches[i].anything;
+		uint64_t count = sums->of[reaches[i].what];
+
+		print_message("%llu %s\n", (unsigned long long)count,
+			      hs_sim_reached_name(reaches[i].what));
+		if (count * one_in < schedules)
+			fail_msg("%llu %s in %llu schedules, expected one in %llu",
+				 (unsigned long long)count, hs_sim_reached_name(reaches[i].what),
+				 (unsigned long long)schedules, (unsigned long long)one_in);
+	}
+}
+
+static void run_all(enum hs_sim_about about, uint64_t schedules)
+{
+	struct hs_sim_counts reached = {0};
 	struct hs_sim_runner runner;
 	uint64_t requests = 0, folded = 0;
 
-	(void)state;
 	hs_sim_runner_init(&runner, HS_SIM_NO_MISTAKE);
-	for (uint64_t seed = 1; seed <= SCHEDULES; seed++) {
+	runner.about = about;
+	for (uint64_t seed = 1; seed <= schedules; seed++) {
 		struct hs_sim_result result;
 		int err = hs_sim_check(&runner, seed, &result);
 
@@ -517,13 +558,27 @@ static void test_every_law_holds(void **state)
 		assert_int_equal(err, 0);
 		requests += result.requests;
 		folded += result.folded;
+		add_counts(&reached, &result.reached);
 		hs_buf_deinit(&result.text);
 	}
 	hs_sim_runner_deinit(&runner);
 	print_message("%llu requests, %llu of them folded\n", (unsigned long long)requests,
 		      (unsigned long long)folded);
-	assert_true(requests > SCHEDULES * 20);
-	assert_true(folded > SCHEDULES);
+	assert_true(requests > schedules * 20);
+	assert_true(folded > (about == HS_SIM_ABOUT_FLEET ? schedules / 2 : schedules));
+	assert_reached(&reached, schedules, about == HS_SIM_ABOUT_FLEET);
+}
+
+static void test_every_law_holds(void **state)
+{
+	(void)state;
+	run_all(HS_SIM_ABOUT_ANYTHING, SCHEDULES);
+}
+
+static void test_every_law_holds_of_a_fleet(void **state)
+{
+	(void)state;
+	run_all(HS_SIM_ABOUT_FLEET, SCHEDULES / 2);
 }
 
 /* The seed of the first schedule that finds the mistake; 0: none did. */
@@ -713,6 +768,7 @@ int main(void)
 		cmocka_unit_test(test_heat_that_is_wrong),
 		cmocka_unit_test(test_events_run_in_order),
 		cmocka_unit_test(test_every_law_holds),
+		cmocka_unit_test(test_every_law_holds_of_a_fleet),
 		cmocka_unit_test(test_planted_mistakes_are_found),
 		cmocka_unit_test(test_the_same_seed_is_the_same_schedule),
 		cmocka_unit_test(test_schedules_shrink),
