@@ -244,12 +244,18 @@ static void restart(void *context, void *target, uint64_t node)
 			 keeps_data ? "" : ", without its data");
 }
 
+static void crash_now(struct hs_sim_world *world, uint8_t node)
+{
+	hs_sim_network_crash(world->network, node);
+	hs_sim_cluster_crash(world->cluster, node);
+}
+
 static bool crash(struct hs_sim_world *world, uint8_t node)
 {
 	if (!takes(world, node))
 		return false;
 	hs_sim_fate_note(world, "node %u crashes", node);
-	hs_sim_cluster_crash(world->cluster, node);
+	crash_now(world, node);
 	plan(world, down_us(world), restart, node);
 	return true;
 }
@@ -300,7 +306,7 @@ static void lose_now(void *context, void *target, uint64_t number)
 	if (world->fate.on && loss.stalls)
 		hs_sim_cluster_stall(world->cluster, loss.master);
 	else if (world->fate.on)
-		hs_sim_cluster_crash(world->cluster, loss.master);
+		crash_now(world, loss.master);
 	hs_sim_fate_note(world, "node %u %s, and will be replaced", loss.master,
 			 loss.stalls ? "stalls" : "crashes");
 	plan(world, down_us(world), take_over, number);
@@ -336,7 +342,7 @@ static void lose_master(struct hs_sim_world *world)
 	    !takes(world, loss.master))
 		return;
 	world->fate.failovers++;
-	if (draw(world, HOLD_NOTHING_ONE_IN) > 0)
+	if (world->options.servers.holds && draw(world, HOLD_NOTHING_ONE_IN) > 0)
 		hs_sim_cluster_hold_stream(world->cluster, loss.replica, true);
 	plan(world, HELD_US_MAX, lose_now, number_of(loss));
 }

@@ -71,11 +71,11 @@ struct hs_sim_load {
 	struct hs_sim_accesses accesses;
 	struct hs_sim_verdict verdict;
 	struct hs_prng prng;
-	uint32_t numbers;     /* of connections */
-	int64_t values;	      /* last value set */
-	uint64_t requests;    /* composed */
-	uint64_t lost;	      /* a bit for each key of which a failover or a restart has lost writes */
-	bool fold;	      /* as it is now */
+	uint32_t numbers;  /* of connections */
+	int64_t values;	   /* last value set */
+	uint64_t requests; /* composed */
+	uint64_t lost;	   /* a bit for each key of which a failover or a restart has lost writes */
+	bool fold;	   /* as it is now */
 	uint32_t behind_left; /* writes past the process */
 	bool off;	      /* everything is turned off, for the last reads */
 	struct hs_sim_actor *actors;

@@ -26,6 +26,14 @@ static bool is_write(const struct hs_op *op)
 	return op->kind == HS_OP_COMMAND && (op->command->flags & HS_CMD_WRITE);
 }
 
+static bool is_increment(const struct hs_op *op)
+{
+	uint32_t id = op->kind == HS_OP_COMMAND ? op->command->id : HS_CMD_ID_NONE;
+
+	return id == HS_CMD_ID_INCR || id == HS_CMD_ID_INCRBY || id == HS_CMD_ID_DECR ||
+	       id == HS_CMD_ID_DECRBY;
+}
+
 /* ---- around an event ---- */
 
 static struct hs_fetch_pipe *fetch_of(const struct hs_flow *flow, uint16_t number)
@@ -95,6 +103,8 @@ void hs_sim_misroute_down(struct hs_sim_misroute *misroute, struct hs_pipe *pipe
 	for (struct hs_op *op = pipe->in_flight.first; op; op = op->next) {
 		if (misroute->mistake == HS_SIM_WRITE_RESENT && is_write(op))
 			op->engine_mark = UINT64_MAX; /* as if it had never left */
+		if (misroute->mistake == HS_SIM_FAILOVER_RESENT && is_increment(op))
+			op->engine_mark = UINT64_MAX;
 		if (misroute->mistake == HS_SIM_EXEC_RESENT && op->kind == HS_OP_EXEC)
 			op->engine_mark = UINT64_MAX;
 	}

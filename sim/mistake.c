@@ -39,6 +39,7 @@ static const struct {
 	[HS_SIM_COVER_LOST] = {"cover-lost", HS_SIM_IN_CACHES_FAULTS},
 	[HS_SIM_REDIRECT_OVERTAKES] = {"redirect-overtakes", HS_SIM_IN_MOVES},
 	[HS_SIM_WRITE_RESENT] = {"write-resent", HS_SIM_IN_SERVERS},
+	[HS_SIM_FAILOVER_RESENT] = {"failover-resent", HS_SIM_IN_FAILOVERS},
 	[HS_SIM_EXEC_RESENT] = {"exec-resent", HS_SIM_IN_SERVERS},
 	[HS_SIM_HALF_REPLY_KEPT] = {"half-reply-kept", HS_SIM_IN_SERVERS},
 	[HS_SIM_DIED_RESENT] = {"died-resent", HS_SIM_IN_FLEET},

@@ -43,7 +43,8 @@ enum hs_sim_mistake {
 	/* Of redirects and lost connections: */
 	HS_SIM_REDIRECT_OVERTAKES, /* what came later goes before what was turned away */
 	HS_SIM_WRITE_RESENT,	   /* a write whose outcome is unknown is sent again */
-	HS_SIM_EXEC_RESENT,	   /* a transaction whose outcome is unknown is sent again */
+	HS_SIM_FAILOVER_RESENT, /* an increment whose outcome is unknown is sent again, to the new master */
+	HS_SIM_EXEC_RESENT,	 /* a transaction whose outcome is unknown is sent again */
 	HS_SIM_HALF_REPLY_KEPT,	 /* the rest of a lost reply is looked for on the next connection */
 	HS_SIM_DIED_RESENT,	 /* what a process had under way when it died is sent again */
 	HS_SIM_ERROR_AS_MISSING, /* an error counts as a missing key */
@@ -73,15 +74,16 @@ enum hs_sim_mistake hs_sim_mistake_find(const char *name);
 /* Where it can strike at all. */
 enum hs_sim_mistake_where {
 	HS_SIM_ANYWHERE,
-	HS_SIM_IN_ENGINE,	 /* like the embedded one */
-	HS_SIM_IN_SLOWNESS,	 /* the same on a machine under load */
-	HS_SIM_IN_SERVERS,	 /* in front of servers, where things fail */
-	HS_SIM_IN_PEACE,	 /* in front of servers, where nothing does */
-	HS_SIM_IN_CACHES,	 /* with clients that keep what they read */
-	HS_SIM_IN_FOLD,		 /* where requests wait for a hot key */
-	HS_SIM_IN_RULES,	 /* where keys have contracts */
-	HS_SIM_IN_STAGE,	 /* where a stage delays requests */
-	HS_SIM_IN_MOVES,	 /* in front of a Cluster whose slots move */
+	HS_SIM_IN_ENGINE,   /* like the embedded one */
+	HS_SIM_IN_SLOWNESS, /* the same on a machine under load */
+	HS_SIM_IN_SERVERS,  /* in front of servers, where things fail */
+	HS_SIM_IN_PEACE,    /* in front of servers, where nothing does */
+	HS_SIM_IN_CACHES,   /* with clients that keep what they read */
+	HS_SIM_IN_FOLD,	    /* where requests wait for a hot key */
+	HS_SIM_IN_RULES,    /* where keys have contracts */
+	HS_SIM_IN_STAGE,    /* where a stage delays requests */
+	HS_SIM_IN_MOVES,    /* in front of a Cluster whose slots move */
+	HS_SIM_IN_FAILOVERS, /* in front of a Cluster whose masters are lost, and nothing else goes wrong */
 	HS_SIM_IN_FLEET,	 /* with several heatsinks, which die */
 	HS_SIM_IN_RULES_MOVES,	 /* keys with contracts, and slots that move */
 	HS_SIM_IN_CACHES_FAULTS, /* clients that keep what they read, in front of servers that fail */

@@ -412,6 +412,17 @@ struct hs_sim_wire *hs_sim_wire_open(struct hs_sim_network *network,
 	return wire;
 }
 
+void hs_sim_network_crash(struct hs_sim_network *network, uint8_t node)
+{
+	for (struct hs_link *link = network->wires.next; link != &network->wires;
+	     link = link->next) {
+		struct hs_sim_wire *wire = hs_list_entry(link, struct hs_sim_wire, link);
+
+		if (wire->node == node && wire->server && one_in(network, 2))
+			lose(wire, true);
+	}
+}
+
 void hs_sim_network_trouble(struct hs_sim_network *network, bool on)
 {
 	network->troubled = on;

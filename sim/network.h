@@ -52,6 +52,8 @@ struct hs_sim_wire_options {
 struct hs_sim_network *hs_sim_network_create(const struct hs_sim_network_options *options,
 					     struct hs_sim_events *events,
 					     const struct hs_now *now);
+/* This node's process ends, or its machine: of some connections, nothing that is on its way arrives. */
+void hs_sim_network_crash(struct hs_sim_network *network, uint8_t node);
 /* Its owners have closed every connection; before the servers end, and no event runs any more. */
 void hs_sim_network_destroy(struct hs_sim_network **network);
 void hs_sim_network_attach(struct hs_sim_network *network, struct hs_sim_cluster *cluster);

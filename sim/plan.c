@@ -118,6 +118,32 @@ static void help_mistake(struct hs_sim_plan *plan)
 	}
 }
 
+/* Where nothing but a lost master brings a retry. */
+static void leave_failovers_only(struct hs_sim_plan *plan)
+{
+	struct hs_sim_servers_options *servers = &plan->world.servers;
+
+	hs_sim_plan_make_cluster(plan);
+	servers->replicas = 1;
+	servers->lose_one_in = servers->mute_one_in = 0;
+	servers->cuts = servers->stalls = servers->crashes = servers->partitions = false;
+	servers->moves = servers->kills = servers->deaths = false;
+	servers->failovers = servers->lossy = true;
+	servers->holds = false;
+	servers->act_us_max = 500;
+	servers->latency_us_max = 500;
+	servers->stream_us_max = 50;
+	plan->load.hang_ups = false;
+	/* Much is under way for one master when it is lost. */
+	plan->world.core.fold = plan->load.extremes = false;
+	plan->load.narrow = true;
+	plan->load.registers = plan->load.counters = 1;
+	plan->load.clients = 5;
+	plan->load.requests = 12;
+	plan->load.depth_max = 6;
+	plan->load.act_us_max = 50;
+}
+
 /* What goes wrong with them. */
 void hs_sim_plan_draw_faults(struct hs_sim_plan *plan, struct hs_prng *prng)
 {
@@ -136,13 +162,17 @@ void hs_sim_plan_draw_faults(struct hs_sim_plan *plan, struct hs_prng *prng)
 	servers->deaths = plan->world.heatsinks > 1 && one_in(prng, 2);
 	if (plan->world.engine.mistake != HS_SIM_NO_MISTAKE)
 		help_mistake(plan);
+	if (hs_sim_mistake_where(plan->world.engine.mistake) == HS_SIM_IN_FAILOVERS) {
+		leave_failovers_only(plan);
+		return;
+	}
 	if (!servers->cluster)
 		return;
 	servers->moves = !one_in(prng, 3) || servers->moves;
 	servers->failovers = servers->replicas > 0 && one_in(prng, 2);
 	/* A master that is replaced while it hears nothing goes on serving: see sim/fate.c. */
 	servers->partitions = !servers->failovers && one_in(prng, 4);
-	servers->lossy = servers->failovers && one_in(prng, 2);
+	servers->lossy = servers->holds = servers->failovers && one_in(prng, 2);
 	/* Most schedules are over before a master is lost, if it is not lost soon. */
 	if (servers->lossy && (servers->act_us_max == 0 || servers->act_us_max > LOSSY_ACT_US_MAX))
 		servers->act_us_max = LOSSY_ACT_US_MAX;
@@ -363,7 +393,7 @@ void hs_sim_plan_draw(struct hs_sim_plan *plan, uint64_t seed, enum hs_sim_mista
 	if (where == HS_SIM_IN_ENGINE || where == HS_SIM_IN_SLOWNESS || where == HS_SIM_IN_CACHES)
 		servers = false;
 	if (where == HS_SIM_IN_SERVERS || where == HS_SIM_IN_MOVES || where == HS_SIM_IN_FLEET ||
-	    where == HS_SIM_IN_CACHES_FAULTS)
+	    where == HS_SIM_IN_CACHES_FAULTS || where == HS_SIM_IN_FAILOVERS)
 		servers = faults = true;
 	if (where == HS_SIM_IN_PEACE) {
 		servers = true;

@@ -33,7 +33,8 @@ struct hs_sim_servers_options {
 	uint32_t act_us_max;
 	uint32_t down_us_max; /* how long a stall, a crash or a death lasts */
 	bool moves, failovers, stalls, crashes, partitions, kills, deaths;
-	bool lossy; /* replicas take over with what they have: acknowledged writes are lost */
+	bool lossy; /* replicas take over with what they have: acknowledged writes are lost, */
+	bool holds; /* for the replica of a master that will be lost gets nothing for a while */
 };
 
 /* The servers and the network; then the heatsinks start, and time passes until they know the servers. */
