@@ -14,6 +14,7 @@ enum {
 	/* Behind the laws of docs/ARCHITECTURE.md: */
 	HS_SIM_LAW_HEAT = 10, /* every request is heat, once */
 	HS_SIM_LAW_CACHES,    /* what clients keep is what is there, or they are being told */
+	HS_SIM_LAW_SERVES,    /* when all is well again, everything is served */
 	HS_SIM_LAW_FILLS,     /* a worker reads one thing to be kept once at a time */
 };
 

@@ -2,7 +2,7 @@
  *
  * A node that has not heard of another one for the node timeout holds it for silent; when a majority of
  * the masters does, it has failed, for all who hear of that. A node serves nothing while it does not reach
- * a majority of the masters, or a slot has no owner that works (cluster-require-full-coverage). */
+ * a majority of the masters, or a slot has no owner that works (cluster-require-full-coverage yes). */
 #include "sim/server_internal.h"
 
 static bool has_slots(const struct hs_sim_server *server, uint8_t node)
@@ -68,7 +68,7 @@ void hs_sim_health_judge(struct hs_sim_server *server)
 	if (!cluster->options.cluster || !hs_sim_server_runs(server))
 		return;
 	majority = sees_majority(server);
-	ok = majority && is_covered(server);
+	ok = majority && (cluster->options.partial || is_covered(server));
 	if (!majority)
 		view->was_minority = true;
 	if (ok && !view->ok && hs_sim_server_is_master(server)) {

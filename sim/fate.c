@@ -418,6 +418,13 @@ static void act_once(struct hs_sim_world *world)
 	const struct hs_sim_servers_options *may = &world->options.servers;
 	uint8_t node = pick_node(world);
 
+	if (may->alone) {
+		if (draw(world, 2) == 0 ? may->stalls : !may->crashes)
+			stall(world, may->victim);
+		else
+			crash(world, may->victim);
+		return;
+	}
 	if (may->lossy && draw(world, LOSSY_ONE_IN) == 0) {
 		lose_master(world);
 		return;

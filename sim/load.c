@@ -29,7 +29,7 @@ void hs_sim_actor_pop_silent(struct hs_sim_actor *actor)
 {
 	while (actor->asks_head != actor->asks_asked &&
 	       actor->asks[actor->asks_head % HS_SIM_UNDER_WAY_MAX].expect == HS_SIM_EXPECT_SILENCE)
-		actor->asks_head++;
+		actor->silent_to = ++actor->asks_head;
 }
 
 /* An answer says when its accesses happened at the latest, and which outcome a transaction had. */
@@ -75,6 +75,7 @@ static void hear(void *context, struct hs_sim_client *client, struct hs_bytes re
 		reply = hs_buf_bytes(&ask->instead);
 	if (!hs_sim_actor_fits(actor, ask, reply))
 		complain(actor, ask, reply);
+	hs_sim_delay_heard(actor, ask);
 	hs_sim_actor_answered_ruled(actor, ask);
 	settle_accesses(load, ask);
 	plan_act(actor);
@@ -121,6 +122,7 @@ void hs_sim_actor_connect_to(struct hs_sim_actor *actor, uint32_t worker)
 	actor->number = load->numbers++;
 	actor->depth = 1 + (uint32_t)hs_sim_load_draw(load, load->options.depth_max);
 	actor->asks_head = actor->asks_asked = actor->asks_tail = 0;
+	actor->silent_to = UINT32_MAX;
 	actor->sent = 0;
 	actor->watch_known = actor->watch_refused = false;
 	hs_buf_clear(&actor->outgoing, HS_KEEP_BYTES);
@@ -183,6 +185,7 @@ static void mark_asked(struct hs_sim_actor *actor, size_t len)
 			hs_sim_history_add(&load->history, &ask->ops[i]);
 		}
 		hs_sim_actor_asked_ruled(actor, ask);
+		hs_sim_delay_asked(actor, ask);
 		add_accesses(load, ask, actor->number);
 	}
 }
@@ -244,8 +247,10 @@ static void act(void *context, void *target, uint64_t number)
 			plan_act(actor);
 		return;
 	}
-	if (hs_sim_load_draw(load, 8) == 0)
+	if (hs_sim_load_draw(load, 8) == 0) {
+		hs_sim_delay_deaf(actor);
 		hs_sim_client_set_deaf(actor->client, !actor->client->deaf);
+	}
 	hs_sim_actor_pop_silent(actor);
 	while (actor->requests_left > 0 && actor->asks_tail - actor->asks_head < actor->depth &&
 	       actor->asks_tail - actor->asks_head + HS_SIM_COMPOSE_MAX <= HS_SIM_UNDER_WAY_MAX)

@@ -121,7 +121,7 @@ static void read_through(struct hs_sim_load *load, uint32_t heatsink, int64_t *f
 	}
 	send_and_wait(reader);
 	if (reader->trouble[0] && load->world->cluster)
-		hs_sim_verdict_set(&load->verdict, 9,
+		hs_sim_verdict_set(&load->verdict, HS_SIM_LAW_SERVES,
 				   "all is well, and heatsink %u answers a read: %s", heatsink,
 				   reader->trouble);
 	for (uint32_t key = 0; key < keys && reader->asks_head == reader->asks_tail; key++) {

@@ -43,6 +43,7 @@ struct hs_sim_ask {
 	size_t access_first; /* of its accesses */
 	uint32_t access_count;
 	uint64_t turns;	       /* how often rules had been turned when it was asked */
+	uint64_t due_us;       /* law 9: when its answer must be here; 0: nobody can say */
 	struct hs_buf instead; /* a mistake: what its client hears; empty: what is said */
 };
 
@@ -54,6 +55,8 @@ struct hs_sim_actor {
 	uint32_t depth;
 	struct hs_sim_ask asks[HS_SIM_UNDER_WAY_MAX];
 	uint32_t asks_head, asks_asked, asks_tail; /* oldest, first not sent whole, next free */
+	uint32_t
+		silent_to; /* asks_head is still here: nobody knows whether those in silence are done */
 	struct hs_buf outgoing;
 	uint64_t sent;
 	uint64_t watch_asked; /* the last one, in steps */
@@ -120,6 +123,11 @@ void hs_sim_actor_asked_ruled(struct hs_sim_actor *actor, struct hs_sim_ask *ask
 void hs_sim_actor_answered_ruled(struct hs_sim_actor *actor, const struct hs_sim_ask *ask);
 void hs_sim_load_meddle_ruled(struct hs_sim_load *load);
 void hs_sim_load_begin_ruled(struct hs_sim_load *load);
+
+/* load_delay.c: a request was sent; its client stops reading; it was answered. */
+void hs_sim_delay_asked(struct hs_sim_actor *actor, struct hs_sim_ask *ask);
+void hs_sim_delay_deaf(struct hs_sim_actor *actor);
+void hs_sim_delay_heard(struct hs_sim_actor *actor, const struct hs_sim_ask *ask);
 
 /* load_hear.c: whether this reply fits the request; what it says goes to the history. */
 bool hs_sim_actor_fits(struct hs_sim_actor *actor, struct hs_sim_ask *ask, struct hs_bytes reply);

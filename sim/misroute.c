@@ -135,6 +135,32 @@ bool hs_sim_misroute_submit(struct hs_sim_misroute *misroute, struct hs_op *op)
 	return true;
 }
 
+static bool owes(const struct hs_node *node)
+{
+	for (int i = 0; i < HS_NODE_PIPES; i++) {
+		const struct hs_pipe *pipe = node->pipes[i];
+
+		if (pipe->in_flight.first &&
+		    pipe->in_flight.first->engine_mark <= pipe->upstream.sent)
+			return true;
+	}
+	return false;
+}
+
+bool hs_sim_misroute_holds(const struct hs_sim_misroute *misroute, const struct hs_flow *flow)
+{
+	bool waits = misroute->mistake == HS_SIM_WAITS_FOR_ALL,
+	     parks = misroute->mistake == HS_SIM_PARKS_ALL;
+
+	for (uint16_t i = 0; (waits || parks) && i < flow->nodes_count; i++) {
+		const struct hs_node *node = flow->nodes[i];
+
+		if (node && ((waits && owes(node)) || (parks && node->down_since_us > 0)))
+			return true;
+	}
+	return false;
+}
+
 void hs_sim_misroute_finished(struct hs_sim_misroute *misroute, struct hs_op *op)
 {
 	struct hs_bytes reply = op->answer.len > 0 ? op->answer : hs_buf_bytes(op->out);

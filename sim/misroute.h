@@ -34,6 +34,8 @@ void hs_sim_misroute_up(struct hs_sim_misroute *misroute, struct hs_pipe *pipe);
 void hs_sim_misroute_finished(struct hs_sim_misroute *misroute, struct hs_op *op);
 /* An operation is submitted: true, if it is answered without a server. */
 bool hs_sim_misroute_submit(struct hs_sim_misroute *misroute, struct hs_op *op);
+/* Whether a worker sends nothing now to any server. */
+bool hs_sim_misroute_holds(const struct hs_sim_misroute *misroute, const struct hs_flow *flow);
 /* How much later than it came a change is told, in µs; UINT64_MAX: never. */
 uint64_t hs_sim_misroute_change(struct hs_sim_misroute *misroute, uint64_t liveness_us);
 /* The process dies: what it has under way is sent once more, by nobody. */

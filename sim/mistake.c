@@ -1,63 +1,72 @@
 #include "sim/mistake.h"
 
+#include "sim/check.h"
+
 #include <string.h>
+
+#define LAW(number) (UINT32_C(1) << (number))
 
 static const struct {
 	const char *name;
 	enum hs_sim_mistake_where where;
+	uint32_t laws; /* that it can break */
 } mistakes[HS_SIM_MISTAKES] = {
-	[HS_SIM_NO_MISTAKE] = {"none", HS_SIM_ANYWHERE},
-	[HS_SIM_READ_TOO_EARLY] = {"read-too-early", HS_SIM_IN_ENGINE},
-	[HS_SIM_SWAP_RUNS] = {"swap-runs", HS_SIM_IN_ENGINE},
-	[HS_SIM_SWAP_REPLIES] = {"swap-replies", HS_SIM_IN_ENGINE},
-	[HS_SIM_RUN_TWICE] = {"run-twice", HS_SIM_IN_ENGINE},
-	[HS_SIM_LOSE_COMMIT] = {"lose-commit", HS_SIM_IN_ENGINE},
-	[HS_SIM_LOSE_REPLY] = {"lose-reply", HS_SIM_IN_ENGINE},
-	[HS_SIM_STALE_READ] = {"stale-read", HS_SIM_IN_ENGINE},
-	[HS_SIM_EXPIRED_AT_ONCE] = {"expired-at-once", HS_SIM_IN_SLOWNESS},
-	[HS_SIM_READ_UNDATED] = {"read-undated", HS_SIM_IN_SLOWNESS},
-	[HS_SIM_NEWS_LOST] = {"news-lost", HS_SIM_IN_CACHES},
-	[HS_SIM_NEWS_TOO_EARLY] = {"news-too-early", HS_SIM_IN_CACHES},
-	[HS_SIM_COUNT_TWICE] = {"count-twice", HS_SIM_ANYWHERE},
-	[HS_SIM_COUNT_NEVER] = {"count-never", HS_SIM_ANYWHERE},
-	[HS_SIM_READ_REMEMBERED_LATE] = {"read-remembered-late", HS_SIM_IN_CACHES},
-	[HS_SIM_NEWS_OVERTAKE] = {"news-overtake", HS_SIM_IN_CACHES},
-	[HS_SIM_JOIN_FLIGHT] = {"join-flight", HS_SIM_ANYWHERE},
-	[HS_SIM_TWO_QUEUES] = {"two-queues", HS_SIM_ANYWHERE},
-	[HS_SIM_RESEND_LOST] = {"resend-lost", HS_SIM_IN_SERVERS},
-	[HS_SIM_DROP_ORDER] = {"drop-order", HS_SIM_ANYWHERE},
-	[HS_SIM_OVERTAKE] = {"overtake", HS_SIM_ANYWHERE},
-	[HS_SIM_MISSING_AS_ZERO] = {"missing-as-zero", HS_SIM_ANYWHERE},
-	[HS_SIM_REFUSED_BUT_RUN] = {"refused-but-run", HS_SIM_IN_SERVERS},
-	[HS_SIM_WAITERS_UNCOUNTED] = {"waiters-uncounted", HS_SIM_IN_FOLD},
-	[HS_SIM_PUSH_LOST] = {"push-lost", HS_SIM_IN_RULES},
-	[HS_SIM_PUSH_LATE] = {"push-late", HS_SIM_IN_RULES},
-	[HS_SIM_DEAD_VOUCH] = {"dead-vouch", HS_SIM_IN_RULES},
-	[HS_SIM_PROOF_AT_REPLY] = {"proof-at-reply", HS_SIM_IN_RULES},
-	[HS_SIM_BELIEVED_AFTER_MOVE] = {"believed-after-move", HS_SIM_IN_RULES_MOVES},
-	[HS_SIM_REPLICA_UNPROVED] = {"replica-unproved", HS_SIM_IN_RULES},
-	[HS_SIM_COVER_LOST] = {"cover-lost", HS_SIM_IN_CACHES_FAULTS},
-	[HS_SIM_REDIRECT_OVERTAKES] = {"redirect-overtakes", HS_SIM_IN_MOVES},
-	[HS_SIM_WRITE_RESENT] = {"write-resent", HS_SIM_IN_SERVERS},
-	[HS_SIM_FAILOVER_RESENT] = {"failover-resent", HS_SIM_IN_FAILOVERS},
-	[HS_SIM_EXEC_RESENT] = {"exec-resent", HS_SIM_IN_SERVERS},
-	[HS_SIM_HALF_REPLY_KEPT] = {"half-reply-kept", HS_SIM_IN_SERVERS},
-	[HS_SIM_DIED_RESENT] = {"died-resent", HS_SIM_IN_FLEET},
-	[HS_SIM_ERROR_AS_MISSING] = {"error-as-missing", HS_SIM_IN_SERVERS},
-	[HS_SIM_FLUSH_ONE] = {"flush-one", HS_SIM_IN_RULES},
-	[HS_SIM_STALE_MAP_WRITE] = {"stale-map-write", HS_SIM_IN_MOVES},
-	[HS_SIM_STALE_MAP_READ] = {"stale-map-read", HS_SIM_IN_MOVES},
-	[HS_SIM_WATCH_KEPT] = {"watch-kept", HS_SIM_IN_PEACE},
-	[HS_SIM_WRITE_UNSTAMPED] = {"write-unstamped", HS_SIM_IN_RULES},
-	[HS_SIM_RACED_FILL] = {"raced-fill", HS_SIM_IN_RULES},
-	[HS_SIM_NEGATIVE_FOREVER] = {"negative-forever", HS_SIM_IN_RULES},
-	[HS_SIM_OWN_WRITE_UNSEEN] = {"own-write-unseen", HS_SIM_IN_RULES},
-	[HS_SIM_OLD_WHILE_READING] = {"old-while-reading", HS_SIM_IN_RULES},
-	[HS_SIM_UNKNOWN_READS] = {"unknown-reads", HS_SIM_IN_RULES},
-	[HS_SIM_SHELVES_APART] = {"shelves-apart", HS_SIM_IN_RULES},
-	[HS_SIM_TURN_UNHEARD] = {"turn-unheard", HS_SIM_IN_RULES},
-	[HS_SIM_STAGE_OVERTAKEN] = {"stage-overtaken", HS_SIM_IN_STAGE},
-	[HS_SIM_STAGE_FORGETS] = {"stage-forgets", HS_SIM_IN_STAGE},
+	[HS_SIM_NO_MISTAKE] = {"none", HS_SIM_ANYWHERE, 0},
+	[HS_SIM_READ_TOO_EARLY] = {"read-too-early", HS_SIM_IN_ENGINE, LAW(2)},
+	[HS_SIM_SWAP_RUNS] = {"swap-runs", HS_SIM_IN_ENGINE, LAW(2)},
+	[HS_SIM_SWAP_REPLIES] = {"swap-replies", HS_SIM_IN_ENGINE, LAW(1) | LAW(2) | LAW(4)},
+	[HS_SIM_RUN_TWICE] = {"run-twice", HS_SIM_IN_ENGINE, LAW(2) | LAW(4)},
+	[HS_SIM_LOSE_COMMIT] = {"lose-commit", HS_SIM_IN_ENGINE, LAW(2) | LAW(4)},
+	[HS_SIM_LOSE_REPLY] = {"lose-reply", HS_SIM_IN_ENGINE, LAW(1) | LAW(6)},
+	[HS_SIM_STALE_READ] = {"stale-read", HS_SIM_IN_ENGINE, LAW(2) | LAW(4)},
+	[HS_SIM_EXPIRED_AT_ONCE] = {"expired-at-once", HS_SIM_IN_SLOWNESS, LAW(2)},
+	[HS_SIM_READ_UNDATED] = {"read-undated", HS_SIM_IN_SLOWNESS, LAW(2)},
+	[HS_SIM_NEWS_LOST] = {"news-lost", HS_SIM_IN_CACHES, LAW(HS_SIM_LAW_CACHES)},
+	[HS_SIM_NEWS_TOO_EARLY] = {"news-too-early", HS_SIM_IN_CACHES, LAW(HS_SIM_LAW_CACHES)},
+	[HS_SIM_COUNT_TWICE] = {"count-twice", HS_SIM_ANYWHERE, LAW(HS_SIM_LAW_HEAT)},
+	[HS_SIM_COUNT_NEVER] = {"count-never", HS_SIM_ANYWHERE, LAW(HS_SIM_LAW_HEAT)},
+	[HS_SIM_READ_REMEMBERED_LATE] = {"read-remembered-late", HS_SIM_IN_CACHES,
+					 LAW(HS_SIM_LAW_CACHES)},
+	[HS_SIM_NEWS_OVERTAKE] = {"news-overtake", HS_SIM_IN_CACHES, LAW(HS_SIM_LAW_CACHES)},
+	[HS_SIM_JOIN_FLIGHT] = {"join-flight", HS_SIM_ANYWHERE, LAW(2)},
+	[HS_SIM_TWO_QUEUES] = {"two-queues", HS_SIM_ANYWHERE, LAW(2)},
+	[HS_SIM_RESEND_LOST] = {"resend-lost", HS_SIM_IN_SERVERS, LAW(2) | LAW(4)},
+	[HS_SIM_DROP_ORDER] = {"drop-order", HS_SIM_ANYWHERE, LAW(2) | LAW(HS_SIM_LAW_SERVES)},
+	[HS_SIM_OVERTAKE] = {"overtake", HS_SIM_ANYWHERE, LAW(2)},
+	[HS_SIM_MISSING_AS_ZERO] = {"missing-as-zero", HS_SIM_ANYWHERE, LAW(2)},
+	[HS_SIM_REFUSED_BUT_RUN] = {"refused-but-run", HS_SIM_IN_SERVERS, LAW(2) | LAW(4)},
+	[HS_SIM_WAITERS_UNCOUNTED] = {"waiters-uncounted", HS_SIM_IN_FOLD, LAW(6)},
+	[HS_SIM_PUSH_LOST] = {"push-lost", HS_SIM_IN_RULES, LAW(3)},
+	[HS_SIM_PUSH_LATE] = {"push-late", HS_SIM_IN_RULES, LAW(3)},
+	[HS_SIM_DEAD_VOUCH] = {"dead-vouch", HS_SIM_IN_RULES, LAW(3)},
+	[HS_SIM_PROOF_AT_REPLY] = {"proof-at-reply", HS_SIM_IN_RULES, LAW(3)},
+	[HS_SIM_BELIEVED_AFTER_MOVE] = {"believed-after-move", HS_SIM_IN_RULES_MOVES, LAW(3)},
+	[HS_SIM_REPLICA_UNPROVED] = {"replica-unproved", HS_SIM_IN_RULES, LAW(3)},
+	[HS_SIM_COVER_LOST] = {"cover-lost", HS_SIM_IN_CACHES_FAULTS, LAW(HS_SIM_LAW_CACHES)},
+	[HS_SIM_REDIRECT_OVERTAKES] = {"redirect-overtakes", HS_SIM_IN_MOVES, LAW(2)},
+	[HS_SIM_WRITE_RESENT] = {"write-resent", HS_SIM_IN_SERVERS, LAW(2) | LAW(4)},
+	[HS_SIM_FAILOVER_RESENT] = {"failover-resent", HS_SIM_IN_FAILOVERS, LAW(2) | LAW(4)},
+	[HS_SIM_EXEC_RESENT] = {"exec-resent", HS_SIM_IN_SERVERS, LAW(2) | LAW(4)},
+	[HS_SIM_HALF_REPLY_KEPT] = {"half-reply-kept", HS_SIM_IN_SERVERS,
+				    LAW(1) | LAW(2) | LAW(4) | LAW(HS_SIM_LAW_SERVES)},
+	[HS_SIM_DIED_RESENT] = {"died-resent", HS_SIM_IN_FLEET, LAW(2) | LAW(4)},
+	[HS_SIM_ERROR_AS_MISSING] = {"error-as-missing", HS_SIM_IN_SERVERS, LAW(2)},
+	[HS_SIM_FLUSH_ONE] = {"flush-one", HS_SIM_IN_RULES, LAW(2) | LAW(3)},
+	[HS_SIM_STALE_MAP_WRITE] = {"stale-map-write", HS_SIM_IN_MOVES, LAW(2) | LAW(4)},
+	[HS_SIM_STALE_MAP_READ] = {"stale-map-read", HS_SIM_IN_MOVES, LAW(2)},
+	[HS_SIM_WATCH_KEPT] = {"watch-kept", HS_SIM_IN_PEACE, LAW(2)},
+	[HS_SIM_WAITS_FOR_ALL] = {"waits-for-all", HS_SIM_IN_ALONE, LAW(9)},
+	[HS_SIM_PARKS_ALL] = {"parks-all", HS_SIM_IN_ALONE, LAW(9)},
+	[HS_SIM_WRITE_UNSTAMPED] = {"write-unstamped", HS_SIM_IN_RULES, LAW(3)},
+	[HS_SIM_RACED_FILL] = {"raced-fill", HS_SIM_IN_RULES, LAW(3)},
+	[HS_SIM_NEGATIVE_FOREVER] = {"negative-forever", HS_SIM_IN_RULES, LAW(3)},
+	[HS_SIM_OWN_WRITE_UNSEEN] = {"own-write-unseen", HS_SIM_IN_RULES, LAW(3)},
+	[HS_SIM_OLD_WHILE_READING] = {"old-while-reading", HS_SIM_IN_RULES, LAW(3)},
+	[HS_SIM_UNKNOWN_READS] = {"unknown-reads", HS_SIM_IN_RULES, LAW(2) | LAW(3)},
+	[HS_SIM_SHELVES_APART] = {"shelves-apart", HS_SIM_IN_RULES, LAW(3)},
+	[HS_SIM_TURN_UNHEARD] = {"turn-unheard", HS_SIM_IN_RULES, LAW(7)},
+	[HS_SIM_STAGE_OVERTAKEN] = {"stage-overtaken", HS_SIM_IN_STAGE, LAW(2)},
+	[HS_SIM_STAGE_FORGETS] = {"stage-forgets", HS_SIM_IN_STAGE, LAW(1) | LAW(2)},
 };
 
 const char *hs_sim_mistake_name(enum hs_sim_mistake mistake)
@@ -68,6 +77,11 @@ const char *hs_sim_mistake_name(enum hs_sim_mistake mistake)
 enum hs_sim_mistake_where hs_sim_mistake_where(enum hs_sim_mistake mistake)
 {
 	return mistakes[mistake].where;
+}
+
+bool hs_sim_mistake_breaks(enum hs_sim_mistake mistake, int law)
+{
+	return mistakes[mistake].laws >> law & 1;
 }
 
 enum hs_sim_mistake hs_sim_mistake_find(const char *name)

@@ -4,6 +4,8 @@
 #ifndef HS_SIM_MISTAKE_H
 #define HS_SIM_MISTAKE_H
 
+#include <stdbool.h>
+
 enum hs_sim_mistake {
 	HS_SIM_NO_MISTAKE,
 	/* Of the engine that is like the embedded one (sim/engine.c). */
@@ -52,6 +54,8 @@ enum hs_sim_mistake {
 	HS_SIM_STALE_MAP_WRITE,	 /* a write goes to the owner of before, which takes it */
 	HS_SIM_STALE_MAP_READ,	 /* the same of a read */
 	HS_SIM_WATCH_KEPT,	 /* a private connection is used again with the WATCH of before */
+	HS_SIM_WAITS_FOR_ALL,	 /* nothing is sent while any server owes an answer */
+	HS_SIM_PARKS_ALL,	 /* nothing is sent while any server is away */
 	/* Around the cores: what one does who thinks that a cache is easy (sim/misread.c). */
 	HS_SIM_WRITE_UNSTAMPED,	 /* an increment leaves kept values as they are */
 	HS_SIM_RACED_FILL,	 /* what was read while it was written is kept */
@@ -84,10 +88,13 @@ enum hs_sim_mistake_where {
 	HS_SIM_IN_STAGE,    /* where a stage delays requests */
 	HS_SIM_IN_MOVES,    /* in front of a Cluster whose slots move */
 	HS_SIM_IN_FAILOVERS, /* in front of a Cluster whose masters are lost, and nothing else goes wrong */
+	HS_SIM_IN_ALONE,	 /* in front of a Cluster of which one server is troubled */
 	HS_SIM_IN_FLEET,	 /* with several heatsinks, which die */
 	HS_SIM_IN_RULES_MOVES,	 /* keys with contracts, and slots that move */
 	HS_SIM_IN_CACHES_FAULTS, /* clients that keep what they read, in front of servers that fail */
 };
 enum hs_sim_mistake_where hs_sim_mistake_where(enum hs_sim_mistake mistake);
+/* Whether the law of a verdict is one that the mistake can break: another one was broken by something else. */
+bool hs_sim_mistake_breaks(enum hs_sim_mistake mistake, int law);
 
 #endif

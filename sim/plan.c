@@ -10,6 +10,8 @@ enum {
 	SLOWNESS_SEED = 0x510e,
 	STAGE_SEED = 0x57a6,
 	FLEET_ONE_IN = 4,
+	ALONE_SEED = 0xa10e,
+	ALONE_ONE_IN = 8,
 	LOSSY_ACT_US_MAX = 3000,
 	PARTITIONS = 16, /* that can be told apart in front of a Cluster */
 };
@@ -144,6 +146,38 @@ static void leave_failovers_only(struct hs_sim_plan *plan)
 	plan->load.act_us_max = 50;
 }
 
+/* One server is troubled, for long, and the others must not be slower for it (sim/load_delay.c). Whatever else makes
+ * requests wait is left out: it would hide that. */
+static void leave_one_troubled(struct hs_sim_plan *plan, struct hs_prng *prng)
+{
+	struct hs_sim_servers_options *servers = &plan->world.servers;
+
+	hs_sim_plan_make_cluster(plan);
+	servers->alone = true;
+	servers->victim = (uint8_t)hs_prng_below(prng, servers->masters);
+	servers->lose_one_in = servers->mute_one_in = 0;
+	servers->cuts = servers->partitions = servers->moves = servers->kills = false;
+	servers->failovers = servers->lossy = servers->holds = servers->deaths = false;
+	servers->slow_us = 0;
+	servers->timeout_us = ONE_OF(prng, 200000, 1000000);
+	servers->waiting_max = 1000;
+	servers->act_us_max = ONE_OF(prng, 500, 3000);
+	servers->down_us_max = ONE_OF(prng, 60000, 200000);
+	servers->stalls = one_in(prng, 2);
+	servers->crashes = !servers->stalls || one_in(prng, 2);
+	if (one_in(prng, 4) && plan->world.engine.mistake != HS_SIM_PARKS_ALL) {
+		servers->act_us_max = 0;
+		servers->slow_us = 20000;
+		servers->victim = 0;
+		servers->timeout_us = 1000000; /* for all that waits there, one by one */
+	}
+	plan->world.stage = false;
+	plan->world.core.fold_waiters_max = 1000;
+	plan->load.registers = HS_SIM_FATE_KEYS; /* of all three masters */
+	plan->load.cuts = plan->load.busy = plan->load.extremes = false;
+	plan->world.core.output_bytes_max = 64 * HS_MIB;
+}
+
 /* What goes wrong with them. */
 void hs_sim_plan_draw_faults(struct hs_sim_plan *plan, struct hs_prng *prng)
 {
@@ -178,6 +212,17 @@ void hs_sim_plan_draw_faults(struct hs_sim_plan *plan, struct hs_prng *prng)
 		servers->act_us_max = LOSSY_ACT_US_MAX;
 }
 
+/* From numbers of their own, so that older seeds still mean what they meant. */
+static bool has_one_troubled(const struct hs_sim_plan *plan)
+{
+	enum hs_sim_mistake mistake = plan->world.engine.mistake;
+	struct hs_prng prng;
+
+	hs_prng_init(&prng, plan->seed ^ ALONE_SEED);
+	return hs_sim_mistake_where(mistake) == HS_SIM_IN_ALONE ||
+	       (mistake == HS_SIM_NO_MISTAKE && one_in(&prng, ALONE_ONE_IN));
+}
+
 static void draw_servers(struct hs_prng *prng, struct hs_sim_plan *plan, bool faults)
 {
 	hs_sim_plan_draw_servers(plan, prng);
@@ -189,6 +234,8 @@ static void draw_servers(struct hs_prng *prng, struct hs_sim_plan *plan, bool fa
 		plan->load.requests = 36 / plan->load.clients;
 	hs_sim_plan_draw_faults(plan, prng);
 	plan->world.servers.waiting_max = ONE_OF(prng, 2, 1000, 1000);
+	if (has_one_troubled(plan))
+		leave_one_troubled(plan, prng);
 }
 
 /* Pipelines over a few hot keys of one partition. */
@@ -393,7 +440,8 @@ void hs_sim_plan_draw(struct hs_sim_plan *plan, uint64_t seed, enum hs_sim_mista
 	if (where == HS_SIM_IN_ENGINE || where == HS_SIM_IN_SLOWNESS || where == HS_SIM_IN_CACHES)
 		servers = false;
 	if (where == HS_SIM_IN_SERVERS || where == HS_SIM_IN_MOVES || where == HS_SIM_IN_FLEET ||
-	    where == HS_SIM_IN_CACHES_FAULTS || where == HS_SIM_IN_FAILOVERS)
+	    where == HS_SIM_IN_CACHES_FAULTS || where == HS_SIM_IN_FAILOVERS ||
+	    where == HS_SIM_IN_ALONE)
 		servers = faults = true;
 	if (where == HS_SIM_IN_PEACE) {
 		servers = true;
@@ -432,6 +480,7 @@ static void describe_servers(const struct hs_sim_plan *plan, struct hs_buf *text
 		{"servers are cut off", servers->partitions},
 		{"servers close connections", servers->kills},
 		{"heatsinks die", servers->deaths},
+		{"one server is troubled", servers->alone},
 	};
 
 	if (servers->cluster)

@@ -643,7 +643,8 @@ bool hs_sim_proxy_flush(struct hs_sim_proxy *proxy, uint32_t worker)
 {
 	struct hs_flow *flow = proxy->workers[worker].flow;
 
-	if (proxy->ended || !hs_flow_needs_flush(flow))
+	if (proxy->ended || !hs_flow_needs_flush(flow) ||
+	    hs_sim_misroute_holds(&proxy->misroute, flow))
 		return false;
 	hs_flow_flush(flow, now_of(proxy));
 	return true;

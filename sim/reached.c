@@ -11,6 +11,7 @@ static const char *const names[HS_SIM_REACHED_ALL] = {
 	[HS_SIM_REACHED_EMPTY] = "masters restarted empty",
 	[HS_SIM_REACHED_LOST] = "lost writes",
 	[HS_SIM_REACHED_DEATHS] = "deaths of heatsinks",
+	[HS_SIM_REACHED_BESIDE] = "requests beside a troubled server",
 };
 
 const char *hs_sim_reached_name(enum hs_sim_reached what)

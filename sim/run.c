@@ -45,6 +45,8 @@ static void describe(const struct hs_sim_plan *plan, struct hs_sim_result *resul
 		hs_buf_printf(&result->text, "heat: %s\n", verdict->text);
 	else if (verdict->law == HS_SIM_LAW_CACHES)
 		hs_buf_printf(&result->text, "caches: %s\n", verdict->text);
+	else if (verdict->law == HS_SIM_LAW_SERVES)
+		hs_buf_printf(&result->text, "serves: %s\n", verdict->text);
 	else if (verdict->law == HS_SIM_LAW_FILLS)
 		hs_buf_printf(&result->text, "fills: %s\n", verdict->text);
 	else

@@ -56,6 +56,7 @@ static void create_cluster(struct hs_sim_world *world)
 	options.replicas = servers->cluster ? servers->replicas : 0;
 	options.extras = true;
 	options.lossy = servers->lossy;
+	options.partial = servers->alone;
 	options.bytes_max = world->options.engine.bytes_max;
 	options.tracking_keys_max = servers->tracking_keys_max;
 	options.cycle_us_max = servers->cycle_us_max;

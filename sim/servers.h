@@ -35,6 +35,10 @@ struct hs_sim_servers_options {
 	bool moves, failovers, stalls, crashes, partitions, kills, deaths;
 	bool lossy; /* replicas take over with what they have: acknowledged writes are lost, */
 	bool holds; /* for the replica of a master that will be lost gets nothing for a while */
+	/* Only this server is ever troubled: it is slow (slow_us), or stalls or crashes. The others serve all the same
+	 * (cluster-require-full-coverage no). */
+	bool alone;
+	uint8_t victim;
 };
 
 /* The servers and the network; then the heatsinks start, and time passes until they know the servers. */

@@ -67,6 +67,7 @@ static const char before[] =
 	"  - the replies to a client came in the order of its requests\n"
 	"  - every key is linearizable: no acknowledged write is lost or was applied twice\n"
 	"  - limits held, and nothing is left over at the end\n"
+	"  - a slow or dead server delayed no request for keys of another\n"
 	"  - every request was counted as heat, once\n"
 	"  - no client that keeps what it read (CLIENT TRACKING) is left with an old value\n"
 	"  - no answer about a key with a rule is older than the rule allows, or older than\n"
@@ -76,7 +77,7 @@ static const char before[] =
 	"A schedule follows from its seed alone. When one breaks a law, the check prints its\n"
 	"seed, makes the schedule as small as it can, and shows it: each line has a client,\n"
 	"the steps (not times) at which it asked and was answered, the request, and the\n"
-	"answer.\n"
+	"answer. The last line counts what the schedules reached.\n"
 	"\n";
 
 /* The words that --about and --mistake take. */
