@@ -91,6 +91,12 @@ static uint8_t pick_node(struct hs_sim_world *world)
 	return (uint8_t)draw(world, hs_sim_cluster_nodes(world->cluster));
 }
 
+/* Of the first keys the first, most often: many loads have no other. */
+static uint32_t pick_key(struct hs_sim_world *world)
+{
+	return draw(world, 2) == 0 ? 0 : (uint32_t)draw(world, HS_SIM_FATE_KEYS);
+}
+
 /* ---- slots ---- */
 
 static uint16_t slot_of_key(uint32_t key)
@@ -146,7 +152,7 @@ static void move_key(void *context, void *target, uint64_t number)
 
 static void begin_move(struct hs_sim_world *world)
 {
-	uint32_t key = (uint32_t)draw(world, HS_SIM_FATE_KEYS);
+	uint32_t key = pick_key(world);
 	uint16_t slot = slot_of_key(key);
 	uint8_t to = pick_node(world);
 
@@ -322,19 +328,12 @@ static uint8_t replica_of(struct hs_sim_world *world, uint8_t master)
 	return node;
 }
 
-/* A master that owns a key of the load: of the first, most often. */
-static uint8_t pick_master(struct hs_sim_world *world)
-{
-	uint32_t key = draw(world, 2) == 0 ? 0 : (uint32_t)draw(world, HS_SIM_FATE_KEYS);
-
-	return hs_sim_cluster_owner(world->cluster, slot_of_key(key));
-}
-
 /* A master's replica gets nothing of its stream any more, the master goes on for a while and then stalls or crashes,
  * and the replica takes its place: what clients were told meanwhile is lost. */
 static void lose_master(struct hs_sim_world *world)
 {
-	struct loss loss = {.master = pick_master(world), .stalls = draw(world, 2) == 0};
+	uint8_t master = hs_sim_cluster_owner(world->cluster, slot_of_key(pick_key(world)));
+	struct loss loss = {.master = master, .stalls = draw(world, 2) == 0};
 
 	loss.replica = replica_of(world, loss.master);
 	if (loss.replica == hs_sim_cluster_nodes(world->cluster) ||

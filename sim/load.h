@@ -20,6 +20,7 @@ struct hs_sim_load_options {
 	bool hang_ups;	     /* connections end in the middle */
 	bool cuts;	     /* the output limit is low: connections may be cut off */
 	bool narrow;	     /* what can be folded, above all */
+	bool watches;	     /* many transactions with WATCH, half of them discarded */
 	bool timed;	     /* mostly times to live, and reads that tell whether they are over */
 	bool extremes;	     /* values near the limits of numbers, and texts that are none */
 	uint32_t ttl_ms_max; /* keys expire after so long at most; 0: never */
@@ -32,6 +33,7 @@ struct hs_sim_load_options {
 	uint32_t writes;	/* of 100 requests */
 	uint32_t behind;	/* so many writes pass the process by */
 	uint32_t behind_us_max; /* between two of them */
+	bool plain;		/* nearly all reads are GET, and half of those writes DEL */
 	bool flushes;		/* FLUSHALL, by clients and behind them */
 	bool turns;		/* mitigations are turned off and on again, and rules */
 };

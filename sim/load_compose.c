@@ -335,7 +335,7 @@ void hs_sim_actor_compose_transaction(struct hs_sim_actor *actor)
 {
 	struct hs_sim_load *load = actor->load;
 	uint32_t key = pick_register(load);
-	bool watched = hs_sim_load_draw(load, 2) == 0;
+	bool watched = load->options.watches || hs_sim_load_draw(load, 2) == 0;
 	uint32_t count = 1 + (uint32_t)hs_sim_load_draw(load, HS_SIM_ASK_OPS_MAX - 1);
 	struct hs_sim_op ops[HS_SIM_ASK_OPS_MAX];
 	char text[TEXT_MAX];
@@ -348,7 +348,7 @@ void hs_sim_actor_compose_transaction(struct hs_sim_actor *actor)
 		write_op(load, &ops[i], text, sizeof text);
 		hs_sim_actor_ask(actor, text, HS_SIM_EXPECT_STATUS)->text = "QUEUED";
 	}
-	if (hs_sim_load_draw(load, 6) == 0)
+	if (hs_sim_load_draw(load, load->options.watches ? 2 : 6) == 0)
 		hs_sim_actor_ask(actor, "DISCARD", HS_SIM_EXPECT_STATUS);
 	else
 		compose_exec(actor, ops, count, watched);
@@ -399,7 +399,9 @@ void hs_sim_actor_compose(struct hs_sim_actor *actor)
 	if (load->options.narrow && choice < 18)
 		choice /= 2;
 	actor->requests_left--;
-	if (choice < 6 || (choice < 9 && load->options.counters == 0))
+	if (load->options.watches && hs_sim_load_draw(load, 2) == 0)
+		hs_sim_actor_compose_transaction(actor);
+	else if (choice < 6 || (choice < 9 && load->options.counters == 0))
 		compose_any(actor);
 	else if (choice < 9)
 		compose_counter(actor);

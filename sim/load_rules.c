@@ -41,7 +41,9 @@ static void compose_read(struct hs_sim_actor *actor)
 	struct hs_sim_load *load = actor->load;
 	uint64_t choice = hs_sim_load_draw(load, 16);
 
-	if (choice < 2)
+	if (load->options.plain && hs_sim_load_draw(load, 16) > 0)
+		hs_sim_actor_compose_single(actor, HS_SIM_GET, pick_key(load));
+	else if (choice < 2)
 		hs_sim_actor_compose_several(actor, false);
 	else
 		hs_sim_actor_compose_single(actor, choice < 12 ? HS_SIM_GET : kinds[choice - 12],
@@ -307,7 +309,8 @@ static void write_behind(void *context, void *target, uint64_t number)
 		flush_behind(load, op.client);
 		return;
 	}
-	switch (hs_sim_load_draw(load, 8)) {
+	switch (load->options.plain && hs_sim_load_draw(load, 2) == 0 ? 0
+								      : hs_sim_load_draw(load, 8)) {
 	case 0:
 		op.kind = HS_SIM_DEL;
 		snprintf(words, sizeof words, "DEL key%u", op.key);

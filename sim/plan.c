@@ -11,6 +11,7 @@ enum {
 	STAGE_SEED = 0x57a6,
 	FLEET_ONE_IN = 4,
 	ALONE_SEED = 0xa10e,
+	WATCHES_SEED = 0x3a7c,
 	ALONE_ONE_IN = 8,
 	LOSSY_ACT_US_MAX = 3000,
 	PARTITIONS = 16, /* that can be told apart in front of a Cluster */
@@ -90,6 +91,22 @@ void hs_sim_plan_draw_servers(struct hs_sim_plan *plan, struct hs_prng *prng)
 		hs_sim_plan_make_cluster(plan);
 }
 
+/* A slot moves before anybody hears of that, and many write at once. */
+static void help_stale_map(struct hs_sim_plan *plan)
+{
+	struct hs_sim_servers_options *servers = &plan->world.servers;
+
+	servers->act_us_max = 500;
+	servers->down_us_max = 500;
+	servers->latency_us_max = 50;
+	servers->stalls = servers->crashes = servers->kills = servers->cuts = false;
+	plan->load.narrow = true;
+	plan->load.hang_ups = false;
+	plan->load.depth_max = 1;
+	plan->load.clients = 8;
+	plan->load.requests = 12;
+}
+
 /* Where a planted mistake can be seen. */
 static void help_mistake(struct hs_sim_plan *plan)
 {
@@ -113,7 +130,11 @@ static void help_mistake(struct hs_sim_plan *plan)
 			plan->load.counters = 0;
 			plan->load.depth_max = 4;
 			plan->load.act_us_max = 1000;
+			servers->act_us_max = 200;
+			servers->down_us_max = 2000;
 		}
+		if (plan->world.engine.mistake == HS_SIM_STALE_MAP_WRITE)
+			help_stale_map(plan);
 	} else {
 		servers->lose_one_in = 30;
 		servers->kills = true;
@@ -223,9 +244,26 @@ static bool has_one_troubled(const struct hs_sim_plan *plan)
 	       (mistake == HS_SIM_NO_MISTAKE && one_in(&prng, ALONE_ONE_IN));
 }
 
+/* A private connection is used again and again, and few write what is watched meanwhile. */
+static void leave_watches(struct hs_sim_plan *plan)
+{
+	plan->load.watches = plan->load.narrow = true;
+	plan->load.clients = 2;
+	plan->load.requests = 12;
+	plan->load.depth_max = 1;
+	plan->load.registers = 1;
+	plan->load.counters = 0;
+	plan->load.ttl_ms_max = 0;
+	plan->load.hang_ups = false;
+	plan->world.workers = 1;
+	plan->world.servers.private_max = 2;
+}
+
 static void draw_servers(struct hs_prng *prng, struct hs_sim_plan *plan, bool faults)
 {
 	hs_sim_plan_draw_servers(plan, prng);
+	if (plan->world.engine.mistake == HS_SIM_WATCH_KEPT)
+		leave_watches(plan);
 	if (!faults)
 		return;
 	if (plan->load.depth_max > 4) /* what is lost together takes long to judge */
@@ -410,6 +448,14 @@ static bool draw_stage(uint64_t seed)
 	return one_in(&prng, 4);
 }
 
+static bool draw_watches(uint64_t seed)
+{
+	struct hs_prng prng;
+
+	hs_prng_init(&prng, seed ^ WATCHES_SEED);
+	return one_in(&prng, 16);
+}
+
 void hs_sim_plan_draw(struct hs_sim_plan *plan, uint64_t seed, enum hs_sim_mistake mistake,
 		      enum hs_sim_about about)
 {
@@ -453,6 +499,7 @@ void hs_sim_plan_draw(struct hs_sim_plan *plan, uint64_t seed, enum hs_sim_mista
 		draw_caches(&prng, plan);
 	else
 		draw_load(&prng, plan);
+	plan->load.watches = mistake == HS_SIM_NO_MISTAKE && draw_watches(seed);
 	if (!servers && !plan->has_caches)
 		draw_slowness(seed, plan, where == HS_SIM_IN_SLOWNESS);
 	if (servers && plan->has_caches)

@@ -87,6 +87,30 @@ static void leave_moves_only(struct hs_sim_plan *plan)
 	plan->world.rules[0].stale_us = 1000;
 	plan->world.rules[0].admit_all = true;
 	plan->load.turns = plan->load.flushes = plan->load.hang_ups = false;
+	/* What moves while it is there is told by the DEL of the move: a key must be missing, and come back. And who asks
+	 * for more than is kept of it waits for the end of the move. */
+	plan->load.plain = true;
+	plan->load.clients = 4;
+	plan->load.depth_max = 1;
+	plan->load.act_us_max = 1000;
+	servers->down_us_max = 20000;
+}
+
+/* Connections end often, and keys change before the next one is there. */
+static void leave_kills_only(struct hs_sim_plan *plan)
+{
+	struct hs_sim_servers_options *servers = &plan->world.servers;
+
+	servers->lose_one_in = 0;
+	servers->stalls = servers->crashes = servers->deaths = false;
+	servers->kills = true;
+	servers->act_us_max = 1000;
+	servers->latency_us_max = 500;
+	plan->world.rules[0].stale_us = 1000;
+	plan->world.rules[0].admit_all = true;
+	plan->load.plain = true;
+	plan->load.act_us_max = 300;
+	plan->load.turns = plan->load.flushes = plan->load.hang_ups = false;
 }
 
 /* Where a planted mistake can be seen. */
@@ -101,9 +125,13 @@ static void help_mistake(struct hs_sim_plan *plan)
 	case HS_SIM_PROOF_AT_REPLY: /* the way there and back takes about as long as it may be old */
 		rule->stale_us = 1000;
 		plan->world.servers.latency_us_max = 1000;
-		plan->load.behind = 12;
+		rule->ttl_us = rule->negative_us = 1000000;
+		rule->admit_all = true;
+		plan->load.behind = 30;
 		plan->load.behind_us_max = 2000;
 		plan->load.act_us_max = 100;
+		plan->load.plain = true;
+		plan->load.writes = 2;
 		/* fall through */
 	case HS_SIM_PUSH_LATE:
 	case HS_SIM_PUSH_LOST:
@@ -127,11 +155,23 @@ static void help_mistake(struct hs_sim_plan *plan)
 		plan->world.servers.mute_one_in = 0;
 		if (plan->world.engine.mistake == HS_SIM_BELIEVED_AFTER_MOVE)
 			leave_moves_only(plan);
-		plan->load.behind = 30;
+		else
+			leave_kills_only(plan);
+		plan->load.behind = 60;
 		plan->load.behind_us_max = 2000;
 		plan->load.writes = 2;
 		plan->load.ttl_ms_max = 0;
 		plan->load.turns = false;
+		break;
+	case HS_SIM_NEGATIVE_FOREVER: /* a key that is missing is asked for again and again */
+		rule->negative_us = 1000;
+		rule->ttl_us = 1000000;
+		rule->swr_us = rule->stale_if_error_us = 0;
+		rule->stale_us = 1000;
+		plan->load.plain = true;
+		plan->load.writes = 2;
+		plan->load.behind = 3;
+		rule->admit_all = true;
 		break;
 	case HS_SIM_TURN_UNHEARD:
 		plan->load.turns = true;

@@ -25,7 +25,7 @@ enum {
 #else
 	SCHEDULES = 4000,
 #endif
-	MISTAKE_SCHEDULES = 1000, /* within which a planted mistake must be found */
+	MISTAKE_SCHEDULES = 500, /* within which a planted mistake must be found */
 };
 
 #define NOTHING HS_SIM_NOTHING

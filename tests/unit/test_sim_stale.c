@@ -25,8 +25,8 @@ enum {
 #else
 	SCHEDULES = 2500,
 #endif
-	MISTAKE_SCHEDULES = 1000, /* within which a planted mistake must be found */
-	STALE_MS = 10,		  /* of the histories below */
+	MISTAKE_SCHEDULES = 500, /* within which a planted mistake must be found */
+	STALE_MS = 10,		 /* of the histories below */
 };
 
 #define NOTHING HS_SIM_NOTHING
