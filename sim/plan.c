@@ -1,7 +1,5 @@
 #include "sim/plan_internal.h"
 
-#include "base/limits.h"
-
 #include <inttypes.h>
 
 enum {
@@ -91,22 +89,6 @@ void hs_sim_plan_draw_servers(struct hs_sim_plan *plan, struct hs_prng *prng)
 		hs_sim_plan_make_cluster(plan);
 }
 
-/* A slot moves before anybody hears of that, and many write at once. */
-static void help_stale_map(struct hs_sim_plan *plan)
-{
-	struct hs_sim_servers_options *servers = &plan->world.servers;
-
-	servers->act_us_max = 500;
-	servers->down_us_max = 500;
-	servers->latency_us_max = 50;
-	servers->stalls = servers->crashes = servers->kills = servers->cuts = false;
-	plan->load.narrow = true;
-	plan->load.hang_ups = false;
-	plan->load.depth_max = 1;
-	plan->load.clients = 8;
-	plan->load.requests = 12;
-}
-
 /* Where a planted mistake can be seen. */
 static void help_mistake(struct hs_sim_plan *plan)
 {
@@ -134,69 +116,11 @@ static void help_mistake(struct hs_sim_plan *plan)
 			servers->down_us_max = 2000;
 		}
 		if (plan->world.engine.mistake == HS_SIM_STALE_MAP_WRITE)
-			help_stale_map(plan);
+			hs_sim_plan_leave_fast_moves(plan);
 	} else {
 		servers->lose_one_in = 30;
 		servers->kills = true;
 	}
-}
-
-/* Where nothing but a lost master brings a retry. */
-static void leave_failovers_only(struct hs_sim_plan *plan)
-{
-	struct hs_sim_servers_options *servers = &plan->world.servers;
-
-	hs_sim_plan_make_cluster(plan);
-	servers->replicas = 1;
-	servers->lose_one_in = servers->mute_one_in = 0;
-	servers->cuts = servers->stalls = servers->crashes = servers->partitions = false;
-	servers->moves = servers->kills = servers->deaths = false;
-	servers->failovers = servers->lossy = true;
-	servers->holds = false;
-	servers->act_us_max = 500;
-	servers->latency_us_max = 500;
-	servers->stream_us_max = 50;
-	plan->load.hang_ups = false;
-	/* Much is under way for one master when it is lost. */
-	plan->world.core.fold = plan->load.extremes = false;
-	plan->load.narrow = true;
-	plan->load.registers = plan->load.counters = 1;
-	plan->load.clients = 5;
-	plan->load.requests = 12;
-	plan->load.depth_max = 6;
-	plan->load.act_us_max = 50;
-}
-
-/* One server is troubled, for long, and the others must not be slower for it (sim/load_delay.c). Whatever else makes
- * requests wait is left out: it would hide that. */
-static void leave_one_troubled(struct hs_sim_plan *plan, struct hs_prng *prng)
-{
-	struct hs_sim_servers_options *servers = &plan->world.servers;
-
-	hs_sim_plan_make_cluster(plan);
-	servers->alone = true;
-	servers->victim = (uint8_t)hs_prng_below(prng, servers->masters);
-	servers->lose_one_in = servers->mute_one_in = 0;
-	servers->cuts = servers->partitions = servers->moves = servers->kills = false;
-	servers->failovers = servers->lossy = servers->holds = servers->deaths = false;
-	servers->slow_us = 0;
-	servers->timeout_us = ONE_OF(prng, 200000, 1000000);
-	servers->waiting_max = 1000;
-	servers->act_us_max = ONE_OF(prng, 500, 3000);
-	servers->down_us_max = ONE_OF(prng, 60000, 200000);
-	servers->stalls = one_in(prng, 2);
-	servers->crashes = !servers->stalls || one_in(prng, 2);
-	if (one_in(prng, 4) && plan->world.engine.mistake != HS_SIM_PARKS_ALL) {
-		servers->act_us_max = 0;
-		servers->slow_us = 20000;
-		servers->victim = 0;
-		servers->timeout_us = 1000000; /* for all that waits there, one by one */
-	}
-	plan->world.stage = false;
-	plan->world.core.fold_waiters_max = 1000;
-	plan->load.registers = HS_SIM_FATE_KEYS; /* of all three masters */
-	plan->load.cuts = plan->load.busy = plan->load.extremes = false;
-	plan->world.core.output_bytes_max = 64 * HS_MIB;
 }
 
 /* What goes wrong with them. */
@@ -218,7 +142,7 @@ void hs_sim_plan_draw_faults(struct hs_sim_plan *plan, struct hs_prng *prng)
 	if (plan->world.engine.mistake != HS_SIM_NO_MISTAKE)
 		help_mistake(plan);
 	if (hs_sim_mistake_where(plan->world.engine.mistake) == HS_SIM_IN_FAILOVERS) {
-		leave_failovers_only(plan);
+		hs_sim_plan_leave_failovers_only(plan);
 		return;
 	}
 	if (!servers->cluster)
@@ -244,26 +168,11 @@ static bool has_one_troubled(const struct hs_sim_plan *plan)
 	       (mistake == HS_SIM_NO_MISTAKE && one_in(&prng, ALONE_ONE_IN));
 }
 
-/* A private connection is used again and again, and few write what is watched meanwhile. */
-static void leave_watches(struct hs_sim_plan *plan)
-{
-	plan->load.watches = plan->load.narrow = true;
-	plan->load.clients = 2;
-	plan->load.requests = 12;
-	plan->load.depth_max = 1;
-	plan->load.registers = 1;
-	plan->load.counters = 0;
-	plan->load.ttl_ms_max = 0;
-	plan->load.hang_ups = false;
-	plan->world.workers = 1;
-	plan->world.servers.private_max = 2;
-}
-
 static void draw_servers(struct hs_prng *prng, struct hs_sim_plan *plan, bool faults)
 {
 	hs_sim_plan_draw_servers(plan, prng);
 	if (plan->world.engine.mistake == HS_SIM_WATCH_KEPT)
-		leave_watches(plan);
+		hs_sim_plan_leave_watches(plan);
 	if (!faults)
 		return;
 	if (plan->load.depth_max > 4) /* what is lost together takes long to judge */
@@ -273,7 +182,7 @@ static void draw_servers(struct hs_prng *prng, struct hs_sim_plan *plan, bool fa
 	hs_sim_plan_draw_faults(plan, prng);
 	plan->world.servers.waiting_max = ONE_OF(prng, 2, 1000, 1000);
 	if (has_one_troubled(plan))
-		leave_one_troubled(plan, prng);
+		hs_sim_plan_leave_one_troubled(plan, prng);
 }
 
 /* Pipelines over a few hot keys of one partition. */

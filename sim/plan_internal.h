@@ -30,6 +30,12 @@ void hs_sim_plan_draw_servers(struct hs_sim_plan *plan, struct hs_prng *prng);
 void hs_sim_plan_make_cluster(struct hs_sim_plan *plan);
 void hs_sim_plan_draw_faults(struct hs_sim_plan *plan, struct hs_prng *prng);
 
+/* plan_narrow.c: instead of much that was drawn. */
+void hs_sim_plan_leave_failovers_only(struct hs_sim_plan *plan);
+void hs_sim_plan_leave_one_troubled(struct hs_sim_plan *plan, struct hs_prng *prng);
+void hs_sim_plan_leave_watches(struct hs_sim_plan *plan);
+void hs_sim_plan_leave_fast_moves(struct hs_sim_plan *plan);
+
 /* plan_rules.c: instead of everything else that was drawn. */
 void hs_sim_plan_draw_rules(struct hs_sim_plan *plan, struct hs_prng *prng);
 void hs_sim_plan_describe_rules(const struct hs_sim_plan *plan, struct hs_buf *text);
