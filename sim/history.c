@@ -95,8 +95,10 @@ static void print_op(const struct hs_sim_op *op, struct hs_buf *text)
 	}
 	if (op->lax || op->behind)
 		hs_buf_printf(text, "  %sat %" PRId64 ".%03" PRId64 " ms",
-			      op->behind ? "behind our back " : "", op->asked_us / 1000 % 100000,
-			      op->asked_us % 1000);
+			      op->undone   ? "by servers that lost writes "
+			      : op->behind ? "behind our back "
+					   : "",
+			      op->asked_us / 1000 % 100000, op->asked_us % 1000);
 	if (op->more > 0)
 		hs_buf_printf(text, "  (one with the next %u)", op->more);
 	hs_buf_printf(text, "\n");

@@ -63,7 +63,8 @@ struct hs_sim_op {
 	bool refusable; /* those behind it may have happened though it did not */
 	bool loose;	/* and before it: it may happen at any time from asking on */
 	bool behind;	/* a write that did not pass through the process */
-	bool unnamed;	/* a write that did, but of a key which its command does not name */
+	bool undone; /* of those, no command: servers lost writes, and this is what the key holds now */
+	bool unnamed; /* a write that did, but of a key which its command does not name */
 	/* A read whose key has a contract: it has no place in the order, but must not be too old. */
 	bool lax;
 	bool off;	  /* a read while all mitigations are turned off */

@@ -287,6 +287,7 @@ static void note_lost(void *context, uint32_t key)
 		.client = load->numbers++,
 		.key = key,
 		.behind = true,
+		.undone = true,
 		.asked_us = world->now.wall_us,
 		.answered_us = world->now.wall_us,
 	};
@@ -299,8 +300,8 @@ static void note_lost(void *context, uint32_t key)
 	op.argument = hs_sim_world_peek(world, key, &op.ttl_ms);
 	if (op.argument == HS_SIM_NOTHING)
 		op.kind = HS_SIM_CLEAR;
-	if (op.ttl_ms >
-	    0) { /* the last ms at which it is there is one less from now on: as if set a ms ago */
+	/* Its last ms is one less than that from now: as if it had been set a ms ago. */
+	if (op.ttl_ms > 0) {
 		op.asked_us -= 1000;
 		op.answered_us -= 1000;
 	}
