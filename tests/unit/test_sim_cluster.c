@@ -360,6 +360,25 @@ static void test_a_node_that_is_cut_off_stops_to_serve(void **state)
 	SAYS('b', words("GET %s", other), "$-1|");
 }
 
+/* As cluster-require-full-coverage no. */
+static void test_others_serve_while_a_node_is_away(void **state)
+{
+	struct hs_sim_cluster_options options = hs_sim_cluster_defaults(7);
+	const char *key, *other;
+
+	(void)state;
+	options.partial = true;
+	nodes_deinit(&nodes);
+	nodes_init(&nodes, &options);
+	key = nodes_key(&nodes, 0, 0);
+	other = nodes_key(&nodes, 1, 0);
+	nodes_connect(&nodes, 'b', 1);
+	hs_sim_cluster_crash(nodes.cluster, 0);
+	nodes_settle(&nodes);
+	SAYS('b', words("SET %s 1", other), "+OK|");
+	SAYS('b', words("GET %s", key), moved(key, 0));
+}
+
 static void test_a_crash_is_survived_by_a_replica(void **state)
 {
 	const char *key = nodes_key(&nodes, 0, 0), *other = nodes_key(&nodes, 1, 0);
@@ -633,6 +652,7 @@ int main(void)
 		TEST(test_what_the_old_master_takes_is_void),
 		TEST(test_a_takeover_calls_moves_off),
 		TEST(test_a_node_that_is_cut_off_stops_to_serve),
+		TEST(test_others_serve_while_a_node_is_away),
 		TEST(test_a_crash_is_survived_by_a_replica),
 		TEST(test_a_master_that_starts_empty_empties_its_replicas),
 		TEST(test_offsets_prove_what_a_replica_has),
