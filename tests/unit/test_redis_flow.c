@@ -641,6 +641,13 @@ static void test_a_transaction(void **state)
 	sent(town, 3, "MULTI|INCR a|INCR a|EXEC");
 	reply(town, 3, "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:3\r\n:4\r\n");
 	got(again, "*3\r\n:3\r\n+PONG\r\n:4\r\n");
+	/* One command was refused for something else, and the slot was gone when EXEC came: it goes there, too. */
+	again = submit(town, make_exec(town, 0, commands, 3));
+	sent(town, 3, "MULTI|INCR a|INCR a|EXEC");
+	reply(town, 3, "+OK\r\n+QUEUED\r\n-OOM full\r\n-MOVED 1 h:1\r\n");
+	sent(town, 1, "MULTI|INCR a|INCR a|EXEC");
+	reply(town, 1, "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:5\r\n:6\r\n");
+	got(again, "*3\r\n:5\r\n+PONG\r\n:6\r\n");
 	town_destroy(&town);
 }
 

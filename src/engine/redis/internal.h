@@ -256,8 +256,8 @@ void hs_flow_settle(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op
 /* True: dealt with. op->out is empty. */
 bool hs_flow_handle_error(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
 			  struct hs_bytes error);
-/* The error that decides: EXEC's own says only that a command was refused when it was queued. Empties
- * op->out, into `said` if that has it. */
+/* The error that decides: EXEC's own says only that a command was refused when it was queued, unless it is a
+ * redirect, because the slot has moved since. Empties op->out, into `said` if that has it. */
 struct hs_bytes hs_flow_cause(struct hs_op *op, struct hs_bytes reply, struct hs_buf *said);
 /* Of a pipe that is down: what was in flight or waiting there is sent again or told what happened. */
 void hs_flow_requeue(struct hs_flow *flow, struct hs_pipe *pipe, const char *why);

@@ -356,7 +356,10 @@ bool hs_flow_handle_error(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_
 
 struct hs_bytes hs_flow_cause(struct hs_op *op, struct hs_bytes reply, struct hs_buf *said)
 {
-	if (op->kind == HS_OP_EXEC && op->out->len > 0) {
+	struct hs_redirect redirect;
+	bool moved = reply.data[0] == '-' && hs_flow_is_redirect(reply, &redirect);
+
+	if (op->kind == HS_OP_EXEC && op->out->len > 0 && !moved) {
 		hs_buf_swap(said, op->out);
 		return hs_buf_bytes(said);
 	}
