@@ -76,11 +76,12 @@ struct hs_sim_heats {
 	struct hs_heat *const *heats;
 	size_t count;
 	uint16_t partitions;
+	bool summed; /* slots are anywhere and move: what is true of partitions is true of their sum */
 	uint64_t start_us;
 	uint64_t now_us;
 };
 
-/* Nothing is under way. Each partition has had the reads and writes that were answered, and no more
+/* Nothing is under way. Each partition (or all together) has had the reads and writes that were answered, and no more
  * than are unknown besides; and what is said of each of the first `keys` keys is true. */
 int hs_sim_check_heat(const struct hs_sim_accesses *accesses, const struct hs_sim_heats *heats,
 		      uint32_t keys, struct hs_sim_verdict *verdict) HS_MUSTCHECK;

@@ -77,6 +77,22 @@ static void add_decayed(struct interval ops[HS_HEAT_WINDOWS], const struct hs_si
 		add(&ops[w], sure ? exp(-most_us / tau_us[w]) : 0, exp(-least_us / tau_us[w]));
 }
 
+static void add_to_partitions(struct truth *truth, const struct hs_sim_access *access,
+			      const struct hs_sim_heats *heats)
+{
+	double sure = access->answered_us != HS_SIM_NEVER;
+	bool keyless = access->key == HS_SIM_NO_KEY;
+	uint16_t first = keyless ? 0 : truth->keys[access->key].partition;
+	uint16_t last = keyless ? (uint16_t)(heats->partitions - 1) : first;
+
+	if (keyless && heats->summed) { /* of all those that have slots just then */
+		add(&truth->partitions[0].ops[access->write], sure, heats->partitions);
+		return;
+	}
+	for (uint16_t id = first; id <= last; id++)
+		add(&truth->partitions[id].ops[access->write], sure, 1);
+}
+
 static void truth_init(struct truth *truth, const struct hs_sim_accesses *accesses,
 		       const struct hs_sim_heats *heats, uint32_t keys)
 {
@@ -86,20 +102,17 @@ static void truth_init(struct truth *truth, const struct hs_sim_accesses *access
 	truth->partitions = hs_mem_zalloc(heats->partitions * sizeof *truth->partitions);
 	for (uint32_t i = 0; i < keys; i++) {
 		truth->keys[i].slot = hs_slot_of(name_of(i, name));
-		truth->keys[i].partition =
-			hs_slot_partition(truth->keys[i].slot, heats->partitions);
+		if (!heats->summed)
+			truth->keys[i].partition =
+				hs_slot_partition(truth->keys[i].slot, heats->partitions);
 	}
 	for (size_t i = 0; i < accesses->count; i++) {
 		const struct hs_sim_access *access = &accesses->all[i];
-		double sure = access->answered_us != HS_SIM_NEVER;
 		bool keyless = access->key == HS_SIM_NO_KEY;
-		uint16_t first = keyless ? 0 : truth->keys[access->key].partition;
-		uint16_t last = keyless ? (uint16_t)(heats->partitions - 1) : first;
 
 		if (access->dropped)
 			continue;
-		for (uint16_t id = first; id <= last; id++)
-			add(&truth->partitions[id].ops[access->write], sure, 1);
+		add_to_partitions(truth, access, heats);
 		if (!keyless)
 			add_decayed(truth->keys[access->key].ops[access->write], access,
 				    heats->now_us);
@@ -118,9 +131,12 @@ static int check_partition(const struct hs_sim_heats *heats, const struct truth 
 			   struct hs_sim_verdict *verdict)
 {
 	struct hs_heat_partition got = {0};
+	uint16_t last = heats->summed ? (uint16_t)(heats->partitions - 1) : id;
 
-	for (size_t i = 0; i < heats->count; i++)
-		hs_heat_read_partition(heats->heats[i], id, &got);
+	for (size_t i = 0; i < heats->count; i++) {
+		for (uint16_t read = id; read <= last; read++)
+			hs_heat_read_partition(heats->heats[i], read, &got);
+	}
 	for (int write = 0; write < 2; write++) {
 		const struct interval *ops = &truth->partitions[id].ops[write];
 		double counted = (double)(write ? got.writes : got.reads);
@@ -128,10 +144,10 @@ static int check_partition(const struct hs_sim_heats *heats, const struct truth 
 		if (counted >= ops->low && counted <= ops->high)
 			continue;
 		hs_sim_verdict_set(verdict, HS_SIM_LAW_HEAT,
-				   "partition %u counted %.0f %s, but %.0f were answered and %.0f "
-				   "are unknown",
-				   id, counted, write ? "writes" : "reads", ops->low,
-				   ops->high - ops->low);
+				   "partition %u%s counted %.0f %s, but %.0f were answered and "
+				   "%.0f are unknown",
+				   id, heats->summed ? " and all others" : "", counted,
+				   write ? "writes" : "reads", ops->low, ops->high - ops->low);
 		return HS_EINVAL;
 	}
 	if (got.inflight == 0)
@@ -188,7 +204,7 @@ int hs_sim_check_heat(const struct hs_sim_accesses *accesses, const struct hs_si
 	int err = 0;
 
 	truth_init(&truth, accesses, heats, keys);
-	for (uint16_t id = 0; id < heats->partitions && err == 0; id++)
+	for (uint16_t id = 0; id < (heats->summed ? 1 : heats->partitions) && err == 0; id++)
 		err = check_partition(heats, &truth, id, verdict);
 	for (uint32_t key = 0; key < keys && err == 0; key++)
 		err = check_key(heats, &truth, key, verdict);

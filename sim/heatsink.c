@@ -60,6 +60,16 @@ struct hs_now hs_sim_worker_now(struct hs_sim_world *world, struct hs_sim_worker
 	return now;
 }
 
+/* One that may be old has no place in the order, and none across the slots of a Cluster. */
+static void note_run(struct hs_sim_world *world, const struct hs_sim_worker *worker,
+		     const struct hs_op *op)
+{
+	bool slots = world->options.servers.cluster;
+
+	if (!hs_sim_world_may_be_old(world, op) && !(slots && op->slot == HS_SLOT_NONE))
+		hs_sim_runs_note(&world->runs, worker->core, op, slots ? op->slot : op->partition);
+}
+
 /* The core has it; what follows from that is for the caller (hs_sim_after_core). */
 static void finish(struct hs_sim_heatsink *heatsink, struct hs_op *op)
 {
@@ -68,9 +78,7 @@ static void finish(struct hs_sim_heatsink *heatsink, struct hs_op *op)
 
 	hs_sim_news_forget_read(world, op);
 	hs_sim_rules_back(world, op);
-	/* One that may be old has no place in the order, and of servers we know none. */
-	if (!heatsink->proxy && !hs_sim_world_may_be_old(world, op))
-		hs_sim_runs_note(&world->runs, worker->core, op);
+	note_run(world, worker, op);
 	if (hs_sim_world_errs(world, HS_SIM_COUNT_TWICE))
 		count_again(world, worker, op);
 	if (heatsink->misread)

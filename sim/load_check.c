@@ -69,6 +69,16 @@ static void settle_silent(struct hs_sim_load *load)
 	}
 }
 
+/* It takes its heat with it. */
+static bool any_died(const struct hs_sim_world *world)
+{
+	for (uint32_t i = 0; i < world->options.heatsinks; i++) {
+		if (world->heatsinks[i].lives > 0)
+			return true;
+	}
+	return false;
+}
+
 static int check_heat(struct hs_sim_load *load)
 {
 	const struct hs_sim_world *world = load->world;
@@ -76,12 +86,13 @@ static int check_heat(struct hs_sim_load *load)
 		.heats = world->heats,
 		.count = world->workers_count,
 		.partitions = world->options.engine.partitions,
+		.summed = world->options.servers.cluster,
 		.start_us = world->start_us,
 		.now_us = world->now.mono_us,
 	};
 
-	/* A heatsink that dies takes its heat with it. Whoever takes a write for a read counts it as one. */
-	if (!world->heats || world->cluster ||
+	/* Whoever takes a write for a read counts it as one. */
+	if (!world->heats || any_died(world) ||
 	    world->options.engine.mistake == HS_SIM_UNKNOWN_READS)
 		return 0;
 	settle_silent(load);

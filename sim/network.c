@@ -22,6 +22,13 @@ struct hs_sim_wire {
 	uint32_t planned;	 /* events that name it */
 	uint64_t to_us, from_us; /* when the last piece arrives */
 	const char *why;
+	struct place *places; /* of what ran for it and was not asked for yet */
+	size_t places_first, places_count, places_cap;
+};
+
+/* What a server ran, and as the how manieth of all. */
+struct place {
+	uint64_t hash, at;
 };
 
 /* Bytes on their way; of length 0: the end. */
@@ -70,6 +77,7 @@ static void free_wire(struct hs_sim_wire *wire)
 	}
 	hs_list_remove(&wire->link);
 	hs_greeting_deinit(&wire->greeting);
+	hs_mem_free(&wire->places);
 	hs_mem_release(wire);
 }
 
@@ -269,6 +277,33 @@ void hs_sim_wire_close(struct hs_sim_wire **pointer, bool lost)
 void hs_sim_wire_silence(struct hs_sim_wire *wire)
 {
 	wire->mute = true;
+}
+
+/* ---- in which order things ran ---- */
+
+void hs_sim_wire_ran(struct hs_sim_wire *wire, uint64_t hash, uint64_t at)
+{
+	if (!wire->options.ordered || !wire->options.upstream)
+		return;
+	if (wire->places_first == wire->places_count)
+		wire->places_first = wire->places_count = 0;
+	if (wire->places_count == wire->places_cap) {
+		wire->places_cap = wire->places_cap ? 2 * wire->places_cap : 16;
+		wire->places =
+			hs_mem_realloc(wire->places, wire->places_cap * sizeof *wire->places);
+	}
+	wire->places[wire->places_count++] = (struct place){hash, at};
+}
+
+uint64_t hs_sim_wire_ran_at(struct hs_sim_wire *wire, uint64_t hash)
+{
+	for (size_t i = wire->places_first; i < wire->places_count; i++) {
+		if (wire->places[i].hash == hash) {
+			wire->places_first = i + 1;
+			return wire->places[i].at;
+		}
+	}
+	return 0;
 }
 
 /* ---- from the server ---- */

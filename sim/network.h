@@ -47,6 +47,7 @@ struct hs_sim_wire_options {
 	struct hs_upstream *upstream;
 	const struct hs_sim_wire_calls *calls;
 	void *context;
+	bool ordered; /* what is run for it is noted, for hs_sim_wire_ran_at */
 };
 
 struct hs_sim_network *hs_sim_network_create(const struct hs_sim_network_options *options,
@@ -70,6 +71,12 @@ void hs_sim_wire_send(struct hs_sim_wire *wire);
 void hs_sim_wire_close(struct hs_sim_wire **wire, bool lost);
 /* Nothing comes back on it any more. */
 void hs_sim_wire_silence(struct hs_sim_wire *wire);
+
+/* The server has run something for it, the `at`th of all that servers ran. Its owner, who hears the answers in
+ * the order in which that ran, asks for the place of what it hears next; 0: it is not known. What ran before
+ * that and was never asked for is forgotten. The hash tells commands apart. */
+void hs_sim_wire_ran(struct hs_sim_wire *wire, uint64_t hash, uint64_t at);
+uint64_t hs_sim_wire_ran_at(struct hs_sim_wire *wire, uint64_t hash);
 
 /* The servers' side: bytes for a connection that they have, and its end. `io` is the wire, the context whatever
  * it is. */

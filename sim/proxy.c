@@ -7,6 +7,7 @@
 #include "engine/redis/subscriber.h"
 #include "sim/cluster.h"
 #include "sim/misroute.h"
+#include "sim/runs.h"
 #include "wire/reply.h"
 
 #include <stdio.h>
@@ -21,7 +22,8 @@ struct worker {
 	struct hs_vouches *vouches;
 	bool liveness_planned;
 	bool routed;
-	uint64_t told_us; /* when the last message gets there: they keep their order */
+	uint64_t told_us;	     /* when the last message gets there: they keep their order */
+	struct hs_sim_wire *hearing; /* replies come from it just now; or NULL */
 };
 
 /* From the engine's thread to a worker. */
@@ -193,7 +195,9 @@ static void pipe_receive(void *context, struct hs_upstream *upstream, const char
 	struct worker *worker = context;
 
 	hs_sim_misroute_before(&worker->proxy->misroute, worker->flow);
+	worker->hearing = upstream->io;
 	hs_flow_receive(worker->flow, now_of(worker->proxy), pipe_of(upstream), data, len);
+	worker->hearing = NULL;
 	hs_sim_misroute_after(&worker->proxy->misroute);
 	handled(worker);
 }
@@ -205,6 +209,7 @@ static void flow_finished(void *context, struct hs_now now, struct hs_op *op)
 	struct worker *worker = context;
 
 	(void)now;
+	hs_sim_runs_find(worker->hearing, op);
 	hs_sim_misroute_finished(&worker->proxy->misroute, op);
 	worker->proxy->host.finished(worker->proxy->host.context, op);
 }
@@ -222,6 +227,7 @@ static void flow_open(void *context, struct hs_pipe *pipe)
 			},
 		.calls = &pipe_calls,
 		.context = worker,
+		.ordered = pipe != &pipe->node->fetch.pipe && pipe != &pipe->node->replica.pipe,
 	};
 
 	open_wire(worker->proxy, &pipe->upstream, &options);
@@ -231,6 +237,8 @@ static void flow_close(void *context, struct hs_pipe *pipe)
 {
 	struct worker *worker = context;
 
+	if (worker->hearing == pipe->upstream.io)
+		worker->hearing = NULL;
 	close_wire(worker->proxy, &pipe->upstream);
 }
 

@@ -1,8 +1,11 @@
 #include "sim/runs.h"
 
 #include "base/err.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "core/core.h"
+#include "sim/cluster.h"
+#include "sim/network.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -10,6 +13,7 @@
 struct noting {
 	struct hs_sim_runs *runs;
 	const struct hs_op *op;
+	uint16_t where;
 };
 
 void hs_sim_runs_deinit(struct hs_sim_runs *runs)
@@ -32,20 +36,78 @@ static void note(void *context, uint64_t client, uint64_t number)
 		.client = client,
 		.number = number,
 		.at = noting->op->engine_order,
-		.partition = noting->op->partition,
+		.partition = noting->where,
 	};
 }
 
-void hs_sim_runs_note(struct hs_sim_runs *runs, const struct hs_core *core, const struct hs_op *op)
+static struct hs_bytes reply_of(const struct hs_op *op)
 {
-	struct hs_bytes reply = op->answer.len > 0 ? op->answer : hs_buf_bytes(op->out);
-	struct noting noting = {runs, op};
+	return op->answer.len > 0 ? op->answer : hs_buf_bytes(op->out);
+}
+
+void hs_sim_runs_note(struct hs_sim_runs *runs, const struct hs_core *core, const struct hs_op *op,
+		      uint16_t where)
+{
+	struct hs_bytes reply = reply_of(op);
+	struct noting noting = {runs, op, where};
 
 	if ((op->kind != HS_OP_COMMAND && op->kind != HS_OP_EXEC) || reply.len == 0 ||
-	    reply.data[0] == '-')
+	    reply.data[0] == '-' || op->engine_order == 0)
 		return;
 	hs_core_askers(core, op, note, &noting);
 }
+
+/* --- of servers --- */
+
+/* Of a transaction's commands each stands for itself, with whatever it was answered. */
+static uint64_t hash_of(size_t argc, const struct hs_bytes *argv, const struct hs_bytes *reply)
+{
+	uint64_t hash = reply ? hs_hash(*reply, argc) : ~(uint64_t)argc;
+
+	for (size_t i = 0; i < argc; i++)
+		hash = hs_hash(argv[i], hash);
+	return hash;
+}
+
+void hs_sim_runs_ran(struct hs_sim_runs *runs, const struct hs_sim_ran *ran)
+{
+	runs->ran++;
+	if (ran->io && (ran->in_exec || !ran->error))
+		hs_sim_wire_ran(ran->io,
+				hash_of(ran->argc, ran->argv, ran->in_exec ? NULL : &ran->reply),
+				runs->ran);
+}
+
+/* The place of its first command; the others are asked for, too, so that none of them is found later. */
+static uint64_t find_exec(struct hs_sim_wire *wire, const struct hs_op_tx *tx)
+{
+	uint64_t first = 0, at;
+
+	for (size_t i = 0; i < tx->count; i++) {
+		const struct hs_op_tx_command *command = &tx->commands[i];
+
+		if (command->answered.len > 0)
+			continue;
+		at = hs_sim_wire_ran_at(wire, hash_of(command->argc, command->argv, NULL));
+		first = first ? first : at;
+	}
+	return first;
+}
+
+void hs_sim_runs_find(struct hs_sim_wire *wire, struct hs_op *op)
+{
+	struct hs_bytes reply = reply_of(op);
+
+	op->engine_order = 0;
+	if (!wire || op->track || op->replica_since_us > 0)
+		return;
+	if (op->kind == HS_OP_EXEC)
+		op->engine_order = find_exec(wire, op->tx);
+	else if (op->kind == HS_OP_COMMAND)
+		op->engine_order = hs_sim_wire_ran_at(wire, hash_of(op->argc, op->argv, &reply));
+}
+
+/* --- the check --- */
 
 static int compare(uint64_t a, uint64_t b)
 {
@@ -81,11 +143,11 @@ int hs_sim_check_runs(struct hs_sim_runs *runs, struct hs_sim_verdict *verdict)
 			continue;
 		if (before && before->client == run->client &&
 		    before->partition == run->partition && before->at > run->at) {
-			hs_sim_verdict_set(verdict, 2,
-					   "request %" PRIu64 " of connection %" PRIu64
-					   " ran in partition %u before its request %" PRIu64,
-					   run->number, run->client, run->partition,
-					   before->number);
+			hs_sim_verdict_set(
+				verdict, 2,
+				"request %" PRIu64 " of connection %" PRIu64
+				" ran in partition (or slot) %u before its request %" PRIu64,
+				run->number, run->client, run->partition, before->number);
 			return HS_EINVAL;
 		}
 		before = run;

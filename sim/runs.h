@@ -1,5 +1,9 @@
 /* In which order an engine ran what each client asked of a partition: that of the asking (law 2,
  * "pipelined clients included"), over all keys. What clients see of one key at a time does not tell.
+ * Of a Cluster the order is promised slot by slot: one that moves may be later than others. A single
+ * server is all one.
+ *
+ *     server ── ran ──► its connection remembers the place ── reply ──► the operation has it
  *
  * Noted when an operation comes back, for every request that it stands for; the last time counts, when
  * something was run again. What was refused, or is unknown, is not noted: it may run at any time or
@@ -13,20 +17,29 @@
 
 struct hs_sim_run {
 	uint64_t client;
-	uint64_t number; /* of the request, among its client's */
-	uint64_t at;	 /* in the order of all that was run */
-	uint16_t partition;
+	uint64_t number;    /* of the request, among its client's */
+	uint64_t at;	    /* in the order of all that was run */
+	uint16_t partition; /* or slot */
 };
 
 struct hs_sim_runs {
 	struct hs_sim_run *all;
 	size_t count;
 	size_t cap;
+	uint64_t ran; /* by servers */
 };
 
+struct hs_sim_ran;
+struct hs_sim_wire;
+
 void hs_sim_runs_deinit(struct hs_sim_runs *runs);
-/* The operation was answered; op->engine_order says when it ran. */
-void hs_sim_runs_note(struct hs_sim_runs *runs, const struct hs_core *core, const struct hs_op *op);
+/* A server has run something for a heatsink; a heatsink has its reply on this connection (NULL: on none), and
+ * op->engine_order says from here on when it ran; 0: nobody knows, or it need not keep an order. */
+void hs_sim_runs_ran(struct hs_sim_runs *runs, const struct hs_sim_ran *ran);
+void hs_sim_runs_find(struct hs_sim_wire *wire, struct hs_op *op);
+/* The operation was answered; op->engine_order says when it ran, `where` among what its order is kept. */
+void hs_sim_runs_note(struct hs_sim_runs *runs, const struct hs_core *core, const struct hs_op *op,
+		      uint16_t where);
 /* Sorts them. */
 int hs_sim_check_runs(struct hs_sim_runs *runs, struct hs_sim_verdict *verdict) HS_MUSTCHECK;
 

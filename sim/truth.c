@@ -224,6 +224,7 @@ void hs_sim_truth_ran_at(void *context, const struct hs_sim_ran *ran)
 	note_ran(world, ran);
 	if (!ran->conn)
 		return;
+	hs_sim_runs_ran(&world->runs, ran);
 	for (size_t i = 1; i < ran->argc; i++) {
 		if (number_of(world, ran->argv[i], &key))
 			hs_sim_past_asked(&world->past, key, world->now.wall_us);

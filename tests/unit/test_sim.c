@@ -622,6 +622,41 @@ static void test_planted_mistakes_are_found(void **state)
 	}
 }
 
+/* Whether the mistake's own checker, whose words these are, finds it in one of the first schedules of this kind. */
+static bool is_found_by(enum hs_sim_mistake mistake, bool cluster, const char *words)
+{
+	struct hs_sim_runner runner;
+	bool found = false;
+
+	hs_sim_runner_init(&runner, mistake);
+	for (uint64_t seed = 1; seed <= MISTAKE_SCHEDULES && !found; seed++) {
+		struct hs_sim_result result;
+		struct hs_sim_plan plan;
+
+		hs_sim_plan_draw(&plan, seed, mistake, HS_SIM_ABOUT_ANYTHING);
+		if (!plan.world.servers.on || plan.world.servers.cluster != cluster)
+			continue;
+		found = hs_sim_check_plan(&runner, &plan, &result) == HS_EINVAL &&
+			strstr(result.verdict.text, words);
+		hs_buf_deinit(&result.text);
+	}
+	hs_sim_runner_deinit(&runner);
+	return found;
+}
+
+/* What can be seen with any engine is seen in front of servers too, not only by what clients are told. */
+static void test_mistakes_are_found_in_front_of_servers(void **state)
+{
+	(void)state;
+	for (int cluster = 0; cluster < 2; cluster++) {
+		assert_true(is_found_by(HS_SIM_OVERTAKE, cluster, "ran in partition"));
+		assert_true(is_found_by(HS_SIM_DROP_ORDER, cluster, "ran in partition"));
+		assert_true(is_found_by(HS_SIM_COUNT_TWICE, cluster, "were answered"));
+		assert_true(is_found_by(HS_SIM_COUNT_NEVER, cluster, "were answered"));
+	}
+	assert_true(is_found_by(HS_SIM_REDIRECT_OVERTAKES, true, "ran in partition"));
+}
+
 /* A mistake must not only be found by the final reads: the history shows which answers are wrong.
  */
 static void test_the_same_seed_is_the_same_schedule(void **state)
@@ -761,6 +796,7 @@ int main(void)
 		cmocka_unit_test(test_every_law_holds),
 		cmocka_unit_test(test_every_law_holds_of_a_fleet),
 		cmocka_unit_test(test_planted_mistakes_are_found),
+		cmocka_unit_test(test_mistakes_are_found_in_front_of_servers),
 		cmocka_unit_test(test_the_same_seed_is_the_same_schedule),
 		cmocka_unit_test(test_schedules_shrink),
 		cmocka_unit_test(test_a_larger_load),
