@@ -237,6 +237,27 @@ static void test_home_is_another_while_partition_0_is_away(void **state)
 	stop(&world);
 }
 
+/* Another node is up already: to begin there and move home a moment later could tell a message twice. */
+static void test_the_first_topic_waits_for_home(void **state)
+{
+	struct world world;
+
+	(void)state;
+	start(&world, true);
+	route(&world, "a b");
+	listen(&world, 0, "SSUBSCRIBE", "a"); /* has b opened */
+	up(&world, "b");
+	push(&world, "b", "ssubscribe a");
+	world.text.len = 0;
+	listen(&world, 0, "SUBSCRIBE", "x");
+	expect(&world, "open a\n");
+	up(&world, "a");
+	expect(&world, "a> SUBSCRIBE x\n");
+	down(&world, "a"); /* now it is away */
+	expect(&world, "open a\nb> SUBSCRIBE x\n");
+	stop(&world);
+}
+
 static void test_home_moves_when_its_node_is_not_listed_any_more(void **state)
 {
 	struct world world;
@@ -804,6 +825,7 @@ int main(void)
 		cmocka_unit_test(test_a_connection_that_is_well_again),
 		cmocka_unit_test(test_a_silent_connection_is_asked),
 		cmocka_unit_test(test_home_is_another_while_partition_0_is_away),
+		cmocka_unit_test(test_the_first_topic_waits_for_home),
 		cmocka_unit_test(test_home_moves_when_its_node_is_not_listed_any_more),
 		cmocka_unit_test(test_home_moves_to_one_that_is_there),
 		cmocka_unit_test(test_a_worker_whose_listen_failed_does_not_count),

@@ -208,14 +208,23 @@ static struct hs_subscriber_conn *preferred_home(struct hs_subscriber *sub)
 	return hs_subscriber_conn_at(sub, preferred_node(sub));
 }
 
-/* A connection that is up is chosen before one that is not: then topics move without missing anything. */
+/* The first topic waits for the preferred home while that is being opened: whoever moves there soon after from
+ * another node may miss a message, or hear it twice (subscriber.h). */
+static bool is_worth_waiting_for(const struct hs_subscriber *sub,
+				 const struct hs_subscriber_conn *preferred)
+{
+	return preferred && (!sub->home || sub->home == preferred) &&
+	       preferred->upstream.backoff.failures == 0;
+}
+
+/* A connection that is up is chosen before one that is not: then topics are not without one for long. */
 static void choose_home(struct hs_subscriber *sub, struct hs_subscriber_conn *preferred)
 {
 	struct hs_subscriber_conn *home = sub->home, *before = sub->home;
 
 	if (!home_is_needed(sub)) {
 		home = NULL;
-	} else if (hs_subscriber_is_up(preferred)) {
+	} else if (hs_subscriber_is_up(preferred) || is_worth_waiting_for(sub, preferred)) {
 		home = preferred;
 	} else if (!hs_subscriber_is_up(home) || !home->listed) {
 		struct hs_subscriber_conn *other = any_up(sub);

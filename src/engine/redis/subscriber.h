@@ -19,6 +19,8 @@
  *     HS_NEWS_UNLISTENED. Messages published while a connection is lost are lost, as they are for any
  *     client of Redis; a server that drops a slow subscriber (client-output-buffer-limit pubsub) has the
  *     same effect. The first loss of a connection that was well is logged.
+ *   - While home is another node, because its own was away or has lost partition 0, and when it moves back,
+ *     a message that is on the way between the nodes of the Cluster may be missed or told twice.
  *   - The subscription of a shard channel follows its slot. Messages published between the two owners may
  *     be missed. HS_NEWS_UNLISTENED is told when no server served the slot for HS_SUBSCRIBER_FOLLOW_US_MAX.
  *   - While a worker tracks keys, each changed key is told as HS_NEWS_CHANGED as soon as the server says
