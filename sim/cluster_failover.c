@@ -6,6 +6,8 @@
  * takeover calls such moves off: the keys at the wrong end are lost. */
 #include "sim/server_internal.h"
 
+enum { PAUSE_US_MAX = 10000000 }; /* CLUSTER_MF_TIMEOUT * CLUSTER_MF_PAUSE_MULT */
+
 static struct hs_sim_server *master_of(struct hs_sim_server *server)
 {
 	uint8_t master = server->view.nodes[server->number].master;
@@ -92,6 +94,17 @@ static void run_finish(void *context, void *target, uint64_t number)
 	hs_sim_reach(replica->cluster->host.reached, HS_SIM_REACHED_FAILOVERS);
 }
 
+/* A replica that was asked once more, or is away, does not say that it is done: as in Redis, the master waits
+ * for so long. */
+static void run_pause_over(void *context, void *target, uint64_t number)
+{
+	struct hs_sim_server *master = target;
+
+	(void)context;
+	if (master->paused && master->pauses == number)
+		hs_sim_server_pause(master, false);
+}
+
 static void run_pause(void *context, void *target, uint64_t number)
 {
 	struct hs_sim_server *replica = target, *master = master_of(replica);
@@ -100,6 +113,14 @@ static void run_pause(void *context, void *target, uint64_t number)
 	if (number != replica->failover || !can_fail_over(replica, master) || master->paused)
 		return;
 	hs_sim_server_pause(master, true);
+	hs_sim_events_plan(replica->cluster->host.events,
+			   (struct hs_sim_event){
+				   .at_us = hs_sim_now_us(replica->cluster) + PAUSE_US_MAX,
+				   .run = run_pause_over,
+				   .context = replica->cluster,
+				   .target = master,
+				   .number = ++master->pauses,
+			   });
 	hs_sim_server_plan(replica, replica->cluster->options.failover_us_max, run_finish,
 			   replica->failover);
 }

@@ -237,6 +237,8 @@ bool hs_sim_cluster_is_settled(const struct hs_sim_cluster *cluster)
 			continue;
 		if (!sees_truth(server))
 			return false;
+		if (server->paused)
+			return false;
 		if (hs_sim_server_is_master(server))
 			continue;
 		master = &cluster->servers[server->view.nodes[i].master];

@@ -157,6 +157,7 @@ struct hs_sim_server {
 	struct hs_keyspace_counts counts;
 	uint64_t commands, evicted;
 
+	uint64_t pauses; /* ever: numbers them */
 	/* Tracking (server_tracking.c). */
 	struct hs_sim_tracked **tracked; /* buckets; NULL: nobody has tracked yet */
 	size_t tracked_count;
