@@ -12,6 +12,7 @@ enum { DRAIN_US = 1000000000 };
 struct peer {
 	struct hs_link link;
 	struct hs_op *op; /* NULL: the process has died */
+	bool visited;	  /* it is on its way back */
 };
 
 /* --- what engines hand back --- */
@@ -137,12 +138,19 @@ static void free_peer(struct peer **peer)
 	hs_mem_free(peer);
 }
 
-static void plan_peer(struct hs_sim_heatsink *heatsink, struct peer *peer, hs_sim_event_run *run)
+/* A worker has one queue for what others send it. */
+static void plan_peer(struct hs_sim_heatsink *heatsink, uint32_t to, struct peer *peer,
+		      hs_sim_event_run *run)
 {
 	struct hs_sim_world *world = heatsink->world;
+	struct hs_sim_worker *worker = &world->workers[heatsink->first + to];
+	uint64_t at_us =
+		world->now.mono_us + hs_prng_below(&world->prng, world->options.peer_us_max + 1);
 
-	hs_sim_world_plan(world, hs_prng_below(&world->prng, world->options.peer_us_max + 1), run,
-			  heatsink, peer);
+	if (at_us < worker->peer_us)
+		at_us = worker->peer_us;
+	worker->peer_us = at_us;
+	hs_sim_world_plan(world, at_us - world->now.mono_us, run, heatsink, peer);
 }
 
 static void come_back(void *context, void *target, uint64_t number)
@@ -170,9 +178,10 @@ static void visit_peer(void *context, void *target, uint64_t number)
 		return;
 	}
 	worker = heatsink->first + peer->op->partition;
+	peer->visited = true;
 	hs_core_peer(world->workers[worker].core, world->now, peer->op);
 	hs_sim_after_core(world, worker);
-	plan_peer(heatsink, peer, come_back);
+	plan_peer(heatsink, peer->op->worker, peer, come_back);
 }
 
 static void send_to_peer(struct hs_sim_heatsink *heatsink, struct hs_op *op)
@@ -182,7 +191,9 @@ static void send_to_peer(struct hs_sim_heatsink *heatsink, struct hs_op *op)
 	peer->op = op;
 	hs_list_init(&peer->link);
 	hs_list_append(&heatsink->peers, &peer->link);
-	plan_peer(heatsink, peer, visit_peer);
+	if (heatsink->dead)
+		return; /* drain_cores hurries it */
+	plan_peer(heatsink, op->partition, peer, visit_peer);
 }
 
 /* --- what cores ask of the world --- */
@@ -209,10 +220,6 @@ static enum hs_submit submit(void *context, struct hs_op *op)
 		hs_reply_error(&reply, "ERR there is no host in a simulated world");
 		return HS_SUBMIT_DONE;
 	case HS_OP_PEER:
-		if (heatsink->dead) {
-			hs_reply_error(&reply, "ERR the process is gone");
-			return HS_SUBMIT_DONE;
-		}
 		send_to_peer(heatsink, op);
 		return HS_SUBMIT_QUEUED;
 	default:
@@ -411,23 +418,27 @@ void hs_sim_heatsink_stop(struct hs_sim_heatsink *heatsink)
 	put_proxy_away(heatsink);
 }
 
-/* Nobody hears of their answers any more. */
-static void end_peers(struct hs_sim_heatsink *heatsink)
+/* Nobody hears of their answers any more. True: some were under way. */
+static bool end_peers(struct hs_sim_heatsink *heatsink)
 {
+	struct hs_sim_world *world = heatsink->world;
+	bool any = false;
+
 	for (struct hs_link *link = heatsink->peers.next; link != &heatsink->peers;
 	     link = link->next) {
 		struct peer *peer = hs_list_entry(link, struct peer, link);
 		struct hs_op *op = peer->op;
 
+		if (!op)
+			continue;
+		any = true;
 		peer->op = NULL;
-		if (op) {
-			struct hs_reply reply = {.out = op->out, .resp = op->resp};
-
-			op->out->len = 0;
-			hs_reply_error(&reply, "ERR the process is gone");
-			finish(heatsink, op);
-		}
+		if (!peer->visited)
+			hs_core_peer(world->workers[heatsink->first + op->partition].core,
+				     world->now, op);
+		finish(heatsink, op);
 	}
+	return any;
 }
 
 /* What stages hold back is sent, and answered at once; what workers tell each other is heard; what waits for
@@ -440,7 +451,7 @@ static void drain_cores(struct hs_sim_heatsink *heatsink)
 
 	later.mono_us += DRAIN_US;
 	while (any) {
-		any = hs_sim_news_hurry(heatsink);
+		any = hs_sim_news_hurry(heatsink) | end_peers(heatsink);
 		for (uint32_t i = 0; i < world->options.workers; i++) {
 			struct hs_core *core = world->workers[heatsink->first + i].core;
 
@@ -456,7 +467,6 @@ void hs_sim_heatsink_kill(struct hs_sim_heatsink *heatsink, bool lost)
 
 	heatsink->dead = true;
 	hs_sim_proxy_end(heatsink->proxy, lost);
-	end_peers(heatsink);
 	drain_cores(heatsink);
 	for (struct hs_sim_client *client = world->clients; client; client = client->next) {
 		if (client->session && world->workers[client->worker].heatsink == heatsink)

@@ -17,6 +17,7 @@ struct hs_sim_worker {
 	bool reading_planned;
 	uint64_t clock_us; /* what it read there last: it never reads an earlier time */
 	uint64_t turn_us;  /* when the last change of options does */
+	uint64_t peer_us;  /* when the last message of another worker does: they keep their order */
 	uint64_t news_us;  /* when the last piece of news gets there: they keep their order */
 };
 
