@@ -16,6 +16,7 @@ enum {
 	HS_SIM_LAW_CACHES,    /* what clients keep is what is there, or they are being told */
 	HS_SIM_LAW_SERVES,    /* when all is well again, everything is served */
 	HS_SIM_LAW_FILLS,     /* a worker reads one thing to be kept once at a time */
+	HS_SIM_LAW_MESSAGES,  /* who subscribes hears each message once, in order */
 };
 
 struct hs_sim_verdict {
@@ -76,6 +77,7 @@ struct hs_sim_heats {
 	struct hs_heat *const *heats;
 	size_t count;
 	uint16_t partitions;
+	bool others; /* who are not among the accesses asked for keys of their own, too */
 	bool summed; /* slots are anywhere and move: what is true of partitions is true of their sum */
 	uint64_t start_us;
 	uint64_t now_us;

@@ -16,7 +16,7 @@
  * are also commands of a connection (CLUSTER SETSLOT, MIGRATE, CLUSTER FAILOVER), which serve tests
  * that run scripts against real servers.
  *
- * It does not have: lists and other collections, scripts, ACLs but one password, databases but 0.
+ * It does not have: collections (of lists RPUSH and BLPOP, sim/server_lists.c), scripts, ACLs but one password, databases but 0.
  *
  * One thread. The host's events must not run after hs_sim_cluster_destroy. */
 #ifndef HS_SIM_CLUSTER_H

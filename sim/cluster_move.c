@@ -172,6 +172,7 @@ const char *hs_sim_migrate_key(struct hs_sim_server *from, struct hs_sim_server 
 	hs_buf_deinit(&bytes);
 	hs_sim_tracking_tell(to, key);
 	hs_sim_stream_note_key(to, slot, key);
+	hs_sim_lists_serve(to);
 	hs_sim_stream_end_group(to);
 	hs_sim_server_wake(to);
 	if (!copy)

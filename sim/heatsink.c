@@ -244,6 +244,13 @@ static void cancel(void *context, struct hs_op *op)
 		hs_sim_proxy_cancel(worker->heatsink->proxy, op);
 }
 
+static bool unblock(void *context, struct hs_op *op, bool error)
+{
+	struct hs_sim_worker *worker = context;
+
+	return worker->heatsink->proxy && hs_sim_proxy_unblock(worker->heatsink->proxy, op, error);
+}
+
 static void trouble(void *context, char *text, size_t size)
 {
 	struct hs_sim_worker *worker = context;
@@ -273,6 +280,7 @@ static void tell(void *context, struct hs_news *news)
 static const struct hs_core_calls core_calls = {
 	.submit = submit,
 	.cancel = cancel,
+	.unblock = unblock,
 	.tell = tell,
 	.trouble = trouble,
 	.mono_us = look_at_clock,

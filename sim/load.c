@@ -329,6 +329,8 @@ struct hs_sim_load *hs_sim_load_create(const struct hs_sim_load_options *options
 	}
 	if (hs_sim_load_has_rules(load))
 		hs_sim_load_begin_ruled(load);
+	if (options->guests.requests > 0)
+		load->guests = hs_sim_guests_create(&options->guests, world);
 	return load;
 }
 
@@ -341,6 +343,7 @@ void hs_sim_load_destroy(struct hs_sim_load **pointer)
 		for (uint32_t j = 0; j < HS_SIM_UNDER_WAY_MAX; j++)
 			hs_buf_deinit(&load->actors[i].asks[j].instead);
 	}
+	hs_sim_guests_destroy(&load->guests);
 	hs_sim_history_deinit(&load->history);
 	hs_sim_accesses_deinit(&load->accesses);
 	hs_mem_free(&load->actors);
@@ -354,5 +357,5 @@ const struct hs_sim_history *hs_sim_load_history(const struct hs_sim_load *load)
 
 uint64_t hs_sim_load_requests(const struct hs_sim_load *load)
 {
-	return load->requests;
+	return load->requests + (load->guests ? hs_sim_guests_requests(load->guests) : 0);
 }

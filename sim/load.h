@@ -5,6 +5,7 @@
 #define HS_SIM_LOAD_H
 
 #include "sim/check.h"
+#include "sim/guests.h"
 #include "sim/history.h"
 #include "sim/world.h"
 
@@ -36,6 +37,7 @@ struct hs_sim_load_options {
 	bool plain;		/* nearly all reads are GET, and half of those writes DEL */
 	bool flushes;		/* FLUSHALL, by clients and behind them */
 	bool turns;		/* mitigations are turned off and on again, and rules */
+	struct hs_sim_guests_options guests; /* beside them */
 };
 
 struct hs_sim_load;

@@ -86,6 +86,7 @@ static int check_heat(struct hs_sim_load *load)
 		.heats = world->heats,
 		.count = world->workers_count,
 		.partitions = world->options.engine.partitions,
+		.others = load->guests != NULL,
 		.summed = world->options.servers.cluster,
 		.start_us = world->start_us,
 		.now_us = world->now.mono_us,
@@ -251,7 +252,11 @@ int hs_sim_load_check(struct hs_sim_load *load, struct hs_sim_verdict *verdict)
 	for (uint32_t i = 0; i < load->options.clients; i++)
 		check_answered(load, &load->actors[i]);
 	check_limits(load);
+	if (load->guests)
+		hs_sim_guests_check_answered(load->guests, &load->verdict);
 	hs_sim_world_calm(load->world);
+	if (load->guests)
+		hs_sim_guests_check(load->guests, &load->verdict);
 	if (load->verdict.law == 0)
 		read_all(load, finals);
 	if (load->verdict.law == 0 && hs_sim_load_has_rules(load))

@@ -82,6 +82,7 @@ struct hs_sim_load {
 	uint32_t behind_left; /* writes past the process */
 	bool off;	      /* everything is turned off, for the last reads */
 	struct hs_sim_actor *actors;
+	struct hs_sim_guests *guests;
 };
 
 static inline bool hs_sim_ask_is_watch(const struct hs_sim_ask *ask)

@@ -5,6 +5,7 @@
 #include "wire/reply.h"
 
 enum {
+	MESSAGE_ONE_IN = 4,
 	LATE_CHECKS = 32, /* HS_SIM_PUSH_LATE: behind so many liveness checks at most */
 };
 
@@ -19,6 +20,7 @@ void hs_sim_misroute_init(struct hs_sim_misroute *misroute, enum hs_sim_mistake 
 void hs_sim_misroute_deinit(struct hs_sim_misroute *misroute)
 {
 	hs_buf_deinit(&misroute->partial);
+	hs_news_unref(&misroute->held);
 }
 
 static bool is_write(const struct hs_op *op)
@@ -32,6 +34,11 @@ static bool is_increment(const struct hs_op *op)
 
 	return id == HS_CMD_ID_INCR || id == HS_CMD_ID_INCRBY || id == HS_CMD_ID_DECR ||
 	       id == HS_CMD_ID_DECRBY;
+}
+
+static bool is_called(const struct hs_op *op, const char *name)
+{
+	return op->kind == HS_OP_COMMAND && strcmp(op->command->name, name) == 0;
 }
 
 /* ---- around an event ---- */
@@ -107,6 +114,9 @@ void hs_sim_misroute_down(struct hs_sim_misroute *misroute, struct hs_pipe *pipe
 			op->engine_mark = UINT64_MAX;
 		if (misroute->mistake == HS_SIM_EXEC_RESENT && op->kind == HS_OP_EXEC)
 			op->engine_mark = UINT64_MAX;
+		if ((misroute->mistake == HS_SIM_ELEMENT_LOST && is_called(op, "blpop")) ||
+		    (misroute->mistake == HS_SIM_ELEMENT_TWICE && is_called(op, "rpush")))
+			op->engine_mark = UINT64_MAX;
 	}
 	if (misroute->mistake != HS_SIM_HALF_REPLY_KEPT || pipe->upstream.partial.len == 0)
 		return;
@@ -159,6 +169,29 @@ bool hs_sim_misroute_holds(const struct hs_sim_misroute *misroute, const struct 
 			return true;
 	}
 	return false;
+}
+
+uint32_t hs_sim_misroute_news(struct hs_sim_misroute *misroute, struct hs_news *news,
+			      struct hs_news **behind)
+{
+	*behind = NULL;
+	if ((news->kind != HS_NEWS_MESSAGE && news->kind != HS_NEWS_SHARD) ||
+	    misroute->mistake < HS_SIM_MESSAGE_LOST || misroute->mistake > HS_SIM_MESSAGE_OVERTAKES)
+		return 1;
+	if (misroute->held) {
+		*behind = misroute->held;
+		misroute->held = NULL;
+		return 1;
+	}
+	if (hs_prng_below(&misroute->prng, MESSAGE_ONE_IN) > 0)
+		return 1;
+	if (misroute->mistake == HS_SIM_MESSAGE_TWICE)
+		return 2;
+	if (misroute->mistake == HS_SIM_MESSAGE_OVERTAKES) {
+		hs_news_ref(news, 1);
+		misroute->held = news;
+	}
+	return 0;
 }
 
 void hs_sim_misroute_finished(struct hs_sim_misroute *misroute, struct hs_op *op)

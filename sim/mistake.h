@@ -56,6 +56,13 @@ enum hs_sim_mistake {
 	HS_SIM_WATCH_KEPT,	 /* a private connection is used again with the WATCH of before */
 	HS_SIM_WAITS_FOR_ALL,	 /* nothing is sent while any server owes an answer */
 	HS_SIM_PARKS_ALL,	 /* nothing is sent while any server is away */
+	/* Of those who wait and listen (sim/guests.h): */
+	HS_SIM_UNBLOCK_LOST,  /* CLIENT UNBLOCK is answered, and nobody is woken */
+	HS_SIM_ELEMENT_LOST,  /* a BLPOP whose outcome is unknown is said not to have been sent */
+	HS_SIM_ELEMENT_TWICE, /* an RPUSH whose outcome is unknown is sent again */
+	HS_SIM_MESSAGE_LOST,  /* a message is not told */
+	HS_SIM_MESSAGE_TWICE, /* a message is told twice */
+	HS_SIM_MESSAGE_OVERTAKES, /* a message comes behind the next one */
 	/* Around the cores: what one does who thinks that a cache is easy (sim/misread.c). */
 	HS_SIM_WRITE_UNSTAMPED,	 /* an increment leaves kept values as they are */
 	HS_SIM_RACED_FILL,	 /* what was read while it was written is kept */
@@ -92,6 +99,8 @@ enum hs_sim_mistake_where {
 	HS_SIM_IN_FLEET,	 /* with several heatsinks, which die */
 	HS_SIM_IN_RULES_MOVES,	 /* keys with contracts, and slots that move */
 	HS_SIM_IN_CACHES_FAULTS, /* clients that keep what they read, in front of servers that fail */
+	HS_SIM_IN_GUESTS,	 /* with clients that wait and listen, in front of servers */
+	HS_SIM_IN_GUESTS_FAULTS, /* the same where servers fail */
 };
 enum hs_sim_mistake_where hs_sim_mistake_where(enum hs_sim_mistake mistake);
 /* Whether the law of a verdict is one that the mistake can break: another one was broken by something else. */

@@ -4,7 +4,14 @@
 #include "base/mem.h"
 #include "sim/cluster.h"
 
-enum { CUT_ONE_IN = 4, BLOCKED_ONE_IN = 8, BLOCKED_US_MAX = 500 };
+enum {
+	CUT_ONE_IN = 4,
+	BLOCKED_ONE_IN = 8,
+	BLOCKED_US_MAX = 500,
+	/* The kernel gives up a connection whose other end is silent: KEEPALIVE_S of upstream/conn.c, and ten
+	 * tries, one a second. */
+	KEEPALIVE_US = 25000000,
+};
 
 /* Both sides know a wire, and it is freed when neither does and nothing is on its way. */
 struct hs_sim_wire {
@@ -182,6 +189,22 @@ static void end(struct hs_sim_wire *wire, const char *why)
 	plan(wire, wire->network->now->mono_us, tell_down, wire);
 }
 
+static void give_up(void *context, void *target, uint64_t number)
+{
+	struct hs_sim_wire *wire = target;
+
+	(void)context, (void)number;
+	end(wire, "connection timed out");
+	unplan(wire);
+}
+
+/* Nothing comes back any more. */
+static void fall_silent(struct hs_sim_wire *wire)
+{
+	wire->mute = true;
+	plan(wire, wire->network->now->mono_us + KEEPALIVE_US, give_up, wire);
+}
+
 static void hang_up(struct hs_sim_wire *wire)
 {
 	struct hs_sim_server_conn *server = wire->server;
@@ -276,7 +299,7 @@ void hs_sim_wire_close(struct hs_sim_wire **pointer, bool lost)
 
 void hs_sim_wire_silence(struct hs_sim_wire *wire)
 {
-	wire->mute = true;
+	fall_silent(wire);
 }
 
 /* ---- in which order things ran ---- */
@@ -356,7 +379,7 @@ static void reach_owner(void *context, void *target, uint64_t number)
 			receive(wire, piece->data, hs_prng_below(&network->prng, len));
 			lose(wire, one_in(network, 2));
 		} else if (fails(network, network->options.mute_one_in)) {
-			wire->mute = true;
+			fall_silent(wire);
 		} else {
 			receive(wire, piece->data, len);
 		}

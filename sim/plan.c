@@ -12,6 +12,8 @@ enum {
 	WATCHES_SEED = 0x3a7c,
 	ALONE_ONE_IN = 8,
 	LOSSY_ACT_US_MAX = 3000,
+	GUESTS_SEED = 0x6e57,
+	GUESTS_ONE_IN = 8,
 	PARTITIONS = 16, /* that can be told apart in front of a Cluster */
 };
 
@@ -294,6 +296,34 @@ static void draw_caches_servers(struct hs_prng *prng, struct hs_sim_plan *plan)
 	servers->lossy = servers->deaths = false;
 }
 
+/* Clients that wait and listen. Drawn apart from the rest: what others do stays as it was. */
+static void draw_guests(uint64_t seed, struct hs_sim_plan *plan, bool always, bool faults)
+{
+	struct hs_sim_guests_options *guests = &plan->load.guests;
+	bool servers = plan->world.servers.on;
+	struct hs_prng prng;
+
+	hs_prng_init(&prng, seed ^ GUESTS_SEED);
+	/* Law 9's bound counts the load's requests alone; lists are not followed through losses. */
+	if (plan->has_caches || plan->world.stage || plan->world.servers.alone ||
+	    plan->world.servers.lossy ||
+	    (!always &&
+	     (!one_in(&prng, GUESTS_ONE_IN) || plan->world.engine.mistake != HS_SIM_NO_MISTAKE)))
+		return;
+	guests->poppers = servers ? ONE_OF(&prng, 1, 2, 2) : 0;
+	guests->pushers = servers ? ONE_OF(&prng, 1, 1, 2) : 0;
+	guests->listeners = ONE_OF(&prng, 1, 2);
+	guests->publishers = ONE_OF(&prng, 1, 2);
+	guests->requests = ONE_OF(&prng, 4, 8);
+	guests->act_us_max = ONE_OF(&prng, 100, 1000, 5000);
+	guests->timeout_us_max = ONE_OF(&prng, 1000, 20000, 100000);
+	guests->faults = faults;
+	guests->moving = faults && plan->world.servers.cluster;
+	guests->forever = !faults;
+	guests->crowded = plan->world.servers.private_max < 100;
+	guests->hang_ups = one_in(&prng, 2);
+}
+
 static void draw_caches(struct hs_prng *prng, struct hs_sim_plan *plan)
 {
 	plan->world.core.tracking_keys_max = ONE_OF(prng, 0, 1, 3, 1000);
@@ -398,7 +428,9 @@ void hs_sim_plan_draw(struct hs_sim_plan *plan, uint64_t seed, enum hs_sim_mista
 	    where == HS_SIM_IN_CACHES_FAULTS || where == HS_SIM_IN_FAILOVERS ||
 	    where == HS_SIM_IN_ALONE)
 		servers = faults = true;
-	if (where == HS_SIM_IN_PEACE) {
+	if (where == HS_SIM_IN_GUESTS_FAULTS)
+		servers = faults = true;
+	if (where == HS_SIM_IN_PEACE || where == HS_SIM_IN_GUESTS) {
 		servers = true;
 		faults = false;
 	}
@@ -415,6 +447,8 @@ void hs_sim_plan_draw(struct hs_sim_plan *plan, uint64_t seed, enum hs_sim_mista
 		draw_caches_servers(&prng, plan);
 	else if (servers)
 		draw_servers(&prng, plan, faults);
+	draw_guests(seed, plan, where == HS_SIM_IN_GUESTS || where == HS_SIM_IN_GUESTS_FAULTS,
+		    servers && faults);
 }
 
 /* --- for people --- */
@@ -478,6 +512,12 @@ void hs_sim_plan_describe(const struct hs_sim_plan *plan, struct hs_buf *text)
 		hs_buf_printf(text, "; %u clients, %u requests each, %u under way, %u keys\n",
 			      load->clients, load->requests, load->depth_max,
 			      load->registers + load->counters);
+	if (load->guests.requests > 0)
+		hs_buf_printf(text,
+			      "%u guests that wait, %u that push, %u that listen, %u that publish, "
+			      "%u requests each\n",
+			      load->guests.poppers, load->guests.pushers, load->guests.listeners,
+			      load->guests.publishers, load->guests.requests);
 	hs_sim_plan_describe_rules(plan, text);
 }
 
@@ -587,6 +627,18 @@ static void simplify_load(struct hs_sim_plan *plan, uint32_t number)
 		plan->load.full = false;
 		plan->world.engine.bytes_max = 0;
 		break;
+	case 12:
+		one_less(&load->guests.requests, 0);
+		break;
+	case 13:
+		load->guests.poppers = load->guests.pushers = 0;
+		break;
+	case 14:
+		load->guests.listeners = load->guests.publishers = 0;
+		break;
+	case 15:
+		load->guests.hang_ups = false;
+		break;
 	default:
 		one_less(&load->depth_max, 1);
 	}
@@ -594,7 +646,7 @@ static void simplify_load(struct hs_sim_plan *plan, uint32_t number)
 
 bool hs_sim_plan_simplify(struct hs_sim_plan *plan, uint32_t number)
 {
-	enum { LOAD_WAYS = 13, WORLD_WAYS = 15 };
+	enum { LOAD_WAYS = 17, WORLD_WAYS = 15 };
 
 	if (number < LOAD_WAYS && !plan->has_caches)
 		simplify_load(plan, number);
@@ -629,6 +681,12 @@ uint64_t hs_sim_plan_weight(const struct hs_sim_plan *plan)
 		load->ticks,
 		load->flips,
 		load->full,
+		load->guests.requests,
+		load->guests.poppers,
+		load->guests.pushers,
+		load->guests.listeners,
+		load->guests.publishers,
+		load->guests.hang_ups,
 		caches->clients,
 		caches->keys,
 		caches->requests,

@@ -569,12 +569,19 @@ static void subscriber_open(void *context, struct hs_upstream *upstream,
 static void subscriber_news(void *context, struct hs_news *news)
 {
 	struct hs_sim_proxy *proxy = context;
+	struct hs_news *behind;
+	uint32_t times = hs_sim_misroute_news(&proxy->misroute, news, &behind);
 
 	if (proxy->ended ||
 	    (proxy->options.mistake == HS_SIM_COVER_LOST && news->kind == HS_NEWS_CHANGED_ALL))
-		hs_news_unref(&news);
-	else
+		times = 0;
+	for (uint32_t i = 0; i < times; i++) {
+		hs_news_ref(news, 1);
 		proxy->host.news(proxy->host.context, news);
+	}
+	if (behind)
+		proxy->host.news(proxy->host.context, behind);
+	hs_news_unref(&news);
 }
 
 static void subscriber_done(void *context, struct hs_op *op)
@@ -645,6 +652,13 @@ void hs_sim_proxy_cancel(struct hs_sim_proxy *proxy, struct hs_op *op)
 {
 	if (!proxy->ended)
 		hs_flow_cancel(proxy->workers[op->worker].flow, op);
+}
+
+bool hs_sim_proxy_unblock(struct hs_sim_proxy *proxy, struct hs_op *op, bool error)
+{
+	if (proxy->ended || proxy->options.mistake == HS_SIM_UNBLOCK_LOST)
+		return !proxy->ended;
+	return hs_flow_unblock(proxy->workers[op->worker].flow, op, error);
 }
 
 bool hs_sim_proxy_flush(struct hs_sim_proxy *proxy, uint32_t worker)

@@ -64,6 +64,8 @@ bool hs_sim_proxy_is_routed(
 
 enum hs_submit hs_sim_proxy_submit(struct hs_sim_proxy *proxy, struct hs_op *op);
 void hs_sim_proxy_cancel(struct hs_sim_proxy *proxy, struct hs_op *op);
+/* As hs_flow_unblock. */
+bool hs_sim_proxy_unblock(struct hs_sim_proxy *proxy, struct hs_op *op, bool error);
 bool hs_sim_proxy_flush(struct hs_sim_proxy *proxy, uint32_t worker); /* true: something was sent */
 void hs_sim_proxy_trouble(const struct hs_sim_proxy *proxy, char *text, size_t size);
 /* From now on so long between two liveness checks; 0: none. */

@@ -11,7 +11,9 @@
 
 /* As a server of a later version would say, or one with a module. That they write is not said. */
 #define COMMANDS(flags)                                                                            \
-	"*2\r\n"                                                                                   \
+	"*4\r\n"                                                                                   \
+	"*6\r\n$5\r\nblpop\r\n:-3\r\n*2\r\n+write\r\n+blocking\r\n:1\r\n:-2\r\n:1\r\n"             \
+	"*6\r\n$5\r\nrpush\r\n:-3\r\n*1\r\n+write\r\n:1\r\n:1\r\n:1\r\n"                           \
 	"*6\r\n$6\r\nx.swap\r\n:3\r\n" flags ":1\r\n:1\r\n:1\r\n"                                  \
 	"*6\r\n$6\r\nx.both\r\n:3\r\n" flags ":1\r\n:1\r\n:1\r\n"
 
@@ -47,6 +49,8 @@ static void describe(const struct hs_sim_plan *plan, struct hs_sim_result *resul
 		hs_buf_printf(&result->text, "caches: %s\n", verdict->text);
 	else if (verdict->law == HS_SIM_LAW_SERVES)
 		hs_buf_printf(&result->text, "serves: %s\n", verdict->text);
+	else if (verdict->law == HS_SIM_LAW_MESSAGES)
+		hs_buf_printf(&result->text, "messages: %s\n", verdict->text);
 	else if (verdict->law == HS_SIM_LAW_FILLS)
 		hs_buf_printf(&result->text, "fills: %s\n", verdict->text);
 	else
@@ -112,7 +116,7 @@ int hs_sim_check_plan(const struct hs_sim_runner *runner, const struct hs_sim_pl
 
 	*result = (struct hs_sim_result){0};
 	options.core.acl = runner->acl;
-	if (options.rules_count > 0 && options.servers.on)
+	if (options.servers.on && (options.rules_count > 0 || plan->load.guests.requests > 0))
 		options.learned = runner->learned;
 	world = hs_sim_world_create(&options);
 	err = plan->has_caches ? check_caches(plan, world, result)

@@ -2,7 +2,7 @@
  * block, and two that no server has. X.SWAP key value is GETSET. X.BOTH key value sets the key and, as a
  * script might, key0, which it does not name.
  *
- * There are no lists, so BLPOP finds nothing: it waits until its time is up, or somebody ends the wait. */
+ * Of lists there is what BLPOP needs (sim/server_lists.c). */
 #include "sim/server_internal.h"
 
 #include "base/num.h"
@@ -22,6 +22,7 @@ enum extra {
 	MIGRATE,
 	WAIT,
 	BLPOP,
+	RPUSH,
 };
 
 #define DUMP_HEAD "simulated:"
@@ -43,6 +44,7 @@ const struct hs_command hs_sim_extras[] = {
 	ROW("migrate", MIGRATE, -6, HS_CMD_WRITE, 0, 0),
 	ROW("wait", WAIT, 3, HS_CMD_BLOCKING, 0, 0),
 	ROW("blpop", BLPOP, -3, HS_CMD_WRITE | HS_CMD_BLOCKING, 1, -2),
+	ROW("rpush", RPUSH, -3, HS_CMD_WRITE | HS_CMD_DENYOOM, 1, 1),
 	{.name = NULL},
 };
 
@@ -277,7 +279,7 @@ static void run_blpop(struct hs_sim_server_conn *conn, size_t argc, const struct
 		      struct hs_reply *reply)
 {
 	char text[HS_NUM_TEXT_MAX] = "", *end;
-	struct hs_bytes number = argv[argc - 1], record;
+	struct hs_bytes number = argv[argc - 1];
 	double timeout_s;
 
 	if (number.len < sizeof text)
@@ -291,21 +293,15 @@ static void run_blpop(struct hs_sim_server_conn *conn, size_t argc, const struct
 		hs_reply_error(reply, "ERR timeout is negative");
 		return;
 	}
-	for (size_t i = 1; i + 1 < argc; i++) {
-		uint16_t slot = hs_slot_of(argv[i]);
-
-		if (hs_sim_data_expire(conn->server, slot, argv[i]) ||
-		    !hs_sim_keys_get(conn->server, slot, argv[i], &record))
-			continue;
-		hs_reply_error(reply, "WRONGTYPE Operation against a key holding the wrong kind of "
-				      "value");
+	if (hs_sim_lists_pop(conn, argc - 2, argv + 1, reply))
 		return;
-	}
 	if (conn->server->in_exec || conn->flags & HS_SIM_CONN_HIDDEN) {
 		hs_reply_null_array(reply);
 		return;
 	}
 	conn->wait_offset = hs_slot_of(argv[1]);
+	conn->wait_key.len = 0;
+	hs_buf_append_bytes(&conn->wait_key, argv[1]);
 	block(conn, HS_SIM_WAIT_LIST, (uint64_t)(timeout_s * 1e6));
 }
 
@@ -398,6 +394,9 @@ void hs_sim_extras_run(struct hs_sim_server_conn *conn, const struct hs_command 
 		return;
 	case BLPOP:
 		run_blpop(conn, argc, argv, reply);
+		return;
+	case RPUSH:
+		hs_sim_lists_push(conn, argc, argv, reply);
 		return;
 	}
 }

@@ -102,6 +102,7 @@ struct hs_sim_server_conn {
 	/* Blocked: by which command, and which wait that is (for its event). */
 	enum hs_sim_wait { HS_SIM_WAIT_REPLICAS, HS_SIM_WAIT_LIST } wait;
 	uint64_t wait_number, wait_offset, wait_replicas;
+	struct hs_buf wait_key; /* of a list; of several the first */
 };
 
 /* ---- the Cluster as one node sees it ---- */
@@ -156,8 +157,8 @@ struct hs_sim_server {
 	struct hs_changed changed;    /* by the command that runs */
 	struct hs_keyspace_counts counts;
 	uint64_t commands, evicted;
-
 	uint64_t pauses; /* ever: numbers them */
+
 	/* Tracking (server_tracking.c). */
 	struct hs_sim_tracked **tracked; /* buckets; NULL: nobody has tracked yet */
 	size_t tracked_count;
@@ -186,6 +187,7 @@ struct hs_sim_server {
 	bool cycle_planned;
 	bool executing; /* the command of `current` is past all checks, and runs */
 	bool in_exec;
+	bool lists_grew;     /* by the command that runs: who waits is served behind it */
 	bool paused;	     /* writes wait: a failover was asked for */
 	bool log_open;	     /* a group of the stream has begun */
 	bool link_up;	     /* a replica's to its master */
@@ -322,6 +324,15 @@ void hs_sim_unblock(struct hs_sim_server_conn *conn, const char *error); /* NULL
 void hs_sim_unblock_waits(struct hs_sim_server *server); /* a replica has got further */
 void hs_sim_unblock_moved(struct hs_sim_server *server); /* slots are another node's */
 void hs_sim_unblock_all(struct hs_sim_server *server, const char *error);
+
+/* ---- server_lists.c ---- */
+
+void hs_sim_lists_push(struct hs_sim_server_conn *conn, size_t argc, const struct hs_bytes *argv,
+		       struct hs_reply *reply);
+/* False: all are empty, and nothing is answered. */
+bool hs_sim_lists_pop(struct hs_sim_server_conn *conn, size_t keys, const struct hs_bytes *names,
+		      struct hs_reply *reply);
+void hs_sim_lists_serve(struct hs_sim_server *server); /* those that wait for elements */
 
 /* ---- server_keys.c ---- */
 

@@ -297,6 +297,10 @@ void hs_sim_call(struct hs_sim_server_conn *conn, const struct hs_command *comma
 		take_back(conn, start);
 		hs_sim_stream_end_group(server);
 		hs_sim_tracking_flush_pending(server);
+		if (server->lists_grew) {
+			hs_sim_lists_serve(server);
+			hs_sim_stream_end_group(server);
+		}
 	}
 }
 

@@ -186,6 +186,9 @@ void hs_sim_truth_changed_at(void *context, const struct hs_sim_change *change)
 	struct hs_sim_world *world = context;
 	uint32_t key;
 
+	if ((change->void_already || change->cause == HS_SIM_CHANGE_LOST) &&
+	    (!change->key || hs_bytes_begins(*change->key, HS_LIT("list"))))
+		world->elements_lost = true;
 	if (change->void_already) {
 		if (change->key && number_of_key(*change->key, &key))
 			taint(world, key);

@@ -95,6 +95,7 @@ struct hs_sim_world {
 	struct hs_sim_once once;   /* what servers have run, and must run once */
 	uint64_t
 		tainted; /* a bit for each key whose order nobody can tell: servers did not agree */
+	bool elements_lost; /* of lists, by a failover */
 	/* A failover has lost what this key held; NULL: nobody wants to know. */
 	void (*lost)(void *context, uint32_t key);
 	void *lost_context;

@@ -1,0 +1,45 @@
+/* Clients beside the random load that wait and listen: some wait for elements of lists (BLPOP), which others push,
+ * and are sometimes told to wait no longer (CLIENT UNBLOCK); some hear channels and shard channels, to which others
+ * publish. What each was told is checked:
+ *
+ *   - who waits is answered: with an element, with nothing when its time is up, or with an error;
+ *   - an element is popped once at most, in the order in which its client pushed, and none is lost
+ *     but with an answer that nobody heard (law 4);
+ *   - a message comes once at most, in the order in which its client published, and to nobody who has
+ *     left; where nothing fails, all come that were published after a subscription was confirmed.
+ *
+ * They ask one thing after the other, or a few at once. One thread. */
+#ifndef HS_SIM_GUESTS_H
+#define HS_SIM_GUESTS_H
+
+#include "sim/check.h"
+#include "sim/world.h"
+
+enum { HS_SIM_GUEST_ITEMS_MAX = 64 }; /* elements and messages */
+
+struct hs_sim_guests_options {
+	uint32_t poppers, pushers; /* in front of servers */
+	uint32_t listeners, publishers;
+	uint32_t requests;	 /* of each */
+	uint32_t act_us_max;	 /* between two of them */
+	uint32_t timeout_us_max; /* of one that waits */
+	bool forever;		 /* some wait until they are told not to */
+	bool faults;  /* requests may be refused, or their outcome not known; and messages lost */
+	bool moving;  /* channels may be subscribed elsewhere: messages may be doubled, too */
+	bool crowded; /* there are few connections for those who wait */
+	bool hang_ups;
+};
+
+struct hs_sim_guests;
+
+struct hs_sim_guests *hs_sim_guests_create(const struct hs_sim_guests_options *options,
+					   struct hs_sim_world *world);
+void hs_sim_guests_destroy(struct hs_sim_guests **guests);
+uint64_t hs_sim_guests_requests(const struct hs_sim_guests *guests);
+
+/* When all has settled: was everything answered? In a world that is calm: what is left in the lists, and did
+ * everybody get what is due? Behind that they are heard no more. */
+void hs_sim_guests_check_answered(struct hs_sim_guests *guests, struct hs_sim_verdict *verdict);
+void hs_sim_guests_check(struct hs_sim_guests *guests, struct hs_sim_verdict *verdict);
+
+#endif
