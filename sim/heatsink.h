@@ -40,7 +40,8 @@ void hs_sim_heatsink_deinit(struct hs_sim_heatsink *heatsink);
 void hs_sim_heatsink_start(struct hs_sim_heatsink *heatsink);
 /* It stops: clients have hung up, and nothing is under way. */
 void hs_sim_heatsink_stop(struct hs_sim_heatsink *heatsink);
-/* kill -9: its clients and its servers lose it, with what is on its way to the servers or without. */
+/* kill -9: its clients and its servers lose it. What is on its way to the servers arrives, or up to some byte
+ * of each connection (`lost`). */
 void hs_sim_heatsink_kill(struct hs_sim_heatsink *heatsink, bool lost);
 
 /* What an engine hands back: an operation of this heatsink (the context), a changed key. */

@@ -42,6 +42,7 @@ struct place {
 struct piece {
 	struct hs_sim_wire *wire;
 	struct hs_link link; /* in wire->pieces */
+	bool to_server;
 	size_t len;
 	char data[];
 };
@@ -151,12 +152,15 @@ static uint64_t arrival(struct hs_sim_wire *wire, uint64_t *last_us)
 	return *last_us = at_us;
 }
 
+static void reach_server(void *context, void *target, uint64_t number);
+
 static void send_piece(struct hs_sim_wire *wire, const char *data, size_t len, uint64_t *last_us,
 		       hs_sim_event_run *run)
 {
 	struct piece *piece = hs_mem_alloc(sizeof *piece + len);
 
 	piece->wire = wire;
+	piece->to_server = run == reach_server;
 	hs_list_init(&piece->link);
 	hs_list_append(&wire->pieces, &piece->link);
 	piece->len = len;
@@ -282,14 +286,38 @@ void hs_sim_wire_send(struct hs_sim_wire *wire)
 	hs_buf_consume(&upstream->out, len);
 }
 
+/* What is on its way to the server ends at some byte, be it in the middle of a command; behind that the
+ * connection does. */
+static void cut_off(struct hs_sim_wire *wire)
+{
+	uint64_t left = 0;
+
+	for (struct hs_link *link = wire->pieces.next; link != &wire->pieces; link = link->next) {
+		const struct piece *piece = hs_list_entry(link, struct piece, link);
+
+		left += piece->to_server ? piece->len : 0;
+	}
+	left = hs_prng_below(&wire->network->prng, left + 1);
+	for (struct hs_link *link = wire->pieces.next; link != &wire->pieces; link = link->next) {
+		struct piece *piece = hs_list_entry(link, struct piece, link);
+
+		if (!piece->to_server)
+			continue;
+		if (piece->len > left)
+			piece->len = left;
+		left -= piece->len;
+	}
+}
+
 void hs_sim_wire_close(struct hs_sim_wire **pointer, bool lost)
 {
 	struct hs_sim_wire *wire = *pointer;
 
 	*pointer = NULL;
 	wire->options.upstream = NULL;
-	wire->lost |= lost;
 	wire->planned++; /* it lives until the end of this call */
+	if (lost && !wire->lost)
+		cut_off(wire);
 	if (wire->lost)
 		hang_up(wire);
 	else if (wire->server)

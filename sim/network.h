@@ -66,8 +66,8 @@ struct hs_sim_wire *hs_sim_wire_open(struct hs_sim_network *network,
 				     const struct hs_sim_wire_options *options);
 /* Takes what it can of upstream->out, now and later, and counts it in upstream->sent. */
 void hs_sim_wire_send(struct hs_sim_wire *wire);
-/* Not a word more about it. What the kernel has taken still arrives, unless the process died with what was
- * on its way lost (`lost`). */
+/* Not a word more about it. What the kernel has taken still arrives; of a process that died with what was on
+ * its way (`lost`) up to some byte, between two commands or in the middle of one. */
 void hs_sim_wire_close(struct hs_sim_wire **wire, bool lost);
 /* Nothing comes back on it any more. */
 void hs_sim_wire_silence(struct hs_sim_wire *wire);
