@@ -108,9 +108,11 @@ struct hs_sim_cluster_host {
 	void (*send)(void *context, void *io, struct hs_bytes bytes);
 	/* The server has closed the connection, behind what was sent. It is gone, do not disconnect it. */
 	void (*closed)(void *context, void *io);
-	/* All three may be NULL. They may peek and must not change anything. */
+	/* All of these may be NULL. They may peek and must not change anything. */
 	void (*changed)(void *context, const struct hs_sim_change *change);
 	void (*ran)(void *context, const struct hs_sim_ran *ran);
+	/* A command was not run: MOVED, ASK, TRYAGAIN, CLUSTERDOWN, READONLY, LOADING …, as text. */
+	void (*refused)(void *context, const struct hs_sim_ran *not_run);
 	/* A node's role, slots or address changed as itself sees it. */
 	void (*turned)(void *context, uint8_t node);
 	void *context;

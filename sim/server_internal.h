@@ -298,6 +298,11 @@ struct hs_sim_move *hs_sim_view_move(struct hs_sim_view *view, uint16_t slot, bo
 void hs_sim_view_begin_move(struct hs_sim_view *view, uint16_t slot, uint8_t other, bool importing);
 void hs_sim_view_end_move(struct hs_sim_view *view, uint16_t slot, bool importing);
 
+/* ---- server_run.c ---- */
+
+/* The command that the connection has just sent is not run. */
+void hs_sim_note_refused(const struct hs_sim_server_conn *conn, const char *text);
+
 /* ---- server_data.c ---- */
 
 /* What a command on keys answers; also for rows of sim/server_extras.c. */

@@ -121,6 +121,7 @@ static bool refuse(struct hs_sim_server_conn *conn, const char *text)
 	struct hs_reply reply = hs_sim_conn_reply(conn);
 
 	count(conn, text);
+	hs_sim_note_refused(conn, text);
 	if (conn->command->id == HS_CMD_ID_EXEC)
 		hs_sim_discard(conn);
 	else if (conn->flags & HS_SIM_CONN_MULTI)

@@ -34,10 +34,27 @@ const struct hs_command *hs_sim_command_find(size_t argc, const struct hs_bytes 
 	return NULL;
 }
 
+void hs_sim_note_refused(const struct hs_sim_server_conn *conn, const char *text)
+{
+	const struct hs_sim_cluster_host *host = &conn->server->cluster->host;
+
+	if (host->refused && !(conn->flags & HS_SIM_CONN_HIDDEN))
+		host->refused(host->context, &(struct hs_sim_ran){
+						     .node = conn->server->number,
+						     .conn = conn,
+						     .io = conn->io,
+						     .argc = conn->request.argc,
+						     .argv = conn->request.argv,
+						     .reply = hs_bytes_of(text),
+						     .error = true,
+					     });
+}
+
 void hs_sim_reject(struct hs_sim_server_conn *conn, const char *text)
 {
 	struct hs_reply reply = hs_sim_conn_reply(conn);
 
+	hs_sim_note_refused(conn, text);
 	if (conn->flags & HS_SIM_CONN_MULTI)
 		conn->flags |= HS_SIM_CONN_DIRTY_EXEC;
 	if (conn->command && conn->command->id == HS_CMD_ID_EXEC) {

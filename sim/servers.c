@@ -47,6 +47,7 @@ static void create_cluster(struct hs_sim_world *world)
 		.closed = hs_sim_network_closed,
 		.changed = hs_sim_truth_changed_at,
 		.ran = hs_sim_truth_ran_at,
+		.refused = hs_sim_truth_refused_at,
 		.context = world,
 		.reached = &world->reached,
 	};

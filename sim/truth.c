@@ -204,7 +204,7 @@ void hs_sim_truth_changed_at(void *context, const struct hs_sim_change *change)
 }
 
 /* For people. */
-static void note_ran(struct hs_sim_world *world, const struct hs_sim_ran *ran)
+static void note_ran(struct hs_sim_world *world, const char *does, const struct hs_sim_ran *ran)
 {
 	char words[100] = "", word[40], reply[40];
 
@@ -213,7 +213,7 @@ static void note_ran(struct hs_sim_world *world, const struct hs_sim_ran *ran)
 	for (size_t i = 0; i < ran->argc && strlen(words) + sizeof word + 1 < sizeof words; i++)
 		snprintf(words + strlen(words), sizeof word + 1, " %s",
 			 hs_bytes_escape(ran->argv[i], word, sizeof word));
-	hs_sim_fate_note(world, "node %u runs%s on %" PRIu64 "%s: %s", ran->node, words,
+	hs_sim_fate_note(world, "node %u %s%s on %" PRIu64 "%s: %s", ran->node, does, words,
 			 ran->conn ? hs_sim_server_conn_id(ran->conn) : 0,
 			 ran->in_exec ? " in EXEC" : "",
 			 hs_bytes_escape(ran->reply, reply, sizeof reply));
@@ -224,7 +224,7 @@ void hs_sim_truth_ran_at(void *context, const struct hs_sim_ran *ran)
 	struct hs_sim_world *world = context;
 	uint32_t key;
 
-	note_ran(world, ran);
+	note_ran(world, "runs", ran);
 	if (!ran->conn)
 		return;
 	hs_sim_runs_ran(&world->runs, ran);
@@ -233,6 +233,11 @@ void hs_sim_truth_ran_at(void *context, const struct hs_sim_ran *ran)
 			hs_sim_past_asked(&world->past, key, world->now.wall_us);
 	}
 	hs_sim_once_note(world, ran);
+}
+
+void hs_sim_truth_refused_at(void *context, const struct hs_sim_ran *not_run)
+{
+	note_ran(context, "refuses", not_run);
 }
 
 void hs_sim_truth_ran(void *context, const struct hs_op *op)

@@ -67,6 +67,7 @@ struct hs_sim_change;
 struct hs_sim_ran;
 void hs_sim_truth_changed_at(void *context, const struct hs_sim_change *change);
 void hs_sim_truth_ran_at(void *context, const struct hs_sim_ran *ran);
+void hs_sim_truth_refused_at(void *context, const struct hs_sim_ran *not_run);
 
 /* news.c: to every worker of a heatsink (the context), each in its own time, in the order told. */
 void hs_sim_news_tell(void *context, struct hs_news *news);

@@ -75,6 +75,19 @@ class SimTest(unittest.TestCase):
                 self.assertEqual(code, 1)
                 self.assertRegex(out, r"(?m)^law [1246]: ")
 
+    def test_the_script_shows_what_servers_did_not_run(self):
+        code, out, _ = sim("check", "--mistake", "redirect-overtakes", "--schedules", 2000)
+        self.assertEqual(code, 1)
+        self.assertRegex(out, r"(?m)^ +\d+ at \d+ us: node \d refuses \w+ key\d+.* on \d+: (ASK|MOVED) \d+ ")
+
+    def test_who_waits_and_listens(self):
+        for mistake, law in (("element-twice", "law 4: guest"), ("message-lost", "messages: guest"),
+                             ("unblock-lost", "law 1: ")):
+            with self.subTest(mistake=mistake):
+                code, out, _ = sim("check", "--mistake", mistake, "--schedules", 1000)
+                self.assertEqual(code, 1)
+                self.assertRegex(out, rf"(?m)^{law}")
+
     def test_heat_that_is_counted_wrongly_is_found(self):
         for mistake in ("count-twice", "count-never"):
             with self.subTest(mistake=mistake):
