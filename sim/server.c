@@ -102,7 +102,7 @@ void hs_sim_conn_free(struct hs_sim_server_conn *conn)
 	hs_buf_deinit(&conn->in);
 	hs_buf_deinit(&conn->out);
 	hs_mem_free(&conn->name);
-	hs_buf_deinit(&conn->wait_key);
+	hs_buf_deinit(&conn->wait_keys);
 	hs_mem_free(&conn);
 }
 

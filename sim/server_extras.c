@@ -300,8 +300,7 @@ static void run_blpop(struct hs_sim_server_conn *conn, size_t argc, const struct
 		return;
 	}
 	conn->wait_offset = hs_slot_of(argv[1]);
-	conn->wait_key.len = 0;
-	hs_buf_append_bytes(&conn->wait_key, argv[1]);
+	hs_sim_lists_wait(conn, argc - 2, argv + 1);
 	block(conn, HS_SIM_WAIT_LIST, (uint64_t)(timeout_s * 1e6));
 }
 

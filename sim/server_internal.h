@@ -102,7 +102,7 @@ struct hs_sim_server_conn {
 	/* Blocked: by which command, and which wait that is (for its event). */
 	enum hs_sim_wait { HS_SIM_WAIT_REPLICAS, HS_SIM_WAIT_LIST } wait;
 	uint64_t wait_number, wait_offset, wait_replicas;
-	struct hs_buf wait_key; /* of a list; of several the first */
+	struct hs_buf wait_keys; /* of lists: their lengths and names, one behind the other */
 };
 
 /* ---- the Cluster as one node sees it ---- */
@@ -337,6 +337,8 @@ void hs_sim_lists_push(struct hs_sim_server_conn *conn, size_t argc, const struc
 /* False: all are empty, and nothing is answered. */
 bool hs_sim_lists_pop(struct hs_sim_server_conn *conn, size_t keys, const struct hs_bytes *names,
 		      struct hs_reply *reply);
+/* It waits for these. */
+void hs_sim_lists_wait(struct hs_sim_server_conn *conn, size_t keys, const struct hs_bytes *names);
 void hs_sim_lists_serve(struct hs_sim_server *server); /* those that wait for elements */
 
 /* ---- server_keys.c ---- */

@@ -105,6 +105,30 @@ bool hs_sim_lists_pop(struct hs_sim_server_conn *conn, size_t keys, const struct
 	return done;
 }
 
+void hs_sim_lists_wait(struct hs_sim_server_conn *conn, size_t keys, const struct hs_bytes *names)
+{
+	conn->wait_keys.len = 0;
+	for (size_t i = 0; i < keys; i++) {
+		hs_buf_append(&conn->wait_keys, (const char *)&names[i].len, sizeof names[i].len);
+		hs_buf_append_bytes(&conn->wait_keys, names[i]);
+	}
+}
+
+/* Tries the lists that it waits for, in its order. */
+static bool serve(struct hs_sim_server_conn *conn, struct hs_reply *reply)
+{
+	struct hs_bytes name;
+	bool served = false;
+
+	for (size_t at = 0; at < conn->wait_keys.len && !served; at += name.len) {
+		memcpy(&name.len, conn->wait_keys.data + at, sizeof name.len);
+		at += sizeof name.len;
+		name.data = conn->wait_keys.data + at;
+		served = hs_sim_lists_pop(conn, 1, &name, reply);
+	}
+	return served;
+}
+
 /* Of those that wait for a key that has something, the one that waits longest. */
 static struct hs_sim_server_conn *find_waiting(struct hs_sim_server *server, uint64_t since)
 {
@@ -129,10 +153,9 @@ void hs_sim_lists_serve(struct hs_sim_server *server)
 	server->lists_grew = false;
 	while ((conn = find_waiting(server, since))) {
 		struct hs_reply reply = hs_sim_conn_reply(conn);
-		struct hs_bytes key = hs_buf_bytes(&conn->wait_key);
 
 		since = conn->wait_number;
-		if (!hs_sim_lists_pop(conn, 1, &key, &reply))
+		if (!serve(conn, &reply))
 			continue;
 		conn->flags &= ~(unsigned)HS_SIM_CONN_BLOCKED;
 		hs_sim_conn_wrote(conn);

@@ -281,6 +281,16 @@ WAITS = {
         "b: SET x@0 1 ; BLPOP x@0 0", "b: DEL x@0 ; MULTI ; BLPOP x@0 0 ; EXEC", "a~ BLPOP x@0 y@0 0 ; PING",
         "blocked a", "b: CLIENT UNBLOCK $client_a ; CLIENT UNBLOCK $client_b", "a? 2", "a~ BLPOP x@0 0",
         "blocked a", "b: CLIENT UNBLOCK $client_a ERROR", "a? 1"],
+    "blpop served": [
+        "connect a 0 3", "connect b 0", "connect c 0", "a~ BLPOP x@0 0", "blocked a", "c~ BLPOP y@0 x@0 0",
+        "blocked c", "b: RPUSH x@0 1", "a? 1", "b: MULTI ; RPUSH x@0 2 ; RPUSH x@0 3 ; EXEC", "c? 1",
+        "b: BLPOP x@0 0 ; BLPOP x@0 0.001 ; EXISTS x@0 ; SET x@0 1 ; RPUSH x@0 1"],
+    "blpop of a slot that moves": [
+        "connect a 0", "connect b 0", "connect c 1", "connect d 1", "a~ BLPOP x@0 0", "blocked a",
+        "c: CLUSTER SETSLOT $slot0 IMPORTING $id0", "b: CLUSTER SETSLOT $slot0 MIGRATING $id1",
+        "b: RPUSH x@0 1 ; BLPOP x@0 0", "c~ ASKING ; BLPOP x@0 0", "blocked c", "d: ASKING ; RPUSH x@0 1 2", "c? 2",
+        "c: CLUSTER SETSLOT $slot0 NODE $id1", "b: CLUSTER SETSLOT $slot0 NODE $id1", "agree", "a? 1",
+        "d: BLPOP x@0 0 ; EXISTS x@0"],
     "blpop elsewhere": ["connect a 0", "connect b 1", "a: BLPOP x@1 0 ; BLPOP x@0 x@0b 0"],
 }
 
