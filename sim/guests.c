@@ -16,6 +16,12 @@ enum {
 	USHER_TRIES = 50,
 };
 
+const struct hs_sim_guest_words hs_sim_guest_words[HS_SIM_GUEST_TOPICS] = {
+	[HS_SIM_GUEST_CHANNEL] = {"news{key0}", "subscribe", "unsubscribe", "message", 0},
+	[HS_SIM_GUEST_SHARD] = {"news{key1}", "ssubscribe", "sunsubscribe", "smessage", 1},
+	[HS_SIM_GUEST_PATTERN] = {"news*", "psubscribe", "punsubscribe", "pmessage", 0},
+};
+
 static uint32_t draw(struct hs_sim_guests *guests, uint64_t bound)
 {
 	return (uint32_t)hs_prng_below(&guests->prng, bound);
@@ -134,17 +140,17 @@ static void give(struct hs_sim_guest *guest)
 static void listen_or_leave(struct hs_sim_guest *guest)
 {
 	struct hs_sim_guests *guests = guest->guests;
-	uint32_t channel = draw(guests, HS_SIM_GUEST_CHANNELS);
-	bool leaves = guest->hears[channel] > 0;
+	uint32_t topic = draw(guests, HS_SIM_GUEST_TOPICS);
+	const struct hs_sim_guest_words *words = &hs_sim_guest_words[topic];
+	bool leaves = guest->hears[topic] > 0;
 	char text[TEXT_MAX];
 
 	guest->left--;
 	if (leaves && guest->stays)
 		return;
-	snprintf(text, sizeof text, "%s%sSUBSCRIBE news{key%u}", channel == 1 ? "S" : "",
-		 leaves ? "UN" : "", channel);
-	ask(guest, leaves ? HS_SIM_GUEST_UNSUBSCRIBE : HS_SIM_GUEST_SUBSCRIBE, text)->where =
-		channel;
+	snprintf(text, sizeof text, "%s %s", leaves ? words->unsubscribe : words->subscribe,
+		 words->name);
+	ask(guest, leaves ? HS_SIM_GUEST_UNSUBSCRIBE : HS_SIM_GUEST_SUBSCRIBE, text)->where = topic;
 	send(guest, text);
 }
 

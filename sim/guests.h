@@ -1,6 +1,6 @@
-/* Clients beside the random load that wait and listen: some wait for elements of lists (BLPOP), which others push,
- * and are sometimes told to wait no longer (CLIENT UNBLOCK); some hear channels and shard channels, to which others
- * publish. What each was told is checked:
+/* Clients beside the random load that wait and listen: some wait for elements of lists (BLPOP), which
+ * others push, and are sometimes told to wait no longer (CLIENT UNBLOCK); some hear a channel, a pattern
+ * and a shard channel, to which others publish. What each was told is checked:
  *
  *   - who waits is answered: with an element, with nothing when its time is up, or with an error;
  *   - an element is popped once at most, in the order in which its client pushed, and none is lost

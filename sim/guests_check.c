@@ -74,24 +74,24 @@ static void take_element(struct hs_sim_guest *guest, const struct hs_sim_guest_a
 	item->taken = true;
 }
 
-static void hear_message(struct hs_sim_guest *guest, bool shard, struct hs_bytes payload,
+static void hear_message(struct hs_sim_guest *guest, uint32_t topic, struct hs_bytes payload,
 			 struct hs_bytes reply)
 {
-	uint32_t channel = shard ? 1 : 0, number = 0;
+	uint32_t channel = hs_sim_guest_words[topic].channel, number = 0;
 	struct hs_sim_guest_item *item = find_item(guest, payload, true, channel, &number);
+	bool strictly = !guest->guests->options.moving;
 
 	if (!item) {
 		complain(guest, HS_SIM_LAW_MESSAGES, "hears what was never published there", reply);
 		return;
 	}
-	if (guest->hears[channel] == 0)
+	if (guest->hears[topic] == 0)
 		complain(guest, HS_SIM_LAW_MESSAGES, "has left and hears", reply);
-	if (guest->heard >> number & 1 && !guest->guests->options.moving)
+	if (strictly && guest->heard[topic] >> number & 1)
 		complain(guest, HS_SIM_LAW_MESSAGES, "hears twice", reply);
-	else if (!is_in_order(guest->guests, guest->heard, number) &&
-		 !guest->guests->options.moving)
+	else if (strictly && !is_in_order(guest->guests, guest->heard[topic], number))
 		complain(guest, HS_SIM_LAW_MESSAGES, "hears behind a later one", reply);
-	guest->heard |= UINT64_C(1) << number;
+	guest->heard[topic] |= UINT64_C(1) << number;
 }
 
 /* ---- replies ---- */
@@ -171,57 +171,62 @@ static void answer_one(struct hs_sim_guest *guest, const struct hs_sim_guest_ask
 	}
 }
 
-/* (s)subscribe, (s)unsubscribe: asked for, unless a shard channel was dropped. */
-static void hear_change(struct hs_sim_guest *guest, bool shard, bool leaves, struct hs_bytes reply)
+/* Asked for, unless a shard channel was dropped. */
+static void hear_change(struct hs_sim_guest *guest, uint32_t topic, bool leaves,
+			struct hs_bytes reply)
 {
 	const struct hs_sim_guest_ask *ask = &guest->asks[guest->head % HS_SIM_GUEST_UNDER_WAY];
 	enum hs_sim_guest_what what = leaves ? HS_SIM_GUEST_UNSUBSCRIBE : HS_SIM_GUEST_SUBSCRIBE;
-	uint32_t channel = shard ? 1 : 0;
-	bool asked = guest->head != guest->tail && ask->what == what && ask->where == channel;
+	bool asked = guest->head != guest->tail && ask->what == what && ask->where == topic;
+	bool dropped = topic == HS_SIM_GUEST_SHARD && leaves && guest->guests->options.faults;
 
-	if (!asked && !(shard && leaves && guest->guests->options.faults))
+	if (!asked && !dropped)
 		complain(guest, 1, "is told without having asked", reply);
 	if (asked)
 		guest->head++;
-	guest->hears[channel] = leaves ? 0 : ++guest->guests->world->steps;
-	for (uint32_t i = 0; i < guest->guests->items_count; i++) {
-		if (guest->guests->items[i].where == channel)
-			guest->heard &= ~(UINT64_C(1) << i);
-	}
+	guest->hears[topic] = leaves ? 0 : ++guest->guests->world->steps;
+	guest->heard[topic] = 0;
 }
 
-/* In RESP2 what comes by itself is an array as well. False: it is a reply. */
+/* In RESP2 what comes by itself is an array as well; 0: it is neither. */
+static int64_t begin_push(struct hs_bytes reply, struct hs_bytes *elements)
+{
+	struct hs_answer head;
+	int64_t used = hs_answer_head(&head, reply.data, reply.len);
+
+	hs_check(used > 0);
+	*elements = (struct hs_bytes){reply.data + used, reply.len - (size_t)used};
+	return head.type == HS_ANSWER_ARRAY || head.type == HS_ANSWER_PUSH ? head.count : 0;
+}
+
+/* False: it is a reply. */
 static bool hear_listener(struct hs_sim_guest *guest, struct hs_bytes reply)
 {
-	struct hs_bytes elements = hs_answer_elements(reply), element;
-	struct hs_answer answers[3];
-	struct hs_answer head;
-	bool shard;
+	struct hs_bytes elements, element;
+	struct hs_answer answers[4];
+	int64_t count = begin_push(reply, &elements);
 
-	hs_check(hs_answer_head(&head, reply.data, reply.len) > 0);
-	if ((head.type != HS_ANSWER_ARRAY && head.type != HS_ANSWER_PUSH) || head.count != 3)
+	if (count < 3 || count > 4)
 		return false;
-	if (reply.data[0] == '>') {
-		size_t used =
-			4; /* ">3\r\n": no aggregate in any dialect that hs_answer_elements takes */
-
-		elements = (struct hs_bytes){reply.data + used, reply.len - used};
-	}
-	for (int i = 0; i < 3; i++) {
+	for (int64_t i = 0; i < count; i++) {
 		if (!hs_answer_take(&elements, &element) ||
 		    hs_answer_head(&answers[i], element.data, element.len) <= 0)
 			return false;
 	}
-	shard = answers[0].text.len > 0 && answers[0].text.data[0] == 's' &&
-		!hs_bytes_equal(answers[0].text, HS_LIT("subscribe"));
-	if (hs_bytes_equal(answers[0].text, HS_LIT("message")) ||
-	    hs_bytes_equal(answers[0].text, HS_LIT("smessage")))
-		hear_message(guest, shard, answers[2].text, reply);
-	else
-		hear_change(guest, shard,
-			    memmem(answers[0].text.data, answers[0].text.len, "unsub", 5) != NULL,
-			    reply);
-	return true;
+	for (uint32_t topic = 0; topic < HS_SIM_GUEST_TOPICS; topic++) {
+		const struct hs_sim_guest_words *words = &hs_sim_guest_words[topic];
+
+		if (hs_bytes_equal(answers[0].text, hs_bytes_of(words->message)))
+			hear_message(guest, topic, answers[count - 1].text, reply);
+		else if (hs_bytes_equal(answers[0].text, hs_bytes_of(words->subscribe)))
+			hear_change(guest, topic, false, reply);
+		else if (hs_bytes_equal(answers[0].text, hs_bytes_of(words->unsubscribe)))
+			hear_change(guest, topic, true, reply);
+		else
+			continue;
+		return true;
+	}
+	return false;
 }
 
 void hs_sim_guest_hear(void *context, struct hs_sim_client *client, struct hs_bytes reply)
@@ -258,9 +263,8 @@ void hs_sim_guest_forget(struct hs_sim_guest *guest)
 		if (ask->what == HS_SIM_GUEST_POP)
 			guest->guests->unknown[ask->where]++;
 	}
-	for (int i = 0; i < HS_SIM_GUEST_CHANNELS; i++)
-		guest->hears[i] = 0;
-	guest->heard = 0;
+	for (int i = 0; i < HS_SIM_GUEST_TOPICS; i++)
+		guest->hears[i] = guest->heard[i] = 0;
 	guest->client = NULL;
 }
 
@@ -332,22 +336,30 @@ static void check_lists(struct hs_sim_guests *guests)
 	}
 }
 
+/* Where nothing fails. */
+static void check_topic(struct hs_sim_guest *guest, uint32_t topic)
+{
+	struct hs_sim_guests *guests = guest->guests;
+
+	for (uint32_t i = 0; i < guests->items_count && guest->hears[topic] > 0; i++) {
+		const struct hs_sim_guest_item *item = &guests->items[i];
+
+		if (!item->message || item->where != hs_sim_guest_words[topic].channel ||
+		    !item->acked || item->asked < guest->hears[topic] ||
+		    guest->heard[topic] >> i & 1)
+			continue;
+		hs_sim_verdict_set(&guests->verdict, HS_SIM_LAW_MESSAGES,
+				   "guest %u never hears message %u, which was published after its "
+				   "subscription of %s was confirmed",
+				   guest->number, i, hs_sim_guest_words[topic].name);
+	}
+}
+
 static void check_messages(struct hs_sim_guests *guests)
 {
 	for (uint32_t i = 0; i < guests->count && !guests->options.faults; i++) {
-		const struct hs_sim_guest *guest = &guests->all[i];
-
-		for (uint32_t j = 0; j < guests->items_count; j++) {
-			const struct hs_sim_guest_item *item = &guests->items[j];
-			uint64_t since = item->message ? guest->hears[item->where] : 0;
-
-			if (since > 0 && item->acked && item->asked > since &&
-			    !(guest->heard >> j & 1))
-				hs_sim_verdict_set(&guests->verdict, HS_SIM_LAW_MESSAGES,
-						   "guest %u never hears message %u, which was "
-						   "published after its subscription was confirmed",
-						   guest->number, j);
-		}
+		for (uint32_t topic = 0; topic < HS_SIM_GUEST_TOPICS; topic++)
+			check_topic(&guests->all[i], topic);
 	}
 }
 

@@ -11,6 +11,21 @@ enum {
 	HS_SIM_GUEST_DEPTH = 3,	    /* of those who push and publish */
 };
 
+/* What is listened to: the channel, the shard channel, and a pattern that fits the channel. */
+enum hs_sim_guest_topic {
+	HS_SIM_GUEST_CHANNEL,
+	HS_SIM_GUEST_SHARD,
+	HS_SIM_GUEST_PATTERN,
+	HS_SIM_GUEST_TOPICS,
+};
+
+struct hs_sim_guest_words {
+	const char *name, *subscribe, *unsubscribe, *message;
+	uint32_t channel; /* whose messages it brings */
+};
+
+extern const struct hs_sim_guest_words hs_sim_guest_words[HS_SIM_GUEST_TOPICS];
+
 enum hs_sim_guest_role {
 	HS_SIM_POPPER,
 	HS_SIM_PUSHER,
@@ -43,7 +58,7 @@ enum hs_sim_guest_what {
 struct hs_sim_guest_ask {
 	enum hs_sim_guest_what what;
 	uint32_t item;	   /* PUSH, PUBLISH */
-	uint32_t where;	   /* POP, SUBSCRIBE, UNSUBSCRIBE */
+	uint32_t where;	   /* POP: the list; SUBSCRIBE, UNSUBSCRIBE: the topic */
 	uint64_t until_us; /* POP: when its time is up; UINT64_MAX: never */
 };
 
@@ -62,9 +77,9 @@ struct hs_sim_guest {
 	bool unblocked; /* somebody was answered that it waits no longer */
 	bool stays;	/* LISTENER: until the end */
 	/* LISTENER: since when it hears what, in steps; 0: it does not. */
-	uint64_t hears[HS_SIM_GUEST_CHANNELS];
-	uint64_t heard;	 /* a bit for each message, since then */
-	uint64_t popped; /* and for each element */
+	uint64_t hears[HS_SIM_GUEST_TOPICS];
+	uint64_t heard[HS_SIM_GUEST_TOPICS]; /* a bit for each message, since then */
+	uint64_t popped;		     /* and for each element */
 };
 
 struct hs_sim_guests {
