@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "sim/history.h"
+#include "sim/names.h"
 #include "wire/answer.h"
 
 #include <inttypes.h>
@@ -52,6 +53,12 @@ static uint32_t draw(struct caches *caches, uint32_t bound)
 	return (uint32_t)hs_prng_below(&caches->prng, bound);
 }
 
+static const char *name_of(const struct caches *caches, uint32_t key,
+			   char text[HS_SIM_NAME_BYTES_MAX])
+{
+	return hs_sim_name(caches->world->options.tied, key, text);
+}
+
 /* --- hearing --- */
 
 static int64_t value_of(const struct hs_answer *answer)
@@ -71,9 +78,9 @@ static void forget_all(struct cacher *cacher)
 
 static void forget_key(struct cacher *cacher, struct hs_bytes name)
 {
-	int64_t key;
+	uint32_t key;
 
-	hs_check(hs_num_parse_int((struct hs_bytes){name.data + 3, name.len - 3}, &key));
+	hs_check(hs_sim_name_number(name, &key) && key < cacher->caches->options->keys);
 	cacher->kept[key] = NOT_KEPT;
 }
 
@@ -173,24 +180,25 @@ static void read_something(struct cacher *cacher)
 	bool keeps = cacher->mode != OPT_IN || draw(caches, 2) == 0;
 	struct ask one = {.keys = {a}, .count = keeps};
 	struct ask two = {.keys = {a, b}, .count = keeps ? 2 : 0, .in_array = true};
-	char words[64];
+	char words[96], first[HS_SIM_NAME_BYTES_MAX], second[HS_SIM_NAME_BYTES_MAX];
 
 	if (cacher->mode == OPT_IN && keeps)
 		ask_about(cacher, "CLIENT CACHING YES", (struct ask){0});
 	switch (draw(caches, 4)) {
 	case 0:
-		snprintf(words, sizeof words, "MGET key%u key%u", a, b);
+		snprintf(words, sizeof words, "MGET %s %s", name_of(caches, a, first),
+			 name_of(caches, b, second));
 		ask_about(cacher, words, two);
 		break;
 	case 1:
 		ask_about(cacher, "MULTI", (struct ask){0});
-		snprintf(words, sizeof words, "GET key%u", a);
+		snprintf(words, sizeof words, "GET %s", name_of(caches, a, first));
 		ask_about(cacher, words, (struct ask){0});
 		one.in_array = true;
 		ask_about(cacher, "EXEC", one);
 		break;
 	default:
-		snprintf(words, sizeof words, "GET key%u", a);
+		snprintf(words, sizeof words, "GET %s", name_of(caches, a, first));
 		ask_about(cacher, words, one);
 	}
 }
@@ -200,7 +208,8 @@ static void write_something(struct cacher *cacher)
 	struct caches *caches = cacher->caches;
 	uint32_t key = draw(caches, caches->options->keys);
 	struct ask own = {.keys = {key}, .writes = cacher->noloop};
-	char words[64];
+	char words[64], text[HS_SIM_NAME_BYTES_MAX];
+	const char *name = name_of(caches, key, text);
 
 	switch (draw(caches, 12)) {
 	case 0:
@@ -210,17 +219,17 @@ static void write_something(struct cacher *cacher)
 		}
 		/* fall through */
 	case 1:
-		snprintf(words, sizeof words, "DEL key%u", key);
+		snprintf(words, sizeof words, "DEL %s", name);
 		ask_about(cacher, words, own);
 		break;
 	case 2:
 		ask_about(cacher, "MULTI", (struct ask){0});
-		snprintf(words, sizeof words, "INCR key%u", key);
+		snprintf(words, sizeof words, "INCR %s", name);
 		ask_about(cacher, words, (struct ask){0});
 		ask_about(cacher, "EXEC", own);
 		break;
 	default:
-		snprintf(words, sizeof words, "SET key%u %" PRId64, key, ++caches->values);
+		snprintf(words, sizeof words, "SET %s %" PRId64, name, ++caches->values);
 		ask_about(cacher, words, own);
 	}
 }
@@ -286,10 +295,10 @@ static void begin(struct cacher *cacher)
 static int64_t read_plainly(struct caches *caches, struct hs_sim_client *reader, uint32_t key)
 {
 	struct hs_answer answer;
-	char words[32];
+	char words[64], name[HS_SIM_NAME_BYTES_MAX];
 	int64_t value;
 
-	snprintf(words, sizeof words, "GET key%u", key);
+	snprintf(words, sizeof words, "GET %s", name_of(caches, key, name));
 	hs_sim_client_ask(reader, words);
 	hs_sim_world_settle(caches->world);
 	hs_check(hs_answer_head(&answer, reader->received.data, reader->received.len) > 0);

@@ -77,6 +77,7 @@ struct hs_sim_heats {
 	struct hs_heat *const *heats;
 	size_t count;
 	uint16_t partitions;
+	uint32_t tied; /* as in sim/names.h */
 	bool others; /* who are not among the accesses asked for keys of their own, too */
 	bool summed; /* slots are anywhere and move: what is true of partitions is true of their sum */
 	uint64_t start_us;

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/slot.h"
 #include "route/slot.h"
+#include "sim/names.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -55,11 +56,6 @@ struct truth {
 	struct partition *partitions;
 };
 
-static struct hs_bytes name_of(uint32_t key, char name[16])
-{
-	return (struct hs_bytes){name, (size_t)snprintf(name, 16, "key%u", key)};
-}
-
 static void add(struct interval *interval, double low, double high)
 {
 	interval->low += low;
@@ -96,12 +92,10 @@ static void add_to_partitions(struct truth *truth, const struct hs_sim_access *a
 static void truth_init(struct truth *truth, const struct hs_sim_accesses *accesses,
 		       const struct hs_sim_heats *heats, uint32_t keys)
 {
-	char name[16];
-
 	truth->keys = hs_mem_zalloc(keys * sizeof *truth->keys);
 	truth->partitions = hs_mem_zalloc(heats->partitions * sizeof *truth->partitions);
 	for (uint32_t i = 0; i < keys; i++) {
-		truth->keys[i].slot = hs_slot_of(name_of(i, name));
+		truth->keys[i].slot = hs_sim_name_slot(heats->tied, i);
 		if (!heats->summed)
 			truth->keys[i].partition =
 				hs_slot_partition(truth->keys[i].slot, heats->partitions);
@@ -171,10 +165,11 @@ static int check_key(const struct hs_sim_heats *heats, const struct truth *truth
 {
 	const struct key *key = &truth->keys[number];
 	struct hs_heat_row row;
-	char name[16];
+	char name[HS_SIM_NAME_BYTES_MAX];
 
-	hs_heat_find(heats->heats, heats->count, HS_HEAT_KEYS, name_of(number, name), key->slot,
-		     heats->now_us, &row);
+	hs_heat_find(heats->heats, heats->count, HS_HEAT_KEYS,
+		     hs_bytes_of(hs_sim_name(heats->tied, number, name)), key->slot, heats->now_us,
+		     &row);
 	for (int w = 0; w < HS_HEAT_WINDOWS; w++) {
 		const struct hs_heat_rates *rates = &row.window[w];
 		const struct interval *reads = &key->ops[0][w], *writes = &key->ops[1][w];

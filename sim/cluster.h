@@ -44,8 +44,9 @@ struct hs_sim_cluster_options {
 	bool lossy;	  /* forced failovers are allowed */
 	/* Mistakes: a node runs what is for a slot that it does not own, as if it did. */
 	bool serves_lost_writes, serves_lost_reads;
-	bool keeps_watches;   /* a mistake: UNWATCH does nothing, as if nobody had sent it */
-	const char *password; /* of the default user; NULL: none */
+	bool serves_half_slots; /* a mistake: instead of TRYAGAIN, as if missing keys were nowhere */
+	bool keeps_watches;	/* a mistake: UNWATCH does nothing, as if nobody had sent it */
+	const char *password;	/* of the default user; NULL: none */
 	struct hs_bytes command_reply; /* to COMMAND, in RESP; empty: an empty array */
 	uint32_t command_count;	       /* what COMMAND COUNT says */
 	size_t bytes_max;	       /* of keys and values of one node, then OOM; 0: no limit */

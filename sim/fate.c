@@ -1,7 +1,7 @@
 #include "sim/fate.h"
 
-#include "base/slot.h"
 #include "sim/cluster.h"
+#include "sim/names.h"
 #include "sim/network.h"
 #include "sim/world_internal.h"
 
@@ -16,6 +16,9 @@ enum {
 	HELD_US_MAX = 5000,
 	HOLD_NOTHING_ONE_IN = 8,
 	LOSE_DATA_ONE_IN = 4,
+	LONG_ONE_IN = 4,
+	TIED_STEP_US_MAX = 500,
+	TIED_MOVE_ONE_IN = 3,
 	FAILOVER_US_MAX = 100000,
 	/* A slot that has just moved, or has not, rests: a request that was sent on to another node with ASK may
 	 * still be on its way, and would be answered there in the midst of the next move, without the key. */
@@ -99,12 +102,9 @@ static uint32_t pick_key(struct hs_sim_world *world)
 
 /* ---- slots ---- */
 
-static uint16_t slot_of_key(uint32_t key)
+static uint16_t slot_of_key(const struct hs_sim_world *world, uint32_t key)
 {
-	char name[16];
-	int len = snprintf(name, sizeof name, "key%u", key);
-
-	return hs_slot_of((struct hs_bytes){name, (size_t)len});
+	return hs_sim_name_slot(world->options.tied, key);
 }
 
 static uint64_t rest_us(const struct hs_sim_world *world)
@@ -127,13 +127,30 @@ static void end_move(void *context, void *target, uint64_t number)
 	else if (hs_sim_cluster_agrees(world->cluster)) /* of the last move all nodes know */
 		done = hs_sim_cluster_move_end(world->cluster, slot);
 	for (uint32_t key = 0; done && key < HS_SIM_FATE_KEYS; key++) {
-		if (slot_of_key(key) == slot)
+		if (slot_of_key(world, key) == slot)
 			world->fate.rests_until_us[key] = world->now.mono_us + rest_us(world);
 	}
 	if (done)
 		hs_sim_fate_note(world, "slot %u %s", slot, undo ? "stays" : "has moved");
 	else
 		plan(world, down_us(world), end_move, number); /* when both are there again */
+}
+
+/* Until the next key is moved. Where several keys are of one slot that is soon: while they are asked for. */
+static uint32_t step_us(const struct hs_sim_world *world)
+{
+	uint32_t us = down_us(world) / MOVE_STEPS;
+
+	return world->options.tied > 0 && us > TIED_STEP_US_MAX ? TIED_STEP_US_MAX : us;
+}
+
+/* From the last key that is moved by itself to the end. A slot of which several keys may be asked for at once lies on
+ * two nodes now and then for longer than anybody waits. */
+static uint32_t half_moved_us(struct hs_sim_world *world)
+{
+	if (world->options.tied > 0 && draw(world, LONG_ONE_IN) == 0)
+		return 4 * world->options.servers.timeout_us;
+	return down_us(world);
 }
 
 static void move_key(void *context, void *target, uint64_t number)
@@ -144,16 +161,16 @@ static void move_key(void *context, void *target, uint64_t number)
 	(void)target;
 	hs_sim_cluster_move_key(world->cluster, slot);
 	if (number >> 16 > 0)
-		plan(world, down_us(world) / MOVE_STEPS, move_key, number - (1 << 16));
+		plan(world, step_us(world), move_key, number - (1 << 16));
 	else
-		plan(world, down_us(world), end_move,
+		plan(world, half_moved_us(world), end_move,
 		     slot | (uint64_t)(draw(world, UNDO_ONE_IN) == 0) << 16);
 }
 
 static void begin_move(struct hs_sim_world *world)
 {
 	uint32_t key = pick_key(world);
-	uint16_t slot = slot_of_key(key);
+	uint16_t slot = slot_of_key(world, key);
 	uint8_t to = pick_node(world);
 
 	if (world->now.mono_us < world->fate.rests_until_us[key] ||
@@ -164,8 +181,7 @@ static void begin_move(struct hs_sim_world *world)
 		return;
 	hs_sim_fate_note(world, "slot %u moves from node %u to node %u", slot,
 			 hs_sim_cluster_owner(world->cluster, slot), to);
-	plan(world, down_us(world) / MOVE_STEPS, move_key,
-	     slot | (uint64_t)draw(world, MOVE_STEPS) << 16);
+	plan(world, step_us(world), move_key, slot | (uint64_t)draw(world, MOVE_STEPS) << 16);
 }
 
 /* ---- failovers ---- */
@@ -175,7 +191,8 @@ static void begin_move(struct hs_sim_world *world)
 static bool is_moving(const struct hs_sim_world *world)
 {
 	for (uint32_t i = 0; i < HS_SIM_FATE_KEYS; i++) {
-		if (hs_sim_cluster_moving_to(world->cluster, slot_of_key(i)) != HS_SIM_NOBODY)
+		if (hs_sim_cluster_moving_to(world->cluster, slot_of_key(world, i)) !=
+		    HS_SIM_NOBODY)
 			return true;
 	}
 	return false;
@@ -332,7 +349,7 @@ static uint8_t replica_of(struct hs_sim_world *world, uint8_t master)
  * and the replica takes its place: what clients were told meanwhile is lost. */
 static void lose_master(struct hs_sim_world *world)
 {
-	uint8_t master = hs_sim_cluster_owner(world->cluster, slot_of_key(pick_key(world)));
+	uint8_t master = hs_sim_cluster_owner(world->cluster, slot_of_key(world, pick_key(world)));
 	struct loss loss = {.master = master, .stalls = draw(world, 2) == 0};
 
 	loss.replica = replica_of(world, loss.master);
@@ -428,6 +445,11 @@ static void act_once(struct hs_sim_world *world)
 		lose_master(world);
 		return;
 	}
+	if (may->moves && world->options.tied > 0 && draw(world, TIED_MOVE_ONE_IN) == 0) {
+		begin_move(world);
+		return;
+	}
+
 	switch (draw(world, 10)) {
 	case 0:
 	case 1:
@@ -496,7 +518,7 @@ void hs_sim_fate_end(struct hs_sim_world *world)
 void hs_sim_fate_end_moves(struct hs_sim_world *world)
 {
 	for (uint32_t i = 0; i < HS_SIM_FATE_KEYS; i++) {
-		uint16_t slot = slot_of_key(i);
+		uint16_t slot = slot_of_key(world, i);
 
 		if (hs_sim_cluster_agrees(world->cluster) &&
 		    hs_sim_cluster_moving_to(world->cluster, slot) != HS_SIM_NOBODY &&

@@ -86,6 +86,7 @@ static int check_heat(struct hs_sim_load *load)
 		.heats = world->heats,
 		.count = world->workers_count,
 		.partitions = world->options.engine.partitions,
+		.tied = world->options.tied,
 		.others = load->guests != NULL,
 		.summed = world->options.servers.cluster,
 		.start_us = world->start_us,

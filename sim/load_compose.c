@@ -10,6 +10,7 @@
 
 enum {
 	TEXT_MAX = 96,
+	TIED_ONE_IN = 3,
 	VALUE_BYTES_MAX = 32,
 	RANGES = 16, /* names for the same one: reads that are not alike */
 };
@@ -161,7 +162,8 @@ static struct hs_sim_op pick_op(struct hs_sim_load *load, enum hs_sim_kind kind,
 	return op;
 }
 
-static void write_set(struct hs_sim_load *load, const struct hs_sim_op *op, char *text, size_t size)
+static void write_set(struct hs_sim_load *load, const struct hs_sim_op *op, const char *name,
+		      char *text, size_t size)
 {
 	const char *words = op->kind == HS_SIM_SETNX	  ? " NX"
 			    : op->kind == HS_SIM_SETXX	  ? " XX"
@@ -177,27 +179,27 @@ static void write_set(struct hs_sim_load *load, const struct hs_sim_op *op, char
 	snprintf(value, sizeof value, "%s%" PRId64, is_text ? "t" : "",
 		 is_text ? op->argument - HS_SIM_TEXT : op->argument);
 	if (old && (op->kind == HS_SIM_SETNX || op->kind == HS_SIM_GETSET)) {
-		snprintf(text, size, "%s key%u %s", op->kind == HS_SIM_SETNX ? "SETNX" : "GETSET",
-			 op->key, value);
+		snprintf(text, size, "%s %s %s", op->kind == HS_SIM_SETNX ? "SETNX" : "GETSET",
+			 name, value);
 		return;
 	}
-	len = snprintf(text, size, "SET key%u %s%s", op->key, value, words);
+	len = snprintf(text, size, "SET %s %s%s", name, value, words);
 	if (op->ttl_ms == 1000)
 		snprintf(text + len, size - (size_t)len, " EX 1");
 	else if (op->ttl_ms > 0)
 		snprintf(text + len, size - (size_t)len, " PX %" PRId64, op->ttl_ms);
 }
 
-static void write_increment(struct hs_sim_load *load, const struct hs_sim_op *op, char *text,
-			    size_t size)
+static void write_increment(struct hs_sim_load *load, const struct hs_sim_op *op, const char *name,
+			    char *text, size_t size)
 {
 	bool shortly = (op->argument == 1 || op->argument == -1) && hs_sim_load_draw(load, 4) > 0;
 	bool down = op->argument < 0 && hs_sim_load_draw(load, 4) > 0;
 
 	if (shortly)
-		snprintf(text, size, "%s key%u", op->argument < 0 ? "DECR" : "INCR", op->key);
+		snprintf(text, size, "%s %s", op->argument < 0 ? "DECR" : "INCR", name);
 	else
-		snprintf(text, size, "%s key%u %" PRId64, down ? "DECRBY" : "INCRBY", op->key,
+		snprintf(text, size, "%s %s %" PRId64, down ? "DECRBY" : "INCRBY", name,
 			 down ? -op->argument : op->argument);
 }
 
@@ -210,19 +212,22 @@ static void write_op(struct hs_sim_load *load, const struct hs_sim_op *op, char 
 		[HS_SIM_TTL] = "TTL",	    [HS_SIM_PERSIST] = "PERSIST",
 	};
 
+	char key[HS_SIM_NAME_BYTES_MAX];
+	const char *name = hs_sim_load_name(load, op->key, key);
+
 	if (sets(op->kind))
-		write_set(load, op, text, size);
+		write_set(load, op, name, text, size);
 	else if (op->kind == HS_SIM_INCRBY)
-		write_increment(load, op, text, size);
+		write_increment(load, op, name, text, size);
 	else if (op->kind == HS_SIM_GETRANGE)
-		snprintf(text, size, "GETRANGE key%u 0 %d", op->key,
+		snprintf(text, size, "GETRANGE %s 0 %d", name,
 			 hs_sim_load_draw(load, 2) == 0
 				 ? -1
 				 : VALUE_BYTES_MAX + (int)hs_sim_load_draw(load, RANGES));
 	else if (op->kind == HS_SIM_PEXPIRE)
-		snprintf(text, size, "PEXPIRE key%u %" PRId64, op->key, op->ttl_ms);
+		snprintf(text, size, "PEXPIRE %s %" PRId64, name, op->ttl_ms);
 	else
-		snprintf(text, size, "%s key%u", names[op->kind], op->key);
+		snprintf(text, size, "%s %s", names[op->kind], name);
 }
 
 static uint32_t pick_register(struct hs_sim_load *load)
@@ -279,13 +284,13 @@ void hs_sim_actor_compose_several(struct hs_sim_actor *actor, bool set)
 	uint32_t count = 1 + (uint32_t)hs_sim_load_draw(
 				     load, keys < HS_SIM_ASK_OPS_MAX ? keys : HS_SIM_ASK_OPS_MAX);
 	int64_t values[HS_SIM_ASK_OPS_MAX];
-	char text[256];
+	char text[256], name[HS_SIM_NAME_BYTES_MAX];
 	int len = snprintf(text, sizeof text, "%s", set ? "MSET" : "MGET");
 
 	for (uint32_t i = 0; i < count; i++) {
 		values[i] = set ? (load->values += HS_SIM_VALUE_STEP) : 0;
-		len += snprintf(text + len, sizeof text - (size_t)len, " key%u",
-				(first + i) % keys);
+		len += snprintf(text + len, sizeof text - (size_t)len, " %s",
+				hs_sim_load_name(load, (first + i) % keys, name));
 		if (set)
 			len += snprintf(text + len, sizeof text - (size_t)len, " %" PRId64,
 					values[i]);
@@ -307,29 +312,48 @@ void hs_sim_actor_compose_several(struct hs_sim_actor *actor, bool set)
 
 static void compose_watch(struct hs_sim_actor *actor, uint32_t key)
 {
-	char text[TEXT_MAX];
+	char text[TEXT_MAX], name[HS_SIM_NAME_BYTES_MAX];
 
-	snprintf(text, sizeof text, "WATCH key%u", key);
+	snprintf(text, sizeof text, "WATCH %s", hs_sim_load_name(actor->load, key, name));
 	touch(hs_sim_actor_ask(actor, text, HS_SIM_EXPECT_STATUS), key);
 	hs_sim_actor_compose_single(actor, HS_SIM_GET, key)->keeps_watch = true;
 }
 
+/* Those of one key are one. */
+static void group_by_key(struct hs_sim_ask *exec)
+{
+	for (uint32_t first = 0, next; first < exec->ops_count; first = next) {
+		for (next = first;
+		     next < exec->ops_count && exec->ops[next].key == exec->ops[first].key;)
+			next++;
+		exec->ops[first].more = next - first - 1;
+		exec->ops[first].refusable = exec->ops[first].refusable || exec->watched;
+	}
+}
+
 static void compose_exec(struct hs_sim_actor *actor, const struct hs_sim_op *ops, uint32_t count,
-			 bool watched)
+			 const uint32_t *watched)
 {
 	struct hs_sim_ask *exec = hs_sim_actor_ask(actor, "EXEC", HS_SIM_EXPECT_EXEC);
 
-	exec->watched = watched;
+	exec->watched = watched != NULL;
 	if (watched)
 		hs_sim_actor_add_op(actor, exec,
-				    &(struct hs_sim_op){.kind = HS_SIM_GET, .key = ops[0].key});
+				    &(struct hs_sim_op){.kind = HS_SIM_GET, .key = *watched});
 	for (uint32_t i = 0; i < count; i++)
 		hs_sim_actor_add_op(actor, exec, &ops[i]);
-	exec->ops[0].more = exec->ops_count - 1;
-	exec->ops[0].refusable = exec->ops[0].refusable || watched;
+	group_by_key(exec);
 }
 
-/* [WATCH key, GET key,] MULTI, one to three commands, EXEC or DISCARD. That a watched transaction ran means
+/* One of the same slot, if there is one: perhaps the key itself. */
+static uint32_t pick_companion(struct hs_sim_load *load, uint32_t key)
+{
+	uint32_t tied = load->world->options.tied;
+
+	return tied > 0 && key <= tied ? (uint32_t)hs_sim_load_draw(load, tied + 1) : key;
+}
+
+/* [WATCH key, GET key,] MULTI, one to three commands, the last ones perhaps on another key, EXEC or DISCARD. That a watched transaction ran means
  * that the key still held what the GET had said: it is checked as if it began with that GET. */
 void hs_sim_actor_compose_transaction(struct hs_sim_actor *actor)
 {
@@ -337,6 +361,8 @@ void hs_sim_actor_compose_transaction(struct hs_sim_actor *actor)
 	uint32_t key = pick_register(load);
 	bool watched = load->options.watches || hs_sim_load_draw(load, 2) == 0;
 	uint32_t count = 1 + (uint32_t)hs_sim_load_draw(load, HS_SIM_ASK_OPS_MAX - 1);
+	uint32_t other = pick_companion(load, key);
+	uint32_t own = other != key ? (uint32_t)hs_sim_load_draw(load, count) : count;
 	struct hs_sim_op ops[HS_SIM_ASK_OPS_MAX];
 	char text[TEXT_MAX];
 
@@ -344,14 +370,14 @@ void hs_sim_actor_compose_transaction(struct hs_sim_actor *actor)
 		compose_watch(actor, key);
 	hs_sim_actor_ask(actor, "MULTI", HS_SIM_EXPECT_STATUS);
 	for (uint32_t i = 0; i < count; i++) {
-		ops[i] = pick_op(load, pick_kind(load), key);
+		ops[i] = pick_op(load, pick_kind(load), i < own ? key : other);
 		write_op(load, &ops[i], text, sizeof text);
 		hs_sim_actor_ask(actor, text, HS_SIM_EXPECT_STATUS)->text = "QUEUED";
 	}
 	if (hs_sim_load_draw(load, load->options.watches ? 2 : 6) == 0)
 		hs_sim_actor_ask(actor, "DISCARD", HS_SIM_EXPECT_STATUS);
 	else
-		compose_exec(actor, ops, count, watched);
+		compose_exec(actor, ops, count, watched ? &key : NULL);
 }
 
 /* What says nothing about data, but has its place in the order of replies. */
@@ -395,8 +421,10 @@ void hs_sim_actor_compose(struct hs_sim_actor *actor)
 		hs_sim_actor_compose_ruled(actor);
 		return;
 	}
+	if (load->world->options.tied > 0 && hs_sim_load_draw(load, TIED_ONE_IN) == 0)
+		choice = 9 + hs_sim_load_draw(load, 7); /* several keys of one slot */
 	/* What can be folded, above all: */
-	if (load->options.narrow && choice < 18)
+	else if (load->options.narrow && choice < 18)
 		choice /= 2;
 	actor->requests_left--;
 	if (load->options.watches && hs_sim_load_draw(load, 2) == 0)

@@ -11,20 +11,17 @@
  *
  * Requests in front of it count one by one though most are answered together: a server takes one at a time from each
  * worker if the plan says so, and requests for a hot key wait for each other. */
-#include "base/slot.h"
 #include "sim/cluster.h"
 #include "sim/load_internal.h"
+#include "sim/names.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
 static uint8_t owner_of(const struct hs_sim_load *load, uint32_t key)
 {
-	char name[16];
-	int len = snprintf(name, sizeof name, "key%u", key);
-
 	return hs_sim_cluster_owner(load->world->cluster,
-				    hs_slot_of((struct hs_bytes){name, (size_t)len}));
+				    hs_sim_name_slot(load->world->options.tied, key));
 }
 
 static uint64_t count_under_way(const struct hs_sim_load *load)

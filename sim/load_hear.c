@@ -52,6 +52,9 @@ static bool read_trouble(const struct hs_sim_load *load, struct hs_bytes text,
 		return load->options.busy && has(text, "not run");
 	if (begins(text, "BUSY ") && has(text, "connections for blocking commands"))
 		return load->world->cluster != NULL;
+	/* X.BOTH while the slot of its keys moves. */
+	if (begins(text, "ERR Script attempted to access a non local key"))
+		return load->world->options.servers.moves;
 	return load->options.faults && (has(text, "not sent") || is_refusal(load, text));
 }
 

@@ -3,6 +3,7 @@
 #define HS_SIM_LOAD_INTERNAL_H
 
 #include "sim/load.h"
+#include "sim/names.h"
 
 enum {
 	HS_SIM_UNDER_WAY_MAX = 64, /* requests of one client; a power of two */
@@ -93,6 +94,23 @@ static inline bool hs_sim_ask_is_watch(const struct hs_sim_ask *ask)
 static inline uint64_t hs_sim_load_draw(struct hs_sim_load *load, uint64_t bound)
 {
 	return hs_prng_below(&load->prng, bound);
+}
+
+static inline const char *hs_sim_load_name(const struct hs_sim_load *load, uint32_t key,
+					   char text[HS_SIM_NAME_BYTES_MAX])
+{
+	return hs_sim_name(load->world->options.tied, key, text);
+}
+
+/* Whether one command or transaction may have both. In a Cluster they are of one slot: slots have no order between
+ * them. */
+static inline bool hs_sim_load_goes_with(const struct hs_sim_load *load, uint32_t key,
+					 uint32_t other)
+{
+	const struct hs_sim_world *world = load->world;
+
+	return (key <= world->options.tied && other <= world->options.tied) ||
+	       (!world->options.servers.cluster && hs_sim_world_same_partition(world, key, other));
 }
 
 /* load.c: a client for the last reads, which does not act by itself. */

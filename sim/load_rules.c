@@ -59,9 +59,10 @@ static void compose_unknown(struct hs_sim_actor *actor)
 		.key = pick_key(load),
 		.argument = hs_sim_load_value(load),
 	};
-	char text[64];
+	char text[96], name[HS_SIM_NAME_BYTES_MAX];
 
-	snprintf(text, sizeof text, "X.SWAP key%u %" PRId64, op.key, op.argument);
+	snprintf(text, sizeof text, "X.SWAP %s %" PRId64, hs_sim_load_name(load, op.key, name),
+		 op.argument);
 	hs_sim_actor_add_op(actor, hs_sim_actor_ask(actor, text, HS_SIM_EXPECT_ANSWER), &op);
 }
 
@@ -75,15 +76,14 @@ static void compose_both(struct hs_sim_actor *actor)
 		.argument = hs_sim_load_value(load),
 	};
 	struct hs_sim_ask *ask;
-	char text[64];
+	char text[96], name[HS_SIM_NAME_BYTES_MAX];
 
-	/* In a Cluster a command has keys of one slot, and slots have no order between them. */
-	if (op.key == 0 || load->world->options.servers.cluster ||
-	    !hs_sim_world_same_partition(load->world, 0, op.key)) {
+	if (op.key == 0 || !hs_sim_load_goes_with(load, 0, op.key)) {
 		compose_unknown(actor);
 		return;
 	}
-	snprintf(text, sizeof text, "X.BOTH key%u %" PRId64, op.key, op.argument);
+	snprintf(text, sizeof text, "X.BOTH %s %" PRId64, hs_sim_load_name(load, op.key, name),
+		 op.argument);
 	ask = hs_sim_actor_ask(actor, text, HS_SIM_EXPECT_STATUS);
 	hs_sim_actor_add_op(actor, ask, &op);
 	op.key = 0;
@@ -252,7 +252,7 @@ static bool do_behind(struct hs_sim_load *load, struct hs_sim_op *op, const char
 	struct hs_buf reply = {0};
 	struct hs_answer answer;
 	size_t argc = 0;
-	char key[16];
+	char key[HS_SIM_NAME_BYTES_MAX];
 	bool done;
 
 	for (; *words; argc++) {
@@ -262,11 +262,11 @@ static bool do_behind(struct hs_sim_load *load, struct hs_sim_op *op, const char
 		argv[argc] = (struct hs_bytes){words, len};
 		words += len + (words[len] == ' ');
 	}
-	snprintf(key, sizeof key, "key%u", op->key);
 	op->asked = ++world->steps;
 	op->asked_us = op->answered_us = world->now.wall_us;
 	op->behind = true;
-	done = hs_sim_world_do_behind(world, hs_bytes_of(key), argc, argv, &reply);
+	done = hs_sim_world_do_behind(world, hs_bytes_of(hs_sim_load_name(load, op->key, key)),
+				      argc, argv, &reply);
 	if (done) {
 		hs_check(hs_answer_head(&answer, reply.data, reply.len) > 0);
 		op->answer = answer.integer;
@@ -285,12 +285,12 @@ static void flush_behind(struct hs_sim_load *load, uint32_t client)
 	uint32_t keys = load->options.registers + load->options.counters;
 	struct hs_sim_op all = {.kind = HS_SIM_NONE, .key = 0};
 	struct hs_sim_op ops[HS_SIM_ASK_OPS_MAX];
-	char words[64];
+	char words[64], name[HS_SIM_NAME_BYTES_MAX];
 
 	hs_check(keys <= HS_SIM_ASK_OPS_MAX);
 	for (uint32_t key = 0; key < keys; key++) {
 		ops[key] = (struct hs_sim_op){.kind = HS_SIM_DEL, .client = client, .key = key};
-		snprintf(words, sizeof words, "DEL key%u", key);
+		snprintf(words, sizeof words, "DEL %s", hs_sim_load_name(load, key, name));
 		if (hs_sim_world_same_partition(load->world, 0, key) &&
 		    do_behind(load, &ops[key], words))
 			hs_sim_history_add(&load->history, &ops[key]);
@@ -302,7 +302,8 @@ static void write_behind(void *context, void *target, uint64_t number)
 {
 	struct hs_sim_load *load = context;
 	struct hs_sim_op op = {.client = load->numbers++, .key = pick_key(load)};
-	char words[96];
+	char words[96], key[HS_SIM_NAME_BYTES_MAX];
+	const char *name = hs_sim_load_name(load, op.key, key);
 
 	(void)target, (void)number;
 	if (load->options.flushes && hs_sim_load_draw(load, BEHIND_ALL_ONE_IN) == 0) {
@@ -313,25 +314,25 @@ static void write_behind(void *context, void *target, uint64_t number)
 								      : hs_sim_load_draw(load, 8)) {
 	case 0:
 		op.kind = HS_SIM_DEL;
-		snprintf(words, sizeof words, "DEL key%u", op.key);
+		snprintf(words, sizeof words, "DEL %s", name);
 		break;
 	case 1:
 		op.kind = HS_SIM_INCRBY;
 		op.argument = 1;
-		snprintf(words, sizeof words, "INCR key%u", op.key);
+		snprintf(words, sizeof words, "INCR %s", name);
 		break;
 	case 2:
 		if (load->options.ttl_ms_max > 0) {
 			op.kind = HS_SIM_PEXPIRE;
 			op.ttl_ms = 1 + (int64_t)hs_sim_load_draw(load, load->options.ttl_ms_max);
-			snprintf(words, sizeof words, "PEXPIRE key%u %" PRId64, op.key, op.ttl_ms);
+			snprintf(words, sizeof words, "PEXPIRE %s %" PRId64, name, op.ttl_ms);
 			break;
 		}
 		/* fall through */
 	default:
 		op.kind = HS_SIM_SET;
 		op.argument = hs_sim_load_value(load);
-		snprintf(words, sizeof words, "SET key%u %" PRId64, op.key, op.argument);
+		snprintf(words, sizeof words, "SET %s %" PRId64, name, op.argument);
 	}
 	if (do_behind(load, &op, words))
 		hs_sim_history_add(&load->history, &op);

@@ -2,9 +2,8 @@
 
 #include "absorb/shared.h"
 #include "base/mem.h"
+#include "sim/names.h"
 #include "sim/world_internal.h"
-
-#include <stdio.h>
 
 /* A read under way that is to be kept, and its key's stamp when it was sent. */
 struct flight {
@@ -206,15 +205,14 @@ bool hs_sim_misread_answer(struct hs_sim_world *world, uint32_t worker, uint32_t
 	struct hs_bytes words[2];
 	struct hs_cache_entry *entry;
 	struct hs_ask ask;
-	char name[16];
+	char name[HS_SIM_NAME_BYTES_MAX];
 	bool given = false;
 	uint32_t done;
 
 	if (!rule || (mistake != HS_SIM_OLD_WHILE_READING &&
 		      (mistake != HS_SIM_OWN_WRITE_UNSEEN || !written)))
 		return false;
-	snprintf(name, sizeof name, "key%u", key);
-	ask_for(&ask, shared, hs_bytes_of(name), words);
+	ask_for(&ask, shared, hs_bytes_of(hs_sim_name(world->options.tied, key, name)), words);
 	entry = hs_shared_get(shared, &ask);
 	done = hs_shared_version(shared, ask.key_hash).done;
 	if (entry && mistake == HS_SIM_OLD_WHILE_READING)

@@ -54,6 +54,7 @@ static const struct {
 	[HS_SIM_FLUSH_ONE] = {"flush-one", HS_SIM_IN_RULES, LAW(2) | LAW(3)},
 	[HS_SIM_STALE_MAP_WRITE] = {"stale-map-write", HS_SIM_IN_MOVES, LAW(2) | LAW(4)},
 	[HS_SIM_STALE_MAP_READ] = {"stale-map-read", HS_SIM_IN_MOVES, LAW(2)},
+	[HS_SIM_HALF_SLOT_SERVED] = {"half-slot-served", HS_SIM_IN_MOVES, LAW(2) | LAW(4)},
 	[HS_SIM_WATCH_KEPT] = {"watch-kept", HS_SIM_IN_PEACE, LAW(2)},
 	[HS_SIM_WAITS_FOR_ALL] = {"waits-for-all", HS_SIM_IN_ALONE, LAW(9)},
 	[HS_SIM_PARKS_ALL] = {"parks-all", HS_SIM_IN_ALONE, LAW(9)},

@@ -7,6 +7,8 @@ enum {
 	RULES_ONE_IN = 4,
 	SLOWNESS_SEED = 0x510e,
 	STAGE_SEED = 0x57a6,
+	TIED_SEED = 0x71ed,
+	TIED_ONE_IN = 3,
 	FLEET_ONE_IN = 4,
 	ALONE_SEED = 0xa10e,
 	WATCHES_SEED = 0x3a7c,
@@ -395,8 +397,37 @@ static bool draw_watches(uint64_t seed)
 	return one_in(&prng, 16);
 }
 
-void hs_sim_plan_draw(struct hs_sim_plan *plan, uint64_t seed, enum hs_sim_mistake mistake,
-		      enum hs_sim_about about)
+/* Several keys of one slot: what names more than one goes to one server, also while that slot moves. Drawn apart,
+ * as the stage is. */
+static void draw_tied(struct hs_sim_plan *plan)
+{
+	struct hs_sim_load_options *load = &plan->load;
+	uint32_t keys = plan->has_caches ? plan->caches.keys : load->registers;
+	enum hs_sim_mistake mistake = plan->world.engine.mistake;
+	struct hs_sim_servers_options *servers = &plan->world.servers;
+	struct hs_prng prng;
+
+	hs_prng_init(&prng, plan->seed ^ TIED_SEED);
+	if (!servers->on || servers->alone ||
+	    (mistake != HS_SIM_NO_MISTAKE && mistake != HS_SIM_HALF_SLOT_SERVED) ||
+	    (!one_in(&prng, TIED_ONE_IN) && mistake != HS_SIM_HALF_SLOT_SERVED))
+		return;
+	if (keys == 1 && !plan->has_caches)
+		keys = load->registers = ONE_OF(&prng, 2, 2, 3);
+	if (mistake == HS_SIM_HALF_SLOT_SERVED) { /* its slot lies on two nodes for long */
+		keys = load->registers = 2;
+		servers->down_us_max = 20000;
+	}
+	if (servers->act_us_max > 0 && servers->cluster) {
+		servers->moves = true;
+		load->flushes = false; /* see draw_faults in sim/plan_rules.c */
+		servers->act_us_max = ONE_OF(&prng, 500, 500, 3000);
+	}
+	plan->world.tied = keys > 2 ? ONE_OF(&prng, 1, 2, 2) : keys - 1;
+}
+
+static void draw(struct hs_sim_plan *plan, uint64_t seed, enum hs_sim_mistake mistake,
+		 enum hs_sim_about about)
 {
 	enum hs_sim_mistake_where where = hs_sim_mistake_where(mistake);
 	bool faults, servers;
@@ -451,6 +482,13 @@ void hs_sim_plan_draw(struct hs_sim_plan *plan, uint64_t seed, enum hs_sim_mista
 		    servers && faults);
 }
 
+void hs_sim_plan_draw(struct hs_sim_plan *plan, uint64_t seed, enum hs_sim_mistake mistake,
+		      enum hs_sim_about about)
+{
+	draw(plan, seed, mistake, about);
+	draw_tied(plan);
+}
+
 /* --- for people --- */
 
 static void describe_servers(const struct hs_sim_plan *plan, struct hs_buf *text)
@@ -499,6 +537,8 @@ void hs_sim_plan_describe(const struct hs_sim_plan *plan, struct hs_buf *text)
 			      world->engine.put_off_us_max > 0 ? ", commits put off" : "");
 	if (world->slow_us_max > 0)
 		hs_buf_printf(text, ", slow workers");
+	if (world->tied > 0)
+		hs_buf_printf(text, ", keys 0 to %u of one slot", world->tied);
 	if (world->stage)
 		hs_buf_printf(text, ", a stage that delays and holds");
 	if (world->core.fold)
@@ -578,6 +618,9 @@ static void simplify_world(struct hs_sim_plan *plan, uint32_t number)
 	case 13:
 		world->heatsinks = world->heatsinks > 1 ? world->heatsinks - 1 : 1;
 		break;
+	case 14:
+		world->tied = 0;
+		break;
 	default:
 		world->engine.refuses = false;
 	}
@@ -604,6 +647,8 @@ static void simplify_load(struct hs_sim_plan *plan, uint32_t number)
 		hs_sim_less(&load->registers, 1);
 		if (plan->world.rules_count > load->registers)
 			plan->world.rules_count = load->registers;
+		if (plan->world.tied >= load->registers)
+			plan->world.tied = load->registers - 1;
 		break;
 	case 5:
 		load->counters = 0;
@@ -646,7 +691,7 @@ static void simplify_load(struct hs_sim_plan *plan, uint32_t number)
 
 bool hs_sim_plan_simplify(struct hs_sim_plan *plan, uint32_t number)
 {
-	enum { LOAD_WAYS = 17, WORLD_WAYS = 15 };
+	enum { LOAD_WAYS = 17, WORLD_WAYS = 16 };
 
 	if (number < LOAD_WAYS && !plan->has_caches)
 		simplify_load(plan, number);
@@ -700,6 +745,7 @@ uint64_t hs_sim_plan_weight(const struct hs_sim_plan *plan)
 		world->engine.partitions,
 		world->round_us_max,
 		world->heatsinks,
+		world->tied,
 		servers->slow_us,
 		servers->cuts,
 		servers->lose_one_in > 0,

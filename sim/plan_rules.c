@@ -3,6 +3,7 @@
 #include "sim/plan_internal.h"
 
 #include "base/limits.h"
+#include "sim/names.h"
 
 enum {
 	LIVENESS_CHECKS = 4, /* in the shortest time that a value may be old, as in serve/host.c */
@@ -234,15 +235,18 @@ void hs_sim_plan_draw_rules(struct hs_sim_plan *plan, struct hs_prng *prng)
 
 void hs_sim_plan_describe_rules(const struct hs_sim_plan *plan, struct hs_buf *text)
 {
+	char name[HS_SIM_NAME_BYTES_MAX];
+
 	for (uint32_t i = 0; i < plan->world.rules_count; i++) {
 		const struct hs_sim_rule *rule = &plan->world.rules[i];
 
 		hs_buf_printf(text,
-			      "rule key%u cache stale=%uus swr=%uus stale-if-error=%uus ttl=%uus "
+			      "rule %s cache stale=%uus swr=%uus stale-if-error=%uus ttl=%uus "
 			      "negative=%uus jitter=%u%% ahead=%u admit=%s replica-reads=%s\n",
-			      i, rule->stale_us, rule->swr_us, rule->stale_if_error_us,
-			      rule->ttl_us, rule->negative_us, rule->jitter_percent, rule->ahead,
-			      rule->admit_all ? "all" : "hot", rule->replica_reads ? "yes" : "no");
+			      hs_sim_name(plan->world.tied, i, name), rule->stale_us, rule->swr_us,
+			      rule->stale_if_error_us, rule->ttl_us, rule->negative_us,
+			      rule->jitter_percent, rule->ahead, rule->admit_all ? "all" : "hot",
+			      rule->replica_reads ? "yes" : "no");
 	}
 }
 

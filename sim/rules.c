@@ -4,6 +4,7 @@
 
 #include "absorb/shared.h"
 #include "base/mem.h"
+#include "sim/names.h"
 
 #include <stdio.h>
 
@@ -11,7 +12,7 @@ enum { SHELF_BYTES = 1 << 20, WORDS_MAX = 12, WORD_BYTES = 32 };
 
 /* --- rules --- */
 
-static const struct hs_rules *add(const struct hs_rules *rules, uint32_t key,
+static const struct hs_rules *add(const struct hs_rules *rules, const char *key,
 				  const struct hs_sim_rule *rule)
 {
 	char words[WORDS_MAX][WORD_BYTES], error[200];
@@ -20,7 +21,7 @@ static const struct hs_rules *add(const struct hs_rules *rules, uint32_t key,
 	size_t count = 0;
 	int err;
 
-	snprintf(words[count++], WORD_BYTES, "key%u", key);
+	snprintf(words[count++], WORD_BYTES, "%s", key);
 	snprintf(words[count++], WORD_BYTES, "cache");
 	snprintf(words[count++], WORD_BYTES, "stale=%uus", rule->stale_us);
 	snprintf(words[count++], WORD_BYTES, "swr=%uus", rule->swr_us);
@@ -43,13 +44,15 @@ static const struct hs_rules *add(const struct hs_rules *rules, uint32_t key,
 void hs_sim_rules_create(struct hs_sim_world *world)
 {
 	const struct hs_sim_world_options *options = &world->options;
+	char name[HS_SIM_NAME_BYTES_MAX];
 
 	world->shelves = hs_mem_zalloc(world->workers_count * sizeof(struct hs_shared *));
 	world->no_rules = hs_rules_create();
 	world->rules = hs_rules_create();
 	world->rules_on = true;
 	for (uint32_t i = 0; i < options->rules_count; i++)
-		world->rules = add(world->rules, i, &options->rules[i]);
+		world->rules =
+			add(world->rules, hs_sim_name(options->tied, i, name), &options->rules[i]);
 }
 
 void hs_sim_rules_start(struct hs_sim_heatsink *heatsink)

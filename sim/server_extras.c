@@ -70,7 +70,8 @@ static void run_both(struct hs_sim_server_conn *conn, const struct hs_bytes *arg
 	struct hs_buf out = {0};
 	struct hs_reply nobody = {.out = &out, .resp = 2};
 
-	/* As a script that names no keys: it may use those that this node has. */
+	/* As a script that names no keys: it may use those that this node has. (A script on a node that imports the slot
+	 * may even write a key that is still elsewhere, and that write is lost when the key arrives.) */
 	if (!hs_sim_route_serves(conn, set, 3, unnamed)) {
 		hs_reply_error(reply, "ERR Script attempted to access a non local key in a cluster "
 				      "node");

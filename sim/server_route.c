@@ -145,6 +145,13 @@ static bool writes(const struct hs_sim_server_conn *conn, const struct hs_comman
 	       HS_CMD_WRITE;
 }
 
+/* Some of the keys are here and some are not. */
+static bool try_again(struct hs_sim_server_conn *conn)
+{
+	return conn->server->cluster->options.serves_half_slots ||
+	       refuse(conn, "TRYAGAIN Multiple keys request during rehashing of slot");
+}
+
 static bool decide(struct hs_sim_server_conn *conn, const struct hs_command *command,
 		   const struct route *route)
 {
@@ -155,14 +162,12 @@ static bool decide(struct hs_sim_server_conn *conn, const struct hs_command *com
 		return refuse(conn, "CLUSTERDOWN The cluster is down");
 	if (route->migrating && route->missing > 0) {
 		if (route->here > 0)
-			return refuse(conn, "TRYAGAIN Multiple keys request during rehashing of "
-					    "slot");
+			return try_again(conn);
 		return redirect(conn, "ASK", route->slot, route->migrating->other);
 	}
 	if (route->importing && asked) {
 		if (route->several && route->missing > 0)
-			return refuse(conn, "TRYAGAIN Multiple keys request during rehashing of "
-					    "slot");
+			return try_again(conn);
 		return true;
 	}
 	if (route->owner == server->number)
@@ -212,7 +217,9 @@ bool hs_sim_route_serves(struct hs_sim_server_conn *conn, const struct hs_comman
 		return true;
 	if (!look_at_all(&route, command, argc, argv))
 		return false;
-	if (!route.any || (route.importing && conn->flags & HS_SIM_CONN_ASKING))
+	if (!route.any)
 		return true;
+	if (route.importing && conn->flags & HS_SIM_CONN_ASKING)
+		return route.missing == 0;
 	return route.owner == server->number && !(route.migrating && route.missing > 0);
 }

@@ -67,6 +67,7 @@ static void create_cluster(struct hs_sim_world *world)
 	options.stream_us_max = servers->stream_us_max;
 	options.serves_lost_writes = world->options.engine.mistake == HS_SIM_STALE_MAP_WRITE;
 	options.serves_lost_reads = world->options.engine.mistake == HS_SIM_STALE_MAP_READ;
+	options.serves_half_slots = world->options.engine.mistake == HS_SIM_HALF_SLOT_SERVED;
 	options.keeps_watches = world->options.engine.mistake == HS_SIM_WATCH_KEPT;
 	world->cluster = hs_sim_cluster_create(&options, &host);
 	hs_sim_network_attach(world->network, world->cluster);

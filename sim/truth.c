@@ -7,39 +7,26 @@
 #include "route/slot.h"
 #include "sim/cluster.h"
 #include "sim/history.h"
+#include "sim/names.h"
 #include "wire/answer.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { SWEEP_US_MAX = 3000, KEY_BYTES_MAX = 16 };
+enum { SWEEP_US_MAX = 3000 };
 
 /* --- keys --- */
 
-static struct hs_bytes name_of(uint32_t key, char text[KEY_BYTES_MAX])
+static struct hs_bytes name_of(const struct hs_sim_world *world, uint32_t key,
+			       char text[HS_SIM_NAME_BYTES_MAX])
 {
-	int len = snprintf(text, KEY_BYTES_MAX, "key%u", key);
-
-	return (struct hs_bytes){text, (size_t)len};
-}
-
-/* False: it is none of the load's. */
-static bool number_of_key(struct hs_bytes name, uint32_t *key)
-{
-	int64_t number;
-
-	if (name.len < 4 || memcmp(name.data, "key", 3) != 0 ||
-	    !hs_num_parse_int((struct hs_bytes){name.data + 3, name.len - 3}, &number) ||
-	    number < 0 || number > UINT16_MAX)
-		return false;
-	*key = (uint32_t)number;
-	return true;
+	return hs_bytes_of(hs_sim_name(world->options.tied, key, text));
 }
 
 /* False: it is none of those that are written down. */
 static bool number_of(const struct hs_sim_world *world, struct hs_bytes name, uint32_t *key)
 {
-	return number_of_key(name, key) && *key < world->past.keys_count;
+	return hs_sim_name_number(name, key) && *key < world->past.keys_count;
 }
 
 static uint16_t partition_of(const struct hs_sim_world *world, struct hs_bytes key)
@@ -68,8 +55,8 @@ static int64_t value_of(struct hs_bytes reply)
 
 static void peek(struct hs_sim_world *world, uint32_t key, struct hs_buf *reply, int64_t *expire_ms)
 {
-	char text[KEY_BYTES_MAX];
-	struct hs_bytes name = name_of(key, text);
+	char text[HS_SIM_NAME_BYTES_MAX];
+	struct hs_bytes name = name_of(world, key, text);
 
 	if (world->cluster)
 		hs_sim_cluster_peek(world->cluster, name, reply, expire_ms);
@@ -132,12 +119,12 @@ static void expire(void *context, void *target, uint64_t key)
 {
 	struct hs_sim_world *world = context;
 	struct hs_sim_event event = {.run = sweep, .context = world};
-	char text[KEY_BYTES_MAX];
+	char text[HS_SIM_NAME_BYTES_MAX];
 
 	(void)target;
 	note(world, (uint32_t)key, true, world->now.wall_us);
 	event.at_us = world->now.mono_us + hs_prng_below(&world->prng, SWEEP_US_MAX);
-	event.number = partition_of(world, name_of((uint32_t)key, text));
+	event.number = partition_of(world, name_of(world, (uint32_t)key, text));
 	hs_sim_events_plan(&world->events, event);
 }
 
@@ -154,10 +141,10 @@ static void note_change(struct hs_sim_world *world, uint32_t key)
 
 static void note_all(struct hs_sim_world *world, uint16_t partition)
 {
-	char text[KEY_BYTES_MAX];
+	char text[HS_SIM_NAME_BYTES_MAX];
 
 	for (uint32_t key = 0; key < world->past.keys_count; key++) {
-		if (partition_of(world, name_of(key, text)) == partition)
+		if (partition_of(world, name_of(world, key, text)) == partition)
 			note_change(world, key);
 	}
 }
@@ -190,7 +177,7 @@ void hs_sim_truth_changed_at(void *context, const struct hs_sim_change *change)
 	    (!change->key || hs_bytes_begins(*change->key, HS_LIT("list"))))
 		world->elements_lost = true;
 	if (change->void_already) {
-		if (change->key && number_of_key(*change->key, &key))
+		if (change->key && hs_sim_name_number(*change->key, &key))
 			taint(world, key);
 		return;
 	}
@@ -199,7 +186,7 @@ void hs_sim_truth_changed_at(void *context, const struct hs_sim_change *change)
 	if (change->key && number_of(world, *change->key, &key))
 		note_change(world, key);
 	if (change->key && change->cause == HS_SIM_CHANGE_LOST &&
-	    number_of_key(*change->key, &key) && world->lost)
+	    hs_sim_name_number(*change->key, &key) && world->lost)
 		world->lost(world->lost_context, key);
 }
 
@@ -256,11 +243,11 @@ void hs_sim_truth_ran(void *context, const struct hs_op *op)
 /* Of a Cluster: the same server now, and neither is on the move. */
 bool hs_sim_world_same_partition(const struct hs_sim_world *world, uint32_t key, uint32_t other)
 {
-	char text[KEY_BYTES_MAX];
-	struct hs_bytes name = name_of(key, text);
+	char text[HS_SIM_NAME_BYTES_MAX];
+	struct hs_bytes name = name_of(world, key, text);
 	uint16_t slot = hs_slot_of(name), other_slot;
 
-	name = name_of(other, text);
+	name = name_of(world, other, text);
 	other_slot = hs_slot_of(name);
 	if (!world->cluster)
 		return hs_slot_partition(slot, world->options.engine.partitions) ==

@@ -52,6 +52,7 @@ struct hs_sim_world_options {
 	uint32_t round_us_max; /* how long a round of events lasts: what waits leaves behind it */
 	struct hs_sim_rule rules[HS_SIM_RULES_MAX];
 	uint32_t rules_count;
+	uint32_t tied;			  /* keys 1 … so many are of key0's slot (sim/names.h) */
 	const struct hs_learned *learned; /* commands of the server beside ours; NULL: none */
 	/* How long a worker may be kept from going on after it has read the clock. */
 	uint32_t slow_us_max;

@@ -3,6 +3,7 @@
 #include "base/slot.h"
 #include "core/session.h"
 #include "sim/cluster.h"
+#include "sim/names.h"
 #include "sim/world.h"
 
 #include <setjmp.h>
@@ -289,6 +290,65 @@ static void test_a_slot_that_is_served_again_is_found_soon(void **state)
 	hs_sim_world_destroy(&world);
 }
 
+static void test_names(void **state)
+{
+	char text[HS_SIM_NAME_BYTES_MAX];
+	uint32_t key;
+
+	(void)state;
+	assert_string_equal(hs_sim_name(2, 0, text), "key0");
+	assert_string_equal(hs_sim_name(2, 2, text), "key2{key0}");
+	assert_string_equal(hs_sim_name(2, 3, text), "key3");
+	assert_true(hs_sim_name_number(HS_LIT("key2{key0}"), &key) && key == 2);
+	assert_true(hs_sim_name_number(HS_LIT("key3"), &key) && key == 3);
+	assert_false(hs_sim_name_number(HS_LIT("key"), &key));
+	assert_false(hs_sim_name_number(HS_LIT("key{key0}"), &key));
+	assert_int_equal(hs_sim_name_slot(2, 0), hs_sim_name_slot(2, 2));
+	assert_int_not_equal(hs_sim_name_slot(2, 0), hs_sim_name_slot(2, 3));
+}
+
+/* Two keys of one slot, one of which has moved: a command that names both waits for the other one, and is told so
+ * when that takes longer than the engine's timeout. */
+static void test_a_slot_on_two_nodes(void **state)
+{
+	struct hs_sim_world_options options = options_for(3);
+	uint16_t slot = hs_sim_name_slot(1, 0);
+	struct hs_sim_world *world;
+	struct hs_sim_client *client;
+
+	(void)state;
+	options.engine.partitions = 16;
+	options.together = HS_TOGETHER_SLOT;
+	options.servers.cluster = true;
+	options.servers.masters = 3;
+	world = hs_sim_world_create(&options);
+	client = hs_sim_client_connect(world, 0);
+	hs_sim_client_ask(client, "MSET key0 1 key1{key0} 2");
+	hs_sim_world_settle(world);
+	assert_heard(client, "+OK\r\n");
+	assert_true(hs_sim_cluster_move_begin(
+		world->cluster, slot,
+		(uint8_t)((hs_sim_cluster_owner(world->cluster, slot) + 1) % 3)));
+	assert_true(hs_sim_cluster_move_this(world->cluster, slot, HS_LIT("key0")));
+	hs_sim_client_ask(client, "MGET key0 key1{key0}");
+	hs_sim_world_pass(world, 50000);
+	assert_int_equal(client->received.len, 0);
+	assert_true(hs_sim_cluster_move_end(world->cluster, slot));
+	hs_sim_world_settle(world);
+	assert_heard(client, "*2\r\n$1\r\n1\r\n$1\r\n2\r\n");
+	hs_sim_world_pass(world, 100000);
+	assert_true(hs_sim_cluster_move_begin(
+		world->cluster, slot,
+		(uint8_t)((hs_sim_cluster_owner(world->cluster, slot) + 1) % 3)));
+	assert_true(hs_sim_cluster_move_this(world->cluster, slot, HS_LIT("key1{key0}")));
+	hs_sim_client_ask(client, "MSET key0 3 key1{key0} 4");
+	hs_sim_client_ask(client, "GET key0");
+	hs_sim_world_settle(world);
+	assert_heard(client, "-TRYAGAIN Multiple keys request during rehashing of slot\r\n"
+			     "$1\r\n1\r\n");
+	hs_sim_world_destroy(&world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -300,6 +360,8 @@ int main(void)
 		cmocka_unit_test(test_too_many_wait),
 		cmocka_unit_test(test_a_flush_waits_for_what_was_asked_before),
 		cmocka_unit_test(test_a_slot_that_is_served_again_is_found_soon),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_a_slot_on_two_nodes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
