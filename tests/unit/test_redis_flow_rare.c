@@ -152,6 +152,26 @@ static void test_a_lost_watch_is_not_forgotten_over_the_next(void **state)
 	town_destroy(&town);
 }
 
+/* WATCH, and its client goes: UNWATCH is behind it when the slot turns out to be elsewhere. Nobody would end a watch
+ * that began there. */
+static void test_a_watch_that_is_sent_on_has_an_end(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct asked *watching = submit(town, make_watch(town, HS_OP_WATCH, false)), *ending;
+
+	(void)state;
+	up(town, 1);
+	sent(town, 1, "WATCH a");
+	ending = submit(town, make_watch(town, HS_OP_UNWATCH, true));
+	sent(town, 1, "UNWATCH");
+	reply(town, 1, "-ASK 1 h:2\r\n");
+	got(watching, "+OK\r\n");
+	got(ending, "+OK\r\n");
+	assert_int_equal(town->pipes_count, 0);
+	assert_int_equal(town->stats.own.value, 0);
+	town_destroy(&town);
+}
+
 /* HELLO 3 between WATCH and EXEC: the pipe changes with it, and the watch stays. */
 static void test_another_dialect_keeps_the_watch(void **state)
 {
@@ -566,6 +586,7 @@ int main(void)
 		cmocka_unit_test(test_closing_what_is_not_needed_blames_nobody),
 		cmocka_unit_test(test_watch_and_exec_have_a_deadline),
 		cmocka_unit_test(test_a_lost_watch_is_not_forgotten_over_the_next),
+		cmocka_unit_test(test_a_watch_that_is_sent_on_has_an_end),
 		cmocka_unit_test(test_another_dialect_keeps_the_watch),
 		cmocka_unit_test(test_a_pipe_that_was_unblocked_is_not_used_again),
 		cmocka_unit_test(test_unblocking_goes_nowhere_else),

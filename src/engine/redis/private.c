@@ -248,17 +248,28 @@ enum hs_submit hs_private_submit(struct hs_flow *flow, struct hs_op *op)
 	return HS_SUBMIT_QUEUED;
 }
 
+/* The client of a WATCH has gone meanwhile: its UNWATCH is behind it, and will not be sent again. */
+static bool is_unwatched(const struct hs_private_pipe *priv)
+{
+	for (const struct hs_op *op = priv->pipe.in_flight.first; op; op = op->next) {
+		if (op->kind == HS_OP_UNWATCH)
+			return true;
+	}
+	return false;
+}
+
 /* Its slot moved, and with it whatever the pipe watches. */
 static void follow(struct hs_flow *flow, struct hs_private_pipe *priv, struct hs_op *op,
 		   const struct hs_redirect *redirect)
 {
 	enum hs_unblock unblock = priv->unblock;
+	bool over = watches_already(op) || is_unwatched(priv);
 	struct hs_node *node;
 
 	hs_flow_close(flow, &priv->pipe, "its slot moved", true);
 	priv->watcher = 0;
 	node = hs_flow_redirected(flow, &priv->pipe, redirect);
-	if (watches_already(op)) {
+	if (over) {
 		answer_lost(op);
 		hs_flow_finish(flow, op);
 	} else if (!start(flow, node, op, redirect->ask)) {
