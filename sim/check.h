@@ -15,6 +15,7 @@ enum {
 	HS_SIM_LAW_HEAT = 10, /* every request is heat, once */
 	HS_SIM_LAW_CACHES,    /* what clients keep is what is there, or they are being told */
 	HS_SIM_LAW_SERVES,    /* when all is well again, everything is served */
+	HS_SIM_LAW_LEFT,      /* heatsinks leave nothing on the servers */
 	HS_SIM_LAW_FILLS,     /* a worker reads one thing to be kept once at a time */
 	HS_SIM_LAW_MESSAGES,  /* who subscribes hears each message once, in order */
 };
@@ -78,7 +79,7 @@ struct hs_sim_heats {
 	size_t count;
 	uint16_t partitions;
 	uint32_t tied; /* as in sim/names.h */
-	bool others; /* who are not among the accesses asked for keys of their own, too */
+	bool others;   /* who are not among the accesses asked for keys of their own, too */
 	bool summed; /* slots are anywhere and move: what is true of partitions is true of their sum */
 	uint64_t start_us;
 	uint64_t now_us;

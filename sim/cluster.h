@@ -201,6 +201,17 @@ bool hs_sim_cluster_serves(const struct hs_sim_cluster *cluster, uint8_t node);
 /* Everything is thawed, healed and restarted; from now on nothing takes longer than it must. */
 void hs_sim_cluster_calm(struct hs_sim_cluster *cluster);
 
+/* ---- what connections leave behind ---- */
+
+struct hs_sim_left {
+	uint32_t conns; /* of clients; of them: */
+	uint32_t watching, queueing, blocked, tracking;
+	uint32_t prefixes; /* 1: of BCAST, some */
+};
+
+void hs_sim_cluster_left(const struct hs_sim_cluster *cluster, uint8_t node,
+			 struct hs_sim_left *left);
+
 /* ---- data ---- */
 
 /* Somebody else does this at the node that owns the slot of argv[1], past heatsink; if the slot is on

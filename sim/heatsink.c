@@ -2,6 +2,8 @@
 
 #include "base/mem.h"
 #include "base/slot.h"
+#include "command/command.h"
+#include "sim/names.h"
 #include "sim/world_internal.h"
 #include "stages/stages.h"
 #include "wire/reply.h"
@@ -61,14 +63,46 @@ struct hs_now hs_sim_worker_now(struct hs_sim_world *world, struct hs_sim_worker
 	return now;
 }
 
+/* Of a Cluster the order is that of each key: while a slot moves, its keys are on two servers. */
+static void note_keys(struct hs_sim_world *world, const struct hs_sim_worker *worker,
+		      const struct hs_op *op, const struct hs_command *command, size_t argc,
+		      const struct hs_bytes *argv)
+{
+	struct hs_key_walk walk;
+	uint32_t number;
+	size_t at;
+
+	hs_keys_begin(&walk, command, argc, argv);
+	while ((at = hs_keys_next(&walk)) > 0)
+		hs_sim_runs_note(&world->runs, worker->core, op,
+				 hs_sim_name_number(argv[at], &number)
+					 ? HS_SIM_RUNS_KEYS + (uint16_t)number
+					 : op->slot);
+}
+
 /* One that may be old has no place in the order, and none across the slots of a Cluster. */
 static void note_run(struct hs_sim_world *world, const struct hs_sim_worker *worker,
 		     const struct hs_op *op)
 {
-	bool slots = world->options.servers.cluster;
+	if (hs_sim_world_may_be_old(world, op))
+		return;
+	if (!world->options.servers.cluster)
+		hs_sim_runs_note(&world->runs, worker->core, op, op->partition);
+	else if (op->kind == HS_OP_EXEC)
+		for (size_t i = 0; i < op->tx->count; i++)
+			note_keys(world, worker, op, op->tx->commands[i].command,
+				  op->tx->commands[i].argc, op->tx->commands[i].argv);
+	else if (op->kind == HS_OP_COMMAND && op->slot != HS_SLOT_NONE)
+		note_keys(world, worker, op, op->command, op->argc, op->argv);
+}
 
-	if (!hs_sim_world_may_be_old(world, op) && !(slots && op->slot == HS_SLOT_NONE))
-		hs_sim_runs_note(&world->runs, worker->core, op, slots ? op->slot : op->partition);
+static void leave_key(struct hs_sim_world *world)
+{
+	const struct hs_bytes argv[] = {HS_LIT("SET"), HS_LIT("heatsink:lock"), HS_LIT("1")};
+	struct hs_buf reply = {0};
+
+	hs_sim_world_do_behind(world, argv[1], 3, argv, &reply);
+	hs_buf_deinit(&reply);
 }
 
 /* The core has it; what follows from that is for the caller (hs_sim_after_core). */
@@ -82,6 +116,8 @@ static void finish(struct hs_sim_heatsink *heatsink, struct hs_op *op)
 	note_run(world, worker, op);
 	if (hs_sim_world_errs(world, HS_SIM_COUNT_TWICE))
 		count_again(world, worker, op);
+	if (hs_sim_world_errs(world, HS_SIM_KEY_LEFT))
+		leave_key(world);
 	if (heatsink->misread)
 		hs_sim_misread_done(heatsink->misread, op);
 	else

@@ -138,8 +138,10 @@ bool hs_sim_misroute_submit(struct hs_sim_misroute *misroute, struct hs_op *op)
 {
 	struct hs_reply reply = {.out = op->out, .resp = op->resp};
 
-	if (misroute->mistake != HS_SIM_FLUSH_ONE || op->kind != HS_OP_COMMAND ||
-	    op->command->id != HS_CMD_ID_FLUSHALL || op->partition == 0)
+	bool flush = op->kind == HS_OP_COMMAND && op->command->id == HS_CMD_ID_FLUSHALL;
+
+	if ((misroute->mistake != HS_SIM_FLUSH_ONE || !flush || op->partition == 0) &&
+	    (misroute->mistake != HS_SIM_WATCH_LEFT || op->kind != HS_OP_UNWATCH))
 		return false;
 	hs_reply_ok(&reply);
 	return true;

@@ -54,9 +54,12 @@ enum hs_sim_mistake {
 	HS_SIM_STALE_MAP_WRITE,	 /* a write goes to the owner of before, which takes it */
 	HS_SIM_STALE_MAP_READ,	 /* the same of a read */
 	HS_SIM_HALF_SLOT_SERVED, /* several keys of a slot on the move are taken for those that are there */
-	HS_SIM_WATCH_KEPT,    /* a private connection is used again with the WATCH of before */
-	HS_SIM_WAITS_FOR_ALL, /* nothing is sent while any server owes an answer */
-	HS_SIM_PARKS_ALL,     /* nothing is sent while any server is away */
+	HS_SIM_WATCH_KEPT,	/* a private connection is used again with the WATCH of before */
+	HS_SIM_KEY_LEFT,	/* a key of its own is not taken away */
+	HS_SIM_WATCH_LEFT,	/* a client goes, and its watch stays */
+	HS_SIM_CONNECTION_LEFT, /* a connection is given up, and not closed */
+	HS_SIM_WAITS_FOR_ALL,	/* nothing is sent while any server owes an answer */
+	HS_SIM_PARKS_ALL,	/* nothing is sent while any server is away */
 	/* Of those who wait and listen (sim/guests.h): */
 	HS_SIM_UNBLOCK_LOST,  /* CLIENT UNBLOCK is answered, and nobody is woken */
 	HS_SIM_ELEMENT_LOST,  /* a BLPOP whose outcome is unknown is said not to have been sent */

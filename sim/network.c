@@ -171,6 +171,8 @@ static void send_piece(struct hs_sim_wire *wire, const char *data, size_t len, u
 
 /* ---- the end ---- */
 
+static void reach_server(void *context, void *target, uint64_t number);
+
 static void tell_down(void *context, void *target, uint64_t number)
 {
 	struct hs_sim_wire *wire = target;
@@ -178,6 +180,9 @@ static void tell_down(void *context, void *target, uint64_t number)
 
 	(void)context, (void)number;
 	wire->options.upstream = NULL;
+	/* Its owner closes it, and the server hears of that behind whatever is on its way. */
+	if (wire->server)
+		send_piece(wire, NULL, 0, &wire->to_us, reach_server);
 	if (upstream)
 		wire->options.calls->down(wire->options.context, upstream, wire->why);
 	unplan(wire);
@@ -320,7 +325,7 @@ void hs_sim_wire_close(struct hs_sim_wire **pointer, bool lost)
 		cut_off(wire);
 	if (wire->lost)
 		hang_up(wire);
-	else if (wire->server)
+	else if (wire->server && !wire->network->options.keeps_open)
 		send_piece(wire, NULL, 0, &wire->to_us, reach_server);
 	unplan(wire);
 }

@@ -30,6 +30,7 @@ struct hs_sim_network_options {
 	/* One in so many pieces that arrive brings …; 0: never */
 	uint32_t lose_one_in; /* the end of its connection */
 	uint32_t mute_one_in; /* no more replies on it */
+	bool keeps_open;      /* a mistake: the server does not hear that its client closed */
 	bool cuts;	      /* pieces are cut anywhere, and the kernel takes part of them */
 };
 

@@ -805,6 +805,19 @@ void hs_sim_proxy_end(struct hs_sim_proxy *proxy, bool lost)
 	}
 }
 
+uint32_t hs_sim_proxy_private(const struct hs_sim_proxy *proxy)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < proxy->options.workers; i++) {
+		const struct hs_link *pipes = &proxy->workers[i].flow->private_pipes;
+
+		for (const struct hs_link *link = pipes->next; link != pipes; link = link->next)
+			count++;
+	}
+	return count;
+}
+
 void hs_sim_proxy_destroy(struct hs_sim_proxy **pointer)
 {
 	struct hs_sim_proxy *proxy = *pointer;

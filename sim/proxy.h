@@ -68,6 +68,8 @@ void hs_sim_proxy_cancel(struct hs_sim_proxy *proxy, struct hs_op *op);
 bool hs_sim_proxy_unblock(struct hs_sim_proxy *proxy, struct hs_op *op, bool error);
 bool hs_sim_proxy_flush(struct hs_sim_proxy *proxy, uint32_t worker); /* true: something was sent */
 void hs_sim_proxy_trouble(const struct hs_sim_proxy *proxy, char *text, size_t size);
+/* Private connections that are some client's now. */
+uint32_t hs_sim_proxy_private(const struct hs_sim_proxy *proxy);
 /* From now on so long between two liveness checks; 0: none. */
 void hs_sim_proxy_set_liveness(struct hs_sim_proxy *proxy, uint32_t liveness_us);
 /* The connection on which this worker fetches falls silent. For scripts. */

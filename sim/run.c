@@ -4,6 +4,7 @@
 #include "absorb/fold/stats.h"
 #include "base/err.h"
 #include "sim/caches.h"
+#include "sim/left.h"
 #include "sim/load.h"
 #include "sim/world.h"
 
@@ -51,6 +52,8 @@ static void describe(const struct hs_sim_plan *plan, struct hs_sim_result *resul
 		hs_buf_printf(&result->text, "serves: %s\n", verdict->text);
 	else if (verdict->law == HS_SIM_LAW_MESSAGES)
 		hs_buf_printf(&result->text, "messages: %s\n", verdict->text);
+	else if (verdict->law == HS_SIM_LAW_LEFT)
+		hs_buf_printf(&result->text, "left: %s\n", verdict->text);
 	else if (verdict->law == HS_SIM_LAW_FILLS)
 		hs_buf_printf(&result->text, "fills: %s\n", verdict->text);
 	else
@@ -107,6 +110,19 @@ static int check_caches(const struct hs_sim_plan *plan, struct hs_sim_world *wor
 	return err;
 }
 
+/* When all else is said. */
+static int check_left(const struct hs_sim_plan *plan, struct hs_sim_world *world,
+		      struct hs_sim_result *result)
+{
+	uint32_t keys =
+		plan->has_caches ? plan->caches.keys : plan->load.registers + plan->load.counters;
+	int err = hs_sim_check_left(world, keys, plan->load.ttl_ms_max > 0, &result->verdict);
+
+	if (err)
+		describe(plan, result);
+	return err;
+}
+
 int hs_sim_check_plan(const struct hs_sim_runner *runner, const struct hs_sim_plan *plan,
 		      struct hs_sim_result *result)
 {
@@ -122,11 +138,13 @@ int hs_sim_check_plan(const struct hs_sim_runner *runner, const struct hs_sim_pl
 	err = plan->has_caches ? check_caches(plan, world, result)
 			       : check_load(plan, world, result);
 	result->steps = world->steps;
-	hs_buf_swap(&result->script, &world->fate.script);
 	result->folded = count_folded(world);
 	result->behind = world->behind;
 	result->reached = world->reached;
 	count_rules(world, result);
+	if (err == 0 && world->cluster)
+		err = check_left(plan, world, result);
+	hs_buf_swap(&result->script, &world->fate.script);
 	hs_sim_world_destroy(&world);
 	return err;
 }

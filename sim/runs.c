@@ -143,11 +143,12 @@ int hs_sim_check_runs(struct hs_sim_runs *runs, struct hs_sim_verdict *verdict)
 			continue;
 		if (before && before->client == run->client &&
 		    before->partition == run->partition && before->at > run->at) {
-			hs_sim_verdict_set(
-				verdict, 2,
-				"request %" PRIu64 " of connection %" PRIu64
-				" ran in partition (or slot) %u before its request %" PRIu64,
-				run->number, run->client, run->partition, before->number);
+			hs_sim_verdict_set(verdict, 2,
+					   "request %" PRIu64 " of connection %" PRIu64
+					   " ran in partition (or slot, or key + 32768) %u before "
+					   "its request %" PRIu64,
+					   run->number, run->client, run->partition,
+					   before->number);
 			return HS_EINVAL;
 		}
 		before = run;

@@ -1,7 +1,7 @@
 /* In which order an engine ran what each client asked of a partition: that of the asking (law 2,
  * "pipelined clients included"), over all keys. What clients see of one key at a time does not tell.
- * Of a Cluster the order is promised slot by slot: one that moves may be later than others. A single
- * server is all one.
+ * Of a Cluster the order is promised key by key: a slot that moves may be later than others, and is on two
+ * servers meanwhile. A single server is all one.
  *
  *     server ── ran ──► its connection remembers the place ── reply ──► the operation has it
  *
@@ -15,11 +15,13 @@
 #include "core/op.h"
 #include "sim/check.h"
 
+enum { HS_SIM_RUNS_KEYS = 0x8000 };
+
 struct hs_sim_run {
 	uint64_t client;
 	uint64_t number;    /* of the request, among its client's */
 	uint64_t at;	    /* in the order of all that was run */
-	uint16_t partition; /* or slot */
+	uint16_t partition; /* or slot, or HS_SIM_RUNS_KEYS + number of the key */
 };
 
 struct hs_sim_runs {

@@ -31,6 +31,7 @@ static void create_network(struct hs_sim_world *world)
 		.lose_one_in = servers->lose_one_in,
 		.mute_one_in = servers->mute_one_in,
 		.cuts = servers->cuts,
+		.keeps_open = world->options.engine.mistake == HS_SIM_CONNECTION_LEFT,
 	};
 
 	world->network = hs_sim_network_create(&options, &world->events, &world->now);

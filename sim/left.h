@@ -1,0 +1,18 @@
+/* What heatsinks leave on the servers. When every client has gone, no connection of a heatsink watches keys, is
+ * within a transaction or blocks. When the heatsinks have stopped, as a process stops that is told to, no
+ * connection is left, and the servers hold the load's keys and nothing else. Copies of hot values (docs/COPIES.md) may
+ * outlive a heatsink that died, or that could not reach a server, by their lease. One thread. */
+#ifndef HS_SIM_LEFT_H
+#define HS_SIM_LEFT_H
+
+#include "base/check.h"
+#include "sim/check.h"
+
+struct hs_sim_world;
+
+/* The load's keys have numbers below `keys`. `times`: they may have a time to live. Stops the heatsinks of a world in
+ * front of servers; nothing can be asked of it afterwards. Returns 0, or HS_EINVAL with the verdict. */
+int hs_sim_check_left(struct hs_sim_world *world, uint32_t keys, bool times,
+		      struct hs_sim_verdict *verdict) HS_MUSTCHECK;
+
+#endif
