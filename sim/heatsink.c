@@ -155,6 +155,8 @@ void hs_sim_heatsink_changed(void *context, uint32_t number, const struct hs_vou
 	struct hs_sim_worker *worker = &world->workers[heatsink->first + number];
 
 	hs_core_changed(worker->core, world->now, vouch, key);
+	if (heatsink->misread)
+		hs_sim_misread_changed(heatsink->misread, worker->number, key);
 	if (!heatsink->proxy)
 		hs_sim_after_core(world, worker->number);
 }
@@ -376,7 +378,9 @@ static void create_core(struct hs_sim_heatsink *heatsink, uint32_t number)
 		.node_id = "6865617473696e6b20696e206120647265616d21",
 		.slowlog_ids = &heatsink->slowlog_ids,
 		.stages = options->stage ? world->stages : hs_stages,
-		.seed = options->engine.seed + heatsink->first + number,
+		/* Of every life another one: names of copies are drawn from it. */
+		.seed = options->engine.seed + heatsink->first + number +
+			((uint64_t)heatsink->lives << 32),
 		.key_seed = options->engine.seed,
 		.heat = world->heats ? world->heats[worker->number] : NULL,
 		.heats = world->heats ? world->heats + heatsink->first : NULL,

@@ -348,9 +348,34 @@ static void act_behind(void *context, void *target, uint64_t number)
 				  act_behind, load, NULL);
 }
 
+/* What is to have copies is there from the beginning: of nothing there are none. */
+static void set_copied(struct hs_sim_load *load)
+{
+	struct hs_sim_world *world = load->world;
+	char words[96], name[HS_SIM_NAME_BYTES_MAX];
+
+	for (uint32_t key = 0; key < world->options.rules_count; key++) {
+		struct hs_sim_op op = {
+			.kind = HS_SIM_SET,
+			.client = load->numbers,
+			.key = key,
+			.argument = hs_sim_load_value(load),
+		};
+
+		if (world->options.rules[key].copies == 0)
+			continue;
+		load->numbers++;
+		snprintf(words, sizeof words, "SET %s %" PRId64, hs_sim_load_name(load, key, name),
+			 op.argument);
+		if (do_behind(load, &op, words))
+			hs_sim_history_add(&load->history, &op);
+	}
+}
+
 void hs_sim_load_begin_ruled(struct hs_sim_load *load)
 {
 	hs_sim_past_init(&load->world->past, load->options.registers + load->options.counters);
+	set_copied(load);
 	load->behind_left = load->options.behind;
 	if (load->behind_left > 0)
 		hs_sim_world_plan(load->world, hs_sim_load_draw(load, load->options.behind_us_max),

@@ -50,6 +50,11 @@ static bool is_get(const struct hs_op *op)
 	return op->kind == HS_OP_COMMAND && op->command->id == HS_CMD_ID_GET;
 }
 
+static bool is_write(const struct hs_op *op)
+{
+	return op->kind == HS_OP_COMMAND && !(op->command->flags & HS_CMD_READONLY);
+}
+
 static bool is_increment(const struct hs_op *op)
 {
 	return op->kind == HS_OP_COMMAND &&
@@ -116,6 +121,36 @@ static void undo_stamp(struct hs_shared *shared, const struct hs_ask *ask)
 	hs_cache_entry_unref(&entry);
 }
 
+/* As if nobody had written what the copies are of. A set of copies is asked for as absorb/copies/make.c does. */
+static void keep_copies(struct hs_sim_world *world, uint32_t worker, struct hs_bytes key)
+{
+	struct hs_shared *shared = world->shelves[worker];
+	struct hs_cache_entry *entry;
+	struct hs_version version;
+	struct hs_bytes words[2];
+	struct hs_ask ask;
+
+	ask_for(&ask, shared, key, words);
+	ask.command = world->options.learned
+			      ? hs_learned_find(world->options.learned, HS_LIT("dump"))
+			      : NULL;
+	ask.signature = ~ask.signature;
+	entry = ask.command ? hs_shared_get(shared, &ask) : NULL;
+	version = hs_shared_version(shared, ask.key_hash);
+	if (entry && version.begun == version.done) {
+		entry->done = version.done;
+		atomic_store(&entry->dead, false);
+	}
+	hs_cache_entry_unref(&entry);
+}
+
+void hs_sim_misread_changed(struct hs_sim_misread *misread, uint32_t worker,
+			    const struct hs_bytes *key)
+{
+	if (key && misread->world->options.engine.mistake == HS_SIM_COPIES_KEPT)
+		keep_copies(misread->world, worker, *key);
+}
+
 static void keep_raced(struct hs_shared *shared, const struct hs_ask *ask,
 		       struct hs_cache_entry *entry, const struct flight *flight)
 {
@@ -160,16 +195,18 @@ void hs_sim_misread_done(struct hs_sim_misread *misread, struct hs_op *op)
 {
 	struct hs_sim_world *world = misread->world;
 	enum hs_sim_mistake mistake = world->options.engine.mistake;
-	struct hs_shared *shared = world->shelves[hs_sim_worker_of(misread->heatsink, op)->number];
+	struct hs_shared *shared;
 	struct hs_bytes words[2];
 	struct hs_cache_entry *entry = NULL;
 	struct flight flight = {0};
 	struct hs_ask ask;
 	struct hs_buf key = {0};
 	bool one = op->kind == HS_OP_COMMAND && op->argc > 1;
-	bool increment = is_increment(op);
+	bool increment = is_increment(op), write = is_write(op);
+	uint32_t worker = hs_sim_worker_of(misread->heatsink, op)->number;
 	bool read = take_flight(misread, op, &flight);
 
+	shared = world->shelves[worker];
 	if (one)
 		hs_buf_append_bytes(&key, op->argv[1]);
 	ask_for(&ask, shared, hs_buf_bytes(&key), words);
@@ -178,6 +215,8 @@ void hs_sim_misread_done(struct hs_sim_misread *misread, struct hs_op *op)
 	misread->done(misread->heatsink, op); /* the operation is gone */
 	if (increment && mistake == HS_SIM_WRITE_UNSTAMPED)
 		undo_stamp(shared, &ask);
+	if (one && write && mistake == HS_SIM_COPIES_KEPT)
+		keep_copies(world, worker, hs_buf_bytes(&key));
 	if (read && mistake == HS_SIM_RACED_FILL)
 		keep_raced(shared, &ask, entry, &flight);
 	if (read && mistake == HS_SIM_NEGATIVE_FOREVER)

@@ -21,6 +21,10 @@ void hs_sim_misread_destroy(struct hs_sim_misread **misread);
 void hs_sim_misread_submit(struct hs_sim_misread *misread, const struct hs_op *op);
 void hs_sim_misread_done(struct hs_sim_misread *misread, struct hs_op *op);
 
+/* This worker was told that a key has changed, or all of them (NULL). */
+void hs_sim_misread_changed(struct hs_sim_misread *misread, uint32_t worker,
+			    const struct hs_bytes *key);
+
 /* The reply that a client of this worker gets to a GET of the key instead of the right one, which is
  * appended; false: it gets that. `written`: a write of its own is under way. */
 bool hs_sim_misread_answer(struct hs_sim_world *world, uint32_t worker, uint32_t key, bool written,

@@ -1,5 +1,6 @@
 #include "sim/misroute.h"
 
+#include "core/reserved.h"
 #include "sim/cluster.h"
 #include "wire/compose.h"
 #include "wire/reply.h"
@@ -134,14 +135,28 @@ void hs_sim_misroute_up(struct hs_sim_misroute *misroute, struct hs_pipe *pipe)
 
 /* ---- operations ---- */
 
+/* What a mistake does not send. */
+static bool is_dropped(const struct hs_op *op, enum hs_sim_mistake mistake)
+{
+	enum hs_command_id id = op->kind == HS_OP_COMMAND ? op->command->id : HS_CMD_ID_GET;
+
+	switch (mistake) {
+	case HS_SIM_FLUSH_ONE:
+		return id == HS_CMD_ID_FLUSHALL && op->partition != 0;
+	case HS_SIM_COPIES_LEFT:
+		return id == HS_CMD_ID_UNLINK && hs_is_reserved(op->argv[1]);
+	case HS_SIM_WATCH_LEFT:
+		return op->kind == HS_OP_UNWATCH;
+	default:
+		return false;
+	}
+}
+
 bool hs_sim_misroute_submit(struct hs_sim_misroute *misroute, struct hs_op *op)
 {
 	struct hs_reply reply = {.out = op->out, .resp = op->resp};
 
-	bool flush = op->kind == HS_OP_COMMAND && op->command->id == HS_CMD_ID_FLUSHALL;
-
-	if ((misroute->mistake != HS_SIM_FLUSH_ONE || !flush || op->partition == 0) &&
-	    (misroute->mistake != HS_SIM_WATCH_LEFT || op->kind != HS_OP_UNWATCH))
+	if (!is_dropped(op, misroute->mistake))
 		return false;
 	hs_reply_ok(&reply);
 	return true;

@@ -56,6 +56,7 @@ enum hs_sim_mistake {
 	HS_SIM_HALF_SLOT_SERVED, /* several keys of a slot on the move are taken for those that are there */
 	HS_SIM_WATCH_KEPT,	/* a private connection is used again with the WATCH of before */
 	HS_SIM_KEY_LEFT,	/* a key of its own is not taken away */
+	HS_SIM_COPIES_LEFT,	/* copies of a hot value are not taken away */
 	HS_SIM_WATCH_LEFT,	/* a client goes, and its watch stays */
 	HS_SIM_CONNECTION_LEFT, /* a connection is given up, and not closed */
 	HS_SIM_WAITS_FOR_ALL,	/* nothing is sent while any server owes an answer */
@@ -72,6 +73,7 @@ enum hs_sim_mistake {
 	HS_SIM_RACED_FILL,	 /* what was read while it was written is kept */
 	HS_SIM_NEGATIVE_FOREVER, /* that a key is missing is kept past its time */
 	HS_SIM_OWN_WRITE_UNSEEN, /* a read is answered while its client's own write is under way */
+	HS_SIM_COPIES_KEPT,	 /* a write does not end the copies of a hot value */
 	HS_SIM_OLD_WHILE_READING, /* what was written is answered as it was, while it is read again */
 	HS_SIM_UNKNOWN_READS,	  /* an unknown command is taken for a read */
 	HS_SIM_SHELVES_APART,	  /* a worker does not know what others have written */

@@ -39,7 +39,7 @@ void hs_sim_plan_leave_fast_moves(struct hs_sim_plan *plan);
 /* plan_rules.c: instead of everything else that was drawn. */
 void hs_sim_plan_draw_rules(struct hs_sim_plan *plan, struct hs_prng *prng);
 void hs_sim_plan_describe_rules(const struct hs_sim_plan *plan, struct hs_buf *text);
-enum { HS_SIM_RULES_WAYS = 8 };
+enum { HS_SIM_RULES_WAYS = 9 };
 void hs_sim_plan_simplify_rules(struct hs_sim_plan *plan, uint32_t number);
 uint64_t hs_sim_plan_weight_rules(const struct hs_sim_plan *plan);
 

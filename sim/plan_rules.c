@@ -7,6 +7,8 @@
 
 enum {
 	LIVENESS_CHECKS = 4, /* in the shortest time that a value may be old, as in serve/host.c */
+	COPIES_SEED = 0xc091,
+	COPIES_ONE_IN = 4,
 	CACHE_BYTES_LOW = 700, /* of a worker: a key or two */
 	ENTRY_BYTES_LOW = 16,  /* enough for the name of a key, and for no reply */
 	/* Of all clients; where requests may get lost: what is unknown takes long to judge. */
@@ -27,6 +29,17 @@ static void draw_rule(struct hs_prng *prng, struct hs_sim_rule *rule)
 	rule->admit_all = !one_in(prng, 3);
 }
 
+static void set_liveness(struct hs_sim_plan *plan)
+{
+	struct hs_sim_servers_options *servers = &plan->world.servers;
+
+	servers->liveness_us = UINT32_MAX;
+	for (uint32_t i = 0; i < plan->world.rules_count; i++) {
+		if (servers->liveness_us > plan->world.rules[i].stale_us / LIVENESS_CHECKS)
+			servers->liveness_us = plan->world.rules[i].stale_us / LIVENESS_CHECKS;
+	}
+}
+
 static void draw_servers(struct hs_prng *prng, struct hs_sim_plan *plan)
 {
 	struct hs_sim_servers_options *servers = &plan->world.servers;
@@ -35,11 +48,7 @@ static void draw_servers(struct hs_prng *prng, struct hs_sim_plan *plan)
 	servers->latency_us_max = ONE_OF(prng, 0, 50, 50, 500, 2000);
 	servers->slow_us = ONE_OF(prng, 0, 0, 0, 1000);
 	servers->tracking_keys_max = ONE_OF(prng, 0, 0, 1);
-	servers->liveness_us = UINT32_MAX;
-	for (uint32_t i = 0; i < plan->world.rules_count; i++) {
-		if (servers->liveness_us > plan->world.rules[i].stale_us / LIVENESS_CHECKS)
-			servers->liveness_us = plan->world.rules[i].stale_us / LIVENESS_CHECKS;
-	}
+	set_liveness(plan);
 }
 
 /* Values too large to be kept are read from replicas. */
@@ -48,6 +57,37 @@ static void draw_replica_reads(struct hs_sim_plan *plan)
 	plan->world.core.cache_entry_bytes = ENTRY_BYTES_LOW;
 	for (uint32_t i = 0; i < plan->world.rules_count; i++)
 		plan->world.rules[i].replica_reads = true;
+}
+
+/* Values that the cache does not take lie on several masters; seldom written, or no set of copies would last. From
+ * numbers of their own, so that older seeds still mean what they meant. */
+static void draw_copies(struct hs_sim_plan *plan, bool always)
+{
+	struct hs_sim_world_options *world = &plan->world;
+	struct hs_prng prng;
+
+	hs_prng_init(&prng, plan->seed ^ COPIES_SEED);
+	if (!always && (!world->servers.cluster || world->engine.mistake != HS_SIM_NO_MISTAKE ||
+			!one_in(&prng, COPIES_ONE_IN)))
+		return;
+	if (one_in(&prng, 2))
+		world->core.cache_bytes = 0;
+	else
+		world->core.cache_entry_bytes = ENTRY_BYTES_LOW;
+	for (uint32_t i = 0; i < world->rules_count; i++) {
+		world->rules[i].copies = (uint8_t)ONE_OF(&prng, 2, 2, 3, 3, 3, HS_COPIES_AUTO);
+		world->rules[i].ttl_us = ONE_OF(&prng, 20000, 1000000, 1000000);
+		world->rules[i].stale_us = ONE_OF(&prng, 2000, 10000, 50000);
+		world->rules[i].replica_reads = one_in(&prng, 4) && world->servers.replicas > 0;
+	}
+	plan->load.clients = ONE_OF(&prng, 3, 5);
+	plan->load.requests = 100;
+	plan->load.writes = ONE_OF(&prng, 2, 5);
+	plan->load.act_us_max = ONE_OF(&prng, 100, 300, 1000);
+	plan->load.behind = ONE_OF(&prng, 1, 3);
+	plan->load.behind_us_max = ONE_OF(&prng, 5000, 10000);
+	plan->load.ttl_ms_max = ONE_OF(&prng, 0, 0, 5, 500);
+	set_liveness(plan);
 }
 
 static void draw_faults(struct hs_prng *prng, struct hs_sim_plan *plan)
@@ -122,6 +162,18 @@ static void help_mistake(struct hs_sim_plan *plan)
 	switch (plan->world.engine.mistake) {
 	case HS_SIM_OLD_WHILE_READING:
 		rule->swr_us = 5000;
+		break;
+	case HS_SIM_COPIES_LEFT: /* where no server fails there is no excuse for that */
+		plan->load.faults = false;
+		plan->world.servers.act_us_max = 0;
+		plan->world.servers.lose_one_in = plan->world.servers.mute_one_in = 0;
+		/* fall through */
+	case HS_SIM_COPIES_KEPT:
+		hs_sim_plan_make_cluster(plan);
+		draw_copies(plan, true);
+		rule->swr_us = rule->stale_if_error_us = 0;
+		rule->copies = 3;
+		plan->load.writes = 5;
 		break;
 	case HS_SIM_PROOF_AT_REPLY: /* the way there and back takes about as long as it may be old */
 		rule->stale_us = 1000;
@@ -225,6 +277,7 @@ void hs_sim_plan_draw_rules(struct hs_sim_plan *plan, struct hs_prng *prng)
 		draw_replica_reads(plan);
 	if (!embedded && faults)
 		draw_faults(prng, plan);
+	draw_copies(plan, false);
 	help_mistake(plan);
 	most = 100 * (uint32_t)(plan->load.faults ? WRITES_FAULTS_MAX : WRITES_MAX) /
 	       plan->load.writes;
@@ -242,11 +295,12 @@ void hs_sim_plan_describe_rules(const struct hs_sim_plan *plan, struct hs_buf *t
 
 		hs_buf_printf(text,
 			      "rule %s cache stale=%uus swr=%uus stale-if-error=%uus ttl=%uus "
-			      "negative=%uus jitter=%u%% ahead=%u admit=%s replica-reads=%s\n",
+			      "negative=%uus jitter=%u%% ahead=%u admit=%s replica-reads=%s "
+			      "copies=%u\n",
 			      hs_sim_name(plan->world.tied, i, name), rule->stale_us, rule->swr_us,
 			      rule->stale_if_error_us, rule->ttl_us, rule->negative_us,
 			      rule->jitter_percent, rule->ahead, rule->admit_all ? "all" : "hot",
-			      rule->replica_reads ? "yes" : "no");
+			      rule->replica_reads ? "yes" : "no", rule->copies);
 	}
 }
 
@@ -265,6 +319,9 @@ static void simplify_rule(struct hs_sim_rule *rule, uint32_t number)
 	case 3:
 		rule->jitter_percent = rule->ahead = 0;
 		break;
+	case 4:
+		rule->copies = 0;
+		break;
 	default:
 		rule->admit_all = true;
 	}
@@ -272,13 +329,13 @@ static void simplify_rule(struct hs_sim_rule *rule, uint32_t number)
 
 void hs_sim_plan_simplify_rules(struct hs_sim_plan *plan, uint32_t number)
 {
-	for (uint32_t i = 0; number < 5 && i < plan->world.rules_count; i++)
+	for (uint32_t i = 0; number < 6 && i < plan->world.rules_count; i++)
 		simplify_rule(&plan->world.rules[i], number);
-	if (number == 5)
+	if (number == 6)
 		hs_sim_less(&plan->load.behind, 1);
-	else if (number == 6)
-		plan->load.flushes = false;
 	else if (number == 7)
+		plan->load.flushes = false;
+	else if (number == 8)
 		plan->load.turns = false;
 }
 
@@ -291,7 +348,8 @@ uint64_t hs_sim_plan_weight_rules(const struct hs_sim_plan *plan)
 
 		weight += 1u + (rule->swr_us > 0) + (rule->stale_if_error_us > 0) +
 			  (rule->ttl_us < 1000000) + (rule->negative_us < 1000000) +
-			  (rule->jitter_percent > 0) + (rule->ahead > 0) + !rule->admit_all;
+			  (rule->copies > 0) + (rule->jitter_percent > 0) + (rule->ahead > 0) +
+			  !rule->admit_all;
 	}
 	return weight;
 }

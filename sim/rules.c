@@ -33,6 +33,10 @@ static const struct hs_rules *add(const struct hs_rules *rules, const char *key,
 	snprintf(words[count++], WORD_BYTES, "admit=%s", rule->admit_all ? "all" : "hot");
 	snprintf(words[count++], WORD_BYTES, "replica-reads=%s",
 		 rule->replica_reads ? "yes" : "no");
+	if (rule->copies == HS_COPIES_AUTO)
+		snprintf(words[count++], WORD_BYTES, "copies=auto");
+	else
+		snprintf(words[count++], WORD_BYTES, "copies=%u", rule->copies);
 	for (size_t i = 0; i < count; i++)
 		bytes[i] = hs_bytes_of(words[i]);
 	err = hs_rules_with(rules, count, bytes, &with, error, sizeof error);
@@ -117,6 +121,9 @@ void hs_sim_rules_sent(struct hs_sim_worker *worker, const struct hs_op *op)
 	struct hs_sim_world *world = worker->world;
 
 	if (!op->track || !(op->command->flags & HS_CMD_READONLY))
+		return;
+	/* Of copies that were turned off while they were being made nobody remembers that. */
+	if (world->turns > 0 && hs_bytes_is_word(op->argv[0], "dump"))
 		return;
 	for (size_t i = 0; i < world->fills_count; i++) {
 		if (world->fills[i].worker == worker && is_same(world->fills[i].op, op))

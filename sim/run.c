@@ -1,6 +1,8 @@
 #include "sim/run.h"
 
+#include "absorb/absorb.h"
 #include "absorb/cache/stats.h"
+#include "absorb/copies/stats.h"
 #include "absorb/fold/stats.h"
 #include "base/err.h"
 #include "sim/caches.h"
@@ -10,13 +12,15 @@
 
 #include <inttypes.h>
 
-/* As a server of a later version would say, or one with a module. That they write is not said. */
+/* As a server of a later version would say, or one with a module: of X.SWAP and X.BOTH it is not said that they write. */
 #define COMMANDS(flags)                                                                            \
-	"*4\r\n"                                                                                   \
+	"*6\r\n"                                                                                   \
 	"*6\r\n$5\r\nblpop\r\n:-3\r\n*2\r\n+write\r\n+blocking\r\n:1\r\n:-2\r\n:1\r\n"             \
 	"*6\r\n$5\r\nrpush\r\n:-3\r\n*1\r\n+write\r\n:1\r\n:1\r\n:1\r\n"                           \
 	"*6\r\n$6\r\nx.swap\r\n:3\r\n" flags ":1\r\n:1\r\n:1\r\n"                                  \
-	"*6\r\n$6\r\nx.both\r\n:3\r\n" flags ":1\r\n:1\r\n:1\r\n"
+	"*6\r\n$6\r\nx.both\r\n:3\r\n" flags ":1\r\n:1\r\n:1\r\n"                                  \
+	"*6\r\n$4\r\ndump\r\n:2\r\n*1\r\n+readonly\r\n:1\r\n:1\r\n:1\r\n"                          \
+	"*6\r\n$7\r\nrestore\r\n:-4\r\n*2\r\n+write\r\n+denyoom\r\n:1\r\n:1\r\n:1\r\n"
 
 void hs_sim_runner_init(struct hs_sim_runner *runner, enum hs_sim_mistake mistake)
 {
@@ -67,6 +71,20 @@ static uint64_t count_folded(struct hs_sim_world *world)
 	for (uint32_t i = 0; i < world->workers_count; i++)
 		folded += hs_counter_get(&hs_fold_stats(hs_sim_world_core(world, i))->requests);
 	return folded;
+}
+
+/* Of heatsinks that live. */
+static uint64_t count_copied(struct hs_sim_world *world)
+{
+	uint64_t copied = 0;
+
+	for (uint32_t i = 0; i < world->workers_count; i++) {
+		const struct hs_copies_stats *stats =
+			hs_core_stage_stats(hs_sim_world_core(world, i), &hs_stage_copies);
+
+		copied += hs_counter_get(&stats->reads) - hs_counter_get(&stats->again);
+	}
+	return copied;
 }
 
 static void count_rules(struct hs_sim_world *world, struct hs_sim_result *result)
@@ -139,6 +157,7 @@ int hs_sim_check_plan(const struct hs_sim_runner *runner, const struct hs_sim_pl
 			       : check_load(plan, world, result);
 	result->steps = world->steps;
 	result->folded = count_folded(world);
+	result->copied = count_copied(world);
 	result->behind = world->behind;
 	result->reached = world->reached;
 	count_rules(world, result);

@@ -30,6 +30,7 @@ struct hs_sim_result {
 	uint64_t folded;	/* of them answered together with others */
 	uint64_t kept;		/* of them answered with what was kept */
 	uint64_t replica_reads; /* fetches that a replica answered */
+	uint64_t copied;	/* reads that a copy of a hot value answered */
 	uint64_t behind;	/* commands that servers ran for others than heatsink */
 	uint64_t steps;		/* that the world took */
 	struct hs_sim_counts reached;

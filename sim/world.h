@@ -37,6 +37,7 @@ struct hs_sim_rule {
 	uint32_t jitter_percent, ahead;
 	bool admit_all;
 	bool replica_reads;
+	uint8_t copies; /* as in the contract: 0, places, or HS_COPIES_AUTO */
 };
 
 struct hs_sim_world_options {

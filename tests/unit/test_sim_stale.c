@@ -376,7 +376,7 @@ static void test_a_silent_connection_is_not_believed_for_long(void **state)
 static void test_every_law_holds(void **state)
 {
 	struct hs_sim_runner runner;
-	uint64_t requests = 0, kept = 0, replica_reads = 0, behind = 0;
+	uint64_t requests = 0, kept = 0, replica_reads = 0, copied = 0, behind = 0;
 
 	(void)state;
 	hs_sim_runner_init(&runner, HS_SIM_NO_MISTAKE);
@@ -388,6 +388,7 @@ static void test_every_law_holds(void **state)
 		requests += result.requests;
 		kept += result.kept;
 		replica_reads += result.replica_reads;
+		copied += result.copied;
 		behind += result.behind;
 		if (err)
 			fail_msg("%.*s", (int)result.text.len,
@@ -398,6 +399,7 @@ static void test_every_law_holds(void **state)
 	/* They are about something. */
 	assert_true(kept > requests / 10);
 	assert_true(replica_reads > SCHEDULES / 10);
+	assert_true(copied > SCHEDULES / 10);
 	assert_true(behind > SCHEDULES);
 }
 
