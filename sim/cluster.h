@@ -39,7 +39,7 @@ struct hs_sim_cluster_options {
 	uint8_t masters;  /* with equal shares of the slots: nodes 0 … masters-1 */
 	uint8_t replicas; /* of each: nodes masters + i * replicas … follow node i */
 	bool cluster;	  /* false: one server, without a Cluster; masters is 1 */
-	bool extras;	  /* has X.SWAP and X.BOTH (see sim/server_extras.c) */
+	bool extras;	  /* has X.SWAP, X.BOTH and X.PAIR (see sim/server_extras.c) */
 	bool partial;	  /* as cluster-require-full-coverage no */
 	bool lossy;	  /* forced failovers are allowed */
 	/* Mistakes: a node runs what is for a slot that it does not own, as if it did. */

@@ -13,6 +13,7 @@ enum {
 	TURN_ONE_IN = 32,
 	BEHIND_ALL_ONE_IN = 24,
 	ARGS_MAX = 8,
+	TEXT_MAX = 128,
 };
 
 bool hs_sim_load_has_rules(const struct hs_sim_load *load)
@@ -91,6 +92,30 @@ static void compose_both(struct hs_sim_actor *actor)
 	hs_sim_actor_add_op(actor, ask, &op);
 }
 
+/* And one that changes two keys, which it names. */
+static void compose_pair(struct hs_sim_actor *actor)
+{
+	struct hs_sim_load *load = actor->load;
+	uint32_t keys = load->options.registers, key = pick_key(load);
+	struct hs_sim_op ops[2] = {{.kind = HS_SIM_SET, .key = key},
+				   {.kind = HS_SIM_SET, .key = (key + 1) % keys}};
+	char text[TEXT_MAX], name[2][HS_SIM_NAME_BYTES_MAX];
+	struct hs_sim_ask *ask;
+
+	if (keys < 2 || !hs_sim_load_goes_with(load, ops[0].key, ops[1].key)) {
+		compose_unknown(actor);
+		return;
+	}
+	for (int i = 0; i < 2; i++)
+		ops[i].argument = hs_sim_load_value(load);
+	snprintf(text, sizeof text, "X.PAIR %s %" PRId64 " %s %" PRId64,
+		 hs_sim_load_name(load, ops[0].key, name[0]), ops[0].argument,
+		 hs_sim_load_name(load, ops[1].key, name[1]), ops[1].argument);
+	ask = hs_sim_actor_ask(actor, text, HS_SIM_EXPECT_STATUS);
+	for (int i = 0; i < 2; i++)
+		hs_sim_actor_add_op(actor, ask, &ops[i]);
+}
+
 static void compose_flush(struct hs_sim_actor *actor)
 {
 	struct hs_sim_load *load = actor->load;
@@ -127,8 +152,10 @@ void hs_sim_actor_compose_ruled(struct hs_sim_actor *actor)
 		compose_read(actor);
 	else if (choice < 16)
 		compose_write(actor);
-	else if (choice < 18 && load->world->options.learned)
+	else if (choice < 17 && load->world->options.learned)
 		compose_unknown(actor);
+	else if (choice < 18 && load->world->options.learned)
+		compose_pair(actor);
 	else if (choice < 19 && load->world->options.learned)
 		compose_both(actor);
 	else if (choice < 21)

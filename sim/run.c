@@ -12,13 +12,14 @@
 
 #include <inttypes.h>
 
-/* As a server of a later version would say, or one with a module: of X.SWAP and X.BOTH it is not said that they write. */
+/* As a server of a later version would say, or one with a module: of those named X it is not said that they write. */
 #define COMMANDS(flags)                                                                            \
-	"*6\r\n"                                                                                   \
+	"*7\r\n"                                                                                   \
 	"*6\r\n$5\r\nblpop\r\n:-3\r\n*2\r\n+write\r\n+blocking\r\n:1\r\n:-2\r\n:1\r\n"             \
 	"*6\r\n$5\r\nrpush\r\n:-3\r\n*1\r\n+write\r\n:1\r\n:1\r\n:1\r\n"                           \
 	"*6\r\n$6\r\nx.swap\r\n:3\r\n" flags ":1\r\n:1\r\n:1\r\n"                                  \
 	"*6\r\n$6\r\nx.both\r\n:3\r\n" flags ":1\r\n:1\r\n:1\r\n"                                  \
+	"*6\r\n$6\r\nx.pair\r\n:5\r\n" flags ":1\r\n:3\r\n:2\r\n"                                  \
 	"*6\r\n$4\r\ndump\r\n:2\r\n*1\r\n+readonly\r\n:1\r\n:1\r\n:1\r\n"                          \
 	"*6\r\n$7\r\nrestore\r\n:-4\r\n*2\r\n+write\r\n+denyoom\r\n:1\r\n:1\r\n:1\r\n"
 

@@ -1,6 +1,6 @@
 /* Commands that servers have and heatsink does not know by itself: DUMP, RESTORE, MIGRATE, those that
- * block, and two that no server has. X.SWAP key value is GETSET. X.BOTH key value sets the key and, as a
- * script might, key0, which it does not name.
+ * block, and three that no server has. X.SWAP key value is GETSET. X.BOTH key value sets the key and, as a
+ * script might, key0, which it does not name. X.PAIR key value key value is MSET of two.
  *
  * Of lists there is what BLPOP needs (sim/server_lists.c). */
 #include "sim/server_internal.h"
@@ -16,6 +16,7 @@
 enum extra {
 	X_SWAP = HS_CMD_IDS,
 	X_BOTH,
+	X_PAIR,
 	DUMP,
 	RESTORE,
 	RESTORE_ASKING,
@@ -38,6 +39,16 @@ enum extra {
 const struct hs_command hs_sim_extras[] = {
 	ROW("x.swap", X_SWAP, 3, HS_CMD_WRITE, 1, 1),
 	ROW("x.both", X_BOTH, 3, HS_CMD_WRITE, 1, 1),
+	{
+		.name = "x.pair",
+		.id = (enum hs_command_id)X_PAIR,
+		.place = HS_PLACE_CORE,
+		.arity = 5,
+		.flags = HS_CMD_WRITE,
+		.key_first = 1,
+		.key_last = 3,
+		.key_step = 2,
+	},
 	ROW("dump", DUMP, 2, HS_CMD_READONLY, 1, 1),
 	ROW("restore", RESTORE, -4, HS_CMD_WRITE | HS_CMD_DENYOOM, 1, 1),
 	ROW("restore-asking", RESTORE_ASKING, -4, HS_CMD_WRITE | HS_CMD_DENYOOM, 1, 1),
@@ -53,7 +64,7 @@ bool hs_sim_extras_has(const struct hs_command *command)
 	return command->id >= HS_CMD_IDS;
 }
 
-/* ---- the two that no server has ---- */
+/* ---- those that no server has ---- */
 
 static void run_as(struct hs_sim_server_conn *conn, enum hs_command_id id, size_t argc,
 		   const struct hs_bytes *argv, struct hs_reply *reply)
@@ -378,6 +389,9 @@ void hs_sim_extras_run(struct hs_sim_server_conn *conn, const struct hs_command 
 		return;
 	case X_BOTH:
 		run_both(conn, argv, reply);
+		return;
+	case X_PAIR:
+		run_as(conn, HS_CMD_ID_MSET, argc, argv, reply);
 		return;
 	case DUMP:
 		run_dump(conn, argv, reply);
