@@ -3,6 +3,7 @@
 #include "base/slot.h"
 #include "core/session.h"
 #include "sim/cluster.h"
+#include "sim/left.h"
 #include "sim/names.h"
 #include "sim/world.h"
 
@@ -349,6 +350,60 @@ static void test_a_slot_on_two_nodes(void **state)
 	hs_sim_world_destroy(&world);
 }
 
+/* A client has set key0; somebody does this as well; then all is over. Returns what the checker says. */
+static int check_left(const char *words, bool faults, struct hs_sim_verdict *verdict)
+{
+	struct hs_sim_world_options options = options_for(4);
+	struct hs_bytes argv[6];
+	struct hs_buf reply = {0};
+	struct hs_sim_world *world;
+	struct hs_sim_client *client;
+	size_t argc = 0;
+	int err;
+
+	options.servers.act_us_max = faults ? 1000 : 0; /* nothing is chosen that could happen */
+	world = hs_sim_world_create(&options);
+	client = hs_sim_client_connect(world, 0);
+	hs_sim_client_ask(client, "SET key0 1");
+	hs_sim_world_settle(world);
+	assert_heard(client, "+OK\r\n");
+	for (size_t len; *words; words += len + (words[len] == ' ')) {
+		len = strcspn(words, " ");
+		argv[argc++] = (struct hs_bytes){words, len};
+	}
+	if (argc > 0)
+		assert_true(hs_sim_world_do_behind(world, argv[1], argc, argv, &reply));
+	*verdict = (struct hs_sim_verdict){0};
+	err = hs_sim_check_left(world, 2, false, verdict);
+	assert_int_equal(verdict->law, err ? HS_SIM_LAW_LEFT : 0);
+	hs_buf_deinit(&reply);
+	hs_sim_world_destroy(&world);
+	return err;
+}
+
+static void test_what_is_left_is_seen(void **state)
+{
+	static const char *const bad[] = {
+		"SET heatsink:lock 1",
+		"SET key2 1",
+		"SET key0 what",
+		"PEXPIRE key0 600000",
+		"SET heatsink:copy:{1}:a:1:key0 1",
+		"SET heatsink:copy:{1}:a:1:key0 1 EX 9",
+	};
+	struct hs_sim_verdict verdict;
+
+	(void)state;
+	assert_int_equal(check_left("", false, &verdict), 0);
+	assert_int_equal(check_left("SET key1 5", false, &verdict), 0);
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		assert_int_not_equal(check_left(bad[i], false, &verdict), 0);
+	/* Where something fails a copy may stay for its lease. */
+	assert_int_equal(check_left("SET heatsink:copy:{1}:a:1:key0 1 EX 9", true, &verdict), 0);
+	assert_int_not_equal(check_left("SET heatsink:copy:{1}:a:1:key0 1 EX 20", true, &verdict),
+			     0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -362,6 +417,7 @@ int main(void)
 		cmocka_unit_test(test_a_slot_that_is_served_again_is_found_soon),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_a_slot_on_two_nodes),
+		cmocka_unit_test(test_what_is_left_is_seen),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
