@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 #include "core/count.h"
+#include "core/internal.h"
 #include "core/late.h"
 #include "core/step.h"
 #include "core/users.h"
@@ -417,36 +418,27 @@ void hs_multi_run_unwatch(struct hs_core *core, struct hs_session *session,
 	hs_multi_unwatch(core, session);
 }
 
-/* An operation of its own on the partition of the watched keys, behind what is under way there. */
-static void submit_watch(struct hs_core *core, struct hs_request *request, enum hs_op_kind kind,
-			 uint16_t slot, bool watching)
-{
-	hs_request_split(request, 1);
-	request->parts[0].op = (struct hs_op){
-		.kind = kind,
-		.command = request->call.command,
-		.slot = slot,
-		.partition = hs_core_partition(core, slot),
-		.argv = request->call.argv,
-		.argc = request->call.argc,
-		.watcher = request->session->id,
-		.watching = watching,
-	};
-	hs_step_submit(core, request, 0);
-}
-
+/* The client has its reply, or has gone: an internal call, because a server that is slow to answer UNWATCH must not
+ * hold up the replies behind. The engine runs it behind the client's WATCH and in front of its next one. */
 void hs_multi_unwatch(struct hs_core *core, struct hs_session *session)
 {
+	struct hs_internal internal = {
+		.call = hs_call_of(hs_command_by_id(HS_CMD_ID_UNWATCH), 0, NULL),
+		.then = hs_internal_end,
+		.kind = HS_OP_UNWATCH,
+		.client = session->id,
+		.stage = HS_STAGE_NONE,
+	};
 	struct hs_request *request;
-	uint16_t slot;
 
 	if (!session->watches)
 		return;
-	slot = session->watches->slot;
+	internal.slot = session->watches->slot;
 	drop_watches(&session->watches);
-	request = hs_request_get(core, session, hs_command_by_id(HS_CMD_ID_UNWATCH));
-	request->muted = true; /* nobody asked: UNWATCH itself was answered */
-	submit_watch(core, request, HS_OP_UNWATCH, slot, true);
+	request = hs_internal_prepare(core, &internal);
+	request->parts[0].op.watcher = session->id;
+	request->parts[0].op.watching = true;
+	hs_internal_send(core, request);
 }
 
 static bool next_name(const struct hs_watches *watches, size_t *at, struct hs_bytes *name)
@@ -518,5 +510,16 @@ void hs_multi_watch(struct hs_core *core, struct hs_session *session, struct hs_
 	}
 	remember(core, session, slot, call->argc, call->argv);
 	hs_request_keep(request, call);
-	submit_watch(core, request, HS_OP_WATCH, slot, watched > 0);
+	hs_request_split(request, 1);
+	request->parts[0].op = (struct hs_op){
+		.kind = HS_OP_WATCH,
+		.command = call->command,
+		.slot = slot,
+		.partition = hs_core_partition(core, slot),
+		.argv = request->call.argv,
+		.argc = call->argc,
+		.watcher = session->id,
+		.watching = watched > 0,
+	};
+	hs_step_submit(core, request, 0);
 }

@@ -87,6 +87,28 @@ static void test_a_stuck_partition_holds_up_nobody_else(void **state)
 	hs_sim_world_destroy(&world);
 }
 
+/* The client has the reply of DISCARD. UNWATCH, which the core sends then, is not answered for long. */
+static void test_an_unwatch_holds_up_no_reply(void **state)
+{
+	struct hs_sim_world *world = open_world();
+	struct hs_sim_client *client = hs_sim_client_connect(world, 0);
+
+	(void)state;
+	hs_sim_client_ask(client, "WATCH foo");
+	hs_sim_world_settle(world);
+	heard(client, "+OK\r\n");
+	hs_sim_engine_stall(world->engine, FOO_PARTITION);
+	hs_sim_client_ask(client, "MULTI");
+	hs_sim_client_ask(client, "DISCARD");
+	hs_sim_client_ask(client, "SET bar 1");
+	hs_sim_world_settle(world);
+	heard(client, "+OK\r\n+OK\r\n+OK\r\n");
+	hs_sim_engine_go_on(world->engine, FOO_PARTITION);
+	hs_sim_world_settle(world);
+	silent(client);
+	hs_sim_world_destroy(&world);
+}
+
 /* One request as the bytes that a client sends. */
 static void add(struct hs_buf *bytes, const char *request)
 {
@@ -364,6 +386,7 @@ int main(void)
 		cmocka_unit_test(test_a_quick_answer_waits_for_a_slow_one),
 		cmocka_unit_test(test_a_read_sees_the_write_before_it),
 		cmocka_unit_test(test_a_stuck_partition_holds_up_nobody_else),
+		cmocka_unit_test(test_an_unwatch_holds_up_no_reply),
 		cmocka_unit_test(test_cut_anywhere_the_replies_are_the_same),
 		cmocka_unit_test(test_commands_for_many_partitions),
 		cmocka_unit_test(test_scan_walks_all_partitions),

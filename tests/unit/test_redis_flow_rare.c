@@ -172,6 +172,44 @@ static void test_a_watch_that_is_sent_on_has_an_end(void **state)
 	town_destroy(&town);
 }
 
+/* The client watches again before UNWATCH is answered: on the same connection, or, if the key is on another node,
+ * on one to that. */
+static void test_watching_again_before_unwatch_is_answered(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct asked *ending, *again, *exec;
+
+	(void)state;
+	submit(town, make_watch(town, HS_OP_WATCH, false));
+	up(town, 1);
+	sent(town, 1, "WATCH a");
+	reply(town, 1, "+OK\r\n");
+	ending = submit(town, make_watch(town, HS_OP_UNWATCH, true));
+	submit(town, make_watch(town, HS_OP_WATCH, false));
+	sent(town, 1, "UNWATCH|WATCH a");
+	reply(town, 1, "+OK\r\n");
+	got(ending, "+OK\r\n");
+	assert_int_equal(town->stats.own.value, 1);
+	reply(town, 1, "+OK\r\n");
+	submit(town, make_watch(town, HS_OP_WATCH, true));
+	sent(town, 1, "WATCH a"); /* it is still this client's */
+	reply(town, 1, "+OK\r\n");
+	submit(town, make_watch(town, HS_OP_UNWATCH, true));
+	again = make_watch(town, HS_OP_WATCH, false);
+	again->op.slot = 16383;
+	submit(town, again);
+	up(town, 2);
+	sent(town, 2, "WATCH a");
+	reply(town, 2, "+OK\r\n");
+	got(again, "+OK\r\n");
+	reply(town, 1, "+OK\r\n"); /* UNWATCH on the connection of before frees that one alone */
+	exec = make_exec(town, 7, NULL, 0);
+	exec->op.slot = 16383;
+	submit(town, exec);
+	sent(town, 2, "MULTI|EXEC");
+	town_destroy(&town);
+}
+
 /* HELLO 3 between WATCH and EXEC: the pipe changes with it, and the watch stays. */
 static void test_another_dialect_keeps_the_watch(void **state)
 {
@@ -587,6 +625,7 @@ int main(void)
 		cmocka_unit_test(test_watch_and_exec_have_a_deadline),
 		cmocka_unit_test(test_a_lost_watch_is_not_forgotten_over_the_next),
 		cmocka_unit_test(test_a_watch_that_is_sent_on_has_an_end),
+		cmocka_unit_test(test_watching_again_before_unwatch_is_answered),
 		cmocka_unit_test(test_another_dialect_keeps_the_watch),
 		cmocka_unit_test(test_a_pipe_that_was_unblocked_is_not_used_again),
 		cmocka_unit_test(test_unblocking_goes_nowhere_else),

@@ -225,6 +225,15 @@ static bool watches_already(const struct hs_op *op)
 	       (op->kind == HS_OP_WATCH && op->watching);
 }
 
+static bool has_in_flight(const struct hs_private_pipe *priv, enum hs_op_kind kind)
+{
+	for (const struct hs_op *op = priv->pipe.in_flight.first; op; op = op->next) {
+		if (op->kind == kind)
+			return true;
+	}
+	return false;
+}
+
 enum hs_submit hs_private_submit(struct hs_flow *flow, struct hs_op *op)
 {
 	struct hs_private_pipe *priv = NULL;
@@ -233,6 +242,12 @@ enum hs_submit hs_private_submit(struct hs_flow *flow, struct hs_op *op)
 		priv = find(flow, op->watcher);
 	else if (!is_kill(op))
 		op->engine_deadline_us = UINT64_MAX;
+	/* UNWATCH is under way on it, and what is watched now is on another node: each has a connection. */
+	if (priv && op->kind == HS_OP_WATCH && !op->watching &&
+	    node_for(flow, op) != priv->pipe.node) {
+		priv->watcher = 0;
+		priv = NULL;
+	}
 	if (!priv && watches_already(op))
 		return answer_lost(op);
 	if (!priv)
@@ -248,22 +263,13 @@ enum hs_submit hs_private_submit(struct hs_flow *flow, struct hs_op *op)
 	return HS_SUBMIT_QUEUED;
 }
 
-/* The client of a WATCH has gone meanwhile: its UNWATCH is behind it, and will not be sent again. */
-static bool is_unwatched(const struct hs_private_pipe *priv)
-{
-	for (const struct hs_op *op = priv->pipe.in_flight.first; op; op = op->next) {
-		if (op->kind == HS_OP_UNWATCH)
-			return true;
-	}
-	return false;
-}
-
 /* Its slot moved, and with it whatever the pipe watches. */
 static void follow(struct hs_flow *flow, struct hs_private_pipe *priv, struct hs_op *op,
 		   const struct hs_redirect *redirect)
 {
 	enum hs_unblock unblock = priv->unblock;
-	bool over = watches_already(op) || is_unwatched(priv);
+	/* If UNWATCH is behind a WATCH, its client has gone: UNWATCH will not be sent again. */
+	bool over = watches_already(op) || has_in_flight(priv, HS_OP_UNWATCH);
 	struct hs_node *node;
 
 	hs_flow_close(flow, &priv->pipe, "its slot moved", true);
@@ -292,7 +298,8 @@ static void take_reply(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op 
 	    hs_flow_is_redirect(cause, &redirect)) {
 		follow(flow, priv, op, &redirect);
 	} else {
-		if (op->kind != HS_OP_WATCH) /* else it stays the watcher's */
+		/* Else it stays the watcher's, who may watch again before UNWATCH is answered. */
+		if (op->kind != HS_OP_WATCH && !has_in_flight(priv, HS_OP_WATCH))
 			put(flow, priv);
 		hs_flow_answer(flow, pipe, op, reply, owned);
 	}
