@@ -83,6 +83,8 @@ void hs_sim_health_judge(struct hs_sim_server *server)
 		}
 	}
 	view->ok = ok;
+	if (!ok)
+		hs_sim_unblock_moved(server);
 }
 
 /* ---- silence ---- */

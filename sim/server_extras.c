@@ -353,6 +353,10 @@ static void end_moved(struct hs_sim_server_conn *conn, const void *context)
 	(void)context;
 	if (conn->wait != HS_SIM_WAIT_LIST)
 		return;
+	if (!server->view.ok) {
+		hs_sim_unblock(conn, "CLUSTERDOWN The cluster is down");
+		return;
+	}
 	owner = hs_sim_slots_owner(&server->view.slots, slot);
 	if (owner == server->number || owner == HS_SIM_NOBODY)
 		return;

@@ -327,7 +327,8 @@ void hs_sim_extras_run(struct hs_sim_server_conn *conn, const struct hs_command 
 		       size_t argc, const struct hs_bytes *argv, struct hs_reply *reply);
 void hs_sim_unblock(struct hs_sim_server_conn *conn, const char *error); /* NULL: as timed out */
 void hs_sim_unblock_waits(struct hs_sim_server *server); /* a replica has got further */
-void hs_sim_unblock_moved(struct hs_sim_server *server); /* slots are another node's */
+void hs_sim_unblock_moved(
+	struct hs_sim_server *server); /* slots are another node's, or it is down */
 void hs_sim_unblock_all(struct hs_sim_server *server, const char *error);
 
 /* ---- server_lists.c ---- */
