@@ -158,7 +158,7 @@ static bool decide(struct hs_sim_server_conn *conn, const struct hs_command *com
 	struct hs_sim_server *server = conn->server;
 	bool asked = conn->flags & HS_SIM_CONN_ASKING;
 
-	if (!server->view.ok)
+	if (!server->view.ok && !route->channels) /* cluster-allow-pubsubshard-when-down yes */
 		return refuse(conn, "CLUSTERDOWN The cluster is down");
 	if (route->migrating && route->missing > 0) {
 		if (route->here > 0)
