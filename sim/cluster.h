@@ -194,6 +194,8 @@ void hs_sim_cluster_cut(struct hs_sim_cluster *cluster, uint8_t node);
 void hs_sim_cluster_heal(struct hs_sim_cluster *cluster, uint8_t node);
 /* The replica applies nothing more, and then everything at once. */
 void hs_sim_cluster_hold_stream(struct hs_sim_cluster *cluster, uint8_t replica, bool hold);
+/* As replica-serve-stale-data no: MASTERDOWN while the link to its master is down. */
+void hs_sim_cluster_refuse_stale(struct hs_sim_cluster *cluster, uint8_t node, bool refuse);
 /* The server closes every connection of clients, as CLIENT KILL. */
 void hs_sim_cluster_kill_clients(struct hs_sim_cluster *cluster, uint8_t node);
 /* Whether a client's request would be handled there now: it runs, is not stalled and not loading. */

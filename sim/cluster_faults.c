@@ -87,6 +87,11 @@ void hs_sim_cluster_hold_stream(struct hs_sim_cluster *cluster, uint8_t node, bo
 		hs_sim_stream_catch_up(server);
 }
 
+void hs_sim_cluster_refuse_stale(struct hs_sim_cluster *cluster, uint8_t node, bool refuse)
+{
+	hs_sim_server_of(cluster, node)->refuses_stale = refuse;
+}
+
 void hs_sim_cluster_kill_clients(struct hs_sim_cluster *cluster, uint8_t node)
 {
 	hs_sim_server_close_all(hs_sim_server_of(cluster, node));

@@ -192,6 +192,7 @@ struct hs_sim_server {
 	bool log_open;	     /* a group of the stream has begun */
 	bool link_up;	     /* a replica's to its master */
 	bool stream_held;    /* hs_sim_cluster_hold_stream */
+	bool refuses_stale;  /* replica-serve-stale-data no */
 	bool stream_planned; /* an event will bring more */
 	char host[HS_SIM_HOST_BYTES];
 	char id[HS_SIM_ID_LEN + 1], run_id[HS_SIM_ID_LEN + 1];

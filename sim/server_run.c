@@ -145,6 +145,15 @@ static bool has_flag(const struct hs_sim_server_conn *conn, const struct hs_comm
 	return command->flags & flag;
 }
 
+/* Of EXEC: whether all queued commands have the flag. */
+static bool has_flag_always(const struct hs_sim_server_conn *conn, const struct hs_command *command,
+			    unsigned flag)
+{
+	if (command->id == HS_CMD_ID_EXEC)
+		return conn->queue.all_flags & command->flags & flag;
+	return command->flags & flag;
+}
+
 static bool is_for_subscribers(enum hs_command_id id)
 {
 	switch (id) {
@@ -193,9 +202,13 @@ static bool is_allowed(struct hs_sim_server_conn *conn, const struct hs_command 
 		hs_sim_reject(conn, text);
 		return false;
 	}
-	if (server->loading_until_us > 0 &&
-	    (command->id == HS_CMD_ID_EXEC ? !(conn->queue.all_flags & HS_CMD_LOADING)
-					   : !(command->flags & HS_CMD_LOADING))) {
+	if (server->refuses_stale && !hs_sim_server_is_master(server) && !server->link_up &&
+	    !has_flag_always(conn, command, HS_CMD_STALE)) {
+		hs_sim_reject(conn, "MASTERDOWN Link with MASTER is down and "
+				    "replica-serve-stale-data is set to 'no'.");
+		return false;
+	}
+	if (server->loading_until_us > 0 && !has_flag_always(conn, command, HS_CMD_LOADING)) {
 		hs_sim_reject(conn, "LOADING Redis is loading the dataset in memory");
 		return false;
 	}
