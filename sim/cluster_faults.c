@@ -175,8 +175,10 @@ void hs_sim_cluster_restart(struct hs_sim_cluster *cluster, uint8_t node, bool k
 							 });
 	}
 	if (cluster->options.cluster && hs_sim_server_is_master(server)) {
+		/* While it loads, it does not look at the others: it is down until some time later. */
 		server->view.ok = false;
-		server->view.ok_from_us = hs_sim_now_us(cluster) + cluster->options.rejoin_us;
+		server->view.ok_from_us =
+			hs_sim_now_us(cluster) + loading_us + cluster->options.rejoin_us;
 	}
 	back(server);
 }
