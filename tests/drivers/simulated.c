@@ -1,19 +1,25 @@
 /* A simulated Cluster, driven by lines: for tests that run the same scripts against real servers
  * (tests/integration/test_sim_cluster.py).
  *
- *     simulated MASTERS REPLICAS
+ *     simulated MASTERS REPLICAS [MISTAKE]
  *
  *     in:  reset SEED          a new Cluster; every connection is gone
  *          connect NAME NODE   NAME is a number below 64
  *          close NAME
  *          send NAME HEX       bytes of a client
- *          settle              runs all that is planned: replies come
+ *          settle              runs what is planned for the next moment: replies come
+ *          agree               runs until all nodes see the same Cluster, or for some node timeouts
  *          pass US             lets so much time pass
- *          stall NODE | thaw NODE | crash NODE | restart NODE | cut NODE | heal NODE
+ *          stall NODE | thaw NODE | crash NODE | cut NODE | heal NODE
+ *          restart NODE [empty|loading]   with its data, without, or loading it for LOADING_US
+ *          strict NODE         as replica-serve-stale-data no
  *     out: node N ID HOST PORT   for each, behind "reset"
- *          got NAME HEX        behind "settle" and "pass": all bytes that came since, by connection
+ *          got NAME HEX        behind "settle", "agree" and "pass": the bytes that came, by connection
  *          closed NAME         by the server
- *          done                every line of the input is obeyed up to here */
+ *          done                every line of the input is obeyed up to here
+ *
+ * A node that is silent is not held for failed before time passes: NODE_TIMEOUT_US is far beyond what
+ * "settle" runs. MISTAKE switches a rule of the servers off, so that a test sees its comparison fail. */
 #include "base/check.h"
 #include "sim/cluster.h"
 
@@ -21,7 +27,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CLIENTS = 64, WORD_MAX = 16, HEX_BYTE = 2 };
+enum {
+	CLIENTS = 64,
+	WORD_MAX = 16,
+	HEX_BYTE = 2,
+	SETTLE_US = 100000,
+	NODE_TIMEOUT_US = 5000000,
+	AGREE_US = 4 * NODE_TIMEOUT_US,
+	REJOIN_US = 2000000,
+	LOADING_US = 60000000,
+};
 
 struct client {
 	struct hs_sim_server_conn *conn; /* NULL: none */
@@ -68,6 +83,17 @@ static void run_until(struct driver *driver, uint64_t until_us)
 		}
 		event.run(event.context, event.target, event.number);
 	}
+}
+
+static void run_until_settled(struct driver *driver)
+{
+	uint64_t until_us = driver->now.mono_us + AGREE_US;
+
+	run_until(driver, driver->now.mono_us + SETTLE_US);
+	while (!hs_sim_cluster_is_settled(driver->cluster) &&
+	       hs_sim_events_next_us(&driver->events) <= until_us)
+		run_until(driver, hs_sim_events_next_us(&driver->events));
+	run_until(driver, driver->now.mono_us + SETTLE_US);
 }
 
 /* ---- lines ---- */
@@ -163,6 +189,12 @@ static const struct {
 	{"heal", hs_sim_cluster_heal},
 };
 
+static void restart(struct driver *driver, uint8_t node, const char *how)
+{
+	hs_sim_cluster_restart(driver->cluster, node, strcmp(how, "empty") != 0,
+			       strcmp(how, "loading") == 0 ? LOADING_US : 0);
+}
+
 static void obey(struct driver *driver, char *line)
 {
 	char word[WORD_MAX], *rest;
@@ -186,7 +218,10 @@ static void obey(struct driver *driver, char *line)
 	} else if (strcmp(word, "send") == 0) {
 		send_hex(client_of(driver, number), rest);
 	} else if (strcmp(word, "settle") == 0) {
-		run_until(driver, UINT64_MAX);
+		run_until(driver, driver->now.mono_us + SETTLE_US);
+		tell(driver);
+	} else if (strcmp(word, "agree") == 0) {
+		run_until_settled(driver);
 		tell(driver);
 	} else if (strcmp(word, "pass") == 0) {
 		uint64_t until_us = driver->now.mono_us + (uint64_t)number;
@@ -196,7 +231,9 @@ static void obey(struct driver *driver, char *line)
 		driver->now.mono_us = until_us;
 		tell(driver);
 	} else if (strcmp(word, "restart") == 0) {
-		hs_sim_cluster_restart(driver->cluster, (uint8_t)number, true, 0);
+		restart(driver, (uint8_t)number, rest);
+	} else if (strcmp(word, "strict") == 0) {
+		hs_sim_cluster_refuse_stale(driver->cluster, (uint8_t)number, true);
 	} else {
 		size_t i = 0;
 
@@ -218,6 +255,9 @@ int main(int argc, char **argv)
 	driver.options.masters = (uint8_t)strtoul(argv[1], NULL, 10);
 	driver.options.replicas = (uint8_t)strtoul(argv[2], NULL, 10);
 	driver.options.cluster = driver.options.masters > 1;
+	driver.options.lossy = true;
+	driver.options.node_timeout_us = NODE_TIMEOUT_US;
+	driver.options.rejoin_us = REJOIN_US;
 	while ((len = getline(&line, &size, stdin)) > 0) {
 		line[len - (line[len - 1] == '\n')] = '\0';
 		obey(&driver, line);

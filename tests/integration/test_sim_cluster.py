@@ -15,19 +15,22 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import servers
 import simulated
+import simulated_faults
 import simulated_random
 from cluster import ASKED_ONLY, Cluster
 from simulated_scripts import GROUPS
 
 SEEDS = (1, 2, 3)
 RANDOM_SCRIPTS = 24
+NODE_TIMEOUT_MS = 5000
+CLUSTER_ARGS = (*ASKED_ONLY, "--enable-debug-command", "yes")
 
 
 def setUpModule():
     global cluster, real, simulation
     simulation = simulated.Simulated()
-    cluster = Cluster(simulated.MASTERS, simulated.REPLICAS, node_timeout_ms=5000,
-                      args=(*ASKED_ONLY, "--enable-debug-command", "yes"))
+    cluster = Cluster(simulated.MASTERS, simulated.REPLICAS, node_timeout_ms=NODE_TIMEOUT_MS,
+                      args=CLUSTER_ARGS)
     real = simulated.Real(cluster)
     for node in cluster.nodes:
         node.call("DEBUG", "SET-ACTIVE-EXPIRE", "0")  # only what somebody looks at expires
@@ -109,6 +112,30 @@ class TestAlone(Case):
                     with self.subTest(title):
                         self.compare(script, self.truth, self.image)
         self.assertGreater(ran, 20)
+
+
+class TestFaults(Case):
+    """Servers that stop, crash, or take over with what they have: with nodes of their own."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster(simulated.MASTERS, simulated.REPLICAS, node_timeout_ms=NODE_TIMEOUT_MS,
+                              args=CLUSTER_ARGS)
+        cls.addClassCleanup(cls.cluster.close)
+        cls.truth = simulated_faults.RealFaults(cls.cluster)
+        cls.image = simulated_faults.SimulatedFaults()
+        cls.addClassCleanup(cls.image.end)
+
+    def check(self, scripts):
+        for title, script in scripts.items():
+            with self.subTest(title):
+                self.compare(script, self.truth, self.image)
+
+    def test_takeovers(self):
+        self.check(simulated_faults.TAKEOVERS)
+
+    def test_faults(self):
+        self.check(simulated_faults.FAULTS)
 
 
 class TestRandom(Case):

@@ -135,7 +135,8 @@ class World:
 
     def __init__(self):
         self.clients, self.heard, self.token, self.names = {}, [], 0, None
-        self.stalled = set()
+        self.stalled = set()  # nodes that do not answer
+        self.silent = set()   # nodes that answer PING with an error
 
     def run(self, script):
         self.clients, self.heard, self.names.clients = {}, [], {}
@@ -180,12 +181,12 @@ class World:
         self.settle()
         for name, client in self.clients.items():
             if client.spoke:
-                heard[name] = self.read(name, client.expected) if client.in_multi else \
-                    self.meet([name])[name]
+                heard[name] = self.read(name, client.expected) \
+                    if client.in_multi or client.node in self.silent else self.meet([name])[name]
                 client.spoke = False
         idle = [name for name, client in self.clients.items()
                 if not (client.closed or client.in_multi or client.waits)
-                and client.node not in self.stalled]
+                and client.node not in self.stalled | self.silent]
         for name, more in self.meet(idle).items():
             heard[name] = heard.get(name, []) + more
         return heard
@@ -311,10 +312,10 @@ class Real(World):
         self.cluster.wait_synced()
 
     def agree(self):
-        """All nodes name the same owners. They need not know yet who follows whom."""
+        """All nodes that answer name the same owners. They need not know yet who follows whom."""
         def agreed():
             views = [{row.id: row.ranges for row in node.rows() if row.ranges}
-                     for node in self.cluster.nodes]
+                     for node in self.cluster.answering()]
             return all(view == views[0] for view in views)
         self.wait(agreed)
 
