@@ -46,7 +46,10 @@ struct hs_sim_cluster_options {
 	bool serves_lost_writes, serves_lost_reads;
 	bool serves_half_slots; /* a mistake: instead of TRYAGAIN, as if missing keys were nowhere */
 	bool keeps_watches;	/* a mistake: UNWATCH does nothing, as if nobody had sent it */
-	const char *password;	/* of the default user; NULL: none */
+	bool keeps_asking;	/* a mistake: ASKING holds for all requests behind it */
+	bool pushes_first; /* a mistake: a client hears of what it changed itself before the reply */
+	bool moves_silent; /* a mistake: nobody who watches or tracks a key hears that it moved away */
+	const char *password;	       /* of the default user; NULL: none */
 	struct hs_bytes command_reply; /* to COMMAND, in RESP; empty: an empty array */
 	uint32_t command_count;	       /* what COMMAND COUNT says */
 	size_t bytes_max;	       /* of keys and values of one node, then OOM; 0: no limit */

@@ -176,7 +176,7 @@ const char *hs_sim_migrate_key(struct hs_sim_server *from, struct hs_sim_server 
 	hs_sim_stream_end_group(to);
 	hs_sim_server_wake(to);
 	if (!copy)
-		hs_sim_data_remove(from, key, true);
+		hs_sim_data_remove(from, key, !from->cluster->options.moves_silent);
 	return NULL;
 }
 

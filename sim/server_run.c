@@ -237,7 +237,8 @@ static void reset(struct hs_sim_server_conn *conn)
 	bool client =
 		command && (command->id == HS_CMD_ID_CLIENT || command->parent == HS_CMD_ID_CLIENT);
 
-	if (!(conn->flags & HS_SIM_CONN_MULTI) && !(command && command->id == HS_CMD_ID_ASKING))
+	if (!(conn->flags & HS_SIM_CONN_MULTI) && !(command && command->id == HS_CMD_ID_ASKING) &&
+	    !conn->server->cluster->options.keeps_asking)
 		conn->flags &= ~(unsigned)HS_SIM_CONN_ASKING;
 	if (!(conn->flags & HS_SIM_CONN_MULTI) && !client)
 		conn->flags &= ~(unsigned)HS_SIM_CONN_CACHING;

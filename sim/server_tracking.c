@@ -254,7 +254,7 @@ static void tell_one(struct hs_sim_server *server, struct hs_sim_server_conn *co
 		return;
 	if (conn->flags & HS_SIM_CONN_NOLOOP && conn == server->current)
 		return;
-	if (conn == server->current && server->executing)
+	if (conn == server->current && server->executing && !server->cluster->options.pushes_first)
 		put_off(server, key);
 	else
 		send_key(conn, *key);

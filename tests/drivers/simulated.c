@@ -96,6 +96,28 @@ static void run_until_settled(struct driver *driver)
 	run_until(driver, driver->now.mono_us + SETTLE_US);
 }
 
+/* ---- mistakes ---- */
+
+static void make_mistake(struct hs_sim_cluster_options *options, const char *name)
+{
+	const struct {
+		const char *name;
+		bool *on;
+	} mistakes[] = {
+		{"asking-kept", &options->keeps_asking},
+		{"lost-writes-served", &options->serves_lost_writes},
+		{"pushes-first", &options->pushes_first},
+		{"silent-moves", &options->moves_silent},
+		{"watches-kept", &options->keeps_watches},
+	};
+	size_t i = 0;
+
+	while (i < sizeof mistakes / sizeof *mistakes && strcmp(mistakes[i].name, name) != 0)
+		i++;
+	hs_check(i < sizeof mistakes / sizeof *mistakes);
+	*mistakes[i].on = true;
+}
+
 /* ---- lines ---- */
 
 static void end_cluster(struct driver *driver)
@@ -251,11 +273,13 @@ int main(int argc, char **argv)
 	size_t size = 0;
 	ssize_t len;
 
-	hs_check(argc == 3);
+	hs_check(argc == 3 || argc == 4);
 	driver.options.masters = (uint8_t)strtoul(argv[1], NULL, 10);
 	driver.options.replicas = (uint8_t)strtoul(argv[2], NULL, 10);
 	driver.options.cluster = driver.options.masters > 1;
 	driver.options.lossy = true;
+	if (argc == 4)
+		make_mistake(&driver.options, argv[3]);
 	driver.options.node_timeout_us = NODE_TIMEOUT_US;
 	driver.options.rejoin_us = REJOIN_US;
 	while ((len = getline(&line, &size, stdin)) > 0) {

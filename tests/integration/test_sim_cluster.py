@@ -114,6 +114,25 @@ class TestAlone(Case):
         self.assertGreater(ran, 20)
 
 
+class TestMistakes(Case):
+    """The comparison finds a rule that is switched off, in a script that is about it."""
+
+    MISTAKES = {
+        "asking-kept": GROUPS["routes"]["asking"],
+        "lost-writes-served": GROUPS["routes"]["moved to the owner"],
+        "pushes-first": GROUPS["tracking"]["own changes"],
+        "silent-moves": GROUPS["transactions"]["watch and move"],
+        "watches-kept": GROUPS["transactions"]["watch"],
+    }
+
+    def test_planted_differences(self):
+        for mistake, script in self.MISTAKES.items():
+            image = simulated.Simulated(mistake=mistake)
+            self.addCleanup(image.end)
+            with self.subTest(mistake), self.assertRaisesRegex(AssertionError, "hears of Redis"):
+                self.compare(script, image=image)
+
+
 class TestFaults(Case):
     """Servers that stop, crash, or take over with what they have: with nodes of their own."""
 

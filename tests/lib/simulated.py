@@ -372,13 +372,13 @@ class Alone(Real):
 
 
 class Simulated(World):
-    """tests/drivers/simulated.c"""
+    """tests/drivers/simulated.c. `mistake` switches a rule of the servers off."""
 
-    def __init__(self, masters=MASTERS, replicas=REPLICAS):
+    def __init__(self, masters=MASTERS, replicas=REPLICAS, mistake=None):
         super().__init__()
         path = os.path.join(os.path.dirname(servers.heatsink_path()), "drivers", "simulated")
-        self.child = subprocess.Popen([path, str(masters), str(replicas)], stdin=subprocess.PIPE,
-                                      stdout=subprocess.PIPE)
+        self.child = subprocess.Popen([path, str(masters), str(replicas), *([mistake] if mistake else [])],
+                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.seed, self.numbers, self.buffers = 1, {}, {}
 
     def end(self):
