@@ -330,12 +330,17 @@ class Real(World):
         """A node may take over once only in some time: Redis counts the votes of the last time with
         those of the next (four node timeouts)."""
         node = self.cluster.nodes[int(number)]
-        master = self.cluster.node(node.myself().master)
-        self.wait(lambda: all(row.master == master.id for other in self.cluster.nodes
-                              for row in other.rows() if row.id == node.id))
+        master = self.wait_known(node)
         node.call("CLUSTER", "FAILOVER")
         self.wait(lambda: node.is_master() and not master.is_master())
         self.cluster.wait_synced()
+
+    def wait_known(self, node):
+        """Until all nodes know whom this one follows; the master."""
+        master = self.cluster.node(node.myself().master)
+        self.wait(lambda: all(row.master == master.id for other in self.cluster.nodes
+                              for row in other.rows() if row.id == node.id))
+        return master
 
     def stall(self, number):
         self.cluster.nodes[int(number)].freeze()

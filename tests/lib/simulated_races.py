@@ -1,0 +1,81 @@
+"""Scripts whose answers depend on what happens first, for tests/integration/test_sim_cluster.py, the two worlds that
+obey them, and all that Redis was seen to answer: what is heard in the lines with a question mark. Beside the lines of
+tests/lib/simulated.py they have:
+
+    moment 400           some time passes, of any length: up to so many µs in the simulation
+    takes_over 5         node 5 is asked to take over; nobody waits for it
+    taken_over 5         it has
+"""
+import random
+
+from resp import encode
+from simulated import Simulated
+from simulated_faults import RealFaults
+from simulated_scripts import BEGIN_MOVE, migrate
+
+# Title: the script, and the sets of answers. Each of them has been observed from redis-server 7.0.15.
+RACES = {
+    "a replica that lags": (
+        ["connect a 0", "connect r 3", "r: READONLY", "a: SET x@0 1", "sync", "a~ SETRANGE y@0 999999 a ; SET x@0 2",
+         "moment 300", "r~ GET x@0", "a? 2", "r? 1"],
+        {(b":1000000\r\n+OK\r\n", b"$1\r\n1\r\n"), (b":1000000\r\n+OK\r\n", b"$1\r\n2\r\n")}),
+    "a new owner that others have not heard of": (
+        ["connect a 0", "connect o 2", "a: SET x@0b 1", *BEGIN_MOVE, migrate("x"),
+         "z~ CLUSTER SETSLOT $slot0b NODE $id1", "moment 600", "a~ GET x@0b", "o~ GET x@0b", "z? 1", "a? 1", "o? 1"],
+        {(b"+OK\r\n", a, o) for a in (b"ASK 1", b"MOVED 1") for o in (b"MOVED 0", b"MOVED 1")}),
+    "a write at a failover": (
+        ["connect w 2", "connect r 5", "takes_over 5", "moment 1500", "w~ INCR x@2", "taken_over 5", "w? 1", "agree",
+         "sync", "r~ GET x@2", "r? 1"],
+        {(b":1\r\n", b"$1\r\n1\r\n"), (b"MOVED 5", b"$-1\r\n")}),
+}
+
+
+def shorten(raw):
+    """-MOVED 123 <1> is MOVED 1."""
+    if raw.startswith((b"-MOVED ", b"-ASK ")):
+        word, _, node = raw[1:].split()
+        return word + b" " + node.strip(b"<>")
+    return raw
+
+
+def answers(script, heard):
+    return tuple(b"".join(map(shorten, raw)) for line, replies in zip(script, heard) if line.split()[0][-1] == "?"
+                 for raw in replies.values())
+
+
+class RealRaces(RealFaults):
+    EXCHANGES = 150  # at most, in a moment
+
+    def moment(self, _):
+        for _ in range(random.choice((0, 0, 1, 2, random.randint(0, self.EXCHANGES)))):
+            self.ask_node(1, "PING")
+
+    def takes_over(self, number):
+        node = self.cluster.nodes[int(number)]
+        self.wait_known(node)
+        self.connections["failover"] = node.connect()
+        self.connections["failover"].send(encode("CLUSTER", "FAILOVER"))
+
+    def taken_over(self, number):
+        self.wait(self.cluster.nodes[int(number)].is_master)
+
+
+class SimulatedRaces(Simulated):
+    def moment(self, us):
+        self.exchange(f"pass {random.Random(self.seed).randint(0, int(us))}")
+
+    def takes_over(self, number):
+        self.connect("failover", int(number), False)
+        self.send("failover", b"CLUSTER FAILOVER\r\n")
+        self.clients.pop("failover")
+
+    def taken_over(self, _):
+        self.settle()
+
+    def obey(self, line):
+        """Nothing is heard of in a moment but by who asks."""
+        verb = line.split(" ")[0]
+        if verb in ("moment", "takes_over"):
+            getattr(self, verb)(line.split(" ")[1])
+            return {}
+        return super().obey(line)
