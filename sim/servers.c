@@ -66,6 +66,8 @@ static void create_cluster(struct hs_sim_world *world)
 	/* As Redis, which waits for two seconds: a master that has started hears first who took its place. */
 	options.rejoin_us = servers->gossip_us_max + REJOIN_US;
 	options.stream_us_max = servers->stream_us_max;
+	if (servers->node_timeout_us > 0)
+		options.node_timeout_us = servers->node_timeout_us;
 	options.serves_lost_writes = world->options.engine.mistake == HS_SIM_STALE_MAP_WRITE;
 	options.serves_lost_reads = world->options.engine.mistake == HS_SIM_STALE_MAP_READ;
 	options.serves_half_slots = world->options.engine.mistake == HS_SIM_HALF_SLOT_SERVED;

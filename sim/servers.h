@@ -14,12 +14,13 @@ struct hs_sim_servers_options {
 	bool cluster;		   /* else one server, without a Cluster */
 	uint8_t masters, replicas; /* replicas of each master */
 	/* The most that it takes, in µs: */
-	uint32_t latency_us_max; /* one way between a heatsink and a server */
-	uint32_t slow_us;	 /* more, for the first server */
-	uint32_t cycle_us_max;	 /* until a server handles what has arrived */
-	uint32_t gossip_us_max;	 /* until another node has heard of a change */
-	uint32_t stream_us_max;	 /* until a replica has what its master wrote */
-	uint32_t message_us_max; /* from a heatsink's engine thread to its workers */
+	uint32_t latency_us_max;  /* one way between a heatsink and a server */
+	uint32_t slow_us;	  /* more, for the first server */
+	uint32_t cycle_us_max;	  /* until a server handles what has arrived */
+	uint32_t gossip_us_max;	  /* until another node has heard of a change */
+	uint32_t stream_us_max;	  /* until a replica has what its master wrote */
+	uint32_t message_us_max;  /* from a heatsink's engine thread to its workers */
+	uint32_t node_timeout_us; /* cluster-node-timeout; 0: that of hs_sim_cluster_defaults */
 	/* Options of the heatsinks. */
 	uint32_t timeout_us;
 	uint32_t in_flight_max, waiting_max, private_max;

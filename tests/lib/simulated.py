@@ -379,9 +379,11 @@ class Alone(Real):
 class Simulated(World):
     """tests/drivers/simulated.c. `mistake` switches a rule of the servers off."""
 
+    DRIVER = "simulated"
+
     def __init__(self, masters=MASTERS, replicas=REPLICAS, mistake=None):
         super().__init__()
-        path = os.path.join(os.path.dirname(servers.heatsink_path()), "drivers", "simulated")
+        path = os.path.join(os.path.dirname(servers.heatsink_path()), "drivers", self.DRIVER)
         self.child = subprocess.Popen([path, str(masters), str(replicas), *([mistake] if mistake else [])],
                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.seed, self.numbers, self.buffers = 1, {}, {}
@@ -399,7 +401,7 @@ class Simulated(World):
     def run(self, script):
         self.say(f"reset {self.seed}")
         self.numbers, self.buffers = {}, {}
-        nodes = self.exchange("settle")
+        nodes = self.exchange("pass 0")
         self.names = Names([node[2] for node in nodes], [(node[3], int(node[4])) for node in nodes])
         return super().run(script)
 

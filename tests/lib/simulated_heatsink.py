@@ -1,0 +1,205 @@
+"""The same scripts against heatsink in front of a real Cluster and against the simulated heatsink in front of the
+simulated one (tests/drivers/simulated_heatsink.c). Clients talk to heatsink; slots move, and servers fail, behind it.
+The lines are those of tests/lib/simulated.py and simulated_faults.py without those that name a node's state, and:
+
+    connect a [3]           to heatsink
+    begin_move x@0b 1       the slot of the key begins to move to node 1
+    move x@0b               this key has moved
+    end_move x@0b           all keys of the slot have, and the slot is node 1's
+    behind SET x@0 1        a command of somebody else, at the server that has the key
+    seen a x@0 1            client a asks for the key until it gets this value; what it hears on the way is
+                            not compared. `*` is any answer that is no error
+    moment 300              up to so many µs pass in the simulation
+
+What a client hears is compared as one sequence: a push comes some time after the reply that it belongs to, so a
+script says when it waits for one (`a> 1`). Of an error -UNKNOWN the text behind this word is not compared: it tells what
+became of a connection.
+
+Timing decides whether a pipeline can be run in order under which a slot moves (`a~`): if a server sends a command on
+and runs the client's next one itself, heatsink refuses the former with "not run". Such a run has no answers to
+compare, in either world, and another one takes its place.
+"""
+import random
+import time
+
+import servers
+from cluster import slot_of
+from resp import Closed, Connection, encode
+from simulated import Bytes, Client, Simulated
+from simulated_faults import RealFaults
+
+NODE = 9  # of clients: none
+TIMEOUT_MS = 60000  # of requests to servers
+# As in the driver.
+RULES = [f"{key} cache stale={stale} ttl=1m admit=all jitter=0% ahead=0" for key, stale in (("key0", "1s"), ("key1", "1m"))]
+
+
+class Proxied:
+    """What both worlds have in common."""
+
+    def connect(self, name, *resp3):
+        self.open(name)
+        self.clients[name] = Client(NODE)
+        self.send(name, encode("HELLO", "3" if resp3 else "2"))
+        self.settle()
+        self.reader(name).read()
+
+    def listen(self):
+        """Who has asked hears its replies. Nobody is asked for pushes: they come in their own time."""
+        heard = {name: self.read(name, client.expected) for name, client in self.clients.items() if client.spoke}
+        for name in heard:
+            self.clients[name].spoke = False
+        return heard
+
+    def obey(self, line):
+        verb, *rest = line.split(" ")
+        if verb in ("connect", "moment"):  # nobody waits for anything
+            getattr(self, verb)(*rest)
+            return {}
+        return super().obey(line)
+
+    def hide(self, heard):
+        return {name: [b"-UNKNOWN\r\n" if raw.startswith(b"-UNKNOWN ") else raw for raw in replies]
+                for name, replies in super().hide(heard).items()}
+
+    def seen(self, name, key, value):
+        def is_seen():
+            self.send(name, encode("GET", key))
+            reply = self.read(name, 1)[-1]
+            return not reply.startswith(b"-") if value == "*" else reply.endswith(b"\r\n%s\r\n" % value.encode())
+        self.wait(is_seen)
+
+    def sequences(self, script):
+        """All that each client hears, in order; None if something was refused because of timing."""
+        sequences = {}
+        for heard in self.run(script):
+            for name, replies in heard.items():
+                sequences.setdefault(name, []).extend(replies)
+        pipelined = any("~ " in line for line in script)
+        refused = pipelined and any(raw.startswith(b"-CLUSTERDOWN ") and raw.endswith((b"; not run\r\n", b"; not sent\r\n"))
+                      for replies in sequences.values() for raw in replies)
+        return None if refused else sequences
+
+
+class RealHeatsink(Proxied, RealFaults):
+    def run(self, script):
+        self.heatsink = servers.Heatsink("--engine", self.cluster.url(), "--workers", "1", "--engine-timeout", TIMEOUT_MS,
+                                         *(word for rule in RULES for word in ("--rule", rule)))
+        try:
+            self.heatsink.wait_engine()
+            return super().run(script)
+        finally:
+            self.heatsink.close()
+
+    def port(self, node):
+        return self.heatsink.port
+
+    def open(self, name):
+        self.connections[name] = Connection(self.heatsink.port, servers.GUARD_S)
+
+    def moment(self, _):
+        pass
+
+    # ---- the Cluster ----
+
+    def begin_move(self, key, node):
+        self.cluster.begin_move([slot_of(key)], self.cluster.nodes[int(node)])
+        self.moving = getattr(self, "moving", {})
+        self.moving[slot_of(key)] = self.cluster.nodes[int(node)]
+
+    def move(self, key):
+        self.cluster.move_keys([slot_of(key)], self.moving[slot_of(key)], keys=[key])
+
+    def end_move(self, key):
+        slot = slot_of(key)
+        to = self.moving.pop(slot)
+        self.cluster.move_keys([slot], to)
+        self.cluster.end_move([slot], to)
+
+    def crash(self, number):
+        """Also one that stands still."""
+        self.cluster.nodes[int(number)].kill9()
+        self.crashed.add(int(number))
+
+    def behind(self, *words):
+        owner = self.cluster.master_of(words[1])
+        reply = owner.ask(*words)
+        if reply.raw.startswith(b"-ASK "):
+            to = self.moving[slot_of(words[1])]
+            reply = to._exchange([("ASKING",), words])[1]
+        assert not reply.is_error, reply
+
+
+class Patient(Bytes):
+    """Lets time pass until there is a whole reply."""
+
+    def __init__(self, world):
+        super().__init__(b"")
+        self.world = world
+
+    def _fill(self):
+        for _ in range(2 * TIMEOUT_MS // self.world.STEP_MS):
+            size = len(self.buffer) - self.at
+            if self.closed:
+                raise Closed
+            self.world.settle()
+            if len(self.buffer) - self.at > size:
+                return
+        super()._fill()
+
+
+class SimulatedHeatsink(Proxied, Simulated):
+    STEP_MS = 20
+    DRIVER = "simulated_heatsink"
+
+    def wait(self, condition):
+        guard = time.monotonic() + servers.GUARD_S
+        while not condition():
+            if time.monotonic() > guard:
+                raise AssertionError("it does not happen")
+            self.pass_(100)
+
+    def open(self, name):
+        self.numbers[name] = len(self.numbers)
+        self.buffers[name] = Patient(self)
+        self.say(f"connect {self.numbers[name]}")
+
+    def settle(self):
+        self.pass_(self.STEP_MS)
+
+    def moment(self, us):
+        self.exchange(f"pass {random.Random(self.seed).randint(0, int(us))}")
+
+    def agree(self):
+        self.pass_(1000)
+
+    sync = agree
+
+    def failover(self, number):
+        self.say(f"fail_over {number}")
+        self.pass_(100)
+
+    def lag(self, number):
+        self.stall(number)
+
+    def takeover(self, number):
+        self.say(f"take_over {number}")
+
+    def crash(self, number):
+        self.say(f"crash {number}")
+
+    def restart(self, number):
+        self.say(f"restart {number}")
+
+    def begin_move(self, key, node):
+        self.say(f"move_begin {slot_of(key)} {node}")
+
+    def move(self, key):
+        self.say(f"move_key {slot_of(key)} {key.encode().hex()}")
+
+    def end_move(self, key):
+        self.say(f"move_end {slot_of(key)}")
+        self.pass_(100)
+
+    def behind(self, *words):
+        self.say("behind " + " ".join(word.encode().hex() for word in words))
