@@ -263,6 +263,7 @@ class Real(World):
             if not node.is_master():
                 self.failover(number)
         owners = cluster.owners()
+        self.wait_epochs()
         for (number, _), tag in TAGS.items():
             if owners[slot_of(tag)] is not cluster.nodes[number]:
                 cluster.move_slots([slot_of(tag)], to=cluster.nodes[number])
@@ -318,6 +319,15 @@ class Real(World):
                      for node in self.cluster.answering()]
             return all(view == views[0] for view in views)
         self.wait(agreed)
+
+    def wait_epochs(self):
+        """All nodes that answer know the epochs of all masters. A node that moves a slot before it does may claim it
+        with an epoch that is no newer than the last owner's: then nobody owns it in the end."""
+        def known():
+            views = [{row.id: row.epoch for row in node.rows() if row.ranges}
+                     for node in self.cluster.answering()]
+            return all(view == views[0] for view in views)
+        self.wait(known)
 
     def pass_(self, ms):
         def now_us():

@@ -29,7 +29,7 @@ SCRIPTS = {
         "a: SET x@0b 1 ; SET y@0b 2 ; MSET z@0b 3 v@0b 4 ; MGET x@0b y@0b z@0b v@0b ; GET x@1 ; SET x@1 1",
         "begin_move x@0b 1", "a: INCR x@0b ; GET y@0b ; SET n@0b 7 ; GET n@0b ; MGET x@0b y@0b ; GET x@1",
         "move x@0b", "a: INCR x@0b ; GET x@0b ; INCR y@0b ; GET nothing@0b ; DEL n@0b ; GET n@0b",
-        "b: MULTI ; INCR x@0b ; GET x@0b ; EXEC ; INCR y@0b ; GETSET x@0b 9", "move y@0b",
+        "b: MULTI ; INCR x@0b ; GET x@0b ; EXEC", "b: INCR y@0b ; GETSET x@0b 9", "move y@0b",
         "a: MGET x@0b y@0b ; INCR x@0b ; INCR y@0b ; MSET x@0b 1 y@0b 2 ; GET z@0b", "end_move x@0b",
         "a: MGET x@0b y@0b z@0b v@0b ; INCR x@0b ; MSET z@0b 5 v@0b 6 ; DEL z@0b v@0b",
         "b: MULTI ; INCR x@0b ; EXEC ; MGET x@0b x@1", "begin_move x@0b 0", "a: INCR x@0b ; SET n@0b 1",
