@@ -13,6 +13,17 @@
 
 enum { BIND_BYTES_MAX = 1024 };
 
+/* clang-format off */
+const struct hs_option hs_option_table[] = {
+#define ROW(kind_, name_, field, fallback_, argument_, ...) \
+	{.name = (name_), .kind = HS_OPTION_##kind_, .offset = offsetof(struct hs_options, field), \
+	 .fallback = (fallback_), .argument = (argument_), __VA_ARGS__},
+#define FIXED(name_, value) {.name = (name_), .kind = HS_OPTION_FIXED, .fallback = (value)},
+#include "serve/options.def"
+};
+/* clang-format on */
+const size_t hs_option_count = sizeof hs_option_table / sizeof *hs_option_table;
+
 static int64_t *number_at(const struct hs_options *options, const struct hs_option *option)
 {
 	return (int64_t *)((char *)(uintptr_t)options + option->offset);

@@ -1,5 +1,5 @@
-/* The options of `heatsink serve`: one row each (options_table.c). The command line, the configuration
- * file, CONFIG GET/SET/REWRITE and --help all come from these rows. */
+/* The options of `heatsink serve`: one row each (options.def). The struct of their values, the command line,
+ * the configuration file, CONFIG GET/SET/REWRITE and --help all come from these rows. */
 #ifndef HS_SERVE_OPTIONS_H
 #define HS_SERVE_OPTIONS_H
 
@@ -16,68 +16,21 @@
 enum hs_sync { HS_SYNC_ALWAYS, HS_SYNC_OFF };
 enum hs_key_names { HS_KEY_NAMES_HASH, HS_KEY_NAMES_PLAIN };
 
-/* Texts are owned by the struct. */
+/* Of a field, by the kind of its row. */
+#define HS_OPTION_TYPE_INT int64_t
+#define HS_OPTION_TYPE_BYTES int64_t
+#define HS_OPTION_TYPE_SHARE int64_t /* millionths */
+#define HS_OPTION_TYPE_BOOL int64_t
+#define HS_OPTION_TYPE_WORD int64_t	     /* the place of the word in the row's `words` */
+#define HS_OPTION_TYPE_TEXT char *	     /* owned by the struct */
+#define HS_OPTION_TYPE_USERS struct hs_acl * /* of `user` lines and ACL SETUSER; held */
+#define HS_OPTION_TYPE_RULES const struct hs_rules * /* of `rule` lines and HEAT RULE SET; held */
+
+/* A field for each row but those of FIXED. */
 struct hs_options {
-	char *bind; /* addresses, separated by spaces */
-	int64_t port;
-	int64_t tls_port; /* 0: none */
-	char *tls_cert_file;
-	char *tls_key_file;
-	char *tls_key_file_pass;
-	char *tls_ca_cert_file;
-	char *tls_ca_cert_dir;
-	int64_t tls_auth_clients; /* enum hs_tls_verify */
-	char *tls_protocols;
-	char *tls_ciphers;
-	char *tls_ciphersuites;
-	int64_t tls_prefer_server_ciphers;
-	int64_t tls_handshake_timeout;
-	int64_t http; /* -1: none */
-	char *http_bind;
-	int64_t http_timeout;
-	int64_t metrics_keys;
-	int64_t metrics_key_names; /* enum hs_key_names */
-	char *engine;		   /* "embedded", or a URL */
-	char *engine_user;
-	char *engine_password;
-	int64_t engine_timeout, engine_refresh; /* ms */
-	int64_t engine_inflight, engine_inflight_bytes, engine_queue, engine_private_connections;
-	char *engine_tls_ca_cert_file;
-	char *engine_tls_ca_cert_dir;
-	char *engine_tls_cert_file;
-	char *engine_tls_key_file;
-	int64_t engine_tls_skip_verify;
-	char *data;
-	int64_t workers; /* 0: one per core */
-	int64_t partitions;
-	int64_t sync; /* enum hs_sync */
-	int64_t store_size;
-	int64_t log_size;
-	char *requirepass;
-	struct hs_acl *users; /* of `user` lines and ACL SETUSER; held */
-	int64_t protected_mode;
-	int64_t maxclients;
-	int64_t output_limit;
-	int64_t timeout;
-	int64_t tcp_keepalive;
-	int64_t tcp_backlog;
-	int64_t shutdown_timeout;
-	int64_t slowlog_slower_than;
-	int64_t slowlog_max_len;
-	int64_t tracking_table_max_keys;
-	int64_t fold;
-	int64_t hot_share, hot_share_least; /* millionths */
-	int64_t hot_requests, hot_cool;	    /* hot_cool in ms */
-	int64_t fold_waiters_max, fold_worth;
-	const struct hs_rules *rules; /* of `rule` lines and HEAT RULE SET; held */
-	int64_t mitigate;	      /* enum hs_mitigate */
-	int64_t cache_bytes, cache_entry_bytes;
-	int64_t acllog_max_len;
-	int64_t log_level; /* enum hs_log_level */
-	char *cluster_announce_ip;
-	int64_t cluster_announce_port;
-	int64_t cluster_announce_tls_port;
-	char *config; /* the file they came from; "" for none */
+#define ROW(kind, name, field, ...) HS_OPTION_TYPE_##kind field;
+#define FIXED(name, value)
+#include "serve/options.def"
 };
 
 enum hs_option_kind {
