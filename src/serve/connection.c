@@ -10,7 +10,7 @@
 #include "base/address.h"
 #include "base/mem.h"
 #include "serve/clock.h"
-#include "serve/server.h"
+#include "serve/host.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -100,7 +100,7 @@ static void leave_secure(struct connection *connection)
 	if (why[0] == '\0')
 		return;
 	describe_address(&connection->tcp, address, sizeof address, uv_tcp_getpeername);
-	hs_log(hs_server_log(worker->server), HS_LOG_INFO, "TLS with %s failed: %s", address, why);
+	hs_log(worker->host->log, HS_LOG_INFO, "TLS with %s failed: %s", address, why);
 }
 
 static void close_connection(struct connection *connection)
@@ -172,8 +172,8 @@ static bool meet(struct connection *connection, const char *data, size_t len)
 	if (!hs_tls_begins(data, len))
 		return true;
 	describe_address(&connection->tcp, address, sizeof address, uv_tcp_getpeername);
-	hs_log(hs_server_log(connection->worker->server), HS_LOG_WARN,
-	       "%s speaks TLS on the plain port: %s", address,
+	hs_log(connection->worker->host->log, HS_LOG_WARN, "%s speaks TLS on the plain port: %s",
+	       address,
 	       connection->worker->tls ? "it should connect to the tls-port"
 				       : "set tls-port, or turn TLS off in the client");
 	send_last(connection, said, sizeof said - 1);

@@ -1,5 +1,6 @@
 #include "serve/control.h"
 
+#include "base/list.h"
 #include "base/mem.h"
 #include "serve/worker.h"
 #include "telemetry/board.h"
@@ -11,8 +12,10 @@ enum { RATE_MS = 1000, HEAT_MS = 50 };
 
 #define OP_NEXT offsetof(struct hs_op, next)
 
-void hs_control_ask(struct hs_control *control, struct hs_op *op)
+void hs_control_ask(struct hs_host *host, struct hs_op *op)
 {
+	struct hs_control *control = hs_list_entry(host, struct hs_control, host);
+
 	hs_mpsc_push(&control->asked, op, op, OP_NEXT);
 	uv_async_send(&control->wake);
 }
@@ -29,8 +32,10 @@ void hs_control_end(struct hs_control *control)
 	uv_async_send(&control->wake);
 }
 
-void hs_control_recounted(struct hs_control *control, uint64_t number)
+void hs_control_recounted(void *host, uint64_t number)
 {
+	struct hs_control *control = hs_list_entry(host, struct hs_control, host);
+
 	atomic_store(&control->host.recounted, number);
 	uv_async_send(&control->wake);
 }

@@ -41,10 +41,11 @@ void hs_control_join(struct hs_control *control); /* after hs_control_end */
 void hs_control_deinit(struct hs_control *control);
 
 /* Any thread, until it is joined. */
-void hs_control_ask(struct hs_control *control, struct hs_op *op); /* HS_OP_HOST */
-void hs_control_reload(struct hs_control *control);		   /* SIGHUP */
+void hs_control_ask(struct hs_host *host, struct hs_op *op); /* HS_OP_HOST; of a control's host */
+void hs_control_reload(struct hs_control *control);	     /* SIGHUP */
 void hs_control_end(struct hs_control *control);
-/* Any thread, until hs_control_deinit: the engine has counted keys (engine.h: recounted). */
-void hs_control_recounted(struct hs_control *control, uint64_t number);
+/* Any thread, until hs_control_deinit: the engine has counted keys (engine.h: recounted). `host` is
+ * the control's. */
+void hs_control_recounted(void *host, uint64_t number);
 
 #endif

@@ -25,10 +25,10 @@ struct hs_host_stats {
 	HS_HOST_COUNTERS(HS_COUNTER_FIELD)
 };
 
-/* What the main thread and the control thread share: copies of options that may change, as last published,
- * and the number of the client that came last. */
+/* What threads share: copies of options that may change, as last published, for the main thread; and the
+ * numbers of the client and of the SLOWLOG entry that came last. */
 struct hs_host_live {
-	_Atomic uint64_t client_ids;
+	_Atomic uint64_t client_ids, slowlog_ids;
 	_Atomic uint64_t maxclients;
 	_Atomic uint64_t shutdown_timeout_us;
 };
@@ -43,8 +43,13 @@ struct hs_host {
 	struct hs_engine *engine;
 	/* The commands of a server behind it; or NULL. */
 	_Atomic(const struct hs_learned *) learned;
+	/* All sets ever learned, the engine's thread's: requests under way may go on with rows of an
+	 * old one. They are few: a set comes only when a server has other commands than before. */
+	struct hs_learned **learned_ever;
+	size_t learned_count;
 	struct hs_worker *workers;
 	uint32_t workers_count;
+	_Atomic bool started; /* the workers are there */
 	char run_id[41];
 	int port;		    /* really listened on; 0: none */
 	int tls_port;		    /* the same */
@@ -60,12 +65,12 @@ struct hs_host {
 	uint64_t memory_us;
 	uint64_t peak_memory_bytes;
 	struct hs_memory memory;
-	uint64_t sampled_commands;    /* at the last sample */
-	uint64_t ops_per_s;	      /* between the last two */
-	struct hs_totals baseline;    /* what had been counted at CONFIG RESETSTAT */
-	struct hs_heat *const *heats; /* one per worker */
-	struct hs_shared *shared;     /* absorb/shared.h */
-	struct hs_board *board;	      /* telemetry/board.h */
+	uint64_t sampled_commands; /* at the last sample */
+	uint64_t ops_per_s;	   /* between the last two */
+	struct hs_totals baseline; /* what had been counted at CONFIG RESETSTAT */
+	struct hs_heat **heats;	   /* by worker: it counts, the control thread reads */
+	struct hs_shared *shared;  /* absorb/shared.h */
+	struct hs_board *board;	   /* telemetry/board.h */
 	struct hs_engine_partition
 		*facts;		    /* what the engine says of each partition, as last sampled */
 	struct hs_hotkeys *hotkeys; /* telemetry/hotkeys.h */

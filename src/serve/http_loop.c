@@ -18,9 +18,9 @@ static bool is_default_port(int64_t port)
 	return port == atoi(hs_option_find(HS_LIT("http"))->fallback);
 }
 
-int hs_http_loop_open(struct hs_http_loop *http, struct hs_host *host,
-		      const struct hs_options *options, const struct hs_log *log)
+int hs_http_loop_open(struct hs_http_loop *http, struct hs_host *host)
 {
+	const struct hs_options *options = host->options;
 	int port = (int)options->http;
 	char error[256];
 
@@ -31,19 +31,19 @@ int hs_http_loop_open(struct hs_http_loop *http, struct hs_host *host,
 	http->fd = hs_listen(options->http_bind, &port, (int)options->tcp_backlog, error,
 			     sizeof error);
 	if (http->fd == HS_EBUSY && is_default_port(options->http)) {
-		hs_log(log, HS_LOG_WARN, "http: %s; going on without. Choose another with --http",
-		       error);
+		hs_log(host->log, HS_LOG_WARN,
+		       "http: %s; going on without. Choose another with --http", error);
 		http->fd = -1;
 		return 0;
 	}
 	if (http->fd < 0) {
-		hs_log(log, HS_LOG_ERROR, "http: %s%s", error,
+		hs_log(host->log, HS_LOG_ERROR, "http: %s%s", error,
 		       http->fd == HS_EBUSY ? "; choose another with --http" : "");
 		return -1;
 	}
 	host->http_port = port;
 	if (!hs_options_is_loopback(options->http_bind))
-		hs_log(log, HS_LOG_WARN,
+		hs_log(host->log, HS_LOG_WARN,
 		       "http-bind %s: anyone who reaches it can read key names, there is no "
 		       "password",
 		       options->http_bind);

@@ -26,8 +26,7 @@ struct hs_http_loop {
 /* Listens as the options say. Without HTTP it is fine too: when none is asked for, or when the
  * default port is taken, which is said in the log. Negative when it must not start. Sets
  * host->http_port. */
-int hs_http_loop_open(struct hs_http_loop *http, struct hs_host *host,
-		      const struct hs_options *options, const struct hs_log *log) HS_MUSTCHECK;
+int hs_http_loop_open(struct hs_http_loop *http, struct hs_host *host) HS_MUSTCHECK;
 void hs_http_loop_close(struct hs_http_loop *http); /* opened and never started */
 
 /* host->http is set from here on. */

@@ -7,7 +7,6 @@
 #include "engine/embedded/embedded.h"
 #include "engine/redis/redis.h"
 #include "heat/heat.h"
-#include "push/stats.h"
 #include "serve/clock.h"
 #include "serve/control.h"
 #include "serve/listen.h"
@@ -31,146 +30,67 @@ struct listener {
 };
 
 struct hs_server {
-	struct hs_control control;
-	struct hs_options *options; /* the control thread's, once that has started */
-	struct hs_log *log;
+	struct hs_control control; /* its host has all that the threads share */
 	uv_loop_t loop;
 	uv_async_t wake;
 	uv_signal_t on_term, on_int, on_hup;
 	struct listener listeners[LISTENERS_MAX * 2]; /* on each address: plain, TLS, or both */
 	size_t listeners_count;
-	struct hs_worker *workers;
-	struct hs_heat **heats; /* by worker: it counts, the control thread reads */
-	uint32_t workers_count;
-	uint32_t next_worker; /* who is tried first for the next connection */
-	_Atomic uint64_t slowlog_ids;
-	struct hs_engine *engine;
-	/* All sets ever learned, the engine's thread's: requests under way may go on with rows of an
-	 * old one. They are few: a set comes only when a server has other commands than before. */
-	struct hs_learned **learned;
-	size_t learned_count;
-	_Atomic bool started;  /* the workers are there */
+	uint32_t next_worker;  /* who is tried first for the next connection */
 	_Atomic bool shutdown; /* SHUTDOWN was asked for */
 	_Atomic bool finished; /* all threads joined, engine closed */
 };
-
-struct hs_worker *hs_server_worker(struct hs_server *server, uint32_t index)
-{
-	return &server->workers[index];
-}
-
-uint32_t hs_server_workers(const struct hs_server *server)
-{
-	return server->workers_count;
-}
-
-struct hs_heat *const *hs_server_heats(const struct hs_server *server)
-{
-	return server->heats;
-}
-
-struct hs_shared *hs_server_shared(const struct hs_server *server)
-{
-	return server->control.host.shared;
-}
-
-const char *hs_server_run_id(const struct hs_server *server)
-{
-	return server->control.host.run_id;
-}
-
-const struct hs_learned *hs_server_learned(const struct hs_server *server)
-{
-	return atomic_load(&server->control.host.learned);
-}
-
-const struct hs_log *hs_server_log(const struct hs_server *server)
-{
-	return server->log;
-}
 
 static bool is_stopping(const struct hs_server *server)
 {
 	return atomic_load(&server->control.host.stopping);
 }
 
-void hs_server_ask(struct hs_server *server, struct hs_op *op)
-{
-	hs_control_ask(&server->control, op);
-}
-
 /* The engine's threads call these. */
 static void engine_done(void *context, uint32_t worker, struct hs_op *chain)
 {
-	struct hs_server *server = context;
+	struct hs_host *host = context;
 
-	hs_worker_complete(&server->workers[worker], chain);
+	hs_worker_complete(&host->workers[worker], chain);
 }
 
 static void engine_finished(void *context, uint32_t worker, struct hs_now now, struct hs_op *op)
 {
-	struct hs_server *server = context;
+	struct hs_host *host = context;
 
-	hs_worker_finish(&server->workers[worker], now, op);
+	hs_core_complete(host->workers[worker].core, now, op);
 }
 
 static void engine_answered(void *context, uint32_t worker)
 {
-	struct hs_server *server = context;
+	struct hs_host *host = context;
 
-	hs_worker_flush(&server->workers[worker]);
-}
-
-/* A worker where nobody tracks need not hear of keys. It counts its first one before it asks the
- * engine, so an engine that has been asked finds it counted. */
-static bool concerns(const struct hs_news *news, struct hs_worker *worker)
-{
-	bool changes = news->kind == HS_NEWS_CHANGED || news->kind == HS_NEWS_CHANGED_ALL;
-
-	return !changes || hs_counter_get(&hs_push_stats(worker->core)->tracking_clients) > 0;
+	hs_connection_flush(&host->workers[worker]);
 }
 
 static void engine_changed(void *context, uint32_t worker, struct hs_now now,
 			   const struct hs_vouch *vouch, const struct hs_bytes *key)
 {
-	struct hs_server *server = context;
+	struct hs_host *host = context;
 
-	hs_core_changed(server->workers[worker].core, now, vouch, key);
-}
-
-void hs_server_tell(struct hs_server *server, struct hs_news *news)
-{
-	for (uint32_t i = 0; i < server->workers_count; i++) {
-		if (!concerns(news, &server->workers[i]))
-			continue;
-		hs_news_ref(news, 1);
-		hs_worker_tell(&server->workers[i], news);
-	}
-	hs_news_unref(&news);
+	hs_core_changed(host->workers[worker].core, now, vouch, key);
 }
 
 static void engine_news(void *context, struct hs_news *news)
 {
-	hs_server_tell(context, news);
+	hs_workers_tell(context, news);
 }
 
 static void engine_learned(void *context, struct hs_learned *learned)
 {
-	struct hs_server *server = context;
+	struct hs_host *host = context;
 
-	server->learned = hs_mem_realloc(server->learned,
-					 (server->learned_count + 1) * sizeof(struct hs_learned *));
-	server->learned[server->learned_count++] = learned;
-	atomic_store(&server->control.host.learned, learned);
-	for (uint32_t i = 0; i < server->workers_count && atomic_load(&server->started); i++)
-		hs_worker_post(&server->workers[i], hs_mail_create(HS_MAIL_LEARN));
-}
-
-static void engine_recounted(void *context, uint64_t number)
-{
-	struct hs_server *server = context;
-
-	hs_control_recounted(&server->control, number);
+	host->learned_ever = hs_mem_realloc(
+		host->learned_ever, (host->learned_count + 1) * sizeof(struct hs_learned *));
+	host->learned_ever[host->learned_count++] = learned;
+	atomic_store(&host->learned, learned);
+	for (uint32_t i = 0; i < host->workers_count && atomic_load(&host->started); i++)
+		hs_worker_post(&host->workers[i], hs_mail_create(HS_MAIL_LEARN));
 }
 
 static struct hs_now engine_now(void *context)
@@ -182,29 +102,30 @@ static struct hs_now engine_now(void *context)
 /* The worker with the fewest connections, in turn among equals: even also when there are few. */
 static struct hs_worker *choose_worker(struct hs_server *server)
 {
-	struct hs_worker *best = &server->workers[server->next_worker];
+	struct hs_host *host = &server->control.host;
+	struct hs_worker *best = &host->workers[server->next_worker];
 	uint32_t fewest = UINT32_MAX;
 
-	hs_check(server->workers_count > 0);
-	for (uint32_t i = 0; i < server->workers_count; i++) {
-		uint32_t index = (server->next_worker + i) % server->workers_count;
-		uint32_t clients = atomic_load(&server->workers[index].clients);
+	hs_check(host->workers_count > 0);
+	for (uint32_t i = 0; i < host->workers_count; i++) {
+		uint32_t index = (server->next_worker + i) % host->workers_count;
+		uint32_t clients = atomic_load(&host->workers[index].clients);
 
 		if (clients < fewest) {
 			fewest = clients;
-			best = &server->workers[index];
+			best = &host->workers[index];
 		}
 	}
-	server->next_worker = (best->index + 1) % server->workers_count;
+	server->next_worker = (best->index + 1) % host->workers_count;
 	return best;
 }
 
-static uint64_t count_clients(const struct hs_server *server)
+static uint64_t count_clients(const struct hs_host *host)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t i = 0; i < server->workers_count; i++)
-		sum += atomic_load(&server->workers[i].clients);
+	for (uint32_t i = 0; i < host->workers_count; i++)
+		sum += atomic_load(&host->workers[i].clients);
 	return sum;
 }
 
@@ -215,7 +136,7 @@ static void welcome(struct hs_server *server, int fd, bool tls)
 	struct hs_worker *worker;
 	struct hs_mail *mail;
 
-	if (count_clients(server) >= atomic_load(&host->live.maxclients)) {
+	if (count_clients(host) >= atomic_load(&host->live.maxclients)) {
 		hs_counter_add(&host->stats.rejected_connections, 1);
 		/* A best effort: the socket is new and its buffer empty. Who waits for a handshake
 		 * would not understand it. */
@@ -248,8 +169,8 @@ static void on_connect(uv_poll_t *poll, int status, int events)
 			welcome(server, fd, listener->tls);
 		} else if (errno != EINTR && errno != ECONNABORTED) {
 			if (errno != EAGAIN)
-				hs_log(server->log, HS_LOG_WARN, "cannot accept a connection: %s",
-				       strerror(errno));
+				hs_log(server->control.host.log, HS_LOG_WARN,
+				       "cannot accept a connection: %s", strerror(errno));
 			return;
 		}
 	}
@@ -257,11 +178,12 @@ static void on_connect(uv_poll_t *poll, int status, int events)
 
 static int listen_on(struct hs_server *server, const char *address, int *port, bool tls)
 {
+	const struct hs_host *host = &server->control.host;
 	char error[256];
-	int fd = hs_listen(address, port, (int)server->options->tcp_backlog, error, sizeof error);
+	int fd = hs_listen(address, port, (int)host->options->tcp_backlog, error, sizeof error);
 
 	if (fd < 0)
-		hs_log(server->log, HS_LOG_ERROR, "%s%s%s", error,
+		hs_log(host->log, HS_LOG_ERROR, "%s%s%s", error,
 		       fd == HS_EBUSY ? "; choose another with " : "",
 		       fd != HS_EBUSY ? ""
 		       : tls	      ? "--tls-port"
@@ -275,16 +197,17 @@ static int listen_on(struct hs_server *server, const char *address, int *port, b
 /* On every address of `bind`. */
 static int open_port(struct hs_server *server, int *port, bool tls)
 {
+	const struct hs_host *host = &server->control.host;
 	char list[1024];
 	char *rest = list, *address;
 	int addresses = 0;
 
-	snprintf(list, sizeof list, "%s", server->options->bind);
+	snprintf(list, sizeof list, "%s", host->options->bind);
 	while ((address = strsep(&rest, " "))) {
 		if (*address == '\0')
 			continue;
 		if (addresses++ == LISTENERS_MAX) {
-			hs_log(server->log, HS_LOG_ERROR, "bind names more than %d addresses",
+			hs_log(host->log, HS_LOG_ERROR, "bind names more than %d addresses",
 			       LISTENERS_MAX);
 			return -1;
 		}
@@ -292,39 +215,38 @@ static int open_port(struct hs_server *server, int *port, bool tls)
 			return -1;
 	}
 	if (addresses == 0) {
-		hs_log(server->log, HS_LOG_ERROR, "bind names no address");
+		hs_log(host->log, HS_LOG_ERROR, "bind names no address");
 		return -1;
 	}
 	return 0;
 }
 
-static int read_certificates(struct hs_server *server)
+static int read_certificates(struct hs_host *host)
 {
 	char error[640];
 
-	if (server->options->tls_port == 0 ||
-	    hs_secure_read(server->options, &server->control.host.tls, error, sizeof error) == 0)
+	if (host->options->tls_port == 0 ||
+	    hs_secure_read(host->options, &host->tls, error, sizeof error) == 0)
 		return 0;
-	hs_log(server->log, HS_LOG_ERROR, "%s", error);
+	hs_log(host->log, HS_LOG_ERROR, "%s", error);
 	return -1;
 }
 
 /* Before anything else is touched: a port in use is found out first. */
 static int open_listeners(struct hs_server *server)
 {
-	const struct hs_options *options = server->options;
 	struct hs_host *host = &server->control.host;
 
-	host->port = (int)options->port;
-	host->tls_port = (int)options->tls_port;
-	if (read_certificates(server) < 0)
+	host->port = (int)host->options->port;
+	host->tls_port = (int)host->options->tls_port;
+	if (read_certificates(host) < 0)
 		return -1;
 	/* As in Redis: `port 0` beside a TLS port means that there is no other. */
 	if ((host->port || !host->tls_port) && open_port(server, &host->port, false) < 0)
 		return -1;
 	if (host->tls_port && open_port(server, &host->tls_port, true) < 0)
 		return -1;
-	return hs_http_loop_open(&server->control.http, host, options, server->log);
+	return hs_http_loop_open(&server->control.http, host);
 }
 
 static void stop(struct hs_server *server, const char *why)
@@ -332,19 +254,19 @@ static void stop(struct hs_server *server, const char *why)
 	struct hs_host *host = &server->control.host;
 
 	if (atomic_exchange(&host->stopping, true)) {
-		hs_log(server->log, HS_LOG_WARN, "%s again: exiting at once", why);
+		hs_log(host->log, HS_LOG_WARN, "%s again: exiting at once", why);
 		_exit(1);
 	}
-	hs_log(server->log, HS_LOG_INFO, "%s: answering what is under way, then exiting", why);
+	hs_log(host->log, HS_LOG_INFO, "%s: answering what is under way, then exiting", why);
 	for (size_t i = 0; i < server->listeners_count; i++) {
 		uv_close((uv_handle_t *)&server->listeners[i].poll, NULL);
 		close(server->listeners[i].fd);
 	}
-	for (uint32_t i = 0; i < server->workers_count; i++) {
+	for (uint32_t i = 0; i < host->workers_count; i++) {
 		struct hs_mail *mail = hs_mail_create(HS_MAIL_DRAIN);
 
 		mail->grace_us = atomic_load(&host->live.shutdown_timeout_us);
-		hs_worker_post(&server->workers[i], mail);
+		hs_worker_post(&host->workers[i], mail);
 	}
 }
 
@@ -406,32 +328,33 @@ static void start_loop(struct hs_server *server)
 static void join_all(void *argument)
 {
 	struct hs_server *server = argument;
+	struct hs_host *host = &server->control.host;
 
-	for (uint32_t i = 0; i < server->workers_count; i++)
-		hs_worker_join(&server->workers[i]);
+	for (uint32_t i = 0; i < host->workers_count; i++)
+		hs_worker_join(&host->workers[i]);
 	hs_control_end(&server->control);
 	hs_control_join(&server->control);
-	server->engine->calls->destroy(&server->engine);
-	for (uint32_t i = 0; i < server->workers_count; i++)
-		hs_worker_deinit(&server->workers[i]);
+	host->engine->calls->destroy(&host->engine);
+	for (uint32_t i = 0; i < host->workers_count; i++)
+		hs_worker_deinit(&host->workers[i]);
 	hs_control_deinit(&server->control);
-	for (uint32_t i = 0; i < server->workers_count; i++)
-		hs_heat_destroy(&server->heats[i]);
-	hs_mem_free(&server->heats);
-	hs_shared_destroy(&server->control.host.shared);
-	while (server->learned_count > 0)
-		hs_learned_destroy(&server->learned[--server->learned_count]);
-	hs_mem_free(&server->learned);
+	for (uint32_t i = 0; i < host->workers_count; i++)
+		hs_heat_destroy(&host->heats[i]);
+	hs_mem_free(&host->heats);
+	hs_shared_destroy(&host->shared);
+	while (host->learned_count > 0)
+		hs_learned_destroy(&host->learned_ever[--host->learned_count]);
+	hs_mem_free(&host->learned_ever);
 	server->finished = true;
 	uv_async_send(&server->wake);
 }
 
 /* maxclients needs file descriptors: ask for them, and say so when the system refuses. */
-static void raise_fd_limit(const struct hs_server *server)
+static void raise_fd_limit(const struct hs_host *host)
 {
-	rlim_t want = (rlim_t)server->options->maxclients + SPARE_FDS + HS_HTTP_CONNECTIONS_MAX +
+	rlim_t want = (rlim_t)host->options->maxclients + SPARE_FDS + HS_HTTP_CONNECTIONS_MAX +
 		      HS_HTTP_RESERVED_MAX + (rlim_t)HS_HTTP_FETCHES_MAX * 2 +
-		      (rlim_t)server->options->partitions * 4;
+		      (rlim_t)host->options->partitions * 4;
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= want)
@@ -444,15 +367,15 @@ static void raise_fd_limit(const struct hs_server *server)
 	getrlimit(RLIMIT_NOFILE, &limit);
 	limit.rlim_cur = limit.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &limit);
-	hs_log(server->log, HS_LOG_WARN,
+	hs_log(host->log, HS_LOG_WARN,
 	       "maxclients %lld needs %llu open files; the system allows %llu",
-	       (long long)server->options->maxclients, (unsigned long long)want,
+	       (long long)host->options->maxclients, (unsigned long long)want,
 	       (unsigned long long)limit.rlim_max);
 }
 
-static int open_redis(struct hs_server *server, const struct hs_engine_host *host)
+static int open_redis(struct hs_host *host, const struct hs_engine_host *calls)
 {
-	const struct hs_options *options = server->options;
+	const struct hs_options *options = host->options;
 	struct hs_redis_options redis = {
 		.url = options->engine,
 		.user = options->engine_user,
@@ -471,17 +394,17 @@ static int open_redis(struct hs_server *server, const struct hs_engine_host *hos
 	char error[512];
 
 	if (options->engine_tls_skip_verify)
-		hs_log(server->log, HS_LOG_WARN,
+		hs_log(host->log, HS_LOG_WARN,
 		       "engine-tls-skip-verify: anybody may pass for the servers behind");
-	if (hs_redis_create(&redis, host, &server->engine, error, sizeof error) == 0)
+	if (hs_redis_create(&redis, calls, &host->engine, error, sizeof error) == 0)
 		return 0;
-	hs_log(server->log, HS_LOG_ERROR, "engine: %s", error);
+	hs_log(host->log, HS_LOG_ERROR, "engine: %s", error);
 	return -1;
 }
 
-static int open_embedded(struct hs_server *server, const struct hs_engine_host *host)
+static int open_embedded(struct hs_host *host, const struct hs_engine_host *calls)
 {
-	const struct hs_options *options = server->options;
+	const struct hs_options *options = host->options;
 	struct hs_embedded_options embedded = {
 		.data = options->data,
 		.partitions = (uint16_t)options->partitions,
@@ -491,53 +414,42 @@ static int open_embedded(struct hs_server *server, const struct hs_engine_host *
 	};
 	char error[512];
 
-	if (hs_embedded_create(&embedded, host, &server->engine, error, sizeof error) == 0) {
+	if (hs_embedded_create(&embedded, calls, &host->engine, error, sizeof error) == 0) {
 		/* An existing database keeps its own number: that is the one in force. */
-		server->options->partitions = server->engine->calls->partitions(server->engine);
+		host->options->partitions = host->engine->calls->partitions(host->engine);
 		return 0;
 	}
-	hs_log(server->log, HS_LOG_ERROR, "%s", error);
+	hs_log(host->log, HS_LOG_ERROR, "%s", error);
 	return -1;
 }
 
-static int open_engine(struct hs_server *server)
+static int open_engine(struct hs_host *host)
 {
-	const char *engine = server->options->engine;
-	struct hs_engine_host host = {
-		.context = server,
+	struct hs_engine_host calls = {
+		.context = host,
 		.done = engine_done,
 		.finished = engine_finished,
 		.answered = engine_answered,
 		.changed = engine_changed,
 		.news = engine_news,
 		.learned = engine_learned,
-		.recounted = engine_recounted,
+		.recounted = hs_control_recounted,
 		.now = engine_now,
-		.log = server->log,
-		.workers = server->workers_count,
+		.log = host->log,
+		.workers = host->workers_count,
 	};
 
-	return hs_redis_is_url(engine) ? open_redis(server, &host) : open_embedded(server, &host);
+	return hs_redis_is_url(host->options->engine) ? open_redis(host, &calls)
+						      : open_embedded(host, &calls);
 }
 
-static void fill_host(struct hs_server *server, int flags_count, char **flags)
+static void fill_host(struct hs_host *host)
 {
-	struct hs_host *host = &server->control.host;
 	struct hs_now now = hs_clock_now();
 	unsigned char random[20];
 
-	host->options = server->options;
-	host->flags = flags;
-	host->flags_count = flags_count;
-	host->log = server->log;
-	host->engine = server->engine;
-	host->workers = server->workers;
-	host->workers_count = server->workers_count;
-	host->heats = server->heats;
 	host->started_wall_us = now.wall_us;
 	host->started_mono_us = now.mono_us;
-	host->context = server;
-	host->stop = ask_to_stop;
 	hs_check(getrandom(random, sizeof random, 0) == (ssize_t)sizeof random);
 	for (size_t i = 0; i < sizeof random; i++)
 		snprintf(host->run_id + 2 * i, 3, "%02x", random[i]);
@@ -545,24 +457,23 @@ static void fill_host(struct hs_server *server, int flags_count, char **flags)
 }
 
 /* One seed for all: their tables are merged. A secret one, so that nobody can aim at a set. */
-static void create_heats(struct hs_server *server)
+static void create_heats(struct hs_host *host)
 {
 	struct hs_heat_options options = {
-		.partitions = server->engine->calls->partitions(server->engine),
+		.partitions = host->engine->calls->partitions(host->engine),
 	};
 
 	hs_check(getrandom(&options.seed, sizeof options.seed, 0) == (ssize_t)sizeof options.seed);
 	hs_check(getrandom(options.name_seeds, sizeof options.name_seeds, 0) ==
 		 (ssize_t)sizeof options.name_seeds);
-	server->heats = hs_mem_zalloc(server->workers_count * sizeof(struct hs_heat *));
-	for (uint32_t i = 0; i < server->workers_count; i++)
-		server->heats[i] = hs_heat_create(&options);
+	host->heats = hs_mem_zalloc(host->workers_count * sizeof(struct hs_heat *));
+	for (uint32_t i = 0; i < host->workers_count; i++)
+		host->heats[i] = hs_heat_create(&options);
 }
 
 /* What may lie there is bounded by what the workers may keep. */
-static void create_shared(struct hs_server *server)
+static void create_shared(struct hs_host *host)
 {
-	struct hs_host *host = &server->control.host;
 	uint64_t seed;
 
 	hs_check(getrandom(&seed, sizeof seed, 0) == (ssize_t)sizeof seed);
@@ -570,79 +481,76 @@ static void create_shared(struct hs_server *server)
 	hs_host_publish_keeping(host);
 }
 
-static void start_workers(struct hs_server *server)
+static void start_workers(struct hs_host *host)
 {
-	for (uint32_t i = 0; i < server->workers_count; i++) {
+	for (uint32_t i = 0; i < host->workers_count; i++) {
 		uint64_t seed;
 
 		hs_check(getrandom(&seed, sizeof seed, 0) == (ssize_t)sizeof seed);
-		hs_worker_init(&server->workers[i], server, i, server->options, server->engine,
-			       &server->slowlog_ids, seed);
-		server->workers[i].tls = hs_tls_context_hold(server->control.host.tls);
+		hs_worker_init(&host->workers[i], host, i, seed);
 	}
-	atomic_store(&server->started, true);
-	for (uint32_t i = 0; i < server->workers_count; i++) {
-		hs_worker_post(&server->workers[i], hs_mail_create(HS_MAIL_LEARN));
-		hs_worker_start(&server->workers[i]);
+	atomic_store(&host->started, true);
+	for (uint32_t i = 0; i < host->workers_count; i++) {
+		hs_worker_post(&host->workers[i], hs_mail_create(HS_MAIL_LEARN));
+		hs_worker_start(&host->workers[i]);
 	}
 }
 
-static void announce_engine(const struct hs_server *server)
+static void announce_engine(const struct hs_host *host)
 {
-	const struct hs_options *options = server->options;
-	const struct hs_engine *engine = server->engine;
-	uint32_t workers = server->workers_count;
+	const struct hs_options *options = host->options;
+	const struct hs_engine *engine = host->engine;
+	uint32_t workers = host->workers_count;
 
 	if (!engine->where) {
-		hs_log(server->log, HS_LOG_INFO, "data in %s, %u partitions, %u workers, %s",
+		hs_log(host->log, HS_LOG_INFO, "data in %s, %u partitions, %u workers, %s",
 		       options->data, engine->calls->partitions(engine), workers,
 		       options->sync == HS_SYNC_ALWAYS
 			       ? "sync always: acknowledged means on disk"
 			       : "sync off: survives a killed process, not a power cut");
 	} else if (hs_slot_map_count(engine->slots) == 0) {
-		hs_log(server->log, HS_LOG_INFO, "in front of %s, %u workers", engine->where,
+		hs_log(host->log, HS_LOG_INFO, "in front of %s, %u workers", engine->where,
 		       workers);
 	} else {
-		hs_log(server->log, HS_LOG_INFO, "in front of %s, %u partition%s, %u workers",
+		hs_log(host->log, HS_LOG_INFO, "in front of %s, %u partition%s, %u workers",
 		       engine->where, hs_slot_map_count(engine->slots),
 		       hs_slot_map_count(engine->slots) == 1 ? "" : "s", workers);
 	}
 }
 
-static void announce_port(const struct hs_server *server, const char *what, int port)
+static void announce_port(const struct hs_host *host, const char *what, int port)
 {
 	char list[1024], text[HS_ADDRESS_TEXT_MAX];
 	char *rest = list, *address;
 
-	snprintf(list, sizeof list, "%s", server->options->bind);
+	snprintf(list, sizeof list, "%s", host->options->bind);
 	while (port && (address = strsep(&rest, " "))) {
 		if (*address)
-			hs_log(server->log, HS_LOG_INFO, "%s on %s", what,
+			hs_log(host->log, HS_LOG_INFO, "%s on %s", what,
 			       hs_address_text(address, (unsigned)port, text, sizeof text));
 	}
 }
 
-static void announce(const struct hs_server *server)
+static void announce(const struct hs_host *host)
 {
-	const struct hs_options *options = server->options;
-	const struct hs_host *host = &server->control.host;
+	const struct hs_options *options = host->options;
 	char text[HS_ADDRESS_TEXT_MAX];
 
-	announce_port(server, "listening", host->port);
-	announce_port(server, "tls", host->tls_port);
+	announce_port(host, "listening", host->port);
+	announce_port(host, "tls", host->tls_port);
 	if (host->http_port)
-		hs_log(server->log, HS_LOG_INFO, "http on %s",
+		hs_log(host->log, HS_LOG_INFO, "http on %s",
 		       hs_address_text(options->http_bind, (unsigned)host->http_port, text,
 				       sizeof text));
-	announce_engine(server);
+	announce_engine(host);
 	/* Nothing that would write to servers that are somebody's. */
 	if (host->port)
-		hs_log(server->log, HS_LOG_INFO, "try: redis-cli -p %d %s", host->port,
-		       server->engine->where ? "heat top" : "set hello world");
+		hs_log(host->log, HS_LOG_INFO, "try: redis-cli -p %d %s", host->port,
+		       host->engine->where ? "heat top" : "set hello world");
 	else
-		hs_log(server->log, HS_LOG_INFO,
+		hs_log(host->log, HS_LOG_INFO,
 		       "try: redis-cli --tls -p %d %s (--help tells of --cacert)", host->tls_port,
-		       server->engine->where ? "heat top" : "set hello world");
+		       host->engine->where ? "heat top" : "set hello world");
 }
 
 static void serve(struct hs_server *server)
@@ -650,7 +558,7 @@ static void serve(struct hs_server *server)
 	uv_thread_t joiner;
 
 	start_loop(server);
-	announce(server);
+	announce(&server->control.host);
 	hs_control_start(&server->control);
 	while (!is_stopping(server))
 		uv_run(&server->loop, UV_RUN_ONCE);
@@ -658,8 +566,9 @@ static void serve(struct hs_server *server)
 	while (!server->finished)
 		uv_run(&server->loop, UV_RUN_ONCE);
 	uv_thread_join(&joiner);
-	hs_log(server->log, HS_LOG_INFO, "%sgoodbye",
-	       hs_redis_is_url(server->options->engine) ? "" : "all data is on disk; ");
+	hs_log(server->control.host.log, HS_LOG_INFO, "%sgoodbye",
+	       hs_redis_is_url(server->control.host.options->engine) ? ""
+								     : "all data is on disk; ");
 }
 
 static void close_all(uv_handle_t *handle, void *argument)
@@ -683,24 +592,29 @@ static uint32_t count_workers(const struct hs_options *options)
 int hs_server_run(struct hs_options *options, int flags_count, char **flags, struct hs_log *log)
 {
 	struct hs_server *server = hs_mem_zalloc(sizeof *server);
+	struct hs_host *host = &server->control.host;
 	int code = 1;
 
-	server->options = options;
-	server->log = log;
+	host->options = options;
+	host->flags = flags;
+	host->flags_count = flags_count;
+	host->log = log;
+	host->workers_count = count_workers(options);
+	host->workers = hs_mem_zalloc(host->workers_count * sizeof *host->workers);
+	host->context = server;
+	host->stop = ask_to_stop;
 	server->control.http.fd = -1;
-	server->workers_count = count_workers(options);
 	signal(SIGPIPE, SIG_IGN);
-	raise_fd_limit(server);
-	server->workers = hs_mem_zalloc(server->workers_count * sizeof *server->workers);
+	raise_fd_limit(host);
 	uv_loop_init(&server->loop);
 	uv_async_init(&server->loop, &server->wake, on_wake);
 	server->wake.data = server;
-	if (open_listeners(server) == 0 && open_engine(server) == 0) {
-		create_heats(server);
-		fill_host(server, flags_count, flags);
-		create_shared(server);
+	if (open_listeners(server) == 0 && open_engine(host) == 0) {
+		create_heats(host);
+		fill_host(host);
+		create_shared(host);
 		hs_control_init(&server->control);
-		start_workers(server);
+		start_workers(host);
 		serve(server);
 		code = 0;
 	} else {
@@ -711,8 +625,8 @@ int hs_server_run(struct hs_options *options, int flags_count, char **flags, str
 	uv_walk(&server->loop, close_all, NULL);
 	uv_run(&server->loop, UV_RUN_DEFAULT);
 	uv_loop_close(&server->loop);
-	hs_tls_context_release(&server->control.host.tls);
-	hs_mem_free(&server->workers);
+	hs_tls_context_release(&host->tls);
+	hs_mem_free(&host->workers);
 	hs_mem_free(&server);
 	return code;
 }

@@ -3,8 +3,9 @@
 #include "absorb/fold/stats.h"
 #include "absorb/shared.h"
 #include "base/mem.h"
+#include "push/stats.h"
 #include "serve/clock.h"
-#include "serve/server.h"
+#include "serve/control.h"
 #include "stages/stages.h"
 
 #include <pthread.h>
@@ -29,14 +30,14 @@ static enum hs_submit submit(void *context, struct hs_op *op)
 	struct hs_worker *worker = context;
 
 	if (op->kind == HS_OP_PEER) {
-		struct hs_worker *asked = hs_server_worker(worker->server, op->partition);
+		struct hs_worker *asked = &worker->host->workers[op->partition];
 
 		hs_mpsc_push(&asked->asked, op, op, OP_NEXT);
 		uv_async_send(&asked->wake);
 		return HS_SUBMIT_QUEUED;
 	}
 	if (op->kind == HS_OP_HOST) {
-		hs_server_ask(worker->server, op);
+		hs_control_ask(worker->host, op);
 		return HS_SUBMIT_QUEUED;
 	}
 	return worker->engine->calls->submit(worker->engine, op);
@@ -91,7 +92,7 @@ static void tell(void *context, struct hs_news *news)
 {
 	struct hs_worker *worker = context;
 
-	hs_server_tell(worker->server, news);
+	hs_workers_tell(worker->host, news);
 }
 
 static const struct hs_core_calls core_calls = {
@@ -129,7 +130,8 @@ void hs_worker_complete(struct hs_worker *worker, struct hs_op *chain)
 	uv_async_send(&worker->wake);
 }
 
-void hs_worker_tell(struct hs_worker *worker, struct hs_news *news)
+/* Takes the reference over. */
+static void put_news(struct hs_worker *worker, struct hs_news *news)
 {
 	enum hs_newsbox_put put = hs_newsbox_put(&worker->news, news);
 
@@ -137,11 +139,31 @@ void hs_worker_tell(struct hs_worker *worker, struct hs_news *news)
 		atomic_fetch_add_explicit(&worker->stats.news_dropped.value, 1,
 					  memory_order_relaxed);
 	if (put == HS_NEWSBOX_FULL)
-		hs_log(hs_server_log(worker->server), HS_LOG_WARN,
+		hs_log(worker->host->log, HS_LOG_WARN,
 		       "worker %u does not keep up with the news: messages are dropped until it "
 		       "has read the %zu MiB that wait",
 		       worker->index, HS_NEWSBOX_BYTES_MAX / HS_MIB);
 	uv_async_send(&worker->wake);
+}
+
+/* A worker where nobody tracks need not hear of keys. It counts its first one before it asks the
+ * engine, so an engine that has been asked finds it counted. */
+static bool concerns(const struct hs_news *news, struct hs_worker *worker)
+{
+	bool changes = news->kind == HS_NEWS_CHANGED || news->kind == HS_NEWS_CHANGED_ALL;
+
+	return !changes || hs_counter_get(&hs_push_stats(worker->core)->tracking_clients) > 0;
+}
+
+void hs_workers_tell(struct hs_host *host, struct hs_news *news)
+{
+	for (uint32_t i = 0; i < host->workers_count; i++) {
+		if (!concerns(news, &host->workers[i]))
+			continue;
+		hs_news_ref(news, 1);
+		put_news(&host->workers[i], news);
+	}
+	hs_news_unref(&news);
 }
 
 static void read_news(struct hs_worker *worker, struct hs_now now, bool tell)
@@ -155,16 +177,6 @@ static void read_news(struct hs_worker *worker, struct hs_now now, bool tell)
 		if (tell)
 			hs_core_news(worker->core, now, note->news);
 	}
-}
-
-void hs_worker_finish(struct hs_worker *worker, struct hs_now now, struct hs_op *op)
-{
-	hs_core_complete(worker->core, now, op);
-}
-
-void hs_worker_flush(struct hs_worker *worker)
-{
-	hs_connection_flush(worker);
 }
 
 void hs_worker_core_options(const struct hs_options *options, struct hs_core_options *core)
@@ -310,8 +322,8 @@ static void close_handles(struct hs_worker *worker)
 /* A worker that ended before the others would leave them waiting for its part of CLIENT LIST. */
 static bool all_drained(const struct hs_worker *worker)
 {
-	for (uint32_t i = 0; i < hs_server_workers(worker->server); i++) {
-		if (!atomic_load(&hs_server_worker(worker->server, i)->drained))
+	for (uint32_t i = 0; i < worker->host->workers_count; i++) {
+		if (!atomic_load(&worker->host->workers[i].drained))
 			return false;
 	}
 	return true;
@@ -369,7 +381,7 @@ static void open_mail(struct hs_worker *worker, struct hs_mail *mail)
 		worker->tls = mail->context;
 		break;
 	case HS_MAIL_LEARN:
-		hs_core_learn(worker->core, hs_server_learned(worker->server));
+		hs_core_learn(worker->core, atomic_load(&worker->host->learned));
 		break;
 	case HS_MAIL_DRAIN:
 		worker->draining = true;
@@ -410,43 +422,44 @@ static void on_wake(uv_async_t *wake)
 		next_op = op->next;
 		hs_core_peer(worker->core, now, op);
 		op->next = NULL;
-		hs_worker_complete(hs_server_worker(worker->server, op->worker), op);
+		hs_worker_complete(&worker->host->workers[op->worker], op);
 	}
 	read_news(worker, now, true);
 	hs_connection_flush(worker);
 }
 
-void hs_worker_init(struct hs_worker *worker, struct hs_server *server, uint32_t index,
-		    const struct hs_options *options, struct hs_engine *engine,
-		    _Atomic uint64_t *slowlog_ids, uint64_t seed)
+void hs_worker_init(struct hs_worker *worker, struct hs_host *host, uint32_t index, uint64_t seed)
 {
+	const struct hs_options *options = host->options;
+	struct hs_engine *engine = host->engine;
 	struct hs_core_options core_options;
 	struct hs_core_world world = {
 		.commands = &hs_commands,
 		.calls = &core_calls,
 		.context = worker,
-		.log = hs_server_log(server),
+		.log = host->log,
 		.worker = index,
-		.workers = hs_server_workers(server),
+		.workers = host->workers_count,
 		.partitions = engine->calls->partitions(engine),
 		.reads_at_once = engine->reads_at_once,
 		.together = engine->together,
 		.slots = engine->slots,
 		.shared_connections = engine->shared_connections,
-		.node_id = hs_server_run_id(server),
-		.slowlog_ids = slowlog_ids,
+		.node_id = host->run_id,
+		.slowlog_ids = &host->live.slowlog_ids,
 		.stages = hs_stages,
 		.seed = seed,
-		.key_seed = hs_shared_seed(hs_server_shared(server)),
-		.heat = hs_server_heats(server)[index],
-		.heats = hs_server_heats(server),
-		.heats_count = hs_server_workers(server),
-		.shared = hs_server_shared(server),
+		.key_seed = hs_shared_seed(host->shared),
+		.heat = host->heats[index],
+		.heats = host->heats,
+		.heats_count = host->workers_count,
+		.shared = host->shared,
 	};
 
-	worker->server = server;
+	worker->host = host;
 	worker->engine = engine;
 	worker->index = index;
+	worker->tls = hs_tls_context_hold(host->tls);
 	worker->tcp_keepalive_s = (uint32_t)options->tcp_keepalive;
 	worker->read_buffer = hs_mem_alloc(HS_READ_BYTES);
 	worker->tls_patience_us = (uint64_t)options->tls_handshake_timeout * 1000000;

@@ -20,7 +20,7 @@
 #include <stdatomic.h>
 #include <uv.h>
 
-struct hs_server;
+struct hs_host; /* serve/host.h */
 
 enum hs_mail_kind { HS_MAIL_CLIENT, HS_MAIL_CONFIGURE, HS_MAIL_LEARN, HS_MAIL_DRAIN };
 
@@ -51,7 +51,7 @@ struct hs_worker_stats {
 };
 
 struct hs_worker {
-	struct hs_server *server;
+	struct hs_host *host; /* the process around it: other workers, log, users */
 	struct hs_engine *engine;
 	uint32_t index;
 	uv_thread_t thread;
@@ -82,9 +82,7 @@ struct hs_worker {
 	struct hs_worker_stats stats;
 };
 
-void hs_worker_init(struct hs_worker *worker, struct hs_server *server, uint32_t index,
-		    const struct hs_options *options, struct hs_engine *engine,
-		    _Atomic uint64_t *slowlog_ids, uint64_t seed);
+void hs_worker_init(struct hs_worker *worker, struct hs_host *host, uint32_t index, uint64_t seed);
 void hs_worker_start(struct hs_worker *worker);
 void hs_worker_join(struct hs_worker *worker); /* after HS_MAIL_DRAIN to all of them */
 /* Frees everything. Whoever might still post, ask or complete has ended. */
@@ -94,11 +92,9 @@ void hs_worker_deinit(struct hs_worker *worker);
 struct hs_mail *hs_mail_create(enum hs_mail_kind kind);
 void hs_worker_post(struct hs_worker *worker, struct hs_mail *mail);
 void hs_worker_complete(struct hs_worker *worker, struct hs_op *chain);
-void hs_worker_tell(struct hs_worker *worker, struct hs_news *news); /* takes a reference over */
-/* The worker's own thread: an engine on its loop has finished one; and has nothing more for now. */
-void hs_worker_finish(struct hs_worker *worker, struct hs_now now, struct hs_op *op);
-void hs_worker_flush(struct hs_worker *worker);
-/* What was submitted in this round of events goes to the engine, and replies to the clients. */
+/* Every worker is told. Takes the reference over. */
+void hs_workers_tell(struct hs_host *host, struct hs_news *news);
+/* The worker's own thread. What was submitted in this round of events goes to the engine, and replies to the clients. */
 void hs_worker_end_round(struct hs_worker *worker);
 
 /* What of the options concerns a core. The caller holds the users: drop them when
