@@ -115,26 +115,6 @@ static enum MHD_Result send_response(struct hs_http *http, struct MHD_Connection
 	return MHD_queue_response(peer, status, response);
 }
 
-static enum MHD_Result send_text(struct hs_http *http, struct MHD_Connection *peer, unsigned status,
-				 struct hs_buf *text)
-{
-	struct MHD_Response *response = create_response(http, PLAIN_TYPE, NO_STORE, text);
-	const struct connection *connection = connection_of(peer);
-	enum MHD_Result result;
-
-	if (!response)
-		return MHD_NO;
-	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
-		MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
-	if (status == MHD_HTTP_SERVICE_UNAVAILABLE)
-		MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, RETRY_TEXT);
-	if (connection && connection->reserved) /* its place is free again for the next one */
-		MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
-	result = send_response(http, peer, status, response);
-	MHD_destroy_response(response);
-	return result;
-}
-
 static void forget_shared(struct hs_http *http)
 {
 	if (http->shared)
@@ -143,17 +123,37 @@ static void forget_shared(struct hs_http *http)
 	http->shared_route = NULL;
 }
 
-/* A 200 of a route. */
-static enum MHD_Result send_body(struct hs_http *http, struct MHD_Connection *peer,
-				 const struct hs_http_route *route, struct hs_buf *body)
+static enum MHD_Result send_answer(struct hs_http *http, struct MHD_Connection *peer,
+				   const struct hs_http_route *route, struct hs_http_answer *answer)
 {
-	struct MHD_Response *response = create_response(http, route->type, NO_STORE, body);
+	const struct connection *connection = connection_of(peer);
+	unsigned status = answer->status;
+	bool fine = status == MHD_HTTP_OK || status == MHD_HTTP_NOT_MODIFIED; /* else: words */
+	bool cached = fine && answer->cache_control[0];
+	struct MHD_Response *response =
+		create_response(http, fine ? route->type : PLAIN_TYPE,
+				cached ? answer->cache_control : NO_STORE, &answer->body);
 	enum MHD_Result result;
+	char retry[16];
 
 	if (!response)
 		return MHD_NO;
-	result = send_response(http, peer, MHD_HTTP_OK, response);
-	if (!route->shared) {
+	if (fine && answer->etag[0])
+		MHD_add_response_header(response, MHD_HTTP_HEADER_ETAG, answer->etag);
+	if (fine && route->begin)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_ACCEPT_RANGES, "none");
+	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+	if (status == MHD_HTTP_SERVICE_UNAVAILABLE && answer->retry_s == 0)
+		answer->retry_s = RETRY_S;
+	snprintf(retry, sizeof retry, "%u", answer->retry_s);
+	if (answer->retry_s > 0)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, retry);
+	if (!fine && connection &&
+	    connection->reserved) /* its place is free again for the next one */
+		MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+	result = send_response(http, peer, status, response);
+	if (!fine || !route->shared) {
 		MHD_destroy_response(response);
 		return result;
 	}
@@ -164,9 +164,10 @@ static enum MHD_Result send_body(struct hs_http *http, struct MHD_Connection *pe
 }
 
 /* An answer that memory has no room for is replaced by words that say so. */
-static unsigned bound(const struct hs_http *http, unsigned status, struct hs_buf *body)
+static void bound(const struct hs_http *http, struct hs_http_answer *answer)
 {
 	const struct hs_http_options *options = &http->options;
+	struct hs_buf *body = &answer->body;
 	size_t len = body->len;
 
 	if (len > options->body_bytes) {
@@ -174,23 +175,23 @@ static unsigned bound(const struct hs_http *http, unsigned status, struct hs_buf
 		hs_buf_printf(body,
 			      "the answer has %zu bytes, at most %zu are sent: ask for less\n", len,
 			      options->body_bytes);
-		return MHD_HTTP_INTERNAL_SERVER_ERROR;
+		answer->status = MHD_HTTP_INTERNAL_SERVER_ERROR;
+		return;
 	}
 	/* Small ones are bounded by the number of connections: a probe is always answered. */
 	if (len > SMALL_BODY_BYTES && http->stats.unread_bytes + len > options->unread_bytes) {
 		hs_buf_deinit(body);
 		hs_buf_printf(body, "%llu bytes of answers wait to be read: try again\n",
 			      (unsigned long long)http->stats.unread_bytes);
-		return MHD_HTTP_SERVICE_UNAVAILABLE;
+		answer->status = MHD_HTTP_SERVICE_UNAVAILABLE;
 	}
-	return status;
 }
 
 /* ---- requests ---- */
 
 struct query {
 	struct hs_http_request request;
-	struct hs_buf why; /* what is wrong with it; empty: nothing */
+	struct hs_buf *why; /* what is wrong with it; empty: nothing */
 };
 
 static enum MHD_Result take_parameter(void *context, enum MHD_ValueKind kind, const char *name,
@@ -202,7 +203,7 @@ static enum MHD_Result take_parameter(void *context, enum MHD_ValueKind kind, co
 
 	(void)kind;
 	status = hs_http_request_set(&query->request, (struct hs_bytes){name, name_len}, text,
-				     &query->why);
+				     query->why);
 	return status == 0 ? MHD_YES : MHD_NO;
 }
 
@@ -356,39 +357,16 @@ static bool has_already(struct MHD_Connection *peer, const struct hs_http_answer
 	return condition.holds;
 }
 
-static enum MHD_Result send_answer(struct hs_http_later *later, const struct hs_http_route *route)
+static enum MHD_Result send_later(struct hs_http_later *later, const struct hs_http_route *route)
 {
 	struct hs_http_answer *answer = &later->answer;
-	struct hs_http *http = later->http;
-	struct MHD_Response *response;
-	enum MHD_Result result;
-	char retry[16];
 
 	/* The library sends the length of a 304's body, as it should, and not the body. */
 	if (has_already(later->peer, answer))
 		answer->status = MHD_HTTP_NOT_MODIFIED;
 	else
-		answer->status = bound(http, answer->status, &answer->body);
-	if (answer->status == MHD_HTTP_SERVICE_UNAVAILABLE && answer->retry_s == 0)
-		answer->retry_s = RETRY_S;
-	if (answer->status == MHD_HTTP_OK || answer->status == MHD_HTTP_NOT_MODIFIED)
-		response = create_response(
-			http, route->type,
-			answer->cache_control[0] ? answer->cache_control : NO_STORE, &answer->body);
-	else
-		response = create_response(http, PLAIN_TYPE, NO_STORE, &answer->body);
-	if (!response)
-		return MHD_NO;
-	if (answer->status < MHD_HTTP_BAD_REQUEST && answer->etag[0])
-		MHD_add_response_header(response, MHD_HTTP_HEADER_ETAG, answer->etag);
-	if (answer->status < MHD_HTTP_BAD_REQUEST)
-		MHD_add_response_header(response, MHD_HTTP_HEADER_ACCEPT_RANGES, "none");
-	snprintf(retry, sizeof retry, "%u", answer->retry_s);
-	if (answer->retry_s > 0)
-		MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, retry);
-	result = send_response(http, later->peer, answer->status, response);
-	MHD_destroy_response(response);
-	return result;
+		bound(later->http, answer);
+	return send_answer(later->http, later->peer, route, answer);
 }
 
 static enum MHD_Result begin_later(struct hs_http *http, struct connection *connection,
@@ -402,7 +380,7 @@ static enum MHD_Result begin_later(struct hs_http *http, struct connection *conn
 	request->rest.len -= strlen(request->route->path);
 	request->route->begin(http->options.context, request, later);
 	if (later->answered)
-		return send_answer(later, request->route);
+		return send_later(later, request->route);
 	later->suspended = true;
 	connection->busy = true;
 	MHD_suspend_connection(connection->peer);
@@ -447,33 +425,33 @@ static enum MHD_Result answer_request(struct hs_http *http, struct MHD_Connectio
 {
 	struct connection *connection = connection_of(peer);
 	const struct hs_http_route *route = find_route(http, connection, url);
-	struct hs_buf body = {0};
-	struct query query;
-	unsigned status;
+	struct hs_http_answer answer = {0};
+	struct query query = {.why = &answer.body};
 
 	if (connection && connection->later.answered)
-		return send_answer(&connection->later, route);
-	status = refuse(http, peer, method, route, &body);
-	if (status)
-		return send_text(http, peer, status, &body);
+		return send_later(&connection->later, route);
+	answer.status = refuse(http, peer, method, route, &answer.body);
+	if (answer.status)
+		return send_answer(http, peer, route, &answer);
 	if (connection && connection->reserved && !route->probe && !takes_place(http, connection)) {
 		http->stats.refused++;
-		hs_buf_printf(&body, FULL_TEXT);
-		return send_text(http, peer, MHD_HTTP_SERVICE_UNAVAILABLE, &body);
+		hs_buf_printf(&answer.body, FULL_TEXT);
+		answer.status = MHD_HTTP_SERVICE_UNAVAILABLE;
+		return send_answer(http, peer, route, &answer);
 	}
-	memset(&query, 0, sizeof query);
 	hs_http_request_init(&query.request, route);
 	MHD_get_connection_values_n(peer, MHD_GET_ARGUMENT_KIND, take_parameter, &query);
-	if (query.why.len > 0)
-		return send_text(http, peer, MHD_HTTP_BAD_REQUEST, &query.why);
+	if (answer.body.len > 0) {
+		answer.status = MHD_HTTP_BAD_REQUEST;
+		return send_answer(http, peer, route, &answer);
+	}
 	if (route->begin)
 		return connection ? begin_later(http, connection, &query.request) : MHD_NO;
 	if (route == http->shared_route)
 		return send_response(http, peer, MHD_HTTP_OK, http->shared);
-	status = bound(http, route->compose(http->options.context, &query.request, &body), &body);
-	if (status != MHD_HTTP_OK)
-		return send_text(http, peer, status, &body);
-	return send_body(http, peer, route, &body);
+	answer.status = route->compose(http->options.context, &query.request, &answer.body);
+	bound(http, &answer);
+	return send_answer(http, peer, route, &answer);
 }
 
 /* The library calls this with the headers, with each part of a body, and with the end; `state` is

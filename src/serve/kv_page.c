@@ -38,11 +38,6 @@ static void say(struct hs_http_answer *answer, unsigned status, const char *word
 	hs_buf_printf(&answer->body, "%s\n", words);
 }
 
-static void say_not_there(struct hs_http_answer *answer)
-{
-	say(answer, NOT_FOUND, "no such key, or none that is public");
-}
-
 /* Caches elsewhere do what the rule allows only while it is done here. */
 static void give_value(const struct hs_host *host, const struct hs_rule *rule, struct hs_buf *value,
 		       struct hs_http_answer *answer)
@@ -65,13 +60,27 @@ static void say_error(struct hs_bytes word, struct hs_http_answer *answer)
 	say(answer, UNAVAILABLE, text);
 }
 
-static void say_large(struct hs_http_answer *answer)
-{
-	char text[96];
+_Static_assert(HS_HTTP_BODY_BYTES_MAX == 16777216, "the words name it");
 
-	snprintf(text, sizeof text, "the value is too large: at most %zu bytes are sent",
-		 (size_t)HS_HTTP_BODY_BYTES_MAX);
-	say(answer, SERVER_ERROR, text);
+/* What is said when there is no value: a status and words. */
+static const struct {
+	unsigned status;
+	const char *words;
+} endings[] = {
+	[HS_FETCH_MISSING] = {NOT_FOUND, "no such key, or none that is public"},
+	[HS_FETCH_WRONG_TYPE] = {CONFLICT,
+				 "the value is not a string: only strings are served here"},
+	[HS_FETCH_LARGE] = {SERVER_ERROR,
+			    "the value is too large: at most 16777216 bytes are sent"},
+	[HS_FETCH_NO_ROOM] = {UNAVAILABLE, "too many large values are on their way: try again"},
+	[HS_FETCH_BUSY] = {UNAVAILABLE, "too many values are being read: try again"},
+	[HS_FETCH_LATE] = {TIMEOUT, "the value did not come in time"},
+	[HS_FETCH_ENDED] = {UNAVAILABLE, "the value cannot be read now"},
+};
+
+static void say_ending(enum hs_fetch_end end, struct hs_http_answer *answer)
+{
+	say(answer, endings[end].status, endings[end].words);
 }
 
 void hs_kv_page_done(struct hs_host *host, void *context, struct hs_fetch_result *result)
@@ -80,35 +89,13 @@ void hs_kv_page_done(struct hs_host *host, void *context, struct hs_fetch_result
 	struct hs_http_answer answer = {0};
 
 	if (!rule)
-		result->end = HS_FETCH_MISSING;
-	switch (result->end) {
-	case HS_FETCH_VALUE:
+		say_ending(HS_FETCH_MISSING, &answer);
+	else if (result->end == HS_FETCH_VALUE)
 		give_value(host, rule, &result->value, &answer);
-		break;
-	case HS_FETCH_MISSING:
-		say_not_there(&answer);
-		break;
-	case HS_FETCH_WRONG_TYPE:
-		say(&answer, CONFLICT, "the value is not a string: only strings are served here");
-		break;
-	case HS_FETCH_ERROR:
+	else if (result->end == HS_FETCH_ERROR)
 		say_error(result->word, &answer);
-		break;
-	case HS_FETCH_LARGE:
-		say_large(&answer);
-		break;
-	case HS_FETCH_NO_ROOM:
-		say(&answer, UNAVAILABLE, "too many large values are on their way: try again");
-		break;
-	case HS_FETCH_BUSY:
-		say(&answer, UNAVAILABLE, "too many values are being read: try again");
-		break;
-	case HS_FETCH_LATE:
-		say(&answer, TIMEOUT, "the value did not come in time");
-		break;
-	case HS_FETCH_ENDED:
-		say(&answer, UNAVAILABLE, "the value cannot be read now");
-	}
+	else
+		say_ending(result->end, &answer);
 	hs_http_answer(context, &answer);
 }
 
@@ -127,7 +114,7 @@ void hs_kv_page_begin(void *context, const struct hs_http_request *request,
 	}
 	hs_buf_deinit(&key);
 	if (status == 0)
-		say_not_there(&answer);
+		say_ending(HS_FETCH_MISSING, &answer);
 	else
 		say(&answer, BAD_REQUEST, "a % in a key is followed by two hexadecimal digits");
 	hs_http_answer(later, &answer);

@@ -26,32 +26,19 @@ static unsigned compose_metrics(void *context, const struct hs_http_request *req
 	return OK;
 }
 
-static unsigned compose_heat(void *context, const struct hs_http_request *request,
-			     struct hs_buf *body)
-{
-	struct hs_host *host = context;
-
-	hs_host_sample_heat(host);
-	return hs_api_heat(host->board, hs_clock_now(), request, body);
-}
-
-static unsigned compose_partitions(void *context, const struct hs_http_request *request,
-				   struct hs_buf *body)
-{
-	struct hs_host *host = context;
-
-	hs_host_sample_heat(host);
-	return hs_api_partitions(host->board, hs_clock_now(), request, body);
-}
-
-static unsigned compose_history(void *context, const struct hs_http_request *request,
-				struct hs_buf *body)
-{
-	struct hs_host *host = context;
-
-	hs_host_sample_heat(host);
-	return hs_api_history(host->board, hs_clock_now(), request, body);
-}
+/* The board's pages: http/api.h has the functions. */
+#define BOARD_PAGE(name)                                                                           \
+	static unsigned compose_##name(void *context, const struct hs_http_request *request,       \
+				       struct hs_buf *body)                                        \
+	{                                                                                          \
+		struct hs_host *host = context;                                                    \
+                                                                                                   \
+		hs_host_sample_heat(host);                                                         \
+		return hs_api_##name(host->board, hs_clock_now(), request, body);                  \
+	}
+BOARD_PAGE(heat)
+BOARD_PAGE(partitions)
+BOARD_PAGE(history)
 
 /* It answers: so it lives. */
 static unsigned compose_healthz(void *context, const struct hs_http_request *request,
