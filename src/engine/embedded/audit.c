@@ -29,11 +29,6 @@ struct walk {
 	uint64_t lines;
 };
 
-static const char *const tree_names[HS_KV_TREES] = {
-	[HS_KV_KEYS] = "keys",
-	[HS_KV_EXPIRES] = "expires",
-};
-
 static const char stand_in_name[] = "heatsink-audit";
 
 __attribute__((format(printf, 3, 4))) static void find(struct walk *walk, _Atomic uint64_t *counter,
@@ -51,16 +46,6 @@ __attribute__((format(printf, 3, 4))) static void find(struct walk *walk, _Atomi
 	va_end(args);
 	fprintf(out, "\n");
 	fflush(out);
-}
-
-static struct hs_bytes bytes_of(MDB_val val)
-{
-	return (struct hs_bytes){val.mv_data, val.mv_size};
-}
-
-static MDB_val val_of(struct hs_bytes bytes)
-{
-	return (MDB_val){bytes.len, (void *)(uintptr_t)bytes.data};
 }
 
 void hs_audit_key_text(struct hs_bytes physical, char text[HS_AUDIT_KEY_MAX])
@@ -183,12 +168,12 @@ static int open_trees(struct walk *walk)
 {
 	int rc = mdb_txn_begin(walk->env, NULL, MDB_RDONLY, &walk->txn);
 
+	if (rc == 0)
+		rc = hs_store_open_trees(walk->txn, 0, walk->trees);
 	for (int tree = 0; tree < HS_KV_TREES && rc == 0; tree++) {
 		MDB_stat stat;
 
-		rc = mdb_dbi_open(walk->txn, tree_names[tree], 0, &walk->trees[tree]);
-		if (rc == 0)
-			rc = mdb_stat(walk->txn, walk->trees[tree], &stat);
+		rc = mdb_stat(walk->txn, walk->trees[tree], &stat);
 		if (rc == 0)
 			walk->entries[tree] = stat.ms_entries;
 	}
@@ -205,9 +190,8 @@ static bool open_store(struct walk *walk)
 	struct stat stat;
 	int rc;
 
-	if (!hs_file_path(path, audit->folder, walk->name) ||
-	    (walk->fd = open(path, O_RDONLY | O_CLOEXEC)) < 0 || fstat(walk->fd, &stat) != 0 ||
-	    (uint64_t)stat.st_size < file_bytes) {
+	walk->fd = hs_file_open(audit->folder, walk->name, O_RDONLY, path);
+	if (walk->fd < 0 || fstat(walk->fd, &stat) != 0 || (uint64_t)stat.st_size < file_bytes) {
 		find(walk, &walk->progress->broken,
 		     "the file is missing or shorter than the %llu bytes its checkpoint needs",
 		     (unsigned long long)file_bytes);
@@ -247,7 +231,7 @@ static void check_expiry(struct walk *walk, struct hs_bytes physical, int64_t ex
 	MDB_val key, nothing;
 
 	index_of(physical, expire_ms, &index);
-	key = val_of(hs_expiry_bytes(&index));
+	key = hs_store_val_of(hs_expiry_bytes(&index));
 	if (mdb_get(walk->txn, walk->trees[HS_KV_EXPIRES], &key, &nothing) != 0)
 		find(walk, &walk->progress->misfits,
 		     "key '%s' has an expiry that the tree of expiries does not have", text);
@@ -276,11 +260,11 @@ static void check_index(struct walk *walk, struct hs_bytes index)
 
 	atomic_fetch_add(&walk->progress->expiries, 1);
 	if (index.len > HS_EXPIRY_TIME_BYTES) {
-		key = val_of((struct hs_bytes){index.data + HS_EXPIRY_TIME_BYTES,
-					       index.len - HS_EXPIRY_TIME_BYTES});
-		hs_audit_key_text(bytes_of(key), walk->progress->last);
+		key = hs_store_val_of((struct hs_bytes){index.data + HS_EXPIRY_TIME_BYTES,
+							index.len - HS_EXPIRY_TIME_BYTES});
+		hs_audit_key_text(hs_store_bytes_of(key), walk->progress->last);
 		if (mdb_get(walk->txn, walk->trees[HS_KV_KEYS], &key, &stored) == 0 &&
-		    hs_record_decode(bytes_of(stored), &record) == 0 &&
+		    hs_record_decode(hs_store_bytes_of(stored), &record) == 0 &&
 		    record.expire_ms == hs_expiry_time(index))
 			return;
 	}
@@ -301,20 +285,20 @@ static void walk_tree(struct walk *walk, enum hs_kv_tree tree)
 	if (rc == 0)
 		rc = mdb_cursor_get(cursor, &key, &value, MDB_FIRST);
 	for (; rc == 0; rc = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
-		struct hs_bytes now = bytes_of(key);
+		struct hs_bytes now = hs_store_bytes_of(key);
 
 		if (now.len > sizeof before) {
 			find(walk, &walk->progress->broken, "a key in tree '%s' is too long",
-			     tree_names[tree]);
+			     hs_store_trees[tree]);
 			break;
 		}
 		if (tree == HS_KV_KEYS)
-			check_key(walk, now, bytes_of(value));
+			check_key(walk, now, hs_store_bytes_of(value));
 		else
 			check_index(walk, now);
 		if (count > 0 && hs_bytes_compare((struct hs_bytes){before, before_len}, now) >= 0)
 			find(walk, &walk->progress->broken, "tree '%s' is out of order at key '%s'",
-			     tree_names[tree], walk->progress->last);
+			     hs_store_trees[tree], walk->progress->last);
 		memcpy(before, now.data, now.len);
 		before_len = now.len;
 		count++;
@@ -325,26 +309,21 @@ static void walk_tree(struct walk *walk, enum hs_kv_tree tree)
 	}
 	if (rc != 0 && rc != MDB_NOTFOUND)
 		find(walk, &walk->progress->broken, "tree '%s' cannot be read behind key '%s': %s",
-		     tree_names[tree], walk->progress->last, mdb_strerror(rc));
+		     hs_store_trees[tree], walk->progress->last, mdb_strerror(rc));
 	if (count != walk->entries[tree])
 		find(walk, &walk->progress->broken, "tree '%s' holds %llu entries and counts %llu",
-		     tree_names[tree], (unsigned long long)count,
+		     hs_store_trees[tree], (unsigned long long)count,
 		     (unsigned long long)walk->entries[tree]);
 }
 
 /* Pages in use and free pages together cannot be more than there are. */
 static void check_pages(struct walk *walk)
 {
-	const MDB_dbi trees[] = {0, 1, walk->trees[HS_KV_KEYS], walk->trees[HS_KV_EXPIRES]};
-	uint64_t pages = 2;
+	uint64_t pages = hs_store_pages(walk->txn, walk->trees);
 	MDB_cursor *cursor;
 	MDB_val key, list;
 	MDB_envinfo info;
-	MDB_stat stat;
 
-	for (size_t i = 0; i < sizeof trees / sizeof trees[0]; i++)
-		if (mdb_stat(walk->txn, trees[i], &stat) == 0)
-			pages += stat.ms_branch_pages + stat.ms_leaf_pages + stat.ms_overflow_pages;
 	if (mdb_env_info(walk->env, &info) != 0 || mdb_cursor_open(walk->txn, 0, &cursor) != 0)
 		return;
 	while (mdb_cursor_get(cursor, &key, &list, MDB_NEXT) == 0) {
@@ -407,7 +386,7 @@ static int cut_or_index(struct hs_store *store, MDB_cursor *cursor, struct hs_by
 	if (hs_record_decode(stored, &record) != 0 || record.expire_ms < 0)
 		return 0;
 	index_of(physical, record.expire_ms, &index);
-	key = val_of(hs_expiry_bytes(&index));
+	key = hs_store_val_of(hs_expiry_bytes(&index));
 	return mdb_put(store->write.txn, store->trees[HS_KV_EXPIRES], &key, &nothing, 0);
 }
 
@@ -425,7 +404,8 @@ static int cut_tree(struct hs_store *store, uint64_t seed, uint16_t partitions, 
 	if (rc == 0)
 		rc = mdb_cursor_get(cursor, &key, &value, MDB_FIRST);
 	while (rc == 0) {
-		struct hs_bytes physical = bytes_of(key), stored = bytes_of(value);
+		struct hs_bytes physical = hs_store_bytes_of(key),
+				stored = hs_store_bytes_of(value);
 		bool whole = entry_whole(physical, stored, seed, store->id, partitions);
 
 		if (!whole) {

@@ -39,18 +39,31 @@ static size_t part_bytes(size_t page_bytes)
 	return sizeof(struct part) + 2 * page_bytes;
 }
 
+/* Of one copy. */
+static size_t image_bytes(uint16_t stores, size_t page_bytes)
+{
+	return sizeof(struct head) + stores * part_bytes(page_bytes);
+}
+
 /* From one copy to the next. */
 static uint64_t copy_bytes(size_t image_bytes)
 {
 	return (image_bytes + COPY_ALIGN_BYTES - 1) / COPY_ALIGN_BYTES * COPY_ALIGN_BYTES;
 }
 
-static uint64_t sum(const char *image, size_t bytes, uint64_t seed)
+static struct head head_of(const char *image)
 {
 	struct head head;
-	uint64_t hash;
 
 	memcpy(&head, image, sizeof head);
+	return head;
+}
+
+static uint64_t sum(const char *image, size_t bytes, uint64_t seed)
+{
+	struct head head = head_of(image);
+	uint64_t hash;
+
 	head.checksum = 0;
 	hash = hs_hash((struct hs_bytes){(const char *)&head, sizeof head}, seed);
 	return hs_hash((struct hs_bytes){image + sizeof head, bytes - sizeof head}, hash);
@@ -66,25 +79,17 @@ static char *load_copy(int fd, uint64_t at, uint16_t stores, uint64_t seed)
 	if (hs_file_read(fd, &head, sizeof head, at) != 0 || head.magic != MAGIC ||
 	    head.stores != stores || head.page_bytes > HS_MIB)
 		return NULL;
-	bytes = sizeof head + stores * part_bytes(head.page_bytes);
+	bytes = image_bytes(stores, head.page_bytes);
 	image = hs_mem_alloc(bytes);
 	if (hs_file_read(fd, image, bytes, at) != 0 || sum(image, bytes, seed) != head.checksum)
 		hs_mem_free(&image);
 	return image;
 }
 
-static uint64_t lsn_of(const char *image)
-{
-	struct head head;
-
-	memcpy(&head, image, sizeof head);
-	return head.lsn;
-}
-
 /* Of two checkpoints, each perhaps NULL, the later. The other is freed. Which it was: *second. */
 static char *later(char *one, char *two, bool *second)
 {
-	*second = two && (!one || lsn_of(two) > lsn_of(one));
+	*second = two && (!one || head_of(two).lsn > head_of(one).lsn);
 	if (*second)
 		hs_mem_free(&one);
 	else
@@ -99,10 +104,8 @@ static char *load(const char *folder, const char *name, uint16_t stores, uint64_
 	char *copies[COPIES] = {NULL, NULL};
 	bool second;
 	off_t bytes;
-	int fd = -1;
+	int fd = hs_file_open(folder, name, O_RDONLY, path);
 
-	if (hs_file_path(path, folder, name))
-		fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0) {
 		bytes = lseek(fd, 0, SEEK_END);
 		for (int i = 0; i < COPIES && bytes > 0; i++)
@@ -123,7 +126,6 @@ int hs_checkpoint_find(const char *folder, uint16_t stores, uint64_t seed,
 		       struct hs_checkpoint_found *found, struct hs_fault *fault)
 {
 	char *images[2];
-	struct head head;
 	bool second;
 
 	*found = (struct hs_checkpoint_found){.broken_file = -1};
@@ -139,9 +141,8 @@ int hs_checkpoint_find(const char *folder, uint16_t stores, uint64_t seed,
 				    "damaged data: neither checkpoint file in '%s' has a whole "
 				    "copy; restore the folder from a backup",
 				    folder);
-	memcpy(&head, found->image, sizeof head);
-	found->lsn = head.lsn;
-	found->log_bytes = head.log_bytes;
+	found->lsn = head_of(found->image).lsn;
+	found->log_bytes = head_of(found->image).log_bytes;
 	if (found->broken_file < 0)
 		return 0;
 	return hs_fault_set(fault, HS_ECORRUPT,
@@ -159,15 +160,13 @@ void hs_checkpoint_found_deinit(struct hs_checkpoint_found *found)
 struct hs_bytes hs_checkpoint_metas(const struct hs_checkpoint_found *found, uint16_t store,
 				    uint64_t *file_bytes)
 {
-	const char *at = found->image + sizeof(struct head);
-	struct head head;
+	size_t page_bytes = head_of(found->image).page_bytes;
+	const char *at = found->image + image_bytes(store, page_bytes); /* behind those before it */
 	struct part part;
 
-	memcpy(&head, found->image, sizeof head);
-	at += store * part_bytes(head.page_bytes);
 	memcpy(&part, at, sizeof part);
 	*file_bytes = part.file_bytes;
-	return (struct hs_bytes){at + sizeof part, 2 * (size_t)head.page_bytes};
+	return (struct hs_bytes){at + sizeof part, 2 * page_bytes};
 }
 
 static int open_store(const char *folder, uint16_t id, uint64_t bytes_min, int *fd,
@@ -177,15 +176,30 @@ static int open_store(const char *folder, uint16_t id, uint64_t bytes_min, int *
 	struct stat stat;
 
 	hs_store_name(name, sizeof name, id);
-	if (!hs_file_path(path, folder, name))
-		return hs_fault_set(fault, HS_EINVAL, "the path of '%s' is too long", folder);
-	*fd = open(path, O_RDWR | O_CLOEXEC);
+	*fd = hs_file_open(folder, name, O_RDWR, path);
 	if (*fd < 0 || fstat(*fd, &stat) != 0)
-		return hs_fault_set(fault, HS_EIO, "cannot open '%s': %s", path, strerror(errno));
+		return hs_fault_set(fault, HS_EIO, "cannot open '%s': %s", path,
+				    strerror(*fd < 0 ? -*fd : errno));
 	if ((uint64_t)stat.st_size < bytes_min)
 		return hs_fault_set(fault, HS_ECORRUPT,
 				    "damaged data: '%s' is shorter than its checkpoint says", path);
 	return 0;
+}
+
+/* Writes an image to its file, `apart` bytes from one copy to the next. Each copy is synced before the
+ * next is touched. 0 or a negative errno. */
+static int write_copies(int fd, const char *image, size_t bytes, uint64_t apart)
+{
+	int rc = 0;
+
+	for (int i = 0; i < COPIES && rc == 0; i++) {
+		if (i > 0 && apart < bytes)
+			break; /* a file that has room for one copy */
+		rc = hs_file_write(fd, image, bytes, (uint64_t)i * apart);
+		if (rc == 0)
+			rc = hs_file_sync(fd);
+	}
+	return rc;
 }
 
 /* Writes a checkpoint to its own file again. If the last process was told that its sync failed, the
@@ -194,27 +208,13 @@ static int make_sure(const char *folder, const struct hs_checkpoint_found *found
 		     struct hs_fault *fault)
 {
 	char path[HS_PATH_BYTES_MAX];
-	struct head head;
-	uint64_t image_bytes;
-	off_t bytes = 0;
-	int fd, rc = 0;
+	size_t bytes = image_bytes(stores, head_of(found->image).page_bytes);
+	int fd = hs_file_open(folder, file_names[found->file], O_WRONLY, path);
+	off_t end = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
+	int rc = fd < 0 ? fd : end < 0 ? -errno : 0;
 
-	if (!hs_file_path(path, folder, file_names[found->file]))
-		return hs_fault_set(fault, HS_EINVAL, "the path of '%s' is too long", folder);
-	memcpy(&head, found->image, sizeof head);
-	image_bytes = sizeof head + stores * part_bytes(head.page_bytes);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0 || (bytes = lseek(fd, 0, SEEK_END)) < 0)
-		rc = -errno;
-	for (int i = 0; i < COPIES && rc == 0; i++) {
-		uint64_t at = (uint64_t)i * (uint64_t)bytes / COPIES;
-
-		if (i > 0 && at < image_bytes)
-			break; /* a file that has room for one copy */
-		rc = hs_file_write(fd, found->image, image_bytes, at);
-		if (rc == 0)
-			rc = hs_file_sync(fd);
-	}
+	if (rc == 0)
+		rc = write_copies(fd, found->image, bytes, (uint64_t)end / COPIES);
 	if (fd >= 0)
 		close(fd);
 	return rc == 0 ? 0
@@ -292,7 +292,6 @@ static int sync_store(struct hs_store *store, bool hurry)
 static int make(struct hs_checkpoint *checkpoint)
 {
 	struct hs_fault fault = {checkpoint->failure, sizeof checkpoint->failure};
-	int fd = checkpoint->fd[checkpoint->next];
 	struct head head;
 	int rc;
 
@@ -304,16 +303,11 @@ static int make(struct hs_checkpoint *checkpoint)
 			return hs_fault_set(&fault, HS_EIO, "cannot sync '%s': %s", store->path,
 					    mdb_strerror(-rc));
 	}
-	memcpy(&head, checkpoint->image, sizeof head);
+	head = head_of(checkpoint->image);
 	head.checksum = sum(checkpoint->image, checkpoint->image_bytes, checkpoint->seed);
 	memcpy(checkpoint->image, &head, sizeof head);
-	rc = 0;
-	for (int i = 0; i < COPIES && rc == 0; i++) {
-		rc = hs_file_write(fd, checkpoint->image, checkpoint->image_bytes,
-				   (uint64_t)i * copy_bytes(checkpoint->image_bytes));
-		if (rc == 0)
-			rc = hs_file_sync(fd);
-	}
+	rc = write_copies(checkpoint->fd[checkpoint->next], checkpoint->image,
+			  checkpoint->image_bytes, copy_bytes(checkpoint->image_bytes));
 	if (rc != 0)
 		return hs_fault_set(&fault, HS_EIO, "cannot write '%s/%s': %s", checkpoint->folder,
 				    file_names[checkpoint->next], strerror(-rc));
@@ -356,20 +350,19 @@ int hs_checkpoint_start(struct hs_checkpoint *checkpoint, const char *folder,
 	checkpoint->count = count;
 	checkpoint->seed = seed;
 	checkpoint->next = next;
-	checkpoint->image_bytes = sizeof(struct head) + count * part_bytes(stores[0].page_bytes);
+	checkpoint->image_bytes = image_bytes(count, stores[0].page_bytes);
 	file_bytes = COPIES * copy_bytes(checkpoint->image_bytes);
 	for (int i = 0; i < 2; i++) {
 		char path[HS_PATH_BYTES_MAX];
 		struct stat stat;
 
-		if (!hs_file_path(path, folder, file_names[i]))
-			return hs_fault_set(fault, HS_EINVAL, "the path of '%s' is too long",
-					    folder);
-		checkpoint->fd[i] = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+		checkpoint->fd[i] = hs_file_open(folder, file_names[i], O_RDWR | O_CREAT, path);
 		/* Neither shorter nor longer: the second copy begins in the middle. */
-		if (checkpoint->fd[i] < 0 || fstat(checkpoint->fd[i], &stat) != 0 ||
-		    ((uint64_t)stat.st_size > file_bytes &&
-		     ftruncate(checkpoint->fd[i], (off_t)file_bytes) != 0))
+		if (checkpoint->fd[i] < 0)
+			rc = checkpoint->fd[i];
+		else if (fstat(checkpoint->fd[i], &stat) != 0 ||
+			 ((uint64_t)stat.st_size > file_bytes &&
+			  ftruncate(checkpoint->fd[i], (off_t)file_bytes) != 0))
 			rc = -errno;
 		else if ((uint64_t)stat.st_size < file_bytes)
 			rc = hs_file_zero(checkpoint->fd[i], (uint64_t)stat.st_size, file_bytes);

@@ -155,7 +155,7 @@ static int log_damaged(const struct hs_database *database, const char *text, str
 
 /* Refuses a log in which something is missing that was on disk. */
 static int check_log(const struct hs_database *database, const struct hs_checkpoint_found *found,
-		     struct hs_log *log, struct hs_fault *fault)
+		     struct hs_fault *fault)
 {
 	struct hs_redo_survey survey;
 	char text[HS_PATH_BYTES_MAX + 256];
@@ -170,15 +170,14 @@ static int check_log(const struct hs_database *database, const struct hs_checkpo
 	hs_redo_survey_text(&survey, database->folder, text, sizeof text);
 	if (survey.damage)
 		return log_damaged(database, text, fault);
-	hs_log(log, HS_LOG_WARN,
+	hs_log(database->log, HS_LOG_WARN,
 	       "%s; they are dropped: without sync a power cut loses the last writes", text);
 	return 0;
 }
 
 /* The checkpoint to go back to, and a log that is whole behind it. Writes nothing. */
 static int find_checkpoint(struct hs_database *database, const struct hs_embedded_options *options,
-			   struct hs_checkpoint_found *found, struct hs_log *log,
-			   struct hs_fault *fault)
+			   struct hs_checkpoint_found *found, struct hs_fault *fault)
 {
 	int rc = hs_checkpoint_find(database->folder, database->partitions, database->seed, found,
 				    fault);
@@ -186,13 +185,12 @@ static int find_checkpoint(struct hs_database *database, const struct hs_embedde
 	if (rc == HS_ECORRUPT && options->repair && found->image)
 		rc = 0;
 	if (rc == 0 && found->broken_copies)
-		hs_log(log, HS_LOG_WARN,
+		hs_log(database->log, HS_LOG_WARN,
 		       "%d of the 4 copies in the checkpoint files of '%s' are not whole: one may "
-		       "be "
-		       "torn by a crash, more are damage to the disk; the others are used",
+		       "be torn by a crash, more are damage to the disk; the others are used",
 		       found->broken_copies, database->folder);
 	if (rc == 0 && !options->repair)
-		rc = check_log(database, found, log, fault);
+		rc = check_log(database, found, fault);
 	return rc;
 }
 
@@ -217,7 +215,7 @@ static int pin_stores(struct hs_database *database, struct hs_fault *fault)
 }
 
 static int come_back(struct hs_database *database, const struct hs_embedded_options *options,
-		     uint32_t readers, struct hs_log *log, struct hs_fault *fault)
+		     uint32_t readers, struct hs_fault *fault)
 {
 	struct hs_checkpoint_found found = {.image = NULL};
 	uint64_t lsn;
@@ -227,7 +225,7 @@ static int come_back(struct hs_database *database, const struct hs_embedded_opti
 	rc = hs_redo_open(&database->redo, database->folder, options->repair, options->log_bytes,
 			  options->sync, database->seed, fault);
 	if (rc == 0)
-		rc = find_checkpoint(database, options, &found, log, fault);
+		rc = find_checkpoint(database, options, &found, fault);
 	if (rc == 0)
 		rc = hs_checkpoint_put_back(database->folder, &found, database->partitions, fault);
 	lsn = found.lsn;
@@ -238,19 +236,19 @@ static int come_back(struct hs_database *database, const struct hs_embedded_opti
 	if (rc == 0)
 		rc = pin_stores(database, fault);
 	if (rc == 0)
-		rc = hs_replay(database, &lsn, options->repair, log, fault);
+		rc = hs_replay(database, &lsn, options->repair, fault);
 	return rc == 0 ? start_anew(database, lsn, !file, fault) : rc;
 }
 
 static int heal_format_copy(struct hs_database *database, const struct hs_format *format,
-			    struct hs_log *log, struct hs_fault *fault)
+			    struct hs_fault *fault)
 {
 	struct hs_format copy;
 
 	if (hs_format_copy(database->folder, &copy))
 		return 0;
-	hs_log(log, HS_LOG_WARN, "the copy of '%s/format' is missing or damaged: writing it anew",
-	       database->folder);
+	hs_log(database->log, HS_LOG_WARN,
+	       "the copy of '%s/format' is missing or damaged: writing it anew", database->folder);
 	return hs_format_heal(database->folder, format, true, fault);
 }
 
@@ -279,9 +277,9 @@ int hs_database_open(struct hs_database *database, const struct hs_embedded_opti
 			hs_log(log, HS_LOG_WARN,
 			       "the data in '%s' has %u partitions; that stays so",
 			       database->folder, (unsigned)database->partitions);
-		rc = heal_format_copy(database, &format, log, fault);
+		rc = heal_format_copy(database, &format, fault);
 		if (rc == 0)
-			rc = come_back(database, options, readers, log, fault);
+			rc = come_back(database, options, readers, fault);
 	} else if (rc == 0) {
 		rc = make(database, options, readers, fault);
 	}

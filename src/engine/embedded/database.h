@@ -58,7 +58,7 @@ int hs_database_lock(const char *folder, int *lock_fd, struct hs_fault *fault) H
 
 /* Applies what the log holds from `lsn` on (replay.c); what lies behind gaps, too, if `over_gaps`.
  * Gives the lsn behind the last record. */
-int hs_replay(struct hs_database *database, uint64_t *lsn, bool over_gaps, struct hs_log *log,
+int hs_replay(struct hs_database *database, uint64_t *lsn, bool over_gaps,
 	      struct hs_fault *fault) HS_MUSTCHECK;
 
 #endif

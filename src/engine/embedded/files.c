@@ -134,6 +134,16 @@ bool hs_file_path(char path[HS_PATH_BYTES_MAX], const char *folder, const char *
 	return len > 0 && len < HS_PATH_BYTES_MAX;
 }
 
+int hs_file_open(const char *folder, const char *name, int flags, char path[HS_PATH_BYTES_MAX])
+{
+	int fd;
+
+	if (!hs_file_path(path, folder, name))
+		return -ENAMETOOLONG;
+	fd = open(path, flags | O_CLOEXEC, 0600);
+	return fd < 0 ? -errno : fd;
+}
+
 int hs_file_remove(const char *folder, const char *name)
 {
 	char path[HS_PATH_BYTES_MAX];

@@ -36,6 +36,9 @@ int hs_file_replace(const char *folder, const char *name, const void *bytes,
 
 /* "folder/name" into `path`; false when that is too long. */
 bool hs_file_path(char path[HS_PATH_BYTES_MAX], const char *folder, const char *name);
+/* Opens a file of a folder, and gives its path for messages. A descriptor, or a negative errno. */
+int hs_file_open(const char *folder, const char *name, int flags,
+		 char path[HS_PATH_BYTES_MAX]) HS_MUSTCHECK;
 /* Removes a file; one that is not there is fine. */
 int hs_file_remove(const char *folder, const char *name) HS_MUSTCHECK;
 bool hs_file_exists(const char *folder, const char *name);

@@ -34,13 +34,10 @@ static int read_text(const char *folder, const char *name, char text[FORMAT_BYTE
 {
 	char path[HS_PATH_BYTES_MAX];
 	ssize_t got;
-	int fd, rc;
+	int fd = hs_file_open(folder, name, O_RDONLY, path), rc;
 
-	if (!hs_file_path(path, folder, name))
-		return -ENAMETOOLONG;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	got = read(fd, text, FORMAT_BYTES_MAX - 1);
 	rc = got < 0 ? -errno : 0;
 	close(fd);
@@ -151,6 +148,15 @@ static int written(const char *folder, const char *name, int rc, struct hs_fault
 	return hs_fault_set(fault, HS_EIO, "cannot write '%s/%s': %s", folder, name, strerror(-rc));
 }
 
+static int write_file(const char *folder, const char *name, const struct hs_format *format,
+		      struct hs_fault *fault)
+{
+	char text[FORMAT_BYTES_MAX];
+	size_t len = compose(format, text);
+
+	return written(folder, name, hs_file_replace(folder, name, text, len), fault);
+}
+
 int hs_format_read(const char *folder, struct hs_format *format, struct hs_fault *fault)
 {
 	char text[FORMAT_BYTES_MAX];
@@ -183,11 +189,7 @@ int hs_format_read(const char *folder, struct hs_format *format, struct hs_fault
 
 int hs_format_begin(const char *folder, const struct hs_format *format, struct hs_fault *fault)
 {
-	char text[FORMAT_BYTES_MAX];
-	size_t len = compose(format, text);
-
-	return written(folder, unfinished_name, hs_file_replace(folder, unfinished_name, text, len),
-		       fault);
+	return write_file(folder, unfinished_name, format, fault);
 }
 
 int hs_format_finish(const char *folder, struct hs_fault *fault)
@@ -207,9 +209,5 @@ int hs_format_finish(const char *folder, struct hs_fault *fault)
 int hs_format_heal(const char *folder, const struct hs_format *format, bool copy,
 		   struct hs_fault *fault)
 {
-	const char *name = copy ? copy_name : file_name;
-	char text[FORMAT_BYTES_MAX];
-	size_t len = compose(format, text);
-
-	return written(folder, name, hs_file_replace(folder, name, text, len), fault);
+	return write_file(folder, copy ? copy_name : file_name, format, fault);
 }

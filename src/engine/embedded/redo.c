@@ -130,16 +130,12 @@ const char *hs_redo_file_name(int turn)
 
 static int open_files(struct hs_redo *redo, const char *folder, int flags, struct hs_fault *fault)
 {
+	redo->fd[0] = redo->fd[1] = -1;
 	for (int i = 0; i < 2; i++) {
-		char *path = redo->path[i];
-
-		if (!hs_file_path(path, folder, file_names[i]))
-			return hs_fault_set(fault, HS_EINVAL, "the path of '%s' is too long",
-					    folder);
-		redo->fd[i] = open(path, flags | O_CLOEXEC, 0600);
-		if (redo->fd[i] < 0 && ((flags & O_CREAT) || errno != ENOENT))
-			return hs_fault_set(fault, HS_EIO, "cannot open '%s': %s", path,
-					    strerror(errno));
+		redo->fd[i] = hs_file_open(folder, file_names[i], flags, redo->path[i]);
+		if (redo->fd[i] < 0 && ((flags & O_CREAT) || redo->fd[i] != -ENOENT))
+			return hs_fault_set(fault, HS_EIO, "cannot open '%s': %s", redo->path[i],
+					    strerror(-redo->fd[i]));
 	}
 	return 0;
 }
@@ -147,20 +143,14 @@ static int open_files(struct hs_redo *redo, const char *folder, int flags, struc
 int hs_redo_open(struct hs_redo *redo, const char *folder, bool make, uint64_t file_bytes,
 		 bool sync, uint64_t seed, struct hs_fault *fault)
 {
-	memset(redo, 0, sizeof *redo);
-	redo->fd[0] = redo->fd[1] = -1;
-	redo->file_bytes = file_bytes;
-	redo->sync = sync;
-	redo->seed = seed;
+	*redo = (struct hs_redo){.file_bytes = file_bytes, .sync = sync, .seed = seed};
 	return open_files(redo, folder, O_RDWR | (make ? O_CREAT : 0), fault);
 }
 
 int hs_redo_open_to_read(struct hs_redo *redo, const char *folder, uint64_t seed,
 			 struct hs_fault *fault)
 {
-	memset(redo, 0, sizeof *redo);
-	redo->fd[0] = redo->fd[1] = -1;
-	redo->seed = seed;
+	*redo = (struct hs_redo){.seed = seed};
 	return open_files(redo, folder, O_RDONLY, fault);
 }
 

@@ -107,8 +107,7 @@ static bool next_record(struct replay *replay, struct hs_redo_reader *reader, bo
 	return hs_redo_reader_next(reader, record);
 }
 
-int hs_replay(struct hs_database *database, uint64_t *lsn, bool over_gaps, struct hs_log *log,
-	      struct hs_fault *fault)
+int hs_replay(struct hs_database *database, uint64_t *lsn, bool over_gaps, struct hs_fault *fault)
 {
 	struct replay replay = {.database = database, .fault = fault};
 	struct hs_redo_record record, after;
@@ -128,10 +127,11 @@ int hs_replay(struct hs_database *database, uint64_t *lsn, bool over_gaps, struc
 	*lsn = reader.lsn;
 	hs_redo_reader_close(&reader);
 	if (rc == 0 && replay.groups)
-		hs_log(log, HS_LOG_INFO, "replayed %llu changes in %llu groups from the log",
+		hs_log(database->log, HS_LOG_INFO,
+		       "replayed %llu changes in %llu groups from the log",
 		       (unsigned long long)replay.changes, (unsigned long long)replay.groups);
 	if (rc == 0 && replay.gaps)
-		hs_log(log, HS_LOG_WARN, "passed over %llu gaps in the log",
+		hs_log(database->log, HS_LOG_WARN, "passed over %llu gaps in the log",
 		       (unsigned long long)replay.gaps);
 	return rc;
 }

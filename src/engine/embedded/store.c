@@ -33,7 +33,7 @@ enum {
 #define DELETE_ROOM_BYTES HS_MIB
 #define HEADROOM_BYTES_MIN (64 * HS_MIB)
 
-static const char *const tree_names[HS_KV_TREES] = {
+const char *const hs_store_trees[HS_KV_TREES] = {
 	[HS_KV_KEYS] = "keys",
 	[HS_KV_EXPIRES] = "expires",
 };
@@ -61,18 +61,25 @@ static int compare(const MDB_val *a, const MDB_val *b)
 	return order ? order : (a->mv_size > b->mv_size) - (a->mv_size < b->mv_size);
 }
 
-static int open_trees(struct hs_store *store)
+int hs_store_open_trees(MDB_txn *txn, unsigned flags, MDB_dbi trees[HS_KV_TREES])
+{
+	int rc = 0;
+
+	for (int tree = 0; tree < HS_KV_TREES && rc == 0; tree++)
+		rc = mdb_dbi_open(txn, hs_store_trees[tree], flags, &trees[tree]);
+	return rc;
+}
+
+static int make_trees(struct hs_store *store)
 {
 	MDB_txn *txn;
 	int rc = mdb_txn_begin(store->env, NULL, 0, &txn);
 
 	if (rc != 0)
 		return rc;
-	for (int tree = 0; tree < HS_KV_TREES && rc == 0; tree++) {
-		rc = mdb_dbi_open(txn, tree_names[tree], MDB_CREATE, &store->trees[tree]);
-		if (rc == 0)
-			rc = mdb_set_compare(txn, store->trees[tree], compare);
-	}
+	rc = hs_store_open_trees(txn, MDB_CREATE, store->trees);
+	for (int tree = 0; tree < HS_KV_TREES && rc == 0; tree++)
+		rc = mdb_set_compare(txn, store->trees[tree], compare);
 	if (rc != 0) {
 		mdb_txn_abort(txn);
 		return rc;
@@ -106,7 +113,7 @@ static int open_env(struct hs_store *store, uint32_t readers)
 	if (rc != 0 || (rc = mdb_env_stat(store->env, &stat)) != 0)
 		return rc;
 	store->page_bytes = stat.ms_psize;
-	return open_trees(store);
+	return make_trees(store);
 }
 
 static void count(struct hs_store *store, MDB_txn *txn)
@@ -409,8 +416,8 @@ static void open_rescue(struct hs_store *store)
 			       MDB_NOSUBDIR | MDB_RDONLY | MDB_NOLOCK | MDB_NOTLS | MDB_NORDAHEAD,
 			       0600)) == 0)
 		rc = mdb_txn_begin(rescue->env, NULL, MDB_RDONLY, &txn);
-	for (int tree = 0; tree < HS_KV_TREES && rc == 0; tree++)
-		rc = mdb_dbi_open(txn, tree_names[tree], 0, &rescue->trees[tree]);
+	if (rc == 0)
+		rc = hs_store_open_trees(txn, 0, rescue->trees);
 	if (rc == 0) {
 		rc = mdb_txn_commit(txn);
 		txn = NULL;
@@ -483,19 +490,24 @@ void hs_store_try_drop(struct hs_store *store)
 	hs_notes_try_drop(&write->notes);
 }
 
-uint64_t hs_store_used(struct hs_store *store)
+uint64_t hs_store_pages(MDB_txn *txn, const MDB_dbi trees[HS_KV_TREES])
 {
 	/* LMDB's own two trees, of free pages and of trees, come first. */
-	const MDB_dbi trees[] = {0, 1, store->trees[HS_KV_KEYS], store->trees[HS_KV_EXPIRES]};
+	const MDB_dbi all[] = {0, 1, trees[HS_KV_KEYS], trees[HS_KV_EXPIRES]};
 	uint64_t pages = 2;
 
-	for (size_t i = 0; i < sizeof trees / sizeof trees[0]; i++) {
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
 		MDB_stat stat;
 
-		if (mdb_stat(store->write.txn, trees[i], &stat) == 0)
+		if (mdb_stat(txn, all[i], &stat) == 0)
 			pages += stat.ms_branch_pages + stat.ms_leaf_pages + stat.ms_overflow_pages;
 	}
-	return pages * store->page_bytes;
+	return pages;
+}
+
+uint64_t hs_store_used(struct hs_store *store)
+{
+	return hs_store_pages(store->write.txn, store->trees) * store->page_bytes;
 }
 
 void hs_store_explain(struct hs_store *store)

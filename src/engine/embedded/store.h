@@ -180,6 +180,22 @@ void hs_store_read_deinit(struct hs_store_read *read);
 /* LMDB's and the system's codes as ours. */
 int hs_store_error(int rc);
 
+/* For all that open a store's file with LMDB: the names of its trees, their handles (LMDB's code), and how many
+ * pages are reachable. */
+extern const char *const hs_store_trees[HS_KV_TREES];
+int hs_store_open_trees(MDB_txn *txn, unsigned flags, MDB_dbi trees[HS_KV_TREES]) HS_MUSTCHECK;
+uint64_t hs_store_pages(MDB_txn *txn, const MDB_dbi trees[HS_KV_TREES]);
+
+static inline MDB_val hs_store_val_of(struct hs_bytes bytes)
+{
+	return (MDB_val){bytes.len, (void *)(uintptr_t)bytes.data};
+}
+
+static inline struct hs_bytes hs_store_bytes_of(MDB_val val)
+{
+	return (struct hs_bytes){val.mv_data, val.mv_size};
+}
+
 /* The two implementations of the keyspace's trees: store_kv.c. */
 extern const struct hs_kv_calls hs_store_read_calls;
 extern const struct hs_kv_calls hs_store_write_calls;

@@ -26,14 +26,14 @@ int hs_store_error(int rc)
 	}
 }
 
-static MDB_val val_of(struct hs_bytes bytes)
+static int get(MDB_txn *txn, MDB_dbi dbi, struct hs_bytes key, struct hs_bytes *value)
 {
-	return (MDB_val){bytes.len, (void *)(uintptr_t)bytes.data};
-}
+	MDB_val at = hs_store_val_of(key), found;
+	int rc = mdb_get(txn, dbi, &at, &found);
 
-static struct hs_bytes bytes_of(MDB_val val)
-{
-	return (struct hs_bytes){val.mv_data, val.mv_size};
+	if (rc == 0)
+		*value = hs_store_bytes_of(found);
+	return rc;
 }
 
 static int cursor_get(MDB_cursor *cursor, MDB_cursor_op op, MDB_val at, struct hs_bytes *key,
@@ -43,8 +43,8 @@ static int cursor_get(MDB_cursor *cursor, MDB_cursor_op op, MDB_val at, struct h
 	int rc = mdb_cursor_get(cursor, &at, &found, op);
 
 	if (rc == 0) {
-		*key = bytes_of(at);
-		*value = bytes_of(found);
+		*key = hs_store_bytes_of(at);
+		*value = hs_store_bytes_of(found);
 	}
 	return rc;
 }
@@ -104,16 +104,10 @@ static int read_get(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes key,
 		    struct hs_bytes *value)
 {
 	struct hs_store_read *read = reader(kv);
-	MDB_val at = val_of(key), found;
-	int rc;
 
 	if (hidden(read, key))
 		return HS_EBUSY;
-	rc = mdb_get(read->txn, read->trees[tree], &at, &found);
-	if (rc != 0)
-		return hs_store_error(rc);
-	*value = bytes_of(found);
-	return 0;
+	return hs_store_error(get(read->txn, read->trees[tree], key, value));
 }
 
 static int read_cursor(struct hs_store_read *read, enum hs_kv_tree tree)
@@ -139,7 +133,7 @@ static int read_seek(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes fro
 	rc = read_cursor(read, tree);
 	if (rc == 0)
 		rc = cursor_get(read->cursors[tree], from.len ? MDB_SET_RANGE : MDB_FIRST,
-				val_of(from), key, value);
+				hs_store_val_of(from), key, value);
 	return hs_store_error(rc);
 }
 
@@ -162,32 +156,31 @@ static int read_count(struct hs_kv *kv, enum hs_kv_tree tree, uint64_t *entries)
 }
 
 /* A command that writes is never sent to a reader. */
+static int refuse_write(void)
+{
+	bool reader_may_write = false;
+
+	hs_check(reader_may_write);
+	return HS_EIO;
+}
+
 static int read_put(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes key, size_t len,
 		    char **room)
 {
-	bool reader_may_put = false;
-
 	(void)kv, (void)tree, (void)key, (void)len, (void)room;
-	hs_check(reader_may_put);
-	return HS_EIO;
+	return refuse_write();
 }
 
 static int read_del(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes key)
 {
-	bool reader_may_delete = false;
-
 	(void)kv, (void)tree, (void)key;
-	hs_check(reader_may_delete);
-	return HS_EIO;
+	return refuse_write();
 }
 
 static int read_clear(struct hs_kv *kv)
 {
-	bool reader_may_clear = false;
-
 	(void)kv;
-	hs_check(reader_may_clear);
-	return HS_EIO;
+	return refuse_write();
 }
 
 const struct hs_kv_calls hs_store_read_calls = {
@@ -239,13 +232,8 @@ static int write_get(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes key
 		     struct hs_bytes *value)
 {
 	struct hs_store_write *write = writer(kv);
-	MDB_val at = val_of(key), found;
-	int rc = mdb_get(write->txn, write->store->trees[tree], &at, &found);
 
-	if (rc != 0)
-		return write_failed(write, rc);
-	*value = bytes_of(found);
-	return 0;
+	return write_failed(write, get(write->txn, write->store->trees[tree], key, value));
 }
 
 /* A key handed in may lie in the very page that is about to change, and is noted down after. */
@@ -266,7 +254,7 @@ static int write_put(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes key
 
 	hs_store_settle(write->store);
 	key = copy_key(copy, key);
-	at = val_of(key);
+	at = hs_store_val_of(key);
 	rc = mdb_put(write->txn, write->store->trees[tree], &at, &value, MDB_RESERVE);
 	if (rc != 0)
 		return write_failed(write, rc);
@@ -290,7 +278,7 @@ static int write_del(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes key
 
 	hs_store_settle(write->store);
 	key = copy_key(copy, key);
-	at = val_of(key);
+	at = hs_store_val_of(key);
 	rc = mdb_del(write->txn, write->store->trees[tree], &at, NULL);
 	if (rc != 0)
 		return write_failed(write, rc);
@@ -311,7 +299,7 @@ static int write_seek(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes fr
 		rc = mdb_cursor_open(write->txn, write->store->trees[tree], &write->cursors[tree]);
 	if (rc == 0)
 		rc = cursor_get(write->cursors[tree], from.len ? MDB_SET_RANGE : MDB_FIRST,
-				val_of(from), key, value);
+				hs_store_val_of(from), key, value);
 	return write_failed(write, rc);
 }
 
@@ -361,7 +349,7 @@ const struct hs_kv_calls hs_store_write_calls = {
 int hs_store_apply(struct hs_store *store, const struct hs_redo_entry *entry)
 {
 	struct hs_store_write *write = &store->write;
-	MDB_val key = val_of(entry->key), value = val_of(entry->value);
+	MDB_val key = hs_store_val_of(entry->key), value = hs_store_val_of(entry->value);
 	int rc;
 
 	if (entry->tree >= HS_KV_TREES)
