@@ -268,14 +268,14 @@ static int add(struct making *making, const struct hs_learned_entry *entry,
 static int derive_subs(struct making *making, const struct hs_learned_entry *entry,
 		       const struct hs_command *parent)
 {
-	const struct hs_known_route *route = NULL;
+	const struct hs_known *known = NULL;
 	const struct hs_command *row;
 	int err = 0;
 
-	while (err == 0 && (route = hs_known_sub(parent->name, route))) {
+	while (err == 0 && (known = hs_known_sub(parent->name, known))) {
 		struct hs_learned_entry sub = *entry;
 
-		snprintf(sub.name, sizeof sub.name, "%s", route->name);
+		snprintf(sub.name, sizeof sub.name, "%s", known->name);
 		err = add(making, &sub, parent, false, &row);
 	}
 	return err;

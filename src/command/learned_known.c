@@ -4,33 +4,6 @@
  * here, and a line becomes idle when its command becomes one of ours. */
 #include "command/learned_row.h"
 
-#define ALL(name, how)                                                                             \
-	{                                                                                          \
-		name, HS_PLACE_ALL, HS_MERGE_##how                                                 \
-	}
-static const struct hs_known_route routes[] = {
-	ALL("bgrewriteaof", ALL_SUCCEEDED),
-	ALL("bgsave", ALL_SUCCEEDED),
-	ALL("function|delete", ALL_SUCCEEDED),
-	ALL("function|flush", ALL_SUCCEEDED),
-	ALL("function|kill", ONE_SUCCEEDED),
-	ALL("function|load", ALL_SUCCEEDED),
-	ALL("function|restore", ALL_SUCCEEDED),
-	ALL("lastsave", MIN), /* since when all of it is saved */
-	ALL("memory|purge", ALL_SUCCEEDED),
-	{"memory|usage", HS_PLACE_PARTITION, HS_MERGE_NONE},
-	ALL("pubsub|channels", CONCAT),
-	ALL("pubsub|shardchannels", CONCAT),
-	ALL("save", ALL_SUCCEEDED),
-	ALL("script|exists", AND),
-	ALL("script|flush", ALL_SUCCEEDED),
-	ALL("script|kill", ONE_SUCCEEDED),
-	ALL("script|load", ALL_SUCCEEDED),
-	ALL("wait", MIN),
-	ALL("waitaof", MIN),
-};
-#undef ALL
-
 #define SHARED "it changes the connection to the server, which many clients share"
 #define STREAM "it turns the connection to the server into a stream, and many clients share that"
 #define TOPOLOGY "who is whose replica is between the servers; ask them directly"
@@ -72,9 +45,6 @@ static const struct {
 	{"unsubscribe", SHARED},
 };
 
-/* Commands that wait for others although no server says so of them. */
-static const char *const waits[] = {"wait", "waitaof"};
-
 /* Commands of the category @scripting that run nothing and install nothing that runs under a name that
  * others call. Every other command of the category is unchecked, those of future servers included. A
  * name that ends with | stands for all subcommands. */
@@ -85,56 +55,6 @@ static const char *const harmless_scripting[] = {
 
 /* Modules' commands that run other commands although they name keys: how their names begin. */
 static const char *const running_modules[] = {"rg.", "tfcall", "tfunction", "ai.script", "ai.dag"};
-
-/* Reads whose answers follow from the value of their one key alone. Left out: what depends on the time
- * (TTL, OBJECT, XINFO, XPENDING), on chance (SRANDMEMBER), on a cursor (SSCAN), on other keys (SORT), what
- * writes on the side (PFCOUNT), and what has both missing strings and missing arrays (LMPOP's kin). Checked
- * against a server by tests/integration/test_dialect.py. The fields of a hash expire at servers that have
- * HPEXPIRE, and are told of some time after. */
-static const struct {
-	const char *name;
-	unsigned keep;
-} keeps[] = {
-	{"bitfield_ro", HS_KEEP_YES},
-	{"geodist", HS_KEEP_YES},
-	{"geohash", HS_KEEP_YES},
-	{"geopos", HS_KEEP_YES | HS_KEEP_NULL_ARRAYS},
-	{"georadius_ro", HS_KEEP_YES},
-	{"georadiusbymember_ro", HS_KEEP_YES},
-	{"geosearch", HS_KEEP_YES},
-	{"hexists", HS_KEEP_FIELDS | HS_KEEP_YES},
-	{"hget", HS_KEEP_FIELDS | HS_KEEP_YES},
-	{"hgetall", HS_KEEP_FIELDS | HS_KEEP_YES | HS_KEEP_WHOLE},
-	{"hkeys", HS_KEEP_FIELDS | HS_KEEP_YES | HS_KEEP_WHOLE},
-	{"hlen", HS_KEEP_FIELDS | HS_KEEP_YES | HS_KEEP_WHOLE},
-	{"hmget", HS_KEEP_FIELDS | HS_KEEP_YES},
-	{"hstrlen", HS_KEEP_FIELDS | HS_KEEP_YES},
-	{"hvals", HS_KEEP_FIELDS | HS_KEEP_YES | HS_KEEP_WHOLE},
-	{"lindex", HS_KEEP_YES},
-	{"llen", HS_KEEP_YES | HS_KEEP_WHOLE},
-	{"lpos", HS_KEEP_YES},
-	{"lrange", HS_KEEP_YES},
-	{"scard", HS_KEEP_YES | HS_KEEP_WHOLE},
-	{"sismember", HS_KEEP_YES},
-	{"smembers", HS_KEEP_YES | HS_KEEP_WHOLE},
-	{"smismember", HS_KEEP_YES},
-	{"xlen", HS_KEEP_YES},
-	{"xrange", HS_KEEP_YES | HS_KEEP_NULL_ARRAYS},
-	{"xrevrange", HS_KEEP_YES | HS_KEEP_NULL_ARRAYS},
-	{"zcard", HS_KEEP_YES | HS_KEEP_WHOLE},
-	{"zcount", HS_KEEP_YES},
-	{"zlexcount", HS_KEEP_YES},
-	{"zmscore", HS_KEEP_YES},
-	{"zrange", HS_KEEP_YES | HS_KEEP_PAIRS},
-	{"zrangebylex", HS_KEEP_YES},
-	{"zrangebyscore", HS_KEEP_YES | HS_KEEP_PAIRS},
-	{"zrank", HS_KEEP_YES | HS_KEEP_SHORT},
-	{"zrevrange", HS_KEEP_YES | HS_KEEP_PAIRS},
-	{"zrevrangebylex", HS_KEEP_YES},
-	{"zrevrangebyscore", HS_KEEP_YES | HS_KEEP_PAIRS},
-	{"zrevrank", HS_KEEP_YES | HS_KEEP_SHORT},
-	{"zscore", HS_KEEP_YES},
-};
 
 #define RANGE(from, to, what)                                                                      \
 	{                                                                                          \
@@ -164,70 +84,114 @@ enum {
 	TAKE = HS_KEY_RW | HS_KEY_ACCESS | HS_KEY_DELETE,
 };
 
-static const struct {
-	const char *name;
-	bool always; /* also when the server has specs: they do not say everything */
-	uint8_t count;
-	struct hs_key_spec specs[3];
-} keys[] = {
-	{"eval", false, 1, {NUMBER(2, BOTH)}},
-	{"evalsha", false, 1, {NUMBER(2, BOTH)}},
-	{"georadius",
-	 false,
-	 3,
-	 {RANGE(1, 0, READ), BEHIND("store", 6, 0, 0, STORE), BEHIND("storedist", 6, 0, 0, STORE)}},
-	{"georadiusbymember",
-	 false,
-	 3,
-	 {RANGE(1, 0, READ), BEHIND("store", 5, 0, 0, STORE), BEHIND("storedist", 5, 0, 0, STORE)}},
-	{"memory|usage", false, 1, {RANGE(2, 0, HS_KEY_RO)}},
-	{"migrate", true, 1, {SPECIAL(HS_KEY_SEARCH_MIGRATE, TAKE)}},
-	{"sort", true, 2, {RANGE(1, 0, READ), SPECIAL(HS_KEY_SEARCH_SORT, STORE)}},
-	{"stralgo", false, 1, {BEHIND("keys", 2, 1, 0, READ)}},
-	{"xread", false, 1, {BEHIND("streams", 1, -1, 2, READ)}},
-	{"xreadgroup", false, 1, {BEHIND("streams", 4, -1, 2, READ)}},
-	{"zdiff", false, 1, {NUMBER(1, READ)}},
-	{"zdiffstore", false, 2, {RANGE(1, 0, STORE), NUMBER(2, READ)}},
-	{"zinter", false, 1, {NUMBER(1, READ)}},
-	{"zinterstore", false, 2, {RANGE(1, 0, STORE), NUMBER(2, READ)}},
-	{"zunion", false, 1, {NUMBER(1, READ)}},
-	{"zunionstore", false, 2, {RANGE(1, 0, STORE), NUMBER(2, READ)}},
-};
-
 #define COUNT(table) (sizeof(table) / sizeof(table)[0])
+#define ALL(how) .routed = true, .place = HS_PLACE_ALL, .merge = HS_MERGE_##how
+#define SPECS(...) ((const struct hs_key_spec[]){__VA_ARGS__})
+#define KEYS(...) .keys = SPECS(__VA_ARGS__), .keys_count = COUNT(SPECS(__VA_ARGS__))
 
-const struct hs_known_route *hs_known_route(const char *name)
+/* clang-format off */
+static const struct hs_known table[] = {
+	/* Where they go. */
+	{"bgrewriteaof", ALL(ALL_SUCCEEDED)},
+	{"bgsave", ALL(ALL_SUCCEEDED)},
+	{"function|delete", ALL(ALL_SUCCEEDED)},
+	{"function|flush", ALL(ALL_SUCCEEDED)},
+	{"function|kill", ALL(ONE_SUCCEEDED)},
+	{"function|load", ALL(ALL_SUCCEEDED)},
+	{"function|restore", ALL(ALL_SUCCEEDED)},
+	{"lastsave", ALL(MIN)}, /* since when all of it is saved */
+	{"memory|purge", ALL(ALL_SUCCEEDED)},
+	{"memory|usage", .routed = true, .place = HS_PLACE_PARTITION, KEYS(RANGE(2, 0, HS_KEY_RO))},
+	{"pubsub|channels", ALL(CONCAT)},
+	{"pubsub|shardchannels", ALL(CONCAT)},
+	{"save", ALL(ALL_SUCCEEDED)},
+	{"script|exists", ALL(AND)},
+	{"script|flush", ALL(ALL_SUCCEEDED)},
+	{"script|kill", ALL(ONE_SUCCEEDED)},
+	{"script|load", ALL(ALL_SUCCEEDED)},
+	{"wait", ALL(MIN), .waits = true},
+	{"waitaof", ALL(MIN), .waits = true},
+
+	/* Reads whose answers follow from the value of their one key alone. Left out: what depends on the time
+	 * (TTL, OBJECT, XINFO, XPENDING), on chance (SRANDMEMBER), on a cursor (SSCAN), on other keys (SORT), what
+	 * writes on the side (PFCOUNT), and what has both missing strings and missing arrays (LMPOP's kin). Checked
+	 * against a server by tests/integration/test_dialect.py. The fields of a hash expire at servers that have
+	 * HPEXPIRE, and are told of some time after. */
+	{"bitfield_ro", .keep = HS_KEEP_YES},
+	{"geodist", .keep = HS_KEEP_YES},
+	{"geohash", .keep = HS_KEEP_YES},
+	{"geopos", .keep = HS_KEEP_YES | HS_KEEP_NULL_ARRAYS},
+	{"georadius_ro", .keep = HS_KEEP_YES},
+	{"georadiusbymember_ro", .keep = HS_KEEP_YES},
+	{"geosearch", .keep = HS_KEEP_YES},
+	{"hexists", .keep = HS_KEEP_FIELDS | HS_KEEP_YES},
+	{"hget", .keep = HS_KEEP_FIELDS | HS_KEEP_YES},
+	{"hgetall", .keep = HS_KEEP_FIELDS | HS_KEEP_YES | HS_KEEP_WHOLE},
+	{"hkeys", .keep = HS_KEEP_FIELDS | HS_KEEP_YES | HS_KEEP_WHOLE},
+	{"hlen", .keep = HS_KEEP_FIELDS | HS_KEEP_YES | HS_KEEP_WHOLE},
+	{"hmget", .keep = HS_KEEP_FIELDS | HS_KEEP_YES},
+	{"hstrlen", .keep = HS_KEEP_FIELDS | HS_KEEP_YES},
+	{"hvals", .keep = HS_KEEP_FIELDS | HS_KEEP_YES | HS_KEEP_WHOLE},
+	{"lindex", .keep = HS_KEEP_YES},
+	{"llen", .keep = HS_KEEP_YES | HS_KEEP_WHOLE},
+	{"lpos", .keep = HS_KEEP_YES},
+	{"lrange", .keep = HS_KEEP_YES},
+	{"scard", .keep = HS_KEEP_YES | HS_KEEP_WHOLE},
+	{"sismember", .keep = HS_KEEP_YES},
+	{"smembers", .keep = HS_KEEP_YES | HS_KEEP_WHOLE},
+	{"smismember", .keep = HS_KEEP_YES},
+	{"xlen", .keep = HS_KEEP_YES},
+	{"xrange", .keep = HS_KEEP_YES | HS_KEEP_NULL_ARRAYS},
+	{"xrevrange", .keep = HS_KEEP_YES | HS_KEEP_NULL_ARRAYS},
+	{"zcard", .keep = HS_KEEP_YES | HS_KEEP_WHOLE},
+	{"zcount", .keep = HS_KEEP_YES},
+	{"zlexcount", .keep = HS_KEEP_YES},
+	{"zmscore", .keep = HS_KEEP_YES},
+	{"zrange", .keep = HS_KEEP_YES | HS_KEEP_PAIRS},
+	{"zrangebylex", .keep = HS_KEEP_YES},
+	{"zrangebyscore", .keep = HS_KEEP_YES | HS_KEEP_PAIRS},
+	{"zrank", .keep = HS_KEEP_YES | HS_KEEP_SHORT},
+	{"zrevrange", .keep = HS_KEEP_YES | HS_KEEP_PAIRS},
+	{"zrevrangebylex", .keep = HS_KEEP_YES},
+	{"zrevrangebyscore", .keep = HS_KEEP_YES | HS_KEEP_PAIRS},
+	{"zrevrank", .keep = HS_KEEP_YES | HS_KEEP_SHORT},
+	{"zscore", .keep = HS_KEEP_YES},
+
+	/* Where their keys are. */
+	{"eval", KEYS(NUMBER(2, BOTH))},
+	{"evalsha", KEYS(NUMBER(2, BOTH))},
+	{"georadius", KEYS(RANGE(1, 0, READ), BEHIND("store", 6, 0, 0, STORE), BEHIND("storedist", 6, 0, 0, STORE))},
+	{"georadiusbymember", KEYS(RANGE(1, 0, READ), BEHIND("store", 5, 0, 0, STORE), BEHIND("storedist", 5, 0, 0, STORE))},
+	{"migrate", KEYS(SPECIAL(HS_KEY_SEARCH_MIGRATE, TAKE)), .keys_always = true},
+	{"sort", KEYS(RANGE(1, 0, READ), SPECIAL(HS_KEY_SEARCH_SORT, STORE)), .keys_always = true},
+	{"stralgo", KEYS(BEHIND("keys", 2, 1, 0, READ))},
+	{"xread", KEYS(BEHIND("streams", 1, -1, 2, READ))},
+	{"xreadgroup", KEYS(BEHIND("streams", 4, -1, 2, READ))},
+	{"zdiff", KEYS(NUMBER(1, READ))},
+	{"zdiffstore", KEYS(RANGE(1, 0, STORE), NUMBER(2, READ))},
+	{"zinter", KEYS(NUMBER(1, READ))},
+	{"zinterstore", KEYS(RANGE(1, 0, STORE), NUMBER(2, READ))},
+	{"zunion", KEYS(NUMBER(1, READ))},
+	{"zunionstore", KEYS(RANGE(1, 0, STORE), NUMBER(2, READ))},
+};
+/* clang-format on */
+
+const struct hs_known *hs_known(const char *name)
 {
-	for (size_t i = 0; i < COUNT(routes); i++)
-		if (strcmp(routes[i].name, name) == 0)
-			return &routes[i];
+	for (size_t i = 0; i < COUNT(table); i++)
+		if (strcmp(table[i].name, name) == 0)
+			return &table[i];
 	return NULL;
 }
 
-const struct hs_known_route *hs_known_sub(const char *parent, const struct hs_known_route *route)
+const struct hs_known *hs_known_sub(const char *parent, const struct hs_known *before)
 {
 	size_t len = strlen(parent);
 
-	for (size_t i = route ? (size_t)(route - routes) + 1 : 0; i < COUNT(routes); i++)
-		if (strncmp(routes[i].name, parent, len) == 0 && routes[i].name[len] == '|')
-			return &routes[i];
+	for (size_t i = before ? (size_t)(before - table) + 1 : 0; i < COUNT(table); i++)
+		if (strncmp(table[i].name, parent, len) == 0 && table[i].name[len] == '|')
+			return &table[i];
 	return NULL;
-}
-
-bool hs_known_waits(const char *name)
-{
-	for (size_t i = 0; i < COUNT(waits); i++)
-		if (strcmp(waits[i], name) == 0)
-			return true;
-	return false;
-}
-
-unsigned hs_known_keep(const char *name)
-{
-	for (size_t i = 0; i < COUNT(keeps); i++)
-		if (strcmp(keeps[i].name, name) == 0)
-			return keeps[i].keep;
-	return 0;
 }
 
 static bool is_harmless_scripting(const char *name)
@@ -262,16 +226,5 @@ const char *hs_known_refused(const char *name)
 		    (strlen(refusals[i].name) == container &&
 		     strncmp(refusals[i].name, name, container) == 0))
 			return refusals[i].why;
-	return NULL;
-}
-
-const struct hs_key_spec *hs_known_keys(const char *name, bool specs, uint8_t *count)
-{
-	for (size_t i = 0; i < COUNT(keys); i++) {
-		if (strcmp(keys[i].name, name) != 0 || (specs && !keys[i].always))
-			continue;
-		*count = keys[i].count;
-		return keys[i].specs;
-	}
 	return NULL;
 }

@@ -245,14 +245,14 @@ static void fill_keys(struct hs_command *row, const struct hs_learned_entry *ent
 {
 	struct hs_key_spec specs[HS_LEARNED_SPECS_MAX];
 	struct hs_bytes rest = hs_answer_elements(entry->key_specs), map;
+	const struct hs_known *known = hs_known(row->name);
 	uint8_t count = 0;
-	const struct hs_key_spec *known;
 
 	while (count < HS_LEARNED_SPECS_MAX && hs_answer_take(&rest, &map))
 		read_spec(&specs[count++], map, arena);
-	known = hs_known_keys(row->name, count > 0, &row->key_specs_count);
-	if (known) {
-		row->key_specs = known;
+	if (known && known->keys && (count == 0 || known->keys_always)) {
+		row->key_specs = known->keys;
+		row->key_specs_count = known->keys_count;
 	} else if (count > 0 && !say_plainly(row, specs, count, arena)) {
 		struct hs_key_spec *kept = hs_arena_take(arena, count * sizeof *kept);
 
@@ -323,7 +323,7 @@ static enum hs_command_merge merge_of(struct hs_bytes policy)
 static void fill_place(struct hs_command *row, const struct hs_learned_entry *entry)
 {
 	struct hs_bytes request = policy_of(entry, "request_policy:");
-	const struct hs_known_route *known = request.len > 0 ? NULL : hs_known_route(row->name);
+	const struct hs_known *known = request.len > 0 ? NULL : hs_known(row->name);
 	bool everywhere =
 		hs_bytes_is_word(request, "all_shards") || hs_bytes_is_word(request, "all_nodes");
 
@@ -332,7 +332,7 @@ static void fill_place(struct hs_command *row, const struct hs_learned_entry *en
 		row->place = HS_PLACE_PARENT;
 	else if (row->refused)
 		row->place = HS_PLACE_REFUSED;
-	else if (known) {
+	else if (known && known->routed) {
 		row->place = known->place;
 		row->merge = known->merge;
 	} else {
@@ -378,10 +378,12 @@ static const char *group_of(const char *categories)
 void hs_learned_fill(struct hs_command *row, const struct hs_learned_entry *entry,
 		     struct hs_arena *arena)
 {
+	const struct hs_known *known = hs_known(entry->name);
+
 	row->name = hs_arena_text(arena, hs_bytes_of(entry->name));
 	row->arity = entry->arity != 0 ? (int)entry->arity : -1;
 	row->flags = flags_of(entry->flags) | flags_of(entry->categories);
-	if (hs_known_waits(row->name))
+	if (known && known->waits)
 		row->flags |= HS_CMD_BLOCKING;
 	if (strcmp(row->name, "pfcount") ==
 	    0) /* it may store what it worked out; old servers do not say so */
@@ -401,9 +403,10 @@ void hs_learned_fill(struct hs_command *row, const struct hs_learned_entry *entr
 	if (has_real_keys(row) && !(row->flags & (HS_CMD_WRITE | HS_CMD_READONLY)))
 		row->flags |= HS_CMD_WRITE | HS_CMD_UNSURE;
 	/* What a command is known for holds only if the server says that it is such a one. */
-	if (row->flags & HS_CMD_READONLY && !(row->flags & (HS_CMD_WRITE | HS_CMD_BLOCKING)) &&
-	    row->key_first == 1 && row->key_last == 1 && row->place == HS_PLACE_PARTITION)
-		row->keep = hs_known_keep(row->name);
+	if (known && row->flags & HS_CMD_READONLY &&
+	    !(row->flags & (HS_CMD_WRITE | HS_CMD_BLOCKING)) && row->key_first == 1 &&
+	    row->key_last == 1 && row->place == HS_PLACE_PARTITION)
+		row->keep = known->keep;
 	if (!entry->fields_expire)
 		row->keep &= ~(unsigned)HS_KEEP_FIELDS;
 }

@@ -43,23 +43,25 @@ int hs_learned_entry_read(struct hs_learned_entry *entry, struct hs_bytes *rest,
 void hs_learned_fill(struct hs_command *row, const struct hs_learned_entry *entry,
 		     struct hs_arena *arena);
 
-/* What is known of commands of which servers say too little. learned_known.c. */
-struct hs_known_route {
+/* What is known of a command of which servers say too little: one row of learned_known.c. */
+struct hs_known {
 	const char *name;
+	bool routed; /* without tips, it goes to `place`, and the replies are put together as `merge` says */
 	enum hs_command_place place;
 	enum hs_command_merge merge;
+	bool waits;			/* for others, although no server says so of it */
+	unsigned keep;			/* enum hs_command_keep; 0: replies are not to be kept */
+	const struct hs_key_spec *keys; /* NULL: the server's own words will do */
+	uint8_t keys_count;
+	bool keys_always; /* also when the server has specs: they do not say everything */
 };
-const struct hs_known_route *hs_known_route(const char *name);
-/* The routes of the subcommands of a container, from the one behind `route` on; NULL: no more. */
-const struct hs_known_route *hs_known_sub(const char *parent, const struct hs_known_route *route);
-bool hs_known_waits(const char *name);
-unsigned hs_known_keep(const char *name); /* enum hs_command_keep; 0: replies are not to be kept */
+const struct hs_known *hs_known(const char *name); /* NULL: nothing */
+/* The rows of the subcommands of a container, from the one behind `before` on; NULL: no more. */
+const struct hs_known *hs_known_sub(const char *parent, const struct hs_known *before);
 /* Why a command, or its whole container, is not for clients of heatsink; NULL: it is. */
 const char *hs_known_refused(const char *name);
 /* Whether a command may do more than its arguments say (HS_CMD_UNCHECKED). `categories` as in the row;
  * `is_module`: the server says that a module brought it; `has_keys`: its row says where its keys are. */
 bool hs_known_unchecked(const char *name, const char *categories, bool is_module, bool has_keys);
-/* Key specs; NULL when the server's own words will do. `specs` says whether it gave some. */
-const struct hs_key_spec *hs_known_keys(const char *name, bool specs, uint8_t *count);
 
 #endif
