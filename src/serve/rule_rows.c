@@ -5,20 +5,19 @@
 
 #include <math.h>
 
+#define MEMBER(kind, path) HS_MEMBER(struct hs_rule_row, kind, path)
 #define FIELD(field, kind_, section, name_, metric_, help_, ...)                                   \
 	{.name = (name_),                                                                          \
 	 .kind = HS_FIELD_INT,                                                                     \
 	 .help = (help_),                                                                          \
-	 .member = HS_MEMBER_WHOLE,                                                                \
-	 .at = offsetof(struct hs_rule_row, field),                                                \
+	 MEMBER(WHOLE, field),                                                                     \
 	 .metric = (metric_),                                                                      \
 	 .metric_type = HS_COUNTER_TYPE(kind_),                                                    \
 	 __VA_ARGS__},
 #define AGE(field, metric_, help_)                                                                 \
 	{                                                                                          \
-		.name = #field, .kind = HS_FIELD_REAL, .help = (help_), .member = HS_MEMBER_REAL,  \
-		.at = offsetof(struct hs_rule_row, field), .metric = (metric_),                    \
-		.metric_type = "gauge", .factor = 1e-6                                             \
+		.name = #field, .kind = HS_FIELD_REAL, .help = (help_), MEMBER(REAL, field),       \
+		.metric = (metric_), .metric_type = "gauge", .factor = 1e-6                        \
 	}
 
 #define STAYS(field, kind, ...)                                                                    \

@@ -26,21 +26,23 @@ struct hs_field_value {
 /* The member of a row that a field shows. */
 enum hs_field_member {
 	HS_MEMBER_NONE,	 /* the field has a `get` */
-	HS_MEMBER_WHOLE, /* 64 bits, never negative */
-	HS_MEMBER_REAL, /* a double: an INT is the nearest whole number, a REAL has HS_FIELD_DECIMALS */
-	HS_MEMBER_FLOOR, /* a double, rounded down: what adds up to a rounded sum, or less */
-	HS_MEMBER_CEIL,	 /* a double, rounded up */
+	HS_MEMBER_WHOLE, /* 16, 32 or 64 bits, never negative */
+	/* A double or a float: an INT is the nearest whole number, a REAL has HS_FIELD_DECIMALS. */
+	HS_MEMBER_REAL,
+	HS_MEMBER_FLOOR, /* the same, rounded down: what adds up to a rounded sum, or less */
+	HS_MEMBER_CEIL,	 /* the same, rounded up */
 	HS_MEMBER_WORDS, /* an array of characters with a zero behind them */
 };
 
-#define HS_MEMBER(type, kind, path) .member = HS_MEMBER_##kind, .at = offsetof(type, path)
+#define HS_MEMBER(type, kind, path)                                                                \
+	.member = HS_MEMBER_##kind, .at = offsetof(type, path), .size = sizeof((type *)0)->path
 
 struct hs_field {
 	const char *name;
 	enum hs_field_kind kind;
 	const char *help;
 	enum hs_field_member member;
-	size_t at; /* where it stands in the row */
+	size_t at, size; /* where it stands in the row, and how many bytes it has */
 	struct hs_field_value (*get)(const void *row);
 	/* As a metric: its name behind heatsink_partition_ (base units, _total), its type and what
 	 * to multiply with; NULL: not a metric. */
@@ -58,6 +60,8 @@ struct hs_fields {
 };
 
 struct hs_field_value hs_field_get(const struct hs_field *field, const void *row);
+/* A member that is a number, as it stands in the row. */
+double hs_field_member(const struct hs_field *field, const void *row);
 
 /* What a field is as a number. TEXT and BYTES are 0. */
 static inline double hs_field_number(const struct hs_field *field, const void *row)

@@ -31,12 +31,7 @@ static struct hs_field_value integer(double value)
 	return (struct hs_field_value){.integer = (int64_t)value};
 }
 
-struct hs_field_value hs_board_whole(double value)
-{
-	return integer(round(value));
-}
-
-struct hs_field_value hs_board_decimals(double value)
+static struct hs_field_value decimals(double value)
 {
 	const double scale = 1e4;
 
@@ -44,41 +39,61 @@ struct hs_field_value hs_board_decimals(double value)
 	return (struct hs_field_value){.real = round(value * scale) / scale};
 }
 
-struct hs_field_value hs_board_down(double value)
+static int64_t whole_at(const char *at, size_t size)
 {
-	return integer(floor(value));
+	uint16_t small;
+	uint32_t middle;
+	int64_t large;
+
+	switch (size) {
+	case sizeof small:
+		memcpy(&small, at, sizeof small);
+		return small;
+	case sizeof middle:
+		memcpy(&middle, at, sizeof middle);
+		return middle;
+	default:
+		memcpy(&large, at, sizeof large);
+		return large;
+	}
 }
 
-static struct hs_field_value up(double value)
+double hs_field_member(const struct hs_field *field, const void *row)
 {
-	return integer(ceil(value));
+	const char *at = (const char *)row + field->at;
+	float single;
+	double real;
+
+	if (field->member == HS_MEMBER_WHOLE)
+		return (double)whole_at(at, field->size);
+	if (field->size == sizeof single) {
+		memcpy(&single, at, sizeof single);
+		return (double)single;
+	}
+	memcpy(&real, at, sizeof real);
+	return real;
 }
 
 struct hs_field_value hs_field_get(const struct hs_field *field, const void *row)
 {
 	const char *at = (const char *)row + field->at;
-	double real = 0;
-	struct hs_field_value value = {0};
 
 	switch (field->member) {
 	case HS_MEMBER_NONE:
-		return field->get(row);
+		break;
 	case HS_MEMBER_WHOLE:
-		memcpy(&value.integer, at, sizeof value.integer);
-		return value;
+		return (struct hs_field_value){.integer = whole_at(at, field->size)};
 	case HS_MEMBER_WORDS:
-		value.bytes = hs_bytes_of(at);
-		return value;
-	case HS_MEMBER_REAL:
+		return (struct hs_field_value){.bytes = hs_bytes_of(at)};
 	case HS_MEMBER_FLOOR:
+		return integer(floor(hs_field_member(field, row)));
 	case HS_MEMBER_CEIL:
-		memcpy(&real, at, sizeof real);
+		return integer(ceil(hs_field_member(field, row)));
+	case HS_MEMBER_REAL:
+		return field->kind == HS_FIELD_INT ? integer(round(hs_field_member(field, row)))
+						   : decimals(hs_field_member(field, row));
 	}
-	if (field->member == HS_MEMBER_FLOOR)
-		return hs_board_down(real);
-	if (field->member == HS_MEMBER_CEIL)
-		return up(real);
-	return field->kind == HS_FIELD_INT ? hs_board_whole(real) : hs_board_decimals(real);
+	return field->get(row);
 }
 
 static struct hs_field_value text(const char *words)
@@ -96,20 +111,16 @@ static struct hs_field_value text(const char *words)
 
 /* In the window shown. */
 GET(get_name, ((struct hs_field_value){.bytes = hs_board_name(row)}))
-GET(get_ops, up(row->heat.window[row->window].ops_high))
-GET(get_ops_low, hs_board_down(row->heat.window[row->window].ops_low))
-GET(get_reads, hs_board_down(row->heat.window[row->window].reads))
-GET(get_writes, hs_board_down(row->heat.window[row->window].writes))
-GET(get_bytes, hs_board_down(row->heat.window[row->window].bytes_low))
-GET(get_misses, hs_board_down(row->heat.window[row->window].misses))
-GET(get_conflicts, hs_board_down(row->heat.window[row->window].conflicts))
-GET(get_partition, ((struct hs_field_value){.integer = row->heat.partition}))
-GET(get_slot, ((struct hs_field_value){.integer = row->heat.slot}))
-
+GET(get_ops, integer(ceil(row->heat.window[row->window].ops_high)))
+GET(get_ops_low, integer(floor(row->heat.window[row->window].ops_low)))
+GET(get_reads, integer(floor(row->heat.window[row->window].reads)))
+GET(get_writes, integer(floor(row->heat.window[row->window].writes)))
+GET(get_bytes, integer(floor(row->heat.window[row->window].bytes_low)))
+GET(get_misses, integer(floor(row->heat.window[row->window].misses)))
+GET(get_conflicts, integer(floor(row->heat.window[row->window].conflicts)))
 GET(get_tracked, ((struct hs_field_value){.integer = row->heat.workers > 0}))
 GET(get_window, text(hs_board_window_words[row->window]))
 GET(get_total_us, integer((double)row->heat.total_ns / 1000))
-GET(get_workers, ((struct hs_field_value){.integer = row->heat.workers}))
 
 #define MEMBER(kind, path) HS_MEMBER(struct hs_board_row, kind, path)
 
@@ -138,9 +149,9 @@ static const struct hs_field key_fields[] = {
 	 .help = "The key; of one longer than 80 bytes the beginning, its length and its hash"},
 	RATE_FIELDS,
 	SHARE_OF_PARTITION,
-	{.name = "partition", .kind = HS_FIELD_INT, .get = get_partition,
+	{.name = "partition", .kind = HS_FIELD_INT, MEMBER(WHOLE, heat.partition),
 	 .help = "The partition it is on"},
-	{.name = "slot", .kind = HS_FIELD_INT, .get = get_slot,
+	{.name = "slot", .kind = HS_FIELD_INT, MEMBER(WHOLE, heat.slot),
 	 .help = "Its slot, 0 to 16383"},
 };
 
@@ -153,11 +164,11 @@ static const struct hs_field prefix_fields[] = {
 };
 
 static const struct hs_field slot_fields[] = {
-	{.name = "slot", .kind = HS_FIELD_INT, .get = get_slot,
+	{.name = "slot", .kind = HS_FIELD_INT, MEMBER(WHOLE, heat.slot),
 	 .help = "The slot, 0 to 16383"},
 	RATE_FIELDS,
 	SHARE_OF_PARTITION,
-	{.name = "partition", .kind = HS_FIELD_INT, .get = get_partition,
+	{.name = "partition", .kind = HS_FIELD_INT, MEMBER(WHOLE, heat.partition),
 	 .help = "The partition it is on"},
 };
 
@@ -189,9 +200,9 @@ static const struct hs_field one_key_fields[] = {
 	{.name = "tracked", .kind = HS_FIELD_INT, .get = get_tracked,
 	 .help = "1 when a worker has it in its table; 0: it is not hot, and only upper bounds are "
 		 "known"},
-	{.name = "slot", .kind = HS_FIELD_INT, .get = get_slot,
+	{.name = "slot", .kind = HS_FIELD_INT, MEMBER(WHOLE, heat.slot),
 	 .help = "Its slot, 0 to 16383"},
-	{.name = "partition", .kind = HS_FIELD_INT, .get = get_partition,
+	{.name = "partition", .kind = HS_FIELD_INT, MEMBER(WHOLE, heat.partition),
 	 .help = "The partition it is on"},
 	IN_WINDOW("ops_short", HS_HEAT_SHORT, CEIL, ops_high,
 		  "Requests per second: not more than this")
@@ -219,7 +230,7 @@ static const struct hs_field one_key_fields[] = {
 	 .help = "Microseconds spent on them since then"},
 	{.name = "total_s", .kind = HS_FIELD_REAL, MEMBER(REAL, total_s),
 	 .help = "How many seconds ago then is; 0 when there are no totals"},
-	{.name = "workers", .kind = HS_FIELD_INT, .get = get_workers,
+	{.name = "workers", .kind = HS_FIELD_INT, MEMBER(WHOLE, heat.workers),
 	 .help = "How many workers have it in their table"},
 	{.name = "hash", .kind = HS_FIELD_TEXT, MEMBER(WORDS, hash),
 	 .help = "What it is called where its name is too long; the same until the server restarts"},

@@ -185,37 +185,23 @@ uint16_t hs_board_second_partitions_max(const struct hs_board *board)
 
 /* ---- fields ---- */
 
-#define GET(function, expression)                                                                  \
-	static struct hs_field_value function(const void *row)                                     \
-	{                                                                                          \
-		const struct hs_board_second_partition *second = row;                              \
-                                                                                                   \
-		return expression;                                                                 \
-	}
-
-GET(get_id, ((struct hs_field_value){.bytes = hs_bytes_of(second->id)}))
-GET(get_ops, hs_board_whole((double)second->ops))
-GET(get_reads, hs_board_down((double)second->reads))
-GET(get_writes, hs_board_down((double)second->writes))
-GET(get_bytes, hs_board_whole((double)second->bytes))
-GET(get_p99_us, hs_board_whole((double)second->p99_us))
-GET(get_errors, hs_board_decimals((double)second->errors))
+#define MEMBER(kind, path) HS_MEMBER(struct hs_board_second_partition, kind, path)
 
 /* clang-format off */
 static const struct hs_field second_fields[] = {
-	{.name = "id", .kind = HS_FIELD_TEXT, .get = get_id,
+	{.name = "id", .kind = HS_FIELD_TEXT, MEMBER(WORDS, id),
 	 .help = "The partition"},
-	{.name = "ops", .kind = HS_FIELD_INT, .get = get_ops,
+	{.name = "ops", .kind = HS_FIELD_INT, MEMBER(REAL, ops),
 	 .help = "Requests in that second"},
-	{.name = "reads", .kind = HS_FIELD_INT, .get = get_reads,
+	{.name = "reads", .kind = HS_FIELD_INT, MEMBER(FLOOR, reads),
 	 .help = "Those that only read"},
-	{.name = "writes", .kind = HS_FIELD_INT, .get = get_writes,
+	{.name = "writes", .kind = HS_FIELD_INT, MEMBER(FLOOR, writes),
 	 .help = "Those that write"},
-	{.name = "bytes", .kind = HS_FIELD_INT, .get = get_bytes,
+	{.name = "bytes", .kind = HS_FIELD_INT, MEMBER(REAL, bytes),
 	 .help = "Bytes of requests and replies"},
-	{.name = "p99_us", .kind = HS_FIELD_INT, .get = get_p99_us,
+	{.name = "p99_us", .kind = HS_FIELD_INT, MEMBER(REAL, p99_us),
 	 .help = "Microseconds that 99 of 100 requests did not exceed"},
-	{.name = "errors", .kind = HS_FIELD_REAL, .get = get_errors,
+	{.name = "errors", .kind = HS_FIELD_REAL, MEMBER(REAL, errors),
 	 .help = "Requests that were answered with an error"},
 };
 /* clang-format on */

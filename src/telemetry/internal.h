@@ -72,11 +72,6 @@ double hs_board_ladder_at(const double counts[HS_LADDER_STEPS], double share);
 void hs_board_fill(const struct hs_board *board, enum hs_heat_what what, enum hs_heat_window window,
 		   struct hs_board_row *row);
 
-/* For fields: the nearest whole number, and four decimals. */
-struct hs_field_value hs_board_whole(double value);
-struct hs_field_value hs_board_down(double value); /* what adds up to a rounded sum, or less */
-struct hs_field_value hs_board_decimals(double value);
-
 void hs_history_init(struct hs_board_history *history, uint16_t partitions);
 void hs_history_deinit(struct hs_board_history *history);
 /* Forgets all seconds; one begins now. */

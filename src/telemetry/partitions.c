@@ -229,20 +229,7 @@ static bool is_number(const struct hs_field *field)
 	       field->member == HS_MEMBER_FLOOR;
 }
 
-static double get(const struct hs_board_partition *row, const struct hs_field *field)
-{
-	const char *at = (const char *)row + field->at;
-	int64_t whole;
-	double real;
-
-	if (field->member != HS_MEMBER_WHOLE) {
-		memcpy(&real, at, sizeof real);
-		return real;
-	}
-	memcpy(&whole, at, sizeof whole);
-	return (double)whole;
-}
-
+/* Numbers of partitions have 64 bits. */
 static void set(struct hs_board_partition *row, const struct hs_field *field, double value)
 {
 	char *at = (char *)row + field->at;
@@ -275,7 +262,7 @@ static void fill_median(const struct hs_board_partition *rows, uint16_t count,
 		if (!is_number(field))
 			continue;
 		for (uint16_t j = 0; j < count; j++)
-			values[j] = get(&rows[j], field);
+			values[j] = hs_field_member(field, &rows[j]);
 		qsort(values, count, sizeof *values, compare);
 		set(median, field, (values[(count - 1) / 2] + values[count / 2]) / 2);
 	}
