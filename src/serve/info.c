@@ -6,8 +6,6 @@
 #include "serve/rule_rows.h"
 
 #include <malloc.h>
-#include <stdio.h>
-#include <unistd.h>
 
 /* The heap is counted under its locks: not more often than this, however many ask. */
 enum { MEMORY_US = 100000 };
@@ -120,20 +118,6 @@ static const struct {
 };
 /* clang-format on */
 
-static void gather_pages(struct hs_info_facts *facts)
-{
-	FILE *file = fopen("/proc/self/statm", "r");
-	unsigned long long total = 0, resident = 0;
-
-	if (!file)
-		return;
-	if (fscanf(file, "%llu %llu", &total, &resident) == 2) {
-		facts->virtual_bytes = total * (uint64_t)sysconf(_SC_PAGESIZE);
-		facts->rss_bytes = resident * (uint64_t)sysconf(_SC_PAGESIZE);
-	}
-	fclose(file);
-}
-
 static void gather_heap(struct hs_host *host, uint64_t now_us)
 {
 	struct mallinfo2 heap;
@@ -170,7 +154,7 @@ void hs_info_gather(struct hs_host *host, struct hs_info_facts *facts)
 	facts->time = hs_clock_now();
 	uname(&facts->system);
 	getrusage(RUSAGE_SELF, &facts->usage);
-	gather_pages(facts);
+	facts->pages = hs_memory_pages();
 	gather_heap(host, facts->time.mono_us);
 	host->engine->calls->stats(host->engine, &facts->engine);
 	hs_totals_read(host, &facts->engine, &facts->totals);

@@ -16,7 +16,7 @@ struct hs_info_facts {
 	struct hs_now time;
 	struct utsname system;
 	struct rusage usage;
-	uint64_t rss_bytes, virtual_bytes;
+	struct hs_memory_pages pages;
 	uint64_t keys, expires, bytes_used, queued;
 };
 

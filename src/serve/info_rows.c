@@ -102,7 +102,7 @@ static uint64_t limit_of_files(void)
 	NUMBER("Memory", used_memory, facts->host->memory_bytes, \
 	       GAUGE("used_memory_bytes", "Memory in use on the heap")) \
 	PRINTED("Memory", used_memory_human, ("%.2fM", (double)facts->host->memory_bytes / (double)HS_MIB)) \
-	NUMBER("Memory", used_memory_rss, facts->rss_bytes, \
+	NUMBER("Memory", used_memory_rss, facts->pages.resident, \
 	       GAUGE("process_resident_memory_bytes", "Memory of the process that is in RAM")) \
 	NUMBER("Memory", used_memory_peak, facts->host->peak_memory_bytes, \
 	       GAUGE("used_memory_peak_bytes", "The most that used_memory_bytes was seen to be")) \
@@ -141,7 +141,7 @@ static uint64_t limit_of_files(void)
 	       ("%lld.%06lld", (long long)(facts->host->started_wall_us / 1000000), \
 		(long long)(facts->host->started_wall_us % 1000000)), \
 	       GAUGE("process_start_time_seconds", "When the process started")) \
-	NUMBER(NULL, virtual_memory, facts->virtual_bytes, \
+	NUMBER(NULL, virtual_memory, facts->pages.all, \
 	       GAUGE("process_virtual_memory_bytes", "Address space of the process, the mapped stores included")) \
 	NUMBER(NULL, open_files, count_open_files(), GAUGE("process_open_fds", "File descriptors open now")) \
 	NUMBER(NULL, open_files_max, limit_of_files(), \

@@ -26,28 +26,29 @@ bool hs_memory_look(struct hs_memory *memory, uint64_t free_bytes)
 	return memory->returned;
 }
 
-/* Resident memory of the process that is no file's. */
-static uint64_t resident_bytes(void)
+struct hs_memory_pages hs_memory_pages(void)
 {
-	unsigned long long resident = 0, shared = 0;
+	uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+	unsigned long long all = 0, resident = 0, shared = 0;
 	FILE *file = fopen("/proc/self/statm", "re");
 
-	if (!file)
-		return 0;
-	if (fscanf(file, "%*s %llu %llu", &resident, &shared) != 2 || resident < shared)
-		resident = shared = 0;
-	fclose(file);
-	return (resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
+	if (file && fscanf(file, "%llu %llu %llu", &all, &resident, &shared) != 3)
+		all = resident = shared = 0;
+	if (file)
+		fclose(file);
+	return (struct hs_memory_pages){all * page_bytes, resident * page_bytes,
+					shared * page_bytes};
 }
 
 bool hs_memory_tend(struct hs_memory *memory)
 {
 	struct mallinfo2 heap = mallinfo2();
-	uint64_t used = heap.uordblks + heap.hblkhd, resident = resident_bytes();
+	struct hs_memory_pages pages = hs_memory_pages();
+	uint64_t used = heap.uordblks + heap.hblkhd + pages.shared;
 
 	if (heap.arena == 0) /* another malloc is at work, a sanitizer's */
 		return false;
-	if (!hs_memory_look(memory, resident > used ? resident - used : 0))
+	if (!hs_memory_look(memory, pages.resident > used ? pages.resident - used : 0))
 		return false;
 	malloc_trim(0);
 	return true;

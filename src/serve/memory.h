@@ -18,6 +18,13 @@ struct hs_memory {
 	bool returned;	      /* just now: the next look sees what is left */
 };
 
+/* Of the process, in bytes, as the system counts them; 0 when it does not tell. */
+struct hs_memory_pages {
+	uint64_t all, resident;
+	uint64_t shared; /* of the resident: files' */
+};
+struct hs_memory_pages hs_memory_pages(void);
+
 /* One look: `free_bytes` are resident and free. True: it is time to return them. */
 bool hs_memory_look(struct hs_memory *memory, uint64_t free_bytes);
 /* Once a second: looks, and returns memory. True: it has. */

@@ -92,6 +92,11 @@ int hs_options_check(const struct hs_options *options, char *error, size_t error
 int hs_options_check_user(const struct hs_options *options, const struct hs_acl_user *user,
 			  char *error, size_t error_size) HS_MUSTCHECK;
 
+/* options_file.c: the words of a line, by the rules of inline commands as in Redis. False: its quotes do not
+ * balance. `words` points into `text`; both are the caller's to deinit. */
+struct hs_wire_request;
+bool hs_options_split(const char *line, struct hs_wire_request *words, struct hs_buf *text);
+
 /* options_users.c: users. */
 struct hs_acl *hs_options_acl(const struct hs_options *options); /* all; the caller holds it */
 void hs_options_set_users(struct hs_options *options, struct hs_acl *users);	/* takes it over */

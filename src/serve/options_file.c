@@ -23,13 +23,20 @@ enum { LINE_BYTES_MAX = 36 * 1024 };
 
 _Static_assert((size_t)LINE_BYTES_MAX > HS_ACL_USER_BYTES_MAX * 4 + 64, "a user is one line");
 
+bool hs_options_split(const char *line, struct hs_wire_request *words, struct hs_buf *text)
+{
+	hs_wire_request_init(words);
+	/* A star that begins a line would be no inline command. */
+	hs_buf_printf(text, " %s\n", line);
+	return hs_wire_request_parse(words, text->data, text->len, true) > 0;
+}
+
 /* One line as name and value, the words of a value joined by single spaces. Returns 1 for a
- * directive, 0 for an empty or comment line, HS_EINVAL for unbalanced quotes. Lines are split as
- * Redis splits them: by the rules of inline commands. */
+ * directive, 0 for an empty or comment line, HS_EINVAL for unbalanced quotes. */
 static int split_line(const char *line, struct hs_buf *name, struct hs_buf *value)
 {
 	struct hs_wire_request words;
-	int64_t used;
+	struct hs_buf text = {0};
 	int status = 1;
 
 	while (isspace((unsigned char)*line))
@@ -38,23 +45,17 @@ static int split_line(const char *line, struct hs_buf *name, struct hs_buf *valu
 		return 0;
 	name->len = 0;
 	value->len = 0;
-	hs_wire_request_init(&words);
-	hs_buf_printf(value, "%s\n", line);
-	used = hs_wire_request_parse(&words, value->data, value->len, true);
-	value->len = 0;
-	if (used <= 0 || words.argc == 0) {
+	if (!hs_options_split(line, &words, &text) || words.argc == 0)
 		status = HS_EINVAL;
-	} else {
-		hs_buf_append_bytes(name, words.argv[0]);
-		for (size_t i = 1; i < words.argc; i++) {
-			if (i > 1)
-				hs_buf_append(value, " ", 1);
-			hs_buf_append_bytes(value, words.argv[i]);
-		}
+	for (size_t i = 0; status == 1 && i < words.argc; i++) {
+		if (i > 1)
+			hs_buf_append(value, " ", 1);
+		hs_buf_append_bytes(i == 0 ? name : value, words.argv[i]);
 	}
 	*hs_buf_reserve(name, 1) = '\0';
 	*hs_buf_reserve(value, 1) = '\0';
 	hs_wire_request_deinit(&words);
+	hs_buf_deinit(&text);
 	return status;
 }
 
@@ -83,18 +84,6 @@ static int set_named(struct hs_options *options, const char *name, struct hs_byt
 	return status;
 }
 
-/* Lines about users wait for those about everything else: the engine says which commands there may
- * be. */
-struct waiting {
-	struct hs_buf lines; /* each: its number, as an int; the text; a zero */
-};
-
-static void put_off(struct waiting *waiting, int number, const char *line)
-{
-	hs_buf_append(&waiting->lines, &number, sizeof number);
-	hs_buf_append(&waiting->lines, line, strlen(line) + 1);
-}
-
 /* The value of a line whose name stands at its beginning. */
 static const char *behind_name(const char *line)
 {
@@ -102,18 +91,20 @@ static const char *behind_name(const char *line)
 	return line + strcspn(line, " \t\r\n\v\f");
 }
 
-static int load_users(struct hs_options *options, const char *path, const struct waiting *waiting,
+/* Lines about users wait for those about everything else: the engine says which commands there may
+ * be. Of each waits its number, as an int; the text; a zero. */
+static int load_users(struct hs_options *options, const char *path, const struct hs_buf *waiting,
 		      char *error, size_t error_size)
 {
 	struct hs_acl *users = hs_acl_create();
 	char why[512];
 	int status = 0;
 
-	for (size_t at = 0; at < waiting->lines.len && status == 0;) {
-		const char *line = waiting->lines.data + at + sizeof(int);
+	for (size_t at = 0; at < waiting->len && status == 0;) {
+		const char *line = waiting->data + at + sizeof(int);
 		int number;
 
-		memcpy(&number, waiting->lines.data + at, sizeof number);
+		memcpy(&number, waiting->data + at, sizeof number);
 		status = hs_options_add_user(options, &users, behind_name(line), why, sizeof why);
 		if (status < 0)
 			snprintf(error, error_size, "%s:%d: %s", path, number, why);
@@ -134,7 +125,7 @@ static bool is_kind(const char *name, enum hs_option_kind kind)
 
 /* Line `number` of a file, and what is wrong with it. */
 static int load_line(struct hs_options *options, const char *path, int number, const char *line,
-		     struct waiting *waiting, char *error, size_t error_size)
+		     struct hs_buf *waiting, char *error, size_t error_size)
 {
 	struct hs_buf name = {0}, value = {0};
 	char why[512] = "";
@@ -153,7 +144,8 @@ static int load_line(struct hs_options *options, const char *path, int number, c
 		snprintf(why, sizeof why, "'config' names a file to read, and cannot stand in one");
 		status = HS_EINVAL;
 	} else if (status == 1 && is_kind(name.data, HS_OPTION_USERS)) {
-		put_off(waiting, number, line);
+		hs_buf_append(waiting, &number, sizeof number);
+		hs_buf_append(waiting, line, strlen(line) + 1);
 	} else if (status == 1 && is_kind(name.data, HS_OPTION_RULES)) {
 		status = hs_options_add_rule(options, behind_name(line), why, sizeof why);
 	} else if (status == 1) {
@@ -169,7 +161,7 @@ static int load_line(struct hs_options *options, const char *path, int number, c
 int hs_options_load(struct hs_options *options, const char *path, char *error, size_t error_size)
 {
 	FILE *file = fopen(path, "r");
-	struct waiting waiting = {0};
+	struct hs_buf waiting = {0};
 	char line[LINE_BYTES_MAX];
 	int number = 0, status = 0;
 
@@ -183,7 +175,7 @@ int hs_options_load(struct hs_options *options, const char *path, char *error, s
 		status = load_users(options, path, &waiting, error, error_size);
 	if (file)
 		fclose(file);
-	hs_buf_deinit(&waiting.lines);
+	hs_buf_deinit(&waiting);
 	return status;
 }
 

@@ -13,15 +13,6 @@ void hs_options_set_rules(struct hs_options *options, struct hs_rules *rules)
 	options->rules = rules;
 }
 
-/* The words of a line. False: its quotes do not balance. Both are the caller's to deinit. */
-static bool split(const char *line, struct hs_wire_request *words, struct hs_buf *text)
-{
-	hs_wire_request_init(words);
-	/* A star that begins a line would be no inline command. */
-	hs_buf_printf(text, " %s\n", line);
-	return hs_wire_request_parse(words, text->data, text->len, true) > 0;
-}
-
 int hs_options_add_rule(struct hs_options *options, const char *line, char *error,
 			size_t error_size)
 {
@@ -30,7 +21,7 @@ int hs_options_add_rule(struct hs_options *options, const char *line, char *erro
 	struct hs_rules *rules;
 	int status = HS_EINVAL;
 
-	if (!split(line, &words, &text))
+	if (!hs_options_split(line, &words, &text))
 		snprintf(error, error_size, "rule: unbalanced quotes");
 	else
 		status = hs_rules_with(options->rules, words.argc, words.argv, &rules, error,
@@ -65,7 +56,7 @@ size_t hs_options_rule_for(const struct hs_rules *rules, const bool *written, co
 	struct hs_buf text = {0};
 	size_t i = 0, count = hs_rules_count(rules);
 
-	if (!split(line, &words, &text) || words.argc == 0)
+	if (!hs_options_split(line, &words, &text) || words.argc == 0)
 		i = count;
 	while (i < count &&
 	       (written[i] || !same_standing(hs_rules_at(rules, i)->glob, words.argv[0])))

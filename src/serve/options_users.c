@@ -89,13 +89,9 @@ int hs_options_add_user(const struct hs_options *options, struct hs_acl **users,
 {
 	struct hs_wire_request words;
 	struct hs_buf text = {0};
-	int64_t used;
 	int status = HS_EINVAL;
 
-	hs_wire_request_init(&words);
-	hs_buf_printf(&text, "%s\n", line);
-	used = hs_wire_request_parse(&words, text.data, text.len, true);
-	if (used <= 0)
+	if (!hs_options_split(line, &words, &text))
 		snprintf(error, error_size, "user: unbalanced quotes");
 	else
 		status = add(options, users, words.argc, words.argv, error, error_size);

@@ -2,10 +2,9 @@
 
 #include "base/err.h"
 
-int hs_secure_read(const struct hs_options *options, struct hs_tls_context **context, char *error,
-		   size_t error_size)
+static struct hs_tls_options tls_options(const struct hs_options *options)
 {
-	struct hs_tls_options tls = {
+	return (struct hs_tls_options){
 		.role = HS_TLS_SERVER,
 		.verify = (enum hs_tls_verify)options->tls_auth_clients,
 		.cert_file = options->tls_cert_file,
@@ -18,6 +17,12 @@ int hs_secure_read(const struct hs_options *options, struct hs_tls_context **con
 		.ciphersuites = options->tls_ciphersuites,
 		.prefer_server_ciphers = options->tls_prefer_server_ciphers,
 	};
+}
+
+int hs_secure_read(const struct hs_options *options, struct hs_tls_context **context, char *error,
+		   size_t error_size)
+{
+	struct hs_tls_options tls = tls_options(options);
 	char why[512];
 
 	if (tls.cert_file[0] == '\0' || tls.key_file[0] == '\0')
@@ -35,12 +40,7 @@ int hs_secure_read(const struct hs_options *options, struct hs_tls_context **con
 
 int hs_secure_check(const struct hs_options *options, char *error, size_t error_size)
 {
-	struct hs_tls_options tls = {
-		.role = HS_TLS_SERVER,
-		.protocols = options->tls_protocols,
-		.ciphers = options->tls_ciphers,
-		.ciphersuites = options->tls_ciphersuites,
-	};
+	struct hs_tls_options tls = tls_options(options);
 	char why[512];
 
 	/* All defaults: nothing can be wrong with them. */

@@ -443,6 +443,11 @@ static int open_engine(struct hs_host *host)
 						      : open_embedded(host, &calls);
 }
 
+static void draw_random(void *bytes, size_t count)
+{
+	hs_check(getrandom(bytes, count, 0) == (ssize_t)count);
+}
+
 static void fill_host(struct hs_host *host)
 {
 	struct hs_now now = hs_clock_now();
@@ -450,7 +455,7 @@ static void fill_host(struct hs_host *host)
 
 	host->started_wall_us = now.wall_us;
 	host->started_mono_us = now.mono_us;
-	hs_check(getrandom(random, sizeof random, 0) == (ssize_t)sizeof random);
+	draw_random(random, sizeof random);
 	for (size_t i = 0; i < sizeof random; i++)
 		snprintf(host->run_id + 2 * i, 3, "%02x", random[i]);
 	hs_host_publish_live(host);
@@ -463,9 +468,8 @@ static void create_heats(struct hs_host *host)
 		.partitions = host->engine->calls->partitions(host->engine),
 	};
 
-	hs_check(getrandom(&options.seed, sizeof options.seed, 0) == (ssize_t)sizeof options.seed);
-	hs_check(getrandom(options.name_seeds, sizeof options.name_seeds, 0) ==
-		 (ssize_t)sizeof options.name_seeds);
+	draw_random(&options.seed, sizeof options.seed);
+	draw_random(options.name_seeds, sizeof options.name_seeds);
 	host->heats = hs_mem_zalloc(host->workers_count * sizeof(struct hs_heat *));
 	for (uint32_t i = 0; i < host->workers_count; i++)
 		host->heats[i] = hs_heat_create(&options);
@@ -476,7 +480,7 @@ static void create_shared(struct hs_host *host)
 {
 	uint64_t seed;
 
-	hs_check(getrandom(&seed, sizeof seed, 0) == (ssize_t)sizeof seed);
+	draw_random(&seed, sizeof seed);
 	host->shared = hs_shared_create(seed, 0);
 	hs_host_publish_keeping(host);
 }
@@ -486,7 +490,7 @@ static void start_workers(struct hs_host *host)
 	for (uint32_t i = 0; i < host->workers_count; i++) {
 		uint64_t seed;
 
-		hs_check(getrandom(&seed, sizeof seed, 0) == (ssize_t)sizeof seed);
+		draw_random(&seed, sizeof seed);
 		hs_worker_init(&host->workers[i], host, i, seed);
 	}
 	atomic_store(&host->started, true);
