@@ -133,17 +133,17 @@ struct hs_board_second_partition {
  * while too little happens for that (hs_board_window) in the long one. */
 struct hs_board_second {
 	int64_t wall_s; /* when it began; the clock may have been set since */
-	const struct hs_board_second_partition *partitions; /* that there were */
+	struct hs_board_second_partition *partitions; /* that there were */
 	uint16_t partitions_count;
-	const float *ranges;		 /* ops of each of HS_HEAT_RANGES */
-	const struct hs_board_row *keys; /* the hottest of that second */
+	float *ranges;		   /* ops of each of HS_HEAT_RANGES */
+	struct hs_board_row *keys; /* the hottest of that second */
 	size_t keys_count;
 	enum hs_heat_window window; /* theirs */
 };
 
 /* The latest `seconds` at most, oldest first; returns how many there are. */
 size_t hs_board_seconds(const struct hs_board *board, size_t seconds);
-/* Number `i` of the latest `seconds`, 0 the oldest. Valid until the next sample. */
+/* Number `i` of the latest `seconds`, 0 the oldest. Valid until the next sample; for reading. */
 struct hs_board_second hs_board_second(const struct hs_board *board, size_t seconds, size_t i);
 /* The most partitions that any second has, the one under way with them; at least 1. */
 uint16_t hs_board_second_partitions_max(const struct hs_board *board);

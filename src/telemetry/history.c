@@ -25,28 +25,27 @@ void hs_history_init(struct hs_board_history *history, uint16_t partitions)
 {
 	size_t cells = (size_t)HS_BOARD_SECONDS * partitions;
 
-	history->wall_s = hs_mem_zalloc(HS_BOARD_SECONDS * sizeof *history->wall_s);
+	history->seconds = hs_mem_zalloc(HS_BOARD_SECONDS * sizeof *history->seconds);
 	history->partitions = hs_mem_zalloc(cells * sizeof *history->partitions);
-	history->partitions_count =
-		hs_mem_zalloc(HS_BOARD_SECONDS * sizeof *history->partitions_count);
 	history->ranges =
 		hs_mem_zalloc((size_t)HS_BOARD_SECONDS * HS_HEAT_RANGES * sizeof *history->ranges);
 	history->keys = hs_mem_zalloc((size_t)HS_BOARD_SECONDS * HS_BOARD_HISTORY_KEYS *
 				      sizeof *history->keys);
-	history->keys_count = hs_mem_zalloc(HS_BOARD_SECONDS * sizeof *history->keys_count);
-	history->window = hs_mem_zalloc(HS_BOARD_SECONDS * sizeof *history->window);
 	history->begin_counted = hs_mem_zalloc(partitions * sizeof *history->begin_counted);
+	for (size_t i = 0; i < HS_BOARD_SECONDS; i++)
+		history->seconds[i] = (struct hs_board_second){
+			.partitions = &history->partitions[i * partitions],
+			.ranges = &history->ranges[i * HS_HEAT_RANGES],
+			.keys = &history->keys[i * HS_BOARD_HISTORY_KEYS],
+		};
 }
 
 void hs_history_deinit(struct hs_board_history *history)
 {
-	hs_mem_free(&history->wall_s);
+	hs_mem_free(&history->seconds);
 	hs_mem_free(&history->partitions);
-	hs_mem_free(&history->partitions_count);
 	hs_mem_free(&history->ranges);
 	hs_mem_free(&history->keys);
-	hs_mem_free(&history->keys_count);
-	hs_mem_free(&history->window);
 	hs_mem_free(&history->begin_counted);
 }
 
@@ -96,26 +95,21 @@ static void close_partition(const struct hs_board *board, uint16_t id, double el
 	second->p99_us = (float)hs_board_ladder_at(times, 0.99);
 }
 
-static void close_partitions(struct hs_board *board, size_t at, double elapsed_s)
+static void close_partitions(const struct hs_board *board, double elapsed_s,
+			     struct hs_board_second *second)
 {
-	struct hs_board_history *history = &board->history;
-	uint16_t count = 0;
-
+	second->partitions_count = 0;
 	for (uint16_t id = 0; id < board->partitions; id++) {
 		if (!board->parts[id].facts.absent)
 			close_partition(board, id, elapsed_s,
-					&history->partitions[at * board->partitions + count++]);
+					&second->partitions[second->partitions_count++]);
 	}
-	history->partitions_count[at] = count;
-	if (history->partitions_max < count)
-		history->partitions_max = count;
 }
 
 static void close_second(struct hs_board *board, double elapsed_s)
 {
 	struct hs_board_history *history = &board->history;
-	size_t at = history->next;
-	float *averages = &history->ranges[at * HS_HEAT_RANGES];
+	struct hs_board_second *second = &history->seconds[history->next];
 	struct hs_heat_query query = {
 		.what = HS_HEAT_KEYS,
 		.by = HS_HEAT_BY_OPS,
@@ -123,16 +117,18 @@ static void close_second(struct hs_board *board, double elapsed_s)
 	};
 	uint64_t ranges[HS_HEAT_RANGES];
 
-	history->wall_s[at] = wall_s(history->begin);
-	close_partitions(board, at, elapsed_s);
+	second->wall_s = wall_s(history->begin);
+	close_partitions(board, elapsed_s, second);
+	if (history->partitions_max < second->partitions_count)
+		history->partitions_max = second->partitions_count;
 	read_ranges(board, ranges);
 	for (size_t i = 0; i < HS_HEAT_RANGES; i++)
-		averages[i] = (float)((double)hs_board_delta(history->begin_ranges[i], ranges[i]) /
-				      elapsed_s);
-	history->keys_count[at] = hs_board_top(
-		board, &query, &history->keys[at * HS_BOARD_HISTORY_KEYS], HS_BOARD_HISTORY_KEYS);
-	history->window[at] = query.window;
-	history->next = (at + 1) % HS_BOARD_SECONDS;
+		second->ranges[i] =
+			(float)((double)hs_board_delta(history->begin_ranges[i], ranges[i]) /
+				elapsed_s);
+	second->keys_count = hs_board_top(board, &query, second->keys, HS_BOARD_HISTORY_KEYS);
+	second->window = query.window;
+	history->next = (history->next + 1) % HS_BOARD_SECONDS;
 	if (history->count < HS_BOARD_SECONDS)
 		history->count++;
 	begin(board, ranges);
@@ -159,19 +155,9 @@ struct hs_board_second hs_board_second(const struct hs_board *board, size_t seco
 {
 	const struct hs_board_history *history = &board->history;
 	size_t count = hs_board_seconds(board, seconds);
-	size_t at;
 
 	hs_check(i < count);
-	at = (history->next + HS_BOARD_SECONDS - count + i) % HS_BOARD_SECONDS;
-	return (struct hs_board_second){
-		.wall_s = history->wall_s[at],
-		.partitions = &history->partitions[at * board->partitions],
-		.partitions_count = history->partitions_count[at],
-		.ranges = &history->ranges[at * HS_HEAT_RANGES],
-		.keys = &history->keys[at * HS_BOARD_HISTORY_KEYS],
-		.keys_count = history->keys_count[at],
-		.window = history->window[at],
-	};
+	return history->seconds[(history->next + HS_BOARD_SECONDS - count + i) % HS_BOARD_SECONDS];
 }
 
 uint16_t hs_board_second_partitions_max(const struct hs_board *board)

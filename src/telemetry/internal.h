@@ -24,18 +24,15 @@ struct hs_board_part {
 	struct hs_board_flow flow[HS_HEAT_WINDOWS];
 };
 
-/* A ring of seconds: number i of each array is one of them. */
+/* A ring of seconds, each with its own part of the three arrays. */
 struct hs_board_history {
 	size_t count;
 	size_t next;
-	int64_t *wall_s;
+	struct hs_board_second *seconds;
 	struct hs_board_second_partition *partitions; /* as many for each as there can be */
-	uint16_t *partitions_count;		      /* as there were */
-	uint16_t partitions_max;		      /* the most of these */
 	float *ranges;				      /* HS_HEAT_RANGES for each */
 	struct hs_board_row *keys;		      /* HS_BOARD_HISTORY_KEYS for each */
-	size_t *keys_count;
-	enum hs_heat_window *window; /* that the keys are in */
+	uint16_t partitions_max;		      /* the most that any second has */
 
 	/* The second under way: what had been counted when it began. */
 	struct hs_now begin;
