@@ -249,21 +249,11 @@ static bool names_keys(const struct hs_command *command)
 
 static void reply_key(struct hs_reply *reply, const struct hs_key_walk *walk, bool with_flags)
 {
-	unsigned flags = hs_keys_flags(walk);
-	size_t count = 0;
-
-	if (!with_flags) {
-		hs_reply_bulk(reply, walk->argv[walk->at]);
-		return;
-	}
-	for (unsigned flag = 1; hs_key_flag_word(flag); flag <<= 1)
-		count += (flags & flag) != 0;
-	hs_reply_array(reply, 2);
+	if (with_flags)
+		hs_reply_array(reply, 2);
 	hs_reply_bulk(reply, walk->argv[walk->at]);
-	hs_reply_set(reply, count);
-	for (unsigned flag = 1; hs_key_flag_word(flag); flag <<= 1)
-		if (flags & flag)
-			hs_reply_status(reply, hs_key_flag_word(flag));
+	if (with_flags)
+		hs_command_reply_flags(reply, hs_key_flag_words, hs_keys_flags(walk));
 }
 
 /* GETKEYS, and GETKEYSANDFLAGS. */

@@ -27,8 +27,10 @@ size_t hs_command_walk_count(const struct hs_command_walk *walk);	     /* from h
 /* Takes the next word off the front of `rest` ("@read @fast" -> "@read"); empty at the end. */
 struct hs_bytes hs_command_word(struct hs_bytes *rest);
 
-/* The flag of this name, as COMMAND INFO has it; 0: there is none. */
-unsigned hs_command_flag_of(struct hs_bytes name);
+/* The flags that COMMAND INFO shows, and a set of the words of those that are there. */
+extern const struct hs_flag_word hs_command_flag_words[];
+void hs_command_reply_flags(struct hs_reply *reply, const struct hs_flag_word *words,
+			    unsigned flags);
 
 /* One command as COMMAND INFO has it, and as COMMAND DOCS has it (without its name). */
 void hs_command_reply_info(struct hs_reply *reply, const struct hs_command *command,

@@ -1,11 +1,8 @@
 /* One command in COMMAND INFO's form: ten elements, read by clients that route by key. */
 #include "command/describe.h"
 
-/* In the order in which Redis lists them. */
-static const struct {
-	unsigned flag;
-	const char *name;
-} flag_names[] = {
+/* Those that are our own have no word. */
+const struct hs_flag_word hs_command_flag_words[] = {
 	{HS_CMD_WRITE, "write"},
 	{HS_CMD_READONLY, "readonly"},
 	{HS_CMD_DENYOOM, "denyoom"},
@@ -24,26 +21,20 @@ static const struct {
 	{HS_CMD_MOVABLEKEYS, "movablekeys"},
 	{HS_CMD_ALLOW_BUSY, "allow_busy"},
 	{HS_CMD_BLOCKING, "blocking"},
+	{0, NULL},
 };
 
-unsigned hs_command_flag_of(struct hs_bytes name)
+void hs_command_reply_flags(struct hs_reply *reply, const struct hs_flag_word *words,
+			    unsigned flags)
 {
-	for (size_t i = 0; i < sizeof(flag_names) / sizeof(flag_names[0]); i++)
-		if (hs_bytes_is_word(name, flag_names[i].name))
-			return flag_names[i].flag;
-	return 0;
-}
+	size_t count = 0;
 
-static void reply_flags(struct hs_reply *reply, unsigned flags)
-{
-	size_t count = 0; /* those that are our own have no name */
-
-	for (size_t i = 0; i < sizeof(flag_names) / sizeof(flag_names[0]); i++)
-		count += (flags & flag_names[i].flag) != 0;
+	for (size_t i = 0; words[i].word; i++)
+		count += (flags & words[i].flag) != 0;
 	hs_reply_set(reply, count);
-	for (size_t i = 0; i < sizeof(flag_names) / sizeof(flag_names[0]); i++)
-		if (flags & flag_names[i].flag)
-			hs_reply_status(reply, flag_names[i].name);
+	for (size_t i = 0; words[i].word; i++)
+		if (flags & words[i].flag)
+			hs_reply_status(reply, words[i].word);
 }
 
 /* A set with the words of a text, as status replies or as bulk strings. */
@@ -126,7 +117,7 @@ static void reply_own(struct hs_reply *reply, const struct hs_command *command)
 	hs_reply_array(reply, 10);
 	hs_reply_bulk_text(reply, command->name);
 	hs_reply_int(reply, command->arity);
-	reply_flags(reply, command->flags);
+	hs_command_reply_flags(reply, hs_command_flag_words, command->flags);
 	hs_reply_int(reply, command->key_first);
 	hs_reply_int(reply, command->key_last);
 	hs_reply_int(reply, command->key_step);

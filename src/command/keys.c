@@ -201,10 +201,7 @@ size_t hs_keys_next_spec(struct hs_key_walk *walk)
 	return 0;
 }
 
-static const struct {
-	unsigned flag;
-	const char *word;
-} flag_words[] = {
+const struct hs_flag_word hs_key_flag_words[] = {
 	{HS_KEY_RO, "RO"},
 	{HS_KEY_RW, "RW"},
 	{HS_KEY_OW, "OW"},
@@ -216,22 +213,14 @@ static const struct {
 	{HS_KEY_NOT_KEY, "not_key"},
 	{HS_KEY_INCOMPLETE, "incomplete"},
 	{HS_KEY_VARIABLE, "variable_flags"},
+	{0, NULL},
 };
 
-unsigned hs_key_flag_of(struct hs_bytes word)
+unsigned hs_flag_of(const struct hs_flag_word *words, struct hs_bytes word)
 {
-	for (size_t i = 0; i < sizeof flag_words / sizeof *flag_words; i++)
-		if (hs_bytes_is_word(word, flag_words[i].word))
-			return flag_words[i].flag;
-	return 0;
-}
-
-const char *hs_key_flag_word(unsigned flag)
-{
-	for (size_t i = 0; i < sizeof flag_words / sizeof *flag_words; i++)
-		if (flag == flag_words[i].flag)
-			return flag_words[i].word;
-	return NULL;
+	while (words->word && !hs_bytes_is_word(word, words->word))
+		words++;
+	return words->flag;
 }
 
 /* "RO access, OW update": the words before the comma are the first key's. */
@@ -248,7 +237,7 @@ static unsigned flags_of_text(const char *text, bool first_key)
 	while (text < end) {
 		size_t len = strcspn(text, " ,");
 
-		flags |= hs_key_flag_of((struct hs_bytes){text, len});
+		flags |= hs_flag_of(hs_key_flag_words, (struct hs_bytes){text, len});
 		text += len + 1;
 	}
 	return flags;

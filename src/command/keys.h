@@ -102,8 +102,13 @@ static inline size_t hs_keys_next(struct hs_key_walk *walk);
 unsigned hs_keys_flags(const struct hs_key_walk *walk);
 unsigned hs_keys_access(const struct hs_key_walk *walk);
 
-/* The flag of a word ("RW", "access" …), 0 for none; and the other way round, NULL for none. */
-unsigned hs_key_flag_of(struct hs_bytes word);
-const char *hs_key_flag_word(unsigned flag);
+/* Flags and their words, in Redis's order; a NULL word ends the list. */
+struct hs_flag_word {
+	unsigned flag;
+	const char *word;
+};
+extern const struct hs_flag_word hs_key_flag_words[]; /* enum hs_key_flag */
+
+unsigned hs_flag_of(const struct hs_flag_word *words, struct hs_bytes word); /* 0: there is none */
 
 #endif

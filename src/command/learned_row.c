@@ -113,7 +113,7 @@ static unsigned flags_of(struct hs_bytes words)
 	while (hs_answer_take(&rest, &word)) {
 		struct hs_bytes text = text_of(word);
 
-		flags |= hs_command_flag_of(text);
+		flags |= hs_flag_of(hs_command_flag_words, text);
 		if (hs_bytes_is_word(text, "@blocking")) /* Redis 6 has the category alone */
 			flags |= HS_CMD_BLOCKING;
 		if (hs_bytes_is_word(text, "may_replicate")) /* our COMMAND INFO leaves it out */
@@ -172,7 +172,7 @@ static void read_spec(struct hs_key_spec *spec, struct hs_bytes map, struct hs_a
 
 	*spec = (struct hs_key_spec){0};
 	while (hs_answer_take(&rest, &word))
-		flags |= hs_key_flag_of(text_of(word));
+		flags |= hs_flag_of(hs_key_flag_words, text_of(word));
 	spec->flags = (uint16_t)flags;
 	if (hs_bytes_is_word(text_of(value_of(search, "type")), "index")) {
 		spec->search = HS_KEY_SEARCH_INDEX;
@@ -196,22 +196,26 @@ static void read_spec(struct hs_key_spec *spec, struct hs_bytes map, struct hs_a
 		spec->step = 1;
 }
 
+static void append_words(unsigned flags, struct hs_buf *text)
+{
+	for (const struct hs_flag_word *word = hs_key_flag_words; word->word; word++)
+		if (flags & word->flag)
+			hs_buf_printf(text, "%s%s", text->len > 0 ? " " : "", word->word);
+}
+
 static const char *access_text(struct hs_arena *arena, unsigned first, unsigned more)
 {
-	char text[256] = "";
-	size_t len = 0;
+	struct hs_buf text = {0};
+	char *kept;
 
-	for (unsigned both = 0; both < 2; both++) {
-		if (both == 1 && first == more)
-			break;
-		if (both == 1)
-			len += (size_t)snprintf(text + len, sizeof text - len, ",");
-		for (unsigned flag = 1; flag <= HS_KEY_VARIABLE; flag <<= 1)
-			if ((both ? more : first) & flag)
-				len += (size_t)snprintf(text + len, sizeof text - len, "%s%s",
-							len > 0 ? " " : "", hs_key_flag_word(flag));
+	append_words(first, &text);
+	if (first != more) {
+		hs_buf_append(&text, ",", 1);
+		append_words(more, &text);
 	}
-	return hs_arena_text(arena, (struct hs_bytes){text, len});
+	kept = hs_arena_text(arena, hs_buf_bytes(&text));
+	hs_buf_deinit(&text);
+	return kept;
 }
 
 static bool is_plain(const struct hs_key_spec *spec)
