@@ -26,12 +26,6 @@ void hs_control_reload(struct hs_control *control)
 	uv_async_send(&control->wake);
 }
 
-void hs_control_end(struct hs_control *control)
-{
-	atomic_store(&control->end, true);
-	uv_async_send(&control->wake);
-}
-
 void hs_control_recounted(void *host, uint64_t number)
 {
 	struct hs_control *control = hs_list_entry(host, struct hs_control, host);
@@ -124,6 +118,8 @@ void hs_control_start(struct hs_control *control)
 
 void hs_control_join(struct hs_control *control)
 {
+	atomic_store(&control->end, true);
+	uv_async_send(&control->wake);
 	uv_thread_join(&control->thread);
 }
 

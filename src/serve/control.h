@@ -7,8 +7,8 @@
  *     engine ──── recounted ───────────────┤
  *     main ────── reload, end ─────────────┴──▶ one wake-up ──▶ the control thread's loop
  *
- * init, start, …, end, join, deinit. It answers until `end`: call that when no worker can ask any
- * more, and free what the host points to only after `join`. */
+ * init, start, …, join, deinit. It answers until `join`: call that when no worker can ask any more,
+ * and free what the host points to only after it. */
 #ifndef HS_SERVE_CONTROL_H
 #define HS_SERVE_CONTROL_H
 
@@ -37,13 +37,12 @@ struct hs_control {
  * hotkeys. The heats are read until `join`. */
 void hs_control_init(struct hs_control *control);
 void hs_control_start(struct hs_control *control);
-void hs_control_join(struct hs_control *control); /* after hs_control_end */
+void hs_control_join(struct hs_control *control); /* has it end, and waits */
 void hs_control_deinit(struct hs_control *control);
 
 /* Any thread, until it is joined. */
 void hs_control_ask(struct hs_host *host, struct hs_op *op); /* HS_OP_HOST; of a control's host */
 void hs_control_reload(struct hs_control *control);	     /* SIGHUP */
-void hs_control_end(struct hs_control *control);
 /* Any thread, until hs_control_deinit: the engine has counted keys (engine.h: recounted). `host` is
  * the control's. */
 void hs_control_recounted(void *host, uint64_t number);

@@ -189,8 +189,7 @@ void hs_host_hotkeys_start(struct hs_host *host, struct hs_op *op, struct hs_rep
 
 static void reply_field(struct hs_reply *reply, const char *name, uint64_t value)
 {
-	hs_reply_bulk_text(reply, name);
-	hs_reply_int(reply, (int64_t)value);
+	hs_reply_pair_int(reply, name, (int64_t)value);
 }
 
 /* One slot is an array of one, a run of them an array of its ends. */

@@ -332,7 +332,6 @@ static void join_all(void *argument)
 
 	for (uint32_t i = 0; i < host->workers_count; i++)
 		hs_worker_join(&host->workers[i]);
-	hs_control_end(&server->control);
 	hs_control_join(&server->control);
 	host->engine->calls->destroy(&host->engine);
 	for (uint32_t i = 0; i < host->workers_count; i++)
