@@ -140,13 +140,19 @@ static void swap_options(struct hs_host *host, struct hs_options *changed)
 	hs_host_publish(host);
 }
 
-static bool named_before(const struct hs_op *op, size_t at)
+static bool named_before(const struct hs_op *op, size_t at, const char *name)
 {
 	for (size_t i = 2; i < at; i += 2) {
-		if (hs_option_find(op->argv[i]) == hs_option_find(op->argv[at]))
+		if (hs_bytes_is_word(op->argv[i], name))
 			return true;
 	}
 	return false;
+}
+
+static void reply_set_failed(struct hs_reply *reply, const char *named, const char *why)
+{
+	hs_reply_errorf(reply, "ERR CONFIG SET failed (possibly related to argument '%s') - %s",
+			named, why);
 }
 
 /* The first of the options named that concerns the TLS port; NULL: none does. */
@@ -197,10 +203,8 @@ static const char *refuse_servers_set(const struct hs_host *host, const struct h
 		*named = option->name;
 		if (!option->settable)
 			return "can't set immutable config";
-		for (size_t j = 2; j < i; j += 2) {
-			if (server_option(host, op->argv[j]) == option)
-				return "duplicate parameter";
-		}
+		if (named_before(op, i, option->name))
+			return "duplicate parameter";
 	}
 	return NULL;
 }
@@ -219,9 +223,7 @@ static void config_set_servers(struct hs_host *host, struct hs_op *op, struct hs
 	const char *named, *why = refuse_servers_set(host, op, &named);
 
 	if (why) {
-		hs_reply_errorf(reply,
-				"ERR CONFIG SET failed (possibly related to argument '%s') - %s",
-				named, why);
+		reply_set_failed(reply, named, why);
 		return;
 	}
 	hs_audit_log(host, op, HS_LIT("")); /* before the engine has the op */
@@ -241,7 +243,7 @@ static void config_set(struct hs_host *host, const struct hs_op *op, struct hs_r
 	for (size_t i = 2; i + 1 < op->argc && !failed; i += 2) {
 		const struct hs_option *option = hs_option_find(op->argv[i]);
 
-		if (named_before(op, i)) {
+		if (named_before(op, i, option->name)) {
 			failed = option->name;
 			snprintf(why, sizeof why, "duplicate parameter");
 		} else if (!option->live && option->kind != HS_OPTION_FIXED) {
@@ -260,9 +262,7 @@ static void config_set(struct hs_host *host, const struct hs_op *op, struct hs_r
 		failed = named_for_tls(op);
 	if (failed) {
 		hs_options_deinit(&changed);
-		hs_reply_errorf(reply,
-				"ERR CONFIG SET failed (possibly related to argument '%s') - %s",
-				failed, why);
+		reply_set_failed(reply, failed, why);
 		return;
 	}
 	use_context(host, context);
@@ -303,26 +303,6 @@ void hs_host_config_resetstat(struct hs_host *host, struct hs_op *op, struct hs_
 	hs_reply_ok(reply);
 }
 
-/* As the file has them: what ACL SETUSER changed and CONFIG REWRITE did not keep is gone. */
-static void reload_users(struct hs_host *host, struct hs_options *changed,
-			 const struct hs_options *fresh)
-{
-	if (hs_acl_same(changed->users, fresh->users))
-		return;
-	hs_options_set_users(changed, hs_acl_hold(fresh->users));
-	hs_log(host->log, HS_LOG_INFO, "SIGHUP: users changed");
-}
-
-/* The same for rules and HEAT RULE. */
-static void reload_rules(struct hs_host *host, struct hs_options *changed,
-			 const struct hs_options *fresh)
-{
-	if (hs_rules_same(changed->rules, fresh->rules))
-		return;
-	hs_options_set_rules(changed, hs_rules_renumber(fresh->rules, changed->rules));
-	hs_log(host->log, HS_LOG_INFO, "SIGHUP: rules changed");
-}
-
 /* The file may name another `bind`, which holds only after a restart: the users of the file must also be
  * safe at the addresses where this process listens now. */
 static int check_while_listening(struct hs_host *host, const struct hs_options *fresh, char *error,
@@ -357,41 +337,46 @@ static int read_again(struct hs_host *host, struct hs_options *fresh,
 	return status;
 }
 
+/* Users and rules are as the file has them: what ACL SETUSER or HEAT RULE changed and CONFIG REWRITE did not
+ * keep is gone. Returns what has changed, for the log. */
+static const char *take_option(const struct hs_options *fresh, const struct hs_option *option,
+			       struct hs_options *changed)
+{
+	struct hs_buf value = {0};
+	char error[512];
+	int status;
+
+	if (option->kind == HS_OPTION_USERS) {
+		hs_options_set_users(changed, hs_acl_hold(fresh->users));
+		return "users";
+	}
+	if (option->kind == HS_OPTION_RULES) {
+		hs_options_set_rules(changed, hs_rules_renumber(fresh->rules, changed->rules));
+		return "rules";
+	}
+	hs_option_format(fresh, option, &value);
+	status = hs_option_set(changed, option, hs_buf_bytes(&value), error, sizeof error);
+	hs_check(status == 0); /* it was set from text before */
+	hs_buf_deinit(&value);
+	return option->name;
+}
+
 /* Takes over what may change, and says so; says what may not. */
 static void take_over(struct hs_host *host, const struct hs_options *fresh,
 		      struct hs_options *changed)
 {
-	struct hs_buf old_value = {0}, new_value = {0};
-	char error[512];
-
 	for (size_t i = 0; i < hs_option_count; i++) {
 		const struct hs_option *option = &hs_option_table[i];
 
-		if (option->kind == HS_OPTION_FIXED)
+		if (hs_option_same(host->options, fresh, option))
 			continue;
-		if (option->kind == HS_OPTION_USERS) {
-			reload_users(host, changed, fresh);
-			continue;
-		}
-		if (option->kind == HS_OPTION_RULES) {
-			reload_rules(host, changed, fresh);
-			continue;
-		}
-		old_value.len = 0;
-		new_value.len = 0;
-		hs_option_format(host->options, option, &old_value);
-		hs_option_format(fresh, option, &new_value);
-		if (hs_bytes_equal(hs_buf_bytes(&old_value), hs_buf_bytes(&new_value)))
-			continue;
-		if (!option->live)
+		if (option->live)
+			hs_log(host->log, HS_LOG_INFO, "SIGHUP: %s changed",
+			       take_option(fresh, option, changed));
+		else
 			hs_log(host->log, HS_LOG_WARN, "SIGHUP: %s changes only with a restart",
 			       option->name);
-		else if (hs_option_set(changed, option, hs_buf_bytes(&new_value), error,
-				       sizeof error) == 0)
-			hs_log(host->log, HS_LOG_INFO, "SIGHUP: %s changed", option->name);
 	}
-	hs_buf_deinit(&old_value);
-	hs_buf_deinit(&new_value);
 }
 
 /* Without a configuration file there are still certificates to read again. */

@@ -234,6 +234,24 @@ void hs_option_format(const struct hs_options *options, const struct hs_option *
 	}
 }
 
+bool hs_option_same(const struct hs_options *a, const struct hs_options *b,
+		    const struct hs_option *option)
+{
+	struct hs_buf one = {0}, other = {0};
+	bool same;
+
+	if (option->kind == HS_OPTION_USERS)
+		return hs_acl_same(a->users, b->users);
+	if (option->kind == HS_OPTION_RULES)
+		return hs_rules_same(a->rules, b->rules);
+	hs_option_format(a, option, &one);
+	hs_option_format(b, option, &other);
+	same = hs_bytes_equal(hs_buf_bytes(&one), hs_buf_bytes(&other));
+	hs_buf_deinit(&one);
+	hs_buf_deinit(&other);
+	return same;
+}
+
 const char *hs_option_nearest(struct hs_bytes name)
 {
 	struct hs_nearest nearest = hs_nearest_to(name);

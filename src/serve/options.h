@@ -75,6 +75,10 @@ int hs_option_set(struct hs_options *options, const struct hs_option *option, st
 void hs_option_format(const struct hs_options *options, const struct hs_option *option,
 		      struct hs_buf *text);
 
+/* Whether both have the same value for it. */
+bool hs_option_same(const struct hs_options *a, const struct hs_options *b,
+		    const struct hs_option *option);
+
 /* Reads a configuration file over `options`. The error names file, line and word. */
 int hs_options_load(struct hs_options *options, const char *path, char *error,
 		    size_t error_size) HS_MUSTCHECK;

@@ -195,22 +195,6 @@ static void append_setting(const struct hs_options *options, const struct hs_opt
 	hs_buf_deinit(&value);
 }
 
-static bool is_default(const struct hs_options *options, const struct hs_option *option)
-{
-	struct hs_options fallback;
-	struct hs_buf ours = {0}, theirs = {0};
-	bool same;
-
-	hs_options_init(&fallback);
-	hs_option_format(options, option, &ours);
-	hs_option_format(&fallback, option, &theirs);
-	same = hs_bytes_equal(hs_buf_bytes(&ours), hs_buf_bytes(&theirs));
-	hs_buf_deinit(&ours);
-	hs_buf_deinit(&theirs);
-	hs_options_deinit(&fallback);
-	return same;
-}
-
 /* Writes beside the file and renames over it: the old one is there until the new one is whole. */
 static int replace_file(const char *path, struct hs_bytes text)
 {
@@ -303,14 +287,18 @@ static int rewrite_lines(const struct hs_options *options, FILE *file, struct re
 static void append_unwritten(const struct hs_options *options, const struct rewritten *written,
 			     struct hs_buf *text)
 {
+	struct hs_options fallback;
+
+	hs_options_init(&fallback);
 	for (size_t i = 0; i < hs_option_count; i++) {
 		const struct hs_option *option = &hs_option_table[i];
 
-		if (!written->options[i] && option->kind != HS_OPTION_FIXED &&
-		    option->kind != HS_OPTION_USERS && option->kind != HS_OPTION_RULES &&
-		    strcmp(option->name, "config") != 0 && !is_default(options, option))
+		if (!written->options[i] && option->kind != HS_OPTION_USERS &&
+		    option->kind != HS_OPTION_RULES && strcmp(option->name, "config") != 0 &&
+		    !hs_option_same(options, &fallback, option))
 			append_setting(options, option, text);
 	}
+	hs_options_deinit(&fallback);
 	for (size_t i = 0; i < hs_rules_count(options->rules); i++) {
 		if (!written->rules[i])
 			hs_options_format_rule(hs_rules_at(options->rules, i), text);
