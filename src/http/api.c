@@ -168,7 +168,7 @@ unsigned hs_api_partitions(struct hs_board *board, struct hs_now now,
 
 	hs_board_partitions(board, window, rows);
 	begin_envelope(now, "window", hs_board_window_words[window], body);
-	append_rows(hs_board_partition_fields(), rows, sizeof *rows, count, body);
+	append_rows(&hs_board_partition_fields, rows, sizeof *rows, count, body);
 	end_envelope(body);
 	hs_mem_free(&rows);
 	return OK;
@@ -202,7 +202,7 @@ static void append_second(const struct hs_board_second *second, int64_t what, st
 	switch (what) {
 	case HS_BOARD_SECOND_PARTITIONS:
 		hs_buf_printf(text, "\"partitions\":");
-		append_rows(hs_board_second_partition_fields(), second->partitions,
+		append_rows(&hs_board_second_partition_fields, second->partitions,
 			    sizeof *second->partitions, second->partitions_count, text);
 		break;
 	case HS_BOARD_SECOND_TOP:

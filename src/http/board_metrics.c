@@ -21,7 +21,7 @@ static void write_addresses(struct hs_metrics *metrics, const struct hs_board_pa
 
 void hs_metrics_partitions(struct hs_metrics *metrics, struct hs_board *board)
 {
-	const struct hs_fields *fields = hs_board_partition_fields();
+	const struct hs_fields *fields = &hs_board_partition_fields;
 	uint16_t count = hs_board_partitions_count(board);
 	struct hs_board_partition *rows = hs_mem_alloc(((size_t)count + 1) * sizeof *rows);
 

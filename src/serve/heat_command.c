@@ -235,7 +235,7 @@ void hs_host_heat_partitions(struct hs_host *host, struct hs_op *op, struct hs_r
 		return;
 	rows = hs_mem_alloc(count * sizeof *rows);
 	hs_board_partitions(host->board, window_of(host, &asked), rows);
-	reply_rows(reply, hs_board_partition_fields(), rows, sizeof *rows, count);
+	reply_rows(reply, &hs_board_partition_fields, rows, sizeof *rows, count);
 	hs_mem_free(&rows);
 }
 
@@ -249,7 +249,7 @@ void hs_host_heat_key(struct hs_host *host, struct hs_op *op, struct hs_reply *r
 
 	hs_host_sample_heat(host);
 	hs_board_key(host->board, op->argv[2], slot, partition, &row);
-	reply_row(reply, hs_board_key_fields(), &row);
+	reply_row(reply, &hs_board_key_fields, &row);
 }
 
 static void reply_second(struct hs_reply *reply, enum hs_board_second_what history,
@@ -260,7 +260,7 @@ static void reply_second(struct hs_reply *reply, enum hs_board_second_what histo
 	switch (history) {
 	case HS_BOARD_SECOND_PARTITIONS:
 		hs_reply_bulk_text(reply, "partitions");
-		reply_rows(reply, hs_board_second_partition_fields(), second->partitions,
+		reply_rows(reply, &hs_board_second_partition_fields, second->partitions,
 			   sizeof *second->partitions, second->partitions_count);
 		break;
 	case HS_BOARD_SECOND_TOP:

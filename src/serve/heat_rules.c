@@ -86,7 +86,7 @@ static void reply_rule(const struct hs_rule *rule, struct hs_reply *reply)
 static void list_rules(struct hs_host *host, struct hs_op *op, struct hs_reply *reply)
 {
 	const struct hs_rules *rules = host->options->rules;
-	const struct hs_fields *counted = hs_rule_fields();
+	const struct hs_fields *counted = &hs_rule_fields;
 
 	(void)op;
 	hs_reply_array(reply, hs_rules_count(rules));

@@ -35,12 +35,7 @@ static const struct hs_field fields[] = {
 	    "How old 99 % of the hits may have been at most, since the start"),
 };
 
-const struct hs_fields *hs_rule_fields(void)
-{
-	static const struct hs_fields all = {fields, sizeof fields / sizeof *fields};
-
-	return &all;
-}
+const struct hs_fields hs_rule_fields = HS_FIELDS(fields);
 
 void hs_rule_row(const struct hs_host *host, uint32_t number, struct hs_rule_row *row)
 {
@@ -91,7 +86,7 @@ void hs_rule_rows_info(const struct hs_host *host, struct hs_buf *text)
 		hs_rule_row(host, rule->number, &row);
 		hs_buf_printf(text, "rule%zu:glob=", i);
 		write_glob(rule->glob, text);
-		for (size_t j = 0; j < hs_rule_fields()->count; j++)
+		for (size_t j = 0; j < hs_rule_fields.count; j++)
 			hs_buf_printf(text, ",%s=%.0f", fields[j].name,
 				      hs_field_number(&fields[j], &row));
 		hs_buf_append(text, "\r\n", 2);
@@ -105,7 +100,7 @@ void hs_rule_rows_metrics(const struct hs_host *host, struct hs_metrics *metrics
 
 	if (!hs_rules_any(rules, HS_CONTRACT_CACHE))
 		return;
-	for (size_t j = 0; j < hs_rule_fields()->count; j++) {
+	for (size_t j = 0; j < hs_rule_fields.count; j++) {
 		hs_metrics_family(metrics, "rule_", fields[j].metric, fields[j].metric_type,
 				  fields[j].help);
 		for (size_t i = 0; i < hs_rules_count(rules); i++) {

@@ -14,7 +14,7 @@ struct hs_rule_row {
 	double age_p50_us, age_p99_us;
 };
 
-const struct hs_fields *hs_rule_fields(void);
+extern const struct hs_fields hs_rule_fields;
 
 /* The row of a rule, by its number. */
 void hs_rule_row(const struct hs_host *host, uint32_t number, struct hs_rule_row *row);

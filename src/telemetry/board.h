@@ -76,7 +76,7 @@ struct hs_fields hs_board_fields_by(enum hs_heat_what what, enum hs_heat_by by,
 size_t hs_board_top(struct hs_board *board, const struct hs_heat_query *query,
 		    struct hs_board_row *rows, size_t max);
 /* HEAT KEY: both windows, bounds of everything, misses, conflicts, percentiles, totals. */
-const struct hs_fields *hs_board_key_fields(void);
+extern const struct hs_fields hs_board_key_fields;
 void hs_board_key(struct hs_board *board, struct hs_bytes key, uint16_t slot, uint16_t partition,
 		  struct hs_board_row *row);
 /* A row's name as it is shown: a cut key ends in "…(65536 bytes, #1f0c…)", its length and hash.
@@ -104,7 +104,7 @@ struct hs_board_partition {
 	struct hs_heat_partition counted; /* since the start, for metrics */
 };
 
-const struct hs_fields *hs_board_partition_fields(void);
+extern const struct hs_fields hs_board_partition_fields;
 /* One row for each partition there is, and the fleet's median behind them: hs_board_partitions_count
  * + 1 rows. */
 void hs_board_partitions(struct hs_board *board, enum hs_heat_window window,
@@ -148,6 +148,6 @@ struct hs_board_second hs_board_second(const struct hs_board *board, size_t seco
 /* The most partitions that any second has, the one under way with them; at least 1. */
 uint16_t hs_board_second_partitions_max(const struct hs_board *board);
 /* As the partitions' fields: id ops reads writes bytes p99_us errors. */
-const struct hs_fields *hs_board_second_partition_fields(void);
+extern const struct hs_fields hs_board_second_partition_fields;
 
 #endif

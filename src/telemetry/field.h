@@ -59,6 +59,12 @@ struct hs_fields {
 	size_t count;
 };
 
+/* Those of an array. */
+#define HS_FIELDS(array)                                                                           \
+	{                                                                                          \
+		.fields = (array), .count = sizeof(array) / sizeof *(array)                        \
+	}
+
 struct hs_field_value hs_field_get(const struct hs_field *field, const void *row);
 /* A member that is a number, as it stands in the row. */
 double hs_field_member(const struct hs_field *field, const void *row);

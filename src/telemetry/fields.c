@@ -237,17 +237,12 @@ static const struct hs_field one_key_fields[] = {
 };
 /* clang-format on */
 
-#define FIELDS(table)                                                                              \
-	{                                                                                          \
-		(table), sizeof(table) / sizeof *(table)                                           \
-	}
-
 const struct hs_fields *hs_board_fields(enum hs_heat_what what)
 {
 	static const struct hs_fields fields[HS_HEAT_TABLES] = {
-		[HS_HEAT_KEYS] = FIELDS(key_fields),
-		[HS_HEAT_PREFIXES] = FIELDS(prefix_fields),
-		[HS_HEAT_SLOTS] = FIELDS(slot_fields),
+		[HS_HEAT_KEYS] = HS_FIELDS(key_fields),
+		[HS_HEAT_PREFIXES] = HS_FIELDS(prefix_fields),
+		[HS_HEAT_SLOTS] = HS_FIELDS(slot_fields),
 	};
 
 	return &fields[what];
@@ -279,9 +274,4 @@ struct hs_fields hs_board_fields_by(enum hs_heat_what what, enum hs_heat_by by,
 	return (struct hs_fields){room, fields.count + 1};
 }
 
-const struct hs_fields *hs_board_key_fields(void)
-{
-	static const struct hs_fields fields = FIELDS(one_key_fields);
-
-	return &fields;
-}
+const struct hs_fields hs_board_key_fields = HS_FIELDS(one_key_fields);

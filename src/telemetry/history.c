@@ -192,10 +192,4 @@ static const struct hs_field second_fields[] = {
 };
 /* clang-format on */
 
-const struct hs_fields *hs_board_second_partition_fields(void)
-{
-	static const struct hs_fields fields = {second_fields,
-						sizeof second_fields / sizeof *second_fields};
-
-	return &fields;
-}
+const struct hs_fields hs_board_second_partition_fields = HS_FIELDS(second_fields);

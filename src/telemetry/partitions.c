@@ -212,13 +212,7 @@ static const struct hs_field partition_fields[] = {
 };
 /* clang-format on */
 
-const struct hs_fields *hs_board_partition_fields(void)
-{
-	static const struct hs_fields fields = {partition_fields,
-						sizeof partition_fields / sizeof *partition_fields};
-
-	return &fields;
-}
+const struct hs_fields hs_board_partition_fields = HS_FIELDS(partition_fields);
 
 /* ---- the median ---- */
 

@@ -241,7 +241,7 @@ static void test_partitions(void **state)
 	list = json_object_get(answer, "rows");
 	assert_int_equal(json_array_size(list), PARTITIONS + 1);
 	for (size_t i = 0; i <= PARTITIONS; i++)
-		assert_row(json_array_get(list, i), hs_board_partition_fields(), &rows[i]);
+		assert_row(json_array_get(list, i), &hs_board_partition_fields, &rows[i]);
 	assert_word(json_array_get(list, PARTITIONS), "id", "median");
 	json_decref(answer);
 }
@@ -275,7 +275,7 @@ static void test_history(void **state)
 				assert_int_equal(json_array_size(list), PARTITIONS);
 				for (size_t j = 0; j < PARTITIONS; j++)
 					assert_row(json_array_get(list, j),
-						   hs_board_second_partition_fields(),
+						   &hs_board_second_partition_fields,
 						   &second.partitions[j]);
 			} else if (kind == 1) {
 				assert_word(object, "window",
@@ -336,7 +336,7 @@ static void test_partitions_as_metrics(void **state)
 {
 	struct world *world = *state;
 	struct hs_metrics metrics = {.text = &world->body};
-	const struct hs_fields *fields = hs_board_partition_fields();
+	const struct hs_fields *fields = &hs_board_partition_fields;
 	size_t families = 0;
 
 	live(world);

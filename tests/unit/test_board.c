@@ -72,7 +72,7 @@ static void test_what_is_over_fades(void **state)
 
 static void assert_sane(struct fleet *fleet)
 {
-	const struct hs_fields *fields = hs_board_partition_fields();
+	const struct hs_fields *fields = &hs_board_partition_fields;
 	struct hs_board_partition rows[FLEET_PARTITIONS_MAX + 1];
 
 	for (int window = 0; window < HS_HEAT_WINDOWS; window++) {
@@ -235,7 +235,7 @@ static void test_the_median_of_an_odd_and_an_even_number(void **state)
 
 static void test_what_the_engine_says_is_shown(void **state)
 {
-	const struct hs_fields *fields = hs_board_partition_fields();
+	const struct hs_fields *fields = &hs_board_partition_fields;
 	struct hs_board_partition row;
 	struct fleet fleet;
 
@@ -542,7 +542,7 @@ static void test_the_short_window_when_enough_happens(void **state)
 
 static void test_fields_have_names_words_and_metrics(void **state)
 {
-	const struct hs_fields *fields = hs_board_partition_fields();
+	const struct hs_fields *fields = &hs_board_partition_fields;
 	struct hs_board_partition row = {
 		.p99_us = 2500,
 		.errors = 0.12345,

@@ -25,7 +25,7 @@ static void test_fields_in_their_order(void **state)
 	assert_string_equal(fleet_names(hs_board_fields(HS_HEAT_SLOTS)),
 			    "slot ops ops_low reads writes bytes p99_us share partition");
 	assert_string_equal(
-		fleet_names(hs_board_key_fields()),
+		fleet_names(&hs_board_key_fields),
 		"key tracked slot partition "
 		"ops_short ops_low_short reads_short writes_short bytes_short bytes_high_short "
 		"misses_short conflicts_short "
@@ -38,9 +38,9 @@ static void test_fields_in_their_order(void **state)
 static void test_every_field_has_words_and_no_name_twice(void **state)
 {
 	const struct hs_fields *tables[] = {
-		hs_board_fields(HS_HEAT_KEYS),	    hs_board_fields(HS_HEAT_PREFIXES),
-		hs_board_fields(HS_HEAT_SLOTS),	    hs_board_key_fields(),
-		hs_board_second_partition_fields(),
+		hs_board_fields(HS_HEAT_KEYS),	   hs_board_fields(HS_HEAT_PREFIXES),
+		hs_board_fields(HS_HEAT_SLOTS),	   &hs_board_key_fields,
+		&hs_board_second_partition_fields,
 	};
 
 	(void)state;
@@ -264,7 +264,7 @@ static void test_long_names_are_cut_and_told_apart(void **state)
 
 static void test_everything_about_one_key(void **state)
 {
-	const struct hs_fields *fields = hs_board_key_fields();
+	const struct hs_fields *fields = &hs_board_key_fields;
 	struct hs_board_row row;
 	struct fleet fleet;
 
@@ -310,7 +310,7 @@ static void test_everything_about_one_key(void **state)
 
 static void test_a_key_that_is_not_hot(void **state)
 {
-	const struct hs_fields *fields = hs_board_key_fields();
+	const struct hs_fields *fields = &hs_board_key_fields;
 	struct hs_board_row row;
 	struct fleet fleet;
 
@@ -335,7 +335,7 @@ static void test_a_key_that_is_not_hot(void **state)
 /* In the table, but not among those whose names, times and slots are kept. */
 static void test_a_key_that_is_only_counted(void **state)
 {
-	const struct hs_fields *fields = hs_board_key_fields();
+	const struct hs_fields *fields = &hs_board_key_fields;
 	uint16_t slot = hs_slot_of(HS_LIT("late"));
 	struct hs_board_row row;
 	struct fleet fleet;
