@@ -2,6 +2,7 @@
 #include "command/describe.h"
 
 #include "base/glob.h"
+#include "base/words.h"
 
 /* Whether a row is shown: what is refused, or was made up for a server that does not know it by
  * itself, is not; nor what only stands in for a server's own. */
@@ -162,7 +163,8 @@ void hs_describe_docs(struct hs_reply *reply, const struct hs_learned *learned, 
 	}
 }
 
-enum list_filter { LIST_ALL, LIST_MODULE, LIST_ACLCAT, LIST_PATTERN };
+enum list_filter { LIST_MODULE, LIST_ACLCAT, LIST_PATTERN, LIST_ALL };
+static const char *const filter_words[] = {"module", "aclcat", "pattern", NULL};
 
 /* `wanted` is a category without its "@". */
 static bool has_category(const struct hs_command *command, struct hs_bytes wanted)
@@ -182,12 +184,12 @@ static bool has_category(const struct hs_command *command, struct hs_bytes wante
 	return false;
 }
 
-static bool listed(const struct hs_learned *learned, const struct hs_command *command,
-		   enum list_filter filter, struct hs_bytes value)
+static bool listed(const struct hs_learned *learned, const struct hs_command *command, int filter,
+		   struct hs_bytes value)
 {
 	if (!is_shown(learned, command))
 		return false;
-	switch (filter) {
+	switch ((enum list_filter)filter) {
 	case LIST_ALL:
 		return true;
 	case LIST_MODULE: /* which command comes from one a server does not say */
@@ -200,31 +202,19 @@ static bool listed(const struct hs_learned *learned, const struct hs_command *co
 	return false;
 }
 
-static bool parse_filter(size_t argc, const struct hs_bytes *argv, enum list_filter *filter)
-{
-	if (argc != 5 || !hs_bytes_is_word(argv[2], "filterby"))
-		return false;
-	if (hs_bytes_is_word(argv[3], "module"))
-		*filter = LIST_MODULE;
-	else if (hs_bytes_is_word(argv[3], "aclcat"))
-		*filter = LIST_ACLCAT;
-	else if (hs_bytes_is_word(argv[3], "pattern"))
-		*filter = LIST_PATTERN;
-	else
-		return false;
-	return true;
-}
-
 void hs_describe_list(struct hs_reply *reply, const struct hs_learned *learned, size_t argc,
 		      const struct hs_bytes *argv)
 {
-	enum list_filter filter = LIST_ALL;
+	int filter = LIST_ALL;
 	struct hs_bytes value = {NULL, 0};
 	const struct hs_command *command;
 	size_t count = 0;
 
 	if (argc > 2) {
-		if (!parse_filter(argc, argv, &filter)) {
+		filter = argc == 5 && hs_bytes_is_word(argv[2], "filterby")
+				 ? hs_words_index(filter_words, argv[3])
+				 : -1;
+		if (filter < 0) {
 			hs_reply_error(reply, "ERR syntax error");
 			return;
 		}
