@@ -14,12 +14,8 @@ struct options {
 };
 
 static const struct hs_flag rows[] = {
-	{.name = "data",
-	 .argument = "DIR",
-	 .initial = "data",
-	 .text = "the data folder; no server may be using it",
-	 .read = hs_flag_read_text,
-	 .field = offsetof(struct options, data)},
+	{"data", "DIR", "data", "the data folder; no server may be using it", hs_flag_read_text,
+	 HS_FLAG_AT(struct options, data)},
 };
 
 static const struct hs_flags flags = {

@@ -22,17 +22,46 @@ bool hs_flag_read_yes(const struct hs_flag *flag, void *options, const char *wor
 bool hs_flag_read_text(const struct hs_flag *flag, void *options, const char *word)
 {
 	*(const char **)hs_flag_field(flag, options) = word;
-	return true;
+	return flag->max == 0 || strlen(word) <= flag->max;
+}
+
+static bool store(const struct hs_flag *flag, void *options, uint64_t value)
+{
+	*(uint64_t *)hs_flag_field(flag, options) = value;
+	return value >= flag->min && value <= flag->max;
 }
 
 bool hs_flag_read_uint(const struct hs_flag *flag, void *options, const char *word)
 {
 	uint64_t value;
 
-	if (!hs_num_parse_uint(hs_bytes_of(word), &value) || value < flag->min || value > flag->max)
-		return false;
-	*(uint64_t *)hs_flag_field(flag, options) = value;
-	return true;
+	return hs_num_parse_uint(hs_bytes_of(word), &value) && store(flag, options, value);
+}
+
+bool hs_flag_read_bytes(const struct hs_flag *flag, void *options, const char *word)
+{
+	uint64_t value;
+
+	return hs_num_parse_bytes(hs_bytes_of(word), &value) && store(flag, options, value);
+}
+
+bool hs_flag_read_duration(const struct hs_flag *flag, void *options, const char *word)
+{
+	const char *behind;
+	uint64_t us;
+
+	return hs_flag_duration(word, '\0', &us, &behind) && store(flag, options, us);
+}
+
+bool hs_flag_read_word(const struct hs_flag *flag, void *options, const char *word)
+{
+	unsigned *which = hs_flag_field(flag, options);
+
+	for (*which = 0; flag->words[*which]; ++*which) {
+		if (strcmp(word, flag->words[*which]) == 0)
+			return true;
+	}
+	return false;
 }
 
 bool hs_flag_decimal(const char *word, double *value, const char **behind)
@@ -45,6 +74,33 @@ bool hs_flag_decimal(const char *word, double *value, const char **behind)
 	*value = strtod(word, &end);
 	*behind = word + digits;
 	return end == *behind;
+}
+
+bool hs_flag_duration(const char *word, char stop, uint64_t *us, const char **behind)
+{
+	static const struct {
+		const char *name;
+		double us;
+	} units[] = {{"us", 1}, {"ms", 1e3}, {"s", 1e6}, {"m", 60e6}, {"h", 3600e6}, {"", 1e6}};
+	double value;
+	const char *unit;
+
+	if (!hs_flag_decimal(word, &value, &unit))
+		return false;
+	for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+		size_t len = strlen(units[i].name);
+
+		if (strncmp(unit, units[i].name, len) != 0)
+			continue;
+		if (unit[len] != '\0' && unit[len] != stop)
+			continue;
+		if (value * units[i].us > 1e15)
+			return false;
+		*us = (uint64_t)(value * units[i].us);
+		*behind = unit + len;
+		return true;
+	}
+	return false;
 }
 
 /* ---- help ---- */

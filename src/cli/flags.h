@@ -17,9 +17,14 @@ struct hs_flag {
 	const char *text;
 	/* Puts the word into the options; false when it is no good. The options may point to it. */
 	bool (*read)(const struct hs_flag *flag, void *options, const char *word);
-	size_t field; /* offset into the options, where `read` needs one */
+	size_t field; /* offset into the options */
+	/* What the kind of word needs. */
 	uint64_t min, max;
+	const char *const *words; /* up to a NULL */
 };
+
+/* Of a row: the field, which only .min, .max or .words may follow. */
+#define HS_FLAG_AT(options, member) .field = offsetof(options, member)
 
 struct hs_flags {
 	const char *who;    /* "heatsink storm": stands before every complaint */
@@ -38,12 +43,18 @@ int hs_flags_read(const struct hs_flags *flags, void *options, bool *given, int 
 		  FILE *err) HS_MUSTCHECK;
 void hs_flags_help(const struct hs_flags *flags, FILE *out);
 
-/* Kinds of words. */
+/* Kinds of words, and the fields that they fill: bool; const char *, of at most `max` bytes if that is not 0; uint64_t,
+ * from `min` to `max`, a duration in us; an enum, the word's index in `words`. */
 bool hs_flag_read_yes(const struct hs_flag *flag, void *options, const char *word);
 bool hs_flag_read_text(const struct hs_flag *flag, void *options, const char *word);
 bool hs_flag_read_uint(const struct hs_flag *flag, void *options, const char *word);
+bool hs_flag_read_bytes(const struct hs_flag *flag, void *options, const char *word);
+bool hs_flag_read_duration(const struct hs_flag *flag, void *options, const char *word);
+bool hs_flag_read_word(const struct hs_flag *flag, void *options, const char *word);
 /* A plain decimal number and what stands behind it; no sign, no exponent, no "inf". */
 bool hs_flag_decimal(const char *word, double *value, const char **behind);
+/* "2s", "250ms", "1m"; a bare number is seconds. It ends at `stop` or at the end of the text. */
+bool hs_flag_duration(const char *word, char stop, uint64_t *us, const char **behind);
 
 static inline void *hs_flag_field(const struct hs_flag *flag, void *options)
 {

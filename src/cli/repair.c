@@ -31,22 +31,12 @@ struct options {
 };
 
 static const struct hs_flag rows[] = {
-	{.name = "data",
-	 .argument = "DIR",
-	 .initial = "data",
-	 .text = "the data folder; no server may be using it",
-	 .read = hs_flag_read_text,
-	 .field = offsetof(struct options, data)},
-	{.name = "dry-run",
-	 .initial = "no",
-	 .text = "show what would be lost and change nothing",
-	 .read = hs_flag_read_yes,
-	 .field = offsetof(struct options, dry_run)},
-	{.name = "yes",
-	 .initial = "no",
-	 .text = "do it; without this nothing is changed",
-	 .read = hs_flag_read_yes,
-	 .field = offsetof(struct options, yes)},
+	{"data", "DIR", "data", "the data folder; no server may be using it", hs_flag_read_text,
+	 HS_FLAG_AT(struct options, data)},
+	{"dry-run", NULL, "no", "show what would be lost and change nothing", hs_flag_read_yes,
+	 HS_FLAG_AT(struct options, dry_run)},
+	{"yes", NULL, "no", "do it; without this nothing is changed", hs_flag_read_yes,
+	 HS_FLAG_AT(struct options, yes)},
 };
 
 static const struct hs_flags flags = {

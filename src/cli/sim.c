@@ -4,12 +4,12 @@
 #include "base/err.h"
 #include "cli/cli.h"
 #include "cli/flags.h"
+#include "serve/clock.h"
 #include "sim/run.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { SHRINK_TRIES_MAX = 5000, JOBS_MAX = 256 };
@@ -40,20 +40,20 @@ static bool read_mistake(const struct hs_flag *flag, void *to, const char *word)
 	return options->mistake < HS_SIM_MISTAKES;
 }
 
-#define FIELD(name) offsetof(struct hs_sim_job_options, name)
+#define FIELD(name) HS_FLAG_AT(struct hs_sim_job_options, name)
 
 static const struct hs_flag rows[] = {
-	{"seed", "N", "1", "the first schedule's seed", hs_flag_read_uint, FIELD(seed), 0,
-	 UINT64_MAX},
+	{"seed", "N", "1", "the first schedule's seed", hs_flag_read_uint, FIELD(seed),
+	 .max = UINT64_MAX},
 	{"schedules", "N", "10000", "how many, with the seeds that follow; 0: until told to stop",
-	 hs_flag_read_uint, FIELD(schedules), 0, UINT64_MAX},
+	 hs_flag_read_uint, FIELD(schedules), .max = UINT64_MAX},
 	{"jobs", "N", "1", "processes, at most 256; 0: one for each processor", hs_flag_read_uint,
-	 FIELD(jobs), 0, JOBS_MAX},
+	 FIELD(jobs), .max = JOBS_MAX},
 	{"about", "WHAT", "anything", "what the schedules are about; --help lists the words",
-	 read_about, 0, 0, 0},
+	 read_about, FIELD(about)},
 	{"mistake", "NAME", "none",
 	 "plants a mistake in the simulated world, to see it found; --help lists the names",
-	 read_mistake, 0, 0, 0},
+	 read_mistake, FIELD(mistake)},
 };
 
 static const char before[] =
@@ -134,14 +134,6 @@ static uint64_t processors(void)
 	return count < 1 ? 1 : count < JOBS_MAX ? (uint64_t)count : JOBS_MAX;
 }
 
-static double now_s(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 static void show(const struct hs_sim_job_options *options, uint64_t seed)
 {
 	struct hs_sim_runner runner;
@@ -172,14 +164,15 @@ static void print_reached(const struct hs_sim_counts *reached)
 
 static int check(const struct hs_sim_job_options *options)
 {
-	double start_s = now_s(), took_s;
+	uint64_t start_us = hs_clock_mono_us();
+	double took_s;
 	struct hs_sim_job_sums sums;
 
 	if (hs_sim_jobs_run(options, &sums) != 0) {
 		fprintf(stderr, "heatsink sim: no process can be started\n");
 		return 1;
 	}
-	took_s = now_s() - start_s;
+	took_s = (double)(hs_clock_mono_us() - start_us) / 1e6;
 	if (sums.failed)
 		show(options, sums.failed_seed);
 	printf("%s: %" PRIu64 " schedules, seeds %" PRIu64 " to %" PRIu64 ", %" PRIu64

@@ -60,6 +60,7 @@ enum hs_storm_command {
 	HS_STORM_COMMAND_INCR,
 	HS_STORM_COMMAND_MIXED,
 	HS_STORM_COMMAND_ALL,
+	HS_STORM_COMMANDS,
 };
 
 enum {
@@ -108,7 +109,7 @@ int hs_storm_options_read(struct hs_storm_options *options, int argc, char **arg
 
 /* "zipf:0.99" and the like; false when it is none. */
 bool hs_storm_shape_read(struct hs_storm_shape *shape, const char *text);
-const char *hs_storm_command_name(enum hs_storm_command command);
+extern const char *const hs_storm_commands[]; /* their names */
 
 /* ---- keys ---- */
 

@@ -7,72 +7,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-static bool read_text(const struct hs_flag *row, void *options, const char *word)
-{
-	*(const char **)hs_flag_field(row, options) = word;
-	return strlen(word) < HS_STORM_PREFIX_MAX;
-}
-
-static bool read_path(const struct hs_flag *row, void *options, const char *word)
-{
-	*(const char **)hs_flag_field(row, options) = word;
-	return strlen(word) < HS_STORM_FOLDER_MAX;
-}
-
-static bool read_bytes(const struct hs_flag *row, void *options, const char *word)
-{
-	uint64_t value;
-
-	if (!hs_num_parse_bytes(hs_bytes_of(word), &value) || value < row->min || value > row->max)
-		return false;
-	*(uint64_t *)hs_flag_field(row, options) = value;
-	return true;
-}
-
 static bool parse_share(const char *word, double *share)
 {
 	const char *behind;
 
 	return hs_flag_decimal(word, share, &behind) && *behind == '\0' && *share <= 1;
-}
-
-/* "2s", "250ms", "1m"; a bare number is seconds. `stop` ends the text beside its zero. */
-static bool parse_duration(const char *word, char stop, uint64_t *us, const char **behind)
-{
-	static const struct {
-		const char *name;
-		double us;
-	} units[] = {{"us", 1}, {"ms", 1e3}, {"s", 1e6}, {"m", 60e6}, {"h", 3600e6}, {"", 1e6}};
-	double value;
-	const char *unit;
-
-	if (!hs_flag_decimal(word, &value, &unit))
-		return false;
-	for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-		size_t len = strlen(units[i].name);
-
-		if (strncmp(unit, units[i].name, len) != 0)
-			continue;
-		if (unit[len] != '\0' && unit[len] != stop)
-			continue;
-		if (value * units[i].us > 1e15)
-			return false;
-		*us = (uint64_t)(value * units[i].us);
-		*behind = unit + len;
-		return true;
-	}
-	return false;
-}
-
-static bool read_duration(const struct hs_flag *row, void *options, const char *word)
-{
-	uint64_t value;
-	const char *behind;
-
-	if (!parse_duration(word, '\0', &value, &behind) || value < row->min || value > row->max)
-		return false;
-	*(uint64_t *)hs_flag_field(row, options) = value;
-	return true;
 }
 
 static bool read_writes(const struct hs_flag *row, void *to, const char *word)
@@ -87,33 +26,19 @@ static bool read_writes(const struct hs_flag *row, void *to, const char *word)
 	return parse_share(word, &options->writes);
 }
 
-static const struct {
-	const char *name;
-	double writes; /* the share when --writes is not given */
-} commands[] = {
-	[HS_STORM_COMMAND_GET] = {"get", 0},   [HS_STORM_COMMAND_SET] = {"set", 1},
-	[HS_STORM_COMMAND_INCR] = {"incr", 1}, [HS_STORM_COMMAND_MIXED] = {"mixed", 0.1},
-	[HS_STORM_COMMAND_ALL] = {"all", 0.6},
+const char *const hs_storm_commands[] = {
+	[HS_STORM_COMMAND_GET] = "get",	  [HS_STORM_COMMAND_SET] = "set",
+	[HS_STORM_COMMAND_INCR] = "incr", [HS_STORM_COMMAND_MIXED] = "mixed",
+	[HS_STORM_COMMAND_ALL] = "all",	  [HS_STORM_COMMANDS] = NULL,
 };
 
-const char *hs_storm_command_name(enum hs_storm_command command)
-{
-	return commands[command].name;
-}
-
-static bool read_command(const struct hs_flag *row, void *to, const char *word)
-{
-	struct hs_storm_options *options = to;
-
-	(void)row;
-	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-		if (strcmp(word, commands[i].name) == 0) {
-			options->command = (enum hs_storm_command)i;
-			return true;
-		}
-	}
-	return false;
-}
+/* The share of writes when --writes is not given. */
+static const double writes[HS_STORM_COMMANDS] = {
+	[HS_STORM_COMMAND_SET] = 1,
+	[HS_STORM_COMMAND_INCR] = 1,
+	[HS_STORM_COMMAND_MIXED] = 0.1,
+	[HS_STORM_COMMAND_ALL] = 0.6,
+};
 
 /* The text behind "name:", "" behind a bare name, NULL for another name. */
 static const char *behind_name(const char *text, const char *name)
@@ -178,7 +103,7 @@ bool hs_storm_shape_read(struct hs_storm_shape *shape, const char *text)
 		shape->kind = HS_STORM_MOVING;
 		if (!*more)
 			return true;
-		if (!parse_duration(more, ':', &shape->move_us, &behind) || shape->move_us == 0)
+		if (!hs_flag_duration(more, ':', &shape->move_us, &behind) || shape->move_us == 0)
 			return false;
 		return !*behind || parse_share(behind + 1, &shape->share);
 	}
@@ -199,7 +124,7 @@ static bool read_shape(const struct hs_flag *row, void *to, const char *word)
 	return hs_storm_shape_read(&options->shape, word);
 }
 
-#define FIELD(name) offsetof(struct hs_storm_options, name)
+#define FIELD(name) HS_FLAG_AT(struct hs_storm_options, name)
 
 static const struct hs_flag rows[] = {
 	HS_TARGET_ROWS(struct hs_storm_options, target,
@@ -208,78 +133,78 @@ static const struct hs_flag rows[] = {
 		       "cluster://[USER:PASSWORD@]HOST[:PORT],HOST... With TLS: rediss://, "
 		       "clusters://"),
 	{"cluster", NULL, "no", "the target is a node of a Cluster, as with cluster://",
-	 hs_flag_read_yes, FIELD(cluster), 0, 0},
+	 hs_flag_read_yes, FIELD(cluster)},
 	{"patience", "TIME", "30s",
 	 "a Cluster: how long a request is sent again that no node has run, because its slot is on "
 	 "the move or its node gone, before that is its reply",
-	 read_duration, FIELD(patience_us), 1, UINT32_MAX},
+	 hs_flag_read_duration, FIELD(patience_us), .min = 1, .max = UINT32_MAX},
 	{"shape", "SHAPE", "uniform",
 	 "which keys: uniform, zipf:EXPONENT, viral:SHARE (one key takes that share), "
 	 "moving:TIME[:SHARE] (the viral key changes), flash:REQUESTS[:SHARE] (it changes after so "
 	 "many requests), 80/20 (80 % of the requests for 20 % of the keys)",
-	 read_shape, 0, 0, 0},
-	{"keys", "N", "1000000", "how many keys there are", hs_flag_read_uint, FIELD(keys), 1,
-	 999999999999},
-	{"prefix", "TEXT", "key:", "what every key begins with", read_text, FIELD(prefix), 0, 0},
+	 read_shape, FIELD(shape)},
+	{"keys", "N", "1000000", "how many keys there are", hs_flag_read_uint, FIELD(keys),
+	 .min = 1, .max = 999999999999},
+	{"prefix", "TEXT", "key:", "what every key begins with", hs_flag_read_text, FIELD(prefix),
+	 .max = HS_STORM_PREFIX_MAX - 1},
 	{"command", "WORD", "mixed",
 	 "get, set, incr, mixed (strings and counters: every other key is a counter), or all "
 	 "(every command that a key with a number understands, transactions and scripts too)",
-	 read_command, 0, 0, 0},
+	 hs_flag_read_word, FIELD(command), .words = hs_storm_commands},
 	{"request", "WORDS", "",
 	 "send this request, again and again, instead of a command: 'HGETALL big'; of a Cluster, "
-	 "to "
-	 "the owner of its second word",
-	 read_text, FIELD(request), 0, 0},
+	 "to the owner of its second word",
+	 hs_flag_read_text, FIELD(request), .max = HS_STORM_PREFIX_MAX - 1},
 	{"writes", "SHARE", "",
 	 "share of writes, the rest are GETs (default: mixed 0.1, get 0, set and incr 1; all has "
 	 "shares of its own)",
-	 read_writes, 0, 0, 0},
-	{"value-size", "BYTES", "100", "length of the values written", read_bytes,
-	 FIELD(value_bytes), 0, 512u << 20},
-	{"connections", "N", "50", "connections in all", hs_flag_read_uint, FIELD(connections), 1,
-	 65536},
+	 read_writes, FIELD(writes)},
+	{"value-size", "BYTES", "100", "length of the values written", hs_flag_read_bytes,
+	 FIELD(value_bytes), .max = 512u << 20},
+	{"connections", "N", "50", "connections in all", hs_flag_read_uint, FIELD(connections),
+	 .min = 1, .max = 65536},
 	{"pipeline", "N", "1", "requests under way per connection", hs_flag_read_uint,
-	 FIELD(pipeline), 1, 65536},
+	 FIELD(pipeline), .min = 1, .max = 65536},
 	{"rate", "N", "0",
 	 "open loop: requests a second in all, each one's latency counted from when it was due; "
 	 "0: closed loop, the next requests follow the last answers",
-	 hs_flag_read_uint, FIELD(rate), 0, 1000000000},
+	 hs_flag_read_uint, FIELD(rate), .max = 1000000000},
 	{"duration", "TIME", "10s",
-	 "how long (500ms, 10s, 2m); without limit if only --count is given", read_duration,
-	 FIELD(duration_us), 1, UINT64_MAX},
-	{"count", "N", "0", "how many requests; 0: no limit", hs_flag_read_uint, FIELD(count), 0,
-	 UINT64_MAX},
-	{"threads", "N", "1", "threads to send from", hs_flag_read_uint, FIELD(threads), 1, 64},
-	{"seed", "N", "1", "the same seed draws the same keys", hs_flag_read_uint, FIELD(seed), 0,
-	 UINT64_MAX},
+	 "how long (500ms, 10s, 2m); without limit if only --count is given", hs_flag_read_duration,
+	 FIELD(duration_us), .min = 1, .max = UINT64_MAX},
+	{"count", "N", "0", "how many requests; 0: no limit", hs_flag_read_uint, FIELD(count),
+	 .max = UINT64_MAX},
+	{"threads", "N", "1", "threads to send from", hs_flag_read_uint, FIELD(threads), .min = 1,
+	 .max = 64},
+	{"seed", "N", "1", "the same seed draws the same keys", hs_flag_read_uint, FIELD(seed),
+	 .max = UINT64_MAX},
 	{"retries", "N", "20",
 	 "failed connects in a row before a connection is given up; without this option a failure "
 	 "at the start ends the storm at once",
-	 hs_flag_read_uint, FIELD(retries), 0, 1000000},
-	{"load", NULL, "no", "write every key once before the run", hs_flag_read_yes, FIELD(load),
-	 0, 0},
+	 hs_flag_read_uint, FIELD(retries), .max = 1000000},
+	{"load", NULL, "no", "write every key once before the run", hs_flag_read_yes, FIELD(load)},
 	{"verify", NULL, "no",
 	 "check the replies: no acknowledged write lost, no increment answered twice, sums right; "
 	 "with --command all, an order of the requests that explains every answer; nobody else may "
 	 "write to the keys",
-	 hs_flag_read_yes, FIELD(verify), 0, 0},
+	 hs_flag_read_yes, FIELD(verify)},
 	{"no-final", NULL, "no", "--verify: do not read every written key once more at the end",
-	 hs_flag_read_yes, FIELD(no_final), 0, 0},
+	 hs_flag_read_yes, FIELD(no_final)},
 	{"ordered", NULL, "no",
 	 "requests of one key take turns: a write goes when all earlier ones are answered, later "
 	 "ones go when the write is answered, reads go together; so that with --verify every read "
 	 "must be the last value written. Requests of other keys go on meanwhile",
-	 hs_flag_read_yes, FIELD(ordered), 0, 0},
+	 hs_flag_read_yes, FIELD(ordered)},
 	{"window", "N", "4000",
 	 "--command all --verify: after so many operations wait for all answers and look for their "
 	 "order",
-	 hs_flag_read_uint, FIELD(window), 1, 100000},
+	 hs_flag_read_uint, FIELD(window), .min = 1, .max = 100000},
 	{"history-folder", "DIR", ".",
 	 "--command all --verify: where the operations of a window are kept that no order explains",
-	 read_path, FIELD(history_folder), 0, 0},
+	 hs_flag_read_text, FIELD(history_folder), .max = HS_STORM_FOLDER_MAX - 1},
 	{"judge", "FILE", "", "send nothing: read such a file and look for an order again",
-	 read_path, FIELD(judge), 0, 0},
-	{"json", NULL, "no", "print the result as JSON", hs_flag_read_yes, FIELD(json), 0, 0},
+	 hs_flag_read_text, FIELD(judge), .max = HS_STORM_FOLDER_MAX - 1},
+	{"json", NULL, "no", "print the result as JSON", hs_flag_read_yes, FIELD(json)},
 };
 
 enum { ROWS = sizeof rows / sizeof *rows };
@@ -358,7 +283,7 @@ int hs_storm_options_read(struct hs_storm_options *options, int argc, char **arg
 	if (options->count && !was_given(given, "duration"))
 		options->duration_us = 0;
 	if (options->writes < 0)
-		options->writes = commands[options->command].writes;
+		options->writes = writes[options->command];
 	complaint = complaint_about(options);
 	if (complaint) {
 		fprintf(err, "heatsink storm: %s\n", complaint);

@@ -161,7 +161,7 @@ static void print_options(const struct hs_storm_options *options, FILE *out)
 	else
 		fprintf(out, "%s, %s over %llu keys, %s with %.3g writes, ", options->target.text,
 			options->shape_text, (unsigned long long)options->keys,
-			hs_storm_command_name(options->command), options->writes);
+			hs_storm_commands[options->command], options->writes);
 	fprintf(out, "%llu connections, pipeline %llu, ", (unsigned long long)options->connections,
 		(unsigned long long)options->pipeline);
 	if (options->rate)
@@ -241,7 +241,7 @@ static json_t *options_json(const struct hs_storm_options *options)
 		json_object_set_new(object, "request", json_string(options->request));
 	} else {
 		json_object_set_new(object, "command",
-				    json_string(hs_storm_command_name(options->command)));
+				    json_string(hs_storm_commands[options->command]));
 		json_object_set_new(object, "writes", json_real(options->writes));
 	}
 	set_count(object, "keys", options->keys);

@@ -27,40 +27,34 @@ struct hs_target {
 };
 
 /* Rows for the table of a command whose options have a struct hs_target in `FIELD`. */
-#define HS_TARGET_ROW(NAME, ARGUMENT, INITIAL, READ, OPTIONS, FIELD, TEXT)                         \
-	{                                                                                          \
-		.name = NAME, .argument = ARGUMENT, .initial = INITIAL, .text = TEXT,              \
-		.read = READ, .field = offsetof(OPTIONS, FIELD)                                    \
-	}
-#define HS_TARGET_TEXT_ROW(NAME, ARGUMENT, OPTIONS, FIELD, TEXT)                                   \
-	HS_TARGET_ROW(NAME, ARGUMENT, "", hs_flag_read_text, OPTIONS, FIELD, TEXT)
-#define HS_TARGET_ROWS(OPTIONS, FIELD, WHAT)                                                       \
-	HS_TARGET_ROW("target", "TARGET", "127.0.0.1:6380", hs_flag_read_text, OPTIONS,            \
-		      FIELD.word, WHAT),                                                           \
-		HS_TARGET_TEXT_ROW("user", "NAME", OPTIONS, FIELD.user,                            \
-				   "who logs in; one with nopass needs no password"),              \
-		HS_TARGET_ROW("password", "WORD", NULL, hs_flag_read_text, OPTIONS,                \
-			      FIELD.password,                                                      \
-			      "sent with AUTH; other users of this machine can see it in the "     \
-			      "list of processes: prefer --password-file or the environment "      \
-			      "variable HEATSINK_PASSWORD. A flag, also an empty one, goes "       \
-			      "before the password in the URL, and that before the environment"),  \
-		HS_TARGET_TEXT_ROW("password-file", "FILE", OPTIONS, FIELD.password_file,          \
-				   "read the password from the first line of this file, instead "  \
-				   "of --password"),                                               \
-		HS_TARGET_ROW("tls", NULL, "no", hs_flag_read_yes, OPTIONS, FIELD.tls,             \
-			      "connect with TLS, as rediss:// and clusters:// do"),                \
-		HS_TARGET_TEXT_ROW("tls-ca-cert-file", "FILE", OPTIONS, FIELD.files.ca_cert_file,  \
-				   "the authorities to believe, PEM; without this and "            \
-				   "--tls-ca-cert-dir those of the system"),                       \
-		HS_TARGET_TEXT_ROW("tls-ca-cert-dir", "DIR", OPTIONS, FIELD.files.ca_cert_dir,     \
-				   "the same, a folder of hashed names"),                          \
-		HS_TARGET_TEXT_ROW("tls-cert-file", "FILE", OPTIONS, FIELD.files.cert_file,        \
-				   "our own certificate, PEM, for servers that want one"),         \
-		HS_TARGET_TEXT_ROW("tls-key-file", "FILE", OPTIONS, FIELD.files.key_file,          \
-				   "its key, PEM"),                                                \
-		HS_TARGET_ROW("tls-skip-verify", NULL, "no", hs_flag_read_yes, OPTIONS,            \
-			      FIELD.tls_skip_verify, "believe any certificate: for tests alone")
+/* clang-format off */
+#define HS_TARGET_ROWS(OPTIONS, FIELD, WHAT) \
+	{"target", "TARGET", "127.0.0.1:6380", WHAT, hs_flag_read_text, \
+	 HS_FLAG_AT(OPTIONS, FIELD.word)}, \
+	{"user", "NAME", "", "who logs in; one with nopass needs no password", hs_flag_read_text, \
+	 HS_FLAG_AT(OPTIONS, FIELD.user)}, \
+	{"password", "WORD", NULL, \
+	 "sent with AUTH; other users of this machine can see it in the list of processes: prefer " \
+	 "--password-file or the environment variable HEATSINK_PASSWORD. A flag, also an empty one, " \
+	 "goes before the password in the URL, and that before the environment", \
+	 hs_flag_read_text, HS_FLAG_AT(OPTIONS, FIELD.password)}, \
+	{"password-file", "FILE", "", \
+	 "read the password from the first line of this file, instead of --password", \
+	 hs_flag_read_text, HS_FLAG_AT(OPTIONS, FIELD.password_file)}, \
+	{"tls", NULL, "no", "connect with TLS, as rediss:// and clusters:// do", hs_flag_read_yes, \
+	 HS_FLAG_AT(OPTIONS, FIELD.tls)}, \
+	{"tls-ca-cert-file", "FILE", "", \
+	 "the authorities to believe, PEM; without this and --tls-ca-cert-dir those of the system", \
+	 hs_flag_read_text, HS_FLAG_AT(OPTIONS, FIELD.files.ca_cert_file)}, \
+	{"tls-ca-cert-dir", "DIR", "", "the same, a folder of hashed names", hs_flag_read_text, \
+	 HS_FLAG_AT(OPTIONS, FIELD.files.ca_cert_dir)}, \
+	{"tls-cert-file", "FILE", "", "our own certificate, PEM, for servers that want one", \
+	 hs_flag_read_text, HS_FLAG_AT(OPTIONS, FIELD.files.cert_file)}, \
+	{"tls-key-file", "FILE", "", "its key, PEM", hs_flag_read_text, \
+	 HS_FLAG_AT(OPTIONS, FIELD.files.key_file)}, \
+	{"tls-skip-verify", NULL, "no", "believe any certificate: for tests alone", \
+	 hs_flag_read_yes, HS_FLAG_AT(OPTIONS, FIELD.tls_skip_verify)}
+/* clang-format on */
 
 /* Puts the flags together. What is wrong gets one line on `err`, after `who`. Returns 0 or HS_EINVAL. */
 int hs_target_read(struct hs_target *target, const char *who, FILE *err) HS_MUSTCHECK;

@@ -65,10 +65,8 @@ struct hs_top_question {
 	size_t prefix_len;
 };
 
-/* The words of HEAT and of the flags. */
-const char *hs_top_what_name(enum hs_top_what what);
-const char *hs_top_sort_name(enum hs_top_sort sort);
-const char *hs_top_window_name(enum hs_top_window window);
+/* The words of HEAT and of the flags, up to a NULL. */
+extern const char *const hs_top_whats[], *const hs_top_sorts[], *const hs_top_windows[];
 
 /* ---- options ---- */
 

@@ -212,11 +212,11 @@ static void say_heat(struct hs_top_client *client, struct hs_bytes what, uint64_
 		words[argc++] = HS_LIT("COUNT");
 		words[argc++] = hs_bytes_of(number);
 		words[argc++] = HS_LIT("BY");
-		words[argc++] = hs_bytes_of(hs_top_sort_name(question->sort));
+		words[argc++] = hs_bytes_of(hs_top_sorts[question->sort]);
 	}
 	if (question->window != HS_TOP_AUTO) {
 		words[argc++] = HS_LIT("WINDOW");
-		words[argc++] = hs_bytes_of(hs_top_window_name(question->window));
+		words[argc++] = hs_bytes_of(hs_top_windows[question->window]);
 	}
 	if (question->prefix_len && hs_bytes_equal(what, HS_LIT("TOP"))) {
 		words[argc++] = HS_LIT("PREFIX");
@@ -229,7 +229,7 @@ static void compose(struct hs_top_client *client)
 {
 	const struct hs_top_question *question = &client->question;
 	const struct hs_bytes info[] = {HS_LIT("INFO"), HS_LIT("server")};
-	struct hs_bytes prefixes = hs_bytes_of(hs_top_what_name(HS_TOP_PREFIXES));
+	struct hs_bytes prefixes = hs_bytes_of(hs_top_whats[HS_TOP_PREFIXES]);
 	/* Prefixes are filtered here: enough of them must come for some to be left. */
 	bool all = question->what == HS_TOP_PREFIXES && question->prefix_len;
 
@@ -237,7 +237,7 @@ static void compose(struct hs_top_client *client)
 	say_heat(client, HS_LIT("PARTITIONS"), 0);
 	say_heat(client,
 		 question->what == HS_TOP_KEYS ? HS_LIT("TOP")
-					       : hs_bytes_of(hs_top_what_name(question->what)),
+					       : hs_bytes_of(hs_top_whats[question->what]),
 		 all ? HS_TOP_ROWS_MAX : question->count);
 	if (question->what != HS_TOP_PREFIXES)
 		say_heat(client, prefixes, HS_TOP_PREFIX_ROWS);

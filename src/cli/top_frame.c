@@ -88,8 +88,8 @@ static void write_title(struct area *area)
 				  hs_bytes_of(view->target));
 	if (view->interactive)
 		snprintf(rhythm, sizeof rhythm, "  every %gs", (double)view->interval_us / 1e6);
-	snprintf(how, sizeof how, "window %s  sort %s%s", hs_top_window_name(view->question.window),
-		 hs_top_sort_name(view->question.sort), rhythm);
+	snprintf(how, sizeof how, "window %s  sort %s%s", hs_top_windows[view->question.window],
+		 hs_top_sorts[view->question.sort], rhythm);
 	hs_top_text_uptime(area->model->uptime_s, uptime);
 	if (col + 2 + 3 + strlen(uptime) + 2 + strlen(how) <= area->grid->cols)
 		col = put_pair(area, col, "up ", uptime, "");
@@ -268,7 +268,7 @@ static void write_prefix_line(struct area *area)
 static void write_nothing(struct area *area)
 {
 	const struct hs_top_question *question = &area->view->question;
-	const char *what = hs_top_what_name(area->model->what);
+	const char *what = hs_top_whats[area->model->what];
 	char text[64];
 	size_t col;
 

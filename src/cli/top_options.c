@@ -5,95 +5,20 @@
 
 #include <string.h>
 
-static const char *const whats[HS_TOP_WHATS] = {
-	[HS_TOP_KEYS] = "keys", [HS_TOP_PREFIXES] = "prefixes", [HS_TOP_SLOTS] = "slots"};
-static const char *const sorts[HS_TOP_SORTS] = {
+const char *const hs_top_whats[] = {
+	[HS_TOP_KEYS] = "keys", [HS_TOP_PREFIXES] = "prefixes", [HS_TOP_SLOTS] = "slots", NULL};
+const char *const hs_top_sorts[] = {
 	[HS_TOP_BY_OPS] = "ops",     [HS_TOP_BY_READS] = "reads",     [HS_TOP_BY_WRITES] = "writes",
-	[HS_TOP_BY_BYTES] = "bytes", [HS_TOP_BY_LATENCY] = "latency",
+	[HS_TOP_BY_BYTES] = "bytes", [HS_TOP_BY_LATENCY] = "latency", NULL,
 };
-static const char *const windows[HS_TOP_WINDOWS] = {
-	[HS_TOP_AUTO] = "auto", [HS_TOP_SHORT] = "short", [HS_TOP_LONG] = "long"};
-
-const char *hs_top_what_name(enum hs_top_what what)
-{
-	return whats[what];
-}
-
-const char *hs_top_sort_name(enum hs_top_sort sort)
-{
-	return sorts[sort];
-}
-
-const char *hs_top_window_name(enum hs_top_window window)
-{
-	return windows[window];
-}
-
-static bool find_word(const char *word, const char *const *words, int count, int *which)
-{
-	for (*which = 0; *which < count; ++*which) {
-		if (strcmp(word, words[*which]) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* Seconds, between flag->min and flag->max in ms. */
-static bool read_seconds(const struct hs_flag *flag, void *to, const char *word)
-{
-	const char *behind;
-	double value;
-
-	if (!hs_flag_decimal(word, &value, &behind) || (*behind && strcmp(behind, "s") != 0))
-		return false;
-	if (value * 1e3 < (double)flag->min || value * 1e3 > (double)flag->max)
-		return false;
-	*(uint64_t *)hs_flag_field(flag, to) = (uint64_t)(value * 1e6);
-	return true;
-}
-
-static bool read_window(const struct hs_flag *flag, void *to, const char *word)
-{
-	struct hs_top_options *options = to;
-	int which;
-
-	(void)flag;
-	if (!find_word(word, windows, HS_TOP_WINDOWS, &which))
-		return false;
-	options->question.window = (enum hs_top_window)which;
-	return true;
-}
-
-static bool read_sort(const struct hs_flag *flag, void *to, const char *word)
-{
-	struct hs_top_options *options = to;
-	int which;
-
-	(void)flag;
-	if (!find_word(word, sorts, HS_TOP_SORTS, &which))
-		return false;
-	options->question.sort = (enum hs_top_sort)which;
-	return true;
-}
-
-static bool read_show(const struct hs_flag *flag, void *to, const char *word)
-{
-	struct hs_top_options *options = to;
-	int which;
-
-	(void)flag;
-	if (!find_word(word, whats, HS_TOP_WHATS, &which))
-		return false;
-	options->question.what = (enum hs_top_what)which;
-	return true;
-}
+const char *const hs_top_windows[] = {
+	[HS_TOP_AUTO] = "auto", [HS_TOP_SHORT] = "short", [HS_TOP_LONG] = "long", NULL};
 
 static bool read_prefix(const struct hs_flag *flag, void *to, const char *word)
 {
-	struct hs_top_question *question = &((struct hs_top_options *)to)->question;
+	struct hs_top_question *question = hs_flag_field(flag, to);
 	size_t len = strlen(word);
 
-	(void)flag;
 	if (len > sizeof question->prefix)
 		return false;
 	memcpy(question->prefix, word, len);
@@ -101,7 +26,7 @@ static bool read_prefix(const struct hs_flag *flag, void *to, const char *word)
 	return true;
 }
 
-#define FIELD(name) offsetof(struct hs_top_options, name)
+#define FIELD(name) HS_FLAG_AT(struct hs_top_options, name)
 
 static const struct hs_flag rows[] = {
 	HS_TARGET_ROWS(struct hs_top_options, target,
@@ -109,20 +34,23 @@ static const struct hs_flag rows[] = {
 		       "redis://[USER:PASSWORD@]HOST[:PORT] or, with TLS, rediss://"),
 	{"once", NULL, "no",
 	 "print one frame as text and end: 80 columns, those of the terminal, or $COLUMNS",
-	 hs_flag_read_yes, FIELD(once), 0, 0},
-	{"interval", "SECONDS", "1", "time between two looks, 0.1 to 3600", read_seconds,
-	 FIELD(interval_us), 100, 3600000},
+	 hs_flag_read_yes, FIELD(once)},
+	{"interval", "SECONDS", "1", "time between two looks, 0.1 to 3600", hs_flag_read_duration,
+	 FIELD(interval_us), .min = 100000, .max = 3600000000},
 	{"window", "WORD", "auto",
 	 "what rates are taken over: short (about 80 ms, to react), long (10 s, to look at), "
 	 "auto: the server takes the short one while enough happens in it",
-	 read_window, 0, 0, 0},
-	{"sort", "WORD", "ops", "ops, reads, writes, bytes, or latency", read_sort, 0, 0, 0},
-	{"show", "WORD", "keys", "the table: keys, prefixes, or slots", read_show, 0, 0, 0},
-	{"prefix", "TEXT", "", "only keys and prefixes that start with it", read_prefix, 0, 0, 0},
+	 hs_flag_read_word, FIELD(question.window), .words = hs_top_windows},
+	{"sort", "WORD", "ops", "ops, reads, writes, bytes, or latency", hs_flag_read_word,
+	 FIELD(question.sort), .words = hs_top_sorts},
+	{"show", "WORD", "keys", "the table: keys, prefixes, or slots", hs_flag_read_word,
+	 FIELD(question.what), .words = hs_top_whats},
+	{"prefix", "TEXT", "", "only keys and prefixes that start with it", read_prefix,
+	 FIELD(question)},
 	{"count", "N", "0", "rows to ask for, at most 1000; 0: 10 with --once, 100 without",
-	 hs_flag_read_uint, FIELD(question.count), 0, HS_TOP_ROWS_MAX},
-	{"timeout", "SECONDS", "5", "how long an answer may take, 0.1 to 3600", read_seconds,
-	 FIELD(timeout_us), 100, 3600000},
+	 hs_flag_read_uint, FIELD(question.count), .max = HS_TOP_ROWS_MAX},
+	{"timeout", "SECONDS", "5", "how long an answer may take, 0.1 to 3600",
+	 hs_flag_read_duration, FIELD(timeout_us), .min = 100000, .max = 3600000000},
 };
 
 static const char before[] = "heatsink top: which key, which partition, how hot, as it happens\n"
