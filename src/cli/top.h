@@ -138,7 +138,7 @@ struct hs_top_model {
 	enum hs_top_what what;
 	struct hs_top_row *rows;
 	size_t rows_count;
-	struct hs_top_row prefixes[HS_TOP_PREFIX_ROWS];
+	struct hs_top_row *prefixes;
 	size_t prefixes_count;
 	struct hs_top_partition *partitions; /* without the median */
 	size_t partitions_count;
@@ -168,6 +168,8 @@ void hs_top_model_deinit(struct hs_top_model *model);
  * shape of an answer to `question`. */
 int hs_top_model_read(struct hs_top_model *model, const struct hs_top_question *question,
 		      const struct hs_top_replies *replies) HS_MUSTCHECK;
+/* Where a row has the number that it is sorted by. */
+extern const size_t hs_top_sort_fields[HS_TOP_SORTS];
 /* Puts the rows in another order: for a frozen model. The server's own order is by what is certain;
  * so is this one, where the bound is known. */
 void hs_top_model_sort(struct hs_top_model *model, enum hs_top_sort sort);
@@ -188,6 +190,19 @@ enum hs_top_key {
 	HS_TOP_KEY_HOME,
 	HS_TOP_KEY_END,
 };
+
+/* What they do: of --help, and on the screen. */
+#define HS_TOP_KEYS_HELP                                                                           \
+	"  o r w b l   sort by ops, reads, writes, bytes, latency\n"                               \
+	"  k p s       show keys, prefixes, slots\n"                                               \
+	"  Tab or W    the window: auto, short (80 ms), long (10 s)\n"                             \
+	"  /           show only what starts with the text typed, up to Enter; Esc: all\n"         \
+	"  space       pause and go on; sorting works on the frozen rows\n"                        \
+	"  arrows      move; Page Up, Page Down, Home, End too; the last line has the\n"           \
+	"              selected key in full\n"                                                     \
+	"  + -         a longer, a shorter interval\n"                                             \
+	"  Ctrl-L      paint everything anew\n"                                                    \
+	"  h or ?      help          q   quit\n"
 
 struct hs_top_view {
 	const char *target;
@@ -287,22 +302,44 @@ void hs_top_grid_print(const struct hs_top_grid *grid, FILE *out); /* no blanks 
 
 /* ---- tables ---- */
 
+/* Where the bars of partitions end, and the median that they are held against. */
+struct hs_top_scale {
+	double end, median;
+};
+
+/* A cell's part of the grid. */
+struct hs_top_place {
+	struct hs_top_grid *grid;
+	size_t row, col, cols;
+	const struct hs_top_scale *scale; /* of partitions */
+};
+
+/* Tables that have not all columns of their rows in common. */
+enum hs_top_table {
+	HS_TOP_TABLE_KEYS = 1 << HS_TOP_KEYS,
+	HS_TOP_TABLE_PREFIXES = 1 << HS_TOP_PREFIXES,
+	HS_TOP_TABLE_SLOTS = 1 << HS_TOP_SLOTS,
+	HS_TOP_TABLE_SERVERS =
+		1
+		<< HS_TOP_WHATS, /* partitions that are servers: the embedded engine has no such value */
+};
+
 struct hs_top_column {
 	const char *title;
-	size_t width;  /* at least */
-	size_t wanted; /* of one that grows: so much before an optional column gets a place */
-	size_t most;   /* of one that grows */
-	size_t grow;   /* its parts of what is left over; 0: it has its width */
-	bool left;     /* set at the left */
-	bool optional; /* only where every other one has what it wants */
-	bool server; /* only if the partitions are servers: the embedded engine has no such value */
-	int rank;    /* the order in which they get a place; 1 is first */
-	/* Writes its cell of this row. */
-	void (*write)(struct hs_top_grid *grid, size_t row, size_t col, size_t cols,
-		      const struct hs_top_column *column, const void *item, const void *context);
-	size_t field; /* offset into the item, where `write` needs one */
+	int rank;	 /* the order in which they get a place; 1 is first */
+	unsigned tables; /* that have it; 0: all */
+	bool optional;	 /* only where every other one has what it wants */
+	size_t width;	 /* at least */
+	size_t wanted;	 /* of one that grows: so much before an optional column gets a place */
+	size_t most;	 /* of one that grows */
+	size_t grow;	 /* its parts of what is left over; 0: it has its width */
+	bool left;	 /* set at the left */
+	size_t field;	 /* offset into the item: of its number, or what `write` takes */
 	void (*text)(double value, char text[HS_TOP_TEXT_MAX]);
-	int sort; /* of hs_top_sort: its heading stands out then; -1: of none */
+	enum hs_top_style (*style)(double value); /* NULL: plain */
+	/* Writes its cell of this item; NULL: the number as `text` has it. */
+	void (*write)(const struct hs_top_place *at, const struct hs_top_column *column,
+		      const void *item);
 };
 
 enum { HS_TOP_COLUMNS_MAX = 20 };
@@ -315,18 +352,14 @@ struct hs_top_layout {
 };
 
 void hs_top_layout_init(struct hs_top_layout *layout, const struct hs_top_column *columns,
-			size_t count, bool servers, size_t cols);
+			size_t count, unsigned table, size_t cols);
+/* The heading of the number at `sorted` stands out; SIZE_MAX: none does. */
 void hs_top_layout_head(const struct hs_top_layout *layout, struct hs_top_grid *grid, size_t row,
-			int sort);
+			size_t sorted);
+/* `scale` is for partitions. */
 void hs_top_layout_row(const struct hs_top_layout *layout, struct hs_top_grid *grid, size_t row,
-		       const void *item, const void *context);
+		       const void *item, const struct hs_top_scale *scale);
 
-/* Where the bars of partitions end, and the median that they are held against. */
-struct hs_top_scale {
-	double end, median;
-};
-
-/* The context of a partition's row is the scale; others have none. */
 void hs_top_columns_partitions(struct hs_top_layout *layout, bool servers, size_t cols);
 void hs_top_columns_rows(struct hs_top_layout *layout, enum hs_top_what what, size_t cols);
 

@@ -16,9 +16,6 @@
 
 #include <stdarg.h>
 
-/* What a reply answers. */
-enum command { INFO, HEAT };
-
 enum { WORDS_MAX = 12 };
 
 struct hs_top_client {
@@ -28,8 +25,7 @@ struct hs_top_client {
 	bool asking;
 	uint64_t deadline_us;
 	struct hs_top_question question;
-	enum command commands[HS_TOP_REPLIES_MAX];
-	size_t commands_count;
+	size_t commands_count; /* sent: INFO, then some of HEAT */
 	struct hs_buf replies;
 	size_t ends[HS_TOP_REPLIES_MAX]; /* in `replies` */
 	size_t ends_count;
@@ -69,13 +65,13 @@ __attribute__((format(printf, 2, 3))) static void fail(struct hs_top_client *cli
 
 /* ---- replies ---- */
 
-static void complain(struct hs_top_client *client, enum command command, struct hs_bytes text)
+static void complain(struct hs_top_client *client, bool heat, struct hs_bytes text)
 {
 	const char *target = client->options->target.text;
 	char said[160];
 
 	hs_bytes_escape(text, said, sizeof said);
-	if (command == HEAT && hs_bytes_begins(text, HS_LIT("ERR unknown command")))
+	if (heat && hs_bytes_begins(text, HS_LIT("ERR unknown command")))
 		fail(client,
 		     "%s is not heatsink: it does not know HEAT; point --target at a heatsink "
 		     "server",
@@ -88,6 +84,7 @@ static void complain(struct hs_top_client *client, enum command command, struct 
 static void take(void *context, struct hs_bytes reply, bool owned)
 {
 	struct hs_top_client *client = context;
+	bool heat = client->ends_count > 0;
 	struct hs_answer head;
 
 	(void)owned;
@@ -98,9 +95,9 @@ static void take(void *context, struct hs_bytes reply, bool owned)
 		     client->options->target.text);
 		return;
 	}
-	if (head.type == HS_ANSWER_ERROR && (client->commands[client->ends_count] == HEAT ||
-					     hs_bytes_begins(head.text, HS_LIT("NOAUTH")))) {
-		complain(client, client->commands[client->ends_count], head.text);
+	if (head.type == HS_ANSWER_ERROR &&
+	    (heat || hs_bytes_begins(head.text, HS_LIT("NOAUTH")))) {
+		complain(client, heat, head.text);
 		return;
 	}
 	hs_buf_append_bytes(&client->replies, reply);
@@ -192,12 +189,11 @@ static void open_conn(struct hs_top_client *client)
 
 /* ---- asking ---- */
 
-static void say(struct hs_top_client *client, enum command command, size_t argc,
-		const struct hs_bytes *argv)
+static void say(struct hs_top_client *client, size_t argc, const struct hs_bytes *argv)
 {
-	hs_compose(&client->upstream.out, argc, argv);
 	hs_check(client->commands_count < HS_TOP_REPLIES_MAX);
-	client->commands[client->commands_count++] = command;
+	client->commands_count++;
+	hs_compose(&client->upstream.out, argc, argv);
 }
 
 static void say_heat(struct hs_top_client *client, struct hs_bytes what, uint64_t count)
@@ -222,7 +218,7 @@ static void say_heat(struct hs_top_client *client, struct hs_bytes what, uint64_
 		words[argc++] = HS_LIT("PREFIX");
 		words[argc++] = (struct hs_bytes){question->prefix, question->prefix_len};
 	}
-	say(client, HEAT, argc, words);
+	say(client, argc, words);
 }
 
 static void compose(struct hs_top_client *client)
@@ -233,7 +229,7 @@ static void compose(struct hs_top_client *client)
 	/* Prefixes are filtered here: enough of them must come for some to be left. */
 	bool all = question->what == HS_TOP_PREFIXES && question->prefix_len;
 
-	say(client, INFO, 2, info);
+	say(client, 2, info);
 	say_heat(client, HS_LIT("PARTITIONS"), 0);
 	say_heat(client,
 		 question->what == HS_TOP_KEYS ? HS_LIT("TOP")

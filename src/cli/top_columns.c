@@ -9,11 +9,6 @@
 #define WARM_SHARE 0.2
 #define HOT_SHARE 0.5
 
-static double field_of(const struct hs_top_column *column, const void *item)
-{
-	return hs_top_number(item, column->field);
-}
-
 static enum hs_top_style load_style(double load)
 {
 	return load >= HOT_LOAD ? HS_TOP_HOT : load >= WARM_LOAD ? HS_TOP_WARM : HS_TOP_COOL;
@@ -26,104 +21,62 @@ static enum hs_top_style share_style(double share)
 
 /* ---- cells ---- */
 
-static void put_value(struct hs_top_grid *grid, size_t row, size_t col, size_t cols,
-		      enum hs_top_style style, const struct hs_top_column *column, double value)
+static void write_text(const struct hs_top_place *at, const struct hs_top_column *column,
+		       const void *item)
 {
-	char text[HS_TOP_TEXT_MAX];
+	struct hs_bytes text;
 
-	column->text(value, text);
-	if (column->left)
-		hs_top_grid_put(grid, row, col, cols, style, text);
-	else
-		hs_top_grid_put_right(grid, row, col, cols, style, text);
+	memcpy(&text, (const char *)item + column->field, sizeof text);
+	hs_top_grid_put_key(at->grid, at->row, at->col, at->cols, HS_TOP_PLAIN, text);
 }
 
-static void write_number(struct hs_top_grid *grid, size_t row, size_t col, size_t cols,
-			 const struct hs_top_column *column, const void *item, const void *context)
-{
-	(void)context;
-	put_value(grid, row, col, cols, HS_TOP_PLAIN, column, field_of(column, item));
-}
-
-static void write_share(struct hs_top_grid *grid, size_t row, size_t col, size_t cols,
-			const struct hs_top_column *column, const void *item, const void *context)
-{
-	double share = field_of(column, item);
-
-	(void)context;
-	put_value(grid, row, col, cols, share_style(share), column, share);
-}
-
-static void write_load(struct hs_top_grid *grid, size_t row, size_t col, size_t cols,
-		       const struct hs_top_column *column, const void *item, const void *context)
-{
-	double load = field_of(column, item);
-
-	(void)context;
-	put_value(grid, row, col, cols, load_style(load), column, load);
-}
-
-static void write_text(struct hs_top_grid *grid, size_t row, size_t col, size_t cols,
-		       const struct hs_top_column *column, const void *item, const void *context)
-{
-	const struct hs_bytes *text =
-		(const struct hs_bytes *)(const void *)((const char *)item + column->field);
-
-	(void)context;
-	hs_top_grid_put_key(grid, row, col, cols, HS_TOP_PLAIN, *text);
-}
-
-static void write_name(struct hs_top_grid *grid, size_t row, size_t col, size_t cols,
-		       const struct hs_top_column *column, const void *item, const void *context)
+static void write_name(const struct hs_top_place *at, const struct hs_top_column *column,
+		       const void *item)
 {
 	const struct hs_top_row *of = item;
+	enum hs_top_style style = share_style(of->share);
 
-	(void)column, (void)context;
+	(void)column;
 	/* The empty key is a key. Quotes cannot be meant: a key's own are escaped. */
 	if (of->name.len == 0)
-		hs_top_grid_put(grid, row, col, cols, share_style(of->share), "\"\"");
+		hs_top_grid_put(at->grid, at->row, at->col, at->cols, style, "\"\"");
 	else
-		hs_top_grid_put_key(grid, row, col, cols, share_style(of->share), of->name);
+		hs_top_grid_put_key(at->grid, at->row, at->col, at->cols, style, of->name);
 }
 
-static void write_row_split(struct hs_top_grid *grid, size_t row, size_t col, size_t cols,
-			    const struct hs_top_column *column, const void *item,
-			    const void *context)
+/* Reads and writes, which follow each other in every item. */
+static void write_split(const struct hs_top_place *at, const struct hs_top_column *column,
+			const void *item)
 {
-	const struct hs_top_row *of = item;
 	char text[HS_TOP_TEXT_MAX];
 
-	(void)column, (void)context;
-	hs_top_text_split(of->reads, of->writes, text);
-	hs_top_grid_put_right(grid, row, col, cols, HS_TOP_PLAIN, text);
+	hs_top_text_split(hs_top_number(item, column->field),
+			  hs_top_number(item, column->field + sizeof(double)), text);
+	hs_top_grid_put_right(at->grid, at->row, at->col, at->cols, HS_TOP_PLAIN, text);
 }
 
-static void write_partition_split(struct hs_top_grid *grid, size_t row, size_t col, size_t cols,
-				  const struct hs_top_column *column, const void *item,
-				  const void *context)
-{
-	const struct hs_top_partition *of = item;
-	char text[HS_TOP_TEXT_MAX];
-
-	(void)column, (void)context;
-	hs_top_text_split(of->reads, of->writes, text);
-	hs_top_grid_put_right(grid, row, col, cols, HS_TOP_PLAIN, text);
-}
+#define WRITES_FOLLOW_READS(type)                                                                  \
+	_Static_assert(offsetof(struct type, writes) ==                                            \
+			       offsetof(struct type, reads) + sizeof(double),                      \
+		       "write_split finds writes behind reads")
+WRITES_FOLLOW_READS(hs_top_row);
+WRITES_FOLLOW_READS(hs_top_partition);
 
 /* Its share of the partition's requests, then the key. */
-static void write_top_key(struct hs_top_grid *grid, size_t row, size_t col, size_t cols,
-			  const struct hs_top_column *column, const void *item, const void *context)
+static void write_top_key(const struct hs_top_place *at, const struct hs_top_column *column,
+			  const void *item)
 {
 	const struct hs_top_partition *of = item;
 	char text[HS_TOP_TEXT_MAX];
 
-	(void)column, (void)context;
+	(void)column;
 	if (of->top_key.len == 0)
 		return;
 	hs_top_text_share(of->top_key_share, text);
-	hs_top_grid_put_right(grid, row, col, 5, share_style(of->top_key_share), text);
-	if (cols > 6)
-		hs_top_grid_put_key(grid, row, col + 6, cols - 6, HS_TOP_PLAIN, of->top_key);
+	hs_top_grid_put_right(at->grid, at->row, at->col, 5, share_style(of->top_key_share), text);
+	if (at->cols > 6)
+		hs_top_grid_put_key(at->grid, at->row, at->col + 6, at->cols - 6, HS_TOP_PLAIN,
+				    of->top_key);
 }
 
 /* How many of `cols` a value takes. */
@@ -135,38 +88,37 @@ static size_t cells_of(double value, double end, size_t cols)
 }
 
 /* What is wrong with it, instead of its bar: that says more. */
-static void write_ill(struct hs_top_grid *grid, size_t row, size_t col, size_t cols,
-		      const struct hs_top_partition *of)
+static void write_ill(const struct hs_top_place *at, const struct hs_top_partition *of)
 {
-	size_t end = col + cols;
+	size_t end = at->col + at->cols, col;
 
-	col = hs_top_grid_put_key(grid, row, col, cols, HS_TOP_HOT, of->state);
+	col = hs_top_grid_put_key(at->grid, at->row, at->col, at->cols, HS_TOP_HOT, of->state);
 	if (of->trouble.len > 0 && col + 3 < end) {
-		col = hs_top_grid_put(grid, row, col, 2, HS_TOP_HOT, ": ");
-		hs_top_grid_put_key(grid, row, col, end - col, HS_TOP_PLAIN, of->trouble);
+		col = hs_top_grid_put(at->grid, at->row, col, 2, HS_TOP_HOT, ": ");
+		hs_top_grid_put_key(at->grid, at->row, col, end - col, HS_TOP_PLAIN, of->trouble);
 	}
 }
 
-static void write_bar(struct hs_top_grid *grid, size_t row, size_t col, size_t cols,
-		      const struct hs_top_column *column, const void *item, const void *context)
+static void write_bar(const struct hs_top_place *at, const struct hs_top_column *column,
+		      const void *item)
 {
 	const struct hs_top_partition *of = item;
-	const struct hs_top_scale *scale = context;
-	bool is_median = hs_bytes_equal(of->id, HS_LIT("median"));
-	size_t len = is_median ? 0 : cells_of(of->ops, scale->end, cols);
-	size_t mark = cells_of(scale->median, scale->end, cols);
+	bool unicode = at->grid->unicode, is_median = hs_bytes_equal(of->id, HS_LIT("median"));
+	size_t len = is_median ? 0 : cells_of(of->ops, at->scale->end, at->cols);
+	size_t mark = cells_of(at->scale->median, at->scale->end, at->cols);
 
 	(void)column;
 	if (hs_top_is_ill(of)) {
-		write_ill(grid, row, col, cols, of);
+		write_ill(at, of);
 		return;
 	}
 	for (size_t i = 0; i < len; i++)
-		hs_top_grid_put(grid, row, col + i, 1, load_style(of->load),
-				grid->unicode ? "█" : "#");
-	if (scale->median > 0)
-		hs_top_grid_put(grid, row, col + (mark < cols ? mark : cols - 1), 1, HS_TOP_STRONG,
-				grid->unicode ? "│" : "|");
+		hs_top_grid_put(at->grid, at->row, at->col + i, 1, load_style(of->load),
+				unicode ? "█" : "#");
+	if (at->scale->median > 0)
+		hs_top_grid_put(at->grid, at->row,
+				at->col + (mark < at->cols ? mark : at->cols - 1), 1, HS_TOP_STRONG,
+				unicode ? "│" : "|");
 }
 
 /* ---- the tables ---- */
@@ -174,114 +126,67 @@ static void write_bar(struct hs_top_grid *grid, size_t row, size_t col, size_t c
 /* A column a row; ranks say who gives way. */
 /* clang-format off */
 
-#define OF(member) .field = offsetof(struct hs_top_partition, member)
+#define NUMBER(member, as) .field = offsetof(struct ITEM, member), .text = hs_top_text_##as
+#define WRITTEN(member, by) .field = offsetof(struct ITEM, member), .write = write_##by
 
+#define ITEM hs_top_partition
 static const struct hs_top_column partition_columns[] = {
-	{.title = "PART", .rank = 1, .width = 6, .left = true, .write = write_text, OF(id), .sort = -1},
-	{.title = "ADDRESS", .rank = 9, .server = true, .width = 21, .left = true,
-	 .write = write_text, OF(address), .sort = -1},
-	{.title = "LOAD", .rank = 2, .width = 5, .write = write_load, OF(load),
-	 .text = hs_top_text_ratio, .sort = -1},
-	{.title = "", .rank = 4, .width = 8, .wanted = 18, .most = 60, .grow = 1, .write = write_bar,
-	 .sort = -1},
-	{.title = "OPS/S", .rank = 3, .width = 5, .write = write_number, OF(ops),
-	 .text = hs_top_text_count, .sort = -1},
-	{.title = "R:W", .rank = 10, .optional = true, .width = 5, .write = write_partition_split,
-	 .sort = -1},
-	{.title = "BYTES/S", .rank = 13, .optional = true, .width = 7, .write = write_number, OF(bytes),
-	 .text = hs_top_text_bytes, .sort = -1},
-	{.title = "P50", .rank = 12, .optional = true, .width = 6, .write = write_number, OF(p50_us),
-	 .text = hs_top_text_time_us, .sort = -1},
-	{.title = "P99", .rank = 5, .width = 6, .write = write_number, OF(p99_us),
-	 .text = hs_top_text_time_us, .sort = -1},
-	{.title = "COMMIT", .rank = 14, .optional = true, .width = 6, .write = write_number,
-	 OF(commit_p99_us), .text = hs_top_text_time_us, .sort = -1},
-	{.title = "INFLIGHT", .rank = 15, .optional = true, .width = 8, .write = write_number,
-	 OF(inflight), .text = hs_top_text_count, .sort = -1},
-	{.title = "QUEUE", .rank = 6, .width = 5, .write = write_number, OF(queued),
-	 .text = hs_top_text_count, .sort = -1},
-	{.title = "ERR/S", .rank = 11, .optional = true, .width = 5, .write = write_number, OF(errors),
-	 .text = hs_top_text_count, .sort = -1},
-	{.title = "MEMORY", .rank = 16, .optional = true, .width = 6, .write = write_number, OF(memory),
-	 .text = hs_top_text_bytes, .sort = -1},
-	{.title = "SLOTS", .rank = 17, .optional = true, .width = 12, .left = true, .write = write_text,
-	 OF(slots), .sort = -1},
-	{.title = "CPU", .rank = 8, .server = true, .width = 4, .write = write_number, OF(cpu),
-	 .text = hs_top_text_share, .sort = -1},
-	{.title = "LAG", .rank = 18, .optional = true, .server = true, .width = 4, .write = write_number,
-	 OF(replica_lag), .text = hs_top_text_count, .sort = -1},
-	{.title = "  TOP KEY", .rank = 7, .width = 16, .wanted = 26, .most = 66, .grow = 1, .left = true,
-	 .write = write_top_key, .sort = -1},
+	{"PART", 1, .width = 6, .left = true, WRITTEN(id, text)},
+	{"ADDRESS", 9, .tables = HS_TOP_TABLE_SERVERS, .width = 21, .left = true, WRITTEN(address, text)},
+	{"LOAD", 2, .width = 5, NUMBER(load, ratio), .style = load_style},
+	{"", 4, .width = 8, .wanted = 18, .most = 60, .grow = 1, WRITTEN(ops, bar)},
+	{"OPS/S", 3, .width = 5, NUMBER(ops, count)},
+	{"R:W", 10, .optional = true, .width = 5, WRITTEN(reads, split)},
+	{"BYTES/S", 13, .optional = true, .width = 7, NUMBER(bytes, bytes)},
+	{"P50", 12, .optional = true, .width = 6, NUMBER(p50_us, time_us)},
+	{"P99", 5, .width = 6, NUMBER(p99_us, time_us)},
+	{"COMMIT", 14, .optional = true, .width = 6, NUMBER(commit_p99_us, time_us)},
+	{"INFLIGHT", 15, .optional = true, .width = 8, NUMBER(inflight, count)},
+	{"QUEUE", 6, .width = 5, NUMBER(queued, count)},
+	{"ERR/S", 11, .optional = true, .width = 5, NUMBER(errors, count)},
+	{"MEMORY", 16, .optional = true, .width = 6, NUMBER(memory, bytes)},
+	{"SLOTS", 17, .optional = true, .width = 12, .left = true, WRITTEN(slots, text)},
+	{"CPU", 8, .tables = HS_TOP_TABLE_SERVERS, .width = 4, NUMBER(cpu, share)},
+	{"LAG", 18, .tables = HS_TOP_TABLE_SERVERS, .optional = true, .width = 4,
+	 NUMBER(replica_lag, count)},
+	{"  TOP KEY", 7, .width = 16, .wanted = 26, .most = 66, .grow = 1, .left = true,
+	 WRITTEN(top_key, top_key)},
 };
+#undef ITEM
 
-#undef OF
-#define OF(member) .field = offsetof(struct hs_top_row, member)
-
-#define NAME(words) \
-	{.title = (words), .rank = 1, .width = 10, .wanted = 24, .most = 100, .grow = 1, \
-	 .left = true, .write = write_name, .sort = -1}
-#define OPS \
-	{.title = "OPS/S", .rank = 2, .width = 6, .write = write_number, OF(ops), \
-	 .text = hs_top_text_count, .sort = HS_TOP_BY_OPS}
-#define LEAST \
-	{.title = "LEAST", .rank = 6, .width = 6, .write = write_number, OF(ops_low), \
-	 .text = hs_top_text_count, .sort = -1}
-#define SHARE \
-	{.title = "SHARE", .rank = 3, .width = 5, .write = write_share, OF(share), \
-	 .text = hs_top_text_share, .sort = -1}
-#define SPLIT \
-	{.title = "R:W", .rank = 4, .width = 5, .write = write_row_split, .sort = -1}
-#define READS \
-	{.title = "READS", .rank = 10, .optional = true, .width = 6, .write = write_number, \
-	 OF(reads), .text = hs_top_text_count, .sort = HS_TOP_BY_READS}
-#define WRITES \
-	{.title = "WRITES", .rank = 11, .optional = true, .width = 6, .write = write_number, \
-	 OF(writes), .text = hs_top_text_count, .sort = HS_TOP_BY_WRITES}
-#define BYTES \
-	{.title = "BYTES/S", .rank = 8, .width = 7, .write = write_number, OF(bytes), \
-	 .text = hs_top_text_bytes, .sort = HS_TOP_BY_BYTES}
-#define P99 \
-	{.title = "P99", .rank = 7, .width = 6, .write = write_number, OF(p99_us), \
-	 .text = hs_top_text_time_us, .sort = HS_TOP_BY_LATENCY}
-#define PART \
-	{.title = "PART", .rank = 5, .width = 4, .write = write_number, OF(partition), \
-	 .text = hs_top_text_plain, .sort = -1}
-static const struct hs_top_column key_columns[] = {
-	NAME("KEY"), OPS, LEAST, SHARE, SPLIT, READS, WRITES, BYTES, P99, PART,
-	{.title = "SLOT", .rank = 9, .width = 5, .write = write_number, OF(slot),
-	 .text = hs_top_text_plain, .sort = -1},
+#define ITEM hs_top_row
+static const struct hs_top_column row_columns[] = {
+	{"KEY", 1, .tables = HS_TOP_TABLE_KEYS, .width = 10, .wanted = 24, .most = 100, .grow = 1,
+	 .left = true, WRITTEN(name, name)},
+	{"PREFIX", 1, .tables = HS_TOP_TABLE_PREFIXES, .width = 10, .wanted = 24, .most = 100,
+	 .grow = 1, .left = true, WRITTEN(name, name)},
+	{"SLOT", 1, .tables = HS_TOP_TABLE_SLOTS, .width = 6, .most = 12, .grow = 1, .left = true,
+	 NUMBER(slot, plain)},
+	{"OPS/S", 2, .width = 6, NUMBER(ops, count)},
+	{"LEAST", 6, .width = 6, NUMBER(ops_low, count)},
+	{"SHARE", 3, .width = 5, NUMBER(share, share), .style = share_style},
+	{"R:W", 4, .width = 5, WRITTEN(reads, split)},
+	{"READS", 10, .optional = true, .width = 6, NUMBER(reads, count)},
+	{"WRITES", 11, .optional = true, .width = 6, NUMBER(writes, count)},
+	{"BYTES/S", 8, .width = 7, NUMBER(bytes, bytes)},
+	{"P99", 7, .width = 6, NUMBER(p99_us, time_us)},
+	{"PART", 5, .tables = HS_TOP_TABLE_KEYS | HS_TOP_TABLE_SLOTS, .width = 4,
+	 NUMBER(partition, plain)},
+	{"SLOT", 9, .tables = HS_TOP_TABLE_KEYS, .width = 5, NUMBER(slot, plain)},
 };
-
-static const struct hs_top_column prefix_columns[] = {
-	NAME("PREFIX"), OPS, LEAST, SHARE, SPLIT, READS, WRITES, BYTES, P99,
-};
-
-static const struct hs_top_column slot_columns[] = {
-	{.title = "SLOT", .rank = 1, .width = 6, .most = 12, .grow = 1, .left = true,
-	 .write = write_number, OF(slot), .text = hs_top_text_plain, .sort = -1},
-	OPS, LEAST, SHARE, SPLIT, READS, WRITES, BYTES, P99, PART,
-};
+#undef ITEM
 
 /* clang-format on */
 
-#define COUNT(columns) (sizeof(columns) / sizeof *(columns))
-
 void hs_top_columns_partitions(struct hs_top_layout *layout, bool servers, size_t cols)
 {
-	hs_top_layout_init(layout, partition_columns, COUNT(partition_columns), servers, cols);
+	hs_top_layout_init(layout, partition_columns,
+			   sizeof partition_columns / sizeof *partition_columns,
+			   servers ? HS_TOP_TABLE_SERVERS : 0, cols);
 }
 
 void hs_top_columns_rows(struct hs_top_layout *layout, enum hs_top_what what, size_t cols)
 {
-	switch (what) {
-	case HS_TOP_PREFIXES:
-		hs_top_layout_init(layout, prefix_columns, COUNT(prefix_columns), false, cols);
-		return;
-	case HS_TOP_SLOTS:
-		hs_top_layout_init(layout, slot_columns, COUNT(slot_columns), false, cols);
-		return;
-	case HS_TOP_KEYS:
-	case HS_TOP_WHATS:
-		hs_top_layout_init(layout, key_columns, COUNT(key_columns), false, cols);
-	}
+	hs_top_layout_init(layout, row_columns, sizeof row_columns / sizeof *row_columns,
+			   1u << what, cols);
 }

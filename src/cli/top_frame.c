@@ -234,7 +234,7 @@ static void write_partitions(struct area *area, size_t lines)
 		qsort(order, count, sizeof *order, hotter);
 	}
 	hs_top_columns_partitions(&layout, servers, area->grid->cols);
-	hs_top_layout_head(&layout, area->grid, area->row++, -1);
+	hs_top_layout_head(&layout, area->grid, area->row++, SIZE_MAX);
 	for (size_t i = 0; i < shown; i++)
 		hs_top_layout_row(&layout, area->grid, area->row++, order[i], &scale);
 	if (shown < count)
@@ -307,7 +307,8 @@ static void write_table(struct area *area, size_t lines)
 	struct hs_top_layout layout;
 
 	hs_top_columns_rows(&layout, model->what, area->grid->cols);
-	hs_top_layout_head(&layout, area->grid, area->row++, (int)view->question.sort);
+	hs_top_layout_head(&layout, area->grid, area->row++,
+			   hs_top_sort_fields[view->question.sort]);
 	scroll(view, model->rows_count, lines);
 	if (model->rows_count == 0 && lines)
 		write_nothing(area);
@@ -403,27 +404,20 @@ static void write_status(struct area *area)
 
 static void write_help(struct area *area)
 {
-	static const char *const lines[] = {
-		"",
-		"  o r w b l   sort by ops, reads, writes, bytes, latency",
-		"  k p s       show keys, prefixes, slots",
-		"  Tab or W    the window: auto, short (80 ms), long (10 s)",
-		"  /           only what starts with the text typed, up to Enter; Esc: all",
-		"  space       pause and go on; sorting works on the frozen rows",
-		"  arrows      move; Page Up, Page Down, Home, End too",
-		"  + -         a longer, a shorter interval",
-		"  h or ?      this        q   quit",
-		"",
-		"  The mark in the bars is the fleet's median; LOAD is the ratio to the mean.",
-		"  OPS/S is the most a key can have had, LEAST what it had for certain.",
-		"  SHARE is of its partition's requests (of all, for prefixes).",
-		"  R:W is reads and writes in percent. P99: 99 of 100 took no longer.",
-		"",
-		"  any key goes back",
-	};
+	static const char text[] =
+		"\n" HS_TOP_KEYS_HELP "\n"
+		"  The mark in the bars is the fleet's median; LOAD is the ratio to the mean.\n"
+		"  OPS/S is the most a key can have had, LEAST what it had for certain.\n"
+		"  SHARE is of its partition's requests (of all, for prefixes).\n"
+		"  R:W is reads and writes in percent. P99: 99 of 100 took no longer.\n"
+		"\n"
+		"  any key goes back\n";
+	size_t len;
 
-	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
-		hs_top_grid_put(area->grid, area->row++, 0, SIZE_MAX, HS_TOP_PLAIN, lines[i]);
+	for (const char *line = text; *line; line += len + 1) {
+		len = strcspn(line, "\n");
+		hs_top_grid_put(area->grid, area->row++, 0, len, HS_TOP_PLAIN, line);
+	}
 }
 
 /* ---- the frame ---- */

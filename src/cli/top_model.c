@@ -182,6 +182,7 @@ void hs_top_model_deinit(struct hs_top_model *model)
 {
 	hs_buf_deinit(&model->bytes);
 	hs_mem_free(&model->rows);
+	hs_mem_free(&model->prefixes);
 	hs_mem_free(&model->partitions);
 	hs_top_model_init(model);
 }
@@ -250,17 +251,6 @@ static void filter(struct hs_top_model *model, const struct hs_top_question *que
 	model->rows_count = kept;
 }
 
-static bool read_prefixes(struct hs_top_model *model, struct hs_bytes reply)
-{
-	void *rows = NULL;
-	bool fine = read_rows(reply, &row_kind, HS_TOP_PREFIX_ROWS, &rows, &model->prefixes_count);
-
-	if (fine)
-		memcpy(model->prefixes, rows, model->prefixes_count * sizeof *model->prefixes);
-	hs_mem_free(&rows);
-	return fine;
-}
-
 /* The copy of a reply that lies in `bytes`, where it begins at *at. */
 static struct hs_bytes copy_of(const struct hs_buf *bytes, struct hs_bytes reply, size_t *at)
 {
@@ -293,7 +283,8 @@ static bool read_all(struct hs_top_model *model, const struct hs_top_question *q
 	filter(model, question);
 	model->what = question->what;
 	model->filled = true;
-	return replies->count < 4 || read_prefixes(model, reply[3]);
+	return replies->count < 4 || read_rows(reply[3], &row_kind, HS_TOP_PREFIX_ROWS,
+					       (void **)&model->prefixes, &model->prefixes_count);
 }
 
 int hs_top_model_read(struct hs_top_model *model, const struct hs_top_question *question,
@@ -313,29 +304,20 @@ int hs_top_model_read(struct hs_top_model *model, const struct hs_top_question *
 
 /* ---- order ---- */
 
+const size_t hs_top_sort_fields[HS_TOP_SORTS] = {
+	[HS_TOP_BY_OPS] = offsetof(struct hs_top_row, ops),
+	[HS_TOP_BY_READS] = offsetof(struct hs_top_row, reads),
+	[HS_TOP_BY_WRITES] = offsetof(struct hs_top_row, writes),
+	[HS_TOP_BY_BYTES] = offsetof(struct hs_top_row, bytes),
+	[HS_TOP_BY_LATENCY] = offsetof(struct hs_top_row, p99_us),
+};
+
 static double weight(const struct hs_top_row *row, enum hs_top_sort sort)
 {
-	double value = NAN;
+	double value = hs_top_number(row, hs_top_sort_fields[sort]);
 
-	switch (sort) {
-	case HS_TOP_BY_OPS:
-		value = isfinite(row->ops_low) ? row->ops_low : row->ops;
-		break;
-	case HS_TOP_BY_READS:
-		value = row->reads;
-		break;
-	case HS_TOP_BY_WRITES:
-		value = row->writes;
-		break;
-	case HS_TOP_BY_BYTES:
-		value = row->bytes;
-		break;
-	case HS_TOP_BY_LATENCY:
-		value = row->p99_us;
-		break;
-	case HS_TOP_SORTS:
-		break;
-	}
+	if (sort == HS_TOP_BY_OPS && isfinite(row->ops_low))
+		value = row->ops_low;
 	return isfinite(value) ? value : -1;
 }
 

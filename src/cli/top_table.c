@@ -54,7 +54,7 @@ static void grow(struct hs_top_layout *layout, size_t cols)
 }
 
 void hs_top_layout_init(struct hs_top_layout *layout, const struct hs_top_column *columns,
-			size_t count, bool servers, size_t cols)
+			size_t count, unsigned table, size_t cols)
 {
 	size_t at = 0;
 
@@ -62,7 +62,8 @@ void hs_top_layout_init(struct hs_top_layout *layout, const struct hs_top_column
 	*layout = (struct hs_top_layout){.columns = columns, .count = count};
 	for (int rank = 1; rank <= HS_TOP_COLUMNS_MAX; rank++) {
 		for (size_t i = 0; i < count; i++) {
-			if (columns[i].rank == rank && (servers || !columns[i].server))
+			if (columns[i].rank == rank &&
+			    (columns[i].tables == 0 || (columns[i].tables & table)))
 				place(layout, i, cols);
 		}
 	}
@@ -74,34 +75,47 @@ void hs_top_layout_init(struct hs_top_layout *layout, const struct hs_top_column
 	}
 }
 
+/* A word of ours where the column sets it. */
+static void put(const struct hs_top_place *at, const struct hs_top_column *column,
+		enum hs_top_style style, const char *text)
+{
+	(column->left ? hs_top_grid_put : hs_top_grid_put_right)(at->grid, at->row, at->col,
+								 at->cols, style, text);
+}
+
+static void put_number(const struct hs_top_place *at, const struct hs_top_column *column,
+		       const void *item)
+{
+	double value = hs_top_number(item, column->field);
+	char text[HS_TOP_TEXT_MAX];
+
+	column->text(value, text);
+	put(at, column, column->style ? column->style(value) : HS_TOP_PLAIN, text);
+}
+
 void hs_top_layout_head(const struct hs_top_layout *layout, struct hs_top_grid *grid, size_t row,
-			int sort)
+			size_t sorted)
 {
 	hs_top_grid_style(grid, row, 0, grid->cols, HS_TOP_HEAD);
 	for (size_t i = 0; i < layout->count; i++) {
 		const struct hs_top_column *column = &layout->columns[i];
-		enum hs_top_style style =
-			column->sort >= 0 && column->sort == sort ? HS_TOP_STRONG : HS_TOP_HEAD;
+		struct hs_top_place at = {grid, row, layout->at[i], layout->width[i], NULL};
 
-		if (!layout->width[i])
-			continue;
-		if (column->left)
-			hs_top_grid_put(grid, row, layout->at[i], layout->width[i], style,
-					column->title);
-		else
-			hs_top_grid_put_right(grid, row, layout->at[i], layout->width[i], style,
-					      column->title);
+		if (at.cols)
+			put(&at, column,
+			    !column->write && column->field == sorted ? HS_TOP_STRONG : HS_TOP_HEAD,
+			    column->title);
 	}
 }
 
 void hs_top_layout_row(const struct hs_top_layout *layout, struct hs_top_grid *grid, size_t row,
-		       const void *item, const void *context)
+		       const void *item, const struct hs_top_scale *scale)
 {
 	for (size_t i = 0; i < layout->count; i++) {
 		const struct hs_top_column *column = &layout->columns[i];
+		struct hs_top_place at = {grid, row, layout->at[i], layout->width[i], scale};
 
-		if (layout->width[i])
-			column->write(grid, row, layout->at[i], layout->width[i], column, item,
-				      context);
+		if (at.cols)
+			(column->write ? column->write : put_number)(&at, column, item);
 	}
 }
