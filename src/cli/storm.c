@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "cli/storm_judge.h"
 
+#include <inttypes.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -114,10 +115,8 @@ static void collect_nodes(const struct storm *storm)
 
 			if (number == HS_STORM_NODES_MAX)
 				continue;
-			to->requests += from->requests;
-			to->moved += from->moved;
-			to->asked += from->asked;
-			to->again += from->again;
+#define ADD(field, title) to->field += from->field;
+			HS_STORM_NODE_COUNTS(ADD)
 		}
 	}
 }
@@ -132,8 +131,7 @@ static void explain_failure(const struct storm *storm, const char *what)
 	fprintf(stderr, "heatsink storm: %s: %s%s%s", storm->options.target.text, what,
 		counts->trouble[0] ? ": " : "", counts->trouble);
 	if (counts->connect_failures)
-		fprintf(stderr, " (%llu connects failed)",
-			(unsigned long long)counts->connect_failures);
+		fprintf(stderr, " (%" PRIu64 " connects failed)", counts->connect_failures);
 	fputc('\n', stderr);
 	hs_mem_free(&counts);
 }
@@ -153,8 +151,8 @@ static int report(const struct storm *storm, double cpu)
 		result.nodes_count = storm->workers[0].nodes_count;
 	}
 	if (counts[1].error_total) /* loading, or reading for verify */
-		fprintf(stderr, "heatsink storm: %llu errors outside the run, such as: %s\n",
-			(unsigned long long)counts[1].error_total, counts[1].errors[0].example);
+		fprintf(stderr, "heatsink storm: %" PRIu64 " errors outside the run, such as: %s\n",
+			counts[1].error_total, counts[1].errors[0].example);
 	if (storm->verify)
 		result.findings = hs_storm_verify_findings(storm->verify);
 	else if (storm->history)
@@ -173,30 +171,30 @@ static int report(const struct storm *storm, double cpu)
 	return code;
 }
 
+/* A phase before the run, which cannot begin if the phase is abandoned: then prints that it `failed`. */
+static bool prepare(struct storm *storm, enum hs_storm_phase phase, const char *failed)
+{
+	run_phase(storm, phase);
+	if (!any_abandoned(storm))
+		return true;
+	explain_failure(storm, failed);
+	return false;
+}
+
 static int run(struct storm *storm)
 {
 	double cpu;
 
-	run_phase(storm, HS_STORM_PHASE_CONNECT);
-	if (any_abandoned(storm)) {
-		explain_failure(storm, "could not connect");
+	if (!prepare(storm, HS_STORM_PHASE_CONNECT, "could not connect"))
 		return 1;
-	}
-	if (storm->options.load) {
-		run_phase(storm, HS_STORM_PHASE_LOAD);
-		if (any_abandoned(storm)) {
-			explain_failure(storm, "the keys could not be loaded");
-			return 1;
-		}
-	}
+	if (storm->options.load &&
+	    !prepare(storm, HS_STORM_PHASE_LOAD, "the keys could not be loaded"))
+		return 1;
 	if (storm->verify) {
 		hs_storm_verify_stage(storm->verify, HS_STORM_BASE);
-		run_phase(storm, HS_STORM_PHASE_BASE);
-		hs_storm_verify_stage(storm->verify, HS_STORM_RUN);
-		if (any_abandoned(storm)) {
-			explain_failure(storm, "the counters could not be read");
+		if (!prepare(storm, HS_STORM_PHASE_BASE, "the counters could not be read"))
 			return 1;
-		}
+		hs_storm_verify_stage(storm->verify, HS_STORM_RUN);
 	}
 	cpu = cpu_seconds();
 	run_phase(storm, HS_STORM_PHASE_RUN);

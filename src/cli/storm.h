@@ -186,9 +186,9 @@ struct hs_storm_template {
 };
 
 struct hs_storm_wire {
-	struct hs_storm_template string_get, string_set, counter_get, counter_incr, counter_zero;
-	struct hs_buf request; /* --request */
-	uint16_t request_slot; /* of its second word */
+	struct hs_storm_template templates[2][HS_STORM_INCR + 1]; /* of a counter or not; by kind */
+	struct hs_buf request;					  /* --request */
+	uint16_t request_slot;					  /* of its second word */
 };
 
 void hs_storm_wire_init(struct hs_storm_wire *wire, const struct hs_storm_options *options);
@@ -347,12 +347,19 @@ struct hs_storm_watch {
 	int64_t value;
 };
 
+/* In RUN: sent to a server; answered MOVED, ASK, and TRYAGAIN, CLUSTERDOWN or LOADING. Each is a field below, a
+ * field of the JSON and a column of the table. */
+#define HS_STORM_NODE_COUNTS(ROW)                                                                  \
+	ROW(requests, "requests")                                                                  \
+	ROW(moved, "MOVED")                                                                        \
+	ROW(asked, "ASK")                                                                          \
+	ROW(not_now, "not now")
+
 /* A server. */
 struct hs_storm_node {
 	struct hs_redis_address at;
 	bool owner; /* of slots */
-	/* In RUN: sent to it; answered MOVED, ASK, and TRYAGAIN, CLUSTERDOWN or LOADING. */
-	uint64_t requests, moved, asked, again;
+	HS_STORM_NODE_COUNTS(HS_COUNTER_NUMBER)
 };
 
 /* What the first error of a request, or of a transaction, says is to be done. */

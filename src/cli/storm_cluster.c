@@ -332,7 +332,7 @@ static bool judge(struct hs_storm_link *link, struct hs_bytes reply,
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
 		if (!hs_bytes_begins(answer.text, words[i]))
 			continue;
-		worker->nodes[link->node].again += worker->phase == HS_STORM_PHASE_RUN;
+		worker->nodes[link->node].not_now += worker->phase == HS_STORM_PHASE_RUN;
 		worker->cluster->wanted = true;
 		return verdict->again = verdict->later = true;
 	}

@@ -3,44 +3,46 @@
 
 #include "base/address.h"
 
+#include <inttypes.h>
 #include <jansson.h>
+
+/* The row of errors with this first word: a free one if it is new, the last one if none is free. */
+static struct hs_storm_error *find_error(struct hs_storm_counts *counts, const char *word)
+{
+	struct hs_storm_error *error = counts->errors, *last = error + HS_STORM_ERRORS_MAX - 1;
+
+	while (error < last && error->count && strcmp(error->word, word) != 0)
+		error++;
+	return error;
+}
 
 void hs_storm_counts_error(struct hs_storm_counts *counts, struct hs_bytes text)
 {
-	size_t len = 0;
-	struct hs_storm_error *error = counts->errors;
-	struct hs_storm_error *last = &counts->errors[HS_STORM_ERRORS_MAX - 1];
+	const char *blank = memchr(text.data, ' ', text.len);
+	size_t len = blank ? (size_t)(blank - text.data) : text.len;
+	char word[HS_STORM_ERROR_WORD_MAX];
+	struct hs_storm_error *error;
 
-	while (len < text.len && text.data[len] != ' ' && len < HS_STORM_ERROR_WORD_MAX - 1)
-		len++;
+	snprintf(word, sizeof word, "%.*s", (int)len, text.data);
+	error = find_error(counts, word);
 	counts->error_total++;
-	while (error < last && error->count &&
-	       (strlen(error->word) != len || memcmp(error->word, text.data, len) != 0))
-		error++;
 	if (error->count++)
 		return;
-	if (error == last)
-		snprintf(error->word, sizeof error->word, "(others)");
-	else
-		snprintf(error->word, sizeof error->word, "%.*s", (int)len, text.data);
+	if (error == &counts->errors[HS_STORM_ERRORS_MAX - 1])
+		snprintf(word, sizeof word, "(others)");
+	memcpy(error->word, word, sizeof word);
 	hs_bytes_escape(text, error->example, sizeof error->example);
 }
 
 static void merge_errors(struct hs_storm_counts *into, const struct hs_storm_counts *from)
 {
-	for (int i = 0; i < HS_STORM_ERRORS_MAX; i++) {
-		const struct hs_storm_error *error = &from->errors[i];
-		struct hs_storm_error *to = into->errors;
-		struct hs_storm_error *last = &into->errors[HS_STORM_ERRORS_MAX - 1];
+	for (int i = 0; i < HS_STORM_ERRORS_MAX && from->errors[i].count; i++) {
+		struct hs_storm_error *error = find_error(into, from->errors[i].word);
 
-		if (!error->count)
-			continue;
-		while (to < last && to->count && strcmp(to->word, error->word) != 0)
-			to++;
-		if (!to->count)
-			memcpy(to, error, sizeof *to);
+		if (error->count)
+			error->count += from->errors[i].count;
 		else
-			to->count += error->count;
+			*error = from->errors[i];
 	}
 }
 
@@ -81,7 +83,7 @@ static void print_row(const struct hs_storm_result *result, FILE *out, const cha
 {
 	if (!histo->count)
 		return;
-	fprintf(out, "%-8s %12llu %12.0f", name, (unsigned long long)histo->count,
+	fprintf(out, "%-8s %12" PRIu64 " %12.0f", name, histo->count,
 		per_second(result, histo->count));
 	for (int i = 0; i < PERCENTILES; i++)
 		fprintf(out, " %9.3f", (double)hs_histo_at(histo, percentiles[i].share) / 1e6);
@@ -98,60 +100,56 @@ static void print_trouble(const struct hs_storm_counts *counts, FILE *out)
 		HS_STORM_COUNTS(LINE)};
 
 	for (int i = 0; i < HS_STORM_ERRORS_MAX && counts->errors[i].count; i++)
-		fprintf(out, "%10llu errors %s, such as: %s\n",
-			(unsigned long long)counts->errors[i].count, counts->errors[i].word,
-			counts->errors[i].example);
+		fprintf(out, "%10" PRIu64 " errors %s, such as: %s\n", counts->errors[i].count,
+			counts->errors[i].word, counts->errors[i].example);
 	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
 		if (lines[i].count && lines[i].text)
-			fprintf(out, "%10llu %s\n", (unsigned long long)lines[i].count,
-				lines[i].text);
+			fprintf(out, "%10" PRIu64 " %s\n", lines[i].count, lines[i].text);
 	}
 	if (counts->trouble[0])
 		fprintf(out, "           last trouble: %s\n", counts->trouble);
 }
 
-static bool has_news(const struct hs_storm_node *node)
-{
-	return node->requests > 0 || node->owner;
-}
-
 static void print_nodes(const struct hs_storm_result *result, FILE *out)
 {
-	if (result->nodes_count > 0)
-		fprintf(out, "\n%-24s %12s %9s %9s %9s\n", "node", "requests", "MOVED", "ASK",
-			"not now");
+	if (result->nodes_count == 0)
+		return;
+	fprintf(out, "\n%-24s", "node");
+#define TITLE(field, title) fprintf(out, " %12s", title);
+	HS_STORM_NODE_COUNTS(TITLE)
+	fputc('\n', out);
 	for (uint32_t i = 0; i < result->nodes_count; i++) {
 		const struct hs_storm_node *node = &result->nodes[i];
 		char text[HS_ADDRESS_TEXT_MAX];
 
-		if (has_news(node))
-			fprintf(out, "%-24s %12llu %9llu %9llu %9llu\n",
-				hs_address_text(node->at.host, node->at.port, text, sizeof text),
-				(unsigned long long)node->requests, (unsigned long long)node->moved,
-				(unsigned long long)node->asked, (unsigned long long)node->again);
+		if (node->requests == 0 && !node->owner)
+			continue;
+		fprintf(out, "%-24s",
+			hs_address_text(node->at.host, node->at.port, text, sizeof text));
+#define COUNT(field, title) fprintf(out, " %12" PRIu64, node->field);
+		HS_STORM_NODE_COUNTS(COUNT)
+		fputc('\n', out);
 	}
 }
 
 static void print_findings(const struct hs_storm_findings *findings, FILE *out)
 {
-	fprintf(out, "verify: %llu replies checked, %llu writes of unknown outcome, ",
-		(unsigned long long)findings->checked, (unsigned long long)findings->unknown);
+	fprintf(out, "verify: %" PRIu64 " replies checked, %" PRIu64 " writes of unknown outcome, ",
+		findings->checked, findings->unknown);
 	if (findings->windows)
-		fprintf(out, "%llu windows, %llu of them not decided, ",
-			(unsigned long long)findings->windows,
-			(unsigned long long)findings->undecided);
-	fputs(findings->failed	    ? "FAILED"
-	      : findings->undecided ? "nothing wrong was found\n"
-				    : "all as it must be\n",
-	      out);
-	if (!findings->failed)
+		fprintf(out, "%" PRIu64 " windows, %" PRIu64 " of them not decided, ",
+			findings->windows, findings->undecided);
+	if (!findings->failed) {
+		fputs(findings->undecided ? "nothing wrong was found\n" : "all as it must be\n",
+		      out);
 		return;
-	fprintf(out, " %llu times:\n", (unsigned long long)findings->failed);
+	}
+	fprintf(out, "FAILED %" PRIu64 " times:\n", findings->failed);
 	for (uint64_t i = 0; i < findings->failed && i < HS_STORM_FINDINGS_MAX; i++)
 		fprintf(out, "  %s\n", findings->text[i]);
 	if (findings->failed > HS_STORM_FINDINGS_MAX)
-		fprintf(out, "  … and %llu more\n",
-			(unsigned long long)(findings->failed - HS_STORM_FINDINGS_MAX));
+		fprintf(out, "  … and %" PRIu64 " more\n",
+			findings->failed - HS_STORM_FINDINGS_MAX);
 }
 
 static void print_options(const struct hs_storm_options *options, FILE *out)
@@ -159,13 +157,13 @@ static void print_options(const struct hs_storm_options *options, FILE *out)
 	if (*options->request)
 		fprintf(out, "%s, request '%s', ", options->target.text, options->request);
 	else
-		fprintf(out, "%s, %s over %llu keys, %s with %.3g writes, ", options->target.text,
-			options->shape_text, (unsigned long long)options->keys,
+		fprintf(out, "%s, %s over %" PRIu64 " keys, %s with %.3g writes, ",
+			options->target.text, options->shape_text, options->keys,
 			hs_storm_commands[options->command], options->writes);
-	fprintf(out, "%llu connections, pipeline %llu, ", (unsigned long long)options->connections,
-		(unsigned long long)options->pipeline);
+	fprintf(out, "%" PRIu64 " connections, pipeline %" PRIu64 ", ", options->connections,
+		options->pipeline);
 	if (options->rate)
-		fprintf(out, "%llu/s asked for\n\n", (unsigned long long)options->rate);
+		fprintf(out, "%" PRIu64 "/s asked for\n\n", options->rate);
 	else
 		fprintf(out, "closed loop\n\n");
 }
@@ -193,13 +191,13 @@ void hs_storm_report_table(const struct hs_storm_result *result, FILE *out)
 	fprintf(out, "\n%.2f s, storm itself took %.0f %% of a core\n", result->seconds,
 		result->seconds > 0 ? 100 * result->cpu_seconds / result->seconds : 0);
 	if (options->ordered)
-		fprintf(out, "%10llu requests waited for the turn of their key\n",
-			(unsigned long long)counts->put_aside);
+		fprintf(out, "%10" PRIu64 " requests waited for the turn of their key\n",
+			counts->put_aside);
 	if (counts->not_known)
 		fprintf(out,
-			"%10llu requests answered 'unknown command' and left out from then on: "
-			"%s\n",
-			(unsigned long long)counts->not_known, counts->not_known_name);
+			"%10" PRIu64 " requests answered 'unknown command' and left out from then "
+			"on: %s\n",
+			counts->not_known, counts->not_known_name);
 	print_trouble(counts, out);
 	if (result->findings)
 		print_findings(result->findings, out);
@@ -211,6 +209,9 @@ static void set_count(json_t *object, const char *name, uint64_t value)
 {
 	json_object_set_new(object, name, json_integer((json_int_t)value));
 }
+
+/* One count of `from`, a variable of the caller, under its own name. */
+#define SET(field, ...) set_count(object, #field, from->field);
 
 static json_t *histo_json(const struct hs_storm_result *result, const struct hs_histo *histo)
 {
@@ -230,28 +231,28 @@ static json_t *histo_json(const struct hs_storm_result *result, const struct hs_
 	return object;
 }
 
-static json_t *options_json(const struct hs_storm_options *options)
+static json_t *options_json(const struct hs_storm_options *from)
 {
 	json_t *object = json_object();
 
-	json_object_set_new(object, "target", json_string(options->target.text));
-	json_object_set_new(object, "shape", json_string(options->shape_text));
-	if (*options->request) {
+	json_object_set_new(object, "target", json_string(from->target.text));
+	json_object_set_new(object, "shape", json_string(from->shape_text));
+	if (*from->request) {
 		json_object_set_new(object, "command", json_string("request"));
-		json_object_set_new(object, "request", json_string(options->request));
+		json_object_set_new(object, "request", json_string(from->request));
 	} else {
 		json_object_set_new(object, "command",
-				    json_string(hs_storm_commands[options->command]));
-		json_object_set_new(object, "writes", json_real(options->writes));
+				    json_string(hs_storm_commands[from->command]));
+		json_object_set_new(object, "writes", json_real(from->writes));
 	}
-	set_count(object, "keys", options->keys);
-	set_count(object, "value_bytes", options->value_bytes);
-	set_count(object, "connections", options->connections);
-	set_count(object, "pipeline", options->pipeline);
-	set_count(object, "threads", options->threads);
-	set_count(object, "rate", options->rate);
-	set_count(object, "seed", options->seed);
-	json_object_set_new(object, "ordered", json_boolean(options->ordered));
+	SET(keys)
+	SET(value_bytes)
+	SET(connections)
+	SET(pipeline)
+	SET(threads)
+	SET(rate)
+	SET(seed)
+	json_object_set_new(object, "ordered", json_boolean(from->ordered));
 	return object;
 }
 
@@ -260,58 +261,51 @@ static json_t *nodes_json(const struct hs_storm_result *result)
 	json_t *nodes = json_object();
 
 	for (uint32_t i = 0; i < result->nodes_count; i++) {
-		const struct hs_storm_node *node = &result->nodes[i];
+		const struct hs_storm_node *from = &result->nodes[i];
 		json_t *object = json_object();
 		char text[HS_ADDRESS_TEXT_MAX];
 
-		set_count(object, "requests", node->requests);
-		set_count(object, "moved", node->moved);
-		set_count(object, "asked", node->asked);
-		set_count(object, "not_now", node->again);
-		json_object_set_new(
-			nodes, hs_address_text(node->at.host, node->at.port, text, sizeof text),
-			object);
+		HS_STORM_NODE_COUNTS(SET)
+		hs_address_text(from->at.host, from->at.port, text, sizeof text);
+		json_object_set_new(nodes, text, object);
 	}
 	return nodes;
 }
 
-static json_t *findings_json(const struct hs_storm_findings *findings)
+static json_t *findings_json(const struct hs_storm_findings *from)
 {
-	json_t *object = json_object();
-	json_t *texts = json_array();
+	json_t *object = json_object(), *texts = json_array();
 
-	json_object_set_new(object, "ok", json_boolean(findings->failed == 0));
-	set_count(object, "checked", findings->checked);
-	set_count(object, "unknown", findings->unknown);
-	set_count(object, "windows", findings->windows);
-	set_count(object, "undecided", findings->undecided);
-	set_count(object, "failed", findings->failed);
-	for (uint64_t i = 0; i < findings->failed && i < HS_STORM_FINDINGS_MAX; i++)
-		json_array_append_new(texts, json_string(findings->text[i]));
+	json_object_set_new(object, "ok", json_boolean(from->failed == 0));
+	SET(checked)
+	SET(unknown)
+	SET(windows)
+	SET(undecided)
+	SET(failed)
+	for (uint64_t i = 0; i < from->failed && i < HS_STORM_FINDINGS_MAX; i++)
+		json_array_append_new(texts, json_string(from->text[i]));
 	json_object_set_new(object, "failures", texts);
 	return object;
 }
 
 void hs_storm_report_json(const struct hs_storm_result *result, FILE *out)
 {
-	const struct hs_storm_counts *counts = result->counts;
-	struct hs_histo all = counts->reads_ns;
+	const struct hs_storm_counts *from = result->counts;
+	struct hs_histo all = from->reads_ns;
 	json_t *object = json_object(), *errors = json_object();
 
-	hs_histo_merge(&all, &counts->writes_ns);
+	hs_histo_merge(&all, &from->writes_ns);
 	json_object_set_new(object, "options", options_json(result->options));
 	json_object_set_new(object, "seconds", json_real(result->seconds));
 	json_object_set_new(object, "cpu_seconds", json_real(result->cpu_seconds));
-#define SET(field, text) set_count(object, #field, counts->field);
 	HS_STORM_COUNTS(SET)
 	json_object_set_new(object, "all", histo_json(result, &all));
 	if (!*result->options->request) {
-		json_object_set_new(object, "reads", histo_json(result, &counts->reads_ns));
-		json_object_set_new(object, "writes", histo_json(result, &counts->writes_ns));
+		json_object_set_new(object, "reads", histo_json(result, &from->reads_ns));
+		json_object_set_new(object, "writes", histo_json(result, &from->writes_ns));
 	}
-	for (int i = 0; i < HS_STORM_ERRORS_MAX && counts->errors[i].count; i++)
-		json_object_set_new(errors, counts->errors[i].word,
-				    json_integer((json_int_t)counts->errors[i].count));
+	for (int i = 0; i < HS_STORM_ERRORS_MAX && from->errors[i].count; i++)
+		set_count(errors, from->errors[i].word, from->errors[i].count);
 	json_object_set_new(object, "errors", errors);
 	if (result->nodes_count > 0)
 		json_object_set_new(object, "nodes", nodes_json(result));
@@ -326,8 +320,7 @@ void hs_storm_report_json(const struct hs_storm_result *result, FILE *out)
 
 void hs_storm_report_progress(FILE *out, double seconds, uint64_t answered, double rate)
 {
-	fprintf(out, "\r%6.1f s %14llu answers %12.0f/s ", seconds, (unsigned long long)answered,
-		rate);
+	fprintf(out, "\r%6.1f s %14" PRIu64 " answers %12.0f/s ", seconds, answered, rate);
 	fflush(out);
 }
 

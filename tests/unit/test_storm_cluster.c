@@ -253,7 +253,7 @@ static void test_not_now_is_tried_again(void **state)
 		is_sent(world, 0, "a");
 		hear(world, 0, "+OK\r\n");
 	}
-	assert_int_equal(world->worker.nodes[0].again, 3);
+	assert_int_equal(world->worker.nodes[0].not_now, 3);
 	end(world, 3, 0);
 }
 
