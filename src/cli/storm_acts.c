@@ -24,75 +24,61 @@ enum { VALUE_STEP = 1000000, DELTA_MAX = 999, NAME_BYTES = HS_STORM_PREFIX_MAX +
 
 struct act {
 	const char *words; /* k: the key, v: a new value, d: what is added */
-	bool read;
-	bool single; /* it does not go into a transaction */
+	unsigned weight;   /* how often it is drawn */
 	enum hs_sim_kind kind;
 	enum hs_storm_form form;
+	bool read;
+	bool single;	 /* it does not go into a transaction */
 	int sign;	 /* of what is added; 0: nothing is */
 	unsigned ttl_ms; /* of what is set; 0: for ever */
 };
 
-/* The last four are more than one operation and have no row. */
+/* clang-format off */
+
+/* Those that are one operation. */
+#define SINGLES(ROW) \
+	ROW(ACT_GET, "GET k", 20, HS_SIM_GET, HS_STORM_FORM_VALUE, .read = true) \
+	ROW(ACT_EXISTS, "EXISTS k", 4, HS_SIM_EXISTS, HS_STORM_FORM_COUNT, .read = true) \
+	ROW(ACT_STRLEN, "STRLEN k", 4, HS_SIM_STRLEN, HS_STORM_FORM_NUMBER, .read = true) \
+	ROW(ACT_TTL, "TTL k", 2, HS_SIM_TTL, HS_STORM_FORM_NUMBER, .read = true) \
+	ROW(ACT_PTTL, "PTTL k", 1, HS_SIM_PTTL, HS_STORM_FORM_NUMBER, .read = true) \
+	ROW(ACT_SET, "SET k v", 5, HS_SIM_SET, HS_STORM_FORM_OK) \
+	ROW(ACT_SET_EX, "SET k v EX 10000", 2, HS_SIM_SET, HS_STORM_FORM_OK, .ttl_ms = 10000000) \
+	ROW(ACT_SET_PX, "SET k v PX 20000000", 2, HS_SIM_SET, HS_STORM_FORM_OK, .ttl_ms = 20000000) \
+	ROW(ACT_SET_NX, "SET k v NX", 2, HS_SIM_SETNX, HS_STORM_FORM_OK_NOT) \
+	ROW(ACT_SET_XX, "SET k v XX", 2, HS_SIM_SETXX, HS_STORM_FORM_OK_NOT) \
+	ROW(ACT_GETSET, "GETSET k v", 2, HS_SIM_GETSET, HS_STORM_FORM_VALUE) \
+	ROW(ACT_GETDEL, "GETDEL k", 1, HS_SIM_GETDEL, HS_STORM_FORM_VALUE) \
+	ROW(ACT_DEL, "DEL k", 1, HS_SIM_DEL, HS_STORM_FORM_COUNT) \
+	ROW(ACT_INCR, "INCR k", 20, HS_SIM_INCRBY, HS_STORM_FORM_NUMBER, .sign = 1) \
+	ROW(ACT_DECR, "DECR k", 3, HS_SIM_INCRBY, HS_STORM_FORM_NUMBER, .sign = -1) \
+	ROW(ACT_INCRBY, "INCRBY k d", 8, HS_SIM_INCRBY, HS_STORM_FORM_NUMBER, .sign = 1) \
+	ROW(ACT_DECRBY, "DECRBY k d", 4, HS_SIM_INCRBY, HS_STORM_FORM_NUMBER, .sign = -1) \
+	ROW(ACT_EVAL, "EVAL " SCRIPT " 1 k d", 4, HS_SIM_INCRBY, HS_STORM_FORM_NUMBER, \
+	    .single = true, .sign = 1)
+
 enum {
-	ACT_GET,
-	ACT_EXISTS,
-	ACT_STRLEN,
-	ACT_TTL,
-	ACT_PTTL,
-	ACT_SET,
-	ACT_SET_EX,
-	ACT_SET_PX,
-	ACT_SET_NX,
-	ACT_SET_XX,
-	ACT_GETSET,
-	ACT_GETDEL,
-	ACT_DEL,
-	ACT_INCR,
-	ACT_DECR,
-	ACT_INCRBY,
-	ACT_DECRBY,
-	ACT_EVAL,
+	SINGLES(HS_COUNTER_INDEX)
 	ACTS,
-	ACT_MGET = ACTS,
+	ACT_MGET = ACTS, /* these are more, and have a weight alone */
 	ACT_MSET,
 	ACT_TRANSACTION,
 	ACT_WATCHED,
 	ACTS_ALL,
 };
 
-static const struct act acts[ACTS] = {
-	[ACT_GET] = {"GET k", true, false, HS_SIM_GET, HS_STORM_FORM_VALUE, 0, 0},
-	[ACT_EXISTS] = {"EXISTS k", true, false, HS_SIM_EXISTS, HS_STORM_FORM_COUNT, 0, 0},
-	[ACT_STRLEN] = {"STRLEN k", true, false, HS_SIM_STRLEN, HS_STORM_FORM_NUMBER, 0, 0},
-	[ACT_TTL] = {"TTL k", true, false, HS_SIM_TTL, HS_STORM_FORM_NUMBER, 0, 0},
-	[ACT_PTTL] = {"PTTL k", true, false, HS_SIM_PTTL, HS_STORM_FORM_NUMBER, 0, 0},
-	[ACT_SET] = {"SET k v", false, false, HS_SIM_SET, HS_STORM_FORM_OK, 0, 0},
-	[ACT_SET_EX] = {"SET k v EX 10000", false, false, HS_SIM_SET, HS_STORM_FORM_OK, 0,
-			10000000},
-	[ACT_SET_PX] = {"SET k v PX 20000000", false, false, HS_SIM_SET, HS_STORM_FORM_OK, 0,
-			20000000},
-	[ACT_SET_NX] = {"SET k v NX", false, false, HS_SIM_SETNX, HS_STORM_FORM_OK_NOT, 0, 0},
-	[ACT_SET_XX] = {"SET k v XX", false, false, HS_SIM_SETXX, HS_STORM_FORM_OK_NOT, 0, 0},
-	[ACT_GETSET] = {"GETSET k v", false, false, HS_SIM_GETSET, HS_STORM_FORM_VALUE, 0, 0},
-	[ACT_GETDEL] = {"GETDEL k", false, false, HS_SIM_GETDEL, HS_STORM_FORM_VALUE, 0, 0},
-	[ACT_DEL] = {"DEL k", false, false, HS_SIM_DEL, HS_STORM_FORM_COUNT, 0, 0},
-	[ACT_INCR] = {"INCR k", false, false, HS_SIM_INCRBY, HS_STORM_FORM_NUMBER, 1, 0},
-	[ACT_DECR] = {"DECR k", false, false, HS_SIM_INCRBY, HS_STORM_FORM_NUMBER, -1, 0},
-	[ACT_INCRBY] = {"INCRBY k d", false, false, HS_SIM_INCRBY, HS_STORM_FORM_NUMBER, 1, 0},
-	[ACT_DECRBY] = {"DECRBY k d", false, false, HS_SIM_INCRBY, HS_STORM_FORM_NUMBER, -1, 0},
-	[ACT_EVAL] = {"EVAL " SCRIPT " 1 k d", false, true, HS_SIM_INCRBY, HS_STORM_FORM_NUMBER, 1,
-		      0},
+#define ACT(number, words_, weight_, kind_, form_, ...) \
+	[number] = {.words = (words_), .weight = (weight_), .kind = (kind_), .form = (form_), __VA_ARGS__},
+
+static const struct act acts[ACTS_ALL] = {
+	SINGLES(ACT)
+	[ACT_MGET] = {.weight = 4},
+	[ACT_MSET] = {.weight = 2},
+	[ACT_TRANSACTION] = {.weight = 4},
+	[ACT_WATCHED] = {.weight = 4},
 };
 
-/* How often each is drawn. */
-static const unsigned weights[ACTS_ALL] = {
-	[ACT_GET] = 20,	       [ACT_EXISTS] = 4,  [ACT_STRLEN] = 4, [ACT_TTL] = 2,
-	[ACT_PTTL] = 1,	       [ACT_SET] = 5,	  [ACT_SET_EX] = 2, [ACT_SET_PX] = 2,
-	[ACT_SET_NX] = 2,      [ACT_SET_XX] = 2,  [ACT_GETSET] = 2, [ACT_GETDEL] = 1,
-	[ACT_DEL] = 1,	       [ACT_INCR] = 20,	  [ACT_DECR] = 3,   [ACT_INCRBY] = 8,
-	[ACT_DECRBY] = 4,      [ACT_EVAL] = 4,	  [ACT_MGET] = 4,   [ACT_MSET] = 2,
-	[ACT_TRANSACTION] = 4, [ACT_WATCHED] = 4,
-};
+/* clang-format on */
 
 /* ---- drawing ---- */
 
@@ -102,16 +88,10 @@ static unsigned draw(struct hs_storm_worker *worker)
 	uint64_t at;
 
 	for (unsigned i = 0; i < ACTS_ALL; i++)
-		all += weights[i];
-	for (at = hs_prng_below(&worker->prng, all); at >= weights[act]; act++)
-		at -= weights[act];
+		all += acts[i].weight;
+	for (at = hs_prng_below(&worker->prng, all); at >= acts[act].weight; act++)
+		at -= acts[act].weight;
 	return worker->acts.missing >> act & 1 ? ACT_GET : act;
-}
-
-static bool is_blind(unsigned act)
-{
-	return acts[act].kind == HS_SIM_SET || acts[act].kind == HS_SIM_SETXX ||
-	       acts[act].kind == HS_SIM_DEL;
 }
 
 /* ---- composing ---- */
@@ -235,7 +215,7 @@ static struct hs_storm_flight *add_single(struct composing *to, uint64_t key, un
 	struct hs_storm_flight *flight;
 	char name[NAME_BYTES];
 
-	if (to->worker->history && is_blind(act) &&
+	if (to->worker->history && hs_storm_kind_is_blind(acts[act].kind) &&
 	    hs_storm_history_is_blind(to->worker->history, key))
 		act = acts[act].kind == HS_SIM_DEL ? ACT_GETDEL : ACT_GETSET;
 	aim(to, key, name);

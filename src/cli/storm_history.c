@@ -142,16 +142,6 @@ void hs_storm_history_unread(struct hs_storm_history *history, uint64_t key, boo
 
 /* ---- what is asked ---- */
 
-static bool is_blind(const struct hs_sim_op *op)
-{
-	return op->kind == HS_SIM_SET || op->kind == HS_SIM_SETXX || op->kind == HS_SIM_DEL;
-}
-
-static bool is_read(const struct hs_sim_op *op)
-{
-	return hs_sim_kind_reads(op->kind);
-}
-
 bool hs_storm_history_is_blind(const struct hs_storm_history *history, uint64_t key)
 {
 	return history->keys[key].blind >= BLIND_MAX;
@@ -178,7 +168,7 @@ uint32_t hs_storm_history_add(struct hs_storm_history *history, const struct hs_
 	history->records[history->count].op.answered = HS_SIM_NEVER;
 	history->records[history->count].op.asked_us = now_us() - CLOCK_US;
 	key->records++;
-	key->blind += is_blind(op);
+	key->blind += hs_storm_kind_is_blind(op->kind);
 	return history->count++;
 }
 
@@ -195,7 +185,7 @@ static void settle(struct hs_storm_history *history, struct record *record, enum
 	struct key *key = &history->keys[record->op.key];
 
 	record->state = (uint8_t)state;
-	key->blind -= is_blind(&record->op);
+	key->blind -= hs_storm_kind_is_blind(record->op.kind);
 	if (state != DONE)
 		return;
 	record->op.answered = history->stamp;
@@ -227,12 +217,12 @@ static void leave_open(struct hs_storm_history *history, const struct hs_storm_f
 		record->op.loose = true;
 		if (!as_one)
 			record->op.more = 0;
-		if (is_read(&record->op) && !as_one) {
+		if (hs_sim_kind_reads(record->op.kind) && !as_one) {
 			settle(history, record, DROPPED);
 			continue;
 		}
 		history->keys[record->op.key].renamed = true;
-		history->findings.unknown += !is_read(&record->op);
+		history->findings.unknown += !hs_sim_kind_reads(record->op.kind);
 	}
 }
 

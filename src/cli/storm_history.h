@@ -52,6 +52,11 @@ uint32_t hs_storm_history_add(struct hs_storm_history *history, const struct hs_
 			      enum hs_storm_form form);
 /* The last operation's answer is not in the reply: it is this, if the request happened. */
 void hs_storm_history_tell(struct hs_storm_history *history, uint32_t record, int64_t answer);
+/* A write that is answered with a mere OK or a count: its place in the order is not told. */
+static inline bool hs_storm_kind_is_blind(enum hs_sim_kind kind)
+{
+	return kind == HS_SIM_SET || kind == HS_SIM_SETXX || kind == HS_SIM_DEL;
+}
 /* The key has as many writes under way whose place nothing tells as can be searched through. */
 bool hs_storm_history_is_blind(const struct hs_storm_history *history, uint64_t key);
 /* `body` is what stands behind an array's header. */
