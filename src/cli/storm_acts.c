@@ -35,7 +35,7 @@ struct act {
 
 /* clang-format off */
 
-/* Those that are one operation. */
+/* Those that are one operation. The others are made of them, or in a function of their own. */
 #define SINGLES(ROW) \
 	ROW(ACT_GET, "GET k", 20, HS_SIM_GET, HS_STORM_FORM_VALUE, .read = true) \
 	ROW(ACT_EXISTS, "EXISTS k", 4, HS_SIM_EXISTS, HS_STORM_FORM_COUNT, .read = true) \
@@ -60,7 +60,7 @@ struct act {
 enum {
 	SINGLES(HS_COUNTER_INDEX)
 	ACTS,
-	ACT_MGET = ACTS, /* these are more, and have a weight alone */
+	ACT_MGET = ACTS, /* from here on more than one */
 	ACT_MSET,
 	ACT_TRANSACTION,
 	ACT_WATCHED,
@@ -72,8 +72,8 @@ enum {
 
 static const struct act acts[ACTS_ALL] = {
 	SINGLES(ACT)
-	[ACT_MGET] = {.weight = 4},
-	[ACT_MSET] = {.weight = 2},
+	[ACT_MGET] = {"MGET k k", 4, .read = true},
+	[ACT_MSET] = {"MSET k v k v", 2, .read = false},
 	[ACT_TRANSACTION] = {.weight = 4},
 	[ACT_WATCHED] = {.weight = 4},
 };
@@ -96,7 +96,18 @@ static unsigned draw(struct hs_storm_worker *worker)
 
 /* ---- composing ---- */
 
-static void key_name(const struct hs_storm_worker *worker, uint64_t key, char *name)
+struct composing {
+	struct hs_storm_worker *worker;
+	struct hs_storm_conn *conn;
+	uint64_t now_ns;
+	uint64_t requests;
+	/* What the next ones are about; the second key of MGET and MSET has a name alone. */
+	uint64_t key;
+	uint16_t slot;
+	char names[2][NAME_BYTES];
+};
+
+static void name_key(const struct hs_storm_worker *worker, uint64_t key, char *name)
 {
 	if (worker->history)
 		hs_storm_history_name(worker->history, key, name, NAME_BYTES);
@@ -107,74 +118,60 @@ static void key_name(const struct hs_storm_worker *worker, uint64_t key, char *n
 		hs_storm_key_text(worker->options, key, false, name, NAME_BYTES);
 }
 
-static void append_number(struct hs_buf *out, int64_t number)
-{
-	char text[HS_NUM_TEXT_MAX];
-
-	hs_compose_word(out, (struct hs_bytes){text, hs_num_format_int(number, text)});
-}
-
-/* `number` stands for v and d. */
-static void append(struct hs_storm_conn *conn, const char *words, const char *name, int64_t number)
-{
-	size_t count = 1;
-
-	for (const char *at = words; *at; at++)
-		count += *at == ' ';
-	hs_compose_header(conn->out, count);
-	while (count-- > 0) {
-		struct hs_bytes word = {words, strcspn(words, " ")};
-
-		if (hs_bytes_equal(word, HS_LIT("k")))
-			hs_compose_text(conn->out, name);
-		else if (hs_bytes_equal(word, HS_LIT("v")) || hs_bytes_equal(word, HS_LIT("d")))
-			append_number(conn->out, number);
-		else
-			hs_compose_word(conn->out, word);
-		words += word.len + 1;
-	}
-	hs_storm_conn_added(conn);
-}
-
-struct composing {
-	struct hs_storm_worker *worker;
-	struct hs_storm_conn *conn;
-	uint64_t now_ns;
-	uint64_t requests;
-	uint16_t slot; /* of the next */
-};
-
 /* The next requests are about this key. */
-static void aim(struct composing *to, uint64_t key, char *name)
+static void aim(struct composing *to, uint64_t key)
 {
-	key_name(to->worker, key, name);
+	to->key = key;
+	name_key(to->worker, key, to->names[0]);
 	if (to->worker->cluster)
-		to->slot = hs_slot_of(hs_bytes_of(name));
+		to->slot = hs_slot_of(hs_bytes_of(to->names[0]));
 }
 
-static struct hs_storm_flight *add_flight(struct composing *to, uint64_t key, unsigned act,
+static struct hs_storm_flight *add_flight(struct composing *to, unsigned act,
 					  enum hs_storm_heard heard)
 {
 	struct hs_storm_flight *flight = hs_storm_conn_add(to->conn, to->slot);
 
 	*flight = (struct hs_storm_flight){.kind = HS_STORM_ACT,
 					   .due_ns = to->now_ns,
-					   .key = key,
-					   .other = (uint32_t)key,
+					   .key = to->key,
+					   .other = (uint32_t)to->key,
 					   .act = (uint8_t)act,
-					   .heard = (uint8_t)heard};
+					   .heard = (uint8_t)heard,
+					   .read = acts[act].read};
 	to->requests++;
 	return flight;
 }
 
-/* A request that does nothing to a key. */
-static struct hs_storm_flight *add_plain(struct composing *to, uint64_t key, const char *words,
-					 const char *name)
+/* The words of the flight that was just added. Each k is the next name, each v and d the next number. */
+static void append(struct composing *to, const char *words, const int64_t *numbers)
 {
-	struct hs_storm_flight *flight = add_flight(to, key, 0, HS_STORM_HEARD_NONE);
+	struct hs_buf *out = to->conn->out;
+	size_t count = 1, keys = 0;
 
-	flight->read = true;
-	append(to->conn, words, name, 0);
+	for (const char *at = words; *at; at++)
+		count += *at == ' ';
+	hs_compose_header(out, count);
+	while (count-- > 0) {
+		struct hs_bytes word = {words, strcspn(words, " ")};
+		char number[HS_NUM_TEXT_MAX];
+
+		words += word.len + 1;
+		if (hs_bytes_equal(word, HS_LIT("k")))
+			word = hs_bytes_of(to->names[keys++]);
+		else if (hs_bytes_equal(word, HS_LIT("v")) || hs_bytes_equal(word, HS_LIT("d")))
+			word = (struct hs_bytes){number, hs_num_format_int(*numbers++, number)};
+		hs_compose_word(out, word);
+	}
+	hs_storm_conn_added(to->conn);
+}
+
+/* A request that does nothing to a key. */
+static struct hs_storm_flight *add_plain(struct composing *to, const char *words)
+{
+	struct hs_storm_flight *flight = add_flight(to, ACT_GET, HS_STORM_HEARD_NONE);
+
+	append(to, words, NULL);
 	return flight;
 }
 
@@ -184,28 +181,34 @@ static int64_t new_value(struct hs_storm_worker *worker)
 	return hs_prng_below(&worker->prng, 4) ? worker->acts.value_last : -worker->acts.value_last;
 }
 
-/* Puts one operation of the flight into the history; returns the number for its words. */
+/* Puts an operation of the flight into the history. */
+static void record(struct composing *to, struct hs_storm_flight *flight, struct hs_sim_op op,
+		   enum hs_storm_form form)
+{
+	struct hs_storm_history *history = to->worker->history;
+	uint32_t number;
+
+	if (!history)
+		return;
+	op.client = to->conn->client;
+	number = hs_storm_history_add(history, &op, form);
+	if (flight->records++ == 0)
+		flight->record = number;
+}
+
+/* The same for one of the table; returns the number for its words. */
 static int64_t add_op(struct composing *to, struct hs_storm_flight *flight, uint64_t key,
 		      unsigned act, uint32_t more)
 {
-	struct hs_storm_worker *worker = to->worker;
 	const struct act *row = &acts[act];
-	int64_t number = row->sign ? 1 : new_value(worker);
-	struct hs_sim_op op = {.kind = row->kind,
-			       .client = to->conn->client,
-			       .key = (uint32_t)key,
-			       .more = more,
-			       .ttl_ms = row->ttl_ms};
-	uint32_t record;
+	int64_t number = row->sign ? 1 : new_value(to->worker);
+	struct hs_sim_op op = {
+		.kind = row->kind, .key = (uint32_t)key, .more = more, .ttl_ms = row->ttl_ms};
 
 	if (strchr(row->words, 'd'))
-		number += (int64_t)hs_prng_below(&worker->prng, DELTA_MAX);
+		number += (int64_t)hs_prng_below(&to->worker->prng, DELTA_MAX);
 	op.argument = row->sign ? row->sign * number : number;
-	if (!worker->history)
-		return number;
-	record = hs_storm_history_add(worker->history, &op, row->form);
-	if (flight->records++ == 0)
-		flight->record = record;
+	record(to, flight, op, row->form);
 	return number;
 }
 
@@ -213,15 +216,15 @@ static int64_t add_op(struct composing *to, struct hs_storm_flight *flight, uint
 static struct hs_storm_flight *add_single(struct composing *to, uint64_t key, unsigned act)
 {
 	struct hs_storm_flight *flight;
-	char name[NAME_BYTES];
+	int64_t number;
 
 	if (to->worker->history && hs_storm_kind_is_blind(acts[act].kind) &&
 	    hs_storm_history_is_blind(to->worker->history, key))
 		act = acts[act].kind == HS_SIM_DEL ? ACT_GETDEL : ACT_GETSET;
-	aim(to, key, name);
-	flight = add_flight(to, key, act, HS_STORM_HEARD_ONE);
-	flight->read = acts[act].read;
-	append(to->conn, acts[act].words, name, add_op(to, flight, key, act, 0));
+	aim(to, key);
+	flight = add_flight(to, act, HS_STORM_HEARD_ONE);
+	number = add_op(to, flight, key, act, 0);
+	append(to, acts[act].words, &number);
 	return flight;
 }
 
@@ -244,7 +247,7 @@ static void add_pair(struct composing *to, uint64_t key, unsigned number)
 	unsigned act = number == ACT_MGET ? ACT_GET : ACT_SET; /* as two of them */
 	uint64_t keys[2] = {key, second_key(worker, key)};
 	struct hs_storm_flight *flight;
-	char name[NAME_BYTES];
+	int64_t values[2];
 
 	if (number == ACT_MSET &&
 	    (keys[0] == keys[1] ||
@@ -253,22 +256,14 @@ static void add_pair(struct composing *to, uint64_t key, unsigned number)
 		add_single(to, key, act);
 		return;
 	}
-	aim(to, key, name);
-	flight = add_flight(to, key, number,
+	aim(to, key);
+	name_key(worker, keys[1], to->names[1]);
+	flight = add_flight(to, number,
 			    number == ACT_MGET ? HS_STORM_HEARD_EACH : HS_STORM_HEARD_SAME);
-	flight->read = number == ACT_MGET;
 	flight->other = (uint32_t)keys[1];
-	hs_compose_header(to->conn->out, number == ACT_MGET ? 3 : 5);
-	hs_compose_text(to->conn->out, number == ACT_MGET ? "MGET" : "MSET");
-	for (int i = 0; i < 2; i++) {
-		int64_t value = add_op(to, flight, keys[i], act, 0);
-
-		key_name(worker, keys[i], name);
-		hs_compose_text(to->conn->out, name);
-		if (number == ACT_MSET)
-			append_number(to->conn->out, value);
-	}
-	hs_storm_conn_added(to->conn);
+	for (int i = 0; i < 2; i++)
+		values[i] = add_op(to, flight, keys[i], act, 0);
+	append(to, acts[number].words, values);
 }
 
 /* MULTI, two or three operations, EXEC. */
@@ -277,36 +272,35 @@ static void add_transaction(struct composing *to, uint64_t key)
 	struct hs_storm_worker *worker = to->worker;
 	unsigned count = 2 + (unsigned)hs_prng_below(&worker->prng, 2);
 	struct hs_storm_flight exec = {0}, *flight;
-	char name[NAME_BYTES];
 
-	aim(to, key, name);
+	aim(to, key);
 	to->conn->unit_more = (uint8_t)(count + 1);
-	add_plain(to, key, "MULTI", name);
+	add_plain(to, "MULTI");
 	for (unsigned i = 0; i < count; i++) {
 		unsigned act = (unsigned)hs_prng_below(&worker->prng, ACTS);
+		int64_t number;
 
 		/* The first says what was there, so that a place can be found for all. */
 		if (acts[act].single || i == 0)
 			act = ACT_GET;
-		add_flight(to, key, act, HS_STORM_HEARD_NONE)->read = true;
-		append(to->conn, acts[act].words, name,
-		       add_op(to, &exec, key, act, i == 0 ? count - 1 : 0));
+		add_flight(to, act, HS_STORM_HEARD_NONE)->read = true; /* it only queues */
+		number = add_op(to, &exec, key, act, i == 0 ? count - 1 : 0);
+		append(to, acts[act].words, &number);
 	}
-	flight = add_flight(to, key, ACT_TRANSACTION, HS_STORM_HEARD_EACH);
+	flight = add_flight(to, ACT_TRANSACTION, HS_STORM_HEARD_EACH);
 	flight->record = exec.record;
 	flight->records = exec.records;
-	append(to->conn, "EXEC", name, 0);
+	append(to, "EXEC", NULL);
 }
 
 /* The first half of a watched increment; nothing may follow it before its answer. */
 static void add_watch(struct composing *to, uint64_t key)
 {
 	struct hs_storm_watch *watch = &to->conn->watch;
-	char name[NAME_BYTES];
 
-	aim(to, key, name);
+	aim(to, key);
 	*watch = (struct hs_storm_watch){.on = true, .key = key};
-	add_plain(to, key, "WATCH k", name)->watching = true;
+	add_plain(to, "WATCH k")->watching = true;
 	add_single(to, key, ACT_GET)->watched = true;
 	if (to->worker->history)
 		watch->window = hs_storm_history_windows(to->worker->history);
@@ -322,47 +316,36 @@ static bool is_there(const struct hs_storm_watch *watch)
 /* The second half. */
 static void add_watched(struct composing *to)
 {
-	struct hs_storm_worker *worker = to->worker;
-	struct hs_storm_history *history = worker->history;
+	struct hs_storm_history *history = to->worker->history;
 	struct hs_storm_watch watch = to->conn->watch;
+	uint32_t key = (uint32_t)watch.key;
 	int64_t next = watch.value == HS_SIM_NOTHING ? 1 : watch.value + 1;
 	struct hs_storm_flight *flight;
-	char name[NAME_BYTES];
 
 	to->conn->watch.on = false;
 	to->conn->pin = is_there(&watch) ? watch.link : NULL;
-	aim(to, watch.key, name);
+	aim(to, watch.key);
 	/* Not known: the WATCH went with its connection, or the key has another name by now. */
 	if (!to->conn->pin || !watch.known ||
 	    (history && watch.window != hs_storm_history_windows(history))) {
-		add_plain(to, watch.key, "UNWATCH", name);
+		add_plain(to, "UNWATCH");
 		to->conn->pin = NULL;
 		return;
 	}
 	to->conn->unit_more = 2;
-	add_plain(to, watch.key, "MULTI", name);
-	add_flight(to, watch.key, 0, HS_STORM_HEARD_NONE);
-	append(to->conn, "SET k v", name, next);
-	flight = add_flight(to, watch.key, ACT_WATCHED, HS_STORM_HEARD_EACH);
+	add_plain(to, "MULTI");
+	add_flight(to, ACT_SET, HS_STORM_HEARD_NONE);
+	append(to, "SET k v", &next);
+	flight = add_flight(to, ACT_WATCHED, HS_STORM_HEARD_EACH);
 	flight->watched = true;
-	append(to->conn, "EXEC", name, 0);
+	append(to, "EXEC", NULL);
 	to->conn->pin = NULL;
-	if (!history)
-		return;
-
-	struct hs_sim_op op = {.kind = HS_SIM_GET,
-			       .client = to->conn->client,
-			       .key = (uint32_t)watch.key,
-			       .more = 1};
-
-	flight->record = hs_storm_history_add(history, &op, HS_STORM_FORM_VALUE);
-	hs_storm_history_tell(history, flight->record, watch.value);
-	op = (struct hs_sim_op){.kind = HS_SIM_SET,
-				.client = to->conn->client,
-				.key = (uint32_t)watch.key,
-				.argument = next};
-	hs_storm_history_add(history, &op, HS_STORM_FORM_OK);
-	flight->records = 2;
+	record(to, flight, (struct hs_sim_op){.kind = HS_SIM_GET, .key = key, .more = 1},
+	       HS_STORM_FORM_VALUE);
+	if (history)
+		hs_storm_history_tell(history, flight->record, watch.value);
+	record(to, flight, (struct hs_sim_op){.kind = HS_SIM_SET, .key = key, .argument = next},
+	       HS_STORM_FORM_OK);
 }
 
 uint64_t hs_storm_acts_fill(struct hs_storm_worker *worker, struct hs_storm_conn *conn,
