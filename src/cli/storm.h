@@ -157,7 +157,8 @@ struct hs_storm_flight {
 	uint32_t record; /* ACT, verify: the first of the `records` that it put into the history */
 	uint32_t turn;	 /* a Cluster: among the client's requests; it wraps */
 	uint32_t other;	 /* a Cluster: its second key, or its key, cut off */
-	uint32_t give_up_ms; /* a Cluster: until then it is sent again; 0: it was sent once */
+	/* A Cluster: until then it is sent again, with its transaction if it is the first; 0: it was sent once. */
+	uint32_t give_up_ms;
 	uint16_t slot;
 	enum hs_storm_kind kind : 8;
 	uint8_t act;   /* ACT: its row */
@@ -543,6 +544,14 @@ void hs_storm_conn_raise(struct hs_storm_conn *conn, uint64_t key, int64_t floor
 /* Connects again what waits for that, at this time at the latest. */
 void hs_storm_worker_wake(struct hs_storm_worker *worker, uint64_t at_us);
 struct hs_storm_flight *hs_storm_link_add(struct hs_storm_link *link);
+struct hs_storm_flight *hs_storm_link_take(
+	struct hs_storm_link *link); /* the oldest, off the ring */
+/* Of those under way on it, oldest first. */
+static inline struct hs_storm_flight *hs_storm_link_flight(const struct hs_storm_link *link,
+							   uint32_t place)
+{
+	return &link->flights[(link->flight_head + place) & link->flight_mask];
+}
 void hs_storm_link_open(struct hs_storm_link *link); /* if it is closed, and its pause over */
 void hs_storm_link_drop(struct hs_storm_link *link, const char *why);
 void hs_storm_link_leave(struct hs_storm_link *link); /* closes it if nothing is under way */

@@ -34,7 +34,6 @@ struct hs_storm_parked {
 	bool ask;	   /* to `node`, behind ASKING */
 	uint32_t node;
 	uint64_t not_before_us;
-	uint32_t give_up_ms;
 };
 
 /* ---- what is parked ---- */
@@ -160,8 +159,7 @@ static bool is_held(const struct hs_storm_conn *conn, uint16_t slot, uint32_t tu
 		const struct hs_storm_link *other = conn->links[i];
 
 		for (uint32_t j = 0; j < other->flight_count; j++) {
-			const struct hs_storm_flight *flight =
-				&other->flights[(other->flight_head + j) & other->flight_mask];
+			const struct hs_storm_flight *flight = hs_storm_link_flight(other, j);
 
 			if (flight->kind < HS_STORM_ASKING && flight->slot == slot &&
 			    (other != link || is_before(turn, flight->turn)))
@@ -199,7 +197,6 @@ static void send_parked(struct hs_storm_parked *parked, struct hs_storm_link *li
 
 		*flight = parked->flights[i];
 		flight->asked = parked->ask;
-		flight->give_up_ms = parked->give_up_ms;
 		link->upstream.composed += flight->bytes;
 		count_request(link);
 	}
@@ -218,7 +215,7 @@ void hs_storm_cluster_release(struct hs_storm_conn *conn)
 		struct hs_storm_link *link =
 			way(conn, parked->ask ? parked->node : cluster->slots[first->slot]);
 
-		if (now_ms(conn->worker) > parked->give_up_ms) {
+		if (now_ms(conn->worker) > first->give_up_ms) {
 			give_up(conn, at);
 		} else if (!link || now_ns / 1000 < parked->not_before_us ||
 			   is_held(conn, first->slot, first->turn, link)) {
@@ -258,8 +255,6 @@ void hs_storm_cluster_aim(struct hs_storm_conn *conn, uint16_t slot)
 		return;
 	}
 	conn->parking = park(conn, conn->turn);
-	conn->parking->flights[0].turn = conn->turn;
-	conn->parking->give_up_ms = patience_from_now(conn->worker);
 	conn->out = &conn->parking->bytes;
 }
 
@@ -279,8 +274,10 @@ void hs_storm_cluster_added(struct hs_storm_conn *conn, struct hs_storm_flight *
 	conn->unit_place = conn->unit_more > 0 ? (uint8_t)(conn->unit_place + 1) : 0;
 	if (conn->unit_more > 0)
 		conn->unit_more--;
-	if (!conn->adding)
+	if (!conn->adding) {
+		flight->give_up_ms = patience_from_now(conn->worker);
 		return;
+	}
 	hs_buf_append(&conn->adding->kept, conn->out->data + conn->out_before, flight->bytes);
 	count_request(conn->adding);
 }
@@ -343,14 +340,14 @@ static bool judge(struct hs_storm_link *link, struct hs_bytes reply,
 static void take_back(struct hs_storm_link *link, uint32_t count)
 {
 	struct hs_storm_conn *conn = link->conn;
-	const struct hs_storm_flight *first = &link->flights[link->flight_head & link->flight_mask];
+	const struct hs_storm_flight *first = hs_storm_link_flight(link, 0);
 	struct hs_storm_parked *parked = park(conn, first->turn);
 	uint64_t now_ns = conn->worker->read_ns;
 	const struct hs_storm_verdict *verdict = &link->verdict;
 	size_t len = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
-		parked->flights[i] = link->flights[(link->flight_head + i) & link->flight_mask];
+		parked->flights[i] = *hs_storm_link_flight(link, i);
 		parked->flights[i].returned = true;
 		len += parked->flights[i].bytes;
 	}
@@ -359,8 +356,8 @@ static void take_back(struct hs_storm_link *link, uint32_t count)
 	hs_buf_swap(&parked->why, &link->why);
 	parked->ask = verdict->ask;
 	parked->node = verdict->node;
-	parked->give_up_ms =
-		first->give_up_ms ? first->give_up_ms : patience_from_now(conn->worker);
+	if (first->give_up_ms == 0)
+		parked->flights[0].give_up_ms = patience_from_now(conn->worker);
 	/* Sent to and fro between two that disagree: not in circles as fast as they answer. */
 	if (verdict->later || first->returned) {
 		parked->not_before_us = now_ns / 1000 + PAUSE_US;
@@ -373,10 +370,8 @@ static void take_back(struct hs_storm_link *link, uint32_t count)
 static void pop(struct hs_storm_link *link, uint32_t count)
 {
 	for (; count > 0; count--) {
-		const struct hs_storm_flight *flight =
-			&link->flights[link->flight_head++ & link->flight_mask];
+		const struct hs_storm_flight *flight = hs_storm_link_take(link);
 
-		link->flight_count--;
 		if (flight->kind < HS_STORM_ASKING)
 			link->kept_at += flight->bytes;
 	}
@@ -413,8 +408,7 @@ static void finish(struct hs_storm_link *link, struct hs_storm_flight *flight,
 
 void hs_storm_cluster_take(struct hs_storm_link *link, struct hs_bytes reply)
 {
-	struct hs_storm_flight *flight =
-		&link->flights[(link->flight_head + link->unit_replies) & link->flight_mask];
+	struct hs_storm_flight *flight = hs_storm_link_flight(link, link->unit_replies);
 	struct hs_storm_verdict verdict;
 	bool again;
 

@@ -74,7 +74,14 @@ void hs_storm_conn_deinit(struct hs_storm_conn *conn)
 struct hs_storm_flight *hs_storm_link_add(struct hs_storm_link *link)
 {
 	hs_check(link->flight_count <= link->flight_mask);
-	return &link->flights[(link->flight_head + link->flight_count++) & link->flight_mask];
+	return hs_storm_link_flight(link, link->flight_count++);
+}
+
+struct hs_storm_flight *hs_storm_link_take(struct hs_storm_link *link)
+{
+	hs_check(link->flight_count > 0);
+	link->flight_count--;
+	return &link->flights[link->flight_head++ & link->flight_mask];
 }
 
 void hs_storm_link_say(struct hs_storm_link *link, enum hs_storm_kind kind, const char *words)
@@ -132,8 +139,7 @@ uint64_t hs_storm_conn_oldest(const struct hs_storm_conn *conn)
 			conn->worker->cluster ? link->flight_count : link->flight_count > 0;
 
 		for (uint32_t j = 0; j < count; j++) {
-			const struct hs_storm_flight *flight =
-				&link->flights[(link->flight_head + j) & link->flight_mask];
+			const struct hs_storm_flight *flight = hs_storm_link_flight(link, j);
 
 			if (flight->kind < HS_STORM_ASKING && flight->stamp < oldest)
 				oldest = flight->stamp;
@@ -148,8 +154,7 @@ void hs_storm_conn_raise(struct hs_storm_conn *conn, uint64_t key, int64_t floor
 		struct hs_storm_link *link = conn->links[i];
 
 		for (uint32_t j = 0; j < link->flight_count; j++) {
-			struct hs_storm_flight *flight =
-				&link->flights[(link->flight_head + j) & link->flight_mask];
+			struct hs_storm_flight *flight = hs_storm_link_flight(link, j);
 
 			if (flight->key == key && flight->floor < floor)
 				flight->floor = floor;
@@ -166,12 +171,10 @@ static void forget_flights(struct hs_storm_link *link)
 	uint64_t sent = link->upstream.sent, at = link->upstream.composed;
 
 	for (uint32_t i = 0; i < link->flight_count; i++)
-		at -= link->flights[(link->flight_head + i) & link->flight_mask].bytes;
+		at -= hs_storm_link_flight(link, i)->bytes;
 	while (link->flight_count) {
-		struct hs_storm_flight *flight =
-			&link->flights[link->flight_head++ & link->flight_mask];
+		struct hs_storm_flight *flight = hs_storm_link_take(link);
 
-		link->flight_count--;
 		if (flight->kind < HS_STORM_ASKING && !flight->told)
 			hs_storm_worker_on_lost(link->conn->worker, link->conn, flight, at < sent);
 		at += flight->bytes;
@@ -296,7 +299,6 @@ void hs_storm_conn_stop(struct hs_storm_conn *conn)
 static void take(void *context, struct hs_bytes reply, bool owned)
 {
 	struct hs_storm_link *link = context;
-	struct hs_storm_flight *flight;
 
 	(void)owned;
 	if (link->flight_count == 0) {
@@ -309,9 +311,7 @@ static void take(void *context, struct hs_bytes reply, bool owned)
 		hs_storm_cluster_take(link, reply);
 		return;
 	}
-	flight = &link->flights[link->flight_head++ & link->flight_mask];
-	link->flight_count--;
-	hs_storm_worker_on_answer(link->conn->worker, link->conn, flight, reply);
+	hs_storm_worker_on_answer(link->conn->worker, link->conn, hs_storm_link_take(link), reply);
 }
 
 static struct hs_storm_link *link_of(struct hs_upstream *upstream)

@@ -2,6 +2,7 @@
 
 #include "base/err.h"
 #include "base/limits.h"
+#include "engine/embedded/files.h"
 #include "sim/check.h"
 #include "sim/history_text.h"
 
@@ -141,22 +142,6 @@ int hs_storm_judge(const struct hs_sim_history *history, uint64_t steps_max, str
 
 /* ---- files ---- */
 
-static int write_all(int fd, const struct hs_buf *text)
-{
-	size_t at = 0;
-
-	while (at < text->len) {
-		ssize_t done = write(fd, text->data + at, text->len - at);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done <= 0)
-			return done < 0 ? -errno : -EIO;
-		at += (size_t)done;
-	}
-	return 0;
-}
-
 /* Keys have colons and whatever the prefix has: a file name gets letters, digits and dashes. */
 static void name_file(const char *folder, const char *key, char *path, size_t path_size)
 {
@@ -188,7 +173,7 @@ int hs_storm_judge_keep(const struct hs_sim_history *history, const char *folder
 		      key);
 	hs_sim_history_write(history, &text);
 	hs_buf_append_bytes(&text, hs_bytes_of(END_LINE));
-	rc = write_all(fd, &text);
+	rc = hs_file_write(fd, text.data, text.len, 0);
 	hs_buf_deinit(&text);
 	if (close(fd) != 0 && rc == 0)
 		rc = -errno;
@@ -206,26 +191,18 @@ static bool is_whole(const struct hs_buf *text)
 /* The whole file; a negative errno, -EFBIG over the limit. */
 static int read_file(const char *path, struct hs_buf *text)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
+	FILE *file = fopen(path, "re");
+	size_t got = 1;
+	int rc;
 
-	if (fd < 0)
+	if (!file)
 		return -errno;
-	for (;;) {
-		ssize_t got = read(fd, hs_buf_reserve(text, HS_READ_BYTES), HS_READ_BYTES);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			rc = -errno;
-		if (got <= 0)
-			break;
-		text->len += (size_t)got;
-		if (text->len > FILE_BYTES_MAX) {
-			rc = -EFBIG;
-			break;
-		}
+	while (got > 0 && text->len <= FILE_BYTES_MAX) {
+		got = fread(hs_buf_reserve(text, HS_READ_BYTES), 1, HS_READ_BYTES, file);
+		text->len += got;
 	}
-	close(fd);
+	rc = ferror(file) ? -errno : got > 0 ? -EFBIG : 0;
+	fclose(file);
 	return rc;
 }
 
@@ -242,8 +219,7 @@ static int load(const char *path, struct hs_sim_history *history, FILE *err)
 		rc = HS_EINVAL;
 		fprintf(err,
 			"heatsink storm: --judge: '%s' does not end with '# end': it was cut "
-			"short, or "
-			"storm --verify did not write it\n",
+			"short, or storm --verify did not write it\n",
 			path);
 	} else {
 		rc = hs_sim_history_read(history, hs_buf_bytes(&text), &line);
