@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/num.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,12 +126,12 @@ static void print_wrapped(FILE *out, const char *text)
 
 static void print_row(FILE *out, const struct hs_flag *row)
 {
-	char text[512], *end = text + sizeof text, *at = text;
+	bool has_default = row->argument && row->initial && *row->initial;
+	char text[512];
 	int width = fprintf(out, "  --%s %s", row->name, row->argument ? row->argument : "");
 
-	at += snprintf(at, (size_t)(end - at), "%s", row->text);
-	if (row->argument && row->initial && *row->initial)
-		snprintf(at, (size_t)(end - at), " (default: %s)", row->initial);
+	snprintf(text, sizeof text, "%s%s%s%s", row->text, has_default ? " (default: " : "",
+		 has_default ? row->initial : "", has_default ? ")" : "");
 	fprintf(out, "%*s", width < HELP_AT ? HELP_AT - width : 1, "");
 	print_wrapped(out, text);
 	fputc('\n', out);
@@ -146,6 +147,18 @@ void hs_flags_help(const struct hs_flags *flags, FILE *out)
 }
 
 /* ---- reading ---- */
+
+int hs_flags_complain(FILE *err, const char *who, const char *format, ...)
+{
+	va_list arguments;
+
+	fprintf(err, "%s: ", who);
+	va_start(arguments, format);
+	vfprintf(err, format, arguments);
+	va_end(arguments);
+	fputc('\n', err);
+	return HS_EINVAL;
+}
 
 /* The row that a word such as "--name" or "--name=word" names. */
 static const struct hs_flag *find(const struct hs_flags *flags, const char *word)
@@ -176,27 +189,17 @@ static int read_one(const struct hs_flags *flags, void *options, int argc, char 
 		hs_flags_help(flags, stdout);
 		return HS_FLAGS_HELPED;
 	}
-	if (!row) {
-		fprintf(err, "%s: unknown option '%s' (see --help)\n", flags->who, name);
-		return HS_EINVAL;
-	}
-	if (row->argument && equals) {
-		word = equals + 1;
-	} else if (row->argument) {
-		if (*at == argc) {
-			fprintf(err, "%s: %s needs %s\n", flags->who, name, row->argument);
-			return HS_EINVAL;
-		}
-		word = argv[(*at)++];
-	} else if (equals) {
-		fprintf(err, "%s: --%s takes no value\n", flags->who, row->name);
-		return HS_EINVAL;
-	}
-	if (!row->read(row, options, word)) {
-		fprintf(err, "%s: --%s: bad value '%s' (%s: %s)\n", flags->who, row->name, word,
-			row->argument, row->text);
-		return HS_EINVAL;
-	}
+	if (!row)
+		return hs_flags_complain(err, flags->who, "unknown option '%s' (see --help)", name);
+	if (!row->argument && equals)
+		return hs_flags_complain(err, flags->who, "--%s takes no value", row->name);
+	if (row->argument && !equals && *at == argc)
+		return hs_flags_complain(err, flags->who, "%s needs %s", name, row->argument);
+	if (row->argument)
+		word = equals ? equals + 1 : argv[(*at)++];
+	if (!row->read(row, options, word))
+		return hs_flags_complain(err, flags->who, "--%s: bad value '%s' (%s: %s)",
+					 row->name, word, row->argument, row->text);
 	return 0;
 }
 

@@ -42,6 +42,9 @@ enum { HS_FLAGS_HELPED = 1 };
 int hs_flags_read(const struct hs_flags *flags, void *options, bool *given, int argc, char **argv,
 		  FILE *err) HS_MUSTCHECK;
 void hs_flags_help(const struct hs_flags *flags, FILE *out);
+/* Prints a complaint about flags, a line behind "who: ". Returns HS_EINVAL. */
+int hs_flags_complain(FILE *err, const char *who, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /* Kinds of words, and the fields that they fill: bool; const char *, of at most `max` bytes if that is not 0; uint64_t,
  * from `min` to `max`, a duration in us; an enum, the word's index in `words`. */

@@ -217,14 +217,17 @@ static bool has_more(struct hs_storm_worker *worker, uint64_t now_ns)
 	       (worker->again_count || worker->next_key < worker->options->keys);
 }
 
-static enum hs_storm_kind draw_kind(struct hs_storm_worker *worker, bool counter)
+static bool draw_write(struct hs_storm_worker *worker)
 {
-	bool write = worker->write_below == UINT64_MAX ||
-		     (worker->write_below && hs_prng_next(&worker->prng) < worker->write_below);
+	return worker->write_below == UINT64_MAX ||
+	       (worker->write_below && hs_prng_next(&worker->prng) < worker->write_below);
+}
 
+static enum hs_storm_kind kind_of(const struct hs_storm_worker *worker, uint64_t key, bool write)
+{
 	if (!write)
 		return HS_STORM_GET;
-	return counter ? HS_STORM_INCR : HS_STORM_SET;
+	return hs_storm_key_is_counter(worker->options, key) ? HS_STORM_INCR : HS_STORM_SET;
 }
 
 /* What is asked of the key. */
@@ -233,7 +236,7 @@ static enum hs_storm_kind next_kind(struct hs_storm_worker *worker, uint64_t key
 	if (worker->wire.request.len)
 		return HS_STORM_REQUEST;
 	if (worker->phase == HS_STORM_PHASE_RUN)
-		return draw_kind(worker, hs_storm_key_is_counter(worker->options, key));
+		return kind_of(worker, key, draw_write(worker));
 	return worker->phase == HS_STORM_PHASE_LOAD ? HS_STORM_SET : HS_STORM_GET;
 }
 
@@ -270,7 +273,7 @@ static bool next_turn(struct hs_storm_worker *worker, uint64_t elapsed_us,
 	while (hs_storm_order_waiting(worker->order) < worker->quota &&
 	       hs_storm_order_has_room(worker->order)) {
 		turn->key = hs_storm_keys_next(&worker->keys, &worker->prng, elapsed_us);
-		turn->write = next_kind(worker, turn->key) != HS_STORM_GET;
+		turn->write = draw_write(worker);
 		if (hs_storm_order_offer(worker->order, *turn))
 			return true;
 		worker->counts.put_aside++;
@@ -285,14 +288,8 @@ static void fill_ordered(struct hs_storm_worker *worker, struct hs_storm_conn *c
 
 	for (uint64_t i = 0; i < worker->options->pipeline && next_turn(worker, elapsed_us, &turn);
 	     i++) {
-		bool counter = hs_storm_key_is_counter(worker->options, turn.key);
-
 		worker->quota--;
-		compose(worker, conn, turn.key,
-			!turn.write ? HS_STORM_GET
-			: counter   ? HS_STORM_INCR
-				    : HS_STORM_SET,
-			now_ns);
+		compose(worker, conn, turn.key, kind_of(worker, turn.key, turn.write), now_ns);
 	}
 }
 

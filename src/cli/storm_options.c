@@ -285,9 +285,5 @@ int hs_storm_options_read(struct hs_storm_options *options, int argc, char **arg
 	if (options->writes < 0)
 		options->writes = writes[options->command];
 	complaint = complaint_about(options);
-	if (complaint) {
-		fprintf(err, "heatsink storm: %s\n", complaint);
-		return HS_EINVAL;
-	}
-	return 0;
+	return complaint ? hs_flags_complain(err, flags.who, "%s", complaint) : 0;
 }

@@ -388,22 +388,11 @@ bool hs_storm_says_unknown(struct hs_bytes text)
 	       memmem(text.data, text.len, "outcome is unknown", 18) != NULL;
 }
 
-static bool fits(const struct hs_storm_flight *flight, const struct hs_answer *answer)
+static bool fits(enum hs_storm_kind kind, enum hs_answer_type type)
 {
-	switch (flight->kind) {
-	case HS_STORM_GET:
-		return answer->type == HS_ANSWER_BULK || answer->type == HS_ANSWER_NULL;
-	case HS_STORM_SET:
-		return answer->type == HS_ANSWER_STATUS;
-	case HS_STORM_INCR:
-		return answer->type == HS_ANSWER_INT;
-	case HS_STORM_REQUEST:
-	case HS_STORM_ACT:
-	case HS_STORM_ASKING:
-	case HS_STORM_MAP:
-		break;
-	}
-	return true;
+	if (kind == HS_STORM_GET)
+		return type == HS_ANSWER_BULK || type == HS_ANSWER_NULL;
+	return type == (kind == HS_STORM_INCR ? HS_ANSWER_INT : HS_ANSWER_STATUS);
 }
 
 void hs_storm_verify_reply(struct hs_storm_verify *verify, const struct hs_storm_flight *flight,
@@ -417,7 +406,7 @@ void hs_storm_verify_reply(struct hs_storm_verify *verify, const struct hs_storm
 			hs_storm_verify_lost(verify, flight);
 		else
 			hs_storm_verify_undone(verify, flight);
-	} else if (!fits(flight, answer)) {
+	} else if (!fits(flight->kind, answer->type)) {
 		fail(verify, flight->key, flight->counter, ": a reply of the wrong type");
 	} else if (flight->kind == HS_STORM_INCR) {
 		check_incr(verify, flight, answer);

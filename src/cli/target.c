@@ -46,24 +46,20 @@ static int read_password(struct hs_target *target, const char *who, FILE *err)
 	const char *from = target->password ? "--password" : PASSWORD_ENV;
 	const char *text = target->password ? target->password : env;
 
-	if (target->password && *target->password_file) {
-		fprintf(err, "%s: give either --password or --password-file, not both\n", who);
-		return HS_EINVAL;
-	}
+	if (target->password && *target->password_file)
+		return hs_flags_complain(err, who,
+					 "give either --password or --password-file, not both");
 	if (*target->password_file) {
 		const char *why =
 			read_first_line(target->password_file, to, HS_TARGET_PASSWORD_MAX + 2);
 
-		if (!why)
-			return 0;
-		fprintf(err, "%s: --password-file %s: %s\n", who, target->password_file, why);
-		return HS_EINVAL;
+		return why ? hs_flags_complain(err, who, "--password-file %s: %s",
+					       target->password_file, why)
+			   : 0;
 	}
-	if (text && strlen(text) > HS_TARGET_PASSWORD_MAX) {
-		fprintf(err, "%s: %s: a password may have %d bytes\n", who, from,
-			HS_TARGET_PASSWORD_MAX);
-		return HS_EINVAL;
-	}
+	if (text && strlen(text) > HS_TARGET_PASSWORD_MAX)
+		return hs_flags_complain(err, who, "%s: a password may have %d bytes", from,
+					 HS_TARGET_PASSWORD_MAX);
 	if (text)
 		memcpy(to, text, strlen(text) + 1);
 	return 0;
@@ -97,21 +93,19 @@ static int read_where(struct hs_target *target, const char *who, FILE *err)
 	char why[HS_REDIS_WHY_BYTES];
 
 	if (strstr(target->word, "://")) {
-		if (hs_redis_url_parse(url, hs_bytes_of(target->word), why, sizeof why) < 0) {
-			fprintf(err, "%s: --target: %s\n", who, why);
-			return HS_EINVAL;
-		}
+		if (hs_redis_url_parse(url, hs_bytes_of(target->word), why, sizeof why) < 0)
+			return hs_flags_complain(err, who, "--target: %s", why);
 		hs_redis_url_text(url, target->text, sizeof target->text);
 	} else if (read_place(url, target->word)) {
 		hs_address_text(url->seeds[0].host, url->seeds[0].port, target->text,
 				sizeof target->text);
 	} else {
 		/* Behind an '@' there may have been a password in front. */
-		fprintf(err,
-			"%s: --target: bad value '%s' (HOST:PORT, a port, or a URL such as %s)\n",
-			who, strchr(target->word, '@') ? "***" : target->word,
+		return hs_flags_complain(
+			err, who,
+			"--target: bad value '%s' (HOST:PORT, a port, or a URL such as %s)",
+			strchr(target->word, '@') ? "***" : target->word,
 			"rediss://user:password@host:port");
-		return HS_EINVAL;
 	}
 	url->tls = url->tls || target->tls;
 	return 0;
@@ -138,20 +132,16 @@ int hs_target_read(struct hs_target *target, const char *who, FILE *err)
 		rc = read_password(target, who, err);
 	if (rc < 0)
 		return rc;
-	if (*target->user && strlen(target->user) >= sizeof target->url.user) {
-		fprintf(err, "%s: --user: a name may have %zu bytes\n", who,
-			sizeof target->url.user - 1);
-		return HS_EINVAL;
-	}
+	if (*target->user && strlen(target->user) >= sizeof target->url.user)
+		return hs_flags_complain(err, who, "--user: a name may have %zu bytes",
+					 sizeof target->url.user - 1);
 	if (*target->user)
 		memcpy(target->url.user, target->user, strlen(target->user) + 1);
-	if (!target->url.tls && tls_flag(target)) {
-		fprintf(err,
-			"%s: %s is for TLS: add --tls, or give a rediss:// or clusters:// "
-			"target\n",
-			who, tls_flag(target));
-		return HS_EINVAL;
-	}
+	if (!target->url.tls && tls_flag(target))
+		return hs_flags_complain(
+			err, who,
+			"%s is for TLS: add --tls, or give a rediss:// or clusters:// target",
+			tls_flag(target));
 	return 0;
 }
 
@@ -173,10 +163,8 @@ int hs_target_open(struct hs_target *target, const char *who, FILE *err)
 		.open_ms_max = OPEN_MS_MAX,
 	};
 	if (target->url.tls &&
-	    hs_tls_context_create(&target->files, &target->identity.tls, why, sizeof why) < 0) {
-		fprintf(err, "%s: TLS: %s\n", who, why);
-		return HS_EINVAL;
-	}
+	    hs_tls_context_create(&target->files, &target->identity.tls, why, sizeof why) < 0)
+		return hs_flags_complain(err, who, "TLS: %s", why);
 	target->identity.names = hs_names_create(getaddrinfo);
 	return 0;
 }

@@ -99,11 +99,10 @@ int hs_top_options_read(struct hs_top_options *options, int argc, char **argv, F
 	rc = hs_flags_read(&flags, options, NULL, argc, argv, err);
 	if (rc == 0)
 		rc = hs_target_read(&options->target, flags.who, err);
-	if (rc == 0 && options->target.url.kind == HS_REDIS_CLUSTER) {
-		fprintf(err, "heatsink top: --target: it looks at one heatsink server, not at a "
-			     "Cluster: give redis:// or rediss://\n");
-		return HS_EINVAL;
-	}
+	if (rc == 0 && options->target.url.kind == HS_REDIS_CLUSTER)
+		return hs_flags_complain(err, flags.who,
+					 "--target: it looks at one heatsink server, not at a "
+					 "Cluster: give redis:// or rediss://");
 	if (rc == 0 && options->question.count == 0)
 		options->question.count = options->once ? 10 : 100;
 	return rc;

@@ -15,45 +15,35 @@ enum { ESCAPE_MS = 25 }; /* longer than that behind an Esc is not part of a key'
 
 struct hs_top_screen {
 	SCREEN *screen;
-	attr_t attributes[HS_TOP_STYLES];
-	short pairs[HS_TOP_STYLES];
+	short pairs[HS_TOP_STYLES]; /* of colours; 0: as the terminal has it */
 };
 
 /* Without colours the shape must do: bold for what matters, reversed for what is chosen. */
-static void set_styles(struct hs_top_screen *screen)
-{
-	attr_t *attributes = screen->attributes;
-
-	attributes[HS_TOP_DIM] = A_DIM;
-	attributes[HS_TOP_STRONG] = A_BOLD;
-	attributes[HS_TOP_HEAD] = A_REVERSE;
-	attributes[HS_TOP_WARM] = A_BOLD;
-	attributes[HS_TOP_HOT] = A_BOLD;
-	attributes[HS_TOP_SELECTED] = A_REVERSE;
-	attributes[HS_TOP_TROUBLE] = A_REVERSE | A_BOLD;
-}
+static const struct {
+	attr_t attributes;
+	short ink; /* 0: none */
+} looks[HS_TOP_STYLES] = {
+	[HS_TOP_DIM] = {A_DIM, 0},
+	[HS_TOP_STRONG] = {A_BOLD, 0},
+	[HS_TOP_HEAD] = {A_REVERSE, COLOR_CYAN},
+	[HS_TOP_COOL] = {0, COLOR_GREEN},
+	[HS_TOP_WARM] = {A_BOLD, COLOR_YELLOW},
+	[HS_TOP_HOT] = {A_BOLD, COLOR_RED},
+	[HS_TOP_SELECTED] = {A_REVERSE, 0},
+	[HS_TOP_TROUBLE] = {A_REVERSE | A_BOLD, COLOR_RED},
+};
 
 static void set_colours(struct hs_top_screen *screen)
 {
-	static const struct {
-		enum hs_top_style style;
-		short ink;
-	} inks[] = {{HS_TOP_COOL, COLOR_GREEN},
-		    {HS_TOP_WARM, COLOR_YELLOW},
-		    {HS_TOP_HOT, COLOR_RED},
-		    {HS_TOP_HEAD, COLOR_CYAN},
-		    {HS_TOP_TROUBLE, COLOR_RED}};
 	const char *off = getenv("NO_COLOR");
 	short paper;
 
 	if ((off && *off) || !has_colors() || start_color() == ERR)
 		return;
 	paper = use_default_colors() == OK ? -1 : COLOR_BLACK;
-	for (size_t i = 0; i < sizeof inks / sizeof *inks; i++) {
-		short pair = (short)(i + 1);
-
-		if (init_pair(pair, inks[i].ink, paper) == OK)
-			screen->pairs[inks[i].style] = pair;
+	for (short style = 1; style < HS_TOP_STYLES; style++) {
+		if (looks[style].ink && init_pair(style, looks[style].ink, paper) == OK)
+			screen->pairs[style] = style;
 	}
 }
 
@@ -105,7 +95,6 @@ struct hs_top_screen *hs_top_screen_open(char error[HS_TOP_ERROR_MAX])
 	nodelay(stdscr, TRUE);
 	set_escdelay(ESCAPE_MS);
 	curs_set(0);
-	set_styles(screen);
 	set_colours(screen);
 	return screen;
 }
@@ -160,7 +149,7 @@ void hs_top_screen_show(struct hs_top_screen *screen, const struct hs_top_grid *
 
 		if (cell->character == 0)
 			continue;
-		setcchar(&piece, text, screen->attributes[cell->style], screen->pairs[cell->style],
+		setcchar(&piece, text, looks[cell->style].attributes, screen->pairs[cell->style],
 			 NULL);
 		mvadd_wch((int)(i / grid->cols), (int)(i % grid->cols), &piece);
 	}
