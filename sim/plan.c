@@ -338,25 +338,11 @@ static void draw_caches(struct hs_prng *prng, struct hs_sim_plan *plan)
 	plan->caches.requests = ONE_OF(prng, 4, 8);
 }
 
-static const char *const abouts[HS_SIM_ABOUTS] = {
+const char *const hs_sim_abouts[] = {
 	[HS_SIM_ABOUT_ANYTHING] = "anything", [HS_SIM_ABOUT_STRICT] = "strict",
 	[HS_SIM_ABOUT_CLIENTS] = "clients",   [HS_SIM_ABOUT_RULES] = "rules",
-	[HS_SIM_ABOUT_FLEET] = "fleet",
+	[HS_SIM_ABOUT_FLEET] = "fleet",	      [HS_SIM_ABOUTS] = NULL,
 };
-
-const char *hs_sim_about_name(enum hs_sim_about about)
-{
-	return abouts[about];
-}
-
-enum hs_sim_about hs_sim_about_find(const char *name)
-{
-	enum hs_sim_about about = HS_SIM_ABOUT_ANYTHING;
-
-	while (about < HS_SIM_ABOUTS && strcmp(abouts[about], name) != 0)
-		about++;
-	return about;
-}
 
 /* A mistake says what it has to be about. */
 static enum hs_sim_about pick_about(uint64_t seed, enum hs_sim_mistake mistake,

@@ -18,8 +18,7 @@ enum hs_sim_about {
 	HS_SIM_ABOUTS,
 };
 
-const char *hs_sim_about_name(enum hs_sim_about about);
-enum hs_sim_about hs_sim_about_find(const char *name); /* HS_SIM_ABOUTS: none such */
+extern const char *const hs_sim_abouts[]; /* their words, up to a NULL */
 
 struct hs_sim_plan {
 	uint64_t seed;

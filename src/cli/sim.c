@@ -22,15 +22,6 @@ static const char *const abouts[HS_SIM_ABOUTS] = {
 	[HS_SIM_ABOUT_FLEET] = "several heatsinks in front of one Cluster",
 };
 
-static bool read_about(const struct hs_flag *flag, void *to, const char *word)
-{
-	struct hs_sim_job_options *options = to;
-
-	(void)flag;
-	options->about = hs_sim_about_find(word);
-	return options->about < HS_SIM_ABOUTS;
-}
-
 static bool read_mistake(const struct hs_flag *flag, void *to, const char *word)
 {
 	struct hs_sim_job_options *options = to;
@@ -50,7 +41,7 @@ static const struct hs_flag rows[] = {
 	{"jobs", "N", "1", "processes, at most 256; 0: one for each processor", hs_flag_read_uint,
 	 FIELD(jobs), .max = JOBS_MAX},
 	{"about", "WHAT", "anything", "what the schedules are about; --help lists the words",
-	 read_about, FIELD(about)},
+	 hs_flag_read_word, FIELD(about), .words = hs_sim_abouts},
 	{"mistake", "NAME", "none",
 	 "plants a mistake in the simulated world, to see it found; --help lists the names",
 	 read_mistake, FIELD(mistake)},
@@ -93,8 +84,7 @@ static void list_words(struct hs_buf *text)
 {
 	hs_buf_printf(text, "\nWHAT is one of\n\n");
 	for (int i = 0; i < HS_SIM_ABOUTS; i++)
-		hs_buf_printf(text, "  %-9s %s\n", hs_sim_about_name((enum hs_sim_about)i),
-			      abouts[i]);
+		hs_buf_printf(text, "  %-9s %s\n", hs_sim_abouts[i], abouts[i]);
 	hs_buf_printf(text, "\nNAME is one of\n\n ");
 	for (int i = HS_SIM_NO_MISTAKE + 1; i < HS_SIM_MISTAKES; i++)
 		hs_buf_printf(text, " %s", hs_sim_mistake_name((enum hs_sim_mistake)i));

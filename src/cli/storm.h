@@ -223,11 +223,10 @@ void hs_storm_verify_send(struct hs_storm_verify *verify, struct hs_storm_flight
 /* Writes the value of a SET that was just stamped. */
 void hs_storm_verify_value(const struct hs_storm_verify *verify,
 			   const struct hs_storm_flight *flight, char *value);
-void hs_storm_verify_reply(struct hs_storm_verify *verify, const struct hs_storm_flight *flight,
-			   const struct hs_answer *answer);
-/* What that last reply said about its key: a counter's value, a string's write. A request behind it
+/* Returns what the reply said about its key: a counter's value, a string's write. A request behind it
  * on the same connection and key must not see less: raise its floor to this. */
-int64_t hs_storm_verify_seen(const struct hs_storm_verify *verify);
+int64_t hs_storm_verify_reply(struct hs_storm_verify *verify, const struct hs_storm_flight *flight,
+			      const struct hs_answer *answer);
 /* The connection died before the answer: the outcome is unknown. */
 void hs_storm_verify_lost(struct hs_storm_verify *verify, const struct hs_storm_flight *flight);
 /* It was not done: refused, or never sent. */
@@ -469,8 +468,7 @@ struct hs_storm_worker {
 	uint64_t stopped_ns;	     /* RUN: when the sending ended; 0: not yet */
 	double interval_ns;	     /* open loop; 0: closed */
 	uint64_t next_key, key_step; /* the other phases: which key is next */
-	uint64_t *again;	     /* keys whose request was lost with its connection */
-	size_t again_count, again_cap;
+	struct hs_buf again; /* keys, uint64_t each, whose request was lost with its connection */
 
 	struct hs_storm_verify *verify;	  /* NULL: not asked for */
 	struct hs_storm_history *history; /* verify, ALL; NULL: not asked for */

@@ -107,7 +107,7 @@ void hs_storm_worker_deinit(struct hs_storm_worker *worker)
 	hs_mem_free(&worker->driver.buffer);
 	hs_mem_free(&worker->nodes);
 	hs_mem_free(&worker->cluster);
-	hs_mem_free(&worker->again);
+	hs_buf_deinit(&worker->again);
 	hs_buf_deinit(&worker->same);
 	hs_storm_order_destroy(&worker->order);
 	hs_storm_wire_deinit(&worker->wire);
@@ -119,7 +119,7 @@ static void begin_keys(struct hs_storm_worker *worker, enum hs_storm_phase phase
 	worker->phase = phase;
 	worker->next_key = worker->index;
 	worker->key_step = worker->options->threads;
-	worker->again_count = 0;
+	worker->again.len = 0;
 	worker->unread = 0;
 	worker->resting = false;
 	worker->heard_ns = uv_hrtime();
@@ -166,8 +166,9 @@ static bool phase_wants(const struct hs_storm_worker *worker, uint64_t key)
 
 static bool next_side_key(struct hs_storm_worker *worker, uint64_t *key)
 {
-	if (worker->again_count) {
-		*key = worker->again[--worker->again_count];
+	if (worker->again.len) {
+		worker->again.len -= sizeof *key;
+		memcpy(key, worker->again.data + worker->again.len, sizeof *key);
 		return true;
 	}
 	while (worker->next_key < worker->options->keys) {
@@ -214,7 +215,7 @@ static bool has_more(struct hs_storm_worker *worker, uint64_t now_ns)
 		return false;
 	}
 	return !worker->abandoned && worker->phase != HS_STORM_PHASE_CONNECT &&
-	       (worker->again_count || worker->next_key < worker->options->keys);
+	       (worker->again.len || worker->next_key < worker->options->keys);
 }
 
 static bool draw_write(struct hs_storm_worker *worker)
@@ -500,12 +501,7 @@ void hs_storm_worker_on_progress(struct hs_storm_worker *worker, struct hs_storm
 
 static void add_again(struct hs_storm_worker *worker, uint64_t key)
 {
-	if (worker->again_count == worker->again_cap) {
-		worker->again_cap = worker->again_cap ? worker->again_cap * 2 : 64;
-		worker->again =
-			hs_mem_realloc(worker->again, worker->again_cap * sizeof *worker->again);
-	}
-	worker->again[worker->again_count++] = key;
+	hs_buf_append(&worker->again, &key, sizeof key);
 }
 
 /* A key that could not be read is asked for again after a while, for some time. */
@@ -526,8 +522,8 @@ static void verify_answer(struct hs_storm_worker *worker, struct hs_storm_conn *
 {
 	if (answer->type == HS_ANSWER_ERROR && worker->phase == HS_STORM_PHASE_FINAL)
 		hs_storm_verify_unread(worker->verify, flight->key);
-	hs_storm_verify_reply(worker->verify, flight, answer);
-	hs_storm_conn_raise(conn, flight->key, hs_storm_verify_seen(worker->verify));
+	hs_storm_conn_raise(conn, flight->key,
+			    hs_storm_verify_reply(worker->verify, flight, answer));
 }
 
 /* --ordered: the flight is over, one way or the other. */

@@ -395,8 +395,8 @@ static bool fits(enum hs_storm_kind kind, enum hs_answer_type type)
 	return type == (kind == HS_STORM_INCR ? HS_ANSWER_INT : HS_ANSWER_STATUS);
 }
 
-void hs_storm_verify_reply(struct hs_storm_verify *verify, const struct hs_storm_flight *flight,
-			   const struct hs_answer *answer)
+int64_t hs_storm_verify_reply(struct hs_storm_verify *verify, const struct hs_storm_flight *flight,
+			      const struct hs_answer *answer)
 {
 	verify->stamp++;
 	verify->seen = INT64_MIN;
@@ -420,10 +420,6 @@ void hs_storm_verify_reply(struct hs_storm_verify *verify, const struct hs_storm
 		sight(verify, key, flight->stamp, flight->stamp, verify->stamp);
 		verify->seen = (int64_t)flight->stamp;
 	}
-}
-
-int64_t hs_storm_verify_seen(const struct hs_storm_verify *verify)
-{
 	return verify->seen;
 }
 

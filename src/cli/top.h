@@ -119,17 +119,31 @@ struct hs_top_replies hs_top_client_replies(const struct hs_top_client *client);
 
 /* ---- the model ---- */
 
+/* clang-format off */
+/* Fields of HEAT's rows, by the names that the server gives them. */
+#define HS_TOP_ROW_NUMBERS(FIELD) \
+	FIELD(ops) FIELD(ops_low) FIELD(reads) FIELD(writes) FIELD(bytes) FIELD(p99_us) FIELD(share) \
+	FIELD(partition) FIELD(slot)
+#define HS_TOP_PARTITION_TEXTS(FIELD) \
+	FIELD(id) FIELD(address) FIELD(state) FIELD(trouble) FIELD(slots) FIELD(top_key)
+#define HS_TOP_PARTITION_NUMBERS(FIELD) \
+	FIELD(ops) FIELD(reads) FIELD(writes) FIELD(bytes) FIELD(load) FIELD(inflight) FIELD(queued) \
+	FIELD(p50_us) FIELD(p99_us) FIELD(errors) FIELD(commit_p99_us) FIELD(memory) \
+	FIELD(top_key_share) FIELD(cpu) FIELD(replica_lag)
+#define HS_TOP_NUMBER(name) double name;
+#define HS_TOP_TEXT(name) struct hs_bytes name;
+/* clang-format on */
+
 /* A number that the server did not send is NAN, a text is empty. Fields that are not known here are
  * passed over. */
 struct hs_top_row {
 	struct hs_bytes name; /* key or prefix; empty for a slot */
-	double ops, ops_low, reads, writes, bytes, p99_us, share, partition, slot;
+	HS_TOP_ROW_NUMBERS(HS_TOP_NUMBER)
 };
 
 struct hs_top_partition {
-	struct hs_bytes id, address, state, trouble, slots, top_key;
-	double ops, reads, writes, bytes, load, inflight, queued, p50_us, p99_us, errors,
-		commit_p99_us, memory, top_key_share, cpu, replica_lag;
+	HS_TOP_PARTITION_TEXTS(HS_TOP_TEXT)
+	HS_TOP_PARTITION_NUMBERS(HS_TOP_NUMBER)
 };
 
 struct hs_top_model {

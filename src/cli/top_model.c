@@ -16,35 +16,18 @@ struct field {
 	size_t at;
 };
 
-#define NUMBER(of, name)                                                                           \
-	{                                                                                          \
-#name, false, offsetof(struct of, name)                                            \
-	}
-#define TEXT(of, name, member)                                                                     \
-	{                                                                                          \
-		name, true, offsetof(struct of, member)                                            \
-	}
+/* clang-format off */
+#define ROW_NUMBER(name) {#name, false, offsetof(struct hs_top_row, name)},
+#define PARTITION_NUMBER(name) {#name, false, offsetof(struct hs_top_partition, name)},
+#define PARTITION_TEXT(name) {#name, true, offsetof(struct hs_top_partition, name)},
+/* clang-format on */
 
-static const struct field row_fields[] = {
-	TEXT(hs_top_row, "key", name), TEXT(hs_top_row, "prefix", name), NUMBER(hs_top_row, ops),
-	NUMBER(hs_top_row, ops_low),   NUMBER(hs_top_row, reads),	 NUMBER(hs_top_row, writes),
-	NUMBER(hs_top_row, bytes),     NUMBER(hs_top_row, p99_us),	 NUMBER(hs_top_row, share),
-	NUMBER(hs_top_row, partition), NUMBER(hs_top_row, slot),
-};
+static const struct field row_fields[] = {{"key", true, offsetof(struct hs_top_row, name)},
+					  {"prefix", true, offsetof(struct hs_top_row, name)},
+					  HS_TOP_ROW_NUMBERS(ROW_NUMBER)};
 
-static const struct field partition_fields[] = {
-	TEXT(hs_top_partition, "id", id),	 TEXT(hs_top_partition, "address", address),
-	TEXT(hs_top_partition, "state", state),	 TEXT(hs_top_partition, "trouble", trouble),
-	TEXT(hs_top_partition, "slots", slots),	 TEXT(hs_top_partition, "top_key", top_key),
-	NUMBER(hs_top_partition, ops),		 NUMBER(hs_top_partition, reads),
-	NUMBER(hs_top_partition, writes),	 NUMBER(hs_top_partition, bytes),
-	NUMBER(hs_top_partition, load),		 NUMBER(hs_top_partition, inflight),
-	NUMBER(hs_top_partition, queued),	 NUMBER(hs_top_partition, p50_us),
-	NUMBER(hs_top_partition, p99_us),	 NUMBER(hs_top_partition, errors),
-	NUMBER(hs_top_partition, commit_p99_us), NUMBER(hs_top_partition, memory),
-	NUMBER(hs_top_partition, top_key_share), NUMBER(hs_top_partition, cpu),
-	NUMBER(hs_top_partition, replica_lag),
-};
+static const struct field partition_fields[] = {HS_TOP_PARTITION_TEXTS(PARTITION_TEXT)
+							HS_TOP_PARTITION_NUMBERS(PARTITION_NUMBER)};
 
 struct kind {
 	const struct field *fields;
