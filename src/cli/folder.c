@@ -6,6 +6,7 @@
 #include "engine/embedded/database.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -46,8 +47,7 @@ static int read_checkpoint(struct hs_folder *folder, struct hs_fault *fault)
 	}
 	if (rc == 0 && found->broken_copies)
 		printf("checkpoint files: %d of 4 copies are not whole (one may be torn by a "
-		       "crash); "
-		       "each file has a whole one\n",
+		       "crash); each file has a whole one\n",
 		       found->broken_copies);
 	else if (rc == 0)
 		printf("checkpoint files: whole\n");
@@ -119,13 +119,8 @@ void hs_folder_close(struct hs_folder *folder)
 
 static void show_progress(const char *name, const struct hs_audit_progress *progress, bool tty)
 {
-	unsigned long long done = atomic_load(&progress->entries);
-	unsigned long long all = atomic_load(&progress->expected);
-
-	if (tty)
-		fprintf(stderr, "\r%s: %llu of %llu entries \033[K", name, done, all);
-	else
-		fprintf(stderr, "%s: %llu of %llu entries\n", name, done, all);
+	fprintf(stderr, "%s%s: %" PRIu64 " of %" PRIu64 " entries%s", tty ? "\r" : "", name,
+		progress->entries, progress->expected, tty ? " \033[K" : "\n");
 	fflush(stderr);
 }
 
@@ -152,31 +147,28 @@ static void audit_in_child(const struct hs_audit *audit)
 }
 
 /* What became of the child, and what it found. */
-static void conclude(struct hs_folder *folder, const char *name,
-		     const struct hs_audit_progress *progress, int status)
+static void conclude(struct hs_folder *folder, const char *name, struct hs_audit_progress *progress,
+		     int status)
 {
-	uint64_t damaged = atomic_load(&progress->damaged), broken = atomic_load(&progress->broken);
-	uint64_t misfits = atomic_load(&progress->misfits), metas = atomic_load(&progress->metas);
-	unsigned long long keys = atomic_load(&progress->keys);
-	unsigned long long expiries = atomic_load(&progress->expiries);
-
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-		broken++;
-		printf("%s: reading it ended early (%s) after %llu entries, behind key '%s': a "
-		       "page "
-		       "of its trees is damaged\n",
+		progress->broken++;
+		printf("%s: reading it ended early (%s) after %" PRIu64 " entries, behind key "
+		       "'%s': a page of its trees is damaged\n",
 		       name, WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "it gave up",
-		       (unsigned long long)atomic_load(&progress->entries), progress->last);
+		       progress->entries, progress->last);
 	}
-	printf("%s: %llu keys, %llu expiries, %s\n", name, keys, expiries,
-	       damaged + misfits + metas + broken ? "DAMAGED" : "whole");
+	printf("%s: %" PRIu64 " keys, %" PRIu64 " expiries, %s\n", name, progress->keys,
+	       progress->expiries,
+	       progress->damaged + progress->misfits + progress->metas + progress->broken
+		       ? "DAMAGED"
+		       : "whole");
 	fflush(stdout);
-	folder->keys += keys;
-	folder->expiries += expiries;
-	folder->damaged += damaged;
-	folder->misfits += misfits;
-	folder->metas += metas;
-	folder->broken += broken;
+	folder->keys += progress->keys;
+	folder->expiries += progress->expiries;
+	folder->damaged += progress->damaged;
+	folder->misfits += progress->misfits;
+	folder->metas += progress->metas;
+	folder->broken += progress->broken;
 }
 
 static void audit_store(struct hs_folder *folder, uint16_t id, struct hs_audit_progress *progress)

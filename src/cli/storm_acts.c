@@ -38,7 +38,7 @@ struct act {
 /* Those that are one operation. The others are made of them, or in a function of their own. */
 #define SINGLES(ROW) \
 	ROW(ACT_GET, "GET k", 20, HS_SIM_GET, HS_STORM_FORM_VALUE, .read = true) \
-	ROW(ACT_EXISTS, "EXISTS k", 4, HS_SIM_EXISTS, HS_STORM_FORM_COUNT, .read = true) \
+	ROW(ACT_EXISTS, "EXISTS k", 4, HS_SIM_EXISTS, HS_STORM_FORM_NUMBER, .read = true) \
 	ROW(ACT_STRLEN, "STRLEN k", 4, HS_SIM_STRLEN, HS_STORM_FORM_NUMBER, .read = true) \
 	ROW(ACT_TTL, "TTL k", 2, HS_SIM_TTL, HS_STORM_FORM_NUMBER, .read = true) \
 	ROW(ACT_PTTL, "PTTL k", 1, HS_SIM_PTTL, HS_STORM_FORM_NUMBER, .read = true) \
@@ -49,7 +49,7 @@ struct act {
 	ROW(ACT_SET_XX, "SET k v XX", 2, HS_SIM_SETXX, HS_STORM_FORM_OK_NOT) \
 	ROW(ACT_GETSET, "GETSET k v", 2, HS_SIM_GETSET, HS_STORM_FORM_VALUE) \
 	ROW(ACT_GETDEL, "GETDEL k", 1, HS_SIM_GETDEL, HS_STORM_FORM_VALUE) \
-	ROW(ACT_DEL, "DEL k", 1, HS_SIM_DEL, HS_STORM_FORM_COUNT) \
+	ROW(ACT_DEL, "DEL k", 1, HS_SIM_DEL, HS_STORM_FORM_NUMBER) \
 	ROW(ACT_INCR, "INCR k", 20, HS_SIM_INCRBY, HS_STORM_FORM_NUMBER, .sign = 1) \
 	ROW(ACT_DECR, "DECR k", 3, HS_SIM_INCRBY, HS_STORM_FORM_NUMBER, .sign = -1) \
 	ROW(ACT_INCRBY, "INCRBY k d", 8, HS_SIM_INCRBY, HS_STORM_FORM_NUMBER, .sign = 1) \

@@ -248,7 +248,6 @@ static bool read_answer(struct record *record, const struct hs_answer *answer)
 		*to = answer->type == HS_ANSWER_STATUS;
 		return answer->type == HS_ANSWER_STATUS || answer->type == HS_ANSWER_NULL;
 	case HS_STORM_FORM_NUMBER:
-	case HS_STORM_FORM_COUNT:
 		*to = answer->integer;
 		return answer->type == HS_ANSWER_INT;
 	}

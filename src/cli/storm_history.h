@@ -35,7 +35,6 @@ enum hs_storm_form {
 	HS_STORM_FORM_OK,     /* +OK */
 	HS_STORM_FORM_OK_NOT, /* +OK, or null: it was not done */
 	HS_STORM_FORM_NUMBER,
-	HS_STORM_FORM_COUNT, /* 0 or 1 */
 };
 
 struct hs_storm_history *hs_storm_history_create(const struct hs_storm_options *options,

@@ -2,6 +2,7 @@
 
 #include "base/err.h"
 #include "base/limits.h"
+#include "cli/flags.h"
 #include "engine/embedded/files.h"
 #include "sim/check.h"
 #include "sim/history_text.h"
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #define FILE_BYTES_MAX (256 * HS_MIB)
+#define WHO "heatsink storm"
 
 static const uint64_t FILE_STEPS_MAX = 50000000;
 /* The last line of a file: without it the file is not whole. */
@@ -212,24 +214,20 @@ static int load(const char *path, struct hs_sim_history *history, FILE *err)
 	size_t line = 0;
 	int rc = read_file(path, &text);
 
-	if (rc != 0) {
-		fprintf(err, "heatsink storm: --judge: cannot read '%s': %s\n", path,
-			strerror(-rc));
-	} else if (!is_whole(&text)) {
-		rc = HS_EINVAL;
-		fprintf(err,
-			"heatsink storm: --judge: '%s' does not end with '# end': it was cut "
-			"short, or storm --verify did not write it\n",
-			path);
-	} else {
-		rc = hs_sim_history_read(history, hs_buf_bytes(&text), &line);
-		if (rc != 0)
-			fprintf(err,
-				"heatsink storm: --judge: '%s', line %zu: %s; expected a file that "
-				"storm --verify wrote\n",
-				path, line,
-				rc == HS_ELIMIT ? "too many operations" : "not an operation");
-	}
+	if (rc != 0)
+		rc = hs_flags_complain(err, WHO, "--judge: cannot read '%s': %s", path,
+				       strerror(-rc));
+	else if (!is_whole(&text))
+		rc = hs_flags_complain(err, WHO,
+				       "--judge: '%s' does not end with '# end': it was cut short, "
+				       "or storm --verify did not write it",
+				       path);
+	else if ((rc = hs_sim_history_read(history, hs_buf_bytes(&text), &line)) != 0)
+		rc = hs_flags_complain(
+			err, WHO,
+			"--judge: '%s', line %zu: %s; expected a file that storm "
+			"--verify wrote",
+			path, line, rc == HS_ELIMIT ? "too many operations" : "not an operation");
 	hs_buf_deinit(&text);
 	return rc;
 }

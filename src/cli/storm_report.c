@@ -90,22 +90,19 @@ static void print_row(const struct hs_storm_result *result, FILE *out, const cha
 	fputc('\n', out);
 }
 
+static void print_count(FILE *out, uint64_t count, const char *text)
+{
+	if (count && text)
+		fprintf(out, "%10" PRIu64 " %s\n", count, text);
+}
+
 static void print_trouble(const struct hs_storm_counts *counts, FILE *out)
 {
-	const struct {
-		uint64_t count;
-		const char *text;
-	} lines[] = {
-#define LINE(field, text) {counts->field, text},
-		HS_STORM_COUNTS(LINE)};
-
 	for (int i = 0; i < HS_STORM_ERRORS_MAX && counts->errors[i].count; i++)
 		fprintf(out, "%10" PRIu64 " errors %s, such as: %s\n", counts->errors[i].count,
 			counts->errors[i].word, counts->errors[i].example);
-	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
-		if (lines[i].count && lines[i].text)
-			fprintf(out, "%10" PRIu64 " %s\n", lines[i].count, lines[i].text);
-	}
+#define LINE(field, text) print_count(out, counts->field, text);
+	HS_STORM_COUNTS(LINE)
 	if (counts->trouble[0])
 		fprintf(out, "           last trouble: %s\n", counts->trouble);
 }

@@ -20,14 +20,18 @@ struct field {
 #define ROW_NUMBER(name) {#name, false, offsetof(struct hs_top_row, name)},
 #define PARTITION_NUMBER(name) {#name, false, offsetof(struct hs_top_partition, name)},
 #define PARTITION_TEXT(name) {#name, true, offsetof(struct hs_top_partition, name)},
+
+static const struct field row_fields[] = {
+	{"key", true, offsetof(struct hs_top_row, name)},
+	{"prefix", true, offsetof(struct hs_top_row, name)},
+	HS_TOP_ROW_NUMBERS(ROW_NUMBER)
+};
+
+static const struct field partition_fields[] = {
+	HS_TOP_PARTITION_TEXTS(PARTITION_TEXT)
+	HS_TOP_PARTITION_NUMBERS(PARTITION_NUMBER)
+};
 /* clang-format on */
-
-static const struct field row_fields[] = {{"key", true, offsetof(struct hs_top_row, name)},
-					  {"prefix", true, offsetof(struct hs_top_row, name)},
-					  HS_TOP_ROW_NUMBERS(ROW_NUMBER)};
-
-static const struct field partition_fields[] = {HS_TOP_PARTITION_TEXTS(PARTITION_TEXT)
-							HS_TOP_PARTITION_NUMBERS(PARTITION_NUMBER)};
 
 struct kind {
 	const struct field *fields;

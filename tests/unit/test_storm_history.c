@@ -164,7 +164,7 @@ static void test_an_honest_window(void **state)
 	reply(world, ask_add(world, 2, 3), ":8\r\n");
 	get(world, "$1\r\n8\r\n");
 	reply(world,
-	      ask_of(world, 1, (struct hs_sim_op){.kind = HS_SIM_EXISTS}, HS_STORM_FORM_COUNT),
+	      ask_of(world, 1, (struct hs_sim_op){.kind = HS_SIM_EXISTS}, HS_STORM_FORM_NUMBER),
 	      ":1\r\n");
 	reply(world,
 	      ask_of(world, 1, (struct hs_sim_op){.kind = HS_SIM_SETNX, .argument = 1},
