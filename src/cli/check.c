@@ -41,7 +41,7 @@ int hs_cli_check(int argc, char **argv)
 	struct options options = {0};
 	struct hs_folder folder;
 	bool damaged;
-	int rc = hs_flags_read(&flags, &options, NULL, argc, argv, stderr);
+	int rc = hs_flags_read(&flags, &options, argc, argv, stderr);
 
 	if (rc != 0)
 		return rc < 0 ? NOT_CHECKED : WHOLE;

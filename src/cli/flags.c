@@ -180,10 +180,10 @@ static const struct hs_flag *find(const struct hs_flags *flags, const char *word
 
 /* Reads the flag at argv[*at] and moves *at behind it. */
 static int read_one(const struct hs_flags *flags, void *options, int argc, char **argv, int *at,
-		    const struct hs_flag **which, FILE *err)
+		    FILE *err)
 {
 	const char *name = argv[(*at)++], *equals = strchr(name, '='), *word = "yes";
-	const struct hs_flag *row = *which = find(flags, name);
+	const struct hs_flag *row = find(flags, name);
 
 	if (strcmp(name, "-h") == 0 || strcmp(name, "--help") == 0) {
 		hs_flags_help(flags, stdout);
@@ -200,22 +200,18 @@ static int read_one(const struct hs_flags *flags, void *options, int argc, char 
 	if (!row->read(row, options, word))
 		return hs_flags_complain(err, flags->who, "--%s: bad value '%s' (%s: %s)",
 					 row->name, word, row->argument, row->text);
+	if (row->given)
+		*(bool *)((char *)options + row->given) = true;
 	return 0;
 }
 
-int hs_flags_read(const struct hs_flags *flags, void *options, bool *given, int argc, char **argv,
-		  FILE *err)
+int hs_flags_read(const struct hs_flags *flags, void *options, int argc, char **argv, FILE *err)
 {
+	int rc = 0;
+
 	for (size_t i = 0; i < flags->count; i++)
 		hs_check(flags->rows[i].read(&flags->rows[i], options, flags->rows[i].initial));
-	for (int at = 1; at < argc;) {
-		const struct hs_flag *row;
-		int rc = read_one(flags, options, argc, argv, &at, &row, err);
-
-		if (rc != 0)
-			return rc;
-		if (given)
-			given[row - flags->rows] = true;
-	}
-	return 0;
+	for (int at = 1; at < argc && rc == 0;)
+		rc = read_one(flags, options, argc, argv, &at, err);
+	return rc;
 }

@@ -21,9 +21,10 @@ struct hs_flag {
 	/* What the kind of word needs. */
 	uint64_t min, max;
 	const char *const *words; /* up to a NULL */
+	size_t given;		  /* offset of a bool: it was on the command line; 0: nobody asks */
 };
 
-/* Of a row: the field, which only .min, .max or .words may follow. */
+/* Of a row: the field, which only .min, .max, .words or .given may follow. */
 #define HS_FLAG_AT(options, member) .field = offsetof(options, member)
 
 struct hs_flags {
@@ -36,10 +37,9 @@ struct hs_flags {
 
 enum { HS_FLAGS_HELPED = 1 };
 
-/* Reads "--name word" and "--name=word". `options` is zeroed by the caller. given[i], where `given` is
- * not NULL, becomes true when row i was on the command line. A bad word gets one line on `err` that
+/* Reads "--name word" and "--name=word". `options` is zeroed by the caller. A bad word gets one line on `err` that
  * names it: HS_EINVAL. --help ends the reading and prints the help on stdout: HS_FLAGS_HELPED. */
-int hs_flags_read(const struct hs_flags *flags, void *options, bool *given, int argc, char **argv,
+int hs_flags_read(const struct hs_flags *flags, void *options, int argc, char **argv,
 		  FILE *err) HS_MUSTCHECK;
 void hs_flags_help(const struct hs_flags *flags, FILE *out);
 /* Prints a complaint about flags, a line behind "who: ". Returns HS_EINVAL. */

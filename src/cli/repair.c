@@ -237,7 +237,7 @@ int hs_cli_repair(int argc, char **argv)
 {
 	struct options options = {0};
 	struct hs_folder folder;
-	int code = NOT_DONE, rc = hs_flags_read(&flags, &options, NULL, argc, argv, stderr);
+	int code = NOT_DONE, rc = hs_flags_read(&flags, &options, argc, argv, stderr);
 
 	if (rc != 0)
 		return rc < 0 ? NOT_CHECKED : DONE;

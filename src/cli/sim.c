@@ -108,7 +108,7 @@ static int read_words(struct hs_sim_job_options *options, int argc, char **argv)
 		.count = sizeof rows / sizeof *rows,
 	};
 
-	rc = hs_flags_read(&flags, options, NULL, argc - check, argv + check, stderr);
+	rc = hs_flags_read(&flags, options, argc - check, argv + check, stderr);
 	if (rc == 0 && !check) {
 		hs_flags_help(&flags, stderr);
 		rc = HS_EINVAL;

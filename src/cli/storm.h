@@ -86,6 +86,7 @@ struct hs_storm_options {
 	uint64_t pipeline;
 	uint64_t rate;	      /* requests per second in all; 0: closed loop */
 	uint64_t duration_us; /* 0: no limit */
+	bool duration_given;
 	uint64_t patience_us; /* a Cluster: so long a request that was not run is sent again */
 	uint64_t count;	      /* requests in all; 0: no limit */
 	uint64_t threads;

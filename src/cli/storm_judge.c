@@ -7,6 +7,7 @@
 #include "sim/check.h"
 #include "sim/history_text.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -147,14 +148,12 @@ int hs_storm_judge(const struct hs_sim_history *history, uint64_t steps_max, str
 /* Keys have colons and whatever the prefix has: a file name gets letters, digits and dashes. */
 static void name_file(const char *folder, const char *key, char *path, size_t path_size)
 {
-	int len = snprintf(path, path_size, "%s/storm-history-%s.txt", folder, key);
-	size_t start = strlen(folder) + 1;
+	size_t len;
 
-	for (size_t i = start; len > 0 && i < (size_t)len && i < path_size; i++) {
-		char c = path[i];
-
-		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-		      c == '.' || c == '\0'))
+	snprintf(path, path_size, "%s/storm-history-%s.txt", folder, key);
+	len = strlen(path);
+	for (size_t i = strlen(folder) + 1; i < len; i++) {
+		if (!isalnum((unsigned char)path[i]) && path[i] != '.')
 			path[i] = '-';
 	}
 }

@@ -262,6 +262,17 @@ static void compose(struct hs_storm_worker *worker, struct hs_storm_conn *conn, 
 	hs_storm_conn_added(conn);
 }
 
+/* The next request as it is drawn, for this moment of the run. */
+static void compose_next(struct hs_storm_worker *worker, struct hs_storm_conn *conn,
+			 uint64_t due_ns)
+{
+	uint64_t elapsed_us = (due_ns - worker->start_ns) / 1000;
+	uint64_t key = hs_storm_keys_next(&worker->keys, &worker->prng, elapsed_us);
+
+	worker->quota--;
+	compose(worker, conn, key, next_kind(worker, key), due_ns);
+}
+
 /* ---- closed loop, and the phases beside the run ---- */
 
 /* The next request whose key has its turn: the oldest put aside, or a new one, while some are left
@@ -283,8 +294,9 @@ static bool next_turn(struct hs_storm_worker *worker, uint64_t elapsed_us,
 }
 
 static void fill_ordered(struct hs_storm_worker *worker, struct hs_storm_conn *conn,
-			 uint64_t elapsed_us, uint64_t now_ns)
+			 uint64_t now_ns)
 {
+	uint64_t elapsed_us = (now_ns - worker->start_ns) / 1000;
 	struct hs_storm_turn turn;
 
 	for (uint64_t i = 0; i < worker->options->pipeline && next_turn(worker, elapsed_us, &turn);
@@ -297,11 +309,10 @@ static void fill_ordered(struct hs_storm_worker *worker, struct hs_storm_conn *c
 /* Requests of the run, as many as are asked for at once. */
 static void fill_run(struct hs_storm_worker *worker, struct hs_storm_conn *conn, uint64_t now_ns)
 {
-	uint64_t elapsed_us = (now_ns - worker->start_ns) / 1000;
 	uint64_t batch = worker->options->pipeline;
 
 	if (worker->order) {
-		fill_ordered(worker, conn, elapsed_us, now_ns);
+		fill_ordered(worker, conn, now_ns);
 		return;
 	}
 	if (batch > worker->quota)
@@ -311,12 +322,8 @@ static void fill_run(struct hs_storm_worker *worker, struct hs_storm_conn *conn,
 		worker->quota -= batch < worker->quota ? batch : worker->quota;
 		return;
 	}
-	worker->quota -= batch;
-	while (batch--) {
-		uint64_t key = hs_storm_keys_next(&worker->keys, &worker->prng, elapsed_us);
-
-		compose(worker, conn, key, next_kind(worker, key), now_ns);
-	}
+	while (batch--)
+		compose_next(worker, conn, now_ns);
 }
 
 /* Requests of a phase that goes through the keys. */
@@ -402,12 +409,7 @@ static void pump(struct hs_storm_worker *worker)
 		conn = find_room(worker);
 		if (!conn)
 			break;
-		uint64_t elapsed_us = (due - worker->start_ns) / 1000;
-
-		uint64_t key = hs_storm_keys_next(&worker->keys, &worker->prng, elapsed_us);
-
-		worker->quota--;
-		compose(worker, conn, key, next_kind(worker, key), due);
+		compose_next(worker, conn, due);
 		any = true;
 	}
 	if (worker->end_ns && now_ns >= worker->end_ns && !worker->stopped_ns)

@@ -171,7 +171,8 @@ static const struct hs_flag rows[] = {
 	 hs_flag_read_uint, FIELD(rate), .max = 1000000000},
 	{"duration", "TIME", "10s",
 	 "how long (500ms, 10s, 2m); without limit if only --count is given", hs_flag_read_duration,
-	 FIELD(duration_us), .min = 1, .max = UINT64_MAX},
+	 FIELD(duration_us), .min = 1, .max = UINT64_MAX,
+	 .given = offsetof(struct hs_storm_options, duration_given)},
 	{"count", "N", "0", "how many requests; 0: no limit", hs_flag_read_uint, FIELD(count),
 	 .max = UINT64_MAX},
 	{"threads", "N", "1", "threads to send from", hs_flag_read_uint, FIELD(threads), .min = 1,
@@ -181,7 +182,8 @@ static const struct hs_flag rows[] = {
 	{"retries", "N", "20",
 	 "failed connects in a row before a connection is given up; without this option a failure "
 	 "at the start ends the storm at once",
-	 hs_flag_read_uint, FIELD(retries), .max = 1000000},
+	 hs_flag_read_uint, FIELD(retries), .max = 1000000,
+	 .given = offsetof(struct hs_storm_options, retries_given)},
 	{"load", NULL, "no", "write every key once before the run", hs_flag_read_yes, FIELD(load)},
 	{"verify", NULL, "no",
 	 "check the replies: no acknowledged write lost, no increment answered twice, sums right; "
@@ -207,8 +209,6 @@ static const struct hs_flag rows[] = {
 	{"json", NULL, "no", "print the result as JSON", hs_flag_read_yes, FIELD(json)},
 };
 
-enum { ROWS = sizeof rows / sizeof *rows };
-
 static const struct hs_flags flags = {
 	.who = "heatsink storm",
 	.before = "heatsink storm: a load generator for any Redis endpoint\n\n",
@@ -216,7 +216,7 @@ static const struct hs_flags flags = {
 		 "no connection, no answer, or --verify found something wrong; 2 --verify found\n"
 		 "nothing wrong but could not decide everything; 3 some replies were errors.\n",
 	.rows = rows,
-	.count = ROWS,
+	.count = sizeof rows / sizeof *rows,
 };
 
 /* What single words cannot tell. */
@@ -256,31 +256,19 @@ static const char *complaint_about(const struct hs_storm_options *options)
 	return NULL;
 }
 
-/* Whether the flag with this name was given. */
-static bool was_given(const bool given[ROWS], const char *name)
-{
-	for (size_t i = 0; i < ROWS; i++) {
-		if (given[i] && strcmp(rows[i].name, name) == 0)
-			return true;
-	}
-	return false;
-}
-
 int hs_storm_options_read(struct hs_storm_options *options, int argc, char **argv, FILE *err)
 {
-	bool given[ROWS] = {false};
 	const char *complaint;
 	int rc;
 
 	*options = (struct hs_storm_options){0};
-	rc = hs_flags_read(&flags, options, given, argc, argv, err);
+	rc = hs_flags_read(&flags, options, argc, argv, err);
 	if (rc == 0)
 		rc = hs_target_read(&options->target, flags.who, err);
 	if (rc != 0)
 		return rc;
 	options->cluster |= options->target.url.kind == HS_REDIS_CLUSTER;
-	options->retries_given = was_given(given, "retries");
-	if (options->count && !was_given(given, "duration"))
+	if (options->count && !options->duration_given)
 		options->duration_us = 0;
 	if (options->writes < 0)
 		options->writes = writes[options->command];

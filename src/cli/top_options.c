@@ -96,7 +96,7 @@ int hs_top_options_read(struct hs_top_options *options, int argc, char **argv, F
 	int rc;
 
 	*options = (struct hs_top_options){0};
-	rc = hs_flags_read(&flags, options, NULL, argc, argv, err);
+	rc = hs_flags_read(&flags, options, argc, argv, err);
 	if (rc == 0)
 		rc = hs_target_read(&options->target, flags.who, err);
 	if (rc == 0 && options->target.url.kind == HS_REDIS_CLUSTER)
