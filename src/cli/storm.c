@@ -190,24 +190,17 @@ static int run(struct storm *storm)
 	if (storm->options.load &&
 	    !prepare(storm, HS_STORM_PHASE_LOAD, "the keys could not be loaded"))
 		return 1;
-	if (storm->verify) {
-		hs_storm_verify_stage(storm->verify, HS_STORM_BASE);
-		if (!prepare(storm, HS_STORM_PHASE_BASE, "the counters could not be read"))
-			return 1;
-		hs_storm_verify_stage(storm->verify, HS_STORM_RUN);
-	}
+	if (storm->verify && !prepare(storm, HS_STORM_PHASE_BASE, "the counters could not be read"))
+		return 1;
 	cpu = cpu_seconds();
 	run_phase(storm, HS_STORM_PHASE_RUN);
 	cpu = cpu_seconds() - cpu;
 	if (storm->shown_ns)
 		hs_storm_report_progress_end(stderr);
-	if (storm->verify && !storm->options.no_final) {
-		hs_storm_verify_stage(storm->verify, HS_STORM_FINAL);
+	if (storm->options.verify && !storm->options.no_final)
 		run_phase(storm, HS_STORM_PHASE_FINAL);
-	} else if (storm->history) {
-		run_phase(storm, HS_STORM_PHASE_FINAL);
+	if (storm->history)
 		hs_storm_history_close(storm->history);
-	}
 	return report(storm, cpu);
 }
 

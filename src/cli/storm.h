@@ -208,6 +208,17 @@ void hs_storm_key_text(const struct hs_storm_options *options, uint64_t key, boo
 /* Whether the key with that number is a counter under this command. */
 bool hs_storm_key_is_counter(const struct hs_storm_options *options, uint64_t key);
 
+/* ---- phases ---- */
+
+enum hs_storm_phase {
+	HS_STORM_PHASE_CONNECT, /* every connection up or given up */
+	HS_STORM_PHASE_LOAD,	/* every key written once */
+	HS_STORM_PHASE_BASE,	/* verify: every counter read once */
+	HS_STORM_PHASE_RUN,
+	HS_STORM_PHASE_PROBE, /* ALL, verify: inside RUN, the keys read between two windows */
+	HS_STORM_PHASE_FINAL, /* verify: every written key read once */
+};
+
 /* ---- verify ---- */
 
 /* An error reply means that nothing was done, unless it says that nobody knows. */
@@ -224,10 +235,11 @@ void hs_storm_verify_send(struct hs_storm_verify *verify, struct hs_storm_flight
 /* Writes the value of a SET that was just stamped. */
 void hs_storm_verify_value(const struct hs_storm_verify *verify,
 			   const struct hs_storm_flight *flight, char *value);
-/* Returns what the reply said about its key: a counter's value, a string's write. A request behind it
- * on the same connection and key must not see less: raise its floor to this. */
+/* What a GET of a counter answers is its start in BASE, and in FINAL the sum. Returns what the reply said about its
+ * key: a counter's value, a string's write. A request behind it on the same connection and key must not see less:
+ * raise its floor to this. */
 int64_t hs_storm_verify_reply(struct hs_storm_verify *verify, const struct hs_storm_flight *flight,
-			      const struct hs_answer *answer);
+			      const struct hs_answer *answer, enum hs_storm_phase phase);
 /* The connection died before the answer: the outcome is unknown. */
 void hs_storm_verify_lost(struct hs_storm_verify *verify, const struct hs_storm_flight *flight);
 /* It was not done: refused, or never sent. */
@@ -238,9 +250,6 @@ void hs_storm_verify_horizon(struct hs_storm_verify *verify, uint64_t stamp);
 /* True when it is time to call that; *stamp is the newest there is. */
 bool hs_storm_verify_wants_horizon(const struct hs_storm_verify *verify, uint64_t *stamp);
 
-/* What the next replies to GETs of counters mean: the value before the run, any value, the sum. */
-enum hs_storm_verify_stage { HS_STORM_BASE, HS_STORM_RUN, HS_STORM_FINAL };
-void hs_storm_verify_stage(struct hs_storm_verify *verify, enum hs_storm_verify_stage stage);
 /* Whether the run wrote to the key: it is read once more at the end. */
 bool hs_storm_verify_touched(const struct hs_storm_verify *verify, uint64_t key);
 /* A key that could not be read at the end. */
@@ -311,21 +320,6 @@ void hs_storm_counts_error(struct hs_storm_counts *counts, struct hs_bytes text)
 void hs_storm_counts_merge(struct hs_storm_counts *into, const struct hs_storm_counts *from);
 
 /* ---- workers and connections ---- */
-
-/* ALL: what a worker remembers of its acts. */
-struct hs_storm_acts {
-	uint64_t missing;   /* a bit for each act that the server does not know; no longer sent */
-	int64_t value_last; /* of the values written */
-};
-
-enum hs_storm_phase {
-	HS_STORM_PHASE_CONNECT, /* every connection up or given up */
-	HS_STORM_PHASE_LOAD,	/* every key written once */
-	HS_STORM_PHASE_BASE,	/* verify: every counter read once */
-	HS_STORM_PHASE_RUN,
-	HS_STORM_PHASE_PROBE, /* ALL, verify: inside RUN, the keys read between two windows */
-	HS_STORM_PHASE_FINAL, /* verify: every written key read once */
-};
 
 enum hs_storm_conn_state {
 	HS_STORM_CONN_OPENING, /* again and again */
@@ -474,11 +468,12 @@ struct hs_storm_worker {
 	struct hs_storm_verify *verify;	  /* NULL: not asked for */
 	struct hs_storm_history *history; /* verify, ALL; NULL: not asked for */
 	struct hs_storm_order *order;	  /* --ordered; NULL: not asked for */
-	struct hs_storm_acts acts;
-	bool resting;			    /* ALL: a key could not be read; wait for the tick */
-	unsigned unread;		    /* times that happened in this phase */
-	struct hs_buf same;		    /* the last long reply: an equal one needs no reading */
-	struct hs_storm_counts counts;	    /* of RUN */
+	uint64_t acts_missing;	       /* ALL: a bit for each act that the server does not know */
+	int64_t value_last;	       /* ALL: of the values written */
+	bool resting;		       /* ALL: a key could not be read; wait for the tick */
+	unsigned unread;	       /* times that happened in this phase */
+	struct hs_buf same;	       /* the last long reply: an equal one needs no reading */
+	struct hs_storm_counts counts; /* of RUN */
 	struct hs_storm_counts side_counts; /* of the other phases */
 	_Atomic uint64_t progress;	    /* answers of RUN, for the progress line */
 	void (*on_tick)(void *context, struct hs_storm_worker *worker);

@@ -91,7 +91,7 @@ static unsigned draw(struct hs_storm_worker *worker)
 		all += acts[i].weight;
 	for (at = hs_prng_below(&worker->prng, all); at >= acts[act].weight; act++)
 		at -= acts[act].weight;
-	return worker->acts.missing >> act & 1 ? ACT_GET : act;
+	return worker->acts_missing >> act & 1 ? ACT_GET : act;
 }
 
 /* ---- composing ---- */
@@ -177,8 +177,8 @@ static struct hs_storm_flight *add_plain(struct composing *to, const char *words
 
 static int64_t new_value(struct hs_storm_worker *worker)
 {
-	worker->acts.value_last += VALUE_STEP;
-	return hs_prng_below(&worker->prng, 4) ? worker->acts.value_last : -worker->acts.value_last;
+	worker->value_last += VALUE_STEP;
+	return hs_prng_below(&worker->prng, 4) ? worker->value_last : -worker->value_last;
 }
 
 /* Puts an operation of the flight into the history. */
@@ -442,7 +442,7 @@ void hs_storm_acts_answer(struct hs_storm_worker *worker, struct hs_storm_conn *
 	if (flight->watched && flight->heard == HS_STORM_HEARD_ONE)
 		hear_watched(conn, answer);
 	if (is_unknown(flight, answer))
-		worker->acts.missing |= UINT64_C(1) << flight->act;
+		worker->acts_missing |= UINT64_C(1) << flight->act;
 	if (worker->history)
 		hs_storm_history_answer(worker->history, flight, answer, body);
 }

@@ -525,7 +525,7 @@ static void verify_answer(struct hs_storm_worker *worker, struct hs_storm_conn *
 	if (answer->type == HS_ANSWER_ERROR && worker->phase == HS_STORM_PHASE_FINAL)
 		hs_storm_verify_unread(worker->verify, flight->key);
 	hs_storm_conn_raise(conn, flight->key,
-			    hs_storm_verify_reply(worker->verify, flight, answer));
+			    hs_storm_verify_reply(worker->verify, flight, answer, worker->phase));
 }
 
 /* --ordered: the flight is over, one way or the other. */

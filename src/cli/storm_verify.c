@@ -67,8 +67,7 @@ struct hs_storm_verify {
 	uint64_t stamp;	  /* of the last event */
 	uint64_t horizon; /* nothing older is under way */
 	uint64_t horizon_next;
-	int64_t seen; /* by the last reply */
-	enum hs_storm_verify_stage stage;
+	int64_t seen;		      /* by the last reply */
 	struct string_key *strings;   /* by key number */
 	struct counter_key *counters; /* by key number */
 	struct hs_storm_findings findings;
@@ -82,7 +81,6 @@ struct hs_storm_verify *hs_storm_verify_create(const struct hs_storm_options *op
 	verify->options = options;
 	snprintf(verify->run_text, sizeof verify->run_text, "%08x", (unsigned)run_tag);
 	verify->horizon_next = HORIZON_EVENTS;
-	verify->stage = HS_STORM_RUN;
 	verify->strings = hs_mem_zalloc(options->keys * sizeof *verify->strings);
 	verify->counters = hs_mem_zalloc(options->keys * sizeof *verify->counters);
 	return verify;
@@ -104,11 +102,6 @@ void hs_storm_verify_destroy(struct hs_storm_verify **verify)
 const struct hs_storm_findings *hs_storm_verify_findings(const struct hs_storm_verify *verify)
 {
 	return &verify->findings;
-}
-
-void hs_storm_verify_stage(struct hs_storm_verify *verify, enum hs_storm_verify_stage stage)
-{
-	verify->stage = stage;
 }
 
 static void __attribute__((format(printf, 4, 5)))
@@ -223,12 +216,12 @@ static uint64_t stamp_of(const struct hs_storm_verify *verify, struct hs_bytes v
 }
 
 static void check_get(struct hs_storm_verify *verify, const struct hs_storm_flight *flight,
-		      const struct hs_answer *answer)
+		      const struct hs_answer *answer, enum hs_storm_phase phase)
 {
 	struct string_key *key = &verify->strings[flight->key];
 	uint64_t stamp = answer->type == HS_ANSWER_NULL ? 0 : stamp_of(verify, answer->text);
 	struct write *write = find_write(key, stamp);
-	const char *again = verify->stage == HS_STORM_FINAL ? " at the end" : "";
+	const char *again = phase == HS_STORM_PHASE_FINAL ? " at the end" : "";
 
 	if (stamp == 0 && key->count == 0)
 		return; /* never written by us: anything may be there */
@@ -313,7 +306,7 @@ static void check_incr(struct hs_storm_verify *verify, const struct hs_storm_fli
 }
 
 static void check_counter_get(struct hs_storm_verify *verify, const struct hs_storm_flight *flight,
-			      const struct hs_answer *answer)
+			      const struct hs_answer *answer, enum hs_storm_phase phase)
 {
 	struct counter_key *counter = &verify->counters[flight->key];
 	int64_t value = 0;
@@ -322,12 +315,12 @@ static void check_counter_get(struct hs_storm_verify *verify, const struct hs_st
 		fail(verify, flight->key, true, ": GET answered no number");
 		return;
 	}
-	if (verify->stage == HS_STORM_BASE) {
+	if (phase == HS_STORM_PHASE_BASE) {
 		counter->base = value;
 		counter->highest = value;
 		return;
 	}
-	if (verify->stage != HS_STORM_FINAL) {
+	if (phase != HS_STORM_PHASE_FINAL) {
 		check_range(verify, flight, value, "GET");
 		return;
 	}
@@ -396,7 +389,7 @@ static bool fits(enum hs_storm_kind kind, enum hs_answer_type type)
 }
 
 int64_t hs_storm_verify_reply(struct hs_storm_verify *verify, const struct hs_storm_flight *flight,
-			      const struct hs_answer *answer)
+			      const struct hs_answer *answer, enum hs_storm_phase phase)
 {
 	verify->stamp++;
 	verify->seen = INT64_MIN;
@@ -411,9 +404,9 @@ int64_t hs_storm_verify_reply(struct hs_storm_verify *verify, const struct hs_st
 	} else if (flight->kind == HS_STORM_INCR) {
 		check_incr(verify, flight, answer);
 	} else if (flight->kind == HS_STORM_GET && flight->counter) {
-		check_counter_get(verify, flight, answer);
+		check_counter_get(verify, flight, answer, phase);
 	} else if (flight->kind == HS_STORM_GET) {
-		check_get(verify, flight, answer);
+		check_get(verify, flight, answer, phase);
 	} else if (!flight->counter) {
 		struct string_key *key = &verify->strings[flight->key];
 

@@ -50,14 +50,12 @@ struct top {
 /* Puts an answer into the model. Returns 0, or -1 with a line in top->error. */
 static int take_answer(struct top *top, enum hs_top_step step)
 {
-	struct hs_top_replies replies;
-
 	if (step == HS_TOP_FAILED) {
 		snprintf(top->error, sizeof top->error, "%s", hs_top_client_error(top->client));
 		return -1;
 	}
-	replies = hs_top_client_replies(top->client);
-	if (hs_top_model_read(&top->model, hs_top_client_question(top->client), &replies) < 0) {
+	if (hs_top_model_read(&top->model, hs_top_client_question(top->client),
+			      hs_top_client_replies(top->client)) < 0) {
 		snprintf(top->error, sizeof top->error,
 			 "%s answers HEAT in a way this version does not know: use its own "
 			 "heatsink top",

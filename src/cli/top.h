@@ -111,11 +111,12 @@ const char *hs_top_client_error(const struct hs_top_client *client);
  * HEAT PREFIXES (not when the rows are prefixes). None of them is an error but INFO's may be. */
 enum { HS_TOP_REPLIES_MAX = 4 };
 struct hs_top_replies {
-	struct hs_bytes reply[HS_TOP_REPLIES_MAX];
+	struct hs_buf bytes;
+	size_t ends[HS_TOP_REPLIES_MAX]; /* in `bytes` */
 	size_t count;
 };
 /* Until the next `ask`. */
-struct hs_top_replies hs_top_client_replies(const struct hs_top_client *client);
+const struct hs_top_replies *hs_top_client_replies(const struct hs_top_client *client);
 
 /* ---- the model ---- */
 

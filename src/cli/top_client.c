@@ -26,9 +26,7 @@ struct hs_top_client {
 	uint64_t deadline_us;
 	struct hs_top_question question;
 	size_t commands_count; /* sent: INFO, then some of HEAT */
-	struct hs_buf replies;
-	size_t ends[HS_TOP_REPLIES_MAX]; /* in `replies` */
-	size_t ends_count;
+	struct hs_top_replies replies;
 	char error[HS_TOP_ERROR_MAX]; /* "": the question has not failed */
 	char buffer[HS_READ_BYTES];
 };
@@ -45,7 +43,7 @@ void hs_top_client_destroy(struct hs_top_client **client)
 		return;
 	hang_up(*client);
 	hs_upstream_deinit(&(*client)->upstream);
-	hs_buf_deinit(&(*client)->replies);
+	hs_buf_deinit(&(*client)->replies.bytes);
 	hs_mem_free(client);
 }
 
@@ -84,13 +82,13 @@ static void complain(struct hs_top_client *client, bool heat, struct hs_bytes te
 static void take(void *context, struct hs_bytes reply, bool owned)
 {
 	struct hs_top_client *client = context;
-	bool heat = client->ends_count > 0;
+	bool heat = client->replies.count > 0;
 	struct hs_answer head;
 
 	(void)owned;
 	if (hs_answer_head(&head, reply.data, reply.len) <= 0 || head.type == HS_ANSWER_PUSH)
 		return;
-	if (client->ends_count == client->commands_count) {
+	if (client->replies.count == client->commands_count) {
 		fail(client, "%s answers what nobody asked: is --target right?",
 		     client->options->target.text);
 		return;
@@ -100,8 +98,8 @@ static void take(void *context, struct hs_bytes reply, bool owned)
 		complain(client, heat, head.text);
 		return;
 	}
-	hs_buf_append_bytes(&client->replies, reply);
-	client->ends[client->ends_count++] = client->replies.len;
+	hs_buf_append_bytes(&client->replies.bytes, reply);
+	client->replies.ends[client->replies.count++] = client->replies.bytes.len;
 }
 
 static void on_receive(void *context, struct hs_upstream *upstream, const char *data, size_t len)
@@ -112,7 +110,7 @@ static void on_receive(void *context, struct hs_upstream *upstream, const char *
 
 	hs_upstream_receive(upstream, hs_clock_mono_us(), data, len, most, take, client);
 	if (upstream->partial.len > most || upstream->scan.need > most ||
-	    client->replies.len > most)
+	    client->replies.bytes.len > most)
 		fail(client, "%s sends more than %d MB at once: is --target right?", target,
 		     HS_TOP_REPLY_BYTES_MAX >> 20);
 	else if (upstream->close_reason)
@@ -121,17 +119,9 @@ static void on_receive(void *context, struct hs_upstream *upstream, const char *
 		hang_up(client);
 }
 
-struct hs_top_replies hs_top_client_replies(const struct hs_top_client *client)
+const struct hs_top_replies *hs_top_client_replies(const struct hs_top_client *client)
 {
-	struct hs_top_replies replies = {.count = client->ends_count};
-
-	for (size_t i = 0; i < client->ends_count; i++) {
-		size_t from = i ? client->ends[i - 1] : 0;
-
-		replies.reply[i] =
-			(struct hs_bytes){client->replies.data + from, client->ends[i] - from};
-	}
-	return replies;
+	return &client->replies;
 }
 
 /* ---- connecting ---- */
@@ -247,7 +237,7 @@ void hs_top_client_ask(struct hs_top_client *client, const struct hs_top_questio
 	client->asking = true;
 	client->error[0] = '\0';
 	client->deadline_us = now_us + client->options->timeout_us;
-	client->commands_count = client->ends_count = client->replies.len = 0;
+	client->commands_count = client->replies.count = client->replies.bytes.len = 0;
 	if (client->upstream.state == HS_UPSTREAM_DOWN) {
 		hs_upstream_opening(&client->upstream, now_us);
 		open_conn(client);
@@ -279,7 +269,7 @@ const char *hs_top_client_error(const struct hs_top_client *client)
 
 enum hs_top_step hs_top_client_step(struct hs_top_client *client, uint64_t now_us)
 {
-	bool answered = client->ends_count == client->commands_count;
+	bool answered = client->replies.count == client->commands_count;
 
 	if (!client->asking)
 		return HS_TOP_WAITING;

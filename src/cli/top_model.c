@@ -238,27 +238,16 @@ static void filter(struct hs_top_model *model, const struct hs_top_question *que
 	model->rows_count = kept;
 }
 
-/* The copy of a reply that lies in `bytes`, where it begins at *at. */
-static struct hs_bytes copy_of(const struct hs_buf *bytes, struct hs_bytes reply, size_t *at)
-{
-	struct hs_bytes copy = {reply.len > 0 ? bytes->data + *at : NULL, reply.len};
-
-	*at += reply.len;
-	return copy;
-}
-
 static bool read_all(struct hs_top_model *model, const struct hs_top_question *question,
 		     const struct hs_top_replies *replies)
 {
 	struct hs_bytes reply[HS_TOP_REPLIES_MAX];
-	size_t at = 0;
 
-	for (size_t i = 0; i < replies->count; i++)
-		hs_buf_append_bytes(&model->bytes, replies->reply[i]);
-	for (size_t i = 0; i < replies->count; i++)
-		reply[i] = copy_of(&model->bytes, replies->reply[i], &at);
-	if (replies->count < 3)
+	if (replies->count < 3 || replies->bytes.len == 0)
 		return false;
+	hs_buf_append_bytes(&model->bytes, hs_buf_bytes(&replies->bytes));
+	for (size_t i = 0, at = 0; i < replies->count; at = replies->ends[i++])
+		reply[i] = (struct hs_bytes){model->bytes.data + at, replies->ends[i] - at};
 	read_info(model, reply[0]);
 	if (!read_rows(reply[1], &partition_kind, HS_TOP_PARTITIONS_MAX,
 		       (void **)&model->partitions, &model->partitions_count))

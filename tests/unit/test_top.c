@@ -128,17 +128,27 @@ static void test_utf8(void **state)
 	"*6\r\n$3\r\nkey\r\n$3\r\nb:1\r\n$5\r\nshare\r\n$-1\r\n$7\r\nops_low\r\n$1\r\n4\r\n"
 #define PREFIXES "*1\r\n%2\r\n$6\r\nprefix\r\n$2\r\na:\r\n$5\r\nshare\r\n,0.5\r\n"
 
+static void add_reply(struct hs_top_replies *replies, struct hs_bytes reply)
+{
+	hs_buf_append_bytes(&replies->bytes, reply);
+	replies->ends[replies->count++] = replies->bytes.len;
+}
+
 static int read_replies(struct hs_top_model *model, const struct hs_top_question *question,
 			const char *info, const char *partitions, const char *keys,
 			const char *prefixes)
 {
-	struct hs_top_replies replies = {
-		.reply = {hs_bytes_of(info), hs_bytes_of(partitions), hs_bytes_of(keys)},
-		.count = 3};
+	struct hs_top_replies replies = {0};
+	int rc;
 
+	add_reply(&replies, hs_bytes_of(info));
+	add_reply(&replies, hs_bytes_of(partitions));
+	add_reply(&replies, hs_bytes_of(keys));
 	if (prefixes)
-		replies.reply[replies.count++] = hs_bytes_of(prefixes);
-	return hs_top_model_read(model, question, &replies);
+		add_reply(&replies, hs_bytes_of(prefixes));
+	rc = hs_top_model_read(model, question, &replies);
+	hs_buf_deinit(&replies.bytes);
+	return rc;
 }
 
 static void check_text(struct hs_bytes text, const char *expected)
@@ -246,21 +256,17 @@ static void test_model_stays_when_a_reply_is_odd(void **state)
 	hs_top_model_deinit(&model);
 }
 
-/* Reads damaged bytes that lie at the end of their memory, so that a sanitizer sees a step too far.
- */
+/* Reads damaged bytes in the place of all four replies. */
 static void read_damaged(struct hs_top_model *model, const char *reply, size_t len)
 {
 	struct hs_top_question question = {0};
-	char *copy = hs_mem_alloc(len ? len : 1);
-	struct hs_top_replies replies = {.count = 4};
+	struct hs_top_replies replies = {0};
 
-	if (len)
-		memcpy(copy, reply, len);
-	for (size_t i = 0; i < 4; i++)
-		replies.reply[i] = (struct hs_bytes){copy, len};
+	for (size_t i = 0; i < HS_TOP_REPLIES_MAX; i++)
+		add_reply(&replies, (struct hs_bytes){reply, len});
 	(void)!hs_top_model_read(model, &question, &replies);
 	hs_top_model_sort(model, HS_TOP_BY_OPS);
-	hs_mem_free(&copy);
+	hs_buf_deinit(&replies.bytes);
 }
 
 static void test_model_survives_damage(void **state)
