@@ -329,7 +329,7 @@ struct hs_top_place {
 	const struct hs_top_scale *scale; /* of partitions */
 };
 
-/* Tables that have not all columns of their rows in common. */
+/* The tables that may have a column which others with the same items have not. */
 enum hs_top_table {
 	HS_TOP_TABLE_KEYS = 1 << HS_TOP_KEYS,
 	HS_TOP_TABLE_PREFIXES = 1 << HS_TOP_PREFIXES,
@@ -350,6 +350,7 @@ struct hs_top_column {
 	size_t grow;	 /* its parts of what is left over; 0: it has its width */
 	bool left;	 /* set at the left */
 	size_t field;	 /* offset into the item: of its number, or what `write` takes */
+	size_t second;	 /* of another number that `write` takes */
 	void (*text)(double value, char text[HS_TOP_TEXT_MAX]);
 	enum hs_top_style (*style)(double value); /* NULL: plain */
 	/* Writes its cell of this item; NULL: the number as `text` has it. */

@@ -44,23 +44,16 @@ static void write_name(const struct hs_top_place *at, const struct hs_top_column
 		hs_top_grid_put_key(at->grid, at->row, at->col, at->cols, style, of->name);
 }
 
-/* Reads and writes, which follow each other in every item. */
+/* Reads against writes. */
 static void write_split(const struct hs_top_place *at, const struct hs_top_column *column,
 			const void *item)
 {
 	char text[HS_TOP_TEXT_MAX];
 
-	hs_top_text_split(hs_top_number(item, column->field),
-			  hs_top_number(item, column->field + sizeof(double)), text);
+	hs_top_text_split(hs_top_number(item, column->field), hs_top_number(item, column->second),
+			  text);
 	hs_top_grid_put_right(at->grid, at->row, at->col, at->cols, HS_TOP_PLAIN, text);
 }
-
-#define WRITES_FOLLOW_READS(type)                                                                  \
-	_Static_assert(offsetof(struct type, writes) ==                                            \
-			       offsetof(struct type, reads) + sizeof(double),                      \
-		       "write_split finds writes behind reads")
-WRITES_FOLLOW_READS(hs_top_row);
-WRITES_FOLLOW_READS(hs_top_partition);
 
 /* Its share of the partition's requests, then the key. */
 static void write_top_key(const struct hs_top_place *at, const struct hs_top_column *column,
@@ -132,11 +125,13 @@ static void write_bar(const struct hs_top_place *at, const struct hs_top_column 
 #define ITEM hs_top_partition
 static const struct hs_top_column partition_columns[] = {
 	{"PART", 1, .width = 6, .left = true, WRITTEN(id, text)},
-	{"ADDRESS", 9, .tables = HS_TOP_TABLE_SERVERS, .width = 21, .left = true, WRITTEN(address, text)},
+	{"ADDRESS", 9, .tables = HS_TOP_TABLE_SERVERS, .width = 21, .left = true,
+	 WRITTEN(address, text)},
 	{"LOAD", 2, .width = 5, NUMBER(load, ratio), .style = load_style},
 	{"", 4, .width = 8, .wanted = 18, .most = 60, .grow = 1, WRITTEN(ops, bar)},
 	{"OPS/S", 3, .width = 5, NUMBER(ops, count)},
-	{"R:W", 10, .optional = true, .width = 5, WRITTEN(reads, split)},
+	{"R:W", 10, .optional = true, .width = 5, WRITTEN(reads, split),
+	 .second = offsetof(struct ITEM, writes)},
 	{"BYTES/S", 13, .optional = true, .width = 7, NUMBER(bytes, bytes)},
 	{"P50", 12, .optional = true, .width = 6, NUMBER(p50_us, time_us)},
 	{"P99", 5, .width = 6, NUMBER(p99_us, time_us)},
@@ -165,7 +160,7 @@ static const struct hs_top_column row_columns[] = {
 	{"OPS/S", 2, .width = 6, NUMBER(ops, count)},
 	{"LEAST", 6, .width = 6, NUMBER(ops_low, count)},
 	{"SHARE", 3, .width = 5, NUMBER(share, share), .style = share_style},
-	{"R:W", 4, .width = 5, WRITTEN(reads, split)},
+	{"R:W", 4, .width = 5, WRITTEN(reads, split), .second = offsetof(struct ITEM, writes)},
 	{"READS", 10, .optional = true, .width = 6, NUMBER(reads, count)},
 	{"WRITES", 11, .optional = true, .width = 6, NUMBER(writes, count)},
 	{"BYTES/S", 8, .width = 7, NUMBER(bytes, bytes)},

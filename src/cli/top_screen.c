@@ -41,9 +41,9 @@ static void set_colours(struct hs_top_screen *screen)
 	if ((off && *off) || !has_colors() || start_color() == ERR)
 		return;
 	paper = use_default_colors() == OK ? -1 : COLOR_BLACK;
-	for (short style = 1; style < HS_TOP_STYLES; style++) {
-		if (looks[style].ink && init_pair(style, looks[style].ink, paper) == OK)
-			screen->pairs[style] = style;
+	for (int style = 1; style < HS_TOP_STYLES; style++) {
+		if (looks[style].ink && init_pair((short)style, looks[style].ink, paper) == OK)
+			screen->pairs[style] = (short)style;
 	}
 }
 
