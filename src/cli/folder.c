@@ -76,13 +76,12 @@ static int read_log(struct hs_folder *folder, struct hs_fault *fault)
 	if (rc != 0)
 		return rc;
 	if (!log->beyond_first.lsn) {
-		printf("log: %llu records to replay, %s\n", (unsigned long long)log->records,
+		printf("log: %" PRIu64 " records to replay, %s\n", log->records,
 		       hs_folder_log_short(folder) ? "DAMAGED" : "whole");
 		return 0;
 	}
 	hs_redo_survey_text(log, folder->path, folder->error, sizeof folder->error);
-	printf("log: %llu records to replay, then %s%s\n", (unsigned long long)log->records,
-	       folder->error,
+	printf("log: %" PRIu64 " records to replay, then %s%s\n", log->records, folder->error,
 	       log->damage ? "" : "; without sync a power cut may leave that, a start drops them");
 	return 0;
 }
@@ -277,19 +276,19 @@ void hs_folder_show_gaps(struct hs_folder *folder)
 		at = reader.end_at;
 		if (!hs_redo_reader_leap(&reader, &place))
 			break;
-		printf("  lost: records %llu to %llu, before byte %llu of '%s'\n",
-		       (unsigned long long)lsn, (unsigned long long)place.lsn - 1,
-		       (unsigned long long)place.at, hs_redo_file_name(place.turn));
+		printf("  lost: records %" PRIu64 " to %" PRIu64 ", before byte %" PRIu64
+		       " of '%s'\n",
+		       lsn, place.lsn - 1, place.at, hs_redo_file_name(place.turn));
 		if (turn < 0)
 			turn = place.turn, at = 0;
 		if (turn == place.turn && at < place.at)
 			show_keys(hs_redo_broken_body(&reader, turn, at, place.at));
 	}
 	if (folder->log.damage && folder->log.beyond == 0)
-		printf("  lost: record %llu, the last of the log, at byte %llu of '%s'\n",
-		       (unsigned long long)reader.lsn, (unsigned long long)folder->log.end_at,
+		printf("  lost: record %" PRIu64 ", the last of the log, at byte %" PRIu64
+		       " of '%s'\n",
+		       reader.lsn, folder->log.end_at,
 		       hs_redo_file_name(folder->log.end_turn < 0 ? 0 : folder->log.end_turn));
-	printf("  kept: %llu whole records, those behind the gaps included\n",
-	       (unsigned long long)kept);
+	printf("  kept: %" PRIu64 " whole records, those behind the gaps included\n", kept);
 	hs_redo_reader_close(&reader);
 }
