@@ -21,7 +21,7 @@ struct hs_flag {
 	/* What the kind of word needs. */
 	uint64_t min, max;
 	const char *const *words; /* up to a NULL */
-	size_t given;		  /* offset of a bool: it was on the command line; 0: nobody asks */
+	size_t given; /* offset of a bool that is set when the flag is on the command line; 0: none */
 };
 
 /* Of a row: the field, which only .min, .max, .words or .given may follow. */

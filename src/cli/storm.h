@@ -538,9 +538,9 @@ void hs_storm_conn_raise(struct hs_storm_conn *conn, uint64_t key, int64_t floor
 /* Connects again what waits for that, at this time at the latest. */
 void hs_storm_worker_wake(struct hs_storm_worker *worker, uint64_t at_us);
 struct hs_storm_flight *hs_storm_link_add(struct hs_storm_link *link);
-struct hs_storm_flight *hs_storm_link_take(
-	struct hs_storm_link *link); /* the oldest, off the ring */
-/* Of those under way on it, oldest first. */
+/* Takes the oldest flight off the ring. */
+struct hs_storm_flight *hs_storm_link_take(struct hs_storm_link *link);
+/* The flight at this place of those under way; 0 is the oldest. */
 static inline struct hs_storm_flight *hs_storm_link_flight(const struct hs_storm_link *link,
 							   uint32_t place)
 {

@@ -262,7 +262,7 @@ static void compose(struct hs_storm_worker *worker, struct hs_storm_conn *conn, 
 	hs_storm_conn_added(conn);
 }
 
-/* The next request as it is drawn, for this moment of the run. */
+/* Draws the key and the kind of the run's next request, and composes it. */
 static void compose_next(struct hs_storm_worker *worker, struct hs_storm_conn *conn,
 			 uint64_t due_ns)
 {

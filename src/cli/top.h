@@ -329,7 +329,7 @@ struct hs_top_place {
 	const struct hs_top_scale *scale; /* of partitions */
 };
 
-/* The tables that may have a column which others with the same items have not. */
+/* Where a column is shown: its `tables` are a set of these. */
 enum hs_top_table {
 	HS_TOP_TABLE_KEYS = 1 << HS_TOP_KEYS,
 	HS_TOP_TABLE_PREFIXES = 1 << HS_TOP_PREFIXES,
