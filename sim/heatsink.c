@@ -499,7 +499,8 @@ static void drain_cores(struct hs_sim_heatsink *heatsink)
 
 	later.mono_us += DRAIN_US;
 	while (any) {
-		any = hs_sim_news_hurry(heatsink) | end_peers(heatsink);
+		any = hs_sim_news_hurry(heatsink);
+		any |= end_peers(heatsink);
 		for (uint32_t i = 0; i < world->options.workers; i++) {
 			struct hs_core *core = world->workers[heatsink->first + i].core;
 
