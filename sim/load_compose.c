@@ -428,8 +428,8 @@ void hs_sim_actor_compose(struct hs_sim_actor *actor)
 		choice /= 2;
 	actor->requests_left--;
 	if (load->options.watches && hs_sim_load_draw(load, 2) == 0)
-		hs_sim_actor_compose_transaction(actor);
-	else if (choice < 6 || (choice < 9 && load->options.counters == 0))
+		choice = 12; /* a transaction */
+	if (choice < 6 || (choice < 9 && load->options.counters == 0))
 		compose_any(actor);
 	else if (choice < 9)
 		compose_counter(actor);

@@ -171,8 +171,6 @@ static void send_piece(struct hs_sim_wire *wire, const char *data, size_t len, u
 
 /* ---- the end ---- */
 
-static void reach_server(void *context, void *target, uint64_t number);
-
 static void tell_down(void *context, void *target, uint64_t number)
 {
 	struct hs_sim_wire *wire = target;

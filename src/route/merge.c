@@ -281,13 +281,12 @@ static void reply_cursor(uint64_t cursor, struct hs_walk rest, struct hs_reply *
 void hs_merge_cursor(struct hs_bytes part, uint64_t next, struct hs_reply *reply)
 {
 	struct hs_walk rest = walk_of(part);
-	struct hs_bytes cursor;
+	struct hs_bytes cursor = {0};
+	bool error = is_error(part);
 
-	if (is_error(part))
-		hs_buf_append_bytes(reply->out, part);
-	else if (!is_whole(part) || !take_cursor(&rest, &cursor))
+	if (!error && (!is_whole(part) || !take_cursor(&rest, &cursor)))
 		refuse("scan", reply);
-	else if (next == 0 || !hs_bytes_equal(cursor, HS_LIT("0")))
+	else if (error || next == 0 || !hs_bytes_equal(cursor, HS_LIT("0")))
 		hs_buf_append_bytes(reply->out, part);
 	else
 		reply_cursor(next, rest, reply);
