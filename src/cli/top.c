@@ -82,9 +82,11 @@ static void wait_until(struct top *top, uint64_t until_us)
 	uint64_t now_us = hs_clock_mono_us();
 
 	uv_update_time(&top->loop);
+	/* It repeats, because uv_run runs a timer that is due before it waits: without another one it would wait
+	 * for a key. */
 	if (until_us != UINT64_MAX)
 		uv_timer_start(&top->alarm, on_alarm,
-			       until_us > now_us ? (until_us - now_us + 999) / 1000 : 0, 0);
+			       until_us > now_us ? (until_us - now_us + 999) / 1000 : 0, 1);
 	uv_run(&top->loop, UV_RUN_ONCE);
 	uv_timer_stop(&top->alarm);
 }

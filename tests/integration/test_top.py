@@ -11,6 +11,7 @@ import signal
 import subprocess
 import tempfile
 import threading
+import time
 import unicodedata
 import unittest
 
@@ -432,6 +433,23 @@ class Live(unittest.TestCase):
             terminal.wait_text("product:8841:stock")
             server.scene = heat.calm()
             terminal.wait_text("user:103", gone="product")
+            self.quit(terminal)
+
+    def test_goes_on_after_slow_painting(self):
+        """Ctrl-S stops the terminal in the middle of a frame; when Ctrl-Q lets it go on, the next look is overdue."""
+        with FakeHeat(heat.hot_key()) as server:
+            terminal = self.watch(server)
+            terminal.wait_text("product:8841:stock")
+            terminal.type("\x13")
+            server.scene = heat.calm()
+            asked = -1
+            while asked != len(server.asked):  # until it paints, and cannot
+                asked = len(server.asked)
+                time.sleep(0.5)
+            terminal.type("\x11")
+            terminal.wait_text("user:103", gone="product")
+            server.scene = heat.hot_key()
+            terminal.wait_text("product:8841:stock")
             self.quit(terminal)
 
     def test_filter(self):
