@@ -37,9 +37,10 @@ def run(target, *args):
 class Running:
     """storm in the background until `end`."""
 
-    def __init__(self, test, target, *args):
+    def __init__(self, test, target, *args, env=None):
         self.test = test
-        self.process = Process(command(target, "--duration", f"{GUARD_S}s", *args))
+        self.process = Process(command(target, "--duration", f"{GUARD_S}s", *args),
+                               env={**os.environ, **(env or {})})
         test.addCleanup(lambda: self.process.child.poll() is None and self.process.kill9())
 
     def end(self, code=0):
@@ -55,7 +56,30 @@ def total(result, what):
     return sum(node[what] for node in result["nodes"].values())
 
 
-class RealCluster(unittest.TestCase):
+class OnCluster(unittest.TestCase):
+    """What tests do with `cluster`."""
+
+    def calls(self, node, name):
+        return node.client().info("commandstats").get(f"cmdstat_{name}", {}).get("calls", 0)
+
+    def wait_calls(self, node, name, more):
+        before = self.calls(node, name)
+        self.cluster.wait(f"{more} calls", lambda: self.calls(node, name) >= before + more)
+
+    def move_to_and_fro(self, slot, rounds):
+        """The slot moves key by key, under traffic; in the middle of a move keys are here and there."""
+        for _ in range(rounds):
+            owner = self.cluster.master_of(slot)
+            to = next(node for node in self.cluster.nodes if node.is_master() and node is not owner)
+            self.cluster.begin_move([slot], to)
+            for _ in range(20):
+                self.cluster.move_keys([slot], to, count=1)
+            self.wait_calls(to, "asking", 20)
+            self.cluster.move_keys([slot], to)
+            self.cluster.end_move([slot], to)
+
+
+class RealCluster(OnCluster):
     """One Cluster for all; its slots and roles stay as a test leaves them."""
 
     @classmethod
@@ -65,19 +89,12 @@ class RealCluster(unittest.TestCase):
     def setUp(self):
         self.cluster.reset()
 
-    def calls(self, node, name):
-        return node.client().info("commandstats").get(f"cmdstat_{name}", {}).get("calls", 0)
-
     def checked(self, *args):
         code, result, err = run(self.cluster.url(), "--verify", *args)
         self.assertEqual((code, err), (0, ""), result)
         self.assertTrue(result["verify"]["ok"])
         self.assertEqual(result["errors"], {})
         return result
-
-    def wait_calls(self, node, name, more):
-        before = self.calls(node, name)
-        self.cluster.wait(f"{more} calls", lambda: self.calls(node, name) >= before + more)
 
     # ---- where requests go ----
 
@@ -123,18 +140,6 @@ class RealCluster(unittest.TestCase):
         self.assertEqual(result["answered"], 2000)
 
     # ---- slots on the move ----
-
-    def move_to_and_fro(self, slot, rounds):
-        """The slot moves key by key, under traffic; in the middle of a move keys are here and there."""
-        for _ in range(rounds):
-            owner = self.cluster.master_of(slot)
-            to = next(node for node in self.cluster.nodes if node.is_master() and node is not owner)
-            self.cluster.begin_move([slot], to)
-            for _ in range(20):
-                self.cluster.move_keys([slot], to, count=1)
-            self.wait_calls(to, "asking", 20)
-            self.cluster.move_keys([slot], to)
-            self.cluster.end_move([slot], to)
 
     def test_strings_and_counters_while_slots_move(self):
         for args in (["--pipeline", 8], ["--rate", 3000, "--pipeline", 4], ["--ordered", "--pipeline", 4]):
@@ -234,9 +239,10 @@ class RealCluster(unittest.TestCase):
                 self.assertRegex("\n".join(result["verify"]["failures"]), said)
 
 
-class Secured(unittest.TestCase):
+class Secured(OnCluster):
     def test_tls_and_a_user(self):
-        with Cluster(masters=3, replicas=0, tls=True, users=["app on >pw ~app:* +@all"]) as cluster:
+        with Cluster(masters=3, replicas=0, tls=True, users=["app on >pw ~* +@all"]) as self.cluster:
+            cluster = self.cluster
             code, result, err = run(cluster.url(user="app", password="pw"), "--tls-ca-cert-file", cluster.tls.ca,
                                     "--verify", "--prefix", "app:", "--keys", 50, "--count", 2000, "--pipeline", 4)
             self.assertEqual((code, err, result["errors"]), (0, "", {}))
@@ -247,6 +253,15 @@ class Secured(unittest.TestCase):
             code, _, err = run(cluster.url(user="app", password="pw"))
             self.assertEqual(code, 1)
             self.assertRegex(err, "TLS: .*certificate")
+            # Nodes that it is redirected to are reached by TLS, and with the same user, too.
+            storm = Running(self, cluster.url(), "--tls-ca-cert-file", cluster.tls.ca, "--user", "app", "--verify",
+                            "--writes", "0.5", "--keys", 20, "--prefix", "{m}", env={"HEATSINK_PASSWORD": "pw"})
+            self.move_to_and_fro(slot_of("{m}"), 4)
+            result = storm.end()
+            self.assertGreater(total(result, "moved"), 0)
+            self.assertGreater(total(result, "asked"), 0)
+            self.assertEqual((result["lost"], result["errors"]), (0, {}))
+            self.assertTrue(result["verify"]["ok"])
 
 
 class ScriptedNode(FakeServer):
