@@ -15,6 +15,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -35,6 +36,7 @@ struct top {
 	struct hs_top_model model;
 	struct hs_top_view view;
 	struct hs_top_screen *screen;
+	int keys;     /* descriptor, see open_keys */
 	int signals;  /* descriptor */
 	int ended_by; /* a signal's number; 0: none */
 	bool quit;
@@ -282,6 +284,19 @@ static void wait_for_something(struct top *top)
 		on_keys(top, hs_clock_mono_us());
 }
 
+/* libuv makes every descriptor that it polls non-blocking. Standard input is open in the shell too:
+ * while top is stopped, and after its end, reads of other programs there would fail with EAGAIN. So
+ * the loop polls a descriptor of top's own, an epoll set whose only member is standard input. */
+static int open_keys(void)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+	int fd = epoll_create1(EPOLL_CLOEXEC);
+
+	hs_check(fd >= 0);
+	hs_check(epoll_ctl(fd, EPOLL_CTL_ADD, STDIN_FILENO, &event) == 0);
+	return fd;
+}
+
 /* Keys and signals wake the loop. */
 static void watch(struct top *top, uv_poll_t *poll, int fd)
 {
@@ -310,7 +325,8 @@ static int run_live(struct top *top)
 		close(top->signals);
 		return 1;
 	}
-	watch(top, &top->keyboard, STDIN_FILENO);
+	top->keys = open_keys();
+	watch(top, &top->keyboard, top->keys);
 	watch(top, &top->signal, top->signals);
 	top->next_us = hs_clock_mono_us();
 	while (!top->quit) {
@@ -326,13 +342,14 @@ static int run_live(struct top *top)
 	hs_top_screen_close(&top->screen);
 	uv_close((uv_handle_t *)&top->keyboard, NULL);
 	uv_close((uv_handle_t *)&top->signal, NULL);
+	close(top->keys);
 	close(top->signals);
 	return top->ended_by ? 128 + top->ended_by : 0;
 }
 
 int hs_cli_top(int argc, char **argv)
 {
-	struct top top = {.signals = -1};
+	struct top top = {.keys = -1, .signals = -1};
 	int code = hs_top_options_read(&top.options, argc, argv, stderr);
 
 	if (code != 0)

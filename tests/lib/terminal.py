@@ -265,6 +265,8 @@ class Terminal(Screen):
         wrong = []
         if termios.tcgetattr(self.slave) != self.before:
             wrong.append("the line's settings are not as they were")
+        if fcntl.fcntl(self.slave, fcntl.F_GETFL) & os.O_NONBLOCK:
+            wrong.append("the line is left non-blocking")
         if ("?", 1049) in self.modes:
             wrong.append("the other screen is still shown")
         if ("?", 1) in self.modes:
