@@ -297,6 +297,37 @@ static int open_keys(void)
 	return fd;
 }
 
+static void on_no_signal(int number)
+{
+	(void)number; /* never called: SIGTSTP is blocked while this is its handler */
+}
+
+/* Blocks the signals that the loop reads from the descriptor.
+ *
+ * ncurses sets SIGTSTP to SIG_IGN during every refresh, unless the program has a handler of its own
+ * when the screen is opened. SIG_IGN makes the kernel discard a pending SIGTSTP, even a blocked
+ * one: a Ctrl-Z that came while top started, or after it last read the descriptor, would be lost.
+ * The handler here is never called; with it, ncurses leaves SIGTSTP alone. */
+static int open_signals(void)
+{
+	struct sigaction handled = {.sa_handler = on_no_signal};
+	sigset_t ours;
+	int fd;
+
+	sigemptyset(&ours);
+	sigaddset(&ours, SIGINT);
+	sigaddset(&ours, SIGTERM);
+	sigaddset(&ours, SIGHUP);
+	sigaddset(&ours, SIGQUIT);
+	sigaddset(&ours, SIGWINCH);
+	sigaddset(&ours, SIGTSTP);
+	sigprocmask(SIG_BLOCK, &ours, NULL);
+	sigaction(SIGTSTP, &handled, NULL); /* once it is blocked: the handler would swallow it */
+	fd = signalfd(-1, &ours, SFD_NONBLOCK | SFD_CLOEXEC);
+	hs_check(fd >= 0);
+	return fd;
+}
+
 /* Keys and signals wake the loop. */
 static void watch(struct top *top, uv_poll_t *poll, int fd)
 {
@@ -306,19 +337,8 @@ static void watch(struct top *top, uv_poll_t *poll, int fd)
 
 static int run_live(struct top *top)
 {
-	sigset_t ours;
-
 	/* Before the screen, so that no signal finds the terminal half taken. */
-	sigemptyset(&ours);
-	sigaddset(&ours, SIGINT);
-	sigaddset(&ours, SIGTERM);
-	sigaddset(&ours, SIGHUP);
-	sigaddset(&ours, SIGQUIT);
-	sigaddset(&ours, SIGWINCH);
-	sigaddset(&ours, SIGTSTP);
-	sigprocmask(SIG_BLOCK, &ours, NULL);
-	top->signals = signalfd(-1, &ours, SFD_NONBLOCK | SFD_CLOEXEC);
-	hs_check(top->signals >= 0);
+	top->signals = open_signals();
 	top->screen = hs_top_screen_open(top->error);
 	if (!top->screen) {
 		fprintf(stderr, "heatsink top: %s\n", top->error);

@@ -9,13 +9,16 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import tempfile
+import termios
 import threading
 import time
 import unicodedata
 import unittest
 
 import heat
+import job_shell
 from checks import wait_for
 from fake import Hangup
 from heat import FakeHeat
@@ -573,6 +576,35 @@ class Live(unittest.TestCase):
             terminal.hang_up()
             # It may see that the terminal is gone before it gets the signal that says so.
             self.assertIn(terminal.child.wait(GUARD_S), (0, 128 + signal.SIGHUP))
+
+    def stop_and_continue(self, server, *options, keys=""):
+        """Types the keys, if any, at the first frame; waits until top stops; continues and quits."""
+        terminal = Terminal([sys.executable, job_shell.__file__, *options,
+                             *command(server.port, "--interval", "0.1")])
+        self.addCleanup(terminal.__exit__)
+        if keys:
+            terminal.wait_text("user:100")
+            terminal.type(keys)
+        terminal.wait_text(f"job stopped by {signal.SIGTSTP:d}")
+        self.assertIn("\x1b[?1049h", terminal.seen)
+        self.assertEqual(terminal.restored(), [])
+        flags = termios.tcgetattr(terminal.slave)[3]
+        self.assertEqual(flags & termios.ECHO, termios.ECHO)
+        self.assertEqual(flags & termios.ICANON, termios.ICANON)
+        terminal.change_size(24, 132)
+        terminal.type("\n")
+        terminal.wait_text("user:100", "ADDRESS")
+        self.assertIn(("?", 1049), terminal.modes)
+        self.quit(terminal)
+
+    def test_stopped_and_continued(self):
+        with FakeHeat(heat.calm()) as server:
+            self.stop_and_continue(server, keys="\x1a")  # Ctrl-Z
+
+    def test_stopped_before_the_first_frame(self):
+        """ncurses must not discard a Ctrl-Z that comes between top's start and its first frame."""
+        with FakeHeat(heat.calm()) as server:
+            self.stop_and_continue(server, "--pending")
 
     def test_a_stop_that_cannot_be(self):
         """Nobody could continue the leader of a session, so the kernel does not stop it."""
