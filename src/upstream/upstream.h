@@ -6,9 +6,9 @@
  *       ▲                │ failed                                                │
  *       └────────────────┴───────── backoff: not again before `open_at_us` ◄─────┘
  *
- * Two owners keep the backoff elsewhere. Connections to a node that all clients share wait for the node's
+ * Three owners do not use its backoff. Connections to a node that all clients share wait for the node's
  * (engine/redis/flow.h). The topology monitor opens a connection when it wants an answer of the node, which it
- * does at fixed intervals, and backs off between its looks at the topology.
+ * does at fixed intervals, and backs off between its looks at the topology. `top` connects with its next question.
  *
  * Its owner decides; whoever drives it (conn.h on a libuv loop, the simulator's network) moves its bytes
  * and runs the greeting. One thread. */
