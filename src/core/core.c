@@ -28,6 +28,7 @@ struct hs_core *hs_core_create(const struct hs_core_world *world,
 
 	core->world = *world;
 	core->options = *options;
+	hs_hash_table_init(&core->ids);
 	hs_list_init(&core->sessions);
 	hs_list_init(&core->sendable);
 	hs_list_init(&core->sleepers);
@@ -58,7 +59,7 @@ void hs_core_destroy(struct hs_core **pointer)
 	hs_hots_deinit(&core->hots);
 	hs_request_pool_deinit(core);
 	hs_mem_free(&core->self);
-	hs_mem_free(&core->ids);
+	hs_hash_table_deinit(&core->ids);
 	hs_slowlog_destroy(&core->slowlog);
 	hs_acl_log_destroy(&core->acl_log);
 	hs_acl_drop(&core->acl);
@@ -300,9 +301,8 @@ void hs_core_resume(struct hs_core *core, struct hs_session *session)
 		return;
 	}
 	/* One reply may be larger than the limit; one with more behind it may not. */
-	if (!session->cut && (session->inflight > 0 || session->in.len > 0) &&
-	    hs_core_unsent(session) > core->options.output_bytes_max)
-		cut_off_at_output_limit(core, session);
+	if (session->inflight > 0 || session->in.len > 0)
+		hs_core_check_output(core, session);
 	if (!session->running && session->in.len > 0 && may_run(session))
 		run_kept_input(core, session);
 	if (session->ended && !session->closing)
@@ -412,7 +412,7 @@ void hs_core_disconnect(struct hs_core *core, struct hs_session *session)
 {
 	hs_list_remove(&session->sendable);
 	session->gone = true; /* first: from here on nobody is told about it */
-	hs_session_forget_id(core, session);
+	hs_hash_table_remove(&core->ids, &session->by_id);
 	core->orphans++;
 	hs_buf_deinit(&session->in);
 	hs_pause_release(core, session);

@@ -4,65 +4,14 @@
 
 #include <stdio.h>
 
-enum { IDS_MIN = 64 };
-
-static struct hs_session **id_bucket(const struct hs_core *core, uint64_t id)
-{
-	return &core->ids[(size_t)id & core->ids_mask]; /* numbers are given out in a row */
-}
-
-static void grow_ids(struct hs_core *core)
-{
-	size_t count = core->ids ? (core->ids_mask + 1) * 2 : IDS_MIN;
-	struct hs_session **old = core->ids;
-	size_t old_count = old ? core->ids_mask + 1 : 0;
-
-	core->ids = hs_mem_zalloc(count * sizeof(struct hs_session *));
-	core->ids_mask = count - 1;
-	for (size_t i = 0; i < old_count; i++) {
-		while (old[i]) {
-			struct hs_session *session = old[i];
-			struct hs_session **bucket = id_bucket(core, session->id);
-
-			old[i] = session->same_id;
-			session->same_id = *bucket;
-			*bucket = session;
-		}
-	}
-	hs_mem_free(&old);
-}
-
-static void remember_id(struct hs_core *core, struct hs_session *session)
-{
-	struct hs_session **bucket;
-
-	if (!core->ids || core->ids_count > core->ids_mask)
-		grow_ids(core);
-	bucket = id_bucket(core, session->id);
-	session->same_id = *bucket;
-	*bucket = session;
-	core->ids_count++;
-}
-
-void hs_session_forget_id(struct hs_core *core, struct hs_session *session)
-{
-	struct hs_session **at = id_bucket(core, session->id);
-
-	while (*at && *at != session)
-		at = &(*at)->same_id;
-	if (!*at)
-		return;
-	*at = session->same_id;
-	core->ids_count--;
-}
-
 struct hs_session *hs_session_find(const struct hs_core *core, uint64_t id)
 {
-	struct hs_session *session = core->ids ? *id_bucket(core, id) : NULL;
-
-	while (session && session->id != id)
-		session = session->same_id;
-	return session;
+	/* Numbers are given out in a row: each is its own hash. */
+	hs_hash_each(struct hs_session, session, &core->ids, id, by_id) {
+		if (session->id == id)
+			return session;
+	}
+	return NULL;
 }
 
 /* It has no number, no client and no end: whatever is said to it is lost. */
@@ -94,7 +43,7 @@ struct hs_session *hs_session_create(struct hs_core *core, const struct hs_core_
 	hs_list_append(&core->sessions, &session->all);
 	hs_wire_request_init(&session->parser);
 	session->id = client->id;
-	remember_id(core, session);
+	hs_hash_table_add(&core->ids, &session->by_id, session->id);
 	session->fd = client->fd;
 	session->tls = client->tls;
 	session->own = client->own;

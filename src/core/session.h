@@ -7,6 +7,7 @@
 #define HS_CORE_SESSION_H
 
 #include "base/buf.h"
+#include "base/hash_table.h"
 #include "base/list.h"
 #include "core/core.h"
 #include "wire/request.h"
@@ -54,7 +55,7 @@ struct hs_session {
 	const struct hs_command *last_command;
 	struct hs_multi *multi;	    /* NULL outside MULTI */
 	struct hs_watches *watches; /* NULL: none */
-	struct hs_session *same_id; /* in core->ids: the next of its bucket */
+	struct hs_hash_node by_id;  /* in core->ids, until its client is gone */
 	uint32_t listeners;	 /* a bit for each stage that hears of its commands and answers */
 	uint32_t subscriptions;	 /* with those that the engine is still asked about */
 	struct hs_request *late; /* an EXEC that has committed and goes on, or NULL */
@@ -86,7 +87,7 @@ struct hs_session *hs_session_create(struct hs_core *core, const struct hs_core_
 void hs_session_destroy(struct hs_core *core, struct hs_session **session);
 /* The one with that number, if it is connected here. */
 struct hs_session *hs_session_find(const struct hs_core *core, uint64_t id);
-void hs_session_forget_id(struct hs_core *core, struct hs_session *session);
+
 struct hs_session *hs_session_create_self(struct hs_core *core);
 void hs_session_mark_sendable(struct hs_core *core, struct hs_session *session);
 void hs_session_close(struct hs_core *core, struct hs_session *session); /* when all is sent */

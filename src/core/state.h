@@ -36,9 +36,7 @@ struct hs_core {
 	struct hs_link sessions;
 	struct hs_link sendable;
 	struct hs_link sleepers;
-	struct hs_session **ids; /* who is connected, by number: a hash table */
-	size_t ids_mask;
-	size_t ids_count;
+	struct hs_hash_table ids;    /* who is connected, by number */
 	struct hs_session *self;     /* nobody: owns the requests that are the core's own */
 	struct hs_link internal_due; /* internal calls with a timeout, the first to be over first */
 	uint64_t calls;		     /* commands dispatched, ever */
