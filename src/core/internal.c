@@ -26,8 +26,8 @@ static void fill_op(struct hs_core *core, const struct hs_request *request, stru
 	};
 }
 
-static struct hs_request *prepare(struct hs_core *core, const struct hs_internal *internal,
-				  uint32_t parts)
+struct hs_request *hs_internal_prepare_parts(struct hs_core *core,
+					     const struct hs_internal *internal, uint32_t parts)
 {
 	struct hs_request *request = hs_request_get(core, core->self, internal->call.command);
 
@@ -53,13 +53,7 @@ static struct hs_request *prepare(struct hs_core *core, const struct hs_internal
 
 struct hs_request *hs_internal_prepare(struct hs_core *core, const struct hs_internal *internal)
 {
-	return prepare(core, internal, 1);
-}
-
-struct hs_request *hs_internal_prepare_parts(struct hs_core *core,
-					     const struct hs_internal *internal, uint32_t parts)
-{
-	return prepare(core, internal, parts);
+	return hs_internal_prepare_parts(core, internal, 1);
 }
 
 void hs_internal_prepare_again(struct hs_core *core, struct hs_request *request)

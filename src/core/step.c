@@ -23,11 +23,6 @@
 
 #include <stdio.h>
 
-static bool may_precede_auth(const struct hs_command *command)
-{
-	return command->flags & HS_CMD_NO_AUTH;
-}
-
 /* Commands that act on the transaction itself and are never queued into it. */
 static bool runs_inside_multi(const struct hs_command *command)
 {
@@ -253,8 +248,8 @@ static void finish_at(struct hs_core *core, struct hs_request *request, uint64_t
 	hs_request_finish(core, request);
 }
 
-/* The parts are all answered: one reply of them, in its turn. */
-static void finish_parts(struct hs_core *core, struct hs_request *request)
+/* One reply of all parts, in its turn. */
+void hs_step_answered(struct hs_core *core, struct hs_request *request)
 {
 	struct hs_session *session = request->session;
 	uint64_t now_us = core->now.mono_us;
@@ -274,11 +269,6 @@ static void finish_parts(struct hs_core *core, struct hs_request *request)
 	hs_count_request(core, request, hs_buf_bytes(&request->reply));
 	if (!hs_late_begin(core, request))
 		finish_at(core, request, now_us);
-}
-
-void hs_step_answered(struct hs_core *core, struct hs_request *request)
-{
-	finish_parts(core, request);
 }
 
 void hs_step_finish(struct hs_core *core, struct hs_request *request)
@@ -356,7 +346,7 @@ static void submit(struct hs_core *core, struct hs_request *request, struct hs_p
 	if (--request->parts_left == 0) {
 		bool delayed = request->delayed;
 
-		finish_parts(core, request);
+		hs_step_answered(core, request);
 		/* Of those that waited, several may be refused in a row. */
 		if (delayed && session->inflight > 0 && !session->gone)
 			hs_core_check_output(core, session);
@@ -413,7 +403,7 @@ void hs_step_arrived(struct hs_core *core, struct hs_request *request, struct hs
 		op->answer.len = 0;
 		if (--request->parts_left > 0)
 			return;
-		finish_parts(core, request);
+		hs_step_answered(core, request);
 	}
 }
 
@@ -822,7 +812,7 @@ static bool dispatch(struct hs_core *core, struct hs_session *session, struct hs
 		reject_arity(core, session, command);
 		return true;
 	}
-	if (!hs_users_let_in(core, session) && !may_precede_auth(command)) {
+	if (!hs_users_let_in(core, session) && !(command->flags & HS_CMD_NO_AUTH)) {
 		hs_step_reject(core, session, command, "NOAUTH Authentication required.");
 		return true;
 	}

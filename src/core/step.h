@@ -13,7 +13,7 @@ void hs_step_cancel(struct hs_core *core, struct hs_session *session);
 bool hs_step_unblock(struct hs_core *core, struct hs_session *session, bool error);
 /* Sends part `index`. When it was the last to be answered, and at once, the request is gone. */
 void hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t index);
-/* All parts of a request are answered, and were not submitted. */
+/* All parts of a request are answered. */
 void hs_step_answered(struct hs_core *core, struct hs_request *request);
 /* A part is answered: its reply is in op.answer or `out`. Stages with numbers below `below` hear of it. The request
  * may be gone when this returns. */
