@@ -177,11 +177,9 @@ static void go_on(struct hs_core *core, struct hs_request *exec)
 	while (late->next < tx->count) {
 		const struct hs_op_tx_command *command = &tx->commands[late->next++];
 		struct hs_call call = hs_call_queued(command);
-		int64_t len = hs_answer_length(late->rest.data, late->rest.len);
-		struct hs_bytes element = {late->rest.data, len > 0 ? (size_t)len : 0};
+		struct hs_bytes element;
 
-		late->rest.data += element.len;
-		late->rest.len -= element.len;
+		hs_answer_take(&late->rest, &element);
 		/* An error in its place: its user may no longer run it, or the server refused. */
 		if (!hs_late_is(core, command->command, &late->begun) ||
 		    (element.len > 0 && element.data[0] == '-')) {
@@ -246,14 +244,10 @@ static struct hs_bytes next_element(struct hs_bytes *rest)
 void hs_late_account(struct hs_core *core, const struct hs_request *exec, uint64_t time_us)
 {
 	const struct hs_op_tx *tx = exec->parts_count == 1 ? exec->parts[0].op.tx : NULL;
-	struct hs_bytes rest = hs_buf_bytes(&exec->reply);
-	struct hs_answer head;
-	int64_t used = rest.len > 0 ? hs_answer_head(&head, rest.data, rest.len) : 0;
+	struct hs_bytes rest = hs_answer_elements(hs_buf_bytes(&exec->reply));
 
-	if (!tx || used <= 0 || head.type != HS_ANSWER_ARRAY || head.count < 0)
+	if (!tx || rest.len == 0)
 		return; /* it did not take place */
-	rest.data += used;
-	rest.len -= (size_t)used;
 	for (size_t i = 0; i < tx->count; i++) {
 		const struct hs_command *command = tx->commands[i].command;
 		struct hs_core_command_stats *stats = &core->stats.command[command->id];

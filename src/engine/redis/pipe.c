@@ -90,25 +90,15 @@ void hs_pipe_keep_error(struct hs_pipe *pipe, struct hs_op *op, struct hs_bytes 
 bool hs_pipe_splice(const struct hs_op *op, struct hs_bytes reply, struct hs_buf *out)
 {
 	struct hs_reply writer = {.out = out, .resp = op->resp};
-	struct hs_answer head;
-	int64_t used = hs_answer_head(&head, reply.data, reply.len);
-	size_t at = (size_t)used;
+	struct hs_bytes rest = hs_answer_elements(reply);
 
-	if (used <= 0 || head.type != HS_ANSWER_ARRAY)
-		return false;
 	hs_reply_array(&writer, op->tx->count);
 	for (size_t i = 0; i < op->tx->count; i++) {
 		struct hs_bytes answered = op->tx->commands[i].answered;
 
-		if (answered.len == 0) {
-			int64_t len = hs_answer_length(reply.data + at, reply.len - at);
-
-			if (len <= 0)
-				return false;
-			answered = (struct hs_bytes){reply.data + at, (size_t)len};
-			at += (size_t)len;
-		}
+		if (answered.len == 0 && !hs_answer_take(&rest, &answered))
+			return false;
 		hs_buf_append_bytes(out, answered);
 	}
-	return at == reply.len;
+	return rest.len == 0;
 }

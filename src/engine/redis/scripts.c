@@ -3,9 +3,9 @@
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "wire/answer.h"
 
-#include <ctype.h>
 #include <openssl/evp.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -15,7 +15,6 @@ enum {
 	SCRIPTS_MAX = 4096,
 	SEEN = 1024, /* scripts that a worker need not look up, by a few bits of their hash */
 	DIGEST_BYTES = 20,
-	DIGEST_DIGITS = 2 * DIGEST_BYTES,
 };
 #define SCRIPTS_BYTES_MAX (64 * HS_MIB)
 
@@ -165,21 +164,16 @@ static bool concerns_scripts(const struct hs_op_tx *tx)
 /* The scripts that a transaction loaded: they are in the elements that are no errors. */
 static void note_exec(struct hs_scripts *scripts, const struct hs_op *op)
 {
-	struct hs_bytes rest = op->answer.len > 0 ? op->answer : hs_buf_bytes(op->out);
-	struct hs_answer head;
-	int64_t len = hs_answer_head(&head, rest.data, rest.len);
-	bool ran = len > 0 && head.type == HS_ANSWER_ARRAY;
+	struct hs_bytes reply = op->answer.len > 0 ? op->answer : hs_buf_bytes(op->out);
+	struct hs_bytes rest = hs_answer_elements(reply), element;
 
 	for (size_t i = 0; i < op->tx->count; i++) {
 		const struct hs_op_tx_command *queued = &op->tx->commands[i];
+		bool ran = hs_answer_take(&rest, &element);
 
-		if (len > 0) {
-			rest = (struct hs_bytes){rest.data + len, rest.len - (size_t)len};
-			len = ran ? hs_answer_length(rest.data, rest.len) : 0;
-		}
 		if (is_flush(queued->command))
 			forget(scripts);
-		else if (len > 0 && rest.data[0] != '-' && queued->answered.len == 0 &&
+		else if (ran && element.data[0] != '-' && queued->answered.len == 0 &&
 			 is_load(queued->command, queued->argc) &&
 			 queued->argv[2].len <= SCRIPTS_BYTES_MAX)
 			note_text(scripts, op->worker, queued->argv[2]);
@@ -209,18 +203,17 @@ void hs_scripts_note(struct hs_scripts *scripts, const struct hs_op *op)
 
 bool hs_scripts_find(struct hs_scripts *scripts, struct hs_bytes digest, struct hs_buf *script)
 {
-	unsigned char wanted[DIGEST_BYTES] = {0};
+	unsigned char wanted[DIGEST_BYTES];
 	const struct script *found;
 
-	if (digest.len != DIGEST_DIGITS)
+	if (digest.len != 2 * DIGEST_BYTES)
 		return false;
-	for (size_t i = 0; i < DIGEST_DIGITS; i++) {
-		int digit = tolower((unsigned char)digest.data[i]);
+	for (size_t i = 0; i < DIGEST_BYTES; i++) {
+		int byte = hs_num_hex_byte(digest.data + 2 * i);
 
-		if (!isxdigit(digit))
+		if (byte < 0)
 			return false;
-		digit = digit <= '9' ? digit - '0' : digit - 'a' + 10;
-		wanted[i / 2] = (unsigned char)(wanted[i / 2] << 4 | digit);
+		wanted[i] = (unsigned char)byte;
 	}
 	uv_mutex_lock(&scripts->mutex);
 	found = find(scripts, wanted);
