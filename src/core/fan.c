@@ -283,20 +283,10 @@ static uint16_t open_slot_cursor(struct hs_request *request)
 void hs_fan_cursor(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
 		   const struct hs_call *call)
 {
-	struct hs_request *request = hs_request_make(core, session, call);
-	struct hs_op *op;
+	struct hs_request *request = hs_request_single(core, session, call, HS_SLOT_NONE);
+	struct hs_op *op = &request->parts[0].op;
 
 	request->exec = exec;
-	hs_request_split(request, 1);
-	op = &request->parts[0].op;
-	*op = (struct hs_op){
-		.kind = HS_OP_COMMAND,
-		.command = call->command,
-		.slot = HS_SLOT_NONE,
-		.argv = request->call.argv,
-		.argc = call->argc,
-		.raw = request->call.raw,
-	};
 	if (core->world.together == HS_TOGETHER_PARTITION) {
 		op->slot = open_slot_cursor(request);
 		op->partition = hs_core_partition(core, op->slot);

@@ -488,13 +488,15 @@ static void remember(struct hs_core *core, struct hs_session *session, uint16_t 
 void hs_multi_watch(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
 		    const struct hs_call *call, struct hs_bytes element)
 {
-	struct hs_request *request = hs_request_get(core, session, call->command);
-	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
 	uint16_t slot = hs_slot_of(call->argv[1]);
+	struct hs_request *request = hs_request_single(core, session, call, slot);
+	struct hs_op *op = &request->parts[0].op;
+	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
 	size_t watched = session->watches ? session->watches->keys : 0;
 	const char *refused = NULL;
 
 	(void)exec, (void)element; /* it is not queued */
+	op->kind = HS_OP_WATCH;
 	if (session->multi)
 		refused = "ERR WATCH inside MULTI is not allowed";
 	else if (core->world.together != HS_TOGETHER_ALL && session->watches &&
@@ -509,17 +511,7 @@ void hs_multi_watch(struct hs_core *core, struct hs_session *session, struct hs_
 		return;
 	}
 	remember(core, session, slot, call->argc, call->argv);
-	hs_request_keep(request, call);
-	hs_request_split(request, 1);
-	request->parts[0].op = (struct hs_op){
-		.kind = HS_OP_WATCH,
-		.command = call->command,
-		.slot = slot,
-		.partition = hs_core_partition(core, slot),
-		.argv = request->call.argv,
-		.argc = call->argc,
-		.watcher = session->id,
-		.watching = watched > 0,
-	};
+	op->watcher = session->id;
+	op->watching = watched > 0;
 	hs_step_submit(core, request, 0);
 }

@@ -26,15 +26,11 @@ void hs_pause_begin(struct hs_core *core, enum hs_pause_mode mode, uint64_t unti
 
 void hs_pause_end(struct hs_core *core)
 {
-	struct hs_link *link, *next;
-
 	core->pause.mode = HS_PAUSE_NONE;
 	core->pause.until_us = 0;
-	for (link = core->sessions.next; core->pause.sessions > 0 && link != &core->sessions;
-	     link = next) {
-		struct hs_session *session = hs_list_entry(link, struct hs_session, all);
-
-		next = link->next;
+	hs_list_each_safe(struct hs_session, session, &core->sessions, all) {
+		if (core->pause.sessions == 0)
+			break;
 		if (session->hold != HS_HOLD_PAUSE)
 			continue;
 		hs_pause_release(core, session);
@@ -60,22 +56,6 @@ bool hs_pause_is_write(const struct hs_command *command)
 		strchr(command->name, '.'));
 }
 
-/* The next word of a line, which ends with a space or `end`; empty: there is none. */
-static struct hs_bytes next_word(struct hs_bytes *rest, char end)
-{
-	struct hs_bytes word = {rest->data, 0};
-
-	while (word.len < rest->len && rest->data[word.len] != end)
-		word.len++;
-	rest->data += word.len;
-	rest->len -= word.len;
-	if (rest->len > 0) {
-		rest->data++;
-		rest->len--;
-	}
-	return word;
-}
-
 /* Whether a script says in its first line that it does not write: "#!lua flags=no-writes,allow-oom". */
 static bool says_no_writes(struct hs_bytes script)
 {
@@ -84,17 +64,17 @@ static bool says_no_writes(struct hs_bytes script)
 
 	if (script.len == 0) /* heatsink does not know the script: it may write */
 		return false;
-	line = next_word(&script, '\n');
-	if (!hs_bytes_equal(next_word(&line, ' '), engine))
+	line = hs_bytes_cut(&script, '\n');
+	if (!hs_bytes_equal(hs_bytes_cut(&line, ' '), engine))
 		return false;
 	while (line.len > 0) {
-		word = next_word(&line, ' ');
+		word = hs_bytes_cut(&line, ' ');
 		if (!hs_bytes_begins(word, list))
 			continue;
 		word.data += list.len;
 		word.len -= list.len;
 		while (word.len > 0) {
-			flag = next_word(&word, ',');
+			flag = hs_bytes_cut(&word, ',');
 			if (hs_bytes_equal(flag, HS_LIT("no-writes")))
 				return true;
 		}
