@@ -53,18 +53,12 @@ static void write_one(struct walk *walk, const struct hs_answer *answer)
 	switch (answer->type) {
 	case HS_ANSWER_STATUS:
 		hs_buf_append(out, "+", 1);
-		break;
-	case HS_ANSWER_ERROR: {
-		size_t start = out->len;
-
-		hs_buf_append(out, "-", 1);
 		hs_buf_append_bytes(out, answer->text);
-		for (size_t i = start; i < out->len; i++) /* a line is all there is for it */
-			if (out->data[i] == '\r' || out->data[i] == '\n')
-				out->data[i] = ' ';
 		hs_buf_append(out, "\r\n", 2);
 		return;
-	}
+	case HS_ANSWER_ERROR:
+		hs_reply_error_bytes(reply, answer->text); /* a line is all there is for it */
+		return;
 	case HS_ANSWER_INT:
 	case HS_ANSWER_BOOL:
 		hs_reply_int(reply, answer->integer);
@@ -79,8 +73,6 @@ static void write_one(struct walk *walk, const struct hs_answer *answer)
 		hs_reply_bulk(reply, answer->text);
 		return;
 	}
-	hs_buf_append_bytes(out, answer->text);
-	hs_buf_append(out, "\r\n", 2);
 }
 
 /* How many elements follow a header, and whether RESP2 can say so. */

@@ -25,22 +25,21 @@ static void header(struct hs_reply *reply, char type, int64_t value)
 	reply->out->len += len + 3;
 }
 
-static void line(struct hs_reply *reply, char type, const char *text)
+static void line(struct hs_reply *reply, char type, struct hs_bytes text)
 {
-	size_t len = strlen(text);
-	char *room = hs_buf_reserve(reply->out, len + 3);
+	char *room = hs_buf_reserve(reply->out, text.len + 3);
 
 	room[0] = type;
-	for (size_t i = 0; i < len; i++)
-		room[1 + i] = text[i];
-	room[len + 1] = '\r';
-	room[len + 2] = '\n';
-	reply->out->len += len + 3;
+	for (size_t i = 0; i < text.len; i++)
+		room[1 + i] = text.data[i];
+	room[text.len + 1] = '\r';
+	room[text.len + 2] = '\n';
+	reply->out->len += text.len + 3;
 }
 
 void hs_reply_status(struct hs_reply *reply, const char *text)
 {
-	line(reply, '+', text);
+	line(reply, '+', hs_bytes_of(text));
 }
 
 void hs_reply_ok(struct hs_reply *reply)
@@ -48,7 +47,7 @@ void hs_reply_ok(struct hs_reply *reply)
 	hs_buf_append(reply->out, "+OK\r\n", 5);
 }
 
-void hs_reply_error(struct hs_reply *reply, const char *text)
+void hs_reply_error_bytes(struct hs_reply *reply, struct hs_bytes text)
 {
 	size_t start = reply->out->len + 1;
 
@@ -57,6 +56,11 @@ void hs_reply_error(struct hs_reply *reply, const char *text)
 		if (reply->out->data[i] == '\r' || reply->out->data[i] == '\n')
 			reply->out->data[i] = ' ';
 	}
+}
+
+void hs_reply_error(struct hs_reply *reply, const char *text)
+{
+	hs_reply_error_bytes(reply, hs_bytes_of(text));
 }
 
 void hs_reply_errorf(struct hs_reply *reply, const char *format, ...)
@@ -122,7 +126,7 @@ void hs_reply_double(struct hs_reply *reply, double value)
 	else
 		snprintf(text, sizeof text, "%.17g", value);
 	if (reply->resp == 3)
-		line(reply, ',', text);
+		line(reply, ',', hs_bytes_of(text));
 	else
 		hs_reply_bulk_text(reply, text);
 }
@@ -145,7 +149,7 @@ void hs_reply_decimal(struct hs_reply *reply, double value, int decimals)
 	if (strcmp(text, "-0") == 0)
 		snprintf(text, sizeof text, "0");
 	if (reply->resp == 3)
-		line(reply, ',', text);
+		line(reply, ',', hs_bytes_of(text));
 	else
 		hs_reply_bulk_text(reply, text);
 }
@@ -153,7 +157,7 @@ void hs_reply_decimal(struct hs_reply *reply, double value, int decimals)
 void hs_reply_bool(struct hs_reply *reply, bool value)
 {
 	if (reply->resp == 3)
-		line(reply, '#', value ? "t" : "f");
+		line(reply, '#', value ? HS_LIT("t") : HS_LIT("f"));
 	else
 		hs_reply_int(reply, value);
 }

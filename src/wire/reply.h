@@ -24,6 +24,7 @@ void hs_reply_ok(struct hs_reply *reply);
 /* -text. A text without an upper-case code gets "ERR " put before it by the caller, never here:
  * hs_reply_error(r, "ERR syntax error"). Line breaks become spaces. */
 void hs_reply_error(struct hs_reply *reply, const char *text);
+void hs_reply_error_bytes(struct hs_reply *reply, struct hs_bytes text);
 void hs_reply_errorf(struct hs_reply *reply, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 

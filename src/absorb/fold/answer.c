@@ -276,18 +276,13 @@ static void part(const struct answers *answers, enum share share, struct hs_byte
 /* An error as both dialects have it: one line. RESP3 also has errors with a length. */
 static struct hs_bytes plain_error(struct answers *answers, struct hs_bytes text)
 {
-	struct hs_buf *out = answers->scratch;
+	struct hs_reply reply = {.out = answers->scratch, .resp = 2};
 
 	if (answers->reply.data[0] == '-')
 		return answers->reply;
-	out->len = 0;
-	hs_buf_append(out, "-", 1);
-	hs_buf_append_bytes(out, text);
-	for (size_t i = 1; i < out->len; i++)
-		if (out->data[i] == '\r' || out->data[i] == '\n')
-			out->data[i] = ' ';
-	hs_buf_append(out, "\r\n", 2);
-	return hs_buf_bytes(out);
+	answers->scratch->len = 0;
+	hs_reply_error_bytes(&reply, text);
+	return hs_buf_bytes(answers->scratch);
 }
 
 /* Whether the reply says that the batch was done; fetches the value before its first ask. */
