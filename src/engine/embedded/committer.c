@@ -39,18 +39,13 @@ static uint64_t now_us(struct hs_committer *committer)
 /* Returns how many there were. */
 static size_t take(struct hs_committer *committer)
 {
-	struct hs_op *chain = hs_mpsc_take(&committer->queue, offsetof(struct hs_op, next));
-	size_t count = 1;
+	struct hs_op *op = hs_mpsc_take(&committer->queue, offsetof(struct hs_op, next)), *next;
+	size_t count = 0;
 
-	if (!chain)
-		return 0;
-	if (committer->first)
-		committer->last->next = chain;
-	else
-		committer->first = chain;
-	for (; chain->next; count++)
-		chain = chain->next;
-	committer->last = chain;
+	for (; op; op = next, count++) {
+		next = op->next;
+		hs_ops_push(&committer->taken, op);
+	}
 	return count;
 }
 
@@ -59,7 +54,7 @@ static size_t take(struct hs_committer *committer)
 static void gather(struct hs_committer *committer)
 {
 	take(committer);
-	if (!committer->first)
+	if (!committer->taken.first)
 		return;
 	sched_yield();
 	take(committer);
@@ -94,29 +89,19 @@ static void sleep_a_while(struct hs_committer *committer, bool patient)
 /* Moves the first `count` operations that were taken to those of the group. */
 static void move_to_group(struct hs_committer *committer, size_t count)
 {
-	struct hs_op *first = committer->first, *last = first;
+	while (count-- > 0) {
+		struct hs_op *op = hs_ops_pop(&committer->taken);
 
-	for (size_t i = 0; i < count; i++) {
-		atomic_fetch_sub_explicit(
-			&committer->database->stores[committer->first->partition].queued, 1,
-			memory_order_relaxed);
-		last = committer->first;
-		committer->first = last->next;
+		atomic_fetch_sub_explicit(&committer->database->stores[op->partition].queued, 1,
+					  memory_order_relaxed);
+		hs_ops_push(&committer->run, op);
 	}
-	if (count == 0)
-		return;
-	last->next = NULL;
-	if (committer->group_first)
-		committer->group_last->next = first;
-	else
-		committer->group_first = first;
-	committer->group_last = last;
 }
 
 static void sweep(struct hs_committer *committer)
 {
 	uint64_t now = now_us(committer);
-	bool busy = committer->first || !hs_mpsc_empty(&committer->queue);
+	bool busy = committer->taken.first || !hs_mpsc_empty(&committer->queue);
 	bool more;
 
 	if (now < committer->sweep_at_us)
@@ -151,10 +136,10 @@ static void finish(struct hs_committer *committer)
 	/* With nobody waiting there is nothing to run meanwhile, and the hand-over would be in
 	 * vain. */
 	ready = hs_group_finish(&committer->group,
-				committer->group_first && !hs_mpsc_empty(&committer->queue));
+				committer->run.first && !hs_mpsc_empty(&committer->queue));
 	tell(committer);
-	chain = committer->group_first;
-	committer->group_first = NULL;
+	chain = committer->run.first;
+	committer->run = (struct hs_ops){0};
 	hs_patience_answer(&committer->patience, count, take(committer));
 	if (!ready) {
 		committer->syncing = count;
@@ -169,7 +154,7 @@ static bool is_patient(struct hs_committer *committer, bool stop)
 {
 	struct hs_group *group = &committer->group;
 
-	if (stop || !committer->group_first || hs_group_full(group) || !group->database->redo.sync)
+	if (stop || !committer->run.first || hs_group_full(group) || !group->database->redo.sync)
 		return false;
 	return hs_patience_wait(&committer->patience, group->count, hs_counter_get(&group->sync_us),
 				now_us(committer));
@@ -187,8 +172,8 @@ static void run(void *argument)
 		bool stop = atomic_load(&committer->stop), patient = false;
 
 		gather(committer);
-		if (committer->first)
-			move_to_group(committer, hs_group_add(group, committer->first));
+		if (committer->taken.first)
+			move_to_group(committer, hs_group_add(group, committer->taken.first));
 		sweep(committer);
 		if (!hs_group_empty(group) &&
 		    (!hs_syncer_busy(&committer->syncer) || hs_group_full(group))) {
@@ -199,7 +184,7 @@ static void run(void *argument)
 			}
 		}
 		if (hs_group_empty(group) && !hs_syncer_busy(&committer->syncer)) {
-			if (stop && !committer->first)
+			if (stop && !committer->taken.first)
 				break;
 			committer->tend_at_us = hs_group_tend(group);
 		}

@@ -36,9 +36,9 @@ struct hs_committer {
 	uv_thread_t thread;
 
 	/* The thread's own. */
-	struct hs_op *first, *last;		/* taken, not yet run */
-	struct hs_op *group_first, *group_last; /* run, the group not yet ended */
-	size_t syncing; /* operations that the syncer has, while it is busy */
+	struct hs_ops taken; /* not yet run */
+	struct hs_ops run;   /* the group not yet ended */
+	size_t syncing;	     /* operations that the syncer has, while it is busy */
 	struct hs_patience patience;
 	struct hs_answers answers;
 	uint64_t sweep_at_us;

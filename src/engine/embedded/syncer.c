@@ -9,34 +9,26 @@
 void hs_answers_init(struct hs_answers *answers, const struct hs_engine_host *host)
 {
 	answers->host = host;
-	answers->first = hs_mem_zalloc(host->workers * sizeof(struct hs_op *));
-	answers->last = hs_mem_zalloc(host->workers * sizeof(struct hs_op *));
+	answers->ready = hs_mem_zalloc(host->workers * sizeof *answers->ready);
 }
 
 void hs_answers_deinit(struct hs_answers *answers)
 {
-	hs_mem_free(&answers->first);
-	hs_mem_free(&answers->last);
+	hs_mem_free(&answers->ready);
 }
 
 void hs_answers_send(struct hs_answers *answers, struct hs_op *chain)
 {
 	while (chain) {
 		struct hs_op *op = chain;
-		uint32_t worker = op->worker;
 
 		chain = op->next;
-		op->next = NULL;
-		if (answers->first[worker])
-			answers->last[worker]->next = op;
-		else
-			answers->first[worker] = op;
-		answers->last[worker] = op;
+		hs_ops_push(&answers->ready[op->worker], op);
 	}
 	for (uint32_t worker = 0; worker < answers->host->workers; worker++) {
-		struct hs_op *ready = answers->first[worker];
+		struct hs_op *ready = answers->ready[worker].first;
 
-		answers->first[worker] = NULL;
+		answers->ready[worker] = (struct hs_ops){0};
 		if (ready)
 			answers->host->done(answers->host->context, worker, ready);
 	}

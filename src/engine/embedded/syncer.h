@@ -21,7 +21,7 @@
 /* Operations on their way back: one chain per worker. For one thread. */
 struct hs_answers {
 	const struct hs_engine_host *host;
-	struct hs_op **first, **last; /* by worker */
+	struct hs_ops *ready; /* by worker */
 };
 
 void hs_answers_init(struct hs_answers *answers, const struct hs_engine_host *host);

@@ -30,7 +30,7 @@ bool hs_monitor_config_any(const struct hs_monitor *monitor)
 
 void hs_monitor_config_compose_set(const struct hs_monitor_node *node, struct hs_buf *out)
 {
-	const struct hs_op *op = node->monitor->config.round;
+	const struct hs_op *op = node->monitor->config.round.first;
 
 	hs_compose(out, op->argc, op->argv);
 }
@@ -254,11 +254,9 @@ void hs_monitor_config_forget(struct hs_monitor_node *node)
 
 static void finish(struct hs_monitor *monitor)
 {
-	struct hs_op *op = monitor->config.round, *next;
+	struct hs_op *op;
 
-	monitor->config.round = NULL;
-	for (; op; op = next) {
-		next = op->next;
+	while ((op = hs_ops_pop(&monitor->config.round))) {
 		hs_monitor_config_answer(monitor, op);
 		monitor->calls->done(monitor->context, op);
 	}
@@ -269,38 +267,34 @@ static void finish(struct hs_monitor *monitor)
 /* The next SET alone, or all GETs up to the next SET. */
 static void choose(struct hs_monitor_config *config)
 {
-	struct hs_op **end = &config->waiting;
+	const struct hs_op *first = config->waiting.first;
 
-	config->round = config->waiting;
 	do {
-		end = &(*end)->next;
-	} while (*end && !hs_monitor_config_is_set(config->round) &&
-		 !hs_monitor_config_is_set(*end));
-	config->waiting = *end;
-	*end = NULL;
+		hs_ops_push(&config->round, hs_ops_pop(&config->waiting));
+	} while (config->waiting.first && !hs_monitor_config_is_set(first) &&
+		 !hs_monitor_config_is_set(config->waiting.first));
 }
 
-static void refuse(struct hs_monitor *monitor, struct hs_op *ops, const char *error)
+static void refuse(struct hs_monitor *monitor, struct hs_ops *ops, const char *error)
 {
-	struct hs_op *next;
+	struct hs_op *op;
 
-	for (; ops; ops = next) {
-		struct hs_reply reply = {.out = ops->out, .resp = ops->resp};
+	while ((op = hs_ops_pop(ops))) {
+		struct hs_reply reply = {.out = op->out, .resp = op->resp};
 
-		next = ops->next;
-		ops->out->len = 0;
+		op->out->len = 0;
 		hs_reply_error(&reply, error);
-		monitor->calls->done(monitor->context, ops);
+		monitor->calls->done(monitor->context, op);
 	}
 }
 
 static void begin(struct hs_monitor *monitor)
 {
 	struct hs_monitor_config *config = &monitor->config;
-	enum hs_monitor_ask ask;
+	bool is_set = hs_monitor_config_is_set(config->waiting.first);
+	enum hs_monitor_ask ask = is_set ? HS_ASK_SET : HS_ASK_GET;
 
 	choose(config);
-	ask = hs_monitor_config_is_set(config->round) ? HS_ASK_SET : HS_ASK_GET;
 	config->left = 0;
 	for (struct hs_monitor_node *node = monitor->nodes; node; node = node->next) {
 		if (!node->listed)
@@ -317,11 +311,10 @@ void hs_monitor_config_step(struct hs_monitor *monitor)
 {
 	struct hs_monitor_config *config = &monitor->config;
 	struct hs_monitor_node *node = monitor->nodes;
-	struct hs_op *ops;
 
-	if (config->round && config->left == 0)
+	if (config->round.first && config->left == 0)
 		finish(monitor);
-	if (config->round || !config->waiting)
+	if (config->round.first || !config->waiting.first)
 		return;
 	while (node && !node->listed)
 		node = node->next;
@@ -329,9 +322,7 @@ void hs_monitor_config_step(struct hs_monitor *monitor)
 		begin(monitor);
 		return;
 	}
-	ops = config->waiting;
-	config->waiting = NULL;
-	refuse(monitor, ops,
+	refuse(monitor, &config->waiting,
 	       "CLUSTERDOWN the engine's servers are not known yet: none of them has "
 	       "answered; not sent");
 }
@@ -340,9 +331,8 @@ void hs_monitor_config_deinit(struct hs_monitor *monitor)
 {
 	struct hs_monitor_config *config = &monitor->config;
 
-	refuse(monitor, config->round, "ERR shutting down; the outcome is unknown");
-	refuse(monitor, config->waiting, "ERR shutting down");
-	config->round = config->waiting = NULL;
+	refuse(monitor, &config->round, "ERR shutting down; the outcome is unknown");
+	refuse(monitor, &config->waiting, "ERR shutting down");
 	for (struct hs_monitor_node *node = monitor->nodes; node; node = node->next)
 		node->config_state = HS_CONFIG_IDLE;
 	for (size_t i = 0; i < HS_SERVER_OPTIONS; i++)
@@ -351,13 +341,8 @@ void hs_monitor_config_deinit(struct hs_monitor *monitor)
 
 void hs_monitor_configure(struct hs_monitor *monitor, uint64_t now_us, struct hs_op *op)
 {
-	struct hs_op **end = &monitor->config.waiting;
-
 	hs_monitor_enter(monitor, now_us);
-	while (*end)
-		end = &(*end)->next;
-	op->next = NULL;
-	*end = op;
+	hs_ops_push(&monitor->config.waiting, op);
 	monitor->step_due = true;
 	hs_monitor_leave(monitor);
 }

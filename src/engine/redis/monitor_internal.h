@@ -116,9 +116,9 @@ struct hs_monitor_look {
 
 /* The rounds of CONFIG (monitor_config.c). */
 struct hs_monitor_config {
-	struct hs_op *waiting; /* oldest first */
-	struct hs_op *round;   /* those that the round under way answers; NULL: there is none */
-	uint32_t left;	       /* nodes that have not answered in it */
+	struct hs_ops waiting;
+	struct hs_ops round; /* those that the round under way answers; empty: there is none */
+	uint32_t left;	     /* nodes that have not answered in it */
 	/* Values set through heatsink; no data: not set. */
 	struct hs_buf remembered[HS_SERVER_OPTIONS];
 	struct hs_monitor_node *writer; /* is asked how it writes what was set; NULL: nobody */

@@ -10,38 +10,6 @@
 
 struct hs_node;
 
-/* Operations in a row, linked by op->next. */
-struct hs_ops {
-	struct hs_op *first, *last;
-	uint32_t count;
-};
-
-static inline void hs_ops_push(struct hs_ops *ops, struct hs_op *op)
-{
-	op->next = NULL;
-	if (ops->last)
-		ops->last->next = op;
-	else
-		ops->first = op;
-	ops->last = op;
-	ops->count++;
-}
-
-/* NULL: empty. */
-static inline struct hs_op *hs_ops_pop(struct hs_ops *ops)
-{
-	struct hs_op *op = ops->first;
-
-	if (!op)
-		return NULL;
-	ops->first = op->next;
-	if (!ops->first)
-		ops->last = NULL;
-	ops->count--;
-	op->next = NULL;
-	return op;
-}
-
 struct hs_flow;
 struct hs_pipe;
 
