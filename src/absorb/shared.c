@@ -204,9 +204,9 @@ static void exchange(struct hs_shared *shared, struct cell *cell, struct hs_cach
 
 /* Empties cells one behind the other until the rest fits. Once round at most: others may put meanwhile,
  * and see to the rest. */
-static void make_room(struct hs_shared *shared)
+static void make_room(struct hs_shared *shared, uint64_t bytes_max)
 {
-	for (size_t i = 0; i < CELLS && atomic_load(&shared->bytes) > shared->bytes_max; i++) {
+	for (size_t i = 0; i < CELLS && atomic_load(&shared->bytes) > bytes_max; i++) {
 		struct cell *cell = &shared->cells[atomic_fetch_add(&shared->hand, 1) % CELLS];
 
 		if (is_empty(cell))
@@ -238,17 +238,12 @@ void hs_shared_put(struct hs_shared *shared, struct hs_cache_entry *entry)
 	}
 	hs_cache_entry_ref(entry);
 	exchange(shared, cell, entry);
-	make_room(shared);
+	make_room(shared, shared->bytes_max);
 }
 
 void hs_shared_clear(struct hs_shared *shared)
 {
-	for (size_t i = 0; i < CELLS && atomic_load(&shared->bytes) > 0; i++) {
-		if (is_empty(&shared->cells[i]))
-			continue;
-		lock(&shared->cells[i]);
-		exchange(shared, &shared->cells[i], NULL);
-	}
+	make_room(shared, 0);
 }
 
 /* ---- claims ---- */

@@ -272,11 +272,6 @@ void hs_request_share(struct hs_core *core, struct hs_request *request, struct h
 
 void hs_request_pool_deinit(struct hs_core *core)
 {
-	while (!hs_list_empty(&core->request_pool)) {
-		struct hs_request *request =
-			hs_list_entry(core->request_pool.next, struct hs_request, link);
-
-		hs_list_remove(&request->link);
+	hs_list_each_safe(struct hs_request, request, &core->request_pool, link)
 		release(request);
-	}
 }

@@ -164,8 +164,8 @@ static void stop(void *self)
 
 	stage->stopped = true;
 	stage->any = false;
-	while (!hs_list_empty(&stage->keys))
-		end(stage, hs_list_entry(stage->keys.next, struct hs_copies_key, link));
+	hs_list_each_safe(struct hs_copies_key, copied, &stage->keys, link)
+		end(stage, copied);
 	update_wants(stage);
 }
 
@@ -364,11 +364,7 @@ static void destroy(void *self)
 {
 	struct hs_copies_stage *stage = self;
 
-	while (!hs_list_empty(&stage->keys)) {
-		struct hs_copies_key *copied =
-			hs_list_entry(stage->keys.next, struct hs_copies_key, link);
-
-		hs_list_remove(&copied->link);
+	hs_list_each_safe(struct hs_copies_key, copied, &stage->keys, link) {
 		copied->hot->state[stage->index] = NULL;
 		hs_copies_unref(&copied->copies);
 		hs_mem_free(&copied);

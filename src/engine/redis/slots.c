@@ -253,10 +253,7 @@ void hs_slots_deinit(struct hs_flow *flow)
 {
 	struct hs_op *op;
 
-	while (!hs_list_empty(&flow->holds)) {
-		struct hs_slot_hold *hold =
-			hs_list_entry(flow->holds.next, struct hs_slot_hold, link);
-
+	hs_list_each_safe(struct hs_slot_hold, hold, &flow->holds, link) {
 		while ((op = hs_ops_pop(&hold->back)) || (op = hs_ops_pop(&hold->fresh)))
 			hs_flow_fail(flow, op, "ERR shutting down; not sent");
 		hs_list_remove(&hold->link);

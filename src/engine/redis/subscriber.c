@@ -412,8 +412,8 @@ void hs_subscriber_destroy(struct hs_subscriber **pointer)
 		hs_subscriber_fail(sub, hs_subscriber_wait_end(sub, wait, false),
 				   "ERR shutting down");
 	hs_subscriber_topics_deinit(sub);
-	while (!hs_list_empty(&sub->conns))
-		destroy_conn(sub, hs_list_entry(sub->conns.next, struct hs_subscriber_conn, link));
+	hs_list_each_safe(struct hs_subscriber_conn, conn, &sub->conns, link)
+		destroy_conn(sub, conn);
 	if (sub->routes)
 		hs_routes_unref(&sub->routes);
 	hs_mem_free(&sub->at_node);

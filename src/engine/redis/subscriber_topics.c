@@ -332,10 +332,7 @@ void hs_subscriber_dropped(struct hs_subscriber *sub, struct hs_subscriber_conn 
 void hs_subscriber_want_again(struct hs_subscriber *sub, struct hs_subscriber_conn *conn)
 {
 	for (int state = HS_SUBSCRIBER_ASKED; state < HS_SUBSCRIBER_PLACE_STATES; state++) {
-		while (!hs_list_empty(&conn->places[state])) {
-			struct hs_subscriber_place *place = hs_list_entry(
-				conn->places[state].next, struct hs_subscriber_place, link);
-
+		hs_list_each_safe(struct hs_subscriber_place, place, &conn->places[state], link) {
 			set_state(place, HS_SUBSCRIBER_WANTED);
 			if (state == HS_SUBSCRIBER_CONFIRMED && !place->for_key_events)
 				lose(sub, place->topic);
