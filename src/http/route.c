@@ -26,8 +26,7 @@ const struct hs_http_route *hs_http_route_find_rest(const struct hs_http_routes 
 	for (size_t i = 0; i < routes->count; i++) {
 		struct hs_bytes path = hs_bytes_of(routes->routes[i].path);
 
-		if (routes->routes[i].rest && encoded.len >= path.len &&
-		    hs_bytes_equal((struct hs_bytes){encoded.data, path.len}, path))
+		if (routes->routes[i].rest && hs_bytes_begins(encoded, path))
 			return &routes->routes[i];
 	}
 	return NULL;

@@ -162,10 +162,8 @@ static void add_name(struct names *names, struct hs_bytes name)
 static int compare_names(const void *a, const void *b)
 {
 	const struct hs_bytes *one = a, *two = b;
-	size_t shorter = one->len < two->len ? one->len : two->len;
-	int order = shorter > 0 ? memcmp(one->data, two->data, shorter) : 0;
 
-	return order ? order : (one->len > two->len) - (one->len < two->len);
+	return hs_bytes_compare(*one, *two);
 }
 
 static void unite(struct names *names)
