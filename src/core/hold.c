@@ -10,12 +10,6 @@ bool hs_hold(struct hs_core *core, struct hs_session *session, enum hs_hold why)
 	return false;
 }
 
-bool hs_hold_for_stage(struct hs_core *core, struct hs_session *session, uint32_t stage)
-{
-	session->hold_stage = (uint8_t)stage;
-	return hs_hold(core, session, HS_HOLD_STAGE);
-}
-
 void hs_hold_behind(struct hs_core *core, struct hs_session *session)
 {
 	if (session->hold == HS_HOLD_NONE && !hs_hold_lets(session))

@@ -17,8 +17,6 @@
 
 /* Holds the session. Returns false, so that dispatch can return it. */
 bool hs_hold(struct hs_core *core, struct hs_session *session, enum hs_hold why);
-/* The same for a stage, by its number. */
-bool hs_hold_for_stage(struct hs_core *core, struct hs_session *session, uint32_t stage);
 /* Holds a session with input that waits behind its own commands in flight, if they let no more pass. */
 void hs_hold_behind(struct hs_core *core, struct hs_session *session);
 void hs_hold_end(struct hs_session *session);

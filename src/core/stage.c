@@ -230,7 +230,8 @@ enum hs_verdict hs_stages_admit(struct hs_core *core, struct hs_session *session
 
 		if (verdict == HS_HOLD) {
 			hs_check(session->inflight > 0); /* nobody would resume it */
-			hs_hold_for_stage(core, session, (uint32_t)i);
+			session->hold_stage = (uint8_t)i;
+			hs_hold(core, session, HS_HOLD_STAGE);
 		}
 		hs_check(verdict != HS_HELD || session->hold != HS_HOLD_NONE);
 		if (verdict != HS_PASS)
