@@ -82,7 +82,7 @@ void hs_flow_connect(struct hs_flow *flow, struct hs_pipe *pipe)
 {
 	hs_pipe_reset(pipe);
 	hs_upstream_opening(&pipe->upstream, flow->now.mono_us);
-	hs_flow_count(&flow->stats->connects, 1);
+	hs_counter_add(&flow->stats->connects, 1);
 	flow->calls->open(flow->context, pipe);
 }
 
@@ -320,7 +320,7 @@ static void expire(struct hs_flow *flow, struct hs_pipe *pipe)
 
 		hs_flow_count_waiting(flow, pipe, -1);
 		hs_flow_leave(flow, op);
-		hs_flow_count(&flow->stats->refused, 1);
+		hs_counter_add(&flow->stats->refused, 1);
 		hs_flow_fail(flow, op, "%s", hs_flow_away(node, why_down, why, sizeof why));
 	}
 	hs_flow_close_overdue(flow, pipe, pipe->in_flight.first);

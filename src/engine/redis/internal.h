@@ -97,11 +97,6 @@ struct hs_flow {
 	uint64_t replicas_wanted_us; /* of any node, when last */
 };
 
-static inline void hs_flow_count(struct hs_counter *counter, int64_t more)
-{
-	hs_counter_add(counter, (uint64_t)more);
-}
-
 static inline bool hs_op_is_read(const struct hs_op *op)
 {
 	return op->kind == HS_OP_COMMAND && (op->command->flags & HS_CMD_READONLY) &&
@@ -186,7 +181,7 @@ void hs_flow_finish(struct hs_flow *flow, struct hs_op *op);
 #define hs_flow_fail(flow, op, ...) (hs_flow_write_error(op, __VA_ARGS__), hs_flow_finish(flow, op))
 /* Writes the error that `false` of those that send stands for; returns false. */
 #define hs_flow_refuse(flow, op, ...)                                                              \
-	(hs_flow_write_error(op, __VA_ARGS__), hs_flow_count(&(flow)->stats->refused, 1), false)
+	(hs_flow_write_error(op, __VA_ARGS__), hs_counter_add(&(flow)->stats->refused, 1), false)
 /* The error for what is asked of a node that is down, or that refuses the password. Returns `text`. */
 enum { HS_AWAY_BYTES = 640 };
 const char *hs_flow_away(const struct hs_node *node, const char *why, char *text, size_t size);
@@ -324,6 +319,5 @@ void hs_private_deinit(struct hs_flow *flow);
 
 /* unblock.c: CLIENT UNBLOCK */
 void hs_unblock_send(struct hs_flow *flow, struct hs_private_pipe *priv); /* if it can, and is to */
-void hs_unblock_tick(struct hs_flow *flow);
 
 #endif

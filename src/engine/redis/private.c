@@ -103,7 +103,7 @@ static struct hs_private_pipe *get(struct hs_flow *flow, struct hs_node *node, u
 	priv->pipe.bare = bare;
 	hs_list_append(&flow->private_pipes, &priv->link);
 	flow->private_count++;
-	hs_flow_count(&flow->stats->own, 1);
+	hs_counter_add(&flow->stats->own, 1);
 	return priv;
 }
 
@@ -312,7 +312,7 @@ static void drop(struct hs_flow *flow, struct hs_private_pipe *priv)
 	if (priv->idle)
 		priv->pipe.node->idle_count--;
 	flow->private_count--;
-	hs_flow_count(&flow->stats->own, -1);
+	hs_counter_sub(&flow->stats->own, 1);
 	hs_pipe_deinit(&priv->pipe);
 	hs_mem_free(&priv);
 }
@@ -337,7 +337,7 @@ static void down(struct hs_flow *flow, struct hs_pipe *pipe, bool was_up, const 
 			answer_lost(op);
 			hs_flow_finish(flow, op);
 		} else {
-			hs_flow_count(&flow->stats->unknown, 1);
+			hs_counter_add(&flow->stats->unknown, 1);
 			hs_flow_fail(flow, op, HS_FLOW_UNKNOWN, node->text, why);
 		}
 	}
@@ -377,7 +377,7 @@ static void end(struct hs_flow *flow, struct hs_private_pipe *priv)
 	if (pipe->upstream.state != HS_UPSTREAM_DOWN)
 		flow->calls->close(flow->context, pipe);
 	if (pipe->upstream.state == HS_UPSTREAM_UP)
-		hs_flow_count(&flow->stats->connections, -1);
+		hs_counter_sub(&flow->stats->connections, 1);
 	pipe->upstream.state = HS_UPSTREAM_DOWN;
 	down(flow, pipe, false, "shutting down");
 }
@@ -391,8 +391,8 @@ void hs_private_tick(struct hs_flow *flow)
 		hs_flow_close_overdue(flow, pipe,
 				      pipe->in_flight.first ? pipe->in_flight.first
 							    : pipe->waiting.first);
+		hs_unblock_send(flow, priv);
 	}
-	hs_unblock_tick(flow);
 	for (uint16_t i = 0; i < flow->nodes_count; i++) {
 		struct hs_node *node = flow->nodes[i];
 

@@ -51,10 +51,10 @@ struct hs_node *hs_flow_redirected(struct hs_flow *flow, const struct hs_pipe *p
 		node = hs_flow_node(flow, host, redirect->port);
 	if (redirect->ask) {
 		note_ask(flow, pipe->node, redirect->slot);
-		hs_flow_count(&flow->stats->asked, 1);
+		hs_counter_add(&flow->stats->asked, 1);
 		return node;
 	}
-	hs_flow_count(&flow->stats->moved, 1);
+	hs_counter_add(&flow->stats->moved, 1);
 	flow->calls->surprise(flow->context);
 	owner = hs_flow_owner(flow, redirect->slot);
 	if (owner && owner != node)
@@ -343,7 +343,7 @@ bool hs_flow_handle_error(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_
 			hs_flow_answer(flow, pipe, op, reply, false); /* of EXEC too: this is why */
 			return true;
 		}
-		hs_flow_count(&flow->stats->again, 1);
+		hs_counter_add(&flow->stats->again, 1);
 		hs_flow_leave(flow, op);
 		keep_words(op, reply);
 		hs_flow_park_back(flow, op, HS_AGAIN_US);
@@ -444,7 +444,7 @@ void hs_flow_up(struct hs_flow *flow, struct hs_now now, struct hs_pipe *pipe)
 	node->down_since_us = 0;
 	node->backoff.open_at_us = 0;
 	node->unreachable = false;
-	hs_flow_count(&flow->stats->connections, 1);
+	hs_counter_add(&flow->stats->connections, 1);
 	if (pipe->kind->up)
 		pipe->kind->up(flow, pipe);
 	hs_flow_pump(flow, pipe);
@@ -471,7 +471,7 @@ static void note_down(struct hs_flow *flow, const struct hs_pipe *pipe, bool was
 {
 	struct hs_node *node = pipe->node;
 
-	hs_flow_count(&flow->stats->failures, 1);
+	hs_counter_add(&flow->stats->failures, 1);
 	if (!pipe->kind->shares_login && node_refuses(why))
 		return; /* others find out for themselves whether it lets them in */
 	if (!pipe->kind->is_health && hs_node_is_reached(node)) {
@@ -509,7 +509,7 @@ void hs_flow_down(struct hs_flow *flow, struct hs_now now, struct hs_pipe *pipe,
 	pipe->upstream.state = HS_UPSTREAM_DOWN;
 	hs_list_remove(&pipe->dirty);
 	if (was_up)
-		hs_flow_count(&flow->stats->connections, -1);
+		hs_counter_sub(&flow->stats->connections, 1);
 	if (!pipe->upstream.blameless)
 		note_down(flow, pipe, was_up, reason);
 	pipe->kind->down(flow, pipe, was_up, reason);
@@ -558,7 +558,7 @@ void hs_flow_requeue(struct hs_flow *flow, struct hs_pipe *pipe, const char *why
 				hs_slot_note_ran(flow, op, hs_flow_slot(flow, op));
 		}
 		if (!(op->engine_state & HS_STATE_INTERNAL))
-			hs_flow_count(&flow->stats->unknown, 1);
+			hs_counter_add(&flow->stats->unknown, 1);
 		hs_flow_fail(flow, op, HS_FLOW_UNKNOWN, pipe->node->text, why);
 	}
 	hs_flow_release_all(flow);

@@ -77,9 +77,3 @@ static void answered(struct hs_flow *flow, const struct hs_op *op)
 	else if (hs_bytes_equal(reply, HS_LIT(":0\r\n")) && priv->unblock_tries < TRIES_AT_ONCE)
 		hs_unblock_send(flow, priv);
 }
-
-void hs_unblock_tick(struct hs_flow *flow)
-{
-	hs_list_each(struct hs_private_pipe, priv, &flow->private_pipes, link)
-		hs_unblock_send(flow, priv);
-}
