@@ -223,6 +223,8 @@ static void *create(struct hs_core *core, uint32_t index)
 	versions->core = core;
 	versions->shared = core->world.shared;
 	versions->at = hs_versions_of(core);
+	/* Hashes of hot keys are those of versions. */
+	hs_check(!versions->shared || hs_shared_seed(versions->shared) == core->world.key_seed);
 	hs_stage_want(core, index, HS_POINT_DEPART_WRITES, versions->shared);
 	return versions;
 }

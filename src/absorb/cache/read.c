@@ -519,7 +519,7 @@ static void drop_changed(struct hs_cache_stage *stage, const struct hs_vouch *vo
 	if (!cached || cached->replies_count == 0)
 		return;
 	written = cached->replies[0]->done != done;
-	dropped = hs_cache_changed(cache, hash, key, vouch);
+	dropped = hs_cache_changed(cache, cached, vouch);
 	if (!cached->rule)
 		return;
 	stats = hs_cache_key_stats(stage, cached);
@@ -591,8 +591,6 @@ static void *create(struct hs_core *core, uint32_t index)
 	stage->index = index;
 	stage->request_at = core->stages.request_at[index];
 	stage->versions = hs_versions_of(core);
-	/* Hashes of hot keys are those of versions. */
-	hs_check(!stage->shared || hs_shared_seed(stage->shared) == core->world.key_seed);
 	stage->rule_stats = hs_mem_zalloc(HS_RULES_MAX * sizeof *stage->rule_stats);
 	stage->cache = hs_cache_create(core->world.worker, &limits);
 	atomic_init(&stage->believed.proved_us, UINT64_MAX);

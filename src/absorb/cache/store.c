@@ -349,8 +349,8 @@ bool hs_cache_keep(struct hs_cache *cache, struct hs_cache_key *cached,
 	return room;
 }
 
-static uint32_t changed(struct hs_cache *cache, struct hs_cache_key *cached,
-			const struct hs_vouch *vouch)
+uint32_t hs_cache_changed(struct hs_cache *cache, struct hs_cache_key *cached,
+			  const struct hs_vouch *vouch)
 {
 	uint32_t dead = 0;
 
@@ -361,14 +361,6 @@ static uint32_t changed(struct hs_cache *cache, struct hs_cache_key *cached,
 		drop(cache, cached, i);
 	}
 	return dead;
-}
-
-uint32_t hs_cache_changed(struct hs_cache *cache, uint64_t key_hash, struct hs_bytes key,
-			  const struct hs_vouch *vouch)
-{
-	struct hs_cache_key *cached = hs_cache_find(cache, key_hash, key);
-
-	return cached ? changed(cache, cached, vouch) : 0;
 }
 
 /* ---- all of it ---- */
@@ -392,7 +384,7 @@ uint32_t hs_cache_changed_all(struct hs_cache *cache, const struct hs_vouch *vou
 	uint32_t dead = 0;
 
 	while ((cached = hs_cache_each(cache, &at)))
-		dead += changed(cache, cached, vouch);
+		dead += hs_cache_changed(cache, cached, vouch);
 	return dead;
 }
 

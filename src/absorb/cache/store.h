@@ -83,7 +83,7 @@ void hs_cache_forget(struct hs_cache *cache, struct hs_cache_key *cached,
 		     struct hs_cache_entry *entry);
 
 /* The key changed behind us, as this vouch says: what was read under it is dead. How many were. */
-uint32_t hs_cache_changed(struct hs_cache *cache, uint64_t key_hash, struct hs_bytes key,
+uint32_t hs_cache_changed(struct hs_cache *cache, struct hs_cache_key *cached,
 			  const struct hs_vouch *vouch);
 /* Everything it vouches for did. */
 uint32_t hs_cache_changed_all(struct hs_cache *cache, const struct hs_vouch *vouch);

@@ -352,8 +352,6 @@ static void *create(struct hs_core *core, uint32_t index)
 	stage->index = index;
 	stage->request_at = core->stages.request_at[index];
 	stage->versions = hs_versions_of(core);
-	/* Hashes of hot keys are those of versions. */
-	hs_check(!stage->shared || hs_shared_seed(stage->shared) == core->world.key_seed);
 	hs_list_init(&stage->keys);
 	stage->id.process = hs_prng_next(&core->prng);
 	configure(stage);

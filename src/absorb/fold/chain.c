@@ -147,13 +147,13 @@ void hs_chain_drop(struct hs_fold_stage *stage, struct hs_fold_request *folded)
 
 	if (folded->queue)
 		count_waiting(stage, -1);
+	hs_list_remove(&folded->ask.link);
 	if (folded->behind) {
-		hs_list_remove(&folded->ask.link);
 		folded->behind = false;
 		if (folded->queue)
 			folded->queue->coming--;
 	} else {
-		hs_fold_remove(&folded->ask);
+		hs_check(folded->queue);
 		folded->queue->waiting--;
 		chain->waiting--;
 	}

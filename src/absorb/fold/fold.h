@@ -134,10 +134,9 @@ struct hs_fold_batch {
 };
 
 void hs_fold_init(struct hs_fold *fold);
-void hs_fold_add(struct hs_fold *fold, struct hs_fold_ask *ask); /* behind those who wait */
-/* One that waits, when its caller has gone. One in a batch stays until it is answered: others' answers
- * may follow from it. */
-void hs_fold_remove(struct hs_fold_ask *ask);
+/* Behind those who wait. One that waits may be taken out again (its link), when its caller has gone. One in a
+ * batch stays until it is answered: others' answers may follow from it. */
+void hs_fold_add(struct hs_fold *fold, struct hs_fold_ask *ask);
 
 /* The next plan: moves asks from the queue into batches, which are appended to the list `plan`. Takes
  * all that waits, except what a client asked behind one that is in another batch already. A batch of one ask is

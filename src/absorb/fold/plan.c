@@ -55,11 +55,6 @@ void hs_fold_add(struct hs_fold *fold, struct hs_fold_ask *ask)
 	hs_list_append(&fold->waiting, &ask->link);
 }
 
-void hs_fold_remove(struct hs_fold_ask *ask)
-{
-	hs_list_remove(&ask->link);
-}
-
 /* The name may be written in any case; all else decides. The hash only saves looking. */
 static bool is_same_read(const struct hs_fold_ask *a, const struct hs_fold_ask *b)
 {
