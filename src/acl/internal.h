@@ -86,12 +86,11 @@ static inline bool hs_acl_is_ours(const struct hs_command *command)
 }
 
 /* rules.c */
-void hs_acl_selector_deinit(struct hs_acl_selector *selector);
+void hs_acl_selector_deinit(struct hs_acl_selector *selector); /* may do nothing from then on */
 void hs_acl_selector_copy(struct hs_acl_selector *to, const struct hs_acl_selector *from);
 /* Applies one rule; NULL, or why it cannot be. */
 const char *hs_acl_selector_apply(struct hs_acl_selector *selector, struct hs_bytes word,
 				  const struct hs_acl_rules *rules);
-void hs_acl_selector_reset(struct hs_acl_selector *selector); /* may do nothing */
 
 /* check.c */
 /* What the rules say of a command; `argc` 0: whatever its first argument is. */

@@ -60,11 +60,6 @@ void hs_acl_selector_deinit(struct hs_acl_selector *selector)
 	patterns_clear(&selector->keys);
 	patterns_clear(&selector->channels);
 	rules_clear(selector);
-}
-
-void hs_acl_selector_reset(struct hs_acl_selector *selector)
-{
-	hs_acl_selector_deinit(selector);
 	*selector = (struct hs_acl_selector){0};
 }
 

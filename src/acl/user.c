@@ -201,7 +201,7 @@ static void reset(struct hs_acl_user *user)
 {
 	clear_passwords(user);
 	clear_selectors(user);
-	hs_acl_selector_reset(&user->selectors[0]);
+	hs_acl_selector_deinit(&user->selectors[0]);
 	user->on = false;
 	user->nopass = false;
 	user->payload = HS_ACL_PAYLOAD_SANITIZE;

@@ -410,7 +410,8 @@ static void tell_all(struct hs_core *core)
 	hs_list_each(struct hs_session, session, &core->sessions, all) {
 		if (!hs_tracker_of(core, session))
 			continue;
-		hs_tracking_forgets_all(core, session);
+		/* A write in flight is told of with its reply, its key tracked or not (tracking_own.c). */
+		hs_push_session(core, session)->forgotten = session->asked;
 		tell(core, session, HS_TRACKING_ALL_KEYS);
 	}
 	hs_tracking_table_retire(&hs_push_of(core)->tracking->table);

@@ -92,9 +92,6 @@ void hs_tracking_wrote(struct hs_core *core, struct hs_request *request);
 /* Whether a write of the key by this connection is not answered yet, in front of servers. */
 bool hs_tracking_writes(const struct hs_core *core, const struct hs_session *session,
 			struct hs_bytes key);
-/* The worker is about to forget all tracked keys: a write that the connection has in flight is told of with its
- * reply, whether its key was tracked or not. */
-void hs_tracking_forgets_all(const struct hs_core *core, const struct hs_session *session);
 
 /* tracking_command.c */
 

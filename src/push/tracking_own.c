@@ -18,7 +18,7 @@
  * that is under way, which may be far behind the write's reply, and the key stays remembered for the
  * message with the reply (hs_tracking_writes). So may a message that everything changed: the server's
  * FLUSHALL, or a server that cannot be watched. It forgets all keys, so each write that is under way then
- * is told with its reply, whether the connection has read the key or not (hs_tracking_forgets_all).
+ * is told with its reply, whether the connection has read the key or not (hs_push_session.forgotten).
  *
  * The outcome does not matter: a write that failed or whose outcome is unknown is told as well. A
  * command of which it is not known which keys it writes (FLUSHALL, a script that names no keys) is
@@ -121,11 +121,6 @@ bool hs_tracking_writes(const struct hs_core *core, const struct hs_session *ses
 			return true;
 	}
 	return false;
-}
-
-void hs_tracking_forgets_all(const struct hs_core *core, const struct hs_session *session)
-{
-	hs_push_session(core, session)->forgotten = session->asked;
 }
 
 void hs_tracking_wrote(struct hs_core *core, struct hs_request *request)
