@@ -26,12 +26,11 @@ int hs_run_object_encoding(struct hs_run *run)
 	struct hs_entry entry;
 	int err = find_object(run, &entry);
 
-	if (err)
-		return err;
-	hs_reply_bulk_text(run->reply, entry.record.type == HS_TYPE_STRING
-					       ? names[hs_record_encoding(&entry.record)]
-					       : "unknown");
-	return 0;
+	if (!err)
+		hs_reply_bulk_text(run->reply, entry.record.type == HS_TYPE_STRING
+						       ? names[hs_record_encoding(&entry.record)]
+						       : "unknown");
+	return err;
 }
 
 int hs_run_object_freq(struct hs_run *run)
@@ -39,10 +38,9 @@ int hs_run_object_freq(struct hs_run *run)
 	struct hs_entry entry;
 	int err = find_object(run, &entry);
 
-	if (err)
-		return err;
-	hs_reply_int(run->reply, run->ks->frequency);
-	return 0;
+	if (!err)
+		hs_reply_int(run->reply, run->ks->frequency);
+	return err;
 }
 
 /* Seconds since the key was written; reads leave no trace here. */

@@ -5,8 +5,8 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/slot.h"
-#include "wire/answer.h"
 #include "wire/reply.h"
+#include "wire/walk.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -101,26 +101,24 @@ void hs_copies_describe(const struct hs_bytes *names, size_t count, struct hs_bu
 
 struct hs_copies *hs_copies_create(struct hs_cache_entry *entry, uint16_t home_slot)
 {
-	struct hs_bytes rest = entry->reply[1];
-	struct hs_answer answer;
-	int64_t used = hs_answer_head(&answer, rest.data, rest.len);
+	struct hs_walk walk = {entry->reply[1].data, entry->reply[1].len};
 	struct hs_copies *copies;
+	int64_t names;
 	uint32_t count;
 
-	if (used <= 0 || answer.type != HS_ANSWER_ARRAY || answer.count >= HS_COPIES_MAX)
+	if (hs_walk_array(&walk, &names) < 0 || names >= HS_COPIES_MAX)
 		return NULL;
-	count = (uint32_t)answer.count + 1;
+	count = (uint32_t)names + 1;
 	copies = hs_mem_zalloc(sizeof *copies + count * sizeof *copies->places);
 	copies->places[0].slot = home_slot;
 	for (uint32_t i = 1; i < count; i++) {
-		rest = (struct hs_bytes){rest.data + used, rest.len - (size_t)used};
-		used = hs_answer_head(&answer, rest.data, rest.len);
-		if (used <= 0 || answer.type != HS_ANSWER_BULK) {
+		struct hs_place *place = &copies->places[i];
+
+		if (hs_walk_text(&walk, &place->name) < 0 || place->name.len == 0) {
 			hs_mem_free(&copies);
 			return NULL;
 		}
-		copies->places[i].name = answer.text;
-		copies->places[i].slot = hs_slot_of(answer.text);
+		place->slot = hs_slot_of(place->name);
 	}
 	copies->refs = 1;
 	copies->count = count;

@@ -243,8 +243,7 @@ static uint64_t client_of_batch(struct hs_fold_stage *stage, const struct hs_fol
 {
 	bool shared = false;
 
-	for (struct hs_link *link = batch->asks.next; link != &batch->asks; link = link->next) {
-		const struct hs_fold_request *folded = hs_fold_asked(link);
+	hs_list_each(const struct hs_fold_request, folded, &batch->asks, ask.link) {
 		const struct hs_request *request = folded->request;
 
 		if (hs_fold_others(stage, request->session, hs_fold_bucket(request)) > 0) {
@@ -495,13 +494,10 @@ static void askers(void *self, const struct hs_request *internal, hs_stage_asker
 		   void *context)
 {
 	struct hs_fold_stage *stage = self;
-	const struct hs_link *asks = &hs_fold_of(stage, internal)->batch->asks;
+	struct hs_link *asks = &hs_fold_of(stage, internal)->batch->asks;
 
-	for (const struct hs_link *link = asks->next; link != asks; link = link->next) {
-		const struct hs_fold_request *folded = hs_fold_asked(link);
-
+	hs_list_each(const struct hs_fold_request, folded, asks, ask.link)
 		tell(context, folded->request, !hs_list_empty(&folded->chain->behind));
-	}
 }
 
 /* --- the stage --- */

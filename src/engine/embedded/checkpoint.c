@@ -221,7 +221,6 @@ static int make_sure(const char *folder, const struct hs_checkpoint_found *found
 		       : hs_fault_set(fault, HS_EIO, "cannot write '%s': %s", path, strerror(-rc));
 }
 
-/* Opens every store's file before the first is written to. */
 int hs_checkpoint_put_back(const char *folder, const struct hs_checkpoint_found *found,
 			   uint16_t stores, struct hs_fault *fault)
 {

@@ -323,7 +323,6 @@ static void note_served(struct hs_flow *flow, struct hs_node *node, const struct
 
 /* ---- errors ---- */
 
-/* True: dealt with, it is not the answer. */
 bool hs_flow_handle_error(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
 			  struct hs_bytes reply)
 {
