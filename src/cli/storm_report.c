@@ -18,12 +18,11 @@ static struct hs_storm_error *find_error(struct hs_storm_counts *counts, const c
 
 void hs_storm_counts_error(struct hs_storm_counts *counts, struct hs_bytes text)
 {
-	const char *blank = memchr(text.data, ' ', text.len);
-	size_t len = blank ? (size_t)(blank - text.data) : text.len;
+	struct hs_bytes rest = text, first = hs_bytes_cut(&rest, ' ');
 	char word[HS_STORM_ERROR_WORD_MAX];
 	struct hs_storm_error *error;
 
-	snprintf(word, sizeof word, "%.*s", (int)len, text.data);
+	snprintf(word, sizeof word, "%.*s", (int)first.len, first.data);
 	error = find_error(counts, word);
 	counts->error_total++;
 	if (error->count++)

@@ -177,19 +177,11 @@ void hs_top_model_deinit(struct hs_top_model *model)
 /* "name:value" on a line of its own; empty when there is none. */
 static struct hs_bytes info_field(struct hs_bytes info, const char *name)
 {
-	size_t len = strlen(name);
-
 	while (info.len > 0) {
-		const char *end = memchr(info.data, '\n', info.len);
-		size_t line = end ? (size_t)(end - info.data) : info.len;
+		struct hs_bytes value = hs_bytes_cut(&info, '\n');
 
-		if (line > len && memcmp(info.data, name, len) == 0 && info.data[len] == ':') {
-			line -= info.data[line - 1] == '\r';
-			return (struct hs_bytes){info.data + len + 1, line - len - 1};
-		}
-		line += end ? 1 : 0;
-		info.data += line;
-		info.len -= line;
+		if (hs_bytes_equal(hs_bytes_cut(&value, ':'), hs_bytes_of(name)))
+			return hs_bytes_cut(&value, '\r');
 	}
 	return (struct hs_bytes){NULL, 0};
 }

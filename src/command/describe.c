@@ -66,32 +66,23 @@ size_t hs_command_walk_count(const struct hs_command_walk *walk)
 
 struct hs_bytes hs_command_word(struct hs_bytes *rest)
 {
-	struct hs_bytes word;
-	size_t len = 0;
+	struct hs_bytes word = {"", 0};
 
-	while (rest->len > 0 && rest->data[0] == ' ') {
-		rest->data++;
-		rest->len--;
-	}
-	while (len < rest->len && rest->data[len] != ' ')
-		len++;
-	word = (struct hs_bytes){rest->data, len};
-	rest->data += len;
-	rest->len -= len;
+	while (rest->len > 0 && word.len == 0)
+		word = hs_bytes_cut(rest, ' ');
 	return word;
 }
 
 /* A command by its full name: "get", "client|id". NULL for one that is not shown. */
 static const struct hs_command *find_full(const struct hs_learned *learned, struct hs_bytes name)
 {
-	const char *bar = name.len > 0 ? memchr(name.data, '|', name.len) : NULL;
-	struct hs_bytes words[2] = {name, {"", 0}};
+	struct hs_bytes sub = name, words[2];
 	const struct hs_command *command, *parent;
+	bool bar;
 
-	if (bar) {
-		words[0].len = (size_t)(bar - name.data);
-		words[1] = (struct hs_bytes){bar + 1, name.len - words[0].len - 1};
-	}
+	words[0] = hs_bytes_cut(&sub, '|');
+	words[1] = sub;
+	bar = words[0].len < name.len;
 	command = hs_learned_resolve(learned, bar ? 2 : 1, words, &parent);
 	if (!command || !is_shown(learned, command) || (bar && command->parent == HS_CMD_ID_NONE))
 		return NULL;

@@ -91,25 +91,23 @@ static void reply_key_specs(struct hs_reply *reply, const struct hs_command *com
 {
 	int first = command->key_first;
 	int last = command->key_last;
-	const char *comma;
+	struct hs_bytes access, others;
 
 	if (first == 0) {
 		hs_reply_set(reply, 0);
 		return;
 	}
-	comma = strchr(command->key_access, ',');
-	if (!comma) {
+	others = hs_bytes_of(command->key_access);
+	access = hs_bytes_cut(&others, ',');
+	if (others.len == 0) {
 		hs_reply_set(reply, 1);
-		reply_key_spec(reply, hs_bytes_of(command->key_access), first,
-			       last < 0 ? last : last - first, command->key_step);
+		reply_key_spec(reply, access, first, last < 0 ? last : last - first,
+			       command->key_step);
 		return;
 	}
 	hs_reply_set(reply, 2);
-	reply_key_spec(
-		reply,
-		(struct hs_bytes){command->key_access, (size_t)(comma - command->key_access)},
-		first, 0, 1);
-	reply_key_spec(reply, hs_bytes_of(comma + 1), first + 1, 0, 1);
+	reply_key_spec(reply, access, first, 0, 1);
+	reply_key_spec(reply, others, first + 1, 0, 1);
 }
 
 static void reply_own(struct hs_reply *reply, const struct hs_command *command)

@@ -226,20 +226,12 @@ unsigned hs_flag_of(const struct hs_flag_word *words, struct hs_bytes word)
 /* "RO access, OW update": the words before the comma are the first key's. */
 static unsigned flags_of_text(const char *text, bool first_key)
 {
-	const char *comma = strchr(text, ',');
-	const char *end = text + strlen(text);
+	struct hs_bytes others = hs_bytes_of(text), first = hs_bytes_cut(&others, ',');
+	struct hs_bytes words = first_key || others.len == 0 ? first : others;
 	unsigned flags = 0;
 
-	if (comma && first_key)
-		end = comma;
-	else if (comma)
-		text = comma + 1;
-	while (text < end) {
-		size_t len = strcspn(text, " ,");
-
-		flags |= hs_flag_of(hs_key_flag_words, (struct hs_bytes){text, len});
-		text += len + 1;
-	}
+	while (words.len > 0)
+		flags |= hs_flag_of(hs_key_flag_words, hs_bytes_cut(&words, ' '));
 	return flags;
 }
 

@@ -135,16 +135,11 @@ static const struct hs_rule_option *find_option(struct hs_bytes name)
 
 static int take_option(struct parse *parse, size_t at)
 {
-	struct hs_bytes word = parse->words[at], name = word, text = {0};
-	const char *equals = word.len > 0 ? memchr(word.data, '=', word.len) : NULL;
-	const struct hs_rule_option *option;
+	struct hs_bytes text = parse->words[at], name = hs_bytes_cut(&text, '=');
+	bool equals = name.len < parse->words[at].len;
+	const struct hs_rule_option *option = find_option(name);
 	uint64_t value, bit;
 
-	if (equals) {
-		name.len = (size_t)(equals - word.data);
-		text = (struct hs_bytes){equals + 1, word.len - name.len - 1};
-	}
-	option = find_option(name);
 	if (!option)
 		return refuse_option(parse, at, name);
 	if (!equals && option->kind == HS_RULE_WORD && strcmp(option->words[1], "yes") == 0)

@@ -114,19 +114,16 @@ void hs_options_format_user(const struct hs_acl_user *user, struct hs_buf *text)
 {
 	struct hs_bytes name = hs_acl_user_name(user);
 	struct hs_buf rules = {0};
-	size_t at = name.len + 1; /* behind the name, which may be empty */
+	struct hs_bytes rest;
 
 	hs_acl_user_describe(user, &rules);
-	hs_buf_printf(text, "user");
-	hs_buf_append(text, " ", 1);
+	hs_buf_printf(text, "user ");
 	hs_escape_word(name, text);
-	while (at < rules.len) {
-		const char *space = memchr(rules.data + at, ' ', rules.len - at);
-		size_t end = space ? (size_t)(space - rules.data) : rules.len;
-
+	rest = hs_buf_bytes(&rules);
+	hs_bytes_cut(&rest, ' '); /* the name, which may be empty, and has no blank in it */
+	while (rest.len > 0) {
 		hs_buf_append(text, " ", 1);
-		hs_escape_word((struct hs_bytes){rules.data + at, end - at}, text);
-		at = end + 1;
+		hs_escape_word(hs_bytes_cut(&rest, ' '), text);
 	}
 	hs_buf_printf(text, "\n");
 	hs_buf_deinit(&rules);
