@@ -11,12 +11,12 @@
 #include "base/mem.h"
 
 struct aside {
-	struct aside *next;
+	struct hs_link link;
 	bool write;
 };
 
 struct key {
-	struct aside *first, *last;
+	struct hs_link asides;
 	struct hs_link turn; /* in `turns`, or alone */
 	uint32_t reading;    /* under way */
 	bool writing;
@@ -25,7 +25,7 @@ struct key {
 struct hs_storm_order {
 	struct key *keys;
 	struct aside *asides; /* all there are */
-	struct aside *free;
+	struct hs_link free;
 	struct hs_link turns; /* keys whose oldest can go */
 	uint64_t waiting;
 };
@@ -36,13 +36,14 @@ struct hs_storm_order *hs_storm_order_create(uint64_t keys, uint64_t room)
 
 	hs_check(room > 0 && room <= HS_STORM_ASIDE_MAX);
 	order->keys = hs_mem_zalloc(keys * sizeof *order->keys);
-	for (uint64_t i = 0; i < keys; i++)
+	for (uint64_t i = 0; i < keys; i++) {
+		hs_list_init(&order->keys[i].asides);
 		hs_list_init(&order->keys[i].turn);
-	order->asides = hs_mem_zalloc(room * sizeof *order->asides);
-	for (uint64_t i = 0; i < room; i++) {
-		order->asides[i].next = order->free;
-		order->free = &order->asides[i];
 	}
+	order->asides = hs_mem_zalloc(room * sizeof *order->asides);
+	hs_list_init(&order->free);
+	for (uint64_t i = 0; i < room; i++)
+		hs_list_append(&order->free, &order->asides[i].link);
 	hs_list_init(&order->turns);
 	return order;
 }
@@ -71,16 +72,12 @@ static void go(struct key *key, bool write)
 
 static void put_aside(struct hs_storm_order *order, struct key *key, bool write)
 {
-	struct aside *aside = order->free;
+	struct aside *aside = hs_list_first(&order->free, struct aside, link);
 
 	hs_check(aside);
-	order->free = aside->next;
-	*aside = (struct aside){.write = write};
-	if (key->first)
-		key->last->next = aside;
-	else
-		key->first = aside;
-	key->last = aside;
+	aside->write = write;
+	hs_list_remove(&aside->link);
+	hs_list_append(&key->asides, &aside->link);
 	order->waiting++;
 }
 
@@ -88,7 +85,7 @@ bool hs_storm_order_offer(struct hs_storm_order *order, struct hs_storm_turn tur
 {
 	struct key *key = &order->keys[turn.key];
 
-	if (key->first || !can_go(key, turn.write)) {
+	if (!hs_list_empty(&key->asides) || !can_go(key, turn.write)) {
 		put_aside(order, key, turn.write);
 		return false;
 	}
@@ -99,23 +96,24 @@ bool hs_storm_order_offer(struct hs_storm_order *order, struct hs_storm_turn tur
 /* Lists the key if its oldest can go. */
 static void look(struct hs_storm_order *order, struct key *key)
 {
-	if (key->first && hs_list_empty(&key->turn) && can_go(key, key->first->write))
+	const struct aside *first = hs_list_first(&key->asides, struct aside, link);
+
+	if (first && hs_list_empty(&key->turn) && can_go(key, first->write))
 		hs_list_append(&order->turns, &key->turn);
 }
 
 bool hs_storm_order_take(struct hs_storm_order *order, struct hs_storm_turn *turn)
 {
-	if (hs_list_empty(&order->turns))
+	struct key *key = hs_list_first(&order->turns, struct key, turn);
+	struct aside *aside;
+
+	if (!key)
 		return false;
-
-	struct key *key = hs_list_entry(order->turns.next, struct key, turn);
-	struct aside *aside = key->first;
-
+	aside = hs_list_first(&key->asides, struct aside, link);
 	*turn = (struct hs_storm_turn){(uint64_t)(key - order->keys), aside->write};
 	hs_list_remove(&key->turn);
-	key->first = aside->next;
-	aside->next = order->free;
-	order->free = aside;
+	hs_list_remove(&aside->link);
+	hs_list_append(&order->free, &aside->link);
 	order->waiting--;
 	go(key, turn->write);
 	look(order, key);
@@ -143,5 +141,5 @@ uint64_t hs_storm_order_waiting(const struct hs_storm_order *order)
 
 bool hs_storm_order_has_room(const struct hs_storm_order *order)
 {
-	return order->free != NULL;
+	return !hs_list_empty(&order->free);
 }
