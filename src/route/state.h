@@ -21,21 +21,16 @@ enum hs_partition_state {
 
 static inline const char *hs_partition_state_name(enum hs_partition_state state)
 {
-	switch (state) {
-	case HS_PARTITION_OK:
-		return "ok";
-	case HS_PARTITION_FULL:
-		return "full";
-	case HS_PARTITION_READONLY:
-		return "readonly";
-	case HS_PARTITION_UNKNOWN:
-		return "unknown";
-	case HS_PARTITION_LOADING:
-		return "loading";
-	case HS_PARTITION_DOWN:
-		return "down";
-	}
-	return "";
+	static const char *const names[] = {
+		[HS_PARTITION_OK] = "ok",
+		[HS_PARTITION_FULL] = "full",
+		[HS_PARTITION_READONLY] = "readonly",
+		[HS_PARTITION_UNKNOWN] = "unknown",
+		[HS_PARTITION_LOADING] = "loading",
+		[HS_PARTITION_DOWN] = "down",
+	};
+
+	return names[state];
 }
 
 /* Nothing that is sent there is served, and that is known. */
