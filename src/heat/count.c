@@ -353,18 +353,22 @@ static uint32_t count(struct hs_heat *heat, const struct hs_heat_pending *notes,
 	return last;
 }
 
-static struct hs_heat_warmth warmth_of(const struct hs_heat *heat, uint32_t number)
+/* Counts notes, of which there are some. Returns the warmth of the last one's key. */
+static struct hs_heat_warmth count_notes(struct hs_heat *heat, const struct hs_heat_pending *notes,
+					 uint32_t notes_count, uint64_t time_ns)
 {
+	const struct hs_heat_pending *last = &notes[notes_count - 1];
+	struct hs_heat_warmth warmth = {.key = {last->key, last->key_len}, .slot = last->slot};
+	uint32_t number = count(heat, notes, notes_count, time_ns);
 	const struct hs_heat_hot *hot = &heat->tables[HS_HEAT_KEYS].hots[number];
 	double weight;
 
 	if (number == 0)
-		return (struct hs_heat_warmth){0};
+		return warmth;
 	weight = hot->ops[0][HS_HEAT_SHORT] + hot->ops[1][HS_HEAT_SHORT];
-	return (struct hs_heat_warmth){
-		.requests = weight / heat->clock.one_exact[HS_HEAT_SHORT],
-		.share = weight / heat->sum_ops[HS_HEAT_SHORT],
-	};
+	warmth.requests = weight / heat->clock.one_exact[HS_HEAT_SHORT];
+	warmth.share = weight / heat->sum_ops[HS_HEAT_SHORT];
+	return warmth;
 }
 
 /* Whether the note stands for accesses like this one. What failed is noted by itself. */
@@ -397,29 +401,20 @@ void hs_heat_note(struct hs_heat *heat, const struct hs_heat_access *access)
 struct hs_heat_warmth hs_heat_settle(struct hs_heat *heat, uint64_t each_ns)
 {
 	struct hs_heat_warmth warmth = {0};
-	const struct hs_heat_pending *last;
 
-	if (heat->notes_count == 0)
-		return warmth;
-	last = &heat->notes[heat->notes_count - 1];
-	warmth = warmth_of(heat, count(heat, heat->notes, heat->notes_count, each_ns));
-	warmth.key = (struct hs_bytes){last->key, last->key_len};
-	warmth.slot = last->slot;
+	if (heat->notes_count > 0)
+		warmth = count_notes(heat, heat->notes, heat->notes_count, each_ns);
 	heat->notes_count = 0;
 	return warmth;
 }
 
 struct hs_heat_warmth hs_heat_run_end(struct hs_heat *heat)
 {
-	struct hs_heat_pending *run = &heat->run;
 	struct hs_heat_warmth warmth = {0};
 
-	if (run->count == 0)
-		return warmth;
-	warmth = warmth_of(heat, count(heat, run, 1, heat->run_each_ns));
-	warmth.key = (struct hs_bytes){run->key, run->key_len};
-	warmth.slot = run->slot;
-	run->count = 0;
+	if (heat->run.count > 0)
+		warmth = count_notes(heat, &heat->run, 1, heat->run_each_ns);
+	heat->run.count = 0;
 	return warmth;
 }
 
@@ -446,13 +441,9 @@ struct hs_heat_warmth hs_heat_add(struct hs_heat *heat, const struct hs_heat_acc
 				  uint64_t time_ns)
 {
 	struct hs_heat_pending note;
-	struct hs_heat_warmth warmth;
 
 	prepare(heat, &note, access);
-	warmth = warmth_of(heat, count(heat, &note, 1, time_ns));
-	warmth.key = access->key;
-	warmth.slot = access->slot;
-	return warmth;
+	return count_notes(heat, &note, 1, time_ns);
 }
 
 void hs_heat_add_keyless(struct hs_heat *heat, uint16_t partition, bool write, bool failed,
