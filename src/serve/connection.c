@@ -416,13 +416,10 @@ static void take_secure(struct connection *connection, const char *data, size_t 
 void hs_connection_tick(struct hs_worker *worker)
 {
 	uint64_t now_us = hs_clock_mono_us();
+	struct secure *oldest;
 
-	while (!hs_list_empty(&worker->handshakes)) {
-		struct secure *oldest =
-			hs_list_entry(worker->handshakes.next, struct secure, shaking);
-
-		if (now_us - oldest->opened_us < worker->tls_patience_us)
-			break;
+	while ((oldest = hs_list_first(&worker->handshakes, struct secure, shaking)) &&
+	       now_us - oldest->opened_us >= worker->tls_patience_us) {
 		oldest->why = "it took too long";
 		close_connection(oldest->connection);
 	}

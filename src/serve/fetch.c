@@ -102,10 +102,10 @@ static void on_timer(uv_timer_t *timer);
 
 static void set_timer(struct hs_fetch *fetch)
 {
-	const struct channel *first = hs_list_entry(fetch->busy.next, struct channel, link);
+	const struct channel *first = hs_list_first(&fetch->busy, struct channel, link);
 	uint64_t now_us = hs_clock_mono_us();
 
-	if (hs_list_empty(&fetch->busy)) {
+	if (!first) {
 		uv_timer_stop(&fetch->timer);
 		return;
 	}
@@ -139,14 +139,15 @@ static void leave(struct channel *channel, struct hs_fetch_result *result)
 }
 
 /* Ends a request whose reply is not in, or not wanted: nothing else can be asked on its channel. */
-static void give_up(struct channel *channel, struct hs_fetch_result *result)
+static void give_up(struct channel *channel, enum hs_fetch_end end)
 {
 	struct hs_fetch *fetch = channel->fetch;
+	struct hs_fetch_result result = {.end = end};
 	void *context = channel->context;
 
-	leave(channel, result);
+	leave(channel, &result);
 	close_channel(channel);
-	tell(fetch, context, result);
+	tell(fetch, context, &result);
 }
 
 static void rest(struct channel *channel)
@@ -167,15 +168,11 @@ static void on_timer(uv_timer_t *timer)
 {
 	struct hs_fetch *fetch = timer->data;
 	uint64_t now_us = hs_clock_mono_us();
+	struct channel *first;
 
-	while (!hs_list_empty(&fetch->busy)) {
-		struct channel *first = hs_list_entry(fetch->busy.next, struct channel, link);
-		struct hs_fetch_result late = {.end = HS_FETCH_LATE};
-
-		if (first->deadline_us > now_us)
-			break;
-		give_up(first, &late);
-	}
+	while ((first = hs_list_first(&fetch->busy, struct channel, link)) &&
+	       first->deadline_us <= now_us)
+		give_up(first, HS_FETCH_LATE);
 	set_timer(fetch);
 }
 
@@ -229,18 +226,18 @@ static void read_reply(struct hs_buf *in, struct hs_fetch_result *result)
 	}
 }
 
-/* Whether what comes may be kept until it is whole. */
-static bool has_room(struct channel *channel, struct hs_fetch_result *result)
+/* Whether what comes may be kept until it is whole; else *end says why not. */
+static bool has_room(struct channel *channel, enum hs_fetch_end *end)
 {
 	struct hs_fetch *fetch = channel->fetch;
 	size_t need = channel->scan.need;
 
 	if (need <= HS_READ_BYTES || channel->large_bytes > 0)
 		return true;
-	result->end = HS_FETCH_LARGE;
+	*end = HS_FETCH_LARGE;
 	if (need > HS_HTTP_BODY_BYTES_MAX + HEADER_BYTES_MAX)
 		return false;
-	result->end = HS_FETCH_NO_ROOM;
+	*end = HS_FETCH_NO_ROOM;
 	if (hs_http_stats(fetch->host->http)->unread_bytes + fetch->large_bytes + need >
 	    HS_HTTP_UNREAD_BYTES_MAX)
 		return false;
@@ -258,11 +255,11 @@ static bool take(struct channel *channel)
 	struct hs_buf reply = {0};
 	void *context = channel->context;
 
-	if (len == 0 && has_room(channel, &result))
+	if (len == 0 && has_room(channel, &result.end))
 		return true;
 	/* Not a reply, or more than one: neither can be. */
 	if (len <= 0 || (size_t)len != channel->in.len) {
-		give_up(channel, &result);
+		give_up(channel, result.end);
 		return false;
 	}
 	hs_buf_swap(&channel->in, &reply);
@@ -294,7 +291,7 @@ static void lost(struct channel *channel)
 		close_channel(channel);
 		begin(fetch, &result.key, context, deadline_us, true);
 	} else {
-		give_up(channel, &result);
+		give_up(channel, HS_FETCH_ENDED);
 	}
 }
 
@@ -343,11 +340,10 @@ static bool send_get(const struct channel *channel)
 
 static struct channel *find_channel(struct hs_fetch *fetch, bool fresh)
 {
-	struct channel *channel;
+	struct channel *channel = hs_list_first(&fetch->idle, struct channel, link);
 
-	if (fresh || hs_list_empty(&fetch->idle))
+	if (fresh || !channel)
 		return open_channel(fetch);
-	channel = hs_list_entry(fetch->idle.next, struct channel, link);
 	hs_list_remove(&channel->link);
 	fetch->idle_count--;
 	return channel;
@@ -436,16 +432,14 @@ static void on_timer_closed(uv_handle_t *handle)
 void hs_fetch_destroy(struct hs_fetch **pointer)
 {
 	struct hs_fetch *fetch = *pointer;
+	struct channel *channel;
 
 	if (!fetch)
 		return;
 	*pointer = NULL;
-	while (!hs_list_empty(&fetch->busy)) {
-		struct hs_fetch_result ended = {.end = HS_FETCH_ENDED};
-
-		give_up(hs_list_entry(fetch->busy.next, struct channel, link), &ended);
-	}
-	while (!hs_list_empty(&fetch->idle))
-		close_channel(hs_list_entry(fetch->idle.next, struct channel, link));
+	while ((channel = hs_list_first(&fetch->busy, struct channel, link)))
+		give_up(channel, HS_FETCH_ENDED);
+	while ((channel = hs_list_first(&fetch->idle, struct channel, link)))
+		close_channel(channel);
 	uv_close((uv_handle_t *)&fetch->timer, on_timer_closed);
 }

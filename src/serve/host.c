@@ -303,21 +303,6 @@ void hs_host_config_resetstat(struct hs_host *host, struct hs_op *op, struct hs_
 	hs_reply_ok(reply);
 }
 
-/* The file may name another `bind`, which holds only after a restart: the users of the file must also be
- * safe at the addresses where this process listens now. */
-static int check_while_listening(struct hs_host *host, const struct hs_options *fresh, char *error,
-				 size_t error_size)
-{
-	struct hs_acl *users = hs_options_acl(fresh);
-	int status = 0;
-
-	for (size_t i = 0; i < hs_acl_count(users) && status == 0; i++)
-		status = hs_options_check_user(host->options, hs_acl_at(users, i), error,
-					       error_size);
-	hs_acl_drop(&users);
-	return status;
-}
-
 /* The options as they would be after a restart. They are the caller's either way. */
 static int read_again(struct hs_host *host, struct hs_options *fresh,
 		      struct hs_tls_context **context, char *error, size_t error_size)
@@ -330,8 +315,10 @@ static int read_again(struct hs_host *host, struct hs_options *fresh,
 		status = hs_options_parse(fresh, host->flags_count, host->flags, error, error_size);
 	if (status == 0)
 		status = hs_options_check(fresh, error, error_size);
+	/* The file may name another `bind`, which holds only after a restart: the users of the file must also be
+	 * safe at the addresses where this process listens now. */
 	if (status == 0)
-		status = check_while_listening(host, fresh, error, error_size);
+		status = hs_options_check_users(host->options, fresh, error, error_size);
 	if (status == 0 && host->tls)
 		status = hs_secure_read(fresh, context, error, error_size);
 	return status;

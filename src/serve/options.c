@@ -322,10 +322,10 @@ int hs_options_check_user(const struct hs_options *options, const struct hs_acl_
 		address, name, is_default ? "set requirepass" : "give it one (>password)", name);
 }
 
-/* No user may be open to the network. */
-static int check_users(const struct hs_options *options, char *error, size_t error_size)
+int hs_options_check_users(const struct hs_options *options, const struct hs_options *of,
+			   char *error, size_t error_size)
 {
-	struct hs_acl *acl = hs_options_acl(options);
+	struct hs_acl *acl = hs_options_acl(of);
 	int status = 0;
 
 	for (size_t i = 0; i < hs_acl_count(acl) && status == 0; i++)
@@ -380,7 +380,7 @@ int hs_options_check(const struct hs_options *options, char *error, size_t error
 	}
 	if (hs_secure_check(options, error, error_size) < 0)
 		return HS_EINVAL;
-	return check_users(options, error, error_size);
+	return hs_options_check_users(options, options, error, error_size);
 }
 
 void hs_options_help(struct hs_buf *text)

@@ -95,6 +95,9 @@ int hs_options_check(const struct hs_options *options, char *error, size_t error
 /* Protected mode, for one user that is new or changed: it must not be open to the network. */
 int hs_options_check_user(const struct hs_options *options, const struct hs_acl_user *user,
 			  char *error, size_t error_size) HS_MUSTCHECK;
+/* The same for all users that other options have, or these. */
+int hs_options_check_users(const struct hs_options *options, const struct hs_options *of,
+			   char *error, size_t error_size) HS_MUSTCHECK;
 
 /* options_file.c: the words of a line, by the rules of inline commands as in Redis. False: its quotes do not
  * balance. `words` points into `text`; both are the caller's to deinit. */
