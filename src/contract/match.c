@@ -20,11 +20,10 @@
 #include "contract/internal.h"
 
 #include "base/glob.h"
+#include "base/load.h"
 #include "base/mem.h"
 
 #include <stdlib.h>
-
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the first bytes are the low ones");
 
 enum { LEVELS = 64, STEPS = 32, HEAD = 4, CHUNK = 16 };
 
@@ -56,45 +55,6 @@ size_t hs_rule_prefix_len(struct hs_bytes glob)
 
 /* ---- hashes of beginnings ---- */
 
-static inline uint64_t load_8(const char *from)
-{
-	uint64_t word;
-
-	memcpy(&word, from, sizeof word);
-	return word;
-}
-
-static inline uint32_t load_4(const char *from)
-{
-	uint32_t word;
-
-	memcpy(&word, from, sizeof word);
-	return word;
-}
-
-/* 16 bytes of a text, zeros behind its end; `len` is what is left of it. */
-static inline void load_chunk(const char *from, size_t len, uint64_t words[2])
-{
-	if (len >= CHUNK) {
-		words[0] = load_8(from);
-		words[1] = load_8(from + 8);
-	} else if (len > 8) {
-		words[0] = load_8(from);
-		words[1] = load_8(from + len - 8) >> (8 * (CHUNK - len));
-	} else {
-		words[1] = 0;
-		if (len >= 4)
-			words[0] = load_4(from) | (uint64_t)load_4(from + len - 4)
-							  << (8 * (len - 4));
-		else if (len > 0)
-			words[0] = (uint64_t)(uint8_t)from[0] |
-				   (uint64_t)(uint8_t)from[len / 2] << (8 * (len / 2)) |
-				   (uint64_t)(uint8_t)from[len - 1] << (8 * (len - 1));
-		else
-			words[0] = 0;
-	}
-}
-
 /* The low `bytes` bytes of a word; 0 to 8, more is all. */
 static inline uint64_t low_bytes(uint64_t word, size_t bytes)
 {
@@ -123,7 +83,7 @@ static inline void walk_begin(struct walk *walk, struct hs_bytes text)
 	walk->text = text;
 	walk->at = 0;
 	walk->state = 0;
-	load_chunk(text.data, text.len, walk->words);
+	hs_load_16(text.data, text.len, walk->words);
 }
 
 /* The hash of the first `len` bytes; 1 at least, and the text has them. */
@@ -134,7 +94,7 @@ static inline uint64_t walk_hash(struct walk *walk, size_t len)
 	while (__builtin_expect(len > walk->at + CHUNK, 0)) {
 		walk->state = mix(walk->state ^ walk->words[0], walk->words[1]);
 		walk->at += CHUNK;
-		load_chunk(walk->text.data + walk->at, walk->text.len - walk->at, walk->words);
+		hs_load_16(walk->text.data + walk->at, walk->text.len - walk->at, walk->words);
 	}
 	here = len - walk->at;
 	return mix(walk->state ^ low_bytes(walk->words[0], here) ^ (uint64_t)len << 56,
@@ -203,7 +163,7 @@ static struct hs_rules_candidate candidate_of(const struct hs_rule *rule, size_t
 							   rule->glob.len - prefix_len}),
 	};
 
-	load_chunk(candidate.glob, prefix_len, candidate.words);
+	hs_load_16(candidate.glob, prefix_len, candidate.words);
 	return candidate;
 }
 
