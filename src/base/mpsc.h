@@ -61,4 +61,9 @@ static inline void *hs_mpsc_take(struct hs_mpsc *queue, size_t next_at)
 	return oldest;
 }
 
+/* Takes everything and walks it, oldest first. The body may give `thing` away or free it. */
+#define hs_mpsc_each(type, thing, queue, next_)                                                    \
+	for (type *thing = hs_mpsc_take(queue, offsetof(type, next_)), *thing##_next;              \
+	     thing && (thing##_next = thing->next_, true); thing = thing##_next)
+
 #endif

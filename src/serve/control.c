@@ -10,13 +10,11 @@
 
 enum { RATE_MS = 1000, HEAT_MS = 50 };
 
-#define OP_NEXT offsetof(struct hs_op, next)
-
 void hs_control_ask(struct hs_host *host, struct hs_op *op)
 {
 	struct hs_control *control = hs_list_entry(host, struct hs_control, host);
 
-	hs_mpsc_push(&control->asked, op, op, OP_NEXT);
+	hs_mpsc_push(&control->asked, op, op, offsetof(struct hs_op, next));
 	uv_async_send(&control->wake);
 }
 
@@ -36,15 +34,11 @@ void hs_control_recounted(void *host, uint64_t number)
 
 static void answer_all(struct hs_control *control)
 {
-	struct hs_op *op = hs_mpsc_take(&control->asked, OP_NEXT);
-
-	while (op) {
-		struct hs_op *next = op->next;
-
+	hs_mpsc_each(struct hs_op, op, &control->asked, next)
+	{
 		op->next = NULL;
 		if (hs_host_answer(&control->host, op))
 			hs_worker_complete(&control->host.workers[op->worker], op);
-		op = next;
 	}
 }
 

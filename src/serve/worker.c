@@ -22,7 +22,6 @@ enum {
 };
 
 #define OP_NEXT offsetof(struct hs_op, next)
-#define MAIL_NEXT offsetof(struct hs_mail, next)
 
 /* The core's calls: where an operation goes. */
 static enum hs_submit submit(void *context, struct hs_op *op)
@@ -116,7 +115,7 @@ struct hs_mail *hs_mail_create(enum hs_mail_kind kind)
 
 void hs_worker_post(struct hs_worker *worker, struct hs_mail *mail)
 {
-	hs_mpsc_push(&worker->mail, mail, mail, MAIL_NEXT);
+	hs_mpsc_push(&worker->mail, mail, mail, offsetof(struct hs_mail, next));
 	uv_async_send(&worker->wake);
 }
 
@@ -394,12 +393,7 @@ static void open_mail(struct hs_worker *worker, struct hs_mail *mail)
 
 void hs_worker_read_mail(struct hs_worker *worker)
 {
-	struct hs_mail *mail, *next;
-
-	for (mail = hs_mpsc_take(&worker->mail, MAIL_NEXT); mail; mail = next) {
-		next = mail->next;
-		open_mail(worker, mail);
-	}
+	hs_mpsc_each(struct hs_mail, mail, &worker->mail, next) open_mail(worker, mail);
 }
 
 static void on_wake(uv_async_t *wake)
@@ -418,11 +412,11 @@ static void on_wake(uv_async_t *wake)
 		worker->landed = true;
 		hs_core_complete(worker->core, now, op);
 	}
-	for (op = hs_mpsc_take(&worker->asked, OP_NEXT); op; op = next_op) {
-		next_op = op->next;
-		hs_core_peer(worker->core, now, op);
-		op->next = NULL;
-		hs_worker_complete(&worker->host->workers[op->worker], op);
+	hs_mpsc_each(struct hs_op, asked, &worker->asked, next)
+	{
+		hs_core_peer(worker->core, now, asked);
+		asked->next = NULL;
+		hs_worker_complete(&worker->host->workers[asked->worker], asked);
 	}
 	read_news(worker, now, true);
 	hs_connection_flush(worker);
@@ -506,10 +500,8 @@ void hs_worker_join(struct hs_worker *worker)
 /* Options that were changed, and a socket that came, when nobody was there any more. */
 static void drop_mail(struct hs_worker *worker)
 {
-	struct hs_mail *mail, *next;
-
-	for (mail = hs_mpsc_take(&worker->mail, MAIL_NEXT); mail; mail = next) {
-		next = mail->next;
+	hs_mpsc_each(struct hs_mail, mail, &worker->mail, next)
+	{
 		if (mail->kind == HS_MAIL_CLIENT)
 			turn_away(worker, mail);
 		drop_held(&mail->options);
