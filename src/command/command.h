@@ -158,6 +158,15 @@ const struct hs_command *hs_command_sub(const struct hs_command *parent, struct 
 
 const struct hs_command *hs_command_by_id(enum hs_command_id id); /* NULL for HS_CMD_ID_NONE */
 
+/* Whether a full name, "client|list", is that of a subcommand of this container. Identifiers of learned
+ * containers may be shared. */
+static inline bool hs_command_names_sub(const char *name, const char *parent)
+{
+	size_t len = strlen(parent);
+
+	return strncmp(name, parent, len) == 0 && name[len] == '|';
+}
+
 static inline bool hs_command_arity_fits(const struct hs_command *command, size_t argc)
 {
 	return command->arity >= 0 ? argc == (size_t)command->arity
@@ -175,6 +184,9 @@ static inline bool hs_command_has_keys(const struct hs_command *command)
 {
 	return command->key_first != 0 || command->key_specs;
 }
+
+/* And they are not all what its specs say is none (HS_KEY_NOT_KEY), such as a shard channel. */
+bool hs_command_has_real_keys(const struct hs_command *command);
 
 /* The walk over the keys of a request: see command/keys.h. */
 static inline void hs_keys_begin(struct hs_key_walk *walk, const struct hs_command *command,

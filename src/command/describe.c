@@ -19,25 +19,11 @@ static bool is_shown(const struct hs_learned *learned, const struct hs_command *
 			       hs_bytes_of(strchr(command->name, '|') + 1));
 }
 
-/* All rows one behind the other: our own from 1 on, then those of the set; NULL at the end. */
-static const struct hs_command *row_at(const struct hs_learned *learned, size_t index)
-{
-	if (index < HS_CMD_IDS - 1)
-		return hs_command_by_id((enum hs_command_id)(index + 1));
-	index -= HS_CMD_IDS - 1;
-	return index < hs_learned_count(learned) ? hs_learned_at(learned, index) : NULL;
-}
-
 static bool is_below(const struct hs_command *command, const struct hs_command *parent)
 {
-	size_t len;
-
 	if (!parent)
 		return command->parent == HS_CMD_ID_NONE;
-	if (command->parent != parent->id)
-		return false;
-	len = strlen(parent->name); /* identifiers may be shared */
-	return strncmp(command->name, parent->name, len) == 0 && command->name[len] == '|';
+	return command->parent == parent->id && hs_command_names_sub(command->name, parent->name);
 }
 
 const struct hs_command *hs_command_walk_next(struct hs_command_walk *walk)
@@ -46,7 +32,7 @@ const struct hs_command *hs_command_walk_next(struct hs_command_walk *walk)
 
 	if (walk->parent && walk->parent->place != HS_PLACE_PARENT)
 		return NULL;
-	while ((command = row_at(walk->learned, walk->next))) {
+	while ((command = hs_learned_row_at(walk->learned, walk->next))) {
 		walk->next++;
 		if (is_below(command, walk->parent) && is_shown(walk->learned, command))
 			return command;
@@ -211,21 +197,13 @@ void hs_describe_list(struct hs_reply *reply, const struct hs_learned *learned, 
 		}
 		value = argv[4];
 	}
-	for (size_t i = 0; (command = row_at(learned, i)); i++)
+	for (size_t i = 0; (command = hs_learned_row_at(learned, i)); i++)
 		if (listed(learned, command, filter, value))
 			count++;
 	hs_reply_array(reply, count);
-	for (size_t i = 0; (command = row_at(learned, i)); i++)
+	for (size_t i = 0; (command = hs_learned_row_at(learned, i)); i++)
 		if (listed(learned, command, filter, value))
 			hs_reply_bulk_text(reply, command->name);
-}
-
-static bool names_keys(const struct hs_command *command)
-{
-	for (uint8_t i = 0; i < command->key_specs_count; i++)
-		if (!(command->key_specs[i].flags & HS_KEY_NOT_KEY))
-			return true;
-	return command->key_first != 0 && !hs_command_is_pubsub(command);
 }
 
 static void reply_key(struct hs_reply *reply, const struct hs_key_walk *walk, bool with_flags)
@@ -250,7 +228,7 @@ static void reply_keys(struct hs_reply *reply, const struct hs_learned *learned,
 		hs_reply_error(reply, "ERR Invalid command specified");
 		return;
 	}
-	if (!names_keys(command)) {
+	if (hs_command_is_pubsub(command) || !hs_command_has_real_keys(command)) {
 		hs_reply_error(reply, "ERR The command has no key arguments");
 		return;
 	}

@@ -14,6 +14,14 @@ size_t hs_command_keys(const struct hs_command *command, size_t argc, size_t *fi
 	return (walk.last - walk.next) / walk.step + 1;
 }
 
+bool hs_command_has_real_keys(const struct hs_command *command)
+{
+	for (uint8_t i = 0; i < command->key_specs_count; i++)
+		if (!(command->key_specs[i].flags & HS_KEY_NOT_KEY))
+			return true;
+	return command->key_first != 0;
+}
+
 /* The position behind a word, 0 when it is not there. From a negative start the search goes towards
  * the front. A word that nothing follows is not looked at. */
 static size_t behind_word(const struct hs_key_walk *walk, const char *word, int32_t start)

@@ -181,12 +181,7 @@ static const char *short_name(const struct hs_command *row)
 /* Containers without an identifier of their own are told apart by name. */
 static bool is_below(const struct hs_command *row, const struct hs_command *parent)
 {
-	size_t len;
-
-	if (!parent || parent->id != SHARED_ID)
-		return true;
-	len = strlen(parent->name);
-	return strncmp(row->name, parent->name, len) == 0 && row->name[len] == '|';
+	return !parent || parent->id != SHARED_ID || hs_command_names_sub(row->name, parent->name);
 }
 
 static const struct hs_command *look_up(const struct hs_learned *learned,
@@ -444,6 +439,14 @@ const struct hs_command *hs_learned_at(const struct hs_learned *learned, size_t 
 {
 	hs_check(index < learned->count);
 	return learned->rows[index];
+}
+
+const struct hs_command *hs_learned_row_at(const struct hs_learned *learned, size_t index)
+{
+	if (index + 1 < HS_CMD_IDS)
+		return hs_command_by_id((enum hs_command_id)(index + 1));
+	index -= HS_CMD_IDS - 1;
+	return index < hs_learned_count(learned) ? hs_learned_at(learned, index) : NULL;
 }
 
 const char *hs_learned_name(const struct hs_learned *learned, unsigned id)

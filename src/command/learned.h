@@ -44,6 +44,8 @@ const struct hs_command *hs_learned_resolve(const struct hs_learned *learned, si
 /* The rows of the set, each subcommand behind its container. */
 size_t hs_learned_count(const struct hs_learned *learned);
 const struct hs_command *hs_learned_at(const struct hs_learned *learned, size_t index);
+/* All rows one behind the other: our own, then those of the set; NULL at the end. */
+const struct hs_command *hs_learned_row_at(const struct hs_learned *learned, size_t index);
 
 /* The name that an identifier stands for in counters, also when the server has forgotten the
  * command since; NULL when it stands for none. */

@@ -186,10 +186,8 @@ const struct hs_known *hs_known(const char *name)
 
 const struct hs_known *hs_known_sub(const char *parent, const struct hs_known *before)
 {
-	size_t len = strlen(parent);
-
 	for (size_t i = before ? (size_t)(before - table) + 1 : 0; i < COUNT(table); i++)
-		if (strncmp(table[i].name, parent, len) == 0 && table[i].name[len] == '|')
+		if (hs_command_names_sub(table[i].name, parent))
 			return &table[i];
 	return NULL;
 }

@@ -270,21 +270,13 @@ static void fill_keys(struct hs_command *row, const struct hs_learned_entry *ent
 	}
 }
 
-static bool has_real_keys(const struct hs_command *row)
-{
-	for (uint8_t i = 0; i < row->key_specs_count; i++)
-		if (!(row->key_specs[i].flags & HS_KEY_NOT_KEY))
-			return true;
-	return row->key_first > 0;
-}
-
 /* Does the row say where all its keys are? One that has none says nothing about what it touches. */
 static bool names_keys(const struct hs_command *row)
 {
 	for (uint8_t i = 0; i < row->key_specs_count; i++)
 		if (row->key_specs[i].search == HS_KEY_SEARCH_UNKNOWN)
 			return false;
-	return has_real_keys(row);
+	return hs_command_has_real_keys(row);
 }
 
 /* "request_policy:all_shards" -> "all_shards"; empty when there is no such tip. */
@@ -404,7 +396,7 @@ void hs_learned_fill(struct hs_command *row, const struct hs_learned_entry *entr
 			       names_keys(row)))
 		row->flags |= HS_CMD_UNCHECKED;
 	/* A command that does not say what it does to its keys writes them (law 8). */
-	if (has_real_keys(row) && !(row->flags & (HS_CMD_WRITE | HS_CMD_READONLY)))
+	if (hs_command_has_real_keys(row) && !(row->flags & (HS_CMD_WRITE | HS_CMD_READONLY)))
 		row->flags |= HS_CMD_WRITE | HS_CMD_UNSURE;
 	/* What a command is known for holds only if the server says that it is such a one. */
 	if (known && row->flags & HS_CMD_READONLY &&

@@ -58,24 +58,15 @@ void hs_acl_reply_arity(const struct hs_bytes *argv, struct hs_reply *reply)
 			(int)(argv[1].len < 128 ? argv[1].len : 128), argv[1].data);
 }
 
-/* The next row: our own, then those that were learned. NULL at the end. */
-static const struct hs_command *row_at(const struct hs_core *core, size_t index)
-{
-	if (index + 1 < HS_CMD_IDS)
-		return hs_command_by_id((enum hs_command_id)(index + 1));
-	index -= HS_CMD_IDS - 1;
-	return index < hs_learned_count(core->learned) ? hs_learned_at(core->learned, index) : NULL;
-}
-
 static void reply_category(const struct hs_core *core, size_t category, struct hs_reply *reply)
 {
 	const struct hs_command *command;
 	size_t count = 0;
 
-	for (size_t i = 0; (command = row_at(core, i)); i++)
+	for (size_t i = 0; (command = hs_learned_row_at(core->learned, i)); i++)
 		count += hs_acl_category_has(category, command);
 	hs_reply_array(reply, count);
-	for (size_t i = 0; (command = row_at(core, i)); i++) {
+	for (size_t i = 0; (command = hs_learned_row_at(core->learned, i)); i++) {
 		if (hs_acl_category_has(category, command))
 			hs_reply_bulk_text(reply, command->name);
 	}
