@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include <uv.h>
 
 enum { DONE, NOT_DONE, NOT_CHECKED };
 
@@ -96,32 +97,24 @@ static bool plan(struct hs_folder *folder)
 	return true;
 }
 
+/* To a new file. One that is not there is fine. */
 static int copy_file(const char *from_folder, const char *to_folder, const char *name)
 {
-	char from[HS_PATH_BYTES_MAX], to[HS_PATH_BYTES_MAX], *block;
-	int in = -1, out = -1, rc = 0;
-	uint64_t at = 0;
-	ssize_t got;
+	char from[HS_PATH_BYTES_MAX], to[HS_PATH_BYTES_MAX];
+	uv_fs_t request;
+	int fd, rc;
 
 	if (!hs_file_path(from, from_folder, name) || !hs_file_path(to, to_folder, name))
 		return -ENAMETOOLONG;
-	in = open(from, O_RDONLY | O_CLOEXEC);
-	if (in < 0)
-		return errno == ENOENT ? 0 : -errno;
-	out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (out < 0)
-		rc = -errno;
-	block = hs_mem_alloc(HS_MIB);
-	while (rc == 0 && (got = pread(in, block, HS_MIB, (off_t)at)) != 0) {
-		rc = got < 0 ? -errno : hs_file_write(out, block, (size_t)got, at);
-		at += got > 0 ? (uint64_t)got : 0;
-	}
-	if (rc == 0 && fsync(out) != 0)
-		rc = -errno;
-	hs_mem_free(&block);
-	close(in);
-	if (out >= 0)
-		close(out);
+	rc = uv_fs_copyfile(NULL, &request, from, to, UV_FS_COPYFILE_EXCL, NULL);
+	uv_fs_req_cleanup(&request);
+	if (rc < 0)
+		return rc == UV_ENOENT ? 0 : rc;
+	fd = hs_file_open(to_folder, name, O_RDWR, to);
+	if (fd < 0)
+		return fd;
+	rc = hs_file_sync(fd);
+	close(fd);
 	return rc;
 }
 
