@@ -56,13 +56,6 @@ uint64_t hs_board_delta(uint64_t before, uint64_t now)
 	return now >= before ? now - before : now;
 }
 
-double hs_board_share(double part, double whole)
-{
-	if (!(part > 0) || !(whole > 0))
-		return 0;
-	return part < whole ? part / whole : 1;
-}
-
 double hs_board_ladder_at(const double counts[HS_LADDER_STEPS], double share)
 {
 	double total = 0;

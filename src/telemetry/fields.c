@@ -96,11 +96,6 @@ struct hs_field_value hs_field_get(const struct hs_field *field, const void *row
 	return field->get(row);
 }
 
-static struct hs_field_value text(const char *words)
-{
-	return (struct hs_field_value){.bytes = hs_bytes_of(words)};
-}
-
 #define GET(function, expression)                                                                  \
 	static struct hs_field_value function(const void *data)                                    \
 	{                                                                                          \
@@ -119,7 +114,7 @@ GET(get_bytes, integer(floor(row->heat.window[row->window].bytes_low)))
 GET(get_misses, integer(floor(row->heat.window[row->window].misses)))
 GET(get_conflicts, integer(floor(row->heat.window[row->window].conflicts)))
 GET(get_tracked, ((struct hs_field_value){.integer = row->heat.workers > 0}))
-GET(get_window, text(hs_board_window_words[row->window]))
+GET(get_window, ((struct hs_field_value){.bytes = hs_bytes_of(hs_board_window_words[row->window])}))
 GET(get_total_us, integer((double)row->heat.total_ns / 1000))
 
 #define MEMBER(kind, path) HS_MEMBER(struct hs_board_row, kind, path)

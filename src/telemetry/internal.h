@@ -61,8 +61,6 @@ double hs_board_partition_ops(const struct hs_board *board, uint16_t id,
 			      enum hs_heat_window window);
 /* How far a counter has come. One that has become smaller has started again. */
 uint64_t hs_board_delta(uint64_t before, uint64_t now);
-/* A part of a whole, within 0 and 1; 0 of nothing. */
-double hs_board_share(double part, double whole);
 /* A ladder's value, 0 when less than half a request is left on it. */
 double hs_board_ladder_at(const double counts[HS_LADDER_STEPS], double share);
 /* Fills in what a row shows of its heat: window, share, name. */

@@ -49,11 +49,19 @@ static double whole_of(const struct hs_board *board, enum hs_heat_what what,
 	return hs_board_partition_ops(board, row->heat.partition, row->window);
 }
 
+/* A part of a whole, within 0 and 1; 0 of nothing. */
+static double share_of(double part, double whole)
+{
+	if (!(part > 0) || !(whole > 0))
+		return 0;
+	return part < whole ? part / whole : 1;
+}
+
 void hs_board_fill(const struct hs_board *board, enum hs_heat_what what, enum hs_heat_window window,
 		   struct hs_board_row *row)
 {
 	row->window = window;
-	row->share = hs_board_share(shown(row)->ops_low, whole_of(board, what, row));
+	row->share = share_of(shown(row)->ops_low, whole_of(board, what, row));
 	snprintf(row->hash, sizeof row->hash, "%016llx", (unsigned long long)row->heat.shown);
 	row->total_s = 0;
 	if (row->heat.total_since_us > 0 && row->heat.total_since_us < board->now.mono_us)
