@@ -86,11 +86,6 @@ static float choose_unit(const struct hs_heat *heat)
 	return (float)unit;
 }
 
-static void store_sum(double *place, double value)
-{
-	__atomic_store(place, &value, __ATOMIC_RELEASE);
-}
-
 static void enter_epoch(struct hs_heat *heat, uint32_t epoch)
 {
 	double factor[HS_HEAT_WINDOWS];
@@ -103,8 +98,8 @@ static void enter_epoch(struct hs_heat *heat, uint32_t epoch)
 	heat->epoch_bytes = 0;
 	__atomic_store_n(&heat->sum_version, heat->sum_version + 1, __ATOMIC_RELEASE);
 	for (int i = 0; i < HS_HEAT_WINDOWS; i++) {
-		store_sum(&heat->sum_ops[i], heat->sum_ops[i] * factor[i]);
-		store_sum(&heat->sum_bytes[i], heat->sum_bytes[i] * factor[i]);
+		hs_heat_store_sum(&heat->sum_ops[i], heat->sum_ops[i] * factor[i]);
+		hs_heat_store_sum(&heat->sum_bytes[i], heat->sum_bytes[i] * factor[i]);
 	}
 	__atomic_store_n(&heat->sum_epoch, epoch, __ATOMIC_RELEASE);
 	__atomic_store_n(&heat->sum_version, heat->sum_version + 1, __ATOMIC_RELEASE);
@@ -115,8 +110,8 @@ static void forget(struct hs_heat *heat, uint32_t wanted)
 	for (int i = 0; i < HS_HEAT_TABLES; i++)
 		hs_heat_table_clear(&heat->tables[i]);
 	for (int i = 0; i < HS_HEAT_WINDOWS; i++) {
-		store_sum(&heat->sum_ops[i], 0);
-		store_sum(&heat->sum_bytes[i], 0);
+		hs_heat_store_sum(&heat->sum_ops[i], 0);
+		hs_heat_store_sum(&heat->sum_bytes[i], 0);
 	}
 	heat->reset_done = wanted;
 }

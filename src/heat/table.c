@@ -17,22 +17,17 @@ enum { LOOK_EVERY_MS = 8 };
 
 #define store(place, value) __atomic_store_n(place, value, __ATOMIC_RELEASE)
 
-static void store_double(double *place, double value)
-{
-	__atomic_store(place, &value, __ATOMIC_RELEASE);
-}
-
 /* No numbers so small that the processor becomes slow with them. */
 static void scale(double sum[HS_HEAT_WINDOWS], const double factor[HS_HEAT_WINDOWS])
 {
 	for (int i = 0; i < HS_HEAT_WINDOWS; i++)
-		store_double(&sum[i], sum[i] * factor[i] > 1e-100 ? sum[i] * factor[i] : 0);
+		hs_heat_store_sum(&sum[i], sum[i] * factor[i] > 1e-100 ? sum[i] * factor[i] : 0);
 }
 
 static void clear(double sum[HS_HEAT_WINDOWS])
 {
 	for (int i = 0; i < HS_HEAT_WINDOWS; i++)
-		store_double(&sum[i], 0);
+		hs_heat_store_sum(&sum[i], 0);
 }
 
 void hs_heat_fade(uint32_t epochs, double factor[HS_HEAT_WINDOWS])
@@ -210,8 +205,8 @@ void hs_heat_hot_fill(struct hs_heat_hot *hot, const struct hs_heat_clock *clock
 	hot->cell = cell;
 	hot->owned = true;
 	write_name(hot, touch->name);
-	store_double(&hot->error[HS_HEAT_SHORT], fmin((double)before[HS_HEAT_SHORT], most));
-	store_double(&hot->error[HS_HEAT_LONG], (double)before[HS_HEAT_LONG]);
+	hs_heat_store_sum(&hot->error[HS_HEAT_SHORT], fmin((double)before[HS_HEAT_SHORT], most));
+	hs_heat_store_sum(&hot->error[HS_HEAT_LONG], (double)before[HS_HEAT_LONG]);
 	store(&hot->since_us, clock->ms * 1000);
 	store(&hot->shown, touch->shown);
 	store(&hot->slot, touch->slot);
@@ -307,7 +302,7 @@ void hs_heat_hot_scale(struct hs_heat_hot *hot, const double factor[HS_HEAT_WIND
 	scale(hot->misses, factor);
 	scale(hot->conflicts, factor);
 	for (int i = 0; i < HS_HEAT_WINDOWS; i++)
-		store_double(&hot->error[i], hot->error[i] * growth);
+		hs_heat_store_sum(&hot->error[i], hot->error[i] * growth);
 	scale(hot->error, factor);
 	for (uint32_t i = 0; i < HS_LADDER_STEPS; i++)
 		store(&hot->ladder[i], (uint16_t)((double)hot->ladder[i] * factor[HS_HEAT_LONG]));

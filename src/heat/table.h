@@ -215,6 +215,11 @@ static inline void hs_heat_store(float *place, float value)
 	__atomic_store(place, &value, __ATOMIC_RELEASE);
 }
 
+static inline void hs_heat_store_sum(double *place, double value)
+{
+	__atomic_store(place, &value, __ATOMIC_RELEASE);
+}
+
 static inline void hs_heat_add_word(uint64_t *place, uint64_t more)
 {
 	__atomic_store_n(place, *place + more, __ATOMIC_RELEASE);
@@ -235,11 +240,8 @@ static inline void hs_heat_end_change(struct hs_heat_side *side)
 static inline void hs_heat_add_sum(double sum[HS_HEAT_WINDOWS], const struct hs_heat_clock *clock,
 				   double count)
 {
-	for (int i = 0; i < HS_HEAT_WINDOWS; i++) {
-		double more = sum[i] + clock->one_exact[i] * count;
-
-		__atomic_store(&sum[i], &more, __ATOMIC_RELEASE);
-	}
+	for (int i = 0; i < HS_HEAT_WINDOWS; i++)
+		hs_heat_store_sum(&sum[i], sum[i] + clock->one_exact[i] * count);
 }
 
 /* Upper bounds are floats: rounded up a little more than a sum can be rounded down. */
