@@ -50,14 +50,6 @@ void hs_local_acl_getuser(struct hs_core *core, struct hs_session *session,
 		hs_reply_null(reply);
 }
 
-void hs_acl_reply_arity(const struct hs_bytes *argv, struct hs_reply *reply)
-{
-	hs_reply_errorf(reply,
-			"ERR unknown subcommand or wrong number of arguments for '%.*s'. Try ACL "
-			"HELP.",
-			(int)(argv[1].len < 128 ? argv[1].len : 128), argv[1].data);
-}
-
 static void reply_category(const struct hs_core *core, size_t category, struct hs_reply *reply)
 {
 	const struct hs_command *command;
@@ -80,7 +72,7 @@ void hs_local_acl_cat(struct hs_core *core, struct hs_session *session, const st
 
 	(void)session;
 	if (call->argc > 3) {
-		hs_acl_reply_arity(call->argv, reply);
+		hs_local_reply_arity("ACL", call->argv[1], reply);
 		return;
 	}
 	for (; (name = hs_acl_category_name(count)); count++) {

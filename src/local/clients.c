@@ -60,10 +60,7 @@ static bool refuse(struct hs_reply *reply, const char *text)
 static bool refuse_count(struct hs_bytes name, struct hs_reply *reply)
 {
 	if (reply)
-		hs_reply_errorf(reply,
-				"ERR unknown subcommand or wrong number of arguments for '%.*s'. "
-				"Try CLIENT HELP.",
-				(int)(name.len < 128 ? name.len : 128), name.data);
+		hs_local_reply_arity("CLIENT", name, reply);
 	return false;
 }
 

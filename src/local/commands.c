@@ -11,6 +11,14 @@
 
 #define UNUSED(core, session, call) ((void)(core), (void)(session), (void)(call))
 
+void hs_local_reply_arity(const char *container, struct hs_bytes name, struct hs_reply *reply)
+{
+	hs_reply_errorf(reply,
+			"ERR unknown subcommand or wrong number of arguments for '%.*s'. "
+			"Try %s HELP.",
+			(int)(name.len < 128 ? name.len : 128), name.data, container);
+}
+
 /* To a client that waits for messages: it looks like one. */
 static void reply_ping_as_message(struct hs_reply *reply, struct hs_bytes text)
 {

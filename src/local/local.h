@@ -16,8 +16,8 @@
 
 extern const struct hs_core_commands hs_commands;
 
-/* acl_command.c: ACL with the wrong number of arguments. */
-void hs_acl_reply_arity(const struct hs_bytes *argv, struct hs_reply *reply);
+/* commands.c: a subcommand of this container with the wrong number of arguments, which its row does not tell. */
+void hs_local_reply_arity(const char *container, struct hs_bytes name, struct hs_reply *reply);
 
 /* workers.c: how the parts of several commands become one reply. */
 void hs_workers_merge_ok(const struct hs_core *core, struct hs_request *request,

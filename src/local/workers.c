@@ -120,7 +120,7 @@ static bool check_acl_log(const struct hs_core *core, const struct hs_call *call
 
 	(void)core;
 	if (call->argc > 3)
-		hs_acl_reply_arity(call->argv, reply);
+		hs_local_reply_arity("ACL", call->argv[1], reply);
 	else if (call->argc < 3 || resets_acl_log(call->argc, call->argv) ||
 		 hs_num_parse_int(call->argv[2], &count))
 		return true;

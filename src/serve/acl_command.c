@@ -3,6 +3,7 @@
 #include "serve/host.h"
 
 #include "base/num.h"
+#include "local/local.h"
 #include "wire/reply.h"
 
 #include <stdio.h>
@@ -87,11 +88,7 @@ void hs_host_acl_genpass(struct hs_host *host, struct hs_op *op, struct hs_reply
 
 	(void)host;
 	if (op->argc > 3) {
-		hs_reply_errorf(reply,
-				"ERR unknown subcommand or wrong number of arguments for '%.*s'. "
-				"Try ACL HELP.",
-				(int)(op->argv[1].len < 128 ? op->argv[1].len : 128),
-				op->argv[1].data);
+		hs_local_reply_arity("ACL", op->argv[1], reply);
 		return;
 	}
 	if (op->argc == 3 && !hs_num_parse_int(op->argv[2], &bits)) {
