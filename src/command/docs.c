@@ -56,23 +56,25 @@ void hs_command_reply_docs(struct hs_reply *reply, const struct hs_command *comm
 	}
 }
 
-static void capitals(char *text)
+enum { NAME_BYTES = 32 };
+
+static char *capitals(const char *text, char name[NAME_BYTES])
 {
-	for (; *text != '\0'; text++)
-		if (*text >= 'a' && *text <= 'z')
-			*text = (char)(*text - 'a' + 'A');
+	snprintf(name, NAME_BYTES, "%s", text);
+	for (char *at = name; *at != '\0'; at++)
+		if (*at >= 'a' && *at <= 'z')
+			*at = (char)(*at - 'a' + 'A');
+	return name;
 }
 
 /* "KILL ip:port | …", and what it does. */
 static void reply_help_lines(struct hs_reply *reply, const struct hs_command *sub)
 {
 	char line[256];
-	char name[32];
+	char name[NAME_BYTES];
 
-	snprintf(name, sizeof(name), "%s", strchr(sub->name, '|') + 1);
-	capitals(name);
-	snprintf(line, sizeof(line), "%s%s%s", name, sub->arguments ? " " : "",
-		 sub->arguments ? sub->arguments : "");
+	snprintf(line, sizeof(line), "%s%s%s", capitals(strchr(sub->name, '|') + 1, name),
+		 sub->arguments ? " " : "", sub->arguments ? sub->arguments : "");
 	hs_reply_status(reply, line);
 	snprintf(line, sizeof(line), "    %s.", sub->summary);
 	hs_reply_status(reply, line);
@@ -85,13 +87,11 @@ void hs_command_help(const struct hs_command *parent, struct hs_reply *reply)
 	const struct hs_command *sub;
 	bool alone = parent->arity == -1; /* it means something without a subcommand */
 	char line[128];
-	char name[32];
+	char name[NAME_BYTES];
 
-	snprintf(name, sizeof(name), "%s", parent->name);
-	capitals(name);
 	hs_reply_array(reply, 1 + (alone ? 2u : 0u) + 2 * hs_command_walk_count(&walk));
-	snprintf(line, sizeof(line),
-		 "%s <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", name);
+	snprintf(line, sizeof(line), "%s <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+		 capitals(parent->name, name));
 	hs_reply_status(reply, line);
 	if (alone) {
 		hs_reply_status(reply, "(no subcommand)");
