@@ -2,14 +2,11 @@
 
 #include "base/check.h"
 
-/* Spreads a seed over the state: consecutive seeds give unrelated streams. */
-static uint64_t splitmix(uint64_t *seed)
+uint64_t hs_prng_mix(uint64_t number)
 {
-	uint64_t z = (*seed += 0x9e3779b97f4a7c15u);
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-	return z ^ (z >> 31);
+	number = (number ^ (number >> 30)) * 0xbf58476d1ce4e5b9u;
+	number = (number ^ (number >> 27)) * 0x94d049bb133111ebu;
+	return number ^ (number >> 31);
 }
 
 static uint64_t rotate(uint64_t x, int by)
@@ -19,8 +16,9 @@ static uint64_t rotate(uint64_t x, int by)
 
 void hs_prng_init(struct hs_prng *prng, uint64_t seed)
 {
+	/* splitmix64 spreads the seed over the state: consecutive seeds give unrelated streams. */
 	for (int i = 0; i < 4; i++)
-		prng->state[i] = splitmix(&seed);
+		prng->state[i] = hs_prng_mix(seed += 0x9e3779b97f4a7c15u);
 }
 
 uint64_t hs_prng_next(struct hs_prng *prng)

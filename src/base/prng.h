@@ -15,6 +15,9 @@ uint64_t hs_prng_next(struct hs_prng *prng);
 /* Even over 0 … bound-1; bound is at least 1. */
 uint64_t hs_prng_below(struct hs_prng *prng, uint64_t bound);
 
+/* Close numbers become unrelated ones. */
+uint64_t hs_prng_mix(uint64_t number);
+
 /* Even over [0, 1). */
 double hs_prng_unit(struct hs_prng *prng);
 

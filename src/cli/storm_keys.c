@@ -38,14 +38,6 @@ static double bar(const struct hs_storm_keys *keys, double k)
 	return exp(-keys->shape.exponent * log(k));
 }
 
-/* Close seeds give unrelated numbers. */
-static uint64_t mix(uint64_t x)
-{
-	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-	return x ^ (x >> 31);
-}
-
 static uint64_t era_at(const struct hs_storm_keys *keys, uint64_t elapsed_us)
 {
 	if (keys->shape.kind == HS_STORM_FLASH)
@@ -59,8 +51,8 @@ uint64_t hs_storm_keys_viral(const struct hs_storm_keys *keys, uint64_t elapsed_
 		return 0;
 
 	/* A random start and a random stride that is never 0: it always moves. */
-	uint64_t start = mix(keys->seed) % keys->keys;
-	uint64_t stride = keys->keys > 1 ? 1 + mix(~keys->seed) % (keys->keys - 1) : 0;
+	uint64_t start = hs_prng_mix(keys->seed) % keys->keys;
+	uint64_t stride = keys->keys > 1 ? 1 + hs_prng_mix(~keys->seed) % (keys->keys - 1) : 0;
 	unsigned __int128 way = (unsigned __int128)era_at(keys, elapsed_us) * stride;
 
 	return (uint64_t)((start + way) % keys->keys);
