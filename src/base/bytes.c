@@ -19,22 +19,24 @@ bool hs_bytes_is_word(struct hs_bytes a, const char *word)
 	return strlen(word) == a.len && strncasecmp(a.data, word, a.len) == 0;
 }
 
+char hs_bytes_escape_letter(char byte)
+{
+	static const char letters[256] = {
+		['\\'] = '\\', ['"'] = '"', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
+
+	return letters[(unsigned char)byte];
+}
+
 char *hs_bytes_escape(struct hs_bytes a, char *text, size_t size)
 {
 	size_t at = 0;
 
 	for (size_t i = 0; i < a.len; i++) {
 		unsigned char c = (unsigned char)a.data[i];
-		char piece[5];
+		char letter = hs_bytes_escape_letter(a.data[i]), piece[5];
 
-		if (c == '"' || c == '\\')
-			snprintf(piece, sizeof piece, "\\%c", c);
-		else if (c == '\n')
-			snprintf(piece, sizeof piece, "\\n");
-		else if (c == '\r')
-			snprintf(piece, sizeof piece, "\\r");
-		else if (c == '\t')
-			snprintf(piece, sizeof piece, "\\t");
+		if (letter)
+			snprintf(piece, sizeof piece, "\\%c", letter);
 		else if (isprint(c))
 			snprintf(piece, sizeof piece, "%c", c);
 		else

@@ -61,5 +61,7 @@ bool hs_bytes_is_word(struct hs_bytes a, const char *word);
 /* Writes `a` with everything unprintable, quotes and backslashes escaped as \xHH, \n, \" …, zero
  * terminated and cut to fit `size` bytes. For logs and error texts. Returns `text`. */
 char *hs_bytes_escape(struct hs_bytes a, char *text, size_t size);
+/* The letter behind a backslash that stands for this byte; 0: it has none. */
+char hs_bytes_escape_letter(char byte);
 
 #endif

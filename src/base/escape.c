@@ -48,24 +48,6 @@ static bool is_control(uint32_t character)
 	       (character >= 0x2066 && character <= 0x2069);
 }
 
-/* The letter behind a backslash that stands for this byte, or 0. */
-static char short_form(char byte)
-{
-	switch (byte) {
-	case '\\':
-	case '"':
-		return byte;
-	case '\n':
-		return 'n';
-	case '\r':
-		return 'r';
-	case '\t':
-		return 't';
-	default:
-		return '\0';
-	}
-}
-
 static void append_hex(unsigned char byte, struct hs_buf *text)
 {
 	static const char digits[] = "0123456789abcdef";
@@ -79,7 +61,7 @@ void hs_escape(struct hs_bytes bytes, struct hs_buf *text)
 	while (bytes.len > 0) {
 		uint32_t character = 0;
 		size_t len = hs_escape_utf8(bytes, &character);
-		char letter = short_form(bytes.data[0]);
+		char letter = hs_bytes_escape_letter(bytes.data[0]);
 
 		if (letter) {
 			char escape[2] = {'\\', letter};
