@@ -350,7 +350,7 @@ static void create_mistakes(struct hs_sim_heatsink *heatsink)
 		.context = heatsink,
 	};
 
-	if (engine->mistake >= HS_SIM_JOIN_FLIGHT && engine->mistake <= HS_SIM_WAITERS_UNCOUNTED)
+	if (engine->mistake >= HS_SIM_JOIN_FLIGHT && engine->mistake <= HS_SIM_REFUSED_BUT_RUN)
 		heatsink->tamper = hs_sim_tamper_create(engine->mistake, engine->seed, &tamper);
 	if (hs_sim_misread_is(engine->mistake))
 		heatsink->misread = hs_sim_misread_create(heatsink, hand_to_core);

@@ -8,7 +8,7 @@
 
 enum hs_sim_mistake {
 	HS_SIM_NO_MISTAKE,
-	/* Of the engine that is like the embedded one (sim/engine.c). */
+	/* Of the engine that is like the embedded one (sim/engine.c, sim/store.c). */
 	HS_SIM_READ_TOO_EARLY,	/* a read overtakes its connection's own writes */
 	HS_SIM_SWAP_RUNS,	/* two operations of one partition run in the other order */
 	HS_SIM_SWAP_REPLIES,	/* two operations get each other's reply */
@@ -20,11 +20,17 @@ enum hs_sim_mistake {
 	HS_SIM_READ_UNDATED,	/* a read takes a time from before the data that it sees */
 	HS_SIM_NEWS_LOST,	/* a change is not told */
 	HS_SIM_NEWS_TOO_EARLY,	/* a change is told before it can be seen */
-	/* Of the world around it (sim/news.c, sim/driver.c, sim/world.c). */
+	/* Of the world around the cores (sim/heatsink.c, sim/news.c, sim/driver.c). */
 	HS_SIM_COUNT_TWICE,	     /* an operation is heat twice */
 	HS_SIM_COUNT_NEVER,	     /* a core does not count at all */
 	HS_SIM_READ_REMEMBERED_LATE, /* news of a key finds nobody whose read is under way */
 	HS_SIM_NEWS_OVERTAKE, /* what a client is told overtakes replies that were under way */
+	HS_SIM_KEY_LEFT,      /* a key of its own is not taken away */
+	/* Of what the cores are told (sim/heatsink.c, sim/rules.c, sim/run.c). */
+	HS_SIM_WAITERS_UNCOUNTED, /* more may wait for a key than the limit says */
+	HS_SIM_SHELVES_APART,	  /* a worker does not know what others have written */
+	HS_SIM_TURN_UNHEARD,	  /* a worker does not hear that mitigations are off */
+	HS_SIM_UNKNOWN_READS,	  /* an unknown command is taken for a read */
 	/* Between core and engine: what one does who thinks that a hot key is easy (sim/tamper.c). */
 	HS_SIM_JOIN_FLIGHT,	/* a read takes the answer of one like it that is under way */
 	HS_SIM_TWO_QUEUES,	/* a key's reads queue apart from its writes */
@@ -33,8 +39,7 @@ enum hs_sim_mistake {
 	HS_SIM_OVERTAKE,	/* a later request for one key goes before an earlier for another */
 	HS_SIM_MISSING_AS_ZERO, /* a GET of a missing key beside an INCR is answered "0" */
 	HS_SIM_REFUSED_BUT_RUN, /* told that it was not sent, though it ran */
-	HS_SIM_WAITERS_UNCOUNTED, /* more may wait for a key than the limit says */
-	/* Around the real engine in front of servers (sim/misroute.c). Of the tracked connections: */
+	/* Around the real engine in front of servers (sim/misroute.c, sim/proxy.c). Of the tracked connections: */
 	HS_SIM_PUSH_LOST,  /* a change is not told */
 	HS_SIM_PUSH_LATE,  /* what is told comes behind later replies */
 	HS_SIM_DEAD_VOUCH, /* a connection is lost, and its tracking session is believed */
@@ -51,16 +56,10 @@ enum hs_sim_mistake {
 	HS_SIM_DIED_RESENT,	 /* what a process had under way when it died is sent again */
 	HS_SIM_ERROR_AS_MISSING, /* an error counts as a missing key */
 	HS_SIM_FLUSH_ONE,	 /* FLUSHALL reaches one master */
-	HS_SIM_STALE_MAP_WRITE,	 /* a write goes to the owner of before, which takes it */
-	HS_SIM_STALE_MAP_READ,	 /* the same of a read */
-	HS_SIM_HALF_SLOT_SERVED, /* several keys of a slot on the move are taken for those that are there */
-	HS_SIM_WATCH_KEPT,	/* a private connection is used again with the WATCH of before */
-	HS_SIM_KEY_LEFT,	/* a key of its own is not taken away */
-	HS_SIM_COPIES_LEFT,	/* copies of a hot value are not taken away */
-	HS_SIM_WATCH_LEFT,	/* a client goes, and its watch stays */
-	HS_SIM_CONNECTION_LEFT, /* a connection is given up, and not closed */
-	HS_SIM_WAITS_FOR_ALL,	/* nothing is sent while any server owes an answer */
-	HS_SIM_PARKS_ALL,	/* nothing is sent while any server is away */
+	HS_SIM_COPIES_LEFT,	 /* copies of a hot value are not taken away */
+	HS_SIM_WATCH_LEFT,	 /* a client goes, and its watch stays */
+	HS_SIM_WAITS_FOR_ALL,	 /* nothing is sent while any server owes an answer */
+	HS_SIM_PARKS_ALL,	 /* nothing is sent while any server is away */
 	/* Of those who wait and listen (sim/guests.h): */
 	HS_SIM_UNBLOCK_LOST,  /* CLIENT UNBLOCK is answered, and nobody is woken */
 	HS_SIM_ELEMENT_LOST,  /* a BLPOP whose outcome is unknown is said not to have been sent */
@@ -68,6 +67,13 @@ enum hs_sim_mistake {
 	HS_SIM_MESSAGE_LOST,  /* a message is not told */
 	HS_SIM_MESSAGE_TWICE, /* a message is told twice */
 	HS_SIM_MESSAGE_OVERTAKES, /* a message comes behind the next one */
+	/* Of the simulated servers and the network, which do what a wrong heatsink would have them do (sim/servers.c hands
+	 * them on to sim/server_route.c, sim/server_words.c and sim/network.c): */
+	HS_SIM_STALE_MAP_WRITE, /* a write goes to the owner of before, which takes it */
+	HS_SIM_STALE_MAP_READ,	/* the same of a read */
+	HS_SIM_HALF_SLOT_SERVED, /* several keys of a slot on the move are taken for those that are there */
+	HS_SIM_WATCH_KEPT,	/* a private connection is used again with the WATCH of before */
+	HS_SIM_CONNECTION_LEFT, /* a connection is given up, and not closed */
 	/* Around the cores: what one does who thinks that a cache is easy (sim/misread.c). */
 	HS_SIM_WRITE_UNSTAMPED,	 /* an increment leaves kept values as they are */
 	HS_SIM_RACED_FILL,	 /* what was read while it was written is kept */
@@ -75,9 +81,6 @@ enum hs_sim_mistake {
 	HS_SIM_OWN_WRITE_UNSEEN, /* a read is answered while its client's own write is under way */
 	HS_SIM_COPIES_KEPT,	 /* a write does not end the copies of a hot value */
 	HS_SIM_OLD_WHILE_READING, /* what was written is answered as it was, while it is read again */
-	HS_SIM_UNKNOWN_READS,	  /* an unknown command is taken for a read */
-	HS_SIM_SHELVES_APART,	  /* a worker does not know what others have written */
-	HS_SIM_TURN_UNHEARD,	  /* a worker does not hear that mitigations are off */
 	/* Of a stage in the row (sim/stage.c). */
 	HS_SIM_STAGE_OVERTAKEN, /* it delays a request, and later ones pass it */
 	HS_SIM_STAGE_FORGETS,	/* it is switched off, and what it has taken stays with it */

@@ -214,30 +214,6 @@ int64_t hs_sim_store_left(struct hs_sim_store *store, const struct hs_op *op, st
 
 /* --- running one operation, inside a transaction: 0, or HS_EFULL when it must be undone --- */
 
-/* Rows that are not ours are those the simulated server has besides. */
-static const struct hs_command *row_of(const struct hs_op *op)
-{
-	if (op->command->id < HS_CMD_IDS)
-		return op->command;
-	if (strcmp(op->command->name, "x.both") == 0)
-		return hs_command_by_id(HS_CMD_ID_SET);
-	hs_check(strcmp(op->command->name, "x.swap") == 0);
-	return hs_command_by_id(HS_CMD_ID_GETSET);
-}
-
-/* X.BOTH: it lives on the same partition. */
-static int set_unnamed(struct hs_keyspace *ks, const struct hs_op *op)
-{
-	const struct hs_bytes argv[] = {HS_LIT("SET"), HS_LIT("key0"), op->argv[2]};
-	struct hs_buf out = {0};
-	struct hs_reply reply = {.out = &out, .resp = 2};
-	int err = hs_keyspace_run(ks, hs_command_by_id(HS_CMD_ID_SET), hs_slot_of(argv[1]), 3, argv,
-				  &reply);
-
-	hs_buf_deinit(&out);
-	return err;
-}
-
 static int run_command(struct hs_keyspace *ks, struct hs_op *op)
 {
 	struct hs_reply reply = {.out = op->out, .resp = op->resp};
@@ -245,10 +221,8 @@ static int run_command(struct hs_keyspace *ks, struct hs_op *op)
 	int err;
 
 	ks->frequency = op->frequency;
-	err = hs_keyspace_run(ks, row_of(op), op->slot, op->argc, op->argv, &reply);
+	err = hs_keyspace_run(ks, op->command, op->slot, op->argc, op->argv, &reply);
 	op->missed = err == 0 && hs_keyspace_missed(&counts, ks->counts);
-	if (err == 0 && op->command->id >= HS_CMD_IDS && row_of(op)->id == HS_CMD_ID_SET)
-		err = set_unnamed(ks, op);
 	return err;
 }
 

@@ -1,9 +1,6 @@
 /* What the partitions of a simulated engine hold, and how one operation runs there: the commands of
- * keyspace/ over maps in memory. It knows no time and no order: engines around it (sim/engine.h,
- * sim/links.h) say what runs when.
- *
- * It also has commands that heatsink does not know: X.SWAP key value, which is GETSET, and X.BOTH key value,
- * which sets the key and, as a script might, key0, which it does not name. One thread. */
+ * keyspace/ over maps in memory. It knows no time and no order: the engine around it (sim/engine.h) says
+ * what runs when. One thread. */
 #ifndef HS_SIM_STORE_H
 #define HS_SIM_STORE_H
 

@@ -59,7 +59,7 @@ PURE_SYMBOLS = set("""
 
 # Files of upstream and engine/redis that have threads, sockets and clocks (scripts.c: a lock, since all workers share
 # its table). The simulator runs all others.
-WITH_IO = ("conn.c", "driver.c", "names.c", "redis.c", "monitor_thread.c", "scripts.c")
+WITH_IO = ("conn.c", "names.c", "redis.c", "monitor_thread.c", "scripts.c")
 
 # The two files that end the process when it must not go on say so on standard error.
 LAST_WORDS = {"base/check.c": {"stderr", "fprintf", "fwrite", "abort"},

@@ -657,8 +657,6 @@ static void test_mistakes_are_found_in_front_of_servers(void **state)
 	assert_true(is_found_by(HS_SIM_REDIRECT_OVERTAKES, true, "ran in partition"));
 }
 
-/* A mistake must not only be found by the final reads: the history shows which answers are wrong.
- */
 static void test_the_same_seed_is_the_same_schedule(void **state)
 {
 	struct hs_sim_runner runner;
