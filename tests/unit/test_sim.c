@@ -513,11 +513,12 @@ static const struct {
 	enum hs_sim_reached what;
 	uint64_t anything, fleet; /* once in so many schedules, on average */
 } reaches[] = {
-	{HS_SIM_REACHED_MOVES, 5, 5},	   {HS_SIM_REACHED_MOVED, 8, 4},
-	{HS_SIM_REACHED_ASK, 20, 16},	   {HS_SIM_REACHED_CLUSTERDOWN, 40, 12},
-	{HS_SIM_REACHED_FAILOVERS, 8, 4},  {HS_SIM_REACHED_TAKEOVERS, 60, 30},
-	{HS_SIM_REACHED_EMPTY, 2000, 400}, {HS_SIM_REACHED_LOST, 200, 60},
-	{HS_SIM_REACHED_DEATHS, 8, 2},	   {HS_SIM_REACHED_BESIDE, 16, 8},
+	{HS_SIM_REACHED_MOVES, 5, 5},	      {HS_SIM_REACHED_MOVED, 8, 4},
+	{HS_SIM_REACHED_ASK, 20, 16},	      {HS_SIM_REACHED_TRYAGAIN, 40, 25},
+	{HS_SIM_REACHED_CLUSTERDOWN, 40, 12}, {HS_SIM_REACHED_FAILOVERS, 8, 4},
+	{HS_SIM_REACHED_TAKEOVERS, 60, 30},   {HS_SIM_REACHED_EMPTY, 2000, 400},
+	{HS_SIM_REACHED_LOST, 200, 60},	      {HS_SIM_REACHED_DEATHS, 8, 2},
+	{HS_SIM_REACHED_BESIDE, 16, 8},
 };
 
 static void add_counts(struct hs_sim_counts *sums, const struct hs_sim_counts *counts)
