@@ -1,7 +1,8 @@
 #include "sim/misread.h"
 
-#include "absorb/shared.h"
+#include "absorb/cache/stage.h"
 #include "base/mem.h"
+#include "core/internal.h"
 #include "sim/names.h"
 #include "sim/world_internal.h"
 
@@ -69,6 +70,15 @@ static void ask_for(struct hs_ask *ask, const struct hs_shared *shared, struct h
 
 /* --- to the engine --- */
 
+/* Whoever asks for the key from now on finds no read of it under way. */
+static void forget_fetch(const struct hs_op *op)
+{
+	struct hs_request *own = op->owner;
+	struct hs_cache_fetch *fetch = own->context;
+
+	hs_list_remove(&fetch->of_key);
+}
+
 void hs_sim_misread_submit(struct hs_sim_misread *misread, const struct hs_op *op)
 {
 	const struct hs_shared *shared =
@@ -79,6 +89,8 @@ void hs_sim_misread_submit(struct hs_sim_misread *misread, const struct hs_op *o
 
 	if (!op->track || !is_get(op))
 		return;
+	if (misread->world->options.engine.mistake == HS_SIM_FETCH_FORGOTTEN)
+		forget_fetch(op);
 	flight = hs_mem_zalloc(sizeof *flight);
 	ask_for(&ask, shared, op->argv[1], words);
 	*flight = (struct flight){

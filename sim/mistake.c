@@ -77,6 +77,7 @@ static const struct {
 	[HS_SIM_NEGATIVE_FOREVER] = {"negative-forever", HS_SIM_IN_RULES, LAW(3)},
 	[HS_SIM_OWN_WRITE_UNSEEN] = {"own-write-unseen", HS_SIM_IN_RULES, LAW(3)},
 	[HS_SIM_COPIES_KEPT] = {"copies-kept", HS_SIM_IN_RULES, LAW(3)},
+	[HS_SIM_FETCH_FORGOTTEN] = {"fetch-forgotten", HS_SIM_IN_RULES, LAW(HS_SIM_LAW_FILLS)},
 	[HS_SIM_OLD_WHILE_READING] = {"old-while-reading", HS_SIM_IN_RULES, LAW(3)},
 	[HS_SIM_STAGE_OVERTAKEN] = {"stage-overtaken", HS_SIM_IN_STAGE, LAW(2)},
 	[HS_SIM_STAGE_FORGETS] = {"stage-forgets", HS_SIM_IN_STAGE, LAW(1) | LAW(2)},

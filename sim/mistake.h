@@ -80,6 +80,7 @@ enum hs_sim_mistake {
 	HS_SIM_NEGATIVE_FOREVER, /* that a key is missing is kept past its time */
 	HS_SIM_OWN_WRITE_UNSEEN, /* a read is answered while its client's own write is under way */
 	HS_SIM_COPIES_KEPT,	 /* a write does not end the copies of a hot value */
+	HS_SIM_FETCH_FORGOTTEN, /* a worker forgets that it is just reading a key, and reads it again */
 	HS_SIM_OLD_WHILE_READING, /* what was written is answered as it was, while it is read again */
 	/* Of a stage in the row (sim/stage.c). */
 	HS_SIM_STAGE_OVERTAKEN, /* it delays a request, and later ones pass it */

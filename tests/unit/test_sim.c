@@ -658,6 +658,16 @@ static void test_mistakes_are_found_in_front_of_servers(void **state)
 	assert_true(is_found_by(HS_SIM_REDIRECT_OVERTAKES, true, "ran in partition"));
 }
 
+/* Other laws see these too: so each checker is asked for its own words. */
+static void test_mistakes_are_found_by_their_own_checkers(void **state)
+{
+	(void)state;
+	for (int cluster = 0; cluster < 2; cluster++) {
+		assert_true(is_found_by(HS_SIM_WATCH_KEPT, cluster, "lost its EXEC"));
+		assert_true(is_found_by(HS_SIM_WRITE_RESENT, cluster, "was run twice"));
+	}
+}
+
 static void test_the_same_seed_is_the_same_schedule(void **state)
 {
 	struct hs_sim_runner runner;
@@ -796,6 +806,7 @@ int main(void)
 		cmocka_unit_test(test_every_law_holds_of_a_fleet),
 		cmocka_unit_test(test_planted_mistakes_are_found),
 		cmocka_unit_test(test_mistakes_are_found_in_front_of_servers),
+		cmocka_unit_test(test_mistakes_are_found_by_their_own_checkers),
 		cmocka_unit_test(test_the_same_seed_is_the_same_schedule),
 		cmocka_unit_test(test_schedules_shrink),
 		cmocka_unit_test(test_a_larger_load),
