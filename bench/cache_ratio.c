@@ -79,7 +79,7 @@ static bool request(struct world *world, struct hs_bytes key)
 	cached = hs_cache_find(world->cache, ask.key_hash, ask.key);
 	entry = cached ? hs_cache_reply(cached, &ask) : NULL;
 	if (entry && hs_cache_entry_state(entry, &world->rule,
-					  hs_shared_version(world->shared, ask.key_hash).done, 1000,
+					  hs_shared_version(world->shared, ask.key_hash), 1000,
 					  &age_us) == HS_CACHE_ENTRY_FRESH) {
 		hs_cache_use(cached);
 		return true;

@@ -131,20 +131,23 @@ void hs_cache_entry_unref(struct hs_cache_entry **entry)
  * The order of the looks matters. Who vouches marks what changed dead, and raises its epoch when it lost
  * its connection, before it proves itself again. So who has seen a proof must look at those two behind
  * it: they are then at least as new. */
-static bool known_until(struct hs_cache_entry *entry, uint64_t now_us, uint64_t *until_us)
+static bool known_until(struct hs_cache_entry *entry, bool writing, uint64_t now_us,
+			uint64_t *until_us)
 {
 	uint64_t proved_us;
+	bool vouched;
 
 	*until_us = entry->read_us;
 	if (!entry->vouch)
 		return true;
 	proved_us = hs_vouch_proved_us(entry->vouch);
-	if (hs_vouch_epoch(entry->vouch) != entry->vouch_epoch) {
+	vouched = hs_vouch_epoch(entry->vouch) == entry->vouch_epoch;
+	if (!vouched || (proved_us == UINT64_MAX && writing)) {
 		uint64_t seen_us = atomic_load_explicit(&entry->seen_us, memory_order_relaxed);
 
 		if (seen_us > *until_us)
 			*until_us = seen_us;
-		return false;
+		return vouched;
 	}
 	if (proved_us == UINT64_MAX)
 		proved_us = now_us;
@@ -153,7 +156,7 @@ static bool known_until(struct hs_cache_entry *entry, uint64_t now_us, uint64_t 
 	return true;
 }
 
-/* Remembers under which proof it was used, for the day on which there is nobody to ask; not at every hit,
+/* Remembers under which proof it was used, for when there is nobody to ask, or a write in flight; not at every hit,
  * as all workers read this line. An older one written over a newer makes it seem older, no more. */
 static void note_proof(struct hs_cache_entry *entry, const struct hs_rule *rule, uint64_t until_us)
 {
@@ -170,13 +173,15 @@ static uint64_t since(uint64_t then_us, uint64_t now_us)
 }
 
 enum hs_cache_entry_state hs_cache_entry_state(struct hs_cache_entry *entry,
-					       const struct hs_rule *rule, uint32_t done,
-					       uint64_t now_us, uint64_t *age_us)
+					       const struct hs_rule *rule,
+					       struct hs_version version, uint64_t now_us,
+					       uint64_t *age_us)
 {
 	uint64_t until_us, expires_us;
-	bool vouched = known_until(entry, now_us, &until_us), unknown;
+	bool writing = version.begun != version.done, unknown;
+	bool vouched = known_until(entry, writing, now_us, &until_us);
 
-	if (entry->done != done || atomic_load_explicit(&entry->dead, memory_order_acquire))
+	if (entry->done != version.done || atomic_load_explicit(&entry->dead, memory_order_acquire))
 		return HS_CACHE_ENTRY_CHANGED;
 	expires_us = atomic_load_explicit(&entry->expires_us, memory_order_relaxed);
 	unknown = expires_us == HS_CACHE_ENTRY_EXPIRY_UNKNOWN;

@@ -41,6 +41,11 @@ bool hs_ask_of_call(struct hs_ask *ask, uint64_t seed, struct hs_call *call);
 /* "GET key" in `argv`, which has room for two and outlives the ask; `hash` is the key's (hs_shared_hash). */
 void hs_ask_get(struct hs_ask *ask, uint64_t hash, struct hs_bytes key, struct hs_bytes argv[2]);
 
+/* The writes of a key through this process (absorb/shared.h): handed to an engine, and answered. */
+struct hs_version {
+	uint32_t begun, done;
+};
+
 enum { HS_CACHE_ENTRY_EXPIRY_UNKNOWN = 0 };
 
 struct hs_cache_entry {
@@ -85,11 +90,15 @@ enum hs_cache_entry_state {
 	HS_CACHE_ENTRY_CHANGED, /* written since, or what vouched for it forgot it */
 };
 
-/* `done`: of its key's version now. `age_us`: how old it may be, known for FRESH and AGED. What was kept
+/* `version`: its key's now. `age_us`: how old it may be, known for FRESH and AGED. What was kept
  * under another epoch of its vouch is AGED, and so is, `stale` after it was read, what may have expired
- * because nobody asked when it does. */
+ * because nobody asked when it does.
+ *
+ * A vouch that can miss nothing proves nothing while a write is in flight: others may have seen it in the engine before
+ * its answer is here. So from then on an entry is as old as the last time it was used without one. */
 enum hs_cache_entry_state hs_cache_entry_state(struct hs_cache_entry *entry,
-					       const struct hs_rule *rule, uint32_t done,
-					       uint64_t now_us, uint64_t *age_us);
+					       const struct hs_rule *rule,
+					       struct hs_version version, uint64_t now_us,
+					       uint64_t *age_us);
 
 #endif

@@ -27,10 +27,6 @@ struct hs_shared;
 enum { HS_SHARED_BYTES_MIN = 1 << 16 };
 enum { HS_SHARED_PART = 4 }; /* of all bytes of the cache, one in so many is for the shared cache */
 
-struct hs_version {
-	uint32_t begun, done;
-};
-
 struct hs_shared *hs_shared_create(uint64_t seed, uint64_t bytes_max);
 void hs_shared_destroy(struct hs_shared **shared);
 void hs_shared_limit(struct hs_shared *shared, uint64_t bytes_max); /* from the next one on */

@@ -425,7 +425,7 @@ static void look_again(struct hs_cache_stage *stage, struct hs_cache_fetch *fetc
 	hs_list_remove(&fetch->link);
 	if (entry && fetch->cached->rule &&
 	    hs_cache_entry_state(entry, fetch->cached->rule,
-				 hs_shared_version(shared, fetch->ask.key_hash).done,
+				 hs_shared_version(shared, fetch->ask.key_hash),
 				 stage->core->now.mono_us, &age_us) == HS_CACHE_ENTRY_FRESH) {
 		hs_cache_keep(stage->cache, fetch->cached, entry);
 		answer_all(stage, fetch, &fetch->waiters, entry, (struct hs_bytes){NULL, 0});

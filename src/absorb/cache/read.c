@@ -221,8 +221,7 @@ bool hs_cache_outlives_error(const struct hs_cache_stage *stage, const struct hs
 	const struct hs_rule *rule = cached->rule;
 	uint64_t age_us;
 
-	switch (hs_cache_entry_state(entry, rule, version.done, stage->core->now.mono_us,
-				     &age_us)) {
+	switch (hs_cache_entry_state(entry, rule, version, stage->core->now.mono_us, &age_us)) {
 	case HS_CACHE_ENTRY_FRESH:
 		return true;
 	case HS_CACHE_ENTRY_AGED:
@@ -242,14 +241,14 @@ static bool is_failing(const struct hs_cache_stage *stage, const struct hs_cache
 /* From another worker. */
 static struct hs_cache_entry *take_from_shared(struct hs_cache_stage *stage,
 					       struct hs_cache_key *cached,
-					       const struct hs_ask *ask, uint32_t done,
+					       const struct hs_ask *ask, struct hs_version version,
 					       uint64_t *age_us)
 {
 	struct hs_cache_entry *entry = hs_shared_get(stage->shared, ask), *taken = NULL;
 
 	if (!entry)
 		return NULL;
-	if (hs_cache_entry_state(entry, cached->rule, done, stage->core->now.mono_us, age_us) ==
+	if (hs_cache_entry_state(entry, cached->rule, version, stage->core->now.mono_us, age_us) ==
 		    HS_CACHE_ENTRY_FRESH &&
 	    hs_cache_keep(stage->cache, cached, entry))
 		taken = entry;
@@ -263,20 +262,20 @@ static struct hs_cache_entry *look(struct hs_cache_stage *stage, const struct hs
 				   uint64_t *age, bool *again)
 {
 	struct hs_cache_rule_stats *stats = hs_cache_key_stats(stage, cached);
-	uint32_t done = hs_shared_version(stage->shared, ask->key_hash).done;
+	struct hs_version version = hs_shared_version(stage->shared, ask->key_hash);
 	struct hs_cache_entry *entry = hs_cache_reply(cached, ask), *other;
 	enum hs_cache_entry_state state = HS_CACHE_ENTRY_CHANGED;
 	uint64_t age_us = 0, other_age_us;
 	bool aged;
 
 	if (entry)
-		state = hs_cache_entry_state(entry, cached->rule, done, stage->core->now.mono_us,
+		state = hs_cache_entry_state(entry, cached->rule, version, stage->core->now.mono_us,
 					     &age_us);
 	aged = state == HS_CACHE_ENTRY_AGED;
 	if (state != HS_CACHE_ENTRY_FRESH) {
 		if (entry)
-			note_end(stats, entry, done);
-		other = take_from_shared(stage, cached, ask, done, &other_age_us);
+			note_end(stats, entry, version.done);
+		other = take_from_shared(stage, cached, ask, version, &other_age_us);
 		if (other) {
 			entry = other;
 			age_us = other_age_us;
@@ -311,7 +310,7 @@ static void observe(struct hs_cache_stage *stage, struct hs_cache_key *cached,
 	uint64_t now_us = stage->core->now.mono_us, age_us;
 
 	hs_cache_use(cached);
-	if (entry && hs_cache_entry_state(entry, cached->rule, version.done, now_us, &age_us) ==
+	if (entry && hs_cache_entry_state(entry, cached->rule, version, now_us, &age_us) ==
 			     HS_CACHE_ENTRY_FRESH) {
 		hs_counter_add(&stats->would_hit, 1);
 		return;

@@ -164,7 +164,7 @@ bool hs_copies_look(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 	struct hs_copies *copies;
 	uint64_t age_us;
 	bool found = false;
-	uint32_t done = hs_shared_version(stage->shared, copied->key_hash).done;
+	struct hs_version version = hs_shared_version(stage->shared, copied->key_hash);
 
 	if (!dump_command(stage))
 		return false;
@@ -176,7 +176,7 @@ bool hs_copies_look(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 		hs_copies_rest(stage, copied, LOOK_AGAIN_US, "another worker makes them");
 		found = true;
 	} else if (entry->vouch &&
-		   hs_cache_entry_state(entry, copied->rule, done, stage->core->now.mono_us,
+		   hs_cache_entry_state(entry, copied->rule, version, stage->core->now.mono_us,
 					&age_us) == HS_CACHE_ENTRY_FRESH) {
 		copies = hs_copies_create(entry, copied->slot);
 		if (copies && copies->count > 1) {

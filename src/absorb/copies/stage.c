@@ -222,7 +222,7 @@ bool hs_copies_valid(struct hs_copies_stage *stage, struct hs_copies_key *copied
 	if (!copied->copies)
 		return false;
 	entry = copied->copies->entry;
-	switch (hs_cache_entry_state(entry, copied->rule, version.done, stage->core->now.mono_us,
+	switch (hs_cache_entry_state(entry, copied->rule, version, stage->core->now.mono_us,
 				     &age_us)) {
 	case HS_CACHE_ENTRY_FRESH:
 		return version.begun == version.done;
