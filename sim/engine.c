@@ -11,8 +11,10 @@ struct partition {
 	uint16_t number;
 	bool planned; /* a commit is */
 	bool stalled;
+	bool sealing;	  /* what was run is not logged yet: nobody has seen it */
 	bool put_off;	  /* readers do not see all that was run */
 	bool show_wanted; /* a reader was refused: the next show is planned for soon */
+	bool show_due;	  /* it was to be shown while it was sealing */
 	int64_t ran_ms;	  /* when its last operations were run */
 	int64_t shown_ms; /* the same, of those that readers see */
 };
@@ -75,7 +77,7 @@ static void run_op(struct hs_sim_engine *engine, struct hs_op *op, bool keep)
 	vouch_for(engine, op);
 	hs_sim_store_run(engine->host.store, op, hs_now_wall_ms(*engine->host.now), keep);
 	if (op->track)
-		op->left_ms = hs_sim_store_left(engine->host.store, op, *engine->host.now);
+		op->left_ms = hs_sim_store_left(engine->host.store, op, *engine->host.now, false);
 }
 
 /* A read is dated when its worker read the clock, but never before the data that it sees was written. */
@@ -102,7 +104,7 @@ static bool answer_now(struct hs_sim_engine *engine, struct hs_op *op)
 		return false;
 	}
 	if (op->track)
-		op->left_ms = hs_sim_store_left(engine->host.store, op, now);
+		op->left_ms = hs_sim_store_left(engine->host.store, op, now, true);
 	return true;
 }
 
@@ -148,6 +150,7 @@ static void show(struct hs_sim_engine *engine, struct partition *partition)
 {
 	partition->put_off = false;
 	partition->show_wanted = false;
+	partition->show_due = false;
 	partition->shown_ms = partition->ran_ms;
 	hs_sim_store_catch_up(engine->host.store, partition->number);
 }
@@ -157,7 +160,9 @@ static void show_later(void *context, void *target, uint64_t number)
 	struct partition *partition = target;
 
 	(void)number;
-	if (partition->put_off)
+	if (partition->sealing)
+		partition->show_due = true;
+	else if (partition->put_off)
 		show(context, partition);
 }
 
@@ -166,7 +171,7 @@ static void show_or_put_off(struct hs_sim_engine *engine, struct partition *part
 {
 	uint32_t put_off_us_max = engine->options.put_off_us_max;
 
-	if (put_off_us_max == 0 || hs_prng_below(&engine->prng, 2) == 0) {
+	if (put_off_us_max == 0 || hs_prng_below(&engine->prng, 2) == 0 || partition->show_due) {
 		show(engine, partition);
 		return;
 	}
@@ -256,7 +261,9 @@ static void seal(void *context, void *target, uint64_t number)
 
 	(void)number;
 	partition->planned = false;
-	hs_sim_store_tell(engine->host.store);
+	partition->sealing = false;
+	engine->host.sealed(engine->host.context, partition->number);
+	hs_sim_store_tell(engine->host.store, partition->number);
 	if (engine->options.mistake != HS_SIM_STALE_READ)
 		show_or_put_off(engine, partition);
 	else if (hs_prng_below(&engine->prng, 2) == 0)
@@ -281,6 +288,7 @@ static void commit(void *context, void *target, uint64_t number)
 		seal_us = hs_prng_below(&engine->prng, engine->options.seal_us_max + 1);
 	if (partition->stalled)
 		return;
+	partition->sealing = seal_us > 0;
 	for (uint64_t i = 0; i < take_max && partition->first; i++) {
 		struct hs_op *op = partition->first;
 
@@ -345,6 +353,18 @@ enum hs_submit hs_sim_engine_submit(struct hs_sim_engine *engine, struct hs_op *
 	partition->last = &op->next;
 	plan_commit(engine, partition);
 	return HS_SUBMIT_QUEUED;
+}
+
+bool hs_sim_engine_is_sealing(const struct hs_sim_engine *engine, uint16_t partition)
+{
+	return engine->partitions[partition].sealing;
+}
+
+void hs_sim_engine_sweep(struct hs_sim_engine *engine, uint16_t partition)
+{
+	hs_sim_store_sweep(engine->host.store, partition, hs_now_wall_ms(*engine->host.now));
+	if (!engine->partitions[partition].sealing) /* else it is told with what was run */
+		hs_sim_store_tell(engine->host.store, partition);
 }
 
 void hs_sim_engine_stall(struct hs_sim_engine *engine, uint16_t partition)

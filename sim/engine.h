@@ -47,6 +47,8 @@ struct hs_sim_engine_host {
 	/* Of what a vouch vouched for, a key has changed; NULL: all may have. */
 	void (*changed)(void *context, uint32_t worker, const struct hs_vouch *vouch,
 			const struct hs_bytes *key);
+	/* What this partition has run is logged: from now on it can be seen. */
+	void (*sealed)(void *context, uint16_t partition);
 	void *context;
 };
 
@@ -59,6 +61,11 @@ enum hs_submit hs_sim_engine_submit(struct hs_sim_engine *engine, struct hs_op *
 
 /* When the operation that is being handed back was run. */
 uint64_t hs_sim_engine_ran_us(const struct hs_sim_engine *engine);
+
+/* What this partition has run last can be seen by nobody yet. */
+bool hs_sim_engine_is_sealing(const struct hs_sim_engine *engine, uint16_t partition);
+/* Removes what has expired, and tells of it. */
+void hs_sim_engine_sweep(struct hs_sim_engine *engine, uint16_t partition);
 
 /* A partition that takes operations and runs none, until it is told to go on. */
 void hs_sim_engine_stall(struct hs_sim_engine *engine, uint16_t partition);

@@ -30,6 +30,7 @@ void hs_sim_past_note(struct hs_sim_past *past, uint32_t number,
 	struct hs_sim_key_past *key = &past->keys[number];
 
 	hs_check(number < past->keys_count);
+	key->hidden = key->hidden || version->hidden;
 	if (key->count > 0 && key->versions[key->count - 1].value == version->value)
 		return;
 	if (key->count == key->cap) {
@@ -37,6 +38,21 @@ void hs_sim_past_note(struct hs_sim_past *past, uint32_t number,
 		key->versions = hs_mem_realloc(key->versions, key->cap * sizeof *key->versions);
 	}
 	key->versions[key->count++] = *version;
+}
+
+void hs_sim_past_show(struct hs_sim_past *past, uint32_t number, uint64_t *step, int64_t now_us)
+{
+	struct hs_sim_key_past *key = &past->keys[number];
+	size_t at = key->count;
+
+	key->hidden = false;
+	while (at > 0 && key->versions[at - 1].hidden)
+		at--;
+	for (; at < key->count; at++) {
+		key->versions[at].hidden = false;
+		key->versions[at].from = ++*step;
+		key->versions[at].from_us = now_us;
+	}
 }
 
 void hs_sim_past_asked(struct hs_sim_past *past, uint32_t number, int64_t now_us)

@@ -19,11 +19,13 @@ struct hs_sim_version {
 	uint64_t from; /* the step at which it began */
 	int64_t from_us;
 	bool expired; /* the one before it expired: from_us is right, the step is later */
+	bool hidden;  /* it was written, and nobody can see it yet */
 };
 
 struct hs_sim_key_past {
 	struct hs_sim_version *versions; /* oldest first; the first began before everything */
 	size_t count, cap;
+	bool hidden; /* it was changed, perhaps in nothing but its time to live, and nobody can see it yet */
 	int64_t *asked_us; /* when a server ran something of ours on it */
 	size_t asked_count, asked_cap;
 };
@@ -39,6 +41,8 @@ void hs_sim_past_deinit(struct hs_sim_past *past);
 
 /* From now on the key holds this. The same as before is no new version. */
 void hs_sim_past_note(struct hs_sim_past *past, uint32_t key, const struct hs_sim_version *version);
+/* What was hidden of the key begins now, each at a step of its own behind `*step`, which grows. */
+void hs_sim_past_show(struct hs_sim_past *past, uint32_t key, uint64_t *step, int64_t now_us);
 void hs_sim_past_asked(struct hs_sim_past *past, uint32_t key, int64_t now_us);
 
 /* When a version was over: a step and a time; UINT64_MAX and INT64_MAX: it is not. */

@@ -8,7 +8,6 @@
 #include "engine/engine.h"
 #include "keyspace/changed.h"
 #include "keyspace/keyspace.h"
-#include "keyspace/record.h"
 #include "keyspace/watch.h"
 #include "sim/memkv.h"
 
@@ -18,16 +17,17 @@ struct partition {
 	struct hs_memkv *map;
 	struct hs_memkv *past; /* `shows_late`, HS_SIM_STALE_READ: what readers see instead */
 	struct hs_watch_table *watch;
+	struct hs_changed changed; /* not told yet */
+	struct hs_changed unseen;  /* by readers, who see `past` */
 };
 
 struct hs_sim_store {
 	struct hs_sim_store_options options;
 	struct hs_prng prng;
 	struct hs_keyspace_counts counts;
-	uint32_t trackers;	   /* workers that are told of changes */
-	uint64_t runs;		   /* so many operations were run */
-	struct hs_changed changed; /* not told yet */
-	struct hs_changed fresh;   /* by the operation that runs */
+	uint32_t trackers;	 /* workers that are told of changes */
+	uint64_t runs;		 /* so many operations were run */
+	struct hs_changed fresh; /* by the operation that runs */
 	struct partition partitions[];
 };
 
@@ -60,8 +60,9 @@ void hs_sim_store_destroy(struct hs_sim_store **pointer)
 		hs_memkv_destroy(&partition->map);
 		hs_memkv_destroy(&partition->past);
 		hs_watch_destroy(&partition->watch);
+		hs_changed_deinit(&partition->changed);
+		hs_changed_deinit(&partition->unseen);
 	}
-	hs_changed_deinit(&store->changed);
 	hs_changed_deinit(&store->fresh);
 	hs_mem_free(pointer);
 }
@@ -76,6 +77,11 @@ static bool told_early(const struct hs_sim_store *store, const struct hs_op *op)
 {
 	return store->options.mistake == HS_SIM_NEWS_TOO_EARLY && op->kind == HS_OP_COMMAND &&
 	       op->command->key_first > 0 && (op->command->flags & HS_CMD_WRITE);
+}
+
+static struct hs_memkv *shown_of(const struct partition *partition)
+{
+	return partition->past ? partition->past : partition->map;
 }
 
 static struct hs_keyspace keyspace_of(struct hs_sim_store *store, struct hs_memkv *map,
@@ -100,15 +106,15 @@ static void tell_keys(struct hs_sim_store *store, const struct hs_changed *chang
 		store->options.news(store->options.context, hs_news_create_changed(changed));
 }
 
-void hs_sim_store_tell(struct hs_sim_store *store)
+void hs_sim_store_tell(struct hs_sim_store *store, uint16_t partition)
 {
-	struct hs_changed *changed = &store->changed;
+	struct hs_changed *changed = &store->partitions[partition].changed;
 	bool lost = store->options.mistake == HS_SIM_NEWS_LOST &&
 		    hs_prng_below(&store->prng, MISTAKE_ONE_IN) == 0;
 
 	if (hs_changed_empty(changed))
 		return;
-	if (!lost) {
+	if (!lost && store->trackers > 0) {
 		if (changed->all)
 			store->options.news(
 				store->options.context,
@@ -142,22 +148,29 @@ static void answer_full(struct hs_op *op, size_t start)
 
 /* --- what changed --- */
 
-/* What the last operation changed is there for all to see. */
+/* What the last operation changed. Where it is seen only later, somebody may be there by then who wants to know. */
 static void note_changed(struct hs_sim_store *store, uint16_t partition, bool tell)
 {
 	const struct hs_sim_store_options *options = &store->options;
+	struct hs_changed *changed = &store->partitions[partition].changed;
+	struct hs_changed *unseen =
+		store->partitions[partition].past ? &store->partitions[partition].unseen : NULL;
 	struct hs_changed *fresh = &store->fresh;
 
-	tell = tell && store->trackers > 0;
+	tell = tell && (store->trackers > 0 || options->shows_late);
 	if (fresh->all && tell)
-		hs_changed_add_all(&store->changed);
+		hs_changed_add_all(changed);
+	if (fresh->all && unseen)
+		hs_changed_add_all(unseen);
 	if (fresh->all && options->changed)
 		options->changed(options->context, partition, NULL);
 	for (uint32_t i = 0; i < fresh->count; i++) {
 		struct hs_bytes key = hs_changed_name(fresh, i);
 
 		if (tell)
-			hs_changed_add(&store->changed, key);
+			hs_changed_add(changed, key);
+		if (unseen)
+			hs_changed_add(unseen, key);
 		if (options->changed)
 			options->changed(options->context, partition, &key);
 	}
@@ -170,7 +183,7 @@ void hs_sim_store_sweep(struct hs_sim_store *store, uint16_t number, int64_t now
 	struct hs_keyspace ks = keyspace_of(store, partition->map, partition->watch, now_ms);
 	int swept;
 
-	store->changed.client = 0;
+	partition->changed.client = 0;
 	hs_memkv_begin(partition->map);
 	swept = hs_keyspace_sweep(&ks, SWEEP_MAX);
 	hs_check(swept >= 0);
@@ -189,10 +202,10 @@ static void peek(struct hs_keyspace *ks, enum hs_command_id id, struct hs_bytes 
 	hs_check(err == 0);
 }
 
-void hs_sim_store_peek(struct hs_sim_store *store, uint16_t partition, struct hs_bytes key,
-		       int64_t now_ms, struct hs_buf *reply, int64_t *expire_ms)
+static void peek_at(struct hs_sim_store *store, struct hs_memkv *map, struct hs_bytes key,
+		    int64_t now_ms, struct hs_buf *reply, int64_t *expire_ms)
 {
-	struct hs_keyspace ks = keyspace_of(store, store->partitions[partition].map, NULL, now_ms);
+	struct hs_keyspace ks = keyspace_of(store, map, NULL, now_ms);
 	struct hs_buf time = {0};
 
 	peek(&ks, HS_CMD_ID_GET, key, reply);
@@ -201,12 +214,21 @@ void hs_sim_store_peek(struct hs_sim_store *store, uint16_t partition, struct hs
 	hs_buf_deinit(&time);
 }
 
-int64_t hs_sim_store_left(struct hs_sim_store *store, const struct hs_op *op, struct hs_now now)
+void hs_sim_store_peek(struct hs_sim_store *store, uint16_t partition, struct hs_bytes key,
+		       int64_t now_ms, struct hs_buf *reply, int64_t *expire_ms)
 {
+	peek_at(store, store->partitions[partition].map, key, now_ms, reply, expire_ms);
+}
+
+int64_t hs_sim_store_left(struct hs_sim_store *store, const struct hs_op *op, struct hs_now now,
+			  bool shown)
+{
+	const struct partition *partition = &store->partitions[op->partition];
 	int64_t now_ms = hs_now_wall_ms(now), expire_ms;
 	struct hs_buf value = {0};
 
-	hs_sim_store_peek(store, op->partition, op->argv[1], now_ms, &value, &expire_ms);
+	peek_at(store, shown ? shown_of(partition) : partition->map, op->argv[1], now_ms, &value,
+		&expire_ms);
 	hs_buf_deinit(&value);
 	/* It is there for the whole of its last one. */
 	return expire_ms < 0 ? -1 : expire_ms - now_ms + 1;
@@ -291,7 +313,7 @@ void hs_sim_store_run(struct hs_sim_store *store, struct hs_op *op, int64_t now_
 	size_t start = op->out->len;
 
 	op->engine_order = ++store->runs;
-	store->changed.client = op->client;
+	partition->changed.client = op->client;
 	if (store->options.ran)
 		store->options.ran(store->options.context, op);
 	if (op->kind == HS_OP_TRACK || op->kind == HS_OP_UNTRACK)
@@ -316,8 +338,7 @@ void hs_sim_store_run(struct hs_sim_store *store, struct hs_op *op, int64_t now_
 bool hs_sim_store_read(struct hs_sim_store *store, struct hs_op *op, int64_t now_ms)
 {
 	const struct partition *partition = &store->partitions[op->partition];
-	struct hs_memkv *map = partition->past ? partition->past : partition->map;
-	struct hs_keyspace ks = keyspace_of(store, map, NULL, now_ms);
+	struct hs_keyspace ks = keyspace_of(store, shown_of(partition), NULL, now_ms);
 	int err = run_command(&ks, op);
 
 	hs_check(err == 0);
@@ -328,7 +349,7 @@ bool hs_sim_store_read(struct hs_sim_store *store, struct hs_op *op, int64_t now
 
 void hs_sim_store_catch_up(struct hs_sim_store *store, uint16_t number)
 {
-	const struct partition *partition = &store->partitions[number];
+	struct partition *partition = &store->partitions[number];
 	struct hs_bytes key, value;
 	struct hs_kv *from, *to;
 	char *room;
@@ -336,6 +357,7 @@ void hs_sim_store_catch_up(struct hs_sim_store *store, uint16_t number)
 
 	if (!partition->past)
 		return;
+	hs_changed_clear(&partition->unseen);
 	from = hs_memkv_kv(partition->map);
 	to = hs_memkv_kv(partition->past);
 	hs_memkv_begin(partition->past);
@@ -354,24 +376,16 @@ void hs_sim_store_catch_up(struct hs_sim_store *store, uint16_t number)
 	hs_memkv_commit(partition->past);
 }
 
-bool hs_sim_store_is_behind(struct hs_sim_store *store, uint16_t number, struct hs_bytes key)
+bool hs_sim_store_is_behind(const struct hs_sim_store *store, uint16_t partition,
+			    struct hs_bytes key)
 {
-	const struct partition *partition = &store->partitions[number];
-	struct hs_kv *now = hs_memkv_kv(partition->map), *past;
-	struct hs_bytes now_value, past_value, at;
-	struct hs_physical_key physical;
-	int now_err, past_err;
+	const struct hs_changed *unseen = &store->partitions[partition].unseen;
 
-	if (!partition->past)
-		return false;
-	past = hs_memkv_kv(partition->past);
-	hs_record_physical(&physical, store->options.seed, hs_slot_of(key), key);
-	at = (struct hs_bytes){physical.data, physical.len};
-	now_err = now->calls->get(now, HS_KV_KEYS, at, &now_value);
-	past_err = past->calls->get(past, HS_KV_KEYS, at, &past_value);
-	if (now_err != past_err)
-		return true;
-	return now_err == 0 && !hs_bytes_equal(now_value, past_value);
+	for (uint32_t i = 0; i < unseen->count; i++) {
+		if (hs_bytes_equal(hs_changed_name(unseen, i), key))
+			return true;
+	}
+	return unseen->all;
 }
 
 void hs_sim_store_unwatch(struct hs_sim_store *store, uint16_t partition, uint64_t watcher)

@@ -41,18 +41,22 @@ bool hs_sim_store_read(struct hs_sim_store *store, struct hs_op *op, int64_t now
  * stays, -2: there is nothing. */
 void hs_sim_store_peek(struct hs_sim_store *store, uint16_t partition, struct hs_bytes key,
 		       int64_t now_ms, struct hs_buf *reply, int64_t *expire_ms);
-/* How long the key of an operation with one has to live, as in hs_op.left_ms. */
-int64_t hs_sim_store_left(struct hs_sim_store *store, const struct hs_op *op, struct hs_now now);
+/* How long the key of an operation with one has to live, as in hs_op.left_ms: what is there, or what readers see
+ * (`shown`). */
+int64_t hs_sim_store_left(struct hs_sim_store *store, const struct hs_op *op, struct hs_now now,
+			  bool shown);
 /* Removes what has expired. */
 void hs_sim_store_sweep(struct hs_sim_store *store, uint16_t partition, int64_t now_ms);
 
 /* Readers of the partition see from now on what is there. They always do, but with `shows_late` and
  * HS_SIM_STALE_READ. */
 void hs_sim_store_catch_up(struct hs_sim_store *store, uint16_t partition);
-/* Whether readers see another record of the key, or another absence, than what is there. */
-bool hs_sim_store_is_behind(struct hs_sim_store *store, uint16_t partition, struct hs_bytes key);
-/* Tells which keys have been changed since the last time; and those that an operation will. */
-void hs_sim_store_tell(struct hs_sim_store *store);
+/* Whether the key was changed since, so that readers may see another record of it, or another absence, than what is
+ * there. */
+bool hs_sim_store_is_behind(const struct hs_sim_store *store, uint16_t partition,
+			    struct hs_bytes key);
+/* Tells which keys of the partition have been changed since the last time; and those that an operation will. */
+void hs_sim_store_tell(struct hs_sim_store *store, uint16_t partition);
 void hs_sim_store_tell_early(struct hs_sim_store *store, const struct hs_op *op);
 
 /* A watcher's connection is gone, and with it what it watched. */

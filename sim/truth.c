@@ -77,6 +77,18 @@ int64_t hs_sim_world_peek(struct hs_sim_world *world, uint32_t key, int64_t *ttl
 	return value;
 }
 
+/* The engine of one's own has not logged what its partition has run. A key that expires is gone all the same, but if
+ * it was to expire only by that. */
+static bool is_hidden(const struct hs_sim_world *world, uint32_t key, bool expired)
+{
+	char text[HS_SIM_NAME_BYTES_MAX];
+
+	if (!world->engine || expired)
+		return world->past.keys[key].hidden;
+	return hs_sim_engine_is_sealing(world->engine,
+					partition_of(world, name_of(world, key, text)));
+}
+
 /* Returns when it expires, as hs_sim_store_peek does. */
 static int64_t note(struct hs_sim_world *world, uint32_t key, bool expired, int64_t from_us)
 {
@@ -84,6 +96,7 @@ static int64_t note(struct hs_sim_world *world, uint32_t key, bool expired, int6
 		.from = ++world->steps,
 		.from_us = from_us,
 		.expired = expired,
+		.hidden = is_hidden(world, key, expired),
 	};
 	struct hs_buf reply = {0};
 	int64_t expire_ms;
@@ -110,8 +123,7 @@ static void sweep(void *context, void *target, uint64_t partition)
 		hs_sim_cluster_expire(world->cluster);
 		return;
 	}
-	hs_sim_store_sweep(world->store, (uint16_t)partition, hs_now_wall_ms(world->now));
-	hs_sim_store_tell(world->store);
+	hs_sim_engine_sweep(world->engine, (uint16_t)partition);
 }
 
 /* Its time is up, if nobody gave it more; the server finds out later. */
@@ -158,6 +170,18 @@ void hs_sim_truth_changed(void *context, uint16_t partition, const struct hs_byt
 		note_all(world, partition);
 	else if (number_of(world, *name, &key))
 		note_change(world, key);
+}
+
+void hs_sim_truth_sealed(void *context, uint16_t partition)
+{
+	struct hs_sim_heatsink *heatsink = context;
+	struct hs_sim_world *world = heatsink->world;
+	char text[HS_SIM_NAME_BYTES_MAX];
+
+	for (uint32_t key = 0; key < world->past.keys_count; key++) {
+		if (partition_of(world, name_of(world, key, text)) == partition)
+			hs_sim_past_show(&world->past, key, &world->steps, world->now.wall_us);
+	}
 }
 
 /* What clients have under way of a key may have been done, or be lost, by servers that did not agree on
@@ -227,11 +251,36 @@ void hs_sim_truth_refused_at(void *context, const struct hs_sim_ran *not_run)
 	note_ran(context, "refuses", not_run);
 }
 
+static void add_words(struct hs_buf *words, size_t argc, const struct hs_bytes *argv)
+{
+	for (size_t i = 0; i < argc; i++) {
+		hs_buf_append(words, " ", 1);
+		hs_buf_append_bytes(words, argv[i]);
+	}
+}
+
+/* The same, of the engine of one's own. */
+static void note_engine_ran(struct hs_sim_world *world, const struct hs_op *op)
+{
+	struct hs_buf words = {0};
+	char text[160];
+
+	if (!world->options.script)
+		return;
+	for (size_t i = 0; op->tx && i < op->tx->count; i++)
+		add_words(&words, op->tx->commands[i].argc, op->tx->commands[i].argv);
+	add_words(&words, op->argc, op->argv);
+	hs_sim_fate_note(world, "partition %u runs%s for worker %u", op->partition,
+			 hs_bytes_escape(hs_buf_bytes(&words), text, sizeof text), op->worker);
+	hs_buf_deinit(&words);
+}
+
 void hs_sim_truth_ran(void *context, const struct hs_op *op)
 {
 	struct hs_sim_world *world = context;
 	uint32_t key;
 
+	note_engine_ran(world, op);
 	for (size_t i = 1; i < op->argc; i++) {
 		if (number_of(world, op->argv[i], &key))
 			hs_sim_past_asked(&world->past, key, world->now.wall_us);

@@ -100,6 +100,7 @@ static void create_engine(struct hs_sim_world *world)
 		.now = &world->now,
 		.done = hs_sim_heatsink_done,
 		.changed = hs_sim_heatsink_changed,
+		.sealed = hs_sim_truth_sealed,
 		.context = &world->heatsinks[0],
 	};
 

@@ -57,6 +57,8 @@ bool hs_sim_world_may_be_old(const struct hs_sim_world *world, const struct hs_o
 /* truth.c: the store says that a key has changed (none: all of a partition); that something ran. */
 void hs_sim_truth_changed(void *context, uint16_t partition, const struct hs_bytes *key);
 void hs_sim_truth_ran(void *context, const struct hs_op *op);
+/* An engine of one's own has logged what it ran in this partition; the context is its heatsink. */
+void hs_sim_truth_sealed(void *context, uint16_t partition);
 
 /* servers.c */
 struct hs_sim_proxy *hs_sim_servers_proxy(struct hs_sim_world *world,
