@@ -6,6 +6,7 @@ enum {
 	OUTPUT_BYTES_LOW = 60, /* a deaf client reaches it soon */
 	RULES_ONE_IN = 4,
 	SLOWNESS_SEED = 0x510e,
+	PUT_OFF_SEED = 0x907f,
 	STAGE_SEED = 0x57a6,
 	TIED_SEED = 0x71ed,
 	TIED_ONE_IN = 3,
@@ -285,6 +286,25 @@ static void draw_slowness(uint64_t seed, struct hs_sim_plan *plan, bool always)
 	plan->load.act_us_max = ONE_OF(&prng, 300, 1000, 3000);
 }
 
+/* The same machine, where keys have contracts or clients keep what they read: what these ask for stays as it was. */
+static void draw_slow_engine(struct hs_sim_plan *plan)
+{
+	struct hs_sim_world_options *world = &plan->world;
+	struct hs_prng prng;
+
+	hs_prng_init(&prng, plan->seed ^ PUT_OFF_SEED);
+	if (world->servers.on || (!plan->has_caches && world->rules_count == 0) ||
+	    world->engine.mistake != HS_SIM_NO_MISTAKE || one_in(&prng, 2))
+		return;
+	world->engine.put_off_us_max = ONE_OF(&prng, 0, 50, 500, 5000);
+	world->engine.seal_us_max = ONE_OF(&prng, 0, 50, 500, 5000);
+	world->slow_us_max = ONE_OF(&prng, 0, 0, 500, 5000, 20000);
+	if (one_in(&prng, 2))
+		return;
+	world->engine.commit_us_max = ONE_OF(&prng, 500, 5000);
+	world->engine.answer_us_max = ONE_OF(&prng, 500, 5000);
+}
+
 /* In front of servers whose connections and masters come and go. */
 static void draw_caches_servers(struct hs_prng *prng, struct hs_sim_plan *plan)
 {
@@ -472,6 +492,7 @@ void hs_sim_plan_draw(struct hs_sim_plan *plan, uint64_t seed, enum hs_sim_mista
 		      enum hs_sim_about about)
 {
 	draw(plan, seed, mistake, about);
+	draw_slow_engine(plan);
 	draw_tied(plan);
 }
 
