@@ -39,7 +39,11 @@
 #include "wire/answer.h"
 #include "wire/reply.h"
 
-enum { FORGET_AT_ONCE = 1024, FORGET_WITH_TICK = 16384 };
+enum {
+	FORGET_AT_ONCE = 1024,
+	FORGET_WITH_TICK = 16384,
+	PASSED_MAX = 16, /* keys that must stay; then room is made with a later command or tick */
+};
 
 struct hs_tracking *hs_tracking_create(uint64_t seed)
 {
@@ -305,14 +309,35 @@ static bool too_full(const struct hs_core *core)
 	       table->bytes > hs_push_of(core)->tracking->table_bytes_max;
 }
 
+/* Whether a connection that has read the key has a write of it in flight: the key must stay until that is answered. */
+static bool is_being_written(const struct hs_core *core, const struct hs_tracked *tracked)
+{
+	for (uint32_t i = 0; i < tracked->count; i++) {
+		const struct hs_session *session = hs_session_find(core, tracked->ids[i]);
+
+		if (session && hs_tracker_of(core, session) &&
+		    hs_tracking_writes(core, session, hs_tracked_key(tracked)))
+			return true;
+	}
+	return false;
+}
+
 /* Keys are forgotten, whichever they are, until there is room: who has read one is told, and asks
- * again when it needs to. */
+ * again when it needs to. A key that must stay is passed over, and nobody is told. */
 static void make_room(struct hs_core *core, size_t limit)
 {
 	struct hs_tracking *tracking = hs_push_of(core)->tracking;
+	size_t passed = 0;
 
-	while (limit-- > 0 && tracking->table->keys.count > 0 && too_full(core)) {
-		tell_readers(core, hs_tracking_table_pick(tracking->table, &core->prng), 0);
+	while (limit-- > 0 && passed < PASSED_MAX && tracking->table->keys.count > 0 &&
+	       too_full(core)) {
+		struct hs_tracked *tracked = hs_tracking_table_pick(tracking->table, &core->prng);
+
+		if (is_being_written(core, tracked)) {
+			passed++;
+			continue;
+		}
+		tell_readers(core, tracked, 0);
 		hs_counter_add(&hs_push_of(core)->stats.tracking_evicted, 1);
 	}
 }

@@ -260,6 +260,32 @@ static void test_the_server_is_faster(void **state)
 }
 
 /* So may its message that everything changed. */
+/* A key stays in a table that is full while its reader writes it, and nobody is told of that. */
+static void test_the_table_is_full(void **state)
+{
+	struct world world;
+
+	(void)state;
+	open_world(&world, "CLIENT TRACKING ON");
+	world.core->options.tracking_keys_max = 1;
+	say(&world, world.client, "SET a 2");
+	say(&world, world.client, "SET b 3");
+	say(&world, world.client, "GET a");
+	say(&world, world.client, "GET b");
+	assert_int_equal(hs_counter_get(&hs_push_stats(world.core)->tracking_keys), 2);
+	answer(&world, 0, "+OK\r\n");
+	answer(&world, 0, "+OK\r\n");
+	hears(world.client, "+OK\r\n" TOLD_A "+OK\r\n" TOLD(1, "b"));
+	answer(&world, 0, "$1\r\n2\r\n");
+	answer(&world, 0, "$1\r\n3\r\n");
+	hears(world.client, "$1\r\n2\r\n$1\r\n3\r\n");
+	assert_int_equal(hs_counter_get(&hs_push_stats(world.core)->tracking_evicted), 0);
+	hs_core_tick(world.core, now); /* now there is room to be made */
+	assert_int_equal(hs_counter_get(&hs_push_stats(world.core)->tracking_keys), 1);
+	assert_int_equal(hs_counter_get(&hs_push_stats(world.core)->tracking_evicted), 1);
+	close_world(&world);
+}
+
 static void test_everything_changes_meanwhile(void **state)
 {
 	struct hs_news everything = {.kind = HS_NEWS_CHANGED_ALL};
@@ -435,6 +461,7 @@ int main(void)
 		cmocka_unit_test(test_whatever_the_outcome),
 		cmocka_unit_test(test_pipelined),
 		cmocka_unit_test(test_the_server_is_faster),
+		cmocka_unit_test(test_the_table_is_full),
 		cmocka_unit_test(test_everything_changes_meanwhile),
 		cmocka_unit_test(test_several_keys),
 		cmocka_unit_test(test_in_a_transaction),
