@@ -353,6 +353,8 @@ int hs_sim_check_caches(const struct hs_sim_caches_options *options, struct hs_s
 			hs_sim_world_calm(world);
 		check_kept(&caches, reader, round);
 	}
+	if (world->broken.law != 0)
+		*verdict = world->broken;
 	for (uint32_t i = 0; i < options->clients; i++) {
 		struct cacher *cacher = &caches.cachers[i];
 

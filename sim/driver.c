@@ -1,10 +1,14 @@
 /* The driver's side of connections: what the libuv driver does between a core and its clients. */
 #include "sim/world_internal.h"
 
+#include "absorb/absorb.h"
+#include "absorb/cache/stage.h"
 #include "absorb/fold/stats.h"
 #include "base/err.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "core/internal.h"
+#include "push/stats.h"
 #include "wire/answer.h"
 #include "wire/compose.h"
 
@@ -153,13 +157,64 @@ static void send_all(struct hs_core *core)
 		take_output(hs_session_io(session));
 }
 
+/* A worker's part of the cache, without what all of them share. */
+static void check_cache(struct hs_sim_world *world, const struct hs_sim_worker *worker)
+{
+	const struct hs_core_options *options = &world->options.core;
+	const struct hs_cache_stage *cache =
+		worker->core->stages.self[hs_stage_index(worker->core, &hs_stage_cache)];
+	uint64_t bytes = hs_cache_counts(cache->cache).bytes;
+	uint64_t most = (options->cache_bytes - options->cache_bytes / HS_SHARED_PART) /
+			world->options.workers;
+
+	if (bytes > most)
+		hs_sim_verdict_set(&world->broken, 6,
+				   "worker %u keeps %" PRIu64
+				   " bytes of replies, with a limit of %" PRIu64,
+				   worker->number, bytes, most);
+}
+
+/* In front of servers there may be more while their readers have writes of them under way, and until room is made with
+ * a later command. */
+static void check_tracked(struct hs_sim_world *world, struct hs_sim_worker *worker)
+{
+	uint64_t keys = hs_counter_get(&hs_push_stats(worker->core)->tracking_keys);
+	uint64_t under_way = hs_counter_get(&hs_core_stats(worker->core)->inflight);
+	uint64_t most = world->options.core.tracking_keys_max / world->options.workers;
+
+	most = most > 0 ? most : 1;
+	if (keys <= most)
+		worker->tracked_more = 0;
+	else if (world->cluster && under_way > worker->tracked_more)
+		worker->tracked_more = under_way;
+	if (keys > most + worker->tracked_more)
+		hs_sim_verdict_set(&world->broken, 6,
+				   "worker %u tracks %" PRIu64 " keys, with a limit of %" PRIu64,
+				   worker->number, keys, most);
+}
+
+static void check_private(struct hs_sim_world *world, const struct hs_sim_worker *worker)
+{
+	const struct hs_sim_heatsink *heatsink = worker->heatsink;
+	uint32_t most = world->options.servers.private_max, count;
+
+	count = hs_sim_proxy_private_of(heatsink->proxy, worker->number - heatsink->first);
+	if (count > most)
+		hs_sim_verdict_set(&world->broken, 6,
+				   "worker %u has %u connections for one client each, with a limit "
+				   "of %u",
+				   worker->number, count, most);
+}
+
 /* What must be true at every moment. */
-static void check_limits(struct hs_sim_world *world, const struct hs_sim_worker *worker)
+static void check_limits(struct hs_sim_world *world, struct hs_sim_worker *worker)
 {
 	const struct hs_core_stats *stats = hs_core_stats(worker->core);
-	uint64_t waiting = hs_counter_get(&hs_fold_stats(worker->core)->waiting);
-	uint64_t keys = hs_counter_get(&hs_fold_stats(worker->core)->keys);
+	const struct hs_fold_stats *fold = hs_fold_stats(worker->core);
+	uint64_t waiting = hs_counter_get(&fold->waiting);
+	uint64_t keys = hs_counter_get(&fold->keys);
 	uint64_t under_way = hs_counter_get(&stats->inflight);
+	uint64_t hot = hs_counter_get(&stats->hot_keys);
 	uint32_t most = world->options.core.fold_waiters_max;
 
 	if (waiting > 0 && (keys == 0 || (waiting + keys - 1) / keys > most))
@@ -173,6 +228,15 @@ static void check_limits(struct hs_sim_world *world, const struct hs_sim_worker 
 				   "%" PRIu64 " requests of %" PRIu64
 				   " clients are under way on worker %u",
 				   under_way, world->client_ids, worker->number);
+	if (hot > HS_HOT_KEYS_MAX)
+		hs_sim_verdict_set(&world->broken, 6, "worker %u has %" PRIu64 " hot keys",
+				   worker->number, hot);
+	if (world->options.rules_count > 0)
+		check_cache(world, worker);
+	if (world->options.core.tracking_keys_max > 0)
+		check_tracked(world, worker);
+	if (worker->heatsink->proxy && !worker->heatsink->dead)
+		check_private(world, worker);
 }
 
 /* What the round has gathered for hot keys is submitted, and what was submitted is sent to servers. */

@@ -1,5 +1,6 @@
 #include "sim/heatsink.h"
 
+#include "base/limits.h"
 #include "base/mem.h"
 #include "base/slot.h"
 #include "command/command.h"
@@ -356,6 +357,16 @@ static void create_mistakes(struct hs_sim_heatsink *heatsink)
 		heatsink->misread = hs_sim_misread_create(heatsink, hand_to_core);
 }
 
+void hs_sim_heatsink_mislead(enum hs_sim_mistake mistake, struct hs_core_options *options)
+{
+	if (mistake == HS_SIM_WAITERS_UNCOUNTED)
+		options->fold_waiters_max = UINT32_MAX;
+	if (mistake == HS_SIM_CACHE_UNCOUNTED)
+		options->cache_bytes = HS_MIB;
+	if (mistake == HS_SIM_TRACKED_UNCOUNTED)
+		options->tracking_keys_max = 0;
+}
+
 static void create_core(struct hs_sim_heatsink *heatsink, uint32_t number)
 {
 	struct hs_sim_world *world = heatsink->world;
@@ -392,8 +403,7 @@ static void create_core(struct hs_sim_heatsink *heatsink, uint32_t number)
 	core_options.mitigate = world->mitigate;
 	if (hs_sim_world_errs(world, HS_SIM_COUNT_NEVER))
 		core_world.heat = NULL;
-	if (options->engine.mistake == HS_SIM_WAITERS_UNCOUNTED)
-		core_options.fold_waiters_max = UINT32_MAX;
+	hs_sim_heatsink_mislead(options->engine.mistake, &core_options);
 	worker->core = hs_core_create(&core_world, &core_options);
 	if (options->learned)
 		hs_core_learn(worker->core, options->learned);

@@ -28,6 +28,8 @@ enum hs_sim_mistake {
 	HS_SIM_KEY_LEFT,      /* a key of its own is not taken away */
 	/* Of what the cores are told (sim/heatsink.c, sim/rules.c, sim/run.c). */
 	HS_SIM_WAITERS_UNCOUNTED, /* more may wait for a key than the limit says */
+	HS_SIM_CACHE_UNCOUNTED,	  /* more may be kept than the limit says */
+	HS_SIM_TRACKED_UNCOUNTED, /* more keys may be tracked than the limit says */
 	HS_SIM_SHELVES_APART,	  /* a worker does not know what others have written */
 	HS_SIM_TURN_UNHEARD,	  /* a worker does not hear that mitigations are off */
 	HS_SIM_UNKNOWN_READS,	  /* an unknown command is taken for a read */
@@ -39,7 +41,7 @@ enum hs_sim_mistake {
 	HS_SIM_OVERTAKE,	/* a later request for one key goes before an earlier for another */
 	HS_SIM_MISSING_AS_ZERO, /* a GET of a missing key beside an INCR is answered "0" */
 	HS_SIM_REFUSED_BUT_RUN, /* told that it was not sent, though it ran */
-	/* Around the real engine in front of servers (sim/misroute.c, sim/proxy.c). Of the tracked connections: */
+	/* Around the real engine in front of servers (sim/misroute.c, sim/proxy.c, sim/servers.c). Of the tracked connections: */
 	HS_SIM_PUSH_LOST,  /* a change is not told */
 	HS_SIM_PUSH_LATE,  /* what is told comes behind later replies */
 	HS_SIM_DEAD_VOUCH, /* a connection is lost, and its tracking session is believed */
@@ -61,7 +63,8 @@ enum hs_sim_mistake {
 	HS_SIM_WAITS_FOR_ALL,	 /* nothing is sent while any server owes an answer */
 	HS_SIM_PARKS_ALL,	 /* nothing is sent while any server is away */
 	/* Of those who wait and listen (sim/guests.h): */
-	HS_SIM_UNBLOCK_LOST,  /* CLIENT UNBLOCK is answered, and nobody is woken */
+	HS_SIM_PRIVATE_UNCOUNTED, /* more connections may serve one client each than the limit says */
+	HS_SIM_UNBLOCK_LOST,	  /* CLIENT UNBLOCK is answered, and nobody is woken */
 	HS_SIM_ELEMENT_LOST,  /* a BLPOP whose outcome is unknown is said not to have been sent */
 	HS_SIM_ELEMENT_TWICE, /* an RPUSH whose outcome is unknown is sent again */
 	HS_SIM_MESSAGE_LOST,  /* a message is not told */

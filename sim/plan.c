@@ -356,6 +356,10 @@ static void draw_caches(struct hs_prng *prng, struct hs_sim_plan *plan)
 	plan->caches.keys = ONE_OF(prng, 1, 2, 4);
 	plan->caches.rounds = 2;
 	plan->caches.requests = ONE_OF(prng, 4, 8);
+	if (plan->world.engine.mistake == HS_SIM_TRACKED_UNCOUNTED) {
+		plan->world.core.tracking_keys_max = 1;
+		plan->caches.keys = 4;
+	}
 }
 
 const char *const hs_sim_abouts[] = {

@@ -226,6 +226,10 @@ static void help_mistake(struct hs_sim_plan *plan)
 		plan->load.behind = 3;
 		rule->admit_all = true;
 		break;
+	case HS_SIM_CACHE_UNCOUNTED:
+		plan->world.core.cache_bytes = CACHE_BYTES_LOW * (uint64_t)plan->world.workers;
+		rule->admit_all = true;
+		break;
 	case HS_SIM_TURN_UNHEARD:
 		plan->load.turns = true;
 		break;

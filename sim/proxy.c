@@ -805,6 +805,16 @@ void hs_sim_proxy_end(struct hs_sim_proxy *proxy, bool lost)
 	}
 }
 
+uint32_t hs_sim_proxy_private_of(const struct hs_sim_proxy *proxy, uint32_t worker)
+{
+	const struct hs_flow *flow = proxy->workers[worker].flow;
+	uint32_t count = flow->private_count;
+
+	hs_list_each(const struct hs_private_pipe, priv, &flow->private_pipes, link)
+		count -= priv->pipe.upstream.close_reason != NULL;
+	return count;
+}
+
 uint32_t hs_sim_proxy_private(const struct hs_sim_proxy *proxy)
 {
 	uint32_t count = 0;

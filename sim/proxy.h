@@ -70,6 +70,8 @@ bool hs_sim_proxy_flush(struct hs_sim_proxy *proxy, uint32_t worker); /* true: s
 void hs_sim_proxy_trouble(const struct hs_sim_proxy *proxy, char *text, size_t size);
 /* Private connections that are some client's now. */
 uint32_t hs_sim_proxy_private(const struct hs_sim_proxy *proxy);
+/* Those of one worker, idle ones among them, but for those that are about to be closed. */
+uint32_t hs_sim_proxy_private_of(const struct hs_sim_proxy *proxy, uint32_t worker);
 /* From now on so long between two liveness checks; 0: none. */
 void hs_sim_proxy_set_liveness(struct hs_sim_proxy *proxy, uint32_t liveness_us);
 /* The connection on which this worker fetches falls silent. For scripts. */

@@ -157,8 +157,7 @@ static void configure(void *context, void *target, uint64_t number)
 
 	options.mitigate = (enum hs_mitigate)(number >> 1);
 	options.rules = number & 1 ? world->rules : world->no_rules;
-	if (world->options.engine.mistake == HS_SIM_WAITERS_UNCOUNTED)
-		options.fold_waiters_max = UINT32_MAX;
+	hs_sim_heatsink_mislead(world->options.engine.mistake, &options);
 	if (worker->core && (world->options.engine.mistake != HS_SIM_TURN_UNHEARD ||
 			     options.mitigate == HS_MITIGATE_ON))
 		hs_core_configure(worker->core, &options);

@@ -158,6 +158,7 @@ struct hs_sim_proxy *hs_sim_servers_proxy(struct hs_sim_world *world,
 					  const struct hs_sim_proxy_host *host)
 {
 	const struct hs_sim_servers_options *servers = &world->options.servers;
+	enum hs_sim_mistake mistake = world->options.engine.mistake;
 	const struct hs_sim_proxy_options options = {
 		.seed = hs_prng_next(&world->prng),
 		.cluster = servers->cluster,
@@ -166,11 +167,12 @@ struct hs_sim_proxy *hs_sim_servers_proxy(struct hs_sim_world *world,
 		.timeout_us = servers->timeout_us,
 		.in_flight_max = servers->in_flight_max,
 		.waiting_max = servers->waiting_max,
-		.private_max = servers->private_max,
+		.private_max =
+			mistake == HS_SIM_PRIVATE_UNCOUNTED ? UINT32_MAX : servers->private_max,
 		.refresh_ms = REFRESH_MS,
 		.liveness_us = servers->liveness_us,
 		.message_us_max = servers->message_us_max,
-		.mistake = world->options.engine.mistake,
+		.mistake = mistake,
 		.log = &world->silence,
 	};
 

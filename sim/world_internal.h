@@ -17,8 +17,10 @@ struct hs_sim_worker {
 	bool reading_planned;
 	uint64_t clock_us; /* what it read there last: it never reads an earlier time */
 	uint64_t turn_us;  /* when the last change of options does */
-	uint64_t peer_us;  /* when the last message of another worker does: they keep their order */
-	uint64_t news_us;  /* when the last piece of news gets there: they keep their order */
+	uint64_t
+		tracked_more; /* requests that were under way since it tracks more keys than the limit says */
+	uint64_t peer_us; /* when the last message of another worker does: they keep their order */
+	uint64_t news_us; /* when the last piece of news gets there: they keep their order */
 };
 
 static inline bool hs_sim_world_errs(struct hs_sim_world *world, enum hs_sim_mistake mistake)
@@ -41,6 +43,9 @@ static inline struct hs_sim_worker *hs_sim_worker_of(const struct hs_sim_heatsin
 {
 	return &heatsink->world->workers[heatsink->first + op->worker];
 }
+
+/* heatsink.c: what a core is told that has a mistake instead of a limit. */
+void hs_sim_heatsink_mislead(enum hs_sim_mistake mistake, struct hs_core_options *options);
 
 /* rules.c */
 void hs_sim_rules_create(struct hs_sim_world *world);
