@@ -417,9 +417,10 @@ static void die(struct hs_sim_world *world)
 	uint32_t number = (uint32_t)draw(world, world->options.heatsinks);
 	uint32_t alive = 0;
 
+	/* One of several stays; of a lone one the clients wait until it is back. */
 	for (uint32_t i = 0; i < world->options.heatsinks; i++)
 		alive += !world->heatsinks[i].dead;
-	if (world->heatsinks[number].dead || alive == 1)
+	if (world->heatsinks[number].dead || (alive == 1 && world->options.heatsinks > 1))
 		return;
 	hs_sim_fate_note(world, "heatsink %u dies", number);
 	hs_sim_reach(&world->reached, HS_SIM_REACHED_DEATHS);

@@ -14,6 +14,7 @@ enum {
 	UNBLOCK_ONE_IN = 3,
 	USHER_US = 20000,
 	USHER_TRIES = 50,
+	RECONNECT_US = 1000,
 };
 
 const struct hs_sim_guest_words hs_sim_guest_words[HS_SIM_GUEST_TOPICS] = {
@@ -225,6 +226,10 @@ static void act(void *context, void *target, uint64_t number)
 		return;
 	if (guest->client && is_misplaced(guest))
 		hang_up(guest);
+	if (!guest->client && !hs_sim_world_is_up(guests->world)) {
+		hs_sim_guest_plan(guest, RECONNECT_US);
+		return;
+	}
 	if (!guest->client)
 		connect(guest);
 	if (guest->role == HS_SIM_USHER) {

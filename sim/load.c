@@ -10,7 +10,7 @@
 
 #include <inttypes.h>
 
-enum { ACT_US_MAX = 300, TICK_ONE_IN = 24, FLIP_ONE_IN = 64 };
+enum { ACT_US_MAX = 300, TICK_ONE_IN = 24, FLIP_ONE_IN = 64, RECONNECT_US = 1000 };
 
 static void plan_act(struct hs_sim_actor *actor);
 
@@ -83,7 +83,7 @@ static void hear(void *context, struct hs_sim_client *client, struct hs_bytes re
 
 /* --- acting --- */
 
-/* Its heatsink has died: what is under way is unknown, and it connects to another one. */
+/* Its heatsink has died: what is under way is unknown, and it connects to another one, or when it is back. */
 static void orphaned(void *context, struct hs_sim_client *client)
 {
 	struct hs_sim_actor *actor = context;
@@ -234,6 +234,11 @@ static void act(void *context, void *target, uint64_t number)
 	meddle(load);
 	if (actor->client && hs_sim_actor_was_cut(actor))
 		actor->client = NULL;
+	if (!actor->client && !hs_sim_world_is_up(load->world)) {
+		actor->planned = true;
+		hs_sim_world_plan(load->world, RECONNECT_US, act, load, actor);
+		return;
+	}
 	if (!actor->client)
 		hs_sim_actor_connect(actor);
 	if (!actor->client->session)

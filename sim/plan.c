@@ -7,6 +7,8 @@ enum {
 	RULES_ONE_IN = 4,
 	SLOWNESS_SEED = 0x510e,
 	PUT_OFF_SEED = 0x907f,
+	DEATHS_SEED = 0xdead,
+	DEATHS_ONE_IN = 6,
 	STAGE_SEED = 0x57a6,
 	TIED_SEED = 0x71ed,
 	TIED_ONE_IN = 3,
@@ -305,6 +307,19 @@ static void draw_slow_engine(struct hs_sim_plan *plan)
 	world->engine.answer_us_max = ONE_OF(&prng, 500, 5000);
 }
 
+/* A lone heatsink dies and starts again. From numbers of their own, so that older seeds still mean what they meant. */
+static void draw_lone_deaths(struct hs_sim_plan *plan)
+{
+	struct hs_sim_servers_options *servers = &plan->world.servers;
+	struct hs_prng prng;
+
+	hs_prng_init(&prng, plan->seed ^ DEATHS_SEED);
+	if (plan->world.heatsinks == 1 && servers->act_us_max > 0 && !servers->alone &&
+	    !plan->has_caches && plan->world.engine.mistake == HS_SIM_NO_MISTAKE &&
+	    one_in(&prng, DEATHS_ONE_IN))
+		servers->deaths = true;
+}
+
 /* In front of servers whose connections and masters come and go. */
 static void draw_caches_servers(struct hs_prng *prng, struct hs_sim_plan *plan)
 {
@@ -497,6 +512,7 @@ void hs_sim_plan_draw(struct hs_sim_plan *plan, uint64_t seed, enum hs_sim_mista
 {
 	draw(plan, seed, mistake, about);
 	draw_slow_engine(plan);
+	draw_lone_deaths(plan);
 	draw_tied(plan);
 }
 

@@ -202,6 +202,15 @@ struct hs_core *hs_sim_world_core(struct hs_sim_world *world, uint32_t worker)
 	return world->workers[worker].core;
 }
 
+bool hs_sim_world_is_up(const struct hs_sim_world *world)
+{
+	for (uint32_t i = 0; i < world->options.heatsinks; i++) {
+		if (!world->heatsinks[i].dead)
+			return true;
+	}
+	return false;
+}
+
 static void set_time(struct hs_sim_world *world, uint64_t mono_us)
 {
 	if (mono_us <= world->now.mono_us)

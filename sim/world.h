@@ -151,6 +151,9 @@ void hs_sim_world_destroy(struct hs_sim_world **world);
 
 struct hs_core *hs_sim_world_core(struct hs_sim_world *world, uint32_t worker);
 
+/* Whether there is a heatsink to connect to. */
+bool hs_sim_world_is_up(const struct hs_sim_world *world);
+
 /* The regular work of every core. */
 void hs_sim_world_tick(struct hs_sim_world *world);
 /* As CONFIG SET fold: every core is told. */
