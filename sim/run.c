@@ -44,7 +44,9 @@ void hs_sim_runner_deinit(struct hs_sim_runner *runner)
 	hs_acl_drop(&runner->acl);
 }
 
-static void describe(const struct hs_sim_plan *plan, struct hs_sim_result *result)
+/* Clients that keep what they read have no history but the world's script: `load` is NULL. */
+static void describe(const struct hs_sim_plan *plan, const struct hs_sim_load *load,
+		     struct hs_sim_result *result)
 {
 	const struct hs_sim_verdict *verdict = &result->verdict;
 
@@ -63,6 +65,8 @@ static void describe(const struct hs_sim_plan *plan, struct hs_sim_result *resul
 		hs_buf_printf(&result->text, "fills: %s\n", verdict->text);
 	else
 		hs_buf_printf(&result->text, "law %d: %s\n", verdict->law, verdict->text);
+	if (load)
+		hs_sim_history_print(hs_sim_load_history(load), &result->text);
 }
 
 static uint64_t count_folded(struct hs_sim_world *world)
@@ -102,30 +106,14 @@ static void count_rules(struct hs_sim_world *world, struct hs_sim_result *result
 	}
 }
 
-static int check_load(const struct hs_sim_plan *plan, struct hs_sim_world *world,
+static int check_load(struct hs_sim_load *load, struct hs_sim_world *world,
 		      struct hs_sim_result *result)
 {
-	struct hs_sim_load *load = hs_sim_load_create(&plan->load, world);
 	int err;
 
 	hs_sim_world_settle(world);
 	err = hs_sim_load_check(load, &result->verdict);
 	result->requests = hs_sim_load_requests(load);
-	if (err) {
-		describe(plan, result);
-		hs_sim_history_print(hs_sim_load_history(load), &result->text);
-	}
-	hs_sim_load_destroy(&load);
-	return err;
-}
-
-static int check_caches(const struct hs_sim_plan *plan, struct hs_sim_world *world,
-			struct hs_sim_result *result)
-{
-	int err = hs_sim_check_caches(&plan->caches, world, &result->verdict, &result->requests);
-
-	if (err)
-		describe(plan, result);
 	return err;
 }
 
@@ -135,17 +123,15 @@ static int check_left(const struct hs_sim_plan *plan, struct hs_sim_world *world
 {
 	uint32_t keys =
 		plan->has_caches ? plan->caches.keys : plan->load.registers + plan->load.counters;
-	int err = hs_sim_check_left(world, keys, plan->load.ttl_ms_max > 0, &result->verdict);
 
-	if (err)
-		describe(plan, result);
-	return err;
+	return hs_sim_check_left(world, keys, plan->load.ttl_ms_max > 0, &result->verdict);
 }
 
 int hs_sim_check_plan(const struct hs_sim_runner *runner, const struct hs_sim_plan *plan,
 		      struct hs_sim_result *result)
 {
 	struct hs_sim_world_options options = plan->world;
+	struct hs_sim_load *load = NULL;
 	struct hs_sim_world *world;
 	int err;
 
@@ -154,8 +140,13 @@ int hs_sim_check_plan(const struct hs_sim_runner *runner, const struct hs_sim_pl
 	if (options.servers.on && (options.rules_count > 0 || plan->load.guests.requests > 0))
 		options.learned = runner->learned;
 	world = hs_sim_world_create(&options);
-	err = plan->has_caches ? check_caches(plan, world, result)
-			       : check_load(plan, world, result);
+	if (plan->has_caches) {
+		err = hs_sim_check_caches(&plan->caches, world, &result->verdict,
+					  &result->requests);
+	} else {
+		load = hs_sim_load_create(&plan->load, world);
+		err = check_load(load, world, result);
+	}
 	result->steps = world->steps;
 	result->folded = count_folded(world);
 	result->copied = count_copied(world);
@@ -164,6 +155,10 @@ int hs_sim_check_plan(const struct hs_sim_runner *runner, const struct hs_sim_pl
 	count_rules(world, result);
 	if (err == 0 && world->cluster)
 		err = check_left(plan, world, result);
+	if (err)
+		describe(plan, load, result);
+	if (load)
+		hs_sim_load_destroy(&load);
 	hs_buf_swap(&result->script, &world->fate.script);
 	hs_sim_world_destroy(&world);
 	return err;
