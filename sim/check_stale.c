@@ -167,6 +167,14 @@ static enum found look_at(const struct hs_sim_op *op, const struct hs_sim_key_pa
 	return end <= floor ? FOUND_OVER : FOUND;
 }
 
+/* Whether no version is the one that this write left behind. Of a number that may be reached twice that is not known. */
+static bool is_without_version(const struct hs_sim_op *write, const struct hs_sim_key_past *past,
+			       int64_t value)
+{
+	return (write->kind == HS_SIM_INCRBY && !is_unique(value)) ||
+	       first_within(write, past, &value, false) == 0;
+}
+
 /* A value that was there within a batch. `never`: no version holds it. */
 static bool is_passing(const struct hs_sim_history *history, const struct hs_sim_op *op,
 		       const struct hs_sim_key_past *past, bool never)
@@ -182,7 +190,7 @@ static bool is_passing(const struct hs_sim_history *history, const struct hs_sim
 		if (never && write->kind == HS_SIM_INCRBY && write->answered == HS_SIM_NEVER)
 			return true;
 		if (leaves(write, &value) && says(op, value) &&
-		    first_within(write, past, &value, false) == 0)
+		    is_without_version(write, past, value))
 			return true;
 	}
 	return false;

@@ -176,6 +176,7 @@ static void test_writes_through_us_are_seen_at_once(void **state)
 {
 	const struct version seen[] = {{5000, 10, false}, {6000, 20, false}};
 	const struct version counted[] = {{5000, 10, false}, {5002, 20, false}};
+	const struct version again[] = {{2, 10, false}, {NOTHING, 20, false}, {5, 35, false}};
 
 	(void)state;
 	/* Told at 22: who asks from then on sees it, though 5000 is young enough. */
@@ -197,6 +198,11 @@ static void test_writes_through_us_are_seen_at_once(void **state)
 	     GET(2, 5001, 19, 24), GET(2, 5002, 23, 24));
 	/* But not when nothing that makes it was under way any more. */
 	BAD(counted, OP(0, HS_SIM_INCRBY, 1, 5001, 18, 22), GET(2, 5001, 23, 24));
+	/* A small number was reached before, too: that version is not the one of the increment. */
+	GOOD(again, OP(0, HS_SIM_INCRBY, 1, 2, 9, 40), OP(1, HS_SIM_INCRBY, 3, 5, 9, 40),
+	     GET(0, 2, 31, 41));
+	BAD(again, OP(0, HS_SIM_INCRBY, 1, 2, 9, 40), OP(1, HS_SIM_INCRBY, 3, 5, 9, 40),
+	    GET(0, 2, 41, 42));
 }
 
 static void test_what_is_gone_is_seen_to_be(void **state)
