@@ -76,6 +76,19 @@ static bool is_wanted(struct hs_cache_stage *stage, struct hs_call *call)
 	       cached->replies_count > 0 && cached->unused_writes < UNUSED_WRITES_MAX;
 }
 
+/* Whether the connection has a request of the slot in flight. Counts by partition do not say: it may have been sent
+ * when the slot was another partition's, and wait there for its redirect. */
+static bool has_in_flight(const struct hs_session *session, uint16_t slot)
+{
+	hs_list_each(const struct hs_request, request, &session->requests, link) {
+		for (uint32_t i = 0; !request->done && i < request->parts_count; i++) {
+			if (request->parts[i].op.slot == slot)
+				return true;
+		}
+	}
+	return false;
+}
+
 bool hs_cache_write_through(struct hs_cache_stage *stage, struct hs_session *session,
 			    struct hs_call *call)
 {
@@ -87,6 +100,8 @@ bool hs_cache_write_through(struct hs_cache_stage *stage, struct hs_session *ses
 	if (stage->mitigate != HS_MITIGATE_ON || session->tracks ||
 	    session->in_bucket[partition % HS_PARTITION_BUCKETS] > 0 || session->delayed > 0 ||
 	    !is_plain_set(call, &expire_ms) || !is_wanted(stage, call))
+		return false;
+	if (stage->core->world.shared_connections && has_in_flight(session, call->slot))
 		return false;
 	request = hs_request_single(stage->core, session, call, call->slot);
 	request->resp = 3;
