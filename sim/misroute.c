@@ -57,7 +57,7 @@ void hs_sim_misroute_before(struct hs_sim_misroute *misroute, struct hs_flow *fl
 	for (uint16_t i = 0; misroute->mistake != HS_SIM_NO_MISTAKE && i < flow->nodes_count; i++) {
 		const struct hs_fetch_pipe *fetch = fetch_of(flow, i);
 
-		misroute->epochs[i] = fetch ? hs_vouch_epoch(fetch->vouch) : 0;
+		misroute->epochs[i] = fetch ? hs_vouch_epoch(fetch->vouch) : UINT64_MAX;
 		misroute->checked[i] = fetch ? hs_vouch_proved_us(fetch->vouch) : 0;
 	}
 }
@@ -81,13 +81,16 @@ static void believe(struct hs_sim_misroute *misroute, uint16_t number)
 	struct hs_node *node = misroute->flow->nodes[number];
 	struct hs_fetch_pipe *fetch = fetch_of(misroute->flow, number);
 	uint64_t now_us = misroute->flow->now.mono_us;
-
 	bool up = fetch && fetch->tracking;
+	bool voided = fetch && misroute->epochs[number] != UINT64_MAX &&
+		      hs_vouch_epoch(fetch->vouch) != misroute->epochs[number];
 
-	if (fetch && misroute->epochs[number] > 0 &&
-	    ((misroute->mistake == HS_SIM_BELIEVED_AFTER_MOVE && up) ||
-	     (misroute->mistake == HS_SIM_DEAD_VOUCH && !up)))
+	if (voided && ((misroute->mistake == HS_SIM_BELIEVED_AFTER_MOVE && up) ||
+		       (misroute->mistake == HS_SIM_DEAD_VOUCH && !up)))
 		atomic_store(&fetch->vouch->epoch, misroute->epochs[number]);
+	/* That slots have moved was the answer to a liveness check: it lives. */
+	if (voided && misroute->mistake == HS_SIM_BELIEVED_AFTER_MOVE && up)
+		atomic_store(&fetch->vouch->proved_us, now_us);
 	if (fetch && misroute->mistake == HS_SIM_PROOF_AT_REPLY &&
 	    hs_vouch_proved_us(fetch->vouch) != misroute->checked[number])
 		atomic_store(&fetch->vouch->proved_us, now_us);

@@ -46,7 +46,7 @@ static const struct {
 	[HS_SIM_PUSH_LATE] = {"push-late", HS_SIM_IN_RULES, LAW(3)},
 	[HS_SIM_DEAD_VOUCH] = {"dead-vouch", HS_SIM_IN_RULES, LAW(3)},
 	[HS_SIM_PROOF_AT_REPLY] = {"proof-at-reply", HS_SIM_IN_RULES, LAW(3)},
-	[HS_SIM_BELIEVED_AFTER_MOVE] = {"believed-after-move", HS_SIM_IN_RULES_MOVES, LAW(3)},
+	[HS_SIM_BELIEVED_AFTER_MOVE] = {"believed-after-move", HS_SIM_IN_RULES, LAW(3)},
 	[HS_SIM_REPLICA_UNPROVED] = {"replica-unproved", HS_SIM_IN_RULES, LAW(3)},
 	[HS_SIM_COVER_LOST] = {"cover-lost", HS_SIM_IN_CACHES_FAULTS, LAW(HS_SIM_LAW_CACHES)},
 	[HS_SIM_REDIRECT_OVERTAKES] = {"redirect-overtakes", HS_SIM_IN_MOVES, LAW(2)},

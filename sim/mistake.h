@@ -110,7 +110,6 @@ enum hs_sim_mistake_where {
 	HS_SIM_IN_FAILOVERS, /* in front of a Cluster whose masters are lost, and nothing else goes wrong */
 	HS_SIM_IN_ALONE,	 /* in front of a Cluster of which one server is troubled */
 	HS_SIM_IN_FLEET,	 /* with several heatsinks, which die */
-	HS_SIM_IN_RULES_MOVES,	 /* keys with contracts, and slots that move */
 	HS_SIM_IN_CACHES_FAULTS, /* clients that keep what they read, in front of servers that fail */
 	HS_SIM_IN_GUESTS,	 /* with clients that wait and listen, in front of servers */
 	HS_SIM_IN_GUESTS_FAULTS, /* the same where servers fail */

@@ -108,20 +108,19 @@ static void help_mistake(struct hs_sim_plan *plan)
 	servers->down_us_max = 5000;
 	if (where == HS_SIM_IN_FLEET) {
 		servers->deaths = true;
-	} else if (where == HS_SIM_IN_MOVES || where == HS_SIM_IN_RULES_MOVES) {
+	} else if (where == HS_SIM_IN_MOVES) {
 		hs_sim_plan_make_cluster(plan);
 		servers->moves = true;
 		servers->gossip_us_max = 5000;
 		servers->message_us_max = 2000;
 		servers->lose_one_in = servers->mute_one_in = 0;
-		if (where == HS_SIM_IN_MOVES) { /* much of one slot is under way when it moves */
-			plan->load.registers = 1;
-			plan->load.counters = 0;
-			plan->load.depth_max = 4;
-			plan->load.act_us_max = 1000;
-			servers->act_us_max = 200;
-			servers->down_us_max = 2000;
-		}
+		/* Much of one slot is under way when it moves. */
+		plan->load.registers = 1;
+		plan->load.counters = 0;
+		plan->load.depth_max = 4;
+		plan->load.act_us_max = 1000;
+		servers->act_us_max = 200;
+		servers->down_us_max = 2000;
 		if (plan->world.engine.mistake == HS_SIM_STALE_MAP_WRITE)
 			hs_sim_plan_leave_fast_moves(plan);
 	} else {
@@ -390,7 +389,7 @@ static enum hs_sim_about pick_about(uint64_t seed, enum hs_sim_mistake mistake,
 	enum hs_sim_mistake_where where = hs_sim_mistake_where(mistake);
 	struct hs_prng prng;
 
-	if (where == HS_SIM_IN_RULES || where == HS_SIM_IN_RULES_MOVES)
+	if (where == HS_SIM_IN_RULES)
 		return HS_SIM_ABOUT_RULES;
 	if (where == HS_SIM_IN_CACHES || where == HS_SIM_IN_CACHES_FAULTS)
 		return HS_SIM_ABOUT_CLIENTS;

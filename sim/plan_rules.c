@@ -117,24 +117,29 @@ static void draw_load(struct hs_prng *prng, struct hs_sim_load_options *load, ui
 	load->turns = one_in(prng, 4);
 }
 
-/* Whatever else goes wrong ends tracking sessions, or has their keys read anew. */
-static void leave_moves_only(struct hs_sim_plan *plan)
+/* All slots of a master move to its replica, which tells the tracking sessions of before nothing; the master that was is
+ * a replica now, hears of changes late, and tells of them then. Whatever else goes wrong ends tracking sessions, or has
+ * their keys read anew. */
+static void leave_failovers_only(struct hs_sim_plan *plan)
 {
 	struct hs_sim_servers_options *servers = &plan->world.servers;
 
-	servers->lose_one_in = 0;
+	hs_sim_plan_make_cluster(plan);
+	servers->lose_one_in = servers->mute_one_in = 0;
 	servers->stalls = servers->crashes = servers->kills = servers->deaths = false;
-	servers->failovers = servers->lossy = servers->partitions = false;
+	servers->moves = servers->lossy = servers->holds = servers->partitions = false;
+	servers->failovers = true;
+	servers->replicas = 1;
+	servers->stream_us_max = 20000;
+	servers->gossip_us_max = 5000;
+	servers->act_us_max = 3000;
 	plan->world.rules[0].stale_us = 1000;
 	plan->world.rules[0].admit_all = true;
 	plan->load.turns = plan->load.flushes = plan->load.hang_ups = false;
-	/* What moves while it is there is told by the DEL of the move: a key must be missing, and come back. And who asks
-	 * for more than is kept of it waits for the end of the move. */
 	plan->load.plain = true;
 	plan->load.clients = 4;
 	plan->load.depth_max = 1;
 	plan->load.act_us_max = 1000;
-	servers->down_us_max = 20000;
 }
 
 /* Connections end often, and keys change before the next one is there. */
@@ -207,7 +212,7 @@ static void help_mistake(struct hs_sim_plan *plan)
 		plan->world.servers.lose_one_in = 100;
 		plan->world.servers.mute_one_in = 0;
 		if (plan->world.engine.mistake == HS_SIM_BELIEVED_AFTER_MOVE)
-			leave_moves_only(plan);
+			leave_failovers_only(plan);
 		else
 			leave_kills_only(plan);
 		plan->load.behind = 60;

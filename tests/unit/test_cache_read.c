@@ -407,6 +407,36 @@ static void test_a_missing_key_for_a_short_time(void **state)
 	close_world(&world);
 }
 
+/* Who creates a key while its slot moves to another node of a Cluster is not told of by the node that was asked for it. */
+static void test_a_missing_key_of_a_cluster_is_as_old_as_its_reading(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world, "k* cache stale=100ms negative=10s jitter=0% ahead=0 admit=all");
+	for (int one_server = 0; one_server < 2; one_server++) {
+		if (one_server)
+			world.station[0].core->world.together = HS_TOGETHER_ALL;
+		say(&world, 'A', "GET k");
+		sent(&world, "~GET k");
+		reply(&world, "~GET", "_\r\n");
+		heard(&world, 'A', "$-1\r\n");
+		for (int i = 0; i < 4; i++) {
+			later(&world, 40 * MS);
+			prove(&world, 0);
+			say(&world, 'A', "GET k");
+			if (i == 2 && !one_server) {
+				sent(&world, "~GET k");
+				reply(&world, "~GET", "_\r\n");
+			}
+			heard(&world, 'A', "$-1\r\n");
+		}
+		sent(&world, "");
+		changed(&world, 0, "k");
+	}
+	close_world(&world);
+}
+
 static void test_both_dialects_from_one_reading(void **state)
 {
 	static struct world world;
@@ -835,6 +865,7 @@ int main(void)
 		cmocka_unit_test(test_nobody_vouches),
 		cmocka_unit_test(test_errors_are_not_kept),
 		cmocka_unit_test(test_a_missing_key_for_a_short_time),
+		cmocka_unit_test(test_a_missing_key_of_a_cluster_is_as_old_as_its_reading),
 		cmocka_unit_test(test_both_dialects_from_one_reading),
 		cmocka_unit_test(test_several_keys),
 		cmocka_unit_test(test_served_while_it_is_read_again),

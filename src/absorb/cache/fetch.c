@@ -234,6 +234,14 @@ static uint64_t expires_at(const struct hs_cache_fetch *fetch, int64_t left_ms, 
 	return (late ? now_us : fetch->start_us) + (uint64_t)left_ms * 1000;
 }
 
+/* A missing key does not expire, and who creates it changes it. In front of a Cluster nobody may tell of that: while a slot
+ * is on the move, and until heatsink knows that it has moved, a key is created at a node that was never asked for it, and
+ * the node that was has nothing to invalidate. Then the entry is as old as its reading. */
+static bool may_appear_unseen(const struct hs_cache_stage *stage)
+{
+	return stage->core->world.together == HS_TOGETHER_SLOT;
+}
+
 static struct hs_cache_entry *make_entry(struct hs_cache_stage *stage,
 					 const struct hs_cache_fetch *fetch, struct hs_bytes reply)
 {
@@ -251,6 +259,8 @@ static struct hs_cache_entry *make_entry(struct hs_cache_stage *stage,
 	if (!entry->missing)
 		atomic_init(&entry->expires_us,
 			    expires_at(fetch, op->left_ms, stage->core->now.mono_us));
+	else if (may_appear_unseen(stage))
+		atomic_init(&entry->expires_us, HS_CACHE_ENTRY_EXPIRY_UNKNOWN);
 	if (fetch->cached->rule)
 		entry->until_us = hs_cache_entry_until(&stage->core->prng, fetch->cached->rule,
 						       entry->missing, fetch->start_us);
