@@ -174,14 +174,17 @@ static void keep_raced(struct hs_shared *shared, const struct hs_ask *ask,
 	hs_shared_put(shared, entry);
 }
 
-static void keep_missing(struct hs_shared *shared, const struct hs_ask *ask)
+static void keep_missing(struct hs_shared *shared, const struct hs_ask *ask,
+			 enum hs_sim_mistake mistake)
 {
 	struct hs_cache_entry *entry = hs_shared_get(shared, ask);
 
 	if (!entry)
 		return;
-	if (entry->missing)
+	if (entry->missing && mistake == HS_SIM_NEGATIVE_FOREVER)
 		entry->until_us = UINT64_MAX;
+	if (entry->missing && mistake == HS_SIM_MISSING_BELIEVED)
+		atomic_store(&entry->expires_us, UINT64_MAX);
 	hs_cache_entry_unref(&entry);
 }
 
@@ -231,8 +234,8 @@ void hs_sim_misread_done(struct hs_sim_misread *misread, struct hs_op *op)
 		keep_copies(world, worker, hs_buf_bytes(&key));
 	if (read && mistake == HS_SIM_RACED_FILL)
 		keep_raced(shared, &ask, entry, &flight);
-	if (read && mistake == HS_SIM_NEGATIVE_FOREVER)
-		keep_missing(shared, &ask);
+	if (read)
+		keep_missing(shared, &ask, mistake);
 	hs_cache_entry_unref(&entry);
 	hs_buf_deinit(&key);
 }

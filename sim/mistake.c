@@ -78,6 +78,7 @@ static const struct {
 	[HS_SIM_WRITE_UNSTAMPED] = {"write-unstamped", HS_SIM_IN_RULES, LAW(3)},
 	[HS_SIM_RACED_FILL] = {"raced-fill", HS_SIM_IN_RULES, LAW(3)},
 	[HS_SIM_NEGATIVE_FOREVER] = {"negative-forever", HS_SIM_IN_RULES, LAW(3)},
+	[HS_SIM_MISSING_BELIEVED] = {"missing-believed", HS_SIM_IN_RULES, LAW(3)},
 	[HS_SIM_OWN_WRITE_UNSEEN] = {"own-write-unseen", HS_SIM_IN_RULES, LAW(3)},
 	[HS_SIM_COPIES_KEPT] = {"copies-kept", HS_SIM_IN_RULES, LAW(3)},
 	[HS_SIM_FETCH_FORGOTTEN] = {"fetch-forgotten", HS_SIM_IN_RULES, LAW(HS_SIM_LAW_FILLS)},

@@ -81,6 +81,7 @@ enum hs_sim_mistake {
 	HS_SIM_WRITE_UNSTAMPED,	 /* an increment leaves kept values as they are */
 	HS_SIM_RACED_FILL,	 /* what was read while it was written is kept */
 	HS_SIM_NEGATIVE_FOREVER, /* that a key is missing is kept past its time */
+	HS_SIM_MISSING_BELIEVED, /* that a key is missing is believed while its slot moves */
 	HS_SIM_OWN_WRITE_UNSEEN, /* a read is answered while its client's own write is under way */
 	HS_SIM_COPIES_KEPT,	 /* a write does not end the copies of a hot value */
 	HS_SIM_FETCH_FORGOTTEN, /* a worker forgets that it is just reading a key, and reads it again */

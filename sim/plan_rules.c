@@ -142,6 +142,20 @@ static void leave_failovers_only(struct hs_sim_plan *plan)
 	plan->load.act_us_max = 1000;
 }
 
+/* What moves while it is there is told by the DEL of the move: a key must be missing, and come back. And who asks for
+ * more than is kept of it waits for the end of the move. */
+static void leave_moves_only(struct hs_sim_plan *plan)
+{
+	struct hs_sim_servers_options *servers = &plan->world.servers;
+
+	leave_failovers_only(plan);
+	servers->failovers = false;
+	servers->moves = true;
+	servers->message_us_max = 2000;
+	servers->act_us_max = 500;
+	servers->down_us_max = 20000;
+}
+
 /* Connections end often, and keys change before the next one is there. */
 static void leave_kills_only(struct hs_sim_plan *plan)
 {
@@ -221,6 +235,15 @@ static void help_mistake(struct hs_sim_plan *plan)
 		plan->load.ttl_ms_max = 0;
 		plan->load.turns = false;
 		break;
+	case HS_SIM_MISSING_BELIEVED:
+		rule->swr_us = rule->stale_if_error_us = 0;
+		rule->ttl_us = rule->negative_us = 1000000;
+		leave_moves_only(plan);
+		plan->load.behind = 60;
+		plan->load.behind_us_max = 2000;
+		plan->load.writes = 2;
+		plan->load.ttl_ms_max = 0;
+		break;
 	case HS_SIM_NEGATIVE_FOREVER: /* a key that is missing is asked for again and again */
 		rule->negative_us = 1000;
 		rule->ttl_us = 1000000;
@@ -265,7 +288,8 @@ void hs_sim_plan_draw_rules(struct hs_sim_plan *plan, struct hs_prng *prng)
 	bool embedded =
 		one_in(prng, 8) && world->engine.mistake == HS_SIM_NO_MISTAKE && !plan->fleet;
 	bool faults = one_in(prng, 2) || world->engine.mistake == HS_SIM_DEAD_VOUCH ||
-		      world->engine.mistake == HS_SIM_BELIEVED_AFTER_MOVE;
+		      world->engine.mistake == HS_SIM_BELIEVED_AFTER_MOVE ||
+		      world->engine.mistake == HS_SIM_MISSING_BELIEVED;
 	uint32_t most;
 
 	world->workers = ONE_OF(prng, 1, 2, 2, 3);
