@@ -4,6 +4,7 @@
  *
  * Method: scripts against two cores whose engine is the test (tests/lib/cache_world.h). */
 #include "tests/lib/cache_world.h"
+#include "tests/lib/slots.h"
 
 /* k is kept with the value v, on both workers. */
 static void open_with_k(struct world *world)
@@ -330,6 +331,35 @@ static void test_sets_that_go_their_usual_way(void **state)
 	close_world(&world);
 }
 
+/* Written through it would overtake a read of its client, which waits at the node that its slot has left. */
+static void test_a_set_behind_a_read_whose_slot_has_moved(void **state)
+{
+	static struct hs_slot_map slots;
+	static struct world world;
+	uint16_t slot = hs_slot_of(HS_LIT("k"));
+
+	(void)state;
+	hs_slot_map_fill_even(&slots, 3);
+	open_world_on(&world, "k* cache stale=10s admit=all", &slots);
+	say(&world, 'A', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "$1\r\nv\r\n");
+	say(&world, 'B', "TTL k");
+	hs_slot_map_set(&slots, slot, (uint16_t)((hs_slot_map_get(&slots, slot) + 1) % 3));
+	say(&world, 'B', "SET k new");
+	sent(&world, "TTL k | SET k new");
+	reply(&world, "TTL", ":-1\r\n");
+	reply(&world, "SET", "+OK\r\n");
+	heard(&world, 'B', ":-1\r\n+OK\r\n");
+	say(&world, 'A', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "$3\r\nnew\r\n");
+	say(&world, 'B', "SET k newer"); /* nothing of its slot is in flight any more */
+	sent(&world, "~SET k newer");
+	reply(&world, "~SET", "+OK\r\n");
+	close_world(&world);
+}
+
 /* A script may write what it does not name: its connection gets only what was proved since. */
 static void test_a_script_that_does_not_name_its_keys(void **state)
 {
@@ -431,6 +461,7 @@ int main(void)
 		cmocka_unit_test(test_a_set_of_unknown_outcome_leaves_nothing_behind),
 		cmocka_unit_test(test_a_set_that_nobody_vouches_for),
 		cmocka_unit_test(test_sets_that_go_their_usual_way),
+		cmocka_unit_test(test_a_set_behind_a_read_whose_slot_has_moved),
 		cmocka_unit_test(test_a_script_that_does_not_name_its_keys),
 		cmocka_unit_test(test_a_script_under_way),
 		cmocka_unit_test(test_keeping_begins_while_a_write_is_under_way),
