@@ -115,22 +115,22 @@ static void explain_refusal(struct hs_greeting *greeting, struct hs_bytes text)
 			 text.data);
 }
 
-/* An error that stands in nobody's way, of a classic greeting: no password was wanted; and of its last word: HELLO
- * is not known, or the server lives and says what it will answer requests with. */
+/* An error that does not end a classic greeting: no password was wanted; or any error to its last word that does not
+ * refuse the connection itself. The server lives, and answers each request as it will: it may know no HELLO, load its
+ * data, or refuse PING while it cannot save (MISCONF) or has lost its master (MASTERDOWN). */
 static bool is_harmless(const struct hs_greeting *greeting, struct hs_bytes text)
 {
-	static const char *const last[] = {"ERR unknown command", "NOPROTO", "LOADING", "BUSY",
-					   "NOPERM"};
+	static const char *const refuses[] = {"NOAUTH", "DENIED", "ERR max number of clients"};
 
 	if (!greeting->options.classic)
 		return false;
 	if (hs_bytes_begins(text, HS_LIT("ERR AUTH <password> called without any password")))
 		return true;
-	for (size_t i = 0; i < sizeof last / sizeof *last && greeting->replies_left == 1; i++) {
-		if (hs_bytes_begins(text, hs_bytes_of(last[i])))
-			return true;
+	for (size_t i = 0; i < sizeof refuses / sizeof *refuses; i++) {
+		if (hs_bytes_begins(text, hs_bytes_of(refuses[i])))
+			return false;
 	}
-	return false;
+	return greeting->replies_left == 1;
 }
 
 /* False: it failed. */

@@ -212,6 +212,53 @@ static void test_it_refuses(void **state)
 		      HS_REFUSES_US ": ERR cluster support disabled");
 }
 
+/* Of a classic greeting, whose last word is PING: what one server answers, in pieces of one byte. */
+static enum hs_greeting_step answer_classic(const struct hs_login *who, const char *text)
+{
+	struct hs_greeting_options options = {
+		.login = who, .resp = 2, .expected_id = "", .classic = true};
+	enum hs_greeting_step step = HS_GREETING_MORE;
+	struct hs_greeting greeting;
+	struct hs_buf out = {0};
+	size_t used;
+
+	hs_greeting_init(&greeting, &options);
+	hs_greeting_compose(&greeting, &out);
+	hs_buf_deinit(&out);
+	for (size_t i = 0; text[i] && step == HS_GREETING_MORE; i++)
+		step = hs_greeting_receive(&greeting, text + i, 1, &used);
+	hs_greeting_deinit(&greeting);
+	return step;
+}
+
+/* A server that refuses PING may serve requests all the same. */
+static void test_a_classic_greeting_that_is_refused(void **state)
+{
+	static const char *const harmless[] = {
+		"-MISCONF Redis is configured to save RDB snapshots\r\n",
+		"-MASTERDOWN Link with MASTER is down\r\n",
+		"-LOADING Redis is loading the dataset in memory\r\n",
+		"-NOPERM this user has no permissions to run the 'ping' command\r\n",
+		"-ERR unknown command 'PING'\r\n",
+		"-some proxy's own words\r\n"};
+	static const char *const refuses[] = {"-NOAUTH Authentication required.\r\n",
+					      "-DENIED Redis is running in protected mode\r\n",
+					      "-ERR max number of clients reached\r\n"};
+	struct hs_login anybody = login("", "", 0), user = login("me", "pw", 0);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++)
+		assert_int_equal(answer_classic(&anybody, harmless[i]), HS_GREETING_READY);
+	for (size_t i = 0; i < sizeof refuses / sizeof *refuses; i++)
+		assert_int_equal(answer_classic(&anybody, refuses[i]), HS_GREETING_FAILED);
+	/* An error to AUTH is no error to PING. */
+	assert_int_equal(answer_classic(&user, "-MISCONF of AUTH\r\n"), HS_GREETING_FAILED);
+	assert_int_equal(
+		answer_classic(&user,
+			       "-ERR AUTH <password> called without any password\r\n+PONG\r\n"),
+		HS_GREETING_READY);
+}
+
 static void test_what_is_no_reply(void **state)
 {
 	struct hs_login anybody = login("", "", 7);
@@ -268,6 +315,7 @@ int main(void)
 		cmocka_unit_test(test_bytes_behind_the_greeting),
 		cmocka_unit_test(test_another_node_is_there),
 		cmocka_unit_test(test_it_refuses),
+		cmocka_unit_test(test_a_classic_greeting_that_is_refused),
 		cmocka_unit_test(test_what_is_no_reply),
 		cmocka_unit_test(test_answers_that_are_too_long),
 		cmocka_unit_test(test_the_id_is_its_own_copy),
