@@ -1,7 +1,6 @@
-"""Goal: what is rare behind heatsink goes well too: a transaction on a slot that is moving, a shard
-that leaves the cluster, a blocked client that leaves, scripts that are flushed, a server that stands
-still under WATCH, requests and replies that are longer than one write, connections that a server
-has closed for idleness.
+"""Goal: what is rare behind heatsink goes well too: a transaction on a slot that is moving, a shard that leaves the
+cluster and comes back, a blocked client that leaves, scripts that are flushed, a server that stands still under WATCH,
+requests and replies that are longer than one write, connections that a server has closed for idleness.
 
 Method: a real Redis Cluster (tests/lib/cluster.py) or a redis-server, heatsink in front of it, and
 clients that see nothing of all that.
@@ -53,7 +52,7 @@ class OfClusters(Rare):
         cluster.end_move([slot_of(key)], to)
         self.assertEqual(client.call("GET", key).text, b"4")
 
-    def test_a_shard_that_leaves(self):
+    def test_a_shard_that_leaves_and_comes_back(self):
         cluster, server = self.start(masters=3, replicas=0)
         leaving, stays = cluster.nodes[1], cluster.nodes[2]
         client = self.connect(server)
@@ -76,6 +75,16 @@ class OfClusters(Rare):
         self.assertEqual(found, names)
         self.assertEqual(client.call("FLUSHALL").raw, b"+OK\r\n")
         self.assertEqual(client.call("DBSIZE").number(), 0)
+        # It comes back: its first slot is on its way to a node that owns none, so that no map names it,
+        # and that this heatsink has no connection to.
+        another = self.connect(self.heatsink("--engine", cluster.url(stays)))
+        key = b"key:0"
+        cluster.begin_move([slot_of(key)], to=leaving)
+        for value in (b"1", b"2"):
+            self.assertEqual(another.call("INCR", key).raw, b":" + value + b"\r\n")
+        self.assertEqual(leaving.call_all([("ASKING",), ("GET", key)])[1].text, b"2")
+        cluster.end_move([slot_of(key)], to=leaving)
+        self.assertEqual(client.call("GET", key).text, b"2")
 
 
 class OfOneServer(Rare):

@@ -353,6 +353,102 @@ static void test_not_again_when_its_client_was_served_behind_it(void **state)
 	town_destroy(&town);
 }
 
+/* Slot 1 moves from port 1 to port 2, which is connected. Client 1 sends `request`, client 2 a GET behind it. The
+ * owner answers the first with ASK and serves the second, which is nobody's order but its own. */
+static struct asked *sent_on_beside_another(struct town *town, bool writes, const char *request)
+{
+	struct asked *a, *b;
+	char text[64];
+
+	get(town, 9, 9000, "GET z");
+	up(town, 2);
+	sent(town, 2, "GET z");
+	reply(town, 2, "$-1\r\n");
+	a = writes ? set(town, 1, 1, request) : get(town, 1, 1, request);
+	b = get(town, 2, 1, "GET c");
+	up(town, 1);
+	snprintf(text, sizeof text, "%s|GET c", request);
+	sent(town, 1, text);
+	reply(town, 1, "-ASK 1 h:2\r\n$1\r\nc\r\n");
+	got(b, "$1\r\nc\r\n");
+	snprintf(text, sizeof text, "ASKING|%s", request);
+	sent(town, 2, text);
+	return a;
+}
+
+static void test_again_when_another_client_was_served_behind_it(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct asked *a = sent_on_beside_another(town, true, "MSET a 1 b 1");
+
+	(void)state;
+	reply(town, 2, "+OK\r\n-TRYAGAIN Multiple keys request during rehashing of slot\r\n");
+	assert_false(a->done);
+	pass(town, 100);
+	sent(town, 1, "MSET a 1 b 1");
+	reply(town, 1, "+OK\r\n");
+	got(a, "+OK\r\n");
+	town_destroy(&town);
+
+	town = town_create(true, NULL);
+	a = sent_on_beside_another(town, false, "GET a");
+	down(town, 2);
+	assert_false(a->done);
+	pass(town, 100);
+	sent(town, 1, "GET a");
+	reply(town, 1, "$-1\r\n");
+	got(a, "$-1\r\n");
+	town_destroy(&town);
+}
+
+/* It was not sent on: the connection to the next owner was not ready. */
+static void test_again_when_the_next_owner_is_not_connected_yet(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct asked *a = set(town, 1, 1, "SET a 1"), *b = get(town, 2, 1, "GET c");
+
+	(void)state;
+	up(town, 1);
+	sent(town, 1, "SET a 1|GET c");
+	reply(town, 1, "-ASK 1 h:3\r\n$1\r\nc\r\n");
+	got(b, "$1\r\nc\r\n");
+	pass(town, 100);
+	sent(town, 1, "SET a 1");
+	reply(town, 1, "-ASK 1 h:3\r\n");
+	assert_false(a->done);
+	up(town, 3);
+	pass(town, 100);
+	sent(town, 1, "SET a 1");
+	reply(town, 1, "-ASK 1 h:3\r\n");
+	sent(town, 3, "ASKING|SET a 1");
+	reply(town, 3, "+OK\r\n+OK\r\n");
+	got(a, "+OK\r\n");
+	town_destroy(&town);
+}
+
+/* The owner has run its client's next one: it goes nowhere else, wherever it is sent on to. */
+static void test_not_sent_on_when_its_client_was_served_behind_it(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct asked *a, *b;
+
+	(void)state;
+	get(town, 9, 9000, "GET z");
+	up(town, 2);
+	sent(town, 2, "GET z");
+	reply(town, 2, "$-1\r\n");
+	a = set(town, 1, 1, "SET a 1");
+	b = set(town, 1, 1, "SET a 2");
+	up(town, 1);
+	sent(town, 1, "SET a 1|SET a 2");
+	reply(town, 1, "-ASK 1 h:2\r\n+OK\r\n");
+	got(b, "+OK\r\n");
+	sent(town, 2, "ASKING|SET a 1");
+	reply(town, 2, "+OK\r\n-ASK 1 h:1\r\n");
+	failed(a, "-CLUSTERDOWN slot on the move (ASK 1 h:1); not run\r");
+	town_destroy(&town);
+}
+
 static void test_a_refusal_that_stays(void **state)
 {
 	struct town *town = town_create(true, NULL);
@@ -814,6 +910,9 @@ int main(void)
 		cmocka_unit_test(test_again_later),
 		cmocka_unit_test(test_not_again_when_its_client_has_gone_on),
 		cmocka_unit_test(test_not_again_when_its_client_was_served_behind_it),
+		cmocka_unit_test(test_again_when_another_client_was_served_behind_it),
+		cmocka_unit_test(test_again_when_the_next_owner_is_not_connected_yet),
+		cmocka_unit_test(test_not_sent_on_when_its_client_was_served_behind_it),
 		cmocka_unit_test(test_a_refusal_that_stays),
 		cmocka_unit_test(test_what_a_lost_connection_means),
 		cmocka_unit_test(test_half_a_request_is_none),

@@ -152,7 +152,7 @@ static bool hold_back(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *
 
 	if (asking) {
 		hs_flow_open(flow, pipe);
-		return false;
+		return false; /* the owner of the slot is asked again soon */
 	}
 	if (pipe->upstream.state == HS_UPSTREAM_DOWN && is_given_up(flow, node)) {
 		hs_flow_open(flow, pipe);
@@ -182,12 +182,14 @@ bool hs_flow_send(struct hs_flow *flow, struct hs_node *node, struct hs_op *op, 
 		hs_flow_write_error(op, "NOVOUCH %s does not speak RESP3; not sent", node->text);
 		return false;
 	}
-	op->engine_state &= ~(unsigned)(HS_STATE_HEALED | HS_STATE_ASKED);
+	op->engine_state &= ~(unsigned)HS_STATE_HEALED;
 	if (asking)
-		op->engine_state |= HS_STATE_ASKED;
+		node->asked_us = flow->now.mono_us;
 	if (pipe->waiting.first || !hs_pipe_has_room(flow, pipe))
 		return hold_back(flow, pipe, op, asking);
 	pipe->kind->compose(pipe, op, asking);
+	if (asking)
+		hs_slot_add_asked(flow, op);
 	hs_flow_touch(flow, pipe);
 	return true;
 }
@@ -326,6 +328,13 @@ static void expire(struct hs_flow *flow, struct hs_pipe *pipe)
 	hs_flow_close_overdue(flow, pipe, pipe->in_flight.first);
 }
 
+/* A node without slots is in no routes, and yet the first slot on its way there is asked of it. */
+static bool is_abandoned(const struct hs_flow *flow, const struct hs_node *node)
+{
+	return !node->listed && (node->asked_us == 0 ||
+				 flow->now.mono_us - node->asked_us > flow->options.timeout_us);
+}
+
 void hs_flow_tick(struct hs_flow *flow, struct hs_now now)
 {
 	flow->now = now;
@@ -339,7 +348,7 @@ void hs_flow_tick(struct hs_flow *flow, struct hs_now now)
 			if (pipe->waiting.first)
 				hs_flow_open(flow, pipe);
 			hs_flow_pump(flow, pipe);
-			if (!node->listed && pipe->upstream.state == HS_UPSTREAM_UP &&
+			if (is_abandoned(flow, node) && pipe->upstream.state == HS_UPSTREAM_UP &&
 			    !pipe->in_flight.first) {
 				hs_flow_close(flow, pipe, "not part of the cluster any more", true);
 			}
@@ -368,6 +377,7 @@ struct hs_flow *hs_flow_create(const struct hs_flow_options *options,
 	hs_list_init(&flow->dirty);
 	hs_list_init(&flow->private_pipes);
 	hs_list_init(&flow->holds);
+	hs_hash_table_init(&flow->asked);
 	return flow;
 }
 
@@ -378,8 +388,10 @@ static void end_pipe(struct hs_flow *flow, struct hs_pipe *pipe)
 	if (pipe->upstream.state != HS_UPSTREAM_DOWN)
 		flow->calls->close(flow->context, pipe);
 	pipe->upstream.state = HS_UPSTREAM_DOWN;
-	while ((op = hs_ops_pop(&pipe->in_flight)) || (op = hs_ops_pop(&pipe->waiting)))
+	while ((op = hs_ops_pop(&pipe->in_flight)) || (op = hs_ops_pop(&pipe->waiting))) {
+		hs_slot_forget_asked(flow, op);
 		hs_flow_fail(flow, op, "ERR shutting down: the outcome of this command is unknown");
+	}
 }
 
 void hs_flow_free_node(struct hs_flow *flow, struct hs_node **node)
@@ -405,6 +417,7 @@ void hs_flow_destroy(struct hs_flow **pointer)
 		if (flow->nodes[i])
 			hs_flow_free_node(flow, &flow->nodes[i]);
 	}
+	hs_hash_table_deinit(&flow->asked);
 	hs_routes_unref(&flow->routes);
 	hs_mem_free(&flow->numbers);
 	hs_mem_free(pointer);

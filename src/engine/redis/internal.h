@@ -2,6 +2,7 @@
 #ifndef HS_ENGINE_REDIS_INTERNAL_H
 #define HS_ENGINE_REDIS_INTERNAL_H
 
+#include "base/hash_table.h"
 #include "base/list.h"
 #include "base/prng.h"
 #include "core/unserved.h"
@@ -31,6 +32,8 @@ enum {
 	HS_STATE_PLAIN = 1 << 5,    /* is not tracked, though it is to be */
 	HS_STATE_OWN_WORD = 1 << 6, /* op->out has what a SET said, not the transaction around it */
 	HS_STATE_MIXED = 1 << 7,    /* changes were told in the middle of EXEC's reply */
+	/* A later one of its client and slot has run while it was under way with ASKED. */
+	HS_STATE_OVERTAKEN = 1 << 8,
 };
 
 /* The parked operations of one slot. */
@@ -66,8 +69,6 @@ struct hs_slot_chunk {
 		/* When its owner last answered ASK, in seconds of the monotonic clock, +1. 0: never since
 		 * the node owns the slot. */
 		uint32_t asked_s;
-		/* engine_order of the last command that its owner ran after it had answered ASK. */
-		uint64_t ran_order;
 	} rare[HS_CHUNK_SLOTS];
 	bool redirected; /* since the routes were read a node has said that another one owns a slot */
 };
@@ -84,7 +85,7 @@ struct hs_flow {
 	uint16_t *numbers;		/* of the nodes of the routes, here; or HS_NODE_NONE */
 	struct hs_slot_chunk *chunks[HS_CHUNKS]; /* NULL: none of its slots was used yet */
 	bool any_refused;			 /* a slot was, ever */
-	bool any_asked;				 /* an owner has answered ASK, ever */
+	struct hs_hash_table asked; /* by client: operations under way with HS_STATE_ASKED */
 	struct hs_link holds;
 	uint32_t parked;	      /* in all of them */
 	uint64_t order;		      /* of the last that was submitted */
@@ -213,8 +214,7 @@ void hs_slots_route(struct hs_flow *flow, const struct hs_routes *before);
 bool hs_slot_place(struct hs_flow *flow, struct hs_op *op, uint16_t slot);
 /* Takes an operation out of its slot's count. */
 void hs_flow_leave(struct hs_flow *flow, struct hs_op *op);
-/* Parks it among those that were turned away, for `delay_us` at least. It is refused instead, and gone, if it
- * comes back from the node that its slot was moving to, and the owner ran a later command meanwhile. */
+/* Parks it among those that were turned away, for `delay_us` at least. One that was overtaken is refused, and gone. */
 void hs_flow_park_back(struct hs_flow *flow, struct hs_op *op, uint64_t delay_us);
 /* Lets those go that are parked, if they may. */
 void hs_flow_release(struct hs_flow *flow, uint16_t slot);
@@ -222,8 +222,9 @@ void hs_flow_release_all(struct hs_flow *flow);
 /* One has run: those of its client that came before it and were turned away cannot be tried again,
  * they would come behind it. They are told what the server said. */
 void hs_flow_overtaken(struct hs_flow *flow, const struct hs_op *by);
-/* The same of those that are under way to the node their slot is moving to: hs_flow_park_back refuses them. */
-void hs_slot_note_ran(struct hs_flow *flow, const struct hs_op *by, uint16_t slot);
+/* It was sent behind ASKING, or is not under way there any more. */
+void hs_slot_add_asked(struct hs_flow *flow, struct hs_op *op);
+void hs_slot_forget_asked(struct hs_flow *flow, struct hs_op *op);
 void hs_slots_tick(struct hs_flow *flow);
 void hs_slots_deinit(struct hs_flow *flow);
 

@@ -35,7 +35,6 @@ static void note_ask(struct hs_flow *flow, struct hs_node *by, uint16_t slot)
 		return;
 	if (!hs_slot_is_leaving(flow, slot))
 		hs_fetch_pipe_void(by);
-	flow->any_asked = true;
 	hs_flow_chunk(flow, slot)->rare[slot % HS_CHUNK_SLOTS].asked_s =
 		(uint32_t)(flow->now.mono_us / 1000000) + 1;
 }
@@ -179,10 +178,10 @@ void hs_flow_answer(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op
 
 		op->engine_state &= ~(unsigned)HS_STATE_COUNTED;
 		state->underway--;
-		if (__builtin_expect(flow->any_asked, 0))
-			hs_slot_note_ran(flow, op, slot);
-		if (state->hold) {
+		hs_slot_forget_asked(flow, op);
+		if (__builtin_expect(flow->asked.count > 0, 0) || state->hold)
 			hs_flow_overtaken(flow, op);
+		if (state->hold) {
 			hand_over(flow, pipe, op, reply, owned);
 			hs_flow_release(flow, slot);
 			return;
@@ -216,6 +215,7 @@ static void follow(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
 	uint64_t delay_us = redirect->ask || !node ? HS_AGAIN_US : 0;
 	uint16_t slot = redirect->slot;
 
+	hs_slot_forget_asked(flow, op);
 	if (hs_flow_is_late(flow, op)) {
 		struct hs_buf words = {0};
 
@@ -229,7 +229,7 @@ static void follow(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
 		hs_flow_leave(flow, op);
 		op->slot = slot;
 	} else if (node && redirect->ask && !hs_flow_slot_state(flow, slot)->hold &&
-		   hs_flow_send(flow, node, op, true)) {
+		   !(op->engine_state & HS_STATE_OVERTAKEN) && hs_flow_send(flow, node, op, true)) {
 		return; /* still counted in its slot */
 	}
 	/* Sent to and fro between two that disagree: not in circles as fast as they answer. */
@@ -551,11 +551,8 @@ void hs_flow_requeue(struct hs_flow *flow, struct hs_pipe *pipe, const char *why
 			hs_flow_place_again(flow, op);
 	}
 	while ((op = hs_ops_pop(&lost))) {
-		if (!hs_op_is_read(op)) {
+		if (!hs_op_is_read(op))
 			hs_flow_overtaken(flow, op);
-			if (hs_flow_slot(flow, op) != HS_SLOT_NONE)
-				hs_slot_note_ran(flow, op, hs_flow_slot(flow, op));
-		}
 		if (!(op->engine_state & HS_STATE_INTERNAL))
 			hs_counter_add(&flow->stats->unknown, 1);
 		hs_flow_fail(flow, op, HS_FLOW_UNKNOWN, pipe->node->text, why);

@@ -107,22 +107,49 @@ static void insert(struct hs_ops *ops, struct hs_op *op)
 	ops->count++;
 }
 
-/* The owner of a slot on the move sent a command on with ASK, and ran the next one of the same pipeline itself,
- * because the move was undone in between: the first comes back too late. The owner is not asked whose command
- * it ran, since that is not worth keeping for so rare a case. */
-static bool comes_too_late(struct hs_flow *flow, const struct hs_op *op, uint16_t slot)
+/* ---- operations that were sent on with ASK ----
+ *
+ * The owner of a slot on the move answers ASK to one command of a pipeline, and may run the next one itself: its key
+ * has not moved, or the move was called off in between. If the first then comes back from the other node, it must not
+ * be sent again behind the second. */
+
+struct asked {
+	struct hs_hash_node node; /* by the client */
+	struct hs_op *op;
+};
+
+void hs_slot_add_asked(struct hs_flow *flow, struct hs_op *op)
 {
-	return (op->engine_state & HS_STATE_ASKED) &&
-	       hs_flow_chunk(flow, slot)->rare[slot % HS_CHUNK_SLOTS].ran_order > op->engine_order;
+	struct asked *asked = hs_mem_alloc(sizeof *asked);
+
+	asked->op = op;
+	op->engine_data = asked;
+	op->engine_state |= HS_STATE_ASKED;
+	hs_hash_table_add(&flow->asked, &asked->node, op->client);
 }
 
-void hs_slot_note_ran(struct hs_flow *flow, const struct hs_op *by, uint16_t slot)
+void hs_slot_forget_asked(struct hs_flow *flow, struct hs_op *op)
 {
-	uint64_t *ran = &hs_flow_chunk(flow, slot)->rare[slot % HS_CHUNK_SLOTS].ran_order;
+	struct asked *asked = op->engine_data;
 
-	if (!(by->engine_state & HS_STATE_ASKED) && *ran < by->engine_order)
-		*ran = by->engine_order;
+	if (__builtin_expect(!(op->engine_state & HS_STATE_ASKED), 1))
+		return;
+	op->engine_state &= ~(unsigned)HS_STATE_ASKED;
+	op->engine_data = NULL;
+	hs_hash_table_remove(&flow->asked, &asked->node);
+	hs_mem_free(&asked);
 }
+
+static void overtake_asked(struct hs_flow *flow, const struct hs_op *by, uint16_t slot)
+{
+	hs_hash_each(struct asked, asked, &flow->asked, by->client, node) {
+		if (asked->op->engine_order < by->engine_order &&
+		    hs_flow_slot(flow, asked->op) == slot)
+			asked->op->engine_state |= HS_STATE_OVERTAKEN;
+	}
+}
+
+/* ---- operations that were turned away ---- */
 
 /* One that was parked ends with what the server said last, or with this error. */
 #define end_parked(flow, op, ...)                                                                  \
@@ -140,7 +167,7 @@ void hs_flow_park_back(struct hs_flow *flow, struct hs_op *op, uint64_t delay_us
 	struct hs_slot_hold *hold;
 	uint64_t until_us = flow->now.mono_us + delay_us;
 
-	if (__builtin_expect(comes_too_late(flow, op, slot), 0)) {
+	if (__builtin_expect(op->engine_state & HS_STATE_OVERTAKEN, 0)) {
 		refuse_overtaken(flow, op, slot);
 		return;
 	}
@@ -207,7 +234,11 @@ void hs_flow_overtaken(struct hs_flow *flow, const struct hs_op *by)
 	struct hs_ops back;
 	struct hs_op *op;
 
-	hold = slot == HS_SLOT_NONE ? NULL : hs_flow_slot_state(flow, slot)->hold;
+	if (slot == HS_SLOT_NONE)
+		return;
+	if (__builtin_expect(flow->asked.count > 0, 0))
+		overtake_asked(flow, by, slot);
+	hold = hs_flow_slot_state(flow, slot)->hold;
 	if (!hold)
 		return;
 	back = hold->back;
@@ -224,6 +255,7 @@ void hs_flow_overtaken(struct hs_flow *flow, const struct hs_op *by)
 
 void hs_flow_leave(struct hs_flow *flow, struct hs_op *op)
 {
+	hs_slot_forget_asked(flow, op);
 	if (!(op->engine_state & HS_STATE_COUNTED))
 		return;
 	op->engine_state &= ~(unsigned)HS_STATE_COUNTED;
