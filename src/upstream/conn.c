@@ -64,11 +64,22 @@ static void on_closed(uv_handle_t *handle)
 	release(conn);
 }
 
+/* Of the piece on its way the kernel has all but `left` bytes. */
+static void count_sent(struct hs_conn *conn, size_t left)
+{
+	if (conn->sending_plain)
+		conn->upstream->sent += conn->writing_len - left;
+	conn->sending_at += conn->writing_len - left;
+	conn->writing_len = left;
+}
+
 static void end(struct hs_conn *conn)
 {
 	if (conn->ended)
 		return;
 	conn->ended = true;
+	if (conn->writing_len > 0) /* the server may have run what it got of it */
+		count_sent(conn, uv_stream_get_write_queue_size((uv_stream_t *)&conn->tcp));
 	conn->upstream->io = NULL;
 	if (conn->lookup)
 		hs_lookup_cancel(&conn->lookup);
@@ -150,8 +161,10 @@ static void write_on(struct hs_conn *conn)
 	buffer = uv_buf_init(conn->sending.data + conn->sending_at, (unsigned)conn->writing_len);
 	conn->writing = true;
 	code = uv_write(&conn->write, (uv_stream_t *)&conn->tcp, &buffer, 1, on_written);
-	if (code != 0)
+	if (code != 0) {
+		conn->writing_len = 0; /* nothing was written */
 		fail_soon(conn, uv_strerror(code));
+	}
 }
 
 static void write_all(struct hs_conn *conn, size_t from, bool plain)
@@ -218,13 +231,12 @@ static void on_written(uv_write_t *write, int status)
 	conn->writing = false;
 	if (conn->ended)
 		return;
+	/* After an error libuv does not say how much was written: all of it, rather unknown than sent twice. */
+	count_sent(conn, 0);
 	if (status < 0) {
 		fail_uv(conn, status);
 		return;
 	}
-	conn->sending_at += conn->writing_len;
-	if (conn->sending_plain)
-		conn->upstream->sent += conn->writing_len;
 	if (conn->sending_at < conn->sending.len) {
 		write_on(conn);
 		return;

@@ -1,7 +1,9 @@
 /* Goal: over TLS a connection hands on what the server sent in front of an error or of its end, and goes down also when
- * the server ends TLS and keeps the socket open.
+ * the server ends TLS and keeps the socket open. Without TLS it counts as sent whatever the server may have read of a
+ * long request (law 4: what was sent may have run).
  *
- * Method: a server of TLS on the same loop answers HELLO, and with the same write sends its last words. */
+ * Method: a server of TLS on the same loop answers HELLO, and with the same write sends its last words. One without TLS
+ * reads a part of a long request and closes the connection. */
 #include "upstream/conn.h"
 
 #include "base/limits.h"
@@ -16,7 +18,7 @@
 
 #include <cmocka.h>
 
-enum { GUARD_MS = 60000 };
+enum { GUARD_MS = 60000, REQUEST_BYTES = 32 << 20, READ_BYTES = 6 << 20 };
 
 static char folder[64];
 
@@ -26,8 +28,9 @@ struct world {
 	/* The server. */
 	uv_tcp_t listener, peer;
 	struct hs_tls *tls;
-	char input[4096];
+	char input[65536];
 	bool breaks; /* its last record is damaged; else it ends TLS */
+	size_t read; /* without TLS */
 	/* The client. */
 	struct hs_conn_identity identity;
 	struct hs_conn_driver driver;
@@ -115,6 +118,23 @@ static void on_read(uv_stream_t *stream, ssize_t len, const uv_buf_t *buffer)
 	hs_buf_deinit(&net);
 }
 
+/* Without TLS: answers HELLO, reads a part of what comes next, and closes the connection on the rest. */
+static void on_read_plain(uv_stream_t *stream, ssize_t len, const uv_buf_t *buffer)
+{
+	struct world *world = stream->data;
+	static char hello[] = "*2\r\n$2\r\nid\r\n:7\r\n";
+	uv_buf_t out = uv_buf_init(hello, sizeof hello - 1);
+
+	(void)buffer;
+	assert_true(len >= 0);
+	if (!world->up)
+		assert_int_equal(uv_try_write(stream, &out, 1), out.len);
+	else
+		world->read += (size_t)len;
+	if (world->read > READ_BYTES)
+		uv_close((uv_handle_t *)stream, NULL);
+}
+
 static void on_connection(uv_stream_t *listener, int status)
 {
 	struct world *world = listener->data;
@@ -123,16 +143,16 @@ static void on_connection(uv_stream_t *listener, int status)
 	uv_tcp_init(listener->loop, &world->peer);
 	world->peer.data = world;
 	assert_int_equal(uv_accept(listener, (uv_stream_t *)&world->peer), 0);
-	uv_read_start((uv_stream_t *)&world->peer, on_alloc, on_read);
+	uv_read_start((uv_stream_t *)&world->peer, on_alloc, world->tls ? on_read : on_read_plain);
 }
 
-static uint16_t listen_on(struct world *world)
+static uint16_t listen_on(struct world *world, bool tls)
 {
 	struct hs_tls_context *context = context_of(HS_TLS_SERVER);
 	struct sockaddr_in address;
 	int len = sizeof address;
 
-	world->tls = hs_tls_create(context, NULL);
+	world->tls = tls ? hs_tls_create(context, NULL) : NULL;
 	hs_tls_context_release(&context);
 	uv_ip4_addr("127.0.0.1", 0, &address);
 	uv_tcp_init(&world->loop, &world->listener);
@@ -146,12 +166,29 @@ static uint16_t listen_on(struct world *world)
 
 /* ---- the client ---- */
 
+/* So that the kernel holds much less than a connection writes at once. */
+static void shrink(uv_handle_t *handle, void *context)
+{
+	int room = 65536;
+
+	if (handle->type == UV_TCP && handle != context) {
+		uv_send_buffer_size(handle, &room);
+		uv_recv_buffer_size(handle, &room);
+	}
+}
+
 static void on_up(void *context, struct hs_upstream *upstream)
 {
 	struct world *world = context;
 
 	assert_int_equal(upstream->server_id, 7);
 	world->up = true;
+	if (world->tls)
+		return;
+	uv_walk(&world->loop, shrink, &world->listener);
+	memset(hs_buf_reserve(&upstream->out, REQUEST_BYTES), 'x', REQUEST_BYTES);
+	upstream->out.len = REQUEST_BYTES;
+	hs_conn_send(upstream);
 }
 
 static void on_down(void *context, struct hs_upstream *upstream, const char *why)
@@ -178,7 +215,7 @@ static void on_guard(uv_timer_t *timer)
 }
 
 /* Connects, and waits until the connection is down. */
-static struct world *connect_until_down(bool breaks)
+static struct world *connect_until_down(bool tls, bool breaks)
 {
 	struct world *world = test_calloc(1, sizeof *world);
 	struct hs_conn_server server = {.host = "127.0.0.1", .expected_id = ""};
@@ -187,9 +224,9 @@ static struct world *connect_until_down(bool breaks)
 	uv_loop_init(&world->loop);
 	uv_timer_init(&world->loop, &world->guard);
 	uv_timer_start(&world->guard, on_guard, GUARD_MS, 0);
-	server.port = listen_on(world);
+	server.port = listen_on(world, tls);
 	world->identity = (struct hs_conn_identity){.login = {.user = "", .password = ""},
-						    .tls = context_of(HS_TLS_CLIENT),
+						    .tls = tls ? context_of(HS_TLS_CLIENT) : NULL,
 						    .open_ms_max = GUARD_MS};
 	world->driver = (struct hs_conn_driver){
 		.loop = &world->loop,
@@ -214,14 +251,15 @@ static void end(struct world *world)
 	uv_run(&world->loop, UV_RUN_DEFAULT);
 	assert_int_equal(uv_loop_close(&world->loop), 0);
 	hs_tls_destroy(&world->tls);
-	hs_tls_context_release(&world->identity.tls);
+	if (world->identity.tls)
+		hs_tls_context_release(&world->identity.tls);
 	hs_upstream_deinit(&world->upstream);
 	test_free(world);
 }
 
 static void test_replies_in_front_of_an_error(void **state)
 {
-	struct world *world = connect_until_down(true);
+	struct world *world = connect_until_down(true, true);
 
 	(void)state;
 	assert_string_equal(world->received, "+last\r\n");
@@ -231,11 +269,21 @@ static void test_replies_in_front_of_an_error(void **state)
 
 static void test_tls_ends_and_the_socket_stays_open(void **state)
 {
-	struct world *world = connect_until_down(false);
+	struct world *world = connect_until_down(true, false);
 
 	(void)state;
 	assert_string_equal(world->received, "+last\r\n");
 	assert_string_equal(world->why, "it closed the connection");
+	end(world);
+}
+
+static void test_what_the_server_has_read_counts_as_sent(void **state)
+{
+	struct world *world = connect_until_down(false, false);
+
+	(void)state;
+	assert_true(world->read > READ_BYTES);
+	assert_in_range(world->upstream.sent, world->read, REQUEST_BYTES);
 	end(world);
 }
 
@@ -244,6 +292,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_replies_in_front_of_an_error),
 		cmocka_unit_test(test_tls_ends_and_the_socket_stays_open),
+		cmocka_unit_test(test_what_the_server_has_read_counts_as_sent),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
