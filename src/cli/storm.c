@@ -93,6 +93,15 @@ static bool any_abandoned(const struct storm *storm)
 	return false;
 }
 
+static bool any_cut_short(const struct storm *storm)
+{
+	for (unsigned i = 0; i < storm->worker_count; i++) {
+		if (storm->workers[i].cut_short)
+			return true;
+	}
+	return false;
+}
+
 static void collect(const struct storm *storm, struct hs_storm_counts *run,
 		    struct hs_storm_counts *side)
 {
@@ -161,7 +170,8 @@ static int report(const struct storm *storm, double cpu)
 		hs_storm_report_json(&result, stdout);
 	else
 		hs_storm_report_table(&result, stdout);
-	if (counts->answered == 0 || (result.findings && result.findings->failed))
+	if (counts->answered == 0 || any_cut_short(storm) ||
+	    (result.findings && result.findings->failed))
 		code = EXIT_FAILED;
 	else if (result.findings && result.findings->undecided)
 		code = EXIT_UNDECIDED;

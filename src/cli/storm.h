@@ -453,10 +453,11 @@ struct hs_storm_worker {
 
 	enum hs_storm_phase phase;
 	bool abandoned; /* the phase ended before everything was sent and answered */
+	bool cut_short; /* so did the run, for want of an answer */
 	uint64_t under_way;
 	uint64_t read_ns; /* when bytes last came */
-	/* The last answer on any connection, or the beginning of the phase: other phases than RUN go on as long as
-	 * one server answers. */
+	/* The last answer on any connection, or the beginning of the phase: all go on as long as one server
+	 * answers, but a run of so many seconds. */
 	uint64_t heard_ns;
 	uint64_t start_ns, end_ns;   /* RUN; end 0: none */
 	uint64_t quota;		     /* RUN: requests to send; UINT64_MAX: no limit */
@@ -503,6 +504,7 @@ void hs_storm_worker_on_lost(struct hs_storm_worker *worker, struct hs_storm_con
 
 /* storm_acts.c */
 enum { HS_STORM_ACT_REQUESTS_MAX = 8 }; /* one act is at most so many requests */
+enum { HS_STORM_PROBE_REQUESTS = 2 };	/* that read a key of a history */
 /* Composes acts until there are `count` requests, or a few more. Returns how many. */
 uint64_t hs_storm_acts_fill(struct hs_storm_worker *worker, struct hs_storm_conn *conn,
 			    uint64_t count, uint64_t now_ns);

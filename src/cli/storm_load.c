@@ -24,9 +24,10 @@
 #include <unistd.h>
 
 enum { TICK_MS = 100, UNREAD_MAX = 100 };
-static const uint64_t DRAIN_NS = 5000000000;	/* the last answers of a run are waited for */
-static const uint64_t SILENCE_NS = 30000000000; /* the other phases give up without an answer */
-static const uint64_t PACE_NS_MIN = 50000;	/* the open loop wakes up no more often */
+static const uint64_t DRAIN_NS = 5000000000; /* the last answers of a run are waited for */
+static const uint64_t SILENCE_NS =
+	30000000000;			   /* the other phases, and a run without an end, give up */
+static const uint64_t PACE_NS_MIN = 50000; /* the open loop wakes up no more often */
 
 static void on_tick(uv_timer_t *timer);
 static void on_pace(uv_poll_t *poll, int status, int events);
@@ -329,9 +330,11 @@ static void fill_run(struct hs_storm_worker *worker, struct hs_storm_conn *conn,
 /* Requests of a phase that goes through the keys. */
 static void fill_side(struct hs_storm_worker *worker, struct hs_storm_conn *conn, uint64_t now_ns)
 {
+	int requests = worker->history ? HS_STORM_PROBE_REQUESTS : 1;
 	uint64_t key;
 
-	for (int i = 0; i < HS_STORM_SIDE_PIPELINE && next_side_key(worker, &key); i++) {
+	for (int i = requests; i <= HS_STORM_SIDE_PIPELINE && next_side_key(worker, &key);
+	     i += requests) {
 		if (worker->history)
 			hs_storm_acts_probe(worker, conn, key, now_ns);
 		else
@@ -621,8 +624,11 @@ static void on_pace(uv_poll_t *poll, int status, int events)
 }
 
 /* An answer that does not come must not hold the phase up for ever. */
-static void give_up_waiting(struct hs_storm_worker *worker, const char *why)
+static void give_up_waiting(struct hs_storm_worker *worker, uint64_t waited_ns, const char *when)
 {
+	char why[64];
+
+	snprintf(why, sizeof why, "no answer for %g s%s", (double)waited_ns / 1e9, when);
 	worker->abandoned = true;
 	for (unsigned i = 0; i < worker->conn_count; i++) {
 		if (worker->conns[i].under_way)
@@ -630,16 +636,23 @@ static void give_up_waiting(struct hs_storm_worker *worker, const char *why)
 	}
 }
 
-static void give_up_run(struct hs_storm_worker *worker, uint64_t now_ns)
+static void watch_silence(struct hs_storm_worker *worker, uint64_t now_ns, bool more)
 {
 	const struct hs_storm_options *options = worker->options;
-	uint64_t most_ns = DRAIN_NS + (options->cluster ? options->patience_us * 1000 : 0);
-	char why[64];
+	uint64_t patience_ns = options->cluster ? options->patience_us * 1000 : 0;
 
-	if (now_ns <= worker->stopped_ns + most_ns)
-		return;
-	snprintf(why, sizeof why, "no answer for %g s after the run", (double)most_ns / 1e9);
-	give_up_waiting(worker, why);
+	if (worker->phase != HS_STORM_PHASE_RUN) {
+		if (now_ns > worker->heard_ns + SILENCE_NS)
+			give_up_waiting(worker, SILENCE_NS, "");
+	} else if (!more) {
+		if (now_ns > worker->stopped_ns + DRAIN_NS + patience_ns)
+			give_up_waiting(worker, DRAIN_NS + patience_ns, " after the run");
+	} else if (!worker->end_ns && worker->under_way > 0) {
+		/* A run of so many requests; one of so many seconds ends by itself. */
+		worker->cut_short = now_ns > worker->heard_ns + SILENCE_NS + patience_ns;
+		if (worker->cut_short)
+			give_up_waiting(worker, SILENCE_NS + patience_ns, "");
+	}
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -650,10 +663,7 @@ static void on_tick(uv_timer_t *timer)
 
 	worker->resting = false;
 	atomic_store_explicit(&worker->progress, worker->counts.answered, memory_order_relaxed);
-	if (worker->phase != HS_STORM_PHASE_RUN && now_ns > worker->heard_ns + SILENCE_NS)
-		give_up_waiting(worker, "no answer for 30 s");
-	else if (worker->phase == HS_STORM_PHASE_RUN && !more)
-		give_up_run(worker, now_ns);
+	watch_silence(worker, now_ns, more);
 	if (worker->cluster)
 		hs_storm_map_tick(worker);
 	kick(worker);

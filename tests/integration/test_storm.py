@@ -159,6 +159,26 @@ class Limits(unittest.TestCase):
             self.assertIn("last trouble: its reply is larger than any may be", out)
 
 
+def setUpModule():
+    """A server that stops answering in the middle of a run. Its storm waits for 30 seconds: beside the other tests."""
+    asleep = threading.Event()
+
+    def fall_silent(_server, _connection, number, _args):
+        if number > 10:
+            asleep.wait()
+
+    Silence.server = unittest.enterModuleContext(FakeServer(fall_silent))
+    unittest.addModuleCleanup(asleep.set)
+    Silence.storm = start(Silence.server, "--count", 100, "--connections", 1, "--command", "get")
+
+
+class Silence(unittest.TestCase):
+    def test_a_run_of_so_many_requests_ends(self):
+        self.assertEqual(self.storm.wait(), 1, self.storm.text())
+        self.assertRegex(self.storm.text(), r" 1 sent and never answered")
+        self.assertIn("last trouble: no answer for 30 s", self.storm.text())
+
+
 class Words(unittest.TestCase):
     """What people read and type."""
 
