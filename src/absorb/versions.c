@@ -181,14 +181,18 @@ bool hs_versions_has_write(const struct hs_versions *versions, const struct hs_s
 }
 
 /* Another worker may be told of a change just now: so the time of the last revalidation is looked at first,
- * and then whether it is of this reply (absorb/entry.c). */
+ * and then whether it is of this reply (absorb/entry.c). An entry that is as old as its reading is not
+ * revalidated: a missing key may have been created where nobody tells of it. */
 bool hs_versions_is_since(const struct hs_versions *versions, const struct hs_session *session,
 			  const struct hs_cache_entry *entry)
 {
 	uint64_t barrier_us = hs_versions_session(versions, session)->barrier_us;
 
 	return barrier_us == 0 || entry->read_us > barrier_us ||
-	       (entry->vouch && hs_vouch_proved_us(entry->vouch) > barrier_us &&
+	       (entry->vouch &&
+		atomic_load_explicit(&entry->expires_us, memory_order_relaxed) !=
+			HS_CACHE_ENTRY_EXPIRY_UNKNOWN &&
+		hs_vouch_proved_us(entry->vouch) > barrier_us &&
 		hs_vouch_epoch(entry->vouch) == entry->vouch_epoch &&
 		!atomic_load_explicit(&entry->dead, memory_order_acquire));
 }

@@ -8,6 +8,34 @@
 #include "core/count.h"
 #include "tests/lib/cache_world.h"
 
+/* A client's script may have created a key that was missing, while its slot moved: no liveness check of the node that
+ * was asked before says that it is still missing. */
+static void test_missing_is_read_again_behind_a_script(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	open_world(&world, "k* cache stale=10s negative=10s jitter=0% ahead=0 admit=all");
+	say(&world, 'B', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "_\r\n");
+	heard(&world, 'B', "$-1\r\n");
+	later(&world, 5 * MS);
+	say(&world, 'A', "EVAL s 1 o{k}");
+	sent(&world, "EVAL s 1 o{k}");
+	reply(&world, "EVAL", ":1\r\n");
+	heard(&world, 'A', ":1\r\n");
+	later(&world, 5 * MS);
+	prove(&world, 0);
+	say(&world, 'B', "GET k"); /* it has written nothing */
+	heard(&world, 'B', "$-1\r\n");
+	say(&world, 'A', "GET k");
+	sent(&world, "~GET k");
+	reply(&world, "~GET", "$1\r\n1\r\n");
+	heard(&world, 'A', "$1\r\n1\r\n");
+	close_world(&world);
+}
+
 static void test_read_once_for_all(void **state)
 {
 	static struct world world;
@@ -849,6 +877,7 @@ static void test_a_missing_key_that_is_not_kept(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_missing_is_read_again_behind_a_script),
 		cmocka_unit_test(test_read_once_for_all),
 		cmocka_unit_test(test_the_same_read_in_a_row),
 		cmocka_unit_test(test_keys_without_a_rule_are_not_kept),

@@ -397,6 +397,35 @@ static void test_slots_that_move(void **state)
 	close_world(&world);
 }
 
+/* What is in flight for a slot that has moved keeps its client's id, and so does what follows it: nothing of the
+ * slot is folded before it is answered. */
+static void test_nothing_is_folded_behind_one_that_waits_where_its_slot_was(void **state)
+{
+	static struct world world;
+	uint64_t client;
+
+	(void)state;
+	open_world(&world);
+	say(&world, 'A', "MGET {a}k {a}x");
+	sent(&world, "MGET {a}k {a}x");
+	client = world.ops[0]->client;
+	hs_slot_map_set(&world.map, hs_slot_of(HS_LIT("{a}k")), 2);
+	say(&world, 'A', "INCR {a}k");
+	say(&world, 'B', "INCR {a}k");
+	end_round(&world);
+	sent(&world, "INCR {a}k"); /* B's */
+	assert_int_not_equal(world.ops[0]->client, world.ops[1]->client);
+	assert_int_equal(world.ops[0]->client, client);
+	reply(&world, "MGET", "*2\r\n$-1\r\n$-1\r\n");
+	reply(&world, "INCR", ":1\r\n");
+	end_round(&world);
+	sent(&world, "INCR {a}k");
+	reply(&world, "INCR", ":2\r\n");
+	heard(&world, 'A', "*2\r\n$-1\r\n$-1\r\n:2\r\n");
+	heard(&world, 'B', ":1\r\n");
+	close_world(&world);
+}
+
 static void test_a_queue_that_has_moved_leaves_room_for_others(void **state)
 {
 	static struct world world;
@@ -438,6 +467,7 @@ int main(void)
 		cmocka_unit_test(test_nobody_goes_by_those_who_wait),
 		cmocka_unit_test(test_own_ones_are_not_overtaken_behind_unwatch),
 		cmocka_unit_test(test_slots_that_move),
+		cmocka_unit_test(test_nothing_is_folded_behind_one_that_waits_where_its_slot_was),
 		cmocka_unit_test(test_a_queue_that_has_moved_leaves_room_for_others),
 	};
 

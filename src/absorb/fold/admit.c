@@ -136,6 +136,36 @@ static bool overtakes(struct hs_fold_stage *stage, const struct hs_session *sess
 	return false;
 }
 
+/* Whether the session has a request of the slot in flight in another bucket: it was sent when the slot was another
+ * partition's, and waits there for its redirect. The engine keeps their order by the client id. What is folded has that of
+ * its batch, and gives it only to what is in flight in its own bucket. */
+static bool has_elsewhere(const struct hs_session *session, uint16_t slot, uint32_t bucket)
+{
+	hs_list_each(const struct hs_request, request, &session->requests, link) {
+		for (uint32_t i = 0; !request->done && i < request->parts_count; i++) {
+			const struct hs_op *op = &request->parts[i].op;
+
+			if (op->slot == slot && op->partition % HS_PARTITION_BUCKETS != bucket)
+				return true;
+		}
+	}
+	return false;
+}
+
+static bool follows_a_moved_one(const struct hs_fold_stage *stage, const struct hs_session *session,
+				const struct hs_call *call, const struct hs_queue *queue)
+{
+	const struct hs_fold_chain *chains = hs_fold_session(stage, session)->chains;
+	uint32_t bucket;
+
+	if (!stage->core->world.shared_connections || hs_core_partitions(stage->core) < 2 ||
+	    session->inflight == 0 || call->slots != HS_CALL_SLOTS_ONE)
+		return false;
+	bucket = hs_core_partition(stage->core, call->slot) % HS_PARTITION_BUCKETS;
+	return (queue || (chains && chains[bucket].joined > 0)) &&
+	       has_elsewhere(session, call->slot, bucket);
+}
+
 /* False: it must wait. Else `stage->admitted` is the queue it goes through, or NULL. */
 static bool admit(struct hs_fold_stage *stage, struct hs_session *session, struct hs_call *call)
 {
@@ -146,6 +176,8 @@ static bool admit(struct hs_fold_stage *stage, struct hs_session *session, struc
 		queue = queue_for(stage, session, call);
 	if (session->delayed > 0 && hs_fold_session(stage, session)->chains &&
 	    overtakes(stage, session, call, queue))
+		return false;
+	if (follows_a_moved_one(stage, session, call, queue))
 		return false;
 	if (!queue) {
 		note_write(stage, session, call);

@@ -245,6 +245,7 @@ static void relabel(struct hs_fold_stage *stage, struct hs_fold_chain *chain, bo
 		return;
 	chain->relabelled = relabelled;
 	stage->relabelled += relabelled ? 1u : UINT32_MAX;
+	hs_fold_session(stage, chain->session)->relabelled += relabelled ? 1u : UINT32_MAX;
 	hs_fold_want(stage);
 }
 

@@ -130,15 +130,15 @@ static bool is_at_once(const struct hs_core *core, const struct hs_request *requ
 }
 
 /* It is sent under its session's own id. */
-static void go_by(struct hs_fold_stage *stage, const struct hs_request *request,
-		  const struct hs_part *part)
+static void go_by(struct hs_fold_stage *stage, const struct hs_request *request)
 {
-	struct hs_fold_chain *chains = hs_fold_session(stage, request->session)->chains;
-	struct hs_fold_chain *chain =
-		chains ? &chains[part->op.partition % HS_PARTITION_BUCKETS] : NULL;
+	const struct hs_fold_session *known = hs_fold_session(stage, request->session);
 
-	if (chain && chain->joined == 0)
-		hs_chain_restore_client(stage, chain);
+	/* In whatever bucket: its slot may have moved since they were sent. */
+	for (uint32_t i = 0; known->relabelled > 0 && i < HS_PARTITION_BUCKETS; i++) {
+		if (known->chains[i].joined == 0)
+			hs_chain_restore_client(stage, &known->chains[i]);
+	}
 }
 
 static enum hs_verdict depart(void *self, struct hs_request *request, struct hs_part *part)
@@ -150,7 +150,7 @@ static enum hs_verdict depart(void *self, struct hs_request *request, struct hs_
 	if (request->session == stage->core->self)
 		return HS_PASS;
 	if (part->op.kind != HS_OP_COMMAND || request->parts_count > 1) {
-		go_by(stage, request, part);
+		go_by(stage, request);
 		return HS_PASS;
 	}
 	if (queue && !is_at_once(stage->core, request)) {
@@ -160,7 +160,7 @@ static enum hs_verdict depart(void *self, struct hs_request *request, struct hs_
 	}
 	if (follow(stage, request))
 		return HS_TAKEN;
-	go_by(stage, request, part);
+	go_by(stage, request);
 	return HS_PASS;
 }
 

@@ -48,6 +48,7 @@ struct hs_fold_chain {
 /* What the stage knows of a session, and of a request that it has marked. */
 struct hs_fold_session {
 	struct hs_fold_chain *chains; /* by bucket; NULL: nothing ever was */
+	uint32_t relabelled;	      /* of them */
 	uint32_t
 		unfolded; /* so many that could be folded are not: it was held up with much to do */
 };
