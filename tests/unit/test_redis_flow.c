@@ -863,6 +863,14 @@ static void test_pipes_for_one_client_are_limited(void **state)
 	for (uint64_t client = 1; client <= 5; client++)
 		last = watch(town, client, HS_OP_WATCH);
 	failed(last, "-BUSY all 4 connections for blocking commands and WATCH are in use");
+	/* One that is redirected gives its own up. */
+	up(town, 1);
+	sent(town, 1, "WATCH a");
+	reply(town, 1, "-MOVED 1 h:2\r\n");
+	up(town, 2);
+	sent(town, 2, "WATCH a");
+	reply(town, 2, "+OK\r\n");
+	failed(watch(town, 6, HS_OP_WATCH), "-BUSY all 4 connections");
 	town_destroy(&town);
 }
 

@@ -91,7 +91,7 @@ struct hs_flow {
 	uint64_t order;		      /* of the last that was submitted */
 	struct hs_link dirty;	      /* pipes */
 	struct hs_link private_pipes; /* pipes that serve one client now */
-	uint32_t private_count;	      /* with those idle */
+	uint32_t private_count;	      /* with those idle, without those given up */
 	struct hs_flow_stats *stats;
 	uint32_t fetch_pipes;	     /* that are up */
 	bool keeping;		     /* values are kept */
@@ -301,6 +301,7 @@ struct hs_private_pipe {
 	struct hs_pipe pipe; /* first */
 	struct hs_link link; /* in the flow's list of those in use, or its node's of those idle */
 	bool idle;	     /* nobody's now */
+	bool given_up;	     /* it is being closed for another one in its place, and not counted any more */
 	bool asking;	     /* what waits is to be asked for */
 	uint64_t watcher;    /* who watches through it; 0: nobody */
 	uint64_t idle_us;    /* since when it is idle */

@@ -107,6 +107,15 @@ static struct hs_private_pipe *get(struct hs_flow *flow, struct hs_node *node, u
 	return priv;
 }
 
+/* What it was for is elsewhere now. */
+static void give_up(struct hs_flow *flow, struct hs_private_pipe *priv)
+{
+	hs_flow_close(flow, &priv->pipe, "its slot moved", true);
+	priv->watcher = 0;
+	flow->private_count -= !priv->given_up;
+	priv->given_up = true;
+}
+
 /* Its client is done with it. */
 static void put(struct hs_flow *flow, struct hs_private_pipe *priv)
 {
@@ -255,8 +264,7 @@ enum hs_submit hs_private_submit(struct hs_flow *flow, struct hs_op *op)
 								  : HS_SUBMIT_DONE;
 	/* The slot is elsewhere by now, and with it whoever may change the keys. */
 	if (flow->options.cluster && node_for(flow, op) != priv->pipe.node) {
-		hs_flow_close(flow, &priv->pipe, "its slot moved", true);
-		priv->watcher = 0;
+		give_up(flow, priv);
 		return answer_lost(op);
 	}
 	send(flow, priv, op, false);
@@ -272,8 +280,7 @@ static void follow(struct hs_flow *flow, struct hs_private_pipe *priv, struct hs
 	bool over = watches_already(op) || has_in_flight(priv, HS_OP_UNWATCH);
 	struct hs_node *node;
 
-	hs_flow_close(flow, &priv->pipe, "its slot moved", true);
-	priv->watcher = 0;
+	give_up(flow, priv);
 	node = hs_flow_redirected(flow, &priv->pipe, redirect);
 	if (over) {
 		answer_lost(op);
@@ -311,7 +318,7 @@ static void drop(struct hs_flow *flow, struct hs_private_pipe *priv)
 	hs_list_remove(&priv->link);
 	if (priv->idle)
 		priv->pipe.node->idle_count--;
-	flow->private_count--;
+	flow->private_count -= !priv->given_up;
 	hs_counter_sub(&flow->stats->own, 1);
 	hs_pipe_deinit(&priv->pipe);
 	hs_mem_free(&priv);
