@@ -134,6 +134,7 @@ struct hs_command {
 	bool alone;
 	/* Allowed to a client that has subscribed in RESP2, where messages and replies look alike. */
 	bool runs_subscribed;
+	bool runs_inside_multi; /* it acts on the transaction itself: MULTI does not queue it */
 	bool audited; /* may change configuration or users: the log says who did (serve/audit.h) */
 	enum hs_topic_kind topic; /* of commands about channels */
 	const char *group;	  /* "string", "generic", "connection", "server" … */

@@ -23,22 +23,6 @@
 
 #include <stdio.h>
 
-/* Commands that act on the transaction itself and are never queued into it. */
-static bool runs_inside_multi(const struct hs_command *command)
-{
-	switch (command->id) {
-	case HS_CMD_ID_EXEC:
-	case HS_CMD_ID_DISCARD:
-	case HS_CMD_ID_MULTI:
-	case HS_CMD_ID_WATCH:
-	case HS_CMD_ID_QUIT:
-	case HS_CMD_ID_RESET:
-		return true;
-	default:
-		return false;
-	}
-}
-
 /* Timed one by one: what may be slow or has many keys, or everything when the slow log wants to
  * know. */
 static bool timed_alone(const struct hs_core *core, const struct hs_command *command)
@@ -830,7 +814,7 @@ static bool dispatch(struct hs_core *core, struct hs_session *session, struct hs
 	if (hs_command_is_pubsub(command) && !session->multi &&
 	    core->world.commands->waits(core, session, call))
 		return hs_hold(core, session, HS_HOLD_OWN);
-	if (session->multi && !runs_inside_multi(command)) {
+	if (session->multi && !command->runs_inside_multi) {
 		queue_in_multi(core, session, call);
 		return true;
 	}

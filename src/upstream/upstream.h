@@ -6,9 +6,14 @@
  *       ▲                │ failed                                                │
  *       └────────────────┴───────── backoff: not again before `open_at_us` ◄─────┘
  *
- * Three owners do not use its backoff. Connections to a node that all clients share wait for the node's
+ * Three owners do not use its backoff. The engine's shared and private connections wait for their node's
  * (engine/redis/flow.h). The topology monitor opens a connection when it wants an answer of the node, which it
  * does at fixed intervals, and backs off between its looks at the topology. `top` connects with its next question.
+ *
+ * Liveness is judged from heard_us where any byte proves it (hs_upstream_is_silent): on connections on which the server
+ * speaks unasked. Where replies come in the order of requests each reply has its own time: the engine's operations have a
+ * deadline, which their own bytes prolong (hs_flow_close_overdue), the monitor's and top's questions have one that nothing
+ * prolongs, storm's requests may wait until the run ends.
  *
  * Its owner decides; whoever drives it (conn.h on a libuv loop, the simulator's network) moves its bytes
  * and runs the greeting. One thread. */

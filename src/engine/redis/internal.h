@@ -301,10 +301,10 @@ struct hs_private_pipe {
 	struct hs_pipe pipe; /* first */
 	struct hs_link link; /* in the flow's list of those in use, or its node's of those idle */
 	bool idle;	     /* nobody's now */
-	bool given_up;	     /* it is being closed for another one in its place, and not counted any more */
-	bool asking;	     /* what waits is to be asked for */
-	uint64_t watcher;    /* who watches through it; 0: nobody */
-	uint64_t idle_us;    /* since when it is idle */
+	bool given_up; /* it is being closed for another one in its place, and not counted any more */
+	bool asking;   /* what waits is to be asked for */
+	uint64_t watcher;	 /* who watches through it; 0: nobody */
+	uint64_t idle_us;	 /* since when it is idle */
 	enum hs_unblock unblock; /* until the server has done it */
 	bool unblocked;		 /* the server was, or will be, told to end a wait on it */
 	bool unblocking;	 /* the server is being told */
