@@ -617,6 +617,33 @@ static void test_reconnecting_slows_down(void **state)
 	town_destroy(&town);
 }
 
+/* New routes send on what waits for a node that does not answer. One of it is refused, which tries the node once more;
+ * its client hears that and asks for the same key again: that goes behind what it had asked before. */
+static void test_one_that_waits_is_not_overtaken_when_another_is_refused(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct asked *a = set(town, 1, 1, "SET a 1"), *b, *c;
+	struct hs_node *node = pipe_to(town, 1)->node;
+
+	(void)state;
+	down(town, 1);
+	node->backoff.open_at_us = town->now.mono_us + 1100000;
+	town->now.mono_us += 600000;
+	b = set(town, 1, 1, "SET a 2");
+	c = make(town, 1, HS_CMD_ID_SET, 1, "SET a 3");
+	town->now.mono_us += 500000;
+	c->op.received = town->now;
+	town->then = &c->op;
+	route(town, 1, 3);
+	failed(a, "-CLUSTERDOWN h:1 does not answer");
+	up(town, 1);
+	sent(town, 1, "SET a 2|SET a 3");
+	reply(town, 1, "+OK\r\n+OK\r\n");
+	got(b, "+OK\r\n");
+	got(c, "+OK\r\n");
+	town_destroy(&town);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -641,6 +668,7 @@ int main(void)
 		cmocka_unit_test(test_a_long_request_may_take_its_time),
 		cmocka_unit_test(test_a_connection_that_was_closed_long_ago),
 		cmocka_unit_test(test_reconnecting_slows_down),
+		cmocka_unit_test(test_one_that_waits_is_not_overtaken_when_another_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

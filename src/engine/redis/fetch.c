@@ -431,7 +431,8 @@ static void send_plain(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op 
 		return;
 	op->engine_state |= HS_STATE_PLAIN;
 	hs_flow_leave(flow, op);
-	hs_flow_park_back(flow, op, 0);
+	if (!hs_flow_park_back(flow, op, 0))
+		hs_flow_finish(flow, op);
 	hs_flow_release(flow, slot);
 }
 

@@ -18,6 +18,14 @@ void hs_flow_finish(struct hs_flow *flow, struct hs_op *op)
 		flow->calls->finished(flow->context, flow->now, op);
 }
 
+void hs_flow_finish_all(struct hs_flow *flow, struct hs_ops *ops)
+{
+	struct hs_op *op;
+
+	while ((op = hs_ops_pop(ops)))
+		hs_flow_finish(flow, op);
+}
+
 /* ---- nodes ---- */
 
 static struct hs_node *node_create(struct hs_bytes host, uint16_t port, uint16_t number)
@@ -239,15 +247,15 @@ static bool place(struct hs_flow *flow, struct hs_op *op)
 	return hs_slot_place(flow, op, slot);
 }
 
-void hs_flow_place_again(struct hs_flow *flow, struct hs_op *op)
+bool hs_flow_place_again(struct hs_flow *flow, struct hs_op *op)
 {
 	uint16_t slot = hs_flow_slot(flow, op);
-	bool ours = op->engine_state & HS_STATE_INTERNAL; /* for that one node alone */
 
-	if (!ours && slot != HS_SLOT_NONE && hs_slot_is_held(hs_flow_slot_state(flow, slot)))
-		hs_flow_park_back(flow, op, 0);
-	else if (ours || !place(flow, op))
-		hs_flow_finish(flow, op);
+	if (op->engine_state & HS_STATE_INTERNAL)
+		return false; /* for that one node alone */
+	if (slot != HS_SLOT_NONE && hs_slot_is_held(hs_flow_slot_state(flow, slot)))
+		return hs_flow_park_back(flow, op, 0);
+	return place(flow, op);
 }
 
 /* One that has waited in the core has the rest of its time, or a fifth: the server may be well again. */

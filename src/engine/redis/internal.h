@@ -186,8 +186,10 @@ void hs_flow_finish(struct hs_flow *flow, struct hs_op *op);
 /* The error for what is asked of a node that is down, or that refuses the password. Returns `text`. */
 enum { HS_AWAY_BYTES = 640 };
 const char *hs_flow_away(const struct hs_node *node, const char *why, char *text, size_t size);
-/* Places one that was placed before, ahead of those that came since. */
-void hs_flow_place_again(struct hs_flow *flow, struct hs_op *op);
+/* Places one that was placed before, ahead of those that came since. False: it is over, and the caller finishes it. Of
+ * several it finishes none before all are placed: a client that hears of one may submit the next from inside. */
+bool hs_flow_place_again(struct hs_flow *flow, struct hs_op *op) HS_MUSTCHECK;
+void hs_flow_finish_all(struct hs_flow *flow, struct hs_ops *ops);
 void hs_flow_pump(struct hs_flow *flow, struct hs_pipe *pipe); /* from waiting to in_flight */
 /* With every tick: closes the pipe if `op`, whose turn it is, has waited for too long. Something long
  * that is on its way may take its time, as long as more of it comes or goes. NULL: nobody waits. */
@@ -214,8 +216,9 @@ void hs_slots_route(struct hs_flow *flow, const struct hs_routes *before);
 bool hs_slot_place(struct hs_flow *flow, struct hs_op *op, uint16_t slot);
 /* Takes an operation out of its slot's count. */
 void hs_flow_leave(struct hs_flow *flow, struct hs_op *op);
-/* Parks it among those that were turned away, for `delay_us` at least. One that was overtaken is refused, and gone. */
-void hs_flow_park_back(struct hs_flow *flow, struct hs_op *op, uint64_t delay_us);
+/* Parks it among those that were turned away, for `delay_us` at least. False: it was overtaken. It is refused, and the
+ * caller finishes it, as above. */
+bool hs_flow_park_back(struct hs_flow *flow, struct hs_op *op, uint64_t delay_us) HS_MUSTCHECK;
 /* Lets those go that are parked, if they may. */
 void hs_flow_release(struct hs_flow *flow, uint16_t slot);
 void hs_flow_release_all(struct hs_flow *flow);

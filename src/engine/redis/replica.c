@@ -271,7 +271,8 @@ static void take_reply(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op 
 		 * master says. */
 		doubt(pipe->node);
 		give_up(flow, op);
-		hs_flow_place_again(flow, op);
+		if (!hs_flow_place_again(flow, op))
+			hs_flow_finish(flow, op);
 	}
 }
 

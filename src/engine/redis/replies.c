@@ -237,7 +237,8 @@ static void follow(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
 		delay_us = HS_AGAIN_US;
 	hs_flow_leave(flow, op);
 	keep_redirect(op, reply);
-	hs_flow_park_back(flow, op, delay_us);
+	if (!hs_flow_park_back(flow, op, delay_us))
+		hs_flow_finish(flow, op);
 	hs_flow_release(flow, slot);
 }
 
@@ -345,7 +346,8 @@ bool hs_flow_handle_error(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_
 		hs_counter_add(&flow->stats->again, 1);
 		hs_flow_leave(flow, op);
 		keep_words(op, reply);
-		hs_flow_park_back(flow, op, HS_AGAIN_US);
+		if (!hs_flow_park_back(flow, op, HS_AGAIN_US))
+			hs_flow_finish(flow, op);
 		return true;
 	case HEAL:
 		return heal_script(flow, pipe, op);
@@ -522,7 +524,8 @@ static void shared_down(struct hs_flow *flow, struct hs_pipe *pipe, bool was_up,
 
 void hs_flow_requeue(struct hs_flow *flow, struct hs_pipe *pipe, const char *why)
 {
-	struct hs_ops in_flight = pipe->in_flight, waiting = pipe->waiting, again = {0}, lost = {0};
+	struct hs_ops in_flight = pipe->in_flight, waiting = pipe->waiting;
+	struct hs_ops again = {0}, lost = {0}, over = {0};
 	struct hs_op *op;
 
 	pipe->in_flight = (struct hs_ops){0};
@@ -545,11 +548,11 @@ void hs_flow_requeue(struct hs_flow *flow, struct hs_pipe *pipe, const char *why
 	hs_pipe_reset(pipe);
 	/* Behind whatever of their slots is under way elsewhere, before what came since. */
 	while ((op = hs_ops_pop(&again))) {
-		if (hs_flow_slot(flow, op) != HS_SLOT_NONE)
-			hs_flow_park_back(flow, op, 0);
-		else
-			hs_flow_place_again(flow, op);
+		if (hs_flow_slot(flow, op) != HS_SLOT_NONE ? !hs_flow_park_back(flow, op, 0)
+							   : !hs_flow_place_again(flow, op))
+			hs_ops_push(&over, op);
 	}
+	hs_flow_finish_all(flow, &over);
 	while ((op = hs_ops_pop(&lost))) {
 		if (!hs_op_is_read(op))
 			hs_flow_overtaken(flow, op);

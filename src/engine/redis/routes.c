@@ -43,7 +43,7 @@ void hs_routes_unref(const struct hs_routes **pointer)
 /* Of a node that is not there: those whose slot is elsewhere by now go there. */
 static void replace_waiting(struct hs_flow *flow, struct hs_pipe *pipe)
 {
-	struct hs_ops waiting = pipe->waiting;
+	struct hs_ops waiting = pipe->waiting, over = {0};
 	struct hs_op *op;
 
 	if (pipe->upstream.state == HS_UPSTREAM_UP || !waiting.first)
@@ -52,8 +52,11 @@ static void replace_waiting(struct hs_flow *flow, struct hs_pipe *pipe)
 	hs_flow_count_waiting(flow, pipe, -(int)waiting.count);
 	for (op = waiting.first; op; op = op->next)
 		hs_flow_leave(flow, op);
-	while ((op = hs_ops_pop(&waiting)))
-		hs_flow_place_again(flow, op);
+	while ((op = hs_ops_pop(&waiting))) {
+		if (!hs_flow_place_again(flow, op))
+			hs_ops_push(&over, op);
+	}
+	hs_flow_finish_all(flow, &over);
 }
 
 static bool is_unused(const struct hs_node *node)

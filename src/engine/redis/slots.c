@@ -152,30 +152,31 @@ static void overtake_asked(struct hs_flow *flow, const struct hs_op *by, uint16_
 /* ---- operations that were turned away ---- */
 
 /* One that was parked ends with what the server said last, or with this error. */
-#define end_parked(flow, op, ...)                                                                  \
-	((op)->out->len > 0 ? hs_flow_finish(flow, op) : hs_flow_fail(flow, op, __VA_ARGS__))
-
-static void refuse_overtaken(struct hs_flow *flow, struct hs_op *op, uint16_t slot)
+static void refuse_overtaken(struct hs_op *op, uint16_t slot)
 {
-	end_parked(flow, op,
-		   "CLUSTERDOWN a later command ran while slot %u was on the move; not sent", slot);
+	if (op->out->len == 0)
+		hs_flow_write_error(
+			op,
+			"CLUSTERDOWN a later command ran while slot %u was on the move; not sent",
+			slot);
 }
 
-void hs_flow_park_back(struct hs_flow *flow, struct hs_op *op, uint64_t delay_us)
+bool hs_flow_park_back(struct hs_flow *flow, struct hs_op *op, uint64_t delay_us)
 {
 	uint16_t slot = hs_flow_slot(flow, op);
 	struct hs_slot_hold *hold;
 	uint64_t until_us = flow->now.mono_us + delay_us;
 
 	if (__builtin_expect(op->engine_state & HS_STATE_OVERTAKEN, 0)) {
-		refuse_overtaken(flow, op, slot);
-		return;
+		refuse_overtaken(op, slot);
+		return false;
 	}
 	hold = hold_of(flow, slot);
 	insert(&hold->back, op);
 	flow->parked++;
 	if (delay_us > 0 && hold->until_us < until_us)
 		hold->until_us = until_us;
+	return true;
 }
 
 static bool send(struct hs_flow *flow, struct hs_op *op, uint16_t slot, struct hs_slot_state *state)
@@ -230,8 +231,8 @@ void hs_flow_release_all(struct hs_flow *flow)
 void hs_flow_overtaken(struct hs_flow *flow, const struct hs_op *by)
 {
 	uint16_t slot = hs_flow_slot(flow, by);
+	struct hs_ops back, over = {0};
 	struct hs_slot_hold *hold;
-	struct hs_ops back;
 	struct hs_op *op;
 
 	if (slot == HS_SLOT_NONE)
@@ -249,8 +250,10 @@ void hs_flow_overtaken(struct hs_flow *flow, const struct hs_op *by)
 			continue;
 		}
 		flow->parked--;
-		refuse_overtaken(flow, op, slot);
+		refuse_overtaken(op, slot);
+		hs_ops_push(&over, op);
 	}
+	hs_flow_finish_all(flow, &over);
 }
 
 void hs_flow_leave(struct hs_flow *flow, struct hs_op *op)
@@ -268,7 +271,10 @@ static void expire_hold(struct hs_flow *flow, struct hs_ops *ops, uint16_t slot)
 		struct hs_op *op = hs_ops_pop(ops);
 
 		flow->parked--;
-		end_parked(flow, op, "CLUSTERDOWN slot %u is on the move; not sent", slot);
+		if (op->out->len == 0)
+			hs_flow_write_error(op, "CLUSTERDOWN slot %u is on the move; not sent",
+					    slot);
+		hs_flow_finish(flow, op);
 	}
 }
 
