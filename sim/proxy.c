@@ -811,7 +811,7 @@ uint32_t hs_sim_proxy_private_of(const struct hs_sim_proxy *proxy, uint32_t work
 	uint32_t count = flow->private_count;
 
 	hs_list_each(const struct hs_private_pipe, priv, &flow->private_pipes, link)
-		count -= priv->pipe.upstream.close_reason != NULL;
+		count -= priv->pipe.upstream.close_reason && !priv->given_up;
 	return count;
 }
 

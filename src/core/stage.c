@@ -223,21 +223,23 @@ enum hs_verdict hs_stages_admit(struct hs_core *core, struct hs_session *session
 				struct hs_call *call, uint32_t from)
 {
 	struct hs_stages *row = &core->stages;
+	enum hs_verdict verdict = HS_PASS;
 
-	for (uint32_t left = row->want[HS_POINT_ADMIT] >> from << from; left; left &= left - 1) {
+	row->admitting = session;
+	for (uint32_t left = row->want[HS_POINT_ADMIT] >> from << from; left && verdict == HS_PASS;
+	     left &= left - 1) {
 		int i = __builtin_ctz(left);
-		enum hs_verdict verdict = row->table[i]->admit(row->self[i], session, call);
 
+		verdict = row->table[i]->admit(row->self[i], session, call);
 		if (verdict == HS_HOLD) {
 			hs_check(session->inflight > 0); /* nobody would resume it */
 			session->hold_stage = (uint8_t)i;
 			hs_hold(core, session, HS_HOLD_STAGE);
 		}
 		hs_check(verdict != HS_HELD || session->hold != HS_HOLD_NONE);
-		if (verdict != HS_PASS)
-			return verdict;
 	}
-	return HS_PASS;
+	row->admitting = NULL;
+	return verdict;
 }
 
 bool hs_stages_depart(struct hs_core *core, struct hs_request *request, struct hs_part *part,

@@ -163,9 +163,12 @@ struct hs_stages {
 	const struct hs_stage *table[HS_STAGES_MAX];
 	void *self[HS_STAGES_MAX];
 	uint32_t count;
-	uint32_t want[HS_POINTS];	/* a bit for each stage that is to be called there now */
-	uint32_t have_hot;		/* a bit for each stage with a `hot` */
-	uint32_t quiet;			/* above 0: inside a point that sends nothing */
+	uint32_t want[HS_POINTS]; /* a bit for each stage that is to be called there now */
+	uint32_t have_hot;	  /* a bit for each stage with a `hot` */
+	uint32_t quiet;		  /* above 0: inside a point that sends nothing */
+	/* Whose next command is just being admitted; or NULL. An earlier request of this session that departs meanwhile
+	 * makes way for that command, which the stages before have let pass. */
+	const struct hs_session *admitting;
 	uint64_t due_us[HS_STAGES_MAX]; /* `deadline` is called then; 0: not at all */
 	uint64_t first_due_us;		/* the first of them; 0: none */
 	size_t session_at[HS_STAGES_MAX], request_at[HS_STAGES_MAX]; /* where its state is */

@@ -271,22 +271,53 @@ static void test_behind_a_script_the_original_is_read(void **state)
 
 /* ---- with its neighbours ---- */
 
+static void ask_folded(struct world *world)
+{
+	say(world, 'A', "GET k");
+	end_round(world);
+	look(world);
+	reply(world, "GET", VALUE);
+	heard(world, 'A', VALUE);
+}
+
+static void open_folded_copies(struct world *world)
+{
+	open_copies(world, "k* cache stale=100ms copies=3");
+	make_copies(world, 'A');
+	world->options.fold = true;
+	set_rules(world, "k* cache stale=100ms copies=3", HS_MITIGATE_ON);
+	for (int i = 0; i < 20; i++) /* until its queue is there */
+		ask_folded(world);
+}
+
+/* A read that waits to be folded is sent when its client's next command must not wait behind it. */
+static void test_a_read_goes_to_no_copy_in_front_of_a_write_that_was_let_pass(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		open_folded_copies(&world);
+		for (int j = 0; j < i; j++) /* it is any copy's turn */
+			ask_folded(&world);
+		say(&world, 'A', "GET k");
+		say(&world, 'A', "MSET k new o new");
+		end_round(&world);
+		sent(&world, "GET k | MSET k new | MSET o new");
+		reply(&world, "GET k", VALUE);
+		reply(&world, "MSET k", "+OK\r\n");
+		reply(&world, "MSET o", "+OK\r\n");
+		heard(&world, 'A', VALUE "+OK\r\n");
+		close_copies(&world);
+	}
+}
+
 static void test_folded_reads_go_to_copies(void **state)
 {
 	static struct world world;
 
 	(void)state;
-	open_copies(&world, "k* cache stale=100ms copies=3");
-	make_copies(&world, 'A');
-	world.options.fold = true;
-	set_rules(&world, "k* cache stale=100ms copies=3", HS_MITIGATE_ON);
-	for (int i = 0; i < 20; i++) { /* until its queue is there */
-		say(&world, 'A', "GET k");
-		end_round(&world);
-		look(&world);
-		reply(&world, "GET", VALUE);
-		listen(&world, 'A');
-	}
+	open_folded_copies(&world);
 	for (int i = 0; i < 6; i++) {
 		const char *copied = i % 2 ? "$-1\r\n" : VALUE;
 		bool copy;
@@ -436,6 +467,7 @@ int main(void)
 		cmocka_unit_test(test_a_transaction_waits_as_well),
 		cmocka_unit_test(test_behind_a_script_the_original_is_read),
 		cmocka_unit_test(test_folded_reads_go_to_copies),
+		cmocka_unit_test(test_a_read_goes_to_no_copy_in_front_of_a_write_that_was_let_pass),
 		cmocka_unit_test(test_with_a_cache),
 		cmocka_unit_test(test_clients_may_not_name_them),
 		cmocka_unit_test(test_keys_and_scan_do_not_show_them),

@@ -12,7 +12,7 @@
  *
  * Order. The original may be asked late. So what a connection writes behind such a read waits for it
  * (hs_versions_session.reads_apart), and a read goes to a copy only if nothing of its connection can be sent behind it by
- * another way. Who watches keys or tracks them reads the original always. */
+ * another way, or was let pass already: fold sends a read that it kept when the next command is admitted. Who watches keys or tracks them reads the original always. */
 #include "absorb/copies/stage.h"
 
 #include "base/mem.h"
@@ -47,7 +47,9 @@ static bool may_all_get(const struct hs_copies_stage *stage, struct hs_request *
 	struct getters getters = {stage, entry, true};
 
 	if (request->session != stage->core->self)
-		return request->session->delayed == 0 && may_get(stage, request->session, entry);
+		return request->session->delayed == 0 &&
+		       request->session != stage->core->stages.admitting &&
+		       may_get(stage, request->session, entry);
 	return hs_stage_askers(stage->core, request, look_at, &getters) && getters.all_may;
 }
 
