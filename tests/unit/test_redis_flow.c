@@ -747,6 +747,48 @@ static void test_a_transaction(void **state)
 	town_destroy(&town);
 }
 
+/* Of a transaction's keys some have moved and some not: ASK sends all of it on. */
+static void test_a_transaction_that_is_sent_on(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct hs_bytes incr[] = {HS_LIT("INCR"), HS_LIT("a")},
+			read[] = {HS_LIT("GET"), HS_LIT("b")};
+	struct hs_op_tx_command commands[] = {
+		{.command = hs_command_by_id(HS_CMD_ID_INCR), .argv = incr, .argc = 2},
+		{.command = hs_command_by_id(HS_CMD_ID_GET), .argv = read, .argc = 2},
+	};
+	struct asked *exec, *later;
+
+	(void)state;
+	get(town, 9, 9000, "GET z");
+	up(town, 2);
+	sent(town, 2, "GET z");
+	reply(town, 2, "$-1\r\n");
+	exec = submit(town, make_exec(town, 0, commands, 2));
+	up(town, 1);
+	sent(town, 1, "MULTI|INCR a|GET b|EXEC");
+	reply(town, 1, "+OK\r\n-ASK 1 h:2\r\n+QUEUED\r\n-EXECABORT\r\n");
+	sent(town, 2, "ASKING|MULTI|INCR a|GET b|EXEC");
+	/* What its client asks next of a key that has not moved waits for it. */
+	later = set(town, exec->op.client, 1, "SET b 2");
+	sent(town, 1, "");
+	reply(town, 2, "+OK\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:1\r\n$1\r\n1\r\n");
+	got(exec, "*2\r\n:1\r\n$1\r\n1\r\n");
+	sent(town, 1, "SET b 2");
+	reply(town, 1, "+OK\r\n");
+	got(later, "+OK\r\n");
+	/* One that is under way already may run first: then the transaction is refused. */
+	exec = submit(town, make_exec(town, 0, commands, 2));
+	later = set(town, exec->op.client, 1, "SET b 3");
+	sent(town, 1, "MULTI|INCR a|GET b|EXEC|SET b 3");
+	reply(town, 1, "+OK\r\n-ASK 1 h:2\r\n+QUEUED\r\n-EXECABORT\r\n");
+	sent(town, 2, "");
+	reply(town, 1, "+OK\r\n");
+	got(later, "+OK\r\n");
+	failed(exec, "-CLUSTERDOWN slot on the move (ASK 1 h:2); not run\r");
+	town_destroy(&town);
+}
+
 static void test_watch_has_a_pipe_for_itself(void **state)
 {
 	struct town *town = town_create(true, NULL);
@@ -933,6 +975,7 @@ int main(void)
 		cmocka_unit_test(test_garbage_and_what_nobody_asked),
 		cmocka_unit_test(test_waiting_follow_a_failover),
 		cmocka_unit_test(test_a_transaction),
+		cmocka_unit_test(test_a_transaction_that_is_sent_on),
 		cmocka_unit_test(test_watch_has_a_pipe_for_itself),
 		cmocka_unit_test(test_a_watch_that_is_lost),
 		cmocka_unit_test(test_a_watch_whose_slot_moves),

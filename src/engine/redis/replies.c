@@ -207,6 +207,25 @@ static void keep_redirect(struct hs_op *op, struct hs_bytes reply)
 	op->engine_state |= HS_STATE_RETURNED;
 }
 
+/* To the node that its slot is moving to. Of a command that is not EXEC all keys are there, and a later command of the
+ * client for one of them is sent on, too, behind it. Of EXEC some may be where they were: the slot's later commands wait
+ * for it, and it does not go where one of its client is under way already. */
+static bool send_on(struct hs_flow *flow, const struct hs_pipe *pipe, struct hs_op *op,
+		    struct hs_node *node)
+{
+	struct hs_slot_state *state = hs_flow_slot_state(flow, hs_flow_slot(flow, op));
+	bool exec = op->kind == HS_OP_EXEC;
+
+	if (state->hold || (op->engine_state & HS_STATE_OVERTAKEN) ||
+	    (exec && (is_followed(flow, op, pipe->in_flight.first, false) ||
+		      is_followed(flow, op, pipe->waiting.first, false))) ||
+	    !hs_flow_send(flow, node, op, true))
+		return false;
+	if (exec)
+		state->sent_to = node->number;
+	return true;
+}
+
 static void follow(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
 		   const struct hs_redirect *redirect, struct hs_bytes reply)
 {
@@ -228,8 +247,7 @@ static void follow(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
 	if (slot != op->slot) { /* nobody but the server knows where its keys are */
 		hs_flow_leave(flow, op);
 		op->slot = slot;
-	} else if (node && redirect->ask && !hs_flow_slot_state(flow, slot)->hold &&
-		   !(op->engine_state & HS_STATE_OVERTAKEN) && hs_flow_send(flow, node, op, true)) {
+	} else if (node && redirect->ask && send_on(flow, pipe, op, node)) {
 		return; /* still counted in its slot */
 	}
 	/* Sent to and fro between two that disagree: not in circles as fast as they answer. */
