@@ -80,9 +80,10 @@ struct hs_sim_cluster *hs_sim_cluster_create(const struct hs_sim_cluster_options
 					     const struct hs_sim_cluster_host *host)
 {
 	uint8_t count = (uint8_t)(options->masters * (1 + options->replicas));
+	uint8_t shares = options->masters - options->one_empty;
 	struct hs_sim_cluster *cluster;
 
-	hs_check(options->masters > 0);
+	hs_check(shares > 0);
 	hs_check(count <= HS_SIM_NODES_MAX);
 	hs_check(options->cluster || count == 1);
 	cluster = hs_mem_zalloc(sizeof *cluster + count * sizeof *cluster->servers);
@@ -94,9 +95,9 @@ struct hs_sim_cluster *hs_sim_cluster_create(const struct hs_sim_cluster_options
 	hs_prng_init(&cluster->prng, options->seed);
 	cluster->hash_seed = hs_prng_next(&cluster->prng);
 	hs_sim_slots_init(&cluster->truth, 0);
-	for (uint8_t i = 1; i < options->masters; i++)
-		hs_sim_slots_give(&cluster->truth, (uint16_t)(HS_SLOTS * i / options->masters),
-				  HS_SLOTS - 1, i);
+	for (uint8_t i = 1; i < shares; i++)
+		hs_sim_slots_give(&cluster->truth, (uint16_t)(HS_SLOTS * i / shares), HS_SLOTS - 1,
+				  i);
 	for (uint8_t i = 0; i < count; i++)
 		hs_sim_server_init(&cluster->servers[i], cluster, i);
 	for (uint8_t i = 0; i < count; i++)

@@ -37,6 +37,7 @@ enum { HS_SIM_NODES_MAX = 16 };
 struct hs_sim_cluster_options {
 	uint64_t seed;
 	uint8_t masters;  /* with equal shares of the slots: nodes 0 … masters-1 */
+	bool one_empty;	  /* but the last one, which has none */
 	uint8_t replicas; /* of each: nodes masters + i * replicas … follow node i */
 	bool cluster;	  /* false: one server, without a Cluster; masters is 1 */
 	bool extras;	  /* has X.SWAP, X.BOTH and X.PAIR (see sim/server_extras.c) */

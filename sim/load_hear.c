@@ -4,6 +4,8 @@
 #include "base/num.h"
 #include "wire/answer.h"
 
+#include <inttypes.h>
+
 /* --- errors --- */
 
 static bool has(struct hs_bytes text, const char *word)
@@ -56,6 +58,29 @@ static bool read_trouble(const struct hs_sim_load *load, struct hs_bytes text,
 	if (begins(text, "ERR Script attempted to access a non local key"))
 		return load->world->options.servers.moves;
 	return load->options.faults && (has(text, "not sent") || is_refusal(load, text));
+}
+
+/* What cannot be answered because its slot is on the move is tried again for as long as requests wait, unless its client
+ * has asked for something behind it, which may have run. What was folded went with others, and WATCH has a connection
+ * of its own, on which nothing is tried again. */
+static void check_patience(struct hs_sim_actor *actor, const struct hs_sim_ask *ask,
+			   struct hs_bytes text)
+{
+	struct hs_sim_load *load = actor->load;
+	const struct hs_sim_world_options *world = &load->world->options;
+	uint64_t waited_us = (uint64_t)(load->world->now.wall_us - ask->ops[0].asked_us);
+
+	if (!load->world->cluster || world->core.fold || hs_sim_load_has_rules(load) ||
+	    ask->ops_count == 0 || ask->watched ||
+	    !(begins(text, "TRYAGAIN ") ||
+	      (begins(text, "CLUSTERDOWN ") && has(text, "on the move"))))
+		return;
+	if (waited_us < world->servers.timeout_us && actor->asks_asked == actor->asks_head)
+		hs_sim_verdict_set(&load->verdict, HS_SIM_LAW_SERVES,
+				   "client %u was refused key%u after %" PRIu64
+				   " us, with nothing asked behind it: %.*s",
+				   actor->number, ask->ops[0].key, waited_us,
+				   (int)(text.len < 80 ? text.len : 80), text.data);
 }
 
 /* --- answers --- */
@@ -241,6 +266,8 @@ bool hs_sim_actor_fits(struct hs_sim_actor *actor, struct hs_sim_ask *ask, struc
 		hs_bytes_escape(answer.text, actor->trouble, sizeof actor->trouble);
 	if (!fit && engine && answer.type == HS_ANSWER_ERROR)
 		fit = read_trouble(actor->load, answer.text, ask);
+	if (engine && answer.type == HS_ANSWER_ERROR)
+		check_patience(actor, ask, answer.text);
 	/* WATCH was refused: the transaction behind it runs whatever the key holds. */
 	if (hs_sim_ask_is_watch(ask)) {
 		actor->watch_refused = answer.type == HS_ANSWER_ERROR;

@@ -55,6 +55,7 @@ static void create_cluster(struct hs_sim_world *world)
 
 	options.cluster = servers->cluster;
 	options.masters = servers->cluster ? servers->masters : 1;
+	options.one_empty = servers->one_empty;
 	options.replicas = servers->cluster ? servers->replicas : 0;
 	options.extras = true;
 	options.lossy = servers->lossy;

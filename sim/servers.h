@@ -33,6 +33,7 @@ struct hs_sim_servers_options {
 	/* What happens to servers and heatsinks: some act every `act_us_max` at most; 0: nothing. */
 	uint32_t act_us_max;
 	uint32_t down_us_max; /* how long a stall, a crash or a death lasts */
+	bool one_empty;	      /* one master has no slots in the beginning */
 	bool moves, failovers, stalls, crashes, partitions, kills, deaths;
 	bool lossy; /* replicas take over with what they have: acknowledged writes are lost, */
 	bool holds; /* for the replica of a master that will be lost gets nothing for a while */
