@@ -1,51 +1,44 @@
+/* Clients that track keys ask, are judged and are remembered as those of any load (sim/load_internal.h): what
+ * heatsink answers must be linearizable, whatever they keep. Here is what they ask for, what they are told, and what
+ * they keep.
+ *
+ *     GET ─ heatsink ─ reply ──► the load's history      law 2: some order explains all replies
+ *                        │
+ *                        └─────► kept ◄── invalidation   caches: what is kept in the end is what is there
+ *
+ * What a client reads from what it keeps is asked of nobody, and is no part of the history. */
 #include "sim/caches.h"
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "base/num.h"
-#include "sim/history.h"
-#include "sim/names.h"
+#include "sim/load_internal.h"
 #include "wire/answer.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { UNDER_WAY_MAX = 64, KEYS_AT_ONCE = 2, ACT_US_MAX = 200 };
+enum { FLUSH_ONE_IN = 4 };
 
 #define NOT_KEPT INT64_MAX
 
 enum mode { EACH_KEY, OPT_IN, PREFIX, REDIRECTED, MODES };
 
-/* What the next reply is about. */
-struct ask {
-	uint32_t keys[KEYS_AT_ONCE];
-	uint32_t count; /* values that it brings; 0: none that may be kept */
-	bool in_array;	/* MGET, EXEC */
-	bool tracks;	/* CLIENT TRACKING itself */
-	bool writes;	/* keys[0]: an own change, of which a NOLOOP client is not told */
-};
-
 struct cacher {
 	struct caches *caches;
-	struct hs_sim_client *client;
-	struct hs_sim_client *listener; /* REDIRECTED: who is told */
+	struct hs_sim_actor *actor;
+	struct hs_sim_client *listener; /* REDIRECTED: the connection that is told */
 	enum mode mode;
-	bool noloop;
-	bool untracked; /* refused: it keeps nothing */
+	bool noloop;	/* it is not told of its own changes */
+	bool untracked; /* CLIENT TRACKING was refused: it keeps nothing */
 	int64_t *kept;	/* by key; NOT_KEPT, or the value, HS_SIM_NOTHING among them */
-	struct ask asks[UNDER_WAY_MAX];
-	uint32_t head, tail;
-	uint32_t requests_left;
 };
 
 struct caches {
 	const struct hs_sim_caches_options *options;
-	struct hs_sim_world *world;
+	struct hs_sim_load *load;
 	struct hs_prng prng;
 	struct cacher *cachers;
-	struct hs_sim_verdict *verdict;
-	int64_t values; /* last one set */
-	uint64_t requests;
+	uint32_t round;
 };
 
 static uint32_t draw(struct caches *caches, uint32_t bound)
@@ -53,22 +46,7 @@ static uint32_t draw(struct caches *caches, uint32_t bound)
 	return (uint32_t)hs_prng_below(&caches->prng, bound);
 }
 
-static const char *name_of(const struct caches *caches, uint32_t key,
-			   char text[HS_SIM_NAME_BYTES_MAX])
-{
-	return hs_sim_name(caches->world->options.tied, key, text);
-}
-
 /* --- hearing --- */
-
-static int64_t value_of(const struct hs_answer *answer)
-{
-	int64_t value = HS_SIM_NOTHING;
-
-	if (answer->type == HS_ANSWER_BULK)
-		hs_check(hs_num_parse_int(answer->text, &value));
-	return value;
-}
 
 static void forget_all(struct cacher *cacher)
 {
@@ -76,296 +54,331 @@ static void forget_all(struct cacher *cacher)
 		cacher->kept[key] = NOT_KEPT;
 }
 
-static void forget_key(struct cacher *cacher, struct hs_bytes name)
+/* False: there is no such key. */
+static bool forget_key(struct cacher *cacher, struct hs_bytes name)
 {
 	uint32_t key;
 
-	hs_check(hs_sim_name_number(name, &key) && key < cacher->caches->options->keys);
+	if (!hs_sim_name_number(name, &key) || key >= cacher->caches->options->keys)
+		return false;
 	cacher->kept[key] = NOT_KEPT;
+	return true;
 }
 
-/* >2 invalidate, and keys or null. */
-static void hear_push(struct cacher *cacher, struct hs_bytes push)
+/* >2 invalidate, and keys or null. False: it is something else. */
+static bool fits_push(struct cacher *cacher, struct hs_bytes push)
 {
 	struct hs_answer answer;
 	size_t at = 0;
-	int64_t keys = 1;
+	int64_t keys = 0;
 
-	for (int64_t i = 0; i < 2 + keys; i++) {
+	for (int64_t i = 0; i < 3 + keys; i++) {
 		int64_t used = hs_answer_head(&answer, push.data + at, push.len - at);
+		bool fits = used > 0;
 
-		hs_check(used > 0);
+		if (i == 0)
+			fits = fits && answer.count == 2;
+		else if (i == 1)
+			fits = fits && hs_bytes_equal(answer.text, HS_LIT("invalidate"));
+		else if (i == 2)
+			fits = fits &&
+			       (answer.type == HS_ANSWER_NULL || answer.type == HS_ANSWER_ARRAY);
+		else
+			fits = fits && forget_key(cacher, answer.text);
+		if (!fits)
+			return false;
 		at += (size_t)used;
-		if (i == 1)
-			hs_check(hs_bytes_equal(answer.text, HS_LIT("invalidate")));
 		if (i == 2 && answer.type == HS_ANSWER_NULL)
 			forget_all(cacher);
 		else if (i == 2)
-			keys += answer.count;
-		else if (i > 2)
-			forget_key(cacher, answer.text);
+			keys = answer.count;
 	}
+	return true;
 }
 
-/* What clients asked and were told goes to the world's script, beside what happened to servers. */
-static void note(struct cacher *cacher, const char *what, struct hs_bytes bytes)
+static void hear_push(struct cacher *cacher, struct hs_bytes push)
 {
-	char text[160];
+	struct hs_sim_load *load = cacher->caches->load;
+	char text[120];
 
-	hs_sim_fate_note(cacher->caches->world, "client %u %s %s",
-			 (uint32_t)(cacher - cacher->caches->cachers), what,
-			 hs_bytes_escape(bytes, text, sizeof text));
+	if (load->world->options.script)
+		hs_sim_fate_note(load->world, "client %u is told %s", cacher->actor->number,
+				 hs_bytes_escape(push, text, sizeof text));
+	if (!fits_push(cacher, push))
+		hs_sim_verdict_set(&load->verdict, 1,
+				   "client %u was told \"%s\", which is no invalidation",
+				   cacher->actor->number, hs_bytes_escape(push, text, sizeof text));
+}
+
+/* What an answered request says about keys. */
+static void keep(struct cacher *cacher, const struct hs_sim_ask *ask)
+{
+	for (uint32_t i = 0; i < ask->ops_count; i++) {
+		const struct hs_sim_op *op = &cacher->caches->load->history.ops[ask->first + i];
+
+		if (op->kind == HS_SIM_GET && ask->keeps && !cacher->untracked)
+			cacher->kept[op->key] = op->answer;
+		else if (op->kind != HS_SIM_GET && cacher->noloop)
+			cacher->kept[op->key] = NOT_KEPT;
+	}
 }
 
 static void hear(void *context, struct hs_sim_client *client, struct hs_bytes reply)
 {
 	struct cacher *cacher = context;
-	struct hs_answer answer;
-	struct ask *ask;
-	size_t at = 0;
+	struct hs_sim_actor *actor = cacher->actor;
+	struct hs_sim_ask *ask = &actor->asks[actor->asks_head % HS_SIM_UNDER_WAY_MAX];
+	bool asked = actor->asks_head != actor->asks_asked;
 
-	note(cacher, "hears", reply);
 	if (reply.data[0] == '>') {
 		hear_push(cacher, reply);
 		return;
 	}
-	hs_check(client == cacher->client);
-	hs_check(cacher->head != cacher->tail);
-	ask = &cacher->asks[cacher->head++ % UNDER_WAY_MAX];
-	if (reply.data[0] == '-') { /* in front of servers that fail; a write may have been done */
-		hs_check(cacher->caches->world->cluster);
+	/* Servers may be away when they are asked to track; then CLIENT CACHING is refused as well. */
+	if (asked)
+		ask->may_fail = ask->tracks ? actor->load->options.faults : cacher->untracked;
+	hs_sim_actor_hear(actor, client, reply);
+	if (!asked)
+		return;		    /* a law was broken */
+	if (reply.data[0] == '-') { /* a write may have been done */
 		cacher->untracked |= ask->tracks;
 		forget_all(cacher);
-		return;
+	} else {
+		keep(cacher, ask);
 	}
-	for (uint32_t i = ask->in_array ? 0 : 1; i <= ask->count; i++) {
-		int64_t used = hs_answer_head(&answer, reply.data + at, reply.len - at);
-
-		hs_check(used > 0);
-		at += (size_t)used;
-		if (i > 0 && !cacher->untracked)
-			cacher->kept[ask->keys[i - 1]] = value_of(&answer);
-	}
-	if (ask->writes)
-		cacher->kept[ask->keys[0]] = NOT_KEPT;
 }
 
-static void hear_nothing(void *context, struct hs_sim_client *client, struct hs_bytes reply)
+static void hear_beside(void *context, struct hs_sim_client *client, struct hs_bytes reply)
 {
 	(void)client;
-	note(context, "hears beside", reply);
 	if (reply.data[0] == '>')
 		hear_push(context, reply);
 }
 
 /* --- asking --- */
 
-/* The reply may come while it is being asked: what it is about is known before. */
-static void ask_about(struct cacher *cacher, const char *words, struct ask about)
-{
-	struct ask *ask = &cacher->asks[cacher->tail++ % UNDER_WAY_MAX];
-
-	hs_check(cacher->tail - cacher->head <= UNDER_WAY_MAX);
-	*ask = about;
-	cacher->caches->requests++;
-	note(cacher, "asks", hs_bytes_of(words));
-	hs_sim_client_ask(cacher->client, words);
-}
-
 static void read_something(struct cacher *cacher)
 {
 	struct caches *caches = cacher->caches;
-	uint32_t a = draw(caches, caches->options->keys);
-	uint32_t b = draw(caches, caches->options->keys);
+	struct hs_sim_actor *actor = cacher->actor;
+	uint32_t key = draw(caches, caches->options->keys), first;
 	bool keeps = cacher->mode != OPT_IN || draw(caches, 2) == 0;
-	struct ask one = {.keys = {a}, .count = keeps};
-	struct ask two = {.keys = {a, b}, .count = keeps ? 2 : 0, .in_array = true};
-	char words[96], first[HS_SIM_NAME_BYTES_MAX], second[HS_SIM_NAME_BYTES_MAX];
 
 	if (cacher->mode == OPT_IN && keeps)
-		ask_about(cacher, "CLIENT CACHING YES", (struct ask){0});
+		hs_sim_actor_ask(actor, "CLIENT CACHING YES", HS_SIM_EXPECT_STATUS);
+	first = actor->asks_tail;
 	switch (draw(caches, 4)) {
 	case 0:
-		snprintf(words, sizeof words, "MGET %s %s", name_of(caches, a, first),
-			 name_of(caches, b, second));
-		ask_about(cacher, words, two);
+		hs_sim_actor_compose_several(actor, false);
 		break;
 	case 1:
-		ask_about(cacher, "MULTI", (struct ask){0});
-		snprintf(words, sizeof words, "GET %s", name_of(caches, a, first));
-		ask_about(cacher, words, (struct ask){0});
-		one.in_array = true;
-		ask_about(cacher, "EXEC", one);
+		hs_sim_actor_compose_in_exec(actor, HS_SIM_GET, key);
 		break;
 	default:
-		snprintf(words, sizeof words, "GET %s", name_of(caches, a, first));
-		ask_about(cacher, words, one);
+		hs_sim_actor_compose_get(actor, key);
 	}
+	for (uint32_t i = first; i != actor->asks_tail; i++)
+		actor->asks[i % HS_SIM_UNDER_WAY_MAX].keeps = keeps;
+}
+
+/* FLUSHALL reaches one server after the other: a key that moves may pass it by, or meet it twice. So where slots move or
+ * masters are replaced nobody can say which order of requests is right from then on. */
+static void flush(struct cacher *cacher)
+{
+	const struct hs_sim_caches_options *options = cacher->caches->options;
+	struct hs_sim_world *world = cacher->caches->load->world;
+	const struct hs_sim_servers_options *servers = &world->options.servers;
+
+	if (servers->moves || servers->failovers) {
+		if (!options->flushes)
+			return;
+		world->tainted |= (UINT64_C(1) << options->keys) - 1;
+	}
+	hs_sim_actor_compose_flush(cacher->actor);
 }
 
 static void write_something(struct cacher *cacher)
 {
 	struct caches *caches = cacher->caches;
+	struct hs_sim_actor *actor = cacher->actor;
 	uint32_t key = draw(caches, caches->options->keys);
-	struct ask own = {.keys = {key}, .writes = cacher->noloop};
-	char words[64], text[HS_SIM_NAME_BYTES_MAX];
-	const char *name = name_of(caches, key, text);
 
 	switch (draw(caches, 12)) {
 	case 0:
-		if (draw(caches, 4) == 0) {
-			ask_about(cacher, "FLUSHALL", (struct ask){0});
+		if (draw(caches, FLUSH_ONE_IN) == 0) {
+			flush(cacher);
 			break;
 		}
 		/* fall through */
 	case 1:
-		snprintf(words, sizeof words, "DEL %s", name);
-		ask_about(cacher, words, own);
+		hs_sim_actor_compose_single(actor, HS_SIM_DEL, key);
 		break;
 	case 2:
-		ask_about(cacher, "MULTI", (struct ask){0});
-		snprintf(words, sizeof words, "INCR %s", name);
-		ask_about(cacher, words, (struct ask){0});
-		ask_about(cacher, "EXEC", own);
+		hs_sim_actor_compose_in_exec(actor, HS_SIM_INCRBY, key);
+		break;
+	case 3:
+		hs_sim_actor_compose_single(actor, HS_SIM_INCRBY, key);
 		break;
 	default:
-		snprintf(words, sizeof words, "SET %s %" PRId64, name, ++caches->values);
-		ask_about(cacher, words, own);
+		hs_sim_actor_compose_single(actor, HS_SIM_SET, key);
 	}
+}
+
+static void send(struct cacher *cacher)
+{
+	while (cacher->actor->outgoing.len > 0)
+		hs_sim_actor_send(cacher->actor);
 }
 
 static void act(void *context, void *target, uint64_t number)
 {
 	struct caches *caches = context;
 	struct cacher *cacher = target;
+	struct hs_sim_actor *actor = cacher->actor;
 	uint32_t burst = 1 + draw(caches, 4);
 
 	(void)number;
-	while (burst-- > 0 && cacher->requests_left > 0 &&
-	       cacher->tail - cacher->head + 4 <= UNDER_WAY_MAX) {
-		cacher->requests_left--;
+	while (burst-- > 0 && actor->requests_left > 0 &&
+	       actor->asks_tail - actor->asks_head + HS_SIM_COMPOSE_MAX <= HS_SIM_UNDER_WAY_MAX) {
+		actor->requests_left--;
 		if (draw(caches, 3) == 0)
 			write_something(cacher);
 		else
 			read_something(cacher);
 	}
-	if (cacher->requests_left > 0)
-		hs_sim_world_plan(caches->world, draw(caches, ACT_US_MAX), act, caches, cacher);
+	send(cacher);
+	if (actor->requests_left > 0)
+		hs_sim_world_plan(caches->load->world, draw(caches, caches->options->act_us_max),
+				  act, caches, cacher);
 }
 
 /* --- beginning and end --- */
 
-static struct hs_sim_client *connect(struct cacher *cacher, hs_sim_client_hear *how)
+static void listen_beside(struct cacher *cacher)
 {
-	struct caches *caches = cacher->caches;
-	struct hs_sim_client *client =
-		hs_sim_client_connect(caches->world, draw(caches, caches->world->workers_count));
+	struct hs_sim_world *world = cacher->caches->load->world;
 
-	client->hear = how;
-	client->context = cacher;
-	return client;
+	cacher->listener = hs_sim_client_connect(world, draw(cacher->caches, world->workers_count));
+	cacher->listener->hear = hear_beside;
+	cacher->listener->context = cacher;
+	hs_sim_client_ask(cacher->listener, "HELLO 3");
 }
 
 /* Reads may follow at once: they wait until changes are told. */
 static void begin(struct cacher *cacher)
 {
 	struct caches *caches = cacher->caches;
+	struct hs_sim_actor *actor = cacher->actor;
 	char words[96];
 
 	cacher->mode = (enum mode)draw(caches, MODES);
 	cacher->noloop = draw(caches, 3) == 0;
 	cacher->kept = hs_mem_alloc(caches->options->keys * sizeof *cacher->kept);
 	forget_all(cacher);
-	cacher->client = connect(cacher, hear);
+	actor->planned = true; /* it does not act by itself */
+	hs_sim_actor_connect_to(actor, draw(caches, caches->load->world->workers_count));
+	actor->client->hear = hear;
+	actor->client->orphaned = NULL;
+	actor->client->context = cacher;
 	snprintf(words, sizeof words, "CLIENT TRACKING ON%s%s",
 		 cacher->mode == OPT_IN	  ? " OPTIN"
 		 : cacher->mode == PREFIX ? " BCAST PREFIX key"
 					  : "",
 		 cacher->noloop ? " NOLOOP" : "");
 	if (cacher->mode == REDIRECTED) {
-		cacher->listener = connect(cacher, hear_nothing);
-		hs_sim_client_ask(cacher->listener, "HELLO 3");
+		listen_beside(cacher);
 		snprintf(words + strlen(words), 32, " REDIRECT %" PRIu64, cacher->listener->id);
 	}
-	ask_about(cacher, "HELLO 3", (struct ask){0});
-	ask_about(cacher, words, (struct ask){.tracks = true});
+	hs_sim_actor_ask(actor, "HELLO 3", HS_SIM_EXPECT_MAP);
+	hs_sim_actor_ask(actor, words, HS_SIM_EXPECT_STATUS)->tracks = true;
+	send(cacher);
 }
 
-/* What is there, asked by somebody who keeps nothing. */
-static int64_t read_plainly(struct caches *caches, struct hs_sim_client *reader, uint32_t key)
+static void check_kept(void *context, const int64_t *finals)
 {
-	struct hs_answer answer;
-	char words[64], name[HS_SIM_NAME_BYTES_MAX];
-	int64_t value;
-
-	snprintf(words, sizeof words, "GET %s", name_of(caches, key, name));
-	hs_sim_client_ask(reader, words);
-	hs_sim_world_settle(caches->world);
-	hs_check(hs_answer_head(&answer, reader->received.data, reader->received.len) > 0);
-	value = value_of(&answer);
-	hs_buf_clear(&reader->received, HS_KEEP_BYTES);
-	return value;
-}
-
-static void check_kept(struct caches *caches, struct hs_sim_client *reader, uint32_t round)
-{
+	const struct caches *caches = context;
 	char kept[HS_SIM_VALUE_TEXT_MAX], there[HS_SIM_VALUE_TEXT_MAX];
 
 	for (uint32_t key = 0; key < caches->options->keys; key++) {
-		int64_t value = read_plainly(caches, reader, key);
-
 		for (uint32_t i = 0; i < caches->options->clients; i++) {
 			const struct cacher *cacher = &caches->cachers[i];
 
-			if (cacher->kept[key] != NOT_KEPT && cacher->kept[key] != value)
-				hs_sim_verdict_set(
-					caches->verdict, HS_SIM_LAW_CACHES,
-					"client %u (mode %d%s, worker %u) keeps %s for key%u, "
-					"which is %s, after round %u",
-					i, (int)cacher->mode, cacher->noloop ? ", noloop" : "",
-					cacher->client->worker,
-					hs_sim_value_text(cacher->kept[key], kept), key,
-					hs_sim_value_text(value, there), round);
+			if (cacher->kept[key] == NOT_KEPT || cacher->kept[key] == finals[key])
+				continue;
+			hs_sim_verdict_set(&caches->load->verdict, HS_SIM_LAW_CACHES,
+					   "client %u (mode %d%s, worker %u) keeps %s for key%u, "
+					   "which is %s, after round %u",
+					   i, (int)cacher->mode, cacher->noloop ? ", noloop" : "",
+					   cacher->actor->client->worker,
+					   hs_sim_value_text(cacher->kept[key], kept), key,
+					   hs_sim_value_text(finals[key], there), caches->round);
 		}
 	}
 }
 
-int hs_sim_check_caches(const struct hs_sim_caches_options *options, struct hs_sim_world *world,
-			struct hs_sim_verdict *verdict, uint64_t *requests)
+static void run_round(struct caches *caches)
 {
-	struct caches caches = {.options = options, .world = world, .verdict = verdict};
-	struct hs_sim_client *reader = hs_sim_client_connect(world, 0);
+	struct hs_sim_world *world = caches->load->world;
 
-	hs_prng_init(&caches.prng, hs_prng_next(&world->prng));
+	for (uint32_t i = 0; i < caches->options->clients; i++) {
+		struct cacher *cacher = &caches->cachers[i];
+
+		cacher->actor->requests_left = caches->options->requests;
+		hs_sim_world_plan(world, draw(caches, caches->options->act_us_max), act, caches,
+				  cacher);
+	}
+	hs_sim_world_settle(world);
+}
+
+/* All but the last, which is judged with the load. */
+static void run_early_rounds(struct caches *caches)
+{
+	int64_t *finals = hs_mem_zalloc(caches->options->keys * sizeof *finals);
+
+	for (; caches->round + 1 < caches->options->rounds; caches->round++) {
+		run_round(caches);
+		hs_sim_load_read(caches->load, finals);
+		if (caches->load->verdict.law == 0)
+			check_kept(caches, finals);
+	}
+	hs_mem_free(&finals);
+}
+
+static void check_listener(const struct cacher *cacher)
+{
+	const struct hs_sim_client *listener = cacher->listener;
+
+	if (listener && (listener->broken || !listener->session))
+		hs_sim_verdict_set(
+			&cacher->caches->load->verdict, 1,
+			"the connection that is told for client %u %s", cacher->actor->number,
+			listener->broken ? "got bytes that are no reply" : "was hung up on");
+}
+
+int hs_sim_check_caches(const struct hs_sim_caches_options *options, struct hs_sim_load *load,
+			struct hs_sim_verdict *verdict)
+{
+	struct caches caches = {.options = options, .load = load};
+	int err;
+
+	hs_prng_init(&caches.prng, hs_prng_next(&load->world->prng));
 	caches.cachers = hs_mem_zalloc(options->clients * sizeof *caches.cachers);
 	for (uint32_t i = 0; i < options->clients; i++) {
 		caches.cachers[i].caches = &caches;
+		caches.cachers[i].actor = &load->actors[i];
 		begin(&caches.cachers[i]);
 	}
-	for (uint32_t round = 0; round < options->rounds && verdict->law == 0; round++) {
-		for (uint32_t i = 0; i < options->clients; i++) {
-			caches.cachers[i].requests_left = options->requests;
-			hs_sim_world_plan(world, draw(&caches, ACT_US_MAX), act, &caches,
-					  &caches.cachers[i]);
-		}
-		hs_sim_world_settle(world);
-		if (world->cluster)
-			hs_sim_world_calm(world);
-		check_kept(&caches, reader, round);
-	}
-	if (world->broken.law != 0)
-		*verdict = world->broken;
-	for (uint32_t i = 0; i < options->clients; i++) {
-		struct cacher *cacher = &caches.cachers[i];
-
-		if (cacher->head != cacher->tail && verdict->law == 0)
-			hs_sim_verdict_set(verdict, 1, "client %u: %u requests were not answered",
-					   i, cacher->tail - cacher->head);
-		hs_mem_free(&cacher->kept);
-	}
-	for (struct hs_sim_client *client = world->clients; client; client = client->next)
+	run_early_rounds(&caches);
+	run_round(&caches);
+	for (uint32_t i = 0; i < options->clients; i++)
+		check_listener(&caches.cachers[i]);
+	load->judge = check_kept;
+	load->judge_context = &caches;
+	err = hs_sim_load_check(load, verdict);
+	for (struct hs_sim_client *client = load->world->clients; client; client = client->next)
 		client->hear = NULL;
+	for (uint32_t i = 0; i < options->clients; i++)
+		hs_mem_free(&caches.cachers[i].kept);
 	hs_mem_free(&caches.cachers);
-	*requests += caches.requests;
-	return verdict->law == 0 ? 0 : HS_EINVAL;
+	return err;
 }

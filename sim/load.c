@@ -54,7 +54,7 @@ static void note_heard(struct hs_sim_actor *actor, struct hs_bytes reply)
 				 hs_bytes_escape(reply, text, sizeof text));
 }
 
-static void hear(void *context, struct hs_sim_client *client, struct hs_bytes reply)
+void hs_sim_actor_hear(void *context, struct hs_sim_client *client, struct hs_bytes reply)
 {
 	struct hs_sim_actor *actor = context;
 	struct hs_sim_load *load = actor->load;
@@ -116,7 +116,7 @@ void hs_sim_actor_connect_to(struct hs_sim_actor *actor, uint32_t worker)
 	struct hs_sim_load *load = actor->load;
 
 	actor->client = hs_sim_client_connect(load->world, worker);
-	actor->client->hear = hear;
+	actor->client->hear = hs_sim_actor_hear;
 	actor->client->orphaned = orphaned;
 	actor->client->context = actor;
 	actor->number = load->numbers++;
@@ -330,7 +330,8 @@ struct hs_sim_load *hs_sim_load_create(const struct hs_sim_load_options *options
 	for (uint32_t i = 0; i < options->clients; i++) {
 		load->actors[i].load = load;
 		load->actors[i].requests_left = options->requests;
-		plan_act(&load->actors[i]);
+		if (options->requests > 0)
+			plan_act(&load->actors[i]);
 	}
 	if (hs_sim_load_has_rules(load))
 		hs_sim_load_begin_ruled(load);

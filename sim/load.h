@@ -13,7 +13,8 @@
 
 struct hs_sim_load_options {
 	uint32_t clients;
-	uint32_t requests;   /* of each client, over all its connections */
+	uint32_t
+		requests; /* of each client, over all its connections; 0: no client acts by itself */
 	uint32_t act_us_max; /* between two things a client does; 0: the usual */
 	uint32_t depth_max;  /* how many requests a client has under way */
 	uint32_t registers;  /* keys that are set, read, deleted, counted */

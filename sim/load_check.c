@@ -151,7 +151,7 @@ static void read_through(struct hs_sim_load *load, uint32_t heatsink, int64_t *f
 }
 
 /* Each heatsink says the same. */
-static void read_all(struct hs_sim_load *load, int64_t *finals)
+void hs_sim_load_read(struct hs_sim_load *load, int64_t *finals)
 {
 	for (uint32_t i = 0; i < load->world->options.heatsinks; i++)
 		read_through(load, i, finals);
@@ -164,7 +164,7 @@ static void read_without(struct hs_sim_load *load, int64_t *finals)
 	hs_sim_world_turn(load->world, HS_MITIGATE_OFF, true);
 	hs_sim_world_settle(load->world);
 	load->off = true;
-	read_all(load, finals);
+	hs_sim_load_read(load, finals);
 	hs_sim_world_turn(load->world, HS_MITIGATE_ON, true);
 	hs_sim_world_settle(load->world);
 }
@@ -259,7 +259,9 @@ int hs_sim_load_check(struct hs_sim_load *load, struct hs_sim_verdict *verdict)
 	if (load->guests)
 		hs_sim_guests_check(load->guests, &load->verdict);
 	if (load->verdict.law == 0)
-		read_all(load, finals);
+		hs_sim_load_read(load, finals);
+	if (load->verdict.law == 0 && load->judge)
+		load->judge(load->judge_context, finals);
 	if (load->verdict.law == 0 && hs_sim_load_has_rules(load))
 		read_without(load, finals);
 	if (load->verdict.law == 0)

@@ -28,6 +28,7 @@ struct hs_sim_ask *hs_sim_actor_ask(struct hs_sim_actor *actor, const char *requ
 	ask->watched = false;
 	ask->lost = false;
 	ask->keeps_watch = false;
+	ask->tracks = ask->keeps = ask->may_fail = false;
 	ask->end = actor->sent + actor->outgoing.len;
 	ask->ops_count = 0;
 	ask->touches = false;
@@ -345,6 +346,24 @@ static void compose_exec(struct hs_sim_actor *actor, const struct hs_sim_op *ops
 	group_by_key(exec);
 }
 
+static void compose_queued(struct hs_sim_actor *actor, const struct hs_sim_op *op)
+{
+	char text[TEXT_MAX];
+
+	write_op(actor->load, op, text, sizeof text);
+	hs_sim_actor_ask(actor, text, HS_SIM_EXPECT_STATUS)->text = "QUEUED";
+}
+
+/* MULTI, one command, EXEC. */
+void hs_sim_actor_compose_in_exec(struct hs_sim_actor *actor, enum hs_sim_kind kind, uint32_t key)
+{
+	struct hs_sim_op op = pick_op(actor->load, kind, key);
+
+	hs_sim_actor_ask(actor, "MULTI", HS_SIM_EXPECT_STATUS);
+	compose_queued(actor, &op);
+	compose_exec(actor, &op, 1, NULL);
+}
+
 /* One of the same slot, if there is one: perhaps the key itself. */
 static uint32_t pick_companion(struct hs_sim_load *load, uint32_t key)
 {
@@ -364,15 +383,13 @@ void hs_sim_actor_compose_transaction(struct hs_sim_actor *actor)
 	uint32_t other = pick_companion(load, key);
 	uint32_t own = other != key ? (uint32_t)hs_sim_load_draw(load, count) : count;
 	struct hs_sim_op ops[HS_SIM_ASK_OPS_MAX];
-	char text[TEXT_MAX];
 
 	if (watched)
 		compose_watch(actor, key);
 	hs_sim_actor_ask(actor, "MULTI", HS_SIM_EXPECT_STATUS);
 	for (uint32_t i = 0; i < count; i++) {
 		ops[i] = pick_op(load, pick_kind(load), i < own ? key : other);
-		write_op(load, &ops[i], text, sizeof text);
-		hs_sim_actor_ask(actor, text, HS_SIM_EXPECT_STATUS)->text = "QUEUED";
+		compose_queued(actor, &ops[i]);
 	}
 	if (hs_sim_load_draw(load, load->options.watches ? 2 : 6) == 0)
 		hs_sim_actor_ask(actor, "DISCARD", HS_SIM_EXPECT_STATUS);

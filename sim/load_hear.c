@@ -47,6 +47,8 @@ static bool read_trouble(const struct hs_sim_load *load, struct hs_bytes text,
 			ask->outcome = HS_SIM_OUTCOME_UNKNOWN;
 		return load->options.full;
 	}
+	if (ask->flushes) /* other masters may have run it */
+		ask->outcome = HS_SIM_OUTCOME_UNKNOWN;
 	/* A number at its limit was not known to be there, and a later command was sent already. */
 	if (begins(text, "BUSY ") && has(text, "sent already"))
 		return load->options.extremes && has(text, "not run");
@@ -268,6 +270,8 @@ bool hs_sim_actor_fits(struct hs_sim_actor *actor, struct hs_sim_ask *ask, struc
 		fit = read_trouble(actor->load, answer.text, ask);
 	if (engine && answer.type == HS_ANSWER_ERROR)
 		check_patience(actor, ask, answer.text);
+	if (ask->may_fail && answer.type == HS_ANSWER_ERROR)
+		fit = true;
 	/* WATCH was refused: the transaction behind it runs whatever the key holds. */
 	if (hs_sim_ask_is_watch(ask)) {
 		actor->watch_refused = answer.type == HS_ANSWER_ERROR;

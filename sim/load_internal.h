@@ -38,6 +38,9 @@ struct hs_sim_ask {
 	struct hs_sim_op ops[HS_SIM_ASK_OPS_MAX];
 	uint32_t ops_count;
 	size_t first;	  /* of its operations in the history */
+	bool tracks;	  /* CLIENT TRACKING (sim/caches.c) */
+	bool keeps;	  /* its client keeps the values that it reads (sim/caches.c) */
+	bool may_fail;	  /* though it is about no key */
 	bool touches;	  /* WATCH, DBSIZE: `touched`, and no operation says so */
 	uint32_t touched; /* a key, or HS_SIM_NO_KEY */
 	bool flushes; /* FLUSHALL: its operations say what it does to keys, which nobody counts */
@@ -84,6 +87,9 @@ struct hs_sim_load {
 	bool off;	      /* everything is turned off, for the last reads */
 	struct hs_sim_actor *actors;
 	struct hs_sim_guests *guests;
+	/* Judges what else must be true when all is calm, with what each key holds; NULL: nothing. */
+	void (*judge)(void *context, const int64_t *finals);
+	void *judge_context;
 };
 
 static inline bool hs_sim_ask_is_watch(const struct hs_sim_ask *ask)
@@ -117,6 +123,7 @@ static inline bool hs_sim_load_goes_with(const struct hs_sim_load *load, uint32_
 void hs_sim_actor_connect(struct hs_sim_actor *actor); /* to any heatsink that is there */
 void hs_sim_actor_connect_to(struct hs_sim_actor *actor, uint32_t worker);
 void hs_sim_actor_send(struct hs_sim_actor *actor); /* some of what it has composed */
+void hs_sim_actor_hear(void *actor, struct hs_sim_client *client, struct hs_bytes reply);
 void hs_sim_actor_pop_silent(struct hs_sim_actor *actor);
 bool hs_sim_actor_was_cut(const struct hs_sim_actor *actor);
 
@@ -130,6 +137,7 @@ struct hs_sim_ask *hs_sim_actor_compose_single(struct hs_sim_actor *actor, enum 
 					       uint32_t key);
 void hs_sim_actor_compose_several(struct hs_sim_actor *actor, bool set);
 void hs_sim_actor_compose_transaction(struct hs_sim_actor *actor);
+void hs_sim_actor_compose_in_exec(struct hs_sim_actor *actor, enum hs_sim_kind kind, uint32_t key);
 void hs_sim_actor_add_op(struct hs_sim_actor *actor, struct hs_sim_ask *ask,
 			 const struct hs_sim_op *op);
 int64_t hs_sim_load_value(struct hs_sim_load *load); /* one that nobody had before */
@@ -138,6 +146,7 @@ int64_t hs_sim_load_value(struct hs_sim_load *load); /* one that nobody had befo
  * happens beside the clients. */
 bool hs_sim_load_has_rules(const struct hs_sim_load *load);
 void hs_sim_actor_compose_ruled(struct hs_sim_actor *actor);
+void hs_sim_actor_compose_flush(struct hs_sim_actor *actor);
 void hs_sim_actor_asked_ruled(struct hs_sim_actor *actor, struct hs_sim_ask *ask);
 void hs_sim_actor_answered_ruled(struct hs_sim_actor *actor, const struct hs_sim_ask *ask);
 void hs_sim_load_meddle_ruled(struct hs_sim_load *load);
@@ -147,6 +156,9 @@ void hs_sim_load_begin_ruled(struct hs_sim_load *load);
 void hs_sim_delay_asked(struct hs_sim_actor *actor, struct hs_sim_ask *ask);
 void hs_sim_delay_deaf(struct hs_sim_actor *actor);
 void hs_sim_delay_heard(struct hs_sim_actor *actor, const struct hs_sim_ask *ask);
+
+/* load_check.c: every heatsink is asked for every key, and says what it holds. */
+void hs_sim_load_read(struct hs_sim_load *load, int64_t *finals);
 
 /* load_hear.c: whether this reply fits the request; what it says goes to the history. */
 bool hs_sim_actor_fits(struct hs_sim_actor *actor, struct hs_sim_ask *ask, struct hs_bytes reply);

@@ -116,7 +116,7 @@ static void compose_pair(struct hs_sim_actor *actor)
 		hs_sim_actor_add_op(actor, ask, &ops[i]);
 }
 
-static void compose_flush(struct hs_sim_actor *actor)
+void hs_sim_actor_compose_flush(struct hs_sim_actor *actor)
 {
 	struct hs_sim_load *load = actor->load;
 	uint32_t keys = load->options.registers + load->options.counters;
@@ -161,7 +161,7 @@ void hs_sim_actor_compose_ruled(struct hs_sim_actor *actor)
 	else if (choice < 21)
 		hs_sim_actor_compose_several(actor, true);
 	else if (choice < 22 && load->options.flushes)
-		compose_flush(actor);
+		hs_sim_actor_compose_flush(actor);
 	else
 		hs_sim_actor_compose_transaction(actor);
 }

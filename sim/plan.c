@@ -18,6 +18,8 @@ enum {
 	ALONE_ONE_IN = 8,
 	LOSSY_ACT_US_MAX = 3000,
 	GUESTS_SEED = 0x6e57,
+	PACE_SEED = 0x9ace,
+	FLUSHES_ONE_IN = 4,
 	GUESTS_ONE_IN = 8,
 	PARTITIONS = 16, /* that can be told apart in front of a Cluster */
 };
@@ -360,6 +362,24 @@ static void draw_guests(uint64_t seed, struct hs_sim_plan *plan, bool always, bo
 	guests->hang_ups = one_in(&prng, 2);
 }
 
+/* Over before a slot moves, or while several do. From numbers of its own, so that the rest of a seed means what it
+ * meant. */
+static void draw_pace(struct hs_sim_plan *plan)
+{
+	struct hs_sim_caches_options *caches = &plan->caches;
+	enum hs_sim_mistake mistake = plan->world.engine.mistake;
+	struct hs_prng prng;
+
+	hs_prng_init(&prng, plan->seed ^ PACE_SEED);
+	caches->act_us_max = ONE_OF(&prng, 200, 1000, 3000);
+	caches->flushes = mistake == HS_SIM_NO_MISTAKE && one_in(&prng, FLUSHES_ONE_IN);
+	if (hs_sim_mistake_where(mistake) != HS_SIM_IN_MOVES)
+		return;
+	caches->act_us_max = 3000;
+	caches->clients = 6; /* many write one key while its slot moves */
+	caches->requests = 12;
+}
+
 static void draw_caches(struct hs_prng *prng, struct hs_sim_plan *plan)
 {
 	plan->world.core.tracking_keys_max = ONE_OF(prng, 0, 1, 3, 1000);
@@ -374,6 +394,7 @@ static void draw_caches(struct hs_prng *prng, struct hs_sim_plan *plan)
 		plan->world.core.tracking_keys_max = 1;
 		plan->caches.keys = 4;
 	}
+	draw_pace(plan);
 }
 
 const char *const hs_sim_abouts[] = {

@@ -44,7 +44,6 @@ void hs_sim_runner_deinit(struct hs_sim_runner *runner)
 	hs_acl_drop(&runner->acl);
 }
 
-/* Clients that keep what they read have no history but the world's script: `load` is NULL. */
 static void describe(const struct hs_sim_plan *plan, const struct hs_sim_load *load,
 		     struct hs_sim_result *result)
 {
@@ -65,8 +64,7 @@ static void describe(const struct hs_sim_plan *plan, const struct hs_sim_load *l
 		hs_buf_printf(&result->text, "fills: %s\n", verdict->text);
 	else
 		hs_buf_printf(&result->text, "law %d: %s\n", verdict->law, verdict->text);
-	if (load)
-		hs_sim_history_print(hs_sim_load_history(load), &result->text);
+	hs_sim_history_print(hs_sim_load_history(load), &result->text);
 }
 
 static uint64_t count_folded(struct hs_sim_world *world)
@@ -106,13 +104,29 @@ static void count_rules(struct hs_sim_world *world, struct hs_sim_result *result
 	}
 }
 
-static int check_load(struct hs_sim_load *load, struct hs_sim_world *world,
-		      struct hs_sim_result *result)
+static struct hs_sim_load *create_load(const struct hs_sim_plan *plan, struct hs_sim_world *world)
+{
+	const struct hs_sim_load_options tracking = {
+		.clients = plan->caches.clients,
+		.registers = plan->caches.keys,
+		.depth_max = 1,
+		.faults = plan->load.faults,
+	};
+
+	return hs_sim_load_create(plan->has_caches ? &tracking : &plan->load, world);
+}
+
+static int check_load(const struct hs_sim_plan *plan, struct hs_sim_load *load,
+		      struct hs_sim_world *world, struct hs_sim_result *result)
 {
 	int err;
 
-	hs_sim_world_settle(world);
-	err = hs_sim_load_check(load, &result->verdict);
+	if (plan->has_caches) {
+		err = hs_sim_check_caches(&plan->caches, load, &result->verdict);
+	} else {
+		hs_sim_world_settle(world);
+		err = hs_sim_load_check(load, &result->verdict);
+	}
 	result->requests = hs_sim_load_requests(load);
 	return err;
 }
@@ -131,7 +145,7 @@ int hs_sim_check_plan(const struct hs_sim_runner *runner, const struct hs_sim_pl
 		      struct hs_sim_result *result)
 {
 	struct hs_sim_world_options options = plan->world;
-	struct hs_sim_load *load = NULL;
+	struct hs_sim_load *load;
 	struct hs_sim_world *world;
 	int err;
 
@@ -140,13 +154,8 @@ int hs_sim_check_plan(const struct hs_sim_runner *runner, const struct hs_sim_pl
 	if (options.servers.on && (options.rules_count > 0 || plan->load.guests.requests > 0))
 		options.learned = runner->learned;
 	world = hs_sim_world_create(&options);
-	if (plan->has_caches) {
-		err = hs_sim_check_caches(&plan->caches, world, &result->verdict,
-					  &result->requests);
-	} else {
-		load = hs_sim_load_create(&plan->load, world);
-		err = check_load(load, world, result);
-	}
+	load = create_load(plan, world);
+	err = check_load(plan, load, world, result);
 	result->steps = world->steps;
 	result->folded = count_folded(world);
 	result->copied = count_copied(world);
@@ -157,8 +166,7 @@ int hs_sim_check_plan(const struct hs_sim_runner *runner, const struct hs_sim_pl
 		err = check_left(plan, world, result);
 	if (err)
 		describe(plan, load, result);
-	if (load)
-		hs_sim_load_destroy(&load);
+	hs_sim_load_destroy(&load);
 	hs_buf_swap(&result->script, &world->fate.script);
 	hs_sim_world_destroy(&world);
 	return err;
