@@ -403,7 +403,7 @@ const char *const hs_sim_abouts[] = {
 	[HS_SIM_ABOUT_FLEET] = "fleet",	      [HS_SIM_ABOUTS] = NULL,
 };
 
-/* A mistake says what it has to be about. */
+/* A mistake says what it has to be about; most can also be seen by clients that keep what they read. */
 static enum hs_sim_about pick_about(uint64_t seed, enum hs_sim_mistake mistake,
 				    enum hs_sim_about about)
 {
@@ -417,7 +417,7 @@ static enum hs_sim_about pick_about(uint64_t seed, enum hs_sim_mistake mistake,
 	if (where == HS_SIM_IN_FLEET)
 		return HS_SIM_ABOUT_FLEET;
 	if (mistake != HS_SIM_NO_MISTAKE)
-		return HS_SIM_ABOUT_STRICT;
+		return about == HS_SIM_ABOUT_CLIENTS ? about : HS_SIM_ABOUT_STRICT;
 	hs_prng_init(&prng, ~seed);
 	if ((about == HS_SIM_ABOUT_ANYTHING || about == HS_SIM_ABOUT_FLEET) &&
 	    one_in(&prng, RULES_ONE_IN))

@@ -624,7 +624,8 @@ static void test_planted_mistakes_are_found(void **state)
 }
 
 /* Whether the mistake's own checker, whose words these are, finds it in one of the first schedules of this kind. */
-static bool is_found_by(enum hs_sim_mistake mistake, bool cluster, const char *words)
+static bool is_found_by(enum hs_sim_mistake mistake, enum hs_sim_about about, bool cluster,
+			const char *words)
 {
 	struct hs_sim_runner runner;
 	bool found = false;
@@ -634,7 +635,7 @@ static bool is_found_by(enum hs_sim_mistake mistake, bool cluster, const char *w
 		struct hs_sim_result result;
 		struct hs_sim_plan plan;
 
-		hs_sim_plan_draw(&plan, seed, mistake, HS_SIM_ABOUT_ANYTHING);
+		hs_sim_plan_draw(&plan, seed, mistake, about);
 		if (!plan.world.servers.on || plan.world.servers.cluster != cluster)
 			continue;
 		found = hs_sim_check_plan(&runner, &plan, &result) == HS_EINVAL &&
@@ -645,17 +646,28 @@ static bool is_found_by(enum hs_sim_mistake mistake, bool cluster, const char *w
 	return found;
 }
 
+static void assert_found_by(enum hs_sim_mistake mistake, enum hs_sim_about about, bool cluster,
+			    const char *words)
+{
+	if (!is_found_by(mistake, about, cluster, words))
+		fail_msg("%s: no verdict says \"%s\"", hs_sim_mistake_name(mistake), words);
+}
+
 /* What can be seen with any engine is seen in front of servers too, not only by what clients are told. */
 static void test_mistakes_are_found_in_front_of_servers(void **state)
 {
 	(void)state;
 	for (int cluster = 0; cluster < 2; cluster++) {
-		assert_true(is_found_by(HS_SIM_OVERTAKE, cluster, "ran in partition"));
-		assert_true(is_found_by(HS_SIM_DROP_ORDER, cluster, "ran in partition"));
-		assert_true(is_found_by(HS_SIM_COUNT_TWICE, cluster, "were answered"));
-		assert_true(is_found_by(HS_SIM_COUNT_NEVER, cluster, "were answered"));
+		assert_found_by(HS_SIM_OVERTAKE, HS_SIM_ABOUT_ANYTHING, cluster,
+				"ran in partition");
+		assert_found_by(HS_SIM_DROP_ORDER, HS_SIM_ABOUT_ANYTHING, cluster,
+				"ran in partition");
+		assert_found_by(HS_SIM_COUNT_TWICE, HS_SIM_ABOUT_ANYTHING, cluster,
+				"were answered");
+		assert_found_by(HS_SIM_COUNT_NEVER, HS_SIM_ABOUT_ANYTHING, cluster,
+				"were answered");
 	}
-	assert_true(is_found_by(HS_SIM_REDIRECT_OVERTAKES, true, "ran in partition"));
+	assert_found_by(HS_SIM_REDIRECT_OVERTAKES, HS_SIM_ABOUT_ANYTHING, true, "ran in partition");
 }
 
 /* Other laws see these too: so each checker is asked for its own words. */
@@ -663,9 +675,37 @@ static void test_mistakes_are_found_by_their_own_checkers(void **state)
 {
 	(void)state;
 	for (int cluster = 0; cluster < 2; cluster++) {
-		assert_true(is_found_by(HS_SIM_WATCH_KEPT, cluster, "lost its EXEC"));
-		assert_true(is_found_by(HS_SIM_WRITE_RESENT, cluster, "was run twice"));
+		assert_found_by(HS_SIM_WATCH_KEPT, HS_SIM_ABOUT_ANYTHING, cluster, "lost its EXEC");
+		assert_found_by(HS_SIM_WRITE_RESENT, HS_SIM_ABOUT_ANYTHING, cluster,
+				"was run twice");
 	}
+}
+
+/* What heatsink answers clients that keep what they read is judged as what it answers others. */
+static void test_mistakes_are_found_among_tracking_clients(void **state)
+{
+	static const struct {
+		enum hs_sim_mistake mistake;
+		bool cluster;
+		const char *words;
+	} found[] = {
+		{HS_SIM_WRITE_RESENT, true, "was run twice"},
+		{HS_SIM_EXEC_RESENT, true, "was run twice"},
+		{HS_SIM_STALE_MAP_WRITE, true, "no order of the operations"},
+		{HS_SIM_STALE_MAP_READ, true, "no order of the operations"},
+		{HS_SIM_REFUSED_BUT_RUN, true, "no order of the operations"},
+		{HS_SIM_ERROR_AS_MISSING, true, "no order of the operations"},
+		{HS_SIM_REDIRECT_OVERTAKES, true, "ran in partition"},
+		{HS_SIM_OVERTAKE, false, "ran in partition"},
+		{HS_SIM_DROP_ORDER, true, "ran in partition"},
+		{HS_SIM_COUNT_TWICE, true, "were answered"},
+		{HS_SIM_HALF_REPLY_KEPT, true, "is no answer to its request"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof found / sizeof *found; i++)
+		assert_found_by(found[i].mistake, HS_SIM_ABOUT_CLIENTS, found[i].cluster,
+				found[i].words);
 }
 
 static void test_the_same_seed_is_the_same_schedule(void **state)
@@ -807,6 +847,7 @@ int main(void)
 		cmocka_unit_test(test_planted_mistakes_are_found),
 		cmocka_unit_test(test_mistakes_are_found_in_front_of_servers),
 		cmocka_unit_test(test_mistakes_are_found_by_their_own_checkers),
+		cmocka_unit_test(test_mistakes_are_found_among_tracking_clients),
 		cmocka_unit_test(test_the_same_seed_is_the_same_schedule),
 		cmocka_unit_test(test_schedules_shrink),
 		cmocka_unit_test(test_a_larger_load),
