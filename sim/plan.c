@@ -331,7 +331,7 @@ static void draw_caches_servers(struct hs_prng *prng, struct hs_sim_plan *plan)
 	if (one_in(prng, 2) && plan->world.engine.mistake == HS_SIM_NO_MISTAKE)
 		return;
 	hs_sim_plan_draw_faults(plan, prng);
-	servers->lossy = servers->deaths = false;
+	servers->deaths = false;
 }
 
 /* Clients that wait and listen. Drawn apart from the rest: what others do stays as it was. */
