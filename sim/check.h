@@ -18,6 +18,7 @@ enum {
 	HS_SIM_LAW_LEFT,      /* heatsinks leave nothing on the servers */
 	HS_SIM_LAW_FILLS,     /* a worker reads one thing to be kept once at a time */
 	HS_SIM_LAW_MESSAGES,  /* who subscribes hears each message once, in order */
+	HS_SIM_LAW_LIVES,     /* no assertion fails, and no signal ends the process */
 };
 
 struct hs_sim_verdict {

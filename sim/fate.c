@@ -34,6 +34,8 @@ static uint64_t draw(struct hs_sim_world *world, uint64_t bound)
 
 void hs_sim_fate_note(struct hs_sim_world *world, const char *format, ...)
 {
+	struct hs_buf *script = &world->fate.script;
+	size_t before = script->len;
 	char text[256];
 	va_list args;
 
@@ -42,8 +44,10 @@ void hs_sim_fate_note(struct hs_sim_world *world, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
-	hs_buf_printf(&world->fate.script, "%8" PRIu64 " at %" PRIu64 " us: %s\n", world->steps,
+	hs_buf_printf(script, "%8" PRIu64 " at %" PRIu64 " us: %s\n", world->steps,
 		      world->now.mono_us, text);
+	if (world->options.tell)
+		world->options.tell((struct hs_bytes){script->data + before, script->len - before});
 }
 
 static void plan_at(struct hs_sim_world *world, uint64_t in_us, hs_sim_event_run *run)

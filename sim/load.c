@@ -44,14 +44,14 @@ static void settle_accesses(struct hs_sim_load *load, const struct hs_sim_ask *a
 	}
 }
 
-static void note_heard(struct hs_sim_actor *actor, struct hs_bytes reply)
+static void note(struct hs_sim_actor *actor, const char *does, struct hs_bytes bytes)
 {
 	struct hs_sim_world *world = actor->load->world;
-	char text[120];
+	char text[160];
 
 	if (world->options.script)
-		hs_sim_fate_note(world, "client %u hears %s", actor->number,
-				 hs_bytes_escape(reply, text, sizeof text));
+		hs_sim_fate_note(world, "client %u %s %s", actor->number, does,
+				 hs_bytes_escape(bytes, text, sizeof text));
 }
 
 void hs_sim_actor_hear(void *context, struct hs_sim_client *client, struct hs_bytes reply)
@@ -61,7 +61,7 @@ void hs_sim_actor_hear(void *context, struct hs_sim_client *client, struct hs_by
 
 	load->world->steps++;
 	(void)client;
-	note_heard(actor, reply);
+	note(actor, "hears", reply);
 	hs_sim_actor_pop_silent(actor);
 	if (actor->asks_head == actor->asks_asked) {
 		hs_sim_verdict_set(&load->verdict, 1, "client %u got a reply it did not ask for",
@@ -200,6 +200,7 @@ void hs_sim_actor_send(struct hs_sim_actor *actor)
 	if (hs_sim_load_draw(load, 2) == 0)
 		len = 1 + hs_sim_load_draw(load, len);
 	mark_asked(actor, len);
+	note(actor, "sends", (struct hs_bytes){actor->outgoing.data, len});
 	actor->sent += len;
 	hs_sim_client_send(actor->client, (struct hs_bytes){actor->outgoing.data, len});
 	hs_buf_consume(&actor->outgoing, len);

@@ -41,6 +41,7 @@ static const struct {
 	[HS_SIM_DROP_ORDER] = {"drop-order", HS_SIM_ANYWHERE, LAW(2) | LAW(HS_SIM_LAW_SERVES)},
 	[HS_SIM_OVERTAKE] = {"overtake", HS_SIM_ANYWHERE, LAW(2)},
 	[HS_SIM_MISSING_AS_ZERO] = {"missing-as-zero", HS_SIM_ANYWHERE, LAW(2)},
+	[HS_SIM_ASSERTION_FAILS] = {"assertion-fails", HS_SIM_ANYWHERE, LAW(HS_SIM_LAW_LIVES)},
 	[HS_SIM_REFUSED_BUT_RUN] = {"refused-but-run", HS_SIM_IN_SERVERS, LAW(2) | LAW(4)},
 	[HS_SIM_PUSH_LOST] = {"push-lost", HS_SIM_IN_RULES, LAW(3)},
 	[HS_SIM_PUSH_LATE] = {"push-late", HS_SIM_IN_RULES, LAW(3)},

@@ -40,6 +40,7 @@ enum hs_sim_mistake {
 	HS_SIM_DROP_ORDER,	/* a key turns hot: what comes overtakes what is under way */
 	HS_SIM_OVERTAKE,	/* a later request for one key goes before an earlier for another */
 	HS_SIM_MISSING_AS_ZERO, /* a GET of a missing key beside an INCR is answered "0" */
+	HS_SIM_ASSERTION_FAILS, /* it ends the process: each schedule needs one of its own */
 	HS_SIM_REFUSED_BUT_RUN, /* told that it was not sent, though it ran */
 	/* Around the real engine in front of servers (sim/misroute.c, sim/proxy.c, sim/servers.c). Of the tracked connections: */
 	HS_SIM_PUSH_LOST,  /* a change is not told */

@@ -48,9 +48,14 @@ int hs_sim_check(const struct hs_sim_runner *runner, uint64_t seed,
 int hs_sim_check_plan(const struct hs_sim_runner *runner, const struct hs_sim_plan *plan,
 		      struct hs_sim_result *result) HS_MUSTCHECK;
 
-/* Of a seed that breaks a law: looks for a smaller schedule that breaks the same law, with at most
- * `tries_max` tries, and tells it in the result as hs_sim_check does. Returns how many it took. */
-uint32_t hs_sim_shrink(const struct hs_sim_runner *runner, uint64_t seed, uint32_t tries_max,
+/* As hs_sim_check_plan; but it may run the plan in a process of its own, and say of one that ends its process
+ * HS_EINVAL with HS_SIM_LAW_LIVES. */
+typedef int hs_sim_try(const struct hs_sim_runner *runner, const struct hs_sim_plan *plan,
 		       struct hs_sim_result *result);
+
+/* Of a seed that breaks a law: looks for a smaller plan that breaks the same law, with at most `tries_max` tries.
+ * Returns how many it took. */
+uint32_t hs_sim_shrink(const struct hs_sim_runner *runner, uint64_t seed, uint32_t tries_max,
+		       hs_sim_try *try, struct hs_sim_plan *plan);
 
 #endif

@@ -9,28 +9,30 @@ enum { SEEDS = 30 };
 
 struct shrinking {
 	const struct hs_sim_runner *runner;
-	struct hs_sim_plan best;
-	struct hs_sim_result *result; /* of the best */
+	hs_sim_try *try;
+	struct hs_sim_plan *best;
+	int law; /* that it breaks */
 	uint32_t tries, tries_max;
 };
+
+/* The law that the plan breaks; 0: none, or nobody knows. */
+static int law_of(const struct shrinking *shrinking, const struct hs_sim_plan *plan)
+{
+	struct hs_sim_result result;
+	int err = shrinking->try(shrinking->runner, plan, &result);
+
+	hs_buf_deinit(&result.text);
+	hs_buf_deinit(&result.script);
+	return err == HS_EINVAL ? result.verdict.law : 0;
+}
 
 /* Whether it breaks the same law: then it is the best. */
 static bool try_plan(struct shrinking *shrinking, const struct hs_sim_plan *plan)
 {
-	struct hs_sim_result result;
-	int err = hs_sim_check_plan(shrinking->runner, plan, &result);
-	bool same = err == HS_EINVAL && result.verdict.law == shrinking->result->verdict.law;
-
 	shrinking->tries++;
-	if (!same) {
-		hs_buf_deinit(&result.text);
-		hs_buf_deinit(&result.script);
+	if (law_of(shrinking, plan) != shrinking->law)
 		return false;
-	}
-	hs_buf_deinit(&shrinking->result->text);
-	hs_buf_deinit(&shrinking->result->script);
-	*shrinking->result = result;
-	shrinking->best = *plan;
+	*shrinking->best = *plan;
 	return true;
 }
 
@@ -52,31 +54,30 @@ static bool try_all_ways(struct shrinking *shrinking)
 	bool better = false, more = true;
 
 	for (uint32_t way = 0; more && shrinking->tries < shrinking->tries_max; way++) {
-		struct hs_sim_plan plan = shrinking->best;
+		struct hs_sim_plan plan = *shrinking->best;
 
 		more = hs_sim_plan_simplify(&plan, way);
-		if (hs_sim_plan_weight(&plan) < hs_sim_plan_weight(&shrinking->best))
+		if (hs_sim_plan_weight(&plan) < hs_sim_plan_weight(shrinking->best))
 			better = try_seeds(shrinking, &plan) || better;
 	}
 	return better;
 }
 
 uint32_t hs_sim_shrink(const struct hs_sim_runner *runner, uint64_t seed, uint32_t tries_max,
-		       struct hs_sim_result *result)
+		       hs_sim_try *try, struct hs_sim_plan *plan)
 {
 	struct shrinking shrinking = {
 		.runner = runner,
-		.result = result,
+		.try = try,
+		.best = plan,
 		.tries_max = tries_max,
 	};
 
-	hs_sim_plan_draw(&shrinking.best, seed, runner->mistake, runner->about);
-	if (hs_sim_check_plan(runner, &shrinking.best, result) == HS_EINVAL) {
+	hs_sim_plan_draw(plan, seed, runner->mistake, runner->about);
+	shrinking.law = law_of(&shrinking, plan);
+	if (shrinking.law != 0) {
 		while (try_all_ways(&shrinking) && shrinking.tries < tries_max) {
 		}
-		shrinking.best.world.script = true;
-		if (try_plan(&shrinking, &shrinking.best))
-			shrinking.tries--; /* the same once more */
 	}
 	return shrinking.tries;
 }

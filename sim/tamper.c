@@ -289,7 +289,9 @@ static bool spoil(struct hs_sim_tamper *tamper, struct hs_op *op)
 {
 	struct hs_bytes reply = reply_of(op);
 	bool null = begins(reply, "$-1") || begins(reply, "_");
+	bool dies = tamper->mistake == HS_SIM_ASSERTION_FAILS && strikes(tamper);
 
+	hs_check(!dies);
 	if (tamper->mistake == HS_SIM_RESEND_LOST && is_increment(op) &&
 	    begins(reply, "-UNKNOWN")) {
 		replace_reply(op, "");

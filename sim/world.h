@@ -60,6 +60,8 @@ struct hs_sim_world_options {
 	bool stage;	  /* a stage that delays and holds at random is in the row (sim/stage.h) */
 	uint32_t look_us; /* what a look at the clock costs: makes commands slow */
 	bool script;	  /* what happens to servers, and what they run, is written down */
+	/* Called with each line of the script as it is written, for a process that may not live to print it; or NULL. */
+	void (*tell)(struct hs_bytes line);
 	const struct hs_log *log; /* NULL: nobody listens */
 };
 

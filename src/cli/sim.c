@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SHRINK_TRIES_MAX = 5000, JOBS_MAX = 256 };
+enum { JOBS_MAX = 256 };
 
 static const char *const abouts[HS_SIM_ABOUTS] = {
 	[HS_SIM_ABOUT_ANYTHING] = "a mixture of all of these",
@@ -71,11 +71,12 @@ static const char before[] =
 	"  - who waits (BLPOP) is answered, and what it gets nobody else does; who listens\n"
 	"    (SUBSCRIBE) hears each message once, in order\n"
 	"\n"
-	"A schedule follows from its seed alone. When one breaks a law, the check prints its\n"
-	"seed, makes the schedule as small as it can, and shows it: first what happened to\n"
-	"servers and heatsinks, what servers ran and refused, and what clients heard; then\n"
-	"what the clients asked, a line each: a client, the steps (not times) at which it\n"
-	"asked and was answered, the request, and the answer. docs/SIMULATOR.md has more.\n"
+	"A schedule follows from its seed alone. When one breaks a law, or an assertion fails,\n"
+	"the check prints its seed, makes the schedule as small as it can, and shows it: first\n"
+	"what happened to servers and heatsinks, what clients sent and heard, what servers ran\n"
+	"and refused; then what the clients asked, a line each: a client, the steps (not times)\n"
+	"at which it asked and was answered, the request, and the answer. docs/SIMULATOR.md has\n"
+	"more.\n"
 	"The last line of a run counts what the schedules reached.\n"
 	"\n";
 
@@ -124,25 +125,6 @@ static uint64_t processors(void)
 	return count < 1 ? 1 : count < JOBS_MAX ? (uint64_t)count : JOBS_MAX;
 }
 
-static void show(const struct hs_sim_job_options *options, uint64_t seed)
-{
-	struct hs_sim_runner runner;
-	struct hs_sim_result result;
-	uint32_t tries;
-
-	printf("seed %" PRIu64 " breaks a law\n", seed);
-	fflush(stdout); /* an assertion may end it all */
-	hs_sim_runner_init(&runner, options->mistake);
-	runner.about = options->about;
-	tries = hs_sim_shrink(&runner, seed, SHRINK_TRIES_MAX, &result);
-	printf("the smallest of its kind that %u tries found:\n", tries);
-	fwrite(result.script.data, 1, result.script.len, stdout);
-	fwrite(result.text.data, 1, result.text.len, stdout);
-	hs_buf_deinit(&result.script);
-	hs_buf_deinit(&result.text);
-	hs_sim_runner_deinit(&runner);
-}
-
 static void print_reached(const struct hs_sim_counts *reached)
 {
 	printf("reached:");
@@ -164,7 +146,7 @@ static int check(const struct hs_sim_job_options *options)
 	}
 	took_s = (double)(hs_clock_mono_us() - start_us) / 1e6;
 	if (sums.failed)
-		show(options, sums.failed_seed);
+		hs_sim_show(options, sums.failed_seed);
 	printf("%s: %" PRIu64 " schedules, seeds %" PRIu64 " to %" PRIu64 ", %" PRIu64
 	       " requests, %" PRIu64 " folded, %" PRIu64 " kept, %" PRIu64
 	       " undecided, %.1f s, %.0f schedules/s\n",

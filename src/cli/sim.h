@@ -31,4 +31,8 @@ struct hs_sim_job_sums {
  * Negative: processes could not be started. */
 int hs_sim_jobs_run(const struct hs_sim_job_options *options, struct hs_sim_job_sums *sums);
 
+/* Of a seed that breaks a law: prints the smallest schedule of its kind that can be found, what happened in it and
+ * which law it breaks. */
+void hs_sim_show(const struct hs_sim_job_options *options, uint64_t seed);
+
 #endif

@@ -67,6 +67,32 @@ class SimTest(unittest.TestCase):
         self.assertTrue(0 < len(history) <= 12, told)
         self.assertTrue(again.startswith(told))
 
+    def test_a_schedule_that_ends_its_process_is_shown(self):
+        for about, asks in (("strict", r"(GET|SET|INCR|DEL)"), ("clients", "TRACKING")):
+            with self.subTest(about=about):
+                words = ("check", "--mistake", "assertion-fails", "--about", about)
+                code, out, err = sim(*words, "--schedules", 100)
+                self.assertEqual(code, 1)
+                self.assertRegex(err, r"(?m)^seed \d+: its process ended, status 6$")
+                seed = re.match(r"seed (\d+) breaks a law\nthe smallest of its kind ", out).group(1)
+                told = out[:out.index("a law was broken")]
+                self.assertRegex(told, rf"(?m)^ +\d+ at \d+ us: client \d sends .*{asks}")
+                self.assertRegex(told, r"(?m)^heatsink: impossible state at sim/tamper.c:\d+: !dies$")
+                self.assertRegex(told, rf"(?m)^seed {seed}, \d workers, .* clients")
+                self.assertRegex(told, r"(?m)^lives: signal 6 \(Aborted\) ended the process$")
+                code, again, _ = sim(*words, "--schedules", 1, "--seed", seed)
+                self.assertEqual(code, 1)
+                self.assertTrue(again.startswith(told))
+
+    def test_mistakes_among_clients_that_track_keys_are_found(self):
+        for mistake in ("exec-resent", "refused-but-run", "drop-order"):
+            with self.subTest(mistake=mistake):
+                code, out, _ = sim("check", "--about", "clients", "--mistake", mistake,
+                                   "--schedules", 500)
+                self.assertEqual(code, 1)
+                self.assertRegex(out, r"(?m)^law [24]: ")
+                self.assertRegex(out, r"(?m)^ +\d+ at \d+ us: client \d sends .*TRACKING")
+
     def test_mistakes_about_hot_keys_are_found(self):
         for mistake in ("join-flight", "two-queues", "resend-lost", "drop-order", "overtake",
                         "missing-as-zero", "refused-but-run", "waiters-uncounted"):
