@@ -736,18 +736,47 @@ static void simplify_load(struct hs_sim_plan *plan, uint32_t number)
 	}
 }
 
+static void simplify_caches(struct hs_sim_plan *plan, uint32_t number)
+{
+	struct hs_sim_caches_options *caches = &plan->caches;
+
+	switch (number) {
+	case 0:
+		hs_sim_less(&caches->clients, 1);
+		break;
+	case 1:
+		hs_sim_less(&caches->requests, 1);
+		break;
+	case 2:
+		one_less(&caches->clients, 1);
+		break;
+	case 3:
+		one_less(&caches->requests, 1);
+		break;
+	case 4:
+		hs_sim_less(&caches->keys, 1);
+		if (plan->world.tied >= caches->keys)
+			plan->world.tied = caches->keys - 1;
+		break;
+	case 5:
+		caches->rounds = 1;
+		break;
+	case 6:
+		caches->flushes = false;
+		break;
+	default:
+		break;
+	}
+}
+
 bool hs_sim_plan_simplify(struct hs_sim_plan *plan, uint32_t number)
 {
 	enum { LOAD_WAYS = 17, WORLD_WAYS = 16 };
 
-	if (number < LOAD_WAYS && !plan->has_caches)
+	if (number < LOAD_WAYS && plan->has_caches)
+		simplify_caches(plan, number);
+	else if (number < LOAD_WAYS)
 		simplify_load(plan, number);
-	else if (number == 0)
-		hs_sim_less(&plan->caches.clients, 1);
-	else if (number == 1)
-		hs_sim_less(&plan->caches.requests, 1);
-	else if (number == 2)
-		hs_sim_less(&plan->caches.keys, 1);
 	else if (number >= LOAD_WAYS + WORLD_WAYS)
 		hs_sim_plan_simplify_rules(plan, number - LOAD_WAYS - WORLD_WAYS);
 	else if (number >= LOAD_WAYS)
@@ -782,6 +811,8 @@ uint64_t hs_sim_plan_weight(const struct hs_sim_plan *plan)
 		caches->clients,
 		caches->keys,
 		caches->requests,
+		caches->rounds,
+		caches->flushes,
 		world->workers,
 		world->core.fold,
 		world->engine.refuses,
