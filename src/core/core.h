@@ -85,6 +85,7 @@ struct hs_core_hot {
 	/* Requests for each command that is sent for them: with fewer, folding rests for a while. 0: it
 	 * never does. */
 	uint32_t worth;
+	uint32_t keys_max; /* hot at once; 0: HS_HOT_KEYS_MAX */
 };
 
 /* Whether a key that is hot stays so. */
@@ -100,6 +101,8 @@ static inline bool hs_core_stays_hot(const struct hs_core_hot *bounds, double sh
 struct hs_core_options {
 	const struct hs_acl *acl;  /* the users; NULL: whoever comes may do everything */
 	uint64_t output_bytes_max; /* unsent bytes at which a client is cut off */
+	/* Requests in flight of a client that connects from now on; 0: HS_SESSION_INFLIGHT_MAX. */
+	uint32_t session_inflight_max;
 	uint64_t flight_bytes_max; /* reckoned replies in flight from one partition; 0: no limit */
 	int64_t slowlog_us;	   /* log commands slower than this; negative: none */
 	uint32_t slowlog_len_max;

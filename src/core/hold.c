@@ -14,8 +14,8 @@ void hs_hold_behind(struct hs_core *core, struct hs_session *session)
 {
 	if (session->hold == HS_HOLD_NONE && !hs_hold_lets(session))
 		hs_hold(core, session,
-			session->inflight >= HS_SESSION_INFLIGHT_MAX ? HS_HOLD_PIPELINE
-								     : HS_HOLD_OWN);
+			session->inflight >= session->inflight_max ? HS_HOLD_PIPELINE
+								   : HS_HOLD_OWN);
 }
 
 void hs_hold_end(struct hs_session *session)

@@ -2,7 +2,7 @@
  * reason is shown in CLIENT LIST (held=) and counted.
  *
  *     OWN       its own commands in flight are answered: the next one, or the last one, must be alone
- *     PIPELINE  less than HS_SESSION_INFLIGHT_MAX of its own commands are in flight
+ *     PIPELINE  less than HS_SESSION_INFLIGHT_MAX (or the option) of its own commands are in flight
  *     STAGE     the same, because a stage said so (HS_HOLD)
  *     PAUSE     CLIENT PAUSE ends
  *     INFLIGHT  its reply fits: replies in flight have come, or the client has read (core/flight.c)
@@ -28,7 +28,7 @@ static inline bool hs_hold_lets(const struct hs_session *session)
 	case HS_HOLD_NONE:
 	case HS_HOLD_PIPELINE:
 		return session->inflight == 0 ||
-		       (session->inflight < HS_SESSION_INFLIGHT_MAX && !session->alone);
+		       (session->inflight < session->inflight_max && !session->alone);
 	case HS_HOLD_OWN:
 	case HS_HOLD_STAGE:
 		return session->inflight == 0;

@@ -73,10 +73,11 @@ struct hs_hot *hs_hot_of_only_key(const struct hs_hots *hots, struct hs_call *ca
 /* NULL: there is no room. */
 static struct hs_hot *add_key(struct hs_core *core, struct hs_bytes key, uint16_t slot)
 {
+	uint32_t most = core->options.hot.keys_max ? core->options.hot.keys_max : HS_HOT_KEYS_MAX;
 	struct hs_hots *hots = &core->hots;
 	struct hs_hot *hot;
 
-	if (hots->count == HS_HOT_KEYS_MAX || key.len > HS_HOT_BYTES_MAX - hots->key_bytes) {
+	if (hots->count >= most || key.len > HS_HOT_BYTES_MAX - hots->key_bytes) {
 		hs_counter_add(&core->stats.hot_keys_full, 1);
 		return NULL;
 	}

@@ -53,6 +53,9 @@ struct hs_session *hs_session_create(struct hs_core *core, const struct hs_core_
 	session->connected_us = core->now.mono_us;
 	session->last_active_us = core->now.mono_us;
 	session->resp = 2;
+	session->inflight_max = core->options.session_inflight_max;
+	if (session->inflight_max == 0)
+		session->inflight_max = HS_SESSION_INFLIGHT_MAX;
 	hs_counter_add(&core->stats.connections, 1);
 	hs_counter_add(&core->stats.sessions, 1);
 	return session;

@@ -36,6 +36,7 @@ struct hs_session {
 	uint16_t next_partition; /* of it */
 	struct hs_link holding;	 /* in core->flight.held, or alone */
 	uint32_t inflight;	 /* requests in `requests` */
+	uint32_t inflight_max;	 /* with so many of them the next one is held */
 	uint64_t asked;		 /* requests there ever were */
 	uint16_t in_bucket[HS_PARTITION_BUCKETS]; /* operations in flight, by partition bucket */
 	uint32_t

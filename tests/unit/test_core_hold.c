@@ -120,6 +120,25 @@ static void test_the_pipeline_is_full(void **state)
 	hs_buf_deinit(&expected);
 }
 
+/* The option lowers it for those who connect from then on. */
+static void test_the_pipeline_is_short(void **state)
+{
+	struct hs_core_options options = world->options.core;
+
+	(void)state;
+	options.session_inflight_max = 2;
+	hs_core_configure(core, &options);
+	client = hs_sim_client_connect(world, 0);
+	hs_sim_client_ask(client, "INCR foo");
+	hs_sim_client_ask(client, "INCR foo");
+	held("-", HS_HOLD_NONE, 0);
+	hs_sim_client_ask(client, "ECHO a");
+	held("pipeline-limit", HS_HOLD_PIPELINE, 1);
+	go_on();
+	heard(client, ":1\r\n:2\r\n$1\r\na\r\n");
+	held("-", HS_HOLD_PIPELINE, 1);
+}
+
 static void test_debug_sleep(void **state)
 {
 	(void)state;
@@ -137,6 +156,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_the_last_must_be_alone, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_half_a_command, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_pipeline_is_full, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_the_pipeline_is_short, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_debug_sleep, set_up, tear_down),
 	};
 

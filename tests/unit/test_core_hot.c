@@ -196,6 +196,25 @@ static void test_bounds_change_while_running(void **state)
 	close_world(&world);
 }
 
+static void test_the_table_is_small(void **state)
+{
+	struct world world;
+
+	(void)state;
+	open_world(&world);
+	world.options.hot.keys_max = 1;
+	hs_core_configure(world.core, &world.options);
+	note(&world, "a", 0.5, 100);
+	note(&world, "b", 0.5, 100);
+	assert_non_null(find(&world, "a"));
+	assert_null(find(&world, "b"));
+	assert_int_equal(hs_counter_get(&world.core->stats.hot_keys_full), 1);
+	pass(&world, COOL_US + 1);
+	note(&world, "b", 0.5, 100);
+	assert_non_null(find(&world, "b"));
+	close_world(&world);
+}
+
 /* Keys of one slot, as a hash tag makes them, are told apart; one more than there is room for is counted. */
 static void test_the_table_is_bounded(void **state)
 {
@@ -256,6 +275,7 @@ int main(void)
 		cmocka_unit_test(test_state_keeps_a_key),
 		cmocka_unit_test(test_bounds_change_while_running),
 		cmocka_unit_test(test_the_table_is_bounded),
+		cmocka_unit_test(test_the_table_is_small),
 		cmocka_unit_test(test_names_are_bounded),
 	};
 
