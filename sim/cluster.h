@@ -88,7 +88,7 @@ struct hs_sim_change {
 	uint16_t slot;		    /* of the key */
 	const struct hs_bytes *key; /* NULL: every key that this node had, of all slots */
 	/* The node owns the slot no more, and has not heard of it: the change is lost already, the key's
-	 * true value is what it was. Happens between a failover and the old master's demotion. */
+	 * true value is what it was. Plans let no such thing happen (sim/plan.c): only a planted mistake does. */
 	bool void_already;
 	/* Who did it; NULL: somebody behind heatsink, or nobody. */
 	const struct hs_sim_server_conn *conn;

@@ -66,7 +66,7 @@ static void take_element(struct hs_sim_guest *guest, const struct hs_sim_guest_a
 		complain(guest, 2, "popped what was never pushed there", reply);
 		return;
 	}
-	if (item->taken && !guest->guests->world->elements_lost)
+	if (item->taken)
 		complain(guest, 4, "popped what was popped before", reply);
 	if (!is_in_order(guest->guests, guest->popped, number) && !guest->guests->options.faults)
 		complain(guest, 2, "popped it behind one that was pushed later", reply);
@@ -327,7 +327,7 @@ static void check_lists(struct hs_sim_guests *guests)
 			lost++;
 			some = i;
 		}
-		if (lost > guests->unknown[list] && !guests->world->elements_lost)
+		if (lost > guests->unknown[list])
 			hs_sim_verdict_set(
 				&guests->verdict, 4,
 				"%u elements of list{key%u} are gone, %u among them, and "

@@ -12,6 +12,7 @@ static const char *const names[HS_SIM_REACHED_ALL] = {
 	[HS_SIM_REACHED_LOST] = "lost writes",
 	[HS_SIM_REACHED_DEATHS] = "deaths of heatsinks",
 	[HS_SIM_REACHED_BESIDE] = "requests beside a troubled server",
+	[HS_SIM_REACHED_TAINTED] = "keys left out of the order",
 };
 
 const char *hs_sim_reached_name(enum hs_sim_reached what)

@@ -15,8 +15,9 @@ enum hs_sim_reached {
 	HS_SIM_REACHED_TAKEOVERS, /* replicas that took over with what they had */
 	HS_SIM_REACHED_EMPTY,	  /* masters that started without their data */
 	HS_SIM_REACHED_LOST, /* keys of which a takeover or an empty restart lost the last write */
-	HS_SIM_REACHED_DEATHS, /* heatsinks that died */
-	HS_SIM_REACHED_BESIDE, /* requests to servers that are well, asked while another is not */
+	HS_SIM_REACHED_DEATHS,	/* heatsinks that died */
+	HS_SIM_REACHED_BESIDE,	/* requests to servers that are well, asked while another is not */
+	HS_SIM_REACHED_TAINTED, /* keys that law 2 is not asked about: hs_sim_world.tainted */
 	HS_SIM_REACHED_ALL,
 };
 

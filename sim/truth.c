@@ -184,27 +184,13 @@ void hs_sim_truth_sealed(void *context, uint16_t partition)
 	}
 }
 
-/* What clients have under way of a key may have been done, or be lost, by servers that did not agree on
- * who owns it: nobody can say in which order. */
-static void taint(struct hs_sim_world *world, uint32_t key)
-{
-	if (key < 64)
-		world->tainted |= UINT64_C(1) << key;
-}
-
 void hs_sim_truth_changed_at(void *context, const struct hs_sim_change *change)
 {
 	struct hs_sim_world *world = context;
 	uint32_t key;
 
-	if ((change->void_already || change->cause == HS_SIM_CHANGE_LOST) &&
-	    (!change->key || hs_bytes_begins(*change->key, HS_LIT("list"))))
-		world->elements_lost = true;
-	if (change->void_already) {
-		if (change->key && hs_sim_name_number(*change->key, &key))
-			taint(world, key);
+	if (change->void_already) /* the laws must see that it was acknowledged and is lost */
 		return;
-	}
 	for (key = 0; !change->key && key < world->past.keys_count; key++)
 		note_change(world, key);
 	if (change->key && number_of(world, *change->key, &key))

@@ -97,9 +97,7 @@ struct hs_sim_world {
 	uint64_t turns;		   /* how often that was changed */
 	struct hs_sim_past past;   /* what keys held; nothing is noted before it is made */
 	struct hs_sim_once once;   /* what servers have run, and must run once */
-	uint64_t
-		tainted; /* a bit for each key whose order nobody can tell: servers did not agree */
-	bool elements_lost; /* of lists, by a failover */
+	uint64_t tainted; /* a bit for each key whose order nobody can tell: sim/caches.c */
 	/* A failover has lost what this key held; NULL: nobody wants to know. */
 	void (*lost)(void *context, uint32_t key);
 	void *lost_context;
