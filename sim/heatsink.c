@@ -365,6 +365,12 @@ void hs_sim_heatsink_mislead(enum hs_sim_mistake mistake, struct hs_core_options
 		options->cache_bytes = HS_MIB;
 	if (mistake == HS_SIM_TRACKED_UNCOUNTED)
 		options->tracking_keys_max = 0;
+	if (mistake == HS_SIM_OUTPUT_UNCOUNTED)
+		options->output_bytes_max = HS_MIB;
+	if (mistake == HS_SIM_PIPELINE_UNCOUNTED)
+		options->session_inflight_max = 0;
+	if (mistake == HS_SIM_HOT_UNCOUNTED)
+		options->hot.keys_max = 0;
 }
 
 static void create_core(struct hs_sim_heatsink *heatsink, uint32_t number)

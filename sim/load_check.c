@@ -29,7 +29,7 @@ static void check_answered(struct hs_sim_load *load, struct hs_sim_actor *actor)
 static void check_limits(struct hs_sim_load *load)
 {
 	struct hs_sim_world *world = load->world;
-	uint64_t cut = 0, counted = 0, under_way = 0;
+	uint64_t cut = 0, counted = 0, under_way = 0, *reached = world->reached.of;
 
 	for (struct hs_sim_client *client = world->clients; client; client = client->next)
 		cut += client->cut;
@@ -40,8 +40,11 @@ static void check_limits(struct hs_sim_load *load)
 			continue;
 		stats = hs_core_stats(hs_sim_world_core(world, i));
 		counted += hs_counter_get(&stats->cut_output);
+		reached[HS_SIM_REACHED_HELD] += hs_counter_get(&stats->holds[HS_HOLD_PIPELINE]);
+		reached[HS_SIM_REACHED_COLD] += hs_counter_get(&stats->hot_keys_full);
 		under_way += hs_counter_get(&stats->inflight);
 	}
+	reached[HS_SIM_REACHED_CUT] += cut;
 	if (world->broken.law != 0)
 		load->verdict = world->broken;
 	if ((cut != counted && !world->options.servers.deaths) || under_way > 0)

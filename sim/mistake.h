@@ -30,9 +30,12 @@ enum hs_sim_mistake {
 	HS_SIM_WAITERS_UNCOUNTED, /* more may wait for a key than the limit says */
 	HS_SIM_CACHE_UNCOUNTED,	  /* more may be kept than the limit says */
 	HS_SIM_TRACKED_UNCOUNTED, /* more keys may be tracked than the limit says */
-	HS_SIM_SHELVES_APART,	  /* a worker does not know what others have written */
-	HS_SIM_TURN_UNHEARD,	  /* a worker does not hear that mitigations are off */
-	HS_SIM_UNKNOWN_READS,	  /* an unknown command is taken for a read */
+	HS_SIM_OUTPUT_UNCOUNTED,  /* more may be unsent than the limit says */
+	HS_SIM_PIPELINE_UNCOUNTED, /* a client may have more requests in flight than the limit says */
+	HS_SIM_HOT_UNCOUNTED,	   /* more keys may be hot than the limit says */
+	HS_SIM_SHELVES_APART,	   /* a worker does not know what others have written */
+	HS_SIM_TURN_UNHEARD,	   /* a worker does not hear that mitigations are off */
+	HS_SIM_UNKNOWN_READS,	   /* an unknown command is taken for a read */
 	/* Between core and engine: what one does who thinks that a hot key is easy (sim/tamper.c). */
 	HS_SIM_JOIN_FLIGHT,	/* a read takes the answer of one like it that is under way */
 	HS_SIM_TWO_QUEUES,	/* a key's reads queue apart from its writes */

@@ -22,6 +22,9 @@ enum {
 	FLUSHES_ONE_IN = 4,
 	GUESTS_ONE_IN = 8,
 	PARTITIONS = 16, /* that can be told apart in front of a Cluster */
+	LIMITS_SEED = 0x11a1,
+	PIPELINE_ONE_IN = 8,
+	HOT_KEYS_ONE_IN = 8,
 };
 
 /* --- drawing --- */
@@ -241,6 +244,8 @@ static void draw_load(struct hs_prng *prng, struct hs_sim_plan *plan)
 	}
 	if (one_in(prng, 4))
 		draw_chains(prng, plan);
+	if (plan->world.engine.mistake == HS_SIM_OUTPUT_UNCOUNTED)
+		load->cuts = true;
 	if (load->cuts)
 		plan->world.core.output_bytes_max = OUTPUT_BYTES_LOW;
 	load->busy = plan->world.core.fold_waiters_max < 1000;
@@ -471,6 +476,22 @@ static void draw_tied(struct hs_sim_plan *plan)
 	plan->world.tied = keys > 2 ? ONE_OF(&prng, 1, 2, 2) : keys - 1;
 }
 
+/* Limits that no load reaches, lowered. From numbers of their own, so that older seeds still mean what they meant. Law
+ * 9's bound knows no client that is held back. */
+static void draw_limits(struct hs_sim_plan *plan)
+{
+	struct hs_core_options *core = &plan->world.core;
+	enum hs_sim_mistake mistake = plan->world.engine.mistake;
+	bool none = mistake == HS_SIM_NO_MISTAKE && !plan->world.servers.alone;
+	struct hs_prng prng;
+
+	hs_prng_init(&prng, plan->seed ^ LIMITS_SEED);
+	if (mistake == HS_SIM_PIPELINE_UNCOUNTED || (one_in(&prng, PIPELINE_ONE_IN) && none))
+		core->session_inflight_max = ONE_OF(&prng, 1, 2, 4);
+	if (mistake == HS_SIM_HOT_UNCOUNTED || (one_in(&prng, HOT_KEYS_ONE_IN) && none))
+		core->hot.keys_max = ONE_OF(&prng, 1, 1, 2);
+}
+
 static void draw(struct hs_sim_plan *plan, uint64_t seed, enum hs_sim_mistake mistake,
 		 enum hs_sim_about about)
 {
@@ -534,6 +555,7 @@ void hs_sim_plan_draw(struct hs_sim_plan *plan, uint64_t seed, enum hs_sim_mista
 	draw_slow_engine(plan);
 	draw_lone_deaths(plan);
 	draw_tied(plan);
+	draw_limits(plan);
 }
 
 /* --- for people --- */
@@ -592,6 +614,11 @@ void hs_sim_plan_describe(const struct hs_sim_plan *plan, struct hs_buf *text)
 		hs_buf_printf(text, ", fold from %.0f requests and %.0f %%, %u waiters",
 			      world->core.hot.requests, world->core.hot.share * 100,
 			      world->core.fold_waiters_max);
+	if (world->core.session_inflight_max > 0)
+		hs_buf_printf(text, ", %u requests in flight of a client at most",
+			      world->core.session_inflight_max);
+	if (world->core.hot.keys_max > 0)
+		hs_buf_printf(text, ", %u hot keys at most", world->core.hot.keys_max);
 	if (plan->has_caches)
 		hs_buf_printf(text, "; %u clients that keep what they read, %u keys\n",
 			      plan->caches.clients, plan->caches.keys);
@@ -667,6 +694,12 @@ static void simplify_world(struct hs_sim_plan *plan, uint32_t number)
 		break;
 	case 14:
 		world->tied = 0;
+		break;
+	case 15:
+		world->core.session_inflight_max = 0;
+		break;
+	case 16:
+		world->core.hot.keys_max = 0;
 		break;
 	default:
 		world->engine.refuses = false;
@@ -771,7 +804,7 @@ static void simplify_caches(struct hs_sim_plan *plan, uint32_t number)
 
 bool hs_sim_plan_simplify(struct hs_sim_plan *plan, uint32_t number)
 {
-	enum { LOAD_WAYS = 17, WORLD_WAYS = 16 };
+	enum { LOAD_WAYS = 17, WORLD_WAYS = 18 };
 
 	if (number < LOAD_WAYS && plan->has_caches)
 		simplify_caches(plan, number);
@@ -824,6 +857,8 @@ uint64_t hs_sim_plan_weight(const struct hs_sim_plan *plan)
 		world->round_us_max,
 		world->heatsinks,
 		world->tied,
+		world->core.session_inflight_max > 0,
+		world->core.hot.keys_max > 0,
 		servers->slow_us,
 		servers->cuts,
 		servers->lose_one_in > 0,

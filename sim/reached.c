@@ -13,6 +13,9 @@ static const char *const names[HS_SIM_REACHED_ALL] = {
 	[HS_SIM_REACHED_DEATHS] = "deaths of heatsinks",
 	[HS_SIM_REACHED_BESIDE] = "requests beside a troubled server",
 	[HS_SIM_REACHED_TAINTED] = "keys left out of the order",
+	[HS_SIM_REACHED_CUT] = "clients cut off",
+	[HS_SIM_REACHED_HELD] = "full pipelines",
+	[HS_SIM_REACHED_COLD] = "hot keys without room",
 };
 
 const char *hs_sim_reached_name(enum hs_sim_reached what)

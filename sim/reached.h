@@ -18,6 +18,9 @@ enum hs_sim_reached {
 	HS_SIM_REACHED_DEATHS,	/* heatsinks that died */
 	HS_SIM_REACHED_BESIDE,	/* requests to servers that are well, asked while another is not */
 	HS_SIM_REACHED_TAINTED, /* keys that law 2 is not asked about: hs_sim_world.tainted */
+	HS_SIM_REACHED_CUT,	/* clients that were cut off at the output limit */
+	HS_SIM_REACHED_HELD, /* requests that waited because their client had so many in flight */
+	HS_SIM_REACHED_COLD, /* keys that found no room among the hot ones */
 	HS_SIM_REACHED_ALL,
 };
 

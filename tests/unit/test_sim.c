@@ -518,7 +518,8 @@ static const struct {
 	{HS_SIM_REACHED_CLUSTERDOWN, 40, 12}, {HS_SIM_REACHED_FAILOVERS, 8, 4},
 	{HS_SIM_REACHED_TAKEOVERS, 60, 30},   {HS_SIM_REACHED_EMPTY, 2000, 400},
 	{HS_SIM_REACHED_LOST, 200, 60},	      {HS_SIM_REACHED_DEATHS, 8, 2},
-	{HS_SIM_REACHED_BESIDE, 16, 8},
+	{HS_SIM_REACHED_BESIDE, 16, 8},	      {HS_SIM_REACHED_CUT, 10, 10},
+	{HS_SIM_REACHED_HELD, 10, 10},	      {HS_SIM_REACHED_COLD, 10, 10},
 };
 
 static void add_counts(struct hs_sim_counts *sums, const struct hs_sim_counts *counts)
@@ -680,6 +681,12 @@ static void test_mistakes_are_found_by_their_own_checkers(void **state)
 		assert_found_by(HS_SIM_WATCH_KEPT, HS_SIM_ABOUT_ANYTHING, cluster, "lost its EXEC");
 		assert_found_by(HS_SIM_WRITE_RESENT, HS_SIM_ABOUT_ANYTHING, cluster,
 				"was run twice");
+		assert_found_by(HS_SIM_OUTPUT_UNCOUNTED, HS_SIM_ABOUT_ANYTHING, cluster,
+				"bytes unsent");
+		assert_found_by(HS_SIM_PIPELINE_UNCOUNTED, HS_SIM_ABOUT_ANYTHING, cluster,
+				"in flight");
+		assert_found_by(HS_SIM_HOT_UNCOUNTED, HS_SIM_ABOUT_ANYTHING, cluster,
+				"hot keys, with");
 	}
 }
 
