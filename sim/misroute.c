@@ -109,18 +109,35 @@ void hs_sim_misroute_after(struct hs_sim_misroute *misroute)
 
 /* ---- connections ---- */
 
+/* What a mistake takes for not sent when its connection is lost. */
+static bool is_resent(const struct hs_op *op, enum hs_sim_mistake mistake)
+{
+	switch (mistake) {
+	case HS_SIM_WRITE_RESENT:
+		return is_write(op);
+	case HS_SIM_FAILOVER_RESENT:
+		return is_increment(op);
+	case HS_SIM_MSET_RESENT:
+		return is_called(op, "mset");
+	case HS_SIM_UNKNOWN_RESENT:
+		return is_called(op, "x.swap") || is_called(op, "x.both") ||
+		       is_called(op, "x.pair");
+	case HS_SIM_EXEC_RESENT:
+		return op->kind == HS_OP_EXEC;
+	case HS_SIM_ELEMENT_LOST:
+		return is_called(op, "blpop");
+	case HS_SIM_ELEMENT_TWICE:
+		return is_called(op, "rpush");
+	default:
+		return false;
+	}
+}
+
 void hs_sim_misroute_down(struct hs_sim_misroute *misroute, struct hs_pipe *pipe)
 {
 	for (struct hs_op *op = pipe->in_flight.first; op; op = op->next) {
-		if (misroute->mistake == HS_SIM_WRITE_RESENT && is_write(op))
+		if (is_resent(op, misroute->mistake))
 			op->engine_mark = UINT64_MAX; /* as if it had never left */
-		if (misroute->mistake == HS_SIM_FAILOVER_RESENT && is_increment(op))
-			op->engine_mark = UINT64_MAX;
-		if (misroute->mistake == HS_SIM_EXEC_RESENT && op->kind == HS_OP_EXEC)
-			op->engine_mark = UINT64_MAX;
-		if ((misroute->mistake == HS_SIM_ELEMENT_LOST && is_called(op, "blpop")) ||
-		    (misroute->mistake == HS_SIM_ELEMENT_TWICE && is_called(op, "rpush")))
-			op->engine_mark = UINT64_MAX;
 	}
 	if (misroute->mistake != HS_SIM_HALF_REPLY_KEPT || pipe->upstream.partial.len == 0)
 		return;

@@ -56,6 +56,8 @@ static const struct {
 	[HS_SIM_REDIRECT_OVERTAKES] = {"redirect-overtakes", HS_SIM_IN_MOVES, LAW(2)},
 	[HS_SIM_WRITE_RESENT] = {"write-resent", HS_SIM_IN_SERVERS, LAW(2) | LAW(4)},
 	[HS_SIM_FAILOVER_RESENT] = {"failover-resent", HS_SIM_IN_FAILOVERS, LAW(2) | LAW(4)},
+	[HS_SIM_MSET_RESENT] = {"mset-resent", HS_SIM_IN_SERVERS, LAW(2) | LAW(4)},
+	[HS_SIM_UNKNOWN_RESENT] = {"unknown-resent", HS_SIM_IN_RULES, LAW(2) | LAW(4)},
 	[HS_SIM_EXEC_RESENT] = {"exec-resent", HS_SIM_IN_SERVERS, LAW(2) | LAW(4)},
 	[HS_SIM_HALF_REPLY_KEPT] = {"half-reply-kept", HS_SIM_IN_SERVERS,
 				    LAW(1) | LAW(2) | LAW(4) | LAW(HS_SIM_LAW_SERVES)},

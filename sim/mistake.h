@@ -57,6 +57,8 @@ enum hs_sim_mistake {
 	HS_SIM_REDIRECT_OVERTAKES, /* what came later goes before what was turned away */
 	HS_SIM_WRITE_RESENT,	   /* a write whose outcome is unknown is sent again */
 	HS_SIM_FAILOVER_RESENT, /* an increment whose outcome is unknown is sent again, to the new master */
+	HS_SIM_MSET_RESENT, /* several values at once, whose outcome is unknown, are sent again */
+	HS_SIM_UNKNOWN_RESENT,	 /* an unknown command whose outcome is unknown is sent again */
 	HS_SIM_EXEC_RESENT,	 /* a transaction whose outcome is unknown is sent again */
 	HS_SIM_HALF_REPLY_KEPT,	 /* the rest of a lost reply is looked for on the next connection */
 	HS_SIM_DIED_RESENT,	 /* what a process had under way when it died is sent again */

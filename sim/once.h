@@ -1,6 +1,8 @@
 /* Law 4, at the servers: what is not idempotent is never sent again. Every value that a client sets, and every
- * amount that it adds, is unlike all others (sim/load_compose.c), so that a server that runs one of them shows
- * whether it was run before, there or anywhere else. A sum of a fold's amounts counts as one of its own.
+ * amount that it adds, is unlike all others (sim/load_compose.c, sim/load_rules.c), so that a server that runs one of
+ * them shows whether it was run before, there or anywhere else. A sum of a fold's amounts counts as one of its own.
+ * What carries no such value is left to others: DEL, GETDEL, PEXPIRE and INCR to law 2, elements of lists to
+ * sim/guests_check.c. Clients that keep what they read set small numbers, which are not looked at.
  *
  * One thread. */
 #ifndef HS_SIM_ONCE_H

@@ -132,6 +132,10 @@ static void help_mistake(struct hs_sim_plan *plan)
 		servers->lose_one_in = 30;
 		servers->kills = true;
 	}
+	if (plan->world.engine.mistake == HS_SIM_MSET_RESENT) { /* which is seldom drawn */
+		plan->load.narrow = false;
+		servers->lose_one_in = 10;
+	}
 }
 
 /* What goes wrong with them. */

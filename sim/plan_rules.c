@@ -274,6 +274,10 @@ static void help_mistake(struct hs_sim_plan *plan)
 	case HS_SIM_FLUSH_ONE:
 		plan->load.flushes = true;
 		break;
+	case HS_SIM_UNKNOWN_RESENT:
+		plan->world.servers.lose_one_in = 30;
+		plan->load.writes = WRITES_MAX;
+		break;
 	case HS_SIM_SHELVES_APART:
 		plan->world.workers = 2;
 		break;
@@ -289,7 +293,8 @@ void hs_sim_plan_draw_rules(struct hs_sim_plan *plan, struct hs_prng *prng)
 		one_in(prng, 8) && world->engine.mistake == HS_SIM_NO_MISTAKE && !plan->fleet;
 	bool faults = one_in(prng, 2) || world->engine.mistake == HS_SIM_DEAD_VOUCH ||
 		      world->engine.mistake == HS_SIM_BELIEVED_AFTER_MOVE ||
-		      world->engine.mistake == HS_SIM_MISSING_BELIEVED;
+		      world->engine.mistake == HS_SIM_MISSING_BELIEVED ||
+		      world->engine.mistake == HS_SIM_UNKNOWN_RESENT;
 	uint32_t most;
 
 	world->workers = ONE_OF(prng, 1, 2, 2, 3);
