@@ -80,7 +80,8 @@ struct hs_sim_heats {
 	size_t count;
 	uint16_t partitions;
 	uint32_t tied; /* as in sim/names.h */
-	bool others;   /* who are not among the accesses asked for keys of their own, too */
+	uint64_t others
+		[2]; /* reads and writes, at most, of who are not among the accesses, of keys of their own */
 	bool summed; /* slots are anywhere and move: what is true of partitions is true of their sum */
 	uint64_t start_us;
 	uint64_t now_us;

@@ -134,14 +134,16 @@ static int check_partition(const struct hs_sim_heats *heats, const struct truth 
 	for (int write = 0; write < 2; write++) {
 		const struct interval *ops = &truth->partitions[id].ops[write];
 		double counted = (double)(write ? got.writes : got.reads);
+		double others = (double)heats->others[write];
 
-		if (counted >= ops->low && (counted <= ops->high || heats->others))
+		if (counted >= ops->low && counted <= ops->high + others)
 			continue;
 		hs_sim_verdict_set(verdict, HS_SIM_LAW_HEAT,
 				   "partition %u%s counted %.0f %s, but %.0f were answered and "
-				   "%.0f are unknown",
+				   "%.0f are unknown, %.0f of others among them",
 				   id, heats->summed ? " and all others" : "", counted,
-				   write ? "writes" : "reads", ops->low, ops->high - ops->low);
+				   write ? "writes" : "reads", ops->low,
+				   ops->high - ops->low + others, others);
 		return HS_EINVAL;
 	}
 	if (got.inflight == 0)

@@ -43,6 +43,8 @@ static struct hs_sim_guest_ask *ask(struct hs_sim_guest *guest, enum hs_sim_gues
 	hs_check(guest->tail - guest->head <= HS_SIM_GUEST_UNDER_WAY);
 	*asked = (struct hs_sim_guest_ask){.what = what};
 	guest->guests->requests++;
+	guest->guests->heat[0] += what == HS_SIM_GUEST_PUBLISH;
+	guest->guests->heat[1] += what == HS_SIM_GUEST_POP || what == HS_SIM_GUEST_PUSH;
 	hs_sim_fate_note(guest->guests->world, "guest %u asks %s", guest->number, text);
 	return asked;
 }
@@ -317,4 +319,9 @@ void hs_sim_guests_destroy(struct hs_sim_guests **guests)
 uint64_t hs_sim_guests_requests(const struct hs_sim_guests *guests)
 {
 	return guests->requests;
+}
+
+uint64_t hs_sim_guests_heat(const struct hs_sim_guests *guests, bool write)
+{
+	return guests->heat[write];
 }

@@ -36,6 +36,8 @@ struct hs_sim_guests *hs_sim_guests_create(const struct hs_sim_guests_options *o
 					   struct hs_sim_world *world);
 void hs_sim_guests_destroy(struct hs_sim_guests **guests);
 uint64_t hs_sim_guests_requests(const struct hs_sim_guests *guests);
+/* Reads or writes that partitions may count for them: a message is a read, BLPOP and RPUSH are writes. */
+uint64_t hs_sim_guests_heat(const struct hs_sim_guests *guests, bool write);
 
 /* When all has settled: was everything answered? In a world that is calm: what is left in the lists, and did
  * everybody get what is due? Behind that they are heard no more. */

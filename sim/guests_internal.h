@@ -93,6 +93,7 @@ struct hs_sim_guests {
 	uint32_t items_count;
 	uint32_t unknown[HS_SIM_GUEST_LISTS]; /* pops whose answer nobody heard */
 	uint64_t requests;
+	uint64_t heat[2]; /* of them PUBLISH and SPUBLISH; BLPOP and RPUSH */
 	uint32_t connections;
 	bool ending; /* the lists are emptied */
 };

@@ -386,13 +386,14 @@ static void count(struct warmth *warmth, uint32_t worker, uint32_t key, bool wri
 	hs_heat_add(warmth->heats[worker], &access, 1000);
 }
 
-/* 0, or what is said about it. */
-static int warmth_end(struct warmth *warmth, const char *about)
+/* 0, or what is said about it. `others`: reads, and writes, of who is not asked. */
+static int warmth_end_beside(struct warmth *warmth, uint64_t others, const char *about)
 {
 	const struct hs_sim_heats heats = {
 		.heats = warmth->heats,
 		.count = HEAT_WORKERS,
 		.partitions = HEAT_PARTITIONS,
+		.others = {others, others},
 		.start_us = HEAT_START_US,
 		.now_us = warmth->now_us,
 	};
@@ -406,6 +407,11 @@ static int warmth_end(struct warmth *warmth, const char *about)
 	for (int i = 0; i < HEAT_WORKERS; i++)
 		hs_heat_destroy(&warmth->heats[i]);
 	return err;
+}
+
+static int warmth_end(struct warmth *warmth, const char *about)
+{
+	return warmth_end_beside(warmth, 0, about);
 }
 
 /* Some time of requests that are all counted, and half a second of silence. */
@@ -481,6 +487,22 @@ static void test_heat_that_is_wrong(void **state)
 	pass(&warmth, 1000000);
 	count(&warmth, 0, 1, false);
 	assert_int_equal(warmth_end(&warmth, "short"), HS_EINVAL);
+}
+
+/* A read and a write of a key that is none of the clients': once each. */
+static void test_heat_of_others(void **state)
+{
+	(void)state;
+	for (int times = 0; times <= 2; times++) {
+		struct warmth warmth = warm_up();
+
+		for (int i = 0; i < times; i++) {
+			count(&warmth, 0, HEAT_KEYS, false);
+			count(&warmth, 1, HEAT_KEYS, true);
+		}
+		assert_int_equal(warmth_end_beside(&warmth, 1, "of others"),
+				 times <= 1 ? 0 : HS_EINVAL);
+	}
 }
 
 static void test_events_run_in_order(void **state)
@@ -856,6 +878,7 @@ int main(void)
 		cmocka_unit_test(test_sums),
 		cmocka_unit_test(test_heat_that_is_right),
 		cmocka_unit_test(test_heat_that_is_wrong),
+		cmocka_unit_test(test_heat_of_others),
 		cmocka_unit_test(test_events_run_in_order),
 		cmocka_unit_test(test_every_law_holds),
 		cmocka_unit_test(test_every_law_holds_of_a_fleet),
