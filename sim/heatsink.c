@@ -97,9 +97,10 @@ static void note_run(struct hs_sim_world *world, const struct hs_sim_worker *wor
 		note_keys(world, worker, op, op->command, op->argc, op->argv);
 }
 
-static void leave_key(struct hs_sim_world *world)
+/* What a mistake leaves on the servers. */
+static void leave(struct hs_sim_world *world, const char *key, const char *value)
 {
-	const struct hs_bytes argv[] = {HS_LIT("SET"), HS_LIT("heatsink:lock"), HS_LIT("1")};
+	const struct hs_bytes argv[] = {HS_LIT("SET"), hs_bytes_of(key), hs_bytes_of(value)};
 	struct hs_buf reply = {0};
 
 	hs_sim_world_do_behind(world, argv[1], 3, argv, &reply);
@@ -118,7 +119,7 @@ static void finish(struct hs_sim_heatsink *heatsink, struct hs_op *op)
 	if (hs_sim_world_errs(world, HS_SIM_COUNT_TWICE))
 		count_again(world, worker, op);
 	if (hs_sim_world_errs(world, HS_SIM_KEY_LEFT))
-		leave_key(world);
+		leave(world, "heatsink:lock", "1");
 	if (heatsink->misread)
 		hs_sim_misread_done(heatsink->misread, op);
 	else
@@ -476,6 +477,8 @@ void hs_sim_heatsink_stop(struct hs_sim_heatsink *heatsink)
 	if (heatsink->dead)
 		return;
 	heatsink->dead = true;
+	if (heatsink->world->options.engine.mistake == HS_SIM_VALUE_LEFT)
+		leave(heatsink->world, "key0", "1000"); /* the first value that a client sets */
 	if (heatsink->proxy)
 		hs_sim_proxy_end(heatsink->proxy, false);
 	destroy_cores(heatsink);

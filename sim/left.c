@@ -22,8 +22,7 @@ struct visit {
 	struct hs_sim_world *world;
 	struct hs_sim_verdict *verdict;
 	uint8_t node;
-	uint32_t keys;
-	bool times;
+	const struct hs_sim_left_keys *keys;
 	bool copies_may_be;
 	uint32_t copies;
 };
@@ -60,29 +59,51 @@ static void visit_copy(struct visit *visit, struct hs_bytes key, int64_t left_ms
 		complain(visit, key, "and its lease does not end soon");
 }
 
+/* One of the load's. A node that does not own its slot any more may hold what was there before, as with Redis. */
+static void visit_own(struct visit *visit, struct hs_bytes key, struct hs_bytes reply,
+		      int64_t left_ms, bool lasts)
+{
+	uint32_t number;
+
+	if (!hs_sim_name_number(key, &number) || number >= visit->keys->count)
+		complain(visit, key, "which no client has set");
+	else if (!lasts && (!visit->keys->times || left_ms > TTL_MS_MAX))
+		complain(visit, key, "with a time to live that no client gave it");
+	else if (!is_value(reply))
+		complain(visit, key, "with what no client set it to");
+}
+
 static void visit_key(void *context, uint16_t slot, struct hs_bytes key)
 {
 	struct visit *visit = context;
 	struct hs_buf reply = {0};
 	int64_t expire_ms, left_ms;
-	uint32_t number;
-	bool lasts;
 
 	(void)slot;
 	hs_sim_cluster_peek_at(visit->world->cluster, visit->node, key, &reply, &expire_ms);
 	left_ms = expire_ms - hs_now_wall_ms(visit->world->now);
-	lasts = expire_ms == -1;
-	if (expire_ms != -2 && hs_is_reserved(key)) { /* else it has expired */
-		visit_copy(visit, key, left_ms, lasts);
-	} else if (expire_ms != -2) {
-		if (!hs_sim_name_number(key, &number) || number >= visit->keys)
-			complain(visit, key, "which no client has set");
-		else if (!lasts && (!visit->times || left_ms > TTL_MS_MAX))
-			complain(visit, key, "with a time to live that no client gave it");
-		else if (!is_value(hs_buf_bytes(&reply)))
-			complain(visit, key, "with what no client set it to");
-	}
+	if (expire_ms != -2 && hs_is_reserved(key)) /* else it has expired */
+		visit_copy(visit, key, left_ms, expire_ms == -1);
+	else if (expire_ms != -2)
+		visit_own(visit, key, hs_buf_bytes(&reply), left_ms, expire_ms == -1);
 	hs_buf_deinit(&reply);
+}
+
+/* What the key's owner holds is what clients have read there last: nobody has written it since. */
+static void check_finals(struct visit *visit)
+{
+	const struct hs_sim_left_keys *keys = visit->keys;
+
+	for (uint32_t key = 0; keys->finals && key < keys->count; key++) {
+		char kept[HS_SIM_VALUE_TEXT_MAX], read[HS_SIM_VALUE_TEXT_MAX];
+		int64_t ttl_ms, value = hs_sim_world_peek(visit->world, key, &ttl_ms);
+
+		if (value != keys->finals[key] && (value != HS_SIM_NOTHING || !keys->times))
+			hs_sim_verdict_set(visit->verdict, HS_SIM_LAW_LEFT,
+					   "the servers hold %s at key%u, and the last read saw %s",
+					   hs_sim_value_text(value, kept), key,
+					   hs_sim_value_text(keys->finals[key], read));
+	}
 }
 
 static void visit_nodes(struct visit *visit)
@@ -158,7 +179,7 @@ static void stop(struct hs_sim_world *world, struct hs_sim_verdict *verdict)
 	hs_sim_world_pass(world, ARRIVE_US + world->options.servers.slow_us);
 }
 
-int hs_sim_check_left(struct hs_sim_world *world, uint32_t keys, bool times,
+int hs_sim_check_left(struct hs_sim_world *world, const struct hs_sim_left_keys *keys,
 		      struct hs_sim_verdict *verdict)
 {
 	const struct hs_sim_servers_options *servers = &world->options.servers;
@@ -166,7 +187,6 @@ int hs_sim_check_left(struct hs_sim_world *world, uint32_t keys, bool times,
 		.world = world,
 		.verdict = verdict,
 		.keys = keys,
-		.times = times,
 		.copies_may_be = servers->act_us_max > 0 || servers->lose_one_in > 0 ||
 				 servers->mute_one_in > 0,
 	};
@@ -177,6 +197,8 @@ int hs_sim_check_left(struct hs_sim_world *world, uint32_t keys, bool times,
 	stop(world, verdict);
 	check_connections(world, true, verdict);
 	visit_nodes(&visit);
+	if (verdict->law == 0)
+		check_finals(&visit);
 	if (visit.copies > 0 && verdict->law == 0) {
 		hs_sim_world_pass(world, HS_COPIES_LEASE_US + 1000);
 		visit.copies_may_be = false;

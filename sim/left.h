@@ -10,9 +10,16 @@
 
 struct hs_sim_world;
 
-/* The load's keys have numbers below `keys`. `times`: they may have a time to live. Stops the heatsinks of a world in
- * front of servers; nothing can be asked of it afterwards. Returns 0, or HS_EINVAL with the verdict. */
-int hs_sim_check_left(struct hs_sim_world *world, uint32_t keys, bool times,
+/* The load's keys. */
+struct hs_sim_left_keys {
+	uint32_t count;	       /* their numbers are below that */
+	bool times;	       /* they may have a time to live */
+	const int64_t *finals; /* what each held when clients read it last; NULL: nobody knows */
+};
+
+/* Stops the heatsinks of a world in front of servers; nothing can be asked of it afterwards. Returns 0, or HS_EINVAL
+ * with the verdict. */
+int hs_sim_check_left(struct hs_sim_world *world, const struct hs_sim_left_keys *keys,
 		      struct hs_sim_verdict *verdict) HS_MUSTCHECK;
 
 #endif

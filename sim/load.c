@@ -353,8 +353,14 @@ void hs_sim_load_destroy(struct hs_sim_load **pointer)
 	hs_sim_guests_destroy(&load->guests);
 	hs_sim_history_deinit(&load->history);
 	hs_sim_accesses_deinit(&load->accesses);
+	hs_mem_free(&load->finals);
 	hs_mem_free(&load->actors);
 	hs_mem_free(pointer);
+}
+
+const int64_t *hs_sim_load_finals(const struct hs_sim_load *load)
+{
+	return load->finals;
 }
 
 const struct hs_sim_history *hs_sim_load_history(const struct hs_sim_load *load)

@@ -54,6 +54,8 @@ void hs_sim_load_destroy(struct hs_sim_load **load);
  * be decided in reasonable time. */
 int hs_sim_load_check(struct hs_sim_load *load, struct hs_sim_verdict *verdict) HS_MUSTCHECK;
 
+/* What the last reads saw of each key; NULL: they were not made, or nobody answered. */
+const int64_t *hs_sim_load_finals(const struct hs_sim_load *load);
 const struct hs_sim_history *hs_sim_load_history(const struct hs_sim_load *load);
 uint64_t hs_sim_load_requests(const struct hs_sim_load *load); /* sent in all */
 

@@ -283,7 +283,7 @@ int hs_sim_load_check(struct hs_sim_load *load, struct hs_sim_verdict *verdict)
 	if (err == 0 && load->verdict.law != 0)
 		err = HS_EINVAL;
 	load->world->lost = NULL; /* the load may end before the world */
-	hs_mem_free(&finals);
+	load->finals = finals;
 	*verdict = load->verdict;
 	return err;
 }

@@ -85,6 +85,7 @@ struct hs_sim_load {
 	bool fold;	   /* as it is now */
 	uint32_t behind_left; /* writes past the process */
 	bool off;	      /* everything is turned off, for the last reads */
+	int64_t *finals;      /* of each key, what they saw; NULL: there were none */
 	struct hs_sim_actor *actors;
 	struct hs_sim_guests *guests;
 	/* Judges what else must be true when all is calm, with what each key holds; NULL: nothing. */

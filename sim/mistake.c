@@ -29,6 +29,7 @@ static const struct {
 					 LAW(HS_SIM_LAW_CACHES)},
 	[HS_SIM_NEWS_OVERTAKE] = {"news-overtake", HS_SIM_IN_CACHES, LAW(HS_SIM_LAW_CACHES)},
 	[HS_SIM_KEY_LEFT] = {"key-left", HS_SIM_IN_SERVERS, LAW(HS_SIM_LAW_LEFT)},
+	[HS_SIM_VALUE_LEFT] = {"value-left", HS_SIM_IN_SERVERS, LAW(HS_SIM_LAW_LEFT)},
 	[HS_SIM_WAITERS_UNCOUNTED] = {"waiters-uncounted", HS_SIM_IN_FOLD, LAW(6)},
 	[HS_SIM_CACHE_UNCOUNTED] = {"cache-uncounted", HS_SIM_IN_RULES, LAW(6)},
 	[HS_SIM_TRACKED_UNCOUNTED] = {"tracked-uncounted", HS_SIM_IN_CACHES, LAW(6)},

@@ -26,6 +26,7 @@ enum hs_sim_mistake {
 	HS_SIM_READ_REMEMBERED_LATE, /* news of a key finds nobody whose read is under way */
 	HS_SIM_NEWS_OVERTAKE, /* what a client is told overtakes replies that were under way */
 	HS_SIM_KEY_LEFT,      /* a key of its own is not taken away */
+	HS_SIM_VALUE_LEFT,    /* when it stops, a SET of before is sent once more */
 	/* Of what the cores are told (sim/heatsink.c, sim/rules.c, sim/run.c). */
 	HS_SIM_WAITERS_UNCOUNTED, /* more may wait for a key than the limit says */
 	HS_SIM_CACHE_UNCOUNTED,	  /* more may be kept than the limit says */

@@ -132,13 +132,17 @@ static int check_load(const struct hs_sim_plan *plan, struct hs_sim_load *load,
 }
 
 /* When all else is said. */
-static int check_left(const struct hs_sim_plan *plan, struct hs_sim_world *world,
-		      struct hs_sim_result *result)
+static int check_left(const struct hs_sim_plan *plan, const struct hs_sim_load *load,
+		      struct hs_sim_world *world, struct hs_sim_result *result)
 {
-	uint32_t keys =
-		plan->has_caches ? plan->caches.keys : plan->load.registers + plan->load.counters;
+	const struct hs_sim_left_keys keys = {
+		.count = plan->has_caches ? plan->caches.keys
+					  : plan->load.registers + plan->load.counters,
+		.times = plan->load.ttl_ms_max > 0,
+		.finals = hs_sim_load_finals(load),
+	};
 
-	return hs_sim_check_left(world, keys, plan->load.ttl_ms_max > 0, &result->verdict);
+	return hs_sim_check_left(world, &keys, &result->verdict);
 }
 
 int hs_sim_check_plan(const struct hs_sim_runner *runner, const struct hs_sim_plan *plan,
@@ -163,7 +167,7 @@ int hs_sim_check_plan(const struct hs_sim_runner *runner, const struct hs_sim_pl
 	result->reached = world->reached;
 	count_rules(world, result);
 	if (err == 0 && world->cluster)
-		err = check_left(plan, world, result);
+		err = check_left(plan, load, world, result);
 	if (err)
 		describe(plan, load, result);
 	hs_sim_load_destroy(&load);

@@ -711,6 +711,8 @@ static void test_mistakes_are_found_by_their_own_checkers(void **state)
 				"hot keys, with");
 		assert_found_by(HS_SIM_MSET_RESENT, HS_SIM_ABOUT_ANYTHING, cluster, "MSET");
 		assert_found_by(HS_SIM_UNKNOWN_RESENT, HS_SIM_ABOUT_ANYTHING, cluster, "X.");
+		assert_found_by(HS_SIM_VALUE_LEFT, HS_SIM_ABOUT_ANYTHING, cluster,
+				"the last read saw");
 	}
 }
 

@@ -351,8 +351,10 @@ static void test_a_slot_on_two_nodes(void **state)
 }
 
 /* A client has set key0; somebody does this as well; then all is over. Returns what the checker says. */
-static int check_left(const char *words, bool faults, struct hs_sim_verdict *verdict)
+static int check_left(const char *words, bool faults, const int64_t *finals,
+		      struct hs_sim_verdict *verdict)
 {
+	const struct hs_sim_left_keys keys = {.count = 2, .finals = finals};
 	struct hs_sim_world_options options = options_for(4);
 	struct hs_bytes argv[6];
 	struct hs_buf reply = {0};
@@ -374,7 +376,7 @@ static int check_left(const char *words, bool faults, struct hs_sim_verdict *ver
 	if (argc > 0)
 		assert_true(hs_sim_world_do_behind(world, argv[1], argc, argv, &reply));
 	*verdict = (struct hs_sim_verdict){0};
-	err = hs_sim_check_left(world, 2, false, verdict);
+	err = hs_sim_check_left(world, &keys, verdict);
 	assert_int_equal(verdict->law, err ? HS_SIM_LAW_LEFT : 0);
 	hs_buf_deinit(&reply);
 	hs_sim_world_destroy(&world);
@@ -391,17 +393,24 @@ static void test_what_is_left_is_seen(void **state)
 		"SET heatsink:copy:{1}:a:1:key0 1",
 		"SET heatsink:copy:{1}:a:1:key0 1 EX 9",
 	};
+	const int64_t read[] = {1, HS_SIM_NOTHING};
 	struct hs_sim_verdict verdict;
 
 	(void)state;
-	assert_int_equal(check_left("", false, &verdict), 0);
-	assert_int_equal(check_left("SET key1 5", false, &verdict), 0);
+	assert_int_equal(check_left("", false, NULL, &verdict), 0);
+	assert_int_equal(check_left("SET key1 5", false, NULL, &verdict), 0);
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-		assert_int_not_equal(check_left(bad[i], false, &verdict), 0);
+		assert_int_not_equal(check_left(bad[i], false, NULL, &verdict), 0);
 	/* Where something fails a copy may stay for its lease. */
-	assert_int_equal(check_left("SET heatsink:copy:{1}:a:1:key0 1 EX 9", true, &verdict), 0);
-	assert_int_not_equal(check_left("SET heatsink:copy:{1}:a:1:key0 1 EX 20", true, &verdict),
-			     0);
+	assert_int_equal(check_left("SET heatsink:copy:{1}:a:1:key0 1 EX 9", true, NULL, &verdict),
+			 0);
+	assert_int_not_equal(
+		check_left("SET heatsink:copy:{1}:a:1:key0 1 EX 20", true, NULL, &verdict), 0);
+	/* Nor may anybody have changed what clients have read last. */
+	assert_int_equal(check_left("", false, read, &verdict), 0);
+	assert_int_not_equal(check_left("SET key0 2", false, read, &verdict), 0);
+	assert_int_not_equal(check_left("SET key1 2", false, read, &verdict), 0);
+	assert_int_not_equal(check_left("DEL key0", false, read, &verdict), 0);
 }
 
 int main(void)
