@@ -28,14 +28,18 @@ enum {
 	CELLS = 1 << CELLS_BITS,
 };
 
-/* Beside a worker's number, which is kept one up: 0 is nobody. */
-static const uint32_t claim_waited = UINT32_C(1) << 31;
+/* A claim: whether somebody waits for it, the worker's number, kept one up (0 is nobody), and the part of the signature
+ * that the number of the cell does not tell. */
+enum { CLAIM_SIGNATURE_BITS = 64 - CELLS_BITS, CLAIM_WORKER_BITS = CELLS_BITS - 1 };
+static const uint64_t claim_waited = UINT64_C(1) << 63;
+static const uint64_t claim_signature = (UINT64_C(1) << CLAIM_SIGNATURE_BITS) - 1;
+_Static_assert(HS_WORKERS_MAX < 1 << CLAIM_WORKER_BITS, "a claim has room for a worker's number");
 
 static const uint64_t one_begun = UINT64_C(1) << 32; /* `done` is the lower half */
 
 struct cell {
 	_Atomic bool lock;
-	_Atomic uint32_t claim;
+	_Atomic uint64_t claim;
 	/* Changed under the lock; looked at without it to see whether there is anything at all. */
 	struct hs_cache_entry *_Atomic entry;
 };
@@ -248,17 +252,28 @@ void hs_shared_clear(struct hs_shared *shared)
 
 /* ---- claims ---- */
 
+static uint64_t claim_of(uint64_t signature, uint32_t worker)
+{
+	return (uint64_t)(worker + 1) << CLAIM_SIGNATURE_BITS | signature >> CELLS_BITS;
+}
+
+static uint32_t claimed_by(uint64_t claim)
+{
+	return (uint32_t)((claim & ~claim_waited) >> CLAIM_SIGNATURE_BITS) - 1;
+}
+
 bool hs_shared_claim(struct hs_shared *shared, uint64_t signature, uint32_t worker, uint32_t *by)
 {
 	struct cell *cell = cell_of(shared, signature);
-	uint32_t claim = 0;
+	uint64_t ours = claim_of(signature, worker), claim = 0;
 
 	hs_check(worker < HS_WORKERS_MAX);
-	while (!atomic_compare_exchange_strong(&cell->claim, &claim, worker + 1)) {
-		uint32_t waited = claim | claim_waited;
+	while (!atomic_compare_exchange_strong(&cell->claim, &claim, ours)) {
+		uint64_t waited = claim | claim_waited;
+		bool same = ((claim ^ ours) & claim_signature) == 0;
 
-		*by = (claim & ~claim_waited) - 1;
-		/* Our own claim is nobody's to wait for. And it must still be there to be waited for. */
+		*by = same ? claimed_by(claim) : worker;
+		/* A claim of ours, or of another signature, is not waited for. And it must still be there to be. */
 		if (*by == worker || claim == waited ||
 		    atomic_compare_exchange_strong(&cell->claim, &claim, waited))
 			return false;
@@ -269,8 +284,8 @@ bool hs_shared_claim(struct hs_shared *shared, uint64_t signature, uint32_t work
 
 bool hs_shared_release(struct hs_shared *shared, uint64_t signature, uint32_t worker)
 {
-	uint32_t claim = atomic_exchange(&cell_of(shared, signature)->claim, 0);
+	uint64_t claim = atomic_exchange(&cell_of(shared, signature)->claim, 0);
 
-	hs_check((claim & ~claim_waited) == worker + 1);
+	hs_check((claim & ~claim_waited) == claim_of(signature, worker));
 	return claim & claim_waited;
 }

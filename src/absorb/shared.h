@@ -53,8 +53,9 @@ void hs_shared_put(struct hs_shared *shared,
 void hs_shared_clear(struct hs_shared *shared);
 
 /* Claims the right to read what a signature stands for. False: worker `*by` is at it, and will tell when
- * it is done (hs_shared_release says that somebody waits). Signatures that share a cell share its claim:
- * that worker may be at another one, and may be this worker itself, which then reads without a claim. */
+ * it is done (hs_shared_release says that somebody waits); or `*by` is the caller, which then reads without a claim: it
+ * has claimed the signature itself, or the cell is claimed for another signature. So a read never waits for the read of
+ * another key, whose server may be dead. */
 bool hs_shared_claim(struct hs_shared *shared, uint64_t signature, uint32_t worker, uint32_t *by);
 /* Of who claimed it: done, after the value was put on the shared cache, or not. True: others wait for it. */
 bool hs_shared_release(struct hs_shared *shared, uint64_t signature, uint32_t worker);

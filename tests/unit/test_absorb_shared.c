@@ -248,7 +248,7 @@ static void test_claims(void **state)
 	assert_false(hs_shared_release(shared, 6, 0)); /* nobody waits */
 	assert_false(hs_shared_claim(shared, 5, 1, &by));
 	assert_int_equal(by, 0);
-	assert_false(hs_shared_claim(shared, 5 + CELLS, HS_WORKERS_MAX - 1, &by));
+	assert_false(hs_shared_claim(shared, 5, HS_WORKERS_MAX - 1, &by));
 	assert_int_equal(by, 0);
 	assert_true(hs_shared_release(shared, 5, 0));
 	assert_true(hs_shared_claim(shared, 5, HS_WORKERS_MAX - 1, &by));
@@ -256,6 +256,26 @@ static void test_claims(void **state)
 	assert_false(hs_shared_claim(shared, 5 + CELLS, HS_WORKERS_MAX - 1, &by));
 	assert_int_equal(by, HS_WORKERS_MAX - 1);
 	assert_false(hs_shared_release(shared, 5, HS_WORKERS_MAX - 1));
+	hs_shared_destroy(&shared);
+}
+
+/* Its server may be dead while the other's is well. */
+static void test_a_claim_of_another_signature_is_not_waited_for(void **state)
+{
+	struct hs_shared *shared = hs_shared_create(SEED, 0);
+	uint32_t by = 99;
+
+	(void)state;
+	assert_true(hs_shared_claim(shared, 5, 0, &by));
+	assert_false(hs_shared_claim(shared, 5 + CELLS, 1, &by));
+	assert_int_equal(by, 1);
+	assert_false(hs_shared_claim(shared, UINT64_MAX - CELLS + 6, 1, &by));
+	assert_int_equal(by, 1);
+	assert_false(hs_shared_release(shared, 5, 0)); /* nobody waits */
+	assert_true(hs_shared_claim(shared, UINT64_MAX - CELLS + 6, HS_WORKERS_MAX - 1, &by));
+	assert_false(hs_shared_claim(shared, UINT64_MAX - CELLS + 6, 1, &by));
+	assert_int_equal(by, HS_WORKERS_MAX - 1);
+	assert_true(hs_shared_release(shared, UINT64_MAX - CELLS + 6, HS_WORKERS_MAX - 1));
 	hs_shared_destroy(&shared);
 }
 
@@ -523,6 +543,7 @@ int main(void)
 		cmocka_unit_test(test_the_newest_lies_there),
 		cmocka_unit_test(test_bytes_are_bounded),
 		cmocka_unit_test(test_claims),
+		cmocka_unit_test(test_a_claim_of_another_signature_is_not_waited_for),
 		cmocka_unit_test(test_none_is_lost),
 		cmocka_unit_test(test_nobody_reads_what_was_overwritten),
 		cmocka_unit_test(test_values_and_claims_of_many),

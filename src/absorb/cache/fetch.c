@@ -449,7 +449,7 @@ static void look_again(struct hs_cache_stage *stage, struct hs_cache_fetch *fetc
 		hs_cache_entry_unref(&entry);
 }
 
-/* Those of this signature, and those that share the cell of its claim, which nobody here can tell. */
+/* What was done is not said: all are looked for. */
 void hs_cache_told(void *self)
 {
 	struct hs_cache_stage *stage = self;
