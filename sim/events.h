@@ -8,6 +8,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum {
+	HS_SIM_TICK_US = 100000
+}; /* between two rounds of regular work: ten a second, as in the product */
+
 /* `number` is whatever the planner wanted to remember. */
 typedef void hs_sim_event_run(void *context, void *target, uint64_t number);
 

@@ -316,6 +316,16 @@ void hs_sim_guests_destroy(struct hs_sim_guests **guests)
 	hs_mem_free(guests);
 }
 
+/* CLIENT UNBLOCK is answered when it is on its way: once for a BLPOP, and once more when the client has gone. */
+uint64_t hs_sim_guests_under_way(const struct hs_sim_guests *guests)
+{
+	uint64_t count = 2 * guests->options.poppers;
+
+	for (uint32_t i = 0; i < guests->count; i++)
+		count += guests->all[i].tail - guests->all[i].head;
+	return count;
+}
+
 uint64_t hs_sim_guests_requests(const struct hs_sim_guests *guests)
 {
 	return guests->requests;

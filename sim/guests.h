@@ -38,6 +38,8 @@ void hs_sim_guests_destroy(struct hs_sim_guests **guests);
 uint64_t hs_sim_guests_requests(const struct hs_sim_guests *guests);
 /* Reads or writes that partitions may count for them: a message is a read, BLPOP and RPUSH are writes. */
 uint64_t hs_sim_guests_heat(const struct hs_sim_guests *guests, bool write);
+/* Requests under way, and those of heatsink's own that may follow from them, at most. */
+uint64_t hs_sim_guests_under_way(const struct hs_sim_guests *guests);
 
 /* When all has settled: was everything answered? In a world that is calm: what is left in the lists, and did
  * everybody get what is due? Behind that they are heard no more. */

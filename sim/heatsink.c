@@ -114,7 +114,7 @@ static void finish(struct hs_sim_heatsink *heatsink, struct hs_op *op)
 	struct hs_sim_worker *worker = hs_sim_worker_of(heatsink, op);
 
 	hs_sim_news_forget_read(world, op);
-	hs_sim_rules_back(world, op);
+	hs_sim_rules_back(worker, op);
 	note_run(world, worker, op);
 	if (hs_sim_world_errs(world, HS_SIM_COUNT_TWICE))
 		count_again(world, worker, op);

@@ -14,6 +14,13 @@ enum { HS_SIM_HEATSINKS_MAX = 3 };
 
 struct hs_sim_world;
 
+/* What others' requests may have to wait for, counted for law 9 (sim/load_delay.c). */
+struct hs_sim_progress {
+	uint64_t
+		internal; /* fetches and commands about copies that a server which is well has answered */
+	uint64_t diverted; /* reads sent to a copy on the troubled server */
+};
+
 struct hs_sim_heatsink {
 	struct hs_sim_world *world;
 	uint32_t number;
@@ -29,6 +36,7 @@ struct hs_sim_heatsink {
 	uint32_t lives;
 	struct hs_link peers; /* operations on their way between its workers */
 	_Atomic uint64_t slowlog_ids;
+	struct hs_sim_progress progress;
 };
 
 void hs_sim_heatsink_init(struct hs_sim_heatsink *heatsink, struct hs_sim_world *world,

@@ -10,7 +10,20 @@
  *     connect, way there ─ cycle ─ way back                           once, if its connection is not open yet
  *
  * Requests in front of it count one by one though most are answered together: a server takes one at a time from each
- * worker if the plan says so, and requests for a hot key wait for each other. */
+ * worker if the plan says so, and requests for a hot key wait for each other.
+ *
+ * Where keys have rules there is more that a request of a server which is well may wait for:
+ *
+ *     a fetch, of this or another worker;           once for every such answer that came while it was waiting: so a
+ *     another command about copies                  fetch that does not come, because it waits for the troubled
+ *                                                   server, gives nobody more time
+ *     the word of another worker                    once with each of them
+ *     a liveness check                              in front of each, where a server takes one at a time
+ *     connecting the fetch pipe, CLIENT TRACKING    once
+ *     a read of a replica that brings nothing       once
+ *     a copy on the troubled server                 HS_COPIES_SLOW_US and a tick for every read that was sent there:
+ *                                                   for so long absorb/copies/read.c lets it keep a read */
+#include "absorb/copies/set.h"
 #include "sim/cluster.h"
 #include "sim/load_internal.h"
 #include "sim/names.h"
@@ -26,21 +39,57 @@ static uint8_t owner_of(const struct hs_sim_load *load, uint32_t key)
 
 static uint64_t count_under_way(const struct hs_sim_load *load)
 {
-	uint64_t count = 0;
+	uint64_t count = load->guests ? hs_sim_guests_under_way(load->guests) : 0;
 
 	for (uint32_t i = 0; i < load->options.clients; i++)
 		count += load->actors[i].asks_asked - load->actors[i].asks_head;
 	return count;
 }
 
+static uint64_t there_and_back_us(const struct hs_sim_world_options *world)
+{
+	return 2 * ((uint64_t)world->servers.latency_us_max + 1) + world->servers.cycle_us_max;
+}
+
+/* What a request takes, or has others wait for, at one server. */
+static uint64_t turn_us(const struct hs_sim_world_options *world)
+{
+	uint64_t us = there_and_back_us(world) + 2 * (uint64_t)world->round_us_max;
+
+	return world->rules_count > 0 && world->servers.in_flight_max == 1 ? 2 * us : us;
+}
+
+static bool has_copies(const struct hs_sim_world_options *world)
+{
+	return world->rules_count > 0 && world->rules[0].copies > 0;
+}
+
 static uint64_t bound_us(const struct hs_sim_load *load)
 {
 	const struct hs_sim_world_options *world = &load->world->options;
-	uint64_t way_us = world->servers.latency_us_max + 1;
-	uint64_t there_and_back_us = 2 * way_us + world->servers.cycle_us_max;
+	uint64_t connect_us = world->servers.latency_us_max + 1 + there_and_back_us(world);
+	uint64_t us = connect_us + count_under_way(load) * turn_us(world);
 
-	return way_us + there_and_back_us +
-	       count_under_way(load) * (there_and_back_us + 2 * (uint64_t)world->round_us_max);
+	if (world->rules_count > 0)
+		us += connect_us + 2 * turn_us(world);
+	if (has_copies(world))
+		us += connect_us + HS_COPIES_SLOW_US + HS_SIM_TICK_US;
+	return us;
+}
+
+/* What came in between. */
+static uint64_t more_us(const struct hs_sim_world_options *world,
+			const struct hs_sim_progress *before, const struct hs_sim_progress *now)
+{
+	return (now->internal - before->internal) * (turn_us(world) + world->news_us_max + 1) +
+	       (now->diverted - before->diverted) * (HS_COPIES_SLOW_US + HS_SIM_TICK_US);
+}
+
+static const struct hs_sim_progress *progress_of(const struct hs_sim_actor *actor)
+{
+	const struct hs_sim_world *world = actor->load->world;
+
+	return &world->heatsinks[actor->client->worker / world->options.workers].progress;
 }
 
 /* Whether nothing that this client has under way has to wait for the troubled server. */
@@ -68,6 +117,7 @@ void hs_sim_delay_asked(struct hs_sim_actor *actor, struct hs_sim_ask *ask)
 	    owner_of(load, ask->ops[0].key) == servers->victim)
 		return;
 	ask->due_us = load->world->now.mono_us + bound_us(load);
+	ask->before = *progress_of(actor);
 	if (hs_sim_cluster_serves(load->world->cluster, servers->victim) && servers->slow_us == 0)
 		return;
 	hs_sim_reach(&load->world->reached, HS_SIM_REACHED_BESIDE);
@@ -82,16 +132,17 @@ void hs_sim_delay_deaf(struct hs_sim_actor *actor)
 void hs_sim_delay_heard(struct hs_sim_actor *actor, const struct hs_sim_ask *ask)
 {
 	struct hs_sim_load *load = actor->load;
-	uint64_t now_us = load->world->now.mono_us;
+	uint64_t now_us = load->world->now.mono_us, due_us = ask->due_us;
 
-	if (ask->due_us == 0)
+	if (due_us == 0)
 		return;
-	if (now_us > ask->due_us)
+	due_us += more_us(&load->world->options, &ask->before, progress_of(actor));
+	if (now_us > due_us)
 		hs_sim_verdict_set(&load->verdict, 9,
 				   "client %u heard of key%u %" PRIu64
 				   " us too late, while only node %u is troubled, which has not "
 				   "that key",
-				   actor->number, ask->ops[0].key, now_us - ask->due_us,
+				   actor->number, ask->ops[0].key, now_us - due_us,
 				   load->world->options.servers.victim);
 	else if (ask->outcome != HS_SIM_OUTCOME_ANSWERED)
 		hs_sim_verdict_set(&load->verdict, 9,

@@ -46,9 +46,11 @@ struct hs_sim_ask {
 	bool flushes; /* FLUSHALL: its operations say what it does to keys, which nobody counts */
 	size_t access_first; /* of its accesses */
 	uint32_t access_count;
-	uint64_t turns;	       /* how often rules had been turned when it was asked */
-	uint64_t due_us;       /* law 9: when its answer must be here; 0: nobody can say */
-	struct hs_buf instead; /* a mistake: what its client hears; empty: what is said */
+	uint64_t turns; /* how often rules had been turned when it was asked */
+	/* Law 9: when its answer must be here, not counting what comes in between; 0: nobody can say. */
+	uint64_t due_us;
+	struct hs_sim_progress before; /* of its heatsink, when it was asked */
+	struct hs_buf instead;	       /* a mistake: what its client hears; empty: what is said */
 };
 
 struct hs_sim_actor {

@@ -182,13 +182,15 @@ bool hs_sim_misroute_submit(struct hs_sim_misroute *misroute, struct hs_op *op)
 	return true;
 }
 
+static bool is_owed(const struct hs_pipe *pipe)
+{
+	return pipe->in_flight.first && pipe->in_flight.first->engine_mark <= pipe->upstream.sent;
+}
+
 static bool owes(const struct hs_node *node)
 {
 	for (int i = 0; i < HS_NODE_PIPES; i++) {
-		const struct hs_pipe *pipe = node->pipes[i];
-
-		if (pipe->in_flight.first &&
-		    pipe->in_flight.first->engine_mark <= pipe->upstream.sent)
+		if (is_owed(node->pipes[i]))
 			return true;
 	}
 	return false;
@@ -206,6 +208,32 @@ bool hs_sim_misroute_holds(const struct hs_sim_misroute *misroute, const struct 
 			return true;
 	}
 	return false;
+}
+
+bool hs_sim_misroute_delays(const struct hs_sim_misroute *misroute, const struct hs_flow *flow,
+			    const struct hs_pipe *pipe)
+{
+	if (misroute->mistake != HS_SIM_FETCH_WAITS_FOR_ALL || pipe != &pipe->node->fetch.pipe)
+		return false;
+	for (uint16_t i = 0; i < flow->nodes_count; i++) {
+		const struct hs_node *node = flow->nodes[i];
+
+		if (node && node != pipe->node && is_owed(&node->fetch.pipe))
+			return true;
+	}
+	return false;
+}
+
+void hs_sim_misroute_resume(const struct hs_sim_misroute *misroute, struct hs_flow *flow)
+{
+	for (uint16_t i = 0;
+	     misroute->mistake == HS_SIM_FETCH_WAITS_FOR_ALL && i < flow->nodes_count; i++) {
+		struct hs_pipe *pipe = flow->nodes[i] ? &flow->nodes[i]->fetch.pipe : NULL;
+
+		if (pipe && pipe->upstream.out.len > 0 && pipe->upstream.state == HS_UPSTREAM_UP &&
+		    !hs_sim_misroute_delays(misroute, flow, pipe))
+			hs_flow_touch(flow, pipe);
+	}
 }
 
 uint32_t hs_sim_misroute_news(struct hs_sim_misroute *misroute, struct hs_news *news,

@@ -41,6 +41,10 @@ void hs_sim_misroute_finished(struct hs_sim_misroute *misroute, struct hs_op *op
 bool hs_sim_misroute_submit(struct hs_sim_misroute *misroute, struct hs_op *op);
 /* Whether a worker sends nothing now to any server. */
 bool hs_sim_misroute_holds(const struct hs_sim_misroute *misroute, const struct hs_flow *flow);
+/* Whether a worker sends nothing now on this pipe; what it has not sent since goes when this is called, if it may. */
+bool hs_sim_misroute_delays(const struct hs_sim_misroute *misroute, const struct hs_flow *flow,
+			    const struct hs_pipe *pipe);
+void hs_sim_misroute_resume(const struct hs_sim_misroute *misroute, struct hs_flow *flow);
 /* How much later than it came a change is told, in µs; UINT64_MAX: never. */
 uint64_t hs_sim_misroute_change(struct hs_sim_misroute *misroute, uint64_t liveness_us);
 /* The process dies: what it has under way is sent once more, by nobody. */

@@ -37,6 +37,7 @@ enum hs_sim_mistake {
 	HS_SIM_SHELVES_APART,	   /* a worker does not know what others have written */
 	HS_SIM_TURN_UNHEARD,	   /* a worker does not hear that mitigations are off */
 	HS_SIM_UNKNOWN_READS,	   /* an unknown command is taken for a read */
+	HS_SIM_COPY_WAITED_FOR,	   /* a read waits for a copy for as long as its server takes */
 	/* Between core and engine: what one does who thinks that a hot key is easy (sim/tamper.c). */
 	HS_SIM_JOIN_FLIGHT,	/* a read takes the answer of one like it that is under way */
 	HS_SIM_TWO_QUEUES,	/* a key's reads queue apart from its writes */
@@ -69,6 +70,7 @@ enum hs_sim_mistake {
 	HS_SIM_WATCH_LEFT,	 /* a client goes, and its watch stays */
 	HS_SIM_WAITS_FOR_ALL,	 /* nothing is sent while any server owes an answer */
 	HS_SIM_PARKS_ALL,	 /* nothing is sent while any server is away */
+	HS_SIM_FETCH_WAITS_FOR_ALL, /* no fetch is sent while any other server owes one */
 	/* Of those who wait and listen (sim/guests.h): */
 	HS_SIM_PRIVATE_UNCOUNTED, /* more connections may serve one client each than the limit says */
 	HS_SIM_UNBLOCK_LOST,	  /* CLIENT UNBLOCK is answered, and nobody is woken */

@@ -173,13 +173,14 @@ void hs_sim_plan_draw_faults(struct hs_sim_plan *plan, struct hs_prng *prng)
 }
 
 /* From numbers of their own, so that older seeds still mean what they meant. */
-static bool has_one_troubled(const struct hs_sim_plan *plan)
+bool hs_sim_plan_has_one_troubled(const struct hs_sim_plan *plan)
 {
 	enum hs_sim_mistake mistake = plan->world.engine.mistake;
 	struct hs_prng prng;
 
 	hs_prng_init(&prng, plan->seed ^ ALONE_SEED);
 	return hs_sim_mistake_where(mistake) == HS_SIM_IN_ALONE ||
+	       mistake == HS_SIM_FETCH_WAITS_FOR_ALL || mistake == HS_SIM_COPY_WAITED_FOR ||
 	       (mistake == HS_SIM_NO_MISTAKE && one_in(&prng, ALONE_ONE_IN));
 }
 
@@ -196,7 +197,7 @@ static void draw_servers(struct hs_prng *prng, struct hs_sim_plan *plan, bool fa
 		plan->load.requests = 36 / plan->load.clients;
 	hs_sim_plan_draw_faults(plan, prng);
 	plan->world.servers.waiting_max = ONE_OF(prng, 2, 1000, 1000);
-	if (has_one_troubled(plan))
+	if (hs_sim_plan_has_one_troubled(plan))
 		hs_sim_plan_leave_one_troubled(plan, prng);
 }
 
@@ -351,9 +352,8 @@ static void draw_guests(uint64_t seed, struct hs_sim_plan *plan, bool always, bo
 	struct hs_prng prng;
 
 	hs_prng_init(&prng, seed ^ GUESTS_SEED);
-	/* Law 9's bound counts the load's requests alone; lists are not followed through losses. */
-	if (plan->has_caches || plan->world.stage || plan->world.servers.alone ||
-	    plan->world.servers.lossy ||
+	/* Lists are not followed through losses. */
+	if (plan->has_caches || plan->world.stage || plan->world.servers.lossy ||
 	    (!always &&
 	     (!one_in(&prng, GUESTS_ONE_IN) || plan->world.engine.mistake != HS_SIM_NO_MISTAKE)))
 		return;
@@ -425,6 +425,8 @@ static enum hs_sim_about pick_about(uint64_t seed, enum hs_sim_mistake mistake,
 		return HS_SIM_ABOUT_CLIENTS;
 	if (where == HS_SIM_IN_FLEET)
 		return HS_SIM_ABOUT_FLEET;
+	if (where == HS_SIM_IN_ALONE && about == HS_SIM_ABOUT_RULES)
+		return HS_SIM_ABOUT_RULES;
 	if (mistake != HS_SIM_NO_MISTAKE)
 		return about == HS_SIM_ABOUT_CLIENTS ? about : HS_SIM_ABOUT_STRICT;
 	hs_prng_init(&prng, ~seed);

@@ -29,6 +29,8 @@ static inline void hs_sim_less(uint32_t *number, uint32_t least)
 void hs_sim_plan_draw_servers(struct hs_sim_plan *plan, struct hs_prng *prng);
 void hs_sim_plan_make_cluster(struct hs_sim_plan *plan);
 void hs_sim_plan_draw_faults(struct hs_sim_plan *plan, struct hs_prng *prng);
+bool hs_sim_plan_has_one_troubled(
+	const struct hs_sim_plan *plan); /* if something goes wrong at all */
 
 /* plan_narrow.c: instead of much that was drawn. */
 void hs_sim_plan_leave_failovers_only(struct hs_sim_plan *plan);

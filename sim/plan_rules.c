@@ -3,6 +3,7 @@
 #include "sim/plan_internal.h"
 
 #include "base/limits.h"
+#include "sim/fate.h"
 #include "sim/names.h"
 
 enum {
@@ -173,6 +174,28 @@ static void leave_kills_only(struct hs_sim_plan *plan)
 	plan->load.turns = plan->load.flushes = plan->load.hang_ups = false;
 }
 
+/* One server is troubled, and has a key with a rule as the others do. Reads that went to a copy there are given up after
+ * a while, so it is away for longer than that (sim/load_delay.c). */
+static void leave_one_troubled(struct hs_sim_plan *plan, struct hs_prng *prng)
+{
+	struct hs_sim_world_options *world = &plan->world;
+
+	hs_sim_plan_leave_one_troubled(plan, prng);
+	for (; world->rules_count < world->servers.masters; world->rules_count++)
+		world->rules[world->rules_count] = world->rules[world->rules_count - 1];
+	plan->load.registers = HS_SIM_FATE_KEYS;
+}
+
+static void leave_away_for_long(struct hs_sim_plan *plan)
+{
+	struct hs_sim_servers_options *servers = &plan->world.servers;
+
+	if (!servers->alone || plan->world.rules[0].copies == 0)
+		return;
+	servers->timeout_us = 1000000;
+	servers->down_us_max = 1000000;
+}
+
 /* Where a planted mistake can be seen. */
 static void help_mistake(struct hs_sim_plan *plan)
 {
@@ -193,6 +216,14 @@ static void help_mistake(struct hs_sim_plan *plan)
 		rule->swr_us = rule->stale_if_error_us = 0;
 		rule->copies = 3;
 		plan->load.writes = 5;
+		break;
+	case HS_SIM_COPY_WAITED_FOR:
+		draw_copies(plan, true);
+		plan->world.servers.act_us_max = 20000; /* when there are copies */
+		plan->world.servers.slow_us = 0;
+		plan->world.servers.stalls = true;
+		plan->world.servers.crashes = false;
+		plan->load.writes = 2;
 		break;
 	case HS_SIM_PROOF_AT_REPLY: /* the way there and back takes about as long as it may be old */
 		rule->stale_us = 1000;
@@ -286,15 +317,22 @@ static void help_mistake(struct hs_sim_plan *plan)
 	}
 }
 
+/* The mistake that is planted does nothing where nothing goes wrong. */
+static bool needs_faults(const struct hs_sim_plan *plan)
+{
+	enum hs_sim_mistake mistake = plan->world.engine.mistake;
+
+	return mistake == HS_SIM_DEAD_VOUCH || mistake == HS_SIM_BELIEVED_AFTER_MOVE ||
+	       mistake == HS_SIM_MISSING_BELIEVED || mistake == HS_SIM_UNKNOWN_RESENT ||
+	       (mistake != HS_SIM_NO_MISTAKE && hs_sim_plan_has_one_troubled(plan));
+}
+
 void hs_sim_plan_draw_rules(struct hs_sim_plan *plan, struct hs_prng *prng)
 {
 	struct hs_sim_world_options *world = &plan->world;
 	bool embedded =
 		one_in(prng, 8) && world->engine.mistake == HS_SIM_NO_MISTAKE && !plan->fleet;
-	bool faults = one_in(prng, 2) || world->engine.mistake == HS_SIM_DEAD_VOUCH ||
-		      world->engine.mistake == HS_SIM_BELIEVED_AFTER_MOVE ||
-		      world->engine.mistake == HS_SIM_MISSING_BELIEVED ||
-		      world->engine.mistake == HS_SIM_UNKNOWN_RESENT;
+	bool faults = one_in(prng, 2) || needs_faults(plan);
 	uint32_t most;
 
 	world->workers = ONE_OF(prng, 1, 2, 2, 3);
@@ -315,8 +353,11 @@ void hs_sim_plan_draw_rules(struct hs_sim_plan *plan, struct hs_prng *prng)
 		draw_replica_reads(plan);
 	if (!embedded && faults)
 		draw_faults(prng, plan);
+	if (!embedded && faults && hs_sim_plan_has_one_troubled(plan))
+		leave_one_troubled(plan, prng);
 	draw_copies(plan, false);
 	help_mistake(plan);
+	leave_away_for_long(plan);
 	most = 100 * (uint32_t)(plan->load.faults ? WRITES_FAULTS_MAX : WRITES_MAX) /
 	       plan->load.writes;
 	most = most < REQUESTS_MAX ? most : REQUESTS_MAX;

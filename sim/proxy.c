@@ -12,8 +12,6 @@
 
 #include <stdio.h>
 
-enum { TICK_US = 100000 };
-
 struct worker {
 	struct hs_sim_proxy *proxy;
 	uint32_t number;
@@ -244,8 +242,10 @@ static void flow_close(void *context, struct hs_pipe *pipe)
 
 static void flow_send(void *context, struct hs_pipe *pipe)
 {
-	(void)context;
-	hs_sim_wire_send(pipe->upstream.io);
+	struct worker *worker = context;
+
+	if (!hs_sim_misroute_delays(&worker->proxy->misroute, worker->flow, pipe))
+		hs_sim_wire_send(pipe->upstream.io);
 }
 
 static void flow_surprise(void *context)
@@ -358,7 +358,7 @@ static void tick_worker(void *context, void *target, uint64_t number)
 		return;
 	hs_flow_tick(worker->flow, now_of(proxy));
 	handled(worker);
-	plan(proxy, now_us(proxy) + TICK_US, tick_worker, worker);
+	plan(proxy, now_us(proxy) + HS_SIM_TICK_US, tick_worker, worker);
 }
 
 /* ---- the topology monitor ---- */
@@ -619,7 +619,7 @@ static void tick_subscriber(void *context, void *target, uint64_t number)
 	if (proxy->ended)
 		return;
 	hs_subscriber_tick(proxy->subscriber, now_us(proxy));
-	plan(proxy, now_us(proxy) + TICK_US, tick_subscriber, NULL);
+	plan(proxy, now_us(proxy) + HS_SIM_TICK_US, tick_subscriber, NULL);
 }
 
 /* ---- the host's calls ---- */
@@ -665,6 +665,8 @@ bool hs_sim_proxy_flush(struct hs_sim_proxy *proxy, uint32_t worker)
 {
 	struct hs_flow *flow = proxy->workers[worker].flow;
 
+	if (!proxy->ended)
+		hs_sim_misroute_resume(&proxy->misroute, flow);
 	if (proxy->ended || !hs_flow_needs_flush(flow) ||
 	    hs_sim_misroute_holds(&proxy->misroute, flow))
 		return false;
@@ -745,7 +747,8 @@ static void start_worker(struct hs_sim_proxy *proxy, uint32_t number)
 	worker->vouches = options.vouches = hs_vouches_create();
 	worker->flow = hs_flow_create(&options, &flow_calls, worker, worker->stats);
 	hs_flow_keep(worker->flow, proxy->options.liveness_us > 0);
-	plan(proxy, now_us(proxy) + 1 + hs_prng_below(&proxy->prng, TICK_US), tick_worker, worker);
+	plan(proxy, now_us(proxy) + 1 + hs_prng_below(&proxy->prng, HS_SIM_TICK_US), tick_worker,
+	     worker);
 }
 
 struct hs_sim_proxy *hs_sim_proxy_create(const struct hs_sim_proxy_options *options,
@@ -775,8 +778,8 @@ struct hs_sim_proxy *hs_sim_proxy_create(const struct hs_sim_proxy_options *opti
 	for (uint32_t i = 0; i < options->workers; i++)
 		start_worker(proxy, i);
 	proxy->subscriber = hs_subscriber_create(&subscriber, &subscriber_calls, proxy);
-	plan(proxy, now_us(proxy) + 1 + hs_prng_below(&proxy->prng, TICK_US), tick_subscriber,
-	     NULL);
+	plan(proxy, now_us(proxy) + 1 + hs_prng_below(&proxy->prng, HS_SIM_TICK_US),
+	     tick_subscriber, NULL);
 	proxy->monitor = hs_monitor_create(&monitor, &monitor_calls, proxy);
 	hs_monitor_start(proxy->monitor, now_us(proxy));
 	plan_monitor(proxy);

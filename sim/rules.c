@@ -4,6 +4,8 @@
 
 #include "absorb/shared.h"
 #include "base/mem.h"
+#include "core/reserved.h"
+#include "sim/cluster.h"
 #include "sim/names.h"
 
 #include <stdio.h>
@@ -103,6 +105,37 @@ bool hs_sim_world_may_be_old(const struct hs_sim_world *world, const struct hs_o
 	return false;
 }
 
+/* --- what others may have to wait for --- */
+
+static bool is_of_copies(const struct hs_op *op)
+{
+	return op->kind == HS_OP_COMMAND && op->argc > 1 && hs_is_reserved(op->argv[1]);
+}
+
+static bool goes_to_troubled(const struct hs_sim_world *world, const struct hs_op *op)
+{
+	return op->slot != HS_SLOT_NONE &&
+	       hs_sim_cluster_owner(world->cluster, op->slot) == world->options.servers.victim;
+}
+
+static void count_diverted(struct hs_sim_worker *worker, const struct hs_op *op)
+{
+	const struct hs_sim_world *world = worker->world;
+
+	if (world->options.servers.alone && is_of_copies(op) &&
+	    !(op->command->flags & HS_CMD_WRITE) && goes_to_troubled(world, op))
+		worker->heatsink->progress.diverted++;
+}
+
+static void count_internal(struct hs_sim_worker *worker, const struct hs_op *op)
+{
+	const struct hs_sim_world *world = worker->world;
+
+	if (world->options.servers.alone && (op->track || is_of_copies(op)) &&
+	    !goes_to_troubled(world, op))
+		worker->heatsink->progress.internal++;
+}
+
 /* --- one read for all --- */
 
 static bool is_same(const struct hs_op *a, const struct hs_op *b)
@@ -120,6 +153,7 @@ void hs_sim_rules_sent(struct hs_sim_worker *worker, const struct hs_op *op)
 {
 	struct hs_sim_world *world = worker->world;
 
+	count_diverted(worker, op);
 	if (!op->track || !(op->command->flags & HS_CMD_READONLY))
 		return;
 	/* Of copies that were turned off while they were being made nobody remembers that. */
@@ -139,8 +173,11 @@ void hs_sim_rules_sent(struct hs_sim_worker *worker, const struct hs_op *op)
 	world->fills[world->fills_count++] = (struct hs_sim_fetching){worker, op};
 }
 
-void hs_sim_rules_back(struct hs_sim_world *world, const struct hs_op *op)
+void hs_sim_rules_back(struct hs_sim_worker *worker, const struct hs_op *op)
 {
+	struct hs_sim_world *world = worker->world;
+
+	count_internal(worker, op);
 	for (size_t i = 0; i < world->fills_count; i++) {
 		if (world->fills[i].op == op)
 			world->fills[i--] = world->fills[--world->fills_count];

@@ -2,10 +2,10 @@
 
 #include "base/limits.h"
 #include "base/mem.h"
+#include "core/internal.h"
 #include "sim/stage.h"
 
 enum {
-	TICK_US = 100000,
 	HEAT_SETS = 4,
 	LINGER_US = 20000,
 	SETTLE_US_MAX = 120000000, /* whoever waits longer is never answered */
@@ -288,9 +288,20 @@ void hs_sim_world_settle(struct hs_sim_world *world)
 	}
 }
 
+/* HS_SIM_COPY_WAITED_FOR: none of its internal calls is ever late. */
+static void forget_timeouts(struct hs_core *core)
+{
+	while (!hs_list_empty(&core->internal_due))
+		hs_list_remove(core->internal_due.next);
+}
+
 void hs_sim_world_tick(struct hs_sim_world *world)
 {
+	bool waits = world->options.engine.mistake == HS_SIM_COPY_WAITED_FOR;
+
 	for (uint32_t i = 0; i < world->workers_count; i++) {
+		if (waits && world->workers[i].core)
+			forget_timeouts(world->workers[i].core);
 		if (world->workers[i].core)
 			hs_core_tick(world->workers[i].core, world->now);
 		hs_sim_after_core(world, i);
@@ -306,7 +317,7 @@ void hs_sim_world_set_fold(struct hs_sim_world *world, bool fold)
 void hs_sim_world_pass(struct hs_sim_world *world, uint64_t us)
 {
 	uint64_t end_us = world->now.mono_us + us;
-	uint64_t tick_us = world->now.mono_us + TICK_US;
+	uint64_t tick_us = world->now.mono_us + HS_SIM_TICK_US;
 
 	for (;;) {
 		uint64_t next_us = hs_sim_events_next_us(&world->events);
@@ -319,7 +330,7 @@ void hs_sim_world_pass(struct hs_sim_world *world, uint64_t us)
 			break;
 		set_time(world, tick_us);
 		hs_sim_world_tick(world);
-		tick_us += TICK_US;
+		tick_us += HS_SIM_TICK_US;
 	}
 	set_time(world, end_us);
 }

@@ -55,7 +55,7 @@ void hs_sim_rules_start(struct hs_sim_heatsink *heatsink);
 void hs_sim_rules_stop(struct hs_sim_heatsink *heatsink);
 /* A read that is to be kept is under way (nobody must be at the same already); any operation is back. */
 void hs_sim_rules_sent(struct hs_sim_worker *worker, const struct hs_op *op);
-void hs_sim_rules_back(struct hs_sim_world *world, const struct hs_op *op);
+void hs_sim_rules_back(struct hs_sim_worker *worker, const struct hs_op *op);
 /* A read of a key that has a contract. */
 bool hs_sim_world_may_be_old(const struct hs_sim_world *world, const struct hs_op *op);
 
