@@ -1,6 +1,8 @@
 #include "sim/guests_internal.h"
 
 #include "base/mem.h"
+#include "base/num.h"
+#include "sim/cluster.h"
 #include "wire/compose.h"
 
 #include <inttypes.h>
@@ -266,6 +268,18 @@ void hs_sim_guest_plan(struct hs_sim_guest *guest, uint64_t in_us)
 
 /* ---- beginning and end ---- */
 
+static void note_published(void *context, const struct hs_sim_ran *ran)
+{
+	struct hs_sim_guests *guests = context;
+	int64_t number;
+
+	if (ran->argc != 3 || !(hs_bytes_is_word(ran->argv[0], "publish") ||
+				hs_bytes_is_word(ran->argv[0], "spublish")))
+		return;
+	if (hs_num_parse_int(ran->argv[2], &number) && number >= 0 && number < guests->items_count)
+		guests->items[number].node = ran->node;
+}
+
 static struct hs_sim_guest *add(struct hs_sim_guests *guests, enum hs_sim_guest_role role)
 {
 	struct hs_sim_guest *guest = &guests->all[guests->count];
@@ -291,6 +305,8 @@ struct hs_sim_guests *hs_sim_guests_create(const struct hs_sim_guests_options *o
 
 	guests->options = *options;
 	guests->world = world;
+	world->ran = note_published;
+	world->ran_context = guests;
 	hs_prng_init(&guests->prng, hs_prng_next(&world->prng));
 	guests->all = hs_mem_zalloc(most * sizeof *guests->all);
 	for (uint32_t i = 0; i < options->poppers; i++) {

@@ -6,7 +6,9 @@
  *   - an element is popped once at most, in the order in which its client pushed, and none is lost
  *     but with an answer that nobody heard (law 4);
  *   - a message comes once at most, in the order in which its client published, and to nobody who has
- *     left; where nothing fails, all come that were published after a subscription was confirmed.
+ *     left; where nothing fails, all come that were published after a subscription was confirmed. Of a
+ *     Cluster once and in order only until heatsink has subscribed at another node (engine/redis/subscriber.h);
+ *     and the order is that of messages which the same node was given.
  *
  * They ask one thing after the other, or a few at once. One thread. */
 #ifndef HS_SIM_GUESTS_H
@@ -25,7 +27,6 @@ struct hs_sim_guests_options {
 	uint32_t timeout_us_max; /* of one that waits */
 	bool forever;		 /* some wait until they are told not to */
 	bool faults;  /* requests may be refused, or their outcome not known; and messages lost */
-	bool moving;  /* channels may be subscribed elsewhere: messages may be doubled, too */
 	bool crowded; /* there are few connections for those who wait */
 	bool hang_ups;
 };

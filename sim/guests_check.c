@@ -38,14 +38,15 @@ static struct hs_sim_guest_item *find_item(struct hs_sim_guest *guest, struct hs
 	return &guest->guests->items[value];
 }
 
-/* Nothing that its client gave behind it was got before. */
+/* Nothing that its client gave behind it, to the same node, was got before. */
 static bool is_in_order(const struct hs_sim_guests *guests, uint64_t got, uint32_t number)
 {
 	const struct hs_sim_guest_item *item = &guests->items[number], *other;
 
 	for (uint32_t i = number + 1; i < guests->items_count; i++) {
 		other = &guests->items[i];
-		if (got >> i & 1 && other->by == item->by && other->where == item->where)
+		if (got >> i & 1 && other->by == item->by && other->where == item->where &&
+		    other->node == item->node)
 			return false;
 	}
 	return true;
@@ -74,12 +75,28 @@ static void take_element(struct hs_sim_guest *guest, const struct hs_sim_guest_a
 	item->taken = true;
 }
 
+/* Whether its messages have come from one node all the time. */
+static bool has_stayed(const struct hs_sim_guest *guest, uint32_t topic)
+{
+	const struct hs_sim_world *world = guest->guests->world;
+	const uint64_t *reached = world->reached.of;
+	uint32_t heatsink = guest->client->worker / world->options.workers;
+
+	if (!world->options.servers.cluster)
+		return true;
+	if (topic == HS_SIM_GUEST_SHARD)
+		return reached[HS_SIM_REACHED_MOVES] == 0 &&
+		       reached[HS_SIM_REACHED_FAILOVERS] == 0 &&
+		       reached[HS_SIM_REACHED_TAKEOVERS] == 0;
+	return !hs_sim_proxy_home_has_moved(world->heatsinks[heatsink].proxy);
+}
+
 static void hear_message(struct hs_sim_guest *guest, uint32_t topic, struct hs_bytes payload,
 			 struct hs_bytes reply)
 {
 	uint32_t channel = hs_sim_guest_words[topic].channel, number = 0;
 	struct hs_sim_guest_item *item = find_item(guest, payload, true, channel, &number);
-	bool strictly = !guest->guests->options.moving;
+	bool strictly = has_stayed(guest, topic);
 
 	if (!item) {
 		complain(guest, HS_SIM_LAW_MESSAGES, "hears what was never published there", reply);

@@ -41,6 +41,7 @@ struct hs_sim_guest_item {
 	bool taken;	/* an element was popped */
 	uint32_t where; /* the list or the channel */
 	uint32_t by;	/* the connection that pushed or published it */
+	uint8_t node;	/* a message: to which it was published */
 	uint64_t asked; /* in steps */
 };
 

@@ -365,7 +365,6 @@ static void draw_guests(uint64_t seed, struct hs_sim_plan *plan, bool always, bo
 	guests->act_us_max = ONE_OF(&prng, 100, 1000, 5000);
 	guests->timeout_us_max = ONE_OF(&prng, 1000, 20000, 100000);
 	guests->faults = faults;
-	guests->moving = faults && plan->world.servers.cluster;
 	guests->forever = !faults;
 	guests->crowded = plan->world.servers.private_max < 100;
 	guests->hang_ups = one_in(&prng, 2);

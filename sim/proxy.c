@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "engine/redis/internal.h"
 #include "engine/redis/monitor.h"
-#include "engine/redis/subscriber.h"
+#include "engine/redis/subscriber_internal.h"
 #include "sim/cluster.h"
 #include "sim/misroute.h"
 #include "sim/runs.h"
@@ -44,6 +44,8 @@ struct hs_sim_proxy {
 	struct hs_slot_map *slots;
 	struct hs_monitor *monitor;
 	struct hs_subscriber *subscriber;
+	char home[HS_HOST_BYTES_MAX + 16]; /* where channels were subscribed last; "" */
+	bool home_has_moved;
 	struct hs_link messages;
 	uint64_t monitor_us; /* when its next tick is planned */
 	char trouble[HS_REDIS_WHY_BYTES];
@@ -148,6 +150,17 @@ static void close_wire(struct hs_sim_proxy *proxy, struct hs_upstream *upstream)
 	upstream->io = NULL;
 	if (wire)
 		hs_sim_wire_close(&wire, proxy->lost);
+}
+
+/* After every event of the subscriber. */
+static void note_home(struct hs_sim_proxy *proxy)
+{
+	const struct hs_subscriber_conn *home = proxy->subscriber->home;
+
+	if (!home || strcmp(home->text, proxy->home) == 0)
+		return;
+	proxy->home_has_moved = proxy->home_has_moved || proxy->home[0] != '\0';
+	snprintf(proxy->home, sizeof proxy->home, "%s", home->text);
 }
 
 /* ---- data pipes ---- */
@@ -437,6 +450,7 @@ static void monitor_routes(void *context, const struct hs_routes *routes)
 		tell(&proxy->workers[i], routes, NULL);
 	}
 	hs_subscriber_route(proxy->subscriber, now_us(proxy), routes);
+	note_home(proxy);
 	hs_routes_unref(&routes);
 }
 
@@ -530,6 +544,7 @@ static void subscriber_up(void *context, struct hs_upstream *upstream)
 	struct hs_sim_proxy *proxy = context;
 
 	hs_subscriber_up(proxy->subscriber, now_us(proxy), upstream);
+	note_home(proxy);
 }
 
 static void subscriber_down(void *context, struct hs_upstream *upstream, const char *why)
@@ -538,6 +553,7 @@ static void subscriber_down(void *context, struct hs_upstream *upstream, const c
 
 	upstream->io = NULL;
 	hs_subscriber_down(proxy->subscriber, now_us(proxy), upstream, why);
+	note_home(proxy);
 }
 
 static void subscriber_receive(void *context, struct hs_upstream *upstream, const char *data,
@@ -546,6 +562,7 @@ static void subscriber_receive(void *context, struct hs_upstream *upstream, cons
 	struct hs_sim_proxy *proxy = context;
 
 	hs_subscriber_receive(proxy->subscriber, now_us(proxy), upstream, data, len);
+	note_home(proxy);
 }
 
 static const struct hs_sim_wire_calls subscriber_wire_calls = {subscriber_up, subscriber_down,
@@ -619,6 +636,7 @@ static void tick_subscriber(void *context, void *target, uint64_t number)
 	if (proxy->ended)
 		return;
 	hs_subscriber_tick(proxy->subscriber, now_us(proxy));
+	note_home(proxy);
 	plan(proxy, now_us(proxy) + HS_SIM_TICK_US, tick_subscriber, NULL);
 }
 
@@ -640,6 +658,7 @@ enum hs_submit hs_sim_proxy_submit(struct hs_sim_proxy *proxy, struct hs_op *op)
 	case HS_OP_TRACK:
 	case HS_OP_UNTRACK:
 		hs_subscriber_ask(proxy->subscriber, now_us(proxy), op);
+		note_home(proxy);
 		return HS_SUBMIT_QUEUED;
 	default:
 		submitted = hs_flow_submit(proxy->workers[op->worker].flow, op);
@@ -659,6 +678,11 @@ bool hs_sim_proxy_unblock(struct hs_sim_proxy *proxy, struct hs_op *op, bool err
 	if (proxy->ended || proxy->options.mistake == HS_SIM_UNBLOCK_LOST)
 		return !proxy->ended;
 	return hs_flow_unblock(proxy->workers[op->worker].flow, op, error);
+}
+
+bool hs_sim_proxy_home_has_moved(const struct hs_sim_proxy *proxy)
+{
+	return proxy->home_has_moved;
 }
 
 bool hs_sim_proxy_flush(struct hs_sim_proxy *proxy, uint32_t worker)

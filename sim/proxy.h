@@ -59,6 +59,8 @@ void hs_sim_proxy_end(struct hs_sim_proxy *proxy, bool lost);
 void hs_sim_proxy_destroy(struct hs_sim_proxy **proxy);
 
 const struct hs_slot_map *hs_sim_proxy_slots(const struct hs_sim_proxy *proxy);
+/* Channels and patterns were subscribed at one node, and later at another one. */
+bool hs_sim_proxy_home_has_moved(const struct hs_sim_proxy *proxy);
 bool hs_sim_proxy_is_routed(
 	const struct hs_sim_proxy *proxy); /* all workers know where slots are */
 

@@ -224,6 +224,8 @@ void hs_sim_truth_ran_at(void *context, const struct hs_sim_ran *ran)
 	note_ran(world, "runs", ran);
 	if (!ran->conn)
 		return;
+	if (world->ran)
+		world->ran(world->ran_context, ran);
 	hs_sim_runs_ran(&world->runs, ran);
 	for (size_t i = 1; i < ran->argc; i++) {
 		if (number_of(world, ran->argv[i], &key))

@@ -69,6 +69,7 @@ struct hs_sim_world_options {
 struct hs_sim_world_options hs_sim_world_defaults(uint64_t seed);
 
 struct hs_sim_client;
+struct hs_sim_ran;
 
 /* A read under way that is to be kept, and the worker that asked for it. */
 struct hs_sim_fetching {
@@ -98,6 +99,9 @@ struct hs_sim_world {
 	struct hs_sim_past past;   /* what keys held; nothing is noted before it is made */
 	struct hs_sim_once once;   /* what servers have run, and must run once */
 	uint64_t tainted; /* a bit for each key whose order nobody can tell: sim/caches.c */
+	/* A server has run something; NULL: nobody wants to know. */
+	void (*ran)(void *context, const struct hs_sim_ran *ran);
+	void *ran_context;
 	/* A failover has lost what this key held; NULL: nobody wants to know. */
 	void (*lost)(void *context, uint32_t key);
 	void *lost_context;

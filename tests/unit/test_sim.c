@@ -745,6 +745,36 @@ static void test_mistakes_are_found_among_tracking_clients(void **state)
 				found[i].words);
 }
 
+/* In a schedule that was drawn without a mistake, in front of a Cluster in which things go wrong. */
+static bool is_heard_by_guests(enum hs_sim_mistake mistake, const char *words)
+{
+	struct hs_sim_runner runner;
+	bool heard = false;
+
+	hs_sim_runner_init(&runner, mistake);
+	for (uint64_t seed = 1; seed <= SCHEDULES && !heard; seed++) {
+		struct hs_sim_result result;
+		struct hs_sim_plan plan;
+
+		hs_sim_plan_draw(&plan, seed, HS_SIM_NO_MISTAKE, HS_SIM_ABOUT_FLEET);
+		if (plan.load.guests.listeners == 0 || !plan.load.guests.faults)
+			continue;
+		plan.world.engine.mistake = mistake;
+		heard = hs_sim_check_plan(&runner, &plan, &result) == HS_EINVAL &&
+			strstr(result.verdict.text, words);
+		hs_buf_deinit(&result.text);
+	}
+	hs_sim_runner_deinit(&runner);
+	return heard;
+}
+
+static void test_messages_are_judged_where_a_cluster_fails(void **state)
+{
+	(void)state;
+	assert_true(is_heard_by_guests(HS_SIM_MESSAGE_TWICE, "hears twice"));
+	assert_true(is_heard_by_guests(HS_SIM_MESSAGE_OVERTAKES, "hears behind a later one"));
+}
+
 static void test_the_same_seed_is_the_same_schedule(void **state)
 {
 	struct hs_sim_runner runner;
@@ -890,6 +920,7 @@ int main(void)
 		cmocka_unit_test(test_mistakes_are_found_in_front_of_servers),
 		cmocka_unit_test(test_mistakes_are_found_by_their_own_checkers),
 		cmocka_unit_test(test_mistakes_are_found_among_tracking_clients),
+		cmocka_unit_test(test_messages_are_judged_where_a_cluster_fails),
 		cmocka_unit_test(test_the_same_seed_is_the_same_schedule),
 		cmocka_unit_test(test_schedules_shrink),
 		cmocka_unit_test(test_a_larger_load),
