@@ -9,6 +9,7 @@ some seed, and no other one.
 """
 
 import os
+import random
 import sys
 import unittest
 
@@ -161,10 +162,11 @@ class TestFaults(Case):
         self.check(simulated_faults.FAULTS)
 
     def test_races(self):
-        truth, image = simulated_races.RealRaces(self.cluster), simulated_races.SimulatedRaces()
+        seed, image = random.randrange(2**32), simulated_races.SimulatedRaces()
+        truth = simulated_races.RealRaces(self.cluster, seed)
         self.addCleanup(image.end)
         for title, (script, answers) in simulated_races.RACES.items():
-            with self.subTest(title):
+            with self.subTest(title, seed=seed):
                 # A replica takes over once: see Real.failover.
                 runs = 1 if "takes_over 5" in script else RACE_RUNS
                 said = {simulated_races.answers(script, truth.run(script)) for _ in range(runs)}

@@ -44,10 +44,16 @@ def answers(script, heard):
 
 
 class RealRaces(RealFaults):
+    """How long moments are follows from the seed."""
+
     EXCHANGES = 150  # at most, in a moment
 
+    def __init__(self, cluster, seed):
+        super().__init__(cluster)
+        self.draw = random.Random(seed)
+
     def moment(self, _):
-        for _ in range(random.choice((0, 0, 1, 2, random.randint(0, self.EXCHANGES)))):
+        for _ in range(self.draw.choice((0, 0, 1, 2, self.draw.randint(0, self.EXCHANGES)))):
             self.ask_node(1, "PING")
 
     def takes_over(self, number):
