@@ -42,9 +42,12 @@ SCRIPTS = {
         "b: MULTI ; INCR x@0b ; EXEC", "c: WATCH y@0b", "end_move x@0b", "c: MULTI ; INCR y@0b ; EXEC",
         "b: WATCH x@0b ; MULTI ; INCR x@0b ; EXEC", "a: MGET x@0b y@0b"],
     "a failover": [
-        "connect a", "connect b 3", "a: SET x@2 1 ; SET y@2 1 ; GET x@1", "b: WATCH x@2", "failover 5", "agree",
+        "connect a", "connect b 3", "connect c", "a: SET x@2 1 ; SET y@2 1 ; GET x@1", "b: WATCH x@2",
+        "c: SET key0 1 ; GET key0 ; GET key0", "failover 5", "agree",
         "a: INCR x@2 ; GET x@2 ; MGET x@2 y@2", "b: MULTI ; INCR y@2 ; EXEC", "b: WATCH x@2 ; MULTI ; INCR y@2 ; EXEC",
-        "a: MSET x@2 7 y@2 8 ; INCR x@2 ; MGET x@2 y@2 x@1"],
+        "a: MSET x@2 7 y@2 8 ; INCR x@2 ; MGET x@2 y@2 x@1", "c: GET key0", "behind SET key0 2", "seen c key0 2",
+        "b: GET key0 ; STRLEN key0", "c: INCR key0 ; GET key0 ; SET key0 5 ; GET key0", "b: GET key0",
+        "behind SET key0 6", "seen b key0 6", "c: GET key0"],
     "a takeover that loses": [
         "connect a", "connect b 3", "a: SET x@0 1 ; SET y@0 1 ; SET z@0 1", "sync", "lag 3",
         "a: SET x@0 9 ; INCR y@0 ; DEL z@0 ; GET x@0", "stall 0", "thaw 3", "takeover 3", "agree", "thaw 0", "agree",
@@ -62,6 +65,12 @@ SCRIPTS = {
     "a key under a rule, while its server stands still": [
         "connect a", "connect b 3", "a: SET key1 1 ; GET key1 ; GET key1", "b: GET key1", "stall 1",
         "a: GET key1 ; GET key1", "b: GET key1 ; GET x@2", "thaw 1", "a: INCR key1 ; GET key1", "b: GET key1"],
+    "tracking a key under a rule": [
+        "connect t 3", "connect a", "connect b 3", "a: SET key1 1 ; GET key1 ; GET key1",
+        "t: CLIENT TRACKING ON ; GET key1", "a: SET key1 2 ; GET key1", "t> 1", "b: GET key1", "t: GET key1",
+        "behind SET key1 3", "t> 1", "seen a key1 3", "b: GET key1 ; EXISTS key1", "t: GET key1",
+        "b: INCR key1 ; GET key1", "t> 1", "a: GET key1 ; DEL key1 ; GET key1", "t: GET key1", "behind SET key1 5",
+        "t> 1", "seen b key1 5", "a: GET key1 ; GETRANGE key1 0 -1"],
     "tracking": [
         "connect t 3", "connect a", "a: SET x@0b 1 ; SET y@0b 1", "t: CLIENT TRACKING ON ; GET x@0b", "a: SET x@0b 2",
         "t> 1", "t: GET x@0b", "behind SET x@0b 3", "t> 1", "t: GET x@0b ; GET y@0b", "begin_move x@0b 1",
