@@ -361,4 +361,16 @@ static inline void failed(const struct asked *asked, const char *text)
 	assert_memory_equal(asked->reply.data, text, strlen(text));
 }
 
+static inline struct asked *make_exec(struct town *town, uint64_t watcher,
+				      struct hs_op_tx_command *commands, size_t count)
+{
+	struct asked *asked = make(town, 1, HS_CMD_ID_EXEC, 1, "EXEC");
+
+	asked->op.kind = HS_OP_EXEC;
+	asked->op.watcher = watcher;
+	asked->tx = (struct hs_op_tx){.commands = commands, .count = count};
+	asked->op.tx = &asked->tx;
+	return asked;
+}
+
 #endif

@@ -266,25 +266,6 @@ static void test_ask(void **state)
 	town_destroy(&town);
 }
 
-static void test_ask_of_a_node_not_yet_open(void **state)
-{
-	struct town *town = town_create(true, NULL);
-	struct asked *a = set(town, 1, 1, "SET a 1");
-
-	(void)state;
-	up(town, 1);
-	sent(town, 1, "SET a 1");
-	reply(town, 1, "-ASK 1 h:2\r\n");
-	up(town, 2);
-	pass(town, 100); /* asks again where the slot is, then there */
-	sent(town, 1, "SET a 1");
-	reply(town, 1, "-ASK 1 h:2\r\n");
-	sent(town, 2, "ASKING|SET a 1");
-	reply(town, 2, "+OK\r\n+OK\r\n");
-	got(a, "+OK\r\n");
-	town_destroy(&town);
-}
-
 static void test_again_later(void **state)
 {
 	struct town *town = town_create(true, NULL);
@@ -302,150 +283,6 @@ static void test_again_later(void **state)
 	reply(town, 1, "+OK\r\n+OK\r\n");
 	got(a, "+OK\r\n");
 	got(b, "+OK\r\n");
-	town_destroy(&town);
-}
-
-static void test_not_again_when_its_client_has_gone_on(void **state)
-{
-	struct town *town = town_create(true, NULL);
-	struct asked *a, *b;
-
-	(void)state;
-	a = set(town, 1, 1, "SET a 1");
-	b = set(town, 1, 1, "SET a 2");
-	up(town, 1);
-	sent(town, 1, "SET a 1|SET a 2");
-	reply(town, 1, "-LOADING Redis is loading the dataset in memory\r\n");
-	assert_false(a->done);
-	reply(town, 1, "+OK\r\n");
-	got(b, "+OK\r\n");
-	failed(a, "-LOADING"); /* sent again it would come behind b */
-	town_destroy(&town);
-}
-
-/* A move is undone between two commands of one pipeline: the owner sends the first on, and runs the second. */
-static void test_not_again_when_its_client_was_served_behind_it(void **state)
-{
-	struct town *town = town_create(true, NULL);
-	struct asked *a, *b, *c;
-
-	(void)state;
-	get(town, 9, 9000, "GET z");
-	up(town, 2);
-	sent(town, 2, "GET z");
-	reply(town, 2, "$-1\r\n");
-	a = set(town, 1, 1, "SET a 1");
-	b = set(town, 1, 1, "SET a 2");
-	up(town, 1);
-	sent(town, 1, "SET a 1|SET a 2");
-	reply(town, 1, "-ASK 1 h:2\r\n+OK\r\n");
-	got(b, "+OK\r\n");
-	c = set(town, 1, 1, "SET a 3"); /* one that nothing has run behind is tried again */
-	sent(town, 1, "SET a 3");
-	reply(town, 1, "-ASK 1 h:2\r\n");
-	sent(town, 2, "ASKING|SET a 1|ASKING|SET a 3");
-	reply(town, 2, "+OK\r\n-MOVED 1 h:1\r\n+OK\r\n-MOVED 1 h:1\r\n");
-	failed(a, "-CLUSTERDOWN slot on the move (MOVED 1 h:1); not run\r");
-	pass(town, 100);
-	sent(town, 1, "SET a 3");
-	reply(town, 1, "+OK\r\n");
-	got(c, "+OK\r\n");
-	town_destroy(&town);
-}
-
-/* Slot 1 moves from port 1 to port 2, which is connected. Client 1 sends `request`, client 2 a GET behind it. The
- * owner answers the first with ASK and serves the second, which is nobody's order but its own. */
-static struct asked *sent_on_beside_another(struct town *town, bool writes, const char *request)
-{
-	struct asked *a, *b;
-	char text[64];
-
-	get(town, 9, 9000, "GET z");
-	up(town, 2);
-	sent(town, 2, "GET z");
-	reply(town, 2, "$-1\r\n");
-	a = writes ? set(town, 1, 1, request) : get(town, 1, 1, request);
-	b = get(town, 2, 1, "GET c");
-	up(town, 1);
-	snprintf(text, sizeof text, "%s|GET c", request);
-	sent(town, 1, text);
-	reply(town, 1, "-ASK 1 h:2\r\n$1\r\nc\r\n");
-	got(b, "$1\r\nc\r\n");
-	snprintf(text, sizeof text, "ASKING|%s", request);
-	sent(town, 2, text);
-	return a;
-}
-
-static void test_again_when_another_client_was_served_behind_it(void **state)
-{
-	struct town *town = town_create(true, NULL);
-	struct asked *a = sent_on_beside_another(town, true, "MSET a 1 b 1");
-
-	(void)state;
-	reply(town, 2, "+OK\r\n-TRYAGAIN Multiple keys request during rehashing of slot\r\n");
-	assert_false(a->done);
-	pass(town, 100);
-	sent(town, 1, "MSET a 1 b 1");
-	reply(town, 1, "+OK\r\n");
-	got(a, "+OK\r\n");
-	town_destroy(&town);
-
-	town = town_create(true, NULL);
-	a = sent_on_beside_another(town, false, "GET a");
-	down(town, 2);
-	assert_false(a->done);
-	pass(town, 100);
-	sent(town, 1, "GET a");
-	reply(town, 1, "$-1\r\n");
-	got(a, "$-1\r\n");
-	town_destroy(&town);
-}
-
-/* It was not sent on: the connection to the next owner was not ready. */
-static void test_again_when_the_next_owner_is_not_connected_yet(void **state)
-{
-	struct town *town = town_create(true, NULL);
-	struct asked *a = set(town, 1, 1, "SET a 1"), *b = get(town, 2, 1, "GET c");
-
-	(void)state;
-	up(town, 1);
-	sent(town, 1, "SET a 1|GET c");
-	reply(town, 1, "-ASK 1 h:3\r\n$1\r\nc\r\n");
-	got(b, "$1\r\nc\r\n");
-	pass(town, 100);
-	sent(town, 1, "SET a 1");
-	reply(town, 1, "-ASK 1 h:3\r\n");
-	assert_false(a->done);
-	up(town, 3);
-	pass(town, 100);
-	sent(town, 1, "SET a 1");
-	reply(town, 1, "-ASK 1 h:3\r\n");
-	sent(town, 3, "ASKING|SET a 1");
-	reply(town, 3, "+OK\r\n+OK\r\n");
-	got(a, "+OK\r\n");
-	town_destroy(&town);
-}
-
-/* The owner has run its client's next one: it goes nowhere else, wherever it is sent on to. */
-static void test_not_sent_on_when_its_client_was_served_behind_it(void **state)
-{
-	struct town *town = town_create(true, NULL);
-	struct asked *a, *b;
-
-	(void)state;
-	get(town, 9, 9000, "GET z");
-	up(town, 2);
-	sent(town, 2, "GET z");
-	reply(town, 2, "$-1\r\n");
-	a = set(town, 1, 1, "SET a 1");
-	b = set(town, 1, 1, "SET a 2");
-	up(town, 1);
-	sent(town, 1, "SET a 1|SET a 2");
-	reply(town, 1, "-ASK 1 h:2\r\n+OK\r\n");
-	got(b, "+OK\r\n");
-	sent(town, 2, "ASKING|SET a 1");
-	reply(town, 2, "+OK\r\n-ASK 1 h:1\r\n");
-	failed(a, "-CLUSTERDOWN slot on the move (ASK 1 h:1); not run\r");
 	town_destroy(&town);
 }
 
@@ -691,18 +528,6 @@ static void test_waiting_follow_a_failover(void **state)
 
 /* ---- transactions and pipes for one client ---- */
 
-static struct asked *make_exec(struct town *town, uint64_t watcher,
-			       struct hs_op_tx_command *commands, size_t count)
-{
-	struct asked *asked = make(town, 1, HS_CMD_ID_EXEC, 1, "EXEC");
-
-	asked->op.kind = HS_OP_EXEC;
-	asked->op.watcher = watcher;
-	asked->tx = (struct hs_op_tx){.commands = commands, .count = count};
-	asked->op.tx = &asked->tx;
-	return asked;
-}
-
 static struct asked *watch(struct town *town, uint64_t watcher, enum hs_op_kind kind)
 {
 	struct asked *asked = make(town, watcher, HS_CMD_ID_WATCH, 1, "WATCH a");
@@ -744,48 +569,6 @@ static void test_a_transaction(void **state)
 	sent(town, 1, "MULTI|INCR a|INCR a|EXEC");
 	reply(town, 1, "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:5\r\n:6\r\n");
 	got(again, "*3\r\n:5\r\n+PONG\r\n:6\r\n");
-	town_destroy(&town);
-}
-
-/* Of a transaction's keys some have moved and some not: ASK sends all of it on. */
-static void test_a_transaction_that_is_sent_on(void **state)
-{
-	struct town *town = town_create(true, NULL);
-	struct hs_bytes incr[] = {HS_LIT("INCR"), HS_LIT("a")},
-			read[] = {HS_LIT("GET"), HS_LIT("b")};
-	struct hs_op_tx_command commands[] = {
-		{.command = hs_command_by_id(HS_CMD_ID_INCR), .argv = incr, .argc = 2},
-		{.command = hs_command_by_id(HS_CMD_ID_GET), .argv = read, .argc = 2},
-	};
-	struct asked *exec, *later;
-
-	(void)state;
-	get(town, 9, 9000, "GET z");
-	up(town, 2);
-	sent(town, 2, "GET z");
-	reply(town, 2, "$-1\r\n");
-	exec = submit(town, make_exec(town, 0, commands, 2));
-	up(town, 1);
-	sent(town, 1, "MULTI|INCR a|GET b|EXEC");
-	reply(town, 1, "+OK\r\n-ASK 1 h:2\r\n+QUEUED\r\n-EXECABORT\r\n");
-	sent(town, 2, "ASKING|MULTI|INCR a|GET b|EXEC");
-	/* What its client asks next of a key that has not moved waits for it. */
-	later = set(town, exec->op.client, 1, "SET b 2");
-	sent(town, 1, "");
-	reply(town, 2, "+OK\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:1\r\n$1\r\n1\r\n");
-	got(exec, "*2\r\n:1\r\n$1\r\n1\r\n");
-	sent(town, 1, "SET b 2");
-	reply(town, 1, "+OK\r\n");
-	got(later, "+OK\r\n");
-	/* One that is under way already may run first: then the transaction is refused. */
-	exec = submit(town, make_exec(town, 0, commands, 2));
-	later = set(town, exec->op.client, 1, "SET b 3");
-	sent(town, 1, "MULTI|INCR a|GET b|EXEC|SET b 3");
-	reply(town, 1, "+OK\r\n-ASK 1 h:2\r\n+QUEUED\r\n-EXECABORT\r\n");
-	sent(town, 2, "");
-	reply(town, 1, "+OK\r\n");
-	got(later, "+OK\r\n");
-	failed(exec, "-CLUSTERDOWN slot on the move (ASK 1 h:2); not run\r");
 	town_destroy(&town);
 }
 
@@ -956,13 +739,7 @@ int main(void)
 		cmocka_unit_test(test_moved_nobody_knows_where_to),
 		cmocka_unit_test(test_moved_in_circles_ends),
 		cmocka_unit_test(test_ask),
-		cmocka_unit_test(test_ask_of_a_node_not_yet_open),
 		cmocka_unit_test(test_again_later),
-		cmocka_unit_test(test_not_again_when_its_client_has_gone_on),
-		cmocka_unit_test(test_not_again_when_its_client_was_served_behind_it),
-		cmocka_unit_test(test_again_when_another_client_was_served_behind_it),
-		cmocka_unit_test(test_again_when_the_next_owner_is_not_connected_yet),
-		cmocka_unit_test(test_not_sent_on_when_its_client_was_served_behind_it),
 		cmocka_unit_test(test_a_refusal_that_stays),
 		cmocka_unit_test(test_what_a_lost_connection_means),
 		cmocka_unit_test(test_half_a_request_is_none),
@@ -975,7 +752,6 @@ int main(void)
 		cmocka_unit_test(test_garbage_and_what_nobody_asked),
 		cmocka_unit_test(test_waiting_follow_a_failover),
 		cmocka_unit_test(test_a_transaction),
-		cmocka_unit_test(test_a_transaction_that_is_sent_on),
 		cmocka_unit_test(test_watch_has_a_pipe_for_itself),
 		cmocka_unit_test(test_a_watch_that_is_lost),
 		cmocka_unit_test(test_a_watch_whose_slot_moves),

@@ -26,18 +26,6 @@ static struct asked *make_watch(struct town *town, enum hs_op_kind kind, bool wa
 	return asked;
 }
 
-static struct asked *make_exec(struct town *town, uint64_t watcher,
-			       struct hs_op_tx_command *commands, size_t count)
-{
-	struct asked *asked = make(town, 7, HS_CMD_ID_EXEC, 1, "EXEC");
-
-	asked->op.kind = HS_OP_EXEC;
-	asked->op.watcher = watcher;
-	asked->tx = (struct hs_op_tx){commands, count};
-	asked->op.tx = &asked->tx;
-	return asked;
-}
-
 static struct asked *make_script(struct town *town, struct hs_command *row, const char *name,
 				 const char *text)
 {

@@ -207,21 +207,29 @@ static void keep_redirect(struct hs_op *op, struct hs_bytes reply)
 	op->engine_state |= HS_STATE_RETURNED;
 }
 
-/* To the node that its slot is moving to. Of a command that is not EXEC all keys are there, and a later command of the
- * client for one of them is sent on, too, behind it. Of EXEC some may be where they were: the slot's later commands wait
- * for it, and it does not go where one of its client is under way already. */
+/* Whether a command that is answered ASK may go to the node that its slot is moving to. Of a command that is not EXEC all
+ * keys are there, and a later command of the client for one of them is sent on, too, behind it. Of EXEC some may be where
+ * they were: so the slot's later commands wait for it, and it does not go while one of its client is under way. */
+static bool may_go_on(const struct hs_flow *flow, const struct hs_pipe *pipe,
+		      const struct hs_op *op, const struct hs_slot_hold *hold)
+{
+	if (op->engine_state & HS_STATE_OVERTAKEN)
+		return false;
+	if (op->kind != HS_OP_EXEC)
+		return !hold;
+	return (!hold || !hold->back.first || hold->back.first->engine_order > op->engine_order) &&
+	       !is_followed(flow, op, pipe->in_flight.first, false) &&
+	       !is_followed(flow, op, pipe->waiting.first, false);
+}
+
 static bool send_on(struct hs_flow *flow, const struct hs_pipe *pipe, struct hs_op *op,
 		    struct hs_node *node)
 {
 	struct hs_slot_state *state = hs_flow_slot_state(flow, hs_flow_slot(flow, op));
-	bool exec = op->kind == HS_OP_EXEC;
 
-	if (state->hold || (op->engine_state & HS_STATE_OVERTAKEN) ||
-	    (exec && (is_followed(flow, op, pipe->in_flight.first, false) ||
-		      is_followed(flow, op, pipe->waiting.first, false))) ||
-	    !hs_flow_send(flow, node, op, true))
+	if (!may_go_on(flow, pipe, op, state->hold) || !hs_flow_send(flow, node, op, true))
 		return false;
-	if (exec)
+	if (op->kind == HS_OP_EXEC)
 		state->sent_to = node->number;
 	return true;
 }

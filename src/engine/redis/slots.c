@@ -201,8 +201,8 @@ bool hs_slot_place(struct hs_flow *flow, struct hs_op *op, uint16_t slot)
 	return hs_slot_is_held(state) ? park(flow, op, slot) : send(flow, op, slot, state);
 }
 
-/* Sends what was parked, if the slot is ready for it. The hold stays until it is empty: what is
- * submitted meanwhile queues up in it. */
+/* Sends what was parked, if the slot is ready for it. The hold stays until it is empty: what is submitted meanwhile
+ * queues up in it. A transaction that was turned away goes by itself: if it is answered ASK again, it may be sent on. */
 void hs_flow_release(struct hs_flow *flow, uint16_t slot)
 {
 	struct hs_slot_state *state = hs_flow_slot_state(flow, slot);
@@ -213,11 +213,18 @@ void hs_flow_release(struct hs_flow *flow, uint16_t slot)
 		return;
 	hold->releasing = true;
 	while ((op = hs_ops_pop(&hold->back)) || (op = hs_ops_pop(&hold->fresh))) {
+		bool alone = op->kind == HS_OP_EXEC && (op->engine_state & HS_STATE_RETURNED);
+
 		flow->parked--;
 		op->out->len = 0;
 		if (!send(flow, op, slot, state))
 			hs_flow_finish(flow, op);
+		else if (alone)
+			break;
 	}
+	hold->releasing = false;
+	if (op)
+		return;
 	hs_list_remove(&hold->link);
 	hs_mem_free(&state->hold);
 }
