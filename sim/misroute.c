@@ -76,6 +76,19 @@ static void swap_held(struct hs_flow *flow)
 	}
 }
 
+/* HS_SIM_ASKED_REFUSED, HS_SIM_EMPTY_FORGOTTEN. */
+static void give_up_asked(const struct hs_sim_misroute *misroute, struct hs_node *node)
+{
+	if (misroute->mistake == HS_SIM_EMPTY_FORGOTTEN)
+		node->asked_us = 0;
+	for (uint32_t i = 0; misroute->mistake == HS_SIM_ASKED_REFUSED && i < 2; i++) {
+		for (struct hs_op *op = node->shared[i].in_flight.first; op; op = op->next) {
+			if (op->engine_state & HS_STATE_ASKED)
+				op->engine_state |= HS_STATE_OVERTAKEN;
+		}
+	}
+}
+
 static void believe(struct hs_sim_misroute *misroute, uint16_t number)
 {
 	struct hs_node *node = misroute->flow->nodes[number];
@@ -96,6 +109,8 @@ static void believe(struct hs_sim_misroute *misroute, uint16_t number)
 		atomic_store(&fetch->vouch->proved_us, now_us);
 	if (node && node->master && misroute->mistake == HS_SIM_REPLICA_UNPROVED)
 		node->proved_us = now_us;
+	if (node)
+		give_up_asked(misroute, node);
 }
 
 void hs_sim_misroute_after(struct hs_sim_misroute *misroute)

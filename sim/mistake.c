@@ -56,6 +56,8 @@ static const struct {
 	[HS_SIM_REPLICA_UNPROVED] = {"replica-unproved", HS_SIM_IN_RULES, LAW(3)},
 	[HS_SIM_COVER_LOST] = {"cover-lost", HS_SIM_IN_CACHES_FAULTS, LAW(HS_SIM_LAW_CACHES)},
 	[HS_SIM_REDIRECT_OVERTAKES] = {"redirect-overtakes", HS_SIM_IN_MOVES, LAW(2)},
+	[HS_SIM_ASKED_REFUSED] = {"asked-refused", HS_SIM_IN_MOVES, LAW(HS_SIM_LAW_SERVES)},
+	[HS_SIM_EMPTY_FORGOTTEN] = {"empty-forgotten", HS_SIM_IN_MOVES, LAW(HS_SIM_LAW_SERVES)},
 	[HS_SIM_WRITE_RESENT] = {"write-resent", HS_SIM_IN_SERVERS, LAW(2) | LAW(4)},
 	[HS_SIM_FAILOVER_RESENT] = {"failover-resent", HS_SIM_IN_FAILOVERS, LAW(2) | LAW(4)},
 	[HS_SIM_MSET_RESENT] = {"mset-resent", HS_SIM_IN_SERVERS, LAW(2) | LAW(4)},

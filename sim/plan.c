@@ -25,6 +25,8 @@ enum {
 	LIMITS_SEED = 0x11a1,
 	PIPELINE_ONE_IN = 8,
 	HOT_KEYS_ONE_IN = 8,
+	EMPTY_SEED = 0xe397,
+	EMPTY_ONE_IN = 4,
 };
 
 /* --- drawing --- */
@@ -497,6 +499,32 @@ static void draw_limits(struct hs_sim_plan *plan)
 		core->hot.keys_max = ONE_OF(&prng, 1, 1, 2);
 }
 
+/* A slot that moves to a master without slots moves where no map leads. Clients that track keys hear of what happens there
+ * when heatsink next looks at the slots (engine/redis/subscriber.h), after most schedules. */
+static void draw_empty(struct hs_sim_plan *plan)
+{
+	struct hs_sim_servers_options *servers = &plan->world.servers;
+	enum hs_sim_mistake mistake = plan->world.engine.mistake;
+	struct hs_prng prng;
+
+	hs_prng_init(&prng, plan->seed ^ EMPTY_SEED);
+	if (mistake == HS_SIM_EMPTY_FORGOTTEN || mistake == HS_SIM_ASKED_REFUSED) {
+		plan->load.depth_max = 1;
+		plan->load.registers = 2;
+		plan->world.core.fold = false;
+		plan->world.tied = 1; /* a move may last */
+		servers->moves = true;
+		servers->act_us_max = 500;
+		servers->timeout_us = 1000000;
+		servers->stalls = servers->crashes = servers->partitions = false;
+		servers->kills = servers->deaths = servers->failovers = false;
+	}
+	servers->one_empty = mistake == HS_SIM_EMPTY_FORGOTTEN ||
+			     (mistake == HS_SIM_NO_MISTAKE && servers->on && servers->cluster &&
+			      servers->moves && !servers->alone && !plan->has_caches &&
+			      one_in(&prng, EMPTY_ONE_IN));
+}
+
 static void draw(struct hs_sim_plan *plan, uint64_t seed, enum hs_sim_mistake mistake,
 		 enum hs_sim_about about)
 {
@@ -561,6 +589,7 @@ void hs_sim_plan_draw(struct hs_sim_plan *plan, uint64_t seed, enum hs_sim_mista
 	draw_lone_deaths(plan);
 	draw_tied(plan);
 	draw_limits(plan);
+	draw_empty(plan);
 }
 
 /* --- for people --- */
@@ -575,6 +604,7 @@ static void describe_servers(const struct hs_sim_plan *plan, struct hs_buf *text
 		{"connections are lost", servers->lose_one_in > 0},
 		{"connections fall silent", servers->mute_one_in > 0},
 		{"slots move", servers->moves},
+		{"one master has no slots", servers->one_empty},
 		{"failovers", servers->failovers},
 		{"failovers lose writes", servers->lossy},
 		{"servers stall", servers->stalls},
@@ -663,7 +693,7 @@ static void simplify_world(struct hs_sim_plan *plan, uint32_t number)
 		world->servers.lose_one_in = world->servers.mute_one_in = 0;
 		break;
 	case 3:
-		world->servers.moves = false;
+		world->servers.moves = world->servers.one_empty = false;
 		break;
 	case 4:
 		world->servers.failovers = world->servers.lossy = false;
