@@ -317,6 +317,11 @@ static inline struct hs_private_pipe *hs_private_at(struct hs_link *link)
 {
 	return hs_list_entry(link, struct hs_private_pipe, link);
 }
+/* That an operation is under way on; NULL: on none. */
+static inline struct hs_private_pipe *hs_private_of(const struct hs_op *op)
+{
+	return op->engine_state & HS_STATE_ASKED ? NULL : op->engine_data;
+}
 enum hs_submit hs_private_submit(struct hs_flow *flow, struct hs_op *op);
 bool hs_private_is_for(const struct hs_op *op);
 void hs_private_tick(struct hs_flow *flow);

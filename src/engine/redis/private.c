@@ -357,7 +357,7 @@ static void down(struct hs_flow *flow, struct hs_pipe *pipe, bool was_up, const 
 
 void hs_flow_cancel(struct hs_flow *flow, struct hs_op *op)
 {
-	struct hs_private_pipe *priv = op->engine_data;
+	struct hs_private_pipe *priv = hs_private_of(op);
 
 	/* The server must not serve it any more: what it would pop would be lost. */
 	if (priv)

@@ -46,7 +46,7 @@ void hs_unblock_send(struct hs_flow *flow, struct hs_private_pipe *priv)
 
 bool hs_flow_unblock(struct hs_flow *flow, struct hs_op *op, bool error)
 {
-	struct hs_private_pipe *priv = op->engine_data;
+	struct hs_private_pipe *priv = hs_private_of(op);
 	const struct hs_upstream *upstream = priv ? &priv->pipe.upstream : NULL;
 
 	if (!priv || upstream->close_reason ||
