@@ -120,7 +120,8 @@ static void explain_refusal(struct hs_greeting *greeting, struct hs_bytes text)
  * data, or refuse PING while it cannot save (MISCONF) or has lost its master (MASTERDOWN). */
 static bool is_harmless(const struct hs_greeting *greeting, struct hs_bytes text)
 {
-	static const char *const refuses[] = {"NOAUTH", "DENIED", "ERR max number of clients"};
+	static const char *const refuses[] = {"NOAUTH", "DENIED", "ERR max number of clients",
+					      "ERR this port speaks TLS only"};
 
 	if (!greeting->options.classic)
 		return false;

@@ -241,9 +241,11 @@ static void test_a_classic_greeting_that_is_refused(void **state)
 		"-NOPERM this user has no permissions to run the 'ping' command\r\n",
 		"-ERR unknown command 'PING'\r\n",
 		"-some proxy's own words\r\n"};
-	static const char *const refuses[] = {"-NOAUTH Authentication required.\r\n",
-					      "-DENIED Redis is running in protected mode\r\n",
-					      "-ERR max number of clients reached\r\n"};
+	static const char *const refuses[] = {
+		"-NOAUTH Authentication required.\r\n",
+		"-DENIED Redis is running in protected mode\r\n",
+		"-ERR this port speaks TLS only: connect with TLS\r\n",
+		"-ERR max number of clients reached\r\n"};
 	struct hs_login anybody = login("", "", 0), user = login("me", "pw", 0);
 
 	(void)state;
