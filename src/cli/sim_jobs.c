@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 enum {
-	BLOCK = 32, /* schedules taken at a time */
-	MMAP_BYTES = 128 << 10,
+	BLOCK = 32,	       /* schedules taken at a time */
+	KEPT_BYTES = 64 << 20, /* of memory, by each process */
 };
 
 struct board {
@@ -63,8 +63,11 @@ static void work(struct board *board, const struct hs_sim_job_options *options, 
 {
 	struct hs_sim_runner runner;
 
-	/* Tables that a schedule hardly touches come from the system as zeroes, again and again. */
-	mallopt(M_MMAP_THRESHOLD, MMAP_BYTES);
+	/* What a schedule frees the next one takes: giving it back to the system and getting it anew cost up to half
+	 * of a schedule's time. */
+	mallopt(M_MMAP_MAX, 0);
+	mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
+	mallopt(M_TOP_PAD, KEPT_BYTES);
 	hs_sim_runner_init(&runner, options->mistake);
 	runner.about = options->about;
 	while (!atomic_load(&board->stop) && atomic_load(&board->failed) == 0) {
