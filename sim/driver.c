@@ -195,12 +195,15 @@ static void check_tracked(struct hs_sim_world *world, struct hs_sim_worker *work
 	uint64_t keys = hs_counter_get(&hs_push_stats(worker->core)->tracking_keys);
 	uint64_t under_way = hs_counter_get(&hs_core_stats(worker->core)->inflight);
 	uint64_t most = world->options.core.tracking_keys_max / world->options.workers;
+	/* What was under way before this event may have been answered in it. */
+	uint64_t more = under_way > worker->under_way_before ? under_way : worker->under_way_before;
 
+	worker->under_way_before = under_way;
 	most = most > 0 ? most : 1;
 	if (keys <= most)
 		worker->tracked_more = 0;
-	else if (world->cluster && under_way > worker->tracked_more)
-		worker->tracked_more = under_way;
+	else if (world->cluster && more > worker->tracked_more)
+		worker->tracked_more = more;
 	if (keys > most + worker->tracked_more)
 		hs_sim_verdict_set(&world->broken, 6,
 				   "worker %u tracks %" PRIu64 " keys, with a limit of %" PRIu64,

@@ -73,8 +73,9 @@ static bool only_moves(const struct hs_sim_servers_options *servers)
 }
 
 /* What cannot be answered because its slot is on the move is tried again for as long as requests wait, unless its client
- * has asked for something behind it, which may have run; and what is sent on with ASK is answered where all servers are
- * well and there is time for some tries. What was folded went with others, and WATCH has a connection of its own, on which nothing is tried again. */
+ * has asked for something behind it, which may have run; and what has one key and is sent on with ASK, behind nothing of
+ * its client, is answered where all servers are well and there is time for some tries. What was folded went with others, and WATCH has a connection of
+ * its own, on which nothing is tried again. */
 static void check_patience(struct hs_sim_actor *actor, const struct hs_sim_ask *ask,
 			   struct hs_bytes text)
 {
@@ -82,14 +83,15 @@ static void check_patience(struct hs_sim_actor *actor, const struct hs_sim_ask *
 	const struct hs_sim_world_options *world = &load->world->options;
 	uint64_t waited_us = (uint64_t)(load->world->now.wall_us - ask->ops[0].asked_us);
 	bool moves = begins(text, "CLUSTERDOWN ") && has(text, "on the move");
-	bool asked = moves && has(text, "(ASK ") && world->servers.timeout_us >= TRIES_US &&
+	bool asked = moves && load->options.depth_max == 1 && has(text, "(ASK ") &&
+		     ask->expect == HS_SIM_EXPECT_ANSWER && world->servers.timeout_us >= TRIES_US &&
 		     only_moves(&world->servers);
 
 	if (!load->world->cluster || world->core.fold || hs_sim_load_has_rules(load) ||
 	    ask->ops_count == 0 || ask->watched || actor->asks_asked != actor->asks_head)
 		return;
-	if (asked ||
-	    (waited_us < world->servers.timeout_us && (moves || begins(text, "TRYAGAIN "))))
+	if (asked || (waited_us < world->servers.timeout_us / 10 * 9 &&
+		      (moves || begins(text, "TRYAGAIN "))))
 		hs_sim_verdict_set(&load->verdict, HS_SIM_LAW_SERVES,
 				   "client %u was refused key%u after %" PRIu64
 				   " us, with nothing asked behind it: %.*s",

@@ -19,6 +19,7 @@ struct hs_sim_worker {
 	uint64_t turn_us;  /* when the last change of options does */
 	uint64_t
 		tracked_more; /* requests that were under way since it tracks more keys than the limit says */
+	uint64_t under_way_before; /* requests, when that was looked at last */
 	uint64_t peer_us; /* when the last message of another worker does: they keep their order */
 	uint64_t news_us; /* when the last piece of news gets there: they keep their order */
 };

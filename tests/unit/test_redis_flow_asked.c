@@ -245,6 +245,38 @@ static void test_transactions_that_are_sent_on(void **state)
 	town_destroy(&town);
 }
 
+/* One that cannot run yet lets others pass: they are sent behind it every second time. */
+static void test_a_transaction_that_has_to_wait_holds_up_nobody(void **state)
+{
+	struct town *town = town_create(true, NULL);
+	struct hs_bytes incr[] = {HS_LIT("INCR"), HS_LIT("a")};
+	struct hs_op_tx_command commands[] = {
+		{.command = hs_command_by_id(HS_CMD_ID_INCR), .argv = incr, .argc = 2},
+	};
+	struct asked *exec, *other;
+
+	(void)state;
+	get(town, 9, 9000, "GET z");
+	up(town, 2);
+	sent(town, 2, "GET z");
+	reply(town, 2, "$-1\r\n");
+	exec = submit(town, make_exec(town, 0, commands, 1));
+	up(town, 1);
+	sent(town, 1, "MULTI|INCR a|EXEC");
+	reply(town, 1, "+OK\r\n-ASK 1 h:2\r\n-EXECABORT\r\n");
+	sent(town, 2, "ASKING|MULTI|INCR a|EXEC");
+	other = get(town, 2, 1, "GET b");
+	reply(town, 2, "+OK\r\n+OK\r\n+QUEUED\r\n-TRYAGAIN later\r\n");
+	pass(town, 100);
+	sent(town, 1, "MULTI|INCR a|EXEC|GET b");
+	reply(town, 1, "+OK\r\n-ASK 1 h:2\r\n-EXECABORT\r\n$1\r\nb\r\n");
+	got(other, "$1\r\nb\r\n");
+	sent(town, 2, "ASKING|MULTI|INCR a|EXEC");
+	reply(town, 2, "+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n:1\r\n");
+	got(exec, "*1\r\n:1\r\n");
+	town_destroy(&town);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -256,6 +288,7 @@ int main(void)
 		cmocka_unit_test(test_not_sent_on_when_its_client_was_served_behind_it),
 		cmocka_unit_test(test_a_transaction_that_is_sent_on),
 		cmocka_unit_test(test_transactions_that_are_sent_on),
+		cmocka_unit_test(test_a_transaction_that_has_to_wait_holds_up_nobody),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

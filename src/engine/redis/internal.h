@@ -34,6 +34,8 @@ enum {
 	HS_STATE_MIXED = 1 << 7,    /* changes were told in the middle of EXEC's reply */
 	/* A later one of its client and slot has run while it was under way with ASKED. */
 	HS_STATE_OVERTAKEN = 1 << 8,
+	HS_STATE_ALONE =
+		1 << 9, /* EXEC, parked: nothing of its slot is sent behind it the next time */
 };
 
 /* The parked operations of one slot. */

@@ -207,19 +207,18 @@ static void keep_redirect(struct hs_op *op, struct hs_bytes reply)
 	op->engine_state |= HS_STATE_RETURNED;
 }
 
-/* Whether a command that is answered ASK may go to the node that its slot is moving to. Of a command that is not EXEC all
- * keys are there, and a later command of the client for one of them is sent on, too, behind it. Of EXEC some may be where
- * they were: so the slot's later commands wait for it, and it does not go while one of its client is under way. */
+/* Whether a command that is answered ASK may go to the node that its slot is moving to: none that came before it is
+ * parked. Of a command that is not EXEC all keys are there, and a later command of the client for one of them is sent on,
+ * too, behind it. Of EXEC some may be where they were: so the slot's later commands wait for it, and it does not go while
+ * one of its client is under way. */
 static bool may_go_on(const struct hs_flow *flow, const struct hs_pipe *pipe,
 		      const struct hs_op *op, const struct hs_slot_hold *hold)
 {
-	if (op->engine_state & HS_STATE_OVERTAKEN)
+	if ((op->engine_state & HS_STATE_OVERTAKEN) ||
+	    (hold && hold->back.first && hold->back.first->engine_order < op->engine_order))
 		return false;
-	if (op->kind != HS_OP_EXEC)
-		return !hold;
-	return (!hold || !hold->back.first || hold->back.first->engine_order > op->engine_order) &&
-	       !is_followed(flow, op, pipe->in_flight.first, false) &&
-	       !is_followed(flow, op, pipe->waiting.first, false);
+	return op->kind != HS_OP_EXEC || (!is_followed(flow, op, pipe->in_flight.first, false) &&
+					  !is_followed(flow, op, pipe->waiting.first, false));
 }
 
 static bool send_on(struct hs_flow *flow, const struct hs_pipe *pipe, struct hs_op *op,
@@ -263,6 +262,8 @@ static void follow(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
 		delay_us = HS_AGAIN_US;
 	hs_flow_leave(flow, op);
 	keep_redirect(op, reply);
+	if (redirect->ask && op->kind == HS_OP_EXEC)
+		op->engine_state |= HS_STATE_ALONE;
 	if (!hs_flow_park_back(flow, op, delay_us))
 		hs_flow_finish(flow, op);
 	hs_flow_release(flow, slot);

@@ -202,7 +202,7 @@ bool hs_slot_place(struct hs_flow *flow, struct hs_op *op, uint16_t slot)
 }
 
 /* Sends what was parked, if the slot is ready for it. The hold stays until it is empty: what is submitted meanwhile
- * queues up in it. A transaction that was turned away goes by itself: if it is answered ASK again, it may be sent on. */
+ * queues up in it. A transaction that could not be sent on with ASK goes by itself, once: then it can. */
 void hs_flow_release(struct hs_flow *flow, uint16_t slot)
 {
 	struct hs_slot_state *state = hs_flow_slot_state(flow, slot);
@@ -213,8 +213,9 @@ void hs_flow_release(struct hs_flow *flow, uint16_t slot)
 		return;
 	hold->releasing = true;
 	while ((op = hs_ops_pop(&hold->back)) || (op = hs_ops_pop(&hold->fresh))) {
-		bool alone = op->kind == HS_OP_EXEC && (op->engine_state & HS_STATE_RETURNED);
+		bool alone = op->engine_state & HS_STATE_ALONE;
 
+		op->engine_state &= ~(unsigned)HS_STATE_ALONE;
 		flow->parked--;
 		op->out->len = 0;
 		if (!send(flow, op, slot, state))
