@@ -62,7 +62,7 @@ static bool read_trouble(const struct hs_sim_load *load, struct hs_bytes text,
 	return load->options.faults && (has(text, "not sent") || is_refusal(load, text));
 }
 
-enum { TRIES_US = 1000000 }; /* some ten ticks: what waits is tried again with one */
+enum { TRIES_US = 1000000 }; /* some ten ticks: the engine retries with a tick */
 
 /* Whether nothing goes wrong but that slots move. */
 static bool only_moves(const struct hs_sim_servers_options *servers)
@@ -72,10 +72,11 @@ static bool only_moves(const struct hs_sim_servers_options *servers)
 	       servers->lose_one_in == 0 && servers->mute_one_in == 0;
 }
 
-/* What cannot be answered because its slot is on the move is tried again for as long as requests wait, unless its client
- * has asked for something behind it, which may have run; and what has one key and is sent on with ASK, behind nothing of
- * its client, is answered where all servers are well and there is time for some tries. What was folded went with others, and WATCH has a connection of
- * its own, on which nothing is tried again. */
+/* heatsink retries a command that cannot be answered because its slot is on the move until engine-timeout is over, unless
+ * the client has sent another command behind it, which may have run. A command for one key that the owner answers with
+ * ASK is served by the other node, if all servers are well, its client sends one command at a time, and there is time for
+ * some retries. Not judged: worlds with folding, where the client ids of several clients' commands are one; and commands
+ * behind WATCH, whose connection retries nothing. */
 static void check_patience(struct hs_sim_actor *actor, const struct hs_sim_ask *ask,
 			   struct hs_bytes text)
 {

@@ -76,7 +76,8 @@ static void swap_held(struct hs_flow *flow)
 	}
 }
 
-/* HS_SIM_ASKED_REFUSED, HS_SIM_EMPTY_FORGOTTEN. */
+/* HS_SIM_ASKED_REFUSED: marks commands that were sent on with ASK as overtaken. HS_SIM_EMPTY_FORGOTTEN: has the flow's
+ * next tick close the connection to a node without slots. */
 static void give_up_asked(const struct hs_sim_misroute *misroute, struct hs_node *node)
 {
 	if (misroute->mistake == HS_SIM_EMPTY_FORGOTTEN)

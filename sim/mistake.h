@@ -57,7 +57,8 @@ enum hs_sim_mistake {
 	HS_SIM_COVER_LOST, /* clients that track are not told that changes may have been missed */
 	/* Of redirects and lost connections: */
 	HS_SIM_REDIRECT_OVERTAKES, /* what came later goes before what was turned away */
-	HS_SIM_ASKED_REFUSED, /* what was sent on with ASK is refused when it comes back, for nothing behind it */
+	/* A command that was sent on with ASK is refused when it comes back, though no later command ran. */
+	HS_SIM_ASKED_REFUSED,
 	HS_SIM_EMPTY_FORGOTTEN, /* the connection to a master without slots is not kept */
 	HS_SIM_WRITE_RESENT,	/* a write whose outcome is unknown is sent again */
 	HS_SIM_FAILOVER_RESENT, /* an increment whose outcome is unknown is sent again, to the new master */

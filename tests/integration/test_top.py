@@ -13,7 +13,6 @@ import sys
 import tempfile
 import termios
 import threading
-import time
 import unicodedata
 import unittest
 
@@ -445,11 +444,7 @@ class Live(unittest.TestCase):
             terminal.wait_text("product:8841:stock")
             terminal.type("\x13")
             server.scene = heat.calm()
-            asked, still = -1, 0
-            while still < 10:  # it paints, and cannot: it would have asked ten times and more
-                time.sleep(0.2)
-                still = still + 1 if asked == len(server.asked) else 0
-                asked = len(server.asked)
+            server.wait_silent(2)  # it paints, and cannot: it would have asked ten times and more
             terminal.type("\x11")
             terminal.wait_text("user:103", gone="product")
             server.scene = heat.hot_key()

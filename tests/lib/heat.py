@@ -65,6 +65,14 @@ class FakeHeat(FakeServer):
                 raise AssertionError(f"{words} was not asked: {self.asked[since:]}")
             return find()
 
+    def wait_silent(self, silent_s):
+        """Until nothing is asked for so long."""
+        with self.change:
+            asked = -1
+            while asked != len(self.asked):
+                asked = len(self.asked)
+                self.change.wait_for(lambda: len(self.asked) > asked, silent_s)
+
     def answer(self, connection, args):
         with self.change:
             self.asked.append(args)

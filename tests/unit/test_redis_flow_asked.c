@@ -1,6 +1,17 @@
-/* What ASK sends on to the node that a slot is moving to: in its client's order, and again when it comes back (laws 2
- * and 4). Scripts in which the test is the cluster, as in test_redis_flow.c. */
+/* Goal: the engine sends a command that is answered ASK on to the node that its slot is moving to, in its client's order,
+ * and sends it again when it comes back from there, unless a later command of the client has run (laws 2 and 4).
+ *
+ * Method: scripts in which the test is the Cluster, as in test_redis_flow.c. */
 #include "tests/lib/flow.h"
+
+/* The connection to port 2 is open: what is sent on there goes at once. */
+static void connect_second(struct town *town)
+{
+	get(town, 9, 9000, "GET z");
+	up(town, 2);
+	sent(town, 2, "GET z");
+	reply(town, 2, "$-1\r\n");
+}
 
 static void test_ask_of_a_node_not_yet_open(void **state)
 {
@@ -46,10 +57,7 @@ static void test_not_again_when_its_client_was_served_behind_it(void **state)
 	struct asked *a, *b, *c;
 
 	(void)state;
-	get(town, 9, 9000, "GET z");
-	up(town, 2);
-	sent(town, 2, "GET z");
-	reply(town, 2, "$-1\r\n");
+	connect_second(town);
 	a = set(town, 1, 1, "SET a 1");
 	b = set(town, 1, 1, "SET a 2");
 	up(town, 1);
@@ -70,16 +78,13 @@ static void test_not_again_when_its_client_was_served_behind_it(void **state)
 }
 
 /* Slot 1 moves from port 1 to port 2, which is connected. Client 1 sends `request`, client 2 a GET behind it. The
- * owner answers the first with ASK and serves the second, which is nobody's order but its own. */
+ * owner answers the first with ASK and serves the second: that says nothing about client 1's order. */
 static struct asked *sent_on_beside_another(struct town *town, bool writes, const char *request)
 {
 	struct asked *a, *b;
 	char text[64];
 
-	get(town, 9, 9000, "GET z");
-	up(town, 2);
-	sent(town, 2, "GET z");
-	reply(town, 2, "$-1\r\n");
+	connect_second(town);
 	a = writes ? set(town, 1, 1, request) : get(town, 1, 1, request);
 	b = get(town, 2, 1, "GET c");
 	up(town, 1);
@@ -142,17 +147,14 @@ static void test_again_when_the_next_owner_is_not_connected_yet(void **state)
 	town_destroy(&town);
 }
 
-/* The owner has run its client's next one: it goes nowhere else, wherever it is sent on to. */
+/* The owner has run its client's next command: the engine follows no second ASK for it. */
 static void test_not_sent_on_when_its_client_was_served_behind_it(void **state)
 {
 	struct town *town = town_create(true, NULL);
 	struct asked *a, *b;
 
 	(void)state;
-	get(town, 9, 9000, "GET z");
-	up(town, 2);
-	sent(town, 2, "GET z");
-	reply(town, 2, "$-1\r\n");
+	connect_second(town);
 	a = set(town, 1, 1, "SET a 1");
 	b = set(town, 1, 1, "SET a 2");
 	up(town, 1);
@@ -178,10 +180,7 @@ static void test_a_transaction_that_is_sent_on(void **state)
 	struct asked *exec, *later;
 
 	(void)state;
-	get(town, 9, 9000, "GET z");
-	up(town, 2);
-	sent(town, 2, "GET z");
-	reply(town, 2, "$-1\r\n");
+	connect_second(town);
 	exec = submit(town, make_exec(town, 0, commands, 2));
 	up(town, 1);
 	sent(town, 1, "MULTI|INCR a|GET b|EXEC");
@@ -218,10 +217,7 @@ static void test_transactions_that_are_sent_on(void **state)
 	struct asked *execs[3];
 
 	(void)state;
-	get(town, 9, 9000, "GET z");
-	up(town, 2);
-	sent(town, 2, "GET z");
-	reply(town, 2, "$-1\r\n");
+	connect_second(town);
 	for (int i = 0; i < 3; i++)
 		execs[i] = submit(town, make_exec(town, 0, commands, 1));
 	up(town, 1);
@@ -256,10 +252,7 @@ static void test_a_transaction_that_has_to_wait_holds_up_nobody(void **state)
 	struct asked *exec, *other;
 
 	(void)state;
-	get(town, 9, 9000, "GET z");
-	up(town, 2);
-	sent(town, 2, "GET z");
-	reply(town, 2, "$-1\r\n");
+	connect_second(town);
 	exec = submit(town, make_exec(town, 0, commands, 1));
 	up(town, 1);
 	sent(town, 1, "MULTI|INCR a|EXEC");

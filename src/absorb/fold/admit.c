@@ -136,9 +136,9 @@ static bool overtakes(struct hs_fold_stage *stage, const struct hs_session *sess
 	return false;
 }
 
-/* Whether the session has a request of the slot in flight in another bucket: it was sent when the slot was another
- * partition's, and waits there for its redirect. The engine keeps their order by the client id. What is folded has that of
- * its batch, and gives it only to what is in flight in its own bucket. */
+/* Whether the session has a request of the slot in flight in another bucket: the request was sent when the slot belonged to
+ * another partition, and will be redirected. The engine keeps the order of a client's requests by the client id. A folded
+ * request has the id of its batch, which fold gives only to the session's requests in the same bucket. */
 static bool has_elsewhere(const struct hs_session *session, uint16_t slot, uint32_t bucket)
 {
 	hs_list_each(const struct hs_request, request, &session->requests, link) {

@@ -336,7 +336,8 @@ static void expire(struct hs_flow *flow, struct hs_pipe *pipe)
 	hs_flow_close_overdue(flow, pipe, pipe->in_flight.first);
 }
 
-/* A node without slots is in no routes, and yet the first slot on its way there is asked of it. */
+/* No route names a node without slots. While its first slot is moving there, the slot's owner answers ASK for it: the
+ * flow keeps the connection as long as commands may still wait to be sent on. */
 static bool is_abandoned(const struct hs_flow *flow, const struct hs_node *node)
 {
 	return !node->listed && (node->asked_us == 0 ||

@@ -91,7 +91,8 @@ struct hs_node {
 	char text[HS_HOST_BYTES_MAX + 16]; /* host:port */
 	bool listed;			   /* in the routes */
 	bool lost_slots;		   /* to others, by the routes just being read */
-	uint64_t asked_us; /* when something was last to be sent to it with ASKING; 0: never */
+	uint64_t
+		asked_us; /* when the flow last wanted to send it a command with ASKING; 0: never */
 	struct hs_pipe shared[2]; /* in RESP2, in RESP3 */
 	struct hs_fetch_pipe fetch;
 	struct hs_replica_pipe replica;

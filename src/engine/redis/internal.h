@@ -32,10 +32,10 @@ enum {
 	HS_STATE_PLAIN = 1 << 5,    /* is not tracked, though it is to be */
 	HS_STATE_OWN_WORD = 1 << 6, /* op->out has what a SET said, not the transaction around it */
 	HS_STATE_MIXED = 1 << 7,    /* changes were told in the middle of EXEC's reply */
-	/* A later one of its client and slot has run while it was under way with ASKED. */
+	/* While it was under way with ASKED, a later operation of its client and slot has run. */
 	HS_STATE_OVERTAKEN = 1 << 8,
-	HS_STATE_ALONE =
-		1 << 9, /* EXEC, parked: nothing of its slot is sent behind it the next time */
+	/* EXEC, parked: the flow sends nothing of the slot behind it the next time */
+	HS_STATE_ALONE = 1 << 9,
 };
 
 /* The parked operations of one slot. */
@@ -227,7 +227,7 @@ void hs_flow_release_all(struct hs_flow *flow);
 /* One has run: those of its client that came before it and were turned away cannot be tried again,
  * they would come behind it. They are told what the server said. */
 void hs_flow_overtaken(struct hs_flow *flow, const struct hs_op *by);
-/* It was sent behind ASKING, or is not under way there any more. */
+/* The operation was sent behind ASKING; or it is not under way there any more. */
 void hs_slot_add_asked(struct hs_flow *flow, struct hs_op *op);
 void hs_slot_forget_asked(struct hs_flow *flow, struct hs_op *op);
 void hs_slots_tick(struct hs_flow *flow);

@@ -202,7 +202,8 @@ bool hs_slot_place(struct hs_flow *flow, struct hs_op *op, uint16_t slot)
 }
 
 /* Sends what was parked, if the slot is ready for it. The hold stays until it is empty: what is submitted meanwhile
- * queues up in it. A transaction that could not be sent on with ASK goes by itself, once: then it can. */
+ * queues up in it. A transaction that could not be sent on with ASK, because others of its client were under way, is sent
+ * by itself once: then nothing keeps it from being sent on. */
 void hs_flow_release(struct hs_flow *flow, uint16_t slot)
 {
 	struct hs_slot_state *state = hs_flow_slot_state(flow, slot);
