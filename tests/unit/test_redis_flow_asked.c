@@ -241,7 +241,8 @@ static void test_transactions_that_are_sent_on(void **state)
 	town_destroy(&town);
 }
 
-/* One that cannot run yet lets others pass: they are sent behind it every second time. */
+/* A transaction that the next owner cannot run yet is sent by itself once, then with the slot's other commands: they are
+ * answered meanwhile, but for those of its own client. */
 static void test_a_transaction_that_has_to_wait_holds_up_nobody(void **state)
 {
 	struct town *town = town_create(true, NULL);
@@ -249,24 +250,34 @@ static void test_a_transaction_that_has_to_wait_holds_up_nobody(void **state)
 	struct hs_op_tx_command commands[] = {
 		{.command = hs_command_by_id(HS_CMD_ID_INCR), .argv = incr, .argc = 2},
 	};
-	struct asked *exec, *other;
+	struct asked *exec, *later, *other;
 
 	(void)state;
 	connect_second(town);
 	exec = submit(town, make_exec(town, 0, commands, 1));
+	later = get(town, exec->op.client, 1, "GET c");
 	up(town, 1);
+	sent(town, 1, "MULTI|INCR a|EXEC|GET c");
+	reply(town, 1, "+OK\r\n-ASK 1 h:2\r\n-EXECABORT\r\n-ASK 1 h:2\r\n");
+	pass(town, 100);
 	sent(town, 1, "MULTI|INCR a|EXEC");
 	reply(town, 1, "+OK\r\n-ASK 1 h:2\r\n-EXECABORT\r\n");
 	sent(town, 2, "ASKING|MULTI|INCR a|EXEC");
 	other = get(town, 2, 1, "GET b");
 	reply(town, 2, "+OK\r\n+OK\r\n+QUEUED\r\n-TRYAGAIN later\r\n");
 	pass(town, 100);
-	sent(town, 1, "MULTI|INCR a|EXEC|GET b");
-	reply(town, 1, "+OK\r\n-ASK 1 h:2\r\n-EXECABORT\r\n$1\r\nb\r\n");
+	sent(town, 1, "MULTI|INCR a|EXEC|GET c|GET b");
+	reply(town, 1, "+OK\r\n-ASK 1 h:2\r\n-EXECABORT\r\n-ASK 1 h:2\r\n$1\r\nb\r\n");
 	got(other, "$1\r\nb\r\n");
+	pass(town, 100);
+	sent(town, 1, "MULTI|INCR a|EXEC");
+	reply(town, 1, "+OK\r\n-ASK 1 h:2\r\n-EXECABORT\r\n");
 	sent(town, 2, "ASKING|MULTI|INCR a|EXEC");
 	reply(town, 2, "+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n:1\r\n");
 	got(exec, "*1\r\n:1\r\n");
+	sent(town, 1, "GET c");
+	reply(town, 1, "$1\r\nc\r\n");
+	got(later, "$1\r\nc\r\n");
 	town_destroy(&town);
 }
 
